@@ -1,0 +1,220 @@
+// Package engine holds Holdpoint's words — call, finding, route, requirement,
+// decision, event — and Evaluate, which turns the opinions of independent
+// checks into one decision. Everything in it is a pure function of its
+// arguments: it never reads a clock, the network, a file or a random source,
+// and it never imports its own subpackages.
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Call is a proposed tool call, already read strictly and reduced to its
+// canonical form.
+type Call struct {
+	// Dialect names the seed system whose document proposed the call: "aana".
+	Dialect string
+	// RequestID is the caller's own name for the request; it may be empty.
+	RequestID string
+	// AgentID is the agent that the credential belongs to, never what a body claims.
+	AgentID string
+	// Tool is the exact tool name.
+	Tool string
+	// RiskDomain and Category are the dialect's classification; they may be empty.
+	RiskDomain string
+	Category   string
+	// Environment is where the call would run ("dev", "prod"); it is the token's audience.
+	Environment string
+	// Digest is canon.Digest over {tool, arguments}: "sha256:" and 64 hex digits.
+	Digest string
+}
+
+// Finding is one check's opinion of one aspect of a call.
+type Finding struct {
+	// Source names the check: "contract", "credential", …
+	Source string `json:"source"`
+	// Code is stable and machine-readable.
+	Code string `json:"code"`
+	// Message is one sentence for a person. It never quotes an argument value.
+	Message string `json:"message"`
+	// Route is the loosest route that this finding permits.
+	Route Route `json:"route"`
+}
+
+// Kind is the kind of thing a requirement asks for. Kinds have an order, in
+// which an approval discharges them: answer, step_up, ticket, review, human.
+type Kind string
+
+// The five kinds, in the order in which an approval discharges them.
+const (
+	Answer Kind = "answer"
+	StepUp Kind = "step_up"
+	Ticket Kind = "ticket"
+	Review Kind = "review"
+	Human  Kind = "human"
+)
+
+var kinds = []Kind{Answer, StepUp, Ticket, Review, Human}
+
+// Order is the kind's place in the order of discharge, from 0. Unknown kinds
+// come last.
+func (k Kind) Order() int {
+	if i := slices.Index(kinds, k); i >= 0 {
+		return i
+	}
+	return len(kinds)
+}
+
+// Discharges reports the strictest route of a finding that satisfying a
+// requirement of this kind can discharge. Nothing discharges Refuse.
+func (k Kind) Discharges() Route {
+	switch k {
+	case Review, Human:
+		return Defer
+	case Answer, StepUp, Ticket:
+		return Ask
+	}
+	return Accept
+}
+
+// outcome is the audit outcome of a decision whose strictest requirement is k.
+func (k Kind) outcome() Outcome {
+	switch k {
+	case Human:
+		return RequireHuman
+	case Review:
+		return RequireApproval
+	case Ticket:
+		return RequireTicket
+	case Answer, StepUp:
+		return RequireStepUp
+	}
+	return RequireHuman
+}
+
+// Requirement is something that must happen before a call may run. Within is
+// counted from the moment at which the requirement's turn comes.
+type Requirement struct {
+	Kind   Kind     `json:"kind"`
+	Role   string   `json:"role,omitempty"`
+	Needed int      `json:"needed"`
+	Within Duration `json:"within,omitempty"`
+}
+
+// Duration is a time.Duration that configuration, database and audit log write
+// as Go does: "30m0s", "250ms".
+type Duration time.Duration
+
+// MarshalText writes the duration as time.Duration.String does.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText reads what time.ParseDuration reads.
+func (d *Duration) UnmarshalText(text []byte) error {
+	parsed, err := time.ParseDuration(string(text))
+	*d = Duration(parsed)
+	return err
+}
+
+// Opinion is everything that one check says of a call.
+type Opinion struct {
+	Findings     []Finding
+	Requirements []Requirement
+	// Constraints, when set, is a JSON object that the approval and the token carry along.
+	Constraints json.RawMessage
+}
+
+// Check judges a call. It is a pure function; a check that panics is taken to
+// have refused.
+type Check func(Call) Opinion
+
+// Decision is what all checks together say of a call.
+type Decision struct {
+	Route        Route           `json:"route"`
+	Outcome      Outcome         `json:"outcome"`
+	Findings     []Finding       `json:"findings"`
+	Requirements []Requirement   `json:"requirements,omitempty"`
+	Constraints  json.RawMessage `json:"constraints,omitempty"`
+	PolicyDigest string          `json:"policy_digest"`
+}
+
+// Evaluate runs every check and merges what they say: no check short-circuits
+// another, the strictest finding's route wins, requirements add up in order of
+// kind, and findings keep the order of the checks. A waiting route that comes
+// with no requirement strong enough to discharge it gets a review by one
+// person, so that nothing ever waits for nothing. Without any check the call
+// is refused.
+func Evaluate(call Call, policyDigest string, checks ...Check) Decision {
+	d := Decision{PolicyDigest: policyDigest}
+	if len(checks) == 0 {
+		d.Findings = []Finding{{Source: "engine", Code: "no_checks", Message: "Nothing is configured to judge this call.", Route: Refuse}}
+	}
+	for _, check := range checks {
+		o := guarded(check, call)
+		d.Findings = append(d.Findings, o.Findings...)
+		d.Requirements = append(d.Requirements, o.Requirements...)
+		if o.Constraints != nil {
+			if d.Constraints != nil {
+				d.Findings = append(d.Findings, Finding{Source: "engine", Code: "constraints_conflict",
+					Message: "Two checks set constraints for this call; they cannot both be carried.", Route: Refuse})
+			}
+			d.Constraints = o.Constraints
+		}
+	}
+	for _, f := range d.Findings {
+		d.Route = d.Route.Stricter(f.Route)
+	}
+	if !d.Route.Waits() {
+		d.Requirements = nil
+		d.Outcome = Allow
+		if d.Route != Accept {
+			d.Outcome = Deny
+		}
+		return d
+	}
+	slices.SortStableFunc(d.Requirements, func(a, b Requirement) int { return a.Kind.Order() - b.Kind.Order() })
+	if !slices.ContainsFunc(d.Requirements, func(r Requirement) bool { return r.Kind.Discharges() >= d.Route }) {
+		d.Requirements = append(d.Requirements, Requirement{Kind: Review, Needed: 1})
+	}
+	d.Outcome = d.Requirements[len(d.Requirements)-1].Kind.outcome()
+	return d
+}
+
+// guarded runs one check and turns a panic into a refusal. The panic's value is
+// not shown: it may quote an argument.
+func guarded(check Check, call Call) (o Opinion) {
+	defer func() {
+		if r := recover(); r != nil {
+			o = Opinion{Findings: []Finding{{Source: "engine", Code: "check_failed",
+				Message: fmt.Sprintf("A check failed while judging the call (%T).", r), Route: Refuse}}}
+		}
+	}()
+	return check(call)
+}
+
+// Undischarged returns the findings of a re-check that keep an approved call
+// from running: those that would stop it and were not among the findings shown
+// to the people who approved, with a route at least as strict, or that no
+// requirement in discharged can discharge. A refusal is never dischargeable.
+// An empty result means that the call may run.
+func Undischarged(shown []Finding, discharged []Requirement, again Decision) []Finding {
+	limit := Accept
+	for _, r := range discharged {
+		limit = limit.Stricter(r.Kind.Discharges())
+	}
+	var left []Finding
+	for _, f := range again.Findings {
+		if f.Route == Accept {
+			continue
+		}
+		known := slices.ContainsFunc(shown, func(s Finding) bool {
+			return s.Source == f.Source && s.Code == f.Code && s.Route >= f.Route
+		})
+		if f.Route == Refuse || f.Route > limit || !known {
+			left = append(left, f)
+		}
+	}
+	return left
+}

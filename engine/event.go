@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// ActorKind says what sort of principal did something.
+type ActorKind string
+
+// The four kinds of actor (WIRE, "Audit").
+const (
+	HumanActor   ActorKind = "human"
+	AgentActor   ActorKind = "agent"
+	ServiceActor ActorKind = "service"
+	SystemActor  ActorKind = "system"
+)
+
+// Actor is who did something, and through which door. ID is a person's, an
+// agent's or a key's id; Channel is "api", "console", "cli" or "engine".
+type Actor struct {
+	Kind    ActorKind `json:"kind"`
+	ID      string    `json:"id"`
+	Channel string    `json:"channel,omitempty"`
+}
+
+// EventType says which step of a call's life an event records.
+type EventType string
+
+// The event types. An approval has exactly one event of type Settled.
+const (
+	Decided   EventType = "decision"  // the gate judged a call
+	Voted     EventType = "vote"      // a person voted
+	Answered  EventType = "answer"    // the requesting side answered
+	Cancelled EventType = "cancel"    // the requesting side asked to cancel
+	Settled   EventType = "settled"   // an approval reached its terminal state
+	Redeemed  EventType = "redeem"    // a token was spent
+	Executed  EventType = "execution" // the agent reported what happened
+	Refusal   EventType = "refusal"   // a door turned a request away
+	SignIn    EventType = "sign_in"   // somebody signed in or out, or tried to
+	Admin     EventType = "admin"     // people, agents or keys were changed
+)
+
+// Reason is a code and a sentence, as in Agent-SPM.
+type Reason struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// Event is one record of the audit log: the Agent-SPM event shape and what
+// WIRE adds to it. No field ever holds a raw argument value. Seq and Timestamp
+// are given by the database when the event is appended and are zero before.
+type Event struct {
+	ID           string          `json:"event_id"` // UUID version 4
+	Seq          int64           `json:"seq"`
+	Timestamp    time.Time       `json:"timestamp"`
+	Type         EventType       `json:"type"`
+	RequestID    string          `json:"request_id"`
+	AgentID      string          `json:"agent_id"`
+	ToolName     string          `json:"tool_name"`
+	Outcome      Outcome         `json:"outcome"`
+	Reasons      []Reason        `json:"reasons"`
+	SafePayload  json.RawMessage `json:"safe_payload"`
+	PluginSource string          `json:"plugin_source,omitempty"`
+	ApprovalID   string          `json:"approval_id,omitempty"`
+	Actor        Actor           `json:"actor"`
+	DigestHMAC   string          `json:"digest_hmac,omitempty"`
+	PolicyDigest string          `json:"policy_digest,omitempty"`
+	Requirements []Requirement   `json:"requirements,omitempty"`
+	PrevOutcome  Outcome         `json:"prev_outcome,omitempty"`
+}
+
+// Reasons keeps the codes and messages of findings.
+func Reasons(findings []Finding) []Reason {
+	reasons := make([]Reason, len(findings))
+	for i, f := range findings {
+		reasons[i] = Reason{Code: f.Code, Message: f.Message}
+	}
+	return reasons
+}

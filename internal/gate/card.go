@@ -1,0 +1,63 @@
+package gate
+
+import (
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+)
+
+// Card is an approval as its reviewer sees it.
+type Card struct {
+	Approval approval.Approval
+	// Arguments is the canonical JSON (RFC 8785) of exactly what will run; nil
+	// when it has been erased.
+	Arguments []byte
+	// Document is the canonical JSON of the whole document that proposed the
+	// call (for dialect "aana" the Agent Action Contract event).
+	Document []byte
+	// AgentName and AgentOwner say who asks, as registered, not as claimed.
+	AgentName, AgentOwner string
+	// Names maps the ids of people in the timeline to display names.
+	Names map[string]string
+	// Timeline tells what happened so far, oldest first.
+	Timeline []engine.Event
+	// Long says that approving needs the whole arguments to have been shown;
+	// Shown says that they have been, to this person.
+	Long, Shown bool
+	// CannotVote is nil when the person may approve now, else the reason
+	// (approval.ErrSelfReview, ErrNotEligible, ErrAlreadyVoted, ErrDecided, …).
+	CannotVote error
+	// Eligible is how many people could fill the waiting requirement's places.
+	Eligible int
+	// Now is the database's clock when the card was read.
+	Now time.Time
+}
+
+// VoteRequest is a person's vote as the door received it.
+type VoteRequest struct {
+	Person     engine.Person
+	ApprovalID string
+	Approve    bool
+	Denial     approval.Denial // required when not Approve
+	Comment    string          // at most MaxComment bytes
+	Digest     string          // of the arguments that the page showed
+	Version    int             // of the card that the page showed
+	RequestID  string
+	Channel    string // "console" or "api"
+}
+
+// MaxComment bounds a comment, in bytes.
+const MaxComment = 4000
+
+// Refusal is an error that the caller, not the system, has to do something
+// about. Any other error from this package is an outage: nothing was granted.
+type Refusal struct {
+	Status     int    // as WIRE numbers it: 403, 404, 409, 410, 422, 429, …
+	Code       string // stable: not_found, self_review, stale, token_used, …
+	Detail     string // one or two sentences for a person, without any argument
+	RetryAfter time.Duration
+}
+
+// Error is the code and the detail.
+func (r *Refusal) Error() string { return r.Code + ": " + r.Detail }
