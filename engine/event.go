@@ -52,8 +52,8 @@ type Reason struct {
 // are given by the database when the event is appended and are zero before.
 type Event struct {
 	ID           string          `json:"event_id"` // UUID version 4
-	Seq          int64           `json:"seq"`
-	Timestamp    time.Time       `json:"timestamp"`
+	Seq          int64           `json:"seq,omitzero"`
+	Timestamp    time.Time       `json:"timestamp,omitzero"`
 	Type         EventType       `json:"type"`
 	RequestID    string          `json:"request_id"`
 	AgentID      string          `json:"agent_id"`

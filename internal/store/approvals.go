@@ -1,0 +1,285 @@
+package store
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/seal"
+)
+
+// Record is an approval as it was at Now, without a lock on it.
+type Record struct {
+	Approval approval.Approval
+	Now      time.Time
+	Sealed   seal.Box
+	Size     int // bytes of canonical arguments
+	Token    *TokenRow
+}
+
+// Get reads one approval. ErrNotFound: there is none.
+func (s *Store) Get(ctx context.Context, id string) (Record, error) {
+	var r Record
+	// One snapshot: the approval, its facts and its token belong together.
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		var err error
+		row := tx.QueryRow(ctx, `SELECT `+approvalColumns+`, sealed, sealed_key, sealed_size, clock_timestamp() FROM approvals WHERE id = $1`, id)
+		if r.Approval, err = scanApproval(row, &r.Sealed.Data, &r.Sealed.Key, &r.Size, &r.Now); err != nil {
+			return err
+		}
+		rows := &pgx.Batch{}
+		queueFacts(rows, id, &r.Approval.Facts)
+		queueToken(rows, id, &r.Token)
+		return tx.SendBatch(ctx, rows).Close()
+	})
+	if err != nil {
+		return r, ours(err)
+	}
+	r.Now = r.Now.UTC()
+	r.Approval.State = approval.Advance(r.Approval.Plan, r.Approval.Facts, r.Now)
+	return r, nil
+}
+
+// ours translates an error unless this package already has.
+func ours(err error) error {
+	if isOurs(err) {
+		return err
+	}
+	return translate(err)
+}
+
+// PendingCount is how many approvals of the agent are pending.
+func (s *Store) PendingCount(ctx context.Context, agentID string) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	var n int
+	err := s.pool.QueryRow(ctx, `SELECT count(*) FROM approvals WHERE status = 'pending' AND agent_id = $1`, agentID).Scan(&n)
+	return n, translate(err)
+}
+
+// Inbox lists up to limit pending approvals that ask for one of the roles and
+// do not exclude the identity, the most urgent first.
+func (s *Store) Inbox(ctx context.Context, roles []string, identity string, limit int) ([]approval.Approval, time.Time, error) {
+	return s.list(ctx, `SELECT `+approvalColumns+`, clock_timestamp() FROM approvals
+		WHERE status = 'pending' AND NOT $2 = ANY (excluded)
+		  AND EXISTS (SELECT FROM jsonb_array_elements(requirements) r WHERE r->>'role' = ANY ($1))
+		ORDER BY expires_at, id LIMIT $3`, roles, identity, limit)
+}
+
+// History lists up to limit approvals that have ended, newest end first, from
+// after cursor on ("" for the start). next is "" at the end. A cursor that is
+// not one of ours is ErrNotFound.
+func (s *Store) History(ctx context.Context, cursor string, limit int) (page []approval.Approval, next string, err error) {
+	before, id := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), ""
+	if cursor != "" {
+		raw, err := base64.RawURLEncoding.DecodeString(cursor)
+		at, rest, ok := strings.Cut(string(raw), " ")
+		if err != nil || !ok {
+			return nil, "", ErrNotFound
+		}
+		if before, err = time.Parse(time.RFC3339Nano, at); err != nil {
+			return nil, "", ErrNotFound
+		}
+		id = rest
+	}
+	page, _, err = s.list(ctx, `SELECT `+approvalColumns+`, clock_timestamp() FROM approvals
+		WHERE status <> 'pending' AND (ended_at, id) < ($1, $2) ORDER BY ended_at DESC, id DESC LIMIT $3`, before, id, limit+1)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(page) > limit {
+		page = page[:limit]
+		last := page[limit-1]
+		next = base64.RawURLEncoding.EncodeToString([]byte(last.EndedAt.Format(time.RFC3339Nano) + " " + last.ID))
+	}
+	return page, next, nil
+}
+
+// list runs a query for approvals and reads their facts.
+func (s *Store) list(ctx context.Context, sql string, args ...any) ([]approval.Approval, time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	var now time.Time
+	rows, err := s.pool.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, now, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (approval.Approval, error) { return scanApproval(row, &now) })
+	if err != nil {
+		return nil, now, ours(err)
+	}
+	facts := &pgx.Batch{}
+	for i := range list {
+		queueFacts(facts, list[i].ID, &list[i].Facts)
+	}
+	if err := s.pool.SendBatch(ctx, facts).Close(); err != nil {
+		return nil, now, translate(err)
+	}
+	for i := range list {
+		list[i].State = approval.Advance(list[i].Plan, list[i].Facts, now)
+	}
+	return list, now.UTC(), nil
+}
+
+// Overdue lists up to limit pending approvals whose workflow should have
+// settled them, or woken for their deadline, more than grace ago.
+func (s *Store) Overdue(ctx context.Context, grace time.Duration, limit int) ([]string, error) {
+	return s.ids(ctx, `SELECT id FROM approvals WHERE status = 'pending' AND wake_at < clock_timestamp() - make_interval(secs => $1)
+		ORDER BY wake_at LIMIT $2`, grace.Seconds(), limit)
+}
+
+// PendingAfter lists up to limit pending approvals in order of id, after the
+// given one, for walking all of them bit by bit.
+func (s *Store) PendingAfter(ctx context.Context, id string, limit int) ([]string, error) {
+	return s.ids(ctx, `SELECT id FROM approvals WHERE status = 'pending' AND id > $1 ORDER BY id LIMIT $2`, id, limit)
+}
+
+func (s *Store) ids(ctx context.Context, sql string, args ...any) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, translate(err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return ids, translate(err)
+}
+
+// Claimed is a batch of outbox rows that one relay holds.
+type Claimed struct {
+	ApprovalIDs []string
+	rowIDs      []int64
+}
+
+// Relay claims up to limit of the oldest outbox rows that no other relay holds,
+// gives their approvals to tell, and deletes the rows of those that it names as
+// told. It returns how many rows were claimed.
+func (s *Store) Relay(ctx context.Context, limit int, tell func(ctx context.Context, approvalIDs []string) (told map[string]bool)) (int, error) {
+	claimed := 0
+	err := s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `SELECT id, approval_id FROM outbox ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED`, limit)
+		if err != nil {
+			return translate(err)
+		}
+		byApproval := map[string][]int64{}
+		var order []string
+		var id int64
+		var approvalID string
+		if _, err := pgx.ForEachRow(rows, []any{&id, &approvalID}, func() error {
+			if byApproval[approvalID] == nil {
+				order = append(order, approvalID)
+			}
+			byApproval[approvalID] = append(byApproval[approvalID], id)
+			claimed++
+			return nil
+		}); err != nil {
+			return translate(err)
+		}
+		if claimed == 0 {
+			return nil
+		}
+		var done []int64
+		for approvalID := range tell(ctx, order) {
+			done = append(done, byApproval[approvalID]...)
+		}
+		_, err = tx.Exec(ctx, `DELETE FROM outbox WHERE id = ANY ($1)`, done)
+		return translate(err)
+	})
+	return claimed, err
+}
+
+// OutboxDepth is how many messages wait for Temporal, and how long the oldest has.
+func (s *Store) OutboxDepth(ctx context.Context) (n int, oldest time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	var seconds float64
+	err = s.pool.QueryRow(ctx, `SELECT count(*), coalesce(extract(epoch FROM clock_timestamp() - min(created_at)), 0)::float8 FROM outbox`).Scan(&n, &seconds)
+	return n, time.Duration(seconds * float64(time.Second)), translate(err)
+}
+
+// Poke puts messages for Temporal into the outbox.
+func (s *Store) Poke(ctx context.Context, approvalIDs []string) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	_, err := s.pool.Exec(ctx, `INSERT INTO outbox (approval_id) SELECT unnest($1::text[])`, approvalIDs)
+	return translate(err)
+}
+
+// Shown records that the person was shown the whole of the arguments that have
+// the digest; WasShown reports whether that is recorded.
+func (s *Store) Shown(ctx context.Context, approvalID, personID, digest string) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	_, err := s.pool.Exec(ctx, `INSERT INTO card_views (approval_id, person_id, digest) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, approvalID, personID, digest)
+	return translate(err)
+}
+
+// WasShown is described at Shown.
+func (s *Store) WasShown(ctx context.Context, approvalID, personID, digest string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	var shown bool
+	err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM card_views WHERE approval_id = $1 AND person_id = $2 AND digest = $3)`,
+		approvalID, personID, digest).Scan(&shown)
+	return shown, translate(err)
+}
+
+// EventFilter narrows a list of events; zero fields do not.
+type EventFilter struct {
+	Since, Until                       time.Time
+	AgentID, Tool, Outcome, ApprovalID string
+	After                              int64 // seq
+	Limit                              int
+}
+
+// Events lists events in order of seq.
+func (s *Store) Events(ctx context.Context, f EventFilter) ([]engine.Event, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	where, args := []string{"seq > $1"}, []any{f.After}
+	add := func(condition string, value any) {
+		args = append(args, value)
+		where = append(where, fmt.Sprintf(condition, len(args)))
+	}
+	if !f.Since.IsZero() {
+		add("appended_at >= $%d", f.Since)
+	}
+	if !f.Until.IsZero() {
+		add("appended_at < $%d", f.Until)
+	}
+	for column, value := range map[string]string{"agent_id": f.AgentID, "tool_name": f.Tool, "outcome": f.Outcome, "approval_id": f.ApprovalID} {
+		if value != "" {
+			add(column+" = $%d", value)
+		}
+	}
+	args = append(args, f.Limit)
+	rows, err := s.pool.Query(ctx, `SELECT seq, appended_at, body FROM events WHERE `+strings.Join(where, " AND ")+
+		fmt.Sprintf(` ORDER BY seq LIMIT $%d`, len(args)), args...)
+	if err != nil {
+		return nil, translate(err)
+	}
+	events, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (engine.Event, error) {
+		var e engine.Event
+		var seq int64
+		var at time.Time
+		var body []byte
+		if err := row.Scan(&seq, &at, &body); err != nil {
+			return e, err
+		}
+		if err := json.Unmarshal(body, &e); err != nil {
+			return e, fmt.Errorf("decode event %d: %w", seq, err)
+		}
+		e.Seq, e.Timestamp = seq, at.UTC()
+		return e, nil
+	})
+	return events, translate(err)
+}

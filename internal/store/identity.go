@@ -1,0 +1,180 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdpoint/engine"
+)
+
+// Key is an API key as it is stored. The secret itself is known to nobody but
+// its holder.
+type Key struct {
+	ID         string
+	AgentID    string // "" for an admin key
+	Kind       string // agent, runtime or admin
+	SecretHash []byte
+	Scopes     []string
+	MaxState   string
+	Label      string
+	CreatedAt  time.Time
+	ExpiresAt  *time.Time
+	RevokedAt  *time.Time
+	// Dead says that the key is revoked or expired, or its agent disabled.
+	Dead bool
+}
+
+// Key reads a key. ErrNotFound: there is none.
+func (s *Store) Key(ctx context.Context, id string) (Key, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	k := Key{ID: id}
+	err := s.pool.QueryRow(ctx, `SELECT coalesce(k.agent_id, ''), k.kind, k.secret_hash, k.scopes, k.max_state, k.label, k.created_at, k.expires_at, k.revoked_at,
+			k.revoked_at IS NOT NULL OR coalesce(k.expires_at <= clock_timestamp(), false) OR a.disabled_at IS NOT NULL
+		FROM keys k LEFT JOIN agents a ON a.id = k.agent_id WHERE k.id = $1`, id).
+		Scan(&k.AgentID, &k.Kind, &k.SecretHash, &k.Scopes, &k.MaxState, &k.Label, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.Dead)
+	return k, translate(err)
+}
+
+// CreateKey stores a key; its agent must exist.
+func (s *Store) CreateKey(ctx context.Context, k Key, e engine.Event) error {
+	return s.admin(ctx, e, `INSERT INTO keys (id, agent_id, kind, secret_hash, scopes, max_state, label, expires_at)
+		VALUES ($1, nullif($2, ''), $3, $4, $5, $6, $7, $8)`, k.ID, k.AgentID, k.Kind, k.SecretHash, k.Scopes, k.MaxState, k.Label, k.ExpiresAt)
+}
+
+// RevokeKey makes a key useless from now on. ErrNotFound: there is none that lives.
+func (s *Store) RevokeKey(ctx context.Context, id string, e engine.Event) error {
+	return s.admin(ctx, e, `UPDATE keys SET revoked_at = clock_timestamp() WHERE id = $1 AND revoked_at IS NULL`, id)
+}
+
+// RevokeSigningKey makes every token of that key id worthless at once.
+func (s *Store) RevokeSigningKey(ctx context.Context, kid string, e engine.Event) error {
+	return s.admin(ctx, e, `INSERT INTO revoked_signing_keys (kid) VALUES ($1)`, kid)
+}
+
+// RevokedSigningKeys lists the ids of signing keys that must not be believed.
+func (s *Store) RevokedSigningKeys(ctx context.Context) ([]string, error) {
+	return s.ids(ctx, `SELECT kid FROM revoked_signing_keys ORDER BY kid`)
+}
+
+// Agent is a registered agent.
+type Agent struct {
+	ID, Name string
+	OwnerID  string // a person, or ""
+	// OwnerName and OwnerIdentity are the owner's; "" without one.
+	OwnerName, OwnerIdentity string
+}
+
+// PutAgent registers an agent or changes its name and owner.
+func (s *Store) PutAgent(ctx context.Context, a Agent, e engine.Event) error {
+	return s.admin(ctx, e, `INSERT INTO agents (id, name, owner_id) VALUES ($1, $2, nullif($3, ''))
+		ON CONFLICT (id) DO UPDATE SET name = excluded.name, owner_id = excluded.owner_id`, a.ID, a.Name, a.OwnerID)
+}
+
+// Agent reads an agent. ErrNotFound: there is none.
+func (s *Store) Agent(ctx context.Context, id string) (Agent, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	a := Agent{ID: id}
+	err := s.pool.QueryRow(ctx, `SELECT a.name, coalesce(p.id, ''), coalesce(p.name, ''), coalesce(p.identity, '')
+		FROM agents a LEFT JOIN people p ON p.id = a.owner_id WHERE a.id = $1`, id).Scan(&a.Name, &a.OwnerID, &a.OwnerName, &a.OwnerIdentity)
+	return a, translate(err)
+}
+
+const personColumns = `p.id, p.email, p.name, p.identity, p.roles, p.disabled_at IS NOT NULL`
+
+func scanPerson(row pgx.Row) (engine.Person, error) {
+	var p engine.Person
+	err := row.Scan(&p.ID, &p.Email, &p.Name, &p.Identity, &p.Roles, &p.Disabled)
+	return p, translate(err)
+}
+
+// CreatePerson stores a person. ErrConflict: the e-mail is taken.
+func (s *Store) CreatePerson(ctx context.Context, p engine.Person, passwordHash string, e engine.Event) error {
+	return s.admin(ctx, e, `INSERT INTO people (id, email, name, identity, password_hash, roles) VALUES ($1, $2, $3, $4, $5, $6)`,
+		p.ID, p.Email, p.Name, p.Identity, passwordHash, slices.Clone(p.Roles))
+}
+
+// DisablePerson ends a person's sessions and voids their votes in approvals
+// that are still pending. ErrNotFound: there is no such person who is enabled.
+func (s *Store) DisablePerson(ctx context.Context, email string, e engine.Event) error {
+	return s.admin(ctx, e, `UPDATE people SET disabled_at = clock_timestamp() WHERE email = $1 AND disabled_at IS NULL`, email)
+}
+
+// PersonByEmail returns a person and the password hash. ErrNotFound: there is none.
+func (s *Store) PersonByEmail(ctx context.Context, email string) (engine.Person, string, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	var p engine.Person
+	var hash string
+	err := s.pool.QueryRow(ctx, `SELECT `+personColumns+`, p.password_hash FROM people p WHERE p.email = $1`, email).
+		Scan(&p.ID, &p.Email, &p.Name, &p.Identity, &p.Roles, &p.Disabled, &hash)
+	return p, hash, translate(err)
+}
+
+// People lists everybody, by e-mail.
+func (s *Store) People(ctx context.Context) ([]engine.Person, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `SELECT `+personColumns+` FROM people p ORDER BY p.email`)
+	if err != nil {
+		return nil, translate(err)
+	}
+	people, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (engine.Person, error) { return scanPerson(row) })
+	return people, err
+}
+
+// SessionPerson returns the person of a live session; a disabled person's
+// session is none. ErrNotFound: there is none.
+func (s *Store) SessionPerson(ctx context.Context, idHash []byte) (engine.Person, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	return scanPerson(s.pool.QueryRow(ctx, `SELECT `+personColumns+` FROM sessions s JOIN people p ON p.id = s.person_id
+		WHERE s.id_hash = $1 AND s.expires_at > clock_timestamp() AND p.disabled_at IS NULL`, idHash))
+}
+
+// CreateSession starts a session and drops those that are over.
+func (s *Store) CreateSession(ctx context.Context, idHash []byte, personID string, lasting time.Duration) error {
+	return s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `DELETE FROM sessions WHERE expires_at < clock_timestamp()`); err != nil {
+			return translate(err)
+		}
+		_, err := tx.Exec(ctx, `INSERT INTO sessions (id_hash, person_id, expires_at) VALUES ($1, $2, clock_timestamp() + make_interval(secs => $3))`,
+			idHash, personID, lasting.Seconds())
+		return translate(err)
+	})
+}
+
+// DeleteSession ends a session, if there is one.
+func (s *Store) DeleteSession(ctx context.Context, idHash []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	_, err := s.pool.Exec(ctx, `DELETE FROM sessions WHERE id_hash = $1`, idHash)
+	return translate(err)
+}
+
+// admin runs one administrative statement, which must touch exactly one row,
+// together with its event.
+func (s *Store) admin(ctx context.Context, e engine.Event, sql string, args ...any) error {
+	return s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, sql, args...)
+		if err != nil {
+			return translate(err)
+		}
+		if tag.RowsAffected() == 0 {
+			return ErrNotFound
+		}
+		if tag.RowsAffected() != 1 {
+			return errors.New("more than one row would have changed")
+		}
+		rows := &pgx.Batch{}
+		if err := queueEvents(rows, []engine.Event{e}); err != nil {
+			return err
+		}
+		return translate(tx.SendBatch(ctx, rows).Close())
+	})
+}

@@ -1,0 +1,220 @@
+// Package store is all of Holdpoint's SQL. It keeps the append-only event log,
+// approvals and the facts that people contribute to them, tokens, the outbox,
+// and who may do what. A change of state and the event that records it always
+// share one transaction; what counts as now is the database's clock. It never
+// decides anything itself: callers decide while they hold an approval's lock.
+// No pgx type leaves the package, and errors are translated at its border.
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"holdpoint/internal/seal"
+)
+
+// Errors that callers test for.
+var (
+	// ErrNotFound: there is no such row.
+	ErrNotFound = errors.New("not found")
+	// ErrConflict: a row of that name is already there.
+	ErrConflict = errors.New("it exists already")
+	// ErrUnavailable: Postgres could not be asked, or did not answer in time.
+	// What was tried may or may not have been done; a retry finds out.
+	ErrUnavailable = errors.New("the event store is unavailable")
+	// ErrOtherRequest: the Idempotency-Key was used for a different request.
+	ErrOtherRequest = errors.New("the idempotency key belongs to a different request")
+)
+
+// Config says how to reach Postgres.
+type Config struct {
+	URL    string // of the runtime role
+	Sealer *seal.Sealer
+	Logger *slog.Logger
+	// MaxConns bounds the pool; 0 means 16.
+	MaxConns int
+	// Timeout bounds every statement; 0 means 5 s.
+	Timeout time.Duration
+	// Observe, when set, is told of every group commit: how many submissions
+	// shared it and how long it took.
+	Observe func(size int, took time.Duration)
+}
+
+// Store is a pool of connections and the group-commit writer on top of it.
+// Close ends both.
+type Store struct {
+	pool    *pgxpool.Pool
+	sealer  *seal.Sealer
+	log     *slog.Logger
+	timeout time.Duration
+	queue   chan *queued
+	changes *hub
+	observe func(int, time.Duration)
+	stop    context.CancelFunc
+	stopped chan struct{}
+}
+
+// Open connects, checks that the schema is there and that the data key is the
+// one that this database's records are sealed with, and starts the writer.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	pc, err := pgxpool.ParseConfig(cfg.URL)
+	if err != nil {
+		return nil, fmt.Errorf("read the database URL: %w", hideURL(err))
+	}
+	pc.MaxConns = 16
+	if cfg.MaxConns > 0 {
+		pc.MaxConns = int32(cfg.MaxConns) // #nosec G115 -- configuration bounds it
+	}
+	s := &Store{sealer: cfg.Sealer, log: cfg.Logger, timeout: cfg.Timeout, observe: cfg.Observe,
+		queue: make(chan *queued, 4096), stopped: make(chan struct{})}
+	if s.timeout == 0 {
+		s.timeout = 5 * time.Second
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	pc.ConnConfig.ConnectTimeout = s.timeout
+	pc.ConnConfig.RuntimeParams["application_name"] = "holdpoint"
+	// The server gives up as well: a client that is gone must not leave a lock.
+	pc.ConnConfig.RuntimeParams["statement_timeout"] = fmt.Sprint(2 * s.timeout.Milliseconds())
+	pc.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = fmt.Sprint(2 * s.timeout.Milliseconds())
+	if s.pool, err = pgxpool.NewWithConfig(ctx, pc); err != nil {
+		return nil, fmt.Errorf("open the database pool: %w", hideURL(err))
+	}
+	if err := s.checkKey(ctx); err != nil {
+		s.pool.Close()
+		return nil, err
+	}
+	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s.stop = cancel
+	s.changes = newHub(s.pool, s.log)
+	go s.changes.run(run)
+	go s.write(run)
+	return s, nil
+}
+
+// Close waits for what is being written, then closes the pool. Submissions
+// after Close fail with ErrUnavailable.
+func (s *Store) Close() {
+	s.stop()
+	<-s.stopped
+	s.changes.wait()
+	s.pool.Close()
+}
+
+// checkKey compares the data key with the one that the database was first used with.
+func (s *Store) checkKey(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	var stored []byte
+	err := s.pool.QueryRow(ctx, `SELECT key_check FROM installation`).Scan(&stored)
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) && pgErr.Code == "42P01" {
+		return fmt.Errorf("the database has no Holdpoint schema yet: run holdpoint migrate")
+	}
+	if err != nil {
+		return fmt.Errorf("read the installation: %w", hideURL(err))
+	}
+	if stored == nil {
+		if _, err := s.pool.Exec(ctx, `UPDATE installation SET key_check = $1 WHERE key_check IS NULL`, s.sealer.Check()); err != nil {
+			return fmt.Errorf("record the data key's check value: %w", translate(err))
+		}
+		return s.checkKey(ctx)
+	}
+	if !bytes.Equal(stored, s.sealer.Check()) {
+		return errors.New("this data key is not the one that the database's records are encrypted with")
+	}
+	return nil
+}
+
+// Ping reports whether Postgres answers.
+func (s *Store) Ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	return translate(s.pool.Ping(ctx))
+}
+
+// Now is the database's clock.
+func (s *Store) Now(ctx context.Context) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	var now time.Time
+	err := s.pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now)
+	return now.UTC(), translate(err)
+}
+
+// NewID makes a random id: prefix, "_", and 26 lower-case characters.
+func NewID(prefix string) string { return prefix + "_" + strings.ToLower(rand.Text()) }
+
+// translate turns a driver's error into one of this package's; nil stays nil.
+func translate(err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, pgx.ErrNoRows) {
+		return ErrNotFound
+	}
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) {
+		switch {
+		case pgErr.Code == "23505":
+			return fmt.Errorf("%w (%s)", ErrConflict, pgErr.ConstraintName)
+		case pgErr.Code[:2] == "57" || pgErr.Code[:2] == "53" || pgErr.Code[:2] == "08" || pgErr.Code == "40001" || pgErr.Code == "40P01":
+			return fmt.Errorf("%w: %s", ErrUnavailable, pgErr.Code)
+		}
+		// A server message may quote a row; its code and object names do not.
+		return fmt.Errorf("postgres error %s at %s.%s %s", pgErr.Code, pgErr.TableName, pgErr.ColumnName, pgErr.ConstraintName)
+	}
+	if isOurs(err) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, hideURL(err))
+}
+
+func isOurs(err error) bool {
+	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrConflict) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrOtherRequest)
+}
+
+// hideURL drops what a connection error says of user and host: it may hold a
+// password that somebody put in the URL.
+func hideURL(err error) error {
+	var connect *pgconn.ConnectError
+	var parse *pgconn.ParseConfigError
+	switch {
+	case errors.As(err, &parse):
+		return errors.New("it is not a postgres:// URL that can be read")
+	case errors.As(err, &connect):
+		if inner := errors.Unwrap(connect); inner != nil {
+			return fmt.Errorf("connect: %w", inner)
+		}
+	}
+	return err
+}
+
+// inTx runs fn in one transaction at READ COMMITTED. Errors of fn come back as
+// they are, errors of Postgres translated.
+func (s *Store) inTx(ctx context.Context, fn func(ctx context.Context, tx pgx.Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	tx, err := s.pool.Begin(ctx)
+	if err != nil {
+		return translate(err)
+	}
+	// After a commit this does nothing. It has its own context, so that a
+	// caller who went away still gives the connection back clean.
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	if err := fn(ctx, tx); err != nil {
+		return err
+	}
+	return translate(tx.Commit(ctx))
+}

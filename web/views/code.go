@@ -1,0 +1,269 @@
+package views
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Part classes: what a part of a line of code is.
+const (
+	keyPart     = "k" // an object's key
+	stringPart  = "s" // a string value
+	literalPart = "n" // number, true, false, null
+	signPart    = "p" // brackets, quotes, colons, commas
+	escapePart  = "e" // an escape that stands for a line break or a tab
+)
+
+// Part is a piece of a line, of one class.
+type Part struct {
+	Class string
+	Spans []Span
+}
+
+// Line is a line of code. A Continued line goes on with the string that the
+// line before it did not finish; its break is part of the string's value.
+type Line struct {
+	Indent    int
+	Continued bool
+	Parts     []Part
+}
+
+// Code is JSON laid out for reading: everything in it is shown, and shown as
+// what it is.
+type Code struct {
+	Lines    []Line
+	Warnings Warnings
+	// Secrets names the keys that usually hold secrets.
+	Secrets []string
+	// Broken says that the input was not JSON and is shown as plain text.
+	Broken bool
+}
+
+// Arguments lays out canonical JSON, two spaces a level, with the strings
+// revealed. Keys keep their order and numbers their spelling. What cannot be
+// read as JSON is shown as one text, with Broken set.
+func Arguments(canonical []byte) Code {
+	l := &layout{dec: json.NewDecoder(bytes.NewReader(canonical))}
+	l.dec.UseNumber()
+	l.line(false)
+	err := l.value("")
+	if err == nil {
+		if _, err = l.dec.Token(); errors.Is(err, io.EOF) {
+			return l.code
+		}
+	}
+	l = &layout{code: Code{Broken: true}}
+	l.line(false)
+	l.text(stringPart, "the text", string(canonical))
+	return l.code
+}
+
+type layout struct {
+	dec   *json.Decoder
+	depth int
+	code  Code
+}
+
+func (l *layout) line(continued bool) {
+	l.code.Lines = append(l.code.Lines, Line{Indent: l.depth, Continued: continued})
+}
+
+func (l *layout) add(class string, spans ...Span) {
+	line := &l.code.Lines[len(l.code.Lines)-1]
+	line.Parts = append(line.Parts, Part{Class: class, Spans: spans})
+}
+
+func (l *layout) sign(s string) { l.add(signPart, Span{Raw: s, Shown: s}) }
+
+// value lays out the next value; place is its path for warnings.
+func (l *layout) value(place string) error {
+	tok, err := l.dec.Token()
+	if err != nil {
+		return err
+	}
+	return l.token(tok, place)
+}
+
+func (l *layout) token(tok json.Token, place string) error {
+	switch t := tok.(type) {
+	case json.Delim:
+		if t == '{' || t == '[' {
+			return l.container(t, place)
+		}
+		return fmt.Errorf("unexpected %s", t)
+	case string:
+		l.quoted(stringPart, place, t)
+	case json.Number:
+		l.add(literalPart, Span{Raw: t.String(), Shown: t.String()})
+	case bool:
+		l.add(literalPart, Span{Raw: strconv.FormatBool(t), Shown: strconv.FormatBool(t)})
+	case nil:
+		l.add(literalPart, Span{Raw: "null", Shown: "null"})
+	}
+	return nil
+}
+
+func (l *layout) container(open json.Delim, place string) error {
+	end := "}"
+	if open == '[' {
+		end = "]"
+	}
+	if !l.dec.More() {
+		l.sign(open.String() + end)
+		_, err := l.dec.Token()
+		return err
+	}
+	l.sign(open.String())
+	l.depth++
+	for i := 0; l.dec.More(); i++ {
+		if i > 0 {
+			l.sign(",")
+		}
+		l.line(false)
+		at := place + "[" + strconv.Itoa(i) + "]"
+		if open == '{' {
+			tok, err := l.dec.Token()
+			if err != nil {
+				return err
+			}
+			key, ok := tok.(string)
+			if !ok {
+				return fmt.Errorf("unexpected %v for a key", tok)
+			}
+			at = join(place, key)
+			l.quoted(keyPart, at, key)
+			l.sign(": ")
+			if namesSecret(key) {
+				l.code.Secrets = append(l.code.Secrets, at)
+			}
+		}
+		if err := l.value(at); err != nil {
+			return err
+		}
+	}
+	if _, err := l.dec.Token(); err != nil {
+		return err
+	}
+	l.depth--
+	l.line(false)
+	l.sign(end)
+	return nil
+}
+
+func (l *layout) quoted(class, place, text string) {
+	l.sign(`"`)
+	l.text(class, place, text)
+	l.sign(`"`)
+}
+
+// text adds a string's content: revealed, with quotes and backslashes escaped
+// as in JSON, and broken after each line break.
+func (l *layout) text(class, place, text string) {
+	spans := Reveal(text)
+	if place == "" {
+		place = "the value"
+	}
+	l.code.Warnings.Add(place, spans)
+	for _, s := range spans {
+		if s.Mark != Plain {
+			l.add(class, s)
+			continue
+		}
+		for rest := s.Raw; rest != ""; {
+			i := strings.IndexAny(rest, "\n\t")
+			if i < 0 {
+				l.add(class, plain(rest))
+				break
+			}
+			if i > 0 {
+				l.add(class, plain(rest[:i]))
+			}
+			if rest[i] == '\t' {
+				l.add(escapePart, Span{Raw: "\t", Shown: `\t`})
+			} else {
+				l.add(escapePart, Span{Raw: "\n", Shown: `\n`})
+				l.line(true)
+			}
+			rest = rest[i+1:]
+		}
+	}
+}
+
+var quote = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+
+func plain(raw string) Span { return Span{Raw: raw, Shown: quote.Replace(raw)} }
+
+// join names the member key of place. A key is cut to what fits a warning.
+func join(place, key string) string {
+	key = Visible(key)
+	if utf8.RuneCountInString(key) > 40 {
+		key = string([]rune(key)[:40]) + "…"
+	}
+	if place == "" {
+		return key
+	}
+	return place + "." + key
+}
+
+// secretNames are the words which, in a key, say that its value is a secret.
+var secretNames = []string{
+	"password", "passwd", "passphrase", "secret", "token", "apikey", "accesskey", "privatekey", "credential", "authorization", "cookie",
+}
+
+func namesSecret(key string) bool {
+	bare := strings.NewReplacer("_", "", "-", "", " ", "", ".", "").Replace(strings.ToLower(key))
+	for _, name := range secretNames {
+		if strings.Contains(bare, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// Preview cuts code to at most lines lines and about runes shown characters,
+// and says how much is left out. Code that fits is returned as it is. The
+// warnings stay those of the whole.
+func (c Code) Preview(lines, runes int) (cut Code, moreLines, moreRunes int) {
+	cut = Code{Warnings: c.Warnings, Secrets: c.Secrets, Broken: c.Broken}
+	left, full := runes, false
+	for i, line := range c.Lines {
+		full = full || i == lines
+		kept := Line{Indent: line.Indent, Continued: line.Continued}
+		for _, part := range line.Parts {
+			p := Part{Class: part.Class}
+			for _, s := range part.Spans {
+				n := utf8.RuneCountInString(s.Shown)
+				switch {
+				case full:
+					moreRunes += n
+				case n > left && s.Mark == Plain:
+					head := string([]rune(s.Shown)[:left])
+					p.Spans = append(p.Spans, Span{Raw: s.Raw, Shown: head})
+					moreRunes += n - left
+					full = true
+				case n > left:
+					moreRunes += n
+					full = true
+				default:
+					p.Spans = append(p.Spans, s)
+					left -= n
+				}
+			}
+			if len(p.Spans) > 0 {
+				kept.Parts = append(kept.Parts, p)
+			}
+		}
+		if len(kept.Parts) > 0 {
+			cut.Lines = append(cut.Lines, kept)
+		} else {
+			moreLines++
+		}
+	}
+	return cut, moreLines, moreRunes
+}
