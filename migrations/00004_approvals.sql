@@ -34,6 +34,7 @@ CREATE TABLE approvals (
     wake_at       timestamptz NOT NULL, -- the next deadline that the workflow waits for
     ended_at      timestamptz CHECK ((ended_at IS NULL) = (status = 'pending')),
     reasons       jsonb       NOT NULL,
+    final         jsonb, -- approval.Final: how it stood when it ended
     execution     text        NOT NULL CHECK (execution IN ('none', 'redeemed', 'succeeded', 'failed', 'unknown')),
     CHECK (execution = 'none' OR status = 'approved')
 );
@@ -54,6 +55,7 @@ BEGIN
     NEW.revision   := 1;
     NEW.ended_at   := NULL;
     NEW.reasons    := '[]';
+    NEW.final      := NULL;
     NEW.execution  := 'none';
     RETURN NEW;
 END
@@ -139,6 +141,7 @@ CREATE TABLE outbox (
     approval_id text        NOT NULL REFERENCES approvals (id),
     created_at  timestamptz NOT NULL DEFAULT clock_timestamp()
 );
+CREATE INDEX outbox_approval ON outbox (approval_id);
 -- +goose StatementBegin
 CREATE FUNCTION outbox_changed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -190,7 +193,7 @@ CREATE INDEX idempotency_created_at ON idempotency (created_at);
 GRANT SELECT ON approvals, facts, card_views, outbox, tokens, idempotency TO holdpoint_runtime;
 GRANT INSERT (id, agent_id, request_id, dialect, tool, category, risk_domain, environment, digest, requested_by, max_state,
               decision, requirements, excluded, expires_in, sealed, sealed_key, sealed_size) ON approvals TO holdpoint_runtime;
-GRANT UPDATE (status, version, revision, wake_at, reasons, execution, sealed_key) ON approvals TO holdpoint_runtime;
+GRANT UPDATE (status, version, revision, wake_at, reasons, final, execution, sealed_key) ON approvals TO holdpoint_runtime;
 GRANT INSERT (approval_id, kind, actor_kind, actor_id, channel, yes, denial, comment) ON facts TO holdpoint_runtime;
 GRANT INSERT (approval_id, person_id, digest) ON card_views TO holdpoint_runtime;
 GRANT INSERT (approval_id), DELETE ON outbox TO holdpoint_runtime;

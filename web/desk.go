@@ -53,3 +53,10 @@ type Sessions interface {
 	// Delete ends a session; ending one that does not exist is no error.
 	Delete(ctx context.Context, idHash []byte) error
 }
+
+// Names gives display names. It is for lists, which come without cards.
+type Names interface {
+	// Names returns the registered names of the people and agents with these
+	// ids; an id that has none is left out.
+	Names(ctx context.Context, ids []string) (map[string]string, error)
+}

@@ -43,12 +43,48 @@ type Approval struct {
 
 	State State
 	Facts []Fact
+	// Final is how the approval stood when it ended; nil while pending.
+	Final *Final
 }
 
-// Denial returns the kind of no and the comment that go with a denial, and
-// false when the approval was not denied by anybody.
+// Final keeps what an ended approval's state was at its end: what happens to
+// the voters afterwards does not change it any more.
+type Final struct {
+	Status       Status     `json:"status"`
+	At           time.Time  `json:"at"`
+	Stage        int        `json:"stage"`
+	Requirements []Progress `json:"requirements"`
+	// Decisive is the Seq of the fact that ended it; 0 for a deadline.
+	Decisive int64 `json:"decisive,omitempty"`
+}
+
+// Finish makes the Final of a state.
+func (s State) Finish() Final {
+	f := Final{Status: s.Status, At: s.At, Stage: s.Stage, Requirements: s.Requirements}
+	if s.Decisive != nil {
+		f.Decisive = s.Decisive.Seq
+	}
+	return f
+}
+
+// Stand computes the approval's State at now: what its facts say while it is
+// pending, and what they said at its end afterwards.
+func (a *Approval) Stand(now time.Time) {
+	if a.Final == nil {
+		a.State = Advance(a.Plan, a.Facts, now)
+		return
+	}
+	a.State = State{Status: a.Final.Status, At: a.Final.At, Stage: a.Final.Stage, Requirements: a.Final.Requirements}
+	for i := range a.Facts {
+		if a.Facts[i].Seq == a.Final.Decisive {
+			a.State.Decisive = &a.Facts[i]
+		}
+	}
+}
+
+// Denial returns the fact that denied the approval, and false when nobody did.
 func (a Approval) Denial() (Fact, bool) {
-	if a.Status != Denied || a.State.Decisive == nil {
+	if a.Status != Denied || a.State.Decisive == nil || a.State.Decisive.Yes {
 		return Fact{}, false
 	}
 	return *a.State.Decisive, true

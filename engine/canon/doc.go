@@ -12,6 +12,7 @@
 //	document  at most MaxBytes bytes of UTF-8, one value, no byte order mark,
 //	          nothing but white space around it
 //	nesting   at most MaxDepth arrays and objects inside each other
+//	values    at most MaxValues in all
 //	object    at most MaxMembers members; no two names equal after unescaping,
 //	          nor equal under Unicode simple case folding (strings.EqualFold)
 //	string    valid UTF-8, no raw control character, no NUL in any spelling,

@@ -19,9 +19,44 @@ const safeDigits = 15
 type decimal struct {
 	digits   [maxDigits]byte
 	n        int  // significant digits kept in digits
+	zeros    int  // zeros read behind them, which count only if more follows
 	lost     bool // there are more significant digits than fit
 	exp      int
 	negative bool
+}
+
+// addInteger takes the next digit before the decimal point.
+func (d *decimal) addInteger(c byte) {
+	if d.n > 0 || c != '0' {
+		d.exp++
+		d.push(c)
+	}
+}
+
+// addFraction takes the next digit behind the decimal point.
+func (d *decimal) addFraction(c byte) {
+	if d.n == 0 && c == '0' {
+		d.exp--
+		return
+	}
+	d.push(c)
+}
+
+func (d *decimal) push(c byte) {
+	if c == '0' {
+		d.zeros++
+		return
+	}
+	if d.n+d.zeros >= maxDigits {
+		d.lost = true
+		return
+	}
+	for ; d.zeros > 0; d.zeros-- {
+		d.digits[d.n] = '0'
+		d.n++
+	}
+	d.digits[d.n] = c
+	d.n++
 }
 
 // exponentLimit bounds the exponents that are told apart. It is far above what

@@ -127,3 +127,11 @@ func thumbprint(public ed25519.PublicKey) (string, error) {
 	}
 	return base64.RawURLEncoding.EncodeToString(sum), nil
 }
+
+// Keep returns the ring's first n keys.
+func (r Ring) Keep(n int) Ring {
+	if n < len(r.keys) {
+		return Ring{keys: r.keys[:n:n]}
+	}
+	return r
+}

@@ -160,7 +160,7 @@ func header(data []byte) (string, error) {
 	if err != nil {
 		return "", invalid("its header is not strict JSON")
 	}
-	if h.Kind() != canon.Object || h.Len() != 3 || text(h, "alg") != string(jose.EdDSA) || text(h, "typ") != Type || text(h, "kid") == "" {
+	if h.Kind() != canon.ObjectKind || h.Len() != 3 || text(h, "alg") != string(jose.EdDSA) || text(h, "typ") != Type || text(h, "kid") == "" {
 		return "", invalid("its header is not {alg EdDSA, kid, typ " + Type + "}")
 	}
 	return text(h, "kid"), nil
@@ -170,7 +170,7 @@ func header(data []byte) (string, error) {
 func claims(data []byte) (Claims, error) {
 	var c Claims
 	v, err := canon.Parse(data)
-	if err != nil || v.Kind() != canon.Object {
+	if err != nil || v.Kind() != canon.ObjectKind {
 		return c, invalid("its claims are not a strict JSON object")
 	}
 	required := map[string]*string{"iss": &c.Issuer, "aud": &c.Audience, "sub": &c.Subject, "jti": &c.ID, "approval_id": &c.ApprovalID,
@@ -184,7 +184,7 @@ func claims(data []byte) (Claims, error) {
 	for name, into := range times {
 		t, ok := v.Get(name)
 		f := 0.0
-		if ok && t.Kind() == canon.Number {
+		if ok && t.Kind() == canon.NumberKind {
 			f = t.Float()
 		}
 		// Within 2^53 a float64 that is whole is exactly that whole number.
@@ -207,7 +207,7 @@ func claims(data []byte) (Claims, error) {
 // text is an object's string member, or "".
 func text(v canon.Value, name string) string {
 	member, ok := v.Get(name)
-	if !ok || member.Kind() != canon.String {
+	if !ok || member.Kind() != canon.StringKind {
 		return ""
 	}
 	return member.Str()

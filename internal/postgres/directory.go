@@ -56,7 +56,7 @@ func (d directory) acquire(ctx context.Context) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open lock: %w", err)
 	}
-	for deadline := time.Now().Add(2 * time.Second); ; {
+	for deadline := time.Now().Add(time.Second); ; {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(deadline) || sleep(ctx, 50*time.Millisecond) != nil {
 			break

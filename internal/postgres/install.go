@@ -36,7 +36,7 @@ func locate(ctx context.Context, dir directory, major int, progress func(string)
 	if want == 0 {
 		want = fetchedVersion
 	}
-	progress(fmt.Sprintf("no fitting Postgres is installed (need %s): fetching Postgres %d, about 30 MB", wanted(major), want))
+	progress(fmt.Sprintf("no Postgres %s is installed: fetching version %d, about 30 MB", wanted(major), want))
 	inst, err := fetch(ctx, dir, want, "")
 	if err != nil {
 		found := ""
@@ -53,7 +53,7 @@ func wanted(major int) string {
 	if major == 0 {
 		return strconv.Itoa(oldest) + " or newer"
 	}
-	return strconv.Itoa(major) + ", which created the cluster,"
+	return strconv.Itoa(major) + " (it created this cluster)"
 }
 
 func advice(major int) string {
@@ -67,18 +67,20 @@ func advice(major int) string {
 func find(ctx context.Context, places []string, major int) (found installation, others []string) {
 	var seen []string
 	for _, place := range places {
-		resolved, err := filepath.EvalSymlinks(place)
-		if err != nil || slices.Contains(seen, resolved) {
+		program, err := filepath.EvalSymlinks(filepath.Join(place, "postgres"))
+		if err != nil || slices.Contains(seen, program) {
 			continue
 		}
-		seen = append(seen, resolved)
-		inst, err := inspect(ctx, resolved)
+		inst, err := inspect(ctx, place)
+		if err != nil {
+			continue
+		}
+		seen = append(seen, program) // only now: a link's target may lack the programs beside it
 		switch {
-		case err != nil:
 		case major == 0 && inst.major >= oldest, major != 0 && inst.major == major:
 			return inst, nil
 		default:
-			others = append(others, fmt.Sprintf("Postgres %d in %s", inst.major, resolved))
+			others = append(others, fmt.Sprintf("Postgres %d in %s", inst.major, place))
 		}
 	}
 	return installation{}, others
@@ -114,7 +116,7 @@ func usualPlaces(ctx context.Context) []string {
 	for _, name := range []string{"postgres", "initdb"} {
 		if path, err := exec.LookPath(name); err == nil {
 			if resolved, err := filepath.EvalSymlinks(path); err == nil {
-				places = append(places, filepath.Dir(path), filepath.Dir(resolved))
+				places = append(places, filepath.Dir(resolved), filepath.Dir(path))
 			}
 		}
 	}

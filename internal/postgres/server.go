@@ -41,9 +41,9 @@ const superuser = "postgres"
 // Bounds on how long things may take, whatever the caller's context allows.
 const (
 	startTimeout     = 2 * time.Minute // crash recovery of a busy cluster replays up to a gigabyte of log
-	fastTimeout      = 6 * time.Second // a fast shutdown writes one checkpoint
-	immediateTimeout = 3 * time.Second
-	killTimeout      = 2 * time.Second
+	fastTimeout      = 4 * time.Second // a fast shutdown writes one checkpoint
+	immediateTimeout = 1500 * time.Millisecond
+	killTimeout      = 1500 * time.Millisecond
 )
 
 // maxAttempts is how often the server process is started when what stopped it may pass by itself.
@@ -260,7 +260,7 @@ func (s *Server) Err() error {
 
 // Stop ends the server and gives the directory free: a fast shutdown (open transactions are rolled back, everything committed
 // is checkpointed), after a few seconds or when ctx ends an immediate one, and in the end SIGKILL; in every case it returns
-// within eleven seconds and nothing committed is lost. An error means that even SIGKILL did not help. Stopping twice is fine.
+// within seven seconds and nothing committed is lost. An error means that even SIGKILL did not help. Stopping twice is fine.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stopping.Store(true)
 	err := s.shutDown(ctx, fastTimeout)
@@ -277,6 +277,9 @@ func (s *Server) shutDown(ctx context.Context, patience time.Duration) error {
 		timeout time.Duration
 	}{{syscall.SIGINT, patience}, {syscall.SIGQUIT, immediateTimeout}, {syscall.SIGKILL, killTimeout}}
 	for i, step := range steps {
+		if s.proc.exited() {
+			return nil
+		}
 		if step.timeout == 0 {
 			continue
 		}

@@ -12,8 +12,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -31,35 +33,53 @@ func TestMain(m *testing.M) {
 			fmt.Println(err)
 			os.Exit(1)
 		}
-		fmt.Println(s.PID())
-		// Threads that come and go must not take the server with them.
-		for range 20 {
-			go runtime.LockOSThread()
+		// Threads that come and go must not take the server with them: one ends with each of these goroutines.
+		var ended sync.WaitGroup
+		for range 50 {
+			ended.Go(runtime.LockOSThread)
 		}
+		ended.Wait()
+		fmt.Println(s.PID())
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}
 	m.Run()
+	if standing != "" {
+		_ = os.RemoveAll(standing)
+	}
 }
 
-// modes are the ways the server can run here: as root in the directory of a reachable and of an unreachable parent, else as
-// the present user.
-func modes(t *testing.T, test func(t *testing.T, dir string)) {
-	t.Run("unreachable parent", func(t *testing.T) { test(t, filepath.Join(t.TempDir(), "pg")) }) // a parent has mode 0700
-	t.Run("reachable parent", func(t *testing.T) { test(t, reachable(t)) })
-}
+// standing is where the directories from modes and closed are.
+var standing string
 
-func reachable(t *testing.T) string {
+// closed and open are directories in which the tests share a cluster, because making one takes far longer than starting it;
+// every test leaves it stopped. As root the server runs in a user namespace in the first (a parent has mode 0700) and as another
+// user in the second.
+func closed(t *testing.T) string { return shared(t, "closed", 0o700) }
+func open(t *testing.T) string   { return shared(t, "open", 0o755) }
+
+func shared(t *testing.T, name string, mode os.FileMode) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "holdpoint-postgres-")
+	var err error
+	if standing == "" {
+		if standing, err = os.MkdirTemp("", "holdpoint-postgres-"); err == nil {
+			err = os.Chmod(standing, 0o755)
+		}
+	}
+	parent := filepath.Join(standing, name)
+	if err == nil {
+		err = os.MkdirAll(parent, mode)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Join(dir, "pg")
+	return filepath.Join(parent, "pg")
+}
+
+// modes runs a test in each of the ways the server can run here.
+func modes(t *testing.T, test func(t *testing.T, dir string)) {
+	t.Run("closed parent", func(t *testing.T) { test(t, closed(t)) })
+	t.Run("open parent", func(t *testing.T) { test(t, open(t)) })
 }
 
 func begin(t *testing.T, dir string) *Server {
@@ -77,6 +97,20 @@ func end(t *testing.T, s *Server) {
 	if err := s.Stop(context.Background()); err != nil {
 		t.Error(err)
 	}
+}
+
+// programs are what Start runs in dir, and as whom.
+func programs(t *testing.T, dir directory) (installation, account) {
+	t.Helper()
+	inst, err := locate(t.Context(), dir, 0, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	acc, err := chooseAccount(t.Context(), dir, inst)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inst, acc
 }
 
 func connect(t *testing.T, s *Server) *pgx.Conn {
@@ -107,6 +141,9 @@ func query(t *testing.T, s *Server, statement string) string {
 
 func TestStartStopStart(t *testing.T) {
 	modes(t, func(t *testing.T, dir string) {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
 		var progress []string
 		began := time.Now()
 		s, err := Start(t.Context(), Config{Dir: dir, Progress: func(line string) { progress = append(progress, line) }})
@@ -124,6 +161,12 @@ func TestStartStopStart(t *testing.T) {
 		} {
 			if got := query(t, s, "SELECT setting FROM (SELECT current_setting('"+name+"') AS setting) s"); got != want {
 				t.Errorf("%s is %q, want %q", name, got, want)
+			}
+		}
+		if root := os.Geteuid(); root == 0 && runtime.GOOS == "linux" {
+			uid, err := ownerOf(s.dir.data())
+			if want := strings.Contains(t.Name(), "closed"); err != nil || want != (uid == root) {
+				t.Errorf("the server runs as %d (%v): in a user namespace is %v, want %v", uid, err, uid == root, want)
 			}
 		}
 		execute(t, s, "CREATE TABLE kept AS SELECT 'still here' AS text")
@@ -158,7 +201,7 @@ func TestStartStopStart(t *testing.T) {
 }
 
 func TestFilesArePrivate(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "pg")
+	dir := open(t)
 	begin(t, dir)
 	for _, name := range []string{"data", "data/superuser.password", "postgres.log", "lock"} {
 		info, err := os.Stat(filepath.Join(dir, name))
@@ -175,7 +218,7 @@ func TestFilesArePrivate(t *testing.T) {
 }
 
 func TestPasswordIsNeeded(t *testing.T) {
-	s := begin(t, filepath.Join(t.TempDir(), "pg"))
+	s := begin(t, open(t))
 	conn, err := pgx.Connect(t.Context(), s.URL(superuser, "guess", "postgres"))
 	if err == nil {
 		_ = conn.Close(t.Context())
@@ -186,7 +229,7 @@ func TestPasswordIsNeeded(t *testing.T) {
 func TestKilledPostmaster(t *testing.T) {
 	modes(t, func(t *testing.T, dir string) {
 		s := begin(t, dir)
-		execute(t, s, "CREATE TABLE kept AS SELECT 'still here' AS text")
+		execute(t, s, "DROP TABLE IF EXISTS also_kept; CREATE TABLE also_kept ()")
 		busy := connect(t, s)
 		go func() { _, _ = busy.Exec(context.Background(), "SELECT pg_sleep(60)") }() // a backend that does not notice by itself
 		if err := syscall.Kill(s.PID(), syscall.SIGKILL); err != nil {
@@ -201,7 +244,7 @@ func TestKilledPostmaster(t *testing.T) {
 			t.Errorf("Err is %v, want one that says it was killed", err)
 		}
 		end(t, s)
-		if got, want := query(t, begin(t, dir), "SELECT text FROM kept"), "still here"; got != want {
+		if got, want := query(t, begin(t, dir), "SELECT to_regclass('also_kept')::text"), "also_kept"; got != want {
 			t.Errorf("after kill -9 got %q, want %q", got, want)
 		}
 	})
@@ -232,8 +275,8 @@ func TestKilledParent(t *testing.T) {
 			_ = cmd.Wait()
 			t.Fatalf("the helper said %q, want a pid", line)
 		}
-		if !alive(pid) {
-			t.Fatal("the server is dead before its parent")
+		if pids := leftovers(t.Context(), directory(dir)); !slices.Contains(pids, pid) {
+			t.Fatalf("the server is dead before its parent: %d is not one of %v", pid, pids)
 		}
 
 		_ = cmd.Process.Kill()
@@ -253,19 +296,12 @@ func TestKilledParent(t *testing.T) {
 func TestOrphanIsReplaced(t *testing.T) {
 	modes(t, func(t *testing.T, dir string) {
 		s := begin(t, dir)
-		execute(t, s, "CREATE TABLE kept AS SELECT 'still here' AS text")
+		execute(t, s, "CREATE TABLE IF NOT EXISTS kept AS SELECT 'still here' AS text")
 		end(t, s)
 
 		// The same server again, but bound to nobody's life and without the lock.
 		d := s.dir
-		inst, err := locate(t.Context(), d, 0, func(string) {})
-		if err != nil {
-			t.Fatal(err)
-		}
-		acc, err := chooseAccount(t.Context(), d, inst)
-		if err != nil {
-			t.Fatal(err)
-		}
+		inst, acc := programs(t, d)
 		orphan, err := startProcess(acc.command(d, inst.postgres(), settings(d, s.port, true)...))
 		if err != nil {
 			t.Fatal(err)
@@ -290,7 +326,7 @@ func TestOrphanIsReplaced(t *testing.T) {
 }
 
 func TestDirectoryInUse(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "pg")
+	dir := open(t)
 	s := begin(t, dir)
 	_, err := Start(t.Context(), Config{Dir: dir})
 	if want := "in use by another process (pid " + strconv.Itoa(os.Getpid()) + ")"; err == nil || !strings.Contains(err.Error(), want) {
@@ -335,7 +371,7 @@ func TestForeignDataIsLeftAlone(t *testing.T) {
 
 // TestObstacles starts over things that earlier runs and other programs leave in the way.
 func TestObstacles(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "pg")
+	dir := open(t)
 	s := begin(t, dir)
 	port := s.port
 	end(t, s)
@@ -363,6 +399,14 @@ func TestObstacles(t *testing.T) {
 			t.Errorf("got port %d, which is taken", port)
 		}
 		end(t, s)
+
+		// And if it is taken after we looked, the next attempt gets another.
+		inst, acc := programs(t, s.dir)
+		s.port = port
+		var failed *launchError
+		if err := s.launch(t.Context(), inst, acc, true); !errors.As(err, &failed) || !failed.portTaken() {
+			t.Errorf("launch on a taken port: %v, want it recognised", err)
+		}
 	})
 	t.Run("stopped context", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -375,11 +419,20 @@ func TestObstacles(t *testing.T) {
 		}
 	})
 	t.Run("broken configuration", func(t *testing.T) {
-		conf := filepath.Join(dir, "data", "postgresql.conf")
+		conf := filepath.Join(dir, "data", "postgresql.auto.conf")
+		before, err := os.ReadFile(conf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := os.WriteFile(conf, before, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}()
 		if err := os.WriteFile(conf, []byte("no_such_setting = 1\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Start(t.Context(), Config{Dir: dir})
+		_, err = Start(t.Context(), Config{Dir: dir})
 		if err == nil || !strings.Contains(err.Error(), "no_such_setting") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %v, want one line that quotes the log", err)
 		}
@@ -390,27 +443,30 @@ func TestClosedDirectory(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root changes accounts")
 	}
-	dir := reachable(t)
-	closed := filepath.Dir(dir)
+	parent, err := os.MkdirTemp("", "holdpoint-postgres-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(parent) })
 	// Neither the server's user nor root without its powers may enter somebody else's directory.
-	if err := os.Chmod(closed, 0o700); err != nil {
+	if err := os.Chmod(parent, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chown(closed, 12345, 12345); err != nil {
+	if err := os.Chown(parent, 12345, 12345); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Start(t.Context(), Config{Dir: dir})
-	if err == nil || !strings.Contains(err.Error(), closed+" (mode 0700)") || strings.Contains(err.Error(), "\n") {
-		t.Errorf("got %v, want one line that names %s", err, closed)
+	_, err = Start(t.Context(), Config{Dir: filepath.Join(parent, "pg")})
+	if err == nil || !strings.Contains(err.Error(), parent+" (mode 0700)") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %v, want one line that names %s", err, parent)
 	}
 }
 
 // TestLogHoldsNoValues provokes the messages in which Postgres likes to quote statements and values.
 func TestLogHoldsNoValues(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "pg")
+	dir := open(t)
 	s := begin(t, dir)
 	const secret = "hunter2"
-	execute(t, s, "CREATE TABLE unique_text (text text PRIMARY KEY, CHECK (text <> 'no "+secret+"'))")
+	execute(t, s, "DROP TABLE IF EXISTS unique_text; CREATE TABLE unique_text (text text PRIMARY KEY, CHECK (text <> 'no "+secret+"'))")
 	for _, statement := range []string{
 		"INSERT INTO unique_text VALUES ('" + secret + "')",
 		"INSERT INTO unique_text VALUES ('" + secret + "')", // duplicate key
@@ -419,7 +475,7 @@ func TestLogHoldsNoValues(t *testing.T) {
 		"SELECT '" + secret + "' FRM t",
 		"DO $$ BEGIN RAISE WARNING '" + secret + "'; END $$",
 		"DO $$ BEGIN RAISE EXCEPTION '" + secret + "'; END $$",
-		"SELECT pg_sleep(2) /* " + secret + " */", // long
+		"SELECT pg_sleep(0.2) /* " + secret + " */", // long
 	} {
 		_, _ = connect(t, s).Exec(t.Context(), statement)
 	}

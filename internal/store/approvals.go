@@ -45,7 +45,7 @@ func (s *Store) Get(ctx context.Context, id string) (Record, error) {
 		return r, ours(err)
 	}
 	r.Now = r.Now.UTC()
-	r.Approval.State = approval.Advance(r.Approval.Plan, r.Approval.Facts, r.Now)
+	r.Approval.Stand(r.Now)
 	return r, nil
 }
 
@@ -75,10 +75,18 @@ func (s *Store) Inbox(ctx context.Context, roles []string, identity string, limi
 		ORDER BY expires_at, id LIMIT $3`, roles, identity, limit)
 }
 
-// History lists up to limit approvals that have ended, newest end first, from
-// after cursor on ("" for the start). next is "" at the end. A cursor that is
-// not one of ours is ErrNotFound.
-func (s *Store) History(ctx context.Context, cursor string, limit int) (page []approval.Approval, next string, err error) {
+// Reader says which approvals somebody may see: all, or those that ask for one
+// of the roles or exclude the identity because it is on the requesting side.
+type Reader struct {
+	All      bool
+	Roles    []string
+	Identity string
+}
+
+// History lists up to limit approvals that have ended and that the reader may
+// see, newest end first, from after cursor on ("" for the start). next is "" at
+// the end. A cursor that is not one of ours is ErrNotFound.
+func (s *Store) History(ctx context.Context, by Reader, cursor string, limit int) (page []approval.Approval, next string, err error) {
 	before, id := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), ""
 	if cursor != "" {
 		raw, err := base64.RawURLEncoding.DecodeString(cursor)
@@ -92,7 +100,9 @@ func (s *Store) History(ctx context.Context, cursor string, limit int) (page []a
 		id = rest
 	}
 	page, _, err = s.list(ctx, `SELECT `+approvalColumns+`, clock_timestamp() FROM approvals
-		WHERE status <> 'pending' AND (ended_at, id) < ($1, $2) ORDER BY ended_at DESC, id DESC LIMIT $3`, before, id, limit+1)
+		WHERE status <> 'pending' AND (ended_at, id) < ($1, $2)
+		  AND ($4 OR $6 = ANY (excluded) OR EXISTS (SELECT FROM jsonb_array_elements(requirements) r WHERE r->>'role' = ANY ($5)))
+		ORDER BY ended_at DESC, id DESC LIMIT $3`, before, id, limit+1, by.All, by.Roles, by.Identity)
 	if err != nil {
 		return nil, "", err
 	}
@@ -125,7 +135,7 @@ func (s *Store) list(ctx context.Context, sql string, args ...any) ([]approval.A
 		return nil, now, translate(err)
 	}
 	for i := range list {
-		list[i].State = approval.Advance(list[i].Plan, list[i].Facts, now)
+		list[i].Stand(now)
 	}
 	return list, now.UTC(), nil
 }
@@ -206,11 +216,13 @@ func (s *Store) OutboxDepth(ctx context.Context) (n int, oldest time.Duration, e
 	return n, time.Duration(seconds * float64(time.Second)), translate(err)
 }
 
-// Poke puts messages for Temporal into the outbox.
+// Poke puts messages for Temporal into the outbox, but for the approvals that
+// have one waiting there already.
 func (s *Store) Poke(ctx context.Context, approvalIDs []string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	_, err := s.pool.Exec(ctx, `INSERT INTO outbox (approval_id) SELECT unnest($1::text[])`, approvalIDs)
+	_, err := s.pool.Exec(ctx, `INSERT INTO outbox (approval_id)
+		SELECT id FROM unnest($1::text[]) AS id WHERE NOT EXISTS (SELECT FROM outbox o WHERE o.approval_id = id)`, approvalIDs)
 	return translate(err)
 }
 

@@ -86,21 +86,24 @@ func (s *Store) Change(ctx context.Context, id string, once *Once, fn func(c *Ch
 }
 
 const approvalColumns = `id, agent_id, request_id, dialect, tool, category, risk_domain, environment, digest, requested_by,
-	decision, requirements, excluded, opened_at, expires_at, status, version, revision, ended_at, reasons, execution`
+	decision, requirements, excluded, opened_at, expires_at, status, version, revision, ended_at, reasons, final, execution`
 
 func scanApproval(row pgx.Row, more ...any) (approval.Approval, error) {
 	var a approval.Approval
-	var requestedBy, decision, requirements, reasons []byte
+	var requestedBy, decision, requirements, reasons, final []byte
 	var endedAt *time.Time
 	c := &a.Call
 	err := row.Scan(append([]any{&a.ID, &c.AgentID, &c.RequestID, &c.Dialect, &c.Tool, &c.Category, &c.RiskDomain, &c.Environment, &c.Digest,
 		&requestedBy, &decision, &requirements, &a.Plan.Excluded, &a.Plan.OpenedAt, &a.Plan.ExpiresAt,
-		&a.Status, &a.Version, &a.Revision, &endedAt, &reasons, &a.Execution}, more...)...)
+		&a.Status, &a.Version, &a.Revision, &endedAt, &reasons, &final, &a.Execution}, more...)...)
 	if err != nil {
 		return a, translate(err)
 	}
 	err = errors.Join(json.Unmarshal(requestedBy, &a.RequestedBy), json.Unmarshal(decision, &a.Decision),
 		json.Unmarshal(requirements, &a.Plan.Requirements), json.Unmarshal(reasons, &a.Reasons))
+	if final != nil {
+		err = errors.Join(err, json.Unmarshal(final, &a.Final))
+	}
 	if err != nil {
 		return a, fmt.Errorf("decode approval %s: %w", a.ID, err)
 	}
@@ -128,7 +131,7 @@ func (c *Change) load(id string) error {
 		return translate(err)
 	}
 	c.Now = c.Now.UTC()
-	c.Approval.State = approval.Advance(c.Approval.Plan, c.Approval.Facts, c.Now)
+	c.Approval.Stand(c.Now)
 	return nil
 }
 
@@ -176,7 +179,7 @@ func (c *Change) AddFact(f approval.Fact) error {
 	f.At = f.At.UTC()
 	c.Approval.Facts = append(c.Approval.Facts, f)
 	c.Now = f.At
-	c.Approval.State = approval.Advance(c.Approval.Plan, c.Approval.Facts, f.At)
+	c.Approval.Stand(f.At)
 	_, err = c.tx.Exec(c.ctx, `WITH told AS (INSERT INTO outbox (approval_id) VALUES ($1))
 		UPDATE approvals SET revision = revision + 1 WHERE id = $1`, c.Approval.ID)
 	return translate(err)
@@ -194,16 +197,18 @@ func (c *Change) Wake(at time.Time) error {
 // Settle writes the terminal state. With a token id, the approval's token row
 // is made, good for validFor from now on.
 func (c *Change) Settle(status approval.Status, reasons []engine.Reason, jti string, validFor time.Duration) error {
-	encoded, err := json.Marshal(reasons)
-	if err != nil {
-		return fmt.Errorf("encode reasons: %w", err)
+	final := c.Approval.State.Finish()
+	encoded, err1 := json.Marshal(reasons)
+	standing, err2 := json.Marshal(final)
+	if err := errors.Join(err1, err2); err != nil {
+		return fmt.Errorf("encode the end of %s: %w", c.Approval.ID, err)
 	}
-	err = c.tx.QueryRow(c.ctx, `UPDATE approvals SET status = $2, reasons = $3, version = version + 1 WHERE id = $1
-		RETURNING ended_at, version`, c.Approval.ID, status, encoded).Scan(&c.Approval.EndedAt, &c.Approval.Version)
+	err := c.tx.QueryRow(c.ctx, `UPDATE approvals SET status = $2, reasons = $3, final = $4, version = version + 1 WHERE id = $1
+		RETURNING ended_at, version`, c.Approval.ID, status, encoded, standing).Scan(&c.Approval.EndedAt, &c.Approval.Version)
 	if err != nil {
 		return translate(err)
 	}
-	c.Approval.Status, c.Approval.Reasons = status, reasons
+	c.Approval.Status, c.Approval.Reasons, c.Approval.Final = status, reasons, &final
 	if jti == "" {
 		return nil
 	}

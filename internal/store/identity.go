@@ -178,3 +178,35 @@ func (s *Store) admin(ctx context.Context, e engine.Event, sql string, args ...a
 		return translate(tx.SendBatch(ctx, rows).Close())
 	})
 }
+
+// Names returns the names of the people and agents with these ids; an id that
+// has none is left out.
+func (s *Store) Names(ctx context.Context, ids []string) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `SELECT id, name FROM people WHERE id = ANY ($1) UNION ALL SELECT id, name FROM agents WHERE id = ANY ($1)`, ids)
+	if err != nil {
+		return nil, translate(err)
+	}
+	names := map[string]string{}
+	var id, name string
+	_, err = pgx.ForEachRow(rows, []any{&id, &name}, func() error {
+		names[id] = name
+		return nil
+	})
+	return names, translate(err)
+}
+
+// ExcessRights names what the role that is logged in may do and must not: a
+// runtime role that can change the audit log makes it worthless.
+func (s *Store) ExcessRights(ctx context.Context) ([]string, error) {
+	return s.ids(ctx, `SELECT what FROM (VALUES
+			('be a superuser', (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)),
+			('own the events', pg_has_role(current_user, (SELECT relowner FROM pg_class WHERE oid = 'events'::regclass), 'USAGE')),
+			('INSERT events', has_table_privilege('events', 'INSERT')),
+			('UPDATE events', has_table_privilege('events', 'UPDATE')),
+			('DELETE events', has_table_privilege('events', 'DELETE')),
+			('TRUNCATE events', has_table_privilege('events', 'TRUNCATE')),
+			('UPDATE facts', has_table_privilege('facts', 'UPDATE')),
+			('DELETE facts', has_table_privilege('facts', 'DELETE'))) AS rights (what, held) WHERE held`)
+}

@@ -38,7 +38,9 @@ var (
 
 // Config says how to reach Postgres.
 type Config struct {
-	URL    string // of the runtime role
+	URL string // of the runtime role; of the owner for administration
+	// Sealer holds the data key; without one, nothing can be checked against
+	// it, and the store is good for administration only.
 	Sealer *seal.Sealer
 	Logger *slog.Logger
 	// MaxConns bounds the pool; 0 means 16.
@@ -91,7 +93,12 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if s.pool, err = pgxpool.NewWithConfig(ctx, pc); err != nil {
 		return nil, fmt.Errorf("open the database pool: %w", hideURL(err))
 	}
-	if err := s.checkKey(ctx); err != nil {
+	if s.sealer != nil {
+		err = s.checkKey(ctx)
+	} else {
+		err = s.Ping(ctx)
+	}
+	if err != nil {
 		s.pool.Close()
 		return nil, err
 	}

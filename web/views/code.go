@@ -45,11 +45,11 @@ type Code struct {
 	Broken bool
 }
 
-// Arguments lays out canonical JSON, two spaces a level, with the strings
+// JSON lays out canonical JSON, two spaces a level, with the strings
 // revealed. Keys keep their order and numbers their spelling. What cannot be
 // read as JSON is shown as one text, with Broken set.
-func Arguments(canonical []byte) Code {
-	l := &layout{dec: json.NewDecoder(bytes.NewReader(canonical))}
+func JSON(canonical []byte) Code {
+	l := &printer{dec: json.NewDecoder(bytes.NewReader(canonical))}
 	l.dec.UseNumber()
 	l.line(false)
 	err := l.value("")
@@ -58,31 +58,31 @@ func Arguments(canonical []byte) Code {
 			return l.code
 		}
 	}
-	l = &layout{code: Code{Broken: true}}
+	l = &printer{code: Code{Broken: true}}
 	l.line(false)
 	l.text(stringPart, "the text", string(canonical))
 	return l.code
 }
 
-type layout struct {
+type printer struct {
 	dec   *json.Decoder
 	depth int
 	code  Code
 }
 
-func (l *layout) line(continued bool) {
+func (l *printer) line(continued bool) {
 	l.code.Lines = append(l.code.Lines, Line{Indent: l.depth, Continued: continued})
 }
 
-func (l *layout) add(class string, spans ...Span) {
+func (l *printer) add(class string, spans ...Span) {
 	line := &l.code.Lines[len(l.code.Lines)-1]
 	line.Parts = append(line.Parts, Part{Class: class, Spans: spans})
 }
 
-func (l *layout) sign(s string) { l.add(signPart, Span{Raw: s, Shown: s}) }
+func (l *printer) sign(s string) { l.add(signPart, Span{Raw: s, Shown: s}) }
 
 // value lays out the next value; place is its path for warnings.
-func (l *layout) value(place string) error {
+func (l *printer) value(place string) error {
 	tok, err := l.dec.Token()
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (l *layout) value(place string) error {
 	return l.token(tok, place)
 }
 
-func (l *layout) token(tok json.Token, place string) error {
+func (l *printer) token(tok json.Token, place string) error {
 	switch t := tok.(type) {
 	case json.Delim:
 		if t == '{' || t == '[' {
@@ -109,7 +109,7 @@ func (l *layout) token(tok json.Token, place string) error {
 	return nil
 }
 
-func (l *layout) container(open json.Delim, place string) error {
+func (l *printer) container(open json.Delim, place string) error {
 	end := "}"
 	if open == '[' {
 		end = "]"
@@ -156,7 +156,7 @@ func (l *layout) container(open json.Delim, place string) error {
 	return nil
 }
 
-func (l *layout) quoted(class, place, text string) {
+func (l *printer) quoted(class, place, text string) {
 	l.sign(`"`)
 	l.text(class, place, text)
 	l.sign(`"`)
@@ -164,7 +164,7 @@ func (l *layout) quoted(class, place, text string) {
 
 // text adds a string's content: revealed, with quotes and backslashes escaped
 // as in JSON, and broken after each line break.
-func (l *layout) text(class, place, text string) {
+func (l *printer) text(class, place, text string) {
 	spans := Reveal(text)
 	if place == "" {
 		place = "the value"

@@ -119,7 +119,9 @@ func lookalikes(word string, mayPass bool) []Span {
 	if foreign == 0 || latin == 0 && (!mayPass || twins < foreign) {
 		return nil
 	}
-	markLatin := latin > 0 && latin < foreign
+	// A word that is really Russian or Greek has other letters than twins; in it
+	// the Latin ones are the intruders.
+	markLatin := latin > 0 && latin < foreign && twins < foreign
 	var out []Span
 	for rest := word; rest != ""; {
 		mark, script, end := false, "", 0

@@ -1,0 +1,145 @@
+// Package activities touches the world on behalf of workflows: one small
+// struct for each outside system. Everything here may run twice and must mean
+// the same as once. It never decides by itself: what an approval has come to is
+// a pure function's answer, written down under the approval's lock.
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/seal"
+	"holdpoint/internal/store"
+	"holdpoint/workflows"
+)
+
+// Rejudge judges the sealed document of an approval whose requirements have
+// been met, by the policy in force now. It is pure.
+type Rejudge interface {
+	Again(a approval.Approval, document []byte, now time.Time) (engine.Decision, error)
+}
+
+// EventMaker starts an event about an approval.
+type EventMaker func(kind engine.EventType, outcome engine.Outcome, a approval.Approval, by engine.Actor) engine.Event
+
+// Settler writes down what approvals have come to.
+type Settler struct {
+	Store  *store.Store
+	Sealer *seal.Sealer
+	Judge  Rejudge
+	Event  EventMaker
+	// Validity is how long an approved call may wait for its agent.
+	Validity time.Duration
+	// NewTokenID makes the id of a new token.
+	NewTokenID func() string
+}
+
+// Settle locks the approval, asks approval.Advance where its facts have
+// brought it, and writes a terminal state and its event in one transaction. It
+// is the activity of that name; calling it at any time, any number of times,
+// is harmless.
+func (s *Settler) Settle(ctx context.Context, in workflows.SettleInput) (workflows.SettleResult, error) {
+	var result workflows.SettleResult
+	err := s.Store.Change(ctx, in.ApprovalID, nil, func(c *store.Change) (any, error, error) {
+		if c.Approval.Status.Terminal() {
+			result = workflows.SettleResult{Over: true}
+			return nil, nil, nil
+		}
+		state := c.Approval.State
+		if state.Status == approval.Pending {
+			result = workflows.SettleResult{WakeIn: state.Wake.Sub(c.Now)}
+			return nil, nil, c.Wake(state.Wake)
+		}
+		end, err := s.end(c)
+		if err != nil {
+			return nil, nil, err
+		}
+		token := ""
+		if end.status == approval.Approved {
+			token = s.NewTokenID()
+		}
+		if err := c.Settle(end.status, end.reasons, token, s.Validity); err != nil {
+			return nil, nil, err
+		}
+		e := s.Event(engine.Settled, end.status.Outcome(), c.Approval, engine.Actor{Kind: engine.SystemActor, ID: "settle", Channel: "engine"})
+		e.Reasons, e.Requirements = end.reasons, c.Approval.Plan.Requirements
+		c.AddEvent(e)
+		result = workflows.SettleResult{Over: true}
+		return nil, nil, nil
+	})
+	if errors.Is(err, store.ErrNotFound) {
+		// Somebody started a workflow for an approval that there is not.
+		return result, temporal.NewNonRetryableApplicationError("no such approval", "not_found", nil)
+	}
+	if err != nil {
+		return result, fmt.Errorf("settle %s: %w", in.ApprovalID, err)
+	}
+	return result, nil
+}
+
+type ending struct {
+	status  approval.Status
+	reasons []engine.Reason
+}
+
+// end is the terminal state of an approval whose facts have decided it. What
+// people approved is judged again first: approval is not the last word.
+func (s *Settler) end(c *store.Change) (ending, error) {
+	state := c.Approval.State
+	if state.Status != approval.Approved {
+		return ending{state.Status, []engine.Reason{why(c.Approval)}}, nil
+	}
+	document, err := s.Sealer.Open(c.Approval.ID, c.Sealed)
+	if errors.Is(err, seal.ErrErased) {
+		return ending{approval.Denied, []engine.Reason{{Code: "policy_changed", Message: "The arguments have been erased, so the call cannot be judged again."}}}, nil
+	}
+	if err != nil {
+		return ending{}, err
+	}
+	again, err := s.Judge.Again(c.Approval, document, c.Now)
+	if err != nil {
+		return ending{}, err
+	}
+	left := engine.Undischarged(c.Approval.Decision.Findings, c.Approval.Plan.Requirements, again)
+	if len(left) > 0 {
+		reasons := []engine.Reason{{Code: "policy_changed", Message: "The call was approved, but judged again it shows what nobody has approved."}}
+		return ending{approval.Denied, append(reasons, engine.Reasons(left)...)}, nil
+	}
+	return ending{approval.Approved, []engine.Reason{why(c.Approval)}}, nil
+}
+
+// why is the reason code that ends a wait (Agent-SPM), by what was waited for.
+func why(a approval.Approval) engine.Reason {
+	switch a.State.Status {
+	case approval.Approved:
+		switch a.Decision.Outcome {
+		case engine.RequireHuman:
+			return engine.Reason{Code: "HUMAN_APPROVED", Message: "A person approved the call."}
+		case engine.RequireTicket:
+			return engine.Reason{Code: "TICKET_VALIDATED", Message: "The ticket was found to cover the call."}
+		case engine.RequireStepUp:
+			return engine.Reason{Code: "STEP_UP_PASSED", Message: "The call was confirmed."}
+		default:
+			return engine.Reason{Code: "APPROVED", Message: "Everybody whose approval was needed approved the call."}
+		}
+	case approval.Expired:
+		stage := a.Plan.Requirements[a.State.Stage]
+		return engine.Reason{Code: "TIMEOUT", Message: fmt.Sprintf("The deadline passed while the call waited for its %s by %q.", stage.Kind, stage.Role)}
+	case approval.Cancelled:
+		return engine.Reason{Code: "CANCELLED", Message: "The requesting side took the call back."}
+	case approval.Denied, approval.Pending:
+	}
+	if f := a.State.Decisive; f != nil && f.Kind == approval.Reply {
+		return engine.Reason{Code: "STEP_UP_FAILED", Message: "The user does not want the call."}
+	}
+	if a.Decision.Outcome == engine.RequireHuman {
+		return engine.Reason{Code: "HUMAN_REJECTED", Message: "A person denied the call."}
+	}
+	return engine.Reason{Code: "REJECTED", Message: "A reviewer denied the call."}
+}

@@ -1,0 +1,155 @@
+// Package api is the door for agents and for programs: JSON over HTTP, with
+// API keys. It reads every body through the one strict reader, answers every
+// mistake with a problem that names what and where, and never talks to the
+// database or reads a cookie itself.
+package api
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"holdpoint/engine"
+	"holdpoint/internal/gate"
+)
+
+// Authenticator says whose API key a text is.
+type Authenticator interface {
+	// Authenticate returns the key's principal; ok is false for a key that is
+	// unknown, revoked or expired. err is an outage.
+	Authenticate(ctx context.Context, text string) (p gate.Principal, ok bool, err error)
+}
+
+// Config is what the API is made of.
+type Config struct {
+	Gate *gate.Gate
+	Keys Authenticator
+	// Person returns the signed-in person of a request; ok is false when nobody
+	// is signed in. It may be nil where there is no console.
+	Person func(*http.Request) (p engine.Person, ok bool, err error)
+	// PublicURL is where people and agents reach this server, without a slash
+	// at the end.
+	PublicURL string
+	Logger    *slog.Logger
+	Metrics   *Metrics
+	// Probes are asked by /readyz.
+	Probes []Probe
+	// Stopping, when closed, ends long waits: the server is going down.
+	Stopping <-chan struct{}
+}
+
+// API answers requests. Register puts its routes on a mux.
+type API struct {
+	Config
+	turnedAway *rate.Limiter
+	operations []operation
+	document   []byte
+	docs       []byte
+}
+
+// How many refusals of unauthenticated requests are put on record, at most: an
+// attacker must not be able to fill the log. All of them are counted.
+const (
+	turnedAwayPerSecond = 20
+	turnedAwayBurst     = 200
+)
+
+// New returns the API.
+func New(cfg Config) (*API, error) {
+	if cfg.Gate == nil || cfg.Keys == nil || cfg.PublicURL == "" || cfg.Logger == nil || cfg.Metrics == nil {
+		return nil, errors.New("the API needs a gate, keys, a public URL, a logger and metrics")
+	}
+	if cfg.Person == nil {
+		cfg.Person = func(*http.Request) (engine.Person, bool, error) { return engine.Person{}, false, nil }
+	}
+	a := &API{Config: cfg, turnedAway: rate.NewLimiter(turnedAwayPerSecond, turnedAwayBurst)}
+	a.operations = a.table()
+	var err error
+	if a.document, err = openAPI(a.operations, cfg.PublicURL); err != nil {
+		return nil, err
+	}
+	a.docs, err = docsPage(a.operations, a.document)
+	return a, err
+}
+
+// Register puts the API's routes on a mux.
+func (a *API) Register(mux *http.ServeMux) {
+	for _, op := range a.operations {
+		mux.Handle(op.method+" "+op.path, a.serve(op))
+	}
+	mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {
+		a.fail(w, r, gate.Principal{}, &failure{Status: http.StatusNotFound, Code: "no_such_route", Detail: "There is nothing at this address for this method. /docs lists what there is."})
+	})
+}
+
+// Authorization levels of an operation.
+const (
+	public     = ""        // anybody
+	signedIn   = "person"  // a signed-in person
+	keyOrHuman = "reading" // a key with scope approvals, or a signed-in person
+)
+
+// call is one request on its way through an operation.
+type call struct {
+	w         http.ResponseWriter
+	r         *http.Request
+	principal gate.Principal
+	person    engine.Person
+	isPerson  bool
+}
+
+func (a *API) serve(op operation) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := &call{w: w, r: r}
+		if err := a.authorize(c, op.scope); err != nil {
+			a.fail(w, r, c.principal, err)
+			return
+		}
+		if err := op.handle(c); err != nil {
+			a.fail(w, r, c.principal, err)
+		}
+	})
+}
+
+// fail answers with a problem. What the gate has refused is on record already;
+// what this door turns away is put there now.
+func (a *API) fail(w http.ResponseWriter, r *http.Request, p gate.Principal, err error) {
+	var replay *gate.Replay
+	if errors.As(err, &replay) {
+		w.Header().Set("Idempotent-Replayed", "true")
+		writeReply(w, replay.Reply)
+		return
+	}
+	f := a.failureOf(r, err)
+	if f == nil {
+		return // the caller has gone
+	}
+	var ours *failure
+	if errors.As(err, &ours) && f.Status < http.StatusInternalServerError {
+		a.recordTurnedAway(r, p, f)
+	}
+	writeReply(w, f.reply())
+}
+
+func (a *API) recordTurnedAway(r *http.Request, p gate.Principal, f *failure) {
+	a.Metrics.turnedAway.WithLabelValues(f.Code).Inc()
+	if p.KeyID == "" && !a.turnedAway.Allow() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 2*time.Second)
+	defer cancel()
+	route := r.Pattern
+	if route == "" {
+		route = "unknown"
+	}
+	actor := engine.Actor{Kind: engine.ServiceActor, ID: p.KeyID, Channel: "api"}
+	err := a.Gate.TurnAway(ctx, gate.Turned{RequestID: RequestID(r.Context()), AgentID: p.AgentID, Actor: actor,
+		Code: f.Code, Message: f.Detail, Route: route, Status: f.Status})
+	if err != nil {
+		a.Logger.WarnContext(r.Context(), "a refusal could not be put on record", "code", f.Code, "error", err)
+	}
+}

@@ -1,0 +1,96 @@
+package api
+
+import (
+	"net/url"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/gate"
+)
+
+// Approval is an approval on the wire (WIRE).
+type Approval struct {
+	ID           string              `json:"id"`
+	Status       approval.Status     `json:"status" enum:"pending,approved,denied,expired,cancelled"`
+	Version      int                 `json:"version" doc:"Changes when what a reviewer looks at does. A vote names it."`
+	AgentID      string              `json:"agent_id"`
+	ToolName     string              `json:"tool_name"`
+	RequestID    string              `json:"request_id,omitempty"`
+	OpenedAt     time.Time           `json:"opened_at"`
+	ExpiresAt    time.Time           `json:"expires_at"`
+	EndedAt      *time.Time          `json:"ended_at,omitempty"`
+	Digest       string              `json:"digest" doc:"SHA-256 of the canonical {tool, arguments}."`
+	PolicyDigest string              `json:"policy_digest"`
+	Requirements []approval.Progress `json:"requirements"`
+	Reasons      []engine.Reason     `json:"reasons" doc:"Why it waits; once it is over, why it ended."`
+	NextAction   string              `json:"next_action" enum:"wait,answer,attach_ticket,verify,none" doc:"What the reader can do now."`
+	Execution    approval.Execution  `json:"execution" enum:"none,redeemed,succeeded,failed,unknown"`
+	Denial       *Denial             `json:"denial,omitempty"`
+	Links        Links               `json:"links"`
+	Token        string              `json:"resumption_token,omitempty" doc:"Only when approved, and only to its agent."`
+}
+
+// Denial says what kind of no it was.
+type Denial struct {
+	Kind       approval.Denial `json:"kind" enum:"wrong_args,not_now,never,needs_info"`
+	Retryable  bool            `json:"retryable"`
+	RetryAfter int             `json:"retry_after,omitempty" doc:"Seconds to wait before proposing the call again."`
+	Comment    string          `json:"comment,omitempty"`
+}
+
+// Links are where to go from here.
+type Links struct {
+	Self   string `json:"self"`
+	Review string `json:"review" doc:"The page on which a person decides."`
+	Events string `json:"events" doc:"Server-sent events of this approval."`
+	Cancel string `json:"cancel"`
+}
+
+// notNow is how long to leave a reviewer in peace who said "not now".
+const notNow = 15 * time.Minute
+
+// wire is an approval as the principal may see it.
+func (a *API) wire(p gate.Principal, from approval.Approval, token string) Approval {
+	self := a.PublicURL + "/v1/approvals/" + url.PathEscape(from.ID)
+	out := Approval{ID: from.ID, Status: from.Status, Version: from.Version, AgentID: from.Call.AgentID, ToolName: from.Call.Tool,
+		RequestID: from.Call.RequestID, OpenedAt: from.Plan.OpenedAt, ExpiresAt: from.Plan.ExpiresAt,
+		Digest: from.Call.Digest, PolicyDigest: from.Decision.PolicyDigest, Requirements: from.State.Requirements,
+		Reasons: from.Reasons, NextAction: nextAction(p, from), Execution: from.Execution, Token: token,
+		Links: Links{Self: self, Review: a.PublicURL + "/approvals/" + url.PathEscape(from.ID), Events: self + "/events", Cancel: self + "/cancel"}}
+	if from.Status.Terminal() {
+		out.EndedAt = &from.EndedAt
+	} else {
+		out.Reasons = []engine.Reason{}
+		for _, f := range from.Decision.Findings {
+			if f.Route > engine.Accept {
+				out.Reasons = append(out.Reasons, engine.Reason{Code: f.Code, Message: f.Message})
+			}
+		}
+	}
+	if f, ok := from.Denial(); ok {
+		out.Denial = &Denial{Kind: f.Denial, Retryable: f.Denial.Retryable(), Comment: f.Comment}
+		if f.Denial == approval.NotNow {
+			out.Denial.RetryAfter = int(notNow.Seconds())
+		}
+	}
+	return out
+}
+
+func nextAction(p gate.Principal, a approval.Approval) string {
+	if a.Status.Terminal() || a.State.Status.Terminal() {
+		return "none"
+	}
+	switch a.Plan.Requirements[a.State.Stage].Kind {
+	case engine.Answer:
+		if p.Kind == gate.RuntimeKey {
+			return "answer"
+		}
+	case engine.Ticket:
+		return "attach_ticket"
+	case engine.StepUp:
+		return "verify"
+	case engine.Review, engine.Human:
+	}
+	return "wait"
+}

@@ -1,0 +1,84 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/internal/gate"
+)
+
+const (
+	eventsPage    = 100
+	maxEventsPage = 1000
+)
+
+func (a *API) auditEvents(c *call) error {
+	f, limit, err := eventFilter(c.r.URL.Query())
+	if err != nil {
+		return err
+	}
+	events, err := a.Gate.Events(c.r.Context(), f, limit)
+	if err != nil {
+		return err
+	}
+	page := Events{Events: events}
+	if page.Events == nil {
+		page.Events = []engine.Event{}
+	}
+	if len(events) == limit {
+		page.NextCursor = strconv.FormatInt(events[limit-1].Seq, 10)
+	}
+	reply, err := jsonReply(http.StatusOK, page, nil)
+	if err != nil {
+		return err
+	}
+	writeReply(c.w, reply)
+	return nil
+}
+
+// eventFilter reads a query; what it does not know is a mistake, not nothing.
+func eventFilter(query url.Values) (f gate.EventFilter, limit int, err error) {
+	limit = eventsPage
+	for name, values := range query {
+		value := values[0]
+		switch name {
+		case "since":
+			f.Since, err = time.Parse(time.RFC3339Nano, value)
+		case "until":
+			f.Until, err = time.Parse(time.RFC3339Nano, value)
+		case "agent_id":
+			f.AgentID = value
+		case "tool_name":
+			f.Tool = value
+		case "outcome":
+			f.Outcome = value
+		case "approval_id":
+			f.ApprovalID = value
+		case "cursor":
+			if value != "" {
+				f.After, err = strconv.ParseInt(value, 10, 64)
+			}
+		case "limit":
+			if limit, err = strconv.Atoi(value); err == nil && (limit < 1 || limit > maxEventsPage) {
+				err = fmt.Errorf("want 1 to %d", maxEventsPage)
+			}
+		default:
+			err = fmt.Errorf("there is no such filter")
+		}
+		if err != nil || len(values) > 1 {
+			return f, 0, &failure{Status: http.StatusBadRequest, Code: "bad_query", Detail: fmt.Sprintf("The query parameter %q cannot be read.", clipName(name))}
+		}
+	}
+	return f, limit, nil
+}
+
+func clipName(name string) string {
+	if len(name) > 40 {
+		return name[:40] + "…"
+	}
+	return name
+}

@@ -1,0 +1,256 @@
+package api
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// EventBody is an Agent Action Contract v1 event, for the documentation; the
+// contract's own strict reader reads it (engine/contract).
+type EventBody struct {
+	ToolName             string          `json:"tool_name" minLength:"1" doc:"Exact name of the tool that the agent intends to call."`
+	ToolCategory         string          `json:"tool_category" enum:"public_read,private_read,write,unknown" doc:"What kind of consequence the tool has."`
+	AuthorizationState   string          `json:"authorization_state" enum:"none,user_claimed,authenticated,validated,confirmed" doc:"Strongest verified authorization; lowered to what the key may claim."`
+	EvidenceRefs         []any           `json:"evidence_refs" doc:"Strings, or objects with source_id, kind, trust_tier, redaction_status, summary, freshness, provenance and so on."`
+	RiskDomain           string          `json:"risk_domain" enum:"devops,finance,education,hr,legal,pharma,healthcare,commerce,customer_support,security,research,personal_productivity,public_information,unknown"`
+	ProposedArguments    json.RawMessage `json:"proposed_arguments" doc:"The arguments, as an object. Approval binds to exactly these."`
+	RecommendedRoute     string          `json:"recommended_route" enum:"accept,ask,defer,refuse" doc:"What the runtime itself would do; the stricter of both counts."`
+	SchemaVersion        string          `json:"schema_version,omitempty" enum:"aana.agent_tool_precheck.v1"`
+	RequestID            string          `json:"request_id,omitempty"`
+	AgentID              string          `json:"agent_id,omitempty" doc:"Informative: the agent is the one that the key belongs to."`
+	UserIntent           string          `json:"user_intent,omitempty"`
+	AuthorizationSubject any             `json:"authorization_subject,omitempty" doc:"{subject_type, subject_ref}."`
+}
+
+// openAPI writes the OpenAPI 3.1 document of the operations.
+func openAPI(operations []operation, publicURL string) ([]byte, error) {
+	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
+	doc := &huma.OpenAPI{
+		OpenAPI: "3.1.0",
+		Info: &huma.Info{Title: "Holdpoint", Version: "1",
+			Description: "The approval engine for AI agents' tool calls: propose a call, wait for people, redeem the token, run it once.",
+			License:     &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}},
+		Servers: []*huma.Server{{URL: publicURL}},
+		Components: &huma.Components{Schemas: registry, SecuritySchemes: map[string]*huma.SecurityScheme{
+			"key":     {Type: "http", Scheme: "bearer", Description: "An API key: hp_…"},
+			"session": {Type: "apiKey", In: "cookie", Name: "holdpoint_session", Description: "The console's session of a signed-in person."},
+		}},
+	}
+	problem := registry.Schema(reflect.TypeOf(Problem{}), true, "Problem")
+	for _, op := range operations {
+		o := &huma.Operation{OperationID: operationID(op), Method: op.method, Path: op.path, Summary: op.summary, Description: op.detail,
+			Responses: map[string]*huma.Response{}, Security: security(op.scope)}
+		for _, name := range pathParameters(op.path) {
+			o.Parameters = append(o.Parameters, &huma.Param{Name: name, In: "path", Required: true, Schema: &huma.Schema{Type: "string"}})
+		}
+		for _, q := range op.query {
+			o.Parameters = append(o.Parameters, &huma.Param{Name: q.name, In: "query", Description: q.doc, Schema: &huma.Schema{Type: "string"}})
+		}
+		if op.repeats {
+			o.Parameters = append(o.Parameters, &huma.Param{Name: "Idempotency-Key", In: "header", Schema: &huma.Schema{Type: "string"},
+				Description: "Sending the same request again with the same key gets the same answer; a different request gets 422."})
+		}
+		if op.in != nil {
+			o.RequestBody = &huma.RequestBody{Required: op.in != CancelBody{}, Content: map[string]*huma.MediaType{
+				"application/json": {Schema: registry.Schema(reflect.TypeOf(op.in), true, operationID(op)+"Body")}}}
+		}
+		for _, status := range op.statuses {
+			response := &huma.Response{Description: http.StatusText(status)}
+			kind := op.mediaType
+			if kind == "" {
+				kind = "application/json"
+			}
+			media := &huma.MediaType{}
+			if op.out != nil {
+				media.Schema = registry.Schema(reflect.TypeOf(op.out), true, operationID(op)+"Answer")
+			}
+			response.Content = map[string]*huma.MediaType{kind: media}
+			o.Responses[strconv.Itoa(status)] = response
+		}
+		for _, status := range op.problems {
+			o.Responses[strconv.Itoa(status)] = &huma.Response{Description: http.StatusText(status),
+				Content: map[string]*huma.MediaType{"application/problem+json": {Schema: problem}}}
+		}
+		doc.AddOperation(o)
+	}
+	encoded, err := json.MarshalIndent(doc, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encode the OpenAPI document: %w", err)
+	}
+	return encoded, nil
+}
+
+func operationID(op operation) string {
+	words := strings.FieldsFunc(op.path, func(r rune) bool { return strings.ContainsRune("/{}.-_", r) })
+	return strings.ToLower(op.method) + "-" + strings.Join(words, "-")
+}
+
+func security(scope string) []map[string][]string {
+	switch scope {
+	case public:
+		return nil
+	case signedIn:
+		return []map[string][]string{{"session": {}}}
+	case keyOrHuman:
+		return []map[string][]string{{"key": {}}, {"session": {}}}
+	}
+	return []map[string][]string{{"key": {}}}
+}
+
+func pathParameters(path string) []string {
+	var names []string
+	for _, part := range strings.Split(path, "/") {
+		if name, ok := strings.CutPrefix(part, "{"); ok {
+			names = append(names, strings.TrimSuffix(name, "}"))
+		}
+	}
+	return names
+}
+
+//go:embed docs.html docs.css
+var docsFiles embed.FS
+
+// docsPage renders the operations as one static page.
+func docsPage(operations []operation, document []byte) ([]byte, error) {
+	page, err := template.New("docs.html").ParseFS(docsFiles, "docs.html")
+	if err != nil {
+		return nil, fmt.Errorf("read the docs template: %w", err)
+	}
+	var doc struct {
+		Components struct {
+			Schemas map[string]schemaDoc `json:"schemas"`
+		} `json:"components"`
+	}
+	if err := json.Unmarshal(document, &doc); err != nil {
+		return nil, fmt.Errorf("read the OpenAPI document back: %w", err)
+	}
+	type field struct{ Name, Type, Doc string }
+	type row struct {
+		ID, Method, Path, Summary, Detail, Who string
+		In, Out                                []field
+		Query                                  []parameter
+		Good, Bad                              []int
+		Repeats                                bool
+	}
+	fields := func(v any) []field {
+		if v == nil {
+			return nil
+		}
+		schema := doc.Components.Schemas[huma.DefaultSchemaNamer(reflect.TypeOf(v), "")]
+		var list []field
+		for _, name := range schema.order() {
+			p := schema.Properties[name]
+			list = append(list, field{Name: name, Type: p.describe(!slices.Contains(schema.Required, name)), Doc: p.Description})
+		}
+		return list
+	}
+	who := map[string]string{public: "anybody", signedIn: "a signed-in person", keyOrHuman: "a key with scope approvals, or a signed-in person"}
+	var rows []row
+	for _, op := range operations {
+		scope, ok := who[op.scope]
+		if !ok {
+			scope = "a key with scope " + op.scope
+		}
+		rows = append(rows, row{ID: operationID(op), Method: op.method, Path: op.path, Summary: op.summary, Detail: op.detail, Who: scope,
+			In: fields(op.in), Out: fields(op.out), Query: op.query, Good: op.statuses, Bad: op.problems, Repeats: op.repeats})
+	}
+	var out bytes.Buffer
+	if err := page.Execute(&out, rows); err != nil {
+		return nil, fmt.Errorf("render the docs: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// Name and Doc let the template read a parameter.
+func (p parameter) Name() string { return p.name }
+
+// Doc is what the parameter means.
+func (p parameter) Doc() string { return p.doc }
+
+type schemaDoc struct {
+	Type        any                  `json:"type"`
+	Ref         string               `json:"$ref"`
+	Description string               `json:"description"`
+	Enum        []any                `json:"enum"`
+	Format      string               `json:"format"`
+	Items       *schemaDoc           `json:"items"`
+	Required    []string             `json:"required"`
+	Properties  map[string]schemaDoc `json:"properties"`
+}
+
+// order lists the properties: required ones first, each group by name.
+func (s schemaDoc) order() []string {
+	names := make([]string, 0, len(s.Properties))
+	for name := range s.Properties {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		ra, rb := slices.Contains(s.Required, a), slices.Contains(s.Required, b)
+		if ra != rb {
+			if ra {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a, b)
+	})
+	return names
+}
+
+func (s schemaDoc) describe(optional bool) string {
+	text := "any JSON"
+	switch t := s.Type.(type) {
+	case string:
+		text = t
+	case []any:
+		if len(t) > 0 {
+			text = fmt.Sprint(t[0])
+		}
+	}
+	switch {
+	case s.Ref != "":
+		text = s.Ref[strings.LastIndex(s.Ref, "/")+1:]
+	case s.Items != nil:
+		text = "list of " + s.Items.describe(false)
+	case len(s.Enum) > 0:
+		text = strings.Trim(strings.ReplaceAll(fmt.Sprint(s.Enum), " ", " | "), "[]")
+	case s.Format != "":
+		text += ", " + s.Format
+	}
+	if optional {
+		text += " (optional)"
+	}
+	return text
+}
+
+func (a *API) openapi(c *call) error {
+	c.w.Header().Set("Content-Type", "application/json")
+	_, _ = c.w.Write(a.document)
+	return nil
+}
+
+func (a *API) docsHTML(c *call) error {
+	c.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = c.w.Write(a.docs)
+	return nil
+}
+
+func (a *API) docsCSS(c *call) error {
+	css, err := docsFiles.ReadFile("docs.css")
+	if err != nil {
+		return err
+	}
+	c.w.Header().Set("Content-Type", "text/css; charset=utf-8")
+	_, _ = c.w.Write(css)
+	return nil
+}

@@ -1,0 +1,236 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/engine/contract"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/identity"
+)
+
+// operation is a route and everything that its documentation says: both come
+// from this one table, so that neither can be out of step with the other.
+type operation struct {
+	method, path string
+	summary      string
+	detail       string
+	scope        string
+	// in and out are values of the types of body and answer; nil for none.
+	in, out any
+	// statuses are the good answers, and problems the codes of the others.
+	statuses []int
+	problems []int
+	query    []parameter
+	handle   func(*call) error
+	// mediaType of the answer; "" means JSON.
+	mediaType string
+	repeats   bool // takes Idempotency-Key
+}
+
+type parameter struct{ name, doc string }
+
+// Checked is the answer to a proposed call.
+type Checked struct {
+	contract.Envelope
+	Approval *Approval `json:"approval,omitempty" doc:"Set when the call waits for people."`
+}
+
+// AnswerBody is what a runtime says on its user's behalf.
+type AnswerBody struct {
+	Confirmed bool   `json:"confirmed" doc:"true: the user confirmed this very action; false: the user does not want it."`
+	Comment   string `json:"comment,omitempty" maxLength:"4000"`
+}
+
+// CancelBody is empty: there is nothing to say.
+type CancelBody struct{}
+
+// VoteBody is a reviewer's vote.
+type VoteBody struct {
+	Decision string `json:"decision" enum:"approve,deny"`
+	Kind     string `json:"kind,omitempty" enum:"wrong_args,not_now,never,needs_info" doc:"What kind of no; required to deny."`
+	Comment  string `json:"comment,omitempty" maxLength:"4000"`
+	Digest   string `json:"digest" doc:"The approval's digest, as it was shown."`
+	Version  int    `json:"version" doc:"The approval's version, as it was shown."`
+}
+
+// RedeemBody spends a token.
+type RedeemBody struct {
+	Token     string          `json:"token"`
+	ToolName  string          `json:"tool_name"`
+	Arguments json.RawMessage `json:"arguments" doc:"Exactly the arguments that were approved; white space and key order do not matter."`
+}
+
+// RedeemAnswer permits the call to run, once.
+type RedeemAnswer struct {
+	Redeemed    bool            `json:"redeemed"`
+	ApprovalID  string          `json:"approval_id"`
+	Constraints json.RawMessage `json:"constraints" doc:"What the call must keep to; {} when nothing."`
+}
+
+// ExecutionBody says what became of a redeemed call.
+type ExecutionBody struct {
+	ApprovalID string `json:"approval_id"`
+	Outcome    string `json:"outcome" enum:"succeeded,failed,unknown"`
+	DurationMS int64  `json:"duration_ms,omitempty" minimum:"0"`
+}
+
+// Events is a page of the audit log.
+type Events struct {
+	Events     []engine.Event `json:"events"`
+	NextCursor string         `json:"next_cursor" doc:"Where the next page begins; \"\" at the end."`
+}
+
+// table lists every operation.
+func (a *API) table() []operation {
+	check := operation{method: "POST", path: "/v1/pre-tool-check", summary: "Propose a tool call", scope: identity.ScopeCheck,
+		detail: "Judges an Agent Action Contract v1 event. 200: decided at once — run the call only when gate_decision is pass and recommended_action accept. 202: it waits for people; follow approval.",
+		in:     EventBody{}, out: Checked{}, statuses: []int{200, 202}, problems: []int{400, 401, 403, 413, 415, 422, 429, 503}, repeats: true, handle: a.preToolCheck}
+	alias := check
+	alias.path, alias.summary = "/pre-tool-check", "Propose a tool call (alias)"
+	return []operation{
+		check, alias,
+		{method: "GET", path: "/v1/approvals/{id}", summary: "Read an approval", scope: keyOrHuman, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 503},
+			detail: "With wait=25, or Prefer: wait=25, the answer is held until the approval changes (less than 60 seconds). If-None-Match with a former ETag answers at once when it has changed already. When approved, the agent's own key gets resumption_token.",
+			query:  []parameter{{"wait", "Seconds to hold the answer for, 0 to 59."}}, handle: a.getApproval},
+		{method: "GET", path: "/v1/approvals/{id}/events", summary: "Follow an approval", scope: keyOrHuman, out: Approval{}, statuses: []int{200}, problems: []int{401, 403, 404, 503}, mediaType: "text/event-stream",
+			detail: "Server-sent events: one named approval now and after every change; the stream ends when nothing more can happen.", handle: a.followApproval},
+		{method: "POST", path: "/v1/approvals/{id}/answers", summary: "Answer on the user's behalf", scope: identity.ScopeApprovals, in: AnswerBody{}, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 410, 413, 415, 422, 503}, repeats: true,
+			detail: "For approvals whose next_action is answer. Takes a key of kind runtime; an agent's own key can never confirm.", handle: a.answerApproval},
+		{method: "POST", path: "/v1/approvals/{id}/cancel", summary: "Take a waiting call back", scope: identity.ScopeApprovals, in: CancelBody{}, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 410, 413, 415, 422, 503}, repeats: true,
+			detail: "The body may be left out.", handle: a.cancelApproval},
+		{method: "POST", path: "/v1/approvals/{id}/votes", summary: "Vote", scope: signedIn, in: VoteBody{}, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 410, 413, 415, 422, 503}, repeats: true,
+			detail: "For a signed-in person (the session of the console). A vote for what is no longer what would be approved is refused with 409.", handle: a.vote},
+		{method: "POST", path: "/v1/tokens/redeem", summary: "Spend a resumption token", scope: identity.ScopeRedeem, in: RedeemBody{}, out: RedeemAnswer{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 413, 415, 422, 503}, repeats: true,
+			detail: "Succeeds once. Run the call only after the 200.", handle: a.redeem},
+		{method: "POST", path: "/v1/executions", summary: "Report what became of a redeemed call", scope: identity.ScopeRedeem, in: ExecutionBody{}, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 413, 415, 422, 503}, repeats: true, handle: a.execution},
+		{method: "GET", path: "/v1/audit/events", summary: "Read the audit log", scope: identity.ScopeAudit, out: Events{}, statuses: []int{200}, problems: []int{400, 401, 403, 503},
+			query: []parameter{{"since", "RFC 3339 time; events from then on."}, {"until", "RFC 3339 time; events before then."}, {"agent_id", ""}, {"tool_name", ""}, {"outcome", ""}, {"approval_id", ""}, {"cursor", "next_cursor of the page before."}, {"limit", "1 to 1000; 100 when left out."}}, handle: a.auditEvents},
+		{method: "GET", path: "/.well-known/jwks.json", summary: "Keys that verify tokens", scope: public, statuses: []int{200}, problems: []int{503}, mediaType: "application/jwk-set+json", handle: a.jwks},
+		{method: "GET", path: "/openapi.json", summary: "This document", scope: public, statuses: []int{200}, handle: a.openapi},
+		{method: "GET", path: "/docs", summary: "This document, to read", scope: public, statuses: []int{200}, mediaType: "text/html", handle: a.docsHTML},
+		{method: "GET", path: "/docs/style.css", summary: "Its style sheet", scope: public, statuses: []int{200}, mediaType: "text/css", handle: a.docsCSS},
+		{method: "GET", path: "/healthz", summary: "Is the process alive", scope: public, out: Health{}, statuses: []int{200}, handle: a.healthz},
+		{method: "GET", path: "/readyz", summary: "Can it serve, and what is missing", scope: public, out: Health{}, statuses: []int{200}, problems: []int{503}, handle: a.readyz},
+		{method: "GET", path: "/metrics", summary: "Prometheus metrics", scope: public, statuses: []int{200}, mediaType: "text/plain", handle: a.metrics},
+	}
+}
+
+// retrySoon is the Retry-After of a call that waits, in seconds.
+const retrySoon = "2"
+
+func (a *API) preToolCheck(c *call) error {
+	started := time.Now()
+	body, err := readJSON(c)
+	if err != nil {
+		return err
+	}
+	render := func(result any) (gate.Reply, error) {
+		checked := result.(gate.Checked)
+		answer := Checked{Envelope: checked.Envelope}
+		if checked.Approval == nil {
+			return jsonReply(http.StatusOK, answer, nil)
+		}
+		wire := a.wire(c.principal, *checked.Approval, "")
+		answer.Approval = &wire
+		return jsonReply(http.StatusAccepted, answer, map[string]string{"Location": wire.Links.Self, "Retry-After": retrySoon})
+	}
+	return a.answer(c, body, func(once *gate.Once) (any, error) {
+		checked, err := a.Gate.PreToolCheck(c.r.Context(), c.principal, body, RequestID(c.r.Context()), once)
+		if err == nil {
+			a.Metrics.decisions.WithLabelValues(gate.DialectAANA, checked.Route.String()).Inc()
+			a.Metrics.decisionSeconds.Observe(time.Since(started).Seconds())
+		}
+		return checked, err
+	}, render)
+}
+
+// approvalReply renders an approval for whoever asked.
+func (a *API) approvalReply(c *call) func(any) (gate.Reply, error) {
+	return func(result any) (gate.Reply, error) {
+		return jsonReply(http.StatusOK, a.wire(c.principal, result.(approval.Approval), ""), nil)
+	}
+}
+
+func (a *API) answerApproval(c *call) error {
+	var in AnswerBody
+	body, err := readInto(c, &in)
+	if err != nil {
+		return err
+	}
+	return a.answer(c, body, func(once *gate.Once) (any, error) {
+		return a.Gate.Answer(c.r.Context(), c.principal, gate.AnswerRequest{ApprovalID: c.r.PathValue("id"), Confirmed: in.Confirmed, Comment: in.Comment,
+			RequestID: RequestID(c.r.Context())}, once)
+	}, a.approvalReply(c))
+}
+
+func (a *API) cancelApproval(c *call) error {
+	body, err := readOptional(c, &CancelBody{})
+	if err != nil {
+		return err
+	}
+	return a.answer(c, body, func(once *gate.Once) (any, error) {
+		return a.Gate.Cancel(c.r.Context(), c.principal, c.r.PathValue("id"), RequestID(c.r.Context()), once)
+	}, a.approvalReply(c))
+}
+
+func (a *API) vote(c *call) error {
+	var in VoteBody
+	body, err := readInto(c, &in)
+	if err != nil {
+		return err
+	}
+	if in.Decision != "approve" && in.Decision != "deny" {
+		return &failure{Status: http.StatusUnprocessableEntity, Code: "invalid_body", Detail: "decision must be approve or deny.",
+			Fields: []FieldError{{Path: "/decision", Message: "must be approve or deny"}}}
+	}
+	return a.answer(c, body, func(once *gate.Once) (any, error) {
+		return a.Gate.Vote(c.r.Context(), gate.VoteRequest{Person: c.person, ApprovalID: c.r.PathValue("id"), Approve: in.Decision == "approve",
+			Denial: approval.Denial(in.Kind), Comment: in.Comment, Digest: in.Digest, Version: in.Version,
+			RequestID: RequestID(c.r.Context()), Channel: "api"}, once)
+	}, a.approvalReply(c))
+}
+
+func (a *API) redeem(c *call) error {
+	var in RedeemBody
+	body, err := readInto(c, &in)
+	if err != nil {
+		return err
+	}
+	arguments, _ := body.Get("arguments")
+	return a.answer(c, body, func(once *gate.Once) (any, error) {
+		redeemed, err := a.Gate.Redeem(c.r.Context(), c.principal, gate.RedeemRequest{Token: in.Token, Tool: in.ToolName, Arguments: arguments,
+			RequestID: RequestID(c.r.Context())}, once)
+		if err == nil {
+			a.Metrics.redeemed.Inc()
+		}
+		return redeemed, err
+	}, func(result any) (gate.Reply, error) {
+		r := result.(gate.Redemption)
+		answer := RedeemAnswer{Redeemed: true, ApprovalID: r.ApprovalID, Constraints: r.Constraints}
+		if answer.Constraints == nil {
+			answer.Constraints = json.RawMessage(`{}`)
+		}
+		return jsonReply(http.StatusOK, answer, nil)
+	})
+}
+
+func (a *API) execution(c *call) error {
+	var in ExecutionBody
+	body, err := readInto(c, &in)
+	if err != nil {
+		return err
+	}
+	outcome := approval.Execution(in.Outcome)
+	if outcome != approval.Succeeded && outcome != approval.Failed && outcome != approval.Unknown || in.DurationMS < 0 {
+		return &failure{Status: http.StatusUnprocessableEntity, Code: "invalid_body", Detail: "outcome must be succeeded, failed or unknown, and duration_ms not negative.",
+			Fields: []FieldError{{Path: "/outcome", Message: "must be succeeded, failed or unknown"}}}
+	}
+	return a.answer(c, body, func(once *gate.Once) (any, error) {
+		return a.Gate.Executed(c.r.Context(), c.principal, gate.ExecutionRequest{ApprovalID: in.ApprovalID, Outcome: outcome, DurationMS: in.DurationMS,
+			RequestID: RequestID(c.r.Context())}, once)
+	}, a.approvalReply(c))
+}

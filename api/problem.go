@@ -1,0 +1,100 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"holdpoint/internal/gate"
+)
+
+// Problem is what every error looks like on the wire (RFC 9457).
+type Problem struct {
+	Type   string       `json:"type" doc:"urn:holdpoint:problem: and the code."`
+	Title  string       `json:"title"`
+	Status int          `json:"status"`
+	Code   string       `json:"code" doc:"Stable name of what went wrong."`
+	Detail string       `json:"detail" doc:"What went wrong and what to do about it, for a person."`
+	Errors []FieldError `json:"errors,omitempty" doc:"Where, if the request's body was at fault."`
+}
+
+// FieldError says which part of a body is wrong.
+type FieldError struct {
+	Path    string `json:"path"`
+	Message string `json:"message"`
+}
+
+// failure is an error that this door itself found.
+type failure struct {
+	Status     int
+	Code       string
+	Detail     string
+	Fields     []FieldError
+	RetryAfter time.Duration
+}
+
+func (f *failure) Error() string { return f.Code + ": " + f.Detail }
+
+// failureOf says how an error looks to the caller; nil when nobody listens any more.
+func (a *API) failureOf(r *http.Request, err error) *failure {
+	var f *failure
+	var refusal *gate.Refusal
+	switch {
+	case errors.As(err, &f):
+		return f
+	case errors.As(err, &refusal):
+		return &failure{Status: refusal.Status, Code: refusal.Code, Detail: refusal.Detail, RetryAfter: refusal.RetryAfter}
+	case errors.Is(err, context.Canceled) && r.Context().Err() != nil:
+		return nil
+	case gate.IsUnavailable(err):
+		a.Logger.WarnContext(r.Context(), "the event store is unavailable", "error", err)
+		return &failure{Status: http.StatusServiceUnavailable, Code: "store_unavailable", RetryAfter: time.Second,
+			Detail: "The event store cannot be written. Nothing has been granted; try again."}
+	}
+	a.Logger.ErrorContext(r.Context(), "a request failed", "route", r.Pattern, "error", err)
+	return &failure{Status: http.StatusInternalServerError, Code: "internal", Detail: "Something went wrong here. Nothing has been granted; the log has the details under this request's id."}
+}
+
+// reply is the failure as application/problem+json.
+func (f *failure) reply() gate.Reply {
+	body, err := json.Marshal(Problem{Type: "urn:holdpoint:problem:" + f.Code, Title: http.StatusText(f.Status), Status: f.Status,
+		Code: f.Code, Detail: f.Detail, Errors: f.Fields})
+	if err != nil {
+		body = []byte(`{"status":500,"code":"internal"}`) // strings and numbers always encode
+	}
+	header := map[string]string{"Content-Type": "application/problem+json"}
+	if f.RetryAfter > 0 {
+		header["Retry-After"] = strconv.Itoa(int(math.Ceil(f.RetryAfter.Seconds())))
+	}
+	if f.Status == http.StatusUnauthorized {
+		header["WWW-Authenticate"] = `Bearer realm="holdpoint"`
+	}
+	return gate.Reply{Status: f.Status, Header: header, Body: append(body, '\n')}
+}
+
+// jsonReply is a JSON answer.
+func jsonReply(status int, body any, header map[string]string) (gate.Reply, error) {
+	encoded, err := json.Marshal(body)
+	if err != nil {
+		return gate.Reply{}, fmt.Errorf("encode answer: %w", err)
+	}
+	if header == nil {
+		header = map[string]string{}
+	}
+	header["Content-Type"] = "application/json"
+	return gate.Reply{Status: status, Header: header, Body: append(encoded, '\n')}, nil
+}
+
+func writeReply(w http.ResponseWriter, r gate.Reply) {
+	for name, value := range r.Header {
+		w.Header().Set(name, value)
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(r.Status)
+	_, _ = w.Write(r.Body) // a caller who has gone cannot be told so
+}

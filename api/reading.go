@@ -1,0 +1,181 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"holdpoint/engine/approval"
+	"holdpoint/engine/canon"
+	"holdpoint/internal/gate"
+)
+
+// maxWait is the longest that an answer is held.
+const maxWait = 59 * time.Second
+
+// readOptional reads a body that may be left out altogether.
+func readOptional(c *call, into any) (canon.Value, error) {
+	if c.r.ContentLength == 0 && c.r.Header.Get("Content-Type") == "" {
+		return canon.Object(), nil
+	}
+	return readInto(c, into)
+}
+
+// reader reads the approval for whoever asks.
+func (a *API) reader(c *call) func(context.Context) (gate.View, error) {
+	id := c.r.PathValue("id")
+	if c.isPerson {
+		return func(ctx context.Context) (gate.View, error) { return a.Gate.ForPerson(ctx, c.person, id) }
+	}
+	return func(ctx context.Context) (gate.View, error) { return a.Gate.ForAgent(ctx, c.principal, id) }
+}
+
+func (a *API) getApproval(c *call) error {
+	wait, preferred, err := waitOf(c.r)
+	if err != nil {
+		return err
+	}
+	read := a.reader(c)
+	v, err := read(c.r.Context())
+	if err != nil {
+		return err
+	}
+	// A caller who says what it has seen is answered at once if that is old.
+	seen, hasSeen := revisionOf(c.r.Header.Get("If-None-Match"))
+	if wait > 0 && (!hasSeen || seen == v.Approval.Revision) {
+		if v, err = a.hold(c, v, wait, read); err != nil {
+			return err
+		}
+	}
+	header := map[string]string{"ETag": etag(v.Approval)}
+	if v.Approval.Status == approval.Pending {
+		header["Retry-After"] = retrySoon
+	}
+	if preferred {
+		header["Preference-Applied"] = fmt.Sprintf("wait=%d", int(wait.Seconds()))
+	}
+	reply, err := jsonReply(http.StatusOK, a.wire(c.principal, v.Approval, v.Token), header)
+	if err != nil {
+		return err
+	}
+	writeReply(c.w, reply)
+	return nil
+}
+
+// hold waits for the approval to change.
+func (a *API) hold(c *call, v gate.View, wait time.Duration, read func(context.Context) (gate.View, error)) (gate.View, error) {
+	a.unbounded(c)
+	ctx, cancel := context.WithTimeout(c.r.Context(), wait)
+	defer cancel()
+	go func() {
+		select {
+		case <-a.Stopping:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	a.Metrics.waiting.Inc()
+	defer a.Metrics.waiting.Dec()
+	return a.Gate.Wait(ctx, v.Approval.ID, v.Approval.Revision, read)
+}
+
+// unbounded lifts the server's own time limits from a request that is held on
+// purpose.
+func (a *API) unbounded(c *call) {
+	rc := http.NewResponseController(c.w)
+	// A writer that cannot do this has no deadlines to lift.
+	_ = rc.SetReadDeadline(time.Time{})
+	_ = rc.SetWriteDeadline(time.Time{})
+}
+
+// waitOf reads ?wait=N or Prefer: wait=N.
+func waitOf(r *http.Request) (wait time.Duration, preferred bool, err error) {
+	text, preferred := r.URL.Query().Get("wait"), false
+	if text == "" {
+		for _, preference := range strings.FieldsFunc(strings.Join(r.Header.Values("Prefer"), ","), func(c rune) bool { return c == ',' || c == ';' }) {
+			if value, ok := strings.CutPrefix(strings.TrimSpace(preference), "wait="); ok {
+				text, preferred = value, true
+			}
+		}
+	}
+	if text == "" {
+		return 0, false, nil
+	}
+	seconds, err := strconv.Atoi(text)
+	if err != nil || seconds < 0 || seconds > int(maxWait.Seconds()) {
+		return 0, false, &failure{Status: http.StatusBadRequest, Code: "bad_wait", Detail: fmt.Sprintf("wait is a whole number of seconds from 0 to %d.", int(maxWait.Seconds()))}
+	}
+	return time.Duration(seconds) * time.Second, preferred, nil
+}
+
+func etag(a approval.Approval) string { return fmt.Sprintf(`"r%d"`, a.Revision) }
+
+func revisionOf(tag string) (int64, bool) {
+	text, ok := strings.CutPrefix(strings.TrimPrefix(tag, "W/"), `"r`)
+	if !ok {
+		return 0, false
+	}
+	revision, err := strconv.ParseInt(strings.TrimSuffix(text, `"`), 10, 64)
+	return revision, err == nil
+}
+
+// heartbeat keeps a silent stream from being taken for a dead one.
+const heartbeat = 15 * time.Second
+
+func (a *API) followApproval(c *call) error {
+	read := a.reader(c)
+	v, err := read(c.r.Context())
+	if err != nil {
+		return err
+	}
+	a.unbounded(c)
+	rc := http.NewResponseController(c.w)
+	c.w.Header().Set("Content-Type", "text/event-stream")
+	c.w.Header().Set("Cache-Control", "no-store")
+	c.w.Header().Set("X-Accel-Buffering", "no")
+	for {
+		data, err := json.Marshal(a.wire(c.principal, v.Approval, v.Token))
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(c.w, "id: %d\nevent: approval\ndata: %s\n\n", v.Approval.Revision, data); err != nil {
+			return nil // the reader has gone
+		}
+		if over(v.Approval) {
+			return nil
+		}
+		for revision := v.Approval.Revision; v.Approval.Revision == revision; {
+			if err := rc.Flush(); err != nil || c.r.Context().Err() != nil {
+				return nil
+			}
+			select {
+			case <-a.Stopping:
+				return nil
+			default:
+			}
+			if v, err = a.hold(c, v, heartbeat, read); err != nil {
+				a.Logger.WarnContext(c.r.Context(), "a stream of events was cut short", "error", err)
+				return nil // the headers are gone: a reader connects again
+			}
+			if v.Approval.Revision == revision {
+				if _, err := fmt.Fprint(c.w, ": still waiting\n\n"); err != nil {
+					return nil
+				}
+			}
+		}
+	}
+}
+
+// over reports whether nothing more can happen to the approval.
+func over(a approval.Approval) bool {
+	switch a.Execution {
+	case approval.Succeeded, approval.Failed, approval.Unknown:
+		return true
+	case approval.NotRun, approval.Redeemed:
+	}
+	return a.Status.Terminal() && a.Status != approval.Approved
+}

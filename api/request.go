@@ -1,0 +1,200 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+
+	"holdpoint/engine/canon"
+	"holdpoint/internal/gate"
+)
+
+// authorize finds out who calls and whether they may.
+func (a *API) authorize(c *call, scope string) error {
+	if scope == public {
+		return nil
+	}
+	text, hasKey := bearer(c.r)
+	if !hasKey {
+		if scope == signedIn || scope == keyOrHuman {
+			person, ok, err := a.Person(c.r)
+			if err != nil {
+				return err
+			}
+			if ok {
+				c.person, c.isPerson = person, true
+				return nil
+			}
+		}
+		return &failure{Status: http.StatusUnauthorized, Code: "unauthenticated", Detail: "Send an API key as “Authorization: Bearer hp_…”."}
+	}
+	p, ok, err := a.Keys.Authenticate(c.r.Context(), text)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return &failure{Status: http.StatusUnauthorized, Code: "unauthenticated", Detail: "This API key is unknown, revoked or expired."}
+	}
+	c.principal = p
+	if scope == signedIn {
+		return &failure{Status: http.StatusForbidden, Code: "machine_principal", Detail: "Only a signed-in person can do this; no key can."}
+	}
+	if scope == keyOrHuman {
+		scope = "approvals"
+	}
+	if !slices.Contains(p.Scopes, scope) {
+		return &failure{Status: http.StatusForbidden, Code: "scope_missing", Detail: fmt.Sprintf("This key has not the scope %q.", scope)}
+	}
+	return nil
+}
+
+// bearer returns the request's API key.
+func bearer(r *http.Request) (string, bool) {
+	values := r.Header.Values("Authorization")
+	if len(values) == 0 {
+		return "", false
+	}
+	scheme, text, _ := strings.Cut(values[0], " ")
+	if len(values) > 1 || !strings.EqualFold(scheme, "Bearer") {
+		return "", true // something was sent: it is not good, rather than absent
+	}
+	return strings.TrimSpace(text), true
+}
+
+// readJSON reads the body through the strict reader.
+func readJSON(c *call) (canon.Value, error) {
+	r := c.r
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return canon.Value{}, &failure{Status: http.StatusUnsupportedMediaType, Code: "content_encoding", Detail: "Send the body as it is, without a Content-Encoding."}
+	}
+	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" || params["charset"] != "" && !strings.EqualFold(params["charset"], "utf-8") {
+		return canon.Value{}, &failure{Status: http.StatusUnsupportedMediaType, Code: "content_type", Detail: "Send the body as Content-Type: application/json."}
+	}
+	data, err := io.ReadAll(http.MaxBytesReader(c.w, r.Body, canon.MaxBytes))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return canon.Value{}, &failure{Status: http.StatusRequestEntityTooLarge, Code: "too_large", Detail: fmt.Sprintf("The body may have at most %d bytes.", canon.MaxBytes)}
+	case err != nil:
+		return canon.Value{}, &failure{Status: http.StatusBadRequest, Code: "unreadable_body", Detail: "The body could not be read to its end."}
+	}
+	v, err := canon.Parse(data)
+	var syntax *canon.SyntaxError
+	if errors.As(err, &syntax) {
+		return v, &failure{Status: http.StatusBadRequest, Code: "malformed_json", Detail: fmt.Sprintf("The body is not JSON with exactly one reading: %s (at byte %d).", syntax.Message, syntax.Offset),
+			Fields: []FieldError{{Path: syntax.Path, Message: syntax.Code + ": " + syntax.Message}}}
+	}
+	return v, err
+}
+
+// readInto reads the body into a struct: exactly its fields, by their exact
+// names, all those there that are not omitempty.
+func readInto(c *call, into any) (canon.Value, error) {
+	v, err := readJSON(c)
+	if err != nil {
+		return v, err
+	}
+	if v.Kind() != canon.ObjectKind {
+		return v, &failure{Status: http.StatusUnprocessableEntity, Code: "invalid_body", Detail: "The body must be a JSON object."}
+	}
+	var wrong []FieldError
+	known := map[string]bool{}
+	t := reflect.TypeOf(into).Elem()
+	for i := range t.NumField() {
+		name, options, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		known[name] = true
+		if _, ok := v.Get(name); !ok && !strings.Contains(options, "omitempty") {
+			wrong = append(wrong, FieldError{Path: "/" + name, Message: "is missing"})
+		}
+	}
+	for _, m := range v.Members() {
+		if !known[m.Name] {
+			wrong = append(wrong, FieldError{Path: "/" + pointer(m.Name), Message: "is not a field of this request"})
+		}
+	}
+	if wrong == nil {
+		err := json.Unmarshal(v.Canonical(), into)
+		var kind *json.UnmarshalTypeError
+		switch {
+		case errors.As(err, &kind):
+			wrong = append(wrong, FieldError{Path: "/" + strings.ReplaceAll(kind.Field, ".", "/"), Message: "must be " + kindName(kind.Type)})
+		case err != nil:
+			wrong = append(wrong, FieldError{Message: "has a value of the wrong kind"})
+		}
+	}
+	if wrong != nil {
+		return v, &failure{Status: http.StatusUnprocessableEntity, Code: "invalid_body", Detail: "The body has not the fields that this request takes: " + wrong[0].Path + " " + wrong[0].Message + ".", Fields: wrong}
+	}
+	return v, nil
+}
+
+func kindName(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	default:
+		return "of another kind"
+	}
+}
+
+// pointer escapes a name for a JSON Pointer, shortened: an unknown name may be anything.
+func pointer(name string) string {
+	if len(name) > 64 {
+		name = strings.ToValidUTF8(name[:64], "") + "…"
+	}
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+}
+
+// once reads Idempotency-Key; nil without one. A key belongs to the credential
+// that sent it, and to one request.
+func (a *API) once(c *call, body canon.Value, render func(any, error) gate.Reply) (*gate.Once, error) {
+	values := c.r.Header.Values("Idempotency-Key")
+	if len(values) == 0 {
+		return nil, nil
+	}
+	key := values[0]
+	if len(values) > 1 || key == "" || len(key) > 255 || strings.ContainsFunc(key, func(r rune) bool { return r < 0x21 || r > 0x7e }) {
+		return nil, &failure{Status: http.StatusBadRequest, Code: "idempotency_key", Detail: "An Idempotency-Key is 1 to 255 visible ASCII characters, sent once."}
+	}
+	credential := c.principal.KeyID
+	if c.isPerson {
+		credential = c.person.ID
+	}
+	return &gate.Once{Credential: credential, Key: key, Render: render,
+		Request: a.Gate.Sealer.Request("request", c.r.Method, c.r.URL.Path, string(body.Canonical()))}, nil
+}
+
+// answer runs an operation that may be repeated and writes what render makes
+// of its result.
+func (a *API) answer(c *call, body canon.Value, do func(*gate.Once) (any, error), render func(any) (gate.Reply, error)) error {
+	rendered := func(result any, err error) gate.Reply {
+		if err == nil {
+			var reply gate.Reply
+			if reply, err = render(result); err == nil {
+				return reply
+			}
+		}
+		return a.failureOf(c.r.WithContext(c.r.Context()), err).reply()
+	}
+	once, err := a.once(c, body, rendered)
+	if err != nil {
+		return err
+	}
+	result, err := do(once)
+	if err != nil {
+		return err
+	}
+	writeReply(c.w, rendered(result, nil))
+	return nil
+}

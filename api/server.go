@@ -1,0 +1,107 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+)
+
+type requestIDKey struct{}
+
+// RequestID is the id of the request that ctx belongs to; "" outside one.
+func RequestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey{}).(string)
+	return id
+}
+
+// requestID takes the caller's id when it is a plain word, else makes one.
+func requestID(r *http.Request) string {
+	id := r.Header.Get("X-Request-Id")
+	plain := func(c rune) bool {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("._-", c)
+	}
+	if id == "" || len(id) > 128 || strings.ContainsFunc(id, func(c rune) bool { return !plain(c) }) {
+		return "req_" + strings.ToLower(rand.Text())
+	}
+	return id
+}
+
+// Observe is the outermost middleware of the whole server: it gives every
+// request an id, logs and counts it under its route's pattern, and turns a
+// panic into a 500. It writes no URL, header or body into the log: only the
+// pattern, which holds nothing that a caller wrote.
+func Observe(next http.Handler, log *slog.Logger, m *Metrics) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		started := time.Now()
+		id := requestID(r)
+		r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
+		w.Header().Set("X-Request-Id", id)
+		rec := &recorder{ResponseWriter: w}
+		defer func() {
+			if p := recover(); p != nil {
+				if p == http.ErrAbortHandler {
+					panic(p)
+				}
+				// Its value may quote an argument: the stack is enough.
+				log.Error("a handler panicked", "request_id", id, "route", r.Pattern, "stack", string(debug.Stack()))
+				if rec.status == 0 {
+					writeReply(rec, (&failure{Status: http.StatusInternalServerError, Code: "internal", Detail: "Something went wrong here. Nothing has been granted."}).reply())
+				}
+			}
+			route, status := r.Pattern, rec.status
+			if route == "" {
+				route = "unmatched"
+			}
+			if status == 0 {
+				status = http.StatusOK
+			}
+			took := time.Since(started)
+			m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
+			m.requestSeconds.WithLabelValues(route).Observe(took.Seconds())
+			log.Debug("request", "request_id", id, "route", route, "status", status, "ms", float64(took.Microseconds())/1000)
+		}()
+		next.ServeHTTP(rec, r)
+	})
+}
+
+// recorder remembers the status that was written.
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	return r.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController reach what is below.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// Server returns an HTTP server for the handler, with bounds on everything
+// that a slow or hostile caller could stretch.
+func Server(handler http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       20 * time.Second,
+		WriteTimeout:      60 * time.Second,
+		IdleTimeout:       90 * time.Second,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/google/uuid"
+
+	"holdpoint/engine"
+	"holdpoint/internal/config"
+	"holdpoint/internal/store"
+)
+
+// where says which database an administrative command works on.
+type where struct {
+	Data string `help:"Data directory of a running “holdpoint dev”; without it, HOLDPOINT_DATABASE_ADMIN_URL says where." type:"path" placeholder:"DIR"`
+}
+
+// open opens the database as the role that owns it.
+func (w where) open(ctx context.Context, c *cli) (*store.Store, error) {
+	url := ""
+	if w.Data != "" {
+		running, err := readDevFile(w.Data)
+		if err != nil {
+			return nil, err
+		}
+		url = running.DatabaseAdminURL
+	} else {
+		cfg, err := c.load(config.Admin)
+		if err != nil {
+			return nil, fmt.Errorf("%w\n(or name the data directory of a running “holdpoint dev” with --data)", err)
+		}
+		url = cfg.DatabaseAdminURL
+	}
+	return store.Open(ctx, store.Config{URL: url, MaxConns: 4})
+}
+
+// devFile is DIR/dev.json: how to reach a running "holdpoint dev" (WIRE).
+type devFile struct {
+	URL              string        `json:"url"`
+	AdminKey         string        `json:"admin_key"`
+	AgentKey         string        `json:"agent_key"`
+	RuntimeKey       string        `json:"runtime_key"`
+	Reviewers        []devReviewer `json:"reviewers"`
+	Owner            devReviewer   `json:"owner"`
+	Auditor          devReviewer   `json:"auditor"`
+	DatabaseURL      string        `json:"database_url"`
+	DatabaseAdminURL string        `json:"database_admin_url"`
+	TemporalAddress  string        `json:"temporal_address"`
+	PID              int           `json:"pid"`
+}
+
+type devReviewer struct {
+	Email    string   `json:"email"`
+	Password string   `json:"password"`
+	Roles    []string `json:"roles"`
+	Name     string   `json:"name"`
+}
+
+func readDevFile(dir string) (devFile, error) {
+	var d devFile
+	data, err := os.ReadFile(filepath.Join(dir, "dev.json")) // #nosec G304 -- the user names the directory
+	if err != nil {
+		return d, fmt.Errorf("%s is no data directory of a running “holdpoint dev”: %w", dir, err)
+	}
+	if err := json.Unmarshal(data, &d); err != nil {
+		return d, fmt.Errorf("read %s/dev.json: %w", dir, err)
+	}
+	return d, nil
+}
+
+// changed is the event of an administrative change made from the command line.
+func changed(code, message, subject string) engine.Event {
+	payload, err := json.Marshal(map[string]string{"subject": subject})
+	if err != nil {
+		payload = []byte(`{}`) // a string always encodes
+	}
+	user := os.Getenv("USER")
+	if user == "" {
+		user = fmt.Sprintf("uid %d", os.Getuid())
+	}
+	return engine.Event{ID: uuid.NewString(), Type: engine.Admin, Outcome: engine.Allow, Reasons: []engine.Reason{{Code: code, Message: message}},
+		SafePayload: payload, Actor: engine.Actor{Kind: engine.ServiceActor, ID: user, Channel: "cli"}}
+}

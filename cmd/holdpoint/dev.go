@@ -1,0 +1,266 @@
+//go:build !nodev
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"holdpoint/internal/config"
+	"holdpoint/internal/devserver"
+	"holdpoint/internal/postgres"
+	"holdpoint/internal/store"
+)
+
+type devCommand struct {
+	Data     string `default:".holdpoint" type:"path" help:"Where everything is kept; the same directory again goes on where it stopped." placeholder:"DIR"`
+	Listen   string `default:"127.0.0.1:8080" help:"Address to listen on; port 0 for any." placeholder:"ADDR"`
+	LogLevel string `default:"warn" enum:"debug,info,warn,error" help:"How much to tell: debug, info, warn or error."`
+}
+
+// Help is shown by "holdpoint dev --help".
+func (devCommand) Help() string {
+	return `Starts a private Postgres, an embedded Temporal that keeps its state in it, the
+worker, the gate and the console, with example people, an example agent and an
+example policy (DIR/policy.yaml, yours to change). When it is ready it prints
+where and how to sign in, and writes the same to DIR/dev.json for programs.
+
+Examples:
+  holdpoint dev
+  holdpoint dev --data /tmp/try --listen 127.0.0.1:0`
+}
+
+func (d *devCommand) Run(ctx context.Context, _ *cli) error {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(d.LogLevel)); err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	// Others may enter the directory, as Postgres does under another user; what
+	// is secret in it is readable by its owner only.
+	if err := os.MkdirAll(d.Data, 0o755); err != nil { // #nosec G301 -- see above
+		return fmt.Errorf("make the data directory: %w", err)
+	}
+	unlock, err := lockDir(d.Data)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	listener, err := listen(d.Listen)
+	if err != nil {
+		return err
+	}
+	// Whoever waits for the file must not find that of a former run.
+	if err := os.Remove(filepath.Join(d.Data, "dev.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	m := &machine{dir: d.Data, log: log, listener: listener, url: "http://" + listener.Addr().String()}
+	return m.run(ctx)
+}
+
+// machine is everything that "holdpoint dev" runs.
+type machine struct {
+	dir      string
+	log      *slog.Logger
+	listener net.Listener
+	url      string
+	state    devState
+
+	mu       sync.Mutex
+	postgres *postgres.Server
+}
+
+func progress(line string) { fmt.Fprintln(os.Stderr, line) }
+
+func (m *machine) run(ctx context.Context) error {
+	defer func() { _ = m.listener.Close() }()
+	var err error
+	if m.state, err = openState(m.dir); err != nil {
+		return err
+	}
+	if m.postgres, err = postgres.Start(ctx, m.postgresConfig()); err != nil {
+		return err
+	}
+	defer m.stopPostgres(ctx)
+	if err := m.prepare(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	temporal, err := m.databases(ctx)
+	if err != nil {
+		return err
+	}
+	defer temporal.Stop()
+	cfg, err := m.config(temporal.Address())
+	if err != nil {
+		return err
+	}
+	go m.keepPostgres(ctx)
+
+	var running sync.WaitGroup
+	ready := make(chan struct{}, 2)
+	fail := func(err error) {
+		if err != nil {
+			cancel(err)
+		}
+	}
+	running.Go(func() { fail(work(ctx, cfg, m.log, func() { ready <- struct{}{} })) })
+	running.Go(func() { fail(serve(ctx, cfg, m.log, m.listener, func() { ready <- struct{}{} })) })
+	running.Go(func() {
+		select {
+		case <-temporal.Done():
+			fail(fmt.Errorf("the embedded Temporal has stopped: %w", temporal.Err()))
+		case <-ctx.Done():
+		}
+	})
+	for range cap(ready) {
+		select {
+		case <-ready:
+		case <-ctx.Done():
+		}
+	}
+	if ctx.Err() == nil {
+		fail(m.announce(temporal.Address()))
+	}
+	<-ctx.Done()
+	running.Wait()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+func (m *machine) postgresConfig() postgres.Config {
+	return postgres.Config{Dir: filepath.Join(m.dir, "postgres"), Logger: m.log, Progress: progress}
+}
+
+// databases migrates our database and starts Temporal on its own, both at once.
+func (m *machine) databases(ctx context.Context) (*devserver.Server, error) {
+	migrated := make(chan error, 1)
+	go func() {
+		_, err := store.Migrate(ctx, m.adminURL())
+		if err == nil {
+			err = m.state.seed(ctx, m.adminURL())
+		}
+		migrated <- err
+	}()
+	temporal, err := devserver.Start(ctx, devserver.Config{PostgresURL: m.postgres.URL(temporalRole, m.state.TemporalPassword, "temporal"),
+		Database: "temporal", VisibilityDatabase: "temporal_visibility", Namespace: "holdpoint", Logger: m.log, FrontendPort: m.state.TemporalPort})
+	migration := <-migrated
+	if err == nil && migration != nil {
+		temporal.Stop()
+		return nil, migration
+	}
+	return temporal, errors.Join(migration, err)
+}
+
+// keepPostgres starts Postgres again whenever it ends by itself: what depends
+// on it refuses meanwhile and goes on afterwards.
+func (m *machine) keepPostgres(ctx context.Context) {
+	for {
+		select {
+		case <-m.postgres.Done():
+		case <-ctx.Done():
+			return
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		m.log.Error("Postgres has ended; starting it again", "error", m.postgres.Err())
+		again, err := postgres.Start(ctx, m.postgresConfig())
+		if err != nil {
+			m.log.Error("Postgres does not start", "error", err)
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+				return
+			}
+			continue
+		}
+		m.mu.Lock()
+		m.postgres = again
+		m.mu.Unlock()
+	}
+}
+
+func (m *machine) stopPostgres(ctx context.Context) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := m.postgres.Stop(ctx); err != nil {
+		m.log.Warn("Postgres did not stop in time", "error", err)
+	}
+}
+
+func (m *machine) adminURL() string {
+	return m.postgres.URL(ownerRole, m.state.OwnerPassword, "holdpoint")
+}
+
+func (m *machine) runtimeURL() string {
+	return m.postgres.URL(runtimeRole, m.state.RuntimePassword, "holdpoint")
+}
+
+// config is the configuration of serve and worker on this machine.
+func (m *machine) config(temporal string) (config.Config, error) {
+	cfg, err := config.Load(filepath.Join(m.dir, policyFile), nil)
+	if err != nil {
+		return cfg, err
+	}
+	cfg.Listen, cfg.PublicURL, cfg.Issuer, cfg.Environment = m.listener.Addr().String(), m.url, "urn:holdpoint:dev", "dev"
+	cfg.DatabaseURL, cfg.TemporalAddress, cfg.TemporalNamespace = m.runtimeURL(), temporal, "holdpoint"
+	cfg.DataKey, cfg.SigningKeysFile = m.state.DataKey, filepath.Join(m.dir, signingFile)
+	if err := cfg.Check(config.Database | config.Keys | config.Temporal | config.HTTP); err != nil {
+		return cfg, fmt.Errorf("%s: %w", filepath.Join(m.dir, policyFile), err)
+	}
+	return cfg, nil
+}
+
+// announce writes dev.json and says where everything is.
+func (m *machine) announce(temporal string) error {
+	if _, port, err := net.SplitHostPort(temporal); err == nil {
+		if n, err := strconv.Atoi(port); err == nil && n != m.state.TemporalPort {
+			m.state.TemporalPort = n
+			if err := m.state.save(m.dir); err != nil {
+				return err
+			}
+		}
+	}
+	s := m.state
+	data, err := json.MarshalIndent(devFile{URL: m.url, AdminKey: s.AdminKey, AgentKey: s.AgentKey, RuntimeKey: s.RuntimeKey,
+		Reviewers: s.Reviewers, Owner: s.Owner, Auditor: s.Auditor, DatabaseURL: m.runtimeURL(), DatabaseAdminURL: m.adminURL(),
+		TemporalAddress: temporal, PID: os.Getpid()}, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := writeSecret(filepath.Join(m.dir, "dev.json"), append(data, '\n')); err != nil {
+		return fmt.Errorf("write dev.json: %w", err)
+	}
+	fmt.Printf("\nHoldpoint is ready: %s\n\nSign in as\n", m.url)
+	for _, r := range s.Reviewers {
+		fmt.Printf("  %-18s %s\n", r.Email, r.Password)
+	}
+	fmt.Printf("\nTry it:    go run ./examples/agent%s\nAPI:       %s/docs\nMore:      %s (keys, database, Temporal)\nPolicy:    %s\nStop:      Ctrl-C; run it again to go on\n\n",
+		exampleFlag(m.dir), m.url, filepath.Join(m.dir, "dev.json"), filepath.Join(m.dir, policyFile))
+	return nil
+}
+
+// exampleFlag is what the example agent must be told to find a directory that
+// is not the usual one.
+func exampleFlag(dir string) string {
+	if usual, err := filepath.Abs(".holdpoint"); err == nil && usual == dir {
+		return ""
+	}
+	return " -data " + (&url.URL{Path: dir}).Path
+}

@@ -1,0 +1,279 @@
+//go:build !nodev
+
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdpoint/engine"
+	"holdpoint/engine/token"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/identity"
+	"holdpoint/internal/seal"
+	"holdpoint/internal/store"
+)
+
+// Files of a data directory.
+const (
+	stateFile   = "secrets.json"
+	signingFile = "signing-keys.json"
+	policyFile  = "policy.yaml"
+)
+
+// Database roles of a data directory.
+const (
+	ownerRole    = "holdpoint_owner"
+	runtimeRole  = "holdpoint_app"
+	temporalRole = "temporal"
+)
+
+const devAgent = "demo-agent"
+
+// examplePolicy is what a new data directory starts with.
+const examplePolicy = `# How approvals are made up. The first matching rule wins; change it and start
+# "holdpoint dev" again. Every setting of "holdpoint serve" may stand here too.
+routing:
+  rules:
+    # Root keys and the like take two people of the security team.
+    - tool: "root_*"
+      role: security-approver
+      needed: 2
+      within: 30m
+      expires_in: 1h
+    - risk_domain: finance
+      role: finance-approver
+      needed: 1
+      expires_in: 1h
+  default:
+    role: reviewer
+    needed: 1
+    expires_in: 1h
+`
+
+// devState is what a data directory keeps to itself, so that the same directory
+// is the same installation.
+type devState struct {
+	DataKey          string        `json:"data_key"`
+	OwnerPassword    string        `json:"owner_password"`
+	RuntimePassword  string        `json:"runtime_password"`
+	TemporalPassword string        `json:"temporal_password"`
+	TemporalPort     int           `json:"temporal_port"`
+	AdminKey         string        `json:"admin_key"`
+	AgentKey         string        `json:"agent_key"`
+	RuntimeKey       string        `json:"runtime_key"`
+	Reviewers        []devReviewer `json:"reviewers"`
+	Owner            devReviewer   `json:"owner"`
+	Auditor          devReviewer   `json:"auditor"`
+}
+
+func secret() string { return strings.ToLower(rand.Text()) }
+
+// openState reads the directory's state, or makes it for a new directory.
+func openState(dir string) (devState, error) {
+	var s devState
+	data, err := os.ReadFile(filepath.Join(dir, stateFile)) // #nosec G304 -- the user names the directory
+	if err == nil {
+		if err := json.Unmarshal(data, &s); err != nil {
+			return s, fmt.Errorf("read %s: %w", filepath.Join(dir, stateFile), err)
+		}
+		return s, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return s, err
+	}
+	s = devState{DataKey: seal.NewKey(), OwnerPassword: secret(), RuntimePassword: secret(), TemporalPassword: secret(),
+		Owner:   devReviewer{Name: "Olga Owner", Email: "olga@example.com", Password: secret()[:12], Roles: []string{"reviewer"}},
+		Auditor: devReviewer{Name: "Aude Auditor", Email: "aude@example.com", Password: secret()[:12], Roles: []string{gate.AuditorRole}}}
+	for _, name := range []string{"Ada Archer", "Ben Baker", "Cleo Clark", "Dina Diaz", "Emil Evans"} {
+		first, _, _ := strings.Cut(name, " ")
+		roles := []string{"reviewer", "finance-approver"}
+		if len(s.Reviewers) < 3 {
+			roles = append(roles, "security-approver")
+		}
+		s.Reviewers = append(s.Reviewers, devReviewer{Name: name, Email: strings.ToLower(first) + "@example.com", Password: secret()[:12], Roles: roles})
+	}
+	for _, k := range []struct {
+		kind, agent string
+		into        *string
+	}{{gate.AdminKey, "", &s.AdminKey}, {gate.AgentKey, devAgent, &s.AgentKey}, {gate.RuntimeKey, devAgent, &s.RuntimeKey}} {
+		if _, *k.into, err = identity.NewKey(k.agent, k.kind); err != nil {
+			return s, err
+		}
+	}
+	ring, err := newSigningKey(token.Ring{})
+	if err != nil {
+		return s, err
+	}
+	if err := writeRing(filepath.Join(dir, signingFile), ring); err != nil {
+		return s, err
+	}
+	if err := os.WriteFile(filepath.Join(dir, policyFile), []byte(examplePolicy), 0o644); err != nil { // #nosec G306 -- no secret, and meant to be edited
+		return s, err
+	}
+	// Last: a directory with this file has the others.
+	return s, s.save(dir)
+}
+
+func (s devState) save(dir string) error {
+	data, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeSecret(filepath.Join(dir, stateFile), append(data, '\n'))
+}
+
+// prepare makes the roles and databases that are missing. The owner may read
+// Temporal's databases too, so that one URL can look for what must not be there.
+func (m *machine) prepare(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, m.postgres.SuperuserURL("postgres"))
+	if err != nil {
+		return fmt.Errorf("connect to the private Postgres: %w", err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	exists := func(sql, name string) (found bool, err error) {
+		err = conn.QueryRow(ctx, sql, name).Scan(&found)
+		return found, err
+	}
+	do := func(format string, args ...string) error {
+		quoted := make([]any, len(args))
+		for i, arg := range args {
+			quoted[i] = pgx.Identifier{arg}.Sanitize()
+		}
+		_, err := conn.Exec(ctx, fmt.Sprintf(format, quoted...))
+		return err
+	}
+	if found, err := exists(`SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)`, "holdpoint_runtime"); err != nil {
+		return err
+	} else if !found {
+		if err := do(`CREATE ROLE %s NOLOGIN`, "holdpoint_runtime"); err != nil {
+			return err
+		}
+	}
+	for role, password := range map[string]string{ownerRole: m.state.OwnerPassword, runtimeRole: m.state.RuntimePassword, temporalRole: m.state.TemporalPassword} {
+		found, err := exists(`SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)`, role)
+		if err != nil {
+			return err
+		}
+		if !found {
+			// Passwords are lower-case letters and digits of our own making.
+			if err := do(`CREATE ROLE %s LOGIN PASSWORD '`+password+`'`, role); err != nil {
+				return fmt.Errorf("create the database role %s: %w", role, err)
+			}
+		}
+	}
+	if err := errors.Join(do(`GRANT %s TO %s`, "holdpoint_runtime", runtimeRole), do(`GRANT %s TO %s`, temporalRole, ownerRole)); err != nil {
+		return err
+	}
+	for _, database := range []struct{ name, owner string }{{"holdpoint", ownerRole}, {"temporal", temporalRole}, {"temporal_visibility", temporalRole}} {
+		found, err := exists(`SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)`, database.name)
+		if err != nil {
+			return err
+		}
+		if found {
+			continue
+		}
+		if err := do(`CREATE DATABASE %s OWNER %s`, database.name, database.owner); err != nil {
+			return fmt.Errorf("create the database %s: %w", database.name, err)
+		}
+		if err := do(`REVOKE CONNECT, TEMPORARY ON DATABASE %s FROM PUBLIC`, database.name); err != nil {
+			return err
+		}
+	}
+	if err := do(`GRANT CONNECT ON DATABASE holdpoint TO %s`, runtimeRole); err != nil {
+		return err
+	}
+	return m.ownPublic(ctx)
+}
+
+// ownPublic gives the owner the schema that its tables will be in.
+func (m *machine) ownPublic(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, m.postgres.SuperuserURL("holdpoint"))
+	if err != nil {
+		return fmt.Errorf("connect to the private Postgres: %w", err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	_, err = conn.Exec(ctx, `ALTER SCHEMA public OWNER TO `+ownerRole)
+	return err
+}
+
+// seed makes the example people, the example agent and its keys, as far as they
+// are missing.
+func (s devState) seed(ctx context.Context, adminURL string) error {
+	db, err := store.Open(ctx, store.Config{URL: adminURL, MaxConns: 4})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	ids := map[string]string{}
+	for _, r := range append([]devReviewer{s.Owner, s.Auditor}, s.Reviewers...) {
+		p, _, err := db.PersonByEmail(ctx, r.Email)
+		if errors.Is(err, store.ErrNotFound) {
+			hash, err := identity.HashPassword(r.Password)
+			if err != nil {
+				return err
+			}
+			p = engine.Person{ID: store.NewID("usr"), Email: r.Email, Name: r.Name, Roles: r.Roles}
+			p.Identity = p.ID
+			if err := db.CreatePerson(ctx, p, hash, changed("USER_ADDED", "An example person was added.", p.ID)); err != nil {
+				return err
+			}
+		} else if err != nil {
+			return err
+		}
+		ids[r.Email] = p.ID
+	}
+	if _, err := db.Agent(ctx, devAgent); errors.Is(err, store.ErrNotFound) {
+		err = db.PutAgent(ctx, store.Agent{ID: devAgent, Name: "Demo agent", OwnerID: ids[s.Owner.Email]}, changed("AGENT_REGISTERED", "The example agent was registered.", devAgent))
+		if err != nil {
+			return err
+		}
+	} else if err != nil {
+		return err
+	}
+	for _, k := range []struct{ text, agent, kind string }{{s.AdminKey, "", gate.AdminKey}, {s.AgentKey, devAgent, gate.AgentKey}, {s.RuntimeKey, devAgent, gate.RuntimeKey}} {
+		key, err := identity.RestoreKey(k.text, k.agent, k.kind)
+		if err != nil {
+			return err
+		}
+		key.Label = "example"
+		if _, err := db.Key(ctx, key.ID); !errors.Is(err, store.ErrNotFound) {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if err := db.CreateKey(ctx, key, changed("KEY_CREATED", "An example API key was created.", key.ID)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lockDir makes this the only program on the directory.
+func lockDir(dir string) (unlock func(), err error) {
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600) // #nosec G304 -- the user names the directory
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		pid, _ := os.ReadFile(f.Name())
+		_ = f.Close()
+		return nil, fmt.Errorf("another “holdpoint dev” (pid %s) is running on %s: stop it, or give another directory with --data", strings.TrimSpace(string(pid)), dir)
+	}
+	if err := errors.Join(f.Truncate(0), func() error { _, err := f.WriteAt([]byte(fmt.Sprintln(os.Getpid())), 0); return err }()); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return func() { _ = f.Close() }, nil
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"holdpoint/engine"
+	"holdpoint/internal/config"
+	"holdpoint/internal/store"
+)
+
+type doctorCommand struct{}
+
+// Help is shown by "holdpoint doctor --help".
+func (doctorCommand) Help() string {
+	return `Takes the settings of serve and worker, changes nothing, and ends with 0 when all
+is well, else with 1.
+
+Example:
+  HOLDPOINT_CONFIG=/etc/holdpoint.yaml holdpoint doctor`
+}
+
+// checkup prints one line for each thing that it looks at.
+type checkup struct{ failed bool }
+
+func (d *checkup) say(what string, err error, help string) bool {
+	if err == nil {
+		fmt.Printf("ok    %s\n", what)
+		return true
+	}
+	d.failed = true
+	fmt.Printf("FAIL  %s: %v\n", what, err)
+	if help != "" {
+		fmt.Printf("      %s\n", help)
+	}
+	return false
+}
+
+func (doctorCommand) Run(ctx context.Context, c *cli) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	d := &checkup{}
+	cfg, err := config.Load(c.Config, os.Environ())
+	if err == nil {
+		err = cfg.Check(config.Database | config.Keys | config.Temporal | config.HTTP)
+	}
+	d.say("configuration", err, "Every line above names one setting; holdpoint serve --help lists them.")
+	if cfg.Sealer != nil {
+		d.database(ctx, cfg)
+	}
+	d.temporal(ctx, cfg)
+	if d.failed {
+		return exitCode(1)
+	}
+	return nil
+}
+
+func (d *checkup) database(ctx context.Context, cfg config.Config) {
+	s, err := store.Open(ctx, store.Config{URL: cfg.DatabaseURL, Sealer: cfg.Sealer, MaxConns: 4})
+	if !d.say("database, schema and data key", err, "Is Postgres up, HOLDPOINT_DATABASE_URL the runtime role's, and “holdpoint migrate” run?") {
+		return
+	}
+	defer s.Close()
+	now, err := s.Now(ctx)
+	if err == nil {
+		if skew := time.Since(now).Abs(); skew > 5*time.Second {
+			err = fmt.Errorf("this machine's clock and the database's differ by %s", skew.Round(time.Millisecond))
+		}
+	}
+	d.say("clock", err, "Deadlines go by the database's clock, evidence's age by this one: set both by NTP.")
+	excess, err := s.ExcessRights(ctx)
+	if err == nil && len(excess) > 0 {
+		err = fmt.Errorf("this role may do what it must not: %v", excess)
+	}
+	d.say("audit log is append-only for this role", err, "Serve and worker must log in as a member of holdpoint_runtime that owns nothing.")
+	if cfg.DatabaseAdminURL != "" {
+		pending, err := store.PendingMigrations(ctx, cfg.DatabaseAdminURL)
+		if err == nil && pending > 0 {
+			err = fmt.Errorf("%d migrations are missing", pending)
+		}
+		d.say("migrations", err, "Run holdpoint migrate.")
+	}
+	people, err := s.People(ctx)
+	if !d.say("people", err, "") {
+		return
+	}
+	for _, rule := range append(slices.Clone(cfg.Routing.Rules), cfg.Routing.Default) {
+		d.say(fmt.Sprintf("enough people for %d × %s", rule.Needed, rule.Role), enough(people, rule.Role, rule.Needed), "holdpoint user add EMAIL --role "+rule.Role)
+	}
+	depth, oldest, err := s.OutboxDepth(ctx)
+	if err == nil && oldest > time.Minute {
+		err = fmt.Errorf("%d messages wait for Temporal, the oldest for %s", depth, oldest.Round(time.Second))
+	}
+	d.say("outbox", err, "Is a worker running, and does it reach Temporal?")
+}
+
+// enough reports whether as many human beings as needed have the role.
+func enough(people []engine.Person, role string, needed int) error {
+	identities := map[string]bool{}
+	for _, p := range people {
+		if !p.Disabled && p.Has(role) {
+			identities[p.Identity] = true
+		}
+	}
+	if len(identities) < needed {
+		return fmt.Errorf("only %d people have the role", len(identities))
+	}
+	return nil
+}
+
+func (d *checkup) temporal(ctx context.Context, cfg config.Config) {
+	c, err := client.NewLazyClient(client.Options{HostPort: cfg.TemporalAddress, Namespace: cfg.TemporalNamespace, Logger: temporalLog(logger(cfg))})
+	if err != nil {
+		d.say("Temporal", err, "")
+		return
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	_, err = c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: cfg.TemporalNamespace})
+	d.say("Temporal at "+cfg.TemporalAddress+", namespace "+cfg.TemporalNamespace, err,
+		"Without it nothing is lost: calls are judged and votes recorded, and what waits goes on when it is back.")
+}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"holdpoint/engine/token"
+	"holdpoint/internal/identity"
+	"holdpoint/internal/store"
+)
+
+type keyCommand struct {
+	Create keyCreate `cmd:"" help:"Create an API key for an agent, its runtime, or an administrator."`
+	Revoke keyRevoke `cmd:"" help:"Revoke an API key (key_…), or a signing key by its kid."`
+	Rotate keyRotate `cmd:"" help:"Put a fresh signing key into a key file; the former ones go on verifying."`
+}
+
+type keyCreate struct {
+	where
+	Kind      string        `enum:"agent,runtime,admin" default:"agent" help:"agent: proposes calls; runtime: may also confirm on a user's behalf; admin: reads the audit log."`
+	Agent     string        `help:"Agent that the key belongs to; registered if it is new." placeholder:"ID"`
+	Name      string        `help:"The agent's name, shown to reviewers."`
+	Owner     string        `help:"E-mail address of the person who answers for the agent, and therefore never decides on its calls." placeholder:"EMAIL"`
+	Label     string        `help:"What the key is for, for your own lists."`
+	ExpiresIn time.Duration `help:"How long the key lives; for ever when left out." placeholder:"DURATION"`
+}
+
+// Help is shown by "holdpoint key create --help".
+func (keyCreate) Help() string {
+	return `The key is shown once and stored nowhere.
+
+Examples:
+  holdpoint key create --agent billing-bot --name "Billing bot" --owner olga@example.com
+  holdpoint key create --agent billing-bot --kind runtime
+  holdpoint key create --kind admin --label "nightly export" --expires-in 8760h`
+}
+
+func (k *keyCreate) Run(ctx context.Context, c *cli) error {
+	key, text, err := identity.NewKey(k.Agent, k.Kind)
+	if err != nil {
+		return err
+	}
+	key.Label = k.Label
+	if k.ExpiresIn < 0 {
+		return errors.New("--expires-in: want a time to come")
+	}
+	if k.ExpiresIn > 0 {
+		expires := time.Now().Add(k.ExpiresIn)
+		key.ExpiresAt = &expires
+	}
+	s, err := k.open(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if k.Agent != "" {
+		if err := k.register(ctx, s); err != nil {
+			return err
+		}
+	}
+	if err := s.CreateKey(ctx, key, changed("KEY_CREATED", "An API key of kind "+key.Kind+" was created.", key.ID)); err != nil {
+		return err
+	}
+	fmt.Printf("created %s, kind %s, may claim at most %q\nkey (shown only now): %s\n", key.ID, key.Kind, key.MaxState, text)
+	return nil
+}
+
+// register makes sure that the agent is known, by the name and owner given.
+func (k *keyCreate) register(ctx context.Context, s *store.Store) error {
+	agent, err := s.Agent(ctx, k.Agent)
+	isNew := errors.Is(err, store.ErrNotFound)
+	if err != nil && !isNew {
+		return err
+	}
+	if !isNew && k.Name == "" && k.Owner == "" {
+		return nil
+	}
+	if k.Name != "" || agent.Name == "" {
+		agent.Name = k.Name
+	}
+	if agent.Name == "" {
+		agent.Name = k.Agent
+	}
+	if k.Owner != "" {
+		owner, _, err := s.PersonByEmail(ctx, strings.ToLower(k.Owner))
+		if errors.Is(err, store.ErrNotFound) {
+			return fmt.Errorf("--owner: there is nobody with the address %s", k.Owner)
+		}
+		if err != nil {
+			return err
+		}
+		agent.OwnerID = owner.ID
+	}
+	return s.PutAgent(ctx, agent, changed("AGENT_REGISTERED", "An agent was registered or changed.", agent.ID))
+}
+
+type keyRevoke struct {
+	where
+	ID string `arg:"" help:"key_… or a signing key's kid."`
+}
+
+func (k *keyRevoke) Run(ctx context.Context, c *cli) error {
+	s, err := k.open(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if strings.HasPrefix(k.ID, "key_") {
+		err = s.RevokeKey(ctx, k.ID, changed("KEY_REVOKED", "An API key was revoked.", k.ID))
+	} else if len(k.ID) == 43 { // a SHA-256 in base64url
+		err = s.RevokeSigningKey(ctx, k.ID, changed("SIGNING_KEY_REVOKED", "A signing key was revoked.", k.ID))
+	} else {
+		return fmt.Errorf("%q is neither key_… nor the kid of a signing key", k.ID)
+	}
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return fmt.Errorf("there is no key %s that is not revoked already", k.ID)
+	case errors.Is(err, store.ErrConflict):
+		return fmt.Errorf("the signing key %s is revoked already", k.ID)
+	case err == nil:
+		fmt.Printf("revoked %s\n", k.ID)
+	}
+	return err
+}
+
+type keyRotate struct {
+	File string `arg:"" type:"path" help:"JSON Web Key Set that HOLDPOINT_SIGNING_KEYS_FILE names; made when it is not there."`
+	Keep int    `default:"3" help:"How many keys the file keeps; the oldest are dropped."`
+}
+
+// Help is shown by "holdpoint key rotate --help".
+func (keyRotate) Help() string {
+	return `Tokens signed with the former key stay good until they expire. Restart serve
+afterwards. Example:
+  holdpoint key rotate /etc/holdpoint/signing-keys.json`
+}
+
+func (k *keyRotate) Run(*cli) error {
+	if k.Keep < 1 {
+		return errors.New("--keep: want at least 1")
+	}
+	var ring token.Ring
+	data, err := os.ReadFile(k.File)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	default:
+		if ring, err = token.ParseRing(data); err != nil {
+			return fmt.Errorf("%s: %w", k.File, err)
+		}
+	}
+	if ring, err = newSigningKey(ring); err != nil {
+		return err
+	}
+	ring = ring.Keep(k.Keep)
+	if err := writeRing(k.File, ring); err != nil {
+		return err
+	}
+	fmt.Printf("%s now signs with %s and holds %d keys\n", k.File, ring.IDs()[0], len(ring.IDs()))
+	return nil
+}
+
+// newSigningKey puts a fresh key in front of the ring.
+func newSigningKey(ring token.Ring) (token.Ring, error) {
+	seed := make([]byte, ed25519.SeedSize)
+	rand.Read(seed)
+	return ring.Add(seed)
+}
+
+func writeRing(path string, ring token.Ring) error {
+	data, err := ring.Marshal()
+	if err != nil {
+		return fmt.Errorf("encode the signing keys: %w", err)
+	}
+	return writeSecret(path, append(data, '\n'))
+}
+
+// writeSecret replaces a file at once, readable by its owner only.
+func writeSecret(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // 0600
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(f.Name()) }() // gone after the rename
+	if _, err := f.Write(data); err != nil {
+		_ = f.Close()
+		return err
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

@@ -1,0 +1,91 @@
+// Command holdpoint is the approval engine for AI agents' tool calls: the gate,
+// the worker, the console and their tools, in one binary. Run it without
+// arguments for its commands.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"holdpoint/internal/config"
+)
+
+// cli is the command line.
+type cli struct {
+	Config string `help:"YAML file with settings; HOLDPOINT_* variables win over it." env:"HOLDPOINT_CONFIG" type:"path" placeholder:"FILE"`
+
+	Dev     devCommand     `cmd:"" help:"Run everything on this machine, to try it and to develop against it."`
+	Serve   serveCommand   `cmd:"" help:"Run the gate, the API and the console."`
+	Worker  workerCommand  `cmd:"" help:"Run the worker that sees approvals through to their end."`
+	Migrate migrateCommand `cmd:"" help:"Bring the database's schema up to date."`
+	Eval    evalCommand    `cmd:"" help:"Judge calls offline: JSON Lines in, JSON Lines out."`
+	User    userCommand    `cmd:"" help:"Add, list and disable the people who decide."`
+	Key     keyCommand     `cmd:"" help:"Create, revoke and rotate keys."`
+	Doctor  doctorCommand  `cmd:"" help:"Check configuration, database, Temporal and keys, and say what to do about what is wrong."`
+}
+
+const description = `Holdpoint is the approval engine for AI agents' tool calls.
+
+An agent proposes a call; the gate accepts or refuses it at once, or has people
+decide; what they approve may run once, exactly as approved, and every step is
+in an append-only audit log.
+
+Try it:
+  holdpoint dev                                    everything, on 127.0.0.1:8080
+  go run ./examples/agent                          an agent that proposes three calls
+  holdpoint eval --dialect aana events.jsonl       judge calls without any server`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var c cli
+	parser := kong.Must(&c, kong.Name("holdpoint"), kong.Description(description), kong.UsageOnError(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}), kong.BindTo(ctx, (*context.Context)(nil)))
+	if len(os.Args) == 1 {
+		os.Args = append(os.Args, "--help")
+	}
+	command, err := parser.Parse(os.Args[1:])
+	parser.FatalIfErrorf(err)
+	err = command.Run(&c)
+	var exit exitCode
+	switch {
+	case errors.As(err, &exit):
+		os.Exit(int(exit))
+	case err != nil:
+		for line := range strings.Lines(err.Error()) {
+			fmt.Fprintln(os.Stderr, "holdpoint:", strings.TrimSuffix(line, "\n"))
+		}
+		os.Exit(1)
+	}
+}
+
+// exitCode ends the program with a code and no further word.
+type exitCode int
+
+func (e exitCode) Error() string { return fmt.Sprintf("exit %d", int(e)) }
+
+// load reads the configuration and checks it for what a command needs.
+func (c *cli) load(need config.Need) (config.Config, error) {
+	cfg, err := config.Load(c.Config, os.Environ())
+	if err != nil {
+		return cfg, err
+	}
+	return cfg, cfg.Check(need)
+}
+
+// logger writes structured lines to standard error.
+func logger(cfg config.Config) *slog.Logger {
+	options := &slog.HandlerOptions{Level: cfg.Level}
+	if cfg.LogFormat == "text" {
+		return slog.New(slog.NewTextHandler(os.Stderr, options))
+	}
+	return slog.New(slog.NewJSONHandler(os.Stderr, options))
+}

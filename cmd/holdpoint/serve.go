@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"holdpoint/api"
+	"holdpoint/internal/config"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/identity"
+	"holdpoint/internal/store"
+	"holdpoint/web"
+)
+
+type serveCommand struct{}
+
+// Help is shown by "holdpoint serve --help".
+func (serveCommand) Help() string {
+	return `Settings (variables, or the same names in lower case in the file):
+  HOLDPOINT_DATABASE_URL       the runtime role's, postgres://…
+  HOLDPOINT_DATA_KEY_FILE      32 random bytes in base64; encrypts arguments
+  HOLDPOINT_SIGNING_KEYS_FILE  made by "holdpoint key rotate FILE"
+  HOLDPOINT_PUBLIC_URL         where people reach the console, https://…
+  HOLDPOINT_LISTEN             127.0.0.1:8080 when left out
+
+Example:
+  HOLDPOINT_CONFIG=/etc/holdpoint.yaml holdpoint serve`
+}
+
+func (serveCommand) Run(ctx context.Context, c *cli) error {
+	cfg, err := c.load(config.Database | config.Keys | config.Temporal | config.HTTP)
+	if err != nil {
+		return err
+	}
+	log := logger(cfg)
+	listener, err := listen(cfg.Listen)
+	if err != nil {
+		return err
+	}
+	return serve(ctx, cfg, log, listener, func() { log.Info("serving", "url", cfg.PublicURL, "listen", listener.Addr().String()) })
+}
+
+// listen opens the address, or says in one line why it cannot be had.
+func listen(address string) (net.Listener, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %w (give another address, such as 127.0.0.1:0 for any free port)", address, errors.Unwrap(err))
+	}
+	return listener, nil
+}
+
+// stopWithin is how long requests that are under way may take when the program
+// is told to stop.
+const stopWithin = 4 * time.Second
+
+// serve runs gate, API and console on the listener until ctx ends, calling
+// ready once it answers.
+func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener net.Listener, ready func()) error {
+	defer func() { _ = listener.Close() }()
+	metrics := api.NewMetrics()
+	s, err := store.Open(ctx, store.Config{URL: cfg.DatabaseURL, Sealer: cfg.Sealer, Logger: log, MaxConns: cfg.DatabaseConns, Observe: metrics.Commit})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	judge, err := gate.NewJudge(cfg.Environment, cfg.Routing)
+	if err != nil {
+		return err
+	}
+	g, err := gate.New(gate.Config{Store: s, Sealer: cfg.Sealer, Judge: judge, Ring: cfg.Ring, Issuer: cfg.Issuer,
+		TokenTTL: time.Duration(cfg.TokenTTL), MaxPending: cfg.MaxPending})
+	if err != nil {
+		return err
+	}
+	console, err := web.New(web.Config{Desk: desk{g}, SignIn: identity.NewSignIn(s), Sessions: sessions{s}, Names: s, Secure: cfg.Secure(), Logger: log})
+	if err != nil {
+		return err
+	}
+	// Lazy: the gate never waits for Temporal, and asks for it only when
+	// somebody wants to know whether it is there.
+	temporal, err := client.NewLazyClient(client.Options{HostPort: cfg.TemporalAddress, Namespace: cfg.TemporalNamespace, Logger: temporalLog(log)})
+	if err != nil {
+		return fmt.Errorf("configure the Temporal client: %w", err)
+	}
+	defer temporal.Close()
+	stopping := make(chan struct{})
+	metrics.Gauge("holdpoint_outbox_messages", "Messages that wait for Temporal.", func() float64 {
+		n, _, err := s.OutboxDepth(ctx)
+		if err != nil {
+			return -1
+		}
+		return float64(n)
+	})
+	door, err := api.New(api.Config{Gate: g, Keys: keys{identity.NewKeys(ctx, s)}, Person: console.Signed, PublicURL: cfg.PublicURL, Logger: log,
+		Metrics: metrics, Stopping: stopping, Probes: []api.Probe{
+			{Name: "postgres", Required: true, Ask: s.Ping},
+			{Name: "temporal", Ask: func(ctx context.Context) error {
+				_, err := temporal.CheckHealth(ctx, &client.CheckHealthRequest{})
+				return err
+			}},
+		}})
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	door.Register(mux)
+	console.Register(mux)
+	guarded := web.Guard(mux, web.GuardConfig{Secure: cfg.Secure(), Hosts: cfg.Hosts(), Logger: log})
+	server := api.Server(api.Observe(guarded, log, metrics), log)
+	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
+	defer endRequests()
+	server.BaseContext = func(net.Listener) context.Context { return requests }
+
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	ready()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve: %w", err)
+	case <-ctx.Done():
+	}
+	// First those who wait on purpose, then those who are being answered.
+	close(stopping)
+	down, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
+	defer cancel()
+	if err := server.Shutdown(down); err != nil {
+		log.Warn("requests were cut off", "error", err)
+		endRequests()
+		_ = server.Close()
+	}
+	return nil
+}

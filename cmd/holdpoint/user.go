@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"holdpoint/engine"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/identity"
+	"holdpoint/internal/store"
+)
+
+type userCommand struct {
+	Add     userAdd     `cmd:"" help:"Add somebody who signs in to the console."`
+	List    userList    `cmd:"" help:"List everybody."`
+	Disable userDisable `cmd:"" help:"Keep somebody out from now on; votes in what still waits become void."`
+}
+
+type userAdd struct {
+	where
+	Email         string   `arg:"" help:"E-mail address to sign in with."`
+	Name          string   `help:"Name to show; the address when left out."`
+	Role          []string `help:"What the person may decide, such as reviewer; again for more. “auditor” reads everything."`
+	SameAs        string   `help:"E-mail address of another account of the same human being: both have one voice." placeholder:"EMAIL"`
+	PasswordStdin bool     `help:"Read the password from standard input instead of making one."`
+}
+
+// Help is shown by "holdpoint user add --help".
+func (userAdd) Help() string {
+	return `Example:
+  holdpoint user add ada@example.com --name "Ada Lovelace" --role reviewer --role finance-approver`
+}
+
+func (u *userAdd) Run(ctx context.Context, c *cli) error {
+	email := strings.ToLower(strings.TrimSpace(u.Email))
+	if !gate.ValidEmail(email) {
+		return fmt.Errorf("%q is no e-mail address", u.Email)
+	}
+	password, made := strings.ToLower(rand.Text()), true
+	if u.PasswordStdin {
+		line, err := bufio.NewReader(os.Stdin).ReadString('\n')
+		if err != nil && line == "" {
+			return fmt.Errorf("read the password: %w", err)
+		}
+		password, made = strings.TrimRight(line, "\r\n"), false
+	}
+	hash, err := identity.HashPassword(password)
+	if err != nil {
+		return err
+	}
+	s, err := u.open(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	p := engine.Person{ID: store.NewID("usr"), Email: email, Name: u.Name, Roles: u.Role}
+	if p.Name == "" {
+		p.Name = email
+	}
+	if p.Roles == nil {
+		p.Roles = []string{}
+	}
+	p.Identity = p.ID
+	if u.SameAs != "" {
+		other, _, err := s.PersonByEmail(ctx, strings.ToLower(u.SameAs))
+		if errors.Is(err, store.ErrNotFound) {
+			return fmt.Errorf("--same-as: there is nobody with the address %s", u.SameAs)
+		}
+		if err != nil {
+			return err
+		}
+		p.Identity = other.Identity
+	}
+	err = s.CreatePerson(ctx, p, hash, changed("USER_ADDED", "A person was added.", p.ID))
+	if errors.Is(err, store.ErrConflict) {
+		return fmt.Errorf("there is somebody with the address %s already", email)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Printf("added %s (%s), roles: %s\n", email, p.ID, strings.Join(p.Roles, ", "))
+	if made {
+		fmt.Printf("password (shown only now): %s\n", password)
+	}
+	if len(p.Roles) == 0 {
+		fmt.Println("without a --role there is nothing that this person may decide")
+	}
+	return nil
+}
+
+type userList struct{ where }
+
+func (u *userList) Run(ctx context.Context, c *cli) error {
+	s, err := u.open(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	people, err := s.People(ctx)
+	if err != nil {
+		return err
+	}
+	if len(people) == 0 {
+		fmt.Println("nobody yet: holdpoint user add EMAIL --role reviewer")
+		return nil
+	}
+	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "EMAIL\tNAME\tROLES\tSTATE\tID")
+	for _, p := range people {
+		state := "active"
+		if p.Disabled {
+			state = "disabled"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", p.Email, p.Name, strings.Join(p.Roles, ","), state, p.ID)
+	}
+	return table.Flush()
+}
+
+type userDisable struct {
+	where
+	Email string `arg:"" help:"E-mail address of the account."`
+}
+
+func (u *userDisable) Run(ctx context.Context, c *cli) error {
+	s, err := u.open(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	email := strings.ToLower(u.Email)
+	err = s.DisablePerson(ctx, email, changed("USER_DISABLED", "A person was disabled.", email))
+	if errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("there is no active account with the address %s", email)
+	}
+	if err == nil {
+		fmt.Printf("disabled %s: signed out everywhere, and votes in what still waits are void\n", email)
+	}
+	return err
+}

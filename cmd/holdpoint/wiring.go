@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"go.temporal.io/sdk/log"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/identity"
+	"holdpoint/internal/store"
+	"holdpoint/web"
+)
+
+// desk is the gate as the console knows it: a vote from a page is never a
+// repetition that has to be answered alike.
+type desk struct{ *gate.Gate }
+
+func (d desk) Vote(ctx context.Context, v gate.VoteRequest) (approval.Approval, error) {
+	return d.Gate.Vote(ctx, v, nil)
+}
+
+// sessions is the store as the console's sessions.
+type sessions struct{ store *store.Store }
+
+func (s sessions) Load(ctx context.Context, idHash []byte) (engine.Person, error) {
+	p, err := s.store.SessionPerson(ctx, idHash)
+	if errors.Is(err, store.ErrNotFound) {
+		return p, web.ErrNoSession
+	}
+	return p, err
+}
+
+func (s sessions) Save(ctx context.Context, idHash []byte, personID string, expires time.Time) error {
+	return s.store.CreateSession(ctx, idHash, personID, time.Until(expires))
+}
+
+func (s sessions) Delete(ctx context.Context, idHash []byte) error {
+	return s.store.DeleteSession(ctx, idHash)
+}
+
+// keys tells the API that a key is unknown without an error.
+type keys struct{ *identity.Keys }
+
+func (k keys) Authenticate(ctx context.Context, text string) (gate.Principal, bool, error) {
+	p, err := k.Keys.Authenticate(ctx, text)
+	if errors.Is(err, identity.ErrUnknown) {
+		return p, false, nil
+	}
+	return p, err == nil, err
+}
+
+// temporalLog gives Temporal's client our logger, without its chatter.
+func temporalLog(to *slog.Logger) log.Logger {
+	return log.NewStructuredLogger(slog.New(quiet{to.Handler()}))
+}
+
+// quiet drops what is below a warning.
+type quiet struct{ slog.Handler }
+
+func (q quiet) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && q.Handler.Enabled(ctx, level)
+}
+
+func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(attrs)} }
+
+func (q quiet) WithGroup(name string) slog.Handler { return quiet{q.Handler.WithGroup(name)} }

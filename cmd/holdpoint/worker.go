@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"crypto/rand"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"holdpoint/activities"
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/config"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/store"
+	"holdpoint/workflows"
+)
+
+type workerCommand struct{}
+
+// Help is shown by "holdpoint worker --help".
+func (workerCommand) Help() string {
+	return `The worker relays what the gate has stored to Temporal, settles approvals, and
+starts again what Temporal has lost. Any number may run. It takes the settings
+of serve, and HOLDPOINT_TEMPORAL_ADDRESS and HOLDPOINT_TEMPORAL_NAMESPACE.
+
+Example:
+  HOLDPOINT_CONFIG=/etc/holdpoint.yaml holdpoint worker`
+}
+
+func (workerCommand) Run(ctx context.Context, c *cli) error {
+	cfg, err := c.load(config.Database | config.Keys | config.Temporal)
+	if err != nil {
+		return err
+	}
+	log := logger(cfg)
+	return work(ctx, cfg, log, func() { log.Info("working", "temporal", cfg.TemporalAddress, "namespace", cfg.TemporalNamespace) })
+}
+
+// forgetAfter is how long an answer is kept for a repetition after its end.
+const forgetAfter = 24 * time.Hour
+
+// work runs the worker until ctx ends, calling ready once Temporal has taken it.
+// While Temporal does not answer it keeps trying.
+func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()) error {
+	s, err := store.Open(ctx, store.Config{URL: cfg.DatabaseURL, Sealer: cfg.Sealer, Logger: log, MaxConns: cfg.DatabaseConns})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	judge, err := gate.NewJudge(cfg.Environment, cfg.Routing)
+	if err != nil {
+		return err
+	}
+	temporal, err := client.NewLazyClient(client.Options{HostPort: cfg.TemporalAddress, Namespace: cfg.TemporalNamespace, Logger: temporalLog(log)})
+	if err != nil {
+		return fmt.Errorf("configure the Temporal client: %w", err)
+	}
+	defer temporal.Close()
+
+	settler := &activities.Settler{Store: s, Sealer: cfg.Sealer, Judge: judge, Validity: time.Duration(cfg.TokenValidity),
+		NewTokenID: func() string { return "tok_" + strings.ToLower(rand.Text()) },
+		Event: func(kind engine.EventType, outcome engine.Outcome, a approval.Approval, by engine.Actor) engine.Event {
+			return gate.ApprovalEvent(cfg.Sealer, kind, outcome, a, by, "")
+		}}
+	w := worker.New(temporal, workflows.TaskQueue, worker.Options{WorkerStopTimeout: 3 * time.Second})
+	w.RegisterWorkflowWithOptions(workflows.Approval, workflow.RegisterOptions{Name: workflows.ApprovalWorkflow})
+	w.RegisterActivityWithOptions(settler.Settle, activity.RegisterOptions{Name: workflows.SettleActivity})
+
+	var running sync.WaitGroup
+	relay := &activities.Relay{Store: s, Temporal: temporal, Logger: log}
+	running.Go(func() { relay.Run(ctx) })
+	reconciler := &activities.Reconciler{Store: s, Temporal: temporal, Logger: log}
+	running.Go(func() { reconciler.Run(ctx) })
+	running.Go(func() { forget(ctx, s, log) })
+
+	if started := start(ctx, w, log); started {
+		ready()
+		<-ctx.Done()
+		w.Stop()
+	}
+	running.Wait()
+	return nil
+}
+
+// start starts the worker, however long Temporal takes to come; false when ctx
+// ended first.
+func start(ctx context.Context, w worker.Worker, log *slog.Logger) bool {
+	for said := false; ; said = true {
+		err := w.Start()
+		if err == nil {
+			return true
+		}
+		if !said && ctx.Err() == nil {
+			log.Warn("Temporal does not take the worker yet; trying again until it does", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// forget drops kept answers that are over, now and then.
+func forget(ctx context.Context, s *store.Store, log *slog.Logger) {
+	for {
+		if _, err := s.ForgetReplies(ctx, forgetAfter); err != nil && ctx.Err() == nil {
+			log.Warn("kept answers cannot be dropped", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(10 * time.Minute):
+		}
+	}
+}

@@ -1,0 +1,286 @@
+// Package config reads what a production process is told: a YAML file, if one
+// is named, and HOLDPOINT_* variables, which win over it. It reports every
+// mistake at once, one line each, naming the setting; and it never prints the
+// value of a secret.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/engine/token"
+	"holdpoint/internal/seal"
+)
+
+// Config is everything that a process may be told. Fields that end in _file
+// name a file that holds the setting of the same name.
+type Config struct {
+	Listen            string           `yaml:"listen"`
+	PublicURL         string           `yaml:"public_url"`
+	Environment       string           `yaml:"environment"`
+	Issuer            string           `yaml:"issuer"`
+	DatabaseURL       string           `yaml:"database_url"`
+	DatabaseURLFile   string           `yaml:"database_url_file"`
+	DatabaseAdminURL  string           `yaml:"database_admin_url"`
+	DatabaseAdminFile string           `yaml:"database_admin_url_file"`
+	DatabaseConns     int              `yaml:"database_max_connections"`
+	TemporalAddress   string           `yaml:"temporal_address"`
+	TemporalNamespace string           `yaml:"temporal_namespace"`
+	DataKey           string           `yaml:"data_key"`
+	DataKeyFile       string           `yaml:"data_key_file"`
+	SigningKeys       string           `yaml:"signing_keys"`
+	SigningKeysFile   string           `yaml:"signing_keys_file"`
+	TokenTTL          engine.Duration  `yaml:"token_ttl"`
+	TokenValidity     engine.Duration  `yaml:"token_validity"`
+	MaxPending        int              `yaml:"max_pending"`
+	LogLevel          string           `yaml:"log_level"`
+	LogFormat         string           `yaml:"log_format"`
+	Routing           approval.Routing `yaml:"routing"`
+
+	// Sealer, Ring and Level are made of the settings above by Check.
+	Sealer *seal.Sealer `yaml:"-"`
+	Ring   token.Ring   `yaml:"-"`
+	Level  slog.Level   `yaml:"-"`
+}
+
+// Default is the configuration of somebody who says nothing.
+func Default() Config {
+	return Config{
+		Listen: "127.0.0.1:8080", Environment: "production", TemporalAddress: "127.0.0.1:7233", TemporalNamespace: "holdpoint",
+		TokenTTL: engine.Duration(10 * time.Minute), TokenValidity: engine.Duration(24 * time.Hour), MaxPending: 1000,
+		LogLevel: "info", LogFormat: "json", DatabaseConns: 16,
+		Routing: approval.Routing{Default: approval.Rule{Role: "reviewer", Needed: 1, ExpiresIn: engine.Duration(24 * time.Hour)}},
+	}
+}
+
+// settings are the variables: HOLDPOINT_ and the setting's YAML name in capitals.
+func (c *Config) settings() map[string]any {
+	return map[string]any{
+		"listen": &c.Listen, "public_url": &c.PublicURL, "environment": &c.Environment, "issuer": &c.Issuer,
+		"database_url": &c.DatabaseURL, "database_url_file": &c.DatabaseURLFile,
+		"database_admin_url": &c.DatabaseAdminURL, "database_admin_url_file": &c.DatabaseAdminFile, "database_max_connections": &c.DatabaseConns,
+		"temporal_address": &c.TemporalAddress, "temporal_namespace": &c.TemporalNamespace,
+		"data_key": &c.DataKey, "data_key_file": &c.DataKeyFile, "signing_keys": &c.SigningKeys, "signing_keys_file": &c.SigningKeysFile,
+		"token_ttl": &c.TokenTTL, "token_validity": &c.TokenValidity, "max_pending": &c.MaxPending,
+		"log_level": &c.LogLevel, "log_format": &c.LogFormat,
+	}
+}
+
+// Load reads the file, when path is not "", and then the variables of the
+// environment, given as os.Environ gives them.
+func Load(path string, environ []string) (Config, error) {
+	c := Default()
+	if path != "" {
+		data, err := os.ReadFile(path) // #nosec G304 -- the operator names the file
+		if err != nil {
+			return c, fmt.Errorf("read the configuration: %w", err)
+		}
+		if err := yaml.UnmarshalWithOptions(data, &c, yaml.Strict()); err != nil {
+			return c, fmt.Errorf("%s: %s", path, oneLine(err))
+		}
+	}
+	settings := c.settings()
+	var errs []error
+	for _, pair := range environ {
+		name, value, _ := strings.Cut(pair, "=")
+		setting, ours := strings.CutPrefix(name, "HOLDPOINT_")
+		if !ours || setting == "CONFIG" {
+			continue
+		}
+		target, known := settings[strings.ToLower(setting)]
+		if !known {
+			errs = append(errs, fmt.Errorf("%s: there is no such setting", name))
+			continue
+		}
+		if err := set(target, value); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	return c, errors.Join(errs...)
+}
+
+func set(target any, value string) error {
+	switch t := target.(type) {
+	case *string:
+		*t = value
+		return nil
+	case *int:
+		if _, err := fmt.Sscanf(value+"\n", "%d\n", t); err != nil {
+			return errors.New("want a whole number")
+		}
+		return nil
+	case *engine.Duration:
+		if err := t.UnmarshalText([]byte(value)); err != nil {
+			return errors.New("want a duration such as 10m or 24h")
+		}
+		return nil
+	}
+	return fmt.Errorf("a setting of type %T cannot be read", target)
+}
+
+// oneLine keeps the first line of a YAML error: position and cause, without
+// the excerpt of the file, which may hold a secret.
+func oneLine(err error) string {
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	return text
+}
+
+// Need says which settings a process cannot do without.
+type Need uint8
+
+// What a process needs.
+const (
+	Database Need = 1 << iota
+	Admin         // the owner role's database URL
+	Keys          // data key and signing keys
+	Temporal
+	HTTP
+)
+
+// Check reads the files that settings name, and returns every mistake that
+// matters to a process with the given needs.
+func (c *Config) Check(need Need) error {
+	var errs []error
+	bad := func(setting, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s: %s", setting, fmt.Sprintf(format, args...)))
+	}
+	for _, f := range []struct {
+		name  string
+		path  string
+		value *string
+	}{
+		{"database_url", c.DatabaseURLFile, &c.DatabaseURL}, {"database_admin_url", c.DatabaseAdminFile, &c.DatabaseAdminURL},
+		{"data_key", c.DataKeyFile, &c.DataKey}, {"signing_keys", c.SigningKeysFile, &c.SigningKeys},
+	} {
+		if f.path == "" {
+			continue
+		}
+		if *f.value != "" {
+			bad(f.name, "it is given both by itself and as a file; give one")
+			continue
+		}
+		data, err := os.ReadFile(f.path)
+		if err != nil {
+			bad(f.name+"_file", "%v", err)
+			continue
+		}
+		*f.value = strings.TrimSpace(string(data))
+	}
+	postgres := func(setting, value string) {
+		u, err := url.Parse(value)
+		if value == "" {
+			bad(setting, "it is missing: want postgres://user:password@host:port/database")
+		} else if err != nil || !slices.Contains([]string{"postgres", "postgresql"}, u.Scheme) {
+			bad(setting, "want postgres://user:password@host:port/database")
+		}
+	}
+	if need&Database != 0 {
+		postgres("database_url", c.DatabaseURL)
+		if c.DatabaseConns < 4 || c.DatabaseConns > 500 {
+			bad("database_max_connections", "want 4 to 500, got %d", c.DatabaseConns)
+		}
+	}
+	if need&Admin != 0 {
+		postgres("database_admin_url", c.DatabaseAdminURL)
+	}
+	if need&Temporal != 0 {
+		if _, _, err := net.SplitHostPort(c.TemporalAddress); err != nil {
+			bad("temporal_address", "want host:port, got %q", c.TemporalAddress)
+		}
+		if c.TemporalNamespace == "" {
+			bad("temporal_namespace", "it is missing")
+		}
+	}
+	if need&Keys != 0 {
+		errs = append(errs, c.keys()...)
+	}
+	if need&HTTP != 0 {
+		errs = append(errs, c.http()...)
+	}
+	if err := c.Level.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		bad("log_level", "want debug, info, warn or error, got %q", c.LogLevel)
+	}
+	if c.LogFormat != "json" && c.LogFormat != "text" {
+		bad("log_format", "want json or text, got %q", c.LogFormat)
+	}
+	if strings.TrimSpace(c.Environment) == "" {
+		bad("environment", "it is missing: name where approved calls run, such as production")
+	}
+	for _, err := range c.Routing.Check() {
+		errs = append(errs, fmt.Errorf("routing.%w", err))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Config) keys() (errs []error) {
+	key, err := seal.ParseKey(c.DataKey)
+	if err != nil {
+		errs = append(errs, fmt.Errorf("data_key: %w", err))
+	} else if c.Sealer, err = seal.New(key); err != nil {
+		errs = append(errs, fmt.Errorf("data_key: %w", err))
+	}
+	if c.Ring, err = token.ParseRing([]byte(c.SigningKeys)); err != nil {
+		errs = append(errs, fmt.Errorf("signing_keys: %w (holdpoint key rotate FILE makes one)", err))
+	}
+	return errs
+}
+
+func (c *Config) http() (errs []error) {
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		errs = append(errs, fmt.Errorf("listen: want host:port, got %q", c.Listen))
+	}
+	u, err := url.Parse(c.PublicURL)
+	switch {
+	case c.PublicURL == "":
+		errs = append(errs, errors.New("public_url: it is missing: want the address under which people reach the console, such as https://holdpoint.example.com"))
+	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "":
+		errs = append(errs, errors.New("public_url: want scheme and host only, such as https://holdpoint.example.com"))
+	case u.Scheme == "http" && !loopback(u.Hostname()):
+		errs = append(errs, errors.New("public_url: people sign in there, so it must be https (http is for loopback only)"))
+	}
+	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
+	if c.Issuer == "" {
+		c.Issuer = c.PublicURL
+	}
+	if ttl := time.Duration(c.TokenTTL); ttl < time.Second || ttl > token.MaxTTL {
+		errs = append(errs, fmt.Errorf("token_ttl: want 1s to %s, got %s", token.MaxTTL, ttl))
+	}
+	if c.MaxPending < 1 {
+		errs = append(errs, fmt.Errorf("max_pending: want at least 1, got %d", c.MaxPending))
+	}
+	return errs
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// Hosts are the host names under which the server may be asked: its public one
+// and, when it listens on loopback only, those of loopback. Nil means any: a
+// server on a public address is asked under names that its proxy knows.
+func (c *Config) Hosts() []string {
+	host, _, err := net.SplitHostPort(c.Listen)
+	if err != nil || !loopback(host) {
+		return nil
+	}
+	hosts := []string{"localhost", "127.0.0.1", "::1", host}
+	if u, err := url.Parse(c.PublicURL); err == nil {
+		hosts = append(hosts, u.Hostname())
+	}
+	return hosts
+}
+
+// Secure reports whether people reach the console over TLS.
+func (c *Config) Secure() bool { return strings.HasPrefix(c.PublicURL, "https://") }

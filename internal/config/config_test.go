@@ -1,0 +1,89 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"holdpoint/internal/seal"
+)
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "holdpoint.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestVariablesWinOverTheFile(t *testing.T) {
+	path := write(t, "listen: 127.0.0.1:1\ntoken_ttl: 3m\nrouting:\n  default: {role: a, needed: 2, expires_in: 1h}\n")
+	c, err := Load(path, []string{"HOLDPOINT_LISTEN=127.0.0.1:2", "HOME=/x", "HOLDPOINT_CONFIG=" + path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Listen != "127.0.0.1:2" || c.Routing.Default.Needed != 2 || c.TokenTTL == 0 {
+		t.Errorf("got %+v", c)
+	}
+}
+
+func TestMistakesAreNamed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		file    string
+		environ []string
+		want    string
+	}{
+		"unknown key in the file": {file: "listne: x\n", want: "listne"},
+		"unknown variable":        {environ: []string{"HOLDPOINT_LISTNE=x"}, want: "HOLDPOINT_LISTNE"},
+		"no number":               {environ: []string{"HOLDPOINT_MAX_PENDING=many"}, want: "HOLDPOINT_MAX_PENDING"},
+		"no duration":             {environ: []string{"HOLDPOINT_TOKEN_TTL=10"}, want: "HOLDPOINT_TOKEN_TTL"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := ""
+			if tc.file != "" {
+				path = write(t, tc.file)
+			}
+			if _, err := Load(path, tc.environ); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want an error naming %s", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestCheckReportsEverythingAtOnceAndNoSecret(t *testing.T) {
+	c := Default()
+	c.DatabaseURL = "mysql://root:hunter2@h/d"
+	c.DataKey = "hunter2"
+	c.PublicURL = "http://console.example.com"
+	c.LogLevel = "loud"
+	c.Routing.Default.Needed = 0
+	err := c.Check(Database | Keys | HTTP)
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	for _, want := range []string{"database_url:", "data_key:", "signing_keys:", "public_url:", "log_level:", "routing.default.needed:"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not named in:\n%v", want, err)
+		}
+	}
+	if strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("a secret is shown:\n%v", err)
+	}
+}
+
+func TestSecretsComeFromFiles(t *testing.T) {
+	c := Default()
+	c.DataKeyFile = write(t, seal.NewKey()+"\n")
+	if err := c.Check(0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := seal.ParseKey(c.DataKey); err != nil {
+		t.Errorf("the file's key: %v", err)
+	}
+	c.DataKey, c.DataKeyFile = "x", c.DataKeyFile
+	if err := c.Check(0); err == nil || !strings.Contains(err.Error(), "data_key") {
+		t.Errorf("given twice: %v", err)
+	}
+}

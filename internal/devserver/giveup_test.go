@@ -1,0 +1,55 @@
+//go:build !nodev
+
+package devserver
+
+import (
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"go.temporal.io/server/common/primitives"
+
+	"holdpoint/internal/postgres/pgtest"
+)
+
+// TestGivingUp takes a port away between choosing and using it, upon which the server would have the process exit.
+func TestGivingUp(t *testing.T) {
+	main, err := pgx.ParseConfig(pgtest.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	visibility, err := pgx.ParseConfig(pgtest.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stores := []store{
+		{database: main.Database, schema: mainSchema, version: mainVersion, conns: mainConns},
+		{database: visibility.Database, schema: visibilitySchema, version: visibilityVersion, conns: visibilityConns},
+	}
+	for _, store := range stores {
+		if err := store.prepare(t.Context(), main, newLogger(slog.New(slog.DiscardHandler))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, service := range []primitives.ServiceName{primitives.FrontendService, primitives.WorkerService} {
+		t.Run(string(service), func(t *testing.T) {
+			ports, err := choosePorts(0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			thief, err := net.Listen("tcp4", net.JoinHostPort(loopback, strconv.Itoa(ports[service])))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer thief.Close()
+			s := &Server{log: newLogger(slog.New(slog.DiscardHandler)), done: make(chan struct{})}
+			err = s.run(t.Context(), configure(main, stores, ports), ports)
+			if err == nil || !strings.Contains(err.Error(), "address already in use") {
+				t.Errorf("got %v, want the reason", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,293 @@
+//go:build !nodev
+
+package devserver_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"holdpoint/internal/devserver"
+	"holdpoint/internal/postgres/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+const queue = "approvals"
+
+// wait is a workflow that ends with the first word it is sent.
+func wait(ctx workflow.Context) (string, error) {
+	var word string
+	workflow.GetSignalChannel(ctx, "word").Receive(ctx, &word)
+	return word, nil
+}
+
+// buffer is a log that many goroutines write.
+type buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// databases are names for the server's databases, dropped after the test.
+func databases(t *testing.T) (main, visibility string) {
+	t.Helper()
+	// The databases that pgtest made only lend their unique names; the server makes its own.
+	names := make([]string, 2)
+	for i := range names {
+		cfg, err := pgx.ParseConfig(pgtest.Database(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		names[i] = cfg.Database + "_temporal"
+		t.Cleanup(func() { execute(t, "postgres", "DROP DATABASE IF EXISTS "+names[i]+" WITH (FORCE)") })
+	}
+	return names[0], names[1]
+}
+
+func execute(t *testing.T, database, statement string) {
+	t.Helper()
+	conn, err := pgx.Connect(context.Background(), pgtest.Server(t).SuperuserURL(database))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(context.Background(), statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+// dial connects a client and a worker, which both end before the server is stopped.
+func dial(t *testing.T, s *devserver.Server) (c client.Client, hangUp func()) {
+	t.Helper()
+	c, err := client.Dial(client.Options{
+		HostPort: s.Address(), Namespace: "holdpoint", Logger: sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := worker.New(c, queue, worker.Options{})
+	w.RegisterWorkflow(wait)
+	if err := w.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return c, func() { w.Stop(); c.Close() }
+}
+
+func TestWaitingWorkflowsOutliveTheServer(t *testing.T) {
+	main, visibility := databases(t)
+	// What a crash in the middle of an earlier setup leaves: tables, a function, and no version.
+	execute(t, "postgres", "CREATE DATABASE "+visibility)
+	execute(t, visibility, `CREATE TABLE schema_version (version_partition int, db_name text, curr_version text);
+		CREATE TABLE executions_visibility (); CREATE FUNCTION convert_ts(s varchar) RETURNS int AS 'SELECT 1' LANGUAGE sql`)
+
+	// The server would refuse to start over this, if it took exporters from the environment at all.
+	t.Setenv("OTEL_TRACES_EXPORTER", "somewhere")
+
+	log := &buffer{}
+	cfg := devserver.Config{
+		PostgresURL: pgtest.Server(t).SuperuserURL("postgres"), Database: main, VisibilityDatabase: visibility,
+		Namespace: "holdpoint", Logger: slog.New(slog.NewTextHandler(log, nil)),
+	}
+	var ids []string
+	for round, kind := range []string{"fresh", "existing", "existing"} {
+		began := time.Now()
+		s, err := devserver.Start(t.Context(), cfg)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, log)
+		}
+		took := time.Since(began)
+		c, hangUp := dial(t, s)
+		id := fmt.Sprint("approval-", round)
+		if _, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: queue}, wait); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("start with %s databases: %v, first workflow after %v", kind, took.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
+		if cfg.FrontendPort != 0 && s.Address() != "127.0.0.1:"+strconv.Itoa(cfg.FrontendPort) {
+			t.Errorf("address is %s, want port %d again", s.Address(), cfg.FrontendPort)
+		}
+		for _, address := range listening(t) {
+			if !strings.HasPrefix(address, "127.0.0.1:") {
+				t.Errorf("listens on %s", address)
+			}
+		}
+		if n := connections(t, main, visibility); n > 60 {
+			t.Errorf("%d connections to Postgres", n)
+		} else {
+			t.Logf("%d connections to Postgres", n)
+		}
+
+		// Those of the round before waited while no server ran.
+		for _, id := range ids {
+			if err := c.SignalWorkflow(t.Context(), id, "", "word", "go"); err != nil {
+				t.Fatal(err)
+			}
+			var got string
+			if err := c.GetWorkflow(t.Context(), id, "").Get(t.Context(), &got); err != nil || got != "go" {
+				t.Errorf("workflow %s ended with %q, %v", id, got, err)
+			}
+		}
+		ids = []string{id}
+
+		if round == 1 {
+			latency(t, c)
+		}
+		hangUp()
+		began = time.Now()
+		s.Stop()
+		took = time.Since(began)
+		t.Logf("stop: %v", took.Round(time.Millisecond))
+		if took > 4*time.Second {
+			t.Errorf("stop took %v", took)
+		}
+		s.Stop() // again is fine
+		select {
+		case <-s.Done():
+		default:
+			t.Error("Done is open after Stop")
+		}
+		if err := s.Err(); err != nil {
+			t.Errorf("Err after Stop is %v, want nil", err)
+		}
+		_, port, err := net.SplitHostPort(s.Address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cfg.FrontendPort, err = strconv.Atoi(port); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text := log.String(); text != "" {
+		t.Logf("the server logged:\n%s", text)
+	}
+}
+
+// latency shows what a signal costs, for comparison between settings.
+func latency(t *testing.T, c client.Client) {
+	t.Helper()
+	var took []time.Duration
+	for i := range 30 {
+		run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: fmt.Sprint("latency-", i), TaskQueue: queue}, wait)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if err := c.SignalWorkflow(t.Context(), run.GetID(), "", "word", "go"); err != nil {
+			t.Fatal(err)
+		}
+		if err := run.Get(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		took = append(took, time.Since(began))
+	}
+	slices.Sort(took)
+	median := took[len(took)/2]
+	if median > 250*time.Millisecond {
+		t.Errorf("a signal takes %v (median): are the settings for latency in force?", median)
+	}
+	t.Logf("signal to end: median %v, slowest %v", median.Round(time.Millisecond), took[len(took)-1].Round(time.Millisecond))
+}
+
+// connections counts what the server holds open.
+func connections(t *testing.T, databases ...string) int {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), pgtest.Server(t).SuperuserURL("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	var n int
+	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = ANY($1)", databases).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// listening are the addresses this process listens on, as far as the system tells.
+func listening(t *testing.T) []string {
+	t.Helper()
+	mine := map[string]bool{}
+	fds, _ := filepath.Glob("/proc/self/fd/*")
+	for _, fd := range fds {
+		if target, err := os.Readlink(fd); err == nil && strings.HasPrefix(target, "socket:[") {
+			mine[strings.Trim(target, "socket:[]")] = true
+		}
+	}
+	var addresses []string
+	for _, table := range []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"} {
+		f, err := os.Open(table)
+		if err != nil {
+			continue
+		}
+		defer f.Close()
+		for lines := bufio.NewScanner(f); lines.Scan(); {
+			fields := strings.Fields(lines.Text())
+			if len(fields) < 10 || fields[3] != "0A" || !mine[fields[9]] {
+				continue
+			}
+			address, port, _ := strings.Cut(fields[1], ":")
+			if address == "0100007F" {
+				address = "127.0.0.1"
+			}
+			addresses = append(addresses, address+":"+port)
+		}
+	}
+	return addresses
+}
+
+func TestRefusals(t *testing.T) {
+	url := pgtest.Server(t).SuperuserURL("postgres")
+	name := "role_" + strconv.Itoa(os.Getpid())
+	execute(t, "postgres", "CREATE ROLE "+name+" LOGIN PASSWORD 'p'")
+	t.Cleanup(func() { execute(t, "postgres", "DROP ROLE "+name) })
+	for _, test := range []struct {
+		name string
+		cfg  devserver.Config
+		want string
+	}{
+		{"no namespace", devserver.Config{PostgresURL: url, Database: "a", VisibilityDatabase: "b"}, "namespace"},
+		{"one database", devserver.Config{PostgresURL: url, Database: "a", VisibilityDatabase: "a", Namespace: "n"}, "different databases"},
+		{"bad url", devserver.Config{PostgresURL: "postgres://:x", Database: "a", VisibilityDatabase: "b", Namespace: "n"}, "parse postgres url"},
+		{"no rights", devserver.Config{
+			PostgresURL: pgtest.Server(t).URL(name, "p", "postgres"), Database: "a", VisibilityDatabase: "b", Namespace: "n",
+		}, "may not create it"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s, err := devserver.Start(t.Context(), test.cfg)
+			if err == nil {
+				s.Stop()
+			}
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want an error with %q", err, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,215 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/engine/canon"
+	"holdpoint/engine/token"
+	"holdpoint/internal/seal"
+	"holdpoint/internal/store"
+)
+
+// View is an approval as one reader may see it.
+type View struct {
+	Approval approval.Approval
+	// Token is the signed permission to run the call: only for its own agent,
+	// while the approval is approved, unspent and still good.
+	Token string
+	Now   time.Time
+}
+
+// ForAgent reads an approval for an API key. Another agent's approval is not
+// found; an administrator's key reads all, without tokens.
+func (g *Gate) ForAgent(ctx context.Context, p Principal, id string) (View, error) {
+	r, err := g.Store.Get(ctx, id)
+	if errors.Is(err, store.ErrNotFound) || err == nil && p.Kind != AdminKey && r.Approval.Call.AgentID != p.AgentID {
+		return View{}, notFound
+	}
+	if err != nil {
+		return View{}, err
+	}
+	v := View{Approval: r.Approval, Now: r.Now}
+	t := r.Token
+	if p.Kind == AdminKey || r.Approval.Status != approval.Approved || t == nil || t.RedeemedAt != nil || !r.Now.Before(t.ValidUntil) {
+		return v, nil
+	}
+	v.Token, err = g.sign(r.Approval, t, r.Now)
+	return v, err
+}
+
+// sign makes a token from its row. The same row always gives the same jti:
+// however many tokens an agent asks for, one of them can be spent.
+func (g *Gate) sign(a approval.Approval, t *store.TokenRow, now time.Time) (string, error) {
+	expires := now.Add(g.TokenTTL)
+	if t.ValidUntil.Before(expires) {
+		expires = t.ValidUntil
+	}
+	// A token that would end within this second is no token.
+	if expires.Unix() <= now.Unix() {
+		return "", nil
+	}
+	signed, err := token.Sign(g.Ring, token.Claims{Issuer: g.Issuer, Audience: a.Call.Environment, Subject: a.Call.AgentID,
+		IssuedAt: now.Unix(), NotBefore: now.Unix(), Expires: expires.Unix(), ID: t.JTI, ApprovalID: a.ID,
+		Outcome: string(engine.Approved), Digest: a.Call.Digest, PolicyDigest: a.Decision.PolicyDigest, Constraints: a.Decision.Constraints})
+	if err != nil {
+		return "", fmt.Errorf("sign the token of %s: %w", a.ID, err)
+	}
+	return signed, nil
+}
+
+// ForPerson reads an approval for a signed-in person, without its token.
+func (g *Gate) ForPerson(ctx context.Context, p engine.Person, id string) (View, error) {
+	r, err := g.Store.Get(ctx, id)
+	if errors.Is(err, store.ErrNotFound) || err == nil && !mayRead(p, r.Approval) {
+		return View{}, notFound
+	}
+	return View{Approval: r.Approval, Now: r.Now}, err
+}
+
+// Wait returns once the approval is at another revision than the given one, or
+// over, or ctx ends; in each case as it is then. read is ForAgent or ForPerson
+// for the reader in question.
+func (g *Gate) Wait(ctx context.Context, id string, revision int64, read func(context.Context) (View, error)) (View, error) {
+	changes := g.Store.ApprovalChanges(ctx, id)
+	for {
+		// Reading must not be cut off by the wait's own end.
+		v, err := read(context.WithoutCancel(ctx))
+		if err != nil || v.Approval.Revision != revision || v.Approval.Status.Terminal() && v.Approval.Execution != approval.Redeemed {
+			return v, err
+		}
+		select {
+		case <-changes:
+		case <-ctx.Done():
+			return v, nil
+		}
+	}
+}
+
+// Changes returns a channel that receives (coalesced) whenever the approval
+// changes, or any approval for "", until ctx ends.
+func (g *Gate) Changes(ctx context.Context, id string) <-chan struct{} {
+	return g.Store.ApprovalChanges(ctx, id)
+}
+
+// maxInbox bounds an inbox: nobody works through more at a sitting.
+const maxInbox = 200
+
+// Inbox lists the pending approvals on which the person may act now, the most
+// urgent first.
+func (g *Gate) Inbox(ctx context.Context, p engine.Person) ([]approval.Approval, error) {
+	if len(p.Roles) == 0 {
+		return nil, nil
+	}
+	list, now, err := g.Store.Inbox(ctx, p.Roles, p.Identity, maxInbox)
+	if err != nil {
+		return nil, err
+	}
+	mine := list[:0]
+	for _, a := range list {
+		if a.MayVote(voter(p), now) == nil {
+			mine = append(mine, a)
+		}
+	}
+	return mine, nil
+}
+
+// History lists approvals that have ended and that the person may see.
+func (g *Gate) History(ctx context.Context, p engine.Person, cursor string, limit int) ([]approval.Approval, string, error) {
+	by := store.Reader{All: readsAll(p), Roles: p.Roles, Identity: p.Identity}
+	page, next, err := g.Store.History(ctx, by, cursor, limit)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, "", &Refusal{Status: 400, Code: "bad_cursor", Detail: "That is no place in the history. Start at its beginning."}
+	}
+	return page, next, err
+}
+
+// Card returns everything that a reviewer needs to decide. With full, or when
+// the arguments are short, it records that the person was shown all of them.
+func (g *Gate) Card(ctx context.Context, p engine.Person, id string, full bool) (Card, error) {
+	r, err := g.Store.Get(ctx, id)
+	if errors.Is(err, store.ErrNotFound) || err == nil && !mayRead(p, r.Approval) {
+		return Card{}, notFound
+	}
+	if err != nil {
+		return Card{}, err
+	}
+	a := r.Approval
+	card := Card{Approval: a, Now: r.Now, Long: r.Size > g.LongArguments, CannotVote: a.MayVote(voter(p), r.Now)}
+	if card.Document, err = g.Sealer.Open(id, r.Sealed); err != nil && !errors.Is(err, seal.ErrErased) {
+		return Card{}, err
+	}
+	if card.Document != nil {
+		if card.Arguments, err = arguments(card.Document); err != nil {
+			return Card{}, fmt.Errorf("read the sealed document of %s: %w", id, err)
+		}
+	}
+	if full || !card.Long {
+		if err := g.Store.Shown(ctx, id, p.ID, a.Call.Digest); err != nil {
+			return Card{}, err
+		}
+	}
+	if card.Shown, err = g.Store.WasShown(ctx, id, p.ID, a.Call.Digest); err != nil {
+		return Card{}, err
+	}
+	if card.Timeline, err = g.Store.Events(ctx, store.EventFilter{ApprovalID: id, Limit: 500}); err != nil {
+		return Card{}, err
+	}
+	agent, err := g.Store.Agent(ctx, a.Call.AgentID)
+	if err != nil {
+		return Card{}, err
+	}
+	card.AgentName, card.AgentOwner = agent.Name, agent.OwnerName
+	return card, g.people(ctx, &card)
+}
+
+// people fills in names and counts who could still decide.
+func (g *Gate) people(ctx context.Context, card *Card) error {
+	everybody, err := g.Store.People(ctx)
+	if err != nil {
+		return err
+	}
+	card.Names = make(map[string]string, len(everybody))
+	for _, p := range everybody {
+		card.Names[p.ID] = p.Name
+		if card.Approval.MayVote(voter(p), card.Now) == nil {
+			card.Eligible++
+		}
+	}
+	return nil
+}
+
+// arguments takes the canonical arguments out of a sealed document.
+func arguments(document []byte) ([]byte, error) {
+	doc, err := canon.Parse(document)
+	if err != nil {
+		return nil, err
+	}
+	args, ok := doc.Get("proposed_arguments")
+	if !ok {
+		return nil, errors.New("it has no arguments")
+	}
+	return args.Canonical(), nil
+}
+
+// EventFilter narrows a list of events; zero fields do not.
+type EventFilter = store.EventFilter
+
+// Events lists up to limit events of the audit log, in order of seq.
+func (g *Gate) Events(ctx context.Context, f EventFilter, limit int) ([]engine.Event, error) {
+	f.Limit = limit
+	return g.Store.Events(ctx, f)
+}
+
+// JWKS is the public key set that tokens verify with, without revoked keys.
+func (g *Gate) JWKS(ctx context.Context) ([]byte, error) {
+	revoked, err := g.Store.RevokedSigningKeys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return g.Ring.PublicSet(revoked)
+}

@@ -1,0 +1,178 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"holdpoint/engine"
+	"holdpoint/internal/gate"
+	"holdpoint/web/static"
+	"holdpoint/web/views"
+)
+
+// Config is what a Console is made of.
+type Config struct {
+	Desk     Desk
+	SignIn   SignIn
+	Sessions Sessions
+	// Names may be nil: lists then show ids.
+	Names Names
+	// SessionTTL is how long a session lasts at most; 12 hours when zero.
+	SessionTTL time.Duration
+	// Secure says that people reach the console over TLS: the cookie is then
+	// called __Host-holdpoint and is Secure.
+	Secure bool
+	// Remote is the caller's address, for the limit on attempts to sign in; nil
+	// takes the connection's. Behind a proxy this has to know which to trust.
+	Remote func(*http.Request) string
+	// Clock is time.Now when nil.
+	Clock  func() time.Time
+	Logger *slog.Logger
+}
+
+// Console serves the pages.
+type Console struct {
+	cfg     Config
+	store   *sessionStore
+	streams streams
+}
+
+// New makes a console, or says what is missing.
+func New(c Config) (*Console, error) {
+	if c.Desk == nil || c.SignIn == nil || c.Sessions == nil {
+		return nil, errors.New("console: Desk, SignIn and Sessions are needed")
+	}
+	if c.SessionTTL < 0 {
+		return nil, fmt.Errorf("console: a session cannot last %s", c.SessionTTL)
+	}
+	if c.SessionTTL == 0 {
+		c.SessionTTL = 12 * time.Hour
+	}
+	if c.Remote == nil {
+		c.Remote = func(r *http.Request) string {
+			if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+				return host
+			}
+			return r.RemoteAddr
+		}
+	}
+	if c.Clock == nil {
+		c.Clock = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Console{
+		cfg:   c,
+		store: &sessionStore{sessions: c.Sessions, ttl: c.SessionTTL, secure: c.Secure, now: c.Clock},
+	}, nil
+}
+
+// Register adds the console's routes. Everything that is neither these nor
+// somebody else's is for NotFound.
+func (c *Console) Register(mux *http.ServeMux) {
+	mux.HandleFunc("GET /login", c.signInForm)
+	mux.HandleFunc("POST /login", c.signIn)
+	mux.HandleFunc("POST /logout", c.signOut)
+	mux.HandleFunc("GET /{$}", c.signed(c.inbox))
+	mux.HandleFunc("GET /live", c.liveInbox)
+	mux.HandleFunc("GET /approvals/{id}", c.signed(c.approval))
+	mux.HandleFunc("POST /approvals/{id}/votes", c.signed(c.vote))
+	mux.HandleFunc("GET /approvals/{id}/live", c.liveApproval)
+	mux.HandleFunc("GET /history", c.signed(c.history))
+	mux.Handle("GET /static/", static.Handler())
+}
+
+// Signed returns the person of the request's session, or false without a live
+// one. An error means that nobody can tell, and nothing may be done.
+func (c *Console) Signed(r *http.Request) (engine.Person, bool, error) {
+	session, err := c.store.Get(r, c.store.name())
+	if err != nil {
+		return engine.Person{}, false, fmt.Errorf("look up the session: %w", err)
+	}
+	person, ok := session.Values[personKey{}].(engine.Person)
+	return person, ok, nil
+}
+
+// NotFound is the page for addresses that do not exist.
+func (c *Console) NotFound(w http.ResponseWriter, r *http.Request) {
+	person, _, _ := c.Signed(r) // only decides whether the page has its navigation
+	c.fail(w, r, person, errNoPage)
+}
+
+// signed is a handler for signed-in people only; everybody else is sent to
+// sign in and comes back afterwards.
+func (c *Console) signed(h func(http.ResponseWriter, *http.Request, engine.Person)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		person, ok, err := c.Signed(r)
+		if err != nil {
+			c.fail(w, r, person, err)
+			return
+		}
+		if !ok {
+			next := "/"
+			switch {
+			case r.Method == http.MethodGet || r.Method == http.MethodHead:
+				next = r.URL.RequestURI()
+			case r.PathValue("id") != "":
+				next = "/approvals/" + r.PathValue("id")
+			}
+			http.Redirect(w, r, signInURL(next), http.StatusSeeOther)
+			return
+		}
+		h(w, r, person)
+	}
+}
+
+// render writes a page. It is rendered whole before its first byte is written,
+// so that no page ends in the middle.
+func (c *Console) render(w http.ResponseWriter, r *http.Request, status int, page templ.Component) {
+	var b bytes.Buffer
+	if err := page.Render(r.Context(), &b); err != nil {
+		c.cfg.Logger.ErrorContext(r.Context(), "page not rendered", "path", r.URL.Path, "error", err)
+		http.Error(w, "This page could not be shown.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes()) // the reader is gone: there is nobody to tell
+}
+
+func (c *Console) frame(p engine.Person, title, here string) views.Frame {
+	return views.Frame{Title: title, Person: displayName(p), Here: here, Now: c.cfg.Clock()}
+}
+
+func displayName(p engine.Person) string {
+	if p.Name != "" {
+		return p.Name
+	}
+	return p.Email
+}
+
+// names looks display names up; an id without one, and any id while they cannot
+// be had, stands for itself.
+func (c *Console) names(ctx context.Context, ids ...string) func(id string) string {
+	var known map[string]string
+	if c.cfg.Names != nil && len(ids) > 0 {
+		var err error
+		if known, err = c.cfg.Names.Names(ctx, ids); err != nil {
+			c.cfg.Logger.WarnContext(ctx, "names not found", "error", err)
+		}
+	}
+	return func(id string) string {
+		if name := known[id]; name != "" {
+			return name
+		}
+		return id
+	}
+}
+
+var errNoPage = &gate.Refusal{Status: http.StatusNotFound, Code: "not_found", Detail: "There is nothing at this address."}

@@ -1,0 +1,287 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/gate"
+)
+
+// memory is a Desk, a SignIn, a Sessions and Names over one map, for tests. It
+// uses the real state machine.
+type memory struct {
+	mu       sync.Mutex
+	now      func() time.Time
+	people   map[string]engine.Person // by email; the password is "right"
+	sessions map[string]string        // hash → person id
+	cards    map[string]*gate.Card
+	shown    map[string]bool
+	watchers map[chan struct{}]bool
+	broken   error // what every method answers when set
+	votes    []gate.VoteRequest
+	fulls    int
+}
+
+var epoch = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+
+func newMemory() *memory {
+	m := &memory{
+		now: func() time.Time { return epoch }, people: map[string]engine.Person{}, sessions: map[string]string{},
+		cards: map[string]*gate.Card{}, shown: map[string]bool{}, watchers: map[chan struct{}]bool{},
+	}
+	for _, p := range []engine.Person{
+		{ID: "usr_ada", Email: "ada@example.com", Name: "Ada Lovelace", Identity: "ada", Roles: []string{"finance-approver"}},
+		{ID: "usr_grace", Email: "grace@example.com", Name: "Grace Hopper", Identity: "grace", Roles: []string{"finance-approver"}},
+		{ID: "usr_linus", Email: "linus@example.com", Name: "Linus", Identity: "linus", Roles: []string{"ops"}},
+	} {
+		m.people[p.Email] = p
+	}
+	return m
+}
+
+func (m *memory) add(id, tool, arguments string, edit func(*gate.Card)) *gate.Card {
+	c := &gate.Card{
+		Approval: approval.Approval{
+			ID: id, Version: 1, Revision: 1, Status: approval.Pending, Execution: approval.NotRun,
+			Call: engine.Call{Dialect: "aana", AgentID: "agt_billing", Tool: tool, RiskDomain: "finance", Category: "write",
+				Environment: "dev", Digest: "sha256:" + strings.Repeat("ab12", 16), RequestID: "req-" + id},
+			Decision: engine.Decision{Route: engine.Defer, Outcome: engine.RequireApproval, PolicyDigest: "sha256:" + strings.Repeat("0f", 32),
+				Findings: []engine.Finding{
+					{Source: "contract", Code: "schema_ok", Message: "The event is well formed.", Route: engine.Accept},
+					{Source: "contract", Code: "confirmation_missing", Message: "Nobody has confirmed this write.", Route: engine.Ask},
+					{Source: "policy", Code: "large_transfer", Message: "Money leaves the company; two finance reviewers must agree.", Route: engine.Defer},
+				}},
+			Plan: approval.Plan{OpenedAt: epoch.Add(-time.Minute), ExpiresAt: epoch.Add(29 * time.Minute),
+				Requirements: []engine.Requirement{{Kind: engine.Review, Role: "finance-approver", Needed: 2}}},
+			RequestedBy: engine.Actor{Kind: engine.ServiceActor, ID: "key_3f9a", Channel: "api"},
+		},
+		Arguments: []byte(arguments), AgentName: "billing-agent", AgentOwner: "Linus", Eligible: 2,
+	}
+	c.Approval.Plan.Excluded = []string{"linus"}
+	c.Timeline = []engine.Event{{Type: engine.Decided, Timestamp: c.Approval.Plan.OpenedAt, ToolName: tool, Outcome: engine.RequireApproval,
+		Actor: engine.Actor{Kind: engine.ServiceActor, ID: "key_3f9a"}}}
+	if edit != nil {
+		edit(c)
+	}
+	m.cards[id] = c
+	m.advance(c)
+	return c
+}
+
+// advance settles a card at once.
+func (m *memory) advance(c *gate.Card) {
+	a := &c.Approval
+	a.State = approval.Advance(a.Plan, a.Facts, m.now())
+	if a.Status == approval.Pending && a.State.Status.Terminal() {
+		a.Status, a.EndedAt = a.State.Status, a.State.At
+		c.Timeline = append(c.Timeline, engine.Event{Type: engine.Settled, Timestamp: a.EndedAt, Outcome: a.Status.Outcome(), Actor: engine.Actor{Kind: engine.SystemActor}})
+	}
+}
+
+func (m *memory) voter(p engine.Person) approval.Voter {
+	return approval.Voter{Identity: p.Identity, Roles: p.Roles, Active: !p.Disabled}
+}
+
+func (m *memory) Inbox(_ context.Context, p engine.Person) ([]approval.Approval, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var list []approval.Approval
+	for _, c := range m.cards {
+		if c.Approval.MayVote(m.voter(p), m.now()) == nil {
+			list = append(list, c.Approval)
+		}
+	}
+	slices.SortFunc(list, func(a, b approval.Approval) int {
+		return cmp.Or(a.State.Wake.Compare(b.State.Wake), strings.Compare(a.ID, b.ID))
+	})
+	return list, m.broken
+}
+
+func (m *memory) History(_ context.Context, _ engine.Person, cursor string, limit int) ([]approval.Approval, string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var list []approval.Approval
+	for _, c := range m.cards {
+		if c.Approval.Status.Terminal() {
+			list = append(list, c.Approval)
+		}
+	}
+	slices.SortFunc(list, func(a, b approval.Approval) int { return strings.Compare(a.ID, b.ID) })
+	from := 0
+	if cursor != "" {
+		from = slices.IndexFunc(list, func(a approval.Approval) bool { return a.ID == cursor })
+	}
+	next := ""
+	if from+limit < len(list) {
+		next = list[from+limit].ID
+		list = list[:from+limit]
+	}
+	return list[from:], next, m.broken
+}
+
+func (m *memory) Card(_ context.Context, p engine.Person, id string, full bool) (gate.Card, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.broken != nil {
+		return gate.Card{}, m.broken
+	}
+	c, ok := m.cards[id]
+	if !ok {
+		return gate.Card{}, &gate.Refusal{Status: 404, Code: "not_found", Detail: "There is no such approval, or it is not yours to see."}
+	}
+	if full {
+		m.fulls++
+		m.shown[p.ID+id] = true
+	}
+	out := *c
+	out.Now = m.now()
+	out.Shown = m.shown[p.ID+id]
+	out.Names = map[string]string{}
+	for _, p := range m.people {
+		out.Names[p.ID] = p.Name
+	}
+	out.CannotVote = c.Approval.MayVote(m.voter(p), m.now())
+	return out, nil
+}
+
+func (m *memory) Vote(_ context.Context, v gate.VoteRequest) (approval.Approval, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.broken != nil {
+		return approval.Approval{}, m.broken
+	}
+	c, ok := m.cards[v.ApprovalID]
+	if !ok {
+		return approval.Approval{}, &gate.Refusal{Status: 404, Code: "not_found", Detail: "There is no such approval."}
+	}
+	a := &c.Approval
+	if v.Digest != a.Call.Digest || v.Version != a.Version {
+		return *a, &gate.Refusal{Status: 409, Code: "stale", Detail: "The card changed after you opened it."}
+	}
+	if v.Approve && c.Long && !m.shown[v.Person.ID+v.ApprovalID] {
+		return *a, &gate.Refusal{Status: 409, Code: "arguments_not_shown", Detail: "Look at the whole of the arguments first."}
+	}
+	f := approval.Fact{Seq: int64(len(a.Facts) + 1), At: m.now(), Kind: approval.Vote, Yes: v.Approve, Denial: v.Denial, Comment: v.Comment,
+		Actor: engine.Actor{Kind: engine.HumanActor, ID: v.Person.ID, Channel: v.Channel}, Voter: m.voter(v.Person)}
+	if err := approval.Admit(a.Plan, a.Facts, f, m.now()); err != nil {
+		status := 403
+		if errors.Is(err, approval.ErrDecided) || errors.Is(err, approval.ErrAlreadyVoted) {
+			status = 409
+		}
+		return *a, &gate.Refusal{Status: status, Code: "refused", Detail: err.Error()}
+	}
+	m.votes = append(m.votes, v)
+	a.Facts = append(a.Facts, f)
+	a.Revision++
+	c.Timeline = append(c.Timeline, engine.Event{Type: engine.Voted, Timestamp: f.At, Actor: f.Actor})
+	m.advance(c)
+	m.notify()
+	return *a, nil
+}
+
+func (m *memory) notify() {
+	for ch := range m.watchers {
+		select {
+		case ch <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (m *memory) Changes(ctx context.Context, _ string) <-chan struct{} {
+	ch := make(chan struct{}, 1)
+	m.mu.Lock()
+	m.watchers[ch] = true
+	m.mu.Unlock()
+	context.AfterFunc(ctx, func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.watchers, ch)
+		close(ch)
+	})
+	return ch
+}
+
+func (m *memory) SignIn(_ context.Context, email, password, _ string) (engine.Person, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.broken != nil {
+		return engine.Person{}, m.broken
+	}
+	if password == "hammer" {
+		return engine.Person{}, &gate.Refusal{Status: 429, Code: "too_many_attempts", RetryAfter: time.Minute}
+	}
+	p, ok := m.people[email]
+	if !ok || password != "right" || p.Disabled {
+		return engine.Person{}, &gate.Refusal{Status: 401, Code: "wrong_credentials"}
+	}
+	return p, nil
+}
+
+func (m *memory) SignedOut(context.Context, engine.Person) error { return m.broken }
+
+func (m *memory) Load(_ context.Context, idHash []byte) (engine.Person, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	id, ok := m.sessions[string(idHash)]
+	if !ok {
+		return engine.Person{}, ErrNoSession
+	}
+	for _, p := range m.people {
+		if p.ID == id {
+			return p, nil
+		}
+	}
+	return engine.Person{}, ErrNoSession
+}
+
+func (m *memory) Save(_ context.Context, idHash []byte, person string, _ time.Time) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sessions[string(idHash)] = person
+	return nil
+}
+
+func (m *memory) Delete(_ context.Context, idHash []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.sessions, string(idHash))
+	return nil
+}
+
+func (m *memory) Names(_ context.Context, ids []string) (map[string]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	names := map[string]string{"agt_billing": "billing-agent"}
+	for _, p := range m.people {
+		if slices.Contains(ids, p.ID) {
+			names[p.ID] = p.Name
+		}
+	}
+	return names, nil
+}
+
+// document is an Agent Action Contract event that says intent, with one
+// evidence reference that says summary.
+func document(intent, summary string) []byte {
+	d, err := json.Marshal(map[string]any{
+		"user_intent": intent, "authorization_state": "authenticated", "recommended_route": "accept",
+		"evidence_refs": []any{"draft_id:123", map[string]any{
+			"source_id": "auth.session", "kind": "auth_event", "trust_tier": "verified", "redaction_status": "redacted",
+			"summary": summary, "freshness": map[string]any{"status": "fresh"}, "provenance": "connector",
+		}},
+	})
+	if err != nil {
+		panic(fmt.Sprint(err))
+	}
+	return d
+}

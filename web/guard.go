@@ -1,0 +1,114 @@
+package web
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+
+	"holdpoint/web/views"
+)
+
+// GuardConfig says what Guard has to know of the server it stands before.
+type GuardConfig struct {
+	// Secure says that people reach the server over TLS.
+	Secure bool
+	// Hosts, when set, are the host names, without ports, under which the server
+	// may be asked. On a loopback listener this keeps a web page from reaching it
+	// by a name of its own that resolves to 127.0.0.1.
+	Hosts  []string
+	Logger *slog.Logger
+}
+
+// contentPolicy allows what the console is made of and nothing else: its own
+// style sheet, script and image, its own forms and event streams.
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+// permissions turns off what no page here needs. Passkeys will need theirs.
+const permissions = "accelerometer=(), camera=(), display-capture=(), geolocation=(), gyroscope=(), hid=(), magnetometer=(), " +
+	"microphone=(), midi=(), payment=(), serial=(), usb=(), browsing-topics=()"
+
+// Guard is the middleware before every handler of the server. It puts the
+// security headers on every answer, refuses unsafe requests that another site
+// sent, and refuses unsafe requests that carry a session cookie without saying
+// where they come from: only something that is not a browser does that, and it
+// has no business with a person's session. Requests without a cookie, such as
+// those of agents, need no origin. A handler may replace a header for itself.
+func Guard(next http.Handler, c GuardConfig) http.Handler {
+	crossOrigin := http.NewCrossOriginProtection()
+	logger := c.Logger
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		secureHeaders(w.Header(), c.Secure)
+		if len(c.Hosts) > 0 && !slices.Contains(c.Hosts, hostOnly(r.Host)) {
+			refuse(w, r, http.StatusMisdirectedRequest, "wrong_host", "This server does not answer to that host name.")
+			return
+		}
+		err := crossOrigin.Check(r)
+		if err != nil || unsafe(r.Method) && nameless(r) && hasSessionCookie(r) {
+			logger.WarnContext(r.Context(), "cross-origin request refused", "method", r.Method, "path", r.URL.Path)
+			refuse(w, r, http.StatusForbidden, "cross_origin", "This request did not come from a page of this server, so nothing was done.")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func secureHeaders(h http.Header, secure bool) {
+	h.Set("Content-Security-Policy", contentPolicy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	// Not no-referrer: under that, browsers send our own forms with "Origin: null".
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Permissions-Policy", permissions)
+	h.Set("Cache-Control", "no-store")
+	if secure {
+		h.Set("Strict-Transport-Security", "max-age=31536000")
+	}
+}
+
+func unsafe(method string) bool {
+	return method != http.MethodGet && method != http.MethodHead && method != http.MethodOptions
+}
+
+// nameless reports whether the request says nothing of where it comes from.
+func nameless(r *http.Request) bool {
+	return r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") == ""
+}
+
+func hasSessionCookie(r *http.Request) bool {
+	return len(r.CookiesNamed(cookieName)) > 0 || len(r.CookiesNamed(secureCookieName)) > 0
+}
+
+func hostOnly(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return strings.ToLower(strings.Trim(host, "[]"))
+}
+
+// refuse answers a program with a problem document and a person with a page.
+func refuse(w http.ResponseWriter, r *http.Request, status int, code, detail string) {
+	if r.URL.Path == "/v1" || strings.HasPrefix(r.URL.Path, "/v1/") {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(status)
+		_ = json.NewEncoder(w).Encode(map[string]any{ // the caller is gone: there is nobody to tell
+			"title": http.StatusText(status), "status": status, "code": code, "detail": detail,
+		})
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_ = views.MessagePage(views.Message{
+		Frame:   views.Frame{Title: "Refused"},
+		Heading: "This request was refused",
+		Lines:   []string{detail}, LinkText: "Go to the inbox", LinkTo: "/",
+	}).Render(r.Context(), w) // as above
+}

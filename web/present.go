@@ -1,0 +1,311 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/gate"
+	"holdpoint/web/views"
+)
+
+// How much of long arguments a card shows before somebody asks for all of it.
+const (
+	previewLines = 40
+	previewRunes = 4000
+)
+
+// kinds of denial, the mildest first: the first one is what a plain Deny means.
+var denials = []views.Option{
+	{Value: string(approval.NotNow), Label: "Not now: it may ask again later"},
+	{Value: string(approval.WrongArgs), Label: "Wrong arguments: it may correct them"},
+	{Value: string(approval.NeedsInfo), Label: "Needs more information first"},
+	{Value: string(approval.Never), Label: "Never: it must not ask again"},
+}
+
+var denialWords = map[approval.Denial]string{
+	approval.NotNow: "not now", approval.WrongArgs: "wrong arguments",
+	approval.NeedsInfo: "needs more information", approval.Never: "never",
+}
+
+// inboxRow tells an approval in one row.
+func inboxRow(a approval.Approval, name func(string) string) views.InboxRow {
+	row := views.InboxRow{
+		ID: a.ID, Tool: a.Call.Tool, Agent: name(a.Call.AgentID), Domain: words(a.Call.RiskDomain),
+		Deadline: deadline(a),
+	}
+	if fs := strictestFirst(a.Decision.Findings); len(fs) > 0 {
+		row.Why = fs[0].Message
+	}
+	if req, ok := waiting(a); ok {
+		row.Asked, row.Given, row.Needed = lowerFirst(requirementWords(req.Kind, req.Role)), req.Given, req.Needed
+	}
+	return row
+}
+
+// historyRow tells how an approval ended.
+func historyRow(a approval.Approval, name func(string) string) views.HistoryRow {
+	row := views.HistoryRow{
+		ID: a.ID, Tool: a.Call.Tool, Agent: name(a.Call.AgentID), Status: status(a),
+		By: ending(a, name), EndedAt: a.EndedAt, Execution: executionWords(a),
+	}
+	if row.Execution == "" {
+		row.Execution = "did not run"
+	}
+	return row
+}
+
+// card tells everything about an approval to the person p. full is whether the
+// whole of long arguments is to be shown.
+func card(c gate.Card, p engine.Person, full bool) views.Approval {
+	a := c.Approval
+	name := func(id string) string {
+		if n := c.Names[id]; n != "" {
+			return n
+		}
+		return id
+	}
+	agent := c.AgentName
+	if agent == "" {
+		agent = a.Call.AgentID
+	}
+	v := views.Approval{
+		ID: a.ID, Version: a.Version, Digest: a.Call.Digest, Policy: a.Decision.PolicyDigest, Request: a.Call.RequestID,
+		Tool: a.Call.Tool, Agent: agent,
+		Domain: words(a.Call.RiskDomain), Category: words(a.Call.Category), Environment: a.Call.Environment,
+		Status:   status(a),
+		Over:     over(a),
+		Sentence: sentence(a, name),
+		Votes:    votes(a, name),
+		Asker:    views.Asker{Agent: agent, AgentID: a.Call.AgentID, Owner: c.AgentOwner, Credential: credential(a.RequestedBy)},
+		Claims:   claims(c.Document),
+		Timeline: timeline(c, agent, name),
+	}
+	if !over(a) {
+		v.Deadline = deadline(a)
+	}
+	for i, r := range a.State.Requirements {
+		v.Requirements = append(v.Requirements, requirement(c, i, r))
+	}
+	for _, f := range strictestFirst(a.Decision.Findings) {
+		v.Findings = append(v.Findings, views.Finding{
+			Message: f.Message, Code: f.Code, Source: f.Source, Route: f.Route.String(), RouteWord: routeWords(f.Route),
+		})
+	}
+	v.Arguments, v.Warnings = arguments(c, full)
+	for _, t := range []struct{ place, text string }{
+		{"the tool's name", v.Tool}, {"the agent's name", v.Agent}, {"the agent's intent", v.Claims.Intent},
+	} {
+		v.Warnings.Add(t.place, views.Reveal(t.text))
+	}
+	for _, e := range v.Claims.Evidence {
+		for _, text := range []string{e.Source, e.Kind, e.Trust, e.Redaction, e.Freshness, e.Provenance, e.Summary} {
+			v.Warnings.Add("the evidence", views.Reveal(text))
+		}
+	}
+	for _, f := range v.Claims.Facts {
+		v.Warnings.Add("the agent's claims", views.Reveal(f.Value))
+	}
+	v.Decide = decide(c, p, full)
+	return v
+}
+
+func arguments(c gate.Card, full bool) (views.Arguments, views.Warnings) {
+	if c.Arguments == nil {
+		return views.Arguments{Erased: true}, nil
+	}
+	args := views.Arguments{Code: views.JSON(c.Arguments)}
+	found := slices.Clone(args.Code.Warnings)
+	if c.Long && !c.Shown && !full {
+		args.Code, args.MoreLines, args.MoreRunes = args.Code.Preview(previewLines, previewRunes)
+		args.FullURL = "/approvals/" + c.Approval.ID + "?full=1"
+	}
+	return args, found
+}
+
+// decide says what the person may do and, where they may not, why.
+func decide(c gate.Card, p engine.Person, full bool) views.Decide {
+	d := views.Decide{MaxComment: gate.MaxComment, Kinds: denials}
+	a := c.Approval
+	if over(a) {
+		return d
+	}
+	no := approval.Fact{
+		Kind: approval.Vote, Actor: engine.Actor{Kind: engine.HumanActor, ID: p.ID},
+		Voter: approval.Voter{Identity: p.Identity, Roles: p.Roles, Active: !p.Disabled},
+	}
+	d.Approve = c.CannotVote == nil
+	d.Deny = d.Approve || approval.Admit(a.Plan, a.Facts, no, c.Now) == nil
+	if !d.Approve {
+		d.Note = whyNot(c, d.Deny)
+		return d
+	}
+	switch {
+	case c.Arguments == nil:
+		d.Blocked = "The arguments have been erased, so there is nothing left to approve."
+	case c.Long && !c.Shown && !full:
+		d.Blocked = "Approving needs the whole of the arguments to have been on your screen."
+	}
+	return d
+}
+
+func whyNot(c gate.Card, canDeny bool) string {
+	var refusal *gate.Refusal
+	req, _ := waiting(c.Approval)
+	role := views.Visible(req.Role)
+	switch err := c.CannotVote; {
+	case errors.Is(err, approval.ErrSelfReview):
+		return "You are on the requesting side of this call, so somebody else has to decide it."
+	case errors.Is(err, approval.ErrAlreadyVoted) && canDeny:
+		return "You have approved this. It still needs others; until then you can stop it by denying it."
+	case errors.Is(err, approval.ErrAlreadyVoted):
+		return "You have already voted on this."
+	case errors.Is(err, approval.ErrExpired):
+		return "Its deadline has passed."
+	case errors.Is(err, approval.ErrDecided):
+		return "It is already decided."
+	case errors.Is(err, approval.ErrMachine):
+		return "Only a signed-in person can decide this."
+	case errors.Is(err, approval.ErrNotEligible) && canDeny:
+		return "It is not your turn to approve: this step is for " + role + ". You can already deny it."
+	case errors.Is(err, approval.ErrNotEligible) && role != "":
+		return "Deciding this takes the role " + role + ", which you do not have."
+	case errors.As(err, &refusal):
+		return refusal.Detail
+	}
+	return "You cannot decide this one."
+}
+
+func requirement(c gate.Card, i int, r approval.Progress) views.Requirement {
+	v := views.Requirement{What: requirementWords(r.Kind, r.Role), Given: r.Given, Needed: r.Needed, Code: string(r.Status)}
+	switch r.Status {
+	case approval.Waiting:
+		v.Standing = "waiting now"
+		if left := r.Needed - r.Given; i == c.Approval.State.Stage && c.Eligible < left && peopled(r.Kind) {
+			v.Short = "Only " + views.Plural(c.Eligible, "person", "people") + " can still do this, too few to complete it."
+		}
+	case approval.Queued:
+		v.Standing = "its turn comes later"
+	case approval.Satisfied:
+		v.Standing = "done"
+	case approval.Closed:
+		v.Standing = "no longer needed"
+	}
+	return v
+}
+
+func peopled(k engine.Kind) bool {
+	return k == engine.Review || k == engine.Human || k == engine.Answer
+}
+
+func requirementWords(k engine.Kind, role string) string {
+	by := ""
+	if role != "" {
+		by = " by " + role
+	}
+	switch k {
+	case engine.Review:
+		return "Review" + by
+	case engine.Human:
+		return "A person's decision" + by
+	case engine.Answer:
+		return "An answer" + by
+	case engine.StepUp:
+		return "Signing in again" + by
+	case engine.Ticket:
+		return "A ticket" + by
+	}
+	return words(string(k)) + by
+}
+
+func routeWords(r engine.Route) string {
+	switch r {
+	case engine.Accept:
+		return "fine"
+	case engine.Ask:
+		return "ask first"
+	case engine.Defer:
+		return "needs review"
+	case engine.Refuse:
+		return "refuse"
+	}
+	return r.String()
+}
+
+func strictestFirst(findings []engine.Finding) []engine.Finding {
+	sorted := slices.Clone(findings)
+	slices.SortStableFunc(sorted, func(a, b engine.Finding) int { return int(b.Route) - int(a.Route) })
+	return sorted
+}
+
+func votes(a approval.Approval, name func(string) string) []views.Vote {
+	var vs []views.Vote
+	for _, f := range inOrder(a.Facts) {
+		if f.Kind == approval.Vote {
+			vs = append(vs, views.Vote{Who: name(f.Actor.ID), Yes: f.Yes, What: voteWords(f), Comment: f.Comment, At: f.At})
+		}
+	}
+	return vs
+}
+
+func inOrder(facts []approval.Fact) []approval.Fact {
+	sorted := slices.Clone(facts)
+	slices.SortFunc(sorted, func(a, b approval.Fact) int { return int(a.Seq - b.Seq) })
+	return sorted
+}
+
+func voteWords(f approval.Fact) string {
+	if f.Yes {
+		return "approved"
+	}
+	if w := denialWords[f.Denial]; w != "" {
+		return "denied: " + w
+	}
+	return "denied"
+}
+
+// over reports whether nothing more can be decided: the approval has ended, or
+// its facts say that it is about to.
+func over(a approval.Approval) bool { return a.Status.Terminal() || a.State.Status.Terminal() }
+
+func waiting(a approval.Approval) (approval.Progress, bool) {
+	if i := a.State.Stage; i >= 0 && i < len(a.State.Requirements) {
+		return a.State.Requirements[i], true
+	}
+	return approval.Progress{}, false
+}
+
+func deadline(a approval.Approval) time.Time {
+	if !a.State.Wake.IsZero() {
+		return a.State.Wake
+	}
+	return a.Plan.ExpiresAt
+}
+
+func credential(by engine.Actor) string {
+	kind := map[engine.ActorKind]string{
+		engine.HumanActor: "a person", engine.AgentActor: "an agent's key", engine.ServiceActor: "a service key", engine.SystemActor: "Holdpoint itself",
+	}[by.Kind]
+	if kind == "" {
+		kind = string(by.Kind)
+	}
+	text := fmt.Sprintf("%s (%s)", by.ID, kind)
+	if by.Channel != "" {
+		text += ", over " + by.Channel
+	}
+	return text
+}
+
+// words writes a machine's name for people: "customer_support".
+func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
+
+func lowerFirst(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToLower(s[:1]) + s[1:]
+}

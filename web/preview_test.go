@@ -1,0 +1,91 @@
+package web
+
+import (
+	"flag"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/gate"
+)
+
+var previewAddr = flag.String("preview", "", "serve sample pages on this address (sign in as ada@example.com, password right)")
+
+// TestPreview serves the console with sample data, for looking at it:
+//
+//	go test ./web -run TestPreview -timeout 0 -preview 127.0.0.1:8099
+//
+// /as?email=… signs in without a form.
+func TestPreview(t *testing.T) {
+	if *previewAddr == "" {
+		return // nothing is tested here
+	}
+	m := newMemory()
+	start := time.Now()
+	m.now = time.Now
+	shift := start.Sub(epoch)
+	at := func(c *gate.Card, within time.Duration) {
+		c.Approval.Plan.OpenedAt = c.Approval.Plan.OpenedAt.Add(shift)
+		c.Approval.Plan.ExpiresAt = start.Add(within)
+		c.Timeline[0].Timestamp = c.Approval.Plan.OpenedAt
+	}
+	m.add("apr_transfer", "payments.transfer", `{"amount":{"currency":"EUR","value":12500},"api_key":"sk-test-123","from":"DE89 3704 0044 0532 0130 00","memo":"Invoice 2026-1187\nSecond reminder, thanks","notify":["ap@example.com","treasury@example.com"],"to":{"iban":"GB33 BUKB 2020 1555 5555 55","name":"Acme Tooling Ltd"},"urgent":true}`, func(c *gate.Card) {
+		at(c, 29*time.Minute)
+		c.Document = document("The customer asked me to settle the open invoice today.", "User identity was authenticated for this account.")
+		c.Approval.Facts = []approval.Fact{{Seq: 1, At: start.Add(-20 * time.Second), Kind: approval.Vote, Yes: true, Comment: "Matches the invoice.",
+			Actor: engine.Actor{Kind: engine.HumanActor, ID: "usr_grace"}, Voter: approval.Voter{Identity: "grace", Roles: []string{"finance-approver"}, Active: true}}}
+		c.Timeline = append(c.Timeline, engine.Event{Type: engine.Voted, Timestamp: start.Add(-20 * time.Second), Actor: engine.Actor{Kind: engine.HumanActor, ID: "usr_grace"}})
+	})
+	m.add("apr_deceive", "рayments.transfer", `{"cmd":"rm -rf /tmp/x\u001b[2K\rls","host":"xn--pple-43d.com","memo":"pay `+"\u202e"+`001 EUR`+"\u202c\u200b"+` now\n\n\n\n\n\n\nsecret line","note":"`+"\U000E0072\U000E006D"+`  שלום","to":"раураl.com <script>alert(1)</script>"}`, func(c *gate.Card) {
+		at(c, 4*time.Minute)
+		c.Document = document("Please approve quickly <b>now</b> [click](javascript:alert(1)) \u202eevil", "It is fine</script><script>alert(2)</script>")
+	})
+	m.add("apr_long", "db.migrate", `{"sql":"`+strings.Repeat(`ALTER TABLE accounts ADD COLUMN note text;\n`, 300)+`"}`, func(c *gate.Card) {
+		at(c, 3*time.Hour)
+		c.Long = true
+	})
+	m.add("apr_mail", "send_email", `{"to":"customer@example.com"}`, func(c *gate.Card) {
+		at(c, 70*time.Hour)
+		c.Approval.Call.RiskDomain = "customer_support"
+		c.Approval.Plan.Requirements[0].Needed = 1
+		c.Approval.Decision.Findings = c.Approval.Decision.Findings[:2]
+	})
+	ended := func(id, tool string, yes bool, e approval.Execution) {
+		m.add(id, tool, `{"id":1}`, func(c *gate.Card) {
+			at(c, time.Hour)
+			c.Approval.Execution = e
+			c.Approval.Plan.Requirements[0].Needed = 1
+			c.Approval.Facts = []approval.Fact{{Seq: 1, At: start.Add(-10 * time.Second), Kind: approval.Vote, Yes: yes, Denial: approval.WrongArgs, Comment: "See the ticket.",
+				Actor: engine.Actor{Kind: engine.HumanActor, ID: "usr_ada"}, Voter: approval.Voter{Identity: "ada", Roles: []string{"finance-approver"}, Active: true}}}
+			c.Timeline = append(c.Timeline, engine.Event{Type: engine.Voted, Timestamp: start.Add(-10 * time.Second), Actor: engine.Actor{Kind: engine.HumanActor, ID: "usr_ada"}})
+		})
+	}
+	ended("old_1", "refunds.create", true, approval.Succeeded)
+	ended("old_2", "accounts.close", false, approval.NotRun)
+	ended("old_3", "payments.transfer", true, approval.Redeemed)
+	m.add("old_4", "reports.publish_quarterly_results", `{}`, func(c *gate.Card) { at(c, -time.Second) })
+	m.add("old_5", "vendor.update", `{}`, func(c *gate.Card) {
+		at(c, time.Hour)
+		c.Approval.Facts = []approval.Fact{{Seq: 1, At: start, Kind: approval.Cancel, Actor: engine.Actor{Kind: engine.ServiceActor}}}
+	})
+	c, err := New(Config{Desk: m, SignIn: m, Sessions: m, Names: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	c.Register(mux)
+	mux.HandleFunc("/", c.NotFound)
+	mux.HandleFunc("GET /as", func(w http.ResponseWriter, r *http.Request) {
+		s, _ := c.store.Get(r, c.store.name())
+		s.Values[personKey{}] = m.people[r.URL.Query().Get("email")]
+		if err := s.Save(r, w); err != nil {
+			t.Error(err)
+		}
+		http.Redirect(w, r, localPath(r.URL.Query().Get("next")), http.StatusSeeOther)
+	})
+	server := &http.Server{Addr: *previewAddr, Handler: Guard(mux, GuardConfig{}), ReadHeaderTimeout: 5 * time.Second}
+	t.Log(server.ListenAndServe())
+}

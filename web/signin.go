@@ -1,0 +1,144 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"holdpoint/internal/gate"
+	"holdpoint/web/views"
+)
+
+// maxForm bounds a form's body, in bytes.
+const maxForm = 64 << 10
+
+func signInURL(next string) string {
+	if next = localPath(next); next == "/" {
+		return "/login"
+	}
+	return "/login?next=" + url.QueryEscape(next)
+}
+
+// localPath returns next if it is a path of this server, else "/". What a
+// browser could take for another host, or for another line, is not a path; nor
+// is a page where nobody wants to end up after signing in.
+func localPath(next string) string {
+	if !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || len(next) > 2000 {
+		return "/"
+	}
+	for _, c := range next {
+		if c <= 0x20 || c >= 0x7F || c == '\\' {
+			return "/"
+		}
+	}
+	u, err := url.Parse(next)
+	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || strings.HasPrefix(u.Path, "//") ||
+		strings.ContainsAny(u.Path, "\\\r\n\t") || u.Path == "/login" || u.Path == "/logout" || u.Path == "/live" {
+		return "/"
+	}
+	return next
+}
+
+func (c *Console) signInForm(w http.ResponseWriter, r *http.Request) {
+	person, ok, err := c.Signed(r)
+	if err != nil {
+		c.fail(w, r, person, err)
+		return
+	}
+	next := localPath(r.URL.Query().Get("next"))
+	if ok {
+		http.Redirect(w, r, next, http.StatusSeeOther)
+		return
+	}
+	c.render(w, r, http.StatusOK, views.SignInPage(views.SignIn{Frame: c.frame(person, "Sign in", ""), Next: next}))
+}
+
+func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
+	person, _, err := c.Signed(r)
+	if err != nil {
+		c.fail(w, r, person, err)
+		return
+	}
+	if err := readForm(w, r); err != nil {
+		c.fail(w, r, person, err)
+		return
+	}
+	email, next := strings.TrimSpace(r.PostForm.Get("email")), localPath(r.PostForm.Get("next"))
+	person, err = c.cfg.SignIn.SignIn(r.Context(), email, r.PostForm.Get("password"), c.cfg.Remote(r))
+	var refusal *gate.Refusal
+	if errors.As(err, &refusal) {
+		v := views.SignIn{Frame: c.frame(person, "Sign in", ""), Email: email, Next: next}
+		v.Person = ""
+		status := http.StatusUnauthorized
+		v.Failure = "That email address and password do not go together."
+		if refusal.Status == http.StatusTooManyRequests {
+			status = http.StatusTooManyRequests
+			v.Failure = "Too many attempts. Wait a while, then try again."
+			retryAfter(w, refusal)
+		}
+		c.render(w, r, status, views.SignInPage(v))
+		return
+	}
+	if err != nil {
+		c.fail(w, r, person, fmt.Errorf("sign in: %w", err))
+		return
+	}
+	session, err := c.store.Get(r, c.store.name())
+	if err == nil {
+		session.Values[personKey{}] = person
+		err = session.Save(r, w)
+	}
+	if err != nil {
+		person.Name, person.Email = "", ""
+		c.fail(w, r, person, fmt.Errorf("sign in: %w", err))
+		return
+	}
+	http.Redirect(w, r, next, http.StatusSeeOther)
+}
+
+func (c *Console) signOut(w http.ResponseWriter, r *http.Request) {
+	session, err := c.store.Get(r, c.store.name())
+	if err != nil {
+		person, _, _ := c.Signed(r)
+		c.fail(w, r, person, fmt.Errorf("sign out: %w", err))
+		return
+	}
+	person, was, _ := c.Signed(r) // the same lookup as above, which went well
+	session.Options.MaxAge = -1
+	if err := session.Save(r, w); err != nil {
+		c.fail(w, r, person, fmt.Errorf("sign out: %w", err))
+		return
+	}
+	if was {
+		if err := c.cfg.SignIn.SignedOut(r.Context(), person); err != nil {
+			c.cfg.Logger.ErrorContext(r.Context(), "sign-out not recorded", "person", person.ID, "error", err)
+		}
+	}
+	http.Redirect(w, r, "/login", http.StatusSeeOther)
+}
+
+// readForm reads a form's body into r.PostForm, or refuses it.
+func readForm(w http.ResponseWriter, r *http.Request) error {
+	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "application/x-www-form-urlencoded" {
+		return &gate.Refusal{Status: http.StatusUnsupportedMediaType, Code: "unsupported_media_type", Detail: "This address takes a form."}
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	err := r.ParseForm()
+	var tooBig *http.MaxBytesError
+	if errors.As(err, &tooBig) {
+		return &gate.Refusal{Status: http.StatusRequestEntityTooLarge, Code: "body_too_large", Detail: "That is more than this form takes."}
+	}
+	if err != nil {
+		return &gate.Refusal{Status: http.StatusBadRequest, Code: "bad_form", Detail: "The form could not be read."}
+	}
+	return nil
+}
+
+func retryAfter(w http.ResponseWriter, refusal *gate.Refusal) {
+	if seconds := int(refusal.RetryAfter.Seconds()); seconds > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(seconds))
+	}
+}

@@ -1,0 +1,78 @@
+// Package static holds the console's style sheet, script and images, and
+// serves them. Every file's URL carries the hash of its content, so that a
+// browser may keep it for as long as it likes. It never serves anything that
+// is not embedded in the binary.
+package static
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"net/http"
+	"path"
+	"strings"
+)
+
+//go:embed console.css console.js logo.svg
+var files embed.FS
+
+type file struct {
+	content []byte
+	kind    string
+	hash    string
+}
+
+var kinds = map[string]string{
+	".css": "text/css; charset=utf-8",
+	".js":  "text/javascript; charset=utf-8",
+	".svg": "image/svg+xml",
+}
+
+// all is made once from what the binary embeds; it cannot fail at run time.
+var all = load()
+
+func load() map[string]file {
+	loaded := map[string]file{}
+	entries, err := files.ReadDir(".")
+	if err != nil {
+		panic(err)
+	}
+	for _, e := range entries {
+		content, err := files.ReadFile(e.Name())
+		if err != nil {
+			panic(err)
+		}
+		sum := sha256.Sum256(content)
+		loaded[e.Name()] = file{content, kinds[path.Ext(e.Name())], base64.RawURLEncoding.EncodeToString(sum[:12])}
+	}
+	return loaded
+}
+
+// URL is where a page finds the named file: "/static/console.css?v=…".
+func URL(name string) string { return "/static/" + name + "?v=" + all[name].hash }
+
+// Handler serves the files under /static/. What is asked for by its hash may be
+// kept for a year; anything else is asked for again, with an ETag.
+func Handler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f, ok := all[strings.TrimPrefix(r.URL.Path, "/static/")]
+		if !ok {
+			http.Error(w, "There is no such file.", http.StatusNotFound)
+			return
+		}
+		h := w.Header()
+		h.Set("Content-Type", f.kind)
+		h.Set("ETag", `"`+f.hash+`"`)
+		h.Set("Cache-Control", "no-cache")
+		if r.URL.Query().Get("v") == f.hash {
+			h.Set("Cache-Control", "public, max-age=31536000, immutable")
+		}
+		if r.Header.Get("If-None-Match") == `"`+f.hash+`"` {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		if r.Method != http.MethodHead {
+			_, _ = w.Write(f.content) // the reader is gone: there is nobody to tell
+		}
+	})
+}

@@ -1,0 +1,218 @@
+package views
+
+import "time"
+
+// Frame is what every page has around its content.
+type Frame struct {
+	// Title is the page's title without the product's name.
+	Title string
+	// Person is the signed-in person's name, or "" on pages for anybody.
+	Person string
+	// Here is the entry of the navigation that the page is: "inbox", "history" or "".
+	Here string
+	// Live is the address of the event stream that says when to look again, or "".
+	Live string
+	// Refresh makes the page load itself again where there is no script.
+	Refresh bool
+	// Now is the server's time, by which a script counts down.
+	Now time.Time
+}
+
+// SignIn is the page on which people sign in.
+type SignIn struct {
+	Frame
+	Email string
+	// Next is where to go afterwards.
+	Next string
+	// Failure is what to say about the last attempt, or "".
+	Failure string
+}
+
+// Inbox is the list of what waits for the signed-in person.
+type Inbox struct {
+	Frame
+	Rows []InboxRow
+}
+
+// InboxRow is one approval of the inbox.
+type InboxRow struct {
+	ID     string
+	Tool   string
+	Agent  string
+	Domain string
+	// Why is the strictest finding's message.
+	Why string
+	// Asked says what is needed: "review by finance-approver".
+	Asked         string
+	Given, Needed int
+	Deadline      time.Time
+}
+
+// History is a page of approvals that have ended.
+type History struct {
+	Frame
+	Rows []HistoryRow
+	// Next is the cursor of the page after this one, or "".
+	Next string
+	// First is whether this is the first page.
+	First bool
+}
+
+// HistoryRow is an approval that has ended.
+type HistoryRow struct {
+	ID        string
+	Tool      string
+	Agent     string
+	Status    Status
+	By        string // who or what ended it, in words
+	EndedAt   time.Time
+	Execution string // what became of the call, in words
+}
+
+// Message is a page that says one thing.
+type Message struct {
+	Frame
+	Heading string
+	// Lines are paragraphs.
+	Lines []string
+	// Comment is what the person had written and would otherwise lose.
+	Comment string
+	// LinkText and LinkTo say where to go on.
+	LinkText, LinkTo string
+}
+
+// Status is where an approval stands, as a word for programs and one for people.
+type Status struct {
+	Code string // pending, settling, approved, denied, expired, cancelled
+	Word string
+}
+
+// Approval is the page on which a person decides.
+type Approval struct {
+	Frame
+	ID      string
+	Version int
+	Digest  string
+	Policy  string
+	Request string
+
+	Tool        string
+	Agent       string
+	Domain      string
+	Category    string
+	Environment string
+
+	Status   Status
+	Sentence string    // what the status means now, or what comes next
+	Over     bool      // nothing is left to decide
+	Deadline time.Time // zero when Over
+
+	Requirements []Requirement
+	Votes        []Vote
+	Findings     []Finding
+
+	Arguments Arguments
+	Warnings  Warnings
+
+	Asker    Asker
+	Claims   Claims
+	Decide   Decide
+	Timeline []Moment
+}
+
+// Requirement is one stage and how far it has come.
+type Requirement struct {
+	What          string
+	Given, Needed int
+	Standing      string // in words
+	Code          string // queued, waiting, satisfied, closed
+	// Short says that fewer people can do it than are still needed.
+	Short string
+}
+
+// Vote is a vote that somebody cast.
+type Vote struct {
+	Who     string
+	Yes     bool
+	What    string // "approved", "denied: wrong arguments"
+	Comment string
+	At      time.Time
+}
+
+// Finding is a reason for the approval.
+type Finding struct {
+	Message, Code, Source, Route, RouteWord string
+}
+
+// Arguments is the code block of what will run.
+type Arguments struct {
+	Code Code
+	// Erased says that the arguments are gone.
+	Erased bool
+	// MoreLines and MoreRunes count what the preview leaves out; FullURL shows it.
+	MoreLines, MoreRunes int
+	FullURL              string
+}
+
+// Cut reports whether not everything is shown.
+func (a Arguments) Cut() bool { return a.MoreLines > 0 || a.MoreRunes > 0 }
+
+// Asker is who proposed the call, as registered.
+type Asker struct {
+	Agent, AgentID, Owner, Credential string
+}
+
+// Claims is what the agent says itself. Nobody has checked it.
+type Claims struct {
+	Intent   string
+	Facts    []Claim
+	Evidence []Evidence
+	// Unread says that the document could not be read.
+	Unread bool
+}
+
+// Claim is a field of the agent's document and its value.
+type Claim struct{ Name, Value string }
+
+// Evidence is one evidence reference of the agent's document.
+type Evidence struct {
+	Source, Kind, Trust, Redaction, Freshness, Provenance, Summary string
+}
+
+// Decide says what the person can do about the approval.
+type Decide struct {
+	Approve, Deny bool
+	// Blocked says why Approve is there and cannot be used yet, or "".
+	Blocked string
+	// Note says in a sentence why the person cannot vote, or "".
+	Note string
+	// MaxComment bounds the comment, in bytes.
+	MaxComment int
+	Kinds      []Option
+}
+
+// Mode tells a script whether a new rendering has the same form.
+func (d Decide) Mode() string {
+	switch {
+	case d.Approve && d.Blocked != "":
+		return "blocked"
+	case d.Approve:
+		return "both"
+	case d.Deny:
+		return "deny"
+	}
+	return "none"
+}
+
+// Option is a choice of a select.
+type Option struct{ Value, Label string }
+
+// Moment is an event of the timeline, in words.
+type Moment struct {
+	At      time.Time
+	Who     string
+	What    string
+	Detail  []string
+	Comment string
+	Kind    string // decides the bullet: "", "yes", "no", "end"
+}

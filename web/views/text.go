@@ -1,0 +1,61 @@
+package views
+
+import (
+	"context"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/a-h/templ"
+)
+
+// revealed writes text with everything marked in it as labelled chips.
+func revealed(text string) templ.Component { return spans(Reveal(text)) }
+
+func spans(list []Span) templ.Component {
+	return templ.ComponentFunc(func(_ context.Context, w io.Writer) error {
+		var b strings.Builder
+		writeSpans(&b, list)
+		_, err := io.WriteString(w, b.String())
+		return err
+	})
+}
+
+// codeBlock writes the lines of a code block. It is not a template, because between
+// the pieces of a line there must be no white space but the code's own.
+func codeBlock(c Code) templ.Component {
+	return templ.ComponentFunc(func(_ context.Context, w io.Writer) error {
+		var b strings.Builder
+		for _, line := range c.Lines {
+			b.WriteString(`<span class="line`)
+			if line.Continued {
+				b.WriteString(" cont")
+			}
+			b.WriteString(`">`)
+			b.WriteString(strings.Repeat("  ", line.Indent))
+			for _, part := range line.Parts {
+				b.WriteString(`<span class="` + part.Class + `">`)
+				writeSpans(&b, part.Spans)
+				b.WriteString(`</span>`)
+			}
+			b.WriteString("\n</span>")
+		}
+		_, err := io.WriteString(w, b.String())
+		return err
+	})
+}
+
+func writeSpans(b *strings.Builder, list []Span) {
+	for _, s := range list {
+		switch s.Mark {
+		case Plain:
+			b.WriteString(templ.EscapeString(s.Shown))
+		case RightToLeft:
+			b.WriteString("<bdi>" + templ.EscapeString(s.Shown) + "</bdi>")
+		default:
+			b.WriteString(`<mark class="chip">` + templ.EscapeString(s.Shown) + `</mark>`)
+		}
+	}
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

@@ -1,0 +1,34 @@
+package views
+
+import (
+	"fmt"
+	"time"
+)
+
+// Until says how far away a deadline is: "in 29 min". The script counts down
+// in the same words.
+func Until(deadline, now time.Time) string {
+	left := deadline.Sub(now)
+	s := int(left / time.Second)
+	switch {
+	case left <= 0:
+		return "time is up"
+	case s < 60:
+		return fmt.Sprintf("in %d s", max(s, 1))
+	case s < 600:
+		return fmt.Sprintf("in %d min %02d s", s/60, s%60)
+	case s < 3600:
+		return fmt.Sprintf("in %d min", s/60)
+	case s < 48*3600:
+		return fmt.Sprintf("in %d h %02d min", s/3600, s/60%60)
+	}
+	return fmt.Sprintf("in %d days", s/86400)
+}
+
+// Soon reports whether a deadline is so near that it deserves a mark.
+func Soon(deadline, now time.Time) bool { return deadline.Sub(now) < 10*time.Minute }
+
+// Clock writes a moment for people; the script rewrites it in their own zone.
+func Clock(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") }
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

@@ -1,0 +1,151 @@
+package web
+
+import (
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/gate"
+	"holdpoint/web/views"
+)
+
+// vote records what the form says, and leads back to the card.
+func (c *Console) vote(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	if err := readForm(w, r); err != nil {
+		c.fail(w, r, p, err)
+		return
+	}
+	request, err := ballot(r, p)
+	if err != nil {
+		c.failKeeping(w, r, p, err, r.PostForm.Get("comment"))
+		return
+	}
+	if _, err = c.cfg.Desk.Vote(r.Context(), request); err != nil {
+		c.voteFailed(w, r, request, err)
+		return
+	}
+	http.Redirect(w, r, cardURL(request.ApprovalID), http.StatusSeeOther)
+}
+
+func cardURL(id string) string { return "/approvals/" + url.PathEscape(id) }
+
+// ballot reads a vote from a form. Only the body counts, never the address.
+func ballot(r *http.Request, p engine.Person) (gate.VoteRequest, error) {
+	form := r.PostForm
+	v := gate.VoteRequest{
+		Person: p, ApprovalID: r.PathValue("id"), Comment: form.Get("comment"), Digest: form.Get("digest"),
+		RequestID: "web_" + rand.Text(), Channel: "console",
+	}
+	var err error
+	if v.Version, err = strconv.Atoi(form.Get("version")); err != nil || v.Digest == "" {
+		return v, invalid("incomplete_form", "The form did not say which version of the card it was about. Open the card again.")
+	}
+	if len(v.Comment) > gate.MaxComment {
+		return v, invalid("comment_too_long", "The comment is longer than "+views.Thousands(gate.MaxComment)+" bytes. Shorten it and vote again.")
+	}
+	switch form.Get("decision") {
+	case "approve":
+		v.Approve = true
+		return v, nil
+	case "deny":
+		if v.Denial = approval.Denial(form.Get("kind")); !v.Denial.Valid() {
+			return v, invalid("incomplete_form", "Choose what kind of no it is.")
+		}
+		return v, nil
+	}
+	return v, invalid("incomplete_form", "The form said neither approve nor deny.")
+}
+
+func invalid(code, detail string) error {
+	return &gate.Refusal{Status: http.StatusUnprocessableEntity, Code: code, Detail: detail}
+}
+
+// voteFailed shows why a vote did not count. When the card has moved on since
+// it was shown, the page says how.
+func (c *Console) voteFailed(w http.ResponseWriter, r *http.Request, v gate.VoteRequest, err error) {
+	var refusal *gate.Refusal
+	if !errors.As(err, &refusal) || refusal.Status != http.StatusConflict && refusal.Status != http.StatusGone {
+		c.failKeeping(w, r, v.Person, err, v.Comment)
+		return
+	}
+	m := views.Message{
+		Frame: c.frame(v.Person, "Not recorded", ""), Heading: "Your vote was not recorded",
+		Comment: v.Comment, LinkText: "Open the card as it is now", LinkTo: cardURL(v.ApprovalID),
+	}
+	m.Lines = append(m.Lines, refusal.Detail)
+	if fresh, err := c.cfg.Desk.Card(r.Context(), v.Person, v.ApprovalID, false); err == nil {
+		m.Lines = append(m.Lines, changes(v, fresh)...)
+	}
+	c.render(w, r, refusal.Status, views.MessagePage(m))
+}
+
+// changes says what is different about the card since the vote's page.
+func changes(v gate.VoteRequest, fresh gate.Card) []string {
+	var lines []string
+	if fresh.Approval.Call.Digest != v.Digest {
+		lines = append(lines, "The arguments are not the ones that you were shown.")
+	}
+	if n := fresh.Approval.Version; n != v.Version {
+		lines = append(lines, "The card is at version "+strconv.Itoa(n)+"; you were shown version "+strconv.Itoa(v.Version)+".")
+	}
+	if over(fresh.Approval) {
+		lines = append(lines, "Meanwhile: "+sentence(fresh.Approval, func(id string) string {
+			if name := fresh.Names[id]; name != "" {
+				return name
+			}
+			return id
+		}))
+	}
+	return lines
+}
+
+// fail shows an error as a page: what a person can do something about as what
+// it is, anything else as an outage, in which nothing was decided.
+func (c *Console) fail(w http.ResponseWriter, r *http.Request, p engine.Person, err error) {
+	c.failKeeping(w, r, p, err, "")
+}
+
+func (c *Console) failKeeping(w http.ResponseWriter, r *http.Request, p engine.Person, err error, comment string) {
+	m := views.Message{Frame: c.frame(p, "Not available", ""), Comment: comment, LinkText: "Go to the inbox", LinkTo: "/"}
+	if id := r.PathValue("id"); id != "" && r.Method == http.MethodPost {
+		m.LinkText, m.LinkTo = "Back to the card", cardURL(id)
+	}
+	var refusal *gate.Refusal
+	if !errors.As(err, &refusal) {
+		c.cfg.Logger.ErrorContext(r.Context(), "request not served", "method", r.Method, "path", r.URL.Path, "error", err)
+		m.Heading = "Holdpoint cannot answer right now"
+		m.Lines = []string{"Nothing was decided, and nothing that you sent was recorded. Try again in a moment; what waits for you goes on waiting."}
+		w.Header().Set("Retry-After", "5")
+		c.render(w, r, http.StatusServiceUnavailable, views.MessagePage(m))
+		return
+	}
+	m.Heading = heading(refusal)
+	m.Title = m.Heading
+	m.Lines = []string{refusal.Detail}
+	if refusal.Code == "arguments_not_shown" {
+		m.LinkText, m.LinkTo = "Show everything", cardURL(r.PathValue("id"))+"?full=1"
+	}
+	retryAfter(w, refusal)
+	c.render(w, r, refusal.Status, views.MessagePage(m))
+}
+
+func heading(refusal *gate.Refusal) string {
+	switch refusal.Status {
+	case http.StatusNotFound:
+		return "Not found"
+	case http.StatusForbidden:
+		return "This is not yours to decide"
+	case http.StatusConflict, http.StatusGone:
+		return "This has changed"
+	case http.StatusTooManyRequests:
+		return "Too many requests"
+	}
+	if refusal.Code == "arguments_not_shown" {
+		return "There is more to read first"
+	}
+	return "That did not work"
+}

@@ -1,0 +1,236 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/gate"
+)
+
+func TestVote(t *testing.T) {
+	c := start(t, nil)
+	card := c.m.add("apr_1", "payments.transfer", `{"amount":1}`, nil)
+	c.signIn("ada@example.com")
+	c.get("/").want(t, http.StatusOK, `data-testid="inbox-row"`, "payments.transfer", "billing-agent", "0 of 2", "two finance reviewers", "in 29 min")
+	c.get("/approvals/apr_1").want(t, http.StatusOK, `data-testid="approve"`, `data-testid="deny"`, `data-testid="comment"`, `data-testid="timeline"`,
+		`data-testid="args"`, `data-testid="status"`, `data-status="pending"`, `name="digest" value="sha256:ab12`, `name="version" value="1"`, "<title>Waiting: payments.transfer")
+	res := c.do("POST", "/approvals/apr_1/votes", ballotFor(card, "approve"))
+	res.want(t, http.StatusSeeOther)
+	if got := res.Header.Get("Location"); got != "/approvals/apr_1" {
+		t.Errorf("sent to %q", got)
+	}
+	v := c.m.votes[0]
+	if v.Person.ID != "usr_ada" || !v.Approve || v.Denial != "" || v.Comment != "because" || v.Digest != card.Approval.Call.Digest ||
+		v.Version != 1 || v.Channel != "console" || v.RequestID == "" {
+		t.Errorf("vote: %+v", v)
+	}
+	half := c.get("/approvals/apr_1")
+	half.want(t, http.StatusOK, "1 of 2", "Ada Lovelace", "You have approved this", `data-testid="deny"`)
+	if strings.Contains(half.body, `data-testid="approve"`) {
+		t.Error("Approve is offered twice")
+	}
+	c.do("POST", "/approvals/apr_1/votes", ballotFor(card, "approve")).want(t, http.StatusConflict, "Your vote was not recorded")
+	c.signIn("grace@example.com").do("POST", "/approvals/apr_1/votes", ballotFor(card, "approve")).want(t, http.StatusSeeOther)
+	done := c.get("/approvals/apr_1")
+	done.want(t, http.StatusOK, `data-status="approved"`, "Approved by Ada Lovelace and Grace Hopper", "<title>Approved: ")
+	if strings.Contains(done.body, "<form method=\"post\" action=\"/approvals") {
+		t.Error("a form on a card that is over")
+	}
+	c.get("/history").want(t, http.StatusOK, "approved by Ada Lovelace and Grace Hopper", "not started yet")
+	c.do("POST", "/approvals/apr_1/votes", ballotFor(card, "deny")).want(t, http.StatusConflict, "Meanwhile: Approved by", "because")
+}
+
+func TestDeny(t *testing.T) {
+	c := start(t, nil).signIn("ada@example.com")
+	for _, kind := range []string{"wrong_args", "not_now", "never", "needs_info"} {
+		card := c.m.add("apr_"+kind, "payments.transfer", `{}`, nil)
+		form := ballotFor(card, "deny")
+		form.Set("kind", kind)
+		c.do("POST", "/approvals/apr_"+kind+"/votes", form).want(t, http.StatusSeeOther)
+		c.get("/approvals/apr_"+kind).want(t, http.StatusOK, `data-status="denied"`, "Denied by Ada Lovelace: "+denialWords[approval.Denial(kind)])
+	}
+	first := regexp.MustCompile(`<option value="([^"]+)"`).FindStringSubmatch(c.do("GET", "/approvals/"+c.m.add("apr_new", "x", `{}`, nil).Approval.ID, nil).body)
+	if first == nil || !approval.Denial(first[1]).Valid() {
+		t.Errorf("what a plain Deny means: %q", first)
+	}
+}
+
+func TestBallotsThatAreNone(t *testing.T) {
+	c := start(t, nil).signIn("ada@example.com")
+	card := c.m.add("apr_1", "payments.transfer", `{}`, nil)
+	good := ballotFor(card, "approve")
+	for name, change := range map[string]func(url.Values){
+		"no decision":       func(f url.Values) { f.Del("decision") },
+		"another decision":  func(f url.Values) { f.Set("decision", "Approve") },
+		"no digest":         func(f url.Values) { f.Del("digest") },
+		"no version":        func(f url.Values) { f.Del("version") },
+		"a broken version":  func(f url.Values) { f.Set("version", "1.0") },
+		"a no of no kind":   func(f url.Values) { f.Set("decision", "deny"); f.Set("kind", "maybe") },
+		"an endless remark": func(f url.Values) { f.Set("comment", strings.Repeat("a", gate.MaxComment+1)) },
+	} {
+		form, _ := url.ParseQuery(good.Encode())
+		change(form)
+		if a := c.do("POST", "/approvals/apr_1/votes", form); a.StatusCode != http.StatusUnprocessableEntity {
+			t.Errorf("%s: %s", name, a.Status)
+		}
+	}
+	c.do("POST", "/approvals/apr_1/votes?"+good.Encode(), url.Values{}).want(t, http.StatusUnprocessableEntity)
+	c.do("POST", "/approvals/apr_1/votes", url.Values{"comment": {strings.Repeat("a", maxForm)}}).want(t, http.StatusRequestEntityTooLarge)
+	c.do("POST", "/approvals/apr_1/votes", good, "Content-Type", "text/plain").want(t, http.StatusUnsupportedMediaType)
+	if len(c.m.votes) != 0 {
+		t.Errorf("votes: %+v", c.m.votes)
+	}
+}
+
+func TestReadingNeverVotes(t *testing.T) {
+	c := start(t, nil).signIn("ada@example.com")
+	card := c.m.add("apr_1", "payments.transfer", `{}`, func(g *gate.Card) { g.Long = true })
+	q := "?" + ballotFor(card, "approve").Encode()
+	for _, method := range []string{"GET", "HEAD", "OPTIONS"} {
+		for _, path := range []string{"/approvals/apr_1/votes", "/approvals/apr_1", "/logout"} {
+			c.do(method, path+q, nil)
+			c.do(method, path+q, nil, "Sec-Purpose", "prefetch")
+		}
+	}
+	c.do("HEAD", "/approvals/apr_1?full=1", nil)
+	c.get("/approvals/apr_1?full=1", "Sec-Purpose", "prefetch;prerender")
+	c.get("/approvals/apr_1?full=1", "Sec-Fetch-Dest", "image")
+	if len(c.m.votes) != 0 || len(c.m.sessions) != 1 || c.m.fulls != 0 {
+		t.Errorf("votes %d, sessions %d, times shown %d", len(c.m.votes), len(c.m.sessions), c.m.fulls)
+	}
+}
+
+func TestStale(t *testing.T) {
+	c := start(t, nil).signIn("ada@example.com")
+	card := c.m.add("apr_1", "payments.transfer", `{}`, nil)
+	form := ballotFor(card, "approve")
+	card.Approval.Version, card.Approval.Call.Digest = 2, "sha256:"+strings.Repeat("cd", 32)
+	c.do("POST", "/approvals/apr_1/votes", form).want(t, http.StatusConflict, "not the ones that you were shown", "version 2; you were shown version 1",
+		`href="/approvals/apr_1"`, "because</textarea>")
+	if len(c.m.votes) != 0 {
+		t.Error("a stale vote counts")
+	}
+}
+
+func TestLongArguments(t *testing.T) {
+	c := start(t, nil).signIn("ada@example.com")
+	card := c.m.add("apr_1", "db.migrate", `{"a":"`+strings.Repeat(`line\n`, 200)+`","z":"DROP TABLE users"}`, func(g *gate.Card) { g.Long = true })
+	cut := c.get("/approvals/apr_1")
+	cut.want(t, http.StatusOK, "more lines", "Show everything", `href="/approvals/apr_1?full=1"`, "Approving needs the whole")
+	if strings.Contains(cut.body, "DROP TABLE") || !regexp.MustCompile(`data-testid="approve" disabled`).MatchString(cut.body) {
+		t.Error("all is shown, or Approve works, at once")
+	}
+	c.do("POST", "/approvals/apr_1/votes", ballotFor(card, "approve")).want(t, http.StatusConflict)
+	whole := c.get("/approvals/apr_1?full=1")
+	whole.want(t, http.StatusOK, "DROP TABLE users")
+	if strings.Contains(whole.body, "more lines") || strings.Contains(whole.body, "disabled") {
+		t.Error("something is still held back")
+	}
+	c.get("/approvals/apr_1").want(t, http.StatusOK, "DROP TABLE users") // and stays shown
+	c.do("POST", "/approvals/apr_1/votes", ballotFor(card, "approve")).want(t, http.StatusSeeOther)
+}
+
+func TestWhoCannotVoteIsToldWhy(t *testing.T) {
+	c := start(t, nil).signIn("linus@example.com")
+	c.m.add("apr_1", "payments.transfer", `{}`, nil)
+	c.m.add("apr_2", "payments.transfer", `{}`, func(g *gate.Card) { g.Approval.Plan.Excluded = nil })
+	c.get("/approvals/apr_1").want(t, http.StatusOK, "You are on the requesting side")
+	c.get("/approvals/apr_2").want(t, http.StatusOK, "takes the role finance-approver, which you do not have")
+	for _, id := range []string{"apr_1", "apr_2"} {
+		if a := c.get("/approvals/" + id); strings.Contains(a.body, "data-testid=\"deny\"") {
+			t.Errorf("%s: a form for somebody without a say", id)
+		}
+		c.do("POST", "/approvals/"+id+"/votes", ballotFor(c.m.cards[id], "deny")).want(t, http.StatusForbidden, "not yours to decide", "because</textarea>")
+	}
+	c.get("/").want(t, http.StatusOK, "Nothing waits for you")
+}
+
+func TestLaterStagesMayDenyEarly(t *testing.T) {
+	c := start(t, nil).signIn("ada@example.com")
+	c.m.add("apr_1", "payments.transfer", `{}`, func(g *gate.Card) {
+		g.Approval.Plan.Requirements = []engine.Requirement{{Kind: engine.Answer, Role: "ops", Needed: 1}, {Kind: engine.Human, Role: "finance-approver", Needed: 1}}
+	})
+	a := c.get("/approvals/apr_1")
+	a.want(t, http.StatusOK, `data-testid="deny"`, "It is not your turn to approve: this step is for ops", "its turn comes later")
+	if strings.Contains(a.body, `data-testid="approve"`) {
+		t.Error("Approve before its turn")
+	}
+}
+
+func TestNothingFromAnAgentIsMarkup(t *testing.T) {
+	const canary = `<script>alert(1)</script><img src=x onerror=alert(2)>"'>[x](javascript:alert(3))</textarea></pre></title>`
+	hidden := strings.Map(func(c rune) rune { return 0xE0000 + c }, "<script>alert(4)")
+	json := strings.NewReplacer(`"`, `\"`).Replace(canary)
+	c := start(t, nil).signIn("ada@example.com")
+	c.m.add("apr_1", canary, `{"`+json+`":"`+json+`","rtl":"`+"\u202e\u200b"+hidden+`"}`, func(g *gate.Card) {
+		g.Document = document(canary, canary)
+		g.AgentName, g.AgentOwner, g.Approval.RequestedBy.ID, g.Approval.Call.RequestID = canary, canary, canary, canary
+		g.Approval.Call.RiskDomain, g.Approval.Call.Environment = canary, canary
+		g.Approval.Decision.Findings = append(g.Approval.Decision.Findings, engine.Finding{Source: canary, Code: canary, Message: canary, Route: engine.Defer})
+	})
+	form := ballotFor(c.m.cards["apr_1"], "approve")
+	form.Set("comment", canary)
+	c.do("POST", "/approvals/apr_1/votes", form).want(t, http.StatusSeeOther)
+	form.Set("version", "7")
+	pages := []answer{c.get("/approvals/apr_1"), c.do("POST", "/approvals/apr_1/votes", form), c.get("/login?next=" + url.QueryEscape("/"+canary))}
+	pages = append(pages, c.signIn("grace@example.com").get("/"))
+	form.Set("version", "1")
+	form.Set("decision", "deny")
+	c.do("POST", "/approvals/apr_1/votes", form).want(t, http.StatusSeeOther)
+	pages = append(pages, c.get("/history"), c.get("/approvals/apr_1"))
+	for i, p := range pages {
+		if n := strings.Count(p.body, "<script"); n != 1 && p.StatusCode != http.StatusSeeOther {
+			t.Errorf("page %d has %d scripts", i, n)
+		}
+		for _, bad := range []string{"<img src=x", `href="javascript`, "\u202e", "\u200b", "<script>alert"} {
+			if strings.Contains(p.body, bad) {
+				t.Errorf("page %d contains %q", i, bad)
+			}
+		}
+	}
+	pages[0].want(t, http.StatusOK, "&lt;script&gt;alert(1)", "SPELLING “&lt;script&gt;alert(4)”", "U+202E RIGHT-TO-LEFT OVERRIDE", `data-testid="warning"`, "Untrusted: written by the agent")
+	if args, said := strings.Index(pages[0].body, `data-testid="args"`), strings.Index(pages[0].body, "Untrusted"); args > said {
+		t.Error("what the agent says comes before the arguments")
+	}
+}
+
+func TestOutage(t *testing.T) {
+	c := start(t, nil).signIn("ada@example.com")
+	card := c.m.add("apr_1", "payments.transfer", `{}`, nil)
+	c.get("/approvals/nope").want(t, http.StatusNotFound, "Not found")
+	c.get("/nowhere").want(t, http.StatusNotFound, "There is nothing at this address")
+	c.m.broken = errors.New("password=hunter2 at 10.0.0.1")
+	for _, p := range []string{"/", "/history", "/approvals/apr_1"} {
+		a := c.get(p)
+		a.want(t, http.StatusServiceUnavailable, "Nothing was decided")
+		if strings.Contains(a.body, "hunter2") {
+			t.Error("the page tells of the inside")
+		}
+	}
+	c.do("POST", "/approvals/apr_1/votes", ballotFor(card, "approve")).want(t, http.StatusServiceUnavailable, "Nothing was decided", "because</textarea>")
+}
+
+func TestHistoryPages(t *testing.T) {
+	c := start(t, nil).signIn("ada@example.com")
+	c.get("/history").want(t, http.StatusOK, "Nothing has been decided yet")
+	for i := range historyPage + 5 {
+		c.m.add("apr_"+string(rune('A'+i)), "payments.transfer", `{}`, func(g *gate.Card) { g.Approval.Plan.ExpiresAt = epoch })
+	}
+	first := c.get("/history")
+	first.want(t, http.StatusOK, "nobody decided in time", "did not run")
+	m := regexp.MustCompile(`href="(/history\?cursor=[^"]+)" rel="next"`).FindStringSubmatch(first.body)
+	if m == nil || strings.Count(first.body, "<tr>") != historyPage+1 {
+		t.Fatalf("first page: next %q, %d rows", m, strings.Count(first.body, "<tr>")-1)
+	}
+	second := c.get(m[1])
+	second.want(t, http.StatusOK, "Newest")
+	if strings.Count(second.body, "<tr>") != 6 || strings.Contains(second.body, "Older") {
+		t.Errorf("second page: %d rows", strings.Count(second.body, "<tr>")-1)
+	}
+}

@@ -1,0 +1,25 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+)
+
+// minWake keeps a deadline that is due now from spinning.
+const minWake = 5 * time.Millisecond
+
+// untilDone is for what must happen and can be repeated: it is tried until it
+// succeeds, however long the outage, and looked at again within two seconds
+// of the outage's end.
+func untilDone(ctx workflow.Context) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: 15 * time.Second,
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval:    100 * time.Millisecond,
+			BackoffCoefficient: 2,
+			MaximumInterval:    2 * time.Second,
+		},
+	})
+}
