@@ -43,7 +43,7 @@ func openAPI(operations []operation, publicURL string) ([]byte, error) {
 		Servers: []*huma.Server{{URL: publicURL}},
 		Components: &huma.Components{Schemas: registry, SecuritySchemes: map[string]*huma.SecurityScheme{
 			"key":     {Type: "http", Scheme: "bearer", Description: "An API key: hp_…"},
-			"session": {Type: "apiKey", In: "cookie", Name: "holdpoint_session", Description: "The console's session of a signed-in person."},
+			"session": {Type: "apiKey", In: "cookie", Name: "holdpoint", Description: "The console's session of a signed-in person."},
 		}},
 	}
 	problem := registry.Schema(reflect.TypeOf(Problem{}), true, "Problem")

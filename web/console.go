@@ -33,6 +33,9 @@ type Config struct {
 	// Remote is the caller's address, for the limit on attempts to sign in; nil
 	// takes the connection's. Behind a proxy this has to know which to trust.
 	Remote func(*http.Request) string
+	// Stopping, when it closes, ends the event streams, which would otherwise
+	// keep a server from shutting down. It may be nil.
+	Stopping <-chan struct{}
 	// Clock is time.Now when nil.
 	Clock  func() time.Time
 	Logger *slog.Logger

@@ -404,3 +404,21 @@ func TestLive(t *testing.T) {
 		t.Error("a place is not given back")
 	}
 }
+
+func TestStoppingEndsStreams(t *testing.T) {
+	stopping := make(chan struct{})
+	c := start(t, func(cfg *Config) { cfg.Stopping = stopping }).signIn("ada@example.com")
+	res, err := c.Get(c.url + "/live")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	lines := bufio.NewScanner(res.Body)
+	lines.Scan()
+	close(stopping)
+	for lines.Scan() {
+	}
+	if lines.Err() != nil {
+		t.Errorf("the stream did not end well: %v", lines.Err())
+	}
+}

@@ -26,6 +26,9 @@ type Desk interface {
 	// Card returns everything a reviewer needs to decide. With full, it records
 	// that the person was shown the whole of long arguments.
 	Card(ctx context.Context, p engine.Person, id string, full bool) (gate.Card, error)
+	// ForPerson reads an approval without its card. Unlike Card it never counts
+	// as having shown anything to anybody.
+	ForPerson(ctx context.Context, p engine.Person, id string) (gate.View, error)
 	// Vote records the person's vote and returns where that leaves the approval.
 	Vote(ctx context.Context, v gate.VoteRequest) (approval.Approval, error)
 	// Changes returns a channel that receives (coalesced) whenever any approval

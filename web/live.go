@@ -76,7 +76,7 @@ func (c *Console) liveInbox(w http.ResponseWriter, r *http.Request) {
 func (c *Console) liveApproval(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	c.live(w, r, id, func(ctx context.Context, p engine.Person) (string, error) {
-		found, err := c.cfg.Desk.Card(ctx, p, id, false)
+		found, err := c.cfg.Desk.ForPerson(ctx, p, id)
 		return strconv.FormatInt(found.Approval.Revision, 10), err
 	})
 }
@@ -138,6 +138,8 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request, id string, state 
 		message = ": here\n\n"
 		select {
 		case <-ctx.Done():
+			return
+		case <-c.cfg.Stopping:
 			return
 		case _, open := <-changes:
 			if !open {

@@ -246,7 +246,11 @@ func votes(a approval.Approval, name func(string) string) []views.Vote {
 	var vs []views.Vote
 	for _, f := range inOrder(a.Facts) {
 		if f.Kind == approval.Vote {
-			vs = append(vs, views.Vote{Who: name(f.Actor.ID), Yes: f.Yes, What: voteWords(f), Comment: f.Comment, At: f.At})
+			v := views.Vote{Who: name(f.Actor.ID), Yes: f.Yes, What: voteWords(f), Comment: f.Comment, At: f.At}
+			if !f.Voter.Active {
+				v.What += " (does not count: the account is disabled)"
+			}
+			vs = append(vs, v)
 		}
 	}
 	return vs

@@ -123,18 +123,16 @@ func timeline(c gate.Card, agent string, name func(string) string) []views.Momen
 	}
 	var moments []views.Moment
 	for _, e := range c.Timeline {
-		m := views.Moment{At: e.Timestamp, Who: actor(e.Actor, agent, name)}
-		for _, r := range e.Reasons {
-			if r.Message != "" {
-				m.Detail = append(m.Detail, r.Message)
-			}
+		if e.Outcome == engine.Deny && e.Type != engine.Decided && e.Type != engine.Settled {
+			moments = turnedAway(moments, e, actor(e.Actor, agent, name))
+			continue
 		}
+		m := views.Moment{At: e.Timestamp, Who: actor(e.Actor, agent, name)}
 		switch e.Type {
 		case engine.Decided:
-			m.Who, m.What = agent, "asked to run "+e.ToolName
-			m.Detail = nil // the card's findings say it already
+			m.Who, m.What = agent, "asked to run "+e.ToolName // why it was held is on the card already
 		case engine.Voted:
-			m.What, m.Kind, m.Detail = "voted", "", nil
+			m.What = "voted"
 			i := slices.IndexFunc(ballots, func(f approval.Fact) bool { return f.Actor.ID == e.Actor.ID })
 			if i >= 0 {
 				m.What, m.Comment, m.Kind = voteWords(ballots[i]), ballots[i].Comment, "no"
@@ -144,11 +142,11 @@ func timeline(c gate.Card, agent string, name func(string) string) []views.Momen
 				ballots = slices.Delete(ballots, i, i+1)
 			}
 		case engine.Answered:
-			m.What = "answered"
+			m.What, m.Detail = "answered", messages(e)
 		case engine.Cancelled:
-			m.What = "asked to cancel"
+			m.What = "took the call back"
 		case engine.Settled:
-			m.Who, m.What, m.Kind = "Holdpoint", settledWords(e.Outcome, c.Approval.Status), "end"
+			m.Who, m.What, m.Kind, m.Detail = "Holdpoint", settledWords(e.Outcome, c.Approval.Status), "end", messages(e)
 		case engine.Redeemed:
 			m.Who, m.What = agent, "took the permission and started the call"
 		case engine.Executed:
@@ -156,16 +154,46 @@ func timeline(c gate.Card, agent string, name func(string) string) []views.Momen
 			if w := executionWords(c.Approval); c.Approval.Execution != approval.Redeemed && w != "" {
 				m.What = "reported: " + w
 			}
-		case engine.Refusal:
-			m.What = "was turned away"
-		case engine.SignIn, engine.Admin:
-			m.What = words(string(e.Type))
+		case engine.Refusal, engine.SignIn, engine.Admin:
+			m.What, m.Detail = words(string(e.Type)), messages(e)
 		default:
-			m.What = words(string(e.Type))
+			m.What, m.Detail = words(string(e.Type)), messages(e)
 		}
 		moments = append(moments, m)
 	}
 	return moments
+}
+
+// turnedAway adds an event that records a refusal: it has the type of what was
+// tried and the outcome DENY. The same refusal over and over is told once, with
+// how often, so that nobody can push the rest of the story off the page.
+func turnedAway(moments []views.Moment, e engine.Event, who string) []views.Moment {
+	tried := map[engine.EventType]string{
+		engine.Voted: "tried to vote", engine.Answered: "tried to answer", engine.Cancelled: "tried to cancel",
+		engine.Redeemed: "tried to start the call", engine.Executed: "tried to report a result",
+	}[e.Type]
+	if tried == "" {
+		tried = "tried something"
+	}
+	m := views.Moment{At: e.Timestamp, Who: who, What: tried + " and was turned away", Detail: messages(e), Times: 1}
+	if n := len(moments); n > 0 {
+		last := &moments[n-1]
+		if last.Times > 0 && last.Who == m.Who && last.What == m.What && slices.Equal(last.Detail, m.Detail) {
+			last.Times++
+			return moments
+		}
+	}
+	return append(moments, m)
+}
+
+func messages(e engine.Event) []string {
+	var texts []string
+	for _, r := range e.Reasons {
+		if r.Message != "" {
+			texts = append(texts, r.Message)
+		}
+	}
+	return texts
 }
 
 func settledWords(o engine.Outcome, s approval.Status) string {

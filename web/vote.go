@@ -13,6 +13,10 @@ import (
 	"holdpoint/web/views"
 )
 
+// notShown is the code of a refusal to approve arguments that the person has
+// not seen whole.
+const notShown = "arguments_not_shown"
+
 // vote records what the form says, and leads back to the card.
 func (c *Console) vote(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	if err := readForm(w, r); err != nil {
@@ -68,7 +72,7 @@ func invalid(code, detail string) error {
 // it was shown, the page says how.
 func (c *Console) voteFailed(w http.ResponseWriter, r *http.Request, v gate.VoteRequest, err error) {
 	var refusal *gate.Refusal
-	if !errors.As(err, &refusal) || refusal.Status != http.StatusConflict && refusal.Status != http.StatusGone {
+	if !errors.As(err, &refusal) || refusal.Code == notShown || refusal.Status != http.StatusConflict && refusal.Status != http.StatusGone {
 		c.failKeeping(w, r, v.Person, err, v.Comment)
 		return
 	}
@@ -126,7 +130,7 @@ func (c *Console) failKeeping(w http.ResponseWriter, r *http.Request, p engine.P
 	m.Heading = heading(refusal)
 	m.Title = m.Heading
 	m.Lines = []string{refusal.Detail}
-	if refusal.Code == "arguments_not_shown" {
+	if refusal.Code == notShown {
 		m.LinkText, m.LinkTo = "Show everything", cardURL(r.PathValue("id"))+"?full=1"
 	}
 	retryAfter(w, refusal)
@@ -134,6 +138,9 @@ func (c *Console) failKeeping(w http.ResponseWriter, r *http.Request, p engine.P
 }
 
 func heading(refusal *gate.Refusal) string {
+	if refusal.Code == notShown {
+		return "There is more to read first"
+	}
 	switch refusal.Status {
 	case http.StatusNotFound:
 		return "Not found"
@@ -143,9 +150,6 @@ func heading(refusal *gate.Refusal) string {
 		return "This has changed"
 	case http.StatusTooManyRequests:
 		return "Too many requests"
-	}
-	if refusal.Code == "arguments_not_shown" {
-		return "There is more to read first"
 	}
 	return "That did not work"
 }

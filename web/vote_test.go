@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
@@ -126,7 +127,7 @@ func TestLongArguments(t *testing.T) {
 	if strings.Contains(cut.body, "DROP TABLE") || !regexp.MustCompile(`data-testid="approve" disabled`).MatchString(cut.body) {
 		t.Error("all is shown, or Approve works, at once")
 	}
-	c.do("POST", "/approvals/apr_1/votes", ballotFor(card, "approve")).want(t, http.StatusConflict)
+	c.do("POST", "/approvals/apr_1/votes", ballotFor(card, "approve")).want(t, http.StatusConflict, "There is more to read first", `href="/approvals/apr_1?full=1"`)
 	whole := c.get("/approvals/apr_1?full=1")
 	whole.want(t, http.StatusOK, "DROP TABLE users")
 	if strings.Contains(whole.body, "more lines") || strings.Contains(whole.body, "disabled") {
@@ -232,5 +233,37 @@ func TestHistoryPages(t *testing.T) {
 	second.want(t, http.StatusOK, "Newest")
 	if strings.Count(second.body, "<tr>") != 6 || strings.Contains(second.body, "Older") {
 		t.Errorf("second page: %d rows", strings.Count(second.body, "<tr>")-1)
+	}
+}
+
+func TestTimelineTellsRefusals(t *testing.T) {
+	c := start(t, nil).signIn("ada@example.com")
+	c.m.add("apr_1", "payments.transfer", `{}`, func(g *gate.Card) {
+		g.Approval.Facts = []approval.Fact{{Seq: 1, At: epoch.Add(-time.Second), Kind: approval.Vote, Yes: true, Comment: "fine by me",
+			Actor: engine.Actor{Kind: engine.HumanActor, ID: "usr_grace"}, Voter: c.m.voter(c.m.people["grace@example.com"])}}
+		event := func(kind engine.EventType, by engine.Actor, outcome engine.Outcome, message string) {
+			g.Timeline = append(g.Timeline, engine.Event{Type: kind, Timestamp: epoch, Outcome: outcome, Actor: by, Reasons: []engine.Reason{{Message: message}}})
+		}
+		grace, linus := engine.Actor{Kind: engine.HumanActor, ID: "usr_grace"}, engine.Actor{Kind: engine.HumanActor, ID: "usr_linus"}
+		event(engine.Voted, grace, engine.Deny, "The page was old.")
+		event(engine.Voted, grace, engine.RequireApproval, "Approved by a reviewer.")
+		for range 12 {
+			event(engine.Voted, linus, engine.Deny, "Somebody else has to decide it.")
+		}
+		event(engine.Redeemed, engine.Actor{Kind: engine.ServiceActor, ID: "key_1"}, engine.Deny, "Not a good token.")
+	})
+	page := c.get("/approvals/apr_1").body
+	story := page[strings.Index(page, `data-testid="timeline"`):]
+	at := 0
+	for _, want := range []string{"billing-agent", "asked to run payments.transfer", "Grace Hopper", "tried to vote and was turned away", "The page was old.",
+		"Grace Hopper", "approved", "fine by me", "Linus", "tried to vote and was turned away", "12 times", "Somebody else", "tried to start the call and was turned away"} {
+		i := strings.Index(story[at:], want)
+		if i < 0 {
+			t.Fatalf("timeline lacks %q after %d:\n%s", want, at, story)
+		}
+		at += i + len(want)
+	}
+	if n := strings.Count(story, "Linus"); n != 1 {
+		t.Errorf("the same refusal is told %d times", n)
 	}
 }

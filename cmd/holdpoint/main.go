@@ -30,6 +30,8 @@ type cli struct {
 	User    userCommand    `cmd:"" help:"Add, list and disable the people who decide."`
 	Key     keyCommand     `cmd:"" help:"Create, revoke and rotate keys."`
 	Doctor  doctorCommand  `cmd:"" help:"Check configuration, database, Temporal and keys, and say what to do about what is wrong."`
+
+	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running server whether it is ready; for containers."`
 }
 
 const description = `Holdpoint is the approval engine for AI agents' tool calls.

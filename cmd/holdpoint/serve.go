@@ -79,7 +79,9 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	if err != nil {
 		return err
 	}
-	console, err := web.New(web.Config{Desk: desk{g}, SignIn: identity.NewSignIn(s), Sessions: sessions{s}, Names: s, Secure: cfg.Secure(), Logger: log})
+	stopping := make(chan struct{})
+	console, err := web.New(web.Config{Desk: desk{g}, SignIn: identity.NewSignIn(s), Sessions: sessions{s}, Names: s, Secure: cfg.Secure(),
+		Stopping: stopping, Logger: log})
 	if err != nil {
 		return err
 	}
@@ -90,7 +92,6 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 		return fmt.Errorf("configure the Temporal client: %w", err)
 	}
 	defer temporal.Close()
-	stopping := make(chan struct{})
 	metrics.Gauge("holdpoint_outbox_messages", "Messages that wait for Temporal.", func() float64 {
 		n, _, err := s.OutboxDepth(ctx)
 		if err != nil {
@@ -112,6 +113,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	mux := http.NewServeMux()
 	door.Register(mux)
 	console.Register(mux)
+	mux.HandleFunc("/", console.NotFound)
 	guarded := web.Guard(mux, web.GuardConfig{Secure: cfg.Secure(), Hosts: cfg.Hosts(), Logger: log})
 	server := api.Server(api.Observe(guarded, log, metrics), log)
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))

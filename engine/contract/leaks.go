@@ -11,21 +11,29 @@ import (
 // hand here, because Go's engine would take a second for a megabyte of hostile
 // text, and this takes a few milliseconds. Where regular expression engines
 // differ about characters outside ASCII, the reading that finds more is taken:
-// such a character is never part of a word, other scripts' digits are digits,
-// and letters that fold to ASCII letters are those letters.
+// such a character is never part of a word, other scripts' digits are digits
+// too, and letters that fold to ASCII letters are those letters.
 
 // leaksSecret reports whether text holds a credential, a US social security
 // number, or a card number.
 func leaksSecret(text string) bool {
-	digits := asciiDigits(text)
 	return hasPrefixedKey(text) || hasAWSKey(text) || hasAssignedSecret(text) ||
-		hasSocialSecurityNumber(digits) || hasCardNumber(digits)
+		inDigits(text, func(s string) bool { return hasSocialSecurityNumber(s) || hasCardNumber(s) })
 }
 
 // leaksPII reports whether text holds an e-mail address or a telephone number.
 func leaksPII(text string) bool {
-	digits := asciiDigits(text)
-	return hasEmail(text) || hasPhone(digits) || hasInternationalPhone(digits)
+	return hasEmail(text) || inDigits(text, func(s string) bool { return hasPhone(s) || hasInternationalPhone(s) })
+}
+
+// inDigits reports whether found is true of text, with other scripts' digits
+// either not being digits or being those of ASCII.
+func inDigits(text string, found func(string) bool) bool {
+	if found(text) {
+		return true
+	}
+	ascii := asciiDigits(text)
+	return ascii != text && found(ascii)
 }
 
 func isDigit(c byte) bool    { return '0' <= c && c <= '9' }
@@ -111,11 +119,24 @@ func hasAssignedSecret(s string) bool {
 		if value != "" && (value[0] == '\'' || value[0] == '"') {
 			value = value[1:]
 		}
-		if run(value, 0, func(c byte) bool { return isWordByte(c) || c == '.' || c == '-' }) >= 8 {
+		if valueLen(value) >= 8 {
 			return true
 		}
 	}
 	return false
+}
+
+// valueLen counts the characters [A-Za-z0-9_.\-] that s begins with, up to 8,
+// among them the two that fold to ASCII letters.
+func valueLen(s string) int {
+	n := 0
+	for _, r := range s {
+		if r = foldRune(r); n == 8 || r >= utf8.RuneSelf || !isWordByte(byte(r)) && r != '.' && r != '-' {
+			break
+		}
+		n++
+	}
+	return n
 }
 
 // mayEndSecretName is a quick look at the last byte, which suffices for most texts.
@@ -174,7 +195,7 @@ func asciiDigits(s string) string {
 		switch {
 		case r < utf8.RuneSelf:
 		case unicode.Is(unicode.Nd, r):
-			return '0' // which digit it is does not matter below, but for a phone's first
+			return '0' // which one it is hardly matters below
 		case unicode.Is(unicode.Pd, r), r == '\u2212':
 			return '-'
 		case unicode.IsSpace(r):

@@ -32,6 +32,9 @@ func locate(ctx context.Context, dir directory, major int, progress func(string)
 	if inst.bin != "" {
 		return inst, nil
 	}
+	if err := context.Cause(ctx); err != nil { // then nothing could be asked for its version
+		return installation{}, fmt.Errorf("look for postgres: %w", err)
+	}
 	want := major
 	if want == 0 {
 		want = fetchedVersion

@@ -411,7 +411,8 @@ func TestObstacles(t *testing.T) {
 	t.Run("stopped context", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if s, err := Start(ctx, Config{Dir: dir}); !errors.Is(err, context.Canceled) {
+		progress := func(line string) { t.Errorf("began something: %s", line) }
+		if s, err := Start(ctx, Config{Dir: dir, Progress: progress}); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v, %v, want %v", s, err, context.Canceled)
 		}
 		if pids := leftovers(t.Context(), directory(dir)); len(pids) > 0 {

@@ -215,4 +215,5 @@ type Moment struct {
 	Detail  []string
 	Comment string
 	Kind    string // decides the bullet: "", "yes", "no", "end"
+	Times   int    // how often in a row, where that can be more than once
 }

@@ -127,6 +127,9 @@ func TestRevealAccountsForEveryRune(t *testing.T) {
 
 func TestRevealEveryRuneThereIs(t *testing.T) {
 	for c := rune(0); c <= unicode.MaxRune; c++ {
+		if empty := c >= 0x40000 && c < 0xE0000 || c >= 0xF0000; empty && c%251 != 0 {
+			continue // planes without a character, or of private ones only: a sample will do
+		}
 		if utf8.ValidRune(c) {
 			checkReveal(t, "a"+string(c)+"b")
 		}

@@ -1,0 +1,161 @@
+package tests
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// goPackage is what "go list -json" says of a package.
+type goPackage struct {
+	ImportPath string
+	Dir        string
+	GoFiles    []string
+	Imports    []string
+}
+
+func listPackages(t *testing.T) []goPackage {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Dir,GoFiles,Imports", "./...")
+	cmd.Dir = ".."
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, stderr.String())
+	}
+	var packages []goPackage
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p goPackage
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return packages
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		packages = append(packages, p)
+	}
+}
+
+// The dependency rule of the house (ARCHITECTURE.md): who never imports what. A
+// name that ends in "/" stands for everything below it as well.
+var never = []struct {
+	who     string
+	imports []string
+}{
+	{"holdpoint/schemas", []string{"holdpoint/"}},
+	{"holdpoint/migrations", []string{"holdpoint/"}},
+	{"holdpoint/engine", []string{"holdpoint/"}},
+	{"holdpoint/engine/", []string{"holdpoint/internal/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web",
+		"os", "os/", "net", "net/", "database/", "log", "log/", "math/rand", "math/rand/", "crypto/rand", "io/ioutil", "sync",
+		"github.com/jackc/", "go.temporal.io/"}},
+	{"holdpoint/workflows", []string{"holdpoint/", "os", "net", "net/", "database/", "math/rand", "crypto/rand", "github.com/jackc/"}},
+	{"holdpoint/activities", []string{"net/http", "holdpoint/internal/gate", "holdpoint/api", "holdpoint/web"}},
+	{"holdpoint/internal/gate", []string{"net/http", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
+	{"holdpoint/internal/store", []string{"net/http", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/internal/gate", "holdpoint/api", "holdpoint/web"}},
+	{"holdpoint/api", []string{"holdpoint/internal/store", "github.com/jackc/", "go.temporal.io/", "github.com/gorilla/", "holdpoint/web"}},
+	{"holdpoint/web", []string{"holdpoint/internal/store", "github.com/jackc/", "go.temporal.io/"}},
+	{"holdpoint/web/", []string{"holdpoint/internal/store", "github.com/jackc/", "go.temporal.io/"}},
+	{"holdpoint/web/views", []string{"net/http", "holdpoint/internal/"}},
+	{"holdpoint/clients/", []string{"holdpoint/"}},
+}
+
+func within(name, path string) bool {
+	if prefix, ok := strings.CutSuffix(name, "/"); ok {
+		return strings.HasPrefix(path, prefix+"/")
+	}
+	return name == path
+}
+
+// TestDependencyRule keeps the house in order: each package imports only what
+// its place allows.
+func TestDependencyRule(t *testing.T) {
+	packages := listPackages(t)
+	for _, rule := range never {
+		matched := false
+		for _, p := range packages {
+			if !within(rule.who, p.ImportPath) {
+				continue
+			}
+			matched = true
+			for _, imported := range p.Imports {
+				for _, name := range rule.imports {
+					// What is below the forbidden tree may use its own tree's siblings.
+					if within(name, imported) {
+						t.Errorf("%s imports %s: its place in the house forbids %s", p.ImportPath, imported, name)
+					}
+				}
+			}
+		}
+		if !matched {
+			t.Errorf("the rule for %s is about no package", rule.who)
+		}
+	}
+}
+
+// TestCommandsHoldNoSQL: SQL is the store's, and only "dev", which makes the
+// private cluster's roles, and migrations have any besides.
+func TestOnlyTheStoreTalksToPostgres(t *testing.T) {
+	allowed := []string{"holdpoint/internal/store", "holdpoint/internal/postgres", "holdpoint/internal/postgres/pgtest", "holdpoint/internal/devserver", "holdpoint/cmd/holdpoint"}
+	for _, p := range listPackages(t) {
+		for _, imported := range p.Imports {
+			if strings.HasPrefix(imported, "github.com/jackc/pgx") && !slices.Contains(allowed, p.ImportPath) {
+				t.Errorf("%s imports %s", p.ImportPath, imported)
+			}
+		}
+	}
+}
+
+// impure names what the pure packages must not call: clocks, chance, the
+// outside world.
+var impure = map[string][]string{
+	"time":    {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"},
+	"os":      {"*"},
+	"rand":    {"*"},
+	"slog":    {"*"},
+	"fmt":     {"Print", "Println", "Printf", "Fprint", "Fprintln", "Fprintf", "Scan", "Scanln", "Scanf"},
+	"runtime": {"*"},
+}
+
+// TestEngineAndWorkflowsArePure holds every line of the pure packages against
+// impure, and allows no goroutine.
+func TestEngineAndWorkflowsArePure(t *testing.T) {
+	for _, p := range listPackages(t) {
+		if p.ImportPath != "holdpoint/engine" && !strings.HasPrefix(p.ImportPath, "holdpoint/engine/") && p.ImportPath != "holdpoint/workflows" {
+			continue
+		}
+		for _, file := range p.GoFiles {
+			path := filepath.Join(p.Dir, file)
+			fset := token.NewFileSet()
+			parsed, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(parsed, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.GoStmt:
+					t.Errorf("%s: a goroutine in a pure package", fset.Position(n.Pos()))
+				case *ast.SelectorExpr:
+					pkg, ok := n.X.(*ast.Ident)
+					if !ok {
+						break
+					}
+					for _, name := range impure[pkg.Name] {
+						if name == "*" || name == n.Sel.Name {
+							t.Errorf("%s: %s.%s in a pure package", fset.Position(n.Pos()), pkg.Name, n.Sel.Name)
+						}
+					}
+				}
+				return true
+			})
+		}
+	}
+}
