@@ -29,7 +29,7 @@ const (
 
 // roundsPerRun bounds a run's history: a flood of signals starts a new run, not
 // an endless history.
-const roundsPerRun = 200
+const roundsPerRun = 64
 
 // ApprovalInput starts an Approval workflow; its id is the approval's id.
 type ApprovalInput struct {

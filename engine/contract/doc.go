@@ -13,15 +13,23 @@
 //
 // The rules are the contract's normative text, seeds/agent-action-contract-v1,
 // made exact in specs/agent-action-contract.md, whose sections the comments
-// name. Where those leave a choice the stricter reading was taken:
+// name. Where those leave a choice it was made so:
 //
-//   - An accept of ours that meets a hard blocker becomes a defer before it is
-//     merged with the recommendation, so that a stricter recommendation never
-//     loosens the outcome.
-//   - Argument keys are compared exactly. Tool names are compared without
-//     regard to case, and their words are what separators leave: user_search and
-//     user.search hold "search", userSearch is one word and does not.
-//   - Both retrieved_at and freshness.checked_at count when both are there.
-//   - A name or reference without any visible character is blank.
-//   - An event has at most MaxEvidence references.
+//   - A public read that turns out to be private defers where it would else be
+//     accepted, before the recommendation is looked at, so that a stricter
+//     recommendation never loosens the outcome. Where the sender is asked anyway
+//     (user_claimed) it stays an ask.
+//   - A recommendation to ask or defer is always a finding, even where our own
+//     route hides it: what reviewers were not shown would stop the re-check.
+//   - Argument keys are compared exactly and only at the top. Tool names are
+//     compared without regard to case. Their words are what separators leave:
+//     user_search and user.search hold "search", userSearch is one word and does
+//     not. A whole word of a text is bounded by anything but letters, digits and
+//     the underscore, so that find_user holds no whole word "find".
+//   - Both retrieved_at and freshness.checked_at count when both are there. A
+//     time without an offset is UTC, and an empty one cannot be read.
+//   - A tool name or string reference without a visible character is blank;
+//     source_id and provenance of an object only must not be empty.
+//   - An event has at most MaxEvidence references, and lists in answers are cut
+//     at a hundred names, followed by the number of the others.
 package contract

@@ -93,6 +93,9 @@ func argumentKeys(arguments canon.Value) []string {
 
 // isSensitiveKey reports whether a key names a secret or holds one.
 func isSensitiveKey(key string) bool {
+	if isSnakeCase(key) { // as most keys are, and no leak can be
+		return containsAny(strings.ReplaceAll(key, "_", ""), secretKeyParts) || hasNameWord(key, secretKeyWords)
+	}
 	if leaksSecret(key) || leaksPII(key) {
 		return true
 	}
@@ -103,6 +106,11 @@ func isSensitiveKey(key string) bool {
 		return r
 	}, key)
 	return containsAny(joined, secretKeyParts) || hasNameWord(splitCamelCase(key), secretKeyWords)
+}
+
+// isSnakeCase reports whether s has only small ASCII letters and underscores.
+func isSnakeCase(s string) bool {
+	return run(s, 0, func(c byte) bool { return 'a' <= c && c <= 'z' || c == '_' }) == len(s)
 }
 
 // splitCamelCase is the text in lower case with a dash before each capital
@@ -129,8 +137,11 @@ func isShowable(name string) bool {
 // shownRefs are the names of an event's references, in their order.
 type shownRefs struct {
 	used, contradictory []string
-	known               map[string]bool
+	known               map[string]bool // what is in used, once that is long
 }
+
+// fewRefs is the number of names up to which a list is searched faster than a map.
+const fewRefs = 16
 
 // add names reference i, counted from 0. Only the first ones are named apart;
 // bounded says how many more there are.
@@ -139,16 +150,27 @@ func (s *shownRefs) add(i int, ref *Evidence, contradicts bool) {
 	if !ref.issued && (!isShowable(name) || leaksSecret(name) || leaksPII(name)) {
 		name = "evidence_ref:" + strconv.Itoa(i+1)
 	}
-	if s.known == nil {
-		s.known = map[string]bool{}
-	}
-	if !s.known[name] {
-		s.known[name] = true
-		s.used = append(s.used, name)
-	}
 	if contradicts {
 		s.contradictory = append(s.contradictory, name)
 	}
+	switch {
+	case len(s.used) < fewRefs:
+		if slices.Contains(s.used, name) {
+			return
+		}
+	case s.known == nil:
+		s.known = make(map[string]bool, 4*fewRefs)
+		for _, used := range s.used {
+			s.known[used] = true
+		}
+		fallthrough
+	default:
+		if s.known[name] {
+			return
+		}
+		s.known[name] = true
+	}
+	s.used = append(s.used, name)
 }
 
 // bounded copies names, of which it keeps maxShown and counts the rest.

@@ -103,7 +103,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	var keys, refs []string
 	for i := range 2_000 {
 		keys = append(keys, fmt.Sprintf(`"k%04d":0`, i))
-		refs = append(refs, fmt.Sprintf(`{"source_id":"r%d","contradicts":["x"]}`, i))
+		refs = append(refs, fmt.Sprintf(`{"source_id":"r%d","contradicts":["x"]}`, i), fmt.Sprintf(`"r%d"`, i/2))
 	}
 	e := event(t, "edit_note", contract.Write, contract.Confirmed, "hr", engine.Accept, "{"+strings.Join(keys, ",")+"}", refs)
 	got := e.Judge(now).Envelope(engine.Decision{}).ArchitectureDecision

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"holdpoint/engine"
 	"holdpoint/engine/canon"
@@ -118,7 +119,7 @@ func (e Event) summaryText() string {
 		b.WriteString(part)
 		b.WriteByte('\n')
 	}
-	b.Write(e.Arguments.Canonical())
+	writeASCII(&b, e.Arguments.Canonical())
 	for i := range e.Evidence {
 		if ref := &e.Evidence[i]; !ref.issued {
 			for _, part := range []string{ref.SourceID, ref.Kind, ref.Summary} {
@@ -128,6 +129,20 @@ func (e Event) summaryText() string {
 		}
 	}
 	return strings.ToLower(b.String())
+}
+
+// writeASCII writes JSON with an escape for each character outside ASCII, as
+// most writers do. Only the escape's first two bytes matter to hasWholeWord: a
+// word right behind one is not whole, a word right before one is.
+func writeASCII(b *strings.Builder, text []byte) {
+	for _, c := range text {
+		switch {
+		case c < utf8.RuneSelf:
+			b.WriteByte(c)
+		case utf8.RuneStart(c):
+			b.WriteString(`\u`)
+		}
+	}
 }
 
 func (e Event) isHighRisk() bool {

@@ -1,0 +1,294 @@
+package holdpoint
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Client talks to one Holdpoint server with one API key. It is safe for
+// concurrent use and must not be changed while in use.
+type Client struct {
+	// URL is where the server is: "https://holdpoint.example.com".
+	URL string
+	// Key is the API key, "hp_…".
+	Key string
+	// HTTP sends the requests. Nil means a client of the standard library that
+	// follows no redirect. One of your own must allow answers to take 30 seconds.
+	HTTP *http.Client
+}
+
+// Bounds of one request. A server holds an answer for holdFor when it is asked to wait.
+const (
+	holdFor       = 25 * time.Second
+	requestBudget = 15 * time.Second
+	maxAnswer     = 8 << 20
+)
+
+// tries is how often a POST is sent before its error is returned; between two
+// of them lie firstPause, then twice that, and so on up to longestPause.
+const (
+	tries        = 4
+	firstPause   = 200 * time.Millisecond
+	longestPause = 5 * time.Second
+)
+
+var noRedirects = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+
+// Check proposes a call. Run it when ShouldExecute says so; when Decision has
+// an Approval, Await that; otherwise the call is refused.
+func (c *Client) Check(ctx context.Context, e Event) (Decision, error) {
+	if e.EvidenceRefs == nil {
+		e.EvidenceRefs = []any{}
+	}
+	if e.Arguments == nil {
+		e.Arguments = struct{}{}
+	}
+	var d Decision
+	if err := c.post(ctx, "/v1/pre-tool-check", e, &d); err != nil {
+		return Decision{}, fmt.Errorf("check %s: %w", e.ToolName, err)
+	}
+	return d, nil
+}
+
+// Get reads an approval as it is now.
+func (c *Client) Get(ctx context.Context, approvalID string) (Approval, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestBudget)
+	defer cancel()
+	a, _, err := c.read(ctx, approvalID, "", "")
+	return a, err
+}
+
+// Await waits until the approval is over, through outages and restarts of the
+// server, and returns it as it is then. It ends early when ctx does, with ctx's
+// error, or when the server says that waiting is of no use, with a *Problem.
+// The approval goes on waiting in that case: Cancel takes it back.
+func (c *Client) Await(ctx context.Context, approvalID string) (Approval, error) {
+	seen, pause := "", firstPause
+	for {
+		asked := time.Now()
+		a, header, err := c.hold(ctx, approvalID, seen)
+		switch {
+		case ctx.Err() != nil:
+			return Approval{}, context.Cause(ctx)
+		case err == nil && a.Status.Final():
+			return a, nil
+		case err == nil:
+			// A held answer took its time already. One that came at once is
+			// followed no sooner than the server asks for; what changes
+			// meanwhile is not missed, because the next request says what
+			// this one has seen.
+			seen, pause = header.Get("ETag"), firstPause
+			err = sleep(ctx, retryAfter(header, time.Now())-time.Since(asked))
+		case temporary(err):
+			err = sleep(ctx, max(pause, askedFor(err)))
+			pause = min(2*pause, longestPause)
+		}
+		if err != nil {
+			return Approval{}, fmt.Errorf("await %s: %w", approvalID, err)
+		}
+	}
+}
+
+// hold asks for the approval and has the answer held until it changes.
+func (c *Client) hold(ctx context.Context, approvalID, seen string) (Approval, http.Header, error) {
+	ctx, cancel := context.WithTimeout(ctx, holdFor+requestBudget)
+	defer cancel()
+	return c.read(ctx, approvalID, fmt.Sprintf("?wait=%d", int(holdFor.Seconds())), seen)
+}
+
+func (c *Client) read(ctx context.Context, approvalID, query, seen string) (Approval, http.Header, error) {
+	header := http.Header{}
+	if seen != "" {
+		header.Set("If-None-Match", seen)
+	}
+	var a Approval
+	got, err := c.send(ctx, http.MethodGet, "/v1/approvals/"+url.PathEscape(approvalID)+query, header, nil, &a)
+	return a, got, err
+}
+
+// Answer says, with a key of kind runtime, what the user said of this very
+// call: that it is confirmed, or that it is not wanted.
+func (c *Client) Answer(ctx context.Context, approvalID string, confirmed bool, comment string) (Approval, error) {
+	in := struct {
+		Confirmed bool   `json:"confirmed"`
+		Comment   string `json:"comment,omitempty"`
+	}{confirmed, comment}
+	var a Approval
+	if err := c.post(ctx, "/v1/approvals/"+url.PathEscape(approvalID)+"/answers", in, &a); err != nil {
+		return Approval{}, fmt.Errorf("answer %s: %w", approvalID, err)
+	}
+	return a, nil
+}
+
+// Cancel takes back a call that still waits.
+func (c *Client) Cancel(ctx context.Context, approvalID string) (Approval, error) {
+	var a Approval
+	if err := c.post(ctx, "/v1/approvals/"+url.PathEscape(approvalID)+"/cancel", struct{}{}, &a); err != nil {
+		return Approval{}, fmt.Errorf("cancel %s: %w", approvalID, err)
+	}
+	return a, nil
+}
+
+// Redeem spends a token on the call that was approved. Run the call only when
+// the error is nil, and only once.
+func (c *Client) Redeem(ctx context.Context, token, toolName string, arguments any) (Redemption, error) {
+	if arguments == nil {
+		arguments = struct{}{}
+	}
+	in := struct {
+		Token     string `json:"token"`
+		ToolName  string `json:"tool_name"`
+		Arguments any    `json:"arguments"`
+	}{token, toolName, arguments}
+	var out struct {
+		Redeemed bool `json:"redeemed"`
+		Redemption
+	}
+	err := c.post(ctx, "/v1/tokens/redeem", in, &out)
+	if err == nil && !out.Redeemed {
+		err = errors.New("the server did not say that the token is redeemed")
+	}
+	if err != nil {
+		return Redemption{}, fmt.Errorf("redeem the token for %s: %w", toolName, err)
+	}
+	return out.Redemption, nil
+}
+
+// Report says what became of a call after its token was redeemed, and how
+// long it took.
+func (c *Client) Report(ctx context.Context, approvalID string, outcome Outcome, took time.Duration) error {
+	in := struct {
+		ApprovalID string  `json:"approval_id"`
+		Outcome    Outcome `json:"outcome"`
+		DurationMS int64   `json:"duration_ms"`
+	}{approvalID, outcome, max(took, 0).Milliseconds()}
+	if err := c.post(ctx, "/v1/executions", in, nil); err != nil {
+		return fmt.Errorf("report on %s: %w", approvalID, err)
+	}
+	return nil
+}
+
+// JWKS fetches the keys that VerifyToken needs.
+func (c *Client) JWKS(ctx context.Context) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestBudget)
+	defer cancel()
+	var set json.RawMessage
+	if _, err := c.send(ctx, http.MethodGet, "/.well-known/jwks.json", nil, nil, &set); err != nil {
+		return nil, fmt.Errorf("fetch the keys: %w", err)
+	}
+	return set, nil
+}
+
+// post sends a body under an Idempotency-Key of its own, and again under the
+// same key when nobody can know whether it arrived: the server does what it
+// asks for once and answers all of them alike.
+func (c *Client) post(ctx context.Context, path string, in, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return fmt.Errorf("encode the request: %w", err)
+	}
+	header := http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {rand.Text()}}
+	for try, pause := 1, firstPause; ; try, pause = try+1, min(2*pause, longestPause) {
+		attempt, cancel := context.WithTimeout(ctx, requestBudget)
+		_, err := c.send(attempt, http.MethodPost, path, header, body, out)
+		cancel()
+		if err == nil || try == tries || ctx.Err() != nil || !temporary(err) {
+			return err
+		}
+		if sleep(ctx, max(pause, min(askedFor(err), longestPause))) != nil {
+			return err
+		}
+	}
+}
+
+// unreachable is a request that got no answer.
+type unreachable struct{ err error }
+
+func (u *unreachable) Error() string { return "the server cannot be reached: " + u.err.Error() }
+func (u *unreachable) Unwrap() error { return u.err }
+
+// temporary reports whether trying again may help.
+func temporary(err error) bool {
+	var u *unreachable
+	var p *Problem
+	return errors.As(err, &u) || errors.As(err, &p) && p.again()
+}
+
+func askedFor(err error) time.Duration {
+	var p *Problem
+	if errors.As(err, &p) {
+		return p.RetryAfter
+	}
+	return 0
+}
+
+// send sends one request and decodes its answer into out. The error is an
+// *unreachable, a *Problem, or about this side.
+func (c *Client) send(ctx context.Context, method, path string, header http.Header, body []byte, out any) (http.Header, error) {
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(c.URL, "/")+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("make the request: %w", err)
+	}
+	if header != nil {
+		req.Header = header.Clone()
+	}
+	if c.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+c.Key)
+	}
+	req.Header.Set("Accept", "application/json, application/problem+json")
+	doer := c.HTTP
+	if doer == nil {
+		doer = noRedirects
+	}
+	resp, err := doer.Do(req)
+	if err != nil {
+		// Without the URL around it, which says nothing new.
+		var inner *url.Error
+		if errors.As(err, &inner) {
+			err = inner.Err
+		}
+		return nil, &unreachable{err}
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err != nil {
+		return nil, &unreachable{err}
+	}
+	if resp.StatusCode/100 != 2 {
+		return resp.Header, problemOf(resp.StatusCode, resp.Header, answer)
+	}
+	if len(answer) > maxAnswer {
+		return resp.Header, errors.New("the answer is too large")
+	}
+	if out == nil {
+		return resp.Header, nil
+	}
+	if err := json.Unmarshal(answer, out); err != nil {
+		return resp.Header, fmt.Errorf("read the answer: %w", err)
+	}
+	return resp.Header, nil
+}
+
+// sleep waits, or ends early with ctx's error.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

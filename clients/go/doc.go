@@ -1,0 +1,30 @@
+// Package holdpoint is the Go client of Holdpoint, the approval engine for AI
+// agents' tool calls. It proposes calls, waits for people, spends the token
+// that their approval yields, and reports what became of the call. It uses
+// the standard library only, keeps no state, runs nothing by itself, and never
+// puts a key, a token or an argument into an error.
+//
+// The short way does all of it:
+//
+//	c := &holdpoint.Client{URL: "http://127.0.0.1:8080", Key: os.Getenv("HOLDPOINT_KEY")}
+//	err := c.Guard(ctx, holdpoint.Event{
+//		ToolName:           "send_payment",
+//		ToolCategory:       holdpoint.Write,
+//		AuthorizationState: holdpoint.Authenticated,
+//		RiskDomain:         "finance",
+//		EvidenceRefs:       []any{"invoice:42"},
+//		Arguments:          payment,
+//		RecommendedRoute:   holdpoint.Accept,
+//	}, func(ctx context.Context) error { return pay(ctx, payment) })
+//
+// The long way is Check, and then, if the call waits for people, Await, Redeem
+// and Report:
+//
+//	Check ─┬─ ShouldExecute ───────────────────────────────► run
+//	       ├─ Approval == nil ──► refused: do not run
+//	       └─ Approval ── Await ─┬─ approved ── Redeem ──► run ── Report
+//	                             └─ denied, expired, cancelled: do not run
+//
+// In doubt, do not run. An error from any of these methods means that the call
+// has not been permitted, whatever the error is.
+package holdpoint

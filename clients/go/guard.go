@@ -1,0 +1,155 @@
+package holdpoint
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// ErrUncertain is for the error that a guarded function returns when it does
+// not know whether the call had its effect: wrap it, and the outcome is
+// reported as unknown rather than failed.
+var ErrUncertain = errors.New("it is not known whether the call had its effect")
+
+// ErrConstraints is returned by Guard for a call that was approved under
+// constraints. A guarded function cannot be handed them, so it is not run:
+// use Check, Await and Redeem, and keep to what Redemption says.
+var ErrConstraints = errors.New("the call was approved under constraints that Guard cannot keep")
+
+// Refused is why Guard did not run a call: it was refused at once, or Approval
+// says how the wait for people ended.
+type Refused struct {
+	Decision Decision
+	Approval *Approval // nil when it was refused at once
+}
+
+// Error is one line for a person.
+func (r *Refused) Error() string {
+	a := r.Approval
+	if a == nil {
+		codes := r.Decision.HardBlockers
+		if len(codes) == 0 {
+			codes = r.Decision.Reasons
+		}
+		return fmt.Sprintf("%s was refused: %s", r.Decision.ToolName, strings.Join(codes, ", "))
+	}
+	text := fmt.Sprintf("%s was not approved: %s", a.ToolName, a.Status)
+	if d := a.Denial; d != nil {
+		text += " (" + d.Kind + ")"
+		if d.Comment != "" {
+			text += fmt.Sprintf(" %q", d.Comment)
+		}
+		return text
+	}
+	for i, reason := range a.Reasons {
+		text += map[bool]string{true: ": ", false: "; "}[i == 0] + reason.Message
+	}
+	return text
+}
+
+// Unreported is returned by Guard when the call has run but its outcome could
+// not be reported. Run is what the guarded function returned. Do not run the
+// call again because of it.
+type Unreported struct {
+	ApprovalID string
+	Run        error
+	Err        error
+}
+
+// Error says both.
+func (u *Unreported) Error() string {
+	if u.Run != nil {
+		return fmt.Sprintf("%v (and that could not be reported: %v)", u.Run, u.Err)
+	}
+	return fmt.Sprintf("the call ran, but that could not be reported: %v", u.Err)
+}
+
+// Unwrap gives both.
+func (u *Unreported) Unwrap() []error { return []error{u.Run, u.Err} }
+
+// tidyUp is how long Guard may take to cancel or report after ctx has ended.
+const tidyUp = 10 * time.Second
+
+// Guard runs a call if, and only if, it is permitted: at once, or after people
+// have approved it and the token has been redeemed for exactly e's tool and
+// arguments, as they are at that moment. It returns what run returned, or a
+// *Refused, or why the call could not be checked, awaited or redeemed; run has
+// not been called then. When ctx ends while people are being waited for, the
+// call is taken back.
+//
+// After a redeemed run the outcome is reported: succeeded for nil; unknown for
+// a panic, for ErrUncertain and for an error of a context; failed for any
+// other error. The report of a call that could not be made is an *Unreported.
+func (c *Client) Guard(ctx context.Context, e Event, run func(context.Context) error) error {
+	d, err := c.Check(ctx, e)
+	switch {
+	case err != nil:
+		return err
+	case ShouldExecute(d):
+		return run(ctx)
+	case d.Approval == nil:
+		return &Refused{Decision: d}
+	}
+	a, err := c.Await(ctx, d.Approval.ID)
+	if err != nil {
+		return errors.Join(err, c.takeBack(ctx, d.Approval.ID))
+	}
+	if a.Status != Approved {
+		return &Refused{Decision: d, Approval: &a}
+	}
+	if a.Token == "" {
+		return fmt.Errorf("%s is approved, but the server gave no token: its time to run is over, or the key is not its agent's", a.ID)
+	}
+	redeemed, err := c.Redeem(ctx, a.Token, e.ToolName, e.Arguments)
+	if err != nil {
+		return err
+	}
+	if limits := bytes.TrimSpace(redeemed.Constraints); len(limits) > 0 && string(limits) != "{}" {
+		return errors.Join(ErrConstraints, c.reportAfter(ctx, a.ID, Failed, 0))
+	}
+	return c.runRedeemed(ctx, a.ID, run)
+}
+
+// runRedeemed runs the call and reports it, even when run panics.
+func (c *Client) runRedeemed(ctx context.Context, approvalID string, run func(context.Context) error) (err error) {
+	outcome, started := Uncertain, time.Now()
+	defer func() {
+		if failed := c.reportAfter(ctx, approvalID, outcome, time.Since(started)); failed != nil {
+			err = &Unreported{ApprovalID: approvalID, Run: err, Err: failed}
+		}
+	}()
+	err = run(ctx)
+	switch {
+	case err == nil:
+		outcome = Succeeded
+	case errors.Is(err, ErrUncertain), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	default:
+		outcome = Failed
+	}
+	return err
+}
+
+func (c *Client) reportAfter(ctx context.Context, approvalID string, outcome Outcome, took time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyUp)
+	defer cancel()
+	return c.Report(ctx, approvalID, outcome, took)
+}
+
+// takeBack cancels a call that nobody waits for any more. That it is over by
+// itself is as good.
+func (c *Client) takeBack(ctx context.Context, approvalID string) error {
+	if ctx.Err() == nil {
+		return nil // the server would not have us wait; it would not have us cancel either
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyUp)
+	defer cancel()
+	_, err := c.Cancel(ctx, approvalID)
+	var p *Problem
+	if errors.As(err, &p) && (p.Status == 409 || p.Status == 410) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,89 @@
+// Package tests drives the real binary from outside: over HTTP, in a real
+// browser, from many clients at once, and through the failures of everything
+// that it stands on. It looks at nothing inside the program; what must hold
+// afterwards it reads from the database itself (checker_test.go). Of the
+// module's own packages it uses only those that run a Postgres and a Temporal
+// for it to stop and start.
+package tests
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+var (
+	long = flag.Bool("long", false, "run the race tests for 300 rounds instead of 20")
+	race = flag.Bool("holdpoint-race", false, "build the program with the race detector")
+	keep = flag.Bool("keep", false, "keep the directories of the programs that were started")
+)
+
+// rounds is how often a race is run.
+func rounds() int {
+	if *long {
+		return 300
+	}
+	return 20
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	code := m.Run()
+	if err := shared.stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "the shared program:", err)
+		code = 1
+	}
+	if built.dir != "" && !*keep {
+		_ = os.RemoveAll(built.dir)
+	}
+	os.Exit(code)
+}
+
+// built is the binary under test, made when the first test asks for it.
+var built struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// binary is the path of the program, built once from the sources beside this
+// package.
+func binary(t testing.TB) string {
+	t.Helper()
+	built.once.Do(func() {
+		if built.dir, built.err = os.MkdirTemp("", "holdpoint-tests-"); built.err != nil {
+			return
+		}
+		if built.err = os.Chmod(built.dir, 0o755); built.err != nil {
+			return
+		}
+		args := []string{"build", "-o", filepath.Join(built.dir, "holdpoint")}
+		if *race {
+			args = append(args, "-race")
+		}
+		out, err := exec.Command("go", append(args, "holdpoint/cmd/holdpoint")...).CombinedOutput()
+		if err != nil {
+			built.err = fmt.Errorf("build the program: %w\n%s", err, out)
+		}
+	})
+	if built.err != nil {
+		t.Fatal(built.err)
+	}
+	return filepath.Join(built.dir, "holdpoint")
+}
+
+// environment is the present one without settings of ours, and with more.
+func environment(more ...string) []string {
+	var env []string
+	for _, pair := range os.Environ() {
+		if !strings.HasPrefix(pair, "HOLDPOINT_") {
+			env = append(env, pair)
+		}
+	}
+	return append(env, more...)
+}

@@ -1,0 +1,384 @@
+package tests
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// stopWithin is how long a program may take to stop when it is told to (WIRE).
+const stopWithin = 10 * time.Second
+
+// program is a running process of the binary under test.
+type program struct {
+	name string
+	cmd  *exec.Cmd
+	log  string // file with everything that it says
+	done chan struct{}
+	err  error // of Wait, once done is closed
+}
+
+// run starts the binary. Its output goes to a file in dir.
+func run(bin, dir, name string, env []string, edit func(*exec.Cmd), args ...string) (*program, error) {
+	p := &program{name: name, log: filepath.Join(dir, name+".log"), done: make(chan struct{})}
+	out, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close() // the child has its own descriptor
+	p.cmd = exec.Command(bin, args...)
+	p.cmd.Env = env
+	p.cmd.Stdout, p.cmd.Stderr = out, out
+	// A test binary that is killed takes its programs with it.
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if edit != nil {
+		edit(p.cmd)
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.done)
+	}()
+	return p, nil
+}
+
+func (p *program) exited() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// stop ends the program by SIGTERM; it must end well and in time.
+func (p *program) stop() error {
+	if p.exited() {
+		return fmt.Errorf("%s had ended before it was told to: %v\n%s", p.name, p.err, p.tail())
+	}
+	began := time.Now()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	select {
+	case <-p.done:
+	case <-time.After(stopWithin):
+		p.kill()
+		return fmt.Errorf("%s did not stop within %s\n%s", p.name, stopWithin, p.tail())
+	}
+	if p.err != nil {
+		return fmt.Errorf("%s did not stop cleanly after %s: %v\n%s", p.name, time.Since(began), p.err, p.tail())
+	}
+	return nil
+}
+
+// kill ends the program by SIGKILL.
+func (p *program) kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.done
+}
+
+func (p *program) text() string {
+	data, _ := os.ReadFile(p.log)
+	return string(data)
+}
+
+// tail is the end of what the program said.
+func (p *program) tail() string {
+	lines := strings.Split(strings.TrimRight(p.text(), "\n"), "\n")
+	if len(lines) > 60 {
+		lines = lines[len(lines)-60:]
+	}
+	return "--- " + p.name + " said\n" + strings.Join(lines, "\n") + "\n---"
+}
+
+// person is somebody who signs in.
+type person struct {
+	Email    string   `json:"email"`
+	Password string   `json:"password"`
+	Roles    []string `json:"roles"`
+}
+
+// installation is a Holdpoint as its users see it: where it is, who its people
+// are, and what it has answered so far.
+type installation struct {
+	URL        string   `json:"url"`
+	AdminKey   string   `json:"admin_key"`
+	AgentKey   string   `json:"agent_key"`
+	RuntimeKey string   `json:"runtime_key"`
+	Reviewers  []person `json:"reviewers"`
+	Owner      person   `json:"owner"`
+	Auditor    person   `json:"auditor"`
+	RuntimeURL string   `json:"database_url"`
+	OwnerURL   string   `json:"database_admin_url"`
+	Temporal   string   `json:"temporal_address"`
+	PID        int      `json:"pid"`
+
+	journal  *journal
+	sessions *sync.Map // email → cookie
+}
+
+// dev is a running "holdpoint dev".
+type dev struct {
+	*installation
+	dir     string
+	program *program
+}
+
+// devOptions change how a dev is started.
+type devOptions struct {
+	dir    string
+	policy string // routing rules put before the example's
+	args   []string
+	bin    string
+	edit   func(*exec.Cmd)
+	env    []string
+}
+
+// readyWithin is how long a program may take to come up, on a busy machine.
+const readyWithin = 60 * time.Second
+
+// launchDev starts "holdpoint dev" and waits until it is ready.
+func launchDev(bin string, o devOptions) (*dev, error) {
+	if err := os.MkdirAll(o.dir, 0o755); err != nil {
+		return nil, err
+	}
+	if o.policy != "" {
+		if err := os.WriteFile(filepath.Join(o.dir, "policy.yaml"), []byte(o.policy), 0o644); err != nil {
+			return nil, err
+		}
+	}
+	p, err := run(bin, filepath.Dir(o.dir), filepath.Base(o.dir)+"-dev", environment(o.env...), o.edit,
+		append([]string{"dev", "--data", o.dir, "--listen", "127.0.0.1:0"}, o.args...)...)
+	if err != nil {
+		return nil, err
+	}
+	d := &dev{dir: o.dir, program: p, installation: &installation{journal: &journal{}, sessions: &sync.Map{}}}
+	file := filepath.Join(o.dir, "dev.json")
+	deadline := time.Now().Add(readyWithin)
+	for {
+		if data, err := os.ReadFile(file); err == nil && json.Unmarshal(data, d.installation) == nil && d.PID == p.cmd.Process.Pid {
+			return d, nil
+		}
+		if p.exited() {
+			return nil, fmt.Errorf("holdpoint dev ended: %v\n%s", p.err, p.tail())
+		}
+		if time.Now().After(deadline) {
+			p.kill()
+			return nil, fmt.Errorf("holdpoint dev was not ready within %s\n%s", readyWithin, p.tail())
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// devDir is a new directory that every user can reach.
+func devDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "holdpoint-dev-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if !*keep {
+			_ = os.RemoveAll(dir)
+		}
+	})
+	return filepath.Join(dir, "data")
+}
+
+// startDev starts a dev of the test's own. After the test it must stop cleanly,
+// and its database must hold no broken promise.
+func startDev(t testing.TB, edit func(*devOptions)) *dev {
+	t.Helper()
+	o := devOptions{bin: binary(t)}
+	if edit != nil {
+		edit(&o)
+	}
+	if o.dir == "" {
+		o.dir = devDir(t)
+	}
+	d, err := launchDev(o.bin, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if d.program.exited() {
+			return // the test did it, and looked itself
+		}
+		if !t.Failed() {
+			d.check(t)
+		}
+		if err := d.program.stop(); err != nil {
+			t.Error(err)
+		} else if t.Failed() {
+			t.Log(d.program.tail())
+		}
+	})
+	return d
+}
+
+// again starts the same directory again, keeping what the clients remember.
+func (d *dev) again(t testing.TB, edit func(*devOptions)) *dev {
+	t.Helper()
+	next := startDev(t, func(o *devOptions) {
+		o.dir = d.dir
+		if edit != nil {
+			edit(o)
+		}
+	})
+	next.journal, next.sessions = d.journal, d.sessions
+	return next
+}
+
+// sharedDev is the program that tests use together which leave it as it is.
+type sharedDev struct {
+	mu  sync.Mutex
+	dev *dev
+	err error
+}
+
+var shared sharedDev
+
+// sharedPolicy is the example policy and rules that tests need.
+const sharedPolicy = `routing:
+  rules:
+    - {tool: "root_*", role: security-approver, needed: 2, within: 30m, expires_in: 1h}
+    - {tool: "brief_*", role: reviewer, needed: 1, expires_in: 1s}
+    - {tool: "pair_*", role: reviewer, needed: 2, expires_in: 1h}
+    - {risk_domain: finance, role: finance-approver, needed: 1, expires_in: 1h}
+  default: {role: reviewer, needed: 1, expires_in: 1h}
+`
+
+// onShared gives a test the shared program, started when the first one asks.
+func onShared(t testing.TB) *dev {
+	t.Helper()
+	bin := binary(t)
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if shared.dev == nil && shared.err == nil {
+		shared.dev, shared.err = launchDev(bin, devOptions{dir: filepath.Join(built.dir, "shared"), policy: sharedPolicy})
+	}
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	d := shared.dev
+	if d.program.exited() {
+		t.Fatalf("the shared program has ended\n%s", d.program.tail())
+	}
+	from := len(d.program.text())
+	t.Cleanup(func() {
+		if !t.Failed() {
+			d.check(t)
+		}
+		if t.Failed() {
+			t.Logf("--- meanwhile the shared program said\n%s", d.program.text()[from:])
+		}
+	})
+	return d
+}
+
+func (s *sharedDev) stop() error {
+	if s.dev == nil {
+		return nil
+	}
+	return s.dev.program.stop()
+}
+
+// command is a finished run of a subcommand.
+type command struct {
+	out, err string
+	code     int
+}
+
+// cli runs a subcommand to its end.
+func cli(t testing.TB, env []string, stdin string, args ...string) command {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary(t), args...)
+	cmd.Env = environment(env...)
+	cmd.Stdin = strings.NewReader(stdin)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("holdpoint %s: %v", strings.Join(args, " "), err)
+	}
+	return command{out.String(), errs.String(), cmd.ProcessState.ExitCode()}
+}
+
+// must is cli for what has to work.
+func must(t testing.TB, env []string, stdin string, args ...string) string {
+	t.Helper()
+	c := cli(t, env, stdin, args...)
+	if c.code != 0 {
+		t.Fatalf("holdpoint %s: exit %d\n%s%s", strings.Join(args, " "), c.code, c.out, c.err)
+	}
+	return c.out
+}
+
+// eventually waits until ok says so. It is for what nothing can be waited on.
+func eventually(t testing.TB, within time.Duration, what string, ok func() bool) time.Duration {
+	t.Helper()
+	began := time.Now()
+	for !ok() {
+		if time.Since(began) > within {
+			t.Fatalf("not within %s: %s", within, what)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return time.Since(began)
+}
+
+// alive reports whether a process is there and no zombie.
+func alive(pid int) bool {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(data), ") ")
+	return !strings.HasPrefix(rest, "Z")
+}
+
+// descendants lists the processes below pid.
+func descendants(pid int) []int {
+	children := map[int][]int{}
+	entries, _ := os.ReadDir("/proc")
+	for _, entry := range entries {
+		var id, parent int
+		var state string
+		if _, err := fmt.Sscan(entry.Name(), &id); err != nil {
+			continue
+		}
+		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id))
+		if err != nil {
+			continue
+		}
+		_, rest, _ := strings.Cut(string(data), ") ")
+		if _, err := fmt.Sscan(rest, &state, &parent); err == nil {
+			children[parent] = append(children[parent], id)
+		}
+	}
+	var all []int
+	for next := []int{pid}; len(next) > 0; next = next[1:] {
+		all = append(all, children[next[0]]...)
+		next = append(next, children[next[0]]...)
+	}
+	return all
+}
