@@ -194,6 +194,33 @@ func guarded(check Check, call Call) (o Opinion) {
 	return check(call)
 }
 
+// Foresee adds to a waiting decision what a later re-check would find in its
+// way: the findings of again that are not among its own yet, and a review
+// instead of a mere answer if nothing else that it requires could discharge them. What would be refused
+// then makes the decision a refusal now.
+func (d Decision) Foresee(again Decision) Decision {
+	left := Undischarged(d.Findings, d.Requirements, again)
+	if len(left) == 0 {
+		return d
+	}
+	d.Findings = append(slices.Clone(d.Findings), left...)
+	strictest := d.Route
+	for _, f := range left {
+		strictest = strictest.Stricter(f.Route)
+	}
+	if strictest == Refuse {
+		d.Route, d.Outcome, d.Requirements = Refuse, Deny, nil
+		return d
+	}
+	if !slices.ContainsFunc(d.Requirements, func(r Requirement) bool { return r.Kind.Discharges() >= strictest }) {
+		// A review says all that a confirmation would: nobody is asked for both.
+		d.Requirements = slices.DeleteFunc(slices.Clone(d.Requirements), func(r Requirement) bool { return r.Kind == Answer })
+		d.Requirements = append(d.Requirements, Requirement{Kind: Review, Needed: 1})
+		d.Outcome = Review.outcome()
+	}
+	return d
+}
+
 // Undischarged returns the findings of a re-check that keep an approved call
 // from running: those that would stop it and were not among the findings shown
 // to the people who approved, with a route at least as strict, or that no

@@ -257,7 +257,11 @@ func (c *client) doWithin(ctx context.Context, method, path string, body any, he
 	data, err := io.ReadAll(res.Body)
 	a := answer{Status: res.StatusCode, Header: res.Header, Body: data, Took: time.Since(began), Err: err}
 	if err == nil && method == http.MethodPost && a.Status/100 == 2 && a.Header.Get("Idempotent-Replayed") == "" {
-		c.note(path, req.Header.Get("X-Request-Id"), a)
+		requestID := req.Header.Get("X-Request-Id")
+		if e, ok := body.(map[string]any); ok && e["request_id"] != nil {
+			requestID = e["request_id"].(string) // the event's own name for the request
+		}
+		c.note(path, requestID, a)
 	}
 	return a
 }
@@ -273,14 +277,10 @@ func (c *client) note(path, requestID string, a answer) {
 		ID         string `json:"id"`
 		ApprovalID string `json:"approval_id"`
 		Approval   struct {
-			ID        string `json:"id"`
-			RequestID string `json:"request_id"`
+			ID string `json:"id"`
 		} `json:"approval"`
 	}
 	_ = json.Unmarshal(a.Body, &body) // a test that cares looks itself
-	if body.Approval.RequestID != "" {
-		requestID = body.Approval.RequestID // the event's own name for the request
-	}
 	c.journal.note(answered{RequestID: requestID, Type: kind, ApprovalID: body.ID + body.ApprovalID + body.Approval.ID})
 }
 
@@ -288,6 +288,9 @@ func (c *client) note(path, requestID string, a answer) {
 // is accepted with accept, refused with refuse, waits for an answer with ask
 // and for reviewers with defer.
 func event(tool, route string, args map[string]any) map[string]any {
+	if args == nil {
+		args = map[string]any{}
+	}
 	return map[string]any{"tool_name": tool, "tool_category": "public_read", "authorization_state": "none", "evidence_refs": []any{},
 		"risk_domain": "research", "proposed_arguments": args, "recommended_route": route}
 }

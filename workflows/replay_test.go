@@ -68,7 +68,7 @@ func TestRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Stop()
-	c, err := client.DialContext(ctx, client.Options{HostPort: server.Address(), Namespace: "holdpoint", Logger: silent})
+	c, err := client.DialContext(ctx, client.Options{HostPort: server.Address(), Namespace: "holdpoint", Logger: silent, Identity: "recorder"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestRecord(t *testing.T) {
 		"v1-outage":  {settler{answers: []workflows.SettleResult{waiting, over}, fail: 2}, 1},
 		"v1-flood":   {settler{answers: []workflows.SettleResult{waiting}}, 64},
 	} {
-		w := worker.New(c, name, worker.Options{})
+		w := worker.New(c, name, worker.Options{Identity: "recorder"})
 		w.RegisterWorkflowWithOptions(workflows.Approval, workflow.RegisterOptions{Name: workflows.ApprovalWorkflow})
 		w.RegisterActivityWithOptions(tc.settler.settle, activity.RegisterOptions{Name: workflows.SettleActivity})
 		if err := w.Start(); err != nil {

@@ -83,13 +83,18 @@ func (j *Judge) AANA(p Principal, doc canon.Value, now time.Time) Judgement {
 				Message: fmt.Sprintf("The key may claim at most %q; the higher claim was lowered.", p.MaxState)}}}
 		})
 	}
-	return Judgement{Call: call, Valid: true, Event: event, Result: result, Document: doc.Canonical(), Arguments: event.Arguments.Canonical(),
-		Decision: engine.Evaluate(call, j.digest, checks...)}
+	decision := engine.Evaluate(call, j.digest, checks...)
+	if decision.Route.Waits() {
+		// What would still stand in the way of a confirmed call is shown to
+		// people now, instead of turning their approval down afterwards.
+		confirmed := engine.Evaluate(call, j.digest, opinion(confirm(event, "apr_").Judge(now)))
+		decision = decision.Foresee(confirmed)
+	}
+	return Judgement{Call: call, Valid: true, Event: event, Result: result, Document: doc.Canonical(), Arguments: event.Arguments.Canonical(), Decision: decision}
 }
 
 // Again judges the sealed document of an approval whose requirements have been
-// met: as confirmed, and with the approval as evidence. The runtime's own wish
-// to ask or defer has been granted by then; its wish to refuse stands.
+// met, as confirm has it.
 func (j *Judge) Again(a approval.Approval, document []byte, now time.Time) (engine.Decision, error) {
 	if a.Call.Dialect != DialectAANA {
 		return engine.Decision{}, fmt.Errorf("judge again: unknown dialect %q", a.Call.Dialect)
@@ -106,11 +111,18 @@ func (j *Judge) Again(a approval.Approval, document []byte, now time.Time) (engi
 	if call.Digest != a.Call.Digest {
 		return engine.Decision{}, fmt.Errorf("judge again: the sealed document of %s is not the call that was approved", a.ID)
 	}
-	event = event.Confirmed(a.ID)
-	if event.Recommended.Waits() {
-		event.Recommended = engine.Accept
+	return engine.Evaluate(call, j.digest, opinion(confirm(event, a.ID).Judge(now))), nil
+}
+
+// confirm is the event as it is once people have approved it: confirmed, with
+// the approval as evidence, and the runtime's wish to ask or defer granted. A
+// wish to refuse stands.
+func confirm(e contract.Event, approvalID string) contract.Event {
+	e = e.Confirmed(approvalID)
+	if e.Recommended.Waits() {
+		e.Recommended = engine.Accept
 	}
-	return engine.Evaluate(call, j.digest, opinion(event.Judge(now))), nil
+	return e
 }
 
 // toolName is the name that an event without the contract's structure gives its

@@ -1,0 +1,479 @@
+package gate_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"holdpoint/activities"
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/engine/canon"
+	"holdpoint/engine/token"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/postgres/pgtest"
+	"holdpoint/internal/seal"
+	"holdpoint/internal/store"
+	"holdpoint/workflows"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// house is a gate on a database of its own, with people and an agent. Settling
+// is called by the test, as the workflow would.
+type house struct {
+	*gate.Gate
+	t       testing.TB
+	url     string // of the owner
+	settler *activities.Settler
+	people  map[string]engine.Person
+	agent   gate.Principal
+	runtime gate.Principal
+}
+
+func routing(expires time.Duration, needed int) approval.Routing {
+	return approval.Routing{Default: approval.Rule{Role: "reviewer", Needed: needed, ExpiresIn: engine.Duration(expires)}}
+}
+
+func newHouse(t testing.TB, r approval.Routing) *house {
+	t.Helper()
+	ctx := context.Background()
+	h := &house{t: t, url: pgtest.Database(t), people: map[string]engine.Person{}}
+	if _, err := store.Migrate(ctx, h.url); err != nil {
+		t.Fatal(err)
+	}
+	key, err := seal.ParseKey(seal.NewKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealer, err := seal.New(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Open(ctx, store.Config{URL: runtimeURL(t, h.url), Sealer: sealer, MaxConns: 24})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	seed := make([]byte, ed25519.SeedSize)
+	rand.Read(seed)
+	ring, err := token.Ring{}.Add(seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	judge, err := gate.NewJudge("test", r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.Gate, err = gate.New(gate.Config{Store: s, Sealer: sealer, Judge: judge, Ring: ring, Issuer: "urn:test", MaxPending: 5000}); err != nil {
+		t.Fatal(err)
+	}
+	h.settler = &activities.Settler{Store: s, Sealer: sealer, Judge: judge, Validity: time.Hour, NewTokenID: func() string { return "tok_" + rand.Text() },
+		Event: func(kind engine.EventType, outcome engine.Outcome, a approval.Approval, by engine.Actor) engine.Event {
+			return gate.ApprovalEvent(sealer, kind, outcome, a, by, "")
+		}}
+	h.populate(ctx)
+	return h
+}
+
+// runtimeURL logs in as a member of the runtime role, which may do no more than
+// the migrations grant.
+func runtimeURL(t testing.TB, owner string) string {
+	t.Helper()
+	conn, err := pgx.Connect(context.Background(), owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	_, err = conn.Exec(context.Background(), `DO $$ BEGIN CREATE ROLE gate_app LOGIN PASSWORD 'app' IN ROLE holdpoint_runtime;
+		EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pgtest.Server(t).URL("gate_app", "app", conn.Config().Database)
+}
+
+func (h *house) populate(ctx context.Context) {
+	admin, err := store.Open(ctx, store.Config{URL: h.url, MaxConns: 2})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer admin.Close()
+	event := func() engine.Event {
+		return engine.Event{ID: uuid.NewString(), Type: engine.Admin, Outcome: engine.Allow, SafePayload: []byte(`{}`)}
+	}
+	for _, name := range []string{"ada", "ben", "cleo", "dina", "emil", "owner", "stranger"} {
+		p := engine.Person{ID: store.NewID("usr"), Email: name + "@example.com", Name: name, Roles: []string{"reviewer"}}
+		if name == "stranger" {
+			p.Roles = []string{"other"}
+		}
+		p.Identity = p.ID
+		if err := admin.CreatePerson(ctx, p, "x", event()); err != nil {
+			h.t.Fatal(err)
+		}
+		h.people[name] = p
+	}
+	twin := engine.Person{ID: store.NewID("usr"), Email: "ada2@example.com", Name: "ada again", Identity: h.people["ada"].Identity, Roles: []string{"reviewer"}}
+	if err := admin.CreatePerson(ctx, twin, "x", event()); err != nil {
+		h.t.Fatal(err)
+	}
+	h.people["ada2"] = twin
+	for _, a := range []string{"bot", "other-bot"} {
+		if err := admin.PutAgent(ctx, store.Agent{ID: a, Name: a, OwnerID: h.people["owner"].ID}, event()); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	h.agent = gate.Principal{KeyID: "key_agent", AgentID: "bot", Kind: gate.AgentKey, MaxState: "authenticated"}
+	h.runtime = gate.Principal{KeyID: "key_runtime", AgentID: "bot", Kind: gate.RuntimeKey, MaxState: "confirmed"}
+}
+
+func parse(t testing.TB, text string) canon.Value {
+	t.Helper()
+	v, err := canon.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+const (
+	args     = `{"amount":120,"to":"canary-argument"}`
+	deferred = `{"tool_name":"pay","tool_category":"write","authorization_state":"none","evidence_refs":["x:1"],"risk_domain":"finance","proposed_arguments":` + args + `,"recommended_route":"accept"}`
+	asked    = `{"tool_name":"pay","tool_category":"write","authorization_state":"authenticated","evidence_refs":["x:1"],"risk_domain":"finance","proposed_arguments":` + args + `,"recommended_route":"accept"}`
+	harmless = `{"tool_name":"search_docs","tool_category":"public_read","authorization_state":"none","evidence_refs":[],"risk_domain":"research","proposed_arguments":{"query":"q"},"recommended_route":"accept"}`
+	refused  = `{"tool_name":"drop","tool_category":"unknown","authorization_state":"none","evidence_refs":[],"risk_domain":"unknown","proposed_arguments":{},"recommended_route":"refuse"}`
+)
+
+func (h *house) open(doc string) approval.Approval {
+	h.t.Helper()
+	checked, err := h.PreToolCheck(context.Background(), h.agent, parse(h.t, doc), "", nil)
+	if err != nil || checked.Approval == nil {
+		h.t.Fatalf("open: %+v, %v", checked, err)
+	}
+	return *checked.Approval
+}
+
+func (h *house) vote(who string, a approval.Approval, approve bool) error {
+	v := gate.VoteRequest{Person: h.people[who], ApprovalID: a.ID, Approve: approve, Digest: a.Call.Digest, Version: a.Version, Channel: "api"}
+	if !approve {
+		v.Denial = approval.Never
+	}
+	_, err := h.Vote(context.Background(), v, nil)
+	return err
+}
+
+func (h *house) settle(id string) workflows.SettleResult {
+	h.t.Helper()
+	r, err := h.settler.Settle(context.Background(), workflows.SettleInput{ApprovalID: id})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return r
+}
+
+func (h *house) get(id string) gate.View {
+	h.t.Helper()
+	v, err := h.ForAgent(context.Background(), h.agent, id)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return v
+}
+
+func (h *house) redeem(p gate.Principal, raw, tool, arguments string) error {
+	_, err := h.Redeem(context.Background(), p, gate.RedeemRequest{Token: raw, Tool: tool, Arguments: parse(h.t, arguments)}, nil)
+	return err
+}
+
+// code is the stable code of a refusal; "" for no error.
+func code(err error) string {
+	var r *gate.Refusal
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &r):
+		return r.Code
+	}
+	return err.Error()
+}
+
+func (h *house) events(id string, kind engine.EventType) (n int) {
+	h.t.Helper()
+	events, err := h.Events(context.Background(), gate.EventFilter{ApprovalID: id}, 1000)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, e := range events {
+		if e.Type == kind {
+			n++
+		}
+	}
+	return n
+}
+
+func TestDecidedAtOnceIsOneEvent(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	for doc, want := range map[string]engine.Route{harmless: engine.Accept, refused: engine.Refuse, `{"tool_name":7}`: engine.Refuse} {
+		checked, err := h.PreToolCheck(context.Background(), h.agent, parse(t, doc), "req-1", nil)
+		if err != nil || checked.Route != want || checked.Approval != nil {
+			t.Errorf("%s: %s, %v, want %s", doc, checked.Route, err, want)
+		}
+	}
+	events, err := h.Events(context.Background(), gate.EventFilter{AgentID: "bot"}, 10)
+	if err != nil || len(events) != 3 {
+		t.Fatalf("%d events, %v", len(events), err)
+	}
+}
+
+func TestApproveRedeemReport(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 2))
+	a := h.open(deferred)
+	if got := h.get(a.ID); got.Token != "" || got.Approval.Status != approval.Pending {
+		t.Fatalf("fresh: %+v", got)
+	}
+	for _, step := range []struct{ who, want string }{
+		{"owner", "self_review"}, {"stranger", "not_found"}, {"ada", ""}, {"ada", "already_voted"}, {"ada2", "already_voted"},
+	} {
+		if got := code(h.vote(step.who, a, true)); got != step.want {
+			t.Errorf("%s votes: %q, want %q", step.who, got, step.want)
+		}
+	}
+	if r := h.settle(a.ID); r.Over {
+		t.Fatal("over with one voice of two")
+	}
+	if got := code(h.vote("ben", a, true)); got != "" {
+		t.Fatal(got)
+	}
+	if got := code(h.vote("cleo", a, false)); got != "already_decided" {
+		t.Errorf("after the quorum: %q", got)
+	}
+	if r := h.settle(a.ID); !r.Over {
+		t.Fatal("not over")
+	}
+	v := h.get(a.ID)
+	if v.Approval.Status != approval.Approved || v.Token == "" {
+		t.Fatalf("got %s with token %t", v.Approval.Status, v.Token != "")
+	}
+	other := gate.Principal{KeyID: "key_o", AgentID: "other-bot", Kind: gate.AgentKey}
+	for _, step := range []struct {
+		p                gate.Principal
+		raw, tool, a, want string
+	}{
+		{other, v.Token, "pay", args, "not_found"},
+		{h.agent, v.Token + "x", "pay", args, "token_invalid"},
+		{h.agent, v.Token, "pay", `{"amount":121,"to":"canary-argument"}`, "arguments_mismatch"},
+		{h.agent, v.Token, "pay2", args, "arguments_mismatch"},
+		{h.agent, v.Token, "pay", `{ "to":"canary-argument", "amount":1.2e2 }`, ""},
+		{h.agent, v.Token, "pay", args, "token_used"},
+	} {
+		if got := code(h.redeem(step.p, step.raw, step.tool, step.a)); got != step.want {
+			t.Errorf("redeem %s %s: %q, want %q", step.tool, step.a, got, step.want)
+		}
+	}
+	for _, want := range []string{"", "already_reported"} {
+		_, err := h.Executed(context.Background(), h.agent, gate.ExecutionRequest{ApprovalID: a.ID, Outcome: approval.Succeeded}, nil)
+		if code(err) != want {
+			t.Errorf("report: %q, want %q", code(err), want)
+		}
+	}
+	if h.get(a.ID).Token != "" {
+		t.Error("a redeemed approval still gives a token")
+	}
+	if n := h.events(a.ID, engine.Settled); n != 1 {
+		t.Errorf("%d terminal events", n)
+	}
+}
+
+func TestAnswersAreTheRuntimesAlone(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	a := h.open(asked)
+	for _, step := range []struct {
+		p    gate.Principal
+		want string
+	}{
+		{h.agent, "agent_cannot_confirm"}, {gate.Principal{KeyID: "k", AgentID: "other-bot", Kind: gate.RuntimeKey}, "not_found"}, {h.runtime, ""}, {h.runtime, "already_decided"},
+	} {
+		_, err := h.Answer(context.Background(), step.p, gate.AnswerRequest{ApprovalID: a.ID, Confirmed: true}, nil)
+		if code(err) != step.want {
+			t.Errorf("%s answers: %q, want %q", step.p.Kind, code(err), step.want)
+		}
+	}
+	h.settle(a.ID)
+	if got := h.get(a.ID); got.Approval.Status != approval.Approved || got.Token == "" {
+		t.Errorf("confirmed: %s", got.Approval.Status)
+	}
+	b := h.open(asked)
+	if _, err := h.Answer(context.Background(), h.runtime, gate.AnswerRequest{ApprovalID: b.ID}, nil); err != nil {
+		t.Fatal(err)
+	}
+	h.settle(b.ID)
+	if got := h.get(b.ID).Approval.Status; got != approval.Denied {
+		t.Errorf("declined: %s", got)
+	}
+	if _, err := h.Answer(context.Background(), h.runtime, gate.AnswerRequest{ApprovalID: h.open(deferred).ID, Confirmed: true}, nil); code(err) != "nothing_to_answer" {
+		t.Errorf("a deferral answered: %q", code(err))
+	}
+}
+
+func TestCapIsTheCredentials(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	claims := `{"tool_name":"send_email","tool_category":"write","authorization_state":"confirmed","evidence_refs":["x:1"],"risk_domain":"customer_support","proposed_arguments":{"to":"a"},"recommended_route":"accept"}`
+	for p, want := range map[*gate.Principal]engine.Route{&h.agent: engine.Ask, &h.runtime: engine.Accept} {
+		checked, err := h.PreToolCheck(context.Background(), *p, parse(t, claims), "", nil)
+		if err != nil || checked.Route != want {
+			t.Errorf("%s claims confirmed: %s, %v; want %s", p.Kind, checked.Route, err, want)
+		}
+	}
+}
+
+// Every event of the conformance set that waits could be discharged: what its
+// card shows is all that its re-check finds. Nothing is approved in vain.
+func TestWhatWaitsCanBeApproved(t *testing.T) {
+	f, err := os.Open("../../../shared/conformance/aana.jsonl")
+	if err != nil {
+		f, err = os.Open("../../engine/contract/testdata/cases.jsonl")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	judge, err := gate.NewJudge("test", routing(time.Hour, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := gate.Principal{KeyID: "k", AgentID: "bot", Kind: gate.RuntimeKey, MaxState: "confirmed"}
+	now, waiting := time.Now(), 0
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 4<<20)
+	for lines.Scan() {
+		var c struct {
+			ID    string
+			Input json.RawMessage
+		}
+		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
+			t.Fatal(err)
+		}
+		doc, err := canon.Parse(c.Input)
+		if err != nil {
+			continue
+		}
+		j := judge.AANA(p, doc, now)
+		if !j.Decision.Route.Waits() {
+			continue
+		}
+		waiting++
+		a := approval.Approval{ID: "apr_abc", Call: j.Call}
+		again, err := judge.Again(a, j.Document, now)
+		if err != nil {
+			t.Fatalf("%s: %v", c.ID, err)
+		}
+		if left := engine.Undischarged(j.Decision.Findings, j.Decision.Requirements, again); len(left) > 0 {
+			t.Errorf("%s waits as %s for %v, and then %v is in the way", c.ID, j.Decision.Route, j.Decision.Requirements, left)
+		}
+	}
+	if waiting < 20 {
+		t.Fatalf("only %d cases wait", waiting)
+	}
+}
+
+// A rule that is new since the approval opened is not overridden by it.
+func TestApprovalIsNotTheLastWord(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	a := h.open(deferred)
+	if err := h.vote("ada", a, true); err != nil {
+		t.Fatal(err)
+	}
+	h.settler.Judge = stricter{h.Judge}
+	h.settle(a.ID)
+	got := h.get(a.ID)
+	if got.Approval.Status != approval.Denied || got.Approval.Reasons[0].Code != "policy_changed" || got.Token != "" {
+		t.Errorf("got %s %v", got.Approval.Status, got.Approval.Reasons)
+	}
+	if _, denied := got.Approval.Denial(); denied {
+		t.Error("a person is said to have denied it")
+	}
+}
+
+type stricter struct{ *gate.Judge }
+
+func (s stricter) Again(a approval.Approval, doc []byte, now time.Time) (engine.Decision, error) {
+	d, err := s.Judge.Again(a, doc, now)
+	d.Findings = append(d.Findings, engine.Finding{Source: "policy", Code: "new_rule", Message: "New.", Route: engine.Refuse})
+	return d, err
+}
+
+func TestPendingIsBounded(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	h.MaxPending = 2
+	h.open(deferred)
+	h.open(deferred)
+	_, err := h.PreToolCheck(context.Background(), h.agent, parse(t, deferred), "", nil)
+	var r *gate.Refusal
+	if !errors.As(err, &r) || r.Code != "too_many_pending" || r.RetryAfter == 0 {
+		t.Errorf("got %v", err)
+	}
+	if _, err := h.PreToolCheck(context.Background(), h.agent, parse(t, harmless), "", nil); err != nil {
+		t.Errorf("a harmless call: %v", err)
+	}
+}
+
+func TestRepeatedRequestsAreOne(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	once := func(key, request string) *gate.Once {
+		return &gate.Once{Credential: "key_agent", Key: key, Request: []byte(request), Render: func(result any, err error) gate.Reply {
+			body, _ := json.Marshal(fmt.Sprintf("%+v %v", result, err))
+			return gate.Reply{Status: 202, Body: body}
+		}}
+	}
+	const callers = 16
+	type answer struct {
+		id    string
+		reply []byte
+		err   error
+	}
+	answers := make(chan answer, callers)
+	for range callers {
+		go func() {
+			checked, err := h.PreToolCheck(context.Background(), h.agent, parse(t, deferred), "", once("k1", "a"))
+			var replay *gate.Replay
+			switch {
+			case errors.As(err, &replay):
+				answers <- answer{reply: replay.Reply.Body}
+			case err != nil:
+				answers <- answer{err: err}
+			default:
+				answers <- answer{id: checked.Approval.ID}
+			}
+		}()
+	}
+	first := 0
+	for range callers {
+		a := <-answers
+		if a.err != nil {
+			t.Error(a.err)
+		}
+		if a.id != "" {
+			first++
+		}
+	}
+	if first != 1 {
+		t.Errorf("%d callers were the first", first)
+	}
+	pending, err := h.Store.PendingCount(context.Background(), "bot")
+	if err != nil || pending != 1 {
+		t.Errorf("%d approvals, %v", pending, err)
+	}
+	if _, err := h.PreToolCheck(context.Background(), h.agent, parse(t, harmless), "", once("k1", "b")); code(err) != "idempotency_key_reused" {
+		t.Errorf("another request under the key: %v", err)
+	}
+}
