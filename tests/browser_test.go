@@ -86,11 +86,11 @@ func (b *browser) listen() {
 		case *runtime.EventExceptionThrown:
 			note("exception: %s %s", e.ExceptionDetails.Text, e.ExceptionDetails.URL)
 		case *runtime.EventConsoleAPICalled:
-			if e.Type == runtime.APITypeError || e.Type == runtime.APITypeWarning || e.Type == runtime.APITypeAssert {
+			if e.Type == runtime.ConsoleAPICalledTypeError || e.Type == runtime.ConsoleAPICalledTypeWarning || e.Type == runtime.ConsoleAPICalledTypeAssert {
 				note("console %s: %+v", e.Type, e.Args)
 			}
 		case *log.EventEntryAdded:
-			if e.Entry.Level == log.LevelError || e.Entry.Level == log.LevelWarning {
+			if e.Entry.Level == log.EntryLevelError || e.Entry.Level == log.EntryLevelWarning {
 				note("%s %s: %s (%s)", e.Entry.Source, e.Entry.Level, e.Entry.Text, e.Entry.URL)
 			}
 		case *page.EventJavascriptDialogOpening:
@@ -136,7 +136,7 @@ func (b *browser) visible(selector string) {
 	b.t.Helper()
 	b.do(chromedp.WaitVisible(chromedp.CSS(selector)))
 }
-func (b *browser) key(keys string) { b.t.Helper(); b.key(keys) }
+func (b *browser) key(keys string) { b.t.Helper(); b.do(chromedp.KeyEvent(keys)) }
 
 // signIn fills the form, as a person does, by keys.
 func (b *browser) signIn(p person) {
@@ -318,7 +318,7 @@ func TestBrowserShowsDeception(t *testing.T) {
 	b.open("/approvals/" + a.ID)
 	b.sees(testid("warning"), "not what they look like")
 	warning := strings.ToLower(b.text(testid("warning")))
-	for _, want := range []string{"invisible character", "reverse", "tag character", "pass for", "escape sequence"} {
+	for _, want := range []string{"invisible character", "reverse", "tag character", "passes for another", "escape sequence"} {
 		if !strings.Contains(warning, want) {
 			t.Errorf("no warning of %q in %q", want, warning)
 		}

@@ -20,6 +20,7 @@ import (
 var (
 	long = flag.Bool("long", false, "run the race tests for 300 rounds instead of 20")
 	race = flag.Bool("holdpoint-race", false, "build the program with the race detector")
+	made = flag.String("holdpoint", "", "test this binary instead of building one")
 	keep = flag.Bool("keep", false, "keep the directories of the programs that were started")
 )
 
@@ -62,6 +63,9 @@ func binary(t testing.TB) string {
 		if built.err = os.Chmod(built.dir, 0o755); built.err != nil {
 			return
 		}
+		if *made != "" {
+			return
+		}
 		args := []string{"build", "-o", filepath.Join(built.dir, "holdpoint")}
 		if *race {
 			args = append(args, "-race")
@@ -73,6 +77,9 @@ func binary(t testing.TB) string {
 	})
 	if built.err != nil {
 		t.Fatal(built.err)
+	}
+	if *made != "" {
+		return *made
 	}
 	return filepath.Join(built.dir, "holdpoint")
 }

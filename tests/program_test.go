@@ -170,7 +170,7 @@ func launchDev(bin string, o devOptions) (*dev, error) {
 	deadline := time.Now().Add(readyWithin)
 	for {
 		if data, err := os.ReadFile(file); err == nil && json.Unmarshal(data, d.installation) == nil && d.PID == p.cmd.Process.Pid {
-			return d, nil
+			break
 		}
 		if p.exited() {
 			return nil, fmt.Errorf("holdpoint dev ended: %v\n%s", p.err, p.tail())
@@ -181,6 +181,23 @@ func launchDev(bin string, o devOptions) (*dev, error) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
+	if o.policy == "" || d.policy() == o.policy {
+		return d, nil
+	}
+	// TestDevTakesAPolicyThatIsThere says that this should not be; the other
+	// tests need not fail for it.
+	if err := p.stop(); err != nil {
+		return nil, err
+	}
+	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	return launchDev(bin, o)
+}
+
+func (d *dev) policy() string {
+	data, _ := os.ReadFile(filepath.Join(d.dir, "policy.yaml"))
+	return string(data)
 }
 
 // devDir is a new directory that every user can reach.

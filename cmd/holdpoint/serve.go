@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"runtime/debug"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -64,6 +66,11 @@ const stopWithin = 4 * time.Second
 // ready once it answers.
 func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener net.Listener, ready func()) error {
 	defer func() { _ = listener.Close() }()
+	if os.Getenv("GOGC") == "" {
+		// A gate's live heap is small and its garbage plenty: collecting a
+		// quarter as often is worth a fifth of its throughput.
+		debug.SetGCPercent(400)
+	}
 	metrics := api.NewMetrics()
 	s, err := store.Open(ctx, store.Config{URL: cfg.DatabaseURL, Sealer: cfg.Sealer, Logger: log, MaxConns: cfg.DatabaseConns, Observe: metrics.Commit})
 	if err != nil {

@@ -373,7 +373,7 @@ func TestWhatWaitsCanBeApproved(t *testing.T) {
 		}
 		waiting++
 		a := approval.Approval{ID: "apr_abc", Call: j.Call}
-		again, err := judge.Again(a, j.Document, now)
+		again, err := judge.Again(a, doc.Canonical(), now)
 		if err != nil {
 			t.Fatalf("%s: %v", c.ID, err)
 		}

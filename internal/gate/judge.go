@@ -55,9 +55,8 @@ type Judgement struct {
 	Valid  bool
 	Event  contract.Event
 	Result contract.Result
-	// Document and Arguments are canonical forms; nil when not Valid.
-	Document  []byte
-	Arguments []byte
+	// Document is what was sent, as it was read.
+	Document canon.Value
 }
 
 // AANA judges an Agent Action Contract event that the principal sent. What the
@@ -90,7 +89,7 @@ func (j *Judge) AANA(p Principal, doc canon.Value, now time.Time) Judgement {
 		confirmed := engine.Evaluate(call, j.digest, opinion(confirm(event, "apr_").Judge(now)))
 		decision = decision.Foresee(confirmed)
 	}
-	return Judgement{Call: call, Valid: true, Event: event, Result: result, Document: doc.Canonical(), Arguments: event.Arguments.Canonical(), Decision: decision}
+	return Judgement{Call: call, Valid: true, Event: event, Result: result, Document: doc, Decision: decision}
 }
 
 // Again judges the sealed document of an approval whose requirements have been

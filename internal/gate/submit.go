@@ -146,14 +146,14 @@ func (g *Gate) opening(ctx context.Context, p Principal, j Judgement, once *Once
 	if once != nil {
 		id = "apr_" + g.Sealer.ID("approval", once.Credential, once.Key)
 	}
-	box, err := g.Sealer.Seal(id, j.Document)
+	box, err := g.Sealer.Seal(id, j.Document.Canonical())
 	if err != nil {
 		return nil, fmt.Errorf("seal the arguments of %s: %w", id, err)
 	}
 	rule := g.Judge.Rule(j.Call)
 	return &store.Opening{ID: id, Call: j.Call, RequestedBy: p.actor(), MaxState: p.MaxState, Decision: j.Decision,
 		Requirements: rule.Apply(j.Decision.Requirements), Excluded: excluded, ExpiresIn: time.Duration(rule.ExpiresIn),
-		Sealed: box, ArgumentsSize: len(j.Arguments)}, nil
+		Sealed: box, ArgumentsSize: len(j.Event.Arguments.Canonical())}, nil
 }
 
 // requestingSide lists the identities that may not decide: the agent's owner,

@@ -1,0 +1,32 @@
+#!/bin/sh
+# Makes every password and key that docker-compose.yml needs, in a directory
+# that only you may enter. What is there already is left as it is.
+#
+#   deploy/secrets.sh DIR
+#
+# HOLDPOINT says how to call holdpoint; "go run -tags nodev ./cmd/holdpoint"
+# when unset. Keep a copy of DIR/data_key somewhere safe: without it no stored
+# argument can ever be read again.
+set -eu
+umask 077
+dir="${1:?usage: deploy/secrets.sh DIR}"
+mkdir -p "$dir"
+chmod 700 "$dir"
+
+make() { # make NAME COMMAND…: the file NAME holds what the command says
+  name="$1"
+  shift
+  [ -s "$dir/$name" ] || "$@" >"$dir/$name"
+}
+
+for name in postgres_password owner_password app_password temporal_password; do
+  make "$name" openssl rand -hex 24
+done
+make data_key openssl rand -base64 32
+make database_url printf 'postgres://holdpoint_app:%s@postgres:5432/holdpoint\n' "$(cat "$dir/app_password")"
+make database_admin_url printf 'postgres://holdpoint_owner:%s@postgres:5432/holdpoint\n' "$(cat "$dir/owner_password")"
+[ -s "$dir/signing-keys.json" ] || ${HOLDPOINT:-go run -tags nodev ./cmd/holdpoint} key rotate "$dir/signing-keys.json"
+
+# Containers run as other users and see single files, not the directory.
+chmod 644 "$dir"/*
+echo "export SECRETS=$dir"

@@ -1,0 +1,219 @@
+// Package bench measures; it asserts nothing but that answers are right. Every
+// figure is given with the ratio to a reference measured in the same run,
+// because machines differ and are noisy.
+//
+//	go test ./tests/bench -bench . -benchtime 1x
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var (
+	seconds = flag.Float64("seconds", 2, "how long each measurement of a round lasts")
+	rounds  = flag.Int("bench-rounds", 3, "interleaved rounds; the median counts")
+)
+
+// machine is a running "holdpoint dev", fsync on.
+type machine struct {
+	URL              string `json:"url"`
+	AgentKey         string `json:"agent_key"`
+	DatabaseAdminURL string `json:"database_admin_url"`
+}
+
+func start(b *testing.B) machine {
+	b.Helper()
+	dir := b.TempDir()
+	binary := filepath.Join(dir, "holdpoint")
+	build := exec.Command("go", "build", "-o", binary, "./cmd/holdpoint")
+	build.Dir = "../.."
+	if out, err := build.CombinedOutput(); err != nil {
+		b.Fatalf("build: %v\n%s", err, out)
+	}
+	data := filepath.Join(dir, "data")
+	var log bytes.Buffer
+	dev := exec.Command(binary, "dev", "--data", data, "--listen", "127.0.0.1:0")
+	dev.Stdout, dev.Stderr = &log, &log
+	if err := dev.Start(); err != nil {
+		b.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- dev.Wait() }()
+	b.Cleanup(func() {
+		_ = dev.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-ended:
+		case <-time.After(15 * time.Second):
+			_ = dev.Process.Kill()
+		}
+	})
+	var m machine
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		text, err := os.ReadFile(filepath.Join(data, "dev.json"))
+		if err == nil {
+			if err := json.Unmarshal(text, &m); err != nil {
+				b.Fatal(err)
+			}
+			return m
+		}
+		select {
+		case err := <-ended:
+			b.Fatalf("dev ended: %v\n%s", err, log.String())
+		default:
+		}
+		if time.Now().After(deadline) {
+			b.Fatalf("dev is not ready\n%s", log.String())
+		}
+	}
+}
+
+// call is a 1 KB event that is decided at once.
+var call = []byte(`{"tool_name":"search_docs","tool_category":"public_read","authorization_state":"none","evidence_refs":["doc:1","doc:2"],"risk_domain":"research",` +
+	`"proposed_arguments":{"query":"` + strings.Repeat("hold point ", 60) + `","limit":10,"filters":{"language":"en","tags":["a","b","c"]}},"recommended_route":"accept"}`)
+
+type measured struct {
+	perSecond float64
+	p50, p99  time.Duration
+}
+
+// gate asks the gate for decisions from as many callers for a while.
+func gate(b *testing.B, m machine, callers int) measured {
+	b.Helper()
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: callers, MaxConnsPerHost: callers}}
+	defer client.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(*seconds*float64(time.Second)))
+	defer cancel()
+	latencies := make([][]time.Duration, callers)
+	var failed atomic.Pointer[string]
+	var group sync.WaitGroup
+	began := time.Now()
+	for i := range callers {
+		group.Go(func() {
+			for ctx.Err() == nil && failed.Load() == nil {
+				at := time.Now()
+				if err := ask(client, m); err != nil {
+					text := err.Error()
+					failed.Store(&text)
+					return
+				}
+				latencies[i] = append(latencies[i], time.Since(at))
+			}
+		})
+	}
+	group.Wait()
+	took := time.Since(began)
+	if text := failed.Load(); text != nil {
+		b.Fatal(*text)
+	}
+	all := slices.Concat(latencies...)
+	slices.Sort(all)
+	return measured{perSecond: float64(len(all)) / took.Seconds(), p50: all[len(all)/2], p99: all[len(all)*99/100]}
+}
+
+func ask(client *http.Client, m machine) error {
+	r, err := http.NewRequest(http.MethodPost, m.URL+"/v1/pre-tool-check", bytes.NewReader(call))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Authorization", "Bearer "+m.AgentKey)
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return err
+	}
+	if answer.StatusCode != http.StatusOK || !bytes.Contains(body, []byte(`"gate_decision":"pass"`)) {
+		return fmt.Errorf("%s: %s", answer.Status, body)
+	}
+	return nil
+}
+
+var tps = regexp.MustCompile(`tps = ([0-9.]+)`)
+
+// pgbench inserts single rows of about an event's size into a table of the same
+// database, one commit each, from as many clients for as long.
+func pgbench(b *testing.B, m machine, clients int) float64 {
+	b.Helper()
+	program, err := exec.LookPath("pgbench")
+	if err != nil {
+		found, globErr := filepath.Glob("/usr/lib/postgresql/*/bin/pgbench")
+		if globErr != nil || len(found) == 0 {
+			b.Fatal("pgbench is missing; it comes with Postgres")
+		}
+		program = found[len(found)-1]
+	}
+	script := filepath.Join(b.TempDir(), "insert.sql")
+	row := strings.Repeat("x", 500)
+	if err := os.WriteFile(script, []byte("INSERT INTO bench_rows (agent, tool, body) VALUES ('agent', 'tool', '"+row+"');\n"), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	out, err := exec.Command(program, "-n", "-M", "prepared", "-f", script, "-c", strconv.Itoa(clients), "-j", strconv.Itoa(min(clients, 2)),
+		"-T", strconv.Itoa(max(1, int(*seconds))), m.DatabaseAdminURL).CombinedOutput()
+	match := tps.FindSubmatch(out)
+	if err != nil || match == nil {
+		b.Fatalf("pgbench: %v\n%s", err, out)
+	}
+	rate, err := strconv.ParseFloat(string(match[1]), 64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return rate
+}
+
+// BenchmarkGate gives the gate's durable decisions a second, over HTTP with the
+// load client on the same machine, and their ratio to pgbench's single-row
+// inserts.
+func BenchmarkGate(b *testing.B) {
+	m := start(b)
+	prepare := exec.Command("psql", m.DatabaseAdminURL, "-q", "-c", "CREATE TABLE bench_rows (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, agent text, tool text, body text, at timestamptz DEFAULT clock_timestamp())")
+	if out, err := prepare.CombinedOutput(); err != nil {
+		b.Fatalf("psql: %v\n%s", err, out)
+	}
+	gate(b, m, 8) // warm
+	for _, callers := range []int{1, 8, 64} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			for range b.N {
+				var ours, theirs, p50, p99 []float64
+				for range *rounds {
+					theirs = append(theirs, pgbench(b, m, callers))
+					got := gate(b, m, callers)
+					ours, p50, p99 = append(ours, got.perSecond), append(p50, ms(got.p50)), append(p99, ms(got.p99))
+				}
+				b.ReportMetric(median(ours), "decisions/s")
+				b.ReportMetric(median(theirs), "pgbench/s")
+				b.ReportMetric(median(ours)/median(theirs), "ratio")
+				b.ReportMetric(median(p50), "p50-ms")
+				b.ReportMetric(median(p99), "p99-ms")
+			}
+		})
+	}
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func median(values []float64) float64 {
+	slices.Sort(values)
+	return values[len(values)/2]
+}
