@@ -3,6 +3,8 @@ package activities
 import (
 	"context"
 	"errors"
+	"holdpoint/internal/store"
+	"holdpoint/workflows"
 	"log/slog"
 	"sync"
 	"time"
@@ -10,9 +12,6 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
-
-	"holdpoint/internal/store"
-	"holdpoint/workflows"
 )
 
 // Relay tells Temporal what the outbox holds. Starting an approval's workflow

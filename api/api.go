@@ -7,14 +7,13 @@ package api
 import (
 	"context"
 	"errors"
+	"holdpoint/engine"
+	"holdpoint/internal/gate"
 	"log/slog"
 	"net/http"
 	"time"
 
 	"golang.org/x/time/rate"
-
-	"holdpoint/engine"
-	"holdpoint/internal/gate"
 )
 
 // Authenticator says whose API key a text is.
@@ -147,8 +146,10 @@ func (a *API) recordTurnedAway(r *http.Request, p gate.Principal, f *failure) {
 		route = "unknown"
 	}
 	actor := engine.Actor{Kind: engine.ServiceActor, ID: p.KeyID, Channel: "api"}
-	err := a.Gate.TurnAway(ctx, gate.Turned{RequestID: RequestID(r.Context()), AgentID: p.AgentID, Actor: actor,
-		Code: f.Code, Message: f.Detail, Route: route, Status: f.Status})
+	err := a.Gate.TurnAway(ctx, gate.Turned{
+		RequestID: RequestID(r.Context()), AgentID: p.AgentID, Actor: actor,
+		Code: f.Code, Message: f.Detail, Route: route, Status: f.Status,
+	})
 	if err != nil {
 		a.Logger.WarnContext(r.Context(), "a refusal could not be put on record", "code", f.Code, "error", err)
 	}

@@ -1,12 +1,11 @@
 package api
 
 import (
-	"net/url"
-	"time"
-
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/gate"
+	"net/url"
+	"time"
 )
 
 // Approval is an approval on the wire (WIRE).
@@ -53,11 +52,13 @@ const notNow = 15 * time.Minute
 // wire is an approval as the principal may see it.
 func (a *API) wire(p gate.Principal, from approval.Approval, token string) Approval {
 	self := a.PublicURL + "/v1/approvals/" + url.PathEscape(from.ID)
-	out := Approval{ID: from.ID, Status: from.Status, Version: from.Version, AgentID: from.Call.AgentID, ToolName: from.Call.Tool,
+	out := Approval{
+		ID: from.ID, Status: from.Status, Version: from.Version, AgentID: from.Call.AgentID, ToolName: from.Call.Tool,
 		RequestID: from.Call.RequestID, OpenedAt: from.Plan.OpenedAt, ExpiresAt: from.Plan.ExpiresAt,
 		Digest: from.Call.Digest, PolicyDigest: from.Decision.PolicyDigest, Requirements: from.State.Requirements,
 		Reasons: from.Reasons, NextAction: nextAction(p, from), Execution: from.Execution, Token: token,
-		Links: Links{Self: self, Review: a.PublicURL + "/approvals/" + url.PathEscape(from.ID), Events: self + "/events", Cancel: self + "/cancel"}}
+		Links: Links{Self: self, Review: a.PublicURL + "/approvals/" + url.PathEscape(from.ID), Events: self + "/events", Cancel: self + "/cancel"},
+	}
 	if from.Status.Terminal() {
 		out.EndedAt = &from.EndedAt
 	} else {

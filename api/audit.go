@@ -2,13 +2,12 @@ package api
 
 import (
 	"fmt"
+	"holdpoint/engine"
+	"holdpoint/internal/gate"
 	"net/http"
 	"net/url"
 	"strconv"
 	"time"
-
-	"holdpoint/engine"
-	"holdpoint/internal/gate"
 )
 
 const (

@@ -29,22 +29,36 @@ type Metrics struct {
 func NewMetrics() *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
-		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "holdpoint_decisions_total",
-			Help: "Calls that were judged, by dialect and route."}, []string{"dialect", "route"}),
-		decisionSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "holdpoint_decision_seconds",
-			Help: "Time from reading a proposed call to its durable decision.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14)}),
+		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "holdpoint_decisions_total",
+			Help: "Calls that were judged, by dialect and route.",
+		}, []string{"dialect", "route"}),
+		decisionSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "holdpoint_decision_seconds",
+			Help: "Time from reading a proposed call to its durable decision.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
+		}),
 		redeemed: prometheus.NewCounter(prometheus.CounterOpts{Name: "holdpoint_tokens_redeemed_total", Help: "Tokens that were spent."}),
-		turnedAway: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "holdpoint_requests_turned_away_total",
-			Help: "Requests that a door turned away before they were judged, by code."}, []string{"code"}),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "holdpoint_http_requests_total",
-			Help: "HTTP requests, by route and status."}, []string{"route", "status"}),
-		requestSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "holdpoint_http_request_seconds",
-			Help: "Time to answer, by route; held requests included.", Buckets: prometheus.ExponentialBuckets(0.001, 2.5, 12)}, []string{"route"}),
+		turnedAway: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "holdpoint_requests_turned_away_total",
+			Help: "Requests that a door turned away before they were judged, by code.",
+		}, []string{"code"}),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "holdpoint_http_requests_total",
+			Help: "HTTP requests, by route and status.",
+		}, []string{"route", "status"}),
+		requestSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "holdpoint_http_request_seconds",
+			Help: "Time to answer, by route; held requests included.", Buckets: prometheus.ExponentialBuckets(0.001, 2.5, 12),
+		}, []string{"route"}),
 		waiting: prometheus.NewGauge(prometheus.GaugeOpts{Name: "holdpoint_waiting_readers", Help: "Requests that are held until an approval changes."}),
-		commitSize: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "holdpoint_group_commit_events",
-			Help: "Events that shared one commit.", Buckets: prometheus.ExponentialBuckets(1, 2, 10)}),
-		commitSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "holdpoint_group_commit_seconds",
-			Help: "Time of one group commit.", Buckets: prometheus.ExponentialBuckets(0.0002, 2, 14)}),
+		commitSize: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "holdpoint_group_commit_events",
+			Help: "Events that shared one commit.", Buckets: prometheus.ExponentialBuckets(1, 2, 10),
+		}),
+		commitSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "holdpoint_group_commit_seconds",
+			Help: "Time of one group commit.", Buckets: prometheus.ExponentialBuckets(0.0002, 2, 14),
+		}),
 	}
 	m.registry.MustRegister(m.decisions, m.decisionSeconds, m.redeemed, m.turnedAway, m.requests, m.requestSeconds, m.waiting, m.commitSize, m.commitSeconds,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

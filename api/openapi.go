@@ -37,9 +37,11 @@ func openAPI(operations []operation, publicURL string) ([]byte, error) {
 	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
 	doc := &huma.OpenAPI{
 		OpenAPI: "3.1.0",
-		Info: &huma.Info{Title: "Holdpoint", Version: "1",
+		Info: &huma.Info{
+			Title: "Holdpoint", Version: "1",
 			Description: "The approval engine for AI agents' tool calls: propose a call, wait for people, redeem the token, run it once.",
-			License:     &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}},
+			License:     &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
+		},
 		Servers: []*huma.Server{{URL: publicURL}},
 		Components: &huma.Components{Schemas: registry, SecuritySchemes: map[string]*huma.SecurityScheme{
 			"key":     {Type: "http", Scheme: "bearer", Description: "An API key: hp_…"},
@@ -48,8 +50,10 @@ func openAPI(operations []operation, publicURL string) ([]byte, error) {
 	}
 	problem := registry.Schema(reflect.TypeOf(Problem{}), true, "Problem")
 	for _, op := range operations {
-		o := &huma.Operation{OperationID: operationID(op), Method: op.method, Path: op.path, Summary: op.summary, Description: op.detail,
-			Responses: map[string]*huma.Response{}, Security: security(op.scope)}
+		o := &huma.Operation{
+			OperationID: operationID(op), Method: op.method, Path: op.path, Summary: op.summary, Description: op.detail,
+			Responses: map[string]*huma.Response{}, Security: security(op.scope),
+		}
 		for _, name := range pathParameters(op.path) {
 			o.Parameters = append(o.Parameters, &huma.Param{Name: name, In: "path", Required: true, Schema: &huma.Schema{Type: "string"}})
 		}
@@ -57,12 +61,15 @@ func openAPI(operations []operation, publicURL string) ([]byte, error) {
 			o.Parameters = append(o.Parameters, &huma.Param{Name: q.name, In: "query", Description: q.doc, Schema: &huma.Schema{Type: "string"}})
 		}
 		if op.repeats {
-			o.Parameters = append(o.Parameters, &huma.Param{Name: "Idempotency-Key", In: "header", Schema: &huma.Schema{Type: "string"},
-				Description: "Sending the same request again with the same key gets the same answer; a different request gets 422."})
+			o.Parameters = append(o.Parameters, &huma.Param{
+				Name: "Idempotency-Key", In: "header", Schema: &huma.Schema{Type: "string"},
+				Description: "Sending the same request again with the same key gets the same answer; a different request gets 422.",
+			})
 		}
 		if op.in != nil {
 			o.RequestBody = &huma.RequestBody{Required: op.in != CancelBody{}, Content: map[string]*huma.MediaType{
-				"application/json": {Schema: registry.Schema(reflect.TypeOf(op.in), true, operationID(op)+"Body")}}}
+				"application/json": {Schema: registry.Schema(reflect.TypeOf(op.in), true, operationID(op)+"Body")},
+			}}
 		}
 		for _, status := range op.statuses {
 			response := &huma.Response{Description: http.StatusText(status)}
@@ -78,8 +85,10 @@ func openAPI(operations []operation, publicURL string) ([]byte, error) {
 			o.Responses[strconv.Itoa(status)] = response
 		}
 		for _, status := range op.problems {
-			o.Responses[strconv.Itoa(status)] = &huma.Response{Description: http.StatusText(status),
-				Content: map[string]*huma.MediaType{"application/problem+json": {Schema: problem}}}
+			o.Responses[strconv.Itoa(status)] = &huma.Response{
+				Description: http.StatusText(status),
+				Content:     map[string]*huma.MediaType{"application/problem+json": {Schema: problem}},
+			}
 		}
 		doc.AddOperation(o)
 	}
@@ -161,8 +170,10 @@ func docsPage(operations []operation, document []byte) ([]byte, error) {
 		if !ok {
 			scope = "a key with scope " + op.scope
 		}
-		rows = append(rows, row{ID: operationID(op), Method: op.method, Path: op.path, Summary: op.summary, Detail: op.detail, Who: scope,
-			In: fields(op.in), Out: fields(op.out), Query: op.query, Good: op.statuses, Bad: op.problems, Repeats: op.repeats})
+		rows = append(rows, row{
+			ID: operationID(op), Method: op.method, Path: op.path, Summary: op.summary, Detail: op.detail, Who: scope,
+			In: fields(op.in), Out: fields(op.out), Query: op.query, Good: op.statuses, Bad: op.problems, Repeats: op.repeats,
+		})
 	}
 	var out bytes.Buffer
 	if err := page.Execute(&out, rows); err != nil {

@@ -2,14 +2,13 @@ package api
 
 import (
 	"encoding/json"
-	"net/http"
-	"time"
-
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/contract"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
+	"net/http"
+	"time"
 )
 
 // operation is a route and everything that its documentation says: both come
@@ -86,29 +85,45 @@ type Events struct {
 
 // table lists every operation.
 func (a *API) table() []operation {
-	check := operation{method: "POST", path: "/v1/pre-tool-check", summary: "Propose a tool call", scope: identity.ScopeCheck,
+	check := operation{
+		method: "POST", path: "/v1/pre-tool-check", summary: "Propose a tool call", scope: identity.ScopeCheck,
 		detail: "Judges an Agent Action Contract v1 event. 200: decided at once — run the call only when gate_decision is pass and recommended_action accept. 202: it waits for people; follow approval.",
-		in:     EventBody{}, out: Checked{}, statuses: []int{200, 202}, problems: []int{400, 401, 403, 413, 415, 422, 429, 503}, repeats: true, handle: a.preToolCheck}
+		in:     EventBody{}, out: Checked{}, statuses: []int{200, 202}, problems: []int{400, 401, 403, 413, 415, 422, 429, 503}, repeats: true, handle: a.preToolCheck,
+	}
 	alias := check
 	alias.path, alias.summary = "/pre-tool-check", "Propose a tool call (alias)"
 	return []operation{
 		check, alias,
-		{method: "GET", path: "/v1/approvals/{id}", summary: "Read an approval", scope: keyOrHuman, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 503},
+		{
+			method: "GET", path: "/v1/approvals/{id}", summary: "Read an approval", scope: keyOrHuman, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 503},
 			detail: "With wait=25, or Prefer: wait=25, the answer is held until the approval changes (less than 60 seconds). If-None-Match with a former ETag answers at once when it has changed already. When approved, the agent's own key gets resumption_token.",
-			query:  []parameter{{"wait", "Seconds to hold the answer for, 0 to 59."}}, handle: a.getApproval},
-		{method: "GET", path: "/v1/approvals/{id}/events", summary: "Follow an approval", scope: keyOrHuman, out: Approval{}, statuses: []int{200}, problems: []int{401, 403, 404, 503}, mediaType: "text/event-stream",
-			detail: "Server-sent events: one named approval now and after every change; the stream ends when nothing more can happen.", handle: a.followApproval},
-		{method: "POST", path: "/v1/approvals/{id}/answers", summary: "Answer on the user's behalf", scope: identity.ScopeApprovals, in: AnswerBody{}, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 410, 413, 415, 422, 503}, repeats: true,
-			detail: "For approvals whose next_action is answer. Takes a key of kind runtime; an agent's own key can never confirm.", handle: a.answerApproval},
-		{method: "POST", path: "/v1/approvals/{id}/cancel", summary: "Take a waiting call back", scope: identity.ScopeApprovals, in: CancelBody{}, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 410, 413, 415, 422, 503}, repeats: true,
-			detail: "The body may be left out.", handle: a.cancelApproval},
-		{method: "POST", path: "/v1/approvals/{id}/votes", summary: "Vote", scope: signedIn, in: VoteBody{}, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 410, 413, 415, 422, 503}, repeats: true,
-			detail: "For a signed-in person (the session of the console). A vote for what is no longer what would be approved is refused with 409.", handle: a.vote},
-		{method: "POST", path: "/v1/tokens/redeem", summary: "Spend a resumption token", scope: identity.ScopeRedeem, in: RedeemBody{}, out: RedeemAnswer{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 413, 415, 422, 503}, repeats: true,
-			detail: "Succeeds once. Run the call only after the 200.", handle: a.redeem},
+			query:  []parameter{{"wait", "Seconds to hold the answer for, 0 to 59."}}, handle: a.getApproval,
+		},
+		{
+			method: "GET", path: "/v1/approvals/{id}/events", summary: "Follow an approval", scope: keyOrHuman, out: Approval{}, statuses: []int{200}, problems: []int{401, 403, 404, 503}, mediaType: "text/event-stream",
+			detail: "Server-sent events: one named approval now and after every change; the stream ends when nothing more can happen.", handle: a.followApproval,
+		},
+		{
+			method: "POST", path: "/v1/approvals/{id}/answers", summary: "Answer on the user's behalf", scope: identity.ScopeApprovals, in: AnswerBody{}, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 410, 413, 415, 422, 503}, repeats: true,
+			detail: "For approvals whose next_action is answer. Takes a key of kind runtime; an agent's own key can never confirm.", handle: a.answerApproval,
+		},
+		{
+			method: "POST", path: "/v1/approvals/{id}/cancel", summary: "Take a waiting call back", scope: identity.ScopeApprovals, in: CancelBody{}, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 410, 413, 415, 422, 503}, repeats: true,
+			detail: "The body may be left out.", handle: a.cancelApproval,
+		},
+		{
+			method: "POST", path: "/v1/approvals/{id}/votes", summary: "Vote", scope: signedIn, in: VoteBody{}, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 410, 413, 415, 422, 503}, repeats: true,
+			detail: "For a signed-in person (the session of the console). A vote for what is no longer what would be approved is refused with 409.", handle: a.vote,
+		},
+		{
+			method: "POST", path: "/v1/tokens/redeem", summary: "Spend a resumption token", scope: identity.ScopeRedeem, in: RedeemBody{}, out: RedeemAnswer{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 413, 415, 422, 503}, repeats: true,
+			detail: "Succeeds once. Run the call only after the 200.", handle: a.redeem,
+		},
 		{method: "POST", path: "/v1/executions", summary: "Report what became of a redeemed call", scope: identity.ScopeRedeem, in: ExecutionBody{}, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 413, 415, 422, 503}, repeats: true, handle: a.execution},
-		{method: "GET", path: "/v1/audit/events", summary: "Read the audit log", scope: identity.ScopeAudit, out: Events{}, statuses: []int{200}, problems: []int{400, 401, 403, 503},
-			query: []parameter{{"since", "RFC 3339 time; events from then on."}, {"until", "RFC 3339 time; events before then."}, {"agent_id", ""}, {"tool_name", ""}, {"outcome", ""}, {"approval_id", ""}, {"cursor", "next_cursor of the page before."}, {"limit", "1 to 1000; 100 when left out."}}, handle: a.auditEvents},
+		{
+			method: "GET", path: "/v1/audit/events", summary: "Read the audit log", scope: identity.ScopeAudit, out: Events{}, statuses: []int{200}, problems: []int{400, 401, 403, 503},
+			query: []parameter{{"since", "RFC 3339 time; events from then on."}, {"until", "RFC 3339 time; events before then."}, {"agent_id", ""}, {"tool_name", ""}, {"outcome", ""}, {"approval_id", ""}, {"cursor", "next_cursor of the page before."}, {"limit", "1 to 1000; 100 when left out."}}, handle: a.auditEvents,
+		},
 		{method: "GET", path: "/.well-known/jwks.json", summary: "Keys that verify tokens", scope: public, statuses: []int{200}, problems: []int{503}, mediaType: "application/jwk-set+json", handle: a.jwks},
 		{method: "GET", path: "/openapi.json", summary: "This document", scope: public, statuses: []int{200}, handle: a.openapi},
 		{method: "GET", path: "/docs", summary: "This document, to read", scope: public, statuses: []int{200}, mediaType: "text/html", handle: a.docsHTML},
@@ -162,8 +177,10 @@ func (a *API) answerApproval(c *call) error {
 		return err
 	}
 	return a.answer(c, body, func(once *gate.Once) (any, error) {
-		return a.Gate.Answer(c.r.Context(), c.principal, gate.AnswerRequest{ApprovalID: c.r.PathValue("id"), Confirmed: in.Confirmed, Comment: in.Comment,
-			RequestID: RequestID(c.r.Context())}, once)
+		return a.Gate.Answer(c.r.Context(), c.principal, gate.AnswerRequest{
+			ApprovalID: c.r.PathValue("id"), Confirmed: in.Confirmed, Comment: in.Comment,
+			RequestID: RequestID(c.r.Context()),
+		}, once)
 	}, a.approvalReply(c))
 }
 
@@ -184,13 +201,17 @@ func (a *API) vote(c *call) error {
 		return err
 	}
 	if in.Decision != "approve" && in.Decision != "deny" {
-		return &failure{Status: http.StatusUnprocessableEntity, Code: "invalid_body", Detail: "decision must be approve or deny.",
-			Fields: []FieldError{{Path: "/decision", Message: "must be approve or deny"}}}
+		return &failure{
+			Status: http.StatusUnprocessableEntity, Code: "invalid_body", Detail: "decision must be approve or deny.",
+			Fields: []FieldError{{Path: "/decision", Message: "must be approve or deny"}},
+		}
 	}
 	return a.answer(c, body, func(once *gate.Once) (any, error) {
-		return a.Gate.Vote(c.r.Context(), gate.VoteRequest{Person: c.person, ApprovalID: c.r.PathValue("id"), Approve: in.Decision == "approve",
+		return a.Gate.Vote(c.r.Context(), gate.VoteRequest{
+			Person: c.person, ApprovalID: c.r.PathValue("id"), Approve: in.Decision == "approve",
 			Denial: approval.Denial(in.Kind), Comment: in.Comment, Digest: in.Digest, Version: in.Version,
-			RequestID: RequestID(c.r.Context()), Channel: "api"}, once)
+			RequestID: RequestID(c.r.Context()), Channel: "api",
+		}, once)
 	}, a.approvalReply(c))
 }
 
@@ -202,8 +223,10 @@ func (a *API) redeem(c *call) error {
 	}
 	arguments, _ := body.Get("arguments")
 	return a.answer(c, body, func(once *gate.Once) (any, error) {
-		redeemed, err := a.Gate.Redeem(c.r.Context(), c.principal, gate.RedeemRequest{Token: in.Token, Tool: in.ToolName, Arguments: arguments,
-			RequestID: RequestID(c.r.Context())}, once)
+		redeemed, err := a.Gate.Redeem(c.r.Context(), c.principal, gate.RedeemRequest{
+			Token: in.Token, Tool: in.ToolName, Arguments: arguments,
+			RequestID: RequestID(c.r.Context()),
+		}, once)
 		if err == nil {
 			a.Metrics.redeemed.Inc()
 		}
@@ -226,11 +249,15 @@ func (a *API) execution(c *call) error {
 	}
 	outcome := approval.Execution(in.Outcome)
 	if outcome != approval.Succeeded && outcome != approval.Failed && outcome != approval.Unknown || in.DurationMS < 0 {
-		return &failure{Status: http.StatusUnprocessableEntity, Code: "invalid_body", Detail: "outcome must be succeeded, failed or unknown, and duration_ms not negative.",
-			Fields: []FieldError{{Path: "/outcome", Message: "must be succeeded, failed or unknown"}}}
+		return &failure{
+			Status: http.StatusUnprocessableEntity, Code: "invalid_body", Detail: "outcome must be succeeded, failed or unknown, and duration_ms not negative.",
+			Fields: []FieldError{{Path: "/outcome", Message: "must be succeeded, failed or unknown"}},
+		}
 	}
 	return a.answer(c, body, func(once *gate.Once) (any, error) {
-		return a.Gate.Executed(c.r.Context(), c.principal, gate.ExecutionRequest{ApprovalID: in.ApprovalID, Outcome: outcome, DurationMS: in.DurationMS,
-			RequestID: RequestID(c.r.Context())}, once)
+		return a.Gate.Executed(c.r.Context(), c.principal, gate.ExecutionRequest{
+			ApprovalID: in.ApprovalID, Outcome: outcome, DurationMS: in.DurationMS,
+			RequestID: RequestID(c.r.Context()),
+		}, once)
 	}, a.approvalReply(c))
 }

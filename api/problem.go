@@ -5,12 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"holdpoint/internal/gate"
 	"math"
 	"net/http"
 	"strconv"
 	"time"
-
-	"holdpoint/internal/gate"
 )
 
 // Problem is what every error looks like on the wire (RFC 9457).
@@ -53,8 +52,10 @@ func (a *API) failureOf(r *http.Request, err error) *failure {
 		return nil
 	case gate.IsUnavailable(err):
 		a.Logger.WarnContext(r.Context(), "the event store is unavailable", "error", err)
-		return &failure{Status: http.StatusServiceUnavailable, Code: "store_unavailable", RetryAfter: time.Second,
-			Detail: "The event store cannot be written. Nothing has been granted; try again."}
+		return &failure{
+			Status: http.StatusServiceUnavailable, Code: "store_unavailable", RetryAfter: time.Second,
+			Detail: "The event store cannot be written. Nothing has been granted; try again.",
+		}
 	}
 	a.Logger.ErrorContext(r.Context(), "a request failed", "route", r.Pattern, "error", err)
 	return &failure{Status: http.StatusInternalServerError, Code: "internal", Detail: "Something went wrong here. Nothing has been granted; the log has the details under this request's id."}
@@ -62,8 +63,10 @@ func (a *API) failureOf(r *http.Request, err error) *failure {
 
 // reply is the failure as application/problem+json.
 func (f *failure) reply() gate.Reply {
-	body, err := json.Marshal(Problem{Type: "urn:holdpoint:problem:" + f.Code, Title: http.StatusText(f.Status), Status: f.Status,
-		Code: f.Code, Detail: f.Detail, Errors: f.Fields})
+	body, err := json.Marshal(Problem{
+		Type: "urn:holdpoint:problem:" + f.Code, Title: http.StatusText(f.Status), Status: f.Status,
+		Code: f.Code, Detail: f.Detail, Errors: f.Fields,
+	})
 	if err != nil {
 		body = []byte(`{"status":500,"code":"internal"}`) // strings and numbers always encode
 	}

@@ -4,15 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"holdpoint/engine/canon"
+	"holdpoint/internal/gate"
 	"io"
 	"mime"
 	"net/http"
 	"reflect"
 	"slices"
 	"strings"
-
-	"holdpoint/engine/canon"
-	"holdpoint/internal/gate"
 )
 
 // authorize finds out who calls and whether they may.
@@ -88,8 +87,10 @@ func readJSON(c *call) (canon.Value, error) {
 	v, err := canon.Parse(data)
 	var syntax *canon.SyntaxError
 	if errors.As(err, &syntax) {
-		return v, &failure{Status: http.StatusBadRequest, Code: "malformed_json", Detail: fmt.Sprintf("The body is not JSON with exactly one reading: %s (at byte %d).", syntax.Message, syntax.Offset),
-			Fields: []FieldError{{Path: syntax.Path, Message: syntax.Code + ": " + syntax.Message}}}
+		return v, &failure{
+			Status: http.StatusBadRequest, Code: "malformed_json", Detail: fmt.Sprintf("The body is not JSON with exactly one reading: %s (at byte %d).", syntax.Message, syntax.Offset),
+			Fields: []FieldError{{Path: syntax.Path, Message: syntax.Code + ": " + syntax.Message}},
+		}
 	}
 	return v, err
 }
@@ -171,9 +172,14 @@ func (a *API) once(c *call, body canon.Value, render func(any, error) gate.Reply
 	if c.isPerson {
 		credential = c.person.ID
 	}
-	return &gate.Once{Credential: credential, Key: key, Render: render,
-		Request: a.Gate.Sealer.Request("request", c.r.Method, c.r.URL.Path, string(body.Canonical()))}, nil
+	return &gate.Once{
+		Credential: credential, Key: key, Render: render,
+		Request: a.Gate.Sealer.Request("request", c.r.Method, c.r.URL.Path, string(body.Canonical())),
+	}, nil
 }
+
+// statusClientGone is the status of an answer that nobody waits for any more.
+const statusClientGone = 499
 
 // answer runs an operation that may be repeated and writes what render makes
 // of its result.
@@ -185,7 +191,10 @@ func (a *API) answer(c *call, body canon.Value, do func(*gate.Once) (any, error)
 				return reply
 			}
 		}
-		return a.failureOf(c.r.WithContext(c.r.Context()), err).reply()
+		if f := a.failureOf(c.r, err); f != nil {
+			return f.reply()
+		}
+		return gate.Reply{Status: statusClientGone} // nobody reads it
 	}
 	once, err := a.once(c, body, rendered)
 	if err != nil {

@@ -157,8 +157,10 @@ func Evaluate(call Call, policyDigest string, checks ...Check) Decision {
 		d.Requirements = append(d.Requirements, o.Requirements...)
 		if o.Constraints != nil {
 			if d.Constraints != nil {
-				d.Findings = append(d.Findings, Finding{Source: "engine", Code: "constraints_conflict",
-					Message: "Two checks set constraints for this call; they cannot both be carried.", Route: Refuse})
+				d.Findings = append(d.Findings, Finding{
+					Source: "engine", Code: "constraints_conflict",
+					Message: "Two checks set constraints for this call; they cannot both be carried.", Route: Refuse,
+				})
 			}
 			d.Constraints = o.Constraints
 		}
@@ -187,8 +189,10 @@ func Evaluate(call Call, policyDigest string, checks ...Check) Decision {
 func guarded(check Check, call Call) (o Opinion) {
 	defer func() {
 		if r := recover(); r != nil {
-			o = Opinion{Findings: []Finding{{Source: "engine", Code: "check_failed",
-				Message: fmt.Sprintf("A check failed while judging the call (%T).", r), Route: Refuse}}}
+			o = Opinion{Findings: []Finding{{
+				Source: "engine", Code: "check_failed",
+				Message: fmt.Sprintf("A check failed while judging the call (%T).", r), Route: Refuse,
+			}}}
 		}
 	}()
 	return check(call)

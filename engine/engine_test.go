@@ -32,7 +32,8 @@ func TestEvaluate(t *testing.T) {
 			},
 			func(Call) Opinion {
 				return Opinion{Findings: []Finding{finding("b", Ask)}, Requirements: []Requirement{ticket}}
-			}}, Defer, RequireApproval, []Kind{Ticket, Review}},
+			},
+		}, Defer, RequireApproval, []Kind{Ticket, Review}},
 		{"waiting for nothing becomes a review", []Check{says(finding("a", Ask))}, Ask, RequireApproval, []Kind{Review}},
 		{"too weak a requirement gets a review", []Check{func(Call) Opinion {
 			return Opinion{Findings: []Finding{finding("a", Defer)}, Requirements: []Requirement{ticket}}
@@ -40,7 +41,8 @@ func TestEvaluate(t *testing.T) {
 		{"a panic is a refusal", []Check{says(finding("ok", Accept)), func(Call) Opinion { panic("secret") }}, Refuse, Deny, nil},
 		{"two sets of constraints", []Check{
 			func(Call) Opinion { return Opinion{Constraints: json.RawMessage(`{"a":1}`)} },
-			func(Call) Opinion { return Opinion{Constraints: json.RawMessage(`{"a":2}`)} }}, Refuse, Deny, nil},
+			func(Call) Opinion { return Opinion{Constraints: json.RawMessage(`{"a":2}`)} },
+		}, Refuse, Deny, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := Evaluate(Call{}, "sha256:p", tc.checks...)

@@ -54,9 +54,11 @@ var never = []struct {
 	{"holdpoint/schemas", []string{"holdpoint/"}},
 	{"holdpoint/migrations", []string{"holdpoint/"}},
 	{"holdpoint/engine", []string{"holdpoint/"}},
-	{"holdpoint/engine/", []string{"holdpoint/internal/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web",
+	{"holdpoint/engine/", []string{
+		"holdpoint/internal/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web",
 		"os", "os/", "net", "net/", "database/", "log", "log/", "math/rand", "math/rand/", "crypto/rand", "io/ioutil", "sync",
-		"github.com/jackc/", "go.temporal.io/"}},
+		"github.com/jackc/", "go.temporal.io/",
+	}},
 	{"holdpoint/workflows", []string{"holdpoint/", "os", "net", "net/", "database/", "math/rand", "crypto/rand", "github.com/jackc/"}},
 	{"holdpoint/activities", []string{"net/http", "holdpoint/internal/gate", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/internal/gate", []string{"net/http", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},

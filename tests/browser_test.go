@@ -50,10 +50,14 @@ func openBrowser(t testing.TB, url string) *browser {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(profile) })
-	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.UserDataDir(profile), chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,
-		chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1280, 900)}
-	for _, flag := range []string{"disable-background-networking", "disable-quic", "disable-component-update", "disable-sync", "disable-default-apps",
-		"disable-extensions", "disable-dev-shm-usage", "no-pings", "disable-domain-reliability"} {
+	options := []chromedp.ExecAllocatorOption{
+		chromedp.ExecPath(path), chromedp.UserDataDir(profile), chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,
+		chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1280, 900),
+	}
+	for _, flag := range []string{
+		"disable-background-networking", "disable-quic", "disable-component-update", "disable-sync", "disable-default-apps",
+		"disable-extensions", "disable-dev-shm-usage", "no-pings", "disable-domain-reliability",
+	} {
 		options = append(options, chromedp.Flag(flag, true))
 	}
 	// Nothing but the program under test can be reached by name.
@@ -128,10 +132,12 @@ func (b *browser) write(selector, s string) {
 	b.t.Helper()
 	b.do(chromedp.SendKeys(chromedp.CSS(selector), s))
 }
+
 func (b *browser) choose(selector, s string) {
 	b.t.Helper()
 	b.do(chromedp.SetValue(chromedp.CSS(selector), s))
 }
+
 func (b *browser) visible(selector string) {
 	b.t.Helper()
 	b.do(chromedp.WaitVisible(chromedp.CSS(selector)))
@@ -309,7 +315,8 @@ func TestBrowserShowsDeception(t *testing.T) {
 	evil := `</script><script>window.pwned=1</script><img src=x onerror="window.pwned=2"><svg onload=window.pwned=3>`
 	e := event("deceive<script>window.pwned=4</script>", "defer", map[string]any{
 		"invisible": "pay​ment", "reversed": "safe‮txt.exe", "tags": "hi\U000E0041\U000E0042", "lookalike": "pаypal.com",
-		"ansi": "\x1b[31mred", "html": evil, "link": "javascript:window.pwned=5", evil: "key", "markdown": "[click](javascript:window.pwned=6)"})
+		"ansi": "\x1b[31mred", "html": evil, "link": "javascript:window.pwned=5", evil: "key", "markdown": "[click](javascript:window.pwned=6)",
+	})
 	e["user_intent"] = evil
 	e["evidence_refs"] = []any{evil}
 	a := d.agent(t).submit(e)

@@ -402,21 +402,37 @@ func sound() history {
 	runtime := func(seq int64, id string) factRow {
 		return factRow{seq: seq, at: at(1), approval: id, kind: "answer", actorKind: "service", actor: "key_r", yes: true}
 	}
-	h.facts = []factRow{runtime(1, "apr_a"), vote(2, 2, "apr_a", "ada", true), vote(3, 4, "apr_a", "ben", true), vote(4, 3, "apr_d", "ada", false),
-		{seq: 5, at: at(3), approval: "apr_c", kind: "cancel", actorKind: "agent", actor: "bot", yes: false}, runtime(6, "apr_e"), vote(7, 3, "apr_e", "ada", true)}
+	h.facts = []factRow{
+		runtime(1, "apr_a"), vote(2, 2, "apr_a", "ada", true), vote(3, 4, "apr_a", "ben", true), vote(4, 3, "apr_d", "ada", false),
+		{seq: 5, at: at(3), approval: "apr_c", kind: "cancel", actorKind: "agent", actor: "bot", yes: false},
+		runtime(6, "apr_e"), vote(7, 3, "apr_e", "ada", true),
+	}
 	event := func(kind, outcome, id string) {
 		seq := int64(len(h.events) + 1)
 		e := eventRow{seq: seq, at: at(float64(seq)), id: fmt.Sprintf("e%d", seq), kind: kind, outcome: outcome, agent: "bot", tool: "tool", approval: id}
-		e.body, _ = json.Marshal(map[string]any{"event_id": e.id, "type": kind, "outcome": outcome, "agent_id": "bot", "tool_name": "tool", "approval_id": id,
-			"reasons": []any{}, "safe_payload": map[string]any{}, "actor": map[string]any{"kind": "agent"}, "request_id": "r_" + kind + id})
+		e.body, _ = json.Marshal(map[string]any{
+			"event_id": e.id, "type": kind, "outcome": outcome, "agent_id": "bot", "tool_name": "tool", "approval_id": id,
+			"reasons": []any{}, "safe_payload": map[string]any{}, "actor": map[string]any{"kind": "agent"}, "request_id": "r_" + kind + id,
+		})
 		h.events = append(h.events, e)
 	}
 	for _, a := range h.approvals {
 		event("decision", "REQUIRE_APPROVAL", a.id)
 	}
-	for _, e := range [][3]string{{"answer", "REQUIRE_APPROVAL", "apr_a"}, {"vote", "REQUIRE_APPROVAL", "apr_a"}, {"vote", "REQUIRE_APPROVAL", "apr_a"},
-		{"vote", "REQUIRE_APPROVAL", "apr_d"}, {"cancel", "REQUIRE_APPROVAL", "apr_c"}, {"settled", "APPROVED", "apr_a"}, {"settled", "REJECTED", "apr_d"},
-		{"settled", "REJECTED", "apr_c"}, {"settled", "TIMEOUT", "apr_e"}, {"redeem", "DENY", "apr_a"}, {"redeem", "ALLOW", "apr_a"}, {"execution", "ALLOW", "apr_a"}} {
+	for _, e := range [][3]string{
+		{"answer", "REQUIRE_APPROVAL", "apr_a"},
+		{"vote", "REQUIRE_APPROVAL", "apr_a"},
+		{"vote", "REQUIRE_APPROVAL", "apr_a"},
+		{"vote", "REQUIRE_APPROVAL", "apr_d"},
+		{"cancel", "REQUIRE_APPROVAL", "apr_c"},
+		{"settled", "APPROVED", "apr_a"},
+		{"settled", "REJECTED", "apr_d"},
+		{"settled", "REJECTED", "apr_c"},
+		{"settled", "TIMEOUT", "apr_e"},
+		{"redeem", "DENY", "apr_a"},
+		{"redeem", "ALLOW", "apr_a"},
+		{"execution", "ALLOW", "apr_a"},
+	} {
 		event(e[0], e[1], e[2])
 	}
 	h.tokens = []tokenRow{{jti: "tok_a", approval: "apr_a", redeemed: true}}

@@ -55,8 +55,10 @@ type client struct {
 var transport = &http.Transport{MaxIdleConnsPerHost: 128, IdleConnTimeout: 5 * time.Second}
 
 func (in *installation) client(t testing.TB) *client {
-	return &client{t: t, url: in.URL, journal: in.journal, http: &http.Client{Timeout: 70 * time.Second, Transport: transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	return &client{t: t, url: in.URL, journal: in.journal, http: &http.Client{
+		Timeout: 70 * time.Second, Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
 }
 
 // agent, runtime and admin are clients with the installation's keys.
@@ -291,8 +293,10 @@ func event(tool, route string, args map[string]any) map[string]any {
 	if args == nil {
 		args = map[string]any{}
 	}
-	return map[string]any{"tool_name": tool, "tool_category": "public_read", "authorization_state": "none", "evidence_refs": []any{},
-		"risk_domain": "research", "proposed_arguments": args, "recommended_route": route}
+	return map[string]any{
+		"tool_name": tool, "tool_category": "public_read", "authorization_state": "none", "evidence_refs": []any{},
+		"risk_domain": "research", "proposed_arguments": args, "recommended_route": route,
+	}
 }
 
 const checkPath = "/v1/pre-tool-check"

@@ -20,8 +20,10 @@ import (
 func TestWholeLoop(t *testing.T) {
 	d := onShared(t)
 	agent := d.agent(t)
-	payment := map[string]any{"tool_name": "send_payment", "tool_category": "write", "authorization_state": "authenticated", "evidence_refs": []any{"invoice:42"},
-		"risk_domain": "finance", "proposed_arguments": map[string]any{"amount": 120, "to": "DE02 1203"}, "recommended_route": "accept"}
+	payment := map[string]any{
+		"tool_name": "send_payment", "tool_category": "write", "authorization_state": "authenticated", "evidence_refs": []any{"invoice:42"},
+		"risk_domain": "finance", "proposed_arguments": map[string]any{"amount": 120, "to": "DE02 1203"}, "recommended_route": "accept",
+	}
 	waiting := agent.submit(payment)
 	if waiting.NextAction != "wait" || len(waiting.Requirements) != 1 || waiting.Requirements[0].Role != "finance-approver" || waiting.Requirements[0].Given != 0 ||
 		len(waiting.Reasons) == 0 || waiting.Token != "" || waiting.Version != 1 || !waiting.ExpiresAt.After(waiting.OpenedAt) {
@@ -54,8 +56,10 @@ func TestWholeLoop(t *testing.T) {
 		t.Error("somebody else than its agent sees the token")
 	}
 	claims := verifyToken(t, d.URL, approved.Token)
-	for name, want := range map[string]any{"iss": "urn:holdpoint:dev", "aud": "dev", "sub": "demo-agent", "approval_id": waiting.ID, "outcome": "APPROVED",
-		"digest": waiting.Digest, "policy_digest": waiting.PolicyDigest} {
+	for name, want := range map[string]any{
+		"iss": "urn:holdpoint:dev", "aud": "dev", "sub": "demo-agent", "approval_id": waiting.ID, "outcome": "APPROVED",
+		"digest": waiting.Digest, "policy_digest": waiting.PolicyDigest,
+	} {
 		if claims[name] != want {
 			t.Errorf("claim %s is %v, want %v", name, claims[name], want)
 		}
@@ -93,9 +97,11 @@ func TestWholeLoop(t *testing.T) {
 	reviewer.vote(seen, "approve").want(t, 409, "already_approved")
 	agent.cancel(waiting.ID).want(t, 409, "already_approved")
 
-	want := []string{"decision STEP_UP high_risk_write_missing_explicit_confirmation", "vote STEP_UP VOTE_APPROVE", "settled APPROVED STEP_UP_PASSED",
+	want := []string{
+		"decision STEP_UP high_risk_write_missing_explicit_confirmation", "vote STEP_UP VOTE_APPROVE", "settled APPROVED STEP_UP_PASSED",
 		"redeem DENY arguments_mismatch", "redeem DENY arguments_mismatch", "execution DENY not_redeemed", "redeem ALLOW REDEEMED", "redeem DENY token_used",
-		"execution ALLOW EXECUTION_SUCCEEDED", "execution DENY already_reported", "vote DENY already_approved", "cancel DENY already_approved"}
+		"execution ALLOW EXECUTION_SUCCEEDED", "execution DENY already_reported", "vote DENY already_approved", "cancel DENY already_approved",
+	}
 	if got := d.admin(t).story(waiting.ID); !slices.Equal(got, want) {
 		t.Errorf("the audit log tells\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}

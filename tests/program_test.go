@@ -399,3 +399,8 @@ func descendants(pid int) []int {
 	}
 	return all
 }
+
+func fileText(path string) string {
+	data, _ := os.ReadFile(path)
+	return string(data)
+}

@@ -2,7 +2,6 @@ package web
 
 import (
 	"encoding/json"
-
 	"holdpoint/web/views"
 )
 

@@ -6,11 +6,10 @@ package web
 
 import (
 	"context"
-	"time"
-
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/gate"
+	"time"
 )
 
 // Desk is what the console needs of the engine room. All methods return errors

@@ -6,14 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/gate"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"holdpoint/engine"
-	"holdpoint/engine/approval"
-	"holdpoint/internal/gate"
 )
 
 // memory is a Desk, a SignIn, a Sessions and Names over one map, for tests. It
@@ -52,23 +51,31 @@ func (m *memory) add(id, tool, arguments string, edit func(*gate.Card)) *gate.Ca
 	c := &gate.Card{
 		Approval: approval.Approval{
 			ID: id, Version: 1, Revision: 1, Status: approval.Pending, Execution: approval.NotRun,
-			Call: engine.Call{Dialect: "aana", AgentID: "agt_billing", Tool: tool, RiskDomain: "finance", Category: "write",
-				Environment: "dev", Digest: "sha256:" + strings.Repeat("ab12", 16), RequestID: "req-" + id},
-			Decision: engine.Decision{Route: engine.Defer, Outcome: engine.RequireApproval, PolicyDigest: "sha256:" + strings.Repeat("0f", 32),
+			Call: engine.Call{
+				Dialect: "aana", AgentID: "agt_billing", Tool: tool, RiskDomain: "finance", Category: "write",
+				Environment: "dev", Digest: "sha256:" + strings.Repeat("ab12", 16), RequestID: "req-" + id,
+			},
+			Decision: engine.Decision{
+				Route: engine.Defer, Outcome: engine.RequireApproval, PolicyDigest: "sha256:" + strings.Repeat("0f", 32),
 				Findings: []engine.Finding{
 					{Source: "contract", Code: "schema_ok", Message: "The event is well formed.", Route: engine.Accept},
 					{Source: "contract", Code: "confirmation_missing", Message: "Nobody has confirmed this write.", Route: engine.Ask},
 					{Source: "policy", Code: "large_transfer", Message: "Money leaves the company; two finance reviewers must agree.", Route: engine.Defer},
-				}},
-			Plan: approval.Plan{OpenedAt: epoch.Add(-time.Minute), ExpiresAt: epoch.Add(29 * time.Minute),
-				Requirements: []engine.Requirement{{Kind: engine.Review, Role: "finance-approver", Needed: 2}}},
+				},
+			},
+			Plan: approval.Plan{
+				OpenedAt: epoch.Add(-time.Minute), ExpiresAt: epoch.Add(29 * time.Minute),
+				Requirements: []engine.Requirement{{Kind: engine.Review, Role: "finance-approver", Needed: 2}},
+			},
 			RequestedBy: engine.Actor{Kind: engine.ServiceActor, ID: "key_3f9a", Channel: "api"},
 		},
 		Arguments: []byte(arguments), AgentName: "billing-agent", AgentOwner: "Linus", Eligible: 2,
 	}
 	c.Approval.Plan.Excluded = []string{"linus"}
-	c.Timeline = []engine.Event{{Type: engine.Decided, Timestamp: c.Approval.Plan.OpenedAt, ToolName: tool, Outcome: engine.RequireApproval,
-		Actor: engine.Actor{Kind: engine.ServiceActor, ID: "key_3f9a"}}}
+	c.Timeline = []engine.Event{{
+		Type: engine.Decided, Timestamp: c.Approval.Plan.OpenedAt, ToolName: tool, Outcome: engine.RequireApproval,
+		Actor: engine.Actor{Kind: engine.ServiceActor, ID: "key_3f9a"},
+	}}
 	if edit != nil {
 		edit(c)
 	}
@@ -175,8 +182,10 @@ func (m *memory) Vote(_ context.Context, v gate.VoteRequest) (approval.Approval,
 	if v.Approve && c.Long && !m.shown[v.Person.ID+v.ApprovalID] {
 		return *a, &gate.Refusal{Status: 409, Code: "arguments_not_shown", Detail: "Look at the whole of the arguments first."}
 	}
-	f := approval.Fact{Seq: int64(len(a.Facts) + 1), At: m.now(), Kind: approval.Vote, Yes: v.Approve, Denial: v.Denial, Comment: v.Comment,
-		Actor: engine.Actor{Kind: engine.HumanActor, ID: v.Person.ID, Channel: v.Channel}, Voter: m.voter(v.Person)}
+	f := approval.Fact{
+		Seq: int64(len(a.Facts) + 1), At: m.now(), Kind: approval.Vote, Yes: v.Approve, Denial: v.Denial, Comment: v.Comment,
+		Actor: engine.Actor{Kind: engine.HumanActor, ID: v.Person.ID, Channel: v.Channel}, Voter: m.voter(v.Person),
+	}
 	if err := approval.Admit(a.Plan, a.Facts, f, m.now()); err != nil {
 		status := 403
 		if errors.Is(err, approval.ErrDecided) || errors.Is(err, approval.ErrAlreadyVoted) {

@@ -6,15 +6,14 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/gate"
 	"io"
 	"net/http"
 	"strconv"
 	"sync"
 	"time"
-
-	"holdpoint/engine"
-	"holdpoint/engine/approval"
-	"holdpoint/internal/gate"
 )
 
 const (
@@ -112,8 +111,9 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request, id string, state 
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	changes := c.cfg.Desk.Changes(ctx, id)
-	seen, now := r.URL.Query().Get("seen"), ""
-	if now, err = state(ctx, person); err != nil {
+	seen := r.URL.Query().Get("seen")
+	now, err := state(ctx, person)
+	if err != nil {
 		status := http.StatusServiceUnavailable
 		var refusal *gate.Refusal
 		if errors.As(err, &refusal) {
@@ -178,6 +178,10 @@ func (c *Console) still(r *http.Request) (engine.Person, bool) {
 // whatever the server's own limit on answers is.
 func sender(w http.ResponseWriter) func(string) error {
 	control := http.NewResponseController(w)
+	// The server's limit on reading a request would otherwise end the stream: the
+	// server goes on listening for the reader's hanging up. A writer that has no
+	// deadlines has none to lift.
+	_ = control.SetReadDeadline(time.Time{})
 	return func(message string) error {
 		if err := control.SetWriteDeadline(time.Now().Add(writeWithin)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 			return err

@@ -1,13 +1,12 @@
 package web
 
 import (
+	"holdpoint/engine"
+	"holdpoint/web/views"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
-
-	"holdpoint/engine"
-	"holdpoint/web/views"
 )
 
 // historyPage is how many approvals a page of the history holds.

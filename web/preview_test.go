@@ -2,14 +2,13 @@ package web
 
 import (
 	"flag"
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/gate"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
-
-	"holdpoint/engine"
-	"holdpoint/engine/approval"
-	"holdpoint/internal/gate"
 )
 
 var previewAddr = flag.String("preview", "", "serve sample pages on this address (sign in as ada@example.com, password right)")
@@ -35,8 +34,10 @@ func TestPreview(t *testing.T) {
 	m.add("apr_transfer", "payments.transfer", `{"amount":{"currency":"EUR","value":12500},"api_key":"sk-test-123","from":"DE89 3704 0044 0532 0130 00","memo":"Invoice 2026-1187\nSecond reminder, thanks","notify":["ap@example.com","treasury@example.com"],"to":{"iban":"GB33 BUKB 2020 1555 5555 55","name":"Acme Tooling Ltd"},"urgent":true}`, func(c *gate.Card) {
 		at(c, 29*time.Minute)
 		c.Document = document("The customer asked me to settle the open invoice today.", "User identity was authenticated for this account.")
-		c.Approval.Facts = []approval.Fact{{Seq: 1, At: start.Add(-20 * time.Second), Kind: approval.Vote, Yes: true, Comment: "Matches the invoice.",
-			Actor: engine.Actor{Kind: engine.HumanActor, ID: "usr_grace"}, Voter: approval.Voter{Identity: "grace", Roles: []string{"finance-approver"}, Active: true}}}
+		c.Approval.Facts = []approval.Fact{{
+			Seq: 1, At: start.Add(-20 * time.Second), Kind: approval.Vote, Yes: true, Comment: "Matches the invoice.",
+			Actor: engine.Actor{Kind: engine.HumanActor, ID: "usr_grace"}, Voter: approval.Voter{Identity: "grace", Roles: []string{"finance-approver"}, Active: true},
+		}}
 		c.Timeline = append(c.Timeline, engine.Event{Type: engine.Voted, Timestamp: start.Add(-20 * time.Second), Actor: engine.Actor{Kind: engine.HumanActor, ID: "usr_grace"}})
 	})
 	m.add("apr_deceive", "рayments.transfer", `{"cmd":"rm -rf /tmp/x\u001b[2K\rls","host":"xn--pple-43d.com","memo":"pay `+"\u202e"+`001 EUR`+"\u202c\u200b"+` now\n\n\n\n\n\n\nsecret line","note":"`+"\U000E0072\U000E006D"+`  שלום","to":"раураl.com <script>alert(1)</script>"}`, func(c *gate.Card) {
@@ -58,8 +59,10 @@ func TestPreview(t *testing.T) {
 			at(c, time.Hour)
 			c.Approval.Execution = e
 			c.Approval.Plan.Requirements[0].Needed = 1
-			c.Approval.Facts = []approval.Fact{{Seq: 1, At: start.Add(-10 * time.Second), Kind: approval.Vote, Yes: yes, Denial: approval.WrongArgs, Comment: "See the ticket.",
-				Actor: engine.Actor{Kind: engine.HumanActor, ID: "usr_ada"}, Voter: approval.Voter{Identity: "ada", Roles: []string{"finance-approver"}, Active: true}}}
+			c.Approval.Facts = []approval.Fact{{
+				Seq: 1, At: start.Add(-10 * time.Second), Kind: approval.Vote, Yes: yes, Denial: approval.WrongArgs, Comment: "See the ticket.",
+				Actor: engine.Actor{Kind: engine.HumanActor, ID: "usr_ada"}, Voter: approval.Voter{Identity: "ada", Roles: []string{"finance-approver"}, Active: true},
+			}}
 			c.Timeline = append(c.Timeline, engine.Event{Type: engine.Voted, Timestamp: start.Add(-10 * time.Second), Actor: engine.Actor{Kind: engine.HumanActor, ID: "usr_ada"}})
 		})
 	}

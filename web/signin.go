@@ -3,13 +3,12 @@ package web
 import (
 	"errors"
 	"fmt"
+	"holdpoint/internal/gate"
+	"holdpoint/web/views"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
-
-	"holdpoint/internal/gate"
-	"holdpoint/web/views"
 )
 
 // maxForm bounds a form's body, in bytes.

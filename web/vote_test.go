@@ -2,16 +2,15 @@ package web
 
 import (
 	"errors"
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/gate"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
-
-	"holdpoint/engine"
-	"holdpoint/engine/approval"
-	"holdpoint/internal/gate"
 )
 
 func TestVote(t *testing.T) {
@@ -239,8 +238,10 @@ func TestHistoryPages(t *testing.T) {
 func TestTimelineTellsRefusals(t *testing.T) {
 	c := start(t, nil).signIn("ada@example.com")
 	c.m.add("apr_1", "payments.transfer", `{}`, func(g *gate.Card) {
-		g.Approval.Facts = []approval.Fact{{Seq: 1, At: epoch.Add(-time.Second), Kind: approval.Vote, Yes: true, Comment: "fine by me",
-			Actor: engine.Actor{Kind: engine.HumanActor, ID: "usr_grace"}, Voter: c.m.voter(c.m.people["grace@example.com"])}}
+		g.Approval.Facts = []approval.Fact{{
+			Seq: 1, At: epoch.Add(-time.Second), Kind: approval.Vote, Yes: true, Comment: "fine by me",
+			Actor: engine.Actor{Kind: engine.HumanActor, ID: "usr_grace"}, Voter: c.m.voter(c.m.people["grace@example.com"]),
+		}}
 		event := func(kind engine.EventType, by engine.Actor, outcome engine.Outcome, message string) {
 			g.Timeline = append(g.Timeline, engine.Event{Type: kind, Timestamp: epoch, Outcome: outcome, Actor: by, Reasons: []engine.Reason{{Message: message}}})
 		}
@@ -255,8 +256,10 @@ func TestTimelineTellsRefusals(t *testing.T) {
 	page := c.get("/approvals/apr_1").body
 	story := page[strings.Index(page, `data-testid="timeline"`):]
 	at := 0
-	for _, want := range []string{"billing-agent", "asked to run payments.transfer", "Grace Hopper", "tried to vote and was turned away", "The page was old.",
-		"Grace Hopper", "approved", "fine by me", "Linus", "tried to vote and was turned away", "12 times", "Somebody else", "tried to start the call and was turned away"} {
+	for _, want := range []string{
+		"billing-agent", "asked to run payments.transfer", "Grace Hopper", "tried to vote and was turned away", "The page was old.",
+		"Grace Hopper", "approved", "fine by me", "Linus", "tried to vote and was turned away", "12 times", "Somebody else", "tried to start the call and was turned away",
+	} {
 		i := strings.Index(story[at:], want)
 		if i < 0 {
 			t.Fatalf("timeline lacks %q after %d:\n%s", want, at, story)

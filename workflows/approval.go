@@ -49,20 +49,26 @@ type SettleResult struct {
 	WakeIn time.Duration `json:"wake_in"`
 }
 
+// drain takes the signals that have come so far: one look sees every change
+// that was signalled before it.
+func drain(changed workflow.ReceiveChannel) {
+	for changed.ReceiveAsync(nil) {
+		continue
+	}
+}
+
 // Approval sees one approval through to its end.
 func Approval(ctx workflow.Context, in ApprovalInput) error {
 	changed := workflow.GetSignalChannel(ctx, ChangedSignal)
 	for range roundsPerRun {
-		for changed.ReceiveAsync(nil) {
-			// One look sees every change that was signalled before it.
-			continue
-		}
+		drain(changed)
 		var settled SettleResult
 		err := workflow.ExecuteActivity(untilDone(ctx), SettleActivity, SettleInput(in)).Get(ctx, &settled)
 		if err != nil {
 			return err
 		}
 		if settled.Over {
+			drain(changed)
 			return nil
 		}
 		timerCtx, cancel := workflow.WithCancel(ctx)

@@ -3,6 +3,7 @@ package workflows_test
 import (
 	"context"
 	"errors"
+	"holdpoint/workflows"
 	"log/slog"
 	"testing"
 	"time"
@@ -11,8 +12,6 @@ import (
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
-
-	"holdpoint/workflows"
 )
 
 var silent = log.NewStructuredLogger(slog.New(slog.DiscardHandler))

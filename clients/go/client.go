@@ -82,12 +82,15 @@ func (c *Client) Await(ctx context.Context, approvalID string) (Approval, error)
 		case err == nil && a.Status.Final():
 			return a, nil
 		case err == nil:
-			// A held answer took its time already. One that came at once is
-			// followed no sooner than the server asks for; what changes
-			// meanwhile is not missed, because the next request says what
-			// this one has seen.
-			seen, pause = header.Get("ETag"), firstPause
-			err = sleep(ctx, retryAfter(header, time.Now())-time.Since(asked))
+			// A held answer says that something has changed, and the next
+			// request says what this one has seen. An answer that says
+			// nothing new, or not whether it does, was not held long: the
+			// next one comes no sooner than the server asks for.
+			tag := header.Get("ETag")
+			if tag == "" || tag == seen {
+				err = sleep(ctx, retryAfter(header, time.Now())-time.Since(asked))
+			}
+			seen, pause = tag, firstPause
 		case temporary(err):
 			err = sleep(ctx, max(pause, askedFor(err)))
 			pause = min(2*pause, longestPause)

@@ -43,8 +43,10 @@ func (s *wire) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.t.Errorf("read the request: %v", err)
 	}
 	s.mu.Lock()
-	s.seen = append(s.seen, request{r.Method + " " + r.URL.RequestURI(), r.Header.Get("Idempotency-Key"), r.Header.Get("Authorization"),
-		r.Header.Get("If-None-Match"), string(body)})
+	s.seen = append(s.seen, request{
+		r.Method + " " + r.URL.RequestURI(), r.Header.Get("Idempotency-Key"), r.Header.Get("Authorization"),
+		r.Header.Get("If-None-Match"), string(body),
+	})
 	step := s.steps[min(len(s.seen), len(s.steps))-1]
 	s.mu.Unlock()
 	step(w, r, string(body))
@@ -266,11 +268,15 @@ func TestGuard(t *testing.T) {
 		{name: "refused", check: refused, want: isRefused(`t was refused: runtime_refusal`)},
 		{name: "approved", check: waiting, script: []string{approved, redeemed, done}, ran: true, want: isNil, report: "succeeded"},
 		{name: "approved and fails", check: waiting, script: []string{approved, redeemed, done}, run: func(context.Context) error { return boom }, ran: true, want: is(boom), report: "failed"},
-		{name: "approved and uncertain", check: waiting, script: []string{approved, redeemed, done},
-			run: func(context.Context) error { return fmt.Errorf("timeout: %w", ErrUncertain) }, ran: true, want: is(ErrUncertain), report: "unknown"},
+		{
+			name: "approved and uncertain", check: waiting, script: []string{approved, redeemed, done},
+			run: func(context.Context) error { return fmt.Errorf("timeout: %w", ErrUncertain) }, ran: true, want: is(ErrUncertain), report: "unknown",
+		},
 		{name: "denied", check: waiting, script: []string{`{"status":"denied","tool_name":"t","denial":{"kind":"never","comment":"No."}}`}, want: isRefused(`t was not approved: denied (never) "No."`)},
-		{name: "expired", check: waiting, script: []string{`{"status":"expired","tool_name":"t","reasons":[{"code":"TIMEOUT","message":"The deadline passed."}]}`},
-			want: isRefused(`t was not approved: expired: The deadline passed.`)},
+		{
+			name: "expired", check: waiting, script: []string{`{"status":"expired","tool_name":"t","reasons":[{"code":"TIMEOUT","message":"The deadline passed."}]}`},
+			want: isRefused(`t was not approved: expired: The deadline passed.`),
+		},
 		{name: "approved without a token", check: waiting, script: []string{`{"id":"apr_1","status":"approved"}`}, want: isOther},
 		{name: "constraints", check: waiting, script: []string{approved, `{"redeemed":true,"constraints":{"max":1}}`, done}, want: is(ErrConstraints), report: "failed"},
 	} {

@@ -48,8 +48,10 @@ func problemOf(status int, header http.Header, body []byte) *Problem {
 	p := &Problem{}
 	kind, _, err := mime.ParseMediaType(header.Get("Content-Type"))
 	if err != nil || kind != "application/problem+json" || json.Unmarshal(body, p) != nil || p.Code == "" {
-		p = &Problem{Code: "http_" + strconv.Itoa(status), Title: http.StatusText(status),
-			Detail: fmt.Sprintf("The server answered %d without saying why.", status)}
+		p = &Problem{
+			Code: "http_" + strconv.Itoa(status), Title: http.StatusText(status),
+			Detail: fmt.Sprintf("The server answered %d without saying why.", status),
+		}
 	}
 	p.Status, p.RetryAfter, p.RequestID = status, retryAfter(header, time.Now()), header.Get("X-Request-Id")
 	return p

@@ -166,8 +166,14 @@ func parseClaims(data []byte) (Claims, error) {
 		name string
 		into *string
 	}{
-		{"iss", &c.Issuer}, {"aud", &c.Audience}, {"sub", &c.Subject}, {"jti", &c.ID}, {"approval_id", &c.ApprovalID},
-		{"outcome", &c.Outcome}, {"digest", &c.Digest}, {"policy_digest", &c.PolicyDigest},
+		{"iss", &c.Issuer},
+		{"aud", &c.Audience},
+		{"sub", &c.Subject},
+		{"jti", &c.ID},
+		{"approval_id", &c.ApprovalID},
+		{"outcome", &c.Outcome},
+		{"digest", &c.Digest},
+		{"policy_digest", &c.PolicyDigest},
 	} {
 		if *claim.into = text(m[claim.name]); *claim.into == "" {
 			return c, invalid("the claim " + claim.name + " is missing or no text")

@@ -4,14 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"holdpoint/engine"
+	"holdpoint/internal/config"
+	"holdpoint/internal/store"
 	"os"
 	"path/filepath"
 
 	"github.com/google/uuid"
-
-	"holdpoint/engine"
-	"holdpoint/internal/config"
-	"holdpoint/internal/store"
 )
 
 // where says which database an administrative command works on.
@@ -21,7 +20,7 @@ type where struct {
 
 // open opens the database as the role that owns it.
 func (w where) open(ctx context.Context, c *cli) (*store.Store, error) {
-	url := ""
+	var url string
 	if w.Data != "" {
 		running, err := readDevFile(w.Data)
 		if err != nil {
@@ -82,6 +81,8 @@ func changed(code, message, subject string) engine.Event {
 	if user == "" {
 		user = fmt.Sprintf("uid %d", os.Getuid())
 	}
-	return engine.Event{ID: uuid.NewString(), Type: engine.Admin, Outcome: engine.Allow, Reasons: []engine.Reason{{Code: code, Message: message}},
-		SafePayload: payload, Actor: engine.Actor{Kind: engine.ServiceActor, ID: user, Channel: "cli"}}
+	return engine.Event{
+		ID: uuid.NewString(), Type: engine.Admin, Outcome: engine.Allow, Reasons: []engine.Reason{{Code: code, Message: message}},
+		SafePayload: payload, Actor: engine.Actor{Kind: engine.ServiceActor, ID: user, Channel: "cli"},
+	}
 }

@@ -7,6 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"holdpoint/internal/config"
+	"holdpoint/internal/devserver"
+	"holdpoint/internal/postgres"
+	"holdpoint/internal/store"
 	"log/slog"
 	"net"
 	"net/url"
@@ -15,11 +19,6 @@ import (
 	"strconv"
 	"sync"
 	"time"
-
-	"holdpoint/internal/config"
-	"holdpoint/internal/devserver"
-	"holdpoint/internal/postgres"
-	"holdpoint/internal/store"
 )
 
 type devCommand struct {
@@ -56,7 +55,7 @@ func (d *devCommand) Run(ctx context.Context, _ *cli) error {
 		return err
 	}
 	defer unlock()
-	listener, err := listen(d.Listen)
+	listener, err := listen(ctx, d.Listen)
 	if err != nil {
 		return err
 	}
@@ -155,8 +154,10 @@ func (m *machine) databases(ctx context.Context) (*devserver.Server, error) {
 		}
 		migrated <- err
 	}()
-	temporal, err := devserver.Start(ctx, devserver.Config{PostgresURL: m.postgres.URL(temporalRole, m.state.TemporalPassword, "temporal"),
-		Database: "temporal", VisibilityDatabase: "temporal_visibility", Namespace: "holdpoint", Logger: m.log, FrontendPort: m.state.TemporalPort})
+	temporal, err := devserver.Start(ctx, devserver.Config{
+		PostgresURL: m.postgres.URL(temporalRole, m.state.TemporalPassword, "temporal"),
+		Database:    "temporal", VisibilityDatabase: "temporal_visibility", Namespace: "holdpoint", Logger: m.log, FrontendPort: m.state.TemporalPort,
+	})
 	migration := <-migrated
 	if err == nil && migration != nil {
 		temporal.Stop()
@@ -238,9 +239,11 @@ func (m *machine) announce(temporal string) error {
 		}
 	}
 	s := m.state
-	data, err := json.MarshalIndent(devFile{URL: m.url, AdminKey: s.AdminKey, AgentKey: s.AgentKey, RuntimeKey: s.RuntimeKey,
+	data, err := json.MarshalIndent(devFile{
+		URL: m.url, AdminKey: s.AdminKey, AgentKey: s.AgentKey, RuntimeKey: s.RuntimeKey,
 		Reviewers: s.Reviewers, Owner: s.Owner, Auditor: s.Auditor, DatabaseURL: m.runtimeURL(), DatabaseAdminURL: m.adminURL(),
-		TemporalAddress: temporal, PID: os.Getpid()}, "", "  ")
+		TemporalAddress: temporal, PID: os.Getpid(),
+	}, "", "  ")
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"holdpoint/engine"
+	"holdpoint/engine/token"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/identity"
+	"holdpoint/internal/seal"
+	"holdpoint/internal/store"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,13 +21,6 @@ import (
 	"syscall"
 
 	"github.com/jackc/pgx/v5"
-
-	"holdpoint/engine"
-	"holdpoint/engine/token"
-	"holdpoint/internal/gate"
-	"holdpoint/internal/identity"
-	"holdpoint/internal/seal"
-	"holdpoint/internal/store"
 )
 
 // Files of a data directory.
@@ -92,9 +91,11 @@ func openState(dir string) (devState, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return s, err
 	}
-	s = devState{DataKey: seal.NewKey(), OwnerPassword: secret(), RuntimePassword: secret(), TemporalPassword: secret(),
+	s = devState{
+		DataKey: seal.NewKey(), OwnerPassword: secret(), RuntimePassword: secret(), TemporalPassword: secret(),
 		Owner:   devReviewer{Name: "Olga Owner", Email: "olga@example.com", Password: secret()[:12], Roles: []string{"reviewer"}},
-		Auditor: devReviewer{Name: "Aude Auditor", Email: "aude@example.com", Password: secret()[:12], Roles: []string{gate.AuditorRole}}}
+		Auditor: devReviewer{Name: "Aude Auditor", Email: "aude@example.com", Password: secret()[:12], Roles: []string{gate.AuditorRole}},
+	}
 	for _, name := range []string{"Ada Archer", "Ben Baker", "Cleo Clark", "Dina Diaz", "Emil Evans"} {
 		first, _, _ := strings.Cut(name, " ")
 		roles := []string{"reviewer", "finance-approver"}
@@ -111,18 +112,28 @@ func openState(dir string) (devState, error) {
 			return s, err
 		}
 	}
-	ring, err := newSigningKey(token.Ring{})
-	if err != nil {
-		return s, err
+	// What somebody has put there beforehand is theirs.
+	if missing(dir, signingFile) {
+		ring, err := newSigningKey(token.Ring{})
+		if err != nil {
+			return s, err
+		}
+		if err := writeRing(filepath.Join(dir, signingFile), ring); err != nil {
+			return s, err
+		}
 	}
-	if err := writeRing(filepath.Join(dir, signingFile), ring); err != nil {
-		return s, err
-	}
-	if err := os.WriteFile(filepath.Join(dir, policyFile), []byte(examplePolicy), 0o644); err != nil { // #nosec G306 -- no secret, and meant to be edited
-		return s, err
+	if missing(dir, policyFile) {
+		if err := os.WriteFile(filepath.Join(dir, policyFile), []byte(examplePolicy), 0o644); err != nil { // #nosec G306 -- no secret, and meant to be edited
+			return s, err
+		}
 	}
 	// Last: a directory with this file has the others.
 	return s, s.save(dir)
+}
+
+func missing(dir, name string) bool {
+	_, err := os.Stat(filepath.Join(dir, name))
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 func (s devState) save(dir string) error {

@@ -4,13 +4,12 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"io"
-	"os"
-	"time"
-
 	"holdpoint/engine"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/contract"
+	"io"
+	"os"
+	"time"
 )
 
 type evalCommand struct {

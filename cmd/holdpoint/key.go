@@ -6,15 +6,14 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"holdpoint/engine/token"
+	"holdpoint/internal/identity"
+	"holdpoint/internal/store"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
-
-	"holdpoint/engine/token"
-	"holdpoint/internal/identity"
-	"holdpoint/internal/store"
 )
 
 type keyCommand struct {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"holdpoint/internal/config"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -14,8 +15,6 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
-
-	"holdpoint/internal/config"
 )
 
 // cli is the command line.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-
 	"holdpoint/internal/config"
 	"holdpoint/internal/store"
 )

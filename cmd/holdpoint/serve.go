@@ -4,6 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"holdpoint/api"
+	"holdpoint/internal/config"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/identity"
+	"holdpoint/internal/store"
+	"holdpoint/web"
 	"log/slog"
 	"net"
 	"net/http"
@@ -12,13 +18,6 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/client"
-
-	"holdpoint/api"
-	"holdpoint/internal/config"
-	"holdpoint/internal/gate"
-	"holdpoint/internal/identity"
-	"holdpoint/internal/store"
-	"holdpoint/web"
 )
 
 type serveCommand struct{}
@@ -42,7 +41,7 @@ func (serveCommand) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	log := logger(cfg)
-	listener, err := listen(cfg.Listen)
+	listener, err := listen(ctx, cfg.Listen)
 	if err != nil {
 		return err
 	}
@@ -50,8 +49,8 @@ func (serveCommand) Run(ctx context.Context, c *cli) error {
 }
 
 // listen opens the address, or says in one line why it cannot be had.
-func listen(address string) (net.Listener, error) {
-	listener, err := net.Listen("tcp", address)
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s: %w (give another address, such as 127.0.0.1:0 for any free port)", address, errors.Unwrap(err))
 	}
@@ -81,14 +80,18 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	if err != nil {
 		return err
 	}
-	g, err := gate.New(gate.Config{Store: s, Sealer: cfg.Sealer, Judge: judge, Ring: cfg.Ring, Issuer: cfg.Issuer,
-		TokenTTL: time.Duration(cfg.TokenTTL), MaxPending: cfg.MaxPending})
+	g, err := gate.New(gate.Config{
+		Store: s, Sealer: cfg.Sealer, Judge: judge, Ring: cfg.Ring, Issuer: cfg.Issuer,
+		TokenTTL: time.Duration(cfg.TokenTTL), MaxPending: cfg.MaxPending,
+	})
 	if err != nil {
 		return err
 	}
 	stopping := make(chan struct{})
-	console, err := web.New(web.Config{Desk: desk{g}, SignIn: identity.NewSignIn(s), Sessions: sessions{s}, Names: s, Secure: cfg.Secure(),
-		Stopping: stopping, Logger: log})
+	console, err := web.New(web.Config{
+		Desk: desk{g}, SignIn: identity.NewSignIn(s), Sessions: sessions{s}, Names: s, Secure: cfg.Secure(),
+		Stopping: stopping, Logger: log,
+	})
 	if err != nil {
 		return err
 	}
@@ -106,14 +109,16 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 		}
 		return float64(n)
 	})
-	door, err := api.New(api.Config{Gate: g, Keys: keys{identity.NewKeys(ctx, s)}, Person: console.Signed, PublicURL: cfg.PublicURL, Logger: log,
+	door, err := api.New(api.Config{
+		Gate: g, Keys: keys{identity.NewKeys(ctx, s)}, Person: console.Signed, PublicURL: cfg.PublicURL, Logger: log,
 		Metrics: metrics, Stopping: stopping, Probes: []api.Probe{
 			{Name: "postgres", Required: true, Ask: s.Ping},
 			{Name: "temporal", Ask: func(ctx context.Context) error {
 				_, err := temporal.CheckHealth(ctx, &client.CheckHealthRequest{})
 				return err
 			}},
-		}})
+		},
+	})
 	if err != nil {
 		return err
 	}

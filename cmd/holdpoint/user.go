@@ -6,14 +6,13 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
-	"text/tabwriter"
-
 	"holdpoint/engine"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
 	"holdpoint/internal/store"
+	"os"
+	"strings"
+	"text/tabwriter"
 )
 
 type userCommand struct {

@@ -2,19 +2,8 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"log/slog"
-	"strings"
-	"sync"
-	"time"
-
 	"crypto/rand"
-
-	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/worker"
-	"go.temporal.io/sdk/workflow"
-
+	"fmt"
 	"holdpoint/activities"
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
@@ -22,6 +11,15 @@ import (
 	"holdpoint/internal/gate"
 	"holdpoint/internal/store"
 	"holdpoint/workflows"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
 )
 
 type workerCommand struct{}
@@ -66,11 +64,13 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 	}
 	defer temporal.Close()
 
-	settler := &activities.Settler{Store: s, Sealer: cfg.Sealer, Judge: judge, Validity: time.Duration(cfg.TokenValidity),
+	settler := &activities.Settler{
+		Store: s, Sealer: cfg.Sealer, Judge: judge, Validity: time.Duration(cfg.TokenValidity),
 		NewTokenID: func() string { return "tok_" + strings.ToLower(rand.Text()) },
 		Event: func(kind engine.EventType, outcome engine.Outcome, a approval.Approval, by engine.Actor) engine.Event {
 			return gate.ApprovalEvent(cfg.Sealer, kind, outcome, a, by, "")
-		}}
+		},
+	}
 	w := worker.New(temporal, workflows.TaskQueue, worker.Options{WorkerStopTimeout: 3 * time.Second})
 	w.RegisterWorkflowWithOptions(workflows.Approval, workflow.RegisterOptions{Name: workflows.ApprovalWorkflow})
 	w.RegisterActivityWithOptions(settler.Settle, activity.RegisterOptions{Name: workflows.SettleActivity})

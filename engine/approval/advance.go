@@ -1,10 +1,9 @@
 package approval
 
 import (
+	"holdpoint/engine"
 	"slices"
 	"time"
-
-	"holdpoint/engine"
 )
 
 // Status is where an approval stands (WIRE).

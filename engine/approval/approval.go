@@ -1,9 +1,8 @@
 package approval
 
 import (
-	"time"
-
 	"holdpoint/engine"
+	"time"
 )
 
 // Execution is what became of an approved call after it was approved (WIRE).

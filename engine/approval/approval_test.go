@@ -2,11 +2,10 @@ package approval
 
 import (
 	"errors"
+	"holdpoint/engine"
 	"strings"
 	"testing"
 	"time"
-
-	"holdpoint/engine"
 )
 
 func plan(reqs ...engine.Requirement) Plan {

@@ -2,10 +2,9 @@ package approval
 
 import (
 	"errors"
+	"holdpoint/engine"
 	"slices"
 	"time"
-
-	"holdpoint/engine"
 )
 
 // FactKind is what a fact contributes.

@@ -3,13 +3,12 @@ package approval
 import (
 	"errors"
 	"fmt"
+	"holdpoint/engine"
 	"slices"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
-
-	"holdpoint/engine"
 )
 
 var start = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
@@ -34,8 +33,10 @@ func drawPlan(t *rapid.T) Plan {
 	n := rapid.IntRange(1, 3).Draw(t, "stages")
 	for i := range n {
 		kind := rapid.SampledFrom([]engine.Kind{engine.Answer, engine.Review, engine.Review, engine.Human}).Draw(t, fmt.Sprintf("kind%d", i))
-		p.Requirements = append(p.Requirements, engine.Requirement{Kind: kind, Role: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "role"),
-			Needed: rapid.IntRange(1, 3).Draw(t, "needed"), Within: engine.Duration(time.Duration(rapid.SampledFrom([]int{0, 0, 5, 10}).Draw(t, "within")) * time.Second)})
+		p.Requirements = append(p.Requirements, engine.Requirement{
+			Kind: kind, Role: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "role"),
+			Needed: rapid.IntRange(1, 3).Draw(t, "needed"), Within: engine.Duration(time.Duration(rapid.SampledFrom([]int{0, 0, 5, 10}).Draw(t, "within")) * time.Second),
+		})
 	}
 	slices.SortStableFunc(p.Requirements, func(x, y engine.Requirement) int { return x.Kind.Order() - y.Kind.Order() })
 	return p

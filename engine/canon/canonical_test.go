@@ -3,6 +3,7 @@ package canon_test
 import (
 	"crypto/sha256"
 	"fmt"
+	"holdpoint/engine/canon"
 	"math"
 	"slices"
 	"strings"
@@ -10,8 +11,6 @@ import (
 	"unicode/utf16"
 
 	"pgregory.net/rapid"
-
-	"holdpoint/engine/canon"
 )
 
 // The numbers of RFC 8785, appendix B, by their IEEE 754 bits.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"holdpoint/engine/canon"
 	"math/big"
 	"reflect"
 	"regexp"
@@ -15,8 +16,6 @@ import (
 
 	"github.com/gowebpki/jcs"
 	"pgregory.net/rapid"
-
-	"holdpoint/engine/canon"
 )
 
 // FuzzParse holds whatever Parse accepts against two independent readers.
@@ -70,9 +69,11 @@ var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9
 
 // FuzzNumber holds numbers against exact arithmetic.
 func FuzzNumber(f *testing.F) {
-	for _, seed := range []string{"0", "-0", "1e2", "0.1", "9007199254740993", "9007199254740992", "1e23", "9.5e-310", "5e-324", "4.9e-324",
+	for _, seed := range []string{
+		"0", "-0", "1e2", "0.1", "9007199254740993", "9007199254740992", "1e23", "9.5e-310", "5e-324", "4.9e-324",
 		"2.2250738585072014e-308", "1.7976931348623157e308", "1.7976931348623158e308", "123456789012345e-300", "100000000000000000000000e-23",
-		"0.000000000000000000001", "999999999999999.9", "99999999999999.95"} {
+		"0.000000000000000000001", "999999999999999.9", "99999999999999.95",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

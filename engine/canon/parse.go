@@ -27,8 +27,10 @@ const (
 // Every error is a *SyntaxError and describes the first thing that is wrong.
 func Parse(data []byte) (Value, error) {
 	if len(data) > MaxBytes {
-		return Value{}, &SyntaxError{Offset: MaxBytes, Code: TooLarge,
-			Message: "a document may have at most " + strconv.Itoa(MaxBytes) + " bytes"}
+		return Value{}, &SyntaxError{
+			Offset: MaxBytes, Code: TooLarge,
+			Message: "a document may have at most " + strconv.Itoa(MaxBytes) + " bytes",
+		}
 	}
 	for _, mark := range [...]string{"\xEF\xBB\xBF", "\xFE\xFF", "\xFF\xFE"} {
 		if bytes.HasPrefix(data, []byte(mark)) {
@@ -206,8 +208,10 @@ func (p *parser) object(depth int) (Value, *SyntaxError) {
 // start is the name's own offset, which is where the error is.
 func (p *parser) checkName(names *nameSet, before []Member, name string, start int) *SyntaxError {
 	if len(before) >= MaxMembers {
-		return &SyntaxError{Offset: start, Code: TooManyMembers,
-			Message: "an object may have at most " + strconv.Itoa(MaxMembers) + " members"}
+		return &SyntaxError{
+			Offset: start, Code: TooManyMembers,
+			Message: "an object may have at most " + strconv.Itoa(MaxMembers) + " members",
+		}
 	}
 	i := names.add(before, name)
 	if i < 0 {

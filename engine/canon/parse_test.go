@@ -3,11 +3,10 @@ package canon_test
 import (
 	"errors"
 	"fmt"
+	"holdpoint/engine/canon"
 	"strings"
 	"testing"
 	"time"
-
-	"holdpoint/engine/canon"
 )
 
 func TestParseRefuses(t *testing.T) {

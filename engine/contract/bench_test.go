@@ -1,13 +1,12 @@
 package contract_test
 
 import (
-	"strings"
-	"testing"
-	"time"
-
 	"holdpoint/engine"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/contract"
+	"strings"
+	"testing"
+	"time"
 )
 
 // benchmarkEvent is an ordinary event of about 1 KB.
@@ -74,8 +73,10 @@ func TestJudgeIsLinear(t *testing.T) {
 		"refs":      wrap("get_user", `{}`, strings.TrimSuffix(strings.Repeat(`{"source_id":"x","summary":"a summary of this reference, which says little","trust_tier":"verified"},`, 9_900), ",")),
 		"keys":      wrap("get_user", `{"q":[`+strings.TrimSuffix(strings.Repeat(`{"a":"b"},`, 49_000), ",")+`]}`, ""),
 	}
-	for _, s := range []string{"sk-", "sk-a ", "AKIA", "AKIA ", "AKIA0", ":", "token:", "token : ", "token=\\t", "-", "1-1", "123-45-", "1 ", "12345678901234567 ",
-		"123456789012 ", "1a", "@", "a@", "a.", "a@a.", "a@b.c.", "+", "+1", "+1 ", "202-555-", "(202) 555 ", "é", "٤", "missing ", "not match "} {
+	for _, s := range []string{
+		"sk-", "sk-a ", "AKIA", "AKIA ", "AKIA0", ":", "token:", "token : ", "token=\\t", "-", "1-1", "123-45-", "1 ", "12345678901234567 ",
+		"123456789012 ", "1a", "@", "a@", "a.", "a@a.", "a@b.c.", "+", "+1", "+1 ", "202-555-", "(202) 555 ", "é", "٤", "missing ", "not match ",
+	} {
 		docs["leak "+s] = wrap("get_user", `{}`, ref(s))
 	}
 	for name, doc := range docs {

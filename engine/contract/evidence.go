@@ -1,11 +1,10 @@
 package contract
 
 import (
+	"holdpoint/engine"
 	"slices"
 	"strings"
 	"time"
-
-	"holdpoint/engine"
 )
 
 // maxAge is how old evidence may be.

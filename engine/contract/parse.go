@@ -2,7 +2,6 @@ package contract
 
 import (
 	"fmt"
-
 	"holdpoint/engine"
 	"holdpoint/engine/canon"
 )

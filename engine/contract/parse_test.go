@@ -2,13 +2,12 @@ package contract_test
 
 import (
 	"fmt"
-	"slices"
-	"strings"
-	"testing"
-
 	"holdpoint/engine"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/contract"
+	"slices"
+	"strings"
+	"testing"
 )
 
 func read(tb interface{ Fatalf(string, ...any) }, doc string) canon.Value {
@@ -38,8 +37,10 @@ func TestParseNormalises(t *testing.T) {
 	}
 	var got []string
 	for _, r := range e.Evidence {
-		got = append(got, strings.Join([]string{r.SourceID, r.Kind, r.TrustTier, r.Redaction, r.Freshness, r.Provenance,
-			r.RetrievedAt, r.CheckedAt, r.CitationURL, r.RetrievalURL, fmt.Sprint(r.Supports, r.Contradicts)}, " "))
+		got = append(got, strings.Join([]string{
+			r.SourceID, r.Kind, r.TrustTier, r.Redaction, r.Freshness, r.Provenance,
+			r.RetrievedAt, r.CheckedAt, r.CitationURL, r.RetrievalURL, fmt.Sprint(r.Supports, r.Contradicts),
+		}, " "))
 	}
 	want := []string{
 		"s other runtime redacted fresh runtime_quickstart     [] []",

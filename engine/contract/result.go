@@ -1,10 +1,9 @@
 package contract
 
 import (
-	"slices"
-
 	"holdpoint/engine"
 	"holdpoint/engine/canon"
+	"slices"
 )
 
 // Source is the source of this package's findings.

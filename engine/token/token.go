@@ -16,12 +16,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"holdpoint/engine/canon"
 	"strings"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
-
-	"holdpoint/engine/canon"
 )
 
 // Type is the token's typ header.
@@ -173,8 +172,10 @@ func claims(data []byte) (Claims, error) {
 	if err != nil || v.Kind() != canon.ObjectKind {
 		return c, invalid("its claims are not a strict JSON object")
 	}
-	required := map[string]*string{"iss": &c.Issuer, "aud": &c.Audience, "sub": &c.Subject, "jti": &c.ID, "approval_id": &c.ApprovalID,
-		"outcome": &c.Outcome, "digest": &c.Digest, "policy_digest": &c.PolicyDigest}
+	required := map[string]*string{
+		"iss": &c.Issuer, "aud": &c.Audience, "sub": &c.Subject, "jti": &c.ID, "approval_id": &c.ApprovalID,
+		"outcome": &c.Outcome, "digest": &c.Digest, "policy_digest": &c.PolicyDigest,
+	}
 	for name, into := range required {
 		if *into = text(v, name); *into == "" {
 			return c, invalid("the claim " + name + " is missing or no text")

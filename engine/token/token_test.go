@@ -29,8 +29,10 @@ func ring(t testing.TB, seeds ...byte) Ring {
 }
 
 func sample() Claims {
-	return Claims{Issuer: "iss", Audience: "prod", Subject: "bot", IssuedAt: now.Unix(), NotBefore: now.Unix(), Expires: now.Add(10 * time.Minute).Unix(),
-		ID: "tok_1", ApprovalID: "apr_1", Outcome: "APPROVED", Digest: "sha256:d", PolicyDigest: "sha256:p", Constraints: json.RawMessage(`{"max":1}`)}
+	return Claims{
+		Issuer: "iss", Audience: "prod", Subject: "bot", IssuedAt: now.Unix(), NotBefore: now.Unix(), Expires: now.Add(10 * time.Minute).Unix(),
+		ID: "tok_1", ApprovalID: "apr_1", Outcome: "APPROVED", Digest: "sha256:d", PolicyDigest: "sha256:p", Constraints: json.RawMessage(`{"max":1}`),
+	}
 }
 
 func sign(t testing.TB, r Ring, c Claims) string {

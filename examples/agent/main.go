@@ -148,8 +148,10 @@ func (a agent) drop(ctx context.Context) error {
 		ToolName: "drop_database", ToolCategory: holdpoint.Write, AuthorizationState: holdpoint.UserClaimed,
 		RiskDomain: "devops", RecommendedRoute: holdpoint.Accept,
 		Arguments: map[string]any{"database": "production"},
-		EvidenceRefs: []any{holdpoint.Evidence{SourceID: "chat:17", Kind: "user_message", TrustTier: "user_claimed", Redaction: "redacted",
-			Summary: "The note says: password = example-only-4711, so it must be fine."}},
+		EvidenceRefs: []any{holdpoint.Evidence{
+			SourceID: "chat:17", Kind: "user_message", TrustTier: "user_claimed", Redaction: "redacted",
+			Summary: "The note says: password = example-only-4711, so it must be fine.",
+		}},
 	})
 }
 
@@ -178,11 +180,15 @@ func (a agent) pay(ctx context.Context) error {
 		ToolName: "send_payment", ToolCategory: holdpoint.Write, AuthorizationState: holdpoint.Authenticated,
 		RiskDomain: "finance", RecommendedRoute: holdpoint.Defer,
 		UserIntent: "Pay the open invoice of our stationery supplier.",
-		Arguments: map[string]any{"amount": "1250.00", "currency": "EUR", "to": "Paper & Pens Ltd.", "iban": "DE02120300000000202051",
-			"reference": "Invoice 2026-0042"},
-		EvidenceRefs: []any{holdpoint.Evidence{SourceID: "invoice:2026-0042", Kind: "tool_result", TrustTier: "verified", Redaction: "redacted",
+		Arguments: map[string]any{
+			"amount": "1250.00", "currency": "EUR", "to": "Paper & Pens Ltd.", "iban": "DE02120300000000202051",
+			"reference": "Invoice 2026-0042",
+		},
+		EvidenceRefs: []any{holdpoint.Evidence{
+			SourceID: "invoice:2026-0042", Kind: "tool_result", TrustTier: "verified", Redaction: "redacted",
 			RetrievedAt: time.Now().UTC().Format(time.RFC3339), Freshness: &holdpoint.Freshness{Status: "fresh"},
-			Summary: "Open invoice of the supplier, amount and account match.", Provenance: "accounting"}},
+			Summary: "Open invoice of the supplier, amount and account match.", Provenance: "accounting",
+		}},
 	}
 	d, err := a.client.Check(ctx, payment)
 	switch {
@@ -226,7 +232,7 @@ func (a agent) pay(ctx context.Context) error {
 
 // await waits for people and shows that it does.
 func (a agent) await(ctx context.Context, waiting holdpoint.Approval) (holdpoint.Approval, error) {
-	fmt.Fprintf(a.out, "   waiting until %s (Ctrl-C takes it back) ", waiting.ExpiresAt.Local().Format("15:04"))
+	fmt.Fprintf(a.out, "   waiting until %s (Ctrl-C takes it back) ", clock(waiting.ExpiresAt))
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -246,6 +252,15 @@ func (a agent) await(ctx context.Context, waiting holdpoint.Approval) (holdpoint
 	close(stop)
 	<-stopped
 	return ended, err
+}
+
+// clock is a time of day, with its date when that is not today.
+func clock(t time.Time) string {
+	t = t.Local()
+	if now := time.Now(); t.YearDay() == now.YearDay() && t.Year() == now.Year() {
+		return t.Format("15:04")
+	}
+	return t.Format("2 January 15:04")
 }
 
 // takeBack cancels what nobody waits for any more.

@@ -51,7 +51,8 @@ func dataDir(t *testing.T, url string) string {
 	t.Helper()
 	dir := t.TempDir()
 	content, err := json.Marshal(map[string]any{"url": url, "agent_key": key, "reviewers": []map[string]any{
-		{"email": "ada@example.com", "password": "secret-of-ada", "roles": []string{"finance-approver"}}}})
+		{"email": "ada@example.com", "password": "secret-of-ada", "roles": []string{"finance-approver"}},
+	}})
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, "dev.json"), content, 0o600)
 	}

@@ -7,6 +7,10 @@ package config
 import (
 	"errors"
 	"fmt"
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/engine/token"
+	"holdpoint/internal/seal"
 	"log/slog"
 	"net"
 	"net/url"
@@ -16,11 +20,6 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
-
-	"holdpoint/engine"
-	"holdpoint/engine/approval"
-	"holdpoint/engine/token"
-	"holdpoint/internal/seal"
 )
 
 // Config is everything that a process may be told. Fields that end in _file
@@ -160,8 +159,10 @@ func (c *Config) Check(need Need) error {
 		path  string
 		value *string
 	}{
-		{"database_url", c.DatabaseURLFile, &c.DatabaseURL}, {"database_admin_url", c.DatabaseAdminFile, &c.DatabaseAdminURL},
-		{"data_key", c.DataKeyFile, &c.DataKey}, {"signing_keys", c.SigningKeysFile, &c.SigningKeys},
+		{"database_url", c.DatabaseURLFile, &c.DatabaseURL},
+		{"database_admin_url", c.DatabaseAdminFile, &c.DatabaseAdminURL},
+		{"data_key", c.DataKeyFile, &c.DataKey},
+		{"signing_keys", c.SigningKeysFile, &c.SigningKeys},
 	} {
 		if f.path == "" {
 			continue

@@ -1,12 +1,11 @@
 package config
 
 import (
+	"holdpoint/internal/seal"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"holdpoint/internal/seal"
 )
 
 func write(t *testing.T, text string) string {
@@ -82,7 +81,7 @@ func TestSecretsComeFromFiles(t *testing.T) {
 	if _, err := seal.ParseKey(c.DataKey); err != nil {
 		t.Errorf("the file's key: %v", err)
 	}
-	c.DataKey, c.DataKeyFile = "x", c.DataKeyFile
+	c.DataKey = "x"
 	if err := c.Check(0); err == nil || !strings.Contains(err.Error(), "data_key") {
 		t.Errorf("given twice: %v", err)
 	}

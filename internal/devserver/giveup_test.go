@@ -3,6 +3,7 @@
 package devserver
 
 import (
+	"holdpoint/internal/postgres/pgtest"
 	"log/slog"
 	"net"
 	"strconv"
@@ -11,8 +12,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"go.temporal.io/server/common/primitives"
-
-	"holdpoint/internal/postgres/pgtest"
 )
 
 // TestGivingUp takes a port away between choosing and using it, upon which the server would have the process exit.

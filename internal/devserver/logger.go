@@ -131,7 +131,7 @@ func (l *logger) log(level slog.Level, msg string, tags []tag.Tag) {
 		}
 	}
 	if l.due(msg) {
-		l.slog.LogAttrs(context.Background(), level, "temporal: "+msg, attrs...)
+		l.slog.LogAttrs(context.Background(), level, "temporal: "+msg, attrs...) //nolint:sloglint // the server's own messages are passed on
 	}
 }
 

@@ -44,7 +44,7 @@ func (s store) prepare(ctx context.Context, postgres *pgx.ConnConfig, log *logge
 	if err != nil {
 		return err
 	}
-	defer conn.Close(ctx)
+	defer func() { _ = conn.Close(ctx) }()
 	version, err := s.current(ctx, conn)
 	if err != nil || version == s.version {
 		return err
@@ -94,7 +94,7 @@ func (s store) create(ctx context.Context, postgres *pgx.ConnConfig) error {
 	if err != nil {
 		return fmt.Errorf("create database %s: %w", s.database, err)
 	}
-	defer conn.Close(ctx)
+	defer func() { _ = conn.Close(ctx) }()
 	_, err = conn.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{s.database}.Sanitize())
 	switch code(err) {
 	case duplicateDatabase:

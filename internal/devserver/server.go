@@ -339,14 +339,14 @@ func choosePorts(preferred int) (ports, error) {
 		if service == primitives.FrontendService {
 			port = preferred
 		}
-		l, err := net.Listen("tcp4", net.JoinHostPort(loopback, strconv.Itoa(port)))
+		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp4", net.JoinHostPort(loopback, strconv.Itoa(port)))
 		if err != nil && port != 0 {
-			l, err = net.Listen("tcp4", net.JoinHostPort(loopback, "0"))
+			l, err = new(net.ListenConfig).Listen(context.Background(), "tcp4", net.JoinHostPort(loopback, "0"))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("find a free port: %w", err)
 		}
-		defer l.Close() // after the loop, so that no port is found twice
+		defer func() { _ = l.Close() }() // after the loop, so that no port is found twice
 		chosen[service] = l.Addr().(*net.TCPAddr).Port
 	}
 	return chosen, nil

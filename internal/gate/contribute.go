@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/mail"
-	"strings"
-
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/store"
+	"net/mail"
+	"strings"
 )
 
 // Vote records a person's vote under the approval's lock and returns where that
@@ -79,8 +78,10 @@ func (g *Gate) mustHaveSeen(ctx context.Context, v VoteRequest, by engine.Actor)
 	if settled := settledRefusal(r.Approval); settled != nil {
 		return nil // likewise
 	}
-	return g.refuse(ctx, &Refusal{Status: 409, Code: "arguments_not_shown",
-		Detail: "The arguments are long. Have all of them shown before you approve."}, g.event(engine.Voted, engine.Deny, r.Approval, by, v.RequestID))
+	return g.refuse(ctx, &Refusal{
+		Status: 409, Code: "arguments_not_shown",
+		Detail: "The arguments are long. Have all of them shown before you approve.",
+	}, g.event(engine.Voted, engine.Deny, r.Approval, by, v.RequestID))
 }
 
 // AnswerRequest is what the requesting side says to an approval that asks.
@@ -165,8 +166,10 @@ func (g *Gate) contribute(ctx context.Context, id string, once *Once, f approval
 		case errors.Is(err, errLate):
 			continue // rolled back; the next look says that it is over
 		case errors.Is(err, store.ErrNotFound):
-			return approval.Approval{}, g.refuse(ctx, notFound, engine.Event{ID: newEventID(), Type: engine.Refusal, ApprovalID: id,
-				SafePayload: []byte(`{}`), Actor: f.Actor})
+			return approval.Approval{}, g.refuse(ctx, notFound, engine.Event{
+				ID: newEventID(), Type: engine.Refusal, ApprovalID: id,
+				SafePayload: []byte(`{}`), Actor: f.Actor,
+			})
 		case err != nil:
 			return approval.Approval{}, err
 		}

@@ -2,19 +2,17 @@ package gate
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
-
-	"github.com/google/uuid"
-
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/token"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
+	"time"
+
+	"github.com/google/uuid"
 )
 
 // Config is what a Gate is made of. Store and Sealer are required; zero values
@@ -107,9 +105,6 @@ func IsUnavailable(err error) bool { return unavailable(err) }
 // newEventID is a random UUID version 4.
 func newEventID() string { return uuid.NewString() }
 
-// newTokenID is the jti of a new token.
-func newTokenID() string { return "tok_" + rand.Text() }
-
 // event starts an event about an approval.
 func (g *Gate) event(kind engine.EventType, outcome engine.Outcome, a approval.Approval, by engine.Actor, requestID string) engine.Event {
 	return ApprovalEvent(g.Sealer, kind, outcome, a, by, requestID)
@@ -121,9 +116,11 @@ func ApprovalEvent(s *seal.Sealer, kind engine.EventType, outcome engine.Outcome
 	if requestID == "" {
 		requestID = a.Call.RequestID
 	}
-	return engine.Event{ID: newEventID(), Type: kind, RequestID: requestID, AgentID: a.Call.AgentID, ToolName: a.Call.Tool,
+	return engine.Event{
+		ID: newEventID(), Type: kind, RequestID: requestID, AgentID: a.Call.AgentID, ToolName: a.Call.Tool,
 		Outcome: outcome, Reasons: []engine.Reason{}, SafePayload: json.RawMessage(`{}`), ApprovalID: a.ID, Actor: by,
-		DigestHMAC: s.Digest(a.Call.Digest), PolicyDigest: a.Decision.PolicyDigest, PrevOutcome: a.Decision.Outcome}
+		DigestHMAC: s.Digest(a.Call.Digest), PolicyDigest: a.Decision.PolicyDigest, PrevOutcome: a.Decision.Outcome,
+	}
 }
 
 // Turned is what a door knows of a request that it turns away.
@@ -143,8 +140,10 @@ func (g *Gate) TurnAway(ctx context.Context, t Turned) error {
 	if err != nil {
 		return fmt.Errorf("encode refusal: %w", err)
 	}
-	_, err = g.Store.Submit(ctx, store.Submission{Event: engine.Event{ID: newEventID(), Type: engine.Refusal, RequestID: t.RequestID,
-		AgentID: t.AgentID, Outcome: engine.Deny, Reasons: []engine.Reason{{Code: t.Code, Message: t.Message}}, SafePayload: payload, Actor: t.Actor}})
+	_, err = g.Store.Submit(ctx, store.Submission{Event: engine.Event{
+		ID: newEventID(), Type: engine.Refusal, RequestID: t.RequestID,
+		AgentID: t.AgentID, Outcome: engine.Deny, Reasons: []engine.Reason{{Code: t.Code, Message: t.Message}}, SafePayload: payload, Actor: t.Actor,
+	}})
 	return err
 }
 
@@ -188,8 +187,10 @@ func (g *Gate) change(ctx context.Context, id string, once *Once, event func(*st
 	return result, nil
 }
 
-var otherRequest = &Refusal{Status: 422, Code: "idempotency_key_reused",
-	Detail: "This Idempotency-Key was used for a different request. Use a new key for a new request."}
+var otherRequest = &Refusal{
+	Status: 422, Code: "idempotency_key_reused",
+	Detail: "This Idempotency-Key was used for a different request. Use a new key for a new request.",
+}
 
 // notFound is the one answer for an approval that is not there and for one that
 // is somebody else's.

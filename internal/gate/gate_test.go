@@ -8,13 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"testing"
-	"time"
-
-	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
-
 	"holdpoint/activities"
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
@@ -25,6 +18,12 @@ import (
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
 	"holdpoint/workflows"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -78,10 +77,12 @@ func newHouse(t testing.TB, r approval.Routing) *house {
 	if h.Gate, err = gate.New(gate.Config{Store: s, Sealer: sealer, Judge: judge, Ring: ring, Issuer: "urn:test", MaxPending: 5000}); err != nil {
 		t.Fatal(err)
 	}
-	h.settler = &activities.Settler{Store: s, Sealer: sealer, Judge: judge, Validity: time.Hour, NewTokenID: func() string { return "tok_" + rand.Text() },
+	h.settler = &activities.Settler{
+		Store: s, Sealer: sealer, Judge: judge, Validity: time.Hour, NewTokenID: func() string { return "tok_" + rand.Text() },
 		Event: func(kind engine.EventType, outcome engine.Outcome, a approval.Approval, by engine.Actor) engine.Event {
 			return gate.ApprovalEvent(sealer, kind, outcome, a, by, "")
-		}}
+		},
+	}
 	h.populate(ctx)
 	return h
 }
@@ -266,7 +267,7 @@ func TestApproveRedeemReport(t *testing.T) {
 	}
 	other := gate.Principal{KeyID: "key_o", AgentID: "other-bot", Kind: gate.AgentKey}
 	for _, step := range []struct {
-		p                gate.Principal
+		p                  gate.Principal
 		raw, tool, a, want string
 	}{
 		{other, v.Token, "pay", args, "not_found"},

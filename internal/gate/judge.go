@@ -5,12 +5,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"time"
-
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/contract"
+	"time"
 )
 
 // DialectAANA is the Agent Action Contract v1.
@@ -78,8 +77,10 @@ func (j *Judge) AANA(p Principal, doc canon.Value, now time.Time) Judgement {
 	checks := []engine.Check{opinion(result)}
 	if capped {
 		checks = append(checks, func(engine.Call) engine.Opinion {
-			return engine.Opinion{Findings: []engine.Finding{{Source: "credential", Code: "authorization_state_capped", Route: engine.Accept,
-				Message: fmt.Sprintf("The key may claim at most %q; the higher claim was lowered.", p.MaxState)}}}
+			return engine.Opinion{Findings: []engine.Finding{{
+				Source: "credential", Code: "authorization_state_capped", Route: engine.Accept,
+				Message: fmt.Sprintf("The key may claim at most %q; the higher claim was lowered.", p.MaxState),
+			}}}
 		})
 	}
 	decision := engine.Evaluate(call, j.digest, checks...)
@@ -132,8 +133,10 @@ func toolName(doc canon.Value) string {
 }
 
 func (j *Judge) call(agentID string, e contract.Event) engine.Call {
-	return engine.Call{Dialect: DialectAANA, RequestID: e.RequestID, AgentID: agentID, Tool: e.ToolName, RiskDomain: string(e.RiskDomain),
-		Category: string(e.Category), Environment: j.environment, Digest: canon.Digest(e.ToolName, e.Arguments)}
+	return engine.Call{
+		Dialect: DialectAANA, RequestID: e.RequestID, AgentID: agentID, Tool: e.ToolName, RiskDomain: string(e.RiskDomain),
+		Category: string(e.Category), Environment: j.environment, Digest: canon.Digest(e.ToolName, e.Arguments),
+	}
 }
 
 func opinion(r contract.Result) engine.Check {

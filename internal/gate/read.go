@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
-
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/token"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
+	"time"
 )
 
 // View is an approval as one reader may see it.
@@ -53,9 +52,11 @@ func (g *Gate) sign(a approval.Approval, t *store.TokenRow, now time.Time) (stri
 	if expires.Unix() <= now.Unix() {
 		return "", nil
 	}
-	signed, err := token.Sign(g.Ring, token.Claims{Issuer: g.Issuer, Audience: a.Call.Environment, Subject: a.Call.AgentID,
+	signed, err := token.Sign(g.Ring, token.Claims{
+		Issuer: g.Issuer, Audience: a.Call.Environment, Subject: a.Call.AgentID,
 		IssuedAt: now.Unix(), NotBefore: now.Unix(), Expires: expires.Unix(), ID: t.JTI, ApprovalID: a.ID,
-		Outcome: string(engine.Approved), Digest: a.Call.Digest, PolicyDigest: a.Decision.PolicyDigest, Constraints: a.Decision.Constraints})
+		Outcome: string(engine.Approved), Digest: a.Call.Digest, PolicyDigest: a.Decision.PolicyDigest, Constraints: a.Decision.Constraints,
+	})
 	if err != nil {
 		return "", fmt.Errorf("sign the token of %s: %w", a.ID, err)
 	}

@@ -4,13 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
-
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/token"
 	"holdpoint/internal/store"
+	"slices"
 )
 
 // RedeemRequest is a token and the call that it is to be spent on.
@@ -41,8 +40,10 @@ func (g *Gate) Redeem(ctx context.Context, p Principal, r RedeemRequest, once *O
 	by := p.actor()
 	claims, kid, err := token.Open(g.Ring, r.Token, g.Issuer, g.Judge.Environment())
 	if err != nil {
-		return Redemption{}, g.refuse(ctx, invalidToken, engine.Event{ID: newEventID(), Type: engine.Redeemed, RequestID: r.RequestID,
-			AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: by})
+		return Redemption{}, g.refuse(ctx, invalidToken, engine.Event{
+			ID: newEventID(), Type: engine.Redeemed, RequestID: r.RequestID,
+			AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: by,
+		})
 	}
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Redeemed, engine.Allow, c.Approval, by, r.RequestID)
@@ -73,8 +74,10 @@ func (g *Gate) Redeem(ctx context.Context, p Principal, r RedeemRequest, once *O
 	})
 	if errors.Is(err, store.ErrNotFound) {
 		// Signed by us, for an approval that this database does not have.
-		return Redemption{}, g.refuse(ctx, invalidToken, engine.Event{ID: newEventID(), Type: engine.Redeemed, RequestID: r.RequestID,
-			AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: by})
+		return Redemption{}, g.refuse(ctx, invalidToken, engine.Event{
+			ID: newEventID(), Type: engine.Redeemed, RequestID: r.RequestID,
+			AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: by,
+		})
 	}
 	if err != nil {
 		return Redemption{}, err
@@ -109,8 +112,10 @@ func (g *Gate) Executed(ctx context.Context, p Principal, r ExecutionRequest, on
 			return nil, err
 		}
 		e := event(c)
-		e.Reasons = []engine.Reason{{Code: "EXECUTION_" + map[approval.Execution]string{approval.Succeeded: "SUCCEEDED", approval.Failed: "FAILED",
-			approval.Unknown: "UNKNOWN"}[r.Outcome], Message: "The agent reported what became of the call."}}
+		e.Reasons = []engine.Reason{{Code: "EXECUTION_" + map[approval.Execution]string{
+			approval.Succeeded: "SUCCEEDED", approval.Failed: "FAILED",
+			approval.Unknown: "UNKNOWN",
+		}[r.Outcome], Message: "The agent reported what became of the call."}}
 		payload, err := json.Marshal(map[string]any{"execution": r.Outcome, "duration_ms": r.DurationMS})
 		if err != nil {
 			return nil, err
@@ -120,8 +125,10 @@ func (g *Gate) Executed(ctx context.Context, p Principal, r ExecutionRequest, on
 		return c.Approval, nil
 	})
 	if errors.Is(err, store.ErrNotFound) {
-		return approval.Approval{}, g.refuse(ctx, notFound, engine.Event{ID: newEventID(), Type: engine.Executed, RequestID: r.RequestID,
-			ApprovalID: r.ApprovalID, AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: by})
+		return approval.Approval{}, g.refuse(ctx, notFound, engine.Event{
+			ID: newEventID(), Type: engine.Executed, RequestID: r.RequestID,
+			ApprovalID: r.ApprovalID, AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: by,
+		})
 	}
 	if err != nil {
 		return approval.Approval{}, err

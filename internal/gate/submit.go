@@ -5,16 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
-	"time"
-
-	"github.com/google/uuid"
-
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/contract"
 	"holdpoint/internal/store"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
 )
 
 // Bounds of what an event may name, in bytes. The contract sets none; the audit
@@ -42,8 +41,10 @@ func (g *Gate) PreToolCheck(ctx context.Context, p Principal, doc canon.Value, r
 		j.Call.RequestID = requestID
 	}
 	if r := bounded(j.Call); r != nil {
-		return Checked{}, g.refuse(ctx, r, engine.Event{ID: newEventID(), Type: engine.Refusal, RequestID: requestID, AgentID: p.AgentID,
-			SafePayload: json.RawMessage(`{}`), Actor: p.actor()})
+		return Checked{}, g.refuse(ctx, r, engine.Event{
+			ID: newEventID(), Type: engine.Refusal, RequestID: requestID, AgentID: p.AgentID,
+			SafePayload: json.RawMessage(`{}`), Actor: p.actor(),
+		})
 	}
 	checked := Checked{Route: j.Decision.Route, Envelope: j.Result.Envelope(j.Decision)}
 	sub := store.Submission{Event: g.decided(p, j, checked.Envelope)}
@@ -94,9 +95,11 @@ func bounded(c engine.Call) *Refusal {
 
 // decided is the event of a judgement.
 func (g *Gate) decided(p Principal, j Judgement, envelope contract.Envelope) engine.Event {
-	e := engine.Event{ID: newEventID(), Type: engine.Decided, RequestID: j.Call.RequestID, AgentID: p.AgentID, ToolName: j.Call.Tool,
+	e := engine.Event{
+		ID: newEventID(), Type: engine.Decided, RequestID: j.Call.RequestID, AgentID: p.AgentID, ToolName: j.Call.Tool,
 		Outcome: j.Decision.Outcome, Reasons: engine.Reasons(j.Decision.Findings), SafePayload: safePayload(j, envelope), Actor: p.actor(),
-		PolicyDigest: j.Decision.PolicyDigest}
+		PolicyDigest: j.Decision.PolicyDigest,
+	}
 	if j.Valid {
 		e.DigestHMAC = g.Sealer.Digest(j.Call.Digest)
 	}
@@ -129,8 +132,10 @@ func (g *Gate) opening(ctx context.Context, p Principal, j Judgement, once *Once
 		return nil, err
 	}
 	if pending >= g.MaxPending {
-		r := &Refusal{Status: 429, Code: "too_many_pending", RetryAfter: 30 * time.Second,
-			Detail: fmt.Sprintf("%d calls of this agent are waiting for people already. Cancel some or wait.", pending)}
+		r := &Refusal{
+			Status: 429, Code: "too_many_pending", RetryAfter: 30 * time.Second,
+			Detail: fmt.Sprintf("%d calls of this agent are waiting for people already. Cancel some or wait.", pending),
+		}
 		e := g.decided(p, j, j.Result.Envelope(j.Decision))
 		e.Outcome, e.Reasons = engine.RateLimited, []engine.Reason{{Code: r.Code, Message: r.Detail}}
 		if _, err := g.Store.Submit(ctx, store.Submission{Event: e}); err != nil {
@@ -151,9 +156,11 @@ func (g *Gate) opening(ctx context.Context, p Principal, j Judgement, once *Once
 		return nil, fmt.Errorf("seal the arguments of %s: %w", id, err)
 	}
 	rule := g.Judge.Rule(j.Call)
-	return &store.Opening{ID: id, Call: j.Call, RequestedBy: p.actor(), MaxState: p.MaxState, Decision: j.Decision,
+	return &store.Opening{
+		ID: id, Call: j.Call, RequestedBy: p.actor(), MaxState: p.MaxState, Decision: j.Decision,
 		Requirements: rule.Apply(j.Decision.Requirements), Excluded: excluded, ExpiresIn: time.Duration(rule.ExpiresIn),
-		Sealed: box, ArgumentsSize: len(j.Event.Arguments.Canonical())}, nil
+		Sealed: box, ArgumentsSize: len(j.Event.Arguments.Canonical()),
+	}, nil
 }
 
 // requestingSide lists the identities that may not decide: the agent's owner,
@@ -181,9 +188,11 @@ func (g *Gate) requestingSide(ctx context.Context, p Principal, e contract.Event
 
 // opened is the approval as it is at the moment of its opening.
 func opened(o *store.Opening, stored store.Stored) *approval.Approval {
-	a := &approval.Approval{ID: o.ID, Call: o.Call, Decision: o.Decision, Version: 1, Revision: 1, Status: approval.Pending,
+	a := &approval.Approval{
+		ID: o.ID, Call: o.Call, Decision: o.Decision, Version: 1, Revision: 1, Status: approval.Pending,
 		Execution: approval.NotRun, RequestedBy: o.RequestedBy,
-		Plan: approval.Plan{OpenedAt: stored.OpenedAt.UTC(), ExpiresAt: stored.ExpiresAt.UTC(), Requirements: o.Requirements, Excluded: o.Excluded}}
+		Plan: approval.Plan{OpenedAt: stored.OpenedAt.UTC(), ExpiresAt: stored.ExpiresAt.UTC(), Requirements: o.Requirements, Excluded: o.Excluded},
+	}
 	a.State = approval.Advance(a.Plan, nil, a.Plan.OpenedAt)
 	return a
 }

@@ -3,16 +3,15 @@ package identity
 import (
 	"context"
 	"errors"
+	"holdpoint/engine"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/store"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 	"golang.org/x/time/rate"
-
-	"holdpoint/engine"
-	"holdpoint/internal/gate"
-	"holdpoint/internal/store"
 )
 
 // SignIn checks people's passwords. Every attempt is an event.
@@ -92,8 +91,10 @@ func (s *SignIn) refused(ctx context.Context, r *gate.Refusal, personID string) 
 }
 
 func (s *SignIn) record(ctx context.Context, outcome engine.Outcome, personID string, why engine.Reason) error {
-	_, err := s.store.Submit(ctx, store.Submission{Event: engine.Event{ID: uuid.NewString(), Type: engine.SignIn, Outcome: outcome,
-		Reasons: []engine.Reason{why}, SafePayload: []byte(`{}`), Actor: engine.Actor{Kind: engine.HumanActor, ID: personID, Channel: "console"}}})
+	_, err := s.store.Submit(ctx, store.Submission{Event: engine.Event{
+		ID: uuid.NewString(), Type: engine.SignIn, Outcome: outcome,
+		Reasons: []engine.Reason{why}, SafePayload: []byte(`{}`), Actor: engine.Actor{Kind: engine.HumanActor, ID: personID, Channel: "console"},
+	}})
 	return err
 }
 

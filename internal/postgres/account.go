@@ -74,7 +74,7 @@ func unprivilegedUsers() []account {
 // tell (access lists, mount options, security modules).
 func (a account) tryIn(ctx context.Context, dir directory, inst installation) error {
 	cmd := a.commandContext(ctx, dir, inst.postgres(), "-V")
-	_, err := run(cmd)
+	err := run(cmd)
 	return err
 }
 

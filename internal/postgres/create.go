@@ -45,7 +45,7 @@ func create(ctx context.Context, dir directory, inst installation, acc account, 
 	}
 	cmd := acc.commandContext(ctx, dir, inst.initdb(), args...)
 	endWithParent(cmd.SysProcAttr, syscall.SIGKILL)
-	if _, err := run(cmd); err != nil {
+	if err := run(cmd); err != nil {
 		return err
 	}
 	if err := writeSynced(filepath.Join(temp, "pg_hba.conf"), access, acc); err != nil {
@@ -90,6 +90,6 @@ func syncDirectory(path string) error {
 	if err != nil {
 		return err
 	}
-	defer d.Close()
+	defer func() { _ = d.Close() }()
 	return d.Sync()
 }

@@ -117,7 +117,7 @@ func (d directory) choosePort() (int, error) {
 	if text, err := os.ReadFile(d.portFile()); err == nil {
 		port, err := strconv.Atoi(strings.TrimSpace(string(text)))
 		if err == nil && port > 1023 && port < 65536 {
-			if l, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			if l, err := new(net.ListenConfig).Listen(context.Background(), "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
 				return port, l.Close()
 			}
 		}
@@ -144,7 +144,7 @@ func tail(path string, from int64, lines int) string {
 	if err != nil {
 		return ""
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	const most = 4 << 10
 	if size, err := f.Seek(0, io.SeekEnd); err == nil && size-from > most {
 		from = size - most

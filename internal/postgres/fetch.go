@@ -47,7 +47,7 @@ func fetch(ctx context.Context, dir directory, major int, repository string) (in
 	if err != nil {
 		return installation{}, err
 	}
-	defer os.RemoveAll(scratch)
+	defer func() { _ = os.RemoveAll(scratch) }()
 	data, unpacked := filepath.Join(scratch, "data"), filepath.Join(scratch, "unpacked")
 	if err := os.Mkdir(data, 0o700); err != nil {
 		return installation{}, err

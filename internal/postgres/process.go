@@ -56,7 +56,7 @@ func (p *process) signal(sig syscall.Signal) { _ = p.cmd.Process.Signal(sig) }
 func (p *process) state() string { return p.cmd.ProcessState.String() }
 
 // run runs cmd to its end; the error quotes what it said last. Like startProcess it keeps the thread alive while the child is.
-func run(cmd *exec.Cmd) (output string, err error) {
+func run(cmd *exec.Cmd) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	out, err := cmd.CombinedOutput()
@@ -65,9 +65,9 @@ func run(cmd *exec.Cmd) (output string, err error) {
 		if said != "" {
 			said = ": " + said
 		}
-		return "", fmt.Errorf("run %s: %w%s", cmd.Path, err, said)
+		return fmt.Errorf("run %s: %w%s", cmd.Path, err, said)
 	}
-	return string(out), nil
+	return nil
 }
 
 // environment is what the children get: nothing of ours but what the loader and the resolver need. Variables such as PGPORT or

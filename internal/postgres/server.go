@@ -177,7 +177,7 @@ func (s *Server) launch(ctx context.Context, inst installation, acc account, noS
 	if err != nil {
 		return err
 	}
-	defer out.Close() // the child has its own descriptor
+	defer func() { _ = out.Close() }() // the child has its own descriptor
 	if s.logStart, err = out.Seek(0, 2); err != nil {
 		return fmt.Errorf("find end of server log: %w", err)
 	}
@@ -365,11 +365,11 @@ func settings(dir directory, port int, noSync bool) []string {
 func newPassword() string { return rand.Text() }
 
 func freePort() (int, error) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp4", "127.0.0.1:0")
 	if err != nil {
 		return 0, fmt.Errorf("find a free port: %w", err)
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 

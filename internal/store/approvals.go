@@ -5,14 +5,13 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/seal"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"holdpoint/engine"
-	"holdpoint/engine/approval"
-	"holdpoint/internal/seal"
 )
 
 // Record is an approval as it was at Now, without a lock on it.
@@ -162,12 +161,6 @@ func (s *Store) ids(ctx context.Context, sql string, args ...any) ([]string, err
 	}
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	return ids, translate(err)
-}
-
-// Claimed is a batch of outbox rows that one relay holds.
-type Claimed struct {
-	ApprovalIDs []string
-	rowIDs      []int64
 }
 
 // Relay claims up to limit of the oldest outbox rows that no other relay holds,

@@ -5,13 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
-
-	"github.com/jackc/pgx/v5"
-
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/seal"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // Change is an approval under its row lock, with its facts as they are and the
@@ -93,9 +92,11 @@ func scanApproval(row pgx.Row, more ...any) (approval.Approval, error) {
 	var requestedBy, decision, requirements, reasons, final []byte
 	var endedAt *time.Time
 	c := &a.Call
-	err := row.Scan(append([]any{&a.ID, &c.AgentID, &c.RequestID, &c.Dialect, &c.Tool, &c.Category, &c.RiskDomain, &c.Environment, &c.Digest,
+	err := row.Scan(append([]any{
+		&a.ID, &c.AgentID, &c.RequestID, &c.Dialect, &c.Tool, &c.Category, &c.RiskDomain, &c.Environment, &c.Digest,
 		&requestedBy, &decision, &requirements, &a.Plan.Excluded, &a.Plan.OpenedAt, &a.Plan.ExpiresAt,
-		&a.Status, &a.Version, &a.Revision, &endedAt, &reasons, &final, &a.Execution}, more...)...)
+		&a.Status, &a.Version, &a.Revision, &endedAt, &reasons, &final, &a.Execution,
+	}, more...)...)
 	if err != nil {
 		return a, translate(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"holdpoint/internal/seal"
 	"log/slog"
 	"strings"
 	"time"
@@ -19,8 +20,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"holdpoint/internal/seal"
 )
 
 // Errors that callers test for.
@@ -77,8 +76,10 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.MaxConns > 0 {
 		pc.MaxConns = int32(cfg.MaxConns) // #nosec G115 -- configuration bounds it
 	}
-	s := &Store{sealer: cfg.Sealer, log: cfg.Logger, timeout: cfg.Timeout, observe: cfg.Observe,
-		queue: make(chan *queued, 4096), stopped: make(chan struct{})}
+	s := &Store{
+		sealer: cfg.Sealer, log: cfg.Logger, timeout: cfg.Timeout, observe: cfg.Observe,
+		queue: make(chan *queued, 4096), stopped: make(chan struct{}),
+	}
 	if s.timeout == 0 {
 		s.timeout = 5 * time.Second
 	}

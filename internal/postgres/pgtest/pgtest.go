@@ -15,6 +15,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"holdpoint/internal/postgres"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,8 +25,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"holdpoint/internal/postgres"
 )
 
 const prefix = "holdpoint-pgtest-"
@@ -137,7 +136,7 @@ func execute(t testing.TB, server *postgres.Server, statement string) {
 	if err != nil {
 		t.Fatalf("pgtest: connect: %v", err)
 	}
-	defer conn.Close(ctx)
+	defer func() { _ = conn.Close(ctx) }()
 	if _, err := conn.Exec(ctx, statement); err != nil {
 		t.Fatalf("pgtest: %s: %v", statement, err)
 	}

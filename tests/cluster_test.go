@@ -1,0 +1,265 @@
+package tests
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"holdpoint/internal/devserver"
+	"holdpoint/internal/postgres"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	temporalclient "go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
+)
+
+// healWithin is how soon everything has to be as usual once what it depends on
+// is back (ATTACKS).
+const healWithin = 5 * time.Second
+
+// cluster is a production installation: any number of serve and worker
+// processes on one Postgres and one Temporal, each of which a test can stop.
+type cluster struct {
+	*installation
+	t        testing.TB
+	dir      string
+	env      []string // of every process
+	postgres *postgres.Server
+	temporal *devserver.Server
+	// temporalURL is where Temporal keeps its state.
+	temporalURL string
+	serves      []*program
+	urls        []string
+	workers     []*program
+}
+
+const temporalNamespace = "holdpoint"
+
+// clusterPolicy has a rule for every race.
+const clusterPolicy = `routing:
+  rules:
+    - {tool: "quorum_*", role: reviewer, needed: 3, expires_in: 1h}
+    - {tool: "pair_*", role: reviewer, needed: 2, expires_in: 1h}
+    - {tool: "race_*", role: reviewer, needed: 1, expires_in: 500ms}
+    - {tool: "brief_*", role: reviewer, needed: 1, expires_in: 1s}
+    - {tool: "soon_*", role: reviewer, needed: 1, expires_in: 4s}
+  default: {role: reviewer, needed: 1, expires_in: 1h}
+`
+
+// startCluster starts Postgres, Temporal and the given numbers of processes.
+// After the test they must stop cleanly, and the database must be in order.
+func startCluster(t testing.TB, serves, workers int) *cluster {
+	t.Helper()
+	bin := binary(t)
+	dir := filepath.Dir(devDir(t))
+	c := &cluster{t: t, dir: dir, installation: &installation{journal: &journal{}, sessions: &sync.Map{}}}
+	c.startPostgres()
+	c.makeRoles()
+	c.startTemporal()
+	t.Cleanup(func() {
+		c.temporal.Stop()
+		if err := c.postgres.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+
+	keys, policy := filepath.Join(dir, "signing-keys.json"), filepath.Join(dir, "holdpoint.yaml")
+	must(t, nil, "", "key", "rotate", keys)
+	if err := os.WriteFile(policy, []byte(clusterPolicy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dataKey := make([]byte, 32)
+	_, _ = rand.Read(dataKey) // never fails
+	c.env = []string{
+		"HOLDPOINT_CONFIG=" + policy, "HOLDPOINT_DATABASE_URL=" + c.RuntimeURL, "HOLDPOINT_TEMPORAL_ADDRESS=" + c.Temporal,
+		"HOLDPOINT_TEMPORAL_NAMESPACE=" + temporalNamespace, "HOLDPOINT_DATA_KEY=" + base64.StdEncoding.EncodeToString(dataKey),
+		"HOLDPOINT_SIGNING_KEYS_FILE=" + keys, "HOLDPOINT_ISSUER=urn:holdpoint:tests", "HOLDPOINT_ENVIRONMENT=tests",
+	}
+	admin := []string{"HOLDPOINT_DATABASE_ADMIN_URL=" + c.OwnerURL}
+	must(t, admin, "", "migrate")
+	c.makePeople(admin)
+	for range workers {
+		c.startWorker()
+	}
+	for range serves {
+		c.startServe(bin)
+	}
+	c.URL = c.urls[0]
+	t.Cleanup(func() {
+		if !t.Failed() {
+			c.check(t)
+		}
+		var wait sync.WaitGroup
+		for _, p := range append(c.serves, c.workers...) {
+			wait.Go(func() {
+				if err := p.stop(); err != nil {
+					t.Error(err)
+				} else if t.Failed() {
+					t.Log(p.tail())
+				}
+			})
+		}
+		wait.Wait()
+	})
+	return c
+}
+
+func (c *cluster) startPostgres() {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	server, err := postgres.Start(ctx, postgres.Config{Dir: filepath.Join(c.dir, "postgres"), NoSync: true})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.postgres = server
+}
+
+// makeRoles makes what an operator makes: an owner, a role for the programs
+// that owns nothing, and one for Temporal.
+func (c *cluster) makeRoles() {
+	c.t.Helper()
+	password := func() string { return strings.ToLower(rand.Text()) }
+	owner, app, temporal := password(), password(), password()
+	ctx := context.Background()
+	run := func(database string, statements ...string) {
+		conn, err := pgx.Connect(ctx, c.postgres.SuperuserURL(database))
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		defer func() { _ = conn.Close(ctx) }()
+		for _, s := range statements {
+			if _, err := conn.Exec(ctx, s); err != nil {
+				c.t.Fatalf("%s: %v", strings.Split(s, "PASSWORD")[0], err)
+			}
+		}
+	}
+	run("postgres", "CREATE ROLE holdpoint_runtime NOLOGIN", "CREATE ROLE hp_owner LOGIN PASSWORD '"+owner+"'",
+		"CREATE ROLE hp_app LOGIN PASSWORD '"+app+"' IN ROLE holdpoint_runtime", "CREATE ROLE hp_temporal LOGIN CREATEDB PASSWORD '"+temporal+"'",
+		"CREATE DATABASE holdpoint OWNER hp_owner")
+	run("holdpoint", "ALTER SCHEMA public OWNER TO hp_owner")
+	c.OwnerURL = c.postgres.URL("hp_owner", owner, "holdpoint")
+	c.RuntimeURL = c.postgres.URL("hp_app", app, "holdpoint")
+	c.temporalURL = c.postgres.URL("hp_temporal", temporal, "postgres")
+}
+
+// startTemporal starts Temporal, again at the address that it had.
+func (c *cluster) startTemporal() {
+	c.t.Helper()
+	port := 0
+	if _, text, err := net.SplitHostPort(c.Temporal); err == nil {
+		port, _ = strconv.Atoi(text)
+	}
+	server, err := devserver.Start(context.Background(), devserver.Config{
+		PostgresURL: c.temporalURL, Database: "temporal",
+		VisibilityDatabase: "temporal_visibility", Namespace: temporalNamespace, Logger: slog.New(slog.DiscardHandler), FrontendPort: port,
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if c.Temporal != "" && server.Address() != c.Temporal {
+		c.t.Fatalf("Temporal is at %s now, it was at %s: somebody took its port", server.Address(), c.Temporal)
+	}
+	c.temporal, c.Temporal = server, server.Address()
+}
+
+// makePeople adds people, agents and keys by the real commands.
+func (c *cluster) makePeople(admin []string) {
+	c.t.Helper()
+	add := func(name string, roles ...string) person {
+		p := person{Email: name + "@example.com", Password: strings.ToLower(rand.Text()), Roles: roles}
+		args := []string{"user", "add", p.Email, "--name", name, "--password-stdin"}
+		for _, role := range roles {
+			args = append(args, "--role", role)
+		}
+		must(c.t, admin, p.Password+"\n", args...)
+		return p
+	}
+	c.Owner = add("olga", "reviewer")
+	for _, name := range []string{"ada", "ben", "cleo", "dina", "emil"} {
+		c.Reviewers = append(c.Reviewers, add(name, "reviewer"))
+	}
+	c.AgentKey = c.newKey(c.t, "--agent", "bot", "--owner", c.Owner.Email)
+	c.RuntimeKey = c.newKey(c.t, "--agent", "bot", "--kind", "runtime")
+	c.AdminKey = c.newKey(c.t, "--kind", "admin")
+}
+
+// startServe starts one more gate and waits until it answers.
+func (c *cluster) startServe(bin string) {
+	c.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	address := l.Addr().String()
+	_ = l.Close() // for the program to take
+	p, err := run(bin, c.dir, fmt.Sprintf("serve-%d", len(c.serves)), environment(append(c.env, "HOLDPOINT_LISTEN="+address, "HOLDPOINT_PUBLIC_URL=http://"+address)...), nil, "serve")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.serves, c.urls = append(c.serves, p), append(c.urls, "http://"+address)
+	at := c.client(c.t).at("http://" + address)
+	eventually(c.t, readyWithin, p.name+" is ready", func() bool {
+		if p.exited() {
+			c.t.Fatal(p.tail())
+		}
+		return at.do("GET", "/readyz", nil).Status == 200
+	})
+}
+
+// startWorker starts one more worker and waits until Temporal has taken it.
+func (c *cluster) startWorker() {
+	c.t.Helper()
+	p, err := run(binary(c.t), c.dir, fmt.Sprintf("worker-%d", len(c.workers)), environment(c.env...), nil, "worker")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.workers = append(c.workers, p)
+	eventually(c.t, readyWithin, p.name+" works", func() bool {
+		if p.exited() {
+			c.t.Fatal(p.tail())
+		}
+		return strings.Contains(p.text(), `"working"`)
+	})
+}
+
+// temporalClient is a client of the cluster's Temporal, with all its powers.
+func (c *cluster) temporalClient() temporalclient.Client {
+	c.t.Helper()
+	cl, err := temporalclient.Dial(temporalclient.Options{HostPort: c.Temporal, Namespace: temporalNamespace, Logger: sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(cl.Close)
+	return cl
+}
+
+// signalPostgres sends a signal to the server and all that it has forked.
+func (c *cluster) signalPostgres(s syscall.Signal) {
+	for _, pid := range append([]int{c.postgres.PID()}, descendants(c.postgres.PID())...) {
+		_ = syscall.Kill(pid, s) // one that has ended meanwhile needs none
+	}
+}
+
+// where is the i-th serve for a client of another one.
+func (c *cluster) where(i int) string { return c.urls[i%len(c.urls)] }
+
+// query is a query of the audit log.
+func query(pairs ...string) url.Values {
+	q := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		q.Set(pairs[i], pairs[i+1])
+	}
+	return q
+}
