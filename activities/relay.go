@@ -125,7 +125,8 @@ func (r *Relay) tell(ctx context.Context, id string) error {
 	_, err := r.Temporal.SignalWithStartWorkflow(ctx, id, workflows.ChangedSignal, nil, client.StartWorkflowOptions{
 		ID: id, TaskQueue: workflows.TaskQueue,
 		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-		WorkflowTaskTimeout:   10 * time.Second,
+		// A worker that died with a task in hand is missed that soon.
+		WorkflowTaskTimeout: 2 * time.Second,
 	}, workflows.ApprovalWorkflow, workflows.ApprovalInput{ApprovalID: id})
 	return err
 }

@@ -12,10 +12,10 @@ const minWake = 5 * time.Millisecond
 
 // untilDone is for what must happen and can be repeated: it is tried until it
 // succeeds, however long the outage, and looked at again within two seconds
-// of the outage's end.
+// of the outage's end. A worker that died with it in hand is missed after four.
 func untilDone(ctx workflow.Context) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: 15 * time.Second,
+		StartToCloseTimeout: 4 * time.Second,
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval:    100 * time.Millisecond,
 			BackoffCoefficient: 2,

@@ -183,13 +183,19 @@ func writeRing(path string, ring token.Ring) error {
 	return writeSecret(path, append(data, '\n'))
 }
 
-// writeSecret replaces a file at once, readable by its owner only.
+// writeSecret replaces a file at once; a new one is readable by its owner only.
 func writeSecret(path string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // 0600
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.Remove(f.Name()) }() // gone after the rename
+	if former, err := os.Stat(path); err == nil {
+		// Who was allowed to read it still is.
+		if err := f.Chmod(former.Mode().Perm()); err != nil {
+			return err
+		}
+	}
 	if _, err := f.Write(data); err != nil {
 		_ = f.Close()
 		return err

@@ -71,7 +71,12 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 			return gate.ApprovalEvent(cfg.Sealer, kind, outcome, a, by, "")
 		},
 	}
-	w := worker.New(temporal, workflows.TaskQueue, worker.Options{WorkerStopTimeout: 3 * time.Second})
+	w := worker.New(temporal, workflows.TaskQueue, worker.Options{
+		WorkerStopTimeout: 3 * time.Second,
+		// Work that a worker remembers is offered to the others this soon after
+		// it has died.
+		StickyScheduleToStartTimeout: time.Second,
+	})
 	w.RegisterWorkflowWithOptions(workflows.Approval, workflow.RegisterOptions{Name: workflows.ApprovalWorkflow})
 	w.RegisterActivityWithOptions(settler.Settle, activity.RegisterOptions{Name: workflows.SettleActivity})
 

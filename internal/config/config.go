@@ -226,12 +226,16 @@ func (c *Config) Check(need Need) error {
 
 func (c *Config) keys() (errs []error) {
 	key, err := seal.ParseKey(c.DataKey)
-	if err != nil {
+	if c.DataKey == "" {
+		errs = append(errs, fmt.Errorf("data_key: it is missing: want %d random bytes in base64 (openssl rand -base64 %d)", seal.KeySize, seal.KeySize))
+	} else if err != nil {
 		errs = append(errs, fmt.Errorf("data_key: %w", err))
 	} else if c.Sealer, err = seal.New(key); err != nil {
 		errs = append(errs, fmt.Errorf("data_key: %w", err))
 	}
-	if c.Ring, err = token.ParseRing([]byte(c.SigningKeys)); err != nil {
+	if c.SigningKeys == "" {
+		errs = append(errs, errors.New("signing_keys: it is missing: holdpoint key rotate FILE makes one"))
+	} else if c.Ring, err = token.ParseRing([]byte(c.SigningKeys)); err != nil {
 		errs = append(errs, fmt.Errorf("signing_keys: %w (holdpoint key rotate FILE makes one)", err))
 	}
 	return errs

@@ -215,7 +215,7 @@ func (s *Store) Poke(ctx context.Context, approvalIDs []string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	_, err := s.pool.Exec(ctx, `INSERT INTO outbox (approval_id)
-		SELECT id FROM unnest($1::text[]) AS id WHERE NOT EXISTS (SELECT FROM outbox o WHERE o.approval_id = id)`, approvalIDs)
+		SELECT lost.id FROM unnest($1::text[]) AS lost (id) WHERE NOT EXISTS (SELECT FROM outbox o WHERE o.approval_id = lost.id)`, approvalIDs)
 	return translate(err)
 }
 
