@@ -85,6 +85,9 @@ func (a *API) Register(mux *http.ServeMux) {
 	})
 }
 
+// answerWithin bounds the answer to anything that changes something.
+const answerWithin = 5 * time.Second
+
 // Authorization levels of an operation.
 const (
 	public     = ""        // anybody
@@ -103,6 +106,12 @@ type call struct {
 
 func (a *API) serve(op operation) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if op.method == http.MethodPost {
+			// Whatever hangs behind this door, the caller is refused in time.
+			ctx, cancel := context.WithTimeout(r.Context(), answerWithin)
+			defer cancel()
+			r = r.WithContext(ctx)
+		}
 		c := &call{w: w, r: r}
 		if err := a.authorize(c, op.scope); err != nil {
 			a.fail(w, r, c.principal, err)

@@ -48,9 +48,9 @@ func (a *API) failureOf(r *http.Request, err error) *failure {
 		return f
 	case errors.As(err, &refusal):
 		return &failure{Status: refusal.Status, Code: refusal.Code, Detail: refusal.Detail, RetryAfter: refusal.RetryAfter}
-	case errors.Is(err, context.Canceled) && r.Context().Err() != nil:
+	case errors.Is(r.Context().Err(), context.Canceled):
 		return nil
-	case gate.IsUnavailable(err):
+	case gate.IsUnavailable(err) || errors.Is(err, context.DeadlineExceeded):
 		a.Logger.WarnContext(r.Context(), "the event store is unavailable", "error", err)
 		return &failure{
 			Status: http.StatusServiceUnavailable, Code: "store_unavailable", RetryAfter: time.Second,

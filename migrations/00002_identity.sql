@@ -30,7 +30,7 @@ CREATE TABLE keys (
     -- An admin key belongs to no agent and cannot propose calls.
     agent_id    text        REFERENCES agents (id) CHECK ((agent_id IS NULL) = (kind = 'admin')),
     kind        text        NOT NULL CHECK (kind IN ('agent', 'runtime', 'admin')),
-    -- SHA-256 of a secret of 160 random bits; nothing slower is needed for those.
+    -- SHA-256 of a secret of 130 random bits; nothing slower is needed for those.
     secret_hash bytea       NOT NULL CHECK (length(secret_hash) = 32),
     scopes      text[]      NOT NULL,
     -- The highest authorization_state that a holder may claim.

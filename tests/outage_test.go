@@ -142,7 +142,8 @@ func TestTemporalIsNotBelieved(t *testing.T) {
 		{"cancelled", func(id string) error { return temporal.CancelWorkflow(ctx, id, "") }},
 		{"deleted", func(id string) error {
 			_, err := temporal.WorkflowService().DeleteWorkflowExecution(ctx, &workflowservice.DeleteWorkflowExecutionRequest{
-				Namespace: temporalNamespace, WorkflowExecution: &common.WorkflowExecution{WorkflowId: id}})
+				Namespace: temporalNamespace, WorkflowExecution: &common.WorkflowExecution{WorkflowId: id},
+			})
 			return err
 		}},
 	}
@@ -272,7 +273,7 @@ func TestPostgresStopped(t *testing.T) {
 func TestDevSurvivesItsPostgres(t *testing.T) {
 	d := startDev(t, nil)
 	agent := d.agent(t)
-	a := agent.hold("pay", nil)
+	a, reviewer := agent.hold("pay", nil), d.reviewer(t, 0)
 	var postmaster int
 	if _, err := fmt.Sscan(fileText(d.dir+"/postgres/data/postmaster.pid"), &postmaster); err != nil {
 		t.Fatal(err)
@@ -280,10 +281,18 @@ func TestDevSurvivesItsPostgres(t *testing.T) {
 	if err := syscall.Kill(postmaster, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	took := eventually(t, 2*healWithin, "the gate is back", func() bool { return agent.propose(event("search_docs", "accept", nil)).Status == 200 })
+	began := time.Now()
+	eventually(t, 2*healWithin, "another Postgres is ready", func() bool {
+		var pid int
+		text := fileText(d.dir + "/postgres/data/postmaster.pid")
+		_, err := fmt.Sscan(text, &pid)
+		return err == nil && pid != postmaster && strings.Contains(text, "ready")
+	})
+	eventually(t, healWithin, "the gate is back", func() bool { return agent.propose(event("search_docs", "accept", nil)).Status == 200 })
+	took := time.Since(began)
 	t.Logf("back after %s", took.Round(10*time.Millisecond))
 	back := time.Now()
-	d.reviewer(t, 0).approve(a)
+	reviewer.approve(a)
 	if got := agent.wait(a.ID); got.Status != "approved" || got.EndedAt.Sub(back) > healWithin {
 		t.Errorf("what waited ended %s %s later", got.Status, got.EndedAt.Sub(back))
 	}

@@ -98,8 +98,8 @@ func (p *program) text() string {
 // tail is the end of what the program said.
 func (p *program) tail() string {
 	lines := strings.Split(strings.TrimRight(p.text(), "\n"), "\n")
-	if len(lines) > 60 {
-		lines = lines[len(lines)-60:]
+	if len(lines) > 25 {
+		lines = lines[len(lines)-25:]
 	}
 	return "--- " + p.name + " said\n" + strings.Join(lines, "\n") + "\n---"
 }

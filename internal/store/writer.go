@@ -140,10 +140,11 @@ func (s *Store) write(ctx context.Context) {
 // flush commits a batch and tells everybody in it. A batch that Postgres
 // refuses is tried one by one, so that one bad row harms nobody else; a lost
 // connection is tried once more, because every row has an id of its own and
-// writing it twice is writing it once.
+// writing it twice is writing it once. Silence is not: whoever asked has waited
+// long enough.
 func (s *Store) flush(ctx context.Context, batch []*queued) {
 	err := s.commit(ctx, batch)
-	if errors.Is(err, ErrUnavailable) {
+	if errors.Is(err, ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
 		err = s.commit(ctx, batch)
 	}
 	if err != nil && !errors.Is(err, ErrUnavailable) && len(batch) > 1 {

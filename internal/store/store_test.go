@@ -1,0 +1,407 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/postgres/pgtest"
+	"holdpoint/internal/seal"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+func newSealer(t testing.TB) *seal.Sealer {
+	t.Helper()
+	key := make([]byte, seal.KeySize)
+	rand.Read(key)
+	s, err := seal.New(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// open returns a store that is logged in as a runtime, with one agent, and the
+// URL of the owner.
+func open(t testing.TB) (*Store, string) {
+	t.Helper()
+	ctx := context.Background()
+	owner := pgtest.Database(t)
+	if _, err := Migrate(ctx, owner); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(ctx, owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	if _, err := conn.Exec(ctx, `DO $$ BEGIN CREATE ROLE store_app LOGIN PASSWORD 'app' IN ROLE holdpoint_runtime;
+		EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$;
+		INSERT INTO agents (id, name) VALUES ('bot', 'Bot')`); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(ctx, Config{URL: pgtest.Server(t).URL("store_app", "app", conn.Config().Database), Sealer: newSealer(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s, owner
+}
+
+func event(approvalID string) engine.Event {
+	return engine.Event{
+		ID: uuid.NewString(), Type: engine.Decided, Outcome: engine.Allow, AgentID: "bot", ToolName: "t", ApprovalID: approvalID,
+		Reasons: []engine.Reason{}, SafePayload: []byte(`{}`),
+	}
+}
+
+func opening(id string, expires time.Duration) *Opening {
+	return &Opening{
+		ID: id, Call: engine.Call{Dialect: "aana", AgentID: "bot", Tool: "t", Digest: "sha256:" + strings.Repeat("0", 64)},
+		MaxState: "none", Requirements: []engine.Requirement{{Kind: engine.Review, Role: "r", Needed: 1}}, ExpiresIn: expires,
+		Sealed: seal.Box{Data: []byte("x"), Key: []byte("y")}, ArgumentsSize: 2,
+	}
+}
+
+func (s *Store) mustOpen(t testing.TB, expires time.Duration) string {
+	t.Helper()
+	id := NewID("apr")
+	if _, err := s.Submit(context.Background(), Submission{Event: event(id), Opening: opening(id, expires)}); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func TestMigrateAtOnceAndAgain(t *testing.T) {
+	url := pgtest.Database(t)
+	var group sync.WaitGroup
+	for range 3 {
+		group.Go(func() {
+			if _, err := Migrate(context.Background(), url); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	names, err := Migrate(context.Background(), url)
+	if err != nil || len(names) != 0 {
+		t.Errorf("again: %v, %v", names, err)
+	}
+	if n, err := PendingMigrations(context.Background(), url); n != 0 || err != nil {
+		t.Errorf("%d pending, %v", n, err)
+	}
+}
+
+func TestOpenSaysWhatIsWrong(t *testing.T) {
+	ctx := context.Background()
+	empty := pgtest.Database(t)
+	if _, err := Open(ctx, Config{URL: empty, Sealer: newSealer(t)}); err == nil || !strings.Contains(err.Error(), "holdpoint migrate") {
+		t.Errorf("without a schema: %v", err)
+	}
+	_, owner := open(t)
+	if _, err := Open(ctx, Config{URL: owner, Sealer: newSealer(t)}); err == nil || !strings.Contains(err.Error(), "data key") {
+		t.Errorf("with another data key: %v", err)
+	}
+	if _, err := Open(ctx, Config{URL: "postgres://u:hunter2@127.0.0.1:1/x", Sealer: newSealer(t)}); err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("nobody there: %v", err)
+	}
+}
+
+func TestGroupCommitKeepsAllAndOnlyTheGood(t *testing.T) {
+	s, _ := open(t)
+	var group sync.WaitGroup
+	const n = 300
+	for i := range n {
+		group.Go(func() {
+			e := event("")
+			if i%50 == 7 {
+				e.Outcome = "MAYBE" // the schema knows no such outcome
+			}
+			_, err := s.Submit(context.Background(), Submission{Event: e})
+			if (err != nil) != (i%50 == 7) {
+				t.Errorf("event %d: %v", i, err)
+			}
+			if errors.Is(err, ErrUnavailable) {
+				t.Errorf("a bad row looks like an outage: %v", err)
+			}
+		})
+	}
+	group.Wait()
+	events, err := s.Events(context.Background(), EventFilter{Limit: 1000})
+	if err != nil || len(events) != n-n/50 {
+		t.Errorf("%d events, %v", len(events), err)
+	}
+	for i := 1; i < len(events); i++ {
+		if events[i].Seq <= events[i-1].Seq || events[i].Timestamp.IsZero() {
+			t.Fatalf("event %d is out of order", i)
+		}
+	}
+}
+
+// Writing a submission a second time, as after a commit whose answer was lost,
+// is writing it once.
+func TestSubmissionsAreIdempotent(t *testing.T) {
+	s, _ := open(t)
+	id := NewID("apr")
+	sub := Submission{Event: event(id), Opening: opening(id, time.Hour)}
+	first, err := s.Submit(context.Background(), sub)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := s.Submit(context.Background(), sub)
+	if err != nil || !again.OpenedAt.Equal(first.OpenedAt) || !again.ExpiresAt.Equal(first.ExpiresAt) {
+		t.Errorf("again: %+v, %v; want %+v", again, err, first)
+	}
+	events, err := s.Events(context.Background(), EventFilter{ApprovalID: id, Limit: 10})
+	if err != nil || len(events) != 1 {
+		t.Errorf("%d events, %v", len(events), err)
+	}
+}
+
+func TestOutbox(t *testing.T) {
+	ctx := context.Background()
+	s, _ := open(t)
+	a, b := s.mustOpen(t, time.Hour), s.mustOpen(t, time.Hour)
+	told := map[string]int{}
+	relay := func(refuse string) int {
+		t.Helper()
+		n, err := s.Relay(ctx, 10, func(_ context.Context, ids []string) map[string]bool {
+			took := map[string]bool{}
+			for _, id := range ids {
+				if id != refuse {
+					told[id]++
+					took[id] = true
+				}
+			}
+			return took
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if n := relay(b); n != 2 || told[a] != 1 {
+		t.Fatalf("claimed %d, told %v", n, told)
+	}
+	if err := s.Poke(ctx, []string{a, b, b}); err != nil {
+		t.Fatal(err)
+	}
+	// b has a message there already and gets no other; a does.
+	if n, _, err := s.OutboxDepth(ctx); err != nil || n != 2 {
+		t.Errorf("%d messages, %v", n, err)
+	}
+	if n := relay(""); n != 2 || told[a] != 2 || told[b] != 1 {
+		t.Errorf("claimed %d, told %v", n, told)
+	}
+	if n := relay(""); n != 0 {
+		t.Errorf("%d messages are left", n)
+	}
+}
+
+func TestOverdueAndSweep(t *testing.T) {
+	ctx := context.Background()
+	s, _ := open(t)
+	id := s.mustOpen(t, time.Hour)
+	// Nobody has settled it yet, so it counts as due from its opening on.
+	if lost, err := s.Overdue(ctx, -time.Second, 10); err != nil || len(lost) != 1 {
+		t.Errorf("overdue %v, %v", lost, err)
+	}
+	if err := s.Change(ctx, id, nil, func(c *Change) (any, error, error) { return nil, nil, c.Wake(c.Approval.State.Wake) }); err != nil {
+		t.Fatal(err)
+	}
+	if lost, err := s.Overdue(ctx, 0, 10); err != nil || len(lost) != 0 {
+		t.Errorf("overdue with an hour to go: %v, %v", lost, err)
+	}
+	if page, err := s.PendingAfter(ctx, "", 10); err != nil || len(page) != 1 || page[0] != id {
+		t.Errorf("pending %v, %v", page, err)
+	}
+}
+
+func TestChangesWakeWhoWaits(t *testing.T) {
+	s, _ := open(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	id := s.mustOpen(t, time.Hour)
+	mine, all, other := s.ApprovalChanges(ctx, id), s.ApprovalChanges(ctx, ""), s.ApprovalChanges(ctx, "apr_other")
+	for done := false; !done; {
+		// The first wake-ups may be the listener's own beginning.
+		err := s.Change(ctx, id, nil, func(c *Change) (any, error, error) {
+			return nil, nil, c.AddFact(approval.Fact{Kind: approval.Cancel, Actor: engine.Actor{Kind: engine.AgentActor, ID: "bot"}})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-mine:
+			done = true
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+			t.Fatal("nobody was woken")
+		}
+	}
+	select {
+	case <-all:
+	case <-ctx.Done():
+		t.Fatal("the reader of everything was not woken")
+	}
+	for len(other) > 0 {
+		<-other
+	}
+	if err := s.Change(ctx, id, nil, func(c *Change) (any, error, error) {
+		return nil, nil, c.AddFact(approval.Fact{Kind: approval.Cancel, Actor: engine.Actor{Kind: engine.AgentActor, ID: "bot"}})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	<-mine
+	if len(other) != 0 {
+		t.Error("another approval's reader was woken")
+	}
+}
+
+func TestHistoryPages(t *testing.T) {
+	ctx := context.Background()
+	s, _ := open(t)
+	ended := map[string]bool{}
+	for range 7 {
+		id := s.mustOpen(t, time.Hour)
+		ended[id] = true
+		err := s.Change(ctx, id, nil, func(c *Change) (any, error, error) { return nil, nil, c.Settle(approval.Denied, nil, "", 0) })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen, cursor := map[string]bool{}, ""
+	for pages := 0; ; pages++ {
+		page, next, err := s.History(ctx, Reader{Roles: []string{"r"}}, cursor, 3)
+		if err != nil || pages > 3 {
+			t.Fatal(pages, err)
+		}
+		for _, a := range page {
+			seen[a.ID] = true
+		}
+		if cursor = next; next == "" {
+			break
+		}
+	}
+	if len(seen) != len(ended) {
+		t.Errorf("saw %d of %d", len(seen), len(ended))
+	}
+	if page, _, err := s.History(ctx, Reader{Roles: []string{"other"}, Identity: "x"}, "", 3); err != nil || len(page) != 0 {
+		t.Errorf("a stranger saw %d, %v", len(page), err)
+	}
+	for _, cursor := range []string{"x", "!!", "bm90IGEgdGltZSBhcHJfeA"} {
+		if _, _, err := s.History(ctx, Reader{All: true}, cursor, 3); !errors.Is(err, ErrNotFound) {
+			t.Errorf("cursor %q: %v", cursor, err)
+		}
+	}
+}
+
+// The database itself stops what the programs must never do.
+func TestTheSchemaKeepsThePromises(t *testing.T) {
+	ctx := context.Background()
+	s, owner := open(t)
+	id := s.mustOpen(t, time.Hour)
+	if err := s.Change(ctx, id, nil, func(c *Change) (any, error, error) { return nil, nil, c.Settle(approval.Denied, nil, "", 0) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Change(ctx, id, nil, func(c *Change) (any, error, error) {
+		return nil, nil, c.Settle(approval.Approved, nil, "tok", time.Hour)
+	}); err == nil {
+		t.Error("an ended approval ended otherwise")
+	}
+	settled := func() error {
+		e := event(id)
+		e.Type = engine.Settled
+		_, err := s.Submit(ctx, Submission{Event: e})
+		return err
+	}
+	if err := settled(); err != nil {
+		t.Fatal(err)
+	}
+	if err := settled(); err == nil {
+		t.Error("a second terminal event was written")
+	}
+	if excess, err := s.ExcessRights(ctx); err != nil || len(excess) != 0 {
+		t.Errorf("the runtime may %v, %v", excess, err)
+	}
+	runtime := s.pool
+	for _, sql := range []string{
+		`UPDATE events SET outcome = 'ALLOW'`, `DELETE FROM events`, `TRUNCATE events`, `ALTER TABLE events DISABLE TRIGGER ALL`, `DROP TRIGGER events_append_only ON events`,
+		`INSERT INTO events (seq, event_id, type, outcome, agent_id, tool_name, body) OVERRIDING SYSTEM VALUE VALUES (1, gen_random_uuid(), 'x', 'ALLOW', 'a', 't', '')`,
+		`INSERT INTO events (event_id, appended_at, type, outcome, agent_id, tool_name, body) VALUES (gen_random_uuid(), now(), 'x', 'ALLOW', 'a', 't', '')`,
+		`UPDATE facts SET yes = true`, `DELETE FROM facts`, `TRUNCATE facts`,
+		`INSERT INTO facts (approval_id, at, kind, actor_kind, actor_id, channel, yes, denial, comment) VALUES ('x', now(), 'vote', 'human', 'x', '', true, '', '')`,
+		`UPDATE approvals SET digest = 'x'`, `UPDATE approvals SET opened_at = now()`, `DELETE FROM approvals`, `UPDATE tokens SET redeemed_at = NULL`, `DELETE FROM tokens`,
+		`UPDATE people SET roles = '{admin}'`, `INSERT INTO keys (id) VALUES ('key_x')`, `DELETE FROM revoked_signing_keys`,
+		`SELECT setval('events_seq_seq', 1)`, `SET session_replication_role = replica`, `CREATE TABLE x ()`, `CREATE FUNCTION append_only() RETURNS trigger LANGUAGE sql AS ''`,
+		`UPDATE installation SET key_check = 'x'`,
+		`MERGE INTO events e USING (SELECT 1) x ON true WHEN MATCHED THEN DELETE`,
+	} {
+		if _, err := runtime.Exec(ctx, sql); err == nil {
+			t.Errorf("the runtime role could %s", sql)
+		}
+	}
+	conn, err := pgx.Connect(ctx, owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	for _, sql := range []string{`UPDATE events SET outcome = 'ALLOW'`, `DELETE FROM events`, `TRUNCATE events`, `DELETE FROM facts WHERE true`} {
+		if _, err := conn.Exec(ctx, sql); err == nil && !strings.Contains(sql, "facts") {
+			t.Errorf("even the owner could %s without taking a trigger away", sql)
+		}
+	}
+}
+
+func TestForgetReplies(t *testing.T) {
+	ctx := context.Background()
+	s, _ := open(t)
+	once := func(key string) *Once {
+		return &Once{Credential: "c", Key: key, Request: []byte("r"), Render: func(any, error) Reply { return Reply{Status: 200, Body: []byte("kept")} }}
+	}
+	id := NewID("apr")
+	if _, err := s.Submit(ctx, Submission{Event: event(""), Once: once("a")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Submit(ctx, Submission{Event: event(id), Opening: opening(id, time.Hour), Once: once("b")}); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.ForgetReplies(ctx, time.Hour); n != 0 || err != nil {
+		t.Errorf("forgot %d too early, %v", n, err)
+	}
+	if n, err := s.ForgetReplies(ctx, 0); n != 1 || err != nil {
+		t.Errorf("forgot %d, %v; want the one whose call does not wait", n, err)
+	}
+	var replay *Replay
+	if _, err := s.Submit(ctx, Submission{Event: event(""), Once: once("b")}); !errors.As(err, &replay) || string(replay.Reply.Body) != "kept" {
+		t.Errorf("got %v", err)
+	}
+	other := once("b")
+	other.Request = []byte("other")
+	if _, err := s.Submit(ctx, Submission{Event: event(""), Once: other}); !errors.Is(err, ErrOtherRequest) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func BenchmarkSubmit(b *testing.B) {
+	s, _ := open(b)
+	b.SetParallelism(32)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := s.Submit(context.Background(), Submission{Event: event("")}); err != nil {
+				b.Error(fmt.Errorf("submit: %w", err))
+				return
+			}
+		}
+	})
+}
