@@ -31,9 +31,9 @@ type Relay struct {
 const (
 	relayBatch    = 64
 	relayParallel = 16
-	tellTimeout   = 2 * time.Second
-	relayPoll     = time.Second     // in case a notification was lost
-	relayBackoff  = 2 * time.Second // at most, while Temporal does not answer
+	tellTimeout   = time.Second
+	relayPoll     = time.Second // in case a notification was lost
+	relayBackoff  = time.Second // at most, while Temporal does not answer
 )
 
 // Run relays until ctx ends.

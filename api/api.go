@@ -80,6 +80,7 @@ func (a *API) Register(mux *http.ServeMux) {
 	for _, op := range a.operations {
 		mux.Handle(op.method+" "+op.path, a.serve(op))
 	}
+	mux.HandleFunc("GET /docs/style.css", a.docsCSS)
 	mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {
 		a.fail(w, r, gate.Principal{}, &failure{Status: http.StatusNotFound, Code: "no_such_route", Detail: "There is nothing at this address for this method. /docs lists what there is."})
 	})

@@ -2,7 +2,7 @@ package api
 
 import (
 	"bytes"
-	"embed"
+	_ "embed" // the page and its style sheet
 	"encoding/json"
 	"fmt"
 	"html/template"
@@ -126,12 +126,15 @@ func pathParameters(path string) []string {
 	return names
 }
 
-//go:embed docs.html docs.css
-var docsFiles embed.FS
+//go:embed docs.html
+var docsTemplate string
+
+//go:embed docs.css
+var docsStyle []byte
 
 // docsPage renders the operations as one static page.
 func docsPage(operations []operation, document []byte) ([]byte, error) {
-	page, err := template.New("docs.html").ParseFS(docsFiles, "docs.html")
+	page, err := template.New("docs").Parse(docsTemplate)
 	if err != nil {
 		return nil, fmt.Errorf("read the docs template: %w", err)
 	}
@@ -256,12 +259,7 @@ func (a *API) docsHTML(c *call) error {
 	return nil
 }
 
-func (a *API) docsCSS(c *call) error {
-	css, err := docsFiles.ReadFile("docs.css")
-	if err != nil {
-		return err
-	}
-	c.w.Header().Set("Content-Type", "text/css; charset=utf-8")
-	_, _ = c.w.Write(css)
-	return nil
+func (a *API) docsCSS(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/css; charset=utf-8")
+	_, _ = w.Write(docsStyle)
 }

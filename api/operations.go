@@ -127,7 +127,6 @@ func (a *API) table() []operation {
 		{method: "GET", path: "/.well-known/jwks.json", summary: "Keys that verify tokens", scope: public, statuses: []int{200}, problems: []int{503}, mediaType: "application/jwk-set+json", handle: a.jwks},
 		{method: "GET", path: "/openapi.json", summary: "This document", scope: public, statuses: []int{200}, handle: a.openapi},
 		{method: "GET", path: "/docs", summary: "This document, to read", scope: public, statuses: []int{200}, mediaType: "text/html", handle: a.docsHTML},
-		{method: "GET", path: "/docs/style.css", summary: "Its style sheet", scope: public, statuses: []int{200}, mediaType: "text/css", handle: a.docsCSS},
 		{method: "GET", path: "/healthz", summary: "Is the process alive", scope: public, out: Health{}, statuses: []int{200}, handle: a.healthz},
 		{method: "GET", path: "/readyz", summary: "Can it serve, and what is missing", scope: public, out: Health{}, statuses: []int{200}, problems: []int{503}, handle: a.readyz},
 		{method: "GET", path: "/metrics", summary: "Prometheus metrics", scope: public, statuses: []int{200}, mediaType: "text/plain", handle: a.metrics},

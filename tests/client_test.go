@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -472,4 +473,46 @@ func statuses(answers []answer) map[int]int {
 		count[a.Status]++
 	}
 	return count
+}
+
+// doHost asks for a page under another host name.
+func (c *client) doHost(host, path string) answer {
+	req, err := http.NewRequest(http.MethodGet, c.url+path, nil)
+	if err != nil {
+		return answer{Err: err}
+	}
+	req.Host = host
+	req.Header.Set("Authorization", "Bearer "+c.key)
+	res, err := c.http.Do(req)
+	if err != nil {
+		return answer{Err: err}
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	return answer{Status: res.StatusCode, Header: res.Header, Body: body, Err: err}
+}
+
+// slowly sends a head and a part of a body, and returns when the server has had
+// enough.
+func (in *installation) slowly(ctx context.Context, t testing.TB) time.Duration {
+	t.Helper()
+	u, err := url.Parse(in.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", u.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	began := time.Now()
+	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{", checkPath, u.Host, in.AgentKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deadline, _ := ctx.Deadline()
+	_ = conn.SetReadDeadline(deadline)
+	_, _ = io.Copy(io.Discard, conn) // ends when the server closes, or at the deadline
+	return time.Since(began)
 }

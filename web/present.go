@@ -212,7 +212,7 @@ func requirementWords(k engine.Kind, role string) string {
 	case engine.Human:
 		return "A person's decision" + by
 	case engine.Answer:
-		return "An answer" + by
+		return "Confirmation" + by
 	case engine.StepUp:
 		return "Signing in again" + by
 	case engine.Ticket:
@@ -224,7 +224,7 @@ func requirementWords(k engine.Kind, role string) string {
 func routeWords(r engine.Route) string {
 	switch r {
 	case engine.Accept:
-		return "fine"
+		return "note"
 	case engine.Ask:
 		return "ask first"
 	case engine.Defer:

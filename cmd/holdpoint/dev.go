@@ -173,26 +173,40 @@ func (m *machine) keepPostgres(ctx context.Context) {
 		select {
 		case <-m.postgres.Done():
 		case <-ctx.Done():
-			return
 		}
 		if ctx.Err() != nil {
 			return
 		}
 		m.log.Error("Postgres has ended; starting it again", "error", m.postgres.Err())
-		again, err := postgres.Start(ctx, m.postgresConfig())
-		if err != nil {
+		if err := m.restartPostgres(ctx); err != nil && ctx.Err() == nil {
 			m.log.Error("Postgres does not start", "error", err)
 			select {
 			case <-time.After(time.Second):
 			case <-ctx.Done():
-				return
 			}
-			continue
 		}
-		m.mu.Lock()
-		m.postgres = again
-		m.mu.Unlock()
 	}
+}
+
+// restartPostgres puts a new server in the place of the one that has ended, on
+// the same port: everything else knows it by that.
+func (m *machine) restartPostgres(ctx context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	former := m.adminURL()
+	// What has ended still holds the directory.
+	if err := m.postgres.Stop(ctx); err != nil {
+		return err
+	}
+	again, err := postgres.Start(ctx, m.postgresConfig())
+	if err != nil {
+		return err
+	}
+	m.postgres = again
+	if m.adminURL() != former {
+		return errors.Join(errors.New("its port was taken meanwhile: start “holdpoint dev” again"), again.Stop(ctx))
+	}
+	return nil
 }
 
 func (m *machine) stopPostgres(ctx context.Context) {

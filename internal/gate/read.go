@@ -10,6 +10,7 @@ import (
 	"holdpoint/engine/token"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
+	"slices"
 	"time"
 )
 
@@ -116,6 +117,7 @@ func (g *Gate) Inbox(ctx context.Context, p engine.Person) ([]approval.Approval,
 			mine = append(mine, a)
 		}
 	}
+	slices.SortStableFunc(mine, func(a, b approval.Approval) int { return a.State.Wake.Compare(b.State.Wake) })
 	return mine, nil
 }
 
