@@ -516,3 +516,8 @@ func (in *installation) slowly(ctx context.Context, t testing.TB) time.Duration 
 	_, _ = io.Copy(io.Discard, conn) // ends when the server closes, or at the deadline
 	return time.Since(began)
 }
+
+// formOf is the sign-in form.
+func formOf(email, password string) url.Values {
+	return url.Values{"email": {email}, "password": {password}}
+}

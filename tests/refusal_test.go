@@ -151,9 +151,7 @@ func TestBadBodies(t *testing.T) {
 				if strings.HasSuffix(door.path, "pre-tool-check") && b.code == "invalid_body" {
 					// The contract's own answer to what has not its structure: a refusal, not an error.
 					if got.Status != 200 || !bytes.Contains(got.Body, []byte(`"gate_decision":"fail"`)) || !bytes.Contains(got.Body, []byte("schema_validation_failed")) {
-						if b.name != "an unknown field" || got.Status/100 != 2 && got.Status/100 != 4 {
-							t.Errorf("%s: %s: %s", door.path, b.name, got)
-						}
+						t.Errorf("%s: %s: %s", door.path, b.name, got)
 					}
 					continue
 				}
@@ -338,8 +336,11 @@ func TestIdempotency(t *testing.T) {
 	}
 }
 
-// TestSlowAndIdleCallersAreBounded: who sends a head and no body is let go.
+// TestSlowCallerIsLetGo: who sends a head and no body is let go.
 func TestSlowCallerIsLetGo(t *testing.T) {
+	if !*long {
+		t.Skip("takes 20 s: run with -long")
+	}
 	d := onShared(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
 	defer cancel()

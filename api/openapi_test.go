@@ -1,0 +1,99 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The document lists every operation of the table, and every reference in it
+// leads somewhere.
+func TestOpenAPIDocument(t *testing.T) {
+	a := &API{}
+	operations := a.table()
+	data, err := openAPI(operations, "https://holdpoint.example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		OpenAPI    string                                `json:"openapi"`
+		Paths      map[string]map[string]json.RawMessage `json:"paths"`
+		Components struct {
+			Schemas map[string]json.RawMessage `json:"schemas"`
+		} `json:"components"`
+	}
+	if err := json.Unmarshal(data, &doc); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(doc.OpenAPI, "3.1") {
+		t.Errorf("version %s", doc.OpenAPI)
+	}
+	for _, op := range operations {
+		if doc.Paths[op.path][strings.ToLower(op.method)] == nil {
+			t.Errorf("%s %s is missing", op.method, op.path)
+		}
+	}
+	for _, part := range strings.Split(string(data), `"$ref": "`)[1:] {
+		name, _, _ := strings.Cut(strings.TrimPrefix(part, "#/components/schemas/"), `"`)
+		if doc.Components.Schemas[name] == nil {
+			t.Errorf("the reference to %s leads nowhere", name)
+		}
+	}
+	page, err := docsPage(operations, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"/v1/pre-tool-check", "proposed_arguments", "Idempotency-Key", "resumption_token"} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("the page does not say %s", want)
+		}
+	}
+}
+
+func TestWaitOf(t *testing.T) {
+	for _, tc := range []struct {
+		query, prefer string
+		want          time.Duration
+		preferred     bool
+		bad           bool
+	}{
+		{"", "", 0, false, false},
+		{"wait=25", "", 25 * time.Second, false, false},
+		{"wait=0", "", 0, false, false},
+		{"", "wait=10", 10 * time.Second, true, false},
+		{"", "respond-async, wait=10", 10 * time.Second, true, false},
+		{"wait=5", "wait=10", 5 * time.Second, false, false},
+		{"wait=60", "", 0, false, true},
+		{"wait=-1", "", 0, false, true},
+		{"wait=1e1", "", 0, false, true},
+		{"wait=x", "", 0, false, true},
+	} {
+		r := &http.Request{URL: &url.URL{RawQuery: tc.query}, Header: http.Header{}}
+		if tc.prefer != "" {
+			r.Header.Set("Prefer", tc.prefer)
+		}
+		got, preferred, err := waitOf(r)
+		if got != tc.want || preferred != tc.preferred || (err != nil) != tc.bad {
+			t.Errorf("%q %q: %s %t %v", tc.query, tc.prefer, got, preferred, err)
+		}
+	}
+}
+
+func TestEventFilterKnowsItsFilters(t *testing.T) {
+	for _, query := range []string{"since=yesterday", "limit=0", "limit=1001", "limit=x", "cursor=x", "nonsense=1", "agent_id=a&agent_id=b"} {
+		values, err := url.ParseQuery(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := eventFilter(values); err == nil {
+			t.Errorf("%s was taken", query)
+		}
+	}
+	f, limit, err := eventFilter(url.Values{"since": {"2026-01-02T03:04:05Z"}, "outcome": {"DENY"}, "limit": {"7"}, "cursor": {"42"}})
+	if err != nil || f.Outcome != "DENY" || f.After != 42 || limit != 7 || f.Since.IsZero() {
+		t.Errorf("%+v %d %v", f, limit, err)
+	}
+}

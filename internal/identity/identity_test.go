@@ -1,0 +1,193 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"holdpoint/engine"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/postgres/pgtest"
+	"holdpoint/internal/seal"
+	"holdpoint/internal/store"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+func open(t *testing.T) *store.Store {
+	t.Helper()
+	ctx := context.Background()
+	url := pgtest.Database(t)
+	if _, err := store.Migrate(ctx, url); err != nil {
+		t.Fatal(err)
+	}
+	key, err := seal.ParseKey(seal.NewKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealer, err := seal.New(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Open(ctx, store.Config{URL: url, Sealer: sealer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+func changed() engine.Event {
+	return engine.Event{ID: uuid.NewString(), Type: engine.Admin, Outcome: engine.Allow, SafePayload: []byte(`{}`)}
+}
+
+func TestPasswords(t *testing.T) {
+	hash, err := HashPassword("correct horse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(hash, "$argon2id$v=19$m=65536,t=3,p=4$") {
+		t.Errorf("hash %q", hash)
+	}
+	for password, want := range map[string]bool{"correct horse": true, "correct horsf": false, "": false, strings.Repeat("x", 5000): false} {
+		if got, err := checkPassword(hash, password); got != want || err != nil {
+			t.Errorf("%.20q: %t, %v", password, got, err)
+		}
+	}
+	if got, err := checkPassword(noPassword, ""); got || err != nil {
+		t.Errorf("nobody's hash: %t, %v", got, err)
+	}
+	for _, bad := range []string{"", "plain", "$argon2i$v=19$m=1,t=1,p=1$AA$AA", strings.Replace(hash, "m=65536", "m=99999999", 1), strings.Replace(hash, "v=19", "v=18", 1), hash[:len(hash)-4]} {
+		if ok, err := checkPassword(bad, "correct horse"); ok || err == nil {
+			t.Errorf("a damaged hash %.40q: %t, %v", bad, ok, err)
+		}
+	}
+	for _, short := range []string{"", "ninechars", strings.Repeat("x", maxPassword+1)} {
+		if _, err := HashPassword(short); err == nil {
+			t.Errorf("a password of %d bytes was taken", len(short))
+		}
+	}
+}
+
+func TestKeys(t *testing.T) {
+	s := open(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if err := s.PutAgent(ctx, store.Agent{ID: "bot", Name: "Bot"}, changed()); err != nil {
+		t.Fatal(err)
+	}
+	key, text, err := NewKey("bot", gate.RuntimeKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.CreateKey(ctx, key, changed()); err != nil {
+		t.Fatal(err)
+	}
+	keys := NewKeys(ctx, s)
+	p, err := keys.Authenticate(ctx, text)
+	if err != nil || p.AgentID != "bot" || p.Kind != gate.RuntimeKey || p.MaxState != "confirmed" {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	restored, err := RestoreKey(text, "bot", gate.RuntimeKey)
+	if err != nil || restored.ID != key.ID || string(restored.SecretHash) != string(key.SecretHash) {
+		t.Errorf("restored %+v, %v", restored, err)
+	}
+	last := "a"
+	if strings.HasSuffix(text, last) {
+		last = "b"
+	}
+	_, other, err := NewKey("bot", gate.AgentKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{"", "hp_", text[:len(text)-1] + last, other, strings.ToUpper(text), " " + text, text + " ", text[3:]} {
+		if _, err := keys.Authenticate(ctx, bad); !errors.Is(err, ErrUnknown) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+	if err := s.RevokeKey(ctx, key.ID, changed()); err != nil {
+		t.Fatal(err)
+	}
+	// At once by the database's word, and after a moment without it.
+	for deadline := time.Now().Add(2 * remembered); ; time.Sleep(5 * time.Millisecond) {
+		if _, err = keys.Authenticate(ctx, text); errors.Is(err, ErrUnknown) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("a revoked key is still believed: %v", err)
+		}
+	}
+	for agent, kind := range map[string]string{"": gate.AgentKey, "bot": gate.AdminKey, "x": "root"} {
+		if _, _, err := NewKey(agent, kind); err == nil {
+			t.Errorf("a key of kind %q for agent %q was made", kind, agent)
+		}
+	}
+}
+
+func TestSignIn(t *testing.T) {
+	s := open(t)
+	ctx := context.Background()
+	hash, err := HashPassword("correct horse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := engine.Person{ID: store.NewID("usr"), Email: "ada@example.com", Name: "Ada", Roles: []string{"reviewer"}}
+	p.Identity = p.ID
+	if err := s.CreatePerson(ctx, p, hash, changed()); err != nil {
+		t.Fatal(err)
+	}
+	in := NewSignIn(s)
+	code := func(email, password, remote string) string {
+		_, err := in.SignIn(ctx, email, password, remote)
+		var r *gate.Refusal
+		if errors.As(err, &r) {
+			return r.Code
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ""
+	}
+	// Right ones cost nothing, however many there are.
+	for range accountBurst + 2 {
+		if got := code(" Ada@Example.com ", "correct horse", "192.0.2.1"); got != "" {
+			t.Fatal(got)
+		}
+	}
+	if got := code("nobody@example.com", "correct horse", "192.0.2.1"); got != "wrong_credentials" {
+		t.Errorf("an unknown account: %q", got)
+	}
+	for i := range accountBurst {
+		if got := code("ada@example.com", "wrong horse", "192.0.2.1"); got != "wrong_credentials" {
+			t.Fatalf("attempt %d: %q", i, got)
+		}
+	}
+	if got := code("ada@example.com", "correct horse", "192.0.2.1"); got != "too_many_attempts" {
+		t.Errorf("after %d failures: %q", accountBurst, got)
+	}
+	if got := code("ada@example.com", "correct horse", "192.0.2.2"); got != "" {
+		t.Errorf("from elsewhere: %q; a stranger must not lock Ada out", got)
+	}
+	if err := s.DisablePerson(ctx, "ada@example.com", changed()); err != nil {
+		t.Fatal(err)
+	}
+	if got := code("ada@example.com", "correct horse", "192.0.2.3"); got != "wrong_credentials" {
+		t.Errorf("disabled: %q", got)
+	}
+	events, err := s.Events(ctx, store.EventFilter{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, e := range events {
+		if e.Type == engine.SignIn {
+			n++
+		}
+	}
+	if want := accountBurst + 2 + 1 + accountBurst + 3; n != want {
+		t.Errorf("%d sign-in events, want %d", n, want)
+	}
+}
