@@ -131,6 +131,7 @@ func TestClaimsAreCapped(t *testing.T) {
 	d := onShared(t)
 	e := event("delete_account", "accept", nil)
 	e["tool_category"], e["authorization_state"], e["agent_id"] = "write", "confirmed", "somebody-else"
+	e["evidence_refs"] = []any{"approval:user-confirmed"}
 	a := d.agent(t).submit(e)
 	events := d.admin(t).events(query("approval_id", a.ID))
 	if len(events) != 1 || events[0].AgentID != "demo-agent" || !slices.ContainsFunc(events[0].Reasons, func(r reason) bool { return r.Code == "authorization_state_capped" }) {

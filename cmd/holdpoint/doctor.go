@@ -108,7 +108,7 @@ func enough(people []engine.Person, role string, needed int) error {
 		}
 	}
 	if len(identities) < needed {
-		return fmt.Errorf("only %d people have the role", len(identities))
+		return fmt.Errorf("%d of %d people have the role", len(identities), needed)
 	}
 	return nil
 }

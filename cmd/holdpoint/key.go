@@ -6,12 +6,14 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"holdpoint/engine/contract"
 	"holdpoint/engine/token"
 	"holdpoint/internal/identity"
 	"holdpoint/internal/store"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -29,6 +31,8 @@ type keyCreate struct {
 	Name      string        `help:"The agent's name, shown to reviewers."`
 	Owner     string        `help:"E-mail address of the person who answers for the agent, and therefore never decides on its calls." placeholder:"EMAIL"`
 	Label     string        `help:"What the key is for, for your own lists."`
+	MaxState  string        `help:"The highest authorization_state that it may claim, if that is less than its kind's." enum:",none,user_claimed,authenticated,validated,confirmed" default:"" placeholder:"STATE"`
+	Scope     []string      `help:"What it is for, if that is less than its kind's: check, approvals, redeem, audit." placeholder:"SCOPE"`
 	ExpiresIn time.Duration `help:"How long the key lives; for ever when left out." placeholder:"DURATION"`
 }
 
@@ -48,6 +52,9 @@ func (k *keyCreate) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	key.Label = k.Label
+	if err := k.narrow(&key); err != nil {
+		return err
+	}
 	if k.ExpiresIn < 0 {
 		return errors.New("--expires-in: want a time to come")
 	}
@@ -68,7 +75,30 @@ func (k *keyCreate) Run(ctx context.Context, c *cli) error {
 	if err := s.CreateKey(ctx, key, changed("KEY_CREATED", "An API key of kind "+key.Kind+" was created.", key.ID)); err != nil {
 		return err
 	}
-	fmt.Printf("created %s, kind %s, may claim at most %q\nkey (shown only now): %s\n", key.ID, key.Kind, key.MaxState, text)
+	fmt.Printf("created %s, kind %s, for %s, may claim at most %q\nkey (shown only now): %s\n", key.ID, key.Kind, strings.Join(key.Scopes, ", "), key.MaxState, text)
+	return nil
+}
+
+// narrow gives the key less than its kind has; more is a mistake.
+func (k *keyCreate) narrow(key *store.Key) error {
+	if k.MaxState != "" {
+		limit, err := contract.ParseState(key.MaxState)
+		if err != nil {
+			return err
+		}
+		if !limit.AtLeast(contract.State(k.MaxState)) {
+			return fmt.Errorf("--max-state: a key of kind %s may claim at most %q", key.Kind, key.MaxState)
+		}
+		key.MaxState = k.MaxState
+	}
+	for _, scope := range k.Scope {
+		if !slices.Contains(key.Scopes, scope) {
+			return fmt.Errorf("--scope: a key of kind %s may have %s, not %q", key.Kind, strings.Join(key.Scopes, ", "), scope)
+		}
+	}
+	if len(k.Scope) > 0 {
+		key.Scopes = k.Scope
+	}
 	return nil
 }
 

@@ -1,0 +1,175 @@
+package tests
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestCommands runs the scripts of testdata/script against the real binary. A
+// script that needs a database has a running "holdpoint dev" in $DEV.
+func TestCommands(t *testing.T) {
+	d := onShared(t)
+	bin := filepath.Dir(binary(t))
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "script"),
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("PATH", bin+string(os.PathListSeparator)+env.Getenv("PATH"))
+			env.Setenv("DEV", d.dir)
+			env.Setenv("OWNER_URL", d.OwnerURL)
+			env.Setenv("UNIQUE", newID("u"))
+			return nil
+		},
+	})
+}
+
+// TestProductionSetUp goes the operator's way: migrate, migrate again, and
+// doctor, which names what is wrong and how to mend it.
+func TestProductionSetUp(t *testing.T) {
+	c := startCluster(t, 1, 1)
+	admin := "HOLDPOINT_DATABASE_ADMIN_URL=" + c.OwnerURL
+	if out := must(t, []string{admin}, "", "migrate"); !strings.Contains(out, "nothing to do") {
+		t.Errorf("the second migrate says %q", out)
+	}
+	env := append(c.env, "HOLDPOINT_LISTEN=127.0.0.1:0", "HOLDPOINT_PUBLIC_URL="+c.URL, admin)
+	if got := cli(t, env, "", "doctor"); got.code != 0 || strings.Contains(got.out, "FAIL") || strings.Count(got.out, "ok ") < 6 {
+		t.Errorf("doctor of a sound installation: exit %d\n%s%s", got.code, got.out, got.err)
+	}
+	change := func(name, value string) []string {
+		return append(append([]string{}, env...), "HOLDPOINT_"+name+"="+value)
+	}
+	policy := filepath.Join(c.dir, "many.yaml")
+	if err := os.WriteFile(policy, []byte("routing:\n  default: {role: wizard, needed: 2, expires_in: 1h}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, wrong := range map[string]struct {
+		env  []string
+		want []string
+	}{
+		"the owner's URL":  {change("DATABASE_URL", c.OwnerURL), []string{"FAIL  audit log is append-only", "must not"}},
+		"another data key": {change("DATA_KEY", strings.Repeat("A", 43)), []string{"FAIL  database", "not the one"}},
+		"no Postgres":      {change("DATABASE_URL", "postgres://hp_app:secret-word@127.0.0.1:1/holdpoint"), []string{"FAIL  database", "refused"}},
+		"no Temporal":      {change("TEMPORAL_ADDRESS", "127.0.0.1:1"), []string{"FAIL  Temporal"}},
+		"no such people":   {change("CONFIG", policy), []string{"FAIL  enough people for 2 × wizard", "user add"}},
+		"no public URL":    {change("PUBLIC_URL", ""), []string{"FAIL  configuration", "public_url"}},
+	} {
+		got := cli(t, wrong.env, "", "doctor")
+		for _, want := range wrong.want {
+			if got.code != 1 || !strings.Contains(got.out, want) {
+				t.Errorf("doctor with %s: exit %d, no %q in\n%s%s", name, got.code, want, got.out, got.err)
+			}
+		}
+		if strings.Contains(got.out+got.err, "secret-word") {
+			t.Errorf("doctor with %s tells a password:\n%s%s", name, got.out, got.err)
+		}
+	}
+	// Serve and worker refuse what doctor finds fault with.
+	for _, command := range []string{"serve", "worker"} {
+		oneLine(t, cli(t, change("DATA_KEY", strings.Repeat("A", 43)), "", command), "data key")
+		oneLine(t, cli(t, change("DATABASE_URL", "postgres://hp_app:secret-word@127.0.0.1:1/holdpoint"), "", command), "refused")
+	}
+}
+
+// TestOpenAPI: the document is there, is 3.1, and has every door.
+func TestOpenAPI(t *testing.T) {
+	d := onShared(t)
+	var doc struct {
+		OpenAPI string                    `json:"openapi"`
+		Paths   map[string]map[string]any `json:"paths"`
+	}
+	d.client(t).do("GET", "/openapi.json", nil).want(t, 200).into(t, &doc)
+	if !strings.HasPrefix(doc.OpenAPI, "3.1") {
+		t.Errorf("openapi is %q", doc.OpenAPI)
+	}
+	for path, method := range map[string]string{"/v1/pre-tool-check": "post", "/pre-tool-check": "post", "/v1/approvals/{id}": "get", "/v1/approvals/{id}/events": "get",
+		"/v1/approvals/{id}/answers": "post", "/v1/approvals/{id}/cancel": "post", "/v1/approvals/{id}/votes": "post", "/v1/tokens/redeem": "post", "/v1/executions": "post",
+		"/v1/audit/events": "get", "/.well-known/jwks.json": "get", "/healthz": "get", "/readyz": "get", "/metrics": "get"} {
+		if doc.Paths[path][method] == nil {
+			t.Errorf("%s %s is not in the document", method, path)
+		}
+	}
+	page := d.client(t).do("GET", "/docs", nil).want(t, 200)
+	if !strings.Contains(string(page.Body), "/v1/tokens/redeem") || !strings.Contains(page.Header.Get("Content-Type"), "text/html") {
+		t.Errorf("the docs page: %s", page.Header.Get("Content-Type"))
+	}
+}
+
+// TestSecurityHeaders: every page and every answer has them.
+func TestSecurityHeaders(t *testing.T) {
+	d := onShared(t)
+	reviewer := d.reviewer(t, 0)
+	for _, path := range []string{"/login", "/", "/history", "/approvals/none", "/nowhere", "/docs", "/v1/nothing", "/v1/approvals/none", "/static/none", "/healthz"} {
+		got := reviewer.do("GET", path, nil)
+		csp := got.Header.Get("Content-Security-Policy")
+		if !strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "unsafe-") || !strings.Contains(csp, "frame-ancestors 'none'") ||
+			got.Header.Get("X-Content-Type-Options") != "nosniff" || got.Header.Get("X-Frame-Options") != "DENY" || got.Header.Get("Referrer-Policy") == "" {
+			t.Errorf("%s: %v", path, got.Header)
+		}
+		if got.Header.Get("Server") != "" || got.Header.Get("X-Request-Id") == "" {
+			t.Errorf("%s: Server %q, X-Request-Id %q", path, got.Header.Get("Server"), got.Header.Get("X-Request-Id"))
+		}
+	}
+	for next, want := range map[string]string{"//evil.example": "/", "https://evil.example/": "/", "/\\evil.example": "/", "/history": "/history"} {
+		form := formOf(d.Reviewers[0].Email, d.Reviewers[0].Password)
+		form.Set("next", next)
+		got := d.client(t).do("POST", "/login", form)
+		if location := got.Header.Get("Location"); got.Status != 303 || location != want {
+			t.Errorf("next=%s leads to %d %s", next, got.Status, location)
+		}
+		cookie := got.Header.Get("Set-Cookie")
+		for _, flag := range []string{"HttpOnly", "SameSite=Lax", "Path=/"} {
+			if !strings.Contains(cookie, flag) {
+				t.Errorf("the cookie %q lacks %s", cookie, flag)
+			}
+		}
+	}
+}
+
+// TestConformance runs the agreed cases through the real command.
+func TestConformance(t *testing.T) {
+	file := filepath.Join("..", "conformance", "aana.jsonl")
+	data, err := os.ReadFile(file)
+	if os.IsNotExist(err) {
+		t.Skip("there are no conformance cases in this tree")
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	out := strings.Split(strings.TrimSpace(must(t, nil, "", "eval", "--dialect", "aana", file)), "\n")
+	in := strings.Split(strings.TrimSpace(string(data)), "\n")
+	if len(in) != len(out) {
+		t.Fatalf("%d answers to %d cases", len(out), len(in))
+	}
+	wrong := 0
+	for i := range in {
+		type verdict struct {
+			Route    string   `json:"route"`
+			Executes bool     `json:"executes"`
+			Blockers []string `json:"hard_blockers"`
+		}
+		var c struct {
+			ID       string
+			Expected verdict
+		}
+		var got struct {
+			ID     string
+			Result verdict
+		}
+		if err := json.Unmarshal([]byte(in[i]), &c); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal([]byte(out[i]), &got); err != nil {
+			t.Fatal(err)
+		}
+		if got.ID != c.ID || got.Result.Route != c.Expected.Route || got.Result.Executes != c.Expected.Executes ||
+			strings.Join(got.Result.Blockers, " ") != strings.Join(c.Expected.Blockers, " ") {
+			if wrong++; wrong <= 5 {
+				t.Errorf("%s: got %+v, want %+v", c.ID, got.Result, c.Expected)
+			}
+		}
+	}
+	t.Logf("%d of %d cases agree", len(in)-wrong, len(in))
+}
