@@ -18,7 +18,7 @@ const maxWait = 59 * time.Second
 
 // readOptional reads a body that may be left out altogether.
 func readOptional(c *call, into any) (canon.Value, error) {
-	if c.r.ContentLength == 0 && c.r.Header.Get("Content-Type") == "" {
+	if c.r.ContentLength == 0 {
 		return canon.Object(), nil
 	}
 	return readInto(c, into)

@@ -65,10 +65,10 @@ func (g *Gate) voteRefused(v VoteRequest, by engine.Actor) engine.Event {
 // has not been shown all of them.
 func (g *Gate) mustHaveSeen(ctx context.Context, v VoteRequest, by engine.Actor) error {
 	r, err := g.Store.Get(ctx, v.ApprovalID)
-	if err != nil || r.Size <= g.LongArguments {
-		if errors.Is(err, store.ErrNotFound) {
-			return nil // contribute says so, and records it
-		}
+	switch {
+	case errors.Is(err, store.ErrNotFound) || err == nil && !mayRead(v.Person, r.Approval):
+		return nil // contribute says so, and records it
+	case err != nil || r.Size <= g.LongArguments:
 		return err
 	}
 	shown, err := g.Store.WasShown(ctx, v.ApprovalID, v.Person.ID, v.Digest)

@@ -478,3 +478,63 @@ func TestRepeatedRequestsAreOne(t *testing.T) {
 		t.Errorf("another request under the key: %v", err)
 	}
 }
+
+func TestLongArgumentsMustHaveBeenShown(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	h.LongArguments = 20
+	a := h.open(deferred)
+	ctx := context.Background()
+	if got := code(h.vote("stranger", a, true)); got != "not_found" {
+		t.Errorf("a stranger: %q", got)
+	}
+	if got := code(h.vote("ada", a, true)); got != "arguments_not_shown" {
+		t.Errorf("unseen: %q", got)
+	}
+	if _, err := h.Card(ctx, h.people["ada"], a.ID, false); err != nil {
+		t.Fatal(err)
+	}
+	if got := code(h.vote("ada", a, true)); got != "arguments_not_shown" {
+		t.Errorf("seen in part: %q", got)
+	}
+	card, err := h.Card(ctx, h.people["ada"], a.ID, true)
+	if err != nil || !card.Shown || string(card.Arguments) != args {
+		t.Fatalf("shown %t: %s, %v", card.Shown, card.Arguments, err)
+	}
+	if got := code(h.vote("ben", a, true)); got != "arguments_not_shown" {
+		t.Errorf("seen by somebody else: %q", got)
+	}
+	if got := code(h.vote("ada", a, true)); got != "" {
+		t.Errorf("seen: %q", got)
+	}
+}
+
+// A vote of somebody who is disabled before the quorum is complete does not count.
+func TestDisabledBetweenVoteAndQuorum(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 2))
+	a := h.open(deferred)
+	if err := h.vote("ada", a, true); err != nil {
+		t.Fatal(err)
+	}
+	admin, err := store.Open(context.Background(), store.Config{URL: h.url, MaxConns: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	gone := engine.Event{ID: uuid.NewString(), Type: engine.Admin, Outcome: engine.Allow, SafePayload: []byte(`{}`)}
+	if err := admin.DisablePerson(context.Background(), "ada@example.com", gone); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.vote("ben", a, true); err != nil {
+		t.Fatal(err)
+	}
+	if r := h.settle(a.ID); r.Over {
+		t.Fatal("approved with a void vote")
+	}
+	if err := h.vote("cleo", a, true); err != nil {
+		t.Fatal(err)
+	}
+	h.settle(a.ID)
+	if got := h.get(a.ID).Approval.Status; got != approval.Approved {
+		t.Errorf("with two good ones: %s", got)
+	}
+}
