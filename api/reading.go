@@ -24,13 +24,23 @@ func readOptional(c *call, into any) (canon.Value, error) {
 	return readInto(c, into)
 }
 
-// reader reads the approval for whoever asks.
+// reader reads the approval for whoever asks. Whoever waits long is asked again
+// before each further read who it is: a key may have been revoked since, a
+// person signed out.
 func (a *API) reader(c *call) func(context.Context) (gate.View, error) {
-	id := c.r.PathValue("id")
-	if c.isPerson {
-		return func(ctx context.Context) (gate.View, error) { return a.Gate.ForPerson(ctx, c.person, id) }
+	id, again := c.r.PathValue("id"), false
+	return func(ctx context.Context) (gate.View, error) {
+		if again {
+			if err := a.authorize(c, keyOrHuman); err != nil {
+				return gate.View{}, err
+			}
+		}
+		again = true
+		if c.isPerson {
+			return a.Gate.ForPerson(ctx, c.person, id)
+		}
+		return a.Gate.ForAgent(ctx, c.principal, id)
 	}
-	return func(ctx context.Context) (gate.View, error) { return a.Gate.ForAgent(ctx, c.principal, id) }
 }
 
 func (a *API) getApproval(c *call) error {
@@ -125,6 +135,9 @@ func revisionOf(tag string) (int64, bool) {
 // heartbeat keeps a silent stream from being taken for a dead one.
 const heartbeat = 15 * time.Second
 
+// writeWithin is how long a reader may take to accept a message.
+const writeWithin = 10 * time.Second
+
 func (a *API) followApproval(c *call) error {
 	read := a.reader(c)
 	v, err := read(c.r.Context())
@@ -141,6 +154,7 @@ func (a *API) followApproval(c *call) error {
 		if err != nil {
 			return err
 		}
+		_ = rc.SetWriteDeadline(time.Now().Add(writeWithin)) // a writer without deadlines has none
 		if _, err := fmt.Fprintf(c.w, "id: %d\nevent: approval\ndata: %s\n\n", v.Approval.Revision, data); err != nil {
 			return nil // the reader has gone
 		}
@@ -161,6 +175,7 @@ func (a *API) followApproval(c *call) error {
 				return nil // the headers are gone: a reader connects again
 			}
 			if v.Approval.Revision == revision {
+				_ = rc.SetWriteDeadline(time.Now().Add(writeWithin))
 				if _, err := fmt.Fprint(c.w, ": still waiting\n\n"); err != nil {
 					return nil
 				}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -130,23 +131,27 @@ func TestSecurityHeaders(t *testing.T) {
 }
 
 // TestConformance runs the agreed cases through the real command: those of this
-// repository, and the whole of them where they are at hand.
+// repository that do not depend on the time, which the command takes from the
+// clock, and the whole of the agreed ones where they are at hand.
 func TestConformance(t *testing.T) {
-	conform(t, filepath.Join("..", "engine", "contract", "testdata", "cases.jsonl"))
+	conform(t, filepath.Join("..", "engine", "contract", "testdata", "cases.jsonl"), "retrieved_at")
 	if all := filepath.Join("..", "..", "shared", "conformance", "aana.jsonl"); fileText(all) != "" {
-		conform(t, all)
+		conform(t, all, "no case says this")
 	}
 }
 
-func conform(t *testing.T, file string) {
+// conform compares the command's answers with a file's, but for the cases that
+// mention a word.
+func conform(t *testing.T, file, but string) {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := strings.Split(strings.TrimSpace(must(t, nil, "", "eval", "--dialect", "aana", file)), "\n")
 	in := strings.Split(strings.TrimSpace(string(data)), "\n")
-	if len(in) != len(out) {
+	in = slices.DeleteFunc(in, func(line string) bool { return strings.Contains(line, but) })
+	out := strings.Split(strings.TrimSpace(must(t, nil, strings.Join(in, "\n"), "eval", "--dialect", "aana")), "\n")
+	if len(in) != len(out) || len(in) < 15 {
 		t.Fatalf("%d answers to %d cases", len(out), len(in))
 	}
 	wrong := 0

@@ -48,9 +48,9 @@ func TestForgedTokens(t *testing.T) {
 	agent := d.agent(t)
 	a := agent.hold("forged", nil)
 	d.reviewer(t, 0).approve(a)
-	real := agent.wait(a.ID).Token
+	genuine := agent.wait(a.ID).Token
 	private, kid := d.signingKey(t)
-	parts := strings.Split(real, ".")
+	parts := strings.Split(genuine, ".")
 	raw, err := base64.RawURLEncoding.DecodeString(parts[1])
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ func TestForgedTokens(t *testing.T) {
 	}
 	now := time.Now().Unix()
 	forged := map[string]string{
-		"empty": "", "a word": "token", "two parts": parts[0] + "." + parts[1], "four parts": real + ".x", "JSON form": `{"payload":"` + parts[1] + `"}`,
+		"empty": "", "a word": "token", "two parts": parts[0] + "." + parts[1], "four parts": genuine + ".x", "JSON form": `{"payload":"` + parts[1] + `"}`,
 		"alg none":                  b64([]byte(fmt.Sprintf(`{"alg":"none","kid":%q,"typ":"holdpoint-resumption+jwt"}`, kid))) + "." + parts[1] + ".",
 		"alg none, signed":          header(fmt.Sprintf(`{"alg":"none","kid":%q,"typ":"holdpoint-resumption+jwt"}`, kid)),
 		"alg None":                  header(fmt.Sprintf(`{"alg":"None","kid":%q,"typ":"holdpoint-resumption+jwt"}`, kid)),
@@ -115,9 +115,9 @@ func TestForgedTokens(t *testing.T) {
 		"jwk": craft(stranger, withHeader(`"jwk":`+string(jwk)), claims), "crit": header(withHeader(`"crit":["exp"]`)), "b64": header(withHeader(`"b64":false,"crit":["b64"]`)),
 		"zip": header(withHeader(`"zip":"DEF"`)), "cty": header(withHeader(`"cty":"JWT"`)), "alg twice": header(fmt.Sprintf(`{"alg":"none","alg":"EdDSA","kid":%q,"typ":"holdpoint-resumption+jwt"}`, kid)),
 		"a stranger's key": craft(stranger, head, claims), "another payload": parts[0] + "." + b64([]byte(strings.Replace(claims, "dev", "eve", 1))) + "." + parts[2],
-		"no signature": parts[0] + "." + parts[1] + ".", "half a signature": real[:len(real)-20],
+		"no signature": parts[0] + "." + parts[1] + ".", "half a signature": genuine[:len(genuine)-20],
 		"padded": parts[0] + "." + parts[1] + "." + parts[2] + "==", "padded claims": parts[0] + "." + parts[1] + "=." + parts[2], "standard base64": parts[0] + "." + parts[1] + "." + strings.NewReplacer("-", "+", "_", "/").Replace(parts[2]) + "+",
-		"another last letter": real[:len(real)-1] + string(otherTail(real[len(real)-1])), "a line break": parts[0] + ".\n" + parts[1] + "." + parts[2], "a blank": " " + real, "a trailing line": real + "\n",
+		"another last letter": genuine[:len(genuine)-1] + string(otherTail(genuine[len(genuine)-1])), "a line break": parts[0] + ".\n" + parts[1] + "." + parts[2], "a blank": " " + genuine, "a trailing line": genuine + "\n",
 		"another issuer": edit(map[string]any{"iss": "urn:holdpoint:other"}), "another audience": edit(map[string]any{"aud": "production"}), "audiences": edit(map[string]any{"aud": []string{"dev"}}),
 		"another digest": edit(map[string]any{"digest": "sha256:" + strings.Repeat("0", 64)}), "another jti": edit(map[string]any{"jti": "tok_other"}), "another approval": edit(map[string]any{"approval_id": "apr_" + strings.Repeat("a", 26)}),
 		"no exp": edit(map[string]any{"exp": nil}), "huge exp": edit(map[string]any{"exp": int64(1) << 52}), "exp in a year": edit(map[string]any{"exp": now + 365*86400}), "float exp": edit(map[string]any{"exp": float64(now) + 300.5}),
@@ -147,7 +147,7 @@ func TestForgedTokens(t *testing.T) {
 	if got := agent.get(a.ID); got.Execution != "none" {
 		t.Fatalf("a forged token was redeemed: %+v", got)
 	}
-	agent.redeem(real, "forged", map[string]any{}).want(t, 200)
+	agent.redeem(genuine, "forged", map[string]any{}).want(t, 200)
 }
 
 // otherTail is a last letter of base64 that a lax reader takes for the same.

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // maxForm bounds a form's body, in bytes.
@@ -132,6 +133,13 @@ func readForm(w http.ResponseWriter, r *http.Request) error {
 	}
 	if err != nil {
 		return &gate.Refusal{Status: http.StatusBadRequest, Code: "bad_form", Detail: "The form could not be read."}
+	}
+	for name, values := range r.PostForm {
+		for _, text := range append(values, name) {
+			if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+				return &gate.Refusal{Status: http.StatusUnprocessableEntity, Code: "unfit_text", Detail: "The form holds a character that cannot be kept, such as NUL. Take it out and send it again."}
+			}
+		}
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func checkVote(v VoteRequest) *Refusal {
 }
 
 func (g *Gate) voteRefused(v VoteRequest, by engine.Actor) engine.Event {
-	return engine.Event{ID: newEventID(), Type: engine.Voted, RequestID: v.RequestID, ApprovalID: v.ApprovalID, SafePayload: []byte(`{}`), Actor: by}
+	return engine.Event{ID: newEventID(), Type: engine.Voted, RequestID: v.RequestID, ApprovalID: formed(v.ApprovalID), SafePayload: []byte(`{}`), Actor: by}
 }
 
 // mustHaveSeen refuses to take an approval of long arguments from somebody who
@@ -133,6 +133,15 @@ func (g *Gate) Cancel(ctx context.Context, p Principal, id, requestID string, on
 	})
 }
 
+// formed is the id if it has an approval's form, else "": a caller's own text
+// is not put on record.
+func formed(id string) string {
+	if store.ValidApprovalID(id) {
+		return id
+	}
+	return ""
+}
+
 // errLate says that the deadline passed between looking and writing.
 var errLate = errors.New("the fact came at or after the deadline")
 
@@ -167,7 +176,7 @@ func (g *Gate) contribute(ctx context.Context, id string, once *Once, f approval
 			continue // rolled back; the next look says that it is over
 		case errors.Is(err, store.ErrNotFound):
 			return approval.Approval{}, g.refuse(ctx, notFound, engine.Event{
-				ID: newEventID(), Type: engine.Refusal, ApprovalID: id,
+				ID: newEventID(), Type: engine.Refusal, ApprovalID: formed(id),
 				SafePayload: []byte(`{}`), Actor: f.Actor,
 			})
 		case err != nil:

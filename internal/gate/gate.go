@@ -179,6 +179,8 @@ func (g *Gate) change(ctx context.Context, id string, once *Once, event func(*st
 		return nil, otherRequest
 	case errors.Is(err, store.ErrNotFound):
 		return nil, store.ErrNotFound
+	case errors.Is(err, store.ErrUnfit):
+		return nil, unfit
 	case err != nil:
 		return nil, err
 	case refused != nil:
@@ -191,6 +193,8 @@ var otherRequest = &Refusal{
 	Status: 422, Code: "idempotency_key_reused",
 	Detail: "This Idempotency-Key was used for a different request. Use a new key for a new request.",
 }
+
+var unfit = &Refusal{Status: 422, Code: "unfit_text", Detail: "A text holds a character that cannot be kept, such as NUL."}
 
 // notFound is the one answer for an approval that is not there and for one that
 // is somebody else's.

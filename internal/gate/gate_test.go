@@ -19,6 +19,7 @@ import (
 	"holdpoint/internal/store"
 	"holdpoint/workflows"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -536,5 +537,94 @@ func TestDisabledBetweenVoteAndQuorum(t *testing.T) {
 	h.settle(a.ID)
 	if got := h.get(a.ID).Approval.Status; got != approval.Approved {
 		t.Errorf("with two good ones: %s", got)
+	}
+}
+
+// Two different requests under one Idempotency-Key at the same moment: one of
+// them leaves its event and, if it waits, its approval; the other leaves nothing.
+func TestOneKeyForTwoRequestsAtOnce(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	ctx := context.Background()
+	render := func(any, error) gate.Reply { return gate.Reply{Status: 200, Body: []byte("x")} }
+	eachRound(60, func(i int) {
+		key := fmt.Sprintf("k%d", i)
+		var fns []func()
+		for _, doc := range []string{harmless, deferred, harmless, deferred} {
+			fns = append(fns, func() {
+				_, err := h.PreToolCheck(ctx, h.agent, parse(t, doc), "", &gate.Once{Credential: "key_agent", Key: key, Request: []byte(doc), Render: render})
+				var replay *gate.Replay
+				if c := code(err); err != nil && !errors.As(err, &replay) && c != "idempotency_key_reused" {
+					t.Error(c)
+				}
+			})
+		}
+		race(fns...)
+	})
+	conn, err := pgx.Connect(ctx, h.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	var orphans, events, unasked int
+	err = conn.QueryRow(ctx, `SELECT
+		(SELECT count(*) FROM approvals a WHERE NOT EXISTS (SELECT FROM events e WHERE e.approval_id = a.id AND e.type = 'decision')),
+		(SELECT count(*) FROM events WHERE type = 'decision'),
+		(SELECT count(*) FROM events e WHERE e.approval_id IS NOT NULL AND NOT EXISTS (SELECT FROM approvals a WHERE a.id = e.approval_id))`).Scan(&orphans, &events, &unasked)
+	if err != nil || orphans != 0 || unasked != 0 || events != 60 {
+		t.Errorf("%d approvals without an event, %d events without their approval, %d decisions for 60 keys, %v", orphans, unasked, events, err)
+	}
+}
+
+// What a caller writes for an id is neither looked up nor put on record.
+func TestStrangeIDsAreNotFound(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	ctx := context.Background()
+	for _, id := range []string{"", "apr_", "apr_\x00", "\xff", strings.Repeat("x", 300_000), "apr_" + strings.Repeat("A", 26), "../../etc"} {
+		if _, err := h.ForAgent(ctx, h.agent, id); code(err) != "not_found" {
+			t.Errorf("read %.20q: %v", id, err)
+		}
+		if _, err := h.Cancel(ctx, h.agent, id, "", nil); code(err) != "not_found" {
+			t.Errorf("cancel %.20q: %v", id, err)
+		}
+		if _, err := h.Executed(ctx, h.agent, gate.ExecutionRequest{ApprovalID: id, Outcome: approval.Failed}, nil); code(err) != "not_found" {
+			t.Errorf("report %.20q: %v", id, err)
+		}
+		if _, err := h.Vote(ctx, gate.VoteRequest{Person: h.people["ada"], ApprovalID: id, Approve: true}, nil); code(err) != "not_found" {
+			t.Errorf("vote %.20q: %v", id, err)
+		}
+	}
+	events, err := h.Events(ctx, gate.EventFilter{}, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events {
+		if e.ApprovalID != "" {
+			t.Errorf("an event of %.20q", e.ApprovalID)
+		}
+	}
+	a := h.open(deferred)
+	v := gate.VoteRequest{Person: h.people["ada"], ApprovalID: a.ID, Approve: true, Digest: a.Call.Digest, Version: a.Version, Comment: "a\x00b"}
+	if _, err := h.Vote(ctx, v, nil); code(err) != "unfit_text" {
+		t.Errorf("a comment with a NUL: %v", err)
+	}
+}
+
+// The person on whose behalf a call is made does not decide on it, however the
+// document spells the person.
+func TestTheSubjectDoesNotDecide(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	for _, ref := range []string{"ada@example.com", "ADA@Example.COM", " ada@example.com ", "mailto:ada@example.com", "Ada <ada@example.com>",
+		"<ada@example.com>", "ada@example.com.", "mailto:ada@example.com?subject=x", "ada2@example.com", h.people["ada"].ID, h.people["ada"].Identity} {
+		subject, err := json.Marshal(ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := h.open(strings.Replace(deferred, `"recommended_route"`, `"authorization_subject":{"subject_type":"employee","subject_ref":`+string(subject)+`},"recommended_route"`, 1))
+		if got := code(h.vote("ada", a, true)); got != "self_review" {
+			t.Errorf("%q: %q", ref, got)
+		}
+		if got := code(h.vote("ben", a, true)); got != "" {
+			t.Errorf("%q keeps Ben out: %q", ref, got)
+		}
 	}
 }

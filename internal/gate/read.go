@@ -125,7 +125,7 @@ func (g *Gate) Inbox(ctx context.Context, p engine.Person) ([]approval.Approval,
 func (g *Gate) History(ctx context.Context, p engine.Person, cursor string, limit int) ([]approval.Approval, string, error) {
 	by := store.Reader{All: readsAll(p), Roles: p.Roles, Identity: p.Identity}
 	page, next, err := g.Store.History(ctx, by, cursor, limit)
-	if errors.Is(err, store.ErrNotFound) {
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnfit) {
 		return nil, "", &Refusal{Status: 400, Code: "bad_cursor", Detail: "That is no place in the history. Start at its beginning."}
 	}
 	return page, next, err
@@ -205,7 +205,11 @@ type EventFilter = store.EventFilter
 // Events lists up to limit events of the audit log, in order of seq.
 func (g *Gate) Events(ctx context.Context, f EventFilter, limit int) ([]engine.Event, error) {
 	f.Limit = limit
-	return g.Store.Events(ctx, f)
+	events, err := g.Store.Events(ctx, f)
+	if errors.Is(err, store.ErrUnfit) {
+		return nil, &Refusal{Status: 400, Code: "bad_query", Detail: "A filter holds a text that no event can hold."}
+	}
+	return events, err
 }
 
 // JWKS is the public key set that tokens verify with, without revoked keys.

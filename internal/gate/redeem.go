@@ -127,7 +127,7 @@ func (g *Gate) Executed(ctx context.Context, p Principal, r ExecutionRequest, on
 	if errors.Is(err, store.ErrNotFound) {
 		return approval.Approval{}, g.refuse(ctx, notFound, engine.Event{
 			ID: newEventID(), Type: engine.Executed, RequestID: r.RequestID,
-			ApprovalID: r.ApprovalID, AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: by,
+			ApprovalID: formed(r.ApprovalID), AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: by,
 		})
 	}
 	if err != nil {

@@ -83,6 +83,9 @@ func parseKey(text string) (store.Key, error) {
 	if !ok || len(rest) != 2*partLength+1 || rest[partLength] != '_' {
 		return store.Key{}, ErrUnknown
 	}
+	if strings.ContainsFunc(rest, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '2' || r > '7') && r != '_' }) {
+		return store.Key{}, ErrUnknown
+	}
 	hash := sha256.Sum256([]byte(rest[partLength+1:]))
 	return store.Key{ID: "key_" + rest[:partLength], SecretHash: hash[:]}, nil
 }

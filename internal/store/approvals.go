@@ -26,6 +26,9 @@ type Record struct {
 // Get reads one approval. ErrNotFound: there is none.
 func (s *Store) Get(ctx context.Context, id string) (Record, error) {
 	var r Record
+	if !ValidApprovalID(id) {
+		return r, ErrNotFound
+	}
 	// One snapshot: the approval, its facts and its token belong together.
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -41,19 +44,11 @@ func (s *Store) Get(ctx context.Context, id string) (Record, error) {
 		return tx.SendBatch(ctx, rows).Close()
 	})
 	if err != nil {
-		return r, ours(err)
+		return r, translate(err)
 	}
 	r.Now = r.Now.UTC()
 	r.Approval.Stand(r.Now)
 	return r, nil
-}
-
-// ours translates an error unless this package already has.
-func ours(err error) error {
-	if isOurs(err) {
-		return err
-	}
-	return translate(err)
 }
 
 // PendingCount is how many approvals of the agent are pending.
@@ -93,7 +88,7 @@ func (s *Store) History(ctx context.Context, by Reader, cursor string, limit int
 		if err != nil || !ok {
 			return nil, "", ErrNotFound
 		}
-		if before, err = time.Parse(time.RFC3339Nano, at); err != nil {
+		if before, err = time.Parse(time.RFC3339Nano, at); err != nil || !ValidApprovalID(rest) {
 			return nil, "", ErrNotFound
 		}
 		id = rest
@@ -124,7 +119,7 @@ func (s *Store) list(ctx context.Context, sql string, args ...any) ([]approval.A
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (approval.Approval, error) { return scanApproval(row, &now) })
 	if err != nil {
-		return nil, now, ours(err)
+		return nil, now, translate(err)
 	}
 	facts := &pgx.Batch{}
 	for i := range list {

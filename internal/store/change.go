@@ -45,6 +45,9 @@ type TokenRow struct {
 // be nil). result is what once.Render is given. An error of fn rolls all of it
 // back and is returned as it is. ErrNotFound: there is no such approval.
 func (s *Store) Change(ctx context.Context, id string, once *Once, fn func(c *Change) (result any, refused error, err error)) error {
+	if !ValidApprovalID(id) {
+		return ErrNotFound
+	}
 	return s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		c := &Change{ctx: ctx, tx: tx}
 		if err := c.load(id); err != nil {

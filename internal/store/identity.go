@@ -115,6 +115,12 @@ func (s *Store) PersonByEmail(ctx context.Context, email string) (engine.Person,
 	return p, hash, translate(err)
 }
 
+// Identities lists the identities of the people whom one of the e-mail
+// addresses, or the id, belongs to.
+func (s *Store) Identities(ctx context.Context, emails []string, id string) ([]string, error) {
+	return s.ids(ctx, `SELECT DISTINCT identity FROM people WHERE email = ANY ($1) OR id = $2 OR identity = $2 ORDER BY identity`, emails, id)
+}
+
 // People lists everybody, by e-mail.
 func (s *Store) People(ctx context.Context) ([]engine.Person, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)

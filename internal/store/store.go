@@ -31,6 +31,8 @@ var (
 	// ErrUnavailable: Postgres could not be asked, or did not answer in time.
 	// What was tried may or may not have been done; a retry finds out.
 	ErrUnavailable = errors.New("the event store is unavailable")
+	// ErrUnfit: a text holds what Postgres cannot keep, such as a NUL.
+	ErrUnfit = errors.New("a text holds what cannot be stored")
 	// ErrOtherRequest: the Idempotency-Key was used for a different request.
 	ErrOtherRequest = errors.New("the idempotency key belongs to a different request")
 )
@@ -161,13 +163,20 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	return now.UTC(), translate(err)
 }
 
+// ValidApprovalID reports whether an id has the form of an approval's: what
+// has not is not looked for, and is written nowhere.
+func ValidApprovalID(id string) bool {
+	rest, ok := strings.CutPrefix(id, "apr_")
+	return ok && len(rest) == 26 && !strings.ContainsFunc(rest, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+}
+
 // NewID makes a random id: prefix, "_", and 26 lower-case characters.
 func NewID(prefix string) string { return prefix + "_" + strings.ToLower(rand.Text()) }
 
 // translate turns a driver's error into one of this package's; nil stays nil.
 func translate(err error) error {
-	if err == nil {
-		return nil
+	if err == nil || isOurs(err) {
+		return err
 	}
 	if errors.Is(err, pgx.ErrNoRows) {
 		return ErrNotFound
@@ -177,20 +186,25 @@ func translate(err error) error {
 		switch {
 		case pgErr.Code == "23505":
 			return fmt.Errorf("%w (%s)", ErrConflict, pgErr.ConstraintName)
+		case pgErr.Code == "22021" || pgErr.Code == "22P05":
+			return ErrUnfit
 		case pgErr.Code[:2] == "57" || pgErr.Code[:2] == "53" || pgErr.Code[:2] == "08" || pgErr.Code == "40001" || pgErr.Code == "40P01":
 			return fmt.Errorf("%w: %s", ErrUnavailable, pgErr.Code)
 		}
 		// A server message may quote a row; its code and object names do not.
-		return fmt.Errorf("postgres error %s at %s.%s %s", pgErr.Code, pgErr.TableName, pgErr.ColumnName, pgErr.ConstraintName)
-	}
-	if isOurs(err) {
-		return err
+		return &refusedByPostgres{code: pgErr.Code, at: strings.Join([]string{pgErr.TableName, pgErr.ColumnName, pgErr.ConstraintName}, ".")}
 	}
 	return fmt.Errorf("%w: %w", ErrUnavailable, hideURL(err))
 }
 
+// refusedByPostgres is an error that no caller tests for: a mistake of ours.
+type refusedByPostgres struct{ code, at string }
+
+func (e *refusedByPostgres) Error() string { return "postgres error " + e.code + " at " + e.at }
+
 func isOurs(err error) bool {
-	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrConflict) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrOtherRequest)
+	var refused *refusedByPostgres
+	return errors.As(err, &refused) || errors.Is(err, ErrUnfit) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrConflict) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrOtherRequest)
 }
 
 // hideURL drops what a connection error says of user and host: it may hold a

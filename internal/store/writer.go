@@ -240,8 +240,10 @@ func queueEvents(rows *pgx.Batch, events []engine.Event) error {
 	return nil
 }
 
-// queueOpening adds an approval and its outbox row to a batch. On a second try
-// the approval may already be there; its times are read back either way.
+// queueOpening adds an approval and its outbox row to a batch, if the event
+// that decided so is the one that was written: of two different requests under
+// one Idempotency-Key only the first leaves anything. On a second try the
+// approval may already be there; its times are read back either way.
 func queueOpening(rows *pgx.Batch, o *Opening, q *queued) error {
 	requestedBy, err1 := json.Marshal(o.RequestedBy)
 	decision, err2 := json.Marshal(o.Decision)
@@ -256,13 +258,18 @@ func queueOpening(rows *pgx.Batch, o *Opening, q *queued) error {
 	c := o.Call
 	rows.Queue(`INSERT INTO approvals (id, agent_id, request_id, dialect, tool, category, risk_domain, environment, digest, requested_by,
 			max_state, decision, requirements, excluded, expires_in, sealed, sealed_key, sealed_size)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, make_interval(secs => $15), $16, $17, $18)
+		SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, make_interval(secs => $15), $16, $17, $18
+		WHERE EXISTS (SELECT FROM events WHERE event_id = $19::text::uuid AND approval_id = $1)
 		ON CONFLICT (id) DO NOTHING`,
 		o.ID, c.AgentID, c.RequestID, c.Dialect, c.Tool, c.Category, c.RiskDomain, c.Environment, c.Digest, requestedBy,
-		o.MaxState, decision, requirements, excluded, o.ExpiresIn.Seconds(), o.Sealed.Data, o.Sealed.Key, o.ArgumentsSize)
-	rows.Queue(`INSERT INTO outbox (approval_id) VALUES ($1)`, o.ID)
+		o.MaxState, decision, requirements, excluded, o.ExpiresIn.Seconds(), o.Sealed.Data, o.Sealed.Key, o.ArgumentsSize, q.sub.Event.ID)
+	rows.Queue(`INSERT INTO outbox (approval_id) SELECT id FROM approvals WHERE id = $1`, o.ID)
 	rows.Queue(`SELECT opened_at, expires_at FROM approvals WHERE id = $1`, o.ID).QueryRow(func(row pgx.Row) error {
-		return row.Scan(&q.got.OpenedAt, &q.got.ExpiresAt)
+		err := row.Scan(&q.got.OpenedAt, &q.got.ExpiresAt)
+		if errors.Is(err, pgx.ErrNoRows) && q.sub.Once != nil {
+			return nil // the key is another request's, whose answer will say so
+		}
+		return err
 	})
 	return nil
 }
