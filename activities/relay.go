@@ -3,8 +3,6 @@ package activities
 import (
 	"context"
 	"errors"
-	"holdpoint/internal/store"
-	"holdpoint/workflows"
 	"log/slog"
 	"sync"
 	"time"
@@ -12,6 +10,9 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
+
+	"holdpoint/internal/store"
+	"holdpoint/workflows"
 )
 
 // Relay tells Temporal what the outbox holds. Starting an approval's workflow

@@ -8,14 +8,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
 	"holdpoint/workflows"
-	"time"
-
-	"go.temporal.io/sdk/temporal"
 )
 
 // Rejudge judges the sealed document of an approval whose requirements have

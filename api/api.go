@@ -7,13 +7,14 @@ package api
 import (
 	"context"
 	"errors"
-	"holdpoint/engine"
-	"holdpoint/internal/gate"
 	"log/slog"
 	"net/http"
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"holdpoint/engine"
+	"holdpoint/internal/gate"
 )
 
 // Authenticator says whose API key a text is.

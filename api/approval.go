@@ -1,11 +1,12 @@
 package api
 
 import (
+	"net/url"
+	"time"
+
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/gate"
-	"net/url"
-	"time"
 )
 
 // Approval is an approval on the wire (WIRE).

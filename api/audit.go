@@ -2,12 +2,13 @@ package api
 
 import (
 	"fmt"
-	"holdpoint/engine"
-	"holdpoint/internal/gate"
 	"net/http"
 	"net/url"
 	"strconv"
 	"time"
+
+	"holdpoint/engine"
+	"holdpoint/internal/gate"
 )
 
 const (

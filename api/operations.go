@@ -2,13 +2,14 @@ package api
 
 import (
 	"encoding/json"
+	"net/http"
+	"time"
+
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/contract"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
-	"net/http"
-	"time"
 )
 
 // operation is a route and everything that its documentation says: both come

@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"holdpoint/internal/gate"
 	"math"
 	"net/http"
 	"strconv"
 	"time"
+
+	"holdpoint/internal/gate"
 )
 
 // Problem is what every error looks like on the wire (RFC 9457).

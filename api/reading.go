@@ -4,13 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"holdpoint/engine/approval"
-	"holdpoint/engine/canon"
-	"holdpoint/internal/gate"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
+
+	"holdpoint/engine/approval"
+	"holdpoint/engine/canon"
+	"holdpoint/internal/gate"
 )
 
 // maxWait is the longest that an answer is held.

@@ -4,14 +4,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"holdpoint/engine/canon"
-	"holdpoint/internal/gate"
 	"io"
 	"mime"
 	"net/http"
 	"reflect"
 	"slices"
 	"strings"
+
+	"holdpoint/engine/canon"
+	"holdpoint/internal/gate"
 )
 
 // authorize finds out who calls and whether they may.

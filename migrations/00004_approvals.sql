@@ -75,8 +75,23 @@ BEGIN
         OR (OLD.execution = 'redeemed' AND NEW.execution IN ('succeeded', 'failed', 'unknown'))) THEN
         RAISE EXCEPTION 'approval % cannot go from % to %', OLD.id, OLD.execution, NEW.execution;
     END IF;
+    IF OLD.status <> 'pending' AND (NEW.reasons, NEW.final, NEW.version, NEW.wake_at)
+                    IS DISTINCT FROM (OLD.reasons, OLD.final, OLD.version, OLD.wake_at) THEN
+        RAISE EXCEPTION 'how approval % ended cannot change', OLD.id;
+    END IF;
+    IF NEW.status = 'pending' AND NEW.sealed_key IS NULL THEN
+        RAISE EXCEPTION 'approval % waits: its arguments cannot be erased', OLD.id;
+    END IF;
     IF OLD.status = 'pending' AND NEW.status <> 'pending' THEN
+        -- The least that must be so, whatever the programs have computed.
+        IF NEW.status = 'approved' AND NOT EXISTS (SELECT FROM facts WHERE approval_id = OLD.id AND yes) THEN
+            RAISE EXCEPTION 'nobody has said yes to approval %', OLD.id;
+        END IF;
         NEW.ended_at := clock_timestamp();
+    END IF;
+    IF NEW.execution = 'redeemed' AND OLD.execution = 'none'
+       AND NOT EXISTS (SELECT FROM tokens WHERE approval_id = OLD.id AND redeemed_at IS NOT NULL) THEN
+        RAISE EXCEPTION 'the token of approval % has not been redeemed', OLD.id;
     END IF;
     NEW.revision := OLD.revision + 1;
     RETURN NEW;
@@ -112,10 +127,13 @@ CREATE INDEX facts_approval ON facts (approval_id, seq);
 CREATE UNIQUE INDEX facts_one_yes ON facts (approval_id, actor_id) WHERE kind = 'vote' AND yes;
 
 -- A fact's time is the moment at which it is written under the lock on its
--- approval, whatever the writer says.
+-- approval, whatever the writer says; what is over takes no more facts.
 -- +goose StatementBegin
 CREATE FUNCTION facts_now() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
+    IF NOT EXISTS (SELECT FROM approvals WHERE id = NEW.approval_id AND status = 'pending') THEN
+        RAISE EXCEPTION 'approval % takes no more facts', NEW.approval_id;
+    END IF;
     NEW.at := clock_timestamp();
     RETURN NEW;
 END
@@ -134,6 +152,20 @@ CREATE TABLE card_views (
     first_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (approval_id, person_id, digest)
 );
+
+-- The terminal event is written with the terminal state or not at all: written
+-- beforehand it would keep the approval from ever ending.
+-- +goose StatementBegin
+CREATE FUNCTION events_settled() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM approvals WHERE id = NEW.approval_id AND status <> 'pending') THEN
+        RAISE EXCEPTION 'approval % has not ended', NEW.approval_id;
+    END IF;
+    RETURN NEW;
+END
+$$;
+-- +goose StatementEnd
+CREATE TRIGGER events_settled BEFORE INSERT ON events FOR EACH ROW WHEN (NEW.type = 'settled') EXECUTE FUNCTION events_settled();
 
 -- What Temporal has yet to be told: "this approval exists or has changed".
 CREATE TABLE outbox (
@@ -203,5 +235,6 @@ GRANT INSERT (jti, approval_id, valid_until), UPDATE (redeemed_by) ON tokens TO 
 GRANT INSERT (credential, key, request_hmac, approval_id, status, header, body), DELETE ON idempotency TO holdpoint_runtime;
 
 -- +goose Down
+DROP TRIGGER events_settled ON events;
 DROP TABLE idempotency, tokens, outbox, card_views, facts, approvals;
-DROP FUNCTION approvals_open(), approvals_guard(), approvals_changed(), facts_now(), outbox_changed(), tokens_guard();
+DROP FUNCTION approvals_open(), approvals_guard(), approvals_changed(), facts_now(), events_settled(), outbox_changed(), tokens_guard();

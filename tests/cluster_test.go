@@ -5,8 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
-	"holdpoint/internal/devserver"
-	"holdpoint/internal/postgres"
 	"log/slog"
 	"net"
 	"net/url"
@@ -22,6 +20,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	temporalclient "go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
+
+	"holdpoint/internal/devserver"
+	"holdpoint/internal/postgres"
 )
 
 // healWithin is how soon everything has to be as usual once what it depends on

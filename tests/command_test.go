@@ -86,9 +86,11 @@ func TestOpenAPI(t *testing.T) {
 	if !strings.HasPrefix(doc.OpenAPI, "3.1") {
 		t.Errorf("openapi is %q", doc.OpenAPI)
 	}
-	for path, method := range map[string]string{"/v1/pre-tool-check": "post", "/pre-tool-check": "post", "/v1/approvals/{id}": "get", "/v1/approvals/{id}/events": "get",
+	for path, method := range map[string]string{
+		"/v1/pre-tool-check": "post", "/pre-tool-check": "post", "/v1/approvals/{id}": "get", "/v1/approvals/{id}/events": "get",
 		"/v1/approvals/{id}/answers": "post", "/v1/approvals/{id}/cancel": "post", "/v1/approvals/{id}/votes": "post", "/v1/tokens/redeem": "post", "/v1/executions": "post",
-		"/v1/audit/events": "get", "/.well-known/jwks.json": "get", "/healthz": "get", "/readyz": "get", "/metrics": "get"} {
+		"/v1/audit/events": "get", "/.well-known/jwks.json": "get", "/healthz": "get", "/readyz": "get", "/metrics": "get",
+	} {
 		if doc.Paths[path][method] == nil {
 			t.Errorf("%s %s is not in the document", method, path)
 		}

@@ -2,6 +2,7 @@ package web
 
 import (
 	"encoding/json"
+
 	"holdpoint/web/views"
 )
 

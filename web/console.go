@@ -5,16 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"holdpoint/engine"
-	"holdpoint/internal/gate"
-	"holdpoint/web/static"
-	"holdpoint/web/views"
 	"log/slog"
 	"net"
 	"net/http"
 	"time"
 
 	"github.com/a-h/templ"
+
+	"holdpoint/engine"
+	"holdpoint/internal/gate"
+	"holdpoint/web/static"
+	"holdpoint/web/views"
 )
 
 // Config is what a Console is made of.

@@ -6,8 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
-	"holdpoint/engine"
-	"holdpoint/internal/gate"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -17,6 +15,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"holdpoint/engine"
+	"holdpoint/internal/gate"
 )
 
 // client is a browser of sorts: it keeps cookies, says that its forms come

@@ -6,10 +6,11 @@ package web
 
 import (
 	"context"
+	"time"
+
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/gate"
-	"time"
 )
 
 // Desk is what the console needs of the engine room. All methods return errors

@@ -6,13 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"holdpoint/engine"
-	"holdpoint/engine/approval"
-	"holdpoint/internal/gate"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/gate"
 )
 
 // memory is a Desk, a SignIn, a Sessions and Names over one map, for tests. It

@@ -2,12 +2,13 @@ package web
 
 import (
 	"encoding/json"
-	"holdpoint/web/views"
 	"log/slog"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
+
+	"holdpoint/web/views"
 )
 
 // GuardConfig says what Guard has to know of the server it stands before.

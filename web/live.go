@@ -6,14 +6,15 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"holdpoint/engine"
-	"holdpoint/engine/approval"
-	"holdpoint/internal/gate"
 	"io"
 	"net/http"
 	"strconv"
 	"sync"
 	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/gate"
 )
 
 const (

@@ -1,12 +1,14 @@
 package web
 
 import (
-	"holdpoint/engine"
-	"holdpoint/web/views"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
+
+	"holdpoint/engine"
+	"holdpoint/internal/gate"
+	"holdpoint/web/views"
 )
 
 // historyPage is how many approvals a page of the history holds.
@@ -23,7 +25,7 @@ func (c *Console) inbox(w http.ResponseWriter, r *http.Request, p engine.Person)
 		ids[i] = a.Call.AgentID
 	}
 	name := c.names(r.Context(), ids...)
-	v := views.Inbox{Frame: c.frame(p, "Inbox", "inbox")}
+	v := views.Inbox{Frame: c.frame(p, "Inbox", "inbox"), Full: len(waiting) >= gate.MaxInbox}
 	if n := len(waiting); n > 0 {
 		v.Title = "(" + strconv.Itoa(n) + ") Inbox"
 	}

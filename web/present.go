@@ -3,13 +3,14 @@ package web
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
+
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/gate"
 	"holdpoint/web/views"
-	"slices"
-	"strings"
-	"time"
 )
 
 // How much of long arguments a card shows before somebody asks for all of it.

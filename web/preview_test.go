@@ -2,13 +2,14 @@ package web
 
 import (
 	"flag"
-	"holdpoint/engine"
-	"holdpoint/engine/approval"
-	"holdpoint/internal/gate"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/gate"
 )
 
 var previewAddr = flag.String("preview", "", "serve sample pages on this address (sign in as ada@example.com, password right)")

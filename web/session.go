@@ -7,11 +7,12 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"holdpoint/engine"
 	"net/http"
 	"time"
 
 	"github.com/gorilla/sessions"
+
+	"holdpoint/engine"
 )
 
 // ErrNoSession is what Sessions.Load answers for an id that names no live

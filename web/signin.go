@@ -3,13 +3,14 @@ package web
 import (
 	"errors"
 	"fmt"
-	"holdpoint/internal/gate"
-	"holdpoint/web/views"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"holdpoint/internal/gate"
+	"holdpoint/web/views"
 )
 
 // maxForm bounds a form's body, in bytes.

@@ -1,12 +1,13 @@
 package web
 
 import (
+	"slices"
+	"strings"
+
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/gate"
 	"holdpoint/web/views"
-	"slices"
-	"strings"
 )
 
 // status is the approval's status. Between a decisive fact and its settlement

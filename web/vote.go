@@ -3,13 +3,14 @@ package web
 import (
 	"crypto/rand"
 	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/gate"
 	"holdpoint/web/views"
-	"net/http"
-	"net/url"
-	"strconv"
 )
 
 // notShown is the code of a refusal to approve arguments that the person has

@@ -2,15 +2,16 @@ package web
 
 import (
 	"errors"
-	"holdpoint/engine"
-	"holdpoint/engine/approval"
-	"holdpoint/internal/gate"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/gate"
 )
 
 func TestVote(t *testing.T) {

@@ -3,7 +3,6 @@ package workflows_test
 import (
 	"context"
 	"errors"
-	"holdpoint/workflows"
 	"log/slog"
 	"testing"
 	"time"
@@ -12,6 +11,8 @@ import (
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
+
+	"holdpoint/workflows"
 )
 
 var silent = log.NewStructuredLogger(slog.New(slog.DiscardHandler))

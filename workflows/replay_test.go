@@ -3,9 +3,6 @@ package workflows_test
 import (
 	"context"
 	"flag"
-	"holdpoint/internal/devserver"
-	"holdpoint/internal/postgres/pgtest"
-	"holdpoint/workflows"
 	"os"
 	"path/filepath"
 	"testing"
@@ -18,6 +15,10 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
+
+	"holdpoint/internal/devserver"
+	"holdpoint/internal/postgres/pgtest"
+	"holdpoint/workflows"
 )
 
 var record = flag.Bool("record", false, "record the histories in testdata anew, from a real Temporal server")

@@ -4,13 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"holdpoint/engine"
-	"holdpoint/internal/config"
-	"holdpoint/internal/store"
 	"os"
 	"path/filepath"
 
 	"github.com/google/uuid"
+
+	"holdpoint/engine"
+	"holdpoint/internal/config"
+	"holdpoint/internal/store"
 )
 
 // where says which database an administrative command works on.

@@ -7,10 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"holdpoint/internal/config"
-	"holdpoint/internal/devserver"
-	"holdpoint/internal/postgres"
-	"holdpoint/internal/store"
 	"log/slog"
 	"net"
 	"net/url"
@@ -19,6 +15,11 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"holdpoint/internal/config"
+	"holdpoint/internal/devserver"
+	"holdpoint/internal/postgres"
+	"holdpoint/internal/store"
 )
 
 type devCommand struct {

@@ -8,12 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"holdpoint/engine"
-	"holdpoint/engine/token"
-	"holdpoint/internal/gate"
-	"holdpoint/internal/identity"
-	"holdpoint/internal/seal"
-	"holdpoint/internal/store"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -21,6 +15,13 @@ import (
 	"syscall"
 
 	"github.com/jackc/pgx/v5"
+
+	"holdpoint/engine"
+	"holdpoint/engine/token"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/identity"
+	"holdpoint/internal/seal"
+	"holdpoint/internal/store"
 )
 
 // Files of a data directory.

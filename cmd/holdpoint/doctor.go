@@ -3,15 +3,16 @@ package main
 import (
 	"context"
 	"fmt"
-	"holdpoint/engine"
-	"holdpoint/internal/config"
-	"holdpoint/internal/store"
 	"os"
 	"slices"
 	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+
+	"holdpoint/engine"
+	"holdpoint/internal/config"
+	"holdpoint/internal/store"
 )
 
 type doctorCommand struct{}

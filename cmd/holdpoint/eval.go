@@ -4,12 +4,13 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"holdpoint/engine"
-	"holdpoint/engine/canon"
-	"holdpoint/engine/contract"
 	"io"
 	"os"
 	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/canon"
+	"holdpoint/engine/contract"
 )
 
 type evalCommand struct {

@@ -6,16 +6,17 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"holdpoint/engine/contract"
-	"holdpoint/engine/token"
-	"holdpoint/internal/identity"
-	"holdpoint/internal/store"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"holdpoint/engine/contract"
+	"holdpoint/engine/token"
+	"holdpoint/internal/identity"
+	"holdpoint/internal/store"
 )
 
 type keyCommand struct {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"holdpoint/internal/config"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -15,6 +14,8 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"holdpoint/internal/config"
 )
 
 // cli is the command line.

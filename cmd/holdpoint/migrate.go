@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+
 	"holdpoint/internal/config"
 	"holdpoint/internal/store"
 )

@@ -4,12 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"holdpoint/api"
-	"holdpoint/internal/config"
-	"holdpoint/internal/gate"
-	"holdpoint/internal/identity"
-	"holdpoint/internal/store"
-	"holdpoint/web"
 	"log/slog"
 	"net"
 	"net/http"
@@ -18,6 +12,13 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/client"
+
+	"holdpoint/api"
+	"holdpoint/internal/config"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/identity"
+	"holdpoint/internal/store"
+	"holdpoint/web"
 )
 
 type serveCommand struct{}

@@ -6,13 +6,14 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+
 	"holdpoint/engine"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
 	"holdpoint/internal/store"
-	"os"
-	"strings"
-	"text/tabwriter"
 )
 
 type userCommand struct {

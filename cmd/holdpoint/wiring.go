@@ -3,16 +3,17 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"time"
+
+	"go.temporal.io/sdk/log"
+
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
 	"holdpoint/internal/store"
 	"holdpoint/web"
-	"log/slog"
-	"time"
-
-	"go.temporal.io/sdk/log"
 )
 
 // desk is the gate as the console knows it: a vote from a page is never a

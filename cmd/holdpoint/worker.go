@@ -4,13 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"holdpoint/activities"
-	"holdpoint/engine"
-	"holdpoint/engine/approval"
-	"holdpoint/internal/config"
-	"holdpoint/internal/gate"
-	"holdpoint/internal/store"
-	"holdpoint/workflows"
 	"log/slog"
 	"strings"
 	"sync"
@@ -20,6 +13,14 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
+
+	"holdpoint/activities"
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/config"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/store"
+	"holdpoint/workflows"
 )
 
 type workerCommand struct{}

@@ -1,9 +1,10 @@
 package approval
 
 import (
-	"holdpoint/engine"
 	"slices"
 	"time"
+
+	"holdpoint/engine"
 )
 
 // Status is where an approval stands (WIRE).

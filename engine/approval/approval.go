@@ -1,8 +1,9 @@
 package approval
 
 import (
-	"holdpoint/engine"
 	"time"
+
+	"holdpoint/engine"
 )
 
 // Execution is what became of an approved call after it was approved (WIRE).

@@ -2,10 +2,11 @@ package approval
 
 import (
 	"errors"
-	"holdpoint/engine"
 	"strings"
 	"testing"
 	"time"
+
+	"holdpoint/engine"
 )
 
 func plan(reqs ...engine.Requirement) Plan {

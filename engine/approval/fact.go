@@ -2,9 +2,10 @@ package approval
 
 import (
 	"errors"
-	"holdpoint/engine"
 	"slices"
 	"time"
+
+	"holdpoint/engine"
 )
 
 // FactKind is what a fact contributes.

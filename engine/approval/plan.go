@@ -16,10 +16,11 @@ package approval
 
 import (
 	"fmt"
-	"holdpoint/engine"
 	"slices"
 	"strings"
 	"time"
+
+	"holdpoint/engine"
 )
 
 // Plan is what must happen before the call may run. It is made once, when the

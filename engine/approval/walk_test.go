@@ -3,12 +3,13 @@ package approval
 import (
 	"errors"
 	"fmt"
-	"holdpoint/engine"
 	"slices"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
+
+	"holdpoint/engine"
 )
 
 var start = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)

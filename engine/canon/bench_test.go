@@ -2,11 +2,12 @@ package canon_test
 
 import (
 	"fmt"
-	"holdpoint/engine/canon"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"holdpoint/engine/canon"
 )
 
 // kilobyte is an ordinary request of about 1 KB: an event of the Agent Action

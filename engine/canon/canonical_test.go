@@ -3,7 +3,6 @@ package canon_test
 import (
 	"crypto/sha256"
 	"fmt"
-	"holdpoint/engine/canon"
 	"math"
 	"slices"
 	"strings"
@@ -11,6 +10,8 @@ import (
 	"unicode/utf16"
 
 	"pgregory.net/rapid"
+
+	"holdpoint/engine/canon"
 )
 
 // The numbers of RFC 8785, appendix B, by their IEEE 754 bits.

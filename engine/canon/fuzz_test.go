@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"holdpoint/engine/canon"
 	"math/big"
 	"reflect"
 	"regexp"
@@ -16,6 +15,8 @@ import (
 
 	"github.com/gowebpki/jcs"
 	"pgregory.net/rapid"
+
+	"holdpoint/engine/canon"
 )
 
 // FuzzParse holds whatever Parse accepts against two independent readers.

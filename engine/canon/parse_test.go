@@ -3,10 +3,11 @@ package canon_test
 import (
 	"errors"
 	"fmt"
-	"holdpoint/engine/canon"
 	"strings"
 	"testing"
 	"time"
+
+	"holdpoint/engine/canon"
 )
 
 func TestParseRefuses(t *testing.T) {

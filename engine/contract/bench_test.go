@@ -1,12 +1,13 @@
 package contract_test
 
 import (
-	"holdpoint/engine"
-	"holdpoint/engine/canon"
-	"holdpoint/engine/contract"
 	"strings"
 	"testing"
 	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/canon"
+	"holdpoint/engine/contract"
 )
 
 // benchmarkEvent is an ordinary event of about 1 KB.

@@ -1,11 +1,12 @@
 package contract
 
 import (
-	"holdpoint/engine/canon"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
+
+	"holdpoint/engine/canon"
 )
 
 // ValidationError is one way in which an event breaks section 1. Path is a

@@ -5,14 +5,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"holdpoint/engine/canon"
-	"holdpoint/engine/contract"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
+
+	"holdpoint/engine/canon"
+	"holdpoint/engine/contract"
 )
 
 // now is the time at which all tests judge.

@@ -1,12 +1,13 @@
 package contract
 
 import (
-	"holdpoint/engine/canon"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"holdpoint/engine/canon"
 )
 
 // echo is what an answer repeats of its event. It holds only what may be shown

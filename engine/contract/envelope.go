@@ -1,9 +1,10 @@
 package contract
 
 import (
-	"holdpoint/engine"
 	"slices"
 	"strings"
+
+	"holdpoint/engine"
 )
 
 // Envelope is the answer to an event, as section 7 and the contract's result

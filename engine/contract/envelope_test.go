@@ -5,14 +5,15 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"holdpoint/engine"
-	"holdpoint/engine/canon"
-	"holdpoint/engine/contract"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"holdpoint/engine"
+	"holdpoint/engine/canon"
+	"holdpoint/engine/contract"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

@@ -2,9 +2,10 @@ package contract
 
 import (
 	"fmt"
+	"slices"
+
 	"holdpoint/engine"
 	"holdpoint/engine/canon"
-	"slices"
 )
 
 // Version is the contract's wire name: the only schema_version that an event

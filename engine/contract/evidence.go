@@ -1,10 +1,11 @@
 package contract
 
 import (
-	"holdpoint/engine"
 	"slices"
 	"strings"
 	"time"
+
+	"holdpoint/engine"
 )
 
 // maxAge is how old evidence may be.

@@ -2,13 +2,14 @@ package contract
 
 import (
 	"encoding/json"
-	"holdpoint/engine"
-	"holdpoint/engine/canon"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/canon"
 )
 
 func names[S ~string](list []S) (out []string) {

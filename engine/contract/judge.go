@@ -1,12 +1,13 @@
 package contract
 
 import (
-	"holdpoint/engine"
-	"holdpoint/engine/canon"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"holdpoint/engine"
+	"holdpoint/engine/canon"
 )
 
 // identityKeys are the argument keys that bind a read to a person or account.

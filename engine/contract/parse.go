@@ -2,6 +2,7 @@ package contract
 
 import (
 	"fmt"
+
 	"holdpoint/engine"
 	"holdpoint/engine/canon"
 )

@@ -2,12 +2,13 @@ package contract_test
 
 import (
 	"fmt"
-	"holdpoint/engine"
-	"holdpoint/engine/canon"
-	"holdpoint/engine/contract"
 	"slices"
 	"strings"
 	"testing"
+
+	"holdpoint/engine"
+	"holdpoint/engine/canon"
+	"holdpoint/engine/contract"
 )
 
 func read(tb interface{ Fatalf(string, ...any) }, doc string) canon.Value {

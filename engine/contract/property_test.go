@@ -3,14 +3,15 @@ package contract_test
 import (
 	"encoding/json"
 	"fmt"
-	"holdpoint/engine"
-	"holdpoint/engine/canon"
-	"holdpoint/engine/contract"
 	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"holdpoint/engine"
+	"holdpoint/engine/canon"
+	"holdpoint/engine/contract"
 )
 
 var (

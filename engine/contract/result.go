@@ -1,9 +1,10 @@
 package contract
 
 import (
+	"slices"
+
 	"holdpoint/engine"
 	"holdpoint/engine/canon"
-	"slices"
 )
 
 // Source is the source of this package's findings.

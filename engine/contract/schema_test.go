@@ -2,9 +2,10 @@ package contract
 
 import (
 	"encoding/json"
-	"holdpoint/schemas"
 	"slices"
 	"testing"
+
+	"holdpoint/schemas"
 )
 
 // The published schema and this package say the same: every closed list, every

@@ -16,11 +16,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"holdpoint/engine/canon"
 	"strings"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"holdpoint/engine/canon"
 )
 
 // Type is the token's typ header.

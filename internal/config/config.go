@@ -7,10 +7,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"holdpoint/engine"
-	"holdpoint/engine/approval"
-	"holdpoint/engine/token"
-	"holdpoint/internal/seal"
 	"log/slog"
 	"net"
 	"net/url"
@@ -20,6 +16,11 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/engine/token"
+	"holdpoint/internal/seal"
 )
 
 // Config is everything that a process may be told. Fields that end in _file

@@ -1,11 +1,12 @@
 package config
 
 import (
-	"holdpoint/internal/seal"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"holdpoint/internal/seal"
 )
 
 func write(t *testing.T, text string) string {

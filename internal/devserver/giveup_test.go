@@ -3,7 +3,6 @@
 package devserver
 
 import (
-	"holdpoint/internal/postgres/pgtest"
 	"log/slog"
 	"net"
 	"strconv"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"go.temporal.io/server/common/primitives"
+
+	"holdpoint/internal/postgres/pgtest"
 )
 
 // TestGivingUp takes a port away between choosing and using it, upon which the server would have the process exit.

@@ -7,8 +7,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"holdpoint/internal/devserver"
-	"holdpoint/internal/postgres/pgtest"
 	"log/slog"
 	"net"
 	"os"
@@ -25,6 +23,9 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
+
+	"holdpoint/internal/devserver"
+	"holdpoint/internal/postgres/pgtest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

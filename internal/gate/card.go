@@ -1,9 +1,10 @@
 package gate
 
 import (
+	"time"
+
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
-	"time"
 )
 
 // Card is an approval as its reviewer sees it.

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/mail"
+	"strings"
+
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/store"
-	"net/mail"
-	"strings"
 )
 
 // Vote records a person's vote under the approval's lock and returns where that

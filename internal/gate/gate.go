@@ -5,14 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/token"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
-	"time"
-
-	"github.com/google/uuid"
 )
 
 // Config is what a Gate is made of. Store and Sealer are required; zero values

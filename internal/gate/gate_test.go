@@ -8,6 +8,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
 	"holdpoint/activities"
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
@@ -18,13 +26,6 @@ import (
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
 	"holdpoint/workflows"
-	"os"
-	"strings"
-	"testing"
-	"time"
-
-	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -613,8 +614,10 @@ func TestStrangeIDsAreNotFound(t *testing.T) {
 // document spells the person.
 func TestTheSubjectDoesNotDecide(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 1))
-	for _, ref := range []string{"ada@example.com", "ADA@Example.COM", " ada@example.com ", "mailto:ada@example.com", "Ada <ada@example.com>",
-		"<ada@example.com>", "ada@example.com.", "mailto:ada@example.com?subject=x", "ada2@example.com", h.people["ada"].ID, h.people["ada"].Identity} {
+	for _, ref := range []string{
+		"ada@example.com", "ADA@Example.COM", " ada@example.com ", "mailto:ada@example.com", "Ada <ada@example.com>",
+		"<ada@example.com>", "ada@example.com.", "mailto:ada@example.com?subject=x", "ada2@example.com", h.people["ada"].ID, h.people["ada"].Identity,
+	} {
 		subject, err := json.Marshal(ref)
 		if err != nil {
 			t.Fatal(err)

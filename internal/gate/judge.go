@@ -5,11 +5,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"time"
+
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/contract"
-	"time"
 )
 
 // DialectAANA is the Agent Action Contract v1.

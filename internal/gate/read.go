@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
+
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/token"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
-	"slices"
-	"time"
 )
 
 // View is an approval as one reader may see it.
@@ -98,8 +99,9 @@ func (g *Gate) Changes(ctx context.Context, id string) <-chan struct{} {
 	return g.Store.ApprovalChanges(ctx, id)
 }
 
-// maxInbox bounds an inbox: nobody works through more at a sitting.
-const maxInbox = 200
+// MaxInbox bounds an inbox: nobody works through more at a sitting, and when
+// some are decided the next ones come.
+const MaxInbox = 200
 
 // Inbox lists the pending approvals on which the person may act now, the most
 // urgent first.
@@ -107,7 +109,7 @@ func (g *Gate) Inbox(ctx context.Context, p engine.Person) ([]approval.Approval,
 	if len(p.Roles) == 0 {
 		return nil, nil
 	}
-	list, now, err := g.Store.Inbox(ctx, p.Roles, p.Identity, maxInbox)
+	list, now, err := g.Store.Inbox(ctx, p, MaxInbox)
 	if err != nil {
 		return nil, err
 	}

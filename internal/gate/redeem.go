@@ -4,12 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
+
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/token"
 	"holdpoint/internal/store"
-	"slices"
 )
 
 // RedeemRequest is a token and the call that it is to be spent on.

@@ -3,13 +3,14 @@ package gate_test
 import (
 	"context"
 	"flag"
-	"holdpoint/engine"
-	"holdpoint/engine/approval"
-	"holdpoint/workflows"
 	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/workflows"
 )
 
 var rounds = flag.Int("rounds", 300, "rounds of each race")

@@ -5,15 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/mail"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/contract"
 	"holdpoint/internal/store"
-	"strings"
-	"time"
-
-	"github.com/google/uuid"
 )
 
 // Bounds of what an event may name, in bytes. The contract sets none; the audit
@@ -175,15 +177,29 @@ func (g *Gate) requestingSide(ctx context.Context, p Principal, e contract.Event
 		side = append(side, agent.OwnerIdentity)
 	}
 	if ref := e.Subject.Ref; ref != "" {
-		person, _, err := g.Store.PersonByEmail(ctx, strings.ToLower(ref))
-		switch {
-		case err == nil:
-			side = append(side, person.Identity)
-		case !errors.Is(err, store.ErrNotFound):
+		people, err := g.Store.Identities(ctx, addresses(ref), strings.TrimSpace(ref))
+		if err != nil {
 			return nil, err
 		}
+		side = append(side, people...)
 	}
 	return side, nil
+}
+
+// addresses are the e-mail addresses that a reference to a person may mean,
+// however it is spelt: with white space, as a mailto link, with a name.
+func addresses(ref string) []string {
+	ref = strings.ToLower(strings.TrimSpace(ref))
+	ref = strings.TrimPrefix(ref, "mailto:")
+	ref, _, _ = strings.Cut(ref, "?")
+	found := []string{strings.TrimRight(ref, ".")}
+	if parsed, err := mail.ParseAddress(ref); err == nil {
+		found = append(found, strings.TrimRight(parsed.Address, "."))
+	}
+	if i, j := strings.LastIndexByte(ref, '<'), strings.LastIndexByte(ref, '>'); i >= 0 && j > i {
+		found = append(found, strings.TrimRight(strings.TrimSpace(ref[i+1:j]), "."))
+	}
+	return found
 }
 
 // opened is the approval as it is at the moment of its opening.

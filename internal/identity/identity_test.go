@@ -3,16 +3,17 @@ package identity
 import (
 	"context"
 	"errors"
-	"holdpoint/engine"
-	"holdpoint/internal/gate"
-	"holdpoint/internal/postgres/pgtest"
-	"holdpoint/internal/seal"
-	"holdpoint/internal/store"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+
+	"holdpoint/engine"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/postgres/pgtest"
+	"holdpoint/internal/seal"
+	"holdpoint/internal/store"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }

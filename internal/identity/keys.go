@@ -10,12 +10,13 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"holdpoint/internal/gate"
-	"holdpoint/internal/store"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"holdpoint/internal/gate"
+	"holdpoint/internal/store"
 )
 
 // ErrUnknown is returned for every credential that is not good, whatever the reason.

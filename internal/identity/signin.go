@@ -3,38 +3,47 @@ package identity
 import (
 	"context"
 	"errors"
-	"holdpoint/engine"
-	"holdpoint/internal/gate"
-	"holdpoint/internal/store"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 	"golang.org/x/time/rate"
+
+	"holdpoint/engine"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/store"
 )
 
-// SignIn checks people's passwords. Every attempt is an event.
+// SignIn checks people's passwords. Every attempt is an event, but of those that
+// are not even looked at only some: an attacker must not be able to fill the log.
 type SignIn struct {
 	store *store.Store
 	slots chan struct{} // one hash takes 64 MiB: only so many at once
 
-	mu       sync.Mutex
-	attempts map[string]*rate.Limiter
+	mu        sync.Mutex
+	addresses map[string]*failures
+	accounts  map[string]*failures
 }
+
+// failures bounds how often somebody may be wrong, and how often it is said
+// that this was too often.
+type failures struct{ wrong, said *rate.Limiter }
 
 // Failures that an account, seen from one address, and an address may have: a
 // burst, then one every so often.
 const (
 	accountBurst, addressBurst = 10, 50
 	accountEvery, addressEvery = 30 * time.Second, 2 * time.Second
-	mostLimiters               = 10_000
+	saidEvery                  = time.Minute
+	mostRemembered             = 10_000
 	parallelHashes             = 2
+	maxEmail                   = 254 // RFC 5321
 )
 
 // NewSignIn returns a SignIn on the store.
 func NewSignIn(s *store.Store) *SignIn {
-	return &SignIn{store: s, slots: make(chan struct{}, parallelHashes), attempts: map[string]*rate.Limiter{}}
+	return &SignIn{store: s, slots: make(chan struct{}, parallelHashes), addresses: map[string]*failures{}, accounts: map[string]*failures{}}
 }
 
 var (
@@ -47,6 +56,14 @@ var (
 // takes the same time. remote is the caller's address without a port.
 func (s *SignIn) SignIn(ctx context.Context, email, password, remote string) (engine.Person, error) {
 	email = strings.ToLower(strings.TrimSpace(email))
+	address := s.failures(s.addresses, remote, addressEvery, addressBurst)
+	if address == nil || address.wrong.Tokens() < 1 {
+		return engine.Person{}, s.tooMany(ctx, address)
+	}
+	if len(email) > maxEmail {
+		address.wrong.Allow()
+		return engine.Person{}, s.refused(ctx, wrongCredentials, "")
+	}
 	person, hash, err := s.store.PersonByEmail(ctx, email)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -61,18 +78,17 @@ func (s *SignIn) SignIn(ctx context.Context, email, password, remote string) (en
 		return engine.Person{}, ctx.Err()
 	}
 	// With the slot in hand: attempts that queued together do not all pass.
-	address := s.limiter("address "+remote, addressEvery, addressBurst)
-	account := s.limiter("account "+email+" "+remote, accountEvery, accountBurst)
-	if address.Tokens() < 1 || account.Tokens() < 1 {
-		return engine.Person{}, s.refused(ctx, tooManyAttempts, "")
+	account := s.failures(s.accounts, email+" "+remote, accountEvery, accountBurst)
+	if account == nil || account.wrong.Tokens() < 1 || address.wrong.Tokens() < 1 {
+		return engine.Person{}, s.tooMany(ctx, address)
 	}
 	right, err := checkPassword(hash, password)
 	if err != nil {
 		return engine.Person{}, err
 	}
 	if !right || person.ID == "" || person.Disabled {
-		address.Allow()
-		account.Allow()
+		address.wrong.Allow()
+		account.wrong.Allow()
 		return engine.Person{}, s.refused(ctx, wrongCredentials, person.ID)
 	}
 	return person, s.record(ctx, engine.Allow, person.ID, engine.Reason{Code: "SIGNED_IN", Message: "Signed in with a password."})
@@ -98,17 +114,34 @@ func (s *SignIn) record(ctx context.Context, outcome engine.Outcome, personID st
 	return err
 }
 
-// limiter counts the failures of who; successes cost nothing.
-func (s *SignIn) limiter(who string, every time.Duration, burst int) *rate.Limiter {
+// tooMany refuses an attempt that is not looked at.
+func (s *SignIn) tooMany(ctx context.Context, address *failures) error {
+	if address == nil || !address.said.Allow() {
+		return tooManyAttempts
+	}
+	return s.refused(ctx, tooManyAttempts, "")
+}
+
+// failures returns what is remembered of who; successes cost nothing. It
+// forgets only those who have recovered, and answers nil when there is no room
+// for another.
+func (s *SignIn) failures(of map[string]*failures, who string, every time.Duration, burst int) *failures {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.attempts[who]
-	if l == nil {
-		if len(s.attempts) >= mostLimiters {
-			clear(s.attempts) // an attacker with that many addresses gains a burst
-		}
-		l = rate.NewLimiter(rate.Every(every), burst)
-		s.attempts[who] = l
+	if f := of[who]; f != nil {
+		return f
 	}
-	return l
+	if len(of) >= mostRemembered {
+		for other, f := range of {
+			if f.wrong.Tokens() >= float64(f.wrong.Burst()) {
+				delete(of, other)
+			}
+		}
+		if len(of) >= mostRemembered {
+			return nil
+		}
+	}
+	f := &failures{wrong: rate.NewLimiter(rate.Every(every), burst), said: rate.NewLimiter(rate.Every(saidEvery), 1)}
+	of[who] = f
+	return f
 }

@@ -5,13 +5,14 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"holdpoint/engine"
-	"holdpoint/engine/approval"
-	"holdpoint/internal/seal"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/seal"
 )
 
 // Record is an approval as it was at Now, without a lock on it.
@@ -60,13 +61,21 @@ func (s *Store) PendingCount(ctx context.Context, agentID string) (int, error) {
 	return n, translate(err)
 }
 
-// Inbox lists up to limit pending approvals that ask for one of the roles and
-// do not exclude the identity, the most urgent first.
-func (s *Store) Inbox(ctx context.Context, roles []string, identity string, limit int) ([]approval.Approval, time.Time, error) {
-	return s.list(ctx, `SELECT `+approvalColumns+`, clock_timestamp() FROM approvals
-		WHERE status = 'pending' AND NOT $2 = ANY (excluded)
-		  AND EXISTS (SELECT FROM jsonb_array_elements(requirements) r WHERE r->>'role' = ANY ($1))
-		ORDER BY expires_at, id LIMIT $3`, roles, identity, limit)
+// inboxShare is how many of one agent's approvals come before anybody's next
+// ones: nobody's flood hides what others wait for.
+const inboxShare = 20
+
+// Inbox lists up to limit pending approvals that ask for one of the person's
+// roles, do not exclude the person, and have not had the person's vote: the
+// most urgent first, but of each agent only a share before those of others.
+func (s *Store) Inbox(ctx context.Context, p engine.Person, limit int) ([]approval.Approval, time.Time, error) {
+	return s.list(ctx, `WITH waiting AS (
+			SELECT id AS waiting_id, row_number() OVER (PARTITION BY agent_id ORDER BY expires_at, id) > $4 AS late FROM approvals a
+			WHERE status = 'pending' AND NOT $2 = ANY (excluded)
+			  AND EXISTS (SELECT FROM jsonb_array_elements(requirements) r WHERE r->>'role' = ANY ($1))
+			  AND NOT EXISTS (SELECT FROM facts f WHERE f.approval_id = a.id AND f.kind = 'vote' AND f.yes AND f.actor_id = $3))
+		SELECT `+approvalColumns+`, clock_timestamp() FROM waiting JOIN approvals ON id = waiting_id
+		ORDER BY late, expires_at, id LIMIT $5`, p.Roles, p.Identity, p.ID, inboxShare, limit)
 }
 
 // Reader says which approvals somebody may see: all, or those that ask for one

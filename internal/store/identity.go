@@ -3,11 +3,12 @@ package store
 import (
 	"context"
 	"errors"
-	"holdpoint/engine"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"holdpoint/engine"
 )
 
 // Key is an API key as it is stored. The secret itself is known to nobody but

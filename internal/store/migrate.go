@@ -4,11 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"holdpoint/migrations"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the database/sql driver that goose runs on
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
+
+	"holdpoint/migrations"
 )
 
 // Migrate brings the schema up to date as the owner role and returns the names

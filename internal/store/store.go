@@ -12,7 +12,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"holdpoint/internal/seal"
 	"log/slog"
 	"strings"
 	"time"
@@ -20,6 +19,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"holdpoint/internal/seal"
 )
 
 // Errors that callers test for.
@@ -217,7 +218,9 @@ func hideURL(err error) error {
 		return errors.New("it is not a postgres:// URL that can be read")
 	case errors.As(err, &connect):
 		if inner := errors.Unwrap(connect); inner != nil {
-			return fmt.Errorf("connect: %w", inner)
+			// Two attempts, with and without TLS, are two lines: one says it.
+			line, _, _ := strings.Cut(inner.Error(), "\n")
+			return errors.New("connect: " + line)
 		}
 	}
 	return err

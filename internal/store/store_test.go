@@ -5,10 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"holdpoint/engine"
-	"holdpoint/engine/approval"
-	"holdpoint/internal/postgres/pgtest"
-	"holdpoint/internal/seal"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +12,11 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/postgres/pgtest"
+	"holdpoint/internal/seal"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -331,6 +332,12 @@ func TestTheSchemaKeepsThePromises(t *testing.T) {
 	if err := settled(); err == nil {
 		t.Error("a second terminal event was written")
 	}
+	waiting := s.mustOpen(t, time.Hour)
+	forged := event(waiting)
+	forged.Type = engine.Settled
+	if _, err := s.Submit(ctx, Submission{Event: forged}); err == nil {
+		t.Error("a terminal event was written for what still waits")
+	}
 	if excess, err := s.ExcessRights(ctx); err != nil || len(excess) != 0 {
 		t.Errorf("the runtime may %v, %v", excess, err)
 	}
@@ -345,6 +352,10 @@ func TestTheSchemaKeepsThePromises(t *testing.T) {
 		`UPDATE people SET roles = '{admin}'`, `INSERT INTO keys (id) VALUES ('key_x')`, `DELETE FROM revoked_signing_keys`,
 		`SELECT setval('events_seq_seq', 1)`, `SET session_replication_role = replica`, `CREATE TABLE x ()`, `CREATE FUNCTION append_only() RETURNS trigger LANGUAGE sql AS ''`,
 		`UPDATE installation SET key_check = 'x'`,
+		`UPDATE approvals SET reasons = '[1]' WHERE status <> 'pending'`,
+		`UPDATE approvals SET status = 'approved' WHERE status = 'pending'`,
+		`UPDATE approvals SET sealed_key = NULL WHERE status = 'pending'`,
+		`INSERT INTO facts (approval_id, kind, actor_kind, actor_id, channel, yes, denial, comment) SELECT id, 'vote', 'human', 'x', '', true, '', '' FROM approvals WHERE status <> 'pending'`,
 		`MERGE INTO events e USING (SELECT 1) x ON true WHEN MATCHED THEN DELETE`,
 	} {
 		if _, err := runtime.Exec(ctx, sql); err == nil {
@@ -404,4 +415,37 @@ func BenchmarkSubmit(b *testing.B) {
 			}
 		}
 	})
+}
+
+// One agent's flood does not hide what others wait for.
+func TestInboxIsShared(t *testing.T) {
+	ctx := context.Background()
+	s, owner := open(t)
+	conn, err := pgx.Connect(ctx, owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	if _, err := conn.Exec(ctx, `INSERT INTO agents (id, name) VALUES ('other', 'Other')`); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 * inboxShare {
+		s.mustOpen(t, time.Minute)
+	}
+	id := NewID("apr")
+	o := opening(id, time.Hour)
+	o.Call.AgentID = "other"
+	if _, err := s.Submit(ctx, Submission{Event: event(id), Opening: o}); err != nil {
+		t.Fatal(err)
+	}
+	list, _, err := s.Inbox(ctx, engine.Person{ID: "usr_a", Identity: "usr_a", Roles: []string{"r"}}, 2*inboxShare)
+	if err != nil || len(list) != 2*inboxShare {
+		t.Fatalf("%d rows, %v", len(list), err)
+	}
+	for _, a := range list {
+		if a.ID == id {
+			return
+		}
+	}
+	t.Error("the other agent's call is hidden")
 }

@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"holdpoint/engine"
-	"holdpoint/internal/seal"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"holdpoint/engine"
+	"holdpoint/internal/seal"
 )
 
 // Submission is one decision of the gate, written as a whole or not at all: its

@@ -47,9 +47,9 @@ func InboxPage(v Inbox) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var3 string
-			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(waitingWords(len(v.Rows)))
+			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(waitingWords(v))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `inbox.templ`, Line: 12, Col: 63}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `inbox.templ`, Line: 12, Col: 53}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var3))
 			if templ_7745c5c3_Err != nil {
@@ -70,9 +70,9 @@ func InboxPage(v Inbox) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var4 string
-				templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(waitingWords(len(v.Rows)))
+				templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(waitingWords(v))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `inbox.templ`, Line: 16, Col: 47}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `inbox.templ`, Line: 16, Col: 37}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 				if templ_7745c5c3_Err != nil {
@@ -271,11 +271,14 @@ func inboxEmpty() templ.Component {
 	})
 }
 
-func waitingWords(n int) string {
-	if n == 0 {
+func waitingWords(v Inbox) string {
+	n := len(v.Rows)
+	switch {
+	case n == 0:
 		return "Nothing waits for you"
-	}
-	if n == 1 {
+	case v.Full:
+		return "At least " + Thousands(n) + " calls wait for you; the next ones come as these are decided"
+	case n == 1:
 		return "1 call waits for you"
 	}
 	return Thousands(n) + " calls wait for you"

@@ -30,6 +30,8 @@ type SignIn struct {
 
 // Inbox is the list of what waits for the signed-in person.
 type Inbox struct {
+	// Full says that there may be more than the rows.
+	Full bool
 	Frame
 	Rows []InboxRow
 }

@@ -15,7 +15,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"holdpoint/internal/postgres"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,6 +24,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"holdpoint/internal/postgres"
 )
 
 const prefix = "holdpoint-pgtest-"

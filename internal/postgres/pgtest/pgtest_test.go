@@ -2,10 +2,11 @@ package pgtest_test
 
 import (
 	"context"
-	"holdpoint/internal/postgres/pgtest"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"holdpoint/internal/postgres/pgtest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
