@@ -7,8 +7,11 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -49,6 +52,38 @@ type API struct {
 	operations []operation
 	document   []byte
 	docs       []byte
+
+	mu   sync.Mutex
+	held map[string]int // requests that are held, by credential
+}
+
+// maxHeld is how many requests of one credential are held at once: one for each
+// call that its agent may have waiting.
+const maxHeld = 1000
+
+// enter counts a request that will be held; release must follow. The failure is
+// that there are too many already.
+func (a *API) enter(c *call) (release func(), err error) {
+	who := c.principal.KeyID
+	if c.isPerson {
+		who = c.person.ID
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.held[who] >= maxHeld {
+		return nil, &failure{
+			Status: http.StatusTooManyRequests, Code: "too_many_waiting", RetryAfter: 5 * time.Second,
+			Detail: fmt.Sprintf("%d requests of yours are being held already.", maxHeld),
+		}
+	}
+	a.held[who]++
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.held[who]--; a.held[who] == 0 {
+			delete(a.held, who)
+		}
+	}, nil
 }
 
 // How many refusals of unauthenticated requests are put on record, at most: an
@@ -66,7 +101,7 @@ func New(cfg Config) (*API, error) {
 	if cfg.Person == nil {
 		cfg.Person = func(*http.Request) (engine.Person, bool, error) { return engine.Person{}, false, nil }
 	}
-	a := &API{Config: cfg, turnedAway: rate.NewLimiter(turnedAwayPerSecond, turnedAwayBurst)}
+	a := &API{Config: cfg, turnedAway: rate.NewLimiter(turnedAwayPerSecond, turnedAwayBurst), held: map[string]int{}}
 	a.operations = a.table()
 	var err error
 	if a.document, err = openAPI(a.operations, cfg.PublicURL); err != nil {
@@ -82,6 +117,16 @@ func (a *API) Register(mux *http.ServeMux) {
 		mux.Handle(op.method+" "+op.path, a.serve(op))
 	}
 	mux.HandleFunc("GET /docs/style.css", a.docsCSS)
+	methods := map[string][]string{}
+	for _, op := range a.operations {
+		methods[op.path] = append(methods[op.path], op.method)
+	}
+	for path, allowed := range methods {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Allow", strings.Join(allowed, ", "))
+			a.fail(w, r, gate.Principal{}, &failure{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Detail: "This address takes " + strings.Join(allowed, ", ") + "."})
+		})
+	}
 	mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {
 		a.fail(w, r, gate.Principal{}, &failure{Status: http.StatusNotFound, Code: "no_such_route", Detail: "There is nothing at this address for this method. /docs lists what there is."})
 	})
@@ -104,6 +149,9 @@ type call struct {
 	principal gate.Principal
 	person    engine.Person
 	isPerson  bool
+	// asked is the request's context as it came: what a look-up of the session
+	// remembers in it is not there yet.
+	asked context.Context //nolint:containedctx // it lives as long as the request
 }
 
 func (a *API) serve(op operation) http.Handler {
@@ -114,7 +162,7 @@ func (a *API) serve(op operation) http.Handler {
 			defer cancel()
 			r = r.WithContext(ctx)
 		}
-		c := &call{w: w, r: r}
+		c := &call{w: w, r: r, asked: r.Context()}
 		if err := a.authorize(c, op.scope); err != nil {
 			a.fail(w, r, c.principal, err)
 			return

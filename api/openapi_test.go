@@ -66,6 +66,8 @@ func TestWaitOf(t *testing.T) {
 		{"", "wait=10", 10 * time.Second, true, false},
 		{"", "respond-async, wait=10", 10 * time.Second, true, false},
 		{"wait=5", "wait=10", 5 * time.Second, false, false},
+		{"", "wait=100", maxWait, true, false},
+		{"", "wait=x", 0, false, false},
 		{"wait=60", "", 0, false, true},
 		{"wait=-1", "", 0, false, true},
 		{"wait=1e1", "", 0, false, true},

@@ -57,6 +57,11 @@ func (a *API) getApproval(c *call) error {
 	// A caller who says what it has seen is answered at once if that is old.
 	seen, hasSeen := revisionOf(c.r.Header.Get("If-None-Match"))
 	if wait > 0 && (!hasSeen || seen == v.Approval.Revision) {
+		release, err := a.enter(c)
+		if err != nil {
+			return err
+		}
+		defer release()
 		if v, err = a.hold(c, v, wait, read); err != nil {
 			return err
 		}
@@ -116,6 +121,13 @@ func waitOf(r *http.Request) (wait time.Duration, preferred bool, err error) {
 		return 0, false, nil
 	}
 	seconds, err := strconv.Atoi(text)
+	if preferred {
+		// A preference that cannot be honoured is honoured as far as it can be.
+		if err != nil || seconds < 0 {
+			return 0, false, nil
+		}
+		seconds = min(seconds, int(maxWait.Seconds()))
+	}
 	if err != nil || seconds < 0 || seconds > int(maxWait.Seconds()) {
 		return 0, false, &failure{Status: http.StatusBadRequest, Code: "bad_wait", Detail: fmt.Sprintf("wait is a whole number of seconds from 0 to %d.", int(maxWait.Seconds()))}
 	}
@@ -145,6 +157,11 @@ func (a *API) followApproval(c *call) error {
 	if err != nil {
 		return err
 	}
+	release, err := a.enter(c)
+	if err != nil {
+		return err
+	}
+	defer release()
 	a.unbounded(c)
 	rc := http.NewResponseController(c.w)
 	c.w.Header().Set("Content-Type", "text/event-stream")

@@ -23,7 +23,7 @@ func (a *API) authorize(c *call, scope string) error {
 	text, hasKey := bearer(c.r)
 	if !hasKey {
 		if scope == signedIn || scope == keyOrHuman {
-			person, ok, err := a.Person(c.r)
+			person, ok, err := a.Person(c.r.WithContext(c.asked))
 			if err != nil {
 				return err
 			}

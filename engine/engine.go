@@ -198,6 +198,17 @@ func guarded(check Check, call Call) (o Opinion) {
 	return check(call)
 }
 
+// Require replaces a waiting decision's requirements by a completed list of
+// them, in order of kind, and names the outcome after the strictest.
+func (d Decision) Require(requirements []Requirement) Decision {
+	if !d.Route.Waits() || len(requirements) == 0 {
+		return d
+	}
+	d.Requirements = requirements
+	d.Outcome = requirements[len(requirements)-1].Kind.outcome()
+	return d
+}
+
 // Foresee adds to a waiting decision what a later re-check would find in its
 // way: the findings of again that are not among its own yet, and a review
 // instead of a mere answer if nothing else that it requires could discharge them. What would be refused

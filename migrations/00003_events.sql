@@ -9,6 +9,10 @@ CREATE TABLE events (
     seq         bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     event_id    uuid        NOT NULL UNIQUE,
     appended_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    -- A row is numbered when it is written and seen when it is committed, so a
+    -- lower seq may appear after a higher one. Who follows the log reads only
+    -- what no transaction that still runs can precede.
+    xact        xid8        NOT NULL DEFAULT pg_current_xact_id(),
     type        text        NOT NULL,
     outcome     text        NOT NULL CHECK (outcome IN ('ALLOW', 'DENY', 'REQUIRE_APPROVAL', 'STEP_UP', 'REQUIRE_TICKET',
                                 'REQUIRE_HUMAN', 'APPROVED', 'REJECTED', 'KILL_SWITCH', 'RATE_LIMITED', 'TIMEOUT')),

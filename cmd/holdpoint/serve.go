@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -31,6 +32,7 @@ func (serveCommand) Help() string {
   HOLDPOINT_SIGNING_KEYS_FILE  made by "holdpoint key rotate FILE"
   HOLDPOINT_PUBLIC_URL         where people reach the console, https://…
   HOLDPOINT_LISTEN             127.0.0.1:8080 when left out
+  HOLDPOINT_TRUSTED_PROXIES    whose X-Forwarded-For to believe, such as 10.0.0.0/8
 
 Example:
   HOLDPOINT_CONFIG=/etc/holdpoint.yaml holdpoint serve`
@@ -58,6 +60,20 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	return listener, nil
 }
 
+// warnOfTooFew says which rules ask for more people than there are.
+func warnOfTooFew(ctx context.Context, s *store.Store, cfg config.Config, log *slog.Logger) {
+	people, err := s.People(ctx)
+	if err != nil {
+		log.Warn("the people cannot be counted", "error", err)
+		return
+	}
+	for _, rule := range append(slices.Clone(cfg.Routing.Rules), cfg.Routing.Default) {
+		if err := enough(people, rule.Role, rule.Needed); err != nil {
+			log.Warn("what this rule holds can only time out", "role", rule.Role, "needed", rule.Needed, "error", err)
+		}
+	}
+}
+
 // stopWithin is how long requests that are under way may take when the program
 // is told to stop.
 const stopWithin = 4 * time.Second
@@ -72,11 +88,12 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 		debug.SetGCPercent(400)
 	}
 	metrics := api.NewMetrics()
-	s, err := store.Open(ctx, store.Config{URL: cfg.DatabaseURL, Sealer: cfg.Sealer, Logger: log, MaxConns: cfg.DatabaseConns, Observe: metrics.Commit})
+	s, err := openStore(ctx, store.Config{URL: cfg.DatabaseURL, Sealer: cfg.Sealer, Logger: log, MaxConns: cfg.DatabaseConns, Observe: metrics.Commit})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
+	warnOfTooFew(ctx, s, cfg, log)
 	judge, err := gate.NewJudge(cfg.Environment, cfg.Routing)
 	if err != nil {
 		return err
@@ -91,7 +108,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	stopping := make(chan struct{})
 	console, err := web.New(web.Config{
 		Desk: desk{g}, SignIn: identity.NewSignIn(s), Sessions: sessions{s}, Names: s, Secure: cfg.Secure(),
-		Stopping: stopping, Logger: log,
+		Remote: cfg.Remote, Stopping: stopping, Logger: log,
 	})
 	if err != nil {
 		return err

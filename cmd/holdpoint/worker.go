@@ -50,7 +50,7 @@ const forgetAfter = 24 * time.Hour
 // work runs the worker until ctx ends, calling ready once Temporal has taken it.
 // While Temporal does not answer it keeps trying.
 func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()) error {
-	s, err := store.Open(ctx, store.Config{URL: cfg.DatabaseURL, Sealer: cfg.Sealer, Logger: log, MaxConns: cfg.DatabaseConns})
+	s, err := openStore(ctx, store.Config{URL: cfg.DatabaseURL, Sealer: cfg.Sealer, Logger: log, MaxConns: cfg.DatabaseConns})
 	if err != nil {
 		return err
 	}

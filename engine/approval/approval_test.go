@@ -134,7 +134,7 @@ func TestRouting(t *testing.T) {
 	if errs := r.Check(); errs != nil {
 		t.Fatal(errs)
 	}
-	for tool, want := range map[string]string{"root_rotate": "security", "root_": "security", "Root_x": "finance", "root": "finance"} {
+	for tool, want := range map[string]string{"root_rotate": "security", "root_": "security", "Root_x": "security", " ROOT_x ": "security", "root": "finance"} {
 		if got := r.For(engine.Call{Tool: tool, RiskDomain: "finance"}).Role; got != want {
 			t.Errorf("%s goes to %s, want %s", tool, got, want)
 		}
@@ -142,9 +142,12 @@ func TestRouting(t *testing.T) {
 	if got := r.For(engine.Call{Tool: "x"}).Role; got != "reviewer" {
 		t.Errorf("everything else goes to %s", got)
 	}
-	reqs := r.Rules[0].Apply([]engine.Requirement{{Kind: engine.Human}, {Kind: engine.Answer}})
-	if reqs[0].Kind != engine.Answer || reqs[0].Needed != 1 || reqs[1].Needed != 2 || reqs[1].Role != "security" {
-		t.Errorf("got %+v", reqs)
+	asks := []engine.Requirement{{Kind: engine.Human}, {Kind: engine.Answer}}
+	if reqs := r.Rules[0].Apply(asks); reqs[0].Kind != engine.Review || reqs[0].Needed != 2 || reqs[1].Needed != 2 || reqs[1].Role != "security" {
+		t.Errorf("two people: %+v", reqs)
+	}
+	if reqs := r.Default.Apply(asks); reqs[0].Kind != engine.Answer || reqs[0].Needed != 1 || reqs[1].Kind != engine.Human {
+		t.Errorf("one person: %+v", reqs)
 	}
 }
 

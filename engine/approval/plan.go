@@ -40,7 +40,7 @@ type Plan struct {
 // Rule says how the approval of the calls that it matches is made up. Empty
 // match fields match everything; the first matching rule wins.
 type Rule struct {
-	// Tool is an exact tool name, or a prefix when it ends in "*".
+	// Tool is a tool name, or a prefix when it ends in "*"; case does not count.
 	Tool        string `json:"tool,omitempty" yaml:"tool"`
 	RiskDomain  string `json:"risk_domain,omitempty" yaml:"risk_domain"`
 	Category    string `json:"category,omitempty" yaml:"category"`
@@ -98,17 +98,21 @@ func (r Rule) check(where string) []error {
 }
 
 func (r Rule) matches(call engine.Call) bool {
-	if prefix, ok := strings.CutSuffix(r.Tool, "*"); ok {
-		if !strings.HasPrefix(call.Tool, prefix) {
+	// Case and surrounding blanks make no other tool of it.
+	name, pattern := plainName(call.Tool), plainName(r.Tool)
+	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
+		if !strings.HasPrefix(name, prefix) {
 			return false
 		}
-	} else if r.Tool != "" && r.Tool != call.Tool {
+	} else if pattern != "" && pattern != name {
 		return false
 	}
 	return (r.RiskDomain == "" || r.RiskDomain == call.RiskDomain) &&
 		(r.Category == "" || r.Category == call.Category) &&
 		(r.Environment == "" || r.Environment == call.Environment)
 }
+
+func plainName(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
 
 // For returns the rule that applies to a call.
 func (r Routing) For(call engine.Call) Rule {
@@ -122,12 +126,17 @@ func (r Routing) For(call engine.Call) Rule {
 
 // Apply completes a decision's requirements by the rule: a requirement without
 // a role gets the rule's, a review or human requirement asks for at least the
-// rule's number of people, and one without a deadline gets the rule's. The
-// result is ordered by kind and shares nothing with its argument.
+// rule's number of people, and one without a deadline gets the rule's. Where the
+// rule asks for several people, a single confirmation is not enough either:
+// such a requirement becomes a review. The result is ordered by kind and shares
+// nothing with its argument.
 func (r Rule) Apply(requirements []engine.Requirement) []engine.Requirement {
 	out := slices.Clone(requirements)
 	for i := range out {
 		req := &out[i]
+		if req.Kind == engine.Answer && r.Needed > 1 {
+			req.Kind = engine.Review
+		}
 		if req.Role == "" {
 			req.Role = r.Role
 		}

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"slices"
@@ -36,6 +38,7 @@ type Config struct {
 	DatabaseAdminFile string           `yaml:"database_admin_url_file"`
 	DatabaseConns     int              `yaml:"database_max_connections"`
 	TemporalAddress   string           `yaml:"temporal_address"`
+	TrustedProxies    string           `yaml:"trusted_proxies"`
 	TemporalNamespace string           `yaml:"temporal_namespace"`
 	DataKey           string           `yaml:"data_key"`
 	DataKeyFile       string           `yaml:"data_key_file"`
@@ -48,6 +51,8 @@ type Config struct {
 	LogFormat         string           `yaml:"log_format"`
 	Routing           approval.Routing `yaml:"routing"`
 
+	// Proxies are TrustedProxies, read by Check.
+	Proxies []netip.Prefix `yaml:"-"`
 	// Sealer, Ring and Level are made of the settings above by Check.
 	Sealer *seal.Sealer `yaml:"-"`
 	Ring   token.Ring   `yaml:"-"`
@@ -70,6 +75,7 @@ func (c *Config) settings() map[string]any {
 		"listen": &c.Listen, "public_url": &c.PublicURL, "environment": &c.Environment, "issuer": &c.Issuer,
 		"database_url": &c.DatabaseURL, "database_url_file": &c.DatabaseURLFile,
 		"database_admin_url": &c.DatabaseAdminURL, "database_admin_url_file": &c.DatabaseAdminFile, "database_max_connections": &c.DatabaseConns,
+		"trusted_proxies":  &c.TrustedProxies,
 		"temporal_address": &c.TemporalAddress, "temporal_namespace": &c.TemporalNamespace,
 		"data_key": &c.DataKey, "data_key_file": &c.DataKeyFile, "signing_keys": &c.SigningKeys, "signing_keys_file": &c.SigningKeysFile,
 		"token_ttl": &c.TokenTTL, "token_validity": &c.TokenValidity, "max_pending": &c.MaxPending,
@@ -259,8 +265,22 @@ func (c *Config) http() (errs []error) {
 	if c.Issuer == "" {
 		c.Issuer = c.PublicURL
 	}
+	for _, text := range strings.FieldsFunc(c.TrustedProxies, func(r rune) bool { return r == ',' || r == ' ' }) {
+		prefix, err := netip.ParsePrefix(text)
+		if addr, addrErr := netip.ParseAddr(text); addrErr == nil {
+			prefix, err = netip.PrefixFrom(addr, addr.BitLen()), nil
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("trusted_proxies: want addresses or networks such as 10.0.0.0/8, got %q", text))
+			continue
+		}
+		c.Proxies = append(c.Proxies, prefix.Masked())
+	}
 	if ttl := time.Duration(c.TokenTTL); ttl < time.Second || ttl > token.MaxTTL {
 		errs = append(errs, fmt.Errorf("token_ttl: want 1s to %s, got %s", token.MaxTTL, ttl))
+	}
+	if validity := time.Duration(c.TokenValidity); validity < time.Duration(c.TokenTTL) || validity > approval.MaxExpiresIn {
+		errs = append(errs, fmt.Errorf("token_validity: want token_ttl (%s) to %s, got %s", time.Duration(c.TokenTTL), approval.MaxExpiresIn, validity))
 	}
 	if c.MaxPending < 1 {
 		errs = append(errs, fmt.Errorf("max_pending: want at least 1, got %d", c.MaxPending))
@@ -286,6 +306,33 @@ func (c *Config) Hosts() []string {
 		hosts = append(hosts, u.Hostname())
 	}
 	return hosts
+}
+
+// Remote is the address of whoever made a request, for counting attempts: the
+// connection's, or, when that is a trusted proxy's, the last one in
+// X-Forwarded-For that is none. Of an IPv6 address it is the network of 64 bits,
+// which is one customer's.
+func (c *Config) Remote(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr
+	}
+	hops := append(strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ","), host)
+	for _, hop := range slices.Backward(hops) {
+		addr, err := netip.ParseAddr(strings.TrimSpace(hop))
+		if err != nil {
+			break // nobody whom we trust wrote that
+		}
+		addr = addr.Unmap().WithZone("")
+		host = addr.String()
+		if addr.Is6() {
+			host = netip.PrefixFrom(addr, 64).Masked().String()
+		}
+		if !slices.ContainsFunc(c.Proxies, func(p netip.Prefix) bool { return p.Contains(addr) }) {
+			break
+		}
+	}
+	return host
 }
 
 // Secure reports whether people reach the console over TLS.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -85,5 +86,34 @@ func TestSecretsComeFromFiles(t *testing.T) {
 	c.DataKey = "x"
 	if err := c.Check(0); err == nil || !strings.Contains(err.Error(), "data_key") {
 		t.Errorf("given twice: %v", err)
+	}
+}
+
+func TestRemote(t *testing.T) {
+	c := Default()
+	c.PublicURL, c.TrustedProxies = "https://holdpoint.example.com", "10.0.0.0/8, 192.0.2.7"
+	if errs := c.http(); errs != nil {
+		t.Fatal(errs)
+	}
+	for _, tc := range []struct{ peer, forwarded, want string }{
+		{"203.0.113.9:1", "", "203.0.113.9"},
+		{"203.0.113.9:1", "1.2.3.4", "203.0.113.9"},
+		{"10.1.1.1:1", "1.2.3.4", "1.2.3.4"},
+		{"10.1.1.1:1", "9.9.9.9, 1.2.3.4, 192.0.2.7", "1.2.3.4"},
+		{"10.1.1.1:1", "", "10.1.1.1"},
+		{"10.1.1.1:1", "nonsense", "10.1.1.1"},
+		{"[2001:db8:1:2:3::4]:1", "", "2001:db8:1:2::/64"},
+	} {
+		r := &http.Request{RemoteAddr: tc.peer, Header: http.Header{}}
+		if tc.forwarded != "" {
+			r.Header.Set("X-Forwarded-For", tc.forwarded)
+		}
+		if got := c.Remote(r); got != tc.want {
+			t.Errorf("%s forwarding %q: %s, want %s", tc.peer, tc.forwarded, got, tc.want)
+		}
+	}
+	c.TrustedProxies = "proxy"
+	if errs := c.http(); len(errs) != 1 || !strings.Contains(errs[0].Error(), "trusted_proxies") {
+		t.Errorf("got %v", errs)
 	}
 }

@@ -631,3 +631,61 @@ func TestTheSubjectDoesNotDecide(t *testing.T) {
 		}
 	}
 }
+
+func TestToolNamesAreWhatTheySeem(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	for name, want := range map[string]string{
+		"send_payment": "", "fs.read-file/2": "", "größe_prüfen": "", "платеж": "", "支払い": "", "run tool": "",
+		" pay": "tool_name_unclear", "pay ": "tool_name_unclear", "p\u200bay": "tool_name_unclear", "p\u0430y": "tool_name_unclear",
+		"pay\u2010now": "tool_name_unclear", "pay\u202e": "tool_name_unclear", "a\u00a0b": "tool_name_unclear",
+	} {
+		_, err := h.PreToolCheck(context.Background(), h.agent, parse(t, strings.Replace(deferred, `"pay"`, `"`+name+`"`, 1)), "", nil)
+		if got := code(err); got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}
+
+// Who claims more authority does not get fewer people to convince.
+func TestClaimsDoNotLowerTheQuorum(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 2))
+	for _, doc := range []string{deferred, asked} {
+		a := h.open(doc)
+		if _, err := h.Answer(context.Background(), h.runtime, gate.AnswerRequest{ApprovalID: a.ID, Confirmed: true}, nil); code(err) != "nothing_to_answer" {
+			t.Errorf("the runtime alone: %q", code(err))
+		}
+		if err := h.vote("ada", a, true); err != nil {
+			t.Fatal(err)
+		}
+		if h.settle(a.ID).Over {
+			t.Error("one person was enough where two are asked for")
+		}
+	}
+}
+
+// An answer that is no longer kept leaves its key as good as new.
+func TestAForgottenKeyIsNew(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	ctx := context.Background()
+	ids := map[string]bool{}
+	for range 2 {
+		once := &gate.Once{Credential: "key_agent", Key: "nightly", Request: []byte("r"), Render: func(any, error) gate.Reply { return gate.Reply{Status: 202} }}
+		checked, err := h.PreToolCheck(ctx, h.agent, parse(t, deferred), "", once)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[checked.Approval.ID] = true
+		conn, err := pgx.Connect(ctx, h.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Exec(ctx, `DELETE FROM idempotency`); err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.Close(ctx)
+	}
+	events, err := h.Events(ctx, gate.EventFilter{AgentID: "bot"}, 100)
+	if err != nil || len(ids) != 2 || len(events) != 2 {
+		t.Errorf("%d approvals and %d events for two requests, %v", len(ids), len(events), err)
+	}
+}

@@ -204,9 +204,11 @@ func arguments(document []byte) ([]byte, error) {
 // EventFilter narrows a list of events; zero fields do not.
 type EventFilter = store.EventFilter
 
-// Events lists up to limit events of the audit log, in order of seq.
+// Events lists up to limit events of the audit log, in order of seq. Reading on
+// from the last one's seq misses none.
 func (g *Gate) Events(ctx context.Context, f EventFilter, limit int) ([]engine.Event, error) {
-	f.Limit = limit
+	// One approval's story is looked at, not followed: it is told as far as it goes.
+	f.Limit, f.Followable = limit, f.ApprovalID == ""
 	events, err := g.Store.Events(ctx, f)
 	if errors.Is(err, store.ErrUnfit) {
 		return nil, &Refusal{Status: 400, Code: "bad_query", Detail: "A filter holds a text that no event can hold."}

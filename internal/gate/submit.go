@@ -8,8 +8,8 @@ import (
 	"net/mail"
 	"strings"
 	"time"
-
-	"github.com/google/uuid"
+	"unicode"
+	"unicode/utf8"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
@@ -48,14 +48,12 @@ func (g *Gate) PreToolCheck(ctx context.Context, p Principal, doc canon.Value, r
 			SafePayload: json.RawMessage(`{}`), Actor: p.actor(),
 		})
 	}
+	rule := g.Judge.Rule(j.Call)
+	j.Decision = j.Decision.Require(rule.Apply(j.Decision.Requirements))
 	checked := Checked{Route: j.Decision.Route, Envelope: j.Result.Envelope(j.Decision)}
 	sub := store.Submission{Event: g.decided(p, j, checked.Envelope)}
-	if once != nil {
-		// A repetition finds the rows of the first by these.
-		sub.Event.ID = uuid.UUID(g.Sealer.UUID(once.Credential, once.Key)).String()
-	}
 	if j.Decision.Route.Waits() {
-		opening, err := g.opening(ctx, p, j, once)
+		opening, err := g.opening(ctx, p, j, rule)
 		if err != nil {
 			return Checked{}, err
 		}
@@ -89,10 +87,39 @@ func bounded(c engine.Call) *Refusal {
 	if len(c.Tool) > maxToolName {
 		return &Refusal{Status: 422, Code: "field_too_long", Detail: fmt.Sprintf("tool_name has %d bytes; at most %d are accepted.", len(c.Tool), maxToolName)}
 	}
+	if unclear(c.Tool) {
+		return &Refusal{Status: 422, Code: "tool_name_unclear", Detail: "tool_name holds invisible characters, surrounding blanks or letters of several scripts, so that it could be taken for another tool."}
+	}
 	if len(c.RequestID) > maxRequestID {
 		return &Refusal{Status: 422, Code: "field_too_long", Detail: fmt.Sprintf("request_id has %d bytes; at most %d are accepted.", len(c.RequestID), maxRequestID)}
 	}
 	return nil
+}
+
+// unclear reports whether a tool's name could be taken for another's: by what
+// cannot be seen in it, or by letters of several scripts.
+func unclear(name string) bool {
+	if strings.TrimSpace(name) != name {
+		return true
+	}
+	script := ""
+	for _, r := range name {
+		switch {
+		case r < utf8.RuneSelf && unicode.IsPrint(r) && !unicode.IsLetter(r):
+			continue
+		case !unicode.IsPrint(r) || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r):
+			return true // beyond ASCII, only letters, digits and their marks
+		}
+		for _, s := range []string{"Latin", "Cyrillic", "Greek", "Armenian", "Cherokee"} {
+			if unicode.Is(unicode.Scripts[s], r) {
+				if script != "" && script != s {
+					return true
+				}
+				script = s
+			}
+		}
+	}
+	return false
 }
 
 // decided is the event of a judgement.
@@ -128,7 +155,7 @@ func safePayload(j Judgement, envelope contract.Envelope) json.RawMessage {
 }
 
 // opening prepares the approval of a waiting call.
-func (g *Gate) opening(ctx context.Context, p Principal, j Judgement, once *Once) (*store.Opening, error) {
+func (g *Gate) opening(ctx context.Context, p Principal, j Judgement, rule approval.Rule) (*store.Opening, error) {
 	pending, err := g.Store.PendingCount(ctx, p.AgentID)
 	if err != nil {
 		return nil, err
@@ -150,17 +177,13 @@ func (g *Gate) opening(ctx context.Context, p Principal, j Judgement, once *Once
 		return nil, err
 	}
 	id := store.NewID("apr")
-	if once != nil {
-		id = "apr_" + g.Sealer.ID("approval", once.Credential, once.Key)
-	}
 	box, err := g.Sealer.Seal(id, j.Document.Canonical())
 	if err != nil {
 		return nil, fmt.Errorf("seal the arguments of %s: %w", id, err)
 	}
-	rule := g.Judge.Rule(j.Call)
 	return &store.Opening{
 		ID: id, Call: j.Call, RequestedBy: p.actor(), MaxState: p.MaxState, Decision: j.Decision,
-		Requirements: rule.Apply(j.Decision.Requirements), Excluded: excluded, ExpiresIn: time.Duration(rule.ExpiresIn),
+		Requirements: j.Decision.Requirements, Excluded: excluded, ExpiresIn: time.Duration(rule.ExpiresIn),
 		Sealed: box, ArgumentsSize: len(j.Event.Arguments.Canonical()),
 	}, nil
 }

@@ -19,7 +19,7 @@ import (
 // are not even looked at only some: an attacker must not be able to fill the log.
 type SignIn struct {
 	store *store.Store
-	slots chan struct{} // one hash takes 64 MiB: only so many at once
+	slots chan struct{} // a hash takes memory: only so many at once
 
 	mu        sync.Mutex
 	addresses map[string]*failures

@@ -11,7 +11,6 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -29,7 +28,6 @@ var ErrErased = errors.New("the record has been erased")
 type Sealer struct {
 	wrap   cipher.AEAD
 	digest []byte
-	ids    []byte
 	check  []byte
 }
 
@@ -54,7 +52,7 @@ func New(key []byte) (*Sealer, error) {
 		return nil, fmt.Errorf("derive the wrapping key: %w", err)
 	}
 	s := &Sealer{}
-	for use, into := range map[string]*[]byte{"digest": &s.digest, "ids": &s.ids, "check": &s.check} {
+	for use, into := range map[string]*[]byte{"digest": &s.digest, "check": &s.check} {
 		if *into, err = derive(use); err != nil {
 			return nil, fmt.Errorf("derive the %s key: %w", use, err)
 		}
@@ -127,21 +125,6 @@ func (s *Sealer) Digest(digest string) string {
 // Request is the keyed hash of a request, for telling a repetition from a
 // different request under the same Idempotency-Key.
 func (s *Sealer) Request(parts ...string) []byte { return s.mac(s.digest, parts...) }
-
-// ID derives an id of 26 lower-case characters (130 bits) from parts, so that
-// repeating a request finds what the first one made.
-func (s *Sealer) ID(parts ...string) string {
-	return strings.ToLower(base32.StdEncoding.EncodeToString(s.mac(s.ids, parts...))[:26])
-}
-
-// UUID derives a version 4 shaped UUID from parts, for the same purpose as ID.
-func (s *Sealer) UUID(parts ...string) [16]byte {
-	var u [16]byte
-	copy(u[:], s.mac(s.ids, append([]string{"uuid"}, parts...)...))
-	u[6] = u[6]&0x0f | 0x40
-	u[8] = u[8]&0x3f | 0x80
-	return u
-}
 
 // mac hashes parts, each preceded by its length so that no two lists are alike.
 func (s *Sealer) mac(key []byte, parts ...string) []byte {

@@ -247,7 +247,10 @@ type EventFilter struct {
 	Since, Until                       time.Time
 	AgentID, Tool, Outcome, ApprovalID string
 	After                              int64 // seq
-	Limit                              int
+	// Followable leaves out, for the moment, events that others may still come
+	// before: reading on from the last seq then misses none.
+	Followable bool
+	Limit      int
 }
 
 // Events lists events in order of seq.
@@ -258,6 +261,9 @@ func (s *Store) Events(ctx context.Context, f EventFilter) ([]engine.Event, erro
 	add := func(condition string, value any) {
 		args = append(args, value)
 		where = append(where, fmt.Sprintf(condition, len(args)))
+	}
+	if f.Followable {
+		where = append(where, "xact < pg_snapshot_xmin(pg_current_snapshot())")
 	}
 	if !f.Since.IsZero() {
 		add("appended_at >= $%d", f.Since)

@@ -50,16 +50,19 @@ func (s *Store) Change(ctx context.Context, id string, once *Once, fn func(c *Ch
 		return ErrNotFound
 	}
 	return s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		c := &Change{ctx: ctx, tx: tx}
-		if err := c.load(id); err != nil {
-			return err
-		}
 		if once != nil {
-			// Under the lock: of two repetitions at once, the second waits here
-			// and finds the first one's answer.
+			// Under the key's lock: of two repetitions at once, the second waits
+			// here and finds the first one's answer.
+			if err := lockKeys(ctx, tx, []int64{once.lock()}); err != nil {
+				return err
+			}
 			if err := replay(ctx, tx, once); err != nil {
 				return err
 			}
+		}
+		c := &Change{ctx: ctx, tx: tx}
+		if err := c.load(id); err != nil {
+			return err
 		}
 		result, refused, err := fn(c)
 		if err != nil {
@@ -67,24 +70,16 @@ func (s *Store) Change(ctx context.Context, id string, once *Once, fn func(c *Ch
 		}
 		rows := &pgx.Batch{}
 		if len(c.events) > 0 {
-			if err := queueEvents(rows, c.events); err != nil {
+			if err := queueEvents(rows, c.events, false); err != nil {
 				return err
 			}
 		}
-		kept := once == nil
 		if once != nil {
-			if err := queueReply(rows, once, id, once.Render(result, refused), func() { kept = true }); err != nil {
+			if err := queueReply(rows, once, id, once.Render(result, refused)); err != nil {
 				return err
 			}
 		}
-		if err := tx.SendBatch(ctx, rows).Close(); err != nil {
-			return translate(err)
-		}
-		if !kept {
-			// The same key is being used at this moment for another approval.
-			return ErrOtherRequest
-		}
-		return nil
+		return translate(tx.SendBatch(ctx, rows).Close())
 	})
 }
 

@@ -178,7 +178,7 @@ func (s *Store) admin(ctx context.Context, e engine.Event, sql string, args ...a
 			return errors.New("more than one row would have changed")
 		}
 		rows := &pgx.Batch{}
-		if err := queueEvents(rows, []engine.Event{e}); err != nil {
+		if err := queueEvents(rows, []engine.Event{e}, false); err != nil {
 			return err
 		}
 		return translate(tx.SendBatch(ctx, rows).Close())

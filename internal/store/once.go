@@ -3,6 +3,8 @@ package store
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,25 +46,31 @@ func replay(ctx context.Context, db querier, o *Once) error {
 	return &Replay{Reply: r}
 }
 
-// queueReply adds the answer to a batch; kept is called when it was new.
-func queueReply(rows *pgx.Batch, o *Once, approvalID string, r Reply, kept func()) error {
+// lock is the number of the advisory lock that everybody holds who answers a
+// request under this key.
+func (o *Once) lock() int64 {
+	sum := sha256.Sum256([]byte(fmt.Sprintf("%d:%s%s", len(o.Credential), o.Credential, o.Key)))
+	return int64(binary.BigEndian.Uint64(sum[:])) // #nosec G115 -- any number will do
+}
+
+// lockKeys takes advisory locks, in the order given, until the transaction ends.
+func lockKeys(ctx context.Context, tx pgx.Tx, locks []int64) error {
+	rows := &pgx.Batch{}
+	for _, lock := range locks {
+		rows.Queue(`SELECT pg_advisory_xact_lock($1)`, lock)
+	}
+	return translate(tx.SendBatch(ctx, rows).Close())
+}
+
+// queueReply adds the answer to a batch. The caller holds the key's lock and
+// has found no answer, so that there is none.
+func queueReply(rows *pgx.Batch, o *Once, approvalID string, r Reply) error {
 	header, err := json.Marshal(r.Header)
 	if err != nil {
 		return fmt.Errorf("encode the answer's header: %w", err)
 	}
 	rows.Queue(`INSERT INTO idempotency (credential, key, request_hmac, approval_id, status, header, body)
-		VALUES ($1, $2, $3, nullif($4, ''), $5, $6, $7) ON CONFLICT (credential, key) DO NOTHING RETURNING true`,
-		o.Credential, o.Key, o.Request, approvalID, r.Status, header, r.Body).QueryRow(func(row pgx.Row) error {
-		var isNew bool
-		err := row.Scan(&isNew)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil
-		}
-		if err == nil {
-			kept()
-		}
-		return err
-	})
+		VALUES ($1, $2, $3, nullif($4, ''), $5, $6, $7)`, o.Credential, o.Key, o.Request, approvalID, r.Status, header, append([]byte{}, r.Body...))
 	return nil
 }
 

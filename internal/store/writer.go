@@ -1,10 +1,12 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -41,8 +43,6 @@ type Opening struct {
 type Stored struct {
 	// OpenedAt and ExpiresAt are set when an approval was opened.
 	OpenedAt, ExpiresAt time.Time
-
-	keptReply bool
 }
 
 // Once says how to keep the answer to a request that may be repeated.
@@ -73,6 +73,7 @@ type queued struct {
 	sub  Submission
 	done chan error
 	got  Stored
+	err  error
 }
 
 // maxBatch bounds how many submissions share one commit.
@@ -100,6 +101,12 @@ func (s *Store) Submit(ctx context.Context, sub Submission) (Stored, error) {
 	// take: an answer that nobody hears is still a durable event.
 	select {
 	case err := <-q.done:
+		if errors.Is(err, errTwin) {
+			// Its twin has been answered by now, and that is its answer too.
+			if err = s.replay(ctx, sub.Once); err == nil {
+				err = fmt.Errorf("%w: the answer kept for the idempotency key is gone", ErrUnavailable)
+			}
+		}
 		return q.got, err
 	case <-s.stopped:
 		return Stored{}, fmt.Errorf("%w: shutting down", ErrUnavailable)
@@ -144,69 +151,62 @@ func (s *Store) write(ctx context.Context) {
 // writing it twice is writing it once. Silence is not: whoever asked has waited
 // long enough.
 func (s *Store) flush(ctx context.Context, batch []*queued) {
-	err := s.commit(ctx, batch)
+	err := s.commit(ctx, batch, false)
 	if errors.Is(err, ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
-		err = s.commit(ctx, batch)
+		err = s.commit(ctx, batch, true)
 	}
 	if err != nil && !errors.Is(err, ErrUnavailable) && len(batch) > 1 {
 		for _, q := range batch {
-			q.done <- s.commit(ctx, []*queued{q})
+			if err := s.commit(ctx, []*queued{q}, false); err != nil {
+				q.err = err
+			}
+			q.done <- q.err
 		}
 		return
 	}
 	for _, q := range batch {
-		if err == nil && q.sub.Once != nil {
-			// Whoever came first kept the answer; that is the answer for all.
-			q.done <- s.ownReply(ctx, q)
-			continue
+		if err != nil {
+			q.err = err
 		}
-		q.done <- err
+		q.done <- q.err
 	}
 }
 
-// ownReply answers nil to the submission whose answer was kept, and the kept
-// answer to every other one.
-func (s *Store) ownReply(ctx context.Context, q *queued) error {
-	if q.got.keptReply {
-		return nil
-	}
-	if err := s.replay(ctx, q.sub.Once); err != nil {
-		return err
-	}
-	return fmt.Errorf("%w: the answer kept for the idempotency key is gone", ErrUnavailable)
-}
-
-func (s *Store) commit(ctx context.Context, batch []*queued) error {
+// commit writes a batch in one transaction. again says that it may have been
+// written before. A submission that turns out to be a repetition is left out,
+// with what stands for it in its err.
+func (s *Store) commit(ctx context.Context, batch []*queued, again bool) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	rows := &pgx.Batch{}
-	events := make([]engine.Event, len(batch))
-	once := false
-	for i, q := range batch {
-		events[i] = q.sub.Event
-		q.got = Stored{}
-		once = once || q.sub.Once != nil
-	}
-	if err := queueEvents(rows, events); err != nil {
-		return err
-	}
+	var repeatable []*queued
 	for _, q := range batch {
-		if o := q.sub.Opening; o != nil {
-			if err := queueOpening(rows, o, q); err != nil {
-				return err
-			}
+		q.got, q.err = Stored{}, nil
+		if q.sub.Once != nil {
+			repeatable = append(repeatable, q)
 		}
 	}
-	if !once {
+	if len(repeatable) == 0 {
+		rows, err := queueAll(batch, again)
+		if err != nil {
+			return err
+		}
 		// A batch without BEGIN is one implicit transaction and one round trip.
 		return translate(s.pool.SendBatch(ctx, rows).Close())
 	}
 	return s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if err := claimKeys(ctx, tx, repeatable); err != nil {
+			return err
+		}
+		fresh := slices.DeleteFunc(slices.Clone(batch), func(q *queued) bool { return q.err != nil })
+		rows, err := queueAll(fresh, again)
+		if err != nil {
+			return err
+		}
 		if err := tx.SendBatch(ctx, rows).Close(); err != nil {
 			return translate(err)
 		}
 		keep := &pgx.Batch{}
-		for _, q := range batch {
+		for _, q := range fresh {
 			if q.sub.Once == nil {
 				continue
 			}
@@ -214,7 +214,7 @@ func (s *Store) commit(ctx context.Context, batch []*queued) error {
 			if q.sub.Opening != nil {
 				approval = q.sub.Opening.ID
 			}
-			if err := queueReply(keep, q.sub.Once, approval, q.sub.Once.Render(q.got, nil), func() { q.got.keptReply = true }); err != nil {
+			if err := queueReply(keep, q.sub.Once, approval, q.sub.Once.Render(q.got, nil)); err != nil {
 				return err
 			}
 		}
@@ -222,8 +222,69 @@ func (s *Store) commit(ctx context.Context, batch []*queued) error {
 	})
 }
 
-// queueEvents adds one append of events to a batch.
-func queueEvents(rows *pgx.Batch, events []engine.Event) error {
+// claimKeys takes the locks of the submissions' idempotency keys and marks
+// those that are repetitions, of what was kept or of one another.
+func claimKeys(ctx context.Context, tx pgx.Tx, repeatable []*queued) error {
+	locks := make([]int64, len(repeatable))
+	for i, q := range repeatable {
+		locks[i] = q.sub.Once.lock()
+	}
+	// Everybody takes them in the same order.
+	slices.Sort(locks)
+	if err := lockKeys(ctx, tx, locks); err != nil {
+		return err
+	}
+	first := map[[2]string]*Once{}
+	for _, q := range repeatable {
+		o := q.sub.Once
+		if q.err = replay(ctx, tx, o); q.err != nil {
+			var kept *Replay
+			if !errors.As(q.err, &kept) && !errors.Is(q.err, ErrOtherRequest) {
+				return q.err
+			}
+			continue
+		}
+		name := [2]string{o.Credential, o.Key}
+		if former := first[name]; former == nil {
+			first[name] = o
+		} else if bytes.Equal(former.Request, o.Request) {
+			q.err = errTwin
+		} else {
+			q.err = ErrOtherRequest
+		}
+	}
+	return nil
+}
+
+// errTwin marks a submission whose twin is in the same batch.
+var errTwin = errors.New("the same request is being answered")
+
+// queueAll adds everything that submissions write to a batch.
+func queueAll(batch []*queued, again bool) (*pgx.Batch, error) {
+	rows := &pgx.Batch{}
+	if len(batch) == 0 {
+		return rows, nil
+	}
+	events := make([]engine.Event, len(batch))
+	for i, q := range batch {
+		events[i] = q.sub.Event
+	}
+	if err := queueEvents(rows, events, again); err != nil {
+		return nil, err
+	}
+	for _, q := range batch {
+		if o := q.sub.Opening; o != nil {
+			if err := queueOpening(rows, o, q); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return rows, nil
+}
+
+// queueEvents adds one append of events to a batch. Unless it is done again,
+// every one of them must be new.
+func queueEvents(rows *pgx.Batch, events []engine.Event, again bool) error {
 	n := len(events)
 	ids, types, outcomes := make([]string, n), make([]string, n), make([]string, n)
 	agents, tools, approvals, bodies := make([]string, n), make([]string, n), make([]string, n), make([][]byte, n)
@@ -237,14 +298,21 @@ func queueEvents(rows *pgx.Batch, events []engine.Event) error {
 		agents[i], tools[i], approvals[i], bodies[i] = e.AgentID, e.ToolName, e.ApprovalID, body
 	}
 	rows.Queue(`SELECT count(*) FROM append_events($1::text[]::uuid[], $2, $3, $4, $5, $6, $7)`,
-		ids, types, outcomes, agents, tools, approvals, bodies)
+		ids, types, outcomes, agents, tools, approvals, bodies).QueryRow(func(row pgx.Row) error {
+		var written int
+		if err := row.Scan(&written); err != nil {
+			return err
+		}
+		if written != n && !again {
+			return fmt.Errorf("%w: an event's id is taken", ErrConflict)
+		}
+		return nil
+	})
 	return nil
 }
 
-// queueOpening adds an approval and its outbox row to a batch, if the event
-// that decided so is the one that was written: of two different requests under
-// one Idempotency-Key only the first leaves anything. On a second try the
-// approval may already be there; its times are read back either way.
+// queueOpening adds an approval and its outbox row to a batch. On a second try
+// the approval may already be there; its times are read back either way.
 func queueOpening(rows *pgx.Batch, o *Opening, q *queued) error {
 	requestedBy, err1 := json.Marshal(o.RequestedBy)
 	decision, err2 := json.Marshal(o.Decision)
@@ -259,18 +327,13 @@ func queueOpening(rows *pgx.Batch, o *Opening, q *queued) error {
 	c := o.Call
 	rows.Queue(`INSERT INTO approvals (id, agent_id, request_id, dialect, tool, category, risk_domain, environment, digest, requested_by,
 			max_state, decision, requirements, excluded, expires_in, sealed, sealed_key, sealed_size)
-		SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, make_interval(secs => $15), $16, $17, $18
-		WHERE EXISTS (SELECT FROM events WHERE event_id = $19::text::uuid AND approval_id = $1)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, make_interval(secs => $15), $16, $17, $18)
 		ON CONFLICT (id) DO NOTHING`,
 		o.ID, c.AgentID, c.RequestID, c.Dialect, c.Tool, c.Category, c.RiskDomain, c.Environment, c.Digest, requestedBy,
-		o.MaxState, decision, requirements, excluded, o.ExpiresIn.Seconds(), o.Sealed.Data, o.Sealed.Key, o.ArgumentsSize, q.sub.Event.ID)
-	rows.Queue(`INSERT INTO outbox (approval_id) SELECT id FROM approvals WHERE id = $1`, o.ID)
+		o.MaxState, decision, requirements, excluded, o.ExpiresIn.Seconds(), o.Sealed.Data, o.Sealed.Key, o.ArgumentsSize)
+	rows.Queue(`INSERT INTO outbox (approval_id) VALUES ($1)`, o.ID)
 	rows.Queue(`SELECT opened_at, expires_at FROM approvals WHERE id = $1`, o.ID).QueryRow(func(row pgx.Row) error {
-		err := row.Scan(&q.got.OpenedAt, &q.got.ExpiresAt)
-		if errors.Is(err, pgx.ErrNoRows) && q.sub.Once != nil {
-			return nil // the key is another request's, whose answer will say so
-		}
-		return err
+		return row.Scan(&q.got.OpenedAt, &q.got.ExpiresAt)
 	})
 	return nil
 }
