@@ -41,8 +41,10 @@ const (
 const devAgent = "demo-agent"
 
 // examplePolicy is what a new data directory starts with.
-const examplePolicy = `# How approvals are made up. The first matching rule wins; change it and start
-# "holdpoint dev" again. Every setting of "holdpoint serve" may stand here too.
+const examplePolicy = `# How the approvals of calls that wait are made up. The first matching rule
+# wins; change it and start "holdpoint dev" again. Calls that are accepted at
+# once wait for nobody. Where a rule needs several people, one confirmation is
+# never enough. Every setting of "holdpoint serve" may stand here too.
 routing:
   rules:
     # Root keys and the like take two people of the security team.
