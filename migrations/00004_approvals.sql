@@ -199,6 +199,18 @@ CREATE TABLE tokens (
     redeemed_at timestamptz,
     redeemed_by text
 );
+-- A token comes with the approval, and not before it.
+-- +goose StatementBegin
+CREATE FUNCTION tokens_approved() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM approvals WHERE id = NEW.approval_id AND status = 'approved') THEN
+        RAISE EXCEPTION 'approval % is not approved', NEW.approval_id USING ERRCODE = 'check_violation';
+    END IF;
+    RETURN NEW;
+END
+$$;
+-- +goose StatementEnd
+CREATE TRIGGER tokens_approved BEFORE INSERT ON tokens FOR EACH ROW EXECUTE FUNCTION tokens_approved();
 -- +goose StatementBegin
 CREATE FUNCTION tokens_guard() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -241,4 +253,4 @@ GRANT INSERT (credential, key, request_hmac, approval_id, status, header, body),
 -- +goose Down
 DROP TRIGGER events_settled ON events;
 DROP TABLE idempotency, tokens, outbox, card_views, facts, approvals;
-DROP FUNCTION approvals_open(), approvals_guard(), approvals_changed(), facts_now(), events_settled(), outbox_changed(), tokens_guard();
+DROP FUNCTION approvals_open(), approvals_guard(), approvals_changed(), facts_now(), events_settled(), outbox_changed(), tokens_approved(), tokens_guard();
