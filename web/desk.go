@@ -23,9 +23,9 @@ type Desk interface {
 	// History lists approvals that have ended, newest end first. cursor is ""
 	// or what the last call returned; next is "" at the end.
 	History(ctx context.Context, p engine.Person, cursor string, limit int) (page []approval.Approval, next string, err error)
-	// Card returns everything a reviewer needs to decide. With full, it records
-	// that the person was shown the whole of long arguments.
-	Card(ctx context.Context, p engine.Person, id string, full bool) (gate.Card, error)
+	// Card returns everything a reviewer needs to decide, and records when the
+	// look at it shows the person all of the arguments.
+	Card(ctx context.Context, p engine.Person, id string, look gate.Look) (gate.Card, error)
 	// ForPerson reads an approval without its card. Unlike Card it never counts
 	// as having shown anything to anybody.
 	ForPerson(ctx context.Context, p engine.Person, id string) (gate.View, error)

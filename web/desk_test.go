@@ -136,7 +136,7 @@ func (m *memory) History(_ context.Context, _ engine.Person, cursor string, limi
 	return list[from:], next, m.broken
 }
 
-func (m *memory) Card(_ context.Context, p engine.Person, id string, full bool) (gate.Card, error) {
+func (m *memory) Card(_ context.Context, p engine.Person, id string, look gate.Look) (gate.Card, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.broken != nil {
@@ -146,7 +146,7 @@ func (m *memory) Card(_ context.Context, p engine.Person, id string, full bool) 
 	if !ok {
 		return gate.Card{}, &gate.Refusal{Status: 404, Code: "not_found", Detail: "There is no such approval, or it is not yours to see."}
 	}
-	if full {
+	if look == gate.Whole {
 		m.fulls++
 		m.shown[p.ID+id] = true
 	}
@@ -162,7 +162,7 @@ func (m *memory) Card(_ context.Context, p engine.Person, id string, full bool) 
 }
 
 func (m *memory) ForPerson(ctx context.Context, p engine.Person, id string) (gate.View, error) {
-	c, err := m.Card(ctx, p, id, false)
+	c, err := m.Card(ctx, p, id, gate.Glance)
 	return gate.View{Approval: c.Approval, Now: c.Now}, err
 }
 

@@ -59,13 +59,19 @@ func (c *Console) history(w http.ResponseWriter, r *http.Request, p engine.Perso
 }
 
 func (c *Console) approval(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	full := r.URL.Query().Get("full") == "1" && onScreen(r)
-	found, err := c.cfg.Desk.Card(r.Context(), p, r.PathValue("id"), full)
+	look := gate.Glance
+	if onScreen(r) {
+		look = gate.Page
+		if r.URL.Query().Get("full") == "1" {
+			look = gate.Whole
+		}
+	}
+	found, err := c.cfg.Desk.Card(r.Context(), p, r.PathValue("id"), look)
 	if err != nil {
 		c.fail(w, r, p, err)
 		return
 	}
-	v := card(found, p, full)
+	v := card(found, p, look == gate.Whole)
 	v.Frame = c.frame(p, v.Status.Word+": "+views.Visible(v.Tool), "")
 	if !found.Now.IsZero() {
 		v.Now = found.Now

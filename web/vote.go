@@ -81,7 +81,7 @@ func (c *Console) voteFailed(w http.ResponseWriter, r *http.Request, v gate.Vote
 		Comment: v.Comment, LinkText: "Open the card as it is now", LinkTo: cardURL(v.ApprovalID),
 	}
 	m.Lines = append(m.Lines, refusal.Detail)
-	if fresh, err := c.cfg.Desk.Card(r.Context(), v.Person, v.ApprovalID, false); err == nil {
+	if fresh, err := c.cfg.Desk.Card(r.Context(), v.Person, v.ApprovalID, gate.Glance); err == nil {
 		m.Lines = append(m.Lines, changes(v, fresh)...)
 	}
 	c.render(w, r, refusal.Status, views.MessagePage(m))

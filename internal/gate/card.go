@@ -34,6 +34,18 @@ type Card struct {
 	Now time.Time
 }
 
+// Look says how a card is looked at, and so what is evidence of having seen it.
+type Look uint8
+
+// A Glance shows the card to nobody in particular and records nothing. A Page
+// puts it before the person, with the beginning of long arguments. Whole puts
+// all of the arguments there. What puts all of them there is recorded.
+const (
+	Glance Look = iota
+	Page
+	Whole
+)
+
 // VoteRequest is a person's vote as the door received it.
 type VoteRequest struct {
 	Person     engine.Person

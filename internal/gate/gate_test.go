@@ -7,9 +7,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -430,57 +428,6 @@ func TestPendingIsBounded(t *testing.T) {
 	}
 }
 
-func TestRepeatedRequestsAreOne(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
-	once := func(key, request string) *gate.Once {
-		return &gate.Once{Credential: "key_agent", Key: key, Request: []byte(request), Render: func(result any, err error) gate.Reply {
-			body, _ := json.Marshal(fmt.Sprintf("%+v %v", result, err))
-			return gate.Reply{Status: 202, Body: body}
-		}}
-	}
-	const callers = 16
-	type answer struct {
-		id    string
-		reply []byte
-		err   error
-	}
-	answers := make(chan answer, callers)
-	for range callers {
-		go func() {
-			checked, err := h.PreToolCheck(context.Background(), h.agent, parse(t, deferred), "", once("k1", "a"))
-			var replay *gate.Replay
-			switch {
-			case errors.As(err, &replay):
-				answers <- answer{reply: replay.Reply.Body}
-			case err != nil:
-				answers <- answer{err: err}
-			default:
-				answers <- answer{id: checked.Approval.ID}
-			}
-		}()
-	}
-	first := 0
-	for range callers {
-		a := <-answers
-		if a.err != nil {
-			t.Error(a.err)
-		}
-		if a.id != "" {
-			first++
-		}
-	}
-	if first != 1 {
-		t.Errorf("%d callers were the first", first)
-	}
-	pending, err := h.Store.PendingCount(context.Background(), "bot")
-	if err != nil || pending != 1 {
-		t.Errorf("%d approvals, %v", pending, err)
-	}
-	if _, err := h.PreToolCheck(context.Background(), h.agent, parse(t, harmless), "", once("k1", "b")); code(err) != "idempotency_key_reused" {
-		t.Errorf("another request under the key: %v", err)
-	}
-}
-
 func TestLongArgumentsMustHaveBeenShown(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 1))
 	h.LongArguments = 20
@@ -492,13 +439,13 @@ func TestLongArgumentsMustHaveBeenShown(t *testing.T) {
 	if got := code(h.vote("ada", a, true)); got != "arguments_not_shown" {
 		t.Errorf("unseen: %q", got)
 	}
-	if _, err := h.Card(ctx, h.people["ada"], a.ID, false); err != nil {
+	if _, err := h.Card(ctx, h.people["ada"], a.ID, gate.Page); err != nil {
 		t.Fatal(err)
 	}
 	if got := code(h.vote("ada", a, true)); got != "arguments_not_shown" {
 		t.Errorf("seen in part: %q", got)
 	}
-	card, err := h.Card(ctx, h.people["ada"], a.ID, true)
+	card, err := h.Card(ctx, h.people["ada"], a.ID, gate.Whole)
 	if err != nil || !card.Shown || string(card.Arguments) != args {
 		t.Fatalf("shown %t: %s, %v", card.Shown, card.Arguments, err)
 	}
@@ -543,109 +490,9 @@ func TestDisabledBetweenVoteAndQuorum(t *testing.T) {
 
 // Two different requests under one Idempotency-Key at the same moment: one of
 // them leaves its event and, if it waits, its approval; the other leaves nothing.
-func TestOneKeyForTwoRequestsAtOnce(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
-	ctx := context.Background()
-	render := func(any, error) gate.Reply { return gate.Reply{Status: 200, Body: []byte("x")} }
-	eachRound(60, func(i int) {
-		key := fmt.Sprintf("k%d", i)
-		var fns []func()
-		for _, doc := range []string{harmless, deferred, harmless, deferred} {
-			fns = append(fns, func() {
-				_, err := h.PreToolCheck(ctx, h.agent, parse(t, doc), "", &gate.Once{Credential: "key_agent", Key: key, Request: []byte(doc), Render: render})
-				var replay *gate.Replay
-				if c := code(err); err != nil && !errors.As(err, &replay) && c != "idempotency_key_reused" {
-					t.Error(c)
-				}
-			})
-		}
-		race(fns...)
-	})
-	conn, err := pgx.Connect(ctx, h.url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(ctx) }()
-	var orphans, events, unasked int
-	err = conn.QueryRow(ctx, `SELECT
-		(SELECT count(*) FROM approvals a WHERE NOT EXISTS (SELECT FROM events e WHERE e.approval_id = a.id AND e.type = 'decision')),
-		(SELECT count(*) FROM events WHERE type = 'decision'),
-		(SELECT count(*) FROM events e WHERE e.approval_id IS NOT NULL AND NOT EXISTS (SELECT FROM approvals a WHERE a.id = e.approval_id))`).Scan(&orphans, &events, &unasked)
-	if err != nil || orphans != 0 || unasked != 0 || events != 60 {
-		t.Errorf("%d approvals without an event, %d events without their approval, %d decisions for 60 keys, %v", orphans, unasked, events, err)
-	}
-}
-
 // What a caller writes for an id is neither looked up nor put on record.
-func TestStrangeIDsAreNotFound(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
-	ctx := context.Background()
-	for _, id := range []string{"", "apr_", "apr_\x00", "\xff", strings.Repeat("x", 300_000), "apr_" + strings.Repeat("A", 26), "../../etc"} {
-		if _, err := h.ForAgent(ctx, h.agent, id); code(err) != "not_found" {
-			t.Errorf("read %.20q: %v", id, err)
-		}
-		if _, err := h.Cancel(ctx, h.agent, id, "", nil); code(err) != "not_found" {
-			t.Errorf("cancel %.20q: %v", id, err)
-		}
-		if _, err := h.Executed(ctx, h.agent, gate.ExecutionRequest{ApprovalID: id, Outcome: approval.Failed}, nil); code(err) != "not_found" {
-			t.Errorf("report %.20q: %v", id, err)
-		}
-		if _, err := h.Vote(ctx, gate.VoteRequest{Person: h.people["ada"], ApprovalID: id, Approve: true}, nil); code(err) != "not_found" {
-			t.Errorf("vote %.20q: %v", id, err)
-		}
-	}
-	events, err := h.Events(ctx, gate.EventFilter{}, 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range events {
-		if e.ApprovalID != "" {
-			t.Errorf("an event of %.20q", e.ApprovalID)
-		}
-	}
-	a := h.open(deferred)
-	v := gate.VoteRequest{Person: h.people["ada"], ApprovalID: a.ID, Approve: true, Digest: a.Call.Digest, Version: a.Version, Comment: "a\x00b"}
-	if _, err := h.Vote(ctx, v, nil); code(err) != "unfit_text" {
-		t.Errorf("a comment with a NUL: %v", err)
-	}
-}
-
 // The person on whose behalf a call is made does not decide on it, however the
 // document spells the person.
-func TestTheSubjectDoesNotDecide(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
-	for _, ref := range []string{
-		"ada@example.com", "ADA@Example.COM", " ada@example.com ", "mailto:ada@example.com", "Ada <ada@example.com>",
-		"<ada@example.com>", "ada@example.com.", "mailto:ada@example.com?subject=x", "ada2@example.com", h.people["ada"].ID, h.people["ada"].Identity,
-	} {
-		subject, err := json.Marshal(ref)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a := h.open(strings.Replace(deferred, `"recommended_route"`, `"authorization_subject":{"subject_type":"employee","subject_ref":`+string(subject)+`},"recommended_route"`, 1))
-		if got := code(h.vote("ada", a, true)); got != "self_review" {
-			t.Errorf("%q: %q", ref, got)
-		}
-		if got := code(h.vote("ben", a, true)); got != "" {
-			t.Errorf("%q keeps Ben out: %q", ref, got)
-		}
-	}
-}
-
-func TestToolNamesAreWhatTheySeem(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
-	for name, want := range map[string]string{
-		"send_payment": "", "fs.read-file/2": "", "größe_prüfen": "", "платеж": "", "支払い": "", "run tool": "",
-		" pay": "tool_name_unclear", "pay ": "tool_name_unclear", "p\u200bay": "tool_name_unclear", "p\u0430y": "tool_name_unclear",
-		"pay\u2010now": "tool_name_unclear", "pay\u202e": "tool_name_unclear", "a\u00a0b": "tool_name_unclear",
-	} {
-		_, err := h.PreToolCheck(context.Background(), h.agent, parse(t, strings.Replace(deferred, `"pay"`, `"`+name+`"`, 1)), "", nil)
-		if got := code(err); got != want {
-			t.Errorf("%q: %q, want %q", name, got, want)
-		}
-	}
-}
-
 // Who claims more authority does not get fewer people to convince.
 func TestClaimsDoNotLowerTheQuorum(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 2))
@@ -664,28 +511,3 @@ func TestClaimsDoNotLowerTheQuorum(t *testing.T) {
 }
 
 // An answer that is no longer kept leaves its key as good as new.
-func TestAForgottenKeyIsNew(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
-	ctx := context.Background()
-	ids := map[string]bool{}
-	for range 2 {
-		once := &gate.Once{Credential: "key_agent", Key: "nightly", Request: []byte("r"), Render: func(any, error) gate.Reply { return gate.Reply{Status: 202} }}
-		checked, err := h.PreToolCheck(ctx, h.agent, parse(t, deferred), "", once)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids[checked.Approval.ID] = true
-		conn, err := pgx.Connect(ctx, h.url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := conn.Exec(ctx, `DELETE FROM idempotency`); err != nil {
-			t.Fatal(err)
-		}
-		_ = conn.Close(ctx)
-	}
-	events, err := h.Events(ctx, gate.EventFilter{AgentID: "bot"}, 100)
-	if err != nil || len(ids) != 2 || len(events) != 2 {
-		t.Errorf("%d approvals and %d events for two requests, %v", len(ids), len(events), err)
-	}
-}

@@ -133,9 +133,9 @@ func (g *Gate) History(ctx context.Context, p engine.Person, cursor string, limi
 	return page, next, err
 }
 
-// Card returns everything that a reviewer needs to decide. With full, or when
-// the arguments are short, it records that the person was shown all of them.
-func (g *Gate) Card(ctx context.Context, p engine.Person, id string, full bool) (Card, error) {
+// Card returns everything that a reviewer needs to decide, and records when the
+// look at it shows the person all of the arguments.
+func (g *Gate) Card(ctx context.Context, p engine.Person, id string, look Look) (Card, error) {
 	r, err := g.Store.Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) || err == nil && !mayRead(p, r.Approval) {
 		return Card{}, notFound
@@ -153,7 +153,7 @@ func (g *Gate) Card(ctx context.Context, p engine.Person, id string, full bool) 
 			return Card{}, fmt.Errorf("read the sealed document of %s: %w", id, err)
 		}
 	}
-	if full || !card.Long {
+	if look == Whole || look == Page && !card.Long {
 		if err := g.Store.Shown(ctx, id, p.ID, a.Call.Digest); err != nil {
 			return Card{}, err
 		}
