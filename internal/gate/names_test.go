@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/gate"
 )
@@ -74,6 +75,27 @@ func TestToolNamesAreWhatTheySeem(t *testing.T) {
 		_, err := h.PreToolCheck(context.Background(), h.agent, parse(t, strings.Replace(deferred, `"pay"`, `"`+name+`"`, 1)), "", nil)
 		if got := code(err); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}
+
+// What has not the contract's structure is refused by the contract, whatever
+// its tool is called, and no strange name gets into the log.
+func TestInvalidEventsAreRefusedNotTurnedAway(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	for _, name := range []string{`" "`, `""`, `"p\u200b"`, `7`, `"` + strings.Repeat("x", 5000) + `"`} {
+		checked, err := h.PreToolCheck(context.Background(), h.agent, parse(t, `{"tool_name":`+name+`}`), "", nil)
+		if err != nil || checked.Route != engine.Refuse || len(checked.Envelope.ValidationErrors) == 0 {
+			t.Errorf("%.20s: %s, %v", name, checked.Route, err)
+		}
+	}
+	events, err := h.Events(context.Background(), gate.EventFilter{AgentID: "bot"}, 100)
+	if err != nil || len(events) != 5 {
+		t.Fatalf("%d events, %v", len(events), err)
+	}
+	for _, e := range events {
+		if e.ToolName != "" {
+			t.Errorf("the log names the tool %.20q", e.ToolName)
 		}
 	}
 }

@@ -42,6 +42,9 @@ func (g *Gate) PreToolCheck(ctx context.Context, p Principal, doc canon.Value, r
 	if j.Call.RequestID == "" {
 		j.Call.RequestID = requestID
 	}
+	if !j.Valid && (len(j.Call.Tool) > maxToolName || unclear(j.Call.Tool)) {
+		j.Call.Tool = "" // the contract refuses it anyway; its text is not for the log
+	}
 	if r := bounded(j.Call); r != nil {
 		return Checked{}, g.refuse(ctx, r, engine.Event{
 			ID: newEventID(), Type: engine.Refusal, RequestID: requestID, AgentID: p.AgentID,
