@@ -39,22 +39,26 @@ $$;
 CREATE TRIGGER events_append_only BEFORE UPDATE OR DELETE ON events FOR EACH ROW EXECUTE FUNCTION append_only();
 CREATE TRIGGER events_no_truncate BEFORE TRUNCATE ON events FOR EACH STATEMENT EXECUTE FUNCTION append_only();
 
--- append_events appends a batch. Appending an event_id that is already there
--- does nothing, so that a commit whose answer was lost can be tried again; only
--- the rows that this call wrote are returned. A plain INSERT right would let a
--- caller choose the sequence number (OVERRIDING SYSTEM VALUE) and the time.
+-- append_events appends a batch and says how many events it wrote. Appending an
+-- event_id that is already there does nothing, so that a commit whose answer was
+-- lost can be tried again. A plain INSERT right would let a caller choose the
+-- sequence number (OVERRIDING SYSTEM VALUE) and the time. It is in PL/pgSQL
+-- because that keeps the statement's plan; an SQL function makes it anew with
+-- every call, which costs more than the insert.
 -- +goose StatementBegin
 CREATE FUNCTION append_events(ids uuid[], types text[], outcomes text[], agents text[], tools text[], approvals text[], bodies bytea[])
-RETURNS TABLE (id uuid, at_seq bigint, at_time timestamptz)
-LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, public
+RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public
 AS $$
+DECLARE
+    written bigint;
+BEGIN
     INSERT INTO public.events (event_id, type, outcome, agent_id, tool_name, approval_id, body)
     SELECT e.id, e.type, e.outcome, e.agent, e.tool, nullif(e.approval, ''), e.body
-    FROM unnest(ids, types, outcomes, agents, tools, approvals, bodies)
-         WITH ORDINALITY AS e (id, type, outcome, agent, tool, approval, body, n)
-    ORDER BY e.n
-    ON CONFLICT (event_id) DO NOTHING
-    RETURNING event_id, seq, appended_at;
+    FROM unnest(ids, types, outcomes, agents, tools, approvals, bodies) AS e (id, type, outcome, agent, tool, approval, body)
+    ON CONFLICT (event_id) DO NOTHING;
+    GET DIAGNOSTICS written = ROW_COUNT;
+    RETURN written;
+END
 $$;
 -- +goose StatementEnd
 REVOKE ALL ON FUNCTION append_events(uuid[], text[], text[], text[], text[], text[], bytea[]) FROM PUBLIC;

@@ -125,7 +125,7 @@ func attempt(ctx context.Context, conn *pgx.Conn, statement string) error {
 }
 
 // appendSettled forges a terminal event by the one way in that there is.
-const appendSettled = `SELECT count(*) FROM append_events(ARRAY[gen_random_uuid()], ARRAY['settled'], ARRAY['APPROVED'], ARRAY['demo-agent'], ARRAY['forge'], ARRAY['APPROVAL'], ARRAY['{}'::bytea])`
+const appendSettled = `SELECT append_events(ARRAY[gen_random_uuid()], ARRAY['settled'], ARRAY['APPROVED'], ARRAY['demo-agent'], ARRAY['forge'], ARRAY['APPROVAL'], ARRAY['{}'::bytea])`
 
 // record is everything that must not change, as one text. What the workflow
 // notes for itself, when it wakes next, may.

@@ -297,7 +297,7 @@ func queueEvents(rows *pgx.Batch, events []engine.Event, again bool) error {
 		ids[i], types[i], outcomes[i] = e.ID, string(e.Type), string(e.Outcome)
 		agents[i], tools[i], approvals[i], bodies[i] = e.AgentID, e.ToolName, e.ApprovalID, body
 	}
-	rows.Queue(`SELECT count(*) FROM append_events($1::text[]::uuid[], $2, $3, $4, $5, $6, $7)`,
+	rows.Queue(`SELECT append_events($1::text[]::uuid[], $2, $3, $4, $5, $6, $7)`,
 		ids, types, outcomes, agents, tools, approvals, bodies).QueryRow(func(row pgx.Row) error {
 		var written int
 		if err := row.Scan(&written); err != nil {
