@@ -56,10 +56,7 @@ func (s *Settler) Settle(ctx context.Context, in workflows.SettleInput) (workflo
 			result = workflows.SettleResult{WakeIn: state.Wake.Sub(c.Now)}
 			return nil, nil, c.Wake(state.Wake)
 		}
-		end, err := s.end(c)
-		if err != nil {
-			return nil, nil, err
-		}
+		end := s.end(c)
 		token := ""
 		if end.status == approval.Approved {
 			token = s.NewTokenID()
@@ -90,28 +87,32 @@ type ending struct {
 
 // end is the terminal state of an approval whose facts have decided it. What
 // people approved is judged again first: approval is not the last word.
-func (s *Settler) end(c *store.Change) (ending, error) {
+func (s *Settler) end(c *store.Change) ending {
 	state := c.Approval.State
 	if state.Status != approval.Approved {
-		return ending{state.Status, []engine.Reason{why(c.Approval)}}, nil
+		return ending{state.Status, []engine.Reason{why(c.Approval)}}
 	}
+	// Neither opening nor judging depends on anything that may be back later:
+	// what fails now fails always, and the approval must end all the same.
 	document, err := s.Sealer.Open(c.Approval.ID, c.Sealed)
-	if errors.Is(err, seal.ErrErased) {
-		return ending{approval.Denied, []engine.Reason{{Code: "policy_changed", Message: "The arguments have been erased, so the call cannot be judged again."}}}, nil
-	}
 	if err != nil {
-		return ending{}, err
+		return unjudged("The sealed arguments cannot be opened, so the call cannot be judged again.")
 	}
 	again, err := s.Judge.Again(c.Approval, document, c.Now)
 	if err != nil {
-		return ending{}, err
+		return unjudged("The call cannot be judged again.")
 	}
 	left := engine.Undischarged(c.Approval.Decision.Findings, c.Approval.Plan.Requirements, again)
 	if len(left) > 0 {
 		reasons := []engine.Reason{{Code: "policy_changed", Message: "The call was approved, but judged again it shows what nobody has approved."}}
-		return ending{approval.Denied, append(reasons, engine.Reasons(left)...)}, nil
+		return ending{approval.Denied, append(reasons, engine.Reasons(left)...)}
 	}
-	return ending{approval.Approved, []engine.Reason{why(c.Approval)}}, nil
+	return ending{approval.Approved, []engine.Reason{why(c.Approval)}}
+}
+
+// unjudged is the end of an approved call that cannot be judged again: no.
+func unjudged(message string) ending {
+	return ending{approval.Denied, []engine.Reason{{Code: "recheck_failed", Message: message}}}
 }
 
 // why is the reason code that ends a wait (Agent-SPM), by what was waited for.

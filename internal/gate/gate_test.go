@@ -405,6 +405,28 @@ func TestApprovalIsNotTheLastWord(t *testing.T) {
 	}
 }
 
+// What cannot be judged again is over all the same, and it is a no.
+func TestWhatCannotBeJudgedAgainIsDenied(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	a := h.open(deferred)
+	if err := h.vote("ada", a, true); err != nil {
+		t.Fatal(err)
+	}
+	h.settler.Judge = broken{}
+	if !h.settle(a.ID).Over {
+		t.Fatal("not over")
+	}
+	if got := h.get(a.ID); got.Approval.Status != approval.Denied || got.Approval.Reasons[0].Code != "recheck_failed" || got.Token != "" {
+		t.Errorf("got %s %v", got.Approval.Status, got.Approval.Reasons)
+	}
+}
+
+type broken struct{}
+
+func (broken) Again(approval.Approval, []byte, time.Time) (engine.Decision, error) {
+	return engine.Decision{}, errors.New("the document is not the call that was approved")
+}
+
 type stricter struct{ *gate.Judge }
 
 func (s stricter) Again(a approval.Approval, doc []byte, now time.Time) (engine.Decision, error) {
