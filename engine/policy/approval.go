@@ -1,0 +1,221 @@
+package policy
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/canon"
+)
+
+var (
+	approvalFields   = []string{"quorum", "groups", "within", "expires_in", "escalation"}
+	groupFields      = []string{"role", "needed"}
+	escalationFields = []string{"after", "role"}
+)
+
+// approval reads Holdpoint's own rule.approval. What it does not know is an
+// error: a misspelt quorum would otherwise be no quorum.
+func (c *compiler) approval(n node, r *rule) *Approval {
+	a := &Approval{}
+	if !c.closed(n, "approval", approvalFields) {
+		return a
+	}
+	if m, ok := n.get("quorum"); ok {
+		a.Quorum = c.people(m, "approval.quorum")
+	}
+	if m, ok := n.get("groups"); ok {
+		a.Groups = c.groups(m)
+	}
+	if m, ok := n.get("within"); ok {
+		a.Within = c.duration(m, "approval.within")
+	}
+	if m, ok := n.get("expires_in"); ok {
+		a.ExpiresIn = c.duration(m, "approval.expires_in")
+	}
+	if m, ok := n.get("escalation"); ok {
+		a.Escalation = c.escalations(m, a)
+	}
+	if m, _ := n.get("within"); a.Within > 0 && a.ExpiresIn > 0 && a.Within > a.ExpiresIn {
+		c.fail(m, "approval_times", "approval.within is longer than approval.expires_in", "")
+	}
+	if m, _ := n.get("groups"); len(a.Groups) > 0 {
+		total := 0
+		for _, g := range a.Groups {
+			total += g.Needed
+		}
+		if total > MaxQuorum {
+			c.fail(m, "approval_groups", fmt.Sprintf("approval.groups ask for %d people, at most %d are allowed", total, MaxQuorum), "")
+		}
+		if a.Quorum > 0 || r.decision.ApproverRole != "" {
+			c.fail(m, "approval_contradiction", "approval.groups stand beside a quorum or an approver_role", "name the roles in groups, or one role in approver_role, not both")
+		}
+	}
+	if r.Outcome == engine.Allow || r.Outcome == engine.Deny {
+		c.fail(n, "approval_without_wait", "the outcome "+string(r.Outcome)+" waits for nobody, and cannot have an approval", "remove it, or use REQUIRE_APPROVAL")
+	}
+	return a
+}
+
+// closed reports whether n is an object, and every field of it that is not
+// known as an error.
+func (c *compiler) closed(n node, what string, known []string) bool {
+	if n.value.Kind() != canon.ObjectKind {
+		c.wrongKind(n, what, "an object")
+		return false
+	}
+	n.members(func(name string, key position, m node) {
+		for _, k := range known {
+			if k == name {
+				return
+			}
+		}
+		hint := ""
+		if near := nearest(name, known); near != "" {
+			hint = "did you mean " + strconv.Quote(near) + "?"
+		}
+		c.at(key, m.path, "unknown_approval_field", what+" has no field "+quote(name), hint, false)
+	})
+	return true
+}
+
+func (c *compiler) people(n node, name string) int {
+	f := n.value.Float()
+	if n.value.Kind() != canon.NumberKind || f < 1 || f > MaxQuorum || f != float64(int(f)) {
+		c.fail(n, "approval_people", name+" has to be a whole number from 1 to "+strconv.Itoa(MaxQuorum), "")
+		return 0
+	}
+	return int(f)
+}
+
+func (c *compiler) duration(n node, name string) engine.Duration {
+	const hint = `write it as "30m", "4h" or "1h30m"`
+	text, ok := c.text(n, name)
+	if !ok {
+		return 0
+	}
+	d, err := time.ParseDuration(text)
+	switch {
+	case err != nil:
+		c.fail(n, "approval_duration", name+" "+quote(text)+" is not a duration", hint)
+	case d < time.Second || d > MaxExpiresIn:
+		c.fail(n, "approval_duration", name+" has to be from one second to 90 days", hint)
+	default:
+		return engine.Duration(d)
+	}
+	return 0
+}
+
+func (c *compiler) role(n node, name string) string {
+	text, ok := c.text(n, name)
+	if ok && text == "" {
+		c.fail(n, "empty", name+" must not be empty", "")
+	}
+	return text
+}
+
+func (c *compiler) groups(n node) []Group {
+	if n.value.Kind() != canon.ArrayKind || n.value.Len() == 0 || n.value.Len() > MaxQuorum {
+		c.fail(n, "approval_groups", "approval.groups has to be an array of 1 to "+strconv.Itoa(MaxQuorum)+" groups", "")
+		return nil
+	}
+	seen := map[string]bool{}
+	groups := make([]Group, n.value.Len())
+	for i := range groups {
+		e, g := n.element(i), &groups[i]
+		if !c.closed(e, "a group", groupFields) {
+			continue
+		}
+		if m, ok := c.need(e, "role"); ok {
+			if g.Role = c.role(m, "a group's role"); seen[g.Role] && g.Role != "" {
+				c.fail(m, "approval_groups", "two groups have the role "+quote(g.Role), "add up what they need")
+			}
+			seen[g.Role] = true
+		}
+		if m, ok := c.need(e, "needed"); ok {
+			g.Needed = c.people(m, "a group's needed")
+		}
+	}
+	return groups
+}
+
+func (c *compiler) escalations(n node, a *Approval) []Escalation {
+	if n.value.Kind() != canon.ArrayKind || n.value.Len() > MaxEscalations {
+		c.fail(n, "approval_escalation", "approval.escalation has to be an array of at most "+strconv.Itoa(MaxEscalations)+" steps", "")
+		return nil
+	}
+	steps := make([]Escalation, n.value.Len())
+	last := engine.Duration(0)
+	for i := range steps {
+		e, s := n.element(i), &steps[i]
+		if !c.closed(e, "an escalation", escalationFields) {
+			continue
+		}
+		if m, ok := c.need(e, "role"); ok {
+			s.Role = c.role(m, "an escalation's role")
+		}
+		m, ok := c.need(e, "after")
+		if !ok {
+			continue
+		}
+		s.After = c.duration(m, "an escalation's after")
+		switch {
+		case s.After == 0:
+		case a.ExpiresIn > 0 && s.After > a.ExpiresIn:
+			c.fail(m, "approval_times", "an escalation comes after approval.expires_in", "")
+		case s.After <= last:
+			c.fail(m, "approval_times", "escalations have to be in order of time", "")
+		}
+		last = max(last, s.After)
+	}
+	return steps
+}
+
+// reachable makes sure that enough people exist for what the rule asks for.
+func (c *compiler) reachable(n node, r *rule) {
+	people := c.options.Reviewers
+	if people == nil || r.Outcome != engine.RequireApproval && r.Outcome != engine.RequireHuman {
+		return
+	}
+	needed, role := 1, r.decision.ApproverRole
+	if a := r.decision.Approval; a != nil {
+		needed = max(a.Quorum, 1)
+		if len(a.Groups) > 0 {
+			c.reachableGroups(n, a.Groups)
+			return
+		}
+	}
+	if there := people(role); there < needed {
+		at, ok := n.get("approval")
+		if !ok {
+			if at, ok = n.get("approver_role"); !ok {
+				at = n
+			}
+		}
+		c.unreachable(at, needed, role, there)
+	}
+}
+
+func (c *compiler) reachableGroups(n node, groups []Group) {
+	approval, _ := n.get("approval")
+	list, _ := approval.get("groups")
+	total := 0
+	for i, g := range groups {
+		total += g.Needed
+		if there := c.options.Reviewers(g.Role); there < g.Needed {
+			c.unreachable(list.element(i), g.Needed, g.Role, there)
+		}
+	}
+	if there := c.options.Reviewers(""); there < total {
+		c.unreachable(list, total, "", there)
+	}
+}
+
+func (c *compiler) unreachable(n node, needed int, role string, there int) {
+	who := "people who may review"
+	if role != "" {
+		who = "people with the role " + quote(role)
+	}
+	c.fail(n, "quorum_unreachable", fmt.Sprintf("the rule needs %d %s, and there are %d", needed, who, there), "ask for fewer, or give the role to more people")
+}

@@ -1,0 +1,157 @@
+package policy
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"holdpoint/engine"
+)
+
+// The bounds of a bundle. They are inclusive, and the same for JSON and YAML.
+const (
+	// MaxRules is the number of rules of the largest bundle.
+	MaxRules = 1000
+	// MaxBytes is the size of the largest bundle: 1 MiB, as it was written.
+	MaxBytes = 1 << 20
+	// MaxDepth is the largest number of arrays and objects of a bundle that are
+	// inside each other, the bundle itself being the first.
+	MaxDepth = 20
+	// MaxRegex is the length of the longest regular expression, in characters
+	// as JavaScript counts them (UTF-16 code units).
+	MaxRegex = 512
+)
+
+// Bundle is a policy bundle that was found free of errors, ready to decide. It
+// never changes and may be used by any number of callers at once; nobody may
+// write to its fields.
+type Bundle struct {
+	// Version is the author's own name for this state of the policy.
+	Version string
+	// GeneratedAt and ExpiresAt bound its life; at ExpiresAt it is over.
+	GeneratedAt, ExpiresAt time.Time
+	// Digest is "sha256:" and, in lower-case hex, the SHA-256 of the RFC 8785
+	// form of the bundle without its signature.
+	Digest string
+	// Default is the outcome of a call that no rule matches.
+	Default engine.Outcome
+	// Signed says whether the bundle has a signature. Load has verified it only
+	// if it was given a secret.
+	Signed bool
+
+	rules    []rule
+	index    index
+	fallback Decision
+	file     string
+	judgedAt time.Time // Options.Now
+}
+
+// Rule is what can be said of a rule without judging a call.
+type Rule struct {
+	ID          string         `json:"id"`
+	Description string         `json:"description"`
+	Outcome     engine.Outcome `json:"outcome"`
+	// Line and Column are where the rule begins in its file, from 1; they are 0
+	// for a bundle that came without positions.
+	Line   int `json:"line,omitempty"`
+	Column int `json:"column,omitempty"`
+}
+
+// Rules is the bundle's rules in the order in which they are tried.
+func (b *Bundle) Rules() []Rule {
+	rules := make([]Rule, len(b.rules))
+	for i := range b.rules {
+		rules[i] = b.rules[i].Rule
+	}
+	return rules
+}
+
+// Expired reports whether the bundle must not decide any more at now.
+func (b *Bundle) Expired(now time.Time) bool { return !now.Before(b.ExpiresAt) }
+
+// Roles is the set of roles that the bundle's rules want people of, sorted:
+// of approver_role, and of the groups and escalations of their approvals.
+func (b *Bundle) Roles() []string {
+	var roles []string
+	for i := range b.rules {
+		d := &b.rules[i].decision
+		if d.ApproverRole != "" {
+			roles = append(roles, d.ApproverRole)
+		}
+		if d.Approval != nil {
+			for _, g := range d.Approval.Groups {
+				roles = append(roles, g.Role)
+			}
+			for _, e := range d.Approval.Escalation {
+				roles = append(roles, e.Role)
+			}
+		}
+	}
+	slices.Sort(roles)
+	return slices.Compact(roles)
+}
+
+// Decision is what a bundle says of a call. Its JSON form is Agent-SPM's
+// Decision: outcome, reasons, and approver_role and constraints when set. What
+// its fields point to belongs to the bundle and must not be written to.
+type Decision struct {
+	Outcome engine.Outcome `json:"outcome"`
+	// Rule is the id of the rule that matched, and "" if none did.
+	Rule    string          `json:"-"`
+	Reasons []engine.Reason `json:"reasons"`
+	// ApproverRole is the role that the rule wants an approver of; "" is none.
+	ApproverRole string `json:"approver_role,omitempty"`
+	// Constraints is a JSON object in canonical form, or nil.
+	Constraints json.RawMessage `json:"constraints,omitempty"`
+	// Approval is the rule's own terms for the approval, or nil.
+	Approval *Approval `json:"-"`
+}
+
+// Approval is Holdpoint's extension rule.approval: how many people of which
+// roles have to agree, and until when. A zero field leaves it to the settings.
+type Approval struct {
+	// Quorum is the number of people, 1 to MaxQuorum, or 0. Together with the
+	// rule's approver_role they are of that role. It is not set beside Groups.
+	Quorum int `json:"quorum,omitempty" yaml:"quorum,omitempty"`
+	// Groups are needed together; nobody counts for two of them.
+	Groups []Group `json:"groups,omitempty" yaml:"groups,omitempty"`
+	// Within is how long people have, counted from the moment they are asked.
+	Within engine.Duration `json:"within,omitempty" yaml:"within,omitempty"`
+	// ExpiresIn is how long the whole approval may take.
+	ExpiresIn engine.Duration `json:"expires_in,omitempty" yaml:"expires_in,omitempty"`
+	// Escalation names who else is told when, in order of time.
+	Escalation []Escalation `json:"escalation,omitempty" yaml:"escalation,omitempty"`
+}
+
+// Group is a number of people of one role.
+type Group struct {
+	Role   string `json:"role" yaml:"role"`
+	Needed int    `json:"needed" yaml:"needed"`
+}
+
+// Escalation is a role that is told when an approval has waited for After.
+type Escalation struct {
+	After engine.Duration `json:"after" yaml:"after"`
+	Role  string          `json:"role" yaml:"role"`
+}
+
+// The bounds of an Approval, inclusive.
+const (
+	// MaxQuorum is the largest number of people that a rule may ask for, in all.
+	MaxQuorum = 20
+	// MaxExpiresIn is the longest time that an approval may take: 90 days.
+	MaxExpiresIn = 90 * 24 * time.Hour
+	// MaxEscalations is the largest number of escalations of a rule.
+	MaxEscalations = 20
+)
+
+// The reason codes of decisions that no rule made.
+const (
+	// CodeExpired is the reason of a bundle that decides nothing any more.
+	CodeExpired = "POLICY_EXPIRED"
+	// CodeTextTooLong is the reason of a call whose text is too long to be
+	// searched by the rules that would have to.
+	CodeTextTooLong = "TEXT_TOO_LONG"
+	// codeDefault begins the reason of a call that no rule matched.
+	codeDefault = "DEFAULT_"
+)

@@ -1,0 +1,65 @@
+package policy_test
+
+import (
+	"testing"
+
+	"holdpoint/engine/canon"
+	"holdpoint/engine/policy"
+)
+
+// Load never panics, says why it refuses, and what it takes it takes again from
+// its canonical form, as the same bundle with the same decisions.
+func FuzzLoad(f *testing.F) {
+	f.Add([]byte(exampleJSON))
+	f.Add([]byte(exampleYAML))
+	f.Add([]byte(bundleOf(ruleOf("a", `,"trust_level_min":"basic"`, `"matches_regex":"(?=a)[^b-d]{2,3}\\bx"`, `,"signature":"x"`))))
+	f.Add([]byte("a: [b, {c: |\n  d\n}]\n? x\n- &y *z"))
+	f.Add([]byte("\uFEFF{"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		b, problems := policy.Load(data, policy.Options{})
+		if b == nil {
+			if !policy.HasErrors(problems) {
+				t.Fatalf("refused without a reason: %v", problems)
+			}
+			return
+		}
+		if policy.HasErrors(problems) {
+			t.Fatalf("loaded with errors: %v", problems)
+		}
+		for _, r := range b.Rules() {
+			if r.ID == "" || r.Line == 0 {
+				t.Fatalf("a rule without id or place: %+v", r)
+			}
+		}
+		policy.Lint(b)
+		v, err := canon.Parse(data)
+		if err != nil {
+			return // YAML
+		}
+		again, problems := policy.Load(v.Canonical(), policy.Options{})
+		if again == nil || again.Digest != b.Digest {
+			t.Fatalf("the canonical form is another bundle: %v", problems)
+		}
+		r := &policy.Request{Tool: "pay", Environment: "prod", Args: v}
+		if x, y := b.Decide(r, b.GeneratedAt), again.Decide(r, b.GeneratedAt); x.Rule != y.Rule || x.Outcome != y.Outcome {
+			t.Fatalf("the canonical form decides otherwise: %+v, %+v", x, y)
+		}
+		b.Explain(r, b.GeneratedAt)
+	})
+}
+
+// A document of any shape is judged or refused, never a panic.
+func FuzzEvaluateJSON(f *testing.F) {
+	f.Add([]byte(`{"policy_bundle":` + exampleJSON + `,"request":{"agent":{"environment":"prod"},"action":{"tool_name":"pay","tool_args":{"x":"\u0000"}}}}`))
+	f.Add([]byte(`{"policy_bundle":5,"request":{"agent":[],"action":"x","context":{"data_labels":[1,"a"]}}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		result, err := policy.EvaluateJSON(data, now)
+		if err == nil && (result.Decision == nil) == (result.LoadError == "") {
+			t.Fatalf("got %+v, want a decision or an error", result)
+		}
+		if v, err := canon.Parse(data); err == nil {
+			policy.ParseActionRequest(v)
+			policy.ParseParams(v)
+		}
+	})
+}

@@ -1,0 +1,82 @@
+package policy
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+
+	"holdpoint/engine/canon"
+)
+
+// Options say how a bundle is read.
+type Options struct {
+	// File is the name that problems carry.
+	File string
+	// Now, unless zero, is the time at which an expired bundle is a problem.
+	Now time.Time
+	// Secret, unless empty, makes a bundle without a right signature a problem.
+	Secret []byte
+	// MaxRules is the largest number of rules; 0 is the constant MaxRules.
+	MaxRules int
+	// Reviewers, unless nil, is the number of people who could review for a
+	// role, or at all for the role "". An approval that needs more is a problem.
+	Reviewers func(role string) int
+}
+
+// Load reads a bundle from JSON or YAML; it is JSON if the first byte that is
+// not white space is a brace. It returns everything that is wrong, in the
+// order of the document, each with its line and column, and no bundle unless
+// all of it is right: a bundle is never loaded without one of its rules. With a
+// bundle the problems are warnings. A document that is not well formed has one
+// problem, as what follows the first mistake would be a guess.
+func Load(data []byte, o Options) (*Bundle, []Problem) {
+	r := &reporter{file: o.File}
+	if len(data) > MaxBytes {
+		r.add(Problem{Line: 1, Column: 1, Code: "too_large", Message: "the bundle has more than 1 MiB", Hint: "split it by environment"})
+		return nil, r.list()
+	}
+	var v canon.Value
+	var at *place
+	var ok bool
+	if trimmed := bytes.TrimLeft(data, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' {
+		v, at, ok = readJSON(data, r)
+	} else {
+		v, at, ok = readYAML(data, r)
+	}
+	if !ok {
+		return nil, r.list()
+	}
+	return compile(v, at, o, r)
+}
+
+// Compile is Load for a bundle that has been read already. Its problems have
+// no line and column.
+func Compile(v canon.Value, o Options) (*Bundle, []Problem) {
+	r := &reporter{file: o.File}
+	if len(unsigned(v)) > MaxBytes {
+		r.add(Problem{Code: "too_large", Message: "the bundle has more than 1 MiB", Hint: "split it by environment"})
+		return nil, r.list()
+	}
+	return compile(v, nil, o, r)
+}
+
+// unsigned is the bundle's RFC 8785 form without its signature: what is signed
+// and what names it.
+func unsigned(v canon.Value) []byte {
+	if _, signed := v.Get("signature"); !signed {
+		return v.Canonical()
+	}
+	members := make([]canon.Member, 0, v.Len()-1)
+	for name, m := range v.All() {
+		if name != "signature" {
+			members = append(members, canon.Member{Name: name, Value: m})
+		}
+	}
+	return canon.Object(members...).Canonical()
+}
+
+func digestOf(v canon.Value) string {
+	sum := sha256.Sum256(unsigned(v))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,258 @@
+package policy
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"holdpoint/engine"
+	"holdpoint/engine/canon"
+)
+
+// trustLevels is the seed's levels from the lowest to the highest.
+var trustLevels = []string{"untrusted", "basic", "verified", "privileged", "system"}
+
+// trustOrdinal is the level's place from 0, or -1.
+func trustOrdinal(level string) int { return slices.Index(trustLevels, level) }
+
+// dialects is what match.dialect may name.
+var dialects = []string{"aana", "spm", "threegate"}
+
+// any is what matches every tool or environment.
+const wildcard = "*"
+
+// tools is match.tool_name.
+type tools struct {
+	every  bool
+	prefix bool     // names has one, the beginning of those that match
+	names  []string // exact ones else
+}
+
+func (t tools) match(tool string) bool {
+	switch {
+	case t.every:
+		return true
+	case t.prefix:
+		return strings.HasPrefix(tool, t.names[0])
+	}
+	return slices.Contains(t.names, tool)
+}
+
+// rule is one rule, compiled.
+type rule struct {
+	Rule
+	path        string
+	tools       tools
+	environment string // wildcard is every one
+	// nil is no condition; an empty list never matches.
+	dialects, agentTypes, providers []string
+	trust                           int // -1 is no condition
+	roles                           []string
+	when                            conditions
+	decision                        Decision
+}
+
+// rules reads all rules, and makes sure that no id is there twice.
+func (c *compiler) rules(root node, b *Bundle) {
+	list, ok := c.need(root, "rules")
+	if !ok {
+		return
+	}
+	if list.value.Kind() != canon.ArrayKind {
+		c.wrongKind(list, "rules", "an array")
+		return
+	}
+	limit := c.options.MaxRules
+	if limit <= 0 {
+		limit = MaxRules
+	}
+	if n := list.value.Len(); n > limit {
+		// No rule is compiled then: that is what the limit is for.
+		c.fail(list, "too_many_rules", "the bundle has "+strconv.Itoa(n)+" rules, at most "+strconv.Itoa(limit)+" are allowed", "split it by environment")
+		return
+	}
+	seen := make(map[string]position, list.value.Len())
+	b.rules = make([]rule, 0, list.value.Len())
+	for i := range list.value.Len() {
+		n := list.element(i)
+		c.rule = "rules[" + strconv.Itoa(i) + "]"
+		r := c.readRule(n)
+		if before, twice := seen[r.ID]; twice && r.ID != "" {
+			id, _ := n.get("id")
+			hint := "reasons name the rule by its id, so it has to be unique"
+			if before.line > 0 {
+				hint = "the first is in line " + strconv.Itoa(before.line)
+			}
+			c.fail(id, "duplicate_id", "another rule has the same id", hint)
+		}
+		seen[r.ID] = position{r.Line, r.Column}
+		b.rules = append(b.rules, r)
+	}
+	c.rule = ""
+}
+
+// ruleFields is what a rule may hold. What is not in here is ignored, as the
+// reference does, but not in silence.
+var ruleFields = []string{"id", "description", "match", "when", "outcome", "approver_role", "constraints", "approval"}
+
+// maxRuleName bounds what problems name a rule by.
+const maxRuleName = 200
+
+func (c *compiler) readRule(n node) rule {
+	at := n.position()
+	r := rule{Rule: Rule{Line: at.line, Column: at.column}, path: n.path, trust: -1}
+	if n.value.Kind() != canon.ObjectKind {
+		c.wrongKind(n, "a rule", "an object")
+		return r
+	}
+	if id, ok := n.get("id"); ok && id.value.Str() != "" && len(id.value.Str()) <= maxRuleName {
+		c.rule = id.value.Str()
+	}
+	if m, ok := c.need(n, "id"); ok {
+		if text, ok := c.text(m, "id"); ok && text == "" {
+			c.fail(m, "empty", "id must not be empty", "")
+		} else if ok {
+			r.ID = text
+		}
+	}
+	if m, ok := c.need(n, "description"); ok {
+		r.Description, _ = c.text(m, "description")
+	}
+	if m, ok := c.need(n, "match"); ok {
+		c.match(m, &r)
+	}
+	if m, ok := n.get("when"); ok {
+		c.when(m, &r.when)
+	}
+	if m, ok := c.need(n, "outcome"); ok {
+		r.Outcome = c.outcome(m, "outcome")
+	}
+	c.decision(n, &r)
+	c.unknown(n, "a rule", ruleFields)
+	return r
+}
+
+// unknown warns of fields that mean nothing, or something else than meant.
+func (c *compiler) unknown(n node, what string, known []string) {
+	n.members(func(name string, key position, m node) {
+		if slices.Contains(known, name) {
+			return
+		}
+		hint := "it changes nothing"
+		if near := nearest(name, known); near != "" {
+			hint = "did you mean " + strconv.Quote(near) + "?"
+		}
+		c.at(key, m.path, "unknown_field", what+" has no field "+quote(name)+"; it is ignored", hint, true)
+	})
+}
+
+var matchFields = []string{"tool_name", "environment", "agent_type", "trust_level_min", "agent_roles_any", "tool_provider", "dialect"}
+
+func (c *compiler) match(n node, r *rule) {
+	if n.value.Kind() != canon.ObjectKind {
+		c.wrongKind(n, "match", "an object")
+		return
+	}
+	if m, ok := c.need(n, "tool_name"); ok {
+		c.toolName(m, &r.tools)
+	}
+	if m, ok := c.need(n, "environment"); ok {
+		r.environment, _ = c.text(m, "match.environment")
+	}
+	r.agentTypes = c.membership(n, "agent_type")
+	r.providers = c.membership(n, "tool_provider")
+	if r.dialects = c.membership(n, "dialect"); r.dialects != nil {
+		c.knownDialects(n, r.dialects)
+	}
+	if m, ok := n.get("agent_roles_any"); ok {
+		r.roles = c.texts(m, "match.agent_roles_any")
+	}
+	if m, ok := n.get("trust_level_min"); ok && !c.emptyCondition(m, "trust_level_min") {
+		if text, ok := c.text(m, "match.trust_level_min"); ok {
+			if r.trust = trustOrdinal(text); r.trust < 0 {
+				hint := "use one of " + strings.Join(trustLevels, ", ")
+				if near := nearest(text, trustLevels); near != "" {
+					hint = "did you mean " + strconv.Quote(near) + "?"
+				}
+				c.fail(m, "unknown_trust_level", "match.trust_level_min "+quote(text)+" is not a trust level", hint)
+			}
+		}
+	}
+	c.unknown(n, "match", matchFields)
+}
+
+func (c *compiler) toolName(n node, t *tools) {
+	switch n.value.Kind() {
+	case canon.StringKind:
+		name := n.value.Str()
+		switch {
+		case name == wildcard:
+			t.every = true
+		case len(name) > 1 && strings.HasSuffix(name, wildcard):
+			t.prefix, t.names = true, []string{strings.TrimSuffix(name, wildcard)}
+		default:
+			t.names = []string{name}
+		}
+	case canon.ArrayKind:
+		t.names = c.texts(n, "match.tool_name")
+	default:
+		c.wrongKind(n, "match.tool_name", "a string or an array of strings")
+	}
+}
+
+// membership reads a condition that is one name or several. Like the
+// reference it takes null and "" for no condition, which is worth a warning.
+func (c *compiler) membership(n node, name string) []string {
+	m, ok := n.get(name)
+	if !ok || c.emptyCondition(m, name) {
+		return nil
+	}
+	switch m.value.Kind() {
+	case canon.StringKind:
+		return []string{m.value.Str()}
+	case canon.ArrayKind:
+		list := c.texts(m, "match."+name)
+		return list
+	default:
+		c.wrongKind(m, "match."+name, "a string or an array of strings")
+		return nil
+	}
+}
+
+func (c *compiler) emptyCondition(n node, name string) bool {
+	empty := n.value.IsNull() || n.value.Kind() == canon.StringKind && n.value.Str() == ""
+	if empty {
+		c.warn(n, "empty_condition", "match."+name+" is empty, which is no condition", "remove it")
+	}
+	return empty
+}
+
+func (c *compiler) knownDialects(n node, names []string) {
+	for _, name := range names {
+		if !slices.Contains(dialects, name) {
+			m, _ := n.get("dialect")
+			c.fail(m, "unknown_dialect", "match.dialect "+quote(name)+" is not a dialect", "use "+strings.Join(dialects, ", "))
+		}
+	}
+}
+
+// decision prepares what the rule answers.
+func (c *compiler) decision(n node, r *rule) {
+	d := &r.decision
+	d.Outcome, d.Rule = r.Outcome, r.ID
+	d.Reasons = []engine.Reason{{Code: r.ID, Message: r.Description}}
+	if m, ok := n.get("approver_role"); ok && !m.value.IsNull() {
+		d.ApproverRole, _ = c.text(m, "approver_role")
+	}
+	if m, ok := n.get("constraints"); ok && !m.value.IsNull() {
+		if m.value.Kind() != canon.ObjectKind {
+			c.wrongKind(m, "constraints", "an object")
+		} else {
+			d.Constraints = m.value.Canonical()
+		}
+	}
+	if m, ok := n.get("approval"); ok {
+		d.Approval = c.approval(m, r)
+	}
+	c.reachable(n, r)
+}
