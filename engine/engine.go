@@ -6,6 +6,7 @@
 package engine
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -15,7 +16,8 @@ import (
 // Call is a proposed tool call, already read strictly and reduced to its
 // canonical form.
 type Call struct {
-	// Dialect names the seed system whose document proposed the call: "aana".
+	// Dialect names the seed system whose document proposed the call: "aana",
+	// "spm" or "threegate".
 	Dialect string
 	// RequestID is the caller's own name for the request; it may be empty.
 	RequestID string
@@ -102,6 +104,15 @@ type Requirement struct {
 	Role   string   `json:"role,omitempty"`
 	Needed int      `json:"needed"`
 	Within Duration `json:"within,omitempty"`
+	// Escalation names who else may decide when a requirement has waited.
+	Escalation []Escalation `json:"escalation,omitempty"`
+}
+
+// Escalation lets the people of Role decide as well, once a requirement has
+// waited for After.
+type Escalation struct {
+	After Duration `json:"after"`
+	Role  string   `json:"role"`
 }
 
 // Duration is a time.Duration that configuration, database and audit log write
@@ -124,6 +135,8 @@ type Opinion struct {
 	Requirements []Requirement
 	// Constraints, when set, is a JSON object that the approval and the token carry along.
 	Constraints json.RawMessage
+	// ExpiresIn, when set, bounds how long the approval may take in all.
+	ExpiresIn Duration
 }
 
 // Check judges a call. It is a pure function; a check that panics is taken to
@@ -137,6 +150,7 @@ type Decision struct {
 	Findings     []Finding       `json:"findings"`
 	Requirements []Requirement   `json:"requirements,omitempty"`
 	Constraints  json.RawMessage `json:"constraints,omitempty"`
+	ExpiresIn    Duration        `json:"expires_in,omitempty"`
 	PolicyDigest string          `json:"policy_digest"`
 }
 
@@ -152,24 +166,45 @@ func Evaluate(call Call, policyDigest string, checks ...Check) Decision {
 		d.Findings = []Finding{{Source: "engine", Code: "no_checks", Message: "Nothing is configured to judge this call.", Route: Refuse}}
 	}
 	for _, check := range checks {
-		o := guarded(check, call)
-		d.Findings = append(d.Findings, o.Findings...)
-		d.Requirements = append(d.Requirements, o.Requirements...)
-		if o.Constraints != nil {
-			if d.Constraints != nil {
-				d.Findings = append(d.Findings, Finding{
-					Source: "engine", Code: "constraints_conflict",
-					Message: "Two checks set constraints for this call; they cannot both be carried.", Route: Refuse,
-				})
-			}
-			d.Constraints = o.Constraints
-		}
+		d.add(guarded(check, call))
 	}
+	return d.conclude()
+}
+
+// Tighten adds one more opinion to a decision that has been made, which can
+// only make it stricter.
+func (d Decision) Tighten(o Opinion) Decision {
+	d.Findings, d.Requirements = slices.Clone(d.Findings), slices.Clone(d.Requirements)
+	d.add(o)
+	return d.conclude()
+}
+
+// add takes in what one check says.
+func (d *Decision) add(o Opinion) {
+	d.Findings = append(d.Findings, o.Findings...)
+	d.Requirements = append(d.Requirements, o.Requirements...)
+	if o.ExpiresIn > 0 && (d.ExpiresIn == 0 || o.ExpiresIn < d.ExpiresIn) {
+		d.ExpiresIn = o.ExpiresIn
+	}
+	if o.Constraints == nil {
+		return
+	}
+	if d.Constraints != nil && !bytes.Equal(d.Constraints, o.Constraints) {
+		d.Findings = append(d.Findings, Finding{
+			Source: "engine", Code: "constraints_conflict",
+			Message: "Two checks set constraints for this call; they cannot both be carried.", Route: Refuse,
+		})
+	}
+	d.Constraints = o.Constraints
+}
+
+// conclude makes route, requirements and outcome of the findings.
+func (d Decision) conclude() Decision {
 	for _, f := range d.Findings {
 		d.Route = d.Route.Stricter(f.Route)
 	}
 	if !d.Route.Waits() {
-		d.Requirements = nil
+		d.Requirements, d.ExpiresIn = nil, 0
 		d.Outcome = Allow
 		if d.Route != Accept {
 			d.Outcome = Deny
@@ -224,7 +259,7 @@ func (d Decision) Foresee(again Decision) Decision {
 		strictest = strictest.Stricter(f.Route)
 	}
 	if strictest == Refuse {
-		d.Route, d.Outcome, d.Requirements = Refuse, Deny, nil
+		d.Route, d.Outcome, d.Requirements, d.ExpiresIn = Refuse, Deny, nil, 0
 		return d
 	}
 	if !slices.ContainsFunc(d.Requirements, func(r Requirement) bool { return r.Kind.Discharges() >= strictest }) {

@@ -30,6 +30,7 @@ type EventType string
 // The event types. An approval has exactly one event of type Settled.
 const (
 	Decided   EventType = "decision"  // the gate judged a call
+	Contract  EventType = "contract"  // a tool contract was asked about a request or a response
 	Voted     EventType = "vote"      // a person voted
 	Answered  EventType = "answer"    // the requesting side answered
 	Cancelled EventType = "cancel"    // the requesting side asked to cancel

@@ -49,12 +49,14 @@ const (
 // Progress is a requirement and how far it has come. ExpiresAt of a queued one
 // is the latest moment that it can have.
 type Progress struct {
-	Kind      engine.Kind `json:"kind" enum:"answer,step_up,ticket,review,human" doc:"What has to happen."`
-	Role      string      `json:"role,omitempty" doc:"Whose people may do it."`
-	Needed    int         `json:"needed" doc:"How many distinct people it takes."`
-	Given     int         `json:"given" doc:"How many have agreed so far."`
-	Status    Standing    `json:"status" enum:"queued,waiting,satisfied,closed"`
-	ExpiresAt time.Time   `json:"expires_at" doc:"When this requirement's time is up."`
+	Kind   engine.Kind `json:"kind" enum:"answer,step_up,ticket,review,human" doc:"What has to happen."`
+	Role   string      `json:"role,omitempty" doc:"Whose people may do it."`
+	Needed int         `json:"needed" doc:"How many distinct people it takes."`
+	Given  int         `json:"given" doc:"How many have agreed so far."`
+	Status Standing    `json:"status" enum:"queued,waiting,satisfied,closed"`
+	// Escalated names the roles that may decide as well by now.
+	Escalated []string  `json:"escalated_to,omitempty" doc:"Whose people may do it as well, because it has waited so long."`
+	ExpiresAt time.Time `json:"expires_at" doc:"When this requirement's time is up."`
 }
 
 // State is what Advance returns.
@@ -66,14 +68,17 @@ type State struct {
 	// Stage is the index of the requirement that is waiting, or that was when
 	// the approval ended.
 	Stage int
-	// Wake is the next deadline while pending, else zero.
-	Wake time.Time
+	// Deadline is when the waiting requirement's time is up; Wake is the next
+	// moment at which anything changes by itself, the deadline or an escalation
+	// before it. Both are zero once it is over.
+	Deadline, Wake time.Time
 	// Requirements has one entry for each of the plan's.
 	Requirements []Progress
 	// Decisive is the fact that ended the approval; nil for a deadline.
 	Decisive *Fact
 
 	approvers []string
+	since     time.Time // when the waiting requirement's turn came
 }
 
 // Advance says where facts leave an approval at now. Facts may come in any
@@ -104,8 +109,8 @@ func Advance(p Plan, facts []Fact, now time.Time) State {
 	})
 	for i := range ordered {
 		f := &ordered[i]
-		if !f.At.Before(s.Wake) {
-			return s.end(Expired, s.Wake, nil)
+		if !f.At.Before(s.Deadline) {
+			return s.end(Expired, s.Deadline, nil)
 		}
 		switch f.Kind {
 		case Cancel:
@@ -123,12 +128,12 @@ func Advance(p Plan, facts []Fact, now time.Time) State {
 				continue
 			}
 			if !f.Yes {
-				if mayDeny(p, f.Voter) {
+				if s.mayDeny(p, f.Voter, f.At) {
 					return s.end(Denied, f.At, f)
 				}
 				continue
 			}
-			if !mayApprove(p, s.Stage, f.Voter) || slices.Contains(s.approvers, f.Voter.Identity) {
+			if !s.mayApprove(p, s.Stage, f.Voter, f.At) || slices.Contains(s.approvers, f.Voter.Identity) {
 				continue
 			}
 			s.approvers = append(s.approvers, f.Voter.Identity)
@@ -144,23 +149,32 @@ func Advance(p Plan, facts []Fact, now time.Time) State {
 			s.turn(p, s.Stage+1, f.At)
 		}
 	}
-	if !now.Before(s.Wake) {
-		return s.end(Expired, s.Wake, nil)
+	if !now.Before(s.Deadline) {
+		return s.end(Expired, s.Deadline, nil)
+	}
+	s.Wake = s.Deadline
+	for _, e := range p.Requirements[s.Stage].Escalation {
+		switch at := s.since.Add(time.Duration(e.After)); {
+		case !at.After(now):
+			s.Requirements[s.Stage].Escalated = append(s.Requirements[s.Stage].Escalated, e.Role)
+		case at.Before(s.Wake):
+			s.Wake = at
+		}
 	}
 	return s
 }
 
 // turn makes stage i the waiting one from since on.
 func (s *State) turn(p Plan, i int, since time.Time) {
-	s.Stage = i
-	s.Wake = p.deadline(i, since)
+	s.Stage, s.since = i, since
+	s.Deadline = p.deadline(i, since)
 	s.Requirements[i].Status = Waiting
-	s.Requirements[i].ExpiresAt = s.Wake
+	s.Requirements[i].ExpiresAt = s.Deadline
 }
 
 // end closes the state.
 func (s State) end(status Status, at time.Time, decisive *Fact) State {
-	s.Status, s.At, s.Wake, s.Decisive = status, at, time.Time{}, decisive
+	s.Status, s.At, s.Deadline, s.Wake, s.Decisive = status, at, time.Time{}, time.Time{}, decisive
 	for i := range s.Requirements {
 		if s.Requirements[i].Status != Satisfied {
 			s.Requirements[i].Status = Closed

@@ -125,6 +125,40 @@ func TestAdmitSaysWhyNot(t *testing.T) {
 	}
 }
 
+// Whoever it escalates to may decide from that moment on, and not before it.
+func TestEscalation(t *testing.T) {
+	after := engine.Duration(10 * time.Second)
+	first := review(1)
+	first.Escalation = []engine.Escalation{{After: after, Role: "c"}}
+	p := plan(first, engine.Requirement{Kind: engine.Human, Role: "b", Needed: 1, Escalation: []engine.Escalation{{After: after, Role: "c"}}})
+	if got := Advance(p, nil, start.Add(time.Second)); !got.Wake.Equal(start.Add(10*time.Second)) || !got.Deadline.Equal(start.Add(time.Minute)) || got.Requirements[0].Escalated != nil {
+		t.Errorf("before it escalates: %+v", got)
+	}
+	if got := Advance(p, nil, start.Add(10*time.Second)); !got.Wake.Equal(got.Deadline) || len(got.Requirements[0].Escalated) != 1 {
+		t.Errorf("once it has escalated: %+v", got)
+	}
+	if err := Admit(p, nil, yes(1, "chief", 9*time.Second), start.Add(9*time.Second)); !errors.Is(err, ErrNotEligible) {
+		t.Errorf("too early: %v", err)
+	}
+	if err := Admit(p, nil, no(1, "chief", 9*time.Second), start.Add(9*time.Second)); !errors.Is(err, ErrNotEligible) {
+		t.Errorf("a no too early: %v", err)
+	}
+	facts := []Fact{yes(1, "chief", 10*time.Second)}
+	if err := Admit(p, nil, facts[0], facts[0].At); err != nil {
+		t.Errorf("in time: %v", err)
+	}
+	// The second stage's time begins with its turn, and nobody speaks twice.
+	if got := Advance(p, facts, start.Add(11*time.Second)); got.Stage != 1 || !got.Wake.Equal(start.Add(20*time.Second)) {
+		t.Errorf("the second stage: %+v", got)
+	}
+	if err := Admit(p, facts, yes(2, "chief", 30*time.Second), start.Add(30*time.Second)); !errors.Is(err, ErrAlreadyVoted) {
+		t.Errorf("one voice for two stages: %v", err)
+	}
+	if got := Advance(p, append(facts, yes(2, "ben", 12*time.Second)), start.Add(13*time.Second)); got.Status != Approved {
+		t.Errorf("both stages: %+v", got)
+	}
+}
+
 func TestRouting(t *testing.T) {
 	hour := engine.Duration(time.Hour)
 	r := Routing{

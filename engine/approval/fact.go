@@ -106,9 +106,9 @@ func Admit(p Plan, facts []Fact, f Fact, now time.Time) error {
 			return ErrNotEligible
 		case slices.Contains(p.Excluded, f.Voter.Identity):
 			return ErrSelfReview
-		case f.Yes && !mayApprove(p, s.Stage, f.Voter):
+		case f.Yes && !s.mayApprove(p, s.Stage, f.Voter, now):
 			return ErrNotEligible
-		case !f.Yes && !mayDeny(p, f.Voter):
+		case !f.Yes && !s.mayDeny(p, f.Voter, now):
 			return ErrNotEligible
 		case f.Yes && slices.Contains(s.approvers, f.Voter.Identity):
 			return ErrAlreadyVoted
@@ -119,21 +119,28 @@ func Admit(p Plan, facts []Fact, f Fact, now time.Time) error {
 	return ErrNotEligible
 }
 
-// mayApprove reports whether the voter can fill a place in stage i.
-func mayApprove(p Plan, i int, v Voter) bool {
+// mayApprove reports whether the voter can fill a place in stage i at a moment:
+// by the requirement's own role or, when it is that stage's turn, by one that
+// it has escalated to.
+func (s *State) mayApprove(p Plan, i int, v Voter, at time.Time) bool {
 	req := p.Requirements[i]
 	switch req.Kind {
 	case engine.Answer, engine.Review, engine.Human:
-		return stands(p, v) && slices.Contains(v.Roles, req.Role)
 	case engine.StepUp, engine.Ticket:
+		return false
 	}
-	return false
+	if !stands(p, v) {
+		return false
+	}
+	return slices.Contains(v.Roles, req.Role) || i == s.Stage && slices.ContainsFunc(req.Escalation, func(e engine.Escalation) bool {
+		return !at.Before(s.since.Add(time.Duration(e.After))) && slices.Contains(v.Roles, e.Role)
+	})
 }
 
 // mayDeny reports whether the voter has a say in any stage.
-func mayDeny(p Plan, v Voter) bool {
+func (s *State) mayDeny(p Plan, v Voter, at time.Time) bool {
 	for i := range p.Requirements {
-		if mayApprove(p, i, v) {
+		if s.mayApprove(p, i, v, at) {
 			return true
 		}
 	}

@@ -26,7 +26,7 @@ type echo struct {
 func (e Event) shown(refs shownRefs) echo {
 	return echo{
 		toolName: e.ToolName, category: e.Category, state: e.State, riskDomain: e.RiskDomain, recommended: e.Recommended.String(),
-		evidenceCount: len(e.Evidence), argumentKeys: argumentKeys(e.Arguments), refs: refs,
+		evidenceCount: len(e.Evidence), argumentKeys: ArgumentKeys(e.Arguments), refs: refs,
 	}
 }
 
@@ -48,7 +48,7 @@ func echoOf(v canon.Value) echo {
 	read("authorization_state", func(c *checker, m canon.Value) { oneOf(c, here, m, states, &out.state) })
 	read("risk_domain", func(c *checker, m canon.Value) { oneOf(c, here, m, riskDomains, &out.riskDomain) })
 	read("recommended_route", func(c *checker, m canon.Value) { oneOf(c, here, m, routes, &out.recommended) })
-	read("proposed_arguments", func(_ *checker, m canon.Value) { out.argumentKeys = argumentKeys(m) })
+	read("proposed_arguments", func(_ *checker, m canon.Value) { out.argumentKeys = ArgumentKeys(m) })
 	read("evidence_refs", func(_ *checker, m canon.Value) {
 		if m.Kind() == canon.ArrayKind {
 			out.evidenceCount = m.Len()
@@ -77,9 +77,10 @@ var secretKeyParts = []string{
 // secretKeyWords name a secret if they are a whole word of a key.
 var secretKeyWords = []string{"auth", "cvc", "cvv", "iban", "jwt", "otp", "pan", "pin", "pwd", "session", "ssn", "totp"}
 
-// argumentKeys lists the keys of an object, sorted and without duplicates,
-// with secrets' names replaced.
-func argumentKeys(arguments canon.Value) []string {
+// ArgumentKeys lists the keys of an object, sorted and without duplicates, as
+// they may be shown and logged: keys that name a secret, or hold one, are
+// replaced, and of very many only the first are there.
+func ArgumentKeys(arguments canon.Value) []string {
 	keys := make([]string, 0, arguments.Len())
 	for name := range arguments.All() {
 		if isSensitiveKey(name) || !isShowable(name) {

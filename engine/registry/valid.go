@@ -1,0 +1,119 @@
+package registry
+
+import (
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// Bounds of what may be registered.
+const (
+	MaxRateCalls     = 100_000
+	MaxRatePer       = 24 * time.Hour
+	MaxSessionLength = 30 * 24 * time.Hour
+	maxName          = 200
+	maxToolName      = 512
+	maxRoles         = 100
+	maxChain         = 100
+)
+
+// Check returns every mistake in what is to be registered, each naming its field.
+func (a Agent) Check() []error {
+	var errs []error
+	errs = append(errs, text("agent_id", a.ID, maxName, true), text("name", a.Name, maxName, true), text("agent_type", a.Type, maxName, false))
+	for _, list := range []struct {
+		name   string
+		values []string
+	}{{"roles", a.Roles}, {"capabilities", a.Capabilities}} {
+		if len(list.values) > maxRoles {
+			errs = append(errs, fmt.Errorf("%s: at most %d, got %d", list.name, maxRoles, len(list.values)))
+			continue
+		}
+		for i, v := range list.values {
+			errs = append(errs, text(fmt.Sprintf("%s[%d]", list.name, i), v, maxName, true))
+		}
+	}
+	if a.MaxDelegation != nil {
+		errs = append(errs, depth("max_delegation_depth", *a.MaxDelegation))
+	}
+	if a.Limits != nil {
+		errs = append(errs, a.Limits.check("limits")...)
+	}
+	return without(errs)
+}
+
+// Check returns every mistake in what is to be registered, each naming its field.
+func (t Tool) Check() []error {
+	errs := []error{text("tool_name", t.Name, maxToolName, true), text("version", t.Version, maxName, false), text("provider", t.Provider, maxName, false)}
+	if t.ManifestHash != "" {
+		if raw, err := hex.DecodeString(t.ManifestHash); err != nil || len(raw) != 32 || strings.ToLower(t.ManifestHash) != t.ManifestHash {
+			errs = append(errs, fmt.Errorf("manifest_hash: want a SHA-256 in 64 lower-case hex digits"))
+		}
+	}
+	if t.NeedsManifest && t.ManifestHash == "" {
+		errs = append(errs, fmt.Errorf("needs_manifest: there is no manifest_hash to compare with"))
+	}
+	return without(errs)
+}
+
+// Check returns every mistake in the settings, each naming its field.
+func (s Settings) Check() []error {
+	errs := append(s.Limits.check("limits"), depth("max_delegation_depth", s.MaxDelegation))
+	for issuer := range s.Issuers {
+		errs = append(errs, text("issuers", issuer, maxName, true))
+		if _, ok := s.key(issuer); !ok {
+			errs = append(errs, fmt.Errorf("issuers: the key of %q is not an Ed25519 public key", issuer))
+		}
+	}
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	return without(errs)
+}
+
+func (l Limits) check(where string) []error {
+	return slices.Concat(
+		l.Agent.check(where+".agent", MaxRatePer, true), l.Tool.check(where+".tool", MaxRatePer, true),
+		l.Session.check(where+".session", MaxSessionLength, false),
+	)
+}
+
+func (r Rate) check(where string, longest time.Duration, window bool) []error {
+	var errs []error
+	if r.Calls < 0 || r.Calls > MaxRateCalls {
+		errs = append(errs, fmt.Errorf("%s.calls: want 0 (no limit) to %d, got %d", where, MaxRateCalls, r.Calls))
+	}
+	per := time.Duration(r.Per)
+	if per < 0 || per > longest || per > 0 && per < time.Second {
+		errs = append(errs, fmt.Errorf("%s.per: want 1s to %s, got %s", where, longest, per))
+	}
+	if window && r.Calls > 0 && per == 0 {
+		errs = append(errs, fmt.Errorf("%s.per: say within which time %d calls are allowed, such as 1m", where, r.Calls))
+	}
+	return errs
+}
+
+func depth(where string, n int) error {
+	if n < 0 || n > maxChain {
+		return fmt.Errorf("%s: want 0 to %d, got %d", where, maxChain, n)
+	}
+	return nil
+}
+
+// text refuses what cannot be told apart by eye or kept in the database.
+func text(where, value string, longest int, needed bool) error {
+	switch {
+	case value == "" && needed:
+		return fmt.Errorf("%s: is missing", where)
+	case len(value) > longest:
+		return fmt.Errorf("%s: has %d bytes; at most %d are kept", where, len(value), longest)
+	case strings.TrimSpace(value) != value || strings.ContainsFunc(value, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return fmt.Errorf("%s: holds blanks at an end or invisible characters", where)
+	}
+	return nil
+}
+
+func without(errs []error) []error {
+	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+}
