@@ -14,6 +14,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/engine/registry"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
 	"holdpoint/workflows"
@@ -65,6 +66,9 @@ func (s *Settler) Settle(ctx context.Context, in workflows.SettleInput) (workflo
 			return nil, nil, err
 		}
 		e := s.Event(engine.Settled, end.status.Outcome(), c.Approval, engine.Actor{Kind: engine.SystemActor, ID: "settle", Channel: "engine"})
+		if end.outcome != "" {
+			e.Outcome = end.outcome
+		}
 		e.Reasons, e.Requirements = end.reasons, c.Approval.Plan.Requirements
 		c.AddEvent(e)
 		result = workflows.SettleResult{Over: true}
@@ -83,6 +87,7 @@ func (s *Settler) Settle(ctx context.Context, in workflows.SettleInput) (workflo
 type ending struct {
 	status  approval.Status
 	reasons []engine.Reason
+	outcome engine.Outcome // where it is not the status's own
 }
 
 // end is the terminal state of an approval whose facts have decided it. What
@@ -90,7 +95,15 @@ type ending struct {
 func (s *Settler) end(c *store.Change) ending {
 	state := c.Approval.State
 	if state.Status != approval.Approved {
-		return ending{state.Status, []engine.Reason{why(c.Approval)}}
+		return ending{status: state.Status, reasons: []engine.Reason{why(c.Approval)}}
+	}
+	if c.Kill != nil {
+		// A yes from before the switch was thrown is none after it.
+		code := registry.AgentKill
+		if c.Kill.AgentID == "" {
+			code = registry.GlobalKill
+		}
+		return ending{approval.Denied, []engine.Reason{{Code: code, Message: "The call was approved, but a kill switch stops its agent."}}, engine.KillSwitch}
 	}
 	// Neither opening nor judging depends on anything that may be back later:
 	// what fails now fails always, and the approval must end all the same.
@@ -105,14 +118,14 @@ func (s *Settler) end(c *store.Change) ending {
 	left := engine.Undischarged(c.Approval.Decision.Findings, c.Approval.Plan.Requirements, again)
 	if len(left) > 0 {
 		reasons := []engine.Reason{{Code: "policy_changed", Message: "The call was approved, but judged again it shows what nobody has approved."}}
-		return ending{approval.Denied, append(reasons, engine.Reasons(left)...)}
+		return ending{status: approval.Denied, reasons: append(reasons, engine.Reasons(left)...)}
 	}
-	return ending{approval.Approved, []engine.Reason{why(c.Approval)}}
+	return ending{status: approval.Approved, reasons: []engine.Reason{why(c.Approval)}}
 }
 
 // unjudged is the end of an approved call that cannot be judged again: no.
 func unjudged(message string) ending {
-	return ending{approval.Denied, []engine.Reason{{Code: "recheck_failed", Message: message}}}
+	return ending{status: approval.Denied, reasons: []engine.Reason{{Code: "recheck_failed", Message: message}}}
 }
 
 // why is the reason code that ends a wait (Agent-SPM), by what was waited for.

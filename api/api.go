@@ -34,6 +34,11 @@ type Config struct {
 	// Person returns the signed-in person of a request; ok is false when nobody
 	// is signed in. It may be nil where there is no console.
 	Person func(*http.Request) (p engine.Person, ok bool, err error)
+	// Rules says what calls are judged by.
+	Rules func() RulesInForce
+	// MCP serves clients of the Model Context Protocol, whose key and body have
+	// been looked at. Nil where there is none.
+	MCP http.Handler
 	// PublicURL is where people and agents reach this server, without a slash
 	// at the end.
 	PublicURL string
@@ -98,6 +103,9 @@ func New(cfg Config) (*API, error) {
 	if cfg.Gate == nil || cfg.Keys == nil || cfg.PublicURL == "" || cfg.Logger == nil || cfg.Metrics == nil {
 		return nil, errors.New("the API needs a gate, keys, a public URL, a logger and metrics")
 	}
+	if cfg.Rules == nil {
+		cfg.Rules = func() RulesInForce { return RulesInForce{Digest: cfg.Gate.Judge().Digest()} }
+	}
 	if cfg.Person == nil {
 		cfg.Person = func(*http.Request) (engine.Person, bool, error) { return engine.Person{}, false, nil }
 	}
@@ -140,6 +148,7 @@ const (
 	public     = ""        // anybody
 	signedIn   = "person"  // a signed-in person
 	keyOrHuman = "reading" // a key with scope approvals, or a signed-in person
+	anyKey     = "key"     // a key of any scope: what it may do is looked at further on
 )
 
 // call is one request on its way through an operation.
@@ -156,7 +165,7 @@ type call struct {
 
 func (a *API) serve(op operation) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if op.method == http.MethodPost {
+		if op.method == http.MethodPost && !op.held {
 			// Whatever hangs behind this door, the caller is refused in time.
 			ctx, cancel := context.WithTimeout(r.Context(), answerWithin)
 			defer cancel()

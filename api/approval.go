@@ -29,6 +29,7 @@ type Approval struct {
 	Denial       *Denial             `json:"denial,omitempty"`
 	Links        Links               `json:"links"`
 	Token        string              `json:"resumption_token,omitempty" doc:"Only when approved, and only to its agent."`
+	Document     string              `json:"document,omitempty" doc:"With the token of a tool request: the promoted document, which the token is bound to. Redeem it as arguments.document."`
 }
 
 // Denial says what kind of no it was.
@@ -51,13 +52,14 @@ type Links struct {
 const notNow = 15 * time.Minute
 
 // wire is an approval as the principal may see it.
-func (a *API) wire(p gate.Principal, from approval.Approval, token string) Approval {
+func (a *API) wire(p gate.Principal, v gate.View) Approval {
+	from := v.Approval
 	self := a.PublicURL + "/v1/approvals/" + url.PathEscape(from.ID)
 	out := Approval{
 		ID: from.ID, Status: from.Status, Version: from.Version, AgentID: from.Call.AgentID, ToolName: from.Call.Tool,
 		RequestID: from.Call.RequestID, OpenedAt: from.Plan.OpenedAt, ExpiresAt: from.Plan.ExpiresAt,
 		Digest: from.Call.Digest, PolicyDigest: from.Decision.PolicyDigest, Requirements: from.State.Requirements,
-		Reasons: from.Reasons, NextAction: nextAction(p, from), Execution: from.Execution, Token: token,
+		Reasons: from.Reasons, NextAction: nextAction(p, from), Execution: from.Execution, Token: v.Token, Document: string(v.Promoted),
 		Links: Links{Self: self, Review: a.PublicURL + "/approvals/" + url.PathEscape(from.ID), Events: self + "/events", Cancel: self + "/cancel"},
 	}
 	if from.Status.Terminal() {

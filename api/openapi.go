@@ -67,8 +67,12 @@ func openAPI(operations []operation, publicURL string) ([]byte, error) {
 			})
 		}
 		if op.in != nil {
+			takes := op.takes
+			if takes == "" {
+				takes = "application/json"
+			}
 			o.RequestBody = &huma.RequestBody{Required: op.in != CancelBody{}, Content: map[string]*huma.MediaType{
-				"application/json": {Schema: registry.Schema(reflect.TypeOf(op.in), true, operationID(op)+"Body")},
+				takes: {Schema: registry.Schema(reflect.TypeOf(op.in), true, operationID(op)+"Body")},
 			}}
 		}
 		for _, status := range op.statuses {
@@ -166,7 +170,7 @@ func docsPage(operations []operation, document []byte) ([]byte, error) {
 		}
 		return list
 	}
-	who := map[string]string{public: "anybody", signedIn: "a signed-in person", keyOrHuman: "a key with scope approvals, or a signed-in person"}
+	who := map[string]string{public: "anybody", signedIn: "a signed-in person", keyOrHuman: "a key with scope approvals, or a signed-in person", anyKey: "any key"}
 	var rows []row
 	for _, op := range operations {
 		scope, ok := who[op.scope]

@@ -3,11 +3,13 @@ package api
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"time"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/contract"
+	"holdpoint/engine/toolcontract"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
 )
@@ -29,6 +31,10 @@ type operation struct {
 	// mediaType of the answer; "" means JSON.
 	mediaType string
 	repeats   bool // takes Idempotency-Key
+	// takes is the media type of the body; "" means JSON.
+	takes string
+	// held is set for a POST whose answer may be held on purpose.
+	held bool
 }
 
 type parameter struct{ name, doc string }
@@ -76,6 +82,15 @@ type ExecutionBody struct {
 	ApprovalID string `json:"approval_id"`
 	Outcome    string `json:"outcome" enum:"succeeded,failed,unknown"`
 	DurationMS int64  `json:"duration_ms,omitempty" minimum:"0"`
+	// Findings and Output are looked at after the execution.
+	Findings []string        `json:"findings,omitempty" doc:"Codes of what the host found wrong with the output."`
+	Output   json.RawMessage `json:"output,omitempty" doc:"What the tool answered. It is looked at and not kept; the answer says what of it the agent may see."`
+}
+
+// ExecutedAnswer is the approval, and what of the tool's answer the agent may see.
+type ExecutedAnswer struct {
+	Approval
+	Output *toolcontract.Filtered `json:"output,omitempty"`
 }
 
 // Events is a page of the audit log.
@@ -93,8 +108,7 @@ func (a *API) table() []operation {
 	}
 	alias := check
 	alias.path, alias.summary = "/pre-tool-check", "Propose a tool call (alias)"
-	return []operation{
-		check, alias,
+	return slices.Concat([]operation{check, alias}, a.dialects(), []operation{
 		{
 			method: "GET", path: "/v1/approvals/{id}", summary: "Read an approval", scope: keyOrHuman, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 503},
 			detail: "With wait=25, or Prefer: wait=25, the answer is held until the approval changes (less than 60 seconds). If-None-Match with a former ETag answers at once when it has changed already. When approved, the agent's own key gets resumption_token.",
@@ -120,7 +134,7 @@ func (a *API) table() []operation {
 			method: "POST", path: "/v1/tokens/redeem", summary: "Spend a resumption token", scope: identity.ScopeRedeem, in: RedeemBody{}, out: RedeemAnswer{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 413, 415, 422, 503}, repeats: true,
 			detail: "Succeeds once. Run the call only after the 200.", handle: a.redeem,
 		},
-		{method: "POST", path: "/v1/executions", summary: "Report what became of a redeemed call", scope: identity.ScopeRedeem, in: ExecutionBody{}, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 413, 415, 422, 503}, repeats: true, handle: a.execution},
+		{method: "POST", path: "/v1/executions", summary: "Report what became of a redeemed call", scope: identity.ScopeRedeem, in: ExecutionBody{}, out: ExecutedAnswer{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 413, 415, 422, 503}, repeats: true, handle: a.execution},
 		{
 			method: "GET", path: "/v1/audit/events", summary: "Read the audit log", scope: identity.ScopeAudit, out: Events{}, statuses: []int{200}, problems: []int{400, 401, 403, 503},
 			query: []parameter{{"since", "RFC 3339 time; events from then on."}, {"until", "RFC 3339 time; events before then."}, {"agent_id", ""}, {"tool_name", ""}, {"outcome", ""}, {"approval_id", ""}, {"cursor", "next_cursor of the page before, or the seq of the last event seen: reading on from there misses none."}, {"limit", "1 to 1000; 100 when left out."}}, handle: a.auditEvents,
@@ -131,7 +145,7 @@ func (a *API) table() []operation {
 		{method: "GET", path: "/healthz", summary: "Is the process alive", scope: public, out: Health{}, statuses: []int{200}, handle: a.healthz},
 		{method: "GET", path: "/readyz", summary: "Can it serve, and what is missing", scope: public, out: Health{}, statuses: []int{200}, problems: []int{503}, handle: a.readyz},
 		{method: "GET", path: "/metrics", summary: "Prometheus metrics", scope: public, statuses: []int{200}, mediaType: "text/plain", handle: a.metrics},
-	}
+	}, a.administration(), a.modelContext())
 }
 
 // retrySoon is the Retry-After of a call that waits, in seconds.
@@ -145,28 +159,45 @@ func (a *API) preToolCheck(c *call) error {
 	}
 	render := func(result any) (gate.Reply, error) {
 		checked := result.(gate.Checked)
-		answer := Checked{Envelope: checked.Envelope}
-		if checked.Approval == nil {
-			return jsonReply(http.StatusOK, answer, nil)
-		}
-		wire := a.wire(c.principal, *checked.Approval, "")
-		answer.Approval = &wire
-		return jsonReply(http.StatusAccepted, answer, map[string]string{"Location": wire.Links.Self, "Retry-After": retrySoon})
+		answer := Checked{Envelope: checked.Envelope, Approval: a.waiting(c, checked.Approval)}
+		return decidedReply(answer, answer.Approval)
 	}
 	return a.answer(c, body, func(once *gate.Once) (any, error) {
 		checked, err := a.Gate.PreToolCheck(c.r.Context(), c.principal, body, RequestID(c.r.Context()), once)
 		if err == nil {
-			a.Metrics.decisions.WithLabelValues(gate.DialectAANA, checked.Route.String()).Inc()
-			a.Metrics.decisionSeconds.Observe(time.Since(started).Seconds())
+			a.decided(gate.DialectAANA, checked.Route, started)
 		}
 		return checked, err
 	}, render)
 }
 
+// waiting is the approval of a call that waits, on the wire; nil for nil.
+func (a *API) waiting(c *call, opened *approval.Approval) *Approval {
+	if opened == nil {
+		return nil
+	}
+	wire := a.wire(c.principal, gate.View{Approval: *opened})
+	return &wire
+}
+
+// decidedReply answers a proposed call: 200 when it was decided at once, 202
+// when it waits.
+func decidedReply(answer any, waiting *Approval) (gate.Reply, error) {
+	if waiting == nil {
+		return jsonReply(http.StatusOK, answer, nil)
+	}
+	return jsonReply(http.StatusAccepted, answer, map[string]string{"Location": waiting.Links.Self, "Retry-After": retrySoon})
+}
+
+func (a *API) decided(dialect string, route engine.Route, started time.Time) {
+	a.Metrics.decisions.WithLabelValues(dialect, route.String()).Inc()
+	a.Metrics.decisionSeconds.Observe(time.Since(started).Seconds())
+}
+
 // approvalReply renders an approval for whoever asked.
 func (a *API) approvalReply(c *call) func(any) (gate.Reply, error) {
 	return func(result any) (gate.Reply, error) {
-		return jsonReply(http.StatusOK, a.wire(c.principal, result.(approval.Approval), ""), nil)
+		return jsonReply(http.StatusOK, a.wire(c.principal, gate.View{Approval: result.(approval.Approval)}), nil)
 	}
 }
 
@@ -254,10 +285,16 @@ func (a *API) execution(c *call) error {
 			Fields: []FieldError{{Path: "/outcome", Message: "must be succeeded, failed or unknown"}},
 		}
 	}
+	request := gate.ExecutionRequest{
+		ApprovalID: in.ApprovalID, Outcome: outcome, DurationMS: in.DurationMS, Findings: in.Findings, RequestID: RequestID(c.r.Context()),
+	}
+	if output, sent := body.Get("output"); sent {
+		request.Output = &output
+	}
 	return a.answer(c, body, func(once *gate.Once) (any, error) {
-		return a.Gate.Executed(c.r.Context(), c.principal, gate.ExecutionRequest{
-			ApprovalID: in.ApprovalID, Outcome: outcome, DurationMS: in.DurationMS,
-			RequestID: RequestID(c.r.Context()),
-		}, once)
-	}, a.approvalReply(c))
+		return a.Gate.Executed(c.r.Context(), c.principal, request, once)
+	}, func(result any) (gate.Reply, error) {
+		done := result.(gate.ExecutedCall)
+		return jsonReply(http.StatusOK, ExecutedAnswer{a.wire(c.principal, gate.View{Approval: done.Approval}), done.Output}, nil)
+	})
 }

@@ -21,6 +21,8 @@ type Problem struct {
 	Code   string       `json:"code" doc:"Stable name of what went wrong."`
 	Detail string       `json:"detail" doc:"What went wrong and what to do about it, for a person."`
 	Errors []FieldError `json:"errors,omitempty" doc:"Where, if the request's body was at fault."`
+	// Violations is how a tool request breaks its rules.
+	Violations []gate.Violation `json:"violations,omitempty" doc:"Which rules a tool request breaks, and in which line."`
 }
 
 // FieldError says which part of a body is wrong.
@@ -35,6 +37,7 @@ type failure struct {
 	Code       string
 	Detail     string
 	Fields     []FieldError
+	Violations []gate.Violation
 	RetryAfter time.Duration
 }
 
@@ -66,7 +69,7 @@ func (a *API) failureOf(r *http.Request, err error) *failure {
 func (f *failure) reply() gate.Reply {
 	body, err := json.Marshal(Problem{
 		Type: "urn:holdpoint:problem:" + f.Code, Title: http.StatusText(f.Status), Status: f.Status,
-		Code: f.Code, Detail: f.Detail, Errors: f.Fields,
+		Code: f.Code, Detail: f.Detail, Errors: f.Fields, Violations: f.Violations,
 	})
 	if err != nil {
 		body = []byte(`{"status":500,"code":"internal"}`) // strings and numbers always encode

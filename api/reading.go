@@ -73,7 +73,7 @@ func (a *API) getApproval(c *call) error {
 	if preferred {
 		header["Preference-Applied"] = fmt.Sprintf("wait=%d", int(wait.Seconds()))
 	}
-	reply, err := jsonReply(http.StatusOK, a.wire(c.principal, v.Approval, v.Token), header)
+	reply, err := jsonReply(http.StatusOK, a.wire(c.principal, v), header)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (a *API) followApproval(c *call) error {
 	c.w.Header().Set("Cache-Control", "no-store")
 	c.w.Header().Set("X-Accel-Buffering", "no")
 	for {
-		data, err := json.Marshal(a.wire(c.principal, v.Approval, v.Token))
+		data, err := json.Marshal(a.wire(c.principal, v))
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,7 +49,7 @@ func (a *API) authorize(c *call, scope string) error {
 	if scope == keyOrHuman {
 		scope = "approvals"
 	}
-	if !slices.Contains(p.Scopes, scope) {
+	if scope != anyKey && !slices.Contains(p.Scopes, scope) {
 		return &failure{Status: http.StatusForbidden, Code: "scope_missing", Detail: fmt.Sprintf("This key has not the scope %q.", scope)}
 	}
 	return nil
@@ -67,23 +68,39 @@ func bearer(r *http.Request) (string, bool) {
 	return strings.TrimSpace(text), true
 }
 
-// readJSON reads the body through the strict reader.
-func readJSON(c *call) (canon.Value, error) {
-	r := c.r
-	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return canon.Value{}, &failure{Status: http.StatusUnsupportedMediaType, Code: "content_encoding", Detail: "Send the body as it is, without a Content-Encoding."}
-	}
-	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || kind != "application/json" || params["charset"] != "" && !strings.EqualFold(params["charset"], "utf-8") {
-		return canon.Value{}, &failure{Status: http.StatusUnsupportedMediaType, Code: "content_type", Detail: "Send the body as Content-Type: application/json."}
-	}
-	data, err := io.ReadAll(http.MaxBytesReader(c.w, r.Body, canon.MaxBytes))
+// readAll reads the body's bytes, of which there may be so many.
+func readAll(c *call) ([]byte, error) {
+	data, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, canon.MaxBytes))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return canon.Value{}, &failure{Status: http.StatusRequestEntityTooLarge, Code: "too_large", Detail: fmt.Sprintf("The body may have at most %d bytes.", canon.MaxBytes)}
+		return nil, &failure{Status: http.StatusRequestEntityTooLarge, Code: "too_large", Detail: fmt.Sprintf("The body may have at most %d bytes.", canon.MaxBytes)}
 	case err != nil:
-		return canon.Value{}, &failure{Status: http.StatusBadRequest, Code: "unreadable_body", Detail: "The body could not be read to its end."}
+		return nil, &failure{Status: http.StatusBadRequest, Code: "unreadable_body", Detail: "The body could not be read to its end."}
+	}
+	return data, nil
+}
+
+// ofType refuses a body of any other media type, or compressed.
+func ofType(r *http.Request, want string) error {
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return &failure{Status: http.StatusUnsupportedMediaType, Code: "content_encoding", Detail: "Send the body as it is, without a Content-Encoding."}
+	}
+	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != want || params["charset"] != "" && !strings.EqualFold(params["charset"], "utf-8") {
+		return &failure{Status: http.StatusUnsupportedMediaType, Code: "content_type", Detail: "Send the body as Content-Type: " + want + "."}
+	}
+	return nil
+}
+
+// readJSON reads the body through the strict reader.
+func readJSON(c *call) (canon.Value, error) {
+	if err := ofType(c.r, "application/json"); err != nil {
+		return canon.Value{}, err
+	}
+	data, err := readAll(c)
+	if err != nil {
+		return canon.Value{}, err
 	}
 	v, err := canon.Parse(data)
 	var syntax *canon.SyntaxError
@@ -135,6 +152,61 @@ func readInto(c *call, into any) (canon.Value, error) {
 		return v, &failure{Status: http.StatusUnprocessableEntity, Code: "invalid_body", Detail: "The body has not the fields that this request takes: " + wrong[0].Path + " " + wrong[0].Message + ".", Fields: wrong}
 	}
 	return v, nil
+}
+
+// decodeStrict reads a value into a struct: by the exact names of its fields,
+// and of the fields of what is in it. Its errors name the place, and what would
+// be right there.
+func decodeStrict(v canon.Value, into any) error {
+	if path := stranger(v, reflect.TypeOf(into)); path != "" {
+		return fmt.Errorf("%s is not a field of it", path)
+	}
+	err := json.Unmarshal(v.Canonical(), into)
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) {
+		return fmt.Errorf("/%s must be %s", strings.ReplaceAll(kind.Field, ".", "/"), kindName(kind.Type))
+	}
+	return err
+}
+
+// stranger is the place of the first member that has no field, "" when all have.
+func stranger(v canon.Value, t reflect.Type) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
+		return ""
+	}
+	switch {
+	case v.Kind() == canon.ArrayKind && t.Kind() == reflect.Slice:
+		for i, e := range v.Elements() {
+			if path := stranger(e, t.Elem()); path != "" {
+				return fmt.Sprintf("/%d%s", i, path)
+			}
+		}
+	case v.Kind() == canon.ObjectKind && t.Kind() == reflect.Map:
+		for name, e := range v.All() {
+			if path := stranger(e, t.Elem()); path != "" {
+				return "/" + pointer(name) + path
+			}
+		}
+	case v.Kind() == canon.ObjectKind && t.Kind() == reflect.Struct:
+		fields := map[string]reflect.Type{}
+		for i := range t.NumField() {
+			name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+			fields[name] = t.Field(i).Type
+		}
+		for name, e := range v.All() {
+			field, ok := fields[name]
+			if !ok {
+				return "/" + pointer(name)
+			}
+			if path := stranger(e, field); path != "" {
+				return "/" + pointer(name) + path
+			}
+		}
+	}
+	return ""
 }
 
 func kindName(t reflect.Type) string {

@@ -63,6 +63,8 @@ var never = []struct {
 	{"holdpoint/activities", []string{"net/http", "holdpoint/internal/gate", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/internal/gate", []string{"net/http", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/internal/store", []string{"net/http", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/internal/gate", "holdpoint/api", "holdpoint/web"}},
+	{"holdpoint/internal/rules", []string{"net/http", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
+	{"holdpoint/api/", []string{"holdpoint/internal/", "github.com/jackc/", "go.temporal.io/", "holdpoint/web"}},
 	{"holdpoint/api", []string{"holdpoint/internal/store", "github.com/jackc/", "go.temporal.io/", "github.com/gorilla/", "holdpoint/web"}},
 	{"holdpoint/web", []string{"holdpoint/internal/store", "github.com/jackc/", "go.temporal.io/"}},
 	{"holdpoint/web/", []string{"holdpoint/internal/store", "github.com/jackc/", "go.temporal.io/"}},

@@ -159,7 +159,7 @@ func launchDev(bin string, o devOptions) (*dev, error) {
 		return nil, err
 	}
 	if o.policy != "" {
-		if err := os.WriteFile(filepath.Join(o.dir, "policy.yaml"), []byte(o.policy), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(o.dir, "settings.yaml"), []byte(o.policy), 0o644); err != nil {
 			return nil, err
 		}
 	}
@@ -199,7 +199,7 @@ func launchDev(bin string, o devOptions) (*dev, error) {
 }
 
 func (d *dev) policy() string {
-	data, _ := os.ReadFile(filepath.Join(d.dir, "policy.yaml"))
+	data, _ := os.ReadFile(filepath.Join(d.dir, "settings.yaml"))
 	return string(data)
 }
 

@@ -248,7 +248,7 @@ func TestDevTakesAPolicyThatIsThere(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(dir, "policy.yaml")
+	file := filepath.Join(dir, "settings.yaml")
 	if err := os.WriteFile(file, []byte(killPolicy), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +267,7 @@ func TestDevTakesAPolicyThatIsThere(t *testing.T) {
 	if err := os.WriteFile(file, []byte("routing:\n  default: {role: reviewer, needed: 0, expires_in: 1h}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	oneLine(t, last(cli(t, nil, "", "dev", "--data", dir, "--listen", "127.0.0.1:0")), "policy.yaml", "routing.default.needed")
+	oneLine(t, last(cli(t, nil, "", "dev", "--data", dir, "--listen", "127.0.0.1:0")), "settings.yaml", "routing.default.needed")
 }
 
 // last keeps the last line of what a command said.

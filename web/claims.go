@@ -2,19 +2,25 @@ package web
 
 import (
 	"encoding/json"
+	"strings"
 
+	"holdpoint/internal/gate"
 	"holdpoint/web/views"
 )
 
 // claims reads what the agent says about its own call from the document that
-// proposed it (Agent Action Contract v1). All of it is the agent's word.
-func claims(document []byte) views.Claims {
-	if len(document) == 0 {
+// proposed it. All of it is the agent's word. A tool request is shown as a
+// whole elsewhere and claims nothing here.
+func claims(dialect string, document []byte) views.Claims {
+	if len(document) == 0 || dialect == gate.DialectThreeGate {
 		return views.Claims{}
 	}
 	var doc map[string]json.RawMessage
 	if err := json.Unmarshal(document, &doc); err != nil {
 		return views.Claims{Unread: true}
+	}
+	if dialect == gate.DialectSPM {
+		return actionClaims(doc)
 	}
 	c := views.Claims{Intent: text(doc["user_intent"])}
 	for _, f := range []struct{ field, name string }{
@@ -34,6 +40,75 @@ func claims(document []byte) views.Claims {
 		c.Evidence = append(c.Evidence, evidence(ref))
 	}
 	return c
+}
+
+// actionClaims reads an Agent-SPM request of either form: CheckToolCallParams
+// in one object, or AgentActionRequest with its parts in objects of their own.
+func actionClaims(doc map[string]json.RawMessage) views.Claims {
+	agent, action, context := doc, doc, doc
+	if _, whole := doc["action"]; whole {
+		agent, action, context = object(doc["agent"]), object(doc["action"]), object(doc["context"])
+	}
+	c := views.Claims{Intent: first(context, "userInput", "user_input"), IntentIs: "What it says the user asked for:"}
+	add := func(name string, from map[string]json.RawMessage, fields ...string) {
+		if value := first(from, fields...); value != "" {
+			c.Facts = append(c.Facts, views.Claim{Name: name, Value: value})
+		}
+	}
+	add("Calls itself", agent, "agentName", "name")
+	add("Its id", agent, "agentId", "agent_id")
+	add("Its owner", agent, "owner")
+	add("Its type", agent, "agentType", "agent_type")
+	add("Its trust level", agent, "trustLevel", "trust_level")
+	add("Its roles", agent, "roles")
+	add("Its capabilities", agent, "capabilities")
+	add("Environment", agent, "environment")
+	add("Kind of action", action, "actionType", "type")
+	identity := object(action["toolIdentity"])
+	if len(identity) == 0 {
+		identity = object(action["tool_identity"])
+	}
+	add("The tool's provider", identity, "provider")
+	add("The tool's version", identity, "version")
+	add("The tool's manifest", identity, "manifest_hash")
+	add("Data labels", context, "dataLabels", "data_labels")
+	add("Risk hints", context, "riskHints", "risk_hints")
+	add("Delegation chain", context, "delegationChain", "delegation_chain")
+	add("Acts for the agent", context, "parentAgentId", "parent_agent_id")
+	add("Session", context, "sessionId", "session_id")
+	add("Attested by", object(agent["attestation"]), "issuer")
+	return c
+}
+
+// object is a JSON object's members, or none for anything else.
+func object(raw json.RawMessage) map[string]json.RawMessage {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil {
+		return nil
+	}
+	return members
+}
+
+// first is the first of the fields that says something; an array of texts has
+// its entries parted by arrows or commas.
+func first(from map[string]json.RawMessage, fields ...string) string {
+	for _, field := range fields {
+		var entries []string
+		if json.Unmarshal(from[field], &entries) == nil && entries != nil {
+			joint := ", "
+			if strings.HasPrefix(field, "delegation") {
+				joint = " → "
+			}
+			if joined := strings.Join(entries, joint); joined != "" {
+				return joined
+			}
+			continue
+		}
+		if value := text(from[field]); value != "" {
+			return value
+		}
+	}
+	return ""
 }
 
 func evidence(ref json.RawMessage) views.Evidence {

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/a-h/templ"
@@ -20,7 +22,10 @@ import (
 
 // Config is what a Console is made of.
 type Config struct {
-	Desk     Desk
+	Desk   Desk
+	Office Office
+	// InForce says what is judged by at the moment of asking.
+	InForce  func() InForce
 	SignIn   SignIn
 	Sessions Sessions
 	// Names may be nil: lists then show ids.
@@ -50,8 +55,8 @@ type Console struct {
 
 // New makes a console, or says what is missing.
 func New(c Config) (*Console, error) {
-	if c.Desk == nil || c.SignIn == nil || c.Sessions == nil {
-		return nil, errors.New("console: Desk, SignIn and Sessions are needed")
+	if c.Desk == nil || c.Office == nil || c.InForce == nil || c.SignIn == nil || c.Sessions == nil {
+		return nil, errors.New("console: Desk, Office, InForce, SignIn and Sessions are needed")
 	}
 	if c.SessionTTL < 0 {
 		return nil, fmt.Errorf("console: a session cannot last %s", c.SessionTTL)
@@ -91,6 +96,7 @@ func (c *Console) Register(mux *http.ServeMux) {
 	mux.HandleFunc("POST /approvals/{id}/votes", c.signed(c.vote))
 	mux.HandleFunc("GET /approvals/{id}/live", c.liveApproval)
 	mux.HandleFunc("GET /history", c.signed(c.history))
+	c.registerOffice(mux)
 	mux.Handle("GET /static/", static.Handler())
 }
 
@@ -121,12 +127,9 @@ func (c *Console) signed(h func(http.ResponseWriter, *http.Request, engine.Perso
 			return
 		}
 		if !ok {
-			next := "/"
-			switch {
-			case r.Method == http.MethodGet || r.Method == http.MethodHead:
+			next := parent(r)
+			if r.Method == http.MethodGet || r.Method == http.MethodHead {
 				next = r.URL.RequestURI()
-			case r.PathValue("id") != "":
-				next = "/approvals/" + r.PathValue("id")
 			}
 			http.Redirect(w, r, signInURL(next), http.StatusSeeOther)
 			return
@@ -150,7 +153,37 @@ func (c *Console) render(w http.ResponseWriter, r *http.Request, status int, pag
 }
 
 func (c *Console) frame(p engine.Person, title, here string) views.Frame {
-	return views.Frame{Title: title, Person: displayName(p), Here: here, Now: c.cfg.Clock()}
+	f := views.Frame{
+		Title: title, Person: displayName(p), Here: here, Now: c.cfg.Clock(), Rules: gate.MayReadRules(p), Admin: gate.MayAdminister(p),
+	}
+	if k, on := c.cfg.InForce().Registered.Kills[""]; on && p.ID != "" {
+		f.AllStopped = views.Kill{On: true, Reason: k.Reason, At: k.At}
+	}
+	return f
+}
+
+// stopped is the kill switch that stops an agent, or nil.
+func (c *Console) stopped(agentID string) *engine.Finding {
+	if f, on := c.cfg.InForce().Registered.Killed(agentID); on {
+		return &f
+	}
+	return nil
+}
+
+// parent is the page on which the form was that a POST carries.
+func parent(r *http.Request) string {
+	id := url.PathEscape(r.PathValue("id"))
+	switch path := r.URL.Path; {
+	case strings.HasPrefix(path, "/approvals/"):
+		return "/approvals/" + id
+	case strings.HasPrefix(path, "/agents/"):
+		return "/agents/" + id
+	case strings.HasPrefix(path, "/admin/"):
+		return "/admin"
+	case path == "/policies":
+		return path
+	}
+	return "/"
 }
 
 func displayName(p engine.Person) string {

@@ -29,6 +29,7 @@ type memory struct {
 	broken   error // what every method answers when set
 	votes    []gate.VoteRequest
 	fulls    int
+	office   *office
 }
 
 var epoch = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
@@ -36,12 +37,14 @@ var epoch = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 func newMemory() *memory {
 	m := &memory{
 		now: func() time.Time { return epoch }, people: map[string]engine.Person{}, sessions: map[string]string{},
-		cards: map[string]*gate.Card{}, shown: map[string]bool{}, watchers: map[chan struct{}]bool{},
+		cards: map[string]*gate.Card{}, shown: map[string]bool{}, watchers: map[chan struct{}]bool{}, office: newOffice(),
 	}
 	for _, p := range []engine.Person{
 		{ID: "usr_ada", Email: "ada@example.com", Name: "Ada Lovelace", Identity: "ada", Roles: []string{"finance-approver"}},
 		{ID: "usr_grace", Email: "grace@example.com", Name: "Grace Hopper", Identity: "grace", Roles: []string{"finance-approver"}},
 		{ID: "usr_linus", Email: "linus@example.com", Name: "Linus", Identity: "linus", Roles: []string{"ops"}},
+		{ID: "usr_olga", Email: "olga@example.com", Name: "Olga Owner", Identity: "olga", Roles: []string{gate.AdminRole}},
+		{ID: "usr_aude", Email: "aude@example.com", Name: "Aude Auditor", Identity: "aude", Roles: []string{gate.AuditorRole}},
 	} {
 		m.people[p.Email] = p
 	}
@@ -175,6 +178,9 @@ func (m *memory) Vote(_ context.Context, v gate.VoteRequest) (approval.Approval,
 	c, ok := m.cards[v.ApprovalID]
 	if !ok {
 		return approval.Approval{}, &gate.Refusal{Status: 404, Code: "not_found", Detail: "There is no such approval."}
+	}
+	if _, stopped := m.office.known.Killed(c.Approval.Call.AgentID); stopped && v.Approve {
+		return c.Approval, &gate.Refusal{Status: 423, Code: "kill_switch", Detail: "A kill switch stops this agent."}
 	}
 	a := &c.Approval
 	if v.Digest != a.Call.Digest || v.Version != a.Version {

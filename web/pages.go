@@ -71,7 +71,7 @@ func (c *Console) approval(w http.ResponseWriter, r *http.Request, p engine.Pers
 		c.fail(w, r, p, err)
 		return
 	}
-	v := card(found, p, look == gate.Whole)
+	v := card(found, p, look == gate.Whole, c.stopped(found.Approval.Call.AgentID))
 	v.Frame = c.frame(p, v.Status.Word+": "+views.Visible(v.Tool), "")
 	if !found.Now.IsZero() {
 		v.Now = found.Now

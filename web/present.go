@@ -9,6 +9,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/engine/policy"
 	"holdpoint/internal/gate"
 	"holdpoint/web/views"
 )
@@ -60,8 +61,9 @@ func historyRow(a approval.Approval, name func(string) string) views.HistoryRow 
 }
 
 // card tells everything about an approval to the person p. full is whether the
-// whole of long arguments is to be shown.
-func card(c gate.Card, p engine.Person, full bool) views.Approval {
+// whole of long arguments is to be shown, stopped the kill switch that stops
+// its agent, if one does.
+func card(c gate.Card, p engine.Person, full bool, stopped *engine.Finding) views.Approval {
 	a := c.Approval
 	name := func(id string) string {
 		if n := c.Names[id]; n != "" {
@@ -82,7 +84,8 @@ func card(c gate.Card, p engine.Person, full bool) views.Approval {
 		Sentence: sentence(a, name),
 		Votes:    votes(a, name),
 		Asker:    views.Asker{Agent: agent, AgentID: a.Call.AgentID, Owner: c.AgentOwner, Credential: credential(a.RequestedBy)},
-		Claims:   claims(c.Document),
+		Claims:   claims(a.Call.Dialect, c.Document),
+		Path:     path(a),
 		Timeline: timeline(c, agent, name),
 	}
 	if !over(a) {
@@ -93,10 +96,11 @@ func card(c gate.Card, p engine.Person, full bool) views.Approval {
 	}
 	for _, f := range strictestFirst(a.Decision.Findings) {
 		v.Findings = append(v.Findings, views.Finding{
-			Message: f.Message, Code: f.Code, Source: f.Source, Route: f.Route.String(), RouteWord: routeWords(f.Route),
+			Message: f.Message, From: findingSource(f), Route: f.Route.String(), RouteWord: routeWords(f.Route),
 		})
 	}
 	v.Arguments, v.Warnings = arguments(c, full)
+	v.ToolRequest = toolRequest(c, v.Arguments.Cut())
 	for _, t := range []struct{ place, text string }{
 		{"the tool's name", v.Tool}, {"the agent's name", v.Agent}, {"the agent's intent", v.Claims.Intent},
 	} {
@@ -110,7 +114,7 @@ func card(c gate.Card, p engine.Person, full bool) views.Approval {
 	for _, f := range v.Claims.Facts {
 		v.Warnings.Add("the agent's claims", views.Reveal(f.Value))
 	}
-	v.Decide = decide(c, p, full)
+	v.Decide = decide(c, p, full, stopped)
 	return v
 }
 
@@ -128,7 +132,7 @@ func arguments(c gate.Card, full bool) (views.Arguments, views.Warnings) {
 }
 
 // decide says what the person may do and, where they may not, why.
-func decide(c gate.Card, p engine.Person, full bool) views.Decide {
+func decide(c gate.Card, p engine.Person, full bool, stopped *engine.Finding) views.Decide {
 	d := views.Decide{MaxComment: gate.MaxComment, Kinds: denials}
 	a := c.Approval
 	if over(a) {
@@ -142,6 +146,11 @@ func decide(c gate.Card, p engine.Person, full bool) views.Decide {
 	d.Deny = d.Approve || approval.Admit(a.Plan, a.Facts, no, c.Now) == nil
 	if !d.Approve {
 		d.Note = whyNot(c, d.Deny)
+		return d
+	}
+	if stopped != nil {
+		d.Approve = false
+		d.Note = stopped.Message + " Nothing of this agent can be approved until an administrator releases it; you can still deny this."
 		return d
 	}
 	switch {
@@ -188,12 +197,18 @@ func requirement(c gate.Card, i int, r approval.Progress) views.Requirement {
 		if left := r.Needed - r.Given; i == c.Approval.State.Stage && c.Eligible < left && peopled(r.Kind) {
 			v.Short = "Only " + views.Plural(c.Eligible, "person", "people") + " can still do this, too few to complete it."
 		}
+		if !peopled(r.Kind) {
+			v.Short = "There is no way yet to give this here. It will run out of time, unless somebody denies it or the requesting side takes the call back."
+		}
 	case approval.Queued:
 		v.Standing = "its turn comes later"
 	case approval.Satisfied:
 		v.Standing = "done"
 	case approval.Closed:
 		v.Standing = "no longer needed"
+	}
+	if open := r.Status == approval.Waiting || r.Status == approval.Queued; open && i < len(c.Approval.Plan.Requirements) {
+		v.Escalation = escalation(c.Approval.Plan.Requirements[i].Escalation, r.Escalated)
 	}
 	return v
 }
@@ -220,6 +235,35 @@ func requirementWords(k engine.Kind, role string) string {
 		return "A ticket" + by
 	}
 	return words(string(k)) + by
+}
+
+// escalation says who may decide as well: those who may already, and those who
+// will when it has waited longer.
+func escalation(steps []engine.Escalation, already []string) string {
+	var said []string
+	if len(already) > 0 {
+		said = append(said, "by now also "+list(already))
+	}
+	for _, e := range steps {
+		if !slices.Contains(already, e.Role) {
+			said = append(said, "after "+brief(time.Duration(e.After))+" also "+e.Role)
+		}
+	}
+	return strings.Join(said, ", ")
+}
+
+// findingSource names the check that a finding is of. A finding of the policy
+// carries the id of the rule as its code.
+func findingSource(f engine.Finding) string {
+	switch {
+	case f.Source != "policy":
+		return f.Source + "/" + f.Code
+	case strings.HasPrefix(f.Code, "DEFAULT_"):
+		return "policy: no rule matched, its default decides"
+	case f.Code == policy.CodeExpired || f.Code == policy.CodeTextTooLong:
+		return "policy/" + f.Code
+	}
+	return "policy rule " + f.Code
 }
 
 func routeWords(r engine.Route) string {
@@ -284,8 +328,8 @@ func waiting(a approval.Approval) (approval.Progress, bool) {
 }
 
 func deadline(a approval.Approval) time.Time {
-	if !a.State.Wake.IsZero() {
-		return a.State.Wake
+	if !a.State.Deadline.IsZero() {
+		return a.State.Deadline
 	}
 	return a.Plan.ExpiresAt
 }

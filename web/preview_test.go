@@ -9,6 +9,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/engine/registry"
 	"holdpoint/internal/gate"
 )
 
@@ -75,7 +76,17 @@ func TestPreview(t *testing.T) {
 		at(c, time.Hour)
 		c.Approval.Facts = []approval.Fact{{Seq: 1, At: start, Kind: approval.Cancel, Actor: engine.Actor{Kind: engine.ServiceActor}}}
 	})
-	c, err := New(Config{Desk: m, SignIn: m, Sessions: m, Names: m})
+	run := m.addToolRequest("apr_run", sampleDraft)
+	run.Approval.Plan.OpenedAt = epoch.Add(-time.Minute)
+	at(run, 90*time.Minute)
+	pay := m.addAction("apr_pay", sampleAction)
+	at(pay, 40*time.Minute)
+	for _, c := range []*gate.Card{run, pay} {
+		c.Approval.Status, c.Approval.EndedAt, c.Timeline = approval.Pending, time.Time{}, c.Timeline[:1]
+		m.advance(c)
+	}
+	previewOffice(t, m.office, start)
+	c, err := New(Config{Desk: m, Office: m.office, InForce: m.office.inForce, SignIn: m, Sessions: m, Names: m})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,4 +103,31 @@ func TestPreview(t *testing.T) {
 	})
 	server := &http.Server{Addr: *previewAddr, Handler: Guard(mux, GuardConfig{}), ReadHeaderTimeout: 5 * time.Second}
 	t.Log(server.ListenAndServe())
+}
+
+// previewOffice fills an office with what a company might have registered.
+func previewOffice(t *testing.T, o *office, now time.Time) {
+	contracts := sampleContracts
+	example := strings.Replace(samplePolicy, "2026-12-20T00:00:00Z", now.Add(9*24*time.Hour).UTC().Format(time.RFC3339), 1)
+	o.enforce(t, strings.Replace(example, "2026-01-01T00:00:00Z", now.Add(-time.Hour).UTC().Format(time.RFC3339), 1), contracts)
+	o.in.Problem = "policy.yaml:12:7: rule \"big-payment\": approval.groups ask for 27 people, at most 20 are allowed"
+	revoked := now.Add(-72 * time.Hour)
+	two := 2
+	for _, a := range []registry.Agent{
+		{ID: "agt_treasury", Name: "Treasury", Owner: "cfo@example.com", Type: "workflow_agent", Trust: engine.Privileged, Roles: []string{"treasurer", "payments"}, MaxDelegation: &two, Limits: &registry.Limits{Agent: registry.Rate{Calls: 60, Per: engine.Duration(time.Minute)}, Tool: registry.Rate{Calls: 10, Per: engine.Duration(time.Minute)}, Session: registry.Rate{Calls: 200, Per: engine.Duration(8 * time.Hour)}}},
+		{ID: "agt_support_emea_first_line_with_a_long_name", Name: "Support, first line", Owner: "support.operations@example.com", Type: "chat_agent", Trust: engine.Verified, Roles: []string{"support"}, Capabilities: []string{"mail", "tickets"}, NeedsAttestation: true},
+		{ID: "agt_old", Name: "Old crawler", Trust: engine.Untrusted, RevokedAt: &revoked},
+	} {
+		o.known.Agents[a.ID] = a
+	}
+	o.known.Settings.Limits.Agent = registry.Rate{Calls: 120, Per: engine.Duration(time.Minute)}
+	o.known.Settings.Issuers = map[string]registry.Key{"idp.example.com": make([]byte, 32)}
+	o.known.Kills["agt_support_emea_first_line_with_a_long_name"] = registry.Kill{AgentID: "agt_support_emea_first_line_with_a_long_name", Reason: "answers the same ticket again and again", By: "usr_olga", At: now.Add(-11 * time.Minute)}
+	for _, tool := range []registry.Tool{
+		{Name: "payments.transfer", Version: "4.2.0", Provider: "built-in", Verified: true, MinTrust: engine.Verified, ManifestHash: strings.Repeat("ab", 32), NeedsManifest: true},
+		{Name: "mcp/filesystem.read_file", Provider: "mcp"},
+		{Name: "legacy.ftp_upload", Provider: "custom", RevokedAt: &revoked},
+	} {
+		o.known.Tools[tool.Name] = tool
+	}
 }

@@ -35,7 +35,11 @@ func sentence(a approval.Approval, name func(string) string) string {
 		}
 		left := max(req.Needed-req.Given, 0)
 		if peopled(req.Kind) && req.Role != "" {
-			return "Needs " + views.Plural(left, "more person", "more people") + " with the role " + views.Visible(req.Role) + "."
+			roles := append([]string{req.Role}, req.Escalated...)
+			return "Needs " + views.Plural(left, "more person", "more people") + " with the role " + views.Visible(strings.Join(roles, " or ")) + "."
+		}
+		if !peopled(req.Kind) {
+			return "Waits for " + lowerFirst(views.Visible(requirementWords(req.Kind, req.Role))) + ", which nobody can give here yet."
 		}
 		return "Waits for: " + lowerFirst(views.Visible(requirementWords(req.Kind, req.Role))) + "."
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
@@ -16,6 +17,9 @@ import (
 // notShown is the code of a refusal to approve arguments that the person has
 // not seen whole.
 const notShown = "arguments_not_shown"
+
+// killSwitch is the code of a refusal to approve anything of a stopped agent.
+const killSwitch = "kill_switch"
 
 // vote records what the form says, and leads back to the card.
 func (c *Console) vote(w http.ResponseWriter, r *http.Request, p engine.Person) {
@@ -115,8 +119,11 @@ func (c *Console) fail(w http.ResponseWriter, r *http.Request, p engine.Person, 
 
 func (c *Console) failKeeping(w http.ResponseWriter, r *http.Request, p engine.Person, err error, comment string) {
 	m := views.Message{Frame: c.frame(p, "Not available", ""), Comment: comment, LinkText: "Go to the inbox", LinkTo: "/"}
-	if id := r.PathValue("id"); id != "" && r.Method == http.MethodPost {
-		m.LinkText, m.LinkTo = "Back to the card", cardURL(id)
+	if to := parent(r); r.Method == http.MethodPost && to != "/" {
+		m.LinkText, m.LinkTo = "Back to the page", to
+		if strings.HasPrefix(to, "/approvals/") {
+			m.LinkText = "Back to the card"
+		}
 	}
 	var refusal *gate.Refusal
 	if !errors.As(err, &refusal) {
@@ -129,7 +136,10 @@ func (c *Console) failKeeping(w http.ResponseWriter, r *http.Request, p engine.P
 	}
 	m.Heading = heading(refusal)
 	m.Title = m.Heading
-	m.Lines = []string{refusal.Detail}
+	m.Lines = strings.Split(refusal.Detail, "\n")
+	if refusal.Code == notOpen {
+		m.LinkText, m.LinkTo = "Go to the inbox", "/"
+	}
 	if refusal.Code == notShown {
 		m.LinkText, m.LinkTo = "Show everything", cardURL(r.PathValue("id"))+"?full=1"
 	}
@@ -140,6 +150,12 @@ func (c *Console) failKeeping(w http.ResponseWriter, r *http.Request, p engine.P
 func heading(refusal *gate.Refusal) string {
 	if refusal.Code == notShown {
 		return "There is more to read first"
+	}
+	switch refusal.Code {
+	case notOpen:
+		return "This page is not open to you"
+	case killSwitch:
+		return "A kill switch is on, so your vote was not recorded"
 	}
 	switch refusal.Status {
 	case http.StatusNotFound:

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/internal/config"
+	"holdpoint/internal/gate"
 	"holdpoint/internal/store"
 )
 
@@ -78,12 +80,35 @@ func changed(code, message, subject string) engine.Event {
 	if err != nil {
 		payload = []byte(`{}`) // a string always encodes
 	}
+	return engine.Event{
+		ID: uuid.NewString(), Type: engine.Admin, Outcome: engine.Allow, Reasons: []engine.Reason{{Code: code, Message: message}},
+		SafePayload: payload, Actor: operator(),
+	}
+}
+
+// operator is whoever runs this command, for the audit log.
+func operator() engine.Actor {
 	user := os.Getenv("USER")
 	if user == "" {
 		user = fmt.Sprintf("uid %d", os.Getuid())
 	}
-	return engine.Event{
-		ID: uuid.NewString(), Type: engine.Admin, Outcome: engine.Allow, Reasons: []engine.Reason{{Code: code, Message: message}},
-		SafePayload: payload, Actor: engine.Actor{Kind: engine.ServiceActor, ID: user, Channel: "cli"},
+	return engine.Actor{Kind: engine.ServiceActor, ID: user, Channel: "cli"}
+}
+
+// registrar opens the database for changes of agents, tools and switches.
+func (w where) registrar(ctx context.Context, c *cli) (*gate.Registrar, gate.By, func(), error) {
+	s, err := w.open(ctx, c)
+	if err != nil {
+		return nil, gate.By{}, nil, err
 	}
+	return gate.NewRegistrar(s), gate.By{Actor: operator()}, s.Close, nil
+}
+
+// plain is a refusal without its code: the sentence is enough at a terminal.
+func plain(err error) error {
+	var refused *gate.Refusal
+	if errors.As(err, &refused) {
+		return errors.New(refused.Detail)
+	}
+	return err
 }

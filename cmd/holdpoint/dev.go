@@ -31,9 +31,11 @@ type devCommand struct {
 // Help is shown by "holdpoint dev --help".
 func (devCommand) Help() string {
 	return `Starts a private Postgres, an embedded Temporal that keeps its state in it, the
-worker, the gate and the console, with example people, an example agent and an
-example policy (DIR/policy.yaml, yours to change). When it is ready it prints
-where and how to sign in, and writes the same to DIR/dev.json for programs.
+worker, the gate and the console, with example people, an example agent, an
+example policy (DIR/policy.yaml, in force as soon as it is saved) and settings
+(DIR/settings.yaml). DIR/contracts.yaml, if it is there, holds tool contracts.
+When it is ready it prints where and how to sign in, and writes the same to
+DIR/dev.json for programs.
 
 Examples:
   holdpoint dev
@@ -230,15 +232,21 @@ func (m *machine) runtimeURL() string {
 
 // config is the configuration of serve and worker on this machine.
 func (m *machine) config(temporal string) (config.Config, error) {
-	cfg, err := config.Load(filepath.Join(m.dir, policyFile), nil)
+	cfg, err := config.Load(filepath.Join(m.dir, settingsFile), nil)
 	if err != nil {
 		return cfg, err
+	}
+	if cfg.PolicyFile == "" {
+		cfg.PolicyFile = filepath.Join(m.dir, policyFile)
+	}
+	if cfg.ContractsFile == "" && !missing(m.dir, contractsFile) {
+		cfg.ContractsFile = filepath.Join(m.dir, contractsFile)
 	}
 	cfg.Listen, cfg.PublicURL, cfg.Issuer, cfg.Environment = m.listener.Addr().String(), m.url, "urn:holdpoint:dev", "dev"
 	cfg.DatabaseURL, cfg.TemporalAddress, cfg.TemporalNamespace = m.runtimeURL(), temporal, "holdpoint"
 	cfg.DataKey, cfg.SigningKeysFile = m.state.DataKey, filepath.Join(m.dir, signingFile)
 	if err := cfg.Check(config.Database | config.Keys | config.Temporal | config.HTTP); err != nil {
-		return cfg, fmt.Errorf("%s: %w", filepath.Join(m.dir, policyFile), err)
+		return cfg, fmt.Errorf("%s: %w", filepath.Join(m.dir, settingsFile), err)
 	}
 	return cfg, nil
 }

@@ -11,13 +11,17 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
+	"time"
 
+	"github.com/goccy/go-yaml"
 	"github.com/jackc/pgx/v5"
 
 	"holdpoint/engine"
 	"holdpoint/engine/token"
+	"holdpoint/examples/policies"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
 	"holdpoint/internal/seal"
@@ -28,7 +32,11 @@ import (
 const (
 	stateFile   = "secrets.json"
 	signingFile = "signing-keys.json"
-	policyFile  = "policy.yaml"
+	// What used to be one file: the policy bundle, and the settings of serve.
+	policyFile   = "policy.yaml"
+	settingsFile = "settings.yaml"
+	// contractsFile is looked at when it is there.
+	contractsFile = "contracts.yaml"
 )
 
 // Database roles of a data directory.
@@ -40,11 +48,13 @@ const (
 
 const devAgent = "demo-agent"
 
-// examplePolicy is what a new data directory starts with.
-const examplePolicy = `# How the approvals of calls that wait are made up. The first matching rule
+// exampleSettings is what a new data directory starts with.
+const exampleSettings = `# How the approvals of calls that wait are made up. The first matching rule
 # wins; change it and start "holdpoint dev" again. Calls that are accepted at
 # once wait for nobody. Where a rule needs several people, one confirmation is
-# never enough. Every setting of "holdpoint serve" may stand here too.
+# never enough. Every setting of "holdpoint serve" may stand here too. Which
+# calls wait at all is said by policy.yaml beside this file, and, for events of
+# the Agent Action Contract, by the contract.
 routing:
   rules:
     # Root keys and the like take two people of the security team.
@@ -89,14 +99,14 @@ func openState(dir string) (devState, error) {
 		if err := json.Unmarshal(data, &s); err != nil {
 			return s, fmt.Errorf("read %s: %w", filepath.Join(dir, stateFile), err)
 		}
-		return s, nil
+		return s, openFiles(dir)
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return s, err
 	}
 	s = devState{
 		DataKey: seal.NewKey(), OwnerPassword: secret(), RuntimePassword: secret(), TemporalPassword: secret(),
-		Owner:   devReviewer{Name: "Olga Owner", Email: "olga@example.com", Password: secret()[:12], Roles: []string{"reviewer"}},
+		Owner:   devReviewer{Name: "Olga Owner", Email: "olga@example.com", Password: secret()[:12], Roles: []string{"reviewer", gate.AdminRole}},
 		Auditor: devReviewer{Name: "Aude Auditor", Email: "aude@example.com", Password: secret()[:12], Roles: []string{gate.AuditorRole}},
 	}
 	for _, name := range []string{"Ada Archer", "Ben Baker", "Cleo Clark", "Dina Diaz", "Emil Evans"} {
@@ -125,13 +135,51 @@ func openState(dir string) (devState, error) {
 			return s, err
 		}
 	}
-	if missing(dir, policyFile) {
-		if err := os.WriteFile(filepath.Join(dir, policyFile), []byte(examplePolicy), 0o644); err != nil { // #nosec G306 -- no secret, and meant to be edited
-			return s, err
-		}
+	if err := openFiles(dir); err != nil {
+		return s, err
 	}
 	// Last: a directory with this file has the others.
 	return s, s.save(dir)
+}
+
+// openFiles makes the files that people edit, where they are missing.
+func openFiles(dir string) error {
+	settings, rules := filepath.Join(dir, settingsFile), filepath.Join(dir, policyFile)
+	if missing(dir, settingsFile) {
+		// Settings were kept in policy.yaml before there were policies.
+		former, err := os.ReadFile(rules) // #nosec G304 -- the user names the directory
+		switch {
+		case err == nil && !looksLikePolicy(former):
+			if err := os.Rename(rules, settings); err != nil {
+				return err
+			}
+		case err == nil || errors.Is(err, fs.ErrNotExist):
+			if err := os.WriteFile(settings, []byte(exampleSettings), 0o644); err != nil { // #nosec G306 -- no secret, and meant to be edited
+				return err
+			}
+		default:
+			return err
+		}
+	}
+	if !missing(dir, policyFile) {
+		return nil
+	}
+	example, err := policies.Dev(time.Now())
+	if err != nil {
+		return fmt.Errorf("make the example policy: %w", err)
+	}
+	return os.WriteFile(rules, example, 0o644) // #nosec G306 -- no secret, and meant to be edited
+}
+
+// looksLikePolicy tells a policy bundle from settings, whatever is wrong with it.
+func looksLikePolicy(data []byte) bool {
+	var top map[string]any
+	if err := yaml.Unmarshal(data, &top); err != nil {
+		return true
+	}
+	_, rules := top["rules"]
+	_, defaults := top["defaults"]
+	return rules || defaults
 }
 
 func missing(dir, name string) bool {
@@ -261,9 +309,15 @@ func (s devState) seed(ctx context.Context, adminURL string) error {
 			return err
 		}
 		key.Label = "example"
-		if _, err := db.Key(ctx, key.ID); !errors.Is(err, store.ErrNotFound) {
+		if known, err := db.Key(ctx, key.ID); !errors.Is(err, store.ErrNotFound) {
 			if err != nil {
 				return err
+			}
+			// A directory of an earlier version has keys that lack what is new.
+			if !slices.Equal(known.Scopes, key.Scopes) {
+				if err := db.SetScopes(ctx, key.ID, key.Scopes, changed("KEY_CHANGED", "The example key was given the scopes of its kind.", key.ID)); err != nil {
+					return err
+				}
 			}
 			continue
 		}

@@ -27,13 +27,13 @@ type keyCommand struct {
 
 type keyCreate struct {
 	where
-	Kind      string        `enum:"agent,runtime,admin" default:"agent" help:"agent: proposes calls; runtime: may also confirm on a user's behalf; admin: reads the audit log."`
+	Kind      string        `enum:"agent,runtime,admin" default:"agent" help:"agent: proposes calls; runtime: may also confirm on a user's behalf; admin: reads the audit log, and administers agents, tools and kill switches unless --scope says less."`
 	Agent     string        `help:"Agent that the key belongs to; registered if it is new." placeholder:"ID"`
 	Name      string        `help:"The agent's name, shown to reviewers."`
 	Owner     string        `help:"E-mail address of the person who answers for the agent, and therefore never decides on its calls." placeholder:"EMAIL"`
 	Label     string        `help:"What the key is for, for your own lists."`
 	MaxState  string        `help:"The highest authorization_state that it may claim, if that is less than its kind's." enum:",none,user_claimed,authenticated,validated,confirmed" default:"" placeholder:"STATE"`
-	Scope     []string      `help:"What it is for, if that is less than its kind's: check, approvals, redeem, audit." placeholder:"SCOPE"`
+	Scope     []string      `help:"What it is for, if that is less than its kind's: check, approvals, redeem, audit, admin." placeholder:"SCOPE"`
 	ExpiresIn time.Duration `help:"How long the key lives; for ever when left out." placeholder:"DURATION"`
 }
 

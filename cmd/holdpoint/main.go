@@ -23,14 +23,25 @@ import (
 type cli struct {
 	Config string `help:"YAML file with settings; HOLDPOINT_* variables win over it." env:"HOLDPOINT_CONFIG" type:"path" placeholder:"FILE"`
 
-	Dev     devCommand     `cmd:"" help:"Run everything on this machine, to try it and to develop against it."`
-	Serve   serveCommand   `cmd:"" help:"Run the gate, the API and the console."`
-	Worker  workerCommand  `cmd:"" help:"Run the worker that sees approvals through to their end."`
-	Migrate migrateCommand `cmd:"" help:"Bring the database's schema up to date."`
-	Eval    evalCommand    `cmd:"" help:"Judge calls offline: JSON Lines in, JSON Lines out."`
-	User    userCommand    `cmd:"" help:"Add, list and disable the people who decide."`
-	Key     keyCommand     `cmd:"" help:"Create, revoke and rotate keys."`
-	Doctor  doctorCommand  `cmd:"" help:"Check configuration, database, Temporal and keys, and say what to do about what is wrong."`
+	Dev       devCommand       `cmd:"" help:"Run everything on this machine, to try it and to develop against it."`
+	Serve     serveCommand     `cmd:"" help:"Run the gate, the API and the console."`
+	Worker    workerCommand    `cmd:"" help:"Run the worker that sees approvals through to their end."`
+	Migrate   migrateCommand   `cmd:"" help:"Bring the database's schema up to date."`
+	Eval      evalCommand      `cmd:"" help:"Judge calls offline: JSON Lines in, JSON Lines out."`
+	User      userCommand      `cmd:"" help:"Add, list and disable the people who decide."`
+	Key       keyCommand       `cmd:"" help:"Create, revoke and rotate keys."`
+	Agent     agentCommand     `cmd:"" help:"Register agents, with their trust, roles and limits."`
+	Tool      toolCommand      `cmd:"" help:"Register tools, with where they come from."`
+	Kill      killCommand      `cmd:"" help:"Stop an agent, or all of them, at once."`
+	Release   releaseCommand   `cmd:"" help:"Release a kill switch."`
+	Limits    settingsCommand  `cmd:"" name:"settings" help:"Show or change limits, delegation and trust for all agents."`
+	Policy    policyCommand    `cmd:"" help:"Check, test, explain, simulate and sign policies."`
+	Contracts contractsCommand `cmd:"" help:"Check files of tool contracts."`
+	Doctor    doctorCommand    `cmd:"" help:"Check configuration, database, Temporal and keys, and say what to do about what is wrong."`
+
+	ToolRequest toolRequestCommand `cmd:"" name:"toolrequest" help:"Check ThreeGate tool execution requests."`
+
+	MCP mcpCommand `cmd:"" name:"mcp" help:"Offer the API to models, over the Model Context Protocol."`
 
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running server whether it is ready; for containers."`
 }

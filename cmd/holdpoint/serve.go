@@ -32,6 +32,10 @@ func (serveCommand) Help() string {
   HOLDPOINT_SIGNING_KEYS_FILE  made by "holdpoint key rotate FILE"
   HOLDPOINT_PUBLIC_URL         where people reach the console, https://…
   HOLDPOINT_LISTEN             127.0.0.1:8080 when left out
+  HOLDPOINT_POLICY_FILE        policy bundle, JSON or YAML; looked at again when
+                               it changes or on SIGHUP
+  HOLDPOINT_POLICY_SECRET_FILE what bundles must be signed with, if anything
+  HOLDPOINT_CONTRACTS_FILE     tool contracts, YAML
   HOLDPOINT_TRUSTED_PROXIES    whose X-Forwarded-For to believe, such as 10.0.0.0/8
 
 Example:
@@ -94,20 +98,22 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	}
 	defer s.Close()
 	warnOfTooFew(ctx, s, cfg, log)
-	judge, err := gate.NewJudge(cfg.Environment, cfg.Routing)
+	keeper, err := openRules(ctx, cfg, s, log, "serve")
 	if err != nil {
 		return err
 	}
+	following := followRules(ctx, keeper)
+	defer following()
 	g, err := gate.New(gate.Config{
-		Store: s, Sealer: cfg.Sealer, Judge: judge, Ring: cfg.Ring, Issuer: cfg.Issuer,
-		TokenTTL: time.Duration(cfg.TokenTTL), MaxPending: cfg.MaxPending,
+		Store: s, Sealer: cfg.Sealer, Judge: keeper.Judge, Refresh: keeper.Refresh, Ring: cfg.Ring, Issuer: cfg.Issuer,
+		TokenTTL: time.Duration(cfg.TokenTTL), MaxPending: cfg.MaxPending, Logger: log,
 	})
 	if err != nil {
 		return err
 	}
 	stopping := make(chan struct{})
 	console, err := web.New(web.Config{
-		Desk: desk{g}, SignIn: identity.NewSignIn(s), Sessions: sessions{s}, Names: s, Secure: cfg.Secure(),
+		Desk: desk{g}, Office: g, InForce: judgedBy(keeper), SignIn: identity.NewSignIn(s), Sessions: sessions{s}, Names: s, Secure: cfg.Secure(),
 		Remote: cfg.Remote, Stopping: stopping, Logger: log,
 	})
 	if err != nil {
@@ -127,10 +133,16 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 		}
 		return float64(n)
 	})
+	mux := http.NewServeMux()
+	models, err := modelContext(mux, metrics, log)
+	if err != nil {
+		return err
+	}
 	door, err := api.New(api.Config{
-		Gate: g, Keys: keys{identity.NewKeys(ctx, s)}, Person: console.Signed, PublicURL: cfg.PublicURL, Logger: log,
-		Metrics: metrics, Stopping: stopping, Probes: []api.Probe{
+		Gate: g, Keys: keys{identity.NewKeys(ctx, s)}, Person: console.Signed, PublicURL: cfg.PublicURL, Logger: log, Rules: inForce(keeper),
+		MCP: models, Metrics: metrics, Stopping: stopping, Probes: []api.Probe{
 			{Name: "postgres", Required: true, Ask: s.Ping},
+			{Name: "policy", Ask: keeper.Usable},
 			{Name: "temporal", Ask: func(ctx context.Context) error {
 				_, err := temporal.CheckHealth(ctx, &client.CheckHealthRequest{})
 				return err
@@ -140,7 +152,6 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	if err != nil {
 		return err
 	}
-	mux := http.NewServeMux()
 	door.Register(mux)
 	console.Register(mux)
 	mux.HandleFunc("/", console.NotFound)

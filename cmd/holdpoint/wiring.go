@@ -12,6 +12,7 @@ import (
 	"holdpoint/engine/approval"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
+	"holdpoint/internal/rules"
 	"holdpoint/internal/store"
 	"holdpoint/web"
 )
@@ -22,6 +23,17 @@ type desk struct{ *gate.Gate }
 
 func (d desk) Vote(ctx context.Context, v gate.VoteRequest) (approval.Approval, error) {
 	return d.Gate.Vote(ctx, v, nil)
+}
+
+// judgedBy says what this process judges by, as the console knows it.
+func judgedBy(k *rules.Keeper) func() web.InForce {
+	return func() web.InForce {
+		s := k.Status()
+		return web.InForce{
+			Digest: s.Digest, Policy: s.Policy, PolicyFile: s.PolicyFile, Contracts: s.Contracts, ContractsFile: s.ContractsFile,
+			Problem: s.Problem, Registered: k.Judge().Registry,
+		}
+	}
 }
 
 // sessions is the store as the console's sessions.

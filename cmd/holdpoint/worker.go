@@ -55,10 +55,14 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 		return err
 	}
 	defer s.Close()
-	judge, err := gate.NewJudge(cfg.Environment, cfg.Routing)
+	// Serve imports files; what it has put in force is what counts here.
+	cfg.PolicyFile, cfg.ContractsFile = "", ""
+	keeper, err := openRules(ctx, cfg, s, log, "worker")
 	if err != nil {
 		return err
 	}
+	following := followRules(ctx, keeper)
+	defer following()
 	temporal, err := client.NewLazyClient(client.Options{HostPort: cfg.TemporalAddress, Namespace: cfg.TemporalNamespace, Logger: temporalLog(log)})
 	if err != nil {
 		return fmt.Errorf("configure the Temporal client: %w", err)
@@ -66,7 +70,7 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 	defer temporal.Close()
 
 	settler := &activities.Settler{
-		Store: s, Sealer: cfg.Sealer, Judge: judge, Validity: time.Duration(cfg.TokenValidity),
+		Store: s, Sealer: cfg.Sealer, Judge: current{keeper}, Validity: time.Duration(cfg.TokenValidity),
 		NewTokenID: func() string { return "tok_" + strings.ToLower(rand.Text()) },
 		Event: func(kind engine.EventType, outcome engine.Outcome, a approval.Approval, by engine.Actor) engine.Event {
 			return gate.ApprovalEvent(cfg.Sealer, kind, outcome, a, by, "")
@@ -121,6 +125,9 @@ func forget(ctx context.Context, s *store.Store, log *slog.Logger) {
 	for {
 		if _, err := s.ForgetReplies(ctx, forgetAfter); err != nil && ctx.Err() == nil {
 			log.Warn("kept answers cannot be dropped", "error", err)
+		}
+		if err := s.ForgetCalls(ctx); err != nil && ctx.Err() == nil {
+			log.Warn("counted calls cannot be dropped", "error", err)
 		}
 		select {
 		case <-ctx.Done():

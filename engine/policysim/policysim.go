@@ -243,7 +243,7 @@ func (r Report) Open() int {
 
 // headings name the directions.
 var headings = map[string]string{
-	"looser": "Looser", "stricter": "Stricter", "other": "As strict, but by another rule or on other terms", "new": "Outcomes",
+	"looser": "Looser", "stricter": "Stricter", "other": "The same route, by another rule or on other terms", "new": "Outcomes",
 }
 
 // Text is the report for a person. Without old verdicts it tells the outcomes.
@@ -259,12 +259,12 @@ func (r Report) Text() string {
 		if c.Old != nil {
 			old = c.Old.String() + " → "
 		}
-		b.WriteString(fmt.Sprintf("  %5d × %s: %s%s\n", c.Count, c.Tool, old, c.New))
+		b.Write(fmt.Appendf(nil, "  %5d × %s: %s%s\n", c.Count, c.Tool, old, c.New))
 		if c.Old != nil && c.Old.Terms != c.New.Terms {
 			b.WriteString("          was: " + none(c.Old.Terms) + "\n          now: " + none(c.New.Terms) + "\n")
 		}
 		if more := c.Count - len(c.Examples); more > 0 {
-			b.WriteString(fmt.Sprintf("          %s and %d more\n", strings.Join(c.Examples, ", "), more))
+			b.Write(fmt.Appendf(nil, "          %s and %d more\n", strings.Join(c.Examples, ", "), more))
 		} else {
 			b.WriteString("          " + strings.Join(c.Examples, ", ") + "\n")
 		}
@@ -278,7 +278,7 @@ func (r Report) Text() string {
 		if p.Name != "" {
 			who = p.Name + " (" + p.By + ")"
 		}
-		b.WriteString(fmt.Sprintf("  %s %s: denied by %s at %s", p.ID, p.Tool, who, p.At.UTC().Format(time.RFC3339)))
+		b.Write(fmt.Appendf(nil, "  %s %s: denied by %s at %s", p.ID, p.Tool, who, p.At.UTC().Format(time.RFC3339)))
 		if p.Kind != "" {
 			b.WriteString(" as " + p.Kind)
 		}

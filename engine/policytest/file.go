@@ -242,6 +242,7 @@ func (l *loader) object(n source.Node, what string, table fields, needed ...stri
 func (l *loader) isObject(n source.Node, what string) bool {
 	return l.is(n, canon.ObjectKind, what, "a mapping")
 }
+
 func (l *loader) isList(n source.Node, what string) bool {
 	return l.is(n, canon.ArrayKind, what, "a list")
 }

@@ -210,7 +210,7 @@ func (r Result) Text() string {
 		width = max(width, len(d.Field))
 	}
 	for _, d := range r.Differences {
-		b.WriteString(fmt.Sprintf("      %-*s  want %s, got %s\n", width, d.Field, shown(d.Field, d.Want), shown(d.Field, d.Got)))
+		b.Write(fmt.Appendf(nil, "      %-*s  want %s, got %s\n", width, d.Field, shown(d.Field, d.Want), shown(d.Field, d.Got)))
 	}
 	for i, line := range r.Why {
 		if i > 0 {
@@ -242,9 +242,9 @@ func shown(field string, v json.RawMessage) string {
 // no test reaches.
 func (c Coverage) Text(file string) string {
 	var b strings.Builder
-	b.WriteString(fmt.Sprintf("%s: %d of %d rules reached (%d %%)\n", file, c.Reached, c.Rules, c.Percent))
+	b.Write(fmt.Appendf(nil, "%s: %d of %d rules reached (%d %%)\n", file, c.Reached, c.Rules, c.Percent))
 	for _, r := range c.Unreached {
-		b.WriteString(fmt.Sprintf("%s:%d:%d: no test reaches rule %q\n", file, r.Line, r.Column, r.ID))
+		b.Write(fmt.Appendf(nil, "%s:%d:%d: no test reaches rule %q\n", file, r.Line, r.Column, r.ID))
 	}
 	return b.String()
 }

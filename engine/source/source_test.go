@@ -25,6 +25,10 @@ func TestRead(t *testing.T) {
 			t.Errorf("the key is at %d:%d, %s", p.Line, p.Column, p.Path)
 		}
 	}
+	n, _ = source.Read([]byte("a: 1\r\n# c\r\nb: |\r\n  x\r\n  y\r\n"), "")
+	if b, _ := n.Get("b"); b.Problem("", "").Line != 3 || b.Value.Str() != "x\ny\n" {
+		t.Errorf("b is %q in line %d", b.Value.Str(), b.Problem("", "").Line)
+	}
 	if _, ok := n.Get("e"); ok {
 		t.Error("e is there")
 	}

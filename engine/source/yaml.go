@@ -53,7 +53,9 @@ func (r *reader) read(data []byte) Node {
 	case strings.HasPrefix(string(data), "\uFEFF"):
 		r.fail(top, "", "the file begins with a byte order mark", "save it without one")
 	default:
-		if root, ok := r.parse(string(data)); ok {
+		// The library counts a CR LF behind a comment as two lines; to YAML any
+		// line break is LF.
+		if root, ok := r.parse(strings.ReplaceAll(string(data), "\r\n", "\n")); ok {
 			v, at := r.value(root, "", 1)
 			return Node{Value: v, at: at}
 		}

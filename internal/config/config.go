@@ -49,6 +49,10 @@ type Config struct {
 	MaxPending        int              `yaml:"max_pending"`
 	LogLevel          string           `yaml:"log_level"`
 	LogFormat         string           `yaml:"log_format"`
+	PolicyFile        string           `yaml:"policy_file"`
+	PolicySecret      string           `yaml:"policy_secret"`
+	PolicySecretFile  string           `yaml:"policy_secret_file"`
+	ContractsFile     string           `yaml:"contracts_file"`
 	Routing           approval.Routing `yaml:"routing"`
 
 	// Proxies are TrustedProxies, read by Check.
@@ -79,6 +83,7 @@ func (c *Config) settings() map[string]any {
 		"temporal_address": &c.TemporalAddress, "temporal_namespace": &c.TemporalNamespace,
 		"data_key": &c.DataKey, "data_key_file": &c.DataKeyFile, "signing_keys": &c.SigningKeys, "signing_keys_file": &c.SigningKeysFile,
 		"token_ttl": &c.TokenTTL, "token_validity": &c.TokenValidity, "max_pending": &c.MaxPending,
+		"policy_file": &c.PolicyFile, "policy_secret": &c.PolicySecret, "policy_secret_file": &c.PolicySecretFile, "contracts_file": &c.ContractsFile,
 		"log_level": &c.LogLevel, "log_format": &c.LogFormat,
 	}
 }
@@ -142,6 +147,9 @@ func oneLine(err error) string {
 	return text
 }
 
+// minSecret is the shortest policy_secret, in characters.
+const minSecret = 16
+
 // Need says which settings a process cannot do without.
 type Need uint8
 
@@ -170,6 +178,7 @@ func (c *Config) Check(need Need) error {
 		{"database_admin_url", c.DatabaseAdminFile, &c.DatabaseAdminURL},
 		{"data_key", c.DataKeyFile, &c.DataKey},
 		{"signing_keys", c.SigningKeysFile, &c.SigningKeys},
+		{"policy_secret", c.PolicySecretFile, &c.PolicySecret},
 	} {
 		if f.path == "" {
 			continue
@@ -224,6 +233,9 @@ func (c *Config) Check(need Need) error {
 	}
 	if strings.TrimSpace(c.Environment) == "" {
 		bad("environment", "it is missing: name where approved calls run, such as production")
+	}
+	if c.PolicySecret != "" && len(c.PolicySecret) < minSecret {
+		bad("policy_secret", "want at least %d characters: with a short one anybody could sign (openssl rand -base64 32)", minSecret)
 	}
 	for _, err := range c.Routing.Check() {
 		errs = append(errs, fmt.Errorf("routing.%w", err))

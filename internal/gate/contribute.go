@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/mail"
+	"slices"
 	"strings"
 
 	"holdpoint/engine"
@@ -157,14 +158,17 @@ func (g *Gate) contribute(ctx context.Context, id string, once *Once, f approval
 			if err := settledRefusal(c.Approval); err != nil {
 				return nil, err
 			}
+			if f.Yes && c.Kill != nil {
+				return nil, killedRefusal
+			}
 			if err := approval.Admit(c.Approval.Plan, c.Approval.Facts, f, c.Now); err != nil {
 				return nil, admission(err)
 			}
-			wake := c.Approval.State.Wake
+			deadline := c.Approval.State.Deadline
 			if err := c.AddFact(f); err != nil {
 				return nil, err
 			}
-			if !c.Now.Before(wake) {
+			if !c.Now.Before(deadline) {
 				return nil, errLate
 			}
 			e := event(c)
@@ -276,7 +280,7 @@ func mayRead(p engine.Person, a approval.Approval) bool {
 		}
 	}
 	for _, r := range a.Plan.Requirements {
-		if p.Has(r.Role) {
+		if p.Has(r.Role) || slices.ContainsFunc(r.Escalation, func(e engine.Escalation) bool { return p.Has(e.Role) }) {
 			return true
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/google/uuid"
@@ -21,7 +22,13 @@ import (
 type Config struct {
 	Store  *store.Store
 	Sealer *seal.Sealer
-	Judge  *Judge
+	// Judge returns the judge of this moment: rules may change while a gate runs.
+	Judge func() *Judge
+	// Refresh, when set, makes Judge look again at once at what it is made of.
+	Refresh func(context.Context)
+	// Plugins are asked after the gate's own.
+	Plugins []Plugin
+	Logger  *slog.Logger
 	// Ring signs tokens; Issuer is their iss.
 	Ring   token.Ring
 	Issuer string
@@ -39,6 +46,7 @@ type Config struct {
 // the same database.
 type Gate struct {
 	Config
+	*Registrar
 }
 
 // New returns a gate.
@@ -58,7 +66,10 @@ func New(cfg Config) (*Gate, error) {
 	if cfg.LongArguments == 0 {
 		cfg.LongArguments = 4096
 	}
-	return &Gate{Config: cfg}, nil
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Gate{Config: cfg, Registrar: &Registrar{store: cfg.Store, refresh: cfg.Refresh}}, nil
 }
 
 // The kept answers of repeated requests, for the doors that must not know the store.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
+	"holdpoint/engine/registry"
 	"holdpoint/engine/token"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/postgres/pgtest"
@@ -38,6 +40,26 @@ type house struct {
 	people  map[string]engine.Person
 	agent   gate.Principal
 	runtime gate.Principal
+
+	rules gate.Rules
+	judge atomic.Pointer[gate.Judge]
+}
+
+// judgeBy makes the gate judge by these rules and what is registered now.
+func (h *house) judgeBy(r gate.Rules) {
+	h.t.Helper()
+	known, err := h.Store.Registry(context.Background())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	r.Registry = known
+	judge, err := gate.NewJudge(r)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.rules = r
+	h.judge.Store(judge)
+	h.settler.Judge = judge
 }
 
 func routing(expires time.Duration, needed int) approval.Routing {
@@ -70,20 +92,20 @@ func newHouse(t testing.TB, r approval.Routing) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	judge, err := gate.NewJudge("test", r)
+	h.Gate, err = gate.New(gate.Config{
+		Store: s, Sealer: sealer, Judge: h.judge.Load, Refresh: func(context.Context) { h.judgeBy(h.rules) }, Ring: ring, Issuer: "urn:test", MaxPending: 5000,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h.Gate, err = gate.New(gate.Config{Store: s, Sealer: sealer, Judge: judge, Ring: ring, Issuer: "urn:test", MaxPending: 5000}); err != nil {
-		t.Fatal(err)
-	}
 	h.settler = &activities.Settler{
-		Store: s, Sealer: sealer, Judge: judge, Validity: time.Hour, NewTokenID: func() string { return "tok_" + rand.Text() },
+		Store: s, Sealer: sealer, Validity: time.Hour, NewTokenID: func() string { return "tok_" + rand.Text() },
 		Event: func(kind engine.EventType, outcome engine.Outcome, a approval.Approval, by engine.Actor) engine.Event {
 			return gate.ApprovalEvent(sealer, kind, outcome, a, by, "")
 		},
 	}
 	h.populate(ctx)
+	h.judgeBy(gate.Rules{Environment: "test", Routing: r})
 	return h
 }
 
@@ -348,10 +370,11 @@ func TestWhatWaitsCanBeApproved(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
-	judge, err := gate.NewJudge("test", routing(time.Hour, 1))
+	judge, err := gate.NewJudge(gate.Rules{Environment: "test", Routing: routing(time.Hour, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
+	judge.Registry.Agents = map[string]registry.Agent{"bot": {ID: "bot"}}
 	p := gate.Principal{KeyID: "k", AgentID: "bot", Kind: gate.RuntimeKey, MaxState: "confirmed"}
 	now, waiting := time.Now(), 0
 	lines := bufio.NewScanner(f)
@@ -368,12 +391,12 @@ func TestWhatWaitsCanBeApproved(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		j := judge.AANA(p, doc, now)
+		proposal, j := gate.JudgeEvent(judge, p, doc, now)
 		if !j.Decision.Route.Waits() {
 			continue
 		}
 		waiting++
-		a := approval.Approval{ID: "apr_abc", Call: j.Call}
+		a := approval.Approval{ID: "apr_abc", Call: proposal.Call}
 		again, err := judge.Again(a, doc.Canonical(), now)
 		if err != nil {
 			t.Fatalf("%s: %v", c.ID, err)
@@ -394,7 +417,7 @@ func TestApprovalIsNotTheLastWord(t *testing.T) {
 	if err := h.vote("ada", a, true); err != nil {
 		t.Fatal(err)
 	}
-	h.settler.Judge = stricter{h.Judge}
+	h.settler.Judge = stricter{h.judge.Load()}
 	h.settle(a.ID)
 	got := h.get(a.ID)
 	if got.Approval.Status != approval.Denied || got.Approval.Reasons[0].Code != "policy_changed" || got.Token != "" {

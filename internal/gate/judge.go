@@ -5,28 +5,67 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/contract"
+	"holdpoint/engine/policy"
+	"holdpoint/engine/redact"
+	"holdpoint/engine/registry"
+	"holdpoint/engine/toolcontract"
 )
 
-// DialectAANA is the Agent Action Contract v1.
-const DialectAANA = "aana"
+// The dialects: the seed systems in whose documents calls are proposed.
+const (
+	DialectAANA      = "aana"      // Agent Action Contract v1
+	DialectSPM       = "spm"       // Agent-SPM v0.3
+	DialectThreeGate = "threegate" // ThreeGate tool execution requests
+)
+
+// Rules are what a Judge judges by. Environment and Routing are required;
+// Registry nil is an empty one.
+type Rules struct {
+	// Environment is where the calls would run.
+	Environment string
+	Routing     approval.Routing
+	// Policy and Contracts are the documents in force; nil for none.
+	Policy    *policy.Bundle
+	Contracts *toolcontract.Set
+	// Detector finds secrets and personal data where contracts are configured.
+	Detector *redact.Detector
+	Registry *registry.Snapshot
+	// Unusable says that documents are in force and cannot be read: every call
+	// is refused.
+	Unusable bool
+}
 
 // Judge judges calls by the rules in force. It is a value: the same documents
 // at the same time always get the same decisions.
 type Judge struct {
-	environment string
-	routing     approval.Routing
-	digest      string
+	Rules
+	body   []byte
+	digest string
 }
 
-// NewJudge makes a judge for one environment. The routing must pass its Check.
-func NewJudge(environment string, routing approval.Routing) (*Judge, error) {
-	encoded, err := json.Marshal(map[string]any{"contract": contract.Version, "environment": environment, "routing": routing})
+// NewJudge makes a judge of rules. The routing must pass its Check.
+func NewJudge(r Rules) (*Judge, error) {
+	if r.Registry == nil {
+		r.Registry = &registry.Snapshot{Settings: registry.DefaultSettings()}
+	}
+	if r.Contracts != nil && r.Detector == nil {
+		return nil, fmt.Errorf("tool contracts need a detector")
+	}
+	names := map[string]any{"contract": contract.Version, "environment": r.Environment, "routing": r.Routing}
+	if r.Policy != nil {
+		names["policy"] = r.Policy.Digest
+	}
+	if r.Contracts != nil {
+		names["tool_contracts"] = r.Contracts.Digest()
+	}
+	encoded, err := json.Marshal(names)
 	if err != nil {
 		return nil, fmt.Errorf("encode the policy: %w", err)
 	}
@@ -34,112 +73,237 @@ func NewJudge(environment string, routing approval.Routing) (*Judge, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the policy back: %w", err)
 	}
-	sum := sha256.Sum256(v.Canonical())
-	return &Judge{environment: environment, routing: routing, digest: "sha256:" + hex.EncodeToString(sum[:])}, nil
+	body := v.Canonical()
+	sum := sha256.Sum256(body)
+	return &Judge{Rules: r, body: body, digest: "sha256:" + hex.EncodeToString(sum[:])}, nil
 }
 
-// Digest names everything that decisions depend on beside the call itself.
+// Digest names everything that decisions depend on beside the call itself and
+// what is registered of agents and tools.
 func (j *Judge) Digest() string { return j.digest }
 
-// Environment is where the calls that this judge judges would run.
-func (j *Judge) Environment() string { return j.environment }
+// Body is the canonical JSON that Digest is the SHA-256 of: it names the
+// environment, the routing, and the policy and contracts by their digests.
+func (j *Judge) Body() []byte { return j.body }
 
-// Rule is the routing rule for a call.
-func (j *Judge) Rule(call engine.Call) approval.Rule { return j.routing.For(call) }
-
-// Judgement is a decision and what its dialect makes of it.
-type Judgement struct {
-	Call     engine.Call
-	Decision engine.Decision
-	// Valid says that the document had the contract's structure.
-	Valid  bool
-	Event  contract.Event
-	Result contract.Result
+// Proposal is a call on its way through the gate, whatever its dialect.
+type Proposal struct {
+	Call engine.Call
+	// Valid says that the document had its dialect's structure. What is not
+	// valid is refused by its own check, and has no arguments.
+	Valid     bool
+	Arguments canon.Value
 	// Document is what was sent, as it was read.
 	Document canon.Value
+
+	// policyArguments is what policy sees instead of the arguments, when set.
+	policyArguments canon.Value
+
+	claim  registry.Claim
+	tags   []string // declared data tags and labels
+	labels []string // those that policy looks at
+	input  string   // the user's words
+	// environment is where the call says that it runs; "" when it does not.
+	environment string
+	session     string
+	// subjects are references to the people on whose behalf the call is made.
+	subjects []string
+	// own is what the dialect itself says of the call, and confirmed what it
+	// would say once people have approved it.
+	own, confirmed []engine.Check
+	safe           map[string]any // what the event may tell of it
 }
 
-// AANA judges an Agent Action Contract event that the principal sent. What the
-// event claims of itself beyond what the principal may claim is lowered.
-func (j *Judge) AANA(p Principal, doc canon.Value, now time.Time) Judgement {
-	event, invalid := contract.Parse(doc)
-	if len(invalid) > 0 {
-		result := contract.Invalid(doc, invalid)
-		call := engine.Call{Dialect: DialectAANA, AgentID: p.AgentID, Tool: toolName(doc), Environment: j.environment}
-		return Judgement{Call: call, Result: result, Decision: engine.Evaluate(call, j.digest, opinion(result))}
+// Judgement is a decision, and the part of it that is the policy's own.
+type Judgement struct {
+	engine.Decision
+	// Policy is what the policy alone said; nil when it was not asked.
+	Policy *policy.Decision
+}
+
+// Judge judges a proposal. What would still stand in the way of a confirmed
+// call is shown to people now, instead of turning their approval down
+// afterwards.
+func (j *Judge) Judge(p Proposal, now time.Time) Judgement {
+	if !p.Valid {
+		return Judgement{Decision: engine.Evaluate(p.Call, j.digest, p.own...)}
 	}
-	call := j.call(p.AgentID, event)
-	limit, err := contract.ParseState(p.MaxState)
-	if err != nil {
-		limit = contract.None
+	shared, said := j.shared(p, now)
+	d := engine.Evaluate(p.Call, j.digest, append(slices.Clone(p.own), shared...)...)
+	if d.Route.Waits() {
+		d = d.Foresee(engine.Evaluate(p.Call, j.digest, append(slices.Clone(p.confirmed), shared...)...))
 	}
-	event, capped := event.Capped(limit)
-	result := event.Judge(now)
-	checks := []engine.Check{opinion(result)}
-	if capped {
-		checks = append(checks, func(engine.Call) engine.Opinion {
-			return engine.Opinion{Findings: []engine.Finding{{
-				Source: "credential", Code: "authorization_state_capped", Route: engine.Accept,
-				Message: fmt.Sprintf("The key may claim at most %q; the higher claim was lowered.", p.MaxState),
-			}}}
+	return Judgement{Decision: d, Policy: said}
+}
+
+// shared are the checks of every dialect's call: the tool's contract, the
+// policy, and who calls with what tool.
+func (j *Judge) shared(p Proposal, now time.Time) ([]engine.Check, *policy.Decision) {
+	var checks []engine.Check
+	known := func(engine.Call) engine.Opinion { return engine.Opinion{Findings: j.Registry.Check(p.claim, now)} }
+	if j.Unusable {
+		checks = append(checks, always(unusable))
+	}
+	if j.Contracts != nil {
+		checks = append(checks, func(c engine.Call) engine.Opinion {
+			return j.Contracts.Opinion(c, p.Arguments, p.tags, j.Detector)
 		})
 	}
-	decision := engine.Evaluate(call, j.digest, checks...)
-	if decision.Route.Waits() {
-		// What would still stand in the way of a confirmed call is shown to
-		// people now, instead of turning their approval down afterwards.
-		confirmed := engine.Evaluate(call, j.digest, opinion(confirm(event, "apr_").Judge(now)))
-		decision = decision.Foresee(confirmed)
+	if j.Policy == nil {
+		if p.Call.Dialect == DialectSPM && !j.Unusable {
+			checks = append(checks, always(noPolicy))
+		}
+		return append(checks, known), nil
 	}
-	return Judgement{Call: call, Valid: true, Event: event, Result: result, Document: doc, Decision: decision}
+	// The gate's own environment is the one that counts. A call that says that
+	// it runs elsewhere is judged by both: its word can only make it stricter.
+	own := j.Policy.Decide(j.policyRequest(p, j.Environment), now)
+	checks = append(checks, func(engine.Call) engine.Opinion { return policyOpinion(own, p.Call.Dialect) })
+	if p.environment != "" && p.environment != j.Environment {
+		claimed := j.Policy.Decide(j.policyRequest(p, p.environment), now)
+		checks = append(checks, func(engine.Call) engine.Opinion {
+			o := policyOpinion(claimed, p.Call.Dialect)
+			if claimed.Rule == own.Rule {
+				// The same rule says the same again, and asks for nobody twice.
+				o.Findings, o.Requirements = nil, nil
+			}
+			o.Findings = append(o.Findings, engine.Finding{
+				Source: registry.Source, Code: registry.ClaimOverridden, Route: engine.Accept,
+				Message: fmt.Sprintf("The call names another environment; it was judged for that one and for this gate's, %q.", j.Environment),
+			})
+			return o
+		})
+	}
+	return append(checks, known), &own
+}
+
+var noPolicy = engine.Opinion{Findings: []engine.Finding{{
+	Source: policySource, Code: "NO_POLICY", Message: "No policy is in force, so nothing allows this call.", Route: engine.Refuse,
+}}}
+
+var unusable = engine.Opinion{Findings: []engine.Finding{{
+	Source: policySource, Code: "POLICY_UNAVAILABLE", Message: "The rules in force cannot be read, so nothing allows this call.", Route: engine.Refuse,
+}}}
+
+// policyRequest is what policy rules look at: of the agent what is registered,
+// of the call what it says.
+func (j *Judge) policyRequest(p Proposal, environment string) *policy.Request {
+	who := j.Registry.Identify(p.claim)
+	trust, args := who.Trust.String(), p.Arguments
+	if p.policyArguments.Kind() == canon.ObjectKind {
+		args = p.policyArguments
+	}
+	return &policy.Request{
+		Dialect: p.Call.Dialect, Tool: p.Call.Tool, Args: args, Environment: environment, AgentType: given(who.Type),
+		TrustLevel: &trust, Provider: given(who.Provider), Roles: who.Roles, UserInput: p.input, DataLabels: p.labels,
+	}
+}
+
+func given(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+const policySource = "policy"
+
+// policyOpinion is a policy's decision as one check's opinion.
+func policyOpinion(d policy.Decision, dialect string) engine.Opinion {
+	o := engine.Opinion{Requirements: policyRequirements(d), Constraints: d.Constraints}
+	for _, reason := range d.Reasons {
+		// A contract explains its own acceptance; that no rule objects is no news.
+		if d.Outcome == engine.Allow && d.Rule == "" && dialect != DialectSPM {
+			continue
+		}
+		o.Findings = append(o.Findings, engine.Finding{Source: policySource, Code: reason.Code, Message: reason.Message, Route: d.Outcome.Route()})
+	}
+	if d.Approval != nil {
+		o.ExpiresIn = d.Approval.ExpiresIn
+	}
+	return o
+}
+
+// policyRequirements is what a waiting outcome asks for, with the rule's own
+// terms where it has some.
+func policyRequirements(d policy.Decision) []engine.Requirement {
+	var kind engine.Kind
+	switch d.Outcome {
+	case engine.RequireApproval:
+		kind = engine.Review
+	case engine.RequireHuman:
+		kind = engine.Human
+	case engine.RequireStepUp:
+		kind = engine.StepUp
+	case engine.RequireTicket:
+		kind = engine.Ticket
+	default:
+		return nil
+	}
+	first := engine.Requirement{Kind: kind, Role: d.ApproverRole, Needed: 1}
+	if d.Approval == nil {
+		return []engine.Requirement{first}
+	}
+	first.Within = d.Approval.Within
+	for _, e := range d.Approval.Escalation {
+		first.Escalation = append(first.Escalation, engine.Escalation{After: e.After, Role: e.Role})
+	}
+	people := first // who has to agree
+	var out []engine.Requirement
+	if kind == engine.StepUp || kind == engine.Ticket {
+		out, people.Kind = append(out, first), engine.Review
+		if d.Approval.Quorum == 0 && len(d.Approval.Groups) == 0 {
+			return out
+		}
+	}
+	if len(d.Approval.Groups) == 0 {
+		people.Needed = max(d.Approval.Quorum, 1)
+		return append(out, people)
+	}
+	for _, g := range d.Approval.Groups {
+		people.Role, people.Needed = g.Role, g.Needed
+		out = append(out, people)
+	}
+	return out
 }
 
 // Again judges the sealed document of an approval whose requirements have been
-// met, as confirm has it.
+// met, as its dialect has it once people have approved the call.
 func (j *Judge) Again(a approval.Approval, document []byte, now time.Time) (engine.Decision, error) {
-	if a.Call.Dialect != DialectAANA {
-		return engine.Decision{}, fmt.Errorf("judge again: unknown dialect %q", a.Call.Dialect)
-	}
 	doc, err := canon.Parse(document)
 	if err != nil {
 		return engine.Decision{}, fmt.Errorf("read the sealed document of %s again: %w", a.ID, err)
 	}
-	event, invalid := contract.Parse(doc)
-	if len(invalid) > 0 {
-		return engine.Evaluate(a.Call, j.digest, opinion(contract.Invalid(doc, invalid))), nil
+	p, err := propose(a.Call.Dialect, doc, a.Call.AgentID, a.ID, now)
+	if err != nil {
+		return engine.Decision{}, fmt.Errorf("judge %s again: %w", a.ID, err)
 	}
-	call := j.call(a.Call.AgentID, event)
-	if call.Digest != a.Call.Digest {
+	if !p.Valid {
+		return engine.Evaluate(a.Call, j.digest, p.own...), nil
+	}
+	if p.Call.Digest != a.Call.Digest {
 		return engine.Decision{}, fmt.Errorf("judge again: the sealed document of %s is not the call that was approved", a.ID)
 	}
-	return engine.Evaluate(call, j.digest, opinion(confirm(event, a.ID).Judge(now))), nil
+	shared, _ := j.shared(p, now)
+	return engine.Evaluate(a.Call, j.digest, append(p.confirmed, shared...)...), nil
 }
 
-// confirm is the event as it is once people have approved it: confirmed, with
-// the approval as evidence, and the runtime's wish to ask or defer granted. A
-// wish to refuse stands.
-func confirm(e contract.Event, approvalID string) contract.Event {
-	e = e.Confirmed(approvalID)
-	if e.Recommended.Waits() {
-		e.Recommended = engine.Accept
+// propose reads a sealed document of a dialect as the proposal that it was.
+func propose(dialect string, doc canon.Value, agentID, approvalID string, now time.Time) (Proposal, error) {
+	switch dialect {
+	case DialectAANA:
+		p, _ := proposeEvent(agentID, contract.Confirmed, approvalID, doc, now)
+		return p, nil
+	case DialectSPM:
+		p, wrong := proposeAction(agentID, doc)
+		if len(wrong) > 0 {
+			return p, fmt.Errorf("the sealed document is no request any more: %s %s", wrong[0].Path, wrong[0].Message)
+		}
+		return p, nil
+	case DialectThreeGate:
+		return proposeDraft(agentID, doc, now)
 	}
-	return e
+	return Proposal{}, fmt.Errorf("unknown dialect %q", dialect)
 }
 
-// toolName is the name that an event without the contract's structure gives its
-// tool, for the log; "" when it is no string.
-func toolName(doc canon.Value) string {
-	name, _ := doc.Get("tool_name")
-	return name.Str()
-}
-
-func (j *Judge) call(agentID string, e contract.Event) engine.Call {
-	return engine.Call{
-		Dialect: DialectAANA, RequestID: e.RequestID, AgentID: agentID, Tool: e.ToolName, RiskDomain: string(e.RiskDomain),
-		Category: string(e.Category), Environment: j.environment, Digest: canon.Digest(e.ToolName, e.Arguments),
-	}
-}
-
-func opinion(r contract.Result) engine.Check {
-	return func(engine.Call) engine.Opinion { return r.Opinion() }
-}
+func always(o engine.Opinion) engine.Check { return func(engine.Call) engine.Opinion { return o } }

@@ -11,6 +11,7 @@ import (
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/token"
+	"holdpoint/engine/toolrequest"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
 )
@@ -21,7 +22,10 @@ type View struct {
 	// Token is the signed permission to run the call: only for its own agent,
 	// while the approval is approved, unspent and still good.
 	Token string
-	Now   time.Time
+	// Promoted is the approved tool request with its approval filled in, for its
+	// own agent, of dialect threegate.
+	Promoted []byte
+	Now      time.Time
 }
 
 // ForAgent reads an approval for an API key. Another agent's approval is not
@@ -39,13 +43,24 @@ func (g *Gate) ForAgent(ctx context.Context, p Principal, id string) (View, erro
 	if p.Kind == AdminKey || r.Approval.Status != approval.Approved || t == nil || t.RedeemedAt != nil || !r.Now.Before(t.ValidUntil) {
 		return v, nil
 	}
-	v.Token, err = g.sign(r.Approval, t, r.Now)
+	digest := r.Approval.Call.Digest
+	if r.Approval.Call.Dialect == DialectThreeGate {
+		sealed, err := g.Sealer.Open(id, r.Sealed)
+		if err != nil {
+			return View{}, err
+		}
+		if v.Promoted, err = g.promoted(ctx, r.Approval, sealed); err != nil {
+			return View{}, err
+		}
+		digest = toolrequest.Digest(v.Promoted)
+	}
+	v.Token, err = g.sign(r.Approval, t, digest, r.Now)
 	return v, err
 }
 
 // sign makes a token from its row. The same row always gives the same jti:
 // however many tokens an agent asks for, one of them can be spent.
-func (g *Gate) sign(a approval.Approval, t *store.TokenRow, now time.Time) (string, error) {
+func (g *Gate) sign(a approval.Approval, t *store.TokenRow, digest string, now time.Time) (string, error) {
 	expires := now.Add(g.TokenTTL)
 	if t.ValidUntil.Before(expires) {
 		expires = t.ValidUntil
@@ -57,7 +72,7 @@ func (g *Gate) sign(a approval.Approval, t *store.TokenRow, now time.Time) (stri
 	signed, err := token.Sign(g.Ring, token.Claims{
 		Issuer: g.Issuer, Audience: a.Call.Environment, Subject: a.Call.AgentID,
 		IssuedAt: now.Unix(), NotBefore: now.Unix(), Expires: expires.Unix(), ID: t.JTI, ApprovalID: a.ID,
-		Outcome: string(engine.Approved), Digest: a.Call.Digest, PolicyDigest: a.Decision.PolicyDigest, Constraints: a.Decision.Constraints,
+		Outcome: string(engine.Approved), Digest: digest, PolicyDigest: a.Decision.PolicyDigest, Constraints: a.Decision.Constraints,
 	})
 	if err != nil {
 		return "", fmt.Errorf("sign the token of %s: %w", a.ID, err)
@@ -119,7 +134,7 @@ func (g *Gate) Inbox(ctx context.Context, p engine.Person) ([]approval.Approval,
 			mine = append(mine, a)
 		}
 	}
-	slices.SortStableFunc(mine, func(a, b approval.Approval) int { return a.State.Wake.Compare(b.State.Wake) })
+	slices.SortStableFunc(mine, func(a, b approval.Approval) int { return a.State.Deadline.Compare(b.State.Deadline) })
 	return mine, nil
 }
 
@@ -149,9 +164,11 @@ func (g *Gate) Card(ctx context.Context, p engine.Person, id string, look Look) 
 		return Card{}, err
 	}
 	if card.Document != nil {
-		if card.Arguments, err = arguments(card.Document); err != nil {
+		args, err := arguments(a, card.Document, r.Now)
+		if err != nil {
 			return Card{}, fmt.Errorf("read the sealed document of %s: %w", id, err)
 		}
+		card.Arguments = args.Canonical()
 	}
 	if look == Whole || look == Page && !card.Long {
 		if err := g.Store.Shown(ctx, id, p.ID, a.Call.Digest); err != nil {
@@ -189,16 +206,16 @@ func (g *Gate) people(ctx context.Context, card *Card) error {
 }
 
 // arguments takes the canonical arguments out of a sealed document.
-func arguments(document []byte) ([]byte, error) {
+func arguments(a approval.Approval, document []byte, now time.Time) (canon.Value, error) {
 	doc, err := canon.Parse(document)
 	if err != nil {
-		return nil, err
+		return canon.Value{}, err
 	}
-	args, ok := doc.Get("proposed_arguments")
-	if !ok {
-		return nil, errors.New("it has no arguments")
+	p, err := propose(a.Call.Dialect, doc, a.Call.AgentID, a.ID, now)
+	if err == nil && !p.Valid {
+		err = errors.New("it has no arguments")
 	}
-	return args.Canonical(), nil
+	return p.Arguments, err
 }
 
 // EventFilter narrows a list of events; zero fields do not.

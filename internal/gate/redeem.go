@@ -39,7 +39,7 @@ var (
 // transaction that spends it.
 func (g *Gate) Redeem(ctx context.Context, p Principal, r RedeemRequest, once *Once) (Redemption, error) {
 	by := p.actor()
-	claims, kid, err := token.Open(g.Ring, r.Token, g.Issuer, g.Judge.Environment())
+	claims, kid, err := token.Open(g.Ring, r.Token, g.Issuer, g.Judge().Environment)
 	if err != nil {
 		return Redemption{}, g.refuse(ctx, invalidToken, engine.Event{
 			ID: newEventID(), Type: engine.Redeemed, RequestID: r.RequestID,
@@ -50,20 +50,11 @@ func (g *Gate) Redeem(ctx context.Context, p Principal, r RedeemRequest, once *O
 		return g.event(engine.Redeemed, engine.Allow, c.Approval, by, r.RequestID)
 	}
 	result, err := g.change(ctx, claims.ApprovalID, once, event, func(c *store.Change) (any, error) {
-		a := c.Approval
-		switch {
-		case claims.Subject != p.AgentID || a.Call.AgentID != p.AgentID:
-			return nil, &Refusal{Status: 404, Code: "not_found", Detail: "There is no such token."}
-		case slices.Contains(c.Revoked, kid):
-			return nil, invalidToken
-		case c.Token == nil || c.Token.JTI != claims.ID || a.Status != approval.Approved || claims.Digest != a.Call.Digest:
-			return nil, invalidToken
-		case c.Token.RedeemedAt != nil:
-			return nil, usedToken
-		case claims.At(c.Now) != nil || !c.Now.Before(c.Token.ValidUntil):
-			return nil, expiredToken
-		case canon.Digest(r.Tool, r.Arguments) != a.Call.Digest:
-			return nil, &Refusal{Status: 403, Code: "arguments_mismatch", Detail: "These are not the tool and arguments that were approved. The token is still good for those."}
+		if r := g.spendable(c, p, claims, kid); r != nil {
+			return nil, r
+		}
+		if r := boundTo(c.Approval, claims, r.Tool, r.Arguments); r != nil {
+			return nil, r
 		}
 		if err := c.Redeem(p.KeyID); err != nil {
 			return nil, err
@@ -71,7 +62,7 @@ func (g *Gate) Redeem(ctx context.Context, p Principal, r RedeemRequest, once *O
 		e := event(c)
 		e.Reasons = []engine.Reason{{Code: "REDEEMED", Message: "The token was redeemed; the call may run once."}}
 		c.AddEvent(e)
-		return Redemption{ApprovalID: a.ID, Constraints: a.Decision.Constraints}, nil
+		return Redemption{ApprovalID: c.Approval.ID, Constraints: c.Approval.Decision.Constraints}, nil
 	})
 	if errors.Is(err, store.ErrNotFound) {
 		// Signed by us, for an approval that this database does not have.
@@ -80,59 +71,52 @@ func (g *Gate) Redeem(ctx context.Context, p Principal, r RedeemRequest, once *O
 			AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: by,
 		})
 	}
+	if isKilled(err) {
+		// The switch was thrown between looking and writing: nothing was spent.
+		return Redemption{}, g.refuse(ctx, killedRefusal, engine.Event{
+			ID: newEventID(), Type: engine.Redeemed, RequestID: r.RequestID,
+			ApprovalID: claims.ApprovalID, AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: by,
+		})
+	}
 	if err != nil {
 		return Redemption{}, err
 	}
 	return result.(Redemption), nil
 }
 
-// ExecutionRequest is what became of a redeemed call.
-type ExecutionRequest struct {
-	ApprovalID string
-	Outcome    approval.Execution // Succeeded, Failed or Unknown
-	DurationMS int64
-	RequestID  string
+// spendable refuses a token that is not this agent's, not good any more, or
+// spent, and every token of what has been stopped or revoked since.
+func (g *Gate) spendable(c *store.Change, p Principal, claims token.Claims, kid string) *Refusal {
+	a := c.Approval
+	switch {
+	case claims.Subject != p.AgentID || a.Call.AgentID != p.AgentID:
+		return &Refusal{Status: 404, Code: "not_found", Detail: "There is no such token."}
+	case slices.Contains(c.Revoked, kid):
+		return invalidToken
+	case c.Kill != nil:
+		return killedRefusal
+	case c.Token == nil || c.Token.JTI != claims.ID || a.Status != approval.Approved:
+		return invalidToken
+	case c.Token.RedeemedAt != nil:
+		return usedToken
+	case claims.At(c.Now) != nil || !c.Now.Before(c.Token.ValidUntil):
+		return expiredToken
+	}
+	return g.stillRegistered(a)
 }
 
-// Executed records what the agent says became of the call. It is said once.
-func (g *Gate) Executed(ctx context.Context, p Principal, r ExecutionRequest, once *Once) (approval.Approval, error) {
-	by := p.actor()
-	event := func(c *store.Change) engine.Event {
-		return g.event(engine.Executed, engine.Allow, c.Approval, by, r.RequestID)
+// killedRefusal is the refusal of anything that would let a stopped agent go on.
+var killedRefusal = &Refusal{Status: 423, Code: "kill_switch", Detail: "A kill switch stops this agent: nothing of it can be approved or run while it is on."}
+
+// stillRegistered refuses to let a call run whose agent or tool has been
+// revoked since it was approved.
+func (g *Gate) stillRegistered(a approval.Approval) *Refusal {
+	known := g.Judge().Registry
+	if agent, ok := known.Agents[a.Call.AgentID]; ok && agent.RevokedAt != nil {
+		return &Refusal{Status: 423, Code: "agent_revoked", Detail: "The agent's registration has been revoked since the call was approved."}
 	}
-	result, err := g.change(ctx, r.ApprovalID, once, event, func(c *store.Change) (any, error) {
-		switch {
-		case p.AgentID == "" || c.Approval.Call.AgentID != p.AgentID:
-			return nil, notFound
-		case c.Approval.Execution == approval.NotRun:
-			return nil, &Refusal{Status: 409, Code: "not_redeemed", Detail: "The approval's token has not been redeemed, so nothing can have run."}
-		case c.Approval.Execution != approval.Redeemed:
-			return nil, &Refusal{Status: 409, Code: "already_reported", Detail: "What became of this call has been reported already."}
-		}
-		if err := c.Executed(r.Outcome); err != nil {
-			return nil, err
-		}
-		e := event(c)
-		e.Reasons = []engine.Reason{{Code: "EXECUTION_" + map[approval.Execution]string{
-			approval.Succeeded: "SUCCEEDED", approval.Failed: "FAILED",
-			approval.Unknown: "UNKNOWN",
-		}[r.Outcome], Message: "The agent reported what became of the call."}}
-		payload, err := json.Marshal(map[string]any{"execution": r.Outcome, "duration_ms": r.DurationMS})
-		if err != nil {
-			return nil, err
-		}
-		e.SafePayload = payload
-		c.AddEvent(e)
-		return c.Approval, nil
-	})
-	if errors.Is(err, store.ErrNotFound) {
-		return approval.Approval{}, g.refuse(ctx, notFound, engine.Event{
-			ID: newEventID(), Type: engine.Executed, RequestID: r.RequestID,
-			ApprovalID: formed(r.ApprovalID), AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: by,
-		})
+	if tool, ok := known.Tools[a.Call.Tool]; ok && tool.RevokedAt != nil {
+		return &Refusal{Status: 423, Code: "tool_revoked", Detail: "The tool's registration has been revoked since the call was approved."}
 	}
-	if err != nil {
-		return approval.Approval{}, err
-	}
-	return result.(approval.Approval), nil
+	return nil
 }

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/mail"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -13,7 +15,6 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
-	"holdpoint/engine/canon"
 	"holdpoint/engine/contract"
 	"holdpoint/internal/store"
 )
@@ -25,62 +26,112 @@ const (
 	maxRequestID = 256
 )
 
-// Checked is the gate's answer to a proposed call.
-type Checked struct {
-	Route    engine.Route
-	Envelope contract.Envelope
-	// Approval is set when the call waits.
+// Outcome is what became of a proposal: the decision, the event that tells of
+// it, and the approval when it waits.
+type Outcome struct {
+	Judgement
+	Event    engine.Event
 	Approval *approval.Approval
 }
 
-// PreToolCheck judges an Agent Action Contract event and returns once the
-// decision's event is durable: accepted and refused calls are over with that,
-// a waiting one has its approval. A *Refusal means that the call was not
-// judged; a *Replay that it was answered before.
-func (g *Gate) PreToolCheck(ctx context.Context, p Principal, doc canon.Value, requestID string, once *Once) (Checked, error) {
-	j := g.Judge.AANA(p, doc, time.Now())
-	if j.Call.RequestID == "" {
-		j.Call.RequestID = requestID
+// rendered adapts once to what a door's own answer is made of.
+func rendered(once *Once, finish func(Outcome) any) *Once {
+	if once == nil {
+		return nil
 	}
-	if !j.Valid && (len(j.Call.Tool) > maxToolName || unclear(j.Call.Tool)) {
-		j.Call.Tool = "" // the contract refuses it anyway; its text is not for the log
+	kept := *once
+	kept.Render = func(result any, err error) Reply { return once.Render(finish(result.(Outcome)), err) }
+	return &kept
+}
+
+// submit takes a proposal through the pipeline and returns once the decision's
+// event is durable: plugins may veto it, every check judges it, plugins may
+// make the decision stricter; a call that waits has its approval.
+func (g *Gate) submit(ctx context.Context, p Principal, proposal Proposal, requestID string, once *Once) (Outcome, error) {
+	judge := g.Judge()
+	if proposal.Call.RequestID == "" {
+		proposal.Call.RequestID = requestID
 	}
-	if r := bounded(j.Call); r != nil {
-		return Checked{}, g.refuse(ctx, r, engine.Event{
+	proposal.Call.Environment = judge.Environment
+	if proposal.session == "" {
+		proposal.session = p.KeyID // calls that name no session share their key's
+	}
+	if r := bounded(proposal.Call); r != nil {
+		return Outcome{}, g.refuse(ctx, r, engine.Event{
 			ID: newEventID(), Type: engine.Refusal, RequestID: requestID, AgentID: p.AgentID,
 			SafePayload: json.RawMessage(`{}`), Actor: p.actor(),
 		})
 	}
-	rule := g.Judge.Rule(j.Call)
-	j.Decision = j.Decision.Require(rule.Apply(j.Decision.Requirements))
-	checked := Checked{Route: j.Decision.Route, Envelope: j.Result.Envelope(j.Decision)}
-	sub := store.Submission{Event: g.decided(p, j, checked.Envelope)}
-	if j.Decision.Route.Waits() {
-		opening, err := g.opening(ctx, p, j, rule)
+	veto, plugin, err := g.before(ctx, proposal)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if veto != nil {
+		return g.vetoed(ctx, p, proposal, veto, plugin, once)
+	}
+	j, plugin := g.after(ctx, proposal, judge.Judge(proposal, time.Now()))
+	rule := judge.Routing.For(proposal.Call)
+	j.Decision = j.Require(rule.Apply(j.Requirements))
+	sub := store.Submission{Event: g.decided(p, proposal, j.Decision)}
+	sub.Event.PluginSource = plugin
+	if j.Route.Waits() {
+		if j.ExpiresIn > 0 {
+			rule.ExpiresIn = j.ExpiresIn
+		}
+		opening, err := g.opening(ctx, p, proposal, j.Decision, rule)
 		if err != nil {
-			return Checked{}, err
+			return Outcome{}, err
 		}
 		sub.Opening = opening
 		sub.Event.ApprovalID, sub.Event.Requirements = opening.ID, opening.Requirements
 	}
-	finish := func(stored store.Stored) Checked {
-		if o := sub.Opening; o != nil {
-			checked.Approval = opened(o, stored)
+	o, err := g.store(ctx, j, sub, once)
+	if isKilled(err) {
+		if g.Refresh != nil {
+			g.Refresh(ctx)
 		}
-		return checked
+		return g.vetoed(ctx, p, proposal, killedSince(p.AgentID, g.Judge().Registry), "kill_switch", once)
+	}
+	return o, err
+}
+
+// vetoed refuses a proposal that a plugin has stopped.
+func (g *Gate) vetoed(ctx context.Context, p Principal, proposal Proposal, v *Veto, plugin string, once *Once) (Outcome, error) {
+	d := engine.Evaluate(proposal.Call, g.Judge().Digest(), always(engine.Opinion{Findings: []engine.Finding{v.Finding}}))
+	d.Route = engine.Refuse // whatever the plugin's finding says
+	e := g.decided(p, proposal, d)
+	e.Outcome, e.PluginSource = v.Outcome, plugin
+	if v.Refusal == nil {
+		return g.store(ctx, Judgement{Decision: d}, store.Submission{Event: e}, once)
+	}
+	// The next attempt may be let through: it is not answered from memory.
+	if _, err := g.Store.Submit(ctx, store.Submission{Event: e}); err != nil {
+		return Outcome{}, err
+	}
+	return Outcome{}, v.Refusal
+}
+
+// store makes the decision durable, and keeps the answer for a repetition.
+func (g *Gate) store(ctx context.Context, j Judgement, sub store.Submission, once *Once) (Outcome, error) {
+	finish := func(stored store.Stored) Outcome {
+		o := Outcome{Judgement: j, Event: sub.Event}
+		o.Event.Timestamp = stored.At
+		if sub.Opening != nil {
+			o.Approval = opened(sub.Opening, stored)
+		}
+		return o
 	}
 	if once != nil {
-		render := once.Render
 		kept := *once
-		kept.Render = func(result any, err error) Reply { return render(finish(result.(store.Stored)), err) }
+		kept.Render = func(result any, err error) Reply { return once.Render(finish(result.(store.Stored)), err) }
 		sub.Once = &kept
 	}
 	stored, err := g.Store.Submit(ctx, sub)
 	if errors.Is(err, store.ErrOtherRequest) {
-		return Checked{}, otherRequest
+		return Outcome{}, otherRequest
 	}
 	if err != nil {
-		return Checked{}, err
+		return Outcome{}, err
 	}
 	return finish(stored), nil
 }
@@ -125,28 +176,31 @@ func unclear(name string) bool {
 	return false
 }
 
-// decided is the event of a judgement.
-func (g *Gate) decided(p Principal, j Judgement, envelope contract.Envelope) engine.Event {
+// decided is the event of a decision.
+func (g *Gate) decided(p Principal, proposal Proposal, d engine.Decision) engine.Event {
 	e := engine.Event{
-		ID: newEventID(), Type: engine.Decided, RequestID: j.Call.RequestID, AgentID: p.AgentID, ToolName: j.Call.Tool,
-		Outcome: j.Decision.Outcome, Reasons: engine.Reasons(j.Decision.Findings), SafePayload: safePayload(j, envelope), Actor: p.actor(),
-		PolicyDigest: j.Decision.PolicyDigest,
+		ID: newEventID(), Type: engine.Decided, RequestID: proposal.Call.RequestID, AgentID: p.AgentID, ToolName: proposal.Call.Tool,
+		Outcome: d.Outcome, Reasons: engine.Reasons(strictestFirst(d.Findings)), SafePayload: safePayload(proposal, d), Actor: p.actor(),
+		PolicyDigest: d.PolicyDigest,
 	}
-	if j.Valid {
-		e.DigestHMAC = g.Sealer.Digest(j.Call.Digest)
+	if proposal.Valid {
+		e.DigestHMAC = g.Sealer.Digest(proposal.Call.Digest)
 	}
 	return e
 }
 
+// strictestFirst puts what decided before what was merely noticed.
+func strictestFirst(findings []engine.Finding) []engine.Finding {
+	return slices.SortedStableFunc(slices.Values(findings), func(a, b engine.Finding) int { return int(b.Route) - int(a.Route) })
+}
+
 // safePayload says what was called without saying with what: classification
 // and the names of arguments, never a value.
-func safePayload(j Judgement, envelope contract.Envelope) json.RawMessage {
-	payload := map[string]any{"dialect": j.Call.Dialect, "route": j.Decision.Route}
-	if j.Valid {
-		payload["tool_category"], payload["risk_domain"] = j.Call.Category, j.Call.RiskDomain
-		payload["authorization_state"] = j.Event.State
-		payload["argument_count"], payload["evidence_ref_count"] = j.Event.Arguments.Len(), len(j.Event.Evidence)
-		payload["argument_keys"] = envelope.ArchitectureDecision.AuditEvent.ProposedArgumentKeys
+func safePayload(p Proposal, d engine.Decision) json.RawMessage {
+	payload := map[string]any{"dialect": p.Call.Dialect, "route": d.Route}
+	if p.Valid {
+		maps.Copy(payload, p.safe)
+		payload["argument_count"], payload["argument_keys"] = p.Arguments.Len(), contract.ArgumentKeys(p.Arguments)
 	}
 	encoded, err := json.Marshal(payload)
 	if err != nil {
@@ -158,7 +212,7 @@ func safePayload(j Judgement, envelope contract.Envelope) json.RawMessage {
 }
 
 // opening prepares the approval of a waiting call.
-func (g *Gate) opening(ctx context.Context, p Principal, j Judgement, rule approval.Rule) (*store.Opening, error) {
+func (g *Gate) opening(ctx context.Context, p Principal, proposal Proposal, d engine.Decision, rule approval.Rule) (*store.Opening, error) {
 	pending, err := g.Store.PendingCount(ctx, p.AgentID)
 	if err != nil {
 		return nil, err
@@ -168,32 +222,33 @@ func (g *Gate) opening(ctx context.Context, p Principal, j Judgement, rule appro
 			Status: 429, Code: "too_many_pending", RetryAfter: 30 * time.Second,
 			Detail: fmt.Sprintf("%d calls of this agent are waiting for people already. Cancel some or wait.", pending),
 		}
-		e := g.decided(p, j, j.Result.Envelope(j.Decision))
+		e := g.decided(p, proposal, d)
 		e.Outcome, e.Reasons = engine.RateLimited, []engine.Reason{{Code: r.Code, Message: r.Detail}}
 		if _, err := g.Store.Submit(ctx, store.Submission{Event: e}); err != nil {
 			return nil, err
 		}
 		return nil, r
 	}
-	excluded, err := g.requestingSide(ctx, p, j.Event)
+	excluded, err := g.requestingSide(ctx, p, proposal)
 	if err != nil {
 		return nil, err
 	}
 	id := store.NewID("apr")
-	box, err := g.Sealer.Seal(id, j.Document.Canonical())
+	box, err := g.Sealer.Seal(id, proposal.Document.Canonical())
 	if err != nil {
 		return nil, fmt.Errorf("seal the arguments of %s: %w", id, err)
 	}
 	return &store.Opening{
-		ID: id, Call: j.Call, RequestedBy: p.actor(), MaxState: p.MaxState, Decision: j.Decision,
-		Requirements: j.Decision.Requirements, Excluded: excluded, ExpiresIn: time.Duration(rule.ExpiresIn),
-		Sealed: box, ArgumentsSize: len(j.Event.Arguments.Canonical()),
+		ID: id, Call: proposal.Call, RequestedBy: p.actor(), MaxState: p.MaxState, Decision: d,
+		Requirements: d.Requirements, Excluded: excluded, ExpiresIn: time.Duration(rule.ExpiresIn),
+		Sealed: box, ArgumentsSize: len(proposal.Arguments.Canonical()),
 	}, nil
 }
 
-// requestingSide lists the identities that may not decide: the agent's owner,
-// and the person on whose behalf the call is made when it is one of ours.
-func (g *Gate) requestingSide(ctx context.Context, p Principal, e contract.Event) ([]string, error) {
+// requestingSide lists the identities that may not decide: the owners of the
+// agent and of every agent in the delegation chain, and the people on whose
+// behalf the call is made when they are some of ours.
+func (g *Gate) requestingSide(ctx context.Context, p Principal, proposal Proposal) ([]string, error) {
 	var side []string
 	agent, err := g.Store.Agent(ctx, p.AgentID)
 	if err != nil {
@@ -202,14 +257,24 @@ func (g *Gate) requestingSide(ctx context.Context, p Principal, e contract.Event
 	if agent.OwnerIdentity != "" {
 		side = append(side, agent.OwnerIdentity)
 	}
-	if ref := e.Subject.Ref; ref != "" {
+	agents := g.Judge().Registry.Agents
+	refs := slices.Clone(proposal.subjects)
+	for _, id := range append(slices.Clone(proposal.claim.Chain), proposal.claim.Parent, proposal.claim.ClaimedAgent) {
+		refs = append(refs, agents[id].Owner, id)
+	}
+	slices.Sort(refs)
+	for _, ref := range slices.Compact(refs) {
+		if strings.TrimSpace(ref) == "" {
+			continue
+		}
 		people, err := g.Store.Identities(ctx, addresses(ref), strings.TrimSpace(ref))
 		if err != nil {
 			return nil, err
 		}
 		side = append(side, people...)
 	}
-	return side, nil
+	slices.Sort(side)
+	return slices.Compact(side), nil
 }
 
 // addresses are the e-mail addresses that a reference to a person may mean,

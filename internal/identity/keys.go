@@ -28,6 +28,7 @@ const (
 	ScopeApprovals = "approvals" // read, answer and cancel its agent's approvals
 	ScopeRedeem    = "redeem"    // spend tokens and report executions
 	ScopeAudit     = "audit"     // read the audit log
+	ScopeAdmin     = "admin"     // change agents, tools, limits and kill switches
 )
 
 // Kind is what a kind of key may do unless its maker says less.
@@ -42,7 +43,7 @@ func Kinds() map[string]Kind {
 	return map[string]Kind{
 		gate.AgentKey:   {Scopes: calls, MaxState: "authenticated"},
 		gate.RuntimeKey: {Scopes: calls, MaxState: "confirmed"},
-		gate.AdminKey:   {Scopes: []string{ScopeApprovals, ScopeAudit}, MaxState: "none"},
+		gate.AdminKey:   {Scopes: []string{ScopeApprovals, ScopeAudit, ScopeAdmin}, MaxState: "none"},
 	}
 }
 

@@ -72,7 +72,8 @@ func (s *Store) Inbox(ctx context.Context, p engine.Person, limit int) ([]approv
 	return s.list(ctx, `WITH waiting AS (
 			SELECT id AS waiting_id, row_number() OVER (PARTITION BY agent_id ORDER BY expires_at, id) > $4 AS late FROM approvals a
 			WHERE status = 'pending' AND NOT $2 = ANY (excluded)
-			  AND EXISTS (SELECT FROM jsonb_array_elements(requirements) r WHERE r->>'role' = ANY ($1))
+			  AND EXISTS (SELECT FROM jsonb_array_elements(requirements) r WHERE r->>'role' = ANY ($1)
+				OR EXISTS (SELECT FROM jsonb_array_elements(coalesce(r->'escalation', '[]')) e WHERE e->>'role' = ANY ($1)))
 			  AND NOT EXISTS (SELECT FROM facts f WHERE f.approval_id = a.id AND f.kind = 'vote' AND f.yes AND f.actor_id = $3))
 		SELECT `+approvalColumns+`, clock_timestamp() FROM waiting JOIN approvals ON id = waiting_id
 		ORDER BY late, expires_at, id LIMIT $5`, p.Roles, p.Identity, p.ID, inboxShare, limit)
@@ -104,7 +105,8 @@ func (s *Store) History(ctx context.Context, by Reader, cursor string, limit int
 	}
 	page, _, err = s.list(ctx, `SELECT `+approvalColumns+`, clock_timestamp() FROM approvals
 		WHERE status <> 'pending' AND (ended_at, id) < ($1, $2)
-		  AND ($4 OR $6 = ANY (excluded) OR EXISTS (SELECT FROM jsonb_array_elements(requirements) r WHERE r->>'role' = ANY ($5)))
+		  AND ($4 OR $6 = ANY (excluded) OR EXISTS (SELECT FROM jsonb_array_elements(requirements) r WHERE r->>'role' = ANY ($5)
+				OR EXISTS (SELECT FROM jsonb_array_elements(coalesce(r->'escalation', '[]')) e WHERE e->>'role' = ANY ($5))))
 		ORDER BY ended_at DESC, id DESC LIMIT $3`, before, id, limit+1, by.All, by.Roles, by.Identity)
 	if err != nil {
 		return nil, "", err

@@ -11,6 +11,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/engine/registry"
 	"holdpoint/internal/seal"
 )
 
@@ -25,6 +26,10 @@ type Change struct {
 	Sealed   seal.Box
 	// Token is nil until the approval is approved.
 	Token *TokenRow
+	// Kill is the switch that stops the approval's agent; nil when none does. It
+	// was read under the lock, and what grants anything is refused all the same
+	// when one is thrown before the change commits.
+	Kill *registry.Kill
 	// Revoked holds the ids of signing keys that must not be believed.
 	Revoked []string
 
@@ -70,7 +75,7 @@ func (s *Store) Change(ctx context.Context, id string, once *Once, fn func(c *Ch
 		}
 		rows := &pgx.Batch{}
 		if len(c.events) > 0 {
-			if err := queueEvents(rows, c.events, false); err != nil {
+			if err := queueEvents(rows, c.events, false, nil); err != nil {
 				return err
 			}
 		}
@@ -126,6 +131,17 @@ func (c *Change) load(id string) error {
 	queueFacts(rows, id, &c.Approval.Facts)
 	queueToken(rows, id, &c.Token)
 	rows.Queue(`SELECT coalesce(array_agg(kid), '{}') FROM revoked_signing_keys`).QueryRow(func(row pgx.Row) error { return row.Scan(&c.Revoked) })
+	rows.Queue(`SELECT agent_id, reason, thrown_by, thrown_at FROM kill_switches WHERE agent_id IN ('', $1) ORDER BY agent_id LIMIT 1`,
+		c.Approval.Call.AgentID).QueryRow(func(row pgx.Row) error {
+		kill, err := scanKill(row)
+		if err == nil {
+			c.Kill = &kill
+		}
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
 	rows.Queue(`SELECT clock_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&c.Now) })
 	if err := c.tx.SendBatch(c.ctx, rows).Close(); err != nil {
 		return translate(err)

@@ -14,6 +14,7 @@ const (
 	approvalsChannel = "holdpoint_approvals"
 	outboxChannel    = "holdpoint_outbox"
 	identityChannel  = "holdpoint_identity"
+	rulesChannel     = "holdpoint_rules"
 )
 
 // hub listens on one connection for the whole process and wakes whoever
@@ -101,7 +102,7 @@ func (h *hub) listen(ctx context.Context) error {
 	// The connection is the hub's own from here on: it never goes back.
 	conn := pooled.Hijack()
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	if _, err := conn.Exec(ctx, "LISTEN "+approvalsChannel+"; LISTEN "+outboxChannel+"; LISTEN "+identityChannel); err != nil {
+	if _, err := conn.Exec(ctx, "LISTEN "+approvalsChannel+"; LISTEN "+outboxChannel+"; LISTEN "+identityChannel+"; LISTEN "+rulesChannel); err != nil {
 		return err
 	}
 	h.wakeAll()
@@ -149,4 +150,10 @@ func (s *Store) OutboxChanges(ctx context.Context) <-chan struct{} {
 // IdentityChanges receives when people, agents or keys have changed.
 func (s *Store) IdentityChanges(ctx context.Context) <-chan struct{} {
 	return s.changes.subscribe(ctx, identityChannel)
+}
+
+// RulesChanges receives when the rules in force, or what is registered, may
+// have changed.
+func (s *Store) RulesChanges(ctx context.Context) <-chan struct{} {
+	return s.changes.subscribe(ctx, rulesChannel)
 }

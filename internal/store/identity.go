@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -46,6 +45,11 @@ func (s *Store) CreateKey(ctx context.Context, k Key, e engine.Event) error {
 		VALUES ($1, nullif($2, ''), $3, $4, $5, $6, $7, $8)`, k.ID, k.AgentID, k.Kind, k.SecretHash, k.Scopes, k.MaxState, k.Label, k.ExpiresAt)
 }
 
+// SetScopes replaces what a key is for. ErrNotFound: there is none.
+func (s *Store) SetScopes(ctx context.Context, id string, scopes []string, e engine.Event) error {
+	return s.admin(ctx, e, `UPDATE keys SET scopes = $2 WHERE id = $1`, id, scopes)
+}
+
 // RevokeKey makes a key useless from now on. ErrNotFound: there is none that lives.
 func (s *Store) RevokeKey(ctx context.Context, id string, e engine.Event) error {
 	return s.admin(ctx, e, `UPDATE keys SET revoked_at = clock_timestamp() WHERE id = $1 AND revoked_at IS NULL`, id)
@@ -65,8 +69,8 @@ func (s *Store) RevokedSigningKeys(ctx context.Context) ([]string, error) {
 type Agent struct {
 	ID, Name string
 	OwnerID  string // a person, or ""
-	// OwnerName and OwnerIdentity are the owner's; "" without one.
-	OwnerName, OwnerIdentity string
+	// OwnerName, OwnerEmail and OwnerIdentity are the owner's; "" without one.
+	OwnerName, OwnerEmail, OwnerIdentity string
 }
 
 // PutAgent registers an agent or changes its name and owner.
@@ -80,8 +84,9 @@ func (s *Store) Agent(ctx context.Context, id string) (Agent, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	a := Agent{ID: id}
-	err := s.pool.QueryRow(ctx, `SELECT a.name, coalesce(p.id, ''), coalesce(p.name, ''), coalesce(p.identity, '')
-		FROM agents a LEFT JOIN people p ON p.id = a.owner_id WHERE a.id = $1`, id).Scan(&a.Name, &a.OwnerID, &a.OwnerName, &a.OwnerIdentity)
+	err := s.pool.QueryRow(ctx, `SELECT a.name, coalesce(p.id, ''), coalesce(p.name, ''), coalesce(p.email, ''), coalesce(p.identity, '')
+		FROM agents a LEFT JOIN people p ON p.id = a.owner_id WHERE a.id = $1`, id).
+		Scan(&a.Name, &a.OwnerID, &a.OwnerName, &a.OwnerEmail, &a.OwnerIdentity)
 	return a, translate(err)
 }
 
@@ -114,6 +119,13 @@ func (s *Store) PersonByEmail(ctx context.Context, email string) (engine.Person,
 	err := s.pool.QueryRow(ctx, `SELECT `+personColumns+`, p.password_hash FROM people p WHERE p.email = $1`, email).
 		Scan(&p.ID, &p.Email, &p.Name, &p.Identity, &p.Roles, &p.Disabled, &hash)
 	return p, hash, translate(err)
+}
+
+// Person reads a person by id. ErrNotFound: there is none.
+func (s *Store) Person(ctx context.Context, id string) (engine.Person, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	return scanPerson(s.pool.QueryRow(ctx, `SELECT `+personColumns+` FROM people p WHERE p.id = $1`, id))
 }
 
 // Identities lists the identities of the people whom one of the e-mail
@@ -163,26 +175,9 @@ func (s *Store) DeleteSession(ctx context.Context, idHash []byte) error {
 	return translate(err)
 }
 
-// admin runs one administrative statement, which must touch exactly one row,
-// together with its event.
+// admin is administer without an answer to keep.
 func (s *Store) admin(ctx context.Context, e engine.Event, sql string, args ...any) error {
-	return s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, sql, args...)
-		if err != nil {
-			return translate(err)
-		}
-		if tag.RowsAffected() == 0 {
-			return ErrNotFound
-		}
-		if tag.RowsAffected() != 1 {
-			return errors.New("more than one row would have changed")
-		}
-		rows := &pgx.Batch{}
-		if err := queueEvents(rows, []engine.Event{e}, false); err != nil {
-			return err
-		}
-		return translate(tx.SendBatch(ctx, rows).Close())
-	})
+	return s.administer(ctx, nil, e, sql, args...)
 }
 
 // Names returns the names of the people and agents with these ids; an id that

@@ -34,6 +34,8 @@ var (
 	ErrUnavailable = errors.New("the event store is unavailable")
 	// ErrUnfit: a text holds what Postgres cannot keep, such as a NUL.
 	ErrUnfit = errors.New("a text holds what cannot be stored")
+	// ErrKilled: a kill switch stops the agent that something was to be granted to.
+	ErrKilled = errors.New("a kill switch is on")
 	// ErrOtherRequest: the Idempotency-Key was used for a different request.
 	ErrOtherRequest = errors.New("the idempotency key belongs to a different request")
 )
@@ -187,9 +189,13 @@ func translate(err error) error {
 		switch {
 		case pgErr.Code == "23505":
 			return fmt.Errorf("%w (%s)", ErrConflict, pgErr.ConstraintName)
+		case pgErr.Code == "HPK01":
+			return ErrKilled
 		case pgErr.Code == "22021" || pgErr.Code == "22P05":
 			return ErrUnfit
-		case pgErr.Code[:2] == "57" || pgErr.Code[:2] == "53" || pgErr.Code[:2] == "08" || pgErr.Code == "40001" || pgErr.Code == "40P01":
+		case pgErr.Code[:2] == "57" || pgErr.Code[:2] == "53" || pgErr.Code[:2] == "08" || pgErr.Code == "40001" || pgErr.Code == "40P01",
+			// Another schema, or rights that are missing: nothing can be written there.
+			pgErr.Code == "42P01" || pgErr.Code == "42703" || pgErr.Code == "42883" || pgErr.Code == "42501":
 			return fmt.Errorf("%w: %s", ErrUnavailable, pgErr.Code)
 		}
 		// A server message may quote a row; its code and object names do not.
@@ -205,7 +211,7 @@ func (e *refusedByPostgres) Error() string { return "postgres error " + e.code +
 
 func isOurs(err error) bool {
 	var refused *refusedByPostgres
-	return errors.As(err, &refused) || errors.Is(err, ErrUnfit) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrConflict) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrOtherRequest)
+	return errors.As(err, &refused) || errors.Is(err, ErrUnfit) || errors.Is(err, ErrKilled) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrConflict) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrOtherRequest)
 }
 
 // hideURL drops what a connection error says of user and host: it may hold a

@@ -41,6 +41,8 @@ type Opening struct {
 
 // Stored is what the database made of a Submission.
 type Stored struct {
+	// At is when the event was appended.
+	At time.Time
 	// OpenedAt and ExpiresAt are set when an approval was opened.
 	OpenedAt, ExpiresAt time.Time
 }
@@ -269,7 +271,12 @@ func queueAll(batch []*queued, again bool) (*pgx.Batch, error) {
 	for i, q := range batch {
 		events[i] = q.sub.Event
 	}
-	if err := queueEvents(rows, events, again); err != nil {
+	written := func(at time.Time) {
+		for _, q := range batch {
+			q.got.At = at
+		}
+	}
+	if err := queueEvents(rows, events, again, written); err != nil {
 		return nil, err
 	}
 	for _, q := range batch {
@@ -283,8 +290,8 @@ func queueAll(batch []*queued, again bool) (*pgx.Batch, error) {
 }
 
 // queueEvents adds one append of events to a batch. Unless it is done again,
-// every one of them must be new.
-func queueEvents(rows *pgx.Batch, events []engine.Event, again bool) error {
+// every one of them must be new. then, which may be nil, is told when.
+func queueEvents(rows *pgx.Batch, events []engine.Event, again bool, then func(at time.Time)) error {
 	n := len(events)
 	ids, types, outcomes := make([]string, n), make([]string, n), make([]string, n)
 	agents, tools, approvals, bodies := make([]string, n), make([]string, n), make([]string, n), make([][]byte, n)
@@ -297,14 +304,18 @@ func queueEvents(rows *pgx.Batch, events []engine.Event, again bool) error {
 		ids[i], types[i], outcomes[i] = e.ID, string(e.Type), string(e.Outcome)
 		agents[i], tools[i], approvals[i], bodies[i] = e.AgentID, e.ToolName, e.ApprovalID, body
 	}
-	rows.Queue(`SELECT append_events($1::text[]::uuid[], $2, $3, $4, $5, $6, $7)`,
+	rows.Queue(`SELECT written, written_at FROM append_events($1::text[]::uuid[], $2, $3, $4, $5, $6, $7)`,
 		ids, types, outcomes, agents, tools, approvals, bodies).QueryRow(func(row pgx.Row) error {
 		var written int
-		if err := row.Scan(&written); err != nil {
+		var at time.Time
+		if err := row.Scan(&written, &at); err != nil {
 			return err
 		}
 		if written != n && !again {
 			return fmt.Errorf("%w: an event's id is taken", ErrConflict)
+		}
+		if then != nil {
+			then(at.UTC())
 		}
 		return nil
 	})

@@ -8,8 +8,15 @@ type Frame struct {
 	Title string
 	// Person is the signed-in person's name, or "" on pages for anybody.
 	Person string
-	// Here is the entry of the navigation that the page is: "inbox", "history" or "".
+	// Here is the entry of the navigation that the page is: "inbox", "history",
+	// "policies", "agents", "admin" or "".
 	Here string
+	// Rules and Admin say which entries of the navigation the person may open.
+	Rules, Admin bool
+	// AllStopped is the kill switch of all agents, when it is on.
+	AllStopped Kill
+	// Notice says what was done just now, or "".
+	Notice string
 	// Live is the address of the event stream that says when to look again, or "".
 	Live string
 	// Refresh makes the page load itself again where there is no script.
@@ -109,9 +116,15 @@ type Approval struct {
 	Over     bool      // nothing is left to decide
 	Deadline time.Time // zero when Over
 
+	// Path says in one line who is needed and in which order, where that is more
+	// than one stage; else "".
+	Path         string
 	Requirements []Requirement
 	Votes        []Vote
 	Findings     []Finding
+
+	// ToolRequest is the document, where a tool request proposes the call.
+	ToolRequest *ToolRequest
 
 	Arguments Arguments
 	Warnings  Warnings
@@ -130,6 +143,8 @@ type Requirement struct {
 	Code          string // queued, waiting, satisfied, closed
 	// Short says that fewer people can do it than are still needed.
 	Short string
+	// Escalation says who may decide as well, and from when on, or "".
+	Escalation string
 }
 
 // Vote is a vote that somebody cast.
@@ -143,7 +158,9 @@ type Vote struct {
 
 // Finding is a reason for the approval.
 type Finding struct {
-	Message, Code, Source, Route, RouteWord string
+	Message, Route, RouteWord string
+	// From names the check: "contract/confirmation_missing", "policy rule pay".
+	From string
 }
 
 // Arguments is the code block of what will run.
@@ -166,7 +183,9 @@ type Asker struct {
 
 // Claims is what the agent says itself. Nobody has checked it.
 type Claims struct {
-	Intent   string
+	Intent string
+	// IntentIs says what Intent is, where that is not the agent's own wording; "".
+	IntentIs string
 	Facts    []Claim
 	Evidence []Evidence
 	// Unread says that the document could not be read.

@@ -59,3 +59,14 @@ func writeSpans(b *strings.Builder, list []Span) {
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }
+
+// sentences is a text's lines without the blank ones.
+func sentences(text string) []string {
+	var list []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			list = append(list, line)
+		}
+	}
+	return list
+}

@@ -1,0 +1,214 @@
+package api
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"holdpoint/engine/canon"
+	"holdpoint/engine/registry"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/identity"
+)
+
+// Agents lists what is registered of agents.
+type Agents struct {
+	Agents []registry.Agent `json:"agents"`
+}
+
+// Tools lists what is registered of tools.
+type Tools struct {
+	Tools []registry.Tool `json:"tools"`
+}
+
+// KillSwitches lists the switches that are on.
+type KillSwitches struct {
+	KillSwitches []registry.Kill `json:"kill_switches"`
+}
+
+// KillBody throws or releases a switch.
+type KillBody struct {
+	AgentID string `json:"agent_id,omitempty" doc:"Left out for the switch that stops every agent."`
+	On      bool   `json:"on"`
+	Reason  string `json:"reason,omitempty" maxLength:"1000"`
+}
+
+// RevokeAgentBody revokes or restores an agent's registration.
+type RevokeAgentBody struct {
+	AgentID string `json:"agent_id"`
+	Revoked bool   `json:"revoked"`
+}
+
+// RevokeToolBody revokes or restores a tool's registration.
+type RevokeToolBody struct {
+	ToolName string `json:"tool_name"`
+	Revoked  bool   `json:"revoked"`
+}
+
+// RulesInForce says what calls are judged by.
+type RulesInForce struct {
+	Digest          string     `json:"digest" doc:"What events name as policy_digest."`
+	PolicyVersion   string     `json:"policy_version,omitempty"`
+	PolicyDigest    string     `json:"policy_digest,omitempty" doc:"The bundle's own digest."`
+	PolicySigned    bool       `json:"policy_signed"`
+	PolicyExpiresAt *time.Time `json:"policy_expires_at,omitempty"`
+	ContractsDigest string     `json:"tool_contracts_digest,omitempty"`
+	Problem         string     `json:"problem,omitempty" doc:"Why the last document that was to be put in force was not."`
+}
+
+// administration are the operations of administrators.
+func (a *API) administration() []operation {
+	read := func(path, summary string, out any, handle func(*call) error) operation {
+		return operation{
+			method: "GET", path: "/v1/admin/" + path, summary: summary, scope: identity.ScopeAdmin, out: out,
+			statuses: []int{200}, problems: []int{401, 403, 503}, handle: handle,
+		}
+	}
+	change := func(path, summary, detail string, in, out any, handle func(*call) error) operation {
+		return operation{
+			method: "POST", path: "/v1/admin/" + path, summary: summary, detail: detail, scope: identity.ScopeAdmin, in: in, out: out,
+			statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 413, 415, 422, 503}, repeats: true, handle: handle,
+		}
+	}
+	return []operation{
+		read("agents", "List agents", Agents{}, a.listAgents),
+		change("agents", "Register an agent, or replace what is registered of it", "What policy sees of the agent is this, not what its requests say.", registry.Agent{}, registry.Agent{}, a.putAgent),
+		change("agents/revoke", "Revoke or restore an agent", "", RevokeAgentBody{}, RevokeAgentBody{}, a.revokeAgent),
+		read("tools", "List tools", Tools{}, a.listTools),
+		change("tools", "Register a tool, or replace what is registered of it", "", registry.Tool{}, registry.Tool{}, a.putTool),
+		change("tools/revoke", "Revoke or restore a tool", "", RevokeToolBody{}, RevokeToolBody{}, a.revokeTool),
+		read("settings", "Read the settings for all agents", registry.Settings{}, a.getSettings),
+		change("settings", "Replace the settings for all agents", "Limits, delegation, trust, tools and attestation issuers.", registry.Settings{}, registry.Settings{}, a.putSettings),
+		read("kill-switches", "List the kill switches that are on", KillSwitches{}, a.listKills),
+		change("kill-switches", "Throw or release a kill switch", "Once it answers, nothing is granted any more by any gate: no call, no approval, no redemption.", KillBody{}, KillBody{}, a.kill),
+		read("rules", "What calls are judged by", RulesInForce{}, a.rules),
+	}
+}
+
+func ok(c *call, body any) error {
+	reply, err := jsonReply(http.StatusOK, body, nil)
+	if err != nil {
+		return err
+	}
+	writeReply(c.w, reply)
+	return nil
+}
+
+func sorted[T any](m map[string]T) []T {
+	list := make([]T, 0, len(m))
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		list = append(list, m[name])
+	}
+	return list
+}
+
+func (a *API) listAgents(c *call) error {
+	known, err := a.Gate.Registry(c.r.Context())
+	if err != nil {
+		return err
+	}
+	return ok(c, Agents{sorted(known.Agents)})
+}
+
+func (a *API) listTools(c *call) error {
+	known, err := a.Gate.Registry(c.r.Context())
+	if err != nil {
+		return err
+	}
+	return ok(c, Tools{sorted(known.Tools)})
+}
+
+func (a *API) listKills(c *call) error {
+	known, err := a.Gate.Registry(c.r.Context())
+	if err != nil {
+		return err
+	}
+	return ok(c, KillSwitches{sorted(known.Kills)})
+}
+
+func (a *API) getSettings(c *call) error {
+	known, err := a.Gate.Registry(c.r.Context())
+	if err != nil {
+		return err
+	}
+	return ok(c, known.Settings)
+}
+
+func (a *API) rules(c *call) error { return ok(c, a.Rules()) }
+
+// administer answers a change with what was sent, as it was understood.
+func administer[T any](a *API, c *call, do func(by gate.By, in T, once *gate.Once) error) error {
+	var in T
+	body, err := readStrict(c, &in)
+	if err != nil {
+		return err
+	}
+	return a.answer(c, body, func(once *gate.Once) (any, error) {
+		if once != nil {
+			render := once.Render
+			kept := *once
+			kept.Render = func(_ any, err error) gate.Reply { return render(in, err) }
+			once = &kept
+		}
+		return in, do(c.principal.Administrator(RequestID(c.r.Context())), in, once)
+	}, func(result any) (gate.Reply, error) { return jsonReply(http.StatusOK, result, nil) })
+}
+
+// readStrict reads the body into a struct of which anything may be left out,
+// down to fields that it has not.
+func readStrict(c *call, into any) (canon.Value, error) {
+	v, err := readJSON(c)
+	if err != nil {
+		return v, err
+	}
+	wrong := func(detail string) error {
+		return &failure{Status: http.StatusUnprocessableEntity, Code: "invalid_body", Detail: detail}
+	}
+	if v.Kind() != canon.ObjectKind {
+		return v, wrong("The body must be a JSON object.")
+	}
+	if err := decodeStrict(v, into); err != nil {
+		return v, wrong("The body has not the fields that this request takes: " + err.Error() + ".")
+	}
+	return v, nil
+}
+
+func (a *API) putAgent(c *call) error {
+	return administer(a, c, func(by gate.By, in registry.Agent, once *gate.Once) error {
+		return a.Gate.RegisterAgent(c.r.Context(), by, in, once)
+	})
+}
+
+func (a *API) revokeAgent(c *call) error {
+	return administer(a, c, func(by gate.By, in RevokeAgentBody, once *gate.Once) error {
+		return a.Gate.RevokeAgent(c.r.Context(), by, in.AgentID, in.Revoked, once)
+	})
+}
+
+func (a *API) putTool(c *call) error {
+	return administer(a, c, func(by gate.By, in registry.Tool, once *gate.Once) error {
+		return a.Gate.RegisterTool(c.r.Context(), by, in, once)
+	})
+}
+
+func (a *API) revokeTool(c *call) error {
+	return administer(a, c, func(by gate.By, in RevokeToolBody, once *gate.Once) error {
+		return a.Gate.RevokeTool(c.r.Context(), by, in.ToolName, in.Revoked, once)
+	})
+}
+
+func (a *API) putSettings(c *call) error {
+	return administer(a, c, func(by gate.By, in registry.Settings, once *gate.Once) error {
+		return a.Gate.PutSettings(c.r.Context(), by, in, once)
+	})
+}
+
+func (a *API) kill(c *call) error {
+	return administer(a, c, func(by gate.By, in KillBody, once *gate.Once) error {
+		if in.On {
+			return a.Gate.Throw(c.r.Context(), by, in.AgentID, in.Reason, once)
+		}
+		return a.Gate.Release(c.r.Context(), by, in.AgentID, once)
+	})
+}

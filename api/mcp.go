@@ -1,0 +1,56 @@
+package api
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"time"
+
+	"holdpoint/engine/canon"
+)
+
+// MessageBody is a JSON-RPC 2.0 message, for the documentation; the MCP SDK reads it.
+type MessageBody struct {
+	Version string `json:"jsonrpc" enum:"2.0"`
+	ID      any    `json:"id,omitempty" doc:"A string or a number; left out of a notification."`
+	Method  string `json:"method,omitempty" doc:"Such as initialize, tools/list or tools/call."`
+	Params  any    `json:"params,omitempty"`
+	Result  any    `json:"result,omitempty"`
+	Error   any    `json:"error,omitempty"`
+}
+
+// modelContext is the door of the Model Context Protocol, where there is one.
+func (a *API) modelContext() []operation {
+	if a.MCP == nil {
+		return nil
+	}
+	return []operation{{
+		method: "POST", path: "/mcp", summary: "Model Context Protocol (streamable HTTP)", scope: anyKey, held: true,
+		detail: "Tools: aana_pre_tool_check, holdpoint_check, holdpoint_await, holdpoint_cancel. Every message carries the key; there are no sessions, no streams from the server, and no batches.",
+		in:     MessageBody{}, statuses: []int{200, 202}, problems: []int{400, 401, 403, 413, 415, 503}, handle: a.serveModelContext,
+	}}
+}
+
+// mcpWithin bounds a message: the longest wait, and time to write its answer.
+const mcpWithin = maxWait + writeWithin
+
+// serveModelContext reads the message as every other body is read and hands it
+// on in its canonical form, which nobody can read in another way.
+func (a *API) serveModelContext(c *call) error {
+	body, err := readJSON(c)
+	if err != nil {
+		return err
+	}
+	if body.Kind() != canon.ObjectKind {
+		return &failure{Status: http.StatusBadRequest, Code: "batch", Detail: "Send one JSON-RPC message, an object; batches are not taken."}
+	}
+	rc := http.NewResponseController(c.w)
+	// A writer that cannot do this has no deadlines to move.
+	_ = rc.SetReadDeadline(time.Now().Add(mcpWithin))
+	_ = rc.SetWriteDeadline(time.Now().Add(mcpWithin))
+	message := body.Canonical()
+	r := c.r.Clone(c.r.Context())
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(message)), int64(len(message))
+	a.MCP.ServeHTTP(c.w, r)
+	return nil
+}

@@ -1,0 +1,90 @@
+package mcp
+
+import (
+	_ "embed" // a schema
+	"encoding/json"
+	"fmt"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"holdpoint/schemas"
+)
+
+// Names of the tools (WIRE).
+const (
+	preToolCheckTool = "aana_pre_tool_check"
+	checkTool        = "holdpoint_check"
+	awaitTool        = "holdpoint_await"
+	cancelTool       = "holdpoint_cancel"
+)
+
+// How long holdpoint_await waits, in seconds: clients give up after 60.
+const (
+	usualWait   = 25
+	longestWait = 50
+)
+
+//go:embed check.schema.json
+var checkSchema []byte
+
+const preToolCheckDoc = `Ask whether a tool call may run, before you make it. Call this for every call that writes, pays, sends, deletes, deploys or reads private data. It runs nothing.
+
+Give the exact tool name, the exact proposed_arguments, and honest authorization and evidence: claims above what your key may make are lowered, and recommended_route can only make the decision stricter.
+
+What to do with the answer:
+- execution_allowed is true: run the tool now, with exactly these arguments.
+- approval is there: do not run the tool. People decide. Tell the user, then call holdpoint_await with approval.id.
+- otherwise: do not run the tool. recovery_suggestion, hard_blockers and missing_evidence say what is lacking. Ask the user or gather it, and propose the call again; never rephrase a call to get it past a refusal.
+- an error: do not run the tool; nothing has been granted.
+
+Changed arguments are another call: propose it again.`
+
+const checkDoc = `Ask whether a tool call may run, before you make it, in the words of Agent-SPM. Use this when your host speaks Agent-SPM, else aana_pre_tool_check; one of the two is enough. It runs nothing.
+
+Answer: {allowed, decision {outcome, reasons, …}, event, approval}.
+- allowed is true: run the tool now, with exactly these arguments, keeping to decision.constraints.
+- approval is there: do not run the tool. People decide. Tell the user, then call holdpoint_await with approval.id.
+- otherwise: do not run the tool. decision.reasons says why; never rephrase a call to get it past a refusal.
+- an error: do not run the tool; nothing has been granted.`
+
+const awaitDoc = `Wait for the decision on a call that needs approval. It returns when the approval is decided, or after timeout_seconds with status pending. It changes nothing, so call it again as often as you like.
+
+Answer: the approval. What to do by its status:
+- pending: do not run the tool. Call this again, or go on with other work and come back before expires_at. If next_action is answer, attach_ticket or verify, tell the user that this is needed; links.review is the page where people decide.
+- approved: the host spends resumption_token with POST /v1/tokens/redeem, naming the same tool and the same arguments, and runs the tool once, only after that succeeded. Never show the token or put it anywhere else.
+- denied: do not run the tool. denial.kind says how to go on: wrong_args (correct the arguments as denial.comment says and propose again), needs_info (supply it and propose again), not_now (propose again after denial.retry_after seconds), never (give it up).
+- expired or cancelled: do not run the tool; propose the call again if it is still wanted.`
+
+const cancelDoc = `Take back a call that waits for approval, because it is no longer wanted or its arguments have changed. This cannot be undone: the call would have to be proposed again. Answer: the approval, cancelled. What is decided already cannot be taken back and is answered with an error.`
+
+// offers are the tools.
+func offers() ([]offer, error) {
+	event, err := schemas.FS.ReadFile(schemas.AgentActionContractV1)
+	if err != nil {
+		return nil, fmt.Errorf("read the schema of events: %w", err)
+	}
+	yes, no := true, false
+	id := `"approval_id": {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$", "description": "The approval's id, apr_…, as the check answered it."}`
+	await := fmt.Sprintf(`{"type": "object", "additionalProperties": false, "required": ["approval_id"], "properties": {%s,
+		"timeout_seconds": {"type": "integer", "minimum": 0, "maximum": %d, "default": %d, "description": "How long to wait at most."}}}`, id, longestWait, usualWait)
+	cancel := fmt.Sprintf(`{"type": "object", "additionalProperties": false, "required": ["approval_id"], "properties": {%s}}`, id)
+	return []offer{
+		{&sdk.Tool{
+			Name: preToolCheckTool, Title: "May this tool call run?", Description: preToolCheckDoc, InputSchema: json.RawMessage(event),
+			// It adds to the audit log and may ask people.
+			Annotations: &sdk.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &no},
+		}, (*Tools).preToolCheck},
+		{&sdk.Tool{
+			Name: checkTool, Title: "May this tool call run? (Agent-SPM)", Description: checkDoc, InputSchema: json.RawMessage(checkSchema),
+			Annotations: &sdk.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &no},
+		}, (*Tools).check},
+		{&sdk.Tool{
+			Name: awaitTool, Title: "Wait for people to decide", Description: awaitDoc, InputSchema: json.RawMessage(await),
+			Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: &no},
+		}, (*Tools).await},
+		{&sdk.Tool{
+			Name: cancelTool, Title: "Take a waiting call back", Description: cancelDoc, InputSchema: json.RawMessage(cancel),
+			Annotations: &sdk.ToolAnnotations{DestructiveHint: &yes, IdempotentHint: true, OpenWorldHint: &no},
+		}, (*Tools).cancel},
+	}, nil
+}

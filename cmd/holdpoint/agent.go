@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/registry"
+)
+
+type agentCommand struct {
+	Set     agentSet     `cmd:"" help:"Register an agent, or change what is registered of it."`
+	List    agentList    `cmd:"" help:"List agents."`
+	Revoke  agentRevoke  `cmd:"" help:"Revoke an agent's registration: its calls are refused, its tokens are worth nothing."`
+	Restore agentRestore `cmd:"" help:"Restore a revoked registration."`
+}
+
+// rates are the limits of an agent, or of all of them.
+type rates struct {
+	Calls        *int           `help:"Calls within --per; 0 for any number." placeholder:"N"`
+	Per          *time.Duration `help:"Window of --calls, such as 1m." placeholder:"DURATION"`
+	ToolCalls    *int           `help:"Calls of any one tool within --tool-per." placeholder:"N"`
+	ToolPer      *time.Duration `help:"Window of --tool-calls." placeholder:"DURATION"`
+	SessionCalls *int           `help:"Calls of one session." placeholder:"N"`
+	SessionFor   *time.Duration `help:"How long one session may last." placeholder:"DURATION"`
+}
+
+// apply changes what was given.
+func (r rates) apply(l registry.Limits) registry.Limits {
+	set(&l.Agent.Calls, r.Calls)
+	set(&l.Tool.Calls, r.ToolCalls)
+	set(&l.Session.Calls, r.SessionCalls)
+	set(&l.Agent.Per, (*engine.Duration)(r.Per))
+	set(&l.Tool.Per, (*engine.Duration)(r.ToolPer))
+	set(&l.Session.Per, (*engine.Duration)(r.SessionFor))
+	return l
+}
+
+// set changes a setting that was given.
+func set[T any](setting, given *T) {
+	if given != nil {
+		*setting = *given
+	}
+}
+
+type agentSet struct {
+	where
+	rates
+	ID            string   `arg:"" help:"The agent's id, as its key has it."`
+	Name          *string  `help:"Name to show."`
+	Owner         *string  `help:"E-mail address of the person who answers for it, and so never decides on its calls." placeholder:"EMAIL"`
+	Type          *string  `help:"ide_agent, pr_agent, chat_agent, workflow_agent, autonomous_agent, or your own." placeholder:"TYPE"`
+	Trust         *string  `help:"untrusted, basic, verified, privileged or system." placeholder:"LEVEL"`
+	Role          []string `help:"Role that policies may ask for; again for more. Replaces those there are." placeholder:"ROLE"`
+	MaxDelegation *int     `help:"Longest delegation chain that may end with this agent." placeholder:"N"`
+	Attest        *bool    `help:"Refuse calls without a valid attestation." negatable:""`
+	DefaultLimits bool     `help:"Drop the agent's own limits: those for all agents hold again."`
+}
+
+// Help is shown by "holdpoint agent set --help".
+func (agentSet) Help() string {
+	return `Policies see of an agent what is registered here, whatever its requests say.
+What is not given stays as it is.
+
+Examples:
+  holdpoint agent set billing-bot --owner olga@example.com --trust verified --role finance.reader
+  holdpoint agent set billing-bot --calls 60 --per 1m --tool-calls 10 --tool-per 1m`
+}
+
+func (a *agentSet) Run(ctx context.Context, c *cli) error {
+	r, by, done, err := a.registrar(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer done()
+	known, err := r.Registry(ctx)
+	if err != nil {
+		return err
+	}
+	agent, exists := known.Agents[a.ID]
+	if !exists {
+		agent = registry.Agent{ID: a.ID, Name: a.ID, Trust: engine.Basic}
+	}
+	set(&agent.Name, a.Name)
+	set(&agent.Owner, a.Owner)
+	set(&agent.Type, a.Type)
+	if a.Trust != nil {
+		if agent.Trust, err = engine.ParseTrust(*a.Trust); err != nil {
+			return fmt.Errorf("--trust: %w: want %s", err, strings.Join(engine.TrustLevels(), ", "))
+		}
+	}
+	if a.Role != nil {
+		agent.Roles = a.Role
+	}
+	if a.MaxDelegation != nil {
+		agent.MaxDelegation = a.MaxDelegation
+	}
+	set(&agent.NeedsAttestation, a.Attest)
+	switch {
+	case a.DefaultLimits:
+		agent.Limits = nil
+	case a.rates != (rates{}):
+		limits := a.apply(known.LimitsOf(a.ID))
+		agent.Limits = &limits
+	}
+	if err := r.RegisterAgent(ctx, by, agent, nil); err != nil {
+		return plain(err)
+	}
+	fmt.Printf("%s: trust %s, roles %s, limits %s\n", agent.ID, agent.Trust, orNone(agent.Roles), limitsText(agent.Limits))
+	if !exists {
+		fmt.Printf("it has no key yet: holdpoint key create --agent %s\n", agent.ID)
+	}
+	return nil
+}
+
+func orNone(list []string) string {
+	if len(list) == 0 {
+		return "none"
+	}
+	return strings.Join(list, ",")
+}
+
+// limitsText is a line of limits.
+func limitsText(l *registry.Limits) string {
+	if l == nil {
+		return "as for all"
+	}
+	var parts []string
+	for _, rate := range []struct {
+		what string
+		rate registry.Rate
+	}{{"calls", l.Agent}, {"calls of one tool", l.Tool}, {"calls of one session", l.Session}} {
+		per := time.Duration(rate.rate.Per)
+		switch {
+		case rate.rate.Calls > 0 && per > 0:
+			parts = append(parts, fmt.Sprintf("%d %s in %s", rate.rate.Calls, rate.what, per))
+		case rate.rate.Calls > 0:
+			parts = append(parts, fmt.Sprintf("%d %s", rate.rate.Calls, rate.what))
+		case per > 0:
+			parts = append(parts, fmt.Sprintf("%s of one session", per))
+		}
+	}
+	return orNone(parts)
+}
+
+type agentList struct{ where }
+
+func (a *agentList) Run(ctx context.Context, c *cli) error {
+	r, _, done, err := a.registrar(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer done()
+	known, err := r.Registry(ctx)
+	if err != nil {
+		return err
+	}
+	if len(known.Agents) == 0 {
+		fmt.Println("no agents yet: holdpoint key create --agent ID")
+		return nil
+	}
+	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "ID\tNAME\tOWNER\tTRUST\tROLES\tLIMITS\tSTATE")
+	for _, id := range slices.Sorted(maps.Keys(known.Agents)) {
+		agent, state := known.Agents[id], "active"
+		if agent.RevokedAt != nil {
+			state = "revoked"
+		}
+		if _, killed := known.Killed(id); killed {
+			state = "stopped"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", id, agent.Name, agent.Owner, agent.Trust, orNone(agent.Roles), limitsText(agent.Limits), state)
+	}
+	return table.Flush()
+}
+
+type agentRevoke struct {
+	where
+	ID string `arg:"" help:"The agent's id."`
+}
+
+func (a *agentRevoke) Run(ctx context.Context, c *cli) error { return a.revoke(ctx, c, a.ID, true) }
+
+type agentRestore struct {
+	where
+	ID string `arg:"" help:"The agent's id."`
+}
+
+func (a *agentRestore) Run(ctx context.Context, c *cli) error { return a.revoke(ctx, c, a.ID, false) }
+
+func (w where) revoke(ctx context.Context, c *cli, id string, revoke bool) error {
+	r, by, done, err := w.registrar(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := r.RevokeAgent(ctx, by, id, revoke, nil); err != nil {
+		return plain(err)
+	}
+	fmt.Printf("%s %s\n", map[bool]string{true: "revoked", false: "restored"}[revoke], id)
+	return nil
+}

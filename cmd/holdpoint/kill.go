@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"text/tabwriter"
+	"time"
+)
+
+type killCommand struct {
+	where
+	Agent  string `arg:"" optional:"" help:"Agent to stop."`
+	All    bool   `help:"Stop every agent."`
+	Reason string `help:"Why, for whoever finds everything refused." placeholder:"TEXT"`
+	List   bool   `help:"Only list the switches that are on."`
+}
+
+// Help is shown by "holdpoint kill --help".
+func (killCommand) Help() string {
+	return `Throws a kill switch. Once this returns, no gate grants that agent anything any
+more: no call, no approval, no redemption. What waits goes on waiting; what was
+approved and not yet settled ends as denied. “holdpoint release” ends it.
+
+Examples:
+  holdpoint kill billing-bot --reason "sends the same invoice again and again"
+  holdpoint kill --all --reason "incident 4711"
+  holdpoint kill --list`
+}
+
+func (k *killCommand) Run(ctx context.Context, c *cli) error {
+	if !k.List && (k.Agent == "") != k.All {
+		return errors.New("name one agent, or say --all")
+	}
+	r, by, done, err := k.registrar(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if !k.List {
+		if err := r.Throw(ctx, by, k.Agent, k.Reason, nil); err != nil {
+			return plain(err)
+		}
+		fmt.Printf("stopped: %s\n", orAll(k.Agent))
+		return nil
+	}
+	known, err := r.Registry(ctx)
+	if err != nil {
+		return err
+	}
+	if len(known.Kills) == 0 {
+		fmt.Println("no kill switch is on")
+		return nil
+	}
+	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "STOPPED\tSINCE\tBY\tREASON")
+	for _, id := range slices.Sorted(maps.Keys(known.Kills)) {
+		kill := known.Kills[id]
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", orAll(id), kill.At.Format(time.RFC3339), kill.By, kill.Reason)
+	}
+	return table.Flush()
+}
+
+func orAll(agent string) string {
+	if agent == "" {
+		return "(every agent)"
+	}
+	return agent
+}
+
+type releaseCommand struct {
+	where
+	Agent string `arg:"" optional:"" help:"Agent whose kill switch to release."`
+	All   bool   `help:"Release the switch for every agent; those of single agents stay on."`
+}
+
+// Help is shown by "holdpoint release --help".
+func (releaseCommand) Help() string {
+	return `Examples:
+  holdpoint release billing-bot
+  holdpoint release --all`
+}
+
+func (k *releaseCommand) Run(ctx context.Context, c *cli) error {
+	if (k.Agent == "") != k.All {
+		return errors.New("name one agent, or say --all")
+	}
+	r, by, done, err := k.registrar(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := r.Release(ctx, by, k.Agent, nil); err != nil {
+		return plain(err)
+	}
+	fmt.Printf("released: %s\n", orAll(k.Agent))
+	return nil
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/canon"
+	"holdpoint/engine/policy"
+	"holdpoint/engine/source"
+	"holdpoint/internal/gate"
+)
+
+type policyCommand struct {
+	Check    policyCheck    `cmd:"" help:"Say what is wrong with policies, and what is probably not meant."`
+	Test     policyTests    `cmd:"" help:"Run files of policy tests."`
+	Explain  policyExplain  `cmd:"" help:"Show what a policy makes of one call, rule by rule."`
+	Simulate policySimulate `cmd:"" help:"Show what a new policy would change for past calls."`
+	Sign     policySign     `cmd:"" help:"Put a signature into a policy."`
+	Verify   policyVerify   `cmd:"" help:"Check a policy's signature."`
+}
+
+// complain prints an error as main does, for commands that end with a code of
+// their own.
+func complain(err error) {
+	for line := range strings.Lines(err.Error()) {
+		fmt.Fprintln(os.Stderr, "holdpoint:", strings.TrimSuffix(line, "\n"))
+	}
+}
+
+// unreadable reports an error and ends the program with the code for what
+// cannot be read.
+func unreadable(err error) error {
+	complain(err)
+	return exitCode(exitUnreadable)
+}
+
+// printAll prints problems, one a line, where nobody takes them for output.
+func printAll[P fmt.Stringer](problems []P) {
+	for _, p := range problems {
+		fmt.Fprintln(os.Stderr, p)
+	}
+}
+
+// loadPolicy reads a bundle that has to be right. Its problems are printed; the
+// error is an exit code.
+func loadPolicy(path string, o policy.Options) (*policy.Bundle, error) {
+	data, err := os.ReadFile(path) // #nosec G304 -- the user names the file
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	o.File = path
+	b, problems := policy.Load(data, o)
+	if b == nil {
+		printAll(problems)
+		return nil, exitCode(exitInvalid)
+	}
+	return b, nil
+}
+
+// readSecret reads what policies are signed with from a file. White space
+// around it does not count.
+func readSecret(path string) ([]byte, error) {
+	data, err := os.ReadFile(path) // #nosec G304 -- the user names the file
+	if err != nil {
+		return nil, err
+	}
+	secret := strings.TrimSpace(string(data))
+	if len(secret) < minPolicySecret {
+		return nil, fmt.Errorf("%s: a secret has at least %d characters", path, minPolicySecret)
+	}
+	return []byte(secret), nil
+}
+
+// minPolicySecret is the shortest secret that serve takes as policy_secret.
+const minPolicySecret = 16
+
+// reviewersOf counts the people of a file who have a role: a list of people, or
+// a mapping with one under "reviewers", as in dev.json. Of each only the roles
+// are looked at.
+func reviewersOf(path string) (func(role string) int, error) {
+	data, err := os.ReadFile(path) // #nosec G304 -- the user names the file
+	if err != nil {
+		return nil, err
+	}
+	root, problems := source.Read(data, path)
+	if len(problems) > 0 {
+		return nil, errors.New(problems[0].String())
+	}
+	if list, ok := root.Get("reviewers"); ok {
+		root = list
+	}
+	var people []engine.Person
+	for i := range root.Value.Len() {
+		if root.Value.Kind() != canon.ArrayKind {
+			break
+		}
+		roles, ok := root.Element(i).Get("roles")
+		p := engine.Person{Identity: fmt.Sprint(i)}
+		for _, role := range roles.Value.Elements() {
+			p.Roles = append(p.Roles, role.Str())
+		}
+		if !ok || roles.Value.Kind() != canon.ArrayKind || slices.Contains(p.Roles, "") {
+			problem := root.Element(i).Problem("a person has no list of roles", "write them as - {name: Ada, roles: [reviewer]}")
+			problem.File = path
+			return nil, errors.New(problem.String())
+		}
+		people = append(people, p)
+	}
+	if len(people) == 0 {
+		return nil, fmt.Errorf("%s: there are no people in it (write them as - {name: Ada, roles: [reviewer]})", path)
+	}
+	return countReviewers(people), nil
+}
+
+// reviewersIn counts the people of a database who have a role.
+func reviewersIn(ctx context.Context, w where, c *cli) (func(role string) int, error) {
+	s, err := w.open(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	people, err := s.People(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return countReviewers(people), nil
+}
+
+// countReviewers counts human beings, not accounts. For the role "" it is
+// everybody who has a role that decides.
+func countReviewers(people []engine.Person) func(role string) int {
+	return func(role string) int {
+		identities := map[string]bool{}
+		for _, p := range people {
+			decides := slices.ContainsFunc(p.Roles, func(r string) bool { return r != gate.AdminRole && r != gate.AuditorRole })
+			if !p.Disabled && (role == "" && decides || role != "" && p.Has(role)) {
+				identities[p.Identity] = true
+			}
+		}
+		return len(identities)
+	}
+}
+
+// left says how long a bundle still lives.
+func left(b *policy.Bundle, now time.Time) string {
+	d := b.ExpiresAt.Sub(now)
+	switch {
+	case d <= 0:
+		return "expired"
+	case d < 48*time.Hour:
+		return "expires in " + d.Round(time.Minute).String()
+	}
+	return fmt.Sprintf("expires in %d days", int(d.Hours()/24))
+}

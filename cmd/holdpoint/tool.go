@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"holdpoint/engine"
+	"holdpoint/engine/registry"
+)
+
+type toolCommand struct {
+	Set     toolSet     `cmd:"" help:"Register a tool, or change what is registered of it."`
+	List    toolList    `cmd:"" help:"List tools."`
+	Revoke  toolRevoke  `cmd:"" help:"Revoke a tool's registration: calls of it are refused."`
+	Restore toolRestore `cmd:"" help:"Restore a revoked registration."`
+}
+
+type toolSet struct {
+	where
+	Name         string  `arg:"" help:"The tool's exact name."`
+	Version      *string `help:"Its version." placeholder:"VERSION"`
+	Provider     *string `help:"Where it comes from: built-in, mcp, langchain, custom." placeholder:"NAME"`
+	ManifestHash *string `help:"SHA-256 of its manifest; a call that names another one is refused." placeholder:"HEX"`
+	NeedManifest *bool   `help:"Refuse calls that name no manifest." negatable:""`
+	Verified     *bool   `help:"Say that somebody has looked at where it comes from." negatable:""`
+	MinTrust     *string `help:"The lowest trust level of agents that may call it." placeholder:"LEVEL"`
+}
+
+// Help is shown by "holdpoint tool set --help".
+func (toolSet) Help() string {
+	return `What is not given stays as it is.
+
+Example:
+  holdpoint tool set github.create_issue --provider mcp --verified \
+    --manifest-hash "$(sha256sum manifest.json | cut -d' ' -f1)"`
+}
+
+func (t *toolSet) Run(ctx context.Context, c *cli) error {
+	r, by, done, err := t.registrar(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer done()
+	known, err := r.Registry(ctx)
+	if err != nil {
+		return err
+	}
+	tool := known.Tools[t.Name]
+	tool.Name = t.Name
+	set(&tool.Version, t.Version)
+	set(&tool.Provider, t.Provider)
+	set(&tool.ManifestHash, t.ManifestHash)
+	set(&tool.NeedsManifest, t.NeedManifest)
+	set(&tool.Verified, t.Verified)
+	if t.MinTrust != nil {
+		if tool.MinTrust, err = engine.ParseTrust(*t.MinTrust); err != nil {
+			return fmt.Errorf("--min-trust: %w: want %s", err, strings.Join(engine.TrustLevels(), ", "))
+		}
+	}
+	if err := r.RegisterTool(ctx, by, tool, nil); err != nil {
+		return plain(err)
+	}
+	fmt.Printf("%s: %s\n", tool.Name, toolText(tool))
+	return nil
+}
+
+// toolText is a line about a tool.
+func toolText(t registry.Tool) string {
+	parts := []string{"provider " + orText(t.Provider, "unknown"), map[bool]string{true: "verified", false: "not verified"}[t.Verified]}
+	if t.ManifestHash != "" {
+		parts = append(parts, "manifest "+t.ManifestHash[:12]+"…")
+	}
+	if t.MinTrust > engine.Untrusted {
+		parts = append(parts, "for "+t.MinTrust.String()+" agents")
+	}
+	return strings.Join(parts, ", ")
+}
+
+func orText(text, instead string) string {
+	if text == "" {
+		return instead
+	}
+	return text
+}
+
+type toolList struct{ where }
+
+func (t *toolList) Run(ctx context.Context, c *cli) error {
+	r, _, done, err := t.registrar(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer done()
+	known, err := r.Registry(ctx)
+	if err != nil {
+		return err
+	}
+	if len(known.Tools) == 0 {
+		fmt.Println("no tools yet: holdpoint tool set NAME --verified")
+		return nil
+	}
+	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "NAME\tVERSION\tWHAT\tSTATE")
+	for _, name := range slices.Sorted(maps.Keys(known.Tools)) {
+		tool, state := known.Tools[name], "active"
+		if tool.RevokedAt != nil {
+			state = "revoked"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", name, tool.Version, toolText(tool), state)
+	}
+	return table.Flush()
+}
+
+type toolRevoke struct {
+	where
+	Name string `arg:"" help:"The tool's exact name."`
+}
+
+func (t *toolRevoke) Run(ctx context.Context, c *cli) error {
+	return t.revokeTool(ctx, c, t.Name, true)
+}
+
+type toolRestore struct {
+	where
+	Name string `arg:"" help:"The tool's exact name."`
+}
+
+func (t *toolRestore) Run(ctx context.Context, c *cli) error {
+	return t.revokeTool(ctx, c, t.Name, false)
+}
+
+func (w where) revokeTool(ctx context.Context, c *cli, name string, revoke bool) error {
+	r, by, done, err := w.registrar(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := r.RevokeTool(ctx, by, name, revoke, nil); err != nil {
+		return plain(err)
+	}
+	fmt.Printf("%s %s\n", map[bool]string{true: "revoked", false: "restored"}[revoke], name)
+	return nil
+}

@@ -1,0 +1,104 @@
+// Package policies holds the example policies, one for each setting, with their
+// tool contracts and tests, and makes of them the policy that a new "holdpoint
+// dev" starts with. It reads nothing but what is compiled into it.
+package policies
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"strings"
+	"text/template"
+	"time"
+
+	"holdpoint/engine/policy"
+)
+
+// FS holds, for each of Names, a folder with policy.yaml, contracts.yaml,
+// tests.yaml and README.md.
+//
+//go:embed payments production support
+var FS embed.FS
+
+// Names are the settings, in the order in which Dev takes their rules.
+func Names() []string { return []string{"payments", "production", "support"} }
+
+// devHeader is the beginning of Dev's bundle.
+var devHeader = template.Must(template.New("policy").Parse(`# The policy of this data directory: which calls may run at once, which wait for
+# whom, and which never run. Edit it: "holdpoint dev" takes a changed file over
+# within a second, if it is free of mistakes and newer than the one in force, so
+# raise version with every change. Before you save:
+#
+#   holdpoint policy check policy.yaml
+#   holdpoint policy explain policy.yaml --tool issue_refund --args '{"amount": 1200}'
+#
+# The first rule that matches decides. The rules below are those of
+# examples/policies: payments, production and support.
+version: "1"
+generated_at: "{{.Generated}}"
+expires_at: "{{.Expires}}"
+
+# A tool that no rule knows is looked at by somebody, so that every tool can be
+# tried here. Where agents do real work, DENY is often the better default.
+defaults:
+  outcome: REQUIRE_APPROVAL
+
+rules:
+  # Calls that are proposed as Agent Action Contract events are judged by that
+  # contract, and this demonstration adds nothing to it. Delete the rule to have
+  # the rules below judge them, too: the stricter of contract and policy wins.
+  - id: agent-action-contract
+    description: The Agent Action Contract judges its own calls.
+    match:
+      tool_name: "*"
+      environment: "*"
+      dialect: aana
+    outcome: ALLOW
+
+  # A tool execution request runs only once a person has approved it, whatever
+  # the policy allows. A rule of yours may ask for more, or refuse some.
+  - id: tool-requests
+    description: A tool execution request always needs a person.
+    match:
+      tool_name: "*"
+      environment: "*"
+      dialect: threegate
+    outcome: ALLOW
+{{range .Parts}}
+  # ---- {{.Name}} ----
+
+{{.Rules}}{{end}}`))
+
+// years is how long Dev's bundle lives.
+const years = 10
+
+// Dev is the bundle that "holdpoint dev" puts into a new data directory: the
+// rules of all examples with their comments, made at now. An error is a mistake
+// in the examples.
+func Dev(now time.Time) ([]byte, error) {
+	type part struct{ Name, Rules string }
+	now = now.UTC().Truncate(time.Second)
+	data := struct {
+		Generated, Expires string
+		Parts              []part
+	}{now.Format(time.RFC3339), now.AddDate(years, 0, 0).Format(time.RFC3339), nil}
+	for _, name := range Names() {
+		text, err := FS.ReadFile(name + "/policy.yaml")
+		if err != nil {
+			return nil, fmt.Errorf("read the example policy %s: %w", name, err)
+		}
+		_, rules, ok := strings.Cut(string(text), "\nrules:\n")
+		if !ok {
+			return nil, fmt.Errorf("the example policy %s has no rules", name)
+		}
+		data.Parts = append(data.Parts, part{name, rules})
+	}
+	var out bytes.Buffer
+	if err := devHeader.Execute(&out, data); err != nil {
+		return nil, fmt.Errorf("put the example policies together: %w", err)
+	}
+	if _, problems := policy.Load(out.Bytes(), policy.Options{File: "policy.yaml", Now: now}); len(problems) > 0 {
+		return nil, fmt.Errorf("the example policies do not go together: %s", problems[0])
+	}
+	return out.Bytes(), nil
+}

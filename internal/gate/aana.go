@@ -1,0 +1,97 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/engine/canon"
+	"holdpoint/engine/contract"
+	"holdpoint/engine/registry"
+)
+
+// Checked is the gate's answer to a proposed Agent Action Contract event.
+type Checked struct {
+	Route    engine.Route
+	Envelope contract.Envelope
+	// Approval is set when the call waits.
+	Approval *approval.Approval
+}
+
+// PreToolCheck judges an Agent Action Contract event and returns once the
+// decision's event is durable: accepted and refused calls are over with that,
+// a waiting one has its approval. A *Refusal means that the call was not
+// judged; a *Replay that it was answered before.
+func (g *Gate) PreToolCheck(ctx context.Context, p Principal, doc canon.Value, requestID string, once *Once) (Checked, error) {
+	limit, err := contract.ParseState(p.MaxState)
+	if err != nil {
+		limit = contract.None
+	}
+	proposal, result := proposeEvent(p.AgentID, limit, "apr_", doc, time.Now())
+	finish := func(o Outcome) Checked {
+		return Checked{Route: o.Decision.Route, Envelope: result.Envelope(o.Decision), Approval: o.Approval}
+	}
+	o, err := g.submit(ctx, p, proposal, requestID, rendered(once, func(o Outcome) any { return finish(o) }))
+	if err != nil {
+		return Checked{}, err
+	}
+	return finish(o), nil
+}
+
+// proposeEvent reads an Agent Action Contract event as a proposal. What it
+// claims of itself beyond limit is lowered. approvalID is the evidence with
+// which it is judged as confirmed.
+func proposeEvent(agentID string, limit contract.State, approvalID string, doc canon.Value, now time.Time) (Proposal, contract.Result) {
+	event, invalid := contract.Parse(doc)
+	if len(invalid) > 0 {
+		result := contract.Invalid(doc, invalid)
+		call := engine.Call{Dialect: DialectAANA, AgentID: agentID, Tool: toolName(doc)}
+		if len(call.Tool) > maxToolName || unclear(call.Tool) {
+			call.Tool = "" // the contract refuses it anyway; its text is not for the log
+		}
+		return Proposal{Call: call, Document: doc, own: []engine.Check{always(result.Opinion())}, safe: map[string]any{}}, result
+	}
+	event, capped := event.Capped(limit)
+	result := event.Judge(now)
+	p := Proposal{
+		Call: engine.Call{
+			Dialect: DialectAANA, RequestID: event.RequestID, AgentID: agentID, Tool: event.ToolName, RiskDomain: string(event.RiskDomain),
+			Category: string(event.Category), Digest: canon.Digest(event.ToolName, event.Arguments),
+		},
+		Valid: true, Arguments: event.Arguments, Document: doc, input: event.UserIntent, subjects: []string{event.Subject.Ref},
+		claim: registry.Claim{AgentID: agentID, Tool: event.ToolName},
+		own:   []engine.Check{always(result.Opinion())},
+		// Judging it as confirmed takes as long as judging it: only if it is needed.
+		confirmed: []engine.Check{func(engine.Call) engine.Opinion { return confirm(event, approvalID).Judge(now).Opinion() }},
+		safe: map[string]any{
+			"tool_category": event.Category, "risk_domain": event.RiskDomain, "authorization_state": event.State, "evidence_ref_count": len(event.Evidence),
+		},
+	}
+	if capped {
+		p.own = append(p.own, always(engine.Opinion{Findings: []engine.Finding{{
+			Source: "credential", Code: "authorization_state_capped", Route: engine.Accept,
+			Message: fmt.Sprintf("The key may claim at most %q; the higher claim was lowered.", limit),
+		}}}))
+	}
+	return p, result
+}
+
+// confirm is the event as it is once people have approved it: confirmed, with
+// the approval as evidence, and the runtime's wish to ask or defer granted. A
+// wish to refuse stands.
+func confirm(e contract.Event, approvalID string) contract.Event {
+	e = e.Confirmed(approvalID)
+	if e.Recommended.Waits() {
+		e.Recommended = engine.Accept
+	}
+	return e
+}
+
+// toolName is the name that an event without the contract's structure gives its
+// tool, for the log; "" when it is no string.
+func toolName(doc canon.Value) string {
+	name, _ := doc.Get("tool_name")
+	return name.Str()
+}

@@ -1,0 +1,118 @@
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"holdpoint/engine"
+	"holdpoint/engine/canon"
+	"holdpoint/engine/toolcontract"
+	"holdpoint/internal/store"
+)
+
+// ContractMethod is one of SafeAI's three methods.
+type ContractMethod string
+
+// The three methods.
+const (
+	ValidateRequest   ContractMethod = "validate_tool_request"
+	InterceptRequest  ContractMethod = "intercept_tool_request"
+	InterceptResponse ContractMethod = "intercept_tool_response"
+)
+
+// ContractQuestion is what a tool's contract is asked about. Payload is the
+// request's, or the tool's response.
+type ContractQuestion struct {
+	Method   ContractMethod
+	Tool     string
+	DataTags []string
+	Payload  canon.Value
+}
+
+// AskContract answers a question by the tool contracts in force, in the
+// method's own form, and puts the answer on record without any value of it.
+// Where no contracts are in force no tool is declared, and nothing is allowed.
+func (g *Gate) AskContract(ctx context.Context, p Principal, q ContractQuestion, requestID string, once *Once) (any, error) {
+	if r := bounded(engine.Call{Tool: q.Tool}); r != nil {
+		return nil, g.refuse(ctx, r, engine.Event{
+			ID: newEventID(), Type: engine.Refusal, RequestID: requestID, AgentID: p.AgentID, SafePayload: json.RawMessage(`{}`), Actor: p.actor(),
+		})
+	}
+	judge := g.Judge()
+	contracts := judge.Contracts
+	if contracts == nil {
+		contracts = noContracts
+	}
+	var answer any
+	reason := engine.Reason{Code: "tool_contract_allowed", Message: "The tool's contract allows it."}
+	outcome := engine.Allow
+	payload := map[string]any{"method": q.Method, "data_tags": words(q.DataTags)}
+	// What the caller is told names its own tags and members; the log does not.
+	deny := func(told *string) {
+		message := "The tool's contract does not allow it."
+		if told == nil {
+			message = "The tool has no contract."
+		}
+		outcome, reason = engine.Deny, engine.Reason{Code: toolcontract.Violation, Message: message}
+	}
+	redacted := func(list []toolcontract.Redaction) {
+		tags := make([]string, 0, len(list))
+		for _, r := range list {
+			tags = append(tags, r.Tag)
+		}
+		slices.Sort(tags)
+		payload["redactions"], payload["redacted_tags"] = len(list), slices.Compact(tags)
+	}
+	switch q.Method {
+	case ValidateRequest:
+		v := contracts.ValidateRequest(q.Tool, q.DataTags)
+		if answer = v; !v.Allowed {
+			deny(v.Reason)
+		}
+	case InterceptRequest:
+		i := contracts.InterceptRequest(q.Tool, q.Payload, q.DataTags, judge.Detector)
+		if answer = i; i.Action != toolcontract.Allow {
+			deny(i.Reason)
+		}
+		payload["detected_tags"] = i.DetectedTags
+		redacted(i.Redactions)
+	case InterceptResponse:
+		f := contracts.InterceptResponse(q.Tool, q.Payload, judge.Detector)
+		answer = f
+		payload["stripped_fields"] = len(f.StrippedFields)
+		redacted(f.Redactions)
+	default:
+		return nil, fmt.Errorf("unknown contract method %q", q.Method)
+	}
+	encoded, err := json.Marshal(payload)
+	if err != nil {
+		return nil, fmt.Errorf("encode what was asked of a contract: %w", err)
+	}
+	sub := store.Submission{Event: engine.Event{
+		ID: newEventID(), Type: engine.Contract, RequestID: requestID, AgentID: p.AgentID, ToolName: q.Tool, Outcome: outcome,
+		Reasons: []engine.Reason{reason}, SafePayload: encoded, Actor: p.actor(), PolicyDigest: judge.Digest(),
+	}}
+	if once != nil {
+		kept := *once
+		kept.Render = func(_ any, err error) Reply { return once.Render(answer, err) }
+		sub.Once = &kept
+	}
+	_, err = g.Store.Submit(ctx, sub)
+	switch {
+	case errors.Is(err, store.ErrOtherRequest):
+		return nil, otherRequest
+	case isKilled(err):
+		return nil, g.refuse(ctx, killedRefusal, engine.Event{
+			ID: newEventID(), Type: engine.Refusal, RequestID: requestID, AgentID: p.AgentID, ToolName: q.Tool, SafePayload: encoded, Actor: p.actor(),
+		})
+	}
+	return answer, err
+}
+
+var noContracts = func() *toolcontract.Set {
+	s, _ := toolcontract.Compile(canon.Object(canon.Member{Name: "tool_contracts", Value: canon.Object()}))
+	return s
+}()

@@ -1,0 +1,14 @@
+package gate
+
+import (
+	"time"
+
+	"holdpoint/engine/canon"
+	"holdpoint/engine/contract"
+)
+
+// JudgeEvent judges an Agent Action Contract event as PreToolCheck does.
+func JudgeEvent(j *Judge, p Principal, doc canon.Value, now time.Time) (Proposal, Judgement) {
+	proposal, _ := proposeEvent(p.AgentID, contract.State(p.MaxState), "apr_", doc, now)
+	return proposal, j.Judge(proposal, now)
+}

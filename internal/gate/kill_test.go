@@ -1,0 +1,308 @@
+package gate_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/engine/registry"
+	"holdpoint/internal/gate"
+)
+
+var operator = gate.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "operator", Channel: "cli"}}
+
+func TestKillSwitch(t *testing.T) {
+	h := newPolicyHouse(t)
+	ctx := context.Background()
+	waiting, decided, approved := *h.check(params("pay", "")).Approval, *h.check(params("pay", "")).Approval, *h.check(params("pay", "")).Approval
+	for _, a := range []approval.Approval{decided, approved} {
+		for _, who := range []string{"ada", "ben"} {
+			if err := h.vote(who, a, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	h.settle(approved.ID)
+	token := h.get(approved.ID).Token
+	if err := h.Throw(ctx, operator, "bot", "it went mad", nil); err != nil {
+		t.Fatal(err)
+	}
+	got := h.check(params("read_mail", ""))
+	if got.Allowed || got.Event.Outcome != engine.KillSwitch || got.Event.PluginSource != "kill_switch" || !slices.Equal(reasons(got.Event.Reasons), []string{registry.AgentKill}) {
+		t.Errorf("a killed agent's call: %+v", got)
+	}
+	if got := code(h.vote("ada", waiting, true)); got != "kill_switch" {
+		t.Errorf("approving: %q", got)
+	}
+	if got := code(h.redeem(h.agent, token, "pay", args)); got != "kill_switch" {
+		t.Errorf("redeeming: %q", got)
+	}
+	h.settle(decided.ID)
+	if got := h.get(decided.ID); got.Approval.Status != approval.Denied || got.Approval.Reasons[0].Code != registry.AgentKill {
+		t.Errorf("settling what was approved before: %s %v", got.Approval.Status, got.Approval.Reasons)
+	}
+	// Another agent goes on, until all are stopped.
+	other := gate.Principal{KeyID: "key_other", AgentID: "other-bot", Kind: gate.AgentKey, MaxState: "authenticated"}
+	checked, _, err := h.CheckToolCall(ctx, other, parse(t, params("read_mail", "")), "", nil)
+	if err != nil || !checked.Allowed {
+		t.Errorf("another agent: %+v %v", checked.Decision, err)
+	}
+	if err := h.Throw(ctx, operator, "", "", nil); err != nil {
+		t.Fatal(err)
+	}
+	if checked, _, err = h.CheckToolCall(ctx, other, parse(t, params("read_mail", "")), "", nil); err != nil || checked.Allowed || reasons(checked.Event.Reasons)[0] != registry.GlobalKill {
+		t.Errorf("another agent, when all are stopped: %+v %v", checked.Event, err)
+	}
+	if got := code(h.Throw(ctx, operator, "bot", "", nil)); got != "already_on" {
+		t.Errorf("thrown twice: %q", got)
+	}
+	if got := code(h.Throw(ctx, operator, "nobody", "", nil)); got != "not_found" {
+		t.Errorf("an agent that there is not: %q", got)
+	}
+	for _, agent := range []string{"", "bot"} {
+		if err := h.Release(ctx, operator, agent, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := code(h.Release(ctx, operator, "bot", nil)); got != "not_on" {
+		t.Errorf("released twice: %q", got)
+	}
+	if err := h.redeem(h.agent, token, "pay", args); err != nil {
+		t.Errorf("redeeming once it is released: %v", err)
+	}
+}
+
+// A process that has not heard of the switch grants nothing all the same: the
+// database itself refuses the grant.
+func TestKillSwitchReachesAGateThatHasNotHeard(t *testing.T) {
+	h := newPolicyHouse(t)
+	deaf := h.judge.Load()
+	if err := h.Throw(context.Background(), operator, "bot", "", nil); err != nil {
+		t.Fatal(err)
+	}
+	h.Gate.Judge = func() *gate.Judge { return deaf }
+	for _, tool := range []string{"read_mail", "pay"} {
+		if got := h.check(params(tool, "")); got.Allowed || got.Approval != nil || got.Event.Outcome != engine.KillSwitch {
+			t.Errorf("%s: %+v", tool, got)
+		}
+	}
+	if _, err := h.AskContract(context.Background(), h.agent, gate.ContractQuestion{Method: gate.InterceptResponse, Tool: "x", Payload: parse(t, `{}`)}, "", nil); code(err) != "kill_switch" {
+		t.Errorf("asking a contract: %v", err)
+	}
+}
+
+// Nothing is granted once a switch was acknowledged, however many calls are
+// under way when it is thrown.
+func TestNothingIsGrantedAfterTheSwitch(t *testing.T) {
+	h := newPolicyHouse(t)
+	deaf := h.judge.Load()
+	h.Gate.Judge = func() *gate.Judge { return deaf }
+	for range 20 {
+		var mu sync.Mutex
+		var granted []time.Time
+		stop, fns := make(chan struct{}), []func(){}
+		for range 8 {
+			fns = append(fns, func() {
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					checked, _, err := h.CheckToolCall(context.Background(), h.agent, parse(t, params("read_mail", "")), "", nil)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if checked.Allowed {
+						mu.Lock()
+						granted = append(granted, checked.Event.Timestamp)
+						mu.Unlock()
+					}
+				}
+			})
+		}
+		var acknowledged time.Time
+		fns = append(fns, func() {
+			time.Sleep(5 * time.Millisecond)
+			if err := h.Throw(context.Background(), operator, "bot", "", nil); err != nil {
+				t.Error(err)
+			}
+			acknowledged, _ = h.Store.Now(context.Background())
+			time.Sleep(5 * time.Millisecond)
+			close(stop)
+		})
+		race(fns...)
+		for _, at := range granted {
+			if at.After(acknowledged) {
+				t.Fatalf("granted at %s, acknowledged at %s", at, acknowledged)
+			}
+		}
+		if err := h.Release(context.Background(), operator, "bot", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// While nobody can tell whether a switch is on, everything is refused.
+func TestUnreadableKillSwitchRefuses(t *testing.T) {
+	h := newPolicyHouse(t)
+	conn, err := pgx.Connect(context.Background(), h.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	if _, err := conn.Exec(context.Background(), `ALTER TABLE kill_switches RENAME TO hidden`); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = h.CheckToolCall(context.Background(), h.agent, parse(t, params("read_mail", "")), "", nil)
+	if !gate.IsUnavailable(err) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := h.PreToolCheck(context.Background(), h.agent, parse(t, refused), "", nil); !gate.IsUnavailable(err) {
+		t.Errorf("a refusal: %v", err)
+	}
+	if _, err := conn.Exec(context.Background(), `ALTER TABLE hidden RENAME TO kill_switches`); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.check(params("read_mail", "")); !got.Allowed {
+		t.Errorf("readable again: %+v", got.Decision)
+	}
+}
+
+func TestRateLimits(t *testing.T) {
+	h := newPolicyHouse(t)
+	ctx := context.Background()
+	minute := engine.Duration(time.Minute)
+	limit := func(l registry.Limits) {
+		t.Helper()
+		if err := h.PutSettings(ctx, operator, registry.Settings{MaxDelegation: 5, Limits: l}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limit(registry.Limits{Agent: registry.Rate{Calls: 4, Per: minute}, Tool: registry.Rate{Calls: 2, Per: minute}})
+	try := func(tool string) string {
+		_, _, err := h.CheckToolCall(ctx, h.agent, parse(t, params(tool, "")), "", nil)
+		var r *gate.Refusal
+		if errors.As(err, &r) && (r.Status != 429 || r.RetryAfter < time.Second || r.RetryAfter > time.Minute) {
+			t.Errorf("%s: %+v", tool, r)
+		}
+		return code(err)
+	}
+	var got []string
+	for _, tool := range []string{"read_a", "read_a", "read_a", "denied", "read_b", "read_b", "read_c"} {
+		got = append(got, try(tool))
+	}
+	// A call that the policy denies has counted; one that was turned away has not.
+	want := []string{"", "", "RATE_LIMIT_TOOL", "", "", "RATE_LIMIT_AGENT", "RATE_LIMIT_AGENT"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	events, err := h.Events(ctx, gate.EventFilter{Outcome: string(engine.RateLimited)}, 10)
+	if err != nil || len(events) != 3 || events[0].PluginSource != "rate_limiter" || events[0].Reasons[0].Code != "RATE_LIMIT_TOOL" {
+		t.Errorf("%d events %v, %v", len(events), events, err)
+	}
+	limit(registry.Limits{Session: registry.Rate{Calls: 2}})
+	for i, want := range []bool{true, true, false} {
+		if got := h.check(params("read_a", `,"sessionId":"one"`)); got.Allowed != want {
+			t.Errorf("call %d of a session: %+v", i, got.Decision)
+		}
+	}
+	if got := h.check(params("read_a", `,"sessionId":"two"`)); !got.Allowed {
+		t.Errorf("another session: %+v", got.Decision)
+	}
+	limit(registry.Limits{Agent: registry.Rate{Calls: 1, Per: engine.Duration(time.Second)}})
+	time.Sleep(1100 * time.Millisecond) // the window is the database's time
+	if got := []string{try("read_a"), try("read_a")}; !slices.Equal(got, []string{"", "RATE_LIMIT_AGENT"}) {
+		t.Errorf("in one window: %q", got)
+	}
+	time.Sleep(1100 * time.Millisecond)
+	if got := try("read_a"); got != "" {
+		t.Errorf("in the next: %q", got)
+	}
+}
+
+// However many calls come at once, through however many gates, no more than the
+// limit are let through.
+func TestRateLimitIsExact(t *testing.T) {
+	h := newPolicyHouse(t)
+	if err := h.PutSettings(context.Background(), operator, registry.Settings{Limits: registry.Limits{Agent: registry.Rate{Calls: 7, Per: engine.Duration(time.Hour)}}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	let := 0
+	var fns []func()
+	for range 40 {
+		fns = append(fns, func() {
+			if _, _, err := h.CheckToolCall(context.Background(), h.agent, parse(t, params("read_a", "")), "", nil); err == nil {
+				mu.Lock()
+				let++
+				mu.Unlock()
+			}
+		})
+	}
+	race(fns...)
+	if let != 7 {
+		t.Errorf("%d calls were let through", let)
+	}
+}
+
+func TestPlugins(t *testing.T) {
+	h := newPolicyHouse(t)
+	var order []string
+	said := func(name string) { order = append(order, name) }
+	broken := errors.New("broken")
+	tighten := engine.Opinion{Findings: []engine.Finding{{Source: "watch", Code: "too_late", Message: "Not at night.", Route: engine.Defer}}}
+	for _, tc := range []struct {
+		name    string
+		plugins []gate.Plugin
+		outcome engine.Outcome
+		source  string
+		order   []string
+	}{
+		{"a veto ends it", []gate.Plugin{
+			{Name: "one", Before: func(context.Context, gate.Proposal) (*gate.Veto, error) {
+				said("one")
+				return &gate.Veto{Outcome: engine.Deny, Finding: engine.Finding{Source: "one", Code: "NO", Route: engine.Accept}}, nil
+			}},
+			{Name: "two", Before: func(context.Context, gate.Proposal) (*gate.Veto, error) { said("two"); return nil, nil }},
+		}, engine.Deny, "one", []string{"one"}},
+		{"stricter, and the first ends it", []gate.Plugin{
+			{Name: "watch", After: func(context.Context, gate.Proposal, engine.Decision) (*engine.Opinion, error) {
+				said("watch")
+				return &tighten, nil
+			}},
+			{Name: "late", After: func(context.Context, gate.Proposal, engine.Decision) (*engine.Opinion, error) {
+				said("late")
+				return nil, nil
+			}},
+		}, engine.RequireApproval, "watch", []string{"watch"}},
+		{"never looser", []gate.Plugin{{Name: "kind", After: func(context.Context, gate.Proposal, engine.Decision) (*engine.Opinion, error) {
+			return &engine.Opinion{Findings: []engine.Finding{{Source: "kind", Code: "fine", Route: engine.Accept}}}, nil
+		}}}, engine.Allow, "kind", nil},
+		{"one that fails", []gate.Plugin{{Name: "bad", Before: func(context.Context, gate.Proposal) (*gate.Veto, error) { return nil, broken }}}, engine.Deny, "bad", nil},
+		{"one that panics", []gate.Plugin{{Name: "bad", After: func(context.Context, gate.Proposal, engine.Decision) (*engine.Opinion, error) { panic("oh") }}}, engine.Deny, "bad", nil},
+		{"one that may fail", []gate.Plugin{
+			{Name: "bad", FailOpen: true, Before: func(context.Context, gate.Proposal) (*gate.Veto, error) { return nil, broken }},
+			{Name: "worse", FailOpen: true, After: func(context.Context, gate.Proposal, engine.Decision) (*engine.Opinion, error) {
+				panic(fmt.Sprint("oh"))
+			}},
+		}, engine.Allow, "", nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			h.Plugins, order = tc.plugins, nil
+			got := h.check(params("read_mail", ""))
+			if got.Event.Outcome != tc.outcome || got.Event.PluginSource != tc.source || !slices.Equal(order, tc.order) || got.Allowed != (tc.outcome == engine.Allow) {
+				t.Errorf("got %s by %q, asked %v: %v", got.Event.Outcome, got.Event.PluginSource, order, got.Event.Reasons)
+			}
+		})
+	}
+}

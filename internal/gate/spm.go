@@ -1,0 +1,168 @@
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/engine/canon"
+	"holdpoint/engine/policy"
+	"holdpoint/engine/registry"
+)
+
+// CheckedAction is the gate's answer to an Agent-SPM request: the seed's
+// SecurityCheckResult.
+type CheckedAction struct {
+	Allowed  bool
+	Decision policy.Decision
+	// Event is what was appended to the audit log.
+	Event engine.Event
+	// Approval is set when the call waits.
+	Approval *approval.Approval
+}
+
+// FieldError is one mistake in a request: its place, as a JSON Pointer, and
+// what is wrong with it.
+type FieldError = policy.FieldError
+
+// CheckToolCall judges Agent-SPM's CheckToolCallParams or AgentActionRequest
+// and returns once the decision's event is durable. Field errors mean that the
+// request was not judged.
+func (g *Gate) CheckToolCall(ctx context.Context, p Principal, doc canon.Value, requestID string, once *Once) (CheckedAction, []FieldError, error) {
+	proposal, wrong := proposeAction(p.AgentID, doc)
+	if len(wrong) > 0 {
+		return CheckedAction{}, wrong, nil
+	}
+	finish := func(o Outcome) CheckedAction {
+		return CheckedAction{Allowed: o.Decision.Route == engine.Accept, Decision: spmDecision(o.Judgement), Event: o.Event, Approval: o.Approval}
+	}
+	o, err := g.submit(ctx, p, proposal, requestID, rendered(once, func(o Outcome) any { return finish(o) }))
+	if err != nil {
+		return CheckedAction{}, nil, err
+	}
+	return finish(o), nil, nil
+}
+
+// spmDecision words a judgement as Agent-SPM's Decision: the reasons are those
+// of the outcome, not everything that was noticed on the way.
+func spmDecision(j Judgement) policy.Decision {
+	d := policy.Decision{Outcome: j.Outcome, Reasons: []engine.Reason{}, Constraints: j.Constraints}
+	for _, f := range j.Findings {
+		if f.Route == j.Route && f.Code != registry.ClaimOverridden {
+			d.Reasons = append(d.Reasons, engine.Reason{Code: f.Code, Message: f.Message})
+		}
+	}
+	for _, r := range j.Requirements {
+		if r.Role != "" {
+			d.ApproverRole = r.Role // the strictest one's
+		}
+	}
+	if j.Policy != nil && j.Policy.ApproverRole != "" && j.Route.Waits() {
+		d.ApproverRole = j.Policy.ApproverRole
+	}
+	return d
+}
+
+// proposeAction reads an Agent-SPM request of either form as a proposal.
+func proposeAction(agentID string, doc canon.Value) (Proposal, []FieldError) {
+	read := policy.ParseParams
+	if _, ok := doc.Get("action"); ok {
+		read = policy.ParseActionRequest
+	}
+	a, wrong := read(doc)
+	if len(wrong) > 0 {
+		return Proposal{}, wrong
+	}
+	claim := registry.Claim{
+		AgentID: agentID, Tool: a.Action.ToolName, ClaimedAgent: a.Agent.AgentID, Type: text(a.Agent.AgentType), Trust: text(a.Agent.TrustLevel),
+		Roles: a.Agent.Roles, MaxDelegation: a.Agent.MaxDelegationDepth, Chain: a.Context.DelegationChain, Parent: text(a.Context.ParentAgentID),
+	}
+	if t := a.Action.ToolIdentity; t != nil {
+		if t.ToolName != a.Action.ToolName {
+			return Proposal{}, []FieldError{{Path: toolIdentityPath(doc), Message: "is the identity of another tool than the one that is called"}}
+		}
+		claim.Provider, claim.ManifestHash = text(t.Provider), text(t.ManifestHash)
+	}
+	if at := a.Agent.Attestation; at != nil {
+		claim.Attestation = &registry.Attestation{Issuer: at.Issuer, IssuedAt: at.IssuedAt, ExpiresAt: text(at.ExpiresAt), Signature: text(at.Signature)}
+	}
+	return Proposal{
+		Call: engine.Call{
+			Dialect: DialectSPM, RequestID: a.RequestID, AgentID: agentID, Tool: a.Action.ToolName, Category: a.Action.Type,
+			Digest: canon.Digest(a.Action.ToolName, a.Action.ToolArgs),
+		},
+		Valid: true, Arguments: a.Action.ToolArgs, Document: doc, claim: claim, tags: a.Context.DataLabels, labels: a.Context.DataLabels,
+		input: text(a.Context.UserInput), environment: claimedEnvironment(doc, a.Agent.Environment), session: text(a.Context.SessionID),
+		subjects: []string{a.Agent.Owner},
+		safe: map[string]any{
+			"action_type": word(a.Action.Type), "data_labels": words(a.Context.DataLabels), "risk_hints": words(a.Context.RiskHints),
+			"delegation_depth": len(a.Context.DelegationChain),
+		},
+	}, nil
+}
+
+// claimedEnvironment is the environment that a request names; the default of a
+// request that names none is no claim.
+func claimedEnvironment(doc canon.Value, environment string) string {
+	if _, full := doc.Get("action"); full {
+		return environment
+	}
+	if _, named := doc.Get("environment"); named {
+		return environment
+	}
+	return ""
+}
+
+func toolIdentityPath(doc canon.Value) string {
+	if _, full := doc.Get("action"); full {
+		return "/action/tool_identity/tool_name"
+	}
+	return "/toolIdentity/tool_name"
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// Bounds of what an event tells of free words that a caller chose.
+const (
+	maxWord  = 64
+	maxWords = 20
+)
+
+// word is a caller's own word if it has the form of a name, so that nothing
+// else finds its way into the log.
+func word(s string) string {
+	if len(s) > maxWord || strings.ContainsFunc(s, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && r != '_' && r != '-' && r != '.' && r != ':'
+	}) {
+		return "[other]"
+	}
+	return s
+}
+
+func words(list []string) []string {
+	shown := make([]string, 0, min(len(list), maxWords))
+	for _, s := range list[:min(len(list), maxWords)] {
+		shown = append(shown, word(s))
+	}
+	if n := len(list) - len(shown); n > 0 {
+		shown = append(shown, fmt.Sprintf("[%d more]", n))
+	}
+	return slices.Compact(shown)
+}
+
+// promised is a JSON object that is never nil.
+func promised(raw json.RawMessage) json.RawMessage {
+	if raw == nil {
+		return json.RawMessage(`{}`)
+	}
+	return raw
+}

@@ -1,0 +1,340 @@
+package gate_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/engine/policy"
+	"holdpoint/engine/redact"
+	"holdpoint/engine/registry"
+	"holdpoint/engine/toolcontract"
+	"holdpoint/internal/gate"
+)
+
+const bundleText = `
+version: "1"
+generated_at: 2026-01-01T00:00:00Z
+expires_at: 2099-01-01T00:00:00Z
+rules:
+  - {id: reads, description: Reading is fine., match: {tool_name: "read_*", environment: "*"}, outcome: ALLOW, constraints: {max_rows: 5}}
+  - {id: pay, description: Payments need finance., match: {tool_name: pay, environment: "*"}, outcome: REQUIRE_APPROVAL, approver_role: reviewer,
+     constraints: {once: true}, approval: {quorum: 2, expires_in: 30m, escalation: [{after: 10m, role: other}]}}
+  - {id: groups, description: Two groups., match: {tool_name: deploy, environment: "*"}, outcome: REQUIRE_HUMAN,
+     approval: {groups: [{role: reviewer, needed: 1}, {role: other, needed: 1}]}}
+  - {id: ticket, description: A ticket., match: {tool_name: change, environment: "*"}, outcome: REQUIRE_TICKET}
+  - {id: step, description: Prove it., match: {tool_name: reset, environment: "*"}, outcome: STEP_UP}
+  - {id: trusted, description: Only the trusted., match: {tool_name: admin, environment: "*", trust_level_min: privileged}, outcome: ALLOW}
+  - {id: prod-no, description: Not in production., match: {tool_name: env_tool, environment: prod}, outcome: DENY}
+  - {id: env-ok, description: Elsewhere., match: {tool_name: env_tool, environment: "*"}, outcome: ALLOW}
+defaults: {outcome: DENY}
+`
+
+func bundle(t testing.TB, text string) *policy.Bundle {
+	t.Helper()
+	b, problems := policy.Load([]byte(text), policy.Options{File: "policy.yaml", Now: time.Now()})
+	if policy.HasErrors(problems) {
+		t.Fatal(problems)
+	}
+	return b
+}
+
+// newPolicyHouse is a house that judges by bundleText.
+func newPolicyHouse(t testing.TB) *house {
+	h := newHouse(t, routing(time.Hour, 1))
+	h.rules.Policy = bundle(t, bundleText)
+	h.judgeBy(h.rules)
+	return h
+}
+
+func (h *house) check(doc string) gate.CheckedAction {
+	h.t.Helper()
+	checked, wrong, err := h.CheckToolCall(context.Background(), h.agent, parse(h.t, doc), "req", nil)
+	if err != nil || len(wrong) > 0 {
+		h.t.Fatalf("%s: %v %v", doc, wrong, err)
+	}
+	return checked
+}
+
+func params(tool, more string) string {
+	return fmt.Sprintf(`{"toolName":%q,"toolArgs":%s,"agentId":"anybody"%s}`, tool, args, more)
+}
+
+func reasons(list []engine.Reason) (codes []string) {
+	for _, r := range list {
+		codes = append(codes, r.Code)
+	}
+	return codes
+}
+
+func TestAgentSPMOutcomes(t *testing.T) {
+	h := newPolicyHouse(t)
+	for tool, want := range map[string]struct {
+		outcome engine.Outcome
+		reason  string
+		kinds   []engine.Kind
+	}{
+		"read_mail": {engine.Allow, "reads", nil},
+		"pay":       {engine.RequireApproval, "pay", []engine.Kind{engine.Review}},
+		"deploy":    {engine.RequireHuman, "groups", []engine.Kind{engine.Human, engine.Human}},
+		"change":    {engine.RequireTicket, "ticket", []engine.Kind{engine.Ticket}},
+		"reset":     {engine.RequireStepUp, "step", []engine.Kind{engine.StepUp}},
+		"unknown":   {engine.Deny, "DEFAULT_DENY", nil},
+		"admin":     {engine.Deny, "DEFAULT_DENY", nil}, // claims do not count
+	} {
+		got := h.check(params(tool, `,"trustLevel":"system","roles":["root"]`))
+		var kinds []engine.Kind
+		if got.Approval != nil {
+			for _, r := range got.Approval.Plan.Requirements {
+				kinds = append(kinds, r.Kind)
+			}
+		}
+		if got.Decision.Outcome != want.outcome || got.Event.Outcome != want.outcome || !slices.Equal(reasons(got.Decision.Reasons), []string{want.reason}) || !slices.Equal(kinds, want.kinds) {
+			t.Errorf("%s: %s, event %s, %v, %v", tool, got.Decision.Outcome, got.Event.Outcome, got.Decision.Reasons, kinds)
+		}
+		if got.Allowed != (want.outcome == engine.Allow) || got.Event.Timestamp.IsZero() || got.Event.AgentID != "bot" {
+			t.Errorf("%s: allowed %v, event %+v", tool, got.Allowed, got.Event)
+		}
+	}
+}
+
+// A rule's own terms become the approval: how many, who, until when, who else.
+func TestRulesMakeUpTheApproval(t *testing.T) {
+	h := newPolicyHouse(t)
+	got := h.check(params("pay", ""))
+	a := got.Approval
+	r := a.Plan.Requirements[0]
+	if r.Role != "reviewer" || r.Needed != 2 || len(r.Escalation) != 1 || a.Plan.ExpiresAt.Sub(a.Plan.OpenedAt) != 30*time.Minute {
+		t.Fatalf("got %+v until %s", r, a.Plan.ExpiresAt.Sub(a.Plan.OpenedAt))
+	}
+	if got.Decision.ApproverRole != "reviewer" || string(got.Decision.Constraints) != `{"once":true}` {
+		t.Errorf("decision %+v", got.Decision)
+	}
+	if err := h.vote("ada", *a, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.vote("ben", *a, true); err != nil {
+		t.Fatal(err)
+	}
+	h.settle(a.ID)
+	v := h.get(a.ID)
+	if v.Approval.Status != approval.Approved || v.Token == "" {
+		t.Fatalf("got %s %v", v.Approval.Status, v.Approval.Reasons)
+	}
+	redeemed, err := h.Redeem(context.Background(), h.agent, gate.RedeemRequest{Token: v.Token, Tool: "pay", Arguments: parse(t, args)}, nil)
+	if err != nil || string(parse(t, string(redeemed.Constraints)).Canonical()) != `{"once":true}` {
+		t.Errorf("redeemed %+v, %v", redeemed, err)
+	}
+}
+
+// A person of one group cannot fill a place of the other as well.
+func TestGroupsAreDistinctPeople(t *testing.T) {
+	h := newPolicyHouse(t)
+	a := *h.check(params("deploy", "")).Approval
+	if err := h.vote("ada", a, true); err != nil {
+		t.Fatal(err)
+	}
+	if got := code(h.vote("ben", a, true)); got != "not_eligible" {
+		t.Errorf("somebody of the wrong group: %q", got)
+	}
+	if err := h.vote("stranger", a, true); err != nil {
+		t.Fatal(err)
+	}
+	h.settle(a.ID)
+	if got := h.get(a.ID); got.Approval.Status != approval.Approved {
+		t.Errorf("got %s %v", got.Approval.Status, got.Approval.Reasons)
+	}
+}
+
+// A claim of another environment can only make it stricter.
+func TestClaimedEnvironmentNeverLoosens(t *testing.T) {
+	h := newPolicyHouse(t)
+	if got := h.check(params("env_tool", "")); !got.Allowed {
+		t.Errorf("here: %+v", got.Decision)
+	}
+	if got := h.check(params("env_tool", `,"environment":"prod"`)); got.Allowed {
+		t.Errorf("said to be production: %+v", got.Decision)
+	}
+	h.rules.Environment = "prod"
+	h.judgeBy(h.rules)
+	for _, claim := range []string{"", `,"environment":"dev"`, `,"environment":"*"`} {
+		if got := h.check(params("env_tool", claim)); got.Allowed {
+			t.Errorf("in production, saying %q: %+v", claim, got.Decision)
+		}
+	}
+}
+
+func TestActionRequestsAreReadStrictly(t *testing.T) {
+	h := newPolicyHouse(t)
+	full := `{"request_id":"7b1f8c3e-54b4-4b7e-9d0f-0a1b2c3d4e5f","timestamp":"2026-06-01T00:00:00Z","agent":{"agent_id":"x","name":"X","owner":"owner@example.com","environment":"test"},
+		"action":{"type":"tool_call","tool_name":"read_mail","tool_args":{}},"context":{"session_id":"s"}}`
+	if got := h.check(full); !got.Allowed || got.Event.RequestID != "7b1f8c3e-54b4-4b7e-9d0f-0a1b2c3d4e5f" {
+		t.Errorf("got %+v", got)
+	}
+	for _, doc := range []string{`{}`, `[]`, `{"toolName":"x"}`, `{"toolName":7,"toolArgs":{},"agentId":"a"}`, params("read_mail", `,"trust_level":"system"`), `{"action":{}}`} {
+		_, wrong, err := h.CheckToolCall(context.Background(), h.agent, parse(t, doc), "", nil)
+		if err != nil || len(wrong) == 0 {
+			t.Errorf("%s: %v %v", doc, wrong, err)
+		}
+	}
+	// The owner that a request names is of the requesting side, too.
+	a := h.check(params("pay", `,"owner":"ada@example.com","delegationChain":["other-bot","bot"]`)).Approval
+	if got := code(h.vote("ada", *a, true)); got != "self_review" {
+		t.Errorf("the named owner votes: %q", got)
+	}
+}
+
+func TestWithoutPolicyNothingIsAllowed(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	if got := h.check(params("read_mail", "")); got.Allowed || reasons(got.Decision.Reasons)[0] != "NO_POLICY" {
+		t.Errorf("no policy: %+v", got.Decision)
+	}
+	h.rules.Policy = bundle(t, bundleText)
+	h.rules.Unusable = true
+	h.judgeBy(h.rules)
+	if got := h.check(params("read_mail", "")); got.Allowed || reasons(got.Decision.Reasons)[0] != "POLICY_UNAVAILABLE" {
+		t.Errorf("unusable: %+v", got.Decision)
+	}
+	checked, err := h.PreToolCheck(context.Background(), h.agent, parse(t, harmless), "", nil)
+	if err != nil || checked.Route != engine.Refuse {
+		t.Errorf("an event while the rules are unusable: %s %v", checked.Route, err)
+	}
+}
+
+// The policy judges every dialect's call, and its denial is never lost.
+func TestPolicyJudgesEventsToo(t *testing.T) {
+	h := newPolicyHouse(t)
+	checked, err := h.PreToolCheck(context.Background(), h.agent, parse(t, harmless), "", nil)
+	if err != nil || checked.Route != engine.Refuse || !slices.Contains(checked.Envelope.HardBlockers, "DEFAULT_DENY") {
+		t.Errorf("got %s %v %v", checked.Route, checked.Envelope.HardBlockers, err)
+	}
+	// The contract asks for a confirmation, the policy for two reviewers: one approval of both.
+	a := h.open(asked)
+	if len(a.Plan.Requirements) != 2 || a.Decision.Outcome != engine.RequireApproval {
+		t.Errorf("got %+v", a.Plan.Requirements)
+	}
+}
+
+// A policy that has become stricter has the last word.
+func TestPolicyChangedWhileWaiting(t *testing.T) {
+	h := newPolicyHouse(t)
+	a := *h.check(params("pay", "")).Approval
+	for _, who := range []string{"ada", "ben"} {
+		if err := h.vote(who, a, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.rules.Policy = bundle(t, `{"version":"2","generated_at":"2026-01-02T00:00:00Z","expires_at":"2099-01-01T00:00:00Z","rules":[],"defaults":{"outcome":"DENY"}}`)
+	h.judgeBy(h.rules)
+	h.settle(a.ID)
+	if got := h.get(a.ID); got.Approval.Status != approval.Denied || !slices.Equal(reasons(got.Approval.Reasons), []string{"policy_changed", "DEFAULT_DENY"}) {
+		t.Errorf("got %s %v", got.Approval.Status, got.Approval.Reasons)
+	}
+}
+
+func TestToolContractsJudgeEveryCall(t *testing.T) {
+	h := newPolicyHouse(t)
+	set, problems := toolcontract.Load([]byte("tool_contracts:\n  read_mail:\n    allowed_request_tags: [personal.pii]\n    allowed_response_fields: [subject]\n"), "contracts.yaml")
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	h.rules.Contracts, h.rules.Detector = set, redact.New()
+	h.judgeBy(h.rules)
+	for doc, want := range map[string]bool{
+		params("read_mail", ""): true,
+		params("read_mail", `,"dataLabels":["personal.pii.email"]`): true,
+		params("read_mail", `,"dataLabels":["personal.financial"]`): false,
+		params("read_more", ""): false, // declared by policy, by no contract
+		`{"toolName":"read_mail","agentId":"a","toolArgs":{"q":"write to jo@example.com"}}`:              true,
+		`{"toolName":"read_mail","agentId":"a","toolArgs":{"q":"card 4111 1111 1111 1111"}}`:             false,
+		`{"toolName":"read_mail","agentId":"a","toolArgs":{"q":"password=hunter2-and-more-characters"}}`: false,
+	} {
+		got := h.check(doc)
+		if got.Allowed != want {
+			t.Errorf("%s: %+v", doc, got.Decision)
+		}
+		if !want && !slices.Contains(reasons(got.Decision.Reasons), "tool_contract_violation") {
+			t.Errorf("%s: reasons %v", doc, got.Decision.Reasons)
+		}
+	}
+	checked, err := h.PreToolCheck(context.Background(), h.agent, parse(t, harmless), "", nil)
+	if err != nil || checked.Route != engine.Refuse {
+		t.Errorf("an undeclared tool's event: %s %v", checked.Route, err)
+	}
+	answer, err := h.AskContract(context.Background(), h.agent, gate.ContractQuestion{Method: gate.InterceptResponse, Tool: "read_mail", Payload: parse(t, `{"subject":"s","body":"b"}`)}, "", nil)
+	encoded, _ := json.Marshal(answer)
+	if err != nil || string(encoded) == "" || !json.Valid(encoded) {
+		t.Fatalf("%s %v", encoded, err)
+	}
+	events, err := h.Events(context.Background(), gate.EventFilter{Tool: "read_mail"}, 100)
+	if err != nil || events[len(events)-1].Type != engine.Contract {
+		t.Errorf("last event %+v, %v", events[len(events)-1], err)
+	}
+}
+
+// What is registered decides, and what is revoked runs no more.
+func TestRegistryDecides(t *testing.T) {
+	h := newPolicyHouse(t)
+	ctx, by := context.Background(), gate.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "test", Channel: "cli"}}
+	if err := h.RegisterAgent(ctx, by, registry.Agent{ID: "bot", Name: "bot", Owner: "owner@example.com", Trust: engine.Privileged}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.check(params("admin", `,"trustLevel":"untrusted"`)); !got.Allowed {
+		t.Errorf("registered as privileged: %+v", got.Decision)
+	}
+	a := *h.check(params("pay", "")).Approval
+	for _, who := range []string{"ada", "ben"} {
+		if err := h.vote(who, a, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.settle(a.ID)
+	token := h.get(a.ID).Token
+	if err := h.RegisterTool(ctx, by, registry.Tool{Name: "pay", Provider: "mcp", Verified: true, ManifestHash: "60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.check(params("pay", `,"toolIdentity":{"tool_name":"pay","manifest_hash":"00"}`)); !slices.Contains(reasons(got.Decision.Reasons), registry.BadProvenance) {
+		t.Errorf("another manifest: %+v", got.Decision)
+	}
+	if err := h.RevokeTool(ctx, by, "pay", true, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := code(h.redeem(h.agent, token, "pay", args)); got != "tool_revoked" {
+		t.Errorf("redeeming for a revoked tool: %q", got)
+	}
+	if err := h.RevokeTool(ctx, by, "pay", false, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.RevokeAgent(ctx, by, "bot", true, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := code(h.redeem(h.agent, token, "pay", args)); got != "agent_revoked" {
+		t.Errorf("redeeming as a revoked agent: %q", got)
+	}
+	if got := h.check(params("read_mail", "")); got.Allowed || !slices.Equal(reasons(got.Decision.Reasons), []string{registry.AgentRevoked}) {
+		t.Errorf("a revoked agent: %+v", got.Decision)
+	}
+	if err := h.RevokeAgent(ctx, by, "bot", false, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.redeem(h.agent, token, "pay", args); err != nil {
+		t.Errorf("restored: %v", err)
+	}
+	for err, want := range map[error]string{
+		h.RevokeAgent(ctx, by, "nobody", true, nil):                                        "not_found",
+		h.RegisterAgent(ctx, by, registry.Agent{ID: "x", Name: "x", Owner: "no@one"}, nil): "not_found",
+		h.RegisterAgent(ctx, by, registry.Agent{ID: "bot", Owner: "ada@example.com"}, nil): "by_command",
+		h.RegisterAgent(ctx, by, registry.Agent{ID: "bot", Roles: []string{""}}, nil):      "invalid_body",
+		h.RegisterTool(ctx, by, registry.Tool{Name: "x", ManifestHash: "short"}, nil):      "invalid_body",
+		h.PutSettings(ctx, by, registry.Settings{MaxDelegation: -1}, nil):                  "invalid_body",
+	} {
+		if code(err) != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}

@@ -1,0 +1,368 @@
+// Package rules keeps the judge of this moment: the policy and the tool
+// contracts in force, and what is registered of agents and tools, as Postgres
+// has them. Files are imported into Postgres, when a process starts, when they
+// change and when it is told to look; every process judges by what is there,
+// and looks again whenever it changes. What cannot be imported changes nothing:
+// the last good rules stay in force, loudly. It never judges a call itself.
+package rules
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/engine/policy"
+	"holdpoint/engine/redact"
+	"holdpoint/engine/toolcontract"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/store"
+)
+
+// Config says what to judge by. Store, Environment and Routing are required.
+type Config struct {
+	Store       *store.Store
+	Environment string
+	Routing     approval.Routing
+	// PolicyFile and ContractsFile are imported when they are named.
+	PolicyFile, ContractsFile string
+	// Secret, when set, is what policies must be signed with.
+	Secret []byte
+	Logger *slog.Logger
+	// By names this process in the audit log.
+	By string
+}
+
+// Keeper holds the judge of this moment. It is safe for concurrent use.
+type Keeper struct {
+	Config
+	detector *redact.Detector
+	judge    atomic.Pointer[gate.Judge]
+	status   atomic.Pointer[Status]
+	warned   time.Time // when Run last spoke of the policy's end
+
+	mu        sync.Mutex // of what follows: one look at a time
+	policy    kept[*policy.Bundle]
+	contracts kept[*toolcontract.Set]
+	seen      map[string]string // what was last read of each file
+}
+
+// kept is a document that has been read already.
+type kept[T any] struct {
+	digest string
+	value  T
+	err    error
+}
+
+// Status says what is in force, for people.
+type Status struct {
+	Digest string
+	// Policy is nil when there is none; the file is as its author wrote it.
+	Policy     *policy.Bundle
+	PolicyFile []byte
+	Contracts  *toolcontract.Set
+	// ContractsFile is as its author wrote it.
+	ContractsFile []byte
+	// Problem is why the last import or look changed nothing; "" when it went well.
+	Problem string
+	At      time.Time
+}
+
+// Open imports the files that are named and reads what is in force. A file that
+// is wrong is an error here: a process does not start with it. An older policy
+// than the one in force is not: another process has brought a newer one.
+func Open(ctx context.Context, cfg Config) (*Keeper, error) {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	k := &Keeper{Config: cfg, detector: redact.New(), seen: map[string]string{}}
+	if err := k.importFiles(ctx, true); err != nil {
+		return nil, err
+	}
+	if err := k.look(ctx); err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// Judge is the judge of this moment.
+func (k *Keeper) Judge() *gate.Judge { return k.judge.Load() }
+
+// Status is what is in force at this moment.
+func (k *Keeper) Status() Status { return *k.status.Load() }
+
+// Refresh looks at once at what is in force and registered.
+func (k *Keeper) Refresh(ctx context.Context) {
+	if err := k.look(ctx); err != nil {
+		k.Logger.ErrorContext(ctx, "the rules cannot be read; the last ones stay in force", "error", err)
+	}
+}
+
+// every is how often files are looked at, and the registry is read whether or
+// not anybody said that it has changed.
+const (
+	filesEvery    = time.Second
+	registryEvery = 10 * time.Second
+)
+
+// Run follows every change until ctx ends. reload makes it import the files
+// again, changed or not; it may be nil.
+func (k *Keeper) Run(ctx context.Context, reload <-chan os.Signal) {
+	changes := k.Store.RulesChanges(ctx)
+	files, registry := time.NewTicker(filesEvery), time.NewTicker(registryEvery)
+	defer files.Stop()
+	defer registry.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-changes:
+			k.Refresh(ctx)
+		case <-registry.C:
+			k.Refresh(ctx)
+			k.warnOfExpiry(ctx, time.Now())
+		case <-files.C:
+			k.reimport(ctx, false)
+		case <-reload:
+			k.Logger.InfoContext(ctx, "told to look at the policy and the contracts again")
+			k.reimport(ctx, true)
+		}
+	}
+}
+
+// How long before a policy ends somebody is told, and how often.
+const (
+	warnBefore = 14 * 24 * time.Hour
+	warnEvery  = 6 * time.Hour
+)
+
+// warnOfExpiry says, now and then, that the policy ends soon or has ended.
+func (k *Keeper) warnOfExpiry(ctx context.Context, now time.Time) {
+	b := k.Judge().Policy
+	if b == nil || b.ExpiresAt.Sub(now) > warnBefore || now.Sub(k.warned) < warnEvery {
+		return
+	}
+	k.warned = now
+	if b.Expired(now) {
+		k.Logger.ErrorContext(ctx, "the policy has expired: every call is refused until a newer one is in force", "version", b.Version, "expired_at", b.ExpiresAt)
+		return
+	}
+	k.Logger.WarnContext(ctx, "the policy expires soon, and every call is refused from then on", "version", b.Version, "expires_at", b.ExpiresAt)
+}
+
+// Usable reports why calls are refused whatever they are, or nil.
+func (k *Keeper) Usable(context.Context) error {
+	judge := k.Judge()
+	switch {
+	case judge.Unusable:
+		return errors.New(k.Status().Problem)
+	case judge.Policy != nil && judge.Policy.Expired(time.Now()):
+		return errors.New("the policy has expired")
+	}
+	return nil
+}
+
+func (k *Keeper) reimport(ctx context.Context, all bool) {
+	if err := k.importFiles(ctx, all); err != nil {
+		for line := range strings.Lines(err.Error()) {
+			k.Logger.ErrorContext(ctx, "not put in force: the last good rules stay", "problem", strings.TrimSpace(line))
+		}
+		k.say(err.Error())
+	}
+}
+
+// say keeps a problem for the status.
+func (k *Keeper) say(problem string) {
+	s := *k.status.Load()
+	s.Problem, s.At = problem, time.Now()
+	k.status.Store(&s)
+}
+
+// importFiles imports the files that have changed since they were last read, or
+// all of them.
+func (k *Keeper) importFiles(ctx context.Context, all bool) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return errors.Join(
+		k.importFile(ctx, store.PolicyDocument, k.PolicyFile, all),
+		k.importFile(ctx, store.ContractsDocument, k.ContractsFile, all),
+	)
+}
+
+func (k *Keeper) importFile(ctx context.Context, kind, path string, anyway bool) error {
+	if path == "" {
+		return nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("%s: %w", kind, err)
+	}
+	stamp := fmt.Sprint(info.ModTime().UnixNano(), info.Size())
+	if !anyway && k.seen[kind] == stamp {
+		return nil
+	}
+	data, err := os.ReadFile(path) // #nosec G304 -- the operator names the file
+	if err != nil {
+		return fmt.Errorf("%s: %w", kind, err)
+	}
+	k.seen[kind] = stamp
+	changed, err := k.Import(ctx, kind, data, path)
+	if errors.Is(err, ErrOlder) {
+		k.Logger.WarnContext(ctx, "a newer policy is in force already, and stays", "file", path, "error", err)
+		return nil
+	}
+	if err == nil && changed {
+		k.Logger.InfoContext(ctx, "put in force", "kind", kind, "file", path)
+	}
+	return err
+}
+
+// ErrOlder is the error of a policy that is older than the one in force.
+var ErrOlder = errors.New("it is older than the policy in force")
+
+// Import checks a document and puts it in force for every process. name is its
+// file's. It reports whether that changed anything. The error has one line for
+// each mistake.
+func (k *Keeper) Import(ctx context.Context, kind string, data []byte, name string) (changed bool, err error) {
+	d := store.Document{Kind: kind, Body: data}
+	e := engine.Event{
+		ID: uuid.NewString(), Type: engine.Admin, Outcome: engine.Allow,
+		Actor: engine.Actor{Kind: engine.ServiceActor, ID: k.By, Channel: "engine"},
+	}
+	allowed := func([]byte) error { return nil }
+	switch kind {
+	case store.PolicyDocument:
+		b, problems := policy.Load(data, policy.Options{File: name, Now: time.Now(), Secret: k.Secret})
+		if policy.HasErrors(problems) {
+			return false, lines(problems)
+		}
+		d.KnownAs, e.PolicyDigest = b.Digest, b.Digest
+		e.Reasons = []engine.Reason{{Code: "POLICY_ACTIVATED", Message: fmt.Sprintf("Policy version %s was put in force.", shown(b.Version))}}
+		allowed = func(former []byte) error { return newer(b, former) }
+	case store.ContractsDocument:
+		s, problems := toolcontract.Load(data, name)
+		if len(problems) > 0 {
+			return false, lines(problems)
+		}
+		d.KnownAs = s.Digest()
+		e.Reasons = []engine.Reason{{Code: "TOOL_CONTRACTS_ACTIVATED", Message: "Tool contracts were put in force."}}
+	default:
+		return false, fmt.Errorf("unknown kind of document %q", kind)
+	}
+	e.SafePayload = fmt.Appendf(nil, `{"document":%q,"means":%q}`, d.Digest(), d.KnownAs)
+	return k.Store.Activate(ctx, d, k.By, e, allowed)
+}
+
+// shown is a version as a message may quote it.
+func shown(version string) string { return fmt.Sprintf("%.64q", version) }
+
+// newer refuses a policy that is older than the one in force: by version, and
+// by when it was generated where the versions are the same.
+func newer(b *policy.Bundle, former []byte) error {
+	if former == nil {
+		return nil
+	}
+	// Whatever is wrong with it by now, its version is the floor.
+	old, problems := policy.Load(former, policy.Options{})
+	if policy.HasErrors(problems) {
+		return fmt.Errorf("the policy in force cannot be read, so that its version cannot be compared: %s", problems[0])
+	}
+	if policy.Compare(b, old) < 0 {
+		return fmt.Errorf("%w: version %s of %s, where %s of %s is in force", ErrOlder,
+			shown(b.Version), b.GeneratedAt.Format(time.RFC3339), shown(old.Version), old.GeneratedAt.Format(time.RFC3339))
+	}
+	return nil
+}
+
+func lines[P fmt.Stringer](problems []P) error {
+	var errs []error
+	for _, p := range problems {
+		errs = append(errs, errors.New(p.String()))
+	}
+	return errors.Join(errs...)
+}
+
+// look reads what is in force and registered and makes the judge of it. A
+// document that was read before is not read again.
+func (k *Keeper) look(ctx context.Context) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	known, err := k.Store.Registry(ctx)
+	if err != nil {
+		return fmt.Errorf("read the registry: %w", err)
+	}
+	active, err := k.Store.ActiveDocuments(ctx)
+	if err != nil {
+		return fmt.Errorf("read the rules in force: %w", err)
+	}
+	policyDoc, hasPolicy := active[store.PolicyDocument]
+	contractsDoc, hasContracts := active[store.ContractsDocument]
+	r := gate.Rules{Environment: k.Environment, Routing: k.Routing, Detector: k.detector, Registry: known}
+	problem := ""
+	if hasPolicy {
+		k.policy = k.policy.read(policyDoc, func(body []byte) (*policy.Bundle, error) {
+			// Expiry is judged at every decision: an expired policy refuses, it is not forgotten.
+			b, problems := policy.Load(body, policy.Options{Secret: k.Secret})
+			if policy.HasErrors(problems) {
+				return nil, lines(problems)
+			}
+			return b, nil
+		})
+		r.Policy = k.policy.value
+		if k.policy.err != nil {
+			r.Unusable, problem = true, "the policy in force cannot be used, so that every call is refused: "+k.policy.err.Error()
+		}
+	}
+	if hasContracts {
+		k.contracts = k.contracts.read(contractsDoc, func(body []byte) (*toolcontract.Set, error) {
+			s, problems := toolcontract.Load(body, "")
+			if len(problems) > 0 {
+				return nil, lines(problems)
+			}
+			return s, nil
+		})
+		r.Contracts = k.contracts.value
+		if k.contracts.err != nil {
+			r.Unusable, problem = true, "the tool contracts in force cannot be used, so that every call is refused: "+k.contracts.err.Error()
+		}
+	}
+	if problem != "" {
+		k.Logger.ErrorContext(ctx, problem)
+	}
+	judge, err := gate.NewJudge(r)
+	if err != nil {
+		return err
+	}
+	if former := k.judge.Load(); former == nil || former.Digest() != judge.Digest() {
+		if err := k.Store.KeepRuleset(ctx, judge.Digest(), judge.Body()); err != nil {
+			return fmt.Errorf("keep what decisions are judged by: %w", err)
+		}
+	}
+	k.judge.Store(judge)
+	if former := k.status.Load(); problem == "" && former != nil && former.Digest == judge.Digest() {
+		problem = former.Problem
+	}
+	k.status.Store(&Status{
+		Digest: judge.Digest(), Policy: r.Policy, PolicyFile: policyDoc.Body, Contracts: r.Contracts, ContractsFile: contractsDoc.Body,
+		Problem: problem, At: time.Now(),
+	})
+	return nil
+}
+
+// read returns the document as it was read before, or reads it.
+func (k kept[T]) read(d store.Document, load func([]byte) (T, error)) kept[T] {
+	if digest := d.Digest(); k.digest != digest {
+		k.digest = digest
+		k.value, k.err = load(d.Body)
+	}
+	return k
+}

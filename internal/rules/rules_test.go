@@ -1,0 +1,285 @@
+package rules_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/engine/canon"
+	"holdpoint/engine/policy"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/postgres/pgtest"
+	"holdpoint/internal/rules"
+	"holdpoint/internal/seal"
+	"holdpoint/internal/store"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// place is a database, used as the runtime role would, and a directory of files.
+type place struct {
+	t     *testing.T
+	owner string
+	dir   string
+	store *store.Store
+}
+
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	ctx := context.Background()
+	p := &place{t: t, owner: pgtest.Database(t), dir: t.TempDir()}
+	if _, err := store.Migrate(ctx, p.owner); err != nil {
+		t.Fatal(err)
+	}
+	p.sql(`DO $$ BEGIN CREATE ROLE rules_app LOGIN PASSWORD 'app' IN ROLE holdpoint_runtime;
+		EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`)
+	p.store = p.open()
+	return p
+}
+
+func (p *place) open() *store.Store {
+	p.t.Helper()
+	key, err := seal.ParseKey(strings.Repeat("A", 43) + "=")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	sealer, err := seal.New(key)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	cfg, err := pgx.ParseConfig(p.owner)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	s, err := store.Open(context.Background(), store.Config{URL: pgtest.Server(p.t).URL("rules_app", "app", cfg.Database), Sealer: sealer, MaxConns: 6})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(s.Close)
+	return s
+}
+
+func (p *place) sql(text string, args ...any) {
+	p.t.Helper()
+	conn, err := pgx.Connect(context.Background(), p.owner)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	if _, err := conn.Exec(context.Background(), text, args...); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *place) file(name, text string) string {
+	p.t.Helper()
+	path := filepath.Join(p.dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	return path
+}
+
+func (p *place) config() rules.Config {
+	return rules.Config{
+		Store: p.store, Environment: "test", By: "test",
+		Routing: approval.Routing{Default: approval.Rule{Role: "reviewer", Needed: 1, ExpiresIn: engine.Duration(time.Hour)}},
+	}
+}
+
+// keep opens a keeper and follows changes.
+func (p *place) keep(c rules.Config) (*rules.Keeper, chan<- os.Signal) {
+	p.t.Helper()
+	k, err := rules.Open(context.Background(), c)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	reload, done := make(chan os.Signal, 1), make(chan struct{})
+	go func() { k.Run(ctx, reload); close(done) }()
+	p.t.Cleanup(func() { cancel(); <-done })
+	return k, reload
+}
+
+func doc(version, generated, outcome string) string {
+	return fmt.Sprintf(`{"version":%q,"generated_at":%q,"expires_at":"2099-01-01T00:00:00Z","rules":[],"defaults":{"outcome":%q}}`, version, generated, outcome)
+}
+
+// eventually waits until what a keeper has in force is as wanted.
+func eventually(t *testing.T, what string, within time.Duration, is func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(within)
+	for !is() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %s: %s", within, what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func version(k *rules.Keeper) string {
+	if b := k.Judge().Policy; b != nil {
+		return b.Version
+	}
+	return ""
+}
+
+// A file comes into force when it changes, on every process that shares the
+// database; a bad one changes nothing and is told of.
+func TestHotReload(t *testing.T) {
+	p := newPlace(t)
+	path := p.file("policy.json", doc("1", "2026-01-01T00:00:00Z", "DENY"))
+	c := p.config()
+	c.PolicyFile = path
+	first, reload := p.keep(c)
+	other := p.config()
+	other.Store = p.open()
+	second, _ := p.keep(other)
+	if version(first) != "1" || version(second) != "1" || first.Judge().Digest() != second.Judge().Digest() {
+		t.Fatalf("in force: %q and %q", version(first), version(second))
+	}
+	if body, err := p.store.Ruleset(context.Background(), first.Judge().Digest()); err != nil || string(body) != string(first.Judge().Body()) {
+		t.Errorf("what decisions are judged by: %s, %v", body, err)
+	}
+	p.file("policy.json", doc("2", "2026-01-02T00:00:00Z", "ALLOW"))
+	eventually(t, "version 2 on both", 5*time.Second, func() bool { return version(first) == "2" && version(second) == "2" })
+	former := first.Judge().Digest()
+
+	p.file("policy.json", `{"version":"3","rules":[{}]}`)
+	eventually(t, "the problem is told", 5*time.Second, func() bool { return strings.Contains(first.Status().Problem, "policy.json:1:") })
+	if version(first) != "2" || first.Judge().Digest() != former {
+		t.Errorf("a bad file came into force: %q", version(first))
+	}
+	// An older one, too, and by SIGHUP as well.
+	p.file("policy.json", doc("1", "2026-01-01T00:00:00Z", "DENY"))
+	reload <- os.Interrupt
+	time.Sleep(1500 * time.Millisecond)
+	if version(first) != "2" {
+		t.Errorf("an older policy came into force: %q", version(first))
+	}
+	p.file("policy.json", doc("10", "2026-01-03T00:00:00Z", "DENY"))
+	reload <- os.Interrupt
+	eventually(t, "version 10 is newer than 2", 5*time.Second, func() bool { return version(second) == "10" })
+	if first.Status().Problem != "" {
+		t.Errorf("still told: %s", first.Status().Problem)
+	}
+	events, err := p.store.Events(context.Background(), store.EventFilter{Limit: 10})
+	if err != nil || len(events) != 3 || events[2].Reasons[0].Code != "POLICY_ACTIVATED" || events[2].PolicyDigest != first.Judge().Policy.Digest {
+		t.Errorf("%d events, %v", len(events), err)
+	}
+	if body, err := p.store.DocumentKnownAs(context.Background(), first.Judge().Policy.Digest); err != nil || string(body) != doc("10", "2026-01-03T00:00:00Z", "DENY") {
+		t.Errorf("the document: %s, %v", body, err)
+	}
+}
+
+// A process does not start with a file that is wrong; it does with one that is
+// older, because somebody else has brought a newer one.
+func TestStart(t *testing.T) {
+	p := newPlace(t)
+	for name, text := range map[string]string{
+		"broken.json":  `{`,
+		"expired.json": `{"version":"1","generated_at":"2020-01-01T00:00:00Z","expires_at":"2021-01-01T00:00:00Z","rules":[],"defaults":{"outcome":"ALLOW"}}`,
+	} {
+		c := p.config()
+		c.PolicyFile = p.file(name, text)
+		if _, err := rules.Open(context.Background(), c); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	c := p.config()
+	c.ContractsFile = p.file("contracts.yaml", "tool_contracts:\n  a: {allowed_request_tag: [x]}\n")
+	if _, err := rules.Open(context.Background(), c); err == nil || !strings.Contains(err.Error(), "contracts.yaml:2:") {
+		t.Errorf("contracts: %v", err)
+	}
+	c.ContractsFile = filepath.Join(p.dir, "missing.yaml")
+	if _, err := rules.Open(context.Background(), c); err == nil {
+		t.Error("a file that is not there")
+	}
+	c = p.config()
+	c.PolicyFile = p.file("new.json", doc("1.10.0", "2026-01-01T00:00:00Z", "DENY"))
+	p.keep(c)
+	c.PolicyFile = p.file("old.json", doc("1.9.0", "2026-02-01T00:00:00Z", "ALLOW"))
+	if k, _ := p.keep(c); version(k) != "1.10.0" {
+		t.Errorf("in force: %q", version(k))
+	}
+}
+
+// With a secret, only what is signed with it comes into force, from the file or
+// from the database.
+func TestSigned(t *testing.T) {
+	p := newPlace(t)
+	secret := []byte("a secret of some length")
+	text := doc("1", "2026-01-01T00:00:00Z", "ALLOW")
+	c := p.config()
+	c.Secret, c.PolicyFile = secret, p.file("policy.json", text)
+	if _, err := rules.Open(context.Background(), c); err == nil {
+		t.Fatal("an unsigned policy came into force")
+	}
+	v, err := canon.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed := canon.Object(append(v.Members(), canon.Member{Name: "signature", Value: canon.String(policy.Sign(v, secret))})...)
+	p.file("policy.json", string(signed.Canonical()))
+	k, _ := p.keep(c)
+	if version(k) != "1" || k.Judge().Unusable {
+		t.Fatalf("signed: %q", version(k))
+	}
+	// Somebody with another secret, or the database's own hand, does not pass.
+	c.PolicyFile, c.Secret = "", []byte("quite another secret")
+	k, _ = p.keep(c)
+	if !k.Judge().Unusable || !strings.Contains(k.Status().Problem, "every call is refused") {
+		t.Errorf("another secret: %+v", k.Status())
+	}
+}
+
+// A document that was changed behind our back is not used.
+func TestTamperedDocument(t *testing.T) {
+	p := newPlace(t)
+	c := p.config()
+	c.PolicyFile = p.file("policy.json", doc("1", "2026-01-01T00:00:00Z", "DENY"))
+	k, _ := p.keep(c)
+	p.sql(`ALTER TABLE documents DISABLE TRIGGER documents_append_only`)
+	p.sql(`UPDATE documents SET body = $1`, []byte(doc("1", "2026-01-01T00:00:00Z", "ALLOW")))
+	k.Refresh(context.Background())
+	if k.Judge().Policy.Default != engine.Deny {
+		t.Error("the changed document is in force")
+	}
+	c.PolicyFile = ""
+	if _, err := rules.Open(context.Background(), c); err == nil || !strings.Contains(err.Error(), "changed") {
+		t.Errorf("starting with it: %v", err)
+	}
+}
+
+// What is registered on one gate is known on the other within a second.
+func TestRegistryIsShared(t *testing.T) {
+	p := newPlace(t)
+	first, _ := p.keep(p.config())
+	other := p.config()
+	other.Store = p.open()
+	second, _ := p.keep(other)
+	p.sql(`INSERT INTO agents (id, name) VALUES ('bot', 'Bot')`)
+	eventually(t, "the agent is known to both", time.Second, func() bool {
+		_, a := first.Judge().Registry.Agents["bot"]
+		_, b := second.Judge().Registry.Agents["bot"]
+		return a && b
+	})
+	r := gate.NewRegistrar(p.store)
+	by := gate.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "test"}}
+	if err := r.Throw(context.Background(), by, "bot", "", nil); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the switch is known to both", time.Second, func() bool {
+		_, here := first.Judge().Registry.Killed("bot")
+		_, there := second.Judge().Registry.Killed("bot")
+		return here && there
+	})
+}

@@ -1,0 +1,257 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdpoint/engine"
+	"holdpoint/engine/registry"
+)
+
+// Registry reads everything that is registered, as it is at one moment.
+func (s *Store) Registry(ctx context.Context) (*registry.Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	snap := &registry.Snapshot{
+		Settings: registry.DefaultSettings(), Agents: map[string]registry.Agent{}, Tools: map[string]registry.Tool{}, Kills: map[string]registry.Kill{},
+	}
+	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		rows := &pgx.Batch{}
+		rows.Queue(`SELECT body FROM settings`).Query(each(func(row pgx.Rows) error {
+			var body []byte
+			if err := row.Scan(&body); err != nil {
+				return err
+			}
+			return decode("the settings", body, &snap.Settings)
+		}))
+		rows.Queue(`SELECT a.id, a.name, coalesce(p.email, ''), a.profile, coalesce(a.revoked_at, a.disabled_at)
+			FROM agents a LEFT JOIN people p ON p.id = a.owner_id`).Query(each(func(row pgx.Rows) error {
+			a, err := scanAgent(row)
+			snap.Agents[a.ID] = a
+			return err
+		}))
+		rows.Queue(`SELECT name, profile, revoked_at FROM tools`).Query(each(func(row pgx.Rows) error {
+			t, err := scanTool(row)
+			snap.Tools[t.Name] = t
+			return err
+		}))
+		rows.Queue(`SELECT agent_id, reason, thrown_by, thrown_at FROM kill_switches`).Query(each(func(row pgx.Rows) error {
+			k, err := scanKill(row)
+			snap.Kills[k.AgentID] = k
+			return err
+		}))
+		return tx.SendBatch(ctx, rows).Close()
+	})
+	return snap, translate(err)
+}
+
+// each reads every row with scan.
+func each(scan func(pgx.Rows) error) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		for rows.Next() {
+			if err := scan(rows); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	}
+}
+
+func decode(what string, body []byte, into any) error {
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("decode %s: %w", what, err)
+	}
+	return nil
+}
+
+func scanAgent(row pgx.Row) (registry.Agent, error) {
+	var a registry.Agent
+	var id, name, owner string
+	var profile []byte
+	var revoked *time.Time
+	if err := row.Scan(&id, &name, &owner, &profile, &revoked); err != nil {
+		return a, err
+	}
+	err := decode("the profile of agent "+id, profile, &a)
+	a.ID, a.Name, a.Owner, a.RevokedAt = id, name, owner, revoked
+	return a, err
+}
+
+func scanTool(row pgx.Row) (registry.Tool, error) {
+	var t registry.Tool
+	var name string
+	var profile []byte
+	var revoked *time.Time
+	if err := row.Scan(&name, &profile, &revoked); err != nil {
+		return t, err
+	}
+	err := decode("the profile of a tool", profile, &t)
+	t.Name, t.RevokedAt = name, revoked
+	return t, err
+}
+
+func scanKill(row pgx.Row) (registry.Kill, error) {
+	var k registry.Kill
+	err := row.Scan(&k.AgentID, &k.Reason, &k.By, &k.At)
+	k.At = k.At.UTC()
+	return k, err
+}
+
+// RegisterAgent registers an agent or replaces all that is registered of it; it
+// takes the role that owns the database. The owner, if any, is the person with
+// that e-mail address: ErrNotFound when there is none.
+func (s *Store) RegisterAgent(ctx context.Context, a registry.Agent, once *Once, e engine.Event) error {
+	profile, err := profileOf(a)
+	if err != nil {
+		return err
+	}
+	return s.administer(ctx, once, e, `INSERT INTO agents (id, name, owner_id, profile)
+		SELECT $1, $2, p.id, $4 FROM (SELECT) one LEFT JOIN people p ON p.email = $3 WHERE $3 = '' OR p.id IS NOT NULL
+		ON CONFLICT (id) DO UPDATE SET name = excluded.name, owner_id = excluded.owner_id, profile = excluded.profile`,
+		a.ID, a.Name, a.Owner, profile)
+}
+
+// ChangeAgent replaces what is registered of an agent beside its name and its
+// owner. ErrNotFound: there is none.
+func (s *Store) ChangeAgent(ctx context.Context, a registry.Agent, once *Once, e engine.Event) error {
+	profile, err := profileOf(a)
+	if err != nil {
+		return err
+	}
+	return s.administer(ctx, once, e, `UPDATE agents SET profile = $2 WHERE id = $1`, a.ID, profile)
+}
+
+// profileOf is what has no column of its own.
+func profileOf(a registry.Agent) ([]byte, error) {
+	id := a.ID
+	a.ID, a.Name, a.Owner, a.RevokedAt = "", "", "", nil
+	encoded, err := json.Marshal(a)
+	if err != nil {
+		return nil, fmt.Errorf("encode agent %s: %w", id, err)
+	}
+	return encoded, nil
+}
+
+// RevokeAgent ends an agent's registration, or restores it. ErrNotFound: there
+// is no agent of which that would change anything.
+func (s *Store) RevokeAgent(ctx context.Context, id string, revoke bool, once *Once, e engine.Event) error {
+	return s.administer(ctx, once, e, `UPDATE agents SET revoked_at = CASE WHEN $2 THEN clock_timestamp() END
+		WHERE id = $1 AND (revoked_at IS NULL) = $2`, id, revoke)
+}
+
+// RegisterTool registers a tool or replaces what is registered of it.
+func (s *Store) RegisterTool(ctx context.Context, t registry.Tool, once *Once, e engine.Event) error {
+	t.RevokedAt = nil
+	encoded, err := json.Marshal(t)
+	if err != nil {
+		return fmt.Errorf("encode tool %s: %w", t.Name, err)
+	}
+	return s.administer(ctx, once, e, `INSERT INTO tools (name, profile) VALUES ($1, $2)
+		ON CONFLICT (name) DO UPDATE SET profile = excluded.profile`, t.Name, encoded)
+}
+
+// RevokeTool ends a tool's registration, or restores it. ErrNotFound: there is
+// no tool of which that would change anything.
+func (s *Store) RevokeTool(ctx context.Context, name string, revoke bool, once *Once, e engine.Event) error {
+	return s.administer(ctx, once, e, `UPDATE tools SET revoked_at = CASE WHEN $2 THEN clock_timestamp() END
+		WHERE name = $1 AND (revoked_at IS NULL) = $2`, name, revoke)
+}
+
+// PutSettings replaces the settings.
+func (s *Store) PutSettings(ctx context.Context, settings registry.Settings, once *Once, e engine.Event) error {
+	encoded, err := json.Marshal(settings)
+	if err != nil {
+		return fmt.Errorf("encode the settings: %w", err)
+	}
+	return s.administer(ctx, once, e, `INSERT INTO settings (body) VALUES ($1) ON CONFLICT (only_row) DO UPDATE SET body = excluded.body`, encoded)
+}
+
+// Throw throws the kill switch of an agent, or of all for "". From the moment
+// it returns, nothing is granted to them by any gate. ErrConflict: it is on
+// already.
+func (s *Store) Throw(ctx context.Context, k registry.Kill, once *Once, e engine.Event) error {
+	return s.administer(ctx, once, e, `INSERT INTO kill_switches (agent_id, reason, thrown_by) VALUES ($1, $2, $3)`, k.AgentID, k.Reason, k.By)
+}
+
+// Release ends a kill switch. ErrNotFound: it is not on.
+func (s *Store) Release(ctx context.Context, agentID string, once *Once, e engine.Event) error {
+	return s.administer(ctx, once, e, `DELETE FROM kill_switches WHERE agent_id = $1`, agentID)
+}
+
+// administer changes one row and appends the event that says so, in one
+// transaction, and keeps the answer for a repetition when once is set, whose
+// Render is given nil.
+func (s *Store) administer(ctx context.Context, once *Once, e engine.Event, sql string, args ...any) error {
+	return s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if once != nil {
+			if err := lockKeys(ctx, tx, []int64{once.lock()}); err != nil {
+				return err
+			}
+			if err := replay(ctx, tx, once); err != nil {
+				return err
+			}
+		}
+		tag, err := tx.Exec(ctx, sql, args...)
+		if err != nil {
+			return translate(err)
+		}
+		if tag.RowsAffected() == 0 {
+			return ErrNotFound
+		}
+		if tag.RowsAffected() != 1 {
+			return errors.New("more than one row would have changed")
+		}
+		rows := &pgx.Batch{}
+		if err := queueEvents(rows, []engine.Event{e}, false, nil); err != nil {
+			return err
+		}
+		if once != nil {
+			if err := queueReply(rows, once, "", once.Render(nil, nil)); err != nil {
+				return err
+			}
+		}
+		return translate(tx.SendBatch(ctx, rows).Close())
+	})
+}
+
+// Exceeded says which of an agent's limits a call would exceed: "agent",
+// "tool" or "session", "" for none; and how long until there is room again (0
+// when that will not come by itself).
+type Exceeded struct {
+	Limit      string
+	RetryAfter time.Duration
+}
+
+// TakeCall counts a call against its agent's limits, right across all gates. A
+// call that exceeds one is not counted. The count is not flushed to disk by
+// itself: an outage of Postgres may forget the last moment's calls.
+func (s *Store) TakeCall(ctx context.Context, agentID, tool, session string, l registry.Limits) (Exceeded, error) {
+	var x Exceeded
+	var seconds float64
+	err := s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		rows := &pgx.Batch{}
+		rows.Queue(`SET LOCAL synchronous_commit = off`)
+		rows.Queue(`SELECT exceeded, retry_after FROM take_call($1, $2, $3, $4, $5, $6, $7, $8, $9)`, agentID, tool, session,
+			l.Agent.Calls, time.Duration(l.Agent.Per).Seconds(), l.Tool.Calls, time.Duration(l.Tool.Per).Seconds(),
+			l.Session.Calls, time.Duration(l.Session.Per).Seconds()).QueryRow(func(row pgx.Row) error { return row.Scan(&x.Limit, &seconds) })
+		return translate(tx.SendBatch(ctx, rows).Close())
+	})
+	x.RetryAfter = time.Duration(math.Ceil(seconds)) * time.Second
+	return x, err
+}
+
+// ForgetCalls drops counted calls and sessions that no limit can ask about any
+// more.
+func (s *Store) ForgetCalls(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	_, err := s.pool.Exec(ctx, `WITH calls AS (DELETE FROM rate_calls WHERE at < clock_timestamp() - interval '25 hours')
+		DELETE FROM rate_sessions WHERE last_at < clock_timestamp() - interval '31 days'`)
+	return translate(err)
+}

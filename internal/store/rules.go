@@ -1,0 +1,128 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdpoint/engine"
+)
+
+// The kinds of document that decide.
+const (
+	PolicyDocument    = "policy"
+	ContractsDocument = "contracts"
+)
+
+// Document is a policy bundle or a set of tool contracts.
+type Document struct {
+	Kind    string // PolicyDocument or ContractsDocument
+	KnownAs string // the digest of what it means, by which decisions name it
+	Body    []byte // as it was written
+}
+
+// Digest is "sha256:" and the SHA-256 of the body in hex.
+func (d Document) Digest() string {
+	sum := sha256.Sum256(d.Body)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// ActiveDocuments reads the documents in force, by kind. A kind that is not
+// there has none.
+func (s *Store) ActiveDocuments(ctx context.Context) (map[string]Document, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `SELECT a.kind, d.known_as, d.body, d.digest FROM active_documents a JOIN documents d ON d.digest = a.digest`)
+	if err != nil {
+		return nil, translate(err)
+	}
+	active := map[string]Document{}
+	// A document that was tampered with is no outage.
+	err = each(func(row pgx.Rows) error {
+		var d Document
+		var digest string
+		if err := row.Scan(&d.Kind, &d.KnownAs, &d.Body, &digest); err != nil {
+			return err
+		}
+		if d.Digest() != digest {
+			return fmt.Errorf("the %s document in force is not the one that was imported: its bytes have been changed", d.Kind)
+		}
+		active[d.Kind] = d
+		return nil
+	})(rows)
+	if err != nil {
+		rows.Close()
+	}
+	return active, err
+}
+
+// Activate puts a document in force and reports whether that changed anything:
+// the one that is in force already changes nothing and leaves no event. allowed
+// is asked, under the lock on what is in force, with the body of the former
+// document (nil for none); its error comes back as it is, and nothing changes.
+func (s *Store) Activate(ctx context.Context, d Document, by string, e engine.Event, allowed func(former []byte) error) (changed bool, err error) {
+	err = s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		changed = false
+		// Where no row is yet, there is none to lock.
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('activate ' || $1, 0))`, d.Kind); err != nil {
+			return translate(err)
+		}
+		var digest string
+		var former []byte
+		err := tx.QueryRow(ctx, `SELECT d.digest, d.body FROM active_documents a JOIN documents d ON d.digest = a.digest
+			WHERE a.kind = $1`, d.Kind).Scan(&digest, &former)
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return translate(err)
+		}
+		if digest == d.Digest() {
+			return nil
+		}
+		if err := allowed(former); err != nil {
+			return err
+		}
+		rows := &pgx.Batch{}
+		rows.Queue(`INSERT INTO documents (digest, kind, known_as, body) VALUES ($1, $2, $3, $4) ON CONFLICT (digest) DO NOTHING`, d.Digest(), d.Kind, d.KnownAs, d.Body)
+		rows.Queue(`INSERT INTO active_documents (kind, digest, activated_by) VALUES ($1, $2, $3) ON CONFLICT (kind)
+			DO UPDATE SET digest = excluded.digest, activated_by = excluded.activated_by, activated_at = clock_timestamp()`, d.Kind, d.Digest(), by)
+		if err := queueEvents(rows, []engine.Event{e}, false, nil); err != nil {
+			return err
+		}
+		changed = true
+		return translate(tx.SendBatch(ctx, rows).Close())
+	})
+	return changed, err
+}
+
+// KeepRuleset keeps what decisions under a digest are judged by.
+func (s *Store) KeepRuleset(ctx context.Context, digest string, body []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	_, err := s.pool.Exec(ctx, `INSERT INTO rulesets (digest, body) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING`, digest, body)
+	return translate(err)
+}
+
+// Ruleset returns what decisions under a digest were judged by. ErrNotFound:
+// no decision was.
+func (s *Store) Ruleset(ctx context.Context, digest string) ([]byte, error) {
+	return s.bytes(ctx, `SELECT body FROM rulesets WHERE digest = $1`, digest)
+}
+
+// DocumentKnownAs returns a document, in force or not, as it was written.
+// ErrNotFound: there is none.
+func (s *Store) DocumentKnownAs(ctx context.Context, digest string) ([]byte, error) {
+	return s.bytes(ctx, `SELECT body FROM documents WHERE known_as = $1 ORDER BY imported_at LIMIT 1`, digest)
+}
+
+func (s *Store) bytes(ctx context.Context, sql, digest string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	var body []byte
+	if err := s.pool.QueryRow(ctx, sql, digest).Scan(&body); err != nil {
+		return nil, fmt.Errorf("%w: %.80s", translate(err), digest)
+	}
+	return body, nil
+}

@@ -1,0 +1,252 @@
+-- +goose Up
+-- The rules in force, what is registered of agents and tools, and the switches
+-- that stop them. Every gate and worker judges by what is here; files are
+-- imported into it.
+
+-- Policy bundles and tool contracts, as they were written, by the digest of
+-- their bytes. They stay, so that every decision's rules can be shown
+-- afterwards: known_as is the digest of what they mean, which decisions name.
+CREATE TABLE documents (
+    digest       text        PRIMARY KEY CHECK (digest ~ '^sha256:[0-9a-f]{64}$'),
+    kind         text        NOT NULL CHECK (kind IN ('policy', 'contracts')),
+    known_as     text        NOT NULL CHECK (known_as ~ '^sha256:[0-9a-f]{64}$'),
+    body         bytea       NOT NULL CHECK (length(body) <= 1048576),
+    imported_at  timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE INDEX documents_known_as ON documents (known_as);
+CREATE TRIGGER documents_append_only BEFORE UPDATE OR DELETE ON documents FOR EACH ROW EXECUTE FUNCTION append_only();
+CREATE TRIGGER documents_no_truncate BEFORE TRUNCATE ON documents FOR EACH STATEMENT EXECUTE FUNCTION append_only();
+
+-- Which document of each kind is in force; no row means none. The version of a
+-- policy in force is also the floor: whoever replaces it holds the row's lock
+-- and compares versions under it.
+CREATE TABLE active_documents (
+    kind         text        PRIMARY KEY CHECK (kind IN ('policy', 'contracts')),
+    digest       text        NOT NULL REFERENCES documents (digest),
+    activated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    activated_by text        NOT NULL
+);
+
+-- What every decision was judged by, under the digest that its event names.
+CREATE TABLE rulesets (
+    digest    text        PRIMARY KEY CHECK (digest ~ '^sha256:[0-9a-f]{64}$'),
+    body      bytea       NOT NULL CHECK (length(body) <= 1048576), -- canonical JSON: environment, routing, document digests
+    first_at  timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE TRIGGER rulesets_append_only BEFORE UPDATE OR DELETE ON rulesets FOR EACH ROW EXECUTE FUNCTION append_only();
+CREATE TRIGGER rulesets_no_truncate BEFORE TRUNCATE ON rulesets FOR EACH STATEMENT EXECUTE FUNCTION append_only();
+
+-- What the registry knows of an agent beside its name and owner: registry.Agent
+-- without those.
+ALTER TABLE agents
+    ADD COLUMN profile    jsonb       NOT NULL DEFAULT '{"trust_level": "basic"}',
+    ADD COLUMN revoked_at timestamptz;
+
+CREATE TABLE tools (
+    name       text        PRIMARY KEY CHECK (name <> '' AND length(name) <= 512),
+    profile    jsonb       NOT NULL, -- registry.Tool
+    revoked_at timestamptz,
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+-- One row: registry.Settings.
+CREATE TABLE settings (
+    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    body     jsonb   NOT NULL
+);
+
+-- Thrown switches; '' is the one that stops every agent.
+CREATE TABLE kill_switches (
+    agent_id  text        PRIMARY KEY,
+    reason    text        NOT NULL CHECK (length(reason) <= 4000),
+    thrown_by text        NOT NULL,
+    thrown_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+-- Calls within the windows of rate limits, and sessions. Counted in Postgres,
+-- because an agent may talk to several gates at once.
+CREATE TABLE rate_calls (
+    agent_id text        NOT NULL,
+    tool     text        NOT NULL,
+    at       timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE INDEX rate_calls_agent ON rate_calls (agent_id, at);
+CREATE INDEX rate_calls_tool ON rate_calls (agent_id, tool, at);
+CREATE TABLE rate_sessions (
+    agent_id   text        NOT NULL,
+    session_id text        NOT NULL,
+    started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    last_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
+    calls      bigint      NOT NULL DEFAULT 0,
+    PRIMARY KEY (agent_id, session_id)
+);
+
+GRANT SELECT ON documents, active_documents, rulesets, tools, settings, kill_switches, rate_calls, rate_sessions TO holdpoint_runtime;
+GRANT INSERT (digest, kind, known_as, body) ON documents TO holdpoint_runtime;
+GRANT INSERT (kind, digest, activated_by), UPDATE (digest, activated_by, activated_at), DELETE ON active_documents TO holdpoint_runtime;
+GRANT INSERT (digest, body) ON rulesets TO holdpoint_runtime;
+-- Who there is, and who answers for it, stays the owner role's to say.
+GRANT UPDATE (profile, revoked_at) ON agents TO holdpoint_runtime;
+GRANT INSERT (name, profile), UPDATE (profile, revoked_at) ON tools TO holdpoint_runtime;
+GRANT INSERT, UPDATE (body) ON settings TO holdpoint_runtime;
+GRANT INSERT (agent_id, reason, thrown_by), DELETE ON kill_switches TO holdpoint_runtime;
+GRANT INSERT (agent_id, tool), DELETE ON rate_calls TO holdpoint_runtime;
+GRANT INSERT (agent_id, session_id), UPDATE (calls, last_at, started_at), DELETE ON rate_sessions TO holdpoint_runtime;
+
+-- Processes keep the registry and the rules in memory; this makes them look again.
+-- +goose StatementBegin
+CREATE FUNCTION rules_changed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_notify('holdpoint_rules', '');
+    RETURN NULL;
+END
+$$;
+-- +goose StatementEnd
+CREATE TRIGGER active_documents_changed AFTER INSERT OR UPDATE OR DELETE ON active_documents FOR EACH STATEMENT EXECUTE FUNCTION rules_changed();
+CREATE TRIGGER agents_rules_changed AFTER INSERT OR UPDATE OR DELETE ON agents FOR EACH STATEMENT EXECUTE FUNCTION rules_changed();
+CREATE TRIGGER people_rules_changed AFTER INSERT OR UPDATE OR DELETE ON people FOR EACH STATEMENT EXECUTE FUNCTION rules_changed();
+CREATE TRIGGER tools_changed AFTER INSERT OR UPDATE OR DELETE ON tools FOR EACH STATEMENT EXECUTE FUNCTION rules_changed();
+CREATE TRIGGER settings_changed AFTER INSERT OR UPDATE OR DELETE ON settings FOR EACH STATEMENT EXECUTE FUNCTION rules_changed();
+CREATE TRIGGER kill_switches_changed AFTER INSERT OR UPDATE OR DELETE ON kill_switches FOR EACH STATEMENT EXECUTE FUNCTION rules_changed();
+
+-- A switch takes hold the moment its transaction commits, on every gate,
+-- whatever a process remembers: throwing one takes this lock alone, and every
+-- append of events shares it and looks at the switches while it does. So an
+-- append either commits before the switch does, or sees it.
+-- +goose StatementBegin
+CREATE FUNCTION kill_switch_lock() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock(4703514210561396082);
+    RETURN NULL;
+END
+$$;
+-- +goose StatementEnd
+CREATE TRIGGER kill_switches_lock BEFORE INSERT OR UPDATE OR DELETE ON kill_switches FOR EACH STATEMENT EXECUTE FUNCTION kill_switch_lock();
+
+-- append_events as before, and: no grant to an agent that a switch stops (an
+-- allowed or a waiting call, a spent token, an approval), and it says when it
+-- wrote. HPK01 names the agent; the caller refuses that call and tries the
+-- others again.
+DROP FUNCTION append_events(uuid[], text[], text[], text[], text[], text[], bytea[]);
+-- +goose StatementBegin
+CREATE FUNCTION append_events(ids uuid[], types text[], outcomes text[], agents text[], tools text[], approvals text[], bodies bytea[],
+                              OUT written bigint, OUT written_at timestamptz)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public
+AS $$
+DECLARE
+    stopped text;
+    now_at  timestamptz;
+BEGIN
+    PERFORM pg_catalog.pg_advisory_xact_lock_shared(4703514210561396082);
+    IF EXISTS (SELECT FROM public.kill_switches) THEN
+        SELECT e.agent INTO stopped
+        FROM unnest(types, outcomes, agents) AS e (type, outcome, agent)
+        JOIN public.kill_switches k ON k.agent_id IN ('', e.agent)
+        WHERE (e.type IN ('decision', 'contract') AND e.outcome NOT IN ('DENY', 'KILL_SWITCH', 'RATE_LIMITED'))
+           OR (e.type = 'redeem' AND e.outcome = 'ALLOW')
+           OR (e.type = 'settled' AND e.outcome = 'APPROVED')
+        LIMIT 1;
+        IF FOUND THEN
+            RAISE EXCEPTION 'a kill switch stops %', stopped USING ERRCODE = 'HPK01';
+        END IF;
+    END IF;
+    now_at := clock_timestamp();
+    INSERT INTO public.events (event_id, appended_at, type, outcome, agent_id, tool_name, approval_id, body)
+    SELECT e.id, now_at, e.type, e.outcome, e.agent, e.tool, nullif(e.approval, ''), e.body
+    FROM unnest(ids, types, outcomes, agents, tools, approvals, bodies) AS e (id, type, outcome, agent, tool, approval, body)
+    ON CONFLICT (event_id) DO NOTHING;
+    GET DIAGNOSTICS written = ROW_COUNT;
+    written_at := now_at;
+END
+$$;
+-- +goose StatementEnd
+REVOKE ALL ON FUNCTION append_events(uuid[], text[], text[], text[], text[], text[], bytea[]) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION append_events(uuid[], text[], text[], text[], text[], text[], bytea[]) TO holdpoint_runtime;
+
+-- take_call counts a call against an agent's limits, or says which of them it
+-- would exceed ('agent', 'tool', 'session') and in how many seconds there is
+-- room again. A call that is turned away is not counted. Limits of 0 calls and
+-- windows of 0 seconds do not limit. Calls of one agent take turns.
+-- +goose StatementBegin
+CREATE FUNCTION take_call(agent text, tool_name text, session text,
+                          agent_calls bigint, agent_window float8, tool_calls bigint, tool_window float8,
+                          session_calls bigint, session_length float8,
+                          OUT exceeded text, OUT retry_after float8)
+LANGUAGE plpgsql AS $$
+DECLARE
+    now_at timestamptz;
+    oldest timestamptz;
+    s      rate_sessions%ROWTYPE;
+BEGIN
+    exceeded := '';
+    retry_after := 0;
+    PERFORM pg_advisory_xact_lock(hashtextextended('take_call ' || agent, 0));
+    now_at := clock_timestamp();
+    IF agent_calls > 0 THEN
+        SELECT r.at INTO oldest FROM rate_calls r WHERE r.agent_id = agent AND r.at > now_at - make_interval(secs => agent_window)
+        ORDER BY r.at DESC OFFSET agent_calls - 1 LIMIT 1;
+        IF FOUND THEN
+            exceeded := 'agent';
+            retry_after := agent_window - extract(epoch FROM now_at - oldest);
+            RETURN;
+        END IF;
+    END IF;
+    IF tool_calls > 0 THEN
+        SELECT r.at INTO oldest FROM rate_calls r
+        WHERE r.agent_id = agent AND r.tool = tool_name AND r.at > now_at - make_interval(secs => tool_window)
+        ORDER BY r.at DESC OFFSET tool_calls - 1 LIMIT 1;
+        IF FOUND THEN
+            exceeded := 'tool';
+            retry_after := tool_window - extract(epoch FROM now_at - oldest);
+            RETURN;
+        END IF;
+    END IF;
+    IF session_calls > 0 OR session_length > 0 THEN
+        -- A session that nobody has used for a month is forgotten.
+        DELETE FROM rate_sessions r WHERE r.agent_id = agent AND r.last_at < now_at - interval '31 days';
+        INSERT INTO rate_sessions (agent_id, session_id) VALUES (agent, session) ON CONFLICT DO NOTHING;
+        SELECT * INTO s FROM rate_sessions r WHERE r.agent_id = agent AND r.session_id = session;
+        IF session_calls > 0 AND s.calls >= session_calls
+           OR session_length > 0 AND now_at >= s.started_at + make_interval(secs => session_length) THEN
+            exceeded := 'session';
+            RETURN;
+        END IF;
+        UPDATE rate_sessions r SET calls = r.calls + 1, last_at = now_at WHERE r.agent_id = agent AND r.session_id = session;
+    END IF;
+    IF agent_calls > 0 OR tool_calls > 0 THEN
+        INSERT INTO rate_calls (agent_id, tool) VALUES (agent, tool_name);
+        -- What is in no window any more is not kept.
+        DELETE FROM rate_calls r WHERE r.agent_id = agent AND r.at < now_at - make_interval(secs => greatest(agent_window, tool_window) + 60);
+    END IF;
+END
+$$;
+-- +goose StatementEnd
+REVOKE ALL ON FUNCTION take_call(text, text, text, bigint, float8, bigint, float8, bigint, float8) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION take_call(text, text, text, bigint, float8, bigint, float8, bigint, float8) TO holdpoint_runtime;
+
+-- +goose Down
+DROP FUNCTION take_call(text, text, text, bigint, float8, bigint, float8, bigint, float8);
+DROP FUNCTION append_events(uuid[], text[], text[], text[], text[], text[], bytea[]);
+DROP TABLE rate_sessions, rate_calls, kill_switches, settings, tools, rulesets, active_documents, documents;
+DROP TRIGGER agents_rules_changed ON agents;
+DROP TRIGGER people_rules_changed ON people;
+ALTER TABLE agents DROP COLUMN profile, DROP COLUMN revoked_at;
+DROP FUNCTION rules_changed(), kill_switch_lock();
+-- +goose StatementBegin
+CREATE FUNCTION append_events(ids uuid[], types text[], outcomes text[], agents text[], tools text[], approvals text[], bodies bytea[])
+RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public
+AS $$
+DECLARE
+    written bigint;
+BEGIN
+    INSERT INTO public.events (event_id, type, outcome, agent_id, tool_name, approval_id, body)
+    SELECT e.id, e.type, e.outcome, e.agent, e.tool, nullif(e.approval, ''), e.body
+    FROM unnest(ids, types, outcomes, agents, tools, approvals, bodies) AS e (id, type, outcome, agent, tool, approval, body)
+    ON CONFLICT (event_id) DO NOTHING;
+    GET DIAGNOSTICS written = ROW_COUNT;
+    RETURN written;
+END
+$$;
+-- +goose StatementEnd
+REVOKE ALL ON FUNCTION append_events(uuid[], text[], text[], text[], text[], text[], bytea[]) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION append_events(uuid[], text[], text[], text[], text[], text[], bytea[]) TO holdpoint_runtime;

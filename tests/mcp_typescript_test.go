@@ -1,0 +1,134 @@
+//go:build mcpclient
+
+package tests
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// typescript is the official TypeScript SDK's client, in a process of its own
+// (testdata/mcp-client). It needs Node and what "npm ci" installs there: that
+// is why it has a build tag, and why what is missing is an error.
+type typescript struct {
+	in  io.Writer
+	out *bufio.Scanner
+}
+
+const typescriptDir = "testdata/mcp-client"
+
+func startTypescript(t testing.TB, env []string, args ...string) (*typescript, string) {
+	t.Helper()
+	if _, err := os.Stat(filepath.Join(typescriptDir, "node_modules", "@modelcontextprotocol", "sdk")); err != nil {
+		t.Fatalf("%v\nrun: npm ci --ignore-scripts --prefix tests/%s", err, typescriptDir)
+	}
+	cmd := exec.Command("node", append([]string{"client.mjs"}, args...)...)
+	cmd.Dir, cmd.Env = typescriptDir, environment(env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c := &typescript{in: in, out: bufio.NewScanner(out)}
+	c.out.Buffer(nil, 8<<20)
+	first, err := c.next()
+	if err != nil || first.Failed != "" {
+		_ = cmd.Wait()
+		if first.Failed == "" {
+			t.Fatalf("%v\n%s", err, errs.String())
+		}
+		return nil, first.Failed
+	}
+	t.Cleanup(func() {
+		began := time.Now()
+		in.Close()
+		if err := cmd.Wait(); err != nil || errs.Len() > 0 {
+			t.Errorf("the client ended: %v\n%s", err, errs.String())
+		}
+		// It gives a program two seconds to end by itself before it kills it.
+		if took := time.Since(began); took > 1900*time.Millisecond {
+			t.Errorf("hanging up took %s", took)
+		}
+	})
+	return c, ""
+}
+
+type typescriptLine struct {
+	Failed    string          `json:"failed"`
+	Connected json.RawMessage `json:"connected"`
+	Tools     []modelTool     `json:"tools"`
+	Result    modelAnswer     `json:"result"`
+}
+
+func (c *typescript) next() (typescriptLine, error) {
+	var line typescriptLine
+	if !c.out.Scan() {
+		return line, io.ErrUnexpectedEOF
+	}
+	return line, json.Unmarshal(c.out.Bytes(), &line)
+}
+
+func (c *typescript) do(t testing.TB, order map[string]any) typescriptLine {
+	t.Helper()
+	if _, err := io.WriteString(c.in, canonical(t, order)+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	line, err := c.next()
+	if err != nil || line.Failed != "" {
+		t.Fatalf("%v: %v %s", order["do"], err, line.Failed)
+	}
+	return line
+}
+
+func (c *typescript) list(t testing.TB) []modelTool {
+	t.Helper()
+	return c.do(t, map[string]any{"do": "list"}).Tools
+}
+
+func (c *typescript) call(t testing.TB, tool string, arguments, meta map[string]any) modelAnswer {
+	t.Helper()
+	return c.do(t, map[string]any{"do": "call", "tool": tool, "arguments": arguments, "meta": meta}).Result
+}
+
+// TestTypescriptClient tells the same story with a client that shares no line
+// with the server, over both transports.
+func TestTypescriptClient(t *testing.T) {
+	d := onShared(t)
+	stranger := d.stranger(t)
+	program, err := filepath.Abs(binary(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ env, args []string }{
+		"stdio": {nil, []string{"stdio", program, "mcp", "--data", d.dir}},
+		"http":  {[]string{"HOLDPOINT_TEST_KEY=" + d.AgentKey}, []string{"http", d.URL + "/mcp"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, refused := startTypescript(t, c.env, c.args...)
+			if refused != "" {
+				t.Fatal(refused)
+			}
+			tellModelStory(t, d, stranger, m)
+		})
+	}
+	if _, refused := startTypescript(t, []string{"HOLDPOINT_TEST_KEY=hp_wrong"}, "http", d.URL+"/mcp"); !strings.Contains(refused, "unauthenticated") {
+		t.Errorf("with an unknown key: %q", refused)
+	}
+}

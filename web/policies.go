@@ -1,0 +1,185 @@
+package web
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/canon"
+	"holdpoint/engine/policy"
+	"holdpoint/web/views"
+)
+
+// expiresSoon is how long before its end a policy's age is worth a warning.
+const expiresSoon = 14 * 24 * time.Hour
+
+func (c *Console) policies(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	c.render(w, r, http.StatusOK, views.PoliciesPage(c.policiesView(p)))
+}
+
+// policiesView shows what is in force at this moment.
+func (c *Console) policiesView(p engine.Person) views.Policies {
+	in, now := c.cfg.InForce(), c.cfg.Clock()
+	v := views.Policies{Frame: c.frame(p, "Policies", "policies"), Digest: in.Digest, Try: views.Try{Environment: "dev", Arguments: "{}"}}
+	for line := range strings.Lines(in.Problem) {
+		if line = strings.TrimSpace(line); line != "" {
+			v.Problems = append(v.Problems, line)
+		}
+	}
+	if in.Policy != nil {
+		bundle := policyView(in.Policy, in.PolicyFile, now)
+		v.Policy = &bundle
+	}
+	if in.Contracts != nil {
+		v.HasContracts, v.ContractsDigest = true, in.Contracts.Digest()
+		v.Contracts, v.ContractsFile = contractRows(in.Contracts, in.ContractsFile), views.Text(string(in.ContractsFile))
+	}
+	return v
+}
+
+func policyView(b *policy.Bundle, file []byte, now time.Time) views.Policy {
+	v := views.Policy{
+		Version: b.Version, Digest: b.Digest, Generated: b.GeneratedAt, Expires: b.ExpiresAt, Signed: b.Signed,
+		Default: outcome(b.Default), Rules: policyRules(b, file), File: views.Text(string(file)),
+	}
+	switch {
+	case b.Expired(now):
+		v.Expired, v.Warning = true, "This policy has expired: every call that it would judge is refused until a new one is in force."
+	case b.ExpiresAt.Sub(now) <= expiresSoon:
+		v.Warning = "This policy expires " + views.Until(b.ExpiresAt, now) + ". From then on it refuses every call, so put a new one in force before."
+	}
+	// What was a warning when it was loaded still is one, and Lint knows more.
+	_, problems := policy.Load(file, policy.Options{})
+	for _, problem := range slices.Concat(problems, policy.Lint(b)) {
+		if problem.Warning {
+			v.Warnings = append(v.Warnings, views.Lint{Line: problem.Line, Rule: problem.Rule, Message: problem.Message, Hint: problem.Hint})
+		}
+	}
+	slices.SortStableFunc(v.Warnings, func(a, b views.Lint) int { return a.Line - b.Line })
+	return v
+}
+
+// tryCall says what the policy alone would decide of a call. Nothing is
+// recorded, and nothing runs.
+func (c *Console) tryCall(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	v := c.policiesView(p)
+	v.Try = views.Try{
+		Tool: strings.TrimSpace(r.PostForm.Get("tool")), Arguments: r.PostForm.Get("arguments"),
+		Environment: strings.TrimSpace(r.PostForm.Get("environment")), Request: strings.TrimSpace(r.PostForm.Get("request")),
+	}
+	v.Title = "Try a call"
+	bundle := c.cfg.InForce().Policy
+	if bundle == nil {
+		v.Try.Failures = []string{"No policy is in force, so there is nothing to try."}
+		c.render(w, r, http.StatusUnprocessableEntity, views.PoliciesPage(v))
+		return
+	}
+	request, failures := tried(v.Try)
+	if len(failures) > 0 {
+		v.Try.Failures = failures
+		c.render(w, r, http.StatusUnprocessableEntity, views.PoliciesPage(v))
+		return
+	}
+	result := explained(bundle.Explain(request.Policy(), c.cfg.Clock()))
+	result.Tool, result.Environment = request.Action.ToolName, request.Agent.Environment
+	v.Try.Result = &result
+	c.render(w, r, http.StatusOK, views.PoliciesPage(v))
+}
+
+// tried reads the call to try: a whole request where there is one, else the
+// three fields.
+func tried(t views.Try) (policy.ActionRequest, []string) {
+	if t.Request != "" {
+		doc, err := canon.Parse([]byte(t.Request))
+		if err != nil {
+			return policy.ActionRequest{}, []string{"The request is not JSON that Holdpoint reads: " + err.Error() + "."}
+		}
+		return asked(doc)
+	}
+	if t.Tool == "" {
+		return policy.ActionRequest{}, []string{"Name the tool, or paste a whole request."}
+	}
+	arguments := t.Arguments
+	if strings.TrimSpace(arguments) == "" {
+		arguments = "{}"
+	}
+	args, err := canon.Parse([]byte(arguments))
+	if err != nil {
+		return policy.ActionRequest{}, []string{"The arguments are not JSON that Holdpoint reads: " + err.Error() + "."}
+	}
+	members := []canon.Member{
+		{Name: "toolName", Value: canon.String(t.Tool)}, {Name: "toolArgs", Value: args}, {Name: "agentId", Value: canon.String("somebody")},
+	}
+	if t.Environment != "" {
+		members = append(members, canon.Member{Name: "environment", Value: canon.String(t.Environment)})
+	}
+	return asked(canon.Object(members...))
+}
+
+func asked(doc canon.Value) (policy.ActionRequest, []string) {
+	read := policy.ParseParams
+	if _, whole := doc.Get("action"); whole {
+		read = policy.ParseActionRequest
+	}
+	request, wrong := read(doc)
+	var failures []string
+	for _, e := range wrong {
+		where := e.Path
+		if where == "" {
+			where = "The request"
+		}
+		failures = append(failures, where+" "+e.Message)
+	}
+	return request, failures
+}
+
+func explained(e policy.Explanation) views.Explained {
+	v := views.Explained{Outcome: outcome(e.Decision.Outcome), Rule: e.Decision.Rule, Expired: e.Expired, Role: e.Decision.ApproverRole}
+	for _, reason := range e.Decision.Reasons {
+		v.Reasons = append(v.Reasons, reason.Message)
+	}
+	decided := false
+	for i, rule := range e.Rules {
+		x := views.ExplainedRule{Number: i + 1, ID: rule.ID, Outcome: outcome(rule.Outcome), Matched: rule.Matched, Decided: rule.Decided, After: decided}
+		for _, condition := range rule.Conditions {
+			held := "no"
+			switch {
+			case condition.Held:
+				held = "yes"
+			case condition.Unknown:
+				held = "unknown"
+			}
+			x.Conditions = append(x.Conditions, views.Condition{Name: condition.Name, Held: held, Why: condition.Why})
+			if !condition.Held && x.Because == "" {
+				x.Because = condition.Why
+			}
+		}
+		decided = decided || rule.Decided
+		v.Rules = append(v.Rules, x)
+	}
+	return v
+}
+
+// outcome is an outcome with its words and the colour of its route.
+func outcome(o engine.Outcome) views.Outcome {
+	v := views.Outcome{Code: string(o)}
+	switch o {
+	case engine.Allow:
+		v.Kind, v.Words = "allow", "runs at once"
+	case engine.Deny:
+		v.Kind, v.Words = "deny", "is refused"
+	case engine.RequireApproval:
+		v.Kind, v.Words = "wait", "waits for people to approve it"
+	case engine.RequireHuman:
+		v.Kind, v.Words = "wait", "waits for a person to decide"
+	case engine.RequireTicket:
+		v.Kind, v.Words = "ask", "waits for a ticket"
+	case engine.RequireStepUp:
+		v.Kind, v.Words = "ask", "waits for somebody to sign in again"
+	default:
+		v.Kind = "wait"
+	}
+	return v
+}

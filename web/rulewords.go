@@ -1,0 +1,229 @@
+package web
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"time"
+
+	"holdpoint/engine/canon"
+	"holdpoint/engine/policy"
+	"holdpoint/engine/source"
+	"holdpoint/engine/toolcontract"
+	"holdpoint/web/views"
+)
+
+// maxListed is how many operands a condition names before it counts the rest;
+// the file below the table has them all.
+const maxListed = 12
+
+// tree reads a file that has been loaded already, for showing it. Nothing is
+// decided by what comes out, which is null where it cannot be read.
+func tree(file []byte) canon.Value {
+	if trimmed := bytes.TrimLeft(file, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' {
+		v, err := canon.Parse(file)
+		if err != nil {
+			return canon.Null()
+		}
+		return v
+	}
+	n, problems := source.Read(file, "")
+	if len(problems) > 0 {
+		return canon.Null()
+	}
+	return n.Value
+}
+
+// at follows names into an object; what is not there is null.
+func at(v canon.Value, names ...string) canon.Value {
+	for _, name := range names {
+		v, _ = v.Get(name)
+	}
+	return v
+}
+
+// policyRules is the bundle's rules, with their conditions as the file has them.
+func policyRules(b *policy.Bundle, file []byte) []views.Rule {
+	written := elements(at(tree(file), "rules"))
+	var rules []views.Rule
+	for i, r := range b.Rules() {
+		v := views.Rule{Number: i + 1, ID: r.ID, Description: r.Description, Line: r.Line, Outcome: outcome(r.Outcome), Unread: true}
+		if i < len(written) && at(written[i], "id").Str() == r.ID {
+			v.Match, v.When = matchWords(at(written[i], "match")), whenWords(at(written[i], "when"))
+			v.Terms, v.Unread = termWords(written[i]), false
+		}
+		rules = append(rules, v)
+	}
+	return rules
+}
+
+// phrase is words, then operands between which joint stands.
+func phrase(lead, joint string, operands ...canon.Value) views.Phrase {
+	p := views.Phrase{{Text: lead}}
+	for i, operand := range operands {
+		if i == maxListed {
+			return append(p, views.Piece{Text: "and " + strconv.Itoa(len(operands)-maxListed) + " more"})
+		}
+		if i > 0 {
+			p = append(p, views.Piece{Text: joint})
+		}
+		p = append(p, views.Piece{Text: shownValue(operand), Code: true})
+	}
+	return p
+}
+
+// shownValue is a text as it is, and anything else as JSON.
+func shownValue(v canon.Value) string {
+	if v.Kind() == canon.StringKind {
+		return v.Str()
+	}
+	return string(v.Canonical())
+}
+
+// several is an array's elements, or the value itself as the only one.
+func several(v canon.Value) []canon.Value {
+	if v.Kind() == canon.ArrayKind {
+		return elements(v)
+	}
+	return []canon.Value{v}
+}
+
+func elements(v canon.Value) []canon.Value {
+	var list []canon.Value
+	for _, e := range v.Elements() {
+		list = append(list, e)
+	}
+	return list
+}
+
+func matchWords(match canon.Value) []views.Phrase {
+	var words []views.Phrase
+	tool := at(match, "tool_name")
+	switch name := tool.Str(); {
+	case name == "*":
+		words = append(words, phrase("any tool", ""))
+	case tool.Kind() == canon.StringKind && len(name) > 1 && strings.HasSuffix(name, "*"):
+		words = append(words, phrase("tools that begin with", "", canon.String(strings.TrimSuffix(name, "*"))))
+	default:
+		words = append(words, phrase("tool", "or", several(tool)...))
+	}
+	if environment := at(match, "environment"); environment.Str() != "*" {
+		words = append(words, phrase("in", "", environment))
+	}
+	for _, m := range []struct{ field, lead string }{
+		{"agent_type", "agents of type"}, {"trust_level_min", "agents trusted at least"}, {"agent_roles_any", "agents with the role"},
+		{"tool_provider", "tools provided by"}, {"dialect", "asked as"},
+	} {
+		value, there := match.Get(m.field)
+		if !there || value.IsNull() || value.Kind() == canon.StringKind && value.Str() == "" {
+			continue
+		}
+		words = append(words, phrase(m.lead, "or", several(value)...))
+	}
+	return words
+}
+
+var operatorLeads = map[string]string{
+	"gt": "is more than", "gte": "is at least", "lt": "is less than", "lte": "is at most", "eq": "is", "neq": "is not",
+}
+
+func whenWords(when canon.Value) []views.Phrase {
+	var words []views.Phrase
+	for _, w := range []struct{ field, lead, joint string }{
+		{"contains_any", "its text holds", "or"}, {"not_contains", "its text does not hold", "or"},
+		{"matches_regex", "its text matches", ""}, {"data_labels_any", "it is labelled", "or"},
+	} {
+		if value, there := when.Get(w.field); there && (value.Kind() != canon.ArrayKind || value.Len() > 0) && shownValue(value) != "" {
+			words = append(words, phrase(w.lead, w.joint, several(value)...))
+		}
+	}
+	for name, wanted := range at(when, "tool_args_match").All() {
+		p := phrase("the argument", "", canon.String(name))
+		tests := 0
+		for operator, operand := range wanted.All() {
+			lead, known := operatorLeads[operator]
+			if !known {
+				continue
+			}
+			if tests++; tests > 1 {
+				lead = "and " + lead
+			}
+			p = append(p, phrase(lead, "", operand)...)
+		}
+		if tests == 0 {
+			p = append(p, phrase("is", "", wanted)...)
+		}
+		words = append(words, p)
+	}
+	return words
+}
+
+// termWords says who has to agree, by when, and under which constraints.
+func termWords(rule canon.Value) []views.Phrase {
+	var words []views.Phrase
+	approval := at(rule, "approval")
+	quorum, role := at(approval, "quorum"), at(rule, "approver_role")
+	switch {
+	case quorum.Kind() == canon.NumberKind && role.Str() != "":
+		words = append(words, append(phrase("", "", quorum), phrase("of", "", role)...))
+	case quorum.Kind() == canon.NumberKind:
+		words = append(words, append(phrase("", "", quorum), views.Piece{Text: "people"}))
+	case role.Str() != "":
+		words = append(words, phrase("by", "", role))
+	}
+	var groups views.Phrase
+	for i, g := range at(approval, "groups").Elements() {
+		if i > 0 {
+			groups = append(groups, views.Piece{Text: "then"})
+		}
+		groups = append(groups, append(phrase("", "", at(g, "needed")), phrase("of", "", at(g, "role"))...)...)
+	}
+	if groups != nil {
+		words = append(words, groups)
+	}
+	if within := at(approval, "within"); !within.IsNull() {
+		words = append(words, phrase("each within", "", canon.String(briefText(within.Str()))))
+	}
+	if all := at(approval, "expires_in"); !all.IsNull() {
+		words = append(words, phrase("in all within", "", canon.String(briefText(all.Str()))))
+	}
+	for _, e := range at(approval, "escalation").Elements() {
+		words = append(words, append(phrase("after", "", canon.String(briefText(at(e, "after").Str()))), phrase("also", "", at(e, "role"))...))
+	}
+	if constraints := at(rule, "constraints"); constraints.Kind() == canon.ObjectKind {
+		words = append(words, phrase("constraints", "", constraints))
+	}
+	return words
+}
+
+func briefText(text string) string {
+	if d, err := time.ParseDuration(text); err == nil {
+		return brief(d)
+	}
+	return text
+}
+
+// contractRows is the contracts in force, with their terms as the file has them.
+func contractRows(s *toolcontract.Set, file []byte) []views.Contract {
+	written := map[string]canon.Value{}
+	for tool, contract := range at(tree(file), "tool_contracts").All() {
+		written[strings.TrimSpace(tool)] = contract
+	}
+	var rows []views.Contract
+	for _, tool := range s.Tools() {
+		contract, there := written[tool]
+		rows = append(rows, views.Contract{
+			Tool: tool, Tags: texts(at(contract, "allowed_request_tags")), Fields: texts(at(contract, "allowed_response_fields")),
+			Masks: at(contract, "mask_response").Bool(), Unread: !there,
+		})
+	}
+	return rows
+}
+
+func texts(list canon.Value) []string {
+	var out []string
+	for _, e := range list.Elements() {
+		out = append(out, e.Str())
+	}
+	return out
+}
