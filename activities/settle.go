@@ -5,7 +5,9 @@
 package activities
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -14,6 +16,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/engine/canon"
 	"holdpoint/engine/registry"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
@@ -120,7 +123,22 @@ func (s *Settler) end(c *store.Change) ending {
 		reasons := []engine.Reason{{Code: "policy_changed", Message: "The call was approved, but judged again it shows what nobody has approved."}}
 		return ending{status: approval.Denied, reasons: append(reasons, engine.Reasons(left)...)}
 	}
+	if !sameConstraints(c.Approval.Decision.Constraints, again.Constraints) {
+		return ending{status: approval.Denied, reasons: []engine.Reason{
+			{Code: "policy_changed", Message: "The call was approved under constraints that are not those of the policy any more."},
+		}}
+	}
 	return ending{status: approval.Approved, reasons: []engine.Reason{why(c.Approval)}}
+}
+
+// sameConstraints compares two JSON objects, however they are written.
+func sameConstraints(a, b json.RawMessage) bool {
+	if len(a) == 0 || len(b) == 0 {
+		return len(a) == len(b)
+	}
+	x, errX := canon.Parse(a)
+	y, errY := canon.Parse(b)
+	return errX == nil && errY == nil && bytes.Equal(x.Canonical(), y.Canonical())
 }
 
 // unjudged is the end of an approved call that cannot be judged again: no.

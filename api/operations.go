@@ -42,7 +42,8 @@ type parameter struct{ name, doc string }
 // Checked is the answer to a proposed call.
 type Checked struct {
 	contract.Envelope
-	Approval *Approval `json:"approval,omitempty" doc:"Set when the call waits for people."`
+	Constraints json.RawMessage `json:"constraints,omitempty" doc:"What an accepted call has to keep to, by the policy."`
+	Approval    *Approval       `json:"approval,omitempty" doc:"Set when the call waits for people."`
 }
 
 // AnswerBody is what a runtime says on its user's behalf.
@@ -159,7 +160,7 @@ func (a *API) preToolCheck(c *call) error {
 	}
 	render := func(result any) (gate.Reply, error) {
 		checked := result.(gate.Checked)
-		answer := Checked{Envelope: checked.Envelope, Approval: a.waiting(c, checked.Approval)}
+		answer := Checked{Envelope: checked.Envelope, Constraints: checked.Constraints, Approval: a.waiting(c, checked.Approval)}
 		return decidedReply(answer, answer.Approval)
 	}
 	return a.answer(c, body, func(once *gate.Once) (any, error) {

@@ -111,8 +111,11 @@ func matchWords(match canon.Value) []views.Phrase {
 		words = append(words, phrase("in", "", environment))
 	}
 	for _, m := range []struct{ field, lead string }{
-		{"agent_type", "agents of type"}, {"trust_level_min", "agents trusted at least"}, {"agent_roles_any", "agents with the role"},
-		{"tool_provider", "tools provided by"}, {"dialect", "asked as"},
+		{"agent_type", "agents of type"},
+		{"trust_level_min", "agents trusted at least"},
+		{"agent_roles_any", "agents with the role"},
+		{"tool_provider", "tools provided by"},
+		{"dialect", "asked as"},
 	} {
 		value, there := match.Get(m.field)
 		if !there || value.IsNull() || value.Kind() == canon.StringKind && value.Str() == "" {
@@ -130,8 +133,10 @@ var operatorLeads = map[string]string{
 func whenWords(when canon.Value) []views.Phrase {
 	var words []views.Phrase
 	for _, w := range []struct{ field, lead, joint string }{
-		{"contains_any", "its text holds", "or"}, {"not_contains", "its text does not hold", "or"},
-		{"matches_regex", "its text matches", ""}, {"data_labels_any", "it is labelled", "or"},
+		{"contains_any", "its text holds", "or"},
+		{"not_contains", "its text does not hold", "or"},
+		{"matches_regex", "its text matches", ""},
+		{"data_labels_any", "it is labelled", "or"},
 	} {
 		if value, there := when.Get(w.field); there && (value.Kind() != canon.ArrayKind || value.Len() > 0) && shownValue(value) != "" {
 			words = append(words, phrase(w.lead, w.joint, several(value)...))

@@ -199,7 +199,11 @@ func (c *Client) post(ctx context.Context, path string, in, out any) error {
 	if err != nil {
 		return fmt.Errorf("encode the request: %w", err)
 	}
-	header := http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {rand.Text()}}
+	return c.postAs(ctx, path, "application/json", body, out)
+}
+
+func (c *Client) postAs(ctx context.Context, path, kind string, body []byte, out any) error {
+	header := http.Header{"Content-Type": {kind}, "Idempotency-Key": {rand.Text()}}
 	for try, pause := 1, firstPause; ; try, pause = try+1, min(2*pause, longestPause) {
 		attempt, cancel := context.WithTimeout(ctx, requestBudget)
 		_, err := c.send(attempt, http.MethodPost, path, header, body, out)

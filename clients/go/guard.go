@@ -3,6 +3,7 @@ package holdpoint
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,10 +15,10 @@ import (
 // reported as unknown rather than failed.
 var ErrUncertain = errors.New("it is not known whether the call had its effect")
 
-// ErrConstraints is returned by Guard for a call that was approved under
-// constraints. A guarded function cannot be handed them, so it is not run:
+// ErrConstraints is returned by Guard for a call that may run under
+// constraints only. A guarded function cannot be handed them, so it is not run:
 // use Check, Await and Redeem, and keep to what Redemption says.
-var ErrConstraints = errors.New("the call was approved under constraints that Guard cannot keep")
+var ErrConstraints = errors.New("the call may run under constraints that Guard cannot keep")
 
 // Refused is why Guard did not run a call: it was refused at once, or Approval
 // says how the wait for people ended.
@@ -88,6 +89,8 @@ func (c *Client) Guard(ctx context.Context, e Event, run func(context.Context) e
 	switch {
 	case err != nil:
 		return err
+	case ShouldExecute(d) && constrained(d.Constraints):
+		return ErrConstraints
 	case ShouldExecute(d):
 		return run(ctx)
 	case d.Approval == nil:
@@ -107,10 +110,16 @@ func (c *Client) Guard(ctx context.Context, e Event, run func(context.Context) e
 	if err != nil {
 		return err
 	}
-	if limits := bytes.TrimSpace(redeemed.Constraints); len(limits) > 0 && string(limits) != "{}" {
+	if constrained(redeemed.Constraints) {
 		return errors.Join(ErrConstraints, c.reportAfter(ctx, a.ID, Failed, 0))
 	}
 	return c.runRedeemed(ctx, a.ID, run)
+}
+
+// constrained reports whether there is anything to keep to.
+func constrained(constraints json.RawMessage) bool {
+	limits := bytes.TrimSpace(constraints)
+	return len(limits) > 0 && string(limits) != "{}" && string(limits) != "null"
 }
 
 // runRedeemed runs the call and reports it, even when run panics.

@@ -104,6 +104,9 @@ type Decision struct {
 		ExecutionAllowed bool   `json:"execution_allowed"`
 		Reason           string `json:"reason"`
 	} `json:"execution_policy"`
+	// Constraints is a JSON object that an accepted call has to keep to; empty
+	// for none.
+	Constraints json.RawMessage `json:"constraints"`
 	// Approval is set when the call waits for people.
 	Approval *Approval `json:"approval"`
 }
@@ -169,6 +172,9 @@ type Approval struct {
 	// Token permits the call to run once. It is set only once the approval is
 	// approved, and only for the agent whose call it is. Keep it out of logs.
 	Token string `json:"resumption_token"`
+	// Document comes with the token of a tool request: the promoted document
+	// that the token is good for.
+	Document string `json:"document"`
 }
 
 // Requirement is one thing that has to happen before the call may run.

@@ -12,7 +12,9 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"holdpoint/engine"
+	"holdpoint/engine/policy"
 	"holdpoint/internal/config"
+	"holdpoint/internal/gate"
 	"holdpoint/internal/store"
 )
 
@@ -92,11 +94,31 @@ func (d *checkup) database(ctx context.Context, cfg config.Config) {
 	for _, rule := range append(slices.Clone(cfg.Routing.Rules), cfg.Routing.Default) {
 		d.say(fmt.Sprintf("enough people for %d × %s", rule.Needed, rule.Role), enough(people, rule.Role, rule.Needed), "holdpoint user add EMAIL --role "+rule.Role)
 	}
+	d.policy(ctx, s, cfg, people)
 	depth, oldest, err := s.OutboxDepth(ctx)
 	if err == nil && oldest > time.Minute {
 		err = fmt.Errorf("%d messages wait for Temporal, the oldest for %s", depth, oldest.Round(time.Second))
 	}
 	d.say("outbox", err, "Is a worker running, and does it reach Temporal?")
+}
+
+// policy looks at the policy in force, as it is in the database.
+func (d *checkup) policy(ctx context.Context, s *store.Store, cfg config.Config, people []engine.Person) {
+	active, err := s.ActiveDocuments(ctx)
+	doc, ok := active[store.PolicyDocument]
+	if err == nil && !ok {
+		return // the contract alone decides about its events, and nothing else is allowed
+	}
+	what := "policy"
+	if err == nil {
+		b, problems := policy.Load(doc.Body, policy.Options{Now: time.Now(), Secret: []byte(cfg.PolicySecret), Reviewers: gate.Reviewers(people)})
+		if policy.HasErrors(problems) {
+			err = errors.New(problems[0].String())
+		} else {
+			what = fmt.Sprintf("policy version %q, until %s", b.Version, b.ExpiresAt.Format(time.DateOnly))
+		}
+	}
+	d.say(what, err, "holdpoint policy check FILE says more; a newer version in policy_file comes into force by itself.")
 }
 
 // enough reports whether as many human beings as needed have the role.

@@ -83,7 +83,7 @@ const minPolicySecret = 16
 // reviewersOf counts the people of a file who have a role: a list of people, or
 // a mapping with one under "reviewers", as in dev.json. Of each only the roles
 // are looked at.
-func reviewersOf(path string) (func(role string) int, error) {
+func reviewersOf(path string) (func(role string) []string, error) {
 	data, err := os.ReadFile(path) // #nosec G304 -- the user names the file
 	if err != nil {
 		return nil, err
@@ -115,11 +115,11 @@ func reviewersOf(path string) (func(role string) int, error) {
 	if len(people) == 0 {
 		return nil, fmt.Errorf("%s: there are no people in it (write them as - {name: Ada, roles: [reviewer]})", path)
 	}
-	return countReviewers(people), nil
+	return gate.Reviewers(people), nil
 }
 
-// reviewersIn counts the people of a database who have a role.
-func reviewersIn(ctx context.Context, w where, c *cli) (func(role string) int, error) {
+// reviewersIn lists the people of a database who have a role.
+func reviewersIn(ctx context.Context, w where, c *cli) (func(role string) []string, error) {
 	s, err := w.open(ctx, c)
 	if err != nil {
 		return nil, err
@@ -129,22 +129,7 @@ func reviewersIn(ctx context.Context, w where, c *cli) (func(role string) int, e
 	if err != nil {
 		return nil, err
 	}
-	return countReviewers(people), nil
-}
-
-// countReviewers counts human beings, not accounts. For the role "" it is
-// everybody who has a role that decides.
-func countReviewers(people []engine.Person) func(role string) int {
-	return func(role string) int {
-		identities := map[string]bool{}
-		for _, p := range people {
-			decides := slices.ContainsFunc(p.Roles, func(r string) bool { return r != gate.AdminRole && r != gate.AuditorRole })
-			if !p.Disabled && (role == "" && decides || role != "" && p.Has(role)) {
-				identities[p.Identity] = true
-			}
-		}
-		return len(identities)
-	}
+	return gate.Reviewers(people), nil
 }
 
 // left says how long a bundle still lives.

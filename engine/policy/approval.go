@@ -186,7 +186,7 @@ func (c *compiler) reachable(n node, r *rule) {
 			return
 		}
 	}
-	if there := people(role); there < needed {
+	if there := len(people(role)); there < needed {
 		at, ok := n.get("approval")
 		if !ok {
 			if at, ok = n.get("approver_role"); !ok {
@@ -197,23 +197,59 @@ func (c *compiler) reachable(n node, r *rule) {
 	}
 }
 
+// reachableGroups makes sure that different people can fill all places of all
+// groups.
 func (c *compiler) reachableGroups(n node, groups []Group) {
 	approval, _ := n.get("approval")
 	list, _ := approval.get("groups")
-	total := 0
+	places, enough := [][]string{}, true
 	for i, g := range groups {
-		total += g.Needed
-		if there := c.options.Reviewers(g.Role); there < g.Needed {
-			c.unreachable(list.element(i), g.Needed, g.Role, there)
+		people := c.options.Reviewers(g.Role)
+		if len(people) < g.Needed {
+			c.unreachable(list.element(i), g.Needed, g.Role, len(people))
+			enough = false
+		}
+		for range g.Needed {
+			places = append(places, people)
 		}
 	}
-	if there := c.options.Reviewers(""); there < total {
-		c.unreachable(list, total, "", there)
+	if !enough {
+		return
+	}
+	if filled := fill(places); filled < len(places) {
+		c.unreachable(list, len(places), "", filled)
 	}
 }
 
+// fill is how many of the places can be filled by different people, given who
+// could fill each: a largest matching, by augmenting paths.
+func fill(places [][]string) int {
+	taken := map[string]int{} // by whom which place is filled
+	var place func(i int, asked map[string]bool) bool
+	place = func(i int, asked map[string]bool) bool {
+		for _, who := range places[i] {
+			if asked[who] {
+				continue
+			}
+			asked[who] = true
+			if other, busy := taken[who]; !busy || place(other, asked) {
+				taken[who] = i
+				return true
+			}
+		}
+		return false
+	}
+	filled := 0
+	for i := range places {
+		if place(i, map[string]bool{}) {
+			filled++
+		}
+	}
+	return filled
+}
+
 func (c *compiler) unreachable(n node, needed int, role string, there int) {
-	who := "people who may review"
+	who := "different people who may review"
 	if role != "" {
 		who = "people with the role " + quote(role)
 	}

@@ -19,9 +19,10 @@ type Options struct {
 	Secret []byte
 	// MaxRules is the largest number of rules; 0 is the constant MaxRules.
 	MaxRules int
-	// Reviewers, unless nil, is the number of people who could review for a
-	// role, or at all for the role "". An approval that needs more is a problem.
-	Reviewers func(role string) int
+	// Reviewers, unless nil, lists the people who could review for a role, or at
+	// all for the role "", each once. An approval that no choice of them could
+	// give is a problem: nobody counts for two places.
+	Reviewers func(role string) []string
 }
 
 // Load reads a bundle from JSON or YAML; it is JSON if the first byte that is

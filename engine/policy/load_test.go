@@ -221,17 +221,21 @@ func manyKeys(n int) string {
 }
 
 func TestQuorumUnreachable(t *testing.T) {
-	people := func(role string) int { return map[string]int{"": 3, "finance": 1, "legal": 2}[role] }
+	people := func(role string) []string {
+		return map[string][]string{"": {"ada", "ben", "cleo"}, "finance": {"ada"}, "legal": {"ben", "cleo"}, "law": {"ada", "ben"}, "audit": {"ada"}}[role]
+	}
 	for _, tt := range []struct {
 		name, more, says string
 	}{
 		{"plain", `, "outcome": "REQUIRE_APPROVAL"`, ""},
 		{"quorum of anybody", `, "outcome": "REQUIRE_APPROVAL", "approval": {"quorum": 3}`, ""},
-		{"too large", `, "outcome": "REQUIRE_HUMAN", "approval": {"quorum": 4}`, "needs 4 people who may review, and there are 3"},
+		{"too large", `, "outcome": "REQUIRE_HUMAN", "approval": {"quorum": 4}`, "needs 4 different people who may review, and there are 3"},
 		{"role", `, "outcome": "REQUIRE_APPROVAL", "approver_role": "finance", "approval": {"quorum": 2}`, `needs 2 people with the role "finance", and there are 1`},
 		{"nobody", `, "outcome": "REQUIRE_APPROVAL", "approver_role": "nobody"`, "there are 0"},
 		{"groups", `, "outcome": "REQUIRE_APPROVAL", "approval": {"groups": [{"role": "finance", "needed": 1}, {"role": "legal", "needed": 2}]}`, ""},
 		{"group too large", `, "outcome": "REQUIRE_APPROVAL", "approval": {"groups": [{"role": "finance", "needed": 2}]}`, `needs 2 people with the role "finance"`},
+		{"one person in two groups", `, "outcome": "REQUIRE_APPROVAL", "approval": {"groups": [{"role": "finance", "needed": 1}, {"role": "audit", "needed": 1}]}`, "needs 2 different people who may review, and there are 1"},
+		{"one of two in two groups", `, "outcome": "REQUIRE_APPROVAL", "approval": {"groups": [{"role": "law", "needed": 1}, {"role": "finance", "needed": 1}]}`, ""},
 		{"nobody waits", `, "outcome": "DENY", "approver_role": "nobody"`, ""},
 	} {
 		b, problems := policy.Load([]byte(bundleOf(ruleOf("a", "", "", tt.more))), policy.Options{Now: now, Reviewers: people})

@@ -26,8 +26,8 @@ func Names() []string { return []string{"payments", "production", "support"} }
 // devHeader is the beginning of Dev's bundle.
 var devHeader = template.Must(template.New("policy").Parse(`# The policy of this data directory: which calls may run at once, which wait for
 # whom, and which never run. Edit it: "holdpoint dev" takes a changed file over
-# within a second, if it is free of mistakes and newer than the one in force, so
-# raise version with every change. Before you save:
+# within a second, if it is free of mistakes and its version is not below the one
+# in force. Before you save:
 #
 #   holdpoint policy check policy.yaml
 #   holdpoint policy explain policy.yaml --tool issue_refund --args '{"amount": 1200}'

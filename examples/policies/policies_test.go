@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -84,5 +85,50 @@ func TestExamples(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The guide's own policy is one, and its own tests hold.
+func TestGuide(t *testing.T) {
+	data, err := os.ReadFile("../../docs/policies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var blocks []string
+	for i, part := range strings.Split(string(data), "```") {
+		if text, ok := strings.CutPrefix(part, "yaml\n"); ok && i%2 == 1 {
+			blocks = append(blocks, text)
+		}
+	}
+	b, problems := policy.Load([]byte(blocks[0]), policy.Options{Now: now})
+	for _, p := range append(problems, policy.Lint(b)...) {
+		t.Error(p)
+	}
+	f, mistakes := policytest.Load([]byte(blocks[len(blocks)-1]), "tests.yaml")
+	if f == nil {
+		t.Fatal(mistakes)
+	}
+	for _, r := range f.Run(b, now) {
+		if !r.Passed {
+			t.Error(r.Text())
+		}
+	}
+	// Every other piece fits into a policy.
+	for _, block := range blocks[1 : len(blocks)-1] {
+		rule := "  - id: a\n    description: a\n    match: {tool_name: a, environment: a}\n"
+		if strings.HasPrefix(block, "  - id:") {
+			rule = block
+		} else {
+			if strings.HasPrefix(block, "tool_args_match") {
+				rule += "    when:\n"
+				block = "  " + strings.ReplaceAll(block, "\n", "\n  ")
+			}
+			rule += "    " + strings.ReplaceAll(strings.TrimSpace("\n"+block), "\n", "\n    ") + "\n    outcome: REQUIRE_APPROVAL\n"
+			rule = strings.Replace(rule, "when:\n    tool_args", "when:\n      tool_args", 1)
+		}
+		head, _, _ := strings.Cut(blocks[0], "  - id:")
+		if _, problems := policy.Load([]byte(head+rule), policy.Options{Now: now}); len(problems) > 0 {
+			t.Errorf("%v\n%s", problems, rule)
+		}
 	}
 }

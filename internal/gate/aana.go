@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -16,6 +17,8 @@ import (
 type Checked struct {
 	Route    engine.Route
 	Envelope contract.Envelope
+	// Constraints is what an accepted call has to keep to; nil for nothing.
+	Constraints json.RawMessage
 	// Approval is set when the call waits.
 	Approval *approval.Approval
 }
@@ -31,7 +34,7 @@ func (g *Gate) PreToolCheck(ctx context.Context, p Principal, doc canon.Value, r
 	}
 	proposal, result := proposeEvent(p.AgentID, limit, "apr_", doc, time.Now())
 	finish := func(o Outcome) Checked {
-		return Checked{Route: o.Decision.Route, Envelope: result.Envelope(o.Decision), Approval: o.Approval}
+		return Checked{Route: o.Route, Envelope: result.Envelope(o.Decision), Constraints: o.Constraints, Approval: o.Approval}
 	}
 	o, err := g.submit(ctx, p, proposal, requestID, rendered(once, func(o Outcome) any { return finish(o) }))
 	if err != nil {

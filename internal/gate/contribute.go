@@ -287,6 +287,23 @@ func mayRead(p engine.Person, a approval.Approval) bool {
 	return false
 }
 
+// Reviewers lists, for a role, the human beings among people who have it; for
+// the role "" everybody who has a role that decides. Accounts of one human being
+// are one.
+func Reviewers(people []engine.Person) func(role string) []string {
+	return func(role string) []string {
+		var who []string
+		for _, p := range people {
+			decides := slices.ContainsFunc(p.Roles, func(r string) bool { return r != AdminRole && r != AuditorRole })
+			if !p.Disabled && (role == "" && decides || role != "" && p.Has(role)) {
+				who = append(who, p.Identity)
+			}
+		}
+		slices.Sort(who)
+		return slices.Compact(who)
+	}
+}
+
 // ValidEmail reports whether text is one bare e-mail address.
 func ValidEmail(text string) bool {
 	address, err := mail.ParseAddress(text)

@@ -241,7 +241,11 @@ func (k *Keeper) Import(ctx context.Context, kind string, data []byte, name stri
 	allowed := func([]byte) error { return nil }
 	switch kind {
 	case store.PolicyDocument:
-		b, problems := policy.Load(data, policy.Options{File: name, Now: time.Now(), Secret: k.Secret})
+		people, err := k.Store.People(ctx)
+		if err != nil {
+			return false, fmt.Errorf("read who could approve: %w", err)
+		}
+		b, problems := policy.Load(data, policy.Options{File: name, Now: time.Now(), Secret: k.Secret, Reviewers: gate.Reviewers(people)})
 		if policy.HasErrors(problems) {
 			return false, lines(problems)
 		}

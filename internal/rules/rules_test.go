@@ -167,7 +167,7 @@ func TestHotReload(t *testing.T) {
 	}
 	p.file("policy.json", doc("10", "2026-01-03T00:00:00Z", "DENY"))
 	reload <- os.Interrupt
-	eventually(t, "version 10 is newer than 2", 5*time.Second, func() bool { return version(second) == "10" })
+	eventually(t, "version 10 is newer than 2", 5*time.Second, func() bool { return version(first) == "10" && version(second) == "10" })
 	if first.Status().Problem != "" {
 		t.Errorf("still told: %s", first.Status().Problem)
 	}
@@ -186,6 +186,7 @@ func TestStart(t *testing.T) {
 	p := newPlace(t)
 	for name, text := range map[string]string{
 		"broken.json":  `{`,
+		"nobody.json":  `{"version":"1","generated_at":"2026-01-01T00:00:00Z","expires_at":"2099-01-01T00:00:00Z","rules":[{"id":"r","description":"","match":{"tool_name":"*","environment":"*"},"outcome":"REQUIRE_HUMAN","approver_role":"finance"}],"defaults":{"outcome":"DENY"}}`,
 		"expired.json": `{"version":"1","generated_at":"2020-01-01T00:00:00Z","expires_at":"2021-01-01T00:00:00Z","rules":[],"defaults":{"outcome":"ALLOW"}}`,
 	} {
 		c := p.config()
