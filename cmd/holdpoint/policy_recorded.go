@@ -27,7 +27,6 @@ import (
 // what is registered now, so that only what the policies do is a difference.
 type recorded struct {
 	next, against *policy.Bundle
-	now           time.Time
 	out           *simulation
 
 	store    *store.Store
@@ -43,8 +42,8 @@ type judgeKey struct {
 	environment string
 }
 
-// pageSize is how many approvals are read at a time.
-const pageSize = 200
+// pageSize is how many approvals, of up to 1 MiB each, are read at a time.
+const pageSize = 50
 
 // open reads and judges all approvals of the database that dir or the
 // configuration names, oldest first.
@@ -181,7 +180,8 @@ func (r *recorded) judge(ctx context.Context, record store.Record) (c policysim.
 	if err != nil {
 		return c, false, err
 	}
-	again, verdict, err := r.verdict(r.next, a, document, r.now)
+	// At its own time: what has become of a document since is no policy's doing.
+	again, verdict, err := r.verdict(r.next, a, document)
 	if err != nil {
 		r.out.Unreadable++
 		return c, false, nil
@@ -206,7 +206,7 @@ func (r *recorded) judge(ctx context.Context, record store.Record) (c policysim.
 	}
 	was := policysim.Verdict{}
 	if old != nil {
-		if _, was, err = r.verdict(old, a, document, a.Plan.OpenedAt); err != nil {
+		if _, was, err = r.verdict(old, a, document); err != nil {
 			r.out.Unreadable++
 			return c, false, nil
 		}
@@ -219,7 +219,7 @@ func (r *recorded) judge(ctx context.Context, record store.Record) (c policysim.
 const policySource = "policy"
 
 // verdict is what a bundle makes of the call, as the gate has it judged.
-func (r *recorded) verdict(b *policy.Bundle, a approval.Approval, document []byte, at time.Time) (engine.Decision, policysim.Verdict, error) {
+func (r *recorded) verdict(b *policy.Bundle, a approval.Approval, document []byte) (engine.Decision, policysim.Verdict, error) {
 	key := judgeKey{b, a.Call.Environment}
 	judge := r.judges[key]
 	if judge == nil {
@@ -229,7 +229,7 @@ func (r *recorded) verdict(b *policy.Bundle, a approval.Approval, document []byt
 		}
 		r.judges[key] = judge
 	}
-	d, err := judge.Again(a, document, at)
+	d, err := judge.Again(a, document, a.Plan.OpenedAt)
 	if err != nil {
 		return d, policysim.Verdict{}, err
 	}

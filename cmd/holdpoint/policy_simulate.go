@@ -87,7 +87,7 @@ func (p *policySimulate) Run(ctx context.Context, c *cli) error {
 		cases, err = p.fromFiles(next, old, now)
 		out.what = plural(len(cases), "call")
 	} else {
-		r := &recorded{next: next, against: old, now: now, out: &out}
+		r := &recorded{next: next, against: old, out: &out}
 		cases, err = r.open(ctx, c, p.Data)
 		out.what = plural(len(cases), "recorded approval")
 	}
