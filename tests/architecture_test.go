@@ -66,6 +66,7 @@ var never = []struct {
 	{"holdpoint/internal/rules", []string{"net/http", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/api/", []string{"holdpoint/internal/", "github.com/jackc/", "go.temporal.io/", "holdpoint/web"}},
 	{"holdpoint/api", []string{"holdpoint/internal/store", "github.com/jackc/", "go.temporal.io/", "github.com/gorilla/", "holdpoint/web"}},
+	{"holdpoint/api/", []string{"holdpoint/internal/store", "github.com/jackc/", "go.temporal.io/", "github.com/gorilla/", "holdpoint/web"}},
 	{"holdpoint/web", []string{"holdpoint/internal/store", "github.com/jackc/", "go.temporal.io/"}},
 	{"holdpoint/web/", []string{"holdpoint/internal/store", "github.com/jackc/", "go.temporal.io/"}},
 	{"holdpoint/web/views", []string{"net/http", "holdpoint/internal/"}},

@@ -235,7 +235,7 @@ func TestDialects(t *testing.T) {
 			t.Errorf("got %+v %s", last, last.Safe)
 		}
 		// And the contracts judge calls of every dialect.
-		if r := check(t, params("read_secret", nil2()), http.StatusOK); r.Allowed || r.Decision.Reasons[0].Code != "tool_contract_violation" {
+		if r := check(t, params("read_secret", none()), http.StatusOK); r.Allowed || r.Decision.Reasons[0].Code != "tool_contract_violation" {
 			t.Errorf("an undeclared tool: %+v", r)
 		}
 		var envelope struct {
@@ -304,10 +304,11 @@ func TestDialects(t *testing.T) {
 	})
 
 	t.Run("a new policy, and a bad one", func(t *testing.T) {
-		rules := func() (r struct {
+		type inForce struct {
 			PolicyVersion string `json:"policy_version"`
 			Problem       string
-		}) {
+		}
+		rules := func() (r inForce) {
 			admin.do("GET", "/v1/admin/rules", nil).want(t, http.StatusOK).into(t, &r)
 			return r
 		}
@@ -320,12 +321,12 @@ func TestDialects(t *testing.T) {
 		}
 		write(testPolicy("2", "DENY"))
 		eventually(t, 10*time.Second, "version 2 is in force", func() bool { return rules().PolicyVersion == "2" })
-		if r := check(t, params("read_mail", nil2()), http.StatusOK); r.Allowed || r.Decision.Reasons[0].Code != "reads" {
+		if r := check(t, params("read_mail", none()), http.StatusOK); r.Allowed || r.Decision.Reasons[0].Code != "reads" {
 			t.Errorf("by version 2: %+v", r)
 		}
 		write(testPolicy("3", "PERHAPS"))
 		eventually(t, 10*time.Second, "the mistake is told", func() bool { return strings.Contains(rules().Problem, "policy.yaml:12") })
-		if r := check(t, params("read_mail", nil2()), http.StatusOK); r.Allowed {
+		if r := check(t, params("read_mail", none()), http.StatusOK); r.Allowed {
 			t.Errorf("by a bad policy: %+v", r)
 		}
 		write(testPolicy("4", "ALLOW"))
@@ -333,7 +334,7 @@ func TestDialects(t *testing.T) {
 	})
 }
 
-func nil2() map[string]any { return map[string]any{} }
+func none() map[string]any { return map[string]any{} }
 
 // TestAdministration registers, limits and revokes over HTTP and by command.
 func TestAdministration(t *testing.T) {
@@ -371,9 +372,9 @@ func TestAdministration(t *testing.T) {
 		t.Errorf("got %s", made)
 	}
 	for range 2 {
-		agent.do("POST", "/v1/tool-calls/check", params("read_x", nil2())).want(t, http.StatusOK)
+		agent.do("POST", "/v1/tool-calls/check", params("read_x", none())).want(t, http.StatusOK)
 	}
-	turned := agent.do("POST", "/v1/tool-calls/check", params("read_x", nil2())).want(t, http.StatusTooManyRequests, "RATE_LIMIT_AGENT")
+	turned := agent.do("POST", "/v1/tool-calls/check", params("read_x", none())).want(t, http.StatusTooManyRequests, "RATE_LIMIT_AGENT")
 	if turned.Header.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}
@@ -387,12 +388,12 @@ func TestAdministration(t *testing.T) {
 		t.Errorf("got %s", listed)
 	}
 	eventually(t, 3*time.Second, "the limits are gone", func() bool {
-		return agent.do("POST", "/v1/tool-calls/check", params("read_x", nil2())).Status == http.StatusOK
+		return agent.do("POST", "/v1/tool-calls/check", params("read_x", none())).Status == http.StatusOK
 	})
 	must(t, nil, "", "tool", "set", "read_x", "--data", d.dir, "--provider", "mcp", "--no-verified")
 	var denied securityResult
 	eventually(t, 3*time.Second, "the tool is known", func() bool {
-		agent.do("POST", "/v1/tool-calls/check", params("read_x", nil2())).want(t, http.StatusOK).into(t, &denied)
+		agent.do("POST", "/v1/tool-calls/check", params("read_x", none())).want(t, http.StatusOK).into(t, &denied)
 		return !denied.Allowed
 	})
 	if denied.Decision.Reasons[0].Code != "UNVERIFIED_MCP_TOOL" {
@@ -400,7 +401,7 @@ func TestAdministration(t *testing.T) {
 	}
 	must(t, nil, "", "agent", "revoke", "demo-agent", "--data", d.dir)
 	eventually(t, 3*time.Second, "the agent is revoked", func() bool {
-		agent.do("POST", "/v1/tool-calls/check", params("read_y", nil2())).want(t, http.StatusOK).into(t, &denied)
+		agent.do("POST", "/v1/tool-calls/check", params("read_y", none())).want(t, http.StatusOK).into(t, &denied)
 		return !denied.Allowed && denied.Decision.Reasons[0].Code == "AGENT_REVOKED"
 	})
 	must(t, nil, "", "agent", "restore", "demo-agent", "--data", d.dir)

@@ -29,7 +29,7 @@ func TestKillSwitchOnTwoGates(t *testing.T) {
 	admin := c.admin(t).at(c.where(0))
 	allowed := func(agent *client) (r securityResult) {
 		t.Helper()
-		agent.do("POST", "/v1/tool-calls/check", params("read_x", nil2())).want(t, http.StatusOK).into(t, &r)
+		agent.do("POST", "/v1/tool-calls/check", params("read_x", none())).want(t, http.StatusOK).into(t, &r)
 		return r
 	}
 	for _, agent := range []*client{here, there} {
@@ -48,7 +48,7 @@ func TestKillSwitchOnTwoGates(t *testing.T) {
 		t.Fatalf("%s after the switch (%s) the other gate says %+v", time.Since(began), thrown, r)
 	}
 	for _, agent := range []*client{here, there} {
-		agent.redeem(token, "kill_approved", nil2()).want(t, http.StatusLocked, "kill_switch")
+		agent.redeem(token, "kill_approved", none()).want(t, http.StatusLocked, "kill_switch")
 	}
 	reviewer.vote(waiting, "approve").want(t, http.StatusLocked, "kill_switch")
 	admin.do("POST", "/v1/admin/kill-switches", map[string]any{"agent_id": "bot", "on": true}).want(t, http.StatusConflict, "already_on")
@@ -56,7 +56,7 @@ func TestKillSwitchOnTwoGates(t *testing.T) {
 	owner := []string{"HOLDPOINT_DATABASE_ADMIN_URL=" + c.OwnerURL}
 	must(t, owner, "", "release", "bot")
 	eventually(t, time.Second, "the other gate has heard of the release", func() bool { return allowed(there).Allowed })
-	there.redeem(token, "kill_approved", nil2()).want(t, http.StatusOK)
+	there.redeem(token, "kill_approved", none()).want(t, http.StatusOK)
 	reviewer.approve(waiting)
 
 	// For everybody, by command.
@@ -82,7 +82,7 @@ func TestKillSwitchOnTwoGates(t *testing.T) {
 	}
 	sql(`ALTER TABLE kill_switches RENAME TO hidden`)
 	for _, agent := range []*client{here, there} {
-		agent.do("POST", "/v1/tool-calls/check", params("read_x", nil2())).want(t, http.StatusServiceUnavailable, "store_unavailable")
+		agent.do("POST", "/v1/tool-calls/check", params("read_x", none())).want(t, http.StatusServiceUnavailable, "store_unavailable")
 		agent.propose(event("search_docs", "accept", nil)).want(t, http.StatusServiceUnavailable, "store_unavailable")
 	}
 	sql(`ALTER TABLE hidden RENAME TO kill_switches`)

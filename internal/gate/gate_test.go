@@ -392,7 +392,7 @@ func TestWhatWaitsCanBeApproved(t *testing.T) {
 			continue
 		}
 		proposal, j := gate.JudgeEvent(judge, p, doc, now)
-		if !j.Decision.Route.Waits() {
+		if !j.Route.Waits() {
 			continue
 		}
 		waiting++
@@ -401,8 +401,8 @@ func TestWhatWaitsCanBeApproved(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.ID, err)
 		}
-		if left := engine.Undischarged(j.Decision.Findings, j.Decision.Requirements, again); len(left) > 0 {
-			t.Errorf("%s waits as %s for %v, and then %v is in the way", c.ID, j.Decision.Route, j.Decision.Requirements, left)
+		if left := engine.Undischarged(j.Findings, j.Requirements, again); len(left) > 0 {
+			t.Errorf("%s waits as %s for %v, and then %v is in the way", c.ID, j.Route, j.Requirements, left)
 		}
 	}
 	if waiting < 20 {

@@ -3,7 +3,6 @@ package gate_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -88,7 +87,7 @@ func TestKillSwitchReachesAGateThatHasNotHeard(t *testing.T) {
 	if err := h.Throw(context.Background(), operator, "bot", "", nil); err != nil {
 		t.Fatal(err)
 	}
-	h.Gate.Judge = func() *gate.Judge { return deaf }
+	h.Judge = func() *gate.Judge { return deaf }
 	for _, tool := range []string{"read_mail", "pay"} {
 		if got := h.check(params(tool, "")); got.Allowed || got.Approval != nil || got.Event.Outcome != engine.KillSwitch {
 			t.Errorf("%s: %+v", tool, got)
@@ -104,7 +103,7 @@ func TestKillSwitchReachesAGateThatHasNotHeard(t *testing.T) {
 func TestNothingIsGrantedAfterTheSwitch(t *testing.T) {
 	h := newPolicyHouse(t)
 	deaf := h.judge.Load()
-	h.Gate.Judge = func() *gate.Judge { return deaf }
+	h.Judge = func() *gate.Judge { return deaf }
 	for range 20 {
 		var mu sync.Mutex
 		var granted []time.Time
@@ -293,7 +292,7 @@ func TestPlugins(t *testing.T) {
 		{"one that may fail", []gate.Plugin{
 			{Name: "bad", FailOpen: true, Before: func(context.Context, gate.Proposal) (*gate.Veto, error) { return nil, broken }},
 			{Name: "worse", FailOpen: true, After: func(context.Context, gate.Proposal, engine.Decision) (*engine.Opinion, error) {
-				panic(fmt.Sprint("oh"))
+				panic("oh")
 			}},
 		}, engine.Allow, "", nil},
 	} {

@@ -2,7 +2,6 @@ package gate
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,7 +37,7 @@ func (g *Gate) CheckToolCall(ctx context.Context, p Principal, doc canon.Value, 
 		return CheckedAction{}, wrong, nil
 	}
 	finish := func(o Outcome) CheckedAction {
-		return CheckedAction{Allowed: o.Decision.Route == engine.Accept, Decision: spmDecision(o.Judgement), Event: o.Event, Approval: o.Approval}
+		return CheckedAction{Allowed: o.Route == engine.Accept, Decision: spmDecision(o.Judgement), Event: o.Event, Approval: o.Approval}
 	}
 	o, err := g.submit(ctx, p, proposal, requestID, rendered(once, func(o Outcome) any { return finish(o) }))
 	if err != nil {
@@ -157,12 +156,4 @@ func words(list []string) []string {
 		shown = append(shown, fmt.Sprintf("[%d more]", n))
 	}
 	return slices.Compact(shown)
-}
-
-// promised is a JSON object that is never nil.
-func promised(raw json.RawMessage) json.RawMessage {
-	if raw == nil {
-		return json.RawMessage(`{}`)
-	}
-	return raw
 }

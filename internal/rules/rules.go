@@ -340,7 +340,7 @@ func (k *Keeper) look(ctx context.Context) error {
 		}
 	}
 	if problem != "" {
-		k.Logger.ErrorContext(ctx, problem)
+		k.Logger.ErrorContext(ctx, "the rules in force cannot be used, so that every call is refused", "problem", problem)
 	}
 	judge, err := gate.NewJudge(r)
 	if err != nil {
