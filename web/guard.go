@@ -94,9 +94,14 @@ func hostOnly(host string) string {
 	return strings.ToLower(strings.Trim(host, "[]"))
 }
 
+// forPrograms reports whether an address is the API's, whose errors are problems.
+func forPrograms(path string) bool {
+	return path == "/v1" || strings.HasPrefix(path, "/v1/") || path == "/mcp" || path == "/pre-tool-check"
+}
+
 // refuse answers a program with a problem document and a person with a page.
 func refuse(w http.ResponseWriter, r *http.Request, status int, code, detail string) {
-	if r.URL.Path == "/v1" || strings.HasPrefix(r.URL.Path, "/v1/") {
+	if forPrograms(r.URL.Path) {
 		w.Header().Set("Content-Type", "application/problem+json")
 		w.WriteHeader(status)
 		_ = json.NewEncoder(w).Encode(map[string]any{ // the caller is gone: there is nobody to tell

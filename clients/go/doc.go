@@ -6,7 +6,7 @@
 //
 // The short way does all of it:
 //
-//	c := &holdpoint.Client{URL: "http://127.0.0.1:8080", Key: os.Getenv("HOLDPOINT_KEY")}
+//	c := &holdpoint.Client{URL: "http://127.0.0.1:8080", Key: os.Getenv("HOLDPOINT_API_KEY")}
 //	err := c.Guard(ctx, holdpoint.Event{
 //		ToolName:           "send_payment",
 //		ToolCategory:       holdpoint.Write,

@@ -106,7 +106,8 @@ func Load(path string, environ []string) (Config, error) {
 	for _, pair := range environ {
 		name, value, _ := strings.Cut(pair, "=")
 		setting, ours := strings.CutPrefix(name, "HOLDPOINT_")
-		if !ours || setting == "CONFIG" {
+		// CONFIG names the file; the others are for clients, on the same machine perhaps.
+		if !ours || setting == "CONFIG" || setting == "URL" || setting == "API_KEY" {
 			continue
 		}
 		target, known := settings[strings.ToLower(setting)]

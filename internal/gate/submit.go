@@ -49,6 +49,11 @@ func rendered(once *Once, finish func(Outcome) any) *Once {
 // make the decision stricter; a call that waits has its approval.
 func (g *Gate) submit(ctx context.Context, p Principal, proposal Proposal, requestID string, once *Once) (Outcome, error) {
 	judge := g.Judge()
+	if _, known := judge.Registry.Agents[p.AgentID]; !known && g.Refresh != nil {
+		// Its key is good, so it is new: this process has yet to hear of it.
+		g.Refresh(ctx)
+		judge = g.Judge()
+	}
 	if proposal.Call.RequestID == "" {
 		proposal.Call.RequestID = requestID
 	}
