@@ -7,7 +7,7 @@
 -- their bytes. They stay, so that every decision's rules can be shown
 -- afterwards: known_as is the digest of what they mean, which decisions name.
 CREATE TABLE documents (
-    digest       text        PRIMARY KEY CHECK (digest ~ '^sha256:[0-9a-f]{64}$'),
+    digest       text        PRIMARY KEY CHECK (digest = 'sha256:' || encode(sha256(body), 'hex')),
     kind         text        NOT NULL CHECK (kind IN ('policy', 'contracts')),
     known_as     text        NOT NULL CHECK (known_as ~ '^sha256:[0-9a-f]{64}$'),
     body         bytea       NOT NULL CHECK (length(body) <= 1048576),
@@ -29,7 +29,7 @@ CREATE TABLE active_documents (
 
 -- What every decision was judged by, under the digest that its event names.
 CREATE TABLE rulesets (
-    digest    text        PRIMARY KEY CHECK (digest ~ '^sha256:[0-9a-f]{64}$'),
+    digest    text        PRIMARY KEY CHECK (digest = 'sha256:' || encode(sha256(body), 'hex')),
     body      bytea       NOT NULL CHECK (length(body) <= 1048576), -- canonical JSON: environment, routing, document digests
     first_at  timestamptz NOT NULL DEFAULT clock_timestamp()
 );
@@ -64,14 +64,19 @@ CREATE TABLE kill_switches (
 );
 
 -- Calls within the windows of rate limits, and sessions. Counted in Postgres,
--- because an agent may talk to several gates at once.
+-- because an agent may talk to several gates at once. A window is 64 slots of
+-- the same width, in milliseconds, so that a count reads 65 rows at most,
+-- however many calls there were.
 CREATE TABLE rate_calls (
-    agent_id text        NOT NULL,
-    tool     text        NOT NULL,
-    at       timestamptz NOT NULL DEFAULT clock_timestamp()
+    agent_id   text        NOT NULL,
+    tool       text        NOT NULL, -- '' counts all of the agent's calls
+    width      bigint      NOT NULL CHECK (width > 0),
+    slot       bigint      NOT NULL,
+    calls      bigint      NOT NULL,
+    expires_at timestamptz NOT NULL, -- when it is in no window any more
+    PRIMARY KEY (agent_id, tool, width, slot)
 );
-CREATE INDEX rate_calls_agent ON rate_calls (agent_id, at);
-CREATE INDEX rate_calls_tool ON rate_calls (agent_id, tool, at);
+CREATE INDEX rate_calls_expires_at ON rate_calls (agent_id, expires_at);
 CREATE TABLE rate_sessions (
     agent_id   text        NOT NULL,
     session_id text        NOT NULL,
@@ -83,14 +88,14 @@ CREATE TABLE rate_sessions (
 
 GRANT SELECT ON documents, active_documents, rulesets, tools, settings, kill_switches, rate_calls, rate_sessions TO holdpoint_runtime;
 GRANT INSERT (digest, kind, known_as, body) ON documents TO holdpoint_runtime;
-GRANT INSERT (kind, digest, activated_by), UPDATE (digest, activated_by, activated_at), DELETE ON active_documents TO holdpoint_runtime;
+GRANT INSERT (kind, digest, activated_by), UPDATE (digest, activated_by, activated_at) ON active_documents TO holdpoint_runtime;
 GRANT INSERT (digest, body) ON rulesets TO holdpoint_runtime;
 -- Who there is, and who answers for it, stays the owner role's to say.
 GRANT UPDATE (profile, revoked_at) ON agents TO holdpoint_runtime;
 GRANT INSERT (name, profile), UPDATE (profile, revoked_at) ON tools TO holdpoint_runtime;
 GRANT INSERT, UPDATE (body) ON settings TO holdpoint_runtime;
 GRANT INSERT (agent_id, reason, thrown_by), DELETE ON kill_switches TO holdpoint_runtime;
-GRANT INSERT (agent_id, tool), DELETE ON rate_calls TO holdpoint_runtime;
+GRANT INSERT, UPDATE (calls), DELETE ON rate_calls TO holdpoint_runtime;
 GRANT INSERT (agent_id, session_id), UPDATE (calls, last_at, started_at), DELETE ON rate_sessions TO holdpoint_runtime;
 
 -- Processes keep the registry and the rules in memory; this makes them look again.
@@ -131,7 +136,8 @@ DROP FUNCTION append_events(uuid[], text[], text[], text[], text[], text[], byte
 -- +goose StatementBegin
 CREATE FUNCTION append_events(ids uuid[], types text[], outcomes text[], agents text[], tools text[], approvals text[], bodies bytea[],
                               OUT written bigint, OUT written_at timestamptz)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public
+-- pg_temp comes last: what a caller makes there must not stand for anything here.
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
 DECLARE
     stopped text;
@@ -163,6 +169,32 @@ $$;
 REVOKE ALL ON FUNCTION append_events(uuid[], text[], text[], text[], text[], text[], bytea[]) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION append_events(uuid[], text[], text[], text[], text[], text[], bytea[]) TO holdpoint_runtime;
 
+-- count_call counts a call in its slot of a window of so many seconds and
+-- returns 0, or, when limit_calls are in the window already, in how many seconds
+-- there is room again, and counts nothing. A slot that is partly in the window
+-- counts whole.
+-- +goose StatementBegin
+CREATE FUNCTION count_call(agent text, tool_name text, limit_calls bigint, window_length float8, now_at timestamptz)
+RETURNS float8 LANGUAGE plpgsql AS $$
+DECLARE
+    w      bigint := greatest(1, ceil(window_length * 1000 / 64)::bigint);
+    ms     bigint := floor(extract(epoch FROM now_at) * 1000)::bigint;
+    oldest bigint;
+    taken  bigint;
+BEGIN
+    SELECT min(r.slot), coalesce(sum(r.calls), 0) INTO oldest, taken FROM rate_calls r
+    WHERE r.agent_id = agent AND r.tool = tool_name AND r.width = w AND r.slot >= (ms - ceil(window_length * 1000)::bigint) / w;
+    IF taken >= limit_calls THEN
+        RETURN greatest(0.001, ((oldest + 1) * w + window_length * 1000 - ms) / 1000);
+    END IF;
+    INSERT INTO rate_calls (agent_id, tool, width, slot, calls, expires_at)
+    VALUES (agent, tool_name, w, ms / w, 1, now_at + make_interval(secs => window_length + 2.0 * w / 1000))
+    ON CONFLICT (agent_id, tool, width, slot) DO UPDATE SET calls = rate_calls.calls + 1;
+    RETURN 0;
+END
+$$;
+-- +goose StatementEnd
+
 -- take_call counts a call against an agent's limits, or says which of them it
 -- would exceed ('agent', 'tool', 'session') and in how many seconds there is
 -- room again. A call that is turned away is not counted. Limits of 0 calls and
@@ -175,56 +207,75 @@ CREATE FUNCTION take_call(agent text, tool_name text, session text,
 LANGUAGE plpgsql AS $$
 DECLARE
     now_at timestamptz;
-    oldest timestamptz;
     s      rate_sessions%ROWTYPE;
 BEGIN
     exceeded := '';
     retry_after := 0;
     PERFORM pg_advisory_xact_lock(hashtextextended('take_call ' || agent, 0));
     now_at := clock_timestamp();
+    DELETE FROM rate_calls r WHERE r.agent_id = agent AND r.expires_at < now_at;
     IF agent_calls > 0 THEN
-        SELECT r.at INTO oldest FROM rate_calls r WHERE r.agent_id = agent AND r.at > now_at - make_interval(secs => agent_window)
-        ORDER BY r.at DESC OFFSET agent_calls - 1 LIMIT 1;
-        IF FOUND THEN
+        retry_after := count_call(agent, '', agent_calls, agent_window, now_at);
+        IF retry_after > 0 THEN
             exceeded := 'agent';
-            retry_after := agent_window - extract(epoch FROM now_at - oldest);
             RETURN;
         END IF;
     END IF;
     IF tool_calls > 0 THEN
-        SELECT r.at INTO oldest FROM rate_calls r
-        WHERE r.agent_id = agent AND r.tool = tool_name AND r.at > now_at - make_interval(secs => tool_window)
-        ORDER BY r.at DESC OFFSET tool_calls - 1 LIMIT 1;
-        IF FOUND THEN
+        retry_after := count_call(agent, tool_name, tool_calls, tool_window, now_at);
+        IF retry_after > 0 THEN
             exceeded := 'tool';
-            retry_after := tool_window - extract(epoch FROM now_at - oldest);
-            RETURN;
         END IF;
     END IF;
-    IF session_calls > 0 OR session_length > 0 THEN
-        -- A session that nobody has used for a month is forgotten.
-        DELETE FROM rate_sessions r WHERE r.agent_id = agent AND r.last_at < now_at - interval '31 days';
+    IF exceeded = '' AND (session_calls > 0 OR session_length > 0) THEN
         INSERT INTO rate_sessions (agent_id, session_id) VALUES (agent, session) ON CONFLICT DO NOTHING;
         SELECT * INTO s FROM rate_sessions r WHERE r.agent_id = agent AND r.session_id = session;
         IF session_calls > 0 AND s.calls >= session_calls
            OR session_length > 0 AND now_at >= s.started_at + make_interval(secs => session_length) THEN
             exceeded := 'session';
-            RETURN;
+        ELSE
+            UPDATE rate_sessions r SET calls = r.calls + 1, last_at = now_at WHERE r.agent_id = agent AND r.session_id = session;
         END IF;
-        UPDATE rate_sessions r SET calls = r.calls + 1, last_at = now_at WHERE r.agent_id = agent AND r.session_id = session;
     END IF;
-    IF agent_calls > 0 OR tool_calls > 0 THEN
-        INSERT INTO rate_calls (agent_id, tool) VALUES (agent, tool_name);
-        -- What is in no window any more is not kept.
-        DELETE FROM rate_calls r WHERE r.agent_id = agent AND r.at < now_at - make_interval(secs => greatest(agent_window, tool_window) + 60);
+    IF exceeded <> '' AND agent_calls > 0 THEN
+        -- What was turned away has not counted.
+        UPDATE rate_calls r SET calls = r.calls - 1
+        WHERE r.agent_id = agent AND r.tool = '' AND r.calls > 0
+          AND (r.width, r.slot) = (SELECT q.width, q.slot FROM rate_calls q WHERE q.agent_id = agent AND q.tool = '' ORDER BY q.expires_at DESC LIMIT 1);
+    END IF;
+    IF exceeded = 'session' AND tool_calls > 0 THEN
+        UPDATE rate_calls r SET calls = r.calls - 1
+        WHERE r.agent_id = agent AND r.tool = tool_name AND r.calls > 0
+          AND (r.width, r.slot) = (SELECT q.width, q.slot FROM rate_calls q WHERE q.agent_id = agent AND q.tool = tool_name ORDER BY q.expires_at DESC LIMIT 1);
     END IF;
 END
 $$;
 -- +goose StatementEnd
+REVOKE ALL ON FUNCTION count_call(text, text, bigint, float8, timestamptz) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION count_call(text, text, bigint, float8, timestamptz) TO holdpoint_runtime;
 REVOKE ALL ON FUNCTION take_call(text, text, text, bigint, float8, bigint, float8, bigint, float8) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION take_call(text, text, text, bigint, float8, bigint, float8, bigint, float8) TO holdpoint_runtime;
 
+-- Answers kept for repeated requests may hold what a tool was to be given: they
+-- are sealed as arguments are. What was kept before has no key and is as it was.
+ALTER TABLE idempotency ADD COLUMN body_key bytea;
+GRANT INSERT (body_key) ON idempotency TO holdpoint_runtime;
+
+-- Nobody needs temporary tables here. Where the migrator does not own the
+-- database, its owner has to say so.
+-- +goose StatementBegin
+DO $$
+BEGIN
+    EXECUTE format('REVOKE TEMPORARY ON DATABASE %I FROM PUBLIC', current_database());
+EXCEPTION
+    WHEN insufficient_privilege THEN NULL;
+END
+$$;
+-- +goose StatementEnd
+
 -- +goose Down
+ALTER TABLE idempotency DROP COLUMN body_key;
+DROP FUNCTION count_call(text, text, bigint, float8, timestamptz);
 DROP FUNCTION take_call(text, text, text, bigint, float8, bigint, float8, bigint, float8);
 DROP FUNCTION append_events(uuid[], text[], text[], text[], text[], text[], bytea[]);
 DROP TABLE rate_sessions, rate_calls, kill_switches, settings, tools, rulesets, active_documents, documents;

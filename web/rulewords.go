@@ -1,7 +1,6 @@
 package web
 
 import (
-	"bytes"
 	"strconv"
 	"strings"
 	"time"
@@ -20,17 +19,7 @@ const maxListed = 12
 // tree reads a file that has been loaded already, for showing it. Nothing is
 // decided by what comes out, which is null where it cannot be read.
 func tree(file []byte) canon.Value {
-	if trimmed := bytes.TrimLeft(file, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' {
-		v, err := canon.Parse(file)
-		if err != nil {
-			return canon.Null()
-		}
-		return v
-	}
-	n, problems := source.Read(file, "")
-	if len(problems) > 0 {
-		return canon.Null()
-	}
+	n, _ := source.Read(file, source.Options{})
 	return n.Value
 }
 

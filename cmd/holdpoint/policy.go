@@ -88,7 +88,7 @@ func reviewersOf(path string) (func(role string) []string, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, problems := source.Read(data, path)
+	root, problems := source.Read(data, source.Options{File: path})
 	if len(problems) > 0 {
 		return nil, errors.New(problems[0].String())
 	}
@@ -106,7 +106,7 @@ func reviewersOf(path string) (func(role string) []string, error) {
 			p.Roles = append(p.Roles, role.Str())
 		}
 		if !ok || roles.Value.Kind() != canon.ArrayKind || slices.Contains(p.Roles, "") {
-			problem := root.Element(i).Problem("a person has no list of roles", "write them as - {name: Ada, roles: [reviewer]}")
+			problem := root.Element(i).Problem("type", "a person has no list of roles", "write them as - {name: Ada, roles: [reviewer]}")
 			problem.File = path
 			return nil, errors.New(problem.String())
 		}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -144,13 +143,7 @@ func readFileOrStdin(path string) ([]byte, error) {
 
 // readCall reads a call from JSON or YAML; problems are printed.
 func readCall(data []byte, name string) (*policy.Request, error) {
-	if trimmed := bytes.TrimSpace(data); len(trimmed) > 0 && trimmed[0] == '{' {
-		if v, err := canon.Parse(data); err == nil {
-			return checkedCall(source.Of(v), name)
-		}
-		// It may be YAML all the same, which also says where a mistake is.
-	}
-	n, problems := source.Read(data, name)
+	n, problems := source.Read(data, source.Options{File: name})
 	if len(problems) > 0 {
 		printAll(problems)
 		return nil, exitCode(exitInvalid)

@@ -9,7 +9,6 @@ import (
 	"os"
 	"regexp"
 
-	"holdpoint/engine/canon"
 	"holdpoint/engine/policy"
 	"holdpoint/engine/source"
 )
@@ -77,18 +76,15 @@ func replaceFile(path string, data []byte) error {
 
 // signedPolicy is the file with its signature put in.
 func signedPolicy(data []byte, file string, secret []byte) ([]byte, error) {
-	if trimmed := bytes.TrimLeft(data, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' {
-		v, err := canon.Parse(data)
-		if err != nil {
-			return nil, err
-		}
-		return signedJSON(data, policy.Sign(v, secret))
-	}
-	root, problems := source.Read(data, file)
+	root, problems := source.Read(data, source.Options{File: file})
 	if len(problems) > 0 {
 		return nil, errors.New(problems[0].String())
 	}
-	return signedYAML(data, root, policy.Sign(root.Value, secret))
+	signature := policy.Sign(root.Value, secret)
+	if bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) {
+		return signedJSON(data, signature)
+	}
+	return signedYAML(data, root, signature)
 }
 
 // signedJSON replaces the value of the signature, or puts one in front.
@@ -131,7 +127,7 @@ func signedYAML(data []byte, root source.Node, signature string) ([]byte, error)
 	lines := bytes.SplitAfter(data, []byte("\n"))
 	expires := 0
 	for m := range root.Members() {
-		switch i := m.KeyProblem("", "").Line; m.Name {
+		switch i := m.Key.Line; m.Name {
 		case "signature":
 			parts := signatureLine.FindSubmatch(lines[i-1])
 			if parts == nil {

@@ -45,7 +45,15 @@ func followRules(ctx context.Context, k *rules.Keeper) (stop func()) {
 type current struct{ keeper *rules.Keeper }
 
 func (c current) Again(a approval.Approval, document []byte, now time.Time) (engine.Decision, error) {
-	return c.keeper.Judge().Again(a, document, now)
+	judge := c.keeper.Judge()
+	if _, known := judge.Registry.Agents[a.Call.AgentID]; !known {
+		// Its call is here, so it is new: this process has yet to hear of it.
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		c.keeper.Refresh(ctx)
+		judge = c.keeper.Judge()
+	}
+	return judge.Again(a, document, now)
 }
 
 // inForce says what calls are judged by.

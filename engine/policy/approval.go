@@ -2,11 +2,13 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
 	"holdpoint/engine"
 	"holdpoint/engine/canon"
+	"holdpoint/engine/source"
 )
 
 var (
@@ -17,30 +19,30 @@ var (
 
 // approval reads Holdpoint's own rule.approval. What it does not know is an
 // error: a misspelt quorum would otherwise be no quorum.
-func (c *compiler) approval(n node, r *rule) *Approval {
+func (c *compiler) approval(n source.Node, r *rule) *Approval {
 	a := &Approval{}
 	if !c.closed(n, "approval", approvalFields) {
 		return a
 	}
-	if m, ok := n.get("quorum"); ok {
+	if m, ok := n.Get("quorum"); ok {
 		a.Quorum = c.people(m, "approval.quorum")
 	}
-	if m, ok := n.get("groups"); ok {
+	if m, ok := n.Get("groups"); ok {
 		a.Groups = c.groups(m)
 	}
-	if m, ok := n.get("within"); ok {
+	if m, ok := n.Get("within"); ok {
 		a.Within = c.duration(m, "approval.within")
 	}
-	if m, ok := n.get("expires_in"); ok {
+	if m, ok := n.Get("expires_in"); ok {
 		a.ExpiresIn = c.duration(m, "approval.expires_in")
 	}
-	if m, ok := n.get("escalation"); ok {
+	if m, ok := n.Get("escalation"); ok {
 		a.Escalation = c.escalations(m, a)
 	}
-	if m, _ := n.get("within"); a.Within > 0 && a.ExpiresIn > 0 && a.Within > a.ExpiresIn {
+	if m, _ := n.Get("within"); a.Within > 0 && a.ExpiresIn > 0 && a.Within > a.ExpiresIn {
 		c.fail(m, "approval_times", "approval.within is longer than approval.expires_in", "")
 	}
-	if m, _ := n.get("groups"); len(a.Groups) > 0 {
+	if m, _ := n.Get("groups"); len(a.Groups) > 0 {
 		total := 0
 		for _, g := range a.Groups {
 			total += g.Needed
@@ -60,36 +62,34 @@ func (c *compiler) approval(n node, r *rule) *Approval {
 
 // closed reports whether n is an object, and every field of it that is not
 // known as an error.
-func (c *compiler) closed(n node, what string, known []string) bool {
-	if n.value.Kind() != canon.ObjectKind {
+func (c *compiler) closed(n source.Node, what string, known []string) bool {
+	if n.Value.Kind() != canon.ObjectKind {
 		c.wrongKind(n, what, "an object")
 		return false
 	}
-	n.members(func(name string, key position, m node) {
-		for _, k := range known {
-			if k == name {
-				return
-			}
+	for m := range n.Members() {
+		if slices.Contains(known, m.Name) {
+			continue
 		}
 		hint := ""
-		if near := nearest(name, known); near != "" {
+		if near := nearest(m.Name, known); near != "" {
 			hint = "did you mean " + strconv.Quote(near) + "?"
 		}
-		c.at(key, m.path, "unknown_approval_field", what+" has no field "+quote(name), hint, false)
-	})
+		c.report(m.KeyProblem("unknown_approval_field", what+" has no field "+quote(m.Name), hint), false)
+	}
 	return true
 }
 
-func (c *compiler) people(n node, name string) int {
-	f := n.value.Float()
-	if n.value.Kind() != canon.NumberKind || f < 1 || f > MaxQuorum || f != float64(int(f)) {
+func (c *compiler) people(n source.Node, name string) int {
+	f := n.Value.Float()
+	if n.Value.Kind() != canon.NumberKind || f < 1 || f > MaxQuorum || f != float64(int(f)) {
 		c.fail(n, "approval_people", name+" has to be a whole number from 1 to "+strconv.Itoa(MaxQuorum), "")
 		return 0
 	}
 	return int(f)
 }
 
-func (c *compiler) duration(n node, name string) engine.Duration {
+func (c *compiler) duration(n source.Node, name string) engine.Duration {
 	const hint = `write it as "30m", "4h" or "1h30m"`
 	text, ok := c.text(n, name)
 	if !ok {
@@ -107,7 +107,7 @@ func (c *compiler) duration(n node, name string) engine.Duration {
 	return 0
 }
 
-func (c *compiler) role(n node, name string) string {
+func (c *compiler) role(n source.Node, name string) string {
 	text, ok := c.text(n, name)
 	if ok && text == "" {
 		c.fail(n, "empty", name+" must not be empty", "")
@@ -115,15 +115,15 @@ func (c *compiler) role(n node, name string) string {
 	return text
 }
 
-func (c *compiler) groups(n node) []Group {
-	if n.value.Kind() != canon.ArrayKind || n.value.Len() == 0 || n.value.Len() > MaxQuorum {
+func (c *compiler) groups(n source.Node) []Group {
+	if n.Value.Kind() != canon.ArrayKind || n.Value.Len() == 0 || n.Value.Len() > MaxQuorum {
 		c.fail(n, "approval_groups", "approval.groups has to be an array of 1 to "+strconv.Itoa(MaxQuorum)+" groups", "")
 		return nil
 	}
 	seen := map[string]bool{}
-	groups := make([]Group, n.value.Len())
+	groups := make([]Group, n.Value.Len())
 	for i := range groups {
-		e, g := n.element(i), &groups[i]
+		e, g := n.Element(i), &groups[i]
 		if !c.closed(e, "a group", groupFields) {
 			continue
 		}
@@ -140,15 +140,15 @@ func (c *compiler) groups(n node) []Group {
 	return groups
 }
 
-func (c *compiler) escalations(n node, a *Approval) []Escalation {
-	if n.value.Kind() != canon.ArrayKind || n.value.Len() > MaxEscalations {
+func (c *compiler) escalations(n source.Node, a *Approval) []Escalation {
+	if n.Value.Kind() != canon.ArrayKind || n.Value.Len() > MaxEscalations {
 		c.fail(n, "approval_escalation", "approval.escalation has to be an array of at most "+strconv.Itoa(MaxEscalations)+" steps", "")
 		return nil
 	}
-	steps := make([]Escalation, n.value.Len())
+	steps := make([]Escalation, n.Value.Len())
 	last := engine.Duration(0)
 	for i := range steps {
-		e, s := n.element(i), &steps[i]
+		e, s := n.Element(i), &steps[i]
 		if !c.closed(e, "an escalation", escalationFields) {
 			continue
 		}
@@ -173,7 +173,7 @@ func (c *compiler) escalations(n node, a *Approval) []Escalation {
 }
 
 // reachable makes sure that enough people exist for what the rule asks for.
-func (c *compiler) reachable(n node, r *rule) {
+func (c *compiler) reachable(n source.Node, r *rule) {
 	people := c.options.Reviewers
 	if people == nil || r.Outcome != engine.RequireApproval && r.Outcome != engine.RequireHuman {
 		return
@@ -187,9 +187,9 @@ func (c *compiler) reachable(n node, r *rule) {
 		}
 	}
 	if there := len(people(role)); there < needed {
-		at, ok := n.get("approval")
+		at, ok := n.Get("approval")
 		if !ok {
-			if at, ok = n.get("approver_role"); !ok {
+			if at, ok = n.Get("approver_role"); !ok {
 				at = n
 			}
 		}
@@ -199,14 +199,14 @@ func (c *compiler) reachable(n node, r *rule) {
 
 // reachableGroups makes sure that different people can fill all places of all
 // groups.
-func (c *compiler) reachableGroups(n node, groups []Group) {
-	approval, _ := n.get("approval")
-	list, _ := approval.get("groups")
+func (c *compiler) reachableGroups(n source.Node, groups []Group) {
+	approval, _ := n.Get("approval")
+	list, _ := approval.Get("groups")
 	places, enough := [][]string{}, true
 	for i, g := range groups {
 		people := c.options.Reviewers(g.Role)
 		if len(people) < g.Needed {
-			c.unreachable(list.element(i), g.Needed, g.Role, len(people))
+			c.unreachable(list.Element(i), g.Needed, g.Role, len(people))
 			enough = false
 		}
 		for range g.Needed {
@@ -248,7 +248,7 @@ func fill(places [][]string) int {
 	return filled
 }
 
-func (c *compiler) unreachable(n node, needed int, role string, there int) {
+func (c *compiler) unreachable(n source.Node, needed int, role string, there int) {
 	who := "different people who may review"
 	if role != "" {
 		who = "people with the role " + quote(role)

@@ -10,6 +10,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/canon"
+	"holdpoint/engine/source"
 )
 
 // compiler turns a document into a bundle and reports what is wrong with it.
@@ -17,29 +18,21 @@ import (
 type compiler struct {
 	*reporter
 	options Options
-	rule    string // what problems name as the rule that is being read
 }
 
 // fail reports a problem at n.
-func (c *compiler) fail(n node, code, message, hint string) {
-	c.at(n.position(), n.path, code, message, hint, false)
+func (c *compiler) fail(n source.Node, code, message, hint string) {
+	c.report(n.Problem(code, message, hint), false)
 }
 
 // warn reports what does not keep the bundle from being loaded.
-func (c *compiler) warn(n node, code, message, hint string) {
-	c.at(n.position(), n.path, code, message, hint, true)
-}
-
-func (c *compiler) at(pos position, path, code, message, hint string, warning bool) {
-	c.add(Problem{
-		Line: pos.line, Column: pos.column, Rule: c.rule, Path: path,
-		Code: code, Message: message, Hint: hint, Warning: warning,
-	})
+func (c *compiler) warn(n source.Node, code, message, hint string) {
+	c.report(n.Problem(code, message, hint), true)
 }
 
 // need is the member of this name, or a problem.
-func (c *compiler) need(n node, name string) (node, bool) {
-	m, ok := n.get(name)
+func (c *compiler) need(n source.Node, name string) (source.Node, bool) {
+	m, ok := n.Get(name)
 	if !ok {
 		c.fail(n, "missing", "the field "+strconv.Quote(name)+" is missing", "")
 	}
@@ -47,26 +40,26 @@ func (c *compiler) need(n node, name string) (node, bool) {
 }
 
 // text reads a string, or reports that it is none.
-func (c *compiler) text(n node, name string) (string, bool) {
-	if n.value.Kind() != canon.StringKind {
+func (c *compiler) text(n source.Node, name string) (string, bool) {
+	if n.Value.Kind() != canon.StringKind {
 		c.wrongKind(n, name, "a string")
 		return "", false
 	}
-	return n.value.Str(), true
+	return n.Value.Str(), true
 }
 
 // wrongKind reports a value of another kind than wanted. In YAML nearly all of
 // them are words that YAML does not take for text.
-func (c *compiler) wrongKind(n node, name, want string) {
+func (c *compiler) wrongKind(n source.Node, name, want string) {
 	hint := ""
 	if want == "a string" {
-		switch n.value.Kind() {
+		switch n.Value.Kind() {
 		case canon.NumberKind, canon.BoolKind, canon.NullKind:
 			hint = "put it in quotes"
 		default:
 		}
 	}
-	c.fail(n, "type", fmt.Sprintf("%s has to be %s, it is %s", name, want, article(n.value.Kind())), hint)
+	c.fail(n, "type", fmt.Sprintf("%s has to be %s, it is %s", name, want, article(n.Value.Kind())), hint)
 }
 
 func article(k canon.Kind) string {
@@ -81,29 +74,31 @@ func article(k canon.Kind) string {
 }
 
 // texts reads an array of strings, or reports every element that is none.
-func (c *compiler) texts(n node, name string) []string {
-	if n.value.Kind() != canon.ArrayKind {
+func (c *compiler) texts(n source.Node, name string) []string {
+	if n.Value.Kind() != canon.ArrayKind {
 		c.wrongKind(n, name, "an array of strings")
 		return nil
 	}
-	list := make([]string, 0, n.value.Len())
-	for i := range n.value.Len() {
-		s, _ := c.text(n.element(i), name+"["+strconv.Itoa(i)+"]")
+	list := make([]string, 0, n.Value.Len())
+	for i := range n.Value.Len() {
+		s, _ := c.text(n.Element(i), name+"["+strconv.Itoa(i)+"]")
 		list = append(list, s)
 	}
 	return list
 }
 
-// compile reads the whole bundle.
-func compile(v canon.Value, at *place, o Options, r *reporter) (*Bundle, []Problem) {
+// compile reads the whole bundle. One that is too deep is not looked at: later
+// code may recurse.
+func compile(root source.Node, o Options, r *reporter) (*Bundle, []Problem) {
 	c := &compiler{reporter: r, options: o}
-	root := node{value: v, at: at}
-	if v.Kind() != canon.ObjectKind {
+	if root.Value.Kind() != canon.ObjectKind {
 		c.wrongKind(root, "a bundle", "an object")
 		return nil, r.list()
 	}
 	b := &Bundle{file: o.File, judgedAt: o.Now}
-	if c.withinDepth(root) {
+	if deep, ok := root.Deeper(MaxDepth); ok {
+		c.fail(deep, canon.TooDeep, "more than "+strconv.Itoa(MaxDepth)+" arrays and objects are inside each other", "")
+	} else {
 		c.header(root, b)
 		c.rules(root, b)
 		c.signature(root, b)
@@ -112,43 +107,9 @@ func compile(v canon.Value, at *place, o Options, r *reporter) (*Bundle, []Probl
 	if r.errors > 0 {
 		return nil, problems
 	}
-	b.Digest = digestOf(v)
+	b.Digest = digestOf(root.Value)
 	b.index = newIndex(b.rules)
 	return b, problems
-}
-
-// withinDepth reports the first value that is too deep. Nothing else is looked
-// at then: later code may recurse.
-func (c *compiler) withinDepth(root node) bool {
-	deep, found := tooDeep(root, 1)
-	if found {
-		c.fail(deep, "too_deep", "more than "+strconv.Itoa(MaxDepth)+" arrays and objects are inside each other", "")
-	}
-	return !found
-}
-
-func tooDeep(n node, depth int) (node, bool) {
-	switch n.value.Kind() {
-	case canon.ArrayKind, canon.ObjectKind:
-		if depth > MaxDepth {
-			return n, true
-		}
-	default:
-		return node{}, false
-	}
-	for i := range n.value.Elements() {
-		if deep, found := tooDeep(n.element(i), depth+1); found {
-			return deep, true
-		}
-	}
-	var deep node
-	found := false
-	n.members(func(_ string, _ position, m node) {
-		if !found {
-			deep, found = tooDeep(m, depth+1)
-		}
-	})
-	return deep, found
 }
 
 // outcomes is what a rule may decide.
@@ -156,7 +117,7 @@ var outcomes = []engine.Outcome{
 	engine.Allow, engine.Deny, engine.RequireApproval, engine.RequireStepUp, engine.RequireTicket, engine.RequireHuman,
 }
 
-func (c *compiler) outcome(n node, name string) engine.Outcome {
+func (c *compiler) outcome(n source.Node, name string) engine.Outcome {
 	text, ok := c.text(n, name)
 	if !ok {
 		return ""
@@ -178,7 +139,7 @@ func (c *compiler) outcome(n node, name string) engine.Outcome {
 }
 
 // header reads everything but the rules.
-func (c *compiler) header(root node, b *Bundle) {
+func (c *compiler) header(root source.Node, b *Bundle) {
 	if n, ok := c.need(root, "version"); ok {
 		if text, ok := c.text(n, "version"); ok && text == "" {
 			c.fail(n, "empty", "version must not be empty", "")
@@ -189,7 +150,7 @@ func (c *compiler) header(root node, b *Bundle) {
 	generated, okGenerated := c.moment(root, "generated_at")
 	expires, okExpires := c.moment(root, "expires_at")
 	b.GeneratedAt, b.ExpiresAt = generated, expires
-	if n, _ := root.get("expires_at"); okExpires {
+	if n, _ := root.Get("expires_at"); okExpires {
 		if okGenerated && !generated.Before(expires) {
 			c.fail(n, "dates", "expires_at is not after generated_at", "")
 		} else if !c.options.Now.IsZero() && !c.options.Now.Before(expires) {
@@ -197,7 +158,7 @@ func (c *compiler) header(root node, b *Bundle) {
 		}
 	}
 	if n, ok := c.need(root, "defaults"); ok {
-		if n.value.Kind() != canon.ObjectKind {
+		if n.Value.Kind() != canon.ObjectKind {
 			c.wrongKind(n, "defaults", "an object")
 		} else if n, ok := c.need(n, "outcome"); ok {
 			b.Default = c.outcome(n, "defaults.outcome")
@@ -207,7 +168,7 @@ func (c *compiler) header(root node, b *Bundle) {
 	b.fallback = Decision{Outcome: b.Default, Reasons: []engine.Reason{{Code: codeDefault + string(b.Default), Message: message}}}
 }
 
-func (c *compiler) moment(root node, name string) (time.Time, bool) {
+func (c *compiler) moment(root source.Node, name string) (time.Time, bool) {
 	n, ok := c.need(root, name)
 	if !ok {
 		return time.Time{}, false
@@ -251,16 +212,18 @@ func isTime(text string) bool {
 	return ok
 }
 
-func (c *compiler) signature(root node, b *Bundle) {
-	n, ok := root.get("signature")
-	if ok && !n.value.IsNull() {
+func (c *compiler) signature(root source.Node, b *Bundle) {
+	n, ok := root.Get("signature")
+	if !ok {
+		n = root
+	} else if !n.Value.IsNull() {
 		text, isText := c.text(n, "signature")
 		b.Signed = isText && text != ""
 	}
 	if len(c.options.Secret) == 0 {
 		return
 	}
-	switch err := Verify(root.value, c.options.Secret); {
+	switch err := Verify(root.Value, c.options.Secret); {
 	case errors.Is(err, ErrUnsigned):
 		c.fail(n, "unsigned", "the bundle is not signed, and a secret is configured", "sign it: holdpoint policy sign")
 	case err != nil:

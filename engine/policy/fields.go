@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"holdpoint/engine/canon"
+	"holdpoint/engine/source"
 )
 
 // required marks a field that has to be there.
@@ -34,17 +35,6 @@ func (f *fields) fail(path, message string) {
 	}
 }
 
-var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
-
-// pointer extends a JSON pointer by the name of a member. Long names, which
-// come from outside, are cut.
-func pointer(path, name string) string {
-	if len(name) > maxQuote {
-		name = strings.ToValidUTF8(name[:maxQuote], "") + "…"
-	}
-	return path + "/" + pointerEscapes.Replace(name)
-}
-
 // object reads an object by its table. In a closed one, fields that are not in
 // the table are errors; it returns them else.
 func (f *fields) object(path string, v canon.Value, closed bool, table []field) []canon.Member {
@@ -59,18 +49,18 @@ members:
 		for i := range table {
 			if table[i].name == name {
 				seen[i] = true
-				table[i].read(pointer(path, name), m)
+				table[i].read(source.Pointer(path, name), m)
 				continue members
 			}
 		}
 		if closed {
-			f.fail(pointer(path, name), "Agent-SPM does not know this field.")
+			f.fail(source.Pointer(path, name), "Agent-SPM does not know this field.")
 		}
 		others = append(others, canon.Member{Name: name, Value: m})
 	}
 	for i := range table {
 		if table[i].mode == required && !seen[i] {
-			f.fail(pointer(path, table[i].name), "The field is required.")
+			f.fail(source.Pointer(path, table[i].name), "The field is required.")
 		}
 	}
 	return others

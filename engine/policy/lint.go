@@ -10,18 +10,13 @@ import (
 	"holdpoint/engine/canon"
 )
 
-const (
-	// soon is how long before its end a bundle is worth a warning.
-	soon = 14 * 24 * time.Hour
-	// maxOverlaps bounds the reports of rules whose order matters.
-	maxOverlaps = 20
-)
+// soon is how long before its end a bundle is worth a warning.
+const soon = 14 * 24 * time.Hour
 
 // Lint warns of what is allowed and yet probably not meant: rules that can
 // never match, because of themselves or of one earlier rule that takes all
-// their calls; an ALLOW for everything before other rules; an earlier, looser
-// rule that takes some calls of a stricter one (at most maxOverlaps of these);
-// asterisks and operators that mean nothing; an end within 14 days of
+// their calls; an ALLOW for everything before other rules; a looser rule that
+// takes some calls of stricter ones behind it; asterisks and operators that mean nothing; an end within 14 days of
 // Options.Now. Its list is in order of the rules and repeats no warning of
 // Load.
 //
@@ -37,7 +32,7 @@ func Lint(b *Bundle) []Problem {
 			Message: "the bundle expires within 14 days, and then refuses every call", Hint: "generate it anew",
 		})
 	}
-	overlaps := 0
+	stricter := make([][]string, len(b.rules)) // behind each rule, which may match the same calls
 	for j := range b.rules {
 		later := &b.rules[j]
 		l.shape(later)
@@ -48,7 +43,14 @@ func Lint(b *Bundle) []Problem {
 		if later.Outcome == engine.Allow && later.unconditional() && j+1 < len(b.rules) {
 			l.warn(later, "allow_everything", "it allows every call, and the rules behind it never match", "put it last, or narrow it")
 		}
-		l.against(later, b.rules[:j], &overlaps)
+		l.against(later, b.rules[:j], stricter)
+	}
+	for i, behind := range stricter {
+		if len(behind) > 0 {
+			r := &b.rules[i]
+			l.warn(r, "order_matters", fmt.Sprintf("calls that it matches get %s, also where stricter rules behind it match: %s", r.Outcome, some(behind)),
+				"put the stricter rules first, unless this is meant")
+		}
 	}
 	return l.list()
 }
@@ -62,7 +64,7 @@ func (l *linter) warn(r *rule, code, message, hint string) {
 }
 
 // against compares a rule with those before it.
-func (l *linter) against(later *rule, before []rule, overlaps *int) {
+func (l *linter) against(later *rule, before []rule, stricter [][]string) {
 	for i := range before {
 		earlier := &before[i]
 		if earlier.covers(later) {
@@ -72,12 +74,24 @@ func (l *linter) against(later *rule, before []rule, overlaps *int) {
 	}
 	for i := range before {
 		earlier := &before[i]
-		if *overlaps < maxOverlaps && earlier.Outcome.Route() < later.Outcome.Route() && earlier.never() == "" && earlier.mayOverlap(later) {
-			*overlaps++
-			l.warn(later, "order_matters", fmt.Sprintf("calls that rule %s before it matches too get %s, not %s",
-				quote(earlier.ID), earlier.Outcome, later.Outcome), "put the stricter rule first, unless this is meant")
+		if earlier.Outcome.Route() < later.Outcome.Route() && earlier.never() == "" && earlier.mayOverlap(later) {
+			stricter[i] = append(stricter[i], later.ID)
 		}
 	}
+}
+
+// some names the first of many rules.
+func some(ids []string) string {
+	const most = 3
+	quoted := make([]string, 0, most)
+	for _, id := range ids[:min(len(ids), most)] {
+		quoted = append(quoted, quote(id))
+	}
+	text := strings.Join(quoted, ", ")
+	if more := len(ids) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // shape warns of what looks like something else than it is.

@@ -1,12 +1,12 @@
 package policy
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"time"
 
 	"holdpoint/engine/canon"
+	"holdpoint/engine/source"
 )
 
 // Options say how a bundle is read.
@@ -37,18 +37,14 @@ func Load(data []byte, o Options) (*Bundle, []Problem) {
 		r.add(Problem{Line: 1, Column: 1, Code: "too_large", Message: "the bundle has more than 1 MiB", Hint: "split it by environment"})
 		return nil, r.list()
 	}
-	var v canon.Value
-	var at *place
-	var ok bool
-	if trimmed := bytes.TrimLeft(data, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' {
-		v, at, ok = readJSON(data, r)
-	} else {
-		v, at, ok = readYAML(data, r)
+	root, wrong := source.Read(data, source.Options{MaxDepth: MaxDepth})
+	for _, p := range wrong {
+		r.report(p, false)
 	}
-	if !ok {
+	if len(wrong) > 0 {
 		return nil, r.list()
 	}
-	return compile(v, at, o, r)
+	return compile(root, o, r)
 }
 
 // Compile is Load for a bundle that has been read already. Its problems have
@@ -59,7 +55,7 @@ func Compile(v canon.Value, o Options) (*Bundle, []Problem) {
 		r.add(Problem{Code: "too_large", Message: "the bundle has more than 1 MiB", Hint: "split it by environment"})
 		return nil, r.list()
 	}
-	return compile(v, nil, o, r)
+	return compile(source.Of(v), o, r)
 }
 
 // unsigned is the bundle's RFC 8785 form without its signature: what is signed

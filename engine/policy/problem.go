@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"holdpoint/engine/source"
 )
 
 // Problem is one thing that is wrong with a bundle, or, as a Warning, one that
@@ -72,6 +74,7 @@ const maxProblems = 1000
 // reporter collects problems. It never stops anybody from looking further.
 type reporter struct {
 	file     string
+	rule     string // what problems name as the rule that is being read
 	problems []Problem
 	errors   int
 	dropped  bool
@@ -89,6 +92,14 @@ func (r *reporter) add(p Problem) {
 	r.problems = append(r.problems, p)
 }
 
+// report takes over a problem that was found at a place of the file.
+func (r *reporter) report(p source.Problem, warning bool) {
+	r.add(Problem{
+		Line: p.Line, Column: p.Column, Rule: r.rule, Path: p.Path,
+		Code: p.Code, Message: p.Message, Hint: p.Hint, Warning: warning,
+	})
+}
+
 // list is the problems in the order of the file.
 func (r *reporter) list() []Problem {
 	slices.SortStableFunc(r.problems, func(a, b Problem) int {
@@ -96,23 +107,11 @@ func (r *reporter) list() []Problem {
 	})
 	if r.dropped {
 		r.problems = append(r.problems, Problem{
-			File: r.file, Code: "too_many_problems", Message: "there are more problems than these", Warning: r.errors == 0,
+			File: r.file, Code: source.TooManyProblems, Message: "there are more problems than these", Warning: r.errors == 0,
 		})
 	}
 	return r.problems
 }
 
-// maxQuote bounds what a message quotes.
-const maxQuote = 60
-
 // quote shows a text of the bundle in a message.
-func quote(s string) string {
-	if len(s) > maxQuote {
-		cut := maxQuote
-		for cut > 0 && s[cut]&0xC0 == 0x80 {
-			cut--
-		}
-		s = s[:cut] + "…"
-	}
-	return strconv.Quote(s)
-}
+func quote(s string) string { return source.Quote(s) }

@@ -7,6 +7,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/canon"
+	"holdpoint/engine/source"
 )
 
 // trustLevels is the seed's levels from the lowest to the highest.
@@ -53,12 +54,12 @@ type rule struct {
 }
 
 // rules reads all rules, and makes sure that no id is there twice.
-func (c *compiler) rules(root node, b *Bundle) {
+func (c *compiler) rules(root source.Node, b *Bundle) {
 	list, ok := c.need(root, "rules")
 	if !ok {
 		return
 	}
-	if list.value.Kind() != canon.ArrayKind {
+	if list.Value.Kind() != canon.ArrayKind {
 		c.wrongKind(list, "rules", "an array")
 		return
 	}
@@ -66,26 +67,26 @@ func (c *compiler) rules(root node, b *Bundle) {
 	if limit <= 0 {
 		limit = MaxRules
 	}
-	if n := list.value.Len(); n > limit {
+	if n := list.Value.Len(); n > limit {
 		// No rule is compiled then: that is what the limit is for.
 		c.fail(list, "too_many_rules", "the bundle has "+strconv.Itoa(n)+" rules, at most "+strconv.Itoa(limit)+" are allowed", "split it by environment")
 		return
 	}
-	seen := make(map[string]position, list.value.Len())
-	b.rules = make([]rule, 0, list.value.Len())
-	for i := range list.value.Len() {
-		n := list.element(i)
+	lines := make(map[string]int, list.Value.Len())
+	b.rules = make([]rule, 0, list.Value.Len())
+	for i := range list.Value.Len() {
+		n := list.Element(i)
 		c.rule = "rules[" + strconv.Itoa(i) + "]"
 		r := c.readRule(n)
-		if before, twice := seen[r.ID]; twice && r.ID != "" {
-			id, _ := n.get("id")
+		if before, twice := lines[r.ID]; twice && r.ID != "" {
+			id, _ := n.Get("id")
 			hint := "reasons name the rule by its id, so it has to be unique"
-			if before.line > 0 {
-				hint = "the first is in line " + strconv.Itoa(before.line)
+			if before > 0 {
+				hint = "the first is in line " + strconv.Itoa(before)
 			}
 			c.fail(id, "duplicate_id", "another rule has the same id", hint)
 		}
-		seen[r.ID] = position{r.Line, r.Column}
+		lines[r.ID] = r.Line
 		b.rules = append(b.rules, r)
 	}
 	c.rule = ""
@@ -98,15 +99,15 @@ var ruleFields = []string{"id", "description", "match", "when", "outcome", "appr
 // maxRuleName bounds what problems name a rule by.
 const maxRuleName = 200
 
-func (c *compiler) readRule(n node) rule {
-	at := n.position()
-	r := rule{Rule: Rule{Line: at.line, Column: at.column}, path: n.path, trust: -1}
-	if n.value.Kind() != canon.ObjectKind {
+func (c *compiler) readRule(n source.Node) rule {
+	at := n.Position()
+	r := rule{Rule: Rule{Line: at.Line, Column: at.Column}, path: n.Path, trust: -1}
+	if n.Value.Kind() != canon.ObjectKind {
 		c.wrongKind(n, "a rule", "an object")
 		return r
 	}
-	if id, ok := n.get("id"); ok && id.value.Str() != "" && len(id.value.Str()) <= maxRuleName {
-		c.rule = id.value.Str()
+	if id, ok := n.Get("id"); ok && id.Value.Str() != "" && len(id.Value.Str()) <= maxRuleName {
+		c.rule = id.Value.Str()
 	}
 	if m, ok := c.need(n, "id"); ok {
 		if text, ok := c.text(m, "id"); ok && text == "" {
@@ -121,7 +122,7 @@ func (c *compiler) readRule(n node) rule {
 	if m, ok := c.need(n, "match"); ok {
 		c.match(m, &r)
 	}
-	if m, ok := n.get("when"); ok {
+	if m, ok := n.Get("when"); ok {
 		c.when(m, &r.when)
 	}
 	if m, ok := c.need(n, "outcome"); ok {
@@ -133,23 +134,23 @@ func (c *compiler) readRule(n node) rule {
 }
 
 // unknown warns of fields that mean nothing, or something else than meant.
-func (c *compiler) unknown(n node, what string, known []string) {
-	n.members(func(name string, key position, m node) {
-		if slices.Contains(known, name) {
-			return
+func (c *compiler) unknown(n source.Node, what string, known []string) {
+	for m := range n.Members() {
+		if slices.Contains(known, m.Name) {
+			continue
 		}
 		hint := "it changes nothing"
-		if near := nearest(name, known); near != "" {
+		if near := nearest(m.Name, known); near != "" {
 			hint = "did you mean " + strconv.Quote(near) + "?"
 		}
-		c.at(key, m.path, "unknown_field", what+" has no field "+quote(name)+"; it is ignored", hint, true)
-	})
+		c.report(m.KeyProblem("unknown_field", what+" has no field "+quote(m.Name)+"; it is ignored", hint), true)
+	}
 }
 
 var matchFields = []string{"tool_name", "environment", "agent_type", "trust_level_min", "agent_roles_any", "tool_provider", "dialect"}
 
-func (c *compiler) match(n node, r *rule) {
-	if n.value.Kind() != canon.ObjectKind {
+func (c *compiler) match(n source.Node, r *rule) {
+	if n.Value.Kind() != canon.ObjectKind {
 		c.wrongKind(n, "match", "an object")
 		return
 	}
@@ -164,10 +165,10 @@ func (c *compiler) match(n node, r *rule) {
 	if r.dialects = c.membership(n, "dialect"); r.dialects != nil {
 		c.knownDialects(n, r.dialects)
 	}
-	if m, ok := n.get("agent_roles_any"); ok {
+	if m, ok := n.Get("agent_roles_any"); ok {
 		r.roles = c.texts(m, "match.agent_roles_any")
 	}
-	if m, ok := n.get("trust_level_min"); ok && !c.emptyCondition(m, "trust_level_min") {
+	if m, ok := n.Get("trust_level_min"); ok && !c.emptyCondition(m, "trust_level_min") {
 		if text, ok := c.text(m, "match.trust_level_min"); ok {
 			if r.trust = trustOrdinal(text); r.trust < 0 {
 				hint := "use one of " + strings.Join(trustLevels, ", ")
@@ -181,10 +182,10 @@ func (c *compiler) match(n node, r *rule) {
 	c.unknown(n, "match", matchFields)
 }
 
-func (c *compiler) toolName(n node, t *tools) {
-	switch n.value.Kind() {
+func (c *compiler) toolName(n source.Node, t *tools) {
+	switch n.Value.Kind() {
 	case canon.StringKind:
-		name := n.value.Str()
+		name := n.Value.Str()
 		switch {
 		case name == wildcard:
 			t.every = true
@@ -202,14 +203,14 @@ func (c *compiler) toolName(n node, t *tools) {
 
 // membership reads a condition that is one name or several. Like the
 // reference it takes null and "" for no condition, which is worth a warning.
-func (c *compiler) membership(n node, name string) []string {
-	m, ok := n.get(name)
+func (c *compiler) membership(n source.Node, name string) []string {
+	m, ok := n.Get(name)
 	if !ok || c.emptyCondition(m, name) {
 		return nil
 	}
-	switch m.value.Kind() {
+	switch m.Value.Kind() {
 	case canon.StringKind:
-		return []string{m.value.Str()}
+		return []string{m.Value.Str()}
 	case canon.ArrayKind:
 		list := c.texts(m, "match."+name)
 		return list
@@ -219,39 +220,39 @@ func (c *compiler) membership(n node, name string) []string {
 	}
 }
 
-func (c *compiler) emptyCondition(n node, name string) bool {
-	empty := n.value.IsNull() || n.value.Kind() == canon.StringKind && n.value.Str() == ""
+func (c *compiler) emptyCondition(n source.Node, name string) bool {
+	empty := n.Value.IsNull() || n.Value.Kind() == canon.StringKind && n.Value.Str() == ""
 	if empty {
 		c.warn(n, "empty_condition", "match."+name+" is empty, which is no condition", "remove it")
 	}
 	return empty
 }
 
-func (c *compiler) knownDialects(n node, names []string) {
+func (c *compiler) knownDialects(n source.Node, names []string) {
 	for _, name := range names {
 		if !slices.Contains(dialects, name) {
-			m, _ := n.get("dialect")
+			m, _ := n.Get("dialect")
 			c.fail(m, "unknown_dialect", "match.dialect "+quote(name)+" is not a dialect", "use "+strings.Join(dialects, ", "))
 		}
 	}
 }
 
 // decision prepares what the rule answers.
-func (c *compiler) decision(n node, r *rule) {
+func (c *compiler) decision(n source.Node, r *rule) {
 	d := &r.decision
 	d.Outcome, d.Rule = r.Outcome, r.ID
 	d.Reasons = []engine.Reason{{Code: r.ID, Message: r.Description}}
-	if m, ok := n.get("approver_role"); ok && !m.value.IsNull() {
+	if m, ok := n.Get("approver_role"); ok && !m.Value.IsNull() {
 		d.ApproverRole, _ = c.text(m, "approver_role")
 	}
-	if m, ok := n.get("constraints"); ok && !m.value.IsNull() {
-		if m.value.Kind() != canon.ObjectKind {
+	if m, ok := n.Get("constraints"); ok && !m.Value.IsNull() {
+		if m.Value.Kind() != canon.ObjectKind {
 			c.wrongKind(m, "constraints", "an object")
 		} else {
-			d.Constraints = m.value.Canonical()
+			d.Constraints = m.Value.Canonical()
 		}
 	}
-	if m, ok := n.get("approval"); ok {
+	if m, ok := n.Get("approval"); ok {
 		d.Approval = c.approval(m, r)
 	}
 	c.reachable(n, r)

@@ -9,6 +9,7 @@ import (
 
 	"holdpoint/engine/canon"
 	"holdpoint/engine/policy/pattern"
+	"holdpoint/engine/source"
 )
 
 // conditions is a rule's when. Empty lists and a nil pattern are no condition.
@@ -41,28 +42,28 @@ var operatorNames = []string{"gt", "gte", "lt", "lte", "eq", "neq"}
 
 var whenFields = []string{"contains_any", "not_contains", "matches_regex", "data_labels_any", "tool_args_match"}
 
-func (c *compiler) when(n node, w *conditions) {
-	if n.value.Kind() != canon.ObjectKind {
+func (c *compiler) when(n source.Node, w *conditions) {
+	if n.Value.Kind() != canon.ObjectKind {
 		c.wrongKind(n, "when", "an object")
 		return
 	}
-	if m, ok := n.get("contains_any"); ok {
+	if m, ok := n.Get("contains_any"); ok {
 		w.containsAny = c.texts(m, "when.contains_any")
 		lowerAll(w.containsAny)
 	}
-	if m, ok := n.get("not_contains"); ok {
+	if m, ok := n.Get("not_contains"); ok {
 		w.notContains = c.texts(m, "when.not_contains")
 		lowerAll(w.notContains)
 	}
-	if m, ok := n.get("matches_regex"); ok {
-		if source, ok := c.text(m, "when.matches_regex"); ok && source != "" {
-			w.source, w.pattern = source, c.regex(m, source)
+	if m, ok := n.Get("matches_regex"); ok {
+		if text, ok := c.text(m, "when.matches_regex"); ok && text != "" {
+			w.source, w.pattern = text, c.regex(m, text)
 		}
 	}
-	if m, ok := n.get("data_labels_any"); ok {
+	if m, ok := n.Get("data_labels_any"); ok {
 		w.labels = c.texts(m, "when.data_labels_any")
 	}
-	if m, ok := n.get("tool_args_match"); ok {
+	if m, ok := n.Get("tool_args_match"); ok {
 		w.args = c.arguments(m)
 	}
 	c.unknown(n, "when", whenFields)
@@ -89,13 +90,13 @@ var unsafe = func() []*regexp.Regexp {
 	return shapes
 }()
 
-func (c *compiler) regex(n node, source string) *pattern.Pattern {
+func (c *compiler) regex(n source.Node, text string) *pattern.Pattern {
 	const what = "when.matches_regex"
-	if length := pattern.Length(source); length > MaxRegex {
+	if length := pattern.Length(text); length > MaxRegex {
 		c.fail(n, "regex_too_long", what+" has "+strconv.Itoa(length)+" characters, at most "+strconv.Itoa(MaxRegex)+" are allowed", "use several rules")
 		return nil
 	}
-	compiled, err := pattern.Compile(source)
+	compiled, err := pattern.Compile(text)
 	var reason *pattern.Error
 	switch {
 	case err == nil:
@@ -109,51 +110,47 @@ func (c *compiler) regex(n node, source string) *pattern.Pattern {
 		c.fail(n, "regex_syntax", what+" is not a regular expression: "+err.Error(), "")
 		return nil
 	}
-	if slices.ContainsFunc(unsafe, func(shape *regexp.Regexp) bool { return shape.MatchString(source) }) {
+	if slices.ContainsFunc(unsafe, func(shape *regexp.Regexp) bool { return shape.MatchString(text) }) {
 		c.fail(n, "regex_unsafe", what+" has a shape that is unsafe on other engines", "do not repeat a group that holds *, + or |, and no .* after .*")
 		return nil
 	}
 	return compiled
 }
 
-func (c *compiler) arguments(n node) []argument {
-	if n.value.Kind() != canon.ObjectKind {
+func (c *compiler) arguments(n source.Node) []argument {
+	if n.Value.Kind() != canon.ObjectKind {
 		c.wrongKind(n, "when.tool_args_match", "an object")
 		return nil
 	}
-	args := make([]argument, 0, n.value.Len())
-	n.members(func(name string, _ position, m node) {
-		args = append(args, argument{key: name, tests: c.comparisons(name, m), value: m.value})
-	})
+	args := make([]argument, 0, n.Value.Len())
+	for m := range n.Members() {
+		args = append(args, argument{key: m.Name, tests: c.comparisons(m.Name, m.Node), value: m.Value})
+	}
 	return args
 }
 
 // comparisons reads an object that holds an operator; for anything else there
 // are none.
-func (c *compiler) comparisons(key string, n node) []comparison {
+func (c *compiler) comparisons(key string, n source.Node) []comparison {
 	var tests []comparison
-	var others []func()
-	n.members(func(name string, at position, m node) {
-		numeric, known := operators[name]
-		what := "when.tool_args_match[" + quote(key) + "]"
-		switch {
-		case !known:
-			others = append(others, func() {
-				c.at(at, m.path, "unknown_operator", what+" has the operator "+quote(name)+", which there is not", "use "+strings.Join(operatorNames, ", "), false)
-			})
-		case numeric && m.value.Kind() != canon.NumberKind:
-			c.fail(m, "operand_not_a_number", what+"."+name+" has to be a number, it is "+article(m.value.Kind()), "gt, gte, lt and lte compare numbers only")
-		default:
+	var others []source.Member
+	what := "when.tool_args_match[" + quote(key) + "]"
+	for m := range n.Members() {
+		numeric, known := operators[m.Name]
+		if !known {
+			others = append(others, m)
+			continue
 		}
-		if known {
-			tests = append(tests, comparison{op: name, operand: m.value})
+		if numeric && m.Value.Kind() != canon.NumberKind {
+			c.fail(m.Node, "operand_not_a_number", what+"."+m.Name+" has to be a number, it is "+article(m.Value.Kind()), "gt, gte, lt and lte compare numbers only")
 		}
-	})
+		tests = append(tests, comparison{op: m.Name, operand: m.Value})
+	}
 	if len(tests) == 0 {
 		return nil
 	}
-	for _, report := range others {
-		report()
+	for _, m := range others {
+		c.report(m.KeyProblem("unknown_operator", what+" has the operator "+quote(m.Name)+", which there is not", "use "+strings.Join(operatorNames, ", ")), false)
 	}
 	return tests
 }

@@ -103,6 +103,9 @@ func TestYAMLErrors(t *testing.T) {
 		{"in a rule", strings.Replace(exampleYAML, "lte: 100", "lte: x", 1), "14:23 operand_not_a_number", "has to be a number"},
 		{"empty", "", "1:1 syntax", "one document"},
 		{"text", "hello", "1:1 type", "a bundle has to be an object"},
+		{"CR LF", strings.ReplaceAll(rule("approver_role: 5 # a number"), "\n", "\r\n"), "23:20 type", "put it in quotes"},
+		{"a document behind an end", exampleYAML + "...\na: 1\n", "29:1 yaml_documents", "one document"},
+		{"YAML of JSON's depth", "a: " + strings.Repeat("[", 64) + strings.Repeat("]", 64), "1:23 too_deep", "more than 20"},
 		{"mark", "\uFEFFversion: 1", "1:1 byte_order_mark", "mark"},
 		{"Latin", "version: \xE9", "1:1 invalid_utf8", "UTF-8"},
 	} {

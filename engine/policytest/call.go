@@ -28,7 +28,7 @@ func (l *loader) call(n source.Node, what string) call {
 	l.object(n, what, fields{
 		"tool": func(n source.Node) {
 			if text(&c.tool, "tool")(n); n.Value.Kind() == canon.StringKind && *c.tool == "" {
-				l.fail(n, "tool must not be empty", "")
+				l.fail(n, "empty", "tool must not be empty", "")
 			}
 		},
 		"args": func(n source.Node) {
@@ -60,7 +60,7 @@ func (l *loader) call(n source.Node, what string) call {
 
 func (l *loader) oneOf(n source.Node, what string, names []string) {
 	if n.Value.Kind() == canon.StringKind && !slices.Contains(names, n.Value.Str()) {
-		l.fail(n, source.Quote(n.Value.Str())+" is no "+what, "use one of "+strings.Join(names, ", "))
+		l.fail(n, "unknown_word", source.Quote(n.Value.Str())+" is no "+what, "use one of "+strings.Join(names, ", "))
 	}
 }
 
@@ -126,7 +126,7 @@ func ReadCall(n source.Node) (*policy.Request, []source.Problem) {
 		a, wrong := read(n.Value)
 		for _, e := range wrong {
 			message, _ := strings.CutSuffix(e.Message, ".")
-			l.problems = append(l.problems, source.Problem{Path: e.Path, Message: e.Path + ": " + message})
+			l.problems = append(l.problems, source.Problem{Path: e.Path, Code: "not_a_call", Message: e.Path + ": " + message})
 		}
 		if len(wrong) > 0 {
 			return nil, l.problems
@@ -138,7 +138,7 @@ func ReadCall(n source.Node) (*policy.Request, []source.Problem) {
 	}
 	c := l.call(n, "a call")
 	if c.tool == nil && len(l.problems) == 0 {
-		l.fail(n, `the call has no "tool"`, "")
+		l.fail(n, "missing", `the call has no "tool"`, "")
 	}
 	if len(l.problems) > 0 {
 		return nil, l.problems

@@ -72,7 +72,7 @@ type expectation struct {
 // Load reads a file of tests and returns everything that is wrong with it. The
 // File is nil exactly if there are problems.
 func Load(data []byte, name string) (*File, []source.Problem) {
-	root, problems := source.Read(data, name)
+	root, problems := source.Read(data, source.Options{File: name})
 	if len(problems) > 0 {
 		return nil, problems
 	}
@@ -91,7 +91,7 @@ func Load(data []byte, name string) (*File, []source.Problem) {
 	switch {
 	case root.Value.Kind() != canon.ObjectKind:
 	case !ok:
-		l.fail(root, `"tests" is missing`, "")
+		l.fail(root, "missing", `"tests" is missing`, "")
 	case l.isList(tests, "tests"):
 		l.tests(tests, defaults, f)
 	}
@@ -103,17 +103,17 @@ func Load(data []byte, name string) (*File, []source.Problem) {
 
 func (l *loader) tests(list source.Node, defaults call, f *File) {
 	if list.Value.Len() == 0 {
-		l.fail(list, "there is no test", "")
+		l.fail(list, "empty", "there is no test", "")
 	}
 	names := map[string]bool{}
 	for i := range list.Value.Len() {
 		n := list.Element(i)
-		t := Test{Line: n.Problem("", "").Line}
+		t := Test{Line: n.Position().Line}
 		var c call
 		l.object(n, "a test", fields{
 			"name": func(n source.Node) {
 				if t.Name = l.text(n, "name"); names[t.Name] {
-					l.fail(n, "another test has the same name", "")
+					l.fail(n, "duplicate_name", "another test has the same name", "")
 				}
 				names[t.Name] = true
 			},
@@ -122,7 +122,7 @@ func (l *loader) tests(list source.Node, defaults call, f *File) {
 		}, "name", "call", "expect")
 		t.Call = c.over(defaults).request()
 		if call, ok := n.Get("call"); ok && t.Call.Tool == "" && call.Value.Kind() == canon.ObjectKind {
-			l.fail(call, `the call has no "tool", nor have the defaults`, "")
+			l.fail(call, "missing", `the call has no "tool", nor have the defaults`, "")
 		}
 		f.Tests = append(f.Tests, t)
 	}
@@ -140,7 +140,7 @@ func (l *loader) expectation(n source.Node) expectation {
 		"outcome": func(n source.Node) {
 			text := l.text(n, "outcome")
 			if !slices.Contains(outcomes, text) {
-				l.fail(n, "outcome "+source.Quote(text)+" is not one that a policy can decide", "use one of "+strings.Join(outcomes, ", "))
+				l.fail(n, "unknown_outcome", "outcome "+source.Quote(text)+" is not one that a policy can decide", "use one of "+strings.Join(outcomes, ", "))
 			}
 			e.outcome = &text
 		},
@@ -157,7 +157,7 @@ func (l *loader) expectation(n source.Node) expectation {
 		},
 	})
 	if e == (expectation{}) && n.Value.Kind() == canon.ObjectKind && n.Value.Len() == 0 {
-		l.fail(n, "the test expects nothing", "name an outcome or a rule")
+		l.fail(n, "empty", "the test expects nothing", "name an outcome or a rule")
 	}
 	return e
 }
@@ -176,7 +176,7 @@ func (l *loader) approval(n source.Node) canon.Value {
 		return func(n source.Node) {
 			d, err := time.ParseDuration(l.text(n, name))
 			if err != nil {
-				l.fail(n, name+" has to be a duration", `write it as "30m", "4h" or "1h30m"`)
+				l.fail(n, "not_a_duration", name+" has to be a duration", `write it as "30m", "4h" or "1h30m"`)
 			}
 			*to = append(*to, canon.Member{Name: name, Value: canon.String(d.String())})
 		}
@@ -207,8 +207,8 @@ func (l *loader) approval(n source.Node) canon.Value {
 // loader collects problems.
 type loader struct{ problems []source.Problem }
 
-func (l *loader) fail(n source.Node, message, hint string) {
-	l.problems = append(l.problems, n.Problem(message, hint))
+func (l *loader) fail(n source.Node, code, message, hint string) {
+	l.problems = append(l.problems, n.Problem(code, message, hint))
 }
 
 // fields is what an object may hold, and how to read it.
@@ -230,11 +230,11 @@ func (l *loader) object(n source.Node, what string, table fields, needed ...stri
 			known = append(known, name)
 		}
 		slices.Sort(known)
-		l.problems = append(l.problems, m.KeyProblem(what+" has no "+source.Quote(m.Name), "it has "+strings.Join(known, ", ")))
+		l.problems = append(l.problems, m.KeyProblem("unknown_field", what+" has no "+source.Quote(m.Name), "it has "+strings.Join(known, ", ")))
 	}
 	for _, name := range needed {
 		if _, ok := n.Get(name); !ok {
-			l.fail(n, fmt.Sprintf("%q is missing", name), "")
+			l.fail(n, "missing", fmt.Sprintf("%q is missing", name), "")
 		}
 	}
 }
@@ -251,7 +251,7 @@ func (l *loader) is(n source.Node, kind canon.Kind, what, wanted string) bool {
 	if n.Value.Kind() == kind {
 		return true
 	}
-	l.fail(n, fmt.Sprintf("%s has to be %s, it is %s", what, wanted, n.Value.Kind()), "")
+	l.fail(n, "type", fmt.Sprintf("%s has to be %s, it is %s", what, wanted, n.Value.Kind()), "")
 	return false
 }
 
@@ -263,7 +263,7 @@ func (l *loader) text(n source.Node, what string) string {
 			hint = "put it in quotes"
 		default:
 		}
-		l.fail(n, fmt.Sprintf("%s has to be a text, it is %s", what, n.Value.Kind()), hint)
+		l.fail(n, "type", fmt.Sprintf("%s has to be a text, it is %s", what, n.Value.Kind()), hint)
 	}
 	return n.Value.Str()
 }
@@ -271,7 +271,7 @@ func (l *loader) text(n source.Node, what string) string {
 func (l *loader) moment(n source.Node, what string) time.Time {
 	t, err := time.Parse(time.RFC3339, l.text(n, what))
 	if err != nil {
-		l.fail(n, what+" has to be a time", "write it as 2026-11-21T12:00:00Z")
+		l.fail(n, "not_a_time", what+" has to be a time", "write it as 2026-11-21T12:00:00Z")
 	}
 	return t.UTC()
 }

@@ -186,7 +186,7 @@ func TestLoadRefuses(t *testing.T) {
 		"tests empty":         {"tests: []\n", "t.yaml:1:8: there is no test"},
 		"tests no list":       {"tests: {}\n", "t.yaml:1:8: tests has to be a list"},
 		"unknown at the top":  {"test: 1\ntests: []\n", `t.yaml:1:1: a file of tests has no "test" (it has defaults, now, policy, tests)`},
-		"twice":               {"tests: []\ntests: []\n", `t.yaml:2:1: the key "tests" is there twice`},
+		"twice":               {"tests: []\ntests: []\n", `t.yaml:2:1: two members of one object have the same name`},
 		"now":                 {"now: tomorrow\n" + good("{tool: a}"), "t.yaml:1:6: now has to be a time"},
 		"a name twice":        {good("{tool: a}") + "  - {name: a, call: {tool: a}, expect: {rule: b}}\n", "t.yaml:5:12: another test has the same name"},
 		"no call":             {"tests: [{name: a, expect: {rule: b}}]\n", `"call" is missing`},
@@ -258,7 +258,7 @@ func FuzzLoad(f *testing.F) {
 			t.Fatalf("file %v, problems %v", file, problems)
 		}
 		for _, p := range problems {
-			if p.Line < 1 || p.Column < 1 || p.Message == "" {
+			if p.Line < 1 || p.Column < 1 || p.Code == "" || p.Message == "" {
 				t.Errorf("%+v", p)
 			}
 		}

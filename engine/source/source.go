@@ -1,21 +1,24 @@
-// Package source reads the YAML files that people write into the values that
-// the rest of the engine works with, and remembers where each of them stands.
-// It takes of YAML what JSON can say, in one way only, and returns every
-// mistake that it finds with its line and column. It knows nothing of what a
-// file is for, and never reads one itself.
+// Package source is the one reader of the YAML and JSON files that people
+// write. It turns them into the values that the rest of the engine works with,
+// remembers where each of them stands, and returns every mistake that it finds
+// with its line and column. It knows nothing of what a file is for, and never
+// opens one itself.
 //
 //	text ─ Read ─→ Node ─ Get, Element, Members → Node …
 //	           └─→ Problems: file:line:column
 //
-// Refused are duplicate keys and such that differ only by case, anchors,
-// aliases, merge keys, tags, directives, a second document, keys that are not
-// text, words that older YAML takes for booleans, and numbers that JSON writes
-// otherwise or that a float64 would change. JSON is YAML, too.
+// A file whose first byte that is not white space is a brace is JSON, as
+// canon.Parse reads it. Anything else is YAML, of which it takes what JSON can
+// say, in one way only. Refused are duplicate keys and such that differ only by
+// case, anchors, aliases, merge keys, tags, directives, a second document, keys
+// that are not text, words that older YAML takes for booleans, tabs inside of
+// texts without quotes, and numbers that JSON writes otherwise or that a float64
+// would change. The bounds are canon's for both.
 package source
 
 import (
+	"bytes"
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,57 +26,83 @@ import (
 	"holdpoint/engine/canon"
 )
 
-const (
-	// MaxBytes is the size of the largest file.
-	MaxBytes = canon.MaxBytes
-	// MaxDepth is how many lists and mappings may be inside each other.
-	MaxDepth = 32
-)
+// MaxBytes is the size of the largest file.
+const MaxBytes = canon.MaxBytes
 
-// Problem is one mistake in a file.
-type Problem struct {
-	File string `json:"file,omitempty"`
-	// Line and Column are counted from 1, in characters; 0 is unknown.
-	Line   int `json:"line,omitempty"`
-	Column int `json:"column,omitempty"`
-	// Path is the JSON pointer (RFC 6901) to the value.
-	Path string `json:"path,omitempty"`
-	// Message says what is wrong, Hint what to do about it; Hint may be "".
-	Message string `json:"message"`
-	Hint    string `json:"hint,omitempty"`
+// Options say how a file is read.
+type Options struct {
+	// File is the name that problems carry.
+	File string
+	// MaxDepth is how many arrays and objects may be inside each other, the file
+	// itself being the first; 0 is canon.MaxDepth, which is also the most.
+	MaxDepth int
 }
 
-// String is the problem as compilers write it: file:line:column: message (hint).
-func (p Problem) String() string {
-	var b strings.Builder
-	if p.File != "" {
-		b.WriteString(p.File + ":")
+// Read reads a file. With any problem the Node is the zero one. Text that is
+// not YAML or JSON at all has one problem, as what follows the first mistake
+// would be a guess.
+func Read(data []byte, o Options) (Node, []Problem) {
+	r := &reader{maxDepth: min(cmp.Or(o.MaxDepth, canon.MaxDepth), canon.MaxDepth)}
+	var root Node
+	switch start := bytes.TrimLeft(data, " \t\r\n"); {
+	case len(data) > MaxBytes:
+		r.fail(Position{1, 1}, "", canon.TooLarge, "the file has more than 1 MiB", "")
+	case len(start) > 0 && start[0] == '{':
+		root = r.json(data)
+	default:
+		root = r.yaml(data)
 	}
-	if p.Line > 0 {
-		b.WriteString(strconv.Itoa(p.Line) + ":" + strconv.Itoa(p.Column) + ":")
+	if deep, ok := root.Deeper(r.maxDepth); ok {
+		r.fail(deep.Position(), deep.Path, canon.TooDeep, r.tooDeep(), "")
 	}
-	if b.Len() > 0 {
-		b.WriteByte(' ')
+	if len(r.problems) > 0 {
+		return Node{}, Sort(r.problems, o.File)
 	}
-	b.WriteString(p.Message)
-	if p.Hint != "" {
-		b.WriteString(" (" + p.Hint + ")")
-	}
-	return b.String()
+	return root, nil
 }
 
-// place is where a value begins: kids in the order of its elements or members,
-// keys beside them for an object.
+// reader collects what is wrong with a file.
+type reader struct {
+	maxDepth int
+	problems []Problem
+	// values counts YAML's; crowded says that there are too many of them.
+	values  int
+	crowded bool
+}
+
+// maxProblems bounds the list of problems. One more says that there are more.
+const maxProblems = 1000
+
+func (r *reader) fail(at Position, path, code, message, hint string) {
+	if len(r.problems) == maxProblems {
+		path, code, message, hint = "", TooManyProblems, "there are more problems than these", ""
+	}
+	if len(r.problems) <= maxProblems {
+		r.problems = append(r.problems, Problem{Line: at.Line, Column: at.Column, Path: path, Code: code, Message: message, Hint: hint})
+	}
+}
+
+func (r *reader) tooDeep() string {
+	return "more than " + strconv.Itoa(r.maxDepth) + " arrays and objects are inside each other"
+}
+
+// Position is a line and a column, counted from 1 in characters. The zero
+// Position is unknown.
+type Position struct{ Line, Column int }
+
+// place is where a value begins, and where what it holds does: kids in the
+// order of its elements or members, keys beside them for an object.
 type place struct {
-	line, column int
-	keys         []*place
-	kids         []*place
+	Position
+	keys []Position
+	kids []place
 }
 
 // Node is a value with its place in the file. The zero Node is null, nowhere.
 type Node struct {
 	Value canon.Value
-	// Path is the JSON pointer to the value; "" is the whole file.
+	// Path is the JSON pointer (RFC 6901) to the value, as Pointer writes it; ""
+	// is the whole file.
 	Path string
 	at   *place
 }
@@ -81,30 +110,45 @@ type Node struct {
 // Of is a Node for a value that came from no file: it has no place.
 func Of(v canon.Value) Node { return Node{Value: v} }
 
+// Position is where the value begins.
+func (n Node) Position() Position {
+	if n.at == nil {
+		return Position{}
+	}
+	return n.at.Position
+}
+
 // Get is the object's member of this name.
 func (n Node) Get(name string) (Node, bool) {
-	for m := range n.Members() {
-		if m.Name == name {
-			return m.Node, true
+	i := 0
+	for other, v := range n.Value.All() {
+		if other == name {
+			return n.below(i, v, Pointer(n.Path, name)), true
 		}
+		i++
 	}
 	return Node{}, false
 }
 
 // Element is the array's element i, from 0. It panics if there is none.
 func (n Node) Element(i int) Node {
-	e := Node{Value: n.Value.At(i), Path: n.Path + "/" + strconv.Itoa(i)}
+	return n.below(i, n.Value.At(i), n.Path+"/"+strconv.Itoa(i))
+}
+
+func (n Node) below(i int, v canon.Value, path string) Node {
+	kid := Node{Value: v, Path: path}
 	if n.at != nil {
-		e.at = n.at.kids[i]
+		kid.at = &n.at.kids[i]
 	}
-	return e
+	return kid
 }
 
 // Member is one member of an object.
 type Member struct {
 	Node
 	Name string
-	key  *place
+	// Key is where the name begins.
+	Key Position
 }
 
 // Members walks through the object in the order of the file.
@@ -112,9 +156,9 @@ func (n Node) Members() func(yield func(Member) bool) {
 	return func(yield func(Member) bool) {
 		i := 0
 		for name, v := range n.Value.All() {
-			m := Member{Name: name, Node: Node{Value: v, Path: n.Path + "/" + pointer(name)}}
+			m := Member{Node: n.below(i, v, Pointer(n.Path, name)), Name: name}
 			if n.at != nil {
-				m.at, m.key = n.at.kids[i], n.at.keys[i]
+				m.Key = n.at.keys[i]
 			}
 			if !yield(m) {
 				return
@@ -124,18 +168,54 @@ func (n Node) Members() func(yield func(Member) bool) {
 	}
 }
 
+// Deeper is the first array or object that is inside of so many others, of
+// which n itself is the first.
+func (n Node) Deeper(depth int) (Node, bool) {
+	switch {
+	case !deeper(n.Value, depth):
+		return Node{}, false
+	case depth == 0:
+		return n, true
+	}
+	for i := range n.Value.Elements() {
+		if deep, ok := n.Element(i).Deeper(depth - 1); ok {
+			return deep, true
+		}
+	}
+	for m := range n.Members() {
+		if deep, ok := m.Deeper(depth - 1); ok {
+			return deep, true
+		}
+	}
+	return Node{}, false
+}
+
+func deeper(v canon.Value, depth int) bool {
+	if k := v.Kind(); k != canon.ArrayKind && k != canon.ObjectKind || depth == 0 {
+		return k == canon.ArrayKind || k == canon.ObjectKind
+	}
+	for _, e := range v.Elements() {
+		if deeper(e, depth-1) {
+			return true
+		}
+	}
+	for _, m := range v.All() {
+		if deeper(m, depth-1) {
+			return true
+		}
+	}
+	return false
+}
+
 // Problem is a mistake at the node.
-func (n Node) Problem(message, hint string) Problem { return n.at.problem(n.Path, message, hint) }
+func (n Node) Problem(code, message, hint string) Problem {
+	at := n.Position()
+	return Problem{Line: at.Line, Column: at.Column, Path: n.Path, Code: code, Message: message, Hint: hint}
+}
 
 // KeyProblem is a mistake in the member's name.
-func (m Member) KeyProblem(message, hint string) Problem { return m.key.problem(m.Path, message, hint) }
-
-func (p *place) problem(path, message, hint string) Problem {
-	out := Problem{Path: path, Message: message, Hint: hint}
-	if p != nil {
-		out.Line, out.Column = p.line, p.column
-	}
-	return out
+func (m Member) KeyProblem(code, message, hint string) Problem {
+	return Problem{Line: m.Key.Line, Column: m.Key.Column, Path: m.Path, Code: code, Message: message, Hint: hint}
 }
 
 // Sort puts problems into the order of the file, and names it in each.
@@ -152,22 +232,17 @@ func Sort(problems []Problem, file string) []Problem {
 // maxQuote bounds what a message quotes.
 const maxQuote = 60
 
-// Quote shows a text of a file in a message; a long one is cut.
-func Quote(s string) string {
-	if len(s) > maxQuote {
-		s = strings.ToValidUTF8(s[:maxQuote], "") + "…"
+func cut(s string, most int) string {
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
 	}
-	return strconv.Quote(s)
+	return s
 }
+
+// Quote shows a text of a file in a message; a long one is cut.
+func Quote(s string) string { return strconv.Quote(cut(s, maxQuote)) }
 
 var escapes = strings.NewReplacer("~", "~0", "/", "~1")
 
-func pointer(name string) string {
-	if len(name) > maxQuote {
-		name = strings.ToValidUTF8(name[:maxQuote], "") + "…"
-	}
-	return escapes.Replace(name)
-}
-
-// tooMany is the problem of a file with more values than one may hold.
-func tooMany() string { return fmt.Sprintf("a file may hold at most %d values", canon.MaxValues) }
+// Pointer extends a JSON pointer by the name of a member; a long one is cut.
+func Pointer(path, name string) string { return path + "/" + escapes.Replace(cut(name, maxQuote)) }

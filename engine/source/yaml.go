@@ -2,262 +2,206 @@ package source
 
 import (
 	"errors"
-	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
 	"holdpoint/engine/canon"
 )
 
-// Read reads a file. file is only for the problems. With any problem the Node
-// is the zero one. Text that is not YAML at all has one problem, as what
-// follows the first mistake would be a guess.
-func Read(data []byte, file string) (Node, []Problem) {
-	r := &reader{}
-	n := r.read(data)
-	if len(r.problems) > 0 {
-		return Node{}, Sort(r.problems, file)
-	}
-	return n, nil
-}
-
-type reader struct {
-	problems []Problem
-	values   int
-}
-
-// maxProblems bounds the list of problems.
-const maxProblems = 200
-
-func (r *reader) fail(at *place, path, message, hint string) {
-	if len(r.problems) < maxProblems {
-		r.problems = append(r.problems, at.problem(path, message, hint))
-	}
-}
-
-var top = &place{line: 1, column: 1}
-
-func (r *reader) read(data []byte) Node {
-	switch {
-	case len(data) > MaxBytes:
-		r.fail(top, "", "the file has more than 1 MiB", "")
-	case !utf8.Valid(data):
-		r.fail(top, "", "the file is not valid UTF-8", "save it as UTF-8")
-	case strings.HasPrefix(string(data), "\uFEFF"):
-		r.fail(top, "", "the file begins with a byte order mark", "save it without one")
+// yaml reads a document with its places. The tree is the one that the same
+// document in JSON gives, and is bounded alike.
+func (r *reader) yaml(data []byte) Node {
+	switch text := string(data); {
+	case !utf8.ValidString(text):
+		r.fail(Position{1, 1}, "", canon.InvalidUTF8, "the file is not valid UTF-8", hints[canon.InvalidUTF8])
+	case strings.HasPrefix(text, "\uFEFF"):
+		r.fail(Position{1, 1}, "", canon.ByteOrderMark, "the file begins with a byte order mark", hints[canon.ByteOrderMark])
 	default:
 		// The library counts a CR LF behind a comment as two lines; to YAML any
 		// line break is LF.
-		if root, ok := r.parse(strings.ReplaceAll(string(data), "\r\n", "\n")); ok {
-			v, at := r.value(root, "", 1)
-			return Node{Value: v, at: at}
+		if root, ok := r.parse(strings.ReplaceAll(text, "\r\n", "\n")); ok {
+			at := &place{}
+			return Node{Value: r.value(root, "", Position{1, 1}, at), at: at}
 		}
 	}
 	return Node{}
 }
 
-// parse makes one tree of the text. Nesting is bounded before the library's
-// parser, which recurses, sees it.
+// failAt reports a mistake at a token.
+func (r *reader) failAt(t *token.Token, path, code, message, hint string) {
+	r.fail(positionOf(t, Position{1, 1}), path, code, message, hint)
+}
+
+// maxReason bounds what the library says, which may quote a whole line.
+const maxReason = 200
+
+func (r *reader) notYAML(t *token.Token, reason string) {
+	reason, _, _ = strings.Cut(reason, "\n")
+	r.failAt(t, "", canon.Syntax, "the file is not YAML: "+cut(reason, maxReason), "")
+}
+
+// positionOf is where the token begins. For one that is not in the text it is
+// where what it belongs to does.
+func positionOf(t *token.Token, owner Position) Position {
+	if t == nil || t.Position == nil {
+		return owner
+	}
+	return Position{max(t.Position.Line, 1), max(t.Position.Column, 1)}
+}
+
+// beginOf is where a node begins. A mapping in block style begins with its first
+// key; the token that the library names is the colon.
+func beginOf(n ast.Node, owner Position) Position {
+	t := n.GetToken()
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		if !n.IsFlowStyle && len(n.Values) > 0 {
+			t = n.Values[0].Key.GetToken()
+		}
+	case *ast.MappingValueNode:
+		t = n.Key.GetToken()
+	default:
+	}
+	return positionOf(t, owner)
+}
+
+// parse makes one tree of the text.
 func (r *reader) parse(text string) (root ast.Node, ok bool) {
 	defer func() {
 		if recover() != nil { // the library has met something that it did not expect
-			r.fail(top, "", "the file cannot be read as YAML", "")
+			r.fail(Position{1, 1}, "", canon.Syntax, "the file cannot be read as YAML", "")
 			root, ok = nil, false
 		}
 	}()
-	if line := crowded(text); line > 0 {
-		r.fail(&place{line: line, column: 1}, "", "the line opens too many lists", "")
-		return nil, false
-	}
-	tokens := lexer.Tokenize(text)
-	if !r.plain(tokens) {
+	tokens, ok := r.tokens(text)
+	if !ok {
 		return nil, false
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		at, message := top, ""
 		var syntax interface {
 			GetToken() *token.Token
 			GetMessage() string
 		}
 		if errors.As(err, &syntax) {
-			at = placeOf(syntax.GetToken())
-			message, _, _ = strings.Cut(": "+syntax.GetMessage(), "\n")
+			r.notYAML(syntax.GetToken(), syntax.GetMessage())
+		} else {
+			r.notYAML(nil, "it cannot be read")
 		}
-		r.fail(at, "", "the file is not YAML"+message, "")
 		return nil, false
 	}
 	for _, d := range file.Docs {
-		if d.Body == nil {
-			continue
-		}
-		if root != nil {
-			r.fail(placeOf(d.Body.GetToken()), "", "a file holds one document only", "")
+		switch {
+		case d.Body == nil:
+		case root != nil:
+			r.fail(beginOf(d.Body, Position{1, 1}), "", YAMLDocuments, oneDocument, "")
 			return nil, false
+		default:
+			root = d.Body
 		}
-		root = d.Body
 	}
 	if root == nil {
-		r.fail(top, "", "the file is empty", "")
+		r.failAt(nil, "", canon.Syntax, "the file has to hold one document", "")
 	}
 	return root, root != nil
 }
 
-// maxOpen bounds the brackets that are open at once, and the dashes that one
-// line begins with. The exact depth is counted later.
-const maxOpen = 2 * MaxDepth
-
-// crowded is the first line that begins with more dashes than could make sense,
-// or 0: each would be a list inside of another one.
-func crowded(text string) int {
-	number := 0
-	for line := range strings.Lines(text) {
-		number++
-		indicators := line[:len(line)-len(strings.TrimLeft(line, "-? \t"))]
-		if strings.Count(indicators, "-")+strings.Count(indicators, "?") > maxOpen {
-			return number
-		}
+// value turns a node into a value, and notes its place. What cannot be a value
+// is reported, and null instead. owner is where the list or the key begins that
+// the node belongs to.
+func (r *reader) value(n ast.Node, path string, owner Position, at *place) canon.Value {
+	if at.Position = owner; n == nil {
+		return canon.Null()
 	}
-	return 0
-}
-
-// refused is what this reader does not take of YAML.
-var refused = map[token.Type][2]string{
-	token.AnchorType:     {"anchors are not allowed", "write out what it stands for"},
-	token.AliasType:      {"aliases are not allowed", "write out what it stands for"},
-	token.MergeKeyType:   {"merge keys are not allowed", "write out what it stands for"},
-	token.TagType:        {"tags are not allowed", "put text in quotes instead"},
-	token.DirectiveType:  {"directives are not allowed", "remove it"},
-	token.MappingKeyType: {"keys with a question mark are not allowed", "write the key followed by a colon"},
-}
-
-func (r *reader) plain(tokens token.Tokens) bool {
-	open := 0
-	for _, t := range tokens {
-		if why, ok := refused[t.Type]; ok {
-			r.fail(placeOf(t), "", why[0], why[1])
-		}
-		switch t.Type {
-		case token.SequenceStartType, token.MappingStartType:
-			open++
-		case token.SequenceEndType, token.MappingEndType:
-			open--
-		case token.InvalidType:
-			r.fail(placeOf(t), "", "the file is not YAML: "+t.Error, "")
-		default:
-		}
-		if open > maxOpen {
-			r.fail(placeOf(t), "", "too many lists and mappings are inside each other", "")
-			return false
-		}
-	}
-	return len(r.problems) == 0
-}
-
-func placeOf(t *token.Token) *place {
-	if t == nil || t.Position == nil {
-		return &place{line: 1, column: 1}
-	}
-	return &place{line: max(t.Position.Line, 1), column: max(t.Position.Column, 1)}
-}
-
-// value makes a value of a node that is inside of depth-1 others. Null stands
-// for what cannot be one.
-func (r *reader) value(n ast.Node, path string, depth int) (canon.Value, *place) {
-	if n == nil {
-		return canon.Null(), top
-	}
-	at := placeOf(n.GetToken())
+	at.Position = beginOf(n, owner)
 	if r.values++; r.values > canon.MaxValues {
-		if r.values == canon.MaxValues+1 {
-			r.fail(at, path, tooMany(), "")
+		if !r.crowded {
+			r.fail(at.Position, path, canon.TooManyValues, "a document may hold at most "+strconv.Itoa(canon.MaxValues)+" values", "")
 		}
-		return canon.Null(), at
+		r.crowded = true
+		return canon.Null()
 	}
 	switch n := n.(type) {
 	case *ast.MappingNode:
-		if !n.IsFlowStyle && len(n.Values) > 0 {
-			at = placeOf(n.Values[0].Key.GetToken())
-		}
-		return r.mapping(n.Values, at, path, depth), at
+		return r.mapping(n.Values, at, path)
 	case *ast.MappingValueNode:
-		at = placeOf(n.Key.GetToken())
-		return r.mapping([]*ast.MappingValueNode{n}, at, path, depth), at
+		return r.mapping([]*ast.MappingValueNode{n}, at, path)
 	case *ast.SequenceNode:
-		return r.list(n, at, path, depth), at
+		return r.list(n, at, path)
 	case *ast.StringNode:
-		return r.scalar(n, at, path), at
+		if n.Token.Type == token.StringType && number.MatchString(n.Value) {
+			return r.number(n.Value, at.Position, path) // 1e3, which the library takes for text
+		}
+		r.checkWord(n, at.Position, path, "put it in quotes, or write true or false")
+		return r.text(n.Value, at.Position, path)
 	case *ast.LiteralNode:
-		return r.text(n.Value.Value, at, path), at
+		return r.text(n.Value.Value, at.Position, path)
 	case *ast.BoolNode:
-		return canon.Bool(n.Value), at
+		return canon.Bool(n.Value)
 	case *ast.NullNode:
-		return canon.Null(), at
+		return canon.Null()
 	case *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
-		return r.number(n.GetToken().Value, at, path), at
+		return r.number(n.GetToken().Value, at.Position, path)
 	default:
-		r.fail(at, path, "JSON has nothing like this", "")
-		return canon.Null(), at
-	}
-}
-
-func (r *reader) tooDeep(at *place, path string, depth int) bool {
-	if depth > MaxDepth {
-		r.fail(at, path, fmt.Sprintf("more than %d lists and mappings are inside each other", MaxDepth), "")
-	}
-	return depth > MaxDepth
-}
-
-func (r *reader) list(n *ast.SequenceNode, at *place, path string, depth int) canon.Value {
-	if r.tooDeep(at, path, depth) {
+		r.fail(at.Position, path, canon.Syntax, "JSON has nothing like this", "")
 		return canon.Null()
 	}
+}
+
+func (r *reader) list(n *ast.SequenceNode, at *place, path string) canon.Value {
 	elements := make([]canon.Value, len(n.Values))
-	at.kids = make([]*place, len(n.Values))
+	at.kids = make([]place, len(n.Values))
 	for i, e := range n.Values {
-		elements[i], at.kids[i] = r.value(e, fmt.Sprintf("%s/%d", path, i), depth+1)
+		if r.crowded {
+			break
+		}
+		elements[i] = r.value(e, path+"/"+strconv.Itoa(i), at.Position, &at.kids[i])
 	}
 	return canon.Array(elements...)
 }
 
-func (r *reader) mapping(pairs []*ast.MappingValueNode, at *place, path string, depth int) canon.Value {
-	if r.tooDeep(at, path, depth) {
-		return canon.Null()
-	}
+func (r *reader) mapping(pairs []*ast.MappingValueNode, at *place, path string) canon.Value {
 	if len(pairs) > canon.MaxMembers {
-		r.fail(at, path, fmt.Sprintf("a mapping may have at most %d members", canon.MaxMembers), "")
+		r.failAt(pairs[canon.MaxMembers].Key.GetToken(), path, canon.TooManyMembers, tooManyMembers, "")
 		return canon.Null()
 	}
-	var members []canon.Member
-	seen := make(map[string]*place, len(pairs))
+	members := make([]canon.Member, 0, len(pairs))
+	at.keys, at.kids = make([]Position, 0, len(pairs)), make([]place, 0, len(pairs))
+	seen := make(map[string]string, len(pairs))
 	for _, pair := range pairs {
-		key := placeOf(pair.Key.GetToken())
+		if r.crowded {
+			break
+		}
+		key := positionOf(pair.Key.GetToken(), at.Position)
 		name, ok := r.key(pair.Key, key, path)
 		if !ok {
 			continue
 		}
-		inside := path + "/" + pointer(name)
-		folded := strings.Map(fold, name)
-		if first, twice := seen[folded]; twice {
-			r.fail(key, inside, "the key "+Quote(name)+" is there twice", fmt.Sprintf("the first is in line %d; upper and lower case are no difference", first.line))
+		inside, folded := Pointer(path, name), strings.Map(fold, name)
+		if before, twice := seen[folded]; twice {
+			code, message := canon.DuplicateKey, "two members of one object have the same name"
+			if before != name {
+				code, message = canon.CaseVariantKey, "two members of one object have names that differ only by case"
+			}
+			r.fail(key, inside, code, message, hints[code])
 			continue
 		}
-		seen[folded] = key
-		v, kid := r.value(pair.Value, inside, depth+1)
+		seen[folded] = name
+		at.keys, at.kids = append(at.keys, key), append(at.kids, place{})
+		v := r.value(pair.Value, inside, key, &at.kids[len(members)])
 		members = append(members, canon.Member{Name: name, Value: v})
-		at.keys, at.kids = append(at.keys, key), append(at.kids, kid)
 	}
 	return canon.Object(members...)
 }
 
-// fold maps letters that differ only by case to one of them.
+// fold maps letters that differ only by case to one of them, as canon does.
 func fold(c rune) rune {
 	least := c
 	for other := unicode.SimpleFold(c); other != c; other = unicode.SimpleFold(other) {
@@ -266,56 +210,56 @@ func fold(c rune) rune {
 	return least
 }
 
-func (r *reader) key(n ast.MapKeyNode, at *place, path string) (string, bool) {
+// key is the name of a member, which has to be text.
+func (r *reader) key(n ast.MapKeyNode, at Position, path string) (string, bool) {
 	s, ok := n.(*ast.StringNode)
 	if !ok || s.Token.Type == token.StringType && number.MatchString(s.Value) {
-		r.fail(at, path, "a key has to be text", "put it in quotes")
+		r.fail(at, path, YAMLKey, "a key is not text", "put it in quotes")
 		return "", false
 	}
-	before := len(r.problems)
-	v := r.word(s, at, path)
-	return v.Str(), len(r.problems) == before
+	ok = r.checkWord(s, at, path, "put it in quotes")
+	return s.Value, ok && r.text(s.Value, at, path).Kind() == canon.StringKind
 }
 
-// number is what YAML takes for one.
-var number = regexp.MustCompile(`^(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|0o[0-7]+|0x[0-9a-fA-F]+)$`)
-
-func (r *reader) scalar(n *ast.StringNode, at *place, path string) canon.Value {
-	if n.Token.Type == token.StringType && number.MatchString(n.Value) {
-		return r.number(n.Value, at, path) // 1e3, which the library takes for text
-	}
-	return r.word(n, at, path)
-}
-
-func (r *reader) word(n *ast.StringNode, at *place, path string) canon.Value {
+// checkWord refuses a plain word that YAML 1.1 takes for a boolean and YAML 1.2
+// for text.
+func (r *reader) checkWord(n *ast.StringNode, at Position, path, hint string) bool {
 	if n.Token.Type == token.StringType {
 		switch strings.ToLower(n.Value) {
 		case "yes", "no", "on", "off":
-			r.fail(at, path, "some readers of YAML take "+n.Value+" for a boolean", "put it in quotes, or write true or false")
-			return canon.Null()
+			r.fail(at, path, YAMLWord, "some readers of YAML take "+n.Value+" for a boolean", hint)
+			return false
 		}
 	}
-	return r.text(n.Value, at, path)
+	return true
 }
 
-func (r *reader) text(s string, at *place, path string) canon.Value {
-	if !utf8.ValidString(s) || strings.IndexByte(s, 0) >= 0 {
-		r.fail(at, path, "the text holds what no text may: NUL, or half of a character", "")
-		return canon.Null()
+func (r *reader) text(s string, at Position, path string) canon.Value {
+	switch {
+	case strings.IndexByte(s, 0) >= 0:
+		r.fail(at, path, canon.NULCharacter, "a text holds a NUL", "")
+	case !utf8.ValidString(s):
+		r.fail(at, path, canon.LoneSurrogate, "a text holds what is no character", "")
+	default:
+		return canon.String(s)
 	}
-	return canon.String(s)
+	return canon.Null()
 }
 
-func (r *reader) number(text string, at *place, path string) canon.Value {
+// number is what YAML 1.2's core schema takes for one.
+var number = regexp.MustCompile(`^(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|0o[0-7]+|0x[0-9a-fA-F]+)$`)
+
+// number reads a number by JSON's grammar and canon's rules.
+func (r *reader) number(text string, at Position, path string) canon.Value {
 	v, err := canon.Parse([]byte(text))
 	if err == nil && v.Kind() == canon.NumberKind {
 		return v
 	}
 	var syntax *canon.SyntaxError
 	if errors.As(err, &syntax) && syntax.Code == canon.NotExact {
-		r.fail(at, path, syntax.Message, "write it with fewer digits, or in quotes")
+		r.fail(at, path, syntax.Code, syntax.Message, hints[syntax.Code])
 	} else {
-		r.fail(at, path, Quote(text)+" is not a number as JSON writes it", "write digits only, or put it in quotes")
+		r.fail(at, path, YAMLNumber, Quote(text)+" is not a number as JSON writes it", "write digits only, or put it in quotes")
 	}
 	return canon.Null()
 }

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"holdpoint/engine/canon"
+	"holdpoint/engine/source"
 )
 
 const (
@@ -23,7 +24,7 @@ const maxName = 256
 // The Set is nil exactly if there are problems. They have no line.
 func Compile(v canon.Value) (*Set, []Problem) {
 	c := compiler{}
-	set := newSet(c.contracts(fromValue(v), rootKey))
+	set := newSet(c.contracts(source.Of(v), rootKey))
 	if len(c.list) > 0 {
 		return nil, c.sorted()
 	}
@@ -38,22 +39,19 @@ type compiler struct {
 }
 
 // document reads {tool_contracts: …}.
-func (c *compiler) document(n node) *Set {
+func (c *compiler) document(n source.Node) *Set {
 	var contracts []*contract
-	switch {
-	case !c.mapping(n, ""):
-	default:
-		found := false
-		for _, m := range c.members(n, "") {
-			if m.name != rootKey {
-				c.add(m.at, m.name, UnknownKey, quote(m.name)+" is no key of a contract file", "the only one is "+rootKey)
-				continue
+	if c.mapping(n, "") {
+		for m := range n.Members() {
+			if m.Name != rootKey {
+				c.add(m.Key, m.Name, UnknownKey, source.Quote(m.Name)+" is no key of a contract file", "the only one is "+rootKey)
 			}
-			found = true
-			contracts = c.contracts(m.value, rootKey)
 		}
+		root, found := n.Get(rootKey)
 		if !found {
-			c.add(n.at, "", MissingKey, rootKey+" is missing", "put the tools under "+rootKey+":")
+			c.add(n.Position(), "", MissingKey, rootKey+" is missing", "put the tools under "+rootKey+":")
+		} else {
+			contracts = c.contracts(root, rootKey)
 		}
 	}
 	if len(c.list) > 0 {
@@ -63,61 +61,61 @@ func (c *compiler) document(n node) *Set {
 }
 
 // contracts reads the mapping of tools.
-func (c *compiler) contracts(n node, path string) []*contract {
+func (c *compiler) contracts(n source.Node, path string) []*contract {
 	if !c.mapping(n, path) {
 		return nil
 	}
 	var out []*contract
 	seen := map[string]bool{}
-	for _, m := range n.members {
-		at, tool := step(path, m.name), strings.TrimSpace(m.name)
+	for m := range n.Members() {
+		at, tool := step(path, m.Name), strings.TrimSpace(m.Name)
 		switch {
 		case !usable(tool):
-			c.add(m.at, at, BadTool, "a tool has to have a name that can be seen", "")
+			c.add(m.Key, at, BadTool, "a tool has to have a name that can be seen", "")
 		case len(tool) > maxName:
-			c.add(m.at, at, BadTool, "a tool's name has at most "+strconv.Itoa(maxName)+" bytes", "")
+			c.add(m.Key, at, BadTool, "a tool's name has at most "+strconv.Itoa(maxName)+" bytes", "")
 		case seen[tool]:
-			c.add(m.at, at, DuplicateTool, quote(tool)+" has a contract already", "join the two, or rename one")
+			c.add(m.Key, at, DuplicateTool, source.Quote(tool)+" has a contract already", "join the two, or rename one")
 		}
 		seen[tool] = true
-		out = append(out, c.contract(m.value, tool, at))
+		out = append(out, c.contract(m.Node, tool, at))
 	}
 	return out
 }
 
-func (c *compiler) contract(n node, tool, path string) *contract {
+func (c *compiler) contract(n source.Node, tool, path string) *contract {
 	out := &contract{tool: tool}
 	if !c.mapping(n, path) {
 		return out
 	}
-	for _, m := range c.members(n, path) {
-		at := step(path, m.name)
-		switch m.name {
+	for m := range n.Members() {
+		at := step(path, m.Name)
+		switch m.Name {
 		case tagsKey:
-			out.tags = c.tags(m.value, at)
+			out.tags = c.tags(m.Node, at)
 		case fieldsKey:
-			out.fields = c.fields(m.value, at)
+			out.fields = c.fields(m.Node, at)
 		case maskKey:
-			if m.value.kind != canon.BoolKind {
-				c.wrongType(m.value, at, "true or false")
+			if m.Value.Kind() != canon.BoolKind {
+				c.wrongType(m.Node, at, "true or false")
 			}
-			out.maskResponse = m.value.flag
+			out.maskResponse = m.Value.Bool()
 		default:
-			c.add(m.at, at, UnknownKey, quote(m.name)+" is no key of a contract", "the keys are "+tagsKey+", "+fieldsKey+" and "+maskKey)
+			c.add(m.Key, at, UnknownKey, source.Quote(m.Name)+" is no key of a contract", "the keys are "+tagsKey+", "+fieldsKey+" and "+maskKey)
 		}
 	}
 	return out
 }
 
-func (c *compiler) tags(n node, path string) []string {
+func (c *compiler) tags(n source.Node, path string) []string {
 	var out []string
 	for i, e := range c.items(n, path) {
 		at := path + "[" + strconv.Itoa(i) + "]"
-		if e.kind != canon.StringKind {
+		if e.Value.Kind() != canon.StringKind {
 			c.wrongType(e, at, "a tag as text")
 			continue
 		}
-		tag := normal(e.text)
+		tag := normal(e.Value.Str())
 		if c.strict {
 			c.checkTag(e, tag, at)
 		}
@@ -129,30 +127,30 @@ func (c *compiler) tags(n node, path string) []string {
 }
 
 // checkTag refuses what would silently allow nothing.
-func (c *compiler) checkTag(e node, tag, path string) {
+func (c *compiler) checkTag(e source.Node, tag, path string) {
 	switch {
 	case tag == "":
-		c.add(e.at, path, BadTag, "a tag has at least one part", "write personal.pii.email, for example")
+		c.add(e.Position(), path, BadTag, "a tag has at least one part", "write personal.pii.email, for example")
 	case len(tag) > maxName:
-		c.add(e.at, path, BadTag, "a tag has at most "+strconv.Itoa(maxName)+" bytes", "")
+		c.add(e.Position(), path, BadTag, "a tag has at most "+strconv.Itoa(maxName)+" bytes", "")
 	case strings.ContainsAny(tag, "*?"):
-		c.add(e.at, path, BadTag, quote(e.text)+" has a wildcard, and there are none", "a tag covers everything below it: write personal for all that is personal")
+		c.add(e.Position(), path, BadTag, source.Quote(e.Value.Str())+" has a wildcard, and there are none", "a tag covers everything below it: write personal for all that is personal")
 	case strings.ContainsFunc(tag, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }):
-		c.add(e.at, path, BadTag, quote(e.text)+" holds a blank or a character that cannot be seen", "part words with dots")
+		c.add(e.Position(), path, BadTag, source.Quote(e.Value.Str())+" holds a blank or a character that cannot be seen", "part words with dots")
 	}
 }
 
-func (c *compiler) fields(n node, path string) []string {
+func (c *compiler) fields(n source.Node, path string) []string {
 	var out []string
 	for i, e := range c.items(n, path) {
 		at := path + "[" + strconv.Itoa(i) + "]"
-		if e.kind != canon.StringKind {
+		if e.Value.Kind() != canon.StringKind {
 			c.wrongType(e, at, "a field's name as text")
 			continue
 		}
-		name := strings.TrimSpace(e.text)
+		name := strings.TrimSpace(e.Value.Str())
 		if c.strict && !usable(name) {
-			c.add(e.at, at, BadField, "a field has to have a name that can be seen", "")
+			c.add(e.Position(), at, BadField, "a field has to have a name that can be seen", "")
 		}
 		if name != "" {
 			out = append(out, name)
@@ -162,45 +160,39 @@ func (c *compiler) fields(n node, path string) []string {
 }
 
 // items is the elements of a list; null is an empty one.
-func (c *compiler) items(n node, path string) []node {
-	if n.kind != canon.ArrayKind && n.kind != canon.NullKind {
+func (c *compiler) items(n source.Node, path string) []source.Node {
+	switch n.Value.Kind() {
+	case canon.ArrayKind:
+	case canon.NullKind:
+		return nil
+	default:
 		c.wrongType(n, path, "a list")
+		return nil
 	}
-	return n.elems
+	out := make([]source.Node, n.Value.Len())
+	for i := range out {
+		out[i] = n.Element(i)
+	}
+	return out
 }
 
-func (c *compiler) mapping(n node, path string) bool {
-	if n.kind == canon.ObjectKind {
+func (c *compiler) mapping(n source.Node, path string) bool {
+	if n.Value.Kind() == canon.ObjectKind {
 		return true
 	}
 	c.wrongType(n, path, "a mapping")
 	return false
 }
 
-// members is the members of a mapping, without those whose key was there before.
-func (c *compiler) members(n node, path string) []member {
-	var out []member
-	seen := map[string]bool{}
-	for _, m := range n.members {
-		if seen[m.name] {
-			c.add(m.at, step(path, m.name), DuplicateKey, quote(m.name)+" is there twice", "keep one of them")
-			continue
-		}
-		seen[m.name] = true
-		out = append(out, m)
-	}
-	return out
-}
-
-func (c *compiler) wrongType(n node, path, want string) {
+func (c *compiler) wrongType(n source.Node, path, want string) {
 	hint := ""
-	if n.kind == canon.NumberKind || n.kind == canon.BoolKind && strings.Contains(want, "text") {
+	if n.Value.Kind() == canon.NumberKind || n.Value.Kind() == canon.BoolKind && strings.Contains(want, "text") {
 		hint = "put it in quotes"
 	}
-	if n.kind == canon.NullKind && want == "a mapping" {
+	if n.Value.Kind() == canon.NullKind && want == "a mapping" {
 		hint = "write {} for an empty one"
 	}
-	c.add(n.at, path, WrongType, "this has to be "+want+", not "+n.kind.String(), hint)
+	c.add(n.Position(), path, WrongType, "this has to be "+want+", not "+n.Value.Kind().String(), hint)
 }
 
 // usable reports whether a name is valid text with something to see in it.
@@ -209,15 +201,16 @@ func usable(name string) bool {
 		strings.ContainsFunc(name, func(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) })
 }
 
-// quote shows a name from a file, cut short.
-func quote(name string) string {
-	const most = 60
-	if len(name) > most {
-		cut := most
-		for cut > 0 && !utf8.RuneStart(name[cut]) {
-			cut--
-		}
-		name = name[:cut] + "…"
+// step is the path to a member or element below path: a.b, a["two words"].
+func step(path, name string) string {
+	plain := name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		return r != '_' && (r < '0' || r > '9') && (r|0x20 < 'a' || r|0x20 > 'z')
+	}) && (name[0] < '0' || name[0] > '9')
+	switch {
+	case !plain:
+		return path + `[` + string(canon.String(name).Canonical()) + `]`
+	case path == "":
+		return name
 	}
-	return strconv.Quote(name)
+	return path + "." + name
 }

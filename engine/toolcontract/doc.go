@@ -18,6 +18,9 @@
 //   - A tag in a contract file must be one that a call can have: no blank, no
 //     wildcard. Contracts that come with a call (Eval) are taken as they are:
 //     there a * is a tag like any other, and a blank tag allows nothing.
+//   - Case matters in the names of tools, but one file may not have two that
+//     differ by nothing else: the reader of JSON takes such names for mistakes,
+//     and that of YAML is as strict.
 //   - A list that is left out or null is empty.
 //   - Places are written $.to, $.lines[2].note, $["two words"].
 package toolcontract

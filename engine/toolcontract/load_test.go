@@ -58,7 +58,7 @@ func TestLoadNamesEveryMistake(t *testing.T) {
     allowed_response_fields: status
     mask: true
     mask_response: "yes"
-  send_email: {}
+  " send_email": {}
   "": {}
   search:
 version: 1
@@ -68,22 +68,25 @@ c.yaml:6:9: a tag has at least one part (tool_contracts.send_email.allowed_reque
 c.yaml:7:30: this has to be a list, not string (tool_contracts.send_email.allowed_response_fields; wrong_type)
 c.yaml:8:5: "mask" is no key of a contract (tool_contracts.send_email.mask; unknown_key): the keys are allowed_request_tags, allowed_response_fields and mask_response
 c.yaml:9:20: this has to be true or false, not string (tool_contracts.send_email.mask_response; wrong_type)
-c.yaml:10:3: "send_email" has a contract already (tool_contracts.send_email; duplicate_tool): join the two, or rename one
+c.yaml:10:3: "send_email" has a contract already (tool_contracts[" send_email"]; duplicate_tool): join the two, or rename one
 c.yaml:11:3: a tool has to have a name that can be seen (tool_contracts[""]; bad_tool)
 c.yaml:12:10: this has to be a mapping, not null (tool_contracts.search; wrong_type): write {} for an empty one
 c.yaml:13:1: "version" is no key of a contract file (version; unknown_key): the only one is tool_contracts`},
-		{"nothing", "", `c.yaml:1:1: the file has to hold one document (syntax): begin it with tool_contracts:`},
+		{"nothing", "", `c.yaml:1:1: the file has to hold one document (syntax)`},
 		{"a list", "- a\n", `c.yaml:1:1: this has to be a mapping, not array (wrong_type)`},
 		{"no contracts", "{}", `c.yaml:1:1: tool_contracts is missing (missing_key): put the tools under tool_contracts:`},
-		{"duplicate key", "tool_contracts:\n  t:\n    mask_response: true\n    mask_response: false\n", `c.yaml:4:5: "mask_response" is there twice (tool_contracts.t.mask_response; duplicate_key): keep one of them`},
+		{"duplicate key", "tool_contracts:\n  t:\n    mask_response: true\n    mask_response: false\n", `c.yaml:4:5: two members of one object have the same name (/tool_contracts/t/mask_response; duplicate_key): remove one of them`},
+		{"duplicate tool", "tool_contracts:\n  t: {}\n  T: {}\n", `c.yaml:3:3: two members of one object have names that differ only by case (/tool_contracts/T; duplicate_key): names that differ only by case are taken for mistakes`},
 		{"same name after trimming", "tool_contracts:\n  t: {}\n  \" t\": {}\n", `c.yaml:3:3: "t" has a contract already (tool_contracts[" t"]; duplicate_tool): join the two, or rename one`},
-		{"anchor", "tool_contracts:\n  t: &a {}\n  u: *a\n", "c.yaml:2:6: anchors and aliases are not allowed (syntax): write out what it stands for\nc.yaml:3:6: anchors and aliases are not allowed (syntax): put a text that begins with * in quotes"},
-		{"bare star", "tool_contracts:\n  t:\n    allowed_request_tags: [*]\n", "c.yaml:3:28: anchors and aliases are not allowed (syntax): put a text that begins with * in quotes"},
-		{"two documents", "tool_contracts: {}\n---\ntool_contracts: {}\n", `c.yaml:1:1: the file has to hold one document (syntax): begin it with tool_contracts:`},
+		{"anchor", "tool_contracts:\n  t: &a {}\n  u: *a\n", "c.yaml:2:6: anchors are not allowed (syntax): write out what it stands for\nc.yaml:3:6: aliases are not allowed (syntax): write out what it stands for; put a text that begins with * in quotes"},
+		{"bare star", "tool_contracts:\n  t:\n    allowed_request_tags: [*]\n", "c.yaml:3:28: aliases are not allowed (syntax): write out what it stands for; put a text that begins with * in quotes"},
+		{"two documents", "tool_contracts: {}\n---\ntool_contracts: {}\n", `c.yaml:2:1: a file holds one document only (syntax)`},
 		{"json", "{\"tool_contracts\": {\n  \"t\": {\"allowed_request_tags\": [true]}}}", `c.yaml:2:34: this has to be a tag as text, not boolean (tool_contracts.t.allowed_request_tags[0]; wrong_type): put it in quotes`},
-		{"broken json", "{\"tool_contracts\": {\n  \"t\": }", `c.yaml:2:8: the file is not JSON as it has to be: there is something else where a value should be (/tool_contracts/t; syntax)`},
-		{"duplicate in json", `{"tool_contracts": {"t": {}, "t": {}}}`, `c.yaml:1:30: the file is not JSON as it has to be: two members of one object have the same name (/tool_contracts/t; syntax)`},
-		{"key of another type", "tool_contracts:\n  1: {}\n", `c.yaml:2:3: a key has to be text (wrong_type): put it in quotes`},
+		{"broken json", "{\"tool_contracts\": {\n  \"t\": }", `c.yaml:2:8: there is something else where a value should be (/tool_contracts/t; syntax)`},
+		{"duplicate in json", `{"tool_contracts": {"t": {}, "t": {}}}`, `c.yaml:1:30: two members of one object have the same name (/tool_contracts/t; duplicate_key): remove one of them`},
+		{"key of another type", "tool_contracts:\n  1: {}\n", `c.yaml:2:3: a key is not text (/tool_contracts; syntax): put it in quotes`},
+		{"a word of old YAML", "tool_contracts:\n  t:\n    allowed_response_fields: [on]\n", `c.yaml:3:31: some readers of YAML take on for a boolean (/tool_contracts/t/allowed_response_fields/0; syntax): put it in quotes, or write true or false`},
+		{"CR LF behind a comment", "# tools\r\ntool_contracts: # all\r\n  # one\r\n  t: 1\r\n", `c.yaml:4:6: this has to be a mapping, not number (tool_contracts.t; wrong_type): put it in quotes`},
 		{"space inside a tag", "tool_contracts:\n  t:\n    allowed_request_tags: [personal pii]\n", `c.yaml:3:28: "personal pii" holds a blank or a character that cannot be seen (tool_contracts.t.allowed_request_tags[0]; bad_tag): part words with dots`},
 	} {
 		set, problems := toolcontract.Load([]byte(tt.text), "c.yaml")

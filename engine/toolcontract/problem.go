@@ -5,13 +5,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"holdpoint/engine/source"
 )
 
 // The codes of Problem. They are stable.
 const (
 	Syntax        = "syntax"         // not YAML or JSON, or YAML beyond what JSON can say
 	UnknownKey    = "unknown_key"    // a key that contracts do not have
-	DuplicateKey  = "duplicate_key"  // a key twice in one mapping
+	DuplicateKey  = "duplicate_key"  // a key twice in one mapping, be it in another case
 	DuplicateTool = "duplicate_tool" // two contracts for one tool
 	MissingKey    = "missing_key"    // tool_contracts is not there
 	WrongType     = "wrong_type"     // another type than the key has
@@ -26,7 +28,8 @@ type Problem struct {
 	// Line and Column are counted from 1, in characters; 0 is unknown.
 	Line   int `json:"line,omitempty"`
 	Column int `json:"column,omitempty"`
-	// Path is the place in the document: tool_contracts.send_email.
+	// Path is the place in the document: tool_contracts.send_email. Of Syntax
+	// and DuplicateKey it is a JSON pointer (RFC 6901).
 	Path string `json:"path,omitempty"`
 	// Code is one of the constants above.
 	Code string `json:"code"`
@@ -65,17 +68,12 @@ const maxProblems = 100
 // problems collects mistakes.
 type problems struct {
 	file string
-	// unplaced is where a mistake is said to be whose place is not known.
-	unplaced position
-	list     []Problem
+	list []Problem
 }
 
-func (p *problems) add(at position, path, code, message, hint string) {
-	if at.line == 0 {
-		at = p.unplaced
-	}
+func (p *problems) add(at source.Position, path, code, message, hint string) {
 	if len(p.list) < maxProblems {
-		p.list = append(p.list, Problem{p.file, at.line, at.column, path, code, message, hint})
+		p.list = append(p.list, Problem{p.file, at.Line, at.Column, path, code, message, hint})
 	}
 }
 
