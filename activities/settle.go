@@ -60,7 +60,11 @@ func (s *Settler) Settle(ctx context.Context, in workflows.SettleInput) (workflo
 			result = workflows.SettleResult{WakeIn: state.Wake.Sub(c.Now)}
 			return nil, nil, c.Wake(state.Wake)
 		}
-		end := s.end(c)
+		end, err := s.end(c)
+		if errors.Is(err, ErrLater) && c.Now.Before(c.Approval.Plan.ExpiresAt) {
+			result = workflows.SettleResult{WakeIn: lookAgain}
+			return nil, nil, nil
+		}
 		token := ""
 		if end.status == approval.Approved {
 			token = s.NewTokenID()
@@ -87,6 +91,13 @@ func (s *Settler) Settle(ctx context.Context, in workflows.SettleInput) (workflo
 	return result, nil
 }
 
+// ErrLater is returned by a Rejudge that has no rules to judge by at the moment:
+// what people have approved waits, until its deadline, for rules to be back.
+var ErrLater = errors.New("no rules are in force at the moment")
+
+// lookAgain is how soon what waits for rules is looked at again.
+const lookAgain = 5 * time.Second
+
 type ending struct {
 	status  approval.Status
 	reasons []engine.Reason
@@ -95,10 +106,12 @@ type ending struct {
 
 // end is the terminal state of an approval whose facts have decided it. What
 // people approved is judged again first: approval is not the last word.
-func (s *Settler) end(c *store.Change) ending {
+//
+// ErrLater comes with the end that it has if that cannot wait any longer.
+func (s *Settler) end(c *store.Change) (ending, error) {
 	state := c.Approval.State
 	if state.Status != approval.Approved {
-		return ending{status: state.Status, reasons: []engine.Reason{why(c.Approval)}}
+		return ending{status: state.Status, reasons: []engine.Reason{why(c.Approval)}}, nil
 	}
 	if c.Kill != nil {
 		// A yes from before the switch was thrown is none after it.
@@ -106,29 +119,38 @@ func (s *Settler) end(c *store.Change) ending {
 		if c.Kill.AgentID == "" {
 			code = registry.GlobalKill
 		}
-		return ending{approval.Denied, []engine.Reason{{Code: code, Message: "The call was approved, but a kill switch stops its agent."}}, engine.KillSwitch}
+		return ending{approval.Denied, []engine.Reason{{Code: code, Message: "The call was approved, but a kill switch stops its agent."}}, engine.KillSwitch}, nil
 	}
-	// Neither opening nor judging depends on anything that may be back later:
-	// what fails now fails always, and the approval must end all the same.
+	// Opening depends on nothing that may be back later, and judging on little
+	// (ErrLater): what else fails now fails always, and the approval must end all
+	// the same.
 	document, err := s.Sealer.Open(c.Approval.ID, c.Sealed)
 	if err != nil {
-		return unjudged("The sealed arguments cannot be opened, so the call cannot be judged again.")
+		return unjudged("The sealed arguments cannot be opened, so the call cannot be judged again."), nil
 	}
 	again, err := s.Judge.Again(c.Approval, document, c.Now)
+	if errors.Is(err, ErrLater) {
+		return unjudged("There were no rules in force by which the call could have been judged again."), err
+	}
 	if err != nil {
-		return unjudged("The call cannot be judged again.")
+		return unjudged("The call cannot be judged again."), nil
 	}
 	left := engine.Undischarged(c.Approval.Decision.Findings, c.Approval.Plan.Requirements, again)
 	if len(left) > 0 {
 		reasons := []engine.Reason{{Code: "policy_changed", Message: "The call was approved, but judged again it shows what nobody has approved."}}
-		return ending{status: approval.Denied, reasons: append(reasons, engine.Reasons(left)...)}
+		return ending{status: approval.Denied, reasons: append(reasons, engine.Reasons(left)...)}, nil
+	}
+	if unmet := engine.Unmet(c.Approval.Plan.Requirements, again); len(unmet) > 0 {
+		return ending{status: approval.Denied, reasons: []engine.Reason{
+			{Code: "policy_changed", Message: "The call was approved by those whom it needed then; by the rules in force now it needs more."},
+		}}, nil
 	}
 	if !sameConstraints(c.Approval.Decision.Constraints, again.Constraints) {
 		return ending{status: approval.Denied, reasons: []engine.Reason{
 			{Code: "policy_changed", Message: "The call was approved under constraints that are not those of the policy any more."},
-		}}
+		}}, nil
 	}
-	return ending{status: approval.Approved, reasons: []engine.Reason{why(c.Approval)}}
+	return ending{status: approval.Approved, reasons: []engine.Reason{why(c.Approval)}}, nil
 }
 
 // sameConstraints compares two JSON objects, however they are written.

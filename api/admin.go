@@ -3,7 +3,9 @@ package api
 import (
 	"maps"
 	"net/http"
+	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"holdpoint/engine/canon"
@@ -29,7 +31,8 @@ type KillSwitches struct {
 
 // KillBody throws or releases a switch.
 type KillBody struct {
-	AgentID string `json:"agent_id,omitempty" doc:"Left out for the switch that stops every agent."`
+	AgentID string `json:"agent_id,omitempty" doc:"The agent; or all is true."`
+	All     bool   `json:"all,omitempty" doc:"The switch that stops every agent."`
 	On      bool   `json:"on"`
 	Reason  string `json:"reason,omitempty" maxLength:"1000"`
 }
@@ -155,8 +158,8 @@ func administer[T any](a *API, c *call, do func(by gate.By, in T, once *gate.Onc
 	}, func(result any) (gate.Reply, error) { return jsonReply(http.StatusOK, result, nil) })
 }
 
-// readStrict reads the body into a struct of which anything may be left out,
-// down to fields that it has not.
+// readStrict reads the body into a struct. What is replaced is replaced whole:
+// every field has to be there that is not omitempty.
 func readStrict(c *call, into any) (canon.Value, error) {
 	v, err := readJSON(c)
 	if err != nil {
@@ -167,6 +170,13 @@ func readStrict(c *call, into any) (canon.Value, error) {
 	}
 	if v.Kind() != canon.ObjectKind {
 		return v, wrong("The body must be a JSON object.")
+	}
+	t := reflect.TypeOf(into).Elem()
+	for i := range t.NumField() {
+		name, options, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		if _, there := v.Get(name); !there && !strings.Contains(options, "omitempty") {
+			return v, wrong("/" + name + " is missing.")
+		}
 	}
 	if err := decodeStrict(v, into); err != nil {
 		return v, wrong("The body has not the fields that this request takes: " + err.Error() + ".")
@@ -206,6 +216,9 @@ func (a *API) putSettings(c *call) error {
 
 func (a *API) kill(c *call) error {
 	return administer(a, c, func(by gate.By, in KillBody, once *gate.Once) error {
+		if (in.AgentID != "") == in.All {
+			return &failure{Status: http.StatusUnprocessableEntity, Code: "invalid_body", Detail: "Name one agent_id, or say \"all\": true."}
+		}
 		if in.On {
 			return a.Gate.Throw(c.r.Context(), by, in.AgentID, in.Reason, once)
 		}

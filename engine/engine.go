@@ -271,6 +271,31 @@ func (d Decision) Foresee(again Decision) Decision {
 	return d
 }
 
+// Unmet returns what a re-check asks for and nobody has given: the requirements
+// of again that none of those discharged is as much as. Each of these stands for
+// one: of two groups both have to be there.
+func Unmet(discharged []Requirement, again Decision) []Requirement {
+	given := slices.Clone(discharged)
+	var unmet []Requirement
+	for _, want := range again.Requirements {
+		i := slices.IndexFunc(given, func(have Requirement) bool { return have.covers(want) })
+		if i < 0 {
+			unmet = append(unmet, want)
+			continue
+		}
+		given = slices.Delete(given, i, i+1)
+	}
+	return unmet
+}
+
+// covers reports whether satisfying r is as much as satisfying want: of the same
+// kind or, for people's decisions, of a stricter one, by as many, of the role.
+func (r Requirement) covers(want Requirement) bool {
+	people := func(k Kind) bool { return k == Answer || k == Review || k == Human }
+	kind := r.Kind == want.Kind || people(r.Kind) && people(want.Kind) && r.Kind.Order() > want.Kind.Order()
+	return kind && r.Needed >= want.Needed && (want.Role == "" || r.Role == want.Role)
+}
+
 // Undischarged returns the findings of a re-check that keep an approved call
 // from running: those that would stop it and were not among the findings shown
 // to the people who approved, with a route at least as strict, or that no

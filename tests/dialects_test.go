@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -357,17 +358,35 @@ func TestAdministration(t *testing.T) {
 	if again := admin.do("POST", "/v1/admin/agents", limited, key).want(t, http.StatusOK); string(first.Body) != string(again.Body) {
 		t.Errorf("%s\n%s", first, again)
 	}
-	for body, code := range map[string]string{
-		`{"agent_id":"x","name":"x","Trust_Level":"system"}`:  "invalid_body",
-		`{"agent_id":"x","name":"x","trust_level":"root"}`:    "invalid_body",
-		`{"agent_id":"x","name":"x","limits":{"agents":{}}}`:  "invalid_body",
-		`{"agent_id":"demo-agent","max_delegation_depth":-1}`: "invalid_body",
-		`{"agent_id":"demo-agent","owner":"no@one.example"}`:  "by_command",
-		`[]`: "invalid_body",
-	} {
-		admin.do("POST", "/v1/admin/agents", []byte(body), header{"Content-Type", "application/json"}).want(t, http.StatusUnprocessableEntity, code)
+	with := func(edits map[string]any) map[string]any {
+		body := maps.Clone(limited)
+		for name, value := range edits {
+			if body[name] = value; value == nil {
+				delete(body, name)
+			}
+		}
+		return body
 	}
-	admin.do("POST", "/v1/admin/agents", map[string]any{"agent_id": "nobody", "trust_level": "basic"}).want(t, http.StatusNotFound, "not_found")
+	for _, tc := range []struct {
+		body any
+		code string
+	}{
+		{with(map[string]any{"trust_level": nil, "Trust_Level": "system"}), "invalid_body"},
+		{with(map[string]any{"trust_level": nil}), "invalid_body"},
+		{with(map[string]any{"trust_level": "root"}), "invalid_body"},
+		{with(map[string]any{"limits": map[string]any{"agents": map[string]any{}}}), "invalid_body"},
+		{with(map[string]any{"max_delegation_depth": -1}), "invalid_body"},
+		{with(map[string]any{"owner": "no@one.example"}), "by_command"},
+		{[]any{}, "invalid_body"},
+	} {
+		admin.do("POST", "/v1/admin/agents", tc.body).want(t, http.StatusUnprocessableEntity, tc.code)
+	}
+	// Nothing is released, restored or dropped because something was left out.
+	for _, path := range []string{"kill-switches", "agents/revoke", "tools/revoke", "settings", "tools"} {
+		admin.do("POST", "/v1/admin/"+path, none()).want(t, http.StatusUnprocessableEntity, "invalid_body")
+	}
+	admin.do("POST", "/v1/admin/kill-switches", map[string]any{"on": false}).want(t, http.StatusUnprocessableEntity, "invalid_body")
+	admin.do("POST", "/v1/admin/agents", with(map[string]any{"agent_id": "nobody", "name": nil, "owner": nil})).want(t, http.StatusNotFound, "not_found")
 	if made := must(t, nil, "", "agent", "set", "second", "--data", d.dir, "--owner", d.Owner.Email); !strings.Contains(made, "key create --agent second") {
 		t.Errorf("got %s", made)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -112,9 +111,9 @@ func (a *agentSet) Run(ctx context.Context, c *cli) error {
 	if err := r.RegisterAgent(ctx, by, agent, nil); err != nil {
 		return plain(err)
 	}
-	fmt.Printf("%s: trust %s, roles %s, limits %s\n", agent.ID, agent.Trust, orNone(agent.Roles), limitsText(agent.Limits))
+	fmt.Fprintf(terminal, "%s: trust %s, roles %s, limits %s\n", agent.ID, agent.Trust, orNone(agent.Roles), limitsText(agent.Limits))
 	if !exists {
-		fmt.Printf("it has no key yet: holdpoint key create --agent %s\n", agent.ID)
+		fmt.Fprintf(terminal, "it has no key yet: holdpoint key create --agent %s\n", agent.ID)
 	}
 	return nil
 }
@@ -162,10 +161,10 @@ func (a *agentList) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	if len(known.Agents) == 0 {
-		fmt.Println("no agents yet: holdpoint key create --agent ID")
+		fmt.Fprintln(terminal, "no agents yet: holdpoint key create --agent ID")
 		return nil
 	}
-	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	table := tabwriter.NewWriter(terminal, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "ID\tNAME\tOWNER\tTRUST\tROLES\tLIMITS\tSTATE")
 	for _, id := range slices.Sorted(maps.Keys(known.Agents)) {
 		agent, state := known.Agents[id], "active"
@@ -203,6 +202,6 @@ func (w where) revoke(ctx context.Context, c *cli, id string, revoke bool) error
 	if err := r.RevokeAgent(ctx, by, id, revoke, nil); err != nil {
 		return plain(err)
 	}
-	fmt.Printf("%s %s\n", map[bool]string{true: "revoked", false: "restored"}[revoke], id)
+	fmt.Fprintf(terminal, "%s %s\n", map[bool]string{true: "revoked", false: "restored"}[revoke], id)
 	return nil
 }

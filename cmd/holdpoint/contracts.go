@@ -71,13 +71,13 @@ func (c *contractsCheckCommand) print(r contractsReport) error {
 	}
 	switch {
 	case r.Error != "":
-		fmt.Fprintln(os.Stderr, "holdpoint:", r.Error)
+		fmt.Fprintln(terminalError, "holdpoint:", r.Error)
 	case !r.Valid:
 		for _, p := range r.Problems {
-			fmt.Fprintln(os.Stderr, p)
+			fmt.Fprintln(terminalError, p)
 		}
 	default:
-		fmt.Printf("%s: %d tools, %s\n", r.File, len(r.Tools), r.Digest)
+		fmt.Fprintf(terminal, "%s: %d tools, %s\n", r.File, len(r.Tools), r.Digest)
 	}
 	return nil
 }

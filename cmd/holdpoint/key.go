@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"holdpoint/engine/contract"
+	"holdpoint/engine/registry"
 	"holdpoint/engine/token"
 	"holdpoint/internal/identity"
 	"holdpoint/internal/store"
@@ -76,7 +77,7 @@ func (k *keyCreate) Run(ctx context.Context, c *cli) error {
 	if err := s.CreateKey(ctx, key, changed("KEY_CREATED", "An API key of kind "+key.Kind+" was created.", key.ID)); err != nil {
 		return err
 	}
-	fmt.Printf("created %s, kind %s, for %s, may claim at most %q\nkey (shown only now): %s\n", key.ID, key.Kind, strings.Join(key.Scopes, ", "), key.MaxState, text)
+	fmt.Fprintf(terminal, "created %s, kind %s, for %s, may claim at most %q\nkey (shown only now): %s\n", key.ID, key.Kind, strings.Join(key.Scopes, ", "), key.MaxState, text)
 	return nil
 }
 
@@ -119,6 +120,9 @@ func (k *keyCreate) register(ctx context.Context, s *store.Store) error {
 	if agent.Name == "" {
 		agent.Name = k.Agent
 	}
+	if errs := (registry.Agent{ID: agent.ID, Name: agent.Name}).Check(); len(errs) > 0 {
+		return fmt.Errorf("--agent, --name: %w", errors.Join(errs...))
+	}
 	if k.Owner != "" {
 		owner, _, err := s.PersonByEmail(ctx, strings.ToLower(k.Owner))
 		if errors.Is(err, store.ErrNotFound) {
@@ -156,7 +160,7 @@ func (k *keyRevoke) Run(ctx context.Context, c *cli) error {
 	case errors.Is(err, store.ErrConflict):
 		return fmt.Errorf("the signing key %s is revoked already", k.ID)
 	case err == nil:
-		fmt.Printf("revoked %s\n", k.ID)
+		fmt.Fprintf(terminal, "revoked %s\n", k.ID)
 	}
 	return err
 }
@@ -195,7 +199,7 @@ func (k *keyRotate) Run(*cli) error {
 	if err := writeRing(k.File, ring); err != nil {
 		return err
 	}
-	fmt.Printf("%s now signs with %s and holds %d keys\n", k.File, ring.IDs()[0], len(ring.IDs()))
+	fmt.Fprintf(terminal, "%s now signs with %s and holds %d keys\n", k.File, ring.IDs()[0], len(ring.IDs()))
 	return nil
 }
 

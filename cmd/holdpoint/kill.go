@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -44,7 +43,7 @@ func (k *killCommand) Run(ctx context.Context, c *cli) error {
 		if err := r.Throw(ctx, by, k.Agent, k.Reason, nil); err != nil {
 			return plain(err)
 		}
-		fmt.Printf("stopped: %s\n", orAll(k.Agent))
+		fmt.Fprintf(terminal, "stopped: %s\n", orAll(k.Agent))
 		return nil
 	}
 	known, err := r.Registry(ctx)
@@ -52,10 +51,10 @@ func (k *killCommand) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	if len(known.Kills) == 0 {
-		fmt.Println("no kill switch is on")
+		fmt.Fprintln(terminal, "no kill switch is on")
 		return nil
 	}
-	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	table := tabwriter.NewWriter(terminal, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "STOPPED\tSINCE\tBY\tREASON")
 	for _, id := range slices.Sorted(maps.Keys(known.Kills)) {
 		kill := known.Kills[id]
@@ -96,6 +95,6 @@ func (k *releaseCommand) Run(ctx context.Context, c *cli) error {
 	if err := r.Release(ctx, by, k.Agent, nil); err != nil {
 		return plain(err)
 	}
-	fmt.Printf("released: %s\n", orAll(k.Agent))
+	fmt.Fprintf(terminal, "released: %s\n", orAll(k.Agent))
 	return nil
 }

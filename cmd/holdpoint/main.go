@@ -75,7 +75,7 @@ func main() {
 		os.Exit(int(exit))
 	case err != nil:
 		for line := range strings.Lines(err.Error()) {
-			fmt.Fprintln(os.Stderr, "holdpoint:", strings.TrimSuffix(line, "\n"))
+			fmt.Fprintln(terminalError, "holdpoint:", strings.TrimSuffix(line, "\n"))
 		}
 		os.Exit(1)
 	}

@@ -29,7 +29,7 @@ type policyCommand struct {
 // their own.
 func complain(err error) {
 	for line := range strings.Lines(err.Error()) {
-		fmt.Fprintln(os.Stderr, "holdpoint:", strings.TrimSuffix(line, "\n"))
+		fmt.Fprintln(terminalError, "holdpoint:", strings.TrimSuffix(line, "\n"))
 	}
 }
 
@@ -43,7 +43,7 @@ func unreadable(err error) error {
 // printAll prints problems, one a line, where nobody takes them for output.
 func printAll[P fmt.Stringer](problems []P) {
 	for _, p := range problems {
-		fmt.Fprintln(os.Stderr, p)
+		fmt.Fprintln(terminalError, p)
 	}
 }
 

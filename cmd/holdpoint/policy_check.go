@@ -110,7 +110,7 @@ func (p *policyCheck) print(r policyReport, now time.Time) error {
 		return json.NewEncoder(os.Stdout).Encode(r)
 	}
 	if r.Error != "" {
-		fmt.Fprintln(os.Stderr, "holdpoint:", r.Error)
+		fmt.Fprintln(terminalError, "holdpoint:", r.Error)
 		return nil
 	}
 	printAll(r.Problems)
@@ -119,7 +119,7 @@ func (p *policyCheck) print(r policyReport, now time.Time) error {
 		if r.Signed {
 			signed = ", signed"
 		}
-		fmt.Printf("%s: version %s, %s, default %s, %s%s, %s\n", r.File, r.Version, plural(r.Rules, "rule"), r.Default,
+		fmt.Fprintf(terminal, "%s: version %s, %s, default %s, %s%s, %s\n", r.File, r.Version, plural(r.Rules, "rule"), r.Default,
 			left(&policy.Bundle{ExpiresAt: *r.ExpiresAt}, now), signed, r.Digest)
 	}
 	return nil

@@ -74,7 +74,7 @@ func (p *policyExplain) Run(*cli) error {
 			policy.Explanation
 		}{p.Policy, b.Digest, x})
 	}
-	fmt.Print(explained(x))
+	fmt.Fprint(terminal, explained(x))
 	return nil
 }
 

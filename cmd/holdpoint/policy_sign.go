@@ -61,7 +61,7 @@ func (p *policySign) Run(*cli) error {
 	if err := replaceFile(p.Out, signed); err != nil {
 		return err
 	}
-	fmt.Fprintf(os.Stderr, "signed %s, %s\n", p.Out, again.Digest)
+	fmt.Fprintf(terminalError, "signed %s, %s\n", p.Out, again.Digest)
 	return nil
 }
 
@@ -176,6 +176,6 @@ func (p *policyVerify) Run(*cli) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s: the signature fits, %s\n", p.File, b.Digest)
+	fmt.Fprintf(terminal, "%s: the signature fits, %s\n", p.File, b.Digest)
 	return nil
 }

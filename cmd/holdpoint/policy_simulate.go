@@ -160,10 +160,10 @@ func (p *policySimulate) print(s simulation) error {
 			changed += c.Count
 		}
 	}
-	fmt.Printf("%s judged by %s: %d as before, %d change\n", s.what, s.Policy, s.Same, changed)
-	fmt.Print(s.Text())
+	fmt.Fprintf(terminal, "%s judged by %s: %d as before, %d change\n", s.what, s.Policy, s.Same, changed)
+	fmt.Fprint(terminal, s.Text())
 	if len(s.Unreplayable) > 0 {
-		fmt.Println()
+		fmt.Fprintln(terminal)
 		total := 0
 		var rows []string
 		for _, u := range s.Unreplayable {
@@ -175,21 +175,21 @@ func (p *policySimulate) print(s simulation) error {
 			slices.Sort(parts)
 			rows = append(rows, fmt.Sprintf("  %s: %s\n", u.Tool, strings.Join(parts, ", ")))
 		}
-		fmt.Printf("%s cannot be replayed: they were decided at once, and their arguments were not kept:\n%s", plural(total, "event"), strings.Join(rows, ""))
+		fmt.Fprintf(terminal, "%s cannot be replayed: they were decided at once, and their arguments were not kept:\n%s", plural(total, "event"), strings.Join(rows, ""))
 	}
 	if s.Erased > 0 {
-		fmt.Printf("%s cannot be replayed: their arguments have been erased\n", plural(s.Erased, "approval"))
+		fmt.Fprintf(terminal, "%s cannot be replayed: their arguments have been erased\n", plural(s.Erased, "approval"))
 	}
 	if s.Unreadable > 0 {
-		fmt.Printf("%s cannot be replayed: their documents are not read any more as calls\n", plural(s.Unreadable, "approval"))
+		fmt.Fprintf(terminal, "%s cannot be replayed: their documents are not read any more as calls\n", plural(s.Unreadable, "approval"))
 	}
 	for _, id := range p.AcceptDenials {
 		if !slices.ContainsFunc(s.Passing, func(d policysim.Passing) bool { return d.ID == id }) {
-			fmt.Printf("--accept-denials: %s is none of the past denials that would pass\n", id)
+			fmt.Fprintf(terminal, "--accept-denials: %s is none of the past denials that would pass\n", id)
 		}
 	}
 	if open := s.Open(); open > 0 {
-		fmt.Printf("\n%s by a person would now pass: change the policy, or accept them with --accept-denials\n", plural(open, "denial"))
+		fmt.Fprintf(terminal, "\n%s by a person would now pass: change the policy, or accept them with --accept-denials\n", plural(open, "denial"))
 	}
 	return nil
 }

@@ -129,13 +129,13 @@ func (p *policyTests) print(t *policyTested) error {
 	}
 	for _, r := range t.Tests {
 		if p.Verbose || !r.Passed {
-			fmt.Print(r.Text())
+			fmt.Fprint(terminal, r.Text())
 		}
 	}
-	fmt.Printf("%s: %d of %s passed\n", t.Policy, t.Passed, plural(len(t.Tests), "test"))
-	fmt.Print(t.Coverage.Text(t.Policy))
+	fmt.Fprintf(terminal, "%s: %d of %s passed\n", t.Policy, t.Passed, plural(len(t.Tests), "test"))
+	fmt.Fprint(terminal, t.Coverage.Text(t.Policy))
 	if t.Coverage.Percent < p.MinCoverage {
-		fmt.Printf("%s: %d %% is less than --min-coverage %d\n", t.Policy, t.Coverage.Percent, p.MinCoverage)
+		fmt.Fprintf(terminal, "%s: %d %% is less than --min-coverage %d\n", t.Policy, t.Coverage.Percent, p.MinCoverage)
 	}
 	return nil
 }

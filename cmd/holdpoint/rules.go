@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -9,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"holdpoint/activities"
 	"holdpoint/api"
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
@@ -52,6 +54,9 @@ func (c current) Again(a approval.Approval, document []byte, now time.Time) (eng
 		defer cancel()
 		c.keeper.Refresh(ctx)
 		judge = c.keeper.Judge()
+	}
+	if err := c.keeper.Usable(context.Background()); err != nil {
+		return engine.Decision{}, fmt.Errorf("%w: %w", activities.ErrLater, err)
 	}
 	return judge.Again(a, document, now)
 }

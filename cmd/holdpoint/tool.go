@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -65,7 +64,7 @@ func (t *toolSet) Run(ctx context.Context, c *cli) error {
 	if err := r.RegisterTool(ctx, by, tool, nil); err != nil {
 		return plain(err)
 	}
-	fmt.Printf("%s: %s\n", tool.Name, toolText(tool))
+	fmt.Fprintf(terminal, "%s: %s\n", tool.Name, toolText(tool))
 	return nil
 }
 
@@ -101,10 +100,10 @@ func (t *toolList) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	if len(known.Tools) == 0 {
-		fmt.Println("no tools yet: holdpoint tool set NAME --verified")
+		fmt.Fprintln(terminal, "no tools yet: holdpoint tool set NAME --verified")
 		return nil
 	}
-	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	table := tabwriter.NewWriter(terminal, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "NAME\tVERSION\tWHAT\tSTATE")
 	for _, name := range slices.Sorted(maps.Keys(known.Tools)) {
 		tool, state := known.Tools[name], "active"
@@ -143,6 +142,6 @@ func (w where) revokeTool(ctx context.Context, c *cli, name string, revoke bool)
 	if err := r.RevokeTool(ctx, by, name, revoke, nil); err != nil {
 		return plain(err)
 	}
-	fmt.Printf("%s %s\n", map[bool]string{true: "revoked", false: "restored"}[revoke], name)
+	fmt.Fprintf(terminal, "%s %s\n", map[bool]string{true: "revoked", false: "restored"}[revoke], name)
 	return nil
 }

@@ -87,19 +87,19 @@ func (c *toolRequestCheckCommand) print(r toolRequestReport) error {
 		return json.NewEncoder(os.Stdout).Encode(r)
 	}
 	if r.Error != "" {
-		fmt.Fprintln(os.Stderr, "holdpoint:", r.Error)
+		fmt.Fprintln(terminalError, "holdpoint:", r.Error)
 		return nil
 	}
 	for _, w := range r.Warnings {
-		fmt.Fprintf(os.Stderr, "%s:%d: warning: %s\n", r.File, w.Line, w.Message)
+		fmt.Fprintf(terminalError, "%s:%d: warning: %s\n", r.File, w.Line, w.Message)
 	}
 	for _, v := range r.Violations {
-		if _, err := fmt.Printf("%s:%s\n", r.File, v); err != nil {
+		if _, err := fmt.Fprintf(terminal, "%s:%s\n", r.File, v); err != nil {
 			return err
 		}
 	}
 	if r.Valid {
-		_, err := fmt.Printf("%s: valid\n", r.File)
+		_, err := fmt.Fprintf(terminal, "%s: valid\n", r.File)
 		return err
 	}
 	return nil

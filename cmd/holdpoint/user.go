@@ -84,12 +84,12 @@ func (u *userAdd) Run(ctx context.Context, c *cli) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("added %s (%s), roles: %s\n", email, p.ID, strings.Join(p.Roles, ", "))
+	fmt.Fprintf(terminal, "added %s (%s), roles: %s\n", email, p.ID, strings.Join(p.Roles, ", "))
 	if made {
-		fmt.Printf("password (shown only now): %s\n", password)
+		fmt.Fprintf(terminal, "password (shown only now): %s\n", password)
 	}
 	if len(p.Roles) == 0 {
-		fmt.Println("without a --role there is nothing that this person may decide")
+		fmt.Fprintln(terminal, "without a --role there is nothing that this person may decide")
 	}
 	return nil
 }
@@ -107,10 +107,10 @@ func (u *userList) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	if len(people) == 0 {
-		fmt.Println("nobody yet: holdpoint user add EMAIL --role reviewer")
+		fmt.Fprintln(terminal, "nobody yet: holdpoint user add EMAIL --role reviewer")
 		return nil
 	}
-	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	table := tabwriter.NewWriter(terminal, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "EMAIL\tNAME\tROLES\tSTATE\tID")
 	for _, p := range people {
 		state := "active"
@@ -139,7 +139,7 @@ func (u *userDisable) Run(ctx context.Context, c *cli) error {
 		return fmt.Errorf("there is no active account with the address %s", email)
 	}
 	if err == nil {
-		fmt.Printf("disabled %s: signed out everywhere, and votes in what still waits are void\n", email)
+		fmt.Fprintf(terminal, "disabled %s: signed out everywhere, and votes in what still waits are void\n", email)
 	}
 	return err
 }

@@ -175,7 +175,9 @@ func (c *compiler) escalations(n source.Node, a *Approval) []Escalation {
 // reachable makes sure that enough people exist for what the rule asks for.
 func (c *compiler) reachable(n source.Node, r *rule) {
 	people := c.options.Reviewers
-	if people == nil || r.Outcome != engine.RequireApproval && r.Outcome != engine.RequireHuman {
+	asked := r.Outcome == engine.RequireApproval || r.Outcome == engine.RequireHuman ||
+		r.Outcome.Route().Waits() && r.decision.Approval != nil && (r.decision.Approval.Quorum > 0 || len(r.decision.Approval.Groups) > 0)
+	if people == nil || !asked {
 		return
 	}
 	needed, role := 1, r.decision.ApproverRole

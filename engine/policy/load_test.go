@@ -236,6 +236,8 @@ func TestQuorumUnreachable(t *testing.T) {
 		{"group too large", `, "outcome": "REQUIRE_APPROVAL", "approval": {"groups": [{"role": "finance", "needed": 2}]}`, `needs 2 people with the role "finance"`},
 		{"one person in two groups", `, "outcome": "REQUIRE_APPROVAL", "approval": {"groups": [{"role": "finance", "needed": 1}, {"role": "audit", "needed": 1}]}`, "needs 2 different people who may review, and there are 1"},
 		{"one of two in two groups", `, "outcome": "REQUIRE_APPROVAL", "approval": {"groups": [{"role": "law", "needed": 1}, {"role": "finance", "needed": 1}]}`, ""},
+		{"a ticket and people", `, "outcome": "REQUIRE_TICKET", "approval": {"quorum": 20}`, "needs 20 different people"},
+		{"a ticket alone", `, "outcome": "REQUIRE_TICKET", "approver_role": "nobody"`, ""},
 		{"nobody waits", `, "outcome": "DENY", "approver_role": "nobody"`, ""},
 	} {
 		b, problems := policy.Load([]byte(bundleOf(ruleOf("a", "", "", tt.more))), policy.Options{Now: now, Reviewers: people})

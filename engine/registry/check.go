@@ -3,6 +3,7 @@ package registry
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"holdpoint/engine"
@@ -158,7 +159,7 @@ func (s *Snapshot) tool(c Claim) []engine.Finding {
 	case c.ManifestHash == "" && t.NeedsManifest:
 		found = append(found, finding(BadProvenance, "The call does not say which manifest of the tool it uses, and the tool's registration asks for it."))
 	}
-	if s.Provider(c.Tool, c.Provider) == "mcp" && !t.Verified && !s.Settings.AllowUnverifiedMCP {
+	if strings.EqualFold(strings.TrimSpace(s.Provider(c.Tool, c.Provider)), "mcp") && !t.Verified && !s.Settings.AllowUnverifiedMCP {
 		found = append(found, finding(UnverifiedMCP, "The tool comes from an MCP server, and nobody has verified it."))
 	}
 	return found

@@ -37,7 +37,7 @@ const (
 // that policy sees.
 type Agent struct {
 	ID    string       `json:"agent_id"`
-	Name  string       `json:"name"`
+	Name  string       `json:"name,omitempty"`
 	Owner string       `json:"owner,omitempty" doc:"The e-mail address of the person who answers for the agent."`
 	Type  string       `json:"agent_type,omitempty"`
 	Trust engine.Trust `json:"trust_level" enum:"untrusted,basic,verified,privileged,system"`

@@ -11,6 +11,9 @@ import (
 // Violation is the code of every finding of Opinion.
 const Violation = "tool_contract_violation"
 
+// maxFindings bounds what one opinion tells: one violation refuses already.
+const maxFindings = 50
+
 // Opinion judges a call for the gate, whichever dialect proposed it: args is
 // its arguments, dataTags what it declares about them. Each violation is a
 // finding that refuses: a tool without a contract, a declared tag that the
@@ -30,8 +33,10 @@ const Violation = "tool_contract_violation"
 // could be got around by swapping name and value would be none.
 func (s *Set) Opinion(call engine.Call, args canon.Value, dataTags []string, d *redact.Detector) engine.Opinion {
 	var o engine.Opinion
+	said := map[string]bool{}
 	refuse := func(message string) {
-		if !slices.ContainsFunc(o.Findings, func(f engine.Finding) bool { return f.Message == message }) {
+		if !said[message] && len(said) < maxFindings {
+			said[message] = true
 			o.Findings = append(o.Findings, engine.Finding{Source: "tool_contract", Code: Violation, Message: message, Route: engine.Refuse})
 		}
 	}
@@ -96,13 +101,17 @@ func eachText(v canon.Value, f func(string)) {
 // shown is a tag from outside as a message may show it. A tag is a word of the
 // caller's, and might be anything: what looks unlike a tag is not repeated.
 func shown(tag string) string {
+	digits := 0
 	for _, r := range tag {
 		if r < '0' && r != '.' && r != '-' || r > '9' && r < 'a' && r != '_' || r > 'z' && r < 0xC0 {
 			return "(a tag with unusual characters)"
 		}
+		if '0' <= r && r <= '9' {
+			digits++
+		}
 	}
-	if len(tag) > maxName {
-		return "(a very long tag)"
+	if len(tag) > maxName || digits > 4 {
+		return "(a tag that is no name)"
 	}
 	return tag
 }

@@ -148,7 +148,23 @@ func (r *Registrar) Throw(ctx context.Context, by By, agentID, reason string, on
 	}
 	e := by.event(code, message, agentID, "")
 	e.Outcome = engine.KillSwitch
-	err := r.store.Throw(ctx, kill, once, e)
+	encoded, err := json.Marshal(map[string]string{"reason": reason})
+	if err != nil {
+		return fmt.Errorf("encode the reason: %w", err)
+	}
+	e.SafePayload = encoded
+	err = r.store.Throw(ctx, kill, once, e)
+	var kept *Replay
+	if errors.As(err, &kept) {
+		// That it was thrown once is no answer to whoever wants it on now.
+		known, failed := r.store.Registry(ctx)
+		if failed != nil {
+			return failed
+		}
+		if _, on := known.Kills[agentID]; !on {
+			err = &Refusal{Status: 409, Code: "released_since", Detail: "This request threw the switch before, and it has been released since. Use a new Idempotency-Key to throw it again."}
+		}
+	}
 	if errors.Is(err, store.ErrConflict) {
 		err = &Refusal{Status: 409, Code: "already_on", Detail: "This kill switch is on already."}
 	}

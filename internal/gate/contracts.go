@@ -3,12 +3,12 @@ package gate
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
 	"holdpoint/engine"
 	"holdpoint/engine/canon"
+	"holdpoint/engine/registry"
 	"holdpoint/engine/toolcontract"
 	"holdpoint/internal/store"
 )
@@ -40,6 +40,20 @@ func (g *Gate) AskContract(ctx context.Context, p Principal, q ContractQuestion,
 		return nil, g.refuse(ctx, r, engine.Event{
 			ID: newEventID(), Type: engine.Refusal, RequestID: requestID, AgentID: p.AgentID, SafePayload: json.RawMessage(`{}`), Actor: p.actor(),
 		})
+	}
+	if err := g.answered(ctx, p, once); err != nil {
+		return nil, err
+	}
+	asks := Proposal{
+		Call:  engine.Call{Dialect: DialectSafeAI, RequestID: requestID, AgentID: p.AgentID, Tool: q.Tool, Environment: g.Judge().Environment},
+		claim: registry.Claim{AgentID: p.AgentID, Tool: q.Tool}, session: p.KeyID,
+	}
+	veto, plugin, err := g.before(ctx, asks)
+	if err != nil {
+		return nil, err
+	}
+	if veto != nil {
+		return nil, g.contractVetoed(ctx, p, q, asks, veto, plugin)
 	}
 	judge := g.Judge()
 	contracts := judge.Contracts
@@ -102,14 +116,28 @@ func (g *Gate) AskContract(ctx context.Context, p Principal, q ContractQuestion,
 	}
 	_, err = g.Store.Submit(ctx, sub)
 	switch {
-	case errors.Is(err, store.ErrOtherRequest):
-		return nil, otherRequest
 	case isKilled(err):
 		return nil, g.refuse(ctx, killedRefusal, engine.Event{
 			ID: newEventID(), Type: engine.Refusal, RequestID: requestID, AgentID: p.AgentID, ToolName: q.Tool, SafePayload: encoded, Actor: p.actor(),
 		})
 	}
-	return answer, err
+	return answer, g.unlessKilled(ctx, p, err)
+}
+
+// contractVetoed turns a question away that a plugin has stopped.
+func (g *Gate) contractVetoed(ctx context.Context, p Principal, q ContractQuestion, asks Proposal, v *Veto, plugin string) error {
+	e := g.decided(p, asks, engine.Decision{Findings: []engine.Finding{v.Finding}, Route: engine.Refuse, PolicyDigest: g.Judge().Digest()})
+	e.Type, e.Outcome, e.PluginSource, e.ToolName = engine.Contract, v.Outcome, plugin, q.Tool
+	if _, err := g.Store.Submit(ctx, store.Submission{Event: e}); err != nil {
+		return err
+	}
+	switch {
+	case v.Refusal != nil:
+		return v.Refusal
+	case v.Outcome == engine.KillSwitch:
+		return killedRefusal
+	}
+	return &Refusal{Status: 403, Code: v.Finding.Code, Detail: v.Finding.Message}
 }
 
 var noContracts = func() *toolcontract.Set {

@@ -47,6 +47,7 @@ type Config struct {
 type Gate struct {
 	Config
 	*Registrar
+	reading chan struct{} // holds whoever is reading a document
 }
 
 // New returns a gate.
@@ -69,7 +70,7 @@ func New(cfg Config) (*Gate, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Gate{Config: cfg, Registrar: &Registrar{store: cfg.Store, refresh: cfg.Refresh}}, nil
+	return &Gate{Config: cfg, Registrar: &Registrar{store: cfg.Store, refresh: cfg.Refresh}, reading: make(chan struct{}, 1)}, nil
 }
 
 // The kept answers of repeated requests, for the doors that must not know the store.

@@ -23,6 +23,7 @@ const (
 	DialectAANA      = "aana"      // Agent Action Contract v1
 	DialectSPM       = "spm"       // Agent-SPM v0.3
 	DialectThreeGate = "threegate" // ThreeGate tool execution requests
+	DialectSafeAI    = "safeai"    // SafeAI's methods, which ask and propose nothing
 )
 
 // Rules are what a Judge judges by. Environment and Routing are required;
@@ -98,6 +99,9 @@ type Proposal struct {
 
 	// policyArguments is what policy sees instead of the arguments, when set.
 	policyArguments canon.Value
+
+	// asked says that the plugins have been asked already.
+	asked bool
 
 	claim  registry.Claim
 	tags   []string // declared data tags and labels
@@ -212,8 +216,9 @@ const policySource = "policy"
 func policyOpinion(d policy.Decision, dialect string) engine.Opinion {
 	o := engine.Opinion{Requirements: policyRequirements(d), Constraints: d.Constraints}
 	for _, reason := range d.Reasons {
-		// A contract explains its own acceptance; that no rule objects is no news.
-		if d.Outcome == engine.Allow && d.Rule == "" && dialect != DialectSPM {
+		// The other dialects explain their own acceptance; that the policy does not
+		// object is no news there.
+		if d.Outcome == engine.Allow && dialect != DialectSPM {
 			continue
 		}
 		o.Findings = append(o.Findings, engine.Finding{Source: policySource, Code: reason.Code, Message: reason.Message, Route: d.Outcome.Route()})

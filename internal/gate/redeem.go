@@ -64,6 +64,9 @@ func (g *Gate) Redeem(ctx context.Context, p Principal, r RedeemRequest, once *O
 		c.AddEvent(e)
 		return Redemption{ApprovalID: c.Approval.ID, Constraints: c.Approval.Decision.Constraints}, nil
 	})
+	if kept := (*Replay)(nil); errors.As(err, &kept) {
+		return Redemption{}, g.unlessKilled(ctx, p, err)
+	}
 	if errors.Is(err, store.ErrNotFound) {
 		// Signed by us, for an approval that this database does not have.
 		return Redemption{}, g.refuse(ctx, invalidToken, engine.Event{

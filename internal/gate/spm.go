@@ -76,13 +76,16 @@ func proposeAction(agentID string, doc canon.Value) (Proposal, []FieldError) {
 	if len(wrong) > 0 {
 		return Proposal{}, wrong
 	}
+	if wrong := tooLong(doc, a); wrong != nil {
+		return Proposal{}, wrong
+	}
 	claim := registry.Claim{
 		AgentID: agentID, Tool: a.Action.ToolName, ClaimedAgent: a.Agent.AgentID, Type: text(a.Agent.AgentType), Trust: text(a.Agent.TrustLevel),
 		Roles: a.Agent.Roles, MaxDelegation: a.Agent.MaxDelegationDepth, Chain: a.Context.DelegationChain, Parent: text(a.Context.ParentAgentID),
 	}
 	if t := a.Action.ToolIdentity; t != nil {
 		if t.ToolName != a.Action.ToolName {
-			return Proposal{}, []FieldError{{Path: toolIdentityPath(doc), Message: "is the identity of another tool than the one that is called"}}
+			return Proposal{}, []FieldError{{Path: place(doc, "/action/tool_identity/tool_name", "/toolIdentity/tool_name"), Message: "is the identity of another tool than the one that is called"}}
 		}
 		claim.Provider, claim.ManifestHash = text(t.Provider), text(t.ManifestHash)
 	}
@@ -104,6 +107,45 @@ func proposeAction(agentID string, doc canon.Value) (Proposal, []FieldError) {
 	}, nil
 }
 
+// Bounds of a request's names, in bytes, and of its lists.
+const (
+	maxField = 200
+	maxList  = 200
+)
+
+// tooLong names what is longer than the log and the limits can keep.
+func tooLong(doc canon.Value, a policy.ActionRequest) []FieldError {
+	var wrong []FieldError
+	for _, f := range []struct{ full, short, value string }{
+		{"/action/type", "/actionType", a.Action.Type}, {"/context/session_id", "/sessionId", text(a.Context.SessionID)},
+		{"/agent/environment", "/environment", a.Agent.Environment},
+	} {
+		if len(f.value) > maxField {
+			wrong = append(wrong, FieldError{Path: place(doc, f.full, f.short), Message: fmt.Sprintf("has %d bytes; at most %d are accepted", len(f.value), maxField)})
+		}
+	}
+	for _, f := range []struct {
+		full, short string
+		n           int
+	}{
+		{"/context/data_labels", "/dataLabels", len(a.Context.DataLabels)}, {"/context/risk_hints", "/riskHints", len(a.Context.RiskHints)},
+		{"/agent/roles", "/roles", len(a.Agent.Roles)}, {"/agent/capabilities", "/capabilities", len(a.Agent.Capabilities)},
+	} {
+		if f.n > maxList {
+			wrong = append(wrong, FieldError{Path: place(doc, f.full, f.short), Message: fmt.Sprintf("has %d elements; at most %d are accepted", f.n, maxList)})
+		}
+	}
+	return wrong
+}
+
+// place is where a field stands in a request of either form.
+func place(doc canon.Value, full, short string) string {
+	if _, ok := doc.Get("action"); ok {
+		return full
+	}
+	return short
+}
+
 // claimedEnvironment is the environment that a request names; the default of a
 // request that names none is no claim.
 func claimedEnvironment(doc canon.Value, environment string) string {
@@ -114,13 +156,6 @@ func claimedEnvironment(doc canon.Value, environment string) string {
 		return environment
 	}
 	return ""
-}
-
-func toolIdentityPath(doc canon.Value) string {
-	if _, full := doc.Get("action"); full {
-		return "/action/tool_identity/tool_name"
-	}
-	return "/toolIdentity/tool_name"
 }
 
 func text(s *string) string {

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"holdpoint/activities"
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/policy"
@@ -234,6 +236,85 @@ func TestPolicyChangedWhileWaiting(t *testing.T) {
 	h.settle(a.ID)
 	if got := h.get(a.ID); got.Approval.Status != approval.Denied || !slices.Equal(reasons(got.Approval.Reasons), []string{"policy_changed", "DEFAULT_DENY"}) {
 		t.Errorf("got %s %v", got.Approval.Status, got.Approval.Reasons)
+	}
+}
+
+// The same rule that asks for more than it did is not satisfied by what was given.
+func TestTheSameRuleAsksForMore(t *testing.T) {
+	for name, tc := range map[string]struct {
+		terms string
+		want  approval.Status
+	}{
+		"the same":                    {`"outcome":"REQUIRE_APPROVAL","approver_role":"reviewer","approval":{"quorum":2}`, approval.Approved},
+		"less":                        {`"outcome":"REQUIRE_APPROVAL","approver_role":"reviewer"`, approval.Approved},
+		"more people":                 {`"outcome":"REQUIRE_APPROVAL","approver_role":"reviewer","approval":{"quorum":3}`, approval.Denied},
+		"another role":                {`"outcome":"REQUIRE_APPROVAL","approver_role":"other","approval":{"quorum":2}`, approval.Denied},
+		"people instead of reviewers": {`"outcome":"REQUIRE_HUMAN","approver_role":"reviewer","approval":{"quorum":2}`, approval.Denied},
+		"a ticket":                    {`"outcome":"REQUIRE_TICKET"`, approval.Denied},
+		"another group":               {`"outcome":"REQUIRE_APPROVAL","approval":{"groups":[{"role":"reviewer","needed":2},{"role":"other","needed":1}]}`, approval.Denied},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newPolicyHouse(t)
+			a := *h.check(params("pay", "")).Approval
+			for _, who := range []string{"ada", "ben"} {
+				if err := h.vote(who, a, true); err != nil {
+					t.Fatal(err)
+				}
+			}
+			h.rules.Policy = bundle(t, `{"version":"2","generated_at":"2026-01-02T00:00:00Z","expires_at":"2099-01-01T00:00:00Z","defaults":{"outcome":"DENY"},"rules":[
+				{"id":"pay","description":"Payments.","match":{"tool_name":"pay","environment":"*"},"constraints":{"once":true},`+tc.terms+`}]}`)
+			h.judgeBy(h.rules)
+			h.settle(a.ID)
+			got := h.get(a.ID)
+			if got.Approval.Status != tc.want || tc.want == approval.Denied && (got.Approval.Reasons[0].Code != "policy_changed" || got.Token != "") {
+				t.Errorf("got %s %v", got.Approval.Status, got.Approval.Reasons)
+			}
+		})
+	}
+}
+
+// While there are no rules, what people have approved waits for them, until its
+// deadline.
+func TestApprovedWaitsForRules(t *testing.T) {
+	h := newPolicyHouse(t)
+	a := *h.check(params("pay", "")).Approval
+	for _, who := range []string{"ada", "ben"} {
+		if err := h.vote(who, a, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.settler.Judge = noRules{}
+	if r := h.settle(a.ID); r.Over || r.WakeIn <= 0 {
+		t.Errorf("got %+v", r)
+	}
+	h.judgeBy(h.rules)
+	if r := h.settle(a.ID); !r.Over || h.get(a.ID).Approval.Status != approval.Approved {
+		t.Errorf("got %+v", r)
+	}
+}
+
+type noRules struct{}
+
+func (noRules) Again(approval.Approval, []byte, time.Time) (engine.Decision, error) {
+	return engine.Decision{}, fmt.Errorf("%w: the policy has expired", activities.ErrLater)
+}
+
+// What could be taken for another tool is no tool's name; what is too long for
+// the log is refused.
+func TestNamesAndLengths(t *testing.T) {
+	h := newPolicyHouse(t)
+	for _, name := range []string{"*", "\uff44elete", "delete\u0301", "\u212aill", " read_mail"} {
+		_, _, err := h.CheckToolCall(context.Background(), h.agent, parse(t, `{"toolName":"`+name+`","toolArgs":{},"agentId":"a"}`), "", nil)
+		if code(err) != "tool_name_unclear" {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	long := strings.Repeat("x", 201)
+	labels := `["` + strings.Repeat(`a","`, 200) + `a"]`
+	for _, more := range []string{`,"sessionId":"` + long + `"`, `,"actionType":"` + long + `"`, `,"environment":"` + long + `"`, `,"dataLabels":` + labels, `,"riskHints":` + labels} {
+		if _, wrong, err := h.CheckToolCall(context.Background(), h.agent, parse(t, params("read_mail", more)), "", nil); err != nil || len(wrong) != 1 {
+			t.Errorf("%.30s: %v %v", more, wrong, err)
+		}
 	}
 }
 

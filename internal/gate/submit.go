@@ -13,6 +13,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/text/unicode/norm"
+
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/contract"
@@ -67,12 +69,17 @@ func (g *Gate) submit(ctx context.Context, p Principal, proposal Proposal, reque
 			SafePayload: json.RawMessage(`{}`), Actor: p.actor(),
 		})
 	}
-	veto, plugin, err := g.before(ctx, proposal)
-	if err != nil {
+	if err := g.answered(ctx, p, once); err != nil {
 		return Outcome{}, err
 	}
-	if veto != nil {
-		return g.vetoed(ctx, p, proposal, veto, plugin, once)
+	if !proposal.asked {
+		veto, plugin, err := g.before(ctx, proposal)
+		if err != nil {
+			return Outcome{}, err
+		}
+		if veto != nil {
+			return g.vetoed(ctx, p, proposal, veto, plugin, once)
+		}
 	}
 	j, plugin := g.after(ctx, proposal, judge.Judge(proposal, time.Now()))
 	rule := judge.Routing.For(proposal.Call)
@@ -98,6 +105,37 @@ func (g *Gate) submit(ctx context.Context, p Principal, proposal Proposal, reque
 		return g.vetoed(ctx, p, proposal, killedSince(p.AgentID, g.Judge().Registry), "kill_switch", once)
 	}
 	return o, err
+}
+
+// answered returns *Replay when a request was answered before. A repetition costs
+// no limit anything, and it is no way around a kill switch: whoever one stops
+// gets no former answer that may have granted something.
+func (g *Gate) answered(ctx context.Context, p Principal, once *Once) error {
+	if once == nil {
+		return nil
+	}
+	return g.unlessKilled(ctx, p, g.Store.Answered(ctx, once))
+}
+
+// unlessKilled turns a kept answer into a refusal while a switch stops the agent.
+func (g *Gate) unlessKilled(ctx context.Context, p Principal, err error) error {
+	var kept *Replay
+	switch {
+	case errors.Is(err, store.ErrOtherRequest):
+		return otherRequest
+	case !errors.As(err, &kept):
+		return err
+	}
+	killed, failed := g.Store.Killed(ctx, p.AgentID)
+	switch {
+	case failed != nil:
+		return failed
+	case killed:
+		return g.refuse(ctx, killedRefusal, engine.Event{
+			ID: newEventID(), Type: engine.Refusal, AgentID: p.AgentID, SafePayload: json.RawMessage(`{}`), Actor: p.actor(),
+		})
+	}
+	return err
 }
 
 // vetoed refuses a proposal that a plugin has stopped.
@@ -132,11 +170,8 @@ func (g *Gate) store(ctx context.Context, j Judgement, sub store.Submission, onc
 		sub.Once = &kept
 	}
 	stored, err := g.Store.Submit(ctx, sub)
-	if errors.Is(err, store.ErrOtherRequest) {
-		return Outcome{}, otherRequest
-	}
 	if err != nil {
-		return Outcome{}, err
+		return Outcome{}, g.unlessKilled(ctx, Principal{AgentID: sub.Event.AgentID}, err)
 	}
 	return finish(stored), nil
 }
@@ -158,12 +193,14 @@ func bounded(c engine.Call) *Refusal {
 // unclear reports whether a tool's name could be taken for another's: by what
 // cannot be seen in it, or by letters of several scripts.
 func unclear(name string) bool {
-	if strings.TrimSpace(name) != name {
-		return true
+	if strings.TrimSpace(name) != name || name == "*" || !norm.NFKC.IsNormalString(name) {
+		return true // wide letters and the like stand for others
 	}
 	script := ""
 	for _, r := range name {
 		switch {
+		case unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Me, r):
+			return true // a mark upon a letter is easily overlooked
 		case r < utf8.RuneSelf && unicode.IsPrint(r) && !unicode.IsLetter(r):
 			continue
 		case !unicode.IsPrint(r) || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r):
@@ -185,13 +222,34 @@ func unclear(name string) bool {
 func (g *Gate) decided(p Principal, proposal Proposal, d engine.Decision) engine.Event {
 	e := engine.Event{
 		ID: newEventID(), Type: engine.Decided, RequestID: proposal.Call.RequestID, AgentID: p.AgentID, ToolName: proposal.Call.Tool,
-		Outcome: d.Outcome, Reasons: engine.Reasons(strictestFirst(d.Findings)), SafePayload: safePayload(proposal, d), Actor: p.actor(),
+		Outcome: d.Outcome, Reasons: told(strictestFirst(d.Findings)), SafePayload: safePayload(proposal, d), Actor: p.actor(),
 		PolicyDigest: d.PolicyDigest,
 	}
 	if proposal.Valid {
 		e.DigestHMAC = g.Sealer.Digest(proposal.Call.Digest)
 	}
 	return e
+}
+
+// Bounds of the reasons that one event tells.
+const (
+	maxReasons = 50
+	maxMessage = 1000
+)
+
+// told is what an event says of findings: the first of very many, and of a very
+// long message the beginning.
+func told(findings []engine.Finding) []engine.Reason {
+	reasons := engine.Reasons(findings[:min(len(findings), maxReasons)])
+	for i, r := range reasons {
+		if len(r.Message) > maxMessage {
+			reasons[i].Message = strings.ToValidUTF8(r.Message[:maxMessage], "") + "…"
+		}
+	}
+	if more := len(findings) - len(reasons); more > 0 {
+		reasons = append(reasons, engine.Reason{Code: "more_findings", Message: fmt.Sprintf("There are %d more.", more)})
+	}
+	return reasons
 }
 
 // strictestFirst puts what decided before what was merely noticed.

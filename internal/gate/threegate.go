@@ -31,8 +31,27 @@ type Violation = toolrequest.Violation
 // RequestTool takes a ThreeGate draft and opens the approval that a person has
 // to give. Violations mean that the document was not judged.
 func (g *Gate) RequestTool(ctx context.Context, p Principal, document []byte, requestID string, once *Once) (CheckedDocument, []Violation, error) {
+	if err := g.answered(ctx, p, once); err != nil {
+		return CheckedDocument{}, nil, err
+	}
+	// Whoever is stopped or has had enough costs no reading of documents.
+	asks := Proposal{
+		Call:  engine.Call{Dialect: DialectThreeGate, RequestID: requestID, AgentID: p.AgentID, Tool: toolrequest.ToolName, Environment: g.Judge().Environment},
+		claim: registry.Claim{AgentID: p.AgentID, Tool: toolrequest.ToolName}, session: p.KeyID,
+	}
+	veto, plugin, err := g.before(ctx, asks)
+	if err != nil {
+		return CheckedDocument{}, nil, err
+	}
+	if veto != nil {
+		o, err := g.vetoed(ctx, p, asks, veto, plugin, once)
+		return CheckedDocument{Digest: toolrequest.Digest(document), Decision: o.Decision}, nil, err
+	}
 	now := time.Now()
-	report := toolrequest.CheckDraft(document, now)
+	report, err := g.readDraft(ctx, document, now)
+	if err != nil {
+		return CheckedDocument{}, nil, err
+	}
 	if !report.Valid {
 		return CheckedDocument{}, report.Violations, nil
 	}
@@ -40,6 +59,7 @@ func (g *Gate) RequestTool(ctx context.Context, p Principal, document []byte, re
 	if err != nil {
 		return CheckedDocument{}, nil, err
 	}
+	proposal.asked = true
 	finish := func(o Outcome) CheckedDocument {
 		return CheckedDocument{RequestID: report.Request.RequestID, Digest: toolrequest.Digest(document), Decision: o.Decision, Approval: o.Approval}
 	}
@@ -48,6 +68,19 @@ func (g *Gate) RequestTool(ctx context.Context, p Principal, document []byte, re
 		return CheckedDocument{}, nil, err
 	}
 	return finish(o), nil, nil
+}
+
+// readDraft checks a draft. Reading a long one takes a processor a tenth of a
+// second: they are read one after the other, so that there is another processor
+// for everything else.
+func (g *Gate) readDraft(ctx context.Context, document []byte, now time.Time) (toolrequest.Report, error) {
+	select {
+	case g.reading <- struct{}{}:
+		defer func() { <-g.reading }()
+		return toolrequest.CheckDraft(document, now), nil
+	case <-ctx.Done():
+		return toolrequest.Report{}, &Refusal{Status: 429, Code: "too_many_documents", RetryAfter: time.Second, Detail: "Too many documents are being read at the moment."}
+	}
 }
 
 // ApprovedTool looks at a document that arrives with its approval filled in: it
@@ -178,7 +211,7 @@ func boundTo(a approval.Approval, claims token.Claims, tool string, arguments ca
 	}
 	text, _ := arguments.Get("document")
 	draft, err := toolrequest.Demote([]byte(text.Str()))
-	if err != nil || tool != toolrequest.ToolName || toolrequest.Digest(draft) != a.Call.Digest || toolrequest.Digest([]byte(text.Str())) != claims.Digest {
+	if err != nil || tool != toolrequest.ToolName || arguments.Len() != 1 || toolrequest.Digest(draft) != a.Call.Digest || toolrequest.Digest([]byte(text.Str())) != claims.Digest {
 		return &Refusal{Status: 403, Code: "arguments_mismatch", Detail: "This is not the promoted document that was approved: send it as arguments.document, byte for byte, with the tool name " + toolrequest.ToolName + "."}
 	}
 	return nil

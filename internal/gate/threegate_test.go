@@ -116,6 +116,10 @@ func TestToolRequest(t *testing.T) {
 	if _, err := h.Redeem(ctx, h.agent, gate.RedeemRequest{Token: v.Token, Tool: "other", Arguments: document(promoted)}, nil); code(err) != "arguments_mismatch" {
 		t.Errorf("another tool: %v", err)
 	}
+	more := canon.Object(append(document(promoted).Members(), canon.Member{Name: "x", Value: canon.Number(1)})...)
+	if _, err := h.Redeem(ctx, h.agent, gate.RedeemRequest{Token: v.Token, Tool: toolrequest.ToolName, Arguments: more}, nil); code(err) != "arguments_mismatch" {
+		t.Errorf("one more argument: %v", err)
+	}
 	redeem := gate.RedeemRequest{Token: v.Token, Tool: toolrequest.ToolName, Arguments: document(promoted)}
 	if _, err := h.Redeem(ctx, h.agent, redeem, nil); err != nil {
 		t.Errorf("redeeming it: %v", err)

@@ -53,7 +53,9 @@ type Keeper struct {
 	mu        sync.Mutex // of what follows: one look at a time
 	policy    kept[*policy.Bundle]
 	contracts kept[*toolcontract.Set]
-	seen      map[string]string // what was last read of each file
+
+	reading sync.Mutex // of the files: one import at a time
+	files   [2]file
 }
 
 // kept is a document that has been read already.
@@ -84,12 +86,17 @@ func Open(ctx context.Context, cfg Config) (*Keeper, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	k := &Keeper{Config: cfg, detector: redact.New(), seen: map[string]string{}}
-	if err := k.importFiles(ctx, true); err != nil {
+	k := &Keeper{Config: cfg, detector: redact.New()}
+	k.files = [2]file{{kind: store.PolicyDocument, path: cfg.PolicyFile}, {kind: store.ContractsDocument, path: cfg.ContractsFile}}
+	err := k.importFiles(ctx, true)
+	if err != nil && !errors.Is(err, ErrOlder) {
 		return nil, err
 	}
 	if err := k.look(ctx); err != nil {
 		return nil, err
+	}
+	if err != nil {
+		k.tell(ctx, err)
 	}
 	return k, nil
 }
@@ -110,7 +117,7 @@ func (k *Keeper) Refresh(ctx context.Context) {
 // every is how often files are looked at, and the registry is read whether or
 // not anybody said that it has changed.
 const (
-	filesEvery    = time.Second
+	filesEvery    = 500 * time.Millisecond
 	registryEvery = 10 * time.Second
 )
 
@@ -171,61 +178,6 @@ func (k *Keeper) Usable(context.Context) error {
 	return nil
 }
 
-func (k *Keeper) reimport(ctx context.Context, all bool) {
-	if err := k.importFiles(ctx, all); err != nil {
-		for line := range strings.Lines(err.Error()) {
-			k.Logger.ErrorContext(ctx, "not put in force: the last good rules stay", "problem", strings.TrimSpace(line))
-		}
-		k.say(err.Error())
-	}
-}
-
-// say keeps a problem for the status.
-func (k *Keeper) say(problem string) {
-	s := *k.status.Load()
-	s.Problem, s.At = problem, time.Now()
-	k.status.Store(&s)
-}
-
-// importFiles imports the files that have changed since they were last read, or
-// all of them.
-func (k *Keeper) importFiles(ctx context.Context, all bool) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return errors.Join(
-		k.importFile(ctx, store.PolicyDocument, k.PolicyFile, all),
-		k.importFile(ctx, store.ContractsDocument, k.ContractsFile, all),
-	)
-}
-
-func (k *Keeper) importFile(ctx context.Context, kind, path string, anyway bool) error {
-	if path == "" {
-		return nil
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return fmt.Errorf("%s: %w", kind, err)
-	}
-	stamp := fmt.Sprint(info.ModTime().UnixNano(), info.Size())
-	if !anyway && k.seen[kind] == stamp {
-		return nil
-	}
-	data, err := os.ReadFile(path) // #nosec G304 -- the operator names the file
-	if err != nil {
-		return fmt.Errorf("%s: %w", kind, err)
-	}
-	k.seen[kind] = stamp
-	changed, err := k.Import(ctx, kind, data, path)
-	if errors.Is(err, ErrOlder) {
-		k.Logger.WarnContext(ctx, "a newer policy is in force already, and stays", "file", path, "error", err)
-		return nil
-	}
-	if err == nil && changed {
-		k.Logger.InfoContext(ctx, "put in force", "kind", kind, "file", path)
-	}
-	return err
-}
-
 // ErrOlder is the error of a policy that is older than the one in force.
 var ErrOlder = errors.New("it is older than the policy in force")
 
@@ -248,6 +200,9 @@ func (k *Keeper) Import(ctx context.Context, kind string, data []byte, name stri
 		b, problems := policy.Load(data, policy.Options{File: name, Now: time.Now(), Secret: k.Secret, Reviewers: gate.Reviewers(people)})
 		if policy.HasErrors(problems) {
 			return false, lines(problems)
+		}
+		if len(b.Version) > 64 || strings.ContainsFunc(b.Version, func(r rune) bool { return r < ' ' || r > '~' }) {
+			return false, fmt.Errorf("%s: the version has to be at most 64 plain ASCII characters: versions are compared", name)
 		}
 		d.KnownAs, e.PolicyDigest = b.Digest, b.Digest
 		e.Reasons = []engine.Reason{{Code: "POLICY_ACTIVATED", Message: fmt.Sprintf("Policy version %s was put in force.", shown(b.Version))}}
@@ -304,14 +259,21 @@ func (k *Keeper) look(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the registry: %w", err)
 	}
+	r := gate.Rules{Environment: k.Environment, Routing: k.Routing, Detector: k.detector, Registry: known}
+	problem := ""
 	active, err := k.Store.ActiveDocuments(ctx)
-	if err != nil {
+	switch {
+	case gate.IsUnavailable(err):
 		return fmt.Errorf("read the rules in force: %w", err)
+	case err != nil:
+		// Whatever has become of them, who is stopped and revoked is known all the same.
+		r.Unusable, problem = true, "the rules in force cannot be used, so that every call is refused: "+err.Error()
 	}
 	policyDoc, hasPolicy := active[store.PolicyDocument]
 	contractsDoc, hasContracts := active[store.ContractsDocument]
-	r := gate.Rules{Environment: k.Environment, Routing: k.Routing, Detector: k.detector, Registry: known}
-	problem := ""
+	if err == nil && !hasPolicy && (k.PolicyFile != "" || len(k.Secret) > 0) {
+		r.Unusable, problem = true, "no policy is in force, although there has to be one, so that every call is refused"
+	}
 	if hasPolicy {
 		k.policy = k.policy.read(policyDoc, func(body []byte) (*policy.Bundle, error) {
 			// Expiry is judged at every decision: an expired policy refuses, it is not forgotten.

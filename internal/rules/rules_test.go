@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -161,7 +162,7 @@ func TestHotReload(t *testing.T) {
 	// An older one, too, and by SIGHUP as well.
 	p.file("policy.json", doc("1", "2026-01-01T00:00:00Z", "DENY"))
 	reload <- os.Interrupt
-	time.Sleep(1500 * time.Millisecond)
+	eventually(t, "that it is older is told", 5*time.Second, func() bool { return strings.Contains(first.Status().Problem, "older") })
 	if version(first) != "2" {
 		t.Errorf("an older policy came into force: %q", version(first))
 	}
@@ -186,6 +187,7 @@ func TestStart(t *testing.T) {
 	p := newPlace(t)
 	for name, text := range map[string]string{
 		"broken.json":  `{`,
+		"arabic.json":  strings.Replace(doc("1", "2026-01-01T00:00:00Z", "DENY"), `"1"`, `"٣"`, 1),
 		"nobody.json":  `{"version":"1","generated_at":"2026-01-01T00:00:00Z","expires_at":"2099-01-01T00:00:00Z","rules":[{"id":"r","description":"","match":{"tool_name":"*","environment":"*"},"outcome":"REQUIRE_HUMAN","approver_role":"finance"}],"defaults":{"outcome":"DENY"}}`,
 		"expired.json": `{"version":"1","generated_at":"2020-01-01T00:00:00Z","expires_at":"2021-01-01T00:00:00Z","rules":[],"defaults":{"outcome":"ALLOW"}}`,
 	} {
@@ -210,6 +212,54 @@ func TestStart(t *testing.T) {
 	c.PolicyFile = p.file("old.json", doc("1.9.0", "2026-02-01T00:00:00Z", "ALLOW"))
 	if k, _ := p.keep(c); version(k) != "1.10.0" {
 		t.Errorf("in force: %q", version(k))
+	}
+}
+
+// What is no file is said so, and nobody waits for it.
+func TestNoFile(t *testing.T) {
+	p := newPlace(t)
+	fifo := filepath.Join(p.dir, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{fifo, p.dir, "/dev/zero", filepath.Join(p.dir, "none")} {
+		c := p.config()
+		c.PolicyFile = path
+		if _, err := rules.Open(context.Background(), c); err == nil {
+			t.Errorf("%s was read", path)
+		}
+	}
+}
+
+// A file that is still being written is left alone.
+func TestHalfWrittenFile(t *testing.T) {
+	p := newPlace(t)
+	c := p.config()
+	whole := doc("1", "2026-01-01T00:00:00Z", "DENY")
+	c.PolicyFile = p.file("policy.json", whole)
+	k, _ := p.keep(c)
+	stop := time.Now().Add(2 * time.Second)
+	for i := 0; time.Now().Before(stop); i++ {
+		// Each state by itself would be in force.
+		p.file("policy.json", doc(fmt.Sprint(i+2), "2026-01-02T00:00:00Z", "ALLOW"))
+		time.Sleep(50 * time.Millisecond)
+	}
+	if got := version(k); got != "1" {
+		t.Errorf("version %s came into force while the file was being written", got)
+	}
+	eventually(t, "the last state", 5*time.Second, func() bool { return version(k) != "1" })
+}
+
+// Where there has to be a policy, there is none only by mistake.
+func TestMissingPolicyRefuses(t *testing.T) {
+	p := newPlace(t)
+	c := p.config()
+	c.PolicyFile = p.file("policy.json", doc("1", "2026-01-01T00:00:00Z", "DENY"))
+	k, _ := p.keep(c)
+	p.sql(`DELETE FROM active_documents`)
+	k.Refresh(context.Background())
+	if !k.Judge().Unusable {
+		t.Error("without a policy, calls are judged")
 	}
 }
 
@@ -249,14 +299,15 @@ func TestTamperedDocument(t *testing.T) {
 	c.PolicyFile = p.file("policy.json", doc("1", "2026-01-01T00:00:00Z", "DENY"))
 	k, _ := p.keep(c)
 	p.sql(`ALTER TABLE documents DISABLE TRIGGER documents_append_only`)
+	p.sql(`ALTER TABLE documents DROP CONSTRAINT documents_check`)
 	p.sql(`UPDATE documents SET body = $1`, []byte(doc("1", "2026-01-01T00:00:00Z", "ALLOW")))
 	k.Refresh(context.Background())
-	if k.Judge().Policy.Default != engine.Deny {
-		t.Error("the changed document is in force")
-	}
 	c.PolicyFile = ""
-	if _, err := rules.Open(context.Background(), c); err == nil || !strings.Contains(err.Error(), "changed") {
-		t.Errorf("starting with it: %v", err)
+	again, _ := p.keep(c)
+	for _, k := range []*rules.Keeper{k, again} {
+		if !k.Judge().Unusable || !strings.Contains(k.Status().Problem, "changed") || k.Usable(context.Background()) == nil {
+			t.Errorf("got %+v", k.Status())
+		}
 	}
 }
 

@@ -61,7 +61,7 @@ func (s *Store) Change(ctx context.Context, id string, once *Once, fn func(c *Ch
 			if err := lockKeys(ctx, tx, []int64{once.lock()}); err != nil {
 				return err
 			}
-			if err := replay(ctx, tx, once); err != nil {
+			if err := s.replayIn(ctx, tx, once); err != nil {
 				return err
 			}
 		}
@@ -80,7 +80,7 @@ func (s *Store) Change(ctx context.Context, id string, once *Once, fn func(c *Ch
 			}
 		}
 		if once != nil {
-			if err := queueReply(rows, once, id, once.Render(result, refused)); err != nil {
+			if err := s.queueReply(rows, once, id, once.Render(result, refused)); err != nil {
 				return err
 			}
 		}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"holdpoint/internal/seal"
 )
 
 // replay returns *Replay when the request was answered before, ErrOtherRequest
@@ -18,7 +20,16 @@ import (
 func (s *Store) replay(ctx context.Context, o *Once) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	return replay(ctx, s.pool, o)
+	return s.replayIn(ctx, s.pool, o)
+}
+
+// Answered returns *Replay when a request was answered before, ErrOtherRequest
+// when its key was used for something else, and nil when it is new.
+func (s *Store) Answered(ctx context.Context, o *Once) error { return s.replay(ctx, o) }
+
+// name is what a kept answer is sealed under.
+func (o *Once) name() string {
+	return fmt.Sprintf("reply %d:%s %s", len(o.Credential), o.Credential, o.Key)
 }
 
 // querier is a pool or a transaction.
@@ -26,11 +37,12 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-func replay(ctx context.Context, db querier, o *Once) error {
+func (s *Store) replayIn(ctx context.Context, db querier, o *Once) error {
 	var hash, header []byte
+	var box seal.Box
 	var r Reply
-	err := db.QueryRow(ctx, `SELECT request_hmac, status, header, body FROM idempotency WHERE credential = $1 AND key = $2`,
-		o.Credential, o.Key).Scan(&hash, &r.Status, &header, &r.Body)
+	err := db.QueryRow(ctx, `SELECT request_hmac, status, header, body, body_key FROM idempotency WHERE credential = $1 AND key = $2`,
+		o.Credential, o.Key).Scan(&hash, &r.Status, &header, &box.Data, &box.Key)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}
@@ -42,6 +54,12 @@ func replay(ctx context.Context, db querier, o *Once) error {
 	}
 	if err := json.Unmarshal(header, &r.Header); err != nil {
 		return fmt.Errorf("decode the kept answer's header: %w", err)
+	}
+	r.Body = box.Data
+	if box.Key != nil {
+		if r.Body, err = s.sealer.Open(o.name(), box); err != nil {
+			return fmt.Errorf("open a kept answer: %w", err)
+		}
 	}
 	return &Replay{Reply: r}
 }
@@ -62,15 +80,19 @@ func lockKeys(ctx context.Context, tx pgx.Tx, locks []int64) error {
 	return translate(tx.SendBatch(ctx, rows).Close())
 }
 
-// queueReply adds the answer to a batch. The caller holds the key's lock and
-// has found no answer, so that there is none.
-func queueReply(rows *pgx.Batch, o *Once, approvalID string, r Reply) error {
+// queueReply adds the answer, sealed, to a batch. The caller holds the key's
+// lock and has found no answer, so that there is none.
+func (s *Store) queueReply(rows *pgx.Batch, o *Once, approvalID string, r Reply) error {
 	header, err := json.Marshal(r.Header)
 	if err != nil {
 		return fmt.Errorf("encode the answer's header: %w", err)
 	}
-	rows.Queue(`INSERT INTO idempotency (credential, key, request_hmac, approval_id, status, header, body)
-		VALUES ($1, $2, $3, nullif($4, ''), $5, $6, $7)`, o.Credential, o.Key, o.Request, approvalID, r.Status, header, append([]byte{}, r.Body...))
+	box, err := s.sealer.Seal(o.name(), r.Body)
+	if err != nil {
+		return fmt.Errorf("seal an answer: %w", err)
+	}
+	rows.Queue(`INSERT INTO idempotency (credential, key, request_hmac, approval_id, status, header, body, body_key)
+		VALUES ($1, $2, $3, nullif($4, ''), $5, $6, $7, $8)`, o.Credential, o.Key, o.Request, approvalID, r.Status, header, box.Data, box.Key)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -78,9 +79,13 @@ func scanAgent(row pgx.Row) (registry.Agent, error) {
 	if err := row.Scan(&id, &name, &owner, &profile, &revoked); err != nil {
 		return a, err
 	}
-	err := decode("the profile of agent "+id, profile, &a)
+	if err := decode("the profile of agent "+id, profile, &a); err != nil {
+		// What is not known of one agent keeps nobody else's from being known: its
+		// own calls are refused.
+		a, revoked = registry.Agent{}, &time.Time{}
+	}
 	a.ID, a.Name, a.Owner, a.RevokedAt = id, name, owner, revoked
-	return a, err
+	return a, nil
 }
 
 func scanTool(row pgx.Row) (registry.Tool, error) {
@@ -91,9 +96,11 @@ func scanTool(row pgx.Row) (registry.Tool, error) {
 	if err := row.Scan(&name, &profile, &revoked); err != nil {
 		return t, err
 	}
-	err := decode("the profile of a tool", profile, &t)
+	if err := decode("the profile of a tool", profile, &t); err != nil {
+		t, revoked = registry.Tool{}, &time.Time{} // as with agents
+	}
 	t.Name, t.RevokedAt = name, revoked
-	return t, err
+	return t, nil
 }
 
 func scanKill(row pgx.Row) (registry.Kill, error) {
@@ -188,12 +195,12 @@ func (s *Store) Release(ctx context.Context, agentID string, once *Once, e engin
 // transaction, and keeps the answer for a repetition when once is set, whose
 // Render is given nil.
 func (s *Store) administer(ctx context.Context, once *Once, e engine.Event, sql string, args ...any) error {
-	return s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	return s.inTxOn(ctx, s.reserve, func(ctx context.Context, tx pgx.Tx) error {
 		if once != nil {
 			if err := lockKeys(ctx, tx, []int64{once.lock()}); err != nil {
 				return err
 			}
-			if err := replay(ctx, tx, once); err != nil {
+			if err := s.replayIn(ctx, tx, once); err != nil {
 				return err
 			}
 		}
@@ -212,7 +219,7 @@ func (s *Store) administer(ctx context.Context, once *Once, e engine.Event, sql 
 			return err
 		}
 		if once != nil {
-			if err := queueReply(rows, once, "", once.Render(nil, nil)); err != nil {
+			if err := s.queueReply(rows, once, "", once.Render(nil, nil)); err != nil {
 				return err
 			}
 		}
@@ -228,13 +235,70 @@ type Exceeded struct {
 	RetryAfter time.Duration
 }
 
+// Killed reports whether a switch stops the agent at this moment, whatever a
+// process remembers.
+func (s *Store) Killed(ctx context.Context, agentID string) (killed bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	err = s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM kill_switches WHERE agent_id IN ('', $1))`, agentID).Scan(&killed)
+	return killed, translate(err)
+}
+
+// turns lets one at a time through for each name.
+type turns struct {
+	mu    sync.Mutex
+	queue map[string]*turn
+}
+
+type turn struct {
+	free    chan struct{} // holds one token while nobody has the turn
+	waiting int
+}
+
+// take waits for the name's turn; done must follow.
+func (t *turns) take(ctx context.Context, name string) (done func(), err error) {
+	t.mu.Lock()
+	if t.queue == nil {
+		t.queue = map[string]*turn{}
+	}
+	q := t.queue[name]
+	if q == nil {
+		q = &turn{free: make(chan struct{}, 1)}
+		q.free <- struct{}{}
+		t.queue[name] = q
+	}
+	q.waiting++
+	t.mu.Unlock()
+	leave := func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if q.waiting--; q.waiting == 0 {
+			delete(t.queue, name)
+		}
+	}
+	select {
+	case <-q.free:
+		return func() { q.free <- struct{}{}; leave() }, nil
+	case <-ctx.Done():
+		leave()
+		return nil, ctx.Err()
+	}
+}
+
 // TakeCall counts a call against its agent's limits, right across all gates. A
 // call that exceeds one is not counted. The count is not flushed to disk by
 // itself: an outage of Postgres may forget the last moment's calls.
 func (s *Store) TakeCall(ctx context.Context, agentID, tool, session string, l registry.Limits) (Exceeded, error) {
 	var x Exceeded
 	var seconds float64
-	err := s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	// An agent's calls take turns in Postgres: here, too, so that one agent holds
+	// one connection at most.
+	done, err := s.turns.take(ctx, agentID)
+	if err != nil {
+		return x, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	defer done()
+	err = s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		rows := &pgx.Batch{}
 		rows.Queue(`SET LOCAL synchronous_commit = off`)
 		rows.Queue(`SELECT exceeded, retry_after FROM take_call($1, $2, $3, $4, $5, $6, $7, $8, $9)`, agentID, tool, session,
@@ -251,7 +315,7 @@ func (s *Store) TakeCall(ctx context.Context, agentID, tool, session string, l r
 func (s *Store) ForgetCalls(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	_, err := s.pool.Exec(ctx, `WITH calls AS (DELETE FROM rate_calls WHERE at < clock_timestamp() - interval '25 hours')
+	_, err := s.pool.Exec(ctx, `WITH calls AS (DELETE FROM rate_calls WHERE expires_at < clock_timestamp())
 		DELETE FROM rate_sessions WHERE last_at < clock_timestamp() - interval '31 days'`)
 	return translate(err)
 }

@@ -59,7 +59,11 @@ type Config struct {
 // Store is a pool of connections and the group-commit writer on top of it.
 // Close ends both.
 type Store struct {
-	pool    *pgxpool.Pool
+	pool *pgxpool.Pool
+	// reserve is for administration and for asking whether Postgres answers:
+	// whoever throws a kill switch must not wait behind those whom it stops.
+	reserve *pgxpool.Pool
+	turns   turns
 	sealer  *seal.Sealer
 	log     *slog.Logger
 	timeout time.Duration
@@ -99,6 +103,12 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if s.pool, err = pgxpool.NewWithConfig(ctx, pc); err != nil {
 		return nil, fmt.Errorf("open the database pool: %w", hideURL(err))
 	}
+	kept := pc.Copy()
+	kept.MaxConns, kept.MinConns = 2, 0
+	if s.reserve, err = pgxpool.NewWithConfig(ctx, kept); err != nil {
+		s.pool.Close()
+		return nil, fmt.Errorf("open the database pool: %w", hideURL(err))
+	}
 	if s.sealer != nil {
 		err = s.checkKey(ctx)
 	} else {
@@ -106,6 +116,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	if err != nil {
 		s.pool.Close()
+		s.reserve.Close()
 		return nil, err
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -123,6 +134,7 @@ func (s *Store) Close() {
 	<-s.stopped
 	s.changes.wait()
 	s.pool.Close()
+	s.reserve.Close()
 }
 
 // checkKey compares the data key with the one that the database was first used with.
@@ -154,7 +166,7 @@ func (s *Store) checkKey(ctx context.Context) error {
 func (s *Store) Ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	return translate(s.pool.Ping(ctx))
+	return translate(s.reserve.Ping(ctx))
 }
 
 // Now is the database's clock.
@@ -235,9 +247,13 @@ func hideURL(err error) error {
 // inTx runs fn in one transaction at READ COMMITTED. Errors of fn come back as
 // they are, errors of Postgres translated.
 func (s *Store) inTx(ctx context.Context, fn func(ctx context.Context, tx pgx.Tx) error) error {
+	return s.inTxOn(ctx, s.pool, fn)
+}
+
+func (s *Store) inTxOn(ctx context.Context, pool *pgxpool.Pool, fn func(ctx context.Context, tx pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	tx, err := s.pool.Begin(ctx)
+	tx, err := pool.Begin(ctx)
 	if err != nil {
 		return translate(err)
 	}

@@ -196,7 +196,7 @@ func (s *Store) commit(ctx context.Context, batch []*queued, again bool) error {
 		return translate(s.pool.SendBatch(ctx, rows).Close())
 	}
 	return s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if err := claimKeys(ctx, tx, repeatable); err != nil {
+		if err := s.claimKeys(ctx, tx, repeatable); err != nil {
 			return err
 		}
 		fresh := slices.DeleteFunc(slices.Clone(batch), func(q *queued) bool { return q.err != nil })
@@ -216,7 +216,7 @@ func (s *Store) commit(ctx context.Context, batch []*queued, again bool) error {
 			if q.sub.Opening != nil {
 				approval = q.sub.Opening.ID
 			}
-			if err := queueReply(keep, q.sub.Once, approval, q.sub.Once.Render(q.got, nil)); err != nil {
+			if err := s.queueReply(keep, q.sub.Once, approval, q.sub.Once.Render(q.got, nil)); err != nil {
 				return err
 			}
 		}
@@ -226,7 +226,7 @@ func (s *Store) commit(ctx context.Context, batch []*queued, again bool) error {
 
 // claimKeys takes the locks of the submissions' idempotency keys and marks
 // those that are repetitions, of what was kept or of one another.
-func claimKeys(ctx context.Context, tx pgx.Tx, repeatable []*queued) error {
+func (s *Store) claimKeys(ctx context.Context, tx pgx.Tx, repeatable []*queued) error {
 	locks := make([]int64, len(repeatable))
 	for i, q := range repeatable {
 		locks[i] = q.sub.Once.lock()
@@ -239,7 +239,7 @@ func claimKeys(ctx context.Context, tx pgx.Tx, repeatable []*queued) error {
 	first := map[[2]string]*Once{}
 	for _, q := range repeatable {
 		o := q.sub.Once
-		if q.err = replay(ctx, tx, o); q.err != nil {
+		if q.err = s.replayIn(ctx, tx, o); q.err != nil {
 			var kept *Replay
 			if !errors.As(q.err, &kept) && !errors.Is(q.err, ErrOtherRequest) {
 				return q.err

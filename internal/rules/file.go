@@ -1,0 +1,130 @@
+package rules
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"holdpoint/engine/canon"
+	"holdpoint/internal/gate"
+)
+
+// file is a file that is imported when it changes.
+type file struct {
+	kind, path string
+	// done is what was imported, or refused for good; seen is what stood there at
+	// the last look. What is imported has stood there at two looks: nobody is
+	// still writing it.
+	done, seen content
+	// told is the problem that was told last: it is told once.
+	told string
+}
+
+type content [sha256.Size]byte
+
+// read reads a file of the size that a document may have.
+func (f *file) read() ([]byte, error) {
+	info, err := os.Stat(f.path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.kind, err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: %s is not a file", f.kind, f.path)
+	}
+	opened, err := os.Open(f.path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.kind, err)
+	}
+	defer func() { _ = opened.Close() }()
+	data, err := io.ReadAll(io.LimitReader(opened, canon.MaxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.kind, err)
+	}
+	if len(data) > canon.MaxBytes {
+		return nil, fmt.Errorf("%s: %s has more than 1 MiB", f.kind, f.path)
+	}
+	return data, nil
+}
+
+// importFiles imports the files that have changed, or all of them at once.
+func (k *Keeper) importFiles(ctx context.Context, all bool) error {
+	k.reading.Lock()
+	defer k.reading.Unlock()
+	var errs []error
+	for i := range k.files {
+		f := &k.files[i]
+		if f.path == "" {
+			continue
+		}
+		err := k.importFile(ctx, f, all)
+		switch {
+		case err == nil:
+			continue
+		case !all && err.Error() == f.told:
+			continue // somebody has been told
+		}
+		f.told = err.Error()
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func (k *Keeper) importFile(ctx context.Context, f *file, anyway bool) error {
+	data, err := f.read()
+	if err != nil {
+		f.seen = content{}
+		return err
+	}
+	now := content(sha256.Sum256(data))
+	stood := now == f.seen
+	f.seen = now
+	if !anyway && (now == f.done || !stood) {
+		return nil
+	}
+	changed, err := k.Import(ctx, f.kind, data, f.path)
+	if gate.IsUnavailable(err) {
+		return err // it is tried again at the next look
+	}
+	f.done = now
+	if err != nil {
+		return err
+	}
+	f.told = ""
+	if changed {
+		k.Logger.InfoContext(ctx, "put in force", "kind", f.kind, "file", f.path)
+	}
+	k.say("")
+	return nil
+}
+
+func (k *Keeper) reimport(ctx context.Context, all bool) {
+	if err := k.importFiles(ctx, all); err != nil {
+		k.tell(ctx, err)
+	}
+}
+
+// tell says why what is in a file is not in force.
+func (k *Keeper) tell(ctx context.Context, err error) {
+	for line := range strings.Lines(err.Error()) {
+		k.Logger.ErrorContext(ctx, "not put in force: the last good rules stay", "problem", strings.TrimSpace(line))
+	}
+	k.say(err.Error())
+}
+
+// say keeps a problem for the status.
+func (k *Keeper) say(problem string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	former := k.status.Load()
+	if former == nil || former.Problem == problem {
+		return
+	}
+	s := *former
+	s.Problem, s.At = problem, time.Now()
+	k.status.Store(&s)
+}
