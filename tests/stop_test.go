@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,7 +20,7 @@ import (
 func TestKillSwitchOnTwoGates(t *testing.T) {
 	c := startCluster(t, 2, 1)
 	policy := filepath.Join(c.dir, "rules.yaml")
-	if err := os.WriteFile(policy, []byte(testPolicy("1", "ALLOW")), 0o600); err != nil {
+	if err := os.WriteFile(policy, []byte(strings.ReplaceAll(testPolicy("1", "ALLOW"), "finance-approver", "reviewer")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	// A third gate brings the policy; the others take it from the database.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"holdpoint/engine"
@@ -34,13 +35,22 @@ func (g *Gate) PreToolCheck(ctx context.Context, p Principal, doc canon.Value, r
 	}
 	proposal, result := proposeEvent(p.AgentID, limit, "apr_", doc, time.Now())
 	finish := func(o Outcome) Checked {
-		return Checked{Route: o.Route, Envelope: result.Envelope(o.Decision), Constraints: o.Constraints, Approval: o.Approval}
+		return Checked{Route: o.Route, Envelope: result.Envelope(objections(o.Decision)), Constraints: o.Constraints, Approval: o.Approval}
 	}
 	o, err := g.submit(ctx, p, proposal, requestID, rendered(once, func(o Outcome) any { return finish(o) }))
 	if err != nil {
 		return Checked{}, err
 	}
 	return finish(o), nil
+}
+
+// objections is a decision without the rules of the policy that allow the call:
+// the contract's answer says why the contract allows it, and who objects.
+func objections(d engine.Decision) engine.Decision {
+	d.Findings = slices.DeleteFunc(slices.Clone(d.Findings), func(f engine.Finding) bool {
+		return f.Source == policySource && f.Route == engine.Accept
+	})
+	return d
 }
 
 // proposeEvent reads an Agent Action Contract event as a proposal. What it

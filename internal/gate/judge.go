@@ -216,9 +216,9 @@ const policySource = "policy"
 func policyOpinion(d policy.Decision, dialect string) engine.Opinion {
 	o := engine.Opinion{Requirements: policyRequirements(d), Constraints: d.Constraints}
 	for _, reason := range d.Reasons {
-		// The other dialects explain their own acceptance; that the policy does not
-		// object is no news there.
-		if d.Outcome == engine.Allow && dialect != DialectSPM {
+		// The other dialects explain their own acceptance; that no rule objects is no
+		// news there.
+		if d.Outcome == engine.Allow && d.Rule == "" && dialect != DialectSPM {
 			continue
 		}
 		o.Findings = append(o.Findings, engine.Finding{Source: policySource, Code: reason.Code, Message: reason.Message, Route: d.Outcome.Route()})
