@@ -7,16 +7,11 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"holdpoint/engine"
 	"holdpoint/engine/canon"
 )
 
-const (
-	// Dialect names these documents in an engine.Call.
-	Dialect = "threegate"
-	// ToolName is the tool that a request proposes to call, whatever its language.
-	ToolName = "tool-exec"
-)
+// ToolName is the tool that a request proposes to call, whatever its language.
+const ToolName = "tool-exec"
 
 // Digest names a document by its bytes: "sha256:" and 64 lower-case hex digits.
 // An approval is bound to the draft's.
@@ -35,15 +30,6 @@ func Arguments(document []byte) canon.Value {
 		return canon.Null()
 	}
 	return canon.Object(canon.Member{Name: "document", Value: canon.String(text)})
-}
-
-// Call is the call that a document proposes. The caller adds who proposes it and
-// where it would run. The language is its category.
-func Call(r *Request, document []byte) engine.Call {
-	return engine.Call{
-		Dialect: Dialect, RequestID: r.RequestID, Tool: ToolName, Category: r.Language,
-		Digest: canon.Digest(ToolName, Arguments(document)),
-	}
 }
 
 // Verdict is the answer of Eval.

@@ -117,7 +117,8 @@ const (
 func tooLong(doc canon.Value, a policy.ActionRequest) []FieldError {
 	var wrong []FieldError
 	for _, f := range []struct{ full, short, value string }{
-		{"/action/type", "/actionType", a.Action.Type}, {"/context/session_id", "/sessionId", text(a.Context.SessionID)},
+		{"/action/type", "/actionType", a.Action.Type},
+		{"/context/session_id", "/sessionId", text(a.Context.SessionID)},
 		{"/agent/environment", "/environment", a.Agent.Environment},
 	} {
 		if len(f.value) > maxField {
@@ -128,8 +129,10 @@ func tooLong(doc canon.Value, a policy.ActionRequest) []FieldError {
 		full, short string
 		n           int
 	}{
-		{"/context/data_labels", "/dataLabels", len(a.Context.DataLabels)}, {"/context/risk_hints", "/riskHints", len(a.Context.RiskHints)},
-		{"/agent/roles", "/roles", len(a.Agent.Roles)}, {"/agent/capabilities", "/capabilities", len(a.Agent.Capabilities)},
+		{"/context/data_labels", "/dataLabels", len(a.Context.DataLabels)},
+		{"/context/risk_hints", "/riskHints", len(a.Context.RiskHints)},
+		{"/agent/roles", "/roles", len(a.Agent.Roles)},
+		{"/agent/capabilities", "/capabilities", len(a.Agent.Capabilities)},
 	} {
 		if f.n > maxList {
 			wrong = append(wrong, FieldError{Path: place(doc, f.full, f.short), Message: fmt.Sprintf("has %d elements; at most %d are accepted", f.n, maxList)})
