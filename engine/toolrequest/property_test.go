@@ -142,7 +142,7 @@ func TestDigest(t *testing.T) {
 		Line: commandText, Program: "python",
 		Argv: []string{"python", "-u", "/in/code/average.py", "--in", "/in/levels.csv", "--out", "/out/averages.csv"},
 	}
-	if got := report.Request.Command; got.Line != want.Line || got.Program != want.Program || strings.Join(got.Argv, "|") != strings.Join(want.Argv, "|") {
+	if got := check(document).Request.Command; got.Line != want.Line || got.Program != want.Program || strings.Join(got.Argv, "|") != strings.Join(want.Argv, "|") {
 		t.Errorf("got %+v", got)
 	}
 	if got, ok := toolrequest.Eval(document, now).(toolrequest.Verdict); !ok || !got.Valid || got.Violations == nil {
