@@ -96,7 +96,7 @@ func (c *Console) agentView(r *http.Request, p engine.Person, known *registry.Sn
 
 func agentForm(a registry.Agent) views.AgentForm {
 	f := views.AgentForm{
-		Name: a.Name, Owner: a.Owner, Type: a.Type, Trust: a.Trust.String(), Trusts: trustOptions(), Roles: strings.Join(a.Roles, "\n"),
+		Type: a.Type, Trust: a.Trust.String(), Trusts: trustOptions(), Roles: strings.Join(a.Roles, "\n"),
 		Capabilities: strings.Join(a.Capabilities, "\n"), NeedsAttestation: a.NeedsAttestation, OwnLimits: a.Limits != nil, Seen: seen(a),
 	}
 	if a.MaxDelegation != nil {
@@ -120,7 +120,7 @@ func (c *Console) changeAgent(w http.ResponseWriter, r *http.Request, p engine.P
 		return
 	}
 	changed, e := a, entered{form: r.PostForm}
-	changed.Name, changed.Owner, changed.Type = e.text("name"), e.text("owner"), e.text("type")
+	changed.Type = e.text("type")
 	changed.Trust, changed.Roles, changed.Capabilities = e.trust("trust"), e.lines("roles"), e.lines("capabilities")
 	changed.NeedsAttestation, changed.MaxDelegation, changed.Limits = e.ticked("needs_attestation"), nil, nil
 	if n, there := e.number("max_delegation", "Longest delegation chain"); there {
@@ -135,7 +135,7 @@ func (c *Console) changeAgent(w http.ResponseWriter, r *http.Request, p engine.P
 	if detail, ok := refused(err); ok {
 		v := c.agentView(r, p, known, a)
 		v.Form = views.AgentForm{
-			Name: e.text("name"), Owner: e.text("owner"), Type: e.text("type"), Trust: e.text("trust"), Trusts: trustOptions(),
+			Type: e.text("type"), Trust: e.text("trust"), Trusts: trustOptions(),
 			Roles: e.form.Get("roles"), Capabilities: e.form.Get("capabilities"), NeedsAttestation: e.ticked("needs_attestation"),
 			MaxDelegation: e.text("max_delegation"), OwnLimits: e.ticked("own_limits"), Limits: limitsAgain(e.form), Seen: seen(a),
 			Failure: detail,

@@ -334,7 +334,7 @@ func TestTryACall(t *testing.T) {
 
 func agentValues(o *office, id string) url.Values {
 	a := o.known.Agents[id]
-	return url.Values{"seen": {seen(a)}, "name": {a.Name}, "owner": {a.Owner}, "trust": {a.Trust.String()}, "roles": {strings.Join(a.Roles, "\r\n")}}
+	return url.Values{"seen": {seen(a)}, "trust": {a.Trust.String()}, "roles": {strings.Join(a.Roles, "\r\n")}}
 }
 
 func TestChangeAgent(t *testing.T) {
@@ -373,7 +373,7 @@ func TestChangeAgent(t *testing.T) {
 	form.Set("agent_calls", "5")
 	c.do("POST", "/agents/agt_billing", form).want(t, 422, "limits.agent.per")
 	form.Set("agent_per", "1m")
-	form.Set("name", "bill\u202eing")
+	form.Set("type", "bill\u202eing")
 	c.do("POST", "/agents/agt_billing", form).want(t, 422, "invisible characters")
 	if len(o.acts) != 1 {
 		t.Errorf("%d acts", len(o.acts))

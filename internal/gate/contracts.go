@@ -121,7 +121,7 @@ func (g *Gate) AskContract(ctx context.Context, p Principal, q ContractQuestion,
 			ID: newEventID(), Type: engine.Refusal, RequestID: requestID, AgentID: p.AgentID, ToolName: q.Tool, SafePayload: encoded, Actor: p.actor(),
 		})
 	}
-	return answer, g.unlessKilled(ctx, p, err)
+	return answer, g.unlessKilled(ctx, p.AgentID, p.actor(), err)
 }
 
 // contractVetoed turns a question away that a plugin has stopped.

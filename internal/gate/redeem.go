@@ -65,7 +65,7 @@ func (g *Gate) Redeem(ctx context.Context, p Principal, r RedeemRequest, once *O
 		return Redemption{ApprovalID: c.Approval.ID, Constraints: c.Approval.Decision.Constraints}, nil
 	})
 	if kept := (*Replay)(nil); errors.As(err, &kept) {
-		return Redemption{}, g.unlessKilled(ctx, p, err)
+		return Redemption{}, g.unlessKilled(ctx, p.AgentID, p.actor(), err)
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		// Signed by us, for an approval that this database does not have.

@@ -114,11 +114,11 @@ func (g *Gate) answered(ctx context.Context, p Principal, once *Once) error {
 	if once == nil {
 		return nil
 	}
-	return g.unlessKilled(ctx, p, g.Store.Answered(ctx, once))
+	return g.unlessKilled(ctx, p.AgentID, p.actor(), g.Store.Answered(ctx, once))
 }
 
 // unlessKilled turns a kept answer into a refusal while a switch stops the agent.
-func (g *Gate) unlessKilled(ctx context.Context, p Principal, err error) error {
+func (g *Gate) unlessKilled(ctx context.Context, agentID string, by engine.Actor, err error) error {
 	var kept *Replay
 	switch {
 	case errors.Is(err, store.ErrOtherRequest):
@@ -126,13 +126,13 @@ func (g *Gate) unlessKilled(ctx context.Context, p Principal, err error) error {
 	case !errors.As(err, &kept):
 		return err
 	}
-	killed, failed := g.Store.Killed(ctx, p.AgentID)
+	killed, failed := g.Store.Killed(ctx, agentID)
 	switch {
 	case failed != nil:
 		return failed
 	case killed:
 		return g.refuse(ctx, killedRefusal, engine.Event{
-			ID: newEventID(), Type: engine.Refusal, AgentID: p.AgentID, SafePayload: json.RawMessage(`{}`), Actor: p.actor(),
+			ID: newEventID(), Type: engine.Refusal, AgentID: agentID, SafePayload: json.RawMessage(`{}`), Actor: by,
 		})
 	}
 	return err
@@ -171,7 +171,7 @@ func (g *Gate) store(ctx context.Context, j Judgement, sub store.Submission, onc
 	}
 	stored, err := g.Store.Submit(ctx, sub)
 	if err != nil {
-		return Outcome{}, g.unlessKilled(ctx, Principal{AgentID: sub.Event.AgentID}, err)
+		return Outcome{}, g.unlessKilled(ctx, sub.Event.AgentID, sub.Event.Actor, err)
 	}
 	return finish(stored), nil
 }

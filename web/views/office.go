@@ -160,10 +160,10 @@ type Agent struct {
 // AgentForm is the form of what is registered of an agent. Roles and
 // Capabilities have one entry a line.
 type AgentForm struct {
-	Name, Owner, Type, Trust, Roles, Capabilities, MaxDelegation string
-	NeedsAttestation, OwnLimits                                  bool
-	Limits                                                       LimitsForm
-	Trusts                                                       []Option
+	Type, Trust, Roles, Capabilities, MaxDelegation string
+	NeedsAttestation, OwnLimits                     bool
+	Limits                                          LimitsForm
+	Trusts                                          []Option
 	// Seen names the values that the form was made of.
 	Seen string
 	// Failure is what is wrong with what was entered, one mistake a line.
