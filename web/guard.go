@@ -51,7 +51,7 @@ func Guard(next http.Handler, c GuardConfig) http.Handler {
 		}
 		err := crossOrigin.Check(r)
 		if err != nil || unsafe(r.Method) && nameless(r) && hasSessionCookie(r) {
-			logger.WarnContext(r.Context(), "cross-origin request refused", "method", r.Method, "path", r.URL.Path)
+			logger.WarnContext(r.Context(), "cross-origin request refused", "method", r.Method)
 			refuse(w, r, http.StatusForbidden, "cross_origin", "This request did not come from a page of this server, so nothing was done.")
 			return
 		}

@@ -71,7 +71,7 @@ func sayDecision(e contract.Envelope, w *waiting) string {
 		if i == 8 {
 			break
 		}
-		fmt.Fprintf(&text, " %s: %s.", wrong.Path, wrong.Message)
+		fmt.Fprintf(&text, " %s: %s.", wrong.Path, strings.TrimSuffix(wrong.Message, "."))
 	}
 	if s := e.ArchitectureDecision.RecoverySuggestion; s != "" {
 		fmt.Fprintf(&text, " Next: %s", s)
@@ -102,6 +102,9 @@ func (w *waiting) sayOpened() string {
 func (w *waiting) say() string {
 	switch w.Status {
 	case "pending":
+		if w.NextAction == "none" {
+			return "It is being settled: do not run the tool unless a later answer says approved."
+		}
 		text := fmt.Sprintf("Still waiting: do not run the tool yet. Call %s with approval_id %s again; it expires at %s.", awaitTool, w.ID, w.ExpiresAt.UTC().Format(time.RFC3339))
 		switch w.NextAction {
 		case "answer":

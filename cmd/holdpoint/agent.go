@@ -16,7 +16,7 @@ import (
 type agentCommand struct {
 	Set     agentSet     `cmd:"" help:"Register an agent, or change what is registered of it."`
 	List    agentList    `cmd:"" help:"List agents."`
-	Revoke  agentRevoke  `cmd:"" help:"Revoke an agent's registration: its calls are refused, its tokens are worth nothing."`
+	Revoke  agentRevoke  `cmd:"" help:"Revoke an agent's registration: within a second its calls are refused and its tokens worth nothing. To stop it at once: kill."`
 	Restore agentRestore `cmd:"" help:"Restore a revoked registration."`
 }
 
@@ -145,7 +145,10 @@ func limitsText(l *registry.Limits) string {
 			parts = append(parts, fmt.Sprintf("%s of one session", per))
 		}
 	}
-	return orNone(parts)
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
 }
 
 type agentList struct{ where }

@@ -74,7 +74,8 @@ func (l *linter) against(later *rule, before []rule, stricter [][]string) {
 	}
 	for i := range before {
 		earlier := &before[i]
-		if earlier.Outcome.Route() < later.Outcome.Route() && earlier.never() == "" && earlier.mayOverlap(later) {
+		// Who names a dialect has thought of the others.
+		if earlier.dialects == nil && earlier.Outcome.Route() < later.Outcome.Route() && earlier.never() == "" && earlier.mayOverlap(later) {
 			stricter[i] = append(stricter[i], later.ID)
 		}
 	}
@@ -110,22 +111,9 @@ func (l *linter) shape(r *rule) {
 		if len(a.tests) > 0 || a.value.Kind() != canon.ObjectKind {
 			continue
 		}
-		for name := range a.value.All() {
-			if looksLikeOperator(name) {
-				l.warn(r, "no_operator", "tool_args_match["+quote(a.key)+"] holds no operator, so the argument has to equal the whole object",
-					"the operators are "+strings.Join(operatorNames, ", "))
-				break
-			}
-		}
+		l.warn(r, "no_operator", "tool_args_match["+quote(a.key)+"] holds no operator, so the argument has to equal the whole object",
+			"the operators are "+strings.Join(operatorNames, ", "))
 	}
-}
-
-func looksLikeOperator(name string) bool {
-	switch strings.ToLower(strings.Trim(name, "$ ")) {
-	case "gt", "gte", "lt", "lte", "eq", "neq", "ge", "le", "ne", "equals", "min", "max", ">", ">=", "<", "<=", "==", "===", "!=", "in":
-		return true
-	}
-	return false
 }
 
 func (r *rule) unconditional() bool {

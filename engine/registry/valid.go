@@ -23,6 +23,9 @@ const (
 // Check returns every mistake in what is to be registered, each naming its field.
 func (a Agent) Check() []error {
 	var errs []error
+	if a.ID == "." || a.ID == ".." {
+		errs = append(errs, fmt.Errorf("agent_id: %q is no name that a page could have", a.ID))
+	}
 	errs = append(errs, text("agent_id", a.ID, maxName, true), text("name", a.Name, maxName, true), text("agent_type", a.Type, maxName, false))
 	for _, list := range []struct {
 		name   string

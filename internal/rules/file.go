@@ -91,13 +91,19 @@ func (k *Keeper) importFile(ctx context.Context, f *file, anyway bool) error {
 		return err // it is tried again at the next look
 	}
 	f.done = now
+	if errors.Is(err, ErrOlder) {
+		return fmt.Errorf("%s: %w", f.path, err)
+	}
 	if err != nil {
 		return err
 	}
-	f.told = ""
-	if changed {
+	switch {
+	case f.told != "":
+		k.Logger.WarnContext(ctx, "put right: what is in the file is in force", "kind", f.kind, "file", f.path)
+	case changed:
 		k.Logger.InfoContext(ctx, "put in force", "kind", f.kind, "file", f.path)
 	}
+	f.told = ""
 	k.say("")
 	return nil
 }
