@@ -390,6 +390,9 @@ func TestPlugins(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			h.Plugins, order = tc.plugins, nil
 			got := h.check(params("read_mail", ""))
+			if tc.outcome == engine.Deny && got.Decision.Outcome != engine.Deny {
+				t.Errorf("the answer says %s", got.Decision.Outcome)
+			}
 			if got.Event.Outcome != tc.outcome || got.Event.PluginSource != tc.source || !slices.Equal(order, tc.order) || got.Allowed != (tc.outcome == engine.Allow) {
 				t.Errorf("got %s by %q, asked %v: %v", got.Event.Outcome, got.Event.PluginSource, order, got.Event.Reasons)
 			}

@@ -140,8 +140,8 @@ func (g *Gate) unlessKilled(ctx context.Context, agentID string, by engine.Actor
 
 // vetoed refuses a proposal that a plugin has stopped.
 func (g *Gate) vetoed(ctx context.Context, p Principal, proposal Proposal, v *Veto, plugin string, once *Once) (Outcome, error) {
+	v.Finding.Route = engine.Refuse // whatever the plugin says
 	d := engine.Evaluate(proposal.Call, g.Judge().Digest(), always(engine.Opinion{Findings: []engine.Finding{v.Finding}}))
-	d.Route = engine.Refuse // whatever the plugin's finding says
 	e := g.decided(p, proposal, d)
 	e.Outcome, e.PluginSource = v.Outcome, plugin
 	if v.Refusal == nil {
