@@ -3,12 +3,9 @@ package api
 import (
 	"maps"
 	"net/http"
-	"reflect"
 	"slices"
-	"strings"
 	"time"
 
-	"holdpoint/engine/canon"
 	"holdpoint/engine/registry"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
@@ -143,7 +140,7 @@ func (a *API) rules(c *call) error { return ok(c, a.Rules()) }
 // administer answers a change with what was sent, as it was understood.
 func administer[T any](a *API, c *call, do func(by gate.By, in T, once *gate.Once) error) error {
 	var in T
-	body, err := readStrict(c, &in)
+	body, err := readInto(c, &in)
 	if err != nil {
 		return err
 	}
@@ -156,32 +153,6 @@ func administer[T any](a *API, c *call, do func(by gate.By, in T, once *gate.Onc
 		}
 		return in, do(c.principal.Administrator(RequestID(c.r.Context())), in, once)
 	}, func(result any) (gate.Reply, error) { return jsonReply(http.StatusOK, result, nil) })
-}
-
-// readStrict reads the body into a struct. What is replaced is replaced whole:
-// every field has to be there that is not omitempty.
-func readStrict(c *call, into any) (canon.Value, error) {
-	v, err := readJSON(c)
-	if err != nil {
-		return v, err
-	}
-	wrong := func(detail string) error {
-		return &failure{Status: http.StatusUnprocessableEntity, Code: "invalid_body", Detail: detail}
-	}
-	if v.Kind() != canon.ObjectKind {
-		return v, wrong("The body must be a JSON object.")
-	}
-	t := reflect.TypeOf(into).Elem()
-	for i := range t.NumField() {
-		name, options, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		if _, there := v.Get(name); !there && !strings.Contains(options, "omitempty") {
-			return v, wrong("/" + name + " is missing.")
-		}
-	}
-	if err := decodeStrict(v, into); err != nil {
-		return v, wrong("The body has not the fields that this request takes: " + err.Error() + ".")
-	}
-	return v, nil
 }
 
 func (a *API) putAgent(c *call) error {

@@ -113,8 +113,8 @@ func readJSON(c *call) (canon.Value, error) {
 	return v, err
 }
 
-// readInto reads the body into a struct: exactly its fields, by their exact
-// names, all those there that are not omitempty.
+// readInto reads the body into a struct: exactly its fields and those of what is
+// in it, by their exact names, all those of its own there that are not omitempty.
 func readInto(c *call, into any) (canon.Value, error) {
 	v, err := readJSON(c)
 	if err != nil {
@@ -138,35 +138,23 @@ func readInto(c *call, into any) (canon.Value, error) {
 			wrong = append(wrong, FieldError{Path: "/" + pointer(m.Name), Message: "is not a field of this request"})
 		}
 	}
+	if path := stranger(v, t); wrong == nil && path != "" {
+		wrong = append(wrong, FieldError{Path: path, Message: "is not a field of this request"})
+	}
 	if wrong == nil {
 		err := json.Unmarshal(v.Canonical(), into)
 		var kind *json.UnmarshalTypeError
 		switch {
 		case errors.As(err, &kind):
 			wrong = append(wrong, FieldError{Path: "/" + strings.ReplaceAll(kind.Field, ".", "/"), Message: "must be " + kindName(kind.Type)})
-		case err != nil:
-			wrong = append(wrong, FieldError{Message: "has a value of the wrong kind"})
+		case err != nil: // a text that its type does not know, such as a level of trust
+			wrong = append(wrong, FieldError{Message: fmt.Sprintf("has a value that is not known: %.200s", err.Error())})
 		}
 	}
 	if wrong != nil {
 		return v, &failure{Status: http.StatusUnprocessableEntity, Code: "invalid_body", Detail: "The body has not the fields that this request takes: " + wrong[0].Path + " " + wrong[0].Message + ".", Fields: wrong}
 	}
 	return v, nil
-}
-
-// decodeStrict reads a value into a struct: by the exact names of its fields,
-// and of the fields of what is in it. Its errors name the place, and what would
-// be right there.
-func decodeStrict(v canon.Value, into any) error {
-	if path := stranger(v, reflect.TypeOf(into)); path != "" {
-		return fmt.Errorf("%s is not a field of it", path)
-	}
-	err := json.Unmarshal(v.Canonical(), into)
-	var kind *json.UnmarshalTypeError
-	if errors.As(err, &kind) {
-		return fmt.Errorf("/%s must be %s", strings.ReplaceAll(kind.Field, ".", "/"), kindName(kind.Type))
-	}
-	return err
 }
 
 // stranger is the place of the first member that has no field, "" when all have.

@@ -192,8 +192,8 @@ func (b By) event(code, message, agentID, tool string) engine.Event {
 	}
 }
 
-// administered translates what the store says, and makes this process look at once at what has changed; the others
-// are told by the database.
+// administered translates what the store says, and makes this process look at
+// once at what has changed; the others are told by the database.
 func (r *Registrar) administered(ctx context.Context, err error) error {
 	if errors.Is(err, store.ErrOtherRequest) {
 		return otherRequest

@@ -8,7 +8,6 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/canon"
-	"holdpoint/engine/registry"
 	"holdpoint/engine/toolcontract"
 	"holdpoint/internal/store"
 )
@@ -44,10 +43,7 @@ func (g *Gate) AskContract(ctx context.Context, p Principal, q ContractQuestion,
 	if err := g.answered(ctx, p, once); err != nil {
 		return nil, err
 	}
-	asks := Proposal{
-		Call:  engine.Call{Dialect: DialectSafeAI, RequestID: requestID, AgentID: p.AgentID, Tool: q.Tool, Environment: g.Judge().Environment},
-		claim: registry.Claim{AgentID: p.AgentID, Tool: q.Tool}, session: p.KeyID,
-	}
+	asks := g.asking(p, DialectSafeAI, q.Tool, requestID)
 	veto, plugin, err := g.before(ctx, asks)
 	if err != nil {
 		return nil, err
@@ -115,8 +111,7 @@ func (g *Gate) AskContract(ctx context.Context, p Principal, q ContractQuestion,
 		sub.Once = &kept
 	}
 	_, err = g.Store.Submit(ctx, sub)
-	switch {
-	case isKilled(err):
+	if isKilled(err) {
 		return nil, g.refuse(ctx, killedRefusal, engine.Event{
 			ID: newEventID(), Type: engine.Refusal, RequestID: requestID, AgentID: p.AgentID, ToolName: q.Tool, SafePayload: encoded, Actor: p.actor(),
 		})

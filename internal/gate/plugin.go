@@ -98,6 +98,15 @@ func (g *Gate) rateLimiter(ctx context.Context, p Proposal) (*Veto, error) {
 	}
 }
 
+// asking is what plugins are asked about before anything has been read of what
+// an agent sent.
+func (g *Gate) asking(p Principal, dialect, tool, requestID string) Proposal {
+	return Proposal{
+		Call:  engine.Call{Dialect: dialect, RequestID: requestID, AgentID: p.AgentID, Tool: tool, Environment: g.Judge().Environment},
+		claim: registry.Claim{AgentID: p.AgentID, Tool: tool}, session: p.KeyID,
+	}
+}
+
 // before asks every plugin in order; the first veto ends it. name is whose.
 func (g *Gate) before(ctx context.Context, p Proposal) (v *Veto, name string, err error) {
 	for _, plugin := range g.plugins() {

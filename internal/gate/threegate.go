@@ -35,10 +35,7 @@ func (g *Gate) RequestTool(ctx context.Context, p Principal, document []byte, re
 		return CheckedDocument{}, nil, err
 	}
 	// Whoever is stopped or has had enough costs no reading of documents.
-	asks := Proposal{
-		Call:  engine.Call{Dialect: DialectThreeGate, RequestID: requestID, AgentID: p.AgentID, Tool: toolrequest.ToolName, Environment: g.Judge().Environment},
-		claim: registry.Claim{AgentID: p.AgentID, Tool: toolrequest.ToolName}, session: p.KeyID,
-	}
+	asks := g.asking(p, DialectThreeGate, toolrequest.ToolName, requestID)
 	veto, plugin, err := g.before(ctx, asks)
 	if err != nil {
 		return CheckedDocument{}, nil, err
@@ -48,7 +45,7 @@ func (g *Gate) RequestTool(ctx context.Context, p Principal, document []byte, re
 		return CheckedDocument{Digest: toolrequest.Digest(document), Decision: o.Decision}, nil, err
 	}
 	now := time.Now()
-	report, err := g.readDraft(ctx, document, now)
+	report, err := g.readDocument(ctx, document, now, toolrequest.CheckDraft)
 	if err != nil {
 		return CheckedDocument{}, nil, err
 	}
@@ -70,14 +67,14 @@ func (g *Gate) RequestTool(ctx context.Context, p Principal, document []byte, re
 	return finish(o), nil, nil
 }
 
-// readDraft checks a draft. Reading a long one takes a processor a tenth of a
+// readDocument checks a document. Reading a long one takes a processor a tenth of a
 // second: they are read one after the other, so that there is another processor
 // for everything else.
-func (g *Gate) readDraft(ctx context.Context, document []byte, now time.Time) (toolrequest.Report, error) {
+func (g *Gate) readDocument(ctx context.Context, document []byte, now time.Time, check func([]byte, time.Time) toolrequest.Report) (toolrequest.Report, error) {
 	select {
 	case g.reading <- struct{}{}:
 		defer func() { <-g.reading }()
-		return toolrequest.CheckDraft(document, now), nil
+		return check(document, now), nil
 	case <-ctx.Done():
 		return toolrequest.Report{}, &Refusal{Status: 429, Code: "too_many_documents", RetryAfter: time.Second, Detail: "Too many documents are being read at the moment."}
 	}
@@ -86,10 +83,6 @@ func (g *Gate) readDraft(ctx context.Context, document []byte, now time.Time) (t
 // ApprovedTool looks at a document that arrives with its approval filled in: it
 // is believed only with a token of ours over its digest. Nothing is spent.
 func (g *Gate) ApprovedTool(ctx context.Context, p Principal, document []byte, raw, requestID string) (CheckedDocument, []Violation, error) {
-	report := toolrequest.Check(document, time.Now())
-	if !report.Valid {
-		return CheckedDocument{}, report.Violations, nil
-	}
 	turnedAway := func(r *Refusal) (CheckedDocument, []Violation, error) {
 		return CheckedDocument{}, nil, g.refuse(ctx, r, engine.Event{
 			ID: newEventID(), Type: engine.Refusal, RequestID: requestID, AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: p.actor(),
@@ -98,6 +91,13 @@ func (g *Gate) ApprovedTool(ctx context.Context, p Principal, document []byte, r
 	claims, kid, err := token.Open(g.Ring, raw, g.Issuer, g.Judge().Environment)
 	if err != nil {
 		return turnedAway(invalidToken)
+	}
+	report, err := g.readDocument(ctx, document, time.Now(), toolrequest.Check)
+	if err != nil {
+		return CheckedDocument{}, nil, err
+	}
+	if !report.Valid {
+		return CheckedDocument{}, report.Violations, nil
 	}
 	var out CheckedDocument
 	event := func(c *store.Change) engine.Event {
