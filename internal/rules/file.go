@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
 
 	"holdpoint/engine/canon"
 	"holdpoint/internal/gate"
@@ -21,7 +20,7 @@ type file struct {
 	// the last look. What is imported has stood there at two looks: nobody is
 	// still writing it.
 	done, seen content
-	// told is the problem that was told last: it is told once.
+	// told is the problem that it has, "" for none: it is told once.
 	told string
 }
 
@@ -71,13 +70,21 @@ func (k *Keeper) importFiles(ctx context.Context, all bool) error {
 		f.told = err.Error()
 		errs = append(errs, err)
 	}
+	var problems []string
+	for _, f := range k.files {
+		if f.told != "" {
+			problems = append(problems, f.told)
+		}
+	}
+	problem := strings.Join(problems, "\n")
+	k.problem.Store(&problem)
 	return errors.Join(errs...)
 }
 
 func (k *Keeper) importFile(ctx context.Context, f *file, anyway bool) error {
 	data, err := f.read()
 	if err != nil {
-		f.seen = content{}
+		f.seen, f.done = content{}, content{} // whatever stands there again is imported
 		return err
 	}
 	now := content(sha256.Sum256(data))
@@ -104,7 +111,6 @@ func (k *Keeper) importFile(ctx context.Context, f *file, anyway bool) error {
 		k.Logger.InfoContext(ctx, "put in force", "kind", f.kind, "file", f.path)
 	}
 	f.told = ""
-	k.say("")
 	return nil
 }
 
@@ -119,18 +125,4 @@ func (k *Keeper) tell(ctx context.Context, err error) {
 	for line := range strings.Lines(err.Error()) {
 		k.Logger.ErrorContext(ctx, "not put in force: the last good rules stay", "problem", strings.TrimSpace(line))
 	}
-	k.say(err.Error())
-}
-
-// say keeps a problem for the status.
-func (k *Keeper) say(problem string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	former := k.status.Load()
-	if former == nil || former.Problem == problem {
-		return
-	}
-	s := *former
-	s.Problem, s.At = problem, time.Now()
-	k.status.Store(&s)
 }

@@ -56,6 +56,7 @@ type Keeper struct {
 
 	reading sync.Mutex // of the files: one import at a time
 	files   [2]file
+	problem atomic.Pointer[string] // what was wrong with them at the last look, "" for nothing
 }
 
 // kept is a document that has been read already.
@@ -74,9 +75,9 @@ type Status struct {
 	Contracts  *toolcontract.Set
 	// ContractsFile is as its author wrote it.
 	ContractsFile []byte
-	// Problem is why the last import or look changed nothing; "" when it went well.
+	// Problem is why what is in force cannot be used, and why what is in the files
+	// is not in force; "" when all is well.
 	Problem string
-	At      time.Time
 }
 
 // Open imports the files that are named and reads what is in force. A file that
@@ -105,7 +106,11 @@ func Open(ctx context.Context, cfg Config) (*Keeper, error) {
 func (k *Keeper) Judge() *gate.Judge { return k.judge.Load() }
 
 // Status is what is in force at this moment.
-func (k *Keeper) Status() Status { return *k.status.Load() }
+func (k *Keeper) Status() Status {
+	s := *k.status.Load()
+	s.Problem = strings.Trim(s.Problem+"\n"+*k.problem.Load(), "\n")
+	return s
+}
 
 // Refresh looks at once at what is in force and registered.
 func (k *Keeper) Refresh(ctx context.Context) {
@@ -171,7 +176,7 @@ func (k *Keeper) Usable(context.Context) error {
 	judge := k.Judge()
 	switch {
 	case judge.Unusable:
-		return errors.New(k.Status().Problem)
+		return errors.New(k.status.Load().Problem)
 	case judge.Policy != nil && judge.Policy.Expired(time.Now()):
 		return errors.New("the policy has expired")
 	}
@@ -314,12 +319,9 @@ func (k *Keeper) look(ctx context.Context) error {
 		}
 	}
 	k.judge.Store(judge)
-	if former := k.status.Load(); problem == "" && former != nil && former.Digest == judge.Digest() {
-		problem = former.Problem
-	}
 	k.status.Store(&Status{
 		Digest: judge.Digest(), Policy: r.Policy, PolicyFile: policyDoc.Body, Contracts: r.Contracts, ContractsFile: contractsDoc.Body,
-		Problem: problem, At: time.Now(),
+		Problem: problem,
 	})
 	return nil
 }

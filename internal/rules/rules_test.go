@@ -169,9 +169,7 @@ func TestHotReload(t *testing.T) {
 	p.file("policy.json", doc("10", "2026-01-03T00:00:00Z", "DENY"))
 	reload <- os.Interrupt
 	eventually(t, "version 10 is newer than 2", 5*time.Second, func() bool { return version(first) == "10" && version(second) == "10" })
-	if first.Status().Problem != "" {
-		t.Errorf("still told: %s", first.Status().Problem)
-	}
+	eventually(t, "nothing is wrong any more", 5*time.Second, func() bool { return first.Status().Problem == "" })
 	events, err := p.store.Events(context.Background(), store.EventFilter{Limit: 10})
 	if err != nil || len(events) != 3 || events[2].Reasons[0].Code != "POLICY_ACTIVATED" || events[2].PolicyDigest != first.Judge().Policy.Digest {
 		t.Errorf("%d events, %v", len(events), err)
@@ -334,4 +332,32 @@ func TestRegistryIsShared(t *testing.T) {
 		_, there := second.Judge().Registry.Killed("bot")
 		return here && there
 	})
+}
+
+// What is wrong with a file is told for as long as it is wrong, whatever else
+// changes meanwhile; and no longer, also when the file was only away.
+func TestProblemStays(t *testing.T) {
+	p := newPlace(t)
+	good := doc("1", "2026-01-01T00:00:00Z", "DENY")
+	path := p.file("policy.json", good)
+	c := p.config()
+	c.PolicyFile = path
+	c.ContractsFile = p.file("contracts.yaml", "tool_contracts: {}\n")
+	k, _ := p.keep(c)
+	p.file("policy.json", `{"version":"2","rules":[{}]}`)
+	eventually(t, "the problem is told", 5*time.Second, func() bool { return strings.Contains(k.Status().Problem, "policy.json:1:") })
+	former := k.Status().Digest
+	p.file("contracts.yaml", "tool_contracts:\n  lookup: {allowed_request_tags: [public]}\n")
+	eventually(t, "other contracts are in force", 5*time.Second, func() bool { return k.Status().Digest != former })
+	if s := k.Status(); !strings.Contains(s.Problem, "policy.json:1:") {
+		t.Errorf("not told any more: %q", s.Problem)
+	}
+	p.file("policy.json", good)
+	eventually(t, "nothing is wrong any more", 5*time.Second, func() bool { return k.Status().Problem == "" })
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "that it is gone is told", 5*time.Second, func() bool { return strings.Contains(k.Status().Problem, "no such file") })
+	p.file("policy.json", good)
+	eventually(t, "that it is there again is seen", 5*time.Second, func() bool { return k.Status().Problem == "" })
 }
