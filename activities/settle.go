@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -24,9 +25,12 @@ import (
 )
 
 // Rejudge judges the sealed document of an approval whose requirements have
-// been met, by the policy in force now. It is pure.
+// been met, by the rules in force now. It is pure.
 type Rejudge interface {
 	Again(a approval.Approval, document []byte, now time.Time) (engine.Decision, error)
+	// Reopen completes a decision that asks for more than the approval did, by the
+	// routing in force now.
+	Reopen(a approval.Approval, d engine.Decision) (engine.Decision, approval.Terms)
 }
 
 // EventMaker starts an event about an approval.
@@ -42,7 +46,16 @@ type Settler struct {
 	Validity time.Duration
 	// NewTokenID makes the id of a new token.
 	NewTokenID func() string
+	// Grants, when set, returns the votes that standing grants cast for a pending
+	// approval, having used those up.
+	Grants func(ctx context.Context, c *store.Change) ([]approval.Fact, error)
+	// Tell, when set, hands over what people are to be told for the first time. It
+	// writes within the change.
+	Tell func(ctx context.Context, c *store.Change, due []approval.Announcement) error
 }
+
+// system is who settles, as the audit log names it.
+var system = engine.Actor{Kind: engine.SystemActor, ID: "settle", Channel: "engine"}
 
 // Settle locks the approval, asks approval.Advance where its facts have
 // brought it, and writes a terminal state and its event in one transaction. It
@@ -51,35 +64,9 @@ type Settler struct {
 func (s *Settler) Settle(ctx context.Context, in workflows.SettleInput) (workflows.SettleResult, error) {
 	var result workflows.SettleResult
 	err := s.Store.Change(ctx, in.ApprovalID, nil, func(c *store.Change) (any, error, error) {
-		if c.Approval.Status.Terminal() {
-			result = workflows.SettleResult{Over: true}
-			return nil, nil, nil
-		}
-		state := c.Approval.State
-		if state.Status == approval.Pending {
-			result = workflows.SettleResult{WakeIn: state.Wake.Sub(c.Now)}
-			return nil, nil, c.Wake(state.Wake)
-		}
-		end, err := s.end(c)
-		if errors.Is(err, ErrLater) && c.Now.Before(c.Approval.Plan.ExpiresAt) {
-			result = workflows.SettleResult{WakeIn: lookAgain}
-			return nil, nil, nil
-		}
-		token := ""
-		if end.status == approval.Approved {
-			token = s.NewTokenID()
-		}
-		if err := c.Settle(end.status, end.reasons, token, s.Validity); err != nil {
-			return nil, nil, err
-		}
-		e := s.Event(engine.Settled, end.status.Outcome(), c.Approval, engine.Actor{Kind: engine.SystemActor, ID: "settle", Channel: "engine"})
-		if end.outcome != "" {
-			e.Outcome = end.outcome
-		}
-		e.Reasons, e.Requirements = end.reasons, c.Approval.Plan.Requirements
-		c.AddEvent(e)
-		result = workflows.SettleResult{Over: true}
-		return nil, nil, nil
+		var err error
+		result, err = s.settle(ctx, c)
+		return nil, nil, err
 	})
 	if errors.Is(err, store.ErrNotFound) {
 		// Somebody started a workflow for an approval that there is not.
@@ -89,6 +76,183 @@ func (s *Settler) Settle(ctx context.Context, in workflows.SettleInput) (workflo
 		return result, fmt.Errorf("settle %s: %w", in.ApprovalID, err)
 	}
 	return result, nil
+}
+
+func (s *Settler) settle(ctx context.Context, c *store.Change) (workflows.SettleResult, error) {
+	if c.Approval.Status.Terminal() {
+		return s.lease(ctx, c)
+	}
+	if err := s.support(ctx, c); err != nil {
+		return workflows.SettleResult{}, err
+	}
+	if state := c.Approval.State; state.Status == approval.Pending {
+		return s.wait(ctx, c)
+	}
+	end, err := s.end(c)
+	if errors.Is(err, ErrLater) && c.Now.Before(c.Approval.Plan.ExpiresAt) {
+		return workflows.SettleResult{WakeIn: lookAgain}, nil
+	}
+	if end.reopen != nil {
+		if err := s.reopen(c, end); err != nil {
+			return workflows.SettleResult{}, err
+		}
+		return s.wait(ctx, c)
+	}
+	token := ""
+	if end.status == approval.Approved {
+		token = s.NewTokenID()
+	}
+	due := append(c.Approval.State.Due, approval.Announcement{Key: "decided", Tell: approval.TellDecided, Stage: c.Approval.State.Stage})
+	if end.status == approval.Approved && c.Approval.State.Owed {
+		due = append(due, approval.Announcement{Key: "review_owed", Tell: approval.TellReviewOwed})
+		if err := c.OweReview(); err != nil {
+			return workflows.SettleResult{}, err
+		}
+	}
+	constraints, validity := s.tightened(c)
+	if err := c.Settle(end.status, end.reasons, token, validity, constraints); err != nil {
+		return workflows.SettleResult{}, err
+	}
+	e := s.Event(engine.Settled, end.status.Outcome(), c.Approval, system)
+	if end.outcome != "" {
+		e.Outcome = end.outcome
+	}
+	e.Reasons, e.Requirements = end.reasons, c.Approval.Plan.Requirements
+	c.AddEvent(e)
+	return workflows.SettleResult{Over: true}, s.tell(ctx, c, due)
+}
+
+// support adds what comes by itself: votes of standing grants, and an escalation
+// where nobody who may decide is left.
+func (s *Settler) support(ctx context.Context, c *store.Change) error {
+	if c.Approval.State.Status != approval.Pending {
+		return nil
+	}
+	if s.Grants != nil && c.Kill == nil {
+		votes, err := s.Grants(ctx, c)
+		if err != nil {
+			return err
+		}
+		for _, f := range votes {
+			if approval.Admit(c.Approval.Plan, c.Approval.Facts, f, c.Now) != nil {
+				continue
+			}
+			if err := c.AddFact(f); err != nil {
+				return err
+			}
+			e := s.Event(engine.Voted, c.Approval.Decision.Outcome, c.Approval, f.Actor)
+			e.Reasons = []engine.Reason{{Code: "VOTE_BY_GRANT", Message: "Approved beforehand, by the standing grant " + f.Details.Grant + "."}}
+			c.AddEvent(e)
+		}
+		if c.Approval.State.Status != approval.Pending {
+			return nil
+		}
+	}
+	people, err := c.People()
+	if err != nil {
+		return err
+	}
+	if approval.Possible(c.Approval.Plan, c.Approval.Facts, people, c.Now) {
+		return nil
+	}
+	// Nobody is left who could decide: others may, at once. It never approves.
+	f := approval.Fact{Kind: approval.Escalate, Actor: system}
+	if approval.Admit(c.Approval.Plan, c.Approval.Facts, f, c.Now) == nil {
+		if err := c.AddFact(f); err != nil {
+			return err
+		}
+		e := s.Event(engine.Escalated, c.Approval.Decision.Outcome, c.Approval, system)
+		e.Reasons = []engine.Reason{{Code: "NOBODY_ELIGIBLE", Message: "Nobody is left who may decide at this stage, so those whom it escalates to may at once."}}
+		c.AddEvent(e)
+	}
+	if !approval.Possible(c.Approval.Plan, c.Approval.Facts, people, c.Now) {
+		return s.tell(ctx, c, []approval.Announcement{{
+			Key: fmt.Sprintf("nobody/%d/%d", c.Approval.Plan.Edition, c.Approval.State.Stage), Tell: approval.TellNobody, Stage: c.Approval.State.Stage,
+		}})
+	}
+	return nil
+}
+
+// wait says when to look at a pending approval again, and tells people what has
+// come up.
+func (s *Settler) wait(ctx context.Context, c *store.Change) (workflows.SettleResult, error) {
+	state := c.Approval.State
+	if err := s.tell(ctx, c, state.Due); err != nil {
+		return workflows.SettleResult{}, err
+	}
+	result := workflows.SettleResult{WakeIn: state.Wake.Sub(c.Now), CheckTicket: state.Ticket != nil && state.Checked == nil}
+	return result, c.Wake(state.Wake)
+}
+
+func (s *Settler) tell(ctx context.Context, c *store.Change, due []approval.Announcement) error {
+	if s.Tell == nil || len(due) == 0 {
+		return nil
+	}
+	return s.Tell(ctx, c, due)
+}
+
+// lease sees to a redeemed call whose agent says nothing: nobody knows whether it
+// ran, so a person has to find out, and nothing is tried again.
+func (s *Settler) lease(ctx context.Context, c *store.Change) (workflows.SettleResult, error) {
+	t := c.Token
+	if c.Approval.Execution != approval.Redeemed || t == nil || t.LeaseUntil == nil {
+		return workflows.SettleResult{Over: true}, nil
+	}
+	if left := t.LeaseUntil.Sub(c.Now); left > 0 {
+		return workflows.SettleResult{WakeIn: left}, c.Wake(*t.LeaseUntil)
+	}
+	if err := c.Executed(approval.Unknown); err != nil {
+		return workflows.SettleResult{}, err
+	}
+	e := s.Event(engine.Executed, engine.Allow, c.Approval, system)
+	e.Reasons = []engine.Reason{{Code: "EXECUTION_UNKNOWN", Message: "The agent has not said in time what became of the call. A person has to find out."}}
+	c.AddEvent(e)
+	return workflows.SettleResult{Over: true}, s.tell(ctx, c, []approval.Announcement{{Key: "execution_unknown", Tell: approval.TellExecutionUnknown}})
+}
+
+// reopen begins a new edition of an approval for which the rules in force ask
+// for more than it did: what was said of the former counts no more.
+func (s *Settler) reopen(c *store.Change, end ending) error {
+	f := approval.Fact{Kind: approval.Reopen, Actor: system}
+	if err := c.AddFact(f); err != nil {
+		return err
+	}
+	d, terms := s.Judge.Reopen(c.Approval, *end.reopen)
+	terms.Accountable = c.Approval.Plan.Accountable
+	err := c.Amend(store.Amendment{
+		Digest: c.Approval.Call.Digest, Decision: d, Requirements: d.Requirements, Excluded: c.Approval.Plan.Excluded, Terms: terms,
+	})
+	if err != nil {
+		return err
+	}
+	e := s.Event(engine.Reopened, d.Outcome, c.Approval, system)
+	e.Reasons, e.Requirements = end.reasons, d.Requirements
+	c.AddEvent(e)
+	return nil
+}
+
+// tightened is what the votes that counted have made of constraints and
+// validity; nil where they left the constraints alone.
+func (s *Settler) tightened(c *store.Change) (json.RawMessage, time.Duration) {
+	validity, constraints := s.Validity, json.RawMessage(nil)
+	for _, f := range c.Approval.State.Counted {
+		if d := time.Duration(f.Details.ValidFor); d > 0 {
+			validity = min(validity, d)
+		}
+		if len(f.Details.Constraints) == 0 {
+			continue
+		}
+		base := constraints
+		if base == nil {
+			base = c.Approval.Decision.Constraints
+		}
+		// Two may have tightened the same thing: the first one's word was checked
+		// against what there was, so what does not fit now is wider than that.
+		if narrowed, err := approval.Tighten(base, f.Details.Constraints); err == nil {
+			constraints = narrowed
+		}
+	}
+	return constraints, validity
 }
 
 // ErrLater is returned by a Rejudge that has no rules to judge by at the moment:
@@ -102,6 +266,9 @@ type ending struct {
 	status  approval.Status
 	reasons []engine.Reason
 	outcome engine.Outcome // where it is not the status's own
+	// reopen is what the call takes by the rules in force, where that is more than
+	// people have given: it does not end yet.
+	reopen *engine.Decision
 }
 
 // end is the terminal state of an approval whose facts have decided it. What
@@ -119,7 +286,7 @@ func (s *Settler) end(c *store.Change) (ending, error) {
 		if c.Kill.AgentID == "" {
 			code = registry.GlobalKill
 		}
-		return ending{approval.Denied, []engine.Reason{{Code: code, Message: "The call was approved, but a kill switch stops its agent."}}, engine.KillSwitch}, nil
+		return ending{status: approval.Denied, reasons: []engine.Reason{{Code: code, Message: "The call was approved, but a kill switch stops its agent."}}, outcome: engine.KillSwitch}, nil
 	}
 	// Opening depends on nothing that may be back later, and judging on little
 	// (ErrLater): what else fails now fails always, and the approval must end all
@@ -135,22 +302,36 @@ func (s *Settler) end(c *store.Change) (ending, error) {
 	if err != nil {
 		return unjudged("The call cannot be judged again."), nil
 	}
-	left := engine.Undischarged(c.Approval.Decision.Findings, c.Approval.Plan.Requirements, again)
-	if len(left) > 0 {
-		reasons := []engine.Reason{{Code: "policy_changed", Message: "The call was approved, but judged again it shows what nobody has approved."}}
-		return ending{status: approval.Denied, reasons: append(reasons, engine.Reasons(left)...)}, nil
+	return s.judged(c, again), nil
+}
+
+// judged is the end of an approved call that has been judged again: the stricter
+// of what was asked and what the rules in force ask.
+func (s *Settler) judged(c *store.Change, again engine.Decision) ending {
+	d, changed := c.Approval.Decision, func(message string, more ...engine.Reason) []engine.Reason {
+		return append([]engine.Reason{{Code: "policy_changed", Message: message}}, more...)
 	}
-	if unmet := engine.Unmet(c.Approval.Plan.Requirements, again); len(unmet) > 0 {
-		return ending{status: approval.Denied, reasons: []engine.Reason{
-			{Code: "policy_changed", Message: "The call was approved by those whom it needed then; by the rules in force now it needs more."},
-		}}, nil
+	left := engine.Undischarged(d.Findings, c.Approval.Plan.Requirements, again)
+	if slices.ContainsFunc(left, func(f engine.Finding) bool { return f.Route == engine.Refuse }) {
+		return ending{status: approval.Denied, reasons: changed("The call was approved, but the rules in force refuse it.", engine.Reasons(left)...)}
 	}
-	if !sameConstraints(c.Approval.Decision.Constraints, again.Constraints) {
-		return ending{status: approval.Denied, reasons: []engine.Reason{
-			{Code: "policy_changed", Message: "The call was approved under constraints that are not those of the policy any more."},
-		}}, nil
+	d.Requirements = c.Approval.Plan.Requirements
+	stricter := d.Stricter(again)
+	if !sameConstraints(d.Constraints, again.Constraints) {
+		narrowed, err := approval.Tighten(d.Constraints, again.Constraints)
+		if err != nil {
+			return ending{status: approval.Denied, reasons: changed("The call was approved under constraints that are not those of the policy any more.")}
+		}
+		stricter.Constraints = narrowed
+		return ending{reasons: changed("The rules in force set other constraints. People have to look at it again."), reopen: &stricter}
 	}
-	return ending{status: approval.Approved, reasons: []engine.Reason{why(c.Approval)}}, nil
+	switch {
+	case len(left) > 0:
+		return ending{reasons: changed("Judged again, the call shows what nobody has approved.", engine.Reasons(left)...), reopen: &stricter}
+	case len(engine.Unmet(c.Approval.Plan.Requirements, again)) > 0:
+		return ending{reasons: changed("By the rules in force the call needs more than it did."), reopen: &stricter}
+	}
+	return ending{status: approval.Approved, reasons: []engine.Reason{why(c.Approval)}}
 }
 
 // sameConstraints compares two JSON objects, however they are written.
@@ -172,6 +353,9 @@ func unjudged(message string) ending {
 func why(a approval.Approval) engine.Reason {
 	switch a.State.Status {
 	case approval.Approved:
+		if a.State.Broken {
+			return engine.Reason{Code: "BREAK_GLASS", Message: "The glass was broken for the call in an emergency."}
+		}
 		switch a.Decision.Outcome {
 		case engine.RequireHuman:
 			return engine.Reason{Code: "HUMAN_APPROVED", Message: "A person approved the call."}
@@ -183,14 +367,19 @@ func why(a approval.Approval) engine.Reason {
 			return engine.Reason{Code: "APPROVED", Message: "Everybody whose approval was needed approved the call."}
 		}
 	case approval.Expired:
-		stage := a.Plan.Requirements[a.State.Stage]
-		return engine.Reason{Code: "TIMEOUT", Message: fmt.Sprintf("The deadline passed while the call waited for its %s by %q.", stage.Kind, stage.Role)}
+		return engine.Reason{Code: "TIMEOUT", Message: fmt.Sprintf("The deadline passed while the call waited for its %s.", a.Plan.Requirements[a.State.Stage].Words())}
 	case approval.Cancelled:
 		return engine.Reason{Code: "CANCELLED", Message: "The requesting side took the call back."}
 	case approval.Denied, approval.Pending:
 	}
 	if f := a.State.Decisive; f != nil && f.Kind == approval.Reply {
 		return engine.Reason{Code: "STEP_UP_FAILED", Message: "The user does not want the call."}
+	}
+	if f := a.State.Decisive; f != nil && f.Kind == approval.Verification {
+		return engine.Reason{Code: "STEP_UP_FAILED", Message: "The person who answers for the call does not want it."}
+	}
+	if a.Plan.Requirements[a.State.Stage].Kind == engine.Ticket {
+		return engine.Reason{Code: "TICKET_MISSING", Message: "The call was denied before a ticket covered it."}
 	}
 	if a.Decision.Outcome == engine.RequireHuman {
 		return engine.Reason{Code: "HUMAN_REJECTED", Message: "A person denied the call."}

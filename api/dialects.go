@@ -116,13 +116,17 @@ func (a *API) checkToolCall(c *call) error {
 	if err != nil {
 		return err
 	}
+	request, err := asked(c)
+	if err != nil {
+		return err
+	}
 	render := func(result any) (gate.Reply, error) {
 		checked := result.(gate.CheckedAction)
 		answer := CheckedAction{Allowed: checked.Allowed, Decision: checked.Decision, Event: checked.Event, Approval: a.waiting(c, checked.Approval)}
 		return decidedReply(answer, answer.Approval)
 	}
 	return a.answer(c, body, func(once *gate.Once) (any, error) {
-		checked, wrong, err := a.Gate.CheckToolCall(c.r.Context(), c.principal, body, RequestID(c.r.Context()), once)
+		checked, wrong, err := a.Gate.CheckToolCall(c.r.Context(), c.principal, body, request, once)
 		if len(wrong) > 0 {
 			f := &failure{Status: http.StatusUnprocessableEntity, Code: "invalid_body", Detail: "The body is no CheckToolCallParams or AgentActionRequest: " + wrong[0].Path + " " + wrong[0].Message}
 			for _, w := range wrong {
@@ -153,6 +157,10 @@ func (a *API) requestTool(c *call) error {
 	// What a repetition is compared by: the document's and the token's bytes.
 	sum := sha256.Sum256(append(append(document, 0), raw...))
 	key := canon.String(hex.EncodeToString(sum[:]))
+	request, err := asked(c)
+	if err != nil {
+		return err
+	}
 	render := func(result any) (gate.Reply, error) {
 		checked := result.(gate.CheckedDocument)
 		answer := RequestedTool{
@@ -171,7 +179,7 @@ func (a *API) requestTool(c *call) error {
 		if raw != "" {
 			checked, broken, err = a.Gate.ApprovedTool(c.r.Context(), c.principal, document, raw, RequestID(c.r.Context()))
 		} else {
-			checked, broken, err = a.Gate.RequestTool(c.r.Context(), c.principal, document, RequestID(c.r.Context()), once)
+			checked, broken, err = a.Gate.RequestTool(c.r.Context(), c.principal, document, request, once)
 		}
 		if len(broken) > 0 {
 			return nil, &failure{

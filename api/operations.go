@@ -8,6 +8,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/engine/canon"
 	"holdpoint/engine/contract"
 	"holdpoint/engine/toolcontract"
 	"holdpoint/internal/gate"
@@ -158,18 +159,48 @@ func (a *API) preToolCheck(c *call) error {
 	if err != nil {
 		return err
 	}
+	request, err := asked(c)
+	if err != nil {
+		return err
+	}
 	render := func(result any) (gate.Reply, error) {
 		checked := result.(gate.Checked)
 		answer := Checked{Envelope: checked.Envelope, Constraints: checked.Constraints, Approval: a.waiting(c, checked.Approval)}
 		return decidedReply(answer, answer.Approval)
 	}
 	return a.answer(c, body, func(once *gate.Once) (any, error) {
-		checked, err := a.Gate.PreToolCheck(c.r.Context(), c.principal, body, RequestID(c.r.Context()), once)
+		checked, err := a.Gate.PreToolCheck(c.r.Context(), c.principal, body, request, once)
 		if err == nil {
 			a.decided(gate.DialectAANA, checked.Route, started)
 		}
 		return checked, err
 	}, render)
+}
+
+// preconditionsHeader holds what has to be unchanged when the call runs: a JSON
+// object of texts, such as {"etag": "\"33a64df5\""}.
+const preconditionsHeader = "Holdpoint-Preconditions"
+
+// asked is what a request says beside its body.
+func asked(c *call) (gate.Request, error) {
+	r := gate.Request{ID: RequestID(c.r.Context())}
+	text := c.r.Header.Get(preconditionsHeader)
+	if text == "" {
+		return r, nil
+	}
+	v, err := canon.Parse([]byte(text))
+	bad := &failure{Status: http.StatusBadRequest, Code: "preconditions", Detail: "The header " + preconditionsHeader + " has to be a JSON object of texts."}
+	if err != nil || v.Kind() != canon.ObjectKind {
+		return r, bad
+	}
+	r.Preconditions = map[string]string{}
+	for name, value := range v.All() {
+		if value.Kind() != canon.StringKind {
+			return r, bad
+		}
+		r.Preconditions[name] = value.Str()
+	}
+	return r, nil
 }
 
 // waiting is the approval of a call that waits, on the wire; nil for nil.
@@ -184,7 +215,7 @@ func (a *API) waiting(c *call, opened *approval.Approval) *Approval {
 // decidedReply answers a proposed call: 200 when it was decided at once, 202
 // when it waits.
 func decidedReply(answer any, waiting *Approval) (gate.Reply, error) {
-	if waiting == nil {
+	if waiting == nil || waiting.Status.Terminal() {
 		return jsonReply(http.StatusOK, answer, nil)
 	}
 	return jsonReply(http.StatusAccepted, answer, map[string]string{"Location": waiting.Links.Self, "Retry-After": retrySoon})

@@ -97,15 +97,65 @@ func (k Kind) outcome() Outcome {
 	return RequireHuman
 }
 
-// Requirement is something that must happen before a call may run. Within is
-// counted from the moment at which the requirement's turn comes.
+// Requirement is something that must happen before a call may run. Its times
+// are counted from the moment at which its turn comes, in the hours of its
+// Calendar where it names one.
 type Requirement struct {
 	Kind   Kind     `json:"kind"`
 	Role   string   `json:"role,omitempty"`
 	Needed int      `json:"needed"`
 	Within Duration `json:"within,omitempty"`
+	// AnyOf lists groups of which one has to agree, instead of Role and Needed.
+	AnyOf []Group `json:"any_of,omitempty"`
+	// Deny is how many people have to say no; 0 means that the first no ends it.
+	Deny int `json:"deny,omitempty"`
 	// Escalation names who else may decide when a requirement has waited.
 	Escalation []Escalation `json:"escalation,omitempty"`
+	// Reminders are when those who have not decided yet are told again.
+	Reminders []Duration `json:"reminders,omitempty"`
+	// Suggested lists the e-mail addresses of people to ask first. It gives nobody
+	// a say.
+	Suggested []string `json:"suggested,omitempty"`
+	// Calendar names the business hours in which Within, Escalation and Reminders
+	// count; "" means that every hour counts.
+	Calendar string `json:"calendar,omitempty"`
+	// Ticket says what a ticket has to be; nil leaves it to its connector.
+	Ticket *TicketTerms `json:"ticket,omitempty"`
+	// Form is the JSON Schema of what the requesting side has to supply with its
+	// answer; nil when a yes is enough.
+	Form json.RawMessage `json:"form,omitempty"`
+}
+
+// Words says what is asked for: "review by finance-approver".
+func (r Requirement) Words() string {
+	what := map[Kind]string{Answer: "answer", StepUp: "proof of identity", Ticket: "ticket", Review: "review", Human: "decision by a person"}[r.Kind]
+	roles := r.Role
+	for i, g := range r.AnyOf {
+		if i > 0 {
+			roles += " or "
+		}
+		roles += g.Role
+	}
+	if roles == "" || r.Kind == StepUp || r.Kind == Ticket {
+		return what
+	}
+	return what + " by " + roles
+}
+
+// Group is so many distinct people with a role.
+type Group struct {
+	Role   string `json:"role"`
+	Needed int    `json:"needed"`
+}
+
+// TicketTerms says what a ticket has to be. Empty fields leave it to the
+// connector's own settings.
+type TicketTerms struct {
+	// System names the connector; "" means any.
+	System   string   `json:"system,omitempty"`
+	Projects []string `json:"projects,omitempty"`
+	States   []string `json:"states,omitempty"`
+	MaxAge   Duration `json:"max_age,omitempty"`
 }
 
 // Escalation lets the people of Role decide as well, once a requirement has
@@ -293,7 +343,16 @@ func Unmet(discharged []Requirement, again Decision) []Requirement {
 func (r Requirement) covers(want Requirement) bool {
 	people := func(k Kind) bool { return k == Answer || k == Review || k == Human }
 	kind := r.Kind == want.Kind || people(r.Kind) && people(want.Kind) && r.Kind.Order() > want.Kind.Order()
-	return kind && r.Needed >= want.Needed && (want.Role == "" || r.Role == want.Role)
+	return kind && r.Needed >= want.Needed && (want.Role == "" || r.Role == want.Role) && slices.Equal(r.AnyOf, want.AnyOf) &&
+		max(r.Deny, 1) <= max(want.Deny, 1) && want.Ticket.within(r.Ticket) && bytes.Equal(r.Form, want.Form)
+}
+
+// within reports whether a ticket that is good by given is good by t as well.
+func (t *TicketTerms) within(given *TicketTerms) bool {
+	if t == nil {
+		return true
+	}
+	return given != nil && t.System == given.System && slices.Equal(t.Projects, given.Projects) && slices.Equal(t.States, given.States) && t.MaxAge == given.MaxAge
 }
 
 // Undischarged returns the findings of a re-check that keep an approved call

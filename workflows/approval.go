@@ -47,6 +47,8 @@ type SettleResult struct {
 	Over bool `json:"over"`
 	// WakeIn is how long the next deadline is away, by the database's clock.
 	WakeIn time.Duration `json:"wake_in"`
+	// CheckTicket says that a ticket was attached that nobody has looked at yet.
+	CheckTicket bool `json:"check_ticket,omitempty"`
 }
 
 // drain takes the signals that have come so far: one look sees every change

@@ -61,6 +61,10 @@ func (c current) Again(a approval.Approval, document []byte, now time.Time) (eng
 	return judge.Again(a, document, now)
 }
 
+func (c current) Reopen(a approval.Approval, d engine.Decision) (engine.Decision, approval.Terms) {
+	return c.keeper.Judge().Reopen(a, d)
+}
+
 // inForce says what calls are judged by.
 func inForce(k *rules.Keeper) func() api.RulesInForce {
 	return func() api.RulesInForce {

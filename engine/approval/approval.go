@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"slices"
 	"time"
 
 	"holdpoint/engine"
@@ -40,6 +41,13 @@ type Approval struct {
 	Reasons []engine.Reason
 	// RequestedBy is the principal whose credential proposed the call.
 	RequestedBy engine.Actor
+	// Session is the caller's name for the session that the call belongs to.
+	Session string
+	// Preconditions are what has to be unchanged when the call runs, by name.
+	Preconditions map[string]string
+	// Successor is the approval that was opened in this one's place, because the
+	// world had changed; "" for none.
+	Successor string
 
 	State State
 	Facts []Fact
@@ -56,6 +64,12 @@ type Final struct {
 	Requirements []Progress `json:"requirements"`
 	// Decisive is the Seq of the fact that ended it; 0 for a deadline.
 	Decisive int64 `json:"decisive,omitempty"`
+	// Broken says that the glass was broken for it, and Owed that one person did
+	// so alone.
+	Broken bool `json:"broken,omitempty"`
+	Owed   bool `json:"owed,omitempty"`
+	// Counted are the Seqs of the votes that counted.
+	Counted []int64 `json:"counted,omitempty"`
 }
 
 // Finish makes the Final of a state.
@@ -63,6 +77,10 @@ func (s State) Finish() Final {
 	f := Final{Status: s.Status, At: s.At, Stage: s.Stage, Requirements: s.Requirements}
 	if s.Decisive != nil {
 		f.Decisive = s.Decisive.Seq
+	}
+	f.Broken, f.Owed = s.Broken, s.Owed
+	for _, vote := range s.Counted {
+		f.Counted = append(f.Counted, vote.Seq)
 	}
 	return f
 }
@@ -74,8 +92,14 @@ func (a *Approval) Stand(now time.Time) {
 		a.State = Advance(a.Plan, a.Facts, now)
 		return
 	}
-	a.State = State{Status: a.Final.Status, At: a.Final.At, Stage: a.Final.Stage, Requirements: a.Final.Requirements}
+	a.State = State{
+		Status: a.Final.Status, At: a.Final.At, Stage: a.Final.Stage, Requirements: a.Final.Requirements, ExpiresAt: a.Plan.ExpiresAt,
+		Broken: a.Final.Broken, Owed: a.Final.Owed,
+	}
 	for i := range a.Facts {
+		if slices.Contains(a.Final.Counted, a.Facts[i].Seq) {
+			a.State.Counted = append(a.State.Counted, a.Facts[i])
+		}
 		if a.Facts[i].Seq == a.Final.Decisive {
 			a.State.Decisive = &a.Facts[i]
 		}
@@ -91,10 +115,18 @@ func (a Approval) Denial() (Fact, bool) {
 }
 
 // MayVote reports why the person with this standing could not approve the
-// approval now, or nil.
+// approval now, having just proved who they are, or nil.
 func (a Approval) MayVote(v Voter, now time.Time) error {
 	if a.Status.Terminal() {
 		return ErrDecided
 	}
-	return Admit(a.Plan, a.Facts, Fact{Kind: Vote, Yes: true, Voter: v, Actor: engine.Actor{Kind: engine.HumanActor}}, now)
+	return Admit(a.Plan, a.Facts, Fact{
+		Kind: Vote, Yes: true, Voter: v, Actor: engine.Actor{Kind: engine.HumanActor}, Details: Details{Proof: &Proof{Method: "passkey", At: now}},
+	}, now)
+}
+
+// NeedsProof reports whether a vote now has to come with a fresh proof of who the
+// voter is.
+func (a Approval) NeedsProof() bool {
+	return !a.Status.Terminal() && a.State.Stage < len(a.Plan.Requirements) && a.Plan.Requirements[a.State.Stage].Kind == engine.Human
 }

@@ -1,8 +1,10 @@
 package approval
 
 import (
+	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"holdpoint/engine"
@@ -11,14 +13,24 @@ import (
 // FactKind is what a fact contributes.
 type FactKind string
 
-// The kinds of fact. Ticket and Verification have their place in the order and
-// no door that makes them yet: a requirement of those kinds can only expire.
+// The kinds of fact.
 const (
-	Vote         FactKind = "vote"
-	Reply        FactKind = "answer"
-	Cancel       FactKind = "cancel"
-	TicketLink   FactKind = "ticket"
-	Verification FactKind = "verification"
+	Vote         FactKind = "vote"         // a person approves or denies
+	Reply        FactKind = "answer"       // the requesting side confirms, or does not want it
+	Cancel       FactKind = "cancel"       // the requesting side takes the call back
+	TicketLink   FactKind = "ticket"       // a ticket was attached
+	TicketCheck  FactKind = "ticket_check" // a connector has looked at the ticket
+	Verification FactKind = "verification" // the accountable person proves who they are
+	Question     FactKind = "question"     // a reviewer asks for more information
+	Information  FactKind = "information"  // the requesting side gives it
+	Comment      FactKind = "comment"
+	Claim        FactKind = "claim"   // a reviewer takes it on
+	Unclaim      FactKind = "unclaim" // and gives it back
+	Extend       FactKind = "extend"
+	Escalate     FactKind = "escalate" // nobody can decide, so those of the escalation may at once
+	Edit         FactKind = "edit"     // the arguments were changed: a new edition
+	Reopen       FactKind = "reopen"   // the rules ask for more than before: a new edition
+	BreakGlass   FactKind = "break_glass"
 )
 
 // Denial says what kind of no a denial is (WIRE).
@@ -38,14 +50,97 @@ func (d Denial) Retryable() bool { return d == WrongArgs || d == NotNow || d == 
 // Valid reports whether d is one of the four kinds.
 func (d Denial) Valid() bool { return d == Never || d.Retryable() }
 
-// Voter is the standing of the person behind a vote, as it is when the facts
-// are read, not as it was when the vote was cast: a vote of somebody who has
-// been disabled or has lost the role since is void.
+// BreakGlassRole is the role whose people may approve in an emergency what they
+// have not the role for.
+const BreakGlassRole = "break-glass"
+
+// FreshFor is how old a proof of who somebody is may be.
+const FreshFor = 5 * time.Minute
+
+// Voter is the standing of the person behind a fact, as it is when the facts
+// are read, not as it was when the fact came: a vote of somebody who has been
+// disabled or has lost the role since is void.
 type Voter struct {
 	// Identity is shared by all accounts of one human being.
 	Identity string
 	Roles    []string
 	Active   bool
+	// Via is whom the person stands in for, the next one first: the vote is the
+	// last one's, by that one's roles, and takes the voice of everybody in it.
+	Via []Voter
+}
+
+// speaker is whose roles count.
+func (v Voter) speaker() Voter {
+	if len(v.Via) > 0 {
+		return v.Via[len(v.Via)-1]
+	}
+	return v
+}
+
+// voices are the identities that speak with the vote.
+func (v Voter) voices() []string {
+	voices := []string{v.Identity}
+	for _, other := range v.Via {
+		voices = append(voices, other.Identity)
+	}
+	return voices
+}
+
+// stands reports whether everybody behind the vote may have a say at all.
+func (v Voter) stands(p Plan) bool {
+	for _, one := range append([]Voter{v}, v.Via...) {
+		if !one.Active || one.Identity == "" || slices.Contains(p.Excluded, one.Identity) {
+			return false
+		}
+	}
+	return true
+}
+
+// Proof says how somebody proved who they are, and when.
+type Proof struct {
+	Method string    `json:"method"` // passkey, totp or password
+	At     time.Time `json:"at"`
+}
+
+// fresh reports whether the proof was good at a moment.
+func (p *Proof) fresh(at time.Time) bool {
+	return p != nil && p.Method != "" && !p.At.After(at.Add(time.Minute)) && at.Sub(p.At) <= FreshFor
+}
+
+// Ticket is a ticket that was attached, and what its tracker says of it.
+type Ticket struct {
+	System  string `json:"system"`
+	Ref     string `json:"ref"`
+	Title   string `json:"title,omitempty"`
+	Project string `json:"project,omitempty"`
+	State   string `json:"state,omitempty"`
+	URL     string `json:"url,omitempty"`
+	// Code says why the ticket does not cover the call; "" when it does.
+	Code    string `json:"code,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// Details is what some facts say beside who and when. Nothing in it is an
+// argument's value.
+type Details struct {
+	Proof  *Proof  `json:"proof,omitempty"`
+	Ticket *Ticket `json:"ticket,omitempty"`
+	// Grant is the standing grant by which a vote was cast.
+	Grant string `json:"grant,omitempty"`
+	// Constraints and ValidFor tighten what an approving vote permits.
+	Constraints json.RawMessage `json:"constraints,omitempty"`
+	ValidFor    engine.Duration `json:"valid_for,omitempty"`
+	// By is how much more time an extension gives.
+	By engine.Duration `json:"by,omitempty"`
+	// Alone says that whoever broke the glass takes it upon them alone, and that
+	// somebody has to look at it afterwards.
+	Alone bool `json:"alone,omitempty"`
+	// Digest is the new one after an edit; Changed names the arguments that it
+	// changed. Supplied names what an answer supplied.
+	Digest   string   `json:"digest,omitempty"`
+	Changed  []string `json:"changed,omitempty"`
+	Supplied []string `json:"supplied,omitempty"`
 }
 
 // Fact is something that people or systems contributed. Seq and At are given
@@ -54,14 +149,21 @@ type Fact struct {
 	Seq  int64
 	At   time.Time
 	Kind FactKind
+	// Edition is the edition of the approval that it is about: with a new one,
+	// those of the former count no more.
+	Edition int
 	// Actor is who contributed; for votes a human.
 	Actor engine.Actor
-	// Yes is a vote to approve or an answer that confirms.
+	// Yes is a vote to approve, an answer that confirms, a proof that was good, a
+	// ticket that covers the call.
 	Yes bool
 	// Denial and Comment explain a vote; both may be empty when Yes.
 	Denial  Denial
 	Comment string
-	// Voter is set on votes only.
+	Details Details
+	// Via holds the ids of those whom the actor stands in for, the next one first.
+	Via []string
+	// Voter is set when a person contributed.
 	Voter Voter
 }
 
@@ -73,81 +175,203 @@ var (
 	ErrMachine         = errors.New("only a signed-in person can decide this")
 	ErrNotEligible     = errors.New("the person has not the role that this approval asks for")
 	ErrAlreadyVoted    = errors.New("the person has already voted")
+	ErrNotNeeded       = errors.New("the places that the person could fill are filled")
 	ErrNothingToAnswer = errors.New("the approval is not waiting for an answer")
+	ErrNoTicketWanted  = errors.New("the approval is not waiting for a ticket")
+	ErrNoProofWanted   = errors.New("the approval is not waiting for a proof of identity")
+	ErrNotAccountable  = errors.New("the person does not answer for the call")
+	ErrNotFresh        = errors.New("the person has to prove again who they are")
+	ErrAsked           = errors.New("a question is open already")
+	ErrNotClaimed      = errors.New("the approval is not claimed by this person")
+	ErrTooLong         = errors.New("it cannot be extended that far")
+	ErrNoReason        = errors.New("a reason is required")
+	ErrNotBreakable    = errors.New("what it waits for cannot be skipped in an emergency")
 )
 
 // Admit reports why a new fact must be refused, or nil when it may be appended
-// at now. A fact that Admit lets through always changes what Advance returns.
+// at now. A fact that Admit lets through always changes what Advance returns,
+// but for a comment.
 func Admit(p Plan, facts []Fact, f Fact, now time.Time) error {
-	s := Advance(p, facts, now)
-	switch s.Status {
+	f.Edition, f.At = p.Edition, now
+	m := replay(p, facts, now)
+	switch m.Status {
 	case Expired:
 		return ErrExpired
 	case Approved, Denied, Cancelled:
 		return ErrDecided
 	case Pending:
 	}
+	return m.admit(&f)
+}
+
+// admit is the one rule by which facts count: Advance skips what it refuses.
+func (m *machine) admit(f *Fact) error {
+	person := f.Actor.Kind == engine.HumanActor
 	switch f.Kind {
-	case Cancel:
-		return nil
-	case Reply:
-		if p.Requirements[s.Stage].Kind != engine.Answer {
-			return ErrNothingToAnswer
-		}
-		if f.Actor.Kind != engine.ServiceActor {
-			return ErrMachine
-		}
+	case Cancel, Comment:
 		return nil
 	case Vote:
+		return m.admitVote(f)
+	case BreakGlass:
+		return m.admitBreak(f)
+	case Reply:
 		switch {
-		case f.Actor.Kind != engine.HumanActor:
+		case m.kind() != engine.Answer:
+			return ErrNothingToAnswer
+		case f.Actor.Kind != engine.ServiceActor:
 			return ErrMachine
-		case !f.Voter.Active:
-			return ErrNotEligible
-		case slices.Contains(p.Excluded, f.Voter.Identity):
+		}
+		return nil
+	case TicketLink:
+		if m.kind() != engine.Ticket || f.Details.Ticket == nil {
+			return ErrNoTicketWanted
+		}
+		return nil
+	case TicketCheck:
+		if m.kind() != engine.Ticket || m.ticket == nil || f.Actor.Kind != engine.SystemActor || f.Details.Ticket == nil ||
+			f.Details.Ticket.Ref != m.ticket.Details.Ticket.Ref || f.Details.Ticket.System != m.ticket.Details.Ticket.System {
+			return ErrNoTicketWanted
+		}
+		return nil
+	case Verification:
+		return m.admitProof(f)
+	case Question, Claim:
+		switch {
+		case !person:
+			return ErrMachine
+		case m.excluded(f.Voter):
 			return ErrSelfReview
-		case f.Yes && !s.mayApprove(p, s.Stage, f.Voter, now):
+		case !m.hasSay(f.Voter, f.At):
 			return ErrNotEligible
-		case !f.Yes && !s.mayDeny(p, f.Voter, now):
-			return ErrNotEligible
-		case f.Yes && slices.Contains(s.approvers, f.Voter.Identity):
+		case f.Kind == Question && m.question != nil:
+			return ErrAsked
+		case f.Kind == Question && strings.TrimSpace(f.Comment) == "":
+			return ErrNoReason
+		case f.Kind == Claim && m.claim != nil && m.claim.Actor.ID == f.Actor.ID && f.At.Before(m.claim.At.Add(claimFor)):
 			return ErrAlreadyVoted
 		}
 		return nil
-	case TicketLink, Verification:
+	case Unclaim:
+		if m.claim == nil || m.claim.Actor.ID != f.Actor.ID {
+			return ErrNotClaimed
+		}
+		return nil
+	case Information:
+		switch {
+		case m.question == nil:
+			return ErrNothingToAnswer
+		case person && !slices.Contains(m.p.Excluded, f.Voter.Identity):
+			return ErrNotAccountable
+		case strings.TrimSpace(f.Comment) == "":
+			return ErrNoReason
+		}
+		return nil
+	case Extend:
+		return m.admitExtension(f)
+	case Escalate:
+		if f.Actor.Kind != engine.SystemActor || !m.escalated.IsZero() || !m.hasLater(f.At) {
+			return ErrNotEligible
+		}
+		return nil
+	case Edit, Reopen:
 	}
+	// A change of the call begins a new edition, and is no fact within one.
 	return ErrNotEligible
 }
 
-// mayApprove reports whether the voter can fill a place in stage i at a moment:
-// by the requirement's own role or, when it is that stage's turn, by one that
-// it has escalated to.
-func (s *State) mayApprove(p Plan, i int, v Voter, at time.Time) bool {
-	req := p.Requirements[i]
-	switch req.Kind {
+func (m *machine) excluded(v Voter) bool {
+	return slices.ContainsFunc(v.voices(), func(who string) bool { return slices.Contains(m.p.Excluded, who) })
+}
+
+func (m *machine) admitVote(f *Fact) error {
+	switch {
+	case f.Actor.Kind != engine.HumanActor:
+		return ErrMachine
+	case m.excluded(f.Voter):
+		return ErrSelfReview
+	case !f.Voter.stands(m.p):
+		return ErrNotEligible
+	}
+	if !f.Yes {
+		switch i := m.refuses(f); {
+		case i < 0:
+			return ErrNotEligible
+		case slices.ContainsFunc(m.noes, func(n *Fact) bool { return shareVoice(n.Voter, f.Voter) }):
+			return ErrAlreadyVoted
+		}
+		return nil
+	}
+	switch m.kind() {
 	case engine.Answer, engine.Review, engine.Human:
 	case engine.StepUp, engine.Ticket:
-		return false
+		return ErrNotEligible
 	}
-	if !stands(p, v) {
-		return false
+	switch {
+	case !m.mayFill(f.Voter, f.At):
+		return ErrNotEligible
+	case slices.ContainsFunc(m.yeses, func(b *Fact) bool { return shareVoice(b.Voter, f.Voter) }):
+		return ErrAlreadyVoted
+	case m.kind() == engine.Human && f.Details.Grant != "":
+		return ErrMachine
+	case m.kind() == engine.Human && !f.Details.Proof.fresh(f.At):
+		return ErrNotFresh
+	case m.filled(append(slices.Clone(m.ballots), f), f.At) <= m.filled(m.ballots, f.At):
+		return ErrNotNeeded
 	}
-	return slices.Contains(v.Roles, req.Role) || i == s.Stage && slices.ContainsFunc(req.Escalation, func(e engine.Escalation) bool {
-		return !at.Before(s.since.Add(time.Duration(e.After))) && slices.Contains(v.Roles, e.Role)
-	})
+	return nil
 }
 
-// mayDeny reports whether the voter has a say in any stage.
-func (s *State) mayDeny(p Plan, v Voter, at time.Time) bool {
-	for i := range p.Requirements {
-		if s.mayApprove(p, i, v, at) {
-			return true
-		}
+func (m *machine) admitBreak(f *Fact) error {
+	switch {
+	case f.Actor.Kind != engine.HumanActor:
+		return ErrMachine
+	case m.excluded(f.Voter):
+		return ErrSelfReview
+	case !f.Voter.stands(m.p) || len(f.Voter.Via) > 0 || !slices.Contains(f.Voter.Roles, BreakGlassRole):
+		return ErrNotEligible
+	case m.kind() != engine.Ticket && m.kind() != engine.Review && m.kind() != engine.Human:
+		return ErrNotBreakable
+	case strings.TrimSpace(f.Comment) == "":
+		return ErrNoReason
+	case !f.Details.Proof.fresh(f.At):
+		return ErrNotFresh
+	case !f.Details.Alone && slices.ContainsFunc(m.breakers, func(b *Fact) bool { return b.Voter.Identity == f.Voter.Identity }):
+		return ErrAlreadyVoted
 	}
-	return false
+	return nil
 }
 
-// stands reports whether the voter may have a say at all.
-func stands(p Plan, v Voter) bool {
-	return v.Active && v.Identity != "" && !slices.Contains(p.Excluded, v.Identity)
+func (m *machine) admitProof(f *Fact) error {
+	switch {
+	case m.kind() != engine.StepUp:
+		return ErrNoProofWanted
+	case f.Actor.Kind != engine.HumanActor:
+		return ErrMachine
+	case !f.Voter.Active || !slices.Contains(m.p.Accountable, f.Voter.Identity):
+		return ErrNotAccountable
+	case f.Yes && (!f.Details.Proof.fresh(f.At) || f.Details.Proof.Method == "password"):
+		return ErrNotFresh
+	}
+	return nil
+}
+
+func (m *machine) admitExtension(f *Fact) error {
+	by := time.Duration(f.Details.By)
+	allowed := func(role string) bool { return slices.Contains(f.Voter.Roles, role) }
+	switch {
+	case f.Actor.Kind != engine.HumanActor:
+		return ErrMachine
+	case m.excluded(f.Voter):
+		return ErrSelfReview
+	case !f.Voter.stands(m.p) || !slices.ContainsFunc(m.p.Extenders, allowed):
+		return ErrNotEligible
+	case by <= 0 || m.overall().Add(by).Sub(m.p.OpenedAt) > MaxExpiresIn:
+		return ErrTooLong
+	}
+	return nil
+}
+
+func shareVoice(a, b Voter) bool {
+	other := b.voices()
+	return slices.ContainsFunc(a.voices(), func(who string) bool { return slices.Contains(other, who) })
 }

@@ -5,10 +5,13 @@
 // changed once it exists.
 //
 //	             ┌─ every requirement satisfied ──► approved ─ redeemed once
-//	             │
-//	pending ─────┼─ an eligible person denies ────► denied
+//	             │  (or two break the glass)
+//	pending ─────┼─ enough eligible people deny ──► denied
 //	 (stage by   ├─ a deadline passes ────────────► expired
 //	  stage)     └─ the requesting side cancels ──► cancelled
+//	   ▲   │
+//	   └───┘ the arguments are edited, or the rules ask for more: a new edition,
+//	         in which what was said of the former counts no more
 //
 // Facts are ordered by the database under a lock on the approval, and the
 // first decisive one wins: what comes after it is refused, not ignored.
@@ -16,25 +19,55 @@ package approval
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"holdpoint/engine"
+	"holdpoint/engine/calendar"
 )
 
-// Plan is what must happen before the call may run. It is made once, when the
-// approval opens, and never changes.
+// Plan is what must happen before the call may run. It is made when the approval
+// opens, and anew with every edition.
 type Plan struct {
 	// OpenedAt is the database's time at which the approval was stored.
-	OpenedAt time.Time `json:"opened_at"`
-	// ExpiresAt is the overall deadline.
-	ExpiresAt time.Time `json:"expires_at"`
-	// Requirements are discharged one after the other, in this order.
-	Requirements []engine.Requirement `json:"requirements"`
+	OpenedAt time.Time
+	// ExpiresAt is the overall deadline, before extensions and pauses.
+	ExpiresAt time.Time
+	// Requirements are discharged in this order; people's decisions of one kind
+	// that follow each other are discharged together, in any order.
+	Requirements []engine.Requirement
 	// Excluded holds the identities of the requesting side: nobody among them
 	// may vote (separation of duties).
-	Excluded []string `json:"excluded,omitempty"`
+	Excluded []string
+	// Edition counts the calls that the approval has been about, from 1: changed
+	// arguments or stricter rules make a new one, and what was said of the former
+	// counts no more. BeganAt is when it began; zero means OpenedAt.
+	Edition int
+	BeganAt time.Time
+	Terms
+}
+
+// Terms are a plan's terms beside its requirements.
+type Terms struct {
+	// Accountable holds the identities of those who answer for the call: one of
+	// them proves who they are where that is required.
+	Accountable []string `json:"accountable,omitempty"`
+	// Calendars are those that requirements name.
+	Calendars map[string]calendar.Calendar `json:"calendars,omitempty"`
+	// PauseFor is for how long in all open questions may stop the clock.
+	PauseFor engine.Duration `json:"pause_for,omitempty"`
+	// Extenders are the roles whose people may give it more time.
+	Extenders []string `json:"extenders,omitempty"`
+}
+
+// began is when the edition's first turn came.
+func (p Plan) began() time.Time {
+	if p.BeganAt.IsZero() {
+		return p.OpenedAt
+	}
+	return p.BeganAt
 }
 
 // Rule says how the approval of the calls that it matches is made up. Empty
@@ -49,16 +82,33 @@ type Rule struct {
 	// Role is who may decide. Needed is how many distinct people must agree.
 	Role   string `json:"role" yaml:"role"`
 	Needed int    `json:"needed" yaml:"needed"`
+	// Deny is how many must say no to deny; 0 means that the first no does.
+	Deny int `json:"deny,omitempty" yaml:"deny"`
 	// Within is each requirement's own deadline, from its turn on; 0 means only
 	// the overall one counts. ExpiresIn is the overall deadline.
 	Within    engine.Duration `json:"within,omitempty" yaml:"within"`
 	ExpiresIn engine.Duration `json:"expires_in" yaml:"expires_in"`
+	// Calendar names the business hours in which those times count; "" means that
+	// all hours do.
+	Calendar string `json:"calendar,omitempty" yaml:"calendar"`
+	// Reminders, Escalation and Suggested are those of requirements that have none.
+	Reminders  []engine.Duration   `json:"reminders,omitempty" yaml:"reminders"`
+	Escalation []engine.Escalation `json:"escalation,omitempty" yaml:"escalation"`
+	Suggested  []string            `json:"suggested,omitempty" yaml:"suggested"`
+	// PauseFor is for how long in all open questions may stop the clock; 0 means
+	// that it goes on.
+	PauseFor engine.Duration `json:"pause_for,omitempty" yaml:"pause_for"`
+	// Extenders are the roles whose people may give it more time; nobody may
+	// where there is none.
+	Extenders []string `json:"extenders,omitempty" yaml:"extenders"`
 }
 
 // Routing is an ordered list of rules and the rule for everything else.
 type Routing struct {
 	Rules   []Rule `json:"rules" yaml:"rules"`
 	Default Rule   `json:"default" yaml:"default"`
+	// Calendars are the business hours that rules name.
+	Calendars map[string]calendar.Calendar `json:"calendars,omitempty" yaml:"calendars"`
 }
 
 // Bounds of what a rule may ask for.
@@ -70,6 +120,20 @@ const (
 // Check returns every mistake in the routing, each naming its rule and field.
 func (r Routing) Check() []error {
 	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(r.Calendars)) {
+		for _, err := range r.Calendars[name].Check() {
+			errs = append(errs, fmt.Errorf("calendars.%s.%w", name, err))
+		}
+	}
+	for i, rule := range append(slices.Clone(r.Rules), r.Default) {
+		if _, known := r.Calendars[rule.Calendar]; rule.Calendar != "" && !known {
+			where := "default"
+			if i < len(r.Rules) {
+				where = fmt.Sprintf("rules[%d]", i)
+			}
+			errs = append(errs, fmt.Errorf("%s.calendar: there is no calendar %q in routing.calendars", where, rule.Calendar))
+		}
+	}
 	for i, rule := range r.Rules {
 		errs = append(errs, rule.check(fmt.Sprintf("rules[%d]", i))...)
 	}
@@ -93,6 +157,39 @@ func (r Rule) check(where string) []error {
 	}
 	if d := time.Duration(r.Within); d < 0 || d > time.Duration(r.ExpiresIn) {
 		errs = append(errs, fmt.Errorf("%s.within: want 0s to expires_in (%s), got %s", where, time.Duration(r.ExpiresIn), d))
+	}
+	if r.Deny < 0 || r.Deny > MaxNeeded {
+		errs = append(errs, fmt.Errorf("%s.deny: want 0 to %d people, got %d", where, MaxNeeded, r.Deny))
+	}
+	if d := time.Duration(r.PauseFor); d < 0 || d > MaxExpiresIn {
+		errs = append(errs, fmt.Errorf("%s.pause_for: want 0s to %s, got %s", where, MaxExpiresIn, d))
+	}
+	last := engine.Duration(0)
+	for i, after := range r.Reminders {
+		if after <= last {
+			errs = append(errs, fmt.Errorf("%s.reminders[%d]: want more than the one before, and more than 0s, got %s", where, i, time.Duration(after)))
+		}
+		last = after
+	}
+	last = 0
+	for i, e := range r.Escalation {
+		if e.After <= last || strings.TrimSpace(e.Role) == "" {
+			errs = append(errs, fmt.Errorf("%s.escalation[%d]: name a role, and a time after the one before", where, i))
+		}
+		last = e.After
+	}
+	return append(errs, r.checkBounds(where)...)
+}
+
+// maxList bounds the lists of a rule.
+const maxList = 20
+
+func (r Rule) checkBounds(where string) []error {
+	var errs []error
+	for name, n := range map[string]int{"reminders": len(r.Reminders), "escalation": len(r.Escalation), "suggested": len(r.Suggested), "extenders": len(r.Extenders)} {
+		if n > maxList {
+			errs = append(errs, fmt.Errorf("%s.%s: at most %d, got %d", where, name, maxList, n))
+		}
 	}
 	return errs
 }
@@ -124,40 +221,74 @@ func (r Routing) For(call engine.Call) Rule {
 	return r.Default
 }
 
-// Apply completes a decision's requirements by the rule: a requirement without
-// a role gets the rule's, a review or human requirement asks for at least the
-// rule's number of people, and one without a deadline gets the rule's. Where the
-// rule asks for several people, a single confirmation is not enough either:
-// such a requirement becomes a review. The result is ordered by kind and shares
-// nothing with its argument.
+// Apply completes a decision's requirements by the rule: a requirement for
+// people without a role gets the rule's, a review or human requirement asks for
+// at least the rule's number of people, and what a requirement says nothing of
+// is as the rule says. Where the rule asks for several people, a single
+// confirmation is not enough either: such a requirement becomes a review. The
+// result is ordered by kind and shares nothing with its argument.
 func (r Rule) Apply(requirements []engine.Requirement) []engine.Requirement {
 	out := slices.Clone(requirements)
 	for i := range out {
 		req := &out[i]
-		if req.Kind == engine.Answer && r.Needed > 1 {
+		if req.Kind == engine.Answer && r.Needed > 1 && len(req.Form) == 0 {
 			req.Kind = engine.Review
 		}
-		if req.Role == "" {
+		people := req.Kind == engine.Review || req.Kind == engine.Human
+		if req.Role == "" && len(req.AnyOf) == 0 && (people || req.Kind == engine.Answer) {
 			req.Role = r.Role
 		}
 		req.Needed = max(req.Needed, 1)
-		if req.Kind == engine.Review || req.Kind == engine.Human {
+		if people && len(req.AnyOf) == 0 {
 			req.Needed = max(req.Needed, r.Needed)
 		}
 		if req.Within == 0 {
 			req.Within = r.Within
+		}
+		if req.Calendar == "" {
+			req.Calendar = r.Calendar
+		}
+		if len(req.Reminders) == 0 {
+			req.Reminders = slices.Clone(r.Reminders)
+		}
+		if !people {
+			continue
+		}
+		if req.Deny == 0 {
+			req.Deny = r.Deny
+		}
+		if len(req.Escalation) == 0 {
+			req.Escalation = slices.Clone(r.Escalation)
+		}
+		if len(req.Suggested) == 0 {
+			req.Suggested = slices.Clone(r.Suggested)
 		}
 	}
 	slices.SortStableFunc(out, func(a, b engine.Requirement) int { return a.Kind.Order() - b.Kind.Order() })
 	return out
 }
 
-// deadline is the moment at which stage i ends when its turn came at since.
-func (p Plan) deadline(i int, since time.Time) time.Time {
-	if within := time.Duration(p.Requirements[i].Within); within > 0 {
-		if own := since.Add(within); own.Before(p.ExpiresAt) {
-			return own
+// Expiry is the overall deadline of what opens at a moment: by the rule's
+// calendar, if it names one.
+func (r Routing) Expiry(rule Rule, opened time.Time) time.Time {
+	var c clock = everyHour{}
+	if rule.Calendar != "" {
+		c = compiled(r.Calendars, rule.Calendar)
+	}
+	return c.Add(opened, time.Duration(rule.ExpiresIn))
+}
+
+// Terms are those of a plan by the rule, for the calendars that its requirements
+// name.
+func (r Routing) Terms(rule Rule, requirements []engine.Requirement, accountable []string) Terms {
+	t := Terms{Accountable: accountable, PauseFor: rule.PauseFor, Extenders: rule.Extenders}
+	for _, req := range requirements {
+		if c, known := r.Calendars[req.Calendar]; known {
+			if t.Calendars == nil {
+				t.Calendars = map[string]calendar.Calendar{}
+			}
+			t.Calendars[req.Calendar] = c
 		}
 	}
-	return p.ExpiresAt
+	return t
 }

@@ -28,7 +28,7 @@ type Checked struct {
 // decision's event is durable: accepted and refused calls are over with that,
 // a waiting one has its approval. A *Refusal means that the call was not
 // judged; a *Replay that it was answered before.
-func (g *Gate) PreToolCheck(ctx context.Context, p Principal, doc canon.Value, requestID string, once *Once) (Checked, error) {
+func (g *Gate) PreToolCheck(ctx context.Context, p Principal, doc canon.Value, r Request, once *Once) (Checked, error) {
 	limit, err := contract.ParseState(p.MaxState)
 	if err != nil {
 		limit = contract.None
@@ -37,7 +37,7 @@ func (g *Gate) PreToolCheck(ctx context.Context, p Principal, doc canon.Value, r
 	finish := func(o Outcome) Checked {
 		return Checked{Route: o.Route, Envelope: result.Envelope(objections(o.Decision)), Constraints: o.Constraints, Approval: o.Approval}
 	}
-	o, err := g.submit(ctx, p, proposal, requestID, rendered(once, func(o Outcome) any { return finish(o) }))
+	o, err := g.submit(ctx, p, proposal, r, rendered(once, func(o Outcome) any { return finish(o) }))
 	if err != nil {
 		return Checked{}, err
 	}

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"encoding/json"
 	"time"
 
 	"holdpoint/engine"
@@ -57,10 +58,18 @@ type VoteRequest struct {
 	Version    int             // of the card that the page showed
 	RequestID  string
 	Channel    string // "console" or "api"
+	// Constraints and ValidFor tighten what an approval permits: a JSON object, and
+	// how long the permission is good; nil and 0 leave them.
+	Constraints json.RawMessage
+	ValidFor    time.Duration
 }
 
-// MaxComment bounds a comment, in bytes.
-const MaxComment = 4000
+// MaxComment bounds a comment, and MaxConstraints what a vote adds to the
+// constraints, in bytes.
+const (
+	MaxComment     = 4000
+	MaxConstraints = 4000
+)
 
 // Refusal is an error that the caller, not the system, has to do something
 // about. Any other error from this package is an outage: nothing was granted.
@@ -69,6 +78,8 @@ type Refusal struct {
 	Code       string // stable: not_found, self_review, stale, token_used, …
 	Detail     string // one or two sentences for a person, without any argument
 	RetryAfter time.Duration
+	// Successor is the approval to go on with instead, or "".
+	Successor string
 }
 
 // Error is the code and the detail.

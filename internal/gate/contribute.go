@@ -2,14 +2,16 @@ package gate
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/mail"
 	"slices"
-	"strings"
+	"time"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/engine/canon"
 	"holdpoint/internal/store"
 )
 
@@ -19,7 +21,9 @@ import (
 func (g *Gate) Vote(ctx context.Context, v VoteRequest, once *Once) (approval.Approval, error) {
 	by := engine.Actor{Kind: engine.HumanActor, ID: v.Person.ID, Channel: v.Channel}
 	fact := approval.Fact{Kind: approval.Vote, Actor: by, Yes: v.Approve, Comment: v.Comment, Voter: voter(v.Person)}
-	if !v.Approve {
+	if v.Approve {
+		fact.Details = approval.Details{Proof: proof(v.Person), Constraints: v.Constraints, ValidFor: engine.Duration(v.ValidFor)}
+	} else {
 		fact.Denial = v.Denial
 	}
 	if r := checkVote(v); r != nil {
@@ -37,15 +41,34 @@ func (g *Gate) Vote(ctx context.Context, v VoteRequest, once *Once) (approval.Ap
 		if !mayRead(v.Person, c.Approval) {
 			return notFound
 		}
-		if v.Digest != c.Approval.Call.Digest || v.Version != c.Approval.Version {
-			// Who comes late is told what happened, not that the page is old.
-			if err := settledRefusal(c.Approval); err != nil {
-				return err
-			}
-			return &Refusal{Status: 409, Code: "stale", Detail: "What you looked at is no longer what would be approved. Look at it again."}
+		if err := sameCard(c.Approval, v.Digest, v.Version); err != nil {
+			return err
+		}
+		if _, err := approval.Tighten(c.Approval.Decision.Constraints, v.Constraints); err != nil {
+			return &Refusal{Status: 422, Code: "not_tighter", Detail: "A reviewer can only make constraints narrower: " + err.Error() + "."}
 		}
 		return nil
 	})
+}
+
+// sameCard refuses what somebody does on a page that is no longer true.
+func sameCard(a approval.Approval, digest string, version int) error {
+	if digest == a.Call.Digest && version == a.Version {
+		return nil
+	}
+	// Who comes late is told what happened, not that the page is old.
+	if err := settledRefusal(a); err != nil {
+		return err
+	}
+	return &Refusal{Status: 409, Code: "stale", Detail: "What you looked at is no longer what would be approved. Look at it again."}
+}
+
+// proof is when and how the person last proved who they are; nil for never.
+func proof(p engine.Person) *approval.Proof {
+	if p.VerifiedBy == "" {
+		return nil
+	}
+	return &approval.Proof{Method: p.VerifiedBy, At: p.VerifiedAt}
 }
 
 // checkVote refuses what makes no sense in any state of the approval.
@@ -53,6 +76,10 @@ func checkVote(v VoteRequest) *Refusal {
 	switch {
 	case len(v.Comment) > MaxComment:
 		return &Refusal{Status: 422, Code: "comment_too_long", Detail: fmt.Sprintf("The comment has %d bytes; at most %d are kept.", len(v.Comment), MaxComment)}
+	case v.ValidFor < 0 || v.ValidFor > 0 && v.ValidFor < time.Second:
+		return &Refusal{Status: 422, Code: "valid_for", Detail: "How long the permission is good has to be a second or more."}
+	case len(v.Constraints) > MaxConstraints:
+		return &Refusal{Status: 422, Code: "constraints_too_long", Detail: fmt.Sprintf("The constraints have %d bytes; at most %d are kept.", len(v.Constraints), MaxConstraints)}
 	case !v.Approve && !v.Denial.Valid():
 		return &Refusal{Status: 422, Code: "denial_kind", Detail: "A denial says which kind it is: wrong_args, not_now, never or needs_info."}
 	}
@@ -80,11 +107,22 @@ func (g *Gate) mustHaveSeen(ctx context.Context, v VoteRequest, by engine.Actor)
 	if settled := settledRefusal(r.Approval); settled != nil {
 		return nil // likewise
 	}
-	return g.refuse(ctx, &Refusal{
-		Status: 409, Code: "arguments_not_shown",
-		Detail: "The arguments are long. Have all of them shown before you approve.",
-	}, g.event(engine.Voted, engine.Deny, r.Approval, by, v.RequestID))
+	return g.refuse(ctx, notShown, g.event(engine.Voted, engine.Deny, r.Approval, by, v.RequestID))
 }
+
+// hasSeen is the same within a change.
+func (g *Gate) hasSeen(ctx context.Context, c *store.Change, p engine.Person, digest string) error {
+	if c.Size <= g.LongArguments {
+		return nil
+	}
+	shown, err := g.Store.WasShown(ctx, c.Approval.ID, p.ID, digest)
+	if err != nil || shown {
+		return err
+	}
+	return notShown
+}
+
+var notShown = &Refusal{Status: 409, Code: "arguments_not_shown", Detail: "The arguments are long. Have all of them shown before you approve."}
 
 // AnswerRequest is what the requesting side says to an approval that asks.
 type AnswerRequest struct {
@@ -93,6 +131,9 @@ type AnswerRequest struct {
 	// user does not want it.
 	Confirmed bool
 	Comment   string
+	// Values is what the approval's form asks for; the zero Value when nothing was
+	// sent. It is kept as arguments are.
+	Values    canon.Value
 	RequestID string
 }
 
@@ -104,6 +145,9 @@ func (g *Gate) Answer(ctx context.Context, p Principal, r AnswerRequest, once *O
 	if !r.Confirmed {
 		fact.Denial = approval.Never
 	}
+	for name := range r.Values.All() {
+		fact.Details.Supplied = append(fact.Details.Supplied, name)
+	}
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Answered, c.Approval.Decision.Outcome, c.Approval, by, r.RequestID)
 	}
@@ -114,10 +158,19 @@ func (g *Gate) Answer(ctx context.Context, p Principal, r AnswerRequest, once *O
 		if p.Kind != RuntimeKey {
 			return &Refusal{Status: 403, Code: "agent_cannot_confirm", Detail: "An agent's own key cannot confirm a call. A key of kind runtime can, on its user's behalf."}
 		}
-		if len(r.Comment) > MaxComment {
-			return &Refusal{Status: 422, Code: "comment_too_long", Detail: fmt.Sprintf("The comment has %d bytes; at most %d are kept.", len(r.Comment), MaxComment)}
+		if err := bounds(r.Comment); err != nil || !r.Confirmed {
+			return err
 		}
-		return nil
+		return supplied(c.Approval, r.Values)
+	}, func(c *store.Change) error {
+		if r.Values.Len() == 0 || !r.Confirmed {
+			return nil
+		}
+		box, err := g.Sealer.Seal(answersOf(c.Approval.ID), r.Values.Canonical())
+		if err != nil {
+			return fmt.Errorf("seal the answers of %s: %w", c.Approval.ID, err)
+		}
+		return c.Answered(box)
 	})
 }
 
@@ -148,8 +201,9 @@ func formed(id string) string {
 var errLate = errors.New("the fact came at or after the deadline")
 
 // contribute appends a fact and its event under the approval's lock, or
-// records why not. allowed is the caller's own rule, asked first.
-func (g *Gate) contribute(ctx context.Context, id string, once *Once, f approval.Fact, event func(*store.Change) engine.Event, allowed func(*store.Change) error) (approval.Approval, error) {
+// records why not. allowed is the caller's own rule, asked first; then writes
+// what comes with the fact.
+func (g *Gate) contribute(ctx context.Context, id string, once *Once, f approval.Fact, event func(*store.Change) engine.Event, allowed func(*store.Change) error, then ...func(*store.Change) error) (approval.Approval, error) {
 	for {
 		result, err := g.change(ctx, id, once, event, func(c *store.Change) (any, error) {
 			if err := allowed(c); err != nil {
@@ -161,8 +215,13 @@ func (g *Gate) contribute(ctx context.Context, id string, once *Once, f approval
 			if f.Yes && c.Kill != nil {
 				return nil, killedRefusal
 			}
-			if err := approval.Admit(c.Approval.Plan, c.Approval.Facts, f, c.Now); err != nil {
-				return nil, admission(err)
+			f := f
+			if p := f.Details.Proof; p != nil && p.At.IsZero() {
+				f.Details.Proof = &approval.Proof{Method: p.Method, At: c.Now}
+			}
+			f, err := admitted(c, f)
+			if err != nil {
+				return nil, err
 			}
 			deadline := c.Approval.State.Deadline
 			if err := c.AddFact(f); err != nil {
@@ -171,8 +230,16 @@ func (g *Gate) contribute(ctx context.Context, id string, once *Once, f approval
 			if !c.Now.Before(deadline) {
 				return nil, errLate
 			}
+			for _, write := range then {
+				if err := write(c); err != nil {
+					return nil, err
+				}
+			}
 			e := event(c)
-			e.Reasons = []engine.Reason{{Code: factCode(f), Message: factMessage(f)}}
+			e.Reasons = []engine.Reason{said(f)}
+			if e.SafePayload, err = tells(f); err != nil {
+				return nil, err
+			}
 			c.AddEvent(e)
 			return c.Approval, nil
 		})
@@ -189,6 +256,33 @@ func (g *Gate) contribute(ctx context.Context, id string, once *Once, f approval
 		}
 		return result.(approval.Approval), nil
 	}
+}
+
+// admitted is the fact as it may be added: a person's own say, or else that of
+// somebody for whom they stand in.
+func admitted(c *store.Change, f approval.Fact) (approval.Fact, error) {
+	own := approval.Admit(c.Approval.Plan, c.Approval.Facts, f, c.Now)
+	if own == nil {
+		return f, nil
+	}
+	if f.Kind != approval.Vote && f.Kind != approval.Question && f.Kind != approval.Claim ||
+		!errors.Is(own, approval.ErrNotEligible) && !errors.Is(own, approval.ErrNotNeeded) {
+		return f, admission(own)
+	}
+	chains, err := c.StandsIn(f.Actor.ID)
+	if err != nil {
+		return f, err
+	}
+	for _, chain := range chains {
+		deputy := f
+		deputy.Via, deputy.Voter.Via = chain.Via, chain.Voter
+		if err := approval.Admit(c.Approval.Plan, c.Approval.Facts, deputy, c.Now); err == nil {
+			return deputy, nil
+		} else if errors.Is(err, approval.ErrAlreadyVoted) {
+			own = err // their voice has been heard
+		}
+	}
+	return f, admission(own)
 }
 
 // settledRefusal is the refusal of anything new for an approval that is over.
@@ -218,6 +312,16 @@ func admission(err error) error {
 		{approval.ErrNotEligible, 403, "not_eligible", "You do not have the role that this asks for at this stage."},
 		{approval.ErrAlreadyVoted, 409, "already_voted", "You have voted on this already."},
 		{approval.ErrNothingToAnswer, 409, "nothing_to_answer", "This call is not waiting for an answer."},
+		{approval.ErrNotNeeded, 409, "not_needed", "The places that you could fill are filled; others have to decide the rest."},
+		{approval.ErrNoTicketWanted, 409, "no_ticket_wanted", "This call is not waiting for a ticket."},
+		{approval.ErrNoProofWanted, 409, "no_proof_wanted", "This call is not waiting for a proof of identity."},
+		{approval.ErrNotAccountable, 403, "not_accountable", "Only a person who answers for this call can do that."},
+		{approval.ErrNotFresh, 403, "verification_required", "Prove who you are once more: this takes a proof that is at most five minutes old."},
+		{approval.ErrAsked, 409, "already_asked", "A question is open already. Wait for its answer."},
+		{approval.ErrNotClaimed, 409, "not_claimed", "You have not taken this on."},
+		{approval.ErrTooLong, 422, "too_long", "It cannot be given that much more time."},
+		{approval.ErrNoReason, 422, "reason_required", "Say why."},
+		{approval.ErrNotBreakable, 409, "not_breakable", "What this waits for cannot be skipped in an emergency."},
 	} {
 		if errors.Is(err, r.err) {
 			return &Refusal{Status: r.status, Code: r.code, Detail: r.detail}
@@ -226,32 +330,72 @@ func admission(err error) error {
 	return err
 }
 
-func factCode(f approval.Fact) string {
-	switch {
-	case f.Kind == approval.Vote && f.Yes:
-		return "VOTE_APPROVE"
-	case f.Kind == approval.Vote:
-		return "VOTE_DENY"
-	case f.Kind == approval.Reply && f.Yes:
-		return "ANSWER_CONFIRMED"
-	case f.Kind == approval.Reply:
-		return "ANSWER_DECLINED"
+// tells is what an event tells of a fact beside its words: nothing of it is an
+// argument.
+func tells(f approval.Fact) (json.RawMessage, error) {
+	payload := map[string]any{}
+	d := f.Details
+	if len(f.Via) > 0 {
+		payload["in_place_of"] = f.Via
 	}
-	return strings.ToUpper(string(f.Kind))
+	if d.Proof != nil {
+		payload["proof"] = d.Proof
+	}
+	if d.Ticket != nil {
+		payload["ticket"] = d.Ticket
+	}
+	if d.ValidFor > 0 {
+		payload["valid_for"] = d.ValidFor
+	}
+	if len(d.Constraints) > 0 {
+		payload["constraints"] = d.Constraints
+	}
+	if d.By > 0 {
+		payload["by"] = d.By
+	}
+	if len(d.Supplied) > 0 {
+		payload["supplied"] = d.Supplied
+	}
+	if len(d.Changed) > 0 {
+		payload["changed"] = d.Changed
+	}
+	if d.Alone {
+		payload["alone"] = true
+	}
+	encoded, err := json.Marshal(payload)
+	if err != nil {
+		return nil, fmt.Errorf("encode what an event tells: %w", err)
+	}
+	return encoded, nil
 }
 
-func factMessage(f approval.Fact) string {
-	switch {
-	case f.Kind == approval.Vote && f.Yes:
-		return "Approved by a reviewer."
-	case f.Kind == approval.Vote:
-		return "Denied by a reviewer: " + string(f.Denial) + "."
-	case f.Kind == approval.Reply && f.Yes:
-		return "The runtime says that its user confirmed the call."
-	case f.Kind == approval.Reply:
-		return "The runtime says that its user does not want the call."
+// said is the code and the sentence of a fact's event.
+func said(f approval.Fact) engine.Reason {
+	yes, no := map[approval.FactKind]engine.Reason{
+		approval.Vote:         {Code: "VOTE_APPROVE", Message: "Approved by a reviewer."},
+		approval.Reply:        {Code: "ANSWER_CONFIRMED", Message: "The runtime says that its user confirmed the call."},
+		approval.Verification: {Code: "STEP_UP_PASSED", Message: "The person who answers for the call proved who they are."},
+		approval.TicketCheck:  {Code: "TICKET_VALIDATED", Message: "The ticket was found to cover the call."},
+		approval.BreakGlass:   {Code: "BREAK_GLASS", Message: "Somebody broke the glass: the call is to run in an emergency."},
+	}, map[approval.FactKind]engine.Reason{
+		approval.Vote:         {Code: "VOTE_DENY", Message: "Denied by a reviewer: " + string(f.Denial) + "."},
+		approval.Reply:        {Code: "ANSWER_DECLINED", Message: "The runtime says that its user does not want the call."},
+		approval.Verification: {Code: "STEP_UP_FAILED", Message: "The person who answers for the call does not want it."},
+		approval.TicketCheck:  {Code: "TICKET_REJECTED", Message: "The ticket does not cover the call."},
+		approval.TicketLink:   {Code: "TICKET_ATTACHED", Message: "A ticket was attached."},
+		approval.Cancel:       {Code: "CANCEL", Message: "The requesting side took the call back."},
+		approval.Question:     {Code: "QUESTION", Message: "A reviewer asks for more information."},
+		approval.Information:  {Code: "INFORMATION", Message: "The requesting side answered the question."},
+		approval.Comment:      {Code: "COMMENT", Message: "Somebody commented on it."},
+		approval.Claim:        {Code: "CLAIM", Message: "A reviewer took it on."},
+		approval.Unclaim:      {Code: "UNCLAIM", Message: "A reviewer gave it back."},
+		approval.Extend:       {Code: "EXTEND", Message: "It was given more time."},
+		approval.Edit:         {Code: "EDIT", Message: "A reviewer changed the arguments; what was said before counts no more."},
 	}
-	return "The requesting side took the call back."
+	if f.Yes {
+		return yes[f.Kind]
+	}
+	return no[f.Kind]
 }
 
 // voter is a person's standing.
@@ -280,7 +424,7 @@ func mayRead(p engine.Person, a approval.Approval) bool {
 		}
 	}
 	for _, r := range a.Plan.Requirements {
-		if p.Has(r.Role) || slices.ContainsFunc(r.Escalation, func(e engine.Escalation) bool { return p.Has(e.Role) }) {
+		if p.Has(r.Role) || slices.ContainsFunc(r.AnyOf, func(g engine.Group) bool { return p.Has(g.Role) }) || slices.ContainsFunc(r.Escalation, func(e engine.Escalation) bool { return p.Has(e.Role) }) {
 			return true
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
@@ -52,6 +53,9 @@ func (g *Gate) Executed(ctx context.Context, p Principal, r ExecutionRequest, on
 			return nil, notFound
 		case c.Approval.Execution == approval.NotRun:
 			return nil, &Refusal{Status: 409, Code: "not_redeemed", Detail: "The approval's token has not been redeemed, so nothing can have run."}
+		case c.Approval.Execution == approval.Unknown:
+			// Its lease is over, and a person is finding out: what it says helps them.
+			return nil, &Refusal{Status: 409, Code: "lease_ended", Detail: "The time to report is over, and a person is finding out what became of the call. What you say is on record for them: " + string(r.Outcome) + "."}
 		case c.Approval.Execution != approval.Redeemed:
 			return nil, &Refusal{Status: 409, Code: "already_reported", Detail: "What became of this call has been reported already."}
 		}
@@ -133,4 +137,103 @@ func (g *Gate) executed(ctx context.Context, a approval.Approval, r ExecutionReq
 		}
 	}
 	return failed
+}
+
+// Reconcile records what a person found out about a call of which nobody knew
+// whether it had run: somebody of the requesting side, or an administrator.
+func (g *Gate) Reconcile(ctx context.Context, s Said, outcome approval.Execution) (approval.Approval, error) {
+	event := func(c *store.Change) engine.Event {
+		return g.event(engine.Executed, engine.Allow, c.Approval, s.actor(), s.RequestID)
+	}
+	result, err := g.change(ctx, s.ApprovalID, nil, event, func(c *store.Change) (any, error) {
+		switch {
+		case !mayRead(s.Person, c.Approval):
+			return nil, notFound
+		case !s.Person.Has(AdminRole) && !slices.Contains(c.Approval.Plan.Excluded, s.Person.Identity):
+			return nil, &Refusal{Status: 403, Code: "not_accountable", Detail: "Somebody who answers for the call, or an administrator, finds out what became of it."}
+		case c.Approval.Execution != approval.Unknown:
+			return nil, &Refusal{Status: 409, Code: "not_unknown", Detail: "It is known what became of this call, or it has not run."}
+		case outcome != approval.Succeeded && outcome != approval.Failed:
+			return nil, &Refusal{Status: 422, Code: "outcome", Detail: "Say that the call succeeded, or that it failed or never ran."}
+		case strings.TrimSpace(s.Comment) == "":
+			return nil, admission(approval.ErrNoReason)
+		}
+		if err := bounds(s.Comment); err != nil {
+			return nil, err
+		}
+		if err := c.Reconcile(s.Person.ID, outcome, s.Comment); err != nil {
+			return nil, err
+		}
+		e := event(c)
+		e.Reasons = []engine.Reason{{Code: "EXECUTION_RECONCILED", Message: "A person found out that the call " + string(outcome) + "."}}
+		c.AddEvent(e)
+		return c.Approval, nil
+	})
+	return g.about(ctx, s, engine.Executed, result, err)
+}
+
+// ReviewAfterwards records what somebody else says of a call for which one person
+// broke the glass.
+func (g *Gate) ReviewAfterwards(ctx context.Context, s Said, justified bool) (approval.Approval, error) {
+	event := func(c *store.Change) engine.Event {
+		return g.event(engine.Afterward, engine.Allow, c.Approval, s.actor(), s.RequestID)
+	}
+	result, err := g.change(ctx, s.ApprovalID, nil, event, func(c *store.Change) (any, error) {
+		if !mayRead(s.Person, c.Approval) {
+			return nil, notFound
+		}
+		owed, err := c.Owed()
+		if err != nil {
+			return nil, err
+		}
+		if owed == nil || owed.DoneAt != nil {
+			return nil, &Refusal{Status: 409, Code: "nothing_owed", Detail: "Nobody has to look at this call afterwards, or somebody has."}
+		}
+		if err := mayReviewAfterwards(s.Person, c.Approval); err != nil {
+			return nil, err
+		}
+		if strings.TrimSpace(s.Comment) == "" {
+			return nil, admission(approval.ErrNoReason)
+		}
+		if err := bounds(s.Comment); err != nil {
+			return nil, err
+		}
+		if err := c.Reviewed(s.Person.ID, justified, s.Comment); err != nil {
+			return nil, err
+		}
+		e := event(c)
+		e.Reasons = []engine.Reason{{Code: "REVIEWED_AFTERWARDS", Message: "Somebody else looked at it: breaking the glass was justified."}}
+		if !justified {
+			e.Reasons[0].Message = "Somebody else looked at it: breaking the glass was not justified."
+		}
+		c.AddEvent(e)
+		return c.Approval, nil
+	})
+	return g.about(ctx, s, engine.Afterward, result, err)
+}
+
+// mayReviewAfterwards refuses those who broke the glass, and the requesting side.
+func mayReviewAfterwards(p engine.Person, a approval.Approval) error {
+	if slices.Contains(a.Plan.Excluded, p.Identity) {
+		return admission(approval.ErrSelfReview)
+	}
+	for _, f := range a.Facts {
+		if f.Kind == approval.BreakGlass && f.Voter.Identity == p.Identity {
+			return admission(approval.ErrSelfReview)
+		}
+	}
+	return nil
+}
+
+// about is the answer to what a person did with an approval.
+func (g *Gate) about(ctx context.Context, s Said, kind engine.EventType, result any, err error) (approval.Approval, error) {
+	if errors.Is(err, store.ErrNotFound) {
+		return approval.Approval{}, g.refuse(ctx, notFound, engine.Event{
+			ID: newEventID(), Type: kind, RequestID: s.RequestID, ApprovalID: formed(s.ApprovalID), SafePayload: []byte(`{}`), Actor: s.actor(),
+		})
+	}
+	if err != nil {
+		return approval.Approval{}, err
+	}
+	return result.(approval.Approval), nil
 }

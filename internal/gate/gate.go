@@ -36,10 +36,19 @@ type Config struct {
 	TokenTTL time.Duration
 	// MaxPending is how many approvals of one agent may wait at once: 1,000.
 	MaxPending int
+	// Lease is how long an agent has to say what became of a redeemed call before
+	// nobody knows: 15 minutes. A redemption may ask for more, up to MaxLease.
+	Lease time.Duration
+	// Tickets looks tickets up; nil where no tracker is configured, and no ticket is
+	// taken.
+	Tickets Tracker
 	// LongArguments is the size in bytes of canonical arguments from which on
 	// approving needs all of them to have been shown: 4,096.
 	LongArguments int
 }
+
+// MaxLease is the longest lease that a redemption may ask for.
+const MaxLease = 24 * time.Hour
 
 // Gate judges calls and takes what people and agents contribute afterwards. It
 // is safe for concurrent use, and any number of processes may run one each on
@@ -63,6 +72,9 @@ func New(cfg Config) (*Gate, error) {
 	}
 	if cfg.MaxPending == 0 {
 		cfg.MaxPending = 1000
+	}
+	if cfg.Lease == 0 {
+		cfg.Lease = 15 * time.Minute
 	}
 	if cfg.LongArguments == 0 {
 		cfg.LongArguments = 4096

@@ -179,7 +179,7 @@ const (
 
 func (h *house) open(doc string) approval.Approval {
 	h.t.Helper()
-	checked, err := h.PreToolCheck(context.Background(), h.agent, parse(h.t, doc), "", nil)
+	checked, err := h.PreToolCheck(context.Background(), h.agent, parse(h.t, doc), gate.Request{}, nil)
 	if err != nil || checked.Approval == nil {
 		h.t.Fatalf("open: %+v, %v", checked, err)
 	}
@@ -352,7 +352,7 @@ func TestCapIsTheCredentials(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 1))
 	claims := `{"tool_name":"send_email","tool_category":"write","authorization_state":"confirmed","evidence_refs":["x:1"],"risk_domain":"customer_support","proposed_arguments":{"to":"a"},"recommended_route":"accept"}`
 	for p, want := range map[*gate.Principal]engine.Route{&h.agent: engine.Ask, &h.runtime: engine.Accept} {
-		checked, err := h.PreToolCheck(context.Background(), *p, parse(t, claims), "", nil)
+		checked, err := h.PreToolCheck(context.Background(), *p, parse(t, claims), gate.Request{}, nil)
 		if err != nil || checked.Route != want {
 			t.Errorf("%s claims confirmed: %s, %v; want %s", p.Kind, checked.Route, err, want)
 		}
@@ -463,12 +463,12 @@ func TestPendingIsBounded(t *testing.T) {
 	h.MaxPending = 2
 	h.open(deferred)
 	h.open(deferred)
-	_, err := h.PreToolCheck(context.Background(), h.agent, parse(t, deferred), "", nil)
+	_, err := h.PreToolCheck(context.Background(), h.agent, parse(t, deferred), gate.Request{}, nil)
 	var r *gate.Refusal
 	if !errors.As(err, &r) || r.Code != "too_many_pending" || r.RetryAfter == 0 {
 		t.Errorf("got %v", err)
 	}
-	if _, err := h.PreToolCheck(context.Background(), h.agent, parse(t, harmless), "", nil); err != nil {
+	if _, err := h.PreToolCheck(context.Background(), h.agent, parse(t, harmless), gate.Request{}, nil); err != nil {
 		t.Errorf("a harmless call: %v", err)
 	}
 }

@@ -293,11 +293,28 @@ func (j *Judge) Again(a approval.Approval, document []byte, now time.Time) (engi
 	return engine.Evaluate(a.Call, j.digest, append(p.confirmed, shared...)...), nil
 }
 
+// Reopen completes a decision that asks for more than the approval did, by the
+// routing in force.
+func (j *Judge) Reopen(a approval.Approval, d engine.Decision) (engine.Decision, approval.Terms) {
+	rule := j.Routing.For(a.Call)
+	d = d.Require(rule.Apply(d.Requirements))
+	return d, j.Routing.Terms(rule, d.Requirements, a.Plan.Accountable)
+}
+
 // propose reads a sealed document of a dialect as the proposal that it was.
 func propose(dialect string, doc canon.Value, agentID, approvalID string, now time.Time) (Proposal, error) {
+	return proposeCapped(dialect, doc, agentID, approvalID, contract.Confirmed.String(), now)
+}
+
+// proposeCapped is propose with what the document claims lowered to limit.
+func proposeCapped(dialect string, doc canon.Value, agentID, approvalID, limit string, now time.Time) (Proposal, error) {
 	switch dialect {
 	case DialectAANA:
-		p, _ := proposeEvent(agentID, contract.Confirmed, approvalID, doc, now)
+		state, err := contract.ParseState(limit)
+		if err != nil {
+			state = contract.None
+		}
+		p, _ := proposeEvent(agentID, state, approvalID, doc, now)
 		return p, nil
 	case DialectSPM:
 		p, wrong := proposeAction(agentID, doc)

@@ -50,14 +50,14 @@ func TestKillSwitch(t *testing.T) {
 	}
 	// Another agent goes on, until all are stopped.
 	other := gate.Principal{KeyID: "key_other", AgentID: "other-bot", Kind: gate.AgentKey, MaxState: "authenticated"}
-	checked, _, err := h.CheckToolCall(ctx, other, parse(t, params("read_mail", "")), "", nil)
+	checked, _, err := h.CheckToolCall(ctx, other, parse(t, params("read_mail", "")), gate.Request{}, nil)
 	if err != nil || !checked.Allowed {
 		t.Errorf("another agent: %+v %v", checked.Decision, err)
 	}
 	if err := h.Throw(ctx, operator, "", "", nil); err != nil {
 		t.Fatal(err)
 	}
-	if checked, _, err = h.CheckToolCall(ctx, other, parse(t, params("read_mail", "")), "", nil); err != nil || checked.Allowed || reasons(checked.Event.Reasons)[0] != registry.GlobalKill {
+	if checked, _, err = h.CheckToolCall(ctx, other, parse(t, params("read_mail", "")), gate.Request{}, nil); err != nil || checked.Allowed || reasons(checked.Event.Reasons)[0] != registry.GlobalKill {
 		t.Errorf("another agent, when all are stopped: %+v %v", checked.Event, err)
 	}
 	if got := code(h.Throw(ctx, operator, "bot", "", nil)); got != "already_on" {
@@ -88,7 +88,7 @@ func TestRepetitionsGrantNothingToTheStopped(t *testing.T) {
 	}
 	var kept *gate.Replay
 	check := func() error {
-		_, _, err := h.CheckToolCall(ctx, h.agent, parse(t, params("read_mail", "")), "", once("check"))
+		_, _, err := h.CheckToolCall(ctx, h.agent, parse(t, params("read_mail", "")), gate.Request{}, once("check"))
 		return err
 	}
 	ask := func() error {
@@ -157,7 +157,7 @@ func TestRepetitionsDoNotCount(t *testing.T) {
 	once := &gate.Once{Credential: "key_agent", Key: "k", Request: []byte("r"), Render: func(any, error) gate.Reply { return gate.Reply{Status: 200} }}
 	var kept *gate.Replay
 	for i := range 3 {
-		_, _, err := h.CheckToolCall(context.Background(), h.agent, parse(t, params("read_mail", "")), "", once)
+		_, _, err := h.CheckToolCall(context.Background(), h.agent, parse(t, params("read_mail", "")), gate.Request{}, once)
 		if i == 0 && err != nil || i > 0 && !errors.As(err, &kept) {
 			t.Errorf("try %d: %v", i, err)
 		}
@@ -165,7 +165,7 @@ func TestRepetitionsDoNotCount(t *testing.T) {
 	if _, err := h.AskContract(context.Background(), h.agent, gate.ContractQuestion{Method: gate.InterceptResponse, Tool: "x", Payload: parse(t, `{}`)}, "", nil); code(err) != "RATE_LIMIT_AGENT" {
 		t.Errorf("contracts are no way around a limit: %v", err)
 	}
-	if _, _, err := h.RequestTool(context.Background(), h.agent, []byte("no document"), "", nil); code(err) != "RATE_LIMIT_AGENT" {
+	if _, _, err := h.RequestTool(context.Background(), h.agent, []byte("no document"), gate.Request{}, nil); code(err) != "RATE_LIMIT_AGENT" {
 		t.Errorf("nor are documents: %v", err)
 	}
 }
@@ -207,7 +207,7 @@ func TestNothingIsGrantedAfterTheSwitch(t *testing.T) {
 						return
 					default:
 					}
-					checked, _, err := h.CheckToolCall(context.Background(), h.agent, parse(t, params("read_mail", "")), "", nil)
+					checked, _, err := h.CheckToolCall(context.Background(), h.agent, parse(t, params("read_mail", "")), gate.Request{}, nil)
 					if err != nil {
 						t.Error(err)
 						return
@@ -253,11 +253,11 @@ func TestUnreadableKillSwitchRefuses(t *testing.T) {
 	if _, err := conn.Exec(context.Background(), `ALTER TABLE kill_switches RENAME TO hidden`); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = h.CheckToolCall(context.Background(), h.agent, parse(t, params("read_mail", "")), "", nil)
+	_, _, err = h.CheckToolCall(context.Background(), h.agent, parse(t, params("read_mail", "")), gate.Request{}, nil)
 	if !gate.IsUnavailable(err) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := h.PreToolCheck(context.Background(), h.agent, parse(t, refused), "", nil); !gate.IsUnavailable(err) {
+	if _, err := h.PreToolCheck(context.Background(), h.agent, parse(t, refused), gate.Request{}, nil); !gate.IsUnavailable(err) {
 		t.Errorf("a refusal: %v", err)
 	}
 	if _, err := conn.Exec(context.Background(), `ALTER TABLE hidden RENAME TO kill_switches`); err != nil {
@@ -280,7 +280,7 @@ func TestRateLimits(t *testing.T) {
 	}
 	limit(registry.Limits{Agent: registry.Rate{Calls: 4, Per: minute}, Tool: registry.Rate{Calls: 2, Per: minute}})
 	try := func(tool string) string {
-		_, _, err := h.CheckToolCall(ctx, h.agent, parse(t, params(tool, "")), "", nil)
+		_, _, err := h.CheckToolCall(ctx, h.agent, parse(t, params(tool, "")), gate.Request{}, nil)
 		var r *gate.Refusal
 		if errors.As(err, &r) && (r.Status != 429 || r.RetryAfter < time.Second || r.RetryAfter > 62*time.Second) {
 			t.Errorf("%s: %+v", tool, r)
@@ -332,7 +332,7 @@ func TestRateLimitIsExact(t *testing.T) {
 	var fns []func()
 	for range 40 {
 		fns = append(fns, func() {
-			if _, _, err := h.CheckToolCall(context.Background(), h.agent, parse(t, params("read_a", "")), "", nil); err == nil {
+			if _, _, err := h.CheckToolCall(context.Background(), h.agent, parse(t, params("read_a", "")), gate.Request{}, nil); err == nil {
 				mu.Lock()
 				let++
 				mu.Unlock()

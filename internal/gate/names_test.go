@@ -72,7 +72,7 @@ func TestToolNamesAreWhatTheySeem(t *testing.T) {
 		" pay": "tool_name_unclear", "pay ": "tool_name_unclear", "p\u200bay": "tool_name_unclear", "p\u0430y": "tool_name_unclear",
 		"pay\u2010now": "tool_name_unclear", "pay\u202e": "tool_name_unclear", "a\u00a0b": "tool_name_unclear",
 	} {
-		_, err := h.PreToolCheck(context.Background(), h.agent, parse(t, strings.Replace(deferred, `"pay"`, `"`+name+`"`, 1)), "", nil)
+		_, err := h.PreToolCheck(context.Background(), h.agent, parse(t, strings.Replace(deferred, `"pay"`, `"`+name+`"`, 1)), gate.Request{}, nil)
 		if got := code(err); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
 		}
@@ -84,7 +84,7 @@ func TestToolNamesAreWhatTheySeem(t *testing.T) {
 func TestInvalidEventsAreRefusedNotTurnedAway(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 1))
 	for _, name := range []string{`" "`, `""`, `"p\u200b"`, `7`, `"` + strings.Repeat("x", 5000) + `"`} {
-		checked, err := h.PreToolCheck(context.Background(), h.agent, parse(t, `{"tool_name":`+name+`}`), "", nil)
+		checked, err := h.PreToolCheck(context.Background(), h.agent, parse(t, `{"tool_name":`+name+`}`), gate.Request{}, nil)
 		if err != nil || checked.Route != engine.Refuse || len(checked.Envelope.ValidationErrors) == 0 {
 			t.Errorf("%.20s: %s, %v", name, checked.Route, err)
 		}

@@ -30,7 +30,7 @@ func TestRepeatedRequestsAreOne(t *testing.T) {
 	answers := make(chan answer, callers)
 	for range callers {
 		go func() {
-			checked, err := h.PreToolCheck(context.Background(), h.agent, parse(t, deferred), "", once("k1", "a"))
+			checked, err := h.PreToolCheck(context.Background(), h.agent, parse(t, deferred), gate.Request{}, once("k1", "a"))
 			var replay *gate.Replay
 			switch {
 			case errors.As(err, &replay):
@@ -59,7 +59,7 @@ func TestRepeatedRequestsAreOne(t *testing.T) {
 	if err != nil || pending != 1 {
 		t.Errorf("%d approvals, %v", pending, err)
 	}
-	if _, err := h.PreToolCheck(context.Background(), h.agent, parse(t, harmless), "", once("k1", "b")); code(err) != "idempotency_key_reused" {
+	if _, err := h.PreToolCheck(context.Background(), h.agent, parse(t, harmless), gate.Request{}, once("k1", "b")); code(err) != "idempotency_key_reused" {
 		t.Errorf("another request under the key: %v", err)
 	}
 }
@@ -73,7 +73,7 @@ func TestOneKeyForTwoRequestsAtOnce(t *testing.T) {
 		var fns []func()
 		for _, doc := range []string{harmless, deferred, harmless, deferred} {
 			fns = append(fns, func() {
-				_, err := h.PreToolCheck(ctx, h.agent, parse(t, doc), "", &gate.Once{Credential: "key_agent", Key: key, Request: []byte(doc), Render: render})
+				_, err := h.PreToolCheck(ctx, h.agent, parse(t, doc), gate.Request{}, &gate.Once{Credential: "key_agent", Key: key, Request: []byte(doc), Render: render})
 				var replay *gate.Replay
 				if c := code(err); err != nil && !errors.As(err, &replay) && c != "idempotency_key_reused" {
 					t.Error(c)
@@ -103,7 +103,7 @@ func TestAForgottenKeyIsNew(t *testing.T) {
 	ids := map[string]bool{}
 	for range 2 {
 		once := &gate.Once{Credential: "key_agent", Key: "nightly", Request: []byte("r"), Render: func(any, error) gate.Reply { return gate.Reply{Status: 202} }}
-		checked, err := h.PreToolCheck(ctx, h.agent, parse(t, deferred), "", once)
+		checked, err := h.PreToolCheck(ctx, h.agent, parse(t, deferred), gate.Request{}, once)
 		if err != nil {
 			t.Fatal(err)
 		}

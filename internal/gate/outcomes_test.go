@@ -43,7 +43,7 @@ func TestAllElevenOutcomesAreEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.check(params("read_a", ""))
-	if _, _, err := h.CheckToolCall(ctx, h.agent, parse(t, params("read_a", "")), "", nil); code(err) != "RATE_LIMIT_AGENT" {
+	if _, _, err := h.CheckToolCall(ctx, h.agent, parse(t, params("read_a", "")), gate.Request{}, nil); code(err) != "RATE_LIMIT_AGENT" {
 		t.Fatal(err)
 	}
 	if err := h.Throw(ctx, operator, "bot", "", nil); err != nil {

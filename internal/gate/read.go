@@ -40,7 +40,7 @@ func (g *Gate) ForAgent(ctx context.Context, p Principal, id string) (View, erro
 	}
 	v := View{Approval: r.Approval, Now: r.Now}
 	t := r.Token
-	if p.Kind == AdminKey || r.Approval.Status != approval.Approved || t == nil || t.RedeemedAt != nil || !r.Now.Before(t.ValidUntil) {
+	if p.Kind == AdminKey || r.Approval.Status != approval.Approved || t == nil || t.RedeemedAt != nil || t.StaleAt != nil || !r.Now.Before(t.ValidUntil) {
 		return v, nil
 	}
 	digest := r.Approval.Call.Digest
@@ -69,10 +69,14 @@ func (g *Gate) sign(a approval.Approval, t *store.TokenRow, digest string, now t
 	if expires.Unix() <= now.Unix() {
 		return "", nil
 	}
+	constraints := a.Decision.Constraints
+	if t.Constraints != nil {
+		constraints = t.Constraints
+	}
 	signed, err := token.Sign(g.Ring, token.Claims{
 		Issuer: g.Issuer, Audience: a.Call.Environment, Subject: a.Call.AgentID,
 		IssuedAt: now.Unix(), NotBefore: now.Unix(), Expires: expires.Unix(), ID: t.JTI, ApprovalID: a.ID,
-		Outcome: string(engine.Approved), Digest: digest, PolicyDigest: a.Decision.PolicyDigest, Constraints: a.Decision.Constraints,
+		Outcome: string(engine.Approved), Digest: digest, PolicyDigest: a.Decision.PolicyDigest, Constraints: constraints,
 	})
 	if err != nil {
 		return "", fmt.Errorf("sign the token of %s: %w", a.ID, err)

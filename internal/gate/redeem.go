@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"time"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
@@ -18,6 +19,12 @@ type RedeemRequest struct {
 	Token     string
 	Tool      string
 	Arguments canon.Value
+	// Preconditions are what the caller finds the things to be now that the call
+	// was made to depend on.
+	Preconditions map[string]string
+	// Lease is how long the call may take before nobody knows what became of it; 0
+	// leaves it to the gate.
+	Lease     time.Duration
 	RequestID string
 }
 
@@ -26,11 +33,14 @@ type RedeemRequest struct {
 type Redemption struct {
 	ApprovalID  string
 	Constraints json.RawMessage
+	// LeaseUntil is by when the agent has to say what became of the call.
+	LeaseUntil time.Time
 }
 
 var (
 	invalidToken = &Refusal{Status: 401, Code: "token_invalid", Detail: "This token is not one that is good here."}
 	expiredToken = &Refusal{Status: 401, Code: "token_expired", Detail: "This token has expired. Ask the approval for a fresh one."}
+	staleToken   = &Refusal{Status: 409, Code: "stale", Detail: "What the call depends on has changed since it was asked for, so it cannot run. Ask again."}
 	usedToken    = &Refusal{Status: 409, Code: "token_used", Detail: "This token has been redeemed already."}
 )
 
@@ -46,6 +56,16 @@ func (g *Gate) Redeem(ctx context.Context, p Principal, r RedeemRequest, once *O
 			AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: by,
 		})
 	}
+	if r.Lease < 0 || r.Lease > MaxLease {
+		return Redemption{}, &Refusal{Status: 422, Code: "lease", Detail: "A lease lasts at most " + MaxLease.String() + "."}
+	}
+	lease := r.Lease
+	if lease == 0 {
+		lease = g.Lease
+	}
+	if err := g.ticketStillGood(ctx, p, claims.ApprovalID, by, r.RequestID); err != nil {
+		return Redemption{}, err
+	}
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Redeemed, engine.Allow, c.Approval, by, r.RequestID)
 	}
@@ -56,13 +76,22 @@ func (g *Gate) Redeem(ctx context.Context, p Principal, r RedeemRequest, once *O
 		if r := boundTo(c.Approval, claims, r.Tool, r.Arguments); r != nil {
 			return nil, r
 		}
-		if err := c.Redeem(p.KeyID); err != nil {
+		if refused, err := unchanged(c, r.Preconditions); err != nil {
+			return nil, err
+		} else if refused != nil {
+			return nil, refused
+		}
+		if err := c.Redeem(p.KeyID, lease); err != nil {
 			return nil, err
 		}
 		e := event(c)
 		e.Reasons = []engine.Reason{{Code: "REDEEMED", Message: "The token was redeemed; the call may run once."}}
 		c.AddEvent(e)
-		return Redemption{ApprovalID: c.Approval.ID, Constraints: c.Approval.Decision.Constraints}, nil
+		constraints := c.Approval.Decision.Constraints
+		if c.Token.Constraints != nil {
+			constraints = c.Token.Constraints
+		}
+		return Redemption{ApprovalID: c.Approval.ID, Constraints: constraints, LeaseUntil: c.Now.Add(lease)}, nil
 	})
 	if kept := (*Replay)(nil); errors.As(err, &kept) {
 		return Redemption{}, g.unlessKilled(ctx, p.AgentID, p.actor(), err)
@@ -73,6 +102,10 @@ func (g *Gate) Redeem(ctx context.Context, p Principal, r RedeemRequest, once *O
 			ID: newEventID(), Type: engine.Redeemed, RequestID: r.RequestID,
 			AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: by,
 		})
+	}
+	var refused *Refusal
+	if errors.As(err, &refused) && refused.Code == staleToken.Code {
+		return Redemption{}, g.succeed(ctx, p, claims.ApprovalID, r, refused)
 	}
 	if isKilled(err) {
 		// The switch was thrown between looking and writing: nothing was spent.
@@ -102,6 +135,8 @@ func (g *Gate) spendable(c *store.Change, p Principal, claims token.Claims, kid 
 		return invalidToken
 	case c.Token.RedeemedAt != nil:
 		return usedToken
+	case c.Token.StaleAt != nil:
+		return staleToken
 	case claims.At(c.Now) != nil || !c.Now.Before(c.Token.ValidUntil):
 		return expiredToken
 	}

@@ -31,7 +31,7 @@ type FieldError = policy.FieldError
 // CheckToolCall judges Agent-SPM's CheckToolCallParams or AgentActionRequest
 // and returns once the decision's event is durable. Field errors mean that the
 // request was not judged.
-func (g *Gate) CheckToolCall(ctx context.Context, p Principal, doc canon.Value, requestID string, once *Once) (CheckedAction, []FieldError, error) {
+func (g *Gate) CheckToolCall(ctx context.Context, p Principal, doc canon.Value, r Request, once *Once) (CheckedAction, []FieldError, error) {
 	proposal, wrong := proposeAction(p.AgentID, doc)
 	if len(wrong) > 0 {
 		return CheckedAction{}, wrong, nil
@@ -39,7 +39,7 @@ func (g *Gate) CheckToolCall(ctx context.Context, p Principal, doc canon.Value, 
 	finish := func(o Outcome) CheckedAction {
 		return CheckedAction{Allowed: o.Route == engine.Accept, Decision: spmDecision(o.Judgement), Event: o.Event, Approval: o.Approval}
 	}
-	o, err := g.submit(ctx, p, proposal, requestID, rendered(once, func(o Outcome) any { return finish(o) }))
+	o, err := g.submit(ctx, p, proposal, r, rendered(once, func(o Outcome) any { return finish(o) }))
 	if err != nil {
 		return CheckedAction{}, nil, err
 	}

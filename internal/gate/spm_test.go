@@ -56,7 +56,7 @@ func newPolicyHouse(t testing.TB) *house {
 
 func (h *house) check(doc string) gate.CheckedAction {
 	h.t.Helper()
-	checked, wrong, err := h.CheckToolCall(context.Background(), h.agent, parse(h.t, doc), "req", nil)
+	checked, wrong, err := h.CheckToolCall(context.Background(), h.agent, parse(h.t, doc), gate.Request{ID: "req"}, nil)
 	if err != nil || len(wrong) > 0 {
 		h.t.Fatalf("%s: %v %v", doc, wrong, err)
 	}
@@ -179,7 +179,7 @@ func TestActionRequestsAreReadStrictly(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	for _, doc := range []string{`{}`, `[]`, `{"toolName":"x"}`, `{"toolName":7,"toolArgs":{},"agentId":"a"}`, params("read_mail", `,"trust_level":"system"`), `{"action":{}}`} {
-		_, wrong, err := h.CheckToolCall(context.Background(), h.agent, parse(t, doc), "", nil)
+		_, wrong, err := h.CheckToolCall(context.Background(), h.agent, parse(t, doc), gate.Request{}, nil)
 		if err != nil || len(wrong) == 0 {
 			t.Errorf("%s: %v %v", doc, wrong, err)
 		}
@@ -202,7 +202,7 @@ func TestWithoutPolicyNothingIsAllowed(t *testing.T) {
 	if got := h.check(params("read_mail", "")); got.Allowed || reasons(got.Decision.Reasons)[0] != "POLICY_UNAVAILABLE" {
 		t.Errorf("unusable: %+v", got.Decision)
 	}
-	checked, err := h.PreToolCheck(context.Background(), h.agent, parse(t, harmless), "", nil)
+	checked, err := h.PreToolCheck(context.Background(), h.agent, parse(t, harmless), gate.Request{}, nil)
 	if err != nil || checked.Route != engine.Refuse {
 		t.Errorf("an event while the rules are unusable: %s %v", checked.Route, err)
 	}
@@ -211,7 +211,7 @@ func TestWithoutPolicyNothingIsAllowed(t *testing.T) {
 // The policy judges every dialect's call, and its denial is never lost.
 func TestPolicyJudgesEventsToo(t *testing.T) {
 	h := newPolicyHouse(t)
-	checked, err := h.PreToolCheck(context.Background(), h.agent, parse(t, harmless), "", nil)
+	checked, err := h.PreToolCheck(context.Background(), h.agent, parse(t, harmless), gate.Request{}, nil)
 	if err != nil || checked.Route != engine.Refuse || !slices.Contains(checked.Envelope.HardBlockers, "DEFAULT_DENY") {
 		t.Errorf("got %s %v %v", checked.Route, checked.Envelope.HardBlockers, err)
 	}
@@ -304,7 +304,7 @@ func (noRules) Again(approval.Approval, []byte, time.Time) (engine.Decision, err
 func TestNamesAndLengths(t *testing.T) {
 	h := newPolicyHouse(t)
 	for _, name := range []string{"*", "\uff44elete", "delete\u0301", "\u212aill", " read_mail"} {
-		_, _, err := h.CheckToolCall(context.Background(), h.agent, parse(t, `{"toolName":"`+name+`","toolArgs":{},"agentId":"a"}`), "", nil)
+		_, _, err := h.CheckToolCall(context.Background(), h.agent, parse(t, `{"toolName":"`+name+`","toolArgs":{},"agentId":"a"}`), gate.Request{}, nil)
 		if code(err) != "tool_name_unclear" {
 			t.Errorf("%q: %v", name, err)
 		}
@@ -312,7 +312,7 @@ func TestNamesAndLengths(t *testing.T) {
 	long := strings.Repeat("x", 201)
 	labels := `["` + strings.Repeat(`a","`, 200) + `a"]`
 	for _, more := range []string{`,"sessionId":"` + long + `"`, `,"actionType":"` + long + `"`, `,"environment":"` + long + `"`, `,"dataLabels":` + labels, `,"riskHints":` + labels} {
-		if _, wrong, err := h.CheckToolCall(context.Background(), h.agent, parse(t, params("read_mail", more)), "", nil); err != nil || len(wrong) != 1 {
+		if _, wrong, err := h.CheckToolCall(context.Background(), h.agent, parse(t, params("read_mail", more)), gate.Request{}, nil); err != nil || len(wrong) != 1 {
 			t.Errorf("%.30s: %v %v", more, wrong, err)
 		}
 	}
@@ -343,7 +343,7 @@ func TestToolContractsJudgeEveryCall(t *testing.T) {
 			t.Errorf("%s: reasons %v", doc, got.Decision.Reasons)
 		}
 	}
-	checked, err := h.PreToolCheck(context.Background(), h.agent, parse(t, harmless), "", nil)
+	checked, err := h.PreToolCheck(context.Background(), h.agent, parse(t, harmless), gate.Request{}, nil)
 	if err != nil || checked.Route != engine.Refuse {
 		t.Errorf("an undeclared tool's event: %s %v", checked.Route, err)
 	}

@@ -28,12 +28,41 @@ const (
 	maxRequestID = 256
 )
 
+// Request is what a door knows of the request that carries a proposal.
+type Request struct {
+	ID string
+	// Preconditions are what has to be unchanged when the call runs (an ETag, a
+	// revision), by the caller's own names for them.
+	Preconditions map[string]string
+}
+
+// Bounds of preconditions.
+const (
+	maxPreconditions = 10
+	maxPrecondition  = 200
+)
+
+// checkPreconditions refuses preconditions that cannot be kept.
+func checkPreconditions(conditions map[string]string) *Refusal {
+	if len(conditions) > maxPreconditions {
+		return &Refusal{Status: 422, Code: "preconditions", Detail: fmt.Sprintf("There are %d preconditions; at most %d are kept.", len(conditions), maxPreconditions)}
+	}
+	for name, value := range conditions {
+		if name == "" || len(name) > maxPrecondition || len(value) > maxPrecondition || strings.ContainsRune(name+value, 0) || !utf8.ValidString(name+value) {
+			return &Refusal{Status: 422, Code: "preconditions", Detail: fmt.Sprintf("A precondition has a name and a text, of at most %d bytes each.", maxPrecondition)}
+		}
+	}
+	return nil
+}
+
 // Outcome is what became of a proposal: the decision, the event that tells of
 // it, and the approval when it waits.
 type Outcome struct {
 	Judgement
 	Event    engine.Event
 	Approval *approval.Approval
+	// Remembered says that the very same call was denied before, by the approval.
+	Remembered bool
 }
 
 // rendered adapts once to what a door's own answer is made of.
@@ -49,7 +78,7 @@ func rendered(once *Once, finish func(Outcome) any) *Once {
 // submit takes a proposal through the pipeline and returns once the decision's
 // event is durable: plugins may veto it, every check judges it, plugins may
 // make the decision stricter; a call that waits has its approval.
-func (g *Gate) submit(ctx context.Context, p Principal, proposal Proposal, requestID string, once *Once) (Outcome, error) {
+func (g *Gate) submit(ctx context.Context, p Principal, proposal Proposal, r Request, once *Once) (Outcome, error) {
 	judge := g.Judge()
 	if _, known := judge.Registry.Agents[p.AgentID]; !known && g.Refresh != nil {
 		// Its key is good, so it is new: this process has yet to hear of it.
@@ -57,15 +86,20 @@ func (g *Gate) submit(ctx context.Context, p Principal, proposal Proposal, reque
 		judge = g.Judge()
 	}
 	if proposal.Call.RequestID == "" {
-		proposal.Call.RequestID = requestID
+		proposal.Call.RequestID = r.ID
 	}
 	proposal.Call.Environment = judge.Environment
+	named := proposal.session
 	if proposal.session == "" {
 		proposal.session = p.KeyID // calls that name no session share their key's
 	}
-	if r := bounded(proposal.Call); r != nil {
-		return Outcome{}, g.refuse(ctx, r, engine.Event{
-			ID: newEventID(), Type: engine.Refusal, RequestID: requestID, AgentID: p.AgentID,
+	wrong := bounded(proposal.Call)
+	if wrong == nil {
+		wrong = checkPreconditions(r.Preconditions)
+	}
+	if wrong != nil {
+		return Outcome{}, g.refuse(ctx, wrong, engine.Event{
+			ID: newEventID(), Type: engine.Refusal, RequestID: r.ID, AgentID: p.AgentID,
 			SafePayload: json.RawMessage(`{}`), Actor: p.actor(),
 		})
 	}
@@ -87,13 +121,20 @@ func (g *Gate) submit(ctx context.Context, p Principal, proposal Proposal, reque
 	sub := store.Submission{Event: g.decided(p, proposal, j.Decision)}
 	sub.Event.PluginSource = plugin
 	if j.Route.Waits() {
+		if before, err := g.deniedBefore(ctx, proposal, j.Decision); before != nil || err != nil {
+			if err != nil {
+				return Outcome{}, err
+			}
+			return g.remember(ctx, p, proposal, j, before, once)
+		}
 		if j.ExpiresIn > 0 {
 			rule.ExpiresIn = j.ExpiresIn
 		}
-		opening, err := g.opening(ctx, p, proposal, j.Decision, rule)
+		opening, err := g.opening(ctx, p, proposal, judge, j.Decision, rule)
 		if err != nil {
 			return Outcome{}, err
 		}
+		opening.Session, opening.Preconditions = named, r.Preconditions
 		sub.Opening = opening
 		sub.Event.ApprovalID, sub.Event.Requirements = opening.ID, opening.Requirements
 	}
@@ -275,7 +316,7 @@ func safePayload(p Proposal, d engine.Decision) json.RawMessage {
 }
 
 // opening prepares the approval of a waiting call.
-func (g *Gate) opening(ctx context.Context, p Principal, proposal Proposal, d engine.Decision, rule approval.Rule) (*store.Opening, error) {
+func (g *Gate) opening(ctx context.Context, p Principal, proposal Proposal, judge *Judge, d engine.Decision, rule approval.Rule) (*store.Opening, error) {
 	pending, err := g.Store.PendingCount(ctx, p.AgentID)
 	if err != nil {
 		return nil, err
@@ -301,10 +342,13 @@ func (g *Gate) opening(ctx context.Context, p Principal, proposal Proposal, d en
 	if err != nil {
 		return nil, fmt.Errorf("seal the arguments of %s: %w", id, err)
 	}
+	now := time.Now()
 	return &store.Opening{
 		ID: id, Call: proposal.Call, RequestedBy: p.actor(), MaxState: p.MaxState, Decision: d,
-		Requirements: d.Requirements, Excluded: excluded, ExpiresIn: time.Duration(rule.ExpiresIn),
-		Sealed: box, ArgumentsSize: len(proposal.Arguments.Canonical()),
+		Requirements: d.Requirements, Excluded: excluded, ExpiresIn: judge.Routing.Expiry(rule, now).Sub(now),
+		// The requesting side answers for the call: it decides nothing, and proves
+		// who it is where that is asked for.
+		Terms: judge.Routing.Terms(rule, d.Requirements, excluded), Sealed: box, ArgumentsSize: len(proposal.Arguments.Canonical()),
 	}, nil
 }
 
@@ -361,7 +405,10 @@ func opened(o *store.Opening, stored store.Stored) *approval.Approval {
 	a := &approval.Approval{
 		ID: o.ID, Call: o.Call, Decision: o.Decision, Version: 1, Revision: 1, Status: approval.Pending,
 		Execution: approval.NotRun, RequestedBy: o.RequestedBy,
-		Plan: approval.Plan{OpenedAt: stored.OpenedAt.UTC(), ExpiresAt: stored.ExpiresAt.UTC(), Requirements: o.Requirements, Excluded: o.Excluded},
+		Session: o.Session, Preconditions: o.Preconditions,
+		Plan: approval.Plan{
+			OpenedAt: stored.OpenedAt.UTC(), ExpiresAt: stored.ExpiresAt.UTC(), Requirements: o.Requirements, Excluded: o.Excluded, Edition: 1, Terms: o.Terms,
+		},
 	}
 	a.State = approval.Advance(a.Plan, nil, a.Plan.OpenedAt)
 	return a

@@ -30,12 +30,12 @@ type Violation = toolrequest.Violation
 
 // RequestTool takes a ThreeGate draft and opens the approval that a person has
 // to give. Violations mean that the document was not judged.
-func (g *Gate) RequestTool(ctx context.Context, p Principal, document []byte, requestID string, once *Once) (CheckedDocument, []Violation, error) {
+func (g *Gate) RequestTool(ctx context.Context, p Principal, document []byte, r Request, once *Once) (CheckedDocument, []Violation, error) {
 	if err := g.answered(ctx, p, once); err != nil {
 		return CheckedDocument{}, nil, err
 	}
 	// Whoever is stopped or has had enough costs no reading of documents.
-	asks := g.asking(p, DialectThreeGate, toolrequest.ToolName, requestID)
+	asks := g.asking(p, DialectThreeGate, toolrequest.ToolName, r.ID)
 	veto, plugin, err := g.before(ctx, asks)
 	if err != nil {
 		return CheckedDocument{}, nil, err
@@ -60,7 +60,7 @@ func (g *Gate) RequestTool(ctx context.Context, p Principal, document []byte, re
 	finish := func(o Outcome) CheckedDocument {
 		return CheckedDocument{RequestID: report.Request.RequestID, Digest: toolrequest.Digest(document), Decision: o.Decision, Approval: o.Approval}
 	}
-	o, err := g.submit(ctx, p, proposal, requestID, rendered(once, func(o Outcome) any { return finish(o) }))
+	o, err := g.submit(ctx, p, proposal, r, rendered(once, func(o Outcome) any { return finish(o) }))
 	if err != nil {
 		return CheckedDocument{}, nil, err
 	}

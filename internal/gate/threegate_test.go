@@ -68,7 +68,7 @@ func document(text string) canon.Value { return toolrequest.Arguments([]byte(tex
 func TestToolRequest(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 1))
 	ctx := context.Background()
-	checked, broken, err := h.RequestTool(ctx, h.agent, []byte(draft), "req", nil)
+	checked, broken, err := h.RequestTool(ctx, h.agent, []byte(draft), gate.Request{ID: "req"}, nil)
 	if err != nil || len(broken) > 0 || checked.Approval == nil {
 		t.Fatalf("%+v %v %v", checked, broken, err)
 	}
@@ -97,7 +97,7 @@ func TestToolRequest(t *testing.T) {
 		t.Error("it is another document each time")
 	}
 	// A document that is approved already is believed with the token only.
-	if _, broken, err := h.RequestTool(ctx, h.agent, v.Promoted, "", nil); err != nil || len(broken) == 0 || broken[0].Rule != "A0" {
+	if _, broken, err := h.RequestTool(ctx, h.agent, v.Promoted, gate.Request{}, nil); err != nil || len(broken) == 0 || broken[0].Rule != "A0" {
 		t.Errorf("without the token: %v %v", broken, err)
 	}
 	if got, broken, err := h.ApprovedTool(ctx, h.agent, v.Promoted, v.Token, ""); err != nil || len(broken) > 0 || got.Approval == nil || got.Approval.ID != a.ID {
@@ -137,7 +137,7 @@ func TestToolRequestsThatBreakRules(t *testing.T) {
 	for name, text := range map[string]string{
 		"nothing": "", "a shell": strings.Replace(draft, `"python"`, `"shell"`, 1), "two commands": strings.Replace(draft, "--out", "; rm --out", 1), "approved": strings.Replace(draft, `approved_by: ""`, `approved_by: "me"`, 1),
 	} {
-		_, broken, err := h.RequestTool(context.Background(), h.agent, []byte(text), "", nil)
+		_, broken, err := h.RequestTool(context.Background(), h.agent, []byte(text), gate.Request{}, nil)
 		if err != nil || len(broken) == 0 {
 			t.Errorf("%s: %v %v", name, broken, err)
 		}
@@ -146,7 +146,7 @@ func TestToolRequestsThatBreakRules(t *testing.T) {
 	h.rules.Policy = bundle(t, `{"version":"1","generated_at":"2026-01-01T00:00:00Z","expires_at":"2099-01-01T00:00:00Z","rules":[
 		{"id":"no-python","description":"No Python.","match":{"tool_name":"tool-exec","environment":"*","dialect":"threegate"},"when":{"tool_args_match":{"language":"python"}},"outcome":"DENY"}],"defaults":{"outcome":"ALLOW"}}`)
 	h.judgeBy(h.rules)
-	checked, broken, err := h.RequestTool(context.Background(), h.agent, []byte(draft), "", nil)
+	checked, broken, err := h.RequestTool(context.Background(), h.agent, []byte(draft), gate.Request{}, nil)
 	if err != nil || len(broken) > 0 || checked.Approval != nil || checked.Decision.Outcome != engine.Deny {
 		t.Errorf("denied by policy: %+v %v %v", checked.Decision, broken, err)
 	}

@@ -20,7 +20,8 @@ type Record struct {
 	Approval approval.Approval
 	Now      time.Time
 	Sealed   seal.Box
-	Size     int // bytes of canonical arguments
+	Answers  seal.Box // what the requesting side has supplied; empty for nothing
+	Size     int      // bytes of canonical arguments
 	Token    *TokenRow
 }
 
@@ -35,8 +36,8 @@ func (s *Store) Get(ctx context.Context, id string) (Record, error) {
 	defer cancel()
 	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		var err error
-		row := tx.QueryRow(ctx, `SELECT `+approvalColumns+`, sealed, sealed_key, sealed_size, clock_timestamp() FROM approvals WHERE id = $1`, id)
-		if r.Approval, err = scanApproval(row, &r.Sealed.Data, &r.Sealed.Key, &r.Size, &r.Now); err != nil {
+		row := tx.QueryRow(ctx, `SELECT `+approvalColumns+`, sealed, sealed_key, answers, answers_key, sealed_size, clock_timestamp() FROM approvals WHERE id = $1`, id)
+		if r.Approval, err = scanApproval(row, &r.Sealed.Data, &r.Sealed.Key, &r.Answers.Data, &r.Answers.Key, &r.Size, &r.Now); err != nil {
 			return err
 		}
 		rows := &pgx.Batch{}
@@ -50,6 +51,20 @@ func (s *Store) Get(ctx context.Context, id string) (Record, error) {
 	r.Now = r.Now.UTC()
 	r.Approval.Stand(r.Now)
 	return r, nil
+}
+
+// LastDenied returns the agent's last denied approval of a call with the digest
+// that ended less than within ago. ErrNotFound: there is none.
+func (s *Store) LastDenied(ctx context.Context, agentID, digest string, within time.Duration) (Record, error) {
+	ids, err := s.ids(ctx, `SELECT id FROM approvals WHERE agent_id = $1 AND digest = $2 AND status = 'denied'
+		AND ended_at > clock_timestamp() - make_interval(secs => $3) ORDER BY ended_at DESC LIMIT 1`, agentID, digest, within.Seconds())
+	if err != nil {
+		return Record{}, err
+	}
+	if len(ids) == 0 {
+		return Record{}, ErrNotFound
+	}
+	return s.Get(ctx, ids[0])
 }
 
 // PendingCount is how many approvals of the agent are pending.
@@ -148,7 +163,7 @@ func (s *Store) list(ctx context.Context, sql string, args ...any) ([]approval.A
 // Overdue lists up to limit pending approvals whose workflow should have
 // settled them, or woken for their deadline, more than grace ago.
 func (s *Store) Overdue(ctx context.Context, grace time.Duration, limit int) ([]string, error) {
-	return s.ids(ctx, `SELECT id FROM approvals WHERE status = 'pending' AND wake_at < clock_timestamp() - make_interval(secs => $1)
+	return s.ids(ctx, `SELECT id FROM approvals WHERE (status = 'pending' OR execution = 'redeemed') AND wake_at < clock_timestamp() - make_interval(secs => $1)
 		ORDER BY wake_at LIMIT $2`, grace.Seconds(), limit)
 }
 

@@ -24,6 +24,9 @@ type Change struct {
 	Now      time.Time
 	MaxState string
 	Sealed   seal.Box
+	Size     int // bytes of canonical arguments
+	// Answers is what the requesting side has supplied; empty when nothing.
+	Answers seal.Box
 	// Token is nil until the approval is approved.
 	Token *TokenRow
 	// Kill is the switch that stops the approval's agent; nil when none does. It
@@ -44,6 +47,13 @@ type TokenRow struct {
 	ValidUntil time.Time
 	RedeemedAt *time.Time
 	RedeemedBy string
+	// Constraints are the decision's, as the reviewers have tightened them; nil
+	// means the decision's own.
+	Constraints json.RawMessage
+	// LeaseUntil is by when the agent has to say what became of the call.
+	LeaseUntil *time.Time
+	// StaleAt is since when the call is known not to fit the world any more.
+	StaleAt *time.Time
 }
 
 // Change locks the approval and runs fn; when fn returns nil, everything that
@@ -89,23 +99,26 @@ func (s *Store) Change(ctx context.Context, id string, once *Once, fn func(c *Ch
 }
 
 const approvalColumns = `id, agent_id, request_id, dialect, tool, category, risk_domain, environment, digest, requested_by,
-	decision, requirements, excluded, opened_at, expires_at, status, version, revision, ended_at, reasons, final, execution`
+	decision, requirements, excluded, opened_at, expires_at, status, version, revision, ended_at, reasons, final, execution,
+	edition, began_at, terms, session, preconditions, coalesce(successor, '')`
 
 func scanApproval(row pgx.Row, more ...any) (approval.Approval, error) {
 	var a approval.Approval
-	var requestedBy, decision, requirements, reasons, final []byte
-	var endedAt *time.Time
+	var requestedBy, decision, requirements, reasons, final, terms, preconditions []byte
+	var endedAt, beganAt *time.Time
 	c := &a.Call
 	err := row.Scan(append([]any{
 		&a.ID, &c.AgentID, &c.RequestID, &c.Dialect, &c.Tool, &c.Category, &c.RiskDomain, &c.Environment, &c.Digest,
 		&requestedBy, &decision, &requirements, &a.Plan.Excluded, &a.Plan.OpenedAt, &a.Plan.ExpiresAt,
 		&a.Status, &a.Version, &a.Revision, &endedAt, &reasons, &final, &a.Execution,
+		&a.Plan.Edition, &beganAt, &terms, &a.Session, &preconditions, &a.Successor,
 	}, more...)...)
 	if err != nil {
 		return a, translate(err)
 	}
 	err = errors.Join(json.Unmarshal(requestedBy, &a.RequestedBy), json.Unmarshal(decision, &a.Decision),
-		json.Unmarshal(requirements, &a.Plan.Requirements), json.Unmarshal(reasons, &a.Reasons))
+		json.Unmarshal(requirements, &a.Plan.Requirements), json.Unmarshal(reasons, &a.Reasons),
+		json.Unmarshal(terms, &a.Plan.Terms), json.Unmarshal(preconditions, &a.Preconditions))
 	if final != nil {
 		err = errors.Join(err, json.Unmarshal(final, &a.Final))
 	}
@@ -115,6 +128,9 @@ func scanApproval(row pgx.Row, more ...any) (approval.Approval, error) {
 	if endedAt != nil {
 		a.EndedAt = endedAt.UTC()
 	}
+	if beganAt != nil {
+		a.Plan.BeganAt = beganAt.UTC()
+	}
 	a.Plan.OpenedAt, a.Plan.ExpiresAt = a.Plan.OpenedAt.UTC(), a.Plan.ExpiresAt.UTC()
 	return a, nil
 }
@@ -123,8 +139,8 @@ func scanApproval(row pgx.Row, more ...any) (approval.Approval, error) {
 // that begin after the lock was had see all that was committed before.
 func (c *Change) load(id string) error {
 	var err error
-	row := c.tx.QueryRow(c.ctx, `SELECT `+approvalColumns+`, max_state, sealed, sealed_key FROM approvals WHERE id = $1 FOR UPDATE`, id)
-	if c.Approval, err = scanApproval(row, &c.MaxState, &c.Sealed.Data, &c.Sealed.Key); err != nil {
+	row := c.tx.QueryRow(c.ctx, `SELECT `+approvalColumns+`, max_state, sealed, sealed_key, sealed_size, answers, answers_key FROM approvals WHERE id = $1 FOR UPDATE`, id)
+	if c.Approval, err = scanApproval(row, &c.MaxState, &c.Sealed.Data, &c.Sealed.Key, &c.Size, &c.Answers.Data, &c.Answers.Key); err != nil {
 		return err
 	}
 	rows := &pgx.Batch{}
@@ -151,18 +167,37 @@ func (c *Change) load(id string) error {
 	return nil
 }
 
-// queueFacts reads an approval's facts with the voters' standing as it is now.
+// queueFacts reads an approval's facts with the standing of those who said them
+// as it is now.
 func queueFacts(rows *pgx.Batch, id string, into *[]approval.Fact) {
-	rows.Queue(`SELECT f.seq, f.at, f.kind, f.actor_kind, f.actor_id, f.channel, f.yes, f.denial, f.comment,
-			coalesce(p.identity, ''), coalesce(p.roles, '{}'), p.id IS NOT NULL AND p.disabled_at IS NULL
+	rows.Queue(`SELECT f.seq, f.at, f.kind, f.edition, f.actor_kind, f.actor_id, f.channel, f.yes, f.denial, f.comment, f.details, f.via,
+			coalesce(p.identity, ''), coalesce(roles_of(p.id, p.roles), '{}'), p.id IS NOT NULL AND p.disabled_at IS NULL,
+			CASE WHEN f.via = '{}' THEN '[]'::jsonb ELSE (
+				SELECT jsonb_agg(jsonb_build_object('identity', q.identity, 'roles', roles_of(q.id, q.roles), 'active', q.disabled_at IS NULL) ORDER BY v.n)
+				FROM unnest(f.via) WITH ORDINALITY v (id, n) JOIN people q ON q.id = v.id) END
 		FROM facts f LEFT JOIN people p ON p.id = f.actor_id AND f.actor_kind = 'human'
 		WHERE f.approval_id = $1 ORDER BY f.seq`, id).Query(func(r pgx.Rows) error {
 		*into = nil
 		for r.Next() {
 			var f approval.Fact
-			if err := r.Scan(&f.Seq, &f.At, &f.Kind, &f.Actor.Kind, &f.Actor.ID, &f.Actor.Channel, &f.Yes, &f.Denial, &f.Comment,
-				&f.Voter.Identity, &f.Voter.Roles, &f.Voter.Active); err != nil {
+			var details, via []byte
+			if err := r.Scan(&f.Seq, &f.At, &f.Kind, &f.Edition, &f.Actor.Kind, &f.Actor.ID, &f.Actor.Channel, &f.Yes, &f.Denial, &f.Comment, &details, &f.Via,
+				&f.Voter.Identity, &f.Voter.Roles, &f.Voter.Active, &via); err != nil {
 				return err
+			}
+			var standing []struct {
+				Identity string
+				Roles    []string
+				Active   bool
+			}
+			if err := errors.Join(json.Unmarshal(details, &f.Details), json.Unmarshal(via, &standing)); err != nil {
+				return fmt.Errorf("decode fact %d: %w", f.Seq, err)
+			}
+			for _, v := range standing {
+				f.Voter.Via = append(f.Voter.Via, approval.Voter{Identity: v.Identity, Roles: v.Roles, Active: v.Active})
+			}
+			if len(f.Voter.Via) < len(f.Via) {
+				f.Voter.Active = false // somebody of the chain is gone
 			}
 			f.At = f.At.UTC()
 			*into = append(*into, f)
@@ -172,9 +207,9 @@ func queueFacts(rows *pgx.Batch, id string, into *[]approval.Fact) {
 }
 
 func queueToken(rows *pgx.Batch, id string, into **TokenRow) {
-	rows.Queue(`SELECT jti, valid_until, redeemed_at, coalesce(redeemed_by, '') FROM tokens WHERE approval_id = $1`, id).QueryRow(func(row pgx.Row) error {
+	rows.Queue(`SELECT jti, valid_until, redeemed_at, coalesce(redeemed_by, ''), constraints, lease_until, stale_at FROM tokens WHERE approval_id = $1`, id).QueryRow(func(row pgx.Row) error {
 		var t TokenRow
-		err := row.Scan(&t.JTI, &t.ValidUntil, &t.RedeemedAt, &t.RedeemedBy)
+		err := row.Scan(&t.JTI, &t.ValidUntil, &t.RedeemedAt, &t.RedeemedBy, &t.Constraints, &t.LeaseUntil, &t.StaleAt)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
@@ -186,9 +221,17 @@ func queueToken(rows *pgx.Batch, id string, into **TokenRow) {
 // AddFact appends a fact and tells Temporal and everybody who waits. The
 // database gives its time; the Approval's State is computed anew with it.
 func (c *Change) AddFact(f approval.Fact) error {
-	err := c.tx.QueryRow(c.ctx, `INSERT INTO facts (approval_id, kind, actor_kind, actor_id, channel, yes, denial, comment)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING seq, at`,
-		c.Approval.ID, f.Kind, f.Actor.Kind, f.Actor.ID, f.Actor.Channel, f.Yes, f.Denial, f.Comment).Scan(&f.Seq, &f.At)
+	details, err := json.Marshal(f.Details)
+	if err != nil {
+		return fmt.Errorf("encode a fact of %s: %w", c.Approval.ID, err)
+	}
+	via := f.Via
+	if via == nil {
+		via = []string{}
+	}
+	err = c.tx.QueryRow(c.ctx, `INSERT INTO facts (approval_id, kind, actor_kind, actor_id, channel, yes, denial, comment, via, details)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING seq, at, edition`,
+		c.Approval.ID, f.Kind, f.Actor.Kind, f.Actor.ID, f.Actor.Channel, f.Yes, f.Denial, f.Comment, via, details).Scan(&f.Seq, &f.At, &f.Edition)
 	if err != nil {
 		return translate(err)
 	}
@@ -196,8 +239,133 @@ func (c *Change) AddFact(f approval.Fact) error {
 	c.Approval.Facts = append(c.Approval.Facts, f)
 	c.Now = f.At
 	c.Approval.Stand(f.At)
-	_, err = c.tx.Exec(c.ctx, `WITH told AS (INSERT INTO outbox (approval_id) VALUES ($1))
+	return c.tell()
+}
+
+// tell puts the approval into the outbox and wakes whoever watches it.
+func (c *Change) tell() error {
+	_, err := c.tx.Exec(c.ctx, `WITH told AS (INSERT INTO outbox (approval_id) VALUES ($1))
 		UPDATE approvals SET revision = revision + 1 WHERE id = $1`, c.Approval.ID)
+	return translate(err)
+}
+
+// Amendment is what a new edition of an approval asks for.
+type Amendment struct {
+	Digest       string
+	Decision     engine.Decision
+	Requirements []engine.Requirement
+	Excluded     []string
+	Terms        approval.Terms
+	// Sealed is the changed document, nil for the one that there is.
+	Sealed        *seal.Box
+	ArgumentsSize int
+}
+
+// Amend begins a new edition: what was said of the former counts no more, and
+// what is asked for now is a. An edit or reopen fact of the former edition has
+// to have been added. The overall deadline stays the one that there was.
+func (c *Change) Amend(a Amendment) error {
+	decision, err1 := json.Marshal(a.Decision)
+	requirements, err2 := json.Marshal(a.Requirements)
+	terms, err3 := json.Marshal(a.Terms)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return fmt.Errorf("encode the new edition of %s: %w", c.Approval.ID, err)
+	}
+	if a.Excluded == nil {
+		a.Excluded = []string{}
+	}
+	var data, key []byte
+	if a.Sealed != nil {
+		data, key = a.Sealed.Data, a.Sealed.Key
+	}
+	expires := c.Approval.State.ExpiresAt
+	if expires.IsZero() {
+		expires = c.Approval.Plan.ExpiresAt
+	}
+	p := &c.Approval.Plan
+	err := c.tx.QueryRow(c.ctx, `UPDATE approvals SET digest = $2, decision = $3, requirements = $4, excluded = $5, terms = $6, expires_at = $7,
+			sealed = coalesce($8, sealed), sealed_key = coalesce($9, sealed_key), sealed_size = CASE WHEN $8::bytea IS NULL THEN sealed_size ELSE $10 END,
+			answers = NULL, answers_key = NULL, edition = edition + 1
+		WHERE id = $1 RETURNING edition, began_at, version, expires_at`,
+		c.Approval.ID, a.Digest, decision, requirements, a.Excluded, terms, expires, data, key, a.ArgumentsSize).
+		Scan(&p.Edition, &p.BeganAt, &c.Approval.Version, &p.ExpiresAt)
+	if err != nil {
+		return translate(err)
+	}
+	p.BeganAt, p.ExpiresAt = p.BeganAt.UTC(), p.ExpiresAt.UTC()
+	p.Requirements, p.Excluded, p.Terms = a.Requirements, a.Excluded, a.Terms
+	c.Approval.Call.Digest, c.Approval.Decision = a.Digest, a.Decision
+	if a.Sealed != nil {
+		c.Sealed = *a.Sealed
+	}
+	c.Now = p.BeganAt
+	c.Approval.Stand(c.Now)
+	return c.tell()
+}
+
+// Answered keeps what the requesting side supplied with its answer.
+func (c *Change) Answered(box seal.Box) error {
+	_, err := c.tx.Exec(c.ctx, `UPDATE approvals SET answers = $2, answers_key = $3 WHERE id = $1`, c.Approval.ID, box.Data, box.Key)
+	c.Answers = box
+	return translate(err)
+}
+
+// People are all people as they stand, for asking whether enough of them could
+// still decide.
+func (c *Change) People() ([]approval.Voter, error) {
+	rows, err := c.tx.Query(c.ctx, `SELECT p.identity, roles_of(p.id, p.roles), p.disabled_at IS NULL FROM people p ORDER BY p.id`)
+	if err != nil {
+		return nil, translate(err)
+	}
+	people, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (approval.Voter, error) {
+		var v approval.Voter
+		return v, row.Scan(&v.Identity, &v.Roles, &v.Active)
+	})
+	return people, translate(err)
+}
+
+// Chain is a way in which somebody stands in for others: the ids of those whom
+// they stand in for, the next one first, and how each of them stands.
+type Chain struct {
+	Via   []string
+	Voter []approval.Voter
+}
+
+// maxChain is how many may have handed on a say, one to the other.
+const maxChain = 3
+
+// StandsIn lists for whom the person decides at the moment, through delegations
+// that are in force: shorter chains first. A chain never comes back to anybody.
+func (c *Change) StandsIn(personID string) ([]Chain, error) {
+	rows, err := c.tx.Query(c.ctx, `WITH RECURSIVE live AS (
+			SELECT person_id, deputy_id FROM delegations
+			WHERE revoked_at IS NULL AND from_at <= clock_timestamp() AND until_at > clock_timestamp()
+		), chain AS (
+			SELECT ARRAY[l.person_id] AS via FROM live l WHERE l.deputy_id = $1
+			UNION
+			SELECT c.via || l.person_id FROM chain c JOIN live l ON l.deputy_id = c.via[cardinality(c.via)]
+			WHERE NOT l.person_id = ANY (c.via) AND l.person_id <> $1 AND cardinality(c.via) < $2
+		)
+		SELECT via, (SELECT jsonb_agg(jsonb_build_object('Identity', q.identity, 'Roles', roles_of(q.id, q.roles), 'Active', q.disabled_at IS NULL) ORDER BY v.n)
+			FROM unnest(via) WITH ORDINALITY v (id, n) JOIN people q ON q.id = v.id)
+		FROM chain ORDER BY cardinality(via), via`, personID, maxChain)
+	if err != nil {
+		return nil, translate(err)
+	}
+	chains, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Chain, error) {
+		var one Chain
+		var standing []byte
+		if err := row.Scan(&one.Via, &standing); err != nil {
+			return one, err
+		}
+		return one, json.Unmarshal(standing, &one.Voter)
+	})
+	return chains, translate(err)
+}
+
+// OweReview notes that somebody has to look at this approval afterwards.
+func (c *Change) OweReview() error {
+	_, err := c.tx.Exec(c.ctx, `INSERT INTO afterwards (approval_id) VALUES ($1) ON CONFLICT DO NOTHING`, c.Approval.ID)
 	return translate(err)
 }
 
@@ -212,7 +380,9 @@ func (c *Change) Wake(at time.Time) error {
 
 // Settle writes the terminal state. With a token id, the approval's token row
 // is made, good for validFor from now on.
-func (c *Change) Settle(status approval.Status, reasons []engine.Reason, jti string, validFor time.Duration) error {
+// Constraints, when they are not nil, are what the reviewers have tightened the
+// decision's to.
+func (c *Change) Settle(status approval.Status, reasons []engine.Reason, jti string, validFor time.Duration, constraints json.RawMessage) error {
 	final := c.Approval.State.Finish()
 	encoded, err1 := json.Marshal(reasons)
 	standing, err2 := json.Marshal(final)
@@ -228,18 +398,74 @@ func (c *Change) Settle(status approval.Status, reasons []engine.Reason, jti str
 	if jti == "" {
 		return nil
 	}
-	_, err = c.tx.Exec(c.ctx, `INSERT INTO tokens (jti, approval_id, valid_until) VALUES ($1, $2, clock_timestamp() + make_interval(secs => $3))`,
-		jti, c.Approval.ID, validFor.Seconds())
+	_, err = c.tx.Exec(c.ctx, `INSERT INTO tokens (jti, approval_id, valid_until, constraints) VALUES ($1, $2, clock_timestamp() + make_interval(secs => $3), $4)`,
+		jti, c.Approval.ID, validFor.Seconds(), constraints)
 	return translate(err)
 }
 
 // Redeem spends the approval's token. It is an error when it is spent already.
-func (c *Change) Redeem(by string) error {
+// The agent has lease from now on to say what became of the call: the workflow
+// is told, and wakes for its end.
+func (c *Change) Redeem(by string, lease time.Duration) error {
+	until := c.Now.Add(lease)
 	batch := &pgx.Batch{}
-	batch.Queue(`UPDATE tokens SET redeemed_by = $2 WHERE approval_id = $1`, c.Approval.ID, by)
-	batch.Queue(`UPDATE approvals SET execution = 'redeemed' WHERE id = $1`, c.Approval.ID)
+	batch.Queue(`UPDATE tokens SET redeemed_by = $2, lease_until = $3 WHERE approval_id = $1`, c.Approval.ID, by, until)
+	batch.Queue(`UPDATE approvals SET execution = 'redeemed', wake_at = $2 WHERE id = $1`, c.Approval.ID, until)
+	batch.Queue(`INSERT INTO outbox (approval_id) VALUES ($1)`, c.Approval.ID)
 	c.Approval.Execution = approval.Redeemed
 	return translate(c.tx.SendBatch(c.ctx, batch).Close())
+}
+
+// Stale marks the token of a call that does not fit the world any more: it can
+// never be redeemed.
+func (c *Change) Stale() error {
+	_, err := c.tx.Exec(c.ctx, `UPDATE tokens SET stale_at = clock_timestamp() WHERE approval_id = $1`, c.Approval.ID)
+	return translate(err)
+}
+
+// Succeed names the approval that was opened in this one's place.
+func (c *Change) Succeed(id string) error {
+	_, err := c.tx.Exec(c.ctx, `UPDATE approvals SET successor = $2 WHERE id = $1 AND successor IS NULL`, c.Approval.ID, id)
+	c.Approval.Successor = id
+	return translate(err)
+}
+
+// Reconcile records what a person found out about a call of which nobody knew
+// whether it had run.
+func (c *Change) Reconcile(personID string, e approval.Execution, comment string) error {
+	_, err := c.tx.Exec(c.ctx, `INSERT INTO reconciliations (approval_id, person_id, outcome, comment) VALUES ($1, $2, $3, $4)`, c.Approval.ID, personID, e, comment)
+	if err != nil {
+		return translate(err)
+	}
+	return c.Executed(e)
+}
+
+// Afterwards is what somebody has to say, or has said, of an approval for which
+// one person broke the glass.
+type Afterwards struct {
+	PersonID  string
+	Justified bool
+	Comment   string
+	OwedAt    time.Time
+	DoneAt    *time.Time
+}
+
+// Owed returns what is owed of an approval; nil for nothing.
+func (c *Change) Owed() (*Afterwards, error) {
+	var a Afterwards
+	err := c.tx.QueryRow(c.ctx, `SELECT coalesce(person_id, ''), coalesce(justified, false), comment, owed_at, done_at FROM afterwards WHERE approval_id = $1 FOR UPDATE`,
+		c.Approval.ID).Scan(&a.PersonID, &a.Justified, &a.Comment, &a.OwedAt, &a.DoneAt)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil //nolint:nilnil // nothing owed is no error
+	}
+	return &a, translate(err)
+}
+
+// Reviewed records what the person says of it afterwards.
+func (c *Change) Reviewed(personID string, justified bool, comment string) error {
+	_, err := c.tx.Exec(c.ctx, `WITH done AS (UPDATE afterwards SET person_id = $2, justified = $3, comment = $4, done_at = clock_timestamp() WHERE approval_id = $1)
+		UPDATE approvals SET revision = revision + 1 WHERE id = $1`, c.Approval.ID, personID, justified, comment)
+	return translate(err)
 }
 
 // Executed records what became of the redeemed call.

@@ -90,7 +90,7 @@ func (s *Store) Agent(ctx context.Context, id string) (Agent, error) {
 	return a, translate(err)
 }
 
-const personColumns = `p.id, p.email, p.name, p.identity, p.roles, p.disabled_at IS NOT NULL`
+const personColumns = `p.id, p.email, p.name, p.identity, roles_of(p.id, p.roles), p.disabled_at IS NOT NULL`
 
 func scanPerson(row pgx.Row) (engine.Person, error) {
 	var p engine.Person

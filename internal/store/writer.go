@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdpoint/engine"
+	"holdpoint/engine/approval"
 	"holdpoint/internal/seal"
 )
 
@@ -33,7 +34,12 @@ type Opening struct {
 	Decision     engine.Decision
 	Requirements []engine.Requirement
 	Excluded     []string
-	ExpiresIn    time.Duration
+	Terms        approval.Terms
+	// Session is the caller's name for the session that the call belongs to.
+	Session string
+	// Preconditions are what has to be unchanged when the call runs.
+	Preconditions map[string]string
+	ExpiresIn     time.Duration
 	Sealed       seal.Box
 	// ArgumentsSize is the size of the canonical arguments, in bytes.
 	ArgumentsSize int
@@ -328,7 +334,13 @@ func queueOpening(rows *pgx.Batch, o *Opening, q *queued) error {
 	requestedBy, err1 := json.Marshal(o.RequestedBy)
 	decision, err2 := json.Marshal(o.Decision)
 	requirements, err3 := json.Marshal(o.Requirements)
-	if err := errors.Join(err1, err2, err3); err != nil {
+	terms, err4 := json.Marshal(o.Terms)
+	preconditions := []byte("{}")
+	var err5 error
+	if len(o.Preconditions) > 0 {
+		preconditions, err5 = json.Marshal(o.Preconditions)
+	}
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return fmt.Errorf("encode approval %s: %w", o.ID, err)
 	}
 	excluded := o.Excluded
@@ -337,11 +349,12 @@ func queueOpening(rows *pgx.Batch, o *Opening, q *queued) error {
 	}
 	c := o.Call
 	rows.Queue(`INSERT INTO approvals (id, agent_id, request_id, dialect, tool, category, risk_domain, environment, digest, requested_by,
-			max_state, decision, requirements, excluded, expires_in, sealed, sealed_key, sealed_size)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, make_interval(secs => $15), $16, $17, $18)
+			max_state, decision, requirements, excluded, expires_in, sealed, sealed_key, sealed_size, terms, session, preconditions)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, make_interval(secs => $15), $16, $17, $18, $19, $20, $21)
 		ON CONFLICT (id) DO NOTHING`,
 		o.ID, c.AgentID, c.RequestID, c.Dialect, c.Tool, c.Category, c.RiskDomain, c.Environment, c.Digest, requestedBy,
-		o.MaxState, decision, requirements, excluded, o.ExpiresIn.Seconds(), o.Sealed.Data, o.Sealed.Key, o.ArgumentsSize)
+		o.MaxState, decision, requirements, excluded, o.ExpiresIn.Seconds(), o.Sealed.Data, o.Sealed.Key, o.ArgumentsSize,
+		terms, o.Session, preconditions)
 	rows.Queue(`INSERT INTO outbox (approval_id) VALUES ($1)`, o.ID)
 	rows.Queue(`SELECT opened_at, expires_at FROM approvals WHERE id = $1`, o.ID).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&q.got.OpenedAt, &q.got.ExpiresAt)

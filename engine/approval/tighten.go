@@ -1,0 +1,99 @@
+package approval
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"holdpoint/engine/canon"
+)
+
+// Tighten adds constraints to those that there are. It can only make them
+// narrower: a new name adds a constraint, and of what is there already a number
+// whose name begins with max may become smaller, one that begins with min
+// larger, a list that begins with allow shorter, one that begins with deny or
+// block longer. Anything else is an error that names the constraint and quotes
+// no value. Both are JSON objects, or nothing; so is the result, in canonical
+// form.
+func Tighten(base, more json.RawMessage) (json.RawMessage, error) {
+	have, err := constraints(base)
+	if err != nil {
+		return nil, fmt.Errorf("read the constraints that there are: %w", err)
+	}
+	want, err := constraints(more)
+	if err != nil {
+		return nil, fmt.Errorf("constraints: %w", err)
+	}
+	if want.Len() == 0 {
+		return base, nil
+	}
+	members := have.Members()
+	for _, m := range want.Members() {
+		old, there := have.Get(m.Name)
+		switch {
+		case !there:
+			members = append(members, m)
+		case !narrower(m.Name, old, m.Value):
+			return nil, fmt.Errorf("constraints: %q is set already, and this would not make it narrower", m.Name)
+		default:
+			for i := range members {
+				if members[i].Name == m.Name {
+					members[i].Value = m.Value
+				}
+			}
+		}
+	}
+	return canon.Object(members...).Canonical(), nil
+}
+
+func constraints(text json.RawMessage) (canon.Value, error) {
+	if len(text) == 0 || string(text) == "null" {
+		return canon.Object(), nil
+	}
+	v, err := canon.Parse(text)
+	if err == nil && v.Kind() != canon.ObjectKind {
+		err = fmt.Errorf("want a JSON object")
+	}
+	return v, err
+}
+
+// narrower reports whether a constraint of this name permits no more with the
+// new value than with the old one.
+func narrower(name string, old, value canon.Value) bool {
+	if string(old.Canonical()) == string(value.Canonical()) {
+		return true
+	}
+	if old.Kind() != value.Kind() {
+		return false
+	}
+	begins := func(words ...string) bool {
+		for _, w := range words {
+			if strings.HasPrefix(strings.ToLower(name), w) {
+				return true
+			}
+		}
+		return false
+	}
+	switch old.Kind() {
+	case canon.NumberKind:
+		return begins("max") && value.Float() <= old.Float() || begins("min") && value.Float() >= old.Float()
+	case canon.ArrayKind:
+		return begins("allow") && within(value, old) || begins("deny", "denied", "block") && within(old, value)
+	case canon.NullKind, canon.BoolKind, canon.StringKind, canon.ObjectKind:
+	}
+	return false
+}
+
+// within reports whether every element of a is one of b.
+func within(a, b canon.Value) bool {
+	known := map[string]bool{}
+	for _, e := range b.Elements() {
+		known[string(e.Canonical())] = true
+	}
+	for _, e := range a.Elements() {
+		if !known[string(e.Canonical())] {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,54 @@
+package engine
+
+import "slices"
+
+// Stricter is what a call takes of which again has found more than d did: the
+// findings of both, and of each requirement the stricter of the two. What
+// again's rules no longer ask for stays asked. The constraints are d's.
+func (d Decision) Stricter(again Decision) Decision {
+	out := d
+	out.PolicyDigest = again.PolicyDigest
+	out.Findings, out.Requirements = slices.Clone(d.Findings), slices.Clone(d.Requirements)
+	for _, f := range again.Findings {
+		if f.Route > Accept && !slices.ContainsFunc(d.Findings, func(s Finding) bool {
+			return s.Source == f.Source && s.Code == f.Code && s.Route >= f.Route
+		}) {
+			out.Findings = append(out.Findings, f)
+		}
+	}
+	for _, want := range Unmet(d.Requirements, again) {
+		i := slices.IndexFunc(out.Requirements, func(have Requirement) bool { return have.samePeople(want) })
+		if i < 0 {
+			out.Requirements = append(out.Requirements, want)
+			continue
+		}
+		out.Requirements[i] = out.Requirements[i].stricter(want)
+	}
+	out.Route = Accept
+	return out.conclude()
+}
+
+// samePeople reports whether both ask the same side for the same kind of thing.
+func (r Requirement) samePeople(other Requirement) bool {
+	people := func(k Kind) bool { return k == Review || k == Human }
+	return (r.Kind == other.Kind || people(r.Kind) && people(other.Kind)) && r.Role == other.Role && slices.Equal(r.AnyOf, other.AnyOf)
+}
+
+// stricter is, of everything that both say, what asks for more.
+func (r Requirement) stricter(other Requirement) Requirement {
+	if other.Kind.Order() > r.Kind.Order() {
+		r.Kind = other.Kind
+	}
+	r.Needed = max(r.Needed, other.Needed)
+	r.Deny = min(max(r.Deny, 1), max(other.Deny, 1))
+	if other.Within > 0 && (r.Within == 0 || other.Within < r.Within) {
+		r.Within, r.Calendar = other.Within, other.Calendar
+	}
+	if other.Ticket != nil {
+		r.Ticket = other.Ticket
+	}
+	if len(other.Form) > 0 {
+		r.Form = other.Form
+	}
+	return r
+}

@@ -1,0 +1,70 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/store"
+)
+
+// remembered is how long the denial of a call answers the same call again.
+const remembered = 24 * time.Hour
+
+// NotNowFor is how long to leave people in peace who said "not now".
+const NotNowFor = 15 * time.Minute
+
+// deniedBefore is the approval by which people denied this very call of this
+// agent under the rules in force, if that still answers it; nil for none. What
+// was denied for want of information may be asked again at once.
+func (g *Gate) deniedBefore(ctx context.Context, p Proposal, d engine.Decision) (*approval.Approval, error) {
+	if p.Call.Dialect == DialectThreeGate {
+		return nil, nil //nolint:nilnil // no denial is no error
+	}
+	r, err := g.Store.LastDenied(ctx, p.Call.AgentID, p.Call.Digest, remembered)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil //nolint:nilnil // likewise
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, denied := r.Approval.Denial()
+	switch {
+	case !denied || r.Approval.Decision.PolicyDigest != d.PolicyDigest || r.Approval.Call.Tool != p.Call.Tool:
+		return nil, nil //nolint:nilnil // likewise
+	case f.Denial == approval.NeedsInfo:
+		return nil, nil //nolint:nilnil // likewise
+	case f.Denial == approval.NotNow && r.Now.Sub(r.Approval.EndedAt) >= NotNowFor:
+		return nil, nil //nolint:nilnil // likewise
+	}
+	return &r.Approval, nil
+}
+
+// remember answers a call that was denied before with that denial. Nobody is
+// asked again.
+func (g *Gate) remember(ctx context.Context, p Principal, proposal Proposal, j Judgement, before *approval.Approval, once *Once) (Outcome, error) {
+	f := engine.Finding{
+		Source: "memory", Code: "DENIED_BEFORE", Route: engine.Refuse,
+		Message: fmt.Sprintf("People have denied this very call before, as %s. Change it, or wait, before you ask again.", before.ID),
+	}
+	j.Decision = j.Tighten(engine.Opinion{Findings: []engine.Finding{f}})
+	e := g.decided(p, proposal, j.Decision)
+	e.ApprovalID = before.ID
+	finish := func(o Outcome) Outcome {
+		o.Approval, o.Remembered = before, true
+		return o
+	}
+	if once != nil {
+		kept := *once
+		kept.Render = func(result any, err error) Reply { return once.Render(finish(result.(Outcome)), err) }
+		once = &kept
+	}
+	o, err := g.store(ctx, j, store.Submission{Event: e}, once)
+	if err != nil {
+		return Outcome{}, err
+	}
+	return finish(o), nil
+}

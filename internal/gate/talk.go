@@ -1,0 +1,134 @@
+package gate
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/store"
+)
+
+// Said is something that a person contributes to an approval beside a vote.
+type Said struct {
+	Person     engine.Person
+	ApprovalID string
+	Comment    string // at most MaxComment bytes
+	RequestID  string
+	Channel    string // "console" or "api"
+}
+
+func (s Said) actor() engine.Actor {
+	return engine.Actor{Kind: engine.HumanActor, ID: s.Person.ID, Channel: s.Channel}
+}
+
+// say adds a person's fact to an approval that they may see.
+func (g *Gate) say(ctx context.Context, s Said, kind engine.EventType, f approval.Fact, once *Once, allowed func(*store.Change) error) (approval.Approval, error) {
+	f.Actor, f.Comment, f.Voter = s.actor(), s.Comment, voter(s.Person)
+	event := func(c *store.Change) engine.Event {
+		return g.event(kind, c.Approval.Decision.Outcome, c.Approval, f.Actor, s.RequestID)
+	}
+	return g.contribute(ctx, s.ApprovalID, once, f, event, func(c *store.Change) error {
+		if !mayRead(s.Person, c.Approval) {
+			return notFound
+		}
+		if r := bounds(s.Comment); r != nil {
+			return r
+		}
+		if allowed == nil {
+			return nil
+		}
+		return allowed(c)
+	})
+}
+
+func bounds(comment string) error {
+	if len(comment) > MaxComment {
+		return &Refusal{Status: 422, Code: "comment_too_long", Detail: fmt.Sprintf("The comment has %d bytes; at most %d are kept.", len(comment), MaxComment)}
+	}
+	return nil
+}
+
+// Comment adds a remark that everybody who may see the approval can read. It
+// decides nothing.
+func (g *Gate) Comment(ctx context.Context, s Said, once *Once) (approval.Approval, error) {
+	return g.say(ctx, s, engine.Commented, approval.Fact{Kind: approval.Comment}, once, func(*store.Change) error {
+		if s.Comment == "" {
+			return admission(approval.ErrNoReason)
+		}
+		return nil
+	})
+}
+
+// Ask asks the requesting side for more information. The clock stands still for
+// the answer as the approval's rule says.
+func (g *Gate) Ask(ctx context.Context, s Said, once *Once) (approval.Approval, error) {
+	return g.say(ctx, s, engine.Asked, approval.Fact{Kind: approval.Question}, once, nil)
+}
+
+// Claim says that the person is looking at it, for half an hour or until Unclaim.
+// It keeps nobody else from deciding.
+func (g *Gate) Claim(ctx context.Context, s Said, once *Once) (approval.Approval, error) {
+	return g.say(ctx, s, engine.Claimed, approval.Fact{Kind: approval.Claim}, once, nil)
+}
+
+// Unclaim takes a claim back.
+func (g *Gate) Unclaim(ctx context.Context, s Said, once *Once) (approval.Approval, error) {
+	return g.say(ctx, s, engine.Claimed, approval.Fact{Kind: approval.Unclaim}, once, nil)
+}
+
+// Extend gives the approval more time, where its rule lets the person do so.
+func (g *Gate) Extend(ctx context.Context, s Said, by time.Duration, once *Once) (approval.Approval, error) {
+	return g.say(ctx, s, engine.Extended, approval.Fact{Kind: approval.Extend, Details: approval.Details{By: engine.Duration(by)}}, once, nil)
+}
+
+// Inform answers a reviewer's question for the requesting side: by its agent, its
+// runtime, or a person who answers for the call.
+func (g *Gate) Inform(ctx context.Context, p Principal, id, text, requestID string, once *Once) (approval.Approval, error) {
+	by := p.actor()
+	event := func(c *store.Change) engine.Event {
+		return g.event(engine.Asked, c.Approval.Decision.Outcome, c.Approval, by, requestID)
+	}
+	return g.contribute(ctx, id, once, approval.Fact{Kind: approval.Information, Actor: by, Comment: text}, event, func(c *store.Change) error {
+		if p.AgentID == "" || p.AgentID != c.Approval.Call.AgentID {
+			return notFound
+		}
+		return bounds(text)
+	})
+}
+
+// InformInPerson is Inform by somebody who answers for the call.
+func (g *Gate) InformInPerson(ctx context.Context, s Said, once *Once) (approval.Approval, error) {
+	return g.say(ctx, s, engine.Asked, approval.Fact{Kind: approval.Information}, once, nil)
+}
+
+// StepUp records that the person who answers for the call has just proved who
+// they are, for this very call; or that they do not want it.
+func (g *Gate) StepUp(ctx context.Context, s Said, method string, yes bool, digest string, version int, once *Once) (approval.Approval, error) {
+	f := approval.Fact{Kind: approval.Verification, Yes: yes}
+	if yes {
+		f.Details.Proof = &approval.Proof{Method: method} // of the moment at which it is taken in
+	} else {
+		f.Denial = approval.Never
+	}
+	return g.say(ctx, s, engine.Proved, f, once, func(c *store.Change) error {
+		return sameCard(c.Approval, digest, version)
+	})
+}
+
+// BreakGlass approves in an emergency what the person has not the role for: two
+// people do, or one alone, which somebody else has to look at afterwards. It
+// takes a reason and a fresh proof of who the person is.
+func (g *Gate) BreakGlass(ctx context.Context, s Said, alone bool, digest string, version int, once *Once) (approval.Approval, error) {
+	f := approval.Fact{Kind: approval.BreakGlass, Yes: true, Details: approval.Details{Proof: proof(s.Person), Alone: alone}}
+	return g.say(ctx, s, engine.Broken, f, once, func(c *store.Change) error {
+		if err := sameCard(c.Approval, digest, version); err != nil {
+			return err
+		}
+		if c.Approval.Status.Terminal() {
+			return nil // contribute says so
+		}
+		return g.hasSeen(ctx, c, s.Person, digest)
+	})
+}

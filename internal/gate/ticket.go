@@ -1,0 +1,124 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/store"
+)
+
+// Tracker looks tickets up.
+type Tracker interface {
+	// Ticket reads a reference of a system, "" for the only one that there is, as
+	// the ticket that it means, without asking anybody. An error is for people to
+	// read: there is no such system, or the text is no reference of it.
+	Ticket(system, ref string) (approval.Ticket, error)
+	// Check asks the ticket's tracker whether it covers a call that was asked for at
+	// a time. The answer has a Code when it does not. An error means that the
+	// tracker cannot be asked now.
+	Check(ctx context.Context, t approval.Ticket, terms *engine.TicketTerms, requestedAt, now time.Time) (approval.Ticket, error)
+}
+
+// AttachTicket attaches a ticket for the requesting side. Its tracker is asked by
+// the approval's workflow.
+func (g *Gate) AttachTicket(ctx context.Context, p Principal, id, system, ref, requestID string, once *Once) (approval.Approval, error) {
+	by := p.actor()
+	ticket, refused := g.ticket(system, ref)
+	event := func(c *store.Change) engine.Event {
+		return g.event(engine.Ticketed, c.Approval.Decision.Outcome, c.Approval, by, requestID)
+	}
+	return g.contribute(ctx, id, once, approval.Fact{Kind: approval.TicketLink, Actor: by, Details: approval.Details{Ticket: &ticket}}, event, func(c *store.Change) error {
+		if p.AgentID == "" || p.AgentID != c.Approval.Call.AgentID {
+			return notFound
+		}
+		return wanted(c.Approval, ticket, refused)
+	})
+}
+
+// AttachTicketInPerson is AttachTicket by somebody who may see the approval.
+func (g *Gate) AttachTicketInPerson(ctx context.Context, s Said, system, ref string, once *Once) (approval.Approval, error) {
+	ticket, refused := g.ticket(system, ref)
+	return g.say(ctx, s, engine.Ticketed, approval.Fact{Kind: approval.TicketLink, Details: approval.Details{Ticket: &ticket}}, once, func(c *store.Change) error {
+		return wanted(c.Approval, ticket, refused)
+	})
+}
+
+// wanted refuses a ticket of a system that the approval does not ask for.
+func wanted(a approval.Approval, t approval.Ticket, refused error) error {
+	if settledRefusal(a) != nil || a.State.Status != approval.Pending {
+		return nil // contribute says so
+	}
+	req := a.Plan.Requirements[a.State.Stage]
+	if req.Kind != engine.Ticket {
+		return nil // likewise
+	}
+	if refused != nil {
+		return refused
+	}
+	if req.Ticket != nil && req.Ticket.System != "" && req.Ticket.System != t.System {
+		return &Refusal{Status: 422, Code: "ticket_system", Detail: fmt.Sprintf("This call needs a ticket of %s.", req.Ticket.System)}
+	}
+	return nil
+}
+
+func (g *Gate) ticket(system, ref string) (approval.Ticket, error) {
+	if g.Tickets == nil {
+		return approval.Ticket{}, &Refusal{Status: 409, Code: "no_ticket_system", Detail: "No ticket system is configured here, so no ticket can be looked at."}
+	}
+	t, err := g.Tickets.Ticket(system, ref)
+	if err != nil {
+		return t, &Refusal{Status: 422, Code: "ticket_ref", Detail: "That is no ticket: " + err.Error() + "."}
+	}
+	return t, nil
+}
+
+// ticketStillGood looks at an approved call's ticket once more before the call
+// runs: what was closed or moved since does not cover it any more. Where the
+// tracker cannot be asked, nothing is granted.
+func (g *Gate) ticketStillGood(ctx context.Context, p Principal, id string, by engine.Actor, requestID string) error {
+	r, err := g.Store.Get(ctx, id)
+	if errors.Is(err, store.ErrNotFound) || err == nil && (r.Approval.Call.AgentID != p.AgentID || r.Approval.Status != approval.Approved || r.Approval.Execution != approval.NotRun) {
+		return nil // redeeming says so
+	}
+	if err != nil {
+		return err
+	}
+	t, terms := coveredBy(r.Approval)
+	if t == nil {
+		return nil
+	}
+	if g.Tickets == nil {
+		return fmt.Errorf("look at the ticket of %s again: no ticket system is configured", id)
+	}
+	again, err := g.Tickets.Check(ctx, *t, terms, r.Approval.Plan.OpenedAt, r.Now)
+	if err != nil {
+		return fmt.Errorf("look at the ticket of %s again: %w", id, err)
+	}
+	if again.Code == "" {
+		return nil
+	}
+	return g.refuse(ctx, &Refusal{
+		Status: 409, Code: "ticket_rejected", Detail: "The ticket does not cover the call any more: " + again.Message,
+	}, g.event(engine.Redeemed, engine.Deny, r.Approval, by, requestID))
+}
+
+// coveredBy is the ticket that an approval was given for, and what it had to be;
+// nil for none.
+func coveredBy(a approval.Approval) (*approval.Ticket, *engine.TicketTerms) {
+	for i := len(a.Facts) - 1; i >= 0; i-- {
+		f := a.Facts[i]
+		if f.Kind != approval.TicketCheck || !f.Yes || f.Edition != a.Plan.Edition {
+			continue
+		}
+		for _, req := range a.Plan.Requirements {
+			if req.Kind == engine.Ticket {
+				return f.Details.Ticket, req.Ticket
+			}
+		}
+	}
+	return nil, nil
+}
