@@ -303,7 +303,7 @@ func (j *Judge) Reopen(a approval.Approval, d engine.Decision) (engine.Decision,
 
 // propose reads a sealed document of a dialect as the proposal that it was.
 func propose(dialect string, doc canon.Value, agentID, approvalID string, now time.Time) (Proposal, error) {
-	return proposeCapped(dialect, doc, agentID, approvalID, contract.Confirmed.String(), now)
+	return proposeCapped(dialect, doc, agentID, approvalID, string(contract.Confirmed), now)
 }
 
 // proposeCapped is propose with what the document claims lowered to limit.
