@@ -184,8 +184,10 @@ func TestSpecialAnswers(t *testing.T) {
 				"no API":         {404, `{}`, ErrUnavailable},
 				"rate":           {400, `{"errors": [{"message": "s3cr3t-t0k3n", "extensions": {"code": "RATELIMITED"}}]}`, ErrUnavailable},
 				"key":            {400, `{"errors": [{"message": "no", "extensions": {"code": "AUTHENTICATION_ERROR"}}]}`, ErrUnavailable},
-				"both": {200, `{"data": null, "errors": [{"message": "Entity not found: Issue"}, {"message": "no", "extensions": {"code": "RATELIMITED"}}]}`,
-					ErrUnavailable},
+				"both": {
+					200, `{"data": null, "errors": [{"message": "Entity not found: Issue"}, {"message": "no", "extensions": {"code": "RATELIMITED"}}]}`,
+					ErrUnavailable,
+				},
 				"error with data": {200, swap(fakeOf(Linear), `{"data"`, `{"errors": [{"message": "x"}], "data"`), ErrUnavailable},
 				"no type":         {200, swap(fakeOf(Linear), `"started"`, `""`), ErrUnavailable},
 			},
@@ -245,7 +247,7 @@ func TestFailures(t *testing.T) {
 		if f.kind == Linear { // where only the body can say that a ticket is missing
 			missing = ErrUnavailable
 		}
-		moved := error(ErrUnavailable)
+		moved := ErrUnavailable
 		if f.kind == GitHub {
 			moved = ErrNotFound
 		}
