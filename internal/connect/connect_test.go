@@ -203,6 +203,7 @@ func TestSpecialAnswers(t *testing.T) {
 				"no closed": {200, swap(fakeOf(HTTP), `"closed"`, `"x"`), ErrUnavailable},
 				"no time":   {200, swap(fakeOf(HTTP), `"created_at"`, `"x"`), ErrUnavailable},
 				"no ref":    {200, swap(fakeOf(HTTP), `"ref"`, `"x"`), ErrUnavailable},
+				"odd time":  {200, swap(fakeOf(HTTP), `"2026-01-02T15:04:05Z"`, `"s3cr3t-t0k3n"`), ErrUnavailable},
 				"long word": {200, swap(fakeOf(HTTP), `"ready"`, `"`+strings.Repeat("y", 201)+`"`), ErrUnavailable},
 			},
 		}[f.kind] {

@@ -33,7 +33,7 @@ var notPublic = prefixes(
 
 var (
 	// globalUnicast is all of IPv6 that has been given out to the public:
-	// loopback, private, link-local and multicast lie outside.
+	// loopback, private, link-local, multicast and mapped IPv4 lie outside.
 	globalUnicast = netip.MustParsePrefix("2000::/3")
 	// nat64 has an IPv4 address in its last four bytes (RFC 6052).
 	nat64 = netip.MustParsePrefix("64:ff9b::/96")
@@ -55,7 +55,7 @@ func within(addr netip.Addr, in []netip.Prefix) bool {
 // that stands for an IPv4 address is judged as that address or not public.
 func public(addr netip.Addr) bool {
 	switch {
-	case !addr.IsValid() || addr.Zone() != "" || addr.Is4In6() || within(addr, notPublic):
+	case !addr.IsValid() || addr.Zone() != "" || within(addr, notPublic):
 		return false
 	case addr.Is4():
 		return true

@@ -140,4 +140,8 @@ func TestCheckDial(t *testing.T) {
 			t.Errorf("%s, plain %t: %v, want %v", test.target, test.plain, got, test.want)
 		}
 	}
+	all := Config{AllowPrivate: prefixes("::/0")}
+	if got := all.checkDial(netip.MustParseAddrPort("[::ffff:10.1.2.3]:443"), false); !errors.Is(got, ErrForbiddenAddress) {
+		t.Errorf("a mapped address where all of IPv6 is allowed: %v", got)
+	}
 }

@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -97,6 +99,9 @@ func TestForbidden(t *testing.T) {
 		"address, nothing allowed": {Config{AllowHTTP: true}, s.URL},
 		"name, nothing allowed":    {Config{AllowHTTP: true, Resolver: dns}, named},
 		"name, other allowed":      {Config{AllowHTTP: true, AllowPrivate: prefixes("127.0.0.2/32"), Resolver: dns}, named},
+		"plain to a public one":    {Config{AllowHTTP: true, AllowPrivate: loopback, Resolver: names(t, "1.1.1.1"), Timeout: time.Second}, "http://tracker.test/"},
+		"port of a public one":     {Config{Resolver: names(t, "1.1.1.1"), Timeout: time.Second}, "https://tracker.test:22/"},
+		"metadata":                 {Config{Resolver: names(t, "169.254.169.254")}, "https://tracker.test/latest/meta-data"},
 		"name by https":            {Config{Resolver: dns}, strings.Replace(named, "http:", "https:", 1)},
 	} {
 		if _, err := get(t, New(try.config), try.url); !errors.Is(err, ErrForbiddenAddress) {
@@ -323,19 +328,27 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// Proxies are for addresses by name: a name on a local resolver shows whether
-// one would be asked.
+// net/http reads the environment once, before any test could change it, and
+// asks proxies for names only: so a second process asks a name of a local
+// resolver, with proxies in its environment.
 func TestNoProxy(t *testing.T) {
-	proxy := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("the proxy was asked") })
-	for _, name := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"} {
-		t.Setenv(name, proxy.URL)
+	if target := os.Getenv("OUTBOUND_TEST_TARGET"); target != "" {
+		if _, err := get(t, here(Config{Resolver: names(t, "127.0.0.1")}), target); err != nil {
+			t.Error(err)
+		}
+		return
 	}
-	t.Setenv("NO_PROXY", "")
-	t.Setenv("no_proxy", "")
-	s := serve(t, func(http.ResponseWriter, *http.Request) {})
-	url := "http://tracker.test:" + strconv.Itoa(s.Listener.Addr().(*net.TCPAddr).Port)
-	if _, err := get(t, here(Config{Resolver: names(t, "127.0.0.1")}), url); err != nil {
-		t.Error(err)
+	var asked atomic.Int32
+	proxy := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("the proxy was asked") })
+	s := serve(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) })
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestNoProxy$")
+	child.Env = append(os.Environ(), "NO_PROXY=", "no_proxy=",
+		"OUTBOUND_TEST_TARGET=http://tracker.test:"+strconv.Itoa(s.Listener.Addr().(*net.TCPAddr).Port))
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
+		child.Env = append(child.Env, name+"="+proxy.URL, strings.ToLower(name)+"="+proxy.URL)
+	}
+	if out, err := child.CombinedOutput(); err != nil || asked.Load() != 1 {
+		t.Errorf("asked %d times, %v\n%s", asked.Load(), err, out)
 	}
 }
 
