@@ -18,7 +18,8 @@ func review(needed int) engine.Requirement {
 }
 
 func yes(seq int64, who string, at time.Duration) Fact {
-	return Fact{Seq: seq, At: start.Add(at), Kind: Vote, Yes: true, Actor: engine.Actor{Kind: engine.HumanActor, ID: who}, Voter: people[who]}
+	proof := &Proof{Method: "totp", At: start.Add(at)}
+	return Fact{Seq: seq, At: start.Add(at), Kind: Vote, Yes: true, Actor: engine.Actor{Kind: engine.HumanActor, ID: who}, Voter: people[who], Details: Details{Proof: proof}}
 }
 
 func no(seq int64, who string, at time.Duration) Fact {

@@ -52,7 +52,7 @@ func drawFact(t *rapid.T) Fact {
 	human := engine.Actor{Kind: engine.HumanActor, ID: who}
 	switch rapid.SampledFrom([]string{"yes", "yes", "yes", "yes", "yes", "no", "cancel", "answer", "decline", "machine", "agent"}).Draw(t, "fact") {
 	case "yes":
-		return Fact{Kind: Vote, Yes: true, Actor: human, Voter: people[who]}
+		return Fact{Kind: Vote, Yes: true, Actor: human, Voter: people[who], Details: Details{Proof: &Proof{Method: "totp", At: start.Add(time.Minute)}}}
 	case "no":
 		return Fact{Kind: Vote, Denial: NotNow, Actor: human, Voter: people[who]}
 	case "cancel":

@@ -247,7 +247,7 @@ func (h *house) events(id string, kind engine.EventType) (n int) {
 func TestDecidedAtOnceIsOneEvent(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 1))
 	for doc, want := range map[string]engine.Route{harmless: engine.Accept, refused: engine.Refuse, `{"tool_name":7}`: engine.Refuse} {
-		checked, err := h.PreToolCheck(context.Background(), h.agent, parse(t, doc), "req-1", nil)
+		checked, err := h.PreToolCheck(context.Background(), h.agent, parse(t, doc), gate.Request{ID: "req-1"}, nil)
 		if err != nil || checked.Route != want || checked.Approval != nil {
 			t.Errorf("%s: %s, %v, want %s", doc, checked.Route, err, want)
 		}

@@ -247,11 +247,11 @@ func TestTheSameRuleAsksForMore(t *testing.T) {
 	}{
 		"the same":                    {`"outcome":"REQUIRE_APPROVAL","approver_role":"reviewer","approval":{"quorum":2}`, approval.Approved},
 		"less":                        {`"outcome":"REQUIRE_APPROVAL","approver_role":"reviewer"`, approval.Approved},
-		"more people":                 {`"outcome":"REQUIRE_APPROVAL","approver_role":"reviewer","approval":{"quorum":3}`, approval.Denied},
-		"another role":                {`"outcome":"REQUIRE_APPROVAL","approver_role":"other","approval":{"quorum":2}`, approval.Denied},
-		"people instead of reviewers": {`"outcome":"REQUIRE_HUMAN","approver_role":"reviewer","approval":{"quorum":2}`, approval.Denied},
-		"a ticket":                    {`"outcome":"REQUIRE_TICKET"`, approval.Denied},
-		"another group":               {`"outcome":"REQUIRE_APPROVAL","approval":{"groups":[{"role":"reviewer","needed":2},{"role":"other","needed":1}]}`, approval.Denied},
+		"more people":                 {`"outcome":"REQUIRE_APPROVAL","approver_role":"reviewer","approval":{"quorum":3}`, approval.Pending},
+		"another role":                {`"outcome":"REQUIRE_APPROVAL","approver_role":"other","approval":{"quorum":2}`, approval.Pending},
+		"people instead of reviewers": {`"outcome":"REQUIRE_HUMAN","approver_role":"reviewer","approval":{"quorum":2}`, approval.Pending},
+		"a ticket":                    {`"outcome":"REQUIRE_TICKET"`, approval.Pending},
+		"another group":               {`"outcome":"REQUIRE_APPROVAL","approval":{"groups":[{"role":"reviewer","needed":2},{"role":"other","needed":1}]}`, approval.Pending},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newPolicyHouse(t)
@@ -266,8 +266,8 @@ func TestTheSameRuleAsksForMore(t *testing.T) {
 			h.judgeBy(h.rules)
 			h.settle(a.ID)
 			got := h.get(a.ID)
-			if got.Approval.Status != tc.want || tc.want == approval.Denied && (got.Approval.Reasons[0].Code != "policy_changed" || got.Token != "") {
-				t.Errorf("got %s %v", got.Approval.Status, got.Approval.Reasons)
+			if got.Approval.Status != tc.want || tc.want == approval.Pending && (got.Approval.Plan.Edition != 2 || got.Approval.Version != 2 || got.Token != "") {
+				t.Errorf("got %s, edition %d, %v", got.Approval.Status, got.Approval.Plan.Edition, got.Approval.Reasons)
 			}
 		})
 	}
@@ -283,7 +283,7 @@ func TestApprovedWaitsForRules(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h.settler.Judge = noRules{}
+	h.settler.Judge = noRules{h.judge.Load()}
 	if r := h.settle(a.ID); r.Over || r.WakeIn <= 0 {
 		t.Errorf("got %+v", r)
 	}
@@ -293,7 +293,7 @@ func TestApprovedWaitsForRules(t *testing.T) {
 	}
 }
 
-type noRules struct{}
+type noRules struct{ *gate.Judge }
 
 func (noRules) Again(approval.Approval, []byte, time.Time) (engine.Decision, error) {
 	return engine.Decision{}, fmt.Errorf("%w: the policy has expired", activities.ErrLater)

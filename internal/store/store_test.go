@@ -279,7 +279,7 @@ func TestHistoryPages(t *testing.T) {
 	for range 7 {
 		id := s.mustOpen(t, time.Hour)
 		ended[id] = true
-		err := s.Change(ctx, id, nil, func(c *Change) (any, error, error) { return nil, nil, c.Settle(approval.Denied, nil, "", 0) })
+		err := s.Change(ctx, id, nil, func(c *Change) (any, error, error) { return nil, nil, c.Settle(approval.Denied, nil, "", 0, nil) })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,71 @@
+package gate
+
+import (
+	"errors"
+	"fmt"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/engine/canon"
+	"holdpoint/engine/form"
+	"holdpoint/internal/seal"
+)
+
+// supplied checks what the requesting side supplies against the form that the
+// waiting answer asks for.
+func supplied(a approval.Approval, values canon.Value) error {
+	if a.Status != approval.Pending || a.State.Status != approval.Pending || a.State.Stage >= len(a.Plan.Requirements) {
+		return nil // contribute says so
+	}
+	req := a.Plan.Requirements[a.State.Stage]
+	if req.Kind != engine.Answer {
+		return nil // likewise
+	}
+	if len(req.Form) == 0 {
+		if values.Len() > 0 {
+			return &Refusal{Status: 422, Code: "values_not_wanted", Detail: "This approval asks for a yes or no, and for no values."}
+		}
+		return nil
+	}
+	asked, err := askedFor(req)
+	if err != nil {
+		return err
+	}
+	if values.Kind() != canon.ObjectKind {
+		return &Refusal{Status: 422, Code: "values_missing", Detail: "This approval asks for values: send those of requirements[].form as values."}
+	}
+	if problems := asked.Validate(values); len(problems) > 0 {
+		return &Refusal{Status: 422, Code: "values_invalid", Detail: fmt.Sprintf("The values do not fit what is asked for: %s %s", problems[0].Path, problems[0].Message)}
+	}
+	return nil
+}
+
+// answersOf is what the answers of an approval are sealed under: they cannot be
+// taken for its arguments.
+func answersOf(id string) string { return id + "/answers" }
+
+// askedFor reads a requirement's form.
+func askedFor(req engine.Requirement) (*form.Form, error) {
+	schema, err := canon.Parse(req.Form)
+	if err != nil {
+		return nil, fmt.Errorf("read the form of an answer: %w", err)
+	}
+	asked, err := form.Compile(schema)
+	if err != nil {
+		return nil, fmt.Errorf("read the form of an answer: %w", err)
+	}
+	return asked, nil
+}
+
+// answers opens what the requesting side has supplied; nil for nothing, or when
+// it has been erased.
+func (g *Gate) answers(id string, box seal.Box) ([]byte, error) {
+	if len(box.Data) == 0 {
+		return nil, nil
+	}
+	text, err := g.Sealer.Open(answersOf(id), box)
+	if errors.Is(err, seal.ErrErased) {
+		return nil, nil
+	}
+	return text, err
+}
