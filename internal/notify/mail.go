@@ -208,7 +208,8 @@ func (m *Mail) client(ctx context.Context) (*mail.Client, error) {
 		return conn, nil
 	}
 	opts := []mail.Option{
-		mail.WithPort(m.port), mail.WithTimeout(m.config.Timeout), mail.WithTLSConfig(protection), mail.WithDialContextFunc(dial),
+		// The client's own limit comes after ctx, so that it is ctx that says why.
+		mail.WithPort(m.port), mail.WithTimeout(m.config.Timeout + time.Second), mail.WithTLSConfig(protection), mail.WithDialContextFunc(dial),
 	}
 	switch m.config.TLS {
 	case TLS:

@@ -43,7 +43,7 @@ func visible(text string, limit int) string {
 			name, mark = fmt.Sprintf("0x%02X", raw[0]), true
 		case c == ' ':
 			// Blanks at an end are not seen, and many push what follows aside.
-			mark = n > 3 || i == 0 || i+n == len(shown)
+			mark = n > 3 || i == 0 || i+n == len(text)
 		case strings.HasPrefix(shown[i:], "://"):
 			b.WriteString(":‹//›")
 			i += 3

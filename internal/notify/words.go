@@ -96,9 +96,6 @@ func facts(n Notice) []fact {
 // line is an item of a digest in one line.
 func line(n Notice) string {
 	s := title(n)
-	if n.Message != "" {
-		s += ": " + visible(n.Message, maxName)
-	}
 	if n.Environment != "" {
 		s += " (" + visible(n.Environment, maxSubject) + ")"
 	}
@@ -107,6 +104,9 @@ func line(n Notice) string {
 	}
 	if !n.Deadline.IsZero() {
 		s += ", until " + clock(n.Deadline)
+	}
+	if n.Message != "" {
+		s += ": " + visible(n.Message, maxName)
 	}
 	return s
 }
