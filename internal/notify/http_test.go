@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/cookiejar"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -98,7 +99,13 @@ func TestWebhookAnswers(t *testing.T) {
 		}
 	}
 	r := newReceiver(t, nil)
-	w, err := NewWebhook(HTTPConfig{Client: r.Client()})
+	client := r.Client()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.Jar = jar
+	w, err := NewWebhook(HTTPConfig{Client: client})
 	if err != nil {
 		t.Fatal(err)
 	}

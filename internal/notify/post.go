@@ -74,7 +74,7 @@ func (p poster) send(ctx context.Context, target string, header http.Header, bod
 	if err != nil {
 		return answer{}, fmt.Errorf("post: %w", withoutURL(err))
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	a := answer{status: resp.StatusCode}
 	if a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable {
 		a.retryAfter = retryAfter(resp.Header.Get("Retry-After"), time.Now())

@@ -307,6 +307,7 @@ func skeleton(t *testing.T, page string) string {
 	z := html.NewTokenizer(strings.NewReader(page))
 	for {
 		switch z.Next() {
+		case html.TextToken:
 		case html.ErrorToken:
 			if z.Err() != io.EOF {
 				t.Fatal(z.Err())

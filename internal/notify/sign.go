@@ -254,7 +254,7 @@ func parseSignatures(header string) ([]signature, error) {
 		if slices.Contains(parts[:i], part) {
 			return nil, fmt.Errorf("signature %d is there twice", i+1)
 		}
-		size := 0
+		var size int
 		switch version {
 		case hmacVersion:
 			size = sha256.Size

@@ -63,6 +63,9 @@ func marked(text string) bool {
 func TestMarksWhatTheConsoleMarks(t *testing.T) {
 	n := 0
 	for c := rune(0); c <= utf8.MaxRune; c++ {
+		if c == 0x40000 {
+			c = 0xDFFF0 // nothing is assigned in between
+		}
 		text := "a" + string(c) + "b"
 		if c >= 0xD800 && c <= 0xDFFF || !marked(text) {
 			continue
