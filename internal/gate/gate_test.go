@@ -435,7 +435,7 @@ func TestWhatCannotBeJudgedAgainIsDenied(t *testing.T) {
 	if err := h.vote("ada", a, true); err != nil {
 		t.Fatal(err)
 	}
-	h.settler.Judge = broken{}
+	h.settler.Judge = broken{h.judge.Load()}
 	if !h.settle(a.ID).Over {
 		t.Fatal("not over")
 	}
@@ -444,7 +444,7 @@ func TestWhatCannotBeJudgedAgainIsDenied(t *testing.T) {
 	}
 }
 
-type broken struct{}
+type broken struct{ *gate.Judge }
 
 func (broken) Again(approval.Approval, []byte, time.Time) (engine.Decision, error) {
 	return engine.Decision{}, errors.New("the document is not the call that was approved")

@@ -315,7 +315,7 @@ func TestTheSchemaKeepsThePromises(t *testing.T) {
 	ctx := context.Background()
 	s, owner := open(t)
 	id := s.mustOpen(t, time.Hour)
-	if err := s.Change(ctx, id, nil, func(c *Change) (any, error, error) { return nil, nil, c.Settle(approval.Denied, nil, "", 0) }); err != nil {
+	if err := s.Change(ctx, id, nil, func(c *Change) (any, error, error) { return nil, nil, c.Settle(approval.Denied, nil, "", 0, nil) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Change(ctx, id, nil, func(c *Change) (any, error, error) {
