@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"holdpoint/engine/canon"
 	"holdpoint/engine/form"
@@ -354,8 +353,8 @@ func TestGuess(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	got, problems := f.Read(map[string][]string{"s": {"y"}, "n": {"2"}, "new": {"1"}, "o.p.q": {"[]"}}, current)
-	if want := `{"":3,"n":2,"o":{"p":{"q":[]}},"o2":{"":1},"s":"y"}`; problems != nil || string(got.Canonical()) != strings.Replace(want, `,"o2":{"":1}`, "", 1) {
-		t.Errorf("got %s, %v", got.Canonical(), problems)
+	if want := `{"":3,"n":2,"o":{"p":{"q":[]}},"s":"y"}`; problems != nil || string(got.Canonical()) != want {
+		t.Errorf("got %s, %v, want %s", got.Canonical(), problems, want)
 	}
 	if got := f.Validate(current); got != nil {
 		t.Errorf("Validate: got %v", got)
@@ -386,13 +385,9 @@ func TestValidateIsBounded(t *testing.T) {
 	}
 	for _, tt := range tests {
 		f := compile(t, tt.schema)
-		began := time.Now()
 		got := f.Validate(parse(t, tt.value))
 		if len(got) != 1 || got[0].Message != "is too large to be checked by this schema" {
 			t.Errorf("%s: got %v", tt.name, got)
-		}
-		if took := time.Since(began); took > 10*time.Second {
-			t.Errorf("%s: took %v", tt.name, took)
 		}
 	}
 }

@@ -17,12 +17,12 @@ import (
 const (
 	// maxSteps is the largest number of subschemas of a schema in which each
 	// reference is replaced by what it refers to.
-	maxSteps = 1 << 14
+	maxSteps = 1 << 13
 	// maxProgram is the largest number of instructions of one pattern.
 	maxProgram = 1000
 	// maxWork is the largest number of values times subschemas, and maxMatching
 	// of bytes of text times instructions, that Validate takes on.
-	maxWork     = 1 << 22
+	maxWork     = 1 << 20
 	maxMatching = 1 << 26
 )
 
@@ -52,7 +52,7 @@ var subschemas = map[string]int{
 
 func (w *weigher) weigh(schema canon.Value, depth int) error {
 	// What is deeper than any document meets no value.
-	if schema.Kind() != canon.ObjectKind || depth > canon.MaxDepth+1 {
+	if depth > canon.MaxDepth+1 {
 		return nil
 	}
 	if w.steps++; w.steps > maxSteps {
@@ -89,7 +89,7 @@ func (w *weigher) weigh(schema canon.Value, depth int) error {
 		if where&below != 0 {
 			next++
 		}
-		if where&alone != 0 && m.Kind() == canon.ObjectKind {
+		if where&alone != 0 && m.Kind() != canon.ArrayKind {
 			if err := w.weigh(m, next); err != nil {
 				return err
 			}
