@@ -2,6 +2,7 @@ package approval
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -62,6 +63,8 @@ type Progress struct {
 	// Denied and DenyNeeded count the noes where it takes more than one.
 	Denied     int `json:"denied,omitempty" doc:"How many have said no so far, where it takes more than one."`
 	DenyNeeded int `json:"deny_needed,omitempty" doc:"How many have to say no to deny it; left out where the first no does."`
+	// Form is the JSON Schema of what has to be supplied with the answer.
+	Form json.RawMessage `json:"form,omitempty" doc:"The JSON Schema of the values that the answer has to come with."`
 	// Escalated names the roles that may decide as well by now.
 	Escalated []string  `json:"escalated_to,omitempty" doc:"Whose people may do it as well, because it has waited so long."`
 	ExpiresAt time.Time `json:"expires_at" doc:"When this requirement's time is up."`
@@ -137,7 +140,7 @@ func Advance(p Plan, facts []Fact, now time.Time) State { return replay(p, facts
 func replay(p Plan, facts []Fact, now time.Time) *machine {
 	m := &machine{p: p, State: State{Status: Pending, Requirements: make([]Progress, len(p.Requirements))}}
 	for i, r := range p.Requirements {
-		m.Requirements[i] = Progress{Kind: r.Kind, Role: r.Role, Needed: r.Needed, Status: Queued, ExpiresAt: p.ExpiresAt, AnyOf: r.AnyOf}
+		m.Requirements[i] = Progress{Kind: r.Kind, Role: r.Role, Needed: r.Needed, Status: Queued, ExpiresAt: p.ExpiresAt, AnyOf: r.AnyOf, Form: r.Form}
 		if r.Deny > 1 {
 			m.Requirements[i].DenyNeeded = r.Deny
 		}

@@ -352,7 +352,7 @@ func TestAnswersAreTheRuntimesAlone(t *testing.T) {
 	if got := h.get(b.ID).Approval.Status; got != approval.Denied {
 		t.Errorf("declined: %s", got)
 	}
-	if _, err := h.Answer(context.Background(), h.runtime, gate.AnswerRequest{ApprovalID: h.open(deferred).ID, Confirmed: true}, nil); code(err) != "nothing_to_answer" {
+	if _, err := h.Answer(context.Background(), h.runtime, gate.AnswerRequest{ApprovalID: h.open(another(deferred)).ID, Confirmed: true}, nil); code(err) != "nothing_to_answer" {
 		t.Errorf("a deferral answered: %q", code(err))
 	}
 }

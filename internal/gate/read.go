@@ -25,7 +25,13 @@ type View struct {
 	// Promoted is the approved tool request with its approval filled in, for its
 	// own agent, of dialect threegate.
 	Promoted []byte
-	Now      time.Time
+	// Edited is the canonical JSON of the arguments as a reviewer has changed them:
+	// only for the call's own agent.
+	Edited []byte
+	// LeaseUntil is by when the agent has to say what became of the redeemed call;
+	// nil before and after.
+	LeaseUntil *time.Time
+	Now        time.Time
 }
 
 // ForAgent reads an approval for an API key. Another agent's approval is not
@@ -40,6 +46,14 @@ func (g *Gate) ForAgent(ctx context.Context, p Principal, id string) (View, erro
 	}
 	v := View{Approval: r.Approval, Now: r.Now}
 	t := r.Token
+	if t != nil && r.Approval.Execution == approval.Redeemed {
+		v.LeaseUntil = t.LeaseUntil
+	}
+	if p.Kind != AdminKey {
+		if v.Edited, err = g.editedArguments(r); err != nil {
+			return View{}, err
+		}
+	}
 	if p.Kind == AdminKey || r.Approval.Status != approval.Approved || t == nil || t.RedeemedAt != nil || t.StaleAt != nil || !r.Now.Before(t.ValidUntil) {
 		return v, nil
 	}
@@ -56,6 +70,26 @@ func (g *Gate) ForAgent(ctx context.Context, p Principal, id string) (View, erro
 	}
 	v.Token, err = g.sign(r.Approval, t, digest, r.Now)
 	return v, err
+}
+
+// editedArguments are the arguments as a reviewer has left them; nil when nobody
+// has changed them, or they have been erased.
+func (g *Gate) editedArguments(r store.Record) ([]byte, error) {
+	if !slices.ContainsFunc(r.Approval.Facts, func(f approval.Fact) bool { return f.Kind == approval.Edit }) {
+		return nil, nil
+	}
+	document, err := g.Sealer.Open(r.Approval.ID, r.Sealed)
+	if errors.Is(err, seal.ErrErased) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	args, err := arguments(r.Approval, document, r.Now)
+	if err != nil {
+		return nil, fmt.Errorf("read the sealed document of %s: %w", r.Approval.ID, err)
+	}
+	return args.Canonical(), nil
 }
 
 // sign makes a token from its row. The same row always gives the same jti:

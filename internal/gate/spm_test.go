@@ -141,7 +141,7 @@ func TestGroupsAreDistinctPeople(t *testing.T) {
 	if err := h.vote("ada", a, true); err != nil {
 		t.Fatal(err)
 	}
-	if got := code(h.vote("ben", a, true)); got != "not_eligible" {
+	if got := code(h.vote("ben", a, true)); got != "not_needed" {
 		t.Errorf("somebody of the wrong group: %q", got)
 	}
 	if err := h.vote("stranger", a, true); err != nil {
