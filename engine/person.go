@@ -1,6 +1,9 @@
 package engine
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // Person is somebody who signs in to the console.
 type Person struct {
@@ -12,6 +15,13 @@ type Person struct {
 	Identity string
 	Roles    []string
 	Disabled bool
+	// VerifiedAt and VerifiedBy say when and how ("password", "totp", "passkey")
+	// this person last proved who they are in the session that they come from,
+	// and Factors which second factors they have ("totp", "passkey"). They are
+	// zero where a person is read without a session.
+	VerifiedAt time.Time
+	VerifiedBy string
+	Factors    []string
 }
 
 // Has reports whether the person has the role.
