@@ -73,7 +73,8 @@ type Factors struct {
 // NewFactors returns the factors of the people in the store, which has to be
 // open with the data key. publicURL is where people reach the console: passkeys
 // are bound to its host name. An address of loopback has none; passkeys are then
-// bound to localhost, at the same port. Any other bare address has no passkeys.
+// bound to localhost, at the same port. Any other bare address, and a name that
+// browsers take for none, has no passkeys.
 func NewFactors(s *store.Store, publicURL string) (*Factors, error) {
 	f := &Factors{store: s, slots: make(chan struct{}, parallelHashes)}
 	u, err := url.Parse(publicURL)
@@ -89,18 +90,18 @@ func NewFactors(s *store.Store, publicURL string) (*Factors, error) {
 			u.Host = "localhost"
 		}
 	}
-	f.origin = (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
+	origin := (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
 	limit := webauthn.TimeoutConfig{Timeout: FreshFor, TimeoutUVD: FreshFor}
-	f.passkeys, err = webauthn.New(&webauthn.Config{
-		RPID: u.Hostname(), RPDisplayName: "Holdpoint", RPOrigins: []string{f.origin},
+	passkeys, err := webauthn.New(&webauthn.Config{
+		RPID: u.Hostname(), RPDisplayName: "Holdpoint", RPOrigins: []string{origin},
 		AttestationPreference: protocol.PreferNoAttestation,
 		AuthenticatorSelection: protocol.AuthenticatorSelection{
 			ResidentKey: protocol.ResidentKeyRequirementPreferred, UserVerification: protocol.VerificationRequired,
 		},
 		Timeouts: webauthn.TimeoutsConfig{Login: limit, Registration: limit},
 	})
-	if err != nil {
-		return nil, fmt.Errorf("passkeys for %s: %w", f.origin, err)
+	if err == nil {
+		f.passkeys, f.origin = passkeys, origin
 	}
 	return f, nil
 }
