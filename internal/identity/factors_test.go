@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/pquerna/otp"
 	"github.com/pquerna/otp/hotp"
+	"pgregory.net/rapid"
 
 	"holdpoint/engine"
 	"holdpoint/internal/gate"
@@ -180,9 +181,7 @@ func TestEnrolAndRemove(t *testing.T) {
 	if err != nil || key.Secret() != e.Secret || key.Issuer() != "Holdpoint" || key.AccountName() != "ada@example.com" || len(e.Secret) != 32 {
 		t.Errorf("%s: %v", e.URI, err)
 	}
-	if n := len(e.QR); n < 21 || (n-17)%4 != 0 || !e.QR[0][0] || e.QR[1][1] || !e.QR[3][3] || e.QR[n-2][n-2] && e.QR[7][7] {
-		t.Errorf("no QR code: %d rows", n)
-	}
+	looksLikeQR(t, e.QR)
 	if got, _ := f.Methods(ctx, p); !slices.Equal(got, []Method{Password}) {
 		t.Errorf("before a code was shown: %v", got)
 	}
@@ -250,6 +249,72 @@ func TestEnrolAndRemove(t *testing.T) {
 	if want := []string{"FACTOR_ADDED", "verification_failed", "FACTOR_ADDED", "FACTOR_REMOVED", "FACTOR_REMOVED"}; !slices.Equal(codes, want) {
 		t.Errorf("events %v, want %v", codes, want)
 	}
+}
+
+// looksLikeQR finds what every QR code has: a square in three corners, and rows
+// that alternate between them (ISO/IEC 18004).
+func looksLikeQR(t *testing.T, rows [][]bool) {
+	t.Helper()
+	n := len(rows)
+	if n < 21 || (n-17)%4 != 0 {
+		t.Fatalf("a QR code does not have %d rows", n)
+	}
+	for y := range 7 {
+		for x := range 7 {
+			ring := max(max(x-3, 3-x), max(y-3, 3-y))
+			for _, corner := range [][2]int{{0, 0}, {0, n - 7}, {n - 7, 0}} {
+				if got := rows[corner[0]+y][corner[1]+x]; got != (ring != 2) {
+					t.Fatalf("corner %v is not right at %d, %d", corner, y, x)
+				}
+			}
+		}
+	}
+	for i := 8; i < n-8; i++ {
+		if rows[6][i] != (i%2 == 0) || rows[i][6] != (i%2 == 0) {
+			t.Fatalf("the timing pattern is not right at %d of %d", i, n)
+		}
+	}
+}
+
+// The codes of RFC 6238, appendix B, of which the last six digits count.
+func TestMatchingVectors(t *testing.T) {
+	secret := []byte("12345678901234567890")
+	for at, code := range map[int64]string{59: "287082", 1111111109: "081804", 1111111111: "050471", 1234567890: "005924", 2000000000: "279037", 20000000000: "353130"} {
+		step, ok, err := matching(secret, code, time.Unix(at, 0))
+		if err != nil || !ok || step != at/30 {
+			t.Errorf("%s at %d: step %d, %t, %v", code, at, step, ok, err)
+		}
+	}
+}
+
+// A code is taken when it is of now or of the step before or after, and only
+// then.
+func TestMatchingIsOfNow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		secret := rapid.SliceOfN(rapid.Byte(), totpSecret, totpSecret).Draw(t, "secret")
+		now := rapid.Int64Range(1_500_000_000, 5_000_000_000).Draw(t, "now")
+		off := rapid.Int64Range(-5, 5).Draw(t, "steps off")
+		codeOf := func(step int64) string {
+			code, err := hotp.GenerateCodeCustom(base32Secret.EncodeToString(secret), uint64(step), hotp.ValidateOpts{Digits: otp.DigitsSix, Algorithm: otp.AlgorithmSHA1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return code
+		}
+		at := now / 30
+		code := codeOf(at + off)
+		step, ok, err := matching(secret, code, time.Unix(now, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if near := off >= -1 && off <= 1; near && !ok {
+			t.Fatalf("%d steps off: not taken", off)
+		}
+		// Two steps may have the same code, one time in a million.
+		if ok && (step < at-1 || step > at+1 || codeOf(step) != code) {
+			t.Fatalf("%d steps off: taken as step %+d", off, step-at)
+		}
+	})
 }
 
 func TestEnrolmentExpires(t *testing.T) {
