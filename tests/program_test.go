@@ -112,6 +112,8 @@ type person struct {
 	Email    string   `json:"email"`
 	Password string   `json:"password"`
 	Roles    []string `json:"roles"`
+	// TOTPSecret is of the person's authenticator app, in base32.
+	TOTPSecret string `json:"totp_secret"`
 }
 
 // installation is a Holdpoint as its users see it: where it is, who its people

@@ -16,6 +16,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/identity"
 	"holdpoint/web/static"
 	"holdpoint/web/views"
 )
@@ -28,6 +29,10 @@ type Config struct {
 	InForce  func() InForce
 	SignIn   SignIn
 	Sessions Sessions
+	// SecondStep finishes the sign-ins that SignIn says lack one.
+	SecondStep SecondStep
+	// Factors are people's second factors; nil when nobody can have any.
+	Factors *identity.Factors
 	// Names may be nil: lists then show ids.
 	Names Names
 	// SessionTTL is how long a session lasts at most; 12 hours when zero.
@@ -96,6 +101,7 @@ func (c *Console) Register(mux *http.ServeMux) {
 	mux.HandleFunc("POST /approvals/{id}/votes", c.signed(c.vote))
 	mux.HandleFunc("GET /approvals/{id}/live", c.liveApproval)
 	mux.HandleFunc("GET /history", c.signed(c.history))
+	c.registerAccount(mux)
 	c.registerOffice(mux)
 	mux.Handle("GET /static/", static.Handler())
 }
@@ -180,7 +186,9 @@ func parent(r *http.Request) string {
 		return "/agents/" + id
 	case strings.HasPrefix(path, "/admin/"):
 		return "/admin"
-	case path == "/policies":
+	case strings.HasPrefix(path, "/account/"):
+		return "/account"
+	case path == "/policies", path == "/account":
 		return path
 	}
 	return "/"

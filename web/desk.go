@@ -36,11 +36,12 @@ type Desk interface {
 	Changes(ctx context.Context, id string) <-chan struct{}
 }
 
-// SignIn checks credentials. It answers engine.Person, or an error wrapping a
-// *gate.Refusal (wrong_credentials 401, too_many_attempts 429) that is the same
-// whether or not the account exists. remote is the caller's address.
+// SignIn checks credentials. It answers engine.Person with VerifiedBy, or an
+// error wrapping a *gate.Refusal (wrong_credentials 401, too_many_attempts 429)
+// that is the same whether or not the account exists, or an
+// *identity.SecondStep. code may be "". remote is the caller's address.
 type SignIn interface {
-	SignIn(ctx context.Context, email, password, remote string) (engine.Person, error)
+	SignIn(ctx context.Context, email, password, code, remote string) (engine.Person, error)
 	// SignedOut records that the person signed out.
 	SignedOut(ctx context.Context, p engine.Person) error
 }
@@ -51,8 +52,12 @@ type Sessions interface {
 	// Load returns the person of a live session, looked up afresh: a disabled
 	// person, or an expired or ended session, is ErrNoSession.
 	Load(ctx context.Context, idHash []byte) (engine.Person, error)
-	// Save starts a session for the person that ends at expires at the latest.
-	Save(ctx context.Context, idHash []byte, personID string, expires time.Time) error
+	// Save starts a session for the person, who has just proved who they are by
+	// verifiedBy, that ends at expires at the latest.
+	Save(ctx context.Context, idHash []byte, personID, verifiedBy string, expires time.Time) error
+	// Verified notes that the person of a session has just proved again who they
+	// are; ErrNoSession when it is not theirs, or over.
+	Verified(ctx context.Context, idHash []byte, personID, verifiedBy string) error
 	// Delete ends a session; ending one that does not exist is no error.
 	Delete(ctx context.Context, idHash []byte) error
 }

@@ -232,7 +232,7 @@ func (m *memory) Changes(ctx context.Context, _ string) <-chan struct{} {
 	return ch
 }
 
-func (m *memory) SignIn(_ context.Context, email, password, _ string) (engine.Person, error) {
+func (m *memory) SignIn(_ context.Context, email, password, _, _ string) (engine.Person, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.broken != nil {
@@ -245,6 +245,7 @@ func (m *memory) SignIn(_ context.Context, email, password, _ string) (engine.Pe
 	if !ok || password != "right" || p.Disabled {
 		return engine.Person{}, &gate.Refusal{Status: 401, Code: "wrong_credentials"}
 	}
+	p.VerifiedBy = "password"
 	return p, nil
 }
 
@@ -265,7 +266,9 @@ func (m *memory) Load(_ context.Context, idHash []byte) (engine.Person, error) {
 	return engine.Person{}, ErrNoSession
 }
 
-func (m *memory) Save(_ context.Context, idHash []byte, person string, _ time.Time) error {
+func (m *memory) Verified(context.Context, []byte, string, string) error { return m.broken }
+
+func (m *memory) Save(_ context.Context, idHash []byte, person, _ string, _ time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.sessions[string(idHash)] = person

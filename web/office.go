@@ -126,6 +126,11 @@ var doneWords = map[string]string{
 	"tool":     "The tool's registration was changed.",
 	"toolgone": "The tool's registration was revoked. Calls of it are refused now.",
 	"toolback": "The tool's registration was restored.",
+	"passkey":  "The passkey was added. You need it, or another second factor, to sign in from now on.",
+	"renamed":  "The passkey was renamed.",
+	"keygone":  "The passkey was removed.",
+	"totp":     "The authenticator app was added. You need it, or another second factor, to sign in from now on.",
+	"totpgone": "The authenticator app was removed.",
 }
 
 // done leads on after a change, to a page that says what was done.

@@ -60,6 +60,9 @@ type devReviewer struct {
 	Password string   `json:"password"`
 	Roles    []string `json:"roles"`
 	Name     string   `json:"name"`
+	// TOTPSecret is the secret of the person's authenticator app, in base32; ""
+	// when they have none.
+	TOTPSecret string `json:"totp_secret,omitempty"`
 }
 
 func readDevFile(dir string) (devFile, error) {

@@ -275,7 +275,11 @@ func (m *machine) announce(temporal string) error {
 	}
 	fmt.Printf("\nHoldpoint is ready: %s\n\nSign in as\n", m.url)
 	for _, r := range s.Reviewers {
-		fmt.Printf("  %-18s %s\n", r.Email, r.Password)
+		fmt.Printf("  %-18s %s", r.Email, r.Password)
+		if r.TOTPSecret != "" {
+			fmt.Printf("  and a code of an authenticator app that has the key %s", r.TOTPSecret)
+		}
+		fmt.Println()
 	}
 	fmt.Printf("\nTry it:    go run ./examples/agent%s\nAPI:       %s/docs\nMore:      %s (keys, database, Temporal)\nPolicy:    %s\nStop:      Ctrl-C; run it again to go on\n\n",
 		exampleFlag(m.dir), m.url, filepath.Join(m.dir, "dev.json"), filepath.Join(m.dir, policyFile))

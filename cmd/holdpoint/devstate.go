@@ -99,6 +99,11 @@ func openState(dir string) (devState, error) {
 		if err := json.Unmarshal(data, &s); err != nil {
 			return s, fmt.Errorf("read %s: %w", filepath.Join(dir, stateFile), err)
 		}
+		if s.addMissing() {
+			if err := s.save(dir); err != nil {
+				return s, err
+			}
+		}
 		return s, openFiles(dir)
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -117,6 +122,7 @@ func openState(dir string) (devState, error) {
 		}
 		s.Reviewers = append(s.Reviewers, devReviewer{Name: name, Email: strings.ToLower(first) + "@example.com", Password: secret()[:12], Roles: roles})
 	}
+	s.addMissing()
 	for _, k := range []struct {
 		kind, agent string
 		into        *string
@@ -140,6 +146,19 @@ func openState(dir string) (devState, error) {
 	}
 	// Last: a directory with this file has the others.
 	return s, s.save(dir)
+}
+
+// addMissing adds the person with a second factor, whom directories of former
+// versions lack, and reports whether it did.
+func (s *devState) addMissing() bool {
+	const email = "fay@example.com"
+	if slices.ContainsFunc(s.Reviewers, func(r devReviewer) bool { return r.Email == email }) {
+		return false
+	}
+	s.Reviewers = append(s.Reviewers, devReviewer{
+		Name: "Fay Factor", Email: email, Password: secret()[:12], Roles: []string{"reviewer", "finance-approver"}, TOTPSecret: identity.NewTOTPSecret(),
+	})
+	return true
 }
 
 // openFiles makes the files that people edit, where they are missing.
@@ -272,11 +291,23 @@ func (m *machine) ownPublic(ctx context.Context) error {
 // seed makes the example people, the example agent and its keys, as far as they
 // are missing.
 func (s devState) seed(ctx context.Context, adminURL string) error {
-	db, err := store.Open(ctx, store.Config{URL: adminURL, MaxConns: 4})
+	key, err := seal.ParseKey(s.DataKey)
+	if err != nil {
+		return err
+	}
+	sealer, err := seal.New(key)
+	if err != nil {
+		return err
+	}
+	db, err := store.Open(ctx, store.Config{URL: adminURL, MaxConns: 4, Sealer: sealer})
 	if err != nil {
 		return err
 	}
 	defer db.Close()
+	factors, err := identity.NewFactors(db, "http://localhost") // where it is reached does not matter here
+	if err != nil {
+		return err
+	}
 	ids := map[string]string{}
 	for _, r := range append([]devReviewer{s.Owner, s.Auditor}, s.Reviewers...) {
 		p, _, err := db.PersonByEmail(ctx, r.Email)
@@ -294,6 +325,16 @@ func (s devState) seed(ctx context.Context, adminURL string) error {
 			return err
 		}
 		ids[r.Email] = p.ID
+		if r.TOTPSecret == "" {
+			continue
+		}
+		app, err := db.TOTP(ctx, p.ID)
+		if errors.Is(err, store.ErrNotFound) || err == nil && !app.Confirmed {
+			err = factors.RestoreTOTP(ctx, p.ID, r.TOTPSecret, changed("FACTOR_ADDED", "An example authenticator app was enrolled.", p.ID))
+		}
+		if err != nil {
+			return err
+		}
 	}
 	if _, err := db.Agent(ctx, devAgent); errors.Is(err, store.ErrNotFound) {
 		err = db.PutAgent(ctx, store.Agent{ID: devAgent, Name: "Demo agent", OwnerID: ids[s.Owner.Email]}, changed("AGENT_REGISTERED", "The example agent was registered.", devAgent))

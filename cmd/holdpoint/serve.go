@@ -111,9 +111,15 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	if err != nil {
 		return err
 	}
+	factors, err := identity.NewFactors(s, cfg.PublicURL)
+	if err != nil {
+		return err
+	}
+	signIn := identity.NewSignIn(factors)
 	stopping := make(chan struct{})
 	console, err := web.New(web.Config{
-		Desk: desk{g}, Office: g, InForce: judgedBy(keeper), SignIn: identity.NewSignIn(s), Sessions: sessions{s}, Names: s, Secure: cfg.Secure(),
+		Desk: desk{g}, Office: g, InForce: judgedBy(keeper), SignIn: signIn, SecondStep: signIn, Factors: factors, Sessions: sessions{s},
+		Names: s, Secure: cfg.Secure(),
 		Remote: cfg.Remote, Stopping: stopping, Logger: log,
 	})
 	if err != nil {
