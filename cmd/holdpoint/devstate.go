@@ -20,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdpoint/engine"
+	"holdpoint/engine/approval"
 	"holdpoint/engine/token"
 	"holdpoint/examples/policies"
 	"holdpoint/internal/gate"
@@ -119,6 +120,8 @@ func openState(dir string) (devState, error) {
 		roles := []string{"reviewer", "finance-approver"}
 		if len(s.Reviewers) < 3 {
 			roles = append(roles, "security-approver")
+		} else {
+			roles = append(roles, approval.BreakGlassRole)
 		}
 		s.Reviewers = append(s.Reviewers, devReviewer{Name: name, Email: strings.ToLower(first) + "@example.com", Password: secret()[:12], Roles: roles})
 	}

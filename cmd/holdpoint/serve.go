@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"holdpoint/api"
+	"holdpoint/engine"
 	"holdpoint/internal/config"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
@@ -106,7 +107,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	defer following()
 	g, err := gate.New(gate.Config{
 		Store: s, Sealer: cfg.Sealer, Judge: keeper.Judge, Refresh: keeper.Refresh, Ring: cfg.Ring, Issuer: cfg.Issuer,
-		TokenTTL: time.Duration(cfg.TokenTTL), MaxPending: cfg.MaxPending, Logger: log,
+		TokenTTL: time.Duration(cfg.TokenTTL), MaxPending: cfg.MaxPending, Lease: time.Duration(cfg.ExecutionLease), Logger: log,
 	})
 	if err != nil {
 		return err
@@ -146,6 +147,10 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	}
 	door, err := api.New(api.Config{
 		Gate: g, Keys: keys{identity.NewKeys(ctx, s)}, Person: console.Signed, PublicURL: cfg.PublicURL, Logger: log, Rules: inForce(keeper),
+		Prove: func(ctx context.Context, p engine.Person, boundTo, code string) (string, error) {
+			method, err := factors.Verify(ctx, p, identity.ForApproval, boundTo, identity.Proof{Code: code})
+			return string(method), err
+		},
 		MCP: models, Metrics: metrics, Stopping: stopping, Probes: []api.Probe{
 			{Name: "postgres", Required: true, Ask: s.Ping},
 			{Name: "policy", Ask: keeper.Usable},

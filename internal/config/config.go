@@ -47,6 +47,7 @@ type Config struct {
 	TokenTTL          engine.Duration  `yaml:"token_ttl"`
 	TokenValidity     engine.Duration  `yaml:"token_validity"`
 	MaxPending        int              `yaml:"max_pending"`
+	ExecutionLease    engine.Duration  `yaml:"execution_lease"`
 	LogLevel          string           `yaml:"log_level"`
 	LogFormat         string           `yaml:"log_format"`
 	PolicyFile        string           `yaml:"policy_file"`
@@ -67,7 +68,7 @@ type Config struct {
 func Default() Config {
 	return Config{
 		Listen: "127.0.0.1:8080", Environment: "production", TemporalAddress: "127.0.0.1:7233", TemporalNamespace: "holdpoint",
-		TokenTTL: engine.Duration(10 * time.Minute), TokenValidity: engine.Duration(24 * time.Hour), MaxPending: 1000,
+		TokenTTL: engine.Duration(10 * time.Minute), TokenValidity: engine.Duration(24 * time.Hour), MaxPending: 1000, ExecutionLease: engine.Duration(15 * time.Minute),
 		LogLevel: "info", LogFormat: "json", DatabaseConns: 16,
 		Routing: approval.Routing{Default: approval.Rule{Role: "reviewer", Needed: 1, ExpiresIn: engine.Duration(24 * time.Hour)}},
 	}
@@ -82,7 +83,7 @@ func (c *Config) settings() map[string]any {
 		"trusted_proxies":  &c.TrustedProxies,
 		"temporal_address": &c.TemporalAddress, "temporal_namespace": &c.TemporalNamespace,
 		"data_key": &c.DataKey, "data_key_file": &c.DataKeyFile, "signing_keys": &c.SigningKeys, "signing_keys_file": &c.SigningKeysFile,
-		"token_ttl": &c.TokenTTL, "token_validity": &c.TokenValidity, "max_pending": &c.MaxPending,
+		"token_ttl": &c.TokenTTL, "token_validity": &c.TokenValidity, "max_pending": &c.MaxPending, "execution_lease": &c.ExecutionLease,
 		"policy_file": &c.PolicyFile, "policy_secret": &c.PolicySecret, "policy_secret_file": &c.PolicySecretFile, "contracts_file": &c.ContractsFile,
 		"log_level": &c.LogLevel, "log_format": &c.LogFormat,
 	}
@@ -294,6 +295,9 @@ func (c *Config) http() (errs []error) {
 	}
 	if validity := time.Duration(c.TokenValidity); validity < time.Duration(c.TokenTTL) || validity > approval.MaxExpiresIn {
 		errs = append(errs, fmt.Errorf("token_validity: want token_ttl (%s) to %s, got %s", time.Duration(c.TokenTTL), approval.MaxExpiresIn, validity))
+	}
+	if lease := time.Duration(c.ExecutionLease); lease < time.Second || lease > 24*time.Hour {
+		errs = append(errs, fmt.Errorf("execution_lease: want 1s to 24h, got %s", lease))
 	}
 	if c.MaxPending < 1 {
 		errs = append(errs, fmt.Errorf("max_pending: want at least 1, got %d", c.MaxPending))
