@@ -688,11 +688,14 @@ func TestPasskeyRegistrationAttacks(t *testing.T) {
 func TestNewFactors(t *testing.T) {
 	for address, want := range map[string]string{
 		"https://console.example.com": "https://console.example.com", "http://127.0.0.1:8080": "http://localhost:8080", "http://[::1]:8080": "http://localhost:8080",
-		"http://localhost:9": "http://localhost:9", "http://127.0.0.1": "http://localhost", "https://192.0.2.7": "", "https://a b": "", "https://h.example.com:8443": "https://h.example.com:8443",
+		"http://localhost:9": "http://localhost:9", "http://127.0.0.1": "http://localhost", "https://192.0.2.7": "", "https://a..b": "", "https://h.example.com:8443": "https://h.example.com:8443",
 	} {
 		f, err := NewFactors(nil, address)
-		if err != nil || f.Origin() != want {
-			t.Errorf("%s: passkeys at %q, %v", address, f.Origin(), err)
+		if err != nil {
+			t.Fatalf("%s: %v", address, err)
+		}
+		if got := f.Origin(); got != want {
+			t.Errorf("%s: passkeys at %q, want %q", address, got, want)
 		}
 	}
 	for _, bad := range []string{"", "console", "https://"} {
