@@ -2,7 +2,6 @@ package tests
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"os"
@@ -605,10 +604,4 @@ func TestClaimAndComments(t *testing.T) {
 	first.approve(a)
 	agent.wait(a.ID)
 	first.act(a.ID, "comments", map[string]any{"comment": "Too late."}).want(t, 409, "already_approved")
-}
-
-// raw is a value as JSON text.
-func raw(v any) string {
-	data, _ := json.Marshal(v) // of what tests write down
-	return string(data)
 }
