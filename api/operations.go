@@ -2,9 +2,11 @@ package api
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
@@ -178,7 +180,7 @@ func (a *API) preToolCheck(c *call) error {
 		answer := Checked{Envelope: checked.Envelope, Constraints: checked.Constraints, Approval: a.waiting(c, checked.Approval)}
 		return decidedReply(answer, answer.Approval)
 	}
-	return a.answer(c, body, func(once *gate.Once) (any, error) {
+	return a.answer(c, keyed(body, request), func(once *gate.Once) (any, error) {
 		checked, err := a.Gate.PreToolCheck(c.r.Context(), c.principal, body, request, once)
 		if err == nil {
 			a.decided(gate.DialectAANA, checked.Route, started)
@@ -191,9 +193,29 @@ func (a *API) preToolCheck(c *call) error {
 // object of texts, such as {"etag": "\"33a64df5\""}.
 const preconditionsHeader = "Holdpoint-Preconditions"
 
+// sessionHeader names the session that a call belongs to, for documents that
+// have no place for it.
+const sessionHeader = "Holdpoint-Session"
+
+// keyed is what a repetition of the request is compared by: its body, and what it
+// says beside it.
+func keyed(body canon.Value, r gate.Request) canon.Value {
+	if r.Session == "" && len(r.Preconditions) == 0 {
+		return body
+	}
+	said := []canon.Member{{Name: "body", Value: body}, {Name: "session", Value: canon.String(r.Session)}}
+	for _, name := range slices.Sorted(maps.Keys(r.Preconditions)) {
+		said = append(said, canon.Member{Name: "precondition " + name, Value: canon.String(r.Preconditions[name])})
+	}
+	return canon.Object(said...)
+}
+
 // asked is what a request says beside its body.
 func asked(c *call) (gate.Request, error) {
-	r := gate.Request{ID: RequestID(c.r.Context())}
+	r := gate.Request{ID: RequestID(c.r.Context()), Session: c.r.Header.Get(sessionHeader)}
+	if !utf8.ValidString(r.Session) {
+		return r, &failure{Status: http.StatusBadRequest, Code: "session", Detail: "The header " + sessionHeader + " is not UTF-8."}
+	}
 	text := c.r.Header.Get(preconditionsHeader)
 	if text == "" {
 		return r, nil

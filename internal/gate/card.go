@@ -17,6 +17,9 @@ type Card struct {
 	// Document is the canonical JSON of the whole document that proposed the
 	// call (for dialect "aana" the Agent Action Contract event).
 	Document []byte
+	// Answers is the canonical JSON of what the requesting side has supplied with its
+	// answer; nil for nothing.
+	Answers []byte
 	// AgentName and AgentOwner say who asks, as registered, not as claimed.
 	AgentName, AgentOwner string
 	// Names maps the ids of people in the timeline to display names.
