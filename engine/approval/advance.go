@@ -280,6 +280,7 @@ func (m *machine) stand(now time.Time) {
 			m.noesOf(i)
 		case Queued:
 			r.ExpiresAt = m.ExpiresAt
+			m.noesOf(i)
 		case Satisfied, Closed:
 		}
 	}
