@@ -317,11 +317,12 @@ func (s *Settler) judged(c *store.Change, again engine.Decision) ending {
 	}
 	d.Requirements = c.Approval.Plan.Requirements
 	stricter := d.Stricter(again)
-	if !sameConstraints(d.Constraints, again.Constraints) {
-		narrowed, err := approval.Tighten(d.Constraints, again.Constraints)
-		if err != nil {
-			return ending{status: approval.Denied, reasons: changed("The call was approved under constraints that are not those of the policy any more.")}
-		}
+	// What again's rules no longer set stays set: only more than there is counts.
+	narrowed, err := approval.Tighten(d.Constraints, again.Constraints)
+	if err != nil {
+		return ending{status: approval.Denied, reasons: changed("The call was approved under constraints that are not those of the policy any more.")}
+	}
+	if !sameConstraints(d.Constraints, narrowed) {
 		stricter.Constraints = narrowed
 		return ending{reasons: changed("The rules in force set other constraints. People have to look at it again."), reopen: &stricter}
 	}

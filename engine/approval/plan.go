@@ -251,11 +251,11 @@ func (r Rule) Apply(requirements []engine.Requirement) []engine.Requirement {
 		if len(req.Reminders) == 0 {
 			req.Reminders = slices.Clone(r.Reminders)
 		}
+		if (people || req.Kind == engine.Answer) && req.Deny == 0 {
+			req.Deny = r.Deny
+		}
 		if !people {
 			continue
-		}
-		if req.Deny == 0 {
-			req.Deny = r.Deny
 		}
 		if len(req.Escalation) == 0 {
 			req.Escalation = slices.Clone(r.Escalation)
