@@ -314,7 +314,8 @@ func (d Decision) Foresee(again Decision) Decision {
 	}
 	if !slices.ContainsFunc(d.Requirements, func(r Requirement) bool { return r.Kind.Discharges() >= strictest }) {
 		// A review says all that a confirmation would: nobody is asked for both.
-		d.Requirements = slices.DeleteFunc(slices.Clone(d.Requirements), func(r Requirement) bool { return r.Kind == Answer })
+		// What has to be supplied a review does not supply.
+		d.Requirements = slices.DeleteFunc(slices.Clone(d.Requirements), func(r Requirement) bool { return r.Kind == Answer && len(r.Form) == 0 })
 		d.Requirements = append(d.Requirements, Requirement{Kind: Review, Needed: 1})
 		d.Outcome = Review.outcome()
 	}
@@ -325,17 +326,47 @@ func (d Decision) Foresee(again Decision) Decision {
 // of again that none of those discharged is as much as. Each of these stands for
 // one: of two groups both have to be there.
 func Unmet(discharged []Requirement, again Decision) []Requirement {
-	given := slices.Clone(discharged)
 	var unmet []Requirement
-	for _, want := range again.Requirements {
-		i := slices.IndexFunc(given, func(have Requirement) bool { return have.covers(want) })
-		if i < 0 {
-			unmet = append(unmet, want)
-			continue
+	for i, by := range covering(discharged, again.Requirements) {
+		if by < 0 {
+			unmet = append(unmet, again.Requirements[i])
 		}
-		given = slices.Delete(given, i, i+1)
 	}
 	return unmet
+}
+
+// covering says for each wanted requirement which of the given ones stands for
+// it, -1 for none: as many as can be, each given one for one.
+func covering(given, wanted []Requirement) []int {
+	taken := make([]int, len(given)) // for which wanted one
+	for i := range taken {
+		taken[i] = -1
+	}
+	var place func(want int, asked []bool) bool
+	place = func(want int, asked []bool) bool {
+		for i, have := range given {
+			if asked[i] || !have.covers(wanted[want]) {
+				continue
+			}
+			asked[i] = true
+			if taken[i] < 0 || place(taken[i], asked) {
+				taken[i] = want
+				return true
+			}
+		}
+		return false
+	}
+	by := make([]int, len(wanted))
+	for want := range wanted {
+		by[want] = -1
+		place(want, make([]bool, len(given)))
+	}
+	for i, want := range taken {
+		if want >= 0 {
+			by[want] = i
+		}
+	}
+	return by
 }
 
 // covers reports whether satisfying r is as much as satisfying want: of the same
@@ -343,16 +374,21 @@ func Unmet(discharged []Requirement, again Decision) []Requirement {
 func (r Requirement) covers(want Requirement) bool {
 	people := func(k Kind) bool { return k == Answer || k == Review || k == Human }
 	kind := r.Kind == want.Kind || people(r.Kind) && people(want.Kind) && r.Kind.Order() > want.Kind.Order()
-	return kind && r.Needed >= want.Needed && (want.Role == "" || r.Role == want.Role) && slices.Equal(r.AnyOf, want.AnyOf) &&
-		max(r.Deny, 1) <= max(want.Deny, 1) && want.Ticket.within(r.Ticket) && bytes.Equal(r.Form, want.Form)
+	// Whichever group of r agrees, one of want's has.
+	for _, have := range r.groups() {
+		if !slices.ContainsFunc(want.groups(), func(g Group) bool { return (g.Role == "" || have.Role == g.Role) && have.Needed >= g.Needed }) {
+			return false
+		}
+	}
+	return kind && max(r.Deny, 1) <= max(want.Deny, 1) && want.Ticket.within(r.Ticket) && (len(want.Form) == 0 || bytes.Equal(r.Form, want.Form))
 }
 
-// within reports whether a ticket that is good by given is good by t as well.
-func (t *TicketTerms) within(given *TicketTerms) bool {
-	if t == nil {
-		return true
+// groups are those of which one has to agree.
+func (r Requirement) groups() []Group {
+	if len(r.AnyOf) > 0 {
+		return r.AnyOf
 	}
-	return given != nil && t.System == given.System && slices.Equal(t.Projects, given.Projects) && slices.Equal(t.States, given.States) && t.MaxAge == given.MaxAge
+	return []Group{{Role: r.Role, Needed: r.Needed}}
 }
 
 // Undischarged returns the findings of a re-check that keep an approved call

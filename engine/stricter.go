@@ -1,6 +1,9 @@
 package engine
 
-import "slices"
+import (
+	"bytes"
+	"slices"
+)
 
 // Stricter is what a call takes of which again has found more than d did: the
 // findings of both, and of each requirement the stricter of the two. What
@@ -16,21 +19,40 @@ func (d Decision) Stricter(again Decision) Decision {
 			out.Findings = append(out.Findings, f)
 		}
 	}
-	for _, want := range Unmet(d.Requirements, again) {
-		i := slices.IndexFunc(out.Requirements, func(have Requirement) bool { return have.samePeople(want) })
-		if i < 0 {
-			out.Requirements = append(out.Requirements, want)
+	// What stands for one thing that is wanted does not stand for another.
+	covered := covering(d.Requirements, again.Requirements)
+	taken := slices.Clone(covered)
+	for w, want := range again.Requirements {
+		if covered[w] >= 0 {
 			continue
 		}
-		out.Requirements[i] = out.Requirements[i].stricter(want)
+		i := -1
+		for j, have := range out.Requirements {
+			if have.samePeople(want) && !slices.Contains(taken, j) {
+				i = j
+				break
+			}
+		}
+		if i < 0 {
+			i = len(out.Requirements)
+			out.Requirements = append(out.Requirements, want)
+		} else {
+			out.Requirements[i] = out.Requirements[i].stricter(want)
+		}
+		taken = append(taken, i)
 	}
 	out.Route = Accept
 	return out.conclude()
 }
 
-// samePeople reports whether both ask the same side for the same kind of thing.
+// samePeople reports whether both ask the same side for the same kind of thing,
+// so that one can be asked for as much as both.
 func (r Requirement) samePeople(other Requirement) bool {
 	people := func(k Kind) bool { return k == Review || k == Human }
+	_, one := r.Ticket.narrowed(other.Ticket)
+	if len(r.Form) > 0 && len(other.Form) > 0 && !bytes.Equal(r.Form, other.Form) || !one {
+		return false
+	}
 	return (r.Kind == other.Kind || people(r.Kind) && people(other.Kind)) && r.Role == other.Role && slices.Equal(r.AnyOf, other.AnyOf)
 }
 
@@ -44,9 +66,7 @@ func (r Requirement) stricter(other Requirement) Requirement {
 	if other.Within > 0 && (r.Within == 0 || other.Within < r.Within) {
 		r.Within, r.Calendar = other.Within, other.Calendar
 	}
-	if other.Ticket != nil {
-		r.Ticket = other.Ticket
-	}
+	r.Ticket, _ = r.Ticket.narrowed(other.Ticket)
 	if len(other.Form) > 0 {
 		r.Form = other.Form
 	}

@@ -2,6 +2,7 @@ package approval
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -213,5 +214,21 @@ func TestAnEndedApprovalStaysAsItWas(t *testing.T) {
 	a.Stand(start.Add(time.Hour))
 	if a.State.Status != Approved || a.State.Requirements[0].Given != 1 || a.State.Decisive == nil || a.State.Decisive.Seq != 1 {
 		t.Errorf("got %+v", a.State)
+	}
+}
+
+// What a rule wants of one role it wants of whichever group agrees, and the
+// policy's own list stays as it is.
+func TestApplyWantsAsManyOfEveryGroup(t *testing.T) {
+	asked := []engine.Requirement{{Kind: engine.Review, Needed: 1, AnyOf: []engine.Group{{Role: "a", Needed: 1}, {Role: "b", Needed: 3}}}}
+	got := Rule{Role: "c", Needed: 2}.Apply(asked)
+	if want := []engine.Group{{Role: "a", Needed: 2}, {Role: "b", Needed: 3}}; !slices.Equal(got[0].AnyOf, want) || got[0].Role != "" {
+		t.Errorf("got %+v, want groups %+v and no role", got[0], want)
+	}
+	if asked[0].AnyOf[0].Needed != 1 {
+		t.Error("the argument was changed")
+	}
+	if left := engine.Unmet(got, engine.Decision{Requirements: asked}); len(left) > 0 {
+		t.Errorf("%+v is not enough for %+v", got, left)
 	}
 }

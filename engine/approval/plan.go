@@ -111,6 +111,12 @@ type Routing struct {
 	Calendars map[string]calendar.Calendar `json:"calendars,omitempty" yaml:"calendars"`
 }
 
+// Knows reports whether there is a calendar of this name.
+func (r Routing) Knows(calendar string) bool {
+	_, known := r.Calendars[calendar]
+	return known
+}
+
 // Bounds of what a rule may ask for.
 const (
 	MaxNeeded    = 20
@@ -223,8 +229,8 @@ func (r Routing) For(call engine.Call) Rule {
 
 // Apply completes a decision's requirements by the rule: a requirement for
 // people without a role gets the rule's, a review or human requirement asks for
-// at least the rule's number of people, and what a requirement says nothing of
-// is as the rule says. Where the rule asks for several people, a single
+// at least the rule's number of people, of whichever group, and what a
+// requirement says nothing of is as the rule says. Where the rule asks for several people, a single
 // confirmation is not enough either: such a requirement becomes a review. The
 // result is ordered by kind and shares nothing with its argument.
 func (r Rule) Apply(requirements []engine.Requirement) []engine.Requirement {
@@ -241,6 +247,11 @@ func (r Rule) Apply(requirements []engine.Requirement) []engine.Requirement {
 		req.Needed = max(req.Needed, 1)
 		if people && len(req.AnyOf) == 0 {
 			req.Needed = max(req.Needed, r.Needed)
+		} else if people {
+			req.AnyOf = slices.Clone(req.AnyOf)
+			for g := range req.AnyOf {
+				req.AnyOf[g].Needed = max(req.AnyOf[g].Needed, r.Needed)
+			}
 		}
 		if req.Within == 0 {
 			req.Within = r.Within
