@@ -98,16 +98,16 @@ func term(r engine.Requirement) string {
 	}
 	if t := r.Ticket; t != nil {
 		if t.System != "" {
-			b.WriteString(" of " + t.System)
+			b.WriteString(", of " + t.System)
 		}
 		if len(t.Projects) > 0 {
-			b.WriteString(" in " + strings.Join(t.Projects, " or "))
+			b.WriteString(", in " + strings.Join(t.Projects, " or "))
 		}
 		if len(t.States) > 0 {
-			b.WriteString(" that is " + strings.Join(t.States, " or "))
+			b.WriteString(", that is " + strings.Join(t.States, " or "))
 		}
 		if t.MaxAge > 0 {
-			b.WriteString(" not older than " + time.Duration(t.MaxAge).String())
+			b.WriteString(", not older than " + time.Duration(t.MaxAge).String())
 		}
 	}
 	if r.Within > 0 {

@@ -38,7 +38,7 @@ func TestVerdictOf(t *testing.T) {
 				Reminders: []engine.Duration{hours(1), hours(2)}, Suggest: []string{"ada@example.com"}, Ask: []byte(`{"properties":{"x":{}}}`),
 			},
 		},
-		"REQUIRE_TICKET (a): ticket × r of jira in PAY or FIN that is Approved not older than 720h0m0s": {
+		"REQUIRE_TICKET (a): ticket × r, of jira, in PAY or FIN, that is Approved, not older than 720h0m0s": {
 			Outcome: engine.RequireTicket, Rule: "a", ApproverRole: "r", Approval: &policy.Approval{
 				Ticket: &engine.TicketTerms{System: "jira", Projects: []string{"PAY", "FIN"}, States: []string{"Approved"}, MaxAge: hours(720)},
 			},
