@@ -314,6 +314,7 @@ func (d Decision) Foresee(again Decision) Decision {
 	}
 	if !slices.ContainsFunc(d.Requirements, func(r Requirement) bool { return r.Kind.Discharges() >= strictest }) {
 		// A review says all that a confirmation would: nobody is asked for both.
+		// What has to be supplied a review does not supply.
 		d.Requirements = slices.DeleteFunc(slices.Clone(d.Requirements), func(r Requirement) bool { return r.Kind == Answer && len(r.Form) == 0 })
 		d.Requirements = append(d.Requirements, Requirement{Kind: Review, Needed: 1})
 		d.Outcome = Review.outcome()

@@ -48,9 +48,9 @@ func (d Decision) Stricter(again Decision) Decision {
 // same side for the same kind of thing, and for no two different ones.
 func (r Requirement) sameThing(other Requirement) bool {
 	people := func(k Kind) bool { return k == Review || k == Human }
-	return (r.Kind == other.Kind || people(r.Kind) && people(other.Kind)) &&
+	_, one := r.Ticket.narrowed(other.Ticket)
+	return one && (r.Kind == other.Kind || people(r.Kind) && people(other.Kind)) &&
 		(other.Role == "" || r.Role == other.Role) && slices.Equal(r.AnyOf, other.AnyOf) &&
-		(r.Ticket == nil || other.Ticket.within(r.Ticket)) &&
 		(len(r.Form) == 0 || len(other.Form) == 0 || bytes.Equal(r.Form, other.Form))
 }
 
@@ -68,9 +68,7 @@ func (r Requirement) stricter(other Requirement) Requirement {
 	if sooner && (r.Calendar == "" || other.Calendar == "" || r.Calendar == other.Calendar) {
 		r.Within = other.Within
 	}
-	if r.Ticket == nil {
-		r.Ticket = other.Ticket
-	}
+	r.Ticket, _ = r.Ticket.narrowed(other.Ticket)
 	if len(r.Form) == 0 {
 		r.Form = other.Form
 	}
@@ -127,17 +125,22 @@ func pair(given, wanted []Requirement) []int {
 func (r Requirement) covers(want Requirement) bool {
 	people := func(k Kind) bool { return k == Answer || k == Review || k == Human }
 	kind := r.Kind == want.Kind || people(r.Kind) && people(want.Kind) && r.Kind.Order() > want.Kind.Order()
-	return kind && r.Needed >= want.Needed && (want.Role == "" || r.Role == want.Role) && slices.Equal(r.AnyOf, want.AnyOf) &&
-		(want.Deny == 0 || max(r.Deny, 1) <= want.Deny) && want.Ticket.within(r.Ticket) &&
+	// Whichever group of r agrees, one of want's has.
+	for _, have := range r.groups() {
+		if !slices.ContainsFunc(want.groups(), func(g Group) bool { return (g.Role == "" || have.Role == g.Role) && have.Needed >= g.Needed }) {
+			return false
+		}
+	}
+	return kind && (want.Deny == 0 || max(r.Deny, 1) <= want.Deny) && want.Ticket.within(r.Ticket) &&
 		(len(want.Form) == 0 || bytes.Equal(r.Form, want.Form))
 }
 
-// within reports whether a ticket that is good by given is good by t as well.
-func (t *TicketTerms) within(given *TicketTerms) bool {
-	if t == nil {
-		return true
+// groups are those of which one has to agree.
+func (r Requirement) groups() []Group {
+	if len(r.AnyOf) > 0 {
+		return r.AnyOf
 	}
-	return given != nil && t.System == given.System && slices.Equal(t.Projects, given.Projects) && slices.Equal(t.States, given.States) && t.MaxAge == given.MaxAge
+	return []Group{{Role: r.Role, Needed: r.Needed}}
 }
 
 // Undischarged returns the findings of a re-check that keep an approved call

@@ -75,6 +75,8 @@ func warnOfTooFew(ctx context.Context, s *store.Store, cfg config.Config, log *s
 	for _, rule := range append(slices.Clone(cfg.Routing.Rules), cfg.Routing.Default) {
 		if err := enough(people, rule.Role, rule.Needed); err != nil {
 			log.Warn("what this rule holds can only time out", "role", rule.Role, "needed", rule.Needed, "error", err)
+		} else if err := enough(people, rule.Role, rule.Deny); err != nil {
+			log.Warn("nobody can deny what this rule holds", "role", rule.Role, "deny", rule.Deny, "error", err)
 		}
 	}
 }

@@ -98,6 +98,9 @@ func Load(path string, environ []string) (Config, error) {
 		if err != nil {
 			return c, fmt.Errorf("read the configuration: %w", err)
 		}
+		if err := durations(data); err != nil {
+			return c, named(path, err)
+		}
 		if err := yaml.UnmarshalWithOptions(data, &c, yaml.Strict()); err != nil {
 			return c, fmt.Errorf("%s: %s", path, oneLine(err))
 		}
@@ -121,6 +124,15 @@ func Load(path string, environ []string) (Config, error) {
 		}
 	}
 	return c, errors.Join(errs...)
+}
+
+// named puts the file's name before each line of an error.
+func named(path string, err error) error {
+	var errs []error
+	for line := range strings.Lines(err.Error()) {
+		errs = append(errs, fmt.Errorf("%s: %s", path, strings.TrimSuffix(line, "\n")))
+	}
+	return errors.Join(errs...)
 }
 
 func set(target any, value string) error {
