@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -136,6 +135,3 @@ func plainText(text string) string {
 		return r
 	}, strings.ToValidUTF8(text, "\uFFFD"))
 }
-
-// Names are those of the connectors, in order.
-func (t *Trackers) Names() []string { return slices.Clone(t.names) }
