@@ -66,6 +66,9 @@ func (s *Settler) Settle(ctx context.Context, in workflows.SettleInput) (workflo
 	err := s.Store.Change(ctx, in.ApprovalID, nil, func(c *store.Change) (any, error, error) {
 		var err error
 		result, err = s.settle(ctx, c)
+		if in.Version < 2 {
+			result.CheckTicket, result.Ticket = false, 0 // its workflow would not ask
+		}
 		return nil, nil, err
 	})
 	if errors.Is(err, store.ErrNotFound) {
@@ -180,7 +183,10 @@ func (s *Settler) wait(ctx context.Context, c *store.Change) (workflows.SettleRe
 	if err := s.tell(ctx, c, state.Due); err != nil {
 		return workflows.SettleResult{}, err
 	}
-	result := workflows.SettleResult{WakeIn: state.Wake.Sub(c.Now), CheckTicket: state.Ticket != nil && state.Checked == nil}
+	result := workflows.SettleResult{WakeIn: state.Wake.Sub(c.Now)}
+	if state.Ticket != nil && state.Checked == nil {
+		result.CheckTicket, result.Ticket = true, state.Ticket.Seq
+	}
 	return result, c.Wake(state.Wake)
 }
 

@@ -58,6 +58,12 @@ type AnswerBody struct {
 	Comment     string          `json:"comment,omitempty" maxLength:"4000"`
 }
 
+// TicketBody names a ticket.
+type TicketBody struct {
+	Ticket string `json:"ticket" minLength:"1" maxLength:"200" doc:"Its reference, such as PAY-12, or its full address in the tracker."`
+	System string `json:"system,omitempty" maxLength:"64" doc:"Of which configured tracker it is. May be left out where the reference fits only one."`
+}
+
 // CancelBody is empty: there is nothing to say.
 type CancelBody struct{}
 
@@ -135,6 +141,10 @@ func (a *API) table() []operation {
 		{
 			method: "POST", path: "/v1/approvals/{id}/answers", summary: "Answer on the user's behalf", scope: identity.ScopeApprovals, in: AnswerBody{}, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 410, 413, 415, 422, 503}, repeats: true,
 			detail: "For approvals whose next_action is answer. Confirming takes a key of kind runtime; an agent's own key can never confirm. What a reviewer wants to know (question) any key of the agent answers, with information.", handle: a.answerApproval,
+		},
+		{
+			method: "POST", path: "/v1/approvals/{id}/ticket", summary: "Attach a ticket", scope: identity.ScopeApprovals, in: TicketBody{}, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 410, 413, 415, 422, 503}, repeats: true,
+			detail: "For approvals whose next_action is attach_ticket. The tracker is asked afterwards: ticket.checked says that it has answered, and ticket.code why the ticket does not cover the call. Another one may then be attached. When the token is redeemed the tracker is asked once more: 409 ticket_rejected, or 503 ticket_unavailable while it gives no answer, and nothing is spent.", handle: a.attachTicket,
 		},
 		{
 			method: "POST", path: "/v1/approvals/{id}/cancel", summary: "Take a waiting call back", scope: identity.ScopeApprovals, in: CancelBody{}, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 410, 413, 415, 422, 503}, repeats: true,
@@ -289,6 +299,17 @@ func (a *API) answerApproval(c *call) error {
 		return a.Gate.Answer(c.r.Context(), c.principal, gate.AnswerRequest{
 			ApprovalID: id, Confirmed: *in.Confirmed, Comment: in.Comment, Values: values, RequestID: RequestID(c.r.Context()),
 		}, once)
+	}, a.approvalReply(c))
+}
+
+func (a *API) attachTicket(c *call) error {
+	var in TicketBody
+	body, err := readInto(c, &in)
+	if err != nil {
+		return err
+	}
+	return a.answer(c, body, func(once *gate.Once) (any, error) {
+		return a.Gate.AttachTicket(c.r.Context(), c.principal, c.r.PathValue("id"), in.System, in.Ticket, RequestID(c.r.Context()), once)
 	}, a.approvalReply(c))
 }
 

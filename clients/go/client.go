@@ -144,6 +144,22 @@ func (c *Client) Inform(ctx context.Context, approvalID, information string) (Ap
 	return a, nil
 }
 
+// AttachTicket names the ticket that covers a call whose NextAction is
+// attach_ticket: its reference or its full address. System may be "" where the
+// reference fits only one tracker. The tracker is asked afterwards; Ticket of the
+// approval says what it found.
+func (c *Client) AttachTicket(ctx context.Context, approvalID, system, ticket string) (Approval, error) {
+	in := struct {
+		Ticket string `json:"ticket"`
+		System string `json:"system,omitempty"`
+	}{ticket, system}
+	var a Approval
+	if err := c.post(ctx, "/v1/approvals/"+url.PathEscape(approvalID)+"/ticket", in, &a); err != nil {
+		return Approval{}, fmt.Errorf("attach a ticket to %s: %w", approvalID, err)
+	}
+	return a, nil
+}
+
 // Cancel takes back a call that still waits.
 func (c *Client) Cancel(ctx context.Context, approvalID string) (Approval, error) {
 	var a Approval

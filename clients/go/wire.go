@@ -168,6 +168,7 @@ type Approval struct {
 	NextAction   string        `json:"next_action"` // wait, answer, attach_ticket, verify, none
 	Execution    string        `json:"execution"`   // none, redeemed, succeeded, failed, unknown
 	Denial       *Denial       `json:"denial"`      // set when a person or runtime said no
+	Ticket       *Ticket       `json:"ticket"`      // the one that was attached last; nil for none
 	Edition      int           `json:"edition"`     // counts the calls that it has been about
 	// Edited is set when a reviewer has changed the arguments: those are what is
 	// approved, and what the token is good for.
@@ -209,6 +210,19 @@ type Requirement struct {
 	Given     int       `json:"given"`
 	Status    string    `json:"status"` // queued, waiting, satisfied, closed
 	ExpiresAt time.Time `json:"expires_at"`
+}
+
+// Ticket is a ticket that was attached, and what its tracker says of it. Title,
+// State and URL are empty unless it covers the call.
+type Ticket struct {
+	System  string `json:"system"`
+	Ref     string `json:"ref"`
+	Title   string `json:"title"`
+	State   string `json:"state"`
+	URL     string `json:"url"`
+	Code    string `json:"code"` // why it does not cover the call: ticket_closed, ticket_too_new, …
+	Message string `json:"message"`
+	Checked bool   `json:"checked"` // the tracker has answered
 }
 
 // Reason is a stable code and a sentence.

@@ -38,6 +38,8 @@ func (serveCommand) Help() string {
   HOLDPOINT_POLICY_SECRET_FILE what bundles must be signed with, if anything
   HOLDPOINT_CONTRACTS_FILE     tool contracts, YAML
   HOLDPOINT_TRUSTED_PROXIES    whose X-Forwarded-For to believe, such as 10.0.0.0/8
+The file alone has routing (who decides) and tickets (the trackers that tickets
+may be of; docs/tickets.md).
 
 Example:
   HOLDPOINT_CONFIG=/etc/holdpoint.yaml holdpoint serve`
@@ -109,7 +111,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	defer following()
 	g, err := gate.New(gate.Config{
 		Store: s, Sealer: cfg.Sealer, Judge: keeper.Judge, Refresh: keeper.Refresh, Ring: cfg.Ring, Issuer: cfg.Issuer,
-		TokenTTL: time.Duration(cfg.TokenTTL), MaxPending: cfg.MaxPending, Lease: time.Duration(cfg.ExecutionLease), Logger: log,
+		TokenTTL: time.Duration(cfg.TokenTTL), MaxPending: cfg.MaxPending, Lease: time.Duration(cfg.ExecutionLease), Logger: log, Tickets: tracked(cfg),
 	})
 	if err != nil {
 		return err

@@ -76,6 +76,7 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 			return gate.ApprovalEvent(cfg.Sealer, kind, outcome, a, by, "")
 		},
 	}
+	checker := &activities.TicketChecker{Store: s, Trackers: tracked(cfg), Event: settler.Event, Logger: log}
 	w := worker.New(temporal, workflows.TaskQueue, worker.Options{
 		WorkerStopTimeout: 3 * time.Second,
 		// Work that a worker remembers is offered to the others this soon after
@@ -84,6 +85,7 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 	})
 	w.RegisterWorkflowWithOptions(workflows.Approval, workflow.RegisterOptions{Name: workflows.ApprovalWorkflow})
 	w.RegisterActivityWithOptions(settler.Settle, activity.RegisterOptions{Name: workflows.SettleActivity})
+	w.RegisterActivityWithOptions(checker.CheckTicket, activity.RegisterOptions{Name: workflows.CheckTicketActivity})
 
 	var running sync.WaitGroup
 	relay := &activities.Relay{Store: s, Temporal: temporal, Logger: log}

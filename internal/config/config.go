@@ -22,6 +22,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/token"
+	"holdpoint/internal/connect"
 	"holdpoint/internal/seal"
 )
 
@@ -55,9 +56,13 @@ type Config struct {
 	PolicySecretFile  string           `yaml:"policy_secret_file"`
 	ContractsFile     string           `yaml:"contracts_file"`
 	Routing           approval.Routing `yaml:"routing"`
+	// Tickets are the trackers that tickets may be of; only the file has them.
+	Tickets []connect.Config `yaml:"tickets"`
 
 	// Proxies are TrustedProxies, read by Check.
 	Proxies []netip.Prefix `yaml:"-"`
+	// Trackers are those of Tickets, made by Check; nil where there are none.
+	Trackers *connect.Trackers `yaml:"-"`
 	// Sealer, Ring and Level are made of the settings above by Check.
 	Sealer *seal.Sealer `yaml:"-"`
 	Ring   token.Ring   `yaml:"-"`
@@ -251,10 +256,49 @@ func (c *Config) Check(need Need) error {
 	if c.PolicySecret != "" && len(c.PolicySecret) < minSecret {
 		bad("policy_secret", "want at least %d characters: with a short one anybody could sign (openssl rand -base64 32)", minSecret)
 	}
+	if need&(Temporal|HTTP) != 0 {
+		errs = append(errs, c.tickets()...)
+	}
 	for _, err := range c.Routing.Check() {
 		errs = append(errs, fmt.Errorf("routing.%w", err))
 	}
 	return errors.Join(errs...)
+}
+
+// tickets reads the files of tokens and makes the connectors.
+func (c *Config) tickets() (errs []error) {
+	names := map[string]bool{}
+	for i := range c.Tickets {
+		t := &c.Tickets[i]
+		bad := func(err error) { errs = append(errs, fmt.Errorf("tickets[%d].%w", i, err)) }
+		if names[t.Name] {
+			bad(errors.New("name: another one has it already"))
+		}
+		names[t.Name] = true
+		if t.TokenFile != "" {
+			if t.Token != "" {
+				bad(errors.New("token: it is given both by itself and as a file; give one"))
+				continue
+			}
+			data, err := os.ReadFile(t.TokenFile)
+			if err != nil {
+				bad(fmt.Errorf("token_file: %w", err))
+				continue
+			}
+			t.Token, t.TokenFile = strings.TrimSpace(string(data)), ""
+		}
+		for _, err := range t.Check() {
+			bad(err)
+		}
+	}
+	if len(errs) > 0 || len(c.Tickets) == 0 {
+		return errs
+	}
+	var err error
+	if c.Trackers, err = connect.NewTrackers(c.Tickets); err != nil {
+		errs = append(errs, fmt.Errorf("tickets: %w", err))
+	}
+	return errs
 }
 
 func (c *Config) keys() (errs []error) {
