@@ -292,15 +292,15 @@ CREATE FUNCTION look_again(roles text[], person text, identity text) RETURNS voi
         OR $2 <> '' AND (a.terms->'accountable' ? $3
             OR EXISTS (SELECT FROM facts f WHERE f.approval_id = a.id AND (f.actor_id = $2 OR $2 = ANY (f.via)))))
 $$;
-CREATE FUNCTION people_changed() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION deciders_changed() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM look_again(roles_of(NEW.id, OLD.roles || NEW.roles), NEW.id, NEW.identity);
     RETURN NULL;
 END
 $$;
 -- +goose StatementEnd
-CREATE TRIGGER people_changed AFTER UPDATE ON people FOR EACH ROW
-    WHEN ((OLD.roles, OLD.disabled_at) IS DISTINCT FROM (NEW.roles, NEW.disabled_at)) EXECUTE FUNCTION people_changed();
+CREATE TRIGGER deciders_changed AFTER UPDATE ON people FOR EACH ROW
+    WHEN ((OLD.roles, OLD.disabled_at) IS DISTINCT FROM (NEW.roles, NEW.disabled_at)) EXECUTE FUNCTION deciders_changed();
 
 GRANT SELECT ON on_call, delegations, reconciliations, afterwards, standing_grants, endpoints, announcements, notifications TO holdpoint_runtime;
 GRANT INSERT, UPDATE (until_at), DELETE ON on_call TO holdpoint_runtime;
@@ -318,8 +318,8 @@ GRANT INSERT (approval_id, key, tell) ON announcements TO holdpoint_runtime;
 GRANT INSERT (id, endpoint_id, recipient, approval_id, tell, body, due_at), UPDATE (due_at, status, bundle_id, attempts, last_error, ended_at) ON notifications TO holdpoint_runtime;
 
 -- +goose Down
-DROP TRIGGER people_changed ON people;
-DROP FUNCTION people_changed(), look_again(text[], text, text);
+DROP TRIGGER deciders_changed ON people;
+DROP FUNCTION deciders_changed(), look_again(text[], text, text);
 DROP TABLE notifications, announcements, endpoints, standing_grants, afterwards, reconciliations, delegations;
 DROP FUNCTION standing_grants_guard(), delegations_guard();
 DELETE FROM outbox WHERE approval_id IN (SELECT id FROM approvals WHERE edition > 1);

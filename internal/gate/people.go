@@ -153,9 +153,9 @@ func delegated(by By, code, message string, d store.Delegation) (engine.Event, e
 	return e, nil
 }
 
-// Revoke ends a delegation at once: by either side of it, or an administrator.
+// RevokeDelegation ends a delegation at once: by either side of it, or an administrator.
 // What the deputy has said until then stays said.
-func (g *Gate) Revoke(ctx context.Context, by engine.Person, id, channel, requestID string) error {
+func (g *Gate) RevokeDelegation(ctx context.Context, by engine.Person, id, channel, requestID string) error {
 	gone := &Refusal{Status: 404, Code: "not_found", Detail: "There is no such delegation that is not revoked already."}
 	d, err := g.Store.Delegation(ctx, id)
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnfit) {

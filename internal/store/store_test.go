@@ -319,7 +319,7 @@ func TestTheSchemaKeepsThePromises(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.Change(ctx, id, nil, func(c *Change) (any, error, error) {
-		return nil, nil, c.Settle(approval.Approved, nil, "tok", time.Hour)
+		return nil, nil, c.Settle(approval.Approved, nil, "tok", time.Hour, nil)
 	}); err == nil {
 		t.Error("an ended approval ended otherwise")
 	}
