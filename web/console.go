@@ -28,6 +28,8 @@ type Config struct {
 	InForce  func() InForce
 	SignIn   SignIn
 	Sessions Sessions
+	// Absences may be nil: nobody can then say that they are away.
+	Absences Absences
 	// Names may be nil: lists then show ids.
 	Names Names
 	// SessionTTL is how long a session lasts at most; 12 hours when zero.
@@ -97,6 +99,7 @@ func (c *Console) Register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /approvals/{id}/live", c.liveApproval)
 	mux.HandleFunc("GET /history", c.signed(c.history))
 	c.registerOffice(mux)
+	c.registerAway(mux)
 	mux.Handle("GET /static/", static.Handler())
 }
 
@@ -155,6 +158,7 @@ func (c *Console) render(w http.ResponseWriter, r *http.Request, status int, pag
 func (c *Console) frame(p engine.Person, title, here string) views.Frame {
 	f := views.Frame{
 		Title: title, Person: displayName(p), Here: here, Now: c.cfg.Clock(), Rules: gate.MayReadRules(p), Admin: gate.MayAdminister(p),
+		Away: c.cfg.Absences != nil,
 	}
 	if k, on := c.cfg.InForce().Registered.Kills[""]; on && p.ID != "" {
 		f.AllStopped = views.Kill{On: true, Reason: k.Reason, At: k.At}
@@ -182,6 +186,8 @@ func parent(r *http.Request) string {
 		return "/admin"
 	case path == "/policies":
 		return path
+	case strings.HasPrefix(path, "/away"):
+		return "/away"
 	}
 	return "/"
 }

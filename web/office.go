@@ -126,6 +126,8 @@ var doneWords = map[string]string{
 	"tool":     "The tool's registration was changed.",
 	"toolgone": "The tool's registration was revoked. Calls of it are refused now.",
 	"toolback": "The tool's registration was restored.",
+	"away":     "The deputy decides for that time. You both find it on this page.",
+	"back":     "The delegation was revoked. It is over now; what the deputy has decided stays decided.",
 }
 
 // done leads on after a change, to a page that says what was done.

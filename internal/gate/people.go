@@ -24,6 +24,9 @@ const (
 	maxDelegations = 500
 )
 
+// Delegation says that a deputy decides in a person's place for a time.
+type Delegation = store.Delegation
+
 // DelegateRequest says who is to decide in whose place, and when.
 type DelegateRequest struct {
 	By        engine.Person
@@ -38,7 +41,7 @@ type DelegateRequest struct {
 
 // Away is a delegation with the people in it.
 type Away struct {
-	store.Delegation
+	Delegation
 	Person, Deputy engine.Person
 	// Active says that it is in force now, rather than later.
 	Active bool
@@ -60,12 +63,12 @@ type Aways struct {
 // Loops may be written: no chain comes back to anybody, and everybody in a chain
 // is one voice, so that nobody counts twice. It is in force at once from its
 // beginning on.
-func (g *Gate) Delegate(ctx context.Context, r DelegateRequest) (store.Delegation, error) {
+func (g *Gate) Delegate(ctx context.Context, r DelegateRequest) (Delegation, error) {
 	now, err := g.Store.Now(ctx)
 	if err != nil {
-		return store.Delegation{}, err
+		return Delegation{}, err
 	}
-	d := store.Delegation{
+	d := Delegation{
 		ID: store.NewID("dlg"), PersonID: cmp.Or(r.PersonID, r.By.ID), DeputyID: r.DeputyID, From: r.From.UTC(), Until: r.Until.UTC(),
 		Reason: strings.TrimSpace(r.Reason), CreatedBy: r.By.ID,
 	}
@@ -97,7 +100,7 @@ func (g *Gate) Delegate(ctx context.Context, r DelegateRequest) (store.Delegatio
 }
 
 // fitting refuses times and reasons that no delegation can have.
-func fitting(d store.Delegation, now time.Time) error {
+func fitting(d Delegation, now time.Time) error {
 	wrong := func(code, detail string) error { return &Refusal{Status: 422, Code: code, Detail: detail} }
 	switch {
 	case d.DeputyID == "":
@@ -119,7 +122,7 @@ func fitting(d store.Delegation, now time.Time) error {
 }
 
 // mayStandIn refuses a deputy who cannot be this person's.
-func (g *Gate) mayStandIn(ctx context.Context, by engine.Person, d store.Delegation) error {
+func (g *Gate) mayStandIn(ctx context.Context, by engine.Person, d Delegation) error {
 	wrong := func(code, detail string) error { return &Refusal{Status: 422, Code: code, Detail: detail} }
 	person, err1 := g.Store.Person(ctx, d.PersonID)
 	deputy, err2 := g.Store.Person(ctx, d.DeputyID)
@@ -141,7 +144,7 @@ func (g *Gate) mayStandIn(ctx context.Context, by engine.Person, d store.Delegat
 
 // delegated is the event of a change to a delegation: it names ids and times, and
 // not the reason, which may be private.
-func delegated(by By, code, message string, d store.Delegation) (engine.Event, error) {
+func delegated(by By, code, message string, d Delegation) (engine.Event, error) {
 	e := by.event(code, message, "", "")
 	payload, err := json.Marshal(map[string]any{
 		"delegation": d.ID, "person": d.PersonID, "deputy": d.DeputyID, "from": d.From.UTC(), "until": d.Until.UTC(),

@@ -476,7 +476,9 @@ func TestWhoMayDelegateToWhom(t *testing.T) {
 			t.Errorf("%s: %s by %s, %v", want, e.SafePayload, e.Actor.ID, err)
 		}
 	}
-	if !slices.ContainsFunc(events, func(e engine.Event) bool { return e.Outcome == engine.Deny && len(e.Reasons) > 0 && e.Reasons[0].Code == "not_yours" }) {
+	if !slices.ContainsFunc(events, func(e engine.Event) bool {
+		return e.Outcome == engine.Deny && len(e.Reasons) > 0 && e.Reasons[0].Code == "not_yours"
+	}) {
 		t.Error("that somebody wanted to dispose of somebody else's say is not on record")
 	}
 }
