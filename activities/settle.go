@@ -183,11 +183,20 @@ func (s *Settler) wait(ctx context.Context, c *store.Change) (workflows.SettleRe
 	if err := s.tell(ctx, c, state.Due); err != nil {
 		return workflows.SettleResult{}, err
 	}
-	result := workflows.SettleResult{WakeIn: state.Wake.Sub(c.Now)}
+	// When somebody's being on call begins or ends, others may decide than before.
+	wake := state.Wake
+	shift, err := c.NextShift()
+	if err != nil {
+		return workflows.SettleResult{}, err
+	}
+	if !shift.IsZero() && shift.Before(wake) {
+		wake = shift
+	}
+	result := workflows.SettleResult{WakeIn: wake.Sub(c.Now)}
 	if state.Ticket != nil && state.Checked == nil {
 		result.CheckTicket, result.Ticket = true, state.Ticket.Seq
 	}
-	return result, c.Wake(state.Wake)
+	return result, c.Wake(wake)
 }
 
 func (s *Settler) tell(ctx context.Context, c *store.Change, due []approval.Announcement) error {

@@ -6,6 +6,10 @@ import (
 	"time"
 )
 
+// OnCallPrefix begins the roles that people have only while they are on call:
+// "on-call/payments" is that of the schedule "payments".
+const OnCallPrefix = "on-call/"
+
 // Person is somebody who signs in to the console.
 type Person struct {
 	ID    string // "usr_…"

@@ -47,9 +47,13 @@ type factRow struct {
 	actorKind, actor string
 	yes              bool
 	identity         string
-	roles            []string
+	roles            []string // of the person for whom it speaks
+	others           []string // the identities of those in whose place it is
 	disabled         time.Time
 }
+
+// voices are the identities that speak with a vote.
+func (f factRow) voices() []string { return append([]string{f.identity}, f.others...) }
 
 type eventRow struct {
 	seq                                      int64
@@ -222,10 +226,13 @@ func (a approvalRow) replay(facts []factRow) (met bool, deadline time.Time) {
 			given = r.Needed
 		case f.kind == "vote" && f.yes && f.actorKind == "human":
 			gone := !f.disabled.IsZero() && (a.ended.IsZero() || f.disabled.Before(a.ended))
-			if gone || f.identity == "" || slices.Contains(a.excluded, f.identity) || !slices.Contains(f.roles, r.Role) || voices[f.identity] {
+			barred := func(who string) bool { return who == "" || slices.Contains(a.excluded, who) || voices[who] }
+			if gone || !slices.Contains(f.roles, r.Role) || slices.ContainsFunc(f.voices(), barred) {
 				continue
 			}
-			voices[f.identity] = true
+			for _, who := range f.voices() {
+				voices[who] = true
+			}
 			given++
 		case !f.yes:
 			return false, limit(r, since)
@@ -339,11 +346,13 @@ func read(ctx context.Context, url string) (h history, err error) {
 		})
 	var f factRow
 	var disabled *time.Time
-	each(`SELECT f.seq, f.at, f.approval_id, f.kind, f.actor_kind, f.actor_id, f.yes, coalesce(p.identity, ''), coalesce(p.roles, '{}'), p.disabled_at
+	each(`SELECT f.seq, f.at, f.approval_id, f.kind, f.actor_kind, f.actor_id, f.yes, coalesce(p.identity, ''),
+			coalesce((SELECT roles_of(q.id, q.roles) FROM people q WHERE q.id = f.via[cardinality(f.via)]), roles_of(p.id, p.roles), '{}'),
+			coalesce((SELECT array_agg(q.identity) FROM people q WHERE q.id = ANY (f.via)), '{}'), p.disabled_at
 		FROM facts f LEFT JOIN people p ON p.id = f.actor_id ORDER BY f.seq`,
-		[]any{&f.seq, &f.at, &f.approval, &f.kind, &f.actorKind, &f.actor, &f.yes, &f.identity, &f.roles, &disabled}, func() {
+		[]any{&f.seq, &f.at, &f.approval, &f.kind, &f.actorKind, &f.actor, &f.yes, &f.identity, &f.roles, &f.others, &disabled}, func() {
 			row := f
-			row.roles, row.disabled = slices.Clone(f.roles), time.Time{}
+			row.roles, row.others, row.disabled = slices.Clone(f.roles), slices.Clone(f.others), time.Time{}
 			if disabled != nil {
 				row.disabled = *disabled
 			}
@@ -479,6 +488,8 @@ func TestCheckerFindsBrokenHistories(t *testing.T) {
 		"one vote short":                 {"I5: apr_a", func(h *history) { h.facts = slices.Delete(h.facts, 2, 3) }},
 		"one person with two accounts":   {"I5: apr_a", func(h *history) { h.facts[2].identity = "ada" }},
 		"vote of the owner":              {"I5: apr_a", func(h *history) { h.facts[2].identity = "olga" }},
+		"vote in the owner's place":      {"I5: apr_a", func(h *history) { h.facts[2].others = []string{"olga"} }},
+		"deputy of one who has voted":    {"I5: apr_a", func(h *history) { h.facts[2].others = []string{h.facts[1].identity} }},
 		"vote without the role":          {"I5: apr_a", func(h *history) { h.facts[2].roles = []string{"auditor"} }},
 		"vote of a machine":              {"I5: apr_a", func(h *history) { h.facts[2].actorKind = "service" }},
 		"vote of somebody disabled":      {"I5: apr_a", func(h *history) { h.facts[1].disabled = h.approvals[0].opened.Add(3 * time.Second) }},

@@ -131,6 +131,8 @@ var doneWords = map[string]string{
 	"keygone":  "The passkey was removed.",
 	"totp":     "The authenticator app was added. You need it, or another second factor, to sign in from now on.",
 	"totpgone": "The authenticator app was removed.",
+	"away":     "The deputy decides for that time. You both find it on this page.",
+	"back":     "The delegation was revoked. It is over now; what the deputy has decided stays decided.",
 }
 
 // done leads on after a change, to a page that says what was done.

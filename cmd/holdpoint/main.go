@@ -29,6 +29,7 @@ type cli struct {
 	Migrate   migrateCommand   `cmd:"" help:"Bring the database's schema up to date."`
 	Eval      evalCommand      `cmd:"" help:"Judge calls offline: JSON Lines in, JSON Lines out."`
 	User      userCommand      `cmd:"" help:"Add, list and disable the people who decide."`
+	OnCall    onCallCommand    `cmd:"" name:"on-call" help:"Say and list who is on call."`
 	Key       keyCommand       `cmd:"" help:"Create, revoke and rotate keys."`
 	Agent     agentCommand     `cmd:"" help:"Register agents, with their trust, roles and limits."`
 	Tool      toolCommand      `cmd:"" help:"Register tools, with where they come from."`
