@@ -97,7 +97,6 @@ func (u *audience) proves(p engine.Person) bool {
 // concerned lists the people who are told when reviewers are: those who could do
 // something about it.
 func (u *audience) concerned(what approval.Announcement) []engine.Person {
-	a := u.change.Approval
 	administers := func(p engine.Person) bool { return p.Has(adminRole) }
 	switch what.Tell {
 	case approval.TellOpened, approval.TellStage, approval.TellEdited:
@@ -116,14 +115,11 @@ func (u *audience) concerned(what approval.Announcement) []engine.Person {
 	case approval.TellNobody:
 		return filter(u.people, administers)
 	case approval.TellBreakGlass:
-		return append(slices.Clone(u.could), filter(u.people, administers)...)
+		return append(u.eligible(what), filter(u.people, administers)...)
 	case approval.TellExecutionUnknown:
 		return filter(u.people, func(p engine.Person) bool { return administers(p) || u.answers(p) })
 	case approval.TellReviewOwed:
-		asked := roles(a, what)
-		may := filter(u.people, func(p engine.Person) bool {
-			return slices.ContainsFunc(asked, p.Has) && !slices.Contains(a.Plan.Excluded, p.Identity) && !u.broke(p)
-		})
+		may := u.eligible(what)
 		if len(may) == 0 {
 			return filter(u.people, func(p engine.Person) bool { return administers(p) && !u.broke(p) })
 		}
@@ -141,6 +137,16 @@ func (u *audience) suggested(stage int) func(engine.Person) bool {
 		}
 	}
 	return func(p engine.Person) bool { return slices.Contains(list, p.Email) }
+}
+
+// eligible lists those who have a role that the approval asks for, are not of the
+// requesting side and did not break the glass themselves.
+func (u *audience) eligible(what approval.Announcement) []engine.Person {
+	a := u.change.Approval
+	asked := roles(a, what)
+	return filter(u.people, func(p engine.Person) bool {
+		return slices.ContainsFunc(asked, p.Has) && !slices.Contains(a.Plan.Excluded, p.Identity) && !u.broke(p)
+	})
 }
 
 // answers reports whether the person answers for the call.
