@@ -24,6 +24,8 @@ import (
 type Config struct {
 	Desk   Desk
 	Office Office
+	// Notices administers who is told; without it there is no page for that.
+	Notices Notices
 	// InForce says what is judged by at the moment of asking.
 	InForce  func() InForce
 	SignIn   SignIn
@@ -97,6 +99,7 @@ func (c *Console) Register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /approvals/{id}/live", c.liveApproval)
 	mux.HandleFunc("GET /history", c.signed(c.history))
 	c.registerOffice(mux)
+	c.registerNotices(mux)
 	mux.Handle("GET /static/", static.Handler())
 }
 
@@ -180,6 +183,8 @@ func parent(r *http.Request) string {
 		return "/agents/" + id
 	case strings.HasPrefix(path, "/admin/"):
 		return "/admin"
+	case strings.HasPrefix(path, "/notifications/"):
+		return "/notifications"
 	case path == "/policies":
 		return path
 	}

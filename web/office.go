@@ -126,6 +126,13 @@ var doneWords = map[string]string{
 	"tool":     "The tool's registration was changed.",
 	"toolgone": "The tool's registration was revoked. Calls of it are refused now.",
 	"toolback": "The tool's registration was restored.",
+
+	"endpoint":    "The endpoint was added. Send it a test.",
+	"endpointoff": "The endpoint was switched off. Nothing is sent there any more.",
+	"endpointon":  "The endpoint was switched on.",
+	"tested":      "A test is on its way. It counts as sent once the other side has it.",
+	"rotated":     "The endpoint's address was changed.",
+	"resent":      "The notification is sent again.",
 }
 
 // done leads on after a change, to a page that says what was done.

@@ -98,7 +98,9 @@ func TestReplayNotifications(t *testing.T) {
 	if err != nil || len(files) < 3 {
 		t.Fatalf("%d histories of notifications in testdata (%v); go test ./workflows -run TestRecordNotifications -record-notifications makes them", len(files), err)
 	}
-	other := func(ctx workflow.Context, _ workflows.NotificationInput) error { return workflow.Sleep(ctx, time.Second) }
+	other := func(ctx workflow.Context, _ workflows.NotificationInput) error {
+		return workflow.Sleep(ctx, time.Second)
+	}
 	for _, file := range files {
 		for _, tc := range []struct {
 			does any

@@ -113,7 +113,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	}
 	stopping := make(chan struct{})
 	console, err := web.New(web.Config{
-		Desk: desk{g}, Office: g, InForce: judgedBy(keeper), SignIn: identity.NewSignIn(s), Sessions: sessions{s}, Names: s, Secure: cfg.Secure(),
+		Desk: desk{g}, Office: g, Notices: g, InForce: judgedBy(keeper), SignIn: identity.NewSignIn(s), Sessions: sessions{s}, Names: s, Secure: cfg.Secure(),
 		Remote: cfg.Remote, Stopping: stopping, Logger: log,
 	})
 	if err != nil {
@@ -132,6 +132,20 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 			return -1
 		}
 		return float64(n)
+	})
+	metrics.Gauge("holdpoint_notifications_waiting", "Notifications that have not been sent yet.", func() float64 {
+		waiting, _, err := s.NotificationCounts(ctx)
+		if err != nil {
+			return -1
+		}
+		return float64(waiting)
+	})
+	metrics.Gauge("holdpoint_notifications_dead", "Notifications that were given up.", func() float64 {
+		_, dead, err := s.NotificationCounts(ctx)
+		if err != nil {
+			return -1
+		}
+		return float64(dead)
 	})
 	mux := http.NewServeMux()
 	models, err := modelContext(mux, metrics, log)

@@ -55,6 +55,13 @@ type Config struct {
 	ContractsFile     string           `yaml:"contracts_file"`
 	Routing           approval.Routing `yaml:"routing"`
 
+	SMTP SMTP `yaml:"smtp"`
+	// OutboundAllowPrivate are networks that are not public and may be asked all the
+	// same: those of receivers inside the house.
+	OutboundAllowPrivate []string `yaml:"outbound_allow_private"`
+
+	// AllowPrivate are OutboundAllowPrivate, read by Check.
+	AllowPrivate []netip.Prefix `yaml:"-"`
 	// Proxies are TrustedProxies, read by Check.
 	Proxies []netip.Prefix `yaml:"-"`
 	// Sealer, Ring and Level are made of the settings above by Check.
@@ -84,7 +91,10 @@ func (c *Config) settings() map[string]any {
 		"data_key": &c.DataKey, "data_key_file": &c.DataKeyFile, "signing_keys": &c.SigningKeys, "signing_keys_file": &c.SigningKeysFile,
 		"token_ttl": &c.TokenTTL, "token_validity": &c.TokenValidity, "max_pending": &c.MaxPending,
 		"policy_file": &c.PolicyFile, "policy_secret": &c.PolicySecret, "policy_secret_file": &c.PolicySecretFile, "contracts_file": &c.ContractsFile,
-		"log_level": &c.LogLevel, "log_format": &c.LogFormat,
+		"smtp_addr": &c.SMTP.Addr, "smtp_from": &c.SMTP.From, "smtp_user": &c.SMTP.User, "smtp_password": &c.SMTP.Password,
+		"smtp_password_file": &c.SMTP.PasswordFile, "smtp_tls": &c.SMTP.TLS, "smtp_allow_plain": &c.SMTP.AllowPlain,
+		"outbound_allow_private": &c.OutboundAllowPrivate,
+		"log_level":              &c.LogLevel, "log_format": &c.LogFormat,
 	}
 }
 
@@ -132,6 +142,15 @@ func set(target any, value string) error {
 			return errors.New("want a whole number")
 		}
 		return nil
+	case *bool:
+		if value != "true" && value != "false" {
+			return errors.New("want true or false")
+		}
+		*t = value == "true"
+		return nil
+	case *[]string:
+		*t = strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' })
+		return nil
 	case *engine.Duration:
 		if err := t.UnmarshalText([]byte(value)); err != nil {
 			return errors.New("want a duration such as 10m or 24h")
@@ -161,6 +180,7 @@ const (
 	Keys          // data key and signing keys
 	Temporal
 	HTTP
+	DataKey // the data key without signing keys
 )
 
 // Check reads the files that settings name, and returns every mistake that
@@ -180,6 +200,7 @@ func (c *Config) Check(need Need) error {
 		{"data_key", c.DataKeyFile, &c.DataKey},
 		{"signing_keys", c.SigningKeysFile, &c.SigningKeys},
 		{"policy_secret", c.PolicySecretFile, &c.PolicySecret},
+		{"smtp.password", c.SMTP.PasswordFile, &c.SMTP.Password},
 	} {
 		if f.path == "" {
 			continue
@@ -220,8 +241,14 @@ func (c *Config) Check(need Need) error {
 			bad("temporal_namespace", "it is missing")
 		}
 	}
-	if need&Keys != 0 {
+	switch {
+	case need&Keys != 0:
 		errs = append(errs, c.keys()...)
+	case need&DataKey != 0:
+		errs = append(errs, c.dataKey()...)
+	}
+	if need&(Temporal|HTTP) != 0 {
+		errs = append(errs, c.notices(need&HTTP == 0)...)
 	}
 	if need&HTTP != 0 {
 		errs = append(errs, c.http()...)
@@ -244,7 +271,7 @@ func (c *Config) Check(need Need) error {
 	return errors.Join(errs...)
 }
 
-func (c *Config) keys() (errs []error) {
+func (c *Config) dataKey() (errs []error) {
 	key, err := seal.ParseKey(c.DataKey)
 	if c.DataKey == "" {
 		errs = append(errs, fmt.Errorf("data_key: it is missing: want %d random bytes in base64 (openssl rand -base64 %d)", seal.KeySize, seal.KeySize))
@@ -253,6 +280,12 @@ func (c *Config) keys() (errs []error) {
 	} else if c.Sealer, err = seal.New(key); err != nil {
 		errs = append(errs, fmt.Errorf("data_key: %w", err))
 	}
+	return errs
+}
+
+func (c *Config) keys() []error {
+	errs := c.dataKey()
+	var err error
 	if c.SigningKeys == "" {
 		errs = append(errs, errors.New("signing_keys: it is missing: holdpoint key rotate FILE makes one"))
 	} else if c.Ring, err = token.ParseRing([]byte(c.SigningKeys)); err != nil {
