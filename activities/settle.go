@@ -210,6 +210,10 @@ func (s *Settler) tell(ctx context.Context, c *store.Change, due []approval.Anno
 // ran, so a person has to find out, and nothing is tried again.
 func (s *Settler) lease(ctx context.Context, c *store.Change) (workflows.SettleResult, error) {
 	t := c.Token
+	if c.Approval.Execution == approval.Unknown {
+		// The agent itself has said so.
+		return workflows.SettleResult{Over: true}, s.tell(ctx, c, []approval.Announcement{executionUnknown})
+	}
 	if c.Approval.Execution != approval.Redeemed || t == nil || t.LeaseUntil == nil {
 		return workflows.SettleResult{Over: true}, nil
 	}
@@ -222,8 +226,11 @@ func (s *Settler) lease(ctx context.Context, c *store.Change) (workflows.SettleR
 	e := s.Event(engine.Executed, engine.Allow, c.Approval, system)
 	e.Reasons = []engine.Reason{{Code: "EXECUTION_UNKNOWN", Message: "The agent has not said in time what became of the call. A person has to find out."}}
 	c.AddEvent(e)
-	return workflows.SettleResult{Over: true}, s.tell(ctx, c, []approval.Announcement{{Key: "execution_unknown", Tell: approval.TellExecutionUnknown}})
+	return workflows.SettleResult{Over: true}, s.tell(ctx, c, []approval.Announcement{executionUnknown})
 }
+
+// executionUnknown is told once, whoever finds it.
+var executionUnknown = approval.Announcement{Key: "execution_unknown", Tell: approval.TellExecutionUnknown}
 
 // reopen begins a new edition of an approval for which the rules in force ask
 // for more than it did: what was said of the former counts no more.

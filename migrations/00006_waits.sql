@@ -274,9 +274,20 @@ CREATE TABLE notifications (
     bundle_id   text        REFERENCES notifications (id),
     attempts    integer     NOT NULL DEFAULT 0,
     last_error  text        NOT NULL DEFAULT '' CHECK (length(last_error) <= 1000),
-    ended_at    timestamptz
+    ended_at    timestamptz,
+    -- It waits to be told together with others of the same endpoint and recipient;
+    -- which ones those are stays as it is from its first attempt on.
+    bundles     boolean     NOT NULL DEFAULT false,
+    claimed_at  timestamptz,
+    -- Since when Temporal has it.
+    started_at  timestamptz,
+    CHECK ((status = 'bundled') = (bundle_id IS NOT NULL)),
+    CHECK ((status = 'waiting') = (ended_at IS NULL))
 );
 CREATE INDEX notifications_due ON notifications (due_at, id) WHERE status = 'waiting';
+CREATE INDEX notifications_bundles ON notifications (endpoint_id, recipient) WHERE status = 'waiting' AND bundles AND claimed_at IS NULL;
+CREATE INDEX notifications_bundled ON notifications (bundle_id) WHERE bundle_id IS NOT NULL;
+CREATE INDEX notifications_endpoint ON notifications (endpoint_id, status);
 CREATE INDEX notifications_dead ON notifications (ended_at DESC, id) WHERE status = 'dead';
 
 -- Who may decide has changed: what waits for people of these roles is looked at
@@ -315,7 +326,7 @@ GRANT INSERT (id, person_id, agent_id, tool, environment, sealed, sealed_key, re
       UPDATE (uses, revoked_at, revoked_by, sealed_key) ON standing_grants TO holdpoint_runtime;
 GRANT INSERT (id, kind, name, settings, sealed, sealed_key, created_by), UPDATE (name, settings, sealed, sealed_key, disabled_at) ON endpoints TO holdpoint_runtime;
 GRANT INSERT (approval_id, key, tell) ON announcements TO holdpoint_runtime;
-GRANT INSERT (id, endpoint_id, recipient, approval_id, tell, body, due_at), UPDATE (due_at, status, bundle_id, attempts, last_error, ended_at) ON notifications TO holdpoint_runtime;
+GRANT INSERT (id, endpoint_id, recipient, approval_id, tell, body, due_at, bundles), UPDATE (due_at, status, bundle_id, attempts, last_error, ended_at, claimed_at, started_at) ON notifications TO holdpoint_runtime;
 
 -- +goose Down
 DROP TRIGGER deciders_changed ON people;

@@ -25,6 +25,8 @@ import (
 type Config struct {
 	Desk   Desk
 	Office Office
+	// Notices administers who is told; without it there is no page for that.
+	Notices Notices
 	// InForce says what is judged by at the moment of asking.
 	InForce  func() InForce
 	SignIn   SignIn
@@ -106,6 +108,7 @@ func (c *Console) Register(mux *http.ServeMux) {
 	c.registerAccount(mux)
 	c.registerOffice(mux)
 	c.registerAway(mux)
+	c.registerNotices(mux)
 	mux.Handle("GET /static/", static.Handler())
 }
 
@@ -192,6 +195,8 @@ func parent(r *http.Request) string {
 		return "/admin"
 	case strings.HasPrefix(path, "/account/"):
 		return "/account"
+	case strings.HasPrefix(path, "/notifications/"):
+		return "/notifications"
 	case path == "/policies", path == "/account":
 		return path
 	case strings.HasPrefix(path, "/away"):

@@ -35,6 +35,7 @@ type cli struct {
 	Tool      toolCommand      `cmd:"" help:"Register tools, with where they come from."`
 	Kill      killCommand      `cmd:"" help:"Stop an agent, or all of them, at once."`
 	Release   releaseCommand   `cmd:"" help:"Release a kill switch."`
+	Notify    notifyCommand    `cmd:"" help:"Say who is told of approvals, by webhook, e-mail and Slack."`
 	Limits    settingsCommand  `cmd:"" name:"settings" help:"Show or change limits, delegation and trust for all agents."`
 	Policy    policyCommand    `cmd:"" help:"Check, test, explain, simulate and sign policies."`
 	Contracts contractsCommand `cmd:"" help:"Check files of tool contracts."`

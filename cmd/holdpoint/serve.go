@@ -123,7 +123,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	signIn := identity.NewSignIn(factors)
 	stopping := make(chan struct{})
 	console, err := web.New(web.Config{
-		Desk: desk{g}, Office: g, Absences: g, InForce: judgedBy(keeper), SignIn: signIn, SecondStep: signIn, Factors: factors, Sessions: sessions{s},
+		Desk: desk{g}, Office: g, Absences: g, Notices: g, InForce: judgedBy(keeper), SignIn: signIn, SecondStep: signIn, Factors: factors, Sessions: sessions{s},
 		Names: s, Secure: cfg.Secure(),
 		Remote: cfg.Remote, Stopping: stopping, Logger: log,
 	})
@@ -143,6 +143,20 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 			return -1
 		}
 		return float64(n)
+	})
+	metrics.Gauge("holdpoint_notifications_waiting", "Notifications that have not been sent yet.", func() float64 {
+		waiting, _, err := s.NotificationCounts(ctx)
+		if err != nil {
+			return -1
+		}
+		return float64(waiting)
+	})
+	metrics.Gauge("holdpoint_notifications_dead", "Notifications that were given up.", func() float64 {
+		_, dead, err := s.NotificationCounts(ctx)
+		if err != nil {
+			return -1
+		}
+		return float64(dead)
 	})
 	mux := http.NewServeMux()
 	models, err := modelContext(mux, metrics, log)

@@ -59,6 +59,13 @@ type Config struct {
 	// Tickets are the trackers that tickets may be of; only the file has them.
 	Tickets []connect.Config `yaml:"tickets"`
 
+	SMTP SMTP `yaml:"smtp"`
+	// OutboundAllowPrivate are networks that are not public and may be asked all the
+	// same: those of receivers inside the house.
+	OutboundAllowPrivate []string `yaml:"outbound_allow_private"`
+
+	// AllowPrivate are OutboundAllowPrivate, read by Check.
+	AllowPrivate []netip.Prefix `yaml:"-"`
 	// Proxies are TrustedProxies, read by Check.
 	Proxies []netip.Prefix `yaml:"-"`
 	// Trackers are those of Tickets, made by Check; nil where there are none.
@@ -90,7 +97,10 @@ func (c *Config) settings() map[string]any {
 		"data_key": &c.DataKey, "data_key_file": &c.DataKeyFile, "signing_keys": &c.SigningKeys, "signing_keys_file": &c.SigningKeysFile,
 		"token_ttl": &c.TokenTTL, "token_validity": &c.TokenValidity, "max_pending": &c.MaxPending, "execution_lease": &c.ExecutionLease,
 		"policy_file": &c.PolicyFile, "policy_secret": &c.PolicySecret, "policy_secret_file": &c.PolicySecretFile, "contracts_file": &c.ContractsFile,
-		"log_level": &c.LogLevel, "log_format": &c.LogFormat,
+		"smtp_addr": &c.SMTP.Addr, "smtp_from": &c.SMTP.From, "smtp_user": &c.SMTP.User, "smtp_password": &c.SMTP.Password,
+		"smtp_password_file": &c.SMTP.PasswordFile, "smtp_tls": &c.SMTP.TLS, "smtp_allow_plain": &c.SMTP.AllowPlain,
+		"outbound_allow_private": &c.OutboundAllowPrivate,
+		"log_level":              &c.LogLevel, "log_format": &c.LogFormat,
 	}
 }
 
@@ -150,6 +160,15 @@ func set(target any, value string) error {
 			return errors.New("want a whole number")
 		}
 		return nil
+	case *bool:
+		if value != "true" && value != "false" {
+			return errors.New("want true or false")
+		}
+		*t = value == "true"
+		return nil
+	case *[]string:
+		*t = strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' })
+		return nil
 	case *engine.Duration:
 		if err := t.UnmarshalText([]byte(value)); err != nil {
 			return errors.New("want a duration such as 10m or 24h")
@@ -179,6 +198,7 @@ const (
 	Keys          // data key and signing keys
 	Temporal
 	HTTP
+	DataKey // the data key without signing keys
 )
 
 // Check reads the files that settings name, and returns every mistake that
@@ -198,6 +218,7 @@ func (c *Config) Check(need Need) error {
 		{"data_key", c.DataKeyFile, &c.DataKey},
 		{"signing_keys", c.SigningKeysFile, &c.SigningKeys},
 		{"policy_secret", c.PolicySecretFile, &c.PolicySecret},
+		{"smtp.password", c.SMTP.PasswordFile, &c.SMTP.Password},
 	} {
 		if f.path == "" {
 			continue
@@ -238,8 +259,14 @@ func (c *Config) Check(need Need) error {
 			bad("temporal_namespace", "it is missing")
 		}
 	}
-	if need&Keys != 0 {
+	switch {
+	case need&Keys != 0:
 		errs = append(errs, c.keys()...)
+	case need&DataKey != 0:
+		errs = append(errs, c.dataKey()...)
+	}
+	if need&(Temporal|HTTP) != 0 {
+		errs = append(errs, c.notices(need&HTTP == 0)...)
 	}
 	if need&HTTP != 0 {
 		errs = append(errs, c.http()...)
@@ -301,7 +328,7 @@ func (c *Config) tickets() (errs []error) {
 	return errs
 }
 
-func (c *Config) keys() (errs []error) {
+func (c *Config) dataKey() (errs []error) {
 	key, err := seal.ParseKey(c.DataKey)
 	if c.DataKey == "" {
 		errs = append(errs, fmt.Errorf("data_key: it is missing: want %d random bytes in base64 (openssl rand -base64 %d)", seal.KeySize, seal.KeySize))
@@ -310,6 +337,12 @@ func (c *Config) keys() (errs []error) {
 	} else if c.Sealer, err = seal.New(key); err != nil {
 		errs = append(errs, fmt.Errorf("data_key: %w", err))
 	}
+	return errs
+}
+
+func (c *Config) keys() []error {
+	errs := c.dataKey()
+	var err error
 	if c.SigningKeys == "" {
 		errs = append(errs, errors.New("signing_keys: it is missing: holdpoint key rotate FILE makes one"))
 	} else if c.Ring, err = token.ParseRing([]byte(c.SigningKeys)); err != nil {
