@@ -204,7 +204,8 @@ func TestRoutingMistakesAreNamed(t *testing.T) {
 	for _, err := range r.Check() {
 		text.WriteString(err.Error() + "\n")
 	}
-	for _, want := range []string{"rules[0].role", "rules[0].needed", "rules[0].expires_in", "rules[1].needed", "rules[1].within", "default:", "default.expires_in",
+	for _, want := range []string{
+		"rules[0].role", "rules[0].needed", "rules[0].expires_in", "rules[1].needed", "rules[1].within", "default:", "default.expires_in",
 		"rules[2].deny", "rules[2].calendar", "rules[2].pause_for", "rules[2].reminders[1]", "rules[2].reminders[2]", "rules[2].suggested[1]", "rules[2].extenders[1]",
 		"rules[2].escalation[1]", "rules[2].escalation[2]", "calendars: a calendar has a name", "calendars.sun.time_zone", "calendars.sun.hours",
 	} {
