@@ -66,6 +66,9 @@ func (s *Settler) Settle(ctx context.Context, in workflows.SettleInput) (workflo
 	err := s.Store.Change(ctx, in.ApprovalID, nil, func(c *store.Change) (any, error, error) {
 		var err error
 		result, err = s.settle(ctx, c)
+		if in.Version < 2 {
+			result.CheckTicket, result.Ticket = false, 0 // its workflow would not ask
+		}
 		return nil, nil, err
 	})
 	if errors.Is(err, store.ErrNotFound) {
@@ -183,8 +186,20 @@ func (s *Settler) wait(ctx context.Context, c *store.Change) (workflows.SettleRe
 	if err := s.tell(ctx, c, state.Due); err != nil {
 		return workflows.SettleResult{}, err
 	}
-	result := workflows.SettleResult{WakeIn: state.Wake.Sub(c.Now), CheckTicket: state.Ticket != nil && state.Checked == nil}
-	return result, c.Wake(state.Wake)
+	// When somebody's being on call begins or ends, others may decide than before.
+	wake := state.Wake
+	shift, err := c.NextShift()
+	if err != nil {
+		return workflows.SettleResult{}, err
+	}
+	if !shift.IsZero() && shift.Before(wake) {
+		wake = shift
+	}
+	result := workflows.SettleResult{WakeIn: wake.Sub(c.Now)}
+	if state.Ticket != nil && state.Checked == nil {
+		result.CheckTicket, result.Ticket = true, state.Ticket.Seq
+	}
+	return result, c.Wake(wake)
 }
 
 func (s *Settler) tell(ctx context.Context, c *store.Change, due []approval.Announcement) error {
@@ -198,6 +213,10 @@ func (s *Settler) tell(ctx context.Context, c *store.Change, due []approval.Anno
 // ran, so a person has to find out, and nothing is tried again.
 func (s *Settler) lease(ctx context.Context, c *store.Change) (workflows.SettleResult, error) {
 	t := c.Token
+	if c.Approval.Execution == approval.Unknown {
+		// The agent itself has said so.
+		return workflows.SettleResult{Over: true}, s.tell(ctx, c, []approval.Announcement{executionUnknown})
+	}
 	if c.Approval.Execution != approval.Redeemed || t == nil || t.LeaseUntil == nil {
 		return workflows.SettleResult{Over: true}, nil
 	}
@@ -210,8 +229,11 @@ func (s *Settler) lease(ctx context.Context, c *store.Change) (workflows.SettleR
 	e := s.Event(engine.Executed, engine.Allow, c.Approval, system)
 	e.Reasons = []engine.Reason{{Code: "EXECUTION_UNKNOWN", Message: "The agent has not said in time what became of the call. A person has to find out."}}
 	c.AddEvent(e)
-	return workflows.SettleResult{Over: true}, s.tell(ctx, c, []approval.Announcement{{Key: "execution_unknown", Tell: approval.TellExecutionUnknown}})
+	return workflows.SettleResult{Over: true}, s.tell(ctx, c, []approval.Announcement{executionUnknown})
 }
+
+// executionUnknown is told once, whoever finds it.
+var executionUnknown = approval.Announcement{Key: "execution_unknown", Tell: approval.TellExecutionUnknown}
 
 // reopen begins a new edition of an approval for which the rules in force ask
 // for more than it did: what was said of the former counts no more.
@@ -313,11 +335,12 @@ func (s *Settler) judged(c *store.Change, again engine.Decision) ending {
 	}
 	d.Requirements = c.Approval.Plan.Requirements
 	stricter := d.Stricter(again)
-	if !sameConstraints(d.Constraints, again.Constraints) {
-		narrowed, err := approval.Tighten(d.Constraints, again.Constraints)
-		if err != nil {
-			return ending{status: approval.Denied, reasons: changed("The call was approved under constraints that are not those of the policy any more.")}
-		}
+	// What again's rules no longer set stays set: only more than there is counts.
+	narrowed, err := approval.Tighten(d.Constraints, again.Constraints)
+	if err != nil {
+		return ending{status: approval.Denied, reasons: changed("The call was approved under constraints that are not those of the policy any more.")}
+	}
+	if !sameConstraints(d.Constraints, narrowed) {
 		stricter.Constraints = narrowed
 		return ending{reasons: changed("The rules in force set other constraints. People have to look at it again."), reopen: &stricter}
 	}

@@ -28,6 +28,7 @@ type Approval struct {
 	NextAction    string              `json:"next_action" enum:"wait,answer,attach_ticket,verify,none" doc:"What the reader can do now."`
 	Execution     approval.Execution  `json:"execution" enum:"none,redeemed,succeeded,failed,unknown"`
 	Denial        *Denial             `json:"denial,omitempty"`
+	Ticket        *Ticket             `json:"ticket,omitempty" doc:"The ticket that was attached last."`
 	Edition       int                 `json:"edition" doc:"Counts the calls that it has been about: changed arguments or stricter rules begin a new one."`
 	Edited        *Edited             `json:"edited,omitempty" doc:"Set when a reviewer has changed the arguments: what is approved, and has to be run, are these."`
 	Question      *Question           `json:"question,omitempty" doc:"What a reviewer wants to know. Answer it with information."`
@@ -71,6 +72,33 @@ type Denial struct {
 	Comment    string          `json:"comment,omitempty"`
 }
 
+// Ticket is a ticket that was attached, and what its tracker says of it.
+type Ticket struct {
+	System  string `json:"system" doc:"The tracker that it is of."`
+	Ref     string `json:"ref"`
+	Title   string `json:"title,omitempty" doc:"Not told to a key while the ticket does not cover the call."`
+	State   string `json:"state,omitempty" doc:"The tracker's own word. Not told to a key while the ticket does not cover the call."`
+	URL     string `json:"url,omitempty" doc:"Where people read it. Not told to a key while the ticket does not cover the call."`
+	Code    string `json:"code,omitempty" doc:"Why it does not cover the call: ticket_closed, ticket_other_project, ticket_state, ticket_too_new, ticket_too_old, ticket_not_found or ticket_system."`
+	Message string `json:"message,omitempty" doc:"The same for a person."`
+	Checked bool   `json:"checked" doc:"The tracker has answered. Without a code, the ticket covers the call."`
+}
+
+// wireTicket is the approval's ticket as the principal may see it; nil for none.
+// An agent may name any ticket that there is: of one that is none of the call's
+// business it learns no more than that.
+func wireTicket(p gate.Principal, from approval.Approval) *Ticket {
+	t, checked, attached := from.Ticket()
+	if !attached {
+		return nil
+	}
+	out := &Ticket{System: t.System, Ref: t.Ref, Code: t.Code, Message: t.Message, Checked: checked}
+	if person := p.Kind == ""; person || checked && t.Code == "" {
+		out.Title, out.State, out.URL = t.Title, t.State, t.URL
+	}
+	return out
+}
+
 // Links are where to go from here.
 type Links struct {
 	Self   string `json:"self"`
@@ -88,7 +116,8 @@ func (a *API) wire(p gate.Principal, v gate.View) Approval {
 		RequestID: from.Call.RequestID, OpenedAt: from.Plan.OpenedAt, ExpiresAt: from.Plan.ExpiresAt,
 		Digest: from.Call.Digest, PolicyDigest: from.Decision.PolicyDigest, Requirements: from.State.Requirements,
 		Reasons: from.Reasons, NextAction: nextAction(p, from), Execution: from.Execution, Token: v.Token, Document: string(v.Promoted),
-		Links: Links{Self: self, Review: a.PublicURL + "/approvals/" + url.PathEscape(from.ID), Events: self + "/events", Cancel: self + "/cancel"},
+		Ticket: wireTicket(p, from),
+		Links:  Links{Self: self, Review: a.PublicURL + "/approvals/" + url.PathEscape(from.ID), Events: self + "/events", Cancel: self + "/cancel"},
 	}
 	out.Edition, out.SessionID, out.Preconditions, out.Successor = from.Plan.Edition, from.Session, from.Preconditions, from.Successor
 	out.LeaseUntil = v.LeaseUntil

@@ -2,9 +2,11 @@ package api
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
@@ -54,6 +56,12 @@ type AnswerBody struct {
 	Values      json.RawMessage `json:"values,omitempty" doc:"The values that requirements[].form asks for."`
 	Information string          `json:"information,omitempty" maxLength:"4000" doc:"The answer to the reviewer's question, instead of confirmed."`
 	Comment     string          `json:"comment,omitempty" maxLength:"4000"`
+}
+
+// TicketBody names a ticket.
+type TicketBody struct {
+	Ticket string `json:"ticket" minLength:"1" maxLength:"200" doc:"Its reference, such as PAY-12, or its full address in the tracker."`
+	System string `json:"system,omitempty" maxLength:"64" doc:"Of which configured tracker it is. May be left out where the reference fits only one."`
 }
 
 // CancelBody is empty: there is nothing to say.
@@ -135,6 +143,10 @@ func (a *API) table() []operation {
 			detail: "For approvals whose next_action is answer. Confirming takes a key of kind runtime; an agent's own key can never confirm. What a reviewer wants to know (question) any key of the agent answers, with information.", handle: a.answerApproval,
 		},
 		{
+			method: "POST", path: "/v1/approvals/{id}/ticket", summary: "Attach a ticket", scope: identity.ScopeApprovals, in: TicketBody{}, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 410, 413, 415, 422, 503}, repeats: true,
+			detail: "For approvals whose next_action is attach_ticket. The tracker is asked afterwards: ticket.checked says that it has answered, and ticket.code why the ticket does not cover the call. Another one may then be attached. When the token is redeemed the tracker is asked once more: 409 ticket_rejected, or 503 ticket_unavailable while it gives no answer, and nothing is spent.", handle: a.attachTicket,
+		},
+		{
 			method: "POST", path: "/v1/approvals/{id}/cancel", summary: "Take a waiting call back", scope: identity.ScopeApprovals, in: CancelBody{}, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 410, 413, 415, 422, 503}, repeats: true,
 			detail: "The body may be left out.", handle: a.cancelApproval,
 		},
@@ -157,7 +169,7 @@ func (a *API) table() []operation {
 		{method: "GET", path: "/healthz", summary: "Is the process alive", scope: public, out: Health{}, statuses: []int{200}, handle: a.healthz},
 		{method: "GET", path: "/readyz", summary: "Can it serve, and what is missing", scope: public, out: Health{}, statuses: []int{200}, problems: []int{503}, handle: a.readyz},
 		{method: "GET", path: "/metrics", summary: "Prometheus metrics", scope: public, statuses: []int{200}, mediaType: "text/plain", handle: a.metrics},
-	}, a.conversation(), a.administration(), a.modelContext())
+	}, a.conversation(), a.administration(), a.duty(), a.modelContext())
 }
 
 // retrySoon is the Retry-After of a call that waits, in seconds.
@@ -178,7 +190,7 @@ func (a *API) preToolCheck(c *call) error {
 		answer := Checked{Envelope: checked.Envelope, Constraints: checked.Constraints, Approval: a.waiting(c, checked.Approval)}
 		return decidedReply(answer, answer.Approval)
 	}
-	return a.answer(c, body, func(once *gate.Once) (any, error) {
+	return a.answer(c, keyed(body, request), func(once *gate.Once) (any, error) {
 		checked, err := a.Gate.PreToolCheck(c.r.Context(), c.principal, body, request, once)
 		if err == nil {
 			a.decided(gate.DialectAANA, checked.Route, started)
@@ -191,9 +203,29 @@ func (a *API) preToolCheck(c *call) error {
 // object of texts, such as {"etag": "\"33a64df5\""}.
 const preconditionsHeader = "Holdpoint-Preconditions"
 
+// sessionHeader names the session that a call belongs to, for documents that
+// have no place for it.
+const sessionHeader = "Holdpoint-Session"
+
+// keyed is what a repetition of the request is compared by: its body, and what it
+// says beside it.
+func keyed(body canon.Value, r gate.Request) canon.Value {
+	if r.Session == "" && len(r.Preconditions) == 0 {
+		return body
+	}
+	said := []canon.Member{{Name: "body", Value: body}, {Name: "session", Value: canon.String(r.Session)}}
+	for _, name := range slices.Sorted(maps.Keys(r.Preconditions)) {
+		said = append(said, canon.Member{Name: "precondition " + name, Value: canon.String(r.Preconditions[name])})
+	}
+	return canon.Object(said...)
+}
+
 // asked is what a request says beside its body.
 func asked(c *call) (gate.Request, error) {
-	r := gate.Request{ID: RequestID(c.r.Context())}
+	r := gate.Request{ID: RequestID(c.r.Context()), Session: c.r.Header.Get(sessionHeader)}
+	if !utf8.ValidString(r.Session) {
+		return r, &failure{Status: http.StatusBadRequest, Code: "session", Detail: "The header " + sessionHeader + " is not UTF-8."}
+	}
 	text := c.r.Header.Get(preconditionsHeader)
 	if text == "" {
 		return r, nil
@@ -267,6 +299,17 @@ func (a *API) answerApproval(c *call) error {
 		return a.Gate.Answer(c.r.Context(), c.principal, gate.AnswerRequest{
 			ApprovalID: id, Confirmed: *in.Confirmed, Comment: in.Comment, Values: values, RequestID: RequestID(c.r.Context()),
 		}, once)
+	}, a.approvalReply(c))
+}
+
+func (a *API) attachTicket(c *call) error {
+	var in TicketBody
+	body, err := readInto(c, &in)
+	if err != nil {
+		return err
+	}
+	return a.answer(c, body, func(once *gate.Once) (any, error) {
+		return a.Gate.AttachTicket(c.r.Context(), c.principal, c.r.PathValue("id"), in.System, in.Ticket, RequestID(c.r.Context()), once)
 	}, a.approvalReply(c))
 }
 

@@ -25,6 +25,8 @@ import (
 type Config struct {
 	Desk   Desk
 	Office Office
+	// Notices administers who is told; without it there is no page for that.
+	Notices Notices
 	// InForce says what is judged by at the moment of asking.
 	InForce  func() InForce
 	SignIn   SignIn
@@ -33,6 +35,8 @@ type Config struct {
 	SecondStep SecondStep
 	// Factors are people's second factors; nil when nobody can have any.
 	Factors *identity.Factors
+	// Absences may be nil: nobody can then say that they are away.
+	Absences Absences
 	// Names may be nil: lists then show ids.
 	Names Names
 	// SessionTTL is how long a session lasts at most; 12 hours when zero.
@@ -103,6 +107,8 @@ func (c *Console) Register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /history", c.signed(c.history))
 	c.registerAccount(mux)
 	c.registerOffice(mux)
+	c.registerAway(mux)
+	c.registerNotices(mux)
 	mux.Handle("GET /static/", static.Handler())
 }
 
@@ -161,6 +167,7 @@ func (c *Console) render(w http.ResponseWriter, r *http.Request, status int, pag
 func (c *Console) frame(p engine.Person, title, here string) views.Frame {
 	f := views.Frame{
 		Title: title, Person: displayName(p), Here: here, Now: c.cfg.Clock(), Rules: gate.MayReadRules(p), Admin: gate.MayAdminister(p),
+		Away: c.cfg.Absences != nil,
 	}
 	if k, on := c.cfg.InForce().Registered.Kills[""]; on && p.ID != "" {
 		f.AllStopped = views.Kill{On: true, Reason: k.Reason, At: k.At}
@@ -188,8 +195,12 @@ func parent(r *http.Request) string {
 		return "/admin"
 	case strings.HasPrefix(path, "/account/"):
 		return "/account"
+	case strings.HasPrefix(path, "/notifications/"):
+		return "/notifications"
 	case path == "/policies", path == "/account":
 		return path
+	case strings.HasPrefix(path, "/away"):
+		return "/away"
 	}
 	return "/"
 }

@@ -8,7 +8,8 @@
 //	        ▼                                              │
 //	start ─ Settle ── over? ── yes ──► done                │
 //	                    │ no                               │
-//	                    └─► wait: signal "changed" or the next deadline
+//	                    └─► wait: signal "changed", the next deadline,
+//	                              or the answer of CheckTicket
 package workflows
 
 import (
@@ -22,6 +23,8 @@ const (
 	TaskQueue        = "holdpoint"
 	ApprovalWorkflow = "Approval"
 	SettleActivity   = "Settle"
+	// CheckTicketActivity asks a ticket's tracker.
+	CheckTicketActivity = "CheckTicket"
 	// ChangedSignal says only "look again". A forged, repeated or early one
 	// costs a look and changes nothing.
 	ChangedSignal = "changed"
@@ -31,6 +34,15 @@ const (
 // an endless history.
 const roundsPerRun = 64
 
+// Version counts the changes of what the Approval workflow does. It goes with
+// every question, so that activities tell a run of a former version, which a
+// worker of before may still lead, only what that version knew: its history then
+// replays as it was recorded, without a marker.
+//
+//	1  Settle, signals and deadlines
+//	2  CheckTicket
+const Version = 2
+
 // ApprovalInput starts an Approval workflow; its id is the approval's id.
 type ApprovalInput struct {
 	ApprovalID string `json:"approval_id"`
@@ -39,6 +51,8 @@ type ApprovalInput struct {
 // SettleInput is what Settle is asked.
 type SettleInput struct {
 	ApprovalID string `json:"approval_id"`
+	// Version is that of the workflow that asks; 0 stands for 1.
+	Version int `json:"version,omitempty"`
 }
 
 // SettleResult is what Settle found.
@@ -47,8 +61,11 @@ type SettleResult struct {
 	Over bool `json:"over"`
 	// WakeIn is how long the next deadline is away, by the database's clock.
 	WakeIn time.Duration `json:"wake_in"`
-	// CheckTicket says that a ticket was attached that nobody has looked at yet.
-	CheckTicket bool `json:"check_ticket,omitempty"`
+	// CheckTicket says that a ticket was attached that nobody has looked at yet,
+	// and Ticket which one: another one has another number. Neither is said to a
+	// version before 2.
+	CheckTicket bool  `json:"check_ticket,omitempty"`
+	Ticket      int64 `json:"ticket,omitempty"`
 }
 
 // drain takes the signals that have come so far: one look sees every change
@@ -62,10 +79,11 @@ func drain(changed workflow.ReceiveChannel) {
 // Approval sees one approval through to its end.
 func Approval(ctx workflow.Context, in ApprovalInput) error {
 	changed := workflow.GetSignalChannel(ctx, ChangedSignal)
+	tickets := &lookout{input: CheckTicketInput(in)}
 	for range roundsPerRun {
 		drain(changed)
 		var settled SettleResult
-		err := workflow.ExecuteActivity(untilDone(ctx), SettleActivity, SettleInput(in)).Get(ctx, &settled)
+		err := workflow.ExecuteActivity(untilDone(ctx), SettleActivity, SettleInput{ApprovalID: in.ApprovalID, Version: Version}).Get(ctx, &settled)
 		if err != nil {
 			return err
 		}
@@ -73,11 +91,15 @@ func Approval(ctx workflow.Context, in ApprovalInput) error {
 			drain(changed)
 			return nil
 		}
+		wake := tickets.look(ctx, settled)
 		timerCtx, cancel := workflow.WithCancel(ctx)
-		workflow.NewSelector(ctx).
+		next := workflow.NewSelector(ctx).
 			AddReceive(changed, func(c workflow.ReceiveChannel, _ bool) { c.Receive(ctx, nil) }).
-			AddFuture(workflow.NewTimer(timerCtx, max(settled.WakeIn, minWake)), func(workflow.Future) {}).
-			Select(ctx)
+			AddFuture(workflow.NewTimer(timerCtx, wake), func(workflow.Future) {})
+		if tickets.answer != nil {
+			next.AddFuture(tickets.answer, func(workflow.Future) { tickets.looked(ctx) })
+		}
+		next.Select(ctx)
 		cancel()
 		if ctx.Err() != nil {
 			// Cancelled from outside: that is not how an approval is cancelled,

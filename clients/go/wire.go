@@ -168,13 +168,38 @@ type Approval struct {
 	NextAction   string        `json:"next_action"` // wait, answer, attach_ticket, verify, none
 	Execution    string        `json:"execution"`   // none, redeemed, succeeded, failed, unknown
 	Denial       *Denial       `json:"denial"`      // set when a person or runtime said no
-	Links        Links         `json:"links"`
+	Ticket       *Ticket       `json:"ticket"`      // the one that was attached last; nil for none
+	Edition      int           `json:"edition"`     // counts the calls that it has been about
+	// Edited is set when a reviewer has changed the arguments: those are what is
+	// approved, and what the token is good for.
+	Edited *Edited `json:"edited"`
+	// Question is what a reviewer wants to know: answer it with Inform.
+	Question *Question `json:"question"`
+	// Preconditions are what has to be unchanged when the call runs.
+	Preconditions map[string]string `json:"preconditions"`
+	// Successor is the approval that was opened in this one's place; "" for none.
+	Successor string `json:"successor"`
+	Links     Links  `json:"links"`
 	// Token permits the call to run once. It is set only once the approval is
 	// approved, and only for the agent whose call it is. Keep it out of logs.
 	Token string `json:"resumption_token"`
 	// Document comes with the token of a tool request: the promoted document
 	// that the token is good for.
 	Document string `json:"document"`
+}
+
+// Edited is what a reviewer has made of the arguments.
+type Edited struct {
+	Arguments json.RawMessage `json:"arguments"`
+	Changed   []string        `json:"changed"` // names of the arguments that are different
+	Comment   string          `json:"comment"` // why
+	At        time.Time       `json:"at"`
+}
+
+// Question is what a reviewer wants to know before deciding.
+type Question struct {
+	Text string    `json:"text"`
+	At   time.Time `json:"at"`
 }
 
 // Requirement is one thing that has to happen before the call may run.
@@ -185,6 +210,19 @@ type Requirement struct {
 	Given     int       `json:"given"`
 	Status    string    `json:"status"` // queued, waiting, satisfied, closed
 	ExpiresAt time.Time `json:"expires_at"`
+}
+
+// Ticket is a ticket that was attached, and what its tracker says of it. Title,
+// State and URL are empty unless it covers the call.
+type Ticket struct {
+	System  string `json:"system"`
+	Ref     string `json:"ref"`
+	Title   string `json:"title"`
+	State   string `json:"state"`
+	URL     string `json:"url"`
+	Code    string `json:"code"` // why it does not cover the call: ticket_closed, ticket_too_new, …
+	Message string `json:"message"`
+	Checked bool   `json:"checked"` // the tracker has answered
 }
 
 // Reason is a stable code and a sentence.
@@ -214,6 +252,9 @@ type Redemption struct {
 	ApprovalID string `json:"approval_id"`
 	// Constraints is a JSON object that the call must keep to; {} when nothing.
 	Constraints json.RawMessage `json:"constraints"`
+	// LeaseUntil is by when to report what became of the call; afterwards a person
+	// has to find out.
+	LeaseUntil time.Time `json:"lease_until"`
 }
 
 // Outcome is what became of a call after its token was redeemed.

@@ -40,6 +40,9 @@ func (w where) open(ctx context.Context, c *cli) (*store.Store, error) {
 	return store.Open(ctx, store.Config{URL: url, MaxConns: 4})
 }
 
+// settingsFile is a data directory's: the settings of serve and worker.
+const settingsFile = "settings.yaml"
+
 // devFile is DIR/dev.json: how to reach a running "holdpoint dev" (WIRE).
 type devFile struct {
 	URL              string        `json:"url"`

@@ -244,6 +244,8 @@ func (m *machine) config(temporal string) (config.Config, error) {
 	}
 	cfg.Listen, cfg.PublicURL, cfg.Issuer, cfg.Environment = m.listener.Addr().String(), m.url, "urn:holdpoint:dev", "dev"
 	cfg.DatabaseURL, cfg.TemporalAddress, cfg.TemporalNamespace = m.runtimeURL(), temporal, "holdpoint"
+	// Receivers that somebody tries things with run on this machine.
+	cfg.OutboundAllowPrivate = append(cfg.OutboundAllowPrivate, "127.0.0.0/8", "::1/128")
 	cfg.DataKey, cfg.SigningKeysFile = m.state.DataKey, filepath.Join(m.dir, signingFile)
 	if err := cfg.Check(config.Database | config.Keys | config.Temporal | config.HTTP); err != nil {
 		return cfg, fmt.Errorf("%s: %w", filepath.Join(m.dir, settingsFile), err)

@@ -34,8 +34,7 @@ const (
 	stateFile   = "secrets.json"
 	signingFile = "signing-keys.json"
 	// What used to be one file: the policy bundle, and the settings of serve.
-	policyFile   = "policy.yaml"
-	settingsFile = "settings.yaml"
+	policyFile = "policy.yaml"
 	// contractsFile is looked at when it is there.
 	contractsFile = "contracts.yaml"
 )
@@ -57,6 +56,18 @@ const exampleSettings = `# How the approvals of calls that wait are made up. The
 # calls wait at all is said by policy.yaml beside this file, and, for events of
 # the Agent Action Contract, by the contract.
 routing:
+  # Business hours. A rule below, or one of policy.yaml, that names a calendar
+  # counts its times in them: four hours from Friday noon on end on Monday.
+  # calendars:
+  #   office:
+  #     time_zone: Europe/Berlin
+  #     hours:
+  #       mon: ["09:00-17:30"]
+  #       tue: ["09:00-17:30"]
+  #       wed: ["09:00-17:30"]
+  #       thu: ["09:00-17:30"]
+  #       fri: ["09:00-12:00", "13:00-16:00"]
+  #     holidays: [2026-12-25, 2027-01-01]
   rules:
     # Root keys and the like take two people of the security team.
     - tool: "root_*"
@@ -64,14 +75,29 @@ routing:
       needed: 2
       within: 30m
       expires_in: 1h
+      pause_for: 24h
+      extenders: [admin]
     - risk_domain: finance
       role: finance-approver
       needed: 1
       expires_in: 1h
+      pause_for: 24h
+      extenders: [admin]
+      # Any of these may stand in every rule:
+      # deny: 2                         # so many have to say no; else the first no ends it
+      # calendar: office
+      # reminders: [15m, 30m]           # those who have not decided are told again
+      # escalation:                     # who may decide as well, after a while
+      #   - {after: 45m, role: security-approver}
+      # suggested: [ada@example.com]    # whom to ask first; it gives nobody a say
   default:
     role: reviewer
     needed: 1
     expires_in: 1h
+    # For how long in all open questions stop the clock, and whose people may
+    # give an approval more time.
+    pause_for: 24h
+    extenders: [admin]
 `
 
 // devState is what a data directory keeps to itself, so that the same directory

@@ -38,6 +38,8 @@ func (serveCommand) Help() string {
   HOLDPOINT_POLICY_SECRET_FILE what bundles must be signed with, if anything
   HOLDPOINT_CONTRACTS_FILE     tool contracts, YAML
   HOLDPOINT_TRUSTED_PROXIES    whose X-Forwarded-For to believe, such as 10.0.0.0/8
+The file alone has routing (who decides) and tickets (the trackers that tickets
+may be of; docs/tickets.md).
 
 Example:
   HOLDPOINT_CONFIG=/etc/holdpoint.yaml holdpoint serve`
@@ -75,6 +77,8 @@ func warnOfTooFew(ctx context.Context, s *store.Store, cfg config.Config, log *s
 	for _, rule := range append(slices.Clone(cfg.Routing.Rules), cfg.Routing.Default) {
 		if err := enough(people, rule.Role, rule.Needed); err != nil {
 			log.Warn("what this rule holds can only time out", "role", rule.Role, "needed", rule.Needed, "error", err)
+		} else if err := enough(people, rule.Role, rule.Deny); err != nil {
+			log.Warn("nobody can deny what this rule holds", "role", rule.Role, "deny", rule.Deny, "error", err)
 		}
 	}
 }
@@ -107,7 +111,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	defer following()
 	g, err := gate.New(gate.Config{
 		Store: s, Sealer: cfg.Sealer, Judge: keeper.Judge, Refresh: keeper.Refresh, Ring: cfg.Ring, Issuer: cfg.Issuer,
-		TokenTTL: time.Duration(cfg.TokenTTL), MaxPending: cfg.MaxPending, Lease: time.Duration(cfg.ExecutionLease), Logger: log,
+		TokenTTL: time.Duration(cfg.TokenTTL), MaxPending: cfg.MaxPending, Lease: time.Duration(cfg.ExecutionLease), Logger: log, Tickets: tracked(cfg),
 	})
 	if err != nil {
 		return err
@@ -119,7 +123,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	signIn := identity.NewSignIn(factors)
 	stopping := make(chan struct{})
 	console, err := web.New(web.Config{
-		Desk: desk{g}, Office: g, InForce: judgedBy(keeper), SignIn: signIn, SecondStep: signIn, Factors: factors, Sessions: sessions{s},
+		Desk: desk{g}, Office: g, Absences: g, Notices: g, InForce: judgedBy(keeper), SignIn: signIn, SecondStep: signIn, Factors: factors, Sessions: sessions{s},
 		Names: s, Secure: cfg.Secure(),
 		Remote: cfg.Remote, Stopping: stopping, Logger: log,
 	})
@@ -139,6 +143,20 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 			return -1
 		}
 		return float64(n)
+	})
+	metrics.Gauge("holdpoint_notifications_waiting", "Notifications that have not been sent yet.", func() float64 {
+		waiting, _, err := s.NotificationCounts(ctx)
+		if err != nil {
+			return -1
+		}
+		return float64(waiting)
+	})
+	metrics.Gauge("holdpoint_notifications_dead", "Notifications that were given up.", func() float64 {
+		_, dead, err := s.NotificationCounts(ctx)
+		if err != nil {
+			return -1
+		}
+		return float64(dead)
 	})
 	mux := http.NewServeMux()
 	models, err := modelContext(mux, metrics, log)

@@ -10,6 +10,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/internal/config"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
 	"holdpoint/internal/rules"
@@ -61,6 +62,14 @@ func (s sessions) Verified(ctx context.Context, idHash []byte, personID, verifie
 
 func (s sessions) Delete(ctx context.Context, idHash []byte) error {
 	return s.store.DeleteSession(ctx, idHash)
+}
+
+// tracked is the configured trackers as the gate knows them: nil for none.
+func tracked(cfg config.Config) gate.Tracker {
+	if cfg.Trackers == nil {
+		return nil
+	}
+	return cfg.Trackers
 }
 
 // keys tells the API that a key is unknown without an error.

@@ -114,6 +114,24 @@ func (a Approval) Denial() (Fact, bool) {
 	return *a.State.Decisive, true
 }
 
+// Ticket is the ticket that was attached last in this edition, with what its
+// tracker said of it once checked.
+func (a Approval) Ticket() (ticket Ticket, checked, attached bool) {
+	for _, f := range a.Facts {
+		if f.Edition != a.Plan.Edition || f.Details.Ticket == nil {
+			continue
+		}
+		switch f.Kind {
+		case TicketLink:
+			ticket, checked, attached = *f.Details.Ticket, false, true
+		case TicketCheck:
+			ticket, checked = *f.Details.Ticket, true
+		default:
+		}
+	}
+	return ticket, checked, attached
+}
+
 // MayVote reports why the person with this standing could not approve the
 // approval now, having just proved who they are, or nil.
 func (a Approval) MayVote(v Voter, now time.Time) error {

@@ -111,6 +111,12 @@ type Routing struct {
 	Calendars map[string]calendar.Calendar `json:"calendars,omitempty" yaml:"calendars"`
 }
 
+// Knows reports whether there is a calendar of this name.
+func (r Routing) Knows(calendar string) bool {
+	_, known := r.Calendars[calendar]
+	return known
+}
+
 // Bounds of what a rule may ask for.
 const (
 	MaxNeeded    = 20
@@ -121,6 +127,9 @@ const (
 func (r Routing) Check() []error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(r.Calendars)) {
+		if strings.TrimSpace(name) == "" {
+			errs = append(errs, fmt.Errorf("calendars: a calendar has a name, by which rules ask for it"))
+		}
 		for _, err := range r.Calendars[name].Check() {
 			errs = append(errs, fmt.Errorf("calendars.%s.%w", name, err))
 		}
@@ -168,6 +177,8 @@ func (r Rule) check(where string) []error {
 	for i, after := range r.Reminders {
 		if after <= last {
 			errs = append(errs, fmt.Errorf("%s.reminders[%d]: want more than the one before, and more than 0s, got %s", where, i, time.Duration(after)))
+		} else if after >= r.ExpiresIn || r.Within > 0 && after >= r.Within {
+			errs = append(errs, fmt.Errorf("%s.reminders[%d]: want less than within and expires_in, got %s", where, i, time.Duration(after)))
 		}
 		last = after
 	}
@@ -175,6 +186,8 @@ func (r Rule) check(where string) []error {
 	for i, e := range r.Escalation {
 		if e.After <= last || strings.TrimSpace(e.Role) == "" {
 			errs = append(errs, fmt.Errorf("%s.escalation[%d]: name a role, and a time after the one before", where, i))
+		} else if e.After > r.ExpiresIn {
+			errs = append(errs, fmt.Errorf("%s.escalation[%d]: want at most expires_in (%s), got %s", where, i, time.Duration(r.ExpiresIn), time.Duration(e.After)))
 		}
 		last = e.After
 	}
@@ -186,9 +199,22 @@ const maxList = 20
 
 func (r Rule) checkBounds(where string) []error {
 	var errs []error
-	for name, n := range map[string]int{"reminders": len(r.Reminders), "escalation": len(r.Escalation), "suggested": len(r.Suggested), "extenders": len(r.Extenders)} {
-		if n > maxList {
-			errs = append(errs, fmt.Errorf("%s.%s: at most %d, got %d", where, name, maxList, n))
+	for _, list := range []struct {
+		name string
+		n    int
+	}{{"reminders", len(r.Reminders)}, {"escalation", len(r.Escalation)}, {"suggested", len(r.Suggested)}, {"extenders", len(r.Extenders)}} {
+		if list.n > maxList {
+			errs = append(errs, fmt.Errorf("%s.%s: at most %d, got %d", where, list.name, maxList, list.n))
+		}
+	}
+	for i, address := range r.Suggested {
+		if !engine.IsAddress(address) {
+			errs = append(errs, fmt.Errorf("%s.suggested[%d]: want an e-mail address, got %q", where, i, address))
+		}
+	}
+	for i, role := range r.Extenders {
+		if strings.TrimSpace(role) == "" {
+			errs = append(errs, fmt.Errorf("%s.extenders[%d]: name a role", where, i))
 		}
 	}
 	return errs
@@ -223,8 +249,8 @@ func (r Routing) For(call engine.Call) Rule {
 
 // Apply completes a decision's requirements by the rule: a requirement for
 // people without a role gets the rule's, a review or human requirement asks for
-// at least the rule's number of people, and what a requirement says nothing of
-// is as the rule says. Where the rule asks for several people, a single
+// at least the rule's number of people, of whichever group, and what a
+// requirement says nothing of is as the rule says. Where the rule asks for several people, a single
 // confirmation is not enough either: such a requirement becomes a review. The
 // result is ordered by kind and shares nothing with its argument.
 func (r Rule) Apply(requirements []engine.Requirement) []engine.Requirement {
@@ -241,6 +267,11 @@ func (r Rule) Apply(requirements []engine.Requirement) []engine.Requirement {
 		req.Needed = max(req.Needed, 1)
 		if people && len(req.AnyOf) == 0 {
 			req.Needed = max(req.Needed, r.Needed)
+		} else if people {
+			req.AnyOf = slices.Clone(req.AnyOf)
+			for g := range req.AnyOf {
+				req.AnyOf[g].Needed = max(req.AnyOf[g].Needed, r.Needed)
+			}
 		}
 		if req.Within == 0 {
 			req.Within = r.Within
@@ -251,11 +282,11 @@ func (r Rule) Apply(requirements []engine.Requirement) []engine.Requirement {
 		if len(req.Reminders) == 0 {
 			req.Reminders = slices.Clone(r.Reminders)
 		}
+		if (people || req.Kind == engine.Answer) && req.Deny == 0 {
+			req.Deny = r.Deny
+		}
 		if !people {
 			continue
-		}
-		if req.Deny == 0 {
-			req.Deny = r.Deny
 		}
 		if len(req.Escalation) == 0 {
 			req.Escalation = slices.Clone(r.Escalation)

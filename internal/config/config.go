@@ -22,6 +22,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/token"
+	"holdpoint/internal/connect"
 	"holdpoint/internal/seal"
 )
 
@@ -55,9 +56,20 @@ type Config struct {
 	PolicySecretFile  string           `yaml:"policy_secret_file"`
 	ContractsFile     string           `yaml:"contracts_file"`
 	Routing           approval.Routing `yaml:"routing"`
+	// Tickets are the trackers that tickets may be of; only the file has them.
+	Tickets []connect.Config `yaml:"tickets"`
 
+	SMTP SMTP `yaml:"smtp"`
+	// OutboundAllowPrivate are networks that are not public and may be asked all the
+	// same: those of receivers inside the house.
+	OutboundAllowPrivate []string `yaml:"outbound_allow_private"`
+
+	// AllowPrivate are OutboundAllowPrivate, read by Check.
+	AllowPrivate []netip.Prefix `yaml:"-"`
 	// Proxies are TrustedProxies, read by Check.
 	Proxies []netip.Prefix `yaml:"-"`
+	// Trackers are those of Tickets, made by Check; nil where there are none.
+	Trackers *connect.Trackers `yaml:"-"`
 	// Sealer, Ring and Level are made of the settings above by Check.
 	Sealer *seal.Sealer `yaml:"-"`
 	Ring   token.Ring   `yaml:"-"`
@@ -85,7 +97,10 @@ func (c *Config) settings() map[string]any {
 		"data_key": &c.DataKey, "data_key_file": &c.DataKeyFile, "signing_keys": &c.SigningKeys, "signing_keys_file": &c.SigningKeysFile,
 		"token_ttl": &c.TokenTTL, "token_validity": &c.TokenValidity, "max_pending": &c.MaxPending, "execution_lease": &c.ExecutionLease,
 		"policy_file": &c.PolicyFile, "policy_secret": &c.PolicySecret, "policy_secret_file": &c.PolicySecretFile, "contracts_file": &c.ContractsFile,
-		"log_level": &c.LogLevel, "log_format": &c.LogFormat,
+		"smtp_addr": &c.SMTP.Addr, "smtp_from": &c.SMTP.From, "smtp_user": &c.SMTP.User, "smtp_password": &c.SMTP.Password,
+		"smtp_password_file": &c.SMTP.PasswordFile, "smtp_tls": &c.SMTP.TLS, "smtp_allow_plain": &c.SMTP.AllowPlain,
+		"outbound_allow_private": &c.OutboundAllowPrivate,
+		"log_level":              &c.LogLevel, "log_format": &c.LogFormat,
 	}
 }
 
@@ -97,6 +112,9 @@ func Load(path string, environ []string) (Config, error) {
 		data, err := os.ReadFile(path) // #nosec G304 -- the operator names the file
 		if err != nil {
 			return c, fmt.Errorf("read the configuration: %w", err)
+		}
+		if err := durations(data); err != nil {
+			return c, named(path, err)
 		}
 		if err := yaml.UnmarshalWithOptions(data, &c, yaml.Strict()); err != nil {
 			return c, fmt.Errorf("%s: %s", path, oneLine(err))
@@ -123,6 +141,15 @@ func Load(path string, environ []string) (Config, error) {
 	return c, errors.Join(errs...)
 }
 
+// named puts the file's name before each line of an error.
+func named(path string, err error) error {
+	var errs []error
+	for line := range strings.Lines(err.Error()) {
+		errs = append(errs, fmt.Errorf("%s: %s", path, strings.TrimSuffix(line, "\n")))
+	}
+	return errors.Join(errs...)
+}
+
 func set(target any, value string) error {
 	switch t := target.(type) {
 	case *string:
@@ -132,6 +159,15 @@ func set(target any, value string) error {
 		if _, err := fmt.Sscanf(value+"\n", "%d\n", t); err != nil {
 			return errors.New("want a whole number")
 		}
+		return nil
+	case *bool:
+		if value != "true" && value != "false" {
+			return errors.New("want true or false")
+		}
+		*t = value == "true"
+		return nil
+	case *[]string:
+		*t = strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' })
 		return nil
 	case *engine.Duration:
 		if err := t.UnmarshalText([]byte(value)); err != nil {
@@ -162,6 +198,7 @@ const (
 	Keys          // data key and signing keys
 	Temporal
 	HTTP
+	DataKey // the data key without signing keys
 )
 
 // Check reads the files that settings name, and returns every mistake that
@@ -181,6 +218,7 @@ func (c *Config) Check(need Need) error {
 		{"data_key", c.DataKeyFile, &c.DataKey},
 		{"signing_keys", c.SigningKeysFile, &c.SigningKeys},
 		{"policy_secret", c.PolicySecretFile, &c.PolicySecret},
+		{"smtp.password", c.SMTP.PasswordFile, &c.SMTP.Password},
 	} {
 		if f.path == "" {
 			continue
@@ -221,8 +259,14 @@ func (c *Config) Check(need Need) error {
 			bad("temporal_namespace", "it is missing")
 		}
 	}
-	if need&Keys != 0 {
+	switch {
+	case need&Keys != 0:
 		errs = append(errs, c.keys()...)
+	case need&DataKey != 0:
+		errs = append(errs, c.dataKey()...)
+	}
+	if need&(Temporal|HTTP) != 0 {
+		errs = append(errs, c.notices(need&HTTP == 0)...)
 	}
 	if need&HTTP != 0 {
 		errs = append(errs, c.http()...)
@@ -239,13 +283,52 @@ func (c *Config) Check(need Need) error {
 	if c.PolicySecret != "" && len(c.PolicySecret) < minSecret {
 		bad("policy_secret", "want at least %d characters: with a short one anybody could sign (openssl rand -base64 32)", minSecret)
 	}
+	if need&(Temporal|HTTP) != 0 {
+		errs = append(errs, c.tickets()...)
+	}
 	for _, err := range c.Routing.Check() {
 		errs = append(errs, fmt.Errorf("routing.%w", err))
 	}
 	return errors.Join(errs...)
 }
 
-func (c *Config) keys() (errs []error) {
+// tickets reads the files of tokens and makes the connectors.
+func (c *Config) tickets() (errs []error) {
+	names := map[string]bool{}
+	for i := range c.Tickets {
+		t := &c.Tickets[i]
+		bad := func(err error) { errs = append(errs, fmt.Errorf("tickets[%d].%w", i, err)) }
+		if names[t.Name] {
+			bad(errors.New("name: another one has it already"))
+		}
+		names[t.Name] = true
+		if t.TokenFile != "" {
+			if t.Token != "" {
+				bad(errors.New("token: it is given both by itself and as a file; give one"))
+				continue
+			}
+			data, err := os.ReadFile(t.TokenFile)
+			if err != nil {
+				bad(fmt.Errorf("token_file: %w", err))
+				continue
+			}
+			t.Token, t.TokenFile = strings.TrimSpace(string(data)), ""
+		}
+		for _, err := range t.Check() {
+			bad(err)
+		}
+	}
+	if len(errs) > 0 || len(c.Tickets) == 0 {
+		return errs
+	}
+	var err error
+	if c.Trackers, err = connect.NewTrackers(c.Tickets); err != nil {
+		errs = append(errs, fmt.Errorf("tickets: %w", err))
+	}
+	return errs
+}
+
+func (c *Config) dataKey() (errs []error) {
 	key, err := seal.ParseKey(c.DataKey)
 	if c.DataKey == "" {
 		errs = append(errs, fmt.Errorf("data_key: it is missing: want %d random bytes in base64 (openssl rand -base64 %d)", seal.KeySize, seal.KeySize))
@@ -254,6 +337,12 @@ func (c *Config) keys() (errs []error) {
 	} else if c.Sealer, err = seal.New(key); err != nil {
 		errs = append(errs, fmt.Errorf("data_key: %w", err))
 	}
+	return errs
+}
+
+func (c *Config) keys() []error {
+	errs := c.dataKey()
+	var err error
 	if c.SigningKeys == "" {
 		errs = append(errs, errors.New("signing_keys: it is missing: holdpoint key rotate FILE makes one"))
 	} else if c.Ring, err = token.ParseRing([]byte(c.SigningKeys)); err != nil {

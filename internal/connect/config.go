@@ -39,7 +39,10 @@ type Config struct {
 	WebURL string `json:"web_url,omitempty" yaml:"web_url,omitempty"`
 	// Token is the API token or, with User, the password.
 	Token string `json:"token,omitempty" yaml:"token,omitempty"`
-	User  string `json:"user,omitempty" yaml:"user,omitempty"`
+	// TokenFile names a file with Token in it. Whoever reads the configuration reads
+	// that as well: nothing here does.
+	TokenFile string `json:"token_file,omitempty" yaml:"token_file,omitempty"`
+	User      string `json:"user,omitempty" yaml:"user,omitempty"`
 	// Projects, States and MaxAge are the terms for calls that have none of their own.
 	Projects []string        `json:"projects,omitempty" yaml:"projects,omitempty"`
 	States   []string        `json:"states,omitempty" yaml:"states,omitempty"`

@@ -50,6 +50,9 @@ var (
 
 // Source asks one tracker.
 type Source interface {
+	// Ref returns the one way in which we write the reference that ref is, asking
+	// nobody: two that are alike mean the same ticket. The only error is ErrBadRef.
+	Ref(ref string) (string, error)
 	// Lookup returns the ticket that ref names: its short reference, or its full
 	// address in the configured tracker. Every error matches ErrBadRef (the
 	// tracker was not asked), ErrNotFound or ErrUnavailable, and holds neither

@@ -45,6 +45,15 @@ func parseGitHub(web place, ref string) (repo, number string, err error) {
 	return repo, number, nil
 }
 
+// Ref implements Source.
+func (g *gitHub) Ref(ref string) (string, error) {
+	repo, number, err := parseGitHub(g.web, ref)
+	if err != nil {
+		return "", err
+	}
+	return repo + "#" + number, nil
+}
+
 // Lookup implements Source.
 func (g *gitHub) Lookup(ctx context.Context, ref string) (Ticket, error) {
 	repo, number, err := parseGitHub(g.web, ref)

@@ -36,6 +36,15 @@ func parseGitLab(web place, ref string) (project, iid string, err error) {
 	return project, iid, nil
 }
 
+// Ref implements Source.
+func (g *gitLab) Ref(ref string) (string, error) {
+	project, iid, err := parseGitLab(g.web, ref)
+	if err != nil {
+		return "", err
+	}
+	return project + "#" + iid, nil
+}
+
 // Lookup implements Source.
 func (g *gitLab) Lookup(ctx context.Context, ref string) (Ticket, error) {
 	project, iid, err := parseGitLab(g.web, ref)

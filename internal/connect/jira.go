@@ -33,6 +33,11 @@ func parseJira(web place, ref string) (string, error) {
 	return key, nil
 }
 
+// Ref implements Source.
+func (j *jira) Ref(ref string) (string, error) {
+	return parseJira(j.web, ref)
+}
+
 // Lookup implements Source. Closed is the status category "done".
 func (j *jira) Lookup(ctx context.Context, ref string) (Ticket, error) {
 	key, err := parseJira(j.web, ref)

@@ -62,6 +62,18 @@ type linearReply struct {
 	}
 }
 
+// Ref implements Source. An address stays one: it says of which workspace it is.
+func (l *linear) Ref(ref string) (string, error) {
+	key, workspace, err := parseLinear(l.web, ref)
+	if err != nil {
+		return "", err
+	}
+	if workspace != "" {
+		return l.web.String() + "/" + workspace + "/issue/" + key, nil
+	}
+	return key, nil
+}
+
 // Lookup implements Source. Project is the team's key.
 func (l *linear) Lookup(ctx context.Context, ref string) (Ticket, error) {
 	key, workspace, err := parseLinear(l.web, ref)

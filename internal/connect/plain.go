@@ -26,6 +26,11 @@ func parsePlain(web place, ref string) (string, error) {
 	return name, nil
 }
 
+// Ref implements Source.
+func (p *plain) Ref(ref string) (string, error) {
+	return parsePlain(p.web, ref)
+}
+
 // Lookup implements Source.
 func (p *plain) Lookup(ctx context.Context, ref string) (Ticket, error) {
 	name, err := parsePlain(p.web, ref)

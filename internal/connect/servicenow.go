@@ -57,6 +57,15 @@ type serviceNowField struct {
 	Display string `json:"display_value"`
 }
 
+// Ref implements Source.
+func (s *serviceNow) Ref(ref string) (string, error) {
+	_, number, err := parseServiceNow(s.web, ref)
+	if err != nil {
+		return "", err
+	}
+	return number, nil
+}
+
 // Lookup implements Source. Project is the class of the record: incident,
 // change_request and so on. Closed is a record that is no longer active.
 func (s *serviceNow) Lookup(ctx context.Context, ref string) (Ticket, error) {

@@ -87,38 +87,53 @@ func (g *Gate) ticketStillGood(ctx context.Context, p Principal, id string, by e
 	if err != nil {
 		return err
 	}
-	t, terms := coveredBy(r.Approval)
-	if t == nil {
-		return nil
+	event := func() engine.Event { return g.event(engine.Redeemed, engine.Deny, r.Approval, by, requestID) }
+	for _, c := range coveredBy(r.Approval) {
+		again, err := g.lookAgain(ctx, c, r)
+		if err != nil {
+			g.Logger.WarnContext(ctx, "a ticket's tracker gives no answer", "approval", id, "system", c.ticket.System, "error", err)
+			return g.refuse(ctx, ticketUnavailable, event())
+		}
+		if again.Code != "" {
+			return g.refuse(ctx, &Refusal{
+				Status: 409, Code: "ticket_rejected", Detail: "The ticket does not cover the call any more: " + again.Message,
+			}, event())
+		}
 	}
-	if g.Tickets == nil {
-		return fmt.Errorf("look at the ticket of %s again: no ticket system is configured", id)
-	}
-	again, err := g.Tickets.Check(ctx, *t, terms, r.Approval.Plan.OpenedAt, r.Now)
-	if err != nil {
-		return fmt.Errorf("look at the ticket of %s again: %w", id, err)
-	}
-	if again.Code == "" {
-		return nil
-	}
-	return g.refuse(ctx, &Refusal{
-		Status: 409, Code: "ticket_rejected", Detail: "The ticket does not cover the call any more: " + again.Message,
-	}, g.event(engine.Redeemed, engine.Deny, r.Approval, by, requestID))
+	return nil
 }
 
-// coveredBy is the ticket that an approval was given for, and what it had to be;
-// nil for none.
-func coveredBy(a approval.Approval) (*approval.Ticket, *engine.TicketTerms) {
-	for i := len(a.Facts) - 1; i >= 0; i-- {
-		f := a.Facts[i]
-		if f.Kind != approval.TicketCheck || !f.Yes || f.Edition != a.Plan.Edition {
-			continue
-		}
-		for _, req := range a.Plan.Requirements {
-			if req.Kind == engine.Ticket {
-				return f.Details.Ticket, req.Ticket
-			}
+var ticketUnavailable = &Refusal{
+	Status: 503, Code: "ticket_unavailable", RetryAfter: 5 * time.Second,
+	Detail: "The ticket's tracker cannot be asked at the moment. Nothing was spent; try again.",
+}
+
+func (g *Gate) lookAgain(ctx context.Context, c covered, r store.Record) (approval.Ticket, error) {
+	if g.Tickets == nil {
+		return c.ticket, errors.New("no ticket system is configured")
+	}
+	return g.Tickets.Check(ctx, c.ticket, c.terms, r.Approval.Plan.OpenedAt, r.Now)
+}
+
+// covered is a ticket that an approval was given for, and what it had to be.
+type covered struct {
+	ticket approval.Ticket
+	terms  *engine.TicketTerms
+}
+
+// coveredBy lists the tickets that an approval was given for. Each that was found
+// good has satisfied one of the requirements, in their order.
+func coveredBy(a approval.Approval) (all []covered) {
+	var good []approval.Ticket
+	for _, f := range a.Facts {
+		if f.Kind == approval.TicketCheck && f.Yes && f.Edition == a.Plan.Edition {
+			good = append(good, *f.Details.Ticket)
 		}
 	}
-	return nil, nil
+	for _, req := range a.Plan.Requirements {
+		if req.Kind == engine.Ticket && len(all) < len(good) {
+			all = append(all, covered{good[len(all)], req.Ticket})
+		}
+	}
+	return all
 }

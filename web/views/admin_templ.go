@@ -42,7 +42,7 @@ func AdminPage(v Admin) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"pagehead\"><h1>Administration</h1></div><p class=\"lead\">Everything done here is on record, with who did it.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<div class=\"pagehead\"><h1>Administration</h1></div><p class=\"lead\">Everything done here is on record, with who did it. <a href=\"/notifications\">Notifications</a>: who is told when an approval waits.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -13,6 +13,8 @@ type Frame struct {
 	Here string
 	// Rules and Admin say which entries of the navigation the person may open.
 	Rules, Admin bool
+	// Away says that there is a page on which people say that they are away.
+	Away bool
 	// AllStopped is the kill switch of all agents, when it is on.
 	AllStopped Kill
 	// Notice says what was done just now, or "".
