@@ -543,6 +543,9 @@ func TestEscalation(t *testing.T) {
 	if got := agent.get(a.ID); !slices.Equal(got.Requirements[0].Escalated, []string{"finance-approver"}) {
 		t.Errorf("after two seconds: %+v", got.Requirements)
 	}
+	eventually(t, healWithin, "people are told of it", func() bool {
+		return d.count(t, `SELECT count(*) FROM announcements WHERE approval_id = $1 AND tell = 'escalated'`, a.ID) == 1
+	})
 	d.reviewer(t, dina).approve(a)
 	if got := agent.wait(a.ID); got.Status != "approved" {
 		t.Errorf("after the escalation: %+v", got)
@@ -576,7 +579,7 @@ func TestNobodyMayDecide(t *testing.T) {
 	if got := agent.wait(a.ID); got.Status != "approved" {
 		t.Errorf("got %+v", got)
 	}
-	d.reviewer(t, dina).vote(lost, "approve").want(t, 404)
+	d.reviewer(t, ada).vote(lost, "approve").want(t, 404, "not_found")
 	if got := agent.wait(lost.ID); got.Status != "expired" || got.EndedAt.Before(lost.ExpiresAt) || got.Reasons[0].Code != "TIMEOUT" {
 		t.Errorf("what nobody may decide: %+v", got)
 	}

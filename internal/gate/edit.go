@@ -89,6 +89,8 @@ func (g *Gate) mayEdit(c *store.Change, r EditRequest) error {
 	switch {
 	case c.Kill != nil:
 		return killedRefusal
+	case c.Approval.State.Status == approval.Expired:
+		return admission(approval.ErrExpired)
 	case c.Approval.State.Status != approval.Pending:
 		return admission(approval.ErrDecided)
 	case c.Approval.Call.Dialect == DialectThreeGate:
