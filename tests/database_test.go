@@ -55,8 +55,12 @@ func TestRuntimeRoleCannotForge(t *testing.T) {
 			`INSERT INTO facts (seq, approval_id, kind, actor_kind, actor_id, channel, yes, denial, comment) OVERRIDING SYSTEM VALUE VALUES (1, '` + pending.ID + `', 'vote', 'human', 'usr_x', 'api', true, '', '')`,
 			`MERGE INTO facts f USING (SELECT 1) s ON true WHEN MATCHED THEN DELETE`, `SELECT setval('facts_seq_seq', 1)`,
 
-			`DELETE FROM approvals`, `TRUNCATE approvals CASCADE`, `UPDATE approvals SET digest = 'sha256:` + strings.Repeat("0", 64) + `'`, `UPDATE approvals SET expires_at = now()`,
-			`UPDATE approvals SET excluded = '{}'`, `UPDATE approvals SET requirements = '[]'`, `UPDATE approvals SET sealed = ''`, `UPDATE approvals SET ended_at = now()`,
+			`DELETE FROM approvals`, `TRUNCATE approvals CASCADE`, `UPDATE approvals SET ended_at = now()`, `UPDATE approvals SET began_at = now()`, `UPDATE approvals SET opened_at = now()`,
+			`UPDATE approvals SET session = 'x'`, `UPDATE approvals SET preconditions = '{}'`, `UPDATE facts SET edition = 2`, `UPDATE facts SET details = '{}'`,
+			`INSERT INTO facts (edition, approval_id, kind, actor_kind, actor_id, channel, yes, denial, comment) VALUES (2, '` + pending.ID + `', 'vote', 'human', 'usr_x', 'api', true, '', '')`,
+			`DELETE FROM reconciliations`, `UPDATE reconciliations SET outcome = 'failed'`, `DELETE FROM afterwards`, `UPDATE standing_grants SET expires_at = now()`,
+			`UPDATE standing_grants SET max_uses = 1000`, `DELETE FROM standing_grants`, `UPDATE delegations SET until_at = now() + interval '1 year'`, `DELETE FROM delegations`,
+			`UPDATE tokens SET constraints = NULL`, `DELETE FROM announcements`,
 			`DELETE FROM tokens`, `UPDATE tokens SET redeemed_at = NULL`, `UPDATE tokens SET valid_until = now() + interval '1 year'`,
 			`UPDATE people SET roles = '{reviewer}'`, `INSERT INTO people (id, email, name, identity, password_hash) VALUES ('usr_x', 'x@x', 'x', 'x', 'x')`,
 			`UPDATE keys SET revoked_at = NULL`, `INSERT INTO agents (id, name) VALUES ('x', 'x')`, `UPDATE agents SET owner_id = NULL`, `DELETE FROM revoked_signing_keys`,
@@ -64,6 +68,10 @@ func TestRuntimeRoleCannotForge(t *testing.T) {
 		},
 		// What it may do, the guards stop where it would be a lie.
 		"23514": {
+			`UPDATE approvals SET digest = 'sha256:` + strings.Repeat("0", 64) + `'`, `UPDATE approvals SET expires_at = now()`, `UPDATE approvals SET excluded = '{}'`,
+			`UPDATE approvals SET requirements = '[]'`, `UPDATE approvals SET terms = '{}', decision = '{}'`, `UPDATE approvals SET sealed = ''`,
+			`UPDATE approvals SET edition = edition + 1 WHERE id = '` + pending.ID + `'`, `UPDATE approvals SET edition = edition + 1, requirements = '[]' WHERE id = '` + pending.ID + `'`,
+			`UPDATE approvals SET digest = 'sha256:` + strings.Repeat("0", 64) + `', edition = edition + 1 WHERE id = '` + a.ID + `'`,
 			`UPDATE approvals SET status = 'pending' WHERE id = '` + a.ID + `'`, `UPDATE approvals SET status = 'denied' WHERE id = '` + a.ID + `'`,
 			`UPDATE approvals SET execution = 'succeeded' WHERE id = '` + a.ID + `'`, `UPDATE installation SET key_check = '\x00'`,
 			`UPDATE approvals SET execution = 'redeemed' WHERE id = '` + a.ID + `'`, `UPDATE approvals SET execution = 'redeemed' WHERE id = '` + pending.ID + `'`,
