@@ -45,7 +45,9 @@ func drawSpan(t *rapid.T, label string) engine.Duration {
 	return engine.Duration(unit * time.Duration(rapid.IntRange(1, 10).Draw(t, label)))
 }
 
-func often(t *rapid.T, label string, ofTen int) bool { return rapid.IntRange(1, 10).Draw(t, label) <= ofTen }
+func often(t *rapid.T, label string, ofTen int) bool {
+	return rapid.IntRange(1, 10).Draw(t, label) <= ofTen
+}
 
 func drawPlan(t *rapid.T, opened time.Time) Plan {
 	p := Plan{OpenedAt: opened, ExpiresAt: opened.Add(4 * time.Duration(drawSpan(t, "expires"))), Excluded: []string{"owner"}, Edition: 1}
