@@ -127,12 +127,19 @@ func drawFact(t *rapid.T, p Plan, s State, now time.Time) Fact {
 		case engine.Ticket:
 			kinds = append(kinds, slices.Repeat([]FactKind{TicketLink, TicketCheck, TicketCheck}, 6)...)
 		case engine.Review, engine.Human:
+			kinds = append(kinds, slices.Repeat([]FactKind{Vote}, 20)...)
 		}
 	}
 	who := rapid.SampledFrom(names).Draw(t, "who")
+	if often(t, "one of many", 6) {
+		who = rapid.SampledFrom(names[:5]).Draw(t, "whom")
+	}
 	f := Fact{
-		Kind: rapid.SampledFrom(kinds).Draw(t, "fact"), Yes: often(t, "yes", 8), Denial: NotNow,
+		Kind: rapid.SampledFrom(kinds).Draw(t, "fact"), Yes: often(t, "yes", 9), Denial: NotNow,
 		Actor: engine.Actor{Kind: engine.HumanActor, ID: who},
+	}
+	if f.Kind == Cancel && often(t, "goes on", 8) {
+		f.Kind = Comment
 	}
 	machines := map[FactKind]engine.ActorKind{Reply: engine.ServiceActor, Cancel: engine.AgentActor, TicketCheck: engine.SystemActor, Escalate: engine.SystemActor, Information: engine.AgentActor}
 	if usual, by := machines[f.Kind]; by && often(t, "as usual", 8) {
@@ -140,7 +147,7 @@ func drawFact(t *rapid.T, p Plan, s State, now time.Time) Fact {
 	} else if often(t, "a machine", 1) {
 		f.Actor = engine.Actor{Kind: rapid.SampledFrom([]engine.ActorKind{engine.AgentActor, engine.ServiceActor, engine.SystemActor}).Draw(t, "machine"), ID: who}
 	}
-	if often(t, "stands in", 3) {
+	if often(t, "stands in", 2) {
 		f.Via = rapid.SliceOfN(rapid.SampledFrom(names), 1, 3).Draw(t, "via")
 	}
 	if often(t, "says why", 8) {
