@@ -96,18 +96,19 @@ func drawRequirement(t *rapid.T) engine.Requirement {
 // drawPause is how long nothing happens: not at all, a while, or until about the
 // next moment at which something changes by itself.
 func drawPause(t *rapid.T, s State, now time.Time) time.Duration {
-	switch rapid.IntRange(0, 5).Draw(t, "pause") {
-	case 0, 1:
-		return 0
-	case 2, 3:
+	switch rapid.IntRange(0, 19).Draw(t, "pause") {
+	default:
+		return time.Duration(rapid.IntRange(0, 1).Draw(t, "moment")) * time.Millisecond
+	case 0:
 		return time.Duration(drawSpan(t, "for")) / 2
-	case 4:
-		return 7 * time.Second
+	case 1, 2:
+		return 700 * time.Millisecond
+	case 3:
 	}
 	if s.Status != Pending {
 		return time.Hour
 	}
-	at := rapid.SampledFrom([]time.Time{s.Wake, s.Wake, s.Deadline}).Draw(t, "until")
+	at := rapid.SampledFrom([]time.Time{s.Wake, s.Wake, s.Wake, s.Deadline}).Draw(t, "until")
 	return max(0, at.Sub(now)+time.Duration(rapid.IntRange(-1, 1).Draw(t, "about"))*time.Millisecond)
 }
 

@@ -229,9 +229,9 @@ func TestBreakGlass(t *testing.T) {
 		return f
 	}
 	two := func(seq int64, who string) Fact { return by(seq, BreakGlass, who, time.Duration(seq)) }
-	silent, old, deputy := two(1, "eve"), two(1, "eve"), two(1, "ada")
+	silent, old, deputy := two(1, "eve"), two(1, "eve"), two(1, "eve")
 	silent.Comment, old.Details.Proof.At = " ", start.Add(-time.Hour)
-	deputy.Voter.Via = []Voter{people["eve"]}
+	deputy.Voter.Via = []Voter{people["finn"]}
 	refusing := plan(review(1))
 	refusing.Requirements[0].Deny = 3
 	for _, tc := range []struct {
