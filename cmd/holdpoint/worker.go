@@ -75,6 +75,7 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 		Event: func(kind engine.EventType, outcome engine.Outcome, a approval.Approval, by engine.Actor) engine.Event {
 			return gate.ApprovalEvent(cfg.Sealer, kind, outcome, a, by, "")
 		},
+		Grants: gate.GrantedVotes(cfg.Sealer, log),
 	}
 	w := worker.New(temporal, workflows.TaskQueue, worker.Options{
 		WorkerStopTimeout: 3 * time.Second,
