@@ -47,6 +47,14 @@ type Grant struct {
 	MayRevoke bool
 }
 
+// The parts of a grant, for those who must not know the store.
+type (
+	// StandingGrant is a grant as it is stored.
+	StandingGrant = store.Grant
+	// PastCall is a former call that a grant is tried on.
+	PastCall = store.Past
+)
+
 // ProposeGrant says what a grant would have done to the past, and changes
 // nothing. Its refusals are those of SaveGrant.
 func (g *Gate) ProposeGrant(ctx context.Context, r GrantRequest) (Backtest, error) {
@@ -94,7 +102,7 @@ func (g *Gate) makeGrant(ctx context.Context, r GrantRequest, from approval.Appr
 		if c.Kill != nil {
 			return nil, killedRefusal
 		}
-		if err := mayGrant(r, c.Approval, c.Now); err != nil {
+		if err := r.allowed(c.Approval, c.Now); err != nil {
 			return nil, err
 		}
 		switch again, err := c.DeniedSince(past.At); {
@@ -153,7 +161,7 @@ func (g *Gate) grantable(ctx context.Context, r GrantRequest) (store.Record, can
 		err = notFound
 	}
 	if err == nil {
-		err = mayGrant(r, record.Approval, record.Now)
+		err = r.allowed(record.Approval, record.Now)
 	}
 	if err != nil {
 		return record, canon.Value{}, err
@@ -187,25 +195,31 @@ func (g *Gate) grantable(ctx context.Context, r GrantRequest) (store.Record, can
 	return record, args, nil
 }
 
-// mayGrant refuses a grant by somebody who could not vote for calls like this
-// one, or without a fresh proof of who they are.
-func mayGrant(r GrantRequest, a approval.Approval, now time.Time) error {
-	p := r.Person
+// allowed is MayGrant for what the page showed.
+func (r GrantRequest) allowed(a approval.Approval, now time.Time) error {
+	err := MayGrant(r.Person, a, now)
+	if r.Digest != a.Call.Digest && mayRead(r.Person, a) {
+		return &Refusal{Status: 409, Code: "stale", Detail: "What you looked at is no longer what the call is about. Look at it again."}
+	}
+	return err
+}
+
+// MayGrant refuses a grant by somebody who could not vote for calls like this
+// one, and last, with code verification_required, by somebody who has not just
+// proved who they are.
+func MayGrant(p engine.Person, a approval.Approval, now time.Time) error {
 	roles, human := rolesAsked(a)
-	has := func(role string) bool { return p.Has(role) }
 	switch {
 	case !mayRead(p, a):
 		return notFound
 	case slices.Contains(a.Plan.Excluded, p.Identity):
 		return admission(approval.ErrSelfReview)
-	case p.Disabled || !slices.ContainsFunc(append(slices.Clone(roles), human...), has):
+	case p.Disabled || !slices.ContainsFunc(append(slices.Clone(roles), human...), p.Has):
 		return admission(approval.ErrNotEligible)
-	case !slices.ContainsFunc(roles, has):
+	case !slices.ContainsFunc(roles, p.Has):
 		return &Refusal{Status: 409, Code: "human_only", Detail: "A person has to decide each call like this one, and nobody can do so beforehand."}
 	case a.Call.Dialect == DialectThreeGate:
 		return &Refusal{Status: 409, Code: "not_grantable", Detail: "A tool request is signed for as the document that it is. Each has to be looked at."}
-	case r.Digest != a.Call.Digest:
-		return &Refusal{Status: 409, Code: "stale", Detail: "What you looked at is no longer what the call is about. Look at it again."}
 	}
 	if proved := proof(p); proved == nil || proved.At.After(now.Add(time.Minute)) || now.Sub(proved.At) > approval.FreshFor {
 		return admission(approval.ErrNotFresh)

@@ -9,10 +9,11 @@ type Frame struct {
 	// Person is the signed-in person's name, or "" on pages for anybody.
 	Person string
 	// Here is the entry of the navigation that the page is: "inbox", "history",
-	// "policies", "agents", "admin" or "".
+	// "grants", "policies", "agents", "admin" or "".
 	Here string
-	// Rules and Admin say which entries of the navigation the person may open.
-	Rules, Admin bool
+	// Rules, Admin and Grants say which entries of the navigation the person may
+	// open.
+	Rules, Admin, Grants bool
 	// AllStopped is the kill switch of all agents, when it is on.
 	AllStopped Kill
 	// Notice says what was done just now, or "".
