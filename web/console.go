@@ -98,9 +98,9 @@ func (c *Console) Register(mux *http.ServeMux) {
 	mux.HandleFunc("POST /approvals/{id}/votes", c.signed(c.vote))
 	mux.HandleFunc("GET /approvals/{id}/live", c.liveApproval)
 	mux.HandleFunc("GET /history", c.signed(c.history))
-	c.registerGrants(mux)
 	c.registerOffice(mux)
 	mux.Handle("GET /static/", static.Handler())
+	c.registerGrants(mux)
 }
 
 // Signed returns the person of the request's session, or false without a live

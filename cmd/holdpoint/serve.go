@@ -113,8 +113,8 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	}
 	stopping := make(chan struct{})
 	console, err := web.New(web.Config{
-		Desk: desk{g}, Office: g, Grants: g, InForce: judgedBy(keeper), SignIn: identity.NewSignIn(s), Sessions: sessions{s}, Names: s, Secure: cfg.Secure(),
-		Remote: cfg.Remote, Stopping: stopping, Logger: log,
+		Desk: desk{g}, Office: g, InForce: judgedBy(keeper), SignIn: identity.NewSignIn(s), Sessions: sessions{s}, Names: s, Secure: cfg.Secure(),
+		Remote: cfg.Remote, Stopping: stopping, Logger: log, Grants: g,
 	})
 	if err != nil {
 		return err

@@ -9,11 +9,12 @@ type Frame struct {
 	// Person is the signed-in person's name, or "" on pages for anybody.
 	Person string
 	// Here is the entry of the navigation that the page is: "inbox", "history",
-	// "grants", "policies", "agents", "admin" or "".
+	// "policies", "agents", "admin" or "".
 	Here string
-	// Rules, Admin and Grants say which entries of the navigation the person may
-	// open.
-	Rules, Admin, Grants bool
+	// Rules and Admin say which entries of the navigation the person may open.
+	Rules, Admin bool
+	// Grants says that there are pages for standing grants; Here is "grants" there.
+	Grants bool
 	// AllStopped is the kill switch of all agents, when it is on.
 	AllStopped Kill
 	// Notice says what was done just now, or "".
