@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// unfold opens everything that is folded up.
+const unfold = `document.querySelectorAll("details").forEach((e) => { e.open = true; })`
+
 // TestBrowserGrants: a reviewer who is asked the same thing again and again makes
 // a grant from a card, is shown the denial that it would overrule, and sees it
 // used; what is not like the card still waits, and nothing passes once it is
@@ -40,6 +43,7 @@ func TestBrowserGrants(t *testing.T) {
 	b.put("input[name=reason]", "the weekly rent")
 	b.click(testid("try-grant"))
 	b.sees(testid("past-count"), "2 are like that")
+	b.eval(unfold)
 	b.sees(testid("past"), denied.ID)
 	b.fits(form + " tried")
 	b.click(testid("acknowledge"))
@@ -54,11 +58,11 @@ func TestBrowserGrants(t *testing.T) {
 	}
 	b.open("/grants")
 	b.sees(testid("grant"), "1 of 10")
-	b.eval(`document.querySelectorAll("details").forEach((e) => { e.open = true; })`)
+	b.eval(unfold)
 	b.sees(testid("grant"), passed.ID)
 	b.fits("/grants with a grant")
 	b.open("/approvals/" + passed.ID)
-	b.sees(testid("timeline"), "voted")
+	b.sees(testid("timeline"), "approved")
 
 	var list struct {
 		Grants []struct {

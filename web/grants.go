@@ -207,8 +207,11 @@ func (c *Console) draft(r *http.Request, p engine.Person) (draft, error) {
 			Detail: fmt.Sprintf("The arguments have %d parts. What calls have to be like can be said of %d at most.", len(d.leaves), maxLeaves),
 		}
 	}
+	left := maxFields
 	for i, l := range d.leaves {
-		d.view.Leaves = append(d.view.Leaves, grantLeaf(i, l))
+		v := grantLeaf(i, l, min(left, maxField))
+		left -= len(v.Value)
+		d.view.Leaves = append(d.view.Leaves, v)
 	}
 	return d, nil
 }
@@ -231,11 +234,16 @@ var lasting = []views.Option{
 	{Value: "168h", Label: "7 days"},
 }
 
-// maxField is the longest text that a field of the form takes, in bytes.
-const maxField = 2000
+// maxField is the longest text that a field of the form takes, and maxFields all
+// of them together, in bytes: the form has to come back. What is longer can be
+// exactly this or anything.
+const (
+	maxField  = 2000
+	maxFields = 12 << 10
+)
 
 // grantLeaf is a leaf's fields, to begin with: exactly what this call has.
-func grantLeaf(i int, l grant.Leaf) views.GrantLeaf {
+func grantLeaf(i int, l grant.Leaf, longest int) views.GrantLeaf {
 	v := views.GrantLeaf{Number: i, Names: pointerNames(l.Path), Is: string(l.Value.Canonical()), Op: string(grant.Equals)}
 	option := func(op grant.Op, label string) { v.Ops = append(v.Ops, views.Option{Value: string(op), Label: label}) }
 	option(grant.Equals, "exactly this")
@@ -247,7 +255,7 @@ func grantLeaf(i int, l grant.Leaf) views.GrantLeaf {
 		option(grant.OneOf, "one of …")
 	case canon.StringKind:
 		// A field cannot hold what a browser would change.
-		if text := l.Value.Str(); len(text) <= maxField && !strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c == 0x7F }) {
+		if text := l.Value.Str(); len(text) <= longest && !strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c == 0x7F }) {
 			v.Fields, v.Value = "text", text
 			option(grant.OneOf, "one of …")
 			option(grant.Prefix, "begins with …")

@@ -82,6 +82,9 @@ func GrantedVotes(s *seal.Sealer, log *slog.Logger) func(ctx context.Context, c 
 		if c.Kill != nil || c.Approval.Status != approval.Pending || c.Approval.Call.Dialect == DialectThreeGate {
 			return nil, nil
 		}
+		if stage := c.Approval.State.Stage; stage < len(c.Approval.Plan.Requirements) && len(c.Approval.Plan.Requirements[stage].Form) > 0 {
+			return nil, nil // a yes is not enough
+		}
 		live, err := c.Grants()
 		if err != nil || len(live) == 0 {
 			return nil, err

@@ -232,6 +232,9 @@ func MayGrant(p engine.Person, a approval.Approval, now time.Time) error {
 func rolesAsked(a approval.Approval) (roles, human []string) {
 	for _, req := range a.Plan.Requirements {
 		into := &roles
+		if len(req.Form) > 0 {
+			continue // a yes is not enough
+		}
 		switch req.Kind {
 		case engine.Answer, engine.Review:
 		case engine.Human:

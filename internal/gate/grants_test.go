@@ -17,6 +17,7 @@ import (
 	"holdpoint/engine/canon"
 	"holdpoint/engine/grant"
 	"holdpoint/internal/gate"
+	"holdpoint/workflows"
 )
 
 // grantingHouse is a house in which grants vote.
@@ -201,20 +202,21 @@ func TestGrantEnds(t *testing.T) {
 }
 
 func TestGrantsAtOnce(t *testing.T) {
-	h := grantingHouse(t, routing(time.Hour, 1))
-	g := h.grant("ada", h.open(payment(50)), upTo(100), 10)
-	// Twins lie in wait for deadlocks: both grants are tried for all.
-	twin := h.grant("ada", h.open(payment(50)), upTo(100), 1000)
-	if err := h.RevokeGrant(context.Background(), h.people["ada"], twin.ID, gate.PersonAdministers(h.people["ada"], "console", "r"), nil); err != nil {
-		t.Fatal(err)
-	}
+	h := grantingHouse(t, routing(time.Hour, 2))
+	seen := h.open(payment(50))
+	// Everybody takes both, and one of them runs out.
+	scarce, plenty := h.grant("ada", seen, upTo(100), 10), h.grant("ben", seen, upTo(100), 1000)
 	var ids []string
 	for i := range 20 {
 		ids = append(ids, h.open(payment(i)).ID)
 	}
 	var wg sync.WaitGroup
 	for _, id := range append(ids, ids...) {
-		wg.Go(func() { h.settle(id) })
+		wg.Go(func() {
+			if _, err := h.settler.Settle(context.Background(), workflows.SettleInput{ApprovalID: id}); err != nil {
+				t.Errorf("settle %s: %v", id, err)
+			}
+		})
 	}
 	wg.Wait()
 	approved := 0
@@ -223,8 +225,8 @@ func TestGrantsAtOnce(t *testing.T) {
 			approved++
 		}
 	}
-	if n := h.uses(g.ID); approved != 10 || n != 10 {
-		t.Errorf("%d of 20 approved with %d of 10 uses", approved, n)
+	if a, b := h.uses(scarce.ID), h.uses(plenty.ID); approved != 10 || a != 10 || b != 20 {
+		t.Errorf("%d of 20 approved; one grant used %d of 10 times, the other %d", approved, a, b)
 	}
 }
 
@@ -271,6 +273,17 @@ func TestGrantsNeverStandForHumansOrAgainstAPerson(t *testing.T) {
 	h.want("human", a, approval.Pending)
 	if _, err := h.SaveGrant(context.Background(), h.wish("ben", a, upTo(100), 10)); code(err) != "human_only" {
 		t.Errorf("a grant from a card for humans: %v", err)
+	}
+
+	// What the requesting side has to fill in is not filled in by a yes.
+	a = h.open(payment(1))
+	h.asOwner(`ALTER TABLE approvals DISABLE TRIGGER approvals_guard`)
+	h.asOwner(`UPDATE approvals SET requirements = '[{"kind":"answer","role":"reviewer","needed":1,"form":{"type":"object"}}]' WHERE id = $1`, a.ID)
+	h.asOwner(`ALTER TABLE approvals ENABLE TRIGGER approvals_guard`)
+	h.settle(a.ID)
+	h.want("a form", h.get(a.ID).Approval, approval.Pending)
+	if _, err := h.SaveGrant(context.Background(), h.wish("ben", a, upTo(100), 10)); code(err) != "not_eligible" {
+		t.Errorf("a grant from a card with a form: %v", err)
 	}
 
 	// Ada denies where it takes two to deny: her grant does not take that back.
