@@ -15,6 +15,8 @@ type Frame struct {
 	Rules, Admin bool
 	// Away says that there is a page on which people say that they are away.
 	Away bool
+	// Grants says that there are pages for standing grants; Here is "grants" there.
+	Grants bool
 	// AllStopped is the kill switch of all agents, when it is on.
 	AllStopped Kill
 	// Notice says what was done just now, or "".
