@@ -101,6 +101,10 @@ func (s *Settler) settle(ctx context.Context, c *store.Change) (workflows.Settle
 		}
 		return s.wait(ctx, c)
 	}
+	constraints, validity, err := s.tightened(c)
+	if err != nil && end.status == approval.Approved {
+		end = unjudged("Reviewers set constraints that cannot all be kept to.")
+	}
 	token := ""
 	if end.status == approval.Approved {
 		token = s.NewTokenID()
@@ -112,7 +116,6 @@ func (s *Settler) settle(ctx context.Context, c *store.Change) (workflows.Settle
 			return workflows.SettleResult{}, err
 		}
 	}
-	constraints, validity := s.tightened(c)
 	if err := c.Settle(end.status, end.reasons, token, validity, constraints); err != nil {
 		return workflows.SettleResult{}, err
 	}
@@ -255,26 +258,19 @@ func (s *Settler) reopen(c *store.Change, end ending) error {
 
 // tightened is what the votes that counted have made of constraints and
 // validity; nil where they left the constraints alone.
-func (s *Settler) tightened(c *store.Change) (json.RawMessage, time.Duration) {
-	validity, constraints := s.Validity, json.RawMessage(nil)
+func (s *Settler) tightened(c *store.Change) (json.RawMessage, time.Duration, error) {
+	validity, said := s.Validity, false
 	for _, f := range c.Approval.State.Counted {
 		if d := time.Duration(f.Details.ValidFor); d > 0 {
 			validity = min(validity, d)
 		}
-		if len(f.Details.Constraints) == 0 {
-			continue
-		}
-		base := constraints
-		if base == nil {
-			base = c.Approval.Decision.Constraints
-		}
-		// Two may have tightened the same thing: the first one's word was checked
-		// against what there was, so what does not fit now is wider than that.
-		if narrowed, err := approval.Tighten(base, f.Details.Constraints); err == nil {
-			constraints = narrowed
-		}
+		said = said || len(f.Details.Constraints) > 0
 	}
-	return constraints, validity
+	if !said {
+		return nil, validity, nil
+	}
+	constraints, err := approval.Constraints(c.Approval.Decision.Constraints, c.Approval.State.Counted)
+	return constraints, validity, err
 }
 
 // ErrLater is returned by a Rejudge that has no rules to judge by at the moment:

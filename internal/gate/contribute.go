@@ -48,6 +48,9 @@ func (g *Gate) Vote(ctx context.Context, v VoteRequest, once *Once) (approval.Ap
 		if _, err := approval.Tighten(c.Approval.Decision.Constraints, v.Constraints); err != nil {
 			return &Refusal{Status: 422, Code: "not_tighter", Detail: "A reviewer can only make constraints narrower: " + err.Error() + "."}
 		}
+		if _, err := approval.Constraints(c.Approval.Decision.Constraints, append(slices.Clone(c.Approval.State.Counted), fact)); err != nil {
+			return &Refusal{Status: 422, Code: "not_tighter", Detail: "Somebody else has set other constraints with their vote: " + err.Error() + "."}
+		}
 		return nil
 	})
 }
@@ -416,7 +419,8 @@ func readsAll(p engine.Person) bool { return p.Has(AuditorRole) || p.Has(AdminRo
 // mayRead reports whether the person may see the approval: those whose role it
 // asks for, the requesting side, auditors and administrators.
 func mayRead(p engine.Person, a approval.Approval) bool {
-	if readsAll(p) {
+	// Who may break the glass has to see what for.
+	if readsAll(p) || p.Has(approval.BreakGlassRole) {
 		return true
 	}
 	for _, identity := range a.Plan.Excluded {
