@@ -28,6 +28,8 @@ type Config struct {
 	InForce  func() InForce
 	SignIn   SignIn
 	Sessions Sessions
+	// Prover checks proofs for single approvals; nil when nobody can give any.
+	Prover Prover
 	// Names may be nil: lists then show ids.
 	Names Names
 	// SessionTTL is how long a session lasts at most; 12 hours when zero.
@@ -95,6 +97,7 @@ func (c *Console) Register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /approvals/{id}", c.signed(c.approval))
 	mux.HandleFunc("POST /approvals/{id}/votes", c.signed(c.vote))
 	mux.HandleFunc("GET /approvals/{id}/live", c.liveApproval)
+	c.registerActions(mux)
 	mux.HandleFunc("GET /history", c.signed(c.history))
 	c.registerOffice(mux)
 	mux.Handle("GET /static/", static.Handler())
@@ -176,6 +179,8 @@ func parent(r *http.Request) string {
 	switch path := r.URL.Path; {
 	case strings.HasPrefix(path, "/approvals/"):
 		return "/approvals/" + id
+	case strings.HasPrefix(path, "/sessions/"):
+		return sessionURL(r.PathValue("agent"), r.PathValue("session"))
 	case strings.HasPrefix(path, "/agents/"):
 		return "/agents/" + id
 	case strings.HasPrefix(path, "/admin/"):
