@@ -49,6 +49,10 @@ func (c *Console) registerActions(mux *http.ServeMux) {
 		mux.HandleFunc("POST /approvals/{id}/"+path, c.signed(c.acting(act)))
 	}
 	mux.HandleFunc("POST /approvals/{id}/step-up", c.signed(c.stepUp))
+	mux.HandleFunc("GET /approvals/{id}/edit", c.signed(c.editForm))
+	mux.HandleFunc("POST /approvals/{id}/edit", c.signed(c.edit))
+	mux.HandleFunc("GET /sessions/{agent}/{session}", c.signed(c.session))
+	mux.HandleFunc("POST /sessions/{agent}/{session}/votes", c.signed(c.voteTogether))
 }
 
 // action is something that a form on the card does: what it says when it is done,

@@ -214,7 +214,9 @@ type Change struct {
 type SessionPage struct {
 	Frame
 	Agent, AgentID, Session string
-	Rows                    []SessionRow
+	// Action is where the decisions go, and Failure why nothing was decided, or "".
+	Action, Failure string
+	Rows            []SessionRow
 	// Full says that there are more than are shown, and Open how many can be
 	// decided here.
 	Full bool
@@ -235,7 +237,10 @@ type SessionRow struct {
 	Sentence         string
 	Deadline         time.Time
 	Arguments        Code
-	Warnings         int
+	// Cut says that Arguments is not all of them, and Warnings counts what in them
+	// is not what it looks like.
+	Cut      bool
+	Warnings int
 	// Approve and Deny say what can be done here, and Note why not more.
 	Approve, Deny bool
 	Note          string
