@@ -103,7 +103,7 @@ func TestToolRequestPage(t *testing.T) {
 		"**changes nothing**", "policy rule network-needs-security", "tool_request/human_approval_required")
 	text := strip(page.body)
 	for _, want := range []string{
-		"2 of finance-approver, then 1 of security-approver; after 15m also manager", "Needs 2 more people with the role finance-approver or manager.", "drafted by a machine",
+		"2 of finance-approver and 1 of security-approver; after 15m also manager", "Needs 2 more people with the role finance-approver or manager.", "drafted by a machine",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("page lacks %q:\n%s", want, text)

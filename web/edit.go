@@ -80,6 +80,9 @@ func (e editor) page(args canon.Value) views.Edit {
 func editFields(fields []form.Field) []views.EditField {
 	var list []views.EditField
 	for _, f := range fields {
+		if strings.HasSuffix(f.Name, "."+f.Label) {
+			f.Label = f.Name // which of several that are called so
+		}
 		list = append(list, views.EditField{
 			Name: argumentField + f.Name, Label: f.Label, Help: f.Help, Kind: string(f.Kind), Required: f.Required, Choices: f.Choices,
 			Value: f.Value, Min: f.Min, Max: f.Max, MaxLength: f.MaxLength, Problem: f.Problem,

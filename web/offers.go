@@ -121,15 +121,19 @@ func ticketForm(t *engine.TicketTerms) *views.TicketForm {
 		return f
 	}
 	f.System = t.System
+	var terms []string
 	for _, term := range []struct{ words, value string }{
-		{"Of ", t.System}, {"In project ", strings.Join(t.Projects, " or ")}, {"In state ", strings.Join(t.States, " or ")},
+		{"of ", t.System}, {"in project ", strings.Join(t.Projects, " or ")}, {"in state ", strings.Join(t.States, " or ")},
 	} {
 		if term.value != "" {
-			f.Terms = append(f.Terms, term.words+term.value+".")
+			terms = append(terms, term.words+term.value)
 		}
 	}
 	if t.MaxAge > 0 {
-		f.Terms = append(f.Terms, "At most "+brief(time.Duration(t.MaxAge))+" old.")
+		terms = append(terms, "at most "+brief(time.Duration(t.MaxAge))+" old")
+	}
+	if len(terms) > 0 {
+		f.Terms = "A ticket " + strings.Join(terms, ", ") + "."
 	}
 	return f
 }

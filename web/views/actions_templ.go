@@ -136,12 +136,12 @@ func asked(v Approval) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			for _, t := range v.Asked.Ticket.Terms {
+			if v.Asked.Ticket.Terms != "" {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "<p class=\"note\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = revealed(t).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = revealed(v.Asked.Ticket.Terms).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -124,8 +124,8 @@ type StepUp struct {
 type TicketForm struct {
 	// System is the only one that is good, or "".
 	System string
-	// Terms say what the ticket has to be.
-	Terms []string
+	// Terms says what the ticket has to be, or "".
+	Terms string
 }
 
 // Question is a question that waits for its answer.
