@@ -37,6 +37,8 @@ type Config struct {
 	Factors *identity.Factors
 	// Absences may be nil: nobody can then say that they are away.
 	Absences Absences
+	// Prover checks proofs for single approvals; nil when nobody can give any.
+	Prover Prover
 	// Names may be nil: lists then show ids.
 	Names Names
 	// Grants may be nil: there are no pages for standing grants then.
@@ -106,6 +108,7 @@ func (c *Console) Register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /approvals/{id}", c.signed(c.approval))
 	mux.HandleFunc("POST /approvals/{id}/votes", c.signed(c.vote))
 	mux.HandleFunc("GET /approvals/{id}/live", c.liveApproval)
+	c.registerActions(mux)
 	mux.HandleFunc("GET /history", c.signed(c.history))
 	c.registerAccount(mux)
 	c.registerOffice(mux)
@@ -195,6 +198,8 @@ func parent(r *http.Request) string {
 		return "/approvals/" + id
 	case strings.HasPrefix(path, "/grants/"):
 		return "/grants"
+	case strings.HasPrefix(path, "/sessions/"):
+		return sessionURL(r.PathValue("agent"), r.PathValue("session"))
 	case strings.HasPrefix(path, "/agents/"):
 		return "/agents/" + id
 	case strings.HasPrefix(path, "/admin/"):
