@@ -14,7 +14,7 @@ import (
 
 // TestMain walks farther than rapid does by itself; its own flag still counts.
 func TestMain(m *testing.M) {
-	if err := flag.Set("rapid.checks", "400"); err != nil {
+	if err := flag.Set("rapid.checks", "300"); err != nil {
 		panic(err)
 	}
 	m.Run()
