@@ -14,6 +14,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/identity"
 	"holdpoint/web/views"
 )
 
@@ -179,8 +180,7 @@ func (c *Console) stepUp(w http.ResponseWriter, r *http.Request, p engine.Person
 			c.fail(w, r, p, &gate.Refusal{Status: http.StatusForbidden, Code: "no_second_factor", Detail: "Nobody can prove here who they are."})
 			return
 		}
-		proof := Proof{Code: form.Get("code"), Assertion: []byte(form.Get("assertion")), ChallengeID: form.Get("challenge")}
-		method, err = c.cfg.Prover.Verify(r.Context(), p, provesForApproval, boundTo(s.ApprovalID, digest), proof)
+		method, err = c.cfg.Prover.Verify(r.Context(), p, identity.ForApproval, boundTo(s.ApprovalID, digest), proofOf(form))
 		var refusal *gate.Refusal
 		if errors.As(err, &refusal) {
 			retryAfter(w, refusal)

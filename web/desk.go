@@ -11,6 +11,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/identity"
 )
 
 // Desk is what the console needs of the engine room. All methods return errors
@@ -75,20 +76,8 @@ type Prover interface {
 	// who have no second factor, "password".
 	Methods(ctx context.Context, p engine.Person) ([]string, error)
 	// Verify returns the method of a good proof. A refusal is a proof that is none.
-	Verify(ctx context.Context, p engine.Person, purpose, boundTo string, proof Proof) (method string, err error)
+	Verify(ctx context.Context, p engine.Person, purpose, boundTo string, proof identity.Proof) (method string, err error)
 }
-
-// Proof is what a form carries: a code of an authenticator app, or a passkey's
-// answer to a challenge.
-type Proof struct {
-	Code        string
-	Assertion   []byte
-	ChallengeID string
-}
-
-// provesForApproval is the purpose of a proof for one approval; it takes a second
-// factor.
-const provesForApproval = "approval"
 
 // SignIn checks credentials. It answers engine.Person with VerifiedBy, or an
 // error wrapping a *gate.Refusal (wrong_credentials 401, too_many_attempts 429)

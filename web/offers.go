@@ -11,6 +11,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/identity"
 	"holdpoint/web/views"
 )
 
@@ -93,7 +94,7 @@ func asks(c gate.Card, p engine.Person, name func(string) string) views.Asked {
 	switch req := a.Plan.Requirements[a.State.Stage]; req.Kind {
 	case engine.StepUp:
 		if slices.Contains(a.Plan.Accountable, p.Identity) {
-			v.StepUp = &views.StepUp{Purpose: provesForApproval, BoundTo: boundTo(a.ID, a.Call.Digest)}
+			v.StepUp = &views.StepUp{Purpose: identity.ForApproval, BoundTo: boundTo(a.ID, a.Call.Digest)}
 		}
 	case engine.Ticket:
 		if a.State.Ticket == nil || a.State.Checked != nil {

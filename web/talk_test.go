@@ -12,6 +12,7 @@ import (
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/identity"
 	"holdpoint/internal/store"
 )
 
@@ -217,7 +218,7 @@ func (m *memory) Methods(_ context.Context, p engine.Person) ([]string, error) {
 	return p.Factors, m.broken
 }
 
-func (m *memory) Verify(_ context.Context, p engine.Person, purpose, boundTo string, proof Proof) (string, error) {
+func (m *memory) Verify(_ context.Context, p engine.Person, purpose, boundTo string, proof identity.Proof) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.proved = append(m.proved, purpose+" "+boundTo)
