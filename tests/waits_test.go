@@ -29,7 +29,7 @@ routing:
     - {tool: "askshort_*", role: reviewer, needed: 1, expires_in: 2s, pause_for: 1s}
     - {tool: "asknopause_*", role: reviewer, needed: 1, expires_in: 2s}
     - {tool: "extend_*", role: reviewer, needed: 1, expires_in: 3s, extenders: [security-approver]}
-    - {tool: "late_*", role: security-approver, needed: 1, expires_in: 1h, reminders: [500ms, 1h], escalation: [{after: 2s, role: finance-approver}, {after: 1h, role: gardener}]}
+    - {tool: "late_*", role: security-approver, needed: 1, expires_in: 1h, reminders: [500ms, 30m], escalation: [{after: 2s, role: finance-approver}, {after: 30m, role: gardener}]}
     - {tool: "nobody_*", role: surgeon, needed: 1, expires_in: 1h, escalation: [{after: 30m, role: finance-approver}]}
     - {tool: "lost_*", role: surgeon, needed: 1, expires_in: 2s}
     - {tool: "hours_*", role: reviewer, needed: 1, within: 30m, expires_in: 2h, calendar: rare}
@@ -49,6 +49,11 @@ rules:
     match: {tool_name: payee, environment: "*"}
     outcome: REQUIRE_APPROVAL
     approval: {groups: [{role: finance-approver, needed: 1}, {role: security-approver, needed: 1}]}
+  - id: either
+    description: Two of security, or three of finance.
+    match: {tool_name: operate, environment: "*"}
+    outcome: REQUIRE_APPROVAL
+    approval: {any_of: [{role: security-approver, needed: 2}, {role: finance-approver, needed: 3}]}
   - id: human
     description: A person, and no program.
     match: {tool_name: wire, environment: "*"}
@@ -262,6 +267,28 @@ func TestTwoGroups(t *testing.T) {
 	d.reviewer(t, emil).vote(a, "deny").want(t, 200)
 	if got := agent.wait(a.ID); got.Status != "denied" || got.Denial == nil || got.Denial.Kind != "not_now" || got.Denial.RetryAfter == 0 {
 		t.Errorf("after a no: %+v", got)
+	}
+}
+
+// TestEitherGroup: of two groups one is enough, and nobody makes up for one with
+// people of the other.
+func TestEitherGroup(t *testing.T) {
+	d := onWaiting(t)
+	agent := d.agent(t)
+	for _, c := range []struct {
+		who   []int
+		needs int
+	}{{[]int{dina, ada, ben}, 2}, {[]int{dina, emil, ada}, 3}, {[]int{ada, ben}, 2}} {
+		a := agent.checked("operate", map[string]any{"id": newID("")})
+		for k, who := range c.who {
+			if got := agent.get(a.ID); got.Status != "pending" {
+				t.Errorf("%v: after %d votes: %+v", c.who, k, got)
+			}
+			d.reviewer(t, who).approve(a)
+		}
+		if got := agent.wait(a.ID); got.Status != "approved" || got.Requirements[0].Needed != c.needs || got.Requirements[0].Given != c.needs {
+			t.Errorf("%v: %+v", c.who, got)
+		}
 	}
 }
 
@@ -519,6 +546,14 @@ func TestEscalation(t *testing.T) {
 	d.reviewer(t, dina).approve(a)
 	if got := agent.wait(a.ID); got.Status != "approved" {
 		t.Errorf("after the escalation: %+v", got)
+	}
+	// People were told of each once, and of nothing that did not come up.
+	if n := d.count(t, `SELECT count(*) FROM announcements WHERE approval_id = $1 AND tell IN ('reminder', 'escalated')
+		AND at BETWEEN $2::timestamptz + CASE tell WHEN 'reminder' THEN interval '500 ms' ELSE interval '2 s' END AND clock_timestamp()`, a.ID, a.OpenedAt); n != 2 {
+		t.Errorf("people were told %d times in time", n)
+	}
+	if n := d.count(t, `SELECT count(*) FROM announcements WHERE approval_id = $1`, a.ID); n != 4 {
+		t.Errorf("people were told %d things, want: opened, a reminder, an escalation, the end", n)
 	}
 }
 
