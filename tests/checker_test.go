@@ -184,7 +184,9 @@ func (h history) checkApproval(a approvalRow, facts []factRow, settled []eventRo
 			say("I6: %s expired at %s, before its deadline %s", a.id, a.ended, deadline)
 		}
 	case "denied":
-		if !slices.ContainsFunc(facts, func(f factRow) bool { return !f.yes && f.kind != "cancel" }) && !met {
+		if !slices.ContainsFunc(facts, func(f factRow) bool {
+			return !f.yes && !slices.Contains([]string{"cancel", "ticket", "ticket_check"}, f.kind)
+		}) && !met {
 			say("I2: %s is denied and nobody denied it", a.id)
 		}
 	case "cancelled":
@@ -206,7 +208,7 @@ func (a approvalRow) replay(facts []factRow) (met bool, deadline time.Time) {
 		}
 		return a.expires
 	}
-	since, voices, stage, given := a.opened, map[string]bool{}, 0, 0
+	since, voices, stage, given, attached := a.opened, map[string]bool{}, 0, 0, false
 	for _, f := range facts {
 		if stage == len(a.requirements) {
 			break
@@ -219,6 +221,15 @@ func (a approvalRow) replay(facts []factRow) (met bool, deadline time.Time) {
 		case f.kind == "cancel":
 			return false, limit(r, since)
 		case f.kind == "answer" && f.yes && f.actorKind == "service" && r.Kind == "answer":
+			given = r.Needed
+		case f.kind == "ticket" && r.Kind == "ticket":
+			attached = true
+			continue
+		case f.kind == "ticket_check" && f.actorKind == "system" && r.Kind == "ticket" && attached:
+			// A bad ticket leaves it waiting for another one.
+			if attached = false; !f.yes {
+				continue
+			}
 			given = r.Needed
 		case f.kind == "vote" && f.yes && f.actorKind == "human":
 			gone := !f.disabled.IsZero() && (a.ended.IsZero() || f.disabled.Before(a.ended))
@@ -463,27 +474,33 @@ func TestCheckerFindsBrokenHistories(t *testing.T) {
 		want   string
 		damage func(*history)
 	}{
-		"terminal without event":         {"I2: apr_d", func(h *history) { without(h, "settled", "apr_d") }},
-		"two terminal events":            {"I2: apr_a", func(h *history) { again(h, "settled", "apr_a") }},
-		"terminal event of a pending":    {"I2: apr_d", func(h *history) { h.approvals[1].status = "pending" }},
-		"event of another state":         {"I2: apr_d", func(h *history) { h.approvals[1].status = "cancelled" }},
-		"end of an unknown approval":     {"I2: apr_x", func(h *history) { again(h, "settled", "apr_a"); h.events[len(h.events)-1].approval = "apr_x" }},
-		"state that there is not":        {"I2: apr_d", func(h *history) { h.approvals[1].status = "done" }},
-		"redeemed twice":                 {"I3: apr_a", func(h *history) { again(h, "redeem", "apr_a") }},
-		"two tokens":                     {"I3: apr_a", func(h *history) { h.tokens = append(h.tokens, tokenRow{"tok_b", "apr_a", false}) }},
-		"token of a denied call":         {"I3: apr_d", func(h *history) { h.tokens = append(h.tokens, tokenRow{"tok_b", "apr_d", false}) }},
-		"approved without token":         {"I3: apr_a", func(h *history) { h.tokens = nil }},
-		"redeemed without spending":      {"I3: apr_a", func(h *history) { h.tokens[0].redeemed = false }},
-		"spent without event":            {"I3: apr_a", func(h *history) { without(h, "redeem", "apr_a") }},
-		"ran without redeeming":          {"I3: apr_d", func(h *history) { h.approvals[1].execution = "succeeded" }},
-		"one vote short":                 {"I5: apr_a", func(h *history) { h.facts = slices.Delete(h.facts, 2, 3) }},
-		"one person with two accounts":   {"I5: apr_a", func(h *history) { h.facts[2].identity = "ada" }},
-		"vote of the owner":              {"I5: apr_a", func(h *history) { h.facts[2].identity = "olga" }},
-		"vote without the role":          {"I5: apr_a", func(h *history) { h.facts[2].roles = []string{"auditor"} }},
-		"vote of a machine":              {"I5: apr_a", func(h *history) { h.facts[2].actorKind = "service" }},
-		"vote of somebody disabled":      {"I5: apr_a", func(h *history) { h.facts[1].disabled = h.approvals[0].opened.Add(3 * time.Second) }},
-		"vote after the deadline":        {"I5: apr_a", func(h *history) { h.facts[2].at = h.approvals[0].opened.Add(31*time.Second + time.Millisecond) }},
-		"answer of the agent itself":     {"I5: apr_a", func(h *history) { h.facts[0].actorKind = "agent" }},
+		"terminal without event":       {"I2: apr_d", func(h *history) { without(h, "settled", "apr_d") }},
+		"two terminal events":          {"I2: apr_a", func(h *history) { again(h, "settled", "apr_a") }},
+		"terminal event of a pending":  {"I2: apr_d", func(h *history) { h.approvals[1].status = "pending" }},
+		"event of another state":       {"I2: apr_d", func(h *history) { h.approvals[1].status = "cancelled" }},
+		"end of an unknown approval":   {"I2: apr_x", func(h *history) { again(h, "settled", "apr_a"); h.events[len(h.events)-1].approval = "apr_x" }},
+		"state that there is not":      {"I2: apr_d", func(h *history) { h.approvals[1].status = "done" }},
+		"redeemed twice":               {"I3: apr_a", func(h *history) { again(h, "redeem", "apr_a") }},
+		"two tokens":                   {"I3: apr_a", func(h *history) { h.tokens = append(h.tokens, tokenRow{"tok_b", "apr_a", false}) }},
+		"token of a denied call":       {"I3: apr_d", func(h *history) { h.tokens = append(h.tokens, tokenRow{"tok_b", "apr_d", false}) }},
+		"approved without token":       {"I3: apr_a", func(h *history) { h.tokens = nil }},
+		"redeemed without spending":    {"I3: apr_a", func(h *history) { h.tokens[0].redeemed = false }},
+		"spent without event":          {"I3: apr_a", func(h *history) { without(h, "redeem", "apr_a") }},
+		"ran without redeeming":        {"I3: apr_d", func(h *history) { h.approvals[1].execution = "succeeded" }},
+		"one vote short":               {"I5: apr_a", func(h *history) { h.facts = slices.Delete(h.facts, 2, 3) }},
+		"one person with two accounts": {"I5: apr_a", func(h *history) { h.facts[2].identity = "ada" }},
+		"vote of the owner":            {"I5: apr_a", func(h *history) { h.facts[2].identity = "olga" }},
+		"vote without the role":        {"I5: apr_a", func(h *history) { h.facts[2].roles = []string{"auditor"} }},
+		"vote of a machine":            {"I5: apr_a", func(h *history) { h.facts[2].actorKind = "service" }},
+		"vote of somebody disabled":    {"I5: apr_a", func(h *history) { h.facts[1].disabled = h.approvals[0].opened.Add(3 * time.Second) }},
+		"vote after the deadline":      {"I5: apr_a", func(h *history) { h.facts[2].at = h.approvals[0].opened.Add(31*time.Second + time.Millisecond) }},
+		"answer of the agent itself":   {"I5: apr_a", func(h *history) { h.facts[0].actorKind = "agent" }},
+		"ticket that nobody attached": {"I5: apr_a", func(h *history) {
+			h.approvals[0].requirements[0].Kind, h.facts[0].kind, h.facts[0].actorKind = "ticket", "ticket_check", "system"
+		}},
+		"ticket that nobody looked at": {"I5: apr_a", func(h *history) {
+			h.approvals[0].requirements[0].Kind, h.facts[0].kind = "ticket", "ticket"
+		}},
 		"approved after a cancellation":  {"I5: apr_a", func(h *history) { h.facts[0].kind = "cancel" }},
 		"approved after a denial":        {"I5: apr_a", func(h *history) { h.facts[1].yes = false }},
 		"nothing required":               {"I5: apr_a", func(h *history) { h.approvals[0].requirements = nil }},
