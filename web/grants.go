@@ -164,7 +164,6 @@ type draft struct {
 	view   views.GrantForm
 	leaves []grant.Leaf
 	arrays []string
-	name   func(string) string
 }
 
 // maxLeaves is how many parts of the arguments a form tells apart.
@@ -290,7 +289,7 @@ func (d *draft) enter(form url.Values, p engine.Person, id string) (gate.GrantRe
 		}
 		m, err := matcher(*field, l, entered)
 		if err != nil {
-			e.wrong = append(e.wrong, where(field.Names)+": "+err.Error())
+			e.wrong = append(e.wrong, where(field.Names)+": "+err.Error()+".")
 		}
 		field.Value = entered
 		r.Pattern.Matchers = append(r.Pattern.Matchers, m)
@@ -309,7 +308,7 @@ func where(names []string) string {
 func matcher(field views.GrantLeaf, l grant.Leaf, text string) (grant.Matcher, error) {
 	m := grant.Matcher{Path: l.Path, Op: grant.Op(field.Op)}
 	if !slices.ContainsFunc(field.Ops, func(o views.Option) bool { return o.Value == field.Op }) {
-		return m, errors.New("choose what it has to be.")
+		return m, errors.New("choose what it has to be")
 	}
 	one := func(text string) (canon.Value, error) {
 		if l.Value.Kind() == canon.StringKind {
@@ -317,7 +316,7 @@ func matcher(field views.GrantLeaf, l grant.Leaf, text string) (grant.Matcher, e
 		}
 		n, err := canon.Parse([]byte(strings.TrimSpace(text)))
 		if err != nil || n.Kind() != canon.NumberKind {
-			return n, errors.New("write a number, such as 120 or 0.5.")
+			return n, errors.New("write a number, such as 120 or 0.5")
 		}
 		return n, nil
 	}
@@ -325,7 +324,7 @@ func matcher(field views.GrantLeaf, l grant.Leaf, text string) (grant.Matcher, e
 	switch m.Op {
 	case grant.Equals:
 		if m.Value = l.Value; text != field.Value {
-			err = errors.New("“exactly this” means what this call has. Choose something else, or leave the field as it was.")
+			err = errors.New("“exactly this” means what this call has; choose something else, or leave the field as it was")
 		}
 	case grant.OneOf:
 		var choices []canon.Value
@@ -340,7 +339,7 @@ func matcher(field views.GrantLeaf, l grant.Leaf, text string) (grant.Matcher, e
 			choices = append(choices, choice)
 		}
 		if m.Value = canon.Array(choices...); len(choices) == 0 {
-			err = errors.New("write one a line.")
+			err = errors.New("write one a line")
 		}
 	case grant.AtMost, grant.AtLeast, grant.Prefix:
 		m.Value, err = one(text)

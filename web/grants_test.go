@@ -47,7 +47,8 @@ func (g *granting) ProposeGrant(_ context.Context, r gate.GrantRequest) (gate.Ba
 	}
 	at := g.m.now().Add(-26 * time.Hour)
 	return gate.Backtest{Looked: 214, Unreadable: 3, Matching: []gate.PastCall{
-		{ID: "apr_yesterday", Status: approval.Approved, OpenedAt: at}, {ID: "apr_before", Status: approval.Denied, OpenedAt: at.Add(-30 * time.Hour)},
+		{ID: "apr_yesterday", Status: approval.Approved, OpenedAt: at},
+		{ID: "apr_before", Status: approval.Denied, OpenedAt: at.Add(-30 * time.Hour)},
 		{ID: "apr_late", Status: approval.Expired, OpenedAt: at.Add(-50 * time.Hour)},
 	}}, nil
 }
