@@ -55,6 +55,9 @@ func (d *Deliverer) Deliver(ctx context.Context, in workflows.DeliverInput) (wor
 		return over, d.giveUp(ctx, delivery, "the endpoint is switched off", false, false)
 	}
 	result, err := d.send(ctx, delivery)
+	if inner := errors.Unwrap(err); inner != nil {
+		err = inner // which notification it was is told beside it
+	}
 	if ctx.Err() != nil {
 		return workflows.DeliverResult{}, ctx.Err() // the worker stops: nothing is known of this attempt
 	}

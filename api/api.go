@@ -152,6 +152,8 @@ const (
 	signedIn   = "person"  // a signed-in person
 	keyOrHuman = "reading" // a key with scope approvals, or a signed-in person
 	anyKey     = "key"     // a key of any scope: what it may do is looked at further on
+	// adminOrHuman is a key with scope admin, or a signed-in person.
+	adminOrHuman = "administering"
 )
 
 // call is one request on its way through an operation.

@@ -236,6 +236,8 @@ END
 $$;
 -- +goose StatementEnd
 CREATE TRIGGER standing_grants_guard BEFORE UPDATE ON standing_grants FOR EACH ROW EXECUTE FUNCTION standing_grants_guard();
+-- For what a grant has voted.
+CREATE INDEX facts_grant ON facts ((details->>'grant')) WHERE details ? 'grant';
 
 -- Where people are told: a webhook, a mailbox, a Slack channel. What is secret
 -- about it is encrypted.

@@ -62,8 +62,19 @@ var never = []struct {
 	{"holdpoint/workflows", []string{"holdpoint/", "os", "net", "net/", "database/", "math/rand", "crypto/rand", "github.com/jackc/"}},
 	{"holdpoint/activities", []string{"net/http", "holdpoint/internal/gate", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/internal/gate", []string{"net/http", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
+	{"holdpoint/internal/herald", []string{"net/http", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/internal/gate", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/internal/store", []string{"net/http", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/internal/gate", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/internal/rules", []string{"net/http", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
+	{"holdpoint/internal/outbound", []string{"holdpoint/", "github.com/", "go.temporal.io/"}},
+	// What is said to the outside world goes through outbound, and is decided elsewhere.
+	{"holdpoint/internal/connect", []string{
+		"os", "net", "database/", "github.com/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web",
+		"holdpoint/internal/gate", "holdpoint/internal/store", "holdpoint/internal/config", "holdpoint/internal/notify",
+	}},
+	{"holdpoint/internal/notify", []string{
+		"os", "database/", "github.com/jackc/", "go.temporal.io/", "holdpoint/engine/approval", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api",
+		"holdpoint/web", "holdpoint/internal/gate", "holdpoint/internal/store", "holdpoint/internal/config", "holdpoint/internal/connect",
+	}},
 	{"holdpoint/api/", []string{"holdpoint/internal/", "github.com/jackc/", "go.temporal.io/", "holdpoint/web"}},
 	{"holdpoint/api", []string{"holdpoint/internal/store", "github.com/jackc/", "go.temporal.io/", "github.com/gorilla/", "holdpoint/web"}},
 	{"holdpoint/api/", []string{"holdpoint/internal/store", "github.com/jackc/", "go.temporal.io/", "github.com/gorilla/", "holdpoint/web"}},
@@ -102,6 +113,35 @@ func TestDependencyRule(t *testing.T) {
 		}
 		if !matched {
 			t.Errorf("the rule for %s is about no package", rule.who)
+		}
+	}
+}
+
+// TestTrackersAreAskedByOutbound: connectors ask by the one client that judges
+// addresses when they are dialed.
+func TestTrackersAreAskedByOutbound(t *testing.T) {
+	for _, p := range listPackages(t) {
+		if p.ImportPath != "holdpoint/internal/connect" {
+			continue
+		}
+		for _, file := range p.GoFiles {
+			fset := token.NewFileSet()
+			parsed, err := parser.ParseFile(fset, filepath.Join(p.Dir, file), nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(parsed, func(n ast.Node) bool {
+				s, ok := n.(*ast.SelectorExpr)
+				if !ok {
+					return true
+				}
+				pkg, ok := s.X.(*ast.Ident)
+				if ok && (pkg.Name == "http" && slices.Contains([]string{"DefaultClient", "DefaultTransport", "Client", "Transport", "Get", "Post", "PostForm", "Head"}, s.Sel.Name) ||
+					pkg.Name == "net" && strings.HasPrefix(s.Sel.Name, "Dial")) {
+					t.Errorf("%s: %s.%s goes past outbound", fset.Position(n.Pos()), pkg.Name, s.Sel.Name)
+				}
+				return true
+			})
 		}
 	}
 }

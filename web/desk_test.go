@@ -28,6 +28,8 @@ type memory struct {
 	watchers map[chan struct{}]bool
 	broken   error // what every method answers when set
 	votes    []gate.VoteRequest
+	said     []approval.Fact
+	proved   []string
 	fulls    int
 	office   *office
 }
@@ -46,6 +48,7 @@ func newMemory() *memory {
 		{ID: "usr_olga", Email: "olga@example.com", Name: "Olga Owner", Identity: "olga", Roles: []string{gate.AdminRole}},
 		{ID: "usr_aude", Email: "aude@example.com", Name: "Aude Auditor", Identity: "aude", Roles: []string{gate.AuditorRole}},
 	} {
+		p.VerifiedBy, p.VerifiedAt, p.Factors = "totp", epoch, []string{"totp"}
 		m.people[p.Email] = p
 	}
 	return m
@@ -190,8 +193,12 @@ func (m *memory) Vote(_ context.Context, v gate.VoteRequest) (approval.Approval,
 		return *a, &gate.Refusal{Status: 409, Code: "arguments_not_shown", Detail: "Look at the whole of the arguments first."}
 	}
 	f := approval.Fact{
-		Seq: int64(len(a.Facts) + 1), At: m.now(), Kind: approval.Vote, Yes: v.Approve, Denial: v.Denial, Comment: v.Comment,
+		Seq: int64(len(a.Facts) + 1), At: m.now(), Kind: approval.Vote, Yes: v.Approve, Denial: v.Denial, Comment: v.Comment, Edition: a.Plan.Edition,
 		Actor: engine.Actor{Kind: engine.HumanActor, ID: v.Person.ID, Channel: v.Channel}, Voter: m.voter(v.Person),
+		Details: approval.Details{Constraints: v.Constraints, ValidFor: engine.Duration(v.ValidFor)},
+	}
+	if v.Person.VerifiedBy != "" {
+		f.Details.Proof = &approval.Proof{Method: v.Person.VerifiedBy, At: v.Person.VerifiedAt}
 	}
 	if err := approval.Admit(a.Plan, a.Facts, f, m.now()); err != nil {
 		status := 403

@@ -115,6 +115,8 @@ func by(p engine.Person) gate.By { return gate.PersonAdministers(p, "console", "
 const doneCookie = "holdpoint_done"
 
 var doneWords = map[string]string{
+	"grant":       "The standing grant was made. It votes for calls that are proposed from now on.",
+	"ungrant":     "The standing grant was revoked. It votes for nothing any more.",
 	"agent":       "The agent's registration was changed. It holds from the next call on.",
 	"revoked":     "The agent's registration was revoked. Its calls are refused now.",
 	"restored":    "The agent's registration was restored.",
@@ -139,6 +141,19 @@ var doneWords = map[string]string{
 	"tested":      "A test is on its way. It counts as sent once the other side has it.",
 	"rotated":     "The endpoint's address was changed.",
 	"resent":      "The notification is sent again.",
+	"commented":   "Your comment is on the card.",
+	"asked":       "Your question was asked. The requesting side is told.",
+	"informed":    "Your answer is on the card. The reviewers are told.",
+	"claimed":     "You have taken this on for half an hour. Others can still decide it.",
+	"unclaimed":   "You have given it back.",
+	"extended":    "It has more time now.",
+	"ticket":      "The ticket is attached. Its tracker is being asked.",
+	"edited":      "The arguments were changed. Somebody else has to approve them.",
+	"proved":      "You have proved who you are. The call goes on.",
+	"declined":    "The call will not run, because you do not want it.",
+	"broken":      "You have broken the glass. Everybody concerned is told.",
+	"reconciled":  "What became of the call is on record.",
+	"reviewed":    "What you say of it is on record.",
 }
 
 // done leads on after a change, to a page that says what was done.

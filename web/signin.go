@@ -134,11 +134,14 @@ func (c *Console) signOut(w http.ResponseWriter, r *http.Request) {
 }
 
 // readForm reads a form's body into r.PostForm, or refuses it.
-func readForm(w http.ResponseWriter, r *http.Request) error {
+func readForm(w http.ResponseWriter, r *http.Request) error { return readFormOf(w, r, maxForm) }
+
+// readFormOf is readForm for forms of up to limit bytes.
+func readFormOf(w http.ResponseWriter, r *http.Request, limit int64) error {
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "application/x-www-form-urlencoded" {
 		return &gate.Refusal{Status: http.StatusUnsupportedMediaType, Code: "unsupported_media_type", Detail: "This address takes a form."}
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	r.Body = http.MaxBytesReader(w, r.Body, limit)
 	err := r.ParseForm()
 	var tooBig *http.MaxBytesError
 	if errors.As(err, &tooBig) {

@@ -123,9 +123,9 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	signIn := identity.NewSignIn(factors)
 	stopping := make(chan struct{})
 	console, err := web.New(web.Config{
-		Desk: desk{g}, Office: g, Absences: g, Notices: g, InForce: judgedBy(keeper), SignIn: signIn, SecondStep: signIn, Factors: factors, Sessions: sessions{s},
+		Desk: desk{g}, Office: g, Absences: g, Notices: g, InForce: judgedBy(keeper), SignIn: signIn, SecondStep: signIn, Factors: factors, Prover: factors, Sessions: sessions{s},
 		Names: s, Secure: cfg.Secure(),
-		Remote: cfg.Remote, Stopping: stopping, Logger: log,
+		Remote: cfg.Remote, Stopping: stopping, Logger: log, Grants: g,
 	})
 	if err != nil {
 		return err

@@ -80,6 +80,7 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 		Event: func(kind engine.EventType, outcome engine.Outcome, a approval.Approval, by engine.Actor) engine.Event {
 			return gate.ApprovalEvent(cfg.Sealer, kind, outcome, a, by, "")
 		},
+		Grants: gate.GrantedVotes(cfg.Sealer, log),
 	}
 	checker := &activities.TicketChecker{Store: s, Trackers: tracked(cfg), Event: settler.Event, Logger: log}
 	crier := &herald.Herald{PublicURL: cfg.PublicURL, Logger: log}

@@ -86,19 +86,17 @@ func (w *walk) contributed(kind FactKind) bool {
 		if f.Kind != kind || !f.Yes || f.Edition != w.p.Edition {
 			return false
 		}
-		switch kind {
-		case Reply:
+		if kind == Reply {
 			return f.Actor.Kind == engine.ServiceActor
-		case TicketCheck:
+		}
+		if kind == TicketCheck {
 			return f.Actor.Kind == engine.SystemActor && slices.ContainsFunc(w.facts, func(link Fact) bool {
 				return link.Kind == TicketLink && link.Seq < f.Seq && link.Edition == f.Edition && link.Details.Ticket.Ref == f.Details.Ticket.Ref
 			})
-		case Verification:
-			proof := f.Details.Proof
-			return f.Actor.Kind == engine.HumanActor && f.Voter.Active && slices.Contains(w.p.Accountable, f.Voter.Identity) &&
-				(proof.Method == "totp" || proof.Method == "passkey") && f.At.Sub(proof.At) <= 5*time.Minute
 		}
-		return false
+		proof := f.Details.Proof
+		return kind == Verification && f.Actor.Kind == engine.HumanActor && f.Voter.Active && slices.Contains(w.p.Accountable, f.Voter.Identity) &&
+			(proof.Method == "totp" || proof.Method == "passkey") && f.At.Sub(proof.At) <= 5*time.Minute
 	})
 }
 

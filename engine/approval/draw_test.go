@@ -96,18 +96,19 @@ func drawRequirement(t *rapid.T) engine.Requirement {
 // drawPause is how long nothing happens: not at all, a while, or until about the
 // next moment at which something changes by itself.
 func drawPause(t *rapid.T, s State, now time.Time) time.Duration {
-	switch rapid.IntRange(0, 5).Draw(t, "pause") {
-	case 0, 1:
-		return 0
-	case 2, 3:
+	switch rapid.IntRange(0, 19).Draw(t, "pause") {
+	default:
+		return time.Duration(rapid.IntRange(0, 1).Draw(t, "moment")) * time.Millisecond
+	case 0:
 		return time.Duration(drawSpan(t, "for")) / 2
-	case 4:
-		return 7 * time.Second
+	case 1, 2:
+		return 700 * time.Millisecond
+	case 3:
 	}
 	if s.Status != Pending {
 		return time.Hour
 	}
-	at := rapid.SampledFrom([]time.Time{s.Wake, s.Wake, s.Deadline}).Draw(t, "until")
+	at := rapid.SampledFrom([]time.Time{s.Wake, s.Wake, s.Wake, s.Deadline}).Draw(t, "until")
 	return max(0, at.Sub(now)+time.Duration(rapid.IntRange(-1, 1).Draw(t, "about"))*time.Millisecond)
 }
 
@@ -127,12 +128,19 @@ func drawFact(t *rapid.T, p Plan, s State, now time.Time) Fact {
 		case engine.Ticket:
 			kinds = append(kinds, slices.Repeat([]FactKind{TicketLink, TicketCheck, TicketCheck}, 6)...)
 		case engine.Review, engine.Human:
+			kinds = append(kinds, slices.Repeat([]FactKind{Vote}, 20)...)
 		}
 	}
 	who := rapid.SampledFrom(names).Draw(t, "who")
+	if often(t, "one of many", 6) {
+		who = rapid.SampledFrom(names[:5]).Draw(t, "whom")
+	}
 	f := Fact{
-		Kind: rapid.SampledFrom(kinds).Draw(t, "fact"), Yes: often(t, "yes", 8), Denial: NotNow,
+		Kind: rapid.SampledFrom(kinds).Draw(t, "fact"), Yes: often(t, "yes", 9), Denial: NotNow,
 		Actor: engine.Actor{Kind: engine.HumanActor, ID: who},
+	}
+	if f.Kind == Cancel && often(t, "goes on", 8) {
+		f.Kind = Comment
 	}
 	machines := map[FactKind]engine.ActorKind{Reply: engine.ServiceActor, Cancel: engine.AgentActor, TicketCheck: engine.SystemActor, Escalate: engine.SystemActor, Information: engine.AgentActor}
 	if usual, by := machines[f.Kind]; by && often(t, "as usual", 8) {
@@ -140,7 +148,7 @@ func drawFact(t *rapid.T, p Plan, s State, now time.Time) Fact {
 	} else if often(t, "a machine", 1) {
 		f.Actor = engine.Actor{Kind: rapid.SampledFrom([]engine.ActorKind{engine.AgentActor, engine.ServiceActor, engine.SystemActor}).Draw(t, "machine"), ID: who}
 	}
-	if often(t, "stands in", 3) {
+	if often(t, "stands in", 2) {
 		f.Via = rapid.SliceOfN(rapid.SampledFrom(names), 1, 3).Draw(t, "via")
 	}
 	if often(t, "says why", 8) {

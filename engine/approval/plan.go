@@ -15,6 +15,39 @@
 //
 // Facts are ordered by the database under a lock on the approval, and the
 // first decisive one wins: what comes after it is refused, not ignored.
+//
+// # What counts
+//
+// Admit has one rule for each kind of fact. Advance reads all facts again by the
+// same rules, with the standing that people have by now, so that a vote of
+// somebody who has been disabled or has lost the role is void.
+//
+//	waits for │ satisfied by                                       │ ended by
+//	──────────┼────────────────────────────────────────────────────┼─────────────────
+//	answer    │ the requesting side's service; people of the role, │ its no; noes
+//	          │ where no values are asked for                      │
+//	step_up   │ an accountable person's fresh passkey or code      │ that person's no
+//	ticket    │ a connector's look at the ticket that is attached  │
+//	review    │ people of the role, or their standing grants       │ noes
+//	human     │ people of the role, each with a fresh proof        │ noes
+//
+// A voice is a human being, not an account, and speaks once in the approval, in
+// one place. Who stands in for others speaks with all their voices at once, by
+// the roles of the last of them. Nobody of the requesting side has a voice.
+// Votes are matched to places, so that who comes first makes no difference; of
+// any_of groups one has to be full. A vote that could fill no further place is
+// refused. Roles to which a requirement escalates count from that moment on.
+//
+// A no counts in every requirement in which the person has a say, and takes
+// their yes back. If that yes carried a turn which is over, the no denies. Only
+// those who spoke with a no can turn it into a yes, once.
+//
+// Two people with the break-glass role, or one who takes it upon them alone and
+// owes a review of it, approve what waits for a ticket or for people.
+//
+// The time of a requirement runs from its turn, by its calendar, and not while a
+// question is open, for as long as pause_for allows in all. An extension adds to
+// it and to the overall deadline. A fact at the deadline comes too late.
 package approval
 
 import (
@@ -35,8 +68,8 @@ type Plan struct {
 	OpenedAt time.Time
 	// ExpiresAt is the overall deadline, before extensions and pauses.
 	ExpiresAt time.Time
-	// Requirements are discharged in this order; people's decisions of one kind
-	// that follow each other are discharged together, in any order.
+	// Requirements are discharged in this order, which is that of their kinds;
+	// people's decisions of one kind are discharged together, in any order.
 	Requirements []engine.Requirement
 	// Excluded holds the identities of the requesting side: nobody among them
 	// may vote (separation of duties).

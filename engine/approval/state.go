@@ -77,8 +77,9 @@ type State struct {
 	// when the approval ended.
 	Stage int
 	// Deadline is when the first of the waiting requirements' times is up; Wake is
-	// the next moment at which anything changes by itself: the deadline, or an
-	// escalation or reminder before it. Both are zero once it is over.
+	// the next moment at which anything changes by itself: the deadline, or before
+	// it an escalation, a reminder, or the end of a pause or claim. Both are zero
+	// once it is over.
 	Deadline, Wake time.Time
 	// ExpiresAt is the overall deadline with all extensions and pauses.
 	ExpiresAt time.Time
@@ -98,7 +99,8 @@ type State struct {
 	// Broken says that it was approved by breaking the glass, and Owed that
 	// somebody else has to look at that afterwards.
 	Broken, Owed bool
-	// Counted are the votes that fill places, or broke the glass.
+	// Counted are the approving votes that nobody took back, and those that broke
+	// the glass.
 	Counted []Fact
 	// Due are the things to tell people of that have come up by now.
 	Due []Announcement

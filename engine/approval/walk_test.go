@@ -48,7 +48,7 @@ func TestWalk(t *testing.T) {
 		w := &walk{T: t, world: maps.Clone(people)}
 		w.p = drawPlan(t, rapid.SampledFrom([]time.Time{start, beforeDST}).Draw(t, "opened"))
 		w.now = w.p.OpenedAt
-		for range rapid.IntRange(1, 25).Draw(t, "steps") {
+		for range rapid.IntRange(5, 40).Draw(t, "steps") {
 			before := Advance(w.p, w.facts, w.now)
 			w.now = w.now.Add(drawPause(t, before, w.now))
 			state := Advance(w.p, w.facts, w.now)

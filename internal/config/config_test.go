@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/calendar"
+	"holdpoint/internal/connect"
 	"holdpoint/internal/seal"
 )
 
@@ -200,5 +202,76 @@ func TestDeployedSettings(t *testing.T) {
 		if text == all && (!c.Routing.Knows("office") || len(c.Routing.Rules[0].Escalation) != 1) {
 			t.Errorf("what is commented out was not read: %+v", c.Routing)
 		}
+	}
+}
+
+const tracker = `tickets:
+- {name: jira, kind: jira, base_url: "https://acme.example", token_file: FILE, projects: [PAY], max_age: 720h}
+- {name: ops, kind: http, base_url: "http://10.1.2.3:8080/x", allow_private: [10.1.0.0/16], allow_http: true}
+`
+
+func TestTickets(t *testing.T) {
+	token := write(t, " hunter2-token\n")
+	c, err := Load(write(t, strings.Replace(tracker, "FILE", token, 1)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.TemporalAddress = "h:1"
+	if err := c.Check(Temporal); err != nil || c.Trackers == nil || c.Tickets[0].Token != "hunter2-token" {
+		t.Fatalf("%v, %v", err, c.Tickets)
+	}
+	if ticket, err := c.Trackers.Ticket("", "PAY-12"); err == nil {
+		t.Errorf("of either: %+v", ticket)
+	}
+	if ticket, err := c.Trackers.Ticket("jira", "https://acme.example/browse/PAY-12"); err != nil || ticket.Ref != "PAY-12" || ticket.System != "jira" {
+		t.Errorf("%+v, %v", ticket, err)
+	}
+	if text := fmt.Sprintf("%v %+v", c, c.Tickets); strings.Contains(text, "hunter2") {
+		t.Errorf("a secret is shown: %s", text)
+	}
+	if none := Default(); none.Check(Temporal) != nil || none.Trackers != nil {
+		t.Errorf("without: %v", none.Trackers)
+	}
+	// Who asks no tracker needs no token of it.
+	other := Config{Tickets: []connect.Config{{Name: "x", TokenFile: "/nowhere"}}, LogLevel: "info", LogFormat: "json", Environment: "e", Routing: c.Routing}
+	if err := other.Check(0); err != nil {
+		t.Errorf("not needed: %v", err)
+	}
+}
+
+func TestMistakesInTicketsAreNamed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		from, to string
+		want     []string
+	}{
+		"no file":    {"FILE", "/nowhere/token", []string{"tickets[0].token_file:"}},
+		"twice":      {"token_file: FILE", "token: hunter2, token_file: FILE", []string{"tickets[0].token:"}},
+		"same name":  {"name: ops", "name: jira", []string{"tickets[1].name:"}},
+		"everything": {"name: ops, kind: http", "name: OPS, kind: trello", []string{"tickets[1].name:", "tickets[1].kind:"}},
+		"link-local": {"10.1.2.3:8080", "169.254.169.254", []string{"tickets[1].base_url:"}},
+		"secret":     {"https://acme.example", "https://hunter2@acme.example", []string{"tickets[0].base_url:"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(tracker, tc.from, tc.to, 1)
+			c, err := Load(write(t, strings.Replace(text, "FILE", write(t, "hunter2"), 1)), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = c.Check(Temporal)
+			if err == nil || c.Trackers != nil {
+				t.Fatal("accepted")
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q is not named in:\n%v", want, err)
+				}
+			}
+			if lines := strings.Count(err.Error(), "\n") + 1; lines != len(tc.want) || strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("got:\n%v", err)
+			}
+		})
+	}
+	if _, err := Load(write(t, "tickets:\n- {nmae: x}\n"), nil); err == nil || !strings.Contains(err.Error(), "nmae") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/internal/store"
 )
 
 // Card is an approval as its reviewer sees it.
@@ -40,6 +41,16 @@ type Card struct {
 	Suggested []string
 	// Eligible is how many people could fill the waiting requirement's places.
 	Eligible int
+	// Session is how many calls the call's session has; 0 for a call of none.
+	Session int
+	// LeaseUntil is by when the agent has to say what became of a redeemed call, and
+	// Permits what the call may do; zero and nil for none.
+	LeaseUntil time.Time
+	Permits    json.RawMessage
+	// Afterwards is what is owed, or was said, of a call for which somebody broke
+	// the glass alone, and Reconciled what somebody found out; nil for nothing.
+	Afterwards *store.Afterwards
+	Reconciled *store.Reconciliation
 	// Now is the database's clock when the card was read.
 	Now time.Time
 }

@@ -229,7 +229,32 @@ func (g *Gate) Card(ctx context.Context, p engine.Person, id string, look Look) 
 		return Card{}, err
 	}
 	card.AgentName, card.AgentOwner = agent.Name, agent.OwnerName
+	if err := g.more(ctx, &card, r.Token); err != nil {
+		return Card{}, err
+	}
 	return card, g.people(ctx, &card)
+}
+
+// more fills in what is around the call: its session, and what came after its end.
+func (g *Gate) more(ctx context.Context, card *Card, t *store.TokenRow) error {
+	a := card.Approval
+	card.Permits = Permits(a)
+	if t != nil && t.Constraints != nil {
+		card.Permits = t.Constraints
+	}
+	if t != nil && t.LeaseUntil != nil {
+		card.LeaseUntil = t.LeaseUntil.UTC()
+	}
+	var err error
+	if a.Session != "" {
+		if card.Session, err = g.Store.SessionSize(ctx, a.Call.AgentID, a.Session); err != nil {
+			return err
+		}
+	}
+	if a.Status == approval.Approved {
+		card.Afterwards, card.Reconciled, err = g.Store.Aftermath(ctx, a.ID)
+	}
+	return err
 }
 
 // people fills in names, counts who could still decide, and says who is

@@ -258,7 +258,7 @@ func (h *house) everything() string {
 	var text string
 	if err := h.owner.QueryRow(context.Background(), `SELECT coalesce((SELECT string_agg(n::text, E'\n') FROM notifications n), '') ||
 		coalesce((SELECT string_agg(a::text, E'\n') FROM announcements a), '') || coalesce((SELECT string_agg(e::text, E'\n') FROM endpoints e), '') ||
-		coalesce((SELECT string_agg(e::text, E'\n') FROM events e), '')`).Scan(&text); err != nil {
+		coalesce((SELECT string_agg(convert_from(e.body, 'utf8'), E'\n') FROM events e), '')`).Scan(&text); err != nil {
 		h.t.Fatal(err)
 	}
 	return text

@@ -68,7 +68,9 @@ func rank(k Kind) int {
 	return 3
 }
 
-func waits(k Kind) bool { return k != Decided && k != BreakGlass && k != ExecutionUnknown && k != Tested }
+func waits(k Kind) bool {
+	return k != Decided && k != BreakGlass && k != ExecutionUnknown && k != Tested
+}
 
 // byUrgency compares by rank, then by deadline (none is last), then by time.
 func byUrgency(a, b Notice) int {

@@ -21,7 +21,7 @@ type Delivery struct {
 	Bundle []Notification
 }
 
-// ErrNothingToSend: the notification has been sent, given up or taken along by
+// ErrNothingToSend says that the notification has been sent, given up or taken along by
 // another one.
 var ErrNothingToSend = errors.New("nothing is left to send")
 
@@ -146,7 +146,7 @@ func (s *Store) NotificationFailed(ctx context.Context, id, reason string, again
 }
 
 // NotificationDead gives a notification up, with the event that says so. With
-// close, the endpoint is switched off as well, and closed is on record where
+// closing, the endpoint is switched off as well, which is on record where
 // that changed anything.
 func (s *Store) NotificationDead(ctx context.Context, id, reason string, tried bool, e engine.Event, closing *engine.Event) error {
 	return s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {

@@ -1,0 +1,46 @@
+package api
+
+import (
+	"testing"
+
+	"holdpoint/engine/approval"
+	"holdpoint/internal/gate"
+)
+
+// An agent may name any ticket: what the tracker says of one that does not cover
+// its call is not for it to read.
+func TestTicketOnTheWire(t *testing.T) {
+	link := approval.Ticket{System: "jira", Ref: "PAY-12"}
+	found := approval.Ticket{System: "jira", Ref: "PAY-12", Title: "Refund", Project: "PAY", State: "Open", URL: "https://acme.example/PAY-12"}
+	rejected := found
+	rejected.Code, rejected.Message = "ticket_other_project", "No."
+	fact := func(seq int64, edition int, kind approval.FactKind, t approval.Ticket) approval.Fact {
+		return approval.Fact{Seq: seq, Edition: edition, Kind: kind, Details: approval.Details{Ticket: &t}}
+	}
+	agent, person := gate.Principal{Kind: gate.AgentKey}, gate.Principal{}
+	attached, told := Ticket{System: "jira", Ref: "PAY-12"}, Ticket{System: "jira", Ref: "PAY-12", Title: "Refund", State: "Open", URL: "https://acme.example/PAY-12", Checked: true}
+	withheld, whole := Ticket{System: "jira", Ref: "PAY-12", Code: "ticket_other_project", Message: "No.", Checked: true}, told
+	whole.Code, whole.Message = "ticket_other_project", "No."
+	for what, tc := range map[string]struct {
+		facts         []approval.Fact
+		agent, person *Ticket
+	}{
+		"none":               {nil, nil, nil},
+		"attached":           {[]approval.Fact{fact(1, 2, approval.TicketLink, link)}, &attached, &attached},
+		"good":               {[]approval.Fact{fact(1, 2, approval.TicketLink, link), fact(2, 2, approval.TicketCheck, found)}, &told, &told},
+		"rejected":           {[]approval.Fact{fact(1, 2, approval.TicketLink, link), fact(2, 2, approval.TicketCheck, rejected)}, &withheld, &whole},
+		"another after it":   {[]approval.Fact{fact(1, 2, approval.TicketLink, link), fact(2, 2, approval.TicketCheck, rejected), fact(3, 2, approval.TicketLink, link)}, &attached, &attached},
+		"a former edition's": {[]approval.Fact{fact(1, 1, approval.TicketLink, link), fact(2, 1, approval.TicketCheck, found)}, nil, nil},
+	} {
+		a := approval.Approval{Plan: approval.Plan{Edition: 2}, Facts: tc.facts}
+		for _, side := range []struct {
+			who  gate.Principal
+			want *Ticket
+		}{{agent, tc.agent}, {person, tc.person}} {
+			got := wireTicket(side.who, a)
+			if (got == nil) != (side.want == nil) || got != nil && *got != *side.want {
+				t.Errorf("%s, %q: %+v, want %+v", what, side.who.Kind, got, side.want)
+			}
+		}
+	}
+}
