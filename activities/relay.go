@@ -211,9 +211,14 @@ func (r *Reconciler) poke(ctx context.Context, lost []string) error {
 
 // running reports whether Temporal has a running workflow for the approval.
 func (r *Reconciler) running(ctx context.Context, id string) (bool, error) {
+	return runs(ctx, r.Temporal, id)
+}
+
+// runs reports whether Temporal has a running workflow of that id.
+func runs(ctx context.Context, temporal client.Client, id string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
 	defer cancel()
-	d, err := r.Temporal.DescribeWorkflowExecution(ctx, id, "")
+	d, err := temporal.DescribeWorkflowExecution(ctx, id, "")
 	var none *serviceerror.NotFound
 	if errors.As(err, &none) {
 		return false, nil

@@ -101,6 +101,10 @@ func (s *Settler) settle(ctx context.Context, c *store.Change) (workflows.Settle
 		}
 		return s.wait(ctx, c)
 	}
+	constraints, validity, err := s.tightened(c)
+	if err != nil && end.status == approval.Approved {
+		end = unjudged("Reviewers set constraints that cannot all be kept to.")
+	}
 	token := ""
 	if end.status == approval.Approved {
 		token = s.NewTokenID()
@@ -112,7 +116,6 @@ func (s *Settler) settle(ctx context.Context, c *store.Change) (workflows.Settle
 			return workflows.SettleResult{}, err
 		}
 	}
-	constraints, validity := s.tightened(c)
 	if err := c.Settle(end.status, end.reasons, token, validity, constraints); err != nil {
 		return workflows.SettleResult{}, err
 	}
@@ -183,11 +186,20 @@ func (s *Settler) wait(ctx context.Context, c *store.Change) (workflows.SettleRe
 	if err := s.tell(ctx, c, state.Due); err != nil {
 		return workflows.SettleResult{}, err
 	}
-	result := workflows.SettleResult{WakeIn: state.Wake.Sub(c.Now)}
+	// When somebody's being on call begins or ends, others may decide than before.
+	wake := state.Wake
+	shift, err := c.NextShift()
+	if err != nil {
+		return workflows.SettleResult{}, err
+	}
+	if !shift.IsZero() && shift.Before(wake) {
+		wake = shift
+	}
+	result := workflows.SettleResult{WakeIn: wake.Sub(c.Now)}
 	if state.Ticket != nil && state.Checked == nil {
 		result.CheckTicket, result.Ticket = true, state.Ticket.Seq
 	}
-	return result, c.Wake(state.Wake)
+	return result, c.Wake(wake)
 }
 
 func (s *Settler) tell(ctx context.Context, c *store.Change, due []approval.Announcement) error {
@@ -201,6 +213,10 @@ func (s *Settler) tell(ctx context.Context, c *store.Change, due []approval.Anno
 // ran, so a person has to find out, and nothing is tried again.
 func (s *Settler) lease(ctx context.Context, c *store.Change) (workflows.SettleResult, error) {
 	t := c.Token
+	if c.Approval.Execution == approval.Unknown {
+		// The agent itself has said so.
+		return workflows.SettleResult{Over: true}, s.tell(ctx, c, []approval.Announcement{executionUnknown})
+	}
 	if c.Approval.Execution != approval.Redeemed || t == nil || t.LeaseUntil == nil {
 		return workflows.SettleResult{Over: true}, nil
 	}
@@ -213,8 +229,11 @@ func (s *Settler) lease(ctx context.Context, c *store.Change) (workflows.SettleR
 	e := s.Event(engine.Executed, engine.Allow, c.Approval, system)
 	e.Reasons = []engine.Reason{{Code: "EXECUTION_UNKNOWN", Message: "The agent has not said in time what became of the call. A person has to find out."}}
 	c.AddEvent(e)
-	return workflows.SettleResult{Over: true}, s.tell(ctx, c, []approval.Announcement{{Key: "execution_unknown", Tell: approval.TellExecutionUnknown}})
+	return workflows.SettleResult{Over: true}, s.tell(ctx, c, []approval.Announcement{executionUnknown})
 }
+
+// executionUnknown is told once, whoever finds it.
+var executionUnknown = approval.Announcement{Key: "execution_unknown", Tell: approval.TellExecutionUnknown}
 
 // reopen begins a new edition of an approval for which the rules in force ask
 // for more than it did: what was said of the former counts no more.
@@ -239,26 +258,19 @@ func (s *Settler) reopen(c *store.Change, end ending) error {
 
 // tightened is what the votes that counted have made of constraints and
 // validity; nil where they left the constraints alone.
-func (s *Settler) tightened(c *store.Change) (json.RawMessage, time.Duration) {
-	validity, constraints := s.Validity, json.RawMessage(nil)
+func (s *Settler) tightened(c *store.Change) (json.RawMessage, time.Duration, error) {
+	validity, said := s.Validity, false
 	for _, f := range c.Approval.State.Counted {
 		if d := time.Duration(f.Details.ValidFor); d > 0 {
 			validity = min(validity, d)
 		}
-		if len(f.Details.Constraints) == 0 {
-			continue
-		}
-		base := constraints
-		if base == nil {
-			base = c.Approval.Decision.Constraints
-		}
-		// Two may have tightened the same thing: the first one's word was checked
-		// against what there was, so what does not fit now is wider than that.
-		if narrowed, err := approval.Tighten(base, f.Details.Constraints); err == nil {
-			constraints = narrowed
-		}
+		said = said || len(f.Details.Constraints) > 0
 	}
-	return constraints, validity
+	if !said {
+		return nil, validity, nil
+	}
+	constraints, err := approval.Constraints(c.Approval.Decision.Constraints, c.Approval.State.Counted)
+	return constraints, validity, err
 }
 
 // ErrLater is returned by a Rejudge that has no rules to judge by at the moment:
@@ -323,11 +335,12 @@ func (s *Settler) judged(c *store.Change, again engine.Decision) ending {
 	}
 	d.Requirements = c.Approval.Plan.Requirements
 	stricter := d.Stricter(again)
-	if !sameConstraints(d.Constraints, again.Constraints) {
-		narrowed, err := approval.Tighten(d.Constraints, again.Constraints)
-		if err != nil {
-			return ending{status: approval.Denied, reasons: changed("The call was approved under constraints that are not those of the policy any more.")}
-		}
+	// What again's rules no longer set stays set: only more than there is counts.
+	narrowed, err := approval.Tighten(d.Constraints, again.Constraints)
+	if err != nil {
+		return ending{status: approval.Denied, reasons: changed("The call was approved under constraints that are not those of the policy any more.")}
+	}
+	if !sameConstraints(d.Constraints, narrowed) {
 		stricter.Constraints = narrowed
 		return ending{reasons: changed("The rules in force set other constraints. People have to look at it again."), reopen: &stricter}
 	}

@@ -34,6 +34,9 @@ type Config struct {
 	// Person returns the signed-in person of a request; ok is false when nobody
 	// is signed in. It may be nil where there is no console.
 	Person func(*http.Request) (p engine.Person, ok bool, err error)
+	// Prove checks the code by which somebody proves who they are for one thing, the
+	// name of which it is bound to, and returns how they did; nil where nobody can.
+	Prove func(ctx context.Context, p engine.Person, boundTo, code string) (method string, err error)
 	// Rules says what calls are judged by.
 	Rules func() RulesInForce
 	// MCP serves clients of the Model Context Protocol, whose key and body have
@@ -149,6 +152,8 @@ const (
 	signedIn   = "person"  // a signed-in person
 	keyOrHuman = "reading" // a key with scope approvals, or a signed-in person
 	anyKey     = "key"     // a key of any scope: what it may do is looked at further on
+	// adminOrHuman is a key with scope admin, or a signed-in person.
+	adminOrHuman = "administering"
 )
 
 // call is one request on its way through an operation.

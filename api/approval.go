@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"net/url"
 	"time"
 
@@ -11,26 +12,56 @@ import (
 
 // Approval is an approval on the wire (WIRE).
 type Approval struct {
-	ID           string              `json:"id"`
-	Status       approval.Status     `json:"status" enum:"pending,approved,denied,expired,cancelled"`
-	Version      int                 `json:"version" doc:"Changes when what a reviewer looks at does. A vote names it."`
-	AgentID      string              `json:"agent_id"`
-	ToolName     string              `json:"tool_name"`
-	RequestID    string              `json:"request_id,omitempty"`
-	OpenedAt     time.Time           `json:"opened_at"`
-	ExpiresAt    time.Time           `json:"expires_at"`
-	EndedAt      *time.Time          `json:"ended_at,omitempty"`
-	Digest       string              `json:"digest" doc:"SHA-256 of the canonical {tool, arguments}."`
-	PolicyDigest string              `json:"policy_digest"`
-	Requirements []approval.Progress `json:"requirements"`
-	Reasons      []engine.Reason     `json:"reasons" doc:"Why it waits; once it is over, why it ended."`
-	NextAction   string              `json:"next_action" enum:"wait,answer,attach_ticket,verify,none" doc:"What the reader can do now."`
-	Execution    approval.Execution  `json:"execution" enum:"none,redeemed,succeeded,failed,unknown"`
-	Denial       *Denial             `json:"denial,omitempty"`
-	Ticket       *Ticket             `json:"ticket,omitempty" doc:"The ticket that was attached last."`
-	Links        Links               `json:"links"`
-	Token        string              `json:"resumption_token,omitempty" doc:"Only when approved, and only to its agent."`
-	Document     string              `json:"document,omitempty" doc:"With the token of a tool request: the promoted document, which the token is bound to. Redeem it as arguments.document."`
+	ID            string              `json:"id"`
+	Status        approval.Status     `json:"status" enum:"pending,approved,denied,expired,cancelled"`
+	Version       int                 `json:"version" doc:"Changes when what a reviewer looks at does. A vote names it."`
+	AgentID       string              `json:"agent_id"`
+	ToolName      string              `json:"tool_name"`
+	RequestID     string              `json:"request_id,omitempty"`
+	OpenedAt      time.Time           `json:"opened_at"`
+	ExpiresAt     time.Time           `json:"expires_at"`
+	EndedAt       *time.Time          `json:"ended_at,omitempty"`
+	Digest        string              `json:"digest" doc:"SHA-256 of the canonical {tool, arguments}."`
+	PolicyDigest  string              `json:"policy_digest"`
+	Requirements  []approval.Progress `json:"requirements"`
+	Reasons       []engine.Reason     `json:"reasons" doc:"Why it waits; once it is over, why it ended."`
+	NextAction    string              `json:"next_action" enum:"wait,answer,attach_ticket,verify,none" doc:"What the reader can do now."`
+	Execution     approval.Execution  `json:"execution" enum:"none,redeemed,succeeded,failed,unknown"`
+	Denial        *Denial             `json:"denial,omitempty"`
+	Ticket        *Ticket             `json:"ticket,omitempty" doc:"The ticket that was attached last."`
+	Edition       int                 `json:"edition" doc:"Counts the calls that it has been about: changed arguments or stricter rules begin a new one."`
+	Edited        *Edited             `json:"edited,omitempty" doc:"Set when a reviewer has changed the arguments: what is approved, and has to be run, are these."`
+	Question      *Question           `json:"question,omitempty" doc:"What a reviewer wants to know. Answer it with information."`
+	Comments      []Remark            `json:"comments,omitempty"`
+	PausedUntil   *time.Time          `json:"paused_until,omitempty" doc:"Until when at most the clock stands still for the answer to the question."`
+	SessionID     string              `json:"session_id,omitempty"`
+	Preconditions map[string]string   `json:"preconditions,omitempty" doc:"What has to be unchanged when the call runs; say what it is then when you redeem."`
+	Successor     string              `json:"successor,omitempty" doc:"The approval that was opened in this one's place, because what it depends on had changed."`
+	LeaseUntil    *time.Time          `json:"lease_until,omitempty" doc:"By when to say what became of the redeemed call; afterwards its execution is unknown."`
+	Links         Links               `json:"links"`
+	Token         string              `json:"resumption_token,omitempty" doc:"Only when approved, and only to its agent."`
+	Document      string              `json:"document,omitempty" doc:"With the token of a tool request: the promoted document, which the token is bound to. Redeem it as arguments.document."`
+}
+
+// Edited is what a reviewer has made of the arguments.
+type Edited struct {
+	Arguments json.RawMessage `json:"arguments,omitempty" doc:"Only to the call's own agent."`
+	Changed   []string        `json:"changed" doc:"The names of the arguments that are different."`
+	Comment   string          `json:"comment" doc:"Why."`
+	At        time.Time       `json:"at"`
+}
+
+// Question is what a reviewer wants to know.
+type Question struct {
+	Text string    `json:"text"`
+	At   time.Time `json:"at"`
+}
+
+// Remark is what somebody said of an approval.
+type Remark struct {
+	Kind string    `json:"kind" enum:"comment,question,information"`
+	Text string    `json:"text"`
+	At   time.Time `json:"at"`
 }
 
 // Denial says what kind of no it was.
@@ -76,9 +107,6 @@ type Links struct {
 	Cancel string `json:"cancel"`
 }
 
-// notNow is how long to leave a reviewer in peace who said "not now".
-const notNow = 15 * time.Minute
-
 // wire is an approval as the principal may see it.
 func (a *API) wire(p gate.Principal, v gate.View) Approval {
 	from := v.Approval
@@ -90,6 +118,12 @@ func (a *API) wire(p gate.Principal, v gate.View) Approval {
 		Reasons: from.Reasons, NextAction: nextAction(p, from), Execution: from.Execution, Token: v.Token, Document: string(v.Promoted),
 		Ticket: wireTicket(p, from),
 		Links:  Links{Self: self, Review: a.PublicURL + "/approvals/" + url.PathEscape(from.ID), Events: self + "/events", Cancel: self + "/cancel"},
+	}
+	out.Edition, out.SessionID, out.Preconditions, out.Successor = from.Plan.Edition, from.Session, from.Preconditions, from.Successor
+	out.LeaseUntil = v.LeaseUntil
+	a.told(&out, v)
+	if !from.State.ExpiresAt.IsZero() {
+		out.ExpiresAt = from.State.ExpiresAt
 	}
 	if from.Status.Terminal() {
 		out.EndedAt = &from.EndedAt
@@ -104,15 +138,39 @@ func (a *API) wire(p gate.Principal, v gate.View) Approval {
 	if f, ok := from.Denial(); ok {
 		out.Denial = &Denial{Kind: f.Denial, Retryable: f.Denial.Retryable(), Comment: f.Comment}
 		if f.Denial == approval.NotNow {
-			out.Denial.RetryAfter = int(notNow.Seconds())
+			out.Denial.RetryAfter = int(gate.NotNowFor.Seconds())
 		}
 	}
 	return out
 }
 
+// told adds what people have said and changed.
+func (a *API) told(out *Approval, v gate.View) {
+	state := v.Approval.State
+	if q := state.Question; q != nil {
+		out.Question = &Question{Text: q.Comment, At: q.At}
+		if !state.PausedUntil.IsZero() {
+			out.PausedUntil = &state.PausedUntil
+		}
+	}
+	for _, f := range v.Approval.Facts {
+		switch f.Kind {
+		case approval.Comment, approval.Question, approval.Information:
+			out.Comments = append(out.Comments, Remark{Kind: string(f.Kind), Text: f.Comment, At: f.At})
+		case approval.Edit:
+			out.Edited = &Edited{Arguments: v.Edited, Changed: f.Details.Changed, Comment: f.Comment, At: f.At}
+		case approval.Vote, approval.Reply, approval.Cancel, approval.TicketLink, approval.TicketCheck, approval.Verification, approval.Claim,
+			approval.Unclaim, approval.Extend, approval.Escalate, approval.Reopen, approval.BreakGlass:
+		}
+	}
+}
+
 func nextAction(p gate.Principal, a approval.Approval) string {
 	if a.Status.Terminal() || a.State.Status.Terminal() {
 		return "none"
+	}
+	if a.State.Question != nil {
+		return "answer"
 	}
 	switch a.Plan.Requirements[a.State.Stage].Kind {
 	case engine.Answer:

@@ -125,7 +125,7 @@ func (a *API) checkToolCall(c *call) error {
 		answer := CheckedAction{Allowed: checked.Allowed, Decision: checked.Decision, Event: checked.Event, Approval: a.waiting(c, checked.Approval)}
 		return decidedReply(answer, answer.Approval)
 	}
-	return a.answer(c, body, func(once *gate.Once) (any, error) {
+	return a.answer(c, keyed(body, request), func(once *gate.Once) (any, error) {
 		checked, wrong, err := a.Gate.CheckToolCall(c.r.Context(), c.principal, body, request, once)
 		if len(wrong) > 0 {
 			f := &failure{Status: http.StatusUnprocessableEntity, Code: "invalid_body", Detail: "The body is no CheckToolCallParams or AgentActionRequest: " + wrong[0].Path + " " + wrong[0].Message}
@@ -172,7 +172,7 @@ func (a *API) requestTool(c *call) error {
 		}
 		return decidedReply(answer, answer.Approval)
 	}
-	return a.answer(c, key, func(once *gate.Once) (any, error) {
+	return a.answer(c, keyed(key, request), func(once *gate.Once) (any, error) {
 		var checked gate.CheckedDocument
 		var broken []gate.Violation
 		var err error

@@ -2,9 +2,11 @@ package api
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
@@ -47,10 +49,13 @@ type Checked struct {
 	Approval    *Approval       `json:"approval,omitempty" doc:"Set when the call waits for people."`
 }
 
-// AnswerBody is what a runtime says on its user's behalf.
+// AnswerBody is what the requesting side answers: whether the user confirms the
+// call, with the values that it asks for, or what a reviewer wanted to know.
 type AnswerBody struct {
-	Confirmed bool   `json:"confirmed" doc:"true: the user confirmed this very action; false: the user does not want it."`
-	Comment   string `json:"comment,omitempty" maxLength:"4000"`
+	Confirmed   *bool           `json:"confirmed,omitempty" doc:"true: the user confirmed this very action; false: the user does not want it."`
+	Values      json.RawMessage `json:"values,omitempty" doc:"The values that requirements[].form asks for."`
+	Information string          `json:"information,omitempty" maxLength:"4000" doc:"The answer to the reviewer's question, instead of confirmed."`
+	Comment     string          `json:"comment,omitempty" maxLength:"4000"`
 }
 
 // TicketBody names a ticket.
@@ -69,6 +74,9 @@ type VoteBody struct {
 	Comment  string `json:"comment,omitempty" maxLength:"4000"`
 	Digest   string `json:"digest" doc:"The approval's digest, as it was shown."`
 	Version  int    `json:"version" doc:"The approval's version, as it was shown."`
+	// Constraints and ValidFor tighten what the approval permits.
+	Constraints json.RawMessage `json:"constraints,omitempty" doc:"With approve: a JSON object of constraints that are narrower than those that there are."`
+	ValidFor    engine.Duration `json:"valid_for,omitempty" doc:"With approve: for how long the permission is good at most, as in 10m."`
 }
 
 // RedeemBody spends a token.
@@ -76,6 +84,9 @@ type RedeemBody struct {
 	Token     string          `json:"token"`
 	ToolName  string          `json:"tool_name"`
 	Arguments json.RawMessage `json:"arguments" doc:"Exactly the arguments that were approved; white space and key order do not matter."`
+	// Preconditions and Lease are for calls that depend on things, and long ones.
+	Preconditions map[string]string `json:"preconditions,omitempty" doc:"What the things that the call depends on are now, by the approval's names for them."`
+	LeaseSeconds  int64             `json:"lease_seconds,omitempty" minimum:"0" maximum:"86400" doc:"How long the call may take before nobody knows what became of it; 900 when left out."`
 }
 
 // RedeemAnswer permits the call to run, once.
@@ -83,6 +94,7 @@ type RedeemAnswer struct {
 	Redeemed    bool            `json:"redeemed"`
 	ApprovalID  string          `json:"approval_id"`
 	Constraints json.RawMessage `json:"constraints" doc:"What the call must keep to; {} when nothing."`
+	LeaseUntil  time.Time       `json:"lease_until" doc:"By when to say what became of the call."`
 }
 
 // ExecutionBody says what became of a redeemed call.
@@ -128,7 +140,7 @@ func (a *API) table() []operation {
 		},
 		{
 			method: "POST", path: "/v1/approvals/{id}/answers", summary: "Answer on the user's behalf", scope: identity.ScopeApprovals, in: AnswerBody{}, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 410, 413, 415, 422, 503}, repeats: true,
-			detail: "For approvals whose next_action is answer. Takes a key of kind runtime; an agent's own key can never confirm.", handle: a.answerApproval,
+			detail: "For approvals whose next_action is answer. Confirming takes a key of kind runtime; an agent's own key can never confirm. What a reviewer wants to know (question) any key of the agent answers, with information.", handle: a.answerApproval,
 		},
 		{
 			method: "POST", path: "/v1/approvals/{id}/ticket", summary: "Attach a ticket", scope: identity.ScopeApprovals, in: TicketBody{}, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 410, 413, 415, 422, 503}, repeats: true,
@@ -157,7 +169,7 @@ func (a *API) table() []operation {
 		{method: "GET", path: "/healthz", summary: "Is the process alive", scope: public, out: Health{}, statuses: []int{200}, handle: a.healthz},
 		{method: "GET", path: "/readyz", summary: "Can it serve, and what is missing", scope: public, out: Health{}, statuses: []int{200}, problems: []int{503}, handle: a.readyz},
 		{method: "GET", path: "/metrics", summary: "Prometheus metrics", scope: public, statuses: []int{200}, mediaType: "text/plain", handle: a.metrics},
-	}, a.administration(), a.modelContext())
+	}, a.conversation(), a.standing(), a.administration(), a.duty(), a.modelContext())
 }
 
 // retrySoon is the Retry-After of a call that waits, in seconds.
@@ -178,7 +190,7 @@ func (a *API) preToolCheck(c *call) error {
 		answer := Checked{Envelope: checked.Envelope, Constraints: checked.Constraints, Approval: a.waiting(c, checked.Approval)}
 		return decidedReply(answer, answer.Approval)
 	}
-	return a.answer(c, body, func(once *gate.Once) (any, error) {
+	return a.answer(c, keyed(body, request), func(once *gate.Once) (any, error) {
 		checked, err := a.Gate.PreToolCheck(c.r.Context(), c.principal, body, request, once)
 		if err == nil {
 			a.decided(gate.DialectAANA, checked.Route, started)
@@ -191,9 +203,29 @@ func (a *API) preToolCheck(c *call) error {
 // object of texts, such as {"etag": "\"33a64df5\""}.
 const preconditionsHeader = "Holdpoint-Preconditions"
 
+// sessionHeader names the session that a call belongs to, for documents that
+// have no place for it.
+const sessionHeader = "Holdpoint-Session"
+
+// keyed is what a repetition of the request is compared by: its body, and what it
+// says beside it.
+func keyed(body canon.Value, r gate.Request) canon.Value {
+	if r.Session == "" && len(r.Preconditions) == 0 {
+		return body
+	}
+	said := []canon.Member{{Name: "body", Value: body}, {Name: "session", Value: canon.String(r.Session)}}
+	for _, name := range slices.Sorted(maps.Keys(r.Preconditions)) {
+		said = append(said, canon.Member{Name: "precondition " + name, Value: canon.String(r.Preconditions[name])})
+	}
+	return canon.Object(said...)
+}
+
 // asked is what a request says beside its body.
 func asked(c *call) (gate.Request, error) {
-	r := gate.Request{ID: RequestID(c.r.Context())}
+	r := gate.Request{ID: RequestID(c.r.Context()), Session: c.r.Header.Get(sessionHeader)}
+	if !utf8.ValidString(r.Session) {
+		return r, &failure{Status: http.StatusBadRequest, Code: "session", Detail: "The header " + sessionHeader + " is not UTF-8."}
+	}
 	text := c.r.Header.Get(preconditionsHeader)
 	if text == "" {
 		return r, nil
@@ -249,10 +281,23 @@ func (a *API) answerApproval(c *call) error {
 	if err != nil {
 		return err
 	}
+	id, values := c.r.PathValue("id"), canon.Value{}
+	switch {
+	case in.Information != "" && in.Confirmed == nil && len(in.Values) == 0:
+		return a.answer(c, body, func(once *gate.Once) (any, error) {
+			return a.Gate.Inform(c.r.Context(), c.principal, id, in.Information, RequestID(c.r.Context()), once)
+		}, a.approvalReply(c))
+	case in.Confirmed == nil || in.Information != "":
+		return &failure{
+			Status: http.StatusUnprocessableEntity, Code: "invalid_body", Detail: "Say either confirmed, or information.",
+			Fields: []FieldError{{Path: "/confirmed", Message: "is required, unless information answers a question"}},
+		}
+	case len(in.Values) > 0:
+		values, _ = body.Get("values")
+	}
 	return a.answer(c, body, func(once *gate.Once) (any, error) {
 		return a.Gate.Answer(c.r.Context(), c.principal, gate.AnswerRequest{
-			ApprovalID: c.r.PathValue("id"), Confirmed: in.Confirmed, Comment: in.Comment,
-			RequestID: RequestID(c.r.Context()),
+			ApprovalID: id, Confirmed: *in.Confirmed, Comment: in.Comment, Values: values, RequestID: RequestID(c.r.Context()),
 		}, once)
 	}, a.approvalReply(c))
 }
@@ -294,7 +339,7 @@ func (a *API) vote(c *call) error {
 		return a.Gate.Vote(c.r.Context(), gate.VoteRequest{
 			Person: c.person, ApprovalID: c.r.PathValue("id"), Approve: in.Decision == "approve",
 			Denial: approval.Denial(in.Kind), Comment: in.Comment, Digest: in.Digest, Version: in.Version,
-			RequestID: RequestID(c.r.Context()), Channel: "api",
+			RequestID: RequestID(c.r.Context()), Channel: "api", Constraints: in.Constraints, ValidFor: time.Duration(in.ValidFor),
 		}, once)
 	}, a.approvalReply(c))
 }
@@ -308,7 +353,7 @@ func (a *API) redeem(c *call) error {
 	arguments, _ := body.Get("arguments")
 	return a.answer(c, body, func(once *gate.Once) (any, error) {
 		redeemed, err := a.Gate.Redeem(c.r.Context(), c.principal, gate.RedeemRequest{
-			Token: in.Token, Tool: in.ToolName, Arguments: arguments,
+			Token: in.Token, Tool: in.ToolName, Arguments: arguments, Preconditions: in.Preconditions, Lease: time.Duration(in.LeaseSeconds) * time.Second,
 			RequestID: RequestID(c.r.Context()),
 		}, once)
 		if err == nil {
@@ -317,7 +362,7 @@ func (a *API) redeem(c *call) error {
 		return redeemed, err
 	}, func(result any) (gate.Reply, error) {
 		r := result.(gate.Redemption)
-		answer := RedeemAnswer{Redeemed: true, ApprovalID: r.ApprovalID, Constraints: r.Constraints}
+		answer := RedeemAnswer{Redeemed: true, ApprovalID: r.ApprovalID, Constraints: r.Constraints, LeaseUntil: r.LeaseUntil}
 		if answer.Constraints == nil {
 			answer.Constraints = json.RawMessage(`{}`)
 		}

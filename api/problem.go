@@ -23,6 +23,8 @@ type Problem struct {
 	Errors []FieldError `json:"errors,omitempty" doc:"Where, if the request's body was at fault."`
 	// Violations is how a tool request breaks its rules.
 	Violations []gate.Violation `json:"violations,omitempty" doc:"Which rules a tool request breaks, and in which line."`
+	// Successor is the approval to go on with instead.
+	Successor string `json:"successor,omitempty" doc:"The approval by which people are asked anew, where what the call depends on had changed."`
 }
 
 // FieldError says which part of a body is wrong.
@@ -38,6 +40,7 @@ type failure struct {
 	Detail     string
 	Fields     []FieldError
 	Violations []gate.Violation
+	Successor  string
 	RetryAfter time.Duration
 }
 
@@ -51,7 +54,7 @@ func (a *API) failureOf(r *http.Request, err error) *failure {
 	case errors.As(err, &f):
 		return f
 	case errors.As(err, &refusal):
-		return &failure{Status: refusal.Status, Code: refusal.Code, Detail: refusal.Detail, RetryAfter: refusal.RetryAfter}
+		return &failure{Status: refusal.Status, Code: refusal.Code, Detail: refusal.Detail, RetryAfter: refusal.RetryAfter, Successor: refusal.Successor}
 	case errors.Is(r.Context().Err(), context.Canceled):
 		return nil
 	case gate.IsUnavailable(err) || errors.Is(err, context.DeadlineExceeded):
@@ -69,7 +72,7 @@ func (a *API) failureOf(r *http.Request, err error) *failure {
 func (f *failure) reply() gate.Reply {
 	body, err := json.Marshal(Problem{
 		Type: "urn:holdpoint:problem:" + f.Code, Title: http.StatusText(f.Status), Status: f.Status,
-		Code: f.Code, Detail: f.Detail, Errors: f.Fields, Violations: f.Violations,
+		Code: f.Code, Detail: f.Detail, Errors: f.Fields, Violations: f.Violations, Successor: f.Successor,
 	})
 	if err != nil {
 		body = []byte(`{"status":500,"code":"internal"}`) // strings and numbers always encode

@@ -23,7 +23,7 @@ func (a *API) authorize(c *call, scope string) error {
 	}
 	text, hasKey := bearer(c.r)
 	if !hasKey {
-		if scope == signedIn || scope == keyOrHuman {
+		if scope == signedIn || scope == keyOrHuman || scope == adminOrHuman {
 			person, ok, err := a.Person(c.r.WithContext(c.asked))
 			if err != nil {
 				return err
@@ -48,6 +48,9 @@ func (a *API) authorize(c *call, scope string) error {
 	}
 	if scope == keyOrHuman {
 		scope = "approvals"
+	}
+	if scope == adminOrHuman {
+		scope = "admin"
 	}
 	if scope != anyKey && !slices.Contains(p.Scopes, scope) {
 		return &failure{Status: http.StatusForbidden, Code: "scope_missing", Detail: fmt.Sprintf("This key has not the scope %q.", scope)}

@@ -314,68 +314,10 @@ func (d Decision) Foresee(again Decision) Decision {
 	}
 	if !slices.ContainsFunc(d.Requirements, func(r Requirement) bool { return r.Kind.Discharges() >= strictest }) {
 		// A review says all that a confirmation would: nobody is asked for both.
-		d.Requirements = slices.DeleteFunc(slices.Clone(d.Requirements), func(r Requirement) bool { return r.Kind == Answer })
+		// What has to be supplied a review does not supply.
+		d.Requirements = slices.DeleteFunc(slices.Clone(d.Requirements), func(r Requirement) bool { return r.Kind == Answer && len(r.Form) == 0 })
 		d.Requirements = append(d.Requirements, Requirement{Kind: Review, Needed: 1})
 		d.Outcome = Review.outcome()
 	}
 	return d
-}
-
-// Unmet returns what a re-check asks for and nobody has given: the requirements
-// of again that none of those discharged is as much as. Each of these stands for
-// one: of two groups both have to be there.
-func Unmet(discharged []Requirement, again Decision) []Requirement {
-	given := slices.Clone(discharged)
-	var unmet []Requirement
-	for _, want := range again.Requirements {
-		i := slices.IndexFunc(given, func(have Requirement) bool { return have.covers(want) })
-		if i < 0 {
-			unmet = append(unmet, want)
-			continue
-		}
-		given = slices.Delete(given, i, i+1)
-	}
-	return unmet
-}
-
-// covers reports whether satisfying r is as much as satisfying want: of the same
-// kind or, for people's decisions, of a stricter one, by as many, of the role.
-func (r Requirement) covers(want Requirement) bool {
-	people := func(k Kind) bool { return k == Answer || k == Review || k == Human }
-	kind := r.Kind == want.Kind || people(r.Kind) && people(want.Kind) && r.Kind.Order() > want.Kind.Order()
-	return kind && r.Needed >= want.Needed && (want.Role == "" || r.Role == want.Role) && slices.Equal(r.AnyOf, want.AnyOf) &&
-		max(r.Deny, 1) <= max(want.Deny, 1) && want.Ticket.within(r.Ticket) && bytes.Equal(r.Form, want.Form)
-}
-
-// within reports whether a ticket that is good by given is good by t as well.
-func (t *TicketTerms) within(given *TicketTerms) bool {
-	if t == nil {
-		return true
-	}
-	return given != nil && t.System == given.System && slices.Equal(t.Projects, given.Projects) && slices.Equal(t.States, given.States) && t.MaxAge == given.MaxAge
-}
-
-// Undischarged returns the findings of a re-check that keep an approved call
-// from running: those that would stop it and were not among the findings shown
-// to the people who approved, with a route at least as strict, or that no
-// requirement in discharged can discharge. A refusal is never dischargeable.
-// An empty result means that the call may run.
-func Undischarged(shown []Finding, discharged []Requirement, again Decision) []Finding {
-	limit := Accept
-	for _, r := range discharged {
-		limit = limit.Stricter(r.Kind.Discharges())
-	}
-	var left []Finding
-	for _, f := range again.Findings {
-		if f.Route == Accept {
-			continue
-		}
-		known := slices.ContainsFunc(shown, func(s Finding) bool {
-			return s.Source == f.Source && s.Code == f.Code && s.Route >= f.Route
-		})
-		if f.Route == Refuse || f.Route > limit || !known {
-			left = append(left, f)
-		}
-	}
-	return left
 }

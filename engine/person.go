@@ -2,8 +2,13 @@ package engine
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
+
+// OnCallPrefix begins the roles that people have only while they are on call:
+// "on-call/payments" is that of the schedule "payments".
+const OnCallPrefix = "on-call/"
 
 // Person is somebody who signs in to the console.
 type Person struct {
@@ -26,3 +31,17 @@ type Person struct {
 
 // Has reports whether the person has the role.
 func (p Person) Has(role string) bool { return slices.Contains(p.Roles, role) }
+
+// maxAddress is the length of the longest e-mail address, in bytes (RFC 5321).
+const maxAddress = 254
+
+// IsAddress reports whether text has the form of one bare e-mail address, without
+// a name and without quotes.
+func IsAddress(text string) bool {
+	local, domain, ok := strings.Cut(text, "@")
+	odd := func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`<>()[]:;,\"@`, r) }
+	plain := func(part string) bool {
+		return part != "" && !strings.ContainsFunc(part, odd) && !slices.Contains(strings.Split(part, "."), "")
+	}
+	return ok && len(text) <= maxAddress && plain(local) && plain(domain)
+}

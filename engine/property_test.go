@@ -83,3 +83,86 @@ func TestMergingOnlyTightens(t *testing.T) {
 		}
 	})
 }
+
+// drawRequirement makes a requirement with any of the terms that can be stricter.
+func drawRequirement(t *rapid.T) engine.Requirement {
+	pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, what) }
+	people := func() int { return rapid.IntRange(1, 3).Draw(t, "needed") }
+	r := engine.Requirement{
+		Kind: rapid.SampledFrom([]engine.Kind{engine.Answer, engine.StepUp, engine.Ticket, engine.Review, engine.Human}).Draw(t, "kind"),
+		Role: pick("role", "", "a", "b"), Needed: people(),
+	}
+	switch r.Kind {
+	case engine.Answer:
+		r.Form = []byte(pick("form", "", `{"properties":{"a":{}}}`, `{"properties":{"b":{}}}`))
+	case engine.Ticket:
+		if rapid.Bool().Draw(t, "terms") {
+			list := func(what string) []string {
+				return rapid.SampledFrom([][]string{nil, {"x"}, {"y"}, {"X", "z"}}).Draw(t, what)
+			}
+			r.Ticket = &engine.TicketTerms{
+				System: pick("system", "", "jira", "linear"), Projects: list("projects"), States: list("states"),
+				MaxAge: engine.Duration(rapid.IntRange(0, 2).Draw(t, "age")),
+			}
+		}
+	case engine.Review, engine.Human:
+		r.Deny = rapid.IntRange(0, 3).Draw(t, "deny")
+		if rapid.Bool().Draw(t, "any of") {
+			r.Role, r.Needed, r.AnyOf = "", 1, []engine.Group{{Role: "a", Needed: people()}, {Role: "b", Needed: people()}}
+		}
+	case engine.StepUp:
+	}
+	return r
+}
+
+func drawWaiting(t *rapid.T, name string) engine.Decision {
+	o := engine.Opinion{Findings: []engine.Finding{{Source: name, Route: engine.Ask}}}
+	for range rapid.IntRange(1, 3).Draw(t, name) {
+		o.Requirements = append(o.Requirements, drawRequirement(t))
+	}
+	return engine.Evaluate(engine.Call{}, name, func(engine.Call) engine.Opinion { return o })
+}
+
+// The stricter of two decisions asks for all that either does: to satisfy it is to
+// satisfy both. Asked again, it asks for nothing more.
+func TestStricterAsksForBoth(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		before, again := drawWaiting(t, "before"), drawWaiting(t, "again")
+		got := before.Stricter(again)
+		for name, d := range map[string]engine.Decision{"what was asked": before, "what is asked now": again} {
+			if left := engine.Unmet(got.Requirements, d); len(left) > 0 {
+				t.Fatalf("%s is not asked any more: %+v\nof %+v", name, left, got.Requirements)
+			}
+		}
+		if left := engine.Undischarged(got.Findings, got.Requirements, again); len(left) > 0 {
+			t.Fatalf("nothing of %+v discharges %+v", got.Requirements, left)
+		}
+		if twice := got.Stricter(again); len(twice.Requirements) != len(got.Requirements) {
+			t.Fatalf("from %+v to %+v", got.Requirements, twice.Requirements)
+		}
+	})
+}
+
+// A second requirement of the same people asks for them a second time: it does
+// not become one with what already stands for another.
+func TestStricterKeepsTwoApart(t *testing.T) {
+	one := engine.Requirement{Kind: engine.Review, Role: "a", Needed: 1}
+	d := engine.Decision{Requirements: []engine.Requirement{one}}
+	again := engine.Decision{Requirements: []engine.Requirement{one, one}}
+	again.Findings = []engine.Finding{{Source: "s", Route: engine.Ask}}
+	got := d.Stricter(again)
+	if len(got.Requirements) != 2 || len(engine.Unmet(got.Requirements, again)) > 0 {
+		t.Errorf("got %+v, want two", got.Requirements)
+	}
+}
+
+// What has to be supplied is asked for also where a review is needed besides.
+func TestForeseeKeepsForms(t *testing.T) {
+	d := engine.Decision{Route: engine.Ask, Requirements: []engine.Requirement{
+		{Kind: engine.Answer, Needed: 1}, {Kind: engine.Answer, Needed: 1, Form: []byte(`{}`)},
+	}}
+	got := d.Foresee(engine.Decision{Findings: []engine.Finding{{Source: "s", Code: "c", Route: engine.Defer}}})
+	if len(got.Requirements) != 2 || string(got.Requirements[0].Form) != "{}" || got.Requirements[1].Kind != engine.Review {
+		t.Errorf("got %+v, want the form and a review", got.Requirements)
+	}
+}

@@ -1,6 +1,9 @@
 package engine
 
-import "slices"
+import (
+	"bytes"
+	"slices"
+)
 
 // Stricter is what a call takes of which again has found more than d did: the
 // findings of both, and of each requirement the stricter of the two. What
@@ -16,22 +19,39 @@ func (d Decision) Stricter(again Decision) Decision {
 			out.Findings = append(out.Findings, f)
 		}
 	}
-	for _, want := range Unmet(d.Requirements, again) {
-		i := slices.IndexFunc(out.Requirements, func(have Requirement) bool { return have.samePeople(want) })
-		if i < 0 {
-			out.Requirements = append(out.Requirements, want)
+	met := pair(out.Requirements, again.Requirements)
+	for k, want := range again.Requirements {
+		if met[k] >= 0 {
 			continue
 		}
-		out.Requirements[i] = out.Requirements[i].stricter(want)
+		// One that stands for another already cannot stand for this one as well.
+		i := -1
+		for j, have := range out.Requirements {
+			if i < 0 && !slices.Contains(met, j) && have.sameThing(want) {
+				i = j
+			}
+		}
+		if i < 0 {
+			i, out.Requirements = len(out.Requirements), append(out.Requirements, want)
+		} else {
+			out.Requirements[i] = out.Requirements[i].stricter(want)
+		}
+		met[k] = i
 	}
-	out.Route = Accept
+	if again.ExpiresIn > 0 && (out.ExpiresIn == 0 || again.ExpiresIn < out.ExpiresIn) {
+		out.ExpiresIn = again.ExpiresIn
+	}
 	return out.conclude()
 }
 
-// samePeople reports whether both ask the same side for the same kind of thing.
-func (r Requirement) samePeople(other Requirement) bool {
+// sameThing reports whether one requirement can be as much as both: both ask the
+// same side for the same kind of thing, and for no two different ones.
+func (r Requirement) sameThing(other Requirement) bool {
 	people := func(k Kind) bool { return k == Review || k == Human }
-	return (r.Kind == other.Kind || people(r.Kind) && people(other.Kind)) && r.Role == other.Role && slices.Equal(r.AnyOf, other.AnyOf)
+	_, one := r.Ticket.narrowed(other.Ticket)
+	return one && (r.Kind == other.Kind || people(r.Kind) && people(other.Kind)) &&
+		(other.Role == "" || r.Role == other.Role) && slices.Equal(r.AnyOf, other.AnyOf) &&
+		(len(r.Form) == 0 || len(other.Form) == 0 || bytes.Equal(r.Form, other.Form))
 }
 
 // stricter is, of everything that both say, what asks for more.
@@ -40,15 +60,110 @@ func (r Requirement) stricter(other Requirement) Requirement {
 		r.Kind = other.Kind
 	}
 	r.Needed = max(r.Needed, other.Needed)
-	r.Deny = min(max(r.Deny, 1), max(other.Deny, 1))
-	if other.Within > 0 && (r.Within == 0 || other.Within < r.Within) {
-		r.Within, r.Calendar = other.Within, other.Calendar
+	if other.Deny > 0 {
+		r.Deny = min(max(r.Deny, 1), other.Deny)
 	}
-	if other.Ticket != nil {
-		r.Ticket = other.Ticket
+	// Hours of two calendars cannot be compared; all hours are the sooner ones.
+	sooner := other.Within > 0 && (r.Within == 0 || other.Within < r.Within)
+	if sooner && (r.Calendar == "" || other.Calendar == "" || r.Calendar == other.Calendar) {
+		r.Within = other.Within
 	}
-	if len(other.Form) > 0 {
+	r.Ticket, _ = r.Ticket.narrowed(other.Ticket)
+	if len(r.Form) == 0 {
 		r.Form = other.Form
 	}
 	return r
+}
+
+// Unmet returns what a re-check asks for and nobody has given: the requirements
+// of again that none of those discharged is as much as. Each of these stands for
+// one: of two groups both have to be there.
+func Unmet(discharged []Requirement, again Decision) []Requirement {
+	var unmet []Requirement
+	for k, i := range pair(discharged, again.Requirements) {
+		if i < 0 {
+			unmet = append(unmet, again.Requirements[k])
+		}
+	}
+	return unmet
+}
+
+// pair finds for each of wanted one of given that covers it, -1 for none: each
+// once, and so that as many as can be are covered.
+func pair(given, wanted []Requirement) []int {
+	stands := make([]int, len(given)) // for which of wanted each stands
+	for i := range stands {
+		stands[i] = -1
+	}
+	var find func(k int, asked []bool) bool
+	find = func(k int, asked []bool) bool {
+		for i, have := range given {
+			if asked[i] || !have.covers(wanted[k]) {
+				continue
+			}
+			asked[i] = true
+			if stands[i] < 0 || find(stands[i], asked) {
+				stands[i] = k
+				return true
+			}
+		}
+		return false
+	}
+	for k := range wanted {
+		find(k, make([]bool, len(given)))
+	}
+	paired := make([]int, len(wanted))
+	for k := range paired {
+		paired[k] = slices.Index(stands, k)
+	}
+	return paired
+}
+
+// covers reports whether satisfying r is as much as satisfying want: of the same
+// kind or, for people's decisions, of a stricter one, by as many, of the role.
+// What want says nothing of, routing says, and is no more than before.
+func (r Requirement) covers(want Requirement) bool {
+	people := func(k Kind) bool { return k == Answer || k == Review || k == Human }
+	kind := r.Kind == want.Kind || people(r.Kind) && people(want.Kind) && r.Kind.Order() > want.Kind.Order()
+	// Whichever group of r agrees, one of want's has.
+	for _, have := range r.groups() {
+		if !slices.ContainsFunc(want.groups(), func(g Group) bool { return (g.Role == "" || have.Role == g.Role) && have.Needed >= g.Needed }) {
+			return false
+		}
+	}
+	return kind && (want.Deny == 0 || max(r.Deny, 1) <= want.Deny) && want.Ticket.within(r.Ticket) &&
+		(len(want.Form) == 0 || bytes.Equal(r.Form, want.Form))
+}
+
+// groups are those of which one has to agree.
+func (r Requirement) groups() []Group {
+	if len(r.AnyOf) > 0 {
+		return r.AnyOf
+	}
+	return []Group{{Role: r.Role, Needed: r.Needed}}
+}
+
+// Undischarged returns the findings of a re-check that keep an approved call
+// from running: those that would stop it and were not among the findings shown
+// to the people who approved, with a route at least as strict, or that no
+// requirement in discharged can discharge. A refusal is never dischargeable.
+// An empty result means that the call may run.
+func Undischarged(shown []Finding, discharged []Requirement, again Decision) []Finding {
+	limit := Accept
+	for _, r := range discharged {
+		limit = limit.Stricter(r.Kind.Discharges())
+	}
+	var left []Finding
+	for _, f := range again.Findings {
+		if f.Route == Accept {
+			continue
+		}
+		known := slices.ContainsFunc(shown, func(s Finding) bool {
+			return s.Source == f.Source && s.Code == f.Code && s.Route >= f.Route
+		})
+		if f.Route == Refuse || f.Route > limit || !known {
+			left = append(left, f)
+		}
+	}
+	return left
 }

@@ -29,7 +29,8 @@ CREATE TABLE delegations (
     person_id  text        NOT NULL REFERENCES people (id),
     deputy_id  text        NOT NULL REFERENCES people (id) CHECK (deputy_id <> person_id),
     from_at    timestamptz NOT NULL,
-    until_at   timestamptz NOT NULL CHECK (until_at > from_at),
+    -- Ninety days.
+    until_at   timestamptz NOT NULL CHECK (until_at > from_at AND until_at <= from_at + interval '2160 hours'),
     reason     text        NOT NULL CHECK (length(reason) <= 1000),
     created_by text        NOT NULL REFERENCES people (id),
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -37,6 +38,19 @@ CREATE TABLE delegations (
 );
 CREATE INDEX delegations_deputy ON delegations (deputy_id) WHERE revoked_at IS NULL;
 CREATE INDEX delegations_person ON delegations (person_id) WHERE revoked_at IS NULL;
+-- A delegation is only ever revoked.
+-- +goose StatementBegin
+CREATE FUNCTION delegations_guard() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF OLD.revoked_at IS NOT NULL THEN
+        RAISE EXCEPTION 'delegation % is revoked already', OLD.id USING ERRCODE = 'check_violation';
+    END IF;
+    NEW.revoked_at := clock_timestamp();
+    RETURN NEW;
+END
+$$;
+-- +goose StatementEnd
+CREATE TRIGGER delegations_guard BEFORE UPDATE ON delegations FOR EACH ROW EXECUTE FUNCTION delegations_guard();
 
 ALTER TABLE approvals
     -- Changed arguments or stricter rules begin a new edition.
@@ -222,6 +236,8 @@ END
 $$;
 -- +goose StatementEnd
 CREATE TRIGGER standing_grants_guard BEFORE UPDATE ON standing_grants FOR EACH ROW EXECUTE FUNCTION standing_grants_guard();
+-- For what a grant has voted.
+CREATE INDEX facts_grant ON facts ((details->>'grant')) WHERE details ? 'grant';
 
 -- Where people are told: a webhook, a mailbox, a Slack channel. What is secret
 -- about it is encrypted.
@@ -260,13 +276,47 @@ CREATE TABLE notifications (
     bundle_id   text        REFERENCES notifications (id),
     attempts    integer     NOT NULL DEFAULT 0,
     last_error  text        NOT NULL DEFAULT '' CHECK (length(last_error) <= 1000),
-    ended_at    timestamptz
+    ended_at    timestamptz,
+    -- It waits to be told together with others of the same endpoint and recipient;
+    -- which ones those are stays as it is from its first attempt on.
+    bundles     boolean     NOT NULL DEFAULT false,
+    claimed_at  timestamptz,
+    -- Since when Temporal has it.
+    started_at  timestamptz,
+    CHECK ((status = 'bundled') = (bundle_id IS NOT NULL)),
+    CHECK ((status = 'waiting') = (ended_at IS NULL))
 );
 CREATE INDEX notifications_due ON notifications (due_at, id) WHERE status = 'waiting';
+CREATE INDEX notifications_bundles ON notifications (endpoint_id, recipient) WHERE status = 'waiting' AND bundles AND claimed_at IS NULL;
+CREATE INDEX notifications_bundled ON notifications (bundle_id) WHERE bundle_id IS NOT NULL;
+CREATE INDEX notifications_endpoint ON notifications (endpoint_id, status);
 CREATE INDEX notifications_dead ON notifications (ended_at DESC, id) WHERE status = 'dead';
 
+-- Who may decide has changed: what waits for people of these roles is looked at
+-- again, and what this person ('' for nobody) answers for or has contributed to.
+-- A message that waits already may be on its way, so another one is written.
+-- +goose StatementBegin
+CREATE FUNCTION look_again(roles text[], person text, identity text) RETURNS void LANGUAGE sql AS $$
+    INSERT INTO outbox (approval_id)
+    SELECT a.id FROM approvals a WHERE a.status = 'pending' AND (
+        EXISTS (SELECT FROM jsonb_array_elements(a.requirements) r WHERE r->>'role' = ANY ($1)
+            OR EXISTS (SELECT FROM jsonb_array_elements(coalesce(r->'any_of', '[]')) g WHERE g->>'role' = ANY ($1))
+            OR EXISTS (SELECT FROM jsonb_array_elements(coalesce(r->'escalation', '[]')) e WHERE e->>'role' = ANY ($1)))
+        OR $2 <> '' AND (a.terms->'accountable' ? $3
+            OR EXISTS (SELECT FROM facts f WHERE f.approval_id = a.id AND (f.actor_id = $2 OR $2 = ANY (f.via)))))
+$$;
+CREATE FUNCTION deciders_changed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM look_again(roles_of(NEW.id, OLD.roles || NEW.roles), NEW.id, NEW.identity);
+    RETURN NULL;
+END
+$$;
+-- +goose StatementEnd
+CREATE TRIGGER deciders_changed AFTER UPDATE ON people FOR EACH ROW
+    WHEN ((OLD.roles, OLD.disabled_at) IS DISTINCT FROM (NEW.roles, NEW.disabled_at)) EXECUTE FUNCTION deciders_changed();
+
 GRANT SELECT ON on_call, delegations, reconciliations, afterwards, standing_grants, endpoints, announcements, notifications TO holdpoint_runtime;
-GRANT INSERT, DELETE ON on_call TO holdpoint_runtime;
+GRANT INSERT, UPDATE (until_at), DELETE ON on_call TO holdpoint_runtime;
 GRANT INSERT (id, person_id, deputy_id, from_at, until_at, reason, created_by), UPDATE (revoked_at) ON delegations TO holdpoint_runtime;
 GRANT INSERT (terms, session, preconditions) ON approvals TO holdpoint_runtime;
 GRANT UPDATE (digest, decision, requirements, excluded, expires_at, terms, sealed, sealed_size, edition, successor, answers, answers_key) ON approvals TO holdpoint_runtime;
@@ -278,11 +328,13 @@ GRANT INSERT (id, person_id, agent_id, tool, environment, sealed, sealed_key, re
       UPDATE (uses, revoked_at, revoked_by, sealed_key) ON standing_grants TO holdpoint_runtime;
 GRANT INSERT (id, kind, name, settings, sealed, sealed_key, created_by), UPDATE (name, settings, sealed, sealed_key, disabled_at) ON endpoints TO holdpoint_runtime;
 GRANT INSERT (approval_id, key, tell) ON announcements TO holdpoint_runtime;
-GRANT INSERT (id, endpoint_id, recipient, approval_id, tell, body, due_at), UPDATE (due_at, status, bundle_id, attempts, last_error, ended_at) ON notifications TO holdpoint_runtime;
+GRANT INSERT (id, endpoint_id, recipient, approval_id, tell, body, due_at, bundles), UPDATE (due_at, status, bundle_id, attempts, last_error, ended_at, claimed_at, started_at) ON notifications TO holdpoint_runtime;
 
 -- +goose Down
+DROP TRIGGER deciders_changed ON people;
+DROP FUNCTION deciders_changed(), look_again(text[], text, text);
 DROP TABLE notifications, announcements, endpoints, standing_grants, afterwards, reconciliations, delegations;
-DROP FUNCTION standing_grants_guard();
+DROP FUNCTION standing_grants_guard(), delegations_guard();
 DELETE FROM outbox WHERE approval_id IN (SELECT id FROM approvals WHERE edition > 1);
 ALTER TABLE tokens DROP COLUMN constraints, DROP COLUMN lease_until, DROP COLUMN stale_at;
 DROP INDEX approvals_wake, approvals_session, approvals_denied, approvals_agent_tool;

@@ -18,7 +18,8 @@ import (
 // or less than one heading of the first level, headings that leave out a level.
 const fit = `(() => {
 	const wrong = [];
-	const name = (e) => (e.getAttribute("aria-label") || e.innerText || e.value || "").trim();
+	// What is folded away has no innerText.
+	const name = (e) => (e.getAttribute("aria-label") || (e.checkVisibility() ? e.innerText : e.textContent) || e.value || "").trim();
 	for (const e of document.querySelectorAll("input:not([type=hidden]), select, textarea"))
 		if (!e.labels.length || !e.labels[0].textContent.trim()) wrong.push("no label: " + e.name);
 	for (const e of document.querySelectorAll("button, a[href], summary")) {

@@ -61,7 +61,7 @@ func openBrowser(t testing.TB, url string) *browser {
 		options = append(options, chromedp.Flag(flag, true))
 	}
 	// Nothing but the program under test can be reached by name.
-	options = append(options, chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"))
+	options = append(options, chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost"))
 	allocated, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, closeTab := chromedp.NewContext(allocated)
 	b := &browser{t: t, ctx: ctx, url: url}

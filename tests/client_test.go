@@ -169,6 +169,8 @@ type approval struct {
 		Given     int       `json:"given"`
 		Status    string    `json:"status"`
 		ExpiresAt time.Time `json:"expires_at"`
+		Denied    int       `json:"denied"`
+		Escalated []string  `json:"escalated_to"`
 	} `json:"requirements"`
 	Reasons    []reason `json:"reasons"`
 	NextAction string   `json:"next_action"`
@@ -182,7 +184,25 @@ type approval struct {
 	Links struct {
 		Self, Review, Events, Cancel string
 	} `json:"links"`
-	Token string `json:"resumption_token"`
+	Token   string `json:"resumption_token"`
+	Edition int    `json:"edition"`
+	Edited  *struct {
+		Arguments map[string]any `json:"arguments"`
+		Changed   []string       `json:"changed"`
+		Comment   string         `json:"comment"`
+	} `json:"edited"`
+	Question *struct {
+		Text string    `json:"text"`
+		At   time.Time `json:"at"`
+	} `json:"question"`
+	Comments []struct {
+		Kind string `json:"kind"`
+		Text string `json:"text"`
+	} `json:"comments"`
+	PausedUntil   time.Time         `json:"paused_until"`
+	Preconditions map[string]string `json:"preconditions"`
+	Successor     string            `json:"successor"`
+	LeaseUntil    time.Time         `json:"lease_until"`
 }
 
 type reason struct {
@@ -264,6 +284,9 @@ func (c *client) doWithin(ctx context.Context, method, path string, body any, he
 		if e, ok := body.(map[string]any); ok && e["request_id"] != nil {
 			requestID = e["request_id"].(string) // the event's own name for the request
 		}
+		if e, ok := body.(map[string]any); ok && e["information"] != nil {
+			path = "/questions" // the log has question and answer under one name
+		}
 		c.note(path, requestID, a)
 	}
 	return a
@@ -271,7 +294,9 @@ func (c *client) doWithin(ctx context.Context, method, path string, body any, he
 
 // note writes a success into the journal.
 func (c *client) note(path, requestID string, a answer) {
-	kinds := map[string]string{"pre-tool-check": "decision", "votes": "vote", "answers": "answer", "cancel": "cancel", "redeem": "redeem", "executions": "execution"}
+	kinds := map[string]string{"pre-tool-check": "decision", "check": "decision", "comments": "comment", "questions": "question", "claim": "claim",
+		"unclaim": "claim", "extensions": "extend", "edits": "edit", "break-glass": "break_glass", "step-up": "verify", "afterwards": "review_afterwards", "reconciliation": "execution",
+		"votes": "vote", "answers": "answer", "cancel": "cancel", "redeem": "redeem", "executions": "execution"}
 	kind, ok := kinds[path[strings.LastIndex(path, "/")+1:]]
 	if !ok || c.journal == nil {
 		return
@@ -284,6 +309,9 @@ func (c *client) note(path, requestID string, a answer) {
 		} `json:"approval"`
 	}
 	_ = json.Unmarshal(a.Body, &body) // a test that cares looks itself
+	if kind == "decision" && a.Status == http.StatusOK {
+		body.Approval.ID = "" // a former denial that answers: nothing was opened
+	}
 	c.journal.note(answered{RequestID: requestID, Type: kind, ApprovalID: body.ID + body.ApprovalID + body.Approval.ID})
 }
 

@@ -56,7 +56,7 @@ const clusterPolicy = `routing:
     - {tool: "race_*", role: reviewer, needed: 1, expires_in: 500ms}
     - {tool: "brief_*", role: reviewer, needed: 1, expires_in: 1s}
     - {tool: "soon_*", role: reviewer, needed: 1, expires_in: 4s}
-  default: {role: reviewer, needed: 1, expires_in: 1h}
+` + linearRule + `  default: {role: reviewer, needed: 1, expires_in: 1h}
 `
 
 // startCluster starts Postgres, Temporal and the given numbers of processes.

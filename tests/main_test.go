@@ -35,9 +35,11 @@ func rounds() int {
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
-	if err := shared.stop(); err != nil {
-		fmt.Fprintln(os.Stderr, "the shared program:", err)
-		code = 1
+	for _, s := range []*sharedDev{&shared, &waiting} {
+		if err := s.stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "the shared program:", err)
+			code = 1
+		}
 	}
 	if built.dir != "" && !*keep {
 		_ = os.RemoveAll(built.dir)

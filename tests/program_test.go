@@ -112,6 +112,8 @@ type person struct {
 	Email    string   `json:"email"`
 	Password string   `json:"password"`
 	Roles    []string `json:"roles"`
+	// TOTPSecret is of the person's authenticator app, in base32.
+	TOTPSecret string `json:"totp_secret"`
 }
 
 // installation is a Holdpoint as its users see it: where it is, who its people
@@ -288,15 +290,24 @@ const sharedPolicy = `routing:
 func onShared(t testing.TB) *dev {
 	t.Helper()
 	bin := binary(t)
-	shared.mu.Lock()
-	defer shared.mu.Unlock()
-	if shared.dev == nil && shared.err == nil {
-		shared.dev, shared.err = launchDev(bin, devOptions{dir: filepath.Join(built.dir, "shared"), policy: sharedPolicy})
+	return shared.use(t, func() (*dev, error) {
+		return launchDev(bin, devOptions{dir: filepath.Join(built.dir, "shared"), policy: sharedPolicy})
+	})
+}
+
+// use gives a test the program, started when the first one asks. After the test
+// its database must hold no broken promise.
+func (s *sharedDev) use(t testing.TB, launch func() (*dev, error)) *dev {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dev == nil && s.err == nil {
+		s.dev, s.err = launch()
 	}
-	if shared.err != nil {
-		t.Fatal(shared.err)
+	if s.err != nil {
+		t.Fatal(s.err)
 	}
-	d := shared.dev
+	d := s.dev
 	if d.program.exited() {
 		t.Fatalf("the shared program has ended\n%s", d.program.tail())
 	}

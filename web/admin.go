@@ -1,8 +1,10 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"maps"
 	"net/http"
 	"net/url"
@@ -173,9 +175,18 @@ func (c *Console) toolView(p engine.Person, known *registry.Snapshot, name strin
 	v.Title, v.Known, v.ToolRow = "Tool "+views.Visible(name), true, toolRow(t)
 	v.Form = views.ToolForm{
 		Name: t.Name, Version: t.Version, Provider: t.Provider, Manifest: t.ManifestHash, NeedsManifest: t.NeedsManifest,
-		Verified: t.Verified, MinTrust: t.MinTrust.String(), Trusts: trustOptions(), Seen: seen(t),
+		Verified: t.Verified, MinTrust: t.MinTrust.String(), Trusts: trustOptions(), Seen: seen(t), Schema: indented(t.InputSchema),
 	}
 	return v, nil
+}
+
+// indented writes JSON for reading; nothing for none.
+func indented(text json.RawMessage) string {
+	var b bytes.Buffer
+	if len(text) == 0 || json.Indent(&b, text, "", "  ") != nil {
+		return string(text)
+	}
+	return b.String()
 }
 
 func (c *Console) changeTool(w http.ResponseWriter, r *http.Request, p engine.Person) {
@@ -188,6 +199,11 @@ func (c *Console) changeTool(w http.ResponseWriter, r *http.Request, p engine.Pe
 	t := registry.Tool{
 		Name: e.text("name"), Version: e.text("version"), Provider: e.text("provider"), ManifestHash: strings.ToLower(e.text("manifest")),
 		NeedsManifest: e.ticked("needs_manifest"), Verified: e.ticked("verified"), MinTrust: e.trust("min_trust"),
+	}
+	if text := e.text("input_schema"); text != "" {
+		if t.InputSchema = json.RawMessage(text); !json.Valid(t.InputSchema) {
+			e.wrong = append(e.wrong, "Schema of its arguments: it is no JSON.")
+		}
 	}
 	old, there := known.Tools[t.Name]
 	if mark := r.PostForm.Get("seen"); there && mark != seen(old) || !there && mark != "" {
@@ -205,6 +221,7 @@ func (c *Console) changeTool(w http.ResponseWriter, r *http.Request, p engine.Pe
 		v.Form = views.ToolForm{
 			Name: t.Name, Version: t.Version, Provider: t.Provider, Manifest: e.text("manifest"), NeedsManifest: t.NeedsManifest,
 			Verified: t.Verified, MinTrust: e.text("min_trust"), Trusts: trustOptions(), Seen: r.PostForm.Get("seen"), Failure: detail,
+			Schema: e.text("input_schema"),
 		}
 		c.render(w, r, http.StatusUnprocessableEntity, views.ToolPage(v))
 		return

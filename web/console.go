@@ -16,6 +16,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/identity"
 	"holdpoint/web/static"
 	"holdpoint/web/views"
 )
@@ -24,12 +25,24 @@ import (
 type Config struct {
 	Desk   Desk
 	Office Office
+	// Notices administers who is told; without it there is no page for that.
+	Notices Notices
 	// InForce says what is judged by at the moment of asking.
 	InForce  func() InForce
 	SignIn   SignIn
 	Sessions Sessions
+	// SecondStep finishes the sign-ins that SignIn says lack one.
+	SecondStep SecondStep
+	// Factors are people's second factors; nil when nobody can have any.
+	Factors *identity.Factors
+	// Absences may be nil: nobody can then say that they are away.
+	Absences Absences
+	// Prover checks proofs for single approvals; nil when nobody can give any.
+	Prover Prover
 	// Names may be nil: lists then show ids.
 	Names Names
+	// Grants may be nil: there are no pages for standing grants then.
+	Grants Grants
 	// SessionTTL is how long a session lasts at most; 12 hours when zero.
 	SessionTTL time.Duration
 	// Secure says that people reach the console over TLS: the cookie is then
@@ -95,9 +108,14 @@ func (c *Console) Register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /approvals/{id}", c.signed(c.approval))
 	mux.HandleFunc("POST /approvals/{id}/votes", c.signed(c.vote))
 	mux.HandleFunc("GET /approvals/{id}/live", c.liveApproval)
+	c.registerActions(mux)
 	mux.HandleFunc("GET /history", c.signed(c.history))
+	c.registerAccount(mux)
 	c.registerOffice(mux)
+	c.registerAway(mux)
+	c.registerNotices(mux)
 	mux.Handle("GET /static/", static.Handler())
+	c.registerGrants(mux)
 }
 
 // Signed returns the person of the request's session, or false without a live
@@ -155,6 +173,8 @@ func (c *Console) render(w http.ResponseWriter, r *http.Request, status int, pag
 func (c *Console) frame(p engine.Person, title, here string) views.Frame {
 	f := views.Frame{
 		Title: title, Person: displayName(p), Here: here, Now: c.cfg.Clock(), Rules: gate.MayReadRules(p), Admin: gate.MayAdminister(p),
+		Away:   c.cfg.Absences != nil,
+		Grants: c.cfg.Grants != nil,
 	}
 	if k, on := c.cfg.InForce().Registered.Kills[""]; on && p.ID != "" {
 		f.AllStopped = views.Kill{On: true, Reason: k.Reason, At: k.At}
@@ -176,12 +196,22 @@ func parent(r *http.Request) string {
 	switch path := r.URL.Path; {
 	case strings.HasPrefix(path, "/approvals/"):
 		return "/approvals/" + id
+	case strings.HasPrefix(path, "/grants/"):
+		return "/grants"
+	case strings.HasPrefix(path, "/sessions/"):
+		return sessionURL(r.PathValue("agent"), r.PathValue("session"))
 	case strings.HasPrefix(path, "/agents/"):
 		return "/agents/" + id
 	case strings.HasPrefix(path, "/admin/"):
 		return "/admin"
-	case path == "/policies":
+	case strings.HasPrefix(path, "/account/"):
+		return "/account"
+	case strings.HasPrefix(path, "/notifications/"):
+		return "/notifications"
+	case path == "/policies", path == "/account":
 		return path
+	case strings.HasPrefix(path, "/away"):
+		return "/away"
 	}
 	return "/"
 }

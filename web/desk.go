@@ -11,6 +11,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/identity"
 )
 
 // Desk is what the console needs of the engine room. All methods return errors
@@ -31,16 +32,59 @@ type Desk interface {
 	ForPerson(ctx context.Context, p engine.Person, id string) (gate.View, error)
 	// Vote records the person's vote and returns where that leaves the approval.
 	Vote(ctx context.Context, v gate.VoteRequest) (approval.Approval, error)
+	Talk
+	Fate
+	// Errands lists what the person is asked for beside deciding.
+	Errands(ctx context.Context, p engine.Person) (gate.Errands, error)
+	// Session lists the calls of a session that the person may see, those that wait
+	// first, and whether more were left out. look is as for Card.
+	Session(ctx context.Context, p engine.Person, agentID, session string, look gate.Look) ([]gate.Card, bool, error)
 	// Changes returns a channel that receives (coalesced) whenever any approval
 	// changes, or only the one named by id when it is not "". It ends with ctx.
 	Changes(ctx context.Context, id string) <-chan struct{}
 }
 
-// SignIn checks credentials. It answers engine.Person, or an error wrapping a
-// *gate.Refusal (wrong_credentials 401, too_many_attempts 429) that is the same
-// whether or not the account exists. remote is the caller's address.
+// Talk is what people contribute to a waiting approval beside votes. The console
+// keeps no answer for repetitions: once is nil. Errors are as Desk's are.
+type Talk interface {
+	Comment(ctx context.Context, s gate.Said, once *gate.Once) (approval.Approval, error)
+	// Ask asks the requesting side, and InformInPerson answers for it.
+	Ask(ctx context.Context, s gate.Said, once *gate.Once) (approval.Approval, error)
+	InformInPerson(ctx context.Context, s gate.Said, once *gate.Once) (approval.Approval, error)
+	Claim(ctx context.Context, s gate.Said, once *gate.Once) (approval.Approval, error)
+	Unclaim(ctx context.Context, s gate.Said, once *gate.Once) (approval.Approval, error)
+	Extend(ctx context.Context, s gate.Said, by time.Duration, once *gate.Once) (approval.Approval, error)
+	AttachTicketInPerson(ctx context.Context, s gate.Said, system, ref string, once *gate.Once) (approval.Approval, error)
+	// Edit changes the call's arguments.
+	Edit(ctx context.Context, r gate.EditRequest, once *gate.Once) (approval.Approval, error)
+	// StepUp records that the accountable person has just proved, by the method, who
+	// they are; or, without yes, that they do not want the call.
+	StepUp(ctx context.Context, s gate.Said, method string, yes bool, digest string, version int, once *gate.Once) (approval.Approval, error)
+	BreakGlass(ctx context.Context, s gate.Said, alone bool, digest string, version int, once *gate.Once) (approval.Approval, error)
+}
+
+// Fate is what people say of a call after its approval has ended.
+type Fate interface {
+	Reconcile(ctx context.Context, s gate.Said, outcome approval.Execution) (approval.Approval, error)
+	ReviewAfterwards(ctx context.Context, s gate.Said, justified bool) (approval.Approval, error)
+}
+
+// Prover checks what people show to prove who they are, for one purpose and bound
+// to what they prove it for.
+type Prover interface {
+	// Methods are the ways in which the person can: "passkey", "totp" and, for those
+	// who have no second factor, "password".
+	Methods(ctx context.Context, p engine.Person) ([]string, error)
+	// Verify returns the method of a good proof. A refusal is a proof that is none.
+	Verify(ctx context.Context, p engine.Person, purpose, boundTo string, proof identity.Proof) (method string, err error)
+}
+
+// SignIn checks credentials. It answers engine.Person with VerifiedBy, or an
+// error wrapping a *gate.Refusal (wrong_credentials 401, too_many_attempts 429)
+// that is the same whether or not the account exists, or an
+// *identity.SecondStep. code may be "". remote is the caller's address.
 type SignIn interface {
-	SignIn(ctx context.Context, email, password, remote string) (engine.Person, error)
+	SignIn(ctx context.Context, email, password, code, remote string) (engine.Person, error)
 	// SignedOut records that the person signed out.
 	SignedOut(ctx context.Context, p engine.Person) error
 }
@@ -51,8 +95,12 @@ type Sessions interface {
 	// Load returns the person of a live session, looked up afresh: a disabled
 	// person, or an expired or ended session, is ErrNoSession.
 	Load(ctx context.Context, idHash []byte) (engine.Person, error)
-	// Save starts a session for the person that ends at expires at the latest.
-	Save(ctx context.Context, idHash []byte, personID string, expires time.Time) error
+	// Save starts a session for the person, who has just proved who they are by
+	// verifiedBy, that ends at expires at the latest.
+	Save(ctx context.Context, idHash []byte, personID, verifiedBy string, expires time.Time) error
+	// Verified notes that the person of a session has just proved again who they
+	// are; ErrNoSession when it is not theirs, or over.
+	Verified(ctx context.Context, idHash []byte, personID, verifiedBy string) error
 	// Delete ends a session; ending one that does not exist is no error.
 	Delete(ctx context.Context, idHash []byte) error
 }

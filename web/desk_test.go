@@ -28,6 +28,8 @@ type memory struct {
 	watchers map[chan struct{}]bool
 	broken   error // what every method answers when set
 	votes    []gate.VoteRequest
+	said     []approval.Fact
+	proved   []string
 	fulls    int
 	office   *office
 }
@@ -46,6 +48,7 @@ func newMemory() *memory {
 		{ID: "usr_olga", Email: "olga@example.com", Name: "Olga Owner", Identity: "olga", Roles: []string{gate.AdminRole}},
 		{ID: "usr_aude", Email: "aude@example.com", Name: "Aude Auditor", Identity: "aude", Roles: []string{gate.AuditorRole}},
 	} {
+		p.VerifiedBy, p.VerifiedAt, p.Factors = "totp", epoch, []string{"totp"}
 		m.people[p.Email] = p
 	}
 	return m
@@ -190,8 +193,12 @@ func (m *memory) Vote(_ context.Context, v gate.VoteRequest) (approval.Approval,
 		return *a, &gate.Refusal{Status: 409, Code: "arguments_not_shown", Detail: "Look at the whole of the arguments first."}
 	}
 	f := approval.Fact{
-		Seq: int64(len(a.Facts) + 1), At: m.now(), Kind: approval.Vote, Yes: v.Approve, Denial: v.Denial, Comment: v.Comment,
+		Seq: int64(len(a.Facts) + 1), At: m.now(), Kind: approval.Vote, Yes: v.Approve, Denial: v.Denial, Comment: v.Comment, Edition: a.Plan.Edition,
 		Actor: engine.Actor{Kind: engine.HumanActor, ID: v.Person.ID, Channel: v.Channel}, Voter: m.voter(v.Person),
+		Details: approval.Details{Constraints: v.Constraints, ValidFor: engine.Duration(v.ValidFor)},
+	}
+	if v.Person.VerifiedBy != "" {
+		f.Details.Proof = &approval.Proof{Method: v.Person.VerifiedBy, At: v.Person.VerifiedAt}
 	}
 	if err := approval.Admit(a.Plan, a.Facts, f, m.now()); err != nil {
 		status := 403
@@ -232,7 +239,7 @@ func (m *memory) Changes(ctx context.Context, _ string) <-chan struct{} {
 	return ch
 }
 
-func (m *memory) SignIn(_ context.Context, email, password, _ string) (engine.Person, error) {
+func (m *memory) SignIn(_ context.Context, email, password, _, _ string) (engine.Person, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.broken != nil {
@@ -245,6 +252,7 @@ func (m *memory) SignIn(_ context.Context, email, password, _ string) (engine.Pe
 	if !ok || password != "right" || p.Disabled {
 		return engine.Person{}, &gate.Refusal{Status: 401, Code: "wrong_credentials"}
 	}
+	p.VerifiedBy = "password"
 	return p, nil
 }
 
@@ -265,7 +273,9 @@ func (m *memory) Load(_ context.Context, idHash []byte) (engine.Person, error) {
 	return engine.Person{}, ErrNoSession
 }
 
-func (m *memory) Save(_ context.Context, idHash []byte, person string, _ time.Time) error {
+func (m *memory) Verified(context.Context, []byte, string, string) error { return m.broken }
+
+func (m *memory) Save(_ context.Context, idHash []byte, person, _ string, _ time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.sessions[string(idHash)] = person

@@ -103,7 +103,7 @@ func TestToolRequestPage(t *testing.T) {
 		"**changes nothing**", "policy rule network-needs-security", "tool_request/human_approval_required")
 	text := strip(page.body)
 	for _, want := range []string{
-		"2 of finance-approver, then 1 of security-approver; after 15m also manager", "Needs 2 more people with the role finance-approver or manager.", "drafted by a machine",
+		"2 of finance-approver and 1 of security-approver; after 15m also manager", "Needs 2 more people with the role finance-approver or manager.", "drafted by a machine",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("page lacks %q:\n%s", want, text)
@@ -169,17 +169,17 @@ func TestActionClaims(t *testing.T) {
 	}
 }
 
-// TestNoDoor: what nobody can give here is said to be so.
-func TestNoDoor(t *testing.T) {
+// TestNotForReviewers: what no reviewer can give is said to be so.
+func TestNotForReviewers(t *testing.T) {
 	c := start(t, nil).signIn("ada@example.com")
 	c.m.add("apr_ticket", "db.migrate", `{}`, func(card *gate.Card) {
 		card.Approval.Plan.Requirements = []engine.Requirement{{Kind: engine.Ticket, Needed: 1}, {Kind: engine.Review, Role: "finance-approver", Needed: 1}}
 	})
-	c.get("/approvals/apr_ticket").want(t, http.StatusOK, "There is no way yet to give this here", "which nobody can give here yet", "a ticket, then 1 of finance-approver")
+	c.get("/approvals/apr_ticket").want(t, http.StatusOK, "Waits for a ticket that covers the call.", "This call needs a ticket", "a ticket, then 1 of finance-approver")
 	c.m.add("apr_step", "db.migrate", `{}`, func(card *gate.Card) {
 		card.Approval.Plan.Requirements = []engine.Requirement{{Kind: engine.StepUp, Role: "ops", Needed: 1}}
 	})
-	c.get("/approvals/apr_step").want(t, http.StatusOK, "Waits for signing in again by ops, which nobody can give here yet.")
+	c.get("/approvals/apr_step").want(t, http.StatusOK, "Waits for whoever answers for the call to prove who they are.", "No reviewer decides this step")
 }
 
 // TestEscalated: who may decide by now is said, and who will.

@@ -27,7 +27,8 @@ type GuardConfig struct {
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-// permissions turns off what no page here needs. Passkeys will need theirs.
+// permissions turns off what no page here needs. Passkeys are not named: pages of
+// this origin may use them, and nothing is framed.
 const permissions = "accelerometer=(), camera=(), display-capture=(), geolocation=(), gyroscope=(), hid=(), magnetometer=(), " +
 	"microphone=(), midi=(), payment=(), serial=(), usb=(), browsing-topics=()"
 

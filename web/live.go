@@ -68,7 +68,11 @@ func (s *streams) leave(person string) {
 func (c *Console) liveInbox(w http.ResponseWriter, r *http.Request) {
 	c.live(w, r, "", func(ctx context.Context, p engine.Person) (string, error) {
 		waiting, err := c.cfg.Desk.Inbox(ctx, p)
-		return inboxMark(waiting), err
+		if err != nil {
+			return "", err
+		}
+		errands, err := c.cfg.Desk.Errands(ctx, p)
+		return inboxMark(waiting, errands), err
 	})
 }
 
@@ -82,10 +86,13 @@ func (c *Console) liveApproval(w http.ResponseWriter, r *http.Request) {
 }
 
 // inboxMark names a state of an inbox.
-func inboxMark(waiting []approval.Approval) string {
+func inboxMark(waiting []approval.Approval, errands gate.Errands) string {
 	h := sha256.New()
-	for _, a := range waiting {
-		_, _ = fmt.Fprintf(h, "%s %d\n", a.ID, a.Revision) // a hash takes everything
+	for _, list := range [][]approval.Approval{waiting, errands.Unknown, errands.Reviews, errands.Mine} {
+		for _, a := range list {
+			_, _ = fmt.Fprintf(h, "%s %d\n", a.ID, a.Revision) // a hash takes everything
+		}
+		_, _ = fmt.Fprintln(h)
 	}
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:12])
 }

@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,16 +21,33 @@ func (c *Console) inbox(w http.ResponseWriter, r *http.Request, p engine.Person)
 		c.fail(w, r, p, err)
 		return
 	}
-	ids := make([]string, len(waiting))
-	for i, a := range waiting {
-		ids[i] = a.Call.AgentID
+	errands, err := c.cfg.Desk.Errands(r.Context(), p)
+	if err != nil {
+		c.fail(w, r, p, err)
+		return
+	}
+	var ids []string
+	for _, a := range slices.Concat(waiting, errands.Unknown, errands.Reviews, errands.Mine) {
+		ids = append(ids, a.Call.AgentID)
+		if a.State.Claim != nil {
+			ids = append(ids, a.State.Claim.Actor.ID)
+		}
 	}
 	name := c.names(r.Context(), ids...)
 	v := views.Inbox{Frame: c.frame(p, "Inbox", "inbox"), Full: len(waiting) >= gate.MaxInbox}
-	if n := len(waiting); n > 0 {
+	for _, a := range errands.Unknown {
+		v.Owed = append(v.Owed, errandRow(a, "Say what became of it: nobody knows whether it ran", name))
+	}
+	for _, a := range errands.Reviews {
+		v.Owed = append(v.Owed, errandRow(a, "Look at it afterwards: somebody broke the glass alone", name))
+	}
+	for _, a := range errands.Mine {
+		v.Mine = append(v.Mine, errandRow(a, wantedOf(a), name))
+	}
+	if n := len(waiting) + len(v.Owed) + len(v.Mine); n > 0 {
 		v.Title = "(" + strconv.Itoa(n) + ") Inbox"
 	}
-	v.Live, v.Refresh = "/live?seen="+inboxMark(waiting), true
+	v.Live, v.Refresh = "/live?seen="+inboxMark(waiting, errands), true
 	for _, a := range waiting {
 		v.Rows = append(v.Rows, inboxRow(a, name))
 	}
@@ -66,21 +84,36 @@ func (c *Console) approval(w http.ResponseWriter, r *http.Request, p engine.Pers
 			look = gate.Whole
 		}
 	}
+	c.showApproval(w, r, p, look, http.StatusOK, "")
+}
+
+// showApproval shows the card. failure is what to say of a proof that was none.
+func (c *Console) showApproval(w http.ResponseWriter, r *http.Request, p engine.Person, look gate.Look, status int, failure string) {
 	found, err := c.cfg.Desk.Card(r.Context(), p, r.PathValue("id"), look)
 	if err != nil {
 		c.fail(w, r, p, err)
 		return
 	}
 	v := card(found, p, look == gate.Whole, c.stopped(found.Approval.Call.AgentID))
+	if v.Asked.StepUp != nil {
+		if err := c.stepUpForm(r, p, v.Asked.StepUp); err != nil {
+			c.fail(w, r, p, err)
+			return
+		}
+		v.Asked.StepUp.Failure = failure
+	}
 	v.Frame = c.frame(p, v.Status.Word+": "+views.Visible(v.Tool), "")
 	if !found.Now.IsZero() {
 		v.Now = found.Now
 	}
-	if a := found.Approval; !final(a) {
+	if status == http.StatusOK {
+		v.Notice = c.doneWord(w, r)
+	}
+	if a := found.Approval; !final(a) || v.After.Owed {
 		v.Live = "/approvals/" + url.PathEscape(a.ID) + "/live?seen=" + strconv.FormatInt(a.Revision, 10)
 		v.Refresh = v.Status.Code == "settling"
 	}
-	c.render(w, r, http.StatusOK, views.ApprovalPage(v))
+	c.render(w, r, status, views.ApprovalPage(v))
 }
 
 // onScreen reports whether a GET may count as showing a page to somebody: it is

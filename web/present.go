@@ -43,7 +43,10 @@ func inboxRow(a approval.Approval, name func(string) string) views.InboxRow {
 		row.Why = fs[0].Message
 	}
 	if req, ok := waiting(a); ok {
-		row.Asked, row.Given, row.Needed = lowerFirst(requirementWords(req.Kind, req.Role)), req.Given, req.Needed
+		row.Asked, row.Given, row.Needed = lowerFirst(requirementWords(req.Kind, rolesOf(req))), req.Given, req.Needed
+	}
+	if a.State.Claim != nil {
+		row.Taken = name(a.State.Claim.Actor.ID)
 	}
 	return row
 }
@@ -91,8 +94,17 @@ func card(c gate.Card, p engine.Person, full bool, stopped *engine.Finding) view
 	if !over(a) {
 		v.Deadline = deadline(a)
 	}
-	for i, r := range a.State.Requirements {
-		v.Requirements = append(v.Requirements, requirement(c, i, r))
+	v.Stages, v.Edition, v.Taken, v.Ticket = stages(c), edition(a, name), taken(c, p, name), attached(a)
+	v.Paused, v.After, v.Asked, v.Actions = stillUntil(a), after(c, name), asks(c, p, name), actions(c, p, full)
+	if v.Asked.Question == nil && !over(a) {
+		v.Question = question(a, name)
+	}
+	if len(c.Permits) > 0 && string(c.Permits) != "{}" && string(c.Permits) != "null" {
+		code := views.JSON(c.Permits)
+		v.Permits = &code
+	}
+	if c.Session > 1 {
+		v.SessionURL, v.SessionSize = sessionURL(a.Call.AgentID, a.Session), c.Session
 	}
 	for _, f := range strictestFirst(a.Decision.Findings) {
 		v.Findings = append(v.Findings, views.Finding{
@@ -138,12 +150,8 @@ func decide(c gate.Card, p engine.Person, full bool, stopped *engine.Finding) vi
 	if over(a) {
 		return d
 	}
-	no := approval.Fact{
-		Kind: approval.Vote, Actor: engine.Actor{Kind: engine.HumanActor, ID: p.ID},
-		Voter: approval.Voter{Identity: p.Identity, Roles: p.Roles, Active: !p.Disabled},
-	}
 	d.Approve = c.CannotVote == nil
-	d.Deny = d.Approve || approval.Admit(a.Plan, a.Facts, no, c.Now) == nil
+	d.Deny = d.Approve || would(c, p, approval.Fact{Kind: approval.Vote}) == nil
 	if !d.Approve {
 		d.Note = whyNot(c, d.Deny)
 		return d
@@ -158,6 +166,8 @@ func decide(c gate.Card, p engine.Person, full bool, stopped *engine.Finding) vi
 		d.Blocked = "The arguments have been erased, so there is nothing left to approve."
 	case c.Long && !c.Shown && !full:
 		d.Blocked = "Approving needs the whole of the arguments to have been on your screen."
+	case a.NeedsProof() && !proved(p, c.Now):
+		d.Verify = verifyURL(a.ID)
 	}
 	return d
 }
@@ -165,7 +175,7 @@ func decide(c gate.Card, p engine.Person, full bool, stopped *engine.Finding) vi
 func whyNot(c gate.Card, canDeny bool) string {
 	var refusal *gate.Refusal
 	req, _ := waiting(c.Approval)
-	role := views.Visible(req.Role)
+	role := views.Visible(rolesOf(req))
 	switch err := c.CannotVote; {
 	case errors.Is(err, approval.ErrSelfReview):
 		return "You are on the requesting side of this call, so somebody else has to decide it."
@@ -177,10 +187,16 @@ func whyNot(c gate.Card, canDeny bool) string {
 		return "Its deadline has passed."
 	case errors.Is(err, approval.ErrDecided):
 		return "It is already decided."
+	case errors.Is(err, approval.ErrNotNeeded) && canDeny:
+		return "The places that you could fill are filled; others have to approve the rest. You can still deny it."
 	case errors.Is(err, approval.ErrMachine):
 		return "Only a signed-in person can decide this."
+	case errors.Is(err, approval.ErrNotEligible) && canDeny && !peopled(req.Kind):
+		return "It first waits for " + lowerFirst(requirementWords(req.Kind, "")) + ". You can already deny it."
 	case errors.Is(err, approval.ErrNotEligible) && canDeny:
 		return "It is not your turn to approve: this step is for " + role + ". You can already deny it."
+	case errors.Is(err, approval.ErrNotEligible) && !peopled(req.Kind):
+		return "No reviewer decides this step: it waits for the requesting side."
 	case errors.Is(err, approval.ErrNotEligible) && role != "":
 		return "Deciding this takes the role " + role + ", which you do not have."
 	case errors.As(err, &refusal):
@@ -190,15 +206,15 @@ func whyNot(c gate.Card, canDeny bool) string {
 }
 
 func requirement(c gate.Card, i int, r approval.Progress) views.Requirement {
-	v := views.Requirement{What: requirementWords(r.Kind, r.Role), Given: r.Given, Needed: r.Needed, Code: string(r.Status)}
+	v := views.Requirement{What: requirementWords(r.Kind, rolesOf(approval.Progress{Role: r.Role, AnyOf: r.AnyOf})), Given: r.Given, Needed: r.Needed, Code: string(r.Status)}
 	switch r.Status {
 	case approval.Waiting:
 		v.Standing = "waiting now"
-		if left := r.Needed - r.Given; i == c.Approval.State.Stage && c.Eligible < left && peopled(r.Kind) {
-			v.Short = "Only " + views.Plural(c.Eligible, "person", "people") + " can still do this, too few to complete it."
+		if r.Given >= r.Needed {
+			v.Standing = "enough; the others are still awaited"
 		}
-		if !peopled(r.Kind) {
-			v.Short = "There is no way yet to give this here. It will run out of time, unless somebody denies it or the requesting side takes the call back."
+		if left := r.Needed - r.Given; i == c.Approval.State.Stage && c.Eligible < left && peopled(r.Kind) && len(r.AnyOf) == 0 {
+			v.Short = "Only " + views.Plural(c.Eligible, "person", "people") + " can still do this, too few to complete it."
 		}
 	case approval.Queued:
 		v.Standing = "its turn comes later"
@@ -207,9 +223,7 @@ func requirement(c gate.Card, i int, r approval.Progress) views.Requirement {
 	case approval.Closed:
 		v.Standing = "no longer needed"
 	}
-	if open := r.Status == approval.Waiting || r.Status == approval.Queued; open && i < len(c.Approval.Plan.Requirements) {
-		v.Escalation = escalation(c.Approval.Plan.Requirements[i].Escalation, r.Escalated)
-	}
+	detail(&v, c.Approval, i, r)
 	return v
 }
 
@@ -230,9 +244,9 @@ func requirementWords(k engine.Kind, role string) string {
 	case engine.Answer:
 		return "Confirmation" + by
 	case engine.StepUp:
-		return "Signing in again" + by
+		return "Proof of identity by who answers for it"
 	case engine.Ticket:
-		return "A ticket" + by
+		return "A ticket"
 	}
 	return words(string(k)) + by
 }
@@ -286,20 +300,6 @@ func strictestFirst(findings []engine.Finding) []engine.Finding {
 	return sorted
 }
 
-func votes(a approval.Approval, name func(string) string) []views.Vote {
-	var vs []views.Vote
-	for _, f := range inOrder(a.Facts) {
-		if f.Kind == approval.Vote {
-			v := views.Vote{Who: name(f.Actor.ID), Yes: f.Yes, What: voteWords(f), Comment: f.Comment, At: f.At}
-			if !f.Voter.Active {
-				v.What += " (does not count: the account is disabled)"
-			}
-			vs = append(vs, v)
-		}
-	}
-	return vs
-}
-
 func inOrder(facts []approval.Fact) []approval.Fact {
 	sorted := slices.Clone(facts)
 	slices.SortFunc(sorted, func(a, b approval.Fact) int { return int(a.Seq - b.Seq) })
@@ -307,6 +307,16 @@ func inOrder(facts []approval.Fact) []approval.Fact {
 }
 
 func voteWords(f approval.Fact) string {
+	switch {
+	case f.Kind == approval.BreakGlass && f.Details.Alone:
+		return "broke the glass, alone"
+	case f.Kind == approval.BreakGlass:
+		return "broke the glass"
+	case f.Yes && f.Details.Grant != "":
+		return "approved beforehand, by a standing grant"
+	case f.Yes && (len(f.Details.Constraints) > 0 || f.Details.ValidFor > 0):
+		return "approved with tighter terms"
+	}
 	if f.Yes {
 		return "approved"
 	}

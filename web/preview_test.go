@@ -85,8 +85,14 @@ func TestPreview(t *testing.T) {
 		c.Approval.Status, c.Approval.EndedAt, c.Timeline = approval.Pending, time.Time{}, c.Timeline[:1]
 		m.advance(c)
 	}
+	previewWaits(m, start, at)
 	previewOffice(t, m.office, start)
-	c, err := New(Config{Desk: m, Office: m.office, InForce: m.office.inForce, SignIn: m, Sessions: m, Names: m})
+	standing := &granting{m: m}
+	standing.sample(start)
+	ada := m.people["ada@example.com"]
+	ada.VerifiedAt, ada.VerifiedBy = start, "totp" // for five minutes
+	m.people[ada.Email] = ada
+	c, err := New(Config{Desk: m, Office: m.office, Grants: standing, InForce: m.office.inForce, SignIn: m, Sessions: m, Names: m, Prover: m})
 	if err != nil {
 		t.Fatal(err)
 	}

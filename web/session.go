@@ -96,18 +96,28 @@ func (s *sessionStore) Save(r *http.Request, w http.ResponseWriter, session *ses
 		return nil
 	}
 	person, ok := session.Values[personKey{}].(engine.Person)
-	if !ok {
+	if !ok || person.VerifiedBy == "" {
 		return errors.New("start a session: nobody has signed in")
 	}
 	raw := make([]byte, idBytes)
 	_, _ = rand.Read(raw) // never fails: it ends the program instead
 	id := base64.RawURLEncoding.EncodeToString(raw)
-	if err := s.sessions.Save(r.Context(), hash(id), person.ID, s.now().Add(s.ttl)); err != nil {
+	if err := s.sessions.Save(r.Context(), hash(id), person.ID, person.VerifiedBy, s.now().Add(s.ttl)); err != nil {
 		return fmt.Errorf("start a session: %w", err)
 	}
 	session.ID, session.IsNew = id, false
 	http.SetCookie(w, sessions.NewCookie(session.Name(), id, session.Options))
 	return nil
+}
+
+// verified notes that the person of the request's session has proved again, by
+// the method, who they are.
+func (s *sessionStore) verified(r *http.Request, p engine.Person, method string) error {
+	id, ok := s.id(r)
+	if !ok {
+		return ErrNoSession
+	}
+	return s.sessions.Verified(r.Context(), hash(id), p.ID, method)
 }
 
 // id returns the session id of the request's cookie, if it can be one. A

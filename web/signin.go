@@ -9,7 +9,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"holdpoint/engine"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/identity"
 	"holdpoint/web/views"
 )
 
@@ -37,7 +39,7 @@ func localPath(next string) string {
 	}
 	u, err := url.Parse(next)
 	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || strings.HasPrefix(u.Path, "//") ||
-		strings.ContainsAny(u.Path, "\\\r\n\t") || u.Path == "/login" || u.Path == "/logout" || u.Path == "/live" {
+		strings.ContainsAny(u.Path, "\\\r\n\t") || u.Path == "/login" || strings.HasPrefix(u.Path, "/login/") || u.Path == "/logout" || u.Path == "/live" || u.Path == "/verify" {
 		return "/"
 	}
 	return next
@@ -68,7 +70,12 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	email, next := strings.TrimSpace(r.PostForm.Get("email")), localPath(r.PostForm.Get("next"))
-	person, err = c.cfg.SignIn.SignIn(r.Context(), email, r.PostForm.Get("password"), c.cfg.Remote(r))
+	person, err = c.cfg.SignIn.SignIn(r.Context(), email, r.PostForm.Get("password"), r.PostForm.Get("code"), c.cfg.Remote(r))
+	var second *identity.SecondStep
+	if errors.As(err, &second) {
+		c.secondStep(w, r, second.Pending, next)
+		return
+	}
 	var refusal *gate.Refusal
 	if errors.As(err, &refusal) {
 		v := views.SignIn{Frame: c.frame(person, "Sign in", ""), Email: email, Next: next}
@@ -87,6 +94,11 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 		c.fail(w, r, person, fmt.Errorf("sign in: %w", err))
 		return
 	}
+	c.signedIn(w, r, person, next)
+}
+
+// signedIn starts a session for somebody who has proved who they are.
+func (c *Console) signedIn(w http.ResponseWriter, r *http.Request, person engine.Person, next string) {
 	session, err := c.store.Get(r, c.store.name())
 	if err == nil {
 		session.Values[personKey{}] = person
@@ -122,11 +134,14 @@ func (c *Console) signOut(w http.ResponseWriter, r *http.Request) {
 }
 
 // readForm reads a form's body into r.PostForm, or refuses it.
-func readForm(w http.ResponseWriter, r *http.Request) error {
+func readForm(w http.ResponseWriter, r *http.Request) error { return readFormOf(w, r, maxForm) }
+
+// readFormOf is readForm for forms of up to limit bytes.
+func readFormOf(w http.ResponseWriter, r *http.Request, limit int64) error {
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "application/x-www-form-urlencoded" {
 		return &gate.Refusal{Status: http.StatusUnsupportedMediaType, Code: "unsupported_media_type", Detail: "This address takes a form."}
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	r.Body = http.MaxBytesReader(w, r.Body, limit)
 	err := r.ParseForm()
 	var tooBig *http.MaxBytesError
 	if errors.As(err, &tooBig) {

@@ -3,6 +3,7 @@ package web
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
@@ -34,12 +35,19 @@ func sentence(a approval.Approval, name func(string) string) string {
 			return ""
 		}
 		left := max(req.Needed-req.Given, 0)
-		if peopled(req.Kind) && req.Role != "" {
-			roles := append([]string{req.Role}, req.Escalated...)
-			return "Needs " + views.Plural(left, "more person", "more people") + " with the role " + views.Visible(strings.Join(roles, " or ")) + "."
-		}
-		if !peopled(req.Kind) {
-			return "Waits for " + lowerFirst(views.Visible(requirementWords(req.Kind, req.Role))) + ", which nobody can give here yet."
+		switch {
+		case a.State.Question != nil:
+			return "A reviewer has asked the requesting side a question."
+		case len(req.AnyOf) > 0:
+			return "Needs " + views.Visible(rolesOf(req)) + "."
+		case peopled(req.Kind) && req.Role != "":
+			return "Needs " + views.Plural(left, "more person", "more people") + " with the role " + views.Visible(rolesOf(req)) + "."
+		case req.Kind == engine.StepUp:
+			return "Waits for whoever answers for the call to prove who they are."
+		case req.Kind == engine.Ticket && a.State.Ticket != nil && a.State.Checked == nil:
+			return "A ticket is attached; its tracker is being asked."
+		case req.Kind == engine.Ticket:
+			return "Waits for a ticket that covers the call."
 		}
 		return "Waits for: " + lowerFirst(views.Visible(requirementWords(req.Kind, req.Role))) + "."
 	}
@@ -57,12 +65,10 @@ func sentence(a approval.Approval, name func(string) string) string {
 func ending(a approval.Approval, name func(string) string) string {
 	switch a.Status {
 	case approval.Approved:
-		var who []string
-		for _, f := range inOrder(a.Facts) {
-			if n := name(f.Actor.ID); f.Kind == approval.Vote && f.Yes && !slices.Contains(who, n) {
-				who = append(who, n)
-			}
+		if a.State.Broken {
+			return "the glass was broken by " + list(saidYes(a, name, approval.BreakGlass))
 		}
+		who := saidYes(a, name, approval.Vote)
 		if len(who) == 0 {
 			return "everything needed was there"
 		}
@@ -88,6 +94,21 @@ func ending(a approval.Approval, name func(string) string) string {
 	return string(a.Status)
 }
 
+// saidYes are the names of those whose yes of this kind was about the call as it is.
+func saidYes(a approval.Approval, name func(string) string, kind approval.FactKind) []string {
+	var who []string
+	for _, f := range inOrder(a.Facts) {
+		n := name(f.Actor.ID)
+		if len(f.Via) > 0 {
+			n += " for " + name(f.Via[len(f.Via)-1])
+		}
+		if f.Kind == kind && f.Yes && f.Edition == a.Plan.Edition && !slices.Contains(who, n) {
+			who = append(who, n)
+		}
+	}
+	return who
+}
+
 func executionWords(a approval.Approval) string {
 	if a.Status != approval.Approved {
 		return ""
@@ -102,7 +123,7 @@ func executionWords(a approval.Approval) string {
 	case approval.Failed:
 		return "failed"
 	case approval.Unknown:
-		return "the agent cannot tell whether it ran"
+		return "nobody knows whether it ran"
 	}
 	return string(a.Execution)
 }
@@ -110,21 +131,25 @@ func executionWords(a approval.Approval) string {
 // final reports whether nothing about the approval will change any more.
 func final(a approval.Approval) bool {
 	switch a.Execution {
-	case approval.Succeeded, approval.Failed, approval.Unknown:
+	case approval.Succeeded, approval.Failed:
 		return a.Status.Terminal()
-	case approval.NotRun, approval.Redeemed:
+	case approval.NotRun, approval.Redeemed, approval.Unknown:
 	}
 	return a.Status.Terminal() && a.Status != approval.Approved
 }
 
+// factsOf are the kinds of fact that an event of a type may tell of.
+var factsOf = map[engine.EventType][]approval.FactKind{
+	engine.Voted: {approval.Vote}, engine.Answered: {approval.Reply}, engine.Commented: {approval.Comment},
+	engine.Asked: {approval.Question, approval.Information}, engine.Claimed: {approval.Claim, approval.Unclaim},
+	engine.Extended: {approval.Extend}, engine.Edited: {approval.Edit}, engine.Broken: {approval.BreakGlass},
+	engine.Proved: {approval.Verification}, engine.Ticketed: {approval.TicketLink, approval.TicketCheck},
+	engine.Escalated: {approval.Escalate}, engine.Reopened: {approval.Reopen},
+}
+
 // timeline tells the events of a card in words.
 func timeline(c gate.Card, agent string, name func(string) string) []views.Moment {
-	var ballots []approval.Fact
-	for _, f := range inOrder(c.Approval.Facts) {
-		if f.Kind == approval.Vote {
-			ballots = append(ballots, f)
-		}
-	}
+	facts := inOrder(c.Approval.Facts)
 	var moments []views.Moment
 	for _, e := range c.Timeline {
 		if e.Outcome == engine.Deny && e.Type != engine.Decided && e.Type != engine.Settled {
@@ -132,19 +157,20 @@ func timeline(c gate.Card, agent string, name func(string) string) []views.Momen
 			continue
 		}
 		m := views.Moment{At: e.Timestamp, Who: actor(e.Actor, agent, name)}
+		i := slices.IndexFunc(facts, func(f approval.Fact) bool {
+			return slices.Contains(factsOf[e.Type], f.Kind) && f.Actor.ID == e.Actor.ID
+		})
+		if i >= 0 {
+			tellFact(&m, facts[i], name)
+			facts = slices.Delete(facts, i, i+1)
+			moments = append(moments, m)
+			continue
+		}
 		switch e.Type {
 		case engine.Decided:
 			m.Who, m.What = agent, "asked to run "+e.ToolName // why it was held is on the card already
 		case engine.Voted:
 			m.What = "voted"
-			i := slices.IndexFunc(ballots, func(f approval.Fact) bool { return f.Actor.ID == e.Actor.ID })
-			if i >= 0 {
-				m.What, m.Comment, m.Kind = voteWords(ballots[i]), ballots[i].Comment, "no"
-				if ballots[i].Yes {
-					m.Kind = "yes"
-				}
-				ballots = slices.Delete(ballots, i, i+1)
-			}
 		case engine.Answered:
 			m.What, m.Detail = "answered", messages(e)
 		case engine.Cancelled:
@@ -154,9 +180,11 @@ func timeline(c gate.Card, agent string, name func(string) string) []views.Momen
 		case engine.Redeemed:
 			m.Who, m.What = agent, "took the permission and started the call"
 		case engine.Executed:
-			m.Who, m.What = agent, "reported what happened"
-			if w := executionWords(c.Approval); c.Approval.Execution != approval.Redeemed && w != "" {
-				m.What = "reported: " + w
+			tellExecution(&m, e, c, agent)
+		case engine.Afterward:
+			m.What, m.Detail = "looked at it afterwards", messages(e)
+			if c.Afterwards != nil {
+				m.Comment = c.Afterwards.Comment
 			}
 		case engine.Refusal, engine.SignIn, engine.Admin:
 			m.What, m.Detail = words(string(e.Type)), messages(e)
@@ -168,6 +196,99 @@ func timeline(c gate.Card, agent string, name func(string) string) []views.Momen
 	return moments
 }
 
+// tellFact says in words what somebody contributed.
+func tellFact(m *views.Moment, f approval.Fact, name func(string) string) {
+	m.Comment = f.Comment
+	if len(f.Via) > 0 {
+		m.Who += " for " + name(f.Via[len(f.Via)-1])
+	}
+	switch f.Kind {
+	case approval.Vote:
+		m.What, m.Kind = voteWords(f), yesNo(f.Yes)
+	case approval.Reply:
+		m.What, m.Kind = "said that the user does not want it", yesNo(f.Yes)
+		if f.Yes {
+			m.What = "said that the user confirmed it"
+		}
+		if len(f.Details.Supplied) > 0 {
+			m.What += ", and supplied " + list(f.Details.Supplied)
+		}
+	case approval.Comment:
+		m.What = "commented"
+	case approval.Question:
+		m.What = "asked the requesting side"
+	case approval.Information:
+		m.What = "answered the question"
+	case approval.Claim:
+		m.What = "took it on"
+	case approval.Unclaim:
+		m.What = "gave it back"
+	case approval.Extend:
+		m.What = "gave it " + brief(time.Duration(f.Details.By)) + " more"
+	case approval.Edit:
+		m.What = "changed the arguments"
+		if len(f.Details.Changed) > 0 {
+			m.What = "changed " + list(f.Details.Changed)
+		}
+		m.Detail = []string{"Earlier votes count no more."}
+	case approval.Reopen:
+		m.What = "asks anew: the rules ask for more than before"
+	case approval.Escalate:
+		m.What = "found that nobody could decide, and asked those of the escalation at once"
+	case approval.BreakGlass:
+		m.What, m.Kind = voteWords(f), "yes"
+	case approval.Verification:
+		m.What, m.Kind = "does not want the call", yesNo(f.Yes)
+		if f.Yes {
+			m.What = "proved who they are"
+		}
+		if p := f.Details.Proof; f.Yes && p != nil {
+			m.What += ", by " + p.Method
+		}
+	case approval.TicketLink:
+		m.What = "attached a ticket"
+		if t := f.Details.Ticket; t != nil {
+			m.What = "attached the ticket " + t.Ref
+		}
+	case approval.TicketCheck:
+		m.What, m.Kind = "found that the ticket does not cover the call", yesNo(f.Yes)
+		if f.Yes {
+			m.What = "found that the ticket covers the call"
+		}
+		if t := f.Details.Ticket; t != nil && t.Message != "" {
+			m.Detail = []string{t.Message}
+		}
+	case approval.Cancel:
+		m.What = "took the call back"
+	}
+}
+
+func yesNo(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return "no"
+}
+
+// tellExecution says what became of the call, by the agent, the end of its time,
+// or a person who found out.
+func tellExecution(m *views.Moment, e engine.Event, c gate.Card, agent string) {
+	switch {
+	case e.Actor.Kind == engine.HumanActor:
+		m.What, m.Detail = "found out what became of it", messages(e)
+		if c.Reconciled != nil {
+			m.Comment = c.Reconciled.Comment
+		}
+	case e.Actor.Kind == engine.SystemActor:
+		m.What, m.Detail = "waited for the agent to say what became of it, and heard nothing in time", messages(e)
+	default:
+		m.Who, m.What = agent, "reported what happened"
+		if w := executionWords(c.Approval); c.Approval.Execution != approval.Redeemed && c.Reconciled == nil && w != "" {
+			m.What = "reported: " + w
+		}
+	}
+}
+
 // turnedAway adds an event that records a refusal: it has the type of what was
 // tried and the outcome DENY. The same refusal over and over is told once, with
 // how often, so that nobody can push the rest of the story off the page.
@@ -175,6 +296,9 @@ func turnedAway(moments []views.Moment, e engine.Event, who string) []views.Mome
 	tried := map[engine.EventType]string{
 		engine.Voted: "tried to vote", engine.Answered: "tried to answer", engine.Cancelled: "tried to cancel",
 		engine.Redeemed: "tried to start the call", engine.Executed: "tried to report a result",
+		engine.Commented: "tried to comment", engine.Asked: "tried to ask or answer a question", engine.Claimed: "tried to take it on or give it back",
+		engine.Extended: "tried to give it more time", engine.Edited: "tried to change the arguments", engine.Broken: "tried to break the glass",
+		engine.Proved: "tried to prove who they are", engine.Ticketed: "tried to attach a ticket", engine.Afterward: "tried to review it afterwards",
 	}[e.Type]
 	if tried == "" {
 		tried = "tried something"

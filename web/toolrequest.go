@@ -58,10 +58,15 @@ func toolRequest(c gate.Card, cut bool) *views.ToolRequest {
 func path(a approval.Approval) string {
 	text, later := "", ""
 	for i, r := range a.Plan.Requirements {
-		if i > 0 {
+		switch {
+		case i > 0 && reviewed(r.Kind) && a.Plan.Requirements[i-1].Kind == r.Kind:
+			text += " and " // in any order
+		case i > 0:
 			text += ", then "
 		}
 		switch {
+		case len(r.AnyOf) > 0:
+			text += "either " + rolesOf(approval.Progress{AnyOf: r.AnyOf})
 		case !peopled(r.Kind):
 			text += lowerFirst(requirementWords(r.Kind, ""))
 		case r.Role == "":

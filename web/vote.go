@@ -2,14 +2,17 @@ package web
 
 import (
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/engine/canon"
 	"holdpoint/internal/gate"
 	"holdpoint/web/views"
 )
@@ -20,6 +23,9 @@ const notShown = "arguments_not_shown"
 
 // killSwitch is the code of a refusal to approve anything of a stopped agent.
 const killSwitch = "kill_switch"
+
+// notVerified is the code of a refusal of what takes a fresh proof.
+const notVerified = "verification_required"
 
 // vote records what the form says, and leads back to the card.
 func (c *Console) vote(w http.ResponseWriter, r *http.Request, p engine.Person) {
@@ -58,7 +64,7 @@ func ballot(r *http.Request, p engine.Person) (gate.VoteRequest, error) {
 	switch form.Get("decision") {
 	case "approve":
 		v.Approve = true
-		return v, nil
+		return v, terms(form, &v)
 	case "deny":
 		if v.Denial = approval.Denial(form.Get("kind")); !v.Denial.Valid() {
 			return v, invalid("incomplete_form", "Choose what kind of no it is.")
@@ -67,6 +73,27 @@ func ballot(r *http.Request, p engine.Person) (gate.VoteRequest, error) {
 	}
 	return v, invalid("incomplete_form", "The form said neither approve nor deny.")
 }
+
+// terms reads the tighter terms of an approving vote, where there are any.
+func terms(form url.Values, v *gate.VoteRequest) error {
+	if text := strings.TrimSpace(form.Get("constraints")); text != "" {
+		v.Constraints = json.RawMessage(text)
+		if read, err := canon.Parse(v.Constraints); err != nil || read.Kind() != canon.ObjectKind {
+			return invalid("not_tighter", `The constraints are no JSON object, such as {"max_amount": 100}. Nothing was recorded.`)
+		}
+	}
+	if text := strings.TrimSpace(form.Get("valid_minutes")); text != "" {
+		minutes, err := strconv.Atoi(text)
+		if err != nil || minutes < 1 || minutes > maxValidMinutes {
+			return invalid("valid_for", "Say for how many minutes the permission is good: a whole number of 1 or more. Nothing was recorded.")
+		}
+		v.ValidFor = time.Duration(minutes) * time.Minute
+	}
+	return nil
+}
+
+// maxValidMinutes bounds how long a vote can say that a permission is good.
+const maxValidMinutes = 7 * 24 * 60
 
 func invalid(code, detail string) error {
 	return &gate.Refusal{Status: http.StatusUnprocessableEntity, Code: code, Detail: detail}
@@ -143,6 +170,9 @@ func (c *Console) failKeeping(w http.ResponseWriter, r *http.Request, p engine.P
 	if refusal.Code == notShown {
 		m.LinkText, m.LinkTo = "Show everything", cardURL(r.PathValue("id"))+"?full=1"
 	}
+	if refusal.Code == notVerified {
+		m.LinkText, m.LinkTo = "Prove who you are", verifyURL(r.PathValue("id"))
+	}
 	retryAfter(w, refusal)
 	c.render(w, r, refusal.Status, views.MessagePage(m))
 }
@@ -152,6 +182,8 @@ func heading(refusal *gate.Refusal) string {
 		return "There is more to read first"
 	}
 	switch refusal.Code {
+	case notVerified:
+		return "Prove who you are first"
 	case notOpen:
 		return "This page is not open to you"
 	case killSwitch:

@@ -39,6 +39,7 @@ func TestReplay(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			replayer := worker.NewWorkflowReplayer()
 			replayer.RegisterWorkflowWithOptions(workflows.Approval, workflow.RegisterOptions{Name: workflows.ApprovalWorkflow})
+			replayer.RegisterWorkflowWithOptions(workflows.Notification, workflow.RegisterOptions{Name: workflows.NotificationWorkflow})
 			if err := replayer.ReplayWorkflowHistoryFromJSONFile(silent, file); err != nil {
 				t.Error(err)
 			}

@@ -132,6 +132,18 @@ func (c *Client) Answer(ctx context.Context, approvalID string, confirmed bool, 
 	return a, nil
 }
 
+// Inform answers the question of a reviewer.
+func (c *Client) Inform(ctx context.Context, approvalID, information string) (Approval, error) {
+	in := struct {
+		Information string `json:"information"`
+	}{information}
+	var a Approval
+	if err := c.post(ctx, "/v1/approvals/"+url.PathEscape(approvalID)+"/answers", in, &a); err != nil {
+		return Approval{}, fmt.Errorf("inform %s: %w", approvalID, err)
+	}
+	return a, nil
+}
+
 // AttachTicket names the ticket that covers a call whose NextAction is
 // attach_ticket: its reference or its full address. System may be "" where the
 // reference fits only one tracker. The tracker is asked afterwards; Ticket of the
@@ -160,14 +172,23 @@ func (c *Client) Cancel(ctx context.Context, approvalID string) (Approval, error
 // Redeem spends a token on the call that was approved. Run the call only when
 // the error is nil, and only once.
 func (c *Client) Redeem(ctx context.Context, token, toolName string, arguments any) (Redemption, error) {
+	return c.RedeemIf(ctx, token, toolName, arguments, nil)
+}
+
+// RedeemIf is Redeem for a call that depends on things being as they were when it
+// was asked for (an ETag, a revision): unchanged says what they are now, by the
+// names in Approval.Preconditions. When one of them has changed, the error's Code
+// is "stale", and its Successor the approval by which people are asked anew.
+func (c *Client) RedeemIf(ctx context.Context, token, toolName string, arguments any, unchanged map[string]string) (Redemption, error) {
 	if arguments == nil {
 		arguments = struct{}{}
 	}
 	in := struct {
-		Token     string `json:"token"`
-		ToolName  string `json:"tool_name"`
-		Arguments any    `json:"arguments"`
-	}{token, toolName, arguments}
+		Token         string            `json:"token"`
+		ToolName      string            `json:"tool_name"`
+		Arguments     any               `json:"arguments"`
+		Preconditions map[string]string `json:"preconditions,omitempty"`
+	}{token, toolName, arguments, unchanged}
 	var out struct {
 		Redeemed bool `json:"redeemed"`
 		Redemption

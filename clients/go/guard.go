@@ -20,6 +20,11 @@ var ErrUncertain = errors.New("it is not known whether the call had its effect")
 // use Check, Await and Redeem, and keep to what Redemption says.
 var ErrConstraints = errors.New("the call may run under constraints that Guard cannot keep")
 
+// ErrEdited is returned by Guard for a call whose arguments a reviewer has
+// changed: the guarded function would run it with those that were not approved.
+// Use Check, Await and Redeem, and run it with Approval.Edited.Arguments.
+var ErrEdited = errors.New("a reviewer has changed the call's arguments, which Guard cannot hand over")
+
 // Refused is why Guard did not run a call: it was refused at once, or Approval
 // says how the wait for people ended.
 type Refused struct {
@@ -102,6 +107,9 @@ func (c *Client) Guard(ctx context.Context, e Event, run func(context.Context) e
 	}
 	if a.Status != Approved {
 		return &Refused{Decision: d, Approval: &a}
+	}
+	if a.Edited != nil {
+		return ErrEdited
 	}
 	if a.Token == "" {
 		return fmt.Errorf("%s is approved, but the server gave no token: its time to run is over, or the key is not its agent's", a.ID)

@@ -18,6 +18,9 @@ type Problem struct {
 	Title  string       `json:"title"`
 	Detail string       `json:"detail"`
 	Errors []FieldError `json:"errors"` // where, if the body was at fault
+	// Successor is the approval by which people are asked anew for a call that is
+	// stale; "" otherwise.
+	Successor string `json:"successor"`
 	// RetryAfter is how long the server asks to be left alone; 0 when it does not.
 	RetryAfter time.Duration `json:"-"`
 	// RequestID finds the request in the server's log.

@@ -169,13 +169,37 @@ type Approval struct {
 	Execution    string        `json:"execution"`   // none, redeemed, succeeded, failed, unknown
 	Denial       *Denial       `json:"denial"`      // set when a person or runtime said no
 	Ticket       *Ticket       `json:"ticket"`      // the one that was attached last; nil for none
-	Links        Links         `json:"links"`
+	Edition      int           `json:"edition"`     // counts the calls that it has been about
+	// Edited is set when a reviewer has changed the arguments: those are what is
+	// approved, and what the token is good for.
+	Edited *Edited `json:"edited"`
+	// Question is what a reviewer wants to know: answer it with Inform.
+	Question *Question `json:"question"`
+	// Preconditions are what has to be unchanged when the call runs.
+	Preconditions map[string]string `json:"preconditions"`
+	// Successor is the approval that was opened in this one's place; "" for none.
+	Successor string `json:"successor"`
+	Links     Links  `json:"links"`
 	// Token permits the call to run once. It is set only once the approval is
 	// approved, and only for the agent whose call it is. Keep it out of logs.
 	Token string `json:"resumption_token"`
 	// Document comes with the token of a tool request: the promoted document
 	// that the token is good for.
 	Document string `json:"document"`
+}
+
+// Edited is what a reviewer has made of the arguments.
+type Edited struct {
+	Arguments json.RawMessage `json:"arguments"`
+	Changed   []string        `json:"changed"` // names of the arguments that are different
+	Comment   string          `json:"comment"` // why
+	At        time.Time       `json:"at"`
+}
+
+// Question is what a reviewer wants to know before deciding.
+type Question struct {
+	Text string    `json:"text"`
+	At   time.Time `json:"at"`
 }
 
 // Requirement is one thing that has to happen before the call may run.
@@ -228,6 +252,9 @@ type Redemption struct {
 	ApprovalID string `json:"approval_id"`
 	// Constraints is a JSON object that the call must keep to; {} when nothing.
 	Constraints json.RawMessage `json:"constraints"`
+	// LeaseUntil is by when to report what became of the call; afterwards a person
+	// has to find out.
+	LeaseUntil time.Time `json:"lease_until"`
 }
 
 // Outcome is what became of a call after its token was redeemed.

@@ -40,6 +40,9 @@ func (w where) open(ctx context.Context, c *cli) (*store.Store, error) {
 	return store.Open(ctx, store.Config{URL: url, MaxConns: 4})
 }
 
+// settingsFile is a data directory's: the settings of serve and worker.
+const settingsFile = "settings.yaml"
+
 // devFile is DIR/dev.json: how to reach a running "holdpoint dev" (WIRE).
 type devFile struct {
 	URL              string        `json:"url"`
@@ -60,6 +63,9 @@ type devReviewer struct {
 	Password string   `json:"password"`
 	Roles    []string `json:"roles"`
 	Name     string   `json:"name"`
+	// TOTPSecret is the secret of the person's authenticator app, in base32; ""
+	// when they have none.
+	TOTPSecret string `json:"totp_secret,omitempty"`
 }
 
 func readDevFile(dir string) (devFile, error) {

@@ -244,6 +244,8 @@ func (m *machine) config(temporal string) (config.Config, error) {
 	}
 	cfg.Listen, cfg.PublicURL, cfg.Issuer, cfg.Environment = m.listener.Addr().String(), m.url, "urn:holdpoint:dev", "dev"
 	cfg.DatabaseURL, cfg.TemporalAddress, cfg.TemporalNamespace = m.runtimeURL(), temporal, "holdpoint"
+	// Receivers that somebody tries things with run on this machine.
+	cfg.OutboundAllowPrivate = append(cfg.OutboundAllowPrivate, "127.0.0.0/8", "::1/128")
 	cfg.DataKey, cfg.SigningKeysFile = m.state.DataKey, filepath.Join(m.dir, signingFile)
 	if err := cfg.Check(config.Database | config.Keys | config.Temporal | config.HTTP); err != nil {
 		return cfg, fmt.Errorf("%s: %w", filepath.Join(m.dir, settingsFile), err)
@@ -275,7 +277,11 @@ func (m *machine) announce(temporal string) error {
 	}
 	fmt.Printf("\nHoldpoint is ready: %s\n\nSign in as\n", m.url)
 	for _, r := range s.Reviewers {
-		fmt.Printf("  %-18s %s\n", r.Email, r.Password)
+		fmt.Printf("  %-18s %s", r.Email, r.Password)
+		if r.TOTPSecret != "" {
+			fmt.Printf("  and a code of an authenticator app that has the key %s", r.TOTPSecret)
+		}
+		fmt.Println()
 	}
 	fmt.Printf("\nTry it:    go run ./examples/agent%s\nAPI:       %s/docs\nMore:      %s (keys, database, Temporal)\nPolicy:    %s\nStop:      Ctrl-C; run it again to go on\n\n",
 		exampleFlag(m.dir), m.url, filepath.Join(m.dir, "dev.json"), filepath.Join(m.dir, policyFile))

@@ -20,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdpoint/engine"
+	"holdpoint/engine/approval"
 	"holdpoint/engine/token"
 	"holdpoint/examples/policies"
 	"holdpoint/internal/gate"
@@ -33,8 +34,7 @@ const (
 	stateFile   = "secrets.json"
 	signingFile = "signing-keys.json"
 	// What used to be one file: the policy bundle, and the settings of serve.
-	policyFile   = "policy.yaml"
-	settingsFile = "settings.yaml"
+	policyFile = "policy.yaml"
 	// contractsFile is looked at when it is there.
 	contractsFile = "contracts.yaml"
 )
@@ -56,6 +56,18 @@ const exampleSettings = `# How the approvals of calls that wait are made up. The
 # calls wait at all is said by policy.yaml beside this file, and, for events of
 # the Agent Action Contract, by the contract.
 routing:
+  # Business hours. A rule below, or one of policy.yaml, that names a calendar
+  # counts its times in them: four hours from Friday noon on end on Monday.
+  # calendars:
+  #   office:
+  #     time_zone: Europe/Berlin
+  #     hours:
+  #       mon: ["09:00-17:30"]
+  #       tue: ["09:00-17:30"]
+  #       wed: ["09:00-17:30"]
+  #       thu: ["09:00-17:30"]
+  #       fri: ["09:00-12:00", "13:00-16:00"]
+  #     holidays: [2026-12-25, 2027-01-01]
   rules:
     # Root keys and the like take two people of the security team.
     - tool: "root_*"
@@ -63,14 +75,29 @@ routing:
       needed: 2
       within: 30m
       expires_in: 1h
+      pause_for: 24h
+      extenders: [admin]
     - risk_domain: finance
       role: finance-approver
       needed: 1
       expires_in: 1h
+      pause_for: 24h
+      extenders: [admin]
+      # Any of these may stand in every rule:
+      # deny: 2                         # so many have to say no; else the first no ends it
+      # calendar: office
+      # reminders: [15m, 30m]           # those who have not decided are told again
+      # escalation:                     # who may decide as well, after a while
+      #   - {after: 45m, role: security-approver}
+      # suggested: [ada@example.com]    # whom to ask first; it gives nobody a say
   default:
     role: reviewer
     needed: 1
     expires_in: 1h
+    # For how long in all open questions stop the clock, and whose people may
+    # give an approval more time.
+    pause_for: 24h
+    extenders: [admin]
 `
 
 // devState is what a data directory keeps to itself, so that the same directory
@@ -99,6 +126,11 @@ func openState(dir string) (devState, error) {
 		if err := json.Unmarshal(data, &s); err != nil {
 			return s, fmt.Errorf("read %s: %w", filepath.Join(dir, stateFile), err)
 		}
+		if s.addMissing() {
+			if err := s.save(dir); err != nil {
+				return s, err
+			}
+		}
 		return s, openFiles(dir)
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -114,9 +146,12 @@ func openState(dir string) (devState, error) {
 		roles := []string{"reviewer", "finance-approver"}
 		if len(s.Reviewers) < 3 {
 			roles = append(roles, "security-approver")
+		} else {
+			roles = append(roles, approval.BreakGlassRole)
 		}
 		s.Reviewers = append(s.Reviewers, devReviewer{Name: name, Email: strings.ToLower(first) + "@example.com", Password: secret()[:12], Roles: roles})
 	}
+	s.addMissing()
 	for _, k := range []struct {
 		kind, agent string
 		into        *string
@@ -140,6 +175,19 @@ func openState(dir string) (devState, error) {
 	}
 	// Last: a directory with this file has the others.
 	return s, s.save(dir)
+}
+
+// addMissing adds the person with a second factor, whom directories of former
+// versions lack, and reports whether it did.
+func (s *devState) addMissing() bool {
+	const email = "fay@example.com"
+	if slices.ContainsFunc(s.Reviewers, func(r devReviewer) bool { return r.Email == email }) {
+		return false
+	}
+	s.Reviewers = append(s.Reviewers, devReviewer{
+		Name: "Fay Factor", Email: email, Password: secret()[:12], Roles: []string{"reviewer", "finance-approver"}, TOTPSecret: identity.NewTOTPSecret(),
+	})
+	return true
 }
 
 // openFiles makes the files that people edit, where they are missing.
@@ -272,11 +320,23 @@ func (m *machine) ownPublic(ctx context.Context) error {
 // seed makes the example people, the example agent and its keys, as far as they
 // are missing.
 func (s devState) seed(ctx context.Context, adminURL string) error {
-	db, err := store.Open(ctx, store.Config{URL: adminURL, MaxConns: 4})
+	key, err := seal.ParseKey(s.DataKey)
+	if err != nil {
+		return err
+	}
+	sealer, err := seal.New(key)
+	if err != nil {
+		return err
+	}
+	db, err := store.Open(ctx, store.Config{URL: adminURL, MaxConns: 4, Sealer: sealer})
 	if err != nil {
 		return err
 	}
 	defer db.Close()
+	factors, err := identity.NewFactors(db, "http://localhost") // where it is reached does not matter here
+	if err != nil {
+		return err
+	}
 	ids := map[string]string{}
 	for _, r := range append([]devReviewer{s.Owner, s.Auditor}, s.Reviewers...) {
 		p, _, err := db.PersonByEmail(ctx, r.Email)
@@ -294,6 +354,16 @@ func (s devState) seed(ctx context.Context, adminURL string) error {
 			return err
 		}
 		ids[r.Email] = p.ID
+		if r.TOTPSecret == "" {
+			continue
+		}
+		app, err := db.TOTP(ctx, p.ID)
+		if errors.Is(err, store.ErrNotFound) || err == nil && !app.Confirmed {
+			err = factors.RestoreTOTP(ctx, p.ID, r.TOTPSecret, changed("FACTOR_ADDED", "An example authenticator app was enrolled.", p.ID))
+		}
+		if err != nil {
+			return err
+		}
 	}
 	if _, err := db.Agent(ctx, devAgent); errors.Is(err, store.ErrNotFound) {
 		err = db.PutAgent(ctx, store.Agent{ID: devAgent, Name: "Demo agent", OwnerID: ids[s.Owner.Email]}, changed("AGENT_REGISTERED", "The example agent was registered.", devAgent))

@@ -29,11 +29,13 @@ type cli struct {
 	Migrate   migrateCommand   `cmd:"" help:"Bring the database's schema up to date."`
 	Eval      evalCommand      `cmd:"" help:"Judge calls offline: JSON Lines in, JSON Lines out."`
 	User      userCommand      `cmd:"" help:"Add, list and disable the people who decide."`
+	OnCall    onCallCommand    `cmd:"" name:"on-call" help:"Say and list who is on call."`
 	Key       keyCommand       `cmd:"" help:"Create, revoke and rotate keys."`
 	Agent     agentCommand     `cmd:"" help:"Register agents, with their trust, roles and limits."`
 	Tool      toolCommand      `cmd:"" help:"Register tools, with where they come from."`
 	Kill      killCommand      `cmd:"" help:"Stop an agent, or all of them, at once."`
 	Release   releaseCommand   `cmd:"" help:"Release a kill switch."`
+	Notify    notifyCommand    `cmd:"" help:"Say who is told of approvals, by webhook, e-mail and Slack."`
 	Limits    settingsCommand  `cmd:"" name:"settings" help:"Show or change limits, delegation and trust for all agents."`
 	Policy    policyCommand    `cmd:"" help:"Check, test, explain, simulate and sign policies."`
 	Contracts contractsCommand `cmd:"" help:"Check files of tool contracts."`

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
 	"holdpoint/engine/policy"
+	"holdpoint/internal/config"
 )
 
 type policyCheck struct {
@@ -26,11 +28,13 @@ type policyCheck struct {
 func (policyCheck) Help() string {
 	return `Prints each mistake and warning on a line of its own, as file:line:column. Ends
 with 0 when all files are valid, 2 when one is not (with --strict: or has a
-warning), 3 when something cannot be read.
+warning), 3 when something cannot be read. Calendars that rules name are looked
+up in the settings: those of --data, or else of --config.
 
 Examples:
   holdpoint policy check policy.yaml
   holdpoint policy check --strict --data .holdpoint policy.yaml
+  holdpoint --config holdpoint.yaml policy check policy.yaml
   holdpoint policy check --json *.yaml | jq '.problems[].message'`
 }
 
@@ -62,6 +66,9 @@ func (p *policyCheck) Run(ctx context.Context, c *cli) error {
 	case p.Data != "":
 		o.Reviewers, err = reviewersIn(ctx, p.where, c)
 	}
+	if err == nil {
+		o.Calendars, err = p.calendars(c)
+	}
 	if err == nil && p.SecretFile != "" {
 		o.Secret, err = readSecret(p.SecretFile)
 	}
@@ -86,6 +93,22 @@ func (p *policyCheck) Run(ctx context.Context, c *cli) error {
 		return worst
 	}
 	return nil
+}
+
+// calendars tells the calendars of the settings that are named, nil if none are.
+func (p *policyCheck) calendars(c *cli) (func(name string) bool, error) {
+	path := c.Config
+	if p.Data != "" {
+		path = filepath.Join(p.Data, settingsFile)
+	}
+	if path == "" {
+		return nil, nil
+	}
+	cfg, err := config.Load(path, nil)
+	if err != nil {
+		return nil, err
+	}
+	return cfg.Routing.Knows, nil
 }
 
 func (r *policyReport) check(data []byte, o policy.Options, strict bool) exitCode {

@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"holdpoint/api"
+	"holdpoint/engine"
 	"holdpoint/internal/config"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
@@ -76,6 +77,8 @@ func warnOfTooFew(ctx context.Context, s *store.Store, cfg config.Config, log *s
 	for _, rule := range append(slices.Clone(cfg.Routing.Rules), cfg.Routing.Default) {
 		if err := enough(people, rule.Role, rule.Needed); err != nil {
 			log.Warn("what this rule holds can only time out", "role", rule.Role, "needed", rule.Needed, "error", err)
+		} else if err := enough(people, rule.Role, rule.Deny); err != nil {
+			log.Warn("nobody can deny what this rule holds", "role", rule.Role, "deny", rule.Deny, "error", err)
 		}
 	}
 }
@@ -108,15 +111,21 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	defer following()
 	g, err := gate.New(gate.Config{
 		Store: s, Sealer: cfg.Sealer, Judge: keeper.Judge, Refresh: keeper.Refresh, Ring: cfg.Ring, Issuer: cfg.Issuer,
-		TokenTTL: time.Duration(cfg.TokenTTL), MaxPending: cfg.MaxPending, Logger: log, Tickets: tracked(cfg),
+		TokenTTL: time.Duration(cfg.TokenTTL), MaxPending: cfg.MaxPending, Lease: time.Duration(cfg.ExecutionLease), Logger: log, Tickets: tracked(cfg),
 	})
 	if err != nil {
 		return err
 	}
+	factors, err := identity.NewFactors(s, cfg.PublicURL)
+	if err != nil {
+		return err
+	}
+	signIn := identity.NewSignIn(factors)
 	stopping := make(chan struct{})
 	console, err := web.New(web.Config{
-		Desk: desk{g}, Office: g, InForce: judgedBy(keeper), SignIn: identity.NewSignIn(s), Sessions: sessions{s}, Names: s, Secure: cfg.Secure(),
-		Remote: cfg.Remote, Stopping: stopping, Logger: log,
+		Desk: desk{g}, Office: g, Absences: g, Notices: g, InForce: judgedBy(keeper), SignIn: signIn, SecondStep: signIn, Factors: factors, Prover: factors, Sessions: sessions{s},
+		Names: s, Secure: cfg.Secure(),
+		Remote: cfg.Remote, Stopping: stopping, Logger: log, Grants: g,
 	})
 	if err != nil {
 		return err
@@ -135,6 +144,20 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 		}
 		return float64(n)
 	})
+	metrics.Gauge("holdpoint_notifications_waiting", "Notifications that have not been sent yet.", func() float64 {
+		waiting, _, err := s.NotificationCounts(ctx)
+		if err != nil {
+			return -1
+		}
+		return float64(waiting)
+	})
+	metrics.Gauge("holdpoint_notifications_dead", "Notifications that were given up.", func() float64 {
+		_, dead, err := s.NotificationCounts(ctx)
+		if err != nil {
+			return -1
+		}
+		return float64(dead)
+	})
 	mux := http.NewServeMux()
 	models, err := modelContext(mux, metrics, log)
 	if err != nil {
@@ -142,6 +165,10 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	}
 	door, err := api.New(api.Config{
 		Gate: g, Keys: keys{identity.NewKeys(ctx, s)}, Person: console.Signed, PublicURL: cfg.PublicURL, Logger: log, Rules: inForce(keeper),
+		Prove: func(ctx context.Context, p engine.Person, boundTo, code string) (string, error) {
+			method, err := factors.Verify(ctx, p, identity.ForApproval, boundTo, identity.Proof{Code: code})
+			return string(method), err
+		},
 		MCP: models, Metrics: metrics, Stopping: stopping, Probes: []api.Probe{
 			{Name: "postgres", Required: true, Ask: s.Ping},
 			{Name: "policy", Ask: keeper.Usable},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -28,6 +29,7 @@ type toolSet struct {
 	NeedManifest *bool   `help:"Refuse calls that name no manifest." negatable:""`
 	Verified     *bool   `help:"Say that somebody has looked at where it comes from." negatable:""`
 	MinTrust     *string `help:"The lowest trust level of agents that may call it." placeholder:"LEVEL"`
+	InputSchema  *string `help:"File with the JSON Schema of its arguments, for the form in which reviewers change them; an empty name takes it away." placeholder:"FILE"`
 }
 
 // Help is shown by "holdpoint tool set --help".
@@ -61,6 +63,14 @@ func (t *toolSet) Run(ctx context.Context, c *cli) error {
 			return fmt.Errorf("--min-trust: %w: want %s", err, strings.Join(engine.TrustLevels(), ", "))
 		}
 	}
+	if t.InputSchema != nil {
+		tool.InputSchema = nil
+		if *t.InputSchema != "" {
+			if tool.InputSchema, err = os.ReadFile(*t.InputSchema); err != nil {
+				return fmt.Errorf("--input-schema: %w", err)
+			}
+		}
+	}
 	if err := r.RegisterTool(ctx, by, tool, nil); err != nil {
 		return plain(err)
 	}
@@ -73,6 +83,9 @@ func toolText(t registry.Tool) string {
 	parts := []string{"provider " + orText(t.Provider, "unknown"), map[bool]string{true: "verified", false: "not verified"}[t.Verified]}
 	if t.ManifestHash != "" {
 		parts = append(parts, "manifest "+t.ManifestHash[:12]+"…")
+	}
+	if len(t.InputSchema) > 0 {
+		parts = append(parts, "with a schema of its arguments")
 	}
 	if t.MinTrust > engine.Untrusted {
 		parts = append(parts, "for "+t.MinTrust.String()+" agents")

@@ -20,6 +20,7 @@ type userCommand struct {
 	Add     userAdd     `cmd:"" help:"Add somebody who signs in to the console."`
 	List    userList    `cmd:"" help:"List everybody."`
 	Disable userDisable `cmd:"" help:"Keep somebody out from now on; votes in what still waits become void."`
+	Reset   userReset   `cmd:"" name:"reset-factors" help:"Remove somebody's authenticator app and passkeys, when they are lost."`
 }
 
 type userAdd struct {
@@ -140,6 +141,38 @@ func (u *userDisable) Run(ctx context.Context, c *cli) error {
 	}
 	if err == nil {
 		fmt.Fprintf(terminal, "disabled %s: signed out everywhere, and votes in what still waits are void\n", email)
+	}
+	return err
+}
+
+type userReset struct {
+	where
+	Email string `arg:"" help:"E-mail address of the account."`
+}
+
+// Help is shown by "holdpoint user reset-factors --help".
+func (userReset) Help() string {
+	return `From then on the password alone signs in, until there is a second factor again.
+Be sure who asks for it: whoever has the password and no second factor to show
+is who the second factor was to keep out.
+
+Example:
+  holdpoint user reset-factors ada@example.com`
+}
+
+func (u *userReset) Run(ctx context.Context, c *cli) error {
+	s, err := u.open(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	email := strings.ToLower(u.Email)
+	removed, err := s.ResetFactors(ctx, email, changed("FACTORS_RESET", "A person's second factors were removed.", email))
+	if errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("there is no account with the address %s", email)
+	}
+	if err == nil {
+		fmt.Fprintf(terminal, "removed %d second factor(s) of %s: signed out everywhere\n", removed, email)
 	}
 	return err
 }

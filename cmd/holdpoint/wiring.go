@@ -48,8 +48,16 @@ func (s sessions) Load(ctx context.Context, idHash []byte) (engine.Person, error
 	return p, err
 }
 
-func (s sessions) Save(ctx context.Context, idHash []byte, personID string, expires time.Time) error {
-	return s.store.CreateSession(ctx, idHash, personID, time.Until(expires))
+func (s sessions) Save(ctx context.Context, idHash []byte, personID, verifiedBy string, expires time.Time) error {
+	return s.store.CreateSession(ctx, idHash, personID, verifiedBy, time.Until(expires))
+}
+
+func (s sessions) Verified(ctx context.Context, idHash []byte, personID, verifiedBy string) error {
+	err := s.store.VerifySession(ctx, idHash, personID, verifiedBy)
+	if errors.Is(err, store.ErrNotFound) {
+		return web.ErrNoSession
+	}
+	return err
 }
 
 func (s sessions) Delete(ctx context.Context, idHash []byte) error {

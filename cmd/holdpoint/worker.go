@@ -19,6 +19,7 @@ import (
 	"holdpoint/engine/approval"
 	"holdpoint/internal/config"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/herald"
 	"holdpoint/internal/store"
 	"holdpoint/workflows"
 )
@@ -27,9 +28,13 @@ type workerCommand struct{}
 
 // Help is shown by "holdpoint worker --help".
 func (workerCommand) Help() string {
-	return `The worker relays what the gate has stored to Temporal, settles approvals, and
-starts again what Temporal has lost. Any number may run. It takes the settings
-of serve, and HOLDPOINT_TEMPORAL_ADDRESS and HOLDPOINT_TEMPORAL_NAMESPACE.
+	return `The worker relays what the gate has stored to Temporal, settles approvals, tells
+people by the endpoints of "holdpoint notify", and starts again what Temporal has
+lost. Any number may run. It takes the settings of serve, and
+HOLDPOINT_TEMPORAL_ADDRESS and HOLDPOINT_TEMPORAL_NAMESPACE. For telling people:
+  HOLDPOINT_SMTP_ADDR, _FROM, _USER, _PASSWORD_FILE, _TLS (starttls, tls, plain)
+  HOLDPOINT_OUTBOUND_ALLOW_PRIVATE  networks of receivers inside the house, such
+                               as 10.20.0.0/16; all others have to be public
 
 Example:
   HOLDPOINT_CONFIG=/etc/holdpoint.yaml holdpoint worker`
@@ -75,8 +80,15 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 		Event: func(kind engine.EventType, outcome engine.Outcome, a approval.Approval, by engine.Actor) engine.Event {
 			return gate.ApprovalEvent(cfg.Sealer, kind, outcome, a, by, "")
 		},
+		Grants: gate.GrantedVotes(cfg.Sealer, log),
 	}
 	checker := &activities.TicketChecker{Store: s, Trackers: tracked(cfg), Event: settler.Event, Logger: log}
+	crier := &herald.Herald{PublicURL: cfg.PublicURL, Logger: log}
+	settler.Tell = crier.Tell
+	deliverer, err := newDeliverer(cfg, s, crier, log)
+	if err != nil {
+		return err
+	}
 	w := worker.New(temporal, workflows.TaskQueue, worker.Options{
 		WorkerStopTimeout: 3 * time.Second,
 		// Work that a worker remembers is offered to the others this soon after
@@ -86,12 +98,16 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 	w.RegisterWorkflowWithOptions(workflows.Approval, workflow.RegisterOptions{Name: workflows.ApprovalWorkflow})
 	w.RegisterActivityWithOptions(settler.Settle, activity.RegisterOptions{Name: workflows.SettleActivity})
 	w.RegisterActivityWithOptions(checker.CheckTicket, activity.RegisterOptions{Name: workflows.CheckTicketActivity})
+	w.RegisterWorkflowWithOptions(workflows.Notification, workflow.RegisterOptions{Name: workflows.NotificationWorkflow})
+	w.RegisterActivityWithOptions(deliverer.Deliver, activity.RegisterOptions{Name: workflows.DeliverActivity})
 
 	var running sync.WaitGroup
 	relay := &activities.Relay{Store: s, Temporal: temporal, Logger: log}
 	running.Go(func() { relay.Run(ctx) })
 	reconciler := &activities.Reconciler{Store: s, Temporal: temporal, Logger: log}
 	running.Go(func() { reconciler.Run(ctx) })
+	courier := &activities.Courier{Store: s, Temporal: temporal, Logger: log}
+	running.Go(func() { courier.Run(ctx) })
 	running.Go(func() { forget(ctx, s, log) })
 
 	if started := start(ctx, w, log); started {

@@ -3,106 +3,12 @@ package approval
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
 	"holdpoint/engine"
 )
-
-// Status is where an approval stands (WIRE).
-type Status string
-
-// The five states; all but Pending are terminal.
-const (
-	Pending   Status = "pending"
-	Approved  Status = "approved"
-	Denied    Status = "denied"
-	Expired   Status = "expired"
-	Cancelled Status = "cancelled"
-)
-
-// Terminal reports whether nothing can change the status any more.
-func (s Status) Terminal() bool { return s != Pending }
-
-// Outcome is the audit outcome of an approval that ended so.
-func (s Status) Outcome() engine.Outcome {
-	switch s {
-	case Approved:
-		return engine.Approved
-	case Expired:
-		return engine.Timeout
-	case Denied, Cancelled, Pending:
-	}
-	return engine.Rejected
-}
-
-// Standing is where one requirement stands.
-type Standing string
-
-// A requirement is queued until its turn, then waiting, then satisfied; when the
-// approval ends without it, it is closed.
-const (
-	Queued    Standing = "queued"
-	Waiting   Standing = "waiting"
-	Satisfied Standing = "satisfied"
-	Closed    Standing = "closed"
-)
-
-// Progress is a requirement and how far it has come. ExpiresAt of a queued one
-// is the latest moment that it can have.
-type Progress struct {
-	Kind   engine.Kind `json:"kind" enum:"answer,step_up,ticket,review,human" doc:"What has to happen."`
-	Role   string      `json:"role,omitempty" doc:"Whose people may do it."`
-	Needed int         `json:"needed" doc:"How many distinct people it takes."`
-	Given  int         `json:"given" doc:"How many have agreed so far."`
-	Status Standing    `json:"status" enum:"queued,waiting,satisfied,closed"`
-	// AnyOf lists the groups of which one is enough; needed and given are those of
-	// the one that has come furthest.
-	AnyOf []engine.Group `json:"any_of,omitempty" doc:"Groups of which one is enough; needed and given are those of the one that has come furthest."`
-	// Denied and DenyNeeded count the noes where it takes more than one.
-	Denied     int `json:"denied,omitempty" doc:"How many have said no so far, where it takes more than one."`
-	DenyNeeded int `json:"deny_needed,omitempty" doc:"How many have to say no to deny it; left out where the first no does."`
-	// Escalated names the roles that may decide as well by now.
-	Escalated []string  `json:"escalated_to,omitempty" doc:"Whose people may do it as well, because it has waited so long."`
-	ExpiresAt time.Time `json:"expires_at" doc:"When this requirement's time is up."`
-}
-
-// State is what Advance returns.
-type State struct {
-	Status Status
-	// At is when the status was reached: the time of the deciding fact, or the
-	// deadline itself. Zero while pending.
-	At time.Time
-	// Stage is the index of the first requirement that is waiting, or that was
-	// when the approval ended.
-	Stage int
-	// Deadline is when the first of the waiting requirements' times is up; Wake is
-	// the next moment at which anything changes by itself: the deadline, or an
-	// escalation or reminder before it. Both are zero once it is over.
-	Deadline, Wake time.Time
-	// ExpiresAt is the overall deadline with all extensions and pauses.
-	ExpiresAt time.Time
-	// Requirements has one entry for each of the plan's.
-	Requirements []Progress
-	// Decisive is the fact that ended the approval; nil for a deadline.
-	Decisive *Fact
-	// Question is the open one, for whose answer the clock may stand still until
-	// PausedUntil; nil when none is.
-	Question    *Fact
-	PausedUntil time.Time
-	// Claim says who has taken it on; nil when nobody has.
-	Claim *Fact
-	// Ticket is the last one that was attached in this edition, with what was
-	// found of it in Checked; nil while none was, or has not been looked at.
-	Ticket, Checked *Fact
-	// Broken says that it was approved by breaking the glass, and Owed that
-	// somebody else has to look at that afterwards.
-	Broken, Owed bool
-	// Counted are the votes that fill places, or broke the glass.
-	Counted []Fact
-	// Due are the things to tell people of that have come up by now.
-	Due []Announcement
-}
 
 // claimFor is how long a claim lasts that nobody gives back.
 const claimFor = 30 * time.Minute
@@ -114,16 +20,18 @@ type machine struct {
 	lo, hi int       // the requirements whose turn it is
 	since  time.Time // when it came
 
-	ballots  []*Fact // the approving votes of this turn
-	cast     []*Fact // all approving votes, of former turns as well
-	yeses    []*Fact // those, and the ones that were taken back
+	ballots  []ballot // the approving votes of this turn
+	cast     []*Fact  // all approving votes, of former turns as well
+	yeses    []*Fact  // those, and the ones that were taken back
 	noes     []*Fact
 	breakers []*Fact
 
 	question, claim, ticket *Fact
 	pauses                  []span
 	extended                time.Duration
-	escalated               time.Time // when the turn was escalated at once
+	escalated               *Fact     // it escalated this turn at once
+	latest                  time.Time // when the last fact that counted came
+	clocks                  map[string]clock
 }
 
 // Advance says where facts leave an approval at now. Facts may come in any
@@ -135,9 +43,10 @@ type machine struct {
 func Advance(p Plan, facts []Fact, now time.Time) State { return replay(p, facts, now).State }
 
 func replay(p Plan, facts []Fact, now time.Time) *machine {
-	m := &machine{p: p, State: State{Status: Pending, Requirements: make([]Progress, len(p.Requirements))}}
+	p.Requirements = somebody(p.Requirements)
+	m := &machine{p: p, latest: p.began(), State: State{Status: Pending, Requirements: make([]Progress, len(p.Requirements))}}
 	for i, r := range p.Requirements {
-		m.Requirements[i] = Progress{Kind: r.Kind, Role: r.Role, Needed: r.Needed, Status: Queued, ExpiresAt: p.ExpiresAt, AnyOf: r.AnyOf}
+		m.Requirements[i] = Progress{Kind: r.Kind, Role: r.Role, Needed: r.Needed, Status: Queued, ExpiresAt: p.ExpiresAt, AnyOf: r.AnyOf, Form: r.Form}
 		if r.Deny > 1 {
 			m.Requirements[i].DenyNeeded = r.Deny
 		}
@@ -154,23 +63,55 @@ func replay(p Plan, facts []Fact, now time.Time) *machine {
 		if f.Edition != p.Edition && f.Kind != Cancel {
 			continue // about what is no longer asked
 		}
-		if deadline := m.deadline(); !f.At.Before(deadline) {
-			m.end(Expired, deadline, nil)
+		if m.expired(f.At) {
 			return m
 		}
 		if m.admit(f) != nil {
 			continue
 		}
+		m.latest = f.At
 		if m.take(f); m.Status != Pending {
 			return m
 		}
 	}
-	if deadline := m.deadline(); !now.Before(deadline) {
-		m.end(Expired, deadline, nil)
-		return m
+	if !m.expired(now) {
+		m.stand(now)
 	}
-	m.stand(now)
 	return m
+}
+
+// somebody is the requirements with at least one person for each: one that asks
+// for nobody is a mistake of ours, and nothing must satisfy it by itself.
+func somebody(requirements []engine.Requirement) []engine.Requirement {
+	out := slices.Clone(requirements)
+	for i := range out {
+		out[i].Needed = max(out[i].Needed, 1)
+		if len(out[i].AnyOf) == 0 {
+			continue
+		}
+		out[i].AnyOf = slices.Clone(out[i].AnyOf)
+		out[i].Needed = math.MaxInt
+		for k := range out[i].AnyOf {
+			g := &out[i].AnyOf[k]
+			g.Needed = max(g.Needed, 1)
+			out[i].Needed = min(out[i].Needed, g.Needed)
+		}
+	}
+	return out
+}
+
+// expired ends the approval if its time is up by then. A requirement that had
+// been met in time and is not any more ends it when that happened, not before.
+func (m *machine) expired(by time.Time) bool {
+	deadline := m.deadline()
+	if by.Before(deadline) {
+		return false
+	}
+	if deadline.Before(m.latest) {
+		deadline = m.latest
+	}
+	m.end(Expired, deadline, nil)
+	return true
 }
 
 // take lets an admitted fact count.
@@ -184,11 +125,12 @@ func (m *machine) take(f *Fact) {
 			m.end(Denied, f.At, f)
 			return
 		}
-		m.Requirements[m.lo].Given = m.Requirements[m.lo].Needed
+		m.passed(f)
+		return
 	case Vote:
 		m.vote(f)
 	case BreakGlass:
-		m.breakers = append(m.breakers, f)
+		m.breakers = append(slices.DeleteFunc(m.breakers, func(b *Fact) bool { return b.Voter.Identity == f.Voter.Identity }), f)
 		m.tell(TellBreakGlass, fmt.Sprintf("break_glass/%d", f.Seq), m.lo)
 		if f.Details.Alone || len(m.breakers) > 1 {
 			m.Broken, m.Owed = true, f.Details.Alone && len(m.breakers) < 2
@@ -200,8 +142,9 @@ func (m *machine) take(f *Fact) {
 	case TicketCheck:
 		m.Checked = f
 		if f.Yes {
-			m.Requirements[m.lo].Given = m.Requirements[m.lo].Needed
+			m.passed(f)
 		}
+		return
 	case Question:
 		m.question = f
 		m.tell(TellInfoRequested, fmt.Sprintf("question/%d", f.Seq), m.lo)
@@ -221,20 +164,34 @@ func (m *machine) take(f *Fact) {
 	case Extend:
 		m.extended += time.Duration(f.Details.By)
 	case Escalate:
-		m.escalated = f.At
+		m.escalated = f
 		m.tell(TellEscalated, fmt.Sprintf("escalate/%d", f.Seq), m.lo)
 	case Comment, Edit, Reopen:
 	}
-	if m.Status != Pending {
+	if m.Status != Pending || !m.voted() {
 		return
 	}
+	// More time, or a pause, may change which places have to be filled first.
+	m.fill()
+	if m.missing() < 0 {
+		m.passed(f)
+	}
+}
+
+// missing is the first requirement of the turn that is not met, -1 for none.
+func (m *machine) missing() int {
 	for i := m.lo; i < m.hi; i++ {
 		if m.Requirements[i].Given < m.Requirements[i].Needed {
-			return
+			return i
 		}
 	}
+	return -1
+}
+
+// passed ends the turn with the fact that met all that it asked for.
+func (m *machine) passed(f *Fact) {
 	for i := m.lo; i < m.hi; i++ {
-		m.Requirements[i].Status = Satisfied
+		m.Requirements[i].Given, m.Requirements[i].Status = m.Requirements[i].Needed, Satisfied
 	}
 	if m.hi == len(m.p.Requirements) {
 		m.end(Approved, f.At, f)
@@ -243,19 +200,24 @@ func (m *machine) take(f *Fact) {
 	m.turn(m.hi, f.At)
 }
 
-// vote counts a person's yes or no. A no takes the person's former yes back.
+// vote counts a person's yes or no. A no takes the person's former yes back. One
+// that has carried a turn which is over cannot be taken out of it again: the
+// approval lacks somebody then, and there is no way back, so it is denied.
 func (m *machine) vote(f *Fact) {
 	same := func(other *Fact) bool { return shareVoice(other.Voter, f.Voter) }
 	if f.Yes {
 		m.noes = slices.DeleteFunc(m.noes, same)
-		m.ballots, m.cast, m.yeses = append(m.ballots, f), append(m.cast, f), append(m.yeses, f)
-		m.fill(f.At)
+		m.ballots, m.cast, m.yeses = append(m.ballots, m.ballot(f)), append(m.cast, f), append(m.yeses, f)
 		return
 	}
 	m.noes = append(m.noes, f)
-	m.ballots, m.cast = slices.DeleteFunc(m.ballots, same), slices.DeleteFunc(m.cast, same)
-	if m.voted() {
-		m.fill(f.At)
+	now := len(m.ballots)
+	m.ballots = slices.DeleteFunc(m.ballots, func(b ballot) bool { return same(b.Fact) })
+	back, all := now-len(m.ballots), len(m.cast)
+	m.cast, m.breakers = slices.DeleteFunc(m.cast, same), slices.DeleteFunc(m.breakers, same)
+	if all-len(m.cast) > back {
+		m.end(Denied, f.At, f)
+		return
 	}
 	for i, r := range m.p.Requirements {
 		if m.noesOf(i) >= max(r.Deny, 1) {
@@ -269,7 +231,7 @@ func (m *machine) vote(f *Fact) {
 func (m *machine) noesOf(i int) int {
 	n := 0
 	for _, f := range m.noes {
-		if m.fits(i, f.Voter, f.At) {
+		if m.fits(i, f) {
 			n++
 		}
 	}
@@ -286,12 +248,13 @@ func (m *machine) turn(i int, since time.Time) {
 	for m.people() && m.hi < len(m.p.Requirements) && m.p.Requirements[m.hi].Kind == m.kind() {
 		m.hi++
 	}
-	m.ballots, m.escalated = nil, time.Time{}
+	// A look at a ticket is one by what this turn asks of it.
+	m.ballots, m.escalated, m.ticket = nil, nil, nil
 	for j := m.lo; j < m.hi; j++ {
 		m.Requirements[j].Status = Waiting
 	}
 	if m.voted() {
-		m.fill(since)
+		m.fill()
 	}
 	m.tell(turned, fmt.Sprintf("turn/%d/%d", m.p.Edition, i), i)
 }
@@ -313,39 +276,43 @@ func (m *machine) stand(now time.Time) {
 		switch r := &m.Requirements[i]; r.Status {
 		case Waiting:
 			r.ExpiresAt = m.due(i)
-			r.Escalated = m.escalatedTo(i, now)
+			r.Escalated = m.escalatedTo(i, looking(now))
 			m.noesOf(i)
 		case Queued:
 			r.ExpiresAt = m.ExpiresAt
+			m.noesOf(i)
 		case Satisfied, Closed:
 		}
 	}
+	m.Stage = max(m.missing(), m.lo)
 	for i := m.lo; i < m.hi; i++ {
-		if m.Requirements[i].Given < m.Requirements[i].Needed {
-			m.Stage = i
-			break
-		}
-	}
-	for i := m.lo; i < m.hi; i++ {
-		if m.Requirements[i].Given >= m.Requirements[i].Needed {
-			continue
-		}
 		for _, e := range m.p.Requirements[i].Escalation {
-			m.wake(m.reach(i, e.After), now)
+			if m.escalated == nil {
+				m.wake(m.reach(i, e.After), now)
+			}
 		}
 		for _, after := range m.p.Requirements[i].Reminders {
-			m.wake(m.reach(i, after), now)
+			if m.Requirements[i].Given < m.Requirements[i].Needed {
+				m.wake(m.reach(i, after), now)
+			}
 		}
 	}
 	m.Question = m.question
 	if last := len(m.pauses) - 1; m.question != nil && last >= 0 && m.pauses[last].to.After(now) {
 		m.PausedUntil = m.pauses[last].to
+		m.wake(m.PausedUntil, now)
 	}
-	if m.claim != nil && now.Before(m.claim.At.Add(claimFor)) {
+	if m.claimed(now) {
 		m.Claim = m.claim
+		m.wake(m.claim.At.Add(claimFor), now)
 	}
 	m.Counted = m.counted()
 	m.remind(now)
+}
+
+// claimed reports whether somebody has taken it on, and not too long ago.
+func (m *machine) claimed(now time.Time) bool {
+	return m.claim != nil && now.Before(m.claim.At.Add(claimFor))
 }
 
 func (m *machine) wake(at, now time.Time) {
@@ -368,6 +335,7 @@ func (m *machine) end(status Status, at time.Time, decisive *Fact) {
 	m.ExpiresAt = m.p.ExpiresAt
 	if m.hi > 0 {
 		m.ExpiresAt = m.overall()
+		m.Stage = max(m.missing(), m.lo)
 	}
 	m.Status, m.At, m.Deadline, m.Wake, m.Decisive = status, at, time.Time{}, time.Time{}, decisive
 	m.Question, m.Claim, m.PausedUntil = nil, nil, time.Time{}

@@ -63,7 +63,7 @@ func (m *machine) remind(now time.Time) {
 			}
 		}
 		for k, e := range m.p.Requirements[i].Escalation {
-			if past(e.After) {
+			if past(e.After) && (m.escalated == nil || !m.escalated.At.Before(m.reach(i, e.After))) {
 				m.tell(TellEscalated, fmt.Sprintf("escalated/%d/%d/%d", m.p.Edition, i, k), i)
 			}
 		}

@@ -2,11 +2,13 @@ package approval
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"holdpoint/engine"
+	"holdpoint/engine/calendar"
 )
 
 func plan(reqs ...engine.Requirement) Plan {
@@ -192,11 +194,21 @@ func TestRoutingMistakesAreNamed(t *testing.T) {
 		Rules:   []Rule{{Role: " ", Needed: 0, ExpiresIn: 0}, {Role: "a", Needed: MaxNeeded + 1, ExpiresIn: hour, Within: 2 * hour}},
 		Default: Rule{Tool: "x", Role: "a", Needed: 1, ExpiresIn: engine.Duration(MaxExpiresIn) + 1},
 	}
+	r.Rules = append(r.Rules, Rule{
+		Role: "a", Needed: 1, ExpiresIn: 4 * hour, Within: 2 * hour, Deny: MaxNeeded + 1, Calendar: "moon", PauseFor: -1,
+		Reminders: []engine.Duration{hour, hour, 2 * hour}, Suggested: []string{"ada@example.com", "Ada <ada@example.com>"}, Extenders: []string{"admin", ""},
+		Escalation: []engine.Escalation{{After: hour, Role: "b"}, {After: 2 * hour}, {After: 5 * hour, Role: "b"}},
+	})
+	r.Calendars = map[string]calendar.Calendar{"": {TimeZone: "UTC", Hours: map[string][]string{"mon": {"09:00-17:00"}}}, "sun": {TimeZone: "Sun"}}
 	var text strings.Builder
 	for _, err := range r.Check() {
 		text.WriteString(err.Error() + "\n")
 	}
-	for _, want := range []string{"rules[0].role", "rules[0].needed", "rules[0].expires_in", "rules[1].needed", "rules[1].within", "default:", "default.expires_in"} {
+	for _, want := range []string{
+		"rules[0].role", "rules[0].needed", "rules[0].expires_in", "rules[1].needed", "rules[1].within", "default:", "default.expires_in",
+		"rules[2].deny", "rules[2].calendar", "rules[2].pause_for", "rules[2].reminders[1]", "rules[2].reminders[2]", "rules[2].suggested[1]", "rules[2].extenders[1]",
+		"rules[2].escalation[1]", "rules[2].escalation[2]", "calendars: a calendar has a name", "calendars.sun.time_zone", "calendars.sun.hours",
+	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%s is not named in:\n%s", want, text.String())
 		}
@@ -213,5 +225,21 @@ func TestAnEndedApprovalStaysAsItWas(t *testing.T) {
 	a.Stand(start.Add(time.Hour))
 	if a.State.Status != Approved || a.State.Requirements[0].Given != 1 || a.State.Decisive == nil || a.State.Decisive.Seq != 1 {
 		t.Errorf("got %+v", a.State)
+	}
+}
+
+// What a rule wants of one role it wants of whichever group agrees, and the
+// policy's own list stays as it is.
+func TestApplyWantsAsManyOfEveryGroup(t *testing.T) {
+	asked := []engine.Requirement{{Kind: engine.Review, Needed: 1, AnyOf: []engine.Group{{Role: "a", Needed: 1}, {Role: "b", Needed: 3}}}}
+	got := Rule{Role: "c", Needed: 2}.Apply(asked)
+	if want := []engine.Group{{Role: "a", Needed: 2}, {Role: "b", Needed: 3}}; !slices.Equal(got[0].AnyOf, want) || got[0].Role != "" {
+		t.Errorf("got %+v, want groups %+v and no role", got[0], want)
+	}
+	if asked[0].AnyOf[0].Needed != 1 {
+		t.Error("the argument was changed")
+	}
+	if left := engine.Unmet(got, engine.Decision{Requirements: asked}); len(left) > 0 {
+		t.Errorf("%+v is not enough for %+v", got, left)
 	}
 }

@@ -1,17 +1,38 @@
 package approval
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
 	"holdpoint/engine"
 )
 
-// place is one person that a requirement needs: whoever has one of the roles.
+// place is one person that a requirement needs: whoever has the role, or one to
+// which the requirement had been escalated when they spoke.
 type place struct {
 	requirement int
-	roles       []string
+	role        string
+}
+
+// ballot is an approving vote of this turn, with the requirements that it may
+// fill because they had been escalated to the voter.
+type ballot struct {
+	*Fact
+	later []int
+}
+
+func (m *machine) ballot(f *Fact) ballot {
+	b := ballot{Fact: f}
+	for i := m.lo; i < m.hi; i++ {
+		if hasAny(f.Voter, m.escalatedTo(i, f)) {
+			b.later = append(b.later, i)
+		}
+	}
+	return b
+}
+
+func (b ballot) fills(p place) bool {
+	return slices.Contains(b.Voter.speaker().Roles, p.role) || slices.Contains(b.later, p.requirement)
 }
 
 // maxChoices bounds how many combinations of any_of groups are looked at.
@@ -20,12 +41,13 @@ const maxChoices = 64
 // layouts are the ways in which the waiting requirements can be filled: one for
 // each combination of the groups of which any one is enough. In each, the places
 // whose time is up first come first.
-func (m *machine) layouts(at time.Time) [][]place {
+func (m *machine) layouts() [][]place {
 	order := make([]int, 0, m.hi-m.lo)
+	due := map[int]time.Time{}
 	for i := m.lo; i < m.hi; i++ {
-		order = append(order, i)
+		order, due[i] = append(order, i), m.due(i)
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(m.soon(a), m.soon(b)) })
+	slices.SortStableFunc(order, func(a, b int) int { return due[a].Compare(due[b]) })
 	all := [][]place{nil}
 	for _, i := range order {
 		r := m.p.Requirements[i]
@@ -33,20 +55,17 @@ func (m *machine) layouts(at time.Time) [][]place {
 		if len(groups) == 0 {
 			groups = []engine.Group{{Role: r.Role, Needed: r.Needed}}
 		}
-		later := m.escalatedTo(i, at)
 		var next [][]place
 		for _, layout := range all {
 			for _, g := range groups {
-				with := slices.Clone(layout)
-				for range g.Needed {
-					with = append(with, place{i, append([]string{g.Role}, later...)})
-				}
-				if next = append(next, with); len(next) == maxChoices {
+				if len(next) == maxChoices {
 					break
 				}
-			}
-			if len(next) == maxChoices {
-				break
+				with := slices.Clone(layout)
+				for range g.Needed {
+					with = append(with, place{i, g.Role})
+				}
+				next = append(next, with)
 			}
 		}
 		all = next
@@ -54,26 +73,18 @@ func (m *machine) layouts(at time.Time) [][]place {
 	return all
 }
 
-// soon orders requirements by how little time they have.
-func (m *machine) soon(i int) engine.Duration {
-	if within := m.p.Requirements[i].Within; within > 0 {
-		return within
-	}
-	return engine.Duration(MaxExpiresIn)
-}
-
 // match fills places with votes, each vote one place at most: a largest
 // matching, in which the first places are filled rather than the last. It
 // returns which place each vote fills, -1 for none.
-func match(places []place, votes []*Fact) []int {
+func match(places []place, votes []ballot) []int {
 	taken := make([]int, len(votes))
 	for i := range taken {
 		taken[i] = -1
 	}
 	var fill func(i int, asked []bool) bool
 	fill = func(i int, asked []bool) bool {
-		for v, f := range votes {
-			if asked[v] || !hasAny(f.Voter, places[i].roles) {
+		for v, b := range votes {
+			if asked[v] || !b.fills(places[i]) {
 				continue
 			}
 			asked[v] = true
@@ -94,59 +105,61 @@ func hasAny(v Voter, roles []string) bool {
 	return slices.ContainsFunc(v.speaker().Roles, func(r string) bool { return slices.Contains(roles, r) })
 }
 
-// best is the layout that votes come nearest to filling, and what they fill.
-func (m *machine) best(votes []*Fact, at time.Time) ([]place, []int) {
-	var chosen []place
-	var filled []int
-	missing := -1
-	for _, layout := range m.layouts(at) {
-		taken := match(layout, votes)
-		left := len(layout)
-		for _, t := range taken {
-			if t >= 0 {
-				left--
-			}
-		}
-		if missing < 0 || left < missing {
-			chosen, filled, missing = layout, taken, left
-		}
-	}
-	return chosen, filled
-}
-
 // filled measures how far votes bring the turn: a vote is worth something in any
 // of the layouts.
-func (m *machine) filled(votes []*Fact, at time.Time) int {
+func (m *machine) filled(votes []ballot) int {
 	total := 0
-	for _, layout := range m.layouts(at) {
-		for _, t := range match(layout, votes) {
-			if t >= 0 {
-				total++
-			}
-		}
+	for _, layout := range m.layouts() {
+		total += count(match(layout, votes))
 	}
 	return total
 }
 
-// fill counts the turn's votes into its requirements.
-func (m *machine) fill(at time.Time) {
-	layout, taken := m.best(m.ballots, at)
-	for i := m.lo; i < m.hi; i++ {
-		m.Requirements[i].Needed, m.Requirements[i].Given = 0, 0
-	}
-	for _, p := range layout {
-		m.Requirements[p.requirement].Needed++
-	}
+func count(taken []int) int {
+	n := 0
 	for _, t := range taken {
 		if t >= 0 {
-			m.Requirements[layout[t].requirement].Given++
+			n++
 		}
+	}
+	return n
+}
+
+// fill counts the turn's votes into its requirements: in the layout that leaves
+// the most time, and of those that leave as much in the one that lacks the fewest.
+func (m *machine) fill() {
+	var needed, given []int
+	var until time.Time
+	least := 0
+	for _, layout := range m.layouts() {
+		taken := match(layout, m.ballots)
+		wants, has := make([]int, m.hi-m.lo), make([]int, m.hi-m.lo)
+		for _, p := range layout {
+			wants[p.requirement-m.lo]++
+		}
+		for _, t := range taken {
+			if t >= 0 {
+				has[layout[t].requirement-m.lo]++
+			}
+		}
+		lacks, first := len(layout)-count(taken), m.overall()
+		for i := range wants {
+			if due := m.due(m.lo + i); has[i] < wants[i] && due.Before(first) {
+				first = due
+			}
+		}
+		if needed == nil || first.After(until) || first.Equal(until) && lacks < least {
+			needed, given, until, least = wants, has, first, lacks
+		}
+	}
+	for i := range needed {
+		m.Requirements[m.lo+i].Needed, m.Requirements[m.lo+i].Given = needed[i], given[i]
 	}
 }
 
-// fits reports whether the voter can fill a place of requirement i.
-func (m *machine) fits(i int, v Voter, at time.Time) bool {
-	if !v.stands(m.p) {
+// fits reports whether the voter of f has a say in requirement i.
+func (m *machine) fits(i int, f *Fact) bool {
+	if !f.Voter.stands(m.p) {
 		return false
 	}
 	r := m.p.Requirements[i]
@@ -163,39 +176,35 @@ func (m *machine) fits(i int, v Voter, at time.Time) bool {
 		roles = append(roles, g.Role)
 	}
 	if i >= m.lo && i < m.hi {
-		roles = append(roles, m.escalatedTo(i, at)...)
+		roles = append(roles, m.escalatedTo(i, f)...)
 	}
-	return hasAny(v, roles)
+	return hasAny(f.Voter, roles)
 }
 
 // mayFill reports whether the voter can fill a place of this turn.
-func (m *machine) mayFill(v Voter, at time.Time) bool {
+func (m *machine) mayFill(f *Fact) bool {
 	for i := m.lo; i < m.hi; i++ {
-		if m.fits(i, v, at) {
+		if m.fits(i, f) {
 			return true
 		}
 	}
 	return false
 }
 
-// hasSay reports whether the voter has a say in any requirement.
-func (m *machine) hasSay(v Voter, at time.Time) bool {
-	return m.refuses(&Fact{Voter: v, At: at}) >= 0
-}
-
-// refuses is a requirement in which the no would count, -1 for none.
+// refuses is a requirement in which the voter has a say, so that their no would
+// count, -1 for none.
 func (m *machine) refuses(f *Fact) int {
 	for i := range m.p.Requirements {
-		if m.fits(i, f.Voter, f.At) {
+		if m.fits(i, f) {
 			return i
 		}
 	}
 	return -1
 }
 
-// Possible reports whether the people, as they stand, could still bring the turn
-// to its end together with the votes that are there. It says nothing of an
-// approval that waits for no reviewers.
+// Possible reports whether the people, each for themselves and as they stand,
+// could still bring the turn to its end together with the votes that are there.
+// It says nothing of an approval that waits for no reviewers.
 func Possible(p Plan, facts []Fact, people []Voter, now time.Time) bool {
 	m := replay(p, facts, now)
 	if m.Status != Pending {
@@ -209,22 +218,30 @@ func Possible(p Plan, facts []Fact, people []Voter, now time.Time) bool {
 	case engine.Review, engine.Human:
 	}
 	votes := slices.Clone(m.ballots)
+	for _, v := range m.voters(people) {
+		f := looking(now)
+		f.Voter = v
+		votes = append(votes, m.ballot(f))
+	}
+	return slices.ContainsFunc(m.layouts(), func(layout []place) bool { return count(match(layout, votes)) == len(layout) })
+}
+
+// voters are those of the people whose voice is still to be heard. All accounts
+// of one human being are one voter, who may choose by which of them to speak.
+func (m *machine) voters(people []Voter) []Voter {
+	var voters []Voter
 	for _, v := range people {
-		f := &Fact{Voter: v}
-		if v.stands(p) && !slices.ContainsFunc(append(slices.Clone(m.cast), votes...), func(b *Fact) bool { return shareVoice(b.Voter, v) }) {
-			votes = append(votes, f)
+		heard := func(f *Fact) bool { return shareVoice(f.Voter, v) }
+		silenced := func(f *Fact) bool { return silences(v, f.Voter) }
+		if len(v.Via) > 0 || !v.stands(m.p) || slices.ContainsFunc(m.yeses, heard) || slices.ContainsFunc(m.noes, silenced) {
+			continue
 		}
+		i := slices.IndexFunc(voters, func(other Voter) bool { return other.Identity == v.Identity })
+		if i < 0 {
+			voters = append(voters, Voter{Identity: v.Identity, Active: true, Roles: slices.Clone(v.Roles)})
+			continue
+		}
+		voters[i].Roles = append(voters[i].Roles, v.Roles...)
 	}
-	for _, layout := range m.layouts(now) {
-		full := 0
-		for _, t := range match(layout, votes) {
-			if t >= 0 {
-				full++
-			}
-		}
-		if full == len(layout) {
-			return true
-		}
-	}
-	return false
+	return voters
 }

@@ -15,6 +15,39 @@
 //
 // Facts are ordered by the database under a lock on the approval, and the
 // first decisive one wins: what comes after it is refused, not ignored.
+//
+// # What counts
+//
+// Admit has one rule for each kind of fact. Advance reads all facts again by the
+// same rules, with the standing that people have by now, so that a vote of
+// somebody who has been disabled or has lost the role is void.
+//
+//	waits for │ satisfied by                                       │ ended by
+//	──────────┼────────────────────────────────────────────────────┼─────────────────
+//	answer    │ the requesting side's service; people of the role, │ its no; noes
+//	          │ where no values are asked for                      │
+//	step_up   │ an accountable person's fresh passkey or code      │ that person's no
+//	ticket    │ a connector's look at the ticket that is attached  │
+//	review    │ people of the role, or their standing grants       │ noes
+//	human     │ people of the role, each with a fresh proof        │ noes
+//
+// A voice is a human being, not an account, and speaks once in the approval, in
+// one place. Who stands in for others speaks with all their voices at once, by
+// the roles of the last of them. Nobody of the requesting side has a voice.
+// Votes are matched to places, so that who comes first makes no difference; of
+// any_of groups one has to be full. A vote that could fill no further place is
+// refused. Roles to which a requirement escalates count from that moment on.
+//
+// A no counts in every requirement in which the person has a say, and takes
+// their yes back. If that yes carried a turn which is over, the no denies. Only
+// those who spoke with a no can turn it into a yes, once.
+//
+// Two people with the break-glass role, or one who takes it upon them alone and
+// owes a review of it, approve what waits for a ticket or for people.
+//
+// The time of a requirement runs from its turn, by its calendar, and not while a
+// question is open, for as long as pause_for allows in all. An extension adds to
+// it and to the overall deadline. A fact at the deadline comes too late.
 package approval
 
 import (
@@ -35,8 +68,8 @@ type Plan struct {
 	OpenedAt time.Time
 	// ExpiresAt is the overall deadline, before extensions and pauses.
 	ExpiresAt time.Time
-	// Requirements are discharged in this order; people's decisions of one kind
-	// that follow each other are discharged together, in any order.
+	// Requirements are discharged in this order, which is that of their kinds;
+	// people's decisions of one kind are discharged together, in any order.
 	Requirements []engine.Requirement
 	// Excluded holds the identities of the requesting side: nobody among them
 	// may vote (separation of duties).
@@ -111,6 +144,12 @@ type Routing struct {
 	Calendars map[string]calendar.Calendar `json:"calendars,omitempty" yaml:"calendars"`
 }
 
+// Knows reports whether there is a calendar of this name.
+func (r Routing) Knows(calendar string) bool {
+	_, known := r.Calendars[calendar]
+	return known
+}
+
 // Bounds of what a rule may ask for.
 const (
 	MaxNeeded    = 20
@@ -121,6 +160,9 @@ const (
 func (r Routing) Check() []error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(r.Calendars)) {
+		if strings.TrimSpace(name) == "" {
+			errs = append(errs, fmt.Errorf("calendars: a calendar has a name, by which rules ask for it"))
+		}
 		for _, err := range r.Calendars[name].Check() {
 			errs = append(errs, fmt.Errorf("calendars.%s.%w", name, err))
 		}
@@ -168,6 +210,8 @@ func (r Rule) check(where string) []error {
 	for i, after := range r.Reminders {
 		if after <= last {
 			errs = append(errs, fmt.Errorf("%s.reminders[%d]: want more than the one before, and more than 0s, got %s", where, i, time.Duration(after)))
+		} else if after >= r.ExpiresIn || r.Within > 0 && after >= r.Within {
+			errs = append(errs, fmt.Errorf("%s.reminders[%d]: want less than within and expires_in, got %s", where, i, time.Duration(after)))
 		}
 		last = after
 	}
@@ -175,6 +219,8 @@ func (r Rule) check(where string) []error {
 	for i, e := range r.Escalation {
 		if e.After <= last || strings.TrimSpace(e.Role) == "" {
 			errs = append(errs, fmt.Errorf("%s.escalation[%d]: name a role, and a time after the one before", where, i))
+		} else if e.After > r.ExpiresIn {
+			errs = append(errs, fmt.Errorf("%s.escalation[%d]: want at most expires_in (%s), got %s", where, i, time.Duration(r.ExpiresIn), time.Duration(e.After)))
 		}
 		last = e.After
 	}
@@ -186,9 +232,22 @@ const maxList = 20
 
 func (r Rule) checkBounds(where string) []error {
 	var errs []error
-	for name, n := range map[string]int{"reminders": len(r.Reminders), "escalation": len(r.Escalation), "suggested": len(r.Suggested), "extenders": len(r.Extenders)} {
-		if n > maxList {
-			errs = append(errs, fmt.Errorf("%s.%s: at most %d, got %d", where, name, maxList, n))
+	for _, list := range []struct {
+		name string
+		n    int
+	}{{"reminders", len(r.Reminders)}, {"escalation", len(r.Escalation)}, {"suggested", len(r.Suggested)}, {"extenders", len(r.Extenders)}} {
+		if list.n > maxList {
+			errs = append(errs, fmt.Errorf("%s.%s: at most %d, got %d", where, list.name, maxList, list.n))
+		}
+	}
+	for i, address := range r.Suggested {
+		if !engine.IsAddress(address) {
+			errs = append(errs, fmt.Errorf("%s.suggested[%d]: want an e-mail address, got %q", where, i, address))
+		}
+	}
+	for i, role := range r.Extenders {
+		if strings.TrimSpace(role) == "" {
+			errs = append(errs, fmt.Errorf("%s.extenders[%d]: name a role", where, i))
 		}
 	}
 	return errs
@@ -223,8 +282,8 @@ func (r Routing) For(call engine.Call) Rule {
 
 // Apply completes a decision's requirements by the rule: a requirement for
 // people without a role gets the rule's, a review or human requirement asks for
-// at least the rule's number of people, and what a requirement says nothing of
-// is as the rule says. Where the rule asks for several people, a single
+// at least the rule's number of people, of whichever group, and what a
+// requirement says nothing of is as the rule says. Where the rule asks for several people, a single
 // confirmation is not enough either: such a requirement becomes a review. The
 // result is ordered by kind and shares nothing with its argument.
 func (r Rule) Apply(requirements []engine.Requirement) []engine.Requirement {
@@ -241,6 +300,11 @@ func (r Rule) Apply(requirements []engine.Requirement) []engine.Requirement {
 		req.Needed = max(req.Needed, 1)
 		if people && len(req.AnyOf) == 0 {
 			req.Needed = max(req.Needed, r.Needed)
+		} else if people {
+			req.AnyOf = slices.Clone(req.AnyOf)
+			for g := range req.AnyOf {
+				req.AnyOf[g].Needed = max(req.AnyOf[g].Needed, r.Needed)
+			}
 		}
 		if req.Within == 0 {
 			req.Within = r.Within
@@ -251,11 +315,11 @@ func (r Rule) Apply(requirements []engine.Requirement) []engine.Requirement {
 		if len(req.Reminders) == 0 {
 			req.Reminders = slices.Clone(r.Reminders)
 		}
+		if (people || req.Kind == engine.Answer) && req.Deny == 0 {
+			req.Deny = r.Deny
+		}
 		if !people {
 			continue
-		}
-		if req.Deny == 0 {
-			req.Deny = r.Deny
 		}
 		if len(req.Escalation) == 0 {
 			req.Escalation = slices.Clone(r.Escalation)

@@ -10,11 +10,11 @@ import (
 
 // Tighten adds constraints to those that there are. It can only make them
 // narrower: a new name adds a constraint, and of what is there already a number
-// whose name begins with max may become smaller, one that begins with min
-// larger, a list that begins with allow shorter, one that begins with deny or
-// block longer. Anything else is an error that names the constraint and quotes
-// no value. Both are JSON objects, or nothing; so is the result, in canonical
-// form.
+// whose name's first word is max or maximum may become smaller, with min or
+// minimum larger; a list with allow, allowed or allowlist may become shorter, with
+// deny, denied, denylist, block, blocked or blocklist longer. Anything else is an
+// error that names the constraint and quotes no value. Both are JSON objects, or
+// nothing. So is the result, in canonical form; where nothing is added it is base.
 func Tighten(base, more json.RawMessage) (json.RawMessage, error) {
 	have, err := constraints(base)
 	if err != nil {
@@ -66,22 +66,37 @@ func narrower(name string, old, value canon.Value) bool {
 	if old.Kind() != value.Kind() {
 		return false
 	}
-	begins := func(words ...string) bool {
-		for _, w := range words {
-			if strings.HasPrefix(strings.ToLower(name), w) {
-				return true
-			}
-		}
-		return false
-	}
 	switch old.Kind() {
 	case canon.NumberKind:
-		return begins("max") && value.Float() <= old.Float() || begins("min") && value.Float() >= old.Float()
+		switch firstWord(name) {
+		case "max", "maximum":
+			return value.Float() <= old.Float()
+		case "min", "minimum":
+			return value.Float() >= old.Float()
+		}
 	case canon.ArrayKind:
-		return begins("allow") && within(value, old) || begins("deny", "denied", "block") && within(old, value)
+		switch firstWord(name) {
+		case "allow", "allowed", "allowlist":
+			return within(value, old)
+		case "deny", "denied", "denylist", "block", "blocked", "blocklist":
+			return within(old, value)
+		}
 	case canon.NullKind, canon.BoolKind, canon.StringKind, canon.ObjectKind:
 	}
 	return false
+}
+
+// firstWord is the first word of a name such as max_rows, maxRows or max-rows, in
+// lower case. The first word of minutes is not min.
+func firstWord(name string) string {
+	for i := range len(name) {
+		c := name[i]
+		lower, upper := 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z'
+		if !lower && !upper || upper && i > 0 && 'a' <= name[i-1] && name[i-1] <= 'z' {
+			return strings.ToLower(name[:i])
+		}
+	}
+	return strings.ToLower(name)
 }
 
 // within reports whether every element of a is one of b.

@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"math"
 	"time"
 
 	"holdpoint/engine"
@@ -29,7 +30,15 @@ func (m *machine) clock(i int) clock {
 	if name == "" {
 		return everyHour{}
 	}
-	return compiled(m.p.Calendars, name)
+	c, known := m.clocks[name]
+	if !known {
+		c = compiled(m.p.Calendars, name)
+		if m.clocks == nil {
+			m.clocks = map[string]clock{}
+		}
+		m.clocks[name] = c
+	}
+	return c
 }
 
 func compiled(calendars map[string]calendar.Calendar, name string) clock {
@@ -115,11 +124,15 @@ func (m *machine) paused() time.Duration {
 	return total
 }
 
-// escalatedTo lists the roles to which requirement i has been escalated.
-func (m *machine) escalatedTo(i int, at time.Time) []string {
+// looking stands for a fact that comes now.
+func looking(now time.Time) *Fact { return &Fact{At: now, Seq: math.MaxInt64} }
+
+// escalatedTo lists the roles to which requirement i had been escalated when the
+// fact came: who speaks too early is not heard later.
+func (m *machine) escalatedTo(i int, f *Fact) []string {
 	var roles []string
 	for _, e := range m.p.Requirements[i].Escalation {
-		if !m.escalated.IsZero() && !at.Before(m.escalated) || !at.Before(m.reach(i, e.After)) {
+		if m.escalated != nil && f.Seq > m.escalated.Seq || !f.At.Before(m.reach(i, e.After)) {
 			roles = append(roles, e.Role)
 		}
 	}
@@ -127,9 +140,9 @@ func (m *machine) escalatedTo(i int, at time.Time) []string {
 }
 
 // hasLater reports whether there is anybody to escalate to who may not decide yet.
-func (m *machine) hasLater(at time.Time) bool {
+func (m *machine) hasLater(f *Fact) bool {
 	for i := m.lo; i < m.hi; i++ {
-		if len(m.escalatedTo(i, at)) < len(m.p.Requirements[i].Escalation) {
+		if len(m.escalatedTo(i, f)) < len(m.p.Requirements[i].Escalation) {
 			return true
 		}
 	}

@@ -3,6 +3,7 @@ package approval
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -12,191 +13,236 @@ import (
 	"holdpoint/engine"
 )
 
-var start = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
-
-// people are the cast of a walk: two accounts of one human being, somebody on
-// the requesting side, and people with one role or both.
-var people = map[string]Voter{
-	"ada":      {Identity: "ada", Roles: []string{"a"}, Active: true},
-	"ada-two":  {Identity: "ada", Roles: []string{"a", "b"}, Active: true},
-	"ben":      {Identity: "ben", Roles: []string{"a", "b"}, Active: true},
-	"cleo":     {Identity: "cleo", Roles: []string{"b"}, Active: true},
-	"dina":     {Identity: "dina", Roles: []string{"a", "b"}, Active: true},
-	"owner":    {Identity: "owner", Roles: []string{"a", "b"}, Active: true},
-	"disabled": {Identity: "gone", Roles: []string{"a", "b"}},
-	"nobody":   {Identity: "nobody", Active: true},
-	"chief":    {Identity: "chief", Roles: []string{"c"}, Active: true},
-}
-
-var names = []string{"ada", "ada-two", "ben", "cleo", "dina", "owner", "disabled", "nobody", "chief"}
-
-func drawPlan(t *rapid.T) Plan {
-	p := Plan{OpenedAt: start, ExpiresAt: start.Add(time.Duration(rapid.IntRange(1, 40).Draw(t, "expires")) * time.Second), Excluded: []string{"owner"}}
-	n := rapid.IntRange(1, 3).Draw(t, "stages")
-	for i := range n {
-		kind := rapid.SampledFrom([]engine.Kind{engine.Answer, engine.Review, engine.Review, engine.Human}).Draw(t, fmt.Sprintf("kind%d", i))
-		p.Requirements = append(p.Requirements, engine.Requirement{
-			Kind: kind, Role: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "role"),
-			Needed: rapid.IntRange(1, 3).Draw(t, "needed"), Within: engine.Duration(time.Duration(rapid.SampledFrom([]int{0, 0, 5, 10}).Draw(t, "within")) * time.Second),
-		})
-		if rapid.Bool().Draw(t, "escalates") {
-			p.Requirements[i].Escalation = []engine.Escalation{{After: engine.Duration(time.Duration(rapid.IntRange(1, 8).Draw(t, "after")) * time.Second), Role: "c"}}
+// visible is everything of a state that somebody can see.
+func visible(s State) string {
+	seq := func(f *Fact) int64 {
+		if f == nil {
+			return 0
 		}
+		return f.Seq
 	}
-	slices.SortStableFunc(p.Requirements, func(x, y engine.Requirement) int { return x.Kind.Order() - y.Kind.Order() })
-	return p
+	var counted []int64
+	for _, f := range s.Counted {
+		counted = append(counted, f.Seq)
+	}
+	return fmt.Sprint(s.Status, s.At, s.Stage, s.ExpiresAt, s.Requirements, seq(s.Decisive), seq(s.Question), s.PausedUntil, seq(s.Claim),
+		seq(s.Ticket), seq(s.Checked), s.Broken, s.Owed, counted, len(s.Due))
 }
 
-func drawFact(t *rapid.T) Fact {
-	who := rapid.SampledFrom(names).Draw(t, "who")
-	human := engine.Actor{Kind: engine.HumanActor, ID: who}
-	switch rapid.SampledFrom([]string{"yes", "yes", "yes", "yes", "yes", "no", "cancel", "answer", "decline", "machine", "agent"}).Draw(t, "fact") {
-	case "yes":
-		return Fact{Kind: Vote, Yes: true, Actor: human, Voter: people[who], Details: Details{Proof: &Proof{Method: "totp", At: start.Add(time.Minute)}}}
-	case "no":
-		return Fact{Kind: Vote, Denial: NotNow, Actor: human, Voter: people[who]}
-	case "cancel":
-		return Fact{Kind: Cancel, Actor: engine.Actor{Kind: engine.AgentActor, ID: "bot"}}
-	case "answer":
-		return Fact{Kind: Reply, Yes: true, Actor: engine.Actor{Kind: engine.ServiceActor, ID: "runtime"}}
-	case "decline":
-		return Fact{Kind: Reply, Denial: Never, Actor: engine.Actor{Kind: engine.ServiceActor, ID: "runtime"}}
-	case "machine":
-		return Fact{Kind: Vote, Yes: true, Actor: engine.Actor{Kind: engine.ServiceActor, ID: "key"}, Voter: people["ben"]}
-	default:
-		return Fact{Kind: Reply, Yes: true, Actor: engine.Actor{Kind: engine.AgentActor, ID: "bot"}}
-	}
+// walk is an approval as the gate sees it: facts that were admitted, read again
+// and again with the standing that people have by then.
+type walk struct {
+	*rapid.T
+	p       Plan
+	facts   []Fact
+	now     time.Time
+	seq     int64
+	world   map[string]Voter
+	changed bool // somebody's standing has changed since their facts came
 }
 
 // TestWalk takes random walks through approvals the way the gate does — admit,
 // then append — and holds every step against what must always be true.
 func TestWalk(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p, now := drawPlan(t), start
-		var facts []Fact
-		ended := State{Status: Pending}
-		for i := range rapid.IntRange(1, 25).Draw(t, "steps") {
-			now = now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(t, "pause")) * time.Millisecond)
-			before := Advance(p, facts, now)
-			checkState(t, p, facts, before, now)
-			if ended.Status != Pending && (before.Status != ended.Status || !before.At.Equal(ended.At)) {
-				t.Fatalf("an approval that was %s at %s became %s at %s", ended.Status, ended.At, before.Status, before.At)
+		w := &walk{T: t, world: maps.Clone(people)}
+		w.p = drawPlan(t, rapid.SampledFrom([]time.Time{start, beforeDST}).Draw(t, "opened"))
+		w.now = w.p.OpenedAt
+		for range rapid.IntRange(5, 40).Draw(t, "steps") {
+			before := Advance(w.p, w.facts, w.now)
+			w.now = w.now.Add(drawPause(t, before, w.now))
+			state := Advance(w.p, w.facts, w.now)
+			w.check(state)
+			if before.Status != Pending && visible(before) != visible(state) {
+				t.Fatalf("what has ended became another:\n%s\n%s", visible(before), visible(state))
 			}
-			f := drawFact(t)
-			f.Seq, f.At = int64(i+1), now
-			err := Admit(p, facts, f, now)
-			with := Advance(p, append(slices.Clone(facts), f), now)
-			if err != nil {
-				// What is not admitted would not have counted.
-				if with.Status != before.Status || given(with) != given(before) {
-					t.Fatalf("refused (%v), and yet it would have counted: %+v became %+v", err, before, with)
-				}
-				if before.Status != Pending && !errors.Is(err, ErrDecided) && !errors.Is(err, ErrExpired) {
-					t.Fatalf("an approval that is %s refuses with %v", before.Status, err)
-				}
-			} else {
-				if before.Status != Pending {
-					t.Fatalf("a fact was admitted to an approval that is %s", before.Status)
-				}
-				if with.Status == before.Status && given(with) == given(before) {
-					t.Fatalf("admitted, and yet it changes nothing: %+v", f)
-				}
-				facts = append(facts, f)
-			}
-			ended = Advance(p, facts, now)
-			if ended.Status != Pending && before.Status == Pending && now.After(p.ExpiresAt) && ended.Status == Approved {
-				t.Fatal("approved after the deadline")
+			switch step := rapid.IntRange(0, 19).Draw(t, "step"); {
+			case step == 0 && state.Status == Pending:
+				w.standing()
+			case step == 1 && state.Status == Pending:
+				w.edit(state)
+			default:
+				w.contribute(state)
 			}
 		}
-		// Order of arrival is Seq, whatever order the rows are read in.
-		shuffled := rapid.Permutation(facts).Draw(t, "shuffled")
-		if a, b := Advance(p, facts, now), Advance(p, shuffled, now); a.Status != b.Status || given(a) != given(b) {
-			t.Fatalf("the order of reading changes %s to %s", a.Status, b.Status)
-		}
-		// Exactly one terminal state after the deadline, and for ever.
-		late := Advance(p, facts, p.ExpiresAt)
-		if late.Status == Pending {
-			t.Fatal("pending at its deadline")
-		}
-		if later := Advance(p, facts, p.ExpiresAt.Add(1000*time.Hour)); later.Status != late.Status || !later.At.Equal(late.At) {
-			t.Fatalf("%s became %s by mere waiting", late.Status, later.Status)
-		}
+		w.check(Advance(w.p, w.facts, w.now))
+		w.ends()
 	})
 }
 
-// given is how many places are filled.
-func given(s State) (n int) {
-	for _, r := range s.Requirements {
-		n += r.Given
+// standing changes what somebody may do, for what they have said already too.
+func (w *walk) standing() {
+	who := rapid.SampledFrom(names).Draw(w.T, "whose")
+	v := w.world[who]
+	if rapid.Bool().Draw(w.T, "role") {
+		v.Roles = rapid.SampledFrom([][]string{nil, {"a"}, {"b"}, {"a", "b", BreakGlassRole}}).Draw(w.T, "roles")
+	} else {
+		v.Active = !v.Active
 	}
-	return n
+	w.world[who], w.changed = v, true
+	for i := range w.facts {
+		w.facts[i].Voter = w.stands(w.facts[i])
+	}
 }
 
-func checkState(t *rapid.T, p Plan, facts []Fact, s State, now time.Time) {
+// stands is how those behind a fact stand by now.
+func (w *walk) stands(f Fact) Voter {
+	if f.Actor.Kind != engine.HumanActor {
+		return Voter{}
+	}
+	v := w.world[f.Actor.ID]
+	for _, who := range f.Via {
+		v.Via = append(v.Via, w.world[who])
+	}
+	return v
+}
+
+// edit begins a new edition, in which nothing of the former counts.
+func (w *walk) edit(s State) {
+	next := drawPlan(w.T, w.p.OpenedAt)
+	next.Edition, next.BeganAt, next.ExpiresAt = w.p.Edition+1, w.now, s.ExpiresAt
+	w.p = next
+	with, without := Advance(w.p, w.facts, w.now), Advance(w.p, nil, w.now)
+	if visible(with) != visible(without) {
+		w.Fatalf("facts of former editions count:\n%s\n%s", visible(with), visible(without))
+	}
+}
+
+// contribute tries to add a fact.
+func (w *walk) contribute(before State) {
+	f := drawFact(w.T, w.p, before, w.now)
+	w.seq++
+	f.Seq, f.At, f.Edition = w.seq, w.now, w.p.Edition
+	f.Voter = w.stands(f)
+	err := Admit(w.p, w.facts, f, w.now)
+	with := Advance(w.p, append(slices.Clone(w.facts), f), w.now)
+	if err != nil {
+		if visible(with) != visible(before) {
+			w.Fatalf("refused (%v), and yet %+v changes\n%s to\n%s", err, f, visible(before), visible(with))
+		}
+		if over := errors.Is(err, ErrDecided) || errors.Is(err, ErrExpired); over != (before.Status != Pending) {
+			w.Fatalf("an approval that is %s refuses with %v", before.Status, err)
+		}
+		return
+	}
+	switch {
+	case before.Status != Pending:
+		w.Fatalf("a fact was admitted to an approval that is %s", before.Status)
+	case visible(with) == visible(before) && f.Kind != Comment:
+		w.Fatalf("admitted, and yet it changes nothing: %+v", f)
+	case visible(with) != visible(before) && f.Kind == Comment:
+		w.Fatalf("a comment changes\n%s to\n%s", visible(before), visible(with))
+	case with.Status == Expired && (f.Kind != Vote || f.Yes):
+		w.Fatalf("%+v makes it expire", f)
+	case with.Status == Approved && !f.Yes && f.Kind != BreakGlass:
+		w.Fatalf("approved by %+v", f)
+	}
+	w.facts = append(w.facts, f)
+	w.check(with)
+}
+
+func (w *walk) check(s State) {
 	switch s.Status {
 	case Pending:
-		if !s.Wake.After(now) {
-			t.Fatalf("pending at %s with a deadline at %s", now, s.Wake)
-		}
-		if s.Requirements[s.Stage].Status != Waiting {
-			t.Fatalf("stage %d is %s", s.Stage, s.Requirements[s.Stage].Status)
-		}
+		w.checkPending(s)
 	case Expired:
-		if s.At.After(now) {
-			t.Fatalf("expired at %s, before its time %s", now, s.At)
-		}
+		w.checkExpired(s)
 	case Approved:
-		checkApproved(t, p, facts, s)
+		w.checkApproved(s)
 	case Denied:
-		if s.Decisive == nil || s.Decisive.Yes {
-			t.Fatalf("denied by %+v", s.Decisive)
+		if s.Decisive == nil || s.Decisive.Yes || s.Decisive.Edition != w.p.Edition || s.Decisive.Actor.Kind == engine.AgentActor {
+			w.Fatalf("denied by %+v", s.Decisive)
 		}
 	case Cancelled:
 		if s.Decisive == nil || s.Decisive.Kind != Cancel {
-			t.Fatalf("cancelled by %+v", s.Decisive)
+			w.Fatalf("cancelled by %+v", s.Decisive)
 		}
 	}
 	for i, r := range s.Requirements {
-		if r.Given > r.Needed {
-			t.Fatalf("requirement %d has %d of %d", i, r.Given, r.Needed)
+		if r.Given > r.Needed || r.Needed < 1 {
+			w.Fatalf("requirement %d has %d of %d", i, r.Given, r.Needed)
 		}
+	}
+	// Whatever order the rows are read in, and whatever is said of other editions.
+	shuffled := rapid.Permutation(w.facts).Draw(w.T, "shuffled")
+	if got := Advance(w.p, shuffled, w.now); visible(got) != visible(s) {
+		w.Fatalf("the order of reading changes\n%s to\n%s", visible(s), visible(got))
+	}
+	stale := drawFact(w.T, w.p, s, w.now)
+	stale.Seq, stale.At, stale.Edition, stale.Voter = w.seq+1, w.now, w.p.Edition-1, w.stands(stale)
+	if got := Advance(w.p, append(slices.Clone(w.facts), stale), w.now); stale.Kind != Cancel && visible(got) != visible(s) {
+		w.Fatalf("%+v of a former edition changes\n%s to\n%s", stale, visible(s), visible(got))
 	}
 }
 
-// hasSay reports whether the voter has a role that the plan asks for from the start.
-func hasSay(p Plan, v Voter) bool {
-	return slices.ContainsFunc(p.Requirements, func(r engine.Requirement) bool { return slices.Contains(v.Roles, r.Role) })
+// checkPending: nothing changes before Wake, something does then, and the end
+// comes at the deadline and not before it.
+func (w *walk) checkPending(s State) {
+	if !s.Wake.After(w.now) || s.Wake.After(s.Deadline) || s.Deadline.After(s.ExpiresAt) {
+		w.Fatalf("at %s it wakes at %s, with deadlines at %s and %s", w.now, s.Wake, s.Deadline, s.ExpiresAt)
+	}
+	if r := s.Requirements[s.Stage]; r.Status != Waiting || r.Given >= r.Needed {
+		w.Fatalf("stage %d is %+v", s.Stage, r)
+	}
+	asleep := time.Duration(rapid.Int64Range(0, int64(s.Wake.Sub(w.now))-1).Draw(w.T, "asleep"))
+	for _, at := range []time.Time{w.now.Add(asleep), s.Wake.Add(-1)} {
+		if got := Advance(w.p, w.facts, at); visible(got) != visible(s) || !got.Wake.Equal(s.Wake) {
+			w.Fatalf("before it wakes at %s\n%s became\n%s at %s", s.Wake, visible(s), visible(got), at)
+		}
+	}
+	if got := Advance(w.p, w.facts, s.Wake); visible(got) == visible(s) {
+		w.Fatalf("it wakes at %s for nothing: %s", s.Wake, visible(s))
+	}
+	if got := Advance(w.p, w.facts, s.Deadline.Add(-1)); got.Status != Pending {
+		w.Fatalf("%s before the deadline %s", got.Status, s.Deadline)
+	}
+	if got := Advance(w.p, w.facts, s.Deadline); got.Status != Expired || !got.At.Equal(s.Deadline) {
+		w.Fatalf("%s at %s, with the deadline at %s", got.Status, got.At, s.Deadline)
+	}
+	if s.ExpiresAt.Before(w.p.ExpiresAt) || s.ExpiresAt.After(w.latest()) {
+		w.Fatalf("it may last until %s, beyond %s to %s", s.ExpiresAt, w.p.ExpiresAt, w.latest())
+	}
 }
 
-// checkApproved counts for itself: enough distinct, active people with the
-// role, none of the requesting side, and nobody's no.
-func checkApproved(t *rapid.T, p Plan, facts []Fact, s State) {
-	voices, need, answers := map[string]bool{}, 0, false
-	for _, f := range facts {
-		if f.Kind == Vote && f.Yes && f.Actor.Kind == engine.HumanActor && f.Voter.Active && f.Voter.Identity != "owner" && len(f.Voter.Roles) > 0 {
-			voices[f.Voter.Identity] = true
-		}
-		if f.Kind == Reply && f.Yes && f.Actor.Kind == engine.ServiceActor {
-			answers = true
-		}
-		if f.Kind == Vote && !f.Yes && f.Voter.Active && f.Voter.Identity != "owner" && hasSay(p, f.Voter) {
-			t.Fatalf("approved over the no of %s", f.Actor.ID)
-		}
-		if !f.At.Before(p.ExpiresAt) {
-			t.Fatalf("a fact at %s counted after %s", f.At, p.ExpiresAt)
+// latest is the latest end that there can be.
+func (w *walk) latest() time.Time {
+	at := w.p.ExpiresAt.Add(time.Duration(w.p.PauseFor))
+	for _, f := range w.facts {
+		if f.Kind == Extend && f.Edition == w.p.Edition {
+			at = at.Add(time.Duration(f.Details.By))
 		}
 	}
-	for _, r := range p.Requirements {
-		if r.Kind != engine.Answer || !answers {
-			need += r.Needed
+	return at
+}
+
+func (w *walk) checkExpired(s State) {
+	if s.At.After(w.now) || s.At.After(w.latest()) || s.Decisive != nil {
+		w.Fatalf("expired at %s by %v, looked at %s, at the latest %s", s.At, s.Decisive, w.now, w.latest())
+	}
+	first := w.p.ExpiresAt
+	for _, r := range w.p.Requirements {
+		if at := w.p.began().Add(time.Duration(r.Within)); r.Within > 0 && at.Before(first) {
+			first = at
 		}
 	}
-	if len(voices) < need {
-		t.Fatalf("approved by %d people where %d were needed: %+v", len(voices), need, s)
+	if s.At.Before(first) {
+		w.Fatalf("expired at %s, and nothing's time is up before %s", s.At, first)
 	}
-	for _, r := range s.Requirements {
-		if r.Status != Satisfied || r.Given < r.Needed {
-			t.Fatalf("approved with %+v", r)
-		}
+}
+
+// ends: exactly one terminal state once the last deadline has passed, for ever.
+func (w *walk) ends() {
+	late := Advance(w.p, w.facts, w.latest())
+	if late.Status == Pending {
+		w.Fatal("pending after the last deadline")
+	}
+	w.now = w.latest().Add(10000 * time.Hour)
+	if later := Advance(w.p, w.facts, w.now); visible(later) != visible(late) {
+		w.Fatalf("by mere waiting\n%s became\n%s", visible(late), visible(later))
+	}
+	f := drawFact(w.T, w.p, late, w.now)
+	f.Seq, f.At, f.Edition, f.Voter = w.seq+1, w.now, w.p.Edition, w.stands(f)
+	if later := Advance(w.p, append(slices.Clone(w.facts), f), w.now); visible(later) != visible(late) {
+		w.Fatalf("%+v afterwards changes\n%s to\n%s", f, visible(late), visible(later))
 	}
 }

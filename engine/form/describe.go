@@ -15,19 +15,18 @@ type document struct {
 
 var unescapes = strings.NewReplacer("~1", "/", "~0", "~")
 
-// follow is what a reference within the document refers to.
+// follow is what a reference within the document refers to. One that is
+// percent-encoded leads nowhere.
 func (d *document) follow(ref string) (canon.Value, bool) {
 	rest, ok := strings.CutPrefix(ref, "#")
 	if !ok || rest != "" && rest[0] != '/' || strings.ContainsRune(rest, '%') {
 		return canon.Value{}, false
 	}
 	v := d.root
-	for rest != "" {
-		var token string
-		token, rest, _ = strings.Cut(rest[1:], "/")
-		if rest != "" || strings.HasSuffix(ref, "/") && token != "" {
-			rest = "/" + rest
-		}
+	if rest == "" {
+		return v, true
+	}
+	for _, token := range strings.Split(rest[1:], "/") {
 		token = unescapes.Replace(token)
 		if v.Kind() == canon.ArrayKind {
 			at, ok := index(token, v.Len())
@@ -112,6 +111,9 @@ func (d *document) properties(schema canon.Value, depth int, left *int) []node {
 		}
 		if sub.Kind() == canon.BoolKind && !sub.Bool() {
 			continue // no value fits
+		}
+		if name == "" {
+			continue // no control can have this name
 		}
 		n := d.describe(name, sub)
 		n.required = demanded[name]

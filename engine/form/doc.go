@@ -12,7 +12,8 @@
 //	Text, LongText  the string; line ends are LF
 //	Integer, Number JSON's spelling; surrounding white space does not count
 //	Boolean         true or false; of several posted values the last counts, so
-//	                that a hidden "false" may stand before a checkbox "true"
+//	                that a hidden "false" may stand before a checkbox "true";
+//	                one that is not required needs a control with an empty choice
 //	Choice          one of Choices
 //	JSON            a document that engine/canon accepts
 //

@@ -2,6 +2,7 @@ package form
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -128,7 +129,7 @@ func (f *Form) Again(values map[string][]string, current canon.Value, problems [
 		field := &fields[i]
 		byName[field.Name] = field
 		if posted := values[field.Name]; len(posted) > 0 {
-			field.Value = posted[len(posted)-1]
+			field.Value = strings.ToValidUTF8(posted[len(posted)-1], "\uFFFD")
 		}
 	}
 	var rest []Problem
@@ -186,7 +187,8 @@ func narrow(nodes []node, prefix string, wanted map[string]bool) []node {
 		if n.group {
 			children := narrow(n.children, name+".", wanted)
 			if len(children) > 0 {
-				n.partial = n.partial || len(children) < len(n.children)
+				n.partial = n.partial || len(children) < len(n.children) ||
+					slices.ContainsFunc(children, func(c node) bool { return c.partial })
 				n.children = children
 				kept = append(kept, n)
 			}

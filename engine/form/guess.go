@@ -18,6 +18,9 @@ func guess(object canon.Value, depth int, left *int) []node {
 		if *left == 0 {
 			break
 		}
+		if name == "" {
+			continue // no control can have this name
+		}
 		n := node{name: name, label: name, kind: JSON}
 		switch v.Kind() {
 		case canon.StringKind:
@@ -29,17 +32,17 @@ func guess(object canon.Value, depth int, left *int) []node {
 		case canon.ObjectKind:
 			// All of its members get a field, or it gets one.
 			if depth < maxNesting && v.Len() > 0 && v.Len() <= *left && splits(object, name) && undotted(v) {
-				n.group, n.children = true, guess(v, depth+1, left)
-				if len(n.children) < v.Len() {
-					n.group, n.children = false, nil
+				before := *left
+				if children := guess(v, depth+1, left); len(children) == v.Len() {
+					n.group, n.children = true, children
+				} else {
+					*left = before
 				}
 			}
 		case canon.NullKind, canon.ArrayKind:
 		}
-		if !n.group && *left > 0 {
+		if !n.group {
 			*left--
-		} else if !n.group {
-			break
 		}
 		nodes = append(nodes, n)
 	}

@@ -20,7 +20,7 @@ func (f *Form) Read(values map[string][]string, current canon.Value) (canon.Valu
 		return current, []Problem{{Message: "is not an object"}}
 	}
 	r := reader{values: values}
-	object := r.object(f.nodes, current, nil, true)
+	object := r.object(f.nodes, current, nil)
 	if len(r.problems) > 0 {
 		return object, r.problems
 	}
@@ -42,7 +42,7 @@ func (r *reader) wrong(path []string, message string) {
 }
 
 // object is the current object with what was posted for its nodes.
-func (r *reader) object(nodes []node, current canon.Value, path []string, strict bool) canon.Value {
+func (r *reader) object(nodes []node, current canon.Value, path []string) canon.Value {
 	members := current.Members()
 	for i := range nodes {
 		n := &nodes[i]
@@ -51,7 +51,7 @@ func (r *reader) object(nodes []node, current canon.Value, path []string, strict
 		v, keep := old, there
 		switch {
 		case !n.group || there && old.Kind() != canon.ObjectKind && !n.partial:
-			p := place{node: n, name: strings.Join(at, "."), path: at, required: strict && n.required, current: old, there: there}
+			p := place{node: n, name: strings.Join(at, "."), path: at, required: n.required, current: old, there: there}
 			p.kind = p.shape()
 			var err error
 			if v, keep, err = p.read(r.values[p.name]); err != nil {
@@ -61,11 +61,9 @@ func (r *reader) object(nodes []node, current canon.Value, path []string, strict
 		case there && old.Kind() != canon.ObjectKind:
 			r.wrong(at, "is not an object")
 		case there:
-			v = r.object(n.children, old, at, true)
-		case r.posted(n.children, at):
-			v, keep = r.object(n.children, canon.Object(), at, true), true
-		case strict && n.required:
-			v, keep = r.object(n.children, canon.Object(), at, true), true
+			v = r.object(n.children, old, at)
+		case n.required || r.posted(n.children, at):
+			v, keep = r.object(n.children, canon.Object(), at), true
 		}
 		members = r.set(members, n.name, v, keep, at)
 	}

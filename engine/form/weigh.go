@@ -17,13 +17,13 @@ import (
 const (
 	// maxSteps is the largest number of subschemas of a schema in which each
 	// reference is replaced by what it refers to.
-	maxSteps = 4096
+	maxSteps = 1 << 13
 	// maxProgram is the largest number of instructions of one pattern.
 	maxProgram = 1000
 	// maxWork is the largest number of values times subschemas, and maxMatching
 	// of bytes of text times instructions, that Validate takes on.
-	maxWork     = 1 << 24
-	maxMatching = 1 << 27
+	maxWork     = 1 << 20
+	maxMatching = 1 << 26
 )
 
 // weigher counts what one value may have to be checked against.
@@ -52,7 +52,7 @@ var subschemas = map[string]int{
 
 func (w *weigher) weigh(schema canon.Value, depth int) error {
 	// What is deeper than any document meets no value.
-	if schema.Kind() != canon.ObjectKind || depth > canon.MaxDepth+1 {
+	if depth > canon.MaxDepth+1 {
 		return nil
 	}
 	if w.steps++; w.steps > maxSteps {
@@ -70,7 +70,7 @@ func (w *weigher) weigh(schema canon.Value, depth int) error {
 			}
 			continue
 		case "enum", "required", "const", "dependentRequired":
-			w.steps += m.Len() / 8
+			w.steps += m.Len() / 4
 			continue
 		case "pattern":
 			if err := w.pattern(m.Str()); err != nil {
@@ -89,7 +89,7 @@ func (w *weigher) weigh(schema canon.Value, depth int) error {
 		if where&below != 0 {
 			next++
 		}
-		if where&alone != 0 && m.Kind() == canon.ObjectKind {
+		if where&alone != 0 && m.Kind() != canon.ArrayKind {
 			if err := w.weigh(m, next); err != nil {
 				return err
 			}

@@ -12,7 +12,9 @@ import (
 )
 
 var (
-	approvalFields   = []string{"quorum", "groups", "within", "expires_in", "escalation"}
+	approvalFields = []string{
+		"quorum", "groups", "any_of", "deny", "within", "expires_in", "calendar", "reminders", "escalation", "suggest", "ticket", "ask",
+	}
 	groupFields      = []string{"role", "needed"}
 	escalationFields = []string{"after", "role"}
 )
@@ -28,7 +30,13 @@ func (c *compiler) approval(n source.Node, r *rule) *Approval {
 		a.Quorum = c.people(m, "approval.quorum")
 	}
 	if m, ok := n.Get("groups"); ok {
-		a.Groups = c.groups(m)
+		a.Groups = c.groups(m, "approval.groups", 1, "add up what they need")
+	}
+	if m, ok := n.Get("any_of"); ok {
+		a.AnyOf = c.groups(m, "approval.any_of", 2, "the one that needs fewer would always be enough")
+	}
+	if m, ok := n.Get("deny"); ok {
+		a.Deny = c.people(m, "approval.deny")
 	}
 	if m, ok := n.Get("within"); ok {
 		a.Within = c.duration(m, "approval.within")
@@ -36,9 +44,30 @@ func (c *compiler) approval(n source.Node, r *rule) *Approval {
 	if m, ok := n.Get("expires_in"); ok {
 		a.ExpiresIn = c.duration(m, "approval.expires_in")
 	}
+	if m, ok := n.Get("calendar"); ok {
+		a.Calendar = c.calendar(m)
+	}
+	if m, ok := n.Get("reminders"); ok {
+		a.Reminders = c.reminders(m, a)
+	}
 	if m, ok := n.Get("escalation"); ok {
 		a.Escalation = c.escalations(m, a)
 	}
+	if m, ok := n.Get("suggest"); ok {
+		a.Suggest = c.suggested(m)
+	}
+	if m, ok := n.Get("ticket"); ok {
+		a.Ticket = c.ticket(m)
+	}
+	if m, ok := n.Get("ask"); ok {
+		a.Ask = c.ask(m)
+	}
+	c.contradictions(n, a, r)
+	return a
+}
+
+// contradictions reports terms that do not go together.
+func (c *compiler) contradictions(n source.Node, a *Approval, r *rule) {
 	if m, _ := n.Get("within"); a.Within > 0 && a.ExpiresIn > 0 && a.Within > a.ExpiresIn {
 		c.fail(m, "approval_times", "approval.within is longer than approval.expires_in", "")
 	}
@@ -54,10 +83,27 @@ func (c *compiler) approval(n source.Node, r *rule) *Approval {
 			c.fail(m, "approval_contradiction", "approval.groups stand beside a quorum or an approver_role", "name the roles in groups, or one role in approver_role, not both")
 		}
 	}
-	if r.Outcome == engine.Allow || r.Outcome == engine.Deny {
-		c.fail(n, "approval_without_wait", "the outcome "+string(r.Outcome)+" waits for nobody, and cannot have an approval", "remove it, or use REQUIRE_APPROVAL")
+	if m, _ := n.Get("any_of"); len(a.AnyOf) > 0 && (len(a.Groups) > 0 || a.Quorum > 0 || r.decision.ApproverRole != "") {
+		c.fail(m, "approval_contradiction", "approval.any_of stands beside groups, a quorum or an approver_role", "name the roles and how many in any_of alone")
 	}
-	return a
+	switch r.Outcome {
+	case engine.Allow, engine.Deny:
+		c.fail(n, "approval_without_wait", "the outcome "+string(r.Outcome)+" waits for nobody, and cannot have an approval", "remove it, or use REQUIRE_APPROVAL")
+		return
+	case engine.RequireStepUp, engine.RequireTicket:
+		if a.Quorum > 0 || len(a.Groups) > 0 || len(a.AnyOf) > 0 {
+			break
+		}
+		for _, name := range []string{"deny", "suggest"} {
+			if m, ok := n.Get(name); ok {
+				c.fail(m, "approval_contradiction", "approval."+name+" is about people who decide, and the rule asks for none", "add a quorum, groups or any_of, or use REQUIRE_APPROVAL")
+			}
+		}
+	default:
+	}
+	if m, ok := n.Get("ticket"); ok && r.Outcome != engine.RequireTicket && r.Outcome != "" {
+		c.fail(m, "approval_contradiction", "approval.ticket says what a ticket has to be, and the outcome "+string(r.Outcome)+" asks for none", "use REQUIRE_TICKET; with a quorum, groups or any_of it asks people as well")
+	}
 }
 
 // closed reports whether n is an object, and every field of it that is not
@@ -107,7 +153,8 @@ func (c *compiler) duration(n source.Node, name string) engine.Duration {
 	return 0
 }
 
-func (c *compiler) role(n source.Node, name string) string {
+// named reads a name that must not be empty.
+func (c *compiler) named(n source.Node, name string) string {
 	text, ok := c.text(n, name)
 	if ok && text == "" {
 		c.fail(n, "empty", name+" must not be empty", "")
@@ -115,9 +162,14 @@ func (c *compiler) role(n source.Node, name string) string {
 	return text
 }
 
-func (c *compiler) groups(n source.Node) []Group {
-	if n.Value.Kind() != canon.ArrayKind || n.Value.Len() == 0 || n.Value.Len() > MaxQuorum {
-		c.fail(n, "approval_groups", "approval.groups has to be an array of 1 to "+strconv.Itoa(MaxQuorum)+" groups", "")
+// groups reads a list of at least so many groups.
+func (c *compiler) groups(n source.Node, name string, least int, twice string) []Group {
+	if n.Value.Kind() != canon.ArrayKind || n.Value.Len() < least || n.Value.Len() > MaxQuorum {
+		hint := ""
+		if n.Value.Kind() == canon.ArrayKind && n.Value.Len() == 1 {
+			hint = "one group is an approver_role and a quorum"
+		}
+		c.fail(n, "approval_groups", fmt.Sprintf("%s has to be an array of %d to %d groups", name, least, MaxQuorum), hint)
 		return nil
 	}
 	seen := map[string]bool{}
@@ -128,8 +180,8 @@ func (c *compiler) groups(n source.Node) []Group {
 			continue
 		}
 		if m, ok := c.need(e, "role"); ok {
-			if g.Role = c.role(m, "a group's role"); seen[g.Role] && g.Role != "" {
-				c.fail(m, "approval_groups", "two groups have the role "+quote(g.Role), "add up what they need")
+			if g.Role = c.named(m, "a group's role"); seen[g.Role] && g.Role != "" {
+				c.fail(m, "approval_groups", "two groups have the role "+quote(g.Role), twice)
 			}
 			seen[g.Role] = true
 		}
@@ -153,7 +205,7 @@ func (c *compiler) escalations(n source.Node, a *Approval) []Escalation {
 			continue
 		}
 		if m, ok := c.need(e, "role"); ok {
-			s.Role = c.role(m, "an escalation's role")
+			s.Role = c.named(m, "an escalation's role")
 		}
 		m, ok := c.need(e, "after")
 		if !ok {
@@ -170,90 +222,4 @@ func (c *compiler) escalations(n source.Node, a *Approval) []Escalation {
 		last = max(last, s.After)
 	}
 	return steps
-}
-
-// reachable makes sure that enough people exist for what the rule asks for.
-func (c *compiler) reachable(n source.Node, r *rule) {
-	people := c.options.Reviewers
-	asked := r.Outcome == engine.RequireApproval || r.Outcome == engine.RequireHuman ||
-		r.Outcome.Route().Waits() && r.decision.Approval != nil && (r.decision.Approval.Quorum > 0 || len(r.decision.Approval.Groups) > 0)
-	if people == nil || !asked {
-		return
-	}
-	needed, role := 1, r.decision.ApproverRole
-	if a := r.decision.Approval; a != nil {
-		needed = max(a.Quorum, 1)
-		if len(a.Groups) > 0 {
-			c.reachableGroups(n, a.Groups)
-			return
-		}
-	}
-	if there := len(people(role)); there < needed {
-		at, ok := n.Get("approval")
-		if !ok {
-			if at, ok = n.Get("approver_role"); !ok {
-				at = n
-			}
-		}
-		c.unreachable(at, needed, role, there)
-	}
-}
-
-// reachableGroups makes sure that different people can fill all places of all
-// groups.
-func (c *compiler) reachableGroups(n source.Node, groups []Group) {
-	approval, _ := n.Get("approval")
-	list, _ := approval.Get("groups")
-	places, enough := [][]string{}, true
-	for i, g := range groups {
-		people := c.options.Reviewers(g.Role)
-		if len(people) < g.Needed {
-			c.unreachable(list.Element(i), g.Needed, g.Role, len(people))
-			enough = false
-		}
-		for range g.Needed {
-			places = append(places, people)
-		}
-	}
-	if !enough {
-		return
-	}
-	if filled := fill(places); filled < len(places) {
-		c.unreachable(list, len(places), "", filled)
-	}
-}
-
-// fill is how many of the places can be filled by different people, given who
-// could fill each: a largest matching, by augmenting paths.
-func fill(places [][]string) int {
-	taken := map[string]int{} // by whom which place is filled
-	var place func(i int, asked map[string]bool) bool
-	place = func(i int, asked map[string]bool) bool {
-		for _, who := range places[i] {
-			if asked[who] {
-				continue
-			}
-			asked[who] = true
-			if other, busy := taken[who]; !busy || place(other, asked) {
-				taken[who] = i
-				return true
-			}
-		}
-		return false
-	}
-	filled := 0
-	for i := range places {
-		if place(i, map[string]bool{}) {
-			filled++
-		}
-	}
-	return filled
-}
-
-func (c *compiler) unreachable(n source.Node, needed int, role string, there int) {
-	who := "different people who may review"
-	if role != "" {
-		who = "people with the role " + quote(role)
-	}
-	c.fail(n, "quorum_unreachable", fmt.Sprintf("the rule needs %d %s, and there are %d", needed, who, there), "ask for fewer, or give the role to more people")
 }

@@ -15,6 +15,9 @@ func FuzzLoad(f *testing.F) {
 	f.Add([]byte(bundleOf(ruleOf("a", `,"trust_level_min":"basic"`, `"matches_regex":"(?=a)[^b-d]{2,3}\\bx"`, `,"signature":"x"`))))
 	f.Add([]byte("a: [b, {c: |\n  d\n}]\n? x\n- &y *z"))
 	f.Add([]byte("\uFEFF{"))
+	f.Add([]byte(bundleOf(ruleOf("a", "", "", `, "outcome": "REQUIRE_TICKET", "approval": {"any_of": [{"role": "q", "needed": 1}, {"role": "r", "needed": 2}], "deny": 2,
+		"within": "4h", "calendar": "office", "reminders": ["30m", "2h"], "suggest": ["ada@example.com"], "ticket": {"system": "jira", "projects": ["PAY"], "max_age": "720h"},
+		"ask": {"type": "object", "properties": {"reason": {"type": "string", "pattern": "^a+$"}}, "required": ["reason"]}}`))))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		b, problems := policy.Load(data, policy.Options{})
 		if b == nil {
@@ -45,6 +48,9 @@ func FuzzLoad(f *testing.F) {
 			t.Fatalf("the canonical form decides otherwise: %+v, %+v", x, y)
 		}
 		b.Explain(r, b.GeneratedAt)
+		if d := b.Decide(r, b.GeneratedAt); d.Outcome.Route().Waits() == (len(d.Requirements()) == 0) {
+			t.Fatalf("%s asks for %+v", d.Outcome, d.Requirements())
+		}
 	})
 }
 

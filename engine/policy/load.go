@@ -23,6 +23,9 @@ type Options struct {
 	// all for the role "", each once. An approval that no choice of them could
 	// give is a problem: nobody counts for two places.
 	Reviewers func(role string) []string
+	// Calendars, unless nil, reports whether there is a calendar of this name. A
+	// rule that names another is a problem.
+	Calendars func(name string) bool
 }
 
 // Load reads a bundle from JSON or YAML; it is JSON if the first byte that is

@@ -71,6 +71,9 @@ func TestSchemaSaysWhatTheCodeSays(t *testing.T) {
 		{"when", keys(schema.Defs["when"].Properties), whenFields},
 		{"operators", keys(schema.Defs["operators"].Properties), operatorNames},
 		{"approval", keys(schema.Defs["approval"].Properties), approvalFields},
+		{"group", keys(schema.Defs["group"].Properties), groupFields},
+		{"group required", schema.Defs["group"].Required, groupFields},
+		{"ticket", keys(schema.Defs["ticket"].Properties), ticketFields},
 	} {
 		slices.Sort(tt.got)
 		want := slices.Sorted(slices.Values(tt.want))
@@ -83,6 +86,11 @@ func TestSchemaSaysWhatTheCodeSays(t *testing.T) {
 		"regex":      {of(schema.Defs["when"].Properties, "matches_regex").MaxLength, MaxRegex},
 		"people":     {schema.Defs["people"].Maximum, MaxQuorum},
 		"escalation": {of(schema.Defs["approval"].Properties, "escalation").MaxItems, MaxEscalations},
+		"groups":     {of(schema.Defs["approval"].Properties, "groups").MaxItems, MaxQuorum},
+		"any_of":     {of(schema.Defs["approval"].Properties, "any_of").MaxItems, MaxQuorum},
+		"reminders":  {of(schema.Defs["approval"].Properties, "reminders").MaxItems, MaxList},
+		"suggest":    {of(schema.Defs["approval"].Properties, "suggest").MaxItems, MaxList},
+		"names":      {schema.Defs["names"].MaxItems, MaxList},
 	} {
 		if pair[0] != pair[1] {
 			t.Errorf("%s: the schema has %d, the code %d", name, pair[0], pair[1])

@@ -50,38 +50,11 @@ func (v Verdict) strictness() int {
 // VerdictOf is a policy's decision as a verdict.
 func VerdictOf(d policy.Decision) Verdict {
 	v := Verdict{Outcome: d.Outcome, Rule: d.Rule}
-	a := d.Approval
-	if a == nil {
-		a = &policy.Approval{}
+	var expires engine.Duration
+	if d.Approval != nil && d.Outcome.Route().Waits() {
+		expires = d.Approval.ExpiresIn
 	}
-	var asks []engine.Requirement
-	within, escalation := a.Within, make([]engine.Escalation, 0, len(a.Escalation))
-	for _, e := range a.Escalation {
-		escalation = append(escalation, engine.Escalation{After: e.After, Role: e.Role})
-	}
-	ask := func(kind engine.Kind, role string, needed int) {
-		asks = append(asks, engine.Requirement{Kind: kind, Role: role, Needed: needed, Within: within, Escalation: escalation})
-	}
-	people := engine.Review
-	switch d.Outcome {
-	case engine.RequireStepUp:
-		ask(engine.StepUp, d.ApproverRole, 1)
-	case engine.RequireTicket:
-		ask(engine.Ticket, d.ApproverRole, 1)
-	case engine.RequireHuman:
-		people = engine.Human
-	case engine.RequireApproval:
-	default:
-		v.Terms = Terms(nil, 0, d.Constraints)
-		return v
-	}
-	for _, g := range a.Groups {
-		ask(people, g.Role, g.Needed)
-	}
-	if len(a.Groups) == 0 && (a.Quorum > 0 || d.Outcome.Route() == engine.Defer) {
-		ask(people, d.ApproverRole, max(a.Quorum, 1))
-	}
-	v.Terms = Terms(asks, a.ExpiresIn, d.Constraints)
+	v.Terms = Terms(d.Requirements(), expires, d.Constraints)
 	return v
 }
 
@@ -89,20 +62,7 @@ func VerdictOf(d policy.Decision) Verdict {
 func Terms(asks []engine.Requirement, expiresIn engine.Duration, constraints json.RawMessage) string {
 	var parts []string
 	for _, r := range asks {
-		part := string(r.Kind)
-		if r.Kind == engine.Review || r.Kind == engine.Human {
-			part = fmt.Sprintf("%s by %d", part, max(r.Needed, 1))
-		}
-		if r.Role != "" {
-			part += " × " + r.Role
-		}
-		if r.Within > 0 {
-			part += " within " + time.Duration(r.Within).String()
-		}
-		for _, e := range r.Escalation {
-			part += ", after " + time.Duration(e.After).String() + " also " + e.Role
-		}
-		parts = append(parts, part)
+		parts = append(parts, term(r))
 	}
 	if expiresIn > 0 {
 		parts = append(parts, "expires in "+time.Duration(expiresIn).String())
@@ -111,6 +71,68 @@ func Terms(asks []engine.Requirement, expiresIn engine.Duration, constraints jso
 		parts = append(parts, "constraints "+string(constraints))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// term says in words what one requirement asks for. Two that ask for different
+// things have different words.
+func term(r engine.Requirement) string {
+	var b strings.Builder
+	b.WriteString(string(r.Kind))
+	switch {
+	case len(r.AnyOf) > 0:
+		for i, g := range r.AnyOf {
+			word := " or"
+			if i == 0 {
+				word = " by"
+			}
+			b.Write(fmt.Appendf(nil, "%s %d × %s", word, g.Needed, g.Role))
+		}
+	case r.Kind == engine.Review || r.Kind == engine.Human:
+		b.Write(fmt.Appendf(nil, " by %d", max(r.Needed, 1)))
+	}
+	if r.Role != "" {
+		b.WriteString(" × " + r.Role)
+	}
+	if len(r.Form) > 0 {
+		b.WriteString(" with " + string(r.Form))
+	}
+	if t := r.Ticket; t != nil {
+		if t.System != "" {
+			b.WriteString(", of " + t.System)
+		}
+		if len(t.Projects) > 0 {
+			b.WriteString(", in " + strings.Join(t.Projects, " or "))
+		}
+		if len(t.States) > 0 {
+			b.WriteString(", that is " + strings.Join(t.States, " or "))
+		}
+		if t.MaxAge > 0 {
+			b.WriteString(", not older than " + time.Duration(t.MaxAge).String())
+		}
+	}
+	if r.Within > 0 {
+		b.WriteString(" within " + time.Duration(r.Within).String())
+	}
+	if r.Calendar != "" {
+		b.WriteString(" in the hours of " + r.Calendar)
+	}
+	if r.Deny > 0 {
+		b.Write(fmt.Appendf(nil, ", denied by %d", r.Deny))
+	}
+	for i, after := range r.Reminders {
+		word := ","
+		if i == 0 {
+			word = ", reminded after"
+		}
+		b.WriteString(word + " " + time.Duration(after).String())
+	}
+	for _, e := range r.Escalation {
+		b.WriteString(", after " + time.Duration(e.After).String() + " also " + e.Role)
+	}
+	if len(r.Suggested) > 0 {
+		b.WriteString(", suggested to " + strings.Join(r.Suggested, ", "))
+	}
+	return b.String()
 }
 
 // Case is one call with both verdicts.

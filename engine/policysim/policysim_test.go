@@ -32,6 +32,17 @@ func TestVerdictOf(t *testing.T) {
 				Escalation: []policy.Escalation{{After: hours(2), Role: "s"}},
 			},
 		},
+		`REQUIRE_HUMAN (a): answer with {"properties":{"x":{}}} in the hours of office, reminded after 1h0m0s, 2h0m0s; human by 1 × r or 2 × q in the hours of office, denied by 2, reminded after 1h0m0s, 2h0m0s, suggested to ada@example.com`: {
+			Outcome: engine.RequireHuman, Rule: "a", Approval: &policy.Approval{
+				AnyOf: []policy.Group{{Role: "r", Needed: 1}, {Role: "q", Needed: 2}}, Deny: 2, Calendar: "office",
+				Reminders: []engine.Duration{hours(1), hours(2)}, Suggest: []string{"ada@example.com"}, Ask: []byte(`{"properties":{"x":{}}}`),
+			},
+		},
+		"REQUIRE_TICKET (a): ticket × r, of jira, in PAY or FIN, that is Approved, not older than 720h0m0s": {
+			Outcome: engine.RequireTicket, Rule: "a", ApproverRole: "r", Approval: &policy.Approval{
+				Ticket: &engine.TicketTerms{System: "jira", Projects: []string{"PAY", "FIN"}, States: []string{"Approved"}, MaxAge: hours(720)},
+			},
+		},
 		"REQUIRE_TICKET (a): ticket × r":    {Outcome: engine.RequireTicket, Rule: "a", ApproverRole: "r"},
 		"STEP_UP (a): step_up; review by 2": {Outcome: engine.RequireStepUp, Rule: "a", Approval: &policy.Approval{Quorum: 2}},
 	} {

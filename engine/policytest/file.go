@@ -182,7 +182,32 @@ func (l *loader) approval(n source.Node) canon.Value {
 		}
 	}
 	l.object(n, "approval", fields{
-		"quorum": keep("quorum"), "groups": keep("groups"), "within": duration("within", &members), "expires_in": duration("expires_in", &members),
+		"quorum": keep("quorum"), "groups": keep("groups"), "any_of": keep("any_of"), "deny": keep("deny"), "calendar": keep("calendar"),
+		"suggest": keep("suggest"), "ask": keep("ask"), "within": duration("within", &members), "expires_in": duration("expires_in", &members),
+		"reminders": func(n source.Node) {
+			if !l.isList(n, "reminders") {
+				return
+			}
+			var times []canon.Member
+			for i := range n.Value.Len() {
+				duration("reminders", &times)(n.Element(i))
+			}
+			values := make([]canon.Value, len(times))
+			for i, m := range times {
+				values[i] = m.Value
+			}
+			members = append(members, canon.Member{Name: "reminders", Value: canon.Array(values...)})
+		},
+		"ticket": func(n source.Node) {
+			var terms []canon.Member
+			keep := func(name string) func(source.Node) {
+				return func(n source.Node) { terms = append(terms, canon.Member{Name: name, Value: n.Value}) }
+			}
+			l.object(n, "ticket", fields{
+				"system": keep("system"), "projects": keep("projects"), "states": keep("states"), "max_age": duration("max_age", &terms),
+			})
+			members = append(members, canon.Member{Name: "ticket", Value: canon.Object(terms...)})
+		},
 		"escalation": func(n source.Node) {
 			if !l.isList(n, "escalation") {
 				return

@@ -271,3 +271,55 @@ func FuzzLoad(f *testing.F) {
 		}
 	})
 }
+
+// The terms of an approval are compared whatever way their times are written.
+func TestTermsOfAnApproval(t *testing.T) {
+	b := load(t, `version: "1"
+generated_at: "2026-01-01T00:00:00Z"
+expires_at: "2036-01-01T00:00:00Z"
+defaults: {outcome: DENY}
+rules:
+  - id: a
+    description: A ticket and one of two groups.
+    match: {tool_name: pay, environment: "*"}
+    outcome: REQUIRE_TICKET
+    approval:
+      any_of: [{role: r, needed: 1}, {role: q, needed: 2}]
+      deny: 2
+      calendar: office
+      reminders: [90m, 2h]
+      suggest: [ada@example.com]
+      ticket: {system: jira, states: [Done], max_age: 720h}
+      ask: {properties: {reason: {type: string}}, required: [reason]}
+`)
+	file := func(approval string) string {
+		return "tests:\n  - name: a\n    call: {tool: pay}\n    expect: {approval: {" + approval + "}}\n"
+	}
+	for _, tt := range []struct{ approval, differs string }{
+		{`deny: 2, calendar: office, reminders: [1h30m, 120m], suggest: [ada@example.com]`, ""},
+		{`any_of: [{role: r, needed: 1}, {role: q, needed: 2}], ticket: {max_age: 43200m, states: [Done], system: jira}`, ""},
+		{`ask: {required: [reason], properties: {reason: {type: string}}}`, ""},
+		{`reminders: [90m]`, "approval.reminders"},
+		{`ticket: {system: jira, states: [Done]}`, "approval.ticket"},
+		{`ask: {required: [reason]}`, "approval.ask"},
+		{`any_of: [{role: q, needed: 2}, {role: r, needed: 1}]`, "approval.any_of"},
+		{`deny: 1`, "approval.deny"},
+	} {
+		f, problems := policytest.Load([]byte(file(tt.approval)), "t.yaml")
+		if f == nil {
+			t.Errorf("%s: %v", tt.approval, problems)
+			continue
+		}
+		r := f.Run(b, now)[0]
+		if got := len(r.Differences) > 0; got != (tt.differs != "") || got && r.Differences[0].Field != tt.differs {
+			t.Errorf("%s: got %+v, want a difference in %q", tt.approval, r.Differences, tt.differs)
+		}
+	}
+	for approval, code := range map[string]string{
+		"reminders: 90m": "type", "reminders: [soon]": "not_a_duration", "ticket: {state: [Done]}": "unknown_field", "ticket: {max_age: 30d}": "not_a_duration", "reminder: [1h]": "unknown_field",
+	} {
+		if f, problems := policytest.Load([]byte(file(approval)), "t.yaml"); f != nil || len(problems) != 1 || problems[0].Code != code {
+			t.Errorf("%s: got %v, want %s", approval, problems, code)
+		}
+	}
+}

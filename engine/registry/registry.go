@@ -8,6 +8,7 @@ package registry
 
 import (
 	"crypto/ed25519"
+	"encoding/json"
 	"time"
 
 	"holdpoint/engine"
@@ -65,7 +66,10 @@ type Tool struct {
 	NeedsManifest bool         `json:"needs_manifest" doc:"Refuse calls that present no manifest hash."`
 	Verified      bool         `json:"verified" doc:"Somebody has looked at where the tool comes from."`
 	MinTrust      engine.Trust `json:"min_trust_level" enum:"untrusted,basic,verified,privileged,system"`
-	RevokedAt     *time.Time   `json:"revoked_at,omitempty"`
+	// InputSchema is the JSON Schema of the tool's arguments, by which people are
+	// given a form to change them; nil where none is known. No call is judged by it.
+	InputSchema json.RawMessage `json:"input_schema,omitempty" doc:"JSON Schema of the tool's arguments, for the form in which reviewers change them."`
+	RevokedAt   *time.Time      `json:"revoked_at,omitempty"`
 }
 
 // Rate bounds how many calls may be made within a time. Calls 0 means any

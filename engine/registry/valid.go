@@ -7,6 +7,9 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"holdpoint/engine/canon"
+	"holdpoint/engine/form"
 )
 
 // Bounds of what may be registered.
@@ -18,6 +21,7 @@ const (
 	maxToolName      = 512
 	maxRoles         = 100
 	maxChain         = 100
+	maxSchema        = 32 << 10
 )
 
 // Check returns every mistake in what is to be registered, each naming its field.
@@ -59,7 +63,28 @@ func (t Tool) Check() []error {
 	if t.NeedsManifest && t.ManifestHash == "" {
 		errs = append(errs, fmt.Errorf("needs_manifest: there is no manifest_hash to compare with"))
 	}
+	if len(t.InputSchema) > 0 {
+		if _, err := t.Form(); err != nil {
+			errs = append(errs, fmt.Errorf("input_schema: %w", err))
+		}
+	}
 	return without(errs)
+}
+
+// Form is the form of the tool's arguments by its schema; nil where none is
+// registered.
+func (t Tool) Form() (*form.Form, error) {
+	if len(t.InputSchema) == 0 {
+		return nil, nil //nolint:nilnil // no schema is no error
+	}
+	if len(t.InputSchema) > maxSchema {
+		return nil, fmt.Errorf("it has %d bytes; at most %d are kept", len(t.InputSchema), maxSchema)
+	}
+	schema, err := canon.Parse(t.InputSchema)
+	if err != nil {
+		return nil, fmt.Errorf("read it: %w", err)
+	}
+	return form.Compile(schema)
 }
 
 // Check returns every mistake in the settings, each naming its field.

@@ -217,8 +217,13 @@ func (a agent) pay(ctx context.Context) error {
 	case ended.Token == "":
 		return errors.New("it is approved, but there is no token: its time to run is over, or this key is another agent's")
 	}
+	var arguments any = payment.Arguments
+	if e := ended.Edited; e != nil {
+		a.say("   a reviewer changed %s: %s", strings.Join(e.Changed, ", "), e.Comment)
+		arguments = e.Arguments // what was approved is what runs
+	}
 	a.say("   approved; redeeming the token for exactly this payment")
-	if _, err := a.client.Redeem(ctx, ended.Token, payment.ToolName, payment.Arguments); err != nil {
+	if _, err := a.client.Redeem(ctx, ended.Token, payment.ToolName, arguments); err != nil {
 		return err
 	}
 	a.say("   redeemed, “paying” … done")

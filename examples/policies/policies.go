@@ -17,11 +17,15 @@ import (
 // FS holds, for each of Names, a folder with policy.yaml, contracts.yaml,
 // tests.yaml and README.md.
 //
-//go:embed payments production support
+//go:embed payments production support suppliers
 var FS embed.FS
 
-// Names are the settings, in the order in which Dev takes their rules.
-func Names() []string { return []string{"payments", "production", "support"} }
+// Names are the settings.
+func Names() []string { return append(inDev(), "suppliers") }
+
+// inDev are those of which Dev takes the rules, in their order. The others need
+// people or calendars that a new data directory has not.
+func inDev() []string { return []string{"payments", "production", "support"} }
 
 // devHeader is the beginning of Dev's bundle.
 var devHeader = template.Must(template.New("policy").Parse(`# The policy of this data directory: which calls may run at once, which wait for
@@ -82,7 +86,7 @@ func Dev(now time.Time) ([]byte, error) {
 		Generated, Expires string
 		Parts              []part
 	}{now.Format(time.RFC3339), now.AddDate(years, 0, 0).Format(time.RFC3339), nil}
-	for _, name := range Names() {
+	for _, name := range inDev() {
 		text, err := FS.ReadFile(name + "/policy.yaml")
 		if err != nil {
 			return nil, fmt.Errorf("read the example policy %s: %w", name, err)

@@ -1,14 +1,19 @@
 package policies
 
 import (
+	"bytes"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/goccy/go-yaml"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
 	"holdpoint/engine/policy"
 	"holdpoint/engine/policytest"
 	"holdpoint/engine/toolcontract"
+	"holdpoint/schemas"
 )
 
 var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -52,7 +57,8 @@ func TestExamples(t *testing.T) {
 				}
 				return data
 			}
-			b, problems := policy.Load(read("policy.yaml"), policy.Options{Now: now})
+			office := func(calendar string) bool { return calendar == "office" }
+			b, problems := policy.Load(read("policy.yaml"), policy.Options{Now: now, Calendars: office})
 			for _, p := range problems {
 				t.Error(p)
 			}
@@ -76,6 +82,7 @@ func TestExamples(t *testing.T) {
 			if c := policytest.Cover(b, results); c.Percent != 100 {
 				t.Error(c.Text("policy.yaml"))
 			}
+			validates(t, read("policy.yaml"))
 			// The page names every tool of the contracts.
 			readme := string(read("README.md"))
 			for _, tool := range set.Tools() {
@@ -85,6 +92,38 @@ func TestExamples(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// validates holds a policy against the schema that editors are given.
+func validates(t *testing.T, data []byte) {
+	t.Helper()
+	text, err := schemas.FS.ReadFile(schemas.PolicyBundle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("bundle.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := c.Compile("bundle.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asJSON, err := yaml.YAMLToJSON(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(asJSON))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := schema.Validate(value); err != nil {
+		t.Errorf("the schema does not accept it: %v", err)
 	}
 }
 

@@ -48,6 +48,7 @@ type Config struct {
 	TokenTTL          engine.Duration  `yaml:"token_ttl"`
 	TokenValidity     engine.Duration  `yaml:"token_validity"`
 	MaxPending        int              `yaml:"max_pending"`
+	ExecutionLease    engine.Duration  `yaml:"execution_lease"`
 	LogLevel          string           `yaml:"log_level"`
 	LogFormat         string           `yaml:"log_format"`
 	PolicyFile        string           `yaml:"policy_file"`
@@ -58,6 +59,13 @@ type Config struct {
 	// Tickets are the trackers that tickets may be of; only the file has them.
 	Tickets []connect.Config `yaml:"tickets"`
 
+	SMTP SMTP `yaml:"smtp"`
+	// OutboundAllowPrivate are networks that are not public and may be asked all the
+	// same: those of receivers inside the house.
+	OutboundAllowPrivate []string `yaml:"outbound_allow_private"`
+
+	// AllowPrivate are OutboundAllowPrivate, read by Check.
+	AllowPrivate []netip.Prefix `yaml:"-"`
 	// Proxies are TrustedProxies, read by Check.
 	Proxies []netip.Prefix `yaml:"-"`
 	// Trackers are those of Tickets, made by Check; nil where there are none.
@@ -72,7 +80,7 @@ type Config struct {
 func Default() Config {
 	return Config{
 		Listen: "127.0.0.1:8080", Environment: "production", TemporalAddress: "127.0.0.1:7233", TemporalNamespace: "holdpoint",
-		TokenTTL: engine.Duration(10 * time.Minute), TokenValidity: engine.Duration(24 * time.Hour), MaxPending: 1000,
+		TokenTTL: engine.Duration(10 * time.Minute), TokenValidity: engine.Duration(24 * time.Hour), MaxPending: 1000, ExecutionLease: engine.Duration(15 * time.Minute),
 		LogLevel: "info", LogFormat: "json", DatabaseConns: 16,
 		Routing: approval.Routing{Default: approval.Rule{Role: "reviewer", Needed: 1, ExpiresIn: engine.Duration(24 * time.Hour)}},
 	}
@@ -87,9 +95,12 @@ func (c *Config) settings() map[string]any {
 		"trusted_proxies":  &c.TrustedProxies,
 		"temporal_address": &c.TemporalAddress, "temporal_namespace": &c.TemporalNamespace,
 		"data_key": &c.DataKey, "data_key_file": &c.DataKeyFile, "signing_keys": &c.SigningKeys, "signing_keys_file": &c.SigningKeysFile,
-		"token_ttl": &c.TokenTTL, "token_validity": &c.TokenValidity, "max_pending": &c.MaxPending,
+		"token_ttl": &c.TokenTTL, "token_validity": &c.TokenValidity, "max_pending": &c.MaxPending, "execution_lease": &c.ExecutionLease,
 		"policy_file": &c.PolicyFile, "policy_secret": &c.PolicySecret, "policy_secret_file": &c.PolicySecretFile, "contracts_file": &c.ContractsFile,
-		"log_level": &c.LogLevel, "log_format": &c.LogFormat,
+		"smtp_addr": &c.SMTP.Addr, "smtp_from": &c.SMTP.From, "smtp_user": &c.SMTP.User, "smtp_password": &c.SMTP.Password,
+		"smtp_password_file": &c.SMTP.PasswordFile, "smtp_tls": &c.SMTP.TLS, "smtp_allow_plain": &c.SMTP.AllowPlain,
+		"outbound_allow_private": &c.OutboundAllowPrivate,
+		"log_level":              &c.LogLevel, "log_format": &c.LogFormat,
 	}
 }
 
@@ -101,6 +112,9 @@ func Load(path string, environ []string) (Config, error) {
 		data, err := os.ReadFile(path) // #nosec G304 -- the operator names the file
 		if err != nil {
 			return c, fmt.Errorf("read the configuration: %w", err)
+		}
+		if err := durations(data); err != nil {
+			return c, named(path, err)
 		}
 		if err := yaml.UnmarshalWithOptions(data, &c, yaml.Strict()); err != nil {
 			return c, fmt.Errorf("%s: %s", path, oneLine(err))
@@ -127,6 +141,15 @@ func Load(path string, environ []string) (Config, error) {
 	return c, errors.Join(errs...)
 }
 
+// named puts the file's name before each line of an error.
+func named(path string, err error) error {
+	var errs []error
+	for line := range strings.Lines(err.Error()) {
+		errs = append(errs, fmt.Errorf("%s: %s", path, strings.TrimSuffix(line, "\n")))
+	}
+	return errors.Join(errs...)
+}
+
 func set(target any, value string) error {
 	switch t := target.(type) {
 	case *string:
@@ -136,6 +159,15 @@ func set(target any, value string) error {
 		if _, err := fmt.Sscanf(value+"\n", "%d\n", t); err != nil {
 			return errors.New("want a whole number")
 		}
+		return nil
+	case *bool:
+		if value != "true" && value != "false" {
+			return errors.New("want true or false")
+		}
+		*t = value == "true"
+		return nil
+	case *[]string:
+		*t = strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' })
 		return nil
 	case *engine.Duration:
 		if err := t.UnmarshalText([]byte(value)); err != nil {
@@ -166,6 +198,7 @@ const (
 	Keys          // data key and signing keys
 	Temporal
 	HTTP
+	DataKey // the data key without signing keys
 )
 
 // Check reads the files that settings name, and returns every mistake that
@@ -185,6 +218,7 @@ func (c *Config) Check(need Need) error {
 		{"data_key", c.DataKeyFile, &c.DataKey},
 		{"signing_keys", c.SigningKeysFile, &c.SigningKeys},
 		{"policy_secret", c.PolicySecretFile, &c.PolicySecret},
+		{"smtp.password", c.SMTP.PasswordFile, &c.SMTP.Password},
 	} {
 		if f.path == "" {
 			continue
@@ -225,8 +259,14 @@ func (c *Config) Check(need Need) error {
 			bad("temporal_namespace", "it is missing")
 		}
 	}
-	if need&Keys != 0 {
+	switch {
+	case need&Keys != 0:
 		errs = append(errs, c.keys()...)
+	case need&DataKey != 0:
+		errs = append(errs, c.dataKey()...)
+	}
+	if need&(Temporal|HTTP) != 0 {
+		errs = append(errs, c.notices(need&HTTP == 0)...)
 	}
 	if need&HTTP != 0 {
 		errs = append(errs, c.http()...)
@@ -288,7 +328,7 @@ func (c *Config) tickets() (errs []error) {
 	return errs
 }
 
-func (c *Config) keys() (errs []error) {
+func (c *Config) dataKey() (errs []error) {
 	key, err := seal.ParseKey(c.DataKey)
 	if c.DataKey == "" {
 		errs = append(errs, fmt.Errorf("data_key: it is missing: want %d random bytes in base64 (openssl rand -base64 %d)", seal.KeySize, seal.KeySize))
@@ -297,6 +337,12 @@ func (c *Config) keys() (errs []error) {
 	} else if c.Sealer, err = seal.New(key); err != nil {
 		errs = append(errs, fmt.Errorf("data_key: %w", err))
 	}
+	return errs
+}
+
+func (c *Config) keys() []error {
+	errs := c.dataKey()
+	var err error
 	if c.SigningKeys == "" {
 		errs = append(errs, errors.New("signing_keys: it is missing: holdpoint key rotate FILE makes one"))
 	} else if c.Ring, err = token.ParseRing([]byte(c.SigningKeys)); err != nil {
@@ -338,6 +384,9 @@ func (c *Config) http() (errs []error) {
 	}
 	if validity := time.Duration(c.TokenValidity); validity < time.Duration(c.TokenTTL) || validity > approval.MaxExpiresIn {
 		errs = append(errs, fmt.Errorf("token_validity: want token_ttl (%s) to %s, got %s", time.Duration(c.TokenTTL), approval.MaxExpiresIn, validity))
+	}
+	if lease := time.Duration(c.ExecutionLease); lease < time.Second || lease > 24*time.Hour {
+		errs = append(errs, fmt.Errorf("execution_lease: want 1s to 24h, got %s", lease))
 	}
 	if c.MaxPending < 1 {
 		errs = append(errs, fmt.Errorf("max_pending: want at least 1, got %d", c.MaxPending))

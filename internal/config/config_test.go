@@ -5,9 +5,15 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/engine/calendar"
 	"holdpoint/internal/connect"
 	"holdpoint/internal/seal"
 )
@@ -39,9 +45,18 @@ func TestMistakesAreNamed(t *testing.T) {
 		want    string
 	}{
 		"unknown key in the file": {file: "listne: x\n", want: "listne"},
-		"unknown variable":        {environ: []string{"HOLDPOINT_LISTNE=x"}, want: "HOLDPOINT_LISTNE"},
-		"no number":               {environ: []string{"HOLDPOINT_MAX_PENDING=many"}, want: "HOLDPOINT_MAX_PENDING"},
-		"no duration":             {environ: []string{"HOLDPOINT_TOKEN_TTL=10"}, want: "HOLDPOINT_TOKEN_TTL"},
+		"unknown key of a calendar": {
+			file: "routing:\n  calendars:\n    office: {time_zone: UTC, hours: {mon: [\"09:00-17:00\"]}, holiday: [2026-12-25]}\n", want: `[3:61] unknown field "holiday"`,
+		},
+		"unknown key of an escalation": {file: "routing:\n  default:\n    escalation: [{after: 5m, rol: x}]\n", want: `[3:30] unknown field "rol"`},
+		"no list":                      {file: "routing:\n  default:\n    extenders: admin\n", want: "[3:16] string was used where sequence is expected"},
+		"no duration in a rule":        {file: "needed: 3\nrouting:\n  default:\n    pause_for: 3\n", want: "[4:16] pause_for: want a duration"},
+		"no duration in a list":        {file: "routing:\n  rules:\n    - reminders: [30m, 1 day]\n", want: "[3:24] reminders: want a duration"},
+		"no duration in a step":        {file: "routing:\n  default:\n    escalation:\n      - after: soon\n        role: a\n", want: "[4:16] after: want a duration"},
+		"no duration at the top":       {file: "token_ttl: ten\n", want: "[1:12] token_ttl: want a duration"},
+		"unknown variable":             {environ: []string{"HOLDPOINT_LISTNE=x"}, want: "HOLDPOINT_LISTNE"},
+		"no number":                    {environ: []string{"HOLDPOINT_MAX_PENDING=many"}, want: "HOLDPOINT_MAX_PENDING"},
+		"no duration":                  {environ: []string{"HOLDPOINT_TOKEN_TTL=10"}, want: "HOLDPOINT_TOKEN_TTL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := ""
@@ -117,6 +132,76 @@ func TestRemote(t *testing.T) {
 	c.TrustedProxies = "proxy"
 	if errs := c.http(); len(errs) != 1 || !strings.Contains(errs[0].Error(), "trusted_proxies") {
 		t.Errorf("got %v", errs)
+	}
+}
+
+// A file says all its times at once that are none, each with its file and place.
+func TestEveryDurationIsNamed(t *testing.T) {
+	path := write(t, "token_ttl: 1\nrouting:\n  default: {within: 2, expires_in: 1h}\n")
+	_, err := Load(path, nil)
+	if want := path + ": [1:12] token_ttl: want a duration such as 10m or 24h\n" + path + ": [3:21] within: want a duration such as 10m or 24h"; err == nil || err.Error() != want {
+		t.Errorf("got %v\nwant %s", err, want)
+	}
+}
+
+func TestRoutingIsRead(t *testing.T) {
+	c, err := Load(write(t, `routing:
+  calendars:
+    office:
+      time_zone: Europe/Berlin
+      hours: {mon: ["09:00-12:00", "13:00-17:00"]}
+      holidays: [2026-12-25]
+  default:
+    role: reviewer
+    needed: 1
+    expires_in: 8h
+    deny: 2
+    calendar: office
+    reminders: [30m, 2h]
+    escalation: [{after: 3h, role: lead}]
+    suggested: [ada@example.com]
+    pause_for: 24h
+    extenders: [admin]
+`), nil)
+	if err == nil {
+		err = c.Check(0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	hours := func(n float64) engine.Duration { return engine.Duration(n * float64(time.Hour)) }
+	want := approval.Routing{
+		Default: approval.Rule{
+			Role: "reviewer", Needed: 1, ExpiresIn: hours(8), Deny: 2, Calendar: "office", Reminders: []engine.Duration{hours(0.5), hours(2)},
+			Escalation: []engine.Escalation{{After: hours(3), Role: "lead"}}, Suggested: []string{"ada@example.com"}, PauseFor: hours(24), Extenders: []string{"admin"},
+		},
+		Calendars: map[string]calendar.Calendar{"office": {
+			TimeZone: "Europe/Berlin", Hours: map[string][]string{"mon": {"09:00-12:00", "13:00-17:00"}}, Holidays: []string{"2026-12-25"},
+		}},
+	}
+	if !reflect.DeepEqual(c.Routing, want) {
+		t.Errorf("got  %+v\nwant %+v", c.Routing, want)
+	}
+}
+
+// The file that operators start from is right, also with all that it comments out.
+func TestDeployedSettings(t *testing.T) {
+	data, err := os.ReadFile("../../deploy/holdpoint.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := regexp.MustCompile(`(?m)^( *)# (( +\S|[a-z_]+:).*)$`).ReplaceAllString(string(data), "$1$2")
+	for _, text := range []string{string(data), all} {
+		c, err := Load(write(t, text), nil)
+		if err == nil {
+			err = c.Check(0)
+		}
+		if err != nil {
+			t.Errorf("%v\n%s", err, text)
+		}
+		if text == all && (!c.Routing.Knows("office") || len(c.Routing.Rules[0].Escalation) != 1) {
+			t.Errorf("what is commented out was not read: %+v", c.Routing)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/internal/store"
 )
 
 // Card is an approval as its reviewer sees it.
@@ -17,6 +18,9 @@ type Card struct {
 	// Document is the canonical JSON of the whole document that proposed the
 	// call (for dialect "aana" the Agent Action Contract event).
 	Document []byte
+	// Answers is the canonical JSON of what the requesting side has supplied with its
+	// answer; nil for nothing.
+	Answers []byte
 	// AgentName and AgentOwner say who asks, as registered, not as claimed.
 	AgentName, AgentOwner string
 	// Names maps the ids of people in the timeline to display names.
@@ -29,8 +33,24 @@ type Card struct {
 	// CannotVote is nil when the person may approve now, else the reason
 	// (approval.ErrSelfReview, ErrNotEligible, ErrAlreadyVoted, ErrDecided, …).
 	CannotVote error
+	// InPlaceOf holds the ids of those for whom the person would approve now, the
+	// next one first: they stand in for the last one. Nil when they speak for
+	// themselves, or cannot vote.
+	InPlaceOf []string
+	// Suggested names the people to ask first. It gives nobody a say.
+	Suggested []string
 	// Eligible is how many people could fill the waiting requirement's places.
 	Eligible int
+	// Session is how many calls the call's session has; 0 for a call of none.
+	Session int
+	// LeaseUntil is by when the agent has to say what became of a redeemed call, and
+	// Permits what the call may do; zero and nil for none.
+	LeaseUntil time.Time
+	Permits    json.RawMessage
+	// Afterwards is what is owed, or was said, of a call for which somebody broke
+	// the glass alone, and Reconciled what somebody found out; nil for nothing.
+	Afterwards *store.Afterwards
+	Reconciled *store.Reconciliation
 	// Now is the database's clock when the card was read.
 	Now time.Time
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/mail"
 	"slices"
+	"strings"
 	"time"
 
 	"holdpoint/engine"
@@ -38,14 +39,17 @@ func (g *Gate) Vote(ctx context.Context, v VoteRequest, once *Once) (approval.Ap
 		return g.event(engine.Voted, c.Approval.Decision.Outcome, c.Approval, by, v.RequestID)
 	}
 	return g.contribute(ctx, v.ApprovalID, once, fact, event, func(c *store.Change) error {
-		if !mayRead(v.Person, c.Approval) {
-			return notFound
+		if err := visible(c, v.Person); err != nil {
+			return err
 		}
 		if err := sameCard(c.Approval, v.Digest, v.Version); err != nil {
 			return err
 		}
 		if _, err := approval.Tighten(c.Approval.Decision.Constraints, v.Constraints); err != nil {
 			return &Refusal{Status: 422, Code: "not_tighter", Detail: "A reviewer can only make constraints narrower: " + err.Error() + "."}
+		}
+		if _, err := approval.Constraints(c.Approval.Decision.Constraints, append(slices.Clone(c.Approval.State.Counted), fact)); err != nil {
+			return &Refusal{Status: 422, Code: "not_tighter", Detail: "Somebody else has set other constraints with their vote: " + err.Error() + "."}
 		}
 		return nil
 	})
@@ -93,9 +97,9 @@ func (g *Gate) voteRefused(v VoteRequest, by engine.Actor) engine.Event {
 // mustHaveSeen refuses to take an approval of long arguments from somebody who
 // has not been shown all of them.
 func (g *Gate) mustHaveSeen(ctx context.Context, v VoteRequest, by engine.Actor) error {
-	r, err := g.Store.Get(ctx, v.ApprovalID)
+	r, _, err := g.read(ctx, v.Person, v.ApprovalID)
 	switch {
-	case errors.Is(err, store.ErrNotFound) || err == nil && !mayRead(v.Person, r.Approval):
+	case errors.Is(err, notFound):
 		return nil // contribute says so, and records it
 	case err != nil || r.Size <= g.LongArguments:
 		return err
@@ -278,8 +282,8 @@ func admitted(c *store.Change, f approval.Fact) (approval.Fact, error) {
 		deputy.Via, deputy.Voter.Via = chain.Via, chain.Voter
 		if err := approval.Admit(c.Approval.Plan, c.Approval.Facts, deputy, c.Now); err == nil {
 			return deputy, nil
-		} else if errors.Is(err, approval.ErrAlreadyVoted) {
-			own = err // their voice has been heard
+		} else if errors.Is(err, approval.ErrNotFresh) || errors.Is(err, approval.ErrAlreadyVoted) && !errors.Is(own, approval.ErrNotFresh) {
+			own = err // their voice would be heard with a proof, or has been
 		}
 	}
 	return f, admission(own)
@@ -415,7 +419,8 @@ func readsAll(p engine.Person) bool { return p.Has(AuditorRole) || p.Has(AdminRo
 // mayRead reports whether the person may see the approval: those whose role it
 // asks for, the requesting side, auditors and administrators.
 func mayRead(p engine.Person, a approval.Approval) bool {
-	if readsAll(p) {
+	// Who may break the glass has to see what for.
+	if readsAll(p) || p.Has(approval.BreakGlassRole) {
 		return true
 	}
 	for _, identity := range a.Plan.Excluded {
@@ -423,12 +428,7 @@ func mayRead(p engine.Person, a approval.Approval) bool {
 			return true
 		}
 	}
-	for _, r := range a.Plan.Requirements {
-		if p.Has(r.Role) || slices.ContainsFunc(r.AnyOf, func(g engine.Group) bool { return p.Has(g.Role) }) || slices.ContainsFunc(r.Escalation, func(e engine.Escalation) bool { return p.Has(e.Role) }) {
-			return true
-		}
-	}
-	return false
+	return asksFor(a.Plan, p.Roles)
 }
 
 // Reviewers lists, for a role, the human beings among people who have it; for
@@ -439,7 +439,9 @@ func Reviewers(people []engine.Person) func(role string) []string {
 		var who []string
 		for _, p := range people {
 			decides := slices.ContainsFunc(p.Roles, func(r string) bool { return r != AdminRole && r != AuditorRole })
-			if !p.Disabled && (role == "" && decides || role != "" && p.Has(role)) {
+			// Whoever is not on call now may be when it matters.
+			has := p.Has(role) || strings.HasPrefix(role, engine.OnCallPrefix)
+			if !p.Disabled && (role == "" && decides || role != "" && has) {
 				who = append(who, p.Identity)
 			}
 		}

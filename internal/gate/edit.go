@@ -74,8 +74,8 @@ func (g *Gate) Edit(ctx context.Context, r EditRequest, once *Once) (approval.Ap
 
 // mayEdit refuses an edit by somebody who has no say, or of what nobody can edit.
 func (g *Gate) mayEdit(c *store.Change, r EditRequest) error {
-	if !mayRead(r.Person, c.Approval) {
-		return notFound
+	if err := visible(c, r.Person); err != nil {
+		return err
 	}
 	if err := settledRefusal(c.Approval); err != nil {
 		return err

@@ -146,9 +146,10 @@ func (g *Gate) Reconcile(ctx context.Context, s Said, outcome approval.Execution
 		return g.event(engine.Executed, engine.Allow, c.Approval, s.actor(), s.RequestID)
 	}
 	result, err := g.change(ctx, s.ApprovalID, nil, event, func(c *store.Change) (any, error) {
+		if err := visible(c, s.Person); err != nil {
+			return nil, err
+		}
 		switch {
-		case !mayRead(s.Person, c.Approval):
-			return nil, notFound
 		case !s.Person.Has(AdminRole) && !slices.Contains(c.Approval.Plan.Excluded, s.Person.Identity):
 			return nil, &Refusal{Status: 403, Code: "not_accountable", Detail: "Somebody who answers for the call, or an administrator, finds out what became of it."}
 		case c.Approval.Execution != approval.Unknown:

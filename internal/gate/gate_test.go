@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -186,8 +187,16 @@ func (h *house) open(doc string) approval.Approval {
 	return *checked.Approval
 }
 
+// another is a document of the same call with other arguments: one that has been
+// denied before is not asked about again.
+func another(doc string) string {
+	return strings.Replace(doc, `"proposed_arguments":{`, `"proposed_arguments":{"another":"`+uuid.NewString()+`",`, 1)
+}
+
 func (h *house) vote(who string, a approval.Approval, approve bool) error {
-	v := gate.VoteRequest{Person: h.people[who], ApprovalID: a.ID, Approve: approve, Digest: a.Call.Digest, Version: a.Version, Channel: "api"}
+	person := h.people[who]
+	person.VerifiedBy, person.VerifiedAt = "totp", time.Now()
+	v := gate.VoteRequest{Person: person, ApprovalID: a.ID, Approve: approve, Digest: a.Call.Digest, Version: a.Version, Channel: "api"}
 	if !approve {
 		v.Denial = approval.Never
 	}
@@ -343,7 +352,7 @@ func TestAnswersAreTheRuntimesAlone(t *testing.T) {
 	if got := h.get(b.ID).Approval.Status; got != approval.Denied {
 		t.Errorf("declined: %s", got)
 	}
-	if _, err := h.Answer(context.Background(), h.runtime, gate.AnswerRequest{ApprovalID: h.open(deferred).ID, Confirmed: true}, nil); code(err) != "nothing_to_answer" {
+	if _, err := h.Answer(context.Background(), h.runtime, gate.AnswerRequest{ApprovalID: h.open(another(deferred)).ID, Confirmed: true}, nil); code(err) != "nothing_to_answer" {
 		t.Errorf("a deferral answered: %q", code(err))
 	}
 }

@@ -214,7 +214,7 @@ const policySource = "policy"
 
 // policyOpinion is a policy's decision as one check's opinion.
 func policyOpinion(d policy.Decision, dialect string) engine.Opinion {
-	o := engine.Opinion{Requirements: policyRequirements(d), Constraints: d.Constraints}
+	o := engine.Opinion{Requirements: d.Requirements(), Constraints: d.Constraints}
 	for _, reason := range d.Reasons {
 		// The other dialects explain their own acceptance; that no rule objects is no
 		// news there.
@@ -227,49 +227,6 @@ func policyOpinion(d policy.Decision, dialect string) engine.Opinion {
 		o.ExpiresIn = d.Approval.ExpiresIn
 	}
 	return o
-}
-
-// policyRequirements is what a waiting outcome asks for, with the rule's own
-// terms where it has some.
-func policyRequirements(d policy.Decision) []engine.Requirement {
-	var kind engine.Kind
-	switch d.Outcome {
-	case engine.RequireApproval:
-		kind = engine.Review
-	case engine.RequireHuman:
-		kind = engine.Human
-	case engine.RequireStepUp:
-		kind = engine.StepUp
-	case engine.RequireTicket:
-		kind = engine.Ticket
-	default:
-		return nil
-	}
-	first := engine.Requirement{Kind: kind, Role: d.ApproverRole, Needed: 1}
-	if d.Approval == nil {
-		return []engine.Requirement{first}
-	}
-	first.Within = d.Approval.Within
-	for _, e := range d.Approval.Escalation {
-		first.Escalation = append(first.Escalation, engine.Escalation{After: e.After, Role: e.Role})
-	}
-	people := first // who has to agree
-	var out []engine.Requirement
-	if kind == engine.StepUp || kind == engine.Ticket {
-		out, people.Kind = append(out, first), engine.Review
-		if d.Approval.Quorum == 0 && len(d.Approval.Groups) == 0 {
-			return out
-		}
-	}
-	if len(d.Approval.Groups) == 0 {
-		people.Needed = max(d.Approval.Quorum, 1)
-		return append(out, people)
-	}
-	for _, g := range d.Approval.Groups {
-		people.Role, people.Needed = g.Role, g.Needed
-		out = append(out, people)
-	}
-	return out
 }
 
 // Again judges the sealed document of an approval whose requirements have been
@@ -290,7 +247,14 @@ func (j *Judge) Again(a approval.Approval, document []byte, now time.Time) (engi
 		return engine.Decision{}, fmt.Errorf("judge again: the sealed document of %s is not the call that was approved", a.ID)
 	}
 	shared, _ := j.shared(p, now)
-	return engine.Evaluate(a.Call, j.digest, append(p.confirmed, shared...)...), nil
+	d, rule := engine.Evaluate(a.Call, j.digest, append(p.confirmed, shared...)...), j.Routing.For(a.Call)
+	for i := range d.Requirements {
+		// What the policy leaves to the settings it does not ask to be stricter.
+		if r := &d.Requirements[i]; r.Deny == 0 && (r.Kind == engine.Review || r.Kind == engine.Human) {
+			r.Deny = rule.Deny
+		}
+	}
+	return d, nil
 }
 
 // Reopen completes a decision that asks for more than the approval did, by the

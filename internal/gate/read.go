@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"holdpoint/engine"
@@ -25,7 +26,13 @@ type View struct {
 	// Promoted is the approved tool request with its approval filled in, for its
 	// own agent, of dialect threegate.
 	Promoted []byte
-	Now      time.Time
+	// Edited is the canonical JSON of the arguments as a reviewer has changed them:
+	// only for the call's own agent.
+	Edited []byte
+	// LeaseUntil is by when the agent has to say what became of the redeemed call;
+	// nil before and after.
+	LeaseUntil *time.Time
+	Now        time.Time
 }
 
 // ForAgent reads an approval for an API key. Another agent's approval is not
@@ -40,6 +47,14 @@ func (g *Gate) ForAgent(ctx context.Context, p Principal, id string) (View, erro
 	}
 	v := View{Approval: r.Approval, Now: r.Now}
 	t := r.Token
+	if t != nil && r.Approval.Execution == approval.Redeemed {
+		v.LeaseUntil = t.LeaseUntil
+	}
+	if p.Kind != AdminKey {
+		if v.Edited, err = g.editedArguments(r); err != nil {
+			return View{}, err
+		}
+	}
 	if p.Kind == AdminKey || r.Approval.Status != approval.Approved || t == nil || t.RedeemedAt != nil || t.StaleAt != nil || !r.Now.Before(t.ValidUntil) {
 		return v, nil
 	}
@@ -56,6 +71,26 @@ func (g *Gate) ForAgent(ctx context.Context, p Principal, id string) (View, erro
 	}
 	v.Token, err = g.sign(r.Approval, t, digest, r.Now)
 	return v, err
+}
+
+// editedArguments are the arguments as a reviewer has left them; nil when nobody
+// has changed them, or they have been erased.
+func (g *Gate) editedArguments(r store.Record) ([]byte, error) {
+	if !slices.ContainsFunc(r.Approval.Facts, func(f approval.Fact) bool { return f.Kind == approval.Edit }) {
+		return nil, nil
+	}
+	document, err := g.Sealer.Open(r.Approval.ID, r.Sealed)
+	if errors.Is(err, seal.ErrErased) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	args, err := arguments(r.Approval, document, r.Now)
+	if err != nil {
+		return nil, fmt.Errorf("read the sealed document of %s: %w", r.Approval.ID, err)
+	}
+	return args.Canonical(), nil
 }
 
 // sign makes a token from its row. The same row always gives the same jti:
@@ -86,10 +121,7 @@ func (g *Gate) sign(a approval.Approval, t *store.TokenRow, digest string, now t
 
 // ForPerson reads an approval for a signed-in person, without its token.
 func (g *Gate) ForPerson(ctx context.Context, p engine.Person, id string) (View, error) {
-	r, err := g.Store.Get(ctx, id)
-	if errors.Is(err, store.ErrNotFound) || err == nil && !mayRead(p, r.Approval) {
-		return View{}, notFound
-	}
+	r, _, err := g.read(ctx, p, id)
 	return View{Approval: r.Approval, Now: r.Now}, err
 }
 
@@ -125,16 +157,18 @@ const MaxInbox = 200
 // Inbox lists the pending approvals on which the person may act now, the most
 // urgent first.
 func (g *Gate) Inbox(ctx context.Context, p engine.Person) ([]approval.Approval, error) {
-	if len(p.Roles) == 0 {
-		return nil, nil
+	d, err := g.deputy(ctx, p)
+	if err != nil || len(d.Roles) == 0 && len(d.chains) == 0 {
+		return nil, err
 	}
-	list, now, err := g.Store.Inbox(ctx, p, MaxInbox)
+	standings := append(d.others(), store.Standing{Roles: p.Roles, Voices: []string{p.Identity}})
+	list, now, err := g.Store.Inbox(ctx, p.ID, standings, MaxInbox)
 	if err != nil {
 		return nil, err
 	}
 	mine := list[:0]
 	for _, a := range list {
-		if a.MayVote(voter(p), now) == nil {
+		if _, err := d.mayVote(a, now); err == nil {
 			mine = append(mine, a)
 		}
 	}
@@ -144,7 +178,11 @@ func (g *Gate) Inbox(ctx context.Context, p engine.Person) ([]approval.Approval,
 
 // History lists approvals that have ended and that the person may see.
 func (g *Gate) History(ctx context.Context, p engine.Person, cursor string, limit int) ([]approval.Approval, string, error) {
-	by := store.Reader{All: readsAll(p), Roles: p.Roles, Identity: p.Identity}
+	d, err := g.deputy(ctx, p)
+	if err != nil {
+		return nil, "", err
+	}
+	by := store.Reader{All: readsAll(p), Roles: p.Roles, Identity: p.Identity, For: d.others()}
 	page, next, err := g.Store.History(ctx, by, cursor, limit)
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnfit) {
 		return nil, "", &Refusal{Status: 400, Code: "bad_cursor", Detail: "That is no place in the history. Start at its beginning."}
@@ -155,15 +193,13 @@ func (g *Gate) History(ctx context.Context, p engine.Person, cursor string, limi
 // Card returns everything that a reviewer needs to decide, and records when the
 // look at it shows the person all of the arguments.
 func (g *Gate) Card(ctx context.Context, p engine.Person, id string, look Look) (Card, error) {
-	r, err := g.Store.Get(ctx, id)
-	if errors.Is(err, store.ErrNotFound) || err == nil && !mayRead(p, r.Approval) {
-		return Card{}, notFound
-	}
+	r, d, err := g.read(ctx, p, id)
 	if err != nil {
 		return Card{}, err
 	}
 	a := r.Approval
-	card := Card{Approval: a, Now: r.Now, Long: r.Size > g.LongArguments, CannotVote: a.MayVote(voter(p), r.Now)}
+	card := Card{Approval: a, Now: r.Now, Long: r.Size > g.LongArguments}
+	card.InPlaceOf, card.CannotVote = d.mayVote(a, r.Now)
 	if card.Document, err = g.Sealer.Open(id, r.Sealed); err != nil && !errors.Is(err, seal.ErrErased) {
 		return Card{}, err
 	}
@@ -173,6 +209,9 @@ func (g *Gate) Card(ctx context.Context, p engine.Person, id string, look Look) 
 			return Card{}, fmt.Errorf("read the sealed document of %s: %w", id, err)
 		}
 		card.Arguments = args.Canonical()
+	}
+	if card.Answers, err = g.answers(id, r.Answers); err != nil {
+		return Card{}, err
 	}
 	if look == Whole || look == Page && !card.Long {
 		if err := g.Store.Shown(ctx, id, p.ID, a.Call.Digest); err != nil {
@@ -190,10 +229,36 @@ func (g *Gate) Card(ctx context.Context, p engine.Person, id string, look Look) 
 		return Card{}, err
 	}
 	card.AgentName, card.AgentOwner = agent.Name, agent.OwnerName
+	if err := g.more(ctx, &card, r.Token); err != nil {
+		return Card{}, err
+	}
 	return card, g.people(ctx, &card)
 }
 
-// people fills in names and counts who could still decide.
+// more fills in what is around the call: its session, and what came after its end.
+func (g *Gate) more(ctx context.Context, card *Card, t *store.TokenRow) error {
+	a := card.Approval
+	card.Permits = Permits(a)
+	if t != nil && t.Constraints != nil {
+		card.Permits = t.Constraints
+	}
+	if t != nil && t.LeaseUntil != nil {
+		card.LeaseUntil = t.LeaseUntil.UTC()
+	}
+	var err error
+	if a.Session != "" {
+		if card.Session, err = g.Store.SessionSize(ctx, a.Call.AgentID, a.Session); err != nil {
+			return err
+		}
+	}
+	if a.Status == approval.Approved {
+		card.Afterwards, card.Reconciled, err = g.Store.Aftermath(ctx, a.ID)
+	}
+	return err
+}
+
+// people fills in names, counts who could still decide, and says who is
+// suggested.
 func (g *Gate) people(ctx context.Context, card *Card) error {
 	everybody, err := g.Store.People(ctx)
 	if err != nil {
@@ -206,7 +271,26 @@ func (g *Gate) people(ctx context.Context, card *Card) error {
 			card.Eligible++
 		}
 	}
+	card.Suggested = suggested(card.Approval.State.Requirements, card.Approval.Plan.Requirements, everybody)
 	return nil
+}
+
+// suggested names the people whom the waiting requirements suggest to ask first;
+// an address that is nobody's, or that of somebody disabled, is left out.
+func suggested(standing []approval.Progress, requirements []engine.Requirement, people []engine.Person) []string {
+	var names []string
+	for i, r := range requirements {
+		if i >= len(standing) || standing[i].Status != approval.Waiting {
+			continue
+		}
+		for _, email := range r.Suggested {
+			at := slices.IndexFunc(people, func(p engine.Person) bool { return strings.EqualFold(p.Email, email) && !p.Disabled })
+			if at >= 0 && !slices.Contains(names, people[at].Name) {
+				names = append(names, people[at].Name)
+			}
+		}
+	}
+	return names
 }
 
 // arguments takes the canonical arguments out of a sealed document.

@@ -69,16 +69,14 @@ func (g *Gate) Redeem(ctx context.Context, p Principal, r RedeemRequest, once *O
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Redeemed, engine.Allow, c.Approval, by, r.RequestID)
 	}
-	result, err := g.change(ctx, claims.ApprovalID, once, event, func(c *store.Change) (any, error) {
+	spend := func(c *store.Change) (any, error) {
 		if r := g.spendable(c, p, claims, kid); r != nil {
 			return nil, r
 		}
 		if r := boundTo(c.Approval, claims, r.Tool, r.Arguments); r != nil {
 			return nil, r
 		}
-		if refused, err := unchanged(c, r.Preconditions); err != nil {
-			return nil, err
-		} else if refused != nil {
+		if refused := unchanged(c.Approval, r.Preconditions); refused != nil {
 			return nil, refused
 		}
 		if err := c.Redeem(p.KeyID, lease); err != nil {
@@ -92,7 +90,18 @@ func (g *Gate) Redeem(ctx context.Context, p Principal, r RedeemRequest, once *O
 			constraints = c.Token.Constraints
 		}
 		return Redemption{ApprovalID: c.Approval.ID, Constraints: constraints, LeaseUntil: c.Now.Add(lease)}, nil
+	}
+	result, err := g.change(ctx, claims.ApprovalID, once, event, func(c *store.Change) (any, error) {
+		result, err := spend(c)
+		if errors.Is(err, staleToken) {
+			return nil, errStale
+		}
+		return result, err
 	})
+	if errors.Is(err, errStale) {
+		// Its answer is not kept: it names the successor, which is the same every time.
+		return Redemption{}, g.outdated(ctx, p, claims.ApprovalID, r, event)
+	}
 	if kept := (*Replay)(nil); errors.As(err, &kept) {
 		return Redemption{}, g.unlessKilled(ctx, p.AgentID, p.actor(), err)
 	}
@@ -102,10 +111,6 @@ func (g *Gate) Redeem(ctx context.Context, p Principal, r RedeemRequest, once *O
 			ID: newEventID(), Type: engine.Redeemed, RequestID: r.RequestID,
 			AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: by,
 		})
-	}
-	var refused *Refusal
-	if errors.As(err, &refused) && refused.Code == staleToken.Code {
-		return Redemption{}, g.succeed(ctx, p, claims.ApprovalID, r, refused)
 	}
 	if isKilled(err) {
 		// The switch was thrown between looking and writing: nothing was spent.

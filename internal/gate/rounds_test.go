@@ -115,7 +115,7 @@ func TestVoteAgainstTimeout(t *testing.T) {
 func TestApproveDenyAndCancelAtOnce(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 1))
 	eachRound(*rounds, func(int) {
-		a := h.open(deferred)
+		a := h.open(another(deferred))
 		results := make([]string, 3)
 		race(
 			func() { results[0] = code(h.vote("ada", a, true)) },

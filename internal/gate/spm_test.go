@@ -12,6 +12,7 @@ import (
 	"holdpoint/activities"
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/engine/calendar"
 	"holdpoint/engine/policy"
 	"holdpoint/engine/redact"
 	"holdpoint/engine/registry"
@@ -141,7 +142,7 @@ func TestGroupsAreDistinctPeople(t *testing.T) {
 	if err := h.vote("ada", a, true); err != nil {
 		t.Fatal(err)
 	}
-	if got := code(h.vote("ben", a, true)); got != "not_eligible" {
+	if got := code(h.vote("ben", a, true)); got != "not_needed" {
 		t.Errorf("somebody of the wrong group: %q", got)
 	}
 	if err := h.vote("stranger", a, true); err != nil {
@@ -219,6 +220,37 @@ func TestPolicyJudgesEventsToo(t *testing.T) {
 	a := h.open(asked)
 	if len(a.Plan.Requirements) != 2 || a.Decision.Outcome != engine.RequireApproval {
 		t.Errorf("got %+v", a.Plan.Requirements)
+	}
+}
+
+// What a rule leaves to the settings, how many noes it takes, is no more than was
+// asked when the call is judged again; any_of and a calendar arrive at the approval.
+func TestTermsOfTheRuleAndOfTheSettings(t *testing.T) {
+	r := routing(time.Hour, 1)
+	r.Default.Deny = 2
+	r.Calendars = map[string]calendar.Calendar{"always": {TimeZone: "UTC", Hours: map[string][]string{}}}
+	for _, day := range []string{"mon", "tue", "wed", "thu", "fri", "sat", "sun"} {
+		r.Calendars["always"].Hours[day] = []string{"00:00-24:00"}
+	}
+	h := newHouse(t, r)
+	h.rules.Policy = bundle(t, `{"version":"1","generated_at":"2026-01-01T00:00:00Z","expires_at":"2099-01-01T00:00:00Z","defaults":{"outcome":"DENY"},"rules":[
+		{"id":"any","description":"","match":{"tool_name":"pay","environment":"*"},"outcome":"REQUIRE_APPROVAL",
+		 "approval":{"any_of":[{"role":"reviewer","needed":1},{"role":"other","needed":2}],"within":"10m","calendar":"always","reminders":["1m"],"suggest":["ada@example.com"]}}]}`)
+	h.judgeBy(h.rules)
+	a := *h.check(params("pay", "")).Approval
+	got := a.Plan.Requirements[0]
+	if got.Role != "" || len(got.AnyOf) != 2 || got.Deny != 2 || got.Calendar != "always" || len(got.Reminders) != 1 || len(got.Suggested) != 1 {
+		t.Errorf("got %+v", got)
+	}
+	if _, kept := a.Plan.Calendars["always"]; !kept {
+		t.Errorf("the plan has the calendars %v", a.Plan.Calendars)
+	}
+	if err := h.vote("ada", a, true); err != nil {
+		t.Fatal(err)
+	}
+	h.settle(a.ID)
+	if got := h.get(a.ID); got.Approval.Status != approval.Approved {
+		t.Errorf("got %s %v", got.Approval.Status, got.Approval.Reasons)
 	}
 }
 

@@ -13,29 +13,50 @@ import (
 	"holdpoint/internal/store"
 )
 
+// errStale says that a token is stale, or has to be marked so.
+var errStale = errors.New("the call does not fit the world any more")
+
 // unchanged compares what a call was made to depend on with what the caller
 // finds now. Where anything is different, or was not looked at, the token is
 // spent on nothing.
-func unchanged(c *store.Change, found map[string]string) (*Refusal, error) {
-	for name := range c.Approval.Preconditions {
+func unchanged(a approval.Approval, found map[string]string) *Refusal {
+	for name := range a.Preconditions {
 		if _, looked := found[name]; !looked {
-			return &Refusal{Status: 422, Code: "preconditions_required", Detail: "The call depends on things being as they were. Say in preconditions what they are now; all names of the approval's preconditions are needed."}, nil
+			return &Refusal{Status: 422, Code: "preconditions_required", Detail: "The call depends on things being as they were. Say in preconditions what they are now; all names of the approval's preconditions are needed."}
 		}
 	}
-	if len(c.Approval.Preconditions) == 0 || maps.Equal(c.Approval.Preconditions, found) {
-		return nil, nil
-	}
-	for name, value := range c.Approval.Preconditions {
+	for name, value := range a.Preconditions {
 		if found[name] != value {
-			return staleToken, c.Stale()
+			return staleToken
 		}
 	}
-	return nil, nil
+	return nil
+}
+
+// outdated marks the token of a call that does not fit the world any more, and
+// asks people anew.
+func (g *Gate) outdated(ctx context.Context, p Principal, id string, r RedeemRequest, event func(*store.Change) engine.Event) error {
+	_, err := g.change(ctx, id, nil, event, func(c *store.Change) (any, error) {
+		switch {
+		case c.Token == nil || c.Token.RedeemedAt != nil:
+			return nil, usedToken // by somebody who was quicker, before anything had changed
+		case c.Token.StaleAt == nil:
+			if err := c.Stale(); err != nil {
+				return nil, err
+			}
+		}
+		return nil, staleToken
+	})
+	if !errors.Is(err, staleToken) {
+		return err
+	}
+	return g.succeed(ctx, p, id, r, staleToken)
 }
 
 // succeed asks people anew for a call that does not fit the world any more: the
 // same call, depending on what the caller has found now. The refusal names the
-// approval that was opened. A call that has its successor gets that one.
+// approval that was opened. However often and by how many at once it is asked for,
+// there is one.
 func (g *Gate) succeed(ctx context.Context, p Principal, id string, r RedeemRequest, stale *Refusal) error {
 	record, err := g.Store.Get(ctx, id)
 	if err != nil {
@@ -61,18 +82,33 @@ func (g *Gate) succeed(ctx context.Context, p Principal, id string, r RedeemRequ
 		conditions[name] = r.Preconditions[name]
 	}
 	proposal.session = record.Approval.Session
-	o, err := g.submit(ctx, p, proposal, Request{ID: r.RequestID, Preconditions: conditions}, nil)
+	opened := func(o Outcome) string {
+		if o.Approval == nil || o.Approval.Status != approval.Pending {
+			return "" // the rules in force decide it at once, when it is proposed again
+		}
+		return o.Approval.ID
+	}
+	// No caller's key has this credential.
+	once := &Once{Credential: "successor", Key: id, Request: []byte(id), Render: func(result any, _ error) Reply {
+		return Reply{Body: []byte(opened(result.(Outcome)))}
+	}}
+	o, err := g.submit(ctx, p, proposal, Request{ID: r.RequestID, Preconditions: conditions}, once)
+	linked := ""
 	var refused *Refusal
-	if errors.As(err, &refused) {
+	var kept *Replay
+	switch {
+	case errors.As(err, &refused):
 		return stale // too many wait, or a limit is reached: the agent may ask again itself
-	}
-	if err != nil {
+	case errors.As(err, &kept):
+		linked = string(kept.Reply.Body)
+	case err != nil:
 		return err
+	default:
+		linked = opened(o)
 	}
-	if o.Approval == nil || o.Approval.Status != approval.Pending {
-		return stale // the rules in force decide it at once, when it is proposed again
+	if linked == "" {
+		return stale
 	}
-	linked := o.Approval.ID
 	err = g.Store.Change(ctx, id, nil, func(c *store.Change) (any, error, error) {
 		if c.Approval.Successor != "" {
 			linked = c.Approval.Successor

@@ -34,6 +34,9 @@ type Request struct {
 	// Preconditions are what has to be unchanged when the call runs (an ETag, a
 	// revision), by the caller's own names for them.
 	Preconditions map[string]string
+	// Session is the caller's name for the session that the call belongs to, where
+	// its document has no place for one.
+	Session string
 }
 
 // Bounds of preconditions.
@@ -89,11 +92,17 @@ func (g *Gate) submit(ctx context.Context, p Principal, proposal Proposal, r Req
 		proposal.Call.RequestID = r.ID
 	}
 	proposal.Call.Environment = judge.Environment
+	if proposal.session == "" {
+		proposal.session = r.Session
+	}
 	named := proposal.session
 	if proposal.session == "" {
 		proposal.session = p.KeyID // calls that name no session share their key's
 	}
 	wrong := bounded(proposal.Call)
+	if wrong == nil && (len(named) > maxRequestID || !utf8.ValidString(named) || strings.ContainsRune(named, 0)) {
+		wrong = &Refusal{Status: 422, Code: "field_too_long", Detail: fmt.Sprintf("A session's name is a text of at most %d bytes.", maxRequestID)}
+	}
 	if wrong == nil {
 		wrong = checkPreconditions(r.Preconditions)
 	}

@@ -30,8 +30,8 @@ func (g *Gate) say(ctx context.Context, s Said, kind engine.EventType, f approva
 		return g.event(kind, c.Approval.Decision.Outcome, c.Approval, f.Actor, s.RequestID)
 	}
 	return g.contribute(ctx, s.ApprovalID, once, f, event, func(c *store.Change) error {
-		if !mayRead(s.Person, c.Approval) {
-			return notFound
+		if err := visible(c, s.Person); err != nil {
+			return err
 		}
 		if r := bounds(s.Comment); r != nil {
 			return r

@@ -140,9 +140,9 @@ func TestSignIn(t *testing.T) {
 	if err := s.CreatePerson(ctx, p, hash, changed()); err != nil {
 		t.Fatal(err)
 	}
-	in := NewSignIn(s)
+	in := NewSignIn(factors(t, s))
 	code := func(email, password, remote string) string {
-		_, err := in.SignIn(ctx, email, password, remote)
+		_, err := in.SignIn(ctx, email, password, "", remote)
 		var r *gate.Refusal
 		if errors.As(err, &r) {
 			return r.Code

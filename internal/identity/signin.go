@@ -2,7 +2,9 @@ package identity
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,11 +17,12 @@ import (
 	"holdpoint/internal/store"
 )
 
-// SignIn checks people's passwords. Every attempt is an event, but of those that
-// are not even looked at only some: an attacker must not be able to fill the log.
+// SignIn checks people's passwords and, of those who have one, second factors.
+// Every attempt is an event, but of those that are not even looked at only some:
+// an attacker must not be able to fill the log.
 type SignIn struct {
-	store *store.Store
-	slots chan struct{} // a hash takes memory: only so many at once
+	store   *store.Store
+	factors *Factors
 
 	mu        sync.Mutex
 	addresses map[string]*failures
@@ -41,9 +44,9 @@ const (
 	maxEmail                   = 254 // RFC 5321
 )
 
-// NewSignIn returns a SignIn on the store.
-func NewSignIn(s *store.Store) *SignIn {
-	return &SignIn{store: s, slots: make(chan struct{}, parallelHashes), addresses: map[string]*failures{}, accounts: map[string]*failures{}}
+// NewSignIn returns a SignIn on the store that the factors are of.
+func NewSignIn(f *Factors) *SignIn {
+	return &SignIn{store: f.store, factors: f, addresses: map[string]*failures{}, accounts: map[string]*failures{}}
 }
 
 var (
@@ -51,10 +54,21 @@ var (
 	tooManyAttempts  = &gate.Refusal{Status: 429, Code: "too_many_attempts", Detail: "Too many attempts. Wait a minute and try again.", RetryAfter: time.Minute}
 )
 
-// SignIn returns the person whose e-mail address and password these are. The
-// refusal for an unknown, a disabled and a mistyped account is the same, and
-// takes the same time. remote is the caller's address without a port.
-func (s *SignIn) SignIn(ctx context.Context, email, password, remote string) (engine.Person, error) {
+// SecondStep is the error for whose password is right and who has a second
+// factor, of which there was none: Pending names what Finish goes on with, for
+// FreshFor.
+type SecondStep struct{ Pending string }
+
+// Error says what is missing.
+func (*SecondStep) Error() string { return "a second factor is needed" }
+
+// SignIn returns the person whose e-mail address and password these are, with
+// how they proved it. Somebody who has a second factor also gives a code of
+// their authenticator app, or gets a *SecondStep as error. The refusal for an
+// unknown, a disabled and a mistyped account and for a wrong code is the same,
+// and takes the same time whether or not there is such an account. remote is the
+// caller's address without a port.
+func (s *SignIn) SignIn(ctx context.Context, email, password, code, remote string) (engine.Person, error) {
 	email = strings.ToLower(strings.TrimSpace(email))
 	address := s.failures(s.addresses, remote, addressEvery, addressBurst)
 	if address == nil || address.wrong.Tokens() < 1 {
@@ -72,8 +86,8 @@ func (s *SignIn) SignIn(ctx context.Context, email, password, remote string) (en
 		return engine.Person{}, err
 	}
 	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
+	case s.factors.slots <- struct{}{}:
+		defer func() { <-s.factors.slots }()
 	case <-ctx.Done():
 		return engine.Person{}, ctx.Err()
 	}
@@ -91,7 +105,103 @@ func (s *SignIn) SignIn(ctx context.Context, email, password, remote string) (en
 		account.wrong.Allow()
 		return engine.Person{}, s.refused(ctx, wrongCredentials, person.ID)
 	}
-	return person, s.record(ctx, engine.Allow, person.ID, engine.Reason{Code: "SIGNED_IN", Message: "Signed in with a password."})
+	methods, err := s.factors.Methods(ctx, person)
+	switch {
+	case err != nil:
+		return engine.Person{}, err
+	case slices.Contains(methods, Password):
+		return s.signedIn(ctx, person, Password)
+	case code == "":
+		id, hash := newID()
+		c := store.Challenge{IDHash: hash, PersonID: person.ID, Purpose: forPending, Data: []byte(`{}`)}
+		if err := s.store.CreateChallenge(ctx, c, FreshFor); err != nil {
+			return engine.Person{}, err
+		}
+		return engine.Person{}, &SecondStep{Pending: id}
+	}
+	method, err := s.factors.check(ctx, person, ForSignIn, "", Proof{Code: code})
+	if errors.Is(err, verificationFailed) {
+		address.wrong.Allow()
+		account.wrong.Allow()
+		return engine.Person{}, s.refused(ctx, wrongCredentials, person.ID)
+	}
+	if err != nil {
+		return engine.Person{}, err
+	}
+	return s.signedIn(ctx, person, method)
+}
+
+// Pending returns whose sign-in lacks its second step, and by what they can do
+// it. The refusal is sign_in_over (401): it was too long ago, or is done.
+func (s *SignIn) Pending(ctx context.Context, pending string) (engine.Person, []Method, error) {
+	c, err := s.store.Challenge(ctx, hashID(pending), forPending)
+	if errors.Is(err, store.ErrNotFound) {
+		return engine.Person{}, nil, signInOver
+	}
+	if err != nil {
+		return engine.Person{}, nil, err
+	}
+	person, err := s.store.Person(ctx, c.PersonID)
+	if err != nil {
+		return engine.Person{}, nil, err
+	}
+	methods, err := s.factors.Methods(ctx, person)
+	if err == nil && (len(methods) == 0 || slices.Contains(methods, Password)) {
+		// The factors are gone since: sign in again, by password alone.
+		err = signInOver
+	}
+	return person, methods, err
+}
+
+var signInOver = &gate.Refusal{Status: 401, Code: "sign_in_over", Detail: "That took too long. Sign in again."}
+
+// Ask starts the second step by passkey.
+func (s *SignIn) Ask(ctx context.Context, pending string) (Ceremony, error) {
+	person, _, err := s.Pending(ctx, pending)
+	if err != nil {
+		return Ceremony{}, err
+	}
+	return s.factors.Begin(ctx, person, ForSignIn, boundToPending(pending))
+}
+
+// Finish is the second step of a sign-in. Refusals: sign_in_over (401), when the
+// first was too long ago or has been finished, verification_failed (403), which
+// leaves it open, and too_many_attempts (429).
+func (s *SignIn) Finish(ctx context.Context, pending string, proof Proof, remote string) (engine.Person, error) {
+	address := s.failures(s.addresses, remote, addressEvery, addressBurst)
+	if address == nil || address.wrong.Tokens() < 1 {
+		return engine.Person{}, s.tooMany(ctx, address)
+	}
+	person, _, err := s.Pending(ctx, pending)
+	if err != nil {
+		return engine.Person{}, err
+	}
+	method, err := s.factors.check(ctx, person, ForSignIn, boundToPending(pending), proof)
+	if errors.Is(err, verificationFailed) {
+		address.wrong.Allow()
+		return engine.Person{}, s.refused(ctx, verificationFailed, person.ID)
+	}
+	if err != nil {
+		return engine.Person{}, err
+	}
+	if _, err := s.store.TakeChallenge(ctx, hashID(pending), person.ID); errors.Is(err, store.ErrNotFound) {
+		return engine.Person{}, signInOver
+	} else if err != nil {
+		return engine.Person{}, err
+	}
+	return s.signedIn(ctx, person, method)
+}
+
+// boundToPending is what a passkey's assertion for a sign-in is bound to.
+func boundToPending(pending string) string { return hex.EncodeToString(hashID(pending)) }
+
+func (s *SignIn) signedIn(ctx context.Context, p engine.Person, method Method) (engine.Person, error) {
+	p.VerifiedBy = method
+	how := "a password."
+	if method != Password {
+		how = "a password and " + by[method] + "."
+	}
+	return p, s.record(ctx, engine.Allow, p.ID, engine.Reason{Code: "SIGNED_IN", Message: "Signed in with " + how})
 }
 
 // SignedOut records that the person signed out.
@@ -107,7 +217,12 @@ func (s *SignIn) refused(ctx context.Context, r *gate.Refusal, personID string) 
 }
 
 func (s *SignIn) record(ctx context.Context, outcome engine.Outcome, personID string, why engine.Reason) error {
-	_, err := s.store.Submit(ctx, store.Submission{Event: engine.Event{
+	return record(ctx, s.store, outcome, personID, why)
+}
+
+// record appends the event of an attempt to say who one is.
+func record(ctx context.Context, s *store.Store, outcome engine.Outcome, personID string, why engine.Reason) error {
+	_, err := s.Submit(ctx, store.Submission{Event: engine.Event{
 		ID: uuid.NewString(), Type: engine.SignIn, Outcome: outcome,
 		Reasons: []engine.Reason{why}, SafePayload: []byte(`{}`), Actor: engine.Actor{Kind: engine.HumanActor, ID: personID, Channel: "console"},
 	}})

@@ -62,13 +62,13 @@ func rank(k Kind) int {
 		return 1
 	case Opened, Stage, Reminder, InfoRequested, InfoGiven, Edited, ReviewOwed:
 		return 2
-	case Decided, Gathered:
+	case Decided, Gathered, Tested:
 		return 3
 	}
 	return 3
 }
 
-func waits(k Kind) bool { return k != Decided && k != BreakGlass && k != ExecutionUnknown }
+func waits(k Kind) bool { return k != Decided && k != BreakGlass && k != ExecutionUnknown && k != Tested }
 
 // byUrgency compares by rank, then by deadline (none is last), then by time.
 func byUrgency(a, b Notice) int {

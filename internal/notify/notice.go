@@ -27,13 +27,14 @@ const (
 	ExecutionUnknown Kind = "execution_unknown" // the call may have run, and nobody has said how it ended
 	Edited           Kind = "edited"            // what is to be approved has changed
 	Gathered         Kind = "digest"            // several notices in one
+	Tested           Kind = "test"              // somebody tries whether notices arrive
 )
 
 // Kinds is every kind there is.
 func Kinds() []Kind {
 	return []Kind{
 		Opened, Stage, Reminder, Escalated, NobodyEligible, InfoRequested, InfoGiven, Decided, BreakGlass, ReviewOwed,
-		ExecutionUnknown, Edited, Gathered,
+		ExecutionUnknown, Edited, Gathered, Tested,
 	}
 }
 

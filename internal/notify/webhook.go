@@ -162,8 +162,12 @@ func webhookBody(n Notice) ([]byte, error) {
 
 // EventType is the type of a kind's webhooks, such as "approval.opened".
 func EventType(k Kind) string {
-	if k == Gathered {
+	switch k {
+	case Gathered:
 		return "approvals.digest"
+	case Tested:
+		return "endpoint.test"
+	default:
 	}
 	return "approval." + string(k)
 }

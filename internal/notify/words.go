@@ -51,6 +51,8 @@ func title(n Notice) string {
 		return "Unknown whether the call ran"
 	case Edited:
 		return "Call edited"
+	case Tested:
+		return "Test of notifications"
 	case Gathered:
 		return "Digest of " + count(len(n.Items), "notice")
 	}

@@ -202,7 +202,7 @@ func (k *Keeper) Import(ctx context.Context, kind string, data []byte, name stri
 		if err != nil {
 			return false, fmt.Errorf("read who could approve: %w", err)
 		}
-		b, problems := policy.Load(data, policy.Options{File: name, Now: time.Now(), Secret: k.Secret, Reviewers: gate.Reviewers(people)})
+		b, problems := policy.Load(data, policy.Options{File: name, Now: time.Now(), Secret: k.Secret, Reviewers: gate.Reviewers(people), Calendars: k.Routing.Knows})
 		if policy.HasErrors(problems) {
 			return false, lines(problems)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/engine/calendar"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/policy"
 	"holdpoint/internal/gate"
@@ -209,6 +210,21 @@ func TestStart(t *testing.T) {
 	p.keep(c)
 	c.PolicyFile = p.file("old.json", doc("1.9.0", "2026-02-01T00:00:00Z", "ALLOW"))
 	if k, _ := p.keep(c); version(k) != "1.10.0" {
+		t.Errorf("in force: %q", version(k))
+	}
+}
+
+// A policy may name the calendars of the settings, and no others.
+func TestCalendarsOfTheSettings(t *testing.T) {
+	p := newPlace(t)
+	c := p.config()
+	c.PolicyFile = p.file("policy.json", strings.Replace(doc("1", "2026-01-01T00:00:00Z", "DENY"), `"rules":[]`,
+		`"rules":[{"id":"r","description":"","match":{"tool_name":"*","environment":"*"},"outcome":"STEP_UP","approval":{"within":"4h","calendar":"office"}}]`, 1))
+	if _, err := rules.Open(context.Background(), c); err == nil || !strings.Contains(err.Error(), `there is no calendar "office"`) {
+		t.Errorf("got %v", err)
+	}
+	c.Routing.Calendars = map[string]calendar.Calendar{"office": {TimeZone: "UTC", Hours: map[string][]string{"mon": {"09:00-17:00"}}}}
+	if k, _ := p.keep(c); version(k) != "1" {
 		t.Errorf("in force: %q", version(k))
 	}
 }

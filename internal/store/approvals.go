@@ -80,26 +80,62 @@ func (s *Store) PendingCount(ctx context.Context, agentID string) (int, error) {
 // ones: nobody's flood hides what others wait for.
 const inboxShare = 20
 
-// Inbox lists up to limit pending approvals that ask for one of the person's
-// roles, do not exclude the person, and have not had the person's vote: the
-// most urgent first, but of each agent only a share before those of others.
-func (s *Store) Inbox(ctx context.Context, p engine.Person, limit int) ([]approval.Approval, time.Time, error) {
+// Standing is whose say somebody has: their own, or that of somebody for whom
+// they stand in. It gives no say where one of the voices is on the requesting side.
+type Standing struct {
+	Roles  []string `json:"roles"`
+	Voices []string `json:"voices"` // identities
+}
+
+func encodeStandings(standings []Standing) (string, error) {
+	if standings == nil {
+		standings = []Standing{}
+	}
+	encoded, err := json.Marshal(standings)
+	if err != nil {
+		return "", fmt.Errorf("encode whose say somebody has: %w", err)
+	}
+	return string(encoded), nil
+}
+
+// asks is the SQL condition that an approval asks for one of the roles, at once
+// or later.
+func asks(roles string) string {
+	return `EXISTS (SELECT FROM jsonb_array_elements(requirements) r WHERE r->>'role' = ANY (` + roles + `)
+		OR EXISTS (SELECT FROM jsonb_array_elements(coalesce(r->'any_of', '[]')) g WHERE g->>'role' = ANY (` + roles + `))
+		OR EXISTS (SELECT FROM jsonb_array_elements(coalesce(r->'escalation', '[]')) e WHERE e->>'role' = ANY (` + roles + `)))`
+}
+
+// asksOneOf is the SQL condition that an approval gives one of the standings,
+// which are a jsonb parameter, a say.
+func asksOneOf(standings string) string {
+	return `EXISTS (SELECT FROM jsonb_to_recordset(` + standings + `::jsonb) AS s (roles text[], voices text[]) WHERE NOT s.voices && excluded AND ` + asks("s.roles") + `)`
+}
+
+// Inbox lists up to limit pending approvals that ask for somebody with one of
+// the standings and have not had a vote of the person who has them: the most
+// urgent first, but of each agent only a share before those of others.
+func (s *Store) Inbox(ctx context.Context, personID string, standings []Standing, limit int) ([]approval.Approval, time.Time, error) {
+	encoded, err := encodeStandings(standings)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
 	return s.list(ctx, `WITH waiting AS (
-			SELECT id AS waiting_id, row_number() OVER (PARTITION BY agent_id ORDER BY expires_at, id) > $4 AS late FROM approvals a
-			WHERE status = 'pending' AND NOT $2 = ANY (excluded)
-			  AND EXISTS (SELECT FROM jsonb_array_elements(requirements) r WHERE r->>'role' = ANY ($1)
-				OR EXISTS (SELECT FROM jsonb_array_elements(coalesce(r->'escalation', '[]')) e WHERE e->>'role' = ANY ($1)))
-			  AND NOT EXISTS (SELECT FROM facts f WHERE f.approval_id = a.id AND f.kind = 'vote' AND f.yes AND f.actor_id = $3))
+			SELECT id AS waiting_id, row_number() OVER (PARTITION BY agent_id ORDER BY expires_at, id) > $3 AS late FROM approvals a
+			WHERE status = 'pending' AND `+asksOneOf("$1")+`
+			  AND NOT EXISTS (SELECT FROM facts f WHERE f.approval_id = a.id AND f.kind = 'vote' AND f.yes AND f.actor_id = $2))
 		SELECT `+approvalColumns+`, clock_timestamp() FROM waiting JOIN approvals ON id = waiting_id
-		ORDER BY late, expires_at, id LIMIT $5`, p.Roles, p.Identity, p.ID, inboxShare, limit)
+		ORDER BY late, expires_at, id LIMIT $4`, encoded, personID, inboxShare, limit)
 }
 
 // Reader says which approvals somebody may see: all, or those that ask for one
-// of the roles or exclude the identity because it is on the requesting side.
+// of the roles, exclude the identity because it is on the requesting side, or
+// give one of the others a say for whom the reader stands in.
 type Reader struct {
 	All      bool
 	Roles    []string
 	Identity string
+	For      []Standing
 }
 
 // History lists up to limit approvals that have ended and that the reader may
@@ -118,11 +154,14 @@ func (s *Store) History(ctx context.Context, by Reader, cursor string, limit int
 		}
 		id = rest
 	}
+	others, err := encodeStandings(by.For)
+	if err != nil {
+		return nil, "", err
+	}
 	page, _, err = s.list(ctx, `SELECT `+approvalColumns+`, clock_timestamp() FROM approvals
 		WHERE status <> 'pending' AND (ended_at, id) < ($1, $2)
-		  AND ($4 OR $6 = ANY (excluded) OR EXISTS (SELECT FROM jsonb_array_elements(requirements) r WHERE r->>'role' = ANY ($5)
-				OR EXISTS (SELECT FROM jsonb_array_elements(coalesce(r->'escalation', '[]')) e WHERE e->>'role' = ANY ($5))))
-		ORDER BY ended_at DESC, id DESC LIMIT $3`, before, id, limit+1, by.All, by.Roles, by.Identity)
+		  AND ($4 OR $6 = ANY (excluded) OR `+asks("$5")+` OR `+asksOneOf("$7")+`)
+		ORDER BY ended_at DESC, id DESC LIMIT $3`, before, id, limit+1, by.All, by.Roles, by.Identity, others)
 	if err != nil {
 		return nil, "", err
 	}

@@ -324,45 +324,6 @@ func (c *Change) People() ([]approval.Voter, error) {
 	return people, translate(err)
 }
 
-// Chain is a way in which somebody stands in for others: the ids of those whom
-// they stand in for, the next one first, and how each of them stands.
-type Chain struct {
-	Via   []string
-	Voter []approval.Voter
-}
-
-// maxChain is how many may have handed on a say, one to the other.
-const maxChain = 3
-
-// StandsIn lists for whom the person decides at the moment, through delegations
-// that are in force: shorter chains first. A chain never comes back to anybody.
-func (c *Change) StandsIn(personID string) ([]Chain, error) {
-	rows, err := c.tx.Query(c.ctx, `WITH RECURSIVE live AS (
-			SELECT person_id, deputy_id FROM delegations
-			WHERE revoked_at IS NULL AND from_at <= clock_timestamp() AND until_at > clock_timestamp()
-		), chain AS (
-			SELECT ARRAY[l.person_id] AS via FROM live l WHERE l.deputy_id = $1
-			UNION
-			SELECT c.via || l.person_id FROM chain c JOIN live l ON l.deputy_id = c.via[cardinality(c.via)]
-			WHERE NOT l.person_id = ANY (c.via) AND l.person_id <> $1 AND cardinality(c.via) < $2
-		)
-		SELECT via, (SELECT jsonb_agg(jsonb_build_object('Identity', q.identity, 'Roles', roles_of(q.id, q.roles), 'Active', q.disabled_at IS NULL) ORDER BY v.n)
-			FROM unnest(via) WITH ORDINALITY v (id, n) JOIN people q ON q.id = v.id)
-		FROM chain ORDER BY cardinality(via), via`, personID, maxChain)
-	if err != nil {
-		return nil, translate(err)
-	}
-	chains, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Chain, error) {
-		var one Chain
-		var standing []byte
-		if err := row.Scan(&one.Via, &standing); err != nil {
-			return one, err
-		}
-		return one, json.Unmarshal(standing, &one.Voter)
-	})
-	return chains, translate(err)
-}
-
 // OweReview notes that somebody has to look at this approval afterwards.
 func (c *Change) OweReview() error {
 	_, err := c.tx.Exec(c.ctx, `INSERT INTO afterwards (approval_id) VALUES ($1) ON CONFLICT DO NOTHING`, c.Approval.ID)

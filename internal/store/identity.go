@@ -146,25 +146,42 @@ func (s *Store) People(ctx context.Context) ([]engine.Person, error) {
 	return people, err
 }
 
-// SessionPerson returns the person of a live session; a disabled person's
-// session is none. ErrNotFound: there is none.
+// SessionPerson returns the person of a live session, with when and how they
+// last proved who they are in it and which second factors they have; a disabled
+// person's session is none. ErrNotFound: there is none.
 func (s *Store) SessionPerson(ctx context.Context, idHash []byte) (engine.Person, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	return scanPerson(s.pool.QueryRow(ctx, `SELECT `+personColumns+` FROM sessions s JOIN people p ON p.id = s.person_id
-		WHERE s.id_hash = $1 AND s.expires_at > clock_timestamp() AND p.disabled_at IS NULL`, idHash))
+	var p engine.Person
+	var verified *time.Time
+	err := s.pool.QueryRow(ctx, `SELECT `+personColumns+`, s.verified_at, coalesce(s.verified_by, ''), `+factorsOf+`
+		FROM sessions s JOIN people p ON p.id = s.person_id
+		WHERE s.id_hash = $1 AND s.expires_at > clock_timestamp() AND p.disabled_at IS NULL`, idHash).
+		Scan(&p.ID, &p.Email, &p.Name, &p.Identity, &p.Roles, &p.Disabled, &verified, &p.VerifiedBy, &p.Factors)
+	if verified != nil {
+		p.VerifiedAt = verified.UTC()
+	}
+	return p, translate(err)
 }
 
-// CreateSession starts a session and drops those that are over.
-func (s *Store) CreateSession(ctx context.Context, idHash []byte, personID string, lasting time.Duration) error {
+// CreateSession starts a session of somebody who has just proved, by
+// verifiedBy, who they are, and drops those that are over.
+func (s *Store) CreateSession(ctx context.Context, idHash []byte, personID, verifiedBy string, lasting time.Duration) error {
 	return s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `DELETE FROM sessions WHERE expires_at < clock_timestamp()`); err != nil {
 			return translate(err)
 		}
-		_, err := tx.Exec(ctx, `INSERT INTO sessions (id_hash, person_id, expires_at) VALUES ($1, $2, clock_timestamp() + make_interval(secs => $3))`,
-			idHash, personID, lasting.Seconds())
+		_, err := tx.Exec(ctx, `INSERT INTO sessions (id_hash, person_id, expires_at, verified_at, verified_by)
+			VALUES ($1, $2, clock_timestamp() + make_interval(secs => $3), clock_timestamp(), $4)`, idHash, personID, lasting.Seconds(), verifiedBy)
 		return translate(err)
 	})
+}
+
+// VerifySession notes that the person of a live session has just proved, by
+// verifiedBy, who they are. ErrNotFound: the session is not theirs, or over.
+func (s *Store) VerifySession(ctx context.Context, idHash []byte, personID, verifiedBy string) error {
+	return s.change(ctx, `UPDATE sessions SET verified_at = clock_timestamp(), verified_by = $3
+		WHERE id_hash = $1 AND person_id = $2 AND expires_at > clock_timestamp()`, idHash, personID, verifiedBy)
 }
 
 // DeleteSession ends a session, if there is one.

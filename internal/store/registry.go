@@ -195,15 +195,7 @@ func (s *Store) Release(ctx context.Context, agentID string, once *Once, e engin
 // transaction, and keeps the answer for a repetition when once is set, whose
 // Render is given nil.
 func (s *Store) administer(ctx context.Context, once *Once, e engine.Event, sql string, args ...any) error {
-	return s.inTxOn(ctx, s.reserve, func(ctx context.Context, tx pgx.Tx) error {
-		if once != nil {
-			if err := lockKeys(ctx, tx, []int64{once.lock()}); err != nil {
-				return err
-			}
-			if err := s.replayIn(ctx, tx, once); err != nil {
-				return err
-			}
-		}
+	return s.administerIn(ctx, once, e, func(ctx context.Context, tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, sql, args...)
 		if err != nil {
 			return translate(err)
@@ -213,6 +205,24 @@ func (s *Store) administer(ctx context.Context, once *Once, e engine.Event, sql 
 		}
 		if tag.RowsAffected() != 1 {
 			return errors.New("more than one row would have changed")
+		}
+		return nil
+	})
+}
+
+// administerIn is administer for what takes more than one statement.
+func (s *Store) administerIn(ctx context.Context, once *Once, e engine.Event, change func(context.Context, pgx.Tx) error) error {
+	return s.inTxOn(ctx, s.reserve, func(ctx context.Context, tx pgx.Tx) error {
+		if once != nil {
+			if err := lockKeys(ctx, tx, []int64{once.lock()}); err != nil {
+				return err
+			}
+			if err := s.replayIn(ctx, tx, once); err != nil {
+				return err
+			}
+		}
+		if err := change(ctx, tx); err != nil {
+			return err
 		}
 		rows := &pgx.Batch{}
 		if err := queueEvents(rows, []engine.Event{e}, false, nil); err != nil {

@@ -319,7 +319,7 @@ func TestTheSchemaKeepsThePromises(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.Change(ctx, id, nil, func(c *Change) (any, error, error) {
-		return nil, nil, c.Settle(approval.Approved, nil, "tok", time.Hour)
+		return nil, nil, c.Settle(approval.Approved, nil, "tok", time.Hour, nil)
 	}); err == nil {
 		t.Error("an ended approval ended otherwise")
 	}
@@ -441,7 +441,7 @@ func TestInboxIsShared(t *testing.T) {
 	if _, err := s.Submit(ctx, Submission{Event: event(id), Opening: o}); err != nil {
 		t.Fatal(err)
 	}
-	list, _, err := s.Inbox(ctx, engine.Person{ID: "usr_a", Identity: "usr_a", Roles: []string{"r"}}, 2*inboxShare)
+	list, _, err := s.Inbox(ctx, "usr_a", []Standing{{Roles: []string{"r"}, Voices: []string{"usr_a"}}}, 2*inboxShare)
 	if err != nil || len(list) != 2*inboxShare {
 		t.Fatalf("%d rows, %v", len(list), err)
 	}

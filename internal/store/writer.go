@@ -40,7 +40,7 @@ type Opening struct {
 	// Preconditions are what has to be unchanged when the call runs.
 	Preconditions map[string]string
 	ExpiresIn     time.Duration
-	Sealed       seal.Box
+	Sealed        seal.Box
 	// ArgumentsSize is the size of the canonical arguments, in bytes.
 	ArgumentsSize int
 }

@@ -76,6 +76,7 @@
       }
     }
     decision(fresh);
+    keep(fresh);
     document.title = fresh.title;
     body.dataset.live = fresh.body.dataset.live || "";
     if (fresh.body.dataset.now) skew = Date.parse(fresh.body.dataset.now) - Date.now();
@@ -94,14 +95,16 @@
     const next = fresh.getElementById("decide");
     if (!card || !other || !old || !next) return;
     const changed = card.dataset.version !== other.dataset.version || card.dataset.digest !== other.dataset.digest;
-    if (changed && next.dataset.mode !== "none") {
+    // Whoever has changed the arguments has none to decide, and still the old ones
+    // on the screen.
+    if (changed && (next.dataset.mode !== "none" || card.dataset.digest !== other.dataset.digest)) {
       document.getElementById("changed").hidden = false;
-      for (const b of old.querySelectorAll("button")) b.disabled = true;
+      for (const b of document.querySelectorAll("#decide button, [data-keep] button")) b.disabled = true;
       announce("This card has changed since you opened it.");
       return;
     }
     if (next.dataset.mode === old.dataset.mode && next.dataset.mode !== "none") return;
-    const written = old.querySelector("textarea");
+    const written = old.querySelector("textarea[name=comment]") || old.querySelector("textarea");
     const kind = old.querySelector("select");
     const had = old.contains(document.activeElement);
     const node = document.importNode(next, true);
@@ -124,6 +127,19 @@
     if (kind && node.querySelector("select")) node.querySelector("select").value = kind.value;
     old.replaceWith(node);
     if (had) (area || document.getElementById("main")).focus({ preventScroll: true });
+  };
+
+  // keep replaces the parts that offer something else than they did, but for those
+  // in which the reader is or has written: the server knows what still holds.
+  const keep = (fresh) => {
+    if (!document.getElementById("changed")?.hidden) return;
+    for (const old of document.querySelectorAll("[data-keep]")) {
+      const next = fresh.getElementById(old.id);
+      if (!next || next.dataset.mode === old.dataset.mode) continue;
+      const written = [...old.querySelectorAll("textarea, input:not([type=hidden]):not([type=radio])")].some((el) => el.value !== "");
+      if (written || old.contains(document.activeElement)) continue;
+      old.replaceWith(document.importNode(next, true));
+    }
   };
 
   // look fetches this page again, one at a time and at most once a second.
@@ -191,7 +207,7 @@
 
   // Keys move the focus, and only that.
   document.addEventListener("keydown", (e) => {
-    if (e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey || document.activeElement.matches("input, textarea, select")) return;
+    if (e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey || document.activeElement.matches("input, textarea, select, summary")) return;
     const rows = [...document.querySelectorAll(".rows [data-key]")];
     const at = rows.indexOf(document.activeElement);
     let to = null;
@@ -207,7 +223,7 @@
 
   // One press, one vote: the pressed button's value is read before it goes grey.
   document.addEventListener("submit", (e) => {
-    if (!e.target.matches("[data-vote]")) return;
+    if (!e.target.matches("[data-vote], [data-once]")) return;
     stop();
     setTimeout(() => {
       for (const b of e.target.querySelectorAll("button")) b.disabled = true;

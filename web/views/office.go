@@ -215,6 +215,8 @@ type Tool struct {
 
 // ToolForm is the form of what is registered of a tool.
 type ToolForm struct {
+	// Schema is the JSON Schema of the arguments, as text.
+	Schema                                      string
 	Name, Version, Provider, Manifest, MinTrust string
 	NeedsManifest, Verified                     bool
 	Trusts                                      []Option

@@ -9,10 +9,14 @@ type Frame struct {
 	// Person is the signed-in person's name, or "" on pages for anybody.
 	Person string
 	// Here is the entry of the navigation that the page is: "inbox", "history",
-	// "policies", "agents", "admin" or "".
+	// "policies", "agents", "admin", "account" or "".
 	Here string
 	// Rules and Admin say which entries of the navigation the person may open.
 	Rules, Admin bool
+	// Away says that there is a page on which people say that they are away.
+	Away bool
+	// Grants says that there are pages for standing grants; Here is "grants" there.
+	Grants bool
 	// AllStopped is the kill switch of all agents, when it is on.
 	AllStopped Kill
 	// Notice says what was done just now, or "".
@@ -41,10 +45,22 @@ type Inbox struct {
 	Full bool
 	Frame
 	Rows []InboxRow
+	// Owed and Mine are what the person is asked for beside deciding.
+	Owed, Mine []ErrandRow
+}
+
+// ErrandRow is something that the person is asked for.
+type ErrandRow struct {
+	ID, Tool, Agent string
+	What            string
+	// Deadline is when it is too late, zero for never.
+	Deadline time.Time
 }
 
 // InboxRow is one approval of the inbox.
 type InboxRow struct {
+	// Taken says who is looking at it, or "".
+	Taken  string
 	ID     string
 	Tool   string
 	Agent  string
@@ -118,10 +134,28 @@ type Approval struct {
 
 	// Path says in one line who is needed and in which order, where that is more
 	// than one stage; else "".
-	Path         string
-	Requirements []Requirement
-	Votes        []Vote
-	Findings     []Finding
+	Path     string
+	Stages   []Stage
+	Votes    []Vote
+	Findings []Finding
+	// Paused says that the clock stands still until then for an answer; zero when
+	// it does not. Question is the open question, nil for none.
+	Paused   time.Time
+	Question *Question
+	// Edition says how the call was changed, nil when it was not.
+	Edition *Edition
+	Taken   Taken
+	// Ticket is the one that was attached last, nil for none.
+	Ticket *Ticket
+	// Permits is what the call may do once it is approved; nil for no limits.
+	Permits *Code
+	After   After
+	Asked   Asked
+	Actions Actions
+	// SessionURL leads to all calls of the session, of which there are SessionSize;
+	// "" when this is the only one.
+	SessionURL  string
+	SessionSize int
 
 	// ToolRequest is the document, where a tool request proposes the call.
 	ToolRequest *ToolRequest
@@ -145,11 +179,20 @@ type Requirement struct {
 	Short string
 	// Escalation says who may decide as well, and from when on, or "".
 	Escalation string
+	// Denied counts the noes, where it takes more than one; "".
+	Denied string
+	// Due is its own deadline, zero where only that of the whole counts, and
+	// Calendar the hours that count, or "".
+	Due      time.Time
+	Calendar string
+	// Suggested are people to ask first.
+	Suggested []string
 }
 
 // Vote is a vote that somebody cast.
 type Vote struct {
 	Who     string
+	For     string // in whose place, or ""
 	Yes     bool
 	What    string // "approved", "denied: wrong arguments"
 	Comment string
@@ -205,6 +248,8 @@ type Decide struct {
 	Approve, Deny bool
 	// Blocked says why Approve is there and cannot be used yet, or "".
 	Blocked string
+	// Verify is where the person first has to prove who they are, or "".
+	Verify string
 	// Note says in a sentence why the person cannot vote, or "".
 	Note string
 	// MaxComment bounds the comment, in bytes.
@@ -217,6 +262,8 @@ func (d Decide) Mode() string {
 	switch {
 	case d.Approve && d.Blocked != "":
 		return "blocked"
+	case d.Approve && d.Verify != "":
+		return "prove"
 	case d.Approve:
 		return "both"
 	case d.Deny:

@@ -1,0 +1,204 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/engine/canon"
+	"holdpoint/internal/gate"
+)
+
+// RemarkBody is a comment or a question.
+type RemarkBody struct {
+	Comment string `json:"comment" maxLength:"4000"`
+}
+
+// EmptyBody is a body in which there is nothing to say.
+type EmptyBody struct{}
+
+// ExtensionBody asks for more time.
+type ExtensionBody struct {
+	By      engine.Duration `json:"by" doc:"How much more, as in 4h."`
+	Comment string          `json:"comment,omitempty" maxLength:"4000"`
+}
+
+// EditBody is what the arguments are to be.
+type EditBody struct {
+	Arguments json.RawMessage `json:"arguments" doc:"All arguments, as they are to be."`
+	Comment   string          `json:"comment" maxLength:"4000" doc:"Why; the agent learns of it."`
+	Digest    string          `json:"digest" doc:"The approval's digest, as it was shown."`
+	Version   int             `json:"version" doc:"The approval's version, as it was shown."`
+}
+
+// BreakGlassBody approves in an emergency.
+type BreakGlassBody struct {
+	Comment string `json:"comment" maxLength:"4000" doc:"Why."`
+	Alone   bool   `json:"alone,omitempty" doc:"Take it upon yourself alone: somebody else has to look at it afterwards. Left out, it takes two people."`
+	Digest  string `json:"digest"`
+	Version int    `json:"version"`
+}
+
+// StepUpBody proves who the accountable person is, for this very call.
+type StepUpBody struct {
+	Code     string `json:"code,omitempty" doc:"The six digits of the person's authenticator. Passkeys are for the page."`
+	Declined bool   `json:"declined,omitempty" doc:"The person does not want the call."`
+	Digest   string `json:"digest"`
+	Version  int    `json:"version"`
+}
+
+// ReconciliationBody is what a person found out.
+type ReconciliationBody struct {
+	Outcome string `json:"outcome" enum:"succeeded,failed"`
+	Comment string `json:"comment" maxLength:"4000" doc:"How it is known."`
+}
+
+// AfterwardsBody is what somebody else says of a broken glass.
+type AfterwardsBody struct {
+	Justified bool   `json:"justified"`
+	Comment   string `json:"comment" maxLength:"4000"`
+}
+
+// conversation lists what signed-in people do with an approval beside voting: the
+// same as the forms of its page.
+func (a *API) conversation() []operation {
+	problems := []int{400, 401, 403, 404, 409, 410, 413, 415, 422, 503}
+	person := func(path, summary, detail string, in any, handle func(*call) error) operation {
+		return operation{
+			method: "POST", path: "/v1/approvals/{id}/" + path, summary: summary, detail: "For a signed-in person (the session of the console). " + detail,
+			scope: signedIn, in: in, out: Approval{}, statuses: []int{200}, problems: problems, repeats: true, handle: handle,
+		}
+	}
+	say := func(what func(gate.Said, *call, *gate.Once) (approval.Approval, error)) func(*call) error {
+		return func(c *call) error {
+			var in RemarkBody
+			body, err := readInto(c, &in)
+			if err != nil {
+				return err
+			}
+			return a.person(c, body, in.Comment, func(s gate.Said, once *gate.Once) (approval.Approval, error) { return what(s, c, once) })
+		}
+	}
+	bare := func(what func(gate.Said, *call, *gate.Once) (approval.Approval, error)) func(*call) error {
+		return func(c *call) error {
+			body, err := readOptional(c, &EmptyBody{})
+			if err != nil {
+				return err
+			}
+			return a.person(c, body, "", func(s gate.Said, once *gate.Once) (approval.Approval, error) { return what(s, c, once) })
+		}
+	}
+	return []operation{
+		person("comments", "Comment", "Everybody who may see the approval can read it, its agent too.", RemarkBody{},
+			say(func(s gate.Said, c *call, once *gate.Once) (approval.Approval, error) {
+				return a.Gate.Comment(c.r.Context(), s, once)
+			})),
+		person("questions", "Ask for more information", "The clock stands still for the answer as the approval's rule says.", RemarkBody{},
+			say(func(s gate.Said, c *call, once *gate.Once) (approval.Approval, error) {
+				return a.Gate.Ask(c.r.Context(), s, once)
+			})),
+		person("information", "Answer a question", "By somebody who answers for the call; its agent uses answers.", RemarkBody{},
+			say(func(s gate.Said, c *call, once *gate.Once) (approval.Approval, error) {
+				return a.Gate.InformInPerson(c.r.Context(), s, once)
+			})),
+		person("claim", "Take it on", "For half an hour. It keeps nobody else from deciding. The body may be left out.", EmptyBody{},
+			bare(func(s gate.Said, c *call, once *gate.Once) (approval.Approval, error) {
+				return a.Gate.Claim(c.r.Context(), s, once)
+			})),
+		person("unclaim", "Give it back", "The body may be left out.", EmptyBody{},
+			bare(func(s gate.Said, c *call, once *gate.Once) (approval.Approval, error) {
+				return a.Gate.Unclaim(c.r.Context(), s, once)
+			})),
+		person("extensions", "Give it more time", "Where the approval's rule lets the person do so.", ExtensionBody{}, a.extend),
+		person("edits", "Change the arguments", "Another digest, judged anew; what was said before is void, and somebody else has to approve.", EditBody{}, a.edit),
+		person("break-glass", "Approve in an emergency", "Takes the role break-glass, a reason, and a proof of who you are that is at most five minutes old.", BreakGlassBody{}, a.breakGlass),
+		person("step-up", "Prove who answers for the call", "For the accountable person, at an approval whose next_action is verify.", StepUpBody{}, a.stepUp),
+		person("reconciliation", "Say what became of a call", "Where nobody knows whether it ran.", ReconciliationBody{}, a.reconcile),
+		person("afterwards", "Look at a broken glass afterwards", "For anybody but those who broke it and the requesting side.", AfterwardsBody{}, a.reviewAfterwards),
+	}
+}
+
+// person lets a signed-in person do something with an approval.
+func (a *API) person(c *call, body canon.Value, comment string, do func(gate.Said, *gate.Once) (approval.Approval, error)) error {
+	said := gate.Said{Person: c.person, ApprovalID: c.r.PathValue("id"), Comment: comment, RequestID: RequestID(c.r.Context()), Channel: "api"}
+	return a.answer(c, body, func(once *gate.Once) (any, error) { return do(said, once) }, a.approvalReply(c))
+}
+
+func (a *API) extend(c *call) error {
+	var in ExtensionBody
+	body, err := readInto(c, &in)
+	if err != nil {
+		return err
+	}
+	return a.person(c, body, in.Comment, func(s gate.Said, once *gate.Once) (approval.Approval, error) {
+		return a.Gate.Extend(c.r.Context(), s, time.Duration(in.By), once)
+	})
+}
+
+func (a *API) edit(c *call) error {
+	var in EditBody
+	body, err := readInto(c, &in)
+	if err != nil {
+		return err
+	}
+	arguments, _ := body.Get("arguments")
+	return a.person(c, body, in.Comment, func(s gate.Said, once *gate.Once) (approval.Approval, error) {
+		return a.Gate.Edit(c.r.Context(), gate.EditRequest{Said: s, Arguments: arguments, Digest: in.Digest, Version: in.Version}, once)
+	})
+}
+
+func (a *API) breakGlass(c *call) error {
+	var in BreakGlassBody
+	body, err := readInto(c, &in)
+	if err != nil {
+		return err
+	}
+	return a.person(c, body, in.Comment, func(s gate.Said, once *gate.Once) (approval.Approval, error) {
+		return a.Gate.BreakGlass(c.r.Context(), s, in.Alone, in.Digest, in.Version, once)
+	})
+}
+
+func (a *API) stepUp(c *call) error {
+	var in StepUpBody
+	body, err := readInto(c, &in)
+	if err != nil {
+		return err
+	}
+	return a.person(c, body, "", func(s gate.Said, once *gate.Once) (approval.Approval, error) {
+		if in.Declined {
+			return a.Gate.StepUp(c.r.Context(), s, "", false, in.Digest, in.Version, once)
+		}
+		if a.Prove == nil {
+			return approval.Approval{}, &failure{Status: http.StatusForbidden, Code: "verification_failed", Detail: "Nobody can prove who they are here."}
+		}
+		method, err := a.Prove(c.r.Context(), s.Person, s.ApprovalID+"/"+in.Digest, in.Code)
+		if err != nil {
+			return approval.Approval{}, err
+		}
+		return a.Gate.StepUp(c.r.Context(), s, method, true, in.Digest, in.Version, once)
+	})
+}
+
+func (a *API) reconcile(c *call) error {
+	var in ReconciliationBody
+	body, err := readInto(c, &in)
+	if err != nil {
+		return err
+	}
+	return a.person(c, body, in.Comment, func(s gate.Said, _ *gate.Once) (approval.Approval, error) {
+		return a.Gate.Reconcile(c.r.Context(), s, approval.Execution(in.Outcome))
+	})
+}
+
+func (a *API) reviewAfterwards(c *call) error {
+	var in AfterwardsBody
+	body, err := readInto(c, &in)
+	if err != nil {
+		return err
+	}
+	return a.person(c, body, in.Comment, func(s gate.Said, _ *gate.Once) (approval.Approval, error) {
+		return a.Gate.ReviewAfterwards(c.r.Context(), s, in.Justified)
+	})
+}

@@ -1,0 +1,365 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/config"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/herald"
+	"holdpoint/internal/seal"
+	"holdpoint/internal/store"
+)
+
+type notifyCommand struct {
+	List    notifyList    `cmd:"" help:"List endpoints."`
+	Add     notifyAdd     `cmd:"" help:"Add a webhook, an e-mail or a Slack endpoint."`
+	Test    notifyTest    `cmd:"" help:"Send a test, and wait for what comes of it."`
+	Disable notifyDisable `cmd:"" help:"Switch an endpoint off."`
+	Enable  notifyEnable  `cmd:"" help:"Switch an endpoint on again."`
+	Rotate  notifyRotate  `cmd:"" help:"Give an endpoint a new secret."`
+	Dead    notifyDead    `cmd:"" help:"List notifications that were given up."`
+	Resend  notifyResend  `cmd:"" help:"Send notifications again that were given up."`
+}
+
+// keeper is the registrar of a store that can seal: an endpoint's address and
+// secrets are kept encrypted.
+func (w where) keeper(ctx context.Context, c *cli) (*gate.Registrar, gate.By, func(), error) {
+	var none gate.By
+	cfg := store.Config{MaxConns: 4}
+	if w.Data != "" {
+		running, err := readDevFile(w.Data)
+		if err != nil {
+			return nil, none, nil, err
+		}
+		if cfg.Sealer, err = devSealer(w.Data); err != nil {
+			return nil, none, nil, err
+		}
+		cfg.URL = running.DatabaseAdminURL
+	} else {
+		settings, err := c.load(config.Admin | config.DataKey)
+		if err != nil {
+			return nil, none, nil, fmt.Errorf("%w\n(or name the data directory of a running “holdpoint dev” with --data)", err)
+		}
+		cfg.URL, cfg.Sealer = settings.DatabaseAdminURL, settings.Sealer
+	}
+	s, err := store.Open(ctx, cfg)
+	if err != nil {
+		return nil, none, nil, err
+	}
+	return gate.NewRegistrar(s), gate.By{Actor: operator()}, s.Close, nil
+}
+
+// devSealer has the data key of a data directory.
+func devSealer(dir string) (*seal.Sealer, error) {
+	data, err := os.ReadFile(filepath.Join(dir, "secrets.json")) // #nosec G304 -- the user names the directory
+	if err != nil {
+		return nil, fmt.Errorf("read the data key: %w", err)
+	}
+	var kept struct {
+		DataKey string `json:"data_key"`
+	}
+	if err := json.Unmarshal(data, &kept); err != nil {
+		return nil, errors.New("read the data key: secrets.json cannot be read")
+	}
+	key, err := seal.ParseKey(kept.DataKey)
+	if err != nil {
+		return nil, fmt.Errorf("read the data key: %w", err)
+	}
+	return seal.New(key)
+}
+
+type notifyAdd struct {
+	where
+	Kind    string        `arg:"" enum:"webhook,email,slack" help:"webhook, email or slack."`
+	Name    string        `arg:"" help:"A name for people."`
+	URL     string        `name:"url" help:"Where a webhook or Slack is posted to. “-” reads it from standard input, so that no list of processes shows it." placeholder:"URL"`
+	To      []string      `help:"Mail address, or “reviewers” for everybody who could act; again for more." placeholder:"ADDRESS"`
+	Tell    []string      `help:"Only this: opened, stage, edited, reminder, escalated, info_requested, info_given, break_glass, decided, nobody_eligible, review_owed, execution_unknown; again for more." placeholder:"WHAT"`
+	Role    []string      `help:"Only approvals that ask this role; again for more." placeholder:"ROLE"`
+	Tool    []string      `help:"Only this tool, or prefix with *; again for more." placeholder:"TOOL"`
+	Agent   []string      `help:"Only this agent; again for more." placeholder:"ID"`
+	Digest  time.Duration `help:"Gather for so long and tell at once; what is urgent is not gathered." placeholder:"15m"`
+	Own     bool          `help:"Tell each address only of what its owner could act on, took part in or answers for."`
+	Plain   bool          `help:"Allow http, to networks that outbound_allow_private names."`
+	Ed25519 bool          `name:"ed25519" help:"Sign webhooks with a key pair instead of a shared secret."`
+}
+
+// Help is shown by "holdpoint notify add --help".
+func (notifyAdd) Help() string {
+	return `A webhook's secret is printed once. Its receiver verifies by it that a webhook is
+genuine (docs/notifications.md shows how). E-mail goes by the mail server of the
+settings (smtp).
+
+Examples:
+  holdpoint notify add email "The reviewers" --to reviewers
+  holdpoint notify add email "The team's box" --to team@example.com --digest 15m
+  holdpoint notify add webhook "Incident desk" --url https://desk.example.com/hooks \
+    --tell break_glass --tell execution_unknown
+  holdpoint notify add slack "#approvals" --url - --role finance-approver < address`
+}
+
+func (a *notifyAdd) Run(ctx context.Context, c *cli) error {
+	address := a.URL
+	if address == "-" {
+		if _, err := fmt.Fscanln(os.Stdin, &address); err != nil {
+			return fmt.Errorf("read the address: %w", err)
+		}
+	}
+	r, by, done, err := a.keeper(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer done()
+	settings := herald.Settings{
+		Roles: a.Role, Tools: a.Tool, Agents: a.Agent, To: a.To, Own: a.Own, Digest: engine.Duration(a.Digest),
+	}
+	for _, t := range a.Tell {
+		settings.Tells = append(settings.Tells, approval.Tell(t))
+	}
+	id, shown, err := r.AddEndpoint(ctx, by, gate.NewEndpoint{
+		Kind: a.Kind, Name: a.Name, Settings: settings, URL: address, Plain: a.Plain, Ed25519: a.Ed25519,
+	})
+	if err != nil {
+		return plain(err)
+	}
+	fmt.Fprintf(terminal, "%s  %s %q\n", id, a.Kind, a.Name)
+	showSecret(shown)
+	fmt.Fprintf(terminal, "try it: holdpoint notify test %s\n", id)
+	return nil
+}
+
+// showSecret prints what the receiver verifies by.
+func showSecret(shown string) {
+	if shown == "" {
+		return
+	}
+	fmt.Fprintf(terminal, "%s\nThe receiver verifies by this. It is not shown again.\n", shown)
+}
+
+type notifyList struct{ where }
+
+func (l *notifyList) Run(ctx context.Context, c *cli) error {
+	r, _, done, err := l.registrar(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer done()
+	list, err := r.Endpoints(ctx)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(terminal, `nobody is told yet: holdpoint notify add email "The reviewers" --to reviewers`)
+		return nil
+	}
+	table := tabwriter.NewWriter(terminal, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "ID\tKIND\tNAME\tTO\tTOLD\tSTATE\tSENT\tWAITING\tDEAD")
+	for _, e := range list {
+		state, to, told := "on", e.Settings.Host, "everything"
+		if e.DisabledAt != nil {
+			state = "off"
+		}
+		if e.Kind == herald.Email {
+			to = strings.Join(e.Settings.To, ",")
+		}
+		if len(e.Settings.Tells) > 0 {
+			words := make([]string, len(e.Settings.Tells))
+			for i, t := range e.Settings.Tells {
+				words[i] = string(t)
+			}
+			told = strings.Join(words, ",")
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\n", e.ID, e.Kind, e.Name, to, told, state, e.Sent, e.Waiting, e.Dead)
+	}
+	return table.Flush()
+}
+
+type notifyTest struct {
+	where
+	ID   string        `arg:"" help:"The endpoint's id."`
+	To   string        `help:"Where the test of an e-mail endpoint goes; its first address when left out." placeholder:"ADDRESS"`
+	Wait time.Duration `default:"30s" help:"How long to wait for what comes of it."`
+}
+
+// Help is shown by "holdpoint notify test --help".
+func (notifyTest) Help() string {
+	return `The worker sends it, as it sends everything: what this says is what will happen.
+
+Examples:
+  holdpoint notify test end_4f…
+  holdpoint notify test end_4f… --to ada@example.com`
+}
+
+func (t *notifyTest) Run(ctx context.Context, c *cli) error {
+	r, by, done, err := t.registrar(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer done()
+	id, err := r.TestEndpoint(ctx, by, t.ID, t.To)
+	if err != nil {
+		return plain(err)
+	}
+	deadline := time.NewTimer(t.Wait)
+	defer deadline.Stop()
+	for {
+		d, err := r.DeliveryOf(ctx, id)
+		switch {
+		case err != nil:
+			return plain(err)
+		case d.Status == "sent":
+			fmt.Fprintf(terminal, "sent %s\n", id)
+			return nil
+		case d.Attempts > 0:
+			return fmt.Errorf("%s was not taken: %s", id, d.Reason)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-deadline.C:
+			return fmt.Errorf("%s still waits after %s: is a worker running?", id, t.Wait)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+type notifyDisable struct {
+	where
+	ID string `arg:"" help:"The endpoint's id."`
+}
+
+func (d *notifyDisable) Run(ctx context.Context, c *cli) error {
+	return d.switchEndpoint(ctx, c, d.ID, true)
+}
+
+type notifyEnable struct {
+	where
+	ID string `arg:"" help:"The endpoint's id."`
+}
+
+func (e *notifyEnable) Run(ctx context.Context, c *cli) error {
+	return e.switchEndpoint(ctx, c, e.ID, false)
+}
+
+func (w where) switchEndpoint(ctx context.Context, c *cli, id string, off bool) error {
+	r, by, done, err := w.registrar(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := r.SwitchEndpoint(ctx, by, id, off); err != nil {
+		return plain(err)
+	}
+	fmt.Fprintf(terminal, "%s is %s\n", id, map[bool]string{true: "off", false: "on"}[off])
+	return nil
+}
+
+type notifyRotate struct {
+	where
+	ID      string        `arg:"" help:"The endpoint's id."`
+	URL     string        `name:"url" help:"A Slack endpoint's new address. “-” reads it from standard input." placeholder:"URL"`
+	Overlap time.Duration `default:"24h" help:"For how long the former secret signs as well; 0s drops it at once."`
+}
+
+// Help is shown by "holdpoint notify rotate --help".
+func (notifyRotate) Help() string {
+	return `Until the overlap is over webhooks are signed with both secrets. The new one is
+printed once.
+
+Examples:
+  holdpoint notify rotate end_4f…
+  holdpoint notify rotate end_4f… --overlap 0s        it has become known`
+}
+
+func (n *notifyRotate) Run(ctx context.Context, c *cli) error {
+	address := n.URL
+	if address == "-" {
+		if _, err := fmt.Fscanln(os.Stdin, &address); err != nil {
+			return fmt.Errorf("read the address: %w", err)
+		}
+	}
+	r, by, done, err := n.keeper(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer done()
+	shown, err := r.RotateSecret(ctx, by, n.ID, address, n.Overlap)
+	if err != nil {
+		return plain(err)
+	}
+	fmt.Fprintf(terminal, "%s has a new secret\n", n.ID)
+	showSecret(shown)
+	return nil
+}
+
+type notifyDead struct {
+	where
+	Limit int `default:"50" help:"How many at most." placeholder:"N"`
+}
+
+func (d *notifyDead) Run(ctx context.Context, c *cli) error {
+	r, _, done, err := d.registrar(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer done()
+	list, err := r.DeadLetters(ctx, d.Limit)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(terminal, "no notification was given up")
+		return nil
+	}
+	table := tabwriter.NewWriter(terminal, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "ID\tGIVEN UP\tENDPOINT\tTO\tABOUT\tATTEMPTS\tREASON")
+	for _, n := range list {
+		about := n.Tell
+		if n.ApprovalID != "" {
+			about += " " + n.ApprovalID
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n", n.ID, n.At.Format(time.RFC3339), n.Endpoint, n.Recipient, about, n.Attempts, n.Reason)
+	}
+	return table.Flush()
+}
+
+type notifyResend struct {
+	where
+	ID []string `arg:"" help:"The notifications' ids."`
+}
+
+// Help is shown by "holdpoint notify resend --help".
+func (notifyResend) Help() string {
+	return `They keep their ids, so that a receiver can tell a repetition.
+
+Example:
+  holdpoint notify dead
+  holdpoint notify resend ntf_7q…`
+}
+
+func (n *notifyResend) Run(ctx context.Context, c *cli) error {
+	r, by, done, err := n.registrar(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer done()
+	var errs []error
+	for _, id := range n.ID {
+		if err := r.Resend(ctx, by, id); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", id, plain(err)))
+			continue
+		}
+		fmt.Fprintf(terminal, "%s is sent again\n", id)
+	}
+	return errors.Join(errs...)
+}

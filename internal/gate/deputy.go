@@ -1,0 +1,134 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/store"
+)
+
+// deputy is a person together with those for whom they stand in. Standing in
+// for somebody gives that one's say, and so the sight of what needs it. It does
+// not give what somebody may see for another reason: because they are on the
+// requesting side, or as an auditor or administrator.
+type deputy struct {
+	engine.Person
+	chains []store.Chain
+}
+
+// deputy looks up for whom the person stands in now.
+func (g *Gate) deputy(ctx context.Context, p engine.Person) (deputy, error) {
+	chains, err := g.Store.StandsIn(ctx, p.ID)
+	return deputy{p, chains}, err
+}
+
+// stands is the person as somebody who speaks for the last one of the chain.
+func (d deputy) stands(chain store.Chain) approval.Voter {
+	v := voter(d.Person)
+	v.Via = chain.Voter
+	return v
+}
+
+// others are the standings that the person has by way of others.
+func (d deputy) others() []store.Standing {
+	var list []store.Standing
+	for _, chain := range d.chains {
+		s := store.Standing{Roles: lent(chain), Voices: []string{d.Identity}}
+		for _, v := range chain.Voter {
+			s.Voices = append(s.Voices, v.Identity)
+		}
+		if speaks(chain) && len(s.Roles) > 0 {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// speaks reports whether a chain is whole: everybody in it is there.
+func speaks(chain store.Chain) bool {
+	return len(chain.Voter) == len(chain.Via) && len(chain.Via) > 0 &&
+		!slices.ContainsFunc(chain.Voter, func(v approval.Voter) bool { return !v.Active })
+}
+
+// lent are the roles that a chain lends: those of its last one that decide.
+func lent(chain store.Chain) []string {
+	if len(chain.Voter) == 0 {
+		return nil
+	}
+	roles := slices.Clone(chain.Voter[len(chain.Voter)-1].Roles)
+	return slices.DeleteFunc(roles, func(r string) bool { return r == AdminRole || r == AuditorRole || r == approval.BreakGlassRole })
+}
+
+// mayRead reports whether the person may see the approval, for themselves or for
+// somebody whose say it asks for.
+func (d deputy) mayRead(a approval.Approval) bool {
+	return mayRead(d.Person, a) || slices.ContainsFunc(d.others(), func(s store.Standing) bool {
+		barred := slices.ContainsFunc(s.Voices, func(who string) bool { return slices.Contains(a.Plan.Excluded, who) })
+		return !barred && asksFor(a.Plan, s.Roles)
+	})
+}
+
+// asksFor reports whether a plan gives one of the roles a say, at once or later.
+func asksFor(p approval.Plan, roles []string) bool {
+	has := func(role string) bool { return slices.Contains(roles, role) }
+	return slices.ContainsFunc(p.Requirements, func(r engine.Requirement) bool {
+		return has(r.Role) || slices.ContainsFunc(r.AnyOf, func(g engine.Group) bool { return has(g.Role) }) ||
+			slices.ContainsFunc(r.Escalation, func(e engine.Escalation) bool { return has(e.Role) })
+	})
+}
+
+// mayVote says in whose place the person could approve the approval now, nil for
+// their own, or why they cannot.
+func (d deputy) mayVote(a approval.Approval, now time.Time) (via []string, err error) {
+	own := a.MayVote(voter(d.Person), now)
+	if !errors.Is(own, approval.ErrNotEligible) && !errors.Is(own, approval.ErrNotNeeded) {
+		return nil, own
+	}
+	for _, chain := range d.chains {
+		err := a.MayVote(d.stands(chain), now)
+		if err == nil {
+			return chain.Via, nil
+		}
+		if errors.Is(err, approval.ErrAlreadyVoted) {
+			own = err
+		}
+	}
+	return nil, own
+}
+
+// read reads an approval for a person. The error is notFound for one that is not
+// there and for one that they may not see.
+func (g *Gate) read(ctx context.Context, p engine.Person, id string) (store.Record, deputy, error) {
+	d, err := g.deputy(ctx, p)
+	if err != nil {
+		return store.Record{}, d, err
+	}
+	r, err := g.Store.Get(ctx, id)
+	switch {
+	case errors.Is(err, store.ErrNotFound) || err == nil && !d.mayRead(r.Approval):
+		return store.Record{}, d, notFound
+	case err != nil:
+		return store.Record{}, d, err
+	}
+	return r, d, nil
+}
+
+// visible refuses what somebody wants of an approval that they may not see. It
+// asks for whom they stand in only where that matters.
+func visible(c *store.Change, p engine.Person) error {
+	if mayRead(p, c.Approval) {
+		return nil
+	}
+	chains, err := c.StandsIn(p.ID)
+	if err != nil {
+		return err
+	}
+	if !(deputy{p, chains}).mayRead(c.Approval) {
+		return notFound
+	}
+	return nil
+}

@@ -1,0 +1,541 @@
+package gate_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/engine/canon"
+	"holdpoint/engine/grant"
+	"holdpoint/internal/gate"
+	"holdpoint/workflows"
+)
+
+// grantingHouse is a house in which grants vote.
+func grantingHouse(t testing.TB, r approval.Routing) *house {
+	t.Helper()
+	h := newHouse(t, r)
+	h.settler.Grants = gate.GrantedVotes(h.Sealer, slog.New(slog.DiscardHandler))
+	return h
+}
+
+// payment is a call of the tool pay.
+func payment(amount int) string {
+	return fmt.Sprintf(`{"tool_name":"pay","tool_category":"write","authorization_state":"none","evidence_refs":["x:1"],"risk_domain":"finance",`+
+		`"proposed_arguments":{"amount":%d,"to":"canary-argument"},"recommended_route":"accept"}`, amount)
+}
+
+// upTo is the pattern of payments of up to an amount.
+func upTo(amount float64) grant.Pattern {
+	return grant.Pattern{Matchers: []grant.Matcher{
+		{Path: "/amount", Op: grant.AtMost, Value: canon.Number(amount)},
+		{Path: "/to", Op: grant.Equals, Value: canon.String("canary-argument")},
+	}}
+}
+
+// proved is a person who has just proved who they are.
+func (h *house) proved(who string) engine.Person {
+	h.t.Helper()
+	p, err := h.Store.Person(context.Background(), h.people[who].ID)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	now, err := h.Store.Now(context.Background())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	p.VerifiedAt, p.VerifiedBy = now, "totp"
+	return p
+}
+
+func (h *house) wish(who string, a approval.Approval, p grant.Pattern, uses int) gate.GrantRequest {
+	return gate.GrantRequest{
+		Said:    gate.Said{Person: h.proved(who), ApprovalID: a.ID, Comment: "small payments to our landlord", Channel: "console"},
+		Pattern: p, Digest: a.Call.Digest, For: time.Hour, Uses: uses,
+	}
+}
+
+func (h *house) grant(who string, a approval.Approval, p grant.Pattern, uses int) gate.Grant {
+	h.t.Helper()
+	made, err := h.SaveGrant(context.Background(), h.wish(who, a, p, uses))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return made
+}
+
+// decided opens a call and settles it once.
+func (h *house) decided(doc string) approval.Approval {
+	h.t.Helper()
+	id := h.open(doc).ID
+	h.settle(id)
+	return h.get(id).Approval
+}
+
+func (h *house) want(what string, a approval.Approval, want approval.Status) {
+	h.t.Helper()
+	if a.Status != want {
+		h.t.Errorf("%s: %s, want %s", what, a.Status, want)
+	}
+}
+
+func (h *house) uses(id string) int {
+	h.t.Helper()
+	g, _, err := h.Store.Grant(context.Background(), id)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return g.Uses
+}
+
+func TestGrantVotesTenTimes(t *testing.T) {
+	h := grantingHouse(t, routing(time.Hour, 1))
+	seen := h.open(payment(50))
+	g := h.grant("ada", seen, upTo(100), 10)
+	if h.settle(seen.ID).Over {
+		t.Error("it voted for the call that was there before it")
+	}
+	for i := range 10 {
+		a := h.decided(payment(90 + i))
+		h.want(fmt.Sprint("call ", i), a, approval.Approved)
+		f := a.Facts[0]
+		if len(a.Facts) != 1 || f.Actor.ID != h.people["ada"].ID || f.Actor.Channel != "grant" || f.Details.Grant != g.ID || f.Actor.Kind != engine.HumanActor {
+			t.Fatalf("call %d was approved by %+v", i, a.Facts)
+		}
+		if h.get(a.ID).Token == "" {
+			t.Error("the agent has no token")
+		}
+	}
+	h.want("the eleventh", h.decided(payment(1)), approval.Pending)
+	h.want("too much", h.decided(payment(101)), approval.Pending)
+	list, now, err := h.Grants(context.Background(), h.people["ben"])
+	if err != nil || len(list) != 1 || list[0].Uses != 10 || len(list[0].UsedBy) != 10 || list[0].Live(now) || list[0].MayRevoke || len(list[0].Pattern.Matchers) != 2 {
+		t.Errorf("listed as %+v, %v", list, err)
+	}
+}
+
+func TestGrantIsForItsAgentToolAndEnvironment(t *testing.T) {
+	h := grantingHouse(t, routing(time.Hour, 1))
+	h.grant("ada", h.open(payment(50)), upTo(100), 10)
+	h.want("another tool", h.decided(strings.Replace(payment(5), `"pay"`, `"pay2"`, 1)), approval.Pending)
+	other, err := h.PreToolCheck(context.Background(), gate.Principal{KeyID: "k", AgentID: "other-bot", Kind: gate.AgentKey, MaxState: "authenticated"}, parse(t, payment(5)), gate.Request{}, nil)
+	if err != nil || other.Approval == nil {
+		t.Fatal(err)
+	}
+	if h.settle(other.Approval.ID).Over {
+		t.Error("it voted for another agent")
+	}
+	h.judgeBy(gate.Rules{Environment: "prod", Routing: routing(time.Hour, 1)})
+	h.want("another environment", h.decided(payment(5)), approval.Pending)
+	h.judgeBy(gate.Rules{Environment: "test", Routing: routing(time.Hour, 1)})
+	// The same arguments, held for a reason that nobody has seen.
+	more := h.decided(strings.Replace(payment(5), `"evidence_refs":["x:1"]`, `"evidence_refs":[]`, 1))
+	h.want("another reason", more, approval.Pending)
+	h.want("the call that it is for", h.decided(payment(5)), approval.Approved)
+}
+
+func TestGrantEnds(t *testing.T) {
+	h := grantingHouse(t, routing(time.Hour, 1))
+	g := h.grant("ada", h.open(payment(50)), upTo(100), 10)
+	by := gate.PersonAdministers(h.people["ben"], "console", "req")
+	if got := code(h.RevokeGrant(context.Background(), h.people["stranger"], g.ID, by, nil)); got != "not_found" {
+		t.Errorf("a stranger revokes: %q", got)
+	}
+	if got := code(h.RevokeGrant(context.Background(), h.people["owner"], "gra_x", by, nil)); got != "not_found" {
+		t.Errorf("of no grant: %q", got)
+	}
+	h.want("before", h.decided(payment(1)), approval.Approved)
+	waiting := h.open(payment(2))
+	if err := h.RevokeGrant(context.Background(), h.people["ben"], g.ID, by, nil); err != nil {
+		t.Fatal(err)
+	}
+	h.settle(waiting.ID)
+	h.want("revoked between", h.get(waiting.ID).Approval, approval.Pending)
+	if got := code(h.RevokeGrant(context.Background(), h.people["ada"], g.ID, by, nil)); got != "grant_over" {
+		t.Errorf("twice: %q", got)
+	}
+	late := h.grant("ada", h.open(payment(50)), upTo(100), 10)
+	waiting = h.open(payment(2))
+	h.asOwner(`ALTER TABLE standing_grants DISABLE TRIGGER USER`)
+	h.asOwner(`UPDATE standing_grants SET created_at = created_at - interval '1 hour', expires_at = expires_at - interval '1 hour' WHERE id = $1`, late.ID)
+	h.asOwner(`ALTER TABLE standing_grants ENABLE TRIGGER USER`)
+	h.settle(waiting.ID)
+	h.want("after its time", h.get(waiting.ID).Approval, approval.Pending)
+	if n := h.uses(late.ID); n != 0 {
+		t.Errorf("%d uses after its time", n)
+	}
+	conn, err := pgx.Connect(context.Background(), runtimeURL(t, h.url))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	for _, sql := range []string{
+		`UPDATE standing_grants SET uses = uses + 1`, `UPDATE standing_grants SET uses = 0`, `UPDATE standing_grants SET revoked_at = NULL`,
+		`UPDATE standing_grants SET expires_at = expires_at + interval '1 hour'`, `UPDATE standing_grants SET max_uses = 1000`, `DELETE FROM standing_grants`,
+	} {
+		if _, err := conn.Exec(context.Background(), sql); err == nil {
+			t.Errorf("the runtime role may: %s", sql)
+		}
+	}
+}
+
+func TestGrantsAtOnce(t *testing.T) {
+	h := grantingHouse(t, routing(time.Hour, 2))
+	seen := h.open(payment(50))
+	// Everybody takes both, and one of them runs out.
+	scarce, plenty := h.grant("ada", seen, upTo(100), 10), h.grant("ben", seen, upTo(100), 1000)
+	var ids []string
+	for i := range 20 {
+		ids = append(ids, h.open(payment(i)).ID)
+	}
+	var wg sync.WaitGroup
+	for _, id := range append(ids, ids...) {
+		wg.Go(func() {
+			if _, err := h.settler.Settle(context.Background(), workflows.SettleInput{ApprovalID: id}); err != nil {
+				t.Errorf("settle %s: %v", id, err)
+			}
+		})
+	}
+	wg.Wait()
+	approved := 0
+	for _, id := range ids {
+		if h.get(id).Approval.Status == approval.Approved {
+			approved++
+		}
+	}
+	if a, b := h.uses(scarce.ID), h.uses(plenty.ID); approved != 10 || a != 10 || b != 20 {
+		t.Errorf("%d of 20 approved; one grant used %d of 10 times, the other %d", approved, a, b)
+	}
+}
+
+func TestGrantsAndQuorum(t *testing.T) {
+	h := grantingHouse(t, routing(time.Hour, 2))
+	seen := h.open(payment(50))
+	first := h.grant("ada", seen, upTo(100), 10)
+	h.grant("ada2", seen, upTo(100), 10) // the same human being
+	a := h.decided(payment(1))
+	h.want("one person's grants", a, approval.Pending)
+	if given := a.State.Requirements[0].Given; given != 1 || len(a.Facts) != 1 {
+		t.Fatalf("%d of 2 given, %d facts", given, len(a.Facts))
+	}
+	h.settle(a.ID)
+	if n := h.uses(first.ID); n != 1 || len(h.get(a.ID).Approval.Facts) != 1 {
+		t.Errorf("settled again: %d uses", n)
+	}
+	if err := h.vote("ben", a, true); err != nil {
+		t.Fatal(err)
+	}
+	h.settle(a.ID)
+	h.want("with one vote more", h.get(a.ID).Approval, approval.Approved)
+
+	second := h.grant("ben", seen, upTo(100), 10)
+	third := h.grant("cleo", seen, upTo(100), 10)
+	h.want("two people's grants", h.decided(payment(2)), approval.Approved)
+	if b, c := h.uses(second.ID), h.uses(third.ID); b != 1 || c != 0 {
+		t.Errorf("the second was used %d times, and the third, which was not needed, %d", b, c)
+	}
+}
+
+func TestGrantsNeverStandForHumansOrAgainstAPerson(t *testing.T) {
+	r := routing(time.Hour, 1)
+	h := grantingHouse(t, r)
+	g := h.grant("ada", h.open(payment(50)), upTo(100), 10)
+	a := h.open(payment(1))
+	h.asOwner(`ALTER TABLE approvals DISABLE TRIGGER approvals_guard`)
+	h.asOwner(`UPDATE approvals SET requirements = jsonb_set(requirements, '{0,kind}', '"human"') WHERE id = $1`, a.ID)
+	h.asOwner(`ALTER TABLE approvals ENABLE TRIGGER approvals_guard`)
+	h.settle(a.ID)
+	if a = h.get(a.ID).Approval; a.Plan.Requirements[0].Kind != engine.Human {
+		t.Fatalf("it asks for %s", a.Plan.Requirements[0].Kind)
+	}
+	h.want("human", a, approval.Pending)
+	if _, err := h.SaveGrant(context.Background(), h.wish("ben", a, upTo(100), 10)); code(err) != "human_only" {
+		t.Errorf("a grant from a card for humans: %v", err)
+	}
+
+	// What the requesting side has to fill in is not filled in by a yes.
+	a = h.open(payment(1))
+	h.asOwner(`ALTER TABLE approvals DISABLE TRIGGER approvals_guard`)
+	h.asOwner(`UPDATE approvals SET requirements = '[{"kind":"answer","role":"reviewer","needed":1,"form":{"type":"object"}}]' WHERE id = $1`, a.ID)
+	h.asOwner(`ALTER TABLE approvals ENABLE TRIGGER approvals_guard`)
+	h.settle(a.ID)
+	h.want("a form", h.get(a.ID).Approval, approval.Pending)
+	if _, err := h.SaveGrant(context.Background(), h.wish("ben", a, upTo(100), 10)); code(err) != "not_eligible" {
+		t.Errorf("a grant from a card with a form: %v", err)
+	}
+
+	// Ada denies where it takes two to deny: her grant does not take that back.
+	two := r
+	two.Default.Deny = 2
+	h.judgeBy(gate.Rules{Environment: "test", Routing: two})
+	a = h.open(payment(2))
+	if err := h.vote("ada", a, false); err != nil {
+		t.Fatal(err)
+	}
+	h.settle(a.ID)
+	h.want("denied by its maker", h.get(a.ID).Approval, approval.Pending)
+	h.judgeBy(gate.Rules{Environment: "test", Routing: r})
+
+	if err := h.Throw(context.Background(), gate.PersonAdministers(h.people["ada"], "console", "r"), "bot", "stop", nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.SaveGrant(context.Background(), h.wish("ben", a, upTo(100), 10)); code(err) != "kill_switch" {
+		t.Errorf("a grant for a stopped agent: %v", err)
+	}
+	if err := h.Release(context.Background(), gate.PersonAdministers(h.people["ada"], "console", "r"), "bot", nil); err != nil {
+		t.Fatal(err)
+	}
+	a = h.open(payment(3))
+	if err := h.Throw(context.Background(), gate.PersonAdministers(h.people["ada"], "console", "r"), "", "stop all", nil); err != nil {
+		t.Fatal(err)
+	}
+	h.settle(a.ID)
+	if got := h.get(a.ID).Approval; got.Status != approval.Pending || len(got.Facts) > 0 {
+		t.Errorf("under a kill switch: %s with %d facts", got.Status, len(got.Facts))
+	}
+	if n := h.uses(g.ID); n != 0 {
+		t.Errorf("%d uses for nothing", n)
+	}
+}
+
+// A grant is worth no more than its maker is when it is used.
+func TestGrantIsItsMakersVote(t *testing.T) {
+	for name, change := range map[string]func(h *house){
+		"disabled": func(h *house) {
+			h.asOwner(`UPDATE people SET disabled_at = clock_timestamp() WHERE id = $1`, h.people["ada"].ID)
+		},
+		"role lost": func(h *house) {
+			h.asOwner(`UPDATE people SET roles = '{other}' WHERE id = $1`, h.people["ada"].ID)
+		},
+		"owner of the agent": func(h *house) {
+			h.asOwner(`UPDATE agents SET owner_id = $1 WHERE id = 'bot'`, h.people["ada"].ID)
+		},
+		"twin owns the agent": func(h *house) {
+			h.asOwner(`UPDATE agents SET owner_id = $1 WHERE id = 'bot'`, h.people["ada2"].ID)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := grantingHouse(t, routing(time.Hour, 1))
+			g := h.grant("ada", h.open(payment(50)), upTo(100), 10)
+			h.want("before", h.decided(payment(1)), approval.Approved)
+			change(h)
+			h.want("after", h.decided(payment(2)), approval.Pending)
+			if n := h.uses(g.ID); n != 1 {
+				t.Errorf("%d uses", n)
+			}
+		})
+	}
+}
+
+func TestGrantAndEditions(t *testing.T) {
+	h := grantingHouse(t, routing(time.Hour, 2))
+	seen := h.open(payment(50))
+	g := h.grant("ada", seen, upTo(100), 10)
+	edit := func(a approval.Approval, amount int) approval.Approval {
+		t.Helper()
+		a, err := h.Edit(context.Background(), gate.EditRequest{
+			Said:      gate.Said{Person: h.people["dina"], ApprovalID: a.ID, Comment: "not that much", Channel: "console"},
+			Arguments: parse(t, fmt.Sprintf(`{"amount":%d,"to":"canary-argument"}`, amount)), Digest: a.Call.Digest, Version: a.Version,
+		}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.settle(a.ID)
+		return h.get(a.ID).Approval
+	}
+	given := func(a approval.Approval) int { return a.State.Requirements[0].Given }
+	small := h.decided(payment(60))
+	if given(small) != 1 {
+		t.Fatalf("%d given", given(small))
+	}
+	if large := edit(small, 6000); given(large) != 0 || large.Plan.Edition != 2 {
+		t.Errorf("after an edit beyond the grant %d are given", given(large))
+	}
+	large := h.decided(payment(7000))
+	if given(large) != 0 {
+		t.Fatalf("%d given for what is too much", given(large))
+	}
+	if small = edit(large, 70); given(small) != 1 {
+		t.Errorf("after an edit to what the grant is for %d are given", given(small))
+	}
+	if n := h.uses(g.ID); n != 2 {
+		t.Errorf("%d uses", n)
+	}
+}
+
+func TestWhoMayGrant(t *testing.T) {
+	h := grantingHouse(t, routing(time.Hour, 1))
+	a := h.open(payment(50))
+	long := `{"amount":50,"to":"canary-argument","memo":"` + strings.Repeat("x", 5000) + `"}`
+	unseen := h.open(strings.Replace(deferred, args, long, 1))
+	for name, test := range map[string]struct {
+		who  string
+		edit func(*gate.GrantRequest)
+		want string
+	}{
+		"somebody with the role":    {"ada", nil, ""},
+		"the agent's owner":         {"owner", nil, "self_review"},
+		"somebody without the role": {"stranger", nil, "not_found"},
+		"an unproved person":        {"ada", func(r *gate.GrantRequest) { r.Person.VerifiedAt = r.Person.VerifiedAt.Add(-6 * time.Minute) }, "verification_required"},
+		"nobody in particular":      {"ada", func(r *gate.GrantRequest) { r.Person.VerifiedBy = "" }, "verification_required"},
+		"of another card":           {"ada", func(r *gate.GrantRequest) { r.Digest = "sha256:0" }, "stale"},
+		"of no card":                {"ada", func(r *gate.GrantRequest) { r.ApprovalID = "apr_x" }, "not_found"},
+		"for too long":              {"ada", func(r *gate.GrantRequest) { r.For = gate.MaxGrant + time.Second }, "grant_time"},
+		"for seven days":            {"ada", func(r *gate.GrantRequest) { r.For = gate.MaxGrant }, ""},
+		"for a minute":              {"ada", func(r *gate.GrantRequest) { r.For = gate.MinGrant }, ""},
+		"for no time":               {"ada", func(r *gate.GrantRequest) { r.For = time.Second }, "grant_time"},
+		"for no calls":              {"ada", func(r *gate.GrantRequest) { r.Uses = 0 }, "grant_uses"},
+		"for all calls":             {"ada", func(r *gate.GrantRequest) { r.Uses = 1001 }, "grant_uses"},
+		"for no reason":             {"ada", func(r *gate.GrantRequest) { r.Comment = " \n" }, "reason_required"},
+		"with a bad pattern":        {"ada", func(r *gate.GrantRequest) { r.Pattern.Matchers[0].Op = "like" }, "pattern"},
+		"of other calls":            {"ada", func(r *gate.GrantRequest) { r.Pattern = upTo(49) }, "not_like_it"},
+		"of what nobody has read":   {"ada", func(r *gate.GrantRequest) { r.ApprovalID, r.Digest = unseen.ID, unseen.Call.Digest }, "arguments_not_shown"},
+	} {
+		r := h.wish(test.who, a, upTo(100), 10)
+		if test.edit != nil {
+			test.edit(&r)
+		}
+		_, proposed := h.ProposeGrant(context.Background(), r)
+		_, err := h.SaveGrant(context.Background(), r)
+		if code(err) != test.want || code(proposed) != test.want {
+			t.Errorf("%s: saved %q, proposed %q, want %q", name, code(err), code(proposed), test.want)
+		}
+	}
+	if n := h.events(a.ID, engine.Granted); n < 10 {
+		t.Errorf("%d events: refusals are on record as well", n)
+	}
+}
+
+func TestPastDenialsAreAcknowledged(t *testing.T) {
+	h := grantingHouse(t, routing(time.Hour, 1))
+	end := func(amount int, approve bool) approval.Approval {
+		t.Helper()
+		a := h.open(payment(amount))
+		if err := h.vote("ben", a, approve); err != nil {
+			t.Fatal(err)
+		}
+		h.settle(a.ID)
+		return a
+	}
+	denied, tooMuch := end(80, false), end(500, false)
+	end(30, true)
+	waiting := h.open(payment(50))
+	r := h.wish("ada", waiting, upTo(100), 10)
+	past, err := h.ProposeGrant(context.Background(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if past.Looked != 4 || len(past.Matching) != 3 || past.Count(approval.Denied) != 1 || past.Count(approval.Approved) != 1 || past.Count(approval.Pending) != 1 ||
+		past.Denials()[0].ID != denied.ID || past.Matching[0].ID != waiting.ID {
+		t.Errorf("backtest: %+v", past)
+	}
+	r.Acknowledged = []string{tooMuch.ID}
+	_, err = h.SaveGrant(context.Background(), r)
+	if code(err) != "denials_not_acknowledged" || !strings.Contains(err.Error(), denied.ID) || strings.Contains(err.Error(), tooMuch.ID) {
+		t.Errorf("not acknowledged: %v", err)
+	}
+	// A denial since the page was shown counts as well.
+	r.Acknowledged = []string{denied.ID}
+	later := end(81, false)
+	if _, err = h.SaveGrant(context.Background(), r); code(err) != "denials_not_acknowledged" || !strings.Contains(err.Error(), later.ID) {
+		t.Errorf("one more denial: %v", err)
+	}
+	r.Acknowledged = []string{denied.ID, later.ID, tooMuch.ID}
+	g, err := h.SaveGrant(context.Background(), r)
+	if err != nil || len(g.Acknowledged) != 2 {
+		t.Fatalf("acknowledged %q, %v", g.Acknowledged, err)
+	}
+	// What has been erased cannot be compared, but for the very same call.
+	h.asOwner(`UPDATE approvals SET sealed_key = NULL WHERE id IN ($1, $2)`, denied.ID, later.ID)
+	past, err = h.ProposeGrant(context.Background(), r)
+	if err != nil || past.Unreadable != 2 || past.Count(approval.Denied) != 0 {
+		t.Errorf("after erasing: %+v, %v", past, err)
+	}
+}
+
+// What calls have to be like is sealed, and nowhere else.
+func TestGrantsTellNoArguments(t *testing.T) {
+	h := grantingHouse(t, routing(time.Hour, 1))
+	denied := h.open(payment(20))
+	if err := h.vote("ben", denied, false); err != nil {
+		t.Fatal(err)
+	}
+	h.settle(denied.ID)
+	r := h.wish("ada", h.open(payment(50)), upTo(100), 10)
+	_, err := h.SaveGrant(context.Background(), r) // a refusal, with the denial's id
+	if code(err) != "denials_not_acknowledged" {
+		t.Fatal(err)
+	}
+	r.Acknowledged = []string{denied.ID}
+	r.Pattern.Matchers[1] = grant.Matcher{Path: "/to", Op: grant.Prefix, Value: canon.String("canary")}
+	g, err := h.SaveGrant(context.Background(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.want("used", h.decided(payment(51)), approval.Approved)
+	if err := h.RevokeGrantByKey(context.Background(), g.ID, gate.Principal{KeyID: "key_admin", Kind: gate.AdminKey}.Administrator("r"), nil); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(context.Background(), h.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	for _, table := range []string{"standing_grants", "facts", "events", "approvals", "idempotency", "outbox"} {
+		rows, err := conn.Query(context.Background(), `SELECT t::text FROM `+table+` t`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil || len(lines) == 0 && table != "idempotency" && table != "outbox" {
+			t.Fatalf("%s: %d rows, %v", table, len(lines), err)
+		}
+		if all := strings.Join(lines, "\n"); strings.Contains(all, "canary") || strings.Contains(all, "/amount") || strings.Contains(all, fmt.Sprintf("%x", "canary")) {
+			t.Errorf("%s tells of the pattern", table)
+		}
+	}
+	events, err := h.Events(context.Background(), gate.EventFilter{AgentID: "bot"}, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var codes []string
+	for _, e := range events {
+		if e.Type != engine.Granted {
+			continue
+		}
+		codes = append(codes, e.Reasons[0].Code)
+		if e.Reasons[0].Code != "GRANT_MADE" {
+			continue
+		}
+		var told struct {
+			Grant        string
+			Uses         int
+			Matchers     int
+			PastMatching int `json:"past_matching"`
+			Acknowledged []string
+		}
+		if err := json.Unmarshal(e.SafePayload, &told); err != nil || told.Grant != g.ID || told.Uses != 10 || told.Matchers != 2 || told.PastMatching != 2 || len(told.Acknowledged) != 1 {
+			t.Errorf("told: %s, %v", e.SafePayload, err)
+		}
+	}
+	if got, want := fmt.Sprint(codes), "[denials_not_acknowledged GRANT_MADE GRANT_REVOKED]"; got != want {
+		t.Errorf("events %s, want %s", got, want)
+	}
+	keys, _, err := h.AllGrants(context.Background())
+	if err != nil || len(keys) != 1 || len(keys[0].Pattern.Matchers) != 0 {
+		t.Errorf("for a key: %+v, %v", keys, err)
+	}
+	// A grant whose record is not the one that was sealed casts no vote.
+	h.grant("ada", h.open(payment(50)), grant.Like(parse(t, `{"amount":50,"to":"canary-argument"}`)), 10)
+	h.asOwner(`UPDATE standing_grants SET sealed = (SELECT sealed FROM standing_grants WHERE id = $1) WHERE id <> $1`, g.ID)
+	h.want("after tampering", h.decided(payment(50)), approval.Pending)
+}

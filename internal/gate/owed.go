@@ -1,0 +1,123 @@
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+)
+
+// Errands is what somebody is asked for beside deciding.
+type Errands struct {
+	// Unknown are calls of which the person can say what became of them, and
+	// Reviews calls for which somebody else broke the glass alone.
+	Unknown, Reviews []approval.Approval
+	// Mine are calls of the person's own side that wait for something that it can
+	// give: a proof of identity, a ticket, the answer to a question.
+	Mine []approval.Approval
+}
+
+// maxErrands bounds each list of errands.
+const maxErrands = 50
+
+// Errands lists what the person is asked for beside deciding.
+func (g *Gate) Errands(ctx context.Context, p engine.Person) (Errands, error) {
+	var e Errands
+	var err error
+	if e.Unknown, err = g.Store.ExecutionUnknown(ctx, p.Has(AdminRole), p.Identity, maxErrands); err != nil {
+		return e, err
+	}
+	owed, err := g.Store.ReviewOwed(ctx, p.Identity, maxErrands)
+	if err != nil {
+		return e, err
+	}
+	for _, a := range owed {
+		if MayReviewAfterwards(p, a) {
+			e.Reviews = append(e.Reviews, a)
+		}
+	}
+	mine, err := g.Store.Requesting(ctx, p.Identity, MaxInbox)
+	if err != nil {
+		return e, err
+	}
+	for _, a := range mine {
+		if AsksOf(p, a) {
+			e.Mine = append(e.Mine, a)
+		}
+	}
+	return e, nil
+}
+
+// MayReconcile reports whether the person may say what became of the call.
+func MayReconcile(p engine.Person, a approval.Approval) bool {
+	return a.Execution == approval.Unknown && (p.Has(AdminRole) || slices.Contains(a.Plan.Excluded, p.Identity))
+}
+
+// MayReviewAfterwards reports whether the person may look afterwards at a call
+// for which somebody broke the glass, if that is owed.
+func MayReviewAfterwards(p engine.Person, a approval.Approval) bool {
+	return mayRead(p, a) && mayReviewAfterwards(p, a) == nil
+}
+
+// AsksOf reports whether a waiting call asks for something that the person can
+// give as one of the requesting side.
+func AsksOf(p engine.Person, a approval.Approval) bool {
+	if a.Status.Terminal() || a.State.Status.Terminal() || !slices.Contains(a.Plan.Excluded, p.Identity) || a.State.Stage >= len(a.Plan.Requirements) {
+		return false
+	}
+	switch a.Plan.Requirements[a.State.Stage].Kind {
+	case engine.StepUp:
+		return slices.Contains(a.Plan.Accountable, p.Identity)
+	case engine.Ticket:
+		return a.State.Ticket == nil || a.State.Checked != nil
+	case engine.Answer, engine.Review, engine.Human:
+	}
+	return a.State.Question != nil
+}
+
+// MaxSession bounds the calls of a session that are shown together.
+const MaxSession = 50
+
+// Session lists the calls of one of an agent's sessions that the person may see,
+// as their cards: those that wait first. full says whether more were left out.
+// look is Page when the cards are put before the person; what is long never is.
+func (g *Gate) Session(ctx context.Context, p engine.Person, agentID, session string, look Look) (cards []Card, full bool, err error) {
+	list, err := g.Store.OfSession(ctx, agentID, session, MaxSession+1)
+	if err != nil {
+		return nil, false, err
+	}
+	if full = len(list) > MaxSession; full {
+		list = list[:MaxSession]
+	}
+	if look == Whole {
+		look = Page
+	}
+	for _, a := range list {
+		if !mayRead(p, a) {
+			continue
+		}
+		card, err := g.Card(ctx, p, a.ID, look)
+		if err != nil {
+			return nil, false, err
+		}
+		cards = append(cards, card)
+	}
+	if len(cards) == 0 {
+		return nil, false, notFound
+	}
+	return cards, full, nil
+}
+
+// Permits is what an approval permits by the votes that count: the decision's
+// constraints, as reviewers have tightened them; nil for none.
+func Permits(a approval.Approval) json.RawMessage {
+	permits := a.Decision.Constraints
+	for _, f := range a.State.Counted {
+		if narrower, err := approval.Tighten(permits, f.Details.Constraints); err == nil {
+			permits = narrower
+		}
+	}
+	return permits
+}

@@ -1,0 +1,164 @@
+package gate_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/store"
+)
+
+// errands are what a person is asked for beside deciding.
+func (h *house) errands(who string) gate.Errands {
+	h.t.Helper()
+	e, err := h.Errands(context.Background(), h.people[who])
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return e
+}
+
+func (h *house) says(who, id, text string) gate.Said {
+	p := h.people[who]
+	p.VerifiedBy, p.VerifiedAt = "totp", time.Now()
+	return gate.Said{Person: p, ApprovalID: id, Comment: text, Channel: "console"}
+}
+
+func (h *house) card(who, id string) gate.Card {
+	h.t.Helper()
+	c, err := h.Card(context.Background(), h.people[who], id, gate.Glance)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return c
+}
+
+// join adds somebody with these roles.
+func (h *house) join(name string, roles ...string) {
+	h.t.Helper()
+	ctx := context.Background()
+	admin, err := store.Open(ctx, store.Config{URL: h.url, MaxConns: 2})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer admin.Close()
+	p := engine.Person{ID: store.NewID("usr"), Email: name + "@example.com", Name: name, Roles: roles}
+	p.Identity = p.ID
+	if err := admin.CreatePerson(ctx, p, "x", engine.Event{ID: uuid.NewString(), Type: engine.Admin, Outcome: engine.Allow, SafePayload: []byte(`{}`)}); err != nil {
+		h.t.Fatal(err)
+	}
+	h.people[name] = p
+}
+
+// A question is found by the side that is asked, and by nobody else.
+func TestQuestionsWaitForTheRequestingSide(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	ctx := context.Background()
+	a := h.open(deferred)
+	if e := h.errands("owner"); len(e.Mine) != 0 {
+		t.Errorf("nothing is asked yet: %+v", e.Mine)
+	}
+	if _, err := h.Ask(ctx, h.says("ada", a.ID, "What for?"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if e := h.errands("owner"); len(e.Mine) != 1 || e.Mine[0].ID != a.ID {
+		t.Errorf("the owner is asked: %+v", e.Mine)
+	}
+	if e := h.errands("ben"); len(e.Mine) != 0 {
+		t.Errorf("a reviewer is asked nothing: %+v", e.Mine)
+	}
+	if _, err := h.InformInPerson(ctx, h.says("owner", a.ID, "For the invoice."), nil); err != nil {
+		t.Fatal(err)
+	}
+	if e := h.errands("owner"); len(e.Mine) != 0 {
+		t.Errorf("it is answered: %+v", e.Mine)
+	}
+}
+
+// What is owed after an end is found by those who can give it.
+func TestWhatIsOwedAfterwards(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	ctx := context.Background()
+	h.join("fay", approval.BreakGlassRole)
+	a := h.open(deferred)
+	if c := h.card("fay", a.ID); c.CannotVote == nil {
+		t.Error("who may break the glass has a vote")
+	}
+	if _, err := h.BreakGlass(ctx, h.says("fay", a.ID, "fire"), true, a.Call.Digest, a.Version, nil); err != nil {
+		t.Fatal(err)
+	}
+	h.settle(a.ID)
+	for who, want := range map[string]int{"ben": 1, "fay": 0, "owner": 0, "stranger": 0} {
+		if e := h.errands(who); len(e.Reviews) != want {
+			t.Errorf("%s: %d to look at afterwards, want %d", who, len(e.Reviews), want)
+		}
+	}
+	if c := h.card("ben", a.ID); c.Afterwards == nil || c.Afterwards.DoneAt != nil {
+		t.Errorf("the card says nothing of what is owed: %+v", c.Afterwards)
+	}
+	if err := h.redeem(h.agent, h.get(a.ID).Token, "pay", args); err != nil {
+		t.Fatal(err)
+	}
+	if c := h.card("ben", a.ID); c.LeaseUntil.IsZero() {
+		t.Error("the card names no lease")
+	}
+	if _, err := h.Executed(ctx, h.agent, gate.ExecutionRequest{ApprovalID: a.ID, Outcome: approval.Unknown}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for who, want := range map[string]int{"owner": 1, "ben": 0, "fay": 0} {
+		if e := h.errands(who); len(e.Unknown) != want {
+			t.Errorf("%s: %d of unknown fate, want %d", who, len(e.Unknown), want)
+		}
+	}
+	if _, err := h.ReviewAfterwards(ctx, h.says("ben", a.ID, "there was no fire"), false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Reconcile(ctx, h.says("owner", a.ID, "the ledger has it"), approval.Succeeded); err != nil {
+		t.Fatal(err)
+	}
+	if b, o := h.errands("ben"), h.errands("owner"); len(b.Reviews)+len(o.Unknown) != 0 {
+		t.Errorf("still owed: %+v, %+v", b, o)
+	}
+	c := h.card("ben", a.ID)
+	if c.Afterwards == nil || c.Afterwards.DoneAt == nil || c.Afterwards.Justified || c.Afterwards.Comment != "there was no fire" {
+		t.Errorf("afterwards: %+v", c.Afterwards)
+	}
+	if c.Reconciled == nil || c.Reconciled.Outcome != approval.Succeeded || c.Reconciled.PersonID != h.people["owner"].ID {
+		t.Errorf("reconciled: %+v", c.Reconciled)
+	}
+}
+
+// A session's calls are found together by those who may see them.
+func TestSessionTogether(t *testing.T) {
+	h := newPolicyHouse(t)
+	ctx := context.Background()
+	const named = `,"sessionId":"quarter-end/17"`
+	first, second := *h.check(params("pay", named)).Approval, *h.check(params("deploy", named)).Approval
+	if first.Session == "" || first.Session != second.Session {
+		t.Fatalf("sessions %q and %q", first.Session, second.Session)
+	}
+	cards, full, err := h.Session(ctx, h.people["ada"], "bot", first.Session, gate.Page)
+	if err != nil || full || len(cards) != 2 || cards[0].Approval.ID != first.ID || cards[0].Session != 2 || string(cards[0].Arguments) != string(parse(t, args).Canonical()) {
+		t.Fatalf("got %d cards, %v, %v", len(cards), full, err)
+	}
+	if err := h.vote("ada", first, false); err != nil {
+		t.Fatal(err)
+	}
+	h.settle(first.ID)
+	cards, _, err = h.Session(ctx, h.people["ada"], "bot", first.Session, gate.Page)
+	if err != nil || len(cards) != 2 || cards[0].Approval.ID != second.ID {
+		t.Errorf("what waits does not come first: %v", err)
+	}
+	h.join("nobody", "unrelated")
+	if _, _, err := h.Session(ctx, h.people["nobody"], "bot", first.Session, gate.Page); code(err) != "not_found" {
+		t.Errorf("somebody without a say: %v", err)
+	}
+	if _, _, err := h.Session(ctx, h.people["ada"], "other-bot", first.Session, gate.Page); code(err) != "not_found" {
+		t.Errorf("another agent's: %v", err)
+	}
+}

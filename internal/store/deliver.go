@@ -1,0 +1,227 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdpoint/engine"
+)
+
+// maxBundle is how many notifications one delivery takes.
+const maxBundle = 500
+
+// Delivery is a notification that is to be sent, and what is sent with it.
+type Delivery struct {
+	Notification
+	Endpoint Endpoint
+	// Bundle are the others that it takes along, the oldest first.
+	Bundle []Notification
+}
+
+// ErrNothingToSend says that the notification has been sent, given up or taken along by
+// another one.
+var ErrNothingToSend = errors.New("nothing is left to send")
+
+const notificationColumns = `n.id, n.endpoint_id, n.recipient, coalesce(n.approval_id, ''), n.tell, n.body, n.bundles, n.created_at, n.due_at,
+	n.status, n.attempts, n.last_error, n.ended_at`
+
+func scanNotification(row pgx.Row, more ...any) (Notification, error) {
+	var n Notification
+	err := row.Scan(append([]any{
+		&n.ID, &n.EndpointID, &n.Recipient, &n.ApprovalID, &n.Tell, &n.Body, &n.Bundles, &n.CreatedAt, &n.DueAt,
+		&n.Status, &n.Attempts, &n.LastError, &n.EndedAt,
+	}, more...)...)
+	n.CreatedAt, n.DueAt = n.CreatedAt.UTC(), n.DueAt.UTC()
+	return n, err
+}
+
+// DueNotifications lists up to limit notifications that Temporal does not have
+// yet and whose time has come. Of those that are to be told together, it lists
+// one.
+func (s *Store) DueNotifications(ctx context.Context, limit int) ([]string, error) {
+	return s.ids(ctx, `SELECT n.id FROM notifications n WHERE n.status = 'waiting' AND n.due_at <= clock_timestamp() AND n.started_at IS NULL
+		AND NOT (n.bundles AND n.claimed_at IS NULL AND EXISTS (
+			SELECT FROM notifications o WHERE o.endpoint_id = n.endpoint_id AND o.recipient = n.recipient AND o.status = 'waiting' AND o.bundles
+				AND o.claimed_at IS NULL AND (o.due_at, o.id) < (n.due_at, n.id)))
+		ORDER BY n.due_at, n.id LIMIT $1`, limit)
+}
+
+// NotificationsStarted notes that Temporal has these.
+func (s *Store) NotificationsStarted(ctx context.Context, ids []string) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	_, err := s.pool.Exec(ctx, `UPDATE notifications SET started_at = clock_timestamp() WHERE id = ANY ($1) AND status = 'waiting'`, ids)
+	return translate(err)
+}
+
+// OverdueNotifications lists, after the given id and in order of id, up to limit
+// notifications that Temporal has been given and that should have been sent, or
+// tried, more than grace ago.
+func (s *Store) OverdueNotifications(ctx context.Context, after string, grace time.Duration, limit int) ([]string, error) {
+	return s.ids(ctx, `SELECT id FROM notifications WHERE status = 'waiting' AND id > $1
+		AND due_at < clock_timestamp() - make_interval(secs => $2) AND started_at < clock_timestamp() - make_interval(secs => $2)
+		ORDER BY id LIMIT $3`, after, grace.Seconds(), limit)
+}
+
+// RestartNotifications has these given to Temporal again.
+func (s *Store) RestartNotifications(ctx context.Context, ids []string) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	_, err := s.pool.Exec(ctx, `UPDATE notifications SET started_at = NULL WHERE id = ANY ($1) AND status = 'waiting'`, ids)
+	return translate(err)
+}
+
+// Claim takes a notification up for an attempt. The first time it takes along
+// everything that waits to be told together with it; from then on that stays as
+// it is, so that every attempt sends the same. ErrNothingToSend: it does not
+// wait any more. ErrNotFound: there is none.
+func (s *Store) Claim(ctx context.Context, id string) (Delivery, error) {
+	var d Delivery
+	err := s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		var bundles, claimed bool
+		// Everything that could be taken along is locked in order of id, together with
+		// the one that takes it: two that want each other wait, and one of them goes.
+		rows, err := tx.Query(ctx, `SELECT o.id FROM notifications n JOIN notifications o ON o.id = n.id
+				OR n.bundles AND n.claimed_at IS NULL AND o.bundles AND o.claimed_at IS NULL AND o.status = 'waiting'
+					AND o.endpoint_id = n.endpoint_id AND o.recipient = n.recipient
+			WHERE n.id = $1 ORDER BY o.id FOR UPDATE OF o`, id)
+		if err != nil {
+			return translate(err)
+		}
+		others, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			return translate(err)
+		}
+		d.Notification, err = scanNotification(tx.QueryRow(ctx, `SELECT `+notificationColumns+`, n.bundles, n.claimed_at IS NOT NULL FROM notifications n WHERE n.id = $1`, id),
+			&bundles, &claimed)
+		if err != nil {
+			return translate(err)
+		}
+		if d.Status != "waiting" {
+			return ErrNothingToSend
+		}
+		if bundles && !claimed {
+			if _, err := tx.Exec(ctx, `UPDATE notifications SET status = 'bundled', bundle_id = $1, ended_at = clock_timestamp()
+				WHERE id IN (SELECT o.id FROM notifications o WHERE o.id = ANY ($2) AND o.id <> $1 AND o.bundles AND o.claimed_at IS NULL AND o.status = 'waiting'
+					ORDER BY o.created_at, o.id LIMIT $3)`, id, others, maxBundle); err != nil {
+				return translate(err)
+			}
+		}
+		batch := &pgx.Batch{}
+		batch.Queue(`UPDATE notifications SET claimed_at = coalesce(claimed_at, clock_timestamp()) WHERE id = $1`, id)
+		batch.Queue(`SELECT `+notificationColumns+` FROM notifications n WHERE n.bundle_id = $1 ORDER BY n.created_at, n.id`, id).Query(each(func(row pgx.Rows) error {
+			n, err := scanNotification(row)
+			d.Bundle = append(d.Bundle, n)
+			return err
+		}))
+		batch.Queue(`SELECT `+endpointColumns+` FROM endpoints WHERE id = $1`, d.EndpointID).QueryRow(func(row pgx.Row) error {
+			var err error
+			d.Endpoint, err = scanEndpoint(row)
+			return err
+		})
+		return translate(tx.SendBatch(ctx, batch).Close())
+	})
+	return d, err
+}
+
+// NotificationSent records that the other side has it.
+func (s *Store) NotificationSent(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	_, err := s.pool.Exec(ctx, `UPDATE notifications SET status = 'sent', attempts = attempts + 1, last_error = '', ended_at = clock_timestamp()
+		WHERE id = $1 AND status = 'waiting'`, id)
+	return translate(err)
+}
+
+// NotificationFailed records an attempt that failed, and when there is another.
+func (s *Store) NotificationFailed(ctx context.Context, id, reason string, again time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	_, err := s.pool.Exec(ctx, `UPDATE notifications SET attempts = attempts + 1, last_error = $2, due_at = clock_timestamp() + make_interval(secs => $3)
+		WHERE id = $1 AND status = 'waiting'`, id, reason, again.Seconds())
+	return translate(err)
+}
+
+// NotificationDead gives a notification up, with the event that says so. With
+// closing, the endpoint is switched off as well, which is on record where
+// that changed anything.
+func (s *Store) NotificationDead(ctx context.Context, id, reason string, tried bool, e engine.Event, closing *engine.Event) error {
+	return s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		var endpoint string
+		err := tx.QueryRow(ctx, `UPDATE notifications SET status = 'dead', attempts = attempts + CASE WHEN $3 THEN 1 ELSE 0 END, last_error = $2, ended_at = clock_timestamp()
+			WHERE id = $1 AND status = 'waiting' RETURNING endpoint_id`, id, reason, tried).Scan(&endpoint)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil // another attempt has recorded its end
+		}
+		if err != nil {
+			return translate(err)
+		}
+		events := []engine.Event{e}
+		if closing != nil {
+			tag, err := tx.Exec(ctx, `UPDATE endpoints SET disabled_at = clock_timestamp() WHERE id = $1 AND disabled_at IS NULL`, endpoint)
+			if err != nil {
+				return translate(err)
+			}
+			if tag.RowsAffected() == 1 {
+				events = append(events, *closing)
+			}
+		}
+		rows := &pgx.Batch{}
+		if err := queueEvents(rows, events, false, nil); err != nil {
+			return err
+		}
+		return translate(tx.SendBatch(ctx, rows).Close())
+	})
+}
+
+// Resend has a dead letter sent again, from the first attempt on and under its
+// own id. ErrNotFound: there is no such dead letter.
+func (s *Store) Resend(ctx context.Context, id string, e engine.Event) error {
+	return s.admin(ctx, e, `UPDATE notifications SET status = 'waiting', attempts = 0, ended_at = NULL, started_at = NULL, due_at = clock_timestamp()
+		WHERE id = $1 AND status = 'dead'`, id)
+}
+
+// QueueNotification queues a notification that is about no approval.
+func (s *Store) QueueNotification(ctx context.Context, n Notification, e engine.Event) error {
+	return s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		rows := &pgx.Batch{}
+		queueNotification(rows, n)
+		if err := queueEvents(rows, []engine.Event{e}, false, nil); err != nil {
+			return err
+		}
+		return translate(tx.SendBatch(ctx, rows).Close())
+	})
+}
+
+// NotificationByID reads a notification. ErrNotFound: there is none.
+func (s *Store) NotificationByID(ctx context.Context, id string) (Notification, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	n, err := scanNotification(s.pool.QueryRow(ctx, `SELECT `+notificationColumns+` FROM notifications n WHERE n.id = $1`, id))
+	return n, translate(err)
+}
+
+// DeadLetters lists up to limit notifications that were given up, the last one
+// first.
+func (s *Store) DeadLetters(ctx context.Context, limit int) ([]Notification, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `SELECT `+notificationColumns+` FROM notifications n WHERE n.status = 'dead' ORDER BY n.ended_at DESC, n.id LIMIT $1`, limit)
+	if err != nil {
+		return nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Notification, error) { return scanNotification(row) })
+	return list, translate(err)
+}
+
+// NotificationCounts is how many notifications wait, and how many were given up.
+func (s *Store) NotificationCounts(ctx context.Context) (waiting, dead int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	err = s.pool.QueryRow(ctx, `SELECT count(*) FILTER (WHERE status = 'waiting'), count(*) FILTER (WHERE status = 'dead') FROM notifications
+		WHERE status IN ('waiting', 'dead')`).Scan(&waiting, &dead)
+	return waiting, dead, translate(err)
+}

@@ -1,0 +1,228 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/seal"
+)
+
+// Grant is a vote that somebody cast beforehand for calls that are alike. What
+// they have to be like is sealed under the grant's id, as arguments are.
+type Grant struct {
+	ID           string // "gra_…"
+	PersonID     string // who votes by it
+	AgentID      string
+	Tool         string
+	Environment  string
+	Sealed       seal.Box
+	Reason       string
+	FromApproval string // whose card it was made from
+	MaxUses      int
+	Uses         int
+	CreatedAt    time.Time
+	ExpiresAt    time.Time
+	// Acknowledged are the denials that it would have overruled, which its maker
+	// has looked at.
+	Acknowledged []string
+	RevokedAt    *time.Time
+	RevokedBy    string
+	// UsedBy are the approvals for which it has voted, the last one first.
+	UsedBy []string
+	// Voter is the standing of its maker as it was when the grant was read.
+	Voter approval.Voter
+}
+
+// Live reports whether the grant can still vote at now.
+func (g Grant) Live(now time.Time) bool {
+	return g.RevokedAt == nil && g.Uses < g.MaxUses && now.Before(g.ExpiresAt)
+}
+
+const grantColumns = `g.id, g.person_id, g.agent_id, g.tool, g.environment, g.sealed, g.sealed_key, g.reason, coalesce(g.from_approval, ''),
+	g.max_uses, g.uses, g.created_at, g.expires_at, g.acknowledged, g.revoked_at, coalesce(g.revoked_by, ''),
+	p.identity, roles_of(p.id, p.roles), p.disabled_at IS NULL`
+
+func scanGrant(row pgx.Row, more ...any) (Grant, error) {
+	var g Grant
+	err := row.Scan(append([]any{
+		&g.ID, &g.PersonID, &g.AgentID, &g.Tool, &g.Environment, &g.Sealed.Data, &g.Sealed.Key, &g.Reason, &g.FromApproval,
+		&g.MaxUses, &g.Uses, &g.CreatedAt, &g.ExpiresAt, &g.Acknowledged, &g.RevokedAt, &g.RevokedBy,
+		&g.Voter.Identity, &g.Voter.Roles, &g.Voter.Active,
+	}, more...)...)
+	g.CreatedAt, g.ExpiresAt = g.CreatedAt.UTC(), g.ExpiresAt.UTC()
+	return g, translate(err)
+}
+
+// Grants lists the grants that are live for the approval's agent, tool and
+// environment and were made before it was opened, always in the same order: those
+// that end first come first.
+func (c *Change) Grants() ([]Grant, error) {
+	call := c.Approval.Call
+	rows, err := c.tx.Query(c.ctx, `SELECT `+grantColumns+` FROM standing_grants g JOIN people p ON p.id = g.person_id
+		WHERE g.agent_id = $1 AND g.tool = $2 AND g.environment = $3 AND g.revoked_at IS NULL AND g.uses < g.max_uses
+		  AND g.expires_at > clock_timestamp() AND g.created_at <= $4
+		ORDER BY g.expires_at, g.id`, call.AgentID, call.Tool, call.Environment, c.Approval.Plan.OpenedAt)
+	if err != nil {
+		return nil, translate(err)
+	}
+	live, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Grant, error) { return scanGrant(row) })
+	return live, translate(err)
+}
+
+// UseGrant uses a grant up by one, under the lock on its row, and reports whether
+// there was anything left to use. Everybody who uses several takes them in the
+// order of Grants.
+func (c *Change) UseGrant(id string) (bool, error) {
+	tag, err := c.tx.Exec(c.ctx, `UPDATE standing_grants SET uses = uses + 1
+		WHERE id = $1 AND revoked_at IS NULL AND uses < max_uses AND expires_at > clock_timestamp()`, id)
+	return err == nil && tag.RowsAffected() == 1, translate(err)
+}
+
+// MakeGrant stores a grant for the approval's agent, tool and environment that
+// lasts for lasting from now on. It returns it with its times.
+func (c *Change) MakeGrant(g Grant, lasting time.Duration) (Grant, error) {
+	call := c.Approval.Call
+	g.AgentID, g.Tool, g.Environment, g.FromApproval = call.AgentID, call.Tool, call.Environment, c.Approval.ID
+	if g.Acknowledged == nil {
+		g.Acknowledged = []string{}
+	}
+	// From the statement's start: no later than the row's own created_at.
+	err := c.tx.QueryRow(c.ctx, `INSERT INTO standing_grants (id, person_id, agent_id, tool, environment, sealed, sealed_key, reason, from_approval, max_uses, expires_at, acknowledged)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, statement_timestamp() + make_interval(secs => $11), $12) RETURNING created_at, expires_at`,
+		g.ID, g.PersonID, g.AgentID, g.Tool, g.Environment, g.Sealed.Data, g.Sealed.Key, g.Reason, g.FromApproval, g.MaxUses, lasting.Seconds(), g.Acknowledged).
+		Scan(&g.CreatedAt, &g.ExpiresAt)
+	g.CreatedAt, g.ExpiresAt = g.CreatedAt.UTC(), g.ExpiresAt.UTC()
+	return g, translate(err)
+}
+
+// DeniedSince reports whether a call of the approval's agent, tool and
+// environment has been denied since a moment.
+func (c *Change) DeniedSince(at time.Time) (bool, error) {
+	call, denied := c.Approval.Call, false
+	err := c.tx.QueryRow(c.ctx, `SELECT EXISTS (SELECT FROM approvals
+		WHERE agent_id = $1 AND tool = $2 AND environment = $3 AND status = 'denied' AND ended_at >= $4)`,
+		call.AgentID, call.Tool, call.Environment, at).Scan(&denied)
+	return denied, translate(err)
+}
+
+// MaxGrants bounds how many grants are listed.
+const MaxGrants = 200
+
+// Grants lists grants, those that are live first and of each the newest, with the
+// clock of the moment.
+func (s *Store) Grants(ctx context.Context) ([]Grant, time.Time, error) {
+	return s.grants(ctx, `ORDER BY g.revoked_at IS NULL AND g.uses < g.max_uses AND g.expires_at > clock_timestamp() DESC, g.created_at DESC, g.id LIMIT $1`, MaxGrants)
+}
+
+// Grant reads a grant, with the clock of the moment. ErrNotFound: there is none.
+func (s *Store) Grant(ctx context.Context, id string) (Grant, time.Time, error) {
+	list, now, err := s.grants(ctx, `WHERE g.id = $1`, id)
+	if err != nil {
+		return Grant{}, now, err
+	}
+	if len(list) == 0 {
+		return Grant{}, now, ErrNotFound
+	}
+	return list[0], now, nil
+}
+
+func (s *Store) grants(ctx context.Context, which string, args ...any) ([]Grant, time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	now := time.Time{}
+	rows, err := s.pool.Query(ctx, `SELECT `+grantColumns+`,
+			coalesce((SELECT array_agg(f.approval_id ORDER BY f.seq DESC) FROM facts f WHERE f.details ? 'grant' AND f.details->>'grant' = g.id), '{}'), clock_timestamp()
+		FROM standing_grants g JOIN people p ON p.id = g.person_id `+which, args...)
+	if err != nil {
+		return nil, now, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Grant, error) {
+		var usedBy []string
+		g, err := scanGrant(row, &usedBy, &now)
+		g.UsedBy = usedBy
+		return g, err
+	})
+	return list, now.UTC(), translate(err)
+}
+
+// RevokeGrant ends a grant at once. ErrNotFound: there is none that lives.
+func (s *Store) RevokeGrant(ctx context.Context, id, by string, once *Once, e engine.Event) error {
+	return s.administer(ctx, once, e, `UPDATE standing_grants SET revoked_at = clock_timestamp(), revoked_by = $2
+		WHERE id = $1 AND revoked_at IS NULL AND uses < max_uses AND expires_at > clock_timestamp()`, id, by)
+}
+
+// ByIDs reads approvals; an id that there is none of is left out.
+func (s *Store) ByIDs(ctx context.Context, ids []string) (map[string]approval.Approval, error) {
+	list, _, err := s.list(ctx, `SELECT `+approvalColumns+`, clock_timestamp() FROM approvals WHERE id = ANY ($1)`, ids)
+	found := map[string]approval.Approval{}
+	for _, a := range list {
+		found[a.ID] = a
+	}
+	return found, err
+}
+
+// Past is what a backtest needs of an approval.
+type Past struct {
+	ID       string
+	Dialect  string
+	Digest   string
+	Status   approval.Status
+	OpenedAt time.Time
+}
+
+// Past lists up to limit approvals of the agent's calls of a tool in an
+// environment that were opened less than within ago, the newest first, with the
+// clock of the moment before.
+func (s *Store) Past(ctx context.Context, call engine.Call, within time.Duration, limit int) ([]Past, time.Time, error) {
+	now, err := s.Now(ctx)
+	if err != nil {
+		return nil, now, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `SELECT id, dialect, digest, status, opened_at FROM approvals
+		WHERE agent_id = $1 AND tool = $2 AND environment = $3 AND opened_at > clock_timestamp() - make_interval(secs => $4)
+		ORDER BY opened_at DESC, id LIMIT $5`, call.AgentID, call.Tool, call.Environment, within.Seconds(), limit)
+	if err != nil {
+		return nil, now, translate(err)
+	}
+	past, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Past, error) {
+		var p Past
+		err := row.Scan(&p.ID, &p.Dialect, &p.Digest, &p.Status, &p.OpenedAt)
+		p.OpenedAt = p.OpenedAt.UTC()
+		return p, err
+	})
+	return past, now, translate(err)
+}
+
+// Sealed calls fn with the sealed document of each of the approvals. One is in
+// memory at a time. An error of fn ends it and is returned as it is.
+func (s *Store) Sealed(ctx context.Context, ids []string, fn func(id string, box seal.Box) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `SELECT id, sealed, sealed_key FROM approvals WHERE id = ANY ($1)`, ids)
+	if err != nil {
+		return translate(err)
+	}
+	var id string
+	var box seal.Box
+	var stopped error
+	_, err = pgx.ForEachRow(rows, []any{&id, &box.Data, &box.Key}, func() error {
+		stopped = fn(id, box)
+		return stopped
+	})
+	if stopped != nil {
+		return fmt.Errorf("read the documents of former calls: %w", stopped)
+	}
+	return translate(err)
+}
+
+// ValidGrantID reports whether an id has the form of a grant's.
+func ValidGrantID(id string) bool {
+	return len(id) > 4 && id[:4] == "gra_" && ValidApprovalID("apr_"+id[4:])
+}

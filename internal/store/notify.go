@@ -1,0 +1,245 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/seal"
+)
+
+// Endpoint is where people or programs are told. What is secret about it is
+// sealed, and EndpointSecret's to open.
+type Endpoint struct {
+	ID   string // "end_…"
+	Kind string // webhook, email or slack
+	Name string
+	// Settings are the herald's: what is told, about what, to whom, how bundled.
+	Settings   json.RawMessage
+	CreatedAt  time.Time
+	CreatedBy  string
+	DisabledAt *time.Time
+}
+
+// Told counts an endpoint's notifications.
+type Told struct {
+	Waiting, Sent, Dead int
+	// LastAt is when the last one was sent; nil for never.
+	LastAt *time.Time
+}
+
+// Notification is one thing to tell at one endpoint.
+type Notification struct {
+	ID         string // "ntf_…"
+	EndpointID string
+	Recipient  string // a mail address; "" where the endpoint has only one
+	ApprovalID string // "" for none
+	Tell       string
+	Body       json.RawMessage // the notice; no argument, no token, no secret
+	// Bundles says that it waits, for as long as Window, to be told together with
+	// others of the same endpoint and recipient.
+	Bundles bool
+	Window  time.Duration
+
+	CreatedAt, DueAt time.Time
+	Status           string // waiting, bundled, sent or dead
+	Attempts         int
+	LastError        string
+	EndedAt          *time.Time
+}
+
+const endpointColumns = `id, kind, name, settings, created_at, created_by, disabled_at`
+
+func scanEndpoint(row pgx.Row, more ...any) (Endpoint, error) {
+	var e Endpoint
+	err := row.Scan(append([]any{&e.ID, &e.Kind, &e.Name, &e.Settings, &e.CreatedAt, &e.CreatedBy, &e.DisabledAt}, more...)...)
+	e.CreatedAt = e.CreatedAt.UTC()
+	return e, err
+}
+
+// errNoSealer: secrets cannot be kept by a store that was opened without a data key.
+var errNoSealer = errors.New("the store has no data key to seal an endpoint's secrets with")
+
+// seals encrypts an endpoint's secret; nil, which means "none", stays nil.
+func (s *Store) seals(id string, secret []byte) (seal.Box, error) {
+	if secret == nil {
+		return seal.Box{}, nil
+	}
+	if s.sealer == nil {
+		return seal.Box{}, errNoSealer
+	}
+	box, err := s.sealer.Seal(id, secret)
+	if err != nil {
+		return box, fmt.Errorf("seal the secret of endpoint %s: %w", id, err)
+	}
+	return box, nil
+}
+
+// CreateEndpoint stores an endpoint, with its secret sealed. ErrConflict: the
+// name is taken.
+func (s *Store) CreateEndpoint(ctx context.Context, e Endpoint, secret []byte, ev engine.Event) error {
+	box, err := s.seals(e.ID, secret)
+	if err != nil {
+		return err
+	}
+	return s.admin(ctx, ev, `INSERT INTO endpoints (id, kind, name, settings, sealed, sealed_key, created_by) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+		e.ID, e.Kind, e.Name, e.Settings, box.Data, box.Key, e.CreatedBy)
+}
+
+// ChangeEndpoint replaces an endpoint's settings and, unless it is nil, its
+// secret. ErrNotFound: there is none.
+func (s *Store) ChangeEndpoint(ctx context.Context, id string, settings json.RawMessage, secret []byte, ev engine.Event) error {
+	box, err := s.seals(id, secret)
+	if err != nil {
+		return err
+	}
+	return s.admin(ctx, ev, `UPDATE endpoints SET settings = $2, sealed = coalesce($3, sealed), sealed_key = coalesce($4, sealed_key) WHERE id = $1`,
+		id, settings, box.Data, box.Key)
+}
+
+// SwitchEndpoint switches an endpoint off, or on again. ErrNotFound: there is
+// none of which that would change anything.
+func (s *Store) SwitchEndpoint(ctx context.Context, id string, off bool, ev engine.Event) error {
+	return s.admin(ctx, ev, `UPDATE endpoints SET disabled_at = CASE WHEN $2 THEN clock_timestamp() END WHERE id = $1 AND (disabled_at IS NULL) = $2`, id, off)
+}
+
+// Endpoint reads an endpoint. ErrNotFound: there is none.
+func (s *Store) Endpoint(ctx context.Context, id string) (Endpoint, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	e, err := scanEndpoint(s.pool.QueryRow(ctx, `SELECT `+endpointColumns+` FROM endpoints WHERE id = $1`, id))
+	return e, translate(err)
+}
+
+// EndpointSecret opens what is secret about an endpoint: nil where nothing is.
+// ErrNotFound: there is no such endpoint.
+func (s *Store) EndpointSecret(ctx context.Context, id string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	var box seal.Box
+	if err := s.pool.QueryRow(ctx, `SELECT sealed, sealed_key FROM endpoints WHERE id = $1`, id).Scan(&box.Data, &box.Key); err != nil {
+		return nil, translate(err)
+	}
+	if box.Data == nil {
+		return nil, nil
+	}
+	if s.sealer == nil {
+		return nil, errNoSealer
+	}
+	secret, err := s.sealer.Open(id, box)
+	if err != nil {
+		return nil, fmt.Errorf("open the secret of endpoint %s: %w", id, err)
+	}
+	return secret, nil
+}
+
+// Endpoints lists every endpoint by name, with counts by id.
+func (s *Store) Endpoints(ctx context.Context) ([]Endpoint, map[string]Told, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	told := map[string]Told{}
+	rows, err := s.pool.Query(ctx, `SELECT e.id, e.kind, e.name, e.settings, e.created_at, e.created_by, e.disabled_at,
+			coalesce(n.waiting, 0), coalesce(n.sent, 0), coalesce(n.dead, 0), n.last_at
+		FROM endpoints e LEFT JOIN (
+			SELECT endpoint_id, count(*) FILTER (WHERE status = 'waiting') AS waiting, count(*) FILTER (WHERE status IN ('sent', 'bundled')) AS sent,
+				count(*) FILTER (WHERE status = 'dead') AS dead, max(ended_at) FILTER (WHERE status = 'sent') AS last_at
+			FROM notifications GROUP BY endpoint_id) n ON n.endpoint_id = e.id ORDER BY e.name`)
+	if err != nil {
+		return nil, nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Endpoint, error) {
+		var t Told
+		e, err := scanEndpoint(row, &t.Waiting, &t.Sent, &t.Dead, &t.LastAt)
+		told[e.ID] = t
+		return e, err
+	})
+	return list, told, translate(err)
+}
+
+// Announce records what people are to be told of the approval, and returns what
+// nobody had recorded before.
+func (c *Change) Announce(due []approval.Announcement) ([]approval.Announcement, error) {
+	keys, tells := make([]string, len(due)), make([]string, len(due))
+	for i, a := range due {
+		keys[i], tells[i] = a.Key, string(a.Tell)
+	}
+	rows, err := c.tx.Query(c.ctx, `INSERT INTO announcements (approval_id, key, tell)
+		SELECT $1, d.key, d.tell FROM unnest($2::text[], $3::text[]) AS d (key, tell) ON CONFLICT DO NOTHING RETURNING key`, c.Approval.ID, keys, tells)
+	if err != nil {
+		return nil, translate(err)
+	}
+	inserted, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, translate(err)
+	}
+	isNew := make(map[string]bool, len(inserted))
+	for _, key := range inserted {
+		isNew[key] = true
+	}
+	var fresh []approval.Announcement
+	for _, a := range due {
+		if isNew[a.Key] {
+			fresh = append(fresh, a)
+			delete(isNew, a.Key) // a key that is there twice is told once
+		}
+	}
+	return fresh, nil
+}
+
+// Endpoints lists the endpoints that are switched on.
+func (c *Change) Endpoints() ([]Endpoint, error) {
+	rows, err := c.tx.Query(c.ctx, `SELECT `+endpointColumns+` FROM endpoints WHERE disabled_at IS NULL ORDER BY id`)
+	if err != nil {
+		return nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Endpoint, error) { return scanEndpoint(row) })
+	return list, translate(err)
+}
+
+// Everybody lists the people who are not disabled, by e-mail address.
+func (c *Change) Everybody() ([]engine.Person, error) {
+	rows, err := c.tx.Query(c.ctx, `SELECT `+personColumns+` FROM people p WHERE p.disabled_at IS NULL ORDER BY p.email`)
+	if err != nil {
+		return nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (engine.Person, error) { return scanPerson(row) })
+	return list, translate(err)
+}
+
+// Deputies lists the ids of the people who stand in for somebody at the moment.
+func (c *Change) Deputies() (map[string]bool, error) {
+	rows, err := c.tx.Query(c.ctx, `SELECT DISTINCT deputy_id FROM delegations WHERE revoked_at IS NULL AND from_at <= clock_timestamp() AND until_at > clock_timestamp()`)
+	if err != nil {
+		return nil, translate(err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	deputies := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		deputies[id] = true
+	}
+	return deputies, translate(err)
+}
+
+// Notify queues notifications, which become due with the commit; what bundles,
+// at the end of the window that the first that waits has begun.
+func (c *Change) Notify(list []Notification) error {
+	rows := &pgx.Batch{}
+	for _, n := range list {
+		queueNotification(rows, n)
+	}
+	return translate(c.tx.SendBatch(c.ctx, rows).Close())
+}
+
+func queueNotification(rows *pgx.Batch, n Notification) {
+	rows.Queue(`INSERT INTO notifications (id, endpoint_id, recipient, approval_id, tell, body, bundles, due_at)
+		VALUES ($1, $2, $3, nullif($4, ''), $5, $6, $7, CASE WHEN NOT $7 THEN clock_timestamp() ELSE coalesce(
+			(SELECT min(o.due_at) FROM notifications o WHERE o.endpoint_id = $2 AND o.recipient = $3 AND o.status = 'waiting' AND o.bundles AND o.claimed_at IS NULL),
+			clock_timestamp() + make_interval(secs => $8)) END)`,
+		n.ID, n.EndpointID, n.Recipient, n.ApprovalID, n.Tell, n.Body, n.Bundles, n.Window.Seconds())
+}

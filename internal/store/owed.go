@@ -1,0 +1,102 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdpoint/engine/approval"
+)
+
+// Reconciliation is what a person found out about a call of which nobody knew
+// whether it had run.
+type Reconciliation struct {
+	PersonID string
+	Outcome  approval.Execution
+	Comment  string
+	At       time.Time
+}
+
+// Aftermath reads what came after an approval's end: what is owed of it or has
+// been said since, and what a person found out; nil for nothing.
+func (s *Store) Aftermath(ctx context.Context, approvalID string) (*Afterwards, *Reconciliation, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	var owed *Afterwards
+	var found *Reconciliation
+	rows := &pgx.Batch{}
+	rows.Queue(`SELECT coalesce(person_id, ''), coalesce(justified, false), comment, owed_at, done_at FROM afterwards WHERE approval_id = $1`,
+		approvalID).QueryRow(func(row pgx.Row) error {
+		var a Afterwards
+		err := row.Scan(&a.PersonID, &a.Justified, &a.Comment, &a.OwedAt, &a.DoneAt)
+		if err == nil {
+			owed = &a
+		}
+		return unlessNone(err)
+	})
+	rows.Queue(`SELECT person_id, outcome, comment, at FROM reconciliations WHERE approval_id = $1`, approvalID).QueryRow(func(row pgx.Row) error {
+		var r Reconciliation
+		err := row.Scan(&r.PersonID, &r.Outcome, &r.Comment, &r.At)
+		if err == nil {
+			found = &r
+		}
+		return unlessNone(err)
+	})
+	return owed, found, translate(s.pool.SendBatch(ctx, rows).Close())
+}
+
+func unlessNone(err error) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	return err
+}
+
+// ExecutionUnknown lists up to limit approvals of which nobody knows whether
+// their call ran, the oldest first: all, or those that exclude the identity
+// because it is on the requesting side.
+func (s *Store) ExecutionUnknown(ctx context.Context, all bool, identity string, limit int) ([]approval.Approval, error) {
+	list, _, err := s.list(ctx, `SELECT `+approvalColumns+`, clock_timestamp() FROM approvals
+		WHERE execution = 'unknown' AND ($1 OR $2 = ANY (excluded)) ORDER BY ended_at, id LIMIT $3`, all, identity, limit)
+	return list, err
+}
+
+// ReviewOwed lists up to limit approvals for which one person broke the glass and
+// at which nobody has looked since, the oldest first, but for those that exclude
+// the identity.
+func (s *Store) ReviewOwed(ctx context.Context, identity string, limit int) ([]approval.Approval, error) {
+	list, _, err := s.list(ctx, `WITH owed AS (SELECT approval_id, owed_at FROM afterwards WHERE done_at IS NULL)
+		SELECT `+approvalColumns+`, clock_timestamp() FROM owed JOIN approvals ON id = approval_id
+		WHERE NOT $1 = ANY (excluded) ORDER BY owed_at, id LIMIT $2`, identity, limit)
+	return list, err
+}
+
+// Requesting lists up to limit pending approvals that exclude the identity, the
+// first to end first.
+func (s *Store) Requesting(ctx context.Context, identity string, limit int) ([]approval.Approval, error) {
+	list, _, err := s.list(ctx, `SELECT `+approvalColumns+`, clock_timestamp() FROM approvals
+		WHERE status = 'pending' AND $1 = ANY (excluded) ORDER BY expires_at, id LIMIT $2`, identity, limit)
+	return list, err
+}
+
+// OfSession lists up to limit approvals of one of an agent's sessions: those that
+// wait first, and of each the oldest first.
+func (s *Store) OfSession(ctx context.Context, agentID, session string, limit int) ([]approval.Approval, error) {
+	if session == "" {
+		return nil, nil
+	}
+	list, _, err := s.list(ctx, `SELECT `+approvalColumns+`, clock_timestamp() FROM approvals
+		WHERE agent_id = $1 AND session = $2 ORDER BY status <> 'pending', opened_at, id LIMIT $3`, agentID, session, limit)
+	return list, err
+}
+
+// SessionSize is how many approvals one of an agent's sessions has.
+func (s *Store) SessionSize(ctx context.Context, agentID, session string) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	var n int
+	err := s.pool.QueryRow(ctx, `SELECT count(*) FROM approvals WHERE agent_id = $1 AND session = $2 AND session <> ''`, agentID, session).Scan(&n)
+	return n, translate(err)
+}

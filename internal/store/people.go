@@ -1,0 +1,143 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+)
+
+// Chain is a way in which somebody stands in for others: the ids of those whom
+// they stand in for, the next one first, and how each of them stands.
+type Chain struct {
+	Via   []string
+	Voter []approval.Voter
+}
+
+// maxChain is how many may have handed on a say, one to the other.
+const maxChain = 3
+
+// chains lists for whom a person decides at the moment, through delegations that
+// are in force: shorter chains first. A chain never comes back to anybody. For
+// somebody who stands in for nobody it is one look into an index.
+const chains = `WITH RECURSIVE chain AS (
+		SELECT ARRAY[l.person_id] AS via FROM delegations l
+		WHERE l.deputy_id = $1 AND l.revoked_at IS NULL AND l.from_at <= statement_timestamp() AND l.until_at > statement_timestamp()
+		UNION
+		SELECT c.via || l.person_id FROM chain c JOIN delegations l ON l.deputy_id = c.via[cardinality(c.via)]
+		WHERE l.revoked_at IS NULL AND l.from_at <= statement_timestamp() AND l.until_at > statement_timestamp()
+		  AND NOT l.person_id = ANY (c.via) AND l.person_id <> $1 AND cardinality(c.via) < $2
+	)
+	SELECT via, (SELECT jsonb_agg(jsonb_build_object('Identity', q.identity, 'Roles', roles_of(q.id, q.roles), 'Active', q.disabled_at IS NULL) ORDER BY v.n)
+		FROM unnest(via) WITH ORDINALITY v (id, n) JOIN people q ON q.id = v.id)
+	FROM chain ORDER BY cardinality(via), via`
+
+func collectChains(rows pgx.Rows, err error) ([]Chain, error) {
+	if err != nil {
+		return nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Chain, error) {
+		var one Chain
+		var standing []byte
+		if err := row.Scan(&one.Via, &standing); err != nil {
+			return one, err
+		}
+		return one, json.Unmarshal(standing, &one.Voter)
+	})
+	return list, translate(err)
+}
+
+// StandsIn lists for whom the person decides at the moment, through delegations
+// that are in force: shorter chains first. A chain never comes back to anybody.
+func (c *Change) StandsIn(personID string) ([]Chain, error) {
+	return collectChains(c.tx.Query(c.ctx, chains, personID, maxChain))
+}
+
+// StandsIn is Change's, for reading.
+func (s *Store) StandsIn(ctx context.Context, personID string) ([]Chain, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	return collectChains(s.pool.Query(ctx, chains, personID, maxChain))
+}
+
+// Delegation says that the deputy decides in the person's place from From to
+// Until, unless it is revoked before.
+type Delegation struct {
+	ID                 string
+	PersonID, DeputyID string
+	From, Until        time.Time
+	Reason             string
+	CreatedBy          string // the id of a person
+	CreatedAt          time.Time
+	RevokedAt          *time.Time
+}
+
+// Delegate records a delegation. ErrConflict: the same deputy decides in the
+// person's place for some of that time already.
+func (s *Store) Delegate(ctx context.Context, d Delegation, e engine.Event) error {
+	return s.administerIn(ctx, nil, e, func(ctx context.Context, tx pgx.Tx) error {
+		// Two for the same pair at once do not see each other.
+		sum := sha256.Sum256([]byte("delegation " + d.PersonID + " " + d.DeputyID))
+		if err := lockKeys(ctx, tx, []int64{int64(binary.BigEndian.Uint64(sum[:]))}); err != nil { // #nosec G115 -- any number will do
+			return err
+		}
+		tag, err := tx.Exec(ctx, `INSERT INTO delegations (id, person_id, deputy_id, from_at, until_at, reason, created_by)
+			SELECT $1, $2, $3, $4, $5, $6, $7 WHERE NOT EXISTS (SELECT FROM delegations
+				WHERE person_id = $2 AND deputy_id = $3 AND revoked_at IS NULL AND from_at < $5 AND until_at > $4)`,
+			d.ID, d.PersonID, d.DeputyID, d.From, d.Until, d.Reason, d.CreatedBy)
+		if err != nil {
+			return translate(err)
+		}
+		if tag.RowsAffected() == 0 {
+			return ErrConflict
+		}
+		return nil
+	})
+}
+
+// RevokeDelegation ends a delegation at once. ErrNotFound: there is none of that
+// id that is not revoked.
+func (s *Store) RevokeDelegation(ctx context.Context, id string, e engine.Event) error {
+	return s.administer(ctx, nil, e, `UPDATE delegations SET revoked_at = clock_timestamp() WHERE id = $1 AND revoked_at IS NULL`, id)
+}
+
+const delegationColumns = `id, person_id, deputy_id, from_at, until_at, reason, created_by, created_at, revoked_at`
+
+func scanDelegation(row pgx.Row) (Delegation, error) {
+	var d Delegation
+	err := row.Scan(&d.ID, &d.PersonID, &d.DeputyID, &d.From, &d.Until, &d.Reason, &d.CreatedBy, &d.CreatedAt, &d.RevokedAt)
+	d.From, d.Until, d.CreatedAt = d.From.UTC(), d.Until.UTC(), d.CreatedAt.UTC()
+	return d, translate(err)
+}
+
+// Delegation reads a delegation. ErrNotFound: there is none.
+func (s *Store) Delegation(ctx context.Context, id string) (Delegation, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	return scanDelegation(s.pool.QueryRow(ctx, `SELECT `+delegationColumns+` FROM delegations WHERE id = $1`, id))
+}
+
+// Delegations lists up to limit delegations that are in force or still to come,
+// of the person in either direction, or everybody's for "", the first to begin
+// first; and says what time it is.
+func (s *Store) Delegations(ctx context.Context, personID string, limit int) ([]Delegation, time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	var now time.Time
+	if err := s.pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now); err != nil {
+		return nil, now, translate(err)
+	}
+	rows, err := s.pool.Query(ctx, `SELECT `+delegationColumns+` FROM delegations
+		WHERE revoked_at IS NULL AND until_at > $3 AND ($1 = '' OR person_id = $1 OR deputy_id = $1) ORDER BY from_at, id LIMIT $2`, personID, limit, now)
+	if err != nil {
+		return nil, now, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Delegation, error) { return scanDelegation(row) })
+	return list, now.UTC(), translate(err)
+}

@@ -1,0 +1,336 @@
+package tests
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// The model of one approval for which two of several reviewers have to agree, two
+// noes deny it, a question stops the clock for a while, and any reviewer may give
+// it more time. It is written down from the design and not taken from the engine.
+const (
+	linearNeeded = 2
+	linearNoes   = 2
+	linearPause  = 700 * time.Millisecond
+	linearRule   = `    - {tool: "linear_*", role: reviewer, needed: 2, deny: 2, expires_in: 2500ms, pause_for: 700ms, extenders: [reviewer]}` + "\n"
+)
+
+// deed is what a client asks for: porcupine's input.
+type deed struct {
+	what string // approve, deny, edit, ask, tell, extend, cancel, read
+	who  uint   // which reviewer
+	// What the client has seen, and what it wants the digest to be.
+	digest, becomes string
+	version         int
+	by              time.Duration
+	called          int64
+}
+
+// reply is what the client was told: porcupine's output. A reply that never came
+// may stand for a deed that was done, or will be, or never.
+type reply struct {
+	unknown bool
+	code    string // "" is yes
+	at      int64
+	seen    *glimpse
+}
+
+// glimpse is what an answer shows of an approval.
+type glimpse struct {
+	status, digest   string
+	version, edition int
+	given, denied    int
+	question         bool
+	expires          int64
+}
+
+// standing is where the model says that the approval stands. Times and spans that
+// no answer has told are known by their bounds.
+type standing struct {
+	digest           string
+	version, edition int
+	// Reviewers, one bit each.
+	yes, ever, no, editors uint8
+	question               bool
+	deadline, left, from   bounds // left is of the pause; from is when it began
+	span                   bounds // and how long it was to last; zero when none
+	end                    string
+	settled                bool
+}
+
+type bounds struct{ lo, hi int64 }
+
+func exactly(v int64) bounds { return bounds{v, v} }
+
+func (b bounds) plus(o bounds) bounds  { return bounds{b.lo + o.lo, b.hi + o.hi} }
+func (b bounds) minus(o bounds) bounds { return bounds{b.lo - o.hi, b.hi - o.lo} }
+func (b bounds) some() bounds          { return bounds{max(b.lo, 0), max(b.hi, 0)} }
+
+// tick is by how much the clocks of a client and of the database may differ: they
+// are one clock, read to a microsecond.
+const tick = int64(2 * time.Millisecond)
+
+// outcome is one way in which a deed may go.
+type outcome struct {
+	code string
+	next standing
+	// done says that it was done, or seen, while the approval was pending.
+	done bool
+}
+
+// outcomes are all ways in which a deed may go from here, at some moment between
+// its call and its reply.
+func (s standing) outcomes(d deed, replied int64) []outcome {
+	var all []outcome
+	if s.end == "" {
+		if d.called < s.deadline.hi+tick {
+			all = append(all, s.inTime(d, replied))
+		}
+		if replied < s.deadline.lo-tick {
+			return all
+		}
+		s.end = "expired"
+	}
+	if s.end == "expired" && replied < s.deadline.lo-tick {
+		return all // what came before it cannot be later than this
+	}
+	if !s.settled {
+		all = append(all, outcome{s.tooLate(d), s, false})
+		s.settled = true
+	}
+	return append(all, outcome{s.tooLate(d), s, false})
+}
+
+// tooLate is the refusal of a deed after the end. What has ended and has not been
+// settled yet is still shown as it was.
+func (s standing) tooLate(d deed) string {
+	card := d.what == "approve" || d.what == "deny" || d.what == "edit"
+	switch {
+	case d.what == "read":
+		return ""
+	case !s.settled && card && (d.digest != s.digest || d.version != s.version):
+		return "stale"
+	case s.end == "expired":
+		return "expired"
+	case s.settled:
+		return "already_" + s.end
+	}
+	return "already_decided"
+}
+
+func (s standing) inTime(d deed, replied int64) outcome {
+	who, no := uint8(1)<<d.who, func(code string) outcome { return outcome{code, s, false} }
+	card, person := false, true
+	switch d.what {
+	case "approve", "deny", "edit":
+		card = true
+	case "tell", "cancel", "read":
+		person = false
+	}
+	switch {
+	case card && (d.digest != s.digest || d.version != s.version):
+		return no("stale")
+	case person && s.editors&who != 0:
+		return no("self_review")
+	}
+	switch d.what {
+	case "approve":
+		if s.ever&who != 0 {
+			return no("already_voted")
+		}
+		s.no, s.yes, s.ever = s.no&^who, s.yes|who, s.ever|who
+		if bits.OnesCount8(s.yes) == linearNeeded {
+			s.end = "approved"
+		}
+	case "deny":
+		if s.no&who != 0 {
+			return no("already_voted")
+		}
+		s.no, s.yes = s.no|who, s.yes&^who
+		if bits.OnesCount8(s.no) == linearNoes {
+			s.end = "denied"
+		}
+	case "edit":
+		s.digest, s.version, s.edition, s.editors = d.becomes, s.version+1, s.edition+1, s.editors|who
+		s.yes, s.ever, s.no, s.question = 0, 0, 0, false
+		s.left, s.from, s.span = exactly(int64(linearPause)), bounds{}, bounds{}
+	case "ask":
+		if s.question {
+			return no("already_asked")
+		}
+		s.question = true
+		if s.left.hi > 0 {
+			s.deadline, s.from, s.span, s.left = s.deadline.plus(s.left), bounds{d.called, replied}, s.left, bounds{}
+		}
+	case "tell":
+		if !s.question {
+			return no("nothing_to_answer")
+		}
+		unused := s.from.plus(s.span).minus(bounds{d.called, replied}).some()
+		if s.span.hi == 0 {
+			unused = bounds{}
+		}
+		unused.hi, unused.lo = min(unused.hi, s.span.hi), min(unused.lo, s.span.hi)
+		s.question, s.deadline, s.left = false, s.deadline.minus(unused), s.left.plus(unused)
+		s.from, s.span = bounds{}, bounds{}
+	case "extend":
+		s.deadline = s.deadline.plus(exactly(int64(d.by)))
+	case "cancel":
+		s.end = "cancelled"
+	}
+	return outcome{"", s, true}
+}
+
+// shows reports whether an answer shows what the model says, and what the model
+// learns of times from it.
+func (o outcome) shows(g *glimpse) (standing, bool) {
+	s := o.next
+	if g == nil {
+		return s, true
+	}
+	version, status := s.version, "pending"
+	if s.settled {
+		version, status = version+1, s.end
+	}
+	if g.version != version || g.status != status || g.digest != s.digest || g.edition != s.edition {
+		return s, false
+	}
+	if s.end != "" {
+		return s, true
+	}
+	if g.given != bits.OnesCount8(s.yes) || g.denied != bits.OnesCount8(s.no) || g.question != s.question {
+		return s, false
+	}
+	if g.expires < s.deadline.lo-tick || g.expires > s.deadline.hi+tick {
+		return s, false
+	}
+	s.deadline = exactly(g.expires)
+	return s, true
+}
+
+func next(state, input, output any) []any {
+	s, d, r := state.(standing), input.(deed), output.(reply)
+	var all []any
+	if r.unknown {
+		all = append(all, s)
+	}
+	for _, o := range s.outcomes(d, r.at) {
+		if r.unknown {
+			all = append(all, o.next)
+		} else if learned, ok := o.shows(r.seen); ok && o.code == r.code {
+			all = append(all, learned)
+		}
+	}
+	return all
+}
+
+// linearModel is the model of an approval that begins like this.
+func linearModel(begins standing) porcupine.Model {
+	m := porcupine.NondeterministicModel{
+		Init: func() []any { return []any{begins} }, Step: next,
+		DescribeOperation: func(in, out any) string { return fmt.Sprintf("%+v → %+v", in, out) },
+	}
+	return m.ToModel()
+}
+
+// did is an operation of a history: when it was called, and when it was answered.
+func did(client int, d deed, r reply) porcupine.Operation {
+	until := r.at
+	if r.unknown {
+		until = math.MaxInt64
+	}
+	return porcupine.Operation{ClientId: client, Input: d, Call: d.called, Output: r, Return: until}
+}
+
+// begun is how an approval stands when it was opened.
+func begun(digest string, expires int64) standing {
+	return standing{digest: digest, version: 1, edition: 1, deadline: exactly(expires), left: exactly(int64(linearPause))}
+}
+
+// TestLinearModel: the checker takes a history that can be, and refuses others.
+func TestLinearModel(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	pending := func(more glimpse) *glimpse {
+		more.status, more.digest, more.version, more.edition, more.expires = "pending", "d1", 1, 1, 1000*ms
+		return &more
+	}
+	op := func(what string, who uint, call, ret int64, code string, seen *glimpse) porcupine.Operation {
+		return did(int(who), deed{what: what, who: who, digest: "d1", version: 1, called: call * ms, by: time.Second, becomes: "d2"}, reply{code: code, at: ret * ms, seen: seen})
+	}
+	lost := func(what string, who uint, call int64) porcupine.Operation {
+		return did(int(who), deed{what: what, who: who, digest: "d1", version: 1, called: call * ms, becomes: "d2"}, reply{unknown: true, at: 5000 * ms})
+	}
+	over := func(status string) *glimpse { return &glimpse{status: status, digest: "d1", version: 2, edition: 1} }
+	edited := glimpse{status: "pending", digest: "d2", version: 2, edition: 2, expires: 1000 * ms}
+	for name, c := range map[string]struct {
+		history []porcupine.Operation
+		want    bool
+	}{
+		"two agree":                      {[]porcupine.Operation{op("approve", 0, 1, 2, "", pending(glimpse{given: 1})), op("approve", 1, 3, 4, "", nil), op("read", 5, 5, 6, "", over("approved"))}, true},
+		"two at once":                    {[]porcupine.Operation{op("approve", 0, 1, 9, "", nil), op("approve", 1, 1, 9, "", nil), op("approve", 2, 1, 9, "already_decided", nil)}, true},
+		"one is enough":                  {[]porcupine.Operation{op("approve", 0, 1, 2, "", nil), op("read", 5, 5, 6, "", over("approved"))}, false},
+		"one votes twice":                {[]porcupine.Operation{op("approve", 0, 1, 2, "", nil), op("approve", 0, 3, 4, "", nil)}, false},
+		"one's second vote is refused":   {[]porcupine.Operation{op("approve", 0, 1, 2, "", nil), op("approve", 0, 3, 4, "already_voted", nil)}, true},
+		"a vote is lost":                 {[]porcupine.Operation{op("approve", 0, 1, 2, "", nil), op("read", 5, 5, 6, "", pending(glimpse{}))}, false},
+		"a vote that nobody cast":        {[]porcupine.Operation{op("read", 5, 5, 6, "", pending(glimpse{given: 1}))}, false},
+		"a vote without an answer":       {[]porcupine.Operation{lost("approve", 0, 1), op("read", 5, 5, 6, "", pending(glimpse{given: 1}))}, true},
+		"a vote that came later":         {[]porcupine.Operation{lost("approve", 0, 1), op("read", 5, 5, 6, "", pending(glimpse{})), op("read", 5, 7, 8, "", pending(glimpse{given: 1}))}, true},
+		"a vote that went again":         {[]porcupine.Operation{lost("approve", 0, 1), op("read", 5, 5, 6, "", pending(glimpse{given: 1})), op("read", 5, 7, 8, "", pending(glimpse{}))}, false},
+		"two ends":                       {[]porcupine.Operation{op("cancel", 5, 1, 2, "", nil), op("read", 5, 3, 4, "", over("cancelled")), op("read", 5, 5, 6, "", over("denied"))}, false},
+		"an end that is undone":          {[]porcupine.Operation{op("cancel", 5, 1, 2, "", nil), op("read", 5, 3, 4, "", over("cancelled")), op("read", 5, 5, 6, "", pending(glimpse{}))}, false},
+		"after the end":                  {[]porcupine.Operation{op("cancel", 5, 1, 2, "", nil), op("approve", 0, 3, 4, "", nil)}, false},
+		"refused after the end":          {[]porcupine.Operation{op("cancel", 5, 1, 2, "", nil), op("approve", 0, 3, 4, "already_cancelled", nil)}, true},
+		"expired":                        {[]porcupine.Operation{op("approve", 0, 990, 1010, "expired", nil), op("read", 5, 1100, 1101, "", over("expired"))}, true},
+		"expired too early":              {[]porcupine.Operation{op("read", 5, 900, 901, "", over("expired"))}, false},
+		"a vote too late":                {[]porcupine.Operation{op("approve", 0, 1100, 1101, "", nil)}, false},
+		"in time, and told so late":      {[]porcupine.Operation{op("approve", 0, 990, 1500, "", nil)}, true},
+		"more time":                      {[]porcupine.Operation{op("extend", 0, 1, 2, "", nil), op("approve", 1, 1100, 1101, "", nil)}, true},
+		"a pause":                        {[]porcupine.Operation{op("ask", 0, 1, 2, "", nil), op("approve", 1, 1600, 1601, "", nil)}, true},
+		"a pause that was over":          {[]porcupine.Operation{op("ask", 0, 100, 101, "", nil), op("tell", 5, 200, 201, "", nil), op("approve", 1, 1200, 1201, "", nil)}, false},
+		"a pause, and what is left":      {[]porcupine.Operation{op("ask", 0, 100, 101, "", nil), op("tell", 5, 200, 201, "", nil), op("ask", 0, 300, 301, "", nil), op("approve", 1, 1600, 1601, "", nil)}, true},
+		"two questions":                  {[]porcupine.Operation{op("ask", 0, 1, 2, "", nil), op("ask", 1, 3, 4, "", nil)}, false},
+		"an answer to nothing":           {[]porcupine.Operation{op("tell", 5, 1, 2, "", nil)}, false},
+		"a vote on what was changed":     {[]porcupine.Operation{op("edit", 0, 1, 2, "", &edited), op("approve", 1, 3, 4, "", nil)}, false},
+		"a stale vote":                   {[]porcupine.Operation{op("edit", 0, 1, 2, "", &edited), op("approve", 1, 3, 4, "stale", nil)}, true},
+		"votes that outlive the edition": {[]porcupine.Operation{op("approve", 1, 1, 2, "", nil), op("edit", 0, 3, 4, "", &glimpse{status: "pending", digest: "d2", version: 2, edition: 2, given: 1, expires: 1000 * ms})}, false},
+		"an editor's own vote":           {[]porcupine.Operation{op("edit", 0, 1, 2, "", &edited), did(0, deed{what: "approve", digest: "d2", version: 2, called: 3 * ms}, reply{at: 4 * ms})}, false},
+		"one no of two":                  {[]porcupine.Operation{op("deny", 0, 1, 2, "", nil), op("read", 5, 3, 4, "", over("denied"))}, false},
+	} {
+		if got := porcupine.CheckOperations(linearModel(begun("d1", 1000*ms)), c.history); got != c.want {
+			t.Errorf("%s: linearizable is %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// doctored are histories like the one that was recorded, but for one lie.
+func doctored(history []porcupine.Operation) map[string][]porcupine.Operation {
+	lies := map[string][]porcupine.Operation{}
+	lie := func(name string, i int, change func(*reply)) {
+		h := slices.Clone(history)
+		r := h[i].Output.(reply)
+		if r.seen != nil {
+			copied := *r.seen
+			r.seen = &copied
+		}
+		change(&r)
+		h[i].Output = r
+		lies[name] = h
+	}
+	for i, op := range history {
+		r := op.Output.(reply)
+		if r.seen != nil && r.seen.status != "pending" {
+			lie("another end", i, func(r *reply) {
+				r.seen.status = map[string]string{"approved": "denied", "denied": "cancelled", "cancelled": "expired", "expired": "approved"}[r.seen.status]
+			})
+			lie("another digest", i, func(r *reply) { r.seen.digest = "sha256:0" })
+			lie("an edition more", i, func(r *reply) { r.seen.edition++ })
+		}
+	}
+	return lies
+}

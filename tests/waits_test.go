@@ -1,0 +1,642 @@
+package tests
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/pquerna/otp/totp"
+)
+
+// waiting is the program of the tests of all that an approval may wait for.
+var waiting sharedDev
+
+// waitsSettings has a rule for each of them. Its calendar is made when it starts.
+const waitsSettings = `execution_lease: 2s
+routing:
+  calendars:
+    rare: {time_zone: UTC, hours: {DAY: ["10:00-11:30"]}}
+  rules:
+    - {tool: "denies_*", role: reviewer, needed: 2, deny: 2, expires_in: 1h}
+    - {tool: "ask_*", role: reviewer, needed: 1, expires_in: 3s, pause_for: 1h}
+    - {tool: "askshort_*", role: reviewer, needed: 1, expires_in: 2s, pause_for: 1s}
+    - {tool: "asknopause_*", role: reviewer, needed: 1, expires_in: 2s}
+    - {tool: "extend_*", role: reviewer, needed: 1, expires_in: 3s, extenders: [security-approver]}
+    - {tool: "late_*", role: security-approver, needed: 1, expires_in: 1h, reminders: [500ms, 30m], escalation: [{after: 2s, role: finance-approver}, {after: 30m, role: gardener}]}
+    - {tool: "nobody_*", role: surgeon, needed: 1, expires_in: 1h, escalation: [{after: 30m, role: finance-approver}]}
+    - {tool: "lost_*", role: surgeon, needed: 1, expires_in: 2s}
+    - {tool: "hours_*", role: reviewer, needed: 1, within: 30m, expires_in: 2h, calendar: rare}
+    - {tool: "glass_*", role: security-approver, needed: 2, expires_in: 1h}
+    - {tool: "orders_*", role: reviewer, needed: 2, expires_in: 1h}
+  default: {role: reviewer, needed: 1, expires_in: 1h}
+`
+
+// waitsPolicy judges calls by Agent-SPM.
+const waitsPolicy = `version: "VERSION"
+generated_at: "2026-01-01T00:00:00Z"
+expires_at: "2099-01-01T00:00:00Z"
+rules:
+  - {id: events, description: The contract judges its own., match: {tool_name: "*", environment: "*", dialect: aana}, outcome: ALLOW}
+  - id: two-groups
+    description: Finance and security both.
+    match: {tool_name: payee, environment: "*"}
+    outcome: REQUIRE_APPROVAL
+    approval: {groups: [{role: finance-approver, needed: 1}, {role: security-approver, needed: 1}]}
+  - id: either
+    description: Two of security, or three of finance.
+    match: {tool_name: operate, environment: "*"}
+    outcome: REQUIRE_APPROVAL
+    approval: {any_of: [{role: security-approver, needed: 2}, {role: finance-approver, needed: 3}]}
+  - id: human
+    description: A person, and no program.
+    match: {tool_name: wire, environment: "*"}
+    outcome: REQUIRE_HUMAN
+    approver_role: reviewer
+  - {id: step-up, description: Its owner proves who they are., match: {tool_name: unlock, environment: "*"}, outcome: STEP_UP}
+  - id: forbidden
+    description: Never that much.
+    match: {tool_name: pay, environment: "*"}
+    when: {tool_args_match: {amount: {gt: 10000}}}
+    outcome: DENY
+  - id: large
+    description: Two of finance.
+    match: {tool_name: pay, environment: "*"}
+    when: {tool_args_match: {amount: {gt: 100}}}
+    outcome: REQUIRE_APPROVAL
+    approver_role: finance-approver
+    constraints: {max_amount: 1000, allow_currencies: [EUR, USD]}
+    approval: {quorum: 2}
+  - id: small
+    description: One of finance.
+    match: {tool_name: pay, environment: "*"}
+    outcome: REQUIRE_APPROVAL
+    approver_role: finance-approver
+    constraints: {max_amount: 1000, allow_currencies: [EUR, USD]}
+defaults: {outcome: DENY}
+`
+
+// people of "holdpoint dev", by their places among the reviewers. Ada and Ben
+// have security-approver beside what all of them have: reviewer and
+// finance-approver. Dina and Emil may break the glass, Fay has a second factor.
+const (
+	ada = iota
+	ben
+	cleo
+	dina
+	emil
+	fay
+)
+
+// onWaiting gives a test the program, started when the first one asks.
+func onWaiting(t testing.TB) *dev {
+	t.Helper()
+	bin := binary(t)
+	return waiting.use(t, func() (*dev, error) {
+		dir := filepath.Join(built.dir, "waiting")
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, err
+		}
+		policy := strings.Replace(waitsPolicy, "VERSION", "1", 1)
+		if err := os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(policy), 0o644); err != nil {
+			return nil, err
+		}
+		// Not today: whatever the hour is, it lies ahead.
+		day := strings.ToLower(time.Now().UTC().AddDate(0, 0, 2).Format("Mon"))
+		return launchDev(bin, devOptions{dir: dir, policy: strings.Replace(waitsSettings, "DAY", day, 1)})
+	})
+}
+
+// checked proposes an Agent-SPM call that has to wait.
+func (c *client) checked(tool string, args map[string]any, headers ...header) approval {
+	c.t.Helper()
+	var v struct{ Approval approval }
+	c.do("POST", "/v1/tool-calls/check", params(tool, args), headers...).want(c.t, http.StatusAccepted).into(c.t, &v)
+	if v.Approval.Status != "pending" || v.Approval.Edition != 1 {
+		c.t.Fatalf("%s does not wait: %+v", tool, v.Approval)
+	}
+	return v.Approval
+}
+
+// act does something with an approval.
+func (c *client) act(id, what string, body any) answer {
+	return c.do("POST", approvalPath(id)+"/"+what, body)
+}
+
+// seen is a body with what a page showed of an approval.
+func seen(a approval, more map[string]any) map[string]any {
+	body := map[string]any{"digest": a.Digest, "version": a.Version}
+	for name, value := range more {
+		body[name] = value
+	}
+	return body
+}
+
+// with is a ballot with more to it.
+func with(a approval, more map[string]any) map[string]any {
+	body := ballot(a, "approve")
+	for name, value := range more {
+		body[name] = value
+	}
+	return body
+}
+
+// owner runs a statement as the owner of the database.
+func (in *installation) owner(t testing.TB, sql string, args ...any) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), in.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	if tag, err := conn.Exec(t.Context(), sql, args...); err != nil || tag.RowsAffected() == 0 {
+		t.Fatalf("%s: %v, %s", sql, err, tag)
+	}
+}
+
+// count asks the database for one number.
+func (in *installation) count(t testing.TB, sql string, args ...any) (n int) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), in.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	if err := conn.QueryRow(t.Context(), sql, args...).Scan(&n); err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return n
+}
+
+// forget makes the person's last proof of who they are an old one.
+func (in *installation) forget(t testing.TB, p person) {
+	t.Helper()
+	in.owner(t, `UPDATE sessions SET verified_at = verified_at - interval '6 minutes' WHERE person_id = (SELECT id FROM people WHERE email = $1)`, p.Email)
+}
+
+// anew signs a person in once more: they have just proved who they are.
+func (in *installation) anew(t testing.TB, p person) *client {
+	t.Helper()
+	c := in.client(t)
+	c.signIn(p.Email, p.Password)
+	return c
+}
+
+// codeAt is what an authenticator app shows so many steps from now.
+func codeAt(t testing.TB, p person, steps int) string {
+	t.Helper()
+	text, err := totp.GenerateCode(p.TOTPSecret, time.Now().Add(time.Duration(steps)*30*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// signInWithCode signs in somebody with an authenticator app.
+func (in *installation) signInWithCode(t testing.TB, p person) *client {
+	t.Helper()
+	if cookie, ok := in.sessions.Load(p.Email); ok {
+		c := in.client(t)
+		c.cookie = cookie.(string)
+		return c
+	}
+	c := in.client(t)
+	c.signIn(p.Email, p.Password) // the cookie of a sign-in that lacks its second step
+	a := c.do("POST", "/login/verify", url.Values{"code": {codeAt(t, p, -1)}})
+	if a.Status != http.StatusSeeOther {
+		t.Fatalf("the second step of %s: %s", p.Email, a)
+	}
+	for _, cookie := range (&http.Response{Header: a.Header}).Cookies() {
+		if cookie.Value != "" {
+			c.cookie = cookie.Name + "=" + cookie.Value
+		}
+	}
+	if got := c.do("GET", "/", nil); got.Status != http.StatusOK {
+		t.Fatalf("signed in as %s: %d", p.Email, got.Status)
+	}
+	in.sessions.Store(p.Email, c.cookie)
+	return c
+}
+
+// past waits until a moment has passed. It is for deadlines, which nothing but
+// time brings about.
+func past(at time.Time) { <-time.After(time.Until(at.Add(10 * time.Millisecond))) }
+
+// TestTwoGroups: two groups have to agree, in any order, and somebody who is in
+// both fills one place of them.
+func TestTwoGroups(t *testing.T) {
+	d := onWaiting(t)
+	agent := d.agent(t)
+	propose := func() approval {
+		a := agent.checked("payee", map[string]any{"id": newID("")})
+		if len(a.Requirements) != 2 || a.Requirements[0].Status != "waiting" || a.Requirements[1].Status != "waiting" {
+			t.Fatalf("two groups that wait at once: %+v", a.Requirements)
+		}
+		return a
+	}
+	// Ada is in both: whoever comes after her, she is moved to the other place.
+	for _, order := range [][]int{{ada, dina}, {dina, ada}, {ada, ben}} {
+		a := propose()
+		d.reviewer(t, order[0]).approve(a)
+		d.reviewer(t, order[0]).vote(a, "approve").want(t, 409, "already_voted")
+		if got := agent.get(a.ID); got.Status != "pending" || got.Requirements[0].Given+got.Requirements[1].Given != 1 {
+			t.Errorf("one person fills %+v", got.Requirements)
+		}
+		d.reviewer(t, order[1]).approve(a)
+		if got := agent.wait(a.ID); got.Status != "approved" || got.Requirements[0].Given != 1 || got.Requirements[1].Given != 1 {
+			t.Errorf("%v: %+v", order, got)
+		}
+	}
+	// Two of one group are one place: the second is not needed, and takes nobody's.
+	a := propose()
+	d.reviewer(t, dina).approve(a)
+	d.reviewer(t, emil).vote(a, "approve").want(t, 409, "not_needed")
+	d.reviewer(t, cleo).approve(a)
+	if got := agent.wait(a.ID); got.Status != "approved" {
+		t.Errorf("after both groups: %+v", got)
+	}
+	// One no of either group ends it.
+	a = propose()
+	d.reviewer(t, ada).approve(a)
+	d.reviewer(t, emil).vote(a, "deny").want(t, 200)
+	if got := agent.wait(a.ID); got.Status != "denied" || got.Denial == nil || got.Denial.Kind != "not_now" || got.Denial.RetryAfter == 0 {
+		t.Errorf("after a no: %+v", got)
+	}
+}
+
+// TestEitherGroup: of two groups one is enough, and nobody makes up for one with
+// people of the other.
+func TestEitherGroup(t *testing.T) {
+	d := onWaiting(t)
+	agent := d.agent(t)
+	for _, c := range []struct {
+		who   []int
+		needs int
+	}{{[]int{dina, ada, ben}, 2}, {[]int{dina, emil, ada}, 3}, {[]int{ada, ben}, 2}} {
+		a := agent.checked("operate", map[string]any{"id": newID("")})
+		for k, who := range c.who {
+			if got := agent.get(a.ID); got.Status != "pending" {
+				t.Errorf("%v: after %d votes: %+v", c.who, k, got)
+			}
+			d.reviewer(t, who).approve(a)
+		}
+		if got := agent.wait(a.ID); got.Status != "approved" || got.Requirements[0].Needed != c.needs || got.Requirements[0].Given != c.needs {
+			t.Errorf("%v: %+v", c.who, got)
+		}
+	}
+}
+
+// TestTwoGroupsAtOnce: whoever votes at the same moment as whom, the places are
+// filled by different people, and it ends once.
+func TestTwoGroupsAtOnce(t *testing.T) {
+	d := onWaiting(t)
+	agent := d.agent(t)
+	inRounds(t, func(i int) error {
+		var v struct{ Approval approval }
+		agent.do("POST", "/v1/tool-calls/check", params("payee", map[string]any{"id": newID("")})).into(t, &v)
+		who := []int{ada, ben, dina, emil}
+		answers := make([]answer, len(who))
+		together(len(who), func(k int) { answers[k] = d.reviewer(t, who[k]).vote(v.Approval, "approve") })
+		end, err := agent.await(v.Approval.ID, settleWithin)
+		if err == nil && (end.Status != "approved" || statuses(answers)[200] != 2 || statuses(answers)[409] != 2) {
+			t.Errorf("round %d: %v, ended %+v", i, answers, end)
+		}
+		return err
+	})
+}
+
+// TestDenyQuorum: where it takes two noes, one is no end, and a yes can be taken
+// back.
+func TestDenyQuorum(t *testing.T) {
+	d := onWaiting(t)
+	agent := d.agent(t)
+	a := agent.hold("denies_x", nil)
+	d.reviewer(t, ada).approve(a)
+	d.reviewer(t, ada).vote(a, "deny").want(t, 200)
+	got := agent.get(a.ID)
+	if got.Status != "pending" || got.Requirements[0].Given != 0 || got.Requirements[0].Denied != 1 {
+		t.Errorf("after one no: %+v", got.Requirements)
+	}
+	d.reviewer(t, ada).vote(a, "deny").want(t, 409, "already_voted")
+	d.reviewer(t, ben).approve(a)
+	d.reviewer(t, cleo).approve(a)
+	if got := agent.wait(a.ID); got.Status != "approved" {
+		t.Errorf("two have agreed, one has not: %+v", got)
+	}
+	a = agent.hold("denies_x", map[string]any{"n": 2})
+	d.reviewer(t, ada).approve(a)
+	d.reviewer(t, ben).vote(a, "deny").want(t, 200)
+	d.reviewer(t, cleo).vote(a, "deny").want(t, 200)
+	if got := agent.wait(a.ID); got.Status != "denied" || got.Token != "" {
+		t.Errorf("after two noes: %+v", got)
+	}
+}
+
+// TestHumanTakesAFreshProof: REQUIRE_HUMAN takes a person who has just proved who
+// they are, and no key.
+func TestHumanTakesAFreshProof(t *testing.T) {
+	d := onWaiting(t)
+	agent := d.agent(t)
+	p := d.newPerson(t, "--role", "reviewer")
+	reviewer := d.anew(t, p)
+	a := agent.checked("wire", none())
+	if a.Requirements[0].Kind != "human" {
+		t.Fatalf("got %+v", a.Requirements)
+	}
+	for _, c := range []*client{agent, d.runtime(t), d.admin(t)} {
+		c.vote(a, "approve").want(t, 403, "machine_principal")
+	}
+	d.runtime(t).act(a.ID, "answers", map[string]any{"confirmed": true}).want(t, 409, "nothing_to_answer")
+	d.forget(t, p)
+	reviewer.vote(a, "approve").want(t, 403, "verification_required")
+	if got := agent.get(a.ID); got.Status != "pending" || got.Requirements[0].Given != 0 {
+		t.Errorf("after that: %+v", got)
+	}
+	// A no takes no proof, and a yes on what is no human requirement neither.
+	other := agent.hold("plain", nil)
+	reviewer.approve(other)
+	d.anew(t, p).approve(a)
+	got := agent.wait(a.ID)
+	if got.Status != "approved" || got.Reasons[0].Code != "HUMAN_APPROVED" {
+		t.Errorf("got %+v", got)
+	}
+	agent.redeem(got.Token, "wire", none()).want(t, 200)
+	a = agent.checked("wire", map[string]any{"n": 1})
+	d.forget(t, p)
+	reviewer.vote(a, "deny").want(t, 200)
+	if got := agent.wait(a.ID); got.Status != "denied" || got.Reasons[0].Code != "HUMAN_REJECTED" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestStepUp: whoever answers for the agent proves who they are, for this very
+// call, by a code that is good once.
+func TestStepUp(t *testing.T) {
+	d := onWaiting(t)
+	who := d.Reviewers[fay]
+	must(t, nil, "", "agent", "set", "stepper", "--data", d.dir, "--owner", who.Email)
+	agent := d.client(t).with(d.newKey(t, "--agent", "stepper"))
+	propose := func(args map[string]any) approval {
+		t.Helper()
+		var v struct{ Approval approval }
+		agent.do("POST", "/v1/tool-calls/check", map[string]any{"toolName": "unlock", "toolArgs": args, "agentId": "stepper"}).want(t, 202).into(t, &v)
+		return v.Approval
+	}
+	owner := d.signInWithCode(t, who)
+	a := propose(map[string]any{"door": 1})
+	if a.NextAction != "verify" || a.Requirements[0].Kind != "step_up" {
+		t.Fatalf("got %+v", a)
+	}
+	first, second := codeAt(t, who, 0), codeAt(t, who, 1)
+	// Who does not answer for the call, and what is not this call.
+	d.reviewer(t, ada).act(a.ID, "step-up", seen(a, map[string]any{"code": first})).want(t, 403, "verification_failed")
+	d.reviewer(t, ada).act(a.ID, "step-up", seen(a, map[string]any{"declined": true})).want(t, 404, "not_found")
+	owner.act(a.ID, "step-up", seen(a, map[string]any{"code": "000000x"})).want(t, 403, "verification_failed")
+	agent.act(a.ID, "step-up", seen(a, map[string]any{"code": first})).want(t, 403, "machine_principal")
+	owner.vote(a, "approve").want(t, 403, "self_review")
+	wrong := a
+	wrong.Digest = "sha256:" + strings.Repeat("0", 64)
+	if got := owner.act(a.ID, "step-up", seen(wrong, map[string]any{"code": first})); got.Status != 409 || got.code() != "stale" {
+		t.Errorf("a proof for another digest: %s", got)
+	}
+	if got := agent.get(a.ID); got.Status != "pending" {
+		t.Fatalf("after all that: %+v", got)
+	}
+	owner.act(a.ID, "step-up", seen(a, map[string]any{"code": second})).want(t, 200)
+	got := agent.wait(a.ID)
+	if got.Status != "approved" || got.Reasons[0].Code != "STEP_UP_PASSED" {
+		t.Fatalf("got %+v", got)
+	}
+	if want := []string{"decision STEP_UP step-up", "verify STEP_UP STEP_UP_PASSED", "settled APPROVED STEP_UP_PASSED"}; !containsInOrder(d.admin(t).story(a.ID), want) {
+		t.Errorf("story %q", d.admin(t).story(a.ID))
+	}
+	b := propose(map[string]any{"door": 2})
+	owner.act(b.ID, "step-up", seen(b, map[string]any{"code": second})).want(t, 403, "verification_failed")
+	owner.act(b.ID, "step-up", seen(b, map[string]any{"code": first})).want(t, 403, "verification_failed")
+	owner.act(b.ID, "step-up", seen(b, map[string]any{"declined": true})).want(t, 200)
+	if got := agent.wait(b.ID); got.Status != "denied" || got.Reasons[0].Code != "STEP_UP_FAILED" || got.Denial == nil || got.Denial.Kind != "never" {
+		t.Errorf("declined: %+v", got)
+	}
+	// Who has a second factor, and does not answer for the call.
+	foreign := d.agent(t).checked("unlock", map[string]any{"door": 3})
+	owner.act(foreign.ID, "step-up", seen(foreign, map[string]any{"declined": true})).want(t, 404, "not_found")
+	d.agent(t).cancel(foreign.ID).want(t, 200)
+	agent.redeem(got.Token, "unlock", map[string]any{"door": 2}).want(t, 403, "arguments_mismatch")
+	agent.redeem(got.Token, "unlock", map[string]any{"door": 1}).want(t, 200)
+}
+
+// containsInOrder reports whether all of want are in got, in this order.
+func containsInOrder(got, want []string) bool {
+	for _, line := range want {
+		i := slices.Index(got, line)
+		if i < 0 {
+			return false
+		}
+		got = got[i+1:]
+	}
+	return true
+}
+
+// TestQuestionStopsTheClock: while a question is open the clock stands still as
+// long as the rule says, and goes on with the answer.
+func TestQuestionStopsTheClock(t *testing.T) {
+	d := onWaiting(t)
+	agent, reviewer := d.agent(t), d.reviewer(t, ada)
+	a := agent.hold("ask_x", nil)
+	agent.act(a.ID, "answers", map[string]any{"information": "Nobody asked."}).want(t, 409, "nothing_to_answer")
+	reviewer.act(a.ID, "questions", map[string]any{"comment": " "}).want(t, 422, "reason_required")
+	d.as(t, d.Owner).act(a.ID, "questions", map[string]any{"comment": "Why?"}).want(t, 403, "self_review")
+	asked := reviewer.act(a.ID, "questions", map[string]any{"comment": "Which account?"}).want(t, 200).approval(t)
+	d.reviewer(t, ben).act(a.ID, "questions", map[string]any{"comment": "And why?"}).want(t, 409, "already_asked")
+	if got := agent.get(a.ID); got.NextAction != "answer" || got.Question == nil || got.Question.Text != "Which account?" ||
+		!got.PausedUntil.Equal(got.Question.At.Add(time.Hour)) || !got.ExpiresAt.Equal(a.ExpiresAt.Add(time.Hour)) {
+		t.Errorf("with an open question: %+v", got)
+	}
+	past(a.ExpiresAt)
+	if got := agent.get(a.ID); got.Status != "pending" {
+		t.Fatalf("the clock did not stand still: %+v", got)
+	}
+	agent.act(a.ID, "answers", map[string]any{"confirmed": true, "information": "x"}).want(t, 422, "invalid_body")
+	resumed := agent.act(a.ID, "answers", map[string]any{"information": "The one of the invoice."}).want(t, 200).approval(t)
+	// It stood still from the question to the answer, and no longer.
+	stood := resumed.ExpiresAt.Sub(a.ExpiresAt)
+	if stood < time.Since(asked.Question.At)-5*time.Second || stood > time.Since(asked.Question.At) || resumed.Question != nil || resumed.NextAction != "wait" {
+		t.Errorf("the clock stood still for %s: %+v", stood, resumed)
+	}
+	if len(resumed.Comments) != 2 || resumed.Comments[1].Kind != "information" || resumed.Comments[1].Text != "The one of the invoice." {
+		t.Errorf("comments %+v", resumed.Comments)
+	}
+	reviewer.approve(resumed)
+	if got := agent.wait(a.ID); got.Status != "approved" {
+		t.Errorf("got %+v", got)
+	}
+
+	// Who answers for the agent may answer too, and nobody else.
+	b := agent.hold("ask_y", nil)
+	reviewer.act(b.ID, "questions", map[string]any{"comment": "Which?"}).want(t, 200)
+	d.reviewer(t, ben).act(b.ID, "information", map[string]any{"comment": "I guess."}).want(t, 403, "not_accountable")
+	d.as(t, d.Owner).act(b.ID, "information", map[string]any{"comment": "This one."}).want(t, 200)
+	agent.cancel(b.ID).want(t, 200)
+
+	// Where nobody answers, it stands still no longer than the rule lets it; where
+	// the rule says nothing, not at all.
+	short, not := agent.hold("askshort_x", nil), agent.hold("asknopause_x", nil)
+	reviewer.act(short.ID, "questions", map[string]any{"comment": "Which?"}).want(t, 200)
+	reviewer.act(not.ID, "questions", map[string]any{"comment": "Which?"}).want(t, 200)
+	if got := agent.wait(not.ID); got.Status != "expired" || got.EndedAt.Before(not.ExpiresAt) {
+		t.Errorf("without a pause: %+v", got)
+	}
+	if got := agent.wait(short.ID); got.Status != "expired" || got.EndedAt.Before(short.ExpiresAt.Add(time.Second)) || got.EndedAt.After(short.ExpiresAt.Add(time.Second+healWithin)) {
+		t.Errorf("with a pause of a second: %+v, first %s", got, short.ExpiresAt)
+	}
+}
+
+// TestExtension: those whom the rule names give it more time, others do not.
+func TestExtension(t *testing.T) {
+	d := onWaiting(t)
+	agent := d.agent(t)
+	a := agent.hold("extend_x", nil)
+	more := map[string]any{"by": "1h", "comment": "We are on it."}
+	d.reviewer(t, dina).act(a.ID, "extensions", more).want(t, 403, "not_eligible")
+	d.as(t, d.Owner).act(a.ID, "extensions", more).want(t, 403, "self_review")
+	for by, status := range map[string]int{"0s": 422, "-1h": 422, "2161h": 422, "soon": 422} {
+		if got := d.reviewer(t, ada).act(a.ID, "extensions", map[string]any{"by": by}); got.Status != status && got.Status != 400 {
+			t.Errorf("by %s: %s", by, got)
+		}
+	}
+	agent.act(a.ID, "extensions", more).want(t, 403, "machine_principal")
+	if got := agent.get(a.ID); !got.ExpiresAt.Equal(a.ExpiresAt) {
+		t.Fatalf("it was extended to %s", got.ExpiresAt)
+	}
+	got := d.reviewer(t, ada).act(a.ID, "extensions", more).want(t, 200).approval(t)
+	if !got.ExpiresAt.Equal(a.ExpiresAt.Add(time.Hour)) || got.Version != a.Version {
+		t.Errorf("after an hour more: %+v", got)
+	}
+	past(a.ExpiresAt)
+	d.reviewer(t, dina).approve(a)
+	if got := agent.wait(a.ID); got.Status != "approved" {
+		t.Errorf("after its first deadline: %+v", got)
+	}
+	// Too late is too late.
+	b := agent.hold("extend_y", nil)
+	past(b.ExpiresAt)
+	d.reviewer(t, ada).act(b.ID, "extensions", more).want(t, 410, "expired")
+	if got := agent.wait(b.ID); got.Status != "expired" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestEscalation: when it has waited, others may decide as well; not before.
+func TestEscalation(t *testing.T) {
+	d := onWaiting(t)
+	agent := d.agent(t)
+	a := agent.hold("late_x", nil)
+	d.reviewer(t, dina).vote(a, "approve").want(t, 403, "not_eligible")
+	d.reviewer(t, dina).vote(a, "deny").want(t, 403, "not_eligible")
+	past(a.OpenedAt.Add(2 * time.Second))
+	if got := agent.get(a.ID); !slices.Equal(got.Requirements[0].Escalated, []string{"finance-approver"}) {
+		t.Errorf("after two seconds: %+v", got.Requirements)
+	}
+	d.reviewer(t, dina).approve(a)
+	if got := agent.wait(a.ID); got.Status != "approved" {
+		t.Errorf("after the escalation: %+v", got)
+	}
+	// People were told of each once, and of nothing that did not come up.
+	if n := d.count(t, `SELECT count(*) FROM announcements WHERE approval_id = $1 AND tell IN ('reminder', 'escalated')
+		AND at BETWEEN $2::timestamptz + CASE tell WHEN 'reminder' THEN interval '500 ms' ELSE interval '2 s' END AND clock_timestamp()`, a.ID, a.OpenedAt); n != 2 {
+		t.Errorf("people were told %d times in time", n)
+	}
+	if n := d.count(t, `SELECT count(*) FROM announcements WHERE approval_id = $1`, a.ID); n != 4 {
+		t.Errorf("people were told %d things, want: opened, a reminder, an escalation, the end", n)
+	}
+}
+
+// TestNobodyMayDecide: where there is nobody, others are asked at once; and what
+// nobody at all may decide is never approved.
+func TestNobodyMayDecide(t *testing.T) {
+	d := onWaiting(t)
+	agent := d.agent(t)
+	a, lost := agent.hold("nobody_x", nil), agent.hold("lost_x", nil)
+	eventually(t, settleWithin, "it is escalated", func() bool { return len(agent.get(a.ID).Requirements[0].Escalated) == 1 })
+	if story := d.admin(t).story(a.ID); !slices.ContainsFunc(story, func(line string) bool {
+		return strings.HasPrefix(line, "escalate ") && strings.HasSuffix(line, " NOBODY_ELIGIBLE")
+	}) {
+		t.Errorf("story %q", story)
+	}
+	if got := agent.get(a.ID); got.Status != "pending" || got.Requirements[0].Given != 0 {
+		t.Errorf("escalated, and not approved: %+v", got)
+	}
+	d.reviewer(t, dina).approve(a)
+	if got := agent.wait(a.ID); got.Status != "approved" {
+		t.Errorf("got %+v", got)
+	}
+	d.reviewer(t, dina).vote(lost, "approve").want(t, 404)
+	if got := agent.wait(lost.ID); got.Status != "expired" || got.EndedAt.Before(lost.ExpiresAt) || got.Reasons[0].Code != "TIMEOUT" {
+		t.Errorf("what nobody may decide: %+v", got)
+	}
+}
+
+// TestBusinessHours: deadlines count in the rule's hours only.
+func TestBusinessHours(t *testing.T) {
+	d := onWaiting(t)
+	a := d.agent(t).hold("hours_x", nil)
+	// An hour and a half on the next such day, and half an hour a week later.
+	day := a.OpenedAt.UTC().Truncate(24 * time.Hour)
+	var hours struct{ at time.Time }
+	for hours.at = day.Add(10 * time.Hour); hours.at.Weekday() != weekdayOf(t, d); hours.at = hours.at.AddDate(0, 0, 1) {
+		continue
+	}
+	if want := hours.at.Add(30 * time.Minute); !a.Requirements[0].ExpiresAt.Equal(want) {
+		t.Errorf("within half an hour: %s, want %s", a.Requirements[0].ExpiresAt, want)
+	}
+	if want := hours.at.AddDate(0, 0, 7).Add(30 * time.Minute); a.ExpiresAt.Sub(want).Abs() > time.Second {
+		t.Errorf("in two hours: %s, want %s", a.ExpiresAt, want)
+	}
+	d.agent(t).cancel(a.ID).want(t, 200)
+}
+
+// weekdayOf is the day on which the program's people work.
+func weekdayOf(t testing.TB, d *dev) time.Weekday {
+	t.Helper()
+	_, text, _ := strings.Cut(d.policy(), "hours: {")
+	for day := range time.Weekday(7) {
+		if strings.HasPrefix(text, strings.ToLower(day.String()[:3])+":") {
+			return day
+		}
+	}
+	t.Fatalf("no day in %s", d.policy())
+	return 0
+}
+
+// TestClaimAndComments: taking something on keeps nobody else from deciding, and
+// what is said of it the agent reads.
+func TestClaimAndComments(t *testing.T) {
+	d := onWaiting(t)
+	agent, first, second := d.agent(t), d.reviewer(t, ada), d.reviewer(t, ben)
+	a := agent.hold("orders_claimed", nil)
+	first.act(a.ID, "claim", nil).want(t, 200)
+	first.act(a.ID, "claim", nil).want(t, 409, "already_voted")
+	second.act(a.ID, "unclaim", nil).want(t, 409, "not_claimed")
+	d.as(t, d.Owner).act(a.ID, "claim", nil).want(t, 403, "self_review")
+	second.approve(a)
+	first.act(a.ID, "unclaim", nil).want(t, 200)
+	first.act(a.ID, "unclaim", nil).want(t, 409, "not_claimed")
+	second.act(a.ID, "claim", nil).want(t, 200)
+	first.act(a.ID, "comments", map[string]any{"comment": ""}).want(t, 422, "reason_required")
+	first.act(a.ID, "comments", map[string]any{"comment": "Looks right to me."}).want(t, 200)
+	d.as(t, d.Auditor).act(a.ID, "comments", map[string]any{"comment": "Noted."}).want(t, 200)
+	d.as(t, d.newPerson(t, "--role", "gardener")).act(a.ID, "comments", map[string]any{"comment": "I am curious."}).want(t, 404, "not_found")
+	got := agent.get(a.ID)
+	if len(got.Comments) != 2 || got.Comments[0].Text != "Looks right to me." || got.Comments[1].Kind != "comment" || got.Version != a.Version {
+		t.Errorf("the agent reads %+v", got)
+	}
+	first.approve(a)
+	agent.wait(a.ID)
+	first.act(a.ID, "comments", map[string]any{"comment": "Too late."}).want(t, 409, "already_approved")
+}

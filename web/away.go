@@ -1,0 +1,176 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/internal/gate"
+	"holdpoint/web/views"
+)
+
+// Absences is what the console needs for people who are away; *gate.Gate is one.
+// Every change is on record. Errors are as Desk's are.
+type Absences interface {
+	// Aways lists the delegations that are in force or to come, as far as the
+	// person may see them.
+	Aways(ctx context.Context, p engine.Person) (gate.Aways, error)
+	// Delegate lets a deputy decide in somebody's place for a time.
+	Delegate(ctx context.Context, r gate.DelegateRequest) (gate.Delegation, error)
+	// RevokeDelegation ends a delegation at once.
+	RevokeDelegation(ctx context.Context, by engine.Person, id, channel, requestID string) error
+}
+
+func (c *Console) registerAway(mux *http.ServeMux) {
+	if c.cfg.Absences == nil {
+		return
+	}
+	anybody := c.only(func(engine.Person) bool { return true }, "")
+	mux.HandleFunc("GET /away", anybody(c.away))
+	mux.HandleFunc("POST /away", anybody(c.delegate))
+	mux.HandleFunc("POST /away/{id}/revoke", anybody(c.revokeDelegation))
+}
+
+func (c *Console) away(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	v, err := c.awayView(r, p)
+	if err != nil {
+		c.fail(w, r, p, err)
+		return
+	}
+	v.Notice = c.doneWord(w, r)
+	c.render(w, r, http.StatusOK, views.AwayPage(v))
+}
+
+func (c *Console) awayView(r *http.Request, p engine.Person) (views.Away, error) {
+	known, err := c.cfg.Absences.Aways(r.Context(), p)
+	if err != nil {
+		return views.Away{}, err
+	}
+	v := views.Away{Frame: c.frame(p, "When I am away", "away"), Mine: awayRows(known.Mine), For: awayRows(known.For), All: awayRows(known.All)}
+	v.Form.Zones = zones()
+	for _, other := range known.People {
+		option := views.Option{Value: other.ID, Label: views.Visible(personLabel(other))}
+		if gate.MayAdminister(p) {
+			v.Form.Persons = append(v.Form.Persons, option)
+		}
+		if other.Identity != p.Identity || gate.MayAdminister(p) {
+			v.Form.People = append(v.Form.People, option)
+		}
+	}
+	v.Form.Person = p.ID
+	return v, nil
+}
+
+func personLabel(p engine.Person) string {
+	if p.Name == "" || p.Name == p.Email {
+		return p.Email
+	}
+	return p.Name + " (" + p.Email + ")"
+}
+
+func awayRows(list []gate.Away) []views.AwayRow {
+	rows := make([]views.AwayRow, 0, len(list))
+	for _, a := range list {
+		row := views.AwayRow{
+			ID: a.ID, Person: displayName(a.Person), PersonEmail: a.Person.Email, Deputy: displayName(a.Deputy), DeputyEmail: a.Deputy.Email,
+			From: a.From, Until: a.Until, Active: a.Active, Reason: a.Reason,
+		}
+		switch {
+		case a.Deputy.Disabled:
+			row.Idle = "The deputy’s account is disabled."
+		case a.Person.Disabled:
+			row.Idle = "The account of who is away is disabled."
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// delegate makes a deputy of somebody as the form says.
+func (c *Console) delegate(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	e := entered{form: r.PostForm}
+	zone := e.zone("zone")
+	request := gate.DelegateRequest{
+		By: p, PersonID: e.text("person"), DeputyID: e.text("deputy"), Reason: e.text("reason"), Channel: "console", RequestID: "web_" + rand.Text(),
+		From: e.moment("from", "From", zone), Until: e.moment("until", "Until", zone),
+	}
+	err := e.trouble()
+	if err == nil {
+		_, err = c.cfg.Absences.Delegate(r.Context(), request)
+	}
+	if detail, ok := refused(err); ok {
+		v, err := c.awayView(r, p)
+		if err != nil {
+			c.fail(w, r, p, err)
+			return
+		}
+		f := &v.Form
+		f.Person, f.Deputy, f.From, f.Until = cmp.Or(request.PersonID, p.ID), request.DeputyID, e.text("from"), e.text("until")
+		f.Zone, f.Reason, f.Failure = e.text("zone"), request.Reason, detail
+		c.render(w, r, http.StatusUnprocessableEntity, views.AwayPage(v))
+		return
+	}
+	c.changed(w, r, p, err, "away", "/away")
+}
+
+func (c *Console) revokeDelegation(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	err := c.cfg.Absences.RevokeDelegation(r.Context(), p, r.PathValue("id"), "console", "web_"+rand.Text())
+	c.changed(w, r, p, err, "back", "/away")
+}
+
+// moment is a moment as browsers write it, without a zone; blank is the zero time.
+func (e *entered) moment(name, label string, zone *time.Location) time.Time {
+	text := e.text(name)
+	if text == "" {
+		return time.Time{}
+	}
+	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04"} {
+		if t, err := time.ParseInLocation(layout, text, zone); err == nil {
+			return t
+		}
+	}
+	e.wrong = append(e.wrong, label+": write a day and a time such as 2027-01-31 18:00.")
+	return time.Time{}
+}
+
+// zone is a distance from UTC such as "+05:30"; blank is UTC.
+func (e *entered) zone(name string) *time.Location {
+	text := e.text(name)
+	if text == "" {
+		return time.UTC
+	}
+	t, err := time.Parse("-07:00", text)
+	if err != nil {
+		e.wrong = append(e.wrong, "Time zone: choose one of the list.")
+		return time.UTC
+	}
+	_, offset := t.Zone()
+	return time.FixedZone(text, offset)
+}
+
+// zones are the distances from UTC that clocks have, UTC first.
+func zones() []views.Option {
+	list := []views.Option{{Value: "", Label: "UTC"}}
+	add := func(minutes int) {
+		sign := "+"
+		if minutes < 0 {
+			sign, minutes = "-", -minutes
+		}
+		text := fmt.Sprintf("%s%02d:%02d", sign, minutes/60, minutes%60)
+		list = append(list, views.Option{Value: text, Label: "UTC" + strings.Replace(text, "-", "−", 1)})
+	}
+	for minutes := -12 * 60; minutes <= 14*60; minutes += 30 {
+		if minutes != 0 {
+			add(minutes)
+		}
+		if minutes == 5*60+30 || minutes == 8*60+30 || minutes == 12*60+30 {
+			add(minutes + 15) // Nepal, Eucla, the Chatham Islands
+		}
+	}
+	return list
+}

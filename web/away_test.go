@@ -1,0 +1,154 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/internal/gate"
+)
+
+// absences is an Absences in memory. The rules of who may stand in for whom are
+// the gate's, and tested there.
+type absences struct {
+	m        *memory
+	list     []gate.Delegation
+	requests []gate.DelegateRequest
+	refusal  *gate.Refusal
+}
+
+func (a *absences) person(id string) engine.Person {
+	for _, p := range a.m.people {
+		if p.ID == id {
+			return p
+		}
+	}
+	return engine.Person{}
+}
+
+func (a *absences) Aways(_ context.Context, p engine.Person) (gate.Aways, error) {
+	known := gate.Aways{Now: a.m.now()}
+	for _, one := range a.m.people {
+		known.People = append(known.People, one)
+	}
+	slices.SortFunc(known.People, func(x, y engine.Person) int { return strings.Compare(x.ID, y.ID) })
+	for _, d := range a.list {
+		away := gate.Away{Delegation: d, Person: a.person(d.PersonID), Deputy: a.person(d.DeputyID), Active: !a.m.now().Before(d.From)}
+		switch p.ID {
+		case d.PersonID:
+			known.Mine = append(known.Mine, away)
+		case d.DeputyID:
+			known.For = append(known.For, away)
+		}
+		if gate.MayAdminister(p) {
+			known.All = append(known.All, away)
+		}
+	}
+	return known, nil
+}
+
+func (a *absences) Delegate(_ context.Context, r gate.DelegateRequest) (gate.Delegation, error) {
+	a.requests = append(a.requests, r)
+	if a.refusal != nil {
+		return gate.Delegation{}, a.refusal
+	}
+	d := gate.Delegation{ID: "dlg_1", PersonID: r.By.ID, DeputyID: r.DeputyID, From: a.m.now(), Until: r.Until, Reason: r.Reason}
+	a.list = append(a.list, d)
+	return d, nil
+}
+
+func (a *absences) RevokeDelegation(_ context.Context, _ engine.Person, id, _, _ string) error {
+	before := len(a.list)
+	a.list = slices.DeleteFunc(a.list, func(d gate.Delegation) bool { return d.ID == id })
+	if len(a.list) == before {
+		return &gate.Refusal{Status: http.StatusNotFound, Code: "not_found", Detail: "There is no such delegation that is not revoked already."}
+	}
+	return nil
+}
+
+func startAway(t *testing.T) (*client, *absences) {
+	t.Helper()
+	a := &absences{}
+	c := start(t, func(cfg *Config) { cfg.Absences = a })
+	a.m = c.m
+	return c, a
+}
+
+func TestAwayPage(t *testing.T) {
+	c, a := startAway(t)
+	if to := c.get("/away").Header.Get("Location"); to != "/login?next=%2Faway" {
+		t.Errorf("without a session it leads to %q", to)
+	}
+	c.signIn("ada@example.com")
+	page := c.get("/away")
+	page.want(t, http.StatusOK, "Nobody decides for you", "You stand in for nobody", "nobody counts twice", `<option value="usr_grace">Grace Hopper (grace@example.com)`,
+		`type="datetime-local"`, "UTC+05:30", "UTC+05:45", "UTC−12:00", "UTC+14:00", `aria-current`)
+	for _, hidden := range []string{`name="person"`, `value="usr_ada"`, `data-testid="away-all"`} {
+		if strings.Contains(page.body, hidden) {
+			t.Errorf("the page of somebody who is no administrator has %s", hidden)
+		}
+	}
+	form := url.Values{"deputy": {"usr_grace"}, "from": {"2026-12-01T09:00"}, "until": {"2026-12-02T18:30"}, "zone": {"+05:30"}, "reason": {" skiing <b> "}}
+	made := c.do("POST", "/away", form)
+	made.want(t, http.StatusSeeOther)
+	if to := made.Header.Get("Location"); to != "/away" {
+		t.Errorf("it leads on to %q", to)
+	}
+	got := a.requests[0]
+	if got.By.ID != "usr_ada" || got.PersonID != "" || got.DeputyID != "usr_grace" || got.Reason != "skiing <b>" || got.Channel != "console" || got.RequestID == "" ||
+		!got.From.Equal(time.Date(2026, 12, 1, 3, 30, 0, 0, time.UTC)) || !got.Until.Equal(time.Date(2026, 12, 2, 13, 0, 0, 0, time.UTC)) {
+		t.Errorf("asked for %+v", got)
+	}
+	c.get("/away").want(t, http.StatusOK, "The deputy decides for that time", `data-testid="away-mine"`, "skiing &lt;b&gt;", "In force", `aria-label="Revoke: Grace Hopper for Ada Lovelace"`)
+	grace := *c
+	grace.do("POST", "/logout", url.Values{})
+	grace.signIn("grace@example.com")
+	grace.get("/away").want(t, http.StatusOK, "Nobody decides for you", `data-testid="away-for"`, "Ada Lovelace")
+	p := c.m.people["grace@example.com"]
+	grace.do("POST", "/away/dlg_1/revoke", url.Values{}).want(t, http.StatusSeeOther)
+	grace.get("/away").want(t, http.StatusOK, "It is over now", "You stand in for nobody")
+	grace.do("POST", "/away/dlg_1/revoke", url.Values{}).want(t, http.StatusNotFound, "no such delegation")
+	if p.Disabled || len(a.list) > 0 {
+		t.Errorf("left: %v", a.list)
+	}
+}
+
+func TestAwayFormSaysWhatIsWrong(t *testing.T) {
+	c, a := startAway(t)
+	c.signIn("ada@example.com")
+	wrong := c.do("POST", "/away", url.Values{"deputy": {"usr_grace"}, "from": {"tomorrow"}, "until": {"2026-13-01T00:00"}, "zone": {"Mars"}, "reason": {"r"}})
+	wrong.want(t, http.StatusUnprocessableEntity, "From: write a day", "Until: write a day", "Time zone: choose", `value="tomorrow"`)
+	if len(a.requests) > 0 {
+		t.Error("it was tried all the same")
+	}
+	a.refusal = &gate.Refusal{Status: http.StatusUnprocessableEntity, Code: "too_long", Detail: "Somebody can stand in for at most 90 days."}
+	again := c.do("POST", "/away", url.Values{"deputy": {"usr_grace"}, "until": {"2027-11-01T00:00"}, "zone": {"-03:30"}, "reason": {"a year off"}})
+	again.want(t, http.StatusUnprocessableEntity, "at most 90 days", `role="alert"`, `value="2027-11-01T00:00"`, `value="a year off"`, `<option value="usr_grace" selected>`, `<option value="-03:30" selected>`)
+	a.refusal = &gate.Refusal{Status: http.StatusForbidden, Code: "not_yours", Detail: "Only an administrator can do that."}
+	c.do("POST", "/away", url.Values{"person": {"usr_linus"}, "deputy": {"usr_grace"}, "until": {"2026-12-01T00:00"}, "reason": {"r"}}).want(t, http.StatusForbidden, "Only an administrator")
+	if a.requests[1].PersonID != "usr_linus" {
+		t.Errorf("asked for %+v", a.requests[1])
+	}
+	c.do("POST", "/away", url.Values{"deputy": {"usr_grace"}}, "Sec-Fetch-Site", "cross-site").want(t, http.StatusForbidden)
+	c.do("GET", "/away/dlg_1/revoke", nil).want(t, http.StatusNotFound)
+}
+
+func TestAdministratorsSeeWhoIsAway(t *testing.T) {
+	c, a := startAway(t)
+	c.signIn("olga@example.com")
+	p := c.m.people["linus@example.com"]
+	p.Disabled = true
+	c.m.people[p.Email] = p
+	a.list = []gate.Delegation{
+		{ID: "dlg_1", PersonID: "usr_ada", DeputyID: "usr_grace", From: epoch.Add(time.Hour), Until: epoch.Add(2 * time.Hour), Reason: "later"},
+		{ID: "dlg_2", PersonID: "usr_ada", DeputyID: "usr_linus", From: epoch, Until: epoch.Add(2 * time.Hour), Reason: "now"},
+	}
+	c.get("/away").want(t, http.StatusOK, `data-testid="away-all"`, `name="person"`, `<option value="usr_olga" selected>`, "To come", "Without effect", "account is disabled",
+		`action="/away/dlg_1/revoke"`, `action="/away/dlg_2/revoke"`)
+	c.get("/").want(t, http.StatusOK, `href="/away"`)
+}

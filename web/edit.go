@@ -1,0 +1,288 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"holdpoint/engine"
+	"holdpoint/engine/canon"
+	"holdpoint/engine/form"
+	"holdpoint/internal/gate"
+	"holdpoint/web/views"
+)
+
+// maxEditForm bounds the form in which arguments are changed, in bytes.
+const maxEditForm = 1 << 20
+
+// argumentField begins the names of the fields that are arguments, so that no
+// argument can pass for a field of ours.
+const argumentField = "argument:"
+
+// editor is what is needed to change a call's arguments.
+type editor struct {
+	card    gate.Card
+	current canon.Value
+	form    *form.Form
+	typed   bool // by the tool's registered schema
+}
+
+// editor reads the card, and by what form its arguments can be changed.
+func (c *Console) editor(r *http.Request, p engine.Person) (editor, error) {
+	found, err := c.cfg.Desk.Card(r.Context(), p, r.PathValue("id"), gate.Glance)
+	if err != nil {
+		return editor{}, err
+	}
+	e := editor{card: found}
+	switch {
+	case over(found.Approval):
+		return e, &gate.Refusal{Status: http.StatusConflict, Code: "already_decided", Detail: "This call is already decided, so there is nothing to change any more."}
+	case found.Approval.Call.Dialect == gate.DialectThreeGate:
+		return e, &gate.Refusal{Status: http.StatusConflict, Code: "not_editable", Detail: "A tool request is signed for as the document that it is. Deny it, and say what to change."}
+	case found.Arguments == nil:
+		return e, &gate.Refusal{Status: http.StatusConflict, Code: "erased", Detail: "The arguments have been erased."}
+	case !hasSay(found, p):
+		return e, &gate.Refusal{Status: http.StatusForbidden, Code: "not_eligible", Detail: whyNot(found, false)}
+	}
+	if e.current, err = canon.Parse(found.Arguments); err != nil {
+		return e, err
+	}
+	if tool, known := c.cfg.InForce().Registered.Tools[found.Approval.Call.Tool]; known {
+		if e.form, err = tool.Form(); err != nil {
+			c.cfg.Logger.WarnContext(r.Context(), "schema not used", "tool", tool.Name, "error", err)
+		}
+		e.typed = e.form != nil
+	}
+	if e.form == nil {
+		e.form = form.Guess(e.current)
+	}
+	return e, nil
+}
+
+// page is the form for changing the arguments, filled in with args.
+func (e editor) page(args canon.Value) views.Edit {
+	a := e.card.Approval
+	v := views.Edit{
+		ID: a.ID, Digest: a.Call.Digest, Version: a.Version, Tool: a.Call.Tool, Agent: e.card.AgentName, Typed: e.typed,
+		JSON: indentedJSON(args), Current: views.JSON(e.card.Arguments), MaxComment: gate.MaxComment,
+	}
+	if v.Agent == "" {
+		v.Agent = a.Call.AgentID
+	}
+	v.Fields = editFields(e.form.Fields(args))
+	return v
+}
+
+func editFields(fields []form.Field) []views.EditField {
+	var list []views.EditField
+	for _, f := range fields {
+		if strings.HasSuffix(f.Name, "."+f.Label) {
+			f.Label = f.Name // which of several that are called so
+		}
+		list = append(list, views.EditField{
+			Name: argumentField + f.Name, Label: f.Label, Help: f.Help, Kind: string(f.Kind), Required: f.Required, Choices: f.Choices,
+			Value: f.Value, Min: f.Min, Max: f.Max, MaxLength: f.MaxLength, Problem: f.Problem,
+		})
+	}
+	return list
+}
+
+func indentedJSON(v canon.Value) string {
+	var b bytes.Buffer
+	if err := json.Indent(&b, v.Canonical(), "", "  "); err != nil {
+		return string(v.Canonical())
+	}
+	return b.String()
+}
+
+func (c *Console) editForm(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	e, err := c.editor(r, p)
+	if err != nil {
+		c.fail(w, r, p, err)
+		return
+	}
+	c.renderEdit(w, r, p, http.StatusOK, e.page(e.current))
+}
+
+func (c *Console) renderEdit(w http.ResponseWriter, r *http.Request, p engine.Person, status int, v views.Edit) {
+	v.Frame = c.frame(p, "Change the arguments: "+views.Visible(v.Tool), "")
+	c.render(w, r, status, views.EditPage(v))
+}
+
+// edit takes what was entered: it first shows what that would change, and changes
+// it in a second step.
+func (c *Console) edit(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	if err := readFormOf(w, r, maxEditForm); err != nil {
+		c.fail(w, r, p, err)
+		return
+	}
+	e, err := c.editor(r, p)
+	if err != nil {
+		c.fail(w, r, p, err)
+		return
+	}
+	s, posted := said(r, p), r.PostForm
+	digest, version, err := pageOf(posted)
+	if a := e.card.Approval; err == nil && (digest != a.Call.Digest || version != a.Version) {
+		err = &gate.Refusal{Status: http.StatusConflict, Code: "stale", Detail: "The call has changed since you opened the page, so nothing was changed. Open it again and look at what is there now."}
+	}
+	if err != nil {
+		c.failKeeping(w, r, p, err, s.Comment)
+		return
+	}
+	args, again, ok := e.entered(posted)
+	again.Reason = s.Comment
+	if ok && s.Comment == "" {
+		ok, again.Problems = false, []string{"Say why you change the arguments: the agent learns of it."}
+	}
+	if len(s.Comment) > gate.MaxComment {
+		ok, again.Problems = false, []string{"The reason is too long. Shorten it."}
+	}
+	if ok && string(args.Canonical()) == string(e.current.Canonical()) {
+		ok, again.Problems = false, []string{"These are the arguments that there are; nothing is different."}
+	}
+	switch {
+	case !ok:
+		c.renderEdit(w, r, p, http.StatusUnprocessableEntity, again)
+	case posted.Get("step") == "again":
+		c.renderEdit(w, r, p, http.StatusOK, again)
+	case posted.Get("step") == "save":
+		c.saveEdit(w, r, p, again, gate.EditRequest{Said: s, Arguments: args, Digest: digest, Version: version})
+	default:
+		v := e.review(args, s.Comment)
+		v.Frame = c.frame(p, "Look at the change: "+views.Visible(v.Tool), "")
+		c.render(w, r, http.StatusOK, views.EditReviewPage(v))
+	}
+}
+
+func (c *Console) saveEdit(w http.ResponseWriter, r *http.Request, p engine.Person, again views.Edit, request gate.EditRequest) {
+	_, err := c.cfg.Desk.Edit(r.Context(), request, nil)
+	if detail, ok := refused(err); ok {
+		again.Problems = []string{detail}
+		c.renderEdit(w, r, p, http.StatusUnprocessableEntity, again)
+		return
+	}
+	if err != nil {
+		c.failKeeping(w, r, p, err, request.Comment)
+		return
+	}
+	c.done(w, r, "edited", cardURL(request.ApprovalID))
+}
+
+// entered reads the arguments of a posted form, from its fields or from its text.
+// Where that does not do, again is the form with what is wrong.
+func (e editor) entered(posted url.Values) (args canon.Value, again views.Edit, ok bool) {
+	if posted.Get("from") == "json" {
+		return e.enteredText(posted.Get("json"))
+	}
+	values := map[string][]string{}
+	for name, v := range posted {
+		if field, is := strings.CutPrefix(name, argumentField); is {
+			values[field] = v
+		}
+	}
+	args, problems := e.form.Read(values, e.current)
+	if len(problems) == 0 {
+		problems = e.form.Validate(args)
+	}
+	if len(problems) == 0 {
+		return args, e.page(args), true
+	}
+	again = e.page(e.current)
+	fields, rest := e.form.Again(values, e.current, problems)
+	again.Fields = editFields(fields)
+	again.Problems = problemWords(rest)
+	if len(again.Problems) == 0 {
+		again.Problems = []string{"Some of the fields need another look."}
+	}
+	return args, again, false
+}
+
+func (e editor) enteredText(text string) (args canon.Value, again views.Edit, ok bool) {
+	again = e.page(e.current)
+	again.JSON = text
+	args, err := canon.Parse([]byte(text))
+	var syntax *canon.SyntaxError
+	switch {
+	case errors.As(err, &syntax):
+		again.Problems = []string{"The JSON cannot be read: " + syntax.Message + ", at byte " + strconv.Itoa(syntax.Offset) + "."}
+		return args, again, false
+	case err != nil:
+		again.Problems = []string{"The JSON cannot be read."}
+		return args, again, false
+	case args.Kind() != canon.ObjectKind:
+		again.Problems = []string{"The arguments have to be a JSON object."}
+		return args, again, false
+	}
+	if e.typed {
+		if again.Problems = problemWords(e.form.Validate(args)); len(again.Problems) > 0 {
+			return args, again, false
+		}
+	}
+	return args, e.page(args), true
+}
+
+func problemWords(problems []form.Problem) []string {
+	var said []string
+	for _, p := range problems {
+		what := "The whole"
+		if p.Path != "" {
+			what = strings.ReplaceAll(strings.TrimPrefix(p.Path, "/"), "/", ".")
+		}
+		said = append(said, what+" "+p.Message+".")
+	}
+	return said
+}
+
+// review is the page that shows what the change would be.
+func (e editor) review(args canon.Value, reason string) views.EditReview {
+	a := e.card.Approval
+	v := views.EditReview{
+		ID: a.ID, Digest: a.Call.Digest, Version: a.Version, Tool: a.Call.Tool, Agent: e.card.AgentName,
+		JSON: string(args.Canonical()), Reason: reason, Changes: differences("", e.current, args),
+	}
+	v.Warnings = views.JSON(args.Canonical()).Warnings
+	return v
+}
+
+// maxDepthShown is how deep objects are compared member by member.
+const maxDepthShown = 8
+
+// differences lists what is different in after, member by member of objects.
+func differences(path string, before, after canon.Value) []views.Change {
+	var list []views.Change
+	at := func(name string) string {
+		if path == "" {
+			return name
+		}
+		return path + "." + name
+	}
+	deeper := strings.Count(path, ".") < maxDepthShown
+	for _, m := range before.Members() {
+		now, there := after.Get(m.Name)
+		switch {
+		case !there:
+			list = append(list, views.Change{Path: at(m.Name), Old: laidOut(m.Value)})
+		case string(now.Canonical()) == string(m.Value.Canonical()):
+		case deeper && now.Kind() == canon.ObjectKind && m.Value.Kind() == canon.ObjectKind && now.Len() > 0 && m.Value.Len() > 0:
+			list = append(list, differences(at(m.Name), m.Value, now)...)
+		default:
+			list = append(list, views.Change{Path: at(m.Name), Old: laidOut(m.Value), New: laidOut(now)})
+		}
+	}
+	for _, m := range after.Members() {
+		if _, there := before.Get(m.Name); !there {
+			list = append(list, views.Change{Path: at(m.Name), New: laidOut(m.Value)})
+		}
+	}
+	return list
+}
+
+func laidOut(v canon.Value) *views.Code {
+	code := views.JSON(v.Canonical())
+	return &code
+}

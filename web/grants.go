@@ -1,0 +1,424 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/engine/canon"
+	"holdpoint/engine/grant"
+	"holdpoint/internal/gate"
+	"holdpoint/web/views"
+)
+
+// Grants is what the console needs of standing grants; *gate.Gate is one. Errors
+// are as Desk's are.
+type Grants interface {
+	// Grants lists those that the person may know of, and says what time it is.
+	Grants(ctx context.Context, p engine.Person) ([]gate.Grant, time.Time, error)
+	// ProposeGrant says what a grant would have done to the past.
+	ProposeGrant(ctx context.Context, r gate.GrantRequest) (gate.Backtest, error)
+	SaveGrant(ctx context.Context, r gate.GrantRequest) (gate.Grant, error)
+	RevokeGrant(ctx context.Context, p engine.Person, id string, by gate.By, once *gate.Once) error
+}
+
+func (c *Console) registerGrants(mux *http.ServeMux) {
+	if c.cfg.Grants == nil {
+		return
+	}
+	mux.HandleFunc("GET /grants", c.signed(c.grants))
+	mux.HandleFunc("POST /grants/{id}/revoke", c.signed(c.revokeGrant))
+	mux.HandleFunc("GET /approvals/{id}/grant", c.signed(c.grantForm))
+	mux.HandleFunc("POST /approvals/{id}/grant", c.signed(c.makeGrant))
+}
+
+func (c *Console) grants(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	list, now, err := c.cfg.Grants.Grants(r.Context(), p)
+	if err != nil {
+		c.fail(w, r, p, err)
+		return
+	}
+	v := views.Grants{Frame: c.frame(p, "Standing grants", "grants"), Full: len(list) >= maxGrants}
+	v.Now, v.Notice = now, c.doneWord(w, r)
+	var ids []string
+	for _, g := range list {
+		ids = append(ids, g.PersonID, g.AgentID, g.RevokedBy)
+	}
+	name := c.names(r.Context(), ids...)
+	for _, g := range list {
+		v.Rows = append(v.Rows, grantRow(g, now, name))
+	}
+	c.render(w, r, http.StatusOK, views.GrantsPage(v))
+}
+
+// maxGrants is how many grants a list holds.
+const maxGrants = 200
+
+func grantRow(g gate.Grant, now time.Time, name func(string) string) views.GrantRow {
+	row := views.GrantRow{
+		ID: g.ID, Tool: g.Tool, Agent: name(g.AgentID), AgentID: g.AgentID, Environment: g.Environment, By: name(g.PersonID), Reason: g.Reason,
+		Uses: g.Uses, MaxUses: g.MaxUses, MadeAt: g.CreatedAt, ExpiresAt: g.ExpiresAt, RevokedAt: g.RevokedAt, From: g.FromApproval,
+		UsedBy: g.UsedBy, Acknowledged: g.Acknowledged, MayRevoke: g.MayRevoke, Matches: patternWords(g.Pattern),
+	}
+	switch {
+	case g.RevokedAt != nil:
+		row.State, row.RevokedBy = views.Status{Code: "revoked", Word: "Revoked"}, name(g.RevokedBy)
+	case g.Uses >= g.MaxUses:
+		row.State = views.Status{Code: "cancelled", Word: "Used up"}
+	case !now.Before(g.ExpiresAt):
+		row.State = views.Status{Code: "expired", Word: "Past its time"}
+	default:
+		row.State = views.Status{Code: "active", Word: "Live"}
+	}
+	return row
+}
+
+// patternWords says what calls have to be like.
+func patternWords(p grant.Pattern) []views.Phrase {
+	words := map[grant.Op]string{
+		grant.Equals: "is", grant.OneOf: "is one of", grant.AtMost: "is at most", grant.AtLeast: "is at least", grant.Prefix: "begins with", grant.Any: "is anything",
+	}
+	var list []views.Phrase
+	for _, m := range p.Matchers {
+		said := views.Phrase{}
+		for i, name := range pointerNames(m.Path) {
+			if i > 0 {
+				said = append(said, views.Piece{Text: "›"})
+			}
+			said = append(said, views.Piece{Text: name, Code: true})
+		}
+		if m.Path == "" {
+			said = append(said, views.Piece{Text: "all arguments"})
+		}
+		said = append(said, views.Piece{Text: words[m.Op]})
+		var operands []canon.Value
+		switch m.Op {
+		case grant.OneOf:
+			operands = elements(m.Value)
+		case grant.Equals, grant.AtMost, grant.AtLeast, grant.Prefix:
+			operands = []canon.Value{m.Value}
+		case grant.Any:
+		}
+		for i, operand := range operands {
+			if i > 0 {
+				said = append(said, views.Piece{Text: "or"})
+			}
+			said = append(said, views.Piece{Text: shorten(string(operand.Canonical())), Code: true})
+		}
+		list = append(list, said)
+	}
+	return list
+}
+
+// shorten keeps a list readable: the card that a grant was made from shows the
+// whole of its arguments.
+func shorten(text string) string {
+	const most = 200
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most]) + "… (" + views.Plural(len(runes)-most, "character", "characters") + " more)"
+	}
+	return text
+}
+
+var unescape = strings.NewReplacer("~1", "/", "~0", "~")
+
+// pointerNames are the names in a JSON Pointer.
+func pointerNames(path string) []string {
+	if path == "" {
+		return nil
+	}
+	names := strings.Split(path[1:], "/")
+	for i := range names {
+		names[i] = unescape.Replace(names[i])
+	}
+	return names
+}
+
+func (c *Console) revokeGrant(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	err := readForm(w, r)
+	if err == nil {
+		err = c.cfg.Grants.RevokeGrant(r.Context(), p, r.PathValue("id"), by(p), nil)
+	}
+	c.changed(w, r, p, err, "ungrant", "/grants")
+}
+
+func (c *Console) grantForm(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	draft, err := c.draft(r, p)
+	if err != nil {
+		c.fail(w, r, p, err)
+		return
+	}
+	c.render(w, r, http.StatusOK, views.GrantFormPage(draft.view))
+}
+
+// draft is a grant in the making, and the page that shows it.
+type draft struct {
+	view   views.GrantForm
+	leaves []grant.Leaf
+	arrays []string
+	name   func(string) string
+}
+
+// maxLeaves is how many parts of the arguments a form tells apart.
+const maxLeaves = 100
+
+// draft reads the card, as long as the person may make a grant from it.
+func (c *Console) draft(r *http.Request, p engine.Person) (draft, error) {
+	card, err := c.cfg.Desk.Card(r.Context(), p, r.PathValue("id"), gate.Glance)
+	if err != nil {
+		return draft{}, err
+	}
+	a := card.Approval
+	d := draft{view: views.GrantForm{
+		Frame: c.frame(p, "Approve calls like this one", ""), ID: a.ID, Tool: a.Call.Tool, Agent: card.AgentName, Environment: a.Call.Environment,
+		Digest: a.Call.Digest, Lasting: lasting, For: "2h", Uses: "10", MaxUses: gate.MaxGrantUses, MaxReason: gate.MaxReason,
+	}}
+	if d.view.Agent == "" {
+		d.view.Agent = a.Call.AgentID
+	}
+	var refusal *gate.Refusal
+	if err := gate.MayGrant(p, a, card.Now); errors.As(err, &refusal) && refusal.Code == unproved {
+		d.view.ProveURL = proveURL(a.ID)
+	} else if err != nil {
+		return d, err
+	}
+	if card.Arguments == nil {
+		return d, &gate.Refusal{Status: http.StatusConflict, Code: "erased", Detail: "The arguments have been erased, so there is nothing that other calls could be like."}
+	}
+	if card.Long && !card.Shown {
+		return d, &gate.Refusal{Status: http.StatusConflict, Code: notShown, Detail: "The arguments are long. Have all of them shown before you approve calls like this one."}
+	}
+	args, err := canon.Parse(card.Arguments)
+	if err != nil {
+		return d, fmt.Errorf("read the arguments of %s: %w", a.ID, err)
+	}
+	d.leaves, d.arrays = grant.Leaves(args)
+	if len(d.leaves) > maxLeaves {
+		return d, &gate.Refusal{
+			Status: http.StatusConflict, Code: "too_many_arguments",
+			Detail: fmt.Sprintf("The arguments have %d parts. What calls have to be like can be said of %d at most.", len(d.leaves), maxLeaves),
+		}
+	}
+	left := maxFields
+	for i, l := range d.leaves {
+		v := grantLeaf(i, l, min(left, maxField))
+		left -= len(v.Value)
+		d.view.Leaves = append(d.view.Leaves, v)
+	}
+	return d, nil
+}
+
+// unproved is the code of a refusal to somebody who has not just proved who they
+// are.
+const unproved = "verification_required"
+
+func proveURL(id string) string {
+	return "/verify?next=" + url.QueryEscape("/approvals/"+url.PathEscape(id)+"/grant")
+}
+
+var lasting = []views.Option{
+	{Value: "15m", Label: "15 minutes"},
+	{Value: "1h", Label: "1 hour"},
+	{Value: "2h", Label: "2 hours"},
+	{Value: "8h", Label: "8 hours"},
+	{Value: "24h", Label: "1 day"},
+	{Value: "72h", Label: "3 days"},
+	{Value: "168h", Label: "7 days"},
+}
+
+// maxField is the longest text that a field of the form takes, and maxFields all
+// of them together, in bytes: the form has to come back. What is longer can be
+// exactly this or anything.
+const (
+	maxField  = 2000
+	maxFields = 12 << 10
+)
+
+// grantLeaf is a leaf's fields, to begin with: exactly what this call has.
+func grantLeaf(i int, l grant.Leaf, longest int) views.GrantLeaf {
+	v := views.GrantLeaf{Number: i, Names: pointerNames(l.Path), Is: string(l.Value.Canonical()), Op: string(grant.Equals)}
+	option := func(op grant.Op, label string) { v.Ops = append(v.Ops, views.Option{Value: string(op), Label: label}) }
+	option(grant.Equals, "exactly this")
+	switch l.Value.Kind() {
+	case canon.NumberKind:
+		v.Fields, v.Value = "number", v.Is
+		option(grant.AtMost, "at most …")
+		option(grant.AtLeast, "at least …")
+		option(grant.OneOf, "one of …")
+	case canon.StringKind:
+		// A field cannot hold what a browser would change.
+		if text := l.Value.Str(); len(text) <= longest && !strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c == 0x7F }) {
+			v.Fields, v.Value = "text", text
+			option(grant.OneOf, "one of …")
+			option(grant.Prefix, "begins with …")
+		}
+	case canon.NullKind, canon.BoolKind, canon.ArrayKind, canon.ObjectKind:
+	}
+	option(grant.Any, "anything")
+	return v
+}
+
+// enter reads what the form says into the page and the grant that it asks for.
+func (d *draft) enter(form url.Values, p engine.Person, id string) (gate.GrantRequest, error) {
+	e := entered{form: form}
+	v := &d.view
+	v.For, v.Uses, v.Reason = form.Get("for"), e.text("uses"), e.text("reason")
+	r := gate.GrantRequest{
+		Said:   gate.Said{Person: p, ApprovalID: id, Comment: v.Reason, RequestID: by(p).RequestID, Channel: "console"},
+		Digest: form.Get("digest"), For: time.Duration(e.duration("for", "It lasts")), Acknowledged: form["acknowledged"],
+		Pattern: grant.Pattern{Arrays: d.arrays},
+	}
+	var there bool
+	if r.Uses, there = e.number("uses", "Calls that may pass"); !there {
+		e.wrong = append(e.wrong, "Calls that may pass: write a whole number.")
+	}
+	for i, l := range d.leaves {
+		field := &v.Leaves[i]
+		number := strconv.Itoa(i)
+		field.Op = form.Get("op" + number)
+		entered := strings.ReplaceAll(form.Get("value"+number), "\r\n", "\n")
+		if field.Fields == "" {
+			entered = ""
+		}
+		m, err := matcher(*field, l, entered)
+		if err != nil {
+			e.wrong = append(e.wrong, where(field.Names)+": "+err.Error())
+		}
+		field.Value = entered
+		r.Pattern.Matchers = append(r.Pattern.Matchers, m)
+	}
+	return r, e.trouble()
+}
+
+func where(names []string) string {
+	if len(names) == 0 {
+		return "All arguments"
+	}
+	return views.Visible(strings.Join(names, " › "))
+}
+
+// matcher reads one leaf's fields. field.Value is what they showed.
+func matcher(field views.GrantLeaf, l grant.Leaf, text string) (grant.Matcher, error) {
+	m := grant.Matcher{Path: l.Path, Op: grant.Op(field.Op)}
+	if !slices.ContainsFunc(field.Ops, func(o views.Option) bool { return o.Value == field.Op }) {
+		return m, errors.New("choose what it has to be.")
+	}
+	one := func(text string) (canon.Value, error) {
+		if l.Value.Kind() == canon.StringKind {
+			return canon.String(text), nil
+		}
+		n, err := canon.Parse([]byte(strings.TrimSpace(text)))
+		if err != nil || n.Kind() != canon.NumberKind {
+			return n, errors.New("write a number, such as 120 or 0.5.")
+		}
+		return n, nil
+	}
+	var err error
+	switch m.Op {
+	case grant.Equals:
+		if m.Value = l.Value; text != field.Value {
+			err = errors.New("“exactly this” means what this call has. Choose something else, or leave the field as it was.")
+		}
+	case grant.OneOf:
+		var choices []canon.Value
+		for line := range strings.SplitSeq(text, "\n") {
+			if line == "" {
+				continue
+			}
+			choice, wrong := one(line)
+			if wrong != nil {
+				err = wrong
+			}
+			choices = append(choices, choice)
+		}
+		if m.Value = canon.Array(choices...); len(choices) == 0 {
+			err = errors.New("write one a line.")
+		}
+	case grant.AtMost, grant.AtLeast, grant.Prefix:
+		m.Value, err = one(text)
+	case grant.Any:
+	}
+	return m, err
+}
+
+// makeGrant shows what a grant would have done to the past, and makes it when it
+// is asked for the second time.
+func (c *Console) makeGrant(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	err := readForm(w, r)
+	if err != nil {
+		c.fail(w, r, p, err)
+		return
+	}
+	d, err := c.draft(r, p)
+	if err != nil {
+		c.fail(w, r, p, err)
+		return
+	}
+	request, err := d.enter(r.PostForm, p, d.view.ID)
+	status := http.StatusOK
+	if err == nil {
+		tried := seen([]any{string(request.Pattern.Document().Canonical()), request.For, request.Uses})
+		switch {
+		case r.PostForm.Get("step") != "save":
+		case r.PostForm.Get("seen") != tried:
+			status, d.view.Failure = http.StatusConflict, "You have changed it since. Look at what it would have let pass now, then make it."
+		default:
+			if _, err = c.cfg.Grants.SaveGrant(r.Context(), request); err == nil {
+				c.done(w, r, "grant", "/grants")
+				return
+			}
+			if refusal := (*gate.Refusal)(nil); errors.As(err, &refusal) && refusal.Code == "denials_not_acknowledged" {
+				status, d.view.Failure, err = refusal.Status, "People have denied calls that this would let pass. Look at each below and tick it, or make the grant narrower.", nil
+			}
+		}
+		if err == nil {
+			d.view.Past, err = c.past(r.Context(), request)
+			d.view.Seen = tried
+		}
+	}
+	var refusal *gate.Refusal
+	switch {
+	case err == nil:
+	case errors.As(err, &refusal) && refusal.Code == unproved:
+		status, d.view.ProveURL = refusal.Status, proveURL(d.view.ID)
+	case refusal != nil && refusal.Status == http.StatusUnprocessableEntity:
+		status, d.view.Failure = refusal.Status, refusal.Detail
+	default:
+		c.fail(w, r, p, err)
+		return
+	}
+	c.render(w, r, status, views.GrantFormPage(d.view))
+}
+
+// maxOthers is how many past calls that nobody denied are listed.
+const maxOthers = 20
+
+// past tries a grant on the past, for the page.
+func (c *Console) past(ctx context.Context, r gate.GrantRequest) (*views.GrantPast, error) {
+	b, err := c.cfg.Grants.ProposeGrant(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	v := &views.GrantPast{
+		Looked: b.Looked, Unreadable: b.Unreadable, Capped: b.Capped, Matching: len(b.Matching), Approved: b.Count(approval.Approved), Denied: b.Count(approval.Denied),
+		Expired: b.Count(approval.Expired), Cancelled: b.Count(approval.Cancelled), Pending: b.Count(approval.Pending),
+	}
+	for _, one := range b.Matching {
+		call := views.PastCall{ID: one.ID, At: one.OpenedAt, Status: status(approval.Approval{Status: one.Status, State: approval.State{Status: one.Status}}), Acknowledged: slices.Contains(r.Acknowledged, one.ID)}
+		switch {
+		case one.Status == approval.Denied:
+			v.Denials = append(v.Denials, call)
+		case len(v.Others) < maxOthers:
+			v.Others = append(v.Others, call)
+		}
+	}
+	return v, nil
+}

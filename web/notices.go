@@ -1,0 +1,284 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/herald"
+	"holdpoint/web/views"
+)
+
+// Notices is what the console needs to say who is told; *gate.Registrar is one.
+// Every change is on record with who made it. Errors are as Desk's are.
+type Notices interface {
+	// Endpoints lists the endpoints, without what is secret about them.
+	Endpoints(ctx context.Context) ([]gate.Endpoint, error)
+	// AddEndpoint returns what the receiver verifies by, which is not kept where it
+	// could be shown again; "" for kinds that have nothing of the sort.
+	AddEndpoint(ctx context.Context, by gate.By, e gate.NewEndpoint) (id, shown string, err error)
+	SwitchEndpoint(ctx context.Context, by gate.By, id string, off bool) error
+	RotateSecret(ctx context.Context, by gate.By, id, url string, overlap time.Duration) (shown string, err error)
+	// TestEndpoint queues a test; to is where e-mail goes.
+	TestEndpoint(ctx context.Context, by gate.By, id, to string) (string, error)
+	// DeadLetters lists up to limit notifications that were given up.
+	DeadLetters(ctx context.Context, limit int) ([]gate.DeadLetter, error)
+	Resend(ctx context.Context, by gate.By, id string) error
+}
+
+// deadShown is how many dead letters the page shows.
+const deadShown = 100
+
+// registerNotices adds the page of notifications.
+func (c *Console) registerNotices(mux *http.ServeMux) {
+	if c.cfg.Notices == nil {
+		return
+	}
+	administers := c.only(gate.MayAdminister, "administrators")
+	mux.HandleFunc("GET /notifications", administers(c.notices))
+	mux.HandleFunc("POST /notifications/endpoints", administers(c.addEndpoint))
+	mux.HandleFunc("POST /notifications/endpoints/{id}/test", administers(c.testEndpoint))
+	mux.HandleFunc("POST /notifications/endpoints/{id}/secret", administers(c.rotateSecret))
+	mux.HandleFunc("POST /notifications/endpoints/{id}/switch", administers(c.switchEndpoint))
+	mux.HandleFunc("POST /notifications/dead/{id}", administers(c.resend))
+}
+
+func (c *Console) notices(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	v, err := c.noticesView(r.Context(), p)
+	if err != nil {
+		c.fail(w, r, p, err)
+		return
+	}
+	v.Notice = c.doneWord(w, r)
+	c.render(w, r, http.StatusOK, views.NoticesPage(v))
+}
+
+func (c *Console) noticesView(ctx context.Context, p engine.Person) (views.Notices, error) {
+	v := views.Notices{Frame: c.frame(p, "Notifications", "admin")}
+	endpoints, err := c.cfg.Notices.Endpoints(ctx)
+	if err != nil {
+		return v, err
+	}
+	for _, e := range endpoints {
+		v.Endpoints = append(v.Endpoints, endpointRow(e, p))
+	}
+	dead, err := c.cfg.Notices.DeadLetters(ctx, deadShown+1)
+	if err != nil {
+		return v, err
+	}
+	if v.MoreDead = len(dead) > deadShown; v.MoreDead {
+		dead = dead[:deadShown]
+	}
+	for _, d := range dead {
+		v.Dead = append(v.Dead, views.DeadRow{
+			ID: d.ID, URL: "/notifications/dead/" + url.PathEscape(d.ID), Endpoint: d.Endpoint, Recipient: d.Recipient, About: sentenceCase(gate.TellWords(d.Tell)),
+			Approval: d.ApprovalID, Attempts: d.Attempts, Reason: d.Reason, At: d.At,
+		})
+	}
+	v.Forms = []views.EndpointForm{
+		{
+			Kind: herald.Email, Label: "E-mail", To: herald.Reviewers, Open: len(endpoints) == 0,
+			Hint: "A mail to everybody who could act, or to addresses. It goes by the mail server of the worker's settings (smtp).",
+		},
+		{Kind: herald.Webhook, Label: "Webhook", Hint: "A signed POST to a program of yours, by the Standard Webhooks specification. You get its secret once, after this."},
+		{Kind: herald.Slack, Label: "Slack", Hint: "A message to a channel. Make an incoming webhook in Slack and write its address here."},
+	}
+	if len(endpoints) == 0 {
+		v.Forms[0].Name = "The reviewers"
+	}
+	for i := range v.Forms {
+		v.Forms[i].Tells = ticks(nil)
+	}
+	return v, nil
+}
+
+// sentenceCase begins a phrase with a capital.
+func sentenceCase(text string) string {
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+func ticks(on []string) []views.Tick {
+	var list []views.Tick
+	for _, t := range herald.Tells() {
+		list = append(list, views.Tick{Value: string(t), Label: sentenceCase(gate.TellWords(string(t))), On: slices.Contains(on, string(t))})
+	}
+	return list
+}
+
+var endpointKinds = map[string]string{herald.Webhook: "Webhook", herald.Email: "E-mail", herald.Slack: "Slack"}
+
+func endpointRow(e gate.Endpoint, p engine.Person) views.EndpointRow {
+	s := e.Settings
+	row := views.EndpointRow{
+		ID: e.ID, URL: "/notifications/endpoints/" + url.PathEscape(e.ID), Name: e.Name, Kind: endpointKinds[e.Kind], Where: []string{s.Host}, On: e.DisabledAt == nil,
+		State: views.Status{Code: "active", Word: "On"}, Waiting: e.Waiting, Sent: e.Sent, Dead: e.Dead, LastAt: e.LastAt,
+		Rotates: e.Kind != herald.Email, NewURL: e.Kind == herald.Slack,
+	}
+	if e.Kind == herald.Email {
+		row.Where, row.NeedsTo, row.TestTo = s.To, true, p.Email
+	}
+	if !row.On {
+		row.State = views.Status{Code: "revoked", Word: "Off"}
+	}
+	if s.Digest > 0 {
+		row.Digest = brief(time.Duration(s.Digest))
+	}
+	for _, t := range s.Tells {
+		row.Told = append(row.Told, gate.TellWords(string(t)))
+	}
+	for _, only := range []struct {
+		what string
+		list []string
+	}{{"roles ", s.Roles}, {"tools ", s.Tools}, {"agents ", s.Agents}} {
+		if len(only.list) > 0 {
+			row.About = append(row.About, only.what+strings.Join(only.list, ", "))
+		}
+	}
+	if s.Own {
+		row.About = append(row.About, "only what is the addressee's own")
+	}
+	return row
+}
+
+func (c *Console) addEndpoint(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	e := entered{form: r.PostForm}
+	given := gate.NewEndpoint{
+		Kind: e.text("kind"), Name: e.text("name"), URL: e.text("url"), Plain: e.ticked("plain"), Ed25519: e.ticked("pair"),
+		Settings: herald.Settings{
+			Roles: e.lines("roles"), Tools: e.lines("tools"), Agents: e.lines("agents"), To: e.lines("to"), Own: e.ticked("own"),
+			Digest: e.duration("digest", "Gather for"),
+		},
+	}
+	for _, t := range r.PostForm["tell"] {
+		given.Settings.Tells = append(given.Settings.Tells, approval.Tell(t))
+	}
+	var shown string
+	err := e.trouble()
+	if err == nil {
+		_, shown, err = c.cfg.Notices.AddEndpoint(r.Context(), by(p), given)
+	}
+	if detail, ok := refused(err); ok {
+		c.againEndpoint(w, r, p, e, detail)
+		return
+	}
+	if err == nil && shown != "" {
+		c.showSecret(w, r, p, shown, given.Name, "The endpoint was added.")
+		return
+	}
+	c.changed(w, r, p, err, "endpoint", "/notifications")
+}
+
+// againEndpoint shows the form again, with what was entered but for the address,
+// which is a secret.
+func (c *Console) againEndpoint(w http.ResponseWriter, r *http.Request, p engine.Person, e entered, detail string) {
+	v, err := c.noticesView(r.Context(), p)
+	if err != nil {
+		c.fail(w, r, p, err)
+		return
+	}
+	for i := range v.Forms {
+		f := &v.Forms[i]
+		if f.Open = f.Kind == e.text("kind"); !f.Open {
+			continue
+		}
+		f.Name, f.To, f.Roles, f.Tools, f.Agents, f.Digest = e.text("name"), e.form.Get("to"), e.form.Get("roles"), e.form.Get("tools"), e.form.Get("agents"), e.text("digest")
+		f.Own, f.Plain, f.Pair, f.Tells, f.Failure = e.ticked("own"), e.ticked("plain"), e.ticked("pair"), ticks(e.form["tell"]), detail
+	}
+	c.render(w, r, http.StatusUnprocessableEntity, views.NoticesPage(v))
+}
+
+// showSecret shows a secret, this once: it is in no address and no cookie.
+func (c *Console) showSecret(w http.ResponseWriter, r *http.Request, p engine.Person, secret, name, notice string) {
+	v, err := c.noticesView(r.Context(), p)
+	if err != nil {
+		// The secret must not be lost with the list.
+		v = views.Notices{Frame: c.frame(p, "Notifications", "admin")}
+	}
+	v.Secret, v.SecretOf, v.Notice = secret, name, notice
+	c.render(w, r, http.StatusOK, views.NoticesPage(v))
+}
+
+// endpointRefused shows beside the endpoint why something was not done, or a page
+// of its own.
+func (c *Console) endpointRefused(w http.ResponseWriter, r *http.Request, p engine.Person, err error) {
+	detail, ok := refused(err)
+	v, failed := c.noticesView(r.Context(), p)
+	if !ok || failed != nil {
+		c.fail(w, r, p, err)
+		return
+	}
+	for i := range v.Endpoints {
+		if v.Endpoints[i].ID == r.PathValue("id") {
+			v.Endpoints[i].Open, v.Endpoints[i].Failure = true, detail
+		}
+	}
+	c.render(w, r, http.StatusUnprocessableEntity, views.NoticesPage(v))
+}
+
+func (c *Console) testEndpoint(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	if _, err := c.cfg.Notices.TestEndpoint(r.Context(), by(p), r.PathValue("id"), strings.TrimSpace(r.PostForm.Get("to"))); err != nil {
+		c.endpointRefused(w, r, p, err)
+		return
+	}
+	c.done(w, r, "tested", "/notifications")
+}
+
+func (c *Console) rotateSecret(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	id := r.PathValue("id")
+	overlap := time.Duration(0)
+	var err error
+	if text := r.PostForm.Get("overlap"); text != "" {
+		if overlap, err = time.ParseDuration(text); err != nil {
+			err = invalid("overlap", "The form said no time for the former secret.")
+		}
+	}
+	var shown string
+	if err == nil {
+		shown, err = c.cfg.Notices.RotateSecret(r.Context(), by(p), id, strings.TrimSpace(r.PostForm.Get("url")), overlap)
+	}
+	switch {
+	case err != nil:
+		c.endpointRefused(w, r, p, err)
+	case shown == "":
+		c.done(w, r, "rotated", "/notifications")
+	default:
+		c.showSecret(w, r, p, shown, c.endpointName(r.Context(), id), "The endpoint has a new secret.")
+	}
+}
+
+func (c *Console) endpointName(ctx context.Context, id string) string {
+	endpoints, err := c.cfg.Notices.Endpoints(ctx)
+	if err != nil {
+		return id
+	}
+	for _, e := range endpoints {
+		if e.ID == id {
+			return e.Name
+		}
+	}
+	return id
+}
+
+func (c *Console) switchEndpoint(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	to := r.PostForm.Get("to")
+	if to != "off" && to != "on" {
+		c.fail(w, r, p, invalid("incomplete_form", "The form said neither on nor off."))
+		return
+	}
+	err := c.cfg.Notices.SwitchEndpoint(r.Context(), by(p), r.PathValue("id"), to == "off")
+	c.changed(w, r, p, err, "endpoint"+to, "/notifications")
+}
+
+func (c *Console) resend(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	err := c.cfg.Notices.Resend(r.Context(), by(p), r.PathValue("id"))
+	c.changed(w, r, p, err, "resent", "/notifications#dead")
+}

@@ -1,0 +1,201 @@
+package web
+
+import (
+	"errors"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/identity"
+	"holdpoint/web/views"
+)
+
+func verifyURL(id string) string { return "/verify?next=" + url.QueryEscape(cardURL(id)) }
+
+// proved reports whether the person has just proved who they are.
+func proved(p engine.Person, now time.Time) bool {
+	return p.VerifiedBy != "" && !p.VerifiedAt.IsZero() && now.Sub(p.VerifiedAt) <= approval.FreshFor
+}
+
+// would reports why a person's fact would be refused now. The gate has the last
+// word: it knows for whom the person stands in.
+func would(c gate.Card, p engine.Person, f approval.Fact) error {
+	f.Actor = engine.Actor{Kind: engine.HumanActor, ID: p.ID}
+	f.Voter = approval.Voter{Identity: p.Identity, Roles: p.Roles, Active: !p.Disabled}
+	return approval.Admit(c.Approval.Plan, c.Approval.Facts, f, c.Now)
+}
+
+// hasSay reports whether the person could decide it, now or at another stage, or
+// has.
+func hasSay(c gate.Card, p engine.Person) bool {
+	err := would(c, p, approval.Fact{Kind: approval.Claim})
+	return c.CannotVote == nil || err == nil || errors.Is(err, approval.ErrAlreadyVoted)
+}
+
+// actions are what the person may do beside deciding.
+func actions(c gate.Card, p engine.Person, full bool) views.Actions {
+	a := c.Approval
+	if over(a) {
+		return views.Actions{}
+	}
+	v := views.Actions{Comment: true}
+	if hasSay(c, p) {
+		v.Ask, v.AskNote = a.State.Question == nil, pauseWords(a)
+		if a.Call.Dialect != gate.DialectThreeGate && c.Arguments != nil {
+			v.EditURL = cardURL(a.ID) + "/edit"
+		}
+		if !a.NeedsProof() {
+			v.GrantURL = cardURL(a.ID) + "/grant"
+		}
+	}
+	for _, o := range extensions {
+		by, err := time.ParseDuration(o.Value)
+		if err == nil && would(c, p, approval.Fact{Kind: approval.Extend, Details: approval.Details{By: engine.Duration(by)}}) == nil {
+			v.Extend = append(v.Extend, o)
+		}
+	}
+	glass := approval.Fact{Kind: approval.BreakGlass, Yes: true, Comment: "…", Details: approval.Details{Alone: true, Proof: &approval.Proof{Method: "passkey", At: c.Now}}}
+	if v.Break = would(c, p, glass) == nil; v.Break {
+		if !proved(p, c.Now) {
+			v.BreakVerify = verifyURL(a.ID)
+		}
+		if c.Long && !c.Shown && !full {
+			v.BreakBlocked = "It needs the whole of the arguments to have been on your screen."
+		}
+	}
+	return v
+}
+
+// pauseWords says what asking a question does to the clock.
+func pauseWords(a approval.Approval) string {
+	if a.Plan.PauseFor <= 0 {
+		return "The clock goes on while you wait for the answer."
+	}
+	return "The clock stands still for the answer, for " + brief(time.Duration(a.Plan.PauseFor)) + " in all."
+}
+
+// asks is what the call asks of the person in particular.
+func asks(c gate.Card, p engine.Person, name func(string) string) views.Asked {
+	a := c.Approval
+	var v views.Asked
+	if a.Status.Terminal() {
+		v.Reconcile = gate.MayReconcile(p, a)
+		v.Afterwards = c.Afterwards != nil && c.Afterwards.DoneAt == nil && gate.MayReviewAfterwards(p, a)
+		return v
+	}
+	if over(a) || a.State.Stage >= len(a.Plan.Requirements) {
+		return v
+	}
+	switch req := a.Plan.Requirements[a.State.Stage]; req.Kind {
+	case engine.StepUp:
+		if slices.Contains(a.Plan.Accountable, p.Identity) {
+			v.StepUp = &views.StepUp{Purpose: identity.ForApproval, BoundTo: boundTo(a.ID, a.Call.Digest)}
+		}
+	case engine.Ticket:
+		if a.State.Ticket == nil || a.State.Checked != nil {
+			v.Ticket = ticketForm(req.Ticket)
+		}
+	case engine.Answer, engine.Review, engine.Human:
+	}
+	if q := question(a, name); q != nil && slices.Contains(a.Plan.Excluded, p.Identity) {
+		v.Question = q
+	}
+	return v
+}
+
+func question(a approval.Approval, name func(string) string) *views.Question {
+	q := a.State.Question
+	if q == nil {
+		return nil
+	}
+	return &views.Question{Number: strconv.FormatInt(q.Seq, 10), Who: name(q.Actor.ID), Text: q.Comment, At: q.At}
+}
+
+func ticketForm(t *engine.TicketTerms) *views.TicketForm {
+	f := &views.TicketForm{}
+	if t == nil {
+		return f
+	}
+	f.System = t.System
+	var terms []string
+	for _, term := range []struct{ words, value string }{
+		{"of ", t.System}, {"in project ", strings.Join(t.Projects, " or ")}, {"in state ", strings.Join(t.States, " or ")},
+	} {
+		if term.value != "" {
+			terms = append(terms, term.words+term.value)
+		}
+	}
+	if t.MaxAge > 0 {
+		terms = append(terms, "at most "+brief(time.Duration(t.MaxAge))+" old")
+	}
+	if len(terms) > 0 {
+		f.Terms = "A ticket " + strings.Join(terms, ", ") + "."
+	}
+	return f
+}
+
+// attached is the ticket that was attached last, and what was found of it.
+func attached(a approval.Approval) *views.Ticket {
+	f := a.State.Ticket
+	if f == nil || f.Details.Ticket == nil {
+		f = lastTicket(a)
+	}
+	if f == nil {
+		return nil
+	}
+	t := *f.Details.Ticket
+	v := &views.Ticket{Code: "wait", Finding: "Its tracker is being asked."}
+	if checked := checkOf(a, f); checked != nil {
+		t = *checked.Details.Ticket
+		v.Code, v.Finding = "good", "It covers this call."
+		if !checked.Yes {
+			v.Code, v.Finding = "bad", "It does not cover this call: "+t.Message
+		}
+	}
+	v.System, v.Ref, v.Title, v.State, v.Project = t.System, t.Ref, t.Title, t.State, t.Project
+	if u, err := url.Parse(t.URL); err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil {
+		v.URL = t.URL
+	}
+	return v
+}
+
+// lastTicket is the last ticket of the edition, also of one that has ended.
+func lastTicket(a approval.Approval) *approval.Fact {
+	for i := len(a.Facts) - 1; i >= 0; i-- {
+		if f := &a.Facts[i]; f.Kind == approval.TicketLink && f.Edition == a.Plan.Edition && f.Details.Ticket != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// checkOf is what was found of a ticket, nil while nothing was.
+func checkOf(a approval.Approval, link *approval.Fact) *approval.Fact {
+	for i := len(a.Facts) - 1; i >= 0; i-- {
+		f := &a.Facts[i]
+		if f.Kind == approval.TicketCheck && f.Seq > link.Seq && f.Edition == link.Edition && f.Details.Ticket != nil &&
+			f.Details.Ticket.Ref == link.Details.Ticket.Ref && f.Details.Ticket.System == link.Details.Ticket.System {
+			return f
+		}
+	}
+	return nil
+}
+
+// taken says who has taken it on.
+func taken(c gate.Card, p engine.Person, name func(string) string) views.Taken {
+	var v views.Taken
+	a := c.Approval
+	if over(a) {
+		return v
+	}
+	if claim := a.State.Claim; claim != nil {
+		v.By, v.Mine = name(claim.Actor.ID), claim.Actor.ID == p.ID
+	}
+	v.CanTake = !v.Mine && (c.CannotVote == nil || would(c, p, approval.Fact{Kind: approval.Claim}) == nil)
+	return v
+}

@@ -1,0 +1,236 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/engine/canon"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/identity"
+	"holdpoint/internal/store"
+)
+
+// contribute adds a fact by the real rules, with the event that tells of it.
+func (m *memory) contribute(s gate.Said, kind engine.EventType, f approval.Fact) (approval.Approval, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.broken != nil {
+		return approval.Approval{}, m.broken
+	}
+	c, ok := m.cards[s.ApprovalID]
+	if !ok {
+		return approval.Approval{}, &gate.Refusal{Status: 404, Code: "not_found", Detail: "There is no such approval."}
+	}
+	a := &c.Approval
+	if a.Status.Terminal() {
+		return *a, &gate.Refusal{Status: 409, Code: "already_" + string(a.Status), Detail: "This call is already " + string(a.Status) + "."}
+	}
+	f.Seq, f.At, f.Edition, f.Comment = int64(len(a.Facts)+1), m.now(), a.Plan.Edition, s.Comment
+	f.Actor, f.Voter = engine.Actor{Kind: engine.HumanActor, ID: s.Person.ID, Channel: s.Channel}, m.voter(s.Person)
+	if err := approval.Admit(a.Plan, a.Facts, f, m.now()); err != nil {
+		refusal := &gate.Refusal{Status: 403, Code: "refused", Detail: err.Error()}
+		if errors.Is(err, approval.ErrNotFresh) {
+			refusal.Code = "verification_required"
+		}
+		return *a, refusal
+	}
+	m.said = append(m.said, f)
+	a.Facts = append(a.Facts, f)
+	a.Revision++
+	c.Timeline = append(c.Timeline, engine.Event{Type: kind, Timestamp: f.At, Actor: f.Actor})
+	m.advance(c)
+	m.notify()
+	return *a, nil
+}
+
+func (m *memory) Comment(_ context.Context, s gate.Said, _ *gate.Once) (approval.Approval, error) {
+	return m.contribute(s, engine.Commented, approval.Fact{Kind: approval.Comment})
+}
+
+func (m *memory) Ask(_ context.Context, s gate.Said, _ *gate.Once) (approval.Approval, error) {
+	return m.contribute(s, engine.Asked, approval.Fact{Kind: approval.Question})
+}
+
+func (m *memory) InformInPerson(_ context.Context, s gate.Said, _ *gate.Once) (approval.Approval, error) {
+	return m.contribute(s, engine.Asked, approval.Fact{Kind: approval.Information})
+}
+
+func (m *memory) Claim(_ context.Context, s gate.Said, _ *gate.Once) (approval.Approval, error) {
+	return m.contribute(s, engine.Claimed, approval.Fact{Kind: approval.Claim})
+}
+
+func (m *memory) Unclaim(_ context.Context, s gate.Said, _ *gate.Once) (approval.Approval, error) {
+	return m.contribute(s, engine.Claimed, approval.Fact{Kind: approval.Unclaim})
+}
+
+func (m *memory) Extend(_ context.Context, s gate.Said, by time.Duration, _ *gate.Once) (approval.Approval, error) {
+	return m.contribute(s, engine.Extended, approval.Fact{Kind: approval.Extend, Details: approval.Details{By: engine.Duration(by)}})
+}
+
+func (m *memory) AttachTicketInPerson(_ context.Context, s gate.Said, system, ref string, _ *gate.Once) (approval.Approval, error) {
+	return m.contribute(s, engine.Ticketed, approval.Fact{Kind: approval.TicketLink, Details: approval.Details{Ticket: &approval.Ticket{System: system, Ref: ref}}})
+}
+
+func (m *memory) StepUp(_ context.Context, s gate.Said, method string, yes bool, digest string, version int, _ *gate.Once) (approval.Approval, error) {
+	if a := m.cards[s.ApprovalID].Approval; digest != a.Call.Digest || version != a.Version {
+		return a, &gate.Refusal{Status: 409, Code: "stale", Detail: "The card changed after you opened it."}
+	}
+	f := approval.Fact{Kind: approval.Verification, Yes: yes, Denial: approval.Never}
+	if yes {
+		f.Denial, f.Details.Proof = "", &approval.Proof{Method: method, At: m.now()}
+	}
+	return m.contribute(s, engine.Proved, f)
+}
+
+func (m *memory) BreakGlass(_ context.Context, s gate.Said, alone bool, digest string, version int, _ *gate.Once) (approval.Approval, error) {
+	if a := m.cards[s.ApprovalID].Approval; digest != a.Call.Digest || version != a.Version {
+		return a, &gate.Refusal{Status: 409, Code: "stale", Detail: "The card changed after you opened it."}
+	}
+	f := approval.Fact{Kind: approval.BreakGlass, Yes: true, Details: approval.Details{Alone: alone}}
+	if s.Person.VerifiedBy != "" {
+		f.Details.Proof = &approval.Proof{Method: s.Person.VerifiedBy, At: s.Person.VerifiedAt}
+	}
+	a, err := m.contribute(s, engine.Broken, f)
+	if err == nil && a.State.Owed {
+		m.cards[s.ApprovalID].Afterwards = &store.Afterwards{OwedAt: m.now()}
+	}
+	return a, err
+}
+
+// Edit begins a new edition, as the gate does.
+func (m *memory) Edit(_ context.Context, r gate.EditRequest, _ *gate.Once) (approval.Approval, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.cards[r.ApprovalID]
+	a := &c.Approval
+	switch {
+	case r.Digest != a.Call.Digest || r.Version != a.Version:
+		return *a, &gate.Refusal{Status: 409, Code: "stale", Detail: "The card changed after you opened it."}
+	case strings.TrimSpace(r.Comment) == "":
+		return *a, &gate.Refusal{Status: 422, Code: "reason_required", Detail: "Say why you change the arguments: the agent learns of it."}
+	}
+	before, err := canon.Parse(c.Arguments)
+	if err != nil {
+		return *a, err
+	}
+	var changed []string
+	for name, v := range r.Arguments.All() {
+		if old, there := before.Get(name); !there || string(old.Canonical()) != string(v.Canonical()) {
+			changed = append(changed, name)
+		}
+	}
+	by := engine.Actor{Kind: engine.HumanActor, ID: r.Person.ID, Channel: r.Channel}
+	a.Facts = append(a.Facts, approval.Fact{
+		Seq: int64(len(a.Facts) + 1), At: m.now(), Kind: approval.Edit, Edition: a.Plan.Edition, Actor: by, Voter: m.voter(r.Person), Comment: r.Comment,
+		Details: approval.Details{Changed: changed},
+	})
+	a.Plan.Edition, a.Version, a.Revision = max(a.Plan.Edition, 1)+1, a.Version+1, a.Revision+1
+	a.Plan.Excluded = append(a.Plan.Excluded, r.Person.Identity)
+	a.Call.Digest, c.Arguments = canon.Digest(a.Call.Tool, r.Arguments), r.Arguments.Canonical()
+	c.Timeline = append(c.Timeline, engine.Event{Type: engine.Edited, Timestamp: m.now(), Actor: by})
+	m.advance(c)
+	m.notify()
+	return *a, nil
+}
+
+func (m *memory) Reconcile(_ context.Context, s gate.Said, outcome approval.Execution) (approval.Approval, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.cards[s.ApprovalID]
+	if !gate.MayReconcile(s.Person, c.Approval) {
+		return c.Approval, &gate.Refusal{Status: 403, Code: "not_accountable", Detail: "Somebody who answers for the call finds out."}
+	}
+	if outcome != approval.Succeeded && outcome != approval.Failed {
+		return c.Approval, &gate.Refusal{Status: 422, Code: "outcome", Detail: "Say that the call succeeded, or that it failed."}
+	}
+	c.Reconciled = &store.Reconciliation{PersonID: s.Person.ID, Outcome: outcome, Comment: s.Comment, At: m.now()}
+	c.Approval.Execution = outcome
+	return c.Approval, nil
+}
+
+func (m *memory) ReviewAfterwards(_ context.Context, s gate.Said, justified bool) (approval.Approval, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c, now := m.cards[s.ApprovalID], m.now()
+	if !gate.MayReviewAfterwards(s.Person, c.Approval) || c.Afterwards == nil || c.Afterwards.DoneAt != nil {
+		return c.Approval, &gate.Refusal{Status: 403, Code: "self_review", Detail: "Somebody else has to look at it."}
+	}
+	c.Afterwards.PersonID, c.Afterwards.Justified, c.Afterwards.Comment, c.Afterwards.DoneAt = s.Person.ID, justified, s.Comment, &now
+	return c.Approval, nil
+}
+
+func (m *memory) Errands(_ context.Context, p engine.Person) (gate.Errands, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var e gate.Errands
+	for _, c := range m.sorted() {
+		switch a := c.Approval; {
+		case gate.MayReconcile(p, a):
+			e.Unknown = append(e.Unknown, a)
+		case c.Afterwards != nil && c.Afterwards.DoneAt == nil && gate.MayReviewAfterwards(p, a):
+			e.Reviews = append(e.Reviews, a)
+		case gate.AsksOf(p, a):
+			e.Mine = append(e.Mine, a)
+		}
+	}
+	return e, m.broken
+}
+
+func (m *memory) sorted() []*gate.Card {
+	var list []*gate.Card
+	for _, c := range m.cards {
+		list = append(list, c)
+	}
+	slices.SortFunc(list, func(a, b *gate.Card) int { return strings.Compare(a.Approval.ID, b.Approval.ID) })
+	return list
+}
+
+func (m *memory) Session(ctx context.Context, p engine.Person, agentID, session string, look gate.Look) ([]gate.Card, bool, error) {
+	var cards []gate.Card
+	for _, c := range m.sorted() {
+		if c.Approval.Call.AgentID != agentID || c.Approval.Session != session {
+			continue
+		}
+		card, err := m.Card(ctx, p, c.Approval.ID, look)
+		if err != nil {
+			return nil, false, err
+		}
+		cards = append(cards, card)
+	}
+	if len(cards) == 0 {
+		return nil, false, &gate.Refusal{Status: 404, Code: "not_found", Detail: "There is no such session."}
+	}
+	return cards, false, nil
+}
+
+// Methods and Verify make memory a Prover: the good code is 123456, and what a
+// proof was bound to is kept.
+func (m *memory) Methods(_ context.Context, p engine.Person) ([]string, error) {
+	if len(p.Factors) == 0 {
+		return []string{"password"}, m.broken
+	}
+	return p.Factors, m.broken
+}
+
+func (m *memory) Verify(_ context.Context, p engine.Person, purpose, boundTo string, proof identity.Proof) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.proved = append(m.proved, purpose+" "+boundTo)
+	if proof.Code != "123456" {
+		return "", &gate.Refusal{Status: 403, Code: "verification_failed", Detail: "That is not the right code."}
+	}
+	return "totp", nil
+}
+
+func constraints(text string) func(*gate.Card) {
+	return func(c *gate.Card) {
+		c.Approval.Decision.Constraints = json.RawMessage(text)
+		c.Permits = c.Approval.Decision.Constraints
+	}
+}

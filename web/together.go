@@ -1,0 +1,194 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/gate"
+	"holdpoint/web/views"
+)
+
+// sessionURL is the page of all calls of a session; "" where no address can name it.
+func sessionURL(agent, session string) string {
+	for _, name := range []string{agent, session} {
+		if name == "" || name == "." || name == ".." {
+			return ""
+		}
+	}
+	return "/sessions/" + url.PathEscape(agent) + "/" + url.PathEscape(session)
+}
+
+// How much a row of a session shows of a call's arguments: what is longer is
+// decided on its own card.
+const (
+	rowLines = 14
+	rowRunes = 1200
+)
+
+func (c *Console) session(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	c.showSession(w, r, p, http.StatusOK, nil, "")
+}
+
+// showSession shows all calls of a session. results say what became of what the
+// person has just decided, and comment is what they wrote if nothing was.
+func (c *Console) showSession(w http.ResponseWriter, r *http.Request, p engine.Person, status int, results []views.SessionResult, failure string) {
+	look := gate.Glance
+	if onScreen(r) {
+		look = gate.Page
+	}
+	agent, session := r.PathValue("agent"), r.PathValue("session")
+	cards, full, err := c.cfg.Desk.Session(r.Context(), p, agent, session, look)
+	if err != nil {
+		c.fail(w, r, p, err)
+		return
+	}
+	v := views.SessionPage{
+		Frame: c.frame(p, "Session of "+views.Visible(agentName(cards[0])), ""), Agent: agentName(cards[0]), AgentID: agent, Session: session,
+		Action: sessionURL(agent, session) + "/votes", Full: full, Kinds: denials, MaxComment: gate.MaxComment, Results: results, Failure: failure,
+	}
+	for _, found := range cards {
+		row := c.sessionRow(found, p)
+		if row.Approve || row.Deny {
+			v.Open++
+		}
+		v.Rows = append(v.Rows, row)
+	}
+	c.render(w, r, status, views.SessionView(v))
+}
+
+func agentName(c gate.Card) string {
+	if c.AgentName != "" {
+		return c.AgentName
+	}
+	return c.Approval.Call.AgentID
+}
+
+// sessionRow is one call, and what can be decided of it without its card.
+func (c *Console) sessionRow(found gate.Card, p engine.Person) views.SessionRow {
+	a := found.Approval
+	name := func(id string) string {
+		if n := found.Names[id]; n != "" {
+			return n
+		}
+		return id
+	}
+	row := views.SessionRow{
+		ID: a.ID, Tool: a.Call.Tool, Digest: a.Call.Digest, Version: a.Version, Status: status(a), Sentence: sentence(a, name),
+	}
+	if fs := strictestFirst(a.Decision.Findings); len(fs) > 0 {
+		row.Why = fs[0].Message
+	}
+	if over(a) {
+		return row
+	}
+	row.Deadline = deadline(a)
+	d := decide(found, p, false, c.stopped(a.Call.AgentID))
+	row.Approve, row.Deny, row.Note = d.Approve, d.Deny, d.Note
+	if found.Arguments != nil {
+		code := views.JSON(found.Arguments)
+		var lines, runes int
+		row.Arguments, lines, runes = code.Preview(rowLines, rowRunes)
+		row.Warnings = code.Warnings.Total()
+		row.Cut = lines > 0 || runes > 0
+	}
+	switch {
+	case !row.Approve:
+	case found.Arguments == nil:
+		row.Approve, row.Note = false, d.Blocked
+	case found.Long || row.Cut:
+		row.Approve, row.Note = false, "Its arguments are long: approve it on its own card."
+	case row.Warnings > 0:
+		row.Approve, row.Note = false, "Something in it is not what it looks like: approve it on its own card."
+	case d.Verify != "":
+		row.Approve, row.Note = false, "A person has to decide this one: prove who you are on its own card."
+	}
+	return row
+}
+
+// voteTogether takes one decision for each row that has one. Each is a vote of its
+// own, on its own digest and version: that one fails does not undo another.
+func (c *Console) voteTogether(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	if err := readForm(w, r); err != nil {
+		c.fail(w, r, p, err)
+		return
+	}
+	ids := r.PostForm["id"]
+	if len(ids) > gate.MaxSession {
+		c.fail(w, r, p, invalid("incomplete_form", "The form decides more calls than one page shows."))
+		return
+	}
+	agent, session := r.PathValue("agent"), r.PathValue("session")
+	cards, _, err := c.cfg.Desk.Session(r.Context(), p, agent, session, gate.Glance)
+	if err != nil {
+		c.fail(w, r, p, err)
+		return
+	}
+	offered := map[string]views.SessionRow{}
+	for _, found := range cards {
+		offered[found.Approval.ID] = c.sessionRow(found, p)
+	}
+	var results []views.SessionResult
+	for _, id := range ids {
+		decision := r.PostForm.Get("decision:" + id)
+		row, there := offered[id]
+		if decision == "" || decision == "leave" || !there {
+			continue
+		}
+		delete(offered, id) // an id that is named twice is decided once
+		results = append(results, c.voteOne(r, p, row, decision))
+	}
+	if len(results) == 0 {
+		c.showSession(w, r, p, http.StatusUnprocessableEntity, nil, "Nothing was decided: choose approve or deny for at least one call.")
+		return
+	}
+	c.showSession(w, r, p, http.StatusOK, results, "")
+}
+
+// voteOne casts the vote of one row.
+func (c *Console) voteOne(r *http.Request, p engine.Person, row views.SessionRow, decision string) views.SessionResult {
+	result := views.SessionResult{ID: row.ID, Tool: row.Tool}
+	s := said(r, p)
+	v := gate.VoteRequest{
+		Person: p, ApprovalID: row.ID, Approve: decision == "approve", Comment: s.Comment, Digest: r.PostForm.Get("digest:" + row.ID),
+		RequestID: s.RequestID, Channel: s.Channel,
+	}
+	var err error
+	v.Version, err = strconv.Atoi(r.PostForm.Get("version:" + row.ID))
+	switch {
+	case err != nil || v.Digest == "" || !v.Approve && decision != "deny":
+		result.Text = "Not recorded: the form was incomplete."
+		return result
+	case len(v.Comment) > gate.MaxComment:
+		result.Text = "Not recorded: the comment is too long."
+		return result
+	case v.Approve && !row.Approve:
+		result.Text = "Not recorded: " + row.Note
+		return result
+	case !v.Approve:
+		if v.Denial = approval.Denial(r.PostForm.Get("kind")); !v.Denial.Valid() {
+			result.Text = "Not recorded: choose what kind of no it is."
+			return result
+		}
+	}
+	after, err := c.cfg.Desk.Vote(r.Context(), v)
+	var refusal *gate.Refusal
+	switch {
+	case errors.As(err, &refusal):
+		result.Text = "Not recorded: " + refusal.Detail
+	case err != nil:
+		c.cfg.Logger.ErrorContext(r.Context(), "vote not recorded", "approval", row.ID, "error", err)
+		result.Text = "Not recorded: Holdpoint cannot answer right now. Try again in a moment."
+	default:
+		result.Good = true
+		result.Text = map[bool]string{true: "You approved it.", false: "You denied it."}[v.Approve]
+		if !over(after) {
+			result.Text += " " + strings.TrimSpace(sentence(after, func(id string) string { return id }))
+		}
+	}
+	return result
+}
