@@ -271,7 +271,7 @@ func TestMistakesInTicketsAreNamed(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Load(write(t, "tickets:\n- {nmae: x}\n"), nil); err == nil || !strings.Contains(err.Error(), "nmae") {
+	if _, err := Load(write(t, "tickets:\n- {called: x}\n"), nil); err == nil || !strings.Contains(err.Error(), "called") {
 		t.Errorf("got %v", err)
 	}
 }
