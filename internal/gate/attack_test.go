@@ -3,6 +3,7 @@ package gate_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -151,7 +152,7 @@ func TestAfterwardsIsSaidOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.settle(a.ID)
-	if _, err := h.ReviewAfterwards(ctx, h.says("ada", a.ID, "that was wrong"), false); err != nil {
+	if _, err := h.ReviewAfterwards(ctx, h.says("ada", a.ID, "that was wrong"), false, nil); err != nil {
 		t.Fatal(err)
 	}
 	conn, err := pgx.Connect(ctx, runtimeURL(t, h.url))
@@ -168,3 +169,117 @@ func TestAfterwardsIsSaidOnce(t *testing.T) {
 		}
 	}
 }
+
+// Plugins look at a call with the arguments that a reviewer gives it as well.
+func TestPluginsLookAtEdits(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	a := h.open(deferred)
+	large := func(p gate.Proposal) bool {
+		amount, there := p.Arguments.Get("amount")
+		return there && amount.Float() > 1000
+	}
+	finding := engine.Finding{Source: "limit", Code: "TOO_MUCH", Message: "Too much.", Route: engine.Refuse}
+	for name, plugin := range map[string]gate.Plugin{
+		"before": {Name: "limit", Before: func(_ context.Context, p gate.Proposal) (*gate.Veto, error) {
+			if large(p) {
+				return &gate.Veto{Finding: finding, Outcome: engine.Deny}, nil
+			}
+			return nil, nil
+		}},
+		"after": {Name: "limit", After: func(_ context.Context, p gate.Proposal, _ engine.Decision) (*engine.Opinion, error) {
+			if large(p) {
+				return &engine.Opinion{Findings: []engine.Finding{finding}}, nil
+			}
+			return nil, nil
+		}},
+	} {
+		h.Plugins = []gate.Plugin{plugin}
+		if _, err := h.edit("ada", a, `{"amount":1001}`); code(err) != "edit_refused" {
+			t.Errorf("%s: an edit past the plugin: %q", name, code(err))
+		}
+	}
+	if _, err := h.edit("ada", a, `{"amount":1000}`); err != nil {
+		t.Errorf("an edit that the plugin lets pass: %v", err)
+	}
+}
+
+// What a runtime has said for one of its users keeps nobody else from the call.
+func TestARuntimesNoIsNotRemembered(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	ctx := context.Background()
+	a := h.open(asked)
+	if _, err := h.Answer(ctx, h.runtime, gate.AnswerRequest{ApprovalID: a.ID}, nil); err != nil {
+		t.Fatal(err)
+	}
+	h.settle(a.ID)
+	checked, err := h.PreToolCheck(ctx, h.agent, parse(t, asked), gate.Request{}, nil)
+	if err != nil || checked.Approval == nil || checked.Approval.ID == a.ID {
+		t.Errorf("the same call for the next user: %+v, %v", checked.Approval, err)
+	}
+	b := *checked.Approval
+	if err := h.vote("ada", b, false); err != nil {
+		t.Fatal(err)
+	}
+	h.settle(b.ID)
+	if checked, err = h.PreToolCheck(ctx, h.agent, parse(t, asked), gate.Request{}, nil); err != nil || checked.Approval == nil || checked.Approval.ID != b.ID {
+		t.Errorf("the same call after a person's no: %+v, %v", checked.Approval, err)
+	}
+}
+
+// Whoever has edited a call does not approve its successor either.
+func TestAnEditorDoesNotApproveTheSuccessor(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	ctx := context.Background()
+	checked, err := h.PreToolCheck(ctx, h.agent, parse(t, deferred), gate.Request{Preconditions: map[string]string{"etag": "1"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited := `{"amount":99,"to":"ada"}`
+	a, err := h.edit("ada", *checked.Approval, edited)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.vote("ben", a, true); err != nil {
+		t.Fatal(err)
+	}
+	h.settle(a.ID)
+	var refusal *gate.Refusal
+	_, err = h.Redeem(ctx, h.agent, gate.RedeemRequest{
+		Token: h.get(a.ID).Token, Tool: "pay", Arguments: parse(t, edited), Preconditions: map[string]string{"etag": "2"},
+	}, nil)
+	if !errors.As(err, &refusal) || refusal.Successor == "" {
+		t.Fatalf("redeemed a stale call: %v", err)
+	}
+	next := h.get(refusal.Successor).Approval
+	if err := h.vote("ada", next, true); code(err) != "self_review" {
+		t.Errorf("the editor votes for the successor: %q", code(err))
+	}
+	if err := h.vote("ben", next, true); err != nil {
+		t.Errorf("somebody else: %v", err)
+	}
+}
+
+// What cannot be kept is refused, and is no failure of ours.
+func TestUnfitTextsAreRefused(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	ctx := context.Background()
+	a := h.open(deferred)
+	for _, text := range []string{"a\x00b", "a\xff"} {
+		_, _, err := h.Session(ctx, h.people["ada"], "bot", text, gate.Glance)
+		if code(gate.Unfit(err)) != "unfit_text" && code(err) != "not_found" {
+			t.Errorf("a session: %v", err)
+		}
+		for what, err := range map[string]error{
+			"comment": second(h.Comment(ctx, h.says("ada", a.ID, text), nil)), "question": second(h.Ask(ctx, h.says("ada", a.ID, text), nil)),
+			"edit":   second(h.Edit(ctx, gate.EditRequest{Said: h.says("ada", a.ID, text), Arguments: parse(t, `{"amount":1}`), Digest: a.Call.Digest, Version: a.Version}, nil)),
+			"vote":   second(h.Vote(ctx, gate.VoteRequest{Person: h.people["ada"], ApprovalID: a.ID, Approve: true, Comment: text, Digest: a.Call.Digest, Version: a.Version}, nil)),
+			"answer": second(h.Inform(ctx, h.agent, a.ID, text, text, nil)),
+		} {
+			if c := code(err); c != "unfit_text" && c != "nothing_to_answer" {
+				t.Errorf("%s of %q: %v", what, text, err)
+			}
+		}
+	}
+}
+
+func second(_ approval.Approval, err error) error { return err }
