@@ -283,3 +283,23 @@ func TestUnfitTextsAreRefused(t *testing.T) {
 }
 
 func second(_ approval.Approval, err error) error { return err }
+
+// However much is said of a call, it can be decided, and no more is taken.
+func TestTalkHasAnEnd(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	ctx := context.Background()
+	a := h.open(deferred)
+	h.asOwner(`INSERT INTO facts (approval_id, kind, actor_kind, actor_id, channel, yes, denial, comment)
+		SELECT $1, 'comment', 'human', $2, 'api', false, '', 'x' FROM generate_series(1, 500)`, a.ID, h.people["ada"].ID)
+	if _, err := h.Comment(ctx, h.says("ada", a.ID, "one more"), nil); code(err) != "too_much_said" {
+		t.Errorf("a comment: %q", code(err))
+	}
+	if _, err := h.Claim(ctx, h.says("ada", a.ID, ""), nil); code(err) != "too_much_said" {
+		t.Errorf("a claim: %q", code(err))
+	}
+	if err := h.vote("ada", a, true); err != nil {
+		t.Errorf("a vote: %v", err)
+	}
+	h.settle(a.ID)
+	h.want("after five hundred remarks", h.get(a.ID).Approval, approval.Approved)
+}

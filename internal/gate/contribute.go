@@ -222,6 +222,22 @@ func formed(id string) string {
 // errLate says that the deadline passed between looking and writing.
 var errLate = errors.New("the fact came at or after the deadline")
 
+// maxFacts is how much can be said of one approval before only what decides it
+// is heard: all of it is read again with whatever comes.
+const maxFacts = 500
+
+var tooMuchSaid = &Refusal{Status: 409, Code: "too_much_said", Detail: fmt.Sprintf("%d things have been said of this call already. It can only be decided now.", maxFacts)}
+
+func decides(kind approval.FactKind) bool {
+	switch kind {
+	case approval.Vote, approval.Reply, approval.Cancel, approval.Verification, approval.BreakGlass:
+		return true
+	case approval.TicketLink, approval.TicketCheck, approval.Question, approval.Information, approval.Comment, approval.Claim, approval.Unclaim,
+		approval.Extend, approval.Escalate, approval.Edit, approval.Reopen:
+	}
+	return false
+}
+
 // contribute appends a fact and its event under the approval's lock, or
 // records why not. allowed is the caller's own rule, asked first; then writes
 // what comes with the fact.
@@ -236,6 +252,9 @@ func (g *Gate) contribute(ctx context.Context, id string, once *Once, f approval
 			}
 			if f.Yes && c.Kill != nil {
 				return nil, killedRefusal
+			}
+			if len(c.Approval.Facts) >= maxFacts && !decides(f.Kind) {
+				return nil, tooMuchSaid
 			}
 			f := f
 			if p := f.Details.Proof; p != nil && p.At.IsZero() {
