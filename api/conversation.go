@@ -173,6 +173,10 @@ func (a *API) stepUp(c *call) error {
 		if a.Prove == nil {
 			return approval.Approval{}, &failure{Status: http.StatusForbidden, Code: "verification_failed", Detail: "Nobody can prove who they are here."}
 		}
+		// A code is good once: the repetition of a request that was taken has none.
+		if err := a.Gate.Repeated(c.r.Context(), once); err != nil {
+			return approval.Approval{}, err
+		}
 		method, err := a.Prove(c.r.Context(), s.Person, s.ApprovalID+"/"+in.Digest, in.Code)
 		if err != nil {
 			return approval.Approval{}, err
@@ -187,8 +191,8 @@ func (a *API) reconcile(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.person(c, body, in.Comment, func(s gate.Said, _ *gate.Once) (approval.Approval, error) {
-		return a.Gate.Reconcile(c.r.Context(), s, approval.Execution(in.Outcome))
+	return a.person(c, body, in.Comment, func(s gate.Said, once *gate.Once) (approval.Approval, error) {
+		return a.Gate.Reconcile(c.r.Context(), s, approval.Execution(in.Outcome), once)
 	})
 }
 
@@ -198,7 +202,7 @@ func (a *API) reviewAfterwards(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.person(c, body, in.Comment, func(s gate.Said, _ *gate.Once) (approval.Approval, error) {
-		return a.Gate.ReviewAfterwards(c.r.Context(), s, in.Justified)
+	return a.person(c, body, in.Comment, func(s gate.Said, once *gate.Once) (approval.Approval, error) {
+		return a.Gate.ReviewAfterwards(c.r.Context(), s, in.Justified, once)
 	})
 }

@@ -54,6 +54,7 @@ type Checked struct {
 type AnswerBody struct {
 	Confirmed   *bool           `json:"confirmed,omitempty" doc:"true: the user confirmed this very action; false: the user does not want it."`
 	Values      json.RawMessage `json:"values,omitempty" doc:"The values that requirements[].form asks for."`
+	Digest      string          `json:"digest,omitempty" doc:"The approval's digest, as the user was shown it. Required once somebody has changed the arguments."`
 	Information string          `json:"information,omitempty" maxLength:"4000" doc:"The answer to the reviewer's question, instead of confirmed."`
 	Comment     string          `json:"comment,omitempty" maxLength:"4000"`
 }
@@ -297,7 +298,7 @@ func (a *API) answerApproval(c *call) error {
 	}
 	return a.answer(c, body, func(once *gate.Once) (any, error) {
 		return a.Gate.Answer(c.r.Context(), c.principal, gate.AnswerRequest{
-			ApprovalID: id, Confirmed: *in.Confirmed, Comment: in.Comment, Values: values, RequestID: RequestID(c.r.Context()),
+			ApprovalID: id, Confirmed: *in.Confirmed, Comment: in.Comment, Values: values, Digest: in.Digest, RequestID: RequestID(c.r.Context()),
 		}, once)
 	}, a.approvalReply(c))
 }

@@ -50,6 +50,7 @@ func (f *failure) Error() string { return f.Code + ": " + f.Detail }
 func (a *API) failureOf(r *http.Request, err error) *failure {
 	var f *failure
 	var refusal *gate.Refusal
+	err = gate.Unfit(err)
 	switch {
 	case errors.As(err, &f):
 		return f

@@ -114,6 +114,19 @@ CREATE TABLE afterwards (
     done_at     timestamptz CHECK ((done_at IS NULL) = (person_id IS NULL) AND (done_at IS NULL) = (justified IS NULL))
 );
 CREATE INDEX afterwards_owed ON afterwards (owed_at) WHERE done_at IS NULL;
+-- It is said once.
+-- +goose StatementBegin
+CREATE FUNCTION afterwards_guard() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF OLD.done_at IS NOT NULL THEN
+        RAISE EXCEPTION 'what was said of approval % afterwards cannot change', OLD.approval_id USING ERRCODE = 'check_violation';
+    END IF;
+    NEW.done_at := clock_timestamp();
+    RETURN NEW;
+END
+$$;
+-- +goose StatementEnd
+CREATE TRIGGER afterwards_guard BEFORE UPDATE ON afterwards FOR EACH ROW EXECUTE FUNCTION afterwards_guard();
 
 -- At most one terminal state, and it stays; an execution only goes forwards; and
 -- what people are asked about changes with a new edition only.
@@ -334,7 +347,7 @@ GRANT INSERT (id, endpoint_id, recipient, approval_id, tell, body, due_at, bundl
 DROP TRIGGER deciders_changed ON people;
 DROP FUNCTION deciders_changed(), look_again(text[], text, text);
 DROP TABLE notifications, announcements, endpoints, standing_grants, afterwards, reconciliations, delegations;
-DROP FUNCTION standing_grants_guard(), delegations_guard();
+DROP FUNCTION standing_grants_guard(), delegations_guard(), afterwards_guard();
 DELETE FROM outbox WHERE approval_id IN (SELECT id FROM approvals WHERE edition > 1);
 ALTER TABLE tokens DROP COLUMN constraints, DROP COLUMN lease_until, DROP COLUMN stale_at;
 DROP INDEX approvals_wake, approvals_session, approvals_denied, approvals_agent_tool;

@@ -134,7 +134,7 @@ func (c *Console) breakGlass(ctx context.Context, s gate.Said, form url.Values) 
 }
 
 func (c *Console) reconcile(ctx context.Context, s gate.Said, form url.Values) error {
-	_, err := c.cfg.Desk.Reconcile(ctx, s, approval.Execution(form.Get("outcome")))
+	_, err := c.cfg.Desk.Reconcile(ctx, s, approval.Execution(form.Get("outcome")), nil)
 	return err
 }
 
@@ -143,7 +143,7 @@ func (c *Console) reviewAfterwards(ctx context.Context, s gate.Said, form url.Va
 	if !justified && form.Get("justified") != "no" {
 		return invalid("incomplete_form", "Say whether it was justified.")
 	}
-	_, err := c.cfg.Desk.ReviewAfterwards(ctx, s, justified)
+	_, err := c.cfg.Desk.ReviewAfterwards(ctx, s, justified, nil)
 	return err
 }
 

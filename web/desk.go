@@ -65,8 +65,8 @@ type Talk interface {
 
 // Fate is what people say of a call after its approval has ended.
 type Fate interface {
-	Reconcile(ctx context.Context, s gate.Said, outcome approval.Execution) (approval.Approval, error)
-	ReviewAfterwards(ctx context.Context, s gate.Said, justified bool) (approval.Approval, error)
+	Reconcile(ctx context.Context, s gate.Said, outcome approval.Execution, once *gate.Once) (approval.Approval, error)
+	ReviewAfterwards(ctx context.Context, s gate.Said, justified bool, once *gate.Once) (approval.Approval, error)
 }
 
 // Prover checks what people show to prove who they are, for one purpose and bound

@@ -193,6 +193,7 @@ func (c *Console) assertion(w http.ResponseWriter, r *http.Request, p engine.Per
 func (c *Console) answer(w http.ResponseWriter, r *http.Request, body any, err error) {
 	status := http.StatusOK
 	var refusal *gate.Refusal
+	err = gate.Unfit(err)
 	switch {
 	case errors.As(err, &refusal):
 		status, body = refusal.Status, map[string]string{"code": refusal.Code, "detail": refusal.Detail}

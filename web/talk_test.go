@@ -139,7 +139,7 @@ func (m *memory) Edit(_ context.Context, r gate.EditRequest, _ *gate.Once) (appr
 	return *a, nil
 }
 
-func (m *memory) Reconcile(_ context.Context, s gate.Said, outcome approval.Execution) (approval.Approval, error) {
+func (m *memory) Reconcile(_ context.Context, s gate.Said, outcome approval.Execution, _ *gate.Once) (approval.Approval, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.cards[s.ApprovalID]
@@ -154,7 +154,7 @@ func (m *memory) Reconcile(_ context.Context, s gate.Said, outcome approval.Exec
 	return c.Approval, nil
 }
 
-func (m *memory) ReviewAfterwards(_ context.Context, s gate.Said, justified bool) (approval.Approval, error) {
+func (m *memory) ReviewAfterwards(_ context.Context, s gate.Said, justified bool, _ *gate.Once) (approval.Approval, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c, now := m.cards[s.ApprovalID], m.now()

@@ -153,6 +153,7 @@ func (c *Console) failKeeping(w http.ResponseWriter, r *http.Request, p engine.P
 		}
 	}
 	var refusal *gate.Refusal
+	err = gate.Unfit(err)
 	if !errors.As(err, &refusal) {
 		c.cfg.Logger.ErrorContext(r.Context(), "request not served", "method", r.Method, "path", r.URL.Path, "error", err)
 		m.Heading = "Holdpoint cannot answer right now"

@@ -148,3 +148,15 @@ func (m *machine) hasLater(f *Fact) bool {
 	}
 	return false
 }
+
+// Carried is what a new edition that begins at now takes over of the clock: the
+// overall deadline, with the time for which it has stood still until now, and for
+// how long questions may still stop it. A question that is open ends with the
+// edition in which it was asked.
+func Carried(p Plan, facts []Fact, now time.Time) (expires time.Time, pauseFor engine.Duration) {
+	m := replay(p, facts, now)
+	if last := len(m.pauses) - 1; last >= 0 && m.pauses[last].to.After(now) {
+		m.pauses[last].to = now
+	}
+	return m.overall(), max(p.PauseFor-engine.Duration(m.paused()), 0)
+}

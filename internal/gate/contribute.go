@@ -67,9 +67,10 @@ func sameCard(a approval.Approval, digest string, version int) error {
 	return &Refusal{Status: 409, Code: "stale", Detail: "What you looked at is no longer what would be approved. Look at it again."}
 }
 
-// proof is when and how the person last proved who they are; nil for never.
+// proof is when and how the person last proved who they are; nil for never. A
+// password proves nothing once there is a second factor.
 func proof(p engine.Person) *approval.Proof {
-	if p.VerifiedBy == "" {
+	if p.VerifiedBy == "" || p.VerifiedAt.IsZero() || p.VerifiedBy == "password" && len(p.Factors) > 0 {
 		return nil
 	}
 	return &approval.Proof{Method: p.VerifiedBy, At: p.VerifiedAt}
@@ -137,7 +138,10 @@ type AnswerRequest struct {
 	Comment   string
 	// Values is what the approval's form asks for; the zero Value when nothing was
 	// sent. It is kept as arguments are.
-	Values    canon.Value
+	Values canon.Value
+	// Digest is that of the call which the user was shown. It may be "" as long as
+	// nobody has edited the call.
+	Digest    string
 	RequestID string
 }
 
@@ -149,8 +153,11 @@ func (g *Gate) Answer(ctx context.Context, p Principal, r AnswerRequest, once *O
 	if !r.Confirmed {
 		fact.Denial = approval.Never
 	}
-	for name := range r.Values.All() {
-		fact.Details.Supplied = append(fact.Details.Supplied, name)
+	if r.Confirmed { // what comes with a no is not looked at
+		for name := range r.Values.All() {
+			fact.Details.Supplied = append(fact.Details.Supplied, name)
+		}
+		fact.Details.Supplied = words(fact.Details.Supplied)
 	}
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Answered, c.Approval.Decision.Outcome, c.Approval, by, r.RequestID)
@@ -165,6 +172,12 @@ func (g *Gate) Answer(ctx context.Context, p Principal, r AnswerRequest, once *O
 		if err := bounds(r.Comment); err != nil || !r.Confirmed {
 			return err
 		}
+		if r.Digest != c.Approval.Call.Digest && (r.Digest != "" || edits(c.Approval)) {
+			if err := settledRefusal(c.Approval); err != nil {
+				return err
+			}
+			return &Refusal{Status: 409, Code: "stale", Detail: "The call is not the one that the user was shown: somebody has changed its arguments. Show it again, and say in digest which call was confirmed."}
+		}
 		return supplied(c.Approval, r.Values)
 	}, func(c *store.Change) error {
 		if r.Values.Len() == 0 || !r.Confirmed {
@@ -176,6 +189,11 @@ func (g *Gate) Answer(ctx context.Context, p Principal, r AnswerRequest, once *O
 		}
 		return c.Answered(box)
 	})
+}
+
+// edits reports whether somebody has changed the call's arguments.
+func edits(a approval.Approval) bool {
+	return slices.ContainsFunc(a.Facts, func(f approval.Fact) bool { return f.Kind == approval.Edit })
 }
 
 // Cancel takes back a call that still waits.
@@ -204,6 +222,22 @@ func formed(id string) string {
 // errLate says that the deadline passed between looking and writing.
 var errLate = errors.New("the fact came at or after the deadline")
 
+// maxFacts is how much can be said of one approval before only what decides it
+// is heard: all of it is read again with whatever comes.
+const maxFacts = 500
+
+var tooMuchSaid = &Refusal{Status: 409, Code: "too_much_said", Detail: fmt.Sprintf("%d things have been said of this call already. It can only be decided now.", maxFacts)}
+
+func decides(kind approval.FactKind) bool {
+	switch kind {
+	case approval.Vote, approval.Reply, approval.Cancel, approval.Verification, approval.BreakGlass:
+		return true
+	case approval.TicketLink, approval.TicketCheck, approval.Question, approval.Information, approval.Comment, approval.Claim, approval.Unclaim,
+		approval.Extend, approval.Escalate, approval.Edit, approval.Reopen:
+	}
+	return false
+}
+
 // contribute appends a fact and its event under the approval's lock, or
 // records why not. allowed is the caller's own rule, asked first; then writes
 // what comes with the fact.
@@ -218,6 +252,9 @@ func (g *Gate) contribute(ctx context.Context, id string, once *Once, f approval
 			}
 			if f.Yes && c.Kill != nil {
 				return nil, killedRefusal
+			}
+			if len(c.Approval.Facts) >= maxFacts && !decides(f.Kind) {
+				return nil, tooMuchSaid
 			}
 			f := f
 			if p := f.Details.Proof; p != nil && p.At.IsZero() {
@@ -265,6 +302,12 @@ func (g *Gate) contribute(ctx context.Context, id string, once *Once, f approval
 // admitted is the fact as it may be added: a person's own say, or else that of
 // somebody for whom they stand in.
 func admitted(c *store.Change, f approval.Fact) (approval.Fact, error) {
+	// A yes that has become void stays the one that there is.
+	if f.Kind == approval.Vote && f.Yes && slices.ContainsFunc(c.Approval.Facts, func(said approval.Fact) bool {
+		return said.Kind == approval.Vote && said.Yes && said.Edition == c.Approval.Plan.Edition && said.Actor.ID == f.Actor.ID
+	}) && c.Approval.State.Status == approval.Pending {
+		return f, admission(approval.ErrAlreadyVoted)
+	}
 	own := approval.Admit(c.Approval.Plan, c.Approval.Facts, f, c.Now)
 	if own == nil {
 		return f, nil

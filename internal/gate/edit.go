@@ -36,7 +36,7 @@ func (g *Gate) Edit(ctx context.Context, r EditRequest, once *Once) (approval.Ap
 		if err := g.mayEdit(c, r); err != nil {
 			return nil, err
 		}
-		edited, err := g.edited(c, r)
+		edited, err := g.edited(ctx, c, r)
 		if err != nil {
 			return nil, err
 		}
@@ -115,7 +115,7 @@ type edition struct {
 }
 
 // edited judges the changed call.
-func (g *Gate) edited(c *store.Change, r EditRequest) (edition, error) {
+func (g *Gate) edited(ctx context.Context, c *store.Change, r EditRequest) (edition, error) {
 	a := c.Approval
 	text, err := g.Sealer.Open(a.ID, c.Sealed)
 	if err != nil {
@@ -136,8 +136,18 @@ func (g *Gate) edited(c *store.Change, r EditRequest) (edition, error) {
 	if err != nil {
 		return edition{}, &Refusal{Status: 422, Code: "edit_invalid", Detail: "With these arguments it is no call that can be judged."}
 	}
+	p.session = a.Session
+	// The gate's own plugins count calls and ask for kill switches: it is no further
+	// call, and the lock knows of those.
+	veto, _, err := g.ask(ctx, g.Plugins, p)
+	switch {
+	case err != nil:
+		return edition{}, err
+	case veto != nil:
+		return edition{}, &Refusal{Status: 422, Code: "edit_refused", Detail: "The call is not let through with these arguments: " + veto.Finding.Code + "."}
+	}
 	judge := g.Judge()
-	j := judge.Judge(p, time.Now())
+	j, _ := g.after(ctx, p, judge.Judge(p, time.Now()))
 	if j.Route == engine.Refuse {
 		var why []string
 		for _, f := range strictestFirst(j.Findings) {

@@ -141,11 +141,11 @@ func (g *Gate) executed(ctx context.Context, a approval.Approval, r ExecutionReq
 
 // Reconcile records what a person found out about a call of which nobody knew
 // whether it had run: somebody of the requesting side, or an administrator.
-func (g *Gate) Reconcile(ctx context.Context, s Said, outcome approval.Execution) (approval.Approval, error) {
+func (g *Gate) Reconcile(ctx context.Context, s Said, outcome approval.Execution, once *Once) (approval.Approval, error) {
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Executed, engine.Allow, c.Approval, s.actor(), s.RequestID)
 	}
-	result, err := g.change(ctx, s.ApprovalID, nil, event, func(c *store.Change) (any, error) {
+	result, err := g.change(ctx, s.ApprovalID, once, event, func(c *store.Change) (any, error) {
 		if err := visible(c, s.Person); err != nil {
 			return nil, err
 		}
@@ -175,11 +175,11 @@ func (g *Gate) Reconcile(ctx context.Context, s Said, outcome approval.Execution
 
 // ReviewAfterwards records what somebody else says of a call for which one person
 // broke the glass.
-func (g *Gate) ReviewAfterwards(ctx context.Context, s Said, justified bool) (approval.Approval, error) {
+func (g *Gate) ReviewAfterwards(ctx context.Context, s Said, justified bool, once *Once) (approval.Approval, error) {
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Afterward, engine.Allow, c.Approval, s.actor(), s.RequestID)
 	}
-	result, err := g.change(ctx, s.ApprovalID, nil, event, func(c *store.Change) (any, error) {
+	result, err := g.change(ctx, s.ApprovalID, once, event, func(c *store.Change) (any, error) {
 		if !mayRead(s.Person, c.Approval) {
 			return nil, notFound
 		}

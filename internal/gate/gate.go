@@ -127,6 +127,27 @@ func unavailable(err error) bool { return errors.Is(err, store.ErrUnavailable) }
 // asked: nothing was granted, and the caller may try again.
 func IsUnavailable(err error) bool { return unavailable(err) }
 
+// Repeated returns *Replay when a person's request was answered before, and a
+// refusal when its key was used for something else.
+func (g *Gate) Repeated(ctx context.Context, once *Once) error {
+	if once == nil {
+		return nil
+	}
+	err := g.Store.Answered(ctx, once)
+	if errors.Is(err, store.ErrOtherRequest) {
+		return otherRequest
+	}
+	return err
+}
+
+// Unfit is err, or the refusal of a text that no database can keep.
+func Unfit(err error) error {
+	if errors.Is(err, store.ErrUnfit) {
+		return unfit
+	}
+	return err
+}
+
 // newEventID is a random UUID version 4.
 func newEventID() string { return uuid.NewString() }
 

@@ -112,6 +112,8 @@ type Proposal struct {
 	session     string
 	// subjects are references to the people on whose behalf the call is made.
 	subjects []string
+	// barred are further identities that may not decide, and answer for nothing.
+	barred []string
 	// own is what the dialect itself says of the call, and confirmed what it
 	// would say once people have approved it.
 	own, confirmed []engine.Check

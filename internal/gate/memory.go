@@ -35,6 +35,8 @@ func (g *Gate) deniedBefore(ctx context.Context, p Proposal, d engine.Decision) 
 	switch {
 	case !denied || r.Approval.Decision.PolicyDigest != d.PolicyDigest || r.Approval.Call.Tool != p.Call.Tool:
 		return nil, nil //nolint:nilnil // likewise
+	case f.Actor.Kind != engine.HumanActor:
+		return nil, nil //nolint:nilnil // a runtime has said it for one of its users, and the next one may want it
 	case f.Denial == approval.NeedsInfo:
 		return nil, nil //nolint:nilnil // likewise
 	case f.Denial == approval.NotNow && r.Now.Sub(r.Approval.EndedAt) >= NotNowFor:

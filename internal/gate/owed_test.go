@@ -115,10 +115,10 @@ func TestWhatIsOwedAfterwards(t *testing.T) {
 			t.Errorf("%s: %d of unknown fate, want %d", who, len(e.Unknown), want)
 		}
 	}
-	if _, err := h.ReviewAfterwards(ctx, h.says("ben", a.ID, "there was no fire"), false); err != nil {
+	if _, err := h.ReviewAfterwards(ctx, h.says("ben", a.ID, "there was no fire"), false, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Reconcile(ctx, h.says("owner", a.ID, "the ledger has it"), approval.Succeeded); err != nil {
+	if _, err := h.Reconcile(ctx, h.says("owner", a.ID, "the ledger has it"), approval.Succeeded, nil); err != nil {
 		t.Fatal(err)
 	}
 	if b, o := h.errands("ben"), h.errands("owner"); len(b.Reviews)+len(o.Unknown) != 0 {

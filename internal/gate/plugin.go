@@ -109,7 +109,11 @@ func (g *Gate) asking(p Principal, dialect, tool, requestID string) Proposal {
 
 // before asks every plugin in order; the first veto ends it. name is whose.
 func (g *Gate) before(ctx context.Context, p Proposal) (v *Veto, name string, err error) {
-	for _, plugin := range g.plugins() {
+	return g.ask(ctx, g.plugins(), p)
+}
+
+func (g *Gate) ask(ctx context.Context, plugins []Plugin, p Proposal) (v *Veto, name string, err error) {
+	for _, plugin := range plugins {
 		if plugin.Before == nil {
 			continue
 		}

@@ -82,6 +82,8 @@ func (g *Gate) succeed(ctx context.Context, p Principal, id string, r RedeemRequ
 		conditions[name] = r.Preconditions[name]
 	}
 	proposal.session = record.Approval.Session
+	// Whoever has written these arguments approves them as little as before.
+	proposal.barred = record.Approval.Plan.Excluded
 	opened := func(o Outcome) string {
 		if o.Approval == nil || o.Approval.Status != approval.Pending {
 			return "" // the rules in force decide it at once, when it is proposed again

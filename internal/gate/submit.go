@@ -342,10 +342,13 @@ func (g *Gate) opening(ctx context.Context, p Principal, proposal Proposal, judg
 		}
 		return nil, r
 	}
-	excluded, err := g.requestingSide(ctx, p, proposal)
+	accountable, err := g.requestingSide(ctx, p, proposal)
 	if err != nil {
 		return nil, err
 	}
+	excluded := append(slices.Clone(accountable), proposal.barred...)
+	slices.Sort(excluded)
+	excluded = slices.Compact(excluded)
 	id := store.NewID("apr")
 	box, err := g.Sealer.Seal(id, proposal.Document.Canonical())
 	if err != nil {
@@ -357,7 +360,7 @@ func (g *Gate) opening(ctx context.Context, p Principal, proposal Proposal, judg
 		Requirements: d.Requirements, Excluded: excluded, ExpiresIn: judge.Routing.Expiry(rule, now).Sub(now),
 		// The requesting side answers for the call: it decides nothing, and proves
 		// who it is where that is asked for.
-		Terms: judge.Routing.Terms(rule, d.Requirements, excluded), Sealed: box, ArgumentsSize: len(proposal.Arguments.Canonical()),
+		Terms: judge.Routing.Terms(rule, d.Requirements, accountable), Sealed: box, ArgumentsSize: len(proposal.Arguments.Canonical()),
 	}, nil
 }
 

@@ -263,8 +263,11 @@ type Amendment struct {
 
 // Amend begins a new edition: what was said of the former counts no more, and
 // what is asked for now is a. An edit or reopen fact of the former edition has
-// to have been added. The overall deadline stays the one that there was.
+// to have been added. The overall deadline stays the one that there was, and what
+// questions have used of the time for which they may stop the clock stays used.
 func (c *Change) Amend(a Amendment) error {
+	expires, left := approval.Carried(c.Approval.Plan, c.Approval.Facts, c.Now)
+	a.Terms.PauseFor = min(a.Terms.PauseFor, left)
 	decision, err1 := json.Marshal(a.Decision)
 	requirements, err2 := json.Marshal(a.Requirements)
 	terms, err3 := json.Marshal(a.Terms)
@@ -277,10 +280,6 @@ func (c *Change) Amend(a Amendment) error {
 	var data, key []byte
 	if a.Sealed != nil {
 		data, key = a.Sealed.Data, a.Sealed.Key
-	}
-	expires := c.Approval.State.ExpiresAt
-	if expires.IsZero() {
-		expires = c.Approval.Plan.ExpiresAt
 	}
 	p := &c.Approval.Plan
 	err := c.tx.QueryRow(c.ctx, `UPDATE approvals SET digest = $2, decision = $3, requirements = $4, excluded = $5, terms = $6, expires_at = $7,

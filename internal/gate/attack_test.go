@@ -1,0 +1,305 @@
+package gate_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/gate"
+)
+
+// edit changes the call's amount, on the page of a.
+func (h *house) edit(who string, a approval.Approval, arguments string) (approval.Approval, error) {
+	return h.Edit(context.Background(), gate.EditRequest{
+		Said: h.says(who, a.ID, "less is enough"), Arguments: parse(h.t, arguments), Digest: a.Call.Digest, Version: a.Version,
+	}, nil)
+}
+
+// What a user has confirmed is the call that the user was shown: once it has been
+// edited, an answer says which call it is about.
+func TestAnAnswerIsAboutWhatTheUserSaw(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	ctx := context.Background()
+	a := h.open(asked)
+	after, err := h.edit("ada", a, `{"amount":99999,"to":"ada"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, digest := range []string{"", a.Call.Digest} {
+		if _, err := h.Answer(ctx, h.runtime, gate.AnswerRequest{ApprovalID: a.ID, Confirmed: true, Digest: digest}, nil); code(err) != "stale" {
+			t.Errorf("an answer about %q, after an edit: %q", digest, code(err))
+		}
+	}
+	if _, err := h.Answer(ctx, h.runtime, gate.AnswerRequest{ApprovalID: a.ID, Confirmed: true, Digest: after.Call.Digest}, nil); err != nil {
+		t.Errorf("an answer about the edited call: %v", err)
+	}
+	b := h.open(another(asked))
+	if _, err := h.Answer(ctx, h.runtime, gate.AnswerRequest{ApprovalID: b.ID, Confirmed: true, Digest: a.Call.Digest}, nil); code(err) != "stale" {
+		t.Errorf("an answer about another call: %q", code(err))
+	}
+	if _, err := h.edit("ada", b, `{"amount":1}`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Answer(ctx, h.runtime, gate.AnswerRequest{ApprovalID: b.ID}, nil); err != nil {
+		t.Errorf("a user who does not want it: %v", err)
+	}
+}
+
+// Somebody whose yes became void speaks on the record once all the same.
+func TestAVoidYesIsNotSaidAgain(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 2))
+	h.join("temp", "other")
+	h.delegate("ada", "temp")
+	a := h.open(deferred)
+	if err := h.vote("temp", a, true); err != nil {
+		t.Fatal(err)
+	}
+	h.give("ada", "other") // the yes was ada's, who has no say any more
+	h.give("temp", "reviewer")
+	if got := h.given(a); got != 0 {
+		t.Fatalf("given %d, want 0", got)
+	}
+	if err := h.vote("temp", a, true); code(err) != "already_voted" {
+		t.Errorf("a second yes: %v", err)
+	}
+	if err := h.vote("temp", a, false); err != nil {
+		t.Errorf("their no: %v", err)
+	}
+}
+
+// A question stops the clock while it is open, and not for what it might have
+// stayed open when the call is edited meanwhile.
+func TestAnEditWinsNoTime(t *testing.T) {
+	r := routing(time.Hour, 1)
+	r.Default.PauseFor = engine.Duration(24 * time.Hour)
+	h := newHouse(t, r)
+	a := h.open(deferred)
+	until := a.Plan.ExpiresAt
+	amounts := []string{`{"amount":1}`, `{"amount":2}`, `{"amount":3}`}
+	for i, who := range []string{"ada", "ben", "cleo"} {
+		if _, err := h.Ask(context.Background(), h.says(who, a.ID, "why?"), nil); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if a, err = h.edit(who, h.get(a.ID).Approval, amounts[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := a.State.ExpiresAt.Sub(until); got > time.Minute {
+		t.Errorf("three edits have won %s", got)
+	}
+	if left := time.Duration(a.Plan.PauseFor); left >= 24*time.Hour || left < 23*time.Hour {
+		t.Errorf("questions may stop the clock for another %s", left)
+	}
+}
+
+// A password proves nothing once there is a second factor.
+func TestAPasswordIsNoProofBesideASecondFactor(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	h.give("ben", "reviewer", approval.BreakGlassRole)
+	a := h.open(deferred)
+	s := h.says("ben", a.ID, "the house is on fire")
+	s.Person.VerifiedBy, s.Person.Factors = "password", []string{"totp"}
+	if _, err := h.BreakGlass(context.Background(), s, true, a.Call.Digest, a.Version, nil); code(err) != "verification_required" {
+		t.Errorf("broke the glass by password: %q", code(err))
+	}
+	s.Person.Factors = nil
+	if _, err := h.BreakGlass(context.Background(), s, true, a.Call.Digest, a.Version, nil); err != nil {
+		t.Errorf("broke the glass without a second factor: %v", err)
+	}
+}
+
+// What was sent with a no is not looked at, and not kept.
+func TestANoKeepsNoNames(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	a := h.open(asked)
+	values := parse(t, `{"canary name":"canary-value","`+strings.Repeat("x", 5000)+`":1}`)
+	if _, err := h.Answer(context.Background(), h.runtime, gate.AnswerRequest{ApprovalID: a.ID, Values: values}, nil); err != nil {
+		t.Fatal(err)
+	}
+	v := h.get(a.ID)
+	facts, err := json.Marshal(v.Approval.Facts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := h.Events(context.Background(), gate.EventFilter{ApprovalID: a.ID}, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, err := json.Marshal(events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(facts)+string(told), "canary name") {
+		t.Error("the names that came with a no are on record")
+	}
+}
+
+// What a person has said of a broken glass stays said, whatever the programs write.
+func TestAfterwardsIsSaidOnce(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	ctx := context.Background()
+	h.give("ben", approval.BreakGlassRole)
+	a := h.open(deferred)
+	if _, err := h.BreakGlass(ctx, h.says("ben", a.ID, "now"), true, a.Call.Digest, a.Version, nil); err != nil {
+		t.Fatal(err)
+	}
+	h.settle(a.ID)
+	if _, err := h.ReviewAfterwards(ctx, h.says("ada", a.ID, "that was wrong"), false, nil); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(ctx, runtimeURL(t, h.url))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	for _, sql := range []string{
+		`UPDATE afterwards SET justified = true`, `UPDATE afterwards SET comment = 'fine'`,
+		`UPDATE afterwards SET done_at = NULL, person_id = NULL, justified = NULL`,
+	} {
+		if _, err := conn.Exec(ctx, sql); err == nil {
+			t.Errorf("%s: changed", sql)
+		}
+	}
+}
+
+// Plugins look at a call with the arguments that a reviewer gives it as well.
+func TestPluginsLookAtEdits(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	a := h.open(deferred)
+	large := func(p gate.Proposal) bool {
+		amount, there := p.Arguments.Get("amount")
+		return there && amount.Float() > 1000
+	}
+	finding := engine.Finding{Source: "limit", Code: "TOO_MUCH", Message: "Too much.", Route: engine.Refuse}
+	for name, plugin := range map[string]gate.Plugin{
+		"before": {Name: "limit", Before: func(_ context.Context, p gate.Proposal) (*gate.Veto, error) {
+			if large(p) {
+				return &gate.Veto{Finding: finding, Outcome: engine.Deny}, nil
+			}
+			return nil, nil
+		}},
+		"after": {Name: "limit", After: func(_ context.Context, p gate.Proposal, _ engine.Decision) (*engine.Opinion, error) {
+			if large(p) {
+				return &engine.Opinion{Findings: []engine.Finding{finding}}, nil
+			}
+			return nil, nil
+		}},
+	} {
+		h.Plugins = []gate.Plugin{plugin}
+		if _, err := h.edit("ada", a, `{"amount":1001}`); code(err) != "edit_refused" {
+			t.Errorf("%s: an edit past the plugin: %q", name, code(err))
+		}
+	}
+	if _, err := h.edit("ada", a, `{"amount":1000}`); err != nil {
+		t.Errorf("an edit that the plugin lets pass: %v", err)
+	}
+}
+
+// What a runtime has said for one of its users keeps nobody else from the call.
+func TestARuntimesNoIsNotRemembered(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	ctx := context.Background()
+	a := h.open(asked)
+	if _, err := h.Answer(ctx, h.runtime, gate.AnswerRequest{ApprovalID: a.ID}, nil); err != nil {
+		t.Fatal(err)
+	}
+	h.settle(a.ID)
+	checked, err := h.PreToolCheck(ctx, h.agent, parse(t, asked), gate.Request{}, nil)
+	if err != nil || checked.Approval == nil || checked.Approval.ID == a.ID {
+		t.Errorf("the same call for the next user: %+v, %v", checked.Approval, err)
+	}
+	b := *checked.Approval
+	if err := h.vote("ada", b, false); err != nil {
+		t.Fatal(err)
+	}
+	h.settle(b.ID)
+	if checked, err = h.PreToolCheck(ctx, h.agent, parse(t, asked), gate.Request{}, nil); err != nil || checked.Approval == nil || checked.Approval.ID != b.ID {
+		t.Errorf("the same call after a person's no: %+v, %v", checked.Approval, err)
+	}
+}
+
+// Whoever has edited a call does not approve its successor either.
+func TestAnEditorDoesNotApproveTheSuccessor(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	ctx := context.Background()
+	checked, err := h.PreToolCheck(ctx, h.agent, parse(t, deferred), gate.Request{Preconditions: map[string]string{"etag": "1"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited := `{"amount":99,"to":"ada"}`
+	a, err := h.edit("ada", *checked.Approval, edited)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.vote("ben", a, true); err != nil {
+		t.Fatal(err)
+	}
+	h.settle(a.ID)
+	var refusal *gate.Refusal
+	_, err = h.Redeem(ctx, h.agent, gate.RedeemRequest{
+		Token: h.get(a.ID).Token, Tool: "pay", Arguments: parse(t, edited), Preconditions: map[string]string{"etag": "2"},
+	}, nil)
+	if !errors.As(err, &refusal) || refusal.Successor == "" {
+		t.Fatalf("redeemed a stale call: %v", err)
+	}
+	next := h.get(refusal.Successor).Approval
+	if err := h.vote("ada", next, true); code(err) != "self_review" {
+		t.Errorf("the editor votes for the successor: %q", code(err))
+	}
+	if err := h.vote("ben", next, true); err != nil {
+		t.Errorf("somebody else: %v", err)
+	}
+}
+
+// What cannot be kept is refused, and is no failure of ours.
+func TestUnfitTextsAreRefused(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	ctx := context.Background()
+	a := h.open(deferred)
+	for _, text := range []string{"a\x00b", "a\xff"} {
+		_, _, err := h.Session(ctx, h.people["ada"], "bot", text, gate.Glance)
+		if code(gate.Unfit(err)) != "unfit_text" && code(err) != "not_found" {
+			t.Errorf("a session: %v", err)
+		}
+		for what, err := range map[string]error{
+			"comment": second(h.Comment(ctx, h.says("ada", a.ID, text), nil)), "question": second(h.Ask(ctx, h.says("ada", a.ID, text), nil)),
+			"edit":   second(h.Edit(ctx, gate.EditRequest{Said: h.says("ada", a.ID, text), Arguments: parse(t, `{"amount":1}`), Digest: a.Call.Digest, Version: a.Version}, nil)),
+			"vote":   second(h.Vote(ctx, gate.VoteRequest{Person: h.people["ada"], ApprovalID: a.ID, Approve: true, Comment: text, Digest: a.Call.Digest, Version: a.Version}, nil)),
+			"answer": second(h.Inform(ctx, h.agent, a.ID, text, text, nil)),
+		} {
+			if c := code(err); c != "unfit_text" && c != "nothing_to_answer" {
+				t.Errorf("%s of %q: %v", what, text, err)
+			}
+		}
+	}
+}
+
+func second(_ approval.Approval, err error) error { return err }
+
+// However much is said of a call, it can be decided, and no more is taken.
+func TestTalkHasAnEnd(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	ctx := context.Background()
+	a := h.open(deferred)
+	h.asOwner(`INSERT INTO facts (approval_id, kind, actor_kind, actor_id, channel, yes, denial, comment)
+		SELECT $1, 'comment', 'human', $2, 'api', false, '', 'x' FROM generate_series(1, 500)`, a.ID, h.people["ada"].ID)
+	if _, err := h.Comment(ctx, h.says("ada", a.ID, "one more"), nil); code(err) != "too_much_said" {
+		t.Errorf("a comment: %q", code(err))
+	}
+	if _, err := h.Claim(ctx, h.says("ada", a.ID, ""), nil); code(err) != "too_much_said" {
+		t.Errorf("a claim: %q", code(err))
+	}
+	if err := h.vote("ada", a, true); err != nil {
+		t.Errorf("a vote: %v", err)
+	}
+	h.settle(a.ID)
+	h.want("after five hundred remarks", h.get(a.ID).Approval, approval.Approved)
+}
