@@ -177,6 +177,8 @@ func whyNot(c gate.Card, canDeny bool) string {
 	req, _ := waiting(c.Approval)
 	role := views.Visible(rolesOf(req))
 	switch err := c.CannotVote; {
+	case errors.Is(err, approval.ErrSelfReview) && !slices.ContainsFunc(c.Approval.Plan.Requirements, func(r engine.Requirement) bool { return peopled(r.Kind) }):
+		return "Nobody else has to decide this one: it takes only what the requesting side has to give."
 	case errors.Is(err, approval.ErrSelfReview):
 		return "You are on the requesting side of this call, so somebody else has to decide it."
 	case errors.Is(err, approval.ErrAlreadyVoted) && canDeny:

@@ -115,6 +115,9 @@ func executionWords(a approval.Approval) string {
 	}
 	switch a.Execution {
 	case approval.NotRun, "":
+		if a.Successor != "" {
+			return "did not run, because things had changed"
+		}
 		return "not started yet"
 	case approval.Redeemed:
 		return "started, result not reported yet"

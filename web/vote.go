@@ -172,7 +172,7 @@ func (c *Console) failKeeping(w http.ResponseWriter, r *http.Request, p engine.P
 		m.LinkText, m.LinkTo = "Show everything", cardURL(r.PathValue("id"))+"?full=1"
 	}
 	if refusal.Code == notVerified {
-		m.LinkText, m.LinkTo = "Prove who you are", verifyURL(r.PathValue("id"))
+		m.LinkText, m.LinkTo = "Prove who you are", "/verify?next="+url.QueryEscape(parent(r))
 	}
 	retryAfter(w, refusal)
 	c.render(w, r, refusal.Status, views.MessagePage(m))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -134,7 +135,11 @@ func (a *notifyAdd) Run(ctx context.Context, c *cli) error {
 	}
 	fmt.Fprintf(terminal, "%s  %s %q\n", id, a.Kind, a.Name)
 	showSecret(shown)
-	fmt.Fprintf(terminal, "try it: holdpoint notify test %s\n", id)
+	try := "holdpoint notify test " + id
+	if slices.Contains(a.To, "reviewers") {
+		try += " --to ADDRESS" // whoever could act has no address of its own
+	}
+	fmt.Fprintf(terminal, "try it: %s\n", try)
 	return nil
 }
 

@@ -82,7 +82,7 @@ func InboxPage(v Inbox) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(v.Rows) == 0 {
-				templ_7745c5c3_Err = inboxEmpty().Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = inboxEmpty(v).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -447,7 +447,7 @@ func inboxRow(f Frame, row InboxRow) templ.Component {
 	})
 }
 
-func inboxEmpty() templ.Component {
+func inboxEmpty(v Inbox) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -468,7 +468,20 @@ func inboxEmpty() templ.Component {
 			templ_7745c5c3_Var19 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 37, "<div class=\"empty\"><h2>Nothing waits for you</h2><p>When an agent proposes a call that needs somebody's say, and you may give it, it appears here by itself: what the agent wants to run, why it was held, and how long you have.</p><p>To see one now, start the example agent in another terminal:</p><pre class=\"shell\"><code>go run ./examples/agent</code></pre><p>What has already been decided is in the <a href=\"/history\">history</a>.</p></div>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 37, "<div class=\"empty\"><h2>")
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		var templ_7745c5c3_Var20 string
+		templ_7745c5c3_Var20, templ_7745c5c3_Err = templ.JoinStringErrs(waitingWords(v))
+		if templ_7745c5c3_Err != nil {
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `inbox.templ`, Line: 92, Col: 23}
+		}
+		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var20))
+		if templ_7745c5c3_Err != nil {
+			return templ_7745c5c3_Err
+		}
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 38, "</h2><p>When an agent proposes a call that needs somebody's say, and you may give it, it appears here by itself: what the agent wants to run, why it was held, and how long you have.</p><p>To see one now, start the example agent in another terminal:</p><pre class=\"shell\"><code>go run ./examples/agent</code></pre><p>What has already been decided is in the <a href=\"/history\">history</a>.</p></div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -479,6 +492,8 @@ func inboxEmpty() templ.Component {
 func waitingWords(v Inbox) string {
 	n := len(v.Rows)
 	switch {
+	case n == 0 && len(v.Owed)+len(v.Mine) > 0:
+		return "Nothing else waits for you"
 	case n == 0:
 		return "Nothing waits for you"
 	case v.Full:
