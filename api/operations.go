@@ -246,6 +246,13 @@ func asked(c *call) (gate.Request, error) {
 	return r, nil
 }
 
+// lease is so many seconds; too many of them are more than the gate takes, and
+// none that overflow.
+func lease(seconds int64) time.Duration {
+	most := int64(gate.MaxLease/time.Second) + 1
+	return time.Duration(max(min(seconds, most), -1)) * time.Second
+}
+
 // waiting is the approval of a call that waits, on the wire; nil for nil.
 func (a *API) waiting(c *call, opened *approval.Approval) *Approval {
 	if opened == nil {
@@ -354,7 +361,7 @@ func (a *API) redeem(c *call) error {
 	arguments, _ := body.Get("arguments")
 	return a.answer(c, body, func(once *gate.Once) (any, error) {
 		redeemed, err := a.Gate.Redeem(c.r.Context(), c.principal, gate.RedeemRequest{
-			Token: in.Token, Tool: in.ToolName, Arguments: arguments, Preconditions: in.Preconditions, Lease: time.Duration(in.LeaseSeconds) * time.Second,
+			Token: in.Token, Tool: in.ToolName, Arguments: arguments, Preconditions: in.Preconditions, Lease: lease(in.LeaseSeconds),
 			RequestID: RequestID(c.r.Context()),
 		}, once)
 		if err == nil {

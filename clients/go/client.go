@@ -121,10 +121,17 @@ func (c *Client) read(ctx context.Context, approvalID, query, seen string) (Appr
 // Answer says, with a key of kind runtime, what the user said of this very
 // call: that it is confirmed, or that it is not wanted.
 func (c *Client) Answer(ctx context.Context, approvalID string, confirmed bool, comment string) (Approval, error) {
+	return c.AnswerShown(ctx, approvalID, "", confirmed, comment)
+}
+
+// AnswerShown is Answer about the call with this digest, which is the one that the
+// user was shown. Once somebody has changed the arguments, Answer confirms nothing.
+func (c *Client) AnswerShown(ctx context.Context, approvalID, digest string, confirmed bool, comment string) (Approval, error) {
 	in := struct {
 		Confirmed bool   `json:"confirmed"`
+		Digest    string `json:"digest,omitempty"`
 		Comment   string `json:"comment,omitempty"`
-	}{confirmed, comment}
+	}{confirmed, digest, comment}
 	var a Approval
 	if err := c.post(ctx, "/v1/approvals/"+url.PathEscape(approvalID)+"/answers", in, &a); err != nil {
 		return Approval{}, fmt.Errorf("answer %s: %w", approvalID, err)

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -35,7 +36,10 @@ func supplied(a approval.Approval, values canon.Value) error {
 		return &Refusal{Status: 422, Code: "values_missing", Detail: "This approval asks for values: send those of requirements[].form as values."}
 	}
 	if problems := asked.Validate(values); len(problems) > 0 {
-		return &Refusal{Status: 422, Code: "values_invalid", Detail: fmt.Sprintf("The values do not fit what is asked for: %s %s", problems[0].Path, problems[0].Message)}
+		// A refusal is put on record, so it names what the form knows and nothing that
+		// was sent.
+		where := cmp.Or(problems[0].Field, "something in them")
+		return &Refusal{Status: 422, Code: "values_invalid", Detail: fmt.Sprintf("The values do not fit what is asked for: %s %s.", where, problems[0].Message)}
 	}
 	return nil
 }

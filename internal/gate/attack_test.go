@@ -303,3 +303,34 @@ func TestTalkHasAnEnd(t *testing.T) {
 	h.settle(a.ID)
 	h.want("after five hundred remarks", h.get(a.ID).Approval, approval.Approved)
 }
+
+// What is wrong with supplied values is put on record without a word of them.
+func TestInvalidValuesAreNotOnRecord(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	h.Plugins = []gate.Plugin{{Name: "form", After: func(context.Context, gate.Proposal, engine.Decision) (*engine.Opinion, error) {
+		return &engine.Opinion{
+			Findings:     []engine.Finding{{Source: "form", Code: "ASKS", Message: "It asks.", Route: engine.Ask}},
+			Requirements: []engine.Requirement{{Kind: engine.Answer, Form: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string","maxLength":3}},"additionalProperties":false}`)}},
+		}, nil
+	}}}
+	a := h.open(asked)
+	if _, err := h.Answer(context.Background(), h.runtime, gate.AnswerRequest{ApprovalID: a.ID, Confirmed: true}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, values := range []string{`{"canary-4111111111111111":1}`, `{"city":"canary-city"}`, `{"city":{"canary-inner":1}}`} {
+		if _, err := h.Answer(context.Background(), h.runtime, gate.AnswerRequest{ApprovalID: a.ID, Confirmed: true, Values: parse(t, values)}, nil); code(err) != "values_invalid" {
+			t.Errorf("%s: %v", values, err)
+		}
+	}
+	events, err := h.Events(context.Background(), gate.EventFilter{ApprovalID: a.ID}, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, err := json.Marshal(events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(told), "canary") {
+		t.Error("what was supplied is on record")
+	}
+}
