@@ -13,6 +13,9 @@ import (
 	"holdpoint/web/views"
 )
 
+// methodWords are by what somebody has proved who they are.
+var methodWords = map[string]string{identity.Password: "password", identity.TOTP: "a code", identity.Passkey: "a passkey"}
+
 // registerAccount adds the pages on which people prove who they are, and look
 // after how they can.
 func (c *Console) registerAccount(mux *http.ServeMux) {
@@ -61,7 +64,7 @@ func (c *Console) account(w http.ResponseWriter, r *http.Request, p engine.Perso
 func (c *Console) showAccount(w http.ResponseWriter, r *http.Request, p engine.Person, status int, failure string) {
 	v := views.Account{
 		Frame: c.frame(p, "Your account", "account"), Email: p.Email, Roles: p.Roles, At: p.VerifiedAt, Failure: failure,
-		Verified: map[string]string{identity.Password: "password", identity.TOTP: "a code", identity.Passkey: "a passkey"}[p.VerifiedBy],
+		Verified: methodWords[p.VerifiedBy],
 	}
 	v.Notice = c.doneWord(w, r)
 	if f := c.cfg.Factors; f != nil {

@@ -165,7 +165,7 @@ func TestStepUpAndTicket(t *testing.T) {
 		t.Fatalf("said %v, proved %v", c.m.said, c.m.proved)
 	}
 	form.Set("code", "123456")
-	c.acts("apr_1", "step-up", form, "proved who they are, by totp", "This call needs a ticket", "A ticket of jira, in project OPS.")
+	c.acts("apr_1", "step-up", form, "proved who they are, by a code", "This call needs a ticket", "A ticket of jira, in project OPS.")
 	c.do("POST", "/approvals/apr_1/ticket", url.Values{"ref": {" "}}).want(t, http.StatusUnprocessableEntity)
 	c.acts("apr_1", "ticket", url.Values{"ref": {"OPS-7"}, "system": {"jira"}}, "attached the ticket OPS-7", "Its tracker is being asked")
 

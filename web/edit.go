@@ -46,7 +46,7 @@ func (c *Console) editor(r *http.Request, p engine.Person) (editor, error) {
 	case found.Arguments == nil:
 		return e, &gate.Refusal{Status: http.StatusConflict, Code: "erased", Detail: "The arguments have been erased."}
 	case !hasSay(found, p):
-		return e, &gate.Refusal{Status: http.StatusForbidden, Code: "not_eligible", Detail: whyNot(found, false)}
+		return e, &gate.Refusal{Status: http.StatusForbidden, Code: "not_eligible", Detail: whyNot(found, p, false)}
 	}
 	if e.current, err = canon.Parse(found.Arguments); err != nil {
 		return e, err

@@ -153,7 +153,7 @@ func decide(c gate.Card, p engine.Person, full bool, stopped *engine.Finding) vi
 	d.Approve = c.CannotVote == nil
 	d.Deny = d.Approve || would(c, p, approval.Fact{Kind: approval.Vote}) == nil
 	if !d.Approve {
-		d.Note = whyNot(c, d.Deny)
+		d.Note = whyNot(c, p, d.Deny)
 		return d
 	}
 	if stopped != nil {
@@ -172,11 +172,13 @@ func decide(c gate.Card, p engine.Person, full bool, stopped *engine.Finding) vi
 	return d
 }
 
-func whyNot(c gate.Card, canDeny bool) string {
+func whyNot(c gate.Card, p engine.Person, canDeny bool) string {
 	var refusal *gate.Refusal
 	req, _ := waiting(c.Approval)
 	role := views.Visible(rolesOf(req))
 	switch err := c.CannotVote; {
+	case errors.Is(err, approval.ErrSelfReview) && slices.ContainsFunc(c.Approval.Facts, func(f approval.Fact) bool { return f.Kind == approval.Edit && f.Actor.ID == p.ID }):
+		return "You have changed the arguments of this call, so somebody else has to decide it."
 	case errors.Is(err, approval.ErrSelfReview) && !slices.ContainsFunc(c.Approval.Plan.Requirements, func(r engine.Requirement) bool { return peopled(r.Kind) }):
 		return "Nobody else has to decide this one: it takes only what the requesting side has to give."
 	case errors.Is(err, approval.ErrSelfReview):

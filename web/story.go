@@ -245,8 +245,8 @@ func tellFact(m *views.Moment, f approval.Fact, name func(string) string) {
 		if f.Yes {
 			m.What = "proved who they are"
 		}
-		if p := f.Details.Proof; f.Yes && p != nil {
-			m.What += ", by " + p.Method
+		if p := f.Details.Proof; f.Yes && p != nil && methodWords[p.Method] != "" {
+			m.What += ", by " + methodWords[p.Method]
 		}
 	case approval.TicketLink:
 		m.What = "attached a ticket"
