@@ -31,6 +31,7 @@ type walk struct {
 	openBy time.Duration
 
 	yes, no, broke []factRow
+	former         []factRow // the votes that carried turns which are over
 	escalated      int64 // the fact by which it was, at once
 	ticket         bool
 }
@@ -74,6 +75,7 @@ func (a approvalRow) replay(facts []factRow) ending {
 // follow each other together, and so decisions of people.
 func (w *walk) turn(i int, since time.Time) {
 	w.lo, w.hi, w.since, w.shift = i, i+1, since, 0
+	w.former = append(w.former, w.yes...)
 	kind := w.a.requirements[i].Kind
 	for (kind == "review" || kind == "human") && w.hi < len(w.a.requirements) && w.a.requirements[w.hi].Kind == kind {
 		w.hi++
@@ -146,7 +148,10 @@ func (w *walk) vote(f factRow) (ending, bool) {
 		w.no, w.yes = slices.DeleteFunc(w.no, same), append(w.yes, f)
 		return ending{}, false
 	}
-	w.yes = slices.DeleteFunc(w.yes, same)
+	w.yes, w.broke = slices.DeleteFunc(w.yes, same), slices.DeleteFunc(w.broke, same)
+	if slices.ContainsFunc(w.former, same) {
+		return ending{status: "denied"}, true // it lacks somebody, and there is no way back
+	}
 	if !slices.ContainsFunc(w.no, same) {
 		w.no = append(w.no, f)
 	}
