@@ -277,8 +277,10 @@ func checkToken(a approvalRow, tokens []tokenRow, redeemed int, say func(string,
 
 // checkOrder: an approval's life goes one way.
 func checkOrder(id string, kinds []string, say func(string, ...any)) {
-	place := map[string]int{"decision": 0, "vote": 1, "answer": 1, "cancel": 1, "verify": 1, "ticket": 1, "question": 1, "comment": 1, "claim": 1,
-		"extend": 1, "escalate": 1, "edit": 1, "reopen": 1, "break_glass": 1, "settled": 2, "redeem": 3, "execution": 4}
+	place := map[string]int{
+		"decision": 0, "vote": 1, "answer": 1, "cancel": 1, "verify": 1, "ticket": 1, "question": 1, "comment": 1, "claim": 1,
+		"extend": 1, "escalate": 1, "edit": 1, "reopen": 1, "break_glass": 1, "settled": 2, "redeem": 3, "execution": 4,
+	}
 	at := 0
 	for i, kind := range kinds {
 		p, ok := place[kind]
