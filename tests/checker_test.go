@@ -351,8 +351,10 @@ func read(ctx context.Context, url string) (h history, err error) {
 			EXISTS (SELECT FROM reconciliations r WHERE r.approval_id = a.id), EXISTS (SELECT FROM afterwards w WHERE w.approval_id = a.id),
 			(SELECT lease_until FROM tokens t WHERE t.approval_id = a.id)
 		FROM approvals a ORDER BY a.opened_at`,
-		[]any{&a.id, &a.status, &a.execution, &a.agent, &a.tool, &a.opened, &a.expires, &ended, &a.requirements, &a.excluded, &a.edition, &began, &a.terms,
-			&a.reconciled, &a.owed, &lease}, func() {
+		[]any{
+			&a.id, &a.status, &a.execution, &a.agent, &a.tool, &a.opened, &a.expires, &ended, &a.requirements, &a.excluded, &a.edition, &began, &a.terms,
+			&a.reconciled, &a.owed, &lease,
+		}, func() {
 			row := a
 			row.requirements, row.excluded, row.ended, row.began, row.leaseUntil = slices.Clone(a.requirements), slices.Clone(a.excluded), moment(ended), moment(began), moment(lease)
 			h.approvals = append(h.approvals, row)
