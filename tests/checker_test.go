@@ -277,8 +277,10 @@ func checkToken(a approvalRow, tokens []tokenRow, redeemed int, say func(string,
 
 // checkOrder: an approval's life goes one way.
 func checkOrder(id string, kinds []string, say func(string, ...any)) {
-	place := map[string]int{"decision": 0, "vote": 1, "answer": 1, "cancel": 1, "verify": 1, "ticket": 1, "question": 1, "comment": 1, "claim": 1,
-		"extend": 1, "escalate": 1, "edit": 1, "reopen": 1, "break_glass": 1, "settled": 2, "redeem": 3, "execution": 4}
+	place := map[string]int{
+		"decision": 0, "vote": 1, "answer": 1, "cancel": 1, "verify": 1, "ticket": 1, "question": 1, "comment": 1, "claim": 1,
+		"extend": 1, "escalate": 1, "edit": 1, "reopen": 1, "break_glass": 1, "settled": 2, "redeem": 3, "execution": 4,
+	}
 	at := 0
 	for i, kind := range kinds {
 		p, ok := place[kind]
@@ -349,8 +351,10 @@ func read(ctx context.Context, url string) (h history, err error) {
 			EXISTS (SELECT FROM reconciliations r WHERE r.approval_id = a.id), EXISTS (SELECT FROM afterwards w WHERE w.approval_id = a.id),
 			(SELECT lease_until FROM tokens t WHERE t.approval_id = a.id)
 		FROM approvals a ORDER BY a.opened_at`,
-		[]any{&a.id, &a.status, &a.execution, &a.agent, &a.tool, &a.opened, &a.expires, &ended, &a.requirements, &a.excluded, &a.edition, &began, &a.terms,
-			&a.reconciled, &a.owed, &lease}, func() {
+		[]any{
+			&a.id, &a.status, &a.execution, &a.agent, &a.tool, &a.opened, &a.expires, &ended, &a.requirements, &a.excluded, &a.edition, &began, &a.terms,
+			&a.reconciled, &a.owed, &lease,
+		}, func() {
 			row := a
 			row.requirements, row.excluded, row.ended, row.began, row.leaseUntil = slices.Clone(a.requirements), slices.Clone(a.excluded), moment(ended), moment(began), moment(lease)
 			h.approvals = append(h.approvals, row)

@@ -294,9 +294,11 @@ func (c *client) doWithin(ctx context.Context, method, path string, body any, he
 
 // note writes a success into the journal.
 func (c *client) note(path, requestID string, a answer) {
-	kinds := map[string]string{"pre-tool-check": "decision", "check": "decision", "comments": "comment", "questions": "question", "claim": "claim",
+	kinds := map[string]string{
+		"pre-tool-check": "decision", "check": "decision", "comments": "comment", "questions": "question", "claim": "claim",
 		"unclaim": "claim", "extensions": "extend", "edits": "edit", "break-glass": "break_glass", "step-up": "verify", "afterwards": "review_afterwards", "reconciliation": "execution",
-		"votes": "vote", "answers": "answer", "cancel": "cancel", "redeem": "redeem", "executions": "execution"}
+		"votes": "vote", "answers": "answer", "cancel": "cancel", "redeem": "redeem", "executions": "execution",
+	}
 	kind, ok := kinds[path[strings.LastIndex(path, "/")+1:]]
 	if !ok || c.journal == nil {
 		return

@@ -32,7 +32,7 @@ type walk struct {
 
 	yes, no, broke []factRow
 	former         []factRow // the votes that carried turns which are over
-	escalated      int64 // the fact by which it was, at once
+	escalated      int64     // the fact by which it was, at once
 	ticket         bool
 }
 
