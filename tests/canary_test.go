@@ -125,7 +125,8 @@ func TestCanaryIsNowhere(t *testing.T) {
 		clean(name, agent.do("POST", checkPath, []byte(body)))
 		clean(name+" to redeem", agent.do("POST", "/v1/tokens/redeem", []byte(body)))
 	}
-	waiting := agent.hold("carry", args)
+	// The same call was denied above: this one is another.
+	waiting := agent.hold("carry", map[string]any{"plain": secret, "another": true})
 
 	clean("metrics", d.client(t).do("GET", "/metrics", nil).want(t, 200))
 	clean("audit", d.admin(t).do("GET", "/v1/audit/events?limit=1000", nil).want(t, 200))

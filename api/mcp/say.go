@@ -93,8 +93,12 @@ func (v verdict) say(w *waiting) string {
 	return fmt.Sprintf("Not allowed (%s): do not run the tool. Reasons: %s.", v.Decision.Outcome, strings.Join(codes, ", "))
 }
 
-// sayOpened is the line about a call that has begun to wait.
+// sayOpened is the line about a call that has begun to wait, or that people have
+// denied before.
 func (w *waiting) sayOpened() string {
+	if w.Status != "pending" {
+		return fmt.Sprintf("Not allowed: do not run the tool. People have denied this very call before (%s). Change it, or ask again later.", w.ID)
+	}
 	return fmt.Sprintf("Waiting for people: do not run the tool yet. Call %s with approval_id %s; they decide at %s.", awaitTool, w.ID, w.Links.Review)
 }
 

@@ -342,11 +342,11 @@ func (g *Gate) opening(ctx context.Context, p Principal, proposal Proposal, judg
 		}
 		return nil, r
 	}
-	accountable, err := g.requestingSide(ctx, p, proposal)
+	side, owner, err := g.requestingSide(ctx, p, proposal)
 	if err != nil {
 		return nil, err
 	}
-	excluded := append(slices.Clone(accountable), proposal.barred...)
+	excluded := append(side, proposal.barred...)
 	slices.Sort(excluded)
 	excluded = slices.Compact(excluded)
 	id := store.NewID("apr")
@@ -358,22 +358,24 @@ func (g *Gate) opening(ctx context.Context, p Principal, proposal Proposal, judg
 	return &store.Opening{
 		ID: id, Call: proposal.Call, RequestedBy: p.actor(), MaxState: p.MaxState, Decision: d,
 		Requirements: d.Requirements, Excluded: excluded, ExpiresIn: judge.Routing.Expiry(rule, now).Sub(now),
-		// The requesting side answers for the call: it decides nothing, and proves
-		// who it is where that is asked for.
-		Terms: judge.Routing.Terms(rule, d.Requirements, accountable), Sealed: box, ArgumentsSize: len(proposal.Arguments.Canonical()),
+		// The registered owner answers for the call. Whom else the agent names as
+		// its side decides nothing, and vouches for nothing either: an agent does not
+		// choose who does.
+		Terms: judge.Routing.Terms(rule, d.Requirements, owner), Sealed: box, ArgumentsSize: len(proposal.Arguments.Canonical()),
 	}, nil
 }
 
 // requestingSide lists the identities that may not decide: the owners of the
 // agent and of every agent in the delegation chain, and the people on whose
-// behalf the call is made when they are some of ours.
-func (g *Gate) requestingSide(ctx context.Context, p Principal, proposal Proposal) ([]string, error) {
-	var side []string
+// behalf the call is made when they are some of ours; and that of the agent's own
+// registered owner, if there is one.
+func (g *Gate) requestingSide(ctx context.Context, p Principal, proposal Proposal) (side, owner []string, err error) {
 	agent, err := g.Store.Agent(ctx, p.AgentID)
 	if err != nil {
-		return nil, fmt.Errorf("read agent %s: %w", p.AgentID, err)
+		return nil, nil, fmt.Errorf("read agent %s: %w", p.AgentID, err)
 	}
 	if agent.OwnerIdentity != "" {
+		owner = []string{agent.OwnerIdentity}
 		side = append(side, agent.OwnerIdentity)
 	}
 	agents := g.Judge().Registry.Agents
@@ -388,12 +390,12 @@ func (g *Gate) requestingSide(ctx context.Context, p Principal, proposal Proposa
 		}
 		people, err := g.Store.Identities(ctx, addresses(ref), strings.TrimSpace(ref))
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		side = append(side, people...)
 	}
 	slices.Sort(side)
-	return slices.Compact(side), nil
+	return slices.Compact(side), owner, nil
 }
 
 // addresses are the e-mail addresses that a reference to a person may mean,
