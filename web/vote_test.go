@@ -150,6 +150,16 @@ func TestWhoCannotVoteIsToldWhy(t *testing.T) {
 		c.do("POST", "/approvals/"+id+"/votes", ballotFor(c.m.cards[id], "deny")).want(t, http.StatusForbidden, "not yours to decide", "because</textarea>")
 	}
 	c.get("/").want(t, http.StatusOK, "Nothing waits for you")
+	c.m.add("apr_3", "secrets.rotate", `{}`, func(g *gate.Card) {
+		g.Approval.Plan.Accountable, g.Approval.Plan.Requirements = []string{"linus"}, []engine.Requirement{{Kind: engine.StepUp, Needed: 1}}
+	})
+	c.get("/approvals/apr_3").want(t, http.StatusOK, "Nobody else has to decide this one")
+	c.get("/").want(t, http.StatusOK, "Nothing else waits for you")
+	c.m.add("apr_4", "payments.transfer", `{}`, func(g *gate.Card) {
+		edit := approval.Fact{Seq: 1, At: epoch, Kind: approval.Edit, Actor: engine.Actor{Kind: engine.HumanActor, ID: "usr_linus"}, Edition: 1, Comment: "a typo"}
+		g.Approval.Facts, g.Approval.Plan.Edition = []approval.Fact{edit}, 2
+	})
+	c.get("/approvals/apr_4").want(t, http.StatusOK, "You have changed the arguments of this call")
 }
 
 func TestLaterStagesMayDenyEarly(t *testing.T) {

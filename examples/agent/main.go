@@ -200,6 +200,10 @@ func (a agent) pay(ctx context.Context) error {
 	case d.Approval == nil:
 		a.say("   refused: %s", strings.Join(d.HardBlockers, ", "))
 		return nil
+	case d.Approval.Status.Final():
+		a.say("   nobody is asked again: %s", d.Approval.Links.Review)
+		a.tellNo(*d.Approval)
+		return nil
 	}
 	a.say("   waits for %s", needs(*d.Approval))
 	a.say("   review it   %s", d.Approval.Links.Review)

@@ -60,8 +60,8 @@ func (g *Gate) remember(ctx context.Context, p Principal, proposal Proposal, j J
 		return o
 	}
 	if once != nil {
-		kept := *once
-		kept.Render = func(result any, err error) Reply { return once.Render(finish(result.(Outcome)), err) }
+		kept, render := *once, once.Render
+		kept.Render = func(result any, err error) Reply { return render(finish(result.(Outcome)), err) }
 		once = &kept
 	}
 	o, err := g.store(ctx, j, store.Submission{Event: e}, once)
