@@ -272,7 +272,7 @@ func tellModelStory(t *testing.T, d *dev, stranger *client, m model) {
 	}
 
 	// A denial says why; half a quorum ends no wait.
-	denied := held(t, check(event("pair_note", "defer", nil)))
+	denied := held(t, check(event("pair_note", "defer", map[string]any{"round": newID("r-")})))
 	go func() {
 		answers <- m.call(t, "holdpoint_await", map[string]any{"approval_id": denied.ID, "timeout_seconds": 50}, nil)
 	}()
