@@ -92,7 +92,7 @@ func (s *Settler) settle(ctx context.Context, c *store.Change) (workflows.Settle
 		return s.wait(ctx, c)
 	}
 	end, err := s.end(c)
-	if errors.Is(err, ErrLater) && c.Now.Before(c.Approval.Plan.ExpiresAt) {
+	if errors.Is(err, ErrLater) && c.Now.Before(c.Approval.State.ExpiresAt) {
 		return workflows.SettleResult{WakeIn: lookAgain}, nil
 	}
 	if end.reopen != nil {
