@@ -49,6 +49,13 @@ type StepUpBody struct {
 	Version  int    `json:"version"`
 }
 
+// SupplyBody is what a waiting answer asks for.
+type SupplyBody struct {
+	Values  json.RawMessage `json:"values" doc:"An object that fits requirements[].form."`
+	Digest  string          `json:"digest"`
+	Version int             `json:"version"`
+}
+
 // ReconciliationBody is what a person found out.
 type ReconciliationBody struct {
 	Outcome string `json:"outcome" enum:"succeeded,failed"`
@@ -115,6 +122,7 @@ func (a *API) conversation() []operation {
 		person("edits", "Change the arguments", "Another digest, judged anew; what was said before is void, and somebody else has to approve.", EditBody{}, a.edit),
 		person("break-glass", "Approve in an emergency", "Takes the role break-glass, a reason, and a proof of who you are that is at most five minutes old.", BreakGlassBody{}, a.breakGlass),
 		person("step-up", "Prove who answers for the call", "For the accountable person, at an approval whose next_action is verify.", StepUpBody{}, a.stepUp),
+		person("values", "Supply what is asked for", "For somebody who answers for the call or has the role, where a requirement has a form; a runtime uses answers.", SupplyBody{}, a.supply),
 		person("reconciliation", "Say what became of a call", "Where nobody knows whether it ran.", ReconciliationBody{}, a.reconcile),
 		person("afterwards", "Look at a broken glass afterwards", "For anybody but those who broke it and the requesting side.", AfterwardsBody{}, a.reviewAfterwards),
 	}
@@ -182,6 +190,18 @@ func (a *API) stepUp(c *call) error {
 			return approval.Approval{}, err
 		}
 		return a.Gate.StepUp(c.r.Context(), s, method, true, in.Digest, in.Version, once)
+	})
+}
+
+func (a *API) supply(c *call) error {
+	var in SupplyBody
+	body, err := readInto(c, &in)
+	if err != nil {
+		return err
+	}
+	values, _ := body.Get("values")
+	return a.person(c, body, "", func(s gate.Said, once *gate.Once) (approval.Approval, error) {
+		return a.Gate.AnswerInPerson(c.r.Context(), s, values, in.Digest, in.Version, once)
 	})
 }
 

@@ -1,7 +1,8 @@
 package engine
 
 import (
-	"bytes"
+	"encoding/json"
+	"reflect"
 	"slices"
 )
 
@@ -51,7 +52,7 @@ func (r Requirement) sameThing(other Requirement) bool {
 	_, one := r.Ticket.narrowed(other.Ticket)
 	return one && (r.Kind == other.Kind || people(r.Kind) && people(other.Kind)) &&
 		(other.Role == "" || r.Role == other.Role) && slices.Equal(r.AnyOf, other.AnyOf) &&
-		(len(r.Form) == 0 || len(other.Form) == 0 || bytes.Equal(r.Form, other.Form))
+		(len(r.Form) == 0 || len(other.Form) == 0 || sameForm(r.Form, other.Form))
 }
 
 // stricter is, of everything that both say, what asks for more.
@@ -132,7 +133,7 @@ func (r Requirement) covers(want Requirement) bool {
 		}
 	}
 	return kind && (want.Deny == 0 || max(r.Deny, 1) <= want.Deny) && want.Ticket.within(r.Ticket) &&
-		(len(want.Form) == 0 || bytes.Equal(r.Form, want.Form))
+		(len(want.Form) == 0 || sameForm(r.Form, want.Form))
 }
 
 // groups are those of which one has to agree.
@@ -166,4 +167,14 @@ func Undischarged(shown []Finding, discharged []Requirement, again Decision) []F
 		}
 	}
 	return left
+}
+
+// sameForm reports whether two schemas are the same JSON, however it is written:
+// a database keeps neither blanks nor the order of names.
+func sameForm(a, b json.RawMessage) bool {
+	if len(a) == 0 || len(b) == 0 {
+		return len(a) == len(b)
+	}
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }

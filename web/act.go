@@ -20,6 +20,8 @@ import (
 
 // registerActions adds what people do on a card beside voting.
 func (c *Console) registerActions(mux *http.ServeMux) {
+	mux.HandleFunc("GET /approvals/{id}/answer", c.signed(c.supplyForm))
+	mux.HandleFunc("POST /approvals/{id}/answer", c.signed(c.supply))
 	for path, act := range map[string]action{
 		"comments": {"commented", func(ctx context.Context, s gate.Said, _ url.Values) error {
 			_, err := c.cfg.Desk.Comment(ctx, s, nil)

@@ -324,3 +324,29 @@ func TestReconciledIsTold(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// What a call asks for is supplied in a form of its own; what does not fit comes
+// back with its field.
+func TestSupplies(t *testing.T) {
+	c := start(t, nil)
+	c.m.add("apr_1", "payments.transfer", `{"amount":1}`, func(card *gate.Card) {
+		card.Approval.Plan.Accountable = []string{"linus"}
+		card.Approval.Plan.Requirements = []engine.Requirement{{
+			Kind: engine.Answer, Role: "finance-approver", Needed: 1,
+			Form: []byte(`{"type":"object","properties":{"cost_center":{"type":"string","minLength":4,"title":"Cost center"}},"required":["cost_center"]}`),
+		}}
+	})
+	c.signIn("linus@example.com")
+	c.get("/approvals/apr_1").want(t, http.StatusOK, "Something is missing", `href="/approvals/apr_1/answer"`)
+	page := c.get("/approvals/apr_1/answer")
+	page.want(t, http.StatusOK, "Cost center", `name="argument:cost_center"`, "Supply it")
+	a := c.m.cards["apr_1"].Approval
+	form := url.Values{"digest": {a.Call.Digest}, "version": {"1"}, "argument:cost_center": {"47"}}
+	c.do("POST", "/approvals/apr_1/answer", form).want(t, http.StatusUnprocessableEntity, "Some of the fields need another look", `value="47"`)
+	form.Set("argument:cost_center", "4711")
+	c.do("POST", "/approvals/apr_1/answer", form).want(t, http.StatusSeeOther)
+	if got := string(c.m.supplied.Canonical()); got != `{"cost_center":"4711"}` {
+		t.Errorf("supplied %s", got)
+	}
+	c.do("POST", "/approvals/apr_1/answer", form).want(t, http.StatusConflict)
+}

@@ -10,6 +10,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/engine/canon"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
 )
@@ -60,6 +61,8 @@ type Talk interface {
 	// StepUp records that the accountable person has just proved, by the method, who
 	// they are; or, without yes, that they do not want the call.
 	StepUp(ctx context.Context, s gate.Said, method string, yes bool, digest string, version int, once *gate.Once) (approval.Approval, error)
+	// AnswerInPerson supplies what the call asks for.
+	AnswerInPerson(ctx context.Context, s gate.Said, values canon.Value, digest string, version int, once *gate.Once) (approval.Approval, error)
 	BreakGlass(ctx context.Context, s gate.Said, alone bool, digest string, version int, once *gate.Once) (approval.Approval, error)
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/engine/canon"
 	"holdpoint/internal/gate"
 )
 
@@ -24,6 +25,7 @@ type memory struct {
 	people   map[string]engine.Person // by email; the password is "right"
 	sessions map[string]string        // hash → person id
 	cards    map[string]*gate.Card
+	supplied canon.Value
 	shown    map[string]bool
 	watchers map[chan struct{}]bool
 	broken   error // what every method answers when set

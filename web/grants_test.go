@@ -74,7 +74,8 @@ func (g *granting) sample(now time.Time) {
 		{Path: "/amount/value", Op: grant.AtMost, Value: canon.Number(500)},
 		{Path: "/to/iban", Op: grant.Equals, Value: canon.String("GB33 BUKB 2020 1555 5555 55")},
 		{Path: "/to/name", Op: grant.OneOf, Value: canon.Array(canon.String("Acme Tooling Ltd"), canon.String("<b>Acme</b>"))},
-		{Path: "/memo", Op: grant.Prefix, Value: canon.String("Invoice 2026-")}, {Path: "/urgent", Op: grant.Any},
+		{Path: "/memo", Op: grant.Prefix, Value: canon.String("Invoice 2026-")},
+		{Path: "/urgent", Op: grant.Any},
 	}}
 	made := func(id, who string, uses int, left time.Duration) gate.Grant {
 		return gate.Grant{Pattern: pattern, Grant: gate.StandingGrant{

@@ -100,7 +100,11 @@ func asks(c gate.Card, p engine.Person, name func(string) string) views.Asked {
 		if a.State.Ticket == nil || a.State.Checked != nil {
 			v.Ticket = ticketForm(req.Ticket)
 		}
-	case engine.Answer, engine.Review, engine.Human:
+	case engine.Answer:
+		if len(req.Form) > 0 && would(c, p, approval.Fact{Kind: approval.Reply, Yes: true}) == nil {
+			v.AnswerURL = cardURL(a.ID) + "/answer"
+		}
+	case engine.Review, engine.Human:
 	}
 	if q := question(a, name); q != nil && slices.Contains(a.Plan.Excluded, p.Identity) {
 		v.Question = q

@@ -143,6 +143,7 @@ var doneWords = map[string]string{
 	"resent":      "The notification is sent again.",
 	"commented":   "Your comment is on the card.",
 	"asked":       "Your question was asked. The requesting side is told.",
+	"answered":    "What you supplied is on record. The call goes on.",
 	"informed":    "Your answer is on the card. The reviewers are told.",
 	"claimed":     "You have taken this on for half an hour. Others can still decide it.",
 	"unclaimed":   "You have given it back.",

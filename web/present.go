@@ -103,6 +103,10 @@ func card(c gate.Card, p engine.Person, full bool, stopped *engine.Finding) view
 		code := views.JSON(c.Permits)
 		v.Permits = &code
 	}
+	if len(c.Answers) > 0 {
+		code := views.JSON(c.Answers)
+		v.Answers = &code
+	}
 	if c.Session > 1 {
 		v.SessionURL, v.SessionSize = sessionURL(a.Call.AgentID, a.Session), c.Session
 	}

@@ -276,15 +276,15 @@ func yesNo(yes bool) string {
 // tellExecution says what became of the call, by the agent, the end of its time,
 // or a person who found out.
 func tellExecution(m *views.Moment, e engine.Event, c gate.Card, agent string) {
-	switch {
-	case e.Actor.Kind == engine.HumanActor:
+	switch e.Actor.Kind {
+	case engine.HumanActor:
 		m.What, m.Detail = "found out what became of it", messages(e)
 		if c.Reconciled != nil {
 			m.Comment = c.Reconciled.Comment
 		}
-	case e.Actor.Kind == engine.SystemActor:
+	case engine.SystemActor:
 		m.What, m.Detail = "waited for the agent to say what became of it, and heard nothing in time", messages(e)
-	default:
+	case engine.AgentActor, engine.ServiceActor:
 		m.Who, m.What = agent, "reported what happened"
 		if w := executionWords(c.Approval); c.Approval.Execution != approval.Redeemed && c.Reconciled == nil && w != "" {
 			m.What = "reported: " + w

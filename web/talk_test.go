@@ -88,6 +88,14 @@ func (m *memory) StepUp(_ context.Context, s gate.Said, method string, yes bool,
 	return m.contribute(s, engine.Proved, f)
 }
 
+func (m *memory) AnswerInPerson(_ context.Context, s gate.Said, values canon.Value, digest string, version int, _ *gate.Once) (approval.Approval, error) {
+	if a := m.cards[s.ApprovalID].Approval; digest != a.Call.Digest || version != a.Version {
+		return a, &gate.Refusal{Status: 409, Code: "stale", Detail: "The card changed after you opened it."}
+	}
+	m.supplied = values
+	return m.contribute(s, engine.Answered, approval.Fact{Kind: approval.Reply, Yes: true})
+}
+
 func (m *memory) BreakGlass(_ context.Context, s gate.Said, alone bool, digest string, version int, _ *gate.Once) (approval.Approval, error) {
 	if a := m.cards[s.ApprovalID].Approval; digest != a.Call.Digest || version != a.Version {
 		return a, &gate.Refusal{Status: 409, Code: "stale", Detail: "The card changed after you opened it."}

@@ -166,8 +166,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	door, err := api.New(api.Config{
 		Gate: g, Keys: keys{identity.NewKeys(ctx, s)}, Person: console.Signed, PublicURL: cfg.PublicURL, Logger: log, Rules: inForce(keeper),
 		Prove: func(ctx context.Context, p engine.Person, boundTo, code string) (string, error) {
-			method, err := factors.Verify(ctx, p, identity.ForApproval, boundTo, identity.Proof{Code: code})
-			return string(method), err
+			return factors.Verify(ctx, p, identity.ForApproval, boundTo, identity.Proof{Code: code})
 		},
 		MCP: models, Metrics: metrics, Stopping: stopping, Probes: []api.Probe{
 			{Name: "postgres", Required: true, Ask: s.Ping},

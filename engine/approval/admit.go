@@ -61,7 +61,11 @@ func (m *machine) admit(f *Fact) error {
 		switch {
 		case m.kind() != engine.Answer:
 			return ErrNothingToAnswer
-		case f.Actor.Kind != engine.ServiceActor:
+		case person && len(m.p.Requirements[m.lo].Form) == 0:
+			return ErrMachine // a person votes, where nothing has to be supplied
+		case person && !m.maySupply(f):
+			return ErrNotEligible
+		case !person && f.Actor.Kind != engine.ServiceActor:
 			return ErrMachine
 		}
 		return nil
@@ -229,4 +233,11 @@ func silences(v, no Voter) bool {
 func shareVoice(a, b Voter) bool {
 	other := b.voices()
 	return slices.ContainsFunc(a.voices(), func(who string) bool { return slices.Contains(other, who) })
+}
+
+// maySupply reports whether the voter may supply what an answer asks for: those
+// who answer for the call, and the people of the role.
+func (m *machine) maySupply(f *Fact) bool {
+	v := f.Voter
+	return v.Active && len(v.Via) == 0 && (slices.Contains(m.p.Accountable, v.Identity) || m.fits(m.lo, f))
 }

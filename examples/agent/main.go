@@ -221,7 +221,7 @@ func (a agent) pay(ctx context.Context) error {
 	case ended.Token == "":
 		return errors.New("it is approved, but there is no token: its time to run is over, or this key is another agent's")
 	}
-	var arguments any = payment.Arguments
+	arguments := payment.Arguments
 	if e := ended.Edited; e != nil {
 		a.say("   a reviewer changed %s: %s", strings.Join(e.Changed, ", "), e.Comment)
 		arguments = e.Arguments // what was approved is what runs

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"context"
 	"cmp"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"holdpoint/engine/canon"
 	"holdpoint/engine/form"
 	"holdpoint/internal/seal"
+	"holdpoint/internal/store"
 )
 
 // supplied checks what the requesting side supplies against the form that the
@@ -42,6 +44,40 @@ func supplied(a approval.Approval, values canon.Value) error {
 		return &Refusal{Status: 422, Code: "values_invalid", Detail: fmt.Sprintf("The values do not fit what is asked for: %s %s.", where, problems[0].Message)}
 	}
 	return nil
+}
+
+// keepAnswers seals what the requesting side has supplied.
+func (g *Gate) keepAnswers(c *store.Change, values canon.Value) error {
+	box, err := g.Sealer.Seal(answersOf(c.Approval.ID), values.Canonical())
+	if err != nil {
+		return fmt.Errorf("seal the answers of %s: %w", c.Approval.ID, err)
+	}
+	return c.Answered(box)
+}
+
+// AnswerInPerson supplies what a waiting answer asks for, by somebody who answers
+// for the call or has the role that it asks.
+func (g *Gate) AnswerInPerson(ctx context.Context, s Said, values canon.Value, digest string, version int, once *Once) (approval.Approval, error) {
+	f := approval.Fact{Kind: approval.Reply, Yes: true}
+	for name := range values.All() {
+		f.Details.Supplied = append(f.Details.Supplied, name)
+	}
+	f.Details.Supplied = words(f.Details.Supplied)
+	return g.say(ctx, s, engine.Answered, f, once, func(c *store.Change) error {
+		if err := sameCard(c.Approval, digest, version); err != nil {
+			return err
+		}
+		return supplied(c.Approval, values)
+	}, func(c *store.Change) error { return g.keepAnswers(c, values) })
+}
+
+// AskedFor is the form of what a waiting approval asks to be supplied; nil when it
+// asks for nothing of the kind.
+func AskedFor(a approval.Approval) (*form.Form, error) {
+	if a.Status.Terminal() || a.State.Stage >= len(a.Plan.Requirements) || len(a.Plan.Requirements[a.State.Stage].Form) == 0 {
+		return nil, nil //nolint:nilnil // nothing asked is no error
+	}
+	return askedFor(a.Plan.Requirements[a.State.Stage])
 }
 
 // answersOf is what the answers of an approval are sealed under: they cannot be

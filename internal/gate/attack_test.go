@@ -334,3 +334,53 @@ func TestInvalidValuesAreNotOnRecord(t *testing.T) {
 		t.Error("what was supplied is on record")
 	}
 }
+
+// What a rule asks for is supplied by the person who answers for the call, or by
+// the role's; a reviewer's mere yes supplies nothing.
+func TestAPersonSuppliesWhatIsAskedFor(t *testing.T) {
+	h := newPolicyHouse(t)
+	h.rules.Policy = bundle(t, `{"version":"2","generated_at":"2026-01-02T00:00:00Z","expires_at":"2099-01-01T00:00:00Z","defaults":{"outcome":"DENY"},"rules":[
+		{"id":"pay","description":"Payments.","match":{"tool_name":"pay","environment":"*"},"outcome":"REQUIRE_APPROVAL","approver_role":"reviewer",
+		"approval":{"ask":{"type":"object","properties":{"cost_center":{"type":"string","minLength":3}},"required":["cost_center"]}}}]}`)
+	h.judgeBy(h.rules)
+	a := *h.check(params("pay", "")).Approval
+	if a.Plan.Requirements[0].Kind != engine.Answer || len(a.Plan.Requirements[0].Form) == 0 {
+		t.Fatalf("got %+v", a.Plan.Requirements)
+	}
+	if got := code(h.vote("ada", a, true)); got != "not_eligible" {
+		t.Errorf("a vote instead of an answer: %q", got)
+	}
+	supply := func(who, values string) error {
+		_, err := h.AnswerInPerson(context.Background(), h.says(who, a.ID, ""), parse(t, values), a.Call.Digest, a.Version, nil)
+		return err
+	}
+	for _, tc := range []struct{ who, values, want string }{
+		{"stranger", `{"cost_center":"4711"}`, "not_found"},
+		{"owner", `{"cost_center":"47"}`, "values_invalid"},
+		{"owner", `{}`, "values_invalid"},
+		{"owner", `{"cost_center":"canary-4711"}`, ""},
+		{"owner", `{"cost_center":"4711"}`, "nothing_to_answer"},
+	} {
+		if got := code(supply(tc.who, tc.values)); got != tc.want {
+			t.Errorf("%s supplies %s: %q, want %q", tc.who, tc.values, got, tc.want)
+		}
+	}
+	card, err := h.Card(context.Background(), h.people["ada"], a.ID, gate.Page)
+	if err != nil || string(card.Answers) != `{"cost_center":"canary-4711"}` {
+		t.Errorf("the card shows %s, %v", card.Answers, err)
+	}
+	events, err := h.Events(context.Background(), gate.EventFilter{ApprovalID: a.ID}, 100)
+	told, _ := json.Marshal(events)
+	if err != nil || strings.Contains(string(told), "canary") {
+		t.Errorf("an event holds what was supplied: %v", err)
+	}
+	for _, who := range []string{"ada", "ben"} {
+		if err := h.vote(who, a, true); err != nil && code(err) != "already_approved" && code(err) != "already_decided" {
+			t.Fatal(err)
+		}
+	}
+	h.settle(a.ID)
+	if got := h.get(a.ID).Approval; got.Status != approval.Approved {
+		t.Errorf("got %s, %+v, %+v", got.Status, got.State.Requirements, got.Decision.Findings)
+	}
+}

@@ -183,11 +183,7 @@ func (g *Gate) Answer(ctx context.Context, p Principal, r AnswerRequest, once *O
 		if r.Values.Len() == 0 || !r.Confirmed {
 			return nil
 		}
-		box, err := g.Sealer.Seal(answersOf(c.Approval.ID), r.Values.Canonical())
-		if err != nil {
-			return fmt.Errorf("seal the answers of %s: %w", c.Approval.ID, err)
-		}
-		return c.Answered(box)
+		return g.keepAnswers(c, r.Values)
 	})
 }
 
@@ -418,6 +414,9 @@ func tells(f approval.Fact) (json.RawMessage, error) {
 
 // said is the code and the sentence of a fact's event.
 func said(f approval.Fact) engine.Reason {
+	if f.Kind == approval.Reply && f.Yes && f.Actor.Kind == engine.HumanActor {
+		return engine.Reason{Code: "ANSWER_CONFIRMED", Message: "A person supplied what was asked for."}
+	}
 	yes, no := map[approval.FactKind]engine.Reason{
 		approval.Vote:         {Code: "VOTE_APPROVE", Message: "Approved by a reviewer."},
 		approval.Reply:        {Code: "ANSWER_CONFIRMED", Message: "The runtime says that its user confirmed the call."},

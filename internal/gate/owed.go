@@ -72,7 +72,11 @@ func AsksOf(p engine.Person, a approval.Approval) bool {
 		return slices.Contains(a.Plan.Accountable, p.Identity)
 	case engine.Ticket:
 		return a.State.Ticket == nil || a.State.Checked != nil
-	case engine.Answer, engine.Review, engine.Human:
+	case engine.Answer:
+		if len(a.Plan.Requirements[a.State.Stage].Form) > 0 && slices.Contains(a.Plan.Accountable, p.Identity) {
+			return true
+		}
+	case engine.Review, engine.Human:
 	}
 	return a.State.Question != nil
 }

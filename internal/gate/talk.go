@@ -24,7 +24,7 @@ func (s Said) actor() engine.Actor {
 }
 
 // say adds a person's fact to an approval that they may see.
-func (g *Gate) say(ctx context.Context, s Said, kind engine.EventType, f approval.Fact, once *Once, allowed func(*store.Change) error) (approval.Approval, error) {
+func (g *Gate) say(ctx context.Context, s Said, kind engine.EventType, f approval.Fact, once *Once, allowed func(*store.Change) error, then ...func(*store.Change) error) (approval.Approval, error) {
 	f.Actor, f.Comment, f.Voter = s.actor(), s.Comment, voter(s.Person)
 	event := func(c *store.Change) engine.Event {
 		return g.event(kind, c.Approval.Decision.Outcome, c.Approval, f.Actor, s.RequestID)
@@ -40,7 +40,7 @@ func (g *Gate) say(ctx context.Context, s Said, kind engine.EventType, f approva
 			return nil
 		}
 		return allowed(c)
-	})
+	}, then...)
 }
 
 func bounds(comment string) error {

@@ -83,6 +83,8 @@ func (a Actions) Offers() bool {
 type Asked struct {
 	StepUp *StepUp
 	Ticket *TicketForm
+	// AnswerURL is where the person supplies what the call asks for, or "".
+	AnswerURL string
 	// Question is a reviewer's question that the person can answer, nil for none.
 	Question *Question
 	// Reconcile asks what became of the call; Afterwards to look at what somebody
@@ -92,7 +94,7 @@ type Asked struct {
 
 // Any reports whether something is asked.
 func (a Asked) Any() bool {
-	return a.StepUp != nil || a.Ticket != nil || a.Question != nil || a.Reconcile || a.Afterwards
+	return a.StepUp != nil || a.Ticket != nil || a.AnswerURL != "" || a.Question != nil || a.Reconcile || a.Afterwards
 }
 
 // Mode tells a script whether a new rendering asks the same.
@@ -103,6 +105,9 @@ func (a Asked) Mode() string {
 	}
 	if a.Ticket != nil {
 		mode += "t"
+	}
+	if a.AnswerURL != "" {
+		mode += "a"
 	}
 	if a.Question != nil {
 		mode += "q" + a.Question.Number
@@ -160,6 +165,15 @@ type Edit struct {
 	// Problems are what is wrong beside the fields.
 	Problems   []string
 	MaxComment int
+}
+
+// Answer is the page on which somebody supplies what a call asks for.
+type Answer struct {
+	Frame
+	ID, Digest, Tool, Agent string
+	Version                 int
+	Fields                  []EditField
+	Problems                []string
 }
 
 // EditField is a control of one argument.

@@ -147,6 +147,8 @@ type Approval struct {
 	Taken   Taken
 	// Ticket is the one that was attached last, nil for none.
 	Ticket *Ticket
+	// Answers is what was supplied because the call asked for it; nil for nothing.
+	Answers *Code
 	// Permits is what the call may do once it is approved; nil for no limits.
 	Permits *Code
 	After   After
