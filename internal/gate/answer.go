@@ -1,8 +1,8 @@
 package gate
 
 import (
-	"context"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 
