@@ -158,8 +158,10 @@ func (s standing) inTime(d deed, replied int64) outcome {
 		}
 	case "edit":
 		s.digest, s.version, s.edition, s.editors = d.becomes, s.version+1, s.edition+1, s.editors|who
-		s.yes, s.ever, s.no, s.question = 0, 0, 0, false
-		s.left, s.from, s.span = exactly(int64(linearPause)), bounds{}, bounds{}
+		s.yes, s.ever, s.no = 0, 0, 0
+		// An open question ends with the edition in which it was asked; what it has
+		// used of the time for which questions may stop the clock stays used.
+		s = s.resumed(bounds{d.called, replied})
 	case "ask":
 		if s.question {
 			return no("already_asked")
@@ -172,19 +174,25 @@ func (s standing) inTime(d deed, replied int64) outcome {
 		if !s.question {
 			return no("nothing_to_answer")
 		}
-		unused := s.from.plus(s.span).minus(bounds{d.called, replied}).some()
-		if s.span.hi == 0 {
-			unused = bounds{}
-		}
-		unused.hi, unused.lo = min(unused.hi, s.span.hi), min(unused.lo, s.span.hi)
-		s.question, s.deadline, s.left = false, s.deadline.minus(unused), s.left.plus(unused)
-		s.from, s.span = bounds{}, bounds{}
+		s = s.resumed(bounds{d.called, replied})
 	case "extend":
 		s.deadline = s.deadline.plus(exactly(int64(d.by)))
 	case "cancel":
 		s.end = "cancelled"
 	}
 	return outcome{"", s, true}
+}
+
+// resumed is the state once the clock goes on at some moment within at.
+func (s standing) resumed(at bounds) standing {
+	unused := s.from.plus(s.span).minus(at).some()
+	if s.span.hi == 0 {
+		unused = bounds{}
+	}
+	unused.hi, unused.lo = min(unused.hi, s.span.hi), min(unused.lo, s.span.hi)
+	s.question, s.deadline, s.left = false, s.deadline.minus(unused), s.left.plus(unused)
+	s.from, s.span = bounds{}, bounds{}
+	return s
 }
 
 // shows reports whether an answer shows what the model says, and what the model
