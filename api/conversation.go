@@ -185,6 +185,9 @@ func (a *API) stepUp(c *call) error {
 		if err := a.Gate.Repeated(c.r.Context(), once); err != nil {
 			return approval.Approval{}, err
 		}
+		if err := a.Gate.MayStepUp(c.r.Context(), s, in.Digest, in.Version); err != nil {
+			return approval.Approval{}, err
+		}
 		method, err := a.Prove(c.r.Context(), s.Person, s.ApprovalID+"/"+in.Digest, in.Code)
 		if err != nil {
 			return approval.Approval{}, err

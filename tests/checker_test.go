@@ -45,6 +45,7 @@ type requirement struct {
 	Deny       int          `json:"deny"`
 	Escalation []escalation `json:"escalation"`
 	Calendar   string       `json:"calendar"`
+	Form       any          `json:"form"`
 }
 
 type group struct {

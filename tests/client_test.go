@@ -297,10 +297,10 @@ func (c *client) note(path, requestID string, a answer) {
 	kinds := map[string]string{
 		"pre-tool-check": "decision", "check": "decision", "comments": "comment", "questions": "question", "claim": "claim",
 		"unclaim": "claim", "extensions": "extend", "edits": "edit", "break-glass": "break_glass", "step-up": "verify", "afterwards": "review_afterwards", "reconciliation": "execution",
-		"votes": "vote", "answers": "answer", "cancel": "cancel", "redeem": "redeem", "executions": "execution",
+		"votes": "vote", "answers": "answer", "values": "answer", "cancel": "cancel", "redeem": "redeem", "executions": "execution",
 	}
 	kind, ok := kinds[path[strings.LastIndex(path, "/")+1:]]
-	if !ok || c.journal == nil {
+	if !ok || c.journal == nil || strings.HasPrefix(path, "/sessions/") { // a page: its votes are several, or none
 		return
 	}
 	var body struct {

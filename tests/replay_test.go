@@ -93,7 +93,10 @@ func (w *walk) take(f factRow) (ending, bool) {
 	case "vote":
 		return w.vote(f)
 	case "answer":
-		if w.kind() == "answer" && f.actorKind == "service" {
+		// A person supplies what a form asks for; a program confirms, too.
+		supplies := f.actorKind == "human" && w.a.requirements[w.lo].Form != nil && !w.gone(f) &&
+			(slices.Contains(w.a.terms.Accountable, f.identity) || slices.Contains(f.roles, w.a.requirements[w.lo].Role) && !slices.Contains(w.a.excluded, f.identity))
+		if w.kind() == "answer" && (f.actorKind == "service" || supplies) {
 			if !f.yes {
 				return ending{status: "denied"}, true
 			}

@@ -182,6 +182,10 @@ func (c *Console) stepUp(w http.ResponseWriter, r *http.Request, p engine.Person
 			c.fail(w, r, p, &gate.Refusal{Status: http.StatusForbidden, Code: "no_second_factor", Detail: "Nobody can prove here who they are."})
 			return
 		}
+		if err = c.cfg.Desk.MayStepUp(r.Context(), s, digest, version); err != nil {
+			c.fail(w, r, p, err)
+			return
+		}
 		method, err = c.cfg.Prover.Verify(r.Context(), p, identity.ForApproval, boundTo(s.ApprovalID, digest), proofOf(form))
 		var refusal *gate.Refusal
 		if errors.As(err, &refusal) {

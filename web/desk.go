@@ -58,6 +58,8 @@ type Talk interface {
 	AttachTicketInPerson(ctx context.Context, s gate.Said, system, ref string, once *gate.Once) (approval.Approval, error)
 	// Edit changes the call's arguments.
 	Edit(ctx context.Context, r gate.EditRequest, once *gate.Once) (approval.Approval, error)
+	// MayStepUp refuses, before a code is spent on it, what StepUp would refuse.
+	MayStepUp(ctx context.Context, s gate.Said, digest string, version int) error
 	// StepUp records that the accountable person has just proved, by the method, who
 	// they are; or, without yes, that they do not want the call.
 	StepUp(ctx context.Context, s gate.Said, method string, yes bool, digest string, version int, once *gate.Once) (approval.Approval, error)

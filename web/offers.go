@@ -17,11 +17,6 @@ import (
 
 func verifyURL(id string) string { return "/verify?next=" + url.QueryEscape(cardURL(id)) }
 
-// proved reports whether the person has just proved who they are.
-func proved(p engine.Person, now time.Time) bool {
-	return p.VerifiedBy != "" && !p.VerifiedAt.IsZero() && now.Sub(p.VerifiedAt) <= approval.FreshFor
-}
-
 // would reports why a person's fact would be refused now. The gate has the last
 // word: it knows for whom the person stands in.
 func would(c gate.Card, p engine.Person, f approval.Fact) error {
@@ -61,7 +56,7 @@ func actions(c gate.Card, p engine.Person, full bool) views.Actions {
 	}
 	glass := approval.Fact{Kind: approval.BreakGlass, Yes: true, Comment: "…", Details: approval.Details{Alone: true, Proof: &approval.Proof{Method: "passkey", At: c.Now}}}
 	if v.Break = would(c, p, glass) == nil; v.Break {
-		if !proved(p, c.Now) {
+		if !gate.Proved(p, c.Now) {
 			v.BreakVerify = verifyURL(a.ID)
 		}
 		if c.Long && !c.Shown && !full {

@@ -170,7 +170,7 @@ func decide(c gate.Card, p engine.Person, full bool, stopped *engine.Finding) vi
 		d.Blocked = "The arguments have been erased, so there is nothing left to approve."
 	case c.Long && !c.Shown && !full:
 		d.Blocked = "Approving needs the whole of the arguments to have been on your screen."
-	case a.NeedsProof() && !proved(p, c.Now):
+	case a.NeedsProof() && !gate.Proved(p, c.Now):
 		d.Verify = verifyURL(a.ID)
 	}
 	return d

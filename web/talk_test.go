@@ -77,6 +77,13 @@ func (m *memory) AttachTicketInPerson(_ context.Context, s gate.Said, system, re
 	return m.contribute(s, engine.Ticketed, approval.Fact{Kind: approval.TicketLink, Details: approval.Details{Ticket: &approval.Ticket{System: system, Ref: ref}}})
 }
 
+func (m *memory) MayStepUp(_ context.Context, s gate.Said, digest string, version int) error {
+	if a := m.cards[s.ApprovalID].Approval; digest != a.Call.Digest || version != a.Version {
+		return &gate.Refusal{Status: 409, Code: "stale", Detail: "The card changed after you opened it."}
+	}
+	return nil
+}
+
 func (m *memory) StepUp(_ context.Context, s gate.Said, method string, yes bool, digest string, version int, _ *gate.Once) (approval.Approval, error) {
 	if a := m.cards[s.ApprovalID].Approval; digest != a.Call.Digest || version != a.Version {
 		return a, &gate.Refusal{Status: 409, Code: "stale", Detail: "The card changed after you opened it."}

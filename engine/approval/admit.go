@@ -62,7 +62,7 @@ func (m *machine) admit(f *Fact) error {
 		case m.kind() != engine.Answer:
 			return ErrNothingToAnswer
 		case person && len(m.p.Requirements[m.lo].Form) == 0:
-			return ErrMachine // a person votes, where nothing has to be supplied
+			return ErrNothingToAnswer // a person votes, where nothing has to be supplied
 		case person && !m.maySupply(f):
 			return ErrNotEligible
 		case !person && f.Actor.Kind != engine.ServiceActor:
@@ -166,7 +166,7 @@ func (m *machine) admitVote(f *Fact) error {
 		return ErrAlreadyVoted
 	case m.kind() == engine.Human && f.Details.Grant != "":
 		return ErrMachine
-	case m.kind() == engine.Human && !f.Details.Proof.fresh(f.At):
+	case m.kind() == engine.Human && !f.Details.Proof.Fresh(f.At):
 		return ErrNotFresh
 	case m.filled(append(slices.Clone(m.ballots), m.ballot(f))) <= m.filled(m.ballots):
 		return ErrNotNeeded
@@ -186,7 +186,7 @@ func (m *machine) admitBreak(f *Fact) error {
 		return ErrNotBreakable
 	case strings.TrimSpace(f.Comment) == "":
 		return ErrNoReason
-	case !f.Details.Proof.fresh(f.At):
+	case !f.Details.Proof.Fresh(f.At):
 		return ErrNotFresh
 	case !f.Details.Alone && slices.ContainsFunc(m.breakers, func(b *Fact) bool { return b.Voter.Identity == f.Voter.Identity }):
 		return ErrAlreadyVoted
@@ -202,7 +202,7 @@ func (m *machine) admitProof(f *Fact) error {
 		return ErrMachine
 	case !f.Voter.Active || !slices.Contains(m.p.Accountable, f.Voter.Identity):
 		return ErrNotAccountable
-	case f.Yes && (!f.Details.Proof.fresh(f.At) || f.Details.Proof.Method == "password"):
+	case f.Yes && (!f.Details.Proof.Fresh(f.At) || f.Details.Proof.Method == "password"):
 		return ErrNotFresh
 	}
 	return nil

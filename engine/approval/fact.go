@@ -101,8 +101,8 @@ type Proof struct {
 	At     time.Time `json:"at"`
 }
 
-// fresh reports whether the proof was good at a moment.
-func (p *Proof) fresh(at time.Time) bool {
+// Fresh reports whether there is a proof, and it was good at a moment.
+func (p *Proof) Fresh(at time.Time) bool {
 	return p != nil && p.Method != "" && !p.At.After(at.Add(time.Minute)) && at.Sub(p.At) <= FreshFor
 }
 

@@ -76,6 +76,9 @@ func proof(p engine.Person) *approval.Proof {
 	return &approval.Proof{Method: p.VerifiedBy, At: p.VerifiedAt}
 }
 
+// Proved reports whether the person has just proved who they are.
+func Proved(p engine.Person, now time.Time) bool { return proof(p).Fresh(now) }
+
 // checkVote refuses what makes no sense in any state of the approval.
 func checkVote(v VoteRequest) *Refusal {
 	switch {

@@ -163,9 +163,9 @@ func (g *Gate) edited(ctx context.Context, c *store.Change, r EditRequest) (edit
 	former.Requirements = a.Plan.Requirements
 	// What was asked for stays asked: an edit loosens nothing.
 	both := former.Stricter(d)
-	both.Findings, both.Constraints = mergeFindings(d.Findings, both.Findings), j.Constraints
-	if both.Constraints == nil {
-		both.Constraints = former.Constraints
+	both.Findings = mergeFindings(d.Findings, both.Findings)
+	if both.Constraints, err = approval.Tighten(former.Constraints, j.Constraints); err != nil {
+		return edition{}, &Refusal{Status: 422, Code: "edit_refused", Detail: "With these arguments the rules set constraints that are wider than those before, and an edit loosens nothing. Deny it, and let the agent ask anew."}
 	}
 	excluded := append(slices.Clone(a.Plan.Excluded), r.Person.Identity)
 	slices.Sort(excluded)

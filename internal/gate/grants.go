@@ -221,7 +221,7 @@ func MayGrant(p engine.Person, a approval.Approval, now time.Time) error {
 	case a.Call.Dialect == DialectThreeGate:
 		return &Refusal{Status: 409, Code: "not_grantable", Detail: "A tool request is signed for as the document that it is. Each has to be looked at."}
 	}
-	if proved := proof(p); proved == nil || proved.At.After(now.Add(time.Minute)) || now.Sub(proved.At) > approval.FreshFor {
+	if !Proved(p, now) {
 		return admission(approval.ErrNotFresh)
 	}
 	return nil

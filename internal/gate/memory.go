@@ -56,7 +56,7 @@ func (g *Gate) remember(ctx context.Context, p Principal, proposal Proposal, j J
 	e := g.decided(p, proposal, j.Decision)
 	e.ApprovalID = before.ID
 	finish := func(o Outcome) Outcome {
-		o.Approval, o.Remembered = before, true
+		o.Approval = before
 		return o
 	}
 	if once != nil {

@@ -98,8 +98,12 @@ func (g *Gate) Session(ctx context.Context, p engine.Person, agentID, session st
 	if look == Whole {
 		look = Page
 	}
+	d, err := g.deputy(ctx, p)
+	if err != nil {
+		return nil, false, err
+	}
 	for _, a := range list {
-		if !mayRead(p, a) {
+		if !d.mayRead(a) {
 			continue
 		}
 		card, err := g.Card(ctx, p, a.ID, look)
@@ -117,11 +121,9 @@ func (g *Gate) Session(ctx context.Context, p engine.Person, agentID, session st
 // Permits is what an approval permits by the votes that count: the decision's
 // constraints, as reviewers have tightened them; nil for none.
 func Permits(a approval.Approval) json.RawMessage {
-	permits := a.Decision.Constraints
-	for _, f := range a.State.Counted {
-		if narrower, err := approval.Tighten(permits, f.Details.Constraints); err == nil {
-			permits = narrower
-		}
+	permits, err := approval.Constraints(a.Decision.Constraints, a.State.Counted)
+	if err != nil {
+		return a.Decision.Constraints // it will not be approved so
 	}
 	return permits
 }

@@ -57,7 +57,10 @@ func (g *Gate) Redeem(ctx context.Context, p Principal, r RedeemRequest, once *O
 		})
 	}
 	if r.Lease < 0 || r.Lease > MaxLease {
-		return Redemption{}, &Refusal{Status: 422, Code: "lease", Detail: "A lease lasts at most " + MaxLease.String() + "."}
+		return Redemption{}, g.refuse(ctx, &Refusal{Status: 422, Code: "lease", Detail: "A lease lasts at most " + MaxLease.String() + "."}, engine.Event{
+			ID: newEventID(), Type: engine.Redeemed, RequestID: r.RequestID,
+			ApprovalID: claims.ApprovalID, AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: by,
+		})
 	}
 	lease := r.Lease
 	if lease == 0 {

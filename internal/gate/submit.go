@@ -62,10 +62,10 @@ func checkPreconditions(conditions map[string]string) *Refusal {
 // it, and the approval when it waits.
 type Outcome struct {
 	Judgement
-	Event    engine.Event
+	Event engine.Event
+	// Approval is what it waits for, or that by which people denied this very call
+	// before.
 	Approval *approval.Approval
-	// Remembered says that the very same call was denied before, by the approval.
-	Remembered bool
 }
 
 // rendered adapts once to what a door's own answer is made of.

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -114,6 +115,33 @@ func (g *Gate) StepUp(ctx context.Context, s Said, method string, yes bool, dige
 	}
 	return g.say(ctx, s, engine.Proved, f, once, func(c *store.Change) error {
 		return sameCard(c.Approval, digest, version)
+	})
+}
+
+// MayStepUp refuses, before a code is spent on it, what StepUp would refuse.
+func (g *Gate) MayStepUp(ctx context.Context, s Said, digest string, version int) error {
+	r, _, err := g.read(ctx, s.Person, s.ApprovalID)
+	if err == nil {
+		err = sameCard(r.Approval, digest, version)
+	}
+	if err == nil {
+		err = settledRefusal(r.Approval)
+	}
+	if err == nil {
+		f := approval.Fact{
+			Kind: approval.Verification, Yes: true, Actor: s.actor(), Voter: voter(s.Person),
+			Details: approval.Details{Proof: &approval.Proof{Method: "passkey", At: r.Now}},
+		}
+		if why := approval.Admit(r.Approval.Plan, r.Approval.Facts, f, r.Now); why != nil {
+			err = admission(why)
+		}
+	}
+	var refused *Refusal
+	if !errors.As(err, &refused) {
+		return err
+	}
+	return g.refuse(ctx, refused, engine.Event{
+		ID: newEventID(), Type: engine.Proved, RequestID: s.RequestID, ApprovalID: formed(s.ApprovalID), SafePayload: []byte(`{}`), Actor: s.actor(),
 	})
 }
 

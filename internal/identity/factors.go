@@ -18,6 +18,7 @@ import (
 	"github.com/google/uuid"
 
 	"holdpoint/engine"
+	"holdpoint/engine/approval"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/store"
 )
@@ -50,7 +51,7 @@ const (
 
 // FreshFor is for how long somebody counts as having just proved who they are,
 // and how long a challenge is good for.
-const FreshFor = 5 * time.Minute
+const FreshFor = approval.FreshFor
 
 // Wrong codes and passwords that a person may give within a time; then it has
 // to pass. Passkeys cannot be guessed and are not counted.
