@@ -37,6 +37,7 @@ func (serveCommand) Help() string {
                                it changes or on SIGHUP
   HOLDPOINT_POLICY_SECRET_FILE what bundles must be signed with, if anything
   HOLDPOINT_CONTRACTS_FILE     tool contracts, YAML
+  HOLDPOINT_EXECUTION_LEASE    how long an agent has to say what became of a call; 15m
   HOLDPOINT_TRUSTED_PROXIES    whose X-Forwarded-For to believe, such as 10.0.0.0/8
 The file alone has routing (who decides) and tickets (the trackers that tickets
 may be of; docs/tickets.md).
