@@ -26,7 +26,10 @@ func Constraints(base json.RawMessage, votes []Fact) (json.RawMessage, error) {
 		}
 		for _, m := range more.Members() {
 			said = true
-			i := slices.IndexFunc(members, func(old canon.Member) bool { return old.Name == m.Name })
+			i, err := member(members, m.Name)
+			if err != nil {
+				return nil, err
+			}
 			if i < 0 {
 				members = append(members, m)
 				continue

@@ -28,6 +28,7 @@ func TestConstraints(t *testing.T) {
 		"numbers of unknown sense":  {"", []string{`{"rows":1}`, `{"rows":2}`}, ``},
 		"a number against a list":   {`{"max":10}`, []string{`{"max":[1]}`}, ``},
 		"lists of an unknown sense": {"", []string{`{"hosts":["a"]}`, `{"hosts":["a","b"]}`}, ``},
+		"two spellings of a name":   {"", []string{`{"dry":true}`, `{"Dry":true}`}, ``},
 		"constraints of no object":  {"", []string{`[]`}, ``},
 	} {
 		votes := make([]approval.Fact, len(c.votes))

@@ -3,6 +3,7 @@ package approval
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"holdpoint/engine/canon"
@@ -29,21 +30,29 @@ func Tighten(base, more json.RawMessage) (json.RawMessage, error) {
 	}
 	members := have.Members()
 	for _, m := range want.Members() {
-		old, there := have.Get(m.Name)
+		i, err := member(members, m.Name)
 		switch {
-		case !there:
+		case err != nil:
+			return nil, err
+		case i < 0:
 			members = append(members, m)
-		case !narrower(m.Name, old, m.Value):
+		case !narrower(m.Name, members[i].Value, m.Value):
 			return nil, fmt.Errorf("constraints: %q is set already, and this would not make it narrower", m.Name)
 		default:
-			for i := range members {
-				if members[i].Name == m.Name {
-					members[i].Value = m.Value
-				}
-			}
+			members[i].Value = m.Value
 		}
 	}
 	return canon.Object(members...).Canonical(), nil
+}
+
+// member is the place of the member with the name, -1 for none. No document has
+// two names that differ only by case, so one more of those is an error.
+func member(members []canon.Member, name string) (int, error) {
+	i := slices.IndexFunc(members, func(m canon.Member) bool { return strings.EqualFold(m.Name, name) })
+	if i >= 0 && members[i].Name != name {
+		return i, fmt.Errorf("constraints: %q differs only by case from one that there is", name)
+	}
+	return i, nil
 }
 
 func constraints(text json.RawMessage) (canon.Value, error) {

@@ -34,6 +34,7 @@ func TestTighten(t *testing.T) {
 		{`{"read_only":true}`, `{"read_only":true}`, `{"read_only":true}`},
 		{`{"a":1}`, `{"a":1,"a":1}`, `-`},
 		{`{"a":1}`, `[]`, `-`},
+		{`{"max_rows":10}`, `{"Max_Rows":5}`, `-`},
 		{`[]`, `{"a":1}`, `-`},
 	} {
 		got, err := Tighten(json.RawMessage(tc.base), json.RawMessage(tc.more))
@@ -46,6 +47,7 @@ func TestTighten(t *testing.T) {
 // FuzzTighten: nothing is lost, nothing gets wider, and a second time changes nothing.
 func FuzzTighten(f *testing.F) {
 	f.Add([]byte(`{"max_rows":10,"allow":["a","b"],"deny":[]}`), []byte(`{"max_rows":5,"allow":["a"],"deny":["x"],"new":{}}`))
+	f.Add([]byte(`{"ma0000":0}`), []byte(`{"mA0000":0}`))
 	f.Add([]byte(`{"min_n":-0.5}`), []byte(`{"min_n":1e308}`))
 	f.Add([]byte(`null`), []byte(`{"a":[1,1.0]}`))
 	f.Fuzz(func(t *testing.T, base, more []byte) {
