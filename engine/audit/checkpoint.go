@@ -1,0 +1,105 @@
+package audit
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// Checkpoint is what a log commits itself to: so many leaves, and this root.
+type Checkpoint struct {
+	Origin string
+	Size   int64
+	Root   tlog.Hash
+	// Extensions are further lines, which mean nothing here.
+	Extensions []string
+}
+
+// Text is the note's text.
+func (c Checkpoint) Text() string {
+	text := fmt.Sprintf("%s\n%d\n%s\n", c.Origin, c.Size, base64.StdEncoding.EncodeToString(c.Root[:]))
+	for _, line := range c.Extensions {
+		text += line + "\n"
+	}
+	return text
+}
+
+// ErrCheckpoint is returned for a text that is no checkpoint.
+var ErrCheckpoint = errors.New("it is no checkpoint")
+
+// ParseCheckpoint reads a note's text (C2SP tlog-checkpoint). It accepts exactly
+// what Text writes.
+func ParseCheckpoint(text string) (Checkpoint, error) {
+	body, ended := strings.CutSuffix(text, "\n")
+	lines := strings.Split(body, "\n")
+	if !ended || len(lines) < 3 || lines[0] == "" {
+		return Checkpoint{}, ErrCheckpoint
+	}
+	c := Checkpoint{Origin: lines[0]}
+	var err error
+	if c.Size, err = strconv.ParseInt(lines[1], 10, 64); err != nil || c.Size < 0 || strconv.FormatInt(c.Size, 10) != lines[1] {
+		return Checkpoint{}, fmt.Errorf("%w: its size is not a number", ErrCheckpoint)
+	}
+	root, err := base64.StdEncoding.Strict().DecodeString(lines[2])
+	if err != nil || len(root) != tlog.HashSize {
+		return Checkpoint{}, fmt.Errorf("%w: its root is not a hash", ErrCheckpoint)
+	}
+	copy(c.Root[:], root)
+	if len(lines) > 3 {
+		c.Extensions = lines[3:]
+	}
+	for _, line := range c.Extensions {
+		if line == "" {
+			return Checkpoint{}, fmt.Errorf("%w: a line is empty", ErrCheckpoint)
+		}
+	}
+	if c.Size == 0 && c.Root != emptyRoot {
+		return Checkpoint{}, fmt.Errorf("%w: the empty tree has another root", ErrCheckpoint)
+	}
+	return c, nil
+}
+
+// Sign signs a checkpoint. The first signer's name has to be the origin.
+func Sign(c Checkpoint, signers ...note.Signer) ([]byte, error) {
+	if len(signers) == 0 || signers[0].Name() != c.Origin {
+		return nil, fmt.Errorf("sign a checkpoint of %s: the first key is not the log's", c.Origin)
+	}
+	signed, err := note.Sign(&note.Note{Text: c.Text()}, signers...)
+	if err != nil {
+		return nil, fmt.Errorf("sign a checkpoint of %s: %w", c.Origin, err)
+	}
+	return signed, nil
+}
+
+// ErrNotSigned is returned for a checkpoint without a good signature of its log.
+var ErrNotSigned = errors.New("the log has not signed it")
+
+// OpenCheckpoint reads a signed checkpoint. The verifiers are those of the log's
+// keys, of which one has to have signed it in the name of its origin.
+func OpenCheckpoint(signed []byte, verifiers ...note.Verifier) (Checkpoint, error) {
+	n, err := note.Open(signed, note.VerifierList(verifiers...))
+	if err != nil {
+		return Checkpoint{}, fmt.Errorf("%w: %w", ErrNotSigned, err)
+	}
+	c, err := ParseCheckpoint(n.Text)
+	if err != nil {
+		return Checkpoint{}, err
+	}
+	// The library takes several spellings of one signature; there is one here.
+	for _, sig := range append(n.Sigs, n.UnverifiedSigs...) {
+		if _, err := base64.StdEncoding.Strict().DecodeString(sig.Base64); err != nil {
+			return Checkpoint{}, fmt.Errorf("%w: the signature of %q is not in base64", ErrNotSigned, sig.Name)
+		}
+	}
+	for _, sig := range n.Sigs {
+		if sig.Name == c.Origin {
+			return c, nil
+		}
+	}
+	return Checkpoint{}, fmt.Errorf("%w: it is of the log %q", ErrNotSigned, c.Origin)
+}

@@ -1,0 +1,155 @@
+package audit
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"holdpoint/engine/canon"
+)
+
+// Version is the version of the entry's format.
+const Version = 1
+
+// Record is an event as the database keeps it: its columns, and the body that
+// was written.
+type Record struct {
+	// Leaf is the event's place in the log, from 0; negative when it has none yet.
+	Leaf       int64
+	ID         string // UUID
+	At         time.Time
+	Type       string
+	Outcome    string
+	AgentID    string
+	ToolName   string
+	ApprovalID string
+	// Body is the event as JSON, without seq and timestamp.
+	Body []byte
+}
+
+// Seq is the place of the event as everybody sees it; 0 for none.
+func (r Record) Seq() int64 { return r.Leaf + 1 }
+
+// Document is the event as everybody sees it, in its RFC 8785 form. It has a
+// value for every record, and another one for every other record: what is not
+// an event that agrees with its columns is shown as it is.
+func (r Record) Document() []byte {
+	v, err := canon.Parse(r.Body)
+	if err != nil || v.Kind() != canon.ObjectKind || !r.agrees(v) {
+		return r.unreadable().Canonical()
+	}
+	return canon.Object(append(v.Members(), r.given()...)...).Canonical()
+}
+
+// given is what the log itself gives an event.
+func (r Record) given() []canon.Member {
+	given := []canon.Member{{Name: "timestamp", Value: text(Time(r.At))}}
+	if r.Leaf >= 0 {
+		given = append(given, canon.Member{Name: "seq", Value: canon.Number(float64(r.Seq()))})
+	}
+	return given
+}
+
+// agrees reports whether the body says what the columns say, and nothing of
+// what the log gives by itself.
+func (r Record) agrees(v canon.Value) bool {
+	for name, column := range map[string]string{
+		"event_id": r.ID, "type": r.Type, "outcome": r.Outcome, "agent_id": r.AgentID, "tool_name": r.ToolName,
+	} {
+		if member, ok := v.Get(name); !ok || member.Kind() != canon.StringKind || member.Str() != column {
+			return false
+		}
+	}
+	member, ok := v.Get("approval_id")
+	if ok != (r.ApprovalID != "") || ok && (member.Kind() != canon.StringKind || member.Str() != r.ApprovalID) {
+		return false
+	}
+	for name := range v.All() {
+		// However they are written: canon holds names that differ by case for one.
+		if strings.EqualFold(name, "seq") || strings.EqualFold(name, "timestamp") || name == "unreadable" {
+			return false
+		}
+	}
+	return true
+}
+
+func (r Record) unreadable() canon.Value {
+	members := r.given()
+	for _, m := range []struct{ name, value string }{
+		{"event_id", r.ID}, {"type", r.Type}, {"outcome", r.Outcome}, {"agent_id", r.AgentID}, {"tool_name", r.ToolName},
+		{"approval_id", r.ApprovalID}, {"unreadable", base64.StdEncoding.EncodeToString(r.Body)},
+	} {
+		members = append(members, canon.Member{Name: m.name, Value: text(m.value)})
+	}
+	return canon.Object(members...)
+}
+
+// text is a string value of any text: Postgres keeps no NUL and no invalid
+// UTF-8, and what comes from elsewhere is shown without them.
+func text(s string) canon.Value {
+	return canon.String(strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD"))
+}
+
+// Entry is the leaf data of a record that has a place.
+func (r Record) Entry() []byte { return NewEntry(r.Seq(), r.At, Digest(r.Document())) }
+
+// NewEntry is the leaf data of the event with this place, time and digest.
+func NewEntry(seq int64, at time.Time, digest string) []byte {
+	return fmt.Appendf(nil, `{"digest":"%s","seq":%d,"time":"%s","v":%d}`, digest, seq, Time(at), Version)
+}
+
+// Digest is the digest of a document.
+func Digest(document []byte) string {
+	sum := sha256.Sum256(document)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// Time writes a time as events and entries have it: RFC 3339, UTC, to the
+// microsecond, without trailing zeros.
+func Time(at time.Time) string { return at.UTC().Truncate(time.Microsecond).Format(time.RFC3339Nano) }
+
+// LeafHash is the RFC 6962 hash of a leaf with this data.
+func LeafHash(entry []byte) tlog.Hash { return tlog.RecordHash(entry) }
+
+// Entry is leaf data that was read.
+type Entry struct {
+	Digest string
+	Seq    int64
+	Time   time.Time
+}
+
+// ParseEntry reads leaf data. It accepts exactly what NewEntry writes.
+func ParseEntry(data []byte) (Entry, error) {
+	v, err := canon.Parse(data)
+	if err != nil {
+		return Entry{}, fmt.Errorf("read a log entry: %w", err)
+	}
+	get := func(name string) canon.Value { member, _ := v.Get(name); return member }
+	e := Entry{Digest: get("digest").Str(), Seq: int64(get("seq").Float())}
+	if e.Time, err = time.Parse(time.RFC3339Nano, get("time").Str()); err != nil {
+		return Entry{}, fmt.Errorf("read a log entry: its time is not one")
+	}
+	if !isDigest(e.Digest) || e.Seq < 1 || !bytes.Equal(NewEntry(e.Seq, e.Time, e.Digest), data) {
+		return Entry{}, fmt.Errorf("read a log entry: it is none of version %d", Version)
+	}
+	return e, nil
+}
+
+func isDigest(s string) bool {
+	hexed, ok := strings.CutPrefix(s, "sha256:")
+	if !ok || len(hexed) != 2*sha256.Size || strings.ToLower(hexed) != hexed {
+		return false
+	}
+	_, err := hex.DecodeString(hexed)
+	return err == nil
+}
+
+// seqText is an event's place in a message.
+func seqText(seq int64) string { return "event " + strconv.FormatInt(seq, 10) }
