@@ -7,10 +7,12 @@ COPY go.mod go.sum ./
 RUN --mount=type=cache,target=/go/pkg/mod go mod download
 COPY . .
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
-    CGO_ENABLED=0 go build -tags nodev -trimpath -ldflags "-s -w" -o /holdpoint ./cmd/holdpoint
+    CGO_ENABLED=0 go build -tags nodev -trimpath -ldflags "-s -w" -o /holdpoint ./cmd/holdpoint && mkdir /floor
 
 FROM gcr.io/distroless/static-debian12:nonroot
 COPY --from=build /holdpoint /holdpoint
+# A volume that is mounted here belongs to the user whom this directory belongs to.
+COPY --from=build --chown=65532:65532 /floor /var/lib/holdpoint
 USER nonroot:nonroot
 # Inside a container loopback is nobody's; what is published is for the operator to say.
 ENV HOLDPOINT_LISTEN=0.0.0.0:8080

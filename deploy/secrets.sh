@@ -5,7 +5,8 @@
 #   deploy/secrets.sh DIR
 #
 # HOLDPOINT says how to call holdpoint; "go run -tags nodev ./cmd/holdpoint"
-# when unset. Keep a copy of DIR/data_key somewhere safe: without it no stored
+# when unset, and LOG_NAME how the audit log is to be called: the address under
+# which it will be served, without https://. Keep a copy of DIR/data_key somewhere safe: without it no stored
 # argument can ever be read again.
 set -eu
 umask 077
@@ -26,6 +27,8 @@ make data_key openssl rand -base64 32
 make database_url printf 'postgres://holdpoint_app:%s@postgres:5432/holdpoint\n' "$(cat "$dir/app_password")"
 make database_admin_url printf 'postgres://holdpoint_owner:%s@postgres:5432/holdpoint\n' "$(cat "$dir/owner_password")"
 [ -s "$dir/signing-keys.json" ] || ${HOLDPOINT:-go run -tags nodev ./cmd/holdpoint} key rotate "$dir/signing-keys.json"
+
+[ -s "$dir/log-key" ] || ${HOLDPOINT:-go run -tags nodev ./cmd/holdpoint} key log "$dir/log-key" --name "${LOG_NAME:-holdpoint.local/log}"
 
 # Containers run as other users and see single files, not the directory.
 chmod 644 "$dir"/*

@@ -78,6 +78,8 @@ func startCluster(t testing.TB, serves, workers int) *cluster {
 
 	keys, policy := filepath.Join(dir, "signing-keys.json"), filepath.Join(dir, "holdpoint.yaml")
 	must(t, nil, "", "key", "rotate", keys)
+	logKey := filepath.Join(dir, "log-key")
+	must(t, nil, "", "key", "log", logKey, "--name", "log.example.com/tests")
 	if err := os.WriteFile(policy, []byte(clusterPolicy), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -87,6 +89,7 @@ func startCluster(t testing.TB, serves, workers int) *cluster {
 		"HOLDPOINT_CONFIG=" + policy, "HOLDPOINT_DATABASE_URL=" + c.RuntimeURL, "HOLDPOINT_TEMPORAL_ADDRESS=" + c.Temporal,
 		"HOLDPOINT_TEMPORAL_NAMESPACE=" + temporalNamespace, "HOLDPOINT_DATA_KEY=" + base64.StdEncoding.EncodeToString(dataKey),
 		"HOLDPOINT_SIGNING_KEYS_FILE=" + keys, "HOLDPOINT_ISSUER=urn:holdpoint:tests", "HOLDPOINT_ENVIRONMENT=tests",
+		"HOLDPOINT_LOG_KEY_FILE=" + logKey, "HOLDPOINT_LOG_FLOOR_FILE=" + filepath.Join(dir, "log-floor"),
 	}
 	admin := []string{"HOLDPOINT_DATABASE_ADMIN_URL=" + c.OwnerURL}
 	must(t, admin, "", "migrate")

@@ -56,6 +56,8 @@ type devFile struct {
 	DatabaseAdminURL string        `json:"database_admin_url"`
 	TemporalAddress  string        `json:"temporal_address"`
 	PID              int           `json:"pid"`
+	// LogKey is the public key that the audit log is verified with.
+	LogKey string `json:"log_key"`
 }
 
 type devReviewer struct {

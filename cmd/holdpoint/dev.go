@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -247,7 +248,13 @@ func (m *machine) config(temporal string) (config.Config, error) {
 	// Receivers that somebody tries things with run on this machine.
 	cfg.OutboundAllowPrivate = append(cfg.OutboundAllowPrivate, "127.0.0.0/8", "::1/128")
 	cfg.DataKey, cfg.SigningKeysFile = m.state.DataKey, filepath.Join(m.dir, signingFile)
-	if err := cfg.Check(config.Database | config.Keys | config.Temporal | config.HTTP); err != nil {
+	if cfg.LogKey == "" && cfg.LogKeyFile == "" {
+		cfg.LogKeyFile = filepath.Join(m.dir, logKeyFile)
+	}
+	if cfg.LogFloorFile == "" {
+		cfg.LogFloorFile = filepath.Join(m.dir, logFloorFile)
+	}
+	if err := cfg.Check(config.Database | config.Keys | config.Temporal | config.HTTP | config.Log); err != nil {
 		return cfg, fmt.Errorf("%s: %w", filepath.Join(m.dir, settingsFile), err)
 	}
 	return cfg, nil
@@ -264,10 +271,14 @@ func (m *machine) announce(temporal string) error {
 		}
 	}
 	s := m.state
+	public, err := os.ReadFile(filepath.Join(m.dir, logKeyFile+".pub"))
+	if err != nil {
+		return err
+	}
 	data, err := json.MarshalIndent(devFile{
 		URL: m.url, AdminKey: s.AdminKey, AgentKey: s.AgentKey, RuntimeKey: s.RuntimeKey,
 		Reviewers: s.Reviewers, Owner: s.Owner, Auditor: s.Auditor, DatabaseURL: m.runtimeURL(), DatabaseAdminURL: m.adminURL(),
-		TemporalAddress: temporal, PID: os.Getpid(),
+		TemporalAddress: temporal, PID: os.Getpid(), LogKey: strings.TrimSpace(string(public)),
 	}, "", "  ")
 	if err != nil {
 		return err

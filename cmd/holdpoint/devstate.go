@@ -33,6 +33,8 @@ import (
 const (
 	stateFile   = "secrets.json"
 	signingFile = "signing-keys.json"
+	// The audit log's key and, beside it, its public half; and its floor.
+	logKeyFile, logFloorFile = "log-key", "log-floor"
 	// What used to be one file: the policy bundle, and the settings of serve.
 	policyFile = "policy.yaml"
 	// contractsFile is looked at when it is there.
@@ -192,6 +194,11 @@ func (s *devState) addMissing() bool {
 
 // openFiles makes the files that people edit, where they are missing.
 func openFiles(dir string) error {
+	if missing(dir, logKeyFile) {
+		if _, err := newLogKey(filepath.Join(dir, logKeyFile), "dev.holdpoint.local/"+secret()[:8]); err != nil {
+			return err
+		}
+	}
 	settings, rules := filepath.Join(dir, settingsFile), filepath.Join(dir, policyFile)
 	if missing(dir, settingsFile) {
 		// Settings were kept in policy.yaml before there were policies.

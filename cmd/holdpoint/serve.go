@@ -37,6 +37,8 @@ func (serveCommand) Help() string {
                                it changes or on SIGHUP
   HOLDPOINT_POLICY_SECRET_FILE what bundles must be signed with, if anything
   HOLDPOINT_CONTRACTS_FILE     tool contracts, YAML
+  HOLDPOINT_LOG_FLOOR_FILE     the audit log's last checkpoint, kept by the worker:
+                               a database that is behind it is refused
   HOLDPOINT_EXECUTION_LEASE    how long an agent has to say what became of a call; 15m
   HOLDPOINT_TRUSTED_PROXIES    whose X-Forwarded-For to believe, such as 10.0.0.0/8
 The file alone has routing (who decides) and tickets (the trackers that tickets
@@ -103,6 +105,9 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 		return err
 	}
 	defer s.Close()
+	if err := checkFloor(ctx, cfg, s); err != nil {
+		return err
+	}
 	warnOfTooFew(ctx, s, cfg, log)
 	keeper, err := openRules(ctx, cfg, s, log, "serve")
 	if err != nil {

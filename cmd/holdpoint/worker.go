@@ -28,10 +28,14 @@ type workerCommand struct{}
 
 // Help is shown by "holdpoint worker --help".
 func (workerCommand) Help() string {
-	return `The worker relays what the gate has stored to Temporal, settles approvals, tells
-people by the endpoints of "holdpoint notify", and starts again what Temporal has
-lost. Any number may run. It takes the settings of serve, and
-HOLDPOINT_TEMPORAL_ADDRESS and HOLDPOINT_TEMPORAL_NAMESPACE. For telling people:
+	return `The worker relays what the gate has stored to Temporal, settles approvals, puts
+events into the audit log and signs it, tells people by the endpoints of
+"holdpoint notify", and starts again what Temporal has lost. Any number may run. It takes the settings of serve, and
+HOLDPOINT_TEMPORAL_ADDRESS and HOLDPOINT_TEMPORAL_NAMESPACE. For the audit log:
+  HOLDPOINT_LOG_KEY_FILE       made by "holdpoint key log FILE"; signs checkpoints
+  HOLDPOINT_LOG_FLOOR_FILE     where the last checkpoint is kept outside Postgres
+  HOLDPOINT_LOG_FLOOR_WEBHOOK  an address that is sent every checkpoint
+For telling people:
   HOLDPOINT_SMTP_ADDR, _FROM, _USER, _PASSWORD_FILE, _TLS (starttls, tls, plain)
   HOLDPOINT_OUTBOUND_ALLOW_PRIVATE  networks of receivers inside the house, such
                                as 10.20.0.0/16; all others have to be public
@@ -41,7 +45,7 @@ Example:
 }
 
 func (workerCommand) Run(ctx context.Context, c *cli) error {
-	cfg, err := c.load(config.Database | config.Keys | config.Temporal)
+	cfg, err := c.load(config.Database | config.Keys | config.Temporal | config.Log)
 	if err != nil {
 		return err
 	}
@@ -101,7 +105,12 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 	w.RegisterWorkflowWithOptions(workflows.Notification, workflow.RegisterOptions{Name: workflows.NotificationWorkflow})
 	w.RegisterActivityWithOptions(deliverer.Deliver, activity.RegisterOptions{Name: workflows.DeliverActivity})
 
+	sequencer, err := newSequencer(ctx, cfg, s, log)
+	if err != nil {
+		return err
+	}
 	var running sync.WaitGroup
+	running.Go(func() { sequencer.Run(ctx) })
 	relay := &activities.Relay{Store: s, Temporal: temporal, Logger: log}
 	running.Go(func() { relay.Run(ctx) })
 	reconciler := &activities.Reconciler{Store: s, Temporal: temporal, Logger: log}

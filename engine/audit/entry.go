@@ -153,3 +153,14 @@ func isDigest(s string) bool {
 
 // seqText is an event's place in a message.
 func seqText(seq int64) string { return "event " + strconv.FormatInt(seq, 10) }
+
+// Actor is who the event names as its actor; "" where it names nobody.
+func (r Record) Actor() string {
+	v, err := canon.Parse(r.Body)
+	if err != nil {
+		return ""
+	}
+	actor, _ := v.Get("actor")
+	id, _ := actor.Get("id")
+	return id.Str()
+}

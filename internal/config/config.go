@@ -21,6 +21,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/engine/audit"
 	"holdpoint/engine/token"
 	"holdpoint/internal/connect"
 	"holdpoint/internal/seal"
@@ -55,6 +56,10 @@ type Config struct {
 	PolicySecret      string           `yaml:"policy_secret"`
 	PolicySecretFile  string           `yaml:"policy_secret_file"`
 	ContractsFile     string           `yaml:"contracts_file"`
+	LogKey            string           `yaml:"log_key"`
+	LogKeyFile        string           `yaml:"log_key_file"`
+	LogFloorFile      string           `yaml:"log_floor_file"`
+	LogFloorWebhook   string           `yaml:"log_floor_webhook"`
 	Routing           approval.Routing `yaml:"routing"`
 	// Tickets are the trackers that tickets may be of; only the file has them.
 	Tickets []connect.Config `yaml:"tickets"`
@@ -74,6 +79,9 @@ type Config struct {
 	Sealer *seal.Sealer `yaml:"-"`
 	Ring   token.Ring   `yaml:"-"`
 	Level  slog.Level   `yaml:"-"`
+	// LogKeys are those of LogKey, read by Check where the process signs the audit
+	// log.
+	LogKeys []audit.Key `yaml:"-"`
 }
 
 // Default is the configuration of somebody who says nothing.
@@ -97,6 +105,7 @@ func (c *Config) settings() map[string]any {
 		"data_key": &c.DataKey, "data_key_file": &c.DataKeyFile, "signing_keys": &c.SigningKeys, "signing_keys_file": &c.SigningKeysFile,
 		"token_ttl": &c.TokenTTL, "token_validity": &c.TokenValidity, "max_pending": &c.MaxPending, "execution_lease": &c.ExecutionLease,
 		"policy_file": &c.PolicyFile, "policy_secret": &c.PolicySecret, "policy_secret_file": &c.PolicySecretFile, "contracts_file": &c.ContractsFile,
+		"log_key": &c.LogKey, "log_key_file": &c.LogKeyFile, "log_floor_file": &c.LogFloorFile, "log_floor_webhook": &c.LogFloorWebhook,
 		"smtp_addr": &c.SMTP.Addr, "smtp_from": &c.SMTP.From, "smtp_user": &c.SMTP.User, "smtp_password": &c.SMTP.Password,
 		"smtp_password_file": &c.SMTP.PasswordFile, "smtp_tls": &c.SMTP.TLS, "smtp_allow_plain": &c.SMTP.AllowPlain,
 		"outbound_allow_private": &c.OutboundAllowPrivate,
@@ -199,6 +208,7 @@ const (
 	Temporal
 	HTTP
 	DataKey // the data key without signing keys
+	Log     // the audit log's private key
 )
 
 // Check reads the files that settings name, and returns every mistake that
@@ -219,6 +229,7 @@ func (c *Config) Check(need Need) error {
 		{"signing_keys", c.SigningKeysFile, &c.SigningKeys},
 		{"policy_secret", c.PolicySecretFile, &c.PolicySecret},
 		{"smtp.password", c.SMTP.PasswordFile, &c.SMTP.Password},
+		{"log_key", c.LogKeyFile, &c.LogKey},
 	} {
 		if f.path == "" {
 			continue
@@ -264,6 +275,9 @@ func (c *Config) Check(need Need) error {
 		errs = append(errs, c.keys()...)
 	case need&DataKey != 0:
 		errs = append(errs, c.dataKey()...)
+	}
+	if need&Log != 0 {
+		errs = append(errs, c.log()...)
 	}
 	if need&(Temporal|HTTP) != 0 {
 		errs = append(errs, c.notices(need&HTTP == 0)...)
@@ -347,6 +361,22 @@ func (c *Config) keys() []error {
 		errs = append(errs, errors.New("signing_keys: it is missing: holdpoint key rotate FILE makes one"))
 	} else if c.Ring, err = token.ParseRing([]byte(c.SigningKeys)); err != nil {
 		errs = append(errs, fmt.Errorf("signing_keys: %w (holdpoint key rotate FILE makes one)", err))
+	}
+	return errs
+}
+
+// log reads what the audit log is signed with and where its floor is.
+func (c *Config) log() (errs []error) {
+	var err error
+	if c.LogKey == "" {
+		errs = append(errs, errors.New("log_key: it is missing: holdpoint key log FILE makes one"))
+	} else if c.LogKeys, err = audit.ParseKeys(c.LogKey); err != nil {
+		errs = append(errs, fmt.Errorf("log_key: %w", err))
+	}
+	if c.LogFloorWebhook != "" {
+		if u, err := url.Parse(c.LogFloorWebhook); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+			errs = append(errs, errors.New("log_floor_webhook: want an address such as https://keeper.example.com/checkpoints"))
+		}
 	}
 	return errs
 }

@@ -15,6 +15,8 @@ const (
 	outboxChannel    = "holdpoint_outbox"
 	identityChannel  = "holdpoint_identity"
 	rulesChannel     = "holdpoint_rules"
+	logChannel       = "holdpoint_log"
+	logWantedChannel = "holdpoint_log_wanted"
 )
 
 // hub listens on one connection for the whole process and wakes whoever
@@ -102,7 +104,7 @@ func (h *hub) listen(ctx context.Context) error {
 	// The connection is the hub's own from here on: it never goes back.
 	conn := pooled.Hijack()
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	if _, err := conn.Exec(ctx, "LISTEN "+approvalsChannel+"; LISTEN "+outboxChannel+"; LISTEN "+identityChannel+"; LISTEN "+rulesChannel); err != nil {
+	if _, err := conn.Exec(ctx, "LISTEN "+approvalsChannel+"; LISTEN "+outboxChannel+"; LISTEN "+identityChannel+"; LISTEN "+rulesChannel+"; LISTEN "+logChannel+"; LISTEN "+logWantedChannel); err != nil {
 		return err
 	}
 	h.wakeAll()

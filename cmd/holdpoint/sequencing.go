@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"holdpoint/activities"
+	"holdpoint/internal/config"
+	"holdpoint/internal/floor"
+	"holdpoint/internal/outbound"
+	"holdpoint/internal/store"
+)
+
+// floors are where the settings have the log's checkpoints kept.
+func floors(cfg config.Config, log *slog.Logger) []activities.Floor {
+	var kept []activities.Floor
+	if cfg.LogFloorFile != "" {
+		kept = append(kept, floor.File{Path: cfg.LogFloorFile})
+	}
+	if cfg.LogFloorWebhook != "" {
+		kept = append(kept, &floor.Webhook{
+			URL: cfg.LogFloorWebhook, Client: outbound.New(outbound.Config{AllowPrivate: cfg.AllowPrivate, AllowHTTP: len(cfg.AllowPrivate) > 0, Timeout: 5 * time.Second}),
+			Failed: func(err error) { log.Warn("a checkpoint did not reach the webhook", "error", err) },
+		})
+	}
+	return kept
+}
+
+// newSequencer makes what gives events their places, and refuses a database whose
+// log is behind what is kept of it.
+func newSequencer(ctx context.Context, cfg config.Config, s *store.Store, log *slog.Logger) (*activities.Sequencer, error) {
+	q := &activities.Sequencer{Store: s, Keys: cfg.LogKeys, Floors: floors(cfg, log), Logger: log}
+	return q, behind(cfg, q.Check(ctx))
+}
+
+// behind says what to do about a database that is behind its log's floor.
+func behind(cfg config.Config, err error) error {
+	if !errors.Is(err, activities.ErrBehind) {
+		return err
+	}
+	return fmt.Errorf("%w.\nNothing was started, and nothing was changed. Restore the newest copy of the database and keep this one for whoever investigates.\n"+
+		"If the events are lost for good, say so where it will be found, then move %s away: the log goes on from what the database has, and every older checkpoint will show the break", err, cfg.LogFloorFile)
+}
+
+// checkFloor refuses a database whose log is behind the floor, for a process that
+// has not the log's key.
+func checkFloor(ctx context.Context, cfg config.Config, s *store.Store) error {
+	if cfg.LogFloorFile == "" {
+		return nil
+	}
+	return behind(cfg, activities.CheckFloor(ctx, s, floor.File{Path: cfg.LogFloorFile}))
+}

@@ -1,0 +1,218 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"holdpoint/engine/audit"
+)
+
+// ErrMoved: the log has been appended to since, by somebody else.
+var ErrMoved = errors.New("the log has moved")
+
+// LogHead is how far the audit log has come.
+type LogHead struct {
+	Size int64
+	Root tlog.Hash
+	// Seq is the number of the last event that has a place, in order of appending.
+	Seq int64
+	At  time.Time
+}
+
+// Numbered is a record and its number in order of appending, which has gaps.
+type Numbered struct {
+	Seq int64
+	audit.Record
+}
+
+// LogHead reads how far the log has come.
+func (s *Store) LogHead(ctx context.Context) (LogHead, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	return logHead(ctx, s.pool)
+}
+
+func logHead(ctx context.Context, q querier) (LogHead, error) {
+	var h LogHead
+	var root []byte
+	err := q.QueryRow(ctx, `SELECT size, root, seq, moved_at FROM log_head`).Scan(&h.Size, &root, &h.Seq, &h.At)
+	copy(h.Root[:], root)
+	h.At = h.At.UTC()
+	return h, translate(err)
+}
+
+// LogTiles reads tiles of the log.
+func (s *Store) LogTiles(ctx context.Context) audit.Tiles {
+	return func(level int, n int64, width int) ([]tlog.Hash, error) {
+		ctx, cancel := context.WithTimeout(ctx, s.timeout)
+		defer cancel()
+		return logTile(ctx, s.pool, level, n, width)
+	}
+}
+
+func logTile(ctx context.Context, q querier, level int, n int64, width int) ([]tlog.Hash, error) {
+	var data []byte
+	err := q.QueryRow(ctx, `SELECT substring(hashes FOR $3) FROM log_tiles WHERE level = $1 AND n = $2 AND length(hashes) >= $3`,
+		level, n, width*tlog.HashSize).Scan(&data)
+	if err != nil {
+		return nil, fmt.Errorf("read tile %d of level %d: %w", n, level, translate(err))
+	}
+	return audit.ParseHashes(data)
+}
+
+// Checkpoint is a checkpoint as it was signed, with what witnesses have added.
+type Checkpoint struct {
+	Size         int64
+	Root         tlog.Hash
+	Note         []byte
+	At           time.Time
+	Cosignatures []string // whole lines, in order of the witnesses' names
+}
+
+// Signed is the note with all cosignatures.
+func (c Checkpoint) Signed() []byte {
+	signed := append([]byte(nil), c.Note...)
+	for _, line := range c.Cosignatures {
+		signed = append(signed, line...)
+	}
+	return signed
+}
+
+const checkpointColumns = `c.size, c.root, c.note, c.at, coalesce((SELECT array_agg(s.line ORDER BY s.name) FROM log_cosignatures s WHERE s.size = c.size), '{}')`
+
+// LatestCheckpoint is the last checkpoint that at least so many witnesses have
+// signed. ErrNotFound: there is none yet.
+func (s *Store) LatestCheckpoint(ctx context.Context, witnessed int) (Checkpoint, error) {
+	return s.checkpoint(ctx, `SELECT `+checkpointColumns+` FROM log_checkpoints c
+		WHERE $1 = 0 OR (SELECT count(*) FROM log_cosignatures s WHERE s.size = c.size) >= $1 ORDER BY c.size DESC LIMIT 1`, witnessed)
+}
+
+// CheckpointAt is the checkpoint of this size. ErrNotFound: none was signed there.
+func (s *Store) CheckpointAt(ctx context.Context, size int64) (Checkpoint, error) {
+	return s.checkpoint(ctx, `SELECT `+checkpointColumns+` FROM log_checkpoints c WHERE c.size = $1`, size)
+}
+
+func (s *Store) checkpoint(ctx context.Context, sql string, args ...any) (Checkpoint, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, sql, args...)
+	if err != nil {
+		return Checkpoint{}, translate(err)
+	}
+	c, err := pgx.CollectExactlyOneRow(rows, scanCheckpoint)
+	return c, translate(err)
+}
+
+// Checkpoints lists checkpoints from the newest on, below a size; 0 for all.
+func (s *Store) Checkpoints(ctx context.Context, below int64, limit int) ([]Checkpoint, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `SELECT `+checkpointColumns+` FROM log_checkpoints c WHERE $1 = 0 OR c.size < $1 ORDER BY c.size DESC LIMIT $2`, below, limit)
+	if err != nil {
+		return nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, scanCheckpoint)
+	return list, translate(err)
+}
+
+func scanCheckpoint(row pgx.CollectableRow) (Checkpoint, error) {
+	var c Checkpoint
+	var root []byte
+	err := row.Scan(&c.Size, &root, &c.Note, &c.At, &c.Cosignatures)
+	copy(c.Root[:], root)
+	c.At = c.At.UTC()
+	return c, err
+}
+
+// Cosign keeps a witness's signature of a checkpoint, once.
+func (s *Store) Cosign(ctx context.Context, size int64, witness, line string) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	_, err := s.pool.Exec(ctx, `INSERT INTO log_cosignatures (size, name, line) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, size, witness, line)
+	return translate(err)
+}
+
+const recordColumns = `e.event_id::text, e.appended_at, e.type, e.outcome, e.agent_id, e.tool_name, coalesce(e.approval_id, ''), e.body`
+
+func recordInto(r *audit.Record) []any {
+	return []any{&r.ID, &r.At, &r.Type, &r.Outcome, &r.AgentID, &r.ToolName, &r.ApprovalID, &r.Body}
+}
+
+// Leaves reads the records of n leaves from a place on, in order. A leaf whose
+// event is gone has an empty ID: there is a place for it, and nothing in it.
+func (s *Store) Leaves(ctx context.Context, from int64, n int) ([]audit.Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `SELECT p.leaf, coalesce(e.event_id::text, ''), coalesce(e.appended_at, 'epoch'), coalesce(e.type, ''), coalesce(e.outcome, ''),
+			coalesce(e.agent_id, ''), coalesce(e.tool_name, ''), coalesce(e.approval_id, ''), coalesce(e.body, '')
+		FROM generate_series($1::bigint, $1 + $2 - 1) p (leaf) LEFT JOIN log_entries l ON l.leaf = p.leaf LEFT JOIN events e ON e.seq = l.seq ORDER BY p.leaf`, from, n)
+	if err != nil {
+		return nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (audit.Record, error) {
+		var r audit.Record
+		err := row.Scan(append([]any{&r.Leaf}, recordInto(&r)...)...)
+		return r, err
+	})
+	return list, translate(err)
+}
+
+// LeafOf is the record of the event of this id, and whether it has a place yet;
+// ErrNotFound when there is no such event.
+func (s *Store) LeafOf(ctx context.Context, eventID string) (audit.Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	r := audit.Record{Leaf: -1}
+	err := s.pool.QueryRow(ctx, `SELECT coalesce(l.leaf, -1), `+recordColumns+` FROM events e LEFT JOIN log_entries l ON l.seq = e.seq WHERE e.event_id = $1::text::uuid`, eventID).
+		Scan(append([]any{&r.Leaf}, recordInto(&r)...)...)
+	return r, translate(err)
+}
+
+// LogChanges returns a channel that receives whenever the log has grown.
+func (s *Store) LogChanges(ctx context.Context) <-chan struct{} {
+	return s.changes.subscribe(ctx, logChannel)
+}
+
+// LogWanted returns a channel that receives whenever somebody waits for the log.
+func (s *Store) LogWanted(ctx context.Context) <-chan struct{} {
+	return s.changes.subscribe(ctx, logWantedChannel)
+}
+
+// CatchUp waits until every event that is committed now has its place in the log,
+// or within has passed, or the log stands still; whichever it was, it is no error.
+func (s *Store) CatchUp(ctx context.Context, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	changed := s.LogChanges(ctx)
+	var last int64
+	if err := s.pool.QueryRow(ctx, `SELECT coalesce(max(seq), 0) FROM events`).Scan(&last); err != nil {
+		return translate(err)
+	}
+	for asked := false; ; asked = true {
+		head, err := s.LogHead(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil //nolint:nilerr // the time is up: what there is has to do
+			}
+			return err
+		}
+		if head.Seq >= last {
+			return nil
+		}
+		if !asked {
+			if _, err := s.pool.Exec(ctx, `SELECT pg_notify('`+logWantedChannel+`', '')`); err != nil {
+				return translate(err)
+			}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
