@@ -1,13 +1,13 @@
 package api
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
 	"time"
 
-	"holdpoint/engine"
 	"holdpoint/internal/gate"
 )
 
@@ -21,16 +21,20 @@ func (a *API) auditEvents(c *call) error {
 	if err != nil {
 		return err
 	}
-	events, err := a.Gate.Events(c.r.Context(), f, limit)
+	records, err := a.Gate.Records(c.r.Context(), f, limit)
 	if err != nil {
 		return err
 	}
-	page := Events{Events: events}
-	if page.Events == nil {
-		page.Events = []engine.Event{}
+	// As they were logged, every member: whoever has one can compute its digest.
+	page := struct {
+		Events     []json.RawMessage `json:"events"`
+		NextCursor string            `json:"next_cursor"`
+	}{Events: make([]json.RawMessage, len(records))}
+	for i, r := range records {
+		page.Events[i] = r.Document()
 	}
-	if len(events) == limit {
-		page.NextCursor = strconv.FormatInt(events[limit-1].Seq, 10)
+	if len(records) == limit && records[limit-1].Seq() > 0 {
+		page.NextCursor = strconv.FormatInt(records[limit-1].Seq(), 10)
 	}
 	reply, err := jsonReply(http.StatusOK, page, nil)
 	if err != nil {
@@ -56,6 +60,14 @@ func eventFilter(query url.Values) (f gate.EventFilter, limit int, err error) {
 			f.Tool = value
 		case "outcome":
 			f.Outcome = value
+		case "type":
+			f.Type = value
+		case "actor_id":
+			f.ActorID = value
+		case "order":
+			if f.Newest = value == "desc"; !f.Newest && value != "asc" {
+				err = fmt.Errorf("want asc or desc")
+			}
 		case "approval_id":
 			f.ApprovalID = value
 		case "cursor":

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -57,6 +58,7 @@ type Gate struct {
 	Config
 	*Registrar
 	reading chan struct{} // holds whoever is reading a document
+	stalled atomic.Int64  // when the log was last found to stand still, in ns; 0 for never
 }
 
 // New returns a gate.

@@ -241,6 +241,12 @@ func code(err error) string {
 	return err.Error()
 }
 
+// Events lists what was appended, whether it has its place in the log or not.
+func (h *house) Events(ctx context.Context, f gate.EventFilter, limit int) ([]engine.Event, error) {
+	f.Limit = limit
+	return h.Store.Events(ctx, f)
+}
+
 func (h *house) events(id string, kind engine.EventType) (n int) {
 	h.t.Helper()
 	events, err := h.Events(context.Background(), gate.EventFilter{ApprovalID: id}, 1000)

@@ -309,18 +309,6 @@ func arguments(a approval.Approval, document []byte, now time.Time) (canon.Value
 // EventFilter narrows a list of events; zero fields do not.
 type EventFilter = store.EventFilter
 
-// Events lists up to limit events of the audit log, in order of seq. Reading on
-// from the last one's seq misses none.
-func (g *Gate) Events(ctx context.Context, f EventFilter, limit int) ([]engine.Event, error) {
-	// One approval's story is looked at, not followed: it is told as far as it goes.
-	f.Limit, f.Followable = limit, f.ApprovalID == ""
-	events, err := g.Store.Events(ctx, f)
-	if errors.Is(err, store.ErrUnfit) {
-		return nil, &Refusal{Status: 400, Code: "bad_query", Detail: "A filter holds a text that no event can hold."}
-	}
-	return events, err
-}
-
 // JWKS is the public key set that tokens verify with, without revoked keys.
 func (g *Gate) JWKS(ctx context.Context) ([]byte, error) {
 	revoked, err := g.Store.RevokedSigningKeys(ctx)

@@ -240,7 +240,7 @@ func (h *house) notification(id string) store.Notification {
 // recorded counts events with the reason code.
 func (h *house) recorded(code string) (n int) {
 	h.t.Helper()
-	events, err := h.Events(context.Background(), gate.EventFilter{}, 1000)
+	events, err := h.Store.Events(context.Background(), gate.EventFilter{Limit: 1000})
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/seal"
 )
@@ -296,61 +295,4 @@ func (s *Store) WasShown(ctx context.Context, approvalID, personID, digest strin
 	err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM card_views WHERE approval_id = $1 AND person_id = $2 AND digest = $3)`,
 		approvalID, personID, digest).Scan(&shown)
 	return shown, translate(err)
-}
-
-// EventFilter narrows a list of events; zero fields do not.
-type EventFilter struct {
-	Since, Until                       time.Time
-	AgentID, Tool, Outcome, ApprovalID string
-	After                              int64 // seq
-	// Followable leaves out, for the moment, events that others may still come
-	// before: reading on from the last seq then misses none.
-	Followable bool
-	Limit      int
-}
-
-// Events lists events in order of seq.
-func (s *Store) Events(ctx context.Context, f EventFilter) ([]engine.Event, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	where, args := []string{"seq > $1"}, []any{f.After}
-	add := func(condition string, value any) {
-		args = append(args, value)
-		where = append(where, fmt.Sprintf(condition, len(args)))
-	}
-	if f.Followable {
-		where = append(where, "xact < pg_snapshot_xmin(pg_current_snapshot())")
-	}
-	if !f.Since.IsZero() {
-		add("appended_at >= $%d", f.Since)
-	}
-	if !f.Until.IsZero() {
-		add("appended_at < $%d", f.Until)
-	}
-	for column, value := range map[string]string{"agent_id": f.AgentID, "tool_name": f.Tool, "outcome": f.Outcome, "approval_id": f.ApprovalID} {
-		if value != "" {
-			add(column+" = $%d", value)
-		}
-	}
-	args = append(args, f.Limit)
-	rows, err := s.pool.Query(ctx, `SELECT seq, appended_at, body FROM events WHERE `+strings.Join(where, " AND ")+
-		fmt.Sprintf(` ORDER BY seq LIMIT $%d`, len(args)), args...)
-	if err != nil {
-		return nil, translate(err)
-	}
-	events, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (engine.Event, error) {
-		var e engine.Event
-		var seq int64
-		var at time.Time
-		var body []byte
-		if err := row.Scan(&seq, &at, &body); err != nil {
-			return e, err
-		}
-		if err := json.Unmarshal(body, &e); err != nil {
-			return e, fmt.Errorf("decode event %d: %w", seq, err)
-		}
-		e.Seq, e.Timestamp = seq, at.UTC()
-		return e, nil
-	})
-	return events, translate(err)
 }

@@ -154,11 +154,7 @@ func (s *Store) Leaves(ctx context.Context, from int64, n int) ([]audit.Record, 
 	if err != nil {
 		return nil, translate(err)
 	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (audit.Record, error) {
-		var r audit.Record
-		err := row.Scan(append([]any{&r.Leaf}, recordInto(&r)...)...)
-		return r, err
-	})
+	list, err := pgx.CollectRows(rows, scanRecord)
 	return list, translate(err)
 }
 
@@ -184,35 +180,34 @@ func (s *Store) LogWanted(ctx context.Context) <-chan struct{} {
 }
 
 // CatchUp waits until every event that is committed now has its place in the log,
-// or within has passed, or the log stands still; whichever it was, it is no error.
-func (s *Store) CatchUp(ctx context.Context, within time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
+// for as long as within, and reports whether they have.
+func (s *Store) CatchUp(ctx context.Context, within time.Duration) (bool, error) {
+	wait, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	changed := s.LogChanges(ctx)
+	changed := s.LogChanges(wait)
 	var last int64
-	if err := s.pool.QueryRow(ctx, `SELECT coalesce(max(seq), 0) FROM events`).Scan(&last); err != nil {
-		return translate(err)
+	if err := s.within(ctx, func(ctx context.Context) error {
+		return s.pool.QueryRow(ctx, `SELECT coalesce(max(seq), 0) FROM events`).Scan(&last)
+	}); err != nil {
+		return false, translate(err)
 	}
 	for asked := false; ; asked = true {
 		head, err := s.LogHead(ctx)
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil //nolint:nilerr // the time is up: what there is has to do
-			}
-			return err
+		if err != nil || head.Seq >= last {
+			return err == nil, err
 		}
-		if head.Seq >= last {
-			return nil
-		}
-		if !asked {
-			if _, err := s.pool.Exec(ctx, `SELECT pg_notify('`+logWantedChannel+`', '')`); err != nil {
-				return translate(err)
+		if !asked && within > 0 {
+			if err := s.within(ctx, func(ctx context.Context) error {
+				_, err := s.pool.Exec(ctx, `SELECT pg_notify('`+logWantedChannel+`', '')`)
+				return err
+			}); err != nil {
+				return false, translate(err)
 			}
 		}
 		select {
 		case <-changed:
-		case <-ctx.Done():
-			return nil
+		case <-wait.Done():
+			return false, nil
 		}
 	}
 }

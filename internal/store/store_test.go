@@ -143,8 +143,8 @@ func TestGroupCommitKeepsAllAndOnlyTheGood(t *testing.T) {
 		t.Errorf("%d events, %v", len(events), err)
 	}
 	for i := 1; i < len(events); i++ {
-		if events[i].Seq <= events[i-1].Seq || events[i].Timestamp.IsZero() {
-			t.Fatalf("event %d is out of order", i)
+		if events[i].Seq != 0 || events[i].Timestamp.Before(events[i-1].Timestamp) || events[i].Timestamp.IsZero() {
+			t.Fatalf("event %d is out of order, or has a place that nobody gave it", i)
 		}
 	}
 }

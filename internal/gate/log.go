@@ -1,0 +1,55 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"holdpoint/engine/audit"
+	"holdpoint/internal/store"
+)
+
+// Bounds of waiting for the log: an event has its place within a second.
+const (
+	placedWithin = 1500 * time.Millisecond
+	stalledFor   = 10 * time.Second
+)
+
+// Records lists up to limit events of the audit log, in its order. Reading on
+// from the last one's seq misses none. What has only just been appended is waited
+// for; where the log stands still, it comes at the end, without a seq.
+func (g *Gate) Records(ctx context.Context, f EventFilter, limit int) ([]audit.Record, error) {
+	f.Limit = limit
+	placed, err := g.placed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	records, err := g.Store.Records(ctx, f)
+	if err == nil && !placed && !f.Newest && len(records) < limit {
+		var more []audit.Record
+		f.Limit = limit - len(records)
+		more, err = g.Store.Unplaced(ctx, f)
+		records = append(records, more...)
+	}
+	if errors.Is(err, store.ErrUnfit) {
+		return nil, &Refusal{Status: 400, Code: "bad_query", Detail: "A filter holds a text that no event can hold."}
+	}
+	return records, err
+}
+
+// placed waits until what is committed has its place in the log, and reports
+// whether it has. A log that stands still is waited for now and then only.
+func (g *Gate) placed(ctx context.Context) (bool, error) {
+	within := placedWithin
+	if time.Since(time.Unix(0, g.stalled.Load())) < stalledFor {
+		within = 0
+	}
+	placed, err := g.Store.CatchUp(ctx, within)
+	if err == nil && !placed && within > 0 {
+		g.stalled.Store(time.Now().UnixNano())
+	}
+	if placed {
+		g.stalled.Store(0)
+	}
+	return placed, err
+}

@@ -1,0 +1,143 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdpoint/engine"
+	"holdpoint/engine/audit"
+)
+
+// EventFilter narrows a list of events; zero fields do not.
+type EventFilter struct {
+	Since, Until time.Time // from Since on, before Until
+	AgentID      string
+	Tool         string
+	Outcome      string
+	Type         string
+	ActorID      string // a person's, an agent's or a key's id
+	ApprovalID   string
+	// After is the seq after which to go on; in the other direction, before which.
+	After int64
+	// Newest turns the direction: from the newest event on.
+	Newest bool
+	Limit  int
+}
+
+// conditions are the filter's, on log_entries as l.
+func (f EventFilter) conditions() (where []string, args []any) {
+	add := func(condition string, value any) {
+		args = append(args, value)
+		where = append(where, fmt.Sprintf(condition, len(args)))
+	}
+	if !f.Since.IsZero() {
+		add("l.at >= $%d", f.Since)
+	}
+	if !f.Until.IsZero() {
+		add("l.at < $%d", f.Until)
+	}
+	for _, c := range []struct{ column, value string }{
+		{"agent_id", f.AgentID}, {"tool_name", f.Tool}, {"outcome", f.Outcome}, {"type", f.Type}, {"actor_id", f.ActorID}, {"approval_id", f.ApprovalID},
+	} {
+		if c.value != "" {
+			add("l."+c.column+" = $%d", c.value)
+		}
+	}
+	switch {
+	case f.Newest && f.After > 0:
+		add("l.leaf < $%d - 1", f.After)
+	case !f.Newest && f.After > 0:
+		add("l.leaf >= $%d", f.After)
+	}
+	if len(where) == 0 {
+		where = []string{"true"}
+	}
+	return where, args
+}
+
+// Records lists the records of events that have a place in the log, in its order.
+// A record whose event is gone has an empty ID.
+func (s *Store) Records(ctx context.Context, f EventFilter) ([]audit.Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	where, args := f.conditions()
+	direction := ""
+	if f.Newest {
+		direction = " DESC"
+	}
+	args = append(args, f.Limit)
+	// The search is done when the events are fetched: one by one, by their number.
+	rows, err := s.pool.Query(ctx, `SELECT p.leaf, coalesce(e.event_id::text, ''), coalesce(e.appended_at, p.at), coalesce(e.type, ''), coalesce(e.outcome, ''),
+			coalesce(e.agent_id, ''), coalesce(e.tool_name, ''), coalesce(e.approval_id, ''), coalesce(e.body, '')
+		FROM (SELECT l.leaf, l.seq, l.at FROM log_entries l WHERE `+strings.Join(where, " AND ")+` ORDER BY l.leaf`+direction+fmt.Sprintf(` LIMIT $%d`, len(args))+`) p
+		LEFT JOIN events e ON e.seq = p.seq ORDER BY p.leaf`+direction, args...)
+	if err != nil {
+		return nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, scanRecord)
+	return list, translate(err)
+}
+
+// Unplaced lists the records of events that have no place in the log yet, in the
+// order in which they were appended. After and Newest do not count.
+func (s *Store) Unplaced(ctx context.Context, f EventFilter) ([]audit.Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	f.After = 0
+	if f.ActorID != "" {
+		return nil, nil // the body alone says it; it is found a moment later
+	}
+	where, args := f.conditions()
+	args = append(args, f.Limit)
+	rows, err := s.pool.Query(ctx, `SELECT -1::bigint, `+recordColumns+`
+		FROM (SELECT x.*, x.appended_at AS at, -1 AS leaf FROM events x WHERE x.seq > (SELECT seq FROM log_head)) e
+		CROSS JOIN LATERAL (SELECT e.at, e.agent_id, e.tool_name, e.outcome, e.type, e.approval_id, e.leaf) l
+		WHERE `+strings.Join(where, " AND ")+fmt.Sprintf(` ORDER BY e.seq LIMIT $%d`, len(args)), args...)
+	if err != nil {
+		return nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, scanRecord)
+	return list, translate(err)
+}
+
+func scanRecord(row pgx.CollectableRow) (audit.Record, error) {
+	var r audit.Record
+	err := row.Scan(append([]any{&r.Leaf}, recordInto(&r)...)...)
+	return r, err
+}
+
+// Events lists events in the order in which they were appended, whether they have
+// a place in the log or not: those of one approval, or the first ones. Of the
+// filter only the columns and the limit count.
+func (s *Store) Events(ctx context.Context, f EventFilter) ([]engine.Event, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	f.After = 0
+	where, args := f.conditions()
+	args = append(args, f.Limit)
+	rows, err := s.pool.Query(ctx, `SELECT coalesce((SELECT p.leaf FROM log_entries p WHERE p.seq = l.seq), -1), l.appended_at, l.body
+		FROM (SELECT x.*, x.appended_at AS at FROM events x) l WHERE `+strings.Join(where, " AND ")+fmt.Sprintf(` ORDER BY l.seq LIMIT $%d`, len(args)), args...)
+	if err != nil {
+		return nil, translate(err)
+	}
+	events, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (engine.Event, error) {
+		var e engine.Event
+		var leaf int64
+		var at time.Time
+		var body []byte
+		if err := row.Scan(&leaf, &at, &body); err != nil {
+			return e, err
+		}
+		if err := json.Unmarshal(body, &e); err != nil {
+			return e, fmt.Errorf("decode an event: %w", err)
+		}
+		e.Seq, e.Timestamp = leaf+1, at.UTC()
+		return e, nil
+	})
+	return events, translate(err)
+}
