@@ -116,6 +116,7 @@ func (s *Settler) settle(ctx context.Context, c *store.Change) (workflows.Settle
 			return workflows.SettleResult{}, err
 		}
 	}
+	ended := c.Approval.Ended(c.Approval.State, c.Now)
 	if err := c.Settle(end.status, end.reasons, token, validity, constraints); err != nil {
 		return workflows.SettleResult{}, err
 	}
@@ -123,7 +124,13 @@ func (s *Settler) settle(ctx context.Context, c *store.Change) (workflows.Settle
 	if end.outcome != "" {
 		e.Outcome = end.outcome
 	}
-	e.Reasons, e.Requirements = end.reasons, c.Approval.Plan.Requirements
+	e.Reasons, e.Requirements = end.reasons, approval.ToldRequirements(c.Approval.Plan.Requirements)
+	if c.Token != nil {
+		ended.ValidUntil = c.Token.ValidUntil
+	}
+	if e.SafePayload, err = json.Marshal(map[string]any{"ended": ended}); err != nil {
+		return workflows.SettleResult{}, fmt.Errorf("encode how %s ended: %w", c.Approval.ID, err)
+	}
 	c.AddEvent(e)
 	return workflows.SettleResult{Over: true}, s.tell(ctx, c, due)
 }
@@ -148,6 +155,9 @@ func (s *Settler) support(ctx context.Context, c *store.Change) error {
 			}
 			e := s.Event(engine.Voted, c.Approval.Decision.Outcome, c.Approval, f.Actor)
 			e.Reasons = []engine.Reason{{Code: "VOTE_BY_GRANT", Message: "Approved beforehand, by the standing grant " + f.Details.Grant + "."}}
+			if e.SafePayload, err = json.Marshal(lastFact(c).Told()); err != nil {
+				return fmt.Errorf("encode what an event tells: %w", err)
+			}
 			c.AddEvent(e)
 		}
 		if c.Approval.State.Status != approval.Pending {
@@ -169,6 +179,9 @@ func (s *Settler) support(ctx context.Context, c *store.Change) error {
 		}
 		e := s.Event(engine.Escalated, c.Approval.Decision.Outcome, c.Approval, system)
 		e.Reasons = []engine.Reason{{Code: "NOBODY_ELIGIBLE", Message: "Nobody is left who may decide at this stage, so those whom it escalates to may at once."}}
+		if e.SafePayload, err = json.Marshal(lastFact(c).Told()); err != nil {
+			return fmt.Errorf("encode what an event tells: %w", err)
+		}
 		c.AddEvent(e)
 	}
 	if !approval.Possible(c.Approval.Plan, c.Approval.Facts, people, c.Now) {
@@ -242,6 +255,7 @@ func (s *Settler) reopen(c *store.Change, end ending) error {
 	if err := c.AddFact(f); err != nil {
 		return err
 	}
+	fact := lastFact(c)
 	d, terms := s.Judge.Reopen(c.Approval, *end.reopen)
 	terms.Accountable = c.Approval.Plan.Accountable
 	err := c.Amend(store.Amendment{
@@ -251,10 +265,16 @@ func (s *Settler) reopen(c *store.Change, end ending) error {
 		return err
 	}
 	e := s.Event(engine.Reopened, d.Outcome, c.Approval, system)
-	e.Reasons, e.Requirements = end.reasons, d.Requirements
+	e.Reasons, e.Requirements = end.reasons, approval.ToldRequirements(d.Requirements)
+	if e.SafePayload, err = json.Marshal(fact.ToldWith(c.Approval.Plan)); err != nil {
+		return fmt.Errorf("encode what an event tells: %w", err)
+	}
 	c.AddEvent(e)
 	return nil
 }
+
+// lastFact is the fact that was added last.
+func lastFact(c *store.Change) approval.Fact { return c.Approval.Facts[len(c.Approval.Facts)-1] }
 
 // tightened is what the votes that counted have made of constraints and
 // validity; nil where they left the constraints alone.

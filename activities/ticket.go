@@ -129,11 +129,8 @@ func (t *TicketChecker) add(c *store.Change, seq int64, found approval.Ticket) e
 	if !f.Yes {
 		e.Reasons = []engine.Reason{{Code: "TICKET_REJECTED", Message: "The ticket does not cover the call (" + found.Code + "): " + found.Message}}
 	}
-	// Its title is somebody's own text, and no part of the record.
-	logged := found
-	logged.Title = ""
 	var err error
-	if e.SafePayload, err = json.Marshal(map[string]any{"ticket": logged}); err != nil {
+	if e.SafePayload, err = json.Marshal(lastFact(c).Told()); err != nil {
 		return fmt.Errorf("encode what was found of a ticket: %w", err)
 	}
 	c.AddEvent(e)

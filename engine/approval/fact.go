@@ -139,6 +139,9 @@ type Details struct {
 	Digest   string   `json:"digest,omitempty"`
 	Changed  []string `json:"changed,omitempty"`
 	Supplied []string `json:"supplied,omitempty"`
+	// Salt makes the digest of the fact's comment, which the log has, one that
+	// nobody can guess at. Erasing it with the comment leaves the log as it is.
+	Salt string `json:"salt,omitempty"`
 }
 
 // Fact is something that people or systems contributed. Seq and At are given

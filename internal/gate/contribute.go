@@ -277,7 +277,7 @@ func (g *Gate) contribute(ctx context.Context, id string, once *Once, f approval
 			}
 			e := event(c)
 			e.Reasons = []engine.Reason{said(f)}
-			if e.SafePayload, err = tells(f); err != nil {
+			if e.SafePayload, err = tells(c); err != nil {
 				return nil, err
 			}
 			c.AddEvent(e)
@@ -376,39 +376,9 @@ func admission(err error) error {
 	return err
 }
 
-// tells is what an event tells of a fact beside its words: nothing of it is an
-// argument.
-func tells(f approval.Fact) (json.RawMessage, error) {
-	payload := map[string]any{}
-	d := f.Details
-	if len(f.Via) > 0 {
-		payload["in_place_of"] = f.Via
-	}
-	if d.Proof != nil {
-		payload["proof"] = d.Proof
-	}
-	if d.Ticket != nil {
-		payload["ticket"] = d.Ticket
-	}
-	if d.ValidFor > 0 {
-		payload["valid_for"] = d.ValidFor
-	}
-	if len(d.Constraints) > 0 {
-		payload["constraints"] = d.Constraints
-	}
-	if d.By > 0 {
-		payload["by"] = d.By
-	}
-	if len(d.Supplied) > 0 {
-		payload["supplied"] = d.Supplied
-	}
-	if len(d.Changed) > 0 {
-		payload["changed"] = d.Changed
-	}
-	if d.Alone {
-		payload["alone"] = true
-	}
-	encoded, err := json.Marshal(payload)
+// tells is what an event says of the fact that was added last.
+func tells(c *store.Change) (json.RawMessage, error) {
+	encoded, err := json.Marshal(c.Approval.Facts[len(c.Approval.Facts)-1].Told())
 	if err != nil {
 		return nil, fmt.Errorf("encode what an event tells: %w", err)
 	}

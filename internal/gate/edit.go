@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -51,14 +52,15 @@ func (g *Gate) Edit(ctx context.Context, r EditRequest, once *Once) (approval.Ap
 		if !c.Now.Before(deadline) {
 			return nil, errLate
 		}
+		fact := c.Approval.Facts[len(c.Approval.Facts)-1]
 		if err := c.Amend(edited.Amendment); err != nil {
 			return nil, err
 		}
 		e := event(c)
-		e.Outcome, e.Requirements = c.Approval.Decision.Outcome, edited.Requirements
+		e.Outcome, e.Requirements = c.Approval.Decision.Outcome, approval.ToldRequirements(edited.Requirements)
 		e.Reasons = []engine.Reason{said(f)}
-		if e.SafePayload, err = tells(f); err != nil {
-			return nil, err
+		if e.SafePayload, err = json.Marshal(fact.ToldWith(c.Approval.Plan)); err != nil {
+			return nil, fmt.Errorf("encode what an edit tells: %w", err)
 		}
 		c.AddEvent(e)
 		return c.Approval, nil

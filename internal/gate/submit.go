@@ -145,7 +145,11 @@ func (g *Gate) submit(ctx context.Context, p Principal, proposal Proposal, r Req
 		}
 		opening.Session, opening.Preconditions = named, r.Preconditions
 		sub.Opening = opening
-		sub.Event.ApprovalID, sub.Event.Requirements = opening.ID, opening.Requirements
+		asked := approval.Plan{Excluded: opening.Excluded, Terms: opening.Terms}.Asked()
+		if sub.Event.SafePayload, err = withAsked(sub.Event.SafePayload, asked); err != nil {
+			return Outcome{}, err
+		}
+		sub.Event.ApprovalID, sub.Event.Requirements = opening.ID, approval.ToldRequirements(opening.Requirements)
 	}
 	o, err := g.store(ctx, j, sub, once)
 	if isKilled(err) {
@@ -322,6 +326,20 @@ func safePayload(p Proposal, d engine.Decision) json.RawMessage {
 		return json.RawMessage(`{}`)
 	}
 	return encoded
+}
+
+// withAsked adds to what an event tells of a call what its approval asks.
+func withAsked(payload json.RawMessage, asked *approval.Asked) (json.RawMessage, error) {
+	var told map[string]any
+	if err := json.Unmarshal(payload, &told); err != nil {
+		return nil, fmt.Errorf("read what an event tells: %w", err)
+	}
+	told["asked"] = asked
+	encoded, err := json.Marshal(told)
+	if err != nil {
+		return nil, fmt.Errorf("encode what an event tells: %w", err)
+	}
+	return encoded, nil
 }
 
 // opening prepares the approval of a waiting call.

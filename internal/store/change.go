@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -221,6 +222,9 @@ func queueToken(rows *pgx.Batch, id string, into **TokenRow) {
 // AddFact appends a fact and tells Temporal and everybody who waits. The
 // database gives its time; the Approval's State is computed anew with it.
 func (c *Change) AddFact(f approval.Fact) error {
+	if f.Comment != "" {
+		f.Details.Salt = rand.Text()
+	}
 	details, err := json.Marshal(f.Details)
 	if err != nil {
 		return fmt.Errorf("encode a fact of %s: %w", c.Approval.ID, err)
@@ -358,9 +362,15 @@ func (c *Change) Settle(status approval.Status, reasons []engine.Reason, jti str
 	if jti == "" {
 		return nil
 	}
-	_, err = c.tx.Exec(c.ctx, `INSERT INTO tokens (jti, approval_id, valid_until, constraints) VALUES ($1, $2, clock_timestamp() + make_interval(secs => $3), $4)`,
-		jti, c.Approval.ID, validFor.Seconds(), constraints)
-	return translate(err)
+	t := TokenRow{JTI: jti, Constraints: constraints}
+	err = c.tx.QueryRow(c.ctx, `INSERT INTO tokens (jti, approval_id, valid_until, constraints) VALUES ($1, $2, clock_timestamp() + make_interval(secs => $3), $4)
+		RETURNING valid_until`, jti, c.Approval.ID, validFor.Seconds(), constraints).Scan(&t.ValidUntil)
+	if err != nil {
+		return translate(err)
+	}
+	t.ValidUntil = t.ValidUntil.UTC()
+	c.Token = &t
+	return nil
 }
 
 // Redeem spends the approval's token. It is an error when it is spent already.
