@@ -350,7 +350,6 @@ func TestNothingIsLost(t *testing.T) {
 			want = append(want, r.Code, r.Message)
 		}
 		for _, text := range want {
-			// A door's refusal names the door instead of its own type.
 			if text != "" && !texts[text] {
 				t.Errorf("%s does not say %q", line, text)
 			}
@@ -447,9 +446,13 @@ func TestTheSchemaCanSayNo(t *testing.T) {
 			}
 		}
 	}
+	seen := map[string]bool{}
 	for _, e := range samples(t) {
 		root := value(t, encode(t, e))
-		spoil(t, root, root, "")
+		if kind := fmt.Sprintf("%s %v %v", e.Type, root["type_uid"], root["disposition"]); !seen[kind] {
+			seen[kind] = true
+			spoil(t, root, root, "")
+		}
 	}
 	if removed < 1000 {
 		t.Errorf("only %d members were removed", removed)
