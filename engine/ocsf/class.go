@@ -104,9 +104,11 @@ func (p particulars) activity(e engine.Event) named {
 		switch p.code {
 		case "SIGNED_OUT":
 			return named{2, "Logoff"}
-		case "VERIFIED", "verification_failed":
+		case "VERIFIED":
 			return named{other, "Verify"} // somebody who is signed in proves it again
 		}
+		// A proof that failed may have been for either; taken for a logon, nobody
+		// who counts failed ones misses it.
 		return named{1, "Logon"}
 	case accountChange:
 		return accounts[p.code]

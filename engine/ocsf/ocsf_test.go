@@ -238,6 +238,7 @@ refusal DENY not_found: 600300 Unknown, Low, Failure, Blocked
 sign_in ALLOW SIGNED_IN: 300201 Logon, Informational, Success, Allowed
 sign_in DENY wrong_credentials: 300201 Logon, Low, Failure, Blocked
 sign_in ALLOW VERIFIED: 300299 Verify, Informational, Success, Allowed
+sign_in DENY verification_failed: 300201 Logon, Low, Failure, Blocked
 sign_in ALLOW SIGNED_OUT: 300202 Logoff, Informational, Success, Allowed
 admin ALLOW USER_ADDED: 300101 Create, Informational, Success, Allowed
 admin ALLOW USER_DISABLED: 300105 Disable, Informational, Success, Allowed

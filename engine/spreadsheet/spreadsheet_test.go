@@ -96,7 +96,7 @@ func TestSamples(t *testing.T) {
 			t.Errorf("got:  %+v\nwant: %+v", got, want)
 		}
 	}
-	if _, err := r.Read(); err != io.EOF { //nolint:errorlint // the reader says so
+	if _, err := r.Read(); err != io.EOF {
 		t.Errorf("after the last event: %v", err)
 	}
 }
