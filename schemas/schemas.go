@@ -9,7 +9,7 @@ import "embed"
 
 // FS holds every schema under its file name, as *.schema.json.
 //
-//go:embed *.schema.json
+//go:embed *.schema.json ocsf/*.schema.json
 var FS embed.FS
 
 // AgentActionContractV1 is the file of the event that asks for a decision on a
@@ -23,3 +23,7 @@ const PolicyBundle = "policy_bundle.schema.json"
 // ToolContracts is the file of SafeAI's tool contracts
 // (specs/safeai-tool-contracts.md).
 const ToolContracts = "tool_contracts.schema.json"
+
+// OCSFEvent is the file of an audit event in the Open Cybersecurity Schema
+// Framework: exactly what package engine/ocsf writes.
+const OCSFEvent = "ocsf/audit_event.schema.json"
