@@ -17,6 +17,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"holdpoint/engine"
+	"holdpoint/internal/export"
 	"holdpoint/internal/gate"
 )
 
@@ -42,6 +43,8 @@ type Config struct {
 	// MCP serves clients of the Model Context Protocol, whose key and body have
 	// been looked at. Nil where there is none.
 	MCP http.Handler
+	// Exporter writes exports of the audit log; nil where there are none.
+	Exporter *export.Exporter
 	// PublicURL is where people and agents reach this server, without a slash
 	// at the end.
 	PublicURL string
@@ -151,7 +154,9 @@ const (
 	public     = ""        // anybody
 	signedIn   = "person"  // a signed-in person
 	keyOrHuman = "reading" // a key with scope approvals, or a signed-in person
-	anyKey     = "key"     // a key of any scope: what it may do is looked at further on
+	// auditing is a key with scope audit, or a signed-in auditor or administrator.
+	auditing = "auditing"
+	anyKey   = "key" // a key of any scope: what it may do is looked at further on
 	// adminOrHuman is a key with scope admin, or a signed-in person.
 	adminOrHuman = "administering"
 )

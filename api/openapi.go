@@ -114,7 +114,7 @@ func security(scope string) []map[string][]string {
 		return nil
 	case signedIn:
 		return []map[string][]string{{"session": {}}}
-	case keyOrHuman, adminOrHuman:
+	case keyOrHuman, adminOrHuman, auditing:
 		return []map[string][]string{{"key": {}}, {"session": {}}}
 	}
 	return []map[string][]string{{"key": {}}}
@@ -170,7 +170,7 @@ func docsPage(operations []operation, document []byte) ([]byte, error) {
 		}
 		return list
 	}
-	who := map[string]string{public: "anybody", signedIn: "a signed-in person", keyOrHuman: "a key with scope approvals, or a signed-in person", adminOrHuman: "a key with scope admin, or a signed-in person", anyKey: "any key"}
+	who := map[string]string{public: "anybody", signedIn: "a signed-in person", keyOrHuman: "a key with scope approvals, or a signed-in person", adminOrHuman: "a key with scope admin, or a signed-in person", auditing: "a key with scope audit, or a signed-in auditor", anyKey: "any key"}
 	var rows []row
 	for _, op := range operations {
 		scope, ok := who[op.scope]

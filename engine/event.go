@@ -51,6 +51,7 @@ const (
 	Redeemed  EventType = "redeem"            // a token was spent
 	Executed  EventType = "execution"         // the agent reported what happened
 	Refusal   EventType = "refusal"           // a door turned a request away
+	Exported  EventType = "export"            // somebody exports the log, or a part of it
 	SignIn    EventType = "sign_in"           // somebody signed in or out, or tried to
 	Admin     EventType = "admin"             // people, agents or keys were changed
 )

@@ -37,6 +37,7 @@ type cli struct {
 	Release   releaseCommand   `cmd:"" help:"Release a kill switch."`
 	Notify    notifyCommand    `cmd:"" help:"Say who is told of approvals, by webhook, e-mail and Slack."`
 	Limits    settingsCommand  `cmd:"" name:"settings" help:"Show or change limits, delegation and trust for all agents."`
+	Audit     auditCommand     `cmd:"" help:"Export the audit log, and check that nothing in it was changed."`
 	Policy    policyCommand    `cmd:"" help:"Check, test, explain, simulate and sign policies."`
 	Contracts contractsCommand `cmd:"" help:"Check files of tool contracts."`
 	Doctor    doctorCommand    `cmd:"" help:"Check configuration, database, Temporal and keys, and say what to do about what is wrong."`

@@ -17,6 +17,7 @@ import (
 	"holdpoint/api"
 	"holdpoint/engine"
 	"holdpoint/internal/config"
+	"holdpoint/internal/export"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
 	"holdpoint/internal/store"
@@ -169,8 +170,13 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	if err != nil {
 		return err
 	}
+	known, err := encodings()
+	if err != nil {
+		return err
+	}
 	door, err := api.New(api.Config{
-		Gate: g, Keys: keys{identity.NewKeys(ctx, s)}, Person: console.Signed, PublicURL: cfg.PublicURL, Logger: log, Rules: inForce(keeper),
+		Exporter: &export.Exporter{Store: s, Encodings: known},
+		Gate:     g, Keys: keys{identity.NewKeys(ctx, s)}, Person: console.Signed, PublicURL: cfg.PublicURL, Logger: log, Rules: inForce(keeper),
 		Prove: func(ctx context.Context, p engine.Person, boundTo, code string) (string, error) {
 			return factors.Verify(ctx, p, identity.ForApproval, boundTo, identity.Proof{Code: code})
 		},

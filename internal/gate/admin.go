@@ -35,7 +35,7 @@ type By struct {
 }
 
 // Administrator is the principal as the one who administers.
-func (p Principal) Administrator(requestID string) By { return By{p.actor(), requestID} }
+func (p Principal) Administrator(requestID string) By { return By{p.Actor(), requestID} }
 
 // PersonAdministers is a signed-in person as the one who administers.
 func PersonAdministers(p engine.Person, channel, requestID string) By {

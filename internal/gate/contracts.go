@@ -37,7 +37,7 @@ type ContractQuestion struct {
 func (g *Gate) AskContract(ctx context.Context, p Principal, q ContractQuestion, requestID string, once *Once) (any, error) {
 	if r := bounded(engine.Call{Tool: q.Tool}); r != nil {
 		return nil, g.refuse(ctx, r, engine.Event{
-			ID: newEventID(), Type: engine.Refusal, RequestID: requestID, AgentID: p.AgentID, SafePayload: json.RawMessage(`{}`), Actor: p.actor(),
+			ID: newEventID(), Type: engine.Refusal, RequestID: requestID, AgentID: p.AgentID, SafePayload: json.RawMessage(`{}`), Actor: p.Actor(),
 		})
 	}
 	if err := g.answered(ctx, p, once); err != nil {
@@ -103,7 +103,7 @@ func (g *Gate) AskContract(ctx context.Context, p Principal, q ContractQuestion,
 	}
 	sub := store.Submission{Event: engine.Event{
 		ID: newEventID(), Type: engine.Contract, RequestID: requestID, AgentID: p.AgentID, ToolName: q.Tool, Outcome: outcome,
-		Reasons: []engine.Reason{reason}, SafePayload: encoded, Actor: p.actor(), PolicyDigest: judge.Digest(),
+		Reasons: []engine.Reason{reason}, SafePayload: encoded, Actor: p.Actor(), PolicyDigest: judge.Digest(),
 	}}
 	if once != nil {
 		kept := *once
@@ -113,10 +113,10 @@ func (g *Gate) AskContract(ctx context.Context, p Principal, q ContractQuestion,
 	_, err = g.Store.Submit(ctx, sub)
 	if isKilled(err) {
 		return nil, g.refuse(ctx, killedRefusal, engine.Event{
-			ID: newEventID(), Type: engine.Refusal, RequestID: requestID, AgentID: p.AgentID, ToolName: q.Tool, SafePayload: encoded, Actor: p.actor(),
+			ID: newEventID(), Type: engine.Refusal, RequestID: requestID, AgentID: p.AgentID, ToolName: q.Tool, SafePayload: encoded, Actor: p.Actor(),
 		})
 	}
-	return answer, g.unlessKilled(ctx, p.AgentID, p.actor(), err)
+	return answer, g.unlessKilled(ctx, p.AgentID, p.Actor(), err)
 }
 
 // contractVetoed turns a question away that a plugin has stopped.

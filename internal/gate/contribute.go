@@ -151,7 +151,7 @@ type AnswerRequest struct {
 // Answer records what a runtime says on its user's behalf. An agent's own key
 // cannot confirm anything: the one who asks does not answer.
 func (g *Gate) Answer(ctx context.Context, p Principal, r AnswerRequest, once *Once) (approval.Approval, error) {
-	by := p.actor()
+	by := p.Actor()
 	fact := approval.Fact{Kind: approval.Reply, Actor: by, Yes: r.Confirmed, Comment: r.Comment}
 	if !r.Confirmed {
 		fact.Denial = approval.Never
@@ -197,7 +197,7 @@ func edits(a approval.Approval) bool {
 
 // Cancel takes back a call that still waits.
 func (g *Gate) Cancel(ctx context.Context, p Principal, id, requestID string, once *Once) (approval.Approval, error) {
-	by := p.actor()
+	by := p.Actor()
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Cancelled, c.Approval.Decision.Outcome, c.Approval, by, requestID)
 	}

@@ -39,7 +39,7 @@ type ExecutedCall struct {
 // output that comes with it is looked at and not kept: the event holds what was
 // found in it, by kind and number.
 func (g *Gate) Executed(ctx context.Context, p Principal, r ExecutionRequest, once *Once) (ExecutedCall, error) {
-	by := p.actor()
+	by := p.Actor()
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Executed, engine.Allow, c.Approval, by, r.RequestID)
 	}

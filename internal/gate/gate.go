@@ -113,9 +113,9 @@ const (
 	AdminKey   = "admin"
 )
 
-// actor is the principal as the audit log names it: an agent's own key acts as
+// Actor is the principal as the audit log names it: an agent's own key acts as
 // the agent, a runtime's or an administrator's as a service.
-func (p Principal) actor() engine.Actor {
+func (p Principal) Actor() engine.Actor {
 	if p.Kind == AgentKey {
 		return engine.Actor{Kind: engine.AgentActor, ID: p.AgentID, Channel: "api"}
 	}

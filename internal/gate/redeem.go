@@ -48,7 +48,7 @@ var (
 // the call's digest and that it is unspent are all checked in the one
 // transaction that spends it.
 func (g *Gate) Redeem(ctx context.Context, p Principal, r RedeemRequest, once *Once) (Redemption, error) {
-	by := p.actor()
+	by := p.Actor()
 	claims, kid, err := token.Open(g.Ring, r.Token, g.Issuer, g.Judge().Environment)
 	if err != nil {
 		return Redemption{}, g.refuse(ctx, invalidToken, engine.Event{
@@ -106,7 +106,7 @@ func (g *Gate) Redeem(ctx context.Context, p Principal, r RedeemRequest, once *O
 		return Redemption{}, g.outdated(ctx, p, claims.ApprovalID, r, event)
 	}
 	if kept := (*Replay)(nil); errors.As(err, &kept) {
-		return Redemption{}, g.unlessKilled(ctx, p.AgentID, p.actor(), err)
+		return Redemption{}, g.unlessKilled(ctx, p.AgentID, p.Actor(), err)
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		// Signed by us, for an approval that this database does not have.

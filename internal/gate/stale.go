@@ -116,7 +116,7 @@ func (g *Gate) succeed(ctx context.Context, p Principal, id string, r RedeemRequ
 			linked = c.Approval.Successor
 			return nil, nil, nil
 		}
-		e := g.event(engine.Redeemed, engine.Deny, c.Approval, p.actor(), r.RequestID)
+		e := g.event(engine.Redeemed, engine.Deny, c.Approval, p.Actor(), r.RequestID)
 		e.Reasons = []engine.Reason{{Code: "SUCCEEDED_BY", Message: "People are asked anew, by " + linked + "."}}
 		c.AddEvent(e)
 		return nil, nil, c.Succeed(linked)

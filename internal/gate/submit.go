@@ -109,7 +109,7 @@ func (g *Gate) submit(ctx context.Context, p Principal, proposal Proposal, r Req
 	if wrong != nil {
 		return Outcome{}, g.refuse(ctx, wrong, engine.Event{
 			ID: newEventID(), Type: engine.Refusal, RequestID: r.ID, AgentID: p.AgentID,
-			SafePayload: json.RawMessage(`{}`), Actor: p.actor(),
+			SafePayload: json.RawMessage(`{}`), Actor: p.Actor(),
 		})
 	}
 	if err := g.answered(ctx, p, once); err != nil {
@@ -168,7 +168,7 @@ func (g *Gate) answered(ctx context.Context, p Principal, once *Once) error {
 	if once == nil {
 		return nil
 	}
-	return g.unlessKilled(ctx, p.AgentID, p.actor(), g.Store.Answered(ctx, once))
+	return g.unlessKilled(ctx, p.AgentID, p.Actor(), g.Store.Answered(ctx, once))
 }
 
 // unlessKilled turns a kept answer into a refusal while a switch stops the agent.
@@ -276,7 +276,7 @@ func unclear(name string) bool {
 func (g *Gate) decided(p Principal, proposal Proposal, d engine.Decision) engine.Event {
 	e := engine.Event{
 		ID: newEventID(), Type: engine.Decided, RequestID: proposal.Call.RequestID, AgentID: p.AgentID, ToolName: proposal.Call.Tool,
-		Outcome: d.Outcome, Reasons: told(strictestFirst(d.Findings)), SafePayload: safePayload(proposal, d), Actor: p.actor(),
+		Outcome: d.Outcome, Reasons: told(strictestFirst(d.Findings)), SafePayload: safePayload(proposal, d), Actor: p.Actor(),
 		PolicyDigest: d.PolicyDigest,
 	}
 	if proposal.Valid {
@@ -374,7 +374,7 @@ func (g *Gate) opening(ctx context.Context, p Principal, proposal Proposal, judg
 	}
 	now := time.Now()
 	return &store.Opening{
-		ID: id, Call: proposal.Call, RequestedBy: p.actor(), MaxState: p.MaxState, Decision: d,
+		ID: id, Call: proposal.Call, RequestedBy: p.Actor(), MaxState: p.MaxState, Decision: d,
 		Requirements: d.Requirements, Excluded: excluded, ExpiresIn: judge.Routing.Expiry(rule, now).Sub(now),
 		// The registered owner answers for the call. Whom else the agent names as
 		// its side decides nothing, and vouches for nothing either: an agent does not

@@ -87,7 +87,7 @@ func (g *Gate) Extend(ctx context.Context, s Said, by time.Duration, once *Once)
 // Inform answers a reviewer's question for the requesting side: by its agent, its
 // runtime, or a person who answers for the call.
 func (g *Gate) Inform(ctx context.Context, p Principal, id, text, requestID string, once *Once) (approval.Approval, error) {
-	by := p.actor()
+	by := p.Actor()
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Asked, c.Approval.Decision.Outcome, c.Approval, by, requestID)
 	}

@@ -85,7 +85,7 @@ func (g *Gate) readDocument(ctx context.Context, document []byte, now time.Time,
 func (g *Gate) ApprovedTool(ctx context.Context, p Principal, document []byte, raw, requestID string) (CheckedDocument, []Violation, error) {
 	turnedAway := func(r *Refusal) (CheckedDocument, []Violation, error) {
 		return CheckedDocument{}, nil, g.refuse(ctx, r, engine.Event{
-			ID: newEventID(), Type: engine.Refusal, RequestID: requestID, AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: p.actor(),
+			ID: newEventID(), Type: engine.Refusal, RequestID: requestID, AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: p.Actor(),
 		})
 	}
 	claims, kid, err := token.Open(g.Ring, raw, g.Issuer, g.Judge().Environment)
@@ -101,7 +101,7 @@ func (g *Gate) ApprovedTool(ctx context.Context, p Principal, document []byte, r
 	}
 	var out CheckedDocument
 	event := func(c *store.Change) engine.Event {
-		return g.event(engine.Refusal, engine.Deny, c.Approval, p.actor(), requestID)
+		return g.event(engine.Refusal, engine.Deny, c.Approval, p.Actor(), requestID)
 	}
 	_, err = g.change(ctx, claims.ApprovalID, nil, event, func(c *store.Change) (any, error) {
 		if r := g.spendable(c, p, claims, kid); r != nil {
@@ -111,7 +111,7 @@ func (g *Gate) ApprovedTool(ctx context.Context, p Principal, document []byte, r
 			return nil, r
 		}
 		out = CheckedDocument{RequestID: report.Request.RequestID, Digest: toolrequest.Digest(document), Decision: c.Approval.Decision, Approval: &c.Approval}
-		e := g.event(engine.Contract, engine.Allow, c.Approval, p.actor(), requestID)
+		e := g.event(engine.Contract, engine.Allow, c.Approval, p.Actor(), requestID)
 		e.Reasons = []engine.Reason{{Code: "TOOL_REQUEST_APPROVED", Message: "The approved document was presented with its token; nothing was spent."}}
 		c.AddEvent(e)
 		return nil, nil

@@ -26,7 +26,7 @@ type Tracker interface {
 // AttachTicket attaches a ticket for the requesting side. Its tracker is asked by
 // the approval's workflow.
 func (g *Gate) AttachTicket(ctx context.Context, p Principal, id, system, ref, requestID string, once *Once) (approval.Approval, error) {
-	by := p.actor()
+	by := p.Actor()
 	ticket, refused := g.ticket(system, ref)
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Ticketed, c.Approval.Decision.Outcome, c.Approval, by, requestID)

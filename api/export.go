@@ -1,0 +1,102 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/internal/export"
+)
+
+// exportWithin bounds how long whoever reads an export may take for a page of it.
+const exportWithin = 60 * time.Second
+
+func (a *API) auditExport(c *call) error {
+	query := c.r.URL.Query()
+	format := query.Get("format")
+	if format == "" {
+		format = export.JSONL
+	}
+	query.Del("format")
+	var size, before int64
+	for name, into := range map[string]*int64{"size": &size, "before": &before} {
+		if text := query.Get(name); text != "" {
+			n, err := strconv.ParseInt(text, 10, 64)
+			if err != nil || n < 1 {
+				return &failure{Status: http.StatusBadRequest, Code: "bad_query", Detail: "The query parameter \"" + name + "\" cannot be read."}
+			}
+			*into = n
+		}
+		query.Del(name)
+	}
+	f, _, err := eventFilter(query)
+	if err != nil {
+		return err
+	}
+	if f.Newest || query.Has("limit") {
+		return &failure{Status: http.StatusBadRequest, Code: "bad_query", Detail: "An export has everything that the filter asks for, in the order of the log: leave out order and limit."}
+	}
+	media := map[string]string{export.JSONL: "application/jsonl", "csv": "text/csv; charset=utf-8", "ocsf": "application/jsonl"}[format]
+	ending := map[string]string{export.JSONL: "jsonl", "csv": "csv", "ocsf": "ocsf.jsonl"}[format]
+	out := &streamed{w: c.w, media: media, name: "holdpoint-audit." + ending, control: http.NewResponseController(c.w)}
+	_, err = a.Exporter.Write(c.r.Context(), out, export.Request{
+		Format: format, Filter: f, Size: size, Before: before, Actor: c.actor(), RequestID: RequestID(c.r.Context()), Flush: out.Flush,
+	})
+	switch {
+	case err == nil:
+		return nil
+	case out.begun:
+		// What was sent cannot be taken back: it ends in the middle, so that nobody
+		// takes it for the whole.
+		panic(http.ErrAbortHandler)
+	case errors.Is(err, export.ErrFormat):
+		return &failure{Status: http.StatusBadRequest, Code: "bad_query", Detail: "format is jsonl, csv or ocsf."}
+	case errors.Is(err, export.ErrNoCheckpoint):
+		return &failure{Status: http.StatusServiceUnavailable, Code: "no_checkpoint", Detail: "The audit log has no such checkpoint yet. Try again in a moment.", RetryAfter: time.Second}
+	}
+	return err
+}
+
+// streamed is an answer that is begun with its first byte: until then it can
+// still become an error.
+type streamed struct {
+	w           http.ResponseWriter
+	media, name string
+	control     *http.ResponseController
+	begun       bool
+}
+
+func (s *streamed) Write(data []byte) (int, error) {
+	if !s.begun {
+		s.begun = true
+		h := s.w.Header()
+		h.Set("Content-Type", s.media)
+		h.Set("Content-Disposition", `attachment; filename="`+s.name+`"`)
+		h.Set("Cache-Control", "no-store")
+		_ = s.control.SetWriteDeadline(time.Now().Add(exportWithin)) // where it cannot be set, the server's own holds
+		s.w.WriteHeader(http.StatusOK)
+	}
+	return s.w.Write(data)
+}
+
+// Flush sends what there is and gives the reader time for the next page.
+func (s *streamed) Flush() error {
+	if !s.begun {
+		return nil
+	}
+	if err := s.control.Flush(); err != nil {
+		return err
+	}
+	_ = s.control.SetWriteDeadline(time.Now().Add(exportWithin))
+	return nil
+}
+
+// actor is who asks, for the audit log.
+func (c *call) actor() engine.Actor {
+	if c.isPerson {
+		return engine.Actor{Kind: engine.HumanActor, ID: c.person.ID, Channel: "api"}
+	}
+	return c.principal.Actor()
+}

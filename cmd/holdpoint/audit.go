@@ -1,0 +1,250 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"holdpoint/engine/audit"
+	"holdpoint/engine/canon"
+	"holdpoint/internal/config"
+	"holdpoint/internal/export"
+	"holdpoint/internal/store"
+)
+
+type auditCommand struct {
+	Export auditExport `cmd:"" help:"Write the audit log, or a part of it, to a file."`
+	Verify auditVerify `cmd:"" help:"Check an export, or a served log, against the log's public key; needs no server."`
+}
+
+type auditExport struct {
+	Data     string    `type:"path" help:"Data directory of a running “holdpoint dev”; without it, HOLDPOINT_DATABASE_URL says where." placeholder:"DIR"`
+	Format   string    `default:"jsonl" enum:"jsonl,csv,ocsf" help:"jsonl proves itself; csv and ocsf are for spreadsheets and SIEMs."`
+	Output   string    `short:"o" required:"" type:"path" help:"The file to write; - for standard output." placeholder:"FILE"`
+	Since    time.Time `help:"Events from this time on (RFC 3339)." format:"2006-01-02T15:04:05Z07:00" placeholder:"TIME"`
+	Until    time.Time `help:"Events before this time." format:"2006-01-02T15:04:05Z07:00" placeholder:"TIME"`
+	Approval string    `help:"Events of one approval." placeholder:"ID"`
+	Agent    string    `help:"Events of one agent." placeholder:"ID"`
+	Tool     string    `help:"Events of one tool." placeholder:"NAME"`
+	Person   string    `help:"Events of one person (usr_…) or another actor." placeholder:"ID"`
+	Outcome  string    `help:"Events of one outcome, such as DENY." placeholder:"OUTCOME"`
+	Type     string    `help:"Events of one type, such as vote." placeholder:"TYPE"`
+	Resume   bool      `help:"Go on with an export to the same file that was cut off."`
+	Quiet    bool      `short:"q" help:"Say nothing of the progress."`
+}
+
+// Help is shown by "holdpoint audit export --help".
+func (auditExport) Help() string {
+	return `JSON Lines hold the log's own checkpoint and, for a part of the log, a proof beside
+each event: "holdpoint audit verify" needs nothing else. The file is FILE.partial
+until it is complete. That somebody has exported is an event of the log.
+
+Examples:
+  holdpoint audit export --data .holdpoint -o log.jsonl
+  holdpoint audit export --since 2026-10-01T00:00:00Z --until 2026-11-01T00:00:00Z --format csv -o october.csv
+  holdpoint audit export --approval apr_… -o - | holdpoint audit verify - --key log-key.pub`
+}
+
+func (a *auditExport) Run(ctx context.Context, c *cli) error {
+	s, keys, err := a.open(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	r := export.Request{
+		Format: a.Format, Actor: operator(), Filter: store.EventFilter{
+			Since: a.Since, Until: a.Until, AgentID: a.Agent, Tool: a.Tool, Outcome: a.Outcome, Type: a.Type, ActorID: a.Person, ApprovalID: a.Approval,
+		},
+	}
+	if !a.Quiet {
+		r.Progress = progressOf("exported up to event", "of")
+	}
+	known, err := encodings()
+	if err != nil {
+		return err
+	}
+	x := &export.Exporter{Store: s, Keys: keys, Encodings: known}
+	if a.Output == "-" {
+		out := bufio.NewWriterSize(os.Stdout, 1<<16)
+		_, err := x.Write(ctx, out, r)
+		return errors.Join(err, out.Flush())
+	}
+	done, err := a.toFile(ctx, x, r)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(terminalError, "%s: %d events, of a log of %d; %s\n", a.Output, done.Events, done.Size, done.Digest)
+	if a.Format == export.JSONL {
+		fmt.Fprintf(terminalError, "check it: holdpoint audit verify %s --key FILE-WITH-THE-LOG'S-PUBLIC-KEY\n", a.Output)
+	}
+	return nil
+}
+
+// toFile writes to FILE.partial, which becomes FILE when it is complete.
+func (a *auditExport) toFile(ctx context.Context, x *export.Exporter, r export.Request) (export.Summary, error) {
+	partial := a.Output + ".partial"
+	if _, err := os.Stat(a.Output); err == nil {
+		return export.Summary{}, fmt.Errorf("%s is there already: name another file, or move it away", a.Output)
+	}
+	flags := os.O_RDWR | os.O_CREATE | os.O_EXCL
+	if a.Resume {
+		flags = os.O_RDWR
+	}
+	f, err := os.OpenFile(partial, flags, 0o600) // #nosec G304 -- the user names the file
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return export.Summary{}, fmt.Errorf("%s is there already, of an export that was cut off: go on with it by --resume, or remove it", partial)
+	case errors.Is(err, fs.ErrNotExist) && a.Resume:
+		return export.Summary{}, fmt.Errorf("there is no %s to go on with", partial)
+	case err != nil:
+		return export.Summary{}, err
+	}
+	defer func() { _ = f.Close() }() // closed before, when all went well
+	var former int64
+	if a.Resume {
+		if former, err = a.resume(f, &r); err != nil {
+			return export.Summary{}, fmt.Errorf("%s: %w", partial, err)
+		}
+	}
+	out := bufio.NewWriterSize(f, 1<<16)
+	done, err := x.Write(ctx, out, r)
+	if err := errors.Join(err, out.Flush(), f.Sync(), f.Close()); err != nil {
+		return done, fmt.Errorf("%w (what was written is in %s; go on with it by --resume)", err, partial)
+	}
+	done.Events += former
+	return done, os.Rename(partial, a.Output)
+}
+
+// resume finds where an export was cut off, and drops a line that was cut.
+func (a *auditExport) resume(f *os.File, r *export.Request) (former int64, err error) {
+	if a.Format != export.JSONL {
+		return 0, errors.New("only jsonl can be gone on with: the other formats do not say of which checkpoint they are")
+	}
+	lines := bufio.NewReaderSize(f, 1<<16)
+	var whole int64 // bytes
+	for n := 0; ; n++ {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			break // what is left has no end: it is written again
+		}
+		if err != nil {
+			return 0, err
+		}
+		if n == 0 {
+			if err := resumeHeader(line, r); err != nil {
+				return 0, err
+			}
+		} else {
+			var e struct {
+				Seq int64 `json:"seq"`
+			}
+			if err := json.Unmarshal(line, &e); err != nil || e.Seq <= r.Filter.After {
+				return 0, fmt.Errorf("line %d is no event: it cannot be gone on with", n+1)
+			}
+			r.Filter.After = e.Seq
+			former++
+		}
+		whole += int64(len(line))
+	}
+	if r.Size == 0 {
+		return 0, errors.New("it has no header yet: remove it and begin again")
+	}
+	if err := f.Truncate(whole); err != nil {
+		return 0, err
+	}
+	if _, err := f.Seek(whole, io.SeekStart); err != nil {
+		return 0, err
+	}
+	r.Before = former
+	return former, nil
+}
+
+// open opens the database as the role that only reads and appends.
+func (a *auditExport) open(ctx context.Context, c *cli) (*store.Store, []string, error) {
+	if a.Data != "" {
+		running, err := readDevFile(a.Data)
+		if err != nil {
+			return nil, nil, err
+		}
+		s, err := store.Open(ctx, store.Config{URL: running.DatabaseURL, MaxConns: 4})
+		return s, []string{running.LogKey}, err
+	}
+	cfg, err := c.load(config.Database)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w\n(or name the data directory of a running “holdpoint dev” with --data)", err)
+	}
+	s, err := store.Open(ctx, store.Config{URL: cfg.DatabaseURL, MaxConns: 4})
+	return s, nil, err
+}
+
+// progressOf says how far it is, twice a second at a terminal: in one line, which
+// is gone at the end. Elsewhere it says a line every ten seconds.
+func progressOf(what, of string) func(done, all int64) {
+	info, err := os.Stderr.Stat()
+	live := err == nil && info.Mode()&os.ModeCharDevice != 0
+	last, every := time.Now(), 10*time.Second
+	if live {
+		every = 500 * time.Millisecond
+	}
+	return func(done, all int64) {
+		switch {
+		case live && done >= all:
+			fmt.Fprint(os.Stderr, "\r\x1b[K")
+		case time.Since(last) < every:
+		case live:
+			last = time.Now()
+			fmt.Fprintf(os.Stderr, "\r%s %d %s %d\x1b[K", what, done, of, all)
+		default:
+			last = time.Now()
+			fmt.Fprintf(os.Stderr, "%s %d %s %d\n", what, done, of, all)
+		}
+	}
+}
+
+// readKeys reads public keys from a file, or takes the text for a key itself.
+func readKeys(arg string) (string, error) {
+	if strings.Count(arg, "+") >= 2 && !strings.ContainsAny(arg, "\n") {
+		if _, err := os.Stat(arg); err != nil {
+			return arg, nil
+		}
+	}
+	data, err := os.ReadFile(arg) // #nosec G304 -- the user names the file
+	if err != nil {
+		return "", fmt.Errorf("--key: %w", err)
+	}
+	if bytes.Contains(data, []byte("PRIVATE+KEY+")) {
+		return "", fmt.Errorf("--key: %s holds a private key; give the public one (%s.pub)", arg, arg)
+	}
+	return string(data), nil
+}
+
+// resumeHeader takes over the checkpoint of an export that was cut off, which has
+// to be of the same filter.
+func resumeHeader(line []byte, r *export.Request) error {
+	v, err := canon.Parse(bytes.TrimSpace(line))
+	if err != nil {
+		return fmt.Errorf("its first line cannot be read: %w", err)
+	}
+	h, err := audit.ParseHeader(v)
+	if err != nil {
+		return err
+	}
+	if h.Filter != export.Filter(r.Filter) {
+		return fmt.Errorf("it was begun with another filter: %s", h.Filter.JSON())
+	}
+	text, _, _ := strings.Cut(h.Checkpoint, "\n\n")
+	c, err := audit.ParseCheckpoint(text + "\n")
+	if err != nil {
+		return err
+	}
+	r.Size = c.Size
+	return nil
+}

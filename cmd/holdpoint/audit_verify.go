@@ -1,0 +1,298 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"holdpoint/engine/audit"
+	"holdpoint/engine/canon"
+	"holdpoint/internal/observer"
+)
+
+type auditVerify struct {
+	File   string   `arg:"" optional:"" help:"An export (JSON Lines), an evidence pack, or - for standard input."`
+	URL    string   `help:"Verify the log that is served there instead; with HOLDPOINT_API_KEY set, its events as well." placeholder:"URL"`
+	Key    []string `help:"The log's public key (name+hash+base64), or a file of such." placeholder:"KEY"`
+	Former []string `help:"A checkpoint of the same log from before, in a file: the log has to continue it." type:"path" placeholder:"FILE"`
+	State  string   `help:"Remember the checkpoint here, and hold the next verification against it." type:"path" placeholder:"FILE"`
+	Quiet  bool     `short:"q" help:"Say nothing when all is well, and no progress."`
+}
+
+// Exit codes of verify, for scripts.
+const (
+	exitBad       exitCode = 1 // it is not what it claims to be
+	exitUnchecked exitCode = 2 // it could not be checked
+	exitUntrusted exitCode = 3 // it agrees with itself, and nobody knows who signed it
+)
+
+// Help is shown by "holdpoint audit verify --help".
+func (auditVerify) Help() string {
+	return `Reads only what it is given, and asks nobody. It checks that the checkpoint is signed
+by the log's key; that every event is the one that the log has in its place, in
+order, none missing, none cut off; and, by computing it again, that every approval
+came about by the rules: enough votes of people who may, nobody of the requesting
+side, one end, a token spent once and in time.
+
+Get the public key from somebody else than whoever gave you the export. Without
+--key it is only known that the export agrees with itself.
+
+Exit codes: 0 all is well; 1 something is wrong, and the first line says what and
+where; 2 it could not be checked; 3 all is well, but no key was given.
+
+Examples:
+  holdpoint audit verify log.jsonl --key log-key.pub
+  holdpoint audit verify --url https://holdpoint.example.com --key log-key.pub --state ~/.holdpoint-log`
+}
+
+func (v *auditVerify) Run(ctx context.Context) error {
+	err := v.run(ctx)
+	var exit exitCode
+	if err == nil || errors.As(err, &exit) {
+		return err
+	}
+	fmt.Fprintln(terminalError, "holdpoint:", err)
+	return exitUnchecked
+}
+
+func (v *auditVerify) run(ctx context.Context) error {
+	if (v.File == "") == (v.URL == "") {
+		return errors.New("name either a file or --url")
+	}
+	var verifiers []note.Verifier
+	for _, arg := range v.Key {
+		text, err := readKeys(arg)
+		if err != nil {
+			return err
+		}
+		more, err := audit.ParseVerifiers(text)
+		if err != nil {
+			return fmt.Errorf("--key: %w", err)
+		}
+		verifiers = append(verifiers, more...)
+	}
+	former, err := v.former(verifiers)
+	if err != nil {
+		return err
+	}
+	var report audit.Report
+	if v.URL != "" {
+		report, err = v.served(ctx, verifiers, former)
+	} else {
+		report, err = v.file(verifiers, former)
+	}
+	if err != nil {
+		return err
+	}
+	return v.tell(report, len(verifiers) > 0)
+}
+
+// former reads the checkpoints that the log has to continue.
+func (v *auditVerify) former(verifiers []note.Verifier) ([]audit.Checkpoint, error) {
+	files := v.Former
+	if v.State != "" {
+		if _, err := os.Stat(v.State); err == nil {
+			files = append(files, v.State)
+		}
+	}
+	var list []audit.Checkpoint
+	for _, path := range files {
+		signed, err := os.ReadFile(path) // #nosec G304 -- the user names the file
+		if err != nil {
+			return nil, err
+		}
+		if len(verifiers) == 0 {
+			return nil, errors.New("a former checkpoint is worth something with --key only")
+		}
+		c, err := audit.OpenCheckpoint(signed, verifiers...)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// file verifies an export.
+func (v *auditVerify) file(verifiers []note.Verifier, former []audit.Checkpoint) (audit.Report, error) {
+	var in io.Reader = os.Stdin
+	var size int64
+	if v.File != "-" {
+		f, err := os.Open(v.File)
+		if err != nil {
+			return audit.Report{}, err
+		}
+		defer func() { _ = f.Close() }()
+		if info, err := f.Stat(); err == nil {
+			size = info.Size()
+		}
+		in = f
+	}
+	return v.read(in, size, &audit.Verifier{Verifiers: verifiers, Former: former})
+}
+
+// read gives a verifier every line.
+func (v *auditVerify) read(in io.Reader, size int64, verifier *audit.Verifier) (audit.Report, error) {
+	progress := func(int64, int64) {}
+	if !v.Quiet && size > 0 {
+		progress = progressOf("verified byte", "of")
+	}
+	lines := bufio.NewReaderSize(in, 1<<16)
+	var done int64
+	for {
+		line, err := boundedLine(lines)
+		done += int64(len(line))
+		if len(line) > 0 {
+			whole := bytes.TrimSuffix(line, []byte("\n"))
+			if done == int64(len(line)) && bytes.HasPrefix(bytes.TrimSpace(whole), []byte("<")) {
+				return v.pack(lines, verifier)
+			}
+			verifier.Line(whole)
+			progress(done, size)
+		}
+		if errors.Is(err, io.EOF) {
+			return verifier.Done(), nil
+		}
+		if err != nil {
+			return audit.Report{}, err
+		}
+	}
+}
+
+// boundedLine reads a line that no event can be longer than.
+func boundedLine(r *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+		if len(line) > canon.MaxBytes {
+			return nil, fmt.Errorf("a line has more than %d bytes: it is no export", canon.MaxBytes)
+		}
+	}
+}
+
+// Where the proof is in an evidence pack.
+const (
+	proofBegins = `id="holdpoint-proof">`
+	proofEnds   = `</script>`
+)
+
+// pack verifies the proof within an evidence pack.
+func (v *auditVerify) pack(in *bufio.Reader, verifier *audit.Verifier) (audit.Report, error) {
+	within := false
+	for {
+		line, err := boundedLine(in)
+		text := strings.TrimSuffix(string(line), "\n")
+		switch {
+		case within && strings.TrimSpace(text) == proofEnds:
+			return verifier.Done(), nil
+		case within && text != "":
+			verifier.Line([]byte(text))
+		case strings.HasSuffix(strings.TrimSpace(text), proofBegins):
+			within = true
+		}
+		if errors.Is(err, io.EOF) {
+			return audit.Report{}, errors.New("the page has no proof in it: it is no evidence pack, or was cut off")
+		}
+		if err != nil {
+			return audit.Report{}, err
+		}
+	}
+}
+
+// tell says what was found, and remembers the checkpoint of a log that is well.
+func (v *auditVerify) tell(r audit.Report, trusted bool) error {
+	if len(r.Problems) > 0 {
+		for _, p := range r.Problems {
+			fmt.Fprintln(terminal, "BAD ", p.Error())
+		}
+		if r.More > 0 {
+			fmt.Fprintf(terminal, "BAD  and %d more\n", r.More)
+		}
+		return exitBad
+	}
+	if !v.Quiet {
+		c := r.Checkpoint
+		fmt.Fprintf(terminal, "ok   %s signed a log of %d events\n", c.Origin, c.Size)
+		if r.Header.Whole {
+			fmt.Fprintf(terminal, "ok   all %d events are those, in order, none missing\n", r.Events)
+		} else {
+			fmt.Fprintf(terminal, "ok   these %d events are among those; whether others fit the filter cannot be told from a part\n", r.Events)
+		}
+		fmt.Fprintf(terminal, "ok   %d approvals ended by the rules, %d are open, %d tokens were spent once and in time\n", r.Approvals.Ended, r.Approvals.StillOpen, r.Approvals.Redeemed)
+		if r.Approvals.Unjudged > 0 {
+			fmt.Fprintf(terminal, "note %d approvals could not be computed again: not all of their events are here, or they are from before the log told enough\n", r.Approvals.Unjudged)
+		}
+	}
+	if !trusted {
+		fmt.Fprintln(terminal, "note no --key was given: this export agrees with itself, but anybody could have made it")
+		return exitUntrusted
+	}
+	if v.State != "" {
+		return writeSecret(v.State, []byte(r.Header.Checkpoint))
+	}
+	return nil
+}
+
+// served verifies a log over HTTP, and with an API key its events as well.
+func (v *auditVerify) served(ctx context.Context, verifiers []note.Verifier, former []audit.Checkpoint) (audit.Report, error) {
+	if len(verifiers) == 0 {
+		return audit.Report{}, errors.New("a served log is verified with --key only: otherwise whoever serves it chooses the key")
+	}
+	base := strings.TrimSuffix(strings.TrimSuffix(v.URL, "/"), "/log")
+	log := &observer.Log{URL: base + "/log", Verifiers: verifiers, Former: former}
+	if !v.Quiet {
+		log.Progress = progressOf("verified entry", "of")
+	}
+	seen, err := log.Verify(ctx)
+	if wrong := (*observer.Bad)(nil); errors.As(err, &wrong) {
+		return audit.Report{Problems: []audit.Problem{wrong.Problem}}, nil
+	}
+	if err != nil {
+		return audit.Report{}, err
+	}
+	report := audit.Report{Checkpoint: seen.Checkpoint, Header: audit.Header{Checkpoint: string(seen.Signed), Whole: true}, Events: seen.Checkpoint.Size}
+	key := os.Getenv("HOLDPOINT_API_KEY")
+	if key == "" {
+		if !v.Quiet {
+			fmt.Fprintln(terminal, "note the entries were checked, not what happened: set HOLDPOINT_API_KEY to a key that may read the audit log")
+		}
+		return report, nil
+	}
+	// What the events say has to continue what was just seen.
+	events, err := exported(ctx, base, key)
+	if err != nil {
+		return report, err
+	}
+	defer func() { _ = events.Close() }()
+	return v.read(events, 0, &audit.Verifier{Verifiers: verifiers, Former: append(former, seen.Checkpoint)})
+}
+
+// exported asks a server for the whole log.
+func exported(ctx context.Context, base, key string) (io.ReadCloser, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/v1/audit/export?format=jsonl", http.NoBody)
+	if err != nil {
+		return nil, fmt.Errorf("ask for the events: %w", err)
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return nil, fmt.Errorf("ask for the events: %w", err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		_ = answer.Body.Close()
+		return nil, fmt.Errorf("ask for the events: the server answers %d (HOLDPOINT_API_KEY has to be a key that may read the audit log)", answer.StatusCode)
+	}
+	return answer.Body, nil
+}

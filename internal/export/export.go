@@ -1,0 +1,303 @@
+// Package export writes the audit log, or a part of it, for others to keep and to
+// check: as JSON Lines that prove themselves, and in forms that other programs
+// take. It writes as it reads, in memory that does not grow with the log; and
+// that somebody has exported what is itself an event.
+package export
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/mod/sumdb/tlog"
+
+	"holdpoint/engine"
+	"holdpoint/engine/audit"
+	"holdpoint/internal/store"
+)
+
+// JSONL is the format that proves itself (engine/audit, export.go).
+const JSONL = "jsonl"
+
+// Encoding is a format for other programs. It does not prove itself.
+type Encoding struct {
+	// Header comes before the events; nil for none.
+	Header []byte
+	// Event is one event, with whatever ends it.
+	Event func(e engine.Event) ([]byte, error)
+}
+
+// Exporter writes exports.
+type Exporter struct {
+	Store *store.Store
+	// Keys are the log's public keys, for the header; none where they are not known.
+	Keys []string
+	// Encodings are the formats beside JSONL, by name.
+	Encodings map[string]Encoding
+}
+
+// Request is what somebody wants exported.
+type Request struct {
+	Format string
+	// Filter narrows it. Its After says where to go on; the other direction is not
+	// for exports.
+	Filter store.EventFilter
+	// Size is the checkpoint's to which an export goes on that was cut off; 0 for the
+	// latest.
+	Size int64
+	// Before is how many events such an export had already.
+	Before int64
+	// Actor and RequestID are who wants it, for the log.
+	Actor     engine.Actor
+	RequestID string
+	// Progress, when set, is told now and then how far it is: the place of the last
+	// event, and that of the last one there is.
+	Progress func(seq, size int64)
+	// Flush, when set, is called after every page.
+	Flush func() error
+}
+
+// Summary is what was exported.
+type Summary struct {
+	Events int64
+	Size   int64 // the checkpoint's
+	// Digest is the SHA-256 of the bytes that were written.
+	Digest string
+}
+
+// ErrNoCheckpoint: nothing has been signed that an export could be held against.
+var ErrNoCheckpoint = errors.New("the audit log has no checkpoint yet: is a worker running?")
+
+// ErrFormat: there is no such format.
+var ErrFormat = errors.New("there is no such format")
+
+// page bounds how many events are in memory at once; one has 256 KiB at most.
+const page = 200
+
+// catchUp is how long an export waits for what has only just been appended.
+const catchUp = 1500 * time.Millisecond
+
+// Write writes an export. An error leaves it without its end, so that nobody takes
+// it for all there is. Errors of w come back as they are.
+func (x *Exporter) Write(ctx context.Context, w io.Writer, r Request) (Summary, error) {
+	encoding, known := x.Encodings[r.Format]
+	if r.Format != JSONL && !known {
+		return Summary{}, fmt.Errorf("%w as %q", ErrFormat, r.Format)
+	}
+	if err := x.record(ctx, r, "EXPORT_BEGUN", "Somebody exports the audit log.", nil); err != nil {
+		return Summary{}, err
+	}
+	point, err := x.checkpoint(ctx, r.Size)
+	if err != nil {
+		return Summary{}, err
+	}
+	sum := sha256.New()
+	out := &exporting{Exporter: x, Request: r, point: point, w: io.MultiWriter(w, sum), whole: whole(r.Filter)}
+	switch {
+	case r.Format == JSONL:
+		err = out.lines(ctx)
+	default:
+		err = out.encoded(ctx, encoding)
+	}
+	if err != nil {
+		return Summary{}, err
+	}
+	s := Summary{Events: out.events, Size: point.Size, Digest: "sha256:" + hex.EncodeToString(sum.Sum(nil))}
+	return s, x.record(ctx, r, "EXPORTED", "The audit log was exported.", &s)
+}
+
+// checkpoint is the one of this size, or the latest.
+func (x *Exporter) checkpoint(ctx context.Context, size int64) (c store.Checkpoint, err error) {
+	if size > 0 {
+		c, err = x.Store.CheckpointAt(ctx, size)
+	} else {
+		if _, err := x.Store.CatchUp(ctx, catchUp); err != nil {
+			return c, err
+		}
+		c, err = x.Store.LatestCheckpoint(ctx, 0)
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		return c, ErrNoCheckpoint
+	}
+	return c, err
+}
+
+// record appends the event of an export.
+func (x *Exporter) record(ctx context.Context, r Request, code, message string, done *Summary) error {
+	told := map[string]any{"format": r.Format, "filter": json.RawMessage(Filter(r.Filter).JSON())}
+	if r.Filter.After > 0 {
+		told["after"] = r.Filter.After
+	}
+	if done != nil {
+		told["events"], told["size"], told["digest"] = done.Events, done.Size, done.Digest
+	}
+	payload, err := json.Marshal(told)
+	if err != nil {
+		return fmt.Errorf("encode what an export tells: %w", err)
+	}
+	_, err = x.Store.Submit(context.WithoutCancel(ctx), store.Submission{Event: engine.Event{
+		ID: uuid.NewString(), Type: engine.Exported, RequestID: r.RequestID, Outcome: engine.Allow,
+		Reasons: []engine.Reason{{Code: code, Message: message}}, SafePayload: payload, Actor: r.Actor,
+	}})
+	return err
+}
+
+// Filter is the filter as an export's header has it.
+func Filter(f store.EventFilter) audit.Filter {
+	return audit.Filter{
+		Since: f.Since, Until: f.Until, AgentID: f.AgentID, Tool: f.Tool, Outcome: f.Outcome, Type: f.Type, ActorID: f.ActorID, ApprovalID: f.ApprovalID,
+	}
+}
+
+// whole reports whether the filter asks for everything.
+func whole(f store.EventFilter) bool { return Filter(f) == audit.Filter{} }
+
+// exporting is one export on its way.
+type exporting struct {
+	*Exporter
+	Request
+	point  store.Checkpoint
+	w      io.Writer
+	whole  bool
+	events int64
+
+	tiles map[tileID][]tlog.Hash // full ones that proofs have read
+}
+
+type tileID struct {
+	level int
+	n     int64
+}
+
+// each reads the events, page by page.
+func (x *exporting) each(ctx context.Context, write func(r audit.Record) error) error {
+	f := x.Request.Filter
+	f.Limit, f.Newest = page, false
+	for {
+		records, err := x.Store.Records(ctx, f)
+		if err != nil {
+			return err
+		}
+		for _, r := range records {
+			if r.Seq() > x.point.Size {
+				return x.flush(r.Seq() - 1)
+			}
+			if err := write(r); err != nil {
+				return err
+			}
+			x.events++
+		}
+		if len(records) < page {
+			return x.flush(x.point.Size)
+		}
+		f.After = records[page-1].Seq()
+		if err := x.flush(f.After); err != nil {
+			return err
+		}
+	}
+}
+
+func (x *exporting) flush(seq int64) error {
+	if x.Progress != nil {
+		x.Progress(seq, x.point.Size)
+	}
+	if x.Flush != nil {
+		return x.Flush()
+	}
+	return nil
+}
+
+func (x *exporting) lines(ctx context.Context) error {
+	if x.Request.Filter.After == 0 {
+		h := audit.Header{Checkpoint: string(x.point.Signed()), Whole: x.whole, Filter: Filter(x.Request.Filter), Keys: x.Keys}
+		if _, err := x.w.Write(h.Line()); err != nil {
+			return err
+		}
+	}
+	tiles := x.kept(ctx)
+	err := x.each(ctx, func(r audit.Record) error {
+		// What the log has in this place, whatever has become of the event since.
+		var leaf tlog.Hash
+		hashes, err := tiles(0, r.Leaf/audit.TileWidth, int(min(audit.TileWidth, x.point.Size-r.Leaf/audit.TileWidth*audit.TileWidth)))
+		if err == nil {
+			leaf = hashes[r.Leaf%audit.TileWidth]
+		} else if !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		var proof tlog.RecordProof
+		if !x.whole {
+			if proof, err = tiles.ProveLeaf(x.point.Size, x.point.Root, r.Leaf); err != nil {
+				if errors.Is(err, store.ErrUnavailable) {
+					return err
+				}
+				proof = nil // the tiles are not the log's: whoever verifies sees it
+			}
+		}
+		_, err = x.w.Write(audit.EventLine(r.Document(), leaf, proof, x.whole))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = x.w.Write(audit.EndLine(x.count()))
+	return err
+}
+
+// count is the number of events with those that an export had before it was cut
+// off. Of the whole log that is the size.
+func (x *exporting) count() int64 {
+	if x.whole {
+		return x.point.Size
+	}
+	return x.events + x.Before
+}
+
+func (x *exporting) encoded(ctx context.Context, encoding Encoding) error {
+	if x.Request.Filter.After == 0 {
+		if _, err := x.w.Write(encoding.Header); err != nil {
+			return err
+		}
+	}
+	return x.each(ctx, func(r audit.Record) error {
+		var e engine.Event
+		if err := json.Unmarshal(r.Document(), &e); err != nil {
+			return fmt.Errorf("read event %d: %w", r.Seq(), err)
+		}
+		data, err := encoding.Event(e)
+		if err != nil {
+			return fmt.Errorf("encode event %d: %w", r.Seq(), err)
+		}
+		_, err = x.w.Write(data)
+		return err
+	})
+}
+
+// maxTiles bounds the tiles that an export keeps: 8 KiB each.
+const maxTiles = 256
+
+// kept reads tiles and keeps those that the next events need as well.
+func (x *exporting) kept(ctx context.Context) audit.Tiles {
+	read := x.Store.LogTiles(ctx)
+	x.tiles = map[tileID][]tlog.Hash{}
+	return func(level int, n int64, width int) ([]tlog.Hash, error) {
+		id := tileID{level, n}
+		if hashes := x.tiles[id]; len(hashes) >= width {
+			return hashes[:width], nil
+		}
+		hashes, err := read(level, n, width)
+		if err != nil {
+			return nil, err
+		}
+		if len(x.tiles) >= maxTiles {
+			clear(x.tiles)
+		}
+		x.tiles[id] = hashes
+		return hashes, nil
+	}
+}
