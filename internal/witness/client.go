@@ -42,8 +42,8 @@ type Client struct {
 	HTTP Doer
 }
 
-// ConflictError: the witness has cosigned another size than the one the proof
-// starts from. The caller asks again with a proof from Size; if Size is larger
+// ConflictError says that the witness has cosigned another size than the one the
+// proof starts from. The caller asks again with a proof from Size; if Size is larger
 // than its own tree, its own tree has lost leaves.
 type ConflictError struct {
 	// Size is that of the latest tree which the witness says to have cosigned, 0
@@ -51,6 +51,7 @@ type ConflictError struct {
 	Size int64
 }
 
+// Error names the size.
 func (e *ConflictError) Error() string {
 	return fmt.Sprintf("it has last cosigned a tree of size %d", e.Size)
 }
@@ -59,6 +60,7 @@ func (e *ConflictError) Error() string {
 // what the witness said.
 type StatusError struct{ Status int }
 
+// Error says what the status means.
 func (e *StatusError) Error() string {
 	reason := http.StatusText(e.Status)
 	switch e.Status {
