@@ -46,6 +46,8 @@ type cli struct {
 
 	MCP mcpCommand `cmd:"" name:"mcp" help:"Offer the API to models, over the Model Context Protocol."`
 
+	Witness witnessCommand `cmd:"" help:"Witness another transparency log: cosign its checkpoints as long as it only grows."`
+
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running server whether it is ready; for containers."`
 }
 
