@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -83,7 +84,11 @@ func (a *auditExport) Run(ctx context.Context, c *cli) error {
 	}
 	fmt.Fprintf(terminalError, "%s: %d events, of a log of %d; %s\n", a.Output, done.Events, done.Size, done.Digest)
 	if a.Format == export.JSONL {
-		fmt.Fprintf(terminalError, "check it: holdpoint audit verify %s --key FILE-WITH-THE-LOG'S-PUBLIC-KEY\n", a.Output)
+		key := "KEY"
+		if a.Data != "" {
+			key = filepath.Join(a.Data, logKeyFile+".pub")
+		}
+		fmt.Fprintf(terminalError, "check it: holdpoint audit verify %s --key %s\n", a.Output, key)
 	}
 	return nil
 }
