@@ -43,6 +43,10 @@ func (w where) open(ctx context.Context, c *cli) (*store.Store, error) {
 // settingsFile is a data directory's: the settings of serve and worker.
 const settingsFile = "settings.yaml"
 
+// logKeyFile is a data directory's: the audit log's key, with its public half
+// beside it in a file that ends in .pub.
+const logKeyFile = "log-key"
+
 // devFile is DIR/dev.json: how to reach a running "holdpoint dev" (WIRE).
 type devFile struct {
 	URL              string        `json:"url"`

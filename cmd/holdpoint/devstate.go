@@ -33,8 +33,7 @@ import (
 const (
 	stateFile   = "secrets.json"
 	signingFile = "signing-keys.json"
-	// The audit log's key and, beside it, its public half; and its floor.
-	logKeyFile, logFloorFile = "log-key", "log-floor"
+	logFloorFile = "log-floor"
 	// What used to be one file: the policy bundle, and the settings of serve.
 	policyFile = "policy.yaml"
 	// contractsFile is looked at when it is there.
