@@ -31,8 +31,8 @@ import (
 
 // Files of a data directory.
 const (
-	stateFile   = "secrets.json"
-	signingFile = "signing-keys.json"
+	stateFile    = "secrets.json"
+	signingFile  = "signing-keys.json"
 	logFloorFile = "log-floor"
 	// What used to be one file: the policy bundle, and the settings of serve.
 	policyFile = "policy.yaml"

@@ -12,6 +12,7 @@ import (
 	"holdpoint/internal/floor"
 	"holdpoint/internal/outbound"
 	"holdpoint/internal/store"
+	"holdpoint/internal/witness"
 )
 
 // floors are where the settings have the log's checkpoints kept.
@@ -34,6 +35,19 @@ func floors(cfg config.Config, log *slog.Logger) []activities.Floor {
 func newSequencer(ctx context.Context, cfg config.Config, s *store.Store, log *slog.Logger) (*activities.Sequencer, error) {
 	q := &activities.Sequencer{Store: s, Keys: cfg.LogKeys, Floors: floors(cfg, log), Logger: log}
 	return q, behind(cfg, q.Check(ctx))
+}
+
+// newWitnessing makes what has witnesses sign the log; nil for no witnesses.
+func newWitnessing(cfg config.Config, s *store.Store, log *slog.Logger) *activities.Witnessing {
+	if len(cfg.LogWitnesses) == 0 {
+		return nil
+	}
+	client := outbound.New(outbound.Config{AllowPrivate: cfg.AllowPrivate, AllowHTTP: len(cfg.AllowPrivate) > 0, Timeout: 10 * time.Second})
+	w := &activities.Witnessing{Store: s, Logger: log}
+	for _, one := range cfg.LogWitnesses {
+		w.Witnesses = append(w.Witnesses, &witness.Client{URL: one.URL, Verifier: one.Verifier, HTTP: client})
+	}
+	return w
 }
 
 // behind says what to do about a database that is behind its log's floor.

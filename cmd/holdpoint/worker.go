@@ -111,6 +111,9 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 	}
 	var running sync.WaitGroup
 	running.Go(func() { sequencer.Run(ctx) })
+	if witnessing := newWitnessing(cfg, s, log); witnessing != nil {
+		running.Go(func() { witnessing.Run(ctx) })
+	}
 	relay := &activities.Relay{Store: s, Temporal: temporal, Logger: log}
 	running.Go(func() { relay.Run(ctx) })
 	reconciler := &activities.Reconciler{Store: s, Temporal: temporal, Logger: log}

@@ -4,30 +4,14 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"golang.org/x/mod/sumdb/note"
-	"golang.org/x/mod/sumdb/tlog"
+
+	"holdpoint/engine/cosign"
 )
 
 // Checkpoint is what a log commits itself to: so many leaves, and this root.
-type Checkpoint struct {
-	Origin string
-	Size   int64
-	Root   tlog.Hash
-	// Extensions are further lines, which mean nothing here.
-	Extensions []string
-}
-
-// Text is the note's text.
-func (c Checkpoint) Text() string {
-	text := fmt.Sprintf("%s\n%d\n%s\n", c.Origin, c.Size, base64.StdEncoding.EncodeToString(c.Root[:]))
-	for _, line := range c.Extensions {
-		text += line + "\n"
-	}
-	return text
-}
+type Checkpoint = cosign.Checkpoint
 
 // ErrCheckpoint is returned for a text that is no checkpoint.
 var ErrCheckpoint = errors.New("it is no checkpoint")
@@ -35,28 +19,9 @@ var ErrCheckpoint = errors.New("it is no checkpoint")
 // ParseCheckpoint reads a note's text (C2SP tlog-checkpoint). It accepts exactly
 // what Text writes.
 func ParseCheckpoint(text string) (Checkpoint, error) {
-	body, ended := strings.CutSuffix(text, "\n")
-	lines := strings.Split(body, "\n")
-	if !ended || len(lines) < 3 || lines[0] == "" {
-		return Checkpoint{}, ErrCheckpoint
-	}
-	c := Checkpoint{Origin: lines[0]}
-	var err error
-	if c.Size, err = strconv.ParseInt(lines[1], 10, 64); err != nil || c.Size < 0 || strconv.FormatInt(c.Size, 10) != lines[1] {
-		return Checkpoint{}, fmt.Errorf("%w: its size is not a number", ErrCheckpoint)
-	}
-	root, err := base64.StdEncoding.Strict().DecodeString(lines[2])
-	if err != nil || len(root) != tlog.HashSize {
-		return Checkpoint{}, fmt.Errorf("%w: its root is not a hash", ErrCheckpoint)
-	}
-	copy(c.Root[:], root)
-	if len(lines) > 3 {
-		c.Extensions = lines[3:]
-	}
-	for _, line := range c.Extensions {
-		if line == "" {
-			return Checkpoint{}, fmt.Errorf("%w: a line is empty", ErrCheckpoint)
-		}
+	c, err := cosign.ParseCheckpoint(text)
+	if err != nil {
+		return Checkpoint{}, fmt.Errorf("%w: %w", ErrCheckpoint, err)
 	}
 	if c.Size == 0 && c.Root != emptyRoot {
 		return Checkpoint{}, fmt.Errorf("%w: the empty tree has another root", ErrCheckpoint)
@@ -69,7 +34,11 @@ func Sign(c Checkpoint, signers ...note.Signer) ([]byte, error) {
 	if len(signers) == 0 || signers[0].Name() != c.Origin {
 		return nil, fmt.Errorf("sign a checkpoint of %s: the first key is not the log's", c.Origin)
 	}
-	signed, err := note.Sign(&note.Note{Text: c.Text()}, signers...)
+	text, err := cosign.FormatCheckpoint(c)
+	if err != nil {
+		return nil, fmt.Errorf("sign a checkpoint of %s: %w", c.Origin, err)
+	}
+	signed, err := note.Sign(&note.Note{Text: text}, signers...)
 	if err != nil {
 		return nil, fmt.Errorf("sign a checkpoint of %s: %w", c.Origin, err)
 	}

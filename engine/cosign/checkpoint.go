@@ -62,11 +62,17 @@ func ParseCheckpoint(text string) (Checkpoint, error) {
 	return c, nil
 }
 
+// Text is the checkpoint as it is signed, whether ParseCheckpoint would read it or
+// not.
+func (c Checkpoint) Text() string {
+	lines := append([]string{c.Origin, strconv.FormatInt(c.Size, 10), c.Root.String()}, c.Extensions...)
+	return strings.Join(lines, "\n") + "\n"
+}
+
 // FormatCheckpoint writes what ParseCheckpoint reads, and refuses what it would
 // refuse.
 func FormatCheckpoint(c Checkpoint) (string, error) {
-	lines := append([]string{c.Origin, strconv.FormatInt(c.Size, 10), c.Root.String()}, c.Extensions...)
-	text := strings.Join(lines, "\n") + "\n"
+	text := c.Text()
 	again, err := ParseCheckpoint(text)
 	if err != nil {
 		return "", err

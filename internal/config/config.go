@@ -18,10 +18,12 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+	"golang.org/x/mod/sumdb/note"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/audit"
+	"holdpoint/engine/cosign"
 	"holdpoint/engine/token"
 	"holdpoint/internal/connect"
 	"holdpoint/internal/seal"
@@ -30,37 +32,41 @@ import (
 // Config is everything that a process may be told. Fields that end in _file
 // name a file that holds the setting of the same name.
 type Config struct {
-	Listen            string           `yaml:"listen"`
-	PublicURL         string           `yaml:"public_url"`
-	Environment       string           `yaml:"environment"`
-	Issuer            string           `yaml:"issuer"`
-	DatabaseURL       string           `yaml:"database_url"`
-	DatabaseURLFile   string           `yaml:"database_url_file"`
-	DatabaseAdminURL  string           `yaml:"database_admin_url"`
-	DatabaseAdminFile string           `yaml:"database_admin_url_file"`
-	DatabaseConns     int              `yaml:"database_max_connections"`
-	TemporalAddress   string           `yaml:"temporal_address"`
-	TrustedProxies    string           `yaml:"trusted_proxies"`
-	TemporalNamespace string           `yaml:"temporal_namespace"`
-	DataKey           string           `yaml:"data_key"`
-	DataKeyFile       string           `yaml:"data_key_file"`
-	SigningKeys       string           `yaml:"signing_keys"`
-	SigningKeysFile   string           `yaml:"signing_keys_file"`
-	TokenTTL          engine.Duration  `yaml:"token_ttl"`
-	TokenValidity     engine.Duration  `yaml:"token_validity"`
-	MaxPending        int              `yaml:"max_pending"`
-	ExecutionLease    engine.Duration  `yaml:"execution_lease"`
-	LogLevel          string           `yaml:"log_level"`
-	LogFormat         string           `yaml:"log_format"`
-	PolicyFile        string           `yaml:"policy_file"`
-	PolicySecret      string           `yaml:"policy_secret"`
-	PolicySecretFile  string           `yaml:"policy_secret_file"`
-	ContractsFile     string           `yaml:"contracts_file"`
-	LogKey            string           `yaml:"log_key"`
-	LogKeyFile        string           `yaml:"log_key_file"`
-	LogFloorFile      string           `yaml:"log_floor_file"`
-	LogFloorWebhook   string           `yaml:"log_floor_webhook"`
-	Routing           approval.Routing `yaml:"routing"`
+	Listen            string          `yaml:"listen"`
+	PublicURL         string          `yaml:"public_url"`
+	Environment       string          `yaml:"environment"`
+	Issuer            string          `yaml:"issuer"`
+	DatabaseURL       string          `yaml:"database_url"`
+	DatabaseURLFile   string          `yaml:"database_url_file"`
+	DatabaseAdminURL  string          `yaml:"database_admin_url"`
+	DatabaseAdminFile string          `yaml:"database_admin_url_file"`
+	DatabaseConns     int             `yaml:"database_max_connections"`
+	TemporalAddress   string          `yaml:"temporal_address"`
+	TrustedProxies    string          `yaml:"trusted_proxies"`
+	TemporalNamespace string          `yaml:"temporal_namespace"`
+	DataKey           string          `yaml:"data_key"`
+	DataKeyFile       string          `yaml:"data_key_file"`
+	SigningKeys       string          `yaml:"signing_keys"`
+	SigningKeysFile   string          `yaml:"signing_keys_file"`
+	TokenTTL          engine.Duration `yaml:"token_ttl"`
+	TokenValidity     engine.Duration `yaml:"token_validity"`
+	MaxPending        int             `yaml:"max_pending"`
+	ExecutionLease    engine.Duration `yaml:"execution_lease"`
+	LogLevel          string          `yaml:"log_level"`
+	LogFormat         string          `yaml:"log_format"`
+	PolicyFile        string          `yaml:"policy_file"`
+	PolicySecret      string          `yaml:"policy_secret"`
+	PolicySecretFile  string          `yaml:"policy_secret_file"`
+	ContractsFile     string          `yaml:"contracts_file"`
+	LogKey            string          `yaml:"log_key"`
+	LogKeyFile        string          `yaml:"log_key_file"`
+	LogFloorFile      string          `yaml:"log_floor_file"`
+	LogFloorWebhook   string          `yaml:"log_floor_webhook"`
+	// LogWitnesses are asked to sign the audit log's checkpoints, and LogWitnessed is
+	// how many of them have to have signed what is served; only the file has them.
+	LogWitnesses []Witness        `yaml:"log_witnesses"`
+	LogWitnessed int              `yaml:"log_witnessed"`
+	Routing      approval.Routing `yaml:"routing"`
 	// Tickets are the trackers that tickets may be of; only the file has them.
 	Tickets []connect.Config `yaml:"tickets"`
 
@@ -279,6 +285,9 @@ func (c *Config) Check(need Need) error {
 	if need&Log != 0 {
 		errs = append(errs, c.log()...)
 	}
+	if need&(Log|HTTP) != 0 {
+		errs = append(errs, c.witnesses()...)
+	}
 	if need&(Temporal|HTTP) != 0 {
 		errs = append(errs, c.notices(need&HTTP == 0)...)
 	}
@@ -361,6 +370,40 @@ func (c *Config) keys() []error {
 		errs = append(errs, errors.New("signing_keys: it is missing: holdpoint key rotate FILE makes one"))
 	} else if c.Ring, err = token.ParseRing([]byte(c.SigningKeys)); err != nil {
 		errs = append(errs, fmt.Errorf("signing_keys: %w (holdpoint key rotate FILE makes one)", err))
+	}
+	return errs
+}
+
+// Witness is somebody who signs checkpoints of others' logs.
+type Witness struct {
+	URL string `yaml:"url"` // without /add-checkpoint
+	Key string `yaml:"key"` // name+hash+base64
+
+	// Verifier is made of Key by Check.
+	Verifier note.Verifier `yaml:"-"`
+}
+
+// witnesses reads the witnesses' keys.
+func (c *Config) witnesses() (errs []error) {
+	names := map[string]bool{}
+	for i := range c.LogWitnesses {
+		w := &c.LogWitnesses[i]
+		where := fmt.Sprintf("log_witnesses[%d]", i)
+		if u, err := url.Parse(w.URL); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.RawQuery != "" {
+			errs = append(errs, fmt.Errorf("%s.url: want an address such as https://witness.example.com/w1", where))
+		}
+		var err error
+		if w.Verifier, err = cosign.NewVerifier(w.Key); err != nil {
+			errs = append(errs, fmt.Errorf("%s.key: %w", where, err))
+			continue
+		}
+		if names[w.Verifier.Name()] {
+			errs = append(errs, fmt.Errorf("%s.key: another witness has the name %q already", where, w.Verifier.Name()))
+		}
+		names[w.Verifier.Name()] = true
+	}
+	if c.LogWitnessed < 0 || c.LogWitnessed > len(c.LogWitnesses) {
+		errs = append(errs, fmt.Errorf("log_witnessed: want 0 to the number of log_witnesses (%d), got %d", len(c.LogWitnesses), c.LogWitnessed))
 	}
 	return errs
 }
