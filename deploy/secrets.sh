@@ -25,7 +25,7 @@ for name in postgres_password owner_password app_password temporal_password; do
 done
 make data_key openssl rand -base64 32
 make database_url printf 'postgres://holdpoint_app:%s@postgres:5432/holdpoint\n' "$(cat "$dir/app_password")"
-make database_admin_url printf 'postgres://holdpoint_owner:%s@postgres:5432/holdpoint\n' "$(cat "$dir/owner_password")"
+make database_admin_url printf 'postgres://holdpoint_migrator:%s@postgres:5432/holdpoint\n' "$(cat "$dir/owner_password")"
 [ -s "$dir/signing-keys.json" ] || ${HOLDPOINT:-go run -tags nodev ./cmd/holdpoint} key rotate "$dir/signing-keys.json"
 
 [ -s "$dir/log-key" ] || ${HOLDPOINT:-go run -tags nodev ./cmd/holdpoint} key log "$dir/log-key" --name "${LOG_NAME:-holdpoint.local/log}"

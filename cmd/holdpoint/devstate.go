@@ -269,10 +269,15 @@ func (m *machine) prepare(ctx context.Context) error {
 		_, err := conn.Exec(ctx, fmt.Sprintf(format, quoted...))
 		return err
 	}
-	if found, err := exists(`SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)`, "holdpoint_runtime"); err != nil {
-		return err
-	} else if !found {
-		if err := do(`CREATE ROLE %s NOLOGIN`, "holdpoint_runtime"); err != nil {
+	for _, group := range []string{"holdpoint_runtime", "holdpoint_reader"} {
+		found, err := exists(`SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)`, group)
+		if err != nil {
+			return err
+		}
+		if found {
+			continue
+		}
+		if err := do(`CREATE ROLE %s NOLOGIN`, group); err != nil {
 			return err
 		}
 	}
@@ -306,7 +311,7 @@ func (m *machine) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := do(`GRANT CONNECT ON DATABASE holdpoint TO %s`, runtimeRole); err != nil {
+	if err := do(`GRANT CONNECT ON DATABASE holdpoint TO %s, %s`, runtimeRole, "holdpoint_reader"); err != nil {
 		return err
 	}
 	return m.ownPublic(ctx)

@@ -7,10 +7,13 @@ SET log_min_error_statement = panic;
 \set app_password `cat /run/secrets/app_password`
 \set temporal_password `cat /run/secrets/temporal_password`
 
--- What serve and worker may do is granted to holdpoint_runtime, which nobody
--- logs in as and which owns nothing. holdpoint_app is its member.
+-- Four roles (docs/database.md). Nobody logs in as the owner: the migrator acts as
+-- it. What serve and worker may do is granted to the runtime, which owns nothing;
+-- holdpoint_app is its member. The reader only looks.
+CREATE ROLE holdpoint_owner NOLOGIN;
 CREATE ROLE holdpoint_runtime NOLOGIN;
-CREATE ROLE holdpoint_owner LOGIN PASSWORD :'owner_password';
+CREATE ROLE holdpoint_reader NOLOGIN;
+CREATE ROLE holdpoint_migrator LOGIN PASSWORD :'owner_password' IN ROLE holdpoint_owner;
 CREATE ROLE holdpoint_app LOGIN PASSWORD :'app_password' IN ROLE holdpoint_runtime;
 CREATE ROLE temporal LOGIN PASSWORD :'temporal_password';
 
@@ -20,7 +23,9 @@ CREATE DATABASE temporal_visibility OWNER temporal;
 
 -- Nobody looks into anybody else's.
 REVOKE CONNECT, TEMPORARY ON DATABASE holdpoint, temporal, temporal_visibility FROM PUBLIC;
-GRANT CONNECT ON DATABASE holdpoint TO holdpoint_runtime;
+GRANT CONNECT ON DATABASE holdpoint TO holdpoint_owner, holdpoint_runtime, holdpoint_reader;
+-- What the migrator makes is the owner's.
+ALTER ROLE holdpoint_migrator IN DATABASE holdpoint SET role = 'holdpoint_owner';
 
 -- Temporal's visibility schema uses an extension; the database's owner may
 -- create it, because Postgres calls it trusted.

@@ -225,6 +225,10 @@ func (s *Store) ExcessRights(ctx context.Context) ([]string, error) {
 			('UPDATE events', has_table_privilege('events', 'UPDATE')),
 			('DELETE events', has_table_privilege('events', 'DELETE')),
 			('TRUNCATE events', has_table_privilege('events', 'TRUNCATE')),
+			('UPDATE log_entries', has_table_privilege('log_entries', 'INSERT, UPDATE, DELETE, TRUNCATE')),
+			('UPDATE log_tiles', has_table_privilege('log_tiles', 'INSERT, UPDATE, DELETE, TRUNCATE')),
+			('UPDATE log_head', has_table_privilege('log_head', 'INSERT, UPDATE, DELETE, TRUNCATE')),
+			('UPDATE log_checkpoints', has_table_privilege('log_checkpoints', 'INSERT, UPDATE, DELETE, TRUNCATE')),
 			('UPDATE facts', has_table_privilege('facts', 'UPDATE')),
 			('DELETE facts', has_table_privilege('facts', 'DELETE'))) AS rights (what, held) WHERE held`)
 }

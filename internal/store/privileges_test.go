@@ -1,0 +1,94 @@
+package store
+
+import (
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdpoint/internal/postgres/pgtest"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// privileges lists, one a line, everything that the runtime and the reader may do,
+// and what everybody may.
+const privileges = `
+	SELECT line FROM (
+		SELECT format('%s: %s %s', grantee, string_agg(privilege_type, ', ' ORDER BY privilege_type), table_name) AS line
+		FROM information_schema.table_privileges
+		WHERE table_schema = 'public' AND grantee IN ('holdpoint_runtime', 'holdpoint_reader', 'PUBLIC') GROUP BY grantee, table_name
+		UNION ALL
+		SELECT format('%s: %s %s (%s)', c.grantee, c.privilege_type, c.table_name, string_agg(c.column_name, ', ' ORDER BY c.column_name))
+		FROM information_schema.column_privileges c
+		WHERE c.table_schema = 'public' AND c.grantee IN ('holdpoint_runtime', 'holdpoint_reader', 'PUBLIC')
+		  AND NOT EXISTS (SELECT FROM information_schema.table_privileges t
+			WHERE t.table_schema = 'public' AND (t.grantee, t.table_name, t.privilege_type) = (c.grantee, c.table_name, c.privilege_type))
+		GROUP BY c.grantee, c.privilege_type, c.table_name
+		UNION ALL
+		SELECT format('%s: EXECUTE %s%s', coalesce(r.rolname, 'PUBLIC'), p.proname, CASE WHEN p.prosecdef THEN ' (as its owner)' ELSE '' END)
+		FROM pg_proc p CROSS JOIN LATERAL aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a LEFT JOIN pg_roles r ON r.oid = a.grantee
+		WHERE p.pronamespace = 'public'::regnamespace AND a.grantee <> p.proowner AND p.prorettype <> 'trigger'::regtype
+		UNION ALL
+		SELECT format('%s: %s sequence %s', r.rolname, a.privilege_type, c.relname)
+		FROM pg_class c CROSS JOIN LATERAL aclexplode(c.relacl) a JOIN pg_roles r ON r.oid = a.grantee
+		WHERE c.relkind = 'S' AND c.relnamespace = 'public'::regnamespace AND a.grantee <> c.relowner) lines
+	ORDER BY line COLLATE "C"`
+
+// TestPrivileges holds what each role may do against what is written down: every
+// right that is added or taken away is a change of testdata/privileges.txt, which
+// somebody has read.
+func TestPrivileges(t *testing.T) {
+	ctx := context.Background()
+	url := pgtest.Database(t)
+	if _, err := Migrate(ctx, url); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	rows, err := conn.Query(ctx, privileges)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Join(lines, "\n") + "\n"
+	golden := filepath.Join("testdata", "privileges.txt")
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("the privileges are not those of %s (go test ./internal/store -run TestPrivileges -update):\n%s", golden, difference(string(want), got))
+	}
+}
+
+// difference lists the lines that only one of two texts has.
+func difference(want, got string) string {
+	var out strings.Builder
+	for _, side := range []struct{ sign, of, in string }{{"- ", want, got}, {"+ ", got, want}} {
+		for line := range strings.Lines(side.of) {
+			if !strings.Contains(side.in, line) {
+				out.WriteString(side.sign + line)
+			}
+		}
+	}
+	return out.String()
+}
