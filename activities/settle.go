@@ -123,7 +123,7 @@ func (s *Settler) settle(ctx context.Context, c *store.Change) (workflows.Settle
 	if end.outcome != "" {
 		e.Outcome = end.outcome
 	}
-	e.Reasons, e.Requirements = end.reasons, c.Approval.Plan.Requirements
+	e.Reasons, e.Requirements = end.reasons, engine.Unaddressed(c.Approval.Plan.Requirements)
 	c.AddEvent(e)
 	return workflows.SettleResult{Over: true}, s.tell(ctx, c, due)
 }
@@ -251,7 +251,7 @@ func (s *Settler) reopen(c *store.Change, end ending) error {
 		return err
 	}
 	e := s.Event(engine.Reopened, d.Outcome, c.Approval, system)
-	e.Reasons, e.Requirements = end.reasons, d.Requirements
+	e.Reasons, e.Requirements = end.reasons, engine.Unaddressed(d.Requirements)
 	c.AddEvent(e)
 	return nil
 }

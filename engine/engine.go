@@ -97,6 +97,16 @@ func (k Kind) outcome() Outcome {
 	return RequireHuman
 }
 
+// Unaddressed are the requirements without the addresses of those whom they
+// suggest: for records that outlast people.
+func Unaddressed(requirements []Requirement) []Requirement {
+	out := slices.Clone(requirements)
+	for i := range out {
+		out[i].Suggested = nil
+	}
+	return out
+}
+
 // Requirement is something that must happen before a call may run. Its times
 // are counted from the moment at which its turn comes, in the hours of its
 // Calendar where it names one.

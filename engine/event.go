@@ -53,6 +53,8 @@ const (
 	Refusal   EventType = "refusal"           // a door turned a request away
 	SignIn    EventType = "sign_in"           // somebody signed in or out, or tried to
 	Admin     EventType = "admin"             // people, agents or keys were changed
+	Erased    EventType = "erasure"           // what an approval was about, or who a person is, was erased
+	Held      EventType = "hold"              // a legal hold was placed or released
 )
 
 // Reason is a code and a sentence, as in Agent-SPM.

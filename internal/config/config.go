@@ -29,33 +29,36 @@ import (
 // Config is everything that a process may be told. Fields that end in _file
 // name a file that holds the setting of the same name.
 type Config struct {
-	Listen            string           `yaml:"listen"`
-	PublicURL         string           `yaml:"public_url"`
-	Environment       string           `yaml:"environment"`
-	Issuer            string           `yaml:"issuer"`
-	DatabaseURL       string           `yaml:"database_url"`
-	DatabaseURLFile   string           `yaml:"database_url_file"`
-	DatabaseAdminURL  string           `yaml:"database_admin_url"`
-	DatabaseAdminFile string           `yaml:"database_admin_url_file"`
-	DatabaseConns     int              `yaml:"database_max_connections"`
-	TemporalAddress   string           `yaml:"temporal_address"`
-	TrustedProxies    string           `yaml:"trusted_proxies"`
-	TemporalNamespace string           `yaml:"temporal_namespace"`
-	DataKey           string           `yaml:"data_key"`
-	DataKeyFile       string           `yaml:"data_key_file"`
-	SigningKeys       string           `yaml:"signing_keys"`
-	SigningKeysFile   string           `yaml:"signing_keys_file"`
-	TokenTTL          engine.Duration  `yaml:"token_ttl"`
-	TokenValidity     engine.Duration  `yaml:"token_validity"`
-	MaxPending        int              `yaml:"max_pending"`
-	ExecutionLease    engine.Duration  `yaml:"execution_lease"`
-	LogLevel          string           `yaml:"log_level"`
-	LogFormat         string           `yaml:"log_format"`
-	PolicyFile        string           `yaml:"policy_file"`
-	PolicySecret      string           `yaml:"policy_secret"`
-	PolicySecretFile  string           `yaml:"policy_secret_file"`
-	ContractsFile     string           `yaml:"contracts_file"`
-	Routing           approval.Routing `yaml:"routing"`
+	Listen            string          `yaml:"listen"`
+	PublicURL         string          `yaml:"public_url"`
+	Environment       string          `yaml:"environment"`
+	Issuer            string          `yaml:"issuer"`
+	DatabaseURL       string          `yaml:"database_url"`
+	DatabaseURLFile   string          `yaml:"database_url_file"`
+	DatabaseAdminURL  string          `yaml:"database_admin_url"`
+	DatabaseAdminFile string          `yaml:"database_admin_url_file"`
+	DatabaseConns     int             `yaml:"database_max_connections"`
+	TemporalAddress   string          `yaml:"temporal_address"`
+	TrustedProxies    string          `yaml:"trusted_proxies"`
+	TemporalNamespace string          `yaml:"temporal_namespace"`
+	DataKey           string          `yaml:"data_key"`
+	DataKeyFile       string          `yaml:"data_key_file"`
+	SigningKeys       string          `yaml:"signing_keys"`
+	SigningKeysFile   string          `yaml:"signing_keys_file"`
+	TokenTTL          engine.Duration `yaml:"token_ttl"`
+	TokenValidity     engine.Duration `yaml:"token_validity"`
+	MaxPending        int             `yaml:"max_pending"`
+	ExecutionLease    engine.Duration `yaml:"execution_lease"`
+	// Retention is how long after its end an approval is kept before what it was
+	// about is erased: a duration, or "none", which keeps it.
+	Retention        string           `yaml:"retention"`
+	LogLevel         string           `yaml:"log_level"`
+	LogFormat        string           `yaml:"log_format"`
+	PolicyFile       string           `yaml:"policy_file"`
+	PolicySecret     string           `yaml:"policy_secret"`
+	PolicySecretFile string           `yaml:"policy_secret_file"`
+	ContractsFile    string           `yaml:"contracts_file"`
+	Routing          approval.Routing `yaml:"routing"`
 	// Tickets are the trackers that tickets may be of; only the file has them.
 	Tickets []connect.Config `yaml:"tickets"`
 
@@ -64,6 +67,8 @@ type Config struct {
 	// same: those of receivers inside the house.
 	OutboundAllowPrivate []string `yaml:"outbound_allow_private"`
 
+	// KeepFor is Retention, read by Check; 0 keeps all.
+	KeepFor time.Duration `yaml:"-"`
 	// AllowPrivate are OutboundAllowPrivate, read by Check.
 	AllowPrivate []netip.Prefix `yaml:"-"`
 	// Proxies are TrustedProxies, read by Check.
@@ -81,7 +86,8 @@ func Default() Config {
 	return Config{
 		Listen: "127.0.0.1:8080", Environment: "production", TemporalAddress: "127.0.0.1:7233", TemporalNamespace: "holdpoint",
 		TokenTTL: engine.Duration(10 * time.Minute), TokenValidity: engine.Duration(24 * time.Hour), MaxPending: 1000, ExecutionLease: engine.Duration(15 * time.Minute),
-		LogLevel: "info", LogFormat: "json", DatabaseConns: 16,
+		Retention: "none",
+		LogLevel:  "info", LogFormat: "json", DatabaseConns: 16,
 		Routing: approval.Routing{Default: approval.Rule{Role: "reviewer", Needed: 1, ExpiresIn: engine.Duration(24 * time.Hour)}},
 	}
 }
@@ -100,6 +106,7 @@ func (c *Config) settings() map[string]any {
 		"smtp_addr": &c.SMTP.Addr, "smtp_from": &c.SMTP.From, "smtp_user": &c.SMTP.User, "smtp_password": &c.SMTP.Password,
 		"smtp_password_file": &c.SMTP.PasswordFile, "smtp_tls": &c.SMTP.TLS, "smtp_allow_plain": &c.SMTP.AllowPlain,
 		"outbound_allow_private": &c.OutboundAllowPrivate,
+		"retention":              &c.Retention,
 		"log_level":              &c.LogLevel, "log_format": &c.LogFormat,
 	}
 }
@@ -279,6 +286,12 @@ func (c *Config) Check(need Need) error {
 	}
 	if strings.TrimSpace(c.Environment) == "" {
 		bad("environment", "it is missing: name where approved calls run, such as production")
+	}
+	if c.KeepFor = 0; c.Retention != "none" {
+		var err error
+		if c.KeepFor, err = time.ParseDuration(c.Retention); err != nil || c.KeepFor <= 0 {
+			bad("retention", "want a duration such as 2160h (90 days), or none, which keeps all, got %q", c.Retention)
+		}
 	}
 	if c.PolicySecret != "" && len(c.PolicySecret) < minSecret {
 		bad("policy_secret", "want at least %d characters: with a short one anybody could sign (openssl rand -base64 32)", minSecret)

@@ -145,7 +145,7 @@ func (g *Gate) submit(ctx context.Context, p Principal, proposal Proposal, r Req
 		}
 		opening.Session, opening.Preconditions = named, r.Preconditions
 		sub.Opening = opening
-		sub.Event.ApprovalID, sub.Event.Requirements = opening.ID, opening.Requirements
+		sub.Event.ApprovalID, sub.Event.Requirements = opening.ID, engine.Unaddressed(opening.Requirements)
 	}
 	o, err := g.store(ctx, j, sub, once)
 	if isKilled(err) {

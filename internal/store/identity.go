@@ -226,5 +226,8 @@ func (s *Store) ExcessRights(ctx context.Context) ([]string, error) {
 			('DELETE events', has_table_privilege('events', 'DELETE')),
 			('TRUNCATE events', has_table_privilege('events', 'TRUNCATE')),
 			('UPDATE facts', has_table_privilege('facts', 'UPDATE')),
-			('DELETE facts', has_table_privilege('facts', 'DELETE'))) AS rights (what, held) WHERE held`)
+			('DELETE facts', has_table_privilege('facts', 'DELETE')),
+			('INSERT erasures', has_table_privilege('erasures', 'INSERT')),
+			('DELETE legal holds', has_table_privilege('legal_holds', 'DELETE')),
+			('UPDATE the retention floor', has_table_privilege('retention_floor', 'UPDATE'))) AS rights (what, held) WHERE held`)
 }
