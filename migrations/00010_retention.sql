@@ -77,8 +77,8 @@ $$;
 
 -- erasing says whether this very transaction has the erasure on record.
 -- +goose StatementBegin
-CREATE FUNCTION erasing(what text, id text) RETURNS boolean LANGUAGE sql STABLE AS $$
-    SELECT EXISTS (SELECT FROM erasures e WHERE e.covers = what AND e.subject = id AND e.xact = pg_current_xact_id_if_assigned())
+CREATE FUNCTION erasing(what text, whose text) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT EXISTS (SELECT FROM erasures e WHERE e.covers = what AND e.subject = whose AND e.xact = pg_current_xact_id_if_assigned())
 $$;
 -- +goose StatementEnd
 
@@ -425,24 +425,24 @@ BEGIN
         RAISE EXCEPTION 'approval % is kept: %', approval, kept USING ERRCODE = 'HPE01', DETAIL = kept;
     END IF;
     IF a.answers IS NOT NULL THEN
-        parts := parts || 'answers';
+        parts := parts || text 'answers';
     END IF;
     IF EXISTS (SELECT FROM public.facts f WHERE f.approval_id = approval AND f.comment <> '')
        OR EXISTS (SELECT FROM public.reconciliations r WHERE r.approval_id = approval)
        OR EXISTS (SELECT FROM public.afterwards w WHERE w.approval_id = approval AND w.comment <> '') THEN
-        parts := parts || 'comments';
+        parts := parts || text 'comments';
     END IF;
     IF EXISTS (SELECT FROM public.notifications n WHERE n.approval_id = approval) THEN
-        parts := parts || 'notifications';
+        parts := parts || text 'notifications';
     END IF;
     IF EXISTS (SELECT FROM public.idempotency i WHERE i.approval_id = approval) THEN
-        parts := parts || 'kept_answers';
+        parts := parts || text 'kept_answers';
     END IF;
     IF EXISTS (SELECT FROM public.standing_grants g WHERE g.from_approval = approval AND g.sealed_key IS NOT NULL) THEN
-        parts := parts || 'grants';
+        parts := parts || text 'grants';
     END IF;
     IF a.session <> '' OR a.preconditions <> '{}' THEN
-        parts := parts || 'names';
+        parts := parts || text 'names';
     END IF;
     INSERT INTO public.erasures (covers, subject, rule, older, reason, erased_by, parts, event_id)
     VALUES ('approval', approval, CASE WHEN older IS NULL THEN 'request' ELSE 'age' END, older, why, who, parts, event);
@@ -487,21 +487,21 @@ BEGIN
         RAISE EXCEPTION 'person % is kept: %', person, kept USING ERRCODE = 'HPE01', DETAIL = kept;
     END IF;
     IF EXISTS (SELECT FROM public.totp_factors f WHERE f.person_id = person) OR EXISTS (SELECT FROM public.passkeys k WHERE k.person_id = person) THEN
-        parts := parts || 'factors';
+        parts := parts || text 'factors';
     END IF;
     IF EXISTS (SELECT FROM public.facts f WHERE f.actor_kind = 'human' AND f.actor_id = person AND f.comment <> '')
        OR EXISTS (SELECT FROM public.reconciliations r WHERE r.person_id = person)
        OR EXISTS (SELECT FROM public.afterwards w WHERE w.person_id = person AND w.comment <> '') THEN
-        parts := parts || 'comments';
+        parts := parts || text 'comments';
     END IF;
     IF EXISTS (SELECT FROM public.delegations d WHERE person IN (d.person_id, d.deputy_id, d.created_by)) THEN
-        parts := parts || 'delegations';
+        parts := parts || text 'delegations';
     END IF;
     IF EXISTS (SELECT FROM public.standing_grants g WHERE g.person_id = person AND g.sealed_key IS NOT NULL) THEN
-        parts := parts || 'grants';
+        parts := parts || text 'grants';
     END IF;
     IF EXISTS (SELECT FROM public.notifications n WHERE lower(n.recipient) = p.email) THEN
-        parts := parts || 'notifications';
+        parts := parts || text 'notifications';
     END IF;
     INSERT INTO public.erasures (covers, subject, rule, reason, erased_by, parts, event_id) VALUES ('person', person, 'request', why, who, parts, event);
 
