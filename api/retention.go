@@ -152,11 +152,11 @@ func (a *API) listErasures(c *call) error {
 	limit, query := eventsPage, c.r.URL.Query()
 	for name, values := range query {
 		var err error
-		if name == "limit" && len(values) == 1 {
+		if name == "limit" {
 			limit, err = strconv.Atoi(values[0])
 		}
 		if err != nil || name != "limit" && name != "cursor" || len(values) > 1 || limit < 1 || limit > maxEventsPage {
-			return &failure{Status: http.StatusBadRequest, Code: "bad_query", Detail: "The query parameter “" + clipName(name) + "” cannot be read."}
+			return &failure{Status: http.StatusBadRequest, Code: "bad_query", Detail: "This address takes cursor, and limit from 1 to 1000."}
 		}
 	}
 	page, next, err := a.Gate.Erasures(c.r.Context(), query.Get("cursor"), limit)

@@ -197,7 +197,8 @@ $$;
 -- +goose StatementEnd
 
 -- Facts never change, but that an erasure takes the words, the salt of their
--- digest and the digest of the arguments out of what has ended.
+-- digest, the digest of the arguments and the title of a ticket out of what has
+-- ended.
 -- +goose StatementBegin
 CREATE FUNCTION facts_guard() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
@@ -209,7 +210,7 @@ BEGIN
         IF OLD.actor_kind = 'human' AND erasing('person', OLD.actor_id) AND NEW IS NOT DISTINCT FROM want THEN
             RETURN NEW;
         END IF;
-        want.details := want.details - 'digest';
+        want.details := want.details - 'digest' #- '{ticket,title}';
         IF erasing('approval', OLD.approval_id) AND NEW IS NOT DISTINCT FROM want THEN
             RETURN NEW;
         END IF;
@@ -449,7 +450,7 @@ BEGIN
 
     UPDATE public.approvals SET sealed = '', sealed_key = NULL, sealed_size = 0, answers = NULL, answers_key = NULL,
         digest = 'sha256:' || repeat('0', 64), session = '', preconditions = '{}', erased_at = clock_timestamp() WHERE id = approval;
-    UPDATE public.facts SET comment = public.erased_words(comment), details = details - 'salt' - 'digest' WHERE approval_id = approval;
+    UPDATE public.facts SET comment = public.erased_words(comment), details = details - 'salt' - 'digest' #- '{ticket,title}' WHERE approval_id = approval;
     UPDATE public.reconciliations SET comment = public.erased_words(comment) WHERE approval_id = approval;
     UPDATE public.afterwards SET comment = public.erased_words(comment) WHERE approval_id = approval;
     -- Who looked, and when first; of what, is gone.

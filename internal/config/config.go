@@ -287,7 +287,7 @@ func (c *Config) Check(need Need) error {
 	if strings.TrimSpace(c.Environment) == "" {
 		bad("environment", "it is missing: name where approved calls run, such as production")
 	}
-	if c.KeepFor = 0; c.Retention != "none" {
+	if c.KeepFor = 0; c.Retention != "" && c.Retention != "none" {
 		var err error
 		if c.KeepFor, err = time.ParseDuration(c.Retention); err != nil || c.KeepFor <= 0 {
 			bad("retention", "want a duration such as 2160h (90 days), or none, which keeps all, got %q", c.Retention)
