@@ -18,10 +18,10 @@ CREATE TABLE legal_holds (
     reason         text        NOT NULL CHECK (length(reason) BETWEEN 1 AND 1000),
     placed_by      text        NOT NULL,
     placed_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
-    placed_event   uuid        NOT NULL REFERENCES events (event_id) DEFERRABLE INITIALLY DEFERRED,
+    placed_event   uuid        NOT NULL,
     released_by    text,
     released_at    timestamptz,
-    released_event uuid        REFERENCES events (event_id) DEFERRABLE INITIALLY DEFERRED,
+    released_event uuid,
     CHECK ((released_at IS NULL) = (released_by IS NULL) AND (released_at IS NULL) = (released_event IS NULL))
 );
 CREATE INDEX legal_holds_live ON legal_holds (covers, subject) WHERE released_at IS NULL;
@@ -51,13 +51,36 @@ CREATE TABLE erasures (
     erased_by  text        NOT NULL,
     erased_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
     parts      text[]      NOT NULL,
-    event_id   uuid        NOT NULL UNIQUE REFERENCES events (event_id) DEFERRABLE INITIALLY DEFERRED,
+    event_id   uuid        NOT NULL UNIQUE,
     xact       xid8        NOT NULL DEFAULT pg_current_xact_id(),
     UNIQUE (covers, subject)
 );
 CREATE INDEX erasures_erased_at ON erasures (erased_at DESC, id DESC);
 CREATE TRIGGER erasures_append_only BEFORE UPDATE OR DELETE ON erasures FOR EACH ROW EXECUTE FUNCTION append_only();
 CREATE TRIGGER erasures_no_truncate BEFORE TRUNCATE ON erasures FOR EACH STATEMENT EXECUTE FUNCTION append_only();
+
+-- What is erased, held or released is told by an event of its own, in the same
+-- transaction: without one it does not commit.
+-- +goose StatementBegin
+CREATE FUNCTION told() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    told boolean;
+BEGIN
+    IF TG_TABLE_NAME = 'erasures' THEN
+        told := EXISTS (SELECT FROM events e WHERE e.event_id = NEW.event_id AND e.type = 'erasure' AND e.xact = NEW.xact
+            AND e.approval_id IS NOT DISTINCT FROM CASE WHEN NEW.covers = 'approval' THEN NEW.subject END);
+    ELSE
+        told := EXISTS (SELECT FROM events e WHERE e.event_id = coalesce(NEW.released_event, NEW.placed_event) AND e.type = 'hold' AND e.xact = pg_current_xact_id_if_assigned());
+    END IF;
+    IF NOT told THEN
+        RAISE EXCEPTION 'no event tells of this' USING ERRCODE = 'check_violation';
+    END IF;
+    RETURN NULL;
+END
+$$;
+-- +goose StatementEnd
+CREATE CONSTRAINT TRIGGER erasures_told AFTER INSERT ON erasures DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION told();
+CREATE CONSTRAINT TRIGGER legal_holds_told AFTER INSERT OR UPDATE ON legal_holds DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION told();
 
 ALTER TABLE approvals ADD COLUMN erased_at timestamptz;
 ALTER TABLE people ADD COLUMN erased_at timestamptz;
@@ -642,4 +665,4 @@ DROP INDEX approvals_unerased, idempotency_approval, notifications_approval;
 ALTER TABLE approvals DROP COLUMN erased_at;
 ALTER TABLE people DROP COLUMN erased_at;
 DROP TABLE erasures, legal_holds, retention_floor;
-DROP FUNCTION erasing(text, text), erased_words(text), retention_lock(), legal_holds_guard();
+DROP FUNCTION erasing(text, text), erased_words(text), retention_lock(), legal_holds_guard(), told();

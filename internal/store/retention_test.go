@@ -161,7 +161,9 @@ func (a *archive) hold(covers, subject string) string {
 
 func (a *archive) release(id string) {
 	a.t.Helper()
-	if err := a.ReleaseHold(a.t.Context(), id, "tester", nil, event("")); err != nil {
+	e := event("")
+	e.Type = engine.Held
+	if err := a.ReleaseHold(a.t.Context(), id, "tester", nil, e); err != nil {
 		a.t.Fatal(err)
 	}
 }
@@ -494,11 +496,22 @@ func TestOnlyAnErasureErases(t *testing.T) {
 			t.Errorf("%s would not see a hold: %q", isolation, code)
 		}
 	}
-	if code := refusedAs(t, runtime, call, `SET CONSTRAINTS ALL IMMEDIATE`); code != "23503" {
+	if code := refusedAs(t, runtime, call, `SET CONSTRAINTS ALL IMMEDIATE`); code != "23514" {
 		t.Errorf("without an event: %q", code)
 	}
+	// Nor with that of another one, or of something else.
+	told := func(kind, of string) string {
+		return `SELECT append_events(ARRAY['EVENT'::uuid], ARRAY['` + kind + `'], ARRAY['ALLOW'], ARRAY[''], ARRAY[''], ARRAY['` + of + `'], ARRAY['{}'::bytea])`
+	}
+	for _, by := range []struct{ kind, of, want string }{{"erasure", id, ""}, {"erasure", other, "23514"}, {"erasure", "", "23514"}, {"decision", id, "23514"}} {
+		event := uuid.NewString()
+		call := `SELECT erase_approval('` + id + `', 'x', 'x', '` + event + `')`
+		if code := refusedAs(t, runtime, call, strings.Replace(told(by.kind, by.of), "EVENT", event, 1), `SET CONSTRAINTS ALL IMMEDIATE`); code != by.want {
+			t.Errorf("with an event %v: %q", by, code)
+		}
+	}
 	// A hold without an event is none, either.
-	if code := refusedAs(t, runtime, `INSERT INTO legal_holds (id, covers, subject, reason, placed_by, placed_event) VALUES ('hold_1', 'everything', '', 'x', 'x', gen_random_uuid())`, `SET CONSTRAINTS ALL IMMEDIATE`); code != "23503" {
+	if code := refusedAs(t, runtime, `INSERT INTO legal_holds (id, covers, subject, reason, placed_by, placed_event) VALUES ('hold_1', 'everything', '', 'x', 'x', gen_random_uuid())`, `SET CONSTRAINTS ALL IMMEDIATE`); code != "23514" {
 		t.Errorf("a hold without an event: %q", code)
 	}
 	// The owner, by mistake.
@@ -620,7 +633,7 @@ func TestHoldBeatsErasure(t *testing.T) {
 	eraser, erasing := placing()
 	defer func() { _ = eraser.Close(context.Background()) }()
 	e := uuid.NewString()
-	if _, err := erasing.Exec(t.Context(), `SELECT append_events(ARRAY['`+e+`'::uuid], ARRAY['erasure'], ARRAY['ALLOW'], ARRAY[''], ARRAY[''], ARRAY[''], ARRAY['{}'::bytea])`); err != nil {
+	if _, err := erasing.Exec(t.Context(), `SELECT append_events(ARRAY['`+e+`'::uuid], ARRAY['erasure'], ARRAY['ALLOW'], ARRAY[''], ARRAY[''], ARRAY['`+id+`'], ARRAY['{}'::bytea])`); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := erasing.Exec(t.Context(), `SELECT erase_approval($1, 'x', 'x', $2)`, id, e); err != nil {
