@@ -21,7 +21,8 @@ type Approval struct {
 	OpenedAt      time.Time           `json:"opened_at"`
 	ExpiresAt     time.Time           `json:"expires_at"`
 	EndedAt       *time.Time          `json:"ended_at,omitempty"`
-	Digest        string              `json:"digest" doc:"SHA-256 of the canonical {tool, arguments}."`
+	ErasedAt      *time.Time          `json:"erased_at,omitempty" doc:"Since when what was asked for, and what people said of it, is gone."`
+	Digest        string              `json:"digest" doc:"SHA-256 of the canonical {tool, arguments}; \"\" once erased."`
 	PolicyDigest  string              `json:"policy_digest"`
 	Requirements  []approval.Progress `json:"requirements"`
 	Reasons       []engine.Reason     `json:"reasons" doc:"Why it waits; once it is over, why it ended."`
@@ -127,6 +128,9 @@ func (a *API) wire(p gate.Principal, v gate.View) Approval {
 	}
 	if from.Status.Terminal() {
 		out.EndedAt = &from.EndedAt
+		if !from.ErasedAt.IsZero() {
+			out.ErasedAt, out.Digest = &from.ErasedAt, ""
+		}
 	} else {
 		out.Reasons = []engine.Reason{}
 		for _, f := range from.Decision.Findings {

@@ -79,18 +79,12 @@ func eventFilter(query url.Values) (f gate.EventFilter, limit int, err error) {
 				err = fmt.Errorf("want 1 to %d", maxEventsPage)
 			}
 		default:
-			err = fmt.Errorf("there is no such filter")
+			// Whatever stands there is the caller's own, and none of the log's business.
+			return f, 0, &failure{Status: http.StatusBadRequest, Code: "bad_query", Detail: "There is a query parameter that this address does not have."}
 		}
 		if err != nil || len(values) > 1 {
-			return f, 0, &failure{Status: http.StatusBadRequest, Code: "bad_query", Detail: fmt.Sprintf("The query parameter %q cannot be read.", clipName(name))}
+			return f, 0, &failure{Status: http.StatusBadRequest, Code: "bad_query", Detail: fmt.Sprintf("The query parameter %q cannot be read.", name)}
 		}
 	}
 	return f, limit, nil
-}
-
-func clipName(name string) string {
-	if len(name) > 40 {
-		return name[:40] + "…"
-	}
-	return name
 }

@@ -54,6 +54,8 @@ const (
 	Exported  EventType = "export"            // somebody exports the log, or a part of it
 	SignIn    EventType = "sign_in"           // somebody signed in or out, or tried to
 	Admin     EventType = "admin"             // people, agents or keys were changed
+	Erased    EventType = "erasure"           // what an approval was about, or who a person is, was erased
+	Held      EventType = "hold"              // a legal hold was placed or released
 )
 
 // Reason is a code and a sentence, as in Agent-SPM.

@@ -43,6 +43,10 @@ type Config struct {
 	Names Names
 	// Grants may be nil: there are no pages for standing grants then.
 	Grants Grants
+	// Retention may be nil: there is no page for erasures and holds then. KeepFor
+	// is how long approvals are kept after their end; 0 for ever.
+	Retention Retention
+	KeepFor   time.Duration
 	// SessionTTL is how long a session lasts at most; 12 hours when zero.
 	SessionTTL time.Duration
 	// Secure says that people reach the console over TLS: the cookie is then
@@ -116,6 +120,7 @@ func (c *Console) Register(mux *http.ServeMux) {
 	c.registerNotices(mux)
 	mux.Handle("GET /static/", static.Handler())
 	c.registerGrants(mux)
+	c.registerRetention(mux)
 }
 
 // Signed returns the person of the request's session, or false without a live
@@ -202,6 +207,8 @@ func parent(r *http.Request) string {
 		return sessionURL(r.PathValue("agent"), r.PathValue("session"))
 	case strings.HasPrefix(path, "/agents/"):
 		return "/agents/" + id
+	case strings.HasPrefix(path, "/audit/"):
+		return erasuresURL
 	case strings.HasPrefix(path, "/admin/"):
 		return "/admin"
 	case strings.HasPrefix(path, "/account/"):

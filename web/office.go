@@ -115,6 +115,8 @@ func by(p engine.Person) gate.By { return gate.PersonAdministers(p, "console", "
 const doneCookie = "holdpoint_done"
 
 var doneWords = map[string]string{
+	"held":        "The hold was placed. What it covers is kept until it is released.",
+	"unheld":      "The hold was released.",
 	"grant":       "The standing grant was made. It votes for calls that are proposed from now on.",
 	"ungrant":     "The standing grant was revoked. It votes for nothing any more.",
 	"agent":       "The agent's registration was changed. It holds from the next call on.",

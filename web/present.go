@@ -55,7 +55,7 @@ func inboxRow(a approval.Approval, name func(string) string) views.InboxRow {
 func historyRow(a approval.Approval, name func(string) string) views.HistoryRow {
 	row := views.HistoryRow{
 		ID: a.ID, Tool: a.Call.Tool, Agent: name(a.Call.AgentID), Status: status(a),
-		By: ending(a, name), EndedAt: a.EndedAt, Execution: executionWords(a),
+		By: ending(a, name), EndedAt: a.EndedAt, Execution: executionWords(a), Erased: !a.ErasedAt.IsZero(),
 	}
 	if row.Execution == "" {
 		row.Execution = "did not run"
@@ -80,7 +80,7 @@ func card(c gate.Card, p engine.Person, full bool, stopped *engine.Finding) view
 	}
 	v := views.Approval{
 		ID: a.ID, Version: a.Version, Digest: a.Call.Digest, Policy: a.Decision.PolicyDigest, Request: a.Call.RequestID,
-		Tool: a.Call.Tool, Agent: agent,
+		Erased: a.ErasedAt, Tool: a.Call.Tool, Agent: agent,
 		Domain: words(a.Call.RiskDomain), Category: words(a.Call.Category), Environment: a.Call.Environment,
 		Status:   status(a),
 		Over:     over(a),
@@ -136,7 +136,7 @@ func card(c gate.Card, p engine.Person, full bool, stopped *engine.Finding) view
 
 func arguments(c gate.Card, full bool) (views.Arguments, views.Warnings) {
 	if c.Arguments == nil {
-		return views.Arguments{Erased: true}, nil
+		return views.Arguments{Erased: true, ErasedAt: c.Approval.ErasedAt}, nil
 	}
 	args := views.Arguments{Code: views.JSON(c.Arguments)}
 	found := slices.Clone(args.Code.Warnings)

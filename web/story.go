@@ -189,6 +189,13 @@ func timeline(c gate.Card, agent string, name func(string) string) []views.Momen
 			if c.Afterwards != nil {
 				m.Comment = c.Afterwards.Comment
 			}
+		case engine.Erased:
+			m.What = "erased what the call was about, and what people wrote"
+			if e.Actor.Kind == engine.SystemActor {
+				m.Who, m.Detail = "Holdpoint", []string{"It was as old as the retention allows."}
+			}
+		case engine.Held:
+			m.What, m.Detail = "changed a legal hold on it", messages(e)
 		case engine.Refusal, engine.SignIn, engine.Admin:
 			m.What, m.Detail = words(string(e.Type)), messages(e)
 		default:
@@ -302,6 +309,7 @@ func turnedAway(moments []views.Moment, e engine.Event, who string) []views.Mome
 		engine.Commented: "tried to comment", engine.Asked: "tried to ask or answer a question", engine.Claimed: "tried to take it on or give it back",
 		engine.Extended: "tried to give it more time", engine.Edited: "tried to change the arguments", engine.Broken: "tried to break the glass",
 		engine.Proved: "tried to prove who they are", engine.Ticketed: "tried to attach a ticket", engine.Afterward: "tried to review it afterwards",
+		engine.Erased: "tried to erase it",
 	}[e.Type]
 	if tried == "" {
 		tried = "tried something"

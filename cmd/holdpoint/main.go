@@ -36,6 +36,9 @@ type cli struct {
 	Kill      killCommand      `cmd:"" help:"Stop an agent, or all of them, at once."`
 	Release   releaseCommand   `cmd:"" help:"Release a kill switch."`
 	Notify    notifyCommand    `cmd:"" help:"Say who is told of approvals, by webhook, e-mail and Slack."`
+	Retention retentionCommand `cmd:"" help:"Show what is kept for how long, and change the floor."`
+	Erase     eraseCommand     `cmd:"" help:"Erase what an approval was about, or who a person is."`
+	Hold      holdCommand      `cmd:"" help:"Keep records from being erased, for as long as a legal hold lasts."`
 	Limits    settingsCommand  `cmd:"" name:"settings" help:"Show or change limits, delegation and trust for all agents."`
 	Audit     auditCommand     `cmd:"" help:"Export the audit log, and check that nothing in it was changed."`
 	Policy    policyCommand    `cmd:"" help:"Check, test, explain, simulate and sign policies."`

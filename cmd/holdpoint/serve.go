@@ -109,6 +109,9 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	if err := checkFloor(ctx, cfg, s); err != nil {
 		return err
 	}
+	if err := allowedRetention(ctx, s, cfg); err != nil {
+		return err
+	}
 	warnOfTooFew(ctx, s, cfg, log)
 	keeper, err := openRules(ctx, cfg, s, log, "serve")
 	if err != nil {
@@ -132,7 +135,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	console, err := web.New(web.Config{
 		Desk: desk{g}, Office: g, Absences: g, Notices: g, InForce: judgedBy(keeper), SignIn: signIn, SecondStep: signIn, Factors: factors, Prover: factors, Sessions: sessions{s},
 		Names: s, Secure: cfg.Secure(),
-		Remote: cfg.Remote, Stopping: stopping, Logger: log, Grants: g,
+		Remote: cfg.Remote, Stopping: stopping, Logger: log, Grants: g, Retention: g, KeepFor: cfg.KeepFor,
 	})
 	if err != nil {
 		return err

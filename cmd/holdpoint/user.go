@@ -135,7 +135,11 @@ func (u *userDisable) Run(ctx context.Context, c *cli) error {
 	}
 	defer s.Close()
 	email := strings.ToLower(u.Email)
-	err = s.DisablePerson(ctx, email, changed("USER_DISABLED", "A person was disabled.", email))
+	// The log names the id: it stays when the person is erased, and the address goes.
+	p, _, err := s.PersonByEmail(ctx, email)
+	if err == nil {
+		err = s.DisablePerson(ctx, email, changed("USER_DISABLED", "A person was disabled.", p.ID))
+	}
 	if errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("there is no active account with the address %s", email)
 	}
@@ -167,7 +171,11 @@ func (u *userReset) Run(ctx context.Context, c *cli) error {
 	}
 	defer s.Close()
 	email := strings.ToLower(u.Email)
-	removed, err := s.ResetFactors(ctx, email, changed("FACTORS_RESET", "A person's second factors were removed.", email))
+	var removed int64
+	p, _, err := s.PersonByEmail(ctx, email)
+	if err == nil {
+		removed, err = s.ResetFactors(ctx, email, changed("FACTORS_RESET", "A person's second factors were removed.", p.ID))
+	}
 	if errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("there is no account with the address %s", email)
 	}

@@ -37,6 +37,8 @@ HOLDPOINT_TEMPORAL_ADDRESS and HOLDPOINT_TEMPORAL_NAMESPACE. For the audit log:
   HOLDPOINT_LOG_FLOOR_WEBHOOK  an address that is sent every checkpoint
 For telling people:
   HOLDPOINT_SMTP_ADDR, _FROM, _USER, _PASSWORD_FILE, _TLS (starttls, tls, plain)
+  HOLDPOINT_RETENTION          how long after its end what an approval was about is
+                               kept, such as 2160h; none, the default, keeps it
   HOLDPOINT_OUTBOUND_ALLOW_PRIVATE  networks of receivers inside the house, such
                                as 10.20.0.0/16; all others have to be public
 
@@ -64,6 +66,9 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 		return err
 	}
 	defer s.Close()
+	if err := allowedRetention(ctx, s, cfg); err != nil {
+		return err
+	}
 	// Serve imports files; what it has put in force is what counts here.
 	cfg.PolicyFile, cfg.ContractsFile = "", ""
 	keeper, err := openRules(ctx, cfg, s, log, "worker")
@@ -121,6 +126,8 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 	courier := &activities.Courier{Store: s, Temporal: temporal, Logger: log}
 	running.Go(func() { courier.Run(ctx) })
 	running.Go(func() { forget(ctx, s, log) })
+	retention := &activities.Retention{Store: s, After: cfg.KeepFor, Logger: log, Next: gate.AgeErasure(cfg.KeepFor), Tell: gate.AgeEvent}
+	running.Go(func() { retention.Run(ctx) })
 
 	if started := start(ctx, w, log); started {
 		ready()

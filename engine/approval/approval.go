@@ -48,6 +48,9 @@ type Approval struct {
 	// Successor is the approval that was opened in this one's place, because the
 	// world had changed; "" for none.
 	Successor string
+	// ErasedAt is since when what was asked for, and what people said of it, is
+	// gone; zero while it is there.
+	ErasedAt time.Time
 
 	State State
 	Facts []Fact

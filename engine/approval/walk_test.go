@@ -109,6 +109,23 @@ func (w *walk) edit(s State) {
 	}
 }
 
+// erased are the facts as they are once what was said has been erased.
+func (w *walk) erased() []Fact {
+	facts := slices.Clone(w.facts)
+	for i := range facts {
+		f := &facts[i]
+		if f.Comment != "" {
+			f.Comment = ErasedWords
+		}
+		f.Details.Digest = ""
+		if f.Details.Ticket != nil {
+			ticket := *f.Details.Ticket
+			ticket.Title, f.Details.Ticket = "", &ticket
+		}
+	}
+	return facts
+}
+
 // contribute tries to add a fact.
 func (w *walk) contribute(before State) {
 	f := drawFact(w.T, w.p, before, w.now)
@@ -143,6 +160,9 @@ func (w *walk) contribute(before State) {
 }
 
 func (w *walk) check(s State) {
+	if erased := Advance(w.p, w.erased(), w.now); visible(erased) != visible(s) {
+		w.Fatalf("with its words erased it is another:\n%s\n%s", visible(erased), visible(s))
+	}
 	switch s.Status {
 	case Pending:
 		w.checkPending(s)

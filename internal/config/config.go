@@ -52,16 +52,19 @@ type Config struct {
 	TokenValidity     engine.Duration `yaml:"token_validity"`
 	MaxPending        int             `yaml:"max_pending"`
 	ExecutionLease    engine.Duration `yaml:"execution_lease"`
-	LogLevel          string          `yaml:"log_level"`
-	LogFormat         string          `yaml:"log_format"`
-	PolicyFile        string          `yaml:"policy_file"`
-	PolicySecret      string          `yaml:"policy_secret"`
-	PolicySecretFile  string          `yaml:"policy_secret_file"`
-	ContractsFile     string          `yaml:"contracts_file"`
-	LogKey            string          `yaml:"log_key"`
-	LogKeyFile        string          `yaml:"log_key_file"`
-	LogFloorFile      string          `yaml:"log_floor_file"`
-	LogFloorWebhook   string          `yaml:"log_floor_webhook"`
+	// Retention is how long after its end an approval is kept before what it was
+	// about is erased: a duration, or "none", which keeps it.
+	Retention        string `yaml:"retention"`
+	LogLevel         string `yaml:"log_level"`
+	LogFormat        string `yaml:"log_format"`
+	PolicyFile       string `yaml:"policy_file"`
+	PolicySecret     string `yaml:"policy_secret"`
+	PolicySecretFile string `yaml:"policy_secret_file"`
+	ContractsFile    string `yaml:"contracts_file"`
+	LogKey           string `yaml:"log_key"`
+	LogKeyFile       string `yaml:"log_key_file"`
+	LogFloorFile     string `yaml:"log_floor_file"`
+	LogFloorWebhook  string `yaml:"log_floor_webhook"`
 	// LogWitnesses are asked to sign the audit log's checkpoints, and LogWitnessed is
 	// how many of them have to have signed what is served; only the file has them.
 	LogWitnesses []Witness        `yaml:"log_witnesses"`
@@ -75,6 +78,8 @@ type Config struct {
 	// same: those of receivers inside the house.
 	OutboundAllowPrivate []string `yaml:"outbound_allow_private"`
 
+	// KeepFor is Retention, read by Check; 0 keeps all.
+	KeepFor time.Duration `yaml:"-"`
 	// AllowPrivate are OutboundAllowPrivate, read by Check.
 	AllowPrivate []netip.Prefix `yaml:"-"`
 	// Proxies are TrustedProxies, read by Check.
@@ -95,7 +100,8 @@ func Default() Config {
 	return Config{
 		Listen: "127.0.0.1:8080", Environment: "production", TemporalAddress: "127.0.0.1:7233", TemporalNamespace: "holdpoint",
 		TokenTTL: engine.Duration(10 * time.Minute), TokenValidity: engine.Duration(24 * time.Hour), MaxPending: 1000, ExecutionLease: engine.Duration(15 * time.Minute),
-		LogLevel: "info", LogFormat: "json", DatabaseConns: 16,
+		Retention: "none",
+		LogLevel:  "info", LogFormat: "json", DatabaseConns: 16,
 		Routing: approval.Routing{Default: approval.Rule{Role: "reviewer", Needed: 1, ExpiresIn: engine.Duration(24 * time.Hour)}},
 	}
 }
@@ -115,6 +121,7 @@ func (c *Config) settings() map[string]any {
 		"smtp_addr": &c.SMTP.Addr, "smtp_from": &c.SMTP.From, "smtp_user": &c.SMTP.User, "smtp_password": &c.SMTP.Password,
 		"smtp_password_file": &c.SMTP.PasswordFile, "smtp_tls": &c.SMTP.TLS, "smtp_allow_plain": &c.SMTP.AllowPlain,
 		"outbound_allow_private": &c.OutboundAllowPrivate,
+		"retention":              &c.Retention,
 		"log_level":              &c.LogLevel, "log_format": &c.LogFormat,
 	}
 }
@@ -302,6 +309,12 @@ func (c *Config) Check(need Need) error {
 	}
 	if strings.TrimSpace(c.Environment) == "" {
 		bad("environment", "it is missing: name where approved calls run, such as production")
+	}
+	if c.KeepFor = 0; c.Retention != "" && c.Retention != "none" {
+		var err error
+		if c.KeepFor, err = time.ParseDuration(c.Retention); err != nil || c.KeepFor <= 0 {
+			bad("retention", "want a duration such as 2160h (90 days), or none, which keeps all, got %q", c.Retention)
+		}
 	}
 	if c.PolicySecret != "" && len(c.PolicySecret) < minSecret {
 		bad("policy_secret", "want at least %d characters: with a short one anybody could sign (openssl rand -base64 32)", minSecret)

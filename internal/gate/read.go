@@ -213,7 +213,7 @@ func (g *Gate) Card(ctx context.Context, p engine.Person, id string, look Look) 
 	if card.Answers, err = g.answers(id, r.Answers); err != nil {
 		return Card{}, err
 	}
-	if look == Whole || look == Page && !card.Long {
+	if card.Arguments != nil && (look == Whole || look == Page && !card.Long) {
 		if err := g.Store.Shown(ctx, id, p.ID, a.Call.Digest); err != nil {
 			return Card{}, err
 		}

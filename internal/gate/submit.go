@@ -312,12 +312,13 @@ func strictestFirst(findings []engine.Finding) []engine.Finding {
 }
 
 // safePayload says what was called without saying with what: classification
-// and the names of arguments, never a value.
+// and the names of arguments, as far as they have the form of names, never a
+// value.
 func safePayload(p Proposal, d engine.Decision) json.RawMessage {
 	payload := map[string]any{"dialect": p.Call.Dialect, "route": d.Route}
 	if p.Valid {
 		maps.Copy(payload, p.safe)
-		payload["argument_count"], payload["argument_keys"] = p.Arguments.Len(), contract.ArgumentKeys(p.Arguments)
+		payload["argument_count"], payload["argument_keys"] = p.Arguments.Len(), words(contract.ArgumentKeys(p.Arguments))
 	}
 	encoded, err := json.Marshal(payload)
 	if err != nil {

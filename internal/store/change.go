@@ -101,18 +101,18 @@ func (s *Store) Change(ctx context.Context, id string, once *Once, fn func(c *Ch
 
 const approvalColumns = `id, agent_id, request_id, dialect, tool, category, risk_domain, environment, digest, requested_by,
 	decision, requirements, excluded, opened_at, expires_at, status, version, revision, ended_at, reasons, final, execution,
-	edition, began_at, terms, session, preconditions, coalesce(successor, '')`
+	edition, began_at, terms, session, preconditions, coalesce(successor, ''), erased_at`
 
 func scanApproval(row pgx.Row, more ...any) (approval.Approval, error) {
 	var a approval.Approval
 	var requestedBy, decision, requirements, reasons, final, terms, preconditions []byte
-	var endedAt, beganAt *time.Time
+	var endedAt, beganAt, erasedAt *time.Time
 	c := &a.Call
 	err := row.Scan(append([]any{
 		&a.ID, &c.AgentID, &c.RequestID, &c.Dialect, &c.Tool, &c.Category, &c.RiskDomain, &c.Environment, &c.Digest,
 		&requestedBy, &decision, &requirements, &a.Plan.Excluded, &a.Plan.OpenedAt, &a.Plan.ExpiresAt,
 		&a.Status, &a.Version, &a.Revision, &endedAt, &reasons, &final, &a.Execution,
-		&a.Plan.Edition, &beganAt, &terms, &a.Session, &preconditions, &a.Successor,
+		&a.Plan.Edition, &beganAt, &terms, &a.Session, &preconditions, &a.Successor, &erasedAt,
 	}, more...)...)
 	if err != nil {
 		return a, translate(err)
@@ -128,6 +128,9 @@ func scanApproval(row pgx.Row, more ...any) (approval.Approval, error) {
 	}
 	if endedAt != nil {
 		a.EndedAt = endedAt.UTC()
+	}
+	if erasedAt != nil {
+		a.ErasedAt = erasedAt.UTC()
 	}
 	if beganAt != nil {
 		a.Plan.BeganAt = beganAt.UTC()

@@ -112,7 +112,7 @@ func (s *Store) Claim(ctx context.Context, id string) (Delivery, error) {
 		}
 		batch := &pgx.Batch{}
 		batch.Queue(`UPDATE notifications SET claimed_at = coalesce(claimed_at, clock_timestamp()) WHERE id = $1`, id)
-		batch.Queue(`SELECT `+notificationColumns+` FROM notifications n WHERE n.bundle_id = $1 ORDER BY n.created_at, n.id`, id).Query(each(func(row pgx.Rows) error {
+		batch.Queue(`SELECT `+notificationColumns+` FROM notifications n WHERE n.bundle_id = $1 AND n.body <> '{}' ORDER BY n.created_at, n.id`, id).Query(each(func(row pgx.Rows) error {
 			n, err := scanNotification(row)
 			d.Bundle = append(d.Bundle, n)
 			return err
@@ -178,10 +178,10 @@ func (s *Store) NotificationDead(ctx context.Context, id, reason string, tried b
 }
 
 // Resend has a dead letter sent again, from the first attempt on and under its
-// own id. ErrNotFound: there is no such dead letter.
+// own id. ErrNotFound: there is no such dead letter, or it has been erased.
 func (s *Store) Resend(ctx context.Context, id string, e engine.Event) error {
 	return s.admin(ctx, e, `UPDATE notifications SET status = 'waiting', attempts = 0, ended_at = NULL, started_at = NULL, due_at = clock_timestamp()
-		WHERE id = $1 AND status = 'dead'`, id)
+		WHERE id = $1 AND status = 'dead' AND body <> '{}'`, id)
 }
 
 // QueueNotification queues a notification that is about no approval.

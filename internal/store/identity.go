@@ -230,5 +230,8 @@ func (s *Store) ExcessRights(ctx context.Context) ([]string, error) {
 			('UPDATE log_head', has_table_privilege('log_head', 'INSERT, UPDATE, DELETE, TRUNCATE')),
 			('UPDATE log_checkpoints', has_table_privilege('log_checkpoints', 'INSERT, UPDATE, DELETE, TRUNCATE')),
 			('UPDATE facts', has_table_privilege('facts', 'UPDATE')),
-			('DELETE facts', has_table_privilege('facts', 'DELETE'))) AS rights (what, held) WHERE held`)
+			('DELETE facts', has_table_privilege('facts', 'DELETE')),
+			('INSERT erasures', has_table_privilege('erasures', 'INSERT')),
+			('DELETE legal holds', has_table_privilege('legal_holds', 'DELETE')),
+			('UPDATE the retention floor', has_table_privilege('retention_floor', 'UPDATE'))) AS rights (what, held) WHERE held`)
 }

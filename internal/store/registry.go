@@ -212,6 +212,12 @@ func (s *Store) administer(ctx context.Context, once *Once, e engine.Event, sql 
 
 // administerIn is administer for what takes more than one statement.
 func (s *Store) administerIn(ctx context.Context, once *Once, e engine.Event, change func(context.Context, pgx.Tx) error) error {
+	return s.administerWith(ctx, once, func(ctx context.Context, tx pgx.Tx) (any, engine.Event, error) { return nil, e, change(ctx, tx) })
+}
+
+// administerWith is administerIn for an event that tells what the change did.
+// once.Render is given what the change returns.
+func (s *Store) administerWith(ctx context.Context, once *Once, change func(context.Context, pgx.Tx) (any, engine.Event, error)) error {
 	return s.inTxOn(ctx, s.reserve, func(ctx context.Context, tx pgx.Tx) error {
 		if once != nil {
 			if err := lockKeys(ctx, tx, []int64{once.lock()}); err != nil {
@@ -221,7 +227,8 @@ func (s *Store) administerIn(ctx context.Context, once *Once, e engine.Event, ch
 				return err
 			}
 		}
-		if err := change(ctx, tx); err != nil {
+		result, e, err := change(ctx, tx)
+		if err != nil {
 			return err
 		}
 		rows := &pgx.Batch{}
@@ -229,7 +236,7 @@ func (s *Store) administerIn(ctx context.Context, once *Once, e engine.Event, ch
 			return err
 		}
 		if once != nil {
-			if err := s.queueReply(rows, once, "", once.Render(nil, nil)); err != nil {
+			if err := s.queueReply(rows, once, "", once.Render(result, nil)); err != nil {
 				return err
 			}
 		}

@@ -203,6 +203,8 @@ func translate(err error) error {
 			return fmt.Errorf("%w (%s)", ErrConflict, pgErr.ConstraintName)
 		case pgErr.Code == "HPK01":
 			return ErrKilled
+		case pgErr.Code == "HPE01":
+			return &Kept{Why: pgErr.Detail}
 		case pgErr.Code == "22021" || pgErr.Code == "22P05":
 			return ErrUnfit
 		case pgErr.Code[:2] == "57" || pgErr.Code[:2] == "53" || pgErr.Code[:2] == "08" || pgErr.Code == "40001" || pgErr.Code == "40P01",
@@ -223,7 +225,8 @@ func (e *refusedByPostgres) Error() string { return "postgres error " + e.code +
 
 func isOurs(err error) bool {
 	var refused *refusedByPostgres
-	return errors.As(err, &refused) || errors.Is(err, ErrUnfit) || errors.Is(err, ErrKilled) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrConflict) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrOtherRequest)
+	var kept *Kept
+	return errors.As(err, &refused) || errors.As(err, &kept) || errors.Is(err, ErrUnfit) || errors.Is(err, ErrKilled) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrConflict) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrOtherRequest)
 }
 
 // hideURL drops what a connection error says of user and host: it may hold a

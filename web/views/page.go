@@ -9,7 +9,7 @@ type Frame struct {
 	// Person is the signed-in person's name, or "" on pages for anybody.
 	Person string
 	// Here is the entry of the navigation that the page is: "inbox", "history",
-	// "policies", "agents", "admin", "account" or "".
+	// "policies", "agents", "admin", "audit", "account" or "".
 	Here string
 	// Rules and Admin say which entries of the navigation the person may open.
 	Rules, Admin bool
@@ -92,6 +92,7 @@ type HistoryRow struct {
 	By        string // who or what ended it, in words
 	EndedAt   time.Time
 	Execution string // what became of the call, in words
+	Erased    bool   // what it was about is gone
 }
 
 // Message is a page that says one thing.
@@ -126,6 +127,9 @@ type Approval struct {
 	Domain      string
 	Category    string
 	Environment string
+
+	// Erased is since when what it was about is gone; zero while it is there.
+	Erased time.Time
 
 	Status   Status
 	Sentence string    // what the status means now, or what comes next
@@ -211,8 +215,10 @@ type Finding struct {
 // Arguments is the code block of what will run.
 type Arguments struct {
 	Code Code
-	// Erased says that the arguments are gone.
-	Erased bool
+	// Erased says that the arguments are gone, and ErasedAt since when, where that
+	// is known.
+	Erased   bool
+	ErasedAt time.Time
 	// MoreLines and MoreRunes count what the preview leaves out; FullURL shows it.
 	MoreLines, MoreRunes int
 	FullURL              string

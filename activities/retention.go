@@ -1,0 +1,91 @@
+package activities
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/internal/store"
+)
+
+// Retention erases what has ended longer ago than is to be kept, and that
+// nothing keeps. It walks from the oldest on, a few at a time, each time on
+// record in the transaction that erases. Any number may run.
+type Retention struct {
+	Store *store.Store
+	// After is how long after its end an approval is kept; 0 keeps all.
+	After  time.Duration
+	Logger *slog.Logger
+	// Next makes an erasure of an approval, and Tell the event of one that was done.
+	Next func(approvalID string) store.Erasure
+	Tell func(store.Erasure) (engine.Event, error)
+	// Every is how long to rest between two walks; 10 minutes when zero.
+	Every time.Duration
+}
+
+// Bounds of its work.
+const (
+	retentionBatch = 20
+	retentionPause = 100 * time.Millisecond // between batches: calls come first
+	retentionEvery = 10 * time.Minute
+)
+
+// Run erases until ctx ends.
+func (r *Retention) Run(ctx context.Context) {
+	if r.After <= 0 {
+		return
+	}
+	every := r.Every
+	if every == 0 {
+		every = retentionEvery
+	}
+	for {
+		erased, err := r.Walk(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			r.Logger.WarnContext(ctx, "retention was interrupted; trying again", "erased", erased, "in", every, "error", err)
+		case erased > 0:
+			r.Logger.InfoContext(ctx, "retention has erased what is old enough", "approvals", erased, "after", r.After)
+		}
+		if !pause(ctx, every) {
+			return
+		}
+	}
+}
+
+// Walk goes once over everything that is old enough and returns how many
+// approvals it erased.
+func (r *Retention) Walk(ctx context.Context) (int, error) {
+	var place store.Place
+	total, said := 0, 0
+	for {
+		erased, next, done, err := r.Store.EraseDue(ctx, r.After, place, retentionBatch, r.Next, r.Tell)
+		if err != nil {
+			return total, err
+		}
+		total, place = total+len(erased), next
+		if done {
+			return total, nil
+		}
+		if total-said >= 1000 {
+			said = total
+			r.Logger.InfoContext(ctx, "retention is erasing", "approvals", total, "up_to", place.EndedAt)
+		}
+		if len(erased) > 0 && !pause(ctx, retentionPause) {
+			return total, ctx.Err()
+		}
+	}
+}
+
+// pause waits, and reports whether ctx is still there.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}

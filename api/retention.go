@@ -1,0 +1,171 @@
+package api
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"holdpoint/internal/gate"
+	"holdpoint/internal/identity"
+)
+
+// Hold is a legal hold on the wire.
+type Hold struct {
+	ID         string     `json:"id"`
+	Covers     string     `json:"covers" enum:"approval,agent,person,everything"`
+	Subject    string     `json:"subject" doc:"The id of what is held; \"\" for everything."`
+	Reason     string     `json:"reason"`
+	By         string     `json:"by"`
+	At         time.Time  `json:"at"`
+	ReleasedBy string     `json:"released_by,omitempty"`
+	ReleasedAt *time.Time `json:"released_at,omitempty"`
+}
+
+// Holds lists legal holds.
+type Holds struct {
+	Holds []Hold `json:"holds"`
+}
+
+// HoldBody places a legal hold.
+type HoldBody struct {
+	Covers  string `json:"covers" enum:"approval,agent,person,everything"`
+	Subject string `json:"subject,omitempty" maxLength:"254" doc:"An id, or a person's e-mail address; left out for everything."`
+	Reason  string `json:"reason" minLength:"1" maxLength:"1000"`
+}
+
+// PlacedHold answers a hold that was placed.
+type PlacedHold struct {
+	ID      string `json:"id"`
+	Covers  string `json:"covers"`
+	Subject string `json:"subject"`
+}
+
+// ReleaseHoldBody releases a legal hold.
+type ReleaseHoldBody struct {
+	HoldID string `json:"hold_id"`
+}
+
+// ErasureBody asks to erase something.
+type ErasureBody struct {
+	ApprovalID string `json:"approval_id,omitempty" doc:"What an approval was about, and what people said of it; or"`
+	Person     string `json:"person,omitempty" maxLength:"254" doc:"a person's name, address, means to sign in and words, by id or e-mail address."`
+	Reason     string `json:"reason" minLength:"1" maxLength:"1000" doc:"It stays on record: name nobody in it."`
+}
+
+// Erasure is what was erased, when, by whom and why.
+type Erasure struct {
+	ID        string    `json:"id"`
+	Covers    string    `json:"covers" enum:"approval,person"`
+	Subject   string    `json:"subject"`
+	Rule      string    `json:"rule" enum:"request,age"`
+	OlderThan string    `json:"older_than,omitempty" doc:"What retention said, where it was erased by age."`
+	Reason    string    `json:"reason"`
+	By        string    `json:"by"`
+	At        time.Time `json:"at"`
+	Parts     []string  `json:"parts"`
+	EventID   string    `json:"event_id" doc:"The event that records it."`
+}
+
+// Erasures is a page of erasures.
+type Erasures struct {
+	Erasures   []Erasure `json:"erasures"`
+	NextCursor string    `json:"next_cursor" doc:"Where the next page begins; \"\" at the end."`
+}
+
+// retention are the operations that erase, and that keep from being erased.
+func (a *API) retention() []operation {
+	change := []int{400, 401, 403, 404, 409, 413, 415, 422, 503}
+	return []operation{
+		{method: "GET", path: "/v1/admin/holds", summary: "List legal holds", scope: identity.ScopeAdmin, out: Holds{}, statuses: []int{200}, problems: []int{401, 403, 503}, handle: a.listHolds},
+		{
+			method: "POST", path: "/v1/admin/holds", summary: "Place a legal hold", scope: identity.ScopeAdmin, in: HoldBody{}, out: PlacedHold{}, statuses: []int{200}, problems: change, repeats: true, handle: a.placeHold,
+			detail: "Once it answers, nothing that it covers is erased: not on request, and not by age.",
+		},
+		{method: "POST", path: "/v1/admin/holds/release", summary: "Release a legal hold", scope: identity.ScopeAdmin, in: ReleaseHoldBody{}, out: ReleaseHoldBody{}, statuses: []int{200}, problems: change, repeats: true, handle: a.releaseHold},
+		{
+			method: "POST", path: "/v1/admin/erasures", summary: "Erase an approval, or a person", scope: identity.ScopeAdmin, in: ErasureBody{}, out: Erasure{}, statuses: []int{200}, problems: change, repeats: true, handle: a.erase,
+			detail: "For good. Who decided what, and when, stays. 409 kept_held, kept_pending, kept_recent and so on: it cannot be erased now.",
+		},
+		{
+			method: "GET", path: "/v1/audit/erasures", summary: "What was erased, when and by whom", scope: identity.ScopeAudit, out: Erasures{}, statuses: []int{200}, problems: []int{400, 401, 403, 503}, handle: a.listErasures,
+			query: []parameter{{"cursor", "next_cursor of the page before."}, {"limit", "1 to 1000; 100 when left out."}},
+		},
+	}
+}
+
+func (a *API) listHolds(c *call) error {
+	list, err := a.Gate.Holds(c.r.Context())
+	if err != nil {
+		return err
+	}
+	out := Holds{Holds: []Hold{}}
+	for _, h := range list {
+		out.Holds = append(out.Holds, Hold{
+			ID: h.ID, Covers: h.Covers, Subject: h.Subject, Reason: h.Reason, By: h.By, At: h.At, ReleasedBy: h.ReleasedBy, ReleasedAt: h.ReleasedAt,
+		})
+	}
+	return ok(c, out)
+}
+
+func (a *API) placeHold(c *call) error {
+	var in HoldBody
+	body, err := readInto(c, &in)
+	if err != nil {
+		return err
+	}
+	return a.answer(c, body, func(once *gate.Once) (any, error) {
+		return a.Gate.PlaceHold(c.r.Context(), c.principal.Administrator(RequestID(c.r.Context())), gate.HoldRequest(in), once)
+	}, func(result any) (gate.Reply, error) {
+		h := result.(gate.Hold)
+		return jsonReply(http.StatusOK, PlacedHold{ID: h.ID, Covers: h.Covers, Subject: h.Subject}, nil)
+	})
+}
+
+func (a *API) releaseHold(c *call) error {
+	return administer(a, c, func(by gate.By, in ReleaseHoldBody, once *gate.Once) error {
+		return a.Gate.ReleaseHold(c.r.Context(), by, in.HoldID, once)
+	})
+}
+
+func (a *API) erase(c *call) error {
+	var in ErasureBody
+	body, err := readInto(c, &in)
+	if err != nil {
+		return err
+	}
+	return a.answer(c, body, func(once *gate.Once) (any, error) {
+		return a.Gate.Erase(c.r.Context(), c.principal.Administrator(RequestID(c.r.Context())), gate.EraseRequest(in), once)
+	}, func(result any) (gate.Reply, error) {
+		return jsonReply(http.StatusOK, wireErasure(result.(gate.Erasure)), nil)
+	})
+}
+
+func wireErasure(e gate.Erasure) Erasure {
+	out := Erasure{ID: e.ID, Covers: e.Covers, Subject: e.Subject, Rule: e.Rule(), Reason: e.Reason, By: e.By, At: e.At, Parts: e.Parts, EventID: e.EventID}
+	if e.ByAge {
+		out.OlderThan = e.Older.String()
+	}
+	return out
+}
+
+func (a *API) listErasures(c *call) error {
+	limit, query := eventsPage, c.r.URL.Query()
+	for name, values := range query {
+		var err error
+		if name == "limit" {
+			limit, err = strconv.Atoi(values[0])
+		}
+		if err != nil || name != "limit" && name != "cursor" || len(values) > 1 || limit < 1 || limit > maxEventsPage {
+			return &failure{Status: http.StatusBadRequest, Code: "bad_query", Detail: "This address takes cursor, and limit from 1 to 1000."}
+		}
+	}
+	page, next, err := a.Gate.Erasures(c.r.Context(), query.Get("cursor"), limit)
+	if err != nil {
+		return err
+	}
+	out := Erasures{Erasures: []Erasure{}, NextCursor: next}
+	for _, e := range page {
+		out.Erasures = append(out.Erasures, wireErasure(e))
+	}
+	return ok(c, out)
+}

@@ -1,0 +1,354 @@
+package store
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdpoint/engine"
+)
+
+// Kept is the error that stands for "this cannot be erased now".
+type Kept struct {
+	// Why is one of: missing, erased (already), held, pending, running, unknown,
+	// owed, spendable, granted, recent, young; for a person also agents, endpoint.
+	Why string
+}
+
+// Error says why it is kept.
+func (k *Kept) Error() string { return "it is kept: " + k.Why }
+
+// What a hold can cover, and an erasure erase.
+const (
+	CoversApproval   = "approval"
+	CoversAgent      = "agent"
+	CoversPerson     = "person"
+	CoversEverything = "everything"
+)
+
+// Hold keeps what it covers from being erased until it is released.
+type Hold struct {
+	ID      string // "hold_…"
+	Covers  string
+	Subject string // an id; "" for everything
+	Reason  string
+	By      string
+	At      time.Time
+	// ReleasedAt is nil while it holds.
+	ReleasedAt *time.Time
+	ReleasedBy string
+}
+
+// Erasure is what was erased, when, by whom and why.
+type Erasure struct {
+	ID      string // "ers_…"
+	Covers  string // CoversApproval or CoversPerson
+	Subject string
+	// ByAge says that nobody asked for it: it had ended Older ago.
+	ByAge   bool
+	Older   time.Duration
+	Reason  string
+	By      string
+	At      time.Time
+	Parts   []string
+	EventID string
+	// AgentID and Tool are the approval's; "" for a person.
+	AgentID, Tool string
+}
+
+// Rule is the rule by which it was erased: "request" or "age".
+func (e Erasure) Rule() string {
+	if e.ByAge {
+		return "age"
+	}
+	return "request"
+}
+
+// Floor is how long after its end a record cannot be erased by anybody.
+type Floor struct {
+	Shortest  time.Duration
+	ChangedAt time.Time
+	ChangedBy string // "" for nobody
+}
+
+// Floor reads the floor.
+func (s *Store) Floor(ctx context.Context) (Floor, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	var f Floor
+	var seconds float64
+	err := s.pool.QueryRow(ctx, `SELECT extract(epoch FROM shortest)::float8, changed_at, changed_by FROM retention_floor`).Scan(&seconds, &f.ChangedAt, &f.ChangedBy)
+	f.Shortest, f.ChangedAt = duration(seconds), f.ChangedAt.UTC()
+	return f, translate(err)
+}
+
+func duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
+
+// SetFloor changes the floor; it takes the role that owns the database.
+func (s *Store) SetFloor(ctx context.Context, shortest time.Duration, by string, e engine.Event) error {
+	return s.admin(ctx, e, `UPDATE retention_floor SET shortest = make_interval(secs => $1), changed_at = clock_timestamp(), changed_by = $2`, shortest.Seconds(), by)
+}
+
+// PlaceHold places a hold. Once it returns, nothing that it covers is erased by
+// anybody. *Kept: there is nothing of that name to hold.
+func (s *Store) PlaceHold(ctx context.Context, h Hold, once *Once, e engine.Event) error {
+	return s.administer(ctx, once, e, `INSERT INTO legal_holds (id, covers, subject, reason, placed_by, placed_event) VALUES ($1, $2, $3, $4, $5, $6)`,
+		h.ID, h.Covers, h.Subject, h.Reason, h.By, e.ID)
+}
+
+// ReleaseHold ends a hold. ErrNotFound: there is none of that id that holds.
+func (s *Store) ReleaseHold(ctx context.Context, id, by string, once *Once, e engine.Event) error {
+	return s.administer(ctx, once, e, `UPDATE legal_holds SET released_by = $2, released_event = $3 WHERE id = $1 AND released_at IS NULL`, id, by, e.ID)
+}
+
+// MaxHolds bounds how many holds are listed.
+const MaxHolds = 500
+
+const holdColumns = `id, covers, subject, reason, placed_by, placed_at, released_at, coalesce(released_by, '')`
+
+func scanHold(row pgx.CollectableRow) (Hold, error) {
+	var h Hold
+	err := row.Scan(&h.ID, &h.Covers, &h.Subject, &h.Reason, &h.By, &h.At, &h.ReleasedAt, &h.ReleasedBy)
+	h.At = h.At.UTC()
+	return h, err
+}
+
+// Hold reads a hold. ErrNotFound: there is none.
+func (s *Store) Hold(ctx context.Context, id string) (Hold, error) {
+	list, err := s.holds(ctx, `WHERE id = $1`, id)
+	if err == nil && len(list) == 0 {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return Hold{}, err
+	}
+	return list[0], nil
+}
+
+// Holds lists holds, those that hold first and of each the newest.
+func (s *Store) Holds(ctx context.Context) ([]Hold, error) {
+	return s.holds(ctx, `ORDER BY released_at IS NOT NULL, placed_at DESC, id LIMIT $1`, MaxHolds)
+}
+
+func (s *Store) holds(ctx context.Context, which string, args ...any) ([]Hold, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `SELECT `+holdColumns+` FROM legal_holds `+which, args...)
+	if err != nil {
+		return nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, scanHold)
+	return list, translate(err)
+}
+
+// Erase erases what e covers, on request. tell makes the event, of which the id
+// is e's EventID, when it is known what was erased. *Kept: it cannot be erased
+// now, and nothing was.
+func (s *Store) Erase(ctx context.Context, e Erasure, once *Once, tell func(Erasure) (engine.Event, error)) (Erasure, error) {
+	e.ByAge = false
+	err := s.administerWith(ctx, once, func(ctx context.Context, tx pgx.Tx) (any, engine.Event, error) {
+		done, err := erase(ctx, tx, e)
+		if err != nil {
+			return nil, engine.Event{}, err
+		}
+		e = done
+		event, err := tell(e)
+		return e, event, err
+	})
+	return e, err
+}
+
+// erase calls the one function that may, and reads what it has written.
+func erase(ctx context.Context, tx pgx.Tx, e Erasure) (Erasure, error) {
+	var err error
+	switch {
+	case e.Covers == CoversPerson:
+		err = tx.QueryRow(ctx, `SELECT erase_person($1, $2, $3, $4)`, e.Subject, e.By, e.Reason, e.EventID).Scan(&e.Parts)
+	case e.ByAge:
+		err = tx.QueryRow(ctx, `SELECT erase_approval($1, $2, $3, $4, make_interval(secs => $5))`, e.Subject, e.By, e.Reason, e.EventID, e.Older.Seconds()).Scan(&e.Parts)
+	default:
+		err = tx.QueryRow(ctx, `SELECT erase_approval($1, $2, $3, $4)`, e.Subject, e.By, e.Reason, e.EventID).Scan(&e.Parts)
+	}
+	if err != nil {
+		return e, translate(err)
+	}
+	err = tx.QueryRow(ctx, `SELECT e.id, e.erased_at, coalesce(a.agent_id, ''), coalesce(a.tool, '')
+		FROM erasures e LEFT JOIN approvals a ON e.covers = 'approval' AND a.id = e.subject WHERE e.event_id = $1`, e.EventID).Scan(&e.ID, &e.At, &e.AgentID, &e.Tool)
+	e.At = e.At.UTC()
+	return e, translate(err)
+}
+
+// Place is how far a walk over ended approvals has come; the zero Place is its
+// beginning.
+type Place struct {
+	EndedAt time.Time
+	ID      string
+}
+
+// EraseDue erases, of the next up to limit approvals after a place that ended
+// longer than older ago, those that nothing keeps. It returns what it erased and
+// where it came to; done says that this was the end. Any number may walk at once:
+// what another one is erasing is passed over. next makes an erasure, without
+// what only the database knows, and tell its event.
+func (s *Store) EraseDue(ctx context.Context, older time.Duration, from Place, limit int, next func(approvalID string) Erasure, tell func(Erasure) (engine.Event, error)) (erased []Erasure, to Place, done bool, err error) {
+	err = s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		erased = nil
+		if _, err := tx.Exec(ctx, `SELECT begin_erasing()`); err != nil {
+			return translate(err)
+		}
+		ids, place, err := duePage(ctx, tx, older, from, limit)
+		if err != nil {
+			return err
+		}
+		to, done = place, len(ids) < limit
+		rows, err := tx.Query(ctx, `SELECT id FROM approvals WHERE id = ANY ($1) AND why_kept(id) = '' ORDER BY ended_at, id FOR UPDATE SKIP LOCKED`, ids)
+		if err != nil {
+			return translate(err)
+		}
+		if ids, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
+			return translate(err)
+		}
+		var events []engine.Event
+		for _, id := range ids {
+			one, err := eraseOne(ctx, tx, next(id))
+			if err != nil {
+				return err
+			}
+			if one == nil {
+				continue
+			}
+			event, err := tell(*one)
+			if err != nil {
+				return err
+			}
+			erased, events = append(erased, *one), append(events, event)
+		}
+		if len(events) == 0 {
+			return nil
+		}
+		batch := &pgx.Batch{}
+		if err := queueEvents(batch, events, false, nil); err != nil {
+			return err
+		}
+		return translate(tx.SendBatch(ctx, batch).Close())
+	})
+	return erased, to, done, err
+}
+
+// eraseOne erases by itself within a larger transaction; nil when something has
+// come up meanwhile that keeps it.
+func eraseOne(ctx context.Context, tx pgx.Tx, e Erasure) (*Erasure, error) {
+	part, err := tx.Begin(ctx)
+	if err != nil {
+		return nil, translate(err)
+	}
+	done, err := erase(ctx, part, e)
+	var kept *Kept
+	if errors.As(err, &kept) {
+		return nil, translate(part.Rollback(ctx))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &done, translate(part.Commit(ctx))
+}
+
+func duePage(ctx context.Context, tx pgx.Tx, older time.Duration, from Place, limit int) ([]string, Place, error) {
+	rows, err := tx.Query(ctx, `SELECT id, ended_at FROM approvals WHERE status <> 'pending' AND erased_at IS NULL
+		AND ended_at <= clock_timestamp() - make_interval(secs => $1) AND (ended_at, id) > ($2, $3) ORDER BY ended_at, id LIMIT $4`, older.Seconds(), from.EndedAt, from.ID, limit)
+	if err != nil {
+		return nil, from, translate(err)
+	}
+	var ids []string
+	to := from
+	_, err = pgx.ForEachRow(rows, []any{&to.ID, &to.EndedAt}, func() error {
+		ids = append(ids, to.ID)
+		return nil
+	})
+	return ids, to, translate(err)
+}
+
+// Erasures lists up to limit erasures, the newest first, from after cursor on
+// ("" for the start). next is "" at the end. A cursor that is not one of ours is
+// ErrNotFound.
+func (s *Store) Erasures(ctx context.Context, cursor string, limit int) (page []Erasure, next string, err error) {
+	before, id := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), ""
+	if cursor != "" {
+		raw, err := base64.RawURLEncoding.DecodeString(cursor)
+		at, rest, ok := strings.Cut(string(raw), " ")
+		if err != nil || !ok || strings.ContainsRune(rest, 0) {
+			return nil, "", ErrNotFound
+		}
+		if before, err = time.Parse(time.RFC3339Nano, at); err != nil {
+			return nil, "", ErrNotFound
+		}
+		id = rest
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `SELECT e.id, e.covers, e.subject, e.rule = 'age', coalesce(extract(epoch FROM e.older), 0)::float8, e.reason, e.erased_by, e.erased_at, e.parts,
+			e.event_id::text, coalesce(a.agent_id, ''), coalesce(a.tool, '')
+		FROM erasures e LEFT JOIN approvals a ON e.covers = 'approval' AND a.id = e.subject
+		WHERE (e.erased_at, e.id) < ($1, $2) ORDER BY e.erased_at DESC, e.id DESC LIMIT $3`, before, id, limit+1)
+	if err != nil {
+		return nil, "", translate(err)
+	}
+	page, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (Erasure, error) {
+		var e Erasure
+		var older float64
+		err := row.Scan(&e.ID, &e.Covers, &e.Subject, &e.ByAge, &older, &e.Reason, &e.By, &e.At, &e.Parts, &e.EventID, &e.AgentID, &e.Tool)
+		e.Older, e.At = duration(older), e.At.UTC()
+		return e, err
+	})
+	if err != nil {
+		return nil, "", translate(err)
+	}
+	if len(page) > limit {
+		page = page[:limit]
+		last := page[limit-1]
+		next = base64.RawURLEncoding.EncodeToString([]byte(last.At.Format(time.RFC3339Nano) + " " + last.ID))
+	}
+	return page, next, nil
+}
+
+// Due is an ended approval that has not been erased.
+type Due struct {
+	ID, AgentID, Tool string
+	EndedAt           time.Time
+	// Why it could not be erased now, as Kept says it; "" when it could.
+	Why string
+}
+
+// NextDue lists up to limit ended approvals that have not been erased, the one
+// that ended first first.
+func (s *Store) NextDue(ctx context.Context, limit int) ([]Due, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `SELECT n.id, n.agent_id, n.tool, n.ended_at, why_kept(n.id) FROM (
+			SELECT id, agent_id, tool, ended_at FROM approvals WHERE status <> 'pending' AND erased_at IS NULL ORDER BY ended_at, id LIMIT $1) n
+		ORDER BY n.ended_at, n.id`, limit)
+	if err != nil {
+		return nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Due, error) {
+		var d Due
+		err := row.Scan(&d.ID, &d.AgentID, &d.Tool, &d.EndedAt, &d.Why)
+		d.EndedAt = d.EndedAt.UTC()
+		return d, err
+	})
+	return list, translate(err)
+}
+
+// Allows is nil when records may be erased that ended so long ago, or the
+// error that says which floor keeps them.
+func (f Floor) Allows(older time.Duration) error {
+	if older < f.Shortest {
+		return fmt.Errorf("%s is below the database's floor of %s: nothing is erased sooner (“holdpoint retention set-floor” changes that, as the database's owner)", older, f.Shortest)
+	}
+	return nil
+}

@@ -1,0 +1,755 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/seal"
+)
+
+// archive is a database with people and approvals that have ended, and a
+// connection of each role.
+type archive struct {
+	*Store
+	t     testing.TB
+	owner *pgx.Conn
+	url   string
+}
+
+const zeroDigest = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
+
+func newArchive(t testing.TB, floor string) *archive {
+	t.Helper()
+	s, url := open(t)
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	a := &archive{s, t, conn, url}
+	a.as(`UPDATE retention_floor SET shortest = $1::interval`, floor)
+	for _, name := range []string{"ada", "ben", "eve"} {
+		a.as(`INSERT INTO people (id, email, name, identity, password_hash, roles) VALUES ($1, $2, $3, $1, 'x', '{r}')`, "usr_"+name, name+"@example.com", "Name of "+name)
+	}
+	a.as(`INSERT INTO endpoints (id, kind, name, settings, created_by) VALUES ('end_1', 'email', 'Mail', '{"to":["reviewers"]}', 'x')`)
+	return a
+}
+
+// as runs a statement as the owner.
+func (a *archive) as(sql string, args ...any) {
+	a.t.Helper()
+	if _, err := a.owner.Exec(a.t.Context(), sql, args...); err != nil {
+		a.t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+// text is the one value that a query as the owner answers.
+func (a *archive) text(sql string, args ...any) string {
+	a.t.Helper()
+	var text *string
+	if err := a.owner.QueryRow(a.t.Context(), sql, args...).Scan(&text); err != nil {
+		a.t.Fatalf("%s: %v", sql, err)
+	}
+	if text == nil {
+		return "NULL"
+	}
+	return *text
+}
+
+func human(id string) engine.Actor {
+	return engine.Actor{Kind: engine.HumanActor, ID: id, Channel: "api"}
+}
+
+// ended is an approval in which everything was said that can be, and how it ended.
+func (a *archive) ended(status approval.Status, more ...func(c *Change)) string {
+	a.t.Helper()
+	id := NewID("apr")
+	o := opening(id, time.Hour)
+	o.Session, o.Preconditions = "session of Ada", map[string]string{"etag": "17"}
+	o.Call.Digest = "sha256:" + strings.Repeat("7", 64)
+	if _, err := a.Submit(a.t.Context(), Submission{Event: event(id), Opening: o}); err != nil {
+		a.t.Fatal(err)
+	}
+	a.as(`INSERT INTO card_views (approval_id, person_id, digest) VALUES ($1, 'usr_ada', $2), ($1, 'usr_ada', 'another')`, id, o.Call.Digest)
+	a.as(`INSERT INTO notifications (id, endpoint_id, recipient, approval_id, tell, body) VALUES ($1, 'end_1', 'ada@example.com', $2, 'opened', '{"Reason":"private"}')`, NewID("ntf"), id)
+	once := &Once{Credential: "key_1", Key: id, Request: []byte("r"), Render: func(any, error) Reply {
+		return Reply{Status: 200, Header: map[string]string{}, Body: []byte("private")}
+	}}
+	err := a.Change(a.t.Context(), id, once, func(c *Change) (any, error, error) {
+		for _, f := range []approval.Fact{
+			{Kind: approval.Question, Actor: human("usr_ada"), Comment: "why private?"},
+			{Kind: approval.Information, Actor: engine.Actor{Kind: engine.AgentActor, ID: "bot"}, Comment: "because private"},
+			{Kind: approval.Claim, Actor: human("usr_ben"), Details: approval.Details{Ticket: &approval.Ticket{System: "s", Ref: "R-1", Title: "private", State: "open"}, Digest: "sha256:private", Changed: []string{"a"}}},
+			{Kind: approval.Vote, Actor: human("usr_ada"), Yes: status == approval.Approved, Denial: map[bool]approval.Denial{false: approval.Never}[status == approval.Approved], Comment: "private " + id},
+		} {
+			if err := c.AddFact(f); err != nil {
+				return nil, nil, err
+			}
+		}
+		if err := c.Answered(seal.Box{Data: []byte("private"), Key: []byte("k")}); err != nil {
+			return nil, nil, err
+		}
+		jti := ""
+		if status == approval.Approved {
+			jti = NewID("tok")
+		}
+		if err := c.Settle(status, []engine.Reason{}, jti, time.Nanosecond, nil); err != nil {
+			return nil, nil, err
+		}
+		for _, do := range more {
+			do(c)
+		}
+		return nil, nil, nil
+	})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return id
+}
+
+// must is what a call answers that has to work: must(call())(t).
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func (a *archive) erase(e Erasure) error {
+	e.By, e.EventID = "tester", uuid.NewString()
+	if e.Reason == "" {
+		e.Reason = "asked"
+	}
+	if e.Covers == "" {
+		e.Covers = CoversApproval
+	}
+	_, err := a.Erase(a.t.Context(), e, nil, tell)
+	return err
+}
+
+func tell(e Erasure) (engine.Event, error) {
+	payload, err := json.Marshal(e.Parts)
+	return engine.Event{ID: e.EventID, Type: engine.Erased, Outcome: engine.Allow, ApprovalID: map[bool]string{true: e.Subject}[e.Covers == CoversApproval], Reasons: []engine.Reason{}, SafePayload: payload}, err
+}
+
+func (a *archive) hold(covers, subject string) string {
+	a.t.Helper()
+	h := Hold{ID: NewID("hold"), Covers: covers, Subject: subject, Reason: "case", By: "tester"}
+	e := event("")
+	e.Type = engine.Held
+	if err := a.PlaceHold(a.t.Context(), h, nil, e); err != nil {
+		a.t.Fatal(err)
+	}
+	return h.ID
+}
+
+func (a *archive) release(id string) {
+	a.t.Helper()
+	e := event("")
+	e.Type = engine.Held
+	if err := a.ReleaseHold(a.t.Context(), id, "tester", nil, e); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// everything is all that erasures touch, as one text.
+func (a *archive) everything() string {
+	a.t.Helper()
+	return a.text(`SELECT concat_ws(E'\n', (SELECT string_agg(x::text, E'\n' ORDER BY id) FROM approvals x), (SELECT string_agg(x::text, E'\n' ORDER BY seq) FROM facts x),
+		(SELECT string_agg(x::text, E'\n' ORDER BY approval_id) FROM reconciliations x), (SELECT string_agg(x::text, E'\n' ORDER BY approval_id) FROM afterwards x),
+		(SELECT string_agg(x::text, E'\n' ORDER BY id) FROM notifications x), (SELECT string_agg(x::text, E'\n' ORDER BY key) FROM idempotency x),
+		(SELECT string_agg(x::text, E'\n' ORDER BY id) FROM people x), (SELECT string_agg(x::text, E'\n' ORDER BY id) FROM standing_grants x),
+		(SELECT string_agg(x::text, E'\n' ORDER BY id) FROM delegations x), (SELECT string_agg(x::text, E'\n' ORDER BY approval_id, person_id, digest) FROM card_views x),
+		(SELECT string_agg(x::text, E'\n' ORDER BY id) FROM erasures x))`)
+}
+
+func TestEraseApproval(t *testing.T) {
+	a := newArchive(t, "0")
+	id, other := a.ended(approval.Denied), a.ended(approval.Denied)
+	before, err := a.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.erase(Erasure{Subject: id, Reason: "request 1"}); err != nil {
+		t.Fatal(err)
+	}
+	after, err := a.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := a.everything(); strings.Contains(all, id+",") && strings.Contains(strings.ReplaceAll(all, other, ""), "private "+id) {
+		t.Errorf("words are left in\n%s", all)
+	}
+	if after.Approval.ErasedAt.IsZero() || after.Sealed.Key != nil || len(after.Sealed.Data) != 0 || after.Answers.Key != nil || after.Answers.Data != nil || after.Size != 0 ||
+		after.Approval.Call.Digest != zeroDigest || after.Approval.Session != "" || len(after.Approval.Preconditions) != 0 {
+		t.Errorf("it is still there: %+v", after)
+	}
+	if after.Approval.Revision <= before.Approval.Revision {
+		t.Error("who waits is not told")
+	}
+	// All that the state machine and the verifier look at is as it was.
+	for i := range before.Approval.Facts {
+		want, got := before.Approval.Facts[i], after.Approval.Facts[i]
+		if want.Comment != "" && got.Comment != approval.ErasedWords || want.Comment == "" && got.Comment != "" {
+			t.Errorf("fact %d says %q, was %q", i, got.Comment, want.Comment)
+		}
+		want.Comment, got.Comment, want.Details.Digest = "", "", ""
+		if want.Details.Ticket != nil {
+			want.Details.Ticket.Title = ""
+		}
+		if wanted, had := mustJSON(t, want), mustJSON(t, got); wanted != had {
+			t.Errorf("fact %d: got %+v, want %+v", i, got, want)
+		}
+	}
+	if fmt.Sprint(after.Approval.State.Status, after.Approval.Reasons, after.Approval.Final) != fmt.Sprint(before.Approval.State.Status, before.Approval.Reasons, before.Approval.Final) {
+		t.Errorf("it ended otherwise: %+v", after.Approval)
+	}
+	for sql, want := range map[string]string{
+		`SELECT string_agg(status || ' ' || body::text || recipient || last_error, ',') FROM notifications WHERE approval_id = $1`: `dead {}erased`,
+		`SELECT string_agg(person_id || digest, ',') FROM card_views WHERE approval_id = $1`:                                       "usr_ada" + zeroDigest,
+		`SELECT (body_key IS NULL)::text || status FROM idempotency WHERE approval_id = $1`:                                        "true410",
+		`SELECT rule || reason || erased_by || array_to_string(parts, ' ') FROM erasures WHERE subject = $1`:                       "requestrequest 1testerarguments answers comments notifications kept_answers names",
+		`SELECT convert_from(v.body, 'UTF8')::jsonb->>'type' FROM erasures e JOIN events v USING (event_id) WHERE e.subject = $1`:  "erasure",
+	} {
+		if got := a.text(sql, id); got != want {
+			t.Errorf("%s: got %q, want %q", sql, got, want)
+		}
+	}
+	var replay *Replay
+	err = a.Answered(t.Context(), &Once{Credential: "key_1", Key: id, Request: []byte("r")})
+	if !errors.As(err, &replay) || replay.Reply.Status != 410 || !strings.Contains(string(replay.Reply.Body), `"code":"erased"`) {
+		t.Errorf("a repetition: %v", err)
+	}
+	if got, err := a.Get(t.Context(), other); err != nil || got.Approval.Call.Digest == zeroDigest || got.Approval.Facts[3].Comment != "private "+other {
+		t.Errorf("another one was erased: %+v, %v", got, err)
+	}
+}
+
+func mustJSON(t testing.TB, v any) string {
+	t.Helper()
+	return string(must(json.Marshal(v))(t))
+}
+
+// TestErasedReplays: a question and an emergency ask for words. Taken away, they
+// still count.
+func TestErasedReplays(t *testing.T) {
+	a := newArchive(t, "0")
+	id := a.ended(approval.Denied)
+	before := must(a.Get(t.Context(), id))(t)
+	want := approval.Advance(before.Approval.Plan, before.Approval.Facts, before.Now)
+	if err := a.erase(Erasure{Subject: id}); err != nil {
+		t.Fatal(err)
+	}
+	after := must(a.Get(t.Context(), id))(t)
+	got := approval.Advance(after.Approval.Plan, after.Approval.Facts, before.Now)
+	got.Decisive.Comment, want.Decisive.Comment = "", ""
+	if want.Status != approval.Denied || fmt.Sprintf("%+v", got.Requirements) != fmt.Sprintf("%+v", want.Requirements) || got.Status != want.Status || !got.At.Equal(want.At) || fmt.Sprint(*got.Decisive) != fmt.Sprint(*want.Decisive) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestEraseRefuses(t *testing.T) {
+	a := newArchive(t, "0")
+	spend := func(e approval.Execution) func(*Change) {
+		return func(c *Change) {
+			if err := errors.Join(c.Redeem("key_1", time.Hour), c.Executed(e)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	running := a.ended(approval.Approved, func(c *Change) {
+		if err := c.Redeem("key_1", time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	})
+	spendable := a.ended(approval.Approved)
+	a.as(`ALTER TABLE tokens DISABLE TRIGGER tokens_guard`)
+	a.as(`UPDATE tokens SET valid_until = now() + interval '1 hour' WHERE approval_id = $1`, spendable)
+	a.as(`ALTER TABLE tokens ENABLE TRIGGER tokens_guard`)
+	owed, granted, held, gone := a.ended(approval.Approved, spend(approval.Succeeded)), a.ended(approval.Denied), a.ended(approval.Denied), a.ended(approval.Denied)
+	a.as(`INSERT INTO afterwards (approval_id) VALUES ($1)`, owed)
+	a.as(`INSERT INTO standing_grants (id, person_id, agent_id, tool, environment, sealed, sealed_key, reason, from_approval, max_uses, expires_at)
+		VALUES ('gra_1', 'usr_ada', 'bot', 't', '', 'x', 'y', 'private', $1, 1, now() + interval '1 hour')`, granted)
+	a.hold(CoversApproval, held)
+	if err := a.erase(Erasure{Subject: gone}); err != nil {
+		t.Fatal(err)
+	}
+	before := a.everything()
+	for id, want := range map[string]string{
+		a.mustOpen(t, time.Hour): "pending", running: "running", a.ended(approval.Approved, spend(approval.Unknown)): "unknown", spendable: "spendable",
+		owed: "owed", granted: "granted", held: "held", gone: "erased", NewID("apr"): "missing",
+	} {
+		before = a.everything()
+		var kept *Kept
+		if err := a.erase(Erasure{Subject: id}); !errors.As(err, &kept) || kept.Why != want {
+			t.Errorf("%s: got %v", want, err)
+		}
+	}
+	if a.everything() != before {
+		t.Error("something was changed all the same")
+	}
+	// Below the floor, whatever else.
+	fresh := a.ended(approval.Denied)
+	a.as(`UPDATE retention_floor SET shortest = '72 hours'`)
+	var kept *Kept
+	if err := a.erase(Erasure{Subject: fresh}); !errors.As(err, &kept) || kept.Why != "recent" {
+		t.Errorf("below the floor: %v", err)
+	}
+	a.as(`UPDATE retention_floor SET shortest = '0'`)
+	// What is reconciled, reviewed and revoked can go.
+	a.as(`UPDATE standing_grants SET revoked_at = now(), revoked_by = 'x' WHERE id = 'gra_1'`)
+	if err := a.erase(Erasure{Subject: granted}); err != nil {
+		t.Error(err)
+	}
+	if got := a.text(`SELECT (sealed_key IS NULL)::text || length(sealed) || reason FROM standing_grants`); got != "true0[erased]" {
+		t.Errorf("the grant's matchers are left: %s", got)
+	}
+	a.as(`UPDATE afterwards SET person_id = 'usr_ben', justified = true, comment = 'private' WHERE approval_id = $1`, owed)
+	if err := a.erase(Erasure{Subject: owed}); err != nil {
+		t.Error(err)
+	}
+	if got := a.text(`SELECT comment || justified FROM afterwards WHERE approval_id = $1`, owed); got != "[erased]true" {
+		t.Errorf("said afterwards: %s", got)
+	}
+}
+
+func TestHoldsCover(t *testing.T) {
+	a := newArchive(t, "0")
+	id := a.ended(approval.Denied)
+	a.as(`INSERT INTO people (id, email, name, identity, password_hash) VALUES ('usr_ada2', 'ada2@example.com', 'Ada', 'usr_ada', 'x')`)
+	for _, h := range [][2]string{{CoversApproval, id}, {CoversAgent, "bot"}, {CoversPerson, "usr_ada"}, {CoversPerson, "usr_ada2"}, {CoversPerson, "usr_ben"}, {CoversEverything, ""}} {
+		hold := a.hold(h[0], h[1])
+		var kept *Kept
+		if err := a.erase(Erasure{Subject: id}); !errors.As(err, &kept) || kept.Why != "held" {
+			t.Errorf("%v: got %v", h, err)
+		}
+		if err := a.erase(Erasure{Covers: CoversPerson, Subject: "usr_ada"}); !errors.As(err, &kept) || kept.Why != "held" {
+			t.Errorf("%v, the person: got %v", h, err)
+		}
+		a.release(hold)
+		if err := a.ReleaseHold(t.Context(), hold, "again", nil, event("")); !errors.Is(err, ErrNotFound) {
+			t.Errorf("released twice: %v", err)
+		}
+	}
+	a.hold(CoversPerson, "usr_eve")
+	if err := a.erase(Erasure{Subject: id}); err != nil {
+		t.Errorf("who has nothing to do with it: %v", err)
+	}
+	for _, h := range [][2]string{{CoversApproval, NewID("apr")}, {CoversAgent, "nobody"}, {CoversPerson, "usr_nobody"}} {
+		var kept *Kept
+		if err := a.PlaceHold(t.Context(), Hold{ID: NewID("hold"), Covers: h[0], Subject: h[1], Reason: "x", By: "x"}, nil, event("")); !errors.As(err, &kept) || kept.Why != "missing" {
+			t.Errorf("%v: got %v", h, err)
+		}
+	}
+}
+
+func TestErasePerson(t *testing.T) {
+	a := newArchive(t, "0")
+	id := a.ended(approval.Denied)
+	a.as(`INSERT INTO sessions (id_hash, person_id, expires_at) VALUES (sha256('x'), 'usr_ada', now() + interval '1 h')`)
+	a.as(`INSERT INTO totp_factors (person_id, secret, secret_key) VALUES ('usr_ada', 'x', 'y')`)
+	a.as(`INSERT INTO on_call (schedule, person_id, from_at, until_at, told_by) VALUES ('s', 'usr_ada', now(), now() + interval '1 h', 'x')`)
+	a.as(`INSERT INTO delegations (id, person_id, deputy_id, from_at, until_at, reason, created_by) VALUES
+		('dlg_1', 'usr_ada', 'usr_ben', now(), now() + interval '1 h', 'private', 'usr_ada'), ('dlg_2', 'usr_ben', 'usr_eve', now(), now() + interval '1 h', 'kept', 'usr_ben')`)
+	person := Erasure{Covers: CoversPerson, Subject: "usr_ada"}
+	refused := func(want string) {
+		t.Helper()
+		before := a.everything()
+		var kept *Kept
+		if err := a.erase(person); !errors.As(err, &kept) || kept.Why != want {
+			t.Errorf("%s: got %v", want, err)
+		}
+		if a.everything() != before {
+			t.Errorf("%s: something was changed", want)
+		}
+	}
+	a.as(`UPDATE agents SET owner_id = 'usr_ada'`)
+	refused("agents")
+	a.as(`UPDATE agents SET owner_id = NULL`)
+	a.as(`UPDATE endpoints SET settings = '{"to":["ada@example.com"]}'`)
+	refused("endpoint")
+	a.as(`UPDATE endpoints SET settings = '{"to":["reviewers"]}'`)
+	waiting := a.mustOpen(t, time.Hour)
+	err := a.Change(t.Context(), waiting, nil, func(c *Change) (any, error, error) {
+		return nil, nil, c.AddFact(approval.Fact{Kind: approval.Claim, Actor: human("usr_ada")})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused("pending")
+	if err := a.Change(t.Context(), waiting, nil, func(c *Change) (any, error, error) {
+		return nil, nil, c.Settle(approval.Expired, []engine.Reason{}, "", 0, nil)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	a.as(`UPDATE retention_floor SET shortest = '1 hour'`)
+	refused("recent")
+	a.as(`UPDATE retention_floor SET shortest = '0'`)
+	if err := a.erase(person); err != nil {
+		t.Fatal(err)
+	}
+	for sql, want := range map[string]string{
+		`SELECT name || ',' || email || ',' || identity || (disabled_at IS NOT NULL) || (erased_at IS NOT NULL) FROM people WHERE id = 'usr_ada'`: "erased usr_ada,erased usr_ada,usr_adatruetrue",
+		`SELECT (SELECT count(*) FROM sessions) || ',' || (SELECT count(*) FROM totp_factors) || ',' || (SELECT count(*) FROM on_call)`:           "0,0,0",
+		`SELECT string_agg(reason || (revoked_at IS NOT NULL), ',' ORDER BY id) FROM delegations`:                                                 "[erased]true,keptfalse",
+		`SELECT string_agg(actor_id || ':' || comment, ',' ORDER BY seq) FROM facts WHERE comment <> ''`:                                          "usr_ada:[erased],bot:because private,usr_ada:[erased]",
+		`SELECT string_agg(recipient || body, ',') FROM notifications`:                                                                            "{}",
+	} {
+		if got := a.text(sql); got != want {
+			t.Errorf("%s: got %q, want %q", sql, got, want)
+		}
+	}
+	if got, err := a.Get(t.Context(), id); err != nil || got.Sealed.Key == nil || got.Approval.Facts[0].Actor.ID != "usr_ada" {
+		t.Errorf("the approval is not the person: %+v, %v", got, err)
+	}
+	for _, statement := range []string{`UPDATE people SET name = 'Ada' WHERE id = 'usr_ada'`, `UPDATE people SET disabled_at = NULL WHERE id = 'usr_ada'`, `UPDATE people SET erased_at = now() WHERE id = 'usr_ben'`} {
+		if code := refusedAs(t, a.owner, statement); code != "23514" {
+			t.Errorf("%s: %q", statement, code)
+		}
+	}
+	refused("erased")
+	person.Subject = "usr_nobody"
+	refused("missing")
+	// What is left of the approval goes as before.
+	if err := a.erase(Erasure{Subject: id}); err != nil {
+		t.Error(err)
+	}
+}
+
+// refusedAs is the code by which Postgres refuses statements, "" when it does not;
+// nothing of them stays.
+func refusedAs(t testing.TB, conn *pgx.Conn, statements ...string) string {
+	t.Helper()
+	tx, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	for _, statement := range statements {
+		if _, err = tx.Exec(t.Context(), statement); err != nil {
+			break
+		}
+	}
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) {
+		return pgErr.Code
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ""
+}
+
+// TestOnlyAnErasureErases: the runtime role can do none of it but by the two
+// functions, and even the owner only with it on record, and nothing more.
+func TestOnlyAnErasureErases(t *testing.T) {
+	a := newArchive(t, "0")
+	id, pending, other := a.ended(approval.Denied), a.mustOpen(t, time.Hour), a.ended(approval.Denied)
+	a.hold(CoversPerson, "usr_eve")
+	runtime, err := pgx.Connect(t.Context(), a.pool.Config().ConnString())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = runtime.Close(context.Background()) }()
+	for _, statement := range []string{
+		`UPDATE facts SET comment = '[erased]'`, `UPDATE facts SET details = '{}'`, `DELETE FROM facts`, `UPDATE reconciliations SET comment = '[erased]'`, `DELETE FROM card_views`,
+		`UPDATE card_views SET digest = ''`, `UPDATE notifications SET body = '{}'`, `UPDATE idempotency SET body = ''`, `UPDATE people SET name = 'x'`,
+		`UPDATE approvals SET erased_at = now()`, `UPDATE approvals SET session = ''`, `UPDATE approvals SET preconditions = '{}'`, `UPDATE standing_grants SET sealed_key = NULL`, `UPDATE delegations SET reason = ''`,
+		`INSERT INTO erasures (covers, subject, rule, reason, erased_by, parts, event_id) VALUES ('approval', 'x', 'request', 'x', 'x', '{}', gen_random_uuid())`,
+		`UPDATE erasures SET reason = ''`, `DELETE FROM erasures`, `TRUNCATE erasures`,
+		`UPDATE legal_holds SET reason = ''`, `UPDATE legal_holds SET released_at = now()`, `UPDATE legal_holds SET subject = ''`, `DELETE FROM legal_holds`, `TRUNCATE legal_holds`,
+		`INSERT INTO legal_holds (id, covers, subject, reason, placed_by, placed_event, released_at) VALUES ('hold_1', 'everything', '', 'x', 'x', gen_random_uuid(), now())`,
+		`UPDATE retention_floor SET shortest = '0'`, `DELETE FROM retention_floor`, `INSERT INTO retention_floor DEFAULT VALUES`, `TRUNCATE retention_floor`,
+		`ALTER TABLE approvals DISABLE TRIGGER ALL`, `CREATE OR REPLACE FUNCTION held(approval text) RETURNS boolean LANGUAGE sql AS 'SELECT false'`,
+	} {
+		if code := refusedAs(t, runtime, statement); code != "42501" {
+			t.Errorf("%s: got %q", statement, code)
+		}
+	}
+	for _, statement := range []string{
+		`UPDATE approvals SET sealed_key = NULL WHERE status <> 'pending'`, `UPDATE approvals SET sealed = '' WHERE status <> 'pending'`, `UPDATE approvals SET answers_key = NULL WHERE status <> 'pending'`,
+		`UPDATE approvals SET digest = '` + zeroDigest + `' WHERE status <> 'pending'`, `UPDATE approvals SET sealed_key = 'z' WHERE id = '` + pending + `'`,
+	} {
+		if code := refusedAs(t, runtime, statement); code != "23514" {
+			t.Errorf("%s: got %q", statement, code)
+		}
+	}
+	call := `SELECT erase_approval('` + id + `', 'x', 'x', '` + uuid.NewString() + `')`
+	for _, isolation := range []string{"REPEATABLE READ", "SERIALIZABLE"} {
+		if code := refusedAs(t, runtime, `SET TRANSACTION ISOLATION LEVEL `+isolation, call); code != "0A000" {
+			t.Errorf("%s would not see a hold: %q", isolation, code)
+		}
+	}
+	if code := refusedAs(t, runtime, call, `SET CONSTRAINTS ALL IMMEDIATE`); code != "23514" {
+		t.Errorf("without an event: %q", code)
+	}
+	// Nor with that of another one, or of something else.
+	told := func(kind, of string) string {
+		return `SELECT append_events(ARRAY['EVENT'::uuid], ARRAY['` + kind + `'], ARRAY['ALLOW'], ARRAY[''], ARRAY[''], ARRAY['` + of + `'], ARRAY['{}'::bytea])`
+	}
+	for _, by := range []struct{ kind, of, want string }{{"erasure", id, ""}, {"erasure", other, "23514"}, {"erasure", "", "23514"}, {"decision", id, "23514"}} {
+		event := uuid.NewString()
+		call := `SELECT erase_approval('` + id + `', 'x', 'x', '` + event + `')`
+		if code := refusedAs(t, runtime, call, strings.Replace(told(by.kind, by.of), "EVENT", event, 1), `SET CONSTRAINTS ALL IMMEDIATE`); code != by.want {
+			t.Errorf("with an event %v: %q", by, code)
+		}
+	}
+	// A hold without an event is none, either.
+	if code := refusedAs(t, runtime, `INSERT INTO legal_holds (id, covers, subject, reason, placed_by, placed_event) VALUES ('hold_1', 'everything', '', 'x', 'x', gen_random_uuid())`, `SET CONSTRAINTS ALL IMMEDIATE`); code != "23514" {
+		t.Errorf("a hold without an event: %q", code)
+	}
+	// The owner, by mistake.
+	for statement, want := range map[string]string{
+		`UPDATE facts SET comment = '[erased]' WHERE comment <> ''`: "42501", `UPDATE facts SET details = details - 'salt'`: "42501", `DELETE FROM facts`: "42501",
+		`UPDATE approvals SET erased_at = now() WHERE id = '` + id + `'`: "23514", `DELETE FROM erasures`: "", `UPDATE erasures SET reason = 'x'`: "", `DELETE FROM legal_holds`: "42501", `UPDATE legal_holds SET covers = 'everything', subject = ''`: "23514",
+	} {
+		if code := refusedAs(t, a.owner, statement); code != want {
+			t.Errorf("the owner, %s: got %q, want %q", statement, code, want)
+		}
+	}
+	// With the erasure on record, exactly the blanks, and of nothing else.
+	begun := `INSERT INTO erasures (covers, subject, rule, reason, erased_by, parts, event_id) VALUES ('approval', '` + id + `', 'request', 'x', 'x', '{}', gen_random_uuid())`
+	blank := `UPDATE approvals SET sealed = '', sealed_key = NULL, sealed_size = 0, answers = NULL, answers_key = NULL, digest = '` + zeroDigest + `', session = '', preconditions = '{}', erased_at = now()`
+	where := ` WHERE id = '` + id + `'`
+	if code := refusedAs(t, a.owner, begun, blank+where, `UPDATE facts SET comment = erased_words(comment), details = details - 'salt' - 'digest' #- '{ticket,title}' WHERE approval_id = '`+id+`'`); code != "" {
+		t.Errorf("an erasure: %q", code)
+	}
+	for _, more := range []string{
+		`tool = 'x'`, `requested_by = '{}'`, `decision = '{}'`, `requirements = '[]'`, `excluded = '{x}'`, `ended_at = now()`, `reasons = '[{}]'`, `final = '{}'`, `execution = 'redeemed'`, `status = 'approved'`,
+		`edition = 2`, `version = 9`, `terms = '{"a":1}'`, `max_state = 'x'`, `wake_at = now()`, `successor = id`,
+	} {
+		if code := refusedAs(t, a.owner, begun, blank+`, `+more+where); code != "23514" {
+			t.Errorf("an erasure that also sets %s: %q", more, code)
+		}
+	}
+	for _, statement := range []string{
+		`UPDATE approvals SET sealed_key = NULL` + where, strings.Replace(blank, `sealed = '', `, ``, 1) + where, strings.Replace(blank, `answers_key = NULL, `, ``, 1) + where, blank + ` WHERE id = '` + other + `'`,
+		blank + ` WHERE id = '` + pending + `'`,
+	} {
+		if code := refusedAs(t, a.owner, begun, statement); code != "23514" {
+			t.Errorf("half an erasure, or another one's: %s: %q", statement, code)
+		}
+	}
+	for _, set := range []string{
+		`comment = ''`, `comment = 'I approve'`, `yes = NOT yes`, `at = now()`, `actor_id = 'usr_ben', comment = erased_words(comment)`, `kind = 'vote', yes = true`, `edition = 2`, `details = '{"alone": true}'`, `denial = 'not_now'`, `via = '{usr_eve}'`, `channel = 'x'`,
+	} {
+		if code := refusedAs(t, a.owner, begun, `UPDATE facts SET `+set+` WHERE approval_id = '`+id+`' AND kind = 'vote'`); code != "42501" {
+			t.Errorf("an erasure that sets a fact's %s: %q", set, code)
+		}
+	}
+	if code := refusedAs(t, a.owner, begun, `UPDATE facts SET comment = erased_words(comment) WHERE approval_id = '`+other+`'`); code != "42501" {
+		t.Errorf("the facts of another one: %q", code)
+	}
+	if excess, err := a.ExcessRights(t.Context()); err != nil || len(excess) != 0 {
+		t.Errorf("the runtime role has %v, %v", excess, err)
+	}
+}
+
+// TestHoldBeatsErasure: whichever of a hold and an erasure comes first is seen by
+// the other; no erasure commits after a hold that it did not see.
+func TestHoldBeatsErasure(t *testing.T) {
+	a := newArchive(t, "0")
+	placing := func() (*pgx.Conn, pgx.Tx) {
+		conn, err := pgx.Connect(t.Context(), a.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close(context.Background()) })
+		tx, err := conn.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return conn, tx
+	}
+	place := func(tx pgx.Tx) error {
+		id := uuid.NewString()
+		_, err := tx.Exec(t.Context(), `SELECT append_events(ARRAY['`+id+`'::uuid], ARRAY['hold'], ARRAY['ALLOW'], ARRAY[''], ARRAY[''], ARRAY[''], ARRAY['{}'::bytea])`)
+		if err == nil {
+			_, err = tx.Exec(t.Context(), `INSERT INTO legal_holds (id, covers, subject, reason, placed_by, placed_event) VALUES ($1, 'everything', '', 'x', 'x', $2)`, NewID("hold"), id)
+		}
+		return err
+	}
+	waits := func() {
+		t.Helper()
+		for a.text(`SELECT count(*)::text FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`) == "0" {
+			if t.Context().Err() != nil {
+				t.Fatal("nobody waits")
+			}
+		}
+	}
+	for name, erase := range map[string]func(id string) error{
+		"on request": func(id string) error { return a.erase(Erasure{Subject: id}) },
+		"by age": func(id string) error {
+			erased, _, _, err := a.EraseDue(t.Context(), time.Nanosecond, Place{}, 100, byAge, tell)
+			if err == nil && len(erased) == 0 {
+				err = &Kept{Why: "held"}
+			}
+			return err
+		},
+	} {
+		// The hold is first, and has not committed when the erasure begins.
+		id := a.ended(approval.Denied)
+		_, tx := placing()
+		if err := place(tx); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- erase(id) }()
+		waits()
+		if err := tx.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var kept *Kept
+		if err := <-done; !errors.As(err, &kept) || kept.Why != "held" {
+			t.Errorf("%s: a hold was not seen: %v", name, err)
+		}
+		if got := must(a.Get(t.Context(), id))(t); !got.Approval.ErasedAt.IsZero() {
+			t.Errorf("%s: erased under a hold", name)
+		}
+		for _, h := range must(a.Holds(t.Context()))(t) {
+			if h.ReleasedAt == nil {
+				a.release(h.ID)
+			}
+		}
+	}
+	// The erasure is first: the hold is not placed before it has committed.
+	id := a.ended(approval.Denied)
+	eraser, erasing := placing()
+	defer func() { _ = eraser.Close(context.Background()) }()
+	e := uuid.NewString()
+	if _, err := erasing.Exec(t.Context(), `SELECT append_events(ARRAY['`+e+`'::uuid], ARRAY['erasure'], ARRAY['ALLOW'], ARRAY[''], ARRAY[''], ARRAY['`+id+`'], ARRAY['{}'::bytea])`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := erasing.Exec(t.Context(), `SELECT erase_approval($1, 'x', 'x', $2)`, id, e); err != nil {
+		t.Fatal(err)
+	}
+	_, tx := placing()
+	placed := make(chan error, 1)
+	go func() { placed <- place(tx) }()
+	waits()
+	if err := erasing.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-placed; err != nil {
+		t.Fatal(err)
+	}
+	var erasedBefore bool
+	if err := tx.QueryRow(t.Context(), `SELECT erased_at IS NOT NULL FROM approvals WHERE id = $1`, id).Scan(&erasedBefore); err != nil || !erasedBefore {
+		t.Errorf("who placed the hold does not see what was erased before: %v, %v", erasedBefore, err)
+	}
+}
+
+func byAge(id string) Erasure {
+	return Erasure{Covers: CoversApproval, Subject: id, ByAge: true, Older: time.Nanosecond, Reason: "retention", By: "retention", EventID: uuid.NewString()}
+}
+
+// TestEraseDueAtOnce: several workers erase everything that nothing keeps, once.
+func TestEraseDueAtOnce(t *testing.T) {
+	a := newArchive(t, "0")
+	var ids []string
+	for range 30 {
+		ids = append(ids, a.ended(approval.Denied))
+	}
+	a.hold(CoversApproval, ids[3])
+	pending := a.mustOpen(t, time.Hour)
+	var mu sync.Mutex
+	var erased []string
+	var workers sync.WaitGroup
+	for range 3 {
+		workers.Go(func() {
+			var place Place
+			for done := false; !done; {
+				some, next, end, err := a.EraseDue(context.Background(), time.Nanosecond, place, 4, byAge, tell)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				for _, e := range some {
+					erased = append(erased, e.Subject)
+				}
+				mu.Unlock()
+				place, done = next, end
+			}
+		})
+	}
+	workers.Wait()
+	want := slices.Delete(slices.Clone(ids), 3, 4)
+	slices.Sort(want)
+	slices.Sort(erased)
+	if !slices.Equal(erased, want) {
+		t.Errorf("erased %d of %d", len(erased), len(want))
+	}
+	if got := a.text(`SELECT count(*) || ',' || count(*) FILTER (WHERE rule = 'age') FROM erasures`); got != "29,29" {
+		t.Errorf("on record: %s", got)
+	}
+	if got := must(a.Get(t.Context(), pending))(t); got.Sealed.Key == nil {
+		t.Error("what waits was erased")
+	}
+	// What is younger stays.
+	if some, _, done, err := a.EraseDue(t.Context(), time.Hour, Place{}, 100, byAge, tell); err != nil || len(some) != 0 || !done {
+		t.Errorf("younger: %v, %v, %v", some, done, err)
+	}
+	// The list pages through all of them, and tells what is still there.
+	seen := map[string]bool{}
+	for cursor := ""; ; {
+		page, next, err := a.Erasures(t.Context(), cursor, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range page {
+			seen[e.Subject] = true
+			if !e.ByAge || e.Older != time.Microsecond && e.Older != 0 || e.Tool != "t" || e.AgentID != "bot" {
+				t.Errorf("got %+v", e)
+			}
+		}
+		if cursor = next; next == "" {
+			break
+		}
+	}
+	due := must(a.NextDue(t.Context(), 10))(t)
+	if len(seen) != 29 || len(due) != 1 || due[0].ID != ids[3] || due[0].Why != "held" {
+		t.Errorf("%d erasures are listed, due: %+v", len(seen), due)
+	}
+	if _, _, err := a.Erasures(t.Context(), "bm9uc2Vuc2U", 10); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a bad cursor: %v", err)
+	}
+}
+
+func TestFloor(t *testing.T) {
+	s, owner := open(t)
+	f := must(s.Floor(t.Context()))(t)
+	if f.Shortest != 72*time.Hour || f.Allows(72*time.Hour) != nil || f.Allows(71*time.Hour) == nil {
+		t.Errorf("got %+v", f)
+	}
+	if err := s.SetFloor(t.Context(), 0, "runtime", event("")); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("the runtime sets the floor: %v", err)
+	}
+	admin, err := Open(t.Context(), Config{URL: owner})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	if err := admin.SetFloor(t.Context(), 5*time.Hour, "me", event("")); err != nil {
+		t.Fatal(err)
+	}
+	if f := must(s.Floor(t.Context()))(t); f.Shortest != 5*time.Hour || f.ChangedBy != "me" {
+		t.Errorf("got %+v", f)
+	}
+}

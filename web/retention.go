@@ -1,0 +1,185 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/internal/gate"
+	"holdpoint/web/views"
+)
+
+// Retention is what the console needs to tell what was erased and what is held;
+// *gate.Registrar is one. Errors are as Desk's are.
+type Retention interface {
+	Holds(ctx context.Context) ([]gate.Hold, error)
+	PlaceHold(ctx context.Context, by gate.By, q gate.HoldRequest, once *gate.Once) (gate.Hold, error)
+	ReleaseHold(ctx context.Context, by gate.By, id string, once *gate.Once) error
+	// Erasures lists up to limit erasures, the newest first, from a cursor on.
+	Erasures(ctx context.Context, cursor string, limit int) ([]gate.Erasure, string, error)
+	// NextDue lists up to limit ended approvals that have not been erased, the one
+	// that ended first first.
+	NextDue(ctx context.Context, limit int) ([]gate.Due, error)
+	Floor(ctx context.Context) (gate.RetentionFloor, error)
+}
+
+// How much the page shows.
+const (
+	erasuresShown = 100
+	dueShown      = 20
+)
+
+const erasuresURL = "/audit/erasures"
+
+// registerRetention adds the page of erasures and holds.
+func (c *Console) registerRetention(mux *http.ServeMux) {
+	if c.cfg.Retention == nil {
+		return
+	}
+	reads, administers := c.only(gate.MayReadRules, "auditors and administrators"), c.only(gate.MayAdminister, "administrators")
+	mux.HandleFunc("GET /audit/erasures", reads(c.erasures))
+	mux.HandleFunc("POST /audit/holds", administers(c.placeHold))
+	mux.HandleFunc("POST /audit/holds/{id}/release", administers(c.releaseHold))
+}
+
+func (c *Console) erasures(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	v, err := c.erasuresView(r.Context(), p, r.URL.Query().Get("cursor"))
+	if err != nil {
+		c.fail(w, r, p, err)
+		return
+	}
+	v.Notice = c.doneWord(w, r)
+	c.render(w, r, http.StatusOK, views.ErasuresPage(v))
+}
+
+func (c *Console) erasuresView(ctx context.Context, p engine.Person, cursor string) (views.Erasures, error) {
+	v := views.Erasures{Frame: c.frame(p, "Erasures and holds", "audit"), MayHold: gate.MayAdminister(p), First: cursor == "", Keeps: "for good: nothing is erased by age"}
+	if c.cfg.KeepFor > 0 {
+		v.Keeps = "for " + brief(c.cfg.KeepFor) + " after its end"
+	}
+	floor, err := c.cfg.Retention.Floor(ctx)
+	if err != nil {
+		return v, err
+	}
+	v.Floor = brief(floor.Shortest)
+	done, next, err := c.cfg.Retention.Erasures(ctx, cursor, erasuresShown)
+	if err != nil {
+		return v, err
+	}
+	v.Next = next
+	holds, err := c.cfg.Retention.Holds(ctx)
+	if err != nil {
+		return v, err
+	}
+	due, err := c.cfg.Retention.NextDue(ctx, dueShown)
+	if err != nil {
+		return v, err
+	}
+	name := c.names(ctx, idsOf(done, holds, due)...)
+	for _, e := range done {
+		v.Rows = append(v.Rows, erasureRow(e, name))
+	}
+	for _, h := range holds {
+		v.Holds = append(v.Holds, holdRow(h, name))
+	}
+	for _, d := range due {
+		v.Due = append(v.Due, c.dueRow(d, floor.Shortest, name))
+	}
+	return v, nil
+}
+
+func idsOf(done []gate.Erasure, holds []gate.Hold, due []gate.Due) []string {
+	var ids []string
+	for _, e := range done {
+		ids = append(ids, e.By, e.Subject, e.AgentID)
+	}
+	for _, h := range holds {
+		ids = append(ids, h.By, h.ReleasedBy, h.Subject)
+	}
+	for _, d := range due {
+		ids = append(ids, d.AgentID)
+	}
+	return ids
+}
+
+func erasureRow(e gate.Erasure, name func(string) string) views.ErasureRow {
+	row := views.ErasureRow{ID: e.ID, Subject: e.Subject, What: name(e.Subject), By: name(e.By), Reason: e.Reason, Rule: "asked for", At: e.At}
+	if e.Covers == gate.CoversApproval {
+		row.What, row.URL = e.Tool+" of "+name(e.AgentID), "/approvals/"+url.PathEscape(e.Subject)
+	}
+	if e.ByAge {
+		row.Rule = "older than " + brief(e.Older)
+	}
+	for _, part := range e.Parts {
+		row.Parts = append(row.Parts, words(part))
+	}
+	return row
+}
+
+func holdRow(h gate.Hold, name func(string) string) views.HoldRow {
+	row := views.HoldRow{
+		ID: h.ID, Covers: h.Covers, Subject: h.Subject, What: name(h.Subject), Reason: h.Reason, By: name(h.By), At: h.At, ReleasedAt: h.ReleasedAt, ReleasedBy: name(h.ReleasedBy),
+		URL: "/audit/holds/" + url.PathEscape(h.ID) + "/release", State: views.Status{Code: "stopped", Word: "Holds"},
+	}
+	if h.Covers == gate.CoversEverything {
+		row.What = "everything"
+	}
+	if h.ReleasedAt != nil {
+		row.State = views.Status{Code: "active", Word: "Released"}
+	}
+	return row
+}
+
+// dueRow says when something is erased by age, and what keeps it until then or
+// longer.
+func (c *Console) dueRow(d gate.Due, floor time.Duration, name func(string) string) views.DueRow {
+	row := views.DueRow{ID: d.ID, URL: "/approvals/" + url.PathEscape(d.ID), Tool: d.Tool, Agent: name(d.AgentID), EndedAt: d.EndedAt}
+	if c.cfg.KeepFor > 0 {
+		row.At = d.EndedAt.Add(max(c.cfg.KeepFor, floor))
+	}
+	if d.Why != "" && d.Why != "recent" {
+		row.Kept = gate.KeptWords(gate.CoversApproval, d.Why)
+	}
+	return row
+}
+
+func (c *Console) placeHold(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	q := gate.HoldRequest{Covers: r.PostForm.Get("covers"), Subject: strings.TrimSpace(r.PostForm.Get("subject")), Reason: strings.TrimSpace(r.PostForm.Get("reason"))}
+	_, err := c.cfg.Retention.PlaceHold(r.Context(), by(p), q, nil)
+	detail, ok := refused(err)
+	if gone, isGone := nothingToHold(err); isGone {
+		detail, ok = gone, true
+	}
+	if ok {
+		v, err := c.erasuresView(r.Context(), p, "")
+		if err != nil {
+			c.fail(w, r, p, err)
+			return
+		}
+		v.Form = views.HoldForm{Covers: q.Covers, Subject: q.Subject, Reason: q.Reason, Failure: detail}
+		c.render(w, r, http.StatusUnprocessableEntity, views.ErasuresPage(v))
+		return
+	}
+	c.changed(w, r, p, err, "held", erasuresURL+"#holds-h")
+}
+
+func (c *Console) releaseHold(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	if r.PostForm.Get("confirm") != "yes" {
+		c.fail(w, r, p, invalid("not_confirmed", "Nothing was changed: tick the box to confirm it."))
+		return
+	}
+	c.changed(w, r, p, already(c.cfg.Retention.ReleaseHold(r.Context(), by(p), r.PathValue("id"), nil)), "unheld", erasuresURL+"#holds-h")
+}
+
+// nothingToHold is the refusal of a hold on what there is not.
+func nothingToHold(err error) (string, bool) {
+	var refusal *gate.Refusal
+	if errors.As(err, &refusal) && refusal.Status == http.StatusNotFound {
+		return refusal.Detail, true
+	}
+	return "", false
+}
