@@ -78,7 +78,7 @@ func (u *userAdd) Run(ctx context.Context, c *cli) error {
 		}
 		p.Identity = other.Identity
 	}
-	err = s.CreatePerson(ctx, p, hash, changed("USER_ADDED", "A person was added.", p.ID))
+	err = s.CreatePerson(ctx, p, hash, changed("USER_ADDED", "A person was added.", p.ID, rolesOf(p.ID, nil, p.Roles)))
 	if errors.Is(err, store.ErrConflict) {
 		return fmt.Errorf("there is somebody with the address %s already", email)
 	}
@@ -135,7 +135,10 @@ func (u *userDisable) Run(ctx context.Context, c *cli) error {
 	}
 	defer s.Close()
 	email := strings.ToLower(u.Email)
-	err = s.DisablePerson(ctx, email, changed("USER_DISABLED", "A person was disabled.", email))
+	p, _, err := s.PersonByEmail(ctx, email)
+	if err == nil {
+		err = s.DisablePerson(ctx, email, changed("USER_DISABLED", "A person was disabled.", email, rolesOf(p.ID, p.Roles, nil)))
+	}
 	if errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("there is no active account with the address %s", email)
 	}
@@ -167,7 +170,11 @@ func (u *userReset) Run(ctx context.Context, c *cli) error {
 	}
 	defer s.Close()
 	email := strings.ToLower(u.Email)
-	removed, err := s.ResetFactors(ctx, email, changed("FACTORS_RESET", "A person's second factors were removed.", email))
+	var removed int64
+	p, _, err := s.PersonByEmail(ctx, email)
+	if err == nil {
+		removed, err = s.ResetFactors(ctx, email, changed("FACTORS_RESET", "A person's second factors were removed.", email, map[string]any{"person": p.ID}))
+	}
 	if errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("there is no account with the address %s", email)
 	}
