@@ -43,6 +43,8 @@ type Config struct {
 	Names Names
 	// Grants may be nil: there are no pages for standing grants then.
 	Grants Grants
+	// Reports may be nil: there are no reports for auditors then.
+	Reports Reports
 	// SessionTTL is how long a session lasts at most; 12 hours when zero.
 	SessionTTL time.Duration
 	// Secure says that people reach the console over TLS: the cookie is then
@@ -116,6 +118,7 @@ func (c *Console) Register(mux *http.ServeMux) {
 	c.registerNotices(mux)
 	mux.Handle("GET /static/", static.Handler())
 	c.registerGrants(mux)
+	c.registerReports(mux)
 }
 
 // Signed returns the person of the request's session, or false without a live

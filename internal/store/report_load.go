@@ -104,7 +104,9 @@ func scanLoad(row pgx.CollectableRow) (Load, error) {
 	return l, err
 }
 
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+func seconds(s float64) time.Duration {
+	return time.Duration(s * float64(time.Second)).Round(time.Millisecond)
+}
 
 // loads reads the votes and questions of the period through facts_said, and for
 // each vote looks into facts_approval, card_views and on_call_person.
