@@ -33,7 +33,7 @@ const (
 	// BusyDay is how many decisions on one day are many.
 	BusyDay = 40
 	// maxVotes is how many votes a report looks at.
-	maxVotes = 200000
+	maxVotes = 100000
 )
 
 // ReviewerQuery says which votes a reviewer report is about. Zero times stand

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -43,6 +44,10 @@ type LoadQuery struct {
 	Most int
 }
 
+// reportTimeout bounds a report: nobody's call waits for it, so that it may take
+// longer than other statements.
+const reportTimeout = 30 * time.Second
+
 // Loads says what reviewers did in a period, in order of how much they decided,
 // and of all of them together. The time of a vote runs from when the call was
 // put to people: when the approval or its edition began, or when the requesting
@@ -50,9 +55,12 @@ type LoadQuery struct {
 // was more in the period than may be looked at. ErrUnfit: Postgres does not know
 // the time zone.
 func (s *Store) Loads(ctx context.Context, q LoadQuery) (people []Load, total Load, err error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
 	err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, fmt.Sprintf(`SET LOCAL statement_timeout = %d`, reportTimeout.Milliseconds())); err != nil {
+			return err
+		}
 		var n int
 		err := tx.QueryRow(ctx, `SELECT count(*) FROM (SELECT FROM facts WHERE kind IN ('vote', 'question') AND actor_kind = 'human'
 			AND at >= $1 AND at < $2 LIMIT $3) AS facts_of_it`, q.Since, q.Until, q.Most+1).Scan(&n)
