@@ -119,6 +119,7 @@ func (b *accessBuilder) people(ctx context.Context) error {
 	}
 	if b.r.Past {
 		b.source("Accounts and their roles come from the events that added, changed and disabled them.")
+		b.source("Second factors are those of today that were there then, and those that the log says have been removed since. Earlier versions of Holdpoint did not record whose factor was removed: one of those may be missing here.")
 	} else {
 		b.source("Accounts, their roles and second factors are those of the database; since when somebody has a role is what the log says.")
 	}
@@ -205,15 +206,15 @@ func (b *accessBuilder) pastFactors(p *standing) {
 	if p.PasskeysSince != nil && p.PasskeysSince.After(b.r.At) {
 		p.Passkeys, p.PasskeysSince = 0, nil
 	}
-	app, keys, certain := (*time.Time)(nil), 0, true
-	var first *time.Time
+	var app, first *time.Time
+	keys := 0
 	for _, t := range b.about[p.ID] {
 		if t.Timestamp.After(b.r.At) || !t.done() {
 			continue
 		}
 		switch code := t.code(); {
 		case code == "FACTORS_RESET":
-			app, keys, first, certain = nil, 0, nil, true
+			app, keys, first = nil, 0, nil
 		case code != "FACTOR_ADDED" && code != "FACTOR_REMOVED":
 		case t.Factor == "totp" && code == "FACTOR_ADDED":
 			app = &t.Timestamp
@@ -227,17 +228,16 @@ func (b *accessBuilder) pastFactors(p *standing) {
 			if keys = max(keys-1, 0); keys == 0 {
 				first = nil
 			}
-		default:
-			certain = false
 		}
 	}
-	if certain && len(b.about[p.ID]) > 0 {
-		if app != nil {
-			p.TOTPSince = app
-		}
-		if keys > p.Passkeys {
-			p.Passkeys, p.PasskeysSince = keys, first
-		}
+	if app != nil {
+		p.TOTPSince = app
+	}
+	switch {
+	case keys > 0:
+		p.Passkeys, p.PasskeysSince = keys, first
+	case p.Passkeys > 0:
+		p.Passkeys = 1 // the others may have come since
 	}
 }
 

@@ -309,6 +309,43 @@ func TestAccessRulesKeysAndSilence(t *testing.T) {
 	same(t, "silent", silent, "ada again", "ben", "cleo", "dina", "emil", "owner")
 }
 
+// Factors that have gone since are put back, and those that came since are not
+// there yet.
+func TestAccessFactors(t *testing.T) {
+	ctx := context.Background()
+	h := newHouse(t, routing(time.Hour, 1))
+	id := h.people["ada"].ID
+	h.give("ada", gate.AdminRole)
+	tell := func(code, factor string) time.Time {
+		t.Helper()
+		e := h.adminEvent(code, map[string]any{"person": id, "factor": factor})
+		if _, err := h.Store.Submit(ctx, store.Submission{Event: e}); err != nil {
+			t.Fatal(err)
+		}
+		return h.now()
+	}
+	began := h.now()
+	app := tell("FACTOR_ADDED", "totp")
+	both := tell("FACTOR_ADDED", "passkey")
+	bare := tell("FACTORS_RESET", "")
+	last := tell("FACTOR_ADDED", "passkey")
+	h.asOwner(`INSERT INTO passkeys (credential_id, person_id, public_key, sign_count, aaguid, transports, name, backup_eligible, backed_up)
+		VALUES ('x', $1, 'x', 0, decode(repeat('00', 16), 'hex'), '{}', 'key', false, false)`, id)
+	for _, tc := range []struct {
+		what string
+		at   time.Time
+		want string
+	}{{"before", began, ""}, {"an app", app, "totp"}, {"both", both, "passkey totp"}, {"reset", bare, ""}, {"again", last, "passkey"}, {"now", time.Time{}, "passkey"}} {
+		var kinds []string
+		for _, f := range roleAccess(t, h.access(gate.AccessQuery{At: tc.at}), gate.AdminRole).Holders[0].Factors {
+			kinds = append(kinds, f.Kind)
+		}
+		if got := strings.Join(kinds, " "); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.what, got, tc.want)
+		}
+	}
+}
+
 func TestReviewersNotes(t *testing.T) {
 	ctx := context.Background()
 	h := newHouse(t, routing(time.Hour, 1))
