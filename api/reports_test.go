@@ -9,7 +9,7 @@ import (
 func TestReportQuery(t *testing.T) {
 	for query, want := range map[string]bool{
 		"": true, "since=2027-01-31": true, "since=2027-01-31T10:00:00Z&zone=Europe/Berlin": true, "since=": true,
-		"since=yesterday": false, "since=2027-01-31&since=2027-02-01": false, "sinse=2027-01-31": false, "zone=a&zone=b": false,
+		"since=yesterday": false, "since=2027-01-31&since=2027-02-01": false, "from=2027-01-31": false, "zone=a&zone=b": false,
 	} {
 		values, err := url.ParseQuery(query)
 		if err != nil {

@@ -84,7 +84,8 @@ func sampleReports() *reports {
 			Gaps: []string{"The log does not say who added Ada Lovelace (ada@example.com), or with which roles."},
 			Roles: []gate.RoleAccess{
 				{Role: "finance-approver", Needed: 3, People: 2, Short: true, Holders: []gate.RoleHolder{ada, grace, kay}, Asked: []gate.RoleAsked{
-					{By: "policy", Name: "big-payment", As: "decides", Needed: 3}, {By: "routing", Name: "rules[0]", As: "escalation", Needed: 1}, {By: "approvals", Name: "2 wait", As: "one_of", Needed: 1}, {By: "routing", Name: "default", As: "extends", Needed: 1}}},
+					{By: "policy", Name: "big-payment", As: "decides", Needed: 3}, {By: "routing", Name: "rules[0]", As: "escalation", Needed: 1}, {By: "approvals", Name: "2 wait", As: "one_of", Needed: 1}, {By: "routing", Name: "default", As: "extends", Needed: 1},
+				}},
 				{Role: "on-call/payments", Needed: 1, People: 1, Holders: []gate.RoleHolder{grace}, Asked: []gate.RoleAsked{{By: "routing", Name: "default", As: "decides", Needed: 1}}},
 			},
 			Powers: []gate.RoleAccess{
