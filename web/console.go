@@ -47,6 +47,8 @@ type Config struct {
 	// is how long approvals are kept after their end; 0 for ever.
 	Retention Retention
 	KeepFor   time.Duration
+	// Reports may be nil: there are no reports for auditors then.
+	Reports Reports
 	// SessionTTL is how long a session lasts at most; 12 hours when zero.
 	SessionTTL time.Duration
 	// Secure says that people reach the console over TLS: the cookie is then
@@ -121,6 +123,7 @@ func (c *Console) Register(mux *http.ServeMux) {
 	mux.Handle("GET /static/", static.Handler())
 	c.registerGrants(mux)
 	c.registerRetention(mux)
+	c.registerReports(mux)
 }
 
 // Signed returns the person of the request's session, or false without a live

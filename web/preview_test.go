@@ -92,7 +92,7 @@ func TestPreview(t *testing.T) {
 	ada := m.people["ada@example.com"]
 	ada.VerifiedAt, ada.VerifiedBy = start, "totp" // for five minutes
 	m.people[ada.Email] = ada
-	c, err := New(Config{Desk: m, Office: m.office, Grants: standing, InForce: m.office.inForce, SignIn: m, Sessions: m, Names: m, Prover: m})
+	c, err := New(Config{Desk: m, Office: m.office, Reports: sampleReports(), Grants: standing, InForce: m.office.inForce, SignIn: m, Sessions: m, Names: m, Prover: m})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -87,15 +90,41 @@ func readDevFile(dir string) (devFile, error) {
 }
 
 // changed is the event of an administrative change made from the command line.
-func changed(code, message, subject string) engine.Event {
-	payload, err := json.Marshal(map[string]string{"subject": subject})
+// what says what there was before and after, where the reports want to know.
+func changed(code, message, subject string, what ...map[string]any) engine.Event {
+	told := map[string]any{"subject": subject}
+	for _, one := range what {
+		maps.Copy(told, one)
+	}
+	payload, err := json.Marshal(told)
 	if err != nil {
-		payload = []byte(`{}`) // a string always encodes
+		payload = []byte(`{}`) // texts and times always encode
 	}
 	return engine.Event{
 		ID: uuid.NewString(), Type: engine.Admin, Outcome: engine.Allow, Reasons: []engine.Reason{{Code: code, Message: message}},
 		SafePayload: payload, Actor: operator(),
 	}
+}
+
+// rolesOf says whose roles changed, and how: the account's own, without those of
+// being on call.
+func rolesOf(personID string, before, after []string) map[string]any {
+	own := func(roles []string) []string {
+		return slices.DeleteFunc(append([]string{}, roles...), func(role string) bool { return strings.HasPrefix(role, engine.OnCallPrefix) })
+	}
+	return map[string]any{"person": personID, "roles_before": own(before), "roles_after": own(after)}
+}
+
+// keyOf says what a key is for.
+func keyOf(k store.Key) map[string]any {
+	told := map[string]any{"kind": k.Kind, "scopes": k.Scopes, "max_state": k.MaxState}
+	if k.AgentID != "" {
+		told["agent"] = k.AgentID
+	}
+	if k.ExpiresAt != nil {
+		told["expires_at"] = k.ExpiresAt.UTC()
+	}
+	return told
 }
 
 // operator is whoever runs this command, for the audit log.

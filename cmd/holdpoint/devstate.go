@@ -358,7 +358,7 @@ func (s devState) seed(ctx context.Context, adminURL string) error {
 			}
 			p = engine.Person{ID: store.NewID("usr"), Email: r.Email, Name: r.Name, Roles: r.Roles}
 			p.Identity = p.ID
-			if err := db.CreatePerson(ctx, p, hash, changed("USER_ADDED", "An example person was added.", p.ID)); err != nil {
+			if err := db.CreatePerson(ctx, p, hash, changed("USER_ADDED", "An example person was added.", p.ID, rolesOf(p.ID, nil, p.Roles))); err != nil {
 				return err
 			}
 		} else if err != nil {
@@ -370,14 +370,15 @@ func (s devState) seed(ctx context.Context, adminURL string) error {
 		}
 		app, err := db.TOTP(ctx, p.ID)
 		if errors.Is(err, store.ErrNotFound) || err == nil && !app.Confirmed {
-			err = factors.RestoreTOTP(ctx, p.ID, r.TOTPSecret, changed("FACTOR_ADDED", "An example authenticator app was enrolled.", p.ID))
+			err = factors.RestoreTOTP(ctx, p.ID, r.TOTPSecret, changed("FACTOR_ADDED", "An example authenticator app was enrolled.", p.ID, map[string]any{"factor": "totp"}))
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if _, err := db.Agent(ctx, devAgent); errors.Is(err, store.ErrNotFound) {
-		err = db.PutAgent(ctx, store.Agent{ID: devAgent, Name: "Demo agent", OwnerID: ids[s.Owner.Email]}, changed("AGENT_REGISTERED", "The example agent was registered.", devAgent))
+		err = db.PutAgent(ctx, store.Agent{ID: devAgent, Name: "Demo agent", OwnerID: ids[s.Owner.Email]}, changed("AGENT_REGISTERED", "The example agent was registered.", devAgent,
+			map[string]any{"owner_before": "", "owner": ids[s.Owner.Email]}))
 		if err != nil {
 			return err
 		}
@@ -396,13 +397,14 @@ func (s devState) seed(ctx context.Context, adminURL string) error {
 			}
 			// A directory of an earlier version has keys that lack what is new.
 			if !slices.Equal(known.Scopes, key.Scopes) {
-				if err := db.SetScopes(ctx, key.ID, key.Scopes, changed("KEY_CHANGED", "The example key was given the scopes of its kind.", key.ID)); err != nil {
+				if err := db.SetScopes(ctx, key.ID, key.Scopes, changed("KEY_CHANGED", "The example key was given the scopes of its kind.", key.ID,
+					map[string]any{"scopes_before": known.Scopes, "scopes": key.Scopes})); err != nil {
 					return err
 				}
 			}
 			continue
 		}
-		if err := db.CreateKey(ctx, key, changed("KEY_CREATED", "An example API key was created.", key.ID)); err != nil {
+		if err := db.CreateKey(ctx, key, changed("KEY_CREATED", "An example API key was created.", key.ID, keyOf(key))); err != nil {
 			return err
 		}
 	}

@@ -75,7 +75,7 @@ func (k *keyCreate) Run(ctx context.Context, c *cli) error {
 			return err
 		}
 	}
-	if err := s.CreateKey(ctx, key, changed("KEY_CREATED", "An API key of kind "+key.Kind+" was created.", key.ID)); err != nil {
+	if err := s.CreateKey(ctx, key, changed("KEY_CREATED", "An API key of kind "+key.Kind+" was created.", key.ID, keyOf(key))); err != nil {
 		return err
 	}
 	fmt.Fprintf(terminal, "created %s, kind %s, for %s, may claim at most %q\nkey (shown only now): %s\n", key.ID, key.Kind, strings.Join(key.Scopes, ", "), key.MaxState, text)
@@ -108,7 +108,7 @@ func (k *keyCreate) narrow(key *store.Key) error {
 // register makes sure that the agent is known, by the name and owner given.
 func (k *keyCreate) register(ctx context.Context, s *store.Store) error {
 	agent, err := s.Agent(ctx, k.Agent)
-	isNew := errors.Is(err, store.ErrNotFound)
+	isNew, former := errors.Is(err, store.ErrNotFound), agent.OwnerID
 	if err != nil && !isNew {
 		return err
 	}
@@ -134,7 +134,8 @@ func (k *keyCreate) register(ctx context.Context, s *store.Store) error {
 		}
 		agent.OwnerID = owner.ID
 	}
-	return s.PutAgent(ctx, agent, changed("AGENT_REGISTERED", "An agent was registered or changed.", agent.ID))
+	return s.PutAgent(ctx, agent, changed("AGENT_REGISTERED", "An agent was registered or changed.", agent.ID,
+		map[string]any{"owner_before": former, "owner": agent.OwnerID}))
 }
 
 type keyRevoke struct {

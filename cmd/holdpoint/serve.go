@@ -135,7 +135,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	console, err := web.New(web.Config{
 		Desk: desk{g}, Office: g, Absences: g, Notices: g, InForce: judgedBy(keeper), SignIn: signIn, SecondStep: signIn, Factors: factors, Prover: factors, Sessions: sessions{s},
 		Names: s, Secure: cfg.Secure(),
-		Remote: cfg.Remote, Stopping: stopping, Logger: log, Grants: g, Retention: g, KeepFor: cfg.KeepFor,
+		Remote: cfg.Remote, Stopping: stopping, Logger: log, Grants: g, Reports: g, Retention: g, KeepFor: cfg.KeepFor,
 	})
 	if err != nil {
 		return err

@@ -78,7 +78,7 @@ func (u *userAdd) Run(ctx context.Context, c *cli) error {
 		}
 		p.Identity = other.Identity
 	}
-	err = s.CreatePerson(ctx, p, hash, changed("USER_ADDED", "A person was added.", p.ID))
+	err = s.CreatePerson(ctx, p, hash, changed("USER_ADDED", "A person was added.", p.ID, rolesOf(p.ID, nil, p.Roles)))
 	if errors.Is(err, store.ErrConflict) {
 		return fmt.Errorf("there is somebody with the address %s already", email)
 	}
@@ -135,10 +135,9 @@ func (u *userDisable) Run(ctx context.Context, c *cli) error {
 	}
 	defer s.Close()
 	email := strings.ToLower(u.Email)
-	// The log names the id: it stays when the person is erased, and the address goes.
 	p, _, err := s.PersonByEmail(ctx, email)
 	if err == nil {
-		err = s.DisablePerson(ctx, email, changed("USER_DISABLED", "A person was disabled.", p.ID))
+		err = s.DisablePerson(ctx, email, changed("USER_DISABLED", "A person was disabled.", p.ID, rolesOf(p.ID, p.Roles, nil)))
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("there is no active account with the address %s", email)
@@ -174,7 +173,7 @@ func (u *userReset) Run(ctx context.Context, c *cli) error {
 	var removed int64
 	p, _, err := s.PersonByEmail(ctx, email)
 	if err == nil {
-		removed, err = s.ResetFactors(ctx, email, changed("FACTORS_RESET", "A person's second factors were removed.", p.ID))
+		removed, err = s.ResetFactors(ctx, email, changed("FACTORS_RESET", "A person's second factors were removed.", p.ID, map[string]any{"person": p.ID}))
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("there is no account with the address %s", email)

@@ -66,6 +66,16 @@ func (b *Bundle) Rules() []Rule {
 	return rules
 }
 
+// Requirements is what each rule asks for before a call that it decides may run,
+// in the order of Rules; nil for a rule that asks for nobody.
+func (b *Bundle) Requirements() [][]engine.Requirement {
+	all := make([][]engine.Requirement, len(b.rules))
+	for i := range b.rules {
+		all[i] = b.rules[i].decision.Requirements()
+	}
+	return all
+}
+
 // Expired reports whether the bundle must not decide any more at now.
 func (b *Bundle) Expired(now time.Time) bool { return !now.Before(b.ExpiresAt) }
 

@@ -64,13 +64,14 @@ func (r *Registrar) RegisterAgent(ctx context.Context, by By, a registry.Agent, 
 		a.Capabilities = []string{}
 	}
 	change := r.store.RegisterAgent
+	known, err := r.store.Agent(ctx, a.ID)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
 	if !r.owns {
-		known, err := r.store.Agent(ctx, a.ID)
 		switch {
-		case errors.Is(err, store.ErrNotFound):
-			return &Refusal{Status: 404, Code: "not_found", Detail: "There is no such agent. “holdpoint key create --agent ID” makes one, with its key."}
 		case err != nil:
-			return err
+			return &Refusal{Status: 404, Code: "not_found", Detail: "There is no such agent. “holdpoint key create --agent ID” makes one, with its key."}
 		case a.Name != "" && a.Name != known.Name || a.Owner != "" && a.Owner != known.OwnerEmail:
 			return &Refusal{Status: 422, Code: "by_command", Detail: "An agent's name and owner are changed by command: “holdpoint agent set ID --owner EMAIL”."}
 		}
@@ -79,7 +80,13 @@ func (r *Registrar) RegisterAgent(ctx context.Context, by By, a registry.Agent, 
 	if err := unfitting(a.Check()); err != nil {
 		return err
 	}
-	err := change(ctx, a, once, by.event("AGENT_REGISTERED", fmt.Sprintf("The agent was registered with trust level %s.", a.Trust), a.ID, ""))
+	e := by.event("AGENT_REGISTERED", fmt.Sprintf("The agent was registered with trust level %s.", a.Trust), a.ID, "")
+	if r.owns {
+		if e.SafePayload, err = json.Marshal(map[string]string{"owner_before": known.OwnerEmail, "owner": a.Owner}); err != nil {
+			return fmt.Errorf("encode who answers for %s: %w", a.ID, err)
+		}
+	}
+	err = change(ctx, a, once, e)
 	if errors.Is(err, store.ErrNotFound) {
 		err = &Refusal{Status: 422, Code: "no_such_owner", Detail: "owner: there is nobody with this e-mail address."}
 	}

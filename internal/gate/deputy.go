@@ -60,7 +60,12 @@ func lent(chain store.Chain) []string {
 		return nil
 	}
 	roles := slices.Clone(chain.Voter[len(chain.Voter)-1].Roles)
-	return slices.DeleteFunc(roles, func(r string) bool { return r == AdminRole || r == AuditorRole || r == approval.BreakGlassRole })
+	return slices.DeleteFunc(roles, unlent)
+}
+
+// unlent reports whether a role stays with whoever has it.
+func unlent(role string) bool {
+	return role == AdminRole || role == AuditorRole || role == approval.BreakGlassRole
 }
 
 // mayRead reports whether the person may see the approval, for themselves or for

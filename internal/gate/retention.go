@@ -68,7 +68,7 @@ func (r *Registrar) PlaceHold(ctx context.Context, by By, q HoldRequest, once *O
 		}
 		h.Subject = p.ID
 	}
-	e, err := held(by, "HOLD_PLACED", "A legal hold was placed: what it covers is not erased until it is released.", h)
+	e, err := holdEvent(by, "HOLD_PLACED", "A legal hold was placed: what it covers is not erased until it is released.", h)
 	if err != nil {
 		return h, err
 	}
@@ -95,7 +95,7 @@ func (r *Registrar) ReleaseHold(ctx context.Context, by By, id string, once *Onc
 	if err != nil {
 		return err
 	}
-	e, err := held(by, "HOLD_RELEASED", "A legal hold was released.", h)
+	e, err := holdEvent(by, "HOLD_RELEASED", "A legal hold was released.", h)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (r *Registrar) ReleaseHold(ctx context.Context, by By, id string, once *Onc
 func (r *Registrar) Holds(ctx context.Context) ([]Hold, error) { return r.store.Holds(ctx) }
 
 // held is the event of a change to a hold.
-func held(by By, code, message string, h Hold) (engine.Event, error) {
+func holdEvent(by By, code, message string, h Hold) (engine.Event, error) {
 	e := by.event(code, message, "", "")
 	e.Type = engine.Held
 	payload := map[string]string{"hold": h.ID, "covers": h.Covers, "reason": h.Reason}

@@ -333,10 +333,10 @@ func (f *Factors) checkPassword(ctx context.Context, p engine.Person, password s
 	return true, f.store.ReturnAttempt(ctx, attempt)
 }
 
-// administered is the event of a factor that comes or goes.
-func administered(p engine.Person, code, message string) engine.Event {
+// administered is the event of a factor, "passkey" or "totp", that comes or goes.
+func administered(p engine.Person, code, message, factor string) engine.Event {
 	return engine.Event{
 		ID: uuid.NewString(), Type: engine.Admin, Outcome: engine.Allow, Reasons: []engine.Reason{{Code: code, Message: message}},
-		SafePayload: []byte(`{}`), Actor: engine.Actor{Kind: engine.HumanActor, ID: p.ID, Channel: "console"},
+		SafePayload: fmt.Appendf(nil, `{"factor":%q,"person":%q}`, factor, p.ID), Actor: engine.Actor{Kind: engine.HumanActor, ID: p.ID, Channel: "console"},
 	}
 }

@@ -143,7 +143,7 @@ func (f *Factors) FinishPasskey(ctx context.Context, p engine.Person, name, chal
 			k.Transports = append(k.Transports, string(t))
 		}
 	}
-	err = f.store.CreatePasskey(ctx, k, administered(p, "FACTOR_ADDED", "A passkey was added."))
+	err = f.store.CreatePasskey(ctx, k, administered(p, "FACTOR_ADDED", "A passkey was added.", "passkey"))
 	switch {
 	case errors.Is(err, store.ErrConflict):
 		return &gate.Refusal{Status: 409, Code: "passkey_known", Detail: "This passkey is registered already."}
@@ -173,7 +173,7 @@ func (f *Factors) RemovePasskey(ctx context.Context, p engine.Person, id []byte)
 	if err := f.Fresh(ctx, p); err != nil {
 		return err
 	}
-	err := f.store.DeletePasskey(ctx, p.ID, id, administered(p, "FACTOR_REMOVED", "A passkey was removed."))
+	err := f.store.DeletePasskey(ctx, p.ID, id, administered(p, "FACTOR_REMOVED", "A passkey was removed.", "passkey"))
 	if errors.Is(err, store.ErrNotFound) {
 		return noSuchPasskey
 	}

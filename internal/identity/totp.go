@@ -126,7 +126,7 @@ func (f *Factors) ConfirmTOTP(ctx context.Context, p engine.Person, code string)
 	if !ok {
 		return verificationFailed
 	}
-	err = f.store.ConfirmTOTP(ctx, p.ID, t.CreatedAt, step, administered(p, "FACTOR_ADDED", "An authenticator app was enrolled."))
+	err = f.store.ConfirmTOTP(ctx, p.ID, t.CreatedAt, step, administered(p, "FACTOR_ADDED", "An authenticator app was enrolled.", "totp"))
 	if errors.Is(err, store.ErrNotFound) {
 		return notEnrolling
 	}
@@ -144,7 +144,7 @@ func (f *Factors) RemoveTOTP(ctx context.Context, p engine.Person) error {
 	if err := f.Fresh(ctx, p); err != nil {
 		return err
 	}
-	err := f.store.DeleteTOTP(ctx, p.ID, administered(p, "FACTOR_REMOVED", "An authenticator app was removed."))
+	err := f.store.DeleteTOTP(ctx, p.ID, administered(p, "FACTOR_REMOVED", "An authenticator app was removed.", "totp"))
 	if errors.Is(err, store.ErrNotFound) {
 		return &gate.Refusal{Status: 404, Code: "not_found", Detail: "You have no authenticator app."}
 	}

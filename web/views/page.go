@@ -9,7 +9,7 @@ type Frame struct {
 	// Person is the signed-in person's name, or "" on pages for anybody.
 	Person string
 	// Here is the entry of the navigation that the page is: "inbox", "history",
-	// "policies", "agents", "admin", "audit", "account" or "".
+	// "policies", "agents", "audit", "admin", "account" or "".
 	Here string
 	// Rules and Admin say which entries of the navigation the person may open.
 	Rules, Admin bool

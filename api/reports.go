@@ -1,0 +1,75 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"holdpoint/internal/gate"
+	"holdpoint/internal/identity"
+)
+
+// auditReports are the auditors' reports.
+func (a *API) auditReports() []operation {
+	period := []parameter{
+		{"since", "RFC 3339 time, or a day such as 2027-01-31 (UTC); 30 days before until when left out."},
+		{"until", "The same, and not in the period; now when left out. At most 366 days after since."},
+	}
+	return []operation{
+		{
+			method: "GET", path: "/v1/audit/access", summary: "Who could approve what, and when that changed", scope: identity.ScopeAudit, out: gate.AccessReport{},
+			statuses: []int{200}, problems: []int{400, 401, 403, 422, 503}, handle: a.accessReport,
+			detail: "As it is now; with at, as it was at that moment, put together from the audit log. gaps says what the log does not tell. changes are those of the period.",
+			query:  append([]parameter{{"at", "RFC 3339 time, or a day (its beginning, in UTC)."}}, period...),
+		},
+		{
+			method: "GET", path: "/v1/audit/reviewers", summary: "How much reviewers decide, and how", scope: identity.ScopeAudit, out: gate.ReviewerReport{},
+			statuses: []int{200}, problems: []int{400, 401, 403, 422, 503}, handle: a.reviewerReport,
+			detail: "Times run from when a call was put to people until the vote. notes says what looks like fatigue; none of it is proof.",
+			query:  append([]parameter{{"zone", "The time zone by which it is night (22:00 to 06:00) or a weekend, such as Europe/Berlin; UTC when left out."}}, period...),
+		},
+	}
+}
+
+// reportQuery reads the query of a report; what it does not know is a mistake.
+func reportQuery(query url.Values, times map[string]*time.Time, texts map[string]*string) error {
+	for name, values := range query {
+		var err error
+		if into, known := times[name]; known {
+			*into, err = gate.ReportMoment(values[0])
+		} else if into, known := texts[name]; known {
+			*into = values[0]
+		} else {
+			err = fmt.Errorf("there is no such parameter")
+		}
+		if err != nil || len(values) > 1 {
+			return &failure{Status: http.StatusBadRequest, Code: "bad_query", Detail: fmt.Sprintf("The query parameter %q cannot be read.", clipName(name))}
+		}
+	}
+	return nil
+}
+
+func (a *API) accessReport(c *call) error {
+	var q gate.AccessQuery
+	if err := reportQuery(c.r.URL.Query(), map[string]*time.Time{"at": &q.At, "since": &q.Since, "until": &q.Until}, nil); err != nil {
+		return err
+	}
+	r, err := a.Gate.Access(c.r.Context(), q)
+	if err != nil {
+		return err
+	}
+	return ok(c, r)
+}
+
+func (a *API) reviewerReport(c *call) error {
+	var q gate.ReviewerQuery
+	if err := reportQuery(c.r.URL.Query(), map[string]*time.Time{"since": &q.Since, "until": &q.Until}, map[string]*string{"zone": &q.Zone}); err != nil {
+		return err
+	}
+	r, err := a.Gate.Reviewers(c.r.Context(), q)
+	if err != nil {
+		return err
+	}
+	return ok(c, r)
+}

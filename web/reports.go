@@ -1,0 +1,269 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/gate"
+	"holdpoint/web/views"
+)
+
+// Reports is what the console needs for auditors; *gate.Gate is one. Errors are
+// as Desk's are.
+type Reports interface {
+	// Access says who can approve what, or could at a moment of the past.
+	Access(ctx context.Context, q gate.AccessQuery) (gate.AccessReport, error)
+	// Reviewers says what reviewers did in a period.
+	Reviewers(ctx context.Context, q gate.ReviewerQuery) (gate.ReviewerReport, error)
+}
+
+func (c *Console) registerReports(mux *http.ServeMux) {
+	if c.cfg.Reports == nil {
+		return
+	}
+	reads := c.only(gate.MayReadRules, "auditors and administrators")
+	mux.HandleFunc("GET /audit/access", reads(c.accessReport))
+	mux.HandleFunc("GET /audit/reviewers", reads(c.reviewerReport))
+}
+
+// reportForm reads the period of a report. A day without a time as the end is in
+// the period.
+func reportForm(query url.Values) (form views.ReportForm, since, until time.Time, err error) {
+	form = views.ReportForm{At: query.Get("at"), Since: query.Get("since"), Until: query.Get("until"), Zone: query.Get("zone")}
+	if since, err = gate.ReportMoment(form.Since); err != nil {
+		return form, since, until, err
+	}
+	until, err = gate.ReportMoment(form.Until)
+	if err == nil && len(strings.TrimSpace(form.Until)) == len(time.DateOnly) {
+		until = until.AddDate(0, 0, 1)
+	}
+	return form, since, until, err
+}
+
+// completed completes what the form shows: the period that the report is of.
+func completed(f *views.ReportForm, since, until time.Time) {
+	if f.Since == "" {
+		f.Since = since.Format(time.DateOnly)
+	}
+	if f.Until == "" {
+		f.Until = until.Add(-time.Microsecond).Format(time.DateOnly)
+	}
+}
+
+// jsonURL is where a report is as JSON, of the same moment and period.
+func jsonURL(path string, f views.ReportForm, since, until time.Time) string {
+	q := url.Values{}
+	for name, value := range map[string]string{"at": f.At, "zone": f.Zone, "since": since.Format(time.RFC3339), "until": until.Format(time.RFC3339)} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	return "/v1" + path + "?" + q.Encode()
+}
+
+func (c *Console) accessReport(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	form, since, until, err := reportForm(r.URL.Query())
+	v := views.AccessReport{Frame: c.frame(p, "Access report", "audit"), Form: form}
+	q := gate.AccessQuery{Since: since, Until: until}
+	if err == nil {
+		q.At, err = gate.ReportMoment(form.At)
+	}
+	var report gate.AccessReport
+	if err == nil {
+		report, err = c.cfg.Reports.Access(r.Context(), q)
+	}
+	if detail, is := refused(err); is {
+		v.Form.Failure = detail
+		c.render(w, r, http.StatusUnprocessableEntity, views.AccessReportPage(v))
+		return
+	}
+	if err != nil {
+		c.fail(w, r, p, err)
+		return
+	}
+	v.Form.JSON = jsonURL("/audit/access", form, report.Since, report.Until)
+	completed(&v.Form, report.Since, report.Until)
+	if report.Past {
+		v.Form.At = report.At.Format("2006-01-02T15:04:05")
+	}
+	accessView(&v, report)
+	c.render(w, r, http.StatusOK, views.AccessReportPage(v))
+}
+
+func accessView(v *views.AccessReport, r gate.AccessReport) {
+	v.Ready, v.At, v.Past, v.Sources, v.Gaps, v.Since, v.Until, v.More = true, r.At, r.Past, r.Sources, r.Gaps, r.Since, r.Until, r.More
+	bare := map[string]bool{}
+	add := func(a gate.RoleAccess, means string) views.RoleAccess {
+		row := roleRow(a, means)
+		if a.Short {
+			v.Short = append(v.Short, a.Role)
+		}
+		for _, h := range a.Holders {
+			if len(h.Factors) == 0 && !bare[h.PersonID] {
+				bare[h.PersonID] = true
+				v.WithoutFactors = append(v.WithoutFactors, h.Name)
+			}
+		}
+		return row
+	}
+	for _, a := range r.Roles {
+		v.Roles = append(v.Roles, add(a, ""))
+	}
+	for _, a := range r.Powers {
+		row := add(a, powerWords[a.Role])
+		row.Anchor, row.Asked = "power-"+a.Role, nil
+		v.Powers = append(v.Powers, row)
+	}
+	slices.Sort(v.WithoutFactors)
+	for _, s := range r.Silent {
+		v.Silent = append(v.Silent, views.SilentRow{Name: s.Name, Email: s.Email, Roles: s.Roles, LastSignIn: s.LastSignIn, CreatedAt: s.CreatedAt})
+	}
+	for _, g := range r.Grants {
+		used := fmt.Sprintf("at most %d", g.MaxUses)
+		if g.Uses != nil {
+			used = fmt.Sprintf("%d of %d", *g.Uses, g.MaxUses)
+		}
+		v.Grants = append(v.Grants, views.GrantHeld{ID: g.ID, By: g.Person, Tool: g.Tool, Agent: g.AgentID, Used: used, MadeAt: g.CreatedAt, ExpiresAt: g.ExpiresAt})
+	}
+	for _, k := range r.Keys {
+		v.Keys = append(v.Keys, views.KeyHeld{
+			ID: k.ID, Kind: k.Kind, Agent: k.AgentID, Label: k.Label, MaxState: k.MaxState, Scopes: k.Scopes, CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt, Unsure: k.Unsure,
+		})
+	}
+	for _, one := range r.Changes {
+		v.Changes = append(v.Changes, views.ChangeRow{
+			At: one.At, Code: one.Code, Message: one.Message, By: one.By, Channel: one.Channel, About: one.About, Detail: one.Detail, ID: one.EventID,
+			ApprovalID: one.ApprovalID, Refused: one.Refused,
+		})
+	}
+}
+
+var powerWords = map[string]string{
+	gate.AdminRole:          "Changes agents, tools and limits, throws kill switches, and reads everything.",
+	gate.AuditorRole:        "Reads everything, and decides nothing by it.",
+	approval.BreakGlassRole: "Two of them, or one who owes a review of it, approve in an emergency what they have not the role for.",
+}
+
+func roleRow(a gate.RoleAccess, means string) views.RoleAccess {
+	row := views.RoleAccess{Role: a.Role, Anchor: "role-" + a.Role, Needed: a.Needed, People: a.People, Short: a.Short, Means: means}
+	for _, one := range a.Asked {
+		row.Asked = append(row.Asked, askedWords(one))
+	}
+	for _, h := range a.Holders {
+		holder := views.HolderRow{Name: h.Name, Email: h.Email, Since: h.Since, Until: h.Until, Unsure: h.Unsure, LastSignIn: h.LastSignIn}
+		switch h.How {
+		case "on_call":
+			holder.How = "on call"
+		case "delegation":
+			holder.How = "stands in for " + strings.Join(h.Via, ", who stands in for ")
+		default:
+			holder.How = "has it"
+		}
+		for _, f := range h.Factors {
+			words := "authenticator app"
+			if f.Kind == "passkey" {
+				words = views.Plural(f.Count, "passkey", "passkeys")
+			}
+			holder.Factors = append(holder.Factors, views.FactorRow{Words: words, Since: f.Since})
+		}
+		row.Holders = append(row.Holders, holder)
+	}
+	return row
+}
+
+func askedWords(a gate.RoleAsked) string {
+	what := map[string]string{
+		"decides": "wants " + strconv.Itoa(a.Needed), "one_of": "wants " + strconv.Itoa(a.Needed) + ", or people of another group",
+		"escalation": "escalates to it", "extends": "lets it give more time",
+	}[a.As]
+	switch a.By {
+	case "policy":
+		return "The policy’s rule " + a.Name + " " + what + "."
+	case "approvals":
+		return "Approvals: " + a.Name + "; the most that one " + what + "."
+	}
+	if a.Name == "default" {
+		return "Routing, for all other calls, " + what + "."
+	}
+	return "Routing, " + a.Name + ", " + what + "."
+}
+
+func (c *Console) reviewerReport(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	form, since, until, err := reportForm(r.URL.Query())
+	v := views.ReviewerReport{Frame: c.frame(p, "Reviewer report", "audit"), Form: form, Thresholds: thresholds}
+	var report gate.ReviewerReport
+	if err == nil {
+		report, err = c.cfg.Reports.Reviewers(r.Context(), gate.ReviewerQuery{Since: since, Until: until, Zone: form.Zone})
+	}
+	if detail, is := refused(err); is {
+		v.Form.Failure = detail
+		c.render(w, r, http.StatusUnprocessableEntity, views.ReviewerReportPage(v))
+		return
+	}
+	if err != nil {
+		c.fail(w, r, p, err)
+		return
+	}
+	v.Form.JSON = jsonURL("/audit/reviewers", form, report.Since, report.Until)
+	completed(&v.Form, report.Since, report.Until)
+	v.Ready, v.Since, v.Until, v.Zone = true, report.Since, report.Until, report.Zone
+	v.Forgotten, v.ShiftsSince = report.ShiftsSince.After(report.Since), report.ShiftsSince
+	for _, one := range report.Reviewers {
+		v.Rows = append(v.Rows, loadRow(one))
+	}
+	v.Total = loadRow(report.Total)
+	v.Total.Name = "All together"
+	v.Total.Busiest = ""
+	c.render(w, r, http.StatusOK, views.ReviewerReportPage(v))
+}
+
+// thresholds say what is noted, as the gate has it.
+var thresholds = []string{
+	fmt.Sprintf("Nothing is noted of anybody who decided fewer than %d.", gate.NoteFrom),
+	fmt.Sprintf("Quick votes: %d%% or more of those that could be timed, of at least %d, came within %d seconds.", gate.QuickShare, gate.NoteFrom, int(gate.QuickVote.Seconds())),
+	fmt.Sprintf("Always yes: %d%% or more were approved.", gate.YesShare),
+	fmt.Sprintf("Off hours: %d%% or more were decided at night or on a weekend.", gate.OffHoursShare),
+	fmt.Sprintf("Alone: %d%% or more were decided while nobody else was on call.", gate.AloneShare),
+	fmt.Sprintf("Busy day: %d or more were decided on one day.", gate.BusyDay),
+}
+
+func loadRow(l gate.ReviewerLoad) views.LoadRow {
+	row := views.LoadRow{
+		Name: l.Name, Email: l.Email, Disabled: l.Disabled, Decided: l.Decided, Approved: l.Approved, Denied: l.Denied, Share: "", Median: "–", P95: "–",
+		Timed: l.Timed, Quick: l.Quick, Nights: l.Nights, Weekends: l.Weekends, Questions: l.Questions, OnCall: l.OnCall, Alone: l.AloneOnCall,
+		ByGrant: l.ByGrant, AsDeputy: l.AsDeputy,
+	}
+	if l.ApprovedShare != nil {
+		row.Share = fmt.Sprintf("%.0f%%", *l.ApprovedShare)
+		row.Median, row.P95 = views.Took(seconds(*l.MedianSeconds)), views.Took(seconds(*l.P95Seconds))
+	}
+	if l.BusiestDecided > 1 {
+		row.Busiest = fmt.Sprintf("at most %d a day, on %s", l.BusiestDecided, l.BusiestDay)
+	}
+	for _, n := range l.Notes {
+		row.Notes = append(row.Notes, n.Text)
+		switch n.Code {
+		case "quick_votes":
+			row.NotedQuick = true
+		case "always_yes":
+			row.NotedYes = true
+		case "off_hours":
+			row.NotedOffHours = true
+		case "alone":
+			row.NotedAlone = true
+		case "busy_day":
+			row.NotedBusy = true
+		}
+	}
+	return row
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -1,0 +1,209 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"holdpoint/internal/gate"
+)
+
+// reports is a Reports that tells what it was given. What is in a report is the
+// gate's, and tested there.
+type reports struct {
+	access    gate.AccessReport
+	reviewers gate.ReviewerReport
+	asked     []gate.AccessQuery
+	loads     []gate.ReviewerQuery
+	broken    error
+}
+
+func (r *reports) Access(_ context.Context, q gate.AccessQuery) (gate.AccessReport, error) {
+	r.asked = append(r.asked, q)
+	answer := r.access
+	answer.Since, answer.Until = q.Since, q.Until
+	if answer.Until.IsZero() {
+		answer.Since, answer.Until = epoch.AddDate(0, 0, -30), epoch
+	}
+	if answer.At, answer.Past = epoch, !q.At.IsZero(); answer.Past {
+		answer.At = q.At
+	}
+	return answer, r.broken
+}
+
+func (r *reports) Reviewers(_ context.Context, q gate.ReviewerQuery) (gate.ReviewerReport, error) {
+	r.loads = append(r.loads, q)
+	answer := r.reviewers
+	answer.Since, answer.Until, answer.Zone = q.Since, q.Until, q.Zone
+	if answer.Zone == "" {
+		answer.Zone = "UTC"
+	}
+	if answer.Until.IsZero() {
+		answer.Since, answer.Until = epoch.AddDate(0, 0, -30), epoch
+	}
+	answer.ShiftsSince = answer.Since
+	return answer, r.broken
+}
+
+func onDay(days int, clock time.Duration) *time.Time {
+	t := epoch.Truncate(24*time.Hour).AddDate(0, 0, days).Add(clock)
+	return &t
+}
+
+// sampleReports is a company's.
+func sampleReports() *reports {
+	passkeys := []gate.HeldFactor{{Kind: "passkey", Count: 2, Since: onDay(-300, 9*time.Hour)}, {Kind: "totp", Count: 1, Since: onDay(-310, 9*time.Hour)}}
+	ada := gate.RoleHolder{PersonID: "usr_ada", Name: "Ada Lovelace", Email: "ada@example.com", Identity: "ada", How: "direct", Since: onDay(-310, 8*time.Hour), Factors: passkeys, LastSignIn: onDay(0, 8*time.Hour)}
+	grace := gate.RoleHolder{PersonID: "usr_grace", Name: "Grace Hopper", Email: "grace@example.com", Identity: "grace", How: "on_call", Since: onDay(0, 8*time.Hour), Until: onDay(7, 8*time.Hour), Factors: []gate.HeldFactor{}, LastSignIn: onDay(-2, 15*time.Hour)}
+	kay := gate.RoleHolder{PersonID: "usr_kay", Name: "Katherine Johnson-Goble <b>", Email: "katherine.johnson-goble@treasury.example.com", Identity: "kay", How: "delegation", Via: []string{"Linus", "Ada Lovelace"}, Since: onDay(-1, 0), Until: onDay(13, 0), Factors: passkeys[1:]}
+	unsure := ada
+	unsure.Since, unsure.Unsure = nil, "The log does not say since when."
+	used := 3
+	share, all, median, tail := 87.5, 100.0, 312.0, 7384.0
+	quick, slow := 6.2, 14.0
+	row := func(name, email string, decided, approved int, share, median, tail *float64) gate.ReviewerLoad {
+		return gate.ReviewerLoad{
+			PersonID: "usr_" + name, Name: name, Email: email, Decided: decided, Approved: approved, Denied: decided - approved, ApprovedShare: share, MedianSeconds: median, P95Seconds: tail,
+			Timed: decided - 1, Quick: 2, Nights: 1, Weekends: 4, OffHours: 5, Questions: 6, OnCall: 20, AloneOnCall: 3, ByGrant: 11, AsDeputy: 2, BusiestDay: "2026-11-12", BusiestDecided: 9, Notes: []gate.LoadNote{},
+		}
+	}
+	tired := row("Linus Torvalds-Benedict", "linus@example.com", 1240, 1240, &all, &quick, &slow)
+	tired.Quick, tired.BusiestDecided = 900, 212
+	tired.Notes = []gate.LoadNote{
+		{Code: "quick_votes", Text: "73% of the votes came within 5 seconds of seeing the card: too soon to have read it."},
+		{Code: "always_yes", Text: "1240 of 1240 were approved: either what is asked needs no person, or nobody looks."},
+		{Code: "busy_day", Text: "212 were decided on one day, 2026-11-12."},
+	}
+	gone := gate.ReviewerLoad{PersonID: "usr_old", Name: "usr_old", Disabled: true, Questions: 1, Notes: []gate.LoadNote{}}
+	return &reports{
+		access: gate.AccessReport{
+			Now: epoch, Sources: []string{"Accounts, their roles and second factors are those of the database; since when somebody has a role is what the log says."},
+			Gaps: []string{"The log does not say who added Ada Lovelace (ada@example.com), or with which roles."},
+			Roles: []gate.RoleAccess{
+				{Role: "finance-approver", Needed: 3, People: 2, Short: true, Holders: []gate.RoleHolder{ada, grace, kay}, Asked: []gate.RoleAsked{
+					{By: "policy", Name: "big-payment", As: "decides", Needed: 3}, {By: "routing", Name: "rules[0]", As: "escalation", Needed: 1}, {By: "approvals", Name: "2 wait", As: "one_of", Needed: 1}, {By: "routing", Name: "default", As: "extends", Needed: 1},
+				}},
+				{Role: "on-call/payments", Needed: 1, People: 1, Holders: []gate.RoleHolder{grace}, Asked: []gate.RoleAsked{{By: "routing", Name: "default", As: "decides", Needed: 1}}},
+			},
+			Powers: []gate.RoleAccess{
+				{Role: "admin", People: 1, Holders: []gate.RoleHolder{unsure}}, {Role: "auditor", Holders: []gate.RoleHolder{}}, {Role: "break-glass", People: 1, Holders: []gate.RoleHolder{ada}},
+			},
+			Silent: []gate.SilentPerson{{PersonID: "usr_kay", Name: "Katherine Johnson", Email: "kay@example.com", Roles: []string{"finance-approver"}, LastSignIn: onDay(-120, 0), CreatedAt: *onDay(-300, 0)}},
+			Grants: []gate.HeldGrant{{ID: "gra_1", Person: "Ada Lovelace", PersonID: "usr_ada", AgentID: "agt_billing", Tool: "send_email", Uses: &used, MaxUses: 10, CreatedAt: *onDay(-1, 0), ExpiresAt: *onDay(2, 0)}},
+			Keys: []gate.HeldKey{
+				{ID: "key_export", Kind: "admin", Label: "nightly export", Scopes: []string{"audit"}, MaxState: "none", CreatedAt: *onDay(-30, 0), ExpiresAt: onDay(300, 0)},
+				{ID: "key_billing", Kind: "agent", AgentID: "agt_billing", Scopes: []string{"check", "approvals", "redeem"}, MaxState: "authenticated", CreatedAt: *onDay(-200, 0), Unsure: "The log does not say what it was for then; this is what it is for today."},
+			},
+			Changes: []gate.AccessChange{
+				{EventID: "e1", At: *onDay(-1, 9*time.Hour), Code: "ON_CALL_SET", Message: "Who is on call was changed.", By: "key_pager", Channel: "api", About: "on-call/payments", Detail: "Grace Hopper, from 2026-11-21 08:00:00Z until 2026-11-28 08:00:00Z"},
+				{EventID: "e2", At: *onDay(-3, 9*time.Hour), Code: "USER_ADDED", Message: "A person was added.", By: "root", Channel: "cli", About: "Katherine \u202eJohnson", Detail: "roles: none → finance-approver"},
+				{EventID: "e3", At: *onDay(-4, 9*time.Hour), Code: "not_yours", Message: "Only an administrator can say who decides in somebody else's place.", By: "Linus", Channel: "console", Refused: true, ApprovalID: "apr_transfer"},
+			}, More: true,
+		},
+		reviewers: gate.ReviewerReport{
+			Now:       epoch,
+			Reviewers: []gate.ReviewerLoad{tired, row("Ada Lovelace", "ada@example.com", 48, 42, &share, &median, &tail), gone},
+			Total:     row("", "", 1288, 1282, &share, &quick, &tail),
+		},
+	}
+}
+
+func startReports(t *testing.T) (*client, *reports) {
+	t.Helper()
+	r := sampleReports()
+	return start(t, func(cfg *Config) { cfg.Reports = r }), r
+}
+
+func TestWhoMayOpenReports(t *testing.T) {
+	paths := []string{"/audit/access", "/audit/reviewers"}
+	for email, may := range map[string]bool{"ada@example.com": false, "aude@example.com": true, "olga@example.com": true} {
+		c, r := startReports(t)
+		for _, path := range paths {
+			if to := c.get(path).Header.Get("Location"); to != "/login?next="+url.QueryEscape(path) {
+				t.Errorf("%s without a session leads to %q", path, to)
+			}
+		}
+		c.signIn(email)
+		for _, path := range paths {
+			if a := c.get(path); (a.StatusCode == http.StatusOK) != may || !may && a.StatusCode != http.StatusForbidden {
+				t.Errorf("%s for %s: %s", path, email, a.Status)
+			}
+		}
+		if asked := len(r.asked) + len(r.loads); (asked > 0) != may {
+			t.Errorf("%s: %d reports were made", email, asked)
+		}
+	}
+	c := start(t, nil).signIn("aude@example.com")
+	c.get("/audit/access").want(t, http.StatusNotFound)
+}
+
+func TestAccessReportPage(t *testing.T) {
+	c, r := startReports(t)
+	page := c.signIn("aude@example.com").get("/audit/access")
+	page.want(t, http.StatusOK, `data-testid="short"`, "Katherine Johnson-Goble &lt;b&gt;", "<caption", `scope="col"`, `scope="row"`, `href="/audit/reviewers"`, `href="#role-finance-approver"`,
+		`data-local="utc"`, "2026-01-15 08:00:00Z", "RIGHT-TO-LEFT OVERRIDE", `href="/approvals/apr_transfer"`, `name="since" value="2026-10-22"`, `name="until" value="2026-11-21"`, `name="at" value=""`)
+	text := strip(page.body)
+	for _, want := range []string{
+		"Too few: 3 needed, 2 there", "1 role has fewer people than something needs: finance-approver", "1 person with a say has no second factor: Grace Hopper",
+		"stands in for Linus, who stands in for Ada Lovelace", "on call until 2026-11-28 08:00:00Z", "2 passkeys since 2026-01-25 09:00:00Z", "The policy’s rule big-payment wants 3.",
+		"Routing, for all other calls, lets it give more time.", "Approvals: 2 wait; the most that one wants 1, or people of another group.", "The log does not say since when.", "Nobody has it.",
+		"3 of 10", "nightly export", "what it is for today", "roles: none → finance-approver", "refused", "There are more in this period", "The log does not say who added Ada Lovelace", "As it is now, 2026-11-21 10:00:00Z",
+		"GET /v1/audit/access?since=2026-10-22T10%3A00%3A00Z&until=2026-11-21T10%3A00%3A00Z",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("page lacks %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(page.body, "Goble <b>") {
+		t.Error("a name is markup")
+	}
+	if strings.Count(page.body, "<table") != strings.Count(page.body, "<caption") {
+		t.Error("a table has no caption")
+	}
+	past := c.get("/audit/access?at=2026-11-02T10:30&since=2026-11-01&until=2026-11-05")
+	past.want(t, http.StatusOK, "As it was at", `name="at" value="2026-11-02T10:30:00"`, `name="until" value="2026-11-05"`)
+	got := r.asked[len(r.asked)-1]
+	want := gate.AccessQuery{At: time.Date(2026, 11, 2, 10, 30, 0, 0, time.UTC), Since: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), Until: time.Date(2026, 11, 6, 0, 0, 0, 0, time.UTC)}
+	if got != want {
+		t.Errorf("asked for %+v, want %+v", got, want)
+	}
+	r.access.Roles, r.access.Gaps, r.access.Silent, r.access.Grants, r.access.Keys, r.access.Changes, r.access.Powers = nil, nil, nil, nil, nil, nil, nil
+	c.get("/audit/access").want(t, http.StatusOK, "Nothing asks for a role.", "There are none.", "Nothing changed in this period.", "The log explains every account")
+}
+
+func TestReportsThatThereAreNone(t *testing.T) {
+	c, r := startReports(t)
+	c.signIn("aude@example.com")
+	c.get("/audit/access?at=tomorrow").want(t, http.StatusUnprocessableEntity, "Write a time such as", `value="tomorrow"`, `data-testid="report-form"`)
+	c.get("/audit/reviewers?since=x").want(t, http.StatusUnprocessableEntity, "Write a time such as")
+	if len(r.asked)+len(r.loads) > 0 {
+		t.Error("a report was made of a time that there is not")
+	}
+	r.broken = &gate.Refusal{Status: 422, Code: "zone", Detail: "There is no such time zone."}
+	c.get("/audit/reviewers?zone=%3Cb%3E").want(t, http.StatusUnprocessableEntity, "There is no such time zone.", `value="&lt;b&gt;"`)
+	r.broken = context.DeadlineExceeded
+	c.get("/audit/access").want(t, http.StatusServiceUnavailable)
+}
+
+func TestReviewerReportPage(t *testing.T) {
+	c, r := startReports(t)
+	page := c.signIn("olga@example.com").get("/audit/reviewers?zone=Europe/Berlin")
+	page.want(t, http.StatusOK, "<caption", `href="/audit/access"`, `value="Europe/Berlin"`)
+	text := strip(page.body)
+	for _, want := range []string{
+		"Linus Torvalds-Benedict : 73% of the votes came within 5 seconds", "5 min 12 s", "2 h 03 min", "900 of 1239", "88%", "account disabled", "All together", "not known",
+		"weekends Saturday and Sunday, in Europe/Berlin", "fewer than 20", "at most 212 a day, on 2026-11-12", "3 of 20", "2 in somebody else’s place",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("page lacks %q:\n%s", want, text)
+		}
+	}
+	if len(r.loads) != 1 || r.loads[0].Zone != "Europe/Berlin" {
+		t.Errorf("asked for %+v", r.loads)
+	}
+	r.reviewers = gate.ReviewerReport{Total: gate.ReviewerLoad{}}
+	c.get("/audit/reviewers").want(t, http.StatusOK, `data-testid="no-votes"`, "Nobody decided anything")
+}

@@ -1,0 +1,161 @@
+package views
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// AuditLinks are the pages of the reports, for going from one to the other.
+var AuditLinks = []Option{{Value: "/audit/access", Label: "Access"}, {Value: "/audit/reviewers", Label: "Reviewers"}}
+
+// ReportForm chooses what a report is about.
+type ReportForm struct {
+	// At is a moment, in UTC, for the access report; "" means now.
+	At string
+	// Since and Until are days; Until is the last one of the period.
+	Since, Until string
+	Zone         string
+	// Failure is why there is no report, or "".
+	Failure string
+	// JSON is where the same is as JSON.
+	JSON string
+}
+
+// AccessReport is the page that says who could approve what.
+type AccessReport struct {
+	Frame
+	Form  ReportForm
+	Ready bool
+	At    time.Time
+	Past  bool
+	// Sources and Gaps are sentences.
+	Sources, Gaps  []string
+	Roles, Powers  []RoleAccess
+	Silent         []SilentRow
+	Grants         []GrantHeld
+	Keys           []KeyHeld
+	Since, Until   time.Time
+	Changes        []ChangeRow
+	More           bool
+	Short          []string // the roles that too few people have
+	WithoutFactors []string // people with a say and no second factor
+}
+
+// RoleAccess is a role with who asks for it and who has it.
+type RoleAccess struct {
+	Role, Anchor   string
+	Asked          []string
+	Needed, People int
+	Short          bool
+	Holders        []HolderRow
+	// Means says what a role of Holdpoint's own lets people do, or "".
+	Means string
+}
+
+// HolderRow is somebody who has a role.
+type HolderRow struct {
+	Name, Email, How string
+	Since, Until     *time.Time
+	Unsure           string
+	Factors          []FactorRow
+	LastSignIn       *time.Time
+}
+
+// FactorRow is a second factor.
+type FactorRow struct {
+	Words string
+	Since *time.Time
+}
+
+// SilentRow is somebody with a say who has not signed in for long.
+type SilentRow struct {
+	Name, Email string
+	Roles       []string
+	LastSignIn  *time.Time
+	CreatedAt   time.Time
+}
+
+// GrantHeld is a standing grant in force.
+type GrantHeld struct {
+	ID, By, Tool, Agent, Used string
+	MadeAt, ExpiresAt         time.Time
+}
+
+// KeyHeld is an API key that is good.
+type KeyHeld struct {
+	ID, Kind, Agent, Label, MaxState, Unsure string
+	Scopes                                   []string
+	CreatedAt                                time.Time
+	ExpiresAt                                *time.Time
+}
+
+// ChangeRow is a change of who may do what.
+type ChangeRow struct {
+	At                                            time.Time
+	Code, Message, By, Channel, About, Detail, ID string
+	ApprovalID                                    string
+	Refused                                       bool
+}
+
+// ReviewerReport is the page that says how much reviewers decide, and how.
+type ReviewerReport struct {
+	Frame
+	Form         ReportForm
+	Ready        bool
+	Since, Until time.Time
+	Zone         string
+	Rows         []LoadRow
+	Total        LoadRow
+	// Forgotten is set when shifts before ShiftsSince are not known any more.
+	Forgotten   bool
+	ShiftsSince time.Time
+	// Thresholds say what is noted, and from when on.
+	Thresholds []string
+}
+
+// LoadRow is what one reviewer did.
+type LoadRow struct {
+	Name, Email                         string
+	Disabled                            bool
+	Decided, Approved, Denied           int
+	Share, Median, P95                  string
+	Timed, Quick                        int
+	Nights, Weekends, Questions         int
+	OnCall, Alone, ByGrant, AsDeputy    int
+	Busiest                             string
+	Notes                               []string
+	NotedQuick, NotedYes, NotedOffHours bool
+	NotedAlone, NotedBusy               bool
+}
+
+// Took writes how long something took, for a table: "45 s", "12 min", "3 h 05 min".
+func Took(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%.0f s", max(d, 0).Seconds())
+	case d < time.Hour:
+		return fmt.Sprintf("%d min %02d s", int(d/time.Minute), int(d/time.Second)%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h %02d min", int(d/time.Hour), int(d/time.Minute)%60)
+	}
+	return fmt.Sprintf("%d days", int(d/(24*time.Hour)))
+}
+
+// ISO writes a moment as reports do: in UTC, to the second.
+func ISO(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
+
+// quickWords says how many of those votes that could be timed were quick.
+func quickWords(l LoadRow) string {
+	if l.Timed == 0 {
+		return "not known"
+	}
+	return strconv.Itoa(l.Quick) + " of " + strconv.Itoa(l.Timed)
+}
+
+func aloneWords(l LoadRow) string {
+	if l.OnCall == 0 {
+		return "–"
+	}
+	return strconv.Itoa(l.Alone) + " of " + strconv.Itoa(l.OnCall)
+}
