@@ -41,10 +41,11 @@ func reportQuery(query url.Values, times map[string]*time.Time, texts map[string
 		} else if into, known := texts[name]; known {
 			*into = values[0]
 		} else {
-			err = fmt.Errorf("there is no such parameter")
+			// What somebody wrote there may be anything: it is not repeated.
+			return &failure{Status: http.StatusBadRequest, Code: "bad_query", Detail: "There is a query parameter that this address does not have."}
 		}
 		if err != nil || len(values) > 1 {
-			return &failure{Status: http.StatusBadRequest, Code: "bad_query", Detail: fmt.Sprintf("The query parameter %q cannot be read.", clipName(name))}
+			return &failure{Status: http.StatusBadRequest, Code: "bad_query", Detail: fmt.Sprintf("The query parameter %q cannot be read.", name)}
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"holdpoint/engine"
@@ -82,13 +83,22 @@ func (r *Registrar) RegisterAgent(ctx context.Context, by By, a registry.Agent, 
 	}
 	e := by.event("AGENT_REGISTERED", fmt.Sprintf("The agent was registered with trust level %s.", a.Trust), a.ID, "")
 	if r.owns {
-		if e.SafePayload, err = json.Marshal(map[string]string{"owner_before": known.OwnerEmail, "owner": a.Owner}); err != nil {
+		// By their ids: an address would stay in the log when the person is erased.
+		var owner engine.Person
+		if a.Owner != "" {
+			if owner, _, err = r.store.PersonByEmail(ctx, strings.ToLower(a.Owner)); errors.Is(err, store.ErrNotFound) {
+				return noSuchOwner
+			} else if err != nil {
+				return err
+			}
+		}
+		if e.SafePayload, err = json.Marshal(map[string]string{"owner_before": known.OwnerID, "owner": owner.ID}); err != nil {
 			return fmt.Errorf("encode who answers for %s: %w", a.ID, err)
 		}
 	}
 	err = change(ctx, a, once, e)
 	if errors.Is(err, store.ErrNotFound) {
-		err = &Refusal{Status: 422, Code: "no_such_owner", Detail: "owner: there is nobody with this e-mail address."}
+		err = noSuchOwner
 	}
 	return r.administered(ctx, err)
 }
@@ -102,6 +112,8 @@ func (r *Registrar) RevokeAgent(ctx context.Context, by By, id string, revoke bo
 	}
 	return r.administered(ctx, missing(r.store.RevokeAgent(ctx, id, revoke, once, by.event(code, message, id, "")), "agent", revoke))
 }
+
+var noSuchOwner = &Refusal{Status: 422, Code: "no_such_owner", Detail: "owner: there is nobody with this e-mail address."}
 
 // RegisterTool registers a tool or replaces what is registered of it.
 func (r *Registrar) RegisterTool(ctx context.Context, by By, t registry.Tool, once *Once) error {
