@@ -170,7 +170,7 @@ func (a *API) table() []operation {
 		{method: "GET", path: "/healthz", summary: "Is the process alive", scope: public, out: Health{}, statuses: []int{200}, handle: a.healthz},
 		{method: "GET", path: "/readyz", summary: "Can it serve, and what is missing", scope: public, out: Health{}, statuses: []int{200}, problems: []int{503}, handle: a.readyz},
 		{method: "GET", path: "/metrics", summary: "Prometheus metrics", scope: public, statuses: []int{200}, mediaType: "text/plain", handle: a.metrics},
-	}, a.conversation(), a.standing(), a.administration(), a.duty(), a.modelContext())
+	}, a.conversation(), a.standing(), a.administration(), a.duty(), a.log(), a.modelContext())
 }
 
 // retrySoon is the Retry-After of a call that waits, in seconds.

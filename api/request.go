@@ -23,13 +23,16 @@ func (a *API) authorize(c *call, scope string) error {
 	}
 	text, hasKey := bearer(c.r)
 	if !hasKey {
-		if scope == signedIn || scope == keyOrHuman || scope == adminOrHuman {
+		if scope == signedIn || scope == keyOrHuman || scope == adminOrHuman || scope == auditOrHuman {
 			person, ok, err := a.Person(c.r.WithContext(c.asked))
 			if err != nil {
 				return err
 			}
 			if ok {
 				c.person, c.isPerson = person, true
+				if scope == auditOrHuman && !gate.MayReadLog(person) {
+					return &failure{Status: http.StatusForbidden, Code: "not_an_auditor", Detail: "Only auditors and administrators read the audit log."}
+				}
 				return nil
 			}
 		}
@@ -51,6 +54,9 @@ func (a *API) authorize(c *call, scope string) error {
 	}
 	if scope == adminOrHuman {
 		scope = "admin"
+	}
+	if scope == auditOrHuman {
+		scope = "audit"
 	}
 	if scope != anyKey && !slices.Contains(p.Scopes, scope) {
 		return &failure{Status: http.StatusForbidden, Code: "scope_missing", Detail: fmt.Sprintf("This key has not the scope %q.", scope)}
