@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"encoding/base64"
 	"fmt"
 	"strings"
 
@@ -37,11 +36,9 @@ func Bundle(records []Record) []byte {
 // other tools read and that can be kept in a file (C2SP tlog-proof): the leaf's
 // index, the inclusion proof, and the signed checkpoint as it is.
 func ProofText(leaf int64, proof tlog.RecordProof, checkpoint []byte) string {
-	var text strings.Builder
-	fmt.Fprintf(&text, "c2sp.org/tlog-proof@v1\nindex %d\n", leaf)
+	lines := []string{"c2sp.org/tlog-proof@v1", fmt.Sprintf("index %d", leaf)}
 	for _, h := range proof {
-		text.WriteString(base64.StdEncoding.EncodeToString(h[:]) + "\n")
+		lines = append(lines, h.String())
 	}
-	text.WriteString("\n" + string(checkpoint))
-	return text.String()
+	return strings.Join(lines, "\n") + "\n\n" + string(checkpoint)
 }

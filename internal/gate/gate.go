@@ -59,10 +59,10 @@ type Gate struct {
 	*Registrar
 	reading chan struct{} // holds whoever is reading a document
 	stalled atomic.Int64  // when the log was last found to stand still, in ns; 0 for never
-	// tiles are those of the log that proofs have needed; logReaders holds whoever
+	// tiles are those of the log that proofs have needed; the others hold whoever
 	// reads the public log.
-	tiles      *tileCache
-	logReaders chan struct{}
+	tiles                   *tileCache
+	logReaders, logBundlers chan struct{}
 }
 
 // New returns a gate.
@@ -90,7 +90,7 @@ func New(cfg Config) (*Gate, error) {
 	}
 	return &Gate{
 		Config: cfg, Registrar: &Registrar{store: cfg.Store, refresh: cfg.Refresh}, reading: make(chan struct{}, 1),
-		tiles: newTileCache(keptTiles), logReaders: make(chan struct{}, logReaders),
+		tiles: newTileCache(keptTiles), logReaders: make(chan struct{}, logReaders), logBundlers: make(chan struct{}, logBundlers),
 	}, nil
 }
 

@@ -41,20 +41,22 @@ var (
 	logBusy = &Refusal{Status: 503, Code: "log_busy", RetryAfter: time.Second, Detail: "Too many read the log at this moment; try again."}
 )
 
-// The public log is read by anybody: they share so many connections, and are sent
-// away after this long, so that no call waits behind them.
+// The public log is read by anybody: so many connections at once are for them, and
+// no more than one core computes entries, so that no call waits behind them. Who
+// has waited this long is sent away.
 const (
 	logReaders    = 4
-	logReadWithin = 2 * time.Second
+	logBundlers   = 1
+	logReadWithin = 5 * time.Second
 )
 
-// publicly runs read as one of the few that read the log at once.
-func (g *Gate) publicly(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
+// publicly runs read as one of the few that are at it at once.
+func publicly(ctx context.Context, few chan struct{}, read func() ([]byte, error)) ([]byte, error) {
 	late := time.NewTimer(logReadWithin)
 	defer late.Stop()
 	select {
-	case g.logReaders <- struct{}{}:
-		defer func() { <-g.logReaders }()
+	case few <- struct{}{}:
+		defer func() { <-few }()
 		return read()
 	case <-late.C:
 		return nil, logBusy
@@ -75,7 +77,7 @@ func (g *Gate) newest(ctx context.Context, absent error) (LogCheckpoint, error) 
 // PublicCheckpoint is the newest checkpoint as a signed note, with what witnesses
 // have added. An empty log has none: that is a refusal.
 func (g *Gate) PublicCheckpoint(ctx context.Context) ([]byte, error) {
-	return g.publicly(ctx, func() ([]byte, error) {
+	return publicly(ctx, g.logReaders, func() ([]byte, error) {
 		c, err := g.newest(ctx, notInLog)
 		return c.Signed(), err
 	})
@@ -85,7 +87,11 @@ func (g *Gate) PublicCheckpoint(ctx context.Context) ([]byte, error) {
 // events give them at this moment. What the newest checkpoint does not cover is
 // refused, and so is a tile that has been removed.
 func (g *Gate) PublicResource(ctx context.Context, r audit.Resource) ([]byte, error) {
-	return g.publicly(ctx, func() ([]byte, error) {
+	few := g.logReaders
+	if r.Entries {
+		few = g.logBundlers
+	}
+	return publicly(ctx, few, func() ([]byte, error) {
 		c, err := g.newest(ctx, notInLog)
 		if err != nil {
 			return nil, err

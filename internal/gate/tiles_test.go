@@ -87,28 +87,28 @@ func TestTileCache(t *testing.T) {
 // TestFewReadThePublicLog: more than a few at once wait, and not for ever.
 func TestFewReadThePublicLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &Gate{logReaders: make(chan struct{}, 2)}
+		few := make(chan struct{}, 2)
 		end := make(chan struct{})
 		slow := func() ([]byte, error) {
 			<-end
 			return []byte("read"), nil
 		}
 		for range 2 {
-			go func() { _, _ = g.publicly(context.Background(), slow) }()
+			go func() { _, _ = publicly(context.Background(), few, slow) }()
 		}
 		synctest.Wait()
-		if _, err := g.publicly(t.Context(), slow); !errors.Is(err, logBusy) {
+		if _, err := publicly(t.Context(), few, slow); !errors.Is(err, logBusy) {
 			t.Errorf("a third one got %v, want %v", err, logBusy)
 		}
 		gone, leave := context.WithCancel(t.Context())
 		leave()
-		if _, err := g.publicly(gone, slow); !errors.Is(err, context.Canceled) {
+		if _, err := publicly(gone, few, slow); !errors.Is(err, context.Canceled) {
 			t.Errorf("one who had gone got %v", err)
 		}
 		close(end)
 		synctest.Wait()
 		for range 5 {
-			if got, err := g.publicly(t.Context(), slow); err != nil || string(got) != "read" {
+			if got, err := publicly(t.Context(), few, slow); err != nil || string(got) != "read" {
 				t.Errorf("afterwards: %q, %v", got, err)
 			}
 		}
