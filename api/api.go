@@ -45,6 +45,9 @@ type Config struct {
 	MCP http.Handler
 	// Exporter writes exports of the audit log; nil where there are none.
 	Exporter *export.Exporter
+	// LogKey is the audit log's public key, a line for each, to be shown; "" where
+	// this process does not know it.
+	LogKey string
 	// PublicURL is where people and agents reach this server, without a slash
 	// at the end.
 	PublicURL string
@@ -141,6 +144,7 @@ func (a *API) Register(mux *http.ServeMux) {
 			a.fail(w, r, gate.Principal{}, &failure{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Detail: "This address takes " + strings.Join(allowed, ", ") + "."})
 		})
 	}
+	mux.HandleFunc("/log/", func(w http.ResponseWriter, r *http.Request) { _ = a.noSuchLog(&call{w: w, r: r}) }) // it has answered
 	mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {
 		a.fail(w, r, gate.Principal{}, &failure{Status: http.StatusNotFound, Code: "no_such_route", Detail: "There is nothing at this address for this method. /docs lists what there is."})
 	})
@@ -154,11 +158,11 @@ const (
 	public     = ""        // anybody
 	signedIn   = "person"  // a signed-in person
 	keyOrHuman = "reading" // a key with scope approvals, or a signed-in person
-	// auditing is a key with scope audit, or a signed-in auditor or administrator.
-	auditing = "auditing"
-	anyKey   = "key" // a key of any scope: what it may do is looked at further on
+	anyKey     = "key"     // a key of any scope: what it may do is looked at further on
 	// adminOrHuman is a key with scope admin, or a signed-in person.
 	adminOrHuman = "administering"
+	// auditOrHuman is a key with scope audit, or a signed-in auditor or administrator.
+	auditOrHuman = "auditing"
 )
 
 // call is one request on its way through an operation.

@@ -51,7 +51,7 @@ func openAPI(operations []operation, publicURL string) ([]byte, error) {
 	problem := registry.Schema(reflect.TypeOf(Problem{}), true, "Problem")
 	for _, op := range operations {
 		o := &huma.Operation{
-			OperationID: operationID(op), Method: op.method, Path: op.path, Summary: op.summary, Description: op.detail,
+			OperationID: operationID(op), Method: op.method, Path: documented(op.path), Summary: op.summary, Description: op.detail,
 			Responses: map[string]*huma.Response{}, Security: security(op.scope),
 		}
 		for _, name := range pathParameters(op.path) {
@@ -114,15 +114,19 @@ func security(scope string) []map[string][]string {
 		return nil
 	case signedIn:
 		return []map[string][]string{{"session": {}}}
-	case keyOrHuman, adminOrHuman, auditing:
+	case keyOrHuman, adminOrHuman, auditOrHuman:
 		return []map[string][]string{{"key": {}}, {"session": {}}}
 	}
 	return []map[string][]string{{"key": {}}}
 }
 
+// documented is a path as OpenAPI writes it, where a parameter for all the rest of
+// a path is one like any other.
+func documented(path string) string { return strings.ReplaceAll(path, "...}", "}") }
+
 func pathParameters(path string) []string {
 	var names []string
-	for _, part := range strings.Split(path, "/") {
+	for _, part := range strings.Split(documented(path), "/") {
 		if name, ok := strings.CutPrefix(part, "{"); ok {
 			names = append(names, strings.TrimSuffix(name, "}"))
 		}
@@ -170,7 +174,7 @@ func docsPage(operations []operation, document []byte) ([]byte, error) {
 		}
 		return list
 	}
-	who := map[string]string{public: "anybody", signedIn: "a signed-in person", keyOrHuman: "a key with scope approvals, or a signed-in person", adminOrHuman: "a key with scope admin, or a signed-in person", auditing: "a key with scope audit, or a signed-in auditor", anyKey: "any key"}
+	who := map[string]string{public: "anybody", signedIn: "a signed-in person", keyOrHuman: "a key with scope approvals, or a signed-in person", adminOrHuman: "a key with scope admin, or a signed-in person", auditOrHuman: "a key with scope audit, or a signed-in auditor or administrator", anyKey: "any key"}
 	var rows []row
 	for _, op := range operations {
 		scope, ok := who[op.scope]

@@ -161,11 +161,11 @@ func (a *API) table() []operation {
 		},
 		{method: "POST", path: "/v1/executions", summary: "Report what became of a redeemed call", scope: identity.ScopeRedeem, in: ExecutionBody{}, out: ExecutedAnswer{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 413, 415, 422, 503}, repeats: true, handle: a.execution},
 		{
-			method: "GET", path: "/v1/audit/events", summary: "Read the audit log", scope: auditing, out: Events{}, statuses: []int{200}, problems: []int{400, 401, 403, 503},
+			method: "GET", path: "/v1/audit/events", summary: "Read the audit log", scope: auditOrHuman, out: Events{}, statuses: []int{200}, problems: []int{400, 401, 403, 503},
 			query: []parameter{{"since", "RFC 3339 time; events from then on."}, {"until", "RFC 3339 time; events before then."}, {"agent_id", ""}, {"tool_name", ""}, {"outcome", ""}, {"type", "decision, vote, settled, redeem …"}, {"actor_id", "Who did it: a person's, an agent's or a key's id."}, {"approval_id", ""}, {"order", "asc, the default, or desc: from the newest on."}, {"cursor", "next_cursor of the page before, or the seq of the last event seen: reading on from there misses none."}, {"limit", "1 to 1000; 100 when left out."}}, handle: a.auditEvents,
 		},
 		{
-			method: "GET", path: "/v1/audit/export", summary: "Export the audit log", scope: auditing, statuses: []int{200}, problems: []int{400, 401, 403, 503}, mediaType: "application/jsonl",
+			method: "GET", path: "/v1/audit/export", summary: "Export the audit log", scope: auditOrHuman, statuses: []int{200}, problems: []int{400, 401, 403, 503}, mediaType: "application/jsonl",
 			detail: "JSON Lines that prove themselves (holdpoint audit verify), CSV, or OCSF. The answer has no end when something went wrong on the way; go on after the last event that came, with its seq as cursor and the checkpoint's size.",
 			query:  []parameter{{"format", "jsonl, the default, csv or ocsf."}, {"since", "RFC 3339 time; events from then on."}, {"until", "RFC 3339 time; events before then."}, {"agent_id", ""}, {"tool_name", ""}, {"outcome", ""}, {"type", ""}, {"actor_id", ""}, {"approval_id", ""}, {"cursor", "To go on: the seq of the last event that came."}, {"size", "To go on: the size of the checkpoint in the header."}, {"before", "To go on: how many events came before."}}, handle: a.auditExport,
 		},
@@ -175,7 +175,7 @@ func (a *API) table() []operation {
 		{method: "GET", path: "/healthz", summary: "Is the process alive", scope: public, out: Health{}, statuses: []int{200}, handle: a.healthz},
 		{method: "GET", path: "/readyz", summary: "Can it serve, and what is missing", scope: public, out: Health{}, statuses: []int{200}, problems: []int{503}, handle: a.readyz},
 		{method: "GET", path: "/metrics", summary: "Prometheus metrics", scope: public, statuses: []int{200}, mediaType: "text/plain", handle: a.metrics},
-	}, a.auditReports(), a.conversation(), a.standing(), a.administration(), a.retention(), a.duty(), a.modelContext())
+	}, a.auditReports(), a.conversation(), a.standing(), a.administration(), a.retention(), a.duty(), a.log(), a.modelContext())
 }
 
 // retrySoon is the Retry-After of a call that waits, in seconds.

@@ -14,7 +14,6 @@ import (
 
 	"holdpoint/engine/canon"
 	"holdpoint/internal/gate"
-	"holdpoint/internal/identity"
 )
 
 // authorize finds out who calls and whether they may.
@@ -24,16 +23,16 @@ func (a *API) authorize(c *call, scope string) error {
 	}
 	text, hasKey := bearer(c.r)
 	if !hasKey {
-		if scope == signedIn || scope == keyOrHuman || scope == adminOrHuman || scope == auditing {
+		if scope == signedIn || scope == keyOrHuman || scope == adminOrHuman || scope == auditOrHuman {
 			person, ok, err := a.Person(c.r.WithContext(c.asked))
 			if err != nil {
 				return err
 			}
 			if ok {
-				if scope == auditing && !gate.MayReadRules(person) {
-					return &failure{Status: http.StatusForbidden, Code: "not_open", Detail: "The audit log is for auditors and administrators."}
-				}
 				c.person, c.isPerson = person, true
+				if scope == auditOrHuman && !gate.MayReadLog(person) {
+					return &failure{Status: http.StatusForbidden, Code: "not_an_auditor", Detail: "Only auditors and administrators read the audit log."}
+				}
 				return nil
 			}
 		}
@@ -56,8 +55,8 @@ func (a *API) authorize(c *call, scope string) error {
 	if scope == adminOrHuman {
 		scope = "admin"
 	}
-	if scope == auditing {
-		scope = identity.ScopeAudit
+	if scope == auditOrHuman {
+		scope = "audit"
 	}
 	if scope != anyKey && !slices.Contains(p.Scopes, scope) {
 		return &failure{Status: http.StatusForbidden, Code: "scope_missing", Detail: fmt.Sprintf("This key has not the scope %q.", scope)}

@@ -97,7 +97,7 @@ func hostOnly(host string) string {
 
 // forPrograms reports whether an address is the API's, whose errors are problems.
 func forPrograms(path string) bool {
-	return path == "/v1" || strings.HasPrefix(path, "/v1/") || path == "/mcp" || path == "/pre-tool-check"
+	return path == "/v1" || strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/log/") || path == "/mcp" || path == "/pre-tool-check"
 }
 
 // refuse answers a program with a problem document and a person with a page.

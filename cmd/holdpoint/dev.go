@@ -257,6 +257,9 @@ func (m *machine) config(temporal string) (config.Config, error) {
 	if err := cfg.Check(config.Database | config.Keys | config.Temporal | config.HTTP | config.Log); err != nil {
 		return cfg, fmt.Errorf("%s: %w", filepath.Join(m.dir, settingsFile), err)
 	}
+	if cfg.LogPublicKey == "" {
+		cfg.LogPublicKey = publicLogKeys(cfg.LogKeys)
+	}
 	return cfg, nil
 }
 

@@ -40,6 +40,8 @@ func (serveCommand) Help() string {
   HOLDPOINT_CONTRACTS_FILE     tool contracts, YAML
   HOLDPOINT_LOG_FLOOR_FILE     the audit log's last checkpoint, kept by the worker:
                                a database that is behind it is refused
+  HOLDPOINT_LOG_PUBLIC_KEY_FILE
+                               the audit log's public key, to be shown at /log/key
   HOLDPOINT_EXECUTION_LEASE    how long an agent has to say what became of a call; 15m
   HOLDPOINT_TRUSTED_PROXIES    whose X-Forwarded-For to believe, such as 10.0.0.0/8
 The file alone has routing (who decides) and tickets (the trackers that tickets
@@ -183,7 +185,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 		Prove: func(ctx context.Context, p engine.Person, boundTo, code string) (string, error) {
 			return factors.Verify(ctx, p, identity.ForApproval, boundTo, identity.Proof{Code: code})
 		},
-		MCP: models, Metrics: metrics, Stopping: stopping, Probes: []api.Probe{
+		MCP: models, Metrics: metrics, LogKey: cfg.LogPublicKey, Stopping: stopping, Probes: []api.Probe{
 			{Name: "postgres", Required: true, Ask: s.Ping},
 			{Name: "policy", Ask: keeper.Usable},
 			{Name: "temporal", Ask: func(ctx context.Context) error {

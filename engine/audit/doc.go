@@ -25,7 +25,11 @@
 // Tiles hold 256 hashes of 32 bytes each; tile N of level L holds hashes 256·N
 // to 256·N+255 of the complete subtrees of height 8·L. Bundles hold the entries
 // of a tile of level 0, each after its length as two big-endian bytes. Both are
-// named as in C2SP tlog-tiles.
+// named as in C2SP tlog-tiles. Where an event is gone its bundle has
+//
+//	{"gone":true,"seq":18,"v":1}
+//
+// in its place, which is no entry and fits no leaf hash.
 //
 // A checkpoint is a signed note (C2SP signed-note, tlog-checkpoint) over
 //
@@ -35,6 +39,6 @@
 //
 // whose first signature is the log's own, by an Ed25519 key of that name.
 //
-// Sources: RFC 6962; RFC 8785; C2SP tlog-tiles, tlog-checkpoint, signed-note;
+// Sources: RFC 6962; RFC 8785; C2SP tlog-tiles, tlog-checkpoint, tlog-proof, signed-note;
 // golang.org/x/mod/sumdb/tlog and note, which do the hashing and the signing.
 package audit

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/rand"
 	"fmt"
 	"net/http"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/engine/audit"
 	"holdpoint/engine/calendar"
 	"holdpoint/internal/connect"
 	"holdpoint/internal/seal"
@@ -273,5 +275,33 @@ func TestMistakesInTicketsAreNamed(t *testing.T) {
 	}
 	if _, err := Load(write(t, "tickets:\n- {called: x}\n"), nil); err == nil || !strings.Contains(err.Error(), "called") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestLogPublicKey(t *testing.T) {
+	private, public, err := audit.NewKey(rand.Reader, "holdpoint.example.com/log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		text string
+		good bool
+	}{
+		"a key": {public + "\n", true}, "two": {public + "\n# the next one\n" + public, true}, "the private one": {private, false}, "a word": {"key", false},
+	} {
+		c, err := Load("", []string{"HOLDPOINT_LOG_PUBLIC_KEY_FILE=" + write(t, tc.text)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = c.Check(HTTP)
+		if err == nil {
+			t.Fatal("a configuration without anything else is taken")
+		}
+		if strings.Contains(err.Error(), "log_public_key") == tc.good {
+			t.Errorf("%s: %v", name, err)
+		}
+		if secret := private[strings.LastIndex(private, "+")+1:]; strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: the private key is in %v", name, err)
+		}
 	}
 }

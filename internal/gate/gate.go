@@ -59,6 +59,10 @@ type Gate struct {
 	*Registrar
 	reading chan struct{} // holds whoever is reading a document
 	stalled atomic.Int64  // when the log was last found to stand still, in ns; 0 for never
+	// tiles are those of the log that proofs have needed; the others hold whoever
+	// reads the public log.
+	tiles                   *tileCache
+	logReaders, logBundlers chan struct{}
 }
 
 // New returns a gate.
@@ -84,7 +88,10 @@ func New(cfg Config) (*Gate, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Gate{Config: cfg, Registrar: &Registrar{store: cfg.Store, refresh: cfg.Refresh}, reading: make(chan struct{}, 1)}, nil
+	return &Gate{
+		Config: cfg, Registrar: &Registrar{store: cfg.Store, refresh: cfg.Refresh}, reading: make(chan struct{}, 1),
+		tiles: newTileCache(keptTiles), logReaders: make(chan struct{}, logReaders), logBundlers: make(chan struct{}, logBundlers),
+	}, nil
 }
 
 // The kept answers of repeated requests, for the doors that must not know the store.
