@@ -103,11 +103,11 @@ const (
 	defaultMaxEvent = 64 << 10
 	minMaxEvent     = 4 << 10
 	// headerSize is more than what goes before an event in a message of syslog.
-	headerSize = 512
-	defaultEvery    = time.Second
-	defaultTimeout  = 30 * time.Second
-	maxTimeout      = 5 * time.Minute
-	maxEvery        = time.Hour
+	headerSize     = 512
+	defaultEvery   = time.Second
+	defaultTimeout = 30 * time.Second
+	maxTimeout     = 5 * time.Minute
+	maxEvery       = time.Hour
 )
 
 var (

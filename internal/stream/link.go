@@ -20,8 +20,9 @@ const (
 	// settleFor is how long the receiver has to hold the connection open after its
 	// system has acknowledged everything: one that dies meanwhile is seen to.
 	settleFor = 200 * time.Millisecond
-	// lingerFor is how long a reset is waited for after the receiver's answer.
-	lingerFor = 2 * time.Second
+	// lingerFor is how long the last acknowledgements may take after the receiver's
+	// end, and how long a reset is waited for.
+	lingerFor = 3 * time.Second
 	lookEvery = 5 * time.Millisecond
 )
 
@@ -89,7 +90,7 @@ func (s *Syslog) deliver(ctx context.Context, l *link, messages []Message) error
 		return l.broken("send", err)
 	}
 	// Not a word of "done" before everything has arrived and was survived.
-	if err := l.acknowledged(ctx); err != nil {
+	if err := l.acknowledged(ctx, l.ended); err != nil {
 		return err
 	}
 	select {
@@ -173,8 +174,9 @@ func (l *link) broken(what string, err error) error {
 	return fmt.Errorf("%s to the receiver: %w", what, inOurWords(err))
 }
 
-// acknowledged waits until the receiver's system has acknowledged every byte.
-func (l *link) acknowledged(ctx context.Context) error {
+// acknowledged waits until the receiver's system has acknowledged every byte, or
+// until the end comes, where that is too soon.
+func (l *link) acknowledged(ctx context.Context, end <-chan struct{}) error {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for {
@@ -188,6 +190,8 @@ func (l *link) acknowledged(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return errors.New("the receiver does not read")
+		case <-end:
+			return l.broken("send", io.EOF)
 		case <-ticker.C:
 		}
 	}
@@ -212,7 +216,9 @@ func (l *link) finish(ctx context.Context, strict bool) error {
 		return errors.New("the receiver closed the connection without the close_notify that RFC 5425 demands; " +
 			"if it never sends one, take require_close_notify out of the settings")
 	}
-	if err := l.acknowledged(ctx); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, lingerFor)
+	defer cancel()
+	if err := l.acknowledged(ctx, nil); err != nil {
 		return err
 	}
 	if answered {
@@ -235,7 +241,7 @@ func isTimeout(err error) bool {
 // inOurWords says what went wrong without anything that the other side wrote.
 func inOurWords(err error) error {
 	var (
-		alert tls.AlertError
+		op    *net.OpError
 		cert  *tls.CertificateVerificationError
 		errno syscall.Errno
 	)
@@ -246,8 +252,9 @@ func inOurWords(err error) error {
 		return context.DeadlineExceeded
 	case errors.As(err, &cert):
 		return errors.New("its certificate is not valid, or not for this name")
-	case errors.As(err, &alert):
-		return errors.New("it refuses us: " + alert.Error())
+	case errors.As(err, &op) && op.Op == "remote error":
+		// An alert of TLS: one of a few words of the library's.
+		return fmt.Errorf("it refuses us: %w", op.Err)
 	case errors.As(err, &errno):
 		return errno
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):

@@ -119,7 +119,7 @@ func (s *Stream) window(ctx context.Context, l *store.StreamLeader) (behind int6
 		return 0, err
 	}
 	if at.Leaf > at.Size {
-		return 0, fmt.Errorf("the position %d is behind the end of the log, which has %d events: somebody has set it", at.Leaf, at.Size)
+		return 0, s.keep(ctx, l, fmt.Errorf("the position %d is behind the end of the log, which has %d events: somebody has set it", at.Leaf, at.Size))
 	}
 	records, upTo, err := l.Next(ctx, at.Leaf, store.StreamWanted{Types: s.Config.Types, Outcomes: s.Config.Outcomes}, s.Config.batch(), windowSize)
 	if err != nil {
