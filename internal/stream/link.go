@@ -49,7 +49,8 @@ func NewSyslog(c Config, private []netip.Prefix, hostname string) (*Syslog, erro
 	if err != nil {
 		return nil, fmt.Errorf("address: %w", err)
 	}
-	s.tls = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host, RootCAs: c.roots(), ClientSessionCache: tls.NewLRUClientSessionCache(1)}
+	// No session is resumed: servers that ask for certificates may refuse that.
+	s.tls = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host, RootCAs: c.roots()}
 	if c.Cert != nil {
 		pair, err := tls.X509KeyPair(c.Cert, c.Key)
 		if err != nil {

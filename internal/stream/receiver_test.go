@@ -10,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"math/big"
 	mathrand "math/rand/v2"
@@ -43,7 +44,8 @@ func certificate(t testing.TB, template *x509.Certificate, by *authority) (*x509
 	if err != nil {
 		t.Fatal(err)
 	}
-	template.SerialNumber, template.Subject = big.NewInt(time.Now().UnixNano()), pkix.Name{CommonName: "test"}
+	template.SerialNumber = big.NewInt(time.Now().UnixNano())
+	template.Subject = pkix.Name{CommonName: fmt.Sprintf("test %d", template.SerialNumber)}
 	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
 	parent, signer := template, key
 	if by != nil {
