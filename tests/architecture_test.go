@@ -80,6 +80,10 @@ var never = []struct {
 		"os", "database/", "github.com/jackc/", "go.temporal.io/", "holdpoint/engine/approval", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api",
 		"holdpoint/web", "holdpoint/internal/gate", "holdpoint/internal/store", "holdpoint/internal/config", "holdpoint/internal/connect",
 	}},
+	{"holdpoint/internal/stream", []string{
+		"os", "database/", "github.com/jackc/", "go.temporal.io/", "holdpoint/engine/approval", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api",
+		"holdpoint/web", "holdpoint/internal/gate", "holdpoint/internal/config", "holdpoint/internal/connect",
+	}},
 	{"holdpoint/api/", []string{"holdpoint/internal/", "github.com/jackc/", "go.temporal.io/", "holdpoint/web"}},
 	{"holdpoint/api", []string{"holdpoint/internal/store", "github.com/jackc/", "go.temporal.io/", "github.com/gorilla/", "holdpoint/web"}},
 	{"holdpoint/api/", []string{"holdpoint/internal/store", "github.com/jackc/", "go.temporal.io/", "github.com/gorilla/", "holdpoint/web"}},

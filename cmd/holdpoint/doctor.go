@@ -102,6 +102,7 @@ func (d *checkup) database(ctx context.Context, cfg config.Config) {
 		err = fmt.Errorf("%d messages wait for Temporal, the oldest for %s", depth, oldest.Round(time.Second))
 	}
 	d.say("outbox", err, "Is a worker running, and does it reach Temporal?")
+	d.streams(ctx, s, cfg)
 }
 
 // policy looks at the policy in force, as it is in the database.

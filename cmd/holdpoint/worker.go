@@ -35,6 +35,8 @@ HOLDPOINT_TEMPORAL_ADDRESS and HOLDPOINT_TEMPORAL_NAMESPACE. For the audit log:
   HOLDPOINT_LOG_KEY_FILE       made by "holdpoint key log FILE"; signs checkpoints
   HOLDPOINT_LOG_FLOOR_FILE     where the last checkpoint is kept outside Postgres
   HOLDPOINT_LOG_FLOOR_WEBHOOK  an address that is sent every checkpoint
+  log_streams                  only in the file: receivers that events are sent to
+                               (docs/siem.md)
 For telling people:
   HOLDPOINT_SMTP_ADDR, _FROM, _USER, _PASSWORD_FILE, _TLS (starttls, tls, plain)
   HOLDPOINT_RETENTION          how long after its end what an approval was about is
@@ -114,11 +116,16 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 	if err != nil {
 		return err
 	}
+	streams, err := newStreams(cfg, s, log)
+	if err != nil {
+		return err
+	}
 	var running sync.WaitGroup
 	running.Go(func() { sequencer.Run(ctx) })
 	if witnessing := newWitnessing(cfg, s, log); witnessing != nil {
 		running.Go(func() { witnessing.Run(ctx) })
 	}
+	running.Go(func() { runStreams(ctx, streams) })
 	relay := &activities.Relay{Store: s, Temporal: temporal, Logger: log}
 	running.Go(func() { relay.Run(ctx) })
 	reconciler := &activities.Reconciler{Store: s, Temporal: temporal, Logger: log}

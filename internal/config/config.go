@@ -27,6 +27,7 @@ import (
 	"holdpoint/engine/token"
 	"holdpoint/internal/connect"
 	"holdpoint/internal/seal"
+	"holdpoint/internal/stream"
 )
 
 // Config is everything that a process may be told. Fields that end in _file
@@ -74,6 +75,9 @@ type Config struct {
 	Routing      approval.Routing `yaml:"routing"`
 	// Tickets are the trackers that tickets may be of; only the file has them.
 	Tickets []connect.Config `yaml:"tickets"`
+	// LogStreams are the receivers that the audit log is sent to; only the file has
+	// them.
+	LogStreams []stream.Config `yaml:"log_streams"`
 
 	SMTP SMTP `yaml:"smtp"`
 	// OutboundAllowPrivate are networks that are not public and may be asked all the
@@ -325,6 +329,9 @@ func (c *Config) Check(need Need) error {
 	}
 	if need&(Temporal|HTTP) != 0 {
 		errs = append(errs, c.tickets()...)
+	}
+	if need&Temporal != 0 {
+		errs = append(errs, c.logStreams()...)
 	}
 	for _, err := range c.Routing.Check() {
 		errs = append(errs, fmt.Errorf("routing.%w", err))

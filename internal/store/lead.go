@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/mod/sumdb/tlog"
 
 	"holdpoint/engine/audit"
@@ -20,7 +20,7 @@ const logLock = 4703514210561396083
 // over the connection that holds the lock: when that is lost, so is the lead.
 type LogLeader struct {
 	store *Store
-	conn  *pgxpool.Conn
+	conn  *pgx.Conn
 	// bound and until: once no transaction with an id below until runs any more, no
 	// event with a number up to bound can come any more.
 	bound, until int64
@@ -31,28 +31,34 @@ type LogLeader struct {
 // reports whether it did: another process may have the lead. It returns what
 // lead returns.
 func (s *Store) LeadLog(ctx context.Context, lead func(context.Context, *LogLeader) error) (bool, error) {
-	conn, err := s.pool.Acquire(ctx)
+	return s.lead(ctx, logLock, func(ctx context.Context, conn *pgx.Conn) error { return lead(ctx, &LogLeader{store: s, conn: conn}) })
+}
+
+// lead calls do while this process alone holds the advisory lock of this number,
+// and reports whether it did. The connection that holds the lock is the leader's
+// own: however long it leads, the pool has all of its connections for others.
+func (s *Store) lead(ctx context.Context, lock int64, do func(context.Context, *pgx.Conn) error) (bool, error) {
+	pooled, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return false, translate(err)
 	}
-	defer conn.Release()
 	var led bool
 	if err := s.within(ctx, func(ctx context.Context) error {
-		return conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, int64(logLock)).Scan(&led)
+		return pooled.QueryRow(ctx, `SELECT pg_try_advisory_lock($1)`, lock).Scan(&led)
 	}); err != nil || !led {
+		if err != nil {
+			// A connection that may hold the lock must not go back to the pool.
+			_ = pooled.Conn().Close(context.WithoutCancel(ctx))
+		}
+		pooled.Release()
 		return false, translate(err)
 	}
+	conn := pooled.Hijack()
+	// The lock ends with its connection.
 	defer func() {
-		// A connection that may still hold the lock must not go back to the pool.
-		err := s.within(context.WithoutCancel(ctx), func(ctx context.Context) error {
-			_, err := conn.Exec(ctx, `SELECT pg_advisory_unlock($1)`, int64(logLock))
-			return err
-		})
-		if err != nil {
-			_ = conn.Conn().Close(context.WithoutCancel(ctx))
-		}
+		_ = s.within(context.WithoutCancel(ctx), func(ctx context.Context) error { return conn.Close(ctx) })
 	}()
-	return true, lead(ctx, &LogLeader{store: s, conn: conn})
+	return true, do(ctx, conn)
 }
 
 // within calls do under the store's timeout.
