@@ -10,6 +10,9 @@ import (
 	"holdpoint/internal/export"
 )
 
+// product is who OCSF events say they come from.
+var product = ocsf.Product{Name: "Holdpoint", VendorName: "Holdpoint"}
+
 // encodings are the formats of exports beside the one that proves itself.
 func encodings() (map[string]export.Encoding, error) {
 	row := func(cells []string) ([]byte, error) {
@@ -25,7 +28,6 @@ func encodings() (map[string]export.Encoding, error) {
 	if err != nil {
 		return nil, err
 	}
-	product := ocsf.Product{Name: "Holdpoint", VendorName: "Holdpoint"}
 	return map[string]export.Encoding{
 		"csv": {Header: header, Event: func(e engine.Event) ([]byte, error) { return row(spreadsheet.Row(e)) }},
 		"ocsf": {Event: func(e engine.Event) ([]byte, error) {

@@ -9,13 +9,18 @@ import (
 	"sync"
 	"time"
 
+	"holdpoint/engine"
+	"holdpoint/engine/ocsf"
 	"holdpoint/internal/config"
 	"holdpoint/internal/store"
 	"holdpoint/internal/stream"
 )
 
 // encoders are the formats in which events are sent; nil sends their documents.
-var encoders = map[string]stream.Encoder{"": nil, stream.JSONFormat: nil}
+var encoders = map[string]stream.Encoder{
+	"": nil, stream.JSONFormat: nil,
+	stream.OCSFFormat: func(e engine.Event) ([]byte, error) { return ocsf.Encode(e, product) },
+}
 
 // newStreams makes what sends the audit log to the receivers of the settings.
 func newStreams(cfg config.Config, s *store.Store, log *slog.Logger) ([]*stream.Stream, error) {
