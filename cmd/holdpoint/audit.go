@@ -83,6 +83,9 @@ func (a *auditExport) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	fmt.Fprintf(terminalError, "%s: %d events, of a log of %d; %s\n", a.Output, done.Events, done.Size, done.Digest)
+	if done.Misfiled > 0 {
+		fmt.Fprintf(terminalError, "careful: %s, and there are %d such in all: the log's index (log_entries) was changed. What was exported is complete, but who searches by that does not find them\n", done.First, done.Misfiled)
+	}
 	if a.Format == export.JSONL {
 		key := "KEY"
 		if a.Data != "" {
@@ -162,6 +165,9 @@ func (a *auditExport) resume(f *os.File, r *export.Request) (former int64, err e
 	if r.Size == 0 {
 		return 0, errors.New("it has no header yet: remove it and begin again")
 	}
+	if former == 0 {
+		whole = 0 // only the header is there: it is written again
+	}
 	if err := f.Truncate(whole); err != nil {
 		return 0, err
 	}
@@ -216,12 +222,18 @@ func progressOf(what, of string) func(done, all int64) {
 
 // readKeys reads public keys from a file, or takes the text for a key itself.
 func readKeys(arg string) (string, error) {
+	if strings.HasPrefix(arg, "PRIVATE+KEY+") {
+		return "", errors.New("--key: this is a private key, and it should not be in anybody's shell history now; give the public one (name+hash+base64)")
+	}
 	if strings.Count(arg, "+") >= 2 && !strings.ContainsAny(arg, "\n") {
 		if _, err := os.Stat(arg); err != nil {
 			return arg, nil
 		}
 	}
 	data, err := os.ReadFile(arg) // #nosec G304 -- the user names the file
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("--key: there is no file %s, and it is no key either (name+hash+base64)", arg)
+	}
 	if err != nil {
 		return "", fmt.Errorf("--key: %w", err)
 	}

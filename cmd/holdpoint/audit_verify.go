@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"strings"
@@ -67,17 +68,9 @@ func (v *auditVerify) run(ctx context.Context) error {
 	if (v.File == "") == (v.URL == "") {
 		return errors.New("name either a file or --url")
 	}
-	var verifiers []note.Verifier
-	for _, arg := range v.Key {
-		text, err := readKeys(arg)
-		if err != nil {
-			return err
-		}
-		more, err := audit.ParseVerifiers(text)
-		if err != nil {
-			return fmt.Errorf("--key: %w", err)
-		}
-		verifiers = append(verifiers, more...)
+	verifiers, err := v.verifiers()
+	if err != nil {
+		return err
 	}
 	former, err := v.former(verifiers)
 	if err != nil {
@@ -95,12 +88,44 @@ func (v *auditVerify) run(ctx context.Context) error {
 	return v.tell(report, len(verifiers) > 0)
 }
 
+// verifiers are the keys that were given, each once.
+func (v *auditVerify) verifiers() ([]note.Verifier, error) {
+	var verifiers []note.Verifier
+	known := map[string]bool{}
+	for _, arg := range v.Key {
+		text, err := readKeys(arg)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := audit.ParseVerifiers(text); err != nil {
+			return nil, fmt.Errorf("--key: %w", err)
+		}
+		for line := range strings.Lines(text) {
+			if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") || known[line] {
+				continue
+			}
+			known[line] = true
+			one, err := audit.ParseVerifiers(line)
+			if err != nil {
+				return nil, fmt.Errorf("--key: %w", err)
+			}
+			verifiers = append(verifiers, one...)
+		}
+	}
+	return verifiers, nil
+}
+
 // former reads the checkpoints that the log has to continue.
 func (v *auditVerify) former(verifiers []note.Verifier) ([]audit.Checkpoint, error) {
 	files := v.Former
 	if v.State != "" {
-		if _, err := os.Stat(v.State); err == nil {
+		switch _, err := os.Stat(v.State); {
+		case err == nil:
 			files = append(files, v.State)
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, err // a state that cannot be read is not none
+		case len(verifiers) == 0:
+			return nil, errors.New("--state is worth something with --key only")
 		}
 	}
 	var list []audit.Checkpoint
@@ -213,6 +238,9 @@ func (v *auditVerify) pack(in *bufio.Reader, verifier *audit.Verifier) (audit.Re
 
 // tell says what was found, and remembers the checkpoint of a log that is well.
 func (v *auditVerify) tell(r audit.Report, trusted bool) error {
+	if r.Keyless {
+		return errors.New("the export names no key, so nothing of it could be checked: give the log's public key with --key")
+	}
 	if len(r.Problems) > 0 {
 		for _, p := range r.Problems {
 			fmt.Fprintln(terminal, "BAD ", p.Error())
@@ -223,26 +251,41 @@ func (v *auditVerify) tell(r audit.Report, trusted bool) error {
 		return exitBad
 	}
 	if !v.Quiet {
-		c := r.Checkpoint
-		fmt.Fprintf(terminal, "ok   %s signed a log of %d events\n", c.Origin, c.Size)
-		if r.Header.Whole {
-			fmt.Fprintf(terminal, "ok   all %d events are those, in order, none missing\n", r.Events)
-		} else {
-			fmt.Fprintf(terminal, "ok   these %d events are among those; whether others fit the filter cannot be told from a part\n", r.Events)
-		}
-		fmt.Fprintf(terminal, "ok   %d approvals ended by the rules, %d are open, %d tokens were spent once and in time\n", r.Approvals.Ended, r.Approvals.StillOpen, r.Approvals.Redeemed)
-		if r.Approvals.Unjudged > 0 {
-			fmt.Fprintf(terminal, "note %d approvals could not be computed again: not all of their events are here, or they are from before the log told enough\n", r.Approvals.Unjudged)
-		}
+		describe(r)
 	}
-	if !trusted {
+	switch {
+	case !trusted:
 		fmt.Fprintln(terminal, "note no --key was given: this export agrees with itself, but anybody could have made it")
 		return exitUntrusted
-	}
-	if v.State != "" {
+	case r.Unheld > 0:
+		// The state stays as it is: it would be moved to a log that was not compared.
+		return errors.New("a part of the log cannot be held against a former checkpoint: it takes the whole log, or the log that is served (--url)")
+	case v.State != "":
 		return writeSecret(v.State, []byte(r.Header.Checkpoint))
 	}
 	return nil
+}
+
+// describe says what was checked.
+func describe(r audit.Report) {
+	c := r.Checkpoint
+	fmt.Fprintf(terminal, "ok   %s signed a log of %d events\n", c.Origin, c.Size)
+	if r.Header.Whole {
+		fmt.Fprintf(terminal, "ok   all %d events are those, in order, none missing\n", r.Events)
+	} else {
+		fmt.Fprintf(terminal, "ok   these %d events are among those; whether others fit the filter cannot be told from a part\n", r.Events)
+	}
+	switch {
+	case !r.Replayed && r.Header.Whole:
+		return // of a served log only entries were read
+	case !r.Replayed:
+		fmt.Fprintln(terminal, "note what became of approvals was not computed again: it takes an export of the whole log, of a time, or of one approval, agent or tool")
+		return
+	}
+	fmt.Fprintf(terminal, "ok   %d approvals ended by the rules, %d are open, %d tokens were spent once and in time\n", r.Approvals.Ended, r.Approvals.StillOpen, r.Approvals.Redeemed)
+	if r.Approvals.Unjudged > 0 {
+		fmt.Fprintf(terminal, "note %d approvals could not be computed again: not all of their events are here, or they are from before the log told enough\n", r.Approvals.Unjudged)
+	}
 }
 
 // served verifies a log over HTTP, and with an API key its events as well.
@@ -268,7 +311,7 @@ func (v *auditVerify) served(ctx context.Context, verifiers []note.Verifier, for
 		if !v.Quiet {
 			fmt.Fprintln(terminal, "note the entries were checked, not what happened: set HOLDPOINT_API_KEY to a key that may read the audit log")
 		}
-		return report, nil
+		return report, nil // nothing is known of approvals: Replayed is false
 	}
 	// What the events say has to continue what was just seen.
 	events, err := exported(ctx, base, key)

@@ -23,11 +23,17 @@ import (
 type Asked struct {
 	Excluded []string `json:"excluded"`
 	Terms    Terms    `json:"terms"`
+	// ExpiresIn is the time from the edition's beginning to the overall deadline,
+	// before extensions and pauses; 0 where it is not told.
+	ExpiresIn engine.Duration `json:"expires_in,omitempty"`
 }
 
 // Asked is what the event that begins the plan's edition tells of it.
 func (p Plan) Asked() *Asked {
 	a := &Asked{Excluded: p.Excluded, Terms: p.Terms}
+	if !p.ExpiresAt.IsZero() {
+		a.ExpiresIn = engine.Duration(p.ExpiresAt.Sub(p.began()))
+	}
 	if a.Excluded == nil {
 		a.Excluded = []string{}
 	}
@@ -199,7 +205,8 @@ type Logged struct {
 
 // Replay computes from the log what an approval had come to: the State that
 // Advance returns for the facts at the moment when they were read. The facts have
-// to be exactly those that there were.
+// to be exactly those that there were, and everybody one human being in all of
+// them.
 func (e Ended) Replay(requirements []engine.Requirement, facts []Logged) (State, error) {
 	if len(facts) != len(e.Facts) {
 		return State{}, fmt.Errorf("it ended with %d facts, and the log has %d", len(e.Facts), len(facts))
@@ -213,12 +220,36 @@ func (e Ended) Replay(requirements []engine.Requirement, facts []Logged) (State,
 			behind[seq] = b.voter()
 		}
 	}
-	replayed := make([]Fact, len(facts))
+	replayed, known := make([]Fact, len(facts)), map[string]string{}
 	for i, f := range facts {
 		if f.Fact == nil || f.Fact.Seq != e.Facts[i] {
 			return State{}, fmt.Errorf("fact %d is not in the log, or not in its place", e.Facts[i])
 		}
-		replayed[i] = f.fact(f.Actor, behind[f.Fact.Seq])
+		v, told := behind[f.Fact.Seq]
+		delete(behind, f.Fact.Seq)
+		if told {
+			if f.Actor.Kind != engine.HumanActor {
+				return State{}, fmt.Errorf("a person stands behind fact %d, which is not one's", f.Fact.Seq)
+			}
+			if other, spoke := known[f.Actor.ID]; spoke && other != v.Identity {
+				return State{}, fmt.Errorf("%s is two people in it", f.Actor.ID)
+			}
+			known[f.Actor.ID] = v.Identity
+			if v.Active && len(v.Via) != len(f.InPlaceOf) {
+				return State{}, fmt.Errorf("fact %d is in the place of %d people, and %d are told of", f.Fact.Seq, len(f.InPlaceOf), len(v.Via))
+			}
+			if f.Fact.Kind == Edit && !slices.Contains(e.Excluded, v.Identity) {
+				return State{}, fmt.Errorf("whoever changed the arguments, by fact %d, may vote on them", f.Fact.Seq)
+			}
+		}
+		replayed[i] = f.fact(f.Actor, v)
+	}
+	for _, b := range e.Behind {
+		for _, seq := range b.Facts {
+			if _, left := behind[seq]; left {
+				return State{}, fmt.Errorf("somebody stands behind fact %d, which there is not", seq)
+			}
+		}
 	}
 	p := Plan{OpenedAt: e.OpenedAt, ExpiresAt: e.ExpiresAt, BeganAt: e.BeganAt, Edition: e.Edition, Requirements: requirements, Excluded: e.Excluded, Terms: e.Terms}
 	return Advance(p, replayed, e.At), nil

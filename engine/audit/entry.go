@@ -72,9 +72,12 @@ func (r Record) agrees(v canon.Value) bool {
 		return false
 	}
 	for name := range v.All() {
-		// However they are written: canon holds names that differ by case for one.
-		if strings.EqualFold(name, "seq") || strings.EqualFold(name, "timestamp") || name == "unreadable" {
-			return false
+		// However they are written: canon holds names that differ by case for one. The
+		// last three are what exports add.
+		for _, taken := range []string{"seq", "timestamp", "unreadable", "leaf", "proof", "holdpoint"} {
+			if strings.EqualFold(name, taken) {
+				return false
+			}
 		}
 	}
 	return true

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"golang.org/x/mod/sumdb/tlog"
@@ -17,13 +18,15 @@ import (
 //	{"checkpoint":"…","filter":{…},"holdpoint":"export","keys":["…"],"v":1,"whole":true}
 //	{…the event's document…,"leaf":"…"}
 //	…
-//	{"events":2,"holdpoint":"end","v":1}
+//	{"events":2,"header":"sha256:…","holdpoint":"end","v":1}
 //
 // The checkpoint is the signed note, leaf the base64 of the leaf's hash as the log
 // has it. Whoever has the whole log can compute the tree from the events. Where it
 // is a part ("whole" is false) each event has "proof" as well: that the tree of the
 // checkpoint has it, as base64 of hashes from the leaf upwards. "keys" is there for
-// looking only: a key that comes with what it is to prove proves nothing.
+// looking only: a key that comes with what it is to prove proves nothing. The end's
+// header is the digest of the first line without what was signed by whom, so that
+// neither can be changed alone, and ends and beginnings cannot be mixed up.
 
 // Header is the first line of an export.
 type Header struct {
@@ -150,9 +153,17 @@ func EventLine(document []byte, leaf tlog.Hash, proof tlog.RecordProof, whole bo
 	return line(canon.Object(members...))
 }
 
-// EndLine is the last line of an export of so many events.
-func EndLine(events int64) []byte {
+// Digest is the digest of what the header says beside the signatures: those may
+// have become more when an export goes on that was cut off.
+func (h Header) Digest() string {
+	h.Checkpoint, _, _ = strings.Cut(h.Checkpoint, "\n\n")
+	return Digest(h.Line())
+}
+
+// EndLine is the last line of an export with this header and so many events.
+func EndLine(h Header, events int64) []byte {
 	return line(canon.Object(
+		canon.Member{Name: "header", Value: text(h.Digest())},
 		canon.Member{Name: "holdpoint", Value: text("end")}, canon.Member{Name: "v", Value: canon.Number(Version)},
 		canon.Member{Name: "events", Value: canon.Number(float64(events))},
 	))

@@ -96,6 +96,9 @@ func ParseVerifiers(text string) ([]note.Verifier, error) {
 		}
 		v, err := note.NewVerifier(line)
 		if err != nil {
+			if strings.HasPrefix(line, "PRIVATE+KEY+") {
+				return nil, errors.New("this is a private key: want the public one, name+hash+base64")
+			}
 			return nil, fmt.Errorf("%q is no public key of a log: want name+hash+base64", line)
 		}
 		verifiers = append(verifiers, v)

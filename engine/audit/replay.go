@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"time"
 
@@ -18,8 +19,17 @@ import (
 // time. It asks engine/approval what the recorded facts come to, and believes
 // nothing that the record says of itself.
 //
+// What it cannot see is whether the record is true where nothing contradicts it:
+// whoever writes the log can invent people and their votes, the roles that they
+// had when it ended, and whole calls; can leave out a fact together with every
+// mention of it; can say that a call which was approved was refused when it was
+// judged again; and can let time pass by a clock that is wrong by up to a minute.
+// Constraints are not replayed, as the log does not hold their values. Witnesses
+// and former checkpoints keep all of that from being done afterwards.
+//
 // It keeps what is under way only: memory grows with the approvals that are open
-// at one time, not with the log.
+// at one time, not with the log. Of those that are over it remembers the last
+// 262,144, by which an approval that begins or ends twice is known.
 type Replay struct {
 	// Whole says that the events are all that there are, from the first: then an
 	// approval that ends without having begun is a contradiction. Otherwise it is
@@ -28,6 +38,7 @@ type Replay struct {
 
 	open  map[string]*followed
 	over  map[string]*finished
+	ended memory
 	Count ReplayCount
 }
 
@@ -41,10 +52,11 @@ type ReplayCount struct {
 
 // followed is an approval that has not ended.
 type followed struct {
-	seq          int64
+	agent, tool  string
 	opened       time.Time
+	began        time.Time // its edition
 	digest       string
-	requirements []byte
+	requirements []engine.Requirement
 	asked        *approval.Asked // nil for approvals that tell too little
 	editions     int
 	facts        []approval.Logged
@@ -52,21 +64,70 @@ type followed struct {
 
 // finished is an approval that was approved, and may still run.
 type finished struct {
-	validUntil time.Time
-	digest     string
-	redeemed   bool
-	judged     bool
+	agent, tool string
+	validUntil  time.Time
+	digest      string
+	redeemed    bool
+	judged      bool
 }
 
 // slack is how far the clocks of one transaction may lie apart, which reads the
 // time more than once.
 const slack = time.Minute
 
+// kindsOf are the kinds of fact that events of a type tell of; nil for types that
+// tell of none.
+func kindsOf(t engine.EventType) []approval.FactKind {
+	switch t {
+	case engine.Voted:
+		return []approval.FactKind{approval.Vote}
+	case engine.Answered:
+		return []approval.FactKind{approval.Reply}
+	case engine.Cancelled:
+		return []approval.FactKind{approval.Cancel}
+	case engine.Proved:
+		return []approval.FactKind{approval.Verification}
+	case engine.Ticketed:
+		return []approval.FactKind{approval.TicketLink, approval.TicketCheck}
+	case engine.Asked:
+		return []approval.FactKind{approval.Question, approval.Information}
+	case engine.Commented:
+		return []approval.FactKind{approval.Comment}
+	case engine.Claimed:
+		return []approval.FactKind{approval.Claim, approval.Unclaim}
+	case engine.Extended:
+		return []approval.FactKind{approval.Extend}
+	case engine.Escalated:
+		return []approval.FactKind{approval.Escalate}
+	case engine.Edited:
+		return []approval.FactKind{approval.Edit}
+	case engine.Reopened:
+		return []approval.FactKind{approval.Reopen}
+	case engine.Broken:
+		return []approval.FactKind{approval.BreakGlass}
+	default:
+		return nil
+	}
+}
+
+// concerns reports whether an event of this type can mean anything to a Replay
+// that names no approval.
+func concerns(t engine.EventType) bool {
+	return t == engine.Settled || t == engine.Redeemed || t == engine.Executed || kindsOf(t) != nil
+}
+
 // Event follows one event, in order of seq. It returns what is wrong with it, or
 // nil.
 func (r *Replay) Event(e engine.Event) error {
-	if e.ApprovalID == "" || e.Outcome == engine.Deny {
+	switch {
+	case e.Outcome == engine.Deny && e.Type == engine.Settled:
+		return fmt.Errorf("an approval ends as %s, and none does", e.Outcome)
+	case e.Outcome == engine.Deny:
 		return nil // a refusal changes nothing
+	case e.ApprovalID == "" && concerns(e.Type):
+		return fmt.Errorf("an event of type %s names no approval", e.Type)
+	case e.ApprovalID == "":
+		return nil
 	}
 	if r.open == nil {
 		r.open, r.over = map[string]*followed{}, map[string]*finished{}
@@ -109,78 +170,130 @@ func told(e engine.Event) (payload, error) {
 }
 
 func (r *Replay) begins(e engine.Event) error {
-	if r.open[e.ApprovalID] != nil || r.over[e.ApprovalID] != nil {
+	if r.open[e.ApprovalID] != nil || r.ended.has(e.ApprovalID) {
 		return fmt.Errorf("approval %s begins a second time", e.ApprovalID)
 	}
 	p, err := told(e)
 	if err != nil {
 		return err
 	}
-	requirements, err := json.Marshal(e.Requirements)
-	if err != nil {
-		return err
+	r.open[e.ApprovalID] = &followed{
+		agent: e.AgentID, tool: e.ToolName, opened: e.Timestamp, began: e.Timestamp, digest: e.DigestHMAC, requirements: e.Requirements, asked: p.Asked, editions: 1,
 	}
-	r.open[e.ApprovalID] = &followed{seq: e.Seq, opened: e.Timestamp, digest: e.DigestHMAC, requirements: requirements, asked: p.Asked, editions: 1}
 	return nil
 }
 
 // fact collects what people and systems have contributed.
 func (r *Replay) fact(e engine.Event) error {
-	p, err := told(e)
-	if err != nil || p.Fact == nil {
-		return nil //nolint:nilerr // events of other kinds tell other things, and change nothing
+	kinds := kindsOf(e.Type)
+	if kinds == nil {
+		return nil // events of other types tell other things, and change nothing
 	}
 	a := r.open[e.ApprovalID]
 	if a == nil {
-		if r.Whole {
+		switch {
+		case r.ended.has(e.ApprovalID):
+			return fmt.Errorf("it contributes to approval %s, which has ended", e.ApprovalID)
+		case r.Whole:
 			return fmt.Errorf("it contributes to approval %s, which is not open", e.ApprovalID)
 		}
 		return nil
 	}
+	if a.asked == nil {
+		return nil // from before the log told enough
+	}
+	p, err := told(e)
 	switch {
+	case err != nil:
+		return err
+	case p.Fact == nil || !slices.Contains(kinds, p.Fact.Kind):
+		return fmt.Errorf("it does not tell what it contributes to approval %s", e.ApprovalID)
+	case e.AgentID != a.agent || e.ToolName != a.tool:
+		return fmt.Errorf("it is of another agent or tool than approval %s", e.ApprovalID)
 	case len(a.facts) > 0 && p.Fact.Seq <= a.facts[len(a.facts)-1].Fact.Seq:
 		return fmt.Errorf("fact %d of approval %s comes after fact %d", p.Fact.Seq, e.ApprovalID, a.facts[len(a.facts)-1].Fact.Seq)
-	case p.Fact.At.After(e.Timestamp.Add(slack)) || p.Fact.At.Before(a.opened.Add(-slack)):
+	case !near(p.Fact.At, e.Timestamp):
 		return fmt.Errorf("fact %d says that it is of %s, and is not", p.Fact.Seq, Time(p.Fact.At))
 	case p.Fact.Edition != a.editions:
 		return fmt.Errorf("fact %d is about edition %d of approval %s, which is in edition %d", p.Fact.Seq, p.Fact.Edition, e.ApprovalID, a.editions)
 	case (p.Asked != nil) != (p.Fact.Kind == approval.Edit || p.Fact.Kind == approval.Reopen):
 		return fmt.Errorf("fact %d of kind %s changes what is asked, or should have", p.Fact.Seq, p.Fact.Kind)
+	case e.DigestHMAC != a.digest && p.Fact.Kind != approval.Edit:
+		return fmt.Errorf("fact %d is about another call than approval %s", p.Fact.Seq, e.ApprovalID)
 	}
 	a.facts = append(a.facts, approval.Logged{Told: p.Told, Actor: e.Actor})
 	if p.Asked == nil {
 		return nil
 	}
-	a.editions++
-	a.asked, a.digest = p.Asked, e.DigestHMAC
-	a.requirements, err = json.Marshal(e.Requirements)
-	return err
+	return a.amended(e, p)
 }
+
+// amended begins a new edition. It may ask for more than the former, not for less.
+func (a *followed) amended(e engine.Event, p payload) error {
+	former := *a
+	a.editions++
+	a.asked, a.digest, a.began, a.requirements = p.Asked, e.DigestHMAC, e.Timestamp, e.Requirements
+	actor := engine.HumanActor
+	if p.Fact.Kind == approval.Reopen {
+		actor = engine.SystemActor
+	}
+	latest := former.deadline().Add(time.Duration(former.asked.Terms.PauseFor))
+	for _, f := range former.facts {
+		if f.Fact.Kind == approval.Extend && f.Fact.Edition == former.editions {
+			latest = latest.Add(time.Duration(f.By))
+		}
+	}
+	for _, who := range former.asked.Excluded {
+		if !slices.Contains(a.asked.Excluded, who) {
+			return fmt.Errorf("edition %d of approval %s lets somebody vote who belonged to the requesting side", a.editions, e.ApprovalID)
+		}
+	}
+	switch {
+	case e.Actor.Kind != actor:
+		return fmt.Errorf("fact %d of kind %s is of a %s", p.Fact.Seq, p.Fact.Kind, e.Actor.Kind)
+	case len(engine.Unmet(a.requirements, engine.Decision{Requirements: former.requirements})) > 0:
+		return fmt.Errorf("edition %d of approval %s asks for less than the one before", a.editions, e.ApprovalID)
+	case !slices.Equal(a.asked.Terms.Accountable, former.asked.Terms.Accountable):
+		return fmt.Errorf("in edition %d of approval %s others answer for the call than before", a.editions, e.ApprovalID)
+	case a.asked.ExpiresIn > 0 && former.asked.ExpiresIn > 0 && a.deadline().After(latest.Add(slack)):
+		return fmt.Errorf("edition %d of approval %s has more time than there was", a.editions, e.ApprovalID)
+	}
+	return nil
+}
+
+// deadline is the overall one, without extensions and pauses of this edition.
+func (a *followed) deadline() time.Time { return a.began.Add(time.Duration(a.asked.ExpiresIn)) }
 
 func (r *Replay) ends(e engine.Event) error {
 	a := r.open[e.ApprovalID]
 	if a == nil {
-		if r.over[e.ApprovalID] != nil {
+		if r.ended.has(e.ApprovalID) {
 			return fmt.Errorf("approval %s ends a second time", e.ApprovalID)
 		}
+		r.ended.add(e.ApprovalID)
 		if r.Whole {
-			return fmt.Errorf("approval %s ends and has not begun, or has ended before", e.ApprovalID)
+			return fmt.Errorf("approval %s ends and has not begun", e.ApprovalID)
 		}
 		r.Count.Unjudged++
+		if e.Outcome == engine.Approved {
+			r.over[e.ApprovalID] = &finished{agent: e.AgentID, tool: e.ToolName, digest: e.DigestHMAC}
+		}
 		return nil
 	}
 	delete(r.open, e.ApprovalID)
-	p, err := told(e)
-	if err != nil {
-		return err
-	}
-	done := &finished{digest: a.digest}
-	if a.asked == nil || p.Ended == nil {
-		if a.asked != nil {
+	r.ended.add(e.ApprovalID)
+	done := &finished{agent: a.agent, tool: a.tool, digest: a.digest}
+	if a.asked == nil {
+		r.Count.Unjudged++
+		done.digest = e.DigestHMAC // an edit may have changed it
+	} else {
+		p, err := told(e)
+		if err != nil {
+			return err
+		}
+		if p.Ended == nil {
 			return fmt.Errorf("the end of approval %s does not tell how it came about", e.ApprovalID)
 		}
-		r.Count.Unjudged++
-	} else {
 		if err := a.judge(e, *p.Ended); err != nil {
 			return fmt.Errorf("approval %s: %w", e.ApprovalID, err)
 		}
@@ -195,23 +308,23 @@ func (r *Replay) ends(e engine.Event) error {
 
 // judge holds the end of an approval against its facts.
 func (a *followed) judge(e engine.Event, end approval.Ended) error {
-	requirements, err := json.Marshal(e.Requirements)
-	if err != nil {
-		return err
-	}
 	switch {
-	case e.DigestHMAC != a.digest:
+	case e.DigestHMAC != a.digest || e.AgentID != a.agent || e.ToolName != a.tool:
 		return errors.New("it ends as another call than the one that was asked about")
-	case !bytes.Equal(requirements, a.requirements):
+	case !same(e.Requirements, a.requirements):
 		return errors.New("it ends by other requirements than it was asked by")
 	case !slices.Equal(end.Excluded, a.asked.Excluded):
 		return errors.New("it ends with another requesting side than it began with")
+	case !same(end.Terms, a.asked.Terms):
+		return errors.New("it ends by other terms than it was asked by")
 	case end.Edition != a.editions:
 		return fmt.Errorf("it ends in edition %d, and the log has %d", end.Edition, a.editions)
-	case !near(end.OpenedAt, a.opened):
+	case !near(end.OpenedAt, a.opened) || end.BeganAt.IsZero() && a.editions > 1 || !end.BeganAt.IsZero() && !near(end.BeganAt, a.began):
 		return errors.New("it says that it began at another time than it did")
-	case end.At.After(e.Timestamp.Add(slack)):
-		return errors.New("it was computed after it was written")
+	case a.asked.ExpiresIn > 0 && !near(end.ExpiresAt, a.deadline()):
+		return errors.New("it ends with another deadline than it began with")
+	case !near(end.At, e.Timestamp):
+		return errors.New("it was not computed when it was written")
 	}
 	state, err := end.Replay(e.Requirements, a.facts)
 	if err != nil {
@@ -226,7 +339,19 @@ func (a *followed) judge(e engine.Event, end approval.Ended) error {
 	if (e.Outcome == engine.Approved) != !end.ValidUntil.IsZero() {
 		return errors.New("it has a token and is not approved, or the other way round")
 	}
+	for _, f := range state.Counted {
+		if d := time.Duration(f.Details.ValidFor); d > 0 && end.ValidUntil.After(end.At.Add(d+slack)) {
+			return fmt.Errorf("its token is good until %s, and fact %d has made it good for %s", Time(end.ValidUntil), f.Seq, d)
+		}
+	}
 	return nil
+}
+
+// same compares what two events tell, as they tell it.
+func same(a, b any) bool {
+	x, err1 := json.Marshal(a)
+	y, err2 := json.Marshal(b)
+	return err1 == nil && err2 == nil && bytes.Equal(x, y)
 }
 
 // follows reports whether an approval may end with this outcome whose facts have
@@ -247,18 +372,17 @@ func follows(e engine.Event, s approval.Status) bool {
 }
 
 func (r *Replay) redeemed(e engine.Event) error {
-	if e.Outcome != engine.Allow {
-		return nil
-	}
 	done := r.over[e.ApprovalID]
 	switch {
-	case done == nil && (r.Whole || r.open[e.ApprovalID] != nil):
-		return fmt.Errorf("a token of approval %s is spent, which was not approved", e.ApprovalID)
+	case e.Outcome != engine.Allow:
+		return fmt.Errorf("a token is spent with the outcome %s, which there is not", e.Outcome)
+	case done == nil && (r.Whole || r.open[e.ApprovalID] != nil || r.ended.has(e.ApprovalID)):
+		return fmt.Errorf("a token of approval %s is spent, which was not approved, has run or is long over", e.ApprovalID)
 	case done == nil:
 		return nil
 	case done.redeemed:
 		return fmt.Errorf("the token of approval %s is spent a second time", e.ApprovalID)
-	case done.digest != e.DigestHMAC:
+	case done.digest != e.DigestHMAC || done.agent != e.AgentID || done.tool != e.ToolName:
 		return fmt.Errorf("the token of approval %s is spent for another call than was approved", e.ApprovalID)
 	case done.judged && e.Timestamp.After(done.validUntil.Add(slack)):
 		return fmt.Errorf("the token of approval %s is spent at %s, and was good until %s", e.ApprovalID, Time(e.Timestamp), Time(done.validUntil))
@@ -271,8 +395,8 @@ func (r *Replay) redeemed(e engine.Event) error {
 func (r *Replay) executed(e engine.Event) error {
 	done := r.over[e.ApprovalID]
 	if done == nil {
-		if r.Whole {
-			return fmt.Errorf("a call is reported for approval %s, which was not approved", e.ApprovalID)
+		if r.Whole || r.open[e.ApprovalID] != nil || r.ended.has(e.ApprovalID) {
+			return fmt.Errorf("a call is reported for approval %s, which was not approved or was reported before", e.ApprovalID)
 		}
 		return nil
 	}
@@ -295,3 +419,42 @@ func (r *Replay) Forget(now time.Time) {
 }
 
 func near(a, b time.Time) bool { return a.Sub(b).Abs() <= slack }
+
+// maxMemory is how many approvals that are over are remembered: some MiB.
+const maxMemory = 1 << 18
+
+// memory is a set of the texts that were added last.
+type memory struct {
+	known map[uint64]struct{}
+	order []uint64
+	next  int
+}
+
+func sum(s string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(s)) // it cannot fail
+	return h.Sum64()
+}
+
+func (m *memory) has(s string) bool {
+	_, known := m.known[sum(s)]
+	return known
+}
+
+func (m *memory) add(s string) {
+	if m.known == nil {
+		m.known = map[uint64]struct{}{}
+	}
+	h := sum(s)
+	if _, known := m.known[h]; known {
+		return
+	}
+	if len(m.order) < maxMemory {
+		m.order = append(m.order, h)
+	} else {
+		delete(m.known, m.order[m.next])
+		m.order[m.next] = h
+		m.next = (m.next + 1) % maxMemory
+	}
+	m.known[h] = struct{}{}
+}

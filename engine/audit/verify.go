@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
@@ -63,6 +64,9 @@ type Verifier struct {
 
 	header   Header
 	point    Checkpoint
+	keyless  bool // there is no key to check with
+	unheld   int  // former checkpoints that a part cannot be held against
+	partial  bool // not all events of an approval are among those asked for
 	lines    int64
 	events   int64
 	last     int64 // seq of the event before
@@ -84,7 +88,16 @@ type Report struct {
 	Checkpoint Checkpoint
 	Header     Header
 	Events     int64
-	Approvals  ReplayCount
+	// Approvals is what was computed again; Replayed is false where the events were
+	// asked for by what tears approvals apart, so that nothing was.
+	Approvals ReplayCount
+	Replayed  bool
+	// Keyless says that nothing was checked: no key was given, and the export names
+	// none.
+	Keyless bool
+	// Unheld is how many of the former checkpoints a part of the log could not be
+	// held against.
+	Unheld int
 }
 
 func (v *Verifier) say(p Problem) {
@@ -110,20 +123,27 @@ func (v *Verifier) Line(data []byte) {
 		return
 	}
 	value, err := canon.Parse(data)
-	if err != nil {
+	switch {
+	case err != nil && v.lines == 1:
+		v.say(Problem{What: "it is no export of an audit log (only the format jsonl is one that can be verified): its first line cannot be read: " + err.Error()})
+		v.dead = true
+	case err != nil:
 		v.say(Problem{Seq: v.expected(), What: "the line cannot be read: " + err.Error()})
 		v.last++
-		return
+	case v.lines == 1:
+		v.begin(value, data)
+	case is(value, "end"):
+		v.end(value, data)
+	default:
+		v.event(value, data)
 	}
-	if v.lines == 1 {
-		v.begin(value)
-		return
-	}
-	if kind, ok := value.Get("holdpoint"); ok {
-		v.end(kind.Str(), value, data)
-		return
-	}
-	v.event(value, data)
+}
+
+// is reports whether a line says that it is the export's own, and no event.
+func is(value canon.Value, what string) bool {
+	kind, _ := value.Get("holdpoint")
+	_, event := value.Get("event_id")
+	return kind.Str() == what && !event
 }
 
 // expected is the place of the event that comes next, where that is known.
@@ -134,46 +154,78 @@ func (v *Verifier) expected() int64 {
 	return 0
 }
 
-func (v *Verifier) begin(value canon.Value) {
+func (v *Verifier) begin(value canon.Value, data []byte) {
 	var err error
-	if v.header, err = ParseHeader(value); err != nil {
+	if v.header, err = ParseHeader(value); err == nil && !bytes.Equal(v.header.Line()[:len(v.header.Line())-1], data) {
+		err = errors.New("its header is not written as exports are: it was changed")
+	}
+	if err != nil {
 		v.say(Problem{What: err.Error()})
 		v.dead = true
 		return
 	}
-	v.replay.Whole = v.header.Whole
+	f := v.header.Filter
+	v.replay.Whole, v.partial = v.header.Whole, f.Type != "" || f.Outcome != "" || f.ActorID != ""
+	named, err := v.named()
+	if err != nil {
+		v.say(Problem{What: err.Error()})
+		v.dead = true
+		return
+	}
 	verifiers := v.Verifiers
 	if len(verifiers) == 0 {
-		for _, k := range v.header.Keys {
-			if verifier, err := note.NewVerifier(k); err == nil {
-				verifiers = append(verifiers, verifier)
-			}
-		}
+		verifiers = named
+	}
+	if len(verifiers) == 0 {
+		v.keyless, v.dead = true, true
+		return
 	}
 	if v.point, err = OpenCheckpoint([]byte(v.header.Checkpoint), verifiers...); err != nil {
 		v.say(Problem{What: "the checkpoint is not to be believed: " + err.Error()})
 		v.dead = true
 		return
 	}
+	if _, err := OpenCheckpoint([]byte(v.header.Checkpoint), named...); len(named) > 0 && err != nil {
+		v.say(Problem{What: "the keys that it names are not those of the checkpoint"})
+	}
 	for _, former := range v.Former {
 		switch {
 		case former.Origin != v.point.Origin:
 			v.say(Problem{What: fmt.Sprintf("it is of the log %q, and the former checkpoint of %q", v.point.Origin, former.Origin)})
 		case former.Size > v.point.Size:
-			v.say(Problem{What: fmt.Sprintf("the log has %d events and had %d: its tail was cut, or an older copy restored", v.point.Size, former.Size)})
+			v.say(Problem{What: fmt.Sprintf("the log has %d events and had %d: its tail was cut, an older copy restored, or this is an older export", v.point.Size, former.Size)})
 		case former.Size == v.point.Size && former.Root != v.point.Root:
 			v.say(Problem{What: fmt.Sprintf("there are two different logs of %d events: it was rewritten or has forked", v.point.Size)})
+		case former.Size < v.point.Size && former.Size > 0 && !v.header.Whole:
+			v.unheld++
 		}
 	}
 }
 
-func (v *Verifier) end(kind string, value canon.Value, data []byte) {
+// named are the keys that the header names, each once.
+func (v *Verifier) named() ([]note.Verifier, error) {
+	var verifiers []note.Verifier
+	for i, k := range v.header.Keys {
+		verifier, err := note.NewVerifier(k)
+		if err != nil || slices.Contains(v.header.Keys[:i], k) {
+			return nil, errors.New("its header names what is no public key of a log, or one twice")
+		}
+		verifiers = append(verifiers, verifier)
+	}
+	return verifiers, nil
+}
+
+func (v *Verifier) end(value canon.Value, data []byte) {
 	v.ended = true
 	count, _ := value.Get("events")
 	n, ok := whole(count)
-	switch {
-	case kind != "end" || !ok || !bytes.Equal(append(data, '\n'), EndLine(n)):
-		v.say(Problem{What: "the line is neither an event nor the end"})
+	switch header, _ := value.Get("header"); {
+	case !ok:
+		v.say(Problem{What: "the last line does not say how many events there are"})
+	case header.Str() != v.header.Digest():
+		v.say(Problem{What: "the last line is the end of an export with another header"})
+	case !bytes.Equal(append(bytes.Clone(data), '\n'), EndLine(v.header, n)):
+		v.say(Problem{What: "the last line holds what no end of an export holds"})
 	case n != v.events:
 		v.say(Problem{What: fmt.Sprintf("the export says that it has %d events, and it has %d", n, v.events)})
 	}
@@ -188,30 +240,32 @@ func (v *Verifier) event(value canon.Value, data []byte) {
 	}
 	if !ok || seq < 1 {
 		seq = v.expected()
-		bad("the event has no place in the log")
+		bad("the line is no event with a place in the log, and not the end")
 		v.last++
 		return
+	}
+	at, err := time.Parse(time.RFC3339Nano, get("timestamp").Str())
+	if err != nil || Time(at) != get("timestamp").Str() {
+		v.misplaced(&seq)
+		bad("its time cannot be read")
+		return
+	}
+	bare, document := without(value)
+	leaf := LeafHash(NewEntry(seq, at, Digest(document)))
+	if claimed, err := parseHash(get("leaf").Str()); err != nil {
+		v.misplaced(&seq)
+		bad("what the log has in its place cannot be read")
+	} else if claimed != leaf {
+		// Its seq is part of what may have been changed.
+		v.misplaced(&seq)
+		bad("it is not the event that the log has in this place: it was changed after it was logged")
+	} else {
+		v.order(seq, bad)
 	}
 	if !bytes.Equal(value.Canonical(), data) {
 		bad("the line is not written as exports are: it was changed after it was exported")
 	}
-	v.order(seq, bad)
-	at, err := time.Parse(time.RFC3339Nano, get("timestamp").Str())
-	if err != nil || Time(at) != get("timestamp").Str() {
-		bad("its time cannot be read")
-		return
-	}
-	// What the log has is the document without what the export adds.
-	members := value.Members()
-	document := members[:0]
-	for _, m := range members {
-		if m.Name != "leaf" && m.Name != "proof" {
-			document = append(document, m)
-		}
-	}
-	bare := canon.Object(document...)
-	leaf := LeafHash(NewEntry(seq, at, Digest(bare.Canonical())))
-	v.place(seq, leaf, get("leaf"), value, bad)
+	v.place(seq, leaf, value, bad)
 	if err := v.header.Filter.fits(bare, at); err != nil {
 		bad("%v", err)
 	}
@@ -219,7 +273,24 @@ func (v *Verifier) event(value canon.Value, data []byte) {
 		bad("the record is not one event: it was written around the programs, or damaged")
 		return
 	}
-	v.logic(bare, bad)
+	v.logic(bare, document, at, bad)
+}
+
+// without is the event and its document: what the log has, without what the
+// export adds.
+func without(value canon.Value) (canon.Value, []byte) {
+	members := slices.DeleteFunc(value.Members(), func(m canon.Member) bool { return m.Name == "leaf" || m.Name == "proof" })
+	bare := canon.Object(members...)
+	return bare, bare.Canonical()
+}
+
+// misplaced takes an event that is not what the log has for the one that comes
+// next, where that is known.
+func (v *Verifier) misplaced(seq *int64) {
+	if next := v.expected(); next > 0 {
+		*seq = next
+	}
+	v.last = *seq
 }
 
 // order checks that an event comes after the former one, and in a whole log right
@@ -238,14 +309,8 @@ func (v *Verifier) order(seq int64, bad func(string, ...any)) {
 	v.last = seq
 }
 
-// place checks that an event is what the log has in its place.
-func (v *Verifier) place(seq int64, leaf tlog.Hash, stated canon.Value, value canon.Value, bad func(string, ...any)) {
-	claimed, err := parseHash(stated.Str())
-	if err != nil {
-		bad("what the log has in its place cannot be read")
-	} else if claimed != leaf {
-		bad("it is not the event that the log has in this place: it was changed after it was logged")
-	}
+// place checks that the checkpoint's tree has an event in its place.
+func (v *Verifier) place(seq int64, leaf tlog.Hash, value canon.Value, bad func(string, ...any)) {
 	_, has := value.Get("proof")
 	if has == v.header.Whole {
 		bad("it has a proof where none belongs, or none where one does")
@@ -273,17 +338,22 @@ func (v *Verifier) place(seq int64, leaf tlog.Hash, stated canon.Value, value ca
 	}
 }
 
-func (v *Verifier) logic(document canon.Value, bad func(string, ...any)) {
+func (v *Verifier) logic(bare canon.Value, document []byte, at time.Time, bad func(string, ...any)) {
+	if v.events%1024 == 0 {
+		v.replay.Forget(at)
+	}
+	kind, _ := bare.Get("type")
+	id, _ := bare.Get("approval_id")
+	if v.partial || id.Str() == "" && !concerns(engine.EventType(kind.Str())) {
+		return // it is about no approval
+	}
 	var e engine.Event
-	if err := json.Unmarshal(document.Canonical(), &e); err != nil {
-		bad("it is no event: %v", errors.Unwrap(err))
+	if err := json.Unmarshal(document, &e); err != nil {
+		bad("it is no event: %v", err)
 		return
 	}
 	if err := v.replay.Event(e); err != nil {
 		bad("%v", err)
-	}
-	if v.events%1024 == 0 {
-		v.replay.Forget(e.Timestamp)
 	}
 }
 
@@ -294,11 +364,14 @@ func (v *Verifier) Done() Report {
 		v.say(Problem{What: "it is empty"})
 	case v.dead:
 	case !v.ended:
-		v.say(Problem{What: fmt.Sprintf("the export was cut off after %d events", v.events)})
+		v.say(Problem{What: fmt.Sprintf("the export was cut off after %d events: its end is missing", v.events)})
 	case v.header.Whole && v.last != v.point.Size:
 		v.say(Problem{What: fmt.Sprintf("the last events are missing: the checkpoint has %d and the export ends with %d", v.point.Size, v.last)})
 	case v.header.Whole && v.tree.Root() != v.point.Root && len(v.problems) == 0:
 		v.say(Problem{What: "the events are not those that the checkpoint was signed for: some were changed together with what stands beside them"})
 	}
-	return Report{Problems: v.problems, More: v.more, Checkpoint: v.point, Header: v.header, Events: v.events, Approvals: v.replay.Done()}
+	return Report{
+		Problems: v.problems, More: v.more, Checkpoint: v.point, Header: v.header, Events: v.events,
+		Approvals: v.replay.Done(), Replayed: !v.partial, Keyless: v.keyless, Unheld: v.unheld,
+	}
 }

@@ -69,6 +69,10 @@ type Summary struct {
 	Size   int64 // the checkpoint's
 	// Digest is the SHA-256 of the bytes that were written.
 	Digest string
+	// Misfiled is how many of the events the log's index has under other names than
+	// their own, and First says which is the first: who searches does not find those.
+	Misfiled int64
+	First    string
 }
 
 // ErrNoCheckpoint: nothing has been signed that an export could be held against.
@@ -77,8 +81,12 @@ var ErrNoCheckpoint = errors.New("the audit log has no checkpoint yet: is a work
 // ErrFormat: there is no such format.
 var ErrFormat = errors.New("there is no such format")
 
-// page bounds how many events are in memory at once; one has 256 KiB at most.
-const page = 200
+// Bounds of how many events are in memory at once, and of about how many bytes: one
+// has 256 KiB at most.
+const (
+	page      = 200
+	pageBytes = 2 << 20
+)
 
 // catchUp is how long an export waits for what has only just been appended.
 const catchUp = 1500 * time.Millisecond
@@ -108,7 +116,9 @@ func (x *Exporter) Write(ctx context.Context, w io.Writer, r Request) (Summary, 
 	if err != nil {
 		return Summary{}, err
 	}
-	s := Summary{Events: out.events, Size: point.Size, Digest: "sha256:" + hex.EncodeToString(sum.Sum(nil))}
+	s := Summary{
+		Events: out.events, Size: point.Size, Digest: "sha256:" + hex.EncodeToString(sum.Sum(nil)), Misfiled: out.misfiled, First: out.first,
+	}
 	return s, x.record(ctx, r, "EXPORTED", "The audit log was exported.", &s)
 }
 
@@ -136,6 +146,9 @@ func (x *Exporter) record(ctx context.Context, r Request, code, message string, 
 	}
 	if done != nil {
 		told["events"], told["size"], told["digest"] = done.Events, done.Size, done.Digest
+		if done.Misfiled > 0 {
+			told["misfiled"] = done.Misfiled
+		}
 	}
 	payload, err := json.Marshal(told)
 	if err != nil {
@@ -167,6 +180,9 @@ type exporting struct {
 	whole  bool
 	events int64
 
+	misfiled int64
+	first    string
+
 	tiles map[tileID][]tlog.Hash // full ones that proofs have read
 }
 
@@ -175,28 +191,36 @@ type tileID struct {
 	n     int64
 }
 
-// each reads the events, page by page.
+// each reads the events, page by page. Pages of long events are short ones.
 func (x *exporting) each(ctx context.Context, write func(r audit.Record) error) error {
 	f := x.Request.Filter
-	f.Limit, f.Newest = page, false
+	f.Limit, f.Newest = page/4, false
 	for {
-		records, err := x.Store.Records(ctx, f)
+		records, err := x.Store.Filed(ctx, f)
 		if err != nil {
 			return err
 		}
+		bytes := 0
 		for _, r := range records {
 			if r.Seq() > x.point.Size {
 				return x.flush(r.Seq() - 1)
 			}
-			if err := write(r); err != nil {
+			if what := r.Misfiled(); what != "" && r.ID != "" {
+				if x.misfiled++; x.first == "" {
+					x.first = fmt.Sprintf("event %d is filed under another %s than its own", r.Seq(), what)
+				}
+			}
+			if err := write(r.Record); err != nil {
 				return err
 			}
 			x.events++
+			bytes += len(r.Body)
 		}
-		if len(records) < page {
+		if len(records) < f.Limit {
 			return x.flush(x.point.Size)
 		}
-		f.After = records[page-1].Seq()
+		f.After = records[len(records)-1].Seq()
+		f.Limit = min(page, max(1, pageBytes*len(records)/max(bytes, 1)))
 		if err := x.flush(f.After); err != nil {
 			return err
 		}
@@ -213,10 +237,14 @@ func (x *exporting) flush(seq int64) error {
 	return nil
 }
 
+// header is the first line. With an export that goes on only its digest is used.
+func (x *exporting) header() audit.Header {
+	return audit.Header{Checkpoint: string(x.point.Signed()), Whole: x.whole, Filter: Filter(x.Request.Filter), Keys: x.Keys}
+}
+
 func (x *exporting) lines(ctx context.Context) error {
 	if x.Request.Filter.After == 0 {
-		h := audit.Header{Checkpoint: string(x.point.Signed()), Whole: x.whole, Filter: Filter(x.Request.Filter), Keys: x.Keys}
-		if _, err := x.w.Write(h.Line()); err != nil {
+		if _, err := x.w.Write(x.header().Line()); err != nil {
 			return err
 		}
 	}
@@ -245,7 +273,7 @@ func (x *exporting) lines(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = x.w.Write(audit.EndLine(x.count()))
+	_, err = x.w.Write(audit.EndLine(x.header(), x.count()))
 	return err
 }
 
@@ -265,17 +293,26 @@ func (x *exporting) encoded(ctx context.Context, encoding Encoding) error {
 		}
 	}
 	return x.each(ctx, func(r audit.Record) error {
-		var e engine.Event
-		if err := json.Unmarshal(r.Document(), &e); err != nil {
-			return fmt.Errorf("read event %d: %w", r.Seq(), err)
-		}
-		data, err := encoding.Event(e)
+		data, err := encoding.Event(event(r))
 		if err != nil {
 			return fmt.Errorf("encode event %d: %w", r.Seq(), err)
 		}
 		_, err = x.w.Write(data)
 		return err
 	})
+}
+
+// event is the record as an event. Of one that cannot be read it says so, and what
+// the columns hold.
+func event(r audit.Record) (e engine.Event) {
+	if err := json.Unmarshal(r.Document(), &e); err == nil && e.Reasons != nil {
+		return e
+	}
+	return engine.Event{
+		ID: r.ID, Seq: r.Seq(), Timestamp: r.At.UTC(), Type: engine.EventType(r.Type), Outcome: engine.Outcome(r.Outcome), AgentID: r.AgentID,
+		ToolName: r.ToolName, ApprovalID: r.ApprovalID, SafePayload: json.RawMessage(`{}`),
+		Reasons: []engine.Reason{{Code: "UNREADABLE", Message: "The record is not one event: it was written around the programs, or is damaged."}},
+	}
 }
 
 // maxTiles bounds the tiles that an export keeps: 8 KiB each.

@@ -145,7 +145,8 @@ func (g *Gate) submit(ctx context.Context, p Principal, proposal Proposal, r Req
 		}
 		opening.Session, opening.Preconditions = named, r.Preconditions
 		sub.Opening = opening
-		asked := approval.Plan{Excluded: opening.Excluded, Terms: opening.Terms}.Asked()
+		// The database says when it begins; until when it may last counts from there.
+		asked := approval.Plan{Excluded: opening.Excluded, Terms: opening.Terms, ExpiresAt: time.Time{}.Add(opening.ExpiresIn)}.Asked()
 		if sub.Event.SafePayload, err = withAsked(sub.Event.SafePayload, asked); err != nil {
 			return Outcome{}, err
 		}

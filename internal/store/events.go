@@ -63,6 +63,39 @@ func (f EventFilter) conditions() (where []string, args []any) {
 // Records lists the records of events that have a place in the log, in its order.
 // A record whose event is gone has an empty ID.
 func (s *Store) Records(ctx context.Context, f EventFilter) ([]audit.Record, error) {
+	filed, err := s.Filed(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]audit.Record, len(filed))
+	for i, r := range filed {
+		list[i] = r.Record
+	}
+	return list, nil
+}
+
+// Filed is a record and what the log's index has it filed under.
+type Filed struct {
+	audit.Record
+	under [7]string
+}
+
+// Misfiled names what the index says otherwise than the event; "" for nothing. Who
+// searches by that does not find the event.
+func (r Filed) Misfiled() string {
+	for i, c := range []struct{ name, says string }{
+		{"time", audit.Time(r.At)}, {"type", r.Type}, {"outcome", r.Outcome}, {"agent_id", r.AgentID}, {"tool_name", r.ToolName},
+		{"approval_id", r.ApprovalID}, {"actor", r.Actor()},
+	} {
+		if r.under[i] != c.says {
+			return c.name
+		}
+	}
+	return ""
+}
+
+// Filed is Records, with what they are filed under.
+func (s *Store) Filed(ctx context.Context, f EventFilter) ([]Filed, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	where, args := f.conditions()
@@ -73,13 +106,21 @@ func (s *Store) Records(ctx context.Context, f EventFilter) ([]audit.Record, err
 	args = append(args, f.Limit)
 	// The search is done when the events are fetched: one by one, by their number.
 	rows, err := s.pool.Query(ctx, `SELECT p.leaf, coalesce(e.event_id::text, ''), coalesce(e.appended_at, p.at), coalesce(e.type, ''), coalesce(e.outcome, ''),
-			coalesce(e.agent_id, ''), coalesce(e.tool_name, ''), coalesce(e.approval_id, ''), coalesce(e.body, '')
-		FROM (SELECT l.leaf, l.seq, l.at FROM log_entries l WHERE `+strings.Join(where, " AND ")+` ORDER BY l.leaf`+direction+fmt.Sprintf(` LIMIT $%d`, len(args))+`) p
+			coalesce(e.agent_id, ''), coalesce(e.tool_name, ''), coalesce(e.approval_id, ''), coalesce(e.body, ''),
+			p.at, p.type, p.outcome, p.agent_id, p.tool_name, coalesce(p.approval_id, ''), p.actor_id
+		FROM (SELECT l.* FROM log_entries l WHERE `+strings.Join(where, " AND ")+` ORDER BY l.leaf`+direction+fmt.Sprintf(` LIMIT $%d`, len(args))+`) p
 		LEFT JOIN events e ON e.seq = p.seq ORDER BY p.leaf`+direction, args...)
 	if err != nil {
 		return nil, translate(err)
 	}
-	list, err := pgx.CollectRows(rows, scanRecord)
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Filed, error) {
+		var r Filed
+		var at time.Time
+		u := &r.under
+		err := row.Scan(append(append([]any{&r.Leaf}, recordInto(&r.Record)...), &at, &u[1], &u[2], &u[3], &u[4], &u[5], &u[6])...)
+		u[0] = audit.Time(at)
+		return r, err
+	})
 	return list, translate(err)
 }
 
