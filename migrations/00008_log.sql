@@ -134,45 +134,7 @@ GRANT INSERT (size, name, line) ON log_cosignatures TO holdpoint_runtime;
 -- How far numbers have been given out.
 GRANT SELECT ON SEQUENCE events_seq_seq TO holdpoint_runtime;
 
--- append_events as before, and: a transaction has its id before its events have
--- their numbers. So once all transactions are over that were running when a
--- number had been given out, no lower number can come any more.
--- +goose StatementBegin
-CREATE OR REPLACE FUNCTION append_events(ids uuid[], types text[], outcomes text[], agents text[], tools text[], approvals text[], bodies bytea[],
-                                         OUT written bigint, OUT written_at timestamptz)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
-AS $$
-DECLARE
-    stopped text;
-    now_at  timestamptz;
-BEGIN
-    PERFORM pg_catalog.pg_current_xact_id();
-    PERFORM pg_catalog.pg_advisory_xact_lock_shared(4703514210561396082);
-    IF EXISTS (SELECT FROM public.kill_switches) THEN
-        SELECT e.agent INTO stopped
-        FROM unnest(types, outcomes, agents) AS e (type, outcome, agent)
-        JOIN public.kill_switches k ON k.agent_id IN ('', e.agent)
-        WHERE (e.type IN ('decision', 'contract') AND e.outcome NOT IN ('DENY', 'KILL_SWITCH', 'RATE_LIMITED'))
-           OR (e.type = 'redeem' AND e.outcome = 'ALLOW')
-           OR (e.type = 'settled' AND e.outcome = 'APPROVED')
-        LIMIT 1;
-        IF FOUND THEN
-            RAISE EXCEPTION 'a kill switch stops %', stopped USING ERRCODE = 'HPK01';
-        END IF;
-    END IF;
-    now_at := clock_timestamp();
-    INSERT INTO public.events (event_id, appended_at, type, outcome, agent_id, tool_name, approval_id, body)
-    SELECT e.id, now_at, e.type, e.outcome, e.agent, e.tool, nullif(e.approval, ''), e.body
-    FROM unnest(ids, types, outcomes, agents, tools, approvals, bodies) AS e (id, type, outcome, agent, tool, approval, body)
-    ON CONFLICT (event_id) DO NOTHING;
-    GET DIAGNOSTICS written = ROW_COUNT;
-    written_at := now_at;
-END
-$$;
--- +goose StatementEnd
-
 -- +goose Down
--- append_events may stay: it does what it did.
 DROP FUNCTION advance_log(bigint, bytea, bytea, bigint[], text[], smallint[], bigint[], bytea[], bytea);
 DROP TABLE log_cosignatures, log_checkpoints, log_tiles, log_entries, log_head;
 DROP FUNCTION log_grows();
