@@ -94,7 +94,7 @@ func openStore(t testing.TB, url string) *store.Store {
 // sequencer makes a sequencer on a store of its own.
 func (in *installation) sequencer(edit func(*activities.Sequencer)) *activities.Sequencer {
 	in.t.Helper()
-	q := &activities.Sequencer{Store: openStore(in.t, in.app), Keys: in.keys, Logger: slog.New(slog.DiscardHandler), Every: 20 * time.Millisecond}
+	q := &activities.Sequencer{Store: openStore(in.t, in.app), Keys: in.keys, Logger: slog.New(slog.NewTextHandler(in.t.Output(), nil)), Every: 20 * time.Millisecond}
 	if edit != nil {
 		edit(q)
 	}

@@ -2,6 +2,7 @@ package activities_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,30 +23,29 @@ func TestLowerNumberThatCommitsLater(t *testing.T) {
 	must(t, err)
 	must(t, write(ctx, high, 1))
 	// It looks while both run, and once more after the higher one is there.
-	looked := make(chan struct{}, 1000)
-	in.run(in.sequencer(func(q *activities.Sequencer) {
-		q.At = func(step string) {
-			if step == "safe" {
-				select {
-				case looked <- struct{}{}:
-				default:
-				}
-			}
-		}
-	}))
-	for range 3 {
-		<-looked
-	}
+	looks, looked := looking()
+	in.run(in.sequencer(func(q *activities.Sequencer) { q.At = looks }))
+	looked(t, 3)
 	must(t, high.Commit(ctx))
-	for len(looked) > 0 {
-		<-looked
-	}
-	for range 3 {
-		<-looked
-	}
+	looked(t, 3)
 	must(t, low.Commit(ctx))
 	in.placed(reader, 3*time.Second)
 	if got := in.check(); got != 3 {
 		t.Errorf("%d leaves, want 3", got)
 	}
+}
+
+// looking returns what a sequencer is to call at its steps, and what waits until
+// it has looked so many times from then on.
+func looking() (at func(step string), looked func(t testing.TB, times int64)) {
+	var count atomic.Int64
+	return func(step string) {
+			if step == "safe" {
+				count.Add(1)
+			}
+		}, func(t testing.TB, times int64) {
+			t.Helper()
+			until := count.Load() + times
+			eventually(t, 10*time.Second, "the sequencer looks", func() bool { return count.Load() >= until })
+		}
 }

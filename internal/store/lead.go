@@ -205,3 +205,13 @@ func (l *LogLeader) Append(ctx context.Context, a Advance) error {
 	}
 	return translate(err)
 }
+
+// Thin removes checkpoints that are no longer needed, by the rule of the schema:
+// those of more than a day ago that are not the last one of their hour, and that
+// no witness has signed.
+func (l *LogLeader) Thin(ctx context.Context) error {
+	return translate(l.store.within(ctx, func(ctx context.Context) error {
+		_, err := l.conn.Exec(ctx, `SELECT thin_log_checkpoints(20000)`)
+		return err
+	}))
+}
