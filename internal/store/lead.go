@@ -33,7 +33,7 @@ type LogLeader struct {
 // leaderSilence is how long the database waits for a leader that says nothing
 // before it gives the lead to another one: the leader's machine may be gone, or
 // its process may stand still. A leader that works looks several times a second.
-const leaderSilence = 4 * time.Second
+const leaderSilence = 3 * time.Second
 
 // LeadLog calls lead while this process alone gives events their places, and
 // reports whether it did: another process may have the lead. It returns what

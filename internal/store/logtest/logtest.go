@@ -34,13 +34,13 @@ func Check(t testing.TB, url string, keys ...string) int64 {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(ctx) }()
-	size, violations, err := Violations(ctx, conn, keys...)
+	size, list, err := Violations(ctx, conn, keys...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, v := range violations {
+	for i, v := range list {
 		if i == 10 {
-			t.Errorf("the log: and %d more", len(violations)-i)
+			t.Errorf("the log: and %d more", len(list)-i)
 			break
 		}
 		t.Errorf("the log: %s", v)
@@ -49,7 +49,16 @@ func Check(t testing.TB, url string, keys ...string) int64 {
 }
 
 // Violations reads the whole log and lists everything that is wrong with it.
-func Violations(ctx context.Context, conn *pgx.Conn, keys ...string) (size int64, violations []string, err error) {
+func Violations(ctx context.Context, conn *pgx.Conn, keys ...string) (size int64, list []string, err error) {
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return 0, nil, fmt.Errorf("read the log: %w", err)
+	}
+	defer func() { _ = tx.Rollback(ctx) }()
+	return violations(ctx, tx, keys...)
+}
+
+func violations(ctx context.Context, tx pgx.Tx, keys ...string) (size int64, list []string, err error) {
 	c := checker{tiles: map[place][]byte{}}
 	for _, key := range keys {
 		v, err := note.NewVerifier(key)
@@ -58,11 +67,6 @@ func Violations(ctx context.Context, conn *pgx.Conn, keys ...string) (size int64
 		}
 		c.verifiers = append(c.verifiers, v)
 	}
-	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
-	if err != nil {
-		return 0, nil, fmt.Errorf("read the log: %w", err)
-	}
-	defer func() { _ = tx.Rollback(ctx) }()
 	if err := c.read(ctx, tx); err != nil {
 		return 0, nil, fmt.Errorf("read the log: %w", err)
 	}
@@ -70,7 +74,7 @@ func Violations(ctx context.Context, conn *pgx.Conn, keys ...string) (size int64
 	c.checkTiles()
 	c.checkHead()
 	c.checkCheckpoints()
-	return c.head.size, c.violations, nil
+	return c.head.size, c.said, nil
 }
 
 type place struct {
@@ -108,13 +112,13 @@ type checker struct {
 		root            []byte
 	}
 
-	stored     hashes
-	leaves     int64 // how many are in stored
-	violations []string
+	stored hashes
+	leaves int64 // how many are in stored
+	said   []string
 }
 
 func (c *checker) say(format string, args ...any) {
-	c.violations = append(c.violations, fmt.Sprintf(format, args...))
+	c.said = append(c.said, fmt.Sprintf(format, args...))
 }
 
 func (c *checker) read(ctx context.Context, tx pgx.Tx) error {
