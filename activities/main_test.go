@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"holdpoint/activities"
 	"holdpoint/engine"
@@ -120,6 +121,13 @@ func (in *installation) check() int64 {
 // querier is a connection, or a transaction on one.
 type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// execer is a superuser's connection.
+type execer interface {
+	querier
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
 // write appends n events in one statement, as the store does.

@@ -54,6 +54,7 @@ type Sequencer struct {
 	// last is when the last batch was appended, thinned when old checkpoints were
 	// last looked through, and told when somebody was last told of a backlog.
 	last, thinned, told time.Time
+	trouble             outage
 }
 
 const (
@@ -84,14 +85,14 @@ func (q *Sequencer) Run(ctx context.Context) {
 	wanted := q.Store.LogWanted(ctx)
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
-	trouble := outage{log: q.Logger, level: slog.LevelError, text: "the audit log does not go on; trying again until it does"}
+	q.trouble = outage{log: q.Logger, level: slog.LevelError, text: "the audit log does not go on; trying again until it does"}
 	for ctx.Err() == nil {
 		_, err := q.Store.LeadLog(ctx, func(ctx context.Context, l *store.LogLeader) error { return q.lead(ctx, l, ticker.C, wanted) })
 		if ctx.Err() != nil {
 			return
 		}
 		if !errors.Is(err, store.ErrMoved) {
-			trouble.is(err)
+			q.trouble.is(err)
 		}
 		select {
 		case <-ctx.Done():
@@ -123,6 +124,7 @@ func (q *Sequencer) lead(ctx context.Context, l *store.LogLeader, tick <-chan ti
 		if err != nil {
 			return err
 		}
+		q.trouble.is(nil)
 		q.progress(head.Size, left)
 		if left > 0 {
 			continue
