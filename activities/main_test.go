@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -23,6 +24,8 @@ import (
 	"holdpoint/internal/store"
 	"holdpoint/internal/store/logtest"
 )
+
+var long = flag.Bool("long", false, "sequence a backlog of 200,000 events instead of 30,000")
 
 // A test binary that is started with an order is a sequencer, and nothing else.
 func TestMain(m *testing.M) {

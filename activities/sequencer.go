@@ -178,8 +178,9 @@ func (q *Sequencer) once(ctx context.Context, l *store.LogLeader, head *store.Lo
 	full := map[int]bool{}
 	for _, e := range events {
 		e.Leaf = tree.Size()
-		a.Seqs, a.Actors = append(a.Seqs, e.Seq), append(a.Actors, e.Actor())
-		tree.Append(audit.LeafHash(e.Entry()), func(t audit.Tile) {
+		entry, actor := e.EntryActor()
+		a.Seqs, a.Actors = append(a.Seqs, e.Seq), append(a.Actors, actor)
+		tree.Append(audit.LeafHash(entry), func(t audit.Tile) {
 			t.Hashes = append([]tlog.Hash(nil), t.Hashes...)
 			a.Tiles = append(a.Tiles, t)
 			full[t.Level] = true

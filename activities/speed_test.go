@@ -2,6 +2,10 @@ package activities_test
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,28 +24,53 @@ func fill(t testing.TB, conn *pgx.Conn, n int) {
 	must(t, err)
 }
 
+// cpu is what a process has used of the processors.
+func cpu(t testing.TB, pid int) time.Duration {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	must(t, err)
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	user, err := strconv.Atoi(fields[11])
+	must(t, err)
+	system, err := strconv.Atoi(fields[12])
+	must(t, err)
+	return time.Duration(user+system) * 10 * time.Millisecond // clock ticks
+}
+
 // BenchmarkBacklog gives how many events a second get their places when many
 // wait, and what part of the time each step takes.
 func BenchmarkBacklog(b *testing.B) {
 	for range b.N {
 		in := install(b)
-		conn := connect(b, in.owner)
+		conn, reader := connect(b, in.owner), connect(b, in.owner)
 		const n = 40_000
 		fill(b, conn, n)
 		spent, last, at := map[string]time.Duration{}, "", time.Now()
-		began := time.Now()
+		began, own, theirs := time.Now(), cpu(b, os.Getpid()), time.Duration(0)
 		stop := in.run(in.sequencer(func(q *activities.Sequencer) {
 			q.At = func(step string) {
 				if step == "keep" || step == "kept" {
 					return
 				}
+				if step == "told" {
+					var pid int
+					must(b, conn.QueryRow(context.Background(), `SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND granted
+						AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&pid))
+					theirs = cpu(b, pid)
+				}
 				spent[last] += time.Since(at)
 				last, at = step, time.Now()
 			}
 		}))
-		in.placed(conn, 5*time.Minute)
+		var size int
+		for size < n {
+			<-time.After(100 * time.Millisecond)
+			must(b, reader.QueryRow(context.Background(), `SELECT size FROM log_head`).Scan(&size))
+		}
 		took := time.Since(began)
 		stop()
+		b.ReportMetric(float64((cpu(b, os.Getpid())-own).Microseconds())/n, "own-µs/event")
+		b.ReportMetric(float64(theirs.Microseconds())/n, "postgres-µs/event")
 		b.ReportMetric(n/took.Seconds(), "events/s")
 		for step, took := range spent {
 			b.ReportMetric(float64(took.Milliseconds()), step+"-ms")

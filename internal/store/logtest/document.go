@@ -25,15 +25,15 @@ func (x index) entry() (entry []byte, actor string, err error) {
 	document := map[string]any{}
 	decoder := json.NewDecoder(bytes.NewReader(x.Body))
 	err = decoder.Decode(&document)
+	if by, ok := document["actor"].(map[string]any); ok {
+		actor, _ = by["id"].(string)
+	}
 	if _, more := decoder.Token(); err != nil || !errors.Is(more, io.EOF) || !x.agrees(document) {
 		// What agrees with its columns is all that the programs write.
 		document = map[string]any{
 			"event_id": x.ID, "type": x.EventType, "outcome": x.EventOutcome, "agent_id": x.EventAgent, "tool_name": x.EventTool,
 			"approval_id": x.EventApproval, "unreadable": base64.StdEncoding.EncodeToString(x.Body),
 		}
-	}
-	if by, ok := document["actor"].(map[string]any); ok {
-		actor, _ = by["id"].(string)
 	}
 	document["timestamp"], document["seq"] = at, float64(x.Leaf+1)
 	var text bytes.Buffer
