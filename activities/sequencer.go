@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/mod/sumdb/tlog"
@@ -34,6 +34,9 @@ type Floor interface {
 //
 // A signature leaves the process only after the commit. So there are never two
 // checkpoints of one size, whatever is killed when.
+//
+// Whether it has the lead or not, it looks every few seconds whether the log
+// continues what is known of it, and keeps the floors up to date (watch.go).
 type Sequencer struct {
 	Store  *store.Store
 	Keys   []audit.Key // the first one's name is the log's origin
@@ -44,14 +47,24 @@ type Sequencer struct {
 	// At, when set, is called before each step; for tests.
 	At func(step string)
 
-	// known is the last checkpoint that this process has signed, found or been
-	// given by a floor: the log never goes behind it.
-	known audit.Checkpoint
+	known known
+	// batch is how many events are appended at once: fewer than usual after the
+	// database was too slow for so many.
+	batch int
+	// last is when the last batch was appended, thinned when old checkpoints were
+	// last looked through, and told when somebody was last told of a backlog.
+	last, thinned, told time.Time
+	trouble             outage
 }
 
 const (
 	sequenceEvery = 200 * time.Millisecond
 	sequenceBatch = 4096
+	// sequencePause is the least time between two batches that do not belong to a
+	// backlog: whoever waits for the log must not make it a busy one.
+	sequencePause = 40 * time.Millisecond
+	thinEvery     = 10 * time.Minute
+	tellEvery     = 5 * time.Second
 )
 
 // ErrBehind is returned when the database's log does not continue a checkpoint
@@ -66,21 +79,20 @@ func (q *Sequencer) Run(ctx context.Context) {
 	if every == 0 {
 		every = sequenceEvery
 	}
+	var watching sync.WaitGroup
+	watching.Go(func() { q.watch(ctx) })
+	defer watching.Wait()
 	wanted := q.Store.LogWanted(ctx)
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
-	said := ""
+	q.trouble = outage{log: q.Logger, level: slog.LevelError, text: "the audit log does not go on; trying again until it does"}
 	for ctx.Err() == nil {
 		_, err := q.Store.LeadLog(ctx, func(ctx context.Context, l *store.LogLeader) error { return q.lead(ctx, l, ticker.C, wanted) })
 		if ctx.Err() != nil {
 			return
 		}
-		// Said once for an outage, and not with every look.
-		if err != nil && !errors.Is(err, store.ErrMoved) && err.Error() != said {
-			q.Logger.Error("the audit log does not go on; trying again until it does", "error", err)
-		}
-		if said = ""; err != nil {
-			said = err.Error()
+		if !errors.Is(err, store.ErrMoved) {
+			q.trouble.is(err)
 		}
 		select {
 		case <-ctx.Done():
@@ -101,42 +113,74 @@ func (q *Sequencer) lead(ctx context.Context, l *store.LogLeader, tick <-chan ti
 	if err := q.Check(ctx); err != nil {
 		return err
 	}
+	if q.batch == 0 {
+		q.batch = sequenceBatch
+	}
 	for {
-		more, err := q.once(ctx, l, &head, tree)
+		left, err := q.once(ctx, l, &head, tree)
+		if errors.Is(err, context.DeadlineExceeded) {
+			q.batch = max(1, q.batch/4)
+		}
 		if err != nil {
 			return err
 		}
-		if more {
+		q.trouble.is(nil)
+		q.progress(head.Size, left)
+		if left > 0 {
 			continue
+		}
+		if time.Since(q.thinned) > thinEvery {
+			q.thinned = time.Now()
+			if err := l.Thin(ctx); err != nil {
+				return fmt.Errorf("drop old checkpoints: %w", err)
+			}
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick:
 		case <-wanted:
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(sequencePause - time.Since(q.last)):
+			}
 		}
 	}
 }
 
-// once appends a batch, and reports whether there may be more. On an error the
-// tree may be ahead of the log: it has to be read again.
-func (q *Sequencer) once(ctx context.Context, l *store.LogLeader, head *store.LogHead, tree *audit.Tree) (more bool, err error) {
+// progress tells whoever reads the program's log how a backlog becomes less.
+func (q *Sequencer) progress(size, left int64) {
+	switch {
+	case left == 0 && !q.told.IsZero():
+		q.Logger.Info("the audit log has caught up", "events", size)
+		q.told = time.Time{}
+	case left >= sequenceBatch && time.Since(q.told) > tellEvery:
+		q.Logger.Info("events get their places in the audit log", "placed", size, "left", left)
+		q.told = time.Now()
+	}
+}
+
+// once appends a batch, and says how many numbers there are left at most. On an
+// error the tree may be ahead of the log: it has to be read again.
+func (q *Sequencer) once(ctx context.Context, l *store.LogLeader, head *store.LogHead, tree *audit.Tree) (left int64, err error) {
 	q.at("safe")
 	safe, err := l.Safe(ctx)
 	if err != nil || safe <= head.Seq {
-		return false, err
+		return 0, err
 	}
 	q.at("read")
-	events, err := l.Next(ctx, head.Seq, safe, sequenceBatch)
+	events, err := l.Next(ctx, head.Seq, safe, q.batch)
 	if err != nil || len(events) == 0 {
-		return false, err
+		return 0, err
 	}
 	a := store.Advance{From: *head}
 	full := map[int]bool{}
 	for _, e := range events {
 		e.Leaf = tree.Size()
-		a.Seqs, a.Actors = append(a.Seqs, e.Seq), append(a.Actors, e.Actor())
-		tree.Append(audit.LeafHash(e.Entry()), func(t audit.Tile) {
+		entry, actor := e.EntryActor()
+		a.Seqs, a.Actors = append(a.Seqs, e.Seq), append(a.Actors, actor)
+		tree.Append(audit.LeafHash(entry), func(t audit.Tile) {
 			t.Hashes = append([]tlog.Hash(nil), t.Hashes...)
 			a.Tiles = append(a.Tiles, t)
 			full[t.Level] = true
@@ -152,108 +196,18 @@ func (q *Sequencer) once(ctx context.Context, l *store.LogLeader, head *store.Lo
 	now := audit.Checkpoint{Origin: q.Keys[0].Name(), Size: tree.Size(), Root: a.Root}
 	q.at("sign")
 	if a.Checkpoint, err = audit.Sign(now, audit.Signers(q.Keys)...); err != nil {
-		return false, err
+		return 0, err
 	}
 	q.at("append")
 	if err := l.Append(ctx, a); err != nil {
-		return false, err
+		return 0, err
 	}
 	q.at("appended")
-	q.known = now
 	head.Size, head.Root, head.Seq = tree.Size(), a.Root, a.Seqs[len(a.Seqs)-1]
-	for _, floor := range q.Floors {
-		if err := floor.Keep(ctx, a.Checkpoint); err != nil {
-			q.Logger.Warn("a checkpoint could not be kept outside the database; the next one is tried again", "size", now.Size, "error", err)
-		}
-	}
-	q.at("kept")
-	return len(events) == sequenceBatch, nil
-}
-
-// Check compares the database's log with every checkpoint that is known. It
-// returns ErrBehind when the log does not continue one of them.
-func (q *Sequencer) Check(ctx context.Context) error {
-	known := []audit.Checkpoint{q.known}
-	for _, floor := range q.Floors {
-		c, err := load(ctx, floor, q.open)
-		if err != nil {
-			return err
-		}
-		known = append(known, c)
-	}
-	return check(ctx, q.Store, known...)
-}
-
-// CheckFloor compares the database's log with the checkpoint that a floor keeps,
-// for a process that cannot tell who signed it.
-func CheckFloor(ctx context.Context, s *store.Store, floor Floor) error {
-	c, err := load(ctx, floor, func(signed []byte) (audit.Checkpoint, error) {
-		text, _, _ := strings.Cut(string(signed), "\n\n")
-		return audit.ParseCheckpoint(text + "\n")
-	})
-	if err != nil {
-		return err
-	}
-	return check(ctx, s, c)
-}
-
-// load reads a floor's checkpoint; the zero one where it has none.
-func load(ctx context.Context, floor Floor, open func([]byte) (audit.Checkpoint, error)) (audit.Checkpoint, error) {
-	signed, err := floor.Load(ctx)
-	if err != nil || signed == nil {
-		return audit.Checkpoint{}, err
-	}
-	c, err := open(signed)
-	if err != nil {
-		return c, fmt.Errorf("read the checkpoint that is kept outside the database: %w", err)
-	}
-	return c, nil
-}
-
-func check(ctx context.Context, s *store.Store, known ...audit.Checkpoint) error {
-	head, err := s.LogHead(ctx)
-	if err != nil {
-		return err
-	}
-	for _, c := range known {
-		if err := continues(ctx, s, head, c); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// continues reports whether the database's log begins with what a checkpoint
-// says: nil, or ErrBehind with what is wrong.
-func continues(ctx context.Context, s *store.Store, head store.LogHead, known audit.Checkpoint) error {
-	if known.Size > head.Size {
-		return fmt.Errorf("%w: a checkpoint of %d events is kept outside the database, and the database has %d. "+
-			"It was restored from an older copy, or its last events were removed", ErrBehind, known.Size, head.Size)
-	}
-	if known.Size == 0 {
-		return nil
-	}
-	tree, err := audit.OpenTree(known.Size, s.LogTiles(ctx))
-	if errors.Is(err, store.ErrUnavailable) {
-		return err
-	}
-	if err != nil || tree.Root() != known.Root {
-		return fmt.Errorf("%w: its first %d events are not those of the checkpoint that is kept outside the database. It was rewritten", ErrBehind, known.Size)
-	}
-	return nil
-}
-
-// open reads a note that one of this log's keys has signed.
-func (q *Sequencer) open(signed []byte) (audit.Checkpoint, error) {
-	public := make([]string, len(q.Keys))
-	for i, k := range q.Keys {
-		public[i] = k.Public
-	}
-	verifiers, err := audit.ParseVerifiers(strings.Join(public, "\n"))
-	if err != nil {
-		return audit.Checkpoint{}, err
-	}
-	return audit.OpenCheckpoint(signed, verifiers...)
+	q.known.learn(now, a.Checkpoint)
+	q.batch, q.last = min(2*q.batch, sequenceBatch), time.Now()
+	q.at("told")
+	return safe - head.Seq, nil
 }
 
 func (q *Sequencer) at(step string) {

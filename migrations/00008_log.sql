@@ -46,7 +46,10 @@ CREATE TABLE log_tiles (
 -- Hashes cannot be compressed.
 ALTER TABLE log_tiles ALTER COLUMN hashes SET STORAGE EXTERNAL;
 
--- Every checkpoint that was signed, and what witnesses have signed of it.
+-- The checkpoints that were signed, and what witnesses have signed of them. Every
+-- append has one, which is several a second. For a day all of them are kept, then
+-- the last one of every hour (UTC) and those that a witness has signed. What is
+-- dropped can be made again, from the tiles; what others were shown, they have.
 CREATE TABLE log_checkpoints (
     size bigint      PRIMARY KEY,
     root bytea       NOT NULL CHECK (length(root) = 32),
@@ -63,7 +66,7 @@ CREATE TABLE log_cosignatures (
 
 CREATE TRIGGER log_entries_append_only BEFORE UPDATE OR DELETE ON log_entries FOR EACH ROW EXECUTE FUNCTION append_only();
 CREATE TRIGGER log_entries_no_truncate BEFORE TRUNCATE ON log_entries FOR EACH STATEMENT EXECUTE FUNCTION append_only();
-CREATE TRIGGER log_checkpoints_append_only BEFORE UPDATE OR DELETE ON log_checkpoints FOR EACH ROW EXECUTE FUNCTION append_only();
+CREATE TRIGGER log_checkpoints_append_only BEFORE UPDATE ON log_checkpoints FOR EACH ROW EXECUTE FUNCTION append_only();
 CREATE TRIGGER log_checkpoints_no_truncate BEFORE TRUNCATE ON log_checkpoints FOR EACH STATEMENT EXECUTE FUNCTION append_only();
 CREATE TRIGGER log_cosignatures_append_only BEFORE UPDATE OR DELETE ON log_cosignatures FOR EACH ROW EXECUTE FUNCTION append_only();
 CREATE TRIGGER log_cosignatures_no_truncate BEFORE TRUNCATE ON log_cosignatures FOR EACH STATEMENT EXECUTE FUNCTION append_only();
@@ -71,6 +74,44 @@ CREATE TRIGGER log_tiles_no_delete BEFORE DELETE ON log_tiles FOR EACH ROW EXECU
 CREATE TRIGGER log_tiles_no_truncate BEFORE TRUNCATE ON log_tiles FOR EACH STATEMENT EXECUTE FUNCTION append_only();
 CREATE TRIGGER log_head_no_delete BEFORE DELETE ON log_head FOR EACH ROW EXECUTE FUNCTION append_only();
 CREATE TRIGGER log_head_no_truncate BEFORE TRUNCATE ON log_head FOR EACH STATEMENT EXECUTE FUNCTION append_only();
+
+-- No checkpoint goes but by the rule, whoever asks. The next one has to be of the
+-- same hour: so the last one of an hour stays, in whatever order others go.
+-- +goose StatementBegin
+CREATE FUNCTION log_checkpoint_goes() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, public, pg_temp AS $$
+BEGIN
+    IF OLD.at > clock_timestamp() - interval '1 day'
+       OR date_trunc('hour', OLD.at, 'UTC') IS DISTINCT FROM (SELECT date_trunc('hour', c.at, 'UTC') FROM public.log_checkpoints c WHERE c.size > OLD.size ORDER BY c.size LIMIT 1)
+       OR EXISTS (SELECT FROM public.log_cosignatures s WHERE s.size = OLD.size) THEN
+        RAISE EXCEPTION 'a checkpoint is kept for a day, the last one of an hour and a witnessed one for ever' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    RETURN OLD;
+END
+$$;
+-- +goose StatementEnd
+CREATE TRIGGER log_checkpoints_thinned BEFORE DELETE ON log_checkpoints FOR EACH ROW EXECUTE FUNCTION log_checkpoint_goes();
+
+-- thin_log_checkpoints removes up to so many of those that may go, the oldest
+-- first, and says how many.
+-- +goose StatementBegin
+CREATE FUNCTION thin_log_checkpoints(most int) RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+DECLARE
+    gone bigint;
+BEGIN
+    DELETE FROM public.log_checkpoints d USING (
+        SELECT c.size FROM public.log_checkpoints c
+        WHERE c.at < clock_timestamp() - interval '1 day'
+          AND date_trunc('hour', c.at, 'UTC') = (SELECT date_trunc('hour', n.at, 'UTC') FROM public.log_checkpoints n WHERE n.size > c.size ORDER BY n.size LIMIT 1)
+          AND NOT EXISTS (SELECT FROM public.log_cosignatures s WHERE s.size = c.size)
+        ORDER BY c.size LIMIT most) old
+    WHERE d.size = old.size;
+    GET DIAGNOSTICS gone = ROW_COUNT;
+    RETURN gone;
+END
+$$;
+-- +goose StatementEnd
 
 -- Tiles and the head only grow.
 -- +goose StatementBegin
@@ -129,51 +170,17 @@ $$;
 -- +goose StatementEnd
 REVOKE ALL ON FUNCTION advance_log(bigint, bytea, bytea, bigint[], text[], smallint[], bigint[], bytea[], bytea) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION advance_log(bigint, bytea, bytea, bigint[], text[], smallint[], bigint[], bytea[], bytea) TO holdpoint_runtime;
+REVOKE ALL ON FUNCTION thin_log_checkpoints(int) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION thin_log_checkpoints(int) TO holdpoint_runtime;
 GRANT SELECT ON log_head, log_entries, log_tiles, log_checkpoints, log_cosignatures TO holdpoint_runtime;
 GRANT INSERT (size, name, line) ON log_cosignatures TO holdpoint_runtime;
 -- How far numbers have been given out.
 GRANT SELECT ON SEQUENCE events_seq_seq TO holdpoint_runtime;
 
--- append_events as before, and: a transaction has its id before its events have
--- their numbers. So once all transactions are over that were running when a
--- number had been given out, no lower number can come any more.
--- +goose StatementBegin
-CREATE OR REPLACE FUNCTION append_events(ids uuid[], types text[], outcomes text[], agents text[], tools text[], approvals text[], bodies bytea[],
-                                         OUT written bigint, OUT written_at timestamptz)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
-AS $$
-DECLARE
-    stopped text;
-    now_at  timestamptz;
-BEGIN
-    PERFORM pg_catalog.pg_current_xact_id();
-    PERFORM pg_catalog.pg_advisory_xact_lock_shared(4703514210561396082);
-    IF EXISTS (SELECT FROM public.kill_switches) THEN
-        SELECT e.agent INTO stopped
-        FROM unnest(types, outcomes, agents) AS e (type, outcome, agent)
-        JOIN public.kill_switches k ON k.agent_id IN ('', e.agent)
-        WHERE (e.type IN ('decision', 'contract') AND e.outcome NOT IN ('DENY', 'KILL_SWITCH', 'RATE_LIMITED'))
-           OR (e.type = 'redeem' AND e.outcome = 'ALLOW')
-           OR (e.type = 'settled' AND e.outcome = 'APPROVED')
-        LIMIT 1;
-        IF FOUND THEN
-            RAISE EXCEPTION 'a kill switch stops %', stopped USING ERRCODE = 'HPK01';
-        END IF;
-    END IF;
-    now_at := clock_timestamp();
-    INSERT INTO public.events (event_id, appended_at, type, outcome, agent_id, tool_name, approval_id, body)
-    SELECT e.id, now_at, e.type, e.outcome, e.agent, e.tool, nullif(e.approval, ''), e.body
-    FROM unnest(ids, types, outcomes, agents, tools, approvals, bodies) AS e (id, type, outcome, agent, tool, approval, body)
-    ON CONFLICT (event_id) DO NOTHING;
-    GET DIAGNOSTICS written = ROW_COUNT;
-    written_at := now_at;
-END
-$$;
--- +goose StatementEnd
-
 -- +goose Down
--- append_events may stay: it does what it did.
 DROP FUNCTION advance_log(bigint, bytea, bytea, bigint[], text[], smallint[], bigint[], bytea[], bytea);
 DROP TABLE log_cosignatures, log_checkpoints, log_tiles, log_entries, log_head;
 DROP FUNCTION log_grows();
+DROP FUNCTION log_checkpoint_goes();
+DROP FUNCTION thin_log_checkpoints(int);
 REVOKE SELECT ON SEQUENCE events_seq_seq FROM holdpoint_runtime;

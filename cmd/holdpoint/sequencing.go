@@ -50,10 +50,15 @@ func newWitnessing(cfg config.Config, s *store.Store, log *slog.Logger) *activit
 	return w
 }
 
-// behind says what to do about a database that is behind its log's floor.
+// behind says what to do about a database that is behind its log's floor, or
+// about a floor that cannot be read.
 func behind(cfg config.Config, err error) error {
-	if !errors.Is(err, activities.ErrBehind) {
+	if err == nil || errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.Canceled) {
 		return err
+	}
+	if !errors.Is(err, activities.ErrBehind) {
+		return fmt.Errorf("%w.\nNothing was started, and nothing was changed. Find out what has happened to %s before you move it away: "+
+			"it is what shows that the database was rewritten, or restored from an older copy", err, cfg.LogFloorFile)
 	}
 	return fmt.Errorf("%w.\nNothing was started, and nothing was changed. Restore the newest copy of the database and keep this one for whoever investigates.\n"+
 		"If the events are lost for good, say so where it will be found, then move %s away: the log goes on from what the database has, and every older checkpoint will show the break", err, cfg.LogFloorFile)

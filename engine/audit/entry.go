@@ -40,8 +40,9 @@ func (r Record) Seq() int64 { return r.Leaf + 1 }
 // Document is the event as everybody sees it, in its RFC 8785 form. It has a
 // value for every record, and another one for every other record: what is not
 // an event that agrees with its columns is shown as it is.
-func (r Record) Document() []byte {
-	v, err := canon.Parse(r.Body)
+func (r Record) Document() []byte { return r.document(canon.Parse(r.Body)) }
+
+func (r Record) document(v canon.Value, err error) []byte {
 	if err != nil || v.Kind() != canon.ObjectKind || !r.agrees(v) {
 		return r.unreadable().Canonical()
 	}
@@ -103,6 +104,12 @@ func text(s string) canon.Value {
 // Entry is the leaf data of a record that has a place.
 func (r Record) Entry() []byte { return NewEntry(r.Seq(), r.At, Digest(r.Document())) }
 
+// EntryActor is Entry and Actor, for the price of reading the body once.
+func (r Record) EntryActor() (entry []byte, actor string) {
+	v, err := canon.Parse(r.Body)
+	return NewEntry(r.Seq(), r.At, Digest(r.document(v, err))), actorOf(v, err)
+}
+
 // NewEntry is the leaf data of the event with this place, time and digest.
 func NewEntry(seq int64, at time.Time, digest string) []byte {
 	return fmt.Appendf(nil, `{"digest":"%s","seq":%d,"time":"%s","v":%d}`, digest, seq, Time(at), Version)
@@ -158,8 +165,9 @@ func isDigest(s string) bool {
 func seqText(seq int64) string { return "event " + strconv.FormatInt(seq, 10) }
 
 // Actor is who the event names as its actor; "" where it names nobody.
-func (r Record) Actor() string {
-	v, err := canon.Parse(r.Body)
+func (r Record) Actor() string { return actorOf(canon.Parse(r.Body)) }
+
+func actorOf(v canon.Value, err error) string {
 	if err != nil {
 		return ""
 	}

@@ -13,7 +13,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
+	"time"
 )
 
 // maxNote bounds a checkpoint, in bytes.
@@ -46,11 +48,12 @@ func (f File) Load(context.Context) ([]byte, error) {
 // Keep replaces the file's note: whatever happens meanwhile, the file holds the
 // former one or this one.
 func (f File) Keep(_ context.Context, note []byte) (err error) {
-	dir := filepath.Dir(f.Path)
-	temporary, err := os.CreateTemp(dir, ".floor-*")
+	dir, prefix := filepath.Dir(f.Path), "."+filepath.Base(f.Path)+"-"
+	temporary, err := os.CreateTemp(dir, prefix+"*")
 	if err != nil {
 		return fmt.Errorf("keep the log's floor: %w", err)
 	}
+	sweep(dir, prefix)
 	defer func() {
 		if err != nil {
 			_ = temporary.Close()
@@ -76,6 +79,17 @@ func (f File) Keep(_ context.Context, note []byte) (err error) {
 	}
 	defer func() { _ = opened.Close() }()
 	return opened.Sync()
+}
+
+// sweep removes what processes left that were killed while they kept a note: one
+// that is being written is not as old.
+func sweep(dir, prefix string) {
+	entries, _ := os.ReadDir(dir) // what cannot be read stays
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && strings.HasPrefix(e.Name(), prefix) && info.Mode().IsRegular() && time.Since(info.ModTime()) > time.Hour {
+			_ = os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
 }
 
 // Webhook posts every checkpoint to an address, as text/plain, for somebody else

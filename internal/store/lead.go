@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,17 +22,31 @@ const logLock = 4703514210561396083
 type LogLeader struct {
 	store *Store
 	conn  *pgx.Conn
-	// bound and until: once no transaction with an id below until runs any more, no
-	// event with a number up to bound can come any more.
-	bound, until int64
-	safe         int64
+	// Once none of the transactions in writers runs any more, no event with a
+	// number up to bound can come any more.
+	bound   int64
+	writers []string
+	safe    int64
 }
+
+// leaderSilence is how long the database waits for a leader that says nothing
+// before it gives the lead to another one: the leader's machine may be gone, or
+// its process may stand still. A leader that works looks several times a second.
+const leaderSilence = 3 * time.Second
 
 // LeadLog calls lead while this process alone gives events their places, and
 // reports whether it did: another process may have the lead. It returns what
 // lead returns.
 func (s *Store) LeadLog(ctx context.Context, lead func(context.Context, *LogLeader) error) (bool, error) {
-	return s.lead(ctx, logLock, func(ctx context.Context, conn *pgx.Conn) error { return lead(ctx, &LogLeader{store: s, conn: conn}) })
+	return s.lead(ctx, logLock, func(ctx context.Context, conn *pgx.Conn) error {
+		if err := s.within(ctx, func(ctx context.Context) error {
+			_, err := conn.Exec(ctx, fmt.Sprintf(`SET idle_session_timeout = %d`, leaderSilence.Milliseconds()))
+			return err
+		}); err != nil {
+			return translate(err)
+		}
+		return lead(ctx, &LogLeader{store: s, conn: conn})
+	})
 }
 
 // lead calls do while this process alone holds the advisory lock of this number,
@@ -86,29 +101,28 @@ func (l *LogLeader) Head(ctx context.Context) (head LogHead, tree *audit.Tree, e
 // a number is committed, or never will be. It waits a little for transactions
 // that run; with many long ones it lags behind.
 //
-// A transaction has its id before it takes numbers (append_events). So when all
-// transactions are over that had an id when the last number was read, no lower
-// number can come any more.
+// Whoever takes a number for an event holds a lock on the table, from before that
+// until after the commit can be seen. So when all are gone that held it after a
+// number was read, no event up to that number can come any more. Transaction ids
+// do not tell: a snapshot's upper bound is the last one that has ended, and
+// transactions above it may run already. Nor is anybody waited for who writes
+// elsewhere.
 func (l *LogLeader) Safe(ctx context.Context) (int64, error) {
-	err := l.store.within(ctx, func(ctx context.Context) error {
+	err := l.store.within(ctx, func(ctx context.Context) (err error) {
 		if l.bound == l.safe {
-			if err := l.conn.QueryRow(ctx, `SELECT last_value FROM events_seq_seq`).Scan(&l.bound); err != nil {
+			if err := l.conn.QueryRow(ctx, `SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM events_seq_seq`).Scan(&l.bound); err != nil {
 				return err
 			}
 			if l.bound == l.safe {
 				return nil
 			}
-			// A statement of its own: its snapshot comes after the number was read.
-			if err := l.conn.QueryRow(ctx, `SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint`).Scan(&l.until); err != nil {
+			// A statement of its own: it must begin after the number was read.
+			if l.writers, err = l.writing(ctx, nil); err != nil {
 				return err
 			}
 		}
 		for range 10 {
-			var oldest int64
-			if err := l.conn.QueryRow(ctx, `SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint`).Scan(&oldest); err != nil {
-				return err
-			}
-			if oldest >= l.until {
+			if len(l.writers) == 0 {
 				l.safe = l.bound
 				return nil
 			}
@@ -117,16 +131,38 @@ func (l *LogLeader) Safe(ctx context.Context) (int64, error) {
 				return ctx.Err()
 			case <-time.After(2 * time.Millisecond):
 			}
+			if l.writers, err = l.writing(ctx, l.writers); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
 	return l.safe, translate(err)
 }
 
-// Next reads up to limit events with numbers above after, up to upTo.
+// writing lists the transactions that write events, or those of them that are in
+// among.
+func (l *LogLeader) writing(ctx context.Context, among []string) ([]string, error) {
+	rows, err := l.conn.Query(ctx, `SELECT DISTINCT virtualtransaction FROM pg_locks
+		WHERE locktype = 'relation' AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND relation = 'events'::regclass
+			AND mode = 'RowExclusiveLock' AND granted AND ($1::text[] IS NULL OR virtualtransaction = ANY ($1))`, among)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// maxRead bounds what is read at once, in bytes of bodies; one event more may be.
+const maxRead = 8 << 20
+
+// Next reads up to limit events with numbers above after, up to upTo; fewer when
+// they are large.
 func (l *LogLeader) Next(ctx context.Context, after, upTo int64, limit int) (list []Numbered, err error) {
 	err = l.store.within(ctx, func(ctx context.Context) error {
-		rows, err := l.conn.Query(ctx, `SELECT e.seq, `+recordColumns+` FROM events e WHERE e.seq > $1 AND e.seq <= $2 ORDER BY e.seq LIMIT $3`, after, upTo, limit)
+		rows, err := l.conn.Query(ctx, `SELECT e.seq, `+recordColumns+`
+			FROM (SELECT n.*, sum(length(n.body)) OVER (ORDER BY n.seq ROWS UNBOUNDED PRECEDING) - length(n.body) AS before
+				FROM (SELECT x.* FROM events x WHERE x.seq > $1 AND x.seq <= $2 ORDER BY x.seq LIMIT $3) n) e
+			WHERE e.before < $4 ORDER BY e.seq`, after, upTo, limit, maxRead)
 		if err != nil {
 			return err
 		}
@@ -172,4 +208,14 @@ func (l *LogLeader) Append(ctx context.Context, a Advance) error {
 		return ErrMoved
 	}
 	return translate(err)
+}
+
+// Thin removes checkpoints that are no longer needed, by the rule of the schema:
+// those of more than a day ago that are not the last one of their hour, and that
+// no witness has signed.
+func (l *LogLeader) Thin(ctx context.Context) error {
+	return translate(l.store.within(ctx, func(ctx context.Context) error {
+		_, err := l.conn.Exec(ctx, `SELECT thin_log_checkpoints(20000)`)
+		return err
+	}))
 }

@@ -1,0 +1,264 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"holdpoint/engine/audit"
+	"holdpoint/internal/store"
+)
+
+// watchEvery is how often the log is held against what is known of it.
+const watchEvery = 3 * time.Second
+
+// known is the last checkpoint that a process has signed, found or been given by
+// a floor: the log never goes behind it. The zero one knows nothing.
+type known struct {
+	mu         sync.Mutex
+	checkpoint audit.Checkpoint
+	note       []byte
+	news       chan struct{}
+}
+
+func (k *known) learn(c audit.Checkpoint, note []byte) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if c.Size <= k.checkpoint.Size {
+		return
+	}
+	k.checkpoint, k.note = c, note
+	if k.news != nil {
+		select {
+		case k.news <- struct{}{}:
+		default: // whoever is told has yet to look
+		}
+	}
+}
+
+func (k *known) get() (audit.Checkpoint, []byte) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.checkpoint, k.note
+}
+
+// tell returns a channel that receives after something was learnt.
+func (k *known) tell() <-chan struct{} {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.news = make(chan struct{}, 1)
+	return k.news
+}
+
+// outage says once that something does not work, and not with every try.
+type outage struct {
+	log   *slog.Logger
+	level slog.Level
+	text  string
+	said  string
+}
+
+func (o *outage) is(err error) {
+	switch {
+	case err == nil:
+		o.said = ""
+	case o.said != err.Error():
+		o.said = err.Error()
+		o.log.Log(context.Background(), o.level, o.text, "error", err)
+	}
+}
+
+// watch keeps the floors up to date until ctx ends: what this process signs as
+// soon as it has, and what others sign every few seconds. It does so beside the
+// sequencing, because a floor that is full or hangs must not stop the log: a log
+// that goes on and says that its floor does not is worth more than none.
+func (q *Sequencer) watch(ctx context.Context) {
+	news := q.known.tell()
+	every := time.NewTimer(0)
+	defer every.Stop()
+	behind := outage{log: q.Logger, level: slog.LevelError, text: "the audit log is not what is known of it"}
+	full := outage{log: q.Logger, level: slog.LevelError, text: "checkpoints cannot be kept outside the database; the log goes on without, and it is tried again"}
+	kept := make([]int64, len(q.Floors))
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-news:
+		case <-every.C:
+			err := q.follow(ctx)
+			if ctx.Err() != nil {
+				return
+			}
+			every.Reset(watchEvery)
+			behind.is(err)
+			if err != nil {
+				continue // what may be wrong is kept nowhere
+			}
+		}
+		if err := q.keep(ctx, kept); ctx.Err() == nil {
+			full.is(err)
+		}
+	}
+}
+
+// follow learns the database's last checkpoint, when it continues what is known.
+func (q *Sequencer) follow(ctx context.Context) error {
+	if err := q.Check(ctx); err != nil {
+		return err
+	}
+	last, err := q.Store.LatestCheckpoint(ctx, 0)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	c, err := q.open(last.Note)
+	if err != nil {
+		return fmt.Errorf("%w: its last checkpoint: %w", ErrBehind, err)
+	}
+	if err := check(ctx, q.Store, c); err != nil {
+		return err
+	}
+	q.known.learn(c, last.Note)
+	return nil
+}
+
+// keep gives the last checkpoint to the floors that have an older one. kept says
+// what they were given before. Two processes with one file may overtake one
+// another; what the file holds then is older by a moment, and true.
+func (q *Sequencer) keep(ctx context.Context, kept []int64) error {
+	c, note := q.known.get()
+	var failed error
+	for i, floor := range q.Floors {
+		has, err := load(ctx, floor, q.open)
+		if err != nil {
+			// It is not written over: somebody may want to see what happened to it.
+			failed = errors.Join(failed, err)
+			continue
+		}
+		if c.Size == 0 || has.Size >= c.Size || has.Size == 0 && kept[i] >= c.Size {
+			continue
+		}
+		q.at("keep")
+		if err := floor.Keep(ctx, note); err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		kept[i] = c.Size
+		q.at("kept")
+	}
+	return failed
+}
+
+// Check compares the database's log with every checkpoint that is known. It
+// returns ErrBehind when the log does not continue one of them.
+func (q *Sequencer) Check(ctx context.Context) error {
+	former, _ := q.known.get()
+	known := []audit.Checkpoint{former}
+	for _, floor := range q.Floors {
+		c, err := load(ctx, floor, q.open)
+		if err != nil {
+			return err
+		}
+		known = append(known, c)
+	}
+	return check(ctx, q.Store, known...)
+}
+
+// CheckFloor compares the database's log with the checkpoint that a floor keeps,
+// for a process that cannot tell who signed it.
+func CheckFloor(ctx context.Context, s *store.Store, floor Floor) error {
+	c, err := load(ctx, floor, unsigned)
+	if err != nil || c.Size == 0 {
+		return err
+	}
+	last, err := s.LatestCheckpoint(ctx, 0)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	if own, err := unsigned(last.Note); err == nil && own.Origin != c.Origin {
+		return fmt.Errorf("the checkpoint that is kept outside the database is of the log %q, and the database's log is %q", c.Origin, own.Origin)
+	}
+	return check(ctx, s, c)
+}
+
+// unsigned reads a note without asking who has signed it.
+func unsigned(signed []byte) (audit.Checkpoint, error) {
+	text, _, ok := strings.Cut(string(signed), "\n\n")
+	if !ok {
+		return audit.Checkpoint{}, audit.ErrCheckpoint
+	}
+	return audit.ParseCheckpoint(text + "\n")
+}
+
+// load reads a floor's checkpoint; the zero one where it has none.
+func load(ctx context.Context, floor Floor, open func([]byte) (audit.Checkpoint, error)) (audit.Checkpoint, error) {
+	signed, err := floor.Load(ctx)
+	if err != nil || signed == nil {
+		return audit.Checkpoint{}, err
+	}
+	c, err := open(signed)
+	if err == nil {
+		return c, nil
+	}
+	if other, parsed := unsigned(signed); parsed == nil {
+		return c, fmt.Errorf("read the checkpoint that is kept outside the database, of the log %q: %w", other.Origin, err)
+	}
+	return c, fmt.Errorf("read the checkpoint that is kept outside the database: %w", err)
+}
+
+func check(ctx context.Context, s *store.Store, known ...audit.Checkpoint) error {
+	head, err := s.LogHead(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range known {
+		if err := continues(ctx, s, head, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// continues reports whether the database's log begins with what a checkpoint
+// says: nil, or ErrBehind with what is wrong. It asks for a proof, from tiles that
+// are held against the head's root: that the tiles at the former edge give the
+// former root would say nothing of what they have become since.
+func continues(ctx context.Context, s *store.Store, head store.LogHead, known audit.Checkpoint) error {
+	if known.Size > head.Size {
+		return fmt.Errorf("%w: a checkpoint of %d events is kept outside the database, and the database has %d. "+
+			"It was restored from an older copy, or its last events were removed", ErrBehind, known.Size, head.Size)
+	}
+	if known.Size == 0 {
+		return nil // nothing is known
+	}
+	proof, err := s.LogTiles(ctx).ProveTree(head.Size, head.Root, known.Size)
+	if errors.Is(err, store.ErrUnavailable) {
+		return err
+	}
+	if err == nil {
+		err = audit.CheckTree(proof, audit.Checkpoint{Origin: known.Origin, Size: head.Size, Root: head.Root}, known)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: its first %d events are not those of the checkpoint that is kept outside the database. It was rewritten", ErrBehind, known.Size)
+	}
+	return nil
+}
+
+// open reads a note that one of this log's keys has signed.
+func (q *Sequencer) open(signed []byte) (audit.Checkpoint, error) {
+	public := make([]string, len(q.Keys))
+	for i, k := range q.Keys {
+		public[i] = k.Public
+	}
+	verifiers, err := audit.ParseVerifiers(strings.Join(public, "\n"))
+	if err != nil {
+		return audit.Checkpoint{}, err
+	}
+	return audit.OpenCheckpoint(signed, verifiers...)
+}

@@ -1,0 +1,302 @@
+package activities_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"holdpoint/activities"
+	"holdpoint/engine/audit"
+	"holdpoint/internal/floor"
+)
+
+// fullFloor is one on a full disk, until it is given room. It counts the tries.
+type fullFloor struct {
+	floor.File
+	mu    sync.Mutex
+	full  bool
+	hangs chan struct{}
+	tries int
+}
+
+func (f *fullFloor) Keep(ctx context.Context, note []byte) error {
+	f.mu.Lock()
+	full, hangs := f.full, f.hangs
+	f.tries++
+	f.mu.Unlock()
+	if hangs != nil {
+		<-hangs
+	}
+	if full {
+		return errors.New("no space left on device")
+	}
+	return f.File.Keep(ctx, note)
+}
+
+// said is a logger and what it was told.
+func said() (*slog.Logger, *output) {
+	out := &output{}
+	return slog.New(slog.NewTextHandler(out, nil)), out
+}
+
+// A floor that is full does not stop the log. It is said, once, and what it
+// missed is kept when there is room again.
+func TestFullFloor(t *testing.T) {
+	in := install(t)
+	ctx, conn := context.Background(), connect(t, in.owner)
+	path := filepath.Join(t.TempDir(), "floor")
+	f := &fullFloor{File: floor.File{Path: path}, full: true}
+	log, out := said()
+	in.run(in.sequencer(func(q *activities.Sequencer) { q.Floors, q.Logger = []activities.Floor{f}, log }))
+	for range 5 {
+		must(t, write(ctx, conn, 2))
+		in.placed(conn, goesOn)
+	}
+	eventually(t, goesOn, "it is said", func() bool { return strings.Contains(out.String(), "no space left") })
+	f.mu.Lock()
+	f.full = false
+	f.mu.Unlock()
+	in.floorIs(conn, path)
+	if got := strings.Count(out.String(), "level=ERROR"); got != 1 {
+		t.Errorf("said %d times:\n%s", got, out)
+	}
+	in.check()
+}
+
+// Nor does one that hangs.
+func TestHangingFloor(t *testing.T) {
+	in := install(t)
+	ctx, conn := context.Background(), connect(t, in.owner)
+	f := &fullFloor{File: floor.File{Path: filepath.Join(t.TempDir(), "floor")}, hangs: make(chan struct{})}
+	in.run(in.sequencer(func(q *activities.Sequencer) { q.Floors = []activities.Floor{f} }))
+	for range 5 {
+		must(t, write(ctx, conn, 2))
+		in.placed(conn, goesOn)
+	}
+	close(f.hangs)
+	in.floorIs(conn, f.Path)
+}
+
+// Who does not lead keeps their floor up to date as well.
+func TestFollowerKeepsItsFloor(t *testing.T) {
+	in := install(t)
+	ctx, conn := context.Background(), connect(t, in.owner)
+	in.run(in.sequencer(nil))
+	must(t, write(ctx, conn, 2))
+	in.placed(conn, goesOn)
+	path := filepath.Join(t.TempDir(), "floor")
+	follower := in.sequencer(func(q *activities.Sequencer) {
+		q.Floors = []activities.Floor{floor.File{Path: path}}
+		q.At = func(step string) {
+			if step == "append" {
+				t.Error("the follower appends")
+			}
+		}
+	})
+	in.run(follower)
+	in.floorIs(conn, path)
+	must(t, write(ctx, conn, 2))
+	in.placed(conn, goesOn)
+	in.floorIs(conn, path)
+}
+
+// grown is a log of n events, in batches, whose floor stands at the n/2-th or so.
+func grown(t *testing.T, n int) (in *installation, f floor.File) {
+	t.Helper()
+	in = install(t)
+	conn := connect(t, in.owner)
+	f = floor.File{Path: filepath.Join(t.TempDir(), "floor")}
+	fill(t, conn, n/2)
+	stop := in.run(in.sequencer(func(q *activities.Sequencer) { q.Floors = []activities.Floor{f} }))
+	in.placed(conn, goesOn)
+	in.floorIs(conn, f.Path)
+	stop()
+	fill(t, conn, n-n/2)
+	stop = in.run(in.sequencer(nil))
+	in.placed(conn, goesOn)
+	stop()
+	in.check()
+	return in, f
+}
+
+// rewrite changes the event of a leaf and makes the whole tree again, as somebody
+// with all rights and much time would, and signs the last checkpoint with a key.
+// Of the tiles it leaves those alone that keep says.
+func (in *installation) rewrite(conn execer, leaf int64, key audit.Key, keep func(level int, n int64) bool) {
+	in.t.Helper()
+	ctx := context.Background()
+	exec := func(sql string, args ...any) {
+		in.t.Helper()
+		_, err := conn.Exec(ctx, sql, args...)
+		must(in.t, err)
+	}
+	exec(`SET session_replication_role = replica`)
+	exec(`UPDATE events SET body = convert_to(replace(convert_from(body, 'UTF8'), 'accept', 'refuse'), 'UTF8') WHERE seq = (SELECT seq FROM log_entries WHERE leaf = $1)`, leaf)
+	var tree audit.Tree
+	tiles := []audit.Tile{}
+	full := func(tile audit.Tile) {
+		tile.Hashes = append(tile.Hashes[:0:0], tile.Hashes...)
+		tiles = append(tiles, tile)
+	}
+	rows, err := conn.Query(ctx, `SELECT event_id::text, appended_at, e.type, e.outcome, e.agent_id, e.tool_name, body FROM events e JOIN log_entries USING (seq) ORDER BY leaf`)
+	must(in.t, err)
+	for rows.Next() {
+		r := audit.Record{Leaf: tree.Size()}
+		must(in.t, rows.Scan(&r.ID, &r.At, &r.Type, &r.Outcome, &r.AgentID, &r.ToolName, &r.Body))
+		tree.Append(audit.LeafHash(r.Entry()), full)
+	}
+	must(in.t, rows.Err())
+	for _, tile := range append(tiles, tree.Partial()...) {
+		if keep == nil || !keep(tile.Level, tile.N) {
+			exec(`UPDATE log_tiles SET hashes = $3 WHERE level = $1 AND n = $2`, tile.Level, tile.N, tile.Data())
+		}
+	}
+	root := tree.Root()
+	note, err := audit.Sign(audit.Checkpoint{Origin: key.Name(), Size: tree.Size(), Root: root}, key)
+	must(in.t, err)
+	exec(`UPDATE log_head SET root = $1`, root[:])
+	exec(`UPDATE log_checkpoints SET root = $1, note = $2 WHERE size = $3`, root[:], note, tree.Size())
+}
+
+// A log that was cut or rewritten is refused by whoever has a floor: before it
+// sequences, and without the key.
+func TestFloorFindsOut(t *testing.T) {
+	other := func(t *testing.T) audit.Key {
+		in := install(t)
+		return in.keys[0]
+	}
+	for _, tt := range []struct {
+		name   string
+		change func(t *testing.T, in *installation, conn execer)
+		want   string
+	}{
+		{"the tail was cut", func(t *testing.T, _ *installation, conn execer) {
+			_, err := conn.Exec(context.Background(), `SET session_replication_role = replica; DELETE FROM log_entries; DELETE FROM log_tiles; DELETE FROM log_checkpoints;
+				UPDATE log_head SET size = 0, seq = 0, root = sha256('')`)
+			must(t, err)
+		}, "a checkpoint of 300 events is kept outside the database, and the database has 0"},
+		{"rewritten with the key", func(_ *testing.T, in *installation, conn execer) { in.rewrite(conn, 3, in.keys[0], nil) }, "its first 300 events are not those"},
+		{"rewritten with another key", func(t *testing.T, in *installation, conn execer) { in.rewrite(conn, 3, other(t), nil) }, "its first 300 events are not those"},
+		// The floor's edge is left as it was: leaf 260 is in the tile of leaves 256 to
+		// 511, which ended at 300 then.
+		{"rewritten around the edge", func(_ *testing.T, in *installation, conn execer) {
+			in.rewrite(conn, 260, in.keys[0], func(level int, n int64) bool { return level == 0 && n == 1 })
+		}, "its first 300 events are not those"},
+		{"a tile is gone", func(t *testing.T, _ *installation, conn execer) {
+			_, err := conn.Exec(context.Background(), `SET session_replication_role = replica; DELETE FROM log_tiles WHERE level = 1`)
+			must(t, err)
+		}, "its first 300 events are not those"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			in, f := grown(t, 600)
+			ctx, conn := context.Background(), connect(t, in.owner)
+			tt.change(t, in, conn)
+			before := size(t, conn)
+			q := in.sequencer(nil)
+			q.Floors = []activities.Floor{f}
+			for who, err := range map[string]error{"with the key": q.Check(ctx), "without": activities.CheckFloor(ctx, q.Store, f)} {
+				if err == nil || !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("%s: %v, want %q", who, err, tt.want)
+				}
+			}
+			log, out := said()
+			q.Logger = log
+			_, err := conn.Exec(ctx, `RESET session_replication_role`)
+			must(t, err)
+			fill(t, conn, 5)
+			in.run(q)
+			eventually(t, goesOn, "it is said", func() bool { return strings.Contains(out.String(), "not the one that was signed") })
+			if got := size(t, conn); got != before {
+				t.Errorf("it went on: %d leaves, and %d before", got, before)
+			}
+		})
+	}
+}
+
+// A running leader, and one that follows, notice that the database has gone back
+// under them, without a floor; nothing is signed on top of it.
+func TestDatabaseGoesBackUnderneath(t *testing.T) {
+	in := install(t)
+	ctx, conn := context.Background(), connect(t, in.owner)
+	leaderLog, leader := said()
+	followerLog, follower := said()
+	in.run(in.sequencer(func(q *activities.Sequencer) { q.Logger = leaderLog }))
+	fill(t, conn, 10)
+	in.placed(conn, goesOn)
+	in.run(in.sequencer(func(q *activities.Sequencer) { q.Logger = followerLog }))
+	_, err := conn.Exec(ctx, `CREATE TABLE old_head AS TABLE log_head; CREATE TABLE old_tiles AS TABLE log_tiles`)
+	must(t, err)
+	fill(t, conn, 10)
+	in.placed(conn, goesOn)
+	// Both have seen it.
+	<-time.After(4 * time.Second)
+	_, err = conn.Exec(ctx, `BEGIN; SET LOCAL session_replication_role = replica; DELETE FROM log_head; INSERT INTO log_head TABLE old_head; DELETE FROM log_tiles; INSERT INTO log_tiles TABLE old_tiles;
+		DELETE FROM log_entries WHERE leaf >= 10; DELETE FROM log_checkpoints WHERE size > 10; DELETE FROM events WHERE seq > (SELECT seq FROM old_head); COMMIT`)
+	must(t, err)
+	for name, out := range map[string]*output{"the leader": leader, "the follower": follower} {
+		eventually(t, goesOn, name+" says it", func() bool { return strings.Contains(out.String(), "a checkpoint of 20 events is kept") })
+	}
+	fill(t, conn, 3)
+	eventually(t, goesOn, "the sequencing stops", func() bool { return strings.Contains(leader.String(), "the audit log does not go on") })
+	if got := size(t, conn); got != 10 {
+		t.Errorf("%d leaves, want 10: nobody was to go on", got)
+	}
+}
+
+// What is in the floor's file and is no checkpoint of this log is refused, and
+// left as it is.
+func TestDamagedFloor(t *testing.T) {
+	in, f := grown(t, 40)
+	note, err := os.ReadFile(f.Path)
+	must(t, err)
+	stranger, other := grown(t, 10)
+	_ = stranger
+	foreign, err := os.ReadFile(other.Path)
+	must(t, err)
+	origin := bytes.Replace(note, []byte("log.example.com/sequencer\n"), []byte("log.example.com/other\n"), 1)
+	for _, tt := range []struct {
+		name          string
+		content       []byte
+		want, without string // without the key; "" when nothing can be seen
+	}{
+		{"empty", nil, "it is no checkpoint", "it is no checkpoint"},
+		{"cut", note[:30], "has not signed it", "it is no checkpoint"},
+		{"text", []byte("hello\n"), "has not signed it", "it is no checkpoint"},
+		{"huge", bytes.Repeat([]byte("x"), 1<<20), "it is no checkpoint", "it is no checkpoint"},
+		{"a size changed", bytes.Replace(note, []byte("\n20\n"), []byte("\n19\n"), 1), "has not signed it", "It was rewritten"},
+		{"a signature changed", append(note[:len(note)-8:len(note)-8], "AAAAAA=\n"...), "has not signed it", ""},
+		{"of another log of that name", foreign, "has not signed it", "It was rewritten"},
+		{"of another log", origin, `of the log "log.example.com/other"`, `of the log "log.example.com/other", and the database's log is "log.example.com/sequencer"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			must(t, os.WriteFile(f.Path, tt.content, 0o600))
+			q := in.sequencer(nil)
+			q.Floors = []activities.Floor{f}
+			if err := q.Check(t.Context()); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("with the key: %v, want %q", err, tt.want)
+			}
+			if err := activities.CheckFloor(t.Context(), q.Store, f); (err == nil) != (tt.without == "") || err != nil && !strings.Contains(err.Error(), tt.without) {
+				t.Errorf("without: %v, want %q", err, tt.without)
+			}
+			log, out := said()
+			q.Logger = log
+			in.run(q)
+			eventually(t, goesOn, "it is said", func() bool { return strings.Contains(out.String(), "level=ERROR") })
+			if got, err := os.ReadFile(f.Path); err != nil || !bytes.Equal(got, tt.content) {
+				t.Error("the file was written over")
+			}
+		})
+	}
+	must(t, os.Remove(f.Path))
+	must(t, os.Mkdir(f.Path, 0o700))
+	if err := in.sequencer(func(q *activities.Sequencer) { q.Floors = []activities.Floor{f} }).Check(t.Context()); err == nil {
+		t.Error("a floor that is a directory is taken")
+	}
+}
