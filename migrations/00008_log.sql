@@ -36,7 +36,7 @@ CREATE TABLE log_entries (
 CREATE INDEX log_entries_kind ON log_entries ((type || ' ' || outcome), (-leaf));
 CREATE INDEX log_entries_agent ON log_entries (agent_id, type, outcome, (-leaf)) WHERE agent_id <> '';
 CREATE INDEX log_entries_tool ON log_entries (tool_name, type, outcome, (-leaf)) WHERE tool_name <> '';
-CREATE INDEX log_entries_agent_tool ON log_entries (agent_id, tool_name, type, outcome, (-leaf)) WHERE agent_id <> '' AND tool_name <> '';
+CREATE INDEX log_entries_agent_tool ON log_entries (agent_id, tool_name, (-leaf)) WHERE agent_id <> '' AND tool_name <> '';
 CREATE INDEX log_entries_actor ON log_entries (actor_id, (-leaf)) WHERE actor_id <> '';
 CREATE INDEX log_entries_approval ON log_entries (approval_id, (-leaf)) WHERE approval_id IS NOT NULL;
 

@@ -29,11 +29,12 @@ type ledger struct {
 	// slowAt, when set, ends every search there, as if it had taken too long.
 	slowAt int64
 	notes  []gate.Checkpoint
+	// leaves are the hashes as they were logged, whatever becomes of the records.
+	leaves []tlog.Hash
 	// bend changes a proof before it is sent.
 	bend func(map[string]any)
 }
 
-// logSeed is the key of tests' logs; it is no secret.
 const logOrigin = "log.example.com/test"
 
 func newLedger(t testing.TB, m *memory) *ledger {
@@ -78,6 +79,7 @@ func (l *ledger) add(t testing.TB, e engine.Event) engine.Event {
 	l.records = append(l.records, audit.Record{
 		Leaf: n, ID: e.ID, At: at, Type: string(e.Type), Outcome: string(e.Outcome), AgentID: e.AgentID, ToolName: e.ToolName, ApprovalID: e.ApprovalID, Body: body,
 	})
+	l.leaves = append(l.leaves, audit.LeafHash(l.records[n].Entry()))
 	root, err := tlog.TreeHash(n+1, l)
 	if err != nil {
 		t.Fatal(err)
@@ -91,11 +93,11 @@ func (l *ledger) add(t testing.TB, e engine.Event) engine.Event {
 	return e
 }
 
-// ReadHashes computes the tree's hashes from its entries, over and over.
+// ReadHashes computes the tree's hashes from its leaves, over and over.
 func (l *ledger) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	var all []tlog.Hash
-	for i := range l.records {
-		hashes, err := tlog.StoredHashesForRecordHash(int64(i), audit.LeafHash(l.records[i].Entry()), tlog.HashReaderFunc(func(wanted []int64) ([]tlog.Hash, error) {
+	for i, leaf := range l.leaves {
+		hashes, err := tlog.StoredHashesForRecordHash(int64(i), leaf, tlog.HashReaderFunc(func(wanted []int64) ([]tlog.Hash, error) {
 			some := make([]tlog.Hash, len(wanted))
 			for k, at := range wanted {
 				some[k] = all[at]
@@ -212,7 +214,7 @@ func (l *ledger) proof(w http.ResponseWriter, r *http.Request) {
 	for i, h := range path {
 		hashes[i] = base64.StdEncoding.EncodeToString(h[:])
 	}
-	leaf := audit.LeafHash(record.Entry())
+	leaf := l.leaves[record.Leaf]
 	answer := map[string]any{
 		"event": json.RawMessage(record.Document()), "entry": string(record.Entry()), "leaf_index": record.Leaf,
 		"leaf_hash": base64.StdEncoding.EncodeToString(leaf[:]), "tree_size": latest.Size, "root": base64.StdEncoding.EncodeToString(latest.Root[:]),

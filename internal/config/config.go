@@ -58,6 +58,8 @@ type Config struct {
 	ContractsFile     string           `yaml:"contracts_file"`
 	LogKey            string           `yaml:"log_key"`
 	LogKeyFile        string           `yaml:"log_key_file"`
+	LogPublicKey      string           `yaml:"log_public_key"`
+	LogPublicKeyFile  string           `yaml:"log_public_key_file"`
 	LogFloorFile      string           `yaml:"log_floor_file"`
 	LogFloorWebhook   string           `yaml:"log_floor_webhook"`
 	Routing           approval.Routing `yaml:"routing"`
@@ -105,7 +107,7 @@ func (c *Config) settings() map[string]any {
 		"data_key": &c.DataKey, "data_key_file": &c.DataKeyFile, "signing_keys": &c.SigningKeys, "signing_keys_file": &c.SigningKeysFile,
 		"token_ttl": &c.TokenTTL, "token_validity": &c.TokenValidity, "max_pending": &c.MaxPending, "execution_lease": &c.ExecutionLease,
 		"policy_file": &c.PolicyFile, "policy_secret": &c.PolicySecret, "policy_secret_file": &c.PolicySecretFile, "contracts_file": &c.ContractsFile,
-		"log_key": &c.LogKey, "log_key_file": &c.LogKeyFile, "log_floor_file": &c.LogFloorFile, "log_floor_webhook": &c.LogFloorWebhook,
+		"log_key": &c.LogKey, "log_key_file": &c.LogKeyFile, "log_public_key": &c.LogPublicKey, "log_public_key_file": &c.LogPublicKeyFile, "log_floor_file": &c.LogFloorFile, "log_floor_webhook": &c.LogFloorWebhook,
 		"smtp_addr": &c.SMTP.Addr, "smtp_from": &c.SMTP.From, "smtp_user": &c.SMTP.User, "smtp_password": &c.SMTP.Password,
 		"smtp_password_file": &c.SMTP.PasswordFile, "smtp_tls": &c.SMTP.TLS, "smtp_allow_plain": &c.SMTP.AllowPlain,
 		"outbound_allow_private": &c.OutboundAllowPrivate,
@@ -230,6 +232,7 @@ func (c *Config) Check(need Need) error {
 		{"policy_secret", c.PolicySecretFile, &c.PolicySecret},
 		{"smtp.password", c.SMTP.PasswordFile, &c.SMTP.Password},
 		{"log_key", c.LogKeyFile, &c.LogKey},
+		{"log_public_key", c.LogPublicKeyFile, &c.LogPublicKey},
 	} {
 		if f.path == "" {
 			continue
@@ -278,6 +281,11 @@ func (c *Config) Check(need Need) error {
 	}
 	if need&Log != 0 {
 		errs = append(errs, c.log()...)
+	}
+	if c.LogPublicKey != "" {
+		if _, err := audit.ParseVerifiers(c.LogPublicKey); err != nil {
+			errs = append(errs, fmt.Errorf("log_public_key: %w", err))
+		}
 	}
 	if need&(Temporal|HTTP) != 0 {
 		errs = append(errs, c.notices(need&HTTP == 0)...)

@@ -29,7 +29,7 @@ type EventFilter struct {
 	Limit  int
 }
 
-// conditions are the filter's, on log_entries as l.
+// conditions are the filter's, but for its place, on events as l.
 func (f EventFilter) conditions() (where []string, args []any) {
 	add := func(condition string, value any) {
 		args = append(args, value)
@@ -48,12 +48,6 @@ func (f EventFilter) conditions() (where []string, args []any) {
 			add("l."+c.column+" = $%d", c.value)
 		}
 	}
-	switch {
-	case f.Newest && f.After > 0:
-		add("l.leaf < $%d - 1", f.After)
-	case !f.Newest && f.After > 0:
-		add("l.leaf >= $%d", f.After)
-	}
 	if len(where) == 0 {
 		where = []string{"true"}
 	}
@@ -63,24 +57,8 @@ func (f EventFilter) conditions() (where []string, args []any) {
 // Records lists the records of events that have a place in the log, in its order.
 // A record whose event is gone has an empty ID.
 func (s *Store) Records(ctx context.Context, f EventFilter) ([]audit.Record, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	where, args := f.conditions()
-	direction := ""
-	if f.Newest {
-		direction = " DESC"
-	}
-	args = append(args, f.Limit)
-	// The search is done when the events are fetched: one by one, by their number.
-	rows, err := s.pool.Query(ctx, `SELECT p.leaf, coalesce(e.event_id::text, ''), coalesce(e.appended_at, p.at), coalesce(e.type, ''), coalesce(e.outcome, ''),
-			coalesce(e.agent_id, ''), coalesce(e.tool_name, ''), coalesce(e.approval_id, ''), coalesce(e.body, '')
-		FROM (SELECT l.leaf, l.seq, l.at FROM log_entries l WHERE `+strings.Join(where, " AND ")+` ORDER BY l.leaf`+direction+fmt.Sprintf(` LIMIT $%d`, len(args))+`) p
-		LEFT JOIN events e ON e.seq = p.seq ORDER BY p.leaf`+direction, args...)
-	if err != nil {
-		return nil, translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scanRecord)
-	return list, translate(err)
+	found, err := s.Search(ctx, f, 0)
+	return found.Records, err
 }
 
 // Unplaced lists the records of events that have no place in the log yet, in the
@@ -88,7 +66,6 @@ func (s *Store) Records(ctx context.Context, f EventFilter) ([]audit.Record, err
 func (s *Store) Unplaced(ctx context.Context, f EventFilter) ([]audit.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	f.After = 0
 	if f.ActorID != "" {
 		return nil, nil // the body alone says it; it is found a moment later
 	}
@@ -117,7 +94,6 @@ func scanRecord(row pgx.CollectableRow) (audit.Record, error) {
 func (s *Store) Events(ctx context.Context, f EventFilter) ([]engine.Event, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	f.After = 0
 	where, args := f.conditions()
 	args = append(args, f.Limit)
 	rows, err := s.pool.Query(ctx, `SELECT coalesce((SELECT p.leaf FROM log_entries p WHERE p.seq = l.seq), -1), l.appended_at, l.body

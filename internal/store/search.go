@@ -36,11 +36,11 @@ const (
 )
 
 // Search lists up to f.Limit records of the log, in its order or, with Newest,
-// against it. A filter by agent, tool or both, by type and outcome, and by time, or by a
-// person or an approval, is answered by an index alone. Where a busy person is
-// combined with another filter, rows have to be looked at one by one: then the search
-// ends with the budget, and Found says how far it has come. A budget of 0 has no
-// end but the log's.
+// against it. A filter by time and by one of these is answered by an index alone:
+// an agent or a tool, with or without a type and an outcome; an agent with a tool;
+// a type, an outcome or both; a person; an approval. For others, rows of the least
+// busy of these are looked at one by one: such a search ends with the budget, and
+// Found says how far it has come. A budget of 0 has no end but the log's.
 func (s *Store) Search(ctx context.Context, f EventFilter, budget time.Duration) (Found, error) {
 	began := time.Now()
 	q := search{store: s, f: f}
@@ -103,20 +103,33 @@ type search struct {
 	window int64 // how many leaves to look at in one go
 }
 
-// lead is an index that leads a search: the columns that it begins with, besides
-// type and outcome.
+// lead is an index that leads a search: the columns that it answers. Those with
+// type and outcome have their rows by them, and answer any of them.
 type lead string
 
 const (
 	byApproval  lead = "approval_id"
 	byActor     lead = "actor_id"
-	byAgent     lead = "agent_id"
-	byTool      lead = "tool_name"
 	byAgentTool lead = "agent_id tool_name"
+	byAgent     lead = "agent_id type outcome"
+	byTool      lead = "tool_name type outcome"
 	byKind      lead = "type outcome"
 )
 
+var allLeads = []lead{byApproval, byActor, byAgentTool, byAgent, byTool, byKind}
+
 func (l lead) columns() []string { return strings.Fields(string(l)) }
+
+// merges reports whether the index has its rows by type and outcome.
+func (l lead) merges() bool { return strings.HasSuffix(string(l), string(byKind)) }
+
+// keys are the columns that have to have a value for the index to be of use.
+func (l lead) keys() []string {
+	if l == byKind {
+		return nil
+	}
+	return strings.Fields(strings.TrimSuffix(string(l), string(byKind)))
+}
 
 // slow reports whether rows have to be looked at that may not be wanted.
 func (q *search) slow() bool { return len(q.rest) > 0 }
@@ -186,47 +199,43 @@ func (q *search) bounds(ctx context.Context) error {
 	return err
 }
 
-// choose finds the index that leads.
+// choose finds the index that leads: one that answers the whole search, or else
+// the one with the least to look at.
 func (q *search) choose(ctx context.Context) error {
-	var leads []lead
-	for _, l := range []lead{byApproval, byActor, byAgentTool, byAgent, byTool} {
-		within := len(leads) > 0 && leads[len(leads)-1] == byAgentTool && l != byActor
-		if !within && !slices.ContainsFunc(l.columns(), func(column string) bool { return q.value(column) == "" }) {
-			leads = append(leads, l)
+	q.window = q.hi - q.lo
+	var wanted []string
+	for _, column := range []string{"approval_id", "actor_id", "agent_id", "tool_name", "type", "outcome"} {
+		if q.value(column) != "" {
+			wanted = append(wanted, column)
 		}
 	}
-	q.window = q.hi - q.lo
-	switch {
-	case len(leads) == 0 && q.f.Type == "" && q.f.Outcome == "":
-		return nil
-	case len(leads) == 0:
-		q.by = byKind
-	case leads[0] == byApproval, len(leads) == 1 && (leads[0] != byActor || q.f.Type == "" && q.f.Outcome == ""): // an approval has few events
-		q.by = leads[0]
-	default:
+	var leads []lead
+	for _, l := range allLeads {
+		missing := slices.ContainsFunc(l.keys(), func(column string) bool { return q.value(column) == "" })
+		if missing || !slices.ContainsFunc(l.columns(), func(column string) bool { return q.value(column) != "" }) {
+			continue
+		}
+		leads = append(leads, l)
+		answered := !slices.ContainsFunc(wanted, func(column string) bool { return !slices.Contains(l.columns(), column) })
+		if answered || l == byApproval { // an approval has few events
+			q.by = l
+			break
+		}
+	}
+	if q.by == "" && len(leads) > 0 {
 		if err := q.rarest(ctx, leads); err != nil {
 			return err
 		}
 	}
-	for _, l := range leads {
-		if l != q.by {
-			q.rest = append(q.rest, l.columns()...)
-		}
-	}
-	if q.merges() {
-		return q.findKinds(ctx)
-	}
-	for _, column := range []string{"type", "outcome"} {
-		if q.value(column) != "" {
+	for _, column := range wanted {
+		if !slices.Contains(q.by.columns(), column) {
 			q.rest = append(q.rest, column)
 		}
 	}
+	if q.by.merges() {
+		return q.findKinds(ctx)
+	}
 	return nil
-}
-
-// merges reports whether the leading index has its rows by type and outcome.
-func (q *search) merges() bool {
-	return q.by == byKind || q.by == byAgent || q.by == byTool || q.by == byAgentTool
 }
 
 // rarest leads by what came up least in the leaves to look at first; where all
@@ -240,8 +249,10 @@ func (q *search) rarest(ctx context.Context, leads []lead) error {
 	for i, l := range leads {
 		var same []string
 		for _, column := range l.columns() {
-			args = append(args, q.value(column))
-			same = append(same, fmt.Sprintf("l.%s = $%d", column, len(args)))
+			if q.value(column) != "" {
+				args = append(args, q.value(column))
+				same = append(same, fmt.Sprintf("l.%s = $%d", column, len(args)))
+			}
 		}
 		counts[i] = "count(*) FILTER (WHERE " + strings.Join(same, " AND ") + ")"
 	}
@@ -299,10 +310,7 @@ func (q *search) query(from, to int64, limit int) (sql string, args []any) {
 		where = append(where, "l.leaf >= "+arg(from), "l.leaf < "+arg(to))
 	} else {
 		where, order = append(where, "-l.leaf > "+arg(-to), "-l.leaf <= "+arg(-from)), "back"
-		for _, column := range q.by.columns() {
-			if q.by == byKind {
-				break
-			}
+		for _, column := range q.by.keys() {
 			where = append(where, fmt.Sprintf("l.%s = %s", column, arg(q.value(column))))
 			if q.by != byApproval {
 				where = append(where, "l."+column+" <> ''") // as the index says
@@ -323,7 +331,7 @@ func (q *search) query(from, to int64, limit int) (sql string, args []any) {
 	branch := `SELECT l.leaf, -l.leaf AS back, l.seq, l.at FROM log_entries l WHERE ` + strings.Join(where, " AND ")
 	ordered := map[string]string{"leaf": " ORDER BY l.leaf", "back": " ORDER BY -l.leaf"}[order] + direction[!forwards]
 	branches := []string{"(" + branch + ordered + ")"}
-	if q.merges() {
+	if q.by.merges() {
 		branches = nil
 		for _, kind := range q.kinds {
 			if q.by == byKind {
@@ -342,7 +350,7 @@ func (q *search) query(from, to int64, limit int) (sql string, args []any) {
 // look lists the first matching records of some leaves. It takes the index that
 // leads, and no other way: the planner knows less of these columns than we do.
 func (q *search) look(ctx context.Context, from, to int64, limit int, within time.Duration) (list []audit.Record, err error) {
-	if q.merges() && len(q.kinds) == 0 {
+	if q.by.merges() && len(q.kinds) == 0 {
 		return nil, nil // of that type and outcome there is none
 	}
 	ctx, cancel := context.WithTimeout(ctx, q.store.timeout)

@@ -238,6 +238,11 @@
     }, 0);
   });
 
+  // What a small screen has no room for is folded away, unless it says what is wrong.
+  if (window.matchMedia("(max-width: 40rem)").matches) {
+    for (const el of document.querySelectorAll("details[data-roomy]")) el.open = el.querySelector("[aria-invalid]") !== null;
+  }
+
   localTimes();
   tick();
   setInterval(tick, 1000);

@@ -261,7 +261,7 @@
       server: ["with the key that this server states", " That is the weaker check: it shows that nothing was changed behind the server’s back, and not that the server is honest. Paste a key that you were given another way."],
     }[origin];
     must(good, "The log’s key has signed the checkpoint, " + how[0], [["key ", given]]);
-    say(origin === "server" ? "fair" : "good", "Verified.", `This event is number ${index + 1} of ${proof.tree_size} in the log ${note.origin}, and nothing of it was changed since it was logged. Checked in this browser ${how[0]}.${how[1]}`);
+    say(origin === "server" ? "fair" : "good", origin === "server" ? "Verified, by this server’s own key." : "Verified.", `This event is number ${index + 1} of ${proof.tree_size} in the log ${note.origin}, and nothing of it was changed since it was logged. Checked in this browser ${how[0]}.${how[1]}`);
     if (form.elements.remember.checked && origin !== "remembered") {
       localStorage.setItem(memory, JSON.stringify({ key: given, since: new Date().toISOString().slice(0, 10) }));
       form.elements.remember.checked = false;

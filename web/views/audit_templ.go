@@ -378,7 +378,7 @@ func auditFilters(v Audit) templ.Component {
 			templ_7745c5c3_Var12 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 38, "<details class=\"panel filters\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 38, "<details class=\"panel filters\" data-roomy")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
