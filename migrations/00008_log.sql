@@ -27,13 +27,27 @@ CREATE TABLE log_entries (
     actor_id    text        NOT NULL,
     approval_id text
 );
-CREATE INDEX log_entries_at ON log_entries (at, leaf);
-CREATE INDEX log_entries_type ON log_entries (type, leaf);
-CREATE INDEX log_entries_outcome ON log_entries (outcome, leaf);
-CREATE INDEX log_entries_agent ON log_entries (agent_id, leaf) WHERE agent_id <> '';
-CREATE INDEX log_entries_tool ON log_entries (tool_name, leaf) WHERE tool_name <> '';
-CREATE INDEX log_entries_actor ON log_entries (actor_id, leaf) WHERE actor_id <> '';
-CREATE INDEX log_entries_approval ON log_entries (approval_id, leaf) WHERE approval_id IS NOT NULL;
+-- A search goes through leaves in order. By agent, tool or kind it merges the
+-- pairs of type and outcome that there are, which are a few dozen; so each of
+-- these also answers its column with any type and any outcome. They have the leaf
+-- as its negative, and the first of them type and outcome as one text: so each
+-- search has one index that gives its order, and no estimate can make Postgres
+-- read the whole log for a few rows.
+CREATE INDEX log_entries_kind ON log_entries ((type || ' ' || outcome), (-leaf));
+CREATE INDEX log_entries_agent ON log_entries (agent_id, type, outcome, (-leaf)) WHERE agent_id <> '';
+CREATE INDEX log_entries_tool ON log_entries (tool_name, type, outcome, (-leaf)) WHERE tool_name <> '';
+CREATE INDEX log_entries_agent_tool ON log_entries (agent_id, tool_name, (-leaf)) WHERE agent_id <> '' AND tool_name <> '';
+CREATE INDEX log_entries_actor ON log_entries (actor_id, (-leaf)) WHERE actor_id <> '';
+CREATE INDEX log_entries_approval ON log_entries (approval_id, (-leaf)) WHERE approval_id IS NOT NULL;
+
+-- From when the events of a run of 4,096 leaves are. Events come in order of
+-- numbers, and their times nearly so; this finds a time's leaves exactly, and
+-- costs less than an index of all times.
+CREATE TABLE log_spans (
+    n        bigint      PRIMARY KEY, -- leaves 4096 n to 4096 n + 4095
+    earliest timestamptz NOT NULL,
+    latest   timestamptz NOT NULL CHECK (latest >= earliest)
+);
 
 -- The tree's hashes, 256 of 32 bytes a tile (C2SP tlog-tiles). The last tile of a
 -- level grows until it is full.
@@ -70,6 +84,8 @@ CREATE TRIGGER log_checkpoints_append_only BEFORE UPDATE ON log_checkpoints FOR 
 CREATE TRIGGER log_checkpoints_no_truncate BEFORE TRUNCATE ON log_checkpoints FOR EACH STATEMENT EXECUTE FUNCTION append_only();
 CREATE TRIGGER log_cosignatures_append_only BEFORE UPDATE OR DELETE ON log_cosignatures FOR EACH ROW EXECUTE FUNCTION append_only();
 CREATE TRIGGER log_cosignatures_no_truncate BEFORE TRUNCATE ON log_cosignatures FOR EACH STATEMENT EXECUTE FUNCTION append_only();
+CREATE TRIGGER log_spans_no_delete BEFORE DELETE ON log_spans FOR EACH ROW EXECUTE FUNCTION append_only();
+CREATE TRIGGER log_spans_no_truncate BEFORE TRUNCATE ON log_spans FOR EACH STATEMENT EXECUTE FUNCTION append_only();
 CREATE TRIGGER log_tiles_no_delete BEFORE DELETE ON log_tiles FOR EACH ROW EXECUTE FUNCTION append_only();
 CREATE TRIGGER log_tiles_no_truncate BEFORE TRUNCATE ON log_tiles FOR EACH STATEMENT EXECUTE FUNCTION append_only();
 CREATE TRIGGER log_head_no_delete BEFORE DELETE ON log_head FOR EACH ROW EXECUTE FUNCTION append_only();
@@ -121,6 +137,10 @@ BEGIN
         IF NEW.size <= OLD.size OR NEW.seq <= OLD.seq THEN
             RAISE EXCEPTION 'the log only grows' USING ERRCODE = 'insufficient_privilege';
         END IF;
+    ELSIF TG_TABLE_NAME = 'log_spans' THEN
+        IF NEW.n <> OLD.n OR NEW.earliest > OLD.earliest OR NEW.latest < OLD.latest THEN
+            RAISE EXCEPTION 'spans of the log only grow' USING ERRCODE = 'insufficient_privilege';
+        END IF;
     ELSIF (NEW.level, NEW.n) <> (OLD.level, OLD.n) OR length(NEW.hashes) <= length(OLD.hashes)
           OR substring(NEW.hashes FOR length(OLD.hashes)) <> OLD.hashes THEN
         RAISE EXCEPTION 'tiles of the log only grow' USING ERRCODE = 'insufficient_privilege';
@@ -130,6 +150,7 @@ END
 $$;
 -- +goose StatementEnd
 CREATE TRIGGER log_head_grows BEFORE UPDATE ON log_head FOR EACH ROW EXECUTE FUNCTION log_grows();
+CREATE TRIGGER log_spans_grows BEFORE UPDATE ON log_spans FOR EACH ROW EXECUTE FUNCTION log_grows();
 CREATE TRIGGER log_tiles_grows BEFORE UPDATE ON log_tiles FOR EACH ROW EXECUTE FUNCTION log_grows();
 
 -- advance_log appends leaves: the events with these numbers, in this order. It is
@@ -159,6 +180,9 @@ BEGIN
     IF done <> added THEN
         RAISE EXCEPTION 'an event is not there' USING ERRCODE = 'check_violation';
     END IF;
+    INSERT INTO public.log_spans AS s (n, earliest, latest)
+    SELECT l.leaf / 4096, min(l.at), max(l.at) FROM public.log_entries l WHERE l.leaf >= old_size GROUP BY 1
+    ON CONFLICT (n) DO UPDATE SET earliest = least(s.earliest, excluded.earliest), latest = greatest(s.latest, excluded.latest);
     INSERT INTO public.log_tiles (level, n, hashes)
     SELECT u.level, u.n, u.hashes FROM unnest(tile_levels, tile_ns, tile_hashes) u (level, n, hashes)
     ON CONFLICT (level, n) DO UPDATE SET hashes = excluded.hashes;
@@ -172,14 +196,14 @@ REVOKE ALL ON FUNCTION advance_log(bigint, bytea, bytea, bigint[], text[], small
 GRANT EXECUTE ON FUNCTION advance_log(bigint, bytea, bytea, bigint[], text[], smallint[], bigint[], bytea[], bytea) TO holdpoint_runtime;
 REVOKE ALL ON FUNCTION thin_log_checkpoints(int) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION thin_log_checkpoints(int) TO holdpoint_runtime;
-GRANT SELECT ON log_head, log_entries, log_tiles, log_checkpoints, log_cosignatures TO holdpoint_runtime;
+GRANT SELECT ON log_head, log_entries, log_spans, log_tiles, log_checkpoints, log_cosignatures TO holdpoint_runtime;
 GRANT INSERT (size, name, line) ON log_cosignatures TO holdpoint_runtime;
 -- How far numbers have been given out.
 GRANT SELECT ON SEQUENCE events_seq_seq TO holdpoint_runtime;
 
 -- +goose Down
 DROP FUNCTION advance_log(bigint, bytea, bytea, bigint[], text[], smallint[], bigint[], bytea[], bytea);
-DROP TABLE log_cosignatures, log_checkpoints, log_tiles, log_entries, log_head;
+DROP TABLE log_cosignatures, log_checkpoints, log_tiles, log_spans, log_entries, log_head;
 DROP FUNCTION log_grows();
 DROP FUNCTION log_checkpoint_goes();
 DROP FUNCTION thin_log_checkpoints(int);

@@ -49,6 +49,14 @@ type Config struct {
 	KeepFor   time.Duration
 	// Reports may be nil: there are no reports for auditors then.
 	Reports Reports
+	// Log may be nil: there are no pages for the audit log then.
+	Log Log
+	// LogKeys are the public keys of the audit log, one name+hash+base64 each, as
+	// far as this process knows them.
+	LogKeys []string
+	// Floor returns the checkpoint that is kept outside the database, nil for none;
+	// Floor itself is nil where this process does not know of any.
+	Floor func(context.Context) ([]byte, error)
 	// SessionTTL is how long a session lasts at most; 12 hours when zero.
 	SessionTTL time.Duration
 	// Secure says that people reach the console over TLS: the cookie is then
@@ -124,6 +132,7 @@ func (c *Console) Register(mux *http.ServeMux) {
 	c.registerGrants(mux)
 	c.registerRetention(mux)
 	c.registerReports(mux)
+	c.registerAudit(mux)
 }
 
 // Signed returns the person of the request's session, or false without a live
@@ -183,6 +192,7 @@ func (c *Console) frame(p engine.Person, title, here string) views.Frame {
 		Title: title, Person: displayName(p), Here: here, Now: c.cfg.Clock(), Rules: gate.MayReadRules(p), Admin: gate.MayAdminister(p),
 		Away:   c.cfg.Absences != nil,
 		Grants: c.cfg.Grants != nil,
+		Audit:  c.cfg.Log != nil && gate.MayReadRules(p),
 	}
 	if k, on := c.cfg.InForce().Registered.Kills[""]; on && p.ID != "" {
 		f.AllStopped = views.Kill{On: true, Reason: k.Reason, At: k.At}

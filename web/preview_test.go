@@ -9,6 +9,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/engine/audit"
 	"holdpoint/engine/registry"
 	"holdpoint/internal/gate"
 )
@@ -92,13 +93,16 @@ func TestPreview(t *testing.T) {
 	ada := m.people["ada@example.com"]
 	ada.VerifiedAt, ada.VerifiedBy = start, "totp" // for five minutes
 	m.people[ada.Email] = ada
-	c, err := New(Config{Desk: m, Office: m.office, Reports: sampleReports(), Grants: standing, InForce: m.office.inForce, SignIn: m, Sessions: m, Names: m, Prover: m})
+	l := newLedger(t, m)
+	previewLog(t, l)
+	c, err := New(Config{Log: l, LogKeys: []string{l.key.Public}, Desk: m, Office: m.office, Reports: sampleReports(), Grants: standing, InForce: m.office.inForce, SignIn: m, Sessions: m, Names: m, Prover: m})
 	if err != nil {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
 	c.Register(mux)
 	mux.HandleFunc("/", c.NotFound)
+	mux.HandleFunc("GET /v1/audit/events/{id}/proof", l.proof)
 	mux.HandleFunc("GET /as", func(w http.ResponseWriter, r *http.Request) {
 		s, _ := c.store.Get(r, c.store.name())
 		s.Values[personKey{}] = m.people[r.URL.Query().Get("email")]
@@ -136,4 +140,15 @@ func previewOffice(t *testing.T, o *office, now time.Time) {
 	} {
 		o.known.Tools[tool.Name] = tool
 	}
+}
+
+// previewLog has the same day over and over, an event that is gone, and one that
+// was changed.
+func previewLog(t *testing.T, l *ledger) {
+	for range 9 {
+		l.sample(t)
+	}
+	l.notes[len(l.notes)-1].Cosignatures = []string{"\u2014 witness.example.org AAAA\n", "\u2014 transparency.example.net AAAA\n"}
+	l.records[70] = audit.Record{Leaf: 70, At: l.records[70].At}
+	l.records[104].Outcome = "DENY"
 }

@@ -159,7 +159,7 @@ func timeline(c gate.Card, agent string, name func(string) string) []views.Momen
 			moments = turnedAway(moments, e, actor(e.Actor, agent, name))
 			continue
 		}
-		m := views.Moment{At: e.Timestamp, Who: actor(e.Actor, agent, name)}
+		m := views.Moment{At: e.Timestamp, EventID: e.ID, Who: actor(e.Actor, agent, name)}
 		i := slices.IndexFunc(facts, func(f approval.Fact) bool {
 			return slices.Contains(factsOf[e.Type], f.Kind) && f.Actor.ID == e.Actor.ID
 		})
@@ -299,22 +299,25 @@ func tellExecution(m *views.Moment, e engine.Event, c gate.Card, agent string) {
 	}
 }
 
+// attempts says what somebody tried whom an event of outcome DENY turned away.
+var attempts = map[engine.EventType]string{
+	engine.Voted: "tried to vote", engine.Answered: "tried to answer", engine.Cancelled: "tried to cancel",
+	engine.Redeemed: "tried to start the call", engine.Executed: "tried to report a result",
+	engine.Commented: "tried to comment", engine.Asked: "tried to ask or answer a question", engine.Claimed: "tried to take it on or give it back",
+	engine.Extended: "tried to give it more time", engine.Edited: "tried to change the arguments", engine.Broken: "tried to break the glass",
+	engine.Proved: "tried to prove who they are", engine.Ticketed: "tried to attach a ticket", engine.Afterward: "tried to review it afterwards",
+	engine.Erased: "tried to erase it",
+}
+
 // turnedAway adds an event that records a refusal: it has the type of what was
 // tried and the outcome DENY. The same refusal over and over is told once, with
 // how often, so that nobody can push the rest of the story off the page.
 func turnedAway(moments []views.Moment, e engine.Event, who string) []views.Moment {
-	tried := map[engine.EventType]string{
-		engine.Voted: "tried to vote", engine.Answered: "tried to answer", engine.Cancelled: "tried to cancel",
-		engine.Redeemed: "tried to start the call", engine.Executed: "tried to report a result",
-		engine.Commented: "tried to comment", engine.Asked: "tried to ask or answer a question", engine.Claimed: "tried to take it on or give it back",
-		engine.Extended: "tried to give it more time", engine.Edited: "tried to change the arguments", engine.Broken: "tried to break the glass",
-		engine.Proved: "tried to prove who they are", engine.Ticketed: "tried to attach a ticket", engine.Afterward: "tried to review it afterwards",
-		engine.Erased: "tried to erase it",
-	}[e.Type]
+	tried := attempts[e.Type]
 	if tried == "" {
 		tried = "tried something"
 	}
-	m := views.Moment{At: e.Timestamp, Who: who, What: tried + " and was turned away", Detail: messages(e), Times: 1}
+	m := views.Moment{At: e.Timestamp, EventID: e.ID, Who: who, What: tried + " and was turned away", Detail: messages(e), Times: 1}
 	if n := len(moments); n > 0 {
 		last := &moments[n-1]
 		if last.Times > 0 && last.Who == m.Who && last.What == m.What && slices.Equal(last.Detail, m.Detail) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"holdpoint/activities"
@@ -71,4 +72,28 @@ func checkFloor(ctx context.Context, cfg config.Config, s *store.Store) error {
 		return nil
 	}
 	return behind(cfg, activities.CheckFloor(ctx, s, floor.File{Path: cfg.LogFloorFile}))
+}
+
+// kept reads the checkpoint that the floor's file keeps; nil without such a file.
+func kept(cfg config.Config) func(context.Context) ([]byte, error) {
+	if cfg.LogFloorFile == "" {
+		return nil
+	}
+	return floor.File{Path: cfg.LogFloorFile}.Load
+}
+
+// publicKeysOfLog are the log's public keys, one a line, as far as this process
+// knows them: it is told, or has the private ones.
+func publicKeysOfLog(cfg config.Config) []string {
+	text := cfg.LogPublicKey
+	if text == "" {
+		text = publicLogKeys(cfg.LogKeys)
+	}
+	var keys []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			keys = append(keys, line)
+		}
+	}
+	return keys
 }

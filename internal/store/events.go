@@ -29,7 +29,7 @@ type EventFilter struct {
 	Limit  int
 }
 
-// conditions are the filter's, on log_entries as l.
+// conditions are the filter's, but for its place, on events as l.
 func (f EventFilter) conditions() (where []string, args []any) {
 	add := func(condition string, value any) {
 		args = append(args, value)
@@ -48,12 +48,6 @@ func (f EventFilter) conditions() (where []string, args []any) {
 			add("l."+c.column+" = $%d", c.value)
 		}
 	}
-	switch {
-	case f.Newest && f.After > 0:
-		add("l.leaf < $%d - 1", f.After)
-	case !f.Newest && f.After > 0:
-		add("l.leaf >= $%d", f.After)
-	}
 	if len(where) == 0 {
 		where = []string{"true"}
 	}
@@ -63,15 +57,8 @@ func (f EventFilter) conditions() (where []string, args []any) {
 // Records lists the records of events that have a place in the log, in its order.
 // A record whose event is gone has an empty ID.
 func (s *Store) Records(ctx context.Context, f EventFilter) ([]audit.Record, error) {
-	filed, err := s.Filed(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]audit.Record, len(filed))
-	for i, r := range filed {
-		list[i] = r.Record
-	}
-	return list, nil
+	found, err := s.Search(ctx, f, 0)
+	return found.Records, err
 }
 
 // Filed is a record and what the log's index has it filed under.
@@ -100,6 +87,14 @@ func (s *Store) Filed(ctx context.Context, f EventFilter) ([]Filed, error) {
 	defer cancel()
 	where, args := f.conditions()
 	direction := ""
+	switch {
+	case f.Newest && f.After > 0:
+		args = append(args, f.After)
+		where = append(where, fmt.Sprintf("l.leaf < $%d - 1", len(args)))
+	case !f.Newest && f.After > 0:
+		args = append(args, f.After)
+		where = append(where, fmt.Sprintf("l.leaf >= $%d", len(args)))
+	}
 	if f.Newest {
 		direction = " DESC"
 	}
@@ -129,7 +124,6 @@ func (s *Store) Filed(ctx context.Context, f EventFilter) ([]Filed, error) {
 func (s *Store) Unplaced(ctx context.Context, f EventFilter) ([]audit.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	f.After = 0
 	if f.ActorID != "" {
 		return nil, nil // the body alone says it; it is found a moment later
 	}
@@ -158,7 +152,6 @@ func scanRecord(row pgx.CollectableRow) (audit.Record, error) {
 func (s *Store) Events(ctx context.Context, f EventFilter) ([]engine.Event, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	f.After = 0
 	where, args := f.conditions()
 	args = append(args, f.Limit)
 	rows, err := s.pool.Query(ctx, `SELECT coalesce((SELECT p.leaf FROM log_entries p WHERE p.seq = l.seq), -1), l.appended_at, l.body

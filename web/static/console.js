@@ -38,7 +38,15 @@
   const parts = { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", timeZoneName: "short" };
   const thisYear = new Intl.DateTimeFormat(undefined, parts);
   const anyYear = new Intl.DateTimeFormat(undefined, { ...parts, year: "numeric" });
+  // The audit log's times stay in UTC, as everybody else reads them.
+  const exact = new Intl.DateTimeFormat(undefined, { ...parts, year: "numeric", second: "2-digit" });
   const localTimes = () => {
+    for (const el of document.querySelectorAll("time[data-utc]:not([data-local])")) {
+      const t = new Date(el.dateTime);
+      if (isNaN(t)) continue;
+      el.dataset.local = "1";
+      el.title = `${exact.format(t)}, where you are`;
+    }
     for (const el of document.querySelectorAll("time[datetime]:not([data-local])")) {
       const t = new Date(el.dateTime);
       if (isNaN(t)) continue;
@@ -229,6 +237,11 @@
       for (const b of e.target.querySelectorAll("button")) b.disabled = true;
     }, 0);
   });
+
+  // What a small screen has no room for is folded away, unless it says what is wrong.
+  if (window.matchMedia("(max-width: 40rem)").matches) {
+    for (const el of document.querySelectorAll("details[data-roomy]")) el.open = el.querySelector("[aria-invalid]") !== null;
+  }
 
   localTimes();
   tick();

@@ -17,6 +17,8 @@ type Frame struct {
 	Away bool
 	// Grants says that there are pages for standing grants; Here is "grants" there.
 	Grants bool
+	// Audit says that the person may open the audit log; Here is "audit" there.
+	Audit bool
 	// AllStopped is the kill switch of all agents, when it is on.
 	AllStopped Kill
 	// Notice says what was done just now, or "".
@@ -292,4 +294,5 @@ type Moment struct {
 	Comment string
 	Kind    string // decides the bullet: "", "yes", "no", "end"
 	Times   int    // how often in a row, where that can be more than once
+	EventID string // of the event that says so, or of the first of several
 }

@@ -1,0 +1,32 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// Unsequenced is how much of what is committed has no place in the log yet.
+type Unsequenced struct {
+	// Events counts them, up to MaxUnsequenced.
+	Events int
+	Oldest time.Time // the zero time where there are none
+	Now    time.Time // the database's
+}
+
+// MaxUnsequenced is up to where events without a place are counted.
+const MaxUnsequenced = 10_000
+
+// Unsequenced counts the events that have no place in the log yet.
+func (s *Store) Unsequenced(ctx context.Context) (Unsequenced, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	var u Unsequenced
+	var oldest *time.Time
+	err := s.pool.QueryRow(ctx, `SELECT count(*), min(u.appended_at), clock_timestamp()
+		FROM (SELECT e.appended_at FROM events e WHERE e.seq > (SELECT h.seq FROM log_head h) ORDER BY e.seq LIMIT $1) u`, MaxUnsequenced).Scan(&u.Events, &oldest, &u.Now)
+	if oldest != nil {
+		u.Oldest = oldest.UTC()
+	}
+	u.Now = u.Now.UTC()
+	return u, translate(err)
+}

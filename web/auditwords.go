@@ -1,0 +1,230 @@
+package web
+
+import (
+	"encoding/json"
+	"strings"
+
+	"holdpoint/engine"
+	"holdpoint/engine/audit"
+	"holdpoint/web/views"
+)
+
+// logged is a record of the log as an event; ok is false for a row that is gone
+// or is not the event that its columns say.
+func logged(r audit.Record) (e engine.Event, ok bool) {
+	if r.ID == "" || json.Unmarshal(r.Body, &e) != nil {
+		return engine.Event{}, false
+	}
+	ok = e.ID == r.ID && string(e.Type) == r.Type && string(e.Outcome) == r.Outcome && e.AgentID == r.AgentID && e.ToolName == r.ToolName && e.ApprovalID == r.ApprovalID
+	e.Seq, e.Timestamp = r.Seq(), r.At.UTC()
+	return e, ok
+}
+
+// told is an event in words: a sentence, and what is given as the reasons.
+type told struct {
+	Sentence string
+	Because  []string
+}
+
+// judged says what came of a call at the gate.
+var judged = map[engine.Outcome]string{
+	engine.Allow: "and it was allowed", engine.Deny: "and it was refused", engine.RequireApproval: "and it was held for approval",
+	engine.RequireStepUp: "and it was held until it is confirmed", engine.RequireTicket: "and it was held until a ticket covers it",
+	engine.RequireHuman: "and it was held for a person", engine.KillSwitch: "and a kill switch stopped it", engine.RateLimited: "and it was one too many",
+}
+
+// deeds are the reasons' codes that say what somebody did to a call.
+var deeds = map[string]string{
+	"VOTE_APPROVE": "approved", "VOTE_DENY": "denied", "VOTE_BY_GRANT": "approved beforehand, by a standing grant,",
+	"ANSWER_CONFIRMED": "confirmed", "ANSWER_DECLINED": "did not want", "STEP_UP_PASSED": "proved who they are, for", "STEP_UP_FAILED": "did not want",
+	"TICKET_ATTACHED": "attached a ticket to", "TICKET_VALIDATED": "found that the ticket covers", "TICKET_REJECTED": "found that the ticket does not cover",
+	"CANCEL": "took back", "QUESTION": "asked a question about", "INFORMATION": "answered a question about", "COMMENT": "commented on",
+	"CLAIM": "took on", "UNCLAIM": "gave back", "EXTEND": "gave more time to", "EDIT": "changed the arguments of", "BREAK_GLASS": "broke the glass for",
+	"EXECUTION_SUCCEEDED": "reported the success of", "EXECUTION_FAILED": "reported the failure of", "EXECUTION_UNKNOWN": "does not know what became of",
+	"EXECUTION_RECONCILED": "found out what became of", "REVIEWED_AFTERWARDS": "looked afterwards at", "GRANT_MADE": "made a standing grant from",
+	"TOOL_REQUEST_APPROVED": "presented the approved document of",
+}
+
+// tell says in one sentence what happened.
+func tell(e engine.Event, name func(string) string) told {
+	who, call := whoDid(e, name), callWords(e, name)
+	t := told{Because: messages(e)}
+	deed := ""
+	if len(e.Reasons) > 0 {
+		deed = deeds[e.Reasons[0].Code]
+	}
+	turned := attempts[e.Type]
+	switch {
+	case e.Type == engine.Decided:
+		t.Sentence = nameOr(e.AgentID, name, "An agent") + " called " + orSome(e.ToolName, "a tool") + ", " + orSome(judged[e.Outcome], "and the answer was "+string(e.Outcome))
+	case e.Type == engine.Contract && deed == "":
+		t.Sentence = nameOr(e.AgentID, name, "An agent") + " asked what the contract of " + orSome(e.ToolName, "a tool") + " lets through, " + orSome(judged[e.Outcome], "and the answer was "+string(e.Outcome))
+	case e.Type == engine.Settled:
+		t.Sentence = settledSentence(e, call)
+	case e.Outcome == engine.Deny && turned != "":
+		t.Sentence = who + " " + turned + " and was turned away, for " + call
+	case deed != "":
+		t.Sentence = who + " " + deed + " " + call
+	case e.Type == engine.Redeemed:
+		t.Sentence = who + " took the permission and started " + call
+	case e.Type == engine.Executed:
+		t.Sentence = who + " reported what became of " + call
+	case e.Type == engine.Escalated:
+		t.Sentence = who + " asked those of the escalation about " + call
+	case e.Type == engine.Reopened:
+		t.Sentence = who + " asks anew about " + call + ", because the rules ask for more than before"
+	case e.Type == engine.SignIn:
+		t.Sentence, t.Because = signedIn(e, who, t.Because)
+	case e.Type == engine.Refusal:
+		t.Sentence = "A request " + "by " + lowerThe(who) + " was turned away"
+	case len(t.Because) > 0: // administration and notifications: the reason is what was done
+		first := strings.TrimSuffix(t.Because[0], ".")
+		t.Because = t.Because[1:]
+		t.Sentence = who + ": " + lowerFirst(first)
+		if e.Outcome == engine.Deny {
+			t.Sentence = who + " tried to change something and was turned away: " + lowerFirst(first)
+		}
+	default:
+		t.Sentence = who + ": " + words(string(e.Type)) + ", " + string(e.Outcome)
+	}
+	t.Sentence += "."
+	return t
+}
+
+func settledSentence(e engine.Event, call string) string {
+	switch e.Outcome {
+	case engine.Approved:
+		return upperFirst(call) + " was approved: it may run once"
+	case engine.Timeout:
+		return "Time ran out for " + call + ": it will not run"
+	case engine.KillSwitch:
+		return "A kill switch ended " + call + ": it will not run"
+	}
+	return upperFirst(call) + " ended without an approval: it will not run"
+}
+
+func signedIn(e engine.Event, who string, because []string) (string, []string) {
+	if len(e.Reasons) > 0 {
+		switch e.Reasons[0].Code {
+		case "SIGNED_IN":
+			return who + lowerFirst(strings.TrimSuffix(" "+lowerFirst(e.Reasons[0].Message), ".")), nil
+		case "SIGNED_OUT":
+			return who + " signed out", nil
+		}
+	}
+	if e.Outcome == engine.Deny {
+		return who + " tried to sign in or to prove who they are, and was turned away", because
+	}
+	return who + " proved who they are", because
+}
+
+// whoDid names the actor.
+func whoDid(e engine.Event, name func(string) string) string {
+	switch e.Actor.Kind {
+	case engine.HumanActor:
+		return nameOr(e.Actor.ID, name, "Somebody")
+	case engine.AgentActor:
+		return nameOr(e.Actor.ID, name, "An agent")
+	case engine.ServiceActor:
+		switch {
+		case e.Actor.Channel == "cli":
+			return "The command line"
+		case e.AgentID != "":
+			return "The runtime of " + name(e.AgentID)
+		}
+		return "The key " + orSome(e.Actor.ID, "of somebody")
+	case engine.SystemActor:
+	}
+	return "Holdpoint"
+}
+
+func callWords(e engine.Event, name func(string) string) string {
+	call := "the call of " + orSome(e.ToolName, "a tool")
+	if e.ToolName == "" && e.AgentID == "" {
+		return "a call"
+	}
+	if e.AgentID != "" && e.Actor.Kind != engine.AgentActor {
+		call += " by " + name(e.AgentID)
+	}
+	return call
+}
+
+func nameOr(id string, name func(string) string, otherwise string) string {
+	if id == "" {
+		return otherwise
+	}
+	return name(id)
+}
+
+func orSome(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// lowerThe takes a name into the middle of a sentence.
+func lowerThe(who string) string {
+	for _, article := range []string{"The ", "A ", "An ", "Somebody"} {
+		if strings.HasPrefix(who, article) {
+			return lowerFirst(who)
+		}
+	}
+	return who
+}
+
+// outcomes are those by which a log is searched, in words.
+var outcomes = []struct {
+	outcome engine.Outcome
+	words   string
+}{
+	{engine.Allow, "allowed"}, {engine.Deny, "refused or denied"}, {engine.RequireApproval, "held for approval"}, {engine.RequireHuman, "held for a person"},
+	{engine.RequireStepUp, "held for a confirmation"}, {engine.RequireTicket, "held for a ticket"}, {engine.Approved, "approved"}, {engine.Rejected, "rejected"},
+	{engine.Timeout, "out of time"}, {engine.KillSwitch, "stopped by a kill switch"}, {engine.RateLimited, "too many calls"},
+}
+
+// eventTypes are what a log is searched by, in words.
+var eventTypes = []struct {
+	kind  engine.EventType
+	words string
+}{
+	{engine.Decided, "a call was judged"}, {engine.Settled, "an approval ended"}, {engine.Voted, "a vote"}, {engine.Redeemed, "an approved call started"},
+	{engine.Executed, "what became of a call"}, {engine.Answered, "an answer"}, {engine.Proved, "a proof of who somebody is"}, {engine.Ticketed, "a ticket"},
+	{engine.Asked, "a question"}, {engine.Commented, "a comment"}, {engine.Claimed, "taken on or given back"}, {engine.Extended, "more time"},
+	{engine.Escalated, "an escalation"}, {engine.Edited, "changed arguments"}, {engine.Reopened, "asked anew"}, {engine.Cancelled, "taken back"},
+	{engine.Broken, "broken glass"}, {engine.Afterward, "a look afterwards"}, {engine.Granted, "a standing grant"}, {engine.Notified, "a notification"},
+	{engine.Contract, "a tool contract was asked"}, {engine.Refusal, "a request was turned away"}, {engine.SignIn, "signing in or out"}, {engine.Admin, "administration"},
+}
+
+func outcomeWords(code string) string {
+	for _, o := range outcomes {
+		if string(o.outcome) == code {
+			return o.words
+		}
+	}
+	return ""
+}
+
+func typeWords(code string) string {
+	for _, t := range eventTypes {
+		if string(t.kind) == code {
+			return t.words
+		}
+	}
+	return ""
+}
+
+// outcomeOf is an event's outcome as a badge.
+func outcomeOf(o engine.Outcome) views.Outcome {
+	v := views.Outcome{Code: string(o), Words: outcomeWords(string(o)), Kind: "wait"}
+	switch o {
+	case engine.Allow, engine.Approved:
+		v.Kind = "allow"
+	case engine.Deny, engine.Rejected, engine.KillSwitch, engine.RateLimited, engine.Timeout:
+		v.Kind = "deny"
+	case engine.RequireStepUp, engine.RequireTicket:
+		v.Kind = "ask"
+	case engine.RequireApproval, engine.RequireHuman:
+	}
+	return v
+}
