@@ -159,8 +159,8 @@ func (w *walk) contribute(before State) {
 }
 
 func (w *walk) check(s State) {
-	if erased := Advance(w.p, w.erased(), w.now); visible(erased) != visible(state) {
-		w.Fatalf("with its words erased it is another:\n%s\n%s", visible(erased), visible(state))
+	if erased := Advance(w.p, w.erased(), w.now); visible(erased) != visible(s) {
+		w.Fatalf("with its words erased it is another:\n%s\n%s", visible(erased), visible(s))
 	}
 	switch s.Status {
 	case Pending:
