@@ -36,6 +36,10 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
 	for _, s := range []*sharedDev{&shared, &waiting} {
+		if err := s.proves(); err != nil {
+			fmt.Fprintln(os.Stderr, "the shared program:", err)
+			code = 1
+		}
 		if err := s.stop(); err != nil {
 			fmt.Fprintln(os.Stderr, "the shared program:", err)
 			code = 1
@@ -80,6 +84,11 @@ func binary(t testing.TB) string {
 	if built.err != nil {
 		t.Fatal(built.err)
 	}
+	return binaryPath()
+}
+
+// binaryPath is where the program is, once it is there.
+func binaryPath() string {
 	if *made != "" {
 		return *made
 	}

@@ -1,0 +1,139 @@
+package tests
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// proves exports the log of a shared program after all tests and verifies it:
+// whatever they have done, it is in order.
+func (s *sharedDev) proves() error {
+	if s.dev == nil || s.dev.program.exited() {
+		return nil
+	}
+	dir, err := os.MkdirTemp("", "holdpoint-proof-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	file := filepath.Join(dir, "log.jsonl")
+	for _, args := range [][]string{
+		{"audit", "export", "--data", s.dev.dir, "-o", file, "-q"},
+		{"audit", "verify", file, "--key", filepath.Join(s.dev.dir, "log-key.pub"), "-q"},
+	} {
+		cmd := exec.CommandContext(ctx, binaryPath(), args...)
+		cmd.Env = environment()
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("its audit log is not in order: %s: %w\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	return nil
+}
+
+// exported exports from a program and returns the file.
+func (d *dev) exported(t *testing.T, args ...string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "export")
+	must(t, nil, "", append([]string{"audit", "export", "--data", d.dir, "-q", "-o", file}, args...)...)
+	return file
+}
+
+// verified runs verify with the log's key, and returns what it says.
+func (d *dev) verified(t *testing.T, args ...string) command {
+	t.Helper()
+	return cli(t, nil, "", append([]string{"audit", "verify", "--key", filepath.Join(d.dir, "log-key.pub")}, args...)...)
+}
+
+// TestAuditExport drives approvals to every end, from several sides at once, and
+// verifies what the program exports of it.
+func TestAuditExport(t *testing.T) {
+	d := onWaiting(t)
+	agent := d.agent(t)
+	one, two := d.reviewer(t, cleo), d.reviewer(t, dina)
+	ids := make(chan string, rounds())
+	inRounds(t, func(i int) error {
+		tool := []string{"orders_x", "denies_x", "lost_x", "orders_y"}[i%4]
+		a, err := opened(agent, tool)
+		if err != nil {
+			return err
+		}
+		ids <- a.ID
+		decision := []string{"approve", "deny", "approve", "approve"}[i%4]
+		together(3, func(k int) {
+			switch {
+			case k < 2:
+				[]*client{one, two}[k].vote(a, decision)
+			case i%4 == 3:
+				agent.cancel(a.ID)
+			}
+		})
+		ended, err := agent.await(a.ID, settleWithin)
+		if err == nil && ended.Token != "" {
+			together(2, func(int) { agent.redeem(ended.Token, tool, nil) })
+		}
+		return err
+	})
+	close(ids)
+
+	whole := d.exported(t)
+	if got := d.verified(t, whole); got.code != 0 || strings.Contains(got.out, "BAD") || strings.Contains(got.out, "note") || strings.Count(got.out, "ok  ") != 3 {
+		t.Fatalf("the whole log: exit %d\n%s%s", got.code, got.out, got.err)
+	}
+	if got := cli(t, nil, "", "audit", "verify", whole); got.code != 3 || !strings.Contains(got.out, "no --key was given") {
+		t.Errorf("without a key: exit %d\n%s", got.code, got.out)
+	}
+	for id := range ids {
+		got := d.verified(t, d.exported(t, "--approval", id))
+		if got.code != 0 || !strings.Contains(got.out, "1 approvals ended by the rules, 0 are open") {
+			t.Errorf("approval %s: exit %d\n%s%s", id, got.code, got.out, got.err)
+		}
+	}
+	for _, filter := range [][]string{
+		{"--tool", "orders_x"}, {"--outcome", "DENY"}, {"--type", "vote"}, {"--person", "bot"},
+		{"--since", time.Now().Add(-time.Minute).UTC().Format(time.RFC3339)}, {"--until", time.Now().UTC().Format(time.RFC3339)},
+		{"--type", "vote", "--outcome", "DENY", "--until", "2000-01-01T00:00:00Z"},
+	} {
+		if got := d.verified(t, d.exported(t, filter...)); got.code != 0 {
+			t.Errorf("%s: exit %d\n%s%s", filter, got.code, got.out, got.err)
+		}
+	}
+	// What the API exports is the same, and verifies as well.
+	got := d.as(t, d.Auditor).do("GET", "/v1/audit/export", nil).want(t, http.StatusOK)
+	if v := cliBytes(t, got.Body, "audit", "verify", "-", "--key", filepath.Join(d.dir, "log-key.pub")); v.code != 0 {
+		t.Errorf("over HTTP: exit %d\n%s%s", v.code, v.out, v.err)
+	}
+	// One byte of the middle, and the exit code says so.
+	data, err := os.ReadFile(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := bytes.Replace(data, []byte(`"outcome":"APPROVED"`), []byte(`"outcome":"REJECTED"`), 1)
+	if v := cliBytes(t, bad, "audit", "verify", "-", "--key", filepath.Join(d.dir, "log-key.pub")); v.code != 1 || !strings.HasPrefix(v.out, "BAD  line ") || !strings.Contains(v.out, "it was changed after it was logged") {
+		t.Errorf("with one word changed: exit %d\n%s%s", v.code, v.out, v.err)
+	}
+	var e struct {
+		Type    string
+		Payload json.RawMessage `json:"safe_payload"`
+	}
+	lines := bytes.Split(bytes.TrimSpace(data), []byte("\n"))
+	if err := json.Unmarshal(lines[len(lines)-2], &e); err != nil || e.Type != "export" {
+		t.Errorf("the last event of an export is that somebody exports: %+v, %v", e, err)
+	}
+}
+
+// cliBytes is cli with binary input.
+func cliBytes(t *testing.T, stdin []byte, args ...string) command {
+	t.Helper()
+	return cli(t, nil, string(stdin), args...)
+}
