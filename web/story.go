@@ -189,6 +189,8 @@ func timeline(c gate.Card, agent string, name func(string) string) []views.Momen
 			if c.Afterwards != nil {
 				m.Comment = c.Afterwards.Comment
 			}
+		case engine.Shown:
+			m.What = "was shown all of it"
 		case engine.Refusal, engine.SignIn, engine.Admin:
 			m.What, m.Detail = words(string(e.Type)), messages(e)
 		default:
