@@ -17,6 +17,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"holdpoint/engine"
+	"holdpoint/internal/evidence"
 	"holdpoint/internal/export"
 	"holdpoint/internal/gate"
 )
@@ -45,6 +46,8 @@ type Config struct {
 	MCP http.Handler
 	// Exporter writes exports of the audit log; nil where there are none.
 	Exporter *export.Exporter
+	// Evidence makes evidence packs; nil where there are none.
+	Evidence *evidence.Packer
 	// PublicURL is where people and agents reach this server, without a slash
 	// at the end.
 	PublicURL string
