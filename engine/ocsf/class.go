@@ -26,7 +26,7 @@ const other = 99
 // The activities of API Activity that each type of event is. The types that are
 // not here have another class, or are not known.
 var operations = map[engine.EventType]named{
-	engine.Decided: {1, "Create"}, engine.Contract: {2, "Read"}, engine.Shown: {2, "Read"},
+	engine.Decided: {1, "Create"}, engine.Contract: {2, "Read"}, engine.Shown: {2, "Read"}, engine.Exported: {2, "Read"},
 	engine.Voted: {3, "Update"}, engine.Answered: {3, "Update"}, engine.Cancelled: {3, "Update"}, engine.Proved: {3, "Update"},
 	engine.Ticketed: {3, "Update"}, engine.Asked: {3, "Update"}, engine.Commented: {3, "Update"}, engine.Claimed: {3, "Update"},
 	engine.Extended: {3, "Update"}, engine.Escalated: {3, "Update"}, engine.Edited: {3, "Update"}, engine.Reopened: {3, "Update"},
@@ -37,9 +37,9 @@ var operations = map[engine.EventType]named{
 
 // deeds are the activities of Entity Management by the last word of a code.
 var deeds = map[string]named{
-	"ADDED": {1, "Create"}, "CREATED": {1, "Create"}, "MADE": {1, "Create"},
+	"ADDED": {1, "Create"}, "CREATED": {1, "Create"}, "MADE": {1, "Create"}, "PLACED": {1, "Create"},
 	"CHANGED": {3, "Update"}, "SET": {3, "Update"}, "ROTATED": {3, "Update"},
-	"DELETED": {4, "Delete"}, "REMOVED": {4, "Delete"}, "ERASED": {4, "Delete"},
+	"DELETED": {4, "Delete"}, "REMOVED": {4, "Delete"}, "ERASED": {4, "Delete"}, "REQUEST": {4, "Delete"}, "AGE": {4, "Delete"}, // ERASED_ON_REQUEST, ERASED_BY_AGE
 	"REGISTERED": {6, "Enroll"},
 	"ENABLED":    {8, "Enable"}, "RESTORED": {8, "Enable"},
 	"DISABLED": {9, "Disable"}, "REVOKED": {9, "Disable"}, "GONE": {9, "Disable"},
@@ -68,7 +68,7 @@ func read(e engine.Event) particulars {
 		p.code = e.Reasons[0].Code
 	}
 	switch e.Type { //nolint:exhaustive // the others are told by their type
-	case engine.Admin, engine.Granted, engine.Notified, engine.Refusal:
+	case engine.Admin, engine.Granted, engine.Notified, engine.Refusal, engine.Held, engine.Erased:
 		_ = json.Unmarshal(e.SafePayload, &p.payload)
 	}
 	return p
@@ -87,7 +87,7 @@ func (p particulars) class(e engine.Event) class {
 	switch e.Type { //nolint:exhaustive // all others are uses of the API
 	case engine.SignIn:
 		return authentication
-	case engine.Granted, engine.Notified:
+	case engine.Granted, engine.Notified, engine.Held, engine.Erased:
 		return entityManagement
 	case engine.Admin:
 		if _, ok := accounts[p.code]; ok {
@@ -170,7 +170,7 @@ func split(code string) (what, deed string) {
 
 // whose are the members of payloads that name what an event is about, in the
 // order in which they are asked.
-var whose = []string{"grant", "notification_id", "endpoint_id", "delegation", "schedule", "means", "subject"}
+var whose = []string{"grant", "hold", "erasure", "notification_id", "endpoint_id", "delegation", "schedule", "means", "subject"}
 
 // entity is what was administered. It has a name if nothing else: its type's.
 func (p particulars) entity(e engine.Event) *entity {
@@ -178,6 +178,10 @@ func (p particulars) entity(e engine.Event) *entity {
 	switch {
 	case e.Type == engine.Granted:
 		what = "grant"
+	case e.Type == engine.Held:
+		what = "hold"
+	case e.Type == engine.Erased:
+		what = "erasure"
 	case deed == "SWITCH":
 		what = "kill switch" // GLOBAL_KILL_SWITCH, AGENT_KILL_SWITCH
 	case e.Type == engine.Notified && (what == "" || deed == "UP"):

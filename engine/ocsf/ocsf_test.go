@@ -263,6 +263,12 @@ admin KILL_SWITCH GLOBAL_KILL_SWITCH: 300412 Suspend, High, Success, Allowed
 admin DENY not_yours: 300499 not_yours, Low, Failure, Blocked
 comment REQUIRE_APPROVAL COMMENT: 600303 Update, Informational, Success, Logged
 shown REQUIRE_APPROVAL CARD_SHOWN: 600302 Read, Informational, Success, Logged
+export ALLOW EXPORTED: 600302 Read, Informational, Success, Allowed
+hold ALLOW HOLD_PLACED: 300401 Create, Informational, Success, Allowed
+hold ALLOW HOLD_RELEASED: 300413 Resume, Informational, Success, Allowed
+erasure ALLOW ERASED_ON_REQUEST: 300404 Delete, Informational, Success, Allowed
+erasure DENY under_hold: 300499 under_hold, Low, Failure, Blocked
+erasure ALLOW ERASED_BY_AGE: 300404 Delete, Informational, Success, Allowed
 `), "\n")
 	events := samples(t)
 	if len(events) != len(want) {
@@ -290,6 +296,8 @@ func TestEntities(t *testing.T) {
 		"ENDPOINT_TESTED": "endpoint ntf_slack", "DELEGATION_MADE": "delegation dlg_01JZ8Q", "ON_CALL_SET": "on call primary",
 		"POLICY_ACTIVATED": "Policy " + digest + " policy", "TOOL_CONTRACTS_ACTIVATED": "Policy " + digest + " tool contracts",
 		"KILL_SWITCH_RELEASED": "kill switch refund-bot", "GLOBAL_KILL_SWITCH": "kill switch kill switch", "not_yours": "admin admin",
+		"HOLD_PLACED": "hold hold_01", "HOLD_RELEASED": "hold hold_01", "ERASED_ON_REQUEST": "erasure era_01", "under_hold": "erasure usr_01x",
+		"ERASED_BY_AGE": "erasure era_02",
 	}
 	seen := map[string]bool{}
 	for _, e := range samples(t) {

@@ -122,6 +122,7 @@ var types = []string{
 	string(engine.Ticketed), string(engine.Asked), string(engine.Commented), string(engine.Claimed), string(engine.Extended), string(engine.Escalated),
 	string(engine.Edited), string(engine.Reopened), string(engine.Broken), string(engine.Afterward), string(engine.Granted), string(engine.Notified),
 	string(engine.Settled), string(engine.Redeemed), string(engine.Executed), string(engine.Refusal), string(engine.SignIn), string(engine.Admin),
+	string(engine.Shown), string(engine.Exported), string(engine.Held), string(engine.Erased),
 }
 
 var outcomes = []string{
