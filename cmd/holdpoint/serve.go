@@ -39,8 +39,8 @@ func (serveCommand) Help() string {
   HOLDPOINT_CONTRACTS_FILE     tool contracts, YAML
   HOLDPOINT_LOG_FLOOR_FILE     the audit log's last checkpoint, kept by the worker:
                                a database that is behind it is refused
-  HOLDPOINT_LOG_PUBLIC_KEY     what the audit log is verified with, for the console
-                               to show; or HOLDPOINT_LOG_PUBLIC_KEY_FILE
+  HOLDPOINT_LOG_PUBLIC_KEY_FILE
+                               the audit log's public key, to be shown at /log/key
   HOLDPOINT_EXECUTION_LEASE    how long an agent has to say what became of a call; 15m
   HOLDPOINT_TRUSTED_PROXIES    whose X-Forwarded-For to believe, such as 10.0.0.0/8
 The file alone has routing (who decides) and tickets (the trackers that tickets

@@ -107,7 +107,8 @@ func (c *Config) settings() map[string]any {
 		"data_key": &c.DataKey, "data_key_file": &c.DataKeyFile, "signing_keys": &c.SigningKeys, "signing_keys_file": &c.SigningKeysFile,
 		"token_ttl": &c.TokenTTL, "token_validity": &c.TokenValidity, "max_pending": &c.MaxPending, "execution_lease": &c.ExecutionLease,
 		"policy_file": &c.PolicyFile, "policy_secret": &c.PolicySecret, "policy_secret_file": &c.PolicySecretFile, "contracts_file": &c.ContractsFile,
-		"log_key": &c.LogKey, "log_key_file": &c.LogKeyFile, "log_public_key": &c.LogPublicKey, "log_public_key_file": &c.LogPublicKeyFile, "log_floor_file": &c.LogFloorFile, "log_floor_webhook": &c.LogFloorWebhook,
+		"log_key": &c.LogKey, "log_key_file": &c.LogKeyFile, "log_public_key": &c.LogPublicKey, "log_public_key_file": &c.LogPublicKeyFile,
+		"log_floor_file": &c.LogFloorFile, "log_floor_webhook": &c.LogFloorWebhook,
 		"smtp_addr": &c.SMTP.Addr, "smtp_from": &c.SMTP.From, "smtp_user": &c.SMTP.User, "smtp_password": &c.SMTP.Password,
 		"smtp_password_file": &c.SMTP.PasswordFile, "smtp_tls": &c.SMTP.TLS, "smtp_allow_plain": &c.SMTP.AllowPlain,
 		"outbound_allow_private": &c.OutboundAllowPrivate,
@@ -282,11 +283,6 @@ func (c *Config) Check(need Need) error {
 	if need&Log != 0 {
 		errs = append(errs, c.log()...)
 	}
-	if c.LogPublicKey != "" {
-		if _, err := audit.ParseVerifiers(c.LogPublicKey); err != nil {
-			errs = append(errs, fmt.Errorf("log_public_key: %w", err))
-		}
-	}
 	if need&(Temporal|HTTP) != 0 {
 		errs = append(errs, c.notices(need&HTTP == 0)...)
 	}
@@ -390,6 +386,12 @@ func (c *Config) log() (errs []error) {
 }
 
 func (c *Config) http() (errs []error) {
+	if c.LogPublicKey != "" {
+		if _, err := audit.ParseVerifiers(c.LogPublicKey); err != nil {
+			// Not what it is instead: it may well be the private one.
+			errs = append(errs, errors.New("log_public_key: want name+hash+base64, as holdpoint key log writes it in FILE.pub beside the key"))
+		}
+	}
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		errs = append(errs, fmt.Errorf("listen: want host:port, got %q", c.Listen))
 	}
