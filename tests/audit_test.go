@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// proves exports the log of a shared program after all tests and verifies it:
-// whatever they have done, it is in order.
-func (s *sharedDev) proves() error {
-	if s.dev == nil || s.dev.program.exited() {
+// proves exports the log of a program after its tests and verifies it: whatever
+// they have done, it is in order.
+func (d *dev) proves() error {
+	if d == nil || d.program.exited() {
 		return nil
 	}
 	dir, err := os.MkdirTemp("", "holdpoint-proof-")
@@ -29,8 +29,8 @@ func (s *sharedDev) proves() error {
 	defer cancel()
 	file := filepath.Join(dir, "log.jsonl")
 	for _, args := range [][]string{
-		{"audit", "export", "--data", s.dev.dir, "-o", file, "-q"},
-		{"audit", "verify", file, "--key", filepath.Join(s.dev.dir, "log-key.pub"), "-q"},
+		{"audit", "export", "--data", d.dir, "-o", file, "-q"},
+		{"audit", "verify", file, "--key", filepath.Join(d.dir, "log-key.pub"), "-q"},
 	} {
 		cmd := exec.CommandContext(ctx, binaryPath(), args...)
 		cmd.Env = environment()
