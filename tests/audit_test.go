@@ -20,6 +20,10 @@ func (d *dev) proves() error {
 	if d == nil || d.program.exited() {
 		return nil
 	}
+	return proves(filepath.Join(d.dir, "log-key.pub"), nil, "--data", d.dir)
+}
+
+func proves(key string, env []string, from ...string) error {
 	dir, err := os.MkdirTemp("", "holdpoint-proof-")
 	if err != nil {
 		return err
@@ -29,11 +33,10 @@ func (d *dev) proves() error {
 	defer cancel()
 	file := filepath.Join(dir, "log.jsonl")
 	for _, args := range [][]string{
-		{"audit", "export", "--data", d.dir, "-o", file, "-q"},
-		{"audit", "verify", file, "--key", filepath.Join(d.dir, "log-key.pub"), "-q"},
+		append([]string{"audit", "export", "-o", file, "-q"}, from...), {"audit", "verify", file, "--key", key, "-q"},
 	} {
 		cmd := exec.CommandContext(ctx, binaryPath(), args...)
-		cmd.Env = environment()
+		cmd.Env = environment(env...)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("its audit log is not in order: %s: %w\n%s", strings.Join(args, " "), err, out)
 		}
