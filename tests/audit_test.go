@@ -14,12 +14,16 @@ import (
 	"time"
 )
 
-// proves exports the log of a shared program after all tests and verifies it:
-// whatever they have done, it is in order.
-func (s *sharedDev) proves() error {
-	if s.dev == nil || s.dev.program.exited() {
+// proves exports the log of a program after its tests and verifies it: whatever
+// they have done, it is in order.
+func (d *dev) proves() error {
+	if d == nil || d.program.exited() {
 		return nil
 	}
+	return proves(filepath.Join(d.dir, "log-key.pub"), nil, "--data", d.dir)
+}
+
+func proves(key string, env []string, from ...string) error {
 	dir, err := os.MkdirTemp("", "holdpoint-proof-")
 	if err != nil {
 		return err
@@ -29,11 +33,10 @@ func (s *sharedDev) proves() error {
 	defer cancel()
 	file := filepath.Join(dir, "log.jsonl")
 	for _, args := range [][]string{
-		{"audit", "export", "--data", s.dev.dir, "-o", file, "-q"},
-		{"audit", "verify", file, "--key", filepath.Join(s.dev.dir, "log-key.pub"), "-q"},
+		append([]string{"audit", "export", "-o", file, "-q"}, from...), {"audit", "verify", file, "--key", key, "-q"},
 	} {
 		cmd := exec.CommandContext(ctx, binaryPath(), args...)
-		cmd.Env = environment()
+		cmd.Env = environment(env...)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("its audit log is not in order: %s: %w\n%s", strings.Join(args, " "), err, out)
 		}

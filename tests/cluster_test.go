@@ -104,6 +104,9 @@ func startCluster(t testing.TB, serves, workers int) *cluster {
 	t.Cleanup(func() {
 		if !t.Failed() {
 			c.check(t)
+			if err := proves(logKey+".pub", c.env); err != nil {
+				t.Error(err)
+			}
 		}
 		var wait sync.WaitGroup
 		for _, p := range append(c.serves, c.workers...) {

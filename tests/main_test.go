@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
 	for _, s := range []*sharedDev{&shared, &waiting} {
-		if err := s.proves(); err != nil {
+		if err := s.dev.proves(); err != nil {
 			fmt.Fprintln(os.Stderr, "the shared program:", err)
 			code = 1
 		}

@@ -244,6 +244,9 @@ func startDev(t testing.TB, edit func(*devOptions)) *dev {
 		}
 		if !t.Failed() {
 			d.check(t)
+			if err := d.proves(); err != nil {
+				t.Error(err)
+			}
 		}
 		if err := d.program.stop(); err != nil {
 			t.Error(err)

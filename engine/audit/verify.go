@@ -258,6 +258,10 @@ func (v *Verifier) event(value canon.Value, data []byte) {
 	} else if claimed != leaf {
 		// Its seq is part of what may have been changed.
 		v.misplaced(&seq)
+		if gone, is := get("unreadable"), get("event_id"); gone.Kind() == canon.StringKind && gone.Str() == "" && is.Str() == "" {
+			bad("the log has an event in this place, and the database has none any more: it was removed")
+			return
+		}
 		bad("it is not the event that the log has in this place: it was changed after it was logged")
 	} else {
 		v.order(seq, bad)

@@ -219,13 +219,6 @@ type exporting struct {
 
 	misfiled int64
 	first    string
-
-	tiles map[tileID][]tlog.Hash // full ones that proofs have read
-}
-
-type tileID struct {
-	level int
-	n     int64
 }
 
 // each reads the events, page by page. Pages of long events are short ones.
@@ -285,23 +278,18 @@ func (x *exporting) lines(ctx context.Context) error {
 			return err
 		}
 	}
-	tiles := x.kept(ctx)
+	prover := audit.NewProver(x.point.Size, x.point.Root, x.Store.LogTiles(ctx))
 	err := x.each(ctx, func(r audit.Record) error {
-		// What the log has in this place, whatever has become of the event since.
-		var leaf tlog.Hash
-		hashes, err := tiles(0, r.Leaf/audit.TileWidth, int(min(audit.TileWidth, x.point.Size-r.Leaf/audit.TileWidth*audit.TileWidth)))
-		if err == nil {
-			leaf = hashes[r.Leaf%audit.TileWidth]
-		} else if !errors.Is(err, store.ErrNotFound) {
+		// What the log has in this place, whatever has become of the event since. Where
+		// it has nothing, or its tiles are not the log's, whoever verifies sees it.
+		leaf, err := prover.Leaf(r.Leaf)
+		if errors.Is(err, store.ErrUnavailable) {
 			return err
 		}
 		var proof tlog.RecordProof
 		if !x.whole {
-			if proof, err = tiles.ProveLeaf(x.point.Size, x.point.Root, r.Leaf); err != nil {
-				if errors.Is(err, store.ErrUnavailable) {
-					return err
-				}
-				proof = nil // the tiles are not the log's: whoever verifies sees it
+			if proof, err = prover.Prove(r.Leaf); errors.Is(err, store.ErrUnavailable) {
+				return err
 			}
 		}
 		_, err = x.w.Write(audit.EventLine(r.Document(), leaf, proof, x.whole))
@@ -349,29 +337,5 @@ func event(r audit.Record) (e engine.Event) {
 		ID: r.ID, Seq: r.Seq(), Timestamp: r.At.UTC(), Type: engine.EventType(r.Type), Outcome: engine.Outcome(r.Outcome), AgentID: r.AgentID,
 		ToolName: r.ToolName, ApprovalID: r.ApprovalID, SafePayload: json.RawMessage(`{}`),
 		Reasons: []engine.Reason{{Code: "UNREADABLE", Message: "The record is not one event: it was written around the programs, or is damaged."}},
-	}
-}
-
-// maxTiles bounds the tiles that an export keeps: 8 KiB each.
-const maxTiles = 256
-
-// kept reads tiles and keeps those that the next events need as well.
-func (x *exporting) kept(ctx context.Context) audit.Tiles {
-	read := x.Store.LogTiles(ctx)
-	x.tiles = map[tileID][]tlog.Hash{}
-	return func(level int, n int64, width int) ([]tlog.Hash, error) {
-		id := tileID{level, n}
-		if hashes := x.tiles[id]; len(hashes) >= width {
-			return hashes[:width], nil
-		}
-		hashes, err := read(level, n, width)
-		if err != nil {
-			return nil, err
-		}
-		if len(x.tiles) >= maxTiles {
-			clear(x.tiles)
-		}
-		x.tiles[id] = hashes
-		return hashes, nil
 	}
 }
