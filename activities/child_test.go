@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"runtime/debug"
 	"sync"
 	"syscall"
 	"testing"
@@ -28,10 +29,12 @@ type order struct {
 	Step   string
 	Nth    int
 	Signal syscall.Signal
+	Every  time.Duration // 20 ms when 0
 }
 
 // sequence is the whole program of a child.
 func sequence(text string) {
+	debug.SetGCPercent(400) // as the worker does
 	var o order
 	fail := func(err error) {
 		if err != nil {
@@ -46,6 +49,9 @@ func sequence(text string) {
 	s, err := store.Open(ctx, store.Config{URL: o.URL})
 	fail(err)
 	q := &activities.Sequencer{Store: s, Keys: keys, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)), Every: 20 * time.Millisecond}
+	if o.Every != 0 {
+		q.Every = o.Every
+	}
 	if o.Floor != "" {
 		q.Floors = []activities.Floor{floor.File{Path: o.Floor}}
 	}

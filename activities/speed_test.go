@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -75,5 +76,35 @@ func BenchmarkBacklog(b *testing.B) {
 		for step, took := range spent {
 			b.ReportMetric(float64(took.Milliseconds()), step+"-ms")
 		}
+	}
+}
+
+// BenchmarkSteady gives what events cost in processor time that come all the time,
+// a thousand a second, each in a commit with nine others.
+func BenchmarkSteady(b *testing.B) {
+	in := install(b)
+	ctx, conn, reader := context.Background(), connect(b, in.owner), connect(b, in.owner)
+	c := in.child(order{Floor: filepath.Join(b.TempDir(), "floor"), Every: 200 * time.Millisecond})
+	must(b, write(ctx, conn, 1))
+	in.placed(conn, goesOn)
+	leader := func() time.Duration {
+		var pid int
+		must(b, reader.QueryRow(ctx, `SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND granted
+			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&pid))
+		return cpu(b, pid)
+	}
+	for range b.N {
+		own, theirs, from := cpu(b, c.cmd.Process.Pid), leader(), size(b, conn)
+		for began := time.Now(); time.Since(began) < 8*time.Second; {
+			must(b, write(ctx, conn, 10))
+			<-time.After(10 * time.Millisecond)
+		}
+		in.placed(conn, goesOn)
+		n := float64(size(b, conn) - from)
+		var batches int64
+		must(b, conn.QueryRow(ctx, `SELECT count(*) FROM log_checkpoints WHERE size > $1`, from).Scan(&batches))
+		b.ReportMetric(float64((cpu(b, c.cmd.Process.Pid)-own).Microseconds())/n, "own-µs/event")
+		b.ReportMetric(float64((leader()-theirs).Microseconds())/n, "postgres-µs/event")
+		b.ReportMetric(n/float64(batches), "events/batch")
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"fmt"
 	"log/slog"
+	"os"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -63,6 +65,10 @@ const forgetAfter = 24 * time.Hour
 // work runs the worker until ctx ends, calling ready once Temporal has taken it.
 // While Temporal does not answer it keeps trying.
 func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()) error {
+	if os.Getenv("GOGC") == "" {
+		// As with the gate (serve): giving events their places makes garbage only.
+		debug.SetGCPercent(400)
+	}
 	s, err := openStore(ctx, store.Config{URL: cfg.DatabaseURL, Sealer: cfg.Sealer, Logger: log, MaxConns: cfg.DatabaseConns})
 	if err != nil {
 		return err

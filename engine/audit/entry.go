@@ -46,7 +46,7 @@ func (r Record) document(v canon.Value, err error) []byte {
 	if err != nil || v.Kind() != canon.ObjectKind || !r.agrees(v) {
 		return r.unreadable().Canonical()
 	}
-	return canon.Object(append(v.Members(), r.given()...)...).Canonical()
+	return v.With(r.given()...).AppendCanonical(make([]byte, 0, len(r.Body)+128))
 }
 
 // given is what the log itself gives an event.

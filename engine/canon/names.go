@@ -8,7 +8,7 @@ import (
 
 // fewNames is the number of members up to which names are compared pair by
 // pair, which is faster than hashing them.
-const fewNames = 10
+const fewNames = 24
 
 // nameSet finds a name that repeats an earlier one of the same object, be it
 // in another case. Go's maps are seeded, so that a sender cannot choose names

@@ -117,6 +117,29 @@ func Object(members ...Member) Value {
 	return v
 }
 
+// With is the object with further members at its end. It panics where Object does,
+// and if v is not an object; the members that v has are not looked at again.
+func (v Value) With(more ...Member) Value {
+	if v.kind != ObjectKind {
+		panic("canon.With: not an object")
+	}
+	had := v.Len()
+	members := make([]Member, had, had+len(more))
+	if v.box != nil {
+		copy(members, v.box.members)
+	}
+	for _, m := range more {
+		mustText("canon.With", m.Name)
+		for i := range members {
+			if strings.EqualFold(members[i].Name, m.Name) {
+				panic("canon.With: two members of one name")
+			}
+		}
+		members = append(members, m)
+	}
+	return Value{kind: ObjectKind, box: &box{members: members}}
+}
+
 func mustText(caller, s string) {
 	if !utf8.ValidString(s) || strings.IndexByte(s, 0) >= 0 {
 		panic(caller + ": text is not valid UTF-8 or holds a NUL")

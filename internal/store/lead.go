@@ -159,10 +159,11 @@ const maxRead = 8 << 20
 // they are large.
 func (l *LogLeader) Next(ctx context.Context, after, upTo int64, limit int) (list []Numbered, err error) {
 	err = l.store.within(ctx, func(ctx context.Context) error {
-		rows, err := l.conn.Query(ctx, `SELECT e.seq, `+recordColumns+`
-			FROM (SELECT n.*, sum(length(n.body)) OVER (ORDER BY n.seq ROWS UNBOUNDED PRECEDING) - length(n.body) AS before
-				FROM (SELECT x.* FROM events x WHERE x.seq > $1 AND x.seq <= $2 ORDER BY x.seq LIMIT $3) n) e
-			WHERE e.before < $4 ORDER BY e.seq`, after, upTo, limit, maxRead)
+		// How far the bytes reach is found without the bodies.
+		rows, err := l.conn.Query(ctx, `SELECT e.seq, `+recordColumns+` FROM events e
+			WHERE e.seq > $1 AND e.seq <= (SELECT max(s.seq) FROM (SELECT n.seq, sum(n.size) OVER (ORDER BY n.seq ROWS UNBOUNDED PRECEDING) - n.size AS before
+				FROM (SELECT x.seq, length(x.body) AS size FROM events x WHERE x.seq > $1 AND x.seq <= $2 ORDER BY x.seq LIMIT $3) n) s WHERE s.before < $4)
+			ORDER BY e.seq`, after, upTo, limit, maxRead)
 		if err != nil {
 			return err
 		}
