@@ -37,6 +37,7 @@ const (
 	Proved    EventType = "verify"   // the accountable person proved who they are
 	Ticketed  EventType = "ticket"   // a ticket was attached, or looked at
 	Asked     EventType = "question" // a reviewer asked for more information, or got it
+	Shown     EventType = "shown"    // a person was shown the whole of a call's card
 	Commented EventType = "comment"  // somebody commented on an approval
 	Claimed   EventType = "claim"    // a reviewer took an approval on, or gave it back
 	Extended  EventType = "extend"   // somebody gave an approval more time

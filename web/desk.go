@@ -28,6 +28,9 @@ type Desk interface {
 	// Card returns everything a reviewer needs to decide, and records when the
 	// look at it shows the person all of the arguments.
 	Card(ctx context.Context, p engine.Person, id string, look gate.Look) (gate.Card, error)
+	// Show records that the person is about to be shown cards with all of their
+	// arguments. Nothing is shown when it fails.
+	Show(ctx context.Context, p engine.Person, channel string, cards ...gate.SeenCard) error
 	// ForPerson reads an approval without its card. Unlike Card it never counts
 	// as having shown anything to anybody.
 	ForPerson(ctx context.Context, p engine.Person, id string) (gate.View, error)

@@ -30,6 +30,7 @@ type memory struct {
 	watchers map[chan struct{}]bool
 	broken   error // what every method answers when set
 	votes    []gate.VoteRequest
+	seen     []string
 	said     []approval.Fact
 	proved   []string
 	fulls    int
@@ -167,6 +168,16 @@ func (m *memory) Card(_ context.Context, p engine.Person, id string, look gate.L
 	}
 	out.CannotVote = c.Approval.MayVote(m.voter(p), m.now())
 	return out, nil
+}
+
+// Show keeps what was shown, as who was shown it.
+func (m *memory) Show(_ context.Context, p engine.Person, _ string, cards ...gate.SeenCard) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range cards {
+		m.seen = append(m.seen, p.ID+" "+string(c.Card))
+	}
+	return m.broken
 }
 
 func (m *memory) ForPerson(ctx context.Context, p engine.Person, id string) (gate.View, error) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"holdpoint/engine"
+	"holdpoint/engine/audit"
 	"holdpoint/internal/gate"
 	"holdpoint/web/views"
 )
@@ -95,6 +96,17 @@ func (c *Console) showApproval(w http.ResponseWriter, r *http.Request, p engine.
 		return
 	}
 	v := card(found, p, look == gate.Whole, c.stopped(found.Approval.Call.AgentID))
+	// What is evidence is rendered once: these bytes are hashed, kept and sent.
+	if v.Seen, err = views.RenderCard(r.Context(), cardOf(found).Open(), v, audit.CardEnd); err != nil {
+		c.fail(w, r, p, err)
+		return
+	}
+	if look != gate.Glance && !v.Arguments.Erased && !v.Arguments.Cut() {
+		if err := c.cfg.Desk.Show(r.Context(), p, "console", gate.SeenCard{Approval: found.Approval, Card: []byte(v.Seen)}); err != nil {
+			c.fail(w, r, p, err)
+			return
+		}
+	}
 	if v.Asked.StepUp != nil {
 		if err := c.stepUpForm(r, p, v.Asked.StepUp); err != nil {
 			c.fail(w, r, p, err)
@@ -114,6 +126,11 @@ func (c *Console) showApproval(w http.ResponseWriter, r *http.Request, p engine.
 		v.Refresh = v.Status.Code == "settling"
 	}
 	c.render(w, r, status, views.ApprovalPage(v))
+}
+
+// cardOf says which card somebody is shown.
+func cardOf(c gate.Card) audit.Card {
+	return audit.Card{ApprovalID: c.Approval.ID, Edition: c.Approval.Plan.Edition, CallDigest: c.Approval.Call.Digest, Salt: c.Salt}
 }
 
 // onScreen reports whether a GET may count as showing a page to somebody: it is

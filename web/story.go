@@ -196,6 +196,8 @@ func timeline(c gate.Card, agent string, name func(string) string) []views.Momen
 			}
 		case engine.Held:
 			m.What, m.Detail = "changed a legal hold on it", messages(e)
+		case engine.Shown:
+			m.What = "was shown all of it"
 		case engine.Refusal, engine.SignIn, engine.Admin:
 			m.What, m.Detail = words(string(e.Type)), messages(e)
 		default:

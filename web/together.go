@@ -9,6 +9,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/engine/audit"
 	"holdpoint/internal/gate"
 	"holdpoint/web/views"
 )
@@ -51,12 +52,24 @@ func (c *Console) showSession(w http.ResponseWriter, r *http.Request, p engine.P
 		Frame: c.frame(p, "Session of "+views.Visible(agentName(cards[0])), ""), Agent: agentName(cards[0]), AgentID: agent, Session: session,
 		Action: sessionURL(agent, session) + "/votes", Full: full, Kinds: denials, MaxComment: gate.MaxComment, Results: results, Failure: failure,
 	}
+	var seen []gate.SeenCard
 	for _, found := range cards {
 		row := c.sessionRow(found, p)
 		if row.Approve || row.Deny {
 			v.Open++
 		}
+		if row.Seen, err = views.RenderRow(r.Context(), cardOf(found).Open(), row, audit.CardEnd); err != nil {
+			c.fail(w, r, p, err)
+			return
+		}
+		if look != gate.Glance && len(row.Arguments.Lines) > 0 && !row.Cut {
+			seen = append(seen, gate.SeenCard{Approval: found.Approval, Card: []byte(row.Seen)})
+		}
 		v.Rows = append(v.Rows, row)
+	}
+	if err := c.cfg.Desk.Show(r.Context(), p, "console", seen...); err != nil {
+		c.fail(w, r, p, err)
+		return
 	}
 	c.render(w, r, status, views.SessionView(v))
 }

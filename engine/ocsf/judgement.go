@@ -91,7 +91,7 @@ func control(e engine.Event) (action, disposition named) {
 	switch e.Outcome {
 	case engine.Allow:
 		switch e.Type { //nolint:exhaustive // nothing was asked of Holdpoint by these alone
-		case engine.Executed, engine.Afterward, engine.Notified:
+		case engine.Executed, engine.Afterward, engine.Notified, engine.Shown:
 			return observed, logged
 		}
 		return allowed, named{1, "Allowed"}

@@ -262,6 +262,7 @@ admin ALLOW KILL_SWITCH_RELEASED: 300413 Resume, Informational, Success, Allowed
 admin KILL_SWITCH GLOBAL_KILL_SWITCH: 300412 Suspend, High, Success, Allowed
 admin DENY not_yours: 300499 not_yours, Low, Failure, Blocked
 comment REQUIRE_APPROVAL COMMENT: 600303 Update, Informational, Success, Logged
+shown REQUIRE_APPROVAL CARD_SHOWN: 600302 Read, Informational, Success, Logged
 `), "\n")
 	events := samples(t)
 	if len(events) != len(want) {

@@ -51,6 +51,9 @@ type Card struct {
 	// the glass alone, and Reconciled what somebody found out; nil for nothing.
 	Afterwards *store.Afterwards
 	Reconciled *store.Reconciliation
+	// Salt goes into the card that is shown: it makes its digest one that nobody can
+	// guess at (engine/audit, card.go).
+	Salt string
 	// Now is the database's clock when the card was read.
 	Now time.Time
 }

@@ -280,6 +280,9 @@ func (g *Gate) contribute(ctx context.Context, id string, once *Once, f approval
 			if e.SafePayload, err = tells(c); err != nil {
 				return nil, err
 			}
+			if e.SafePayload, err = withCard(c, e.SafePayload); err != nil {
+				return nil, err
+			}
 			c.AddEvent(e)
 			return c.Approval, nil
 		})

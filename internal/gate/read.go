@@ -200,17 +200,7 @@ func (g *Gate) Card(ctx context.Context, p engine.Person, id string, look Look) 
 	a := r.Approval
 	card := Card{Approval: a, Now: r.Now, Long: r.Size > g.LongArguments}
 	card.InPlaceOf, card.CannotVote = d.mayVote(a, r.Now)
-	if card.Document, err = g.Sealer.Open(id, r.Sealed); err != nil && !errors.Is(err, seal.ErrErased) {
-		return Card{}, err
-	}
-	if card.Document != nil {
-		args, err := arguments(a, card.Document, r.Now)
-		if err != nil {
-			return Card{}, fmt.Errorf("read the sealed document of %s: %w", id, err)
-		}
-		card.Arguments = args.Canonical()
-	}
-	if card.Answers, err = g.answers(id, r.Answers); err != nil {
+	if err := g.fill(ctx, &card, r); err != nil {
 		return Card{}, err
 	}
 	if card.Arguments != nil && (look == Whole || look == Page && !card.Long) {
@@ -221,18 +211,45 @@ func (g *Gate) Card(ctx context.Context, p engine.Person, id string, look Look) 
 	if card.Shown, err = g.Store.WasShown(ctx, id, p.ID, a.Call.Digest); err != nil {
 		return Card{}, err
 	}
-	if card.Timeline, err = g.Store.Events(ctx, store.EventFilter{ApprovalID: id, Limit: 500}); err != nil {
-		return Card{}, err
+	card.Timeline, err = g.Store.Events(ctx, store.EventFilter{ApprovalID: id, Limit: 500})
+	return card, err
+}
+
+// FileCard is the card of an approval as it was read, for whoever keeps it on file:
+// nobody's own, and without the timeline.
+func FileCard(ctx context.Context, s *store.Store, sealer *seal.Sealer, r store.Record) (Card, error) {
+	card := Card{Approval: r.Approval, Now: r.Now}
+	g := &Gate{Config: Config{Store: s, Sealer: sealer}}
+	return card, g.fill(ctx, &card, r)
+}
+
+// fill reads what everybody is shown.
+func (g *Gate) fill(ctx context.Context, card *Card, r store.Record) error {
+	a, id := r.Approval, r.Approval.ID
+	var err error
+	card.Salt = g.CardSalt(id)
+	if card.Document, err = g.Sealer.Open(id, r.Sealed); err != nil && !errors.Is(err, seal.ErrErased) {
+		return err
+	}
+	if card.Document != nil {
+		args, err := arguments(a, card.Document, r.Now)
+		if err != nil {
+			return fmt.Errorf("read the sealed document of %s: %w", id, err)
+		}
+		card.Arguments = args.Canonical()
+	}
+	if card.Answers, err = g.answers(id, r.Answers); err != nil {
+		return err
 	}
 	agent, err := g.Store.Agent(ctx, a.Call.AgentID)
 	if err != nil {
-		return Card{}, err
+		return err
 	}
 	card.AgentName, card.AgentOwner = agent.Name, agent.OwnerName
-	if err := g.more(ctx, &card, r.Token); err != nil {
-		return Card{}, err
+	if err := g.more(ctx, card, r.Token); err != nil {
+		return err
 	}
-	return card, g.people(ctx, &card)
+	return g.people(ctx, card)
 }
 
 // more fills in what is around the call: its session, and what came after its end.

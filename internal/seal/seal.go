@@ -28,6 +28,7 @@ var ErrErased = errors.New("the record has been erased")
 type Sealer struct {
 	wrap   cipher.AEAD
 	digest []byte
+	salt   []byte
 	check  []byte
 }
 
@@ -52,7 +53,7 @@ func New(key []byte) (*Sealer, error) {
 		return nil, fmt.Errorf("derive the wrapping key: %w", err)
 	}
 	s := &Sealer{}
-	for use, into := range map[string]*[]byte{"digest": &s.digest, "check": &s.check} {
+	for use, into := range map[string]*[]byte{"digest": &s.digest, "salt": &s.salt, "check": &s.check} {
 		if *into, err = derive(use); err != nil {
 			return nil, fmt.Errorf("derive the %s key: %w", use, err)
 		}
@@ -121,6 +122,11 @@ func (s *Sealer) Open(id string, b Box) ([]byte, error) {
 func (s *Sealer) Digest(digest string) string {
 	return "hmac-sha256:" + hex.EncodeToString(s.mac(s.digest, digest))
 }
+
+// Salt is 64 hex digits that are always the same for the same subject, and that
+// nobody can tell in advance without the data key: what is hashed together with it
+// cannot be found out by trying.
+func (s *Sealer) Salt(of ...string) string { return hex.EncodeToString(s.mac(s.salt, of...)) }
 
 // Request is the keyed hash of a request, for telling a repetition from a
 // different request under the same Idempotency-Key.

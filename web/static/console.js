@@ -65,7 +65,8 @@
   const swap = (fresh) => {
     let said = "";
     for (const old of document.querySelectorAll("[data-swap]")) {
-      const next = fresh.getElementById(old.id);
+      // What is evidence has no ids: it is named by the attribute itself.
+      const next = old.dataset.swap ? fresh.querySelector(`[data-swap="${old.dataset.swap}"]`) : fresh.getElementById(old.id);
       if (!next) continue;
       if (next.dataset.say && next.dataset.say !== old.dataset.say) said = next.dataset.say;
       const focused = document.activeElement;

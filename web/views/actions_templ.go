@@ -703,12 +703,12 @@ func permits(v Approval) templ.Component {
 			templ_7745c5c3_Var31 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 66, "<div id=\"permits\" class=\"slot\" data-swap>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 66, "<div class=\"slot\" data-swap=\"permits\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if v.Permits != nil {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 67, "<section aria-labelledby=\"permits-h\"><h2 id=\"permits-h\">What it may do</h2><p class=\"note\">The agent gets these constraints with its permission, as reviewers have tightened them so far.</p><pre class=\"code\" data-testid=\"permits\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 67, "<section aria-label=\"What it may do\"><h2>What it may do</h2><p class=\"note\">The agent gets these constraints with its permission, as reviewers have tightened them so far.</p><pre class=\"code\" data-testid=\"permits\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1136,12 +1136,12 @@ func answers(v Approval) templ.Component {
 			templ_7745c5c3_Var52 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 106, "<div id=\"answers\" class=\"slot\" data-swap>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 106, "<div class=\"slot\" data-swap=\"answers\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		if v.Answers != nil {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 107, "<section aria-labelledby=\"answers-h\"><h2 id=\"answers-h\">What was supplied</h2><p class=\"note\">The call asked for this. Nobody but whoever supplied it has checked it.</p><pre class=\"code\" data-testid=\"answers\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 107, "<section aria-label=\"What was supplied\"><h2>What was supplied</h2><p class=\"note\">The call asked for this. Nobody but whoever supplied it has checked it.</p><pre class=\"code\" data-testid=\"answers\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

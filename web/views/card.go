@@ -258,6 +258,8 @@ type SessionRow struct {
 	// Approve and Deny say what can be done here, and Note why not more.
 	Approve, Deny bool
 	Note          string
+	// Seen is what the row shows of the call, rendered (RenderRow).
+	Seen string
 }
 
 // SessionResult is what became of one decision.

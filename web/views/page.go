@@ -170,6 +170,8 @@ type Approval struct {
 
 	Arguments Arguments
 	Warnings  Warnings
+	// Seen is the card that the decision is about, rendered (SeenCard).
+	Seen string
 
 	Asker    Asker
 	Claims   Claims

@@ -31,7 +31,7 @@ func toolRequest(t ToolRequest, a Arguments) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"toolreq\" aria-labelledby=\"toolreq-h\" data-testid=\"tool-request\"><h2 id=\"toolreq-h\">The tool request</h2><p class=\"note\">Written by the requesting side. The schema's rules were checked; whether what it says is true was not.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<section class=\"toolreq\" aria-label=\"The tool request\" data-testid=\"tool-request\"><h2>The tool request</h2><p class=\"note\">Written by the requesting side. The schema's rules were checked; whether what it says is true was not.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
