@@ -17,6 +17,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"holdpoint/engine"
+	"holdpoint/internal/evidence"
 	"holdpoint/internal/export"
 	"holdpoint/internal/gate"
 )
@@ -48,6 +49,8 @@ type Config struct {
 	// LogKey is the audit log's public key, a line for each, to be shown; "" where
 	// this process does not know it.
 	LogKey string
+	// Evidence makes evidence packs; nil where there are none.
+	Evidence *evidence.Packer
 	// PublicURL is where people and agents reach this server, without a slash
 	// at the end.
 	PublicURL string

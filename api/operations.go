@@ -169,6 +169,11 @@ func (a *API) table() []operation {
 			detail: "JSON Lines that prove themselves (holdpoint audit verify), CSV, or OCSF. The answer has no end when something went wrong on the way; go on after the last event that came, with its seq as cursor and the checkpoint's size.",
 			query:  []parameter{{"format", "jsonl, the default, csv or ocsf."}, {"since", "RFC 3339 time; events from then on."}, {"until", "RFC 3339 time; events before then."}, {"agent_id", ""}, {"tool_name", ""}, {"outcome", ""}, {"type", ""}, {"actor_id", ""}, {"approval_id", ""}, {"cursor", "To go on: the seq of the last event that came."}, {"size", "To go on: the size of the checkpoint in the header."}, {"before", "To go on: how many events came before."}}, handle: a.auditExport,
 		},
+		{
+			method: "GET", path: "/v1/audit/evidence", summary: "Make an evidence pack", scope: auditing, statuses: []int{200}, problems: []int{400, 401, 403, 404, 503}, mediaType: "text/html",
+			detail: "One HTML file that tells the story of an approval, or of all that were opened in a period, with the arguments in full and the proof in it (holdpoint audit verify). The answer has no end when something went wrong on the way.",
+			query:  []parameter{{"approval_id", "The approval that it is about."}, {"since", "Or a period: approvals that were opened from this RFC 3339 time on,"}, {"until", "and before this one."}}, handle: a.auditEvidence,
+		},
 		{method: "GET", path: "/.well-known/jwks.json", summary: "Keys that verify tokens", scope: public, statuses: []int{200}, problems: []int{503}, mediaType: "application/jwk-set+json", handle: a.jwks},
 		{method: "GET", path: "/openapi.json", summary: "This document", scope: public, statuses: []int{200}, handle: a.openapi},
 		{method: "GET", path: "/docs", summary: "This document, to read", scope: public, statuses: []int{200}, mediaType: "text/html", handle: a.docsHTML},

@@ -114,6 +114,9 @@ func (c *Console) showApproval(w http.ResponseWriter, r *http.Request, p engine.
 		}
 		v.Asked.StepUp.Failure = failure
 	}
+	if gate.MayReadRules(p) {
+		v.EvidenceURL = "/v1/audit/evidence?approval_id=" + url.QueryEscape(found.Approval.ID)
+	}
 	v.Frame = c.frame(p, v.Status.Word+": "+views.Visible(v.Tool), "")
 	if !found.Now.IsZero() {
 		v.Now = found.Now

@@ -375,3 +375,6 @@ func lowerFirst(s string) string {
 	}
 	return strings.ToLower(s[:1]) + s[1:]
 }
+
+// Present is how a card is put before people, whoever they are: for evidence packs.
+func Present(c gate.Card) views.Approval { return card(c, engine.Person{}, true, nil) }

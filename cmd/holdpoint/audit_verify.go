@@ -26,6 +26,8 @@ type auditVerify struct {
 	Former []string `help:"A checkpoint of the same log from before, in a file: the log has to continue it." type:"path" placeholder:"FILE"`
 	State  string   `help:"Remember the checkpoint here, and hold the next verification against it." type:"path" placeholder:"FILE"`
 	Quiet  bool     `short:"q" help:"Say nothing when all is well, and no progress."`
+
+	disclosed *audit.Disclosure // of an evidence pack
 }
 
 // Exit codes of verify, for scripts.
@@ -178,7 +180,7 @@ func (v *auditVerify) read(in io.Reader, size int64, verifier *audit.Verifier) (
 		if len(line) > 0 {
 			whole := bytes.TrimSuffix(line, []byte("\n"))
 			if done == int64(len(line)) && bytes.HasPrefix(bytes.TrimSpace(whole), []byte("<")) {
-				return v.pack(lines, verifier)
+				return v.pack(io.MultiReader(bytes.NewReader(line), lines), verifier)
 			}
 			verifier.Line(whole)
 			progress(done, size)
@@ -207,35 +209,6 @@ func boundedLine(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// Where the proof is in an evidence pack.
-const (
-	proofBegins = `id="holdpoint-proof">`
-	proofEnds   = `</script>`
-)
-
-// pack verifies the proof within an evidence pack.
-func (v *auditVerify) pack(in *bufio.Reader, verifier *audit.Verifier) (audit.Report, error) {
-	within := false
-	for {
-		line, err := boundedLine(in)
-		text := strings.TrimSuffix(string(line), "\n")
-		switch {
-		case within && strings.TrimSpace(text) == proofEnds:
-			return verifier.Done(), nil
-		case within && text != "":
-			verifier.Line([]byte(text))
-		case strings.HasSuffix(strings.TrimSpace(text), proofBegins):
-			within = true
-		}
-		if errors.Is(err, io.EOF) {
-			return audit.Report{}, errors.New("the page has no proof in it: it is no evidence pack, or was cut off")
-		}
-		if err != nil {
-			return audit.Report{}, err
-		}
-	}
-}
-
 // tell says what was found, and remembers the checkpoint of a log that is well.
 func (v *auditVerify) tell(r audit.Report, trusted bool) error {
 	if r.Keyless {
@@ -252,6 +225,9 @@ func (v *auditVerify) tell(r audit.Report, trusted bool) error {
 	}
 	if !v.Quiet {
 		describe(r)
+		if v.disclosed != nil {
+			tellDisclosed(*v.disclosed)
+		}
 	}
 	switch {
 	case !trusted:

@@ -17,6 +17,7 @@ import (
 	"holdpoint/api"
 	"holdpoint/engine"
 	"holdpoint/internal/config"
+	"holdpoint/internal/evidence"
 	"holdpoint/internal/export"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
@@ -181,8 +182,10 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	if err != nil {
 		return err
 	}
+	exporter := &export.Exporter{Store: s, Encodings: known}
 	door, err := api.New(api.Config{
-		Exporter: &export.Exporter{Store: s, Encodings: known},
+		Exporter: exporter,
+		Evidence: &evidence.Packer{Store: s, Sealer: cfg.Sealer, Exporter: exporter, Present: web.Present},
 		Gate:     g, Keys: keys{identity.NewKeys(ctx, s)}, Person: console.Signed, PublicURL: cfg.PublicURL, Logger: log, Rules: inForce(keeper),
 		Prove: func(ctx context.Context, p engine.Person, boundTo, code string) (string, error) {
 			return factors.Verify(ctx, p, identity.ForApproval, boundTo, identity.Proof{Code: code})

@@ -56,6 +56,8 @@ type Request struct {
 	// Actor and RequestID are who wants it, for the log.
 	Actor     engine.Actor
 	RequestID string
+	// Told is what the export's events tell besides, nil for nothing.
+	Told map[string]string
 	// Progress, when set, is told now and then how far it is: the place of the last
 	// event, and that of the last one there is.
 	Progress func(seq, size int64)
@@ -73,6 +75,8 @@ type Summary struct {
 	// their own, and First says which is the first: who searches does not find those.
 	Misfiled int64
 	First    string
+	// Begun is the id of the event that somebody begins to export.
+	Begun string
 }
 
 // ErrNoCheckpoint: nothing has been signed that an export could be held against.
@@ -98,7 +102,8 @@ func (x *Exporter) Write(ctx context.Context, w io.Writer, r Request) (Summary, 
 	if r.Format != JSONL && !known {
 		return Summary{}, fmt.Errorf("%w as %q", ErrFormat, r.Format)
 	}
-	if err := x.record(ctx, r, "EXPORT_BEGUN", "Somebody exports the audit log.", nil); err != nil {
+	begun, err := x.record(ctx, r, "EXPORT_BEGUN", "Somebody exports the audit log.", nil)
+	if err != nil {
 		return Summary{}, err
 	}
 	point, err := x.checkpoint(ctx, r.Size)
@@ -117,9 +122,37 @@ func (x *Exporter) Write(ctx context.Context, w io.Writer, r Request) (Summary, 
 		return Summary{}, err
 	}
 	s := Summary{
-		Events: out.events, Size: point.Size, Digest: "sha256:" + hex.EncodeToString(sum.Sum(nil)), Misfiled: out.misfiled, First: out.first,
+		Events: out.events, Size: point.Size, Digest: "sha256:" + hex.EncodeToString(sum.Sum(nil)), Misfiled: out.misfiled, First: out.first, Begun: begun,
 	}
-	return s, x.record(ctx, r, "EXPORTED", "The audit log was exported.", &s)
+	_, err = x.record(ctx, r, "EXPORTED", "The audit log was exported.", &s)
+	return s, err
+}
+
+// Line is an event as a line of an export of a part of the log up to a checkpoint's
+// size, without the line feed. store.ErrNotFound: it has no place there.
+func (x *Exporter) Line(ctx context.Context, eventID string, size int64) ([]byte, error) {
+	point, err := x.Store.CheckpointAt(ctx, size)
+	if err != nil {
+		return nil, err
+	}
+	r, err := x.Store.LeafOf(ctx, eventID)
+	if err != nil {
+		return nil, err
+	}
+	if r.Leaf < 0 || r.Seq() > size {
+		return nil, fmt.Errorf("%w: the event has no place among the first %d", store.ErrNotFound, size)
+	}
+	tiles := x.Store.LogTiles(ctx)
+	hashes, err := tiles(0, r.Leaf/audit.TileWidth, int(min(audit.TileWidth, size-r.Leaf/audit.TileWidth*audit.TileWidth)))
+	if err != nil {
+		return nil, err
+	}
+	proof, err := tiles.ProveLeaf(point.Size, point.Root, r.Leaf)
+	if err != nil {
+		return nil, err
+	}
+	line := audit.EventLine(r.Document(), hashes[r.Leaf%audit.TileWidth], proof, false)
+	return line[:len(line)-1], nil
 }
 
 // checkpoint is the one of this size, or the latest.
@@ -138,9 +171,12 @@ func (x *Exporter) checkpoint(ctx context.Context, size int64) (c store.Checkpoi
 	return c, err
 }
 
-// record appends the event of an export.
-func (x *Exporter) record(ctx context.Context, r Request, code, message string, done *Summary) error {
+// record appends the event of an export and returns its id.
+func (x *Exporter) record(ctx context.Context, r Request, code, message string, done *Summary) (string, error) {
 	told := map[string]any{"format": r.Format, "filter": json.RawMessage(Filter(r.Filter).JSON())}
+	for name, value := range r.Told {
+		told[name] = value
+	}
 	if r.Filter.After > 0 {
 		told["after"] = r.Filter.After
 	}
@@ -152,13 +188,14 @@ func (x *Exporter) record(ctx context.Context, r Request, code, message string, 
 	}
 	payload, err := json.Marshal(told)
 	if err != nil {
-		return fmt.Errorf("encode what an export tells: %w", err)
+		return "", fmt.Errorf("encode what an export tells: %w", err)
 	}
+	id := uuid.NewString()
 	_, err = x.Store.Submit(context.WithoutCancel(ctx), store.Submission{Event: engine.Event{
-		ID: uuid.NewString(), Type: engine.Exported, RequestID: r.RequestID, Outcome: engine.Allow,
+		ID: id, Type: engine.Exported, RequestID: r.RequestID, Outcome: engine.Allow,
 		Reasons: []engine.Reason{{Code: code, Message: message}}, SafePayload: payload, Actor: r.Actor,
 	}})
-	return err
+	return id, err
 }
 
 // Filter is the filter as an export's header has it.

@@ -144,3 +144,32 @@ func (s *Store) Period(ctx context.Context, since, until time.Time, most int) (P
 		QueryRow(func(row pgx.Row) error { return row.Scan(&p.Events) })
 	return p, translate(s.pool.SendBatch(ctx, batch).Close())
 }
+
+// Announced is that somebody was told of an approval.
+type Announced struct {
+	At time.Time
+	// Endpoint is what the mailbox, channel or webhook is called, and Kind which of
+	// them it is; Recipient is a mail address, or "".
+	Endpoint, Kind, Recipient string
+	// Tell is what it was about, and Status whether it came there: waiting, bundled,
+	// sent or dead.
+	Tell, Status string
+}
+
+// Announcements lists up to limit tellings of an approval, in order.
+func (s *Store) Announcements(ctx context.Context, approvalID string, limit int) ([]Announced, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `SELECT coalesce(n.ended_at, n.created_at), e.name, e.kind, n.recipient, n.tell, n.status
+		FROM notifications n JOIN endpoints e ON e.id = n.endpoint_id WHERE n.approval_id = $1 ORDER BY n.created_at, n.id LIMIT $2`, approvalID, limit)
+	if err != nil {
+		return nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Announced, error) {
+		var a Announced
+		err := row.Scan(&a.At, &a.Endpoint, &a.Kind, &a.Recipient, &a.Tell, &a.Status)
+		a.At = a.At.UTC()
+		return a, err
+	})
+	return list, translate(err)
+}

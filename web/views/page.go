@@ -162,7 +162,9 @@ type Approval struct {
 	Actions Actions
 	// SessionURL leads to all calls of the session, of which there are SessionSize;
 	// "" when this is the only one.
-	SessionURL  string
+	SessionURL string
+	// EvidenceURL makes an evidence pack, for those who may; else "".
+	EvidenceURL string
 	SessionSize int
 
 	// ToolRequest is the document, where a tool request proposes the call.

@@ -1,0 +1,268 @@
+package evidence
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/gate"
+	"holdpoint/web/views"
+)
+
+// maxNamed is how many people a requirement names, and maxTold how many
+// notifications a chapter lists.
+const (
+	maxNamed = 25
+	maxTold  = 200
+)
+
+// who names an actor.
+func who(names map[string]string, a engine.Actor) string {
+	switch {
+	case a.Kind == engine.SystemActor:
+		return "Holdpoint"
+	case names[a.ID] != "":
+		return names[a.ID]
+	}
+	return a.ID
+}
+
+// chapter gathers the story of an approval.
+func (k *packing) chapter(ctx context.Context, number int, id string) (views.PackChapter, error) {
+	r, err := k.read(ctx, id)
+	if err != nil {
+		return views.PackChapter{}, err
+	}
+	a, names := r.Approval, k.names
+	v := k.Present(r.card)
+	v.Now = r.Now
+	c := views.PackChapter{PackRow: row(number, r.Record, v), Approval: v, Ended: a.EndedAt}
+	c.Ask.Requests = a.Call.RequestID
+	for _, identity := range a.Plan.Excluded {
+		c.Ask.Side = append(c.Ask.Side, or(names[identity], identity))
+	}
+	if r.more {
+		c.Notes = append(c.Notes, "It has more events than a chapter tells; the proof has all of them.")
+	}
+	if r.card.Document == nil {
+		c.Notes = append(c.Notes, "The arguments, and the cards that showed them, have been erased. What the log says of them stays.")
+	}
+	for _, e := range r.events {
+		if !k.within(e.Timestamp) {
+			c.Notes = append(c.Notes, "Some of it happened outside the period. It is told here, and the proof at the end does not have it: this approval's own pack does.")
+			break
+		}
+	}
+	if err := k.judged(ctx, r, &c); err != nil {
+		return c, err
+	}
+	c.Requirements = k.requirements(a, v)
+	announced, err := k.Store.Announcements(ctx, id, maxTold)
+	if err != nil {
+		return c, err
+	}
+	for _, t := range announced {
+		c.Told = append(c.Told, views.PackTold{At: t.At, Where: t.Kind + " " + t.Endpoint, Whose: t.Recipient, What: words(t.Tell), Status: statusWords(t.Status)})
+	}
+	if err := k.seen(ctx, r, names, &c); err != nil {
+		return c, err
+	}
+	c.Said = k.said(r, names)
+	c.Ran = ran(r, names, v.Agent)
+	for _, e := range r.events {
+		line := views.PackEvent{PackPlace: k.place(e), ID: e.ID, Type: words(string(e.Type)), Outcome: string(e.Outcome), Who: who(names, e.Actor)}
+		for _, why := range e.Reasons {
+			line.Reasons = append(line.Reasons, or(why.Message, why.Code))
+		}
+		c.Log = append(c.Log, line)
+	}
+	return c, nil
+}
+
+func (k *packing) place(e logged) views.PackPlace {
+	return views.PackPlace{Seq: e.Seq, At: e.Timestamp, Outside: !k.within(e.Timestamp)}
+}
+
+// requirements are what the last edition asks for, with those who could give it.
+func (k *packing) requirements(a approval.Approval, v views.Approval) []views.PackRequirement {
+	var flat []views.Requirement
+	for _, s := range v.Stages {
+		flat = append(flat, s.Requirements...)
+	}
+	var list []views.PackRequirement
+	for i, req := range a.Plan.Requirements {
+		if i >= len(flat) {
+			break
+		}
+		p := views.PackRequirement{Requirement: flat[i]}
+		p.Requirement.Short = ""
+		switch req.Kind {
+		case engine.Ticket:
+			p.Nobody = "No person: a ticket has to cover it, and its tracker is asked."
+		case engine.Answer:
+			p.Nobody = "The requesting side's own user, by its runtime or in the console."
+		case engine.StepUp:
+			for _, identity := range a.Plan.Accountable {
+				p.Could = append(p.Could, or(k.names[identity], identity))
+			}
+		case engine.Review, engine.Human:
+			p.Could = k.could(a, req)
+		}
+		if p.Nobody == "" && len(p.Could) == 0 {
+			p.Nobody = "Nobody could give it as roles are now."
+		}
+		if n := len(p.Could); n > maxNamed {
+			p.Could, p.Others = p.Could[:maxNamed], n-maxNamed
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+// could names those who have a role that the requirement asks for, at once or
+// later, and are not of the requesting side.
+func (k *packing) could(a approval.Approval, r engine.Requirement) []string {
+	roles := []string{r.Role}
+	for _, g := range r.AnyOf {
+		roles = append(roles, g.Role)
+	}
+	for _, e := range r.Escalation {
+		roles = append(roles, e.Role)
+	}
+	var list []string
+	for _, p := range k.people {
+		has := slices.ContainsFunc(roles, func(role string) bool { return role != "" && p.Has(role) })
+		if r.Role == "" && len(r.AnyOf) == 0 {
+			has = slices.ContainsFunc(p.Roles, func(role string) bool { return role != gate.AdminRole && role != gate.AuditorRole })
+		}
+		if has && !p.Disabled && !slices.Contains(a.Plan.Excluded, p.Identity) {
+			list = append(list, or(p.Name, p.Email))
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// seen fills in who was shown which card, and the cards.
+func (k *packing) seen(ctx context.Context, r record, names map[string]string, c *views.PackChapter) error {
+	there := map[string]bool{}
+	for _, e := range r.shown() {
+		c.Shown = append(c.Shown, views.PackShown{PackPlace: k.place(e), Who: who(names, e.Actor), Digest: e.told.Card})
+		if there[e.told.Card] {
+			continue
+		}
+		there[e.told.Card] = true
+		card, err := k.openCard(ctx, r.Approval.ID, e.told.Card)
+		entry := views.PackCard{Digest: e.told.Card, HTML: string(card)}
+		if err != nil {
+			if entry.Why, err = why(err); err != nil {
+				return err
+			}
+		}
+		c.Cards = append(c.Cards, entry)
+	}
+	return nil
+}
+
+// said tells every fact.
+func (k *packing) said(r record, names map[string]string) []views.PackSaid {
+	facts := slices.Clone(r.Approval.Facts)
+	slices.SortFunc(facts, func(a, b approval.Fact) int { return int(a.Seq - b.Seq) })
+	events, behind := r.factEvents(), map[int64]approval.ToldVoter{}
+	if end := r.ended(); end != nil {
+		for _, b := range end.Behind {
+			for _, seq := range b.Facts {
+				behind[seq] = b.ToldVoter
+			}
+		}
+	}
+	var list []views.PackSaid
+	for _, f := range facts {
+		e, logged := events[f.Seq]
+		s := views.PackSaid{PackPlace: views.PackPlace{At: f.At, Outside: !logged || !k.within(e.Timestamp)}, Who: who(names, f.Actor)}
+		if logged {
+			s.Seq = e.Seq
+		}
+		if len(f.Via) > 0 {
+			s.For = or(names[f.Via[len(f.Via)-1]], f.Via[len(f.Via)-1])
+		}
+		s.What, s.Kind = factWords(f)
+		s.Detail = detailWords(f)
+		if v, ok := behind[f.Seq]; ok && len(v.Roles) > 0 {
+			s.Detail = append(s.Detail, "Roles when it ended: "+strings.Join(v.Roles, ", ")+map[bool]string{false: "; the account was disabled by then"}[v.Active])
+		}
+		if f.Edition != r.Approval.Plan.Edition && (f.Kind == approval.Vote || f.Kind == approval.BreakGlass || f.Kind == approval.Reply || f.Kind == approval.Verification) {
+			s.Void = "It counts no more: the call, or what was asked for it, changed afterwards."
+		}
+		var good bool
+		s.Comment, s.CommentDigest, good, s.Erased = comment(f, e)
+		if good {
+			s.Salt = f.Details.Salt
+		} else if s.CommentDigest != "" && !s.Erased {
+			s.Void = strings.TrimSpace(s.Void + " What is written here is not what the log has a digest of: the record was changed.")
+		}
+		if decides(f) {
+			s.Decides, s.Card = true, e.told.Card
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// decides reports whether a fact is a person's word on the call, before which they
+// may have looked at its card.
+func decides(f approval.Fact) bool {
+	switch f.Kind { //nolint:exhaustive // the others decide nothing
+	case approval.Vote, approval.BreakGlass, approval.Verification, approval.Reply:
+		return f.Actor.Kind == engine.HumanActor && f.Details.Grant == ""
+	}
+	return false
+}
+
+// ran tells what came after the approval.
+func ran(r record, names map[string]string, agent string) []views.PackLine {
+	var list []views.PackLine
+	a := r.Approval
+	add := func(at time.Time, who, what, comment string) {
+		list = append(list, views.PackLine{At: at, Who: who, What: what, Comment: comment})
+	}
+	if t := r.Token; t != nil {
+		add(a.EndedAt, "Holdpoint", "made a permission to run it once ("+t.JTI+"), good until "+stamp(t.ValidUntil)+".", "")
+	}
+	for _, e := range r.events {
+		if e.Outcome == engine.Deny {
+			continue
+		}
+		switch e.Type { //nolint:exhaustive // the others are told elsewhere
+		case engine.Redeemed:
+			add(e.Timestamp, agent, "took the permission and started the call.", "")
+		case engine.Executed:
+			name := who(names, e.Actor)
+			if e.Actor.Kind == engine.AgentActor || e.Actor.Kind == engine.ServiceActor {
+				name = agent
+			}
+			add(e.Timestamp, name, "said what became of it: "+reasons(e.Event), "")
+		}
+	}
+	if t := r.Token; t != nil && t.StaleAt != nil {
+		add(*t.StaleAt, "Holdpoint", "found that the call did not fit the world any more; it can never run.", "")
+	}
+	if x := r.card.Reconciled; x != nil {
+		add(x.At, or(names[x.PersonID], x.PersonID), "found out that the call "+outcomeWords(x.Outcome)+".", x.Comment)
+	}
+	if w := r.card.Afterwards; w != nil {
+		if w.DoneAt == nil {
+			add(w.OwedAt, "Holdpoint", "asks for somebody to look at it afterwards, because one person broke the glass; nobody has yet.", "")
+		} else {
+			what := "says that breaking the glass was justified."
+			if !w.Justified {
+				what = "says that breaking the glass was not justified."
+			}
+			add(*w.DoneAt, or(names[w.PersonID], w.PersonID), what, w.Comment)
+		}
+	}
+	return list
+}

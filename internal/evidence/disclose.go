@@ -1,0 +1,123 @@
+package evidence
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"holdpoint/engine"
+	"holdpoint/engine/audit"
+	"holdpoint/internal/export"
+	"holdpoint/internal/store"
+)
+
+// disclosing writes the second block: what the log has only digests of.
+type disclosing struct {
+	w    io.Writer
+	some bool
+}
+
+func (d *disclosing) item(i audit.Item) error {
+	line, err := json.Marshal(i) // which escapes all that HTML is made of
+	if err != nil {
+		return fmt.Errorf("encode what is disclosed: %w", err)
+	}
+	lead := "\n"
+	if d.some {
+		lead = ",\n"
+	}
+	d.some = true
+	_, err = io.WriteString(d.w, lead+string(line))
+	return err
+}
+
+// disclose writes everything that the proof's events have a digest of, and nothing
+// that they have not: what cannot be held against the log would prove nothing.
+func (k *packing) disclose(ctx context.Context, pages string, done export.Summary) error {
+	if _, err := io.WriteString(k.w, audit.DisclosedOpens+"\n["); err != nil {
+		return err
+	}
+	d := &disclosing{w: k.w}
+	line, err := k.Exporter.Line(ctx, done.Begun, done.Size)
+	if errors.Is(err, store.ErrNotFound) {
+		return ErrStill
+	}
+	if err == nil {
+		err = d.item(audit.Item{Kind: audit.ItemPages, Digest: pages, Event: string(line)})
+	}
+	if err != nil {
+		return err
+	}
+	err = k.each(ctx, func(_ int, id string) error {
+		if err := k.discloseOne(ctx, d, id, done.Size); err != nil {
+			return fmt.Errorf("disclose %s: %w", id, err)
+		}
+		return k.flush()
+	})
+	if err != nil {
+		return err
+	}
+	err = k.eachDocument(ctx, func(r *rules) bool { return r.proved }, func(kind, digest, _ string, text []byte) error {
+		return d.item(audit.Item{Kind: kind, Digest: digest, Text: string(text)})
+	})
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(k.w, "\n]\n"+audit.BlockCloses+"\n")
+	return err
+}
+
+func (k *packing) discloseOne(ctx context.Context, d *disclosing, id string, size int64) error {
+	r, err := k.read(ctx, id)
+	if err != nil {
+		return err
+	}
+	proved := func(e logged) bool { return e.Seq > 0 && e.Seq <= size && k.within(e.Timestamp) }
+	there := map[string]bool{}
+	for _, e := range r.shown() {
+		if !proved(e) || there[e.told.Card] {
+			continue
+		}
+		there[e.told.Card] = true
+		card, err := k.openCard(ctx, id, e.told.Card)
+		if err != nil {
+			if _, err := why(err); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := d.item(audit.Item{Kind: audit.ItemCard, ApprovalID: id, Digest: e.told.Card, Text: string(card)}); err != nil {
+			return err
+		}
+	}
+	events := r.factEvents()
+	for _, f := range r.Approval.Facts {
+		e, ok := events[f.Seq]
+		if !ok || !proved(e) {
+			continue
+		}
+		if text, digest, good, _ := comment(f, e); good {
+			if err := d.item(audit.Item{Kind: audit.ItemComment, ApprovalID: id, Digest: digest, Fact: f.Seq, Salt: f.Details.Salt, Text: text}); err != nil {
+				return err
+			}
+		}
+	}
+	begun := false
+	for _, e := range r.events {
+		begun = begun || e.Type == engine.Decided && len(e.Requirements) > 0 && proved(e)
+	}
+	if begun && r.card.Arguments != nil {
+		item := audit.Item{
+			Kind: audit.ItemArguments, ApprovalID: id, Digest: r.Approval.Call.Digest, Edition: r.Approval.Plan.Edition, Tool: r.Approval.Call.Tool, Text: string(r.card.Arguments),
+		}
+		if err := d.item(item); err != nil {
+			return err
+		}
+	}
+	if begun && r.card.Answers != nil {
+		return d.item(audit.Item{Kind: audit.ItemAnswers, ApprovalID: id, Text: string(r.card.Answers)})
+	}
+	return nil
+}

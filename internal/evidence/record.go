@@ -1,0 +1,149 @@
+package evidence
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/engine/audit"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/seal"
+	"holdpoint/internal/store"
+)
+
+// maxEvents bounds the events of one approval that a chapter tells.
+const maxEvents = 2000
+
+// record is what is on record of an approval.
+type record struct {
+	store.Record
+	card   gate.Card
+	events []logged
+	more   bool // there are more events than those
+}
+
+// logged is an event, and what it tells.
+type logged struct {
+	engine.Event
+	told told
+}
+
+type told struct {
+	approval.Told
+	Card  string          `json:"card_digest"`
+	Ended *approval.Ended `json:"ended"`
+}
+
+// read reads an approval with all of its events that have a place in the log.
+func (k *packing) read(ctx context.Context, id string) (record, error) {
+	var r record
+	var err error
+	if r.Record, err = k.Store.Get(ctx, id); err != nil {
+		return r, err
+	}
+	if r.card, err = gate.FileCard(ctx, k.Store, k.Sealer, r.Record); err != nil {
+		return r, err
+	}
+	records, err := k.Store.Records(ctx, store.EventFilter{ApprovalID: id, Limit: maxEvents + 1})
+	if err != nil {
+		return r, err
+	}
+	if r.more = len(records) > maxEvents; r.more {
+		records = records[:maxEvents]
+	}
+	for _, rec := range records {
+		var e logged
+		if err := json.Unmarshal(rec.Document(), &e.Event); err != nil {
+			return r, fmt.Errorf("read event %d: %w", rec.Seq(), err)
+		}
+		_ = json.Unmarshal(e.SafePayload, &e.told) // what tells nothing of this kind is told by its reasons
+		r.events = append(r.events, e)
+	}
+	return r, nil
+}
+
+// factEvents are the events of facts, by the facts' numbers.
+func (r record) factEvents() map[int64]logged {
+	events := map[int64]logged{}
+	for _, e := range r.events {
+		if e.told.Fact != nil && e.Outcome != engine.Deny {
+			events[e.told.Fact.Seq] = e
+		}
+	}
+	return events
+}
+
+// shown are the events of cards that people were shown.
+func (r record) shown() []logged {
+	var list []logged
+	for _, e := range r.events {
+		if e.Type == engine.Shown && e.Outcome != engine.Deny && e.told.Card != "" {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// ended is what the event of the end tells; nil where there is none, or it is from
+// before that was told.
+func (r record) ended() *approval.Ended {
+	for _, e := range r.events {
+		if e.Type == engine.Settled && e.told.Ended != nil {
+			return e.told.Ended
+		}
+	}
+	return nil
+}
+
+var errOther = errors.New("it is not what was on the screen: the record was changed")
+
+// openCard is a card as it was shown. seal.ErrErased: it was erased.
+func (k *packing) openCard(ctx context.Context, id, digest string) ([]byte, error) {
+	box, err := k.Store.Card(ctx, id, digest)
+	if err != nil {
+		return nil, err
+	}
+	card, err := gate.OpenCard(k.Sealer, id, box)
+	if err != nil {
+		return nil, err
+	}
+	if audit.Digest(card) != digest {
+		return nil, errOther
+	}
+	return card, nil
+}
+
+// why says in words why a card cannot be shown; an outage is an error.
+func why(err error) (string, error) {
+	switch {
+	case errors.Is(err, seal.ErrErased):
+		return "It has been erased. The log keeps its digest.", nil
+	case errors.Is(err, store.ErrNotFound):
+		return "The database has it no more. The log keeps its digest.", nil
+	case errors.Is(err, errOther):
+		return "What the database has under this digest is not what was on the screen.", nil
+	case errors.Is(err, store.ErrUnavailable):
+		return "", err
+	}
+	return "It cannot be opened.", nil
+}
+
+// comment says what is to be shown of a fact's comment, and whether it is the one
+// that its event has a digest of.
+func comment(f approval.Fact, e logged) (text, digest string, good, erased bool) {
+	if e.told.Fact != nil {
+		digest = e.told.Fact.CommentDigest
+	}
+	switch {
+	case digest == "":
+		return f.Comment, "", false, false // none, or from before digests were kept
+	case approval.CommentDigest(f.Details.Salt, f.Comment) == digest:
+		return f.Comment, digest, true, false
+	case f.Details.Salt == "":
+		return "", digest, false, true
+	}
+	return f.Comment, digest, false, false
+}
