@@ -6,9 +6,6 @@ import (
 	"time"
 )
 
-// AuditLinks are the pages of the reports, for going from one to the other.
-var AuditLinks = []Option{{Value: "/audit/access", Label: "Access"}, {Value: "/audit/reviewers", Label: "Reviewers"}}
-
 // ReportForm chooses what a report is about.
 type ReportForm struct {
 	// At is a moment, in UTC, for the access report; "" means now.
