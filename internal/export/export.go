@@ -191,11 +191,10 @@ func (x *Exporter) record(ctx context.Context, r Request, code, message string, 
 		return "", fmt.Errorf("encode what an export tells: %w", err)
 	}
 	id := uuid.NewString()
-	_, err = x.Store.Submit(context.WithoutCancel(ctx), store.Submission{Event: engine.Event{
+	return id, x.Store.RecordExport(context.WithoutCancel(ctx), engine.Event{
 		ID: id, Type: engine.Exported, RequestID: r.RequestID, Outcome: engine.Allow,
 		Reasons: []engine.Reason{{Code: code, Message: message}}, SafePayload: payload, Actor: r.Actor,
-	}})
-	return id, err
+	})
 }
 
 // Filter is the filter as an export's header has it.
