@@ -118,6 +118,15 @@ func (l *logged) add(n int) {
 // sequence gives all events that are there their places.
 func (l *logged) sequence() {
 	l.Helper()
+	l.place(20 * time.Second)
+	var err error
+	if l.records, err = l.Records(context.Background(), store.EventFilter{Limit: 100_000}); err != nil {
+		l.Fatal(err)
+	}
+}
+
+func (l *logged) place(within time.Duration) {
+	l.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	q := &activities.Sequencer{Store: l.Store, Keys: []audit.Key{l.key}, Logger: slog.New(slog.DiscardHandler), Every: 5 * time.Millisecond}
 	done := make(chan struct{})
@@ -125,7 +134,7 @@ func (l *logged) sequence() {
 		defer close(done)
 		q.Run(ctx)
 	}()
-	placed, err := l.CatchUp(context.Background(), 20*time.Second)
+	placed, err := l.CatchUp(context.Background(), within)
 	cancel()
 	<-done
 	if err != nil || !placed {
@@ -136,10 +145,6 @@ func (l *logged) sequence() {
 		l.Fatal(err)
 	}
 	l.size = head.Size
-	f := store.EventFilter{Limit: 100_000}
-	if l.records, err = l.Records(context.Background(), f); err != nil {
-		l.Fatal(err)
-	}
 }
 
 // export exports at the size that the log had; nothing waits for a sequencer.
