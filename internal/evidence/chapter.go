@@ -240,11 +240,13 @@ func ran(r record, names map[string]string, agent string) []views.PackLine {
 		case engine.Redeemed:
 			add(e.Timestamp, agent, "took the permission and started the call.", "")
 		case engine.Executed:
-			name := who(names, e.Actor)
-			if e.Actor.Kind == engine.AgentActor || e.Actor.Kind == engine.ServiceActor {
-				name = agent
+			switch e.Actor.Kind {
+			case engine.AgentActor, engine.ServiceActor:
+				add(e.Timestamp, agent, "reported: "+reported(e.Event), "")
+			case engine.SystemActor:
+				add(e.Timestamp, "Holdpoint", "heard nothing in time: nobody knew then whether it had run.", "")
+			case engine.HumanActor: // comes with what they wrote
 			}
-			add(e.Timestamp, name, "said what became of it: "+reasons(e.Event), "")
 		}
 	}
 	if t := r.Token; t != nil && t.StaleAt != nil {

@@ -6,6 +6,7 @@
 package evidence
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -44,6 +45,8 @@ type Packer struct {
 	Exporter *export.Exporter
 	// Present says how a card is put before people.
 	Present func(c gate.Card) views.Approval
+	// MostApprovals and MostEvents bound a pack; MaxApprovals and MaxEvents when 0.
+	MostApprovals, MostEvents int
 }
 
 // Request is what a pack is to be about: an approval, or the approvals that were
@@ -136,14 +139,15 @@ func (k *packing) begin(ctx context.Context) error {
 		}
 		k.period.Approvals = 1
 	} else {
-		if k.period, err = k.Store.Period(ctx, k.Since, k.Until, MaxEvents); err != nil {
+		approvals, events := cmp.Or(k.MostApprovals, MaxApprovals), cmp.Or(k.MostEvents, MaxEvents)
+		if k.period, err = k.Store.Period(ctx, k.Since, k.Until, events); err != nil {
 			return err
 		}
-		if k.period.Approvals > MaxApprovals {
-			return fmt.Errorf("%w: %d approvals, where one holds %d", ErrTooMuch, k.period.Approvals, MaxApprovals)
+		if k.period.Approvals > approvals {
+			return fmt.Errorf("%w: %d approvals, where one holds %d", ErrTooMuch, k.period.Approvals, approvals)
 		}
-		if k.period.Events > MaxEvents {
-			return fmt.Errorf("%w: more than %d events", ErrTooMuch, MaxEvents)
+		if k.period.Events > events {
+			return fmt.Errorf("%w: more than %d events", ErrTooMuch, events)
 		}
 	}
 	if _, err := k.Store.LatestCheckpoint(ctx, 0); errors.Is(err, store.ErrNotFound) {

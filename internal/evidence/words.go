@@ -21,9 +21,14 @@ func or(text, other string) string {
 	return other
 }
 
-func reasons(e engine.Event) string {
+// reported says what an agent reported, and what was found in what came with it.
+func reported(e engine.Event) string {
 	var texts []string
-	for _, r := range e.Reasons {
+	for i, r := range e.Reasons {
+		if outcome, ok := strings.CutPrefix(r.Code, "EXECUTION_"); ok && i == 0 {
+			texts = append(texts, "it "+map[string]string{"SUCCEEDED": "succeeded", "FAILED": "failed", "UNKNOWN": "does not know whether it ran"}[outcome]+".")
+			continue
+		}
 		texts = append(texts, or(r.Message, r.Code))
 	}
 	return strings.Join(texts, " ")

@@ -1,0 +1,238 @@
+package evidence_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/mod/sumdb/note"
+
+	"holdpoint/activities"
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/engine/audit"
+	"holdpoint/engine/canon"
+	"holdpoint/engine/policy"
+	"holdpoint/engine/token"
+	"holdpoint/internal/evidence"
+	"holdpoint/internal/export"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/postgres/pgtest"
+	"holdpoint/internal/seal"
+	"holdpoint/internal/store"
+	"holdpoint/web"
+	"holdpoint/web/views"
+	"holdpoint/workflows"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+const bundle = `version: "7"
+generated_at: "2026-01-01T00:00:00Z"
+expires_at: "2099-01-01T00:00:00Z"
+defaults: {outcome: ALLOW}
+rules:
+  - id: money # </script> & <b>
+    description: Money </script> leaves the company.
+    match: {tool_name: "*", environment: "*", dialect: aana}
+    outcome: ALLOW
+`
+
+// house is a gate with people, a worker that settles, and a log that is signed.
+type house struct {
+	*gate.Gate
+	t        testing.TB
+	url      string // of the owner
+	settler  *activities.Settler
+	people   map[string]engine.Person
+	agent    gate.Principal
+	verifier note.Verifier
+	key      string
+}
+
+func newHouse(t testing.TB) *house {
+	t.Helper()
+	ctx := context.Background()
+	h := &house{t: t, url: pgtest.Database(t), people: map[string]engine.Person{}}
+	must(t, second(store.Migrate(ctx, h.url)))
+	key, err := seal.ParseKey(seal.NewKey())
+	must(t, err)
+	sealer, err := seal.New(key)
+	must(t, err)
+	h.populate(ctx)
+	s, err := store.Open(ctx, store.Config{URL: h.runtime(), Sealer: sealer, MaxConns: 8})
+	must(t, err)
+	t.Cleanup(s.Close)
+	b, problems := policy.Load([]byte(bundle), policy.Options{})
+	if b == nil {
+		t.Fatal(problems)
+	}
+	known, err := s.Registry(ctx)
+	must(t, err)
+	judge, err := gate.NewJudge(gate.Rules{
+		Environment: "test", Policy: b, Registry: known,
+		Routing: approval.Routing{Default: approval.Rule{Role: "reviewer", Needed: 2, ExpiresIn: engine.Duration(time.Hour)}},
+	})
+	must(t, err)
+	must(t, s.KeepRuleset(ctx, judge.Digest(), judge.Body()))
+	must(t, second(s.Activate(ctx, store.Document{Kind: store.PolicyDocument, KnownAs: b.Digest, Body: []byte(bundle)}, "test", admin(), func([]byte) error { return nil })))
+	seed := make([]byte, ed25519.SeedSize)
+	rand.Read(seed)
+	ring, err := token.Ring{}.Add(seed)
+	must(t, err)
+	h.Gate, err = gate.New(gate.Config{Store: s, Sealer: sealer, Judge: func() *gate.Judge { return judge }, Ring: ring, Issuer: "urn:test", MaxPending: 5000})
+	must(t, err)
+	h.settler = &activities.Settler{
+		Store: s, Sealer: sealer, Judge: judge, Validity: time.Hour, NewTokenID: func() string { return "tok_" + rand.Text() },
+		Event: func(kind engine.EventType, outcome engine.Outcome, a approval.Approval, by engine.Actor) engine.Event {
+			return gate.ApprovalEvent(sealer, kind, outcome, a, by, "")
+		},
+	}
+	h.sequence(s)
+	return h
+}
+
+// sequence has the log written and signed for as long as the test runs.
+func (h *house) sequence(s *store.Store) {
+	private, public, err := audit.NewKey(rand.Reader, "evidence.example.com/log")
+	must(h.t, err)
+	keys, err := audit.ParseKeys(private)
+	must(h.t, err)
+	h.key = public
+	h.verifier, err = note.NewVerifier(strings.TrimSpace(public))
+	must(h.t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		(&activities.Sequencer{Store: s, Keys: keys, Logger: slog.New(slog.DiscardHandler), Every: 20 * time.Millisecond}).Run(ctx)
+	})
+	h.t.Cleanup(func() { stop(); running.Wait() })
+}
+
+func admin() engine.Event {
+	return engine.Event{ID: uuid.NewString(), Type: engine.Admin, Outcome: engine.Allow, SafePayload: []byte(`{}`)}
+}
+
+func (h *house) populate(ctx context.Context) {
+	s, err := store.Open(ctx, store.Config{URL: h.url, MaxConns: 2})
+	must(h.t, err)
+	defer s.Close()
+	for _, name := range []string{"ada", "ben", "cleo", "owner"} {
+		p := engine.Person{ID: store.NewID("usr"), Email: name + "@example.com", Name: strings.ToUpper(name[:1]) + name[1:] + " <i>", Roles: []string{"reviewer"}}
+		p.Identity = p.ID
+		must(h.t, s.CreatePerson(ctx, p, "x", admin()))
+		h.people[name] = p
+	}
+	must(h.t, s.PutAgent(ctx, store.Agent{ID: "bot", Name: "Bot \u202e</script>", OwnerID: h.people["owner"].ID}, admin()))
+	h.agent = gate.Principal{KeyID: "key_agent", AgentID: "bot", Kind: gate.AgentKey, MaxState: "authenticated"}
+}
+
+// runtime is the URL of a role that may do what the migrations grant, and no more.
+func (h *house) runtime() string {
+	conn := h.asOwner(`DO $$ BEGIN CREATE ROLE evidence_app LOGIN PASSWORD 'app' IN ROLE holdpoint_runtime;
+		EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`)
+	return pgtest.Server(h.t).URL("evidence_app", "app", conn)
+}
+
+// asOwner runs SQL as the role that owns the database, and returns its name.
+func (h *house) asOwner(sql string, args ...any) string {
+	h.t.Helper()
+	conn, err := pgx.Connect(context.Background(), h.url)
+	must(h.t, err)
+	defer func() { _ = conn.Close(context.Background()) }()
+	_, err = conn.Exec(context.Background(), sql, args...)
+	must(h.t, err)
+	return conn.Config().Database
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// open proposes a call of a tool that somebody has to look at.
+func (h *house) open(tool, arguments string) approval.Approval {
+	h.t.Helper()
+	name, err := json.Marshal(tool)
+	must(h.t, err)
+	doc, err := canon.Parse([]byte(`{"tool_name":` + string(name) + `,"tool_category":"write","authorization_state":"none","evidence_refs":["x:1"],"risk_domain":"finance",` +
+		`"proposed_arguments":` + arguments + `,"recommended_route":"accept"}`))
+	must(h.t, err)
+	checked, err := h.PreToolCheck(context.Background(), h.agent, doc, gate.Request{}, nil)
+	if err != nil || checked.Approval == nil {
+		h.t.Fatalf("open: %s %v, %v", checked.Route, checked.Envelope.Reasons, err)
+	}
+	return *checked.Approval
+}
+
+// look puts the approval's card before somebody, as the console does, and returns
+// its digest.
+func (h *house) look(who, id string) string {
+	h.t.Helper()
+	ctx := context.Background()
+	card, err := h.Card(ctx, h.people[who], id, gate.Whole)
+	must(h.t, err)
+	open := audit.Card{ApprovalID: id, Edition: card.Approval.Plan.Edition, CallDigest: card.Approval.Call.Digest, Salt: card.Salt}.Open()
+	seen, err := views.RenderCard(ctx, open, web.Present(card), audit.CardEnd)
+	must(h.t, err)
+	must(h.t, h.Show(ctx, h.people[who], "console", gate.SeenCard{Approval: card.Approval, Card: []byte(seen)}))
+	return audit.Digest([]byte(seen))
+}
+
+func (h *house) vote(who string, a approval.Approval, yes bool, comment string) {
+	h.t.Helper()
+	p := h.people[who]
+	p.VerifiedBy, p.VerifiedAt = "totp", time.Now()
+	v := gate.VoteRequest{Person: p, ApprovalID: a.ID, Approve: yes, Comment: comment, Digest: a.Call.Digest, Version: a.Version, Channel: "console"}
+	if !yes {
+		v.Denial = approval.WrongArgs
+	}
+	must(h.t, second(h.Vote(context.Background(), v, nil)))
+}
+
+func (h *house) settle(id string) {
+	h.t.Helper()
+	r, err := h.settler.Settle(context.Background(), workflows.SettleInput{ApprovalID: id})
+	if err != nil || !r.Over {
+		h.t.Fatalf("settle: %+v, %v", r, err)
+	}
+}
+
+func (h *house) packer() *evidence.Packer {
+	return &evidence.Packer{Store: h.Store, Sealer: h.Sealer, Exporter: &export.Exporter{Store: h.Store, Keys: []string{h.key}}, Present: web.Present}
+}
+
+func (h *house) pack(r evidence.Request) string {
+	h.t.Helper()
+	r.Actor = engine.Actor{Kind: engine.HumanActor, ID: "usr_auditor", Channel: "api"}
+	var out bytes.Buffer
+	_, err := h.packer().Write(context.Background(), &out, r)
+	must(h.t, err)
+	return out.String()
+}
+
+// verify checks a pack with the log's key, and returns what is wrong with it.
+func (h *house) verify(pack string) (wrong []string, d audit.Disclosure) {
+	h.t.Helper()
+	report, d, err := evidence.Verify(strings.NewReader(pack), &audit.Verifier{Verifiers: []note.Verifier{h.verifier}})
+	if err != nil {
+		return []string{"not checked: " + err.Error()}, d
+	}
+	for _, p := range report.Problems {
+		wrong = append(wrong, p.Error())
+	}
+	return wrong, d
+}
