@@ -67,6 +67,7 @@ var never = []struct {
 	{"holdpoint/internal/rules", []string{"net/http", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/internal/outbound", []string{"holdpoint/", "github.com/", "go.temporal.io/"}},
 	{"holdpoint/internal/export", []string{"net/http", "os", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/internal/gate", "holdpoint/api", "holdpoint/web"}},
+	{"holdpoint/internal/evidence", []string{"net/http", "os", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
 	// Whoever verifies trusts nobody, and has nothing but bytes.
 	{"holdpoint/internal/observer", []string{"github.com/", "go.temporal.io/", "holdpoint/internal/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/internal/floor", []string{"github.com/", "go.temporal.io/", "holdpoint/"}},

@@ -113,8 +113,8 @@ type Disclosure struct {
 	Pages int64
 }
 
-// PackVerifier checks an evidence pack. Give it the lines of the proof, then the
-// pages' digest, then the items, then ask Done.
+// PackVerifier checks an evidence pack, in memory that does not grow with it but by
+// the digests that its events have: Read it, then ask Done.
 type PackVerifier struct {
 	Verifier
 	// Means computes what documents mean, by kind: the digest that rulesets name.
@@ -148,8 +148,8 @@ type subject struct {
 	editions int
 }
 
-// Proof checks a line of the pack's first block.
-func (p *PackVerifier) Proof(data []byte) {
+// proof checks a line of the pack's first block.
+func (p *PackVerifier) proof(data []byte) {
 	line := Unescape(data)
 	p.Line(line)
 	if p.named == nil {
@@ -203,11 +203,8 @@ func (p *PackVerifier) entire(approvalID string) bool {
 	return p.header.Whole || p.header.Filter == Filter{ApprovalID: approvalID}
 }
 
-// Pages says what the digest of the pack's pages is.
-func (p *PackVerifier) Pages(digest string) { p.pages = digest }
-
-// Item checks a line of the pack's second block, without brackets and commas.
-func (p *PackVerifier) Item(data []byte) {
+// item checks a line of the pack's second block, without brackets and commas.
+func (p *PackVerifier) item(data []byte) {
 	var item Item
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -223,9 +220,6 @@ func (p *PackVerifier) Item(data []byte) {
 		p.bad("%s: the %.20s %.80s: %v", what, item.Kind, item.Digest, err)
 	}
 }
-
-// Broken says that the pack is not what packs are.
-func (p *PackVerifier) Broken(what string) { p.bad("%s", what) }
 
 func (p *PackVerifier) bad(format string, args ...any) {
 	p.say(Problem{Line: -1, What: fmt.Sprintf(format, args...)})
