@@ -55,11 +55,17 @@ $$;
 CREATE FUNCTION cards_erased() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN
     UPDATE public.cards SET sealed = '', sealed_key = NULL WHERE approval_id = NEW.id AND sealed_key IS NOT NULL;
+    UPDATE public.cards_shown SET digest = 'sha256:' || repeat('0', 64) WHERE approval_id = NEW.id;
     RETURN NULL;
 END
 $$;
 CREATE FUNCTION cards_shown_guard() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
+    -- The digest of a call could be guessed at: it goes with the arguments.
+    IF TG_OP = 'UPDATE' AND (NEW.approval_id, NEW.person_id, NEW.card_digest, NEW.at, NEW.digest) = (OLD.approval_id, OLD.person_id, OLD.card_digest, OLD.at, 'sha256:' || repeat('0', 64))
+       AND EXISTS (SELECT FROM approvals WHERE id = OLD.approval_id AND sealed_key IS NULL) THEN
+        RETURN NEW;
+    END IF;
     IF TG_OP = 'DELETE' OR (NEW.approval_id, NEW.person_id, NEW.card_digest, NEW.digest) <> (OLD.approval_id, OLD.person_id, OLD.card_digest, OLD.digest) THEN
         RAISE EXCEPTION 'cards_shown is append-only: % is not allowed', TG_OP USING ERRCODE = 'insufficient_privilege';
     END IF;

@@ -280,19 +280,22 @@ func TestErasedRecord(t *testing.T) {
 	h := newHouse(t)
 	a := h.open("pay", `{"to":"canary-argument"}`)
 	h.look("ada", a.ID)
-	h.vote("ada", a, false, "no")
+	h.vote("ada", a, false, "no canary")
 	h.settle(a.ID)
-	h.asOwner(`UPDATE approvals SET sealed_key = NULL WHERE id = $1`, a.ID)
+	h.asOwner(`UPDATE retention_floor SET shortest = interval '0'`)
+	must(t, second(h.Erase(context.Background(), gate.PersonAdministers(h.people["owner"], "cli", ""), gate.EraseRequest{ApprovalID: a.ID, Reason: "asked for"}, nil)))
 	pack := h.pack(evidence.Request{ApprovalID: a.ID})
 	wrong, d := h.verify(pack)
-	if len(wrong) > 0 || d.Cards != 0 || d.NoCards != 1 || d.Bound+d.Unbound != 0 || d.Comments != 1 {
+	if len(wrong) > 0 || d.Cards != 0 || d.NoCards != 1 || d.Bound+d.Unbound != 0 || d.Comments != 0 || d.NoComments != 1 {
 		t.Errorf("wrong %q, disclosed %+v", wrong, d)
 	}
-	if strings.Contains(pack, "canary-argument") {
-		t.Error("the pack has what was erased")
+	for _, gone := range []string{"canary-argument", "no canary", a.Call.Digest} {
+		if strings.Contains(pack, gone) {
+			t.Errorf("the pack has %q, which was erased", gone)
+		}
 	}
 	text := shownText(t, pack)
-	for _, want := range []string{"The arguments have been erased", "It has been erased. The log keeps its digest.", a.Call.Digest} {
+	for _, want := range []string{"The arguments have been erased", "It has been erased. The log keeps its digest.", "What they wrote has been erased", "What the approval was about, and what was said of it, was erased."} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the pack does not say %q", want)
 		}
