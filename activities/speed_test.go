@@ -108,3 +108,33 @@ func BenchmarkSteady(b *testing.B) {
 		b.ReportMetric(n/float64(batches), "events/batch")
 	}
 }
+
+// BenchmarkSmallBatches gives what the log's own tables take after so many appends
+// of one event each, as many as there are in twenty minutes of steady use.
+func BenchmarkSmallBatches(b *testing.B) {
+	for range b.N {
+		in := install(b)
+		ctx, conn := context.Background(), connect(b, in.owner)
+		q := in.sequencer(func(q *activities.Sequencer) {
+			q.At = func(step string) {
+				if step == "safe" {
+					if _, err := conn.Exec(ctx, `INSERT INTO events (event_id, type, outcome, agent_id, tool_name, body) VALUES (gen_random_uuid(), 'decision', 'ALLOW', 'bot', 'search', '{}')`); err != nil {
+						b.Error(err)
+					}
+				}
+			}
+			q.Every = time.Millisecond
+		})
+		reader := connect(b, in.owner)
+		stop := in.run(q)
+		for size(b, reader) < 6000 {
+			<-time.After(100 * time.Millisecond)
+		}
+		stop()
+		for _, table := range []string{"log_tiles", "log_head", "log_checkpoints", "log_entries"} {
+			var bytes int64
+			must(b, reader.QueryRow(ctx, `SELECT pg_total_relation_size($1::text::regclass)`, table).Scan(&bytes))
+			b.ReportMetric(float64(bytes)/1024, table+"-KB")
+		}
+	}
+}

@@ -59,6 +59,10 @@ CREATE TABLE log_tiles (
 );
 -- Hashes cannot be compressed.
 ALTER TABLE log_tiles ALTER COLUMN hashes SET STORAGE EXTERNAL;
+-- One tile is written again several times a second. What it was is cleared away
+-- after so many times, and not after a share of a table that only grows.
+ALTER TABLE log_tiles SET (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
+    toast.autovacuum_vacuum_scale_factor = 0.01, toast.autovacuum_vacuum_threshold = 3000);
 
 -- The checkpoints that were signed, and what witnesses have signed of them. Every
 -- append has one, which is several a second. For a day all of them are kept, then
@@ -181,7 +185,7 @@ BEGIN
         RAISE EXCEPTION 'an event is not there' USING ERRCODE = 'check_violation';
     END IF;
     INSERT INTO public.log_spans AS s (n, earliest, latest)
-    SELECT l.leaf / 4096, min(l.at), max(l.at) FROM public.log_entries l WHERE l.leaf >= old_size GROUP BY 1
+    SELECT l.leaf / 4096, min(l.at), max(l.at) FROM public.log_entries l WHERE l.leaf BETWEEN old_size AND old_size + added - 1 GROUP BY 1
     ON CONFLICT (n) DO UPDATE SET earliest = least(s.earliest, excluded.earliest), latest = greatest(s.latest, excluded.latest);
     INSERT INTO public.log_tiles (level, n, hashes)
     SELECT u.level, u.n, u.hashes FROM unnest(tile_levels, tile_ns, tile_hashes) u (level, n, hashes)
