@@ -125,7 +125,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	defer following()
 	g, err := gate.New(gate.Config{
 		Store: s, Sealer: cfg.Sealer, Judge: keeper.Judge, Refresh: keeper.Refresh, Ring: cfg.Ring, Issuer: cfg.Issuer,
-		TokenTTL: time.Duration(cfg.TokenTTL), MaxPending: cfg.MaxPending, Lease: time.Duration(cfg.ExecutionLease), Logger: log, Tickets: tracked(cfg),
+		TokenTTL: time.Duration(cfg.TokenTTL), MaxPending: cfg.MaxPending, Lease: time.Duration(cfg.ExecutionLease), Witnessed: cfg.LogWitnessed, Logger: log, Tickets: tracked(cfg),
 	})
 	if err != nil {
 		return err

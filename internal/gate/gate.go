@@ -40,6 +40,9 @@ type Config struct {
 	// Lease is how long an agent has to say what became of a redeemed call before
 	// nobody knows: 15 minutes. A redemption may ask for more, up to MaxLease.
 	Lease time.Duration
+	// Witnessed is how many witnesses have to have signed the checkpoint that is
+	// served to everybody.
+	Witnessed int
 	// Tickets looks tickets up; nil where no tracker is configured, and no ticket is
 	// taken.
 	Tickets Tracker

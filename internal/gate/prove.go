@@ -67,7 +67,7 @@ func publicly(ctx context.Context, few chan struct{}, read func() ([]byte, error
 
 // newest is the newest checkpoint; absent is the error where there is none yet.
 func (g *Gate) newest(ctx context.Context, absent error) (LogCheckpoint, error) {
-	c, err := g.Store.LatestCheckpoint(ctx, 0)
+	c, err := g.Store.LatestCheckpoint(ctx, g.Witnessed)
 	if errors.Is(err, store.ErrNotFound) {
 		return c, absent
 	}
