@@ -27,6 +27,12 @@ func (b *browser) unscrolled(path string) {
 	}
 }
 
+// rests waits until no colour changes any more.
+func (b *browser) rests() {
+	b.t.Helper()
+	b.until("rest", `document.getAnimations().length === 0`)
+}
+
 const verdict = `document.getElementById("verify").dataset.verdict + ": " + document.querySelector("[data-testid=verify-verdict]").innerText`
 
 // verifies presses the button on an event's page, with a key when it is not "",
@@ -65,6 +71,7 @@ func TestBrowserAudits(t *testing.T) {
 		t.Errorf("the search's address has %s", got)
 	}
 	b.do(colours("dark"))
+	b.rests()
 	b.fits("/audit in the dark")
 	b.do(colours("light"), narrow(390))
 	b.unscrolled("/audit")
@@ -85,6 +92,7 @@ func TestBrowserAudits(t *testing.T) {
 	if got := b.verifies(""); !strings.HasPrefix(got, "fair: ") || !strings.Contains(got, "with the key that this server states") {
 		t.Errorf("with the server's key: %s\n%s", got, b.text(testid("verify-steps")))
 	}
+	b.rests()
 	b.fits("an event that is verified")
 	if got := b.verifies("nobody.example.com+0badcafe+AAAA"); !strings.HasPrefix(got, "none: ") {
 		t.Errorf("with a key that is none: %s", got)

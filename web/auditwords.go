@@ -92,12 +92,12 @@ func tell(e engine.Event, name func(string) string) told {
 }
 
 func settledSentence(e engine.Event, call string) string {
-	switch e.Outcome {
-	case engine.Approved:
+	switch {
+	case e.Outcome == engine.Approved:
 		return upperFirst(call) + " was approved: it may run once"
-	case engine.Timeout:
+	case e.Outcome == engine.Timeout:
 		return "Time ran out for " + call + ": it will not run"
-	case engine.KillSwitch:
+	case e.Outcome == engine.KillSwitch:
 		return "A kill switch ended " + call + ": it will not run"
 	}
 	return upperFirst(call) + " ended without an approval: it will not run"
@@ -178,9 +178,17 @@ var outcomes = []struct {
 	outcome engine.Outcome
 	words   string
 }{
-	{engine.Allow, "allowed"}, {engine.Deny, "refused or denied"}, {engine.RequireApproval, "held for approval"}, {engine.RequireHuman, "held for a person"},
-	{engine.RequireStepUp, "held for a confirmation"}, {engine.RequireTicket, "held for a ticket"}, {engine.Approved, "approved"}, {engine.Rejected, "rejected"},
-	{engine.Timeout, "out of time"}, {engine.KillSwitch, "stopped by a kill switch"}, {engine.RateLimited, "too many calls"},
+	{engine.Allow, "allowed"},
+	{engine.Deny, "refused or denied"},
+	{engine.RequireApproval, "held for approval"},
+	{engine.RequireHuman, "held for a person"},
+	{engine.RequireStepUp, "held for a confirmation"},
+	{engine.RequireTicket, "held for a ticket"},
+	{engine.Approved, "approved"},
+	{engine.Rejected, "rejected"},
+	{engine.Timeout, "out of time"},
+	{engine.KillSwitch, "stopped by a kill switch"},
+	{engine.RateLimited, "too many calls"},
 }
 
 // eventTypes are what a log is searched by, in words.
@@ -188,12 +196,30 @@ var eventTypes = []struct {
 	kind  engine.EventType
 	words string
 }{
-	{engine.Decided, "a call was judged"}, {engine.Settled, "an approval ended"}, {engine.Voted, "a vote"}, {engine.Redeemed, "an approved call started"},
-	{engine.Executed, "what became of a call"}, {engine.Answered, "an answer"}, {engine.Proved, "a proof of who somebody is"}, {engine.Ticketed, "a ticket"},
-	{engine.Asked, "a question"}, {engine.Commented, "a comment"}, {engine.Claimed, "taken on or given back"}, {engine.Extended, "more time"},
-	{engine.Escalated, "an escalation"}, {engine.Edited, "changed arguments"}, {engine.Reopened, "asked anew"}, {engine.Cancelled, "taken back"},
-	{engine.Broken, "broken glass"}, {engine.Afterward, "a look afterwards"}, {engine.Granted, "a standing grant"}, {engine.Notified, "a notification"},
-	{engine.Contract, "a tool contract was asked"}, {engine.Refusal, "a request was turned away"}, {engine.SignIn, "signing in or out"}, {engine.Admin, "administration"},
+	{engine.Decided, "a call was judged"},
+	{engine.Settled, "an approval ended"},
+	{engine.Voted, "a vote"},
+	{engine.Redeemed, "an approved call started"},
+	{engine.Executed, "what became of a call"},
+	{engine.Answered, "an answer"},
+	{engine.Proved, "a proof of who somebody is"},
+	{engine.Ticketed, "a ticket"},
+	{engine.Asked, "a question"},
+	{engine.Commented, "a comment"},
+	{engine.Claimed, "taken on or given back"},
+	{engine.Extended, "more time"},
+	{engine.Escalated, "an escalation"},
+	{engine.Edited, "changed arguments"},
+	{engine.Reopened, "asked anew"},
+	{engine.Cancelled, "taken back"},
+	{engine.Broken, "broken glass"},
+	{engine.Afterward, "a look afterwards"},
+	{engine.Granted, "a standing grant"},
+	{engine.Notified, "a notification"},
+	{engine.Contract, "a tool contract was asked"},
+	{engine.Refusal, "a request was turned away"},
+	{engine.SignIn, "signing in or out"},
+	{engine.Admin, "administration"},
 }
 
 func outcomeWords(code string) string {
