@@ -161,7 +161,7 @@ func TestRestoredBackup(t *testing.T) {
 		if err := os.WriteFile(file, []byte(damage), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		want := "read the checkpoint that is kept outside the database"
+		want := "checkpoint that is kept outside the database"
 		if damage == "" {
 			want = "it is no checkpoint"
 		}
