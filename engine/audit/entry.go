@@ -41,11 +41,23 @@ func (r Record) Seq() int64 { return r.Leaf + 1 }
 // value for every record, and another one for every other record: what is not
 // an event that agrees with its columns is shown as it is.
 func (r Record) Document() []byte {
+	v, _ := r.Value()
+	return v.Canonical()
+}
+
+// Value is the document as a value, and who the event names as its actor; "" where
+// it names nobody.
+func (r Record) Value() (document canon.Value, actor string) {
 	v, err := canon.Parse(r.Body)
-	if err != nil || v.Kind() != canon.ObjectKind || !r.agrees(v) {
-		return r.unreadable().Canonical()
+	if err != nil {
+		return r.unreadable(), ""
 	}
-	return canon.Object(append(v.Members(), r.given()...)...).Canonical()
+	who, _ := v.Get("actor")
+	id, _ := who.Get("id")
+	if v.Kind() != canon.ObjectKind || !r.agrees(v) {
+		return r.unreadable(), id.Str()
+	}
+	return canon.Object(append(v.Members(), r.given()...)...), id.Str()
 }
 
 // given is what the log itself gives an event.
@@ -159,11 +171,6 @@ func seqText(seq int64) string { return "event " + strconv.FormatInt(seq, 10) }
 
 // Actor is who the event names as its actor; "" where it names nobody.
 func (r Record) Actor() string {
-	v, err := canon.Parse(r.Body)
-	if err != nil {
-		return ""
-	}
-	actor, _ := v.Get("actor")
-	id, _ := actor.Get("id")
-	return id.Str()
+	_, actor := r.Value()
+	return actor
 }
