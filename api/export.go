@@ -15,6 +15,11 @@ const exportWithin = 60 * time.Second
 
 func (a *API) auditExport(c *call) error {
 	query := c.r.URL.Query()
+	for _, name := range []string{"format", "size", "before"} {
+		if len(query[name]) > 1 {
+			return &failure{Status: http.StatusBadRequest, Code: "bad_query", Detail: "The query parameter \"" + name + "\" is there twice."}
+		}
+	}
 	format := query.Get("format")
 	if format == "" {
 		format = export.JSONL

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -116,6 +117,31 @@ func TestAuditExport(t *testing.T) {
 	if v := cliBytes(t, got.Body, "audit", "verify", "-", "--key", filepath.Join(d.dir, "log-key.pub")); v.code != 0 {
 		t.Errorf("over HTTP: exit %d\n%s%s", v.code, v.out, v.err)
 	}
+	// Somebody who was cut off in the middle of a line goes on.
+	body := got.Body
+	have := body[:bytes.LastIndexByte(body[:len(body)/2], '\n')+1]
+	seq := bytes.Count(have, []byte("\n")) - 1
+	var head struct{ Checkpoint string }
+	if err := json.Unmarshal(body[:bytes.IndexByte(body, '\n')], &head); err != nil {
+		t.Fatal(err)
+	}
+	size := strings.Split(head.Checkpoint, "\n")[1]
+	auditor := d.as(t, d.Auditor)
+	rest := auditor.do("GET", fmt.Sprintf("/v1/audit/export?cursor=%d&size=%s&before=%d", seq, size, seq), nil).want(t, http.StatusOK)
+	if !bytes.Equal(append(bytes.Clone(have), rest.Body...), body) {
+		t.Error("what goes on over HTTP is something else")
+	}
+	if csv := auditor.do("GET", "/v1/audit/export?format=csv&type=vote", nil).want(t, http.StatusOK); !strings.HasPrefix(csv.Header.Get("Content-Type"), "text/csv") ||
+		!strings.Contains(csv.Header.Get("Content-Disposition"), "holdpoint-audit.csv") || !bytes.HasPrefix(csv.Body, []byte("seq,timestamp,")) {
+		t.Errorf("as CSV: %v\n%.200s", csv.Header, csv.Body)
+	}
+	for _, query := range []string{"format=pdf", "format=csv&format=jsonl", "size=0", "size=x", "before=-1", "limit=5", "order=desc", "since=yesterday", "color=red"} {
+		auditor.do("GET", "/v1/audit/export?"+query, nil).want(t, http.StatusBadRequest, "bad_query")
+	}
+	auditor.do("GET", "/v1/audit/export?size=9000000", nil).want(t, http.StatusServiceUnavailable, "no_checkpoint")
+	agent.do("GET", "/v1/audit/export", nil).want(t, http.StatusForbidden)
+	one.do("GET", "/v1/audit/export", nil).want(t, http.StatusForbidden)
+
 	// One byte of the middle, and the exit code says so.
 	data, err := os.ReadFile(whole)
 	if err != nil {
@@ -139,4 +165,43 @@ func TestAuditExport(t *testing.T) {
 func cliBytes(t *testing.T, stdin []byte, args ...string) command {
 	t.Helper()
 	return cli(t, nil, string(stdin), args...)
+}
+
+// TestAuditWithoutUs: the script of docs/audit-verify.md, which has nothing of ours,
+// finds the same root as the program, and finds what was changed.
+func TestAuditWithoutUs(t *testing.T) {
+	d := onShared(t)
+	doc, err := os.ReadFile(filepath.Join("..", "docs", "audit-verify.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, script, begins := strings.Cut(string(doc), "```python\n")
+	script, _, ends := strings.Cut(script, "```")
+	python, err := exec.LookPath("python3")
+	if !begins || !ends || err != nil {
+		t.Fatalf("there is no script, or nothing to run it by: %v", err)
+	}
+	run := func(file string) (string, error) {
+		out, err := exec.CommandContext(t.Context(), python, "-c", script, file).CombinedOutput()
+		return string(out), err
+	}
+	file := d.exported(t)
+	if out, err := run(file); err != nil || !strings.HasPrefix(out, "all ") || !strings.Contains(out, "dev.holdpoint.local/") {
+		t.Fatalf("of what is in order it says %q, %v", out, err)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, bad := range map[string][]byte{
+		"is not what the log has in its place":       bytes.Replace(data, []byte(`"type":"export"`), []byte(`"type":"exposé"`), 1),
+		"the events are not those of the checkpoint": bytes.Join(slices.Delete(bytes.SplitAfter(data, []byte("\n")), bytes.Count(data, []byte("\n"))-2, bytes.Count(data, []byte("\n"))-1), nil),
+	} {
+		if err := os.WriteFile(file, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := run(file); err == nil || !strings.Contains(out, what) {
+			t.Errorf("got %q, %v, want %q", out, err, what)
+		}
+	}
 }

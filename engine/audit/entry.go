@@ -40,13 +40,24 @@ func (r Record) Seq() int64 { return r.Leaf + 1 }
 // Document is the event as everybody sees it, in its RFC 8785 form. It has a
 // value for every record, and another one for every other record: what is not
 // an event that agrees with its columns is shown as it is.
-func (r Record) Document() []byte { return r.document(canon.Parse(r.Body)) }
+func (r Record) Document() []byte {
+	v, _ := r.Value()
+	return v.AppendCanonical(make([]byte, 0, len(r.Body)+128))
+}
 
-func (r Record) document(v canon.Value, err error) []byte {
-	if err != nil || v.Kind() != canon.ObjectKind || !r.agrees(v) {
-		return r.unreadable().Canonical()
+// Value is the document as a value, and who the event names as its actor; "" where
+// it names nobody.
+func (r Record) Value() (document canon.Value, actor string) {
+	v, err := canon.Parse(r.Body)
+	if err != nil {
+		return r.unreadable(), ""
 	}
-	return v.With(r.given()...).AppendCanonical(make([]byte, 0, len(r.Body)+128))
+	who, _ := v.Get("actor")
+	id, _ := who.Get("id")
+	if v.Kind() != canon.ObjectKind || !r.agrees(v) {
+		return r.unreadable(), id.Str()
+	}
+	return v.With(r.given()...), id.Str()
 }
 
 // given is what the log itself gives an event.
@@ -106,8 +117,8 @@ func (r Record) Entry() []byte { return NewEntry(r.Seq(), r.At, Digest(r.Documen
 
 // EntryActor is Entry and Actor, for the price of reading the body once.
 func (r Record) EntryActor() (entry []byte, actor string) {
-	v, err := canon.Parse(r.Body)
-	return NewEntry(r.Seq(), r.At, Digest(r.document(v, err))), actorOf(v, err)
+	v, actor := r.Value()
+	return NewEntry(r.Seq(), r.At, Digest(v.AppendCanonical(make([]byte, 0, len(r.Body)+128)))), actor
 }
 
 // NewEntry is the leaf data of the event with this place, time and digest.
@@ -165,13 +176,7 @@ func isDigest(s string) bool {
 func seqText(seq int64) string { return "event " + strconv.FormatInt(seq, 10) }
 
 // Actor is who the event names as its actor; "" where it names nobody.
-func (r Record) Actor() string { return actorOf(canon.Parse(r.Body)) }
-
-func actorOf(v canon.Value, err error) string {
-	if err != nil {
-		return ""
-	}
-	actor, _ := v.Get("actor")
-	id, _ := actor.Get("id")
-	return id.Str()
+func (r Record) Actor() string {
+	_, actor := r.Value()
+	return actor
 }

@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
+
+	"holdpoint/engine/canon"
 )
 
 var golden = Record{
@@ -150,4 +152,23 @@ func FuzzParseCheckpoint(f *testing.F) {
 			t.Errorf("%q reads as %+v", text, c)
 		}
 	})
+}
+
+// TestSplit: however an event's members are ordered, its line and document are in
+// their RFC 8785 form.
+func TestSplit(t *testing.T) {
+	for _, text := range []string{
+		`{"a":1,"leaf":"x","m":{"proof":1,"b":[2,"é"]},"proof":[1],"z":null}`, `{"leaf":"x"}`, `{"leaf":"x","proof":[]}`, `{}`,
+		`{"z":1,"leaf":"x","a":2}`, `{"é":1,"leaf":"x","z":3,"\u20ac":1,"\ud83d\ude00":2}`, `{"a\"b":1,"a!":2,"leaf":1}`, `{"":1,"a":2,"leaf":3}`,
+	} {
+		v, err := canon.Parse([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		line, document := split(v)
+		wantLine, wantDocument := canonically(v)
+		if string(line) != string(wantLine) || string(document) != string(wantDocument) {
+			t.Errorf("%s: got %s and %s, want %s and %s", text, line, document, wantLine, wantDocument)
+		}
+	}
 }

@@ -122,16 +122,18 @@ func (f Filter) fits(v canon.Value, at time.Time) error {
 }
 
 // Line is the header as a line of the export, with its line feed.
-func (h Header) Line() []byte {
+func (h Header) Line() []byte { return line(h.value()) }
+
+func (h Header) value() canon.Value {
 	keys := make([]canon.Value, len(h.Keys))
 	for i, k := range h.Keys {
 		keys[i] = text(k)
 	}
-	return line(canon.Object(
+	return canon.Object(
 		canon.Member{Name: "holdpoint", Value: text("export")}, canon.Member{Name: "v", Value: canon.Number(Version)},
 		canon.Member{Name: "checkpoint", Value: text(h.Checkpoint)}, canon.Member{Name: "whole", Value: canon.Bool(h.Whole)},
 		canon.Member{Name: "filter", Value: canon.Object(h.Filter.fields()...)}, canon.Member{Name: "keys", Value: canon.Array(keys...)},
-	))
+	)
 }
 
 // EventLine is an event as a line of the export: its document, the leaf that the
@@ -142,7 +144,12 @@ func EventLine(document []byte, leaf tlog.Hash, proof tlog.RecordProof, whole bo
 	if err != nil {
 		panic("audit: a document that cannot be read: " + err.Error())
 	}
-	members := append(v.Members(), canon.Member{Name: "leaf", Value: text(leaf.String())})
+	return Line(v, leaf, proof, whole)
+}
+
+// Line is EventLine of a document that was read.
+func Line(document canon.Value, leaf tlog.Hash, proof tlog.RecordProof, whole bool) []byte {
+	members := append(document.Members(), canon.Member{Name: "leaf", Value: text(leaf.String())})
 	if !whole {
 		hashes := make([]canon.Value, len(proof))
 		for i, h := range proof {
@@ -157,7 +164,7 @@ func EventLine(document []byte, leaf tlog.Hash, proof tlog.RecordProof, whole bo
 // have become more when an export goes on that was cut off.
 func (h Header) Digest() string {
 	h.Checkpoint, _, _ = strings.Cut(h.Checkpoint, "\n\n")
-	return Digest(h.Line())
+	return Digest(h.value().Canonical())
 }
 
 // EndLine is the last line of an export with this header and so many events.

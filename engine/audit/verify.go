@@ -250,7 +250,7 @@ func (v *Verifier) event(value canon.Value, data []byte) {
 		bad("its time cannot be read")
 		return
 	}
-	bare, document := without(value)
+	line, document := split(value)
 	leaf := LeafHash(NewEntry(seq, at, Digest(document)))
 	if claimed, err := parseHash(get("leaf").Str()); err != nil {
 		v.misplaced(&seq)
@@ -266,26 +266,61 @@ func (v *Verifier) event(value canon.Value, data []byte) {
 	} else {
 		v.order(seq, bad)
 	}
-	if !bytes.Equal(value.Canonical(), data) {
+	if !bytes.Equal(line, data) {
 		bad("the line is not written as exports are: it was changed after it was exported")
 	}
 	v.place(seq, leaf, value, bad)
-	if err := v.header.Filter.fits(bare, at); err != nil {
+	if err := v.header.Filter.fits(value, at); err != nil {
 		bad("%v", err)
 	}
 	if _, gone := value.Get("unreadable"); gone {
 		bad("the record is not one event: it was written around the programs, or damaged")
 		return
 	}
-	v.logic(bare, document, at, bad)
+	v.logic(value, document, at, bad)
 }
 
-// without is the event and its document: what the log has, without what the
-// export adds.
-func without(value canon.Value) (canon.Value, []byte) {
+// split is the line's RFC 8785 form, and the document in it: what the log has,
+// without what the export adds.
+func split(value canon.Value) (line, document []byte) {
+	last := ""
+	line, document = []byte{'{'}, []byte{'{'}
+	for name, member := range value.All() {
+		if name <= last && last != "" || !ascii(name) {
+			return canonically(value)
+		}
+		last = name
+		if len(line) > 1 {
+			line = append(line, ',')
+		}
+		at := len(line)
+		line = append(canon.String(name).AppendCanonical(line), ':')
+		line = member.AppendCanonical(line)
+		if name == "leaf" || name == "proof" {
+			continue
+		}
+		if len(document) > 1 {
+			document = append(document, ',')
+		}
+		document = append(document, line[at:]...)
+	}
+	return append(line, '}'), append(document, '}')
+}
+
+// ascii reports whether a name's place among others is that of its bytes.
+func ascii(name string) bool {
+	for i := range len(name) {
+		if name[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+// canonically is split for members in any order.
+func canonically(value canon.Value) (line, document []byte) {
 	members := slices.DeleteFunc(value.Members(), func(m canon.Member) bool { return m.Name == "leaf" || m.Name == "proof" })
-	bare := canon.Object(members...)
-	return bare, bare.Canonical()
+	return value.Canonical(), canon.Object(members...).Canonical()
 }
 
 // misplaced takes an event that is not what the log has for the one that comes
@@ -342,12 +377,12 @@ func (v *Verifier) place(seq int64, leaf tlog.Hash, value canon.Value, bad func(
 	}
 }
 
-func (v *Verifier) logic(bare canon.Value, document []byte, at time.Time, bad func(string, ...any)) {
+func (v *Verifier) logic(value canon.Value, document []byte, at time.Time, bad func(string, ...any)) {
 	if v.events%1024 == 0 {
 		v.replay.Forget(at)
 	}
-	kind, _ := bare.Get("type")
-	id, _ := bare.Get("approval_id")
+	kind, _ := value.Get("type")
+	id, _ := value.Get("approval_id")
 	if v.partial || id.Str() == "" && !concerns(engine.EventType(kind.Str())) {
 		return // it is about no approval
 	}

@@ -19,6 +19,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/audit"
+	"holdpoint/engine/canon"
 	"holdpoint/internal/store"
 )
 
@@ -221,7 +222,7 @@ type exporting struct {
 }
 
 // each reads the events, page by page. Pages of long events are short ones.
-func (x *exporting) each(ctx context.Context, write func(r audit.Record) error) error {
+func (x *exporting) each(ctx context.Context, write func(r audit.Record, document canon.Value) error) error {
 	f := x.Request.Filter
 	f.Limit, f.Newest = page/4, false
 	for {
@@ -234,12 +235,13 @@ func (x *exporting) each(ctx context.Context, write func(r audit.Record) error) 
 			if r.Seq() > x.point.Size {
 				return x.flush(r.Seq() - 1)
 			}
-			if what := r.Misfiled(); what != "" && r.ID != "" {
+			document, actor := r.Value()
+			if what := r.Misfiled(actor); what != "" && r.ID != "" {
 				if x.misfiled++; x.first == "" {
 					x.first = fmt.Sprintf("event %d is filed under another %s than its own", r.Seq(), what)
 				}
 			}
-			if err := write(r.Record); err != nil {
+			if err := write(r.Record, document); err != nil {
 				return err
 			}
 			x.events++
@@ -278,7 +280,7 @@ func (x *exporting) lines(ctx context.Context) error {
 		}
 	}
 	prover := audit.NewProver(x.point.Size, x.point.Root, x.Store.LogTiles(ctx))
-	err := x.each(ctx, func(r audit.Record) error {
+	err := x.each(ctx, func(r audit.Record, document canon.Value) error {
 		// What the log has in this place, whatever has become of the event since. Where
 		// it has nothing, or its tiles are not the log's, whoever verifies sees it.
 		leaf, err := prover.Leaf(r.Leaf)
@@ -291,7 +293,7 @@ func (x *exporting) lines(ctx context.Context) error {
 				return err
 			}
 		}
-		_, err = x.w.Write(audit.EventLine(r.Document(), leaf, proof, x.whole))
+		_, err = x.w.Write(audit.Line(document, leaf, proof, x.whole))
 		return err
 	})
 	if err != nil {
@@ -316,8 +318,8 @@ func (x *exporting) encoded(ctx context.Context, encoding Encoding) error {
 			return err
 		}
 	}
-	return x.each(ctx, func(r audit.Record) error {
-		data, err := encoding.Event(event(r))
+	return x.each(ctx, func(r audit.Record, document canon.Value) error {
+		data, err := encoding.Event(event(r, document))
 		if err != nil {
 			return fmt.Errorf("encode event %d: %w", r.Seq(), err)
 		}
@@ -328,8 +330,8 @@ func (x *exporting) encoded(ctx context.Context, encoding Encoding) error {
 
 // event is the record as an event. Of one that cannot be read it says so, and what
 // the columns hold.
-func event(r audit.Record) (e engine.Event) {
-	if err := json.Unmarshal(r.Document(), &e); err == nil && e.Reasons != nil {
+func event(r audit.Record, document canon.Value) (e engine.Event) {
+	if err := json.Unmarshal(document.Canonical(), &e); err == nil && e.Reasons != nil {
 		return e
 	}
 	return engine.Event{

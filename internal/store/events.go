@@ -67,12 +67,12 @@ type Filed struct {
 	under [7]string
 }
 
-// Misfiled names what the index says otherwise than the event; "" for nothing. Who
-// searches by that does not find the event.
-func (r Filed) Misfiled() string {
+// Misfiled names what the index says otherwise than the event, whose actor this is;
+// "" for nothing. Who searches by that does not find the event.
+func (r Filed) Misfiled(actor string) string {
 	for i, c := range []struct{ name, says string }{
 		{"time", audit.Time(r.At)}, {"type", r.Type}, {"outcome", r.Outcome}, {"agent_id", r.AgentID}, {"tool_name", r.ToolName},
-		{"approval_id", r.ApprovalID}, {"actor", r.Actor()},
+		{"approval_id", r.ApprovalID}, {"actor", actor},
 	} {
 		if r.under[i] != c.says {
 			return c.name
