@@ -218,7 +218,7 @@ func (w *world) settle(a *waiting, again string) bool {
 	if a.Status.Terminal() || a.State.Status == approval.Pending {
 		return false
 	}
-	ended := a.Approval.Ended(a.State, w.now)
+	ended := a.Ended(a.State, w.now)
 	a.Status = a.State.Status
 	e := w.about(a, engine.Settled, a.Status.Outcome(), system)
 	e.Reasons = []engine.Reason{{Code: "SETTLED", Message: "It is over."}}

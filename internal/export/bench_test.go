@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -191,13 +192,10 @@ func BenchmarkLog(b *testing.B) {
 			}
 			w := bufio.NewWriterSize(f, 1<<16)
 			s, err := l.exporter.Write(context.Background(), w, export.Request{Format: c.format, Filter: c.filter, Size: l.size})
-			if err == nil {
-				err = w.Flush()
-			}
 			if info, err := f.Stat(); err == nil {
 				b.Logf("%s: %d MiB", c.name, info.Size()>>20)
 			}
-			return s.Events, f.Close()
+			return s.Events, errors.Join(err, w.Flush(), f.Close())
 		})
 		if c.format != export.JSONL {
 			continue

@@ -80,10 +80,11 @@ type Summary struct {
 	Begun string
 }
 
-// ErrNoCheckpoint: nothing has been signed that an export could be held against.
+// ErrNoCheckpoint is returned where nothing has been signed that an export could be
+// held against.
 var ErrNoCheckpoint = errors.New("the audit log has no checkpoint yet: is a worker running?")
 
-// ErrFormat: there is no such format.
+// ErrFormat is returned for a format that there is not.
 var ErrFormat = errors.New("there is no such format")
 
 // Bounds of how many events are in memory at once, and of about how many bytes: one
@@ -113,10 +114,9 @@ func (x *Exporter) Write(ctx context.Context, w io.Writer, r Request) (Summary, 
 	}
 	sum := sha256.New()
 	out := &exporting{Exporter: x, Request: r, point: point, w: io.MultiWriter(w, sum), whole: whole(r.Filter)}
-	switch {
-	case r.Format == JSONL:
+	if r.Format == JSONL {
 		err = out.lines(ctx)
-	default:
+	} else {
 		err = out.encoded(ctx, encoding)
 	}
 	if err != nil {
@@ -223,7 +223,7 @@ type exporting struct {
 
 // each reads the events, page by page. Pages of long events are short ones.
 func (x *exporting) each(ctx context.Context, write func(r audit.Record, document canon.Value) error) error {
-	f := x.Request.Filter
+	f := x.Filter
 	f.Limit, f.Newest = page/4, false
 	for {
 		records, err := x.Store.Filed(ctx, f)
@@ -270,11 +270,11 @@ func (x *exporting) flush(seq int64) error {
 
 // header is the first line. With an export that goes on only its digest is used.
 func (x *exporting) header() audit.Header {
-	return audit.Header{Checkpoint: string(x.point.Signed()), Whole: x.whole, Filter: Filter(x.Request.Filter), Keys: x.Keys}
+	return audit.Header{Checkpoint: string(x.point.Signed()), Whole: x.whole, Filter: Filter(x.Filter), Keys: x.Keys}
 }
 
 func (x *exporting) lines(ctx context.Context) error {
-	if x.Request.Filter.After == 0 {
+	if x.Filter.After == 0 {
 		if _, err := x.w.Write(x.header().Line()); err != nil {
 			return err
 		}
@@ -313,7 +313,7 @@ func (x *exporting) count() int64 {
 }
 
 func (x *exporting) encoded(ctx context.Context, encoding Encoding) error {
-	if x.Request.Filter.After == 0 {
+	if x.Filter.After == 0 {
 		if _, err := x.w.Write(encoding.Header); err != nil {
 			return err
 		}

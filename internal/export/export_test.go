@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -23,8 +24,6 @@ import (
 	"holdpoint/internal/postgres/pgtest"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
-
-	"log/slog"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -65,7 +64,7 @@ func newLogged(t testing.TB) *logged {
 	if l.Store, err = store.Open(ctx, store.Config{URL: pgtest.Server(t).URL("export_app", "app", owner.Config().Database), Sealer: sealer}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(l.Store.Close)
+	t.Cleanup(l.Close)
 	private, public, err := audit.NewKey(rand.Reader, "log.example.com/export")
 	if err != nil {
 		t.Fatal(err)
@@ -265,7 +264,7 @@ func TestExportIsOnRecord(t *testing.T) {
 		t.Errorf("the digest of what was written is %s, and not %s", audit.Digest(text), s.Digest)
 	}
 	// Nothing is exported when it cannot be put on record.
-	l.Store.Close()
+	l.Close()
 	if text, _, err := l.export(export.Request{}); err == nil || len(text) > 0 {
 		t.Errorf("without a log: %d bytes, %v", len(text), err)
 	}
