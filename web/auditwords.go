@@ -92,15 +92,11 @@ func tell(e engine.Event, name func(string) string) told {
 }
 
 func settledSentence(e engine.Event, call string) string {
-	switch {
-	case e.Outcome == engine.Approved:
-		return upperFirst(call) + " was approved: it may run once"
-	case e.Outcome == engine.Timeout:
-		return "Time ran out for " + call + ": it will not run"
-	case e.Outcome == engine.KillSwitch:
-		return "A kill switch ended " + call + ": it will not run"
-	}
-	return upperFirst(call) + " ended without an approval: it will not run"
+	ending := map[engine.Outcome]string{
+		engine.Approved: upperFirst(call) + " was approved: it may run once",
+		engine.Timeout:  "Time ran out for " + call + ": it will not run", engine.KillSwitch: "A kill switch ended " + call + ": it will not run",
+	}[e.Outcome]
+	return orSome(ending, upperFirst(call)+" ended without an approval: it will not run")
 }
 
 func signedIn(e engine.Event, who string, because []string) (string, []string) {
