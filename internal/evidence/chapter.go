@@ -98,7 +98,7 @@ func (k *packing) requirements(a approval.Approval, v views.Approval) []views.Pa
 			break
 		}
 		p := views.PackRequirement{Requirement: flat[i]}
-		p.Requirement.Short = ""
+		p.Short = ""
 		switch req.Kind {
 		case engine.Ticket:
 			p.Nobody = "No person: a ticket has to cover it, and its tracker is asked."

@@ -247,7 +247,7 @@ func (k *packing) index(ctx context.Context) error {
 	if k.period.Approvals == 0 {
 		return k.raw("<p class=\"index\">No approval was opened in this period.</p>\n")
 	}
-	if err := k.raw(`<nav class="index" aria-label="Chapters"><table><thead><tr><th scope="col">#</th><th scope="col">Call</th><th scope="col">End</th><th scope="col">The call</th><th scope="col">Asked</th><th scope="col">Approval</th></tr></thead><tbody>`); err != nil {
+	if err := k.raw(`<nav class="index" aria-label="Chapters"><table><thead><tr><th scope="col">#</th><th scope="col">Call</th><th scope="col">End</th><th scope="col">Ran</th><th scope="col">Asked</th><th scope="col">Approval</th></tr></thead><tbody>`); err != nil {
 		return err
 	}
 	err := k.each(ctx, func(number int, id string) error {

@@ -75,6 +75,7 @@ func newHouse(t testing.TB) *house {
 	b, problems := policy.Load([]byte(bundle), policy.Options{})
 	if b == nil {
 		t.Fatal(problems)
+		return nil
 	}
 	known, err := s.Registry(ctx)
 	must(t, err)

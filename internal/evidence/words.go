@@ -39,11 +39,14 @@ func statusWords(status string) string {
 }
 
 func executionWords(a approval.Approval) string {
+	if a.Status == approval.Pending {
+		return "waits"
+	}
 	switch a.Execution {
 	case approval.Redeemed:
 		return "started; nothing reported yet"
 	case approval.Succeeded, approval.Failed:
-		return "it " + string(a.Execution)
+		return string(a.Execution)
 	case approval.Unknown:
 		return "nobody knows whether it ran"
 	case approval.NotRun:
