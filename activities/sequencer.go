@@ -85,7 +85,9 @@ func (q *Sequencer) Run(ctx context.Context) {
 	wanted := q.Store.LogWanted(ctx)
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
-	q.trouble = outage{log: q.Logger, level: slog.LevelError, text: "the audit log does not go on; trying again until it does"}
+	q.trouble = outage{say: func(err error) {
+		q.Logger.Error("the audit log does not go on; trying again until it does", "error", err)
+	}}
 	for ctx.Err() == nil {
 		_, err := q.Store.LeadLog(ctx, func(ctx context.Context, l *store.LogLeader) error { return q.lead(ctx, l, ticker.C, wanted) })
 		if ctx.Err() != nil {

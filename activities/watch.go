@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -56,10 +55,8 @@ func (k *known) tell() <-chan struct{} {
 
 // outage says once that something does not work, and not with every try.
 type outage struct {
-	log   *slog.Logger
-	level slog.Level
-	text  string
-	said  string
+	say  func(error)
+	said string
 }
 
 func (o *outage) is(err error) {
@@ -68,7 +65,7 @@ func (o *outage) is(err error) {
 		o.said = ""
 	case o.said != err.Error():
 		o.said = err.Error()
-		o.log.Log(context.Background(), o.level, o.text, "error", err)
+		o.say(err)
 	}
 }
 
@@ -80,8 +77,10 @@ func (q *Sequencer) watch(ctx context.Context) {
 	news := q.known.tell()
 	every := time.NewTimer(0)
 	defer every.Stop()
-	behind := outage{log: q.Logger, level: slog.LevelError, text: "the audit log is not what is known of it"}
-	full := outage{log: q.Logger, level: slog.LevelError, text: "checkpoints cannot be kept outside the database; the log goes on without, and it is tried again"}
+	behind := outage{say: func(err error) { q.Logger.Error("the audit log is not what is known of it", "error", err) }}
+	full := outage{say: func(err error) {
+		q.Logger.Error("checkpoints cannot be kept outside the database; the log goes on without, and it is tried again", "error", err)
+	}}
 	kept := make([]int64, len(q.Floors))
 	for {
 		select {

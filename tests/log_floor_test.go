@@ -85,6 +85,10 @@ func (c *cluster) stopAll() {
 		if err := p.stop(); err != nil {
 			c.t.Error(err)
 		}
+		// The next one of this name is not to be taken for ready by what this one said.
+		if err := os.Remove(p.log); err != nil {
+			c.t.Error(err)
+		}
 	}
 	c.serves, c.workers, c.urls = nil, nil, nil
 }
