@@ -59,7 +59,7 @@ func TestMistakesInLogStreamsAreNamed(t *testing.T) {
 		"no secret":        {"secret_file: SECRET", "secret: hunter2", []string{"log_streams[1].secret:"}},
 		"several":          {"kind: syslog\n", "kind: syslog\n    format: cef\n    batch: 9999\n", []string{"log_streams[0].format:", "log_streams[0].batch:"}},
 		"no duration":      {"every: 5s", "every: 5", []string{"[6:12] every: want a duration"}},
-		"no such setting":  {"kind: syslog\n", "kind: syslog\n    adress: x\n", []string{`unknown field "adress"`}},
+		"no such setting":  {"kind: syslog\n", "kind: syslog\n    addr: x\n", []string{`unknown field "addr"`}},
 		"no certificate":   {"kind: syslog\n", "kind: syslog\n    ca_file: TOKEN\n", []string{"log_streams[0].ca_file:"}},
 		"half a pair":      {"kind: syslog\n", "kind: syslog\n    cert_file: TOKEN\n", []string{"log_streams[0].cert_file:"}},
 	} {

@@ -72,11 +72,17 @@ func TestWhatCountsAsTaken(t *testing.T) {
 		size   int
 		want   string // part of the error; "" for taken
 	}{
-		"read and answered":       {do: func(c *tls.Conn, _ *net.TCPConn) { readAll(c); _ = c.Close() }, strict: true},
-		"read and closed":         {do: func(c *tls.Conn, _ *net.TCPConn) { readAll(c) }},
-		"closed without notify":   {do: func(c *tls.Conn, _ *net.TCPConn) { readAll(c) }, strict: true, want: "close_notify"},
-		"reset at the end":        {do: func(c *tls.Conn, r *net.TCPConn) { readAll(c); _ = r.SetLinger(0) }, want: "reset"},
-		"goodbye after one":       {do: func(c *tls.Conn, _ *net.TCPConn) { readSome(c, 1); _ = c.Close() }, want: "receiver"},
+		"read and answered":     {do: func(c *tls.Conn, _ *net.TCPConn) { readAll(c); _ = c.Close() }, strict: true},
+		"read and closed":       {do: func(c *tls.Conn, _ *net.TCPConn) { readAll(c) }},
+		"closed without notify": {do: func(c *tls.Conn, _ *net.TCPConn) { readAll(c) }, strict: true, want: "close_notify"},
+		"reset at the end":      {do: func(c *tls.Conn, r *net.TCPConn) { readAll(c); _ = r.SetLinger(0) }, want: "reset"},
+		"goodbye after one":     {do: func(c *tls.Conn, _ *net.TCPConn) { readSome(c, 1); _ = c.Close() }, want: "receiver"},
+		"goodbye and then reset": {do: func(c *tls.Conn, r *net.TCPConn) {
+			readAll(c)
+			_ = c.CloseWrite()
+			_, _ = io.Copy(io.Discard, r) // until our end
+			_ = r.SetLinger(0)
+		}, want: "not read everything"},
 		"gone after one":          {do: func(c *tls.Conn, _ *net.TCPConn) { readSome(c, 1) }, want: "receiver"},
 		"gone after all":          {do: func(c *tls.Conn, _ *net.TCPConn) { readSome(c, n) }, want: "before it was told"},
 		"goodbye after all":       {do: func(c *tls.Conn, _ *net.TCPConn) { readSome(c, n); _ = c.Close() }, want: "before it was told"},

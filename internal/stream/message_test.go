@@ -37,7 +37,7 @@ func TestLongEventsAreReduced(t *testing.T) {
 	if err := json.Unmarshal(m.Body, &e); err != nil {
 		t.Fatal(err)
 	}
-	if e.Event.ID != eventID || e.Seq != 4 || e.Outcome != engine.Deny || e.AgentID != "bot" || e.Payload.Reduced.Bytes != len(whole.Body) || e.Payload.Reduced.Digest != whole.Digest {
+	if e.ID != eventID || e.Seq != 4 || e.Outcome != engine.Deny || e.AgentID != "bot" || e.Payload.Reduced.Bytes != len(whole.Body) || e.Payload.Reduced.Digest != whole.Digest {
 		t.Errorf("%+v", e)
 	}
 	// However long each text of it is.
@@ -77,7 +77,7 @@ func TestEncoder(t *testing.T) {
 	if m = message(t, r, nil, 0); audit.Digest(m.Body) != m.Digest || !strings.Contains(string(m.Body), "unreadable") {
 		t.Errorf("unreadable: %s", m.Body)
 	}
-	if m = message(t, r, encode, 0); given.ID != eventID || given.Seq != 4 || given.AgentID != "bot" {
+	if message(t, r, encode, 0); given.ID != eventID || given.Seq != 4 || given.AgentID != "bot" {
 		t.Errorf("unreadable: %+v", given)
 	}
 }
