@@ -2,11 +2,9 @@ package api
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
 
 	"holdpoint/internal/gate"
 )
@@ -44,47 +42,31 @@ func (a *API) auditEvents(c *call) error {
 	return nil
 }
 
-// eventFilter reads a query; what it does not know is a mistake, not nothing.
+// filtering reads the parameters of a search for events into f.
+func filtering(f *gate.EventFilter) parameters {
+	return parameters{
+		"since":       moment(&f.Since),
+		"until":       moment(&f.Until),
+		"agent_id":    anyText(&f.AgentID),
+		"tool_name":   anyText(&f.Tool),
+		"outcome":     anyText(&f.Outcome),
+		"type":        anyText(&f.Type),
+		"actor_id":    anyText(&f.ActorID),
+		"approval_id": anyText(&f.ApprovalID),
+		"cursor": func(value string) error {
+			if value == "" {
+				return nil
+			}
+			return whole(&f.After, 0, 0)(value)
+		},
+	}
+}
+
 func eventFilter(query url.Values) (f gate.EventFilter, limit int, err error) {
 	limit = eventsPage
-	for name, values := range query {
-		value := values[0]
-		switch name {
-		case "since":
-			f.Since, err = time.Parse(time.RFC3339Nano, value)
-		case "until":
-			f.Until, err = time.Parse(time.RFC3339Nano, value)
-		case "agent_id":
-			f.AgentID = value
-		case "tool_name":
-			f.Tool = value
-		case "outcome":
-			f.Outcome = value
-		case "type":
-			f.Type = value
-		case "actor_id":
-			f.ActorID = value
-		case "order":
-			if f.Newest = value == "desc"; !f.Newest && value != "asc" {
-				err = fmt.Errorf("want asc or desc")
-			}
-		case "approval_id":
-			f.ApprovalID = value
-		case "cursor":
-			if value != "" {
-				f.After, err = strconv.ParseInt(value, 10, 64)
-			}
-		case "limit":
-			if limit, err = strconv.Atoi(value); err == nil && (limit < 1 || limit > maxEventsPage) {
-				err = fmt.Errorf("want 1 to %d", maxEventsPage)
-			}
-		default:
-			// Whatever stands there is the caller's own, and none of the log's business.
-			return f, 0, &failure{Status: http.StatusBadRequest, Code: "bad_query", Detail: "There is a query parameter that this address does not have."}
-		}
-		if err != nil || len(values) > 1 {
-			return f, 0, &failure{Status: http.StatusBadRequest, Code: "bad_query", Detail: fmt.Sprintf("The query parameter %q cannot be read.", name)}
-		}
-	}
-	return f, limit, nil
+	p, order := filtering(&f), "asc"
+	p["limit"], p["order"] = whole(&limit, 1, maxEventsPage), oneOf(&order, "asc", "desc")
+	err = p.read(query)
+	f.Newest = order == "desc"
+	return f, limit, err
 }

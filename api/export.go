@@ -3,50 +3,32 @@ package api
 import (
 	"errors"
 	"net/http"
-	"strconv"
 	"time"
 
 	"holdpoint/engine"
 	"holdpoint/internal/export"
+	"holdpoint/internal/gate"
 )
 
 // exportWithin bounds how long whoever reads an export may take for a page of it.
 const exportWithin = 60 * time.Second
 
 func (a *API) auditExport(c *call) error {
-	query := c.r.URL.Query()
-	for _, name := range []string{"format", "size", "before"} {
-		if len(query[name]) > 1 {
-			return &failure{Status: http.StatusBadRequest, Code: "bad_query", Detail: "The query parameter \"" + name + "\" is there twice."}
-		}
-	}
-	format := query.Get("format")
-	if format == "" {
-		format = export.JSONL
-	}
-	query.Del("format")
-	var size, before int64
-	for name, into := range map[string]*int64{"size": &size, "before": &before} {
-		if text := query.Get(name); text != "" {
-			n, err := strconv.ParseInt(text, 10, 64)
-			if err != nil || n < 1 {
-				return &failure{Status: http.StatusBadRequest, Code: "bad_query", Detail: "The query parameter \"" + name + "\" cannot be read."}
-			}
-			*into = n
-		}
-		query.Del(name)
-	}
-	f, _, err := eventFilter(query)
-	if err != nil {
+	var (
+		f            gate.EventFilter
+		format       = export.JSONL
+		size, before int64
+	)
+	p := filtering(&f)
+	p["format"], p["size"], p["before"] = oneOf(&format, "jsonl", "csv", "ocsf"), whole(&size, 1, 0), whole(&before, 1, 0)
+	// An export has everything that the filter asks for, in the order of the log.
+	if err := p.read(c.r.URL.Query()); err != nil {
 		return err
-	}
-	if f.Newest || query.Has("limit") {
-		return &failure{Status: http.StatusBadRequest, Code: "bad_query", Detail: "An export has everything that the filter asks for, in the order of the log: leave out order and limit."}
 	}
 	media := map[string]string{export.JSONL: "application/jsonl", "csv": "text/csv; charset=utf-8", "ocsf": "application/jsonl"}[format]
 	ending := map[string]string{export.JSONL: "jsonl", "csv": "csv", "ocsf": "ocsf.jsonl"}[format]
 	out := &streamed{w: c.w, media: media, name: "holdpoint-audit." + ending, control: http.NewResponseController(c.w)}
-	_, err = a.Exporter.Write(c.r.Context(), out, export.Request{
+	_, err := a.Exporter.Write(c.r.Context(), out, export.Request{
 		Format: format, Filter: f, Size: size, Before: before, Actor: c.actor(), RequestID: RequestID(c.r.Context()), Flush: out.Flush,
 	})
 	switch {
@@ -57,7 +39,7 @@ func (a *API) auditExport(c *call) error {
 		// takes it for the whole.
 		panic(http.ErrAbortHandler)
 	case errors.Is(err, export.ErrFormat):
-		return &failure{Status: http.StatusBadRequest, Code: "bad_query", Detail: "format is jsonl, csv or ocsf."}
+		return badQuery("format is jsonl, csv or ocsf.")
 	case errors.Is(err, export.ErrNoCheckpoint):
 		return &failure{Status: http.StatusServiceUnavailable, Code: "no_checkpoint", Detail: "The audit log has no such checkpoint yet. Try again in a moment.", RetryAfter: time.Second}
 	}

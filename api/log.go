@@ -6,8 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
-	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -185,11 +183,11 @@ func (a *API) eventProof(c *call) error {
 
 func (a *API) consistency(c *call) error {
 	from, to := int64(-1), int64(0)
-	if err := numbers(c.r.URL.Query(), map[string]*int64{"from": &from, "to": &to}); err != nil {
+	if err := (parameters{"from": whole(&from, 0, 0), "to": whole(&to, 0, 0)}).read(c.r.URL.Query()); err != nil {
 		return err
 	}
 	if from < 0 {
-		return &failure{Status: http.StatusBadRequest, Code: "bad_query", Detail: "Say from: the tree_size of the checkpoint that you have."}
+		return badQuery("Say from: the tree_size of the checkpoint that you have.")
 	}
 	p, err := a.Gate.Consistency(c.r.Context(), from, to)
 	if err != nil {
@@ -199,42 +197,19 @@ func (a *API) consistency(c *call) error {
 }
 
 func (a *API) checkpoints(c *call) error {
-	before, limit := int64(0), int64(checkpointsPage)
-	if err := numbers(c.r.URL.Query(), map[string]*int64{"before": &before, "limit": &limit}); err != nil {
+	before, limit := int64(0), checkpointsPage
+	if err := (parameters{"before": whole(&before, 0, 0), "limit": whole(&limit, 1, maxCheckpointsPage)}).read(c.r.URL.Query()); err != nil {
 		return err
 	}
-	if limit < 1 || limit > maxCheckpointsPage {
-		return badNumber("limit")
-	}
-	list, err := a.Gate.Checkpoints(c.r.Context(), before, int(limit))
+	list, err := a.Gate.Checkpoints(c.r.Context(), before, limit)
 	if err != nil {
 		return err
 	}
 	page := LogCheckpoints{Checkpoints: onWire(list)}
-	if len(list) == int(limit) {
+	if len(list) == limit {
 		page.NextBefore = list[limit-1].Size
 	}
 	return ok(c, page)
-}
-
-// numbers reads a query of whole numbers, none of them negative.
-func numbers(query url.Values, into map[string]*int64) error {
-	for name, values := range query {
-		target, known := into[name]
-		if !known || len(values) > 1 {
-			return badNumber(name)
-		}
-		n, err := strconv.ParseInt(values[0], 10, 64)
-		if err != nil || n < 0 {
-			return badNumber(name)
-		}
-		*target = n
-	}
-	return nil
-}
-
-func badNumber(name string) error {
-	return &failure{Status: http.StatusBadRequest, Code: "bad_query", Detail: "There is a query parameter that this address does not have, or that cannot be read."}
 }
 
 func inBase64(hashes []tlog.Hash) []string {

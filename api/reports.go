@@ -1,9 +1,7 @@
 package api
 
 import (
-	"fmt"
-	"net/http"
-	"net/url"
+	"errors"
 	"time"
 
 	"holdpoint/internal/gate"
@@ -32,28 +30,19 @@ func (a *API) auditReports() []operation {
 	}
 }
 
-// reportQuery reads the query of a report; what it does not know is a mistake.
-func reportQuery(query url.Values, times map[string]*time.Time, texts map[string]*string) error {
-	for name, values := range query {
-		var err error
-		if into, known := times[name]; known {
-			*into, err = gate.ReportMoment(values[0])
-		} else if into, known := texts[name]; known {
-			*into = values[0]
-		} else {
-			// What somebody wrote there may be anything: it is not repeated.
-			return &failure{Status: http.StatusBadRequest, Code: "bad_query", Detail: "There is a query parameter that this address does not have."}
+// day reads a moment as people write one in a report's form: a date will do.
+func day(into *time.Time) func(string) error {
+	return func(value string) (err error) {
+		if *into, err = gate.ReportMoment(value); err != nil {
+			return errors.New("a time such as 2027-01-31 or 2027-01-31T18:00:00Z")
 		}
-		if err != nil || len(values) > 1 {
-			return &failure{Status: http.StatusBadRequest, Code: "bad_query", Detail: fmt.Sprintf("The query parameter %q cannot be read.", name)}
-		}
+		return nil
 	}
-	return nil
 }
 
 func (a *API) accessReport(c *call) error {
 	var q gate.AccessQuery
-	if err := reportQuery(c.r.URL.Query(), map[string]*time.Time{"at": &q.At, "since": &q.Since, "until": &q.Until}, nil); err != nil {
+	if err := (parameters{"at": day(&q.At), "since": day(&q.Since), "until": day(&q.Until)}).read(c.r.URL.Query()); err != nil {
 		return err
 	}
 	r, err := a.Gate.Access(c.r.Context(), q)
@@ -65,7 +54,7 @@ func (a *API) accessReport(c *call) error {
 
 func (a *API) reviewerReport(c *call) error {
 	var q gate.ReviewerQuery
-	if err := reportQuery(c.r.URL.Query(), map[string]*time.Time{"since": &q.Since, "until": &q.Until}, map[string]*string{"zone": &q.Zone}); err != nil {
+	if err := (parameters{"since": day(&q.Since), "until": day(&q.Until), "zone": anyText(&q.Zone)}).read(c.r.URL.Query()); err != nil {
 		return err
 	}
 	r, err := a.Gate.Reviewers(c.r.Context(), q)

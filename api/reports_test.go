@@ -17,7 +17,7 @@ func TestReportQuery(t *testing.T) {
 		}
 		var since time.Time
 		var zone string
-		err = reportQuery(values, map[string]*time.Time{"since": &since}, map[string]*string{"zone": &zone})
+		err = parameters{"since": day(&since), "zone": anyText(&zone)}.read(values)
 		if (err == nil) != want {
 			t.Errorf("%q: %v", query, err)
 		}

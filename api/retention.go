@@ -2,7 +2,6 @@ package api
 
 import (
 	"net/http"
-	"strconv"
 	"time"
 
 	"holdpoint/internal/gate"
@@ -149,17 +148,11 @@ func wireErasure(e gate.Erasure) Erasure {
 }
 
 func (a *API) listErasures(c *call) error {
-	limit, query := eventsPage, c.r.URL.Query()
-	for name, values := range query {
-		var err error
-		if name == "limit" {
-			limit, err = strconv.Atoi(values[0])
-		}
-		if err != nil || name != "limit" && name != "cursor" || len(values) > 1 || limit < 1 || limit > maxEventsPage {
-			return &failure{Status: http.StatusBadRequest, Code: "bad_query", Detail: "This address takes cursor, and limit from 1 to 1000."}
-		}
+	limit, cursor := eventsPage, ""
+	if err := (parameters{"limit": whole(&limit, 1, maxEventsPage), "cursor": anyText(&cursor)}).read(c.r.URL.Query()); err != nil {
+		return err
 	}
-	page, next, err := a.Gate.Erasures(c.r.Context(), query.Get("cursor"), limit)
+	page, next, err := a.Gate.Erasures(c.r.Context(), cursor, limit)
 	if err != nil {
 		return err
 	}

@@ -104,8 +104,12 @@ func TestAuditExport(t *testing.T) {
 		}
 	}
 	for _, filter := range [][]string{
-		{"--tool", "orders_x"}, {"--outcome", "DENY"}, {"--type", "vote"}, {"--person", "bot"},
-		{"--since", time.Now().Add(-time.Minute).UTC().Format(time.RFC3339)}, {"--until", time.Now().UTC().Format(time.RFC3339)},
+		{"--tool", "orders_x"},
+		{"--outcome", "DENY"},
+		{"--type", "vote"},
+		{"--person", "bot"},
+		{"--since", time.Now().Add(-time.Minute).UTC().Format(time.RFC3339)},
+		{"--until", time.Now().UTC().Format(time.RFC3339)},
 		{"--type", "vote", "--outcome", "DENY", "--until", "2000-01-01T00:00:00Z"},
 	} {
 		if got := d.verified(t, d.exported(t, filter...)); got.code != 0 {

@@ -67,7 +67,7 @@ func (a *auditExport) Run(ctx context.Context, c *cli) error {
 		},
 	}
 	if !a.Quiet {
-		r.Progress = progressOf("exported up to event", "of")
+		r.Progress = progressOf("exported up to event")
 	}
 	known, err := encodings()
 	if err != nil {
@@ -199,7 +199,7 @@ func (a *auditExport) open(ctx context.Context, c *cli) (*store.Store, []string,
 
 // progressOf says how far it is, twice a second at a terminal: in one line, which
 // is gone at the end. Elsewhere it says a line every ten seconds.
-func progressOf(what, of string) func(done, all int64) {
+func progressOf(what string) func(done, all int64) {
 	info, err := os.Stderr.Stat()
 	live := err == nil && info.Mode()&os.ModeCharDevice != 0
 	last, every := time.Now(), 10*time.Second
@@ -213,10 +213,10 @@ func progressOf(what, of string) func(done, all int64) {
 		case time.Since(last) < every:
 		case live:
 			last = time.Now()
-			fmt.Fprintf(os.Stderr, "\r%s %d %s %d\x1b[K", what, done, of, all)
+			fmt.Fprintf(os.Stderr, "\r%s %d of %d\x1b[K", what, done, all)
 		default:
 			last = time.Now()
-			fmt.Fprintf(os.Stderr, "%s %d %s %d\n", what, done, of, all)
+			fmt.Fprintf(os.Stderr, "%s %d of %d\n", what, done, all)
 		}
 	}
 }

@@ -62,7 +62,7 @@ func (a *auditPack) Run(ctx context.Context, c *cli) error {
 	p := &evidence.Packer{Store: s, Sealer: cfg.Sealer, Exporter: x, Present: web.Present}
 	r := evidence.Request{ApprovalID: a.Approval, Since: a.Since, Until: a.Until, Actor: operator()}
 	if !a.Quiet {
-		r.Progress = progressOf("told approval", "of")
+		r.Progress = progressOf("told approval")
 	}
 	done, err := a.write(ctx, p, r)
 	switch {

@@ -170,7 +170,7 @@ func (v *auditVerify) file(verifiers []note.Verifier, former []audit.Checkpoint)
 func (v *auditVerify) read(in io.Reader, size int64, verifier *audit.Verifier) (audit.Report, error) {
 	progress := func(int64, int64) {}
 	if !v.Quiet && size > 0 {
-		progress = progressOf("verified byte", "of")
+		progress = progressOf("verified byte")
 	}
 	lines := bufio.NewReaderSize(in, 1<<16)
 	var done int64
@@ -272,7 +272,7 @@ func (v *auditVerify) served(ctx context.Context, verifiers []note.Verifier, for
 	base := strings.TrimSuffix(strings.TrimSuffix(v.URL, "/"), "/log")
 	log := &observer.Log{URL: base + "/log", Verifiers: verifiers, Former: former}
 	if !v.Quiet {
-		log.Progress = progressOf("verified entry", "of")
+		log.Progress = progressOf("verified entry")
 	}
 	seen, err := log.Verify(ctx)
 	if wrong := (*observer.Bad)(nil); errors.As(err, &wrong) {

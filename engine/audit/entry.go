@@ -98,8 +98,13 @@ func (r Record) agrees(v canon.Value) bool {
 func (r Record) unreadable() canon.Value {
 	members := r.given()
 	for _, m := range []struct{ name, value string }{
-		{"event_id", r.ID}, {"type", r.Type}, {"outcome", r.Outcome}, {"agent_id", r.AgentID}, {"tool_name", r.ToolName},
-		{"approval_id", r.ApprovalID}, {"unreadable", base64.StdEncoding.EncodeToString(r.Body)},
+		{"event_id", r.ID},
+		{"type", r.Type},
+		{"outcome", r.Outcome},
+		{"agent_id", r.AgentID},
+		{"tool_name", r.ToolName},
+		{"approval_id", r.ApprovalID},
+		{"unreadable", base64.StdEncoding.EncodeToString(r.Body)},
 	} {
 		members = append(members, canon.Member{Name: m.name, Value: text(m.value)})
 	}

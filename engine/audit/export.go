@@ -111,8 +111,12 @@ func (f Filter) fits(v canon.Value, at time.Time) error {
 	actor, _ := v.Get("actor")
 	id, _ := actor.Get("id")
 	for _, c := range []struct{ name, want, got string }{
-		{"agent_id", f.AgentID, get("agent_id")}, {"tool_name", f.Tool, get("tool_name")}, {"outcome", f.Outcome, get("outcome")},
-		{"type", f.Type, get("type")}, {"approval_id", f.ApprovalID, get("approval_id")}, {"actor_id", f.ActorID, id.Str()},
+		{"agent_id", f.AgentID, get("agent_id")},
+		{"tool_name", f.Tool, get("tool_name")},
+		{"outcome", f.Outcome, get("outcome")},
+		{"type", f.Type, get("type")},
+		{"approval_id", f.ApprovalID, get("approval_id")},
+		{"actor_id", f.ActorID, id.Str()},
 	} {
 		if c.want != "" && c.want != c.got {
 			return fmt.Errorf("its %s is not what was asked for", c.name)

@@ -74,7 +74,8 @@ func sub(text, made []byte) bool {
 func FuzzParseHeader(f *testing.F) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 678000, time.UTC)
 	for _, h := range []Header{
-		{Checkpoint: "x\n1\ny\n\n— x z\n", Whole: true, Keys: []string{"k+1+a"}}, {Filter: Filter{Since: at, Until: at, AgentID: "a"}},
+		{Checkpoint: "x\n1\ny\n\n— x z\n", Whole: true, Keys: []string{"k+1+a"}},
+		{Filter: Filter{Since: at, Until: at, AgentID: "a"}},
 		{Filter: Filter{Tool: "t", Outcome: "DENY", Type: "vote", ActorID: "usr_1", ApprovalID: "apr_1"}},
 	} {
 		f.Add(h.Line())

@@ -293,10 +293,10 @@ func (k *packing) chapters(ctx context.Context) error {
 }
 
 func (k *packing) flush() error {
-	if k.Request.Flush == nil {
+	if k.Flush == nil {
 		return nil
 	}
-	return k.Request.Flush()
+	return k.Flush()
 }
 
 // filter is what the proof is of.
@@ -310,7 +310,7 @@ func (k *packing) prove(ctx context.Context, pages string) (export.Summary, erro
 		return export.Summary{}, err
 	}
 	done, err := k.Exporter.Write(ctx, escaping{k.w}, export.Request{
-		Format: export.JSONL, Filter: k.filter(), Actor: k.Actor, RequestID: k.RequestID, Flush: k.Request.Flush,
+		Format: export.JSONL, Filter: k.filter(), Actor: k.Actor, RequestID: k.RequestID, Flush: k.Flush,
 		Told: map[string]string{"as": "evidence_pack", "pages": pages},
 	})
 	if err != nil {

@@ -181,8 +181,10 @@ func BenchmarkLog(b *testing.B) {
 		name, format string
 		filter       store.EventFilter
 	}{
-		{"whole", export.JSONL, store.EventFilter{}}, {"part", export.JSONL, store.EventFilter{AgentID: "bot1"}},
-		{"csv", "csv", store.EventFilter{}}, {"ocsf", "ocsf", store.EventFilter{}},
+		{"whole", export.JSONL, store.EventFilter{}},
+		{"part", export.JSONL, store.EventFilter{AgentID: "bot1"}},
+		{"csv", "csv", store.EventFilter{}},
+		{"ocsf", "ocsf", store.EventFilter{}},
 	} {
 		file := filepath.Join(dir, c.name)
 		measure("export/"+c.name, func(*testing.B) (int64, error) {

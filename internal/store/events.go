@@ -71,8 +71,13 @@ type Filed struct {
 // "" for nothing. Who searches by that does not find the event.
 func (r Filed) Misfiled(actor string) string {
 	for i, c := range []struct{ name, says string }{
-		{"time", audit.Time(r.At)}, {"type", r.Type}, {"outcome", r.Outcome}, {"agent_id", r.AgentID}, {"tool_name", r.ToolName},
-		{"approval_id", r.ApprovalID}, {"actor", actor},
+		{"time", audit.Time(r.At)},
+		{"type", r.Type},
+		{"outcome", r.Outcome},
+		{"agent_id", r.AgentID},
+		{"tool_name", r.ToolName},
+		{"approval_id", r.ApprovalID},
+		{"actor", actor},
 	} {
 		if r.under[i] != c.says {
 			return c.name

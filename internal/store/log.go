@@ -12,7 +12,7 @@ import (
 	"holdpoint/engine/audit"
 )
 
-// ErrMoved: the log has been appended to since, by somebody else.
+// ErrMoved is returned when the log was appended to since, by somebody else.
 var ErrMoved = errors.New("the log has moved")
 
 // LogHead is how far the audit log has come.

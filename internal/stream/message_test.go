@@ -77,7 +77,8 @@ func TestEncoder(t *testing.T) {
 	if m = message(t, r, nil, 0); audit.Digest(m.Body) != m.Digest || !strings.Contains(string(m.Body), "unreadable") {
 		t.Errorf("unreadable: %s", m.Body)
 	}
-	if message(t, r, encode, 0); given.ID != eventID || given.Seq != 4 || given.AgentID != "bot" {
+	message(t, r, encode, 0)
+	if given.ID != eventID || given.Seq != 4 || given.AgentID != "bot" {
 		t.Errorf("unreadable: %+v", given)
 	}
 }

@@ -106,8 +106,10 @@ func TestDoctoredLogs(t *testing.T) {
 	for _, tt := range []struct{ name, doctor, want string }{
 		{"a leaf in the middle is gone", `DELETE FROM log_entries WHERE leaf = 300`, "leaf 300 is missing"},
 		{"the last leaf is gone", `DELETE FROM log_entries WHERE leaf = 599`, "the head says 600 leaves, there are 599"},
-		{"two leaves are exchanged", `UPDATE log_entries SET seq = seq + 100000 WHERE leaf IN (7, 8); UPDATE log_entries SET seq = CASE leaf WHEN 7 THEN seq - 99999 ELSE seq - 100001 END WHERE leaf IN (7, 8)`,
-			"does not come after event"},
+		{
+			"two leaves are exchanged", `UPDATE log_entries SET seq = seq + 100000 WHERE leaf IN (7, 8); UPDATE log_entries SET seq = CASE leaf WHEN 7 THEN seq - 99999 ELSE seq - 100001 END WHERE leaf IN (7, 8)`,
+			"does not come after event",
+		},
 		{"an event has two leaves", `ALTER TABLE log_entries DROP CONSTRAINT log_entries_seq_key; UPDATE log_entries SET seq = (SELECT seq FROM log_entries WHERE leaf = 7) WHERE leaf = 8`, "has the leaves 7 and 8"},
 		{"an event is gone", `DELETE FROM events WHERE seq = (SELECT seq FROM log_entries WHERE leaf = 9)`, "which is not there"},
 		{"a body is other", `UPDATE events SET body = convert_to(replace(convert_from(body, 'UTF8'), 'agent"', 'human"'), 'UTF8') WHERE seq = (SELECT seq FROM log_entries WHERE leaf = 9)`, "tile 0 of level 0 is not that of the leaves"},

@@ -1,0 +1,79 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// parameters are what a query may hold: each with what reads its value. What a
+// reader says of a value is shown to the caller; the value itself is not repeated,
+// nor is the name of a parameter that is not there: both may be anything.
+type parameters map[string]func(value string) error
+
+// read reads a query. What it does not know is a mistake, and not nothing.
+func (p parameters) read(query url.Values) error {
+	for name, values := range query {
+		read, known := p[name]
+		if !known {
+			return badQuery("There is a query parameter that this address does not have.")
+		}
+		if len(values) > 1 {
+			return badQuery(fmt.Sprintf("The query parameter %q is there twice.", name))
+		}
+		if err := read(values[0]); err != nil {
+			return badQuery(fmt.Sprintf("The query parameter %q cannot be read: want %s.", name, err))
+		}
+	}
+	return nil
+}
+
+func badQuery(detail string) error {
+	return &failure{Status: http.StatusBadRequest, Code: "bad_query", Detail: detail}
+}
+
+func anyText(into *string) func(string) error {
+	return func(value string) error {
+		*into = value
+		return nil
+	}
+}
+
+func oneOf(into *string, known ...string) func(string) error {
+	return func(value string) error {
+		if !slices.Contains(known, value) {
+			return fmt.Errorf("one of %q", known)
+		}
+		*into = value
+		return nil
+	}
+}
+
+func moment(into *time.Time) func(string) error {
+	return func(value string) (err error) {
+		if *into, err = time.Parse(time.RFC3339Nano, value); err != nil {
+			return errors.New("a time such as 2027-01-31T18:00:00Z")
+		}
+		return nil
+	}
+}
+
+// whole reads a whole number from least on; most is 0 for no bound.
+func whole[N int | int64](into *N, least, most int64) func(string) error {
+	return func(value string) error {
+		n, err := strconv.ParseInt(value, 10, 64)
+		switch {
+		case most == 0 && (err != nil || n < least || n == math.MaxInt64):
+			return fmt.Errorf("a whole number from %d on", least)
+		case most > 0 && (err != nil || n < least || n > most):
+			return fmt.Errorf("a whole number from %d to %d", least, most)
+		}
+		*into = N(n)
+		return nil
+	}
+}
