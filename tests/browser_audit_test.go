@@ -22,8 +22,13 @@ func narrow(width int64) chromedp.Action[chromedp.Void] {
 // unscrolled fails the test where a page is wider than the window.
 func (b *browser) unscrolled(path string) {
 	b.t.Helper()
-	if b.eval(`document.documentElement.scrollWidth > document.documentElement.clientWidth`) == "true" {
-		b.t.Errorf("%s scrolls sideways", path)
+	// Until then the stylesheet may be missing.
+	b.until("the whole page", `document.readyState === "complete"`)
+	wide := b.eval(`document.documentElement.scrollWidth <= document.documentElement.clientWidth ? "" :
+		[...document.body.querySelectorAll("*")].filter(e => e.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
+			.map(e => e.tagName + "." + e.className + " " + e.innerText?.slice(0, 60)).join("\n") || "nobody knows why"`)
+	if wide != "" {
+		b.t.Errorf("%s scrolls sideways:\n%s", path, wide)
 	}
 }
 
