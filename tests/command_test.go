@@ -1,14 +1,18 @@
 package tests
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"holdpoint/engine/audit"
 )
 
 // TestCommands runs the scripts of testdata/script against the real binary. A
@@ -47,16 +51,41 @@ func TestProductionSetUp(t *testing.T) {
 	if err := os.WriteFile(policy, []byte("routing:\n  default: {role: wizard, needed: 2, expires_in: 1h}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	c.agent(t).hold(newID("tool."), nil)
+	var origin string
+	eventually(t, 10*time.Second, "a signed event", func() bool {
+		a := c.client(t).do("GET", "/log/checkpoint", nil)
+		origin, _, _ = strings.Cut(string(a.Body), "\n")
+		return a.Status == 200
+	})
+	private, other, err := audit.NewKey(rand.Reader, origin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := audit.ParseKeys(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := audit.Sign(audit.Checkpoint{Origin: origin, Size: 1 << 40}, audit.Signers(keys)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	above := filepath.Join(c.dir, "above")
+	if err := os.WriteFile(above, signed, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, wrong := range map[string]struct {
 		env  []string
 		want []string
 	}{
-		"the owner's URL":  {change("DATABASE_URL", c.OwnerURL), []string{"FAIL  audit log is append-only", "must not"}},
-		"another data key": {change("DATA_KEY", strings.Repeat("A", 43)), []string{"FAIL  database", "not the one"}},
-		"no Postgres":      {change("DATABASE_URL", "postgres://hp_app:secret-word@127.0.0.1:1/holdpoint"), []string{"FAIL  database", "refused"}},
-		"no Temporal":      {change("TEMPORAL_ADDRESS", "127.0.0.1:1"), []string{"FAIL  Temporal"}},
-		"no such people":   {change("CONFIG", policy), []string{"FAIL  enough people for 2 × wizard", "user add"}},
-		"no public URL":    {change("PUBLIC_URL", ""), []string{"FAIL  configuration", "public_url"}},
+		"the owner's URL":       {change("DATABASE_URL", c.OwnerURL), []string{"FAIL  audit log is append-only", "must not"}},
+		"another data key":      {change("DATA_KEY", strings.Repeat("A", 43)), []string{"FAIL  database", "not the one"}},
+		"no Postgres":           {change("DATABASE_URL", "postgres://hp_app:secret-word@127.0.0.1:1/holdpoint"), []string{"FAIL  database", "refused"}},
+		"no Temporal":           {change("TEMPORAL_ADDRESS", "127.0.0.1:1"), []string{"FAIL  Temporal"}},
+		"no such people":        {change("CONFIG", policy), []string{"FAIL  enough people for 2 × wizard", "user add"}},
+		"another log's key":     {change("LOG_PUBLIC_KEY", other), []string{"FAIL  audit log, ", "the log has not signed it"}},
+		"a floor above the log": {change("LOG_FLOOR_FILE", above), []string{"FAIL  audit log's floor", "Restore the newest copy"}},
+		"no public URL":         {change("PUBLIC_URL", ""), []string{"FAIL  configuration", "public_url"}},
 	} {
 		got := cli(t, wrong.env, "", "doctor")
 		for _, want := range wrong.want {

@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"holdpoint/engine"
+	"holdpoint/engine/audit"
 	"holdpoint/engine/policy"
 	"holdpoint/internal/config"
 	"holdpoint/internal/gate"
@@ -102,8 +103,55 @@ func (d *checkup) database(ctx context.Context, cfg config.Config) {
 		err = fmt.Errorf("%d messages wait for Temporal, the oldest for %s", depth, oldest.Round(time.Second))
 	}
 	d.say("outbox", err, "Is a worker running, and does it reach Temporal?")
+	d.log(ctx, s, cfg)
 	d.streams(ctx, s, cfg)
 }
+
+// log looks at the audit log: whether it goes on, is signed with the key that is
+// shown, and continues what is kept of it.
+func (d *checkup) log(ctx context.Context, s *store.Store, cfg config.Config) {
+	const help = "A worker gives events their places in the log, and signs it: is one running? It says what keeps it from that."
+	delay, err := s.LogDelay(ctx)
+	if err == nil && delay > logDelay {
+		err = fmt.Errorf("an event has been waiting for its place for %s", delay.Round(time.Second))
+	}
+	var head store.LogHead
+	if err == nil {
+		head, err = s.LogHead(ctx)
+	}
+	if err == nil && head.Size > 0 {
+		err = signedLog(ctx, s, cfg)
+	}
+	d.say(fmt.Sprintf("audit log, %d events", head.Size), err, help)
+	if cfg.LogFloorFile != "" {
+		d.say("audit log's floor in "+cfg.LogFloorFile, checkFloor(ctx, cfg, s), "")
+	}
+}
+
+// signedLog looks at the checkpoint that is served: whether there is one with
+// enough witnesses, and whether the key that is shown verifies it.
+func signedLog(ctx context.Context, s *store.Store, cfg config.Config) error {
+	latest, err := s.LatestCheckpoint(ctx, cfg.LogWitnessed)
+	if errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("no checkpoint has been signed by the log and by %d witnesses", cfg.LogWitnessed)
+	}
+	if err != nil {
+		return err
+	}
+	keys := publicKeysOfLog(cfg)
+	if len(keys) == 0 {
+		return nil
+	}
+	verifiers, err := audit.ParseVerifiers(strings.Join(keys, "\n"))
+	if err == nil {
+		_, err = audit.OpenCheckpoint(latest.Signed(), verifiers...)
+	}
+	return err
+}
+
+// logDelay is how long an event may be without a place before something is wrong:
+// a new leader is there after four seconds.
+const logDelay = 10 * time.Second
 
 // policy looks at the policy in force, as it is in the database.
 func (d *checkup) policy(ctx context.Context, s *store.Store, cfg config.Config, people []engine.Person) {

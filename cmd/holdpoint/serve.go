@@ -159,6 +159,20 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 		}
 		return float64(n)
 	})
+	metrics.Gauge("holdpoint_log_events", "Events that have their place in the audit log.", func() float64 {
+		head, err := s.LogHead(ctx)
+		if err != nil {
+			return -1
+		}
+		return float64(head.Size)
+	})
+	metrics.Gauge("holdpoint_log_delay_seconds", "For how long the oldest event without a place in the audit log has waited for it.", func() float64 {
+		delay, err := s.LogDelay(ctx)
+		if err != nil {
+			return -1
+		}
+		return delay.Seconds()
+	})
 	metrics.Gauge("holdpoint_notifications_waiting", "Notifications that have not been sent yet.", func() float64 {
 		waiting, _, err := s.NotificationCounts(ctx)
 		if err != nil {

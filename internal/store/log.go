@@ -46,6 +46,17 @@ func logHead(ctx context.Context, q querier) (LogHead, error) {
 	return h, translate(err)
 }
 
+// LogDelay is for how long the oldest event without a place in the log has waited
+// for it; 0 when all have theirs.
+func (s *Store) LogDelay(ctx context.Context) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	var seconds float64
+	err := s.pool.QueryRow(ctx, `SELECT coalesce((SELECT extract(epoch FROM clock_timestamp() - appended_at)
+		FROM events WHERE seq > (SELECT seq FROM log_head) ORDER BY seq LIMIT 1), 0)::float8`).Scan(&seconds)
+	return time.Duration(seconds * float64(time.Second)), translate(err)
+}
+
 // LogTiles reads tiles of the log.
 func (s *Store) LogTiles(ctx context.Context) audit.Tiles {
 	return func(level int, n int64, width int) ([]tlog.Hash, error) {
