@@ -164,7 +164,7 @@ func (m *memory) Reconcile(_ context.Context, s gate.Said, outcome approval.Exec
 	if outcome != approval.Succeeded && outcome != approval.Failed {
 		return c.Approval, &gate.Refusal{Status: 422, Code: "outcome", Detail: "Say that the call succeeded, or that it failed."}
 	}
-	c.Reconciled = &store.Reconciliation{PersonID: s.Person.ID, Outcome: outcome, Comment: s.Comment, At: m.now()}
+	c.Reconciled = &store.Reconciliation{PersonID: s.Person.ID, Outcome: outcome, Words: store.Words{Comment: s.Comment}, At: m.now()}
 	c.Approval.Execution = outcome
 	return c.Approval, nil
 }

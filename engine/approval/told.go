@@ -63,6 +63,12 @@ type ToldFact struct {
 	CommentDigest string `json:"comment_digest,omitempty"`
 }
 
+// Written is what the event tells of a comment that is no fact's: on what became of
+// a call that nobody knew of, and on a broken glass.
+type Written struct {
+	CommentDigest string `json:"comment_digest,omitempty"`
+}
+
 // CommentDigest is "sha256:" and the hex of SHA-256 over salt and comment, each
 // after its length; "" for no comment. Without the salt nobody can find out what a
 // comment was by trying.

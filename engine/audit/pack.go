@@ -88,10 +88,12 @@ type Item struct {
 	ApprovalID string `json:"approval_id,omitempty"`
 	Digest     string `json:"digest"`
 	Fact       int64  `json:"fact,omitempty"`
-	Salt       string `json:"salt,omitempty"`
-	Edition    int    `json:"edition,omitempty"`
-	Tool       string `json:"tool,omitempty"`
-	Text       string `json:"text,omitempty"`
+	// Seq is the place of the event whose comment it is, where that is no fact's.
+	Seq     int64  `json:"seq,omitempty"`
+	Salt    string `json:"salt,omitempty"`
+	Edition int    `json:"edition,omitempty"`
+	Tool    string `json:"tool,omitempty"`
+	Text    string `json:"text,omitempty"`
 	// Event is a line as exports have it, with its proof.
 	Event string `json:"event,omitempty"`
 }
@@ -132,9 +134,10 @@ type PackVerifier struct {
 	pages    string
 }
 
+// commentID says whose comment it is: a fact's, or of the event in this place.
 type commentID struct {
-	approval string
-	fact     int64
+	approval  string
+	fact, seq int64
 }
 
 type callID struct {
@@ -171,6 +174,7 @@ func (p *PackVerifier) proof(data []byte) {
 	}
 	var told struct {
 		approval.Told
+		approval.Written
 		Card string `json:"card_digest"`
 	}
 	if json.Unmarshal(e.SafePayload, &told) != nil {
@@ -183,7 +187,10 @@ func (p *PackVerifier) proof(data []byte) {
 		p.subject[e.ApprovalID].editions++
 	}
 	if told.Fact != nil && told.Fact.CommentDigest != "" {
-		p.comments[commentID{e.ApprovalID, told.Fact.Seq}] = told.Fact.CommentDigest
+		p.comments[commentID{e.ApprovalID, told.Fact.Seq, 0}] = told.Fact.CommentDigest
+	}
+	if told.CommentDigest != "" && e.Actor.Kind == engine.HumanActor && (e.Type == engine.Executed || e.Type == engine.Afterward) {
+		p.comments[commentID{e.ApprovalID, 0, e.Seq}] = told.CommentDigest
 	}
 	switch {
 	case told.Card == "":
@@ -234,12 +241,15 @@ func (p *PackVerifier) check(item Item) error {
 	case ItemCard:
 		return p.checkCard(item)
 	case ItemComment:
-		id := commentID{item.ApprovalID, item.Fact}
+		id, of := commentID{item.ApprovalID, item.Fact, item.Seq}, fmt.Sprintf("fact %d", item.Fact)
+		if item.Fact == 0 {
+			of = fmt.Sprintf("event %d", item.Seq)
+		}
 		if item.Text == "" || approval.CommentDigest(item.Salt, item.Text) != item.Digest {
-			return fmt.Errorf("the comment of fact %d is another one", item.Fact)
+			return fmt.Errorf("the comment of %s is another one", of)
 		}
 		if p.comments[id] != item.Digest {
-			return fmt.Errorf("fact %d: %w", item.Fact, errNotNamed)
+			return fmt.Errorf("%s: %w", of, errNotNamed)
 		}
 		if !p.given[id] {
 			p.given[id] = true

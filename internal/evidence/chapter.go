@@ -197,19 +197,22 @@ func (k *packing) said(r record, names map[string]string) []views.PackSaid {
 		if f.Edition != r.Approval.Plan.Edition && (f.Kind == approval.Vote || f.Kind == approval.BreakGlass || f.Kind == approval.Reply || f.Kind == approval.Verification) {
 			s.Void = "It counts no more: the call, or what was asked for it, changed afterwards."
 		}
-		var good bool
-		s.Comment, s.CommentDigest, good, s.Erased = comment(f, e)
-		if good {
-			s.Salt = f.Details.Salt
-		} else if s.CommentDigest != "" && !s.Erased {
-			s.Void = strings.TrimSpace(s.Void + " What is written here is not what the log has a digest of: the record was changed.")
-		}
+		s.PackRemark = shown(comment(f, e))
 		if decides(f) {
 			s.Decides, s.Card = true, e.told.Card
 		}
 		list = append(list, s)
 	}
 	return list
+}
+
+// shown is what people wrote, for the page.
+func shown(r remark) views.PackRemark {
+	m := views.PackRemark{Comment: r.Comment, CommentDigest: r.Digest, Erased: r.Erased, Changed: r.changed()}
+	if r.Good {
+		m.Salt = r.Salt
+	}
+	return m
 }
 
 // decides reports whether a fact is a person's word on the call, before which they
@@ -226,11 +229,13 @@ func decides(f approval.Fact) bool {
 func ran(r record, names map[string]string, agent string) []views.PackLine {
 	var list []views.PackLine
 	a := r.Approval
-	add := func(at time.Time, who, what, comment string) {
-		list = append(list, views.PackLine{At: at, Who: who, What: what, Comment: comment})
+	say := func(at time.Time, who, what string, m remark) {
+		list = append(list, views.PackLine{At: at, Who: who, What: what, PackRemark: shown(m)})
 	}
+	add := func(at time.Time, who, what string) { say(at, who, what, remark{}) }
+	found, review := r.later()
 	if t := r.Token; t != nil {
-		add(a.EndedAt, "Holdpoint", "made a permission to run it once ("+t.JTI+"), good until "+stamp(t.ValidUntil)+".", "")
+		add(a.EndedAt, "Holdpoint", "made a permission to run it once ("+t.JTI+"), good until "+stamp(t.ValidUntil)+".")
 	}
 	for _, e := range r.events {
 		if e.Outcome == engine.Deny {
@@ -238,32 +243,32 @@ func ran(r record, names map[string]string, agent string) []views.PackLine {
 		}
 		switch e.Type { //nolint:exhaustive // the others are told elsewhere
 		case engine.Redeemed:
-			add(e.Timestamp, agent, "took the permission and started the call.", "")
+			add(e.Timestamp, agent, "took the permission and started the call.")
 		case engine.Executed:
 			switch e.Actor.Kind {
 			case engine.AgentActor, engine.ServiceActor:
-				add(e.Timestamp, agent, "reported: "+reported(e.Event), "")
+				add(e.Timestamp, agent, "reported: "+reported(e.Event))
 			case engine.SystemActor:
-				add(e.Timestamp, "Holdpoint", "heard nothing in time: nobody knew then whether it had run.", "")
+				add(e.Timestamp, "Holdpoint", "heard nothing in time: nobody knew then whether it had run.")
 			case engine.HumanActor: // comes with what they wrote
 			}
 		}
 	}
 	if t := r.Token; t != nil && t.StaleAt != nil {
-		add(*t.StaleAt, "Holdpoint", "found that the call did not fit the world any more; it can never run.", "")
+		add(*t.StaleAt, "Holdpoint", "found that the call did not fit the world any more; it can never run.")
 	}
 	if x := r.card.Reconciled; x != nil {
-		add(x.At, or(names[x.PersonID], x.PersonID), "found out that the call "+outcomeWords(x.Outcome)+".", x.Comment)
+		say(x.At, or(names[x.PersonID], x.PersonID), "found out that the call "+outcomeWords(x.Outcome)+".", found)
 	}
 	if w := r.card.Afterwards; w != nil {
 		if w.DoneAt == nil {
-			add(w.OwedAt, "Holdpoint", "asks for somebody to look at it afterwards, because one person broke the glass; nobody has yet.", "")
+			add(w.OwedAt, "Holdpoint", "asks for somebody to look at it afterwards, because one person broke the glass; nobody has yet.")
 		} else {
 			what := "says that breaking the glass was justified."
 			if !w.Justified {
 				what = "says that breaking the glass was not justified."
 			}
-			add(*w.DoneAt, or(names[w.PersonID], w.PersonID), what, w.Comment)
+			say(*w.DoneAt, or(names[w.PersonID], w.PersonID), what, review)
 		}
 	}
 	return list

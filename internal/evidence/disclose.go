@@ -33,6 +33,14 @@ func (d *disclosing) item(i audit.Item) error {
 	return err
 }
 
+// remark writes what a person wrote, unless the log has another digest of it.
+func (d *disclosing) remark(id string, r remark) error {
+	if !r.Good {
+		return nil
+	}
+	return d.item(audit.Item{Kind: audit.ItemComment, ApprovalID: id, Digest: r.Digest, Fact: r.Fact, Seq: r.Seq, Salt: r.Salt, Text: r.Comment})
+}
+
 // disclose writes everything that the proof's events have a digest of, and nothing
 // that they have not: what cannot be held against the log would prove nothing.
 func (k *packing) disclose(ctx context.Context, pages string, done export.Summary) error {
@@ -98,9 +106,17 @@ func (k *packing) discloseOne(ctx context.Context, d *disclosing, id string, siz
 		if !ok || !proved(e) {
 			continue
 		}
-		if text, digest, good, _ := comment(f, e); good {
-			if err := d.item(audit.Item{Kind: audit.ItemComment, ApprovalID: id, Digest: digest, Fact: f.Seq, Salt: f.Details.Salt, Text: text}); err != nil {
-				return err
+		if err := d.remark(id, comment(f, e)); err != nil {
+			return err
+		}
+	}
+	found, review := r.later()
+	for _, e := range r.events {
+		for _, m := range []remark{found, review} {
+			if e.Seq == m.Seq && proved(e) {
+				if err := d.remark(id, m); err != nil {
+					return err
+				}
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -317,6 +318,62 @@ func TestDamagedRecord(t *testing.T) {
 	}
 	if !strings.Contains(shownText(t, pack), "the record was changed") {
 		t.Error("the pack does not say that the words were changed")
+	}
+}
+
+// TestWrittenLater: what people write after the decision is bound to its event, and
+// is told for what it is when it was changed or erased.
+func TestWrittenLater(t *testing.T) {
+	h := newHouse(t)
+	ctx := context.Background()
+	fay := h.people["cleo"]
+	fay.Roles, fay.VerifiedBy, fay.VerifiedAt = []string{"reviewer", approval.BreakGlassRole}, "totp", time.Now()
+	says := func(p engine.Person, id, comment string) gate.Said {
+		return gate.Said{Person: p, ApprovalID: id, Comment: comment, Channel: "console"}
+	}
+	h.asOwner(`UPDATE people SET roles = $2 WHERE id = $1`, fay.ID, fay.Roles)
+	a := h.open("pay", `{"amount":1}`)
+	must(t, second(h.BreakGlass(ctx, says(fay, a.ID, "fire"), true, a.Call.Digest, a.Version, nil)))
+	h.settle(a.ID)
+	v, err := h.ForAgent(ctx, h.agent, a.ID)
+	must(t, err)
+	args, err := canon.Parse([]byte(`{"amount":1}`))
+	must(t, err)
+	must(t, second(h.Redeem(ctx, h.agent, gate.RedeemRequest{Token: v.Token, Tool: "pay", Arguments: args}, nil)))
+	must(t, second(h.Executed(ctx, h.agent, gate.ExecutionRequest{ApprovalID: a.ID, Outcome: approval.Unknown}, nil)))
+	must(t, second(h.ReviewAfterwards(ctx, says(h.people["ben"], a.ID, "there was no fire"), false, nil)))
+	must(t, second(h.Reconcile(ctx, says(h.people["owner"], a.ID, "the ledger has it"), approval.Succeeded, nil)))
+
+	pack := h.pack(evidence.Request{ApprovalID: a.ID})
+	wrong, d := h.verify(pack)
+	if text := shownText(t, pack); len(wrong) > 0 || d.Comments != 3 || d.NoComments != 0 || !strings.Contains(text, "there was no fire") || !strings.Contains(text, "the ledger has it") {
+		t.Errorf("wrong %q, disclosed %+v in\n%s", wrong, d, text)
+	}
+	last := strings.LastIndex(pack, `"kind":"comment"`)
+	place := regexp.MustCompile(`"seq":[0-9]+`)
+	for name, tc := range map[string]struct{ item, want string }{
+		"the words": {strings.Replace(pack[last:], `"text":"`, `"text":"Now `, 1), "is another one"},
+		"the event": {place.ReplaceAllString(pack[last:], `"seq":1`), "does not name it"},
+		"a fact":    {place.ReplaceAllString(pack[last:], `"fact":1`), "does not name it"},
+	} {
+		if wrong, _ := h.verify(pack[:last] + tc.item); tc.item == pack[last:] || !slices.ContainsFunc(wrong, func(w string) bool { return strings.Contains(w, tc.want) }) {
+			t.Errorf("another %s: %q", name, wrong)
+		}
+	}
+
+	h.asOwner(`ALTER TABLE afterwards DISABLE TRIGGER USER`)
+	h.asOwner(`UPDATE afterwards SET comment = 'there was a fire' WHERE approval_id = $1`, a.ID)
+	h.asOwner(`ALTER TABLE afterwards ENABLE TRIGGER USER`)
+	changed := h.pack(evidence.Request{ApprovalID: a.ID})
+	if wrong, d := h.verify(changed); len(wrong) > 0 || d.Comments != 2 || d.NoComments != 1 || !strings.Contains(shownText(t, changed), "the record was changed") {
+		t.Errorf("changed: wrong %q, disclosed %+v", wrong, d)
+	}
+
+	h.asOwner(`UPDATE retention_floor SET shortest = interval '0'`)
+	must(t, second(h.Erase(ctx, gate.PersonAdministers(h.people["owner"], "cli", ""), gate.EraseRequest{ApprovalID: a.ID, Reason: "asked for"}, nil)))
+	erased := h.pack(evidence.Request{ApprovalID: a.ID})
+	if wrong, d := h.verify(erased); len(wrong) > 0 || d.Comments != 0 || d.NoComments != 3 || strings.Contains(erased, "ledger") {
+		t.Errorf("erased: wrong %q, disclosed %+v", wrong, d)
 	}
 }
 

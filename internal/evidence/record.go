@@ -33,6 +33,7 @@ type logged struct {
 
 type told struct {
 	approval.Told
+	approval.Written
 	Card  string          `json:"card_digest"`
 	Ended *approval.Ended `json:"ended"`
 }
@@ -131,19 +132,65 @@ func why(err error) (string, error) {
 	return "It cannot be opened.", nil
 }
 
-// comment says what is to be shown of a fact's comment, and whether it is the one
-// that its event has a digest of.
-func comment(f approval.Fact, e logged) (text, digest string, good, erased bool) {
+// remark is something that a person wrote, as it is to be shown.
+type remark struct {
+	store.Words
+	// Digest is what the event has of it; "" for none, or from before digests were
+	// kept. Seq is the event's place where it is no fact's.
+	Digest string
+	Fact   int64
+	Seq    int64
+	// Good says that it is what the event has the digest of, and Erased that it is
+	// gone.
+	Good, Erased bool
+}
+
+func remarkOf(w store.Words, digest string) remark {
+	r := remark{Words: w, Digest: digest}
+	switch {
+	case digest == "":
+	case approval.CommentDigest(w.Salt, w.Comment) == digest:
+		r.Good = true
+	case w.Salt == "":
+		r.Comment, r.Erased = "", true
+	}
+	return r
+}
+
+// changed reports whether it is not what was written.
+func (r remark) changed() bool { return r.Digest != "" && !r.Good && !r.Erased }
+
+// comment is a fact's.
+func comment(f approval.Fact, e logged) remark {
+	digest := ""
 	if e.told.Fact != nil {
 		digest = e.told.Fact.CommentDigest
 	}
-	switch {
-	case digest == "":
-		return f.Comment, "", false, false // none, or from before digests were kept
-	case approval.CommentDigest(f.Details.Salt, f.Comment) == digest:
-		return f.Comment, digest, true, false
-	case f.Details.Salt == "":
-		return "", digest, false, true
+	r := remarkOf(store.Words{Comment: f.Comment, Salt: f.Details.Salt}, digest)
+	r.Fact = f.Seq
+	return r
+}
+
+// later are what people wrote after the decision: what became of the call, and what
+// they say of a broken glass.
+func (r record) later() (found, review remark) {
+	if x := r.card.Reconciled; x != nil {
+		found = r.written(engine.Executed, x.Words)
 	}
-	return f.Comment, digest, false, false
+	if x := r.card.Afterwards; x != nil {
+		review = r.written(engine.Afterward, x.Words)
+	}
+	return found, review
+}
+
+// written is what the event of a type, of which there is one, has the digest of.
+func (r record) written(t engine.EventType, w store.Words) remark {
+	for _, e := range r.events {
+		if e.Type == t && e.Outcome != engine.Deny && e.Actor.Kind == engine.HumanActor && e.told.CommentDigest != "" {
+			found := remarkOf(w, e.told.CommentDigest)
+			found.Seq = e.Seq
+			return found
+		}
+	}
+	return remarkOf(w, "")
 }

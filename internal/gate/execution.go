@@ -2,8 +2,10 @@ package gate
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -162,10 +164,14 @@ func (g *Gate) Reconcile(ctx context.Context, s Said, outcome approval.Execution
 		if err := bounds(s.Comment); err != nil {
 			return nil, err
 		}
-		if err := c.Reconcile(s.Person.ID, outcome, s.Comment); err != nil {
+		e := event(c)
+		words, err := write(&e, s.Comment)
+		if err != nil {
 			return nil, err
 		}
-		e := event(c)
+		if err := c.Reconcile(s.Person.ID, outcome, words); err != nil {
+			return nil, err
+		}
 		e.Reasons = []engine.Reason{{Code: "EXECUTION_RECONCILED", Message: "A person found out that the call " + string(outcome) + "."}}
 		c.AddEvent(e)
 		return c.Approval, nil
@@ -199,10 +205,14 @@ func (g *Gate) ReviewAfterwards(ctx context.Context, s Said, justified bool, onc
 		if err := bounds(s.Comment); err != nil {
 			return nil, err
 		}
-		if err := c.Reviewed(s.Person.ID, justified, s.Comment); err != nil {
+		e := event(c)
+		words, err := write(&e, s.Comment)
+		if err != nil {
 			return nil, err
 		}
-		e := event(c)
+		if err := c.Reviewed(s.Person.ID, justified, words); err != nil {
+			return nil, err
+		}
 		e.Reasons = []engine.Reason{{Code: "REVIEWED_AFTERWARDS", Message: "Somebody else looked at it: breaking the glass was justified."}}
 		if !justified {
 			e.Reasons[0].Message = "Somebody else looked at it: breaking the glass was not justified."
@@ -211,6 +221,16 @@ func (g *Gate) ReviewAfterwards(ctx context.Context, s Said, justified bool, onc
 		return c.Approval, nil
 	})
 	return g.about(ctx, s, engine.Afterward, result, err)
+}
+
+// write has the event tell the digest of what a person writes.
+func write(e *engine.Event, comment string) (store.Words, error) {
+	w := store.Words{Comment: comment, Salt: rand.Text()}
+	var err error
+	if e.SafePayload, err = json.Marshal(approval.Written{CommentDigest: approval.CommentDigest(w.Salt, w.Comment)}); err != nil {
+		return w, fmt.Errorf("encode what an event tells: %w", err)
+	}
+	return w, nil
 }
 
 // mayReviewAfterwards refuses those who broke the glass, and the requesting side.

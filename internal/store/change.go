@@ -403,10 +403,14 @@ func (c *Change) Succeed(id string) error {
 	return translate(err)
 }
 
+// Words are what a person writes of a call after it was decided, and the salt of the
+// digest that the event has of it: "" from before there was one, and once erased.
+type Words struct{ Comment, Salt string }
+
 // Reconcile records what a person found out about a call of which nobody knew
 // whether it had run.
-func (c *Change) Reconcile(personID string, e approval.Execution, comment string) error {
-	_, err := c.tx.Exec(c.ctx, `INSERT INTO reconciliations (approval_id, person_id, outcome, comment) VALUES ($1, $2, $3, $4)`, c.Approval.ID, personID, e, comment)
+func (c *Change) Reconcile(personID string, e approval.Execution, w Words) error {
+	_, err := c.tx.Exec(c.ctx, `INSERT INTO reconciliations (approval_id, person_id, outcome, comment, salt) VALUES ($1, $2, $3, $4, $5)`, c.Approval.ID, personID, e, w.Comment, w.Salt)
 	if err != nil {
 		return translate(err)
 	}
@@ -418,16 +422,16 @@ func (c *Change) Reconcile(personID string, e approval.Execution, comment string
 type Afterwards struct {
 	PersonID  string
 	Justified bool
-	Comment   string
-	OwedAt    time.Time
-	DoneAt    *time.Time
+	Words
+	OwedAt time.Time
+	DoneAt *time.Time
 }
 
 // Owed returns what is owed of an approval; nil for nothing.
 func (c *Change) Owed() (*Afterwards, error) {
 	var a Afterwards
-	err := c.tx.QueryRow(c.ctx, `SELECT coalesce(person_id, ''), coalesce(justified, false), comment, owed_at, done_at FROM afterwards WHERE approval_id = $1 FOR UPDATE`,
-		c.Approval.ID).Scan(&a.PersonID, &a.Justified, &a.Comment, &a.OwedAt, &a.DoneAt)
+	err := c.tx.QueryRow(c.ctx, `SELECT coalesce(person_id, ''), coalesce(justified, false), comment, salt, owed_at, done_at FROM afterwards WHERE approval_id = $1 FOR UPDATE`,
+		c.Approval.ID).Scan(&a.PersonID, &a.Justified, &a.Comment, &a.Salt, &a.OwedAt, &a.DoneAt)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil //nolint:nilnil // nothing owed is no error
 	}
@@ -435,9 +439,9 @@ func (c *Change) Owed() (*Afterwards, error) {
 }
 
 // Reviewed records what the person says of it afterwards.
-func (c *Change) Reviewed(personID string, justified bool, comment string) error {
-	_, err := c.tx.Exec(c.ctx, `WITH done AS (UPDATE afterwards SET person_id = $2, justified = $3, comment = $4, done_at = clock_timestamp() WHERE approval_id = $1)
-		UPDATE approvals SET revision = revision + 1 WHERE id = $1`, c.Approval.ID, personID, justified, comment)
+func (c *Change) Reviewed(personID string, justified bool, w Words) error {
+	_, err := c.tx.Exec(c.ctx, `WITH done AS (UPDATE afterwards SET person_id = $2, justified = $3, comment = $4, salt = $5, done_at = clock_timestamp() WHERE approval_id = $1)
+		UPDATE approvals SET revision = revision + 1 WHERE id = $1`, c.Approval.ID, personID, justified, w.Comment, w.Salt)
 	return translate(err)
 }
 

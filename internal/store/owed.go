@@ -15,8 +15,8 @@ import (
 type Reconciliation struct {
 	PersonID string
 	Outcome  approval.Execution
-	Comment  string
-	At       time.Time
+	Words
+	At time.Time
 }
 
 // Aftermath reads what came after an approval's end: what is owed of it or has
@@ -27,18 +27,18 @@ func (s *Store) Aftermath(ctx context.Context, approvalID string) (*Afterwards, 
 	var owed *Afterwards
 	var found *Reconciliation
 	rows := &pgx.Batch{}
-	rows.Queue(`SELECT coalesce(person_id, ''), coalesce(justified, false), comment, owed_at, done_at FROM afterwards WHERE approval_id = $1`,
+	rows.Queue(`SELECT coalesce(person_id, ''), coalesce(justified, false), comment, salt, owed_at, done_at FROM afterwards WHERE approval_id = $1`,
 		approvalID).QueryRow(func(row pgx.Row) error {
 		var a Afterwards
-		err := row.Scan(&a.PersonID, &a.Justified, &a.Comment, &a.OwedAt, &a.DoneAt)
+		err := row.Scan(&a.PersonID, &a.Justified, &a.Comment, &a.Salt, &a.OwedAt, &a.DoneAt)
 		if err == nil {
 			owed = &a
 		}
 		return unlessNone(err)
 	})
-	rows.Queue(`SELECT person_id, outcome, comment, at FROM reconciliations WHERE approval_id = $1`, approvalID).QueryRow(func(row pgx.Row) error {
+	rows.Queue(`SELECT person_id, outcome, comment, salt, at FROM reconciliations WHERE approval_id = $1`, approvalID).QueryRow(func(row pgx.Row) error {
 		var r Reconciliation
-		err := row.Scan(&r.PersonID, &r.Outcome, &r.Comment, &r.At)
+		err := row.Scan(&r.PersonID, &r.Outcome, &r.Comment, &r.Salt, &r.At)
 		if err == nil {
 			found = &r
 		}

@@ -126,6 +126,14 @@ type PackPlace struct {
 	Outside bool
 }
 
+// PackRemark is what somebody wrote; all of it "" for nothing.
+type PackRemark struct {
+	// Salt and CommentDigest are how Comment can be checked. Erased says that it is
+	// gone, and Changed that it is not what the log has the digest of.
+	Comment, Salt, CommentDigest string
+	Erased, Changed              bool
+}
+
 // PackSaid is what somebody contributed.
 type PackSaid struct {
 	PackPlace
@@ -133,10 +141,7 @@ type PackSaid struct {
 	// Void says why it counts no more, or "".
 	Void   string
 	Detail []string
-	// Comment is what they wrote, Salt and CommentDigest how that can be checked;
-	// Erased says that it is gone.
-	Comment, Salt, CommentDigest string
-	Erased                       bool
+	PackRemark
 	// Decides says that a card belongs to it; Card is the one they were shown last.
 	Decides bool
 	Card    string
@@ -144,10 +149,9 @@ type PackSaid struct {
 
 // PackLine is a moment and what happened.
 type PackLine struct {
-	At      time.Time
-	Who     string
-	What    string
-	Comment string
+	At        time.Time
+	Who, What string
+	PackRemark
 }
 
 // PackEvent is an event of the log.
