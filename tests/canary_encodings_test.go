@@ -70,7 +70,7 @@ func (c *canaries) of(a approval) approval {
 var lawful = map[string][]string{
 	"said":   {"public.facts", "public.afterwards", "public.reconciliations", "public.standing_grants", "public.delegations"},
 	"named":  {"public.approvals", "public.idempotency", "public.rate_sessions"},
-	"digest": {"public.approvals", "public.card_views", "public.facts"},
+	"digest": {"public.approvals", "public.card_views", "public.cards_shown", "public.facts"},
 }
 
 // search looks through every table of every database.
@@ -140,6 +140,7 @@ tickets:
 
 	for name, a := range map[string]answer{
 		"metrics": d.client(t).do("GET", "/metrics", nil), "audit": d.admin(t).do("GET", "/v1/audit/events?limit=1000", nil),
+		"export": d.wholeLog(t, "jsonl"), "csv": d.wholeLog(t, "csv"), "ocsf": d.wholeLog(t, "ocsf"),
 		"grants": d.admin(t).do("GET", "/v1/admin/rules", nil), "openapi": d.client(t).do("GET", "/openapi.json", nil), "ready": d.client(t).do("GET", "/readyz", nil),
 	} {
 		for what, h := range c.hunts {
@@ -217,6 +218,21 @@ func (c *canaries) afterwards(t *testing.T, d *dev, ids []string) {
 			t.Errorf("the report does not name %s", id)
 		}
 	}
+	for _, id := range ids {
+		var pack answer
+		eventually(t, 10*time.Second, "a pack of "+id, func() bool {
+			pack = d.admin(t).do("GET", "/v1/audit/evidence?approval_id="+id, nil)
+			return pack.code() != "no_checkpoint"
+		})
+		if !bytes.Contains(pack.want(t, 200).Body, []byte("have been erased")) {
+			t.Errorf("the pack of %s does not say that it is erased", id)
+		}
+		for what, h := range c.hunts {
+			if found := h.in(pack.Body); found != nil {
+				t.Errorf("the pack of %s holds what is %s: %q", id, what, found)
+			}
+		}
+	}
 	told := 0
 	for _, e := range d.admin(t).events(url.Values{"limit": {"1000"}}) {
 		if e.Type == "erasure" && e.Outcome == "ALLOW" {
@@ -248,6 +264,16 @@ func (c *canaries) afterwards(t *testing.T, d *dev, ids []string) {
 	if err != nil || files < 100 {
 		t.Errorf("looked at %d files: %v", files, err)
 	}
+}
+
+// wholeLog is the log in a format.
+func (d *dev) wholeLog(t *testing.T, format string) answer {
+	t.Helper()
+	a := d.admin(t).do("GET", "/v1/audit/export?format="+format, nil).want(t, 200)
+	if n := bytes.Count(a.Body, []byte("\n")); n < 100 {
+		t.Errorf("%s has %d lines: nothing was proven of it", format, n)
+	}
+	return a
 }
 
 // grants revokes every standing grant.
