@@ -227,6 +227,9 @@ func (e Ended) Replay(requirements []engine.Requirement, facts []Logged) (State,
 		}
 		v, told := behind[f.Fact.Seq]
 		delete(behind, f.Fact.Seq)
+		if !told && f.Actor.Kind == engine.HumanActor {
+			return State{}, fmt.Errorf("it does not tell who stands behind fact %d", f.Fact.Seq)
+		}
 		if told {
 			if f.Actor.Kind != engine.HumanActor {
 				return State{}, fmt.Errorf("a person stands behind fact %d, which is not one's", f.Fact.Seq)
