@@ -18,6 +18,7 @@ func TestAsksForTooMuch(t *testing.T) {
 		"people":            {review("reviewer", 1<<40)},
 		"people of a group": {{Kind: engine.Review, Needed: 1, AnyOf: []engine.Group{one, {Role: "reviewer", Needed: 1 << 40}}}},
 		"requirements":      slices.Repeat([]engine.Requirement{review("reviewer", 1)}, 5000),
+		"time":              {{Kind: engine.Review, Role: "reviewer", Needed: 1, Within: 1 << 62}},
 		"groups":            {{Kind: engine.Review, Needed: 1, AnyOf: slices.Repeat([]engine.Group{one}, 5000)}},
 	} {
 		for _, first := range []bool{true, false} {
@@ -48,5 +49,30 @@ func TestMostThatIsAsked(t *testing.T) {
 	l := newLog(t, "log.example.com", w.events)
 	if r := mustBeWell(t, verify(l.verifier(), l.whole())); r.Approvals.Ended != 1 {
 		t.Errorf("%d approvals were computed again", r.Approvals.Ended)
+	}
+}
+
+// TestEndless: lines that go on and on cost nothing once they are more than the
+// checkpoint has events.
+func TestEndless(t *testing.T) {
+	w := newWorld(t, 6)
+	w.live(3)
+	l := newLog(t, "log.example.com", w.events)
+	for name, lines := range map[string][][]byte{"whole": l.whole(), "part": l.export(Filter{}, func(Record) bool { return true })} {
+		for what, more := range map[string][]byte{"an event": lines[1], "nothing": []byte("\n"), "no event": []byte("{}\n")} {
+			v := l.verifier()
+			for _, line := range lines[:len(lines)-1] {
+				v.Line([]byte(strings.TrimSuffix(string(line), "\n")))
+			}
+			if v.Over() {
+				t.Fatalf("%s: it is over before its end", name)
+			}
+			for range 3 {
+				v.Line([]byte(strings.TrimSuffix(string(more), "\n")))
+			}
+			if r := v.Done(); !v.Over() || r.Problems[0].Line != int64(len(lines)) || !strings.Contains(r.Problems[len(r.Problems)-1].What, "there are more events than") {
+				t.Errorf("%s, %s: found %v", name, what, r.Problems)
+			}
+		}
 	}
 }

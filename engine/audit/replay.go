@@ -193,16 +193,19 @@ const maxAsked = 100
 // bounded reports whether an event asks for more than an approval can: computing
 // that would take any memory and any time.
 func bounded(e engine.Event) error {
-	most, groups := len(e.Requirements), 0
+	most, groups, longest := len(e.Requirements), 0, engine.Duration(0)
 	for _, r := range e.Requirements {
-		most, groups = max(most, len(r.Escalation), len(r.Reminders)), groups+len(r.AnyOf)
+		most, groups, longest = max(most, len(r.Escalation), len(r.Reminders)), groups+len(r.AnyOf), max(longest, r.Within)
+		for _, later := range r.Escalation {
+			longest = max(longest, later.After)
+		}
 		for _, g := range append([]engine.Group{{Needed: r.Needed}}, r.AnyOf...) {
 			if g.Needed > approval.MaxNeeded {
 				return fmt.Errorf("approval %s asks for %d people, which is more than any approval can", e.ApprovalID, g.Needed)
 			}
 		}
 	}
-	if max(most, groups) > maxAsked {
+	if max(most, groups) > maxAsked || time.Duration(longest) > approval.MaxExpiresIn {
 		return fmt.Errorf("approval %s asks for more than any approval can", e.ApprovalID)
 	}
 	return nil

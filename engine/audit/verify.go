@@ -122,6 +122,12 @@ func (v *Verifier) Line(data []byte) {
 		v.dead = true
 		return
 	}
+	if v.lines > v.point.Size+2 {
+		// One of them has been named, and whoever goes on sending must not cost more.
+		v.say(Problem{What: fmt.Sprintf("there are more events than the %d that the checkpoint has", v.point.Size)})
+		v.dead = true
+		return
+	}
 	value, err := canon.Parse(data)
 	switch {
 	case err != nil && v.lines == 1:
@@ -138,6 +144,9 @@ func (v *Verifier) Line(data []byte) {
 		v.event(value, data)
 	}
 }
+
+// Over reports whether nothing more can be said, whatever lines come.
+func (v *Verifier) Over() bool { return v.dead }
 
 // is reports whether a line says that it is the export's own, and no event.
 func is(value canon.Value, what string) bool {
