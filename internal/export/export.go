@@ -191,11 +191,17 @@ func (x *Exporter) record(ctx context.Context, r Request, code, message string, 
 	if err != nil {
 		return "", fmt.Errorf("encode what an export tells: %w", err)
 	}
-	id := uuid.NewString()
-	return id, x.Store.RecordExport(context.WithoutCancel(ctx), engine.Event{
-		ID: id, Type: engine.Exported, RequestID: r.RequestID, Outcome: engine.Allow,
+	e := engine.Event{
+		ID: uuid.NewString(), Type: engine.Exported, RequestID: r.RequestID, Outcome: engine.Allow,
 		Reasons: []engine.Reason{{Code: code, Message: message}}, SafePayload: payload, Actor: r.Actor,
-	})
+	}
+	ctx = context.WithoutCancel(ctx)
+	if len(r.Told) > 0 {
+		// More than that it is exported is not for the reader's role to say.
+		_, err := x.Store.Submit(ctx, store.Submission{Event: e})
+		return e.ID, err
+	}
+	return e.ID, x.Store.RecordExport(ctx, e)
 }
 
 // Filter is the filter as an export's header has it.
