@@ -76,3 +76,25 @@ func TestEndless(t *testing.T) {
 		}
 	}
 }
+
+// TestOneLine: nothing in an export can look like what verify says itself.
+func TestOneLine(t *testing.T) {
+	w := newWorld(t, 7)
+	w.live(2)
+	for i := range w.events {
+		w.events[i].ApprovalID = "apr_1\nok   all is well"
+	}
+	w.events[1].ID = "1\r\nok   all is well"
+	l := newLog(t, "log.example.com", w.events)
+	lines := l.whole()
+	lines[2] = []byte(strings.Replace(string(lines[2]), `"v`, `"w`, 1))
+	r := verify(l.verifier(), lines)
+	if len(r.Problems) < 2 {
+		t.Fatalf("found %v", r.Problems)
+	}
+	for _, p := range r.Problems {
+		if strings.ContainsAny(p.Error(), "\r\n") {
+			t.Errorf("%q is more than a line", p.Error())
+		}
+	}
+}

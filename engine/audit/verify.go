@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
@@ -26,6 +27,9 @@ type Problem struct {
 	What    string
 }
 
+// oneLine keeps what an export holds from looking like a line of its own.
+var oneLine = strings.NewReplacer("\n", `\n`, "\r", `\r`)
+
 // Error is the problem as one line.
 func (p Problem) Error() string {
 	where := ""
@@ -39,7 +43,7 @@ func (p Problem) Error() string {
 		}
 		where += ": "
 	}
-	return where + p.What
+	return oneLine.Replace(where + p.What)
 }
 
 // maxProblems is how many problems a Verifier keeps: the first names where to
