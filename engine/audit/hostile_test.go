@@ -17,6 +17,7 @@ func TestAsksForTooMuch(t *testing.T) {
 	for name, asks := range map[string][]engine.Requirement{
 		"people":            {review("reviewer", 1<<40)},
 		"people of a group": {{Kind: engine.Review, Needed: 1, AnyOf: []engine.Group{one, {Role: "reviewer", Needed: 1 << 40}}}},
+		"people in all":     slices.Repeat([]engine.Requirement{review("reviewer", approval.MaxNeeded)}, 30),
 		"requirements":      slices.Repeat([]engine.Requirement{review("reviewer", 1)}, 5000),
 		"time":              {{Kind: engine.Review, Role: "reviewer", Needed: 1, Within: 1 << 62}},
 		"groups":            {{Kind: engine.Review, Needed: 1, AnyOf: slices.Repeat([]engine.Group{one}, 5000)}},

@@ -187,25 +187,32 @@ func (r *Replay) begins(e engine.Event) error {
 }
 
 // maxAsked is how many requirements an approval has at most, and how many groups of
-// which one is enough: more than any policy can name.
-const maxAsked = 100
+// which one is enough, and maxPeople how many people they ask for in all: more than
+// any policy and any routing can name.
+const (
+	maxAsked  = 100
+	maxPeople = (approval.MaxNeeded + 5) * approval.MaxNeeded
+)
 
 // bounded reports whether an event asks for more than an approval can: computing
 // that would take any memory and any time.
 func bounded(e engine.Event) error {
-	most, groups, longest := len(e.Requirements), 0, engine.Duration(0)
+	most, groups, people, longest := len(e.Requirements), 0, 0, engine.Duration(0)
 	for _, r := range e.Requirements {
 		most, groups, longest = max(most, len(r.Escalation), len(r.Reminders)), groups+len(r.AnyOf), max(longest, r.Within)
 		for _, later := range r.Escalation {
 			longest = max(longest, later.After)
 		}
-		for _, g := range append([]engine.Group{{Needed: r.Needed}}, r.AnyOf...) {
-			if g.Needed > approval.MaxNeeded {
-				return fmt.Errorf("approval %s asks for %d people, which is more than any approval can", e.ApprovalID, g.Needed)
-			}
+		needed := r.Needed
+		for _, g := range r.AnyOf {
+			needed = max(needed, g.Needed)
 		}
+		if needed > approval.MaxNeeded {
+			return fmt.Errorf("approval %s asks for %d people, which is more than any approval can", e.ApprovalID, needed)
+		}
+		people += max(needed, 1)
 	}
-	if max(most, groups) > maxAsked || time.Duration(longest) > approval.MaxExpiresIn {
+	if max(most, groups) > maxAsked || people > maxPeople || time.Duration(longest) > approval.MaxExpiresIn {
 		return fmt.Errorf("approval %s asks for more than any approval can", e.ApprovalID)
 	}
 	return nil
