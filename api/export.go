@@ -40,6 +40,8 @@ func (a *API) auditExport(c *call) error {
 		panic(http.ErrAbortHandler)
 	case errors.Is(err, export.ErrFormat):
 		return badQuery("format is jsonl, csv or ocsf.")
+	case errors.Is(err, export.ErrFilter):
+		return badQuery("A filter holds a text that no event can hold.")
 	case errors.Is(err, export.ErrNoCheckpoint):
 		return &failure{Status: http.StatusServiceUnavailable, Code: "no_checkpoint", Detail: "The audit log has no such checkpoint yet. Try again in a moment.", RetryAfter: time.Second}
 	}

@@ -220,8 +220,8 @@ $$;
 -- +goose StatementEnd
 
 -- Facts never change, but that an erasure takes the words, the salt of their
--- digest, the digest of the arguments and the title of a ticket out of what has
--- ended.
+-- digest, the digest of the arguments, what a vote was tightened by and the title
+-- of a ticket out of what has ended.
 -- +goose StatementBegin
 CREATE FUNCTION facts_guard() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
@@ -233,7 +233,7 @@ BEGIN
         IF OLD.actor_kind = 'human' AND erasing('person', OLD.actor_id) AND NEW IS NOT DISTINCT FROM want THEN
             RETURN NEW;
         END IF;
-        want.details := want.details - 'digest' #- '{ticket,title}';
+        want.details := want.details - 'digest' - 'constraints' #- '{ticket,title}';
         IF erasing('approval', OLD.approval_id) AND NEW IS NOT DISTINCT FROM want THEN
             RETURN NEW;
         END IF;
@@ -319,6 +319,33 @@ BEGIN
     END IF;
     IF NEW.uses > OLD.uses AND (OLD.revoked_at IS NOT NULL OR clock_timestamp() >= OLD.expires_at) THEN
         RAISE EXCEPTION 'grant % is over', OLD.id USING ERRCODE = 'check_violation';
+    END IF;
+    RETURN NEW;
+END
+$$;
+-- +goose StatementEnd
+
+-- As before, and: what reviewers have tightened goes with the approval.
+-- +goose StatementBegin
+CREATE OR REPLACE FUNCTION tokens_guard() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    want tokens%ROWTYPE := OLD;
+BEGIN
+    IF OLD.constraints IS NOT NULL AND NEW.constraints IS NULL THEN
+        want.constraints := NULL;
+        IF NEW IS NOT DISTINCT FROM want AND erasing('approval', OLD.approval_id) THEN
+            RETURN NEW;
+        END IF;
+        RAISE EXCEPTION 'what token % permits cannot change', OLD.jti USING ERRCODE = 'check_violation';
+    END IF;
+    IF OLD.redeemed_at IS NOT NULL THEN
+        RAISE EXCEPTION 'token % is already redeemed', OLD.jti USING ERRCODE = 'check_violation';
+    END IF;
+    IF OLD.stale_at IS NOT NULL THEN
+        RAISE EXCEPTION 'token % is stale', OLD.jti USING ERRCODE = 'check_violation';
+    END IF;
+    IF NEW.redeemed_by IS NOT NULL THEN
+        NEW.redeemed_at := clock_timestamp();
     END IF;
     RETURN NEW;
 END
@@ -473,7 +500,8 @@ BEGIN
 
     UPDATE public.approvals SET sealed = '', sealed_key = NULL, sealed_size = 0, answers = NULL, answers_key = NULL,
         digest = 'sha256:' || repeat('0', 64), session = '', preconditions = '{}', erased_at = clock_timestamp() WHERE id = approval;
-    UPDATE public.facts SET comment = public.erased_words(comment), details = details - 'salt' - 'digest' #- '{ticket,title}' WHERE approval_id = approval;
+    UPDATE public.facts SET comment = public.erased_words(comment), details = details - 'salt' - 'digest' - 'constraints' #- '{ticket,title}' WHERE approval_id = approval;
+    UPDATE public.tokens SET constraints = NULL WHERE approval_id = approval AND constraints IS NOT NULL;
     UPDATE public.reconciliations SET comment = public.erased_words(comment) WHERE approval_id = approval;
     UPDATE public.afterwards SET comment = public.erased_words(comment) WHERE approval_id = approval;
     -- Who looked, and when first; of what, is gone.
@@ -603,6 +631,22 @@ BEGIN
     END IF;
     IF NEW.uses > OLD.uses AND (OLD.revoked_at IS NOT NULL OR clock_timestamp() >= OLD.expires_at) THEN
         RAISE EXCEPTION 'grant % is over', OLD.id USING ERRCODE = 'check_violation';
+    END IF;
+    RETURN NEW;
+END
+$$;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE OR REPLACE FUNCTION tokens_guard() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF OLD.redeemed_at IS NOT NULL THEN
+        RAISE EXCEPTION 'token % is already redeemed', OLD.jti USING ERRCODE = 'check_violation';
+    END IF;
+    IF OLD.stale_at IS NOT NULL THEN
+        RAISE EXCEPTION 'token % is stale', OLD.jti USING ERRCODE = 'check_violation';
+    END IF;
+    IF NEW.redeemed_by IS NOT NULL THEN
+        NEW.redeemed_at := clock_timestamp();
     END IF;
     RETURN NEW;
 END

@@ -31,15 +31,39 @@ GRANT SELECT (seq, approval_id, at, kind, actor_kind, actor_id, channel, yes, de
 REVOKE ALL ON FUNCTION look_again(text[], text, text), roles_of(text, text[]) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION look_again(text[], text, text), roles_of(text, text[]) TO holdpoint_runtime;
 
--- record_export appends that somebody exports the log, and nothing else.
+-- record_export appends that somebody exports the log, and nothing else: one event
+-- that everybody reads alike, and that says nothing of pages. That an evidence pack
+-- was made, and what its pages are, only the runtime role can say, by append_events.
 -- +goose StatementBegin
 CREATE FUNCTION record_export(id uuid, body bytea)
 RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
 DECLARE
-    told jsonb := convert_from(body, 'UTF8')::jsonb;
+    told  jsonb := convert_from(body, 'UTF8')::jsonb;
+    parts bigint;
+    below bigint;
 BEGIN
-    IF (told->>'type', told->>'outcome', told->>'agent_id', told->>'tool_name') IS DISTINCT FROM ('export', 'ALLOW', '', '') OR told ? 'approval_id' THEN
+    -- jsonb drops all but the last of members with one name, and the sign of a zero;
+    -- json keeps them.
+    WITH RECURSIVE v (j) AS (
+        SELECT convert_from(body, 'UTF8')::json
+        UNION ALL SELECT m.value FROM v CROSS JOIN LATERAL (
+            SELECT value FROM json_each(CASE json_typeof(v.j) WHEN 'object' THEN v.j ELSE '{}' END)
+            UNION ALL SELECT value FROM json_array_elements(CASE json_typeof(v.j) WHEN 'array' THEN v.j ELSE '[]' END)) m
+    ) SELECT count(*), count(*) FILTER (WHERE json_typeof(u.j) = 'number' AND u.j::text LIKE '%-%') INTO parts, below FROM (SELECT v.j FROM v LIMIT 1001) u;
+    IF parts > 1000 OR below > 0 OR parts <> (SELECT count(*) FROM jsonb_path_query(told, 'strict $.**'))
+       OR (told->>'event_id', told->>'type', told->>'outcome', told->>'agent_id', told->>'tool_name') IS DISTINCT FROM (id::text, 'export', 'ALLOW', '', '')
+       OR told - ARRAY['event_id', 'type', 'request_id', 'agent_id', 'tool_name', 'outcome', 'reasons', 'safe_payload', 'actor'] <> '{}'
+       OR (jsonb_typeof(told->'request_id'), jsonb_typeof(told->'reasons'), jsonb_typeof(told->'safe_payload'), jsonb_typeof(told->'actor'))
+          IS DISTINCT FROM ('string', 'array', 'object', 'object')
+       OR told->'safe_payload' ?| ARRAY['as', 'pages']
+       OR jsonb_path_exists(told, '$.reasons[*] ? (@.type() != "object")')
+       OR jsonb_path_exists(told, '$.reasons[*].* ? (@.type() != "string")') OR jsonb_path_exists(told, '$.actor.* ? (@.type() != "string")')
+       -- What a strict reader of JSON would not take: names that differ by case only,
+       -- numbers that are no whole ones, too much of it.
+       OR jsonb_path_exists(told, '$.** ? (@.type() == "object").keyvalue() ? (!(@.key like_regex "^[a-z_]+$"))')
+       OR jsonb_path_exists(told, '$.** ? (@.type() == "number") ? (@ > 9007199254740991 || @.floor() != @)')
+       OR jsonb_path_exists(told, '$.**{5 to last}') THEN
         RAISE EXCEPTION 'it is no export that is to be recorded' USING ERRCODE = 'check_violation';
     END IF;
     PERFORM public.append_events(ARRAY[id], ARRAY['export'], ARRAY['ALLOW'], ARRAY[''], ARRAY[''], ARRAY[''], ARRAY[body]);

@@ -190,7 +190,7 @@ func (c *Console) stepUp(w http.ResponseWriter, r *http.Request, p engine.Person
 		var refusal *gate.Refusal
 		if errors.As(err, &refusal) {
 			retryAfter(w, refusal)
-			c.showApproval(w, r, p, gate.Glance, refusal.Status, refusal.Detail)
+			c.showApproval(w, r, p, gate.Page, refusal.Status, refusal.Detail)
 			return
 		}
 		done = "proved"

@@ -78,12 +78,12 @@ func (c *Console) history(w http.ResponseWriter, r *http.Request, p engine.Perso
 }
 
 func (c *Console) approval(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	look := gate.Glance
-	if onScreen(r) {
-		look = gate.Page
-		if r.URL.Query().Get("full") == "1" {
-			look = gate.Whole
-		}
+	if c.ahead(w, r, p) {
+		return
+	}
+	look := lookOf(r)
+	if look == gate.Page && r.URL.Query().Get("full") == "1" {
+		look = gate.Whole
 	}
 	c.showApproval(w, r, p, look, http.StatusOK, "")
 }
@@ -134,6 +134,25 @@ func (c *Console) showApproval(w http.ResponseWriter, r *http.Request, p engine.
 // cardOf says which card somebody is shown.
 func cardOf(c gate.Card) audit.Card {
 	return audit.Card{ApprovalID: c.Approval.ID, Edition: c.Approval.Plan.Edition, CallDigest: c.Approval.Call.Digest, Salt: c.Salt}
+}
+
+// lookOf is how somebody looks at the answer to a request: not at all at a HEAD's.
+func lookOf(r *http.Request) gate.Look {
+	if r.Method == http.MethodHead {
+		return gate.Glance
+	}
+	return gate.Page
+}
+
+// ahead refuses a GET whose answer may be on somebody's screen later, or never, and
+// reports whether it did: what is sent of a card is on record as shown, and what is
+// not on record is not sent.
+func (c *Console) ahead(w http.ResponseWriter, r *http.Request, p engine.Person) bool {
+	if r.Method != http.MethodGet || onScreen(r) {
+		return false
+	}
+	c.fail(w, r, p, &gate.Refusal{Status: http.StatusServiceUnavailable, Code: "not_on_screen", Detail: "Cards are sent to a page that is being opened, and not ahead of it."})
+	return true
 }
 
 // onScreen reports whether a GET may count as showing a page to somebody: it is

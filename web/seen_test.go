@@ -70,7 +70,15 @@ func TestOnlyWhatIsShownWholeIsKept(t *testing.T) {
 		{"/approvals/apr_long?full=1", nil, "GET", 1},
 	} {
 		c.m.seen = nil
-		c.do(step.method, step.path, nil, step.header...).want(t, http.StatusOK)
+		status := http.StatusOK
+		if step.header != nil {
+			status = http.StatusServiceUnavailable
+		}
+		got := c.do(step.method, step.path, nil, step.header...)
+		got.want(t, status)
+		if step.header != nil && strings.Contains(got.body, "seen") {
+			t.Errorf("%s %v: the card is sent, and nothing is on record:\n%s", step.path, step.header, got.body)
+		}
 		if len(c.m.seen) != step.want {
 			t.Errorf("%s %s %v: %d cards on record, want %d", step.method, step.path, step.header, len(c.m.seen), step.want)
 		}

@@ -32,16 +32,16 @@ const (
 )
 
 func (c *Console) session(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	if c.ahead(w, r, p) {
+		return
+	}
 	c.showSession(w, r, p, http.StatusOK, nil, "")
 }
 
 // showSession shows all calls of a session. results say what became of what the
 // person has just decided, and comment is what they wrote if nothing was.
 func (c *Console) showSession(w http.ResponseWriter, r *http.Request, p engine.Person, status int, results []views.SessionResult, failure string) {
-	look := gate.Glance
-	if onScreen(r) {
-		look = gate.Page
-	}
+	look := lookOf(r)
 	agent, session := r.PathValue("agent"), r.PathValue("session")
 	cards, full, err := c.cfg.Desk.Session(r.Context(), p, agent, session, look)
 	if err != nil {

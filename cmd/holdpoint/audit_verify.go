@@ -180,12 +180,15 @@ func (v *auditVerify) read(in io.Reader, size int64, verifier *audit.Verifier) (
 		if len(line) > 0 {
 			whole := bytes.TrimSuffix(line, []byte("\n"))
 			if done == int64(len(line)) && bytes.HasPrefix(bytes.TrimSpace(whole), []byte("<")) {
+				if v.URL != "" {
+					return audit.Report{}, errors.New("the server was asked for an export, and gives a page")
+				}
 				return v.pack(io.MultiReader(bytes.NewReader(line), lines), verifier)
 			}
 			verifier.Line(whole)
 			progress(done, size)
 		}
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) || verifier.Over() {
 			return verifier.Done(), nil
 		}
 		if err != nil {
@@ -295,7 +298,12 @@ func (v *auditVerify) served(ctx context.Context, verifiers []note.Verifier, for
 		return report, err
 	}
 	defer func() { _ = events.Close() }()
-	return v.read(events, 0, &audit.Verifier{Verifiers: verifiers, Former: append(former, seen.Checkpoint)})
+	report, err = v.read(events, 0, &audit.Verifier{Verifiers: verifiers, Former: append(former, seen.Checkpoint)})
+	if err == nil && len(report.Problems) == 0 && !report.Keyless && !report.Header.Whole {
+		// A part says nothing of what it leaves out.
+		report.Problems = []audit.Problem{{Line: 1, What: "the server was asked for the whole log, and gives a part of it"}}
+	}
+	return report, err
 }
 
 // exported asks a server for the whole log.

@@ -85,8 +85,9 @@ func (f Fact) Told() Told {
 	t := Told{InPlaceOf: f.Via, Details: f.Details, Fact: &ToldFact{
 		Seq: f.Seq, At: f.At, Kind: f.Kind, Edition: f.Edition, Yes: f.Yes, Denial: f.Denial, CommentDigest: CommentDigest(f.Details.Salt, f.Comment),
 	}}
-	// The digest of a call could be guessed at; the event has a keyed one.
-	t.Salt, t.Digest = "", ""
+	// The digest of a call could be guessed at; the event has a keyed one. Constraints
+	// are a person's own words about the call, and can be erased with it.
+	t.Salt, t.Digest, t.Constraints = "", "", nil
 	if f.Details.Ticket != nil {
 		ticket := *f.Details.Ticket
 		ticket.Title = "" // somebody's own text, and no part of the record
@@ -233,6 +234,9 @@ func (e Ended) Replay(requirements []engine.Requirement, facts []Logged) (State,
 		}
 		v, told := behind[f.Fact.Seq]
 		delete(behind, f.Fact.Seq)
+		if !told && f.Actor.Kind == engine.HumanActor {
+			return State{}, fmt.Errorf("it does not tell who stands behind fact %d", f.Fact.Seq)
+		}
 		if told {
 			if f.Actor.Kind != engine.HumanActor {
 				return State{}, fmt.Errorf("a person stands behind fact %d, which is not one's", f.Fact.Seq)

@@ -65,6 +65,17 @@ func (w *walk) told(s State) {
 	}
 }
 
+// TestToldIsErasable: what a person writes of a call is in no event.
+func TestToldIsErasable(t *testing.T) {
+	f := Fact{Seq: 1, Kind: Vote, Comment: "CANARY", Details: Details{
+		Salt: "CANARY", Digest: "CANARY", Constraints: json.RawMessage(`{"to":"CANARY"}`), Ticket: &Ticket{System: "s", Ref: "R-1", Title: "CANARY"}, Changed: []string{"a"},
+	}}
+	data, err := json.Marshal(f.Told())
+	if err != nil || strings.Contains(string(data), "CANARY") || !strings.Contains(string(data), "R-1") {
+		t.Errorf("it tells %s: %v", data, err)
+	}
+}
+
 func TestCommentDigest(t *testing.T) {
 	if got := CommentDigest("salt", ""); got != "" {
 		t.Errorf("of no comment: %q", got)

@@ -329,7 +329,24 @@ func TestForgedApprovals(t *testing.T) {
 		}, "is in the place of 0 people, and 1 are told of"},
 		"nobody told of": {two, func(t *testing.T, e []engine.Event) []engine.Event {
 			return telling(t, e, engine.Settled, 0, set("behind", []any{}))
-		}, "have made it pending"},
+		}, "does not tell who stands behind fact"},
+		"a no of somebody who is not told of": {func(w *world) {
+			a := w.ask("pay", time.Hour, approval.Terms{}, review("reviewer", 2))
+			w.say(a, yes("usr_ben"))
+			w.say(a, no("usr_cleo"))
+			w.settle(a, "")
+		}, func(t *testing.T, e []engine.Event) []engine.Event {
+			return telling(t, e, engine.Settled, 0, func(_ *engine.Event, p map[string]any) {
+				list, _ := in(p, "ended")["behind"].([]any)
+				in(p, "ended")["behind"] = list[:1]
+			})
+		}, "does not tell who stands behind fact"},
+		"another call is reported": {two, func(t *testing.T, e []engine.Event) []engine.Event {
+			return telling(t, e, engine.Executed, 0, func(e *engine.Event, _ map[string]any) { e.DigestHMAC = hmacOf("other") })
+		}, "another call is reported"},
+		"another tool's call is reported": {two, func(t *testing.T, e []engine.Event) []engine.Event {
+			return telling(t, e, engine.Executed, 0, func(e *engine.Event, _ map[string]any) { e.ToolName = "delete" })
+		}, "another call is reported"},
 		"an end that tells nothing": {two, func(t *testing.T, e []engine.Event) []engine.Event {
 			return telling(t, e, engine.Settled, 0, func(_ *engine.Event, p map[string]any) { delete(p, "ended") })
 		}, "does not tell how it came about"},

@@ -219,6 +219,10 @@ func (p *PackVerifier) item(data []byte) {
 		p.bad("something disclosed cannot be read")
 		return
 	}
+	if again, err := json.Marshal(item); err != nil || !bytes.Equal(again, data) {
+		p.bad("something disclosed is not written as packs are: other programs could read something else in it")
+		return
+	}
 	if err := p.check(item); err != nil {
 		what := "what is disclosed"
 		if item.ApprovalID != "" {

@@ -102,7 +102,8 @@ func (l *packLines) pages() (string, error) {
 	}
 }
 
-// block gives every line up to the block's end.
+// block gives every line up to the block's end. One with a "<" in it is none: a
+// browser could take it for that end, and for a page what follows.
 func (l *packLines) block(most int, give func(line []byte)) error {
 	for {
 		line, err := l.next(most)
@@ -114,6 +115,9 @@ func (l *packLines) block(most int, give func(line []byte)) error {
 		}
 		if string(line) == BlockCloses {
 			return nil
+		}
+		if bytes.IndexByte(line, '<') >= 0 {
+			return brokenPack("a line of a block is not escaped, so that a browser could show it as part of the pages: the pack was changed")
 		}
 		give(line)
 	}

@@ -173,12 +173,47 @@ func (r *Replay) begins(e engine.Event) error {
 	if r.open[e.ApprovalID] != nil || r.ended.has(e.ApprovalID) {
 		return fmt.Errorf("approval %s begins a second time", e.ApprovalID)
 	}
+	if err := bounded(e); err != nil {
+		return err
+	}
 	p, err := told(e)
 	if err != nil {
 		return err
 	}
 	r.open[e.ApprovalID] = &followed{
 		agent: e.AgentID, tool: e.ToolName, opened: e.Timestamp, began: e.Timestamp, digest: e.DigestHMAC, requirements: e.Requirements, asked: p.Asked, editions: 1,
+	}
+	return nil
+}
+
+// maxAsked is how many requirements an approval has at most, and how many groups of
+// which one is enough, and maxPeople how many people they ask for in all: more than
+// any policy and any routing can name.
+const (
+	maxAsked  = 100
+	maxPeople = (approval.MaxNeeded + 5) * approval.MaxNeeded
+)
+
+// bounded reports whether an event asks for more than an approval can: computing
+// that would take any memory and any time.
+func bounded(e engine.Event) error {
+	most, groups, people, longest := len(e.Requirements), 0, 0, engine.Duration(0)
+	for _, r := range e.Requirements {
+		most, groups, longest = max(most, len(r.Escalation), len(r.Reminders)), groups+len(r.AnyOf), max(longest, r.Within)
+		for _, later := range r.Escalation {
+			longest = max(longest, later.After)
+		}
+		needed := r.Needed
+		for _, g := range r.AnyOf {
+			needed = max(needed, g.Needed)
+		}
+		if needed > approval.MaxNeeded {
+			return fmt.Errorf("approval %s asks for %d people, which is more than any approval can", e.ApprovalID, needed)
+		}
+		people += max(needed, 1)
+	}
+	if max(most, groups) > maxAsked || people > maxPeople || time.Duration(longest) > approval.MaxExpiresIn {
+		return fmt.Errorf("approval %s asks for more than any approval can", e.ApprovalID)
 	}
 	return nil
 }
@@ -230,6 +265,9 @@ func (r *Replay) fact(e engine.Event) error {
 
 // amended begins a new edition. It may ask for more than the former, not for less.
 func (a *followed) amended(e engine.Event, p payload) error {
+	if err := bounded(e); err != nil {
+		return err
+	}
 	former := *a
 	a.editions++
 	a.asked, a.digest, a.began, a.requirements = p.Asked, e.DigestHMAC, e.Timestamp, e.Requirements
@@ -402,6 +440,9 @@ func (r *Replay) executed(e engine.Event) error {
 	}
 	if !done.redeemed {
 		return fmt.Errorf("a call is reported for approval %s, whose token was not spent", e.ApprovalID)
+	}
+	if done.digest != e.DigestHMAC || done.agent != e.AgentID || done.tool != e.ToolName {
+		return fmt.Errorf("another call is reported for approval %s than was approved", e.ApprovalID)
 	}
 	if !slices.ContainsFunc(e.Reasons, func(why engine.Reason) bool { return why.Code == "EXECUTION_UNKNOWN" }) {
 		delete(r.over, e.ApprovalID) // nothing comes after that

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
@@ -26,6 +27,9 @@ type Problem struct {
 	What    string
 }
 
+// oneLine keeps what an export holds from looking like a line of its own.
+var oneLine = strings.NewReplacer("\n", `\n`, "\r", `\r`)
+
 // Error is the problem as one line.
 func (p Problem) Error() string {
 	where := ""
@@ -39,7 +43,7 @@ func (p Problem) Error() string {
 		}
 		where += ": "
 	}
-	return where + p.What
+	return oneLine.Replace(where + p.What)
 }
 
 // maxProblems is how many problems a Verifier keeps: the first names where to
@@ -122,6 +126,12 @@ func (v *Verifier) Line(data []byte) {
 		v.dead = true
 		return
 	}
+	if v.lines > v.point.Size+2 {
+		// One of them has been named, and whoever goes on sending must not cost more.
+		v.say(Problem{What: fmt.Sprintf("there are more events than the %d that the checkpoint has", v.point.Size)})
+		v.dead = true
+		return
+	}
 	value, err := canon.Parse(data)
 	switch {
 	case err != nil && v.lines == 1:
@@ -138,6 +148,9 @@ func (v *Verifier) Line(data []byte) {
 		v.event(value, data)
 	}
 }
+
+// Over reports whether nothing more can be said, whatever lines come.
+func (v *Verifier) Over() bool { return v.dead }
 
 // is reports whether a line says that it is the export's own, and no event.
 func is(value canon.Value, what string) bool {

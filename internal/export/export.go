@@ -12,7 +12,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"golang.org/x/mod/sumdb/tlog"
@@ -87,6 +89,9 @@ var ErrNoCheckpoint = errors.New("the audit log has no checkpoint yet: is a work
 // ErrFormat is returned for a format that there is not.
 var ErrFormat = errors.New("there is no such format")
 
+// ErrFilter is returned for a filter that no event can fit: it holds what is no text.
+var ErrFilter = errors.New("the filter holds a text that no event can hold")
+
 // Bounds of how many events are in memory at once, and of about how many bytes: one
 // has 256 KiB at most.
 const (
@@ -103,6 +108,11 @@ func (x *Exporter) Write(ctx context.Context, w io.Writer, r Request) (Summary, 
 	encoding, known := x.Encodings[r.Format]
 	if r.Format != JSONL && !known {
 		return Summary{}, fmt.Errorf("%w as %q", ErrFormat, r.Format)
+	}
+	for _, text := range []string{r.Filter.AgentID, r.Filter.Tool, r.Filter.Outcome, r.Filter.Type, r.Filter.ActorID, r.Filter.ApprovalID} {
+		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+			return Summary{}, ErrFilter
+		}
 	}
 	begun, err := x.record(ctx, r, "EXPORT_BEGUN", "Somebody exports the audit log.", nil)
 	if err != nil {
@@ -191,11 +201,17 @@ func (x *Exporter) record(ctx context.Context, r Request, code, message string, 
 	if err != nil {
 		return "", fmt.Errorf("encode what an export tells: %w", err)
 	}
-	id := uuid.NewString()
-	return id, x.Store.RecordExport(context.WithoutCancel(ctx), engine.Event{
-		ID: id, Type: engine.Exported, RequestID: r.RequestID, Outcome: engine.Allow,
+	e := engine.Event{
+		ID: uuid.NewString(), Type: engine.Exported, RequestID: r.RequestID, Outcome: engine.Allow,
 		Reasons: []engine.Reason{{Code: code, Message: message}}, SafePayload: payload, Actor: r.Actor,
-	})
+	}
+	ctx = context.WithoutCancel(ctx)
+	if len(r.Told) > 0 {
+		// More than that it is exported is not for the reader's role to say.
+		_, err := x.Store.Submit(ctx, store.Submission{Event: e})
+		return e.ID, err
+	}
+	return e.ID, x.Store.RecordExport(ctx, e)
 }
 
 // Filter is the filter as an export's header has it.

@@ -492,3 +492,20 @@ func TestUnreadable(t *testing.T) {
 		t.Errorf("in lines: %v\n%s", err, text)
 	}
 }
+
+// TestFilterThatIsNoText: nothing is exported, and nothing is said to have been.
+func TestFilterThatIsNoText(t *testing.T) {
+	l := newLogged(t)
+	l.add(1)
+	l.sequence()
+	for _, f := range []store.EventFilter{{AgentID: "a\x00"}, {Tool: "\xff"}, {Outcome: "\x00"}, {Type: "\xc3("}, {ActorID: "\x00"}, {ApprovalID: "\xff"}} {
+		text, _, err := l.export(export.Request{Filter: f})
+		if !errors.Is(err, export.ErrFilter) || len(text) > 0 {
+			t.Errorf("%+v: %v, after %q", f, err, text)
+		}
+	}
+	l.sequence()
+	if n := len(l.records); n != 1 {
+		t.Errorf("there are %d events", n)
+	}
+}

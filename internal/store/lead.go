@@ -97,6 +97,12 @@ func (l *LogLeader) Head(ctx context.Context) (head LogHead, tree *audit.Tree, e
 	return head, tree, err
 }
 
+// ErrNumbers is returned when events get numbers below those that have places: they
+// would never get one themselves. The sequence was set back, or was not taken along
+// when the database was copied.
+var ErrNumbers = errors.New("events get numbers below those of events that have places, and would never get one: " +
+	"the sequence events_seq_seq was set back, or did not come along when the database was copied")
+
 // Safe is a number up to which no further event can come: every event with such
 // a number is committed, or never will be. It waits a little for transactions
 // that run; with many long ones it lags behind.
@@ -110,8 +116,12 @@ func (l *LogLeader) Head(ctx context.Context) (head LogHead, tree *audit.Tree, e
 func (l *LogLeader) Safe(ctx context.Context) (int64, error) {
 	err := l.store.within(ctx, func(ctx context.Context) (err error) {
 		if l.bound == l.safe {
-			if err := l.conn.QueryRow(ctx, `SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM events_seq_seq`).Scan(&l.bound); err != nil {
+			var last int64
+			if err := l.conn.QueryRow(ctx, `SELECT CASE WHEN is_called THEN last_value ELSE 0 END, (SELECT seq FROM log_head) FROM events_seq_seq`).Scan(&l.bound, &last); err != nil {
 				return err
+			}
+			if l.bound < last {
+				return ErrNumbers
 			}
 			if l.bound == l.safe {
 				return nil

@@ -93,7 +93,7 @@ func (a *archive) ended(status approval.Status, more ...func(c *Change)) string 
 			{Kind: approval.Question, Actor: human("usr_ada"), Comment: "why private?"},
 			{Kind: approval.Information, Actor: engine.Actor{Kind: engine.AgentActor, ID: "bot"}, Comment: "because private"},
 			{Kind: approval.Claim, Actor: human("usr_ben"), Details: approval.Details{Ticket: &approval.Ticket{System: "s", Ref: "R-1", Title: "private", State: "open"}, Digest: "sha256:private", Changed: []string{"a"}}},
-			{Kind: approval.Vote, Actor: human("usr_ada"), Yes: status == approval.Approved, Denial: map[bool]approval.Denial{false: approval.Never}[status == approval.Approved], Comment: "private " + id},
+			{Kind: approval.Vote, Actor: human("usr_ada"), Yes: status == approval.Approved, Denial: map[bool]approval.Denial{false: approval.Never}[status == approval.Approved], Comment: "private " + id, Details: approval.Details{Constraints: json.RawMessage(`{"to":"private ` + id + `"}`)}},
 		} {
 			if err := c.AddFact(f); err != nil {
 				return nil, nil, err
@@ -106,7 +106,7 @@ func (a *archive) ended(status approval.Status, more ...func(c *Change)) string 
 		if status == approval.Approved {
 			jti = NewID("tok")
 		}
-		if err := c.Settle(status, []engine.Reason{}, jti, time.Nanosecond, nil); err != nil {
+		if err := c.Settle(status, []engine.Reason{}, jti, time.Nanosecond, json.RawMessage(`{"to":"private `+id+`"}`)); err != nil {
 			return nil, nil, err
 		}
 		for _, do := range more {
@@ -171,7 +171,7 @@ func (a *archive) release(id string) {
 // everything is all that erasures touch, as one text.
 func (a *archive) everything() string {
 	a.t.Helper()
-	return a.text(`SELECT concat_ws(E'\n', (SELECT string_agg(x::text, E'\n' ORDER BY id) FROM approvals x), (SELECT string_agg(x::text, E'\n' ORDER BY seq) FROM facts x),
+	return a.text(`SELECT concat_ws(E'\n', (SELECT string_agg(x::text, E'\n' ORDER BY id) FROM approvals x), (SELECT string_agg(x::text, E'\n' ORDER BY seq) FROM facts x), (SELECT string_agg(x::text, E'\n' ORDER BY jti) FROM tokens x),
 		(SELECT string_agg(x::text, E'\n' ORDER BY approval_id) FROM reconciliations x), (SELECT string_agg(x::text, E'\n' ORDER BY approval_id) FROM afterwards x),
 		(SELECT string_agg(x::text, E'\n' ORDER BY id) FROM notifications x), (SELECT string_agg(x::text, E'\n' ORDER BY key) FROM idempotency x),
 		(SELECT string_agg(x::text, E'\n' ORDER BY id) FROM people x), (SELECT string_agg(x::text, E'\n' ORDER BY id) FROM standing_grants x),
@@ -209,7 +209,7 @@ func TestEraseApproval(t *testing.T) {
 		if want.Comment != "" && got.Comment != approval.ErasedWords || want.Comment == "" && got.Comment != "" {
 			t.Errorf("fact %d says %q, was %q", i, got.Comment, want.Comment)
 		}
-		want.Comment, got.Comment, want.Details.Digest, want.Details.Salt = "", "", "", ""
+		want.Comment, got.Comment, want.Details.Digest, want.Details.Salt, want.Details.Constraints = "", "", "", "", nil
 		if want.Details.Ticket != nil {
 			want.Details.Ticket.Title = ""
 		}
@@ -241,6 +241,22 @@ func TestEraseApproval(t *testing.T) {
 	}
 }
 
+// TestEraseConstraints: what reviewers tightened is said of the call, and goes with
+// it; nothing else can take it away.
+func TestEraseConstraints(t *testing.T) {
+	a := newArchive(t, "0")
+	id := a.ended(approval.Approved)
+	if code := refusedAs(t, a.owner, `UPDATE tokens SET constraints = NULL WHERE approval_id = '`+id+`'`); code != "23514" {
+		t.Errorf("without an erasure: %q", code)
+	}
+	if err := a.erase(Erasure{Subject: id}); err != nil {
+		t.Fatal(err)
+	}
+	if all := a.everything(); strings.Contains(all, "private") {
+		t.Errorf("words are left in\n%s", all)
+	}
+}
+
 func mustJSON(t testing.TB, v any) string {
 	t.Helper()
 	return string(must(json.Marshal(v))(t))
@@ -258,7 +274,7 @@ func TestErasedReplays(t *testing.T) {
 	}
 	after := must(a.Get(t.Context(), id))(t)
 	got := approval.Advance(after.Approval.Plan, after.Approval.Facts, before.Now)
-	got.Decisive.Comment, want.Decisive.Comment, want.Decisive.Details.Salt = "", "", ""
+	got.Decisive.Comment, want.Decisive.Comment, want.Decisive.Details.Salt, want.Decisive.Details.Constraints = "", "", "", nil
 	if want.Status != approval.Denied || fmt.Sprintf("%+v", got.Requirements) != fmt.Sprintf("%+v", want.Requirements) || got.Status != want.Status || !got.At.Equal(want.At) || fmt.Sprint(*got.Decisive) != fmt.Sprint(*want.Decisive) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -527,7 +543,7 @@ func TestOnlyAnErasureErases(t *testing.T) {
 	begun := `INSERT INTO erasures (covers, subject, rule, reason, erased_by, parts, event_id) VALUES ('approval', '` + id + `', 'request', 'x', 'x', '{}', gen_random_uuid())`
 	blank := `UPDATE approvals SET sealed = '', sealed_key = NULL, sealed_size = 0, answers = NULL, answers_key = NULL, digest = '` + zeroDigest + `', session = '', preconditions = '{}', erased_at = now()`
 	where := ` WHERE id = '` + id + `'`
-	if code := refusedAs(t, a.owner, begun, blank+where, `UPDATE facts SET comment = erased_words(comment), details = details - 'salt' - 'digest' #- '{ticket,title}' WHERE approval_id = '`+id+`'`); code != "" {
+	if code := refusedAs(t, a.owner, begun, blank+where, `UPDATE facts SET comment = erased_words(comment), details = details - 'salt' - 'digest' - 'constraints' #- '{ticket,title}' WHERE approval_id = '`+id+`'`); code != "" {
 		t.Errorf("an erasure: %q", code)
 	}
 	for _, more := range []string{
