@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
+
+	"holdpoint/engine/audit"
 )
 
 // entry is a row of the log's index, for telling what a search has to find.
@@ -151,6 +153,46 @@ func TestSearchFindsWhatThereIs(t *testing.T) {
 			t.Fatalf("got %v\nwant %v", got, want)
 		}
 	})
+}
+
+// TestFiledIsAsTheIndexHasIt: page by page, exports get what a look at every row
+// finds, with what it is filed under.
+func TestFiledIsAsTheIndexHasIt(t *testing.T) {
+	s, log := searchable(t, 30_000)
+	ctx := context.Background()
+	late, often := log[29_000].at, log[100]
+	for _, f := range []EventFilter{
+		{}, {Since: late}, {Since: late, Until: late.Add(time.Minute)}, {Until: log[50].at}, {AgentID: often.agent}, {Tool: often.tool, Since: late}, {Outcome: often.outcome, Type: often.kind},
+		{ActorID: log[200].actor, AgentID: often.agent}, {AgentID: "unheard of"},
+	} {
+		f.Limit = 700
+		var want, got []entry
+		for _, e := range log {
+			if e.fits(f) {
+				want = append(want, e)
+			}
+		}
+		for page := f; ; {
+			filed, err := s.Filed(ctx, page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range filed {
+				u := r.under
+				got = append(got, entry{leaf: r.Leaf, at: log[r.Leaf].at, kind: u[1], outcome: u[2], agent: u[3], tool: u[4], approval: u[5], actor: u[6]})
+				if u[0] != audit.Time(log[r.Leaf].at) {
+					t.Fatalf("leaf %d is filed under %s, and the index has %s", r.Leaf, u[0], log[r.Leaf].at)
+				}
+			}
+			if len(filed) < page.Limit {
+				break
+			}
+			page.After = filed[len(filed)-1].Seq()
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%+v: got %d, want %d", f, len(got), len(want))
+		}
+	}
 }
 
 // TestSpansOfTheLog: the sequencer's function keeps them, and nobody else changes
