@@ -19,7 +19,7 @@ func MayReadLog(p engine.Person) bool { return readsAll(p) && !p.Disabled }
 // What the log does not have, and what is wrong with it.
 var (
 	notInLog     = &Refusal{Status: 404, Code: "not_in_log", Detail: "The log has nothing of this name, or not yet."}
-	noCheckpoint = &Refusal{Status: 404, Code: "no_checkpoint", Detail: "No checkpoint of this size was signed. /v1/audit/checkpoints lists those that were."}
+	noCheckpoint = &Refusal{Status: 404, Code: "no_checkpoint", Detail: "No checkpoint of this size is kept. /v1/audit/checkpoints lists those that are."}
 	notPlaced    = &Refusal{
 		Status: 409, Code: "not_placed_yet", RetryAfter: time.Second,
 		Detail: "The event is on record and has no place in the log yet: it gets one within a second, while a worker runs.",
