@@ -2,8 +2,10 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -226,5 +228,43 @@ func TestSpansOfTheLog(t *testing.T) {
 	}
 	if _, err := s.pool.Exec(ctx, `INSERT INTO log_spans VALUES (9, now(), now())`); err == nil {
 		t.Error("the runtime may write spans")
+	}
+}
+
+// TestLogTakesWhatIsTooLongToSearchFor: whoever may append events cannot stop the
+// log by names that no index holds.
+func TestLogTakesWhatIsTooLongToSearchFor(t *testing.T) {
+	_, owner := open(t)
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	long := func() string {
+		var b strings.Builder
+		for b.Len() < 20_000 {
+			b.WriteString(rand.Text())
+		}
+		return b.String()
+	}
+	own := strings.Repeat("a", 200) // as long as the programs let them be
+	for i, e := range []struct{ kind, agent, tool, approval, actor string }{
+		{"export", "", "", "", long()},
+		{long(), long(), long(), "", long()},
+		{"decision", own, strings.Repeat("t", 512), "apr_1", own},
+	} {
+		if _, err := conn.Exec(ctx, `SELECT append_events(ARRAY[gen_random_uuid()], ARRAY[$1], ARRAY['ALLOW'], ARRAY[$2], ARRAY[$3], ARRAY[$4], ARRAY['{}'::bytea])`,
+			e.kind, e.agent, e.tool, e.approval); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Exec(ctx, `SELECT advance_log($1, (SELECT root FROM log_head), sha256($2), ARRAY[(SELECT max(seq) FROM events)], ARRAY[$3], '{}', '{}', '{}', '')`,
+			i, fmt.Appendf(nil, "%d", i), e.actor); err != nil {
+			t.Errorf("event %d: %v", i, err)
+		}
+	}
+	var whole bool
+	if err := conn.QueryRow(ctx, `SELECT agent_id = $1 AND actor_id = $1 AND length(tool_name) = 512 FROM log_entries ORDER BY leaf DESC LIMIT 1`, own).Scan(&whole); err != nil || !whole {
+		t.Errorf("what the programs let be is not searched for as a whole: %v", err)
 	}
 }
