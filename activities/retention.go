@@ -28,6 +28,7 @@ type Retention struct {
 const (
 	retentionBatch = 20
 	retentionPause = 100 * time.Millisecond // between batches: calls come first
+	retentionPass  = 10 * time.Millisecond  // where all of a batch is kept, as by a hold
 	retentionEvery = 10 * time.Minute
 )
 
@@ -74,7 +75,11 @@ func (r *Retention) Walk(ctx context.Context) (int, error) {
 			said = total
 			r.Logger.InfoContext(ctx, "retention is erasing", "approvals", total, "up_to", place.EndedAt)
 		}
-		if len(erased) > 0 && !pause(ctx, retentionPause) {
+		rest := retentionPause
+		if len(erased) == 0 {
+			rest = retentionPass
+		}
+		if !pause(ctx, rest) {
 			return total, ctx.Err()
 		}
 	}

@@ -73,7 +73,7 @@ func (a *API) log() []operation {
 		},
 		{
 			method: "GET", path: "/v1/audit/events/{event_id}/proof", summary: "Prove that an event is in the audit log", scope: auditOrHuman, out: EventProof{}, statuses: []int{200}, problems: []int{401, 403, 404, 409, 500, 503},
-			detail: "To the newest checkpoint. 409 not_placed_yet: the event has no place in the log yet; it gets one within a second. 409 event_changed: the event in the database is not the one that was logged.", handle: a.eventProof,
+			detail: "To the newest checkpoint. 409 not_placed_yet: the event has no place in the log yet; it gets one within a second. 409 not_witnessed_yet: not enough witnesses have signed a checkpoint that has it. 409 event_changed: the event in the database is not the one that was logged.", handle: a.eventProof,
 		},
 		{
 			method: "GET", path: "/v1/audit/consistency", summary: "Prove that the audit log only grew", scope: auditOrHuman, out: TreeProof{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 500, 503},
@@ -201,7 +201,7 @@ func (a *API) checkpoints(c *call) error {
 	if err := (parameters{"before": whole(&before, 0, 0), "limit": whole(&limit, 1, maxCheckpointsPage)}).read(c.r.URL.Query()); err != nil {
 		return err
 	}
-	list, err := a.Gate.Checkpoints(c.r.Context(), before, limit)
+	list, err := a.Gate.LogCheckpoints(c.r.Context(), before, limit)
 	if err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func inBase64(hashes []tlog.Hash) []string {
 	return list
 }
 
-func onWire(list []gate.LogCheckpoint) []LogCheckpoint {
+func onWire(list []gate.Checkpoint) []LogCheckpoint {
 	wire := make([]LogCheckpoint, len(list))
 	for i, c := range list {
 		wire[i] = LogCheckpoint{TreeSize: c.Size, Root: c.Root.String(), At: c.At, Note: string(c.Signed())}

@@ -529,6 +529,46 @@ func TestProofOfWhatHasNoPlace(t *testing.T) {
 	}
 }
 
+// TestProofWaitsForWitnesses: where witnesses are asked for, the public log and its
+// proofs end where they have signed; what is behind that is not broken.
+func TestProofWaitsForWitnesses(t *testing.T) {
+	h := logged(t, 3)
+	h.Witnessed = 1
+	last := func() (id string) {
+		if err := h.owner.QueryRow(t.Context(), `SELECT event_id::text FROM events ORDER BY seq DESC LIMIT 1`).Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	first := last()
+	h.get("/log/checkpoint").want(t, 404, "not_in_log")
+	if got := h.ask("/v1/audit/events/"+first+"/proof").want(t, 409, "not_witnessed_yet"); got.Header.Get("Retry-After") != "1" {
+		t.Errorf("Retry-After is %q", got.Header.Get("Retry-After"))
+	}
+	newest, err := h.Store.LatestCheckpoint(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := "— witness.example.com " + base64.StdEncoding.EncodeToString(make([]byte, 76)) + "\n"
+	if err := h.Store.Cosign(t.Context(), newest.Size, "witness.example.com", line); err != nil {
+		t.Fatal(err)
+	}
+	h.log(2)
+	var proof struct {
+		TreeSize int64 `json:"tree_size"`
+	}
+	h.ask("/v1/audit/events/"+first+"/proof").want(t, 200, "").into(t, &proof)
+	if size := h.checkpoint().Size; proof.TreeSize != newest.Size || size != newest.Size {
+		t.Errorf("the proof is to %d events and the public log has %d, where witnesses have signed %d", proof.TreeSize, size, newest.Size)
+	}
+	h.ask("/v1/audit/events/"+last()+"/proof").want(t, 409, "not_witnessed_yet")
+	h.Witnessed = 2
+	h.ask("/v1/audit/events/"+first+"/proof").want(t, 409, "not_witnessed_yet")
+	h.stop()
+	h.exec(`DELETE FROM log_checkpoints WHERE size > 0`)
+	h.ask("/v1/audit/events/"+first+"/proof").want(t, 500, "log_broken")
+}
+
 // TestWhoReadsTheLog: the public log is everybody's; what has events in it is for
 // keys with scope audit, auditors and administrators.
 func TestWhoReadsTheLog(t *testing.T) {

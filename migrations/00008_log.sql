@@ -177,8 +177,11 @@ BEGIN
     IF added = 0 OR EXISTS (SELECT FROM unnest(seqs) WITH ORDINALITY u (seq, i) WHERE u.seq <= coalesce(seqs[i - 1], last)) THEN
         RAISE EXCEPTION 'events come in their order' USING ERRCODE = 'check_violation';
     END IF;
+    -- A text that is longer than the programs let it be may be one that no index
+    -- holds: its beginning will do, so that nobody who appends can stop the log.
     INSERT INTO public.log_entries (leaf, seq, at, type, outcome, agent_id, tool_name, actor_id, approval_id)
-    SELECT old_size + u.i - 1, e.seq, e.appended_at, e.type, e.outcome, e.agent_id, e.tool_name, u.actor, e.approval_id
+    SELECT old_size + u.i - 1, e.seq, e.appended_at, left(e.type, 64), e.outcome, left(e.agent_id, 200),
+        CASE WHEN octet_length(e.tool_name) <= 512 THEN e.tool_name ELSE left(e.tool_name, 128) END, left(u.actor, 200), left(e.approval_id, 200)
     FROM unnest(seqs, actors) WITH ORDINALITY u (seq, actor, i) JOIN public.events e ON e.seq = u.seq;
     GET DIAGNOSTICS done = ROW_COUNT;
     IF done <> added THEN

@@ -89,6 +89,14 @@ CREATE INDEX approvals_unerased ON approvals (ended_at, id) WHERE status <> 'pen
 -- For what belongs to an approval.
 CREATE INDEX idempotency_approval ON idempotency (approval_id) WHERE approval_id IS NOT NULL;
 CREATE INDEX notifications_approval ON notifications (approval_id) WHERE approval_id IS NOT NULL;
+-- For that with which a person has to do.
+CREATE INDEX approvals_excluded ON approvals USING gin (excluded);
+CREATE INDEX approvals_accountable ON approvals USING gin ((terms->'accountable'));
+CREATE INDEX approvals_requested_by ON approvals ((requested_by->>'id')) WHERE requested_by->>'kind' = 'human';
+CREATE INDEX facts_actor ON facts (actor_id);
+CREATE INDEX facts_via ON facts USING gin (via) WHERE via <> '{}';
+CREATE INDEX card_views_person ON card_views (person_id);
+CREATE INDEX notifications_recipient ON notifications (lower(recipient)) WHERE recipient <> '';
 
 -- What stands where a person's words stood: their having been there counts in
 -- the state machine (a question, a reason), what they were does not.
@@ -159,8 +167,11 @@ CREATE TRIGGER legal_holds_no_truncate BEFORE TRUNCATE ON legal_holds FOR EACH S
 -- +goose StatementBegin
 CREATE FUNCTION approvals_of(person text) RETURNS SETOF text LANGUAGE sql STABLE AS $$
     WITH accounts AS (SELECT p.id, p.identity FROM people own JOIN people p ON p.identity = own.identity WHERE own.id = person)
-    SELECT a.id FROM approvals a JOIN accounts p ON p.identity = ANY (a.excluded) OR a.terms->'accountable' ? p.identity OR a.requested_by->>'id' = p.id
-    UNION SELECT f.approval_id FROM facts f JOIN accounts p ON f.actor_id = p.id OR p.id = ANY (f.via)
+    SELECT a.id FROM approvals a JOIN accounts p ON a.excluded @> ARRAY[p.identity]
+    UNION SELECT a.id FROM approvals a JOIN accounts p ON a.terms->'accountable' ? p.identity
+    UNION SELECT a.id FROM approvals a JOIN accounts p ON a.requested_by->>'kind' = 'human' AND a.requested_by->>'id' = p.id
+    UNION SELECT f.approval_id FROM facts f JOIN accounts p ON f.actor_id = p.id
+    UNION SELECT f.approval_id FROM facts f JOIN accounts p ON f.via <> '{}' AND f.via @> ARRAY[p.id]
     UNION SELECT v.approval_id FROM card_views v JOIN accounts p ON v.person_id = p.id
     UNION SELECT r.approval_id FROM reconciliations r JOIN accounts p ON r.person_id = p.id
     UNION SELECT w.approval_id FROM afterwards w JOIN accounts p ON w.person_id = p.id
@@ -552,7 +563,7 @@ BEGIN
     IF EXISTS (SELECT FROM public.standing_grants g WHERE g.person_id = person AND g.sealed_key IS NOT NULL) THEN
         parts := parts || text 'grants';
     END IF;
-    IF EXISTS (SELECT FROM public.notifications n WHERE lower(n.recipient) = p.email) THEN
+    IF EXISTS (SELECT FROM public.notifications n WHERE n.recipient <> '' AND lower(n.recipient) = p.email) THEN
         parts := parts || text 'notifications';
     END IF;
     INSERT INTO public.erasures (covers, subject, rule, reason, erased_by, parts, event_id) VALUES ('person', person, 'request', why, who, parts, event);
@@ -573,7 +584,7 @@ BEGIN
     UPDATE public.afterwards SET comment = public.erased_words(comment) WHERE person_id = person;
     UPDATE public.standing_grants SET sealed = '', sealed_key = NULL, reason = public.erased_words(reason) WHERE person_id = person;
     UPDATE public.notifications SET body = '{}', recipient = '', last_error = CASE WHEN status = 'waiting' THEN 'erased' ELSE '' END,
-        ended_at = coalesce(ended_at, clock_timestamp()), status = CASE WHEN status = 'waiting' THEN 'dead' ELSE status END WHERE lower(recipient) = p.email;
+        ended_at = coalesce(ended_at, clock_timestamp()), status = CASE WHEN status = 'waiting' THEN 'dead' ELSE status END WHERE recipient <> '' AND lower(recipient) = p.email;
     UPDATE public.idempotency i SET status = 410, header = '{"Content-Type": "application/problem+json"}', body_key = NULL,
         body = convert_to('{"type":"urn:holdpoint:problem:erased","title":"Gone","status":410,"code":"erased","detail":"The answer to this request has been erased."}' || E'\n', 'UTF8')
     WHERE i.credential = person OR i.approval_id IN (SELECT f.approval_id FROM public.facts f WHERE f.actor_kind = 'human' AND f.actor_id = person);
@@ -705,7 +716,8 @@ END
 $$;
 -- +goose StatementEnd
 DROP FUNCTION why_person_kept(text), why_kept(text), held(text), approvals_of(text);
-DROP INDEX approvals_unerased, idempotency_approval, notifications_approval;
+DROP INDEX approvals_unerased, idempotency_approval, notifications_approval, approvals_excluded, approvals_accountable, approvals_requested_by, facts_actor, facts_via,
+    card_views_person, notifications_recipient;
 ALTER TABLE approvals DROP COLUMN erased_at;
 ALTER TABLE people DROP COLUMN erased_at;
 DROP TABLE erasures, legal_holds, retention_floor;

@@ -18,7 +18,7 @@ END
 $$;
 -- +goose StatementEnd
 GRANT USAGE ON SCHEMA public TO holdpoint_reader;
-GRANT SELECT ON events, log_head, log_entries, log_tiles, log_checkpoints, log_cosignatures TO holdpoint_reader;
+GRANT SELECT ON events, log_head, log_entries, log_spans, log_tiles, log_checkpoints, log_cosignatures TO holdpoint_reader;
 GRANT SELECT ON documents, active_documents, rulesets, tools, settings, kill_switches, on_call TO holdpoint_reader;
 GRANT SELECT (id, name, email, identity, roles, created_at, disabled_at) ON people TO holdpoint_reader;
 GRANT SELECT (id, name, owner_id, created_at, disabled_at, profile, revoked_at) ON agents TO holdpoint_reader;

@@ -3,10 +3,14 @@ package web
 import (
 	"context"
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"html"
 	"net/http"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -323,6 +327,49 @@ func TestCheckpoints(t *testing.T) {
 		if page := c.get("/audit/checkpoints"); !strings.Contains(page.words(), f.says) {
 			t.Errorf("%s: does not say %q:\n%s", what, f.says, page.words())
 		}
+	}
+}
+
+// TestFloorOfALogThatGoesOn: a log that has grown since the page began is not behind
+// what is kept of it.
+func TestFloorOfALogThatGoesOn(t *testing.T) {
+	var c *client
+	var l *ledger
+	c, l = audited(t, "aude@example.com", func(cfg *Config) {
+		cfg.Floor = func(context.Context) ([]byte, error) {
+			l.add(t, engine.Event{Type: engine.Decided, Outcome: engine.Allow, AgentID: "agt_billing", ToolName: "t"})
+			return l.notes[len(l.notes)-1].Note, nil
+		}
+	})
+	c.get("/audit/checkpoints").says(t, "A checkpoint of 1 event is kept outside the database, and the log is not behind it.")
+}
+
+// TestSearchKnowsEveryType: the form names all types of events that the engine has.
+func TestSearchKnowsEveryType(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "../engine/event.go", nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || len(spec.Values) != 1 {
+			return true
+		}
+		if name, ok := spec.Type.(*ast.Ident); !ok || name.Name != "EventType" {
+			return true
+		}
+		kind, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found++; typeWords(kind) == "" {
+			t.Errorf("nobody can search for %q", kind)
+		}
+		return true
+	})
+	if found != len(eventTypes) {
+		t.Errorf("the engine has %d types, the form %d", found, len(eventTypes))
 	}
 }
 

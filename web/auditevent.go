@@ -135,6 +135,8 @@ func (c *Console) auditCheckpoints(w http.ResponseWriter, r *http.Request, p eng
 			return
 		}
 	}
+	// Before the database is: that goes on, and must not look as if it were behind.
+	floor := c.readFloor(r)
 	standing, err := c.cfg.Log.LogStanding(r.Context())
 	if err != nil {
 		c.fail(w, r, p, err)
@@ -160,7 +162,7 @@ func (c *Console) auditCheckpoints(w http.ResponseWriter, r *http.Request, p eng
 	for _, one := range list {
 		v.Rows = append(v.Rows, checkpointRow(one))
 	}
-	v.Floor = c.floorWords(r, standing)
+	v.Floor = floor(standing)
 	c.render(w, r, http.StatusOK, views.CheckpointsPage(v))
 }
 
@@ -196,20 +198,29 @@ func stateWords(s gate.LogStanding) views.LogState {
 		". They are on record, but nothing vouches for their order yet. Look whether a worker runs, and what it says."}
 }
 
-// floorWords says how the log stands to the checkpoint that is kept outside the
-// database.
-func (c *Console) floorWords(r *http.Request, s gate.LogStanding) views.LogState {
+// readFloor reads the checkpoint that is kept outside the database, and returns what
+// says how the log stands to it.
+func (c *Console) readFloor(r *http.Request) func(gate.LogStanding) views.LogState {
+	says := func(code, words string) func(gate.LogStanding) views.LogState {
+		return func(gate.LogStanding) views.LogState { return views.LogState{Code: code, Words: words} }
+	}
 	if c.cfg.Floor == nil {
-		return views.LogState{Code: "none", Words: "This process does not know of a checkpoint kept outside the database (log_floor_file). With one, a database that was restored from an older copy is found out at the start."}
+		return says("none", "This process does not know of a checkpoint kept outside the database (log_floor_file). With one, a database that was restored from an older copy is found out at the start.")
 	}
 	kept, err := c.cfg.Floor(r.Context())
 	if err != nil {
 		c.cfg.Logger.WarnContext(r.Context(), "the log's floor not read", "error", err)
-		return views.LogState{Code: "bad", Words: "The checkpoint that is kept outside the database cannot be read at the moment."}
+		return says("bad", "The checkpoint that is kept outside the database cannot be read at the moment.")
 	}
 	if kept == nil {
-		return views.LogState{Code: "none", Words: "Nothing is kept outside the database yet: it begins with the next checkpoint."}
+		return says("none", "Nothing is kept outside the database yet: it begins with the next checkpoint.")
 	}
+	return func(s gate.LogStanding) views.LogState { return floorWords(kept, s) }
+}
+
+// floorWords says how the log stands to a checkpoint that is kept outside the
+// database.
+func floorWords(kept []byte, s gate.LogStanding) views.LogState {
 	text, _, _ := strings.Cut(string(kept), "\n\n")
 	known, err := audit.ParseCheckpoint(text + "\n")
 	switch {

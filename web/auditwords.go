@@ -42,7 +42,7 @@ var deeds = map[string]string{
 	"CLAIM": "took on", "UNCLAIM": "gave back", "EXTEND": "gave more time to", "EDIT": "changed the arguments of", "BREAK_GLASS": "broke the glass for",
 	"EXECUTION_SUCCEEDED": "reported the success of", "EXECUTION_FAILED": "reported the failure of", "EXECUTION_UNKNOWN": "does not know what became of",
 	"EXECUTION_RECONCILED": "found out what became of", "REVIEWED_AFTERWARDS": "looked afterwards at", "GRANT_MADE": "made a standing grant from",
-	"TOOL_REQUEST_APPROVED": "presented the approved document of",
+	"TOOL_REQUEST_APPROVED": "presented the approved document of", "CARD_SHOWN": "was shown all of",
 }
 
 // tell says in one sentence what happened.
@@ -75,6 +75,11 @@ func tell(e engine.Event, name func(string) string) told {
 		t.Sentence = who + " asks anew about " + call + ", because the rules ask for more than before"
 	case e.Type == engine.SignIn:
 		t.Sentence, t.Because = signedIn(e, who, t.Because)
+	case e.Type == engine.Exported:
+		t.Sentence, t.Because = who+" exports the audit log, or a part of it", nil
+		if len(e.Reasons) > 0 && e.Reasons[0].Code == "EXPORTED" {
+			t.Sentence = who + " has exported the audit log, or a part of it"
+		}
 	case e.Type == engine.Refusal:
 		t.Sentence = "A request " + "by " + lowerThe(who) + " was turned away"
 	case len(t.Because) > 0: // administration and notifications: the reason is what was done
@@ -210,12 +215,16 @@ var eventTypes = []struct {
 	{engine.Cancelled, "taken back"},
 	{engine.Broken, "broken glass"},
 	{engine.Afterward, "a look afterwards"},
+	{engine.Shown, "a card was shown"},
 	{engine.Granted, "a standing grant"},
 	{engine.Notified, "a notification"},
 	{engine.Contract, "a tool contract was asked"},
 	{engine.Refusal, "a request was turned away"},
 	{engine.SignIn, "signing in or out"},
 	{engine.Admin, "administration"},
+	{engine.Exported, "an export of the log"},
+	{engine.Erased, "an erasure"},
+	{engine.Held, "a legal hold"},
 }
 
 func outcomeWords(code string) string {

@@ -153,9 +153,14 @@ func (a *auditExport) resume(f *os.File, r *export.Request) (former int64, err e
 			}
 		} else {
 			var e struct {
-				Seq int64 `json:"seq"`
+				Seq       int64  `json:"seq"`
+				Holdpoint string `json:"holdpoint"`
 			}
-			if err := json.Unmarshal(line, &e); err != nil || e.Seq <= r.Filter.After {
+			err := json.Unmarshal(line, &e)
+			if err == nil && e.Holdpoint == "end" {
+				break // all was there but the record of it: the end is written again
+			}
+			if err != nil || e.Seq <= r.Filter.After {
 				return 0, fmt.Errorf("line %d is no event: it cannot be gone on with", n+1)
 			}
 			r.Filter.After = e.Seq

@@ -25,7 +25,9 @@ func floors(cfg config.Config, log *slog.Logger) []activities.Floor {
 	if cfg.LogFloorWebhook != "" {
 		kept = append(kept, &floor.Webhook{
 			URL: cfg.LogFloorWebhook, Client: outbound.New(outbound.Config{AllowPrivate: cfg.AllowPrivate, AllowHTTP: len(cfg.AllowPrivate) > 0, Timeout: 5 * time.Second}),
-			Failed: func(err error) { log.Warn("a checkpoint did not reach the webhook", "error", err) },
+			Failed: func(err error) {
+				log.Warn("a checkpoint did not reach the webhook; trying again until it does", "error", err)
+			},
 		})
 	}
 	return kept

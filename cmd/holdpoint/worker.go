@@ -36,7 +36,7 @@ events into the audit log and signs it, tells people by the endpoints of
 HOLDPOINT_TEMPORAL_ADDRESS and HOLDPOINT_TEMPORAL_NAMESPACE. For the audit log:
   HOLDPOINT_LOG_KEY_FILE       made by "holdpoint key log FILE"; signs checkpoints
   HOLDPOINT_LOG_FLOOR_FILE     where the last checkpoint is kept outside Postgres
-  HOLDPOINT_LOG_FLOOR_WEBHOOK  an address that is sent every checkpoint
+  HOLDPOINT_LOG_FLOOR_WEBHOOK  an address that the last checkpoint is posted to
   log_streams                  only in the file: receivers that events are sent to
                                (docs/siem.md)
 For telling people:

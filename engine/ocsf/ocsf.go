@@ -9,20 +9,20 @@
 // # Classes
 //
 //	decision                       API Activity 6003       Create
-//	contract                       API Activity 6003       Read
+//	contract, shown, export        API Activity 6003       Read
 //	what is said of an approval,
 //	settled, redeem, execution     API Activity 6003       Update
 //	refusal                        API Activity 6003       Unknown
 //	sign_in                        Authentication 3002     Logon, Logoff, Other (Verify)
 //	admin of people and factors    Account Change 3001     by the reason's code
-//	other admin, grant,
-//	notification                   Entity Management 3004  by the reason's code
+//	other admin, grant, hold,
+//	erasure, notification          Entity Management 3004  by the reason's code
 //
 // The API of API Activity is Holdpoint's own, of which an event is one use: its
 // operation is the event's type. What a tool does when it runs is not known
 // here, so its name is never guessed into Create or Delete; it is a resource. A
 // decision makes something, an approval where it waits; a question about a
-// contract changes nothing; all else that happens to an approval updates it.
+// contract, a look and an export change nothing; all else that happens to an approval updates it.
 // Authorize Session (3003) would be wrong for votes: it is about the privileges
 // of a session that has just begun, and nobody is given any here. What Holdpoint
 // did about the call is told by the security_control profile: a call that waits

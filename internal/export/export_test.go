@@ -352,7 +352,7 @@ func TestTampered(t *testing.T) {
 	l.sequence()
 	l.add(200)
 	l.sequence()
-	tables := []string{"events", "log_entries", "log_tiles", "log_checkpoints", "log_head"}
+	tables := []string{"events", "log_entries", "log_spans", "log_tiles", "log_checkpoints", "log_head"}
 	for _, table := range tables {
 		l.exec(`CREATE TABLE kept_` + table + ` AS SELECT * FROM ` + table)
 	}
@@ -398,6 +398,7 @@ func TestTampered(t *testing.T) {
 		{"log_entries.approval_id", `UPDATE log_entries SET approval_id = 'apr_9'` + at7, "", "", true},
 		{"log_entries, the row", `DELETE FROM log_entries` + at7, "event 8 (.*): event 7 is missing before it", "", false},
 		{"log_entries, the last row", `DELETE FROM log_entries WHERE leaf = 299`, "the export says that it has 300 events, and it has 299", "", false},
+		{"log_spans.latest", `UPDATE log_spans SET latest = earliest`, "", "", false}, // a part has fewer events, and says nothing of others
 		{"log_tiles.hashes", `UPDATE log_tiles SET hashes = set_byte(hashes, 6 * 32, 255 - get_byte(hashes, 6 * 32)) WHERE level = 0 AND n = 0`, changed, "event 3 (.*): its proof does not show", false},
 		{"log_tiles.hashes, of level 1", `UPDATE log_tiles SET hashes = set_byte(hashes, 6, 255 - get_byte(hashes, 6)) WHERE level = 1`, "", "event 257 (.*): its proof does not show", false},
 		{"log_tiles.hashes, shorter", `UPDATE log_tiles SET hashes = substring(hashes FOR 64) WHERE level = 0 AND n = 0`, "event 1 (.*): it is not the event that the log has", "event 3 (.*): it is not the event that the log has", false},

@@ -92,16 +92,17 @@ func sweep(dir, prefix string) {
 	}
 }
 
-// Webhook posts every checkpoint to an address, as text/plain, for somebody else
-// to keep. Nothing is read back: whoever has the notes compares them with the log
-// by "holdpoint audit verify". It posts in the background, the last one only,
-// so that a slow receiver does not hold up the log.
+// Webhook posts checkpoints to an address, as text/plain, for somebody else to
+// keep. Nothing is read back: whoever has the notes compares them with the log by
+// "holdpoint audit verify". It posts in the background, so that a slow receiver
+// does not hold up the log: always the last one, until the receiver has taken it.
 type Webhook struct {
 	URL    string
 	Client interface {
 		Do(r *http.Request) (*http.Response, error)
 	}
-	// Failed, when set, is told of every post that did not succeed.
+	// Failed, when set, is told why a post did not succeed: once, and again when the
+	// reason is another one.
 	Failed func(error)
 
 	mu      sync.Mutex
@@ -109,35 +110,65 @@ type Webhook struct {
 	posting bool
 }
 
+// The pause after a post that did not succeed, which each further one doubles.
+const (
+	firstPause   = time.Second
+	longestPause = time.Minute
+)
+
 // Load returns nothing: what was posted is elsewhere.
 func (*Webhook) Load(context.Context) ([]byte, error) { return nil, nil }
 
-// Keep posts the note soon, unless a later one overtakes it.
+// Keep posts the note soon, unless a later one overtakes it, and until ctx ends
+// again while the receiver does not take it.
 func (w *Webhook) Keep(ctx context.Context, note []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.waiting = bytes.Clone(note)
 	if !w.posting {
 		w.posting = true
-		go w.post(context.WithoutCancel(ctx))
+		go w.post(ctx)
 	}
 	return nil
 }
 
 func (w *Webhook) post(ctx context.Context) {
-	for {
-		w.mu.Lock()
-		note := w.waiting
-		if w.waiting = nil; note == nil {
+	pause, said := firstPause, ""
+	for note := w.next(nil); note != nil; {
+		// What is kept as the process stops is sent all the same.
+		err := w.send(context.WithoutCancel(ctx), note)
+		if err == nil {
+			pause, said = firstPause, ""
+			note = w.next(note)
+			continue
+		}
+		if err.Error() != said && w.Failed != nil {
+			w.Failed(err)
+		}
+		said = err.Error()
+		select {
+		case <-ctx.Done():
+			w.mu.Lock()
 			w.posting = false
 			w.mu.Unlock()
 			return
+		case <-time.After(pause):
 		}
-		w.mu.Unlock()
-		if err := w.send(ctx, note); err != nil && w.Failed != nil {
-			w.Failed(err)
-		}
+		pause = min(2*pause, longestPause)
+		note = w.next(nil)
 	}
+}
+
+// next is the note to post once this one was taken; nil for none, and then nobody
+// posts any more.
+func (w *Webhook) next(taken []byte) []byte {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if taken != nil && bytes.Equal(w.waiting, taken) {
+		w.waiting = nil
+	}
+	w.posting = w.waiting != nil
+	return w.waiting
 }
 
 func (w *Webhook) send(ctx context.Context, note []byte) error {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
 	"golang.org/x/mod/sumdb/tlog"
 
 	"holdpoint/engine"
@@ -14,21 +13,20 @@ import (
 	"holdpoint/internal/store"
 )
 
-// LogCheckpoint is a signed checkpoint of the audit log, with the cosignatures of
-// witnesses.
-type LogCheckpoint = store.Checkpoint
-
 // MayReadLog reports whether the person may read the audit log.
 func MayReadLog(p engine.Person) bool { return readsAll(p) && !p.Disabled }
 
 // What the log does not have, and what is wrong with it.
 var (
 	notInLog     = &Refusal{Status: 404, Code: "not_in_log", Detail: "The log has nothing of this name, or not yet."}
-	noCheckpoint = &Refusal{Status: 404, Code: "no_checkpoint", Detail: "No checkpoint of this size was signed. /v1/audit/checkpoints lists those that were."}
-	noEvent      = &Refusal{Status: 404, Code: "not_found", Detail: "There is no such event."}
+	noCheckpoint = &Refusal{Status: 404, Code: "no_checkpoint", Detail: "No checkpoint of this size is kept. /v1/audit/checkpoints lists those that are."}
 	notPlaced    = &Refusal{
 		Status: 409, Code: "not_placed_yet", RetryAfter: time.Second,
 		Detail: "The event is on record and has no place in the log yet: it gets one within a second, while a worker runs.",
+	}
+	notWitnessed = &Refusal{
+		Status: 409, Code: "not_witnessed_yet", RetryAfter: time.Second,
+		Detail: "The event has its place in the log, and no checkpoint that has it was signed by enough witnesses yet.",
 	}
 	eventChanged = &Refusal{
 		Status: 409, Code: "event_changed",
@@ -66,7 +64,7 @@ func publicly(ctx context.Context, few chan struct{}, read func() ([]byte, error
 }
 
 // newest is the newest checkpoint; absent is the error where there is none yet.
-func (g *Gate) newest(ctx context.Context, absent error) (LogCheckpoint, error) {
+func (g *Gate) newest(ctx context.Context, absent error) (Checkpoint, error) {
 	c, err := g.Store.LatestCheckpoint(ctx, g.Witnessed)
 	if errors.Is(err, store.ErrNotFound) {
 		return c, absent
@@ -139,34 +137,25 @@ func (g *Gate) prove(ctx context.Context, by func(audit.Tiles) ([]tlog.Hash, err
 // Proven is an event with the proof that a checkpoint's log has it.
 type Proven struct {
 	audit.Record
-	Checkpoint LogCheckpoint
+	Checkpoint Checkpoint
 	// Proof is the inclusion proof to the checkpoint's root. It has been checked.
 	Proof tlog.RecordProof
 }
 
 // Prove proves that the log has an event. An event that has only just been
-// appended is waited for; one that is unknown, has no place yet, or is not what
-// was logged is a refusal.
+// appended is waited for; one that is unknown, has no place yet, is not what was
+// logged, or is yet to be witnessed is a refusal.
 func (g *Gate) Prove(ctx context.Context, eventID string) (Proven, error) {
-	r, err := g.leafOf(ctx, eventID)
-	if err == nil && r.Leaf < 0 {
-		if _, err = g.placed(ctx); err == nil {
-			r, err = g.leafOf(ctx, eventID)
-		}
-	}
+	r, err := g.LogEvent(ctx, eventID)
 	if err != nil {
 		return Proven{}, err
 	}
 	if r.Leaf < 0 {
 		return Proven{}, notPlaced
 	}
-	// Read after the place was: it covers it.
-	c, err := g.newest(ctx, logBroken)
+	c, err := g.covering(ctx, r)
 	if err != nil {
 		return Proven{}, err
-	}
-	if c.Size <= r.Leaf {
-		return Proven{}, g.broken(ctx, fmt.Errorf("the newest checkpoint is of %d events, and %s has the place %d", c.Size, r.ID, r.Leaf))
 	}
 	proof, err := g.prove(ctx, func(tiles audit.Tiles) ([]tlog.Hash, error) { return tiles.ProveLeaf(c.Size, c.Root, r.Leaf) })
 	if err != nil {
@@ -179,16 +168,23 @@ func (g *Gate) Prove(ctx context.Context, eventID string) (Proven, error) {
 	return Proven{Record: r, Checkpoint: c, Proof: proof}, nil
 }
 
-func (g *Gate) leafOf(ctx context.Context, eventID string) (audit.Record, error) {
-	id, err := uuid.Parse(eventID)
-	if err != nil || id.String() != eventID {
-		return audit.Record{}, noEvent
+// covering is the newest checkpoint, which has the record's place: it is read after
+// that was. Witnesses come later, and are no sign of a log that is broken.
+func (g *Gate) covering(ctx context.Context, r audit.Record) (Checkpoint, error) {
+	c, err := g.newest(ctx, nil)
+	if err != nil || c.Size > r.Leaf {
+		return c, err
 	}
-	r, err := g.Store.LeafOf(ctx, eventID)
-	if errors.Is(err, store.ErrNotFound) {
-		err = noEvent
+	if g.Witnessed > 0 {
+		signed, err := g.Store.LatestCheckpoint(ctx, 0)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return c, err
+		}
+		if signed.Size > r.Leaf {
+			return c, notWitnessed
+		}
 	}
-	return r, err
+	return c, g.broken(ctx, fmt.Errorf("the newest checkpoint is of %d events, and %s has the place %d", c.Size, r.ID, r.Leaf))
 }
 
 // Continued is the proof that the log of one size continues that of another.
@@ -197,14 +193,14 @@ type Continued struct {
 	Proof    tlog.TreeProof
 	// Checkpoints are those that were signed of these sizes: that of To is among
 	// them, that of From perhaps not.
-	Checkpoints []LogCheckpoint
+	Checkpoints []Checkpoint
 }
 
 // Consistency proves that the log of to events continues that of from events, for
 // whoever has kept a checkpoint of those. A checkpoint of to events has to have
 // been signed; 0 stands for the newest.
 func (g *Gate) Consistency(ctx context.Context, from, to int64) (Continued, error) {
-	var later LogCheckpoint
+	var later Checkpoint
 	var err error
 	if to == 0 {
 		later, err = g.newest(ctx, noCheckpoint)
@@ -217,7 +213,7 @@ func (g *Gate) Consistency(ctx context.Context, from, to int64) (Continued, erro
 	if from < 0 || from > later.Size {
 		return Continued{}, &Refusal{Status: 400, Code: "bad_query", Detail: fmt.Sprintf("from has to be a size of the log that is not above %d.", later.Size)}
 	}
-	c := Continued{From: from, To: later.Size, Checkpoints: []LogCheckpoint{later}}
+	c := Continued{From: from, To: later.Size, Checkpoints: []Checkpoint{later}}
 	c.Proof, err = g.prove(ctx, func(tiles audit.Tiles) ([]tlog.Hash, error) { return tiles.ProveTree(later.Size, later.Root, from) })
 	if err != nil || from == later.Size {
 		return c, err
@@ -233,12 +229,6 @@ func (g *Gate) Consistency(ctx context.Context, from, to int64) (Continued, erro
 	if wrong != nil {
 		return Continued{}, g.broken(ctx, wrong)
 	}
-	c.Checkpoints = []LogCheckpoint{former, later}
+	c.Checkpoints = []Checkpoint{former, later}
 	return c, nil
-}
-
-// Checkpoints lists the checkpoints that were signed, from the newest on, below a
-// size; 0 for all.
-func (g *Gate) Checkpoints(ctx context.Context, below int64, limit int) ([]LogCheckpoint, error) {
-	return g.Store.Checkpoints(ctx, below, limit)
 }

@@ -109,7 +109,7 @@ func (r *Registrar) ReleaseHold(ctx context.Context, by By, id string, once *Onc
 // Holds lists holds, those that hold first and of each the newest.
 func (r *Registrar) Holds(ctx context.Context) ([]Hold, error) { return r.store.Holds(ctx) }
 
-// held is the event of a change to a hold.
+// holdEvent is the event of a change to a hold.
 func holdEvent(by By, code, message string, h Hold) (engine.Event, error) {
 	e := by.event(code, message, "", "")
 	e.Type = engine.Held

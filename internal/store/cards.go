@@ -140,7 +140,8 @@ func (s *Store) Period(ctx context.Context, since, until time.Time, most int) (P
 		}
 		return rows.Err()
 	})
-	batch.Queue(`SELECT count(*) FROM (SELECT FROM log_entries WHERE at >= $1 AND at < $2 LIMIT $3) e`, since, until, most+1).
+	batch.Queue(`SELECT count(*) FROM (SELECT FROM log_entries WHERE at >= $1 AND at < $2 AND leaf >= (SELECT min(n) FROM log_spans WHERE latest >= $1) * $4
+			AND leaf < (SELECT max(n) + 1 FROM log_spans WHERE earliest < $2) * $4 LIMIT $3) e`, since, until, most+1, int64(spanLeaves)).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&p.Events) })
 	return p, translate(s.pool.SendBatch(ctx, batch).Close())
 }

@@ -88,40 +88,17 @@ func (r Filed) Misfiled(actor string) string {
 
 // Filed is Records, with what they are filed under.
 func (s *Store) Filed(ctx context.Context, f EventFilter) ([]Filed, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	where, args := f.conditions()
-	direction := ""
-	switch {
-	case f.Newest && f.After > 0:
-		args = append(args, f.After)
-		where = append(where, fmt.Sprintf("l.leaf < $%d - 1", len(args)))
-	case !f.Newest && f.After > 0:
-		args = append(args, f.After)
-		where = append(where, fmt.Sprintf("l.leaf >= $%d", len(args)))
-	}
-	if f.Newest {
-		direction = " DESC"
-	}
-	args = append(args, f.Limit)
-	// The search is done when the events are fetched: one by one, by their number.
-	rows, err := s.pool.Query(ctx, `SELECT p.leaf, coalesce(e.event_id::text, ''), coalesce(e.appended_at, p.at), coalesce(e.type, ''), coalesce(e.outcome, ''),
-			coalesce(e.agent_id, ''), coalesce(e.tool_name, ''), coalesce(e.approval_id, ''), coalesce(e.body, ''),
-			p.at, p.type, p.outcome, p.agent_id, p.tool_name, coalesce(p.approval_id, ''), p.actor_id
-		FROM (SELECT l.* FROM log_entries l WHERE `+strings.Join(where, " AND ")+` ORDER BY l.leaf`+direction+fmt.Sprintf(` LIMIT $%d`, len(args))+`) p
-		LEFT JOIN events e ON e.seq = p.seq ORDER BY p.leaf`+direction, args...)
-	if err != nil {
-		return nil, translate(err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Filed, error) {
-		var r Filed
-		var at time.Time
-		u := &r.under
-		err := row.Scan(append(append([]any{&r.Leaf}, recordInto(&r.Record)...), &at, &u[1], &u[2], &u[3], &u[4], &u[5], &u[6])...)
-		u[0] = audit.Time(at)
-		return r, err
-	})
-	return list, translate(err)
+	filed, _, err := s.search(ctx, f, 0)
+	return filed, err
+}
+
+func scanFiled(row pgx.CollectableRow) (Filed, error) {
+	var r Filed
+	var at time.Time
+	u := &r.under
+	err := row.Scan(append(append([]any{&r.Leaf}, recordInto(&r.Record)...), &at, &u[1], &u[2], &u[3], &u[4], &u[5], &u[6])...)
+	u[0] = audit.Time(at)
+	return r, err
 }
 
 // Unplaced lists the records of events that have no place in the log yet, in the

@@ -2,14 +2,17 @@ package store
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"holdpoint/engine"
 	"holdpoint/internal/postgres/pgtest"
 )
 
@@ -77,6 +80,53 @@ func TestPrivileges(t *testing.T) {
 	}
 	if got != string(want) {
 		t.Errorf("the privileges are not those of %s (go test ./internal/store -run TestPrivileges -update):\n%s", golden, difference(string(want), got))
+	}
+}
+
+// TestReaderExports: what an export takes, the reader's role may do: it says so in
+// the log, and reads all of it or a part.
+func TestReaderExports(t *testing.T) {
+	ctx := context.Background()
+	_, owner := open(t)
+	conn, err := pgx.Connect(ctx, owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	if _, err := conn.Exec(ctx, `DO $$ BEGIN CREATE ROLE store_reader LOGIN PASSWORD 'reads' IN ROLE holdpoint_reader;
+		EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(ctx, Config{URL: pgtest.Server(t).URL("store_reader", "reads", conn.Config().Database)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	e := event("")
+	e.Type, e.Outcome, e.AgentID, e.ToolName = engine.Exported, engine.Allow, "", ""
+	if err := s.RecordExport(ctx, e); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(ctx, `SELECT advance_log(0, (SELECT root FROM log_head), sha256('x'), ARRAY[(SELECT max(seq) FROM events)], ARRAY['x'], '{}', '{}', '{}', '')`); err != nil {
+		t.Fatal(err)
+	}
+	if placed, err := s.CatchUp(ctx, 0); err != nil || !placed {
+		t.Errorf("it does not see that the log has caught up: %v %v", placed, err)
+	}
+	if _, err := s.LatestCheckpoint(ctx, 0); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.LatestCheckpoint(ctx, 1); !errors.Is(err, ErrNotFound) {
+		t.Errorf("nobody has witnessed anything: %v", err)
+	}
+	for _, f := range []EventFilter{{}, {Type: "export"}, {Since: time.Now().Add(-time.Hour), Until: time.Now().Add(time.Hour)}} {
+		f.Limit = 10
+		if filed, err := s.Filed(ctx, f); err != nil || len(filed) != 1 || filed[0].ID != e.ID {
+			t.Errorf("%+v: %d events, %v", f, len(filed), err)
+		}
+	}
+	if _, err := s.Submit(ctx, Submission{Event: event("")}); err == nil {
+		t.Error("it may append any event")
 	}
 }
 

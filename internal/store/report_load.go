@@ -13,22 +13,22 @@ import (
 // A vote that somebody changed counts once, as it stood last. What counts votes
 // leaves out those cast by standing grants, but for ByGrant.
 type Load struct {
-	PersonID          string
-	Decided           int
-	Approved, Denied  int
-	ByGrant           int
-	AsDeputy          int // in somebody else's place
-	Median, P95       time.Duration
-	Timed             int // votes of which it is known when the card was shown
-	Quick             int // of those, cast within the time that counts as quick
-	Nights, Weekends  int // Weekends counts nights at weekends as well
-	OffHours          int // nights or weekends
-	Alone             int // while nobody else was on the schedule
-	OnCall            int // while on call
-	Questions         int
-	Busiest           int // votes on their busiest day
-	BusiestDay        time.Time
-	FirstAt, LastVote time.Time
+	PersonID         string
+	Decided          int
+	Approved, Denied int
+	ByGrant          int
+	AsDeputy         int // in somebody else's place
+	Median, P95      time.Duration
+	Timed            int // votes of which it is known when the card was shown
+	Quick            int // of those, cast within the time that counts as quick
+	Nights, Weekends int // Weekends counts nights at weekends as well
+	OffHours         int // nights or weekends
+	Alone            int // while nobody else was on the schedule
+	OnCall           int // while on call
+	Questions        int
+	Busiest          int // votes on their busiest day
+	BusiestDay       time.Time
+	LastVote         time.Time
 }
 
 // LoadQuery says which votes Loads looks at.
@@ -98,13 +98,13 @@ func (s *Store) Loads(ctx context.Context, q LoadQuery) (people []Load, total Lo
 func scanLoad(row pgx.CollectableRow) (Load, error) {
 	var l Load
 	var waited []float64
-	var day, first, last *time.Time
+	var day, last *time.Time
 	err := row.Scan(&l.PersonID, &l.Decided, &l.Approved, &l.Denied, &l.ByGrant, &l.AsDeputy, &waited, &l.Timed, &l.Quick, &l.Nights, &l.Weekends,
-		&l.OffHours, &l.OnCall, &l.Alone, &l.Questions, &l.Busiest, &day, &first, &last)
+		&l.OffHours, &l.OnCall, &l.Alone, &l.Questions, &l.Busiest, &day, &last)
 	if len(waited) == 2 {
 		l.Median, l.P95 = seconds(waited[0]), seconds(waited[1])
 	}
-	for _, t := range []struct{ from, to *time.Time }{{day, &l.BusiestDay}, {first, &l.FirstAt}, {last, &l.LastVote}} {
+	for _, t := range []struct{ from, to *time.Time }{{day, &l.BusiestDay}, {last, &l.LastVote}} {
 		if t.from != nil {
 			*t.to = t.from.UTC()
 		}
@@ -149,7 +149,7 @@ const loads = `WITH said AS (
 			count(*) FILTER (WHERE night AND NOT granted) AS nights, count(*) FILTER (WHERE weekend AND NOT granted) AS weekends,
 			count(*) FILTER (WHERE (night OR weekend) AND NOT granted) AS off_hours,
 			count(*) FILTER (WHERE on_call AND NOT granted) AS on_call, count(*) FILTER (WHERE alone AND NOT granted) AS alone,
-			min(at) AS first, max(at) AS last
+			max(at) AS last
 		FROM votes GROUP BY GROUPING SETS ((actor_id), ())
 	), everybody AS (
 		SELECT who FROM counted UNION SELECT actor_id FROM asked
@@ -158,6 +158,6 @@ const loads = `WITH said AS (
 		coalesce(c.timed, 0), coalesce(c.quick, 0), coalesce(c.nights, 0), coalesce(c.weekends, 0), coalesce(c.off_hours, 0),
 		coalesce(c.on_call, 0), coalesce(c.alone, 0),
 		CASE WHEN e.who = '' THEN (SELECT coalesce(sum(n), 0)::bigint FROM asked) ELSE coalesce(q.n, 0) END,
-		coalesce(d.n, 0), d.day::timestamp AT TIME ZONE 'UTC', c.first, c.last
+		coalesce(d.n, 0), d.day::timestamp AT TIME ZONE 'UTC', c.last
 	FROM everybody e LEFT JOIN counted c ON c.who = e.who LEFT JOIN asked q ON q.actor_id = e.who LEFT JOIN days d ON d.actor_id = e.who
 	ORDER BY coalesce(c.decided, 0) DESC, e.who`

@@ -118,7 +118,7 @@ func TestLoads(t *testing.T) {
 	// 60 s, 180 s, 20 s and 300 s: the median is 120 s, and 95 percent of the way is 282 s.
 	want := Load{
 		PersonID: "usr_ada", Decided: 4, Approved: 3, Denied: 1, Median: 120 * time.Second, P95: 282 * time.Second, Timed: 2, Quick: 1,
-		OnCall: 4, Alone: 2, Busiest: 4, BusiestDay: monday, FirstAt: monday.Add(9*time.Hour + time.Minute), LastVote: monday.Add(11*time.Hour + 35*time.Minute),
+		OnCall: 4, Alone: 2, Busiest: 4, BusiestDay: monday, LastVote: monday.Add(11*time.Hour + 35*time.Minute),
 	}
 	if got != want {
 		t.Errorf("ada:\n got %+v\nwant %+v", got, want)

@@ -42,39 +42,53 @@ const (
 // busy of these are looked at one by one: such a search ends with the budget, and
 // Found says how far it has come. A budget of 0 has no end but the log's.
 func (s *Store) Search(ctx context.Context, f EventFilter, budget time.Duration) (Found, error) {
+	filed, found, err := s.search(ctx, f, budget)
+	for _, r := range filed {
+		found.Records = append(found.Records, r.Record)
+	}
+	return found, err
+}
+
+// search is Search, with what the records are filed under; those of Found are left
+// out.
+func (s *Store) search(ctx context.Context, f EventFilter, budget time.Duration) (filed []Filed, _ Found, err error) {
 	began := time.Now()
 	q := search{store: s, f: f}
 	if err := q.bounds(ctx); err != nil || q.lo >= q.hi {
-		return Found{Reached: q.reached()}, translate(err)
+		return nil, Found{Reached: q.reached()}, translate(err)
 	}
 	if err := q.choose(ctx); err != nil {
-		return Found{}, translate(err)
+		return nil, Found{}, translate(err)
 	}
-	var found []audit.Record
-	for moved := false; q.lo < q.hi && len(found) <= f.Limit; {
+	for moved := false; q.lo < q.hi && len(filed) <= f.Limit; {
 		within := s.timeout
+		if q.slow() {
+			// Half, so that it is the statement that ends: then fewer rows are looked at.
+			within = s.timeout / 2
+		}
 		if q.slow() && budget > 0 {
 			left := budget - time.Since(began)
 			switch {
 			case left <= 0 && moved:
-				return q.stopped(found), nil
+				filed, found := q.stopped(filed)
+				return filed, found, nil
 			case left <= 0: // the least step is taken whatever it costs
-				q.window = spanLeaves
+				q.window, within = spanLeaves, s.timeout
 			default:
 				within = max(left/2, quickLook)
 			}
 		}
 		from, to := q.next()
 		looked := time.Now()
-		more, err := q.look(ctx, from, to, f.Limit+1-len(found), within)
+		more, err := q.look(ctx, from, to, f.Limit+1-len(filed), within)
 		if timedOut(err) && q.slow() && q.window > spanLeaves {
 			q.window = max(q.window/8, spanLeaves)
 			continue
 		}
 		if err != nil {
-			return Found{}, translate(err)
+			return nil, Found{}, translate(err)
 		}
-		found, moved = append(found, more...), true
+		filed, moved = append(filed, more...), true
 		q.done(from, to)
 		switch took := time.Since(looked); {
 		case took < quickLook:
@@ -83,10 +97,10 @@ func (s *Store) Search(ctx context.Context, f EventFilter, budget time.Duration)
 			q.window = max(q.window/2, spanLeaves)
 		}
 	}
-	if len(found) > f.Limit {
-		return Found{Records: found[:f.Limit], More: true, Reached: found[f.Limit-1].Seq()}, nil
+	if len(filed) > f.Limit {
+		return filed[:f.Limit], Found{More: true, Reached: filed[f.Limit-1].Seq()}, nil
 	}
-	return Found{Records: found, Reached: q.reached()}, nil
+	return filed, Found{Reached: q.reached()}, nil
 }
 
 // search is a search under way: what is left of the log, and how to go through it.
@@ -141,11 +155,11 @@ func (q *search) value(column string) string {
 }
 
 // stopped is what was found when the budget was used up.
-func (q *search) stopped(found []audit.Record) Found {
-	if len(found) > q.f.Limit {
-		return Found{Records: found[:q.f.Limit], More: true, Reached: found[q.f.Limit-1].Seq()}
+func (q *search) stopped(filed []Filed) ([]Filed, Found) {
+	if len(filed) > q.f.Limit {
+		return filed[:q.f.Limit], Found{More: true, Reached: filed[q.f.Limit-1].Seq()}
 	}
-	return Found{Records: found, More: true, Stopped: true, Reached: q.reached()}
+	return filed, Found{More: true, Stopped: true, Reached: q.reached()}
 }
 
 // next are the leaves of the next look.
@@ -175,7 +189,8 @@ func (q *search) reached() int64 {
 	return q.lo
 }
 
-// bounds finds the leaves that can matter: beyond the cursor, and of the time.
+// bounds finds the leaves that can matter: beyond the cursor, and of the time. The
+// log ends where its entries do, whatever its head says.
 func (q *search) bounds(ctx context.Context) error {
 	f := q.f
 	var since, until *time.Time
@@ -188,7 +203,7 @@ func (q *search) bounds(ctx context.Context) error {
 	err := q.store.within(ctx, func(ctx context.Context) error {
 		return q.store.pool.QueryRow(ctx, `SELECT CASE WHEN $1::timestamptz IS NULL THEN 0 ELSE coalesce((SELECT min(n) FROM log_spans WHERE latest >= $1) * $3, h.size) END,
 				least(h.size, CASE WHEN $2::timestamptz IS NULL THEN h.size ELSE coalesce(((SELECT max(n) FROM log_spans WHERE earliest < $2) + 1) * $3, 0) END)
-			FROM log_head h`, since, until, int64(spanLeaves)).Scan(&q.lo, &q.hi)
+			FROM (SELECT coalesce(max(leaf) + 1, 0) AS size FROM log_entries) h`, since, until, int64(spanLeaves)).Scan(&q.lo, &q.hi)
 	})
 	switch {
 	case f.Newest && f.After > 0:
@@ -328,7 +343,7 @@ func (q *search) query(from, to int64, limit int) (sql string, args []any) {
 	}
 	// Each branch has the order by itself, so that they are merged.
 	forwards := q.f.Newest == (order == "back")
-	branch := `SELECT l.leaf, -l.leaf AS back, l.seq, l.at FROM log_entries l WHERE ` + strings.Join(where, " AND ")
+	branch := `SELECT l.*, -l.leaf AS back FROM log_entries l WHERE ` + strings.Join(where, " AND ")
 	ordered := map[string]string{"leaf": " ORDER BY l.leaf", "back": " ORDER BY -l.leaf"}[order] + direction[!forwards]
 	branches := []string{"(" + branch + ordered + ")"}
 	if q.by.merges() {
@@ -342,14 +357,15 @@ func (q *search) query(from, to int64, limit int) (sql string, args []any) {
 		}
 	}
 	return `SELECT p.leaf, coalesce(e.event_id::text, ''), coalesce(e.appended_at, p.at), coalesce(e.type, ''), coalesce(e.outcome, ''),
-			coalesce(e.agent_id, ''), coalesce(e.tool_name, ''), coalesce(e.approval_id, ''), coalesce(e.body, '')
-		FROM (SELECT u.leaf, u.seq, u.at, u.back FROM (` + strings.Join(branches, " UNION ALL ") + `) u ORDER BY u.` + order + direction[!forwards] + ` LIMIT ` + arg(limit) + `) p
+			coalesce(e.agent_id, ''), coalesce(e.tool_name, ''), coalesce(e.approval_id, ''), coalesce(e.body, ''),
+			p.at, p.type, p.outcome, p.agent_id, p.tool_name, coalesce(p.approval_id, ''), p.actor_id
+		FROM (SELECT u.* FROM (` + strings.Join(branches, " UNION ALL ") + `) u ORDER BY u.` + order + direction[!forwards] + ` LIMIT ` + arg(limit) + `) p
 		LEFT JOIN LATERAL (SELECT * FROM events x WHERE x.seq = p.seq OFFSET 0) e ON true ORDER BY p.` + order + direction[!forwards], args
 }
 
 // look lists the first matching records of some leaves. It takes the index that
 // leads, and no other way: the planner knows less of these columns than we do.
-func (q *search) look(ctx context.Context, from, to int64, limit int, within time.Duration) (list []audit.Record, err error) {
+func (q *search) look(ctx context.Context, from, to int64, limit int, within time.Duration) (list []Filed, err error) {
 	if q.by.merges() && len(q.kinds) == 0 {
 		return nil, nil // of that type and outcome there is none
 	}
@@ -366,7 +382,7 @@ func (q *search) look(ctx context.Context, from, to int64, limit int, within tim
 		if err != nil {
 			return err
 		}
-		list, err = pgx.CollectRows(rows, scanRecord)
+		list, err = pgx.CollectRows(rows, scanFiled)
 		return err
 	})
 	return list, err

@@ -2,13 +2,17 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
+
+	"holdpoint/engine/audit"
 )
 
 // entry is a row of the log's index, for telling what a search has to find.
@@ -153,6 +157,46 @@ func TestSearchFindsWhatThereIs(t *testing.T) {
 	})
 }
 
+// TestFiledIsAsTheIndexHasIt: page by page, exports get what a look at every row
+// finds, with what it is filed under.
+func TestFiledIsAsTheIndexHasIt(t *testing.T) {
+	s, log := searchable(t, 30_000)
+	ctx := context.Background()
+	late, often := log[29_000].at, log[100]
+	for _, f := range []EventFilter{
+		{}, {Since: late}, {Since: late, Until: late.Add(time.Minute)}, {Until: log[50].at}, {AgentID: often.agent}, {Tool: often.tool, Since: late}, {Outcome: often.outcome, Type: often.kind},
+		{ActorID: log[200].actor, AgentID: often.agent}, {AgentID: "unheard of"},
+	} {
+		f.Limit = 700
+		var want, got []entry
+		for _, e := range log {
+			if e.fits(f) {
+				want = append(want, e)
+			}
+		}
+		for page := f; ; {
+			filed, err := s.Filed(ctx, page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range filed {
+				u := r.under
+				got = append(got, entry{leaf: r.Leaf, at: log[r.Leaf].at, kind: u[1], outcome: u[2], agent: u[3], tool: u[4], approval: u[5], actor: u[6]})
+				if u[0] != audit.Time(log[r.Leaf].at) {
+					t.Fatalf("leaf %d is filed under %s, and the index has %s", r.Leaf, u[0], log[r.Leaf].at)
+				}
+			}
+			if len(filed) < page.Limit {
+				break
+			}
+			page.After = filed[len(filed)-1].Seq()
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%+v: got %d, want %d", f, len(got), len(want))
+		}
+	}
+}
+
 // TestSpansOfTheLog: the sequencer's function keeps them, and nobody else changes
 // them.
 func TestSpansOfTheLog(t *testing.T) {
@@ -184,5 +228,43 @@ func TestSpansOfTheLog(t *testing.T) {
 	}
 	if _, err := s.pool.Exec(ctx, `INSERT INTO log_spans VALUES (9, now(), now())`); err == nil {
 		t.Error("the runtime may write spans")
+	}
+}
+
+// TestLogTakesWhatIsTooLongToSearchFor: whoever may append events cannot stop the
+// log by names that no index holds.
+func TestLogTakesWhatIsTooLongToSearchFor(t *testing.T) {
+	_, owner := open(t)
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	long := func() string {
+		var b strings.Builder
+		for b.Len() < 20_000 {
+			b.WriteString(rand.Text())
+		}
+		return b.String()
+	}
+	own := strings.Repeat("a", 200) // as long as the programs let them be
+	for i, e := range []struct{ kind, agent, tool, approval, actor string }{
+		{"export", "", "", "", long()},
+		{long(), long(), long(), "", long()},
+		{"decision", own, strings.Repeat("t", 512), "apr_1", own},
+	} {
+		if _, err := conn.Exec(ctx, `SELECT append_events(ARRAY[gen_random_uuid()], ARRAY[$1], ARRAY['ALLOW'], ARRAY[$2], ARRAY[$3], ARRAY[$4], ARRAY['{}'::bytea])`,
+			e.kind, e.agent, e.tool, e.approval); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Exec(ctx, `SELECT advance_log($1, (SELECT root FROM log_head), sha256($2), ARRAY[(SELECT max(seq) FROM events)], ARRAY[$3], '{}', '{}', '{}', '')`,
+			i, fmt.Appendf(nil, "%d", i), e.actor); err != nil {
+			t.Errorf("event %d: %v", i, err)
+		}
+	}
+	var whole bool
+	if err := conn.QueryRow(ctx, `SELECT agent_id = $1 AND actor_id = $1 AND length(tool_name) = 512 FROM log_entries ORDER BY leaf DESC LIMIT 1`, own).Scan(&whole); err != nil || !whole {
+		t.Errorf("what the programs let be is not searched for as a whole: %v", err)
 	}
 }

@@ -50,6 +50,12 @@ type StreamLeader struct {
 	name  string
 }
 
+// askLeader has Postgres ask the machine of a leader that says nothing whether it is
+// there, and give the lead away after 25 seconds without an answer. Left to the
+// system that is two hours, in which nobody would send. A leader may well say nothing
+// for as long as its receiver takes.
+const askLeader = `SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3`
+
 // LeadStream calls lead while this process alone sends the stream of this name,
 // and reports whether it did: another process may have the lead. It returns what
 // lead returns.
@@ -57,6 +63,12 @@ func (s *Store) LeadStream(ctx context.Context, name string, lead func(context.C
 	sum := sha256.Sum256([]byte("holdpoint log stream " + name))
 	lock := int64(binary.BigEndian.Uint64(sum[:])) // #nosec G115 -- any number will do
 	return s.lead(ctx, lock, func(ctx context.Context, conn *pgx.Conn) error {
+		if err := s.within(ctx, func(ctx context.Context) error {
+			_, err := conn.Exec(ctx, askLeader)
+			return err
+		}); err != nil {
+			return translate(err)
+		}
 		return lead(ctx, &StreamLeader{store: s, conn: conn, name: name})
 	})
 }

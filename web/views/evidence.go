@@ -44,12 +44,12 @@ func (p Pack) Period() bool { return !p.Since.IsZero() }
 
 // PackRow is a line of a pack's index.
 type PackRow struct {
-	Number           int
-	ID, Tool, Agent  string
-	Status           Status
-	Execution        string
-	Opened           time.Time
-	Anchor, Sentence string
+	Number          int
+	ID, Tool, Agent string
+	Status          Status
+	Execution       string
+	Opened          time.Time
+	Anchor          string
 }
 
 // PackChapter is the story of one approval.

@@ -172,7 +172,7 @@ type Approval struct {
 
 	Arguments Arguments
 	Warnings  Warnings
-	// Seen is the card that the decision is about, rendered (SeenCard).
+	// Seen is the card that the decision is about, rendered (RenderCard).
 	Seen string
 
 	Asker    Asker

@@ -126,7 +126,7 @@ type LoadRow struct {
 	NotedAlone, NotedBusy               bool
 }
 
-// Took writes how long something took, for a table: "45 s", "12 min", "3 h 05 min".
+// Took writes how long something took, for a table: "45 s", "12 min 30 s", "3 h 05 min".
 func Took(d time.Duration) string {
 	switch {
 	case d < time.Minute:

@@ -26,7 +26,7 @@ type ErasureRow struct {
 	What    string
 	URL     string // of what is left, or ""
 	Parts   []string
-	Rule    string // "asked for", "older than 2160h"
+	Rule    string // "asked for", "older than" and how long
 	Reason  string
 	By      string
 	At      time.Time
