@@ -403,3 +403,83 @@ func TestParseTime(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoDid: what is done to an agent is not told as done by it.
+func TestWhoDid(t *testing.T) {
+	name := func(id string) string { return id }
+	key, root := engine.Actor{Kind: engine.ServiceActor, ID: "key_1", Channel: "api"}, engine.Actor{Kind: engine.ServiceActor, ID: "root", Channel: "cli"}
+	for _, test := range []struct {
+		e    engine.Event
+		want string
+	}{
+		{engine.Event{Type: engine.Admin, Actor: key, AgentID: "bot"}, "The key key_1"},
+		{engine.Event{Type: engine.Erased, Actor: key, AgentID: "bot"}, "The key key_1"},
+		{engine.Event{Type: engine.Erased, Actor: root, AgentID: "bot"}, "The command line"},
+		{engine.Event{Type: engine.Answered, Actor: key, AgentID: "bot"}, "The runtime of bot"},
+		{engine.Event{Type: engine.Refusal, Actor: key, AgentID: "bot"}, "A key of bot"},
+		{engine.Event{Type: engine.Refusal, Actor: key}, "The key key_1"},
+		{engine.Event{Type: engine.Refusal, Actor: engine.Actor{Kind: engine.ServiceActor, Channel: "api"}}, "Somebody"},
+	} {
+		if got := whoDid(test.e, name); got != test.want {
+			t.Errorf("%s by %q: got %q, want %q", test.e.Type, test.e.Actor.ID, got, test.want)
+		}
+	}
+	moments := timeline(gate.Card{Timeline: []engine.Event{
+		{Type: engine.Erased, Outcome: engine.Deny, Actor: key}, {Type: engine.Erased, Outcome: engine.Allow, Actor: root}, {Type: engine.Held, Outcome: engine.Allow, Actor: key},
+	}}, "The bot", name)
+	for i, want := range []string{"The key key_1", "The command line", "The key key_1"} {
+		if moments[i].Who != want {
+			t.Errorf("moment %d is told as %q, want %q", i, moments[i].Who, want)
+		}
+	}
+}
+
+// TestWordsOfReading: who looks and who exports is told as what they did.
+func TestWordsOfReading(t *testing.T) {
+	name := func(id string) string { return id }
+	ada := engine.Actor{Kind: engine.HumanActor, ID: "Ada"}
+	for code, e := range map[string]engine.Event{
+		"CARD_SHOWN":   {Type: engine.Shown, Outcome: engine.RequireApproval, Actor: ada, AgentID: "bot", ToolName: "pay", Reasons: []engine.Reason{{Code: "CARD_SHOWN", Message: "A person was shown the card."}}},
+		"EXPORT_BEGUN": {Type: engine.Exported, Outcome: engine.Allow, Actor: ada, Reasons: []engine.Reason{{Code: "EXPORT_BEGUN", Message: "Somebody exports the audit log."}}},
+		"EXPORTED":     {Type: engine.Exported, Outcome: engine.Allow, Actor: ada, Reasons: []engine.Reason{{Code: "EXPORTED", Message: "The audit log was exported."}}},
+		"a pack":       {Type: engine.Exported, Outcome: engine.Allow, Actor: ada, Reasons: []engine.Reason{{Code: "EXPORTED", Message: "The audit log was exported."}}, SafePayload: []byte(`{"as":"evidence_pack"}`)},
+	} {
+		want := map[string]string{
+			"a pack": "Ada made an evidence pack.", "CARD_SHOWN": "Ada was shown all of the call of pay by bot.", "EXPORT_BEGUN": "Ada began to export the audit log.", "EXPORTED": "Ada exported the audit log.",
+		}[code]
+		if got := tell(e, name).Sentence; got != want {
+			t.Errorf("%s: got %q, want %q", code, got, want)
+		}
+	}
+}
+
+// TestEveryTypeIsOffered: each type of engine/event.go can be searched by, in words.
+func TestEveryTypeIsOffered(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "../engine/event.go", nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		if name, ok := spec.Type.(*ast.Ident); !ok || name.Name != "EventType" {
+			return true
+		}
+		for _, v := range spec.Values {
+			kind, err := strconv.Unquote(v.(*ast.BasicLit).Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found++; typeWords(kind) == "" {
+				t.Errorf("events of type %q cannot be searched for", kind)
+			}
+		}
+		return true
+	})
+	if found < 28 {
+		t.Fatalf("found %d event types", found)
+	}
+}

@@ -61,6 +61,10 @@ func tell(e engine.Event, name func(string) string) told {
 		t.Sentence = nameOr(e.AgentID, name, "An agent") + " asked what the contract of " + orSome(e.ToolName, "a tool") + " lets through, " + orSome(judged[e.Outcome], "and the answer was "+string(e.Outcome))
 	case e.Type == engine.Settled:
 		t.Sentence = settledSentence(e, call)
+	case e.Outcome == engine.Deny && e.Type == engine.Erased && e.ApprovalID != "":
+		t.Sentence = who + " tried to erase what an approval was about, and was turned away"
+	case e.Outcome == engine.Deny && e.Type == engine.Erased:
+		t.Sentence = who + " tried to erase a person, and was turned away"
 	case e.Outcome == engine.Deny && turned != "":
 		t.Sentence = who + " " + turned + " and was turned away, for " + call
 	case deed != "":
@@ -73,6 +77,8 @@ func tell(e engine.Event, name func(string) string) told {
 		t.Sentence = who + " asked those of the escalation about " + call
 	case e.Type == engine.Reopened:
 		t.Sentence = who + " asks anew about " + call + ", because the rules ask for more than before"
+	case e.Type == engine.Exported:
+		t.Sentence, t.Because = who+" "+exported(e), nil
 	case e.Type == engine.SignIn:
 		t.Sentence, t.Because = signedIn(e, who, t.Because)
 	case e.Type == engine.Exported:
@@ -119,6 +125,24 @@ func signedIn(e engine.Event, who string, because []string) (string, []string) {
 	return who + " proved who they are", because
 }
 
+// exported says of what was taken out of the log whether it has arguments in it: a
+// pack has.
+func exported(e engine.Event) string {
+	begun := len(e.Reasons) > 0 && e.Reasons[0].Code == "EXPORT_BEGUN"
+	var p struct {
+		As string `json:"as"`
+	}
+	switch pack := json.Unmarshal(e.SafePayload, &p) == nil && p.As == "evidence_pack"; {
+	case pack && begun:
+		return "began to make an evidence pack"
+	case pack:
+		return "made an evidence pack"
+	case begun:
+		return "began to export the audit log"
+	}
+	return "exported the audit log"
+}
+
 // whoDid names the actor.
 func whoDid(e engine.Event, name func(string) string) string {
 	switch e.Actor.Kind {
@@ -128,15 +152,36 @@ func whoDid(e engine.Event, name func(string) string) string {
 		return nameOr(e.Actor.ID, name, "An agent")
 	case engine.ServiceActor:
 		switch {
-		case e.Actor.Channel == "cli":
-			return "The command line"
-		case e.AgentID != "":
-			return "The runtime of " + name(e.AgentID)
+		case administers(e.Type) || e.AgentID == "" || e.Actor.Channel == "cli":
+			return keyOf(e.Actor)
+		case e.Type == engine.Refusal:
+			return "A key of " + name(e.AgentID)
 		}
-		return "The key " + orSome(e.Actor.ID, "of somebody")
+		return "The runtime of " + name(e.AgentID)
 	case engine.SystemActor:
 	}
 	return "Holdpoint"
+}
+
+// administers says what no runtime does of its agent: an event of these that names
+// an agent is about it, and not by it.
+func administers(t engine.EventType) bool {
+	switch t { //nolint:exhaustive // all others come from calls, their people and their runtimes
+	case engine.Admin, engine.Erased, engine.Held, engine.Exported, engine.Granted, engine.Notified:
+		return true
+	}
+	return false
+}
+
+// keyOf names a service that acts for nobody else.
+func keyOf(a engine.Actor) string {
+	switch {
+	case a.Channel == "cli":
+		return "The command line"
+	case a.ID == "":
+		return "Somebody"
+	}
+	return "The key " + a.ID
 }
 
 func callWords(e engine.Event, name func(string) string) string {
@@ -200,6 +245,7 @@ var eventTypes = []struct {
 	{engine.Decided, "a call was judged"},
 	{engine.Settled, "an approval ended"},
 	{engine.Voted, "a vote"},
+	{engine.Shown, "a call's card was shown"},
 	{engine.Redeemed, "an approved call started"},
 	{engine.Executed, "what became of a call"},
 	{engine.Answered, "an answer"},
@@ -221,6 +267,9 @@ var eventTypes = []struct {
 	{engine.Contract, "a tool contract was asked"},
 	{engine.Refusal, "a request was turned away"},
 	{engine.SignIn, "signing in or out"},
+	{engine.Exported, "the log was exported"},
+	{engine.Held, "a legal hold"},
+	{engine.Erased, "an erasure"},
 	{engine.Admin, "administration"},
 	{engine.Exported, "an export of the log"},
 	{engine.Erased, "an erasure"},

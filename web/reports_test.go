@@ -171,7 +171,13 @@ func TestAccessReportPage(t *testing.T) {
 		t.Errorf("asked for %+v, want %+v", got, want)
 	}
 	r.access.Roles, r.access.Gaps, r.access.Silent, r.access.Grants, r.access.Keys, r.access.Changes, r.access.Powers = nil, nil, nil, nil, nil, nil, nil
-	c.get("/audit/access").want(t, http.StatusOK, "Nothing asks for a role.", "There are none.", "Nothing changed in this period.", "The log explains every account")
+	none := c.get("/audit/access")
+	none.want(t, http.StatusOK, "Nothing asks for a role.", "There are none.", "Nothing changed in this period.", "The log explains every account", "Nobody is known to have a say")
+	for _, praise := range []string{"Every role has", "Everybody with a say"} {
+		if strings.Contains(none.body, praise) {
+			t.Errorf("of nobody the page says %q", praise)
+		}
+	}
 }
 
 func TestReportsThatThereAreNone(t *testing.T) {
@@ -195,7 +201,7 @@ func TestReviewerReportPage(t *testing.T) {
 	text := strip(page.body)
 	for _, want := range []string{
 		"Linus Torvalds-Benedict : 73% of the votes came within 5 seconds", "5 min 12 s", "2 h 03 min", "900 of 1239", "88%", "account disabled", "All together", "not known",
-		"weekends Saturday and Sunday, in Europe/Berlin", "fewer than 20", "at most 212 a day, on 2026-11-12", "3 of 20", "2 in somebody else’s place",
+		"weekends Saturday and Sunday, in Europe/Berlin", "fewer than 20", "busiest day: 212, on 2026-11-12", "3 of 20", "2 in somebody else’s place",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("page lacks %q:\n%s", want, text)
