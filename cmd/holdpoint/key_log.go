@@ -50,10 +50,14 @@ func newLogKey(path, name string) (public string, err error) {
 		return "", err
 	}
 	_, err = f.WriteString(private + "\n")
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return "", err
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.WriteFile(path+".pub", []byte(public+"\n"), 0o644) // #nosec G306 -- it is public
 	}
-	return public, os.WriteFile(path+".pub", []byte(public+"\n"), 0o644) // #nosec G306 -- it is public
+	if err != nil {
+		return "", errors.Join(err, os.Remove(path)) // nobody has used it, and the next attempt would stumble over it
+	}
+	return public, nil
 }
 
 // publicLogKeys are the public halves of a file's keys, one a line.

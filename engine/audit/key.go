@@ -69,9 +69,13 @@ func publicOf(private string, signer note.Signer) (string, error) {
 }
 
 // NewKey makes a key of the log of this name, which becomes the checkpoints'
-// origin: the address of the log without its scheme is the custom.
+// origin: the address of the log without its scheme is the custom. A name that no
+// key can have, such as an empty one or one with blanks or plus signs, is refused.
 func NewKey(random io.Reader, name string) (private, public string, err error) {
 	private, public, err = note.GenerateKey(random, name)
+	if err == nil {
+		_, err = note.NewVerifier(public) // the library makes keys that it then does not read
+	}
 	if err != nil {
 		return "", "", fmt.Errorf("make a key of the log %q: %w", name, err)
 	}
