@@ -57,6 +57,7 @@ Examples:
 }
 
 func (v *auditVerify) Run(ctx context.Context) error {
+	interruptible()
 	err := v.run(ctx)
 	var exit exitCode
 	if err == nil || errors.As(err, &exit) {

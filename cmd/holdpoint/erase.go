@@ -86,10 +86,12 @@ func confirmed(question string) error {
 	if info, err := os.Stdin.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
 		return errors.New("there is nobody to ask whether this is meant: say --yes")
 	}
+	interruptible()
 	fmt.Fprintf(terminalError, "%s Type yes: ", question)
 	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
-	if err != nil && line == "" {
-		return fmt.Errorf("read the answer: %w", err)
+	if err != nil && line == "" { // /dev/null is a device, too
+		fmt.Fprintln(terminalError)
+		return errors.New("nobody has answered, and nothing was erased: say --yes where nobody can")
 	}
 	if strings.TrimSpace(line) != "yes" {
 		return errors.New("nothing was erased")

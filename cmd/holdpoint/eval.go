@@ -82,6 +82,7 @@ func (e *evalCommand) Run(*cli) error {
 		defer func() { _ = f.Close() }()
 		in = f
 	}
+	interruptible()
 	lines := bufio.NewScanner(in)
 	lines.Buffer(make([]byte, 64<<10), maxLine)
 	out := bufio.NewWriter(os.Stdout)

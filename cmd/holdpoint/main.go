@@ -89,6 +89,10 @@ func main() {
 	}
 }
 
+// interruptible lets Ctrl-C end the program at once, for what waits for a person or
+// reads a file and has nothing to tidy up.
+func interruptible() { signal.Reset(os.Interrupt, syscall.SIGTERM) }
+
 // exitCode ends the program with a code and no further word.
 type exitCode int
 

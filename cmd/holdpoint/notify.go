@@ -112,6 +112,7 @@ Examples:
 func (a *notifyAdd) Run(ctx context.Context, c *cli) error {
 	address := a.URL
 	if address == "-" {
+		interruptible()
 		if _, err := fmt.Fscanln(os.Stdin, &address); err != nil {
 			return fmt.Errorf("read the address: %w", err)
 		}
@@ -289,6 +290,7 @@ Examples:
 func (n *notifyRotate) Run(ctx context.Context, c *cli) error {
 	address := n.URL
 	if address == "-" {
+		interruptible()
 		if _, err := fmt.Fscanln(os.Stdin, &address); err != nil {
 			return fmt.Errorf("read the address: %w", err)
 		}

@@ -136,6 +136,7 @@ func (p *policyExplain) read() (*policy.Request, error) {
 
 func readFileOrStdin(path string) ([]byte, error) {
 	if path == "-" {
+		interruptible()
 		return io.ReadAll(io.LimitReader(os.Stdin, 2*canon.MaxBytes))
 	}
 	return os.ReadFile(path) // #nosec G304 -- the user names the file

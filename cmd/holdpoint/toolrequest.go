@@ -79,6 +79,7 @@ func readRequest(file string) ([]byte, error) {
 		defer func() { _ = f.Close() }()
 		in = f
 	}
+	interruptible()
 	return io.ReadAll(io.LimitReader(in, toolrequest.MaxBytes+1))
 }
 

@@ -45,6 +45,7 @@ func (u *userAdd) Run(ctx context.Context, c *cli) error {
 	}
 	password, made := strings.ToLower(rand.Text()), true
 	if u.PasswordStdin {
+		interruptible()
 		line, err := bufio.NewReader(os.Stdin).ReadString('\n')
 		if err != nil && line == "" {
 			return fmt.Errorf("read the password: %w", err)
