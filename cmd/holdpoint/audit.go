@@ -28,19 +28,19 @@ type auditCommand struct {
 }
 
 type auditExport struct {
-	Data     string    `type:"path" help:"Data directory of a running “holdpoint dev”; without it, HOLDPOINT_DATABASE_URL says where." placeholder:"DIR"`
-	Format   string    `default:"jsonl" enum:"jsonl,csv,ocsf" help:"jsonl proves itself; csv and ocsf are for spreadsheets and SIEMs."`
-	Output   string    `short:"o" required:"" type:"path" help:"The file to write; - for standard output." placeholder:"FILE"`
-	Since    time.Time `help:"Events from this time on (RFC 3339)." format:"2006-01-02T15:04:05Z07:00" placeholder:"TIME"`
-	Until    time.Time `help:"Events before this time." format:"2006-01-02T15:04:05Z07:00" placeholder:"TIME"`
-	Approval string    `help:"Events of one approval." placeholder:"ID"`
-	Agent    string    `help:"Events of one agent." placeholder:"ID"`
-	Tool     string    `help:"Events of one tool." placeholder:"NAME"`
-	Person   string    `help:"Events of one person (usr_…) or another actor." placeholder:"ID"`
-	Outcome  string    `help:"Events of one outcome, such as DENY." placeholder:"OUTCOME"`
-	Type     string    `help:"Events of one type, such as vote." placeholder:"TYPE"`
-	Resume   bool      `help:"Go on with an export to the same file that was cut off."`
-	Quiet    bool      `short:"q" help:"Say nothing of the progress."`
+	Data     string `type:"path" help:"Data directory of a running “holdpoint dev”; without it, HOLDPOINT_DATABASE_URL says where." placeholder:"DIR"`
+	Format   string `default:"jsonl" enum:"jsonl,csv,ocsf" help:"jsonl proves itself; csv and ocsf are for spreadsheets and SIEMs."`
+	Output   string `short:"o" required:"" type:"path" help:"The file to write; - for standard output." placeholder:"FILE"`
+	Since    moment `help:"Events from this time on, such as 2026-10-01T00:00:00Z." placeholder:"TIME"`
+	Until    moment `help:"Events before this time." placeholder:"TIME"`
+	Approval string `help:"Events of one approval." placeholder:"ID"`
+	Agent    string `help:"Events of one agent." placeholder:"ID"`
+	Tool     string `help:"Events of one tool." placeholder:"NAME"`
+	Person   string `help:"Events of one person (usr_…) or another actor." placeholder:"ID"`
+	Outcome  string `help:"Events of one outcome, such as DENY." placeholder:"OUTCOME"`
+	Type     string `help:"Events of one type, such as vote." placeholder:"TYPE"`
+	Resume   bool   `help:"Go on with an export to the same file that was cut off."`
+	Quiet    bool   `short:"q" help:"Say nothing of the progress."`
 }
 
 // Help is shown by "holdpoint audit export --help".
@@ -55,7 +55,25 @@ Examples:
   holdpoint audit export --approval apr_… -o - | holdpoint audit verify - --key log-key.pub`
 }
 
+// moment is a time on the command line (RFC 3339).
+type moment struct{ time.Time }
+
+// UnmarshalText reads it. A day alone is refused: whether it is meant to be in the
+// period would be a guess.
+func (m *moment) UnmarshalText(text []byte) (err error) {
+	if m.Time, err = time.Parse(time.RFC3339Nano, string(text)); err != nil {
+		return errors.New("want a time such as 2026-10-01T00:00:00Z")
+	}
+	return nil
+}
+
 func (a *auditExport) Run(ctx context.Context, c *cli) error {
+	if !a.Since.IsZero() && !a.Until.IsZero() && !a.Since.Before(a.Until.Time) {
+		return errors.New("--since has to be before --until")
+	}
+	if strings.Contains(a.Person, "@") {
+		return errors.New("--person: events have ids and no addresses: give the id, usr_… (holdpoint user list)")
+	}
 	s, keys, err := a.open(ctx, c)
 	if err != nil {
 		return err
@@ -63,7 +81,7 @@ func (a *auditExport) Run(ctx context.Context, c *cli) error {
 	defer s.Close()
 	r := export.Request{
 		Format: a.Format, Actor: operator(), Filter: store.EventFilter{
-			Since: a.Since, Until: a.Until, AgentID: a.Agent, Tool: a.Tool, Outcome: a.Outcome, Type: a.Type, ActorID: a.Person, ApprovalID: a.Approval,
+			Since: a.Since.Time, Until: a.Until.Time, AgentID: a.Agent, Tool: a.Tool, Outcome: a.Outcome, Type: a.Type, ActorID: a.Person, ApprovalID: a.Approval,
 		},
 	}
 	if !a.Quiet {
@@ -76,14 +94,23 @@ func (a *auditExport) Run(ctx context.Context, c *cli) error {
 	x := &export.Exporter{Store: s, Keys: keys, Encodings: known}
 	if a.Output == "-" {
 		out := bufio.NewWriterSize(os.Stdout, 1<<16)
-		_, err := x.Write(ctx, out, r)
-		return errors.Join(err, out.Flush())
+		done, err := x.Write(ctx, out, r)
+		if err == nil {
+			err = out.Flush()
+		}
+		if err == nil && done.Events == 0 {
+			tellNone()
+		}
+		return err
 	}
 	done, err := a.toFile(ctx, x, r)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(terminalError, "%s: %d events, of a log of %d; %s\n", a.Output, done.Events, done.Size, done.Digest)
+	if done.Events == 0 {
+		tellNone()
+	}
 	if done.Misfiled > 0 {
 		fmt.Fprintf(terminalError, "careful: %s, and there are %d such in all: the log's index (log_entries) was changed. What was exported is complete, but who searches by that does not find them\n", done.First, done.Misfiled)
 	}
@@ -95,6 +122,12 @@ func (a *auditExport) Run(ctx context.Context, c *cli) error {
 		fmt.Fprintf(terminalError, "check it: holdpoint audit verify %s --key %s\n", a.Output, key)
 	}
 	return nil
+}
+
+// tellNone says what an export of nothing often comes from. A name that nobody has
+// is no mistake of its own: it may be one of the past.
+func tellNone() {
+	fmt.Fprintln(terminalError, "careful: no event fits. Filters are exact: an outcome is written as DENY, a type as vote, a person as usr_…, an approval as apr_…")
 }
 
 // toFile writes to FILE.partial, which becomes FILE when it is complete.
@@ -125,11 +158,25 @@ func (a *auditExport) toFile(ctx context.Context, x *export.Exporter, r export.R
 	}
 	out := bufio.NewWriterSize(f, 1<<16)
 	done, err := x.Write(ctx, out, r)
-	if err := errors.Join(err, out.Flush(), f.Sync(), f.Close()); err != nil {
+	if err = closed(f, out, err); err != nil {
+		if info, is := os.Stat(partial); is == nil && (info.Size() == 0 || a.Format != export.JSONL) {
+			return done, errors.Join(err, os.Remove(partial)) // there is no going on with it
+		}
 		return done, fmt.Errorf("%w (what was written is in %s; go on with it by --resume)", err, partial)
 	}
 	done.Events += former
 	return done, os.Rename(partial, a.Output)
+}
+
+// closed brings to disk what was written, unless writing it has failed already.
+func closed(f *os.File, out *bufio.Writer, err error) error {
+	if err == nil {
+		err = out.Flush()
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
 }
 
 // resume finds where an export was cut off, and drops a line that was cut.

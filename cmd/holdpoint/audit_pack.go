@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"holdpoint/internal/evidence"
 	"holdpoint/internal/export"
@@ -16,12 +15,12 @@ import (
 )
 
 type auditPack struct {
-	Data     string    `type:"path" help:"Data directory of a running “holdpoint dev”; without it, the configuration says where." placeholder:"DIR"`
-	Approval string    `help:"The approval that it is about." placeholder:"ID"`
-	Since    time.Time `help:"Or: approvals that were opened from this time on (RFC 3339)." format:"2006-01-02T15:04:05Z07:00" placeholder:"TIME"`
-	Until    time.Time `help:"And before this time." format:"2006-01-02T15:04:05Z07:00" placeholder:"TIME"`
-	Output   string    `short:"o" required:"" type:"path" help:"The file to write." placeholder:"FILE.html"`
-	Quiet    bool      `short:"q" help:"Say nothing of the progress."`
+	Data     string `type:"path" help:"Data directory of a running “holdpoint dev”; without it, the configuration says where." placeholder:"DIR"`
+	Approval string `help:"The approval that it is about." placeholder:"ID"`
+	Since    moment `help:"Or: approvals that were opened from this time on, such as 2026-10-01T00:00:00Z." placeholder:"TIME"`
+	Until    moment `help:"And before this time." placeholder:"TIME"`
+	Output   string `short:"o" required:"" type:"path" help:"The file to write." placeholder:"FILE.html"`
+	Quiet    bool   `short:"q" help:"Say nothing of the progress."`
 }
 
 // Help is shown by "holdpoint audit pack --help".
@@ -41,7 +40,17 @@ Examples:
 }
 
 func (a *auditPack) Run(ctx context.Context, c *cli) error {
-	cfg, err := recordedConfig(c, a.Data)
+	switch period := !a.Since.IsZero() || !a.Until.IsZero(); {
+	case a.Output == "-":
+		return errors.New("-o: name a file: a pack is finished or it is not there")
+	case (a.Approval != "") == period:
+		return errors.New("name either an --approval, or a period by --since and --until")
+	case period && (a.Since.IsZero() || a.Until.IsZero()):
+		return errors.New("a period has both --since and --until")
+	case period && !a.Since.Before(a.Until.Time):
+		return errors.New("--since has to be before --until")
+	}
+	cfg, err := recordedConfig(c, a.Data, "")
 	if err != nil {
 		return err
 	}
@@ -60,7 +69,7 @@ func (a *auditPack) Run(ctx context.Context, c *cli) error {
 		x.Keys, key = []string{running.LogKey}, filepath.Join(a.Data, "log-key.pub")
 	}
 	p := &evidence.Packer{Store: s, Sealer: cfg.Sealer, Exporter: x, Present: web.Present}
-	r := evidence.Request{ApprovalID: a.Approval, Since: a.Since, Until: a.Until, Actor: operator()}
+	r := evidence.Request{ApprovalID: a.Approval, Since: a.Since.Time, Until: a.Until.Time, Actor: operator()}
 	if !a.Quiet {
 		r.Progress = progressOf("told approval")
 	}
@@ -68,8 +77,8 @@ func (a *auditPack) Run(ctx context.Context, c *cli) error {
 	switch {
 	case errors.Is(err, evidence.ErrNotFound):
 		return fmt.Errorf("there is no approval %s", a.Approval)
-	case errors.Is(err, evidence.ErrRequest):
-		return errors.New("name an --approval, or a period by --since and --until")
+	case errors.Is(err, evidence.ErrTooMuch):
+		return fmt.Errorf("%w: choose a shorter one", err)
 	case err != nil:
 		return err
 	}
@@ -89,7 +98,7 @@ func (a *auditPack) write(ctx context.Context, p *evidence.Packer, r evidence.Re
 	}
 	out := bufio.NewWriterSize(f, 1<<16)
 	done, err := p.Write(ctx, out, r)
-	if err = errors.Join(err, out.Flush(), f.Sync(), f.Close()); err != nil {
+	if err = closed(f, out, err); err != nil {
 		return done, errors.Join(err, os.Remove(partial)) // there is no going on with it
 	}
 	return done, os.Rename(partial, a.Output)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 
@@ -272,6 +273,9 @@ func describe(r audit.Report) {
 func (v *auditVerify) served(ctx context.Context, verifiers []note.Verifier, former []audit.Checkpoint) (audit.Report, error) {
 	if len(verifiers) == 0 {
 		return audit.Report{}, errors.New("a served log is verified with --key only: otherwise whoever serves it chooses the key")
+	}
+	if u, err := url.Parse(v.URL); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return audit.Report{}, fmt.Errorf("--url: want an address such as https://holdpoint.example.com, not %q", v.URL)
 	}
 	base := strings.TrimSuffix(strings.TrimSuffix(v.URL, "/"), "/log")
 	log := &observer.Log{URL: base + "/log", Verifiers: verifiers, Former: former}

@@ -48,7 +48,7 @@ const pageSize = 50
 // open reads and judges all approvals of the database that dir or the
 // configuration names, oldest first.
 func (r *recorded) open(ctx context.Context, c *cli, dir string) ([]policysim.Case, error) {
-	cfg, err := recordedConfig(c, dir)
+	cfg, err := recordedConfig(c, dir, ", or a file of calls with --calls")
 	if err != nil {
 		return nil, unreadable(err)
 	}
@@ -67,7 +67,7 @@ func (r *recorded) open(ctx context.Context, c *cli, dir string) ([]policysim.Ca
 }
 
 // recordedConfig says where the database is and has its data key.
-func recordedConfig(c *cli, dir string) (config.Config, error) {
+func recordedConfig(c *cli, dir, besides string) (config.Config, error) {
 	if dir == "" {
 		cfg, err := c.load(config.Database)
 		if err == nil {
@@ -75,7 +75,7 @@ func recordedConfig(c *cli, dir string) (config.Config, error) {
 			cfg.Sealer, err = sealerOf(cfg.DataKey)
 		}
 		if err != nil {
-			err = fmt.Errorf("%w\n(or name a data directory with --data, or a file of calls with --calls)", err)
+			err = fmt.Errorf("%w\n(or name a data directory with --data%s)", err, besides)
 		}
 		return cfg, err
 	}

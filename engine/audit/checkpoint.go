@@ -48,12 +48,23 @@ func Sign(c Checkpoint, signers ...note.Signer) ([]byte, error) {
 // ErrNotSigned is returned for a checkpoint without a good signature of its log.
 var ErrNotSigned = errors.New("the log has not signed it")
 
+// whose says of a note that none of the keys has signed which key did: it is most
+// often the wrong one that was given.
+func whose(err error, verifiers []note.Verifier) error {
+	var unverified *note.UnverifiedNoteError
+	if !errors.As(err, &unverified) || len(unverified.Note.UnverifiedSigs) == 0 || len(verifiers) == 0 {
+		return err
+	}
+	by, given := unverified.Note.UnverifiedSigs[0], verifiers[0]
+	return fmt.Errorf("the key is %s+%08x, and the signature is by %s+%08x", given.Name(), given.KeyHash(), by.Name, by.Hash)
+}
+
 // OpenCheckpoint reads a signed checkpoint. The verifiers are those of the log's
 // keys, of which one has to have signed it in the name of its origin.
 func OpenCheckpoint(signed []byte, verifiers ...note.Verifier) (Checkpoint, error) {
 	n, err := note.Open(signed, note.VerifierList(verifiers...))
 	if err != nil {
-		return Checkpoint{}, fmt.Errorf("%w: %w", ErrNotSigned, err)
+		return Checkpoint{}, fmt.Errorf("%w: %w", ErrNotSigned, whose(err, verifiers))
 	}
 	c, err := ParseCheckpoint(n.Text)
 	if err != nil {

@@ -338,7 +338,7 @@ func TestCheckpoints(t *testing.T) {
 		mustName(t, verify(v, lines), texts...)
 	}
 	other := newLog(t, "other.example.com", w.events)
-	check(l.verifier(), other.whole(), "the checkpoint is not to be believed")
+	check(l.verifier(), other.whole(), "the checkpoint is not to be believed: the log has not signed it: the key is log.example.com+")
 
 	// Somebody without the key: everything anew, by a key of the same name.
 	forged := slices.Clone(w.events)

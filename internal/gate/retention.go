@@ -82,7 +82,7 @@ func (r *Registrar) PlaceHold(ctx context.Context, by By, q HoldRequest, once *O
 
 // ReleaseHold ends a hold.
 func (r *Registrar) ReleaseHold(ctx context.Context, by By, id string, once *Once) error {
-	gone := &Refusal{Status: 404, Code: "not_found", Detail: "There is no such hold that has not been released already."}
+	gone := &Refusal{Status: 404, Code: "not_found", Detail: "There is no such hold, or it was released already."}
 	if once != nil {
 		if err := r.store.Answered(ctx, once); err != nil {
 			return r.administered(ctx, err)
