@@ -45,6 +45,9 @@ func ParseLogs(texts []string) ([]Log, error) {
 	var logs []Log
 	places := map[string]int{}
 	for _, text := range texts {
+		if strings.Contains(text, "PRIVATE+KEY+") {
+			return nil, errors.New("this is a private key: give the public one, name+ID+key") // and it is not shown
+		}
 		origin, key, err := parseLog(text)
 		if err != nil {
 			return nil, fmt.Errorf("%q: %w", text, err)

@@ -408,6 +408,10 @@ func TestParseLogs(t *testing.T) {
 			t.Errorf("%q: %+v", text, logs)
 		}
 	}
+	const secret = "PRIVATE+KEY+test+df4a5f4f+AQABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
+	if _, err := ParseLogs([]string{secret}); err == nil || strings.Contains(err.Error(), "AQABAgME") {
+		t.Errorf("of a private key: %v", err)
+	}
 }
 
 func TestNewRefuses(t *testing.T) {
