@@ -207,9 +207,11 @@ func translate(err error) error {
 			return &Kept{Why: pgErr.Detail}
 		case pgErr.Code == "22021" || pgErr.Code == "22P05":
 			return ErrUnfit
+		case pgErr.Code == "42P01" || pgErr.Code == "42703" || pgErr.Code == "42883":
+			return fmt.Errorf("%w: %s: its schema is not the one that this program knows (is a holdpoint migrate due, or is the program an older one?)", ErrUnavailable, pgErr.Code)
 		case pgErr.Code[:2] == "57" || pgErr.Code[:2] == "53" || pgErr.Code[:2] == "08" || pgErr.Code == "40001" || pgErr.Code == "40P01",
-			// Another schema, or rights that are missing: nothing can be written there.
-			pgErr.Code == "42P01" || pgErr.Code == "42703" || pgErr.Code == "42883" || pgErr.Code == "42501":
+			// Rights that are missing: nothing can be written there.
+			pgErr.Code == "42501":
 			return fmt.Errorf("%w: %s", ErrUnavailable, pgErr.Code)
 		}
 		// A server message may quote a row; its code and object names do not.
