@@ -403,3 +403,52 @@ func TestParseTime(t *testing.T) {
 		}
 	}
 }
+
+// TestWordsOfReading: who looks and who exports is told as what they did.
+func TestWordsOfReading(t *testing.T) {
+	name := func(id string) string { return id }
+	ada := engine.Actor{Kind: engine.HumanActor, ID: "Ada"}
+	for code, e := range map[string]engine.Event{
+		"CARD_SHOWN":   {Type: engine.Shown, Outcome: engine.RequireApproval, Actor: ada, AgentID: "bot", ToolName: "pay", Reasons: []engine.Reason{{Code: "CARD_SHOWN", Message: "A person was shown the card."}}},
+		"EXPORT_BEGUN": {Type: engine.Exported, Outcome: engine.Allow, Actor: ada, Reasons: []engine.Reason{{Code: "EXPORT_BEGUN", Message: "Somebody exports the audit log."}}},
+		"EXPORTED":     {Type: engine.Exported, Outcome: engine.Allow, Actor: ada, Reasons: []engine.Reason{{Code: "EXPORTED", Message: "The audit log was exported."}}},
+	} {
+		want := map[string]string{
+			"CARD_SHOWN": "Ada was shown all of the call of pay by bot.", "EXPORT_BEGUN": "Ada began to export the audit log.", "EXPORTED": "Ada exported the audit log.",
+		}[code]
+		if got := tell(e, name).Sentence; got != want {
+			t.Errorf("%s: got %q, want %q", code, got, want)
+		}
+	}
+}
+
+// TestEveryTypeIsOffered: each type of engine/event.go can be searched by, in words.
+func TestEveryTypeIsOffered(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "../engine/event.go", nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		if name, ok := spec.Type.(*ast.Ident); !ok || name.Name != "EventType" {
+			return true
+		}
+		for _, v := range spec.Values {
+			kind, err := strconv.Unquote(v.(*ast.BasicLit).Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found++; typeWords(kind) == "" {
+				t.Errorf("events of type %q cannot be searched for", kind)
+			}
+		}
+		return true
+	})
+	if found < 28 {
+		t.Fatalf("found %d event types", found)
+	}
+}

@@ -73,6 +73,11 @@ func tell(e engine.Event, name func(string) string) told {
 		t.Sentence = who + " asked those of the escalation about " + call
 	case e.Type == engine.Reopened:
 		t.Sentence = who + " asks anew about " + call + ", because the rules ask for more than before"
+	case e.Type == engine.Exported:
+		t.Sentence, t.Because = who+" exported the audit log", nil
+		if len(e.Reasons) > 0 && e.Reasons[0].Code == "EXPORT_BEGUN" {
+			t.Sentence = who + " began to export the audit log"
+		}
 	case e.Type == engine.SignIn:
 		t.Sentence, t.Because = signedIn(e, who, t.Because)
 	case e.Type == engine.Exported:
@@ -200,6 +205,7 @@ var eventTypes = []struct {
 	{engine.Decided, "a call was judged"},
 	{engine.Settled, "an approval ended"},
 	{engine.Voted, "a vote"},
+	{engine.Shown, "a call's card was shown"},
 	{engine.Redeemed, "an approved call started"},
 	{engine.Executed, "what became of a call"},
 	{engine.Answered, "an answer"},
@@ -221,6 +227,9 @@ var eventTypes = []struct {
 	{engine.Contract, "a tool contract was asked"},
 	{engine.Refusal, "a request was turned away"},
 	{engine.SignIn, "signing in or out"},
+	{engine.Exported, "the log was exported"},
+	{engine.Held, "a legal hold"},
+	{engine.Erased, "an erasure"},
 	{engine.Admin, "administration"},
 	{engine.Exported, "an export of the log"},
 	{engine.Erased, "an erasure"},

@@ -246,7 +246,7 @@ func loadRow(l gate.ReviewerLoad) views.LoadRow {
 		row.Median, row.P95 = views.Took(seconds(*l.MedianSeconds)), views.Took(seconds(*l.P95Seconds))
 	}
 	if l.BusiestDecided > 1 {
-		row.Busiest = fmt.Sprintf("at most %d a day, on %s", l.BusiestDecided, l.BusiestDay)
+		row.Busiest = fmt.Sprintf("busiest day: %d, on %s", l.BusiestDecided, l.BusiestDay)
 	}
 	for _, n := range l.Notes {
 		row.Notes = append(row.Notes, n.Text)
