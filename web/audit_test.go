@@ -412,9 +412,10 @@ func TestWordsOfReading(t *testing.T) {
 		"CARD_SHOWN":   {Type: engine.Shown, Outcome: engine.RequireApproval, Actor: ada, AgentID: "bot", ToolName: "pay", Reasons: []engine.Reason{{Code: "CARD_SHOWN", Message: "A person was shown the card."}}},
 		"EXPORT_BEGUN": {Type: engine.Exported, Outcome: engine.Allow, Actor: ada, Reasons: []engine.Reason{{Code: "EXPORT_BEGUN", Message: "Somebody exports the audit log."}}},
 		"EXPORTED":     {Type: engine.Exported, Outcome: engine.Allow, Actor: ada, Reasons: []engine.Reason{{Code: "EXPORTED", Message: "The audit log was exported."}}},
+		"a pack":       {Type: engine.Exported, Outcome: engine.Allow, Actor: ada, Reasons: []engine.Reason{{Code: "EXPORTED", Message: "The audit log was exported."}}, SafePayload: []byte(`{"as":"evidence_pack"}`)},
 	} {
 		want := map[string]string{
-			"CARD_SHOWN": "Ada was shown all of the call of pay by bot.", "EXPORT_BEGUN": "Ada began to export the audit log.", "EXPORTED": "Ada exported the audit log.",
+			"a pack": "Ada made an evidence pack.", "CARD_SHOWN": "Ada was shown all of the call of pay by bot.", "EXPORT_BEGUN": "Ada began to export the audit log.", "EXPORTED": "Ada exported the audit log.",
 		}[code]
 		if got := tell(e, name).Sentence; got != want {
 			t.Errorf("%s: got %q, want %q", code, got, want)

@@ -77,7 +77,7 @@ func fields(r audit.Record, e engine.Event, ok bool, name func(string) string) [
 	add("Tool", r.ToolName, "", search("tool", r.ToolName))
 	if r.ApprovalID != "" {
 		add("Approval", r.ApprovalID, "its card", "/approvals/"+url.PathEscape(r.ApprovalID))
-		add("", r.ApprovalID, "all events of this approval", search("approval", r.ApprovalID))
+		add("", "all its events", "", search("approval", r.ApprovalID))
 	}
 	if !ok {
 		return list

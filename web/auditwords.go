@@ -74,10 +74,7 @@ func tell(e engine.Event, name func(string) string) told {
 	case e.Type == engine.Reopened:
 		t.Sentence = who + " asks anew about " + call + ", because the rules ask for more than before"
 	case e.Type == engine.Exported:
-		t.Sentence, t.Because = who+" exported the audit log", nil
-		if len(e.Reasons) > 0 && e.Reasons[0].Code == "EXPORT_BEGUN" {
-			t.Sentence = who + " began to export the audit log"
-		}
+		t.Sentence, t.Because = who+" "+exported(e), nil
 	case e.Type == engine.SignIn:
 		t.Sentence, t.Because = signedIn(e, who, t.Because)
 	case e.Type == engine.Exported:
@@ -122,6 +119,24 @@ func signedIn(e engine.Event, who string, because []string) (string, []string) {
 		return who + " tried to sign in or to prove who they are, and was turned away", because
 	}
 	return who + " proved who they are", because
+}
+
+// exported says of what was taken out of the log whether it has arguments in it: a
+// pack has.
+func exported(e engine.Event) string {
+	begun := len(e.Reasons) > 0 && e.Reasons[0].Code == "EXPORT_BEGUN"
+	var p struct {
+		As string `json:"as"`
+	}
+	switch pack := json.Unmarshal(e.SafePayload, &p) == nil && p.As == "evidence_pack"; {
+	case pack && begun:
+		return "began to make an evidence pack"
+	case pack:
+		return "made an evidence pack"
+	case begun:
+		return "began to export the audit log"
+	}
+	return "exported the audit log"
 }
 
 // whoDid names the actor.
