@@ -100,6 +100,7 @@ func (c *Console) accessReport(w http.ResponseWriter, r *http.Request, p engine.
 
 func accessView(v *views.AccessReport, r gate.AccessReport) {
 	v.Ready, v.At, v.Past, v.Sources, v.Gaps, v.Since, v.Until, v.More = true, r.At, r.Past, r.Sources, r.Gaps, r.Since, r.Until, r.More
+	v.Nobody = true
 	bare := map[string]bool{}
 	add := func(a gate.RoleAccess, means string) views.RoleAccess {
 		row := roleRow(a, means)
@@ -107,6 +108,7 @@ func accessView(v *views.AccessReport, r gate.AccessReport) {
 			v.Short = append(v.Short, a.Role)
 		}
 		for _, h := range a.Holders {
+			v.Nobody = false
 			if len(h.Factors) == 0 && !bare[h.PersonID] {
 				bare[h.PersonID] = true
 				v.WithoutFactors = append(v.WithoutFactors, h.Name)

@@ -171,7 +171,13 @@ func TestAccessReportPage(t *testing.T) {
 		t.Errorf("asked for %+v, want %+v", got, want)
 	}
 	r.access.Roles, r.access.Gaps, r.access.Silent, r.access.Grants, r.access.Keys, r.access.Changes, r.access.Powers = nil, nil, nil, nil, nil, nil, nil
-	c.get("/audit/access").want(t, http.StatusOK, "Nothing asks for a role.", "There are none.", "Nothing changed in this period.", "The log explains every account")
+	none := c.get("/audit/access")
+	none.want(t, http.StatusOK, "Nothing asks for a role.", "There are none.", "Nothing changed in this period.", "The log explains every account", "Nobody is known to have a say")
+	for _, praise := range []string{"Every role has", "Everybody with a say"} {
+		if strings.Contains(none.body, praise) {
+			t.Errorf("of nobody the page says %q", praise)
+		}
+	}
 }
 
 func TestReportsThatThereAreNone(t *testing.T) {

@@ -37,6 +37,7 @@ type AccessReport struct {
 	More           bool
 	Short          []string // the roles that too few people have
 	WithoutFactors []string // people with a say and no second factor
+	Nobody         bool     // nobody is known to have had a say, so nothing is right or wrong
 }
 
 // RoleAccess is a role with who asks for it and who has it.

@@ -570,7 +570,7 @@ func holds(v Erasures) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 63, "\" data-testid=\"release-hold\"><label class=\"tick\"><input type=\"checkbox\" name=\"confirm\" value=\"yes\" required><span>What it covers may be erased from now on</span></label> <button class=\"revoke\" type=\"submit\">Release the hold</button></form></details>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 63, "\" data-testid=\"release-hold\"><label class=\"check\"><input type=\"checkbox\" name=\"confirm\" value=\"yes\" required><span>What it covers may be erased from now on</span></label> <button class=\"revoke\" type=\"submit\">Release the hold</button></form></details>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
