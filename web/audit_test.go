@@ -404,6 +404,36 @@ func TestParseTime(t *testing.T) {
 	}
 }
 
+// TestWhoDid: what is done to an agent is not told as done by it.
+func TestWhoDid(t *testing.T) {
+	name := func(id string) string { return id }
+	key, root := engine.Actor{Kind: engine.ServiceActor, ID: "key_1", Channel: "api"}, engine.Actor{Kind: engine.ServiceActor, ID: "root", Channel: "cli"}
+	for _, test := range []struct {
+		e    engine.Event
+		want string
+	}{
+		{engine.Event{Type: engine.Admin, Actor: key, AgentID: "bot"}, "The key key_1"},
+		{engine.Event{Type: engine.Erased, Actor: key, AgentID: "bot"}, "The key key_1"},
+		{engine.Event{Type: engine.Erased, Actor: root, AgentID: "bot"}, "The command line"},
+		{engine.Event{Type: engine.Answered, Actor: key, AgentID: "bot"}, "The runtime of bot"},
+		{engine.Event{Type: engine.Refusal, Actor: key, AgentID: "bot"}, "A key of bot"},
+		{engine.Event{Type: engine.Refusal, Actor: key}, "The key key_1"},
+		{engine.Event{Type: engine.Refusal, Actor: engine.Actor{Kind: engine.ServiceActor, Channel: "api"}}, "Somebody"},
+	} {
+		if got := whoDid(test.e, name); got != test.want {
+			t.Errorf("%s by %q: got %q, want %q", test.e.Type, test.e.Actor.ID, got, test.want)
+		}
+	}
+	moments := timeline(gate.Card{Timeline: []engine.Event{
+		{Type: engine.Erased, Outcome: engine.Deny, Actor: key}, {Type: engine.Erased, Outcome: engine.Allow, Actor: root}, {Type: engine.Held, Outcome: engine.Allow, Actor: key},
+	}}, "The bot", name)
+	for i, want := range []string{"The key key_1", "The command line", "The key key_1"} {
+		if moments[i].Who != want {
+			t.Errorf("moment %d is told as %q, want %q", i, moments[i].Who, want)
+		}
+	}
+}
+
 // TestWordsOfReading: who looks and who exports is told as what they did.
 func TestWordsOfReading(t *testing.T) {
 	name := func(id string) string { return id }

@@ -61,6 +61,10 @@ func tell(e engine.Event, name func(string) string) told {
 		t.Sentence = nameOr(e.AgentID, name, "An agent") + " asked what the contract of " + orSome(e.ToolName, "a tool") + " lets through, " + orSome(judged[e.Outcome], "and the answer was "+string(e.Outcome))
 	case e.Type == engine.Settled:
 		t.Sentence = settledSentence(e, call)
+	case e.Outcome == engine.Deny && e.Type == engine.Erased && e.ApprovalID != "":
+		t.Sentence = who + " tried to erase what an approval was about, and was turned away"
+	case e.Outcome == engine.Deny && e.Type == engine.Erased:
+		t.Sentence = who + " tried to erase a person, and was turned away"
 	case e.Outcome == engine.Deny && turned != "":
 		t.Sentence = who + " " + turned + " and was turned away, for " + call
 	case deed != "":
@@ -148,15 +152,36 @@ func whoDid(e engine.Event, name func(string) string) string {
 		return nameOr(e.Actor.ID, name, "An agent")
 	case engine.ServiceActor:
 		switch {
-		case e.Actor.Channel == "cli":
-			return "The command line"
-		case e.AgentID != "":
-			return "The runtime of " + name(e.AgentID)
+		case administers(e.Type) || e.AgentID == "" || e.Actor.Channel == "cli":
+			return keyOf(e.Actor)
+		case e.Type == engine.Refusal:
+			return "A key of " + name(e.AgentID)
 		}
-		return "The key " + orSome(e.Actor.ID, "of somebody")
+		return "The runtime of " + name(e.AgentID)
 	case engine.SystemActor:
 	}
 	return "Holdpoint"
+}
+
+// administers says what no runtime does of its agent: an event of these that names
+// an agent is about it, and not by it.
+func administers(t engine.EventType) bool {
+	switch t { //nolint:exhaustive // all others come from calls, their people and their runtimes
+	case engine.Admin, engine.Erased, engine.Held, engine.Exported, engine.Granted, engine.Notified:
+		return true
+	}
+	return false
+}
+
+// keyOf names a service that acts for nobody else.
+func keyOf(a engine.Actor) string {
+	switch {
+	case a.Channel == "cli":
+		return "The command line"
+	case a.ID == "":
+		return "Somebody"
+	}
+	return "The key " + a.ID
 }
 
 func callWords(e engine.Event, name func(string) string) string {

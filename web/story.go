@@ -155,11 +155,15 @@ func timeline(c gate.Card, agent string, name func(string) string) []views.Momen
 	facts := inOrder(c.Approval.Facts)
 	var moments []views.Moment
 	for _, e := range c.Timeline {
+		who := actor(e.Actor, agent, name)
+		if e.Actor.Kind == engine.ServiceActor && administers(e.Type) {
+			who = keyOf(e.Actor) // and not the agent that the call is of
+		}
 		if e.Outcome == engine.Deny && e.Type != engine.Decided && e.Type != engine.Settled {
-			moments = turnedAway(moments, e, actor(e.Actor, agent, name))
+			moments = turnedAway(moments, e, who)
 			continue
 		}
-		m := views.Moment{At: e.Timestamp, EventID: e.ID, Who: actor(e.Actor, agent, name)}
+		m := views.Moment{At: e.Timestamp, EventID: e.ID, Who: who}
 		i := slices.IndexFunc(facts, func(f approval.Fact) bool {
 			return slices.Contains(factsOf[e.Type], f.Kind) && f.Actor.ID == e.Actor.ID
 		})
