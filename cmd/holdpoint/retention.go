@@ -55,7 +55,7 @@ func (r *retentionShow) Run(ctx context.Context, c *cli) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(terminal, "floor: %s after its end nothing can be erased (set %s)\n", floor.Shortest, floor.ChangedAt.Format(time.RFC3339))
+	fmt.Fprintf(terminal, "floor: nothing can be erased sooner than %s after its end (set %s)\n", floor.Shortest, floor.ChangedAt.Format(time.RFC3339))
 	due, err := office.NextDue(ctx, min(max(r.Limit, 1), 1000))
 	if err != nil {
 		return err
