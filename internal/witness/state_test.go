@@ -117,6 +117,7 @@ func TestStateCannotBeWritten(t *testing.T) {
 			return func() { _ = os.Rename(dir+".away", dir) }
 		},
 		"the new file is a directory": func() func() {
+			_ = os.Remove(b.state.staged()) // what another case may have left, in whichever order they come
 			if err := os.Mkdir(b.state.staged(), 0o700); err != nil {
 				t.Fatal(err)
 			}
