@@ -168,15 +168,15 @@ func (a *auditExport) toFile(ctx context.Context, x *export.Exporter, r export.R
 	return done, os.Rename(partial, a.Output)
 }
 
-// closed brings to disk what was written, unless writing it has failed already.
+// closed brings to disk what was written, also where err ended it: it can be gone on
+// with. A disk that is full is told once.
 func closed(f *os.File, out *bufio.Writer, err error) error {
-	if err == nil {
-		err = out.Flush()
+	for _, step := range []func() error{out.Flush, f.Sync, f.Close} {
+		if failed := step(); err == nil {
+			err = failed
+		}
 	}
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
+	return err
 }
 
 // resume finds where an export was cut off, and drops a line that was cut.
