@@ -664,6 +664,7 @@ func TestLogOnlyGrows(t *testing.T) {
 	if len(p.Proof) != 0 || p.To != 301 {
 		t.Errorf("from nothing: %+v", p)
 	}
+	h.stop() // what is refused is an event, too
 	h.ask(fmt.Sprintf("/v1/audit/consistency?from=1&to=%d", unsigned)).want(t, 404, "no_checkpoint")
 	h.ask("/v1/audit/consistency?from=1&to=302").want(t, 404, "no_checkpoint")
 	for _, query := range []string{"", "from=302", "from=3&to=1", "from=-1", "from=x", "from=1&from=2", "from=1&to=-1", "from=1&until=3", "from=9223372036854775808"} {

@@ -164,8 +164,15 @@ func TestFiledIsAsTheIndexHasIt(t *testing.T) {
 	ctx := context.Background()
 	late, often := log[29_000].at, log[100]
 	for _, f := range []EventFilter{
-		{}, {Since: late}, {Since: late, Until: late.Add(time.Minute)}, {Until: log[50].at}, {AgentID: often.agent}, {Tool: often.tool, Since: late}, {Outcome: often.outcome, Type: often.kind},
-		{ActorID: log[200].actor, AgentID: often.agent}, {AgentID: "unheard of"},
+		{},
+		{Since: late},
+		{Since: late, Until: late.Add(time.Minute)},
+		{Until: log[50].at},
+		{AgentID: often.agent},
+		{Tool: often.tool, Since: late},
+		{Outcome: often.outcome, Type: often.kind},
+		{ActorID: log[200].actor, AgentID: often.agent},
+		{AgentID: "unheard of"},
 	} {
 		f.Limit = 700
 		var want, got []entry
