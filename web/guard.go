@@ -36,7 +36,8 @@ const permissions = "accelerometer=(), camera=(), display-capture=(), geolocatio
 // security headers on every answer, refuses unsafe requests that another site
 // sent, and refuses unsafe requests that carry a session cookie without saying
 // where they come from: only something that is not a browser does that, and it
-// has no business with a person's session. Requests without a cookie, such as
+// has no business with a person's session. Nor may another site's link ask the API
+// for something in a person's name: an export is on record as theirs. Requests without a cookie, such as
 // those of agents, need no origin. A handler may replace a header for itself.
 func Guard(next http.Handler, c GuardConfig) http.Handler {
 	crossOrigin := http.NewCrossOriginProtection()
@@ -51,7 +52,7 @@ func Guard(next http.Handler, c GuardConfig) http.Handler {
 			return
 		}
 		err := crossOrigin.Check(r)
-		if err != nil || unsafe(r.Method) && nameless(r) && hasSessionCookie(r) {
+		if err != nil || hasSessionCookie(r) && (unsafe(r.Method) && nameless(r) || forPrograms(r.URL.Path) && elsewhere(r)) {
 			logger.WarnContext(r.Context(), "cross-origin request refused", "method", r.Method)
 			refuse(w, r, http.StatusForbidden, "cross_origin", "This request did not come from a page of this server, so nothing was done.")
 			return
@@ -82,6 +83,12 @@ func unsafe(method string) bool {
 // nameless reports whether the request says nothing of where it comes from.
 func nameless(r *http.Request) bool {
 	return r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") == ""
+}
+
+// elsewhere reports whether a browser says that another site asks.
+func elsewhere(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site == "cross-site" || site == "same-site"
 }
 
 func hasSessionCookie(r *http.Request) bool {

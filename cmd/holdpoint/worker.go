@@ -32,17 +32,17 @@ type workerCommand struct{}
 func (workerCommand) Help() string {
 	return `The worker relays what the gate has stored to Temporal, settles approvals, puts
 events into the audit log and signs it, tells people by the endpoints of
-"holdpoint notify", and starts again what Temporal has lost. Any number may run. It takes the settings of serve, and
-HOLDPOINT_TEMPORAL_ADDRESS and HOLDPOINT_TEMPORAL_NAMESPACE. For the audit log:
+"holdpoint notify", erases by age, and starts again what Temporal has lost. Any
+number may run. It takes the settings of serve. For the audit log:
   HOLDPOINT_LOG_KEY_FILE       made by "holdpoint key log FILE"; signs checkpoints
   HOLDPOINT_LOG_FLOOR_FILE     where the last checkpoint is kept outside Postgres
   HOLDPOINT_LOG_FLOOR_WEBHOOK  an address that the last checkpoint is posted to
   log_streams                  only in the file: receivers that events are sent to
                                (docs/siem.md)
-For telling people:
-  HOLDPOINT_SMTP_ADDR, _FROM, _USER, _PASSWORD_FILE, _TLS (starttls, tls, plain)
   HOLDPOINT_RETENTION          how long after its end what an approval was about is
                                kept, such as 2160h; none, the default, keeps it
+For telling people:
+  HOLDPOINT_SMTP_ADDR, _FROM, _USER, _PASSWORD_FILE, _TLS (starttls, tls, plain)
   HOLDPOINT_OUTBOUND_ALLOW_PRIVATE  networks of receivers inside the house, such
                                as 10.20.0.0/16; all others have to be public
 
