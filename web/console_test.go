@@ -270,7 +270,11 @@ func TestCrossOrigin(t *testing.T) {
 	if len(c.m.votes) != 0 {
 		t.Errorf("votes: %+v", c.m.votes)
 	}
-	c.get("/").want(t, http.StatusOK) // still signed in
+	// Nothing here answers to it, once it is let through.
+	for site, want := range map[string]int{"cross-site": http.StatusForbidden, "same-site": http.StatusForbidden, "same-origin": http.StatusNotFound, "none": http.StatusNotFound, "": http.StatusNotFound} {
+		c.do("GET", "/v1/audit/export", nil, "Sec-Fetch-Site", site).want(t, want)
+	}
+	c.do("GET", "/", nil, "Sec-Fetch-Site", "cross-site").want(t, http.StatusOK) // still signed in, and pages may be linked to
 	// An agent has no cookie and no origin.
 	c.Jar = nil
 	c.do("POST", "/v1/approvals/apr_1/votes", url.Values{}, "Sec-Fetch-Site", "").want(t, http.StatusOK)

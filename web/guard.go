@@ -52,7 +52,7 @@ func Guard(next http.Handler, c GuardConfig) http.Handler {
 			return
 		}
 		err := crossOrigin.Check(r)
-		if err != nil || hasSessionCookie(r) && (unsafe(r.Method) && nameless(r) || forPrograms(r.URL.Path) && elsewhere(r)) {
+		if err != nil || hasSessionCookie(r) && (unsafe(r.Method) && nameless(r) || strings.HasPrefix(r.URL.Path, "/v1/") && elsewhere(r)) {
 			logger.WarnContext(r.Context(), "cross-origin request refused", "method", r.Method)
 			refuse(w, r, http.StatusForbidden, "cross_origin", "This request did not come from a page of this server, so nothing was done.")
 			return

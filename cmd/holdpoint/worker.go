@@ -33,7 +33,8 @@ func (workerCommand) Help() string {
 	return `The worker relays what the gate has stored to Temporal, settles approvals, puts
 events into the audit log and signs it, tells people by the endpoints of
 "holdpoint notify", erases by age, and starts again what Temporal has lost. Any
-number may run. It takes the settings of serve. For the audit log:
+number may run. It takes the settings of serve, and Temporal's:
+HOLDPOINT_TEMPORAL_ADDRESS and HOLDPOINT_TEMPORAL_NAMESPACE. For the audit log:
   HOLDPOINT_LOG_KEY_FILE       made by "holdpoint key log FILE"; signs checkpoints
   HOLDPOINT_LOG_FLOOR_FILE     where the last checkpoint is kept outside Postgres
   HOLDPOINT_LOG_FLOOR_WEBHOOK  an address that the last checkpoint is posted to
