@@ -84,7 +84,7 @@ func TestRetention(t *testing.T) {
 	writeSettings(t, d, keepAll)
 	d = d.again(t, nil)
 	must(t, nil, "", "retention", "set-floor", "1s", "--data", d.dir)
-	if shown := must(t, nil, "", "retention", "show", "--data", d.dir); !strings.Contains(shown, "floor: 1s") || !strings.Contains(shown, old.ID) || !strings.Contains(shown, "legal hold") {
+	if shown := must(t, nil, "", "retention", "show", "--data", d.dir); !strings.Contains(shown, "sooner than 1s after its end") || !strings.Contains(shown, old.ID) || !strings.Contains(shown, "legal hold") {
 		t.Errorf("shown: %s", shown)
 	}
 	if err := d.program.stop(); err != nil {
