@@ -62,11 +62,16 @@ func filtering(f *gate.EventFilter) parameters {
 	}
 }
 
-func eventFilter(query url.Values) (f gate.EventFilter, limit int, err error) {
+func eventFilter(query url.Values) (f gate.EventFilter, limit int, _ error) {
 	limit = eventsPage
 	p, order := filtering(&f), "asc"
 	p["limit"], p["order"] = whole(&limit, 1, maxEventsPage), oneOf(&order, "asc", "desc")
-	err = p.read(query)
+	if err := p.read(query); err != nil {
+		return f, 0, err
+	}
+	if err := f.Check(); err != nil {
+		return f, 0, badQuery("Nothing is searched: " + err.Error() + ".")
+	}
 	f.Newest = order == "desc"
-	return f, limit, err
+	return f, limit, nil
 }

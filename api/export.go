@@ -25,6 +25,9 @@ func (a *API) auditExport(c *call) error {
 	if err := p.read(c.r.URL.Query()); err != nil {
 		return err
 	}
+	if err := f.Check(); err != nil {
+		return badQuery("Nothing is exported: " + err.Error() + ".")
+	}
 	media := map[string]string{export.JSONL: "application/jsonl", "csv": "text/csv; charset=utf-8", "ocsf": "application/jsonl"}[format]
 	ending := map[string]string{export.JSONL: "jsonl", "csv": "csv", "ocsf": "ocsf.jsonl"}[format]
 	out := &streamed{w: c.w, media: media, name: "holdpoint-audit." + ending, control: http.NewResponseController(c.w)}
@@ -40,8 +43,6 @@ func (a *API) auditExport(c *call) error {
 		panic(http.ErrAbortHandler)
 	case errors.Is(err, export.ErrFormat):
 		return badQuery("format is jsonl, csv or ocsf.")
-	case errors.Is(err, export.ErrFilter):
-		return badQuery("A filter holds a text that no event can hold.")
 	case errors.Is(err, export.ErrNoCheckpoint):
 		return &failure{Status: http.StatusServiceUnavailable, Code: "no_checkpoint", Detail: "The audit log has no such checkpoint yet. Try again in a moment.", RetryAfter: time.Second}
 	}

@@ -59,7 +59,7 @@ func (a *API) authorize(c *call, scope string) error {
 		scope = "audit"
 	}
 	if scope != anyKey && !slices.Contains(p.Scopes, scope) {
-		return &failure{Status: http.StatusForbidden, Code: "scope_missing", Detail: fmt.Sprintf("This key has not the scope %q.", scope)}
+		return &failure{Status: http.StatusForbidden, Code: "scope_missing", Detail: fmt.Sprintf("This key does not have the scope %q.", scope)}
 	}
 	return nil
 }

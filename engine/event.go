@@ -59,6 +59,14 @@ const (
 	Held      EventType = "hold"              // a legal hold was placed or released
 )
 
+// EventTypes returns all of them, in the order above.
+func EventTypes() []EventType {
+	return []EventType{
+		Decided, Contract, Voted, Answered, Cancelled, Proved, Ticketed, Asked, Shown, Commented, Claimed, Extended, Escalated, Edited, Reopened,
+		Broken, Afterward, Granted, Notified, Settled, Redeemed, Executed, Refusal, Exported, SignIn, Admin, Erased, Held,
+	}
+}
+
 // Reason is a code and a sentence, as in Agent-SPM.
 type Reason struct {
 	Code    string `json:"code"`

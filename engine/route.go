@@ -76,6 +76,11 @@ const (
 	Timeout         Outcome = "TIMEOUT"
 )
 
+// Outcomes returns all eleven, in the order above.
+func Outcomes() []Outcome {
+	return []Outcome{Allow, Deny, RequireApproval, RequireStepUp, RequireTicket, RequireHuman, Approved, Rejected, KillSwitch, RateLimited, Timeout}
+}
+
 // Route is the route that an outcome stands for. Outcomes that end a wait or a
 // call without running it are Refuse, and so is any name that is not known.
 func (o Outcome) Route() Route {

@@ -99,7 +99,7 @@ func TestAuditExport(t *testing.T) {
 	}
 	for id := range ids {
 		got := d.verified(t, d.exported(t, "--approval", id))
-		if got.code != 0 || !strings.Contains(got.out, "1 approvals ended by the rules, 0 are open") {
+		if got.code != 0 || !strings.Contains(got.out, "1 approval ended by the rules, 0 still open") {
 			t.Errorf("approval %s: exit %d\n%s%s", id, got.code, got.out, got.err)
 		}
 	}

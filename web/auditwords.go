@@ -261,7 +261,6 @@ var eventTypes = []struct {
 	{engine.Cancelled, "taken back"},
 	{engine.Broken, "broken glass"},
 	{engine.Afterward, "a look afterwards"},
-	{engine.Shown, "a card was shown"},
 	{engine.Granted, "a standing grant"},
 	{engine.Notified, "a notification"},
 	{engine.Contract, "a tool contract was asked"},
@@ -271,9 +270,6 @@ var eventTypes = []struct {
 	{engine.Held, "a legal hold"},
 	{engine.Erased, "an erasure"},
 	{engine.Admin, "administration"},
-	{engine.Exported, "an export of the log"},
-	{engine.Erased, "an erasure"},
-	{engine.Held, "a legal hold"},
 }
 
 func outcomeWords(code string) string {

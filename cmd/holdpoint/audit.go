@@ -68,8 +68,11 @@ func (m *moment) UnmarshalText(text []byte) (err error) {
 }
 
 func (a *auditExport) Run(ctx context.Context, c *cli) error {
-	if !a.Since.IsZero() && !a.Until.IsZero() && !a.Since.Before(a.Until.Time) {
-		return errors.New("--since has to be before --until")
+	filter := store.EventFilter{
+		Since: a.Since.Time, Until: a.Until.Time, AgentID: a.Agent, Tool: a.Tool, Outcome: a.Outcome, Type: a.Type, ActorID: a.Person, ApprovalID: a.Approval,
+	}
+	if err := filter.Check(); err != nil {
+		return err
 	}
 	if strings.Contains(a.Person, "@") {
 		return errors.New("--person: events have ids and no addresses: give the id, usr_… (holdpoint user list)")
@@ -79,11 +82,7 @@ func (a *auditExport) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer s.Close()
-	r := export.Request{
-		Format: a.Format, Actor: operator(), Filter: store.EventFilter{
-			Since: a.Since.Time, Until: a.Until.Time, AgentID: a.Agent, Tool: a.Tool, Outcome: a.Outcome, Type: a.Type, ActorID: a.Person, ApprovalID: a.Approval,
-		},
-	}
+	r := export.Request{Format: a.Format, Actor: operator(), Filter: filter}
 	if !a.Quiet {
 		r.Progress = progressOf("exported up to event")
 	}
@@ -107,7 +106,7 @@ func (a *auditExport) Run(ctx context.Context, c *cli) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(terminalError, "%s: %d events, of a log of %d; %s\n", a.Output, done.Events, done.Size, done.Digest)
+	fmt.Fprintf(terminalError, "%s: %s, of a log of %d; %s\n", a.Output, plural(done.Events, "event"), done.Size, done.Digest)
 	if done.Events == 0 {
 		tellNone()
 	}
@@ -127,7 +126,7 @@ func (a *auditExport) Run(ctx context.Context, c *cli) error {
 // tellNone says what an export of nothing often comes from. A name that nobody has
 // is no mistake of its own: it may be one of the past.
 func tellNone() {
-	fmt.Fprintln(terminalError, "careful: no event fits. Filters are exact: an outcome is written as DENY, a type as vote, a person as usr_…, an approval as apr_…")
+	fmt.Fprintln(terminalError, "careful: no event fits. Filters are exact: a person is written as usr_…, an approval as apr_…")
 }
 
 // toFile writes to FILE.partial, which becomes FILE when it is complete.

@@ -82,7 +82,7 @@ func (a *auditPack) Run(ctx context.Context, c *cli) error {
 	case err != nil:
 		return err
 	}
-	fmt.Fprintf(terminalError, "%s: %d approvals, with a proof of %d events of a log of %d\ncheck it: holdpoint audit verify %s --key %s\n", a.Output, done.Approvals, done.Events, done.Size, a.Output, key)
+	fmt.Fprintf(terminalError, "%s: %s, with a proof of %s of a log of %d\ncheck it: holdpoint audit verify %s --key %s\n", a.Output, plural(done.Approvals, "approval"), plural(done.Events, "event"), done.Size, a.Output, key)
 	return nil
 }
 

@@ -250,7 +250,7 @@ func (v *auditVerify) tell(r audit.Report, trusted bool) error {
 // describe says what was checked.
 func describe(r audit.Report) {
 	c := r.Checkpoint
-	fmt.Fprintf(terminal, "ok   %s signed a log of %d events\n", c.Origin, c.Size)
+	fmt.Fprintf(terminal, "ok   %s signed a log of %s\n", c.Origin, plural(c.Size, "event"))
 	if r.Header.Whole {
 		fmt.Fprintf(terminal, "ok   all %d events are those, in order, none missing\n", r.Events)
 	} else {
@@ -263,9 +263,10 @@ func describe(r audit.Report) {
 		fmt.Fprintln(terminal, "note what became of approvals was not computed again: it takes an export of the whole log, of a time, or of one approval, agent or tool")
 		return
 	}
-	fmt.Fprintf(terminal, "ok   %d approvals ended by the rules, %d are open, %d tokens were spent once and in time\n", r.Approvals.Ended, r.Approvals.StillOpen, r.Approvals.Redeemed)
+	fmt.Fprintf(terminal, "ok   %s ended by the rules, %d still open, %s spent once and in time\n",
+		plural(r.Approvals.Ended, "approval"), r.Approvals.StillOpen, plural(r.Approvals.Redeemed, "token"))
 	if r.Approvals.Unjudged > 0 {
-		fmt.Fprintf(terminal, "note %d approvals could not be computed again: not all of their events are here, or they are from before the log told enough\n", r.Approvals.Unjudged)
+		fmt.Fprintf(terminal, "note %s could not be computed again: not all of their events are here, or they are from before the log told enough\n", plural(r.Approvals.Unjudged, "approval"))
 	}
 }
 

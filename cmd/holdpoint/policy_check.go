@@ -149,7 +149,7 @@ func (p *policyCheck) print(r policyReport, now time.Time) error {
 }
 
 // plural is a number of things.
-func plural(n int, thing string) string {
+func plural[N int | int64](n N, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}

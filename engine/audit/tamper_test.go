@@ -278,7 +278,7 @@ func TestLines(t *testing.T) {
 	check(moved, "line 6: event 6 ", "event 5 is missing before it")
 	check(append(slices.Clone(whole), whole[3]), "something after the end")
 	check(whole[1:], "line 1: it is no export of an audit log")
-	check(nil, "it is empty")
+	check(nil, "the export is empty")
 	check([][]byte{[]byte("")}, "it is no export of an audit log")
 	check(append(slices.Clone(whole[:n-1]), whole[:1]...), "is no event with a place") // a second header for the end
 

@@ -413,7 +413,7 @@ func (v *Verifier) logic(value canon.Value, document []byte, at time.Time, bad f
 func (v *Verifier) Done() Report {
 	switch {
 	case v.lines == 0:
-		v.say(Problem{What: "it is empty"})
+		v.say(Problem{What: "the export is empty"})
 	case v.dead:
 	case !v.ended:
 		v.say(Problem{What: fmt.Sprintf("the export was cut off after %d events: its end is missing", v.events)})

@@ -12,9 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"golang.org/x/mod/sumdb/tlog"
@@ -89,9 +87,6 @@ var ErrNoCheckpoint = errors.New("the audit log has no checkpoint yet: is a work
 // ErrFormat is returned for a format that there is not.
 var ErrFormat = errors.New("there is no such format")
 
-// ErrFilter is returned for a filter that no event can fit: it holds what is no text.
-var ErrFilter = errors.New("the filter holds a text that no event can hold")
-
 // Bounds of how many events are in memory at once, and of about how many bytes: one
 // has 256 KiB at most.
 const (
@@ -109,10 +104,8 @@ func (x *Exporter) Write(ctx context.Context, w io.Writer, r Request) (Summary, 
 	if r.Format != JSONL && !known {
 		return Summary{}, fmt.Errorf("%w as %q", ErrFormat, r.Format)
 	}
-	for _, text := range []string{r.Filter.AgentID, r.Filter.Tool, r.Filter.Outcome, r.Filter.Type, r.Filter.ActorID, r.Filter.ApprovalID} {
-		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
-			return Summary{}, ErrFilter
-		}
+	if err := r.Filter.Check(); err != nil {
+		return Summary{}, err
 	}
 	begun, err := x.record(ctx, r, "EXPORT_BEGUN", "Somebody exports the audit log.", nil)
 	if err != nil {

@@ -494,14 +494,14 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestFilterThatIsNoText: nothing is exported, and nothing is said to have been.
-func TestFilterThatIsNoText(t *testing.T) {
+// TestFilterThatNothingFits: nothing is exported, and nothing is said to have been.
+func TestFilterThatNothingFits(t *testing.T) {
 	l := newLogged(t)
 	l.add(1)
 	l.sequence()
-	for _, f := range []store.EventFilter{{AgentID: "a\x00"}, {Tool: "\xff"}, {Outcome: "\x00"}, {Type: "\xc3("}, {ActorID: "\x00"}, {ApprovalID: "\xff"}} {
+	for _, f := range []store.EventFilter{{AgentID: "a\x00"}, {Tool: "\xff"}, {Outcome: "\x00"}, {Type: "\xc3("}, {ActorID: "\x00"}, {ApprovalID: "\xff"}, {Outcome: "deny"}, {Type: "votes"}, {Since: time.Unix(2, 0), Until: time.Unix(2, 0)}} {
 		text, _, err := l.export(export.Request{Filter: f})
-		if !errors.Is(err, export.ErrFilter) || len(text) > 0 {
+		if !errors.Is(err, store.ErrFilter) || len(text) > 0 {
 			t.Errorf("%+v: %v, after %q", f, err, text)
 		}
 	}

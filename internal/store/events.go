@@ -3,9 +3,12 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -27,6 +30,31 @@ type EventFilter struct {
 	// Newest turns the direction: from the newest event on.
 	Newest bool
 	Limit  int
+}
+
+// ErrFilter is wrapped by the errors of EventFilter.Check.
+var ErrFilter = errors.New("no event can fit the filter")
+
+// Check returns an error that names the field by which no event can fit the
+// filter: a mistake of who asks, and not a search that finds nothing.
+func (f EventFilter) Check() error {
+	for _, field := range []struct{ name, text string }{
+		{"agent", f.AgentID}, {"tool", f.Tool}, {"outcome", f.Outcome}, {"type", f.Type}, {"actor", f.ActorID}, {"approval", f.ApprovalID},
+	} {
+		if !utf8.ValidString(field.text) || strings.ContainsRune(field.text, 0) {
+			return fmt.Errorf("%w: its %s is no text", ErrFilter, field.name)
+		}
+	}
+	if f.Outcome != "" && !slices.Contains(engine.Outcomes(), engine.Outcome(f.Outcome)) {
+		return fmt.Errorf("%w: the outcomes are %v", ErrFilter, engine.Outcomes())
+	}
+	if f.Type != "" && !slices.Contains(engine.EventTypes(), engine.EventType(f.Type)) {
+		return fmt.Errorf("%w: the types of events are %v", ErrFilter, engine.EventTypes())
+	}
+	if !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until) {
+		return fmt.Errorf("%w: it has to begin before it ends", ErrFilter)
+	}
+	return nil
 }
 
 // conditions are the filter's, but for its place, on events as l.

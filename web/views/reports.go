@@ -151,6 +151,20 @@ func quickWords(l LoadRow) string {
 	return strconv.Itoa(l.Quick) + " of " + strconv.Itoa(l.Timed)
 }
 
+// offHoursWords says how many votes were cast at night and how many at weekends; one
+// can be both.
+func offHoursWords(l LoadRow) string {
+	switch {
+	case l.Nights == 0 && l.Weekends == 0:
+		return "0"
+	case l.Weekends == 0:
+		return Thousands(l.Nights) + " at night"
+	case l.Nights == 0:
+		return Thousands(l.Weekends) + " at weekends"
+	}
+	return Thousands(l.Nights) + " at night, " + Thousands(l.Weekends) + " at weekends"
+}
+
 func aloneWords(l LoadRow) string {
 	if l.OnCall == 0 {
 		return "–"

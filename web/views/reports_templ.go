@@ -2119,7 +2119,7 @@ func loadTable(v ReviewerReport) templ.Component {
 			templ_7745c5c3_Var82 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 185, "<div class=\"table-wrap boxed\" tabindex=\"0\" role=\"region\" aria-label=\"Reviewers\"><table class=\"reporttable loads\" data-testid=\"loads\"><caption class=\"hidden\">What each reviewer decided in the period</caption> <thead><tr><th scope=\"col\">Reviewer</th><th scope=\"col\" class=\"num\">Decided</th><th scope=\"col\" class=\"num\">Approved</th><th scope=\"col\" class=\"num\">Denied</th><th scope=\"col\" class=\"num\">Median time</th><th scope=\"col\" class=\"num\">95% within</th><th scope=\"col\" class=\"num\">Within 5\u00a0s</th><th scope=\"col\" class=\"num\">Nights, weekends</th><th scope=\"col\" class=\"num\">Questions</th><th scope=\"col\" class=\"num\">Alone on call</th><th scope=\"col\" class=\"num\">By grant</th></tr></thead> <tbody>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 185, "<div class=\"table-wrap boxed\" tabindex=\"0\" role=\"region\" aria-label=\"Reviewers\"><table class=\"reporttable loads\" data-testid=\"loads\"><caption class=\"hidden\">What each reviewer decided in the period</caption> <thead><tr><th scope=\"col\">Reviewer</th><th scope=\"col\" class=\"num\">Decided</th><th scope=\"col\" class=\"num\">Approved</th><th scope=\"col\" class=\"num\">Denied</th><th scope=\"col\" class=\"num\">Median time</th><th scope=\"col\" class=\"num\">95% within</th><th scope=\"col\" class=\"num\">Within 5\u00a0s</th><th scope=\"col\" class=\"num\">Off hours</th><th scope=\"col\" class=\"num\">Questions</th><th scope=\"col\" class=\"num\">Alone on call</th><th scope=\"col\" class=\"num\">By grant</th></tr></thead> <tbody>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -2430,14 +2430,14 @@ func loadRow(row LoadRow) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 213, "\" data-label=\"Nights, weekends\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 213, "\" data-label=\"Off hours\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var102 string
-		templ_7745c5c3_Var102, templ_7745c5c3_Err = templ.JoinStringErrs(Thousands(row.Nights) + ", " + Thousands(row.Weekends))
+		templ_7745c5c3_Var102, templ_7745c5c3_Err = templ.JoinStringErrs(offHoursWords(row))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `reports.templ`, Line: 506, Col: 146}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `reports.templ`, Line: 506, Col: 103}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var102))
 		if templ_7745c5c3_Err != nil {
@@ -2577,9 +2577,9 @@ func loadWords(v ReviewerReport) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var112 string
-		templ_7745c5c3_Var112, templ_7745c5c3_Err = templ.JoinStringErrs("Nights are 22:00 to 06:00, weekends Saturday and Sunday, in " + v.Zone + ".")
+		templ_7745c5c3_Var112, templ_7745c5c3_Err = templ.JoinStringErrs("Off hours: nights are 22:00 to 06:00, weekends Saturday and Sunday, in " + v.Zone + ".")
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `reports.templ`, Line: 520, Col: 86}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `reports.templ`, Line: 520, Col: 97}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var112))
 		if templ_7745c5c3_Err != nil {
