@@ -83,6 +83,11 @@ func (a *auditExport) Run(ctx context.Context, c *cli) error {
 	}
 	defer s.Close()
 	r := export.Request{Format: a.Format, Actor: operator(), Filter: filter}
+	if login, err := s.Reader(ctx); err != nil {
+		return err
+	} else if login != "" {
+		r.Actor.ID = login
+	}
 	if !a.Quiet {
 		r.Progress = progressOf("exported up to event")
 	}

@@ -104,6 +104,16 @@ func TestReaderExports(t *testing.T) {
 	t.Cleanup(s.Close)
 	e := event("")
 	e.Type, e.Outcome, e.AgentID, e.ToolName = engine.Exported, engine.Allow, "", ""
+	if e.Actor.ID, err = s.Reader(ctx); err != nil || e.Actor.ID != "store_reader" {
+		t.Fatalf("it is logged in as %q: %v", e.Actor.ID, err)
+	}
+	own := engine.Actor{Kind: engine.ServiceActor, ID: e.Actor.ID, Channel: "cli"}
+	for _, e.Actor = range []engine.Actor{{Kind: engine.HumanActor, ID: own.ID, Channel: "cli"}, {Kind: engine.ServiceActor, ID: "usr_1", Channel: "cli"}, {Kind: engine.ServiceActor, ID: own.ID, Channel: "console"}} {
+		if err := s.RecordExport(ctx, e); err == nil {
+			t.Errorf("a reader says that %+v exports", e.Actor)
+		}
+	}
+	e.Actor = own
 	if err := s.RecordExport(ctx, e); err != nil {
 		t.Fatal(err)
 	}
