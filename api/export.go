@@ -13,6 +13,11 @@ import (
 // exportWithin bounds how long whoever reads an export may take for a page of it.
 const exportWithin = 60 * time.Second
 
+var notWitnessed = &failure{
+	Status: http.StatusConflict, Code: "not_witnessed_yet", RetryAfter: 5 * time.Second,
+	Detail: "Too few witnesses have signed the audit log as it is now, so nothing was exported. They may not answer: the worker says why.",
+}
+
 func (a *API) auditExport(c *call) error {
 	var (
 		f            gate.EventFilter
@@ -43,6 +48,8 @@ func (a *API) auditExport(c *call) error {
 		panic(http.ErrAbortHandler)
 	case errors.Is(err, export.ErrFormat):
 		return badQuery("format is jsonl, csv or ocsf.")
+	case errors.Is(err, export.ErrNotWitnessed):
+		return notWitnessed
 	case errors.Is(err, export.ErrNoCheckpoint):
 		return &failure{Status: http.StatusServiceUnavailable, Code: "no_checkpoint", Detail: "The audit log has no such checkpoint yet. Try again in a moment.", RetryAfter: time.Second}
 	}

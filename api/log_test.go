@@ -688,7 +688,7 @@ func TestSearchesForNothing(t *testing.T) {
 			continue
 		}
 		for _, path := range []string{"/v1/audit/events?", "/v1/audit/export?"} {
-			if got := h.ask(path + query).want(t, 400, "bad_query"); !bytes.Contains(got.body, []byte(said)) {
+			if got := h.ask(path+query).want(t, 400, "bad_query"); !bytes.Contains(got.body, []byte(said)) {
 				t.Errorf("%s%s: %s", path, query, got.body)
 			}
 		}

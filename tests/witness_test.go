@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -154,4 +155,107 @@ func fetchCheckpoint(t *testing.T, url string) string {
 		t.Fatal(err)
 	}
 	return string(data)
+}
+
+// TestWitnessedExport has the program's own log witnessed: what is exported and
+// packed carries the witness's signature, which is verified offline; and without the
+// witness nothing is exported that would not.
+func TestWitnessedExport(t *testing.T) {
+	top := t.TempDir()
+	dir, key := devDir(t), filepath.Join(top, "witness.key")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	logKey := filepath.Join(dir, "log-key")
+	must(t, nil, "", "key", "log", logKey, "--name", "log.example.com/witnessed")
+	vkey := strings.TrimSpace(must(t, nil, "", "witness", "key", key, "--name", "witness.example.com/w1"))
+	w, err := run(binary(t), top, "witness", environment(), nil,
+		"witness", "--listen", "127.0.0.1:0", "--key", key, "--state", filepath.Join(top, "state.json"), "--log", strings.TrimSpace(fileText(logKey+".pub")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.kill)
+	var url string
+	eventually(t, 30*time.Second, "the witness listens", func() bool {
+		found := regexp.MustCompile(`listening on (http://\S+)\n`).FindStringSubmatch(w.text())
+		if found != nil {
+			url = found[1]
+		}
+		return url != ""
+	})
+	d := startDev(t, func(o *devOptions) {
+		o.dir, o.policy = dir, sharedPolicy+"log_witnesses: [{url: '"+url+"', key: '"+vkey+"'}]\nlog_witnessed: 1\n"
+	})
+	a := d.agent(t).hold("pair_witnessed", nil)
+	for i := range 2 {
+		d.reviewer(t, i).vote(a, "approve").want(t, 200)
+	}
+
+	whole := d.exported(t, "--witnessed", "1")
+	part := d.exported(t, "--witnessed", "1", "--approval", a.ID)
+	pack := filepath.Join(top, "pack.html")
+	served := filepath.Join(top, "served.jsonl")
+	if err := os.WriteFile(pack, d.admin(t).do("GET", "/v1/audit/evidence?approval_id="+a.ID, nil).want(t, 200).Body, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(served, d.admin(t).do("GET", "/v1/audit/export", nil).want(t, 200).Body, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, stranger, err := cosign.GenerateKey(rand.Reader, "witness.example.com/w2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := filepath.Join(top, "state")
+	for name, args := range map[string][]string{"the whole log": {whole}, "a part": {part}, "a pack": {pack}, "the API's": {served}, "the served log": {"--url", d.URL, "--state", state}} {
+		got := d.verified(t, append(args, "--witness", vkey)...)
+		if got.code != 0 || !strings.Contains(got.out, "ok   witness.example.com/w1 has signed it too, on ") {
+			t.Errorf("%s: exit %d\n%s%s", name, got.code, got.out, got.err)
+		}
+		if got = d.verified(t, append(args, "--witness", stranger)...); got.code != 1 || !strings.Contains(got.out, "BAD ") || !strings.Contains(got.out, "no witness of 1") {
+			t.Errorf("%s, by a witness that has not signed: exit %d\n%s%s", name, got.code, got.out, got.err)
+		}
+		if got = d.verified(t, append(args, "--witness", stranger, "--witness", vkey)...); got.code != 1 || !strings.Contains(got.out, "not witness.example.com/w2") {
+			t.Errorf("%s, by one too few: exit %d\n%s%s", name, got.code, got.out, got.err)
+		}
+		if got = d.verified(t, append(args, "--witness", stranger, "--witness", vkey, "--witnessed", "1")...); got.code != 0 {
+			t.Errorf("%s, by one of two: exit %d\n%s%s", name, got.code, got.out, got.err)
+		}
+	}
+	for want, args := range map[string][]string{
+		"--witnessed: want 1 to 1":      {whole, "--witness", vkey, "--witnessed", "2"},
+		"--witness: the key is of type": {whole, "--witness", logKey + ".pub"},
+		"--witness: there is no file":   {whole, "--witness", "nothing.pub"},
+	} {
+		if got := d.verified(t, args...); got.code != 2 || !strings.Contains(got.err, want) {
+			t.Errorf("%v: exit %d, %s", args, got.code, got.err)
+		}
+	}
+	if got := cli(t, nil, "", "audit", "verify", whole, "--witness", vkey); got.code != 2 || !strings.Contains(got.err, "with --key only") {
+		t.Errorf("without the log's key: exit %d\n%s%s", got.code, got.out, got.err)
+	}
+	text := fileText(whole)
+	forged := filepath.Join(top, "forged.jsonl")
+	i := strings.Index(text, "— witness.example.com/w1 ") + len("— witness.example.com/w1 ") + 40
+	other := byte('A')
+	if text[i] == other {
+		other = 'B'
+	}
+	if err := os.WriteFile(forged, []byte(text[:i]+string(other)+text[i+1:]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.verified(t, forged, "--witness", vkey); got.code != 1 || !strings.Contains(got.out, "cosignatures are not to be believed") {
+		t.Errorf("a forged cosignature: exit %d\n%s%s", got.code, got.out, got.err)
+	}
+
+	w.kill()
+	d.agent(t).hold("pair_alone", nil)
+	d.admin(t).do("GET", "/v1/audit/export", nil).want(t, 409, "not_witnessed_yet")
+	d.admin(t).do("GET", "/v1/audit/evidence?approval_id="+a.ID, nil).want(t, 409, "not_witnessed_yet")
+	got := cli(t, nil, "", "audit", "export", "--data", d.dir, "-o", filepath.Join(top, "alone.jsonl"), "--witnessed", "1")
+	if got.code != 1 || !strings.Contains(got.err, "too few witnesses have signed the log") {
+		t.Errorf("without a witness: exit %d, %s", got.code, got.err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(top, "alone*")); len(left) > 0 {
+		t.Errorf("it leaves %v", left)
+	}
 }

@@ -28,19 +28,20 @@ type auditCommand struct {
 }
 
 type auditExport struct {
-	Data     string `type:"path" help:"Data directory of a running “holdpoint dev”; without it, HOLDPOINT_DATABASE_URL says where." placeholder:"DIR"`
-	Format   string `default:"jsonl" enum:"jsonl,csv,ocsf" help:"jsonl proves itself; csv and ocsf are for spreadsheets and SIEMs."`
-	Output   string `short:"o" required:"" type:"path" help:"The file to write; - for standard output." placeholder:"FILE"`
-	Since    moment `help:"Events from this time on, such as 2026-10-01T00:00:00Z." placeholder:"TIME"`
-	Until    moment `help:"Events before this time." placeholder:"TIME"`
-	Approval string `help:"Events of one approval." placeholder:"ID"`
-	Agent    string `help:"Events of one agent." placeholder:"ID"`
-	Tool     string `help:"Events of one tool." placeholder:"NAME"`
-	Person   string `help:"Events of one person (usr_…) or another actor." placeholder:"ID"`
-	Outcome  string `help:"Events of one outcome, such as DENY." placeholder:"OUTCOME"`
-	Type     string `help:"Events of one type, such as vote." placeholder:"TYPE"`
-	Resume   bool   `help:"Go on with an export to the same file that was cut off."`
-	Quiet    bool   `short:"q" help:"Say nothing of the progress."`
+	Data      string `type:"path" help:"Data directory of a running “holdpoint dev”; without it, HOLDPOINT_DATABASE_URL says where." placeholder:"DIR"`
+	Format    string `default:"jsonl" enum:"jsonl,csv,ocsf" help:"jsonl proves itself; csv and ocsf are for spreadsheets and SIEMs."`
+	Output    string `short:"o" required:"" type:"path" help:"The file to write; - for standard output." placeholder:"FILE"`
+	Since     moment `help:"Events from this time on, such as 2026-10-01T00:00:00Z." placeholder:"TIME"`
+	Until     moment `help:"Events before this time." placeholder:"TIME"`
+	Approval  string `help:"Events of one approval." placeholder:"ID"`
+	Agent     string `help:"Events of one agent." placeholder:"ID"`
+	Tool      string `help:"Events of one tool." placeholder:"NAME"`
+	Person    string `help:"Events of one person (usr_…) or another actor." placeholder:"ID"`
+	Outcome   string `help:"Events of one outcome, such as DENY." placeholder:"OUTCOME"`
+	Type      string `help:"Events of one type, such as vote." placeholder:"TYPE"`
+	Witnessed *int   `help:"Wait until so many witnesses have signed what is exported; without it, the setting log_witnessed says how many." placeholder:"N"`
+	Resume    bool   `help:"Go on with an export to the same file that was cut off."`
+	Quiet     bool   `short:"q" help:"Say nothing of the progress."`
 }
 
 // Help is shown by "holdpoint audit export --help".
@@ -68,6 +69,9 @@ func (m *moment) UnmarshalText(text []byte) (err error) {
 }
 
 func (a *auditExport) Run(ctx context.Context, c *cli) error {
+	if a.Witnessed != nil && *a.Witnessed < 0 {
+		return errors.New("--witnessed: want 0 or more")
+	}
 	filter := store.EventFilter{
 		Since: a.Since.Time, Until: a.Until.Time, AgentID: a.Agent, Tool: a.Tool, Outcome: a.Outcome, Type: a.Type, ActorID: a.Person, ApprovalID: a.Approval,
 	}
@@ -77,13 +81,13 @@ func (a *auditExport) Run(ctx context.Context, c *cli) error {
 	if strings.Contains(a.Person, "@") {
 		return errors.New("--person: events have ids and no addresses: give the id, usr_… (holdpoint user list)")
 	}
-	s, keys, err := a.open(ctx, c)
+	x, err := a.open(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer s.Close()
+	defer x.Store.Close()
 	r := export.Request{Format: a.Format, Actor: operator(), Filter: filter}
-	if login, err := s.Reader(ctx); err != nil {
+	if login, err := x.Store.Reader(ctx); err != nil {
 		return err
 	} else if login != "" {
 		r.Actor.ID = login
@@ -91,11 +95,6 @@ func (a *auditExport) Run(ctx context.Context, c *cli) error {
 	if !a.Quiet {
 		r.Progress = progressOf("exported up to event")
 	}
-	known, err := encodings()
-	if err != nil {
-		return err
-	}
-	x := &export.Exporter{Store: s, Keys: keys, Encodings: known}
 	if a.Output == "-" {
 		out := bufio.NewWriterSize(os.Stdout, 1<<16)
 		done, err := x.Write(ctx, out, r)
@@ -236,21 +235,31 @@ func (a *auditExport) resume(f *os.File, r *export.Request) (former int64, err e
 }
 
 // open opens the database as the role that only reads and appends.
-func (a *auditExport) open(ctx context.Context, c *cli) (*store.Store, []string, error) {
+func (a *auditExport) open(ctx context.Context, c *cli) (*export.Exporter, error) {
+	known, err := encodings()
+	if err != nil {
+		return nil, err
+	}
+	x := &export.Exporter{Encodings: known}
+	var database string
 	if a.Data != "" {
 		running, err := readDevFile(a.Data)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		s, err := store.Open(ctx, store.Config{URL: running.DatabaseURL, MaxConns: 4})
-		return s, []string{running.LogKey}, err
+		x.Keys, database = []string{running.LogKey}, running.DatabaseURL
+	} else {
+		cfg, err := c.load(config.Database)
+		if err != nil {
+			return nil, fmt.Errorf("%w\n(or name the data directory of a running “holdpoint dev” with --data)", err)
+		}
+		x.Keys, x.Witnessed, database = publicKeysOfLog(cfg), cfg.LogWitnessed, cfg.DatabaseURL
 	}
-	cfg, err := c.load(config.Database)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%w\n(or name the data directory of a running “holdpoint dev” with --data)", err)
+	if a.Witnessed != nil {
+		x.Witnessed = *a.Witnessed
 	}
-	s, err := store.Open(ctx, store.Config{URL: cfg.DatabaseURL, MaxConns: 4})
-	return s, nil, err
+	x.Store, err = store.Open(ctx, store.Config{URL: database, MaxConns: 4})
+	return x, err
 }
 
 // progressOf says how far it is, twice a second at a terminal: in one line, which
@@ -280,7 +289,7 @@ func progressOf(what string) func(done, all int64) {
 // readKeys reads public keys from a file, or takes the text for a key itself.
 func readKeys(arg string) (string, error) {
 	if strings.HasPrefix(arg, "PRIVATE+KEY+") {
-		return "", errors.New("--key: this is a private key, and it should not be in anybody's shell history now; give the public one (name+hash+base64)")
+		return "", errors.New("this is a private key, and it should not be in anybody's shell history now; give the public one (name+hash+base64)")
 	}
 	if strings.Count(arg, "+") >= 2 && !strings.ContainsAny(arg, "\n") {
 		if _, err := os.Stat(arg); err != nil {
@@ -289,13 +298,13 @@ func readKeys(arg string) (string, error) {
 	}
 	data, err := os.ReadFile(arg) // #nosec G304 -- the user names the file
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("--key: there is no file %s, and it is no key either (name+hash+base64)", arg)
+		return "", fmt.Errorf("there is no file %s, and it is no key either (name+hash+base64)", arg)
 	}
 	if err != nil {
-		return "", fmt.Errorf("--key: %w", err)
+		return "", err
 	}
 	if bytes.Contains(data, []byte("PRIVATE+KEY+")) {
-		return "", fmt.Errorf("--key: %s holds a private key; give the public one (%s.pub)", arg, arg)
+		return "", fmt.Errorf("%s holds a private key; give the public one (%s.pub)", arg, arg)
 	}
 	return string(data), nil
 }

@@ -12,22 +12,27 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/mod/sumdb/note"
 
 	"holdpoint/engine/audit"
 	"holdpoint/engine/canon"
+	"holdpoint/engine/cosign"
 	"holdpoint/internal/observer"
 )
 
 type auditVerify struct {
-	File   string   `arg:"" optional:"" help:"An export (JSON Lines), an evidence pack, or - for standard input."`
-	URL    string   `help:"Verify the log that is served there instead; with HOLDPOINT_API_KEY set, its events as well." placeholder:"URL"`
-	Key    []string `help:"The log's public key (name+hash+base64), or a file of such." placeholder:"KEY"`
-	Former []string `help:"A checkpoint of the same log from before, in a file: the log has to continue it." type:"path" placeholder:"FILE"`
-	State  string   `help:"Remember the checkpoint here, and hold the next verification against it." type:"path" placeholder:"FILE"`
-	Quiet  bool     `short:"q" help:"Say nothing when all is well, and no progress."`
+	File      string   `arg:"" optional:"" help:"An export (JSON Lines), an evidence pack, or - for standard input."`
+	URL       string   `help:"Verify the log that is served there instead; with HOLDPOINT_API_KEY set, its events as well." placeholder:"URL"`
+	Key       []string `help:"The log's public key (name+hash+base64), or a file of such." placeholder:"KEY"`
+	Witness   []string `help:"The public key of a witness that has to have signed the checkpoint as well, or a file of such." placeholder:"KEY"`
+	Witnessed int      `help:"How many of those witnesses are enough; without it, all of them." placeholder:"N"`
+	Former    []string `help:"A checkpoint of the same log from before, in a file: the log has to continue it." type:"path" placeholder:"FILE"`
+	State     string   `help:"Remember the checkpoint here, and hold the next verification against it." type:"path" placeholder:"FILE"`
+	Quiet     bool     `short:"q" help:"Say nothing when all is well, and no progress."`
 
+	witnesses audit.Witnesses
 	disclosed *audit.Disclosure // of an evidence pack
 }
 
@@ -54,7 +59,8 @@ where; 2 it could not be checked; 3 all is well, but no key was given.
 
 Examples:
   holdpoint audit verify log.jsonl --key log-key.pub
-  holdpoint audit verify --url https://holdpoint.example.com --key log-key.pub --state ~/.holdpoint-log`
+  holdpoint audit verify --url https://holdpoint.example.com --key log-key.pub --state ~/.holdpoint-log
+  holdpoint audit verify log.jsonl --key log-key.pub --witness w1.pub`
 }
 
 func (v *auditVerify) Run(ctx context.Context) error {
@@ -80,6 +86,9 @@ func (v *auditVerify) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if v.witnesses, err = v.cosigners(len(verifiers) > 0); err != nil {
+		return err
+	}
 	var report audit.Report
 	if v.URL != "" {
 		report, err = v.served(ctx, verifiers, former)
@@ -94,26 +103,59 @@ func (v *auditVerify) run(ctx context.Context) error {
 
 // verifiers are the keys that were given, each once.
 func (v *auditVerify) verifiers() ([]note.Verifier, error) {
-	var verifiers []note.Verifier
-	known := map[string]bool{}
-	for _, arg := range v.Key {
-		text, err := readKeys(arg)
+	return readVerifiers("--key", v.Key, func(line string) (note.Verifier, error) {
+		one, err := audit.ParseVerifiers(line)
 		if err != nil {
 			return nil, err
 		}
-		if _, err := audit.ParseVerifiers(text); err != nil {
-			return nil, fmt.Errorf("--key: %w", err)
+		return one[0], nil
+	})
+}
+
+// cosigners are the witnesses that were given.
+func (v *auditVerify) cosigners(trusted bool) (w audit.Witnesses, err error) {
+	w.Needed = v.Witnessed
+	if w.Keys, err = readVerifiers("--witness", v.Witness, cosign.NewVerifier); err != nil {
+		return w, err
+	}
+	names := map[string]bool{}
+	for _, k := range w.Keys {
+		names[k.Name()] = true
+	}
+	switch {
+	case len(names) > 0 && !trusted:
+		return w, errors.New("--witness is worth something with --key only")
+	case w.Needed < 0 || w.Needed > len(names):
+		return w, fmt.Errorf("--witnessed: want 1 to %d, the number of witnesses that are named by --witness", len(names))
+	}
+	return w, nil
+}
+
+// readVerifiers reads keys, one a line, from files or as they are; each comes once.
+func readVerifiers(option string, args []string, parse func(line string) (note.Verifier, error)) ([]note.Verifier, error) {
+	var verifiers []note.Verifier
+	known := map[string]bool{}
+	for _, arg := range args {
+		text, err := readKeys(arg)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", option, err)
 		}
+		keys := 0
 		for line := range strings.Lines(text) {
-			if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") || known[line] {
+			if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
 				continue
 			}
-			known[line] = true
-			one, err := audit.ParseVerifiers(line)
+			one, err := parse(line)
 			if err != nil {
-				return nil, fmt.Errorf("--key: %w", err)
+				return nil, fmt.Errorf("%s: %w", option, err)
 			}
-			verifiers = append(verifiers, one...)
+			if keys++; !known[line] {
+				verifiers = append(verifiers, one)
+			}
+			known[line] = true
+		}
+		if keys == 0 {
+			return nil, fmt.Errorf("%s: there is no key in it", option)
 		}
 	}
 	return verifiers, nil
@@ -165,7 +207,7 @@ func (v *auditVerify) file(verifiers []note.Verifier, former []audit.Checkpoint)
 		}
 		in = f
 	}
-	return v.read(in, size, &audit.Verifier{Verifiers: verifiers, Former: former})
+	return v.read(in, size, &audit.Verifier{Verifiers: verifiers, Former: former, Witnesses: v.witnesses})
 }
 
 // read gives a verifier every line.
@@ -251,6 +293,9 @@ func (v *auditVerify) tell(r audit.Report, trusted bool) error {
 func describe(r audit.Report) {
 	c := r.Checkpoint
 	fmt.Fprintf(terminal, "ok   %s signed a log of %s\n", c.Origin, plural(c.Size, "event"))
+	for _, w := range r.Cosigned {
+		fmt.Fprintf(terminal, "ok   %s has signed it too, on %s\n", w.Witness, w.At.UTC().Format(time.RFC3339))
+	}
 	if r.Header.Whole {
 		fmt.Fprintf(terminal, "ok   all %d events are those, in order, none missing\n", r.Events)
 	} else {
@@ -279,7 +324,7 @@ func (v *auditVerify) served(ctx context.Context, verifiers []note.Verifier, for
 		return audit.Report{}, fmt.Errorf("--url: want an address such as https://holdpoint.example.com, not %q", v.URL)
 	}
 	base := strings.TrimSuffix(strings.TrimSuffix(v.URL, "/"), "/log")
-	log := &observer.Log{URL: base + "/log", Verifiers: verifiers, Former: former}
+	log := &observer.Log{URL: base + "/log", Verifiers: verifiers, Former: former, Witnesses: v.witnesses}
 	if !v.Quiet {
 		log.Progress = progressOf("verified entry")
 	}
@@ -290,7 +335,7 @@ func (v *auditVerify) served(ctx context.Context, verifiers []note.Verifier, for
 	if err != nil {
 		return audit.Report{}, err
 	}
-	report := audit.Report{Checkpoint: seen.Checkpoint, Header: audit.Header{Checkpoint: string(seen.Signed), Whole: true}, Events: seen.Checkpoint.Size}
+	report := audit.Report{Checkpoint: seen.Checkpoint, Header: audit.Header{Checkpoint: string(seen.Signed), Whole: true}, Events: seen.Checkpoint.Size, Cosigned: seen.Cosigned}
 	key := os.Getenv("HOLDPOINT_API_KEY")
 	if key == "" {
 		if !v.Quiet {
@@ -304,7 +349,7 @@ func (v *auditVerify) served(ctx context.Context, verifiers []note.Verifier, for
 		return report, err
 	}
 	defer func() { _ = events.Close() }()
-	report, err = v.read(events, 0, &audit.Verifier{Verifiers: verifiers, Former: append(former, seen.Checkpoint)})
+	report, err = v.read(events, 0, &audit.Verifier{Verifiers: verifiers, Former: append(former, seen.Checkpoint), Witnesses: v.witnesses})
 	if err == nil && len(report.Problems) == 0 && !report.Keyless && !report.Header.Whole {
 		// A part says nothing of what it leaves out.
 		report.Problems = []audit.Problem{{Line: 1, What: "the server was asked for the whole log, and gives a part of it"}}

@@ -69,7 +69,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var c cli
-	parser := kong.Must(&c, kong.Name("holdpoint"), kong.Description(description), kong.UsageOnError(),
+	parser := kong.Must(&c, kong.Name("holdpoint"), kong.Description(description), kong.ShortUsageOnError(), kong.Exit(exitAfterParsing),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}), kong.BindTo(ctx, (*context.Context)(nil)))
 	if len(os.Args) == 1 {
 		os.Args = append(os.Args, "--help")
@@ -87,6 +87,15 @@ func main() {
 		}
 		os.Exit(1)
 	}
+}
+
+// exitAfterParsing ends the program after help was shown or with 2 after a command
+// line that could not be read.
+func exitAfterParsing(code int) {
+	if code != 0 {
+		code = 2
+	}
+	os.Exit(code)
 }
 
 // interruptible lets Ctrl-C end the program at once, for what waits for a person or

@@ -196,7 +196,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	if err != nil {
 		return err
 	}
-	exporter := &export.Exporter{Store: s, Keys: publicKeysOfLog(cfg), Encodings: known}
+	exporter := &export.Exporter{Store: s, Keys: publicKeysOfLog(cfg), Encodings: known, Witnessed: cfg.LogWitnessed}
 	door, err := api.New(api.Config{
 		Exporter: exporter,
 		Evidence: &evidence.Packer{Store: s, Sealer: cfg.Sealer, Exporter: exporter, Present: web.Present},

@@ -1,9 +1,14 @@
 package audit
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
 
 	"golang.org/x/mod/sumdb/note"
 
@@ -82,4 +87,57 @@ func OpenCheckpoint(signed []byte, verifiers ...note.Verifier) (Checkpoint, erro
 		}
 	}
 	return Checkpoint{}, fmt.Errorf("%w: it is of the log %q", ErrNotSigned, c.Origin)
+}
+
+// Cosignature is a witness's word that it has seen a checkpoint, and no other of
+// the log that contradicts it.
+type Cosignature struct {
+	Witness string
+	At      time.Time
+}
+
+// Witnesses says who besides the log has to have signed a checkpoint. The zero value
+// asks nobody.
+type Witnesses struct {
+	// Keys are the witnesses' public keys (cosign.NewVerifier), each once; two of one
+	// name are one witness.
+	Keys []note.Verifier
+	// Needed is how many of them have to have signed; all of them when 0.
+	Needed int
+}
+
+// Check returns who of the witnesses has signed, by name. It is an error when these
+// are too few, or when one's signature does not verify.
+func (w Witnesses) Check(signed []byte) ([]Cosignature, error) {
+	if len(w.Keys) == 0 {
+		return nil, nil
+	}
+	names := map[string]bool{}
+	for _, k := range w.Keys {
+		names[k.Name()] = true
+	}
+	needed := cmp.Or(w.Needed, len(names))
+	n, err := note.Open(signed, note.VerifierList(w.Keys...))
+	var nobody *note.UnverifiedNoteError
+	switch {
+	case errors.As(err, &nobody):
+		return nil, fmt.Errorf("no witness of %d that are asked for has signed it", needed)
+	case err != nil:
+		return nil, fmt.Errorf("its cosignatures are not to be believed: %w", err)
+	}
+	var list []Cosignature
+	for _, sig := range n.Sigs {
+		at, err := cosign.Timestamp(sig)
+		if err != nil {
+			return nil, fmt.Errorf("the cosignature of %s is not to be believed: %w", sig.Name, err)
+		}
+		if names[sig.Name] {
+			list = append(list, Cosignature{Witness: sig.Name, At: at})
+		}
+		delete(names, sig.Name)
+	}
+	if len(list) < needed {
+		return list, fmt.Errorf("%d of %d witnesses that are asked for have signed it, not %s", len(list), needed, strings.Join(slices.Sorted(maps.Keys(names)), ", "))
+	}
+	return list, nil
 }

@@ -65,7 +65,10 @@ type Verifier struct {
 	// Former are checkpoints of the same log, signed and checked before: the export
 	// has to continue them. It can be told only of a whole log.
 	Former []Checkpoint
+	// Witnesses have to have signed the export's checkpoint, too.
+	Witnesses Witnesses
 
+	cosigned []Cosignature
 	header   Header
 	point    Checkpoint
 	keyless  bool // there is no key to check with
@@ -102,6 +105,8 @@ type Report struct {
 	// Unheld is how many of the former checkpoints a part of the log could not be
 	// held against.
 	Unheld int
+	// Cosigned is who of the witnesses that were asked for has signed the checkpoint.
+	Cosigned []Cosignature
 }
 
 func (v *Verifier) say(p Problem) {
@@ -197,6 +202,9 @@ func (v *Verifier) begin(value canon.Value, data []byte) {
 		v.say(Problem{What: "the checkpoint is not to be believed: " + err.Error()})
 		v.dead = true
 		return
+	}
+	if v.cosigned, err = v.Witnesses.Check([]byte(v.header.Checkpoint)); err != nil {
+		v.say(Problem{What: "the checkpoint: " + err.Error()})
 	}
 	if _, err := OpenCheckpoint([]byte(v.header.Checkpoint), named...); len(named) > 0 && err != nil {
 		v.say(Problem{What: "the keys that it names are not those of the checkpoint"})
@@ -424,6 +432,6 @@ func (v *Verifier) Done() Report {
 	}
 	return Report{
 		Problems: v.problems, More: v.more, Checkpoint: v.point, Header: v.header, Events: v.events,
-		Approvals: v.replay.Done(), Replayed: !v.partial, Keyless: v.keyless, Unheld: v.unheld,
+		Approvals: v.replay.Done(), Replayed: !v.partial, Keyless: v.keyless, Unheld: v.unheld, Cosigned: v.cosigned,
 	}
 }

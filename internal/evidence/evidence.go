@@ -63,7 +63,8 @@ type Request struct {
 	Flush func() error
 }
 
-// Errors of what cannot be packed. export.ErrNoCheckpoint: the log is not signed yet.
+// Errors of what cannot be packed. export.ErrNoCheckpoint: the log is not
+// signed yet; export.ErrNotWitnessed: not by witnesses.
 var (
 	// ErrNotFound: there is no such approval.
 	ErrNotFound = store.ErrNotFound
@@ -150,9 +151,7 @@ func (k *packing) begin(ctx context.Context) error {
 			return fmt.Errorf("%w: more than %d events", ErrTooMuch, events)
 		}
 	}
-	if _, err := k.Store.LatestCheckpoint(ctx, 0); errors.Is(err, store.ErrNotFound) {
-		return export.ErrNoCheckpoint
-	} else if err != nil {
+	if err := k.Exporter.Ready(ctx); err != nil {
 		return err
 	}
 	if k.people, err = k.Store.People(ctx); err != nil {

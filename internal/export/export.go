@@ -41,6 +41,9 @@ type Exporter struct {
 	Keys []string
 	// Encodings are the formats beside JSONL, by name.
 	Encodings map[string]Encoding
+	// Witnessed is how many witnesses have to have signed the checkpoint that an
+	// export ends with. It waits a moment for them.
+	Witnessed int
 }
 
 // Request is what somebody wants exported.
@@ -84,6 +87,9 @@ type Summary struct {
 // held against.
 var ErrNoCheckpoint = errors.New("the audit log has no checkpoint yet: is a worker running?")
 
+// ErrNotWitnessed is returned where too few witnesses have signed the log as it is.
+var ErrNotWitnessed = errors.New("too few witnesses have signed the log as it is now")
+
 // ErrFormat is returned for a format that there is not.
 var ErrFormat = errors.New("there is no such format")
 
@@ -94,8 +100,13 @@ const (
 	pageBytes = 2 << 20
 )
 
-// catchUp is how long an export waits for what has only just been appended.
-const catchUp = 1500 * time.Millisecond
+// How long an export waits for what has only just been appended, and for witnesses to
+// sign it: the worker has them sign a checkpoint after the other.
+const (
+	catchUp       = 1500 * time.Millisecond
+	witnessWithin = 10 * time.Second
+	witnessPause  = 100 * time.Millisecond
+)
 
 // Write writes an export. An error leaves it without its end, so that nobody takes
 // it for all there is. Errors of w come back as they are.
@@ -159,6 +170,13 @@ func (x *Exporter) Line(ctx context.Context, eventID string, size int64) ([]byte
 	return line[:len(line)-1], nil
 }
 
+// Ready waits until an export could be made of everything that has happened so far,
+// and returns why it cannot.
+func (x *Exporter) Ready(ctx context.Context) error {
+	_, err := x.checkpoint(ctx, 0)
+	return err
+}
+
 // checkpoint is the one of this size, or the latest.
 func (x *Exporter) checkpoint(ctx context.Context, size int64) (c store.Checkpoint, err error) {
 	if size > 0 {
@@ -172,7 +190,31 @@ func (x *Exporter) checkpoint(ctx context.Context, size int64) (c store.Checkpoi
 	if errors.Is(err, store.ErrNotFound) {
 		return c, ErrNoCheckpoint
 	}
+	if err == nil && size == 0 && x.Witnessed > 0 {
+		return x.witnessed(ctx, c.Size)
+	}
 	return c, err
+}
+
+// witnessed is the latest checkpoint that enough witnesses have signed, once that
+// has so many events.
+func (x *Exporter) witnessed(ctx context.Context, size int64) (store.Checkpoint, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, witnessWithin, ErrNotWitnessed)
+	defer cancel()
+	for {
+		c, err := x.Store.LatestCheckpoint(ctx, x.Witnessed)
+		if err == nil && c.Size >= size {
+			return c, nil
+		}
+		if err != nil && !errors.Is(err, store.ErrNotFound) && ctx.Err() == nil {
+			return c, err
+		}
+		select {
+		case <-ctx.Done():
+			return c, context.Cause(ctx)
+		case <-time.After(witnessPause):
+		}
+	}
 }
 
 // record appends the event of an export and returns its id.

@@ -26,7 +26,9 @@ type Log struct {
 	Verifiers []note.Verifier
 	// Former are checkpoints of the log that were checked before.
 	Former []audit.Checkpoint
-	Client *http.Client // http.DefaultClient when nil
+	// Witnesses have to have signed the checkpoint, too.
+	Witnesses audit.Witnesses
+	Client    *http.Client // http.DefaultClient when nil
 	// Progress, when set, is told how many of how many leaves were checked.
 	Progress func(done, all int64)
 }
@@ -35,6 +37,7 @@ type Log struct {
 type Seen struct {
 	Checkpoint audit.Checkpoint
 	Signed     []byte
+	Cosigned   []audit.Cosignature
 }
 
 // ErrBad is returned for a log that is not what it has to be; everything else
@@ -69,6 +72,10 @@ func (l *Log) Verify(ctx context.Context) (Seen, error) {
 	if err != nil {
 		return Seen{}, bad(0, "the checkpoint is not to be believed: %v", err)
 	}
+	cosigned, err := l.Witnesses.Check(signed)
+	if err != nil {
+		return Seen{}, bad(0, "the checkpoint: %v", err)
+	}
 	for _, former := range l.Former {
 		if former.Size > point.Size || former.Origin != point.Origin {
 			return Seen{}, bad(0, "%v", audit.CheckTree(nil, point, former))
@@ -86,7 +93,7 @@ func (l *Log) Verify(ctx context.Context) (Seen, error) {
 	if tree.Root() != point.Root {
 		return Seen{}, bad(0, "the entries are not those that the checkpoint was signed for: the log was rewritten")
 	}
-	return Seen{Checkpoint: point, Signed: signed}, nil
+	return Seen{Checkpoint: point, Signed: signed, Cosigned: cosigned}, nil
 }
 
 // tile checks the entries of one tile of level 0 and adds them to the tree.
