@@ -78,7 +78,7 @@ func TestAuditServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	part, err := os.ReadFile(d.exported(t, "--type", "no such"))
+	part, err := os.ReadFile(d.exported(t, "--agent", "nobody"))
 	if err != nil {
 		t.Fatal(err)
 	}

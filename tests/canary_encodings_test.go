@@ -444,6 +444,7 @@ func (c *canaries) grant(t *testing.T, d *dev, a approval) {
 	t.Helper()
 	reviewer := d.reviewer(t, ada)
 	path := "/approvals/" + a.ID + "/grant"
+	reviewer.do("GET", "/approvals/"+a.ID, nil).want(t, 200)
 	page := string(reviewer.do("GET", path, nil).want(t, 200).Body)
 	form := url.Values{"digest": {a.Digest}, "for": {"2h"}, "uses": {"3"}, "reason": {c.said}, "step": {"try"}}
 	for _, field := range regexp.MustCompile(`name="op([0-9]+)"`).FindAllStringSubmatch(page, -1) {

@@ -32,6 +32,7 @@ func TestBrowserGrants(t *testing.T) {
 	b.sees("h1", "Standing grants")
 	b.fits("/grants")
 	form := "/approvals/" + seen.ID + "/grant"
+	b.open("/approvals/" + seen.ID)
 	b.open(form)
 	b.visible(testid("grant-form"))
 	b.fits(form)

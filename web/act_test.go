@@ -243,6 +243,8 @@ func TestEditThatIsNone(t *testing.T) {
 	c := start(t, nil).signIn("ada@example.com")
 	c.m.office.known.Tools["payments.transfer"] = registry.Tool{Name: "payments.transfer", InputSchema: []byte(`{"type":"object","required":["amount"],"properties":{"amount":{"type":"integer","maximum":100,"title":"Amount in EUR"},"to":{"type":"string"}}}`)}
 	card := c.m.add("apr_1", "payments.transfer", `{"amount":1,"to":"Acme"}`, nil)
+	c.get("/approvals/apr_1/edit").want(t, http.StatusConflict, "There is more to read first", `href="/approvals/apr_1?full=1"`)
+	c.get("/approvals/apr_1").want(t, http.StatusOK)
 	page := c.get("/approvals/apr_1/edit")
 	page.want(t, http.StatusOK, "Amount in EUR")
 	page.lacks(t, "No schema is registered")

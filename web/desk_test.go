@@ -157,6 +157,8 @@ func (m *memory) Card(_ context.Context, p engine.Person, id string, look gate.L
 	}
 	if look == gate.Whole {
 		m.fulls++
+	}
+	if look == gate.Whole || look == gate.Page && !c.Long {
 		m.shown[p.ID+id] = true
 	}
 	out := *c

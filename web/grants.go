@@ -192,8 +192,8 @@ func (c *Console) draft(r *http.Request, p engine.Person) (draft, error) {
 	if card.Arguments == nil {
 		return d, &gate.Refusal{Status: http.StatusConflict, Code: "erased", Detail: "The arguments have been erased, so there is nothing that other calls could be like."}
 	}
-	if card.Long && !card.Shown {
-		return d, &gate.Refusal{Status: http.StatusConflict, Code: notShown, Detail: "The arguments are long. Have all of them shown before you approve calls like this one."}
+	if err := read(card); err != nil {
+		return d, err
 	}
 	args, err := canon.Parse(card.Arguments)
 	if err != nil {

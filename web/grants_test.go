@@ -115,6 +115,8 @@ var seenField = regexp.MustCompile(`name="seen" value="([0-9a-f]+)"`)
 
 func TestGrantIsTriedThenMade(t *testing.T) {
 	c, g := startGranting(t)
+	c.get("/approvals/apr_1/grant").want(t, 409, "There is more to read first")
+	c.get("/approvals/apr_1").want(t, 200)
 	c.get("/approvals/apr_1/grant").want(t, 200, `name="op4"`, `&#34;acme &lt;b&gt;&#34;`, `>at most …<`, `<option value="equals" selected>`, "See what it would have let pass")
 	form := filled(c)
 	tried := c.do("POST", "/approvals/apr_1/grant", form)
@@ -152,6 +154,7 @@ func TestGrantIsTriedThenMade(t *testing.T) {
 
 func TestGrantFormMistakes(t *testing.T) {
 	c, g := startGranting(t)
+	c.get("/approvals/apr_1").want(t, 200)
 	for name, test := range map[string]struct {
 		field, value, want string
 		status             int
@@ -188,7 +191,10 @@ func TestWhoSeesTheGrantForm(t *testing.T) {
 	c, _ := startGranting(t)
 	c.get("/approvals/apr_none/grant").want(t, 404)
 	c.m.cards["apr_1"].Long = true
+	c.get("/approvals/apr_1").want(t, 200)
 	c.get("/approvals/apr_1/grant").want(t, 409, "There is more to read first")
+	c.get("/approvals/apr_1?full=1").want(t, 200)
+	c.get("/approvals/apr_1/grant").want(t, 200)
 	c.m.cards["apr_1"].Long, c.m.cards["apr_1"].Arguments = false, nil
 	c.get("/approvals/apr_1/grant").want(t, 409, "have been erased")
 	c.m.cards["apr_1"].Arguments = []byte(`{"ids":[` + strings.Repeat("1,", 100) + `1]}`)

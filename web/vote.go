@@ -21,6 +21,15 @@ import (
 // not seen whole.
 const notShown = "arguments_not_shown"
 
+// read refuses a form with a call's arguments to who has not been shown its card:
+// who has seen what is on record, and the form is not.
+func read(c gate.Card) error {
+	if c.Shown {
+		return nil
+	}
+	return &gate.Refusal{Status: http.StatusConflict, Code: notShown, Detail: "Read the call's card first, with all of the arguments: that you were shown them goes on record."}
+}
+
 // killSwitch is the code of a refusal to approve anything of a stopped agent.
 const killSwitch = "kill_switch"
 

@@ -72,6 +72,9 @@ func (a *auditExport) Run(ctx context.Context, c *cli) error {
 	if a.Witnessed != nil && *a.Witnessed < 0 {
 		return errors.New("--witnessed: want 0 or more")
 	}
+	if !a.Since.IsZero() && !a.Until.IsZero() && !a.Since.Before(a.Until.Time) {
+		return errors.New("--since has to be before --until")
+	}
 	filter := store.EventFilter{
 		Since: a.Since.Time, Until: a.Until.Time, AgentID: a.Agent, Tool: a.Tool, Outcome: a.Outcome, Type: a.Type, ActorID: a.Person, ApprovalID: a.Approval,
 	}
@@ -107,6 +110,9 @@ func (a *auditExport) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	done, err := a.toFile(ctx, x, r)
+	if errors.Is(err, export.ErrNotWitnessed) {
+		return fmt.Errorf("%w: the worker's log says why (--witnessed 0 exports without them)", err)
+	}
 	if err != nil {
 		return err
 	}

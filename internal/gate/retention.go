@@ -249,11 +249,19 @@ func (r *Registrar) SetFloor(ctx context.Context, by By, shortest time.Duration)
 	if err != nil {
 		return err
 	}
-	e := by.event("RETENTION_FLOOR_SET", "How long after its end a record cannot be erased was changed.", "", "")
+	e := by.event("RETENTION_FLOOR_SET", fmt.Sprintf("How long after its end a record cannot be erased was changed from %s to %s.", inHours(former.Shortest), inHours(shortest)), "", "")
 	if e.SafePayload, err = json.Marshal(map[string]string{"floor": shortest.String(), "former": former.Shortest.String()}); err != nil {
 		return fmt.Errorf("encode the floor: %w", err)
 	}
 	return r.store.SetFloor(ctx, shortest, by.Actor.ID, e)
+}
+
+// inHours writes a duration of whole hours as such: 720h.
+func inHours(d time.Duration) string {
+	if d%time.Hour == 0 {
+		return fmt.Sprintf("%dh", d/time.Hour)
+	}
+	return d.String()
 }
 
 // KeptWords says in a sentence why something is kept.
