@@ -87,7 +87,7 @@ func TestBrowserEvidencePack(t *testing.T) {
 
 	key := filepath.Join(d.dir, "log-key.pub")
 	said := must(t, nil, "", "audit", "verify", file, "--key", key)
-	for _, want := range []string{"the pages are those that were written", "1 comments, ", "1 calls have the arguments that a card shows"} {
+	for _, want := range []string{"the pages are those that were written", "1 comment, ", "the arguments of 1 call are those that a card shows"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("audit verify does not say %q:\n%s", want, said)
 		}

@@ -19,17 +19,17 @@ func (v *auditVerify) pack(in io.Reader, verifier *audit.Verifier) (audit.Report
 func tellDisclosed(d audit.Disclosure) {
 	say := func(format string, args ...any) { fmt.Fprintf(terminal, format+"\n", args...) }
 	say("ok   the pages are those that were written: event %d has their digest", d.Pages)
-	say("ok   %d comments, %d cards and %d documents are those that the log names", d.Comments, d.Cards, d.Documents)
+	say("ok   %s, %s and %s: all are those that the log names", plural(d.Comments, "comment"), plural(d.Cards, "card"), plural(d.Documents, "document"))
 	if d.Bound > 0 {
-		say("ok   %d calls have the arguments that a card shows", d.Bound)
+		say("ok   the arguments of %s are those that a card shows", plural(d.Bound, "call"))
 	}
 	if d.Unbound > 0 {
-		say("note the arguments of %d calls cannot be checked: nobody was shown a card of them, and the log has only a keyed digest", d.Unbound)
+		say("note the arguments of %s cannot be checked: nobody was shown a card of them, and the log has only a keyed digest", plural(d.Unbound, "call"))
 	}
 	if d.Unchecked > 0 {
-		say("note what was supplied for %d calls cannot be checked: the log does not have it", d.Unchecked)
+		say("note what was supplied for %s cannot be checked: the log does not have it", plural(d.Unchecked, "call"))
 	}
 	if d.NoComments+d.NoCards > 0 {
-		say("note %d comments and %d cards that the log names are not here: they were erased, or left out", d.NoComments, d.NoCards)
+		say("note %s and %s that the log names are not here: erased, or left out", plural(d.NoComments, "comment"), plural(d.NoCards, "card"))
 	}
 }
