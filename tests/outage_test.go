@@ -94,10 +94,15 @@ func TestTemporalIsNotBelieved(t *testing.T) {
 	c := startCluster(t, 1, 1)
 	temporal := c.temporalClient()
 	agent, ctx := c.agent(t), t.Context()
-	running := func(id string) bool {
+	// runs is the run of a workflow that is running now, or empty.
+	runs := func(id string) string {
 		d, err := temporal.DescribeWorkflowExecution(ctx, id, "")
-		return err == nil && d.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING
+		if err != nil || d.GetWorkflowExecutionInfo().GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_RUNNING {
+			return ""
+		}
+		return d.GetWorkflowExecutionInfo().GetExecution().GetRunId()
 	}
+	running := func(id string) bool { return runs(id) != "" }
 
 	a := agent.hold("pair_pay", nil)
 	eventually(t, settleWithin, "the workflow runs", func() bool { return running(a.ID) })
@@ -152,10 +157,12 @@ func TestTemporalIsNotBelieved(t *testing.T) {
 			a, late := agent.hold("pay", nil), agent.hold("soon_pay", nil)
 			for _, id := range []string{a.ID, late.ID} {
 				eventually(t, settleWithin, "the workflow runs", func() bool { return running(id) })
+				run := runs(id)
 				if err := how.end(id); err != nil {
 					t.Fatal(err)
 				}
-				eventually(t, settleWithin, "the workflow is gone", func() bool { return !running(id) })
+				// It may have been started again before anybody looks.
+				eventually(t, settleWithin, "the workflow is gone", func() bool { return runs(id) != run })
 			}
 			// Nobody votes and nothing happens: the reconciler finds it.
 			took := eventually(t, settleWithin, "the reconciler starts the workflow again", func() bool { return running(a.ID) })

@@ -123,6 +123,9 @@ func (a *auditExport) Run(ctx context.Context, c *cli) error {
 	if done.Misfiled > 0 {
 		fmt.Fprintf(terminalError, "careful: %s, and there are %d such in all: the log's index (log_entries) was changed. What was exported is complete, but who searches by that does not find them\n", done.First, done.Misfiled)
 	}
+	if done.Strays > 0 {
+		fmt.Fprintf(terminalError, "careful: %s no place in the log and never will have one: the table events was written around the program, or its numbers were set back. They are in no export\n", have(done.Strays))
+	}
 	if a.Format == export.JSONL {
 		key := "KEY"
 		if a.Data != "" {
@@ -131,6 +134,13 @@ func (a *auditExport) Run(ctx context.Context, c *cli) error {
 		fmt.Fprintf(terminalError, "check it: holdpoint audit verify %s --key %s\n", a.Output, key)
 	}
 	return nil
+}
+
+func have(events int64) string {
+	if events == 1 {
+		return "1 event has"
+	}
+	return fmt.Sprintf("%d events have", events)
 }
 
 // tellNone says what an export of nothing often comes from. A name that nobody has

@@ -123,6 +123,11 @@ func (d *checkup) log(ctx context.Context, s *store.Store, cfg config.Config) {
 		err = signedLog(ctx, s, cfg)
 	}
 	d.say(fmt.Sprintf("audit log, %d events", head.Size), err, help)
+	strays, err := s.Strays(ctx)
+	if err == nil && strays > 0 {
+		err = fmt.Errorf("%s no place in it and never will have one", have(strays))
+	}
+	d.say("every event is in the audit log", err, "The table events was written around the program, or its numbers were set back. Find out by whom; keep a copy of the database.")
 	if cfg.LogFloorFile != "" {
 		d.say("audit log's floor in "+cfg.LogFloorFile, checkFloor(ctx, cfg, s), "")
 	}

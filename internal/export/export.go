@@ -79,6 +79,9 @@ type Summary struct {
 	// their own, and First says which is the first: who searches does not find those.
 	Misfiled int64
 	First    string
+	// Strays is, of a whole export, how many events the database has that have no place
+	// in the log and never get one (store.Strays). They are in no export.
+	Strays int64
 	// Begun is the id of the event that somebody begins to export.
 	Begun string
 }
@@ -138,6 +141,11 @@ func (x *Exporter) Write(ctx context.Context, w io.Writer, r Request) (Summary, 
 	}
 	s := Summary{
 		Events: out.events, Size: point.Size, Digest: "sha256:" + hex.EncodeToString(sum.Sum(nil)), Misfiled: out.misfiled, First: out.first, Begun: begun,
+	}
+	if out.whole {
+		if s.Strays, err = x.Store.Strays(ctx); err != nil {
+			return Summary{}, err
+		}
 	}
 	_, err = x.record(ctx, r, "EXPORTED", "The audit log was exported.", &s)
 	return s, err
@@ -230,6 +238,9 @@ func (x *Exporter) record(ctx context.Context, r Request, code, message string, 
 		told["events"], told["size"], told["digest"] = done.Events, done.Size, done.Digest
 		if done.Misfiled > 0 {
 			told["misfiled"] = done.Misfiled
+		}
+		if done.Strays > 0 {
+			told["strays"] = done.Strays
 		}
 	}
 	payload, err := json.Marshal(told)

@@ -385,6 +385,8 @@ func TestTampered(t *testing.T) {
 		{"events, of all columns", `UPDATE events SET outcome = 'DENY', body = replace(convert_from(body, 'UTF8'), '"outcome":"ALLOW"', '"outcome":"DENY"')::bytea` + event7, changed, changed, true},
 		{"events.seq", `UPDATE events SET seq = DEFAULT` + event7, removed, removed, false},
 		{"events, the row", `DELETE FROM events` + event7, removed, removed, false},
+		{"events, a row more", `INSERT INTO events (seq, event_id, type, outcome, agent_id, tool_name, body) OVERRIDING SYSTEM VALUE
+			SELECT -7, gen_random_uuid(), type, outcome, agent_id, tool_name, body FROM events` + event7, "", "", false}, // it is in no export, and counted
 		{"events.xact", `UPDATE events SET xact = '1'::xid8` + event7, "", "", false}, // no part of the event
 		{"log_entries.leaf", `UPDATE log_entries SET leaf = 1000000` + at7, "event 8 (.*): event 7 is missing before it", "", false},
 		{"log_entries.leaf, two", `UPDATE log_entries SET leaf = CASE leaf WHEN 6 THEN -1 ELSE 6 END WHERE leaf IN (6, 8); UPDATE log_entries SET leaf = 8 WHERE leaf = -1`, changed, changed, false},
@@ -422,6 +424,10 @@ func TestTampered(t *testing.T) {
 			}
 			text, s, err := l.export(export.Request{})
 			found(t, "the whole log", l.verify(text), err, c.whole)
+			astray := map[string]int64{"events, a row more": 1, "log_entries.seq": 1, "log_entries, the row": 1, "log_entries, the last row": 1}
+			if err == nil && s.Strays != astray[c.what] {
+				t.Errorf("%d events have no place, want %d", s.Strays, astray[c.what])
+			}
 			if err == nil && (s.Misfiled > 0) != c.misfiled {
 				t.Errorf("%d events are filed wrongly: %s", s.Misfiled, s.First)
 			}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -154,6 +155,23 @@ func scanRecord(row pgx.CollectableRow) (audit.Record, error) {
 	var r audit.Record
 	err := row.Scan(append([]any{&r.Leaf}, recordInto(&r)...)...)
 	return r, err
+}
+
+// Strays counts the rows of events that have no place in the log though later ones
+// have: nothing of ours leaves such a row. Somebody put it there, or numbers were set
+// back for a moment, so that the sequencer did not see it. It reads all numbers there
+// are, which takes seconds for ten million.
+func (s *Store) Strays(ctx context.Context) (strays int64, err error) {
+	for after := int64(math.MinInt64); ; {
+		var last *int64
+		var n int64
+		err := s.pool.QueryRow(ctx, `SELECT max(e.seq), count(*) FILTER (WHERE l.seq IS NULL)
+			FROM (SELECT seq FROM events WHERE seq > $1 AND seq <= (SELECT seq FROM log_head) ORDER BY seq LIMIT 200000) e LEFT JOIN log_entries l ON l.seq = e.seq`, after).Scan(&last, &n)
+		if err != nil || last == nil {
+			return strays, translate(err)
+		}
+		after, strays = *last, strays+n
+	}
 }
 
 // Events lists events in the order in which they were appended, whether they have
