@@ -4,29 +4,10 @@ import (
 	"context"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 
 	"holdpoint/activities"
 )
-
-// lines is what a program's log says.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) say(text string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Contains(l.text.String(), text)
-}
 
 // An event with a number below the last one that has a place gets none. Whoever has
 // the numbers given out anew must not stop the log in silence.
@@ -38,7 +19,7 @@ func TestNumbersSetBack(t *testing.T) {
 		var now int64
 		must(t, conn.QueryRow(ctx, `SELECT setval('events_seq_seq', $1)`, last).Scan(&now))
 	}
-	said := &lines{}
+	said := &output{}
 	in.run(in.sequencer(func(q *activities.Sequencer) { q.Logger = slog.New(slog.NewTextHandler(said, nil)) }))
 	must(t, write(ctx, conn, 1))
 	set(1000)
@@ -50,7 +31,9 @@ func TestNumbersSetBack(t *testing.T) {
 	}
 	set(500)
 	must(t, write(ctx, conn, 1))
-	eventually(t, goesOn, "it is said", func() bool { return said.say("events get numbers below those of events that have places") })
+	eventually(t, goesOn, "it is said", func() bool {
+		return strings.Contains(said.String(), "events get numbers below those of events that have places")
+	})
 	if delay, err := s.LogDelay(ctx); err != nil || delay <= 0 {
 		t.Errorf("the log is %s behind: %v", delay, err)
 	}

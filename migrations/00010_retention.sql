@@ -84,6 +84,12 @@ CREATE CONSTRAINT TRIGGER legal_holds_told AFTER INSERT OR UPDATE ON legal_holds
 
 ALTER TABLE approvals ADD COLUMN erased_at timestamptz;
 ALTER TABLE people ADD COLUMN erased_at timestamptz;
+-- What a person writes of a call after it was decided is bound to its event by a
+-- digest, as comments of facts are. The salt goes with the comment.
+ALTER TABLE reconciliations ADD COLUMN salt text NOT NULL DEFAULT '';
+ALTER TABLE afterwards ADD COLUMN salt text NOT NULL DEFAULT '';
+GRANT INSERT (salt) ON reconciliations TO holdpoint_runtime;
+GRANT UPDATE (salt) ON afterwards TO holdpoint_runtime;
 -- For what is due next.
 CREATE INDEX approvals_unerased ON approvals (ended_at, id) WHERE status <> 'pending' AND erased_at IS NULL;
 -- For what belongs to an approval.
@@ -263,6 +269,7 @@ DECLARE
 BEGIN
     want.comment := erased_words(OLD.comment);
     IF TG_OP = 'UPDATE' AND NEW IS NOT DISTINCT FROM want AND (erasing('approval', OLD.approval_id) OR erasing('person', OLD.person_id)) THEN
+        NEW.salt := '';
         RETURN NEW;
     END IF;
     RAISE EXCEPTION 'reconciliations is append-only: % is not allowed', TG_OP USING ERRCODE = 'insufficient_privilege';
@@ -279,6 +286,7 @@ BEGIN
     IF OLD.done_at IS NOT NULL THEN
         want.comment := erased_words(OLD.comment);
         IF NEW IS NOT DISTINCT FROM want AND (erasing('approval', OLD.approval_id) OR erasing('person', OLD.person_id)) THEN
+            NEW.salt := '';
             RETURN NEW;
         END IF;
         RAISE EXCEPTION 'what was said of approval % afterwards cannot change', OLD.approval_id USING ERRCODE = 'check_violation';
@@ -720,5 +728,7 @@ DROP INDEX approvals_unerased, idempotency_approval, notifications_approval, app
     card_views_person, notifications_recipient;
 ALTER TABLE approvals DROP COLUMN erased_at;
 ALTER TABLE people DROP COLUMN erased_at;
+ALTER TABLE afterwards DROP COLUMN salt;
+ALTER TABLE reconciliations DROP COLUMN salt;
 DROP TABLE erasures, legal_holds, retention_floor;
 DROP FUNCTION erasing(text, text), erased_words(text), retention_lock(), legal_holds_guard(), told();

@@ -81,11 +81,6 @@ func tell(e engine.Event, name func(string) string) told {
 		t.Sentence, t.Because = who+" "+exported(e), nil
 	case e.Type == engine.SignIn:
 		t.Sentence, t.Because = signedIn(e, who, t.Because)
-	case e.Type == engine.Exported:
-		t.Sentence, t.Because = who+" exports the audit log, or a part of it", nil
-		if len(e.Reasons) > 0 && e.Reasons[0].Code == "EXPORTED" {
-			t.Sentence = who + " has exported the audit log, or a part of it"
-		}
 	case e.Type == engine.Refusal:
 		t.Sentence = "A request " + "by " + lowerThe(who) + " was turned away"
 	case len(t.Because) > 0: // administration and notifications: the reason is what was done

@@ -102,7 +102,7 @@ func indentedJSON(v canon.Value) string {
 func (c *Console) editForm(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	e, err := c.editor(r, p)
 	if err == nil {
-		err = read(e.card)
+		err = mustHaveRead(e.card)
 	}
 	if err != nil {
 		c.fail(w, r, p, err)
@@ -134,7 +134,7 @@ func (c *Console) edit(w http.ResponseWriter, r *http.Request, p engine.Person) 
 		err = &gate.Refusal{Status: http.StatusConflict, Code: "stale", Detail: "The call has changed since you opened the page, so nothing was changed. Open it again and look at what is there now."}
 	}
 	if err == nil {
-		err = read(e.card)
+		err = mustHaveRead(e.card)
 	}
 	if err != nil {
 		c.failKeeping(w, r, p, err, s.Comment)

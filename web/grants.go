@@ -192,7 +192,7 @@ func (c *Console) draft(r *http.Request, p engine.Person) (draft, error) {
 	if card.Arguments == nil {
 		return d, &gate.Refusal{Status: http.StatusConflict, Code: "erased", Detail: "The arguments have been erased, so there is nothing that other calls could be like."}
 	}
-	if err := read(card); err != nil {
+	if err := mustHaveRead(card); err != nil {
 		return d, err
 	}
 	args, err := canon.Parse(card.Arguments)

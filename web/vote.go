@@ -21,9 +21,9 @@ import (
 // not seen whole.
 const notShown = "arguments_not_shown"
 
-// read refuses a form with a call's arguments to who has not been shown its card:
+// mustHaveRead refuses a form with a call's arguments to who has not been shown its card:
 // who has seen what is on record, and the form is not.
-func read(c gate.Card) error {
+func mustHaveRead(c gate.Card) error {
 	if c.Shown {
 		return nil
 	}

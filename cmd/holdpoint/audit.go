@@ -98,35 +98,31 @@ func (a *auditExport) Run(ctx context.Context, c *cli) error {
 	if !a.Quiet {
 		r.Progress = progressOf("exported up to event")
 	}
+	write := a.toFile
 	if a.Output == "-" {
-		out := bufio.NewWriterSize(os.Stdout, 1<<16)
-		done, err := x.Write(ctx, out, r)
-		if err == nil {
-			err = out.Flush()
-		}
-		if err == nil && done.Events == 0 {
-			tellNone()
-		}
-		return err
+		write = toStdout
 	}
-	done, err := a.toFile(ctx, x, r)
+	done, err := write(ctx, x, r)
 	if errors.Is(err, export.ErrNotWitnessed) {
 		return fmt.Errorf("%w: the worker's log says why (--witnessed 0 exports without them)", err)
 	}
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(terminalError, "%s: %s, of a log of %d; %s\n", a.Output, plural(done.Events, "event"), done.Size, done.Digest)
+	if a.Output != "-" {
+		fmt.Fprintf(terminalError, "%s: %s, of a log of %d; %s\n", a.Output, plural(done.Events, "event"), done.Size, done.Digest)
+	}
 	if done.Events == 0 {
-		tellNone()
+		// A name that nobody has is no mistake of its own: it may be one of the past.
+		fmt.Fprintln(terminalError, "careful: no event fits. Filters are exact: a person is written as usr_…, an approval as apr_…")
 	}
 	if done.Misfiled > 0 {
 		fmt.Fprintf(terminalError, "careful: %s, and there are %d such in all: the log's index (log_entries) was changed. What was exported is complete, but who searches by that does not find them\n", done.First, done.Misfiled)
 	}
 	if done.Strays > 0 {
-		fmt.Fprintf(terminalError, "careful: %s no place in the log and never will have one: the table events was written around the program, or its numbers were set back. They are in no export\n", have(done.Strays))
+		fmt.Fprintf(terminalError, "careful: %s no place in the log and never will have one: the table events was written around the program, or its numbers were set back. They are in no export\n", eventsHave(done.Strays))
 	}
-	if a.Format == export.JSONL {
+	if a.Format == export.JSONL && a.Output != "-" {
 		key := "KEY"
 		if a.Data != "" {
 			key = filepath.Join(a.Data, logKeyFile+".pub")
@@ -136,17 +132,21 @@ func (a *auditExport) Run(ctx context.Context, c *cli) error {
 	return nil
 }
 
-func have(events int64) string {
-	if events == 1 {
+// eventsHave begins a sentence about so many events.
+func eventsHave(n int64) string {
+	if n == 1 {
 		return "1 event has"
 	}
-	return fmt.Sprintf("%d events have", events)
+	return fmt.Sprintf("%d events have", n)
 }
 
-// tellNone says what an export of nothing often comes from. A name that nobody has
-// is no mistake of its own: it may be one of the past.
-func tellNone() {
-	fmt.Fprintln(terminalError, "careful: no event fits. Filters are exact: a person is written as usr_…, an approval as apr_…")
+func toStdout(ctx context.Context, x *export.Exporter, r export.Request) (export.Summary, error) {
+	out := bufio.NewWriterSize(os.Stdout, 1<<16)
+	done, err := x.Write(ctx, out, r)
+	if err == nil {
+		err = out.Flush()
+	}
+	return done, err
 }
 
 // toFile writes to FILE.partial, which becomes FILE when it is complete.

@@ -125,7 +125,7 @@ func (d *checkup) log(ctx context.Context, s *store.Store, cfg config.Config) {
 	d.say(fmt.Sprintf("audit log, %d events", head.Size), err, help)
 	strays, err := s.Strays(ctx)
 	if err == nil && strays > 0 {
-		err = fmt.Errorf("%s no place in it and never will have one", have(strays))
+		err = fmt.Errorf("%s no place in it and never will have one", eventsHave(strays))
 	}
 	d.say("every event is in the audit log", err, "The table events was written around the program, or its numbers were set back. Find out by whom; keep a copy of the database.")
 	if cfg.LogFloorFile != "" {

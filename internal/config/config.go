@@ -69,7 +69,8 @@ type Config struct {
 	LogFloorFile     string `yaml:"log_floor_file"`
 	LogFloorWebhook  string `yaml:"log_floor_webhook"`
 	// LogWitnesses are asked to sign the audit log's checkpoints, and LogWitnessed is
-	// how many of them have to have signed what is served; only the file has them.
+	// how many of them have to have signed what is served or exported; only the file
+	// has them.
 	LogWitnesses []Witness        `yaml:"log_witnesses"`
 	LogWitnessed int              `yaml:"log_witnessed"`
 	Routing      approval.Routing `yaml:"routing"`

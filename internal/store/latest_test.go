@@ -4,25 +4,14 @@ import (
 	"context"
 	"errors"
 	"testing"
-
-	"github.com/jackc/pgx/v5"
-
-	"holdpoint/internal/postgres/pgtest"
 )
 
 // TestLatestCheckpoint: the newest one that enough witnesses have signed, however
 // many newer ones there are.
 func TestLatestCheckpoint(t *testing.T) {
 	ctx := context.Background()
-	url := pgtest.Database(t)
-	if _, err := Migrate(ctx, url); err != nil {
-		t.Fatal(err)
-	}
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(ctx) }()
+	url := migrated(t)
+	conn := connect(t, url)
 	s, err := Open(ctx, Config{URL: url})
 	if err != nil {
 		t.Fatal(err)

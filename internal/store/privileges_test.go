@@ -47,15 +47,8 @@ const privileges = `
 // somebody has read.
 func TestPrivileges(t *testing.T) {
 	ctx := context.Background()
-	url := pgtest.Database(t)
-	if _, err := Migrate(ctx, url); err != nil {
-		t.Fatal(err)
-	}
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(ctx) }()
+	url := migrated(t)
+	conn := connect(t, url)
 	rows, err := conn.Query(ctx, privileges)
 	if err != nil {
 		t.Fatal(err)
@@ -88,11 +81,7 @@ func TestPrivileges(t *testing.T) {
 func TestReaderExports(t *testing.T) {
 	ctx := context.Background()
 	_, owner := open(t)
-	conn, err := pgx.Connect(ctx, owner)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(ctx) }()
+	conn := connect(t, owner)
 	if _, err := conn.Exec(ctx, `DO $$ BEGIN CREATE ROLE store_reader LOGIN PASSWORD 'reads' IN ROLE holdpoint_reader;
 		EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`); err != nil {
 		t.Fatal(err)

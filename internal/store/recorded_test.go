@@ -8,26 +8,17 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"holdpoint/engine"
 	"holdpoint/engine/audit"
-	"holdpoint/internal/postgres/pgtest"
 )
 
 // TestReaderRecords: the reader's role can append that it exports, and nothing that
 // makes the log one that nobody can read, or a pack's pages what they are not.
 func TestReaderRecords(t *testing.T) {
 	ctx := context.Background()
-	url := pgtest.Database(t)
-	if _, err := Migrate(ctx, url); err != nil {
-		t.Fatal(err)
-	}
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(ctx) }()
+	url := migrated(t)
+	conn := connect(t, url)
 	if _, err := conn.Exec(ctx, `SET ROLE holdpoint_reader`); err != nil {
 		t.Fatal(err)
 	}

@@ -37,11 +37,7 @@ func searchable(t *testing.T, events int) (*Store, []entry) {
 	t.Helper()
 	s, owner := open(t)
 	ctx := context.Background()
-	conn, err := pgx.Connect(ctx, owner)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(ctx) }()
+	conn := connect(t, owner)
 	for _, sql := range []string{
 		`SET session_replication_role = replica`, `SELECT setseed(.5)`,
 	} {
@@ -209,11 +205,7 @@ func TestFiledIsAsTheIndexHasIt(t *testing.T) {
 func TestSpansOfTheLog(t *testing.T) {
 	s, owner := open(t)
 	ctx := context.Background()
-	conn, err := pgx.Connect(ctx, owner)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(ctx) }()
+	conn := connect(t, owner)
 	for i := range 3 {
 		if _, err := s.Submit(ctx, Submission{Event: event("")}); err != nil {
 			t.Fatal(err)
@@ -243,11 +235,7 @@ func TestSpansOfTheLog(t *testing.T) {
 func TestLogTakesWhatIsTooLongToSearchFor(t *testing.T) {
 	_, owner := open(t)
 	ctx := context.Background()
-	conn, err := pgx.Connect(ctx, owner)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(ctx) }()
+	conn := connect(t, owner)
 	long := func() string {
 		var b strings.Builder
 		for b.Len() < 20_000 {

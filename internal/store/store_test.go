@@ -32,19 +32,33 @@ func newSealer(t testing.TB) *seal.Sealer {
 	return s
 }
 
+// migrated is the superuser's URL of a new database with the schema.
+func migrated(t testing.TB) string {
+	t.Helper()
+	url := pgtest.Database(t)
+	if _, err := Migrate(context.Background(), url); err != nil {
+		t.Fatal(err)
+	}
+	return url
+}
+
+func connect(t testing.TB, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(context.Background(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
 // open returns a store that is logged in as a runtime, with one agent, and the
 // URL of the owner.
 func open(t testing.TB) (*Store, string) {
 	t.Helper()
 	ctx := context.Background()
-	owner := pgtest.Database(t)
-	if _, err := Migrate(ctx, owner); err != nil {
-		t.Fatal(err)
-	}
-	conn, err := pgx.Connect(ctx, owner)
-	if err != nil {
-		t.Fatal(err)
-	}
+	owner := migrated(t)
+	conn := connect(t, owner)
 	defer func() { _ = conn.Close(ctx) }()
 	if _, err := conn.Exec(ctx, `DO $$ BEGIN CREATE ROLE store_app LOGIN PASSWORD 'app' IN ROLE holdpoint_runtime;
 		EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$;
@@ -365,11 +379,7 @@ func TestTheSchemaKeepsThePromises(t *testing.T) {
 			t.Errorf("the runtime role could %s", sql)
 		}
 	}
-	conn, err := pgx.Connect(ctx, owner)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(ctx) }()
+	conn := connect(t, owner)
 	for _, sql := range []string{`UPDATE events SET outcome = 'ALLOW'`, `DELETE FROM events`, `TRUNCATE events`, `DELETE FROM facts WHERE true`} {
 		if _, err := conn.Exec(ctx, sql); err == nil && !strings.Contains(sql, "facts") {
 			t.Errorf("even the owner could %s without taking a trigger away", sql)
@@ -424,11 +434,7 @@ func BenchmarkSubmit(b *testing.B) {
 func TestInboxIsShared(t *testing.T) {
 	ctx := context.Background()
 	s, owner := open(t)
-	conn, err := pgx.Connect(ctx, owner)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(ctx) }()
+	conn := connect(t, owner)
 	if _, err := conn.Exec(ctx, `INSERT INTO agents (id, name) VALUES ('other', 'Other')`); err != nil {
 		t.Fatal(err)
 	}

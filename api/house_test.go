@@ -1,0 +1,265 @@
+package api_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/mod/sumdb/note"
+
+	"holdpoint/activities"
+	"holdpoint/api"
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/engine/audit"
+	"holdpoint/engine/token"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/identity"
+	"holdpoint/internal/postgres/pgtest"
+	"holdpoint/internal/seal"
+	"holdpoint/internal/store"
+)
+
+const origin = "holdpoint.example.com/log"
+
+// house is the API on a database of its own, with a sequencer that runs while the
+// test wants it to.
+type house struct {
+	*gate.Gate
+	t        testing.TB
+	owner    *pgx.Conn // a superuser
+	server   *httptest.Server
+	keys     []audit.Key
+	verifier note.Verifier
+	stop     func()
+
+	person engine.Person // who is signed in; nobody while it has no ID
+}
+
+// keyring holds the test's API keys.
+type keyring map[string]gate.Principal
+
+func (k keyring) Authenticate(_ context.Context, text string) (gate.Principal, bool, error) {
+	p, ok := k[text]
+	return p, ok, nil
+}
+
+func newHouse(t testing.TB) *house {
+	t.Helper()
+	ctx := context.Background()
+	url := pgtest.Database(t)
+	if _, err := store.Migrate(ctx, url); err != nil {
+		t.Fatal(err)
+	}
+	h := &house{t: t, stop: func() {}}
+	var err error
+	if h.owner, err = pgx.Connect(ctx, url); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.owner.Close(ctx) })
+	h.exec(`DO $$ BEGIN CREATE ROLE api_app LOGIN PASSWORD 'app' IN ROLE holdpoint_runtime;
+		EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`)
+	// A superuser's own: nothing keeps this connection from what it wants.
+	h.exec(`SET session_replication_role = replica`)
+	key, err := seal.ParseKey(seal.NewKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealer, err := seal.New(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Open(ctx, store.Config{URL: pgtest.Server(t).URL("api_app", "app", h.owner.Config().Database), Sealer: sealer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	t.Cleanup(func() { h.stop() })
+	seed := make([]byte, ed25519.SeedSize)
+	rand.Read(seed)
+	ring, err := token.Ring{}.Add(seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	judge, err := gate.NewJudge(gate.Rules{
+		Environment: "test", Routing: approval.Routing{Default: approval.Rule{Role: "reviewer", Needed: 1, ExpiresIn: engine.Duration(time.Hour)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Gate, err = gate.New(gate.Config{Store: s, Sealer: sealer, Judge: func() *gate.Judge { return judge }, Ring: ring, Issuer: "urn:test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, public, err := audit.NewKey(rand.Reader, origin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.keys, err = audit.ParseKeys(private); err != nil {
+		t.Fatal(err)
+	}
+	if h.verifier, err = note.NewVerifier(public); err != nil {
+		t.Fatal(err)
+	}
+	door, err := api.New(api.Config{
+		Gate: h.Gate, PublicURL: "https://holdpoint.example.com", Logger: slog.New(slog.DiscardHandler), Metrics: api.NewMetrics(), LogKey: public,
+		Keys: keyring{
+			"auditing": {KeyID: "key_a", Kind: gate.AdminKey, Scopes: []string{identity.ScopeAudit}},
+			"checking": {KeyID: "key_c", Kind: gate.AgentKey, AgentID: "bot", Scopes: []string{identity.ScopeCheck, identity.ScopeApprovals}},
+		},
+		Person: func(*http.Request) (engine.Person, bool, error) { return h.person, h.person.ID != "", nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	door.Register(mux)
+	h.server = httptest.NewServer(mux)
+	t.Cleanup(h.server.Close)
+	return h
+}
+
+func (h *house) exec(sql string, args ...any) {
+	h.t.Helper()
+	if _, err := h.owner.Exec(context.Background(), sql, args...); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// count is what a query says.
+func (h *house) count(sql string) (n int64) {
+	h.t.Helper()
+	if err := h.owner.QueryRow(context.Background(), sql).Scan(&n); err != nil {
+		h.t.Fatal(err)
+	}
+	return n
+}
+
+// sequence runs a sequencer until the house's stop.
+func (h *house) sequence() {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	q := &activities.Sequencer{Store: h.Store, Keys: h.keys, Logger: slog.New(slog.DiscardHandler), Every: 5 * time.Millisecond}
+	running.Go(func() { q.Run(ctx) })
+	h.stop = func() { cancel(); running.Wait() }
+}
+
+// log appends n events and waits until they have their places.
+func (h *house) log(n int) {
+	h.t.Helper()
+	var group sync.WaitGroup
+	for i := range n {
+		group.Go(func() {
+			if err := h.TurnAway(context.Background(), gate.Turned{Code: "test", Message: fmt.Sprint("turned away ", i), Route: "GET /", Status: 400}); err != nil {
+				h.t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if placed, err := h.Store.CatchUp(context.Background(), 20*time.Second); err != nil || !placed {
+		h.t.Fatalf("the log does not catch up: %v", err)
+	}
+}
+
+// logged is a house with so many events in its log, and the sequencer running.
+func logged(t testing.TB, n int) *house {
+	t.Helper()
+	h := newHouse(t)
+	h.sequence()
+	h.log(n)
+	return h
+}
+
+type reply struct {
+	*http.Response
+	body []byte
+}
+
+func (h *house) do(method, path string, headers ...string) reply {
+	h.t.Helper()
+	req, err := http.NewRequestWithContext(context.Background(), method, h.server.URL+path, nil)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return reply{res, body}
+}
+
+func (h *house) get(path string) reply { h.t.Helper(); return h.do(http.MethodGet, path) }
+
+// ask reads something of the auditors'.
+func (h *house) ask(path string) reply {
+	h.t.Helper()
+	return h.do(http.MethodGet, path, "Authorization", "Bearer auditing")
+}
+
+// want fails the test unless the status, and for a problem its code, are these.
+func (r reply) want(t testing.TB, status int, code string) reply {
+	t.Helper()
+	var problem struct{ Code string }
+	if code != "" {
+		if err := json.Unmarshal(r.body, &problem); err != nil || r.Header.Get("Content-Type") != "application/problem+json" {
+			t.Fatalf("%s: no problem but %d %s", r.Request.URL.Path, r.StatusCode, r.body)
+		}
+	}
+	if r.StatusCode != status || problem.Code != code {
+		t.Fatalf("%s: got %d %s, want %d %s", r.Request.URL, r.StatusCode, r.body, status, code)
+	}
+	return r
+}
+
+func (r reply) into(t testing.TB, v any) {
+	t.Helper()
+	if err := json.Unmarshal(r.body, v); err != nil {
+		t.Fatalf("%s: %v in %s", r.Request.URL, err, r.body)
+	}
+}
+
+func (h *house) checkpoint() audit.Checkpoint {
+	h.t.Helper()
+	c, err := audit.OpenCheckpoint(h.get("/log/checkpoint").want(h.t, 200, "").body, h.verifier)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return c
+}
+
+// misfits are the places in a bundle whose entries do not fit the tile's hashes.
+func (h *house) misfits(n int64, width int) (places []int) {
+	h.t.Helper()
+	entries, err := audit.ParseBundle(h.get("/log/"+audit.Resource{Entries: true, N: n, Width: width}.Path()).want(h.t, 200, "").body)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	hashes, err := audit.ParseHashes(h.get("/log/"+audit.Resource{N: n, Width: width}.Path()).want(h.t, 200, "").body)
+	if err != nil || len(hashes) != width || len(entries) != width {
+		h.t.Fatalf("%d hashes and %d entries, %v; want %d", len(hashes), len(entries), err, width)
+	}
+	for i := range entries {
+		if audit.LeafHash(entries[i]) != hashes[i] {
+			places = append(places, i)
+		}
+	}
+	return places
+}
