@@ -1,6 +1,8 @@
 package audit
 
 import (
+	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -51,6 +53,50 @@ func TestMostThatIsAsked(t *testing.T) {
 	if r := mustBeWell(t, verify(l.verifier(), l.whole())); r.Approvals.Ended != 1 {
 		t.Errorf("%d approvals were computed again", r.Approvals.Ended)
 	}
+}
+
+// TestCallsNobodyReports: whoever replays keeps little of a call that has run and of
+// which nobody says what became of it.
+func TestCallsNobodyReports(t *testing.T) {
+	r := &Replay{}
+	inUse := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC() // the first leaves what pools hold
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	const calls = 100_000
+	before := inUse()
+	for i := range calls {
+		// Texts of their own, as each line that is read has.
+		e := engine.Event{
+			Type: engine.Settled, Outcome: engine.Approved, ApprovalID: fmt.Sprintf("apr_%020d", i), AgentID: strings.Clone("billing-bot"), ToolName: strings.Clone("send_money"),
+			DigestHMAC: fmt.Sprintf("%064d", i),
+		}
+		if err := r.Event(e); err != nil {
+			t.Fatal(err)
+		}
+		e.Type, e.Outcome = engine.Redeemed, engine.Allow
+		if err := r.Event(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := (inUse() - before) / calls; got > 120 {
+		t.Errorf("%d bytes are kept for each call, of which the list of what is over takes its part", got)
+	}
+	e := engine.Event{Type: engine.Executed, Outcome: engine.Allow, ApprovalID: fmt.Sprintf("apr_%020d", 7), AgentID: "billing-bot", ToolName: "send_money", DigestHMAC: fmt.Sprintf("%064d", 8)}
+	if err := r.Event(e); err == nil || !strings.Contains(err.Error(), "another call") {
+		t.Errorf("got %v of another call's report", err)
+	}
+	e.DigestHMAC = fmt.Sprintf("%064d", 7)
+	if err := r.Event(e); err != nil {
+		t.Error(err)
+	}
+	if err := r.Event(e); err == nil || !strings.Contains(err.Error(), "was reported before") {
+		t.Errorf("got %v of a second report", err)
+	}
+	runtime.KeepAlive(r)
 }
 
 // TestEndless: lines that go on and on cost nothing once they are more than the

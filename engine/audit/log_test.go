@@ -3,6 +3,7 @@ package audit
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -155,6 +156,7 @@ func (v *Verifier) clone() *Verifier {
 		one := *a
 		c.replay.over[id] = &one
 	}
+	c.replay.spent = maps.Clone(v.replay.spent)
 	c.replay.ended = memory{known: map[uint64]struct{}{}, order: slices.Clip(v.replay.ended.order), next: v.replay.ended.next}
 	for h := range v.replay.ended.known {
 		c.replay.ended.known[h] = struct{}{}

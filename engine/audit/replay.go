@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"hash/maphash"
 	"slices"
 	"time"
 
@@ -27,9 +28,10 @@ import (
 // Constraints are not replayed, as the log does not hold their values. Witnesses
 // and former checkpoints keep all of that from being done afterwards.
 //
-// It keeps what is under way only: memory grows with the approvals that are open
-// at one time, not with the log. Of those that are over it remembers the last
-// 262,144, by which an approval that begins or ends twice is known.
+// It keeps what is under way: memory grows with the approvals that are open at one
+// time, not with the log, except that it keeps 16 bytes for each call that has run
+// and of which nobody has reported. Of the approvals that are over it remembers the
+// last 262,144, by which one that begins or ends twice is known.
 type Replay struct {
 	// Whole says that the events are all that there are, from the first: then an
 	// approval that ends without having begun is a contradiction. Otherwise it is
@@ -39,6 +41,11 @@ type Replay struct {
 	open  map[string]*followed
 	over  map[string]*finished
 	ended memory
+	// spent are the approvals whose token was spent, by a hash of their id, with one
+	// of the call that it was spent for, until it is reported what became of it. The
+	// seed is drawn anew each time, so that nobody can write a log that collides.
+	spent map[uint64]uint64
+	seed  maphash.Seed
 	Count ReplayCount
 }
 
@@ -62,12 +69,11 @@ type followed struct {
 	facts        []approval.Logged
 }
 
-// finished is an approval that was approved, and may still run.
+// finished is an approval that was approved, and whose token may still be spent.
 type finished struct {
 	agent, tool string
 	validUntil  time.Time
 	digest      string
-	redeemed    bool
 	judged      bool
 }
 
@@ -130,7 +136,7 @@ func (r *Replay) Event(e engine.Event) error {
 		return nil
 	}
 	if r.open == nil {
-		r.open, r.over = map[string]*followed{}, map[string]*finished{}
+		r.open, r.over, r.spent, r.seed = map[string]*followed{}, map[string]*finished{}, map[uint64]uint64{}, maphash.MakeSeed()
 	}
 	switch e.Type {
 	case engine.Decided:
@@ -410,50 +416,57 @@ func follows(e engine.Event, s approval.Status) bool {
 }
 
 func (r *Replay) redeemed(e engine.Event) error {
-	done := r.over[e.ApprovalID]
+	done, id := r.over[e.ApprovalID], maphash.String(r.seed, e.ApprovalID)
+	_, spent := r.spent[id]
 	switch {
 	case e.Outcome != engine.Allow:
 		return fmt.Errorf("a token is spent with the outcome %s, which there is not", e.Outcome)
-	case done == nil && (r.Whole || r.open[e.ApprovalID] != nil || r.ended.has(e.ApprovalID)):
+	case spent:
+		return fmt.Errorf("the token of approval %s is spent a second time", e.ApprovalID)
+	case done == nil && r.knows(e.ApprovalID):
 		return fmt.Errorf("a token of approval %s is spent, which was not approved, has run or is long over", e.ApprovalID)
 	case done == nil:
 		return nil
-	case done.redeemed:
-		return fmt.Errorf("the token of approval %s is spent a second time", e.ApprovalID)
 	case done.digest != e.DigestHMAC || done.agent != e.AgentID || done.tool != e.ToolName:
 		return fmt.Errorf("the token of approval %s is spent for another call than was approved", e.ApprovalID)
 	case done.judged && e.Timestamp.After(done.validUntil.Add(slack)):
 		return fmt.Errorf("the token of approval %s is spent at %s, and was good until %s", e.ApprovalID, Time(e.Timestamp), Time(done.validUntil))
 	}
-	done.redeemed = true
+	delete(r.over, e.ApprovalID)
+	r.spent[id] = r.call(e)
 	r.Count.Redeemed++
 	return nil
 }
 
 func (r *Replay) executed(e engine.Event) error {
-	done := r.over[e.ApprovalID]
-	if done == nil {
-		if r.Whole || r.open[e.ApprovalID] != nil || r.ended.has(e.ApprovalID) {
-			return fmt.Errorf("a call is reported for approval %s, which was not approved or was reported before", e.ApprovalID)
-		}
-		return nil
-	}
-	if !done.redeemed {
-		return fmt.Errorf("a call is reported for approval %s, whose token was not spent", e.ApprovalID)
-	}
-	if done.digest != e.DigestHMAC || done.agent != e.AgentID || done.tool != e.ToolName {
+	id := maphash.String(r.seed, e.ApprovalID)
+	switch call, spent := r.spent[id]; {
+	case spent && call != r.call(e):
 		return fmt.Errorf("another call is reported for approval %s than was approved", e.ApprovalID)
+	case !spent && r.over[e.ApprovalID] != nil:
+		return fmt.Errorf("a call is reported for approval %s, whose token was not spent", e.ApprovalID)
+	case !spent && r.knows(e.ApprovalID):
+		return fmt.Errorf("a call is reported for approval %s, which was not approved or was reported before", e.ApprovalID)
 	}
 	if !slices.ContainsFunc(e.Reasons, func(why engine.Reason) bool { return why.Code == "EXECUTION_UNKNOWN" }) {
-		delete(r.over, e.ApprovalID) // nothing comes after that
+		delete(r.spent, id) // nothing comes after that
 	}
 	return nil
 }
 
+// call is a hash of the call that an event is about.
+func (r *Replay) call(e engine.Event) uint64 {
+	return maphash.Comparable(r.seed, [...]string{e.AgentID, e.ToolName, e.DigestHMAC})
+}
+
+// knows reports whether the events must have told of an approval, had it been
+// approved.
+func (r *Replay) knows(id string) bool { return r.Whole || r.open[id] != nil || r.ended.has(id) }
+
 // Forget drops approvals whose tokens cannot be spent any more at a moment.
 func (r *Replay) Forget(now time.Time) {
 	for id, done := range r.over {
-		if !done.redeemed && done.judged && now.After(done.validUntil.Add(2*slack)) {
+		if done.judged && now.After(done.validUntil.Add(2*slack)) {
 			delete(r.over, id)
 		}
 	}
