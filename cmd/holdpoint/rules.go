@@ -47,14 +47,7 @@ func followRules(ctx context.Context, k *rules.Keeper) (stop func()) {
 type current struct{ keeper *rules.Keeper }
 
 func (c current) Again(a approval.Approval, document []byte, now time.Time) (engine.Decision, error) {
-	judge := c.keeper.Judge()
-	if _, known := judge.Registry.Agents[a.Call.AgentID]; !known {
-		// Its call is here, so it is new: this process has yet to hear of it.
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		c.keeper.Refresh(ctx)
-		judge = c.keeper.Judge()
-	}
+	judge := c.keeper.JudgeOf(context.Background(), a)
 	if err := c.keeper.Usable(context.Background()); err != nil {
 		return engine.Decision{}, fmt.Errorf("%w: %w", activities.ErrLater, err)
 	}

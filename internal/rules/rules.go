@@ -105,6 +105,20 @@ func Open(ctx context.Context, cfg Config) (*Keeper, error) {
 // Judge is the judge of this moment.
 func (k *Keeper) Judge() *gate.Judge { return k.judge.Load() }
 
+// JudgeOf is the judge of this moment for an approval. Where the approval was
+// decided by other rules than this process has, or its agent is not known here,
+// it may be this process that has yet to hear of them: it looks first.
+func (k *Keeper) JudgeOf(ctx context.Context, a approval.Approval) *gate.Judge {
+	judge := k.Judge()
+	if _, known := judge.Registry.Agents[a.Call.AgentID]; known && a.Decision.PolicyDigest == judge.Digest() {
+		return judge
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	k.Refresh(ctx)
+	return k.Judge()
+}
+
 // Status is what is in force at this moment.
 func (k *Keeper) Status() Status {
 	s := *k.status.Load()
@@ -130,6 +144,8 @@ const (
 // again, changed or not; it may be nil.
 func (k *Keeper) Run(ctx context.Context, reload <-chan os.Signal) {
 	changes := k.Store.RulesChanges(ctx)
+	// Nobody has told of what has changed since Open looked.
+	k.Refresh(ctx)
 	files, registry := time.NewTicker(filesEvery), time.NewTicker(registryEvery)
 	defer files.Stop()
 	defer registry.Stop()

@@ -180,6 +180,68 @@ func TestHotReload(t *testing.T) {
 	}
 }
 
+// What changes while a process starts is known to it as soon as it follows
+// changes, though nobody tells it any more.
+func TestChangedWhileStarting(t *testing.T) {
+	p := newPlace(t)
+	starting, err := rules.Open(context.Background(), p.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, ctx := p.store.RulesChanges(t.Context()), t.Context()
+	other := p.config()
+	other.Store = p.open()
+	first, err := rules.Open(ctx, other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.Import(ctx, store.PolicyDocument, []byte(doc("1", "2026-01-01T00:00:00Z", "DENY")), "policy.json"); err != nil {
+		t.Fatal(err)
+	}
+	<-told
+	running, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() { starting.Run(running, nil); close(done) }()
+	defer func() { stop(); <-done }()
+	eventually(t, "the policy is known", 5*time.Second, func() bool { return version(starting) == "1" })
+}
+
+// An approval is judged by rules no older than those that it was decided by, and
+// by a process that knows its agent, whether or not anybody has told it.
+func TestJudgeOf(t *testing.T) {
+	p := newPlace(t)
+	ctx := t.Context()
+	p.sql(`INSERT INTO agents (id, name) VALUES ('bot', 'Bot')`)
+	behind, err := rules.Open(ctx, p.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ahead, err := rules.Open(ctx, p.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []string{"1", "2"} {
+		if _, err := ahead.Import(ctx, store.PolicyDocument, []byte(doc(v, "2026-01-01T00:00:00Z", "DENY")), "policy.json"); err != nil {
+			t.Fatal(err)
+		}
+		ahead.Refresh(ctx)
+		a := approval.Approval{Call: engine.Call{AgentID: "bot"}, Decision: engine.Decision{PolicyDigest: ahead.Judge().Digest()}}
+		if got := behind.JudgeOf(ctx, a); got.Digest() != ahead.Judge().Digest() || version(behind) != v {
+			t.Errorf("judged by %q, of version %s", version(behind), v)
+		}
+	}
+	p.sql(`INSERT INTO agents (id, name) VALUES ('cat', 'Cat')`)
+	judge := behind.Judge()
+	a := approval.Approval{Call: engine.Call{AgentID: "bot"}, Decision: engine.Decision{PolicyDigest: judge.Digest()}}
+	if behind.JudgeOf(ctx, a) != judge {
+		t.Error("it has looked, and there was no reason to")
+	}
+	a.Call.AgentID = "cat"
+	if _, known := behind.JudgeOf(ctx, a).Registry.Agents["cat"]; !known {
+		t.Error("an agent is not known that an approval is of")
+	}
+}
+
 // A process does not start with a file that is wrong; it does with one that is
 // older, because somebody else has brought a newer one.
 func TestStart(t *testing.T) {
