@@ -41,7 +41,11 @@ type Settler struct {
 	Store  *store.Store
 	Sealer *seal.Sealer
 	Judge  Rejudge
-	Event  EventMaker
+	// Behind, when set, reports whether Judge may have yet to hear of the rules that
+	// the approval was decided by, or of its agent. CatchUp makes it look.
+	Behind  func(a approval.Approval) bool
+	CatchUp func(ctx context.Context) error
+	Event   EventMaker
 	// Validity is how long an approved call may wait for its agent.
 	Validity time.Duration
 	// NewTokenID makes the id of a new token.
@@ -63,14 +67,23 @@ var system = engine.Actor{Kind: engine.SystemActor, ID: "settle", Channel: "engi
 // is harmless.
 func (s *Settler) Settle(ctx context.Context, in workflows.SettleInput) (workflows.SettleResult, error) {
 	var result workflows.SettleResult
-	err := s.Store.Change(ctx, in.ApprovalID, nil, func(c *store.Change) (any, error, error) {
-		var err error
-		result, err = s.settle(ctx, c)
-		if in.Version < 2 {
-			result.CheckTicket, result.Ticket = false, 0 // its workflow would not ask
+	attempt := func(caughtUp bool) error {
+		return s.Store.Change(ctx, in.ApprovalID, nil, func(c *store.Change) (any, error, error) {
+			var err error
+			result, err = s.settle(ctx, c, caughtUp)
+			if in.Version < 2 {
+				result.CheckTicket, result.Ticket = false, 0 // its workflow would not ask
+			}
+			return nil, nil, err
+		})
+	}
+	err := attempt(false)
+	if errors.Is(err, errBehind) {
+		// Not within the change: it holds a connection, and there may be no other.
+		if err = s.CatchUp(ctx); err == nil {
+			err = attempt(true)
 		}
-		return nil, nil, err
-	})
+	}
 	if errors.Is(err, store.ErrNotFound) {
 		// Somebody started a workflow for an approval that there is not.
 		return result, temporal.NewNonRetryableApplicationError("no such approval", "not_found", nil)
@@ -81,7 +94,7 @@ func (s *Settler) Settle(ctx context.Context, in workflows.SettleInput) (workflo
 	return result, nil
 }
 
-func (s *Settler) settle(ctx context.Context, c *store.Change) (workflows.SettleResult, error) {
+func (s *Settler) settle(ctx context.Context, c *store.Change, caughtUp bool) (workflows.SettleResult, error) {
 	if c.Approval.Status.Terminal() {
 		return s.lease(ctx, c)
 	}
@@ -91,7 +104,10 @@ func (s *Settler) settle(ctx context.Context, c *store.Change) (workflows.Settle
 	if state := c.Approval.State; state.Status == approval.Pending {
 		return s.wait(ctx, c)
 	}
-	end, err := s.end(c)
+	end, err := s.end(c, caughtUp)
+	if errors.Is(err, errBehind) {
+		return workflows.SettleResult{}, err
+	}
 	if errors.Is(err, ErrLater) && c.Now.Before(c.Approval.State.ExpiresAt) {
 		return workflows.SettleResult{WakeIn: lookAgain}, nil
 	}
@@ -293,6 +309,10 @@ func (s *Settler) tightened(c *store.Change) (json.RawMessage, time.Duration, er
 	return constraints, validity, err
 }
 
+// errBehind says that what people approved was decided by rules that this process
+// may not have heard of yet.
+var errBehind = errors.New("the rules in force have to be looked at first")
+
 // ErrLater is returned by a Rejudge that has no rules to judge by at the moment:
 // what people have approved waits, until its deadline, for rules to be back.
 var ErrLater = errors.New("no rules are in force at the moment")
@@ -312,8 +332,9 @@ type ending struct {
 // end is the terminal state of an approval whose facts have decided it. What
 // people approved is judged again first: approval is not the last word.
 //
-// ErrLater comes with the end that it has if that cannot wait any longer.
-func (s *Settler) end(c *store.Change) (ending, error) {
+// ErrLater comes with the end that it has if that cannot wait any longer, errBehind
+// where this process has to catch up first.
+func (s *Settler) end(c *store.Change, caughtUp bool) (ending, error) {
 	state := c.Approval.State
 	if state.Status != approval.Approved {
 		return ending{status: state.Status, reasons: []engine.Reason{why(c.Approval)}}, nil
@@ -325,6 +346,9 @@ func (s *Settler) end(c *store.Change) (ending, error) {
 			code = registry.GlobalKill
 		}
 		return ending{status: approval.Denied, reasons: []engine.Reason{{Code: code, Message: "The call was approved, but a kill switch stops its agent."}}, outcome: engine.KillSwitch}, nil
+	}
+	if !caughtUp && s.Behind != nil && s.Behind(c.Approval) {
+		return ending{}, errBehind
 	}
 	// Opening depends on nothing that may be back later, and judging on little
 	// (ErrLater): what else fails now fails always, and the approval must end all

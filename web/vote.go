@@ -21,8 +21,8 @@ import (
 // not seen whole.
 const notShown = "arguments_not_shown"
 
-// mustHaveRead refuses a form with a call's arguments to who has not been shown its card:
-// who has seen what is on record, and the form is not.
+// mustHaveRead refuses a form with a call's arguments to who has not been shown its
+// card: who has seen what is on record, and the form is not.
 func mustHaveRead(c gate.Card) error {
 	if c.Shown {
 		return nil

@@ -47,11 +47,10 @@ func followRules(ctx context.Context, k *rules.Keeper) (stop func()) {
 type current struct{ keeper *rules.Keeper }
 
 func (c current) Again(a approval.Approval, document []byte, now time.Time) (engine.Decision, error) {
-	judge := c.keeper.JudgeOf(context.Background(), a)
 	if err := c.keeper.Usable(context.Background()); err != nil {
 		return engine.Decision{}, fmt.Errorf("%w: %w", activities.ErrLater, err)
 	}
-	return judge.Again(a, document, now)
+	return c.keeper.Judge().Again(a, document, now)
 }
 
 func (c current) Reopen(a approval.Approval, d engine.Decision) (engine.Decision, approval.Terms) {

@@ -93,7 +93,7 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 	defer temporal.Close()
 
 	settler := &activities.Settler{
-		Store: s, Sealer: cfg.Sealer, Judge: current{keeper}, Validity: time.Duration(cfg.TokenValidity),
+		Store: s, Sealer: cfg.Sealer, Judge: current{keeper}, Behind: keeper.Behind, CatchUp: keeper.CatchUp, Validity: time.Duration(cfg.TokenValidity),
 		NewTokenID: func() string { return "tok_" + strings.ToLower(rand.Text()) },
 		Event: func(kind engine.EventType, outcome engine.Outcome, a approval.Approval, by engine.Actor) engine.Event {
 			return gate.ApprovalEvent(cfg.Sealer, kind, outcome, a, by, "")

@@ -29,8 +29,8 @@ import (
 // and former checkpoints keep all of that from being done afterwards.
 //
 // It keeps what is under way: memory grows with the approvals that are open at one
-// time, not with the log, except that it keeps 16 bytes for each call that has run
-// and of which nobody has reported. Of the approvals that are over it remembers the
+// time, not with the log, except that it keeps some 30 bytes for each call that has
+// run and of which nobody has reported. Of the approvals that are over it remembers the
 // last 262,144, by which one that begins or ends twice is known.
 type Replay struct {
 	// Whole says that the events are all that there are, from the first: then an

@@ -181,15 +181,21 @@ func TestJSONIsYAML(t *testing.T) {
 
 // places is where everything is, so many lines further up.
 func places(n source.Node, up int) string {
-	at := n.Position()
-	out := fmt.Sprintf("%d:%d%s ", at.Line-up, at.Column, n.Path)
+	var b strings.Builder
+	everyPlace(n, func(at source.Position, path string) { fmt.Fprintf(&b, "%d:%d%s ", at.Line-up, at.Column, path) })
+	return b.String()
+}
+
+// everyPlace calls f with where each value and each name is.
+func everyPlace(n source.Node, f func(at source.Position, path string)) {
+	f(n.Position(), n.Path)
 	for i := range n.Value.Elements() {
-		out += places(n.Element(i), up)
+		everyPlace(n.Element(i), f)
 	}
 	for m := range n.Members() {
-		out += fmt.Sprintf("%d:%d=", m.Key.Line-up, m.Key.Column) + places(m.Node, up)
+		f(m.Key, m.Path)
+		everyPlace(m.Node, f)
 	}
-	return out
 }
 
 // FuzzRead: whatever is read without a problem is a value that JSON can say,
@@ -221,16 +227,4 @@ func FuzzRead(f *testing.F) {
 			}
 		})
 	})
-}
-
-// everyPlace calls f with where each value and each name is.
-func everyPlace(n source.Node, f func(at source.Position, path string)) {
-	f(n.Position(), n.Path)
-	for i := range n.Value.Elements() {
-		everyPlace(n.Element(i), f)
-	}
-	for m := range n.Members() {
-		f(m.Key, m.Path)
-		everyPlace(m.Node, f)
-	}
 }

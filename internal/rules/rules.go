@@ -93,7 +93,7 @@ func Open(ctx context.Context, cfg Config) (*Keeper, error) {
 	if err != nil && !errors.Is(err, ErrOlder) {
 		return nil, err
 	}
-	if err := k.look(ctx); err != nil {
+	if err := k.CatchUp(ctx); err != nil {
 		return nil, err
 	}
 	if err != nil {
@@ -105,18 +105,12 @@ func Open(ctx context.Context, cfg Config) (*Keeper, error) {
 // Judge is the judge of this moment.
 func (k *Keeper) Judge() *gate.Judge { return k.judge.Load() }
 
-// JudgeOf is the judge of this moment for an approval. Where the approval was
-// decided by other rules than this process has, or its agent is not known here,
-// it may be this process that has yet to hear of them: it looks first.
-func (k *Keeper) JudgeOf(ctx context.Context, a approval.Approval) *gate.Judge {
+// Behind reports whether an approval was decided by other rules than this process
+// has, or is of an agent that it does not know: it may have yet to hear of them.
+func (k *Keeper) Behind(a approval.Approval) bool {
 	judge := k.Judge()
-	if _, known := judge.Registry.Agents[a.Call.AgentID]; known && a.Decision.PolicyDigest == judge.Digest() {
-		return judge
-	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	k.Refresh(ctx)
-	return k.Judge()
+	_, known := judge.Registry.Agents[a.Call.AgentID]
+	return !known || a.Decision.PolicyDigest != judge.Digest()
 }
 
 // Status is what is in force at this moment.
@@ -128,7 +122,7 @@ func (k *Keeper) Status() Status {
 
 // Refresh looks at once at what is in force and registered.
 func (k *Keeper) Refresh(ctx context.Context) {
-	if err := k.look(ctx); err != nil {
+	if err := k.CatchUp(ctx); err != nil {
 		k.Logger.ErrorContext(ctx, "the rules cannot be read; the last ones stay in force", "error", err)
 	}
 }
@@ -271,9 +265,9 @@ func lines[P fmt.Stringer](problems []P) error {
 	return errors.Join(errs...)
 }
 
-// look reads what is in force and registered and makes the judge of it. A
+// CatchUp reads what is in force and registered and makes the judge of it. A
 // document that was read before is not read again.
-func (k *Keeper) look(ctx context.Context) error {
+func (k *Keeper) CatchUp(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	known, err := k.Store.Registry(ctx)

@@ -206,9 +206,9 @@ func TestChangedWhileStarting(t *testing.T) {
 	eventually(t, "the policy is known", 5*time.Second, func() bool { return version(starting) == "1" })
 }
 
-// An approval is judged by rules no older than those that it was decided by, and
-// by a process that knows its agent, whether or not anybody has told it.
-func TestJudgeOf(t *testing.T) {
+// A process that has yet to hear of an approval's rules, or of its agent, knows that
+// it has.
+func TestBehind(t *testing.T) {
 	p := newPlace(t)
 	ctx := t.Context()
 	p.sql(`INSERT INTO agents (id, name) VALUES ('bot', 'Bot')`)
@@ -220,26 +220,28 @@ func TestJudgeOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	check := func(agentID string) {
+		t.Helper()
+		a := approval.Approval{Call: engine.Call{AgentID: agentID}, Decision: engine.Decision{PolicyDigest: ahead.Judge().Digest()}}
+		if !behind.Behind(a) {
+			t.Error("it does not know that it is behind")
+		}
+		if err := behind.CatchUp(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if behind.Behind(a) || behind.Judge().Digest() != ahead.Judge().Digest() {
+			t.Error("it is behind and has looked")
+		}
+	}
 	for _, v := range []string{"1", "2"} {
 		if _, err := ahead.Import(ctx, store.PolicyDocument, []byte(doc(v, "2026-01-01T00:00:00Z", "DENY")), "policy.json"); err != nil {
 			t.Fatal(err)
 		}
 		ahead.Refresh(ctx)
-		a := approval.Approval{Call: engine.Call{AgentID: "bot"}, Decision: engine.Decision{PolicyDigest: ahead.Judge().Digest()}}
-		if got := behind.JudgeOf(ctx, a); got.Digest() != ahead.Judge().Digest() || version(behind) != v {
-			t.Errorf("judged by %q, of version %s", version(behind), v)
-		}
+		check("bot")
 	}
 	p.sql(`INSERT INTO agents (id, name) VALUES ('cat', 'Cat')`)
-	judge := behind.Judge()
-	a := approval.Approval{Call: engine.Call{AgentID: "bot"}, Decision: engine.Decision{PolicyDigest: judge.Digest()}}
-	if behind.JudgeOf(ctx, a) != judge {
-		t.Error("it has looked, and there was no reason to")
-	}
-	a.Call.AgentID = "cat"
-	if _, known := behind.JudgeOf(ctx, a).Registry.Agents["cat"]; !known {
-		t.Error("an agent is not known that an approval is of")
-	}
+	check("cat")
 }
 
 // A process does not start with a file that is wrong; it does with one that is
