@@ -18,8 +18,9 @@ import (
 // Notices is what the console needs to say who is told; *gate.Registrar is one.
 // Every change is on record with who made it. Errors are as Desk's are.
 type Notices interface {
-	// Endpoints lists the endpoints, without what is secret about them.
-	Endpoints(ctx context.Context) ([]gate.Endpoint, error)
+	// Told lists the endpoints, without what is secret about them, and up to limit
+	// notifications that were given up: both as they are at one moment.
+	Told(ctx context.Context, limit int) ([]gate.Endpoint, []gate.DeadLetter, error)
 	// AddEndpoint returns what the receiver verifies by, which is not kept where it
 	// could be shown again; "" for kinds that have nothing of the sort.
 	AddEndpoint(ctx context.Context, by gate.By, e gate.NewEndpoint) (id, shown string, err error)
@@ -27,8 +28,6 @@ type Notices interface {
 	RotateSecret(ctx context.Context, by gate.By, id, url string, overlap time.Duration) (shown string, err error)
 	// TestEndpoint queues a test; to is where e-mail goes.
 	TestEndpoint(ctx context.Context, by gate.By, id, to string) (string, error)
-	// DeadLetters lists up to limit notifications that were given up.
-	DeadLetters(ctx context.Context, limit int) ([]gate.DeadLetter, error)
 	Resend(ctx context.Context, by gate.By, id string) error
 }
 
@@ -61,16 +60,12 @@ func (c *Console) notices(w http.ResponseWriter, r *http.Request, p engine.Perso
 
 func (c *Console) noticesView(ctx context.Context, p engine.Person) (views.Notices, error) {
 	v := views.Notices{Frame: c.frame(p, "Notifications", "admin")}
-	endpoints, err := c.cfg.Notices.Endpoints(ctx)
+	endpoints, dead, err := c.cfg.Notices.Told(ctx, deadShown+1)
 	if err != nil {
 		return v, err
 	}
 	for _, e := range endpoints {
 		v.Endpoints = append(v.Endpoints, endpointRow(e, p))
-	}
-	dead, err := c.cfg.Notices.DeadLetters(ctx, deadShown+1)
-	if err != nil {
-		return v, err
 	}
 	if v.MoreDead = len(dead) > deadShown; v.MoreDead {
 		dead = dead[:deadShown]
@@ -256,7 +251,7 @@ func (c *Console) rotateSecret(w http.ResponseWriter, r *http.Request, p engine.
 }
 
 func (c *Console) endpointName(ctx context.Context, id string) string {
-	endpoints, err := c.cfg.Notices.Endpoints(ctx)
+	endpoints, _, err := c.cfg.Notices.Told(ctx, 0)
 	if err != nil {
 		return id
 	}

@@ -160,7 +160,7 @@ func (l *notifyList) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer done()
-	list, err := r.Endpoints(ctx)
+	list, _, err := r.Told(ctx, 0)
 	if err != nil {
 		return err
 	}
@@ -320,7 +320,7 @@ func (d *notifyDead) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer done()
-	list, err := r.DeadLetters(ctx, d.Limit)
+	_, list, err := r.Told(ctx, d.Limit)
 	if err != nil {
 		return err
 	}

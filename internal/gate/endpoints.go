@@ -250,51 +250,35 @@ func (r *Registrar) DeliveryOf(ctx context.Context, id string) (Delivery, error)
 	return Delivery{Status: n.Status, Attempts: n.Attempts, Reason: n.LastError}, err
 }
 
-// Endpoints lists the endpoints by name.
-func (r *Registrar) Endpoints(ctx context.Context) ([]Endpoint, error) {
-	stored, told, err := r.store.Endpoints(ctx)
+// Told lists the endpoints by name, and up to limit notifications that were
+// given up, the last one first: both as they are at one moment.
+func (r *Registrar) Told(ctx context.Context, limit int) ([]Endpoint, []DeadLetter, error) {
+	told, err := r.store.Told(ctx, limit)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	list := make([]Endpoint, len(stored))
-	for i, e := range stored {
-		t := told[e.ID]
-		list[i] = Endpoint{
-			ID: e.ID, Kind: e.Kind, Name: e.Name, CreatedAt: e.CreatedAt, DisabledAt: e.DisabledAt, Waiting: t.Waiting, Sent: t.Sent, Dead: t.Dead, LastAt: t.LastAt,
+	endpoints, names := make([]Endpoint, len(told.Endpoints)), map[string]string{}
+	for i, e := range told.Endpoints {
+		n := told.Counts[e.ID]
+		endpoints[i] = Endpoint{
+			ID: e.ID, Kind: e.Kind, Name: e.Name, CreatedAt: e.CreatedAt, DisabledAt: e.DisabledAt, Waiting: n.Waiting, Sent: n.Sent, Dead: n.Dead, LastAt: n.LastAt,
 		}
-		if list[i].Settings, err = herald.ParseSettings(e.Settings); err != nil {
-			return nil, fmt.Errorf("endpoint %s: %w", e.ID, err)
+		if endpoints[i].Settings, err = herald.ParseSettings(e.Settings); err != nil {
+			return nil, nil, fmt.Errorf("endpoint %s: %w", e.ID, err)
 		}
-	}
-	return list, nil
-}
-
-// DeadLetters lists up to limit notifications that were given up, the last one
-// first.
-func (r *Registrar) DeadLetters(ctx context.Context, limit int) ([]DeadLetter, error) {
-	dead, err := r.store.DeadLetters(ctx, limit)
-	if err != nil {
-		return nil, err
-	}
-	endpoints, _, err := r.store.Endpoints(ctx)
-	if err != nil {
-		return nil, err
-	}
-	names := map[string]string{}
-	for _, e := range endpoints {
 		names[e.ID] = e.Name
 	}
-	list := make([]DeadLetter, len(dead))
-	for i, n := range dead {
-		list[i] = DeadLetter{
+	dead := make([]DeadLetter, len(told.Dead))
+	for i, n := range told.Dead {
+		dead[i] = DeadLetter{
 			ID: n.ID, EndpointID: n.EndpointID, Endpoint: names[n.EndpointID], Recipient: n.Recipient, ApprovalID: n.ApprovalID, Tell: n.Tell,
 			Attempts: n.Attempts, Reason: n.LastError,
 		}
 		if n.EndedAt != nil {
-			list[i].At = n.EndedAt.UTC()
+			dead[i].At = n.EndedAt.UTC()
 		}
 	}
-	return list, nil
+	return endpoints, dead, nil
 }
 
 // Resend has a dead letter sent again, under the id that it has.

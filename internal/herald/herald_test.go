@@ -3,6 +3,7 @@ package herald_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -163,7 +164,7 @@ func TestWhatIsNeverTakenIsADeadLetter(t *testing.T) {
 	if n := h.notification(id); n.Status != "dead" || n.Attempts != attempts || attempts != 10 {
 		t.Errorf("after %d attempts: %+v", attempts, n)
 	}
-	dead, err := h.DeadLetters(context.Background(), 10)
+	_, dead, err := h.Told(context.Background(), 10)
 	if err != nil || len(dead) != 1 || dead[0].ApprovalID != a.ID || !strings.Contains(dead[0].Reason, "418") {
 		t.Fatalf("dead letters %+v, %v", dead, err)
 	}
@@ -212,6 +213,43 @@ func TestGoneSwitchesTheEndpointOff(t *testing.T) {
 	}
 }
 
+func TestToldIsOfOneMoment(t *testing.T) {
+	h := newHouse(t, hour)
+	r := newReceiver(t)
+	id, _ := h.add(webhook(r, herald.Settings{}))
+	h.open()
+	due := h.due()[0]
+	ctx, stop := context.WithCancel(context.Background())
+	reads := make(chan int)
+	go func() {
+		n := 0
+		defer func() { reads <- n }()
+		for ; ctx.Err() == nil; n++ {
+			endpoints, dead, err := h.Told(context.Background(), 10)
+			if err != nil || len(endpoints) != 1 {
+				t.Errorf("%d endpoints, %v", len(endpoints), err)
+				return
+			}
+			if e := endpoints[0]; e.Dead != len(dead) || e.Dead == 1 && e.DisabledAt == nil || e.Dead+e.Waiting+e.Sent != 1 {
+				t.Errorf("with %d dead letters: %+v", len(dead), e)
+				return
+			}
+		}
+	}()
+	for range 50 {
+		r.status.Store(http.StatusGone)
+		h.deliver(due)
+		r.status.Store(http.StatusOK)
+		if err := errors.Join(h.Resend(context.Background(), h.by, due), h.SwitchEndpoint(context.Background(), h.by, id, false)); err != nil {
+			t.Error(err)
+		}
+	}
+	stop()
+	if n := <-reads; n < 50 && !t.Failed() {
+		t.Errorf("only %d reads", n)
+	}
+}
+
 func TestOneMailboxThatIsGoneEndsNothingElse(t *testing.T) {
 	h := newHouse(t, hour)
 	e := reviewers()
@@ -225,7 +263,7 @@ func TestOneMailboxThatIsGoneEndsNothingElse(t *testing.T) {
 	if e, err := h.Store.Endpoint(context.Background(), id); err != nil || e.DisabledAt != nil {
 		t.Errorf("the endpoint is off: %v", err)
 	}
-	if dead, err := h.DeadLetters(context.Background(), 10); err != nil || len(dead) != 1 || dead[0].Recipient != "gone@example.com" {
+	if _, dead, err := h.Told(context.Background(), 10); err != nil || len(dead) != 1 || dead[0].Recipient != "gone@example.com" {
 		t.Errorf("dead letters %+v, %v", dead, err)
 	}
 }
@@ -461,7 +499,7 @@ func TestWhoWantsWhat(t *testing.T) {
 	for _, id := range h.due() {
 		got[h.notification(id).EndpointID] = true
 	}
-	endpoints, err := h.Endpoints(context.Background())
+	endpoints, _, err := h.Told(context.Background(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

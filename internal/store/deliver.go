@@ -204,19 +204,6 @@ func (s *Store) NotificationByID(ctx context.Context, id string) (Notification, 
 	return n, translate(err)
 }
 
-// DeadLetters lists up to limit notifications that were given up, the last one
-// first.
-func (s *Store) DeadLetters(ctx context.Context, limit int) ([]Notification, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	rows, err := s.pool.Query(ctx, `SELECT `+notificationColumns+` FROM notifications n WHERE n.status = 'dead' ORDER BY n.ended_at DESC, n.id LIMIT $1`, limit)
-	if err != nil {
-		return nil, translate(err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Notification, error) { return scanNotification(row) })
-	return list, translate(err)
-}
-
 // NotificationCounts is how many notifications wait, and how many were given up.
 func (s *Store) NotificationCounts(ctx context.Context) (waiting, dead int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)

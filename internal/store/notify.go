@@ -27,8 +27,8 @@ type Endpoint struct {
 	DisabledAt *time.Time
 }
 
-// Told counts an endpoint's notifications.
-type Told struct {
+// Counts counts an endpoint's notifications.
+type Counts struct {
 	Waiting, Sent, Dead int
 	// LastAt is when the last one was sent; nil for never.
 	LastAt *time.Time
@@ -139,27 +139,42 @@ func (s *Store) EndpointSecret(ctx context.Context, id string) ([]byte, error) {
 	return secret, nil
 }
 
-// Endpoints lists every endpoint by name, with counts by id.
-func (s *Store) Endpoints(ctx context.Context) ([]Endpoint, map[string]Told, error) {
+// Told is who is told, as it is at one moment: every endpoint by name, how many
+// notifications each has by its id, and what was given up, the last one first.
+type Told struct {
+	Endpoints []Endpoint
+	Counts    map[string]Counts
+	Dead      []Notification
+}
+
+// Told reads who is told, with up to limit notifications that were given up.
+func (s *Store) Told(ctx context.Context, limit int) (Told, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	told := map[string]Told{}
-	rows, err := s.pool.Query(ctx, `SELECT e.id, e.kind, e.name, e.settings, e.created_at, e.created_by, e.disabled_at,
-			coalesce(n.waiting, 0), coalesce(n.sent, 0), coalesce(n.dead, 0), n.last_at
-		FROM endpoints e LEFT JOIN (
-			SELECT endpoint_id, count(*) FILTER (WHERE status = 'waiting') AS waiting, count(*) FILTER (WHERE status IN ('sent', 'bundled')) AS sent,
-				count(*) FILTER (WHERE status = 'dead') AS dead, max(ended_at) FILTER (WHERE status = 'sent') AS last_at
-			FROM notifications GROUP BY endpoint_id) n ON n.endpoint_id = e.id ORDER BY e.name`)
-	if err != nil {
-		return nil, nil, translate(err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Endpoint, error) {
-		var t Told
-		e, err := scanEndpoint(row, &t.Waiting, &t.Sent, &t.Dead, &t.LastAt)
-		told[e.ID] = t
-		return e, err
+	told := Told{Counts: map[string]Counts{}}
+	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		rows := &pgx.Batch{}
+		rows.Queue(`SELECT e.id, e.kind, e.name, e.settings, e.created_at, e.created_by, e.disabled_at,
+				coalesce(n.waiting, 0), coalesce(n.sent, 0), coalesce(n.dead, 0), n.last_at
+			FROM endpoints e LEFT JOIN (
+				SELECT endpoint_id, count(*) FILTER (WHERE status = 'waiting') AS waiting, count(*) FILTER (WHERE status IN ('sent', 'bundled')) AS sent,
+					count(*) FILTER (WHERE status = 'dead') AS dead, max(ended_at) FILTER (WHERE status = 'sent') AS last_at
+				FROM notifications GROUP BY endpoint_id) n ON n.endpoint_id = e.id ORDER BY e.name`).Query(each(func(row pgx.Rows) error {
+			var n Counts
+			e, err := scanEndpoint(row, &n.Waiting, &n.Sent, &n.Dead, &n.LastAt)
+			told.Endpoints = append(told.Endpoints, e)
+			told.Counts[e.ID] = n
+			return err
+		}))
+		rows.Queue(`SELECT `+notificationColumns+` FROM notifications n WHERE n.status = 'dead' ORDER BY n.ended_at DESC, n.id LIMIT $1`, limit).
+			Query(each(func(row pgx.Rows) error {
+				n, err := scanNotification(row)
+				told.Dead = append(told.Dead, n)
+				return err
+			}))
+		return tx.SendBatch(ctx, rows).Close()
 	})
-	return list, told, translate(err)
+	return told, translate(err)
 }
 
 // Announce records what people are to be told of the approval, and returns what
