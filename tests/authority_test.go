@@ -76,7 +76,7 @@ func TestDisabledReviewer(t *testing.T) {
 		t.Fatalf("after one vote: %+v", got)
 	}
 	must(t, nil, "", "user", "disable", "--data", d.dir, leaving.Email)
-	eventually(t, time.Second, "the session is over", func() bool { return c.do("GET", approvalPath(a.ID), nil).Status == 401 })
+	eventually(t, settleWithin, "the session is over", func() bool { return c.do("GET", approvalPath(a.ID), nil).Status == 401 })
 	if got := c.do("GET", "/", nil); got.Status != 303 {
 		t.Errorf("the console still answers %d", got.Status)
 	}

@@ -231,7 +231,7 @@ func TestDialects(t *testing.T) {
 		}
 		// What is asked about is on record, without a value of it.
 		var last auditEvent
-		eventually(t, 5*time.Second, "the questions are in the log", func() bool {
+		eventually(t, settleWithin, "the questions are in the log", func() bool {
 			logged := admin.events(url.Values{"tool_name": {"read_mail"}})
 			last = logged[len(logged)-1]
 			return last.Type == "contract"
@@ -410,12 +410,12 @@ func TestAdministration(t *testing.T) {
 	if listed := must(t, nil, "", "agent", "list", "--data", d.dir); !strings.Contains(listed, "privileged") {
 		t.Errorf("got %s", listed)
 	}
-	eventually(t, 3*time.Second, "the limits are gone", func() bool {
+	eventually(t, settleWithin, "the limits are gone", func() bool {
 		return agent.do("POST", "/v1/tool-calls/check", params("read_x", none())).Status == http.StatusOK
 	})
 	must(t, nil, "", "tool", "set", "read_x", "--data", d.dir, "--provider", "mcp", "--no-verified")
 	var denied securityResult
-	eventually(t, 3*time.Second, "the tool is known", func() bool {
+	eventually(t, settleWithin, "the tool is known", func() bool {
 		agent.do("POST", "/v1/tool-calls/check", params("read_x", none())).want(t, http.StatusOK).into(t, &denied)
 		return !denied.Allowed
 	})
@@ -423,7 +423,7 @@ func TestAdministration(t *testing.T) {
 		t.Errorf("got %+v", denied.Decision)
 	}
 	must(t, nil, "", "agent", "revoke", "demo-agent", "--data", d.dir)
-	eventually(t, 3*time.Second, "the agent is revoked", func() bool {
+	eventually(t, settleWithin, "the agent is revoked", func() bool {
 		agent.do("POST", "/v1/tool-calls/check", params("read_y", none())).want(t, http.StatusOK).into(t, &denied)
 		return !denied.Allowed && denied.Decision.Reasons[0].Code == "AGENT_REVOKED"
 	})

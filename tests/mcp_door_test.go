@@ -54,7 +54,7 @@ func TestModelDoorIsGuarded(t *testing.T) {
 	d.client(t).with(revoked).do("POST", "/mcp", check, acceptsBoth).want(t, 200)
 	id, _, _ := strings.Cut(strings.TrimPrefix(revoked, "hp_"), "_")
 	must(t, []string{"HOLDPOINT_DATABASE_ADMIN_URL=" + d.OwnerURL}, "", "key", "revoke", "key_"+id)
-	eventually(t, 5*time.Second, "a revoked key is refused", func() bool {
+	eventually(t, settleWithin, "a revoked key is refused", func() bool {
 		return d.client(t).with(revoked).do("POST", "/mcp", check, acceptsBoth).Status == 401
 	})
 	if _, err := connect(t, d.endpoint("hp_"+strings.Repeat("b", 40)), ""); err == nil {
@@ -131,7 +131,7 @@ func TestModelDoorIsGuarded(t *testing.T) {
 		"notifications": map[string]any{"toolsListChanged": true},
 		"_meta":         map[string]any{"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo": map[string]any{"name": "tests", "version": "1"}, "io.modelcontextprotocol/clientCapabilities": map[string]any{}},
 	}}
-	if a := agent.do("POST", "/mcp", listen, acceptsBoth, header{"Mcp-Protocol-Version", "2026-07-28"}, header{"Mcp-Method", "subscriptions/listen"}); a.Status != 200 || a.Took > 5*time.Second {
+	if a := agent.do("POST", "/mcp", listen, acceptsBoth, header{"Mcp-Protocol-Version", "2026-07-28"}, header{"Mcp-Method", "subscriptions/listen"}); a.Status != 200 || a.Took > settleWithin {
 		t.Errorf("after %s: %s", a.Took, a)
 	}
 	for _, method := range []string{"GET", "DELETE"} {
@@ -247,7 +247,7 @@ func (k *talk) ends() {
 	if err := k.cmd.Wait(); err != nil {
 		k.t.Errorf("%v\n%s", err, k.errs.String())
 	}
-	if took := time.Since(k.began); took > 5*time.Second {
+	if took := time.Since(k.began); took > settleWithin {
 		k.t.Errorf("it took %s to end", took)
 	}
 }

@@ -62,7 +62,7 @@ func TestKilledWhileApprovalsWait(t *testing.T) {
 		t.Error("keys or people are not the same")
 	}
 	agent = again.agent(t)
-	if got, err := agent.await(during.ID, 5*time.Second); err != nil || got.Status != "expired" || got.EndedAt.Before(during.ExpiresAt) {
+	if got, err := agent.await(during.ID, settleWithin); err != nil || got.Status != "expired" || got.EndedAt.Before(during.ExpiresAt) {
 		t.Errorf("the deadline that passed while everything was down: %v, %+v", err, got)
 	}
 	for _, a := range []approval{approve, cancel, deny, half, late} {
@@ -303,7 +303,7 @@ func TestStopsWhileSomebodyWaits(t *testing.T) {
 			t.Fatalf("%s: %s", stream.path, res.Status)
 		}
 	}
-	eventually(t, 5*time.Second, "the reader is held", func() bool {
+	eventually(t, settleWithin, "the reader is held", func() bool {
 		return strings.Contains(string(agent.do("GET", "/metrics", nil).Body), "holdpoint_waiting_readers 2")
 	})
 	began := time.Now()

@@ -34,7 +34,7 @@ func TestKillSwitchOnTwoGates(t *testing.T) {
 		return r
 	}
 	for _, agent := range []*client{here, there} {
-		eventually(t, 5*time.Second, "the policy is in force everywhere", func() bool { return allowed(agent).Allowed })
+		eventually(t, settleWithin, "the policy is in force everywhere", func() bool { return allowed(agent).Allowed })
 	}
 	waiting, approved := here.hold("kill_waiting", nil), here.hold("kill_approved", nil)
 	reviewer := c.reviewer(t, 0).at(c.where(1))
@@ -56,7 +56,7 @@ func TestKillSwitchOnTwoGates(t *testing.T) {
 
 	owner := []string{"HOLDPOINT_DATABASE_ADMIN_URL=" + c.OwnerURL}
 	must(t, owner, "", "release", "bot")
-	eventually(t, time.Second, "the other gate has heard of the release", func() bool { return allowed(there).Allowed })
+	eventually(t, settleWithin, "the other gate has heard of the release", func() bool { return allowed(there).Allowed })
 	there.redeem(token, "kill_approved", none()).want(t, http.StatusOK)
 	reviewer.approve(waiting)
 
@@ -68,7 +68,7 @@ func TestKillSwitchOnTwoGates(t *testing.T) {
 		}
 	}
 	must(t, owner, "", "release", "--all")
-	eventually(t, time.Second, "released", func() bool { return allowed(there).Allowed && allowed(here).Allowed })
+	eventually(t, settleWithin, "released", func() bool { return allowed(there).Allowed && allowed(here).Allowed })
 
 	conn, err := pgx.Connect(context.Background(), c.OwnerURL)
 	if err != nil {
@@ -87,7 +87,7 @@ func TestKillSwitchOnTwoGates(t *testing.T) {
 		agent.propose(event("search_docs", "accept", nil)).want(t, http.StatusServiceUnavailable, "store_unavailable")
 	}
 	sql(`ALTER TABLE hidden RENAME TO kill_switches`)
-	eventually(t, 5*time.Second, "readable again", func() bool { return allowed(there).Allowed })
+	eventually(t, settleWithin, "readable again", func() bool { return allowed(there).Allowed })
 
 	var outcomes []string
 	for _, e := range admin.events(url.Values{}) {

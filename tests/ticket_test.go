@@ -187,7 +187,7 @@ tickets:
 		a := hold(t, "brief")
 		attach(a, "OPS-1").want(t, http.StatusOK)
 		done := agent.wait(a.ID)
-		if late := done.EndedAt.Sub(done.ExpiresAt); done.Status != "expired" || late < 0 || late > 3*time.Second || done.Reasons[0].Code != "TIMEOUT" {
+		if late := done.EndedAt.Sub(done.ExpiresAt); done.Status != "expired" || late < 0 || late > 6*time.Second || done.Reasons[0].Code != "TIMEOUT" {
 			t.Errorf("%s, %s after its deadline: %+v", done.Status, late, done.Reasons)
 		}
 		attach(a, "OPS-1").want(t, http.StatusGone, "expired")

@@ -247,7 +247,7 @@ func TestParseIsLinear(t *testing.T) {
 		}
 		t.Logf("%s: %v", name, time.Since(began))
 	}
-	if took := time.Since(start); took > 5*time.Second {
+	if took := time.Since(start); took > 20*time.Second {
 		t.Errorf("all documents together took %v", took)
 	}
 }

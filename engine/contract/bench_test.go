@@ -93,7 +93,7 @@ func TestJudgeIsLinear(t *testing.T) {
 		e.Judge(now)
 		took := time.Since(start)
 		t.Logf("%-20q %v", name, took)
-		if took > time.Second {
+		if took > 10*time.Second {
 			t.Errorf("%s: took %v", name, took)
 		}
 	}

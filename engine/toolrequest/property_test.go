@@ -89,7 +89,7 @@ func TestHostileDocuments(t *testing.T) {
 	} {
 		start := time.Now()
 		got := check(doc)
-		if took := time.Since(start); took > 2*time.Second {
+		if took := time.Since(start); took > 20*time.Second {
 			t.Errorf("%s: took %s", name, took)
 		} else if took > 100*time.Millisecond {
 			t.Logf("%s: took %s", name, took)

@@ -201,7 +201,7 @@ func TestMatchIsLinear(t *testing.T) {
 		p.Match(text)
 		took := time.Since(start)
 		t.Logf("%4d instructions, %6d bytes: %v", p.Size(), len(text), took)
-		if took > 5*time.Second {
+		if took > 20*time.Second {
 			t.Errorf("%q: took %v", source, took)
 		}
 	}
