@@ -41,9 +41,9 @@ type Settler struct {
 	Store  *store.Store
 	Sealer *seal.Sealer
 	Judge  Rejudge
-	// Behind, when set, reports whether Judge may have yet to hear of the rules that
-	// the approval was decided by, or of its agent. CatchUp makes it look.
-	Behind  func(a approval.Approval) bool
+	// Behind, when set, reports whether Judge has yet to hear of the rules that are in
+	// force for the approval's call. CatchUp makes it look.
+	Behind  func(a approval.Approval, now store.Rules) bool
 	CatchUp func(ctx context.Context) error
 	Event   EventMaker
 	// Validity is how long an approved call may wait for its agent.
@@ -104,10 +104,12 @@ func (s *Settler) settle(ctx context.Context, c *store.Change, caughtUp bool) (w
 	if state := c.Approval.State; state.Status == approval.Pending {
 		return s.wait(ctx, c)
 	}
-	end, err := s.end(c, caughtUp)
-	if errors.Is(err, errBehind) {
-		return workflows.SettleResult{}, err
+	if !caughtUp {
+		if err := s.current(c); err != nil {
+			return workflows.SettleResult{}, err
+		}
 	}
+	end, err := s.end(c)
 	if errors.Is(err, ErrLater) && c.Now.Before(c.Approval.State.ExpiresAt) {
 		return workflows.SettleResult{WakeIn: lookAgain}, nil
 	}
@@ -309,9 +311,21 @@ func (s *Settler) tightened(c *store.Change) (json.RawMessage, time.Duration, er
 	return constraints, validity, err
 }
 
-// errBehind says that what people approved was decided by rules that this process
-// may not have heard of yet.
+// errBehind says that other rules are in force than this process has heard of.
 var errBehind = errors.New("the rules in force have to be looked at first")
+
+// current is errBehind when the approval is to be judged by rules that this process
+// has yet to hear of.
+func (s *Settler) current(c *store.Change) error {
+	if s.Behind == nil || c.Approval.State.Status != approval.Approved || c.Kill != nil {
+		return nil
+	}
+	rules, err := c.Rules()
+	if err == nil && s.Behind(c.Approval, rules) {
+		err = errBehind
+	}
+	return err
+}
 
 // ErrLater is returned by a Rejudge that has no rules to judge by at the moment:
 // what people have approved waits, until its deadline, for rules to be back.
@@ -332,9 +346,8 @@ type ending struct {
 // end is the terminal state of an approval whose facts have decided it. What
 // people approved is judged again first: approval is not the last word.
 //
-// ErrLater comes with the end that it has if that cannot wait any longer, errBehind
-// where this process has to catch up first.
-func (s *Settler) end(c *store.Change, caughtUp bool) (ending, error) {
+// ErrLater comes with the end that it has if that cannot wait any longer.
+func (s *Settler) end(c *store.Change) (ending, error) {
 	state := c.Approval.State
 	if state.Status != approval.Approved {
 		return ending{status: state.Status, reasons: []engine.Reason{why(c.Approval)}}, nil
@@ -346,9 +359,6 @@ func (s *Settler) end(c *store.Change, caughtUp bool) (ending, error) {
 			code = registry.GlobalKill
 		}
 		return ending{status: approval.Denied, reasons: []engine.Reason{{Code: code, Message: "The call was approved, but a kill switch stops its agent."}}, outcome: engine.KillSwitch}, nil
-	}
-	if !caughtUp && s.Behind != nil && s.Behind(c.Approval) {
-		return ending{}, errBehind
 	}
 	// Opening depends on nothing that may be back later, and judging on little
 	// (ErrLater): what else fails now fails always, and the approval must end all

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/client"
 
 	"holdpoint/engine"
 	"holdpoint/engine/audit"
@@ -195,7 +194,7 @@ func enough(people []engine.Person, role string, needed int) error {
 }
 
 func (d *checkup) temporal(ctx context.Context, cfg config.Config) {
-	c, err := client.NewLazyClient(client.Options{HostPort: cfg.TemporalAddress, Namespace: cfg.TemporalNamespace, Logger: temporalLog(logger(cfg))})
+	c, err := temporalClient(cfg, logger(cfg))
 	if err != nil {
 		d.say("Temporal", err, "")
 		return

@@ -147,9 +147,9 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	}
 	// Lazy: the gate never waits for Temporal, and asks for it only when
 	// somebody wants to know whether it is there.
-	temporal, err := client.NewLazyClient(client.Options{HostPort: cfg.TemporalAddress, Namespace: cfg.TemporalNamespace, Logger: temporalLog(log)})
+	temporal, err := temporalClient(cfg, log)
 	if err != nil {
-		return fmt.Errorf("configure the Temporal client: %w", err)
+		return err
 	}
 	defer temporal.Close()
 	metrics.Gauge("holdpoint_outbox_messages", "Messages that wait for Temporal.", func() float64 {

@@ -3,10 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"time"
-
-	"go.temporal.io/sdk/log"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
@@ -82,19 +79,3 @@ func (k keys) Authenticate(ctx context.Context, text string) (gate.Principal, bo
 	}
 	return p, err == nil, err
 }
-
-// temporalLog gives Temporal's client our logger, without its chatter.
-func temporalLog(to *slog.Logger) log.Logger {
-	return log.NewStructuredLogger(slog.New(quiet{to.Handler()}))
-}
-
-// quiet drops what is below a warning.
-type quiet struct{ slog.Handler }
-
-func (q quiet) Enabled(ctx context.Context, level slog.Level) bool {
-	return level >= slog.LevelWarn && q.Handler.Enabled(ctx, level)
-}
-
-func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(attrs)} }
-
-func (q quiet) WithGroup(name string) slog.Handler { return quiet{q.Handler.WithGroup(name)} }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"log/slog"
 	"os"
 	"runtime/debug"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
@@ -86,9 +84,9 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 	}
 	following := followRules(ctx, keeper)
 	defer following()
-	temporal, err := client.NewLazyClient(client.Options{HostPort: cfg.TemporalAddress, Namespace: cfg.TemporalNamespace, Logger: temporalLog(log)})
+	temporal, err := temporalClient(cfg, log)
 	if err != nil {
-		return fmt.Errorf("configure the Temporal client: %w", err)
+		return err
 	}
 	defer temporal.Close()
 

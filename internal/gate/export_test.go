@@ -12,3 +12,6 @@ func JudgeEvent(j *Judge, p Principal, doc canon.Value, now time.Time) (Proposal
 	proposal, _ := proposeEvent(p.AgentID, contract.State(p.MaxState), "apr_", doc, now)
 	return proposal, j.Judge(proposal, now)
 }
+
+// Stalled has the gate's next read not wait for the log.
+func Stalled(g *Gate) { g.stalled.Store(time.Now().UnixNano()) }

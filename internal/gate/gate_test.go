@@ -455,7 +455,7 @@ func TestSettlingCatchesUpFirst(t *testing.T) {
 	}
 	looked, unable := 0, errors.New("Postgres is away")
 	h.settler.Judge = stricter{h.judge.Load()} // what it knows before it looks
-	h.settler.Behind = func(is approval.Approval) bool { return is.ID == a.ID }
+	h.settler.Behind = func(is approval.Approval, _ store.Rules) bool { return is.ID == a.ID }
 	h.settler.CatchUp = func(context.Context) error { return unable }
 	if _, err := h.settler.Settle(ctx, workflows.SettleInput{ApprovalID: a.ID, Version: 2}); !errors.Is(err, unable) {
 		t.Errorf("got %v", err)

@@ -24,17 +24,37 @@ func (g *Gate) Records(ctx context.Context, f EventFilter, limit int) ([]audit.R
 	if err != nil {
 		return nil, err
 	}
-	records, err := g.Store.Records(ctx, f)
-	if err == nil && !placed && !f.Newest && len(records) < limit {
-		var more []audit.Record
-		f.Limit = limit - len(records)
-		more, err = g.Store.Unplaced(ctx, f)
-		records = append(records, more...)
-	}
+	records, err := g.records(ctx, f, placed)
 	if errors.Is(err, store.ErrUnfit) {
 		return nil, &Refusal{Status: 400, Code: "bad_query", Detail: "A filter holds a text that no event can hold."}
 	}
 	return records, err
+}
+
+func (g *Gate) records(ctx context.Context, f EventFilter, placed bool) ([]audit.Record, error) {
+	if placed || f.Newest {
+		return g.Store.Records(ctx, f)
+	}
+	// What has no place is read first: what gets one in between is in both then, and
+	// not in neither.
+	unplaced, err := g.Store.Unplaced(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	records, err := g.Store.Records(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	here := make(map[string]bool, len(records))
+	for _, r := range records {
+		here[r.ID] = true
+	}
+	for _, r := range unplaced {
+		if len(records) < f.Limit && !here[r.ID] {
+			records = append(records, r)
+		}
+	}
+	return records, nil
 }
 
 // placed waits until what is committed has its place in the log, and reports

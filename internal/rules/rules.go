@@ -11,7 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -78,6 +80,8 @@ type Status struct {
 	// Problem is why what is in force cannot be used, and why what is in the files
 	// is not in force; "" when all is well.
 	Problem string
+
+	documents map[string]string // digests of what the judge is made of, by kind
 }
 
 // Open imports the files that are named and reads what is in force. A file that
@@ -105,12 +109,18 @@ func Open(ctx context.Context, cfg Config) (*Keeper, error) {
 // Judge is the judge of this moment.
 func (k *Keeper) Judge() *gate.Judge { return k.judge.Load() }
 
-// Behind reports whether an approval was decided by other rules than this process
-// has, or is of an agent that it does not know: it may have yet to hear of them.
-func (k *Keeper) Behind(a approval.Approval) bool {
-	judge := k.Judge()
-	_, known := judge.Registry.Agents[a.Call.AgentID]
-	return !known || a.Decision.PolicyDigest != judge.Digest()
+// Behind reports whether other rules are in force for an approval's call than this
+// process has: it has yet to hear of them.
+func (k *Keeper) Behind(a approval.Approval, now store.Rules) bool {
+	documents, known := k.status.Load().documents, k.Judge().Registry
+	return !maps.Equal(documents, now.Documents) || !reflect.DeepEqual(known.Settings, now.Registry.Settings) ||
+		differs(known.Agents, now.Registry.Agents, a.Call.AgentID) || differs(known.Tools, now.Registry.Tools, a.Call.Tool)
+}
+
+func differs[T any](one, other map[string]T, key string) bool {
+	a, isIn := one[key]
+	b, isInOther := other[key]
+	return isIn != isInOther || !reflect.DeepEqual(a, b)
 }
 
 // Status is what is in force at this moment.
@@ -328,8 +338,15 @@ func (k *Keeper) CatchUp(ctx context.Context) error {
 			return fmt.Errorf("keep what decisions are judged by: %w", err)
 		}
 	}
+	documents := make(map[string]string, len(active))
+	for kind, d := range active {
+		documents[kind] = d.Digest()
+	}
+	// The judge first: who compares what the status says of it never thinks it newer
+	// than it is.
 	k.judge.Store(judge)
 	k.status.Store(&Status{
+		documents: documents,
 		Digest: judge.Digest(), Policy: r.Policy, PolicyFile: policyDoc.Body, Contracts: r.Contracts, ContractsFile: contractsDoc.Body,
 		Problem: problem,
 	})

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"holdpoint/engine"
@@ -220,28 +221,83 @@ func TestBehind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check := func(agentID string) {
+	a := p.waiting("bot", "pay")
+	isBehind := func() (is bool) {
 		t.Helper()
-		a := approval.Approval{Call: engine.Call{AgentID: agentID}, Decision: engine.Decision{PolicyDigest: ahead.Judge().Digest()}}
-		if !behind.Behind(a) {
-			t.Error("it does not know that it is behind")
-		}
-		if err := behind.CatchUp(ctx); err != nil {
+		if err := p.store.Change(ctx, a, nil, func(c *store.Change) (any, error, error) {
+			now, err := c.Rules()
+			is = behind.Behind(c.Approval, now)
+			return nil, nil, err
+		}); err != nil {
 			t.Fatal(err)
 		}
-		if behind.Behind(a) || behind.Judge().Digest() != ahead.Judge().Digest() {
-			t.Error("it is behind and has looked")
+		return is
+	}
+	if isBehind() {
+		t.Error("behind from the start")
+	}
+	check := func(what string) {
+		t.Helper()
+		if !isBehind() {
+			t.Errorf("%s: it does not know that it is behind", what)
+		}
+		for _, k := range []*rules.Keeper{behind, ahead} {
+			if err := k.CatchUp(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if isBehind() || behind.Judge().Digest() != ahead.Judge().Digest() {
+			t.Errorf("%s: it is behind and has looked", what)
 		}
 	}
 	for _, v := range []string{"1", "2"} {
 		if _, err := ahead.Import(ctx, store.PolicyDocument, []byte(doc(v, "2026-01-01T00:00:00Z", "DENY")), "policy.json"); err != nil {
 			t.Fatal(err)
 		}
-		ahead.Refresh(ctx)
-		check("bot")
+		check("policy " + v)
+	}
+	if _, err := ahead.Import(ctx, store.ContractsDocument, []byte("tool_contracts: {}\n"), "contracts.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	check("contracts")
+	for _, change := range []string{
+		`UPDATE agents SET profile = '{"trust_level":"untrusted"}' WHERE id = 'bot'`,
+		`UPDATE agents SET revoked_at = now() WHERE id = 'bot'`,
+		`INSERT INTO tools (name, profile) VALUES ('pay', '{"provider":"mcp"}')`,
+		`UPDATE tools SET revoked_at = now() WHERE name = 'pay'`,
+		`DELETE FROM tools WHERE name = 'pay'`,
+		`INSERT INTO settings (body) VALUES ('{"max_delegation_depth":1}')`,
+		`DELETE FROM active_documents WHERE kind = 'contracts'`,
+	} {
+		p.sql(change)
+		check(change)
 	}
 	p.sql(`INSERT INTO agents (id, name) VALUES ('cat', 'Cat')`)
-	check("cat")
+	p.sql(`INSERT INTO tools (name, profile) VALUES ('other', '{}')`)
+	if isBehind() {
+		t.Error("what is registered of others makes no difference")
+	}
+}
+
+// waiting opens an approval.
+func (p *place) waiting(agentID, tool string) string {
+	p.t.Helper()
+	id := store.NewID("apr")
+	_, err := p.store.Submit(p.t.Context(), store.Submission{
+		Event: engine.Event{
+			ID: uuid.NewString(), Type: engine.Decided, Outcome: engine.Allow, ApprovalID: id, AgentID: agentID, SafePayload: []byte(`{}`),
+			Actor: engine.Actor{Kind: engine.AgentActor, ID: agentID},
+		},
+		Opening: &store.Opening{
+			ID: id, Call: engine.Call{Dialect: "aana", AgentID: agentID, Tool: tool, Digest: "sha256:" + strings.Repeat("0", 64)}, MaxState: "none",
+			Requirements: []engine.Requirement{{Kind: engine.Review, Role: "r", Needed: 1}}, ExpiresIn: time.Hour,
+			Sealed: seal.Box{Data: []byte("x"), Key: []byte("y")}, ArgumentsSize: 2,
+		},
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return id
 }
 
 // A process does not start with a file that is wrong; it does with one that is

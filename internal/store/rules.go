@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdpoint/engine"
+	"holdpoint/engine/registry"
 )
 
 // The kinds of document that decide.
@@ -58,6 +59,30 @@ func (s *Store) ActiveDocuments(ctx context.Context) (map[string]Document, error
 		rows.Close()
 	}
 	return active, err
+}
+
+// Rules is what a call is judged by beside itself and its routing.
+type Rules struct {
+	// Documents are the digests of the documents in force, by kind.
+	Documents map[string]string
+	// Registry has the settings, and of agents and tools the call's own alone.
+	Registry *registry.Snapshot
+}
+
+// Rules reads what the call would be judged by now.
+func (c *Change) Rules() (Rules, error) {
+	r := Rules{Documents: map[string]string{}, Registry: newSnapshot()}
+	rows := &pgx.Batch{}
+	rows.Queue(`SELECT kind, digest FROM active_documents`).Query(each(func(row pgx.Rows) error {
+		var kind, digest string
+		err := row.Scan(&kind, &digest)
+		r.Documents[kind] = digest
+		return err
+	}))
+	rows.Queue(selectSettings).Query(intoSettings(r.Registry))
+	rows.Queue(selectAgents+` WHERE a.id = $1`, c.Approval.Call.AgentID).Query(intoAgents(r.Registry))
+	rows.Queue(selectTools+` WHERE name = $1`, c.Approval.Call.Tool).Query(intoTools(r.Registry))
+	return r, translate(c.tx.SendBatch(c.ctx, rows).Close())
 }
 
 // Activate puts a document in force and reports whether that changed anything:
