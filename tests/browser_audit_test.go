@@ -60,7 +60,8 @@ func TestBrowserAudits(t *testing.T) {
 	d := startDev(t, nil)
 	tool := newID("audited.")
 	held := d.agent(t).hold(tool, map[string]any{"amount": 12})
-	d.as(t, d.Reviewers[0]).vote(held, "deny")
+	d.as(t, d.Reviewers[0]).vote(held, "deny").want(t, 200)
+	d.agent(t).wait(held.ID)
 	b := openBrowser(t, d.URL)
 	b.signIn(d.Auditor)
 

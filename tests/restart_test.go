@@ -23,7 +23,7 @@ import (
 const killPolicy = `routing:
   rules:
     - {tool: "brief_*", role: reviewer, needed: 1, expires_in: 1s}
-    - {tool: "soon_*", role: reviewer, needed: 1, expires_in: 10s}
+    - {tool: "soon_*", role: reviewer, needed: 1, expires_in: 30s}
     - {tool: "pair_*", role: reviewer, needed: 2, expires_in: 1h}
   default: {role: reviewer, needed: 1, expires_in: 1h}
 `
@@ -52,7 +52,7 @@ func TestKilledWhileApprovalsWait(t *testing.T) {
 		t.Fatalf("there is no Postgres below the program: %v", below)
 	}
 	d.program.kill()
-	eventually(t, 10*time.Second, "Postgres ends with the program", func() bool { return !slices.ContainsFunc(below, alive) })
+	eventually(t, settleWithin, "Postgres ends with the program", func() bool { return !slices.ContainsFunc(below, alive) })
 
 	began := time.Now()
 	again := d.again(t, nil)
@@ -93,7 +93,10 @@ func TestKilledWhileApprovalsWait(t *testing.T) {
 		{late, "expired", "TIMEOUT"},
 		{during, "expired", "TIMEOUT"},
 	} {
-		got := agent.wait(want.ID)
+		got, err := agent.await(want.ID, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
 		ends := slices.DeleteFunc(again.admin(t).story(want.ID), func(line string) bool { return !strings.HasPrefix(line, "settled ") })
 		if got.Status != want.status || len(ends) != 1 || !strings.HasPrefix(ends[0], "settled "+want.settled) {
 			t.Errorf("%s: %s, terminal events %q; want %s, one %s", want.ID, got.Status, ends, want.status, want.settled)

@@ -157,15 +157,15 @@ tickets:
 	t.Run("an outage of the tracker", func(t *testing.T) {
 		k.set(func() { k.status = http.StatusServiceUnavailable })
 		a := hold(t, "both")
-		attach(a, "OPS-1").want(t, http.StatusOK)
 		asked := func() (n int) { k.set(func() { n = k.asked }); return n }
 		before := asked()
-		eventually(t, 10*time.Second, "the tracker is asked", func() bool { return asked() > before })
+		attach(a, "OPS-1").want(t, http.StatusOK)
+		eventually(t, settleWithin, "the tracker is asked", func() bool { return asked() > before })
 		if got := read(t, a); got.Status != "pending" || got.Ticket.Checked {
 			t.Fatalf("got %+v %+v", got, got.Ticket)
 		}
 		k.set(func() { k.status = 0 })
-		eventually(t, 20*time.Second, "the ticket is found good", func() bool { got := read(t, a); return got.Ticket.Checked && got.Requirements[0].Status == "satisfied" })
+		eventually(t, 2*settleWithin, "the ticket is found good", func() bool { got := read(t, a); return got.Ticket.Checked && got.Requirements[0].Status == "satisfied" })
 		// And then a person, who sees it.
 		got := read(t, a)
 		if got.Status != "pending" || got.NextAction != "wait" || got.Requirements[1].Status != "waiting" {

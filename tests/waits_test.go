@@ -25,11 +25,11 @@ routing:
     rare: {time_zone: UTC, hours: {DAY: ["10:00-11:30"]}}
   rules:
     - {tool: "denies_*", role: reviewer, needed: 2, deny: 2, expires_in: 1h}
-    - {tool: "ask_*", role: reviewer, needed: 1, expires_in: 3s, pause_for: 1h}
-    - {tool: "askshort_*", role: reviewer, needed: 1, expires_in: 2s, pause_for: 1s}
-    - {tool: "asknopause_*", role: reviewer, needed: 1, expires_in: 2s}
-    - {tool: "extend_*", role: reviewer, needed: 1, expires_in: 3s, extenders: [security-approver]}
-    - {tool: "late_*", role: security-approver, needed: 1, expires_in: 1h, reminders: [500ms, 30m], escalation: [{after: 2s, role: finance-approver}, {after: 30m, role: gardener}]}
+    - {tool: "ask_*", role: reviewer, needed: 1, expires_in: 10s, pause_for: 1h}
+    - {tool: "askshort_*", role: reviewer, needed: 1, expires_in: 8s, pause_for: 1s}
+    - {tool: "asknopause_*", role: reviewer, needed: 1, expires_in: 8s}
+    - {tool: "extend_*", role: reviewer, needed: 1, expires_in: 10s, extenders: [security-approver]}
+    - {tool: "late_*", role: security-approver, needed: 1, expires_in: 1h, reminders: [500ms, 30m], escalation: [{after: 8s, role: finance-approver}, {after: 30m, role: gardener}]}
     - {tool: "nobody_*", role: surgeon, needed: 1, expires_in: 1h, escalation: [{after: 30m, role: finance-approver}]}
     - {tool: "lost_*", role: surgeon, needed: 1, expires_in: 2s}
     - {tool: "hours_*", role: reviewer, needed: 1, within: 30m, expires_in: 2h, calendar: rare}

@@ -104,9 +104,9 @@ func TestEscalation(t *testing.T) {
 	a := agent.hold("late_x", nil)
 	d.reviewer(t, dina).vote(a, "approve").want(t, 403, "not_eligible")
 	d.reviewer(t, dina).vote(a, "deny").want(t, 403, "not_eligible")
-	past(a.OpenedAt.Add(2 * time.Second))
+	past(a.OpenedAt.Add(8 * time.Second))
 	if got := agent.get(a.ID); !slices.Equal(got.Requirements[0].Escalated, []string{"finance-approver"}) {
-		t.Errorf("after two seconds: %+v", got.Requirements)
+		t.Errorf("after eight seconds: %+v", got.Requirements)
 	}
 	eventually(t, healWithin, "people are told of it", func() bool {
 		return d.count(t, `SELECT count(*) FROM announcements WHERE approval_id = $1 AND tell = 'escalated'`, a.ID) == 1
@@ -117,7 +117,7 @@ func TestEscalation(t *testing.T) {
 	}
 	// People were told of each once, and of nothing that did not come up.
 	if n := d.count(t, `SELECT count(*) FROM announcements WHERE approval_id = $1 AND tell IN ('reminder', 'escalated')
-		AND at BETWEEN $2::timestamptz + CASE tell WHEN 'reminder' THEN interval '500 ms' ELSE interval '2 s' END AND clock_timestamp()`, a.ID, a.OpenedAt); n != 2 {
+		AND at BETWEEN $2::timestamptz + CASE tell WHEN 'reminder' THEN interval '500 ms' ELSE interval '8 s' END AND clock_timestamp()`, a.ID, a.OpenedAt); n != 2 {
 		t.Errorf("people were told %d times in time", n)
 	}
 	if n := d.count(t, `SELECT count(*) FROM announcements WHERE approval_id = $1`, a.ID); n != 4 {

@@ -347,7 +347,7 @@ func (k *Keeper) CatchUp(ctx context.Context) error {
 	k.judge.Store(judge)
 	k.status.Store(&Status{
 		documents: documents,
-		Digest: judge.Digest(), Policy: r.Policy, PolicyFile: policyDoc.Body, Contracts: r.Contracts, ContractsFile: contractsDoc.Body,
+		Digest:    judge.Digest(), Policy: r.Policy, PolicyFile: policyDoc.Body, Contracts: r.Contracts, ContractsFile: contractsDoc.Body,
 		Problem: problem,
 	})
 	return nil
