@@ -2,6 +2,7 @@ package activities_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -30,6 +31,8 @@ type order struct {
 	Nth    int
 	Signal syscall.Signal
 	Every  time.Duration // 20 ms when 0
+	// Timeout is the store's: a minute when 0.
+	Timeout time.Duration
 }
 
 // sequence is the whole program of a child.
@@ -46,7 +49,7 @@ func sequence(text string) {
 	keys, err := audit.ParseKeys(o.Key)
 	fail(err)
 	ctx := context.Background()
-	s, err := store.Open(ctx, store.Config{URL: o.URL})
+	s, err := store.Open(ctx, store.Config{URL: o.URL, Timeout: cmp.Or(o.Timeout, time.Minute)})
 	fail(err)
 	q := &activities.Sequencer{Store: s, Keys: keys, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)), Every: 20 * time.Millisecond}
 	if o.Every != 0 {

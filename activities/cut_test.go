@@ -6,13 +6,19 @@ import (
 	"net"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
-// wire stands between a sequencer and Postgres, and cuts the leader's connection.
+// wire stands between a sequencer and Postgres, and cuts the leader's connection
+// where it is told to. Nothing else takes the lead away: over a wire, Postgres waits
+// a minute for a leader that says nothing.
 type wire struct {
+	t   *testing.T
 	to  string
 	url string
+	// leaders is how many connections have had the lead.
+	leaders atomic.Int64
 
 	mu  sync.Mutex
 	cut cut
@@ -35,7 +41,7 @@ func newWire(t *testing.T, to string) *wire {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
-	w := &wire{to: u.Host}
+	w := &wire{t: t, to: u.Host}
 	u.Host = listener.Addr().String()
 	w.url = u.String()
 	go func() {
@@ -95,7 +101,14 @@ func (w *wire) forth(client, server net.Conn, leads chan struct{}) {
 			return
 		}
 		// Whoever has the lead says this first, and nobody else does.
-		if !isLeading(leads) && bytes.Contains(buf[:n], []byte("SET idle_session_timeout")) {
+		if at := bytes.Index(buf[:n], []byte("SET idle_session_timeout")); !isLeading(leads) && at >= 0 {
+			// The message has to stay as long as it is.
+			if was := []byte("timeout = 3000"); bytes.Contains(buf[at:n], was) {
+				copy(buf[at:n], bytes.Replace(buf[at:n], was, []byte("timeout =60000"), 1))
+			} else {
+				w.t.Errorf("the leader says %q", buf[at:n])
+			}
+			w.leaders.Add(1)
 			close(leads)
 		} else if isLeading(leads) {
 			if c, ok := w.take(false); ok {
@@ -136,16 +149,18 @@ func TestConnectionCutAroundCommit(t *testing.T) {
 	w := newWire(t, in.app)
 	next := make(chan cut, 1)
 	armed := make(chan chan struct{}, 1)
-	appends, answered, unanswered := 0, 0, 0
+	leader, appends, answered, unanswered := int64(0), 0, 0, 0
 	q := in.sequencer(nil)
 	q.Store = openStore(t, w.url)
 	q.At = func(step string) {
 		// The first append of a connection is prepared, which is a round trip more.
 		if step == "append" {
+			if now := w.leaders.Load(); now != leader {
+				leader, appends = now, 0
+			}
 			if appends++; appends > 1 {
 				select {
 				case c := <-next:
-					appends = 0
 					armed <- w.arm(c)
 				default:
 				}

@@ -87,7 +87,7 @@ func connect(t testing.TB, url string) *pgx.Conn {
 
 func openStore(t testing.TB, url string) *store.Store {
 	t.Helper()
-	s, err := store.Open(context.Background(), store.Config{URL: url})
+	s, err := store.Open(context.Background(), store.Config{URL: url, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"holdpoint/activities"
 	"holdpoint/engine/audit"
@@ -54,7 +53,10 @@ func TestFullFloor(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "floor")
 	f := &fullFloor{File: floor.File{Path: path}, full: true}
 	log, out := said()
-	in.run(in.sequencer(func(q *activities.Sequencer) { q.Floors, q.Logger = []activities.Floor{f}, log }))
+	w := newWire(t, in.app)
+	in.run(in.sequencer(func(q *activities.Sequencer) {
+		q.Store, q.Floors, q.Logger = openStore(t, w.url), []activities.Floor{f}, log
+	}))
 	for range 5 {
 		must(t, write(ctx, conn, 2))
 		in.placed(conn, goesOn)
@@ -88,7 +90,8 @@ func TestHangingFloor(t *testing.T) {
 func TestFollowerKeepsItsFloor(t *testing.T) {
 	in := install(t)
 	ctx, conn := context.Background(), connect(t, in.owner)
-	in.run(in.sequencer(nil))
+	w := newWire(t, in.app)
+	in.run(in.sequencer(func(q *activities.Sequencer) { q.Store = openStore(t, w.url) }))
 	must(t, write(ctx, conn, 2))
 	in.placed(conn, goesOn)
 	path := filepath.Join(t.TempDir(), "floor")
@@ -220,23 +223,39 @@ func TestFloorFindsOut(t *testing.T) {
 	}
 }
 
+// forgetful is a floor that has nothing when it is asked, whatever it was given.
+type forgetful struct{ given output }
+
+func (f *forgetful) Load(context.Context) ([]byte, error) { return nil, nil }
+
+func (f *forgetful) Keep(_ context.Context, note []byte) error {
+	_, err := f.given.Write(note)
+	return err
+}
+
 // A running leader, and one that follows, notice that the database has gone back
-// under them, without a floor; nothing is signed on top of it.
+// under them, without a floor that says so; nothing is signed on top of it.
 func TestDatabaseGoesBackUnderneath(t *testing.T) {
 	in := install(t)
 	ctx, conn := context.Background(), connect(t, in.owner)
 	leaderLog, leader := said()
 	followerLog, follower := said()
-	in.run(in.sequencer(func(q *activities.Sequencer) { q.Logger = leaderLog }))
+	kept := map[string]*forgetful{"the leader": {}, "the follower": {}}
+	in.run(in.sequencer(func(q *activities.Sequencer) {
+		q.Logger, q.Floors = leaderLog, []activities.Floor{kept["the leader"]}
+	}))
 	fill(t, conn, 10)
 	in.placed(conn, goesOn)
-	in.run(in.sequencer(func(q *activities.Sequencer) { q.Logger = followerLog }))
+	in.run(in.sequencer(func(q *activities.Sequencer) {
+		q.Logger, q.Floors = followerLog, []activities.Floor{kept["the follower"]}
+	}))
 	_, err := conn.Exec(ctx, `CREATE TABLE old_head AS TABLE log_head; CREATE TABLE old_tiles AS TABLE log_tiles`)
 	must(t, err)
 	fill(t, conn, 10)
 	in.placed(conn, goesOn)
-	// Both have seen it.
-	<-time.After(4 * time.Second)
+	for name, floor := range kept {
+		eventually(t, goesOn, name+" has seen it", func() bool { return strings.Contains(floor.given.String(), "\n20\n") })
+	}
 	_, err = conn.Exec(ctx, `BEGIN; SET LOCAL session_replication_role = replica; DELETE FROM log_head; INSERT INTO log_head TABLE old_head; DELETE FROM log_tiles; INSERT INTO log_tiles TABLE old_tiles;
 		DELETE FROM log_entries WHERE leaf >= 10; DELETE FROM log_checkpoints WHERE size > 10; DELETE FROM events WHERE seq > (SELECT seq FROM old_head); COMMIT`)
 	must(t, err)

@@ -79,7 +79,7 @@ func newHouse(t testing.TB) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.Open(ctx, store.Config{URL: pgtest.Server(t).URL("api_app", "app", h.owner.Config().Database), Sealer: sealer})
+	s, err := store.Open(ctx, store.Config{URL: pgtest.Server(t).URL("api_app", "app", h.owner.Config().Database), Sealer: sealer, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

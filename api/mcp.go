@@ -12,7 +12,7 @@ import (
 // MessageBody is a JSON-RPC 2.0 message, for the documentation; the MCP SDK reads it.
 type MessageBody struct {
 	Version string `json:"jsonrpc" enum:"2.0"`
-	ID      any    `json:"id,omitempty" doc:"A string or a number; left out of a notification."`
+	ID      any    `json:"id,omitempty" doc:"A string or a whole number below 2^53; left out of a notification."`
 	Method  string `json:"method,omitempty" doc:"Such as initialize, tools/list or tools/call."`
 	Params  any    `json:"params,omitempty"`
 	Result  any    `json:"result,omitempty"`
@@ -43,6 +43,11 @@ func (a *API) serveModelContext(c *call) error {
 	}
 	if body.Kind() != canon.ObjectKind {
 		return &failure{Status: http.StatusBadRequest, Code: "batch", Detail: "Send one JSON-RPC message, an object; batches are not taken."}
+	}
+	id, _ := body.Get("id")
+	if _, whole := id.Int(); id.Kind() == canon.NumberKind && !whole {
+		// The SDK would answer another id, which may be another call's.
+		return &failure{Status: http.StatusBadRequest, Code: "message_id", Detail: "An id that is a number is a whole one, less than 2^53."}
 	}
 	rc := http.NewResponseController(c.w)
 	// A writer that cannot do this has no deadlines to move.

@@ -65,6 +65,7 @@ const pale = `(() => {
 // fits fails the test where a page is not for everybody.
 func (b *browser) fits(path string) {
 	b.t.Helper()
+	b.until("the whole page", loaded)
 	for what, script := range map[string]string{"form": fit, "contrast": pale} {
 		if wrong := b.eval(script); wrong != "" {
 			b.t.Errorf("%s: %s: %s", path, what, wrong)

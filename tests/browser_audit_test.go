@@ -23,7 +23,7 @@ func narrow(width int64) chromedp.Action[chromedp.Void] {
 func (b *browser) unscrolled(path string) {
 	b.t.Helper()
 	// Until then the stylesheet may be missing.
-	b.until("the whole page", `document.readyState === "complete"`)
+	b.until("the whole page", loaded)
 	wide := b.eval(`document.documentElement.scrollWidth <= document.documentElement.clientWidth ? "" :
 		[...document.body.querySelectorAll("*")].filter(e => e.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
 			.map(e => e.tagName + "." + e.className + " " + e.innerText?.slice(0, 60)).join("\n") || "nobody knows why"`)

@@ -58,7 +58,7 @@ func (b *browser) password(p person) {
 // at waits until the page is at a path.
 func (b *browser) at(path string) {
 	b.t.Helper()
-	b.until("the page "+path, `location.pathname === `+quote(path)+` && document.readyState === "complete"`)
+	b.until("the page "+path, `location.pathname === `+quote(path)+` && `+loaded)
 }
 
 // everywhere looks at a page, all of it unfolded, in both colours and on a phone.
@@ -156,6 +156,7 @@ func TestBrowserSignsInWithACode(t *testing.T) {
 	b := openBrowser(t, d.URL)
 	b.password(fay)
 	b.at("/login/verify")
+	b.until("the field of the code to have the focus", `document.activeElement.name === "code"`)
 	b.key(code(t, fay.TOTPSecret) + kb.Enter)
 	b.visible("form.who")
 	b.open("/account")

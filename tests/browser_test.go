@@ -29,7 +29,7 @@ type browser struct {
 }
 
 // seeWithin is how long a page may take to show what has happened.
-const seeWithin = 15 * time.Second
+const seeWithin = 30 * time.Second
 
 // openBrowser starts the installed browser with a fresh profile. A machine
 // without one fails the test: these tests are never skipped.
@@ -52,7 +52,7 @@ func openBrowser(t testing.TB, url string) *browser {
 	t.Cleanup(func() { _ = os.RemoveAll(profile) })
 	options := []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(path), chromedp.UserDataDir(profile), chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,
-		chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1280, 900),
+		chromedp.Headless, chromedp.NoSandbox, chromedp.WSURLReadTimeout(2 * time.Minute), chromedp.DisableGPU, chromedp.WindowSize(1280, 900),
 	}
 	for _, flag := range []string{
 		"disable-background-networking", "disable-quic", "disable-component-update", "disable-sync", "disable-default-apps",
@@ -197,10 +197,14 @@ func (b *browser) until(what, script string) time.Duration {
 	}
 }
 
-// sees waits for an element whose text contains a text, whatever the case.
+// loaded is whether all of a page is there.
+const loaded = `document.readyState === "complete"`
+
+// sees waits for an element whose text contains a text, whatever the case, on a
+// page that is all there.
 func (b *browser) sees(selector, text string) time.Duration {
 	b.t.Helper()
-	return b.until(selector+" with "+text, `[...document.querySelectorAll(`+quote(selector)+`)].some(e => e.innerText.toLowerCase().includes(`+quote(strings.ToLower(text))+`))`)
+	return b.until(selector+" with "+text, loaded+` && [...document.querySelectorAll(`+quote(selector)+`)].some(e => e.innerText.toLowerCase().includes(`+quote(strings.ToLower(text))+`))`)
 }
 
 // clean fails the test if a page complained of anything.
@@ -442,6 +446,7 @@ func TestBrowserOnAPhone(t *testing.T) {
 		if path != "" {
 			b.open(path)
 		}
+		b.until("the whole page", loaded)
 		if got := b.eval(`document.documentElement.scrollWidth + " of " + innerWidth`); got != "360 of 360" {
 			t.Errorf("%s: width %s", path, got)
 		}

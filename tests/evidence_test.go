@@ -53,6 +53,7 @@ func TestBrowserEvidencePack(t *testing.T) {
 	auditor := openBrowser(t, d.URL)
 	auditor.signIn(d.Auditor)
 	auditor.open("/approvals/" + a.ID)
+	d.logged(t)
 	link := auditor.eval(`document.querySelector("[data-testid=evidence]").getAttribute("href")`)
 	made := d.as(t, d.Auditor).do("GET", link, nil).want(t, 200)
 	if kind := made.Header.Get("Content-Disposition"); !strings.Contains(kind, `attachment; filename="evidence-`+a.ID+`.html"`) {

@@ -42,7 +42,7 @@ func TestLinearizable(t *testing.T) {
 				return
 			}
 			began := time.Now()
-			verdict, info := porcupine.CheckOperationsVerbose(linearModel(r.begins), r.history, 20*time.Second)
+			verdict, info := porcupine.CheckOperationsVerbose(linearModel(r.begins), r.history, 2*time.Minute)
 			mu.Lock()
 			defer mu.Unlock()
 			longest = max(longest, time.Since(began))
@@ -139,6 +139,8 @@ func (r *recorded) run() error {
 			a = v.Approval
 		} else if got.Err == nil && got.Status < 500 {
 			return fmt.Errorf("propose: %s", got)
+		} else {
+			time.Sleep(50 * time.Millisecond) // whoever was killed is being started again
 		}
 	}
 	if want := linearDigest(r.tool, 0); a.Digest != want {

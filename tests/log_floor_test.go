@@ -151,7 +151,7 @@ func TestRestoredBackup(t *testing.T) {
 		DELETE FROM log_entries WHERE leaf >= `+cut+`; DELETE FROM log_checkpoints WHERE size > `+cut+`;
 		UPDATE log_tiles SET hashes = substring(hashes FOR 32 * `+cut+`) WHERE level = 0;
 		UPDATE log_head SET size = `+cut+`, seq = (SELECT max(seq) FROM log_entries); COMMIT`)
-	eventually(t, healWithin, "the worker says that the log has gone back", func() bool {
+	eventually(t, 2*healWithin, "the worker says that the log has gone back", func() bool {
 		return strings.Contains(c.workers[0].text(), "a checkpoint of "+strconv.FormatInt(size, 10)+" events is kept outside the database, and the database has "+cut)
 	})
 	c.stopAll()

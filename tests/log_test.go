@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gowebpki/jcs"
 	"github.com/jackc/pgx/v5"
@@ -44,7 +43,15 @@ func (d *dev) grow(t testing.TB, n int) {
 			}
 		}
 	})
-	d.admin(t).do("GET", "/v1/audit/events?limit=1", nil).want(t, 200) // waits for the log
+	d.logged(t)
+}
+
+// logged waits until every event that is committed has its place in the log.
+func (in *installation) logged(t testing.TB) {
+	t.Helper()
+	eventually(t, settleWithin, "all events are in the log", func() bool {
+		return in.count(t, `SELECT count(*) FROM events WHERE seq > (SELECT seq FROM log_head)`) == 0
+	})
 }
 
 // TestLogIsVerifiedByOthers: code that knows nothing of this project verifies the
@@ -161,6 +168,7 @@ func decoded(t testing.TB, proof []string) (list []tlog.Hash) {
 // those who may read events; and the log's own history is proved to them.
 func proofsHold(t *testing.T, d *dev, log *logClient) {
 	a := d.agent(t).hold("prove_me", nil)
+	d.logged(t)
 	var p eventProof
 	for _, e := range d.admin(t).events(query("approval_id", a.ID)) {
 		path := "/v1/audit/events/" + e.ID + "/proof"
@@ -250,12 +258,11 @@ func maliceIsCaught(t *testing.T, d *dev, log *logClient) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for d.grow(t, 5); ; {
-		if now, err := log.fetch("checkpoint"); err != nil || !bytes.Equal(now, older) {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	d.grow(t, 5)
+	eventually(t, settleWithin, "another checkpoint", func() bool {
+		now, err := log.fetch("checkpoint")
+		return err == nil && !bytes.Equal(now, older)
+	})
 	if err := log.follow(); err != nil {
 		t.Fatal(err)
 	}

@@ -105,6 +105,7 @@ func TestWholeLoop(t *testing.T) {
 	if got := d.admin(t).story(waiting.ID); !slices.Equal(got, want) {
 		t.Errorf("the audit log tells\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
+	d.logged(t)
 	events := d.admin(t).events(url.Values{"approval_id": {waiting.ID}})
 	for i, e := range events {
 		if e.Timestamp.IsZero() || e.AgentID != "demo-agent" || e.ToolName != "send_payment" || e.DigestHMAC == "" || e.DigestHMAC != events[0].DigestHMAC ||

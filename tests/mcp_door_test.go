@@ -118,6 +118,8 @@ func TestModelDoorIsGuarded(t *testing.T) {
 		"no UTF-8":           {strings.Replace(body, "search_docs", "search\xff", 1), "malformed_json", 400},
 		"trailing":           {body + "{}", "malformed_json", 400},
 		"a batch":            {"[" + body + "]", "batch", 400},
+		"half an id":         {strings.Replace(body, `"id":1`, `"id":1.5`, 1), "message_id", 400},
+		"an id too large":    {strings.Replace(body, `"id":1`, `"id":1e300`, 1), "message_id", 400},
 		"too large":          {`{"pad":"` + strings.Repeat("x", 1<<20) + `"}`, "too_large", 413},
 	} {
 		if a := agent.do("POST", "/mcp", []byte(c.body), acceptsBoth); a.Status != c.status || a.code() != c.code {

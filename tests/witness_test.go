@@ -191,6 +191,7 @@ func TestWitnessedExport(t *testing.T) {
 		d.reviewer(t, i).vote(a, "approve").want(t, 200)
 	}
 
+	d.logged(t)
 	whole := d.exported(t, "--witnessed", "1")
 	part := d.exported(t, "--witnessed", "1", "--approval", a.ID)
 	pack := filepath.Join(top, "pack.html")
@@ -249,6 +250,7 @@ func TestWitnessedExport(t *testing.T) {
 
 	w.kill()
 	d.agent(t).hold("pair_alone", nil)
+	d.logged(t)
 	d.admin(t).do("GET", "/v1/audit/export", nil).want(t, 409, "not_witnessed_yet")
 	d.admin(t).do("GET", "/v1/audit/evidence?approval_id="+a.ID, nil).want(t, 409, "not_witnessed_yet")
 	got := cli(t, nil, "", "audit", "export", "--data", d.dir, "-o", filepath.Join(top, "alone.jsonl"), "--witnessed", "1")

@@ -72,7 +72,7 @@ func startHouse(t *testing.T) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.Open(ctx, store.Config{URL: at, Sealer: sealer})
+	s, err := store.Open(ctx, store.Config{URL: at, Sealer: sealer, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestSecondStep(t *testing.T) {
 	if code.StatusCode != wrong.StatusCode || code.body != wrong.body {
 		t.Error("a wrong password and a wrong code look different")
 	}
-	h.post("/login", "email", fay, "password", horse, "code", h.code(secret, -1), "next", "/history").to(t, "/history")
+	h.post("/login", "email", fay, "password", horse, "code", h.code(secret, 0), "next", "/history").to(t, "/history")
 	h.get("/account").want(t, http.StatusOK, "by a code,", "reset-factors fay@example.com")
 	h.do("POST", "/logout", url.Values{}).to(t, "/login")
 
@@ -190,7 +190,7 @@ func TestSecondStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.Jar.SetCookies(u, []*http.Cookie{{Name: cookieName, Value: planted, Path: "/"}})
-	h.post("/login/verify", "code", h.code(secret, 0), "next", "//evil.example").to(t, "/")
+	h.post("/login/verify", "code", h.code(secret, 1), "next", "//evil.example").to(t, "/")
 	for _, k := range h.Jar.Cookies(u) {
 		if k.Name == pendingName || k.Name == cookieName && (k.Value == planted || len(k.Value) != 43) {
 			t.Errorf("after signing in: %s", k)
@@ -269,7 +269,7 @@ func TestAccount(t *testing.T) {
 	if strings.Contains(again.body, secret) || strings.Contains(again.body, "<svg") {
 		t.Error("the secret is shown twice")
 	}
-	h.post("/account/totp/confirm", "code", h.code(secret, -1)).to(t, "/account")
+	h.post("/account/totp/confirm", "code", h.code(secret, 0)).to(t, "/account")
 	h.get("/account").want(t, http.StatusOK, "authenticator app was added", "Remove the authenticator app")
 
 	// The password counts no longer.
@@ -282,7 +282,7 @@ func TestAccount(t *testing.T) {
 		t.Error("a password is asked for where there is a second factor")
 	}
 	h.post("/verify", "password", horse, "next", "/account").want(t, http.StatusForbidden)
-	h.post("/verify", "code", h.code(secret, 0), "next", "/account").to(t, "/account")
+	h.post("/verify", "code", h.code(secret, 1), "next", "/account").to(t, "/account")
 
 	var ceremony struct {
 		ChallengeID string `json:"challenge_id"`

@@ -132,7 +132,8 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request, id string, state 
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
-	send := sender(w)
+	send, end := sender(w)
+	defer end()
 	message := ": here\n\n"
 	ticker := time.NewTicker(heartbeat)
 	defer ticker.Stop()
@@ -182,16 +183,18 @@ func (c *Console) still(r *http.Request) (engine.Person, bool) {
 	return person, err == nil
 }
 
-// sender returns a function that writes and flushes within writeWithin,
-// whatever the server's own limit on answers is.
-func sender(w http.ResponseWriter) func(string) error {
+// sender returns a function that writes and flushes within writeWithin, whatever
+// the server's own limit on answers is. The other gives as much time to what the
+// server writes to end the stream, however long ago the last message was.
+func sender(w http.ResponseWriter) (send func(string) error, end func()) {
 	control := http.NewResponseController(w)
 	// The server's limit on reading a request would otherwise end the stream: the
 	// server goes on listening for the reader's hanging up. A writer that has no
 	// deadlines has none to lift.
 	_ = control.SetReadDeadline(time.Time{})
-	return func(message string) error {
-		if err := control.SetWriteDeadline(time.Now().Add(writeWithin)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	inTime := func() error { return control.SetWriteDeadline(time.Now().Add(writeWithin)) }
+	send = func(message string) error {
+		if err := inTime(); err != nil && !errors.Is(err, http.ErrNotSupported) {
 			return err
 		}
 		if _, err := io.WriteString(w, message); err != nil {
@@ -199,6 +202,7 @@ func sender(w http.ResponseWriter) func(string) error {
 		}
 		return control.Flush()
 	}
+	return send, func() { _ = inTime() }
 }
 
 func pause(ctx context.Context, d time.Duration) bool {

@@ -158,14 +158,19 @@ func (l *lines) decode(text []byte) (jsonrpc.Message, error) {
 	if v.Kind() != canon.ObjectKind {
 		return nil, l.complain(jsonrpc.CodeInvalidRequest, "a message is an object; batches are not taken", nil)
 	}
+	id, _ := v.Get("id")
+	if _, whole := id.Int(); id.Kind() == canon.NumberKind && !whole {
+		// The SDK would answer another id, which may be another call's.
+		return nil, l.complain(jsonrpc.CodeInvalidRequest, "an id that is a number is a whole one, less than 2^53", nil)
+	}
 	// The canonical form says the same, and every reader reads it alike.
 	message, err := jsonrpc.DecodeMessage(v.Canonical())
 	if err != nil {
-		var id json.RawMessage
-		if named, _ := v.Get("id"); named.Kind() == canon.StringKind || named.Kind() == canon.NumberKind {
-			id = named.Canonical()
+		var named json.RawMessage
+		if id.Kind() == canon.StringKind || id.Kind() == canon.NumberKind {
+			named = id.Canonical()
 		}
-		return nil, l.complain(jsonrpc.CodeInvalidRequest, "not a JSON-RPC 2.0 message", id)
+		return nil, l.complain(jsonrpc.CodeInvalidRequest, "not a JSON-RPC 2.0 message", named)
 	}
 	return message, nil
 }

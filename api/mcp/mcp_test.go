@@ -134,6 +134,7 @@ func FuzzLines(f *testing.F) {
 	f.Add([]byte("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n\ngarbage\r\n[]\n{\"a\":1,\"a\":2}"))
 	f.Add([]byte("{\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n{\"jsonrpc\":\"2.0\",\"id\":null,\"result\":1}\n{\"jsonrpc\":\"1.0\",\"id\":{}}"))
 	f.Add([]byte("\x00\n\xff\xfe\n\"\\ud800\"\n9007199254740993\n"))
+	f.Add([]byte("{\"jsonrpc\":\"2.0\",\"id\":1e300,\"method\":\"x\"}\n{\"jsonrpc\":\"2.0\",\"id\":1.5,\"method\":\"x\"}\n{\"jsonrpc\":\"2.0\",\"id\":-7,\"method\":\"x\"}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var out bytes.Buffer
 		hurried := false

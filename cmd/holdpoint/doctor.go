@@ -69,9 +69,11 @@ func (d *checkup) database(ctx context.Context, cfg config.Config) {
 		return
 	}
 	defer s.Close()
+	asked := time.Now()
 	now, err := s.Now(ctx)
 	if err == nil {
-		if skew := time.Since(now).Abs(); skew > 5*time.Second {
+		// It was read at some time since.
+		if skew := max(asked.Sub(now), -time.Since(now)); skew > 5*time.Second {
 			err = fmt.Errorf("this machine's clock and the database's differ by %s", skew.Round(time.Millisecond))
 		}
 	}

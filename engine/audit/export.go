@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
@@ -231,6 +230,6 @@ func parseHash(s string) (h tlog.Hash, err error) {
 
 // whole reads a count.
 func whole(v canon.Value) (int64, bool) {
-	f := v.Float()
-	return int64(f), v.Kind() == canon.NumberKind && f >= 0 && f == math.Trunc(f) && f < 1<<53
+	n, ok := v.Int()
+	return n, ok && n >= 0
 }

@@ -49,8 +49,8 @@ func (w *Compiled) Add(from time.Time, d time.Duration) time.Time {
 }
 
 // Between is the working time from one moment to another; 0 if to is not after
-// from. Between(from, Add(from, d)) is d. Of more than a century only the first
-// is counted, as in Add.
+// from. Between(from, Add(from, d)) is d, if the century in which Add searches
+// holds that much. Of more than a century only the first is counted, as in Add.
 func (w *Compiled) Between(from, to time.Time) time.Duration {
 	if !to.After(from) {
 		return 0

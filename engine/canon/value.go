@@ -166,6 +166,16 @@ func (v Value) Float() float64 {
 	return v.num
 }
 
+// Int is the value of a number that is whole and one number to every reader: less
+// than 2^53, whatever its sign. It is false for any other value.
+func (v Value) Int() (int64, bool) {
+	f := v.Float()
+	if v.kind != NumberKind || f != math.Trunc(f) || math.Abs(f) >= 1<<53 {
+		return 0, false
+	}
+	return int64(f), true
+}
+
 // Len is the number of elements of an array or members of an object, and 0 for
 // any other kind.
 func (v Value) Len() int {

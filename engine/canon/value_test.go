@@ -33,3 +33,18 @@ func TestWith(t *testing.T) {
 		}()
 	}
 }
+
+func TestInt(t *testing.T) {
+	for text, want := range map[string]int64{"0": 0, "-7": -7, "1e3": 1000, "9007199254740991": 1<<53 - 1, "-9007199254740991": 1 - 1<<53} {
+		v, err := Parse([]byte(text))
+		if got, ok := v.Int(); err != nil || !ok || got != want {
+			t.Errorf("%s: %d, %v, %v", text, got, ok, err)
+		}
+	}
+	for _, text := range []string{"1.5", "-0.1", "5e-324", "1e300", "1e16", `"1"`, "null", "[1]", "{}", "true"} {
+		v, err := Parse([]byte(text))
+		if got, ok := v.Int(); err != nil || ok || got != 0 {
+			t.Errorf("%s: %d, %v, %v", text, got, ok, err)
+		}
+	}
+}

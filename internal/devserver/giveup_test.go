@@ -53,3 +53,38 @@ func TestGivingUp(t *testing.T) {
 		})
 	}
 }
+
+// TestOtherPorts takes one port of each attempt to start but the last, and then of that one too.
+func TestOtherPorts(t *testing.T) {
+	main, err := pgx.ParseConfig(pgtest.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	visibility, err := pgx.ParseConfig(pgtest.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := Config{PostgresURL: pgtest.Server(t).SuperuserURL("postgres"), Database: main.Database, VisibilityDatabase: visibility.Database, Namespace: "holdpoint"}
+	for thefts, want := range map[int]string{maxAttempts - 1: "", maxAttempts: "address already in use"} {
+		stolen := 0
+		s, err := start(t.Context(), cfg, func(preferred int) (ports, error) {
+			ports, err := choosePorts(preferred)
+			if err != nil || stolen == thefts {
+				return ports, err
+			}
+			thief, err := net.Listen("tcp4", ports.address(services()[stolen]))
+			if err != nil {
+				return nil, err
+			}
+			t.Cleanup(func() { thief.Close() })
+			stolen++
+			return ports, nil
+		})
+		if err == nil {
+			s.Stop()
+		}
+		if stolen != thefts || (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%d ports taken, of %d: %v, want %q", stolen, thefts, err, want)
+		}
+	}
+}

@@ -9,7 +9,9 @@ import (
 	"log/slog"
 	"net"
 	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -36,6 +38,8 @@ const (
 	retention = 72 * time.Hour
 	// startTimeout bounds a start whose context has no deadline.
 	startTimeout = time.Minute
+	// maxAttempts is how often the server is started when somebody takes one of its ports meanwhile.
+	maxAttempts = 3
 	// stopTimeout is what Stop waits at most. A server with a healthy Postgres needs one second.
 	stopTimeout = 3 * time.Second
 
@@ -74,7 +78,9 @@ type Server struct {
 // Start brings up the databases (made or updated as needed), the server and the namespace, and returns when the frontend
 // answers: a fraction of a second with existing databases, about one with new ones. ctx bounds the start only, not the server's
 // life. A start that was interrupted at any point can be repeated.
-func Start(ctx context.Context, cfg Config) (*Server, error) {
+func Start(ctx context.Context, cfg Config) (*Server, error) { return start(ctx, cfg, choosePorts) }
+
+func start(ctx context.Context, cfg Config, choose func(preferred int) (ports, error)) (*Server, error) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -89,30 +95,36 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("start temporal: parse postgres url: %w", err)
 	}
 
-	s := &Server{log: newLogger(cfg.Logger), done: make(chan struct{})}
 	stores := []store{
 		{database: cfg.Database, schema: mainSchema, version: mainVersion, conns: mainConns},
 		{database: cfg.VisibilityDatabase, schema: visibilitySchema, version: visibilityVersion, conns: visibilityConns},
 	}
 	for _, store := range stores {
-		if err := store.prepare(ctx, postgres, s.log); err != nil {
+		if err := store.prepare(ctx, postgres, newLogger(cfg.Logger)); err != nil {
 			return nil, fmt.Errorf("start temporal: %w", err)
 		}
 	}
-	ports, err := choosePorts(cfg.FrontendPort)
-	if err != nil {
-		return nil, fmt.Errorf("start temporal: %w", err)
+	for attempt := 1; ; attempt++ {
+		ports, err := choose(cfg.FrontendPort)
+		if err != nil {
+			return nil, fmt.Errorf("start temporal: %w", err)
+		}
+		s := &Server{address: ports.address(primitives.FrontendService), log: newLogger(cfg.Logger), done: make(chan struct{})}
+		err = s.run(ctx, configure(postgres, stores, ports), ports)
+		if err == nil {
+			if err = s.register(ctx, cfg.Namespace); err != nil {
+				s.Stop()
+			}
+		}
+		if err == nil {
+			cfg.Logger.Debug("temporal is ready", "address", s.address, "took", time.Since(began).Round(time.Millisecond))
+			return s, nil
+		}
+		// Somebody may be quicker between our look at the ports and the server's bind. Of that error the server logs the text only.
+		if attempt == maxAttempts || !strings.Contains(err.Error(), syscall.EADDRINUSE.Error()) {
+			return nil, fmt.Errorf("start temporal: %w", err)
+		}
 	}
-	s.address = ports.address(primitives.FrontendService)
-	if err := s.run(ctx, configure(postgres, stores, ports), ports); err != nil {
-		return nil, fmt.Errorf("start temporal: %w", err)
-	}
-	if err := s.register(ctx, cfg.Namespace); err != nil {
-		s.Stop()
-		return nil, fmt.Errorf("start temporal: %w", err)
-	}
-	cfg.Logger.Debug("temporal is ready", "address", s.address, "took", time.Since(began).Round(time.Millisecond))
-	return s, nil
 }
 
 // run builds and starts the server. It does so in a goroutine of its own, because where the server gives up it expects its

@@ -69,7 +69,7 @@ func newHouse(t testing.TB) *house {
 	sealer, err := seal.New(key)
 	must(t, err)
 	h.populate(ctx)
-	s, err := store.Open(ctx, store.Config{URL: h.runtime(), Sealer: sealer, MaxConns: 8})
+	s, err := store.Open(ctx, store.Config{URL: h.runtime(), Sealer: sealer, MaxConns: 8, Timeout: time.Minute})
 	must(t, err)
 	t.Cleanup(s.Close)
 	b, problems := policy.Load([]byte(bundle), policy.Options{})
@@ -124,7 +124,7 @@ func admin() engine.Event {
 }
 
 func (h *house) populate(ctx context.Context) {
-	s, err := store.Open(ctx, store.Config{URL: h.url, MaxConns: 2})
+	s, err := store.Open(ctx, store.Config{URL: h.url, MaxConns: 2, Timeout: time.Minute})
 	must(h.t, err)
 	defer s.Close()
 	for _, name := range []string{"ada", "ben", "cleo", "owner"} {

@@ -61,7 +61,7 @@ func newLogged(t testing.TB) *logged {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l.Store, err = store.Open(ctx, store.Config{URL: pgtest.Server(t).URL("export_app", "app", owner.Config().Database), Sealer: sealer}); err != nil {
+	if l.Store, err = store.Open(ctx, store.Config{URL: pgtest.Server(t).URL("export_app", "app", owner.Config().Database), Sealer: sealer, Timeout: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.Close)

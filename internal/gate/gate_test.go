@@ -82,7 +82,7 @@ func newHouse(t testing.TB, r approval.Routing) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.Open(ctx, store.Config{URL: runtimeURL(t, h.url), Sealer: sealer, MaxConns: 24})
+	s, err := store.Open(ctx, store.Config{URL: runtimeURL(t, h.url), Sealer: sealer, MaxConns: 24, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func runtimeURL(t testing.TB, owner string) string {
 }
 
 func (h *house) populate(ctx context.Context) {
-	admin, err := store.Open(ctx, store.Config{URL: h.url, MaxConns: 2})
+	admin, err := store.Open(ctx, store.Config{URL: h.url, MaxConns: 2, Timeout: time.Minute})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -466,7 +466,7 @@ func TestSettlingCatchesUpFirst(t *testing.T) {
 	h.settler.CatchUp = func(ctx context.Context) error {
 		looked++
 		h.settler.Judge = h.judge.Load()
-		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 		defer cancel()
 		return h.Store.Change(ctx, a.ID, nil, func(*store.Change) (any, error, error) { return nil, nil, nil })
 	}
@@ -557,7 +557,7 @@ func TestDisabledBetweenVoteAndQuorum(t *testing.T) {
 	if err := h.vote("ada", a, true); err != nil {
 		t.Fatal(err)
 	}
-	admin, err := store.Open(context.Background(), store.Config{URL: h.url, MaxConns: 2})
+	admin, err := store.Open(context.Background(), store.Config{URL: h.url, MaxConns: 2, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

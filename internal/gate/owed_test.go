@@ -42,7 +42,7 @@ func (h *house) card(who, id string) gate.Card {
 func (h *house) join(name string, roles ...string) {
 	h.t.Helper()
 	ctx := context.Background()
-	admin, err := store.Open(ctx, store.Config{URL: h.url, MaxConns: 2})
+	admin, err := store.Open(ctx, store.Config{URL: h.url, MaxConns: 2, Timeout: time.Minute})
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -334,26 +334,23 @@ func TestTrackerIsDown(t *testing.T) {
 // A deadline is kept while the tracker is away, and what comes afterwards counts
 // no more.
 func TestDeadlineDuringAnOutage(t *testing.T) {
-	d := newDesk(t, 400*time.Millisecond)
+	d := newDesk(t, 10*time.Minute)
 	a := d.hold()
 	if err := d.attach(a, "OPS-1"); err != nil {
 		t.Fatal(err)
 	}
-	var over bool
-	d.tracker.before = func() {
+	d.tracker.before = sync.OnceFunc(func() {
 		// It answers only once the deadline has passed.
-		for !over {
-			r := d.settleQuietly(a.ID)
-			if over = r.Over; !over {
-				time.Sleep(max(r.WakeIn, time.Millisecond))
-			}
+		d.asOwner(`SET LOCAL session_replication_role = replica; UPDATE approvals SET expires_at = clock_timestamp()`)
+		if !d.settleQuietly(a.ID).Over {
+			t.Error("not over at its deadline")
 		}
-	}
+	})
 	if retry := d.look(a); retry != 0 {
 		t.Errorf("to be asked again in %s", retry)
 	}
 	v := d.get(a.ID)
-	if late := v.Approval.EndedAt.Sub(v.Approval.Plan.ExpiresAt); v.Approval.Status != approval.Expired || late < 0 || late > 10*time.Second {
+	if late := v.Approval.EndedAt.Sub(v.Approval.Plan.ExpiresAt); v.Approval.Status != approval.Expired || late < 0 || late > time.Minute {
 		t.Errorf("%s, %s after its deadline", v.Approval.Status, late)
 	}
 	if v.Approval.Reasons[0].Code != "TIMEOUT" || len(v.Approval.Facts) != 1 || v.Token != "" {

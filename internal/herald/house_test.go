@@ -6,6 +6,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -87,7 +88,7 @@ func newHouse(t *testing.T, rule approval.Rule) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.Open(ctx, store.Config{URL: pgtest.Server(t).URL("herald_app", "app", h.owner.Config().Database), Sealer: sealer})
+	s, err := store.Open(ctx, store.Config{URL: pgtest.Server(t).URL("herald_app", "app", h.owner.Config().Database), Sealer: sealer, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +133,7 @@ func newHouse(t *testing.T, rule approval.Rule) *house {
 }
 
 func (h *house) populate(ctx context.Context, url string) {
-	admin, err := store.Open(ctx, store.Config{URL: url, MaxConns: 2})
+	admin, err := store.Open(ctx, store.Config{URL: url, MaxConns: 2, Timeout: time.Minute})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -186,6 +187,16 @@ func (h *house) settle(id string) workflows.SettleResult {
 		h.t.Fatal(err)
 	}
 	return r
+}
+
+// pass moves the opening of the approval into the past, as though so much time had
+// passed since.
+func (h *house) pass(a approval.Approval, d time.Duration) {
+	h.t.Helper()
+	if _, err := h.owner.Exec(context.Background(), fmt.Sprintf(`SET LOCAL session_replication_role = replica;
+		UPDATE approvals SET opened_at = opened_at - interval '%d microseconds' WHERE id = '%s'`, d.Microseconds(), a.ID)); err != nil {
+		h.t.Fatal(err)
+	}
 }
 
 func (h *house) vote(who string, a approval.Approval, yes bool) {

@@ -61,7 +61,7 @@ func newScene(t *testing.T) *scene {
 		t.Fatal(err)
 	}
 	open := func(url string) *store.Store {
-		s, err := store.Open(ctx, store.Config{URL: url, Sealer: sealer})
+		s, err := store.Open(ctx, store.Config{URL: url, Sealer: sealer, Timeout: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -523,7 +523,8 @@ func TestSignInWithASecondFactor(t *testing.T) {
 	if _, _, refused := signIn("correct horse", "000000"); refused != "wrong_credentials" {
 		t.Errorf("a wrong code: %q", refused)
 	}
-	if who, _, refused := signIn("correct horse", sc.codeAt(secret, 0)); who.ID != p.ID || who.VerifiedBy != TOTP || refused != "" {
+	used := sc.codeAt(secret, 0)
+	if who, _, refused := signIn("correct horse", used); who.ID != p.ID || who.VerifiedBy != TOTP || refused != "" {
 		t.Errorf("with a code: %+v, %q", who, refused)
 	}
 	_, pending, _ := signIn("correct horse", "")
@@ -535,7 +536,7 @@ func TestSignInWithASecondFactor(t *testing.T) {
 		who, err := in.Finish(ctx, pending, proof, "192.0.2.1")
 		return who, refusal(t, err)
 	}
-	if _, refused := finish(pending, Proof{Code: sc.codeAt(secret, 0)}); refused != "verification_failed" {
+	if _, refused := finish(pending, Proof{Code: used}); refused != "verification_failed" {
 		t.Errorf("a code that was used: %q", refused)
 	}
 	if _, refused := finish(pending, Proof{Password: "correct horse"}); refused != "verification_failed" {

@@ -33,7 +33,7 @@ func open(t *testing.T) *store.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.Open(ctx, store.Config{URL: url, Sealer: sealer})
+	s, err := store.Open(ctx, store.Config{URL: url, Sealer: sealer, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 )
 
 // TestLatestCheckpoint: the newest one that enough witnesses have signed, however
@@ -12,7 +13,7 @@ func TestLatestCheckpoint(t *testing.T) {
 	ctx := context.Background()
 	url := migrated(t)
 	conn := connect(t, url)
-	s, err := Open(ctx, Config{URL: url})
+	s, err := Open(ctx, Config{URL: url, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func TestReaderExports(t *testing.T) {
 		EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`); err != nil {
 		t.Fatal(err)
 	}
-	s, err := Open(ctx, Config{URL: pgtest.Server(t).URL("store_reader", "reads", conn.Config().Database)})
+	s, err := Open(ctx, Config{URL: pgtest.Server(t).URL("store_reader", "reads", conn.Config().Database), Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

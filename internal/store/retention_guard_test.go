@@ -169,11 +169,16 @@ func TestHoldBeatsErasure(t *testing.T) {
 		}
 		return err
 	}
-	waits := func() {
+	waits := func(done <-chan error) {
 		t.Helper()
+		deadline := time.After(30 * time.Second)
 		for a.text(`SELECT count(*)::text FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`) == "0" {
-			if t.Context().Err() != nil {
+			select {
+			case err := <-done:
+				t.Fatalf("it did not wait: %v", err)
+			case <-deadline:
 				t.Fatal("nobody waits")
+			case <-time.After(5 * time.Millisecond):
 			}
 		}
 	}
@@ -195,7 +200,7 @@ func TestHoldBeatsErasure(t *testing.T) {
 		}
 		done := make(chan error, 1)
 		go func() { done <- erase(id) }()
-		waits()
+		waits(done)
 		if err := tx.Commit(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -226,7 +231,7 @@ func TestHoldBeatsErasure(t *testing.T) {
 	_, tx := placing()
 	placed := make(chan error, 1)
 	go func() { placed <- place(tx) }()
-	waits()
+	waits(placed)
 	if err := erasing.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -325,7 +330,7 @@ func TestFloor(t *testing.T) {
 	if err := s.SetFloor(t.Context(), 0, "runtime", event("")); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("the runtime sets the floor: %v", err)
 	}
-	admin, err := Open(t.Context(), Config{URL: owner})
+	admin, err := Open(t.Context(), Config{URL: owner, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

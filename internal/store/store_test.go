@@ -65,7 +65,7 @@ func open(t testing.TB) (*Store, string) {
 		INSERT INTO agents (id, name) VALUES ('bot', 'Bot')`); err != nil {
 		t.Fatal(err)
 	}
-	s, err := Open(ctx, Config{URL: pgtest.Server(t).URL("store_app", "app", conn.Config().Database), Sealer: newSealer(t)})
+	s, err := Open(ctx, Config{URL: pgtest.Server(t).URL("store_app", "app", conn.Config().Database), Sealer: newSealer(t), Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,11 +120,11 @@ func TestMigrateAtOnceAndAgain(t *testing.T) {
 func TestOpenSaysWhatIsWrong(t *testing.T) {
 	ctx := context.Background()
 	empty := pgtest.Database(t)
-	if _, err := Open(ctx, Config{URL: empty, Sealer: newSealer(t)}); err == nil || !strings.Contains(err.Error(), "holdpoint migrate") {
+	if _, err := Open(ctx, Config{URL: empty, Sealer: newSealer(t), Timeout: time.Minute}); err == nil || !strings.Contains(err.Error(), "holdpoint migrate") {
 		t.Errorf("without a schema: %v", err)
 	}
 	_, owner := open(t)
-	if _, err := Open(ctx, Config{URL: owner, Sealer: newSealer(t)}); err == nil || !strings.Contains(err.Error(), "data key") {
+	if _, err := Open(ctx, Config{URL: owner, Sealer: newSealer(t), Timeout: time.Minute}); err == nil || !strings.Contains(err.Error(), "data key") {
 		t.Errorf("with another data key: %v", err)
 	}
 	if _, err := Open(ctx, Config{URL: "postgres://u:hunter2@127.0.0.1:1/x", Sealer: newSealer(t)}); err == nil || strings.Contains(err.Error(), "hunter2") {
@@ -280,7 +280,11 @@ func TestChangesWakeWhoWaits(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	<-mine
+	select {
+	case <-mine:
+	case <-ctx.Done():
+		t.Fatal("nobody was woken")
+	}
 	if len(other) != 0 {
 		t.Error("another approval's reader was woken")
 	}

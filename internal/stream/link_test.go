@@ -115,7 +115,10 @@ func TestWhatCountsAsTaken(t *testing.T) {
 			t.Cleanup(cancel)
 			s.timeout = 20 * time.Second
 			if strings.HasPrefix(name, "never") {
-				s.timeout = 2 * time.Second
+				s.timeout = 10 * time.Second
+			}
+			if strings.HasSuffix(name, "after all") {
+				s.settle = 10 * time.Second
 			}
 			taken, err := s.Send(t.Context(), window(t, n, test.size))
 			switch {

@@ -41,7 +41,7 @@ func child(args []string) {
 	fail(err)
 	sealer, err := seal.New(key)
 	fail(err)
-	s, err := store.Open(context.Background(), store.Config{URL: args[0], Sealer: sealer, Logger: log})
+	s, err := store.Open(context.Background(), store.Config{URL: args[0], Sealer: sealer, Logger: log, Timeout: time.Minute})
 	fail(err)
 	ca, err := os.ReadFile(args[3])
 	fail(err)

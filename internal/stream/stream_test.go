@@ -81,7 +81,7 @@ func (h *house) open() *store.Store {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	s, err := store.Open(h.t.Context(), store.Config{URL: h.url, Sealer: sealer, MaxConns: 4})
+	s, err := store.Open(h.t.Context(), store.Config{URL: h.url, Sealer: sealer, MaxConns: 4, Timeout: time.Minute})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -213,6 +213,10 @@ func TestEveryEventArrives(t *testing.T) {
 	}
 }
 
+// streamLocks are those of whoever leads a stream: the sequencer's are other ones.
+const streamLocks = `pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1
+	AND (classid::bigint << 32) + objid::bigint NOT IN (4703514210561396083, 4703514210561396082) AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
+
 // A worker that is killed, in whatever it does, is followed by one that goes on
 // from what was taken.
 func TestKillAndResume(t *testing.T) {
@@ -252,8 +256,22 @@ func TestKillAndResume(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = cmd.Wait()
+		// What it sent before its end, to the receiver and to Postgres, may have yet to be seen to.
+		h.until("a process that was killed is gone", func() bool {
+			var leads bool
+			if err := h.owner.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM `+streamLocks+`)`).Scan(&leads); err != nil {
+				t.Fatal(err)
+			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return !leads && len(c.conns) == 0
+		})
 		c.mu.Lock()
-		if first := c.heard[before]; len(first) == 0 || first[0] != at+1 {
+		var first []int64
+		if said := slices.IndexFunc(c.heard[before:], func(seqs []int64) bool { return len(seqs) > 0 }); said >= 0 {
+			first = c.heard[before+said]
+		}
+		if len(first) == 0 || first[0] != at+1 {
 			t.Errorf("process %d went on at %v, and %d had been taken", i, first, at)
 		}
 		c.mu.Unlock()
@@ -294,9 +312,7 @@ func TestTwoWorkers(t *testing.T) {
 	for range losses {
 		h.events(150, engine.Decided, engine.Allow, `{}`)
 		n += 150
-		// Whoever holds the stream's lock: the sequencer's is another one.
-		tag, err := h.owner.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1
-			AND (classid::bigint << 32) + objid::bigint NOT IN (4703514210561396083, 4703514210561396082) AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`)
+		tag, err := h.owner.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM `+streamLocks)
 		if err != nil || tag.RowsAffected() > 1 {
 			t.Fatalf("%d leaders, %v", tag.RowsAffected(), err)
 		}

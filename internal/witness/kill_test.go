@@ -96,13 +96,15 @@ func TestKill(t *testing.T) {
 		if err := add((&tree{}).grow(at, "other"), at, at); at > 0 && (!errors.As(err, &status) || status.Status != 422) {
 			t.Fatalf("another tree of %d: %v", at, err)
 		}
+		began := time.Now()
 		if err := add(tr, at, at); err != nil {
 			t.Fatalf("the tree of %d: %v", at, err)
 		}
+		took := time.Since(began)
 
 		// It dies while requests are under way; in which step is left to chance.
 		killed := make(chan struct{})
-		time.AfterFunc(time.Duration(2+chance.IntN(8000))*time.Microsecond, func() {
+		time.AfterFunc(took/2+chance.N(8*took), func() {
 			_ = process.Process.Kill()
 			_ = process.Wait()
 			close(killed)

@@ -47,7 +47,7 @@ func sound(t *testing.T) (*pgx.Conn, audit.Key) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close(ctx) })
-	s, err := store.Open(ctx, store.Config{URL: url})
+	s, err := store.Open(ctx, store.Config{URL: url, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,13 +64,14 @@ func sound(t *testing.T) (*pgx.Conn, audit.Key) {
 			FROM (SELECT gen_random_uuid() AS id FROM generate_series(1, 200)) i`); err != nil {
 			t.Fatal(err)
 		}
-		for deadline, size := time.Now().Add(10*time.Second), 0; size < 200*(batch+1); {
+		for deadline, size := time.Now().Add(time.Minute), 0; size < 200*(batch+1); {
 			if err := conn.QueryRow(ctx, `SELECT size FROM log_head`).Scan(&size); err != nil {
 				t.Fatal(err)
 			}
 			if time.Now().After(deadline) {
 				t.Fatalf("%d of %d events have a place", size, 200*(batch+1))
 			}
+			time.Sleep(5 * time.Millisecond)
 		}
 		// A number that no event has.
 		if _, err := conn.Exec(ctx, `SELECT nextval('events_seq_seq')`); err != nil {
