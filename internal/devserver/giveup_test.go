@@ -15,16 +15,23 @@ import (
 	"holdpoint/internal/postgres/pgtest"
 )
 
-// TestGivingUp takes a port away between choosing and using it, upon which the server would have the process exit.
-func TestGivingUp(t *testing.T) {
+// databases makes two of them.
+func databases(t *testing.T) (main, visibility *pgx.ConnConfig) {
+	t.Helper()
 	main, err := pgx.ParseConfig(pgtest.Database(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	visibility, err := pgx.ParseConfig(pgtest.Database(t))
+	visibility, err = pgx.ParseConfig(pgtest.Database(t))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return main, visibility
+}
+
+// TestGivingUp takes a port away between choosing and using it, upon which the server would have the process exit.
+func TestGivingUp(t *testing.T) {
+	main, visibility := databases(t)
 	stores := []store{
 		{database: main.Database, schema: mainSchema, version: mainVersion, conns: mainConns},
 		{database: visibility.Database, schema: visibilitySchema, version: visibilityVersion, conns: visibilityConns},
@@ -56,14 +63,7 @@ func TestGivingUp(t *testing.T) {
 
 // TestOtherPorts takes one port of each attempt to start but the last, and then of that one too.
 func TestOtherPorts(t *testing.T) {
-	main, err := pgx.ParseConfig(pgtest.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	visibility, err := pgx.ParseConfig(pgtest.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	main, visibility := databases(t)
 	cfg := Config{PostgresURL: pgtest.Server(t).SuperuserURL("postgres"), Database: main.Database, VisibilityDatabase: visibility.Database, Namespace: "holdpoint"}
 	for thefts, want := range map[int]string{maxAttempts - 1: "", maxAttempts: "address already in use"} {
 		stolen := 0
