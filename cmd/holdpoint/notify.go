@@ -320,7 +320,7 @@ func (d *notifyDead) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer done()
-	_, list, err := r.Told(ctx, d.Limit)
+	_, list, err := r.Told(ctx, min(max(d.Limit, 1), 1000))
 	if err != nil {
 		return err
 	}
