@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +14,8 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"holdpoint/internal/chromium"
 )
 
 // browser is a real browser, and what its pages complained of.
@@ -31,47 +31,10 @@ type browser struct {
 // seeWithin is how long a page may take to show what has happened.
 const seeWithin = 30 * time.Second
 
-// openBrowser starts the installed browser with a fresh profile. A machine
-// without one fails the test: these tests are never skipped.
+// openBrowser starts the installed browser.
 func openBrowser(t testing.TB, url string) *browser {
 	t.Helper()
-	path := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if found, err := exec.LookPath(name); err == nil {
-			path = found
-			break
-		}
-	}
-	if path == "" {
-		t.Fatal("no browser: install chromium")
-	}
-	profile, err := os.MkdirTemp("", "holdpoint-browser-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(profile) })
-	options := []chromedp.ExecAllocatorOption{
-		chromedp.ExecPath(path), chromedp.UserDataDir(profile), chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,
-		chromedp.Headless, chromedp.NoSandbox, chromedp.WSURLReadTimeout(2 * time.Minute), chromedp.DisableGPU, chromedp.WindowSize(1280, 900),
-	}
-	for _, flag := range []string{
-		"disable-background-networking", "disable-quic", "disable-component-update", "disable-sync", "disable-default-apps",
-		"disable-extensions", "disable-dev-shm-usage", "no-pings", "disable-domain-reliability",
-	} {
-		options = append(options, chromedp.Flag(flag, true))
-	}
-	// Nothing but the program under test can be reached by name.
-	options = append(options, chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost"))
-	allocated, stop := chromedp.NewExecAllocator(context.Background(), options...)
-	ctx, closeTab := chromedp.NewContext(allocated)
-	b := &browser{t: t, ctx: ctx, url: url}
-	t.Cleanup(func() {
-		last, cancel := context.WithTimeout(ctx, 5*time.Second)
-		defer cancel()
-		_ = chromedp.Cancel(last) // asks it to go; stop makes it
-		closeTab()
-		stop()
-	})
+	b := &browser{t: t, ctx: chromium.Open(t), url: url}
 	b.listen()
 	return b
 }
@@ -102,7 +65,7 @@ func (b *browser) listen() {
 		}
 	})
 	if err != nil {
-		b.t.Fatalf("start the browser: %v", err)
+		b.t.Fatalf("listen to the browser: %v", err)
 	}
 }
 

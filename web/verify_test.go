@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -16,49 +14,13 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"holdpoint/engine/audit"
+	"holdpoint/internal/chromium"
 )
 
 // page is a tab of a real browser.
 type page struct {
 	t   *testing.T
 	ctx context.Context
-}
-
-// openPage starts the installed browser. A machine without one fails the test.
-func openPage(t *testing.T) page {
-	t.Helper()
-	path := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if found, err := exec.LookPath(name); err == nil {
-			path = found
-			break
-		}
-	}
-	if path == "" {
-		t.Fatal("no browser: install chromium")
-	}
-	profile, err := os.MkdirTemp("", "holdpoint-browser-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(profile) })
-	allocated, stop := chromedp.NewExecAllocator(context.Background(),
-		chromedp.ExecPath(path), chromedp.UserDataDir(profile), chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck, chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.WSURLReadTimeout(2*time.Minute), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-dev-shm-usage", true),
-		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"))
-	ctx, closeTab := chromedp.NewContext(allocated)
-	t.Cleanup(func() {
-		last, cancel := context.WithTimeout(ctx, 5*time.Second)
-		defer cancel()
-		_ = chromedp.Cancel(last)
-		closeTab()
-		stop()
-	})
-	// The first step starts the browser, which ends with this step's context.
-	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
-		t.Fatal(err)
-	}
-	return page{t, ctx}
 }
 
 func (p page) open(url string) {
@@ -146,7 +108,7 @@ func TestBrowserVerifies(t *testing.T) {
 	})
 	server := httptest.NewServer(Guard(mux, GuardConfig{}))
 	t.Cleanup(server.Close)
-	p := openPage(t)
+	p := page{t, chromium.Open(t)}
 	p.open(server.URL + "/as")
 
 	// Every leaf, and so every shape of proof there is in this tree.
