@@ -13,15 +13,15 @@ import (
 // TestStartedAgain: a browser that crashes when it is started is started again, and
 // one that always does is an error.
 func TestStartedAgain(t *testing.T) {
-	real := ""
+	installed := ""
 	for _, name := range names {
-		if found, err := exec.LookPath(name); err == nil && real == "" {
-			real = found
+		if found, err := exec.LookPath(name); err == nil && installed == "" {
+			installed = found
 		}
 	}
 	dir := t.TempDir()
 	crashed := filepath.Join(dir, "crashed")
-	script := fmt.Sprintf("#!/bin/sh\nif [ ! -e %s ]; then touch %s; echo crashed; exit 5; fi\nexec %s \"$@\"\n", crashed, crashed, real)
+	script := fmt.Sprintf("#!/bin/sh\nif [ ! -e %s ]; then touch %s; echo crashed; exit 5; fi\nexec %s \"$@\"\n", crashed, crashed, installed)
 	if err := os.WriteFile(filepath.Join(dir, names[0]), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
