@@ -42,8 +42,8 @@ type Settler struct {
 	Sealer *seal.Sealer
 	Judge  Rejudge
 	// Behind, when set, reports whether Judge has yet to hear of the rules that are in
-	// force for the approval's call. CatchUp makes it look.
-	Behind  func(a approval.Approval, now store.Rules) bool
+	// force. CatchUp makes it look.
+	Behind  func(now store.Rules) bool
 	CatchUp func(ctx context.Context) error
 	Event   EventMaker
 	// Validity is how long an approved call may wait for its agent.
@@ -58,6 +58,10 @@ type Settler struct {
 	Tell func(ctx context.Context, c *store.Change, due []approval.Announcement) error
 }
 
+// maxCatchUps is how often rules that change meanwhile are looked at again at once;
+// then the activity is tried again a little later.
+const maxCatchUps = 3
+
 // system is who settles, as the audit log names it.
 var system = engine.Actor{Kind: engine.SystemActor, ID: "settle", Channel: "engine"}
 
@@ -67,21 +71,24 @@ var system = engine.Actor{Kind: engine.SystemActor, ID: "settle", Channel: "engi
 // is harmless.
 func (s *Settler) Settle(ctx context.Context, in workflows.SettleInput) (workflows.SettleResult, error) {
 	var result workflows.SettleResult
-	attempt := func(caughtUp bool) error {
+	attempt := func() error {
 		return s.Store.Change(ctx, in.ApprovalID, nil, func(c *store.Change) (any, error, error) {
 			var err error
-			result, err = s.settle(ctx, c, caughtUp)
+			result, err = s.settle(ctx, c)
 			if in.Version < 2 {
 				result.CheckTicket, result.Ticket = false, 0 // its workflow would not ask
 			}
 			return nil, nil, err
 		})
 	}
-	err := attempt(false)
-	if errors.Is(err, errBehind) {
+	err := attempt()
+	for range maxCatchUps {
+		if !errors.Is(err, errBehind) {
+			break
+		}
 		// Not within the change: it holds a connection, and there may be no other.
 		if err = s.CatchUp(ctx); err == nil {
-			err = attempt(true)
+			err = attempt()
 		}
 	}
 	if errors.Is(err, store.ErrNotFound) {
@@ -94,7 +101,7 @@ func (s *Settler) Settle(ctx context.Context, in workflows.SettleInput) (workflo
 	return result, nil
 }
 
-func (s *Settler) settle(ctx context.Context, c *store.Change, caughtUp bool) (workflows.SettleResult, error) {
+func (s *Settler) settle(ctx context.Context, c *store.Change) (workflows.SettleResult, error) {
 	if c.Approval.Status.Terminal() {
 		return s.lease(ctx, c)
 	}
@@ -104,10 +111,8 @@ func (s *Settler) settle(ctx context.Context, c *store.Change, caughtUp bool) (w
 	if state := c.Approval.State; state.Status == approval.Pending {
 		return s.wait(ctx, c)
 	}
-	if !caughtUp {
-		if err := s.current(c); err != nil {
-			return workflows.SettleResult{}, err
-		}
+	if err := s.current(c); err != nil {
+		return workflows.SettleResult{}, err
 	}
 	end, err := s.end(c)
 	if errors.Is(err, ErrLater) && c.Now.Before(c.Approval.State.ExpiresAt) {
@@ -321,7 +326,7 @@ func (s *Settler) current(c *store.Change) error {
 		return nil
 	}
 	rules, err := c.Rules()
-	if err == nil && s.Behind(c.Approval, rules) {
+	if err == nil && s.Behind(rules) {
 		err = errBehind
 	}
 	return err

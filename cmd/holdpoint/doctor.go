@@ -161,7 +161,7 @@ const logDelay = 10 * time.Second
 
 // policy looks at the policy in force, as it is in the database.
 func (d *checkup) policy(ctx context.Context, s *store.Store, cfg config.Config, people []engine.Person) {
-	active, err := s.ActiveDocuments(ctx)
+	active, _, err := s.ActiveDocuments(ctx)
 	doc, ok := active[store.PolicyDocument]
 	if err == nil && !ok {
 		return // the contract alone decides about its events, and nothing else is allowed

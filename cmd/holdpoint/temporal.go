@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path"
@@ -12,25 +13,32 @@ import (
 	"go.temporal.io/sdk/log"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"holdpoint/internal/config"
 )
 
-// reconnectWithin is how long after Temporal is back, at the most, it is tried again.
-const reconnectWithin = time.Second
+// maxPause is the longest pause between two attempts to connect.
+const maxPause = time.Second
 
 // temporalClient is a lazy client of the configured Temporal: nothing waits for it
 // until it is used. However long Temporal was away, workers poll again as soon as
 // it is back: left to themselves, connection and polls each wait up to ten seconds.
 func temporalClient(cfg config.Config, to *slog.Logger) (client.Client, error) {
 	again := backoff.DefaultConfig
-	again.BaseDelay, again.MaxDelay = 200*time.Millisecond, reconnectWithin
-	// A poll waits for the connection, where other calls fail at once.
+	again.BaseDelay, again.MaxDelay = 200*time.Millisecond, maxPause
+	// A poll waits for the connection, where other calls fail at once. When its time
+	// is over, there was no task: the SDK would take an error as a reason to pause.
 	patient := func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		if strings.HasPrefix(path.Base(method), "Poll") {
-			opts = append(opts, grpc.WaitForReady(true))
+		if name := path.Base(method); !strings.HasPrefix(name, "Poll") || !strings.HasSuffix(name, "TaskQueue") {
+			return invoke(ctx, method, req, reply, conn, opts...)
 		}
-		return invoke(ctx, method, req, reply, conn, opts...)
+		err := invoke(ctx, method, req, reply, conn, append(opts, grpc.WaitForReady(true))...)
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) && status.Code(err) == codes.DeadlineExceeded {
+			return nil
+		}
+		return err
 	}
 	c, err := client.NewLazyClient(client.Options{
 		HostPort: cfg.TemporalAddress, Namespace: cfg.TemporalNamespace, Logger: temporalLog(to),

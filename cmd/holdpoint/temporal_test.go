@@ -56,6 +56,12 @@ func TestPollsWaitForTemporal(t *testing.T) {
 		_, err := c.WorkflowService().PollActivityTaskQueue(ctx, &workflowservice.PollActivityTaskQueueRequest{})
 		polled <- err
 	}()
+	// However long nobody is there, that is no error of the poll's.
+	brief, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	if got, err := c.WorkflowService().PollActivityTaskQueue(brief, &workflowservice.PollActivityTaskQueueRequest{}); err != nil || len(got.GetTaskToken()) > 0 {
+		t.Errorf("when its time is over: %v, %v", got, err)
+	}
 	// Several attempts to connect have failed by the time that this has.
 	for range 3 {
 		var unavailable *serviceerror.Unavailable

@@ -81,7 +81,7 @@ type Status struct {
 	// is not in force; "" when all is well.
 	Problem string
 
-	documents map[string]string // digests of what the judge is made of, by kind
+	documents map[string]string // digests of the documents that were looked at, by kind
 }
 
 // Open imports the files that are named and reads what is in force. A file that
@@ -109,18 +109,12 @@ func Open(ctx context.Context, cfg Config) (*Keeper, error) {
 // Judge is the judge of this moment.
 func (k *Keeper) Judge() *gate.Judge { return k.judge.Load() }
 
-// Behind reports whether other rules are in force for an approval's call than this
-// process has: it has yet to hear of them.
-func (k *Keeper) Behind(a approval.Approval, now store.Rules) bool {
+// Behind reports whether other rules are in force than this process has: it has yet
+// to hear of them. Kill switches are not compared: every decision reads them anyway.
+func (k *Keeper) Behind(now store.Rules) bool {
 	documents, known := k.status.Load().documents, k.Judge().Registry
 	return !maps.Equal(documents, now.Documents) || !reflect.DeepEqual(known.Settings, now.Registry.Settings) ||
-		differs(known.Agents, now.Registry.Agents, a.Call.AgentID) || differs(known.Tools, now.Registry.Tools, a.Call.Tool)
-}
-
-func differs[T any](one, other map[string]T, key string) bool {
-	a, isIn := one[key]
-	b, isInOther := other[key]
-	return isIn != isInOther || !reflect.DeepEqual(a, b)
+		!reflect.DeepEqual(known.Agents, now.Registry.Agents) || !reflect.DeepEqual(known.Tools, now.Registry.Tools)
 }
 
 // Status is what is in force at this moment.
@@ -286,7 +280,7 @@ func (k *Keeper) CatchUp(ctx context.Context) error {
 	}
 	r := gate.Rules{Environment: k.Environment, Routing: k.Routing, Detector: k.detector, Registry: known}
 	problem := ""
-	active, err := k.Store.ActiveDocuments(ctx)
+	active, digests, err := k.Store.ActiveDocuments(ctx)
 	switch {
 	case gate.IsUnavailable(err):
 		return fmt.Errorf("read the rules in force: %w", err)
@@ -338,15 +332,11 @@ func (k *Keeper) CatchUp(ctx context.Context) error {
 			return fmt.Errorf("keep what decisions are judged by: %w", err)
 		}
 	}
-	documents := make(map[string]string, len(active))
-	for kind, d := range active {
-		documents[kind] = d.Digest()
-	}
 	// The judge first: who compares what the status says of it never thinks it newer
 	// than it is.
 	k.judge.Store(judge)
 	k.status.Store(&Status{
-		documents: documents,
+		documents: digests,
 		Digest:    judge.Digest(), Policy: r.Policy, PolicyFile: policyDoc.Body, Contracts: r.Contracts, ContractsFile: contractsDoc.Body,
 		Problem: problem,
 	})

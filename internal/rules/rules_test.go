@@ -233,7 +233,7 @@ func TestBehind(t *testing.T) {
 		t.Helper()
 		if err := p.store.Change(ctx, a, nil, func(c *store.Change) (any, error, error) {
 			now, err := c.Rules()
-			is = behind.Behind(c.Approval, now)
+			is = behind.Behind(now)
 			return nil, nil, err
 		}); err != nil {
 			t.Fatal(err)
@@ -275,14 +275,14 @@ func TestBehind(t *testing.T) {
 		`DELETE FROM tools WHERE name = 'pay'`,
 		`INSERT INTO settings (body) VALUES ('{"max_delegation_depth":1}')`,
 		`DELETE FROM active_documents WHERE kind = 'contracts'`,
+		`INSERT INTO agents (id, name) VALUES ('boss', 'who delegates')`,
 	} {
 		p.sql(change)
 		check(change)
 	}
-	p.sql(`INSERT INTO agents (id, name) VALUES ('cat', 'Cat')`)
-	p.sql(`INSERT INTO tools (name, profile) VALUES ('other', '{}')`)
+	p.sql(`INSERT INTO kill_switches (agent_id, reason, thrown_by) VALUES ('bot', 'a test', 'test')`)
 	if isBehind() {
-		t.Error("what is registered of others makes no difference")
+		t.Error("switches are read at every decision")
 	}
 }
 

@@ -15,63 +15,48 @@ import (
 	"holdpoint/engine/registry"
 )
 
-const (
-	selectSettings = `SELECT body FROM settings`
-	selectAgents   = `SELECT a.id, a.name, coalesce(p.email, ''), a.profile, coalesce(a.revoked_at, a.disabled_at)
-		FROM agents a LEFT JOIN people p ON p.id = a.owner_id`
-	selectTools = `SELECT name, profile, revoked_at FROM tools`
-)
-
 // Registry reads everything that is registered, as it is at one moment.
 func (s *Store) Registry(ctx context.Context) (*registry.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	snap := newSnapshot()
+	var snap *registry.Snapshot
 	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		rows := &pgx.Batch{}
-		rows.Queue(selectSettings).Query(intoSettings(snap))
-		rows.Queue(selectAgents).Query(intoAgents(snap))
-		rows.Queue(selectTools).Query(intoTools(snap))
-		rows.Queue(`SELECT agent_id, reason, thrown_by, thrown_at FROM kill_switches`).Query(each(func(row pgx.Rows) error {
-			k, err := scanKill(row)
-			snap.Kills[k.AgentID] = k
-			return err
-		}))
+		snap = queueRegistry(rows)
 		return tx.SendBatch(ctx, rows).Close()
 	})
 	return snap, translate(err)
 }
 
-func newSnapshot() *registry.Snapshot {
-	return &registry.Snapshot{
+// queueRegistry reads everything that is registered.
+func queueRegistry(rows *pgx.Batch) *registry.Snapshot {
+	snap := &registry.Snapshot{
 		Settings: registry.DefaultSettings(), Agents: map[string]registry.Agent{}, Tools: map[string]registry.Tool{}, Kills: map[string]registry.Kill{},
 	}
-}
-
-func intoSettings(snap *registry.Snapshot) func(pgx.Rows) error {
-	return each(func(row pgx.Rows) error {
+	rows.Queue(`SELECT body FROM settings`).Query(each(func(row pgx.Rows) error {
 		var body []byte
 		if err := row.Scan(&body); err != nil {
 			return err
 		}
 		return decode("the settings", body, &snap.Settings)
-	})
-}
-
-func intoAgents(snap *registry.Snapshot) func(pgx.Rows) error {
-	return each(func(row pgx.Rows) error {
+	}))
+	rows.Queue(`SELECT a.id, a.name, coalesce(p.email, ''), a.profile, coalesce(a.revoked_at, a.disabled_at)
+		FROM agents a LEFT JOIN people p ON p.id = a.owner_id`).Query(each(func(row pgx.Rows) error {
 		a, err := scanAgent(row)
 		snap.Agents[a.ID] = a
 		return err
-	})
-}
-
-func intoTools(snap *registry.Snapshot) func(pgx.Rows) error {
-	return each(func(row pgx.Rows) error {
+	}))
+	rows.Queue(`SELECT name, profile, revoked_at FROM tools`).Query(each(func(row pgx.Rows) error {
 		t, err := scanTool(row)
 		snap.Tools[t.Name] = t
 		return err
-	})
+	}))
+	rows.Queue(`SELECT agent_id, reason, thrown_by, thrown_at FROM kill_switches`).Query(each(func(row pgx.Rows) error {
+		k, err := scanKill(row)
+		snap.Kills[k.AgentID] = k
+		return err
+	}))
+	return snap
 }
 
 // each reads every row with scan.

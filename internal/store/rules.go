@@ -32,56 +32,55 @@ func (d Document) Digest() string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// ActiveDocuments reads the documents in force, by kind. A kind that is not
-// there has none.
-func (s *Store) ActiveDocuments(ctx context.Context) (map[string]Document, error) {
+// ActiveDocuments reads the documents in force, by kind, and the digests that they
+// are to have. A kind that is not there has none. With an error that is no outage,
+// the digests are those of the documents in force all the same.
+func (s *Store) ActiveDocuments(ctx context.Context) (active map[string]Document, digests map[string]string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `SELECT a.kind, d.known_as, d.body, d.digest FROM active_documents a JOIN documents d ON d.digest = a.digest`)
 	if err != nil {
-		return nil, translate(err)
+		return nil, nil, translate(err)
 	}
-	active := map[string]Document{}
-	// A document that was tampered with is no outage.
+	active, digests = map[string]Document{}, map[string]string{}
+	var changed error // a document that was tampered with is no outage
 	err = each(func(row pgx.Rows) error {
 		var d Document
 		var digest string
 		if err := row.Scan(&d.Kind, &d.KnownAs, &d.Body, &digest); err != nil {
 			return err
 		}
-		if d.Digest() != digest {
-			return fmt.Errorf("the %s document in force is not the one that was imported: its bytes have been changed", d.Kind)
+		if digests[d.Kind] = digest; d.Digest() != digest {
+			changed = fmt.Errorf("the %s document in force is not the one that was imported: its bytes have been changed", d.Kind)
+			return nil
 		}
 		active[d.Kind] = d
 		return nil
 	})(rows)
 	if err != nil {
 		rows.Close()
+		return nil, nil, err
 	}
-	return active, err
+	return active, digests, changed
 }
 
-// Rules is what a call is judged by beside itself and its routing.
+// Rules is what calls are judged by beside their routing.
 type Rules struct {
 	// Documents are the digests of the documents in force, by kind.
 	Documents map[string]string
-	// Registry has the settings, and of agents and tools the call's own alone.
-	Registry *registry.Snapshot
+	Registry  *registry.Snapshot
 }
 
-// Rules reads what the call would be judged by now.
+// Rules reads what calls are judged by now.
 func (c *Change) Rules() (Rules, error) {
-	r := Rules{Documents: map[string]string{}, Registry: newSnapshot()}
 	rows := &pgx.Batch{}
+	r := Rules{Documents: map[string]string{}, Registry: queueRegistry(rows)}
 	rows.Queue(`SELECT kind, digest FROM active_documents`).Query(each(func(row pgx.Rows) error {
 		var kind, digest string
 		err := row.Scan(&kind, &digest)
 		r.Documents[kind] = digest
 		return err
 	}))
-	rows.Queue(selectSettings).Query(intoSettings(r.Registry))
-	rows.Queue(selectAgents+` WHERE a.id = $1`, c.Approval.Call.AgentID).Query(intoAgents(r.Registry))
-	rows.Queue(selectTools+` WHERE name = $1`, c.Approval.Call.Tool).Query(intoTools(r.Registry))
 	return r, translate(c.tx.SendBatch(c.ctx, rows).Close())
 }
 
