@@ -22,17 +22,17 @@ func (c *Console) registerAccount(mux *http.ServeMux) {
 	mux.HandleFunc("GET /login/verify", c.secondStepForm)
 	mux.HandleFunc("POST /login/verify", c.finishSignIn)
 	mux.HandleFunc("POST /login/assertion", c.secondStepAssertion)
-	mux.HandleFunc("GET /account", c.signed(c.account))
+	mux.HandleFunc("GET /account", c.site.signedIn(c.account))
 	if c.cfg.Factors == nil {
 		return
 	}
 	mux.HandleFunc("GET /verify", c.verifyForm)
 	mux.HandleFunc("POST /verify", c.verify)
-	mux.HandleFunc("POST /account/assertion", c.signed(c.assertion))
+	mux.HandleFunc("POST /account/assertion", c.site.signedIn(c.assertion))
 	mux.HandleFunc("POST /account/totp", c.changes(c.enrolTOTP))
 	mux.HandleFunc("POST /account/totp/confirm", c.changes(c.confirmTOTP))
 	mux.HandleFunc("POST /account/totp/remove", c.changes(c.removeTOTP))
-	mux.HandleFunc("POST /account/passkeys/options", c.signed(c.passkeyOptions))
+	mux.HandleFunc("POST /account/passkeys/options", c.site.signedIn(c.passkeyOptions))
 	mux.HandleFunc("POST /account/passkeys", c.changes(c.addPasskey))
 	mux.HandleFunc("POST /account/passkeys/rename", c.changes(c.renamePasskey))
 	mux.HandleFunc("POST /account/passkeys/remove", c.changes(c.removePasskey))
@@ -41,7 +41,7 @@ func (c *Console) registerAccount(mux *http.ServeMux) {
 // changes is a handler that changes a person's factors. Where they have to prove
 // who they are first, it sends them to do so.
 func (c *Console) changes(h func(http.ResponseWriter, *http.Request, engine.Person) error) http.HandlerFunc {
-	return c.signed(func(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	return c.site.signedIn(func(w http.ResponseWriter, r *http.Request, p engine.Person) {
 		err := readForm(w, r)
 		if err == nil {
 			err = h(w, r, p)
@@ -52,7 +52,7 @@ func (c *Console) changes(h func(http.ResponseWriter, *http.Request, engine.Pers
 			return
 		}
 		if err != nil {
-			c.fail(w, r, p, err)
+			c.site.fail(w, r, p, err)
 		}
 	})
 }
@@ -63,29 +63,29 @@ func (c *Console) account(w http.ResponseWriter, r *http.Request, p engine.Perso
 
 func (c *Console) showAccount(w http.ResponseWriter, r *http.Request, p engine.Person, status int, failure string) {
 	v := views.Account{
-		Frame: c.frame(p, "Your account", "account"), Email: p.Email, Roles: p.Roles, At: p.VerifiedAt, Failure: failure,
+		Frame: c.site.frame(p, "Your account", "account"), Email: p.Email, Roles: p.Roles, At: p.VerifiedAt, Failure: failure,
 		Verified: methodWords[p.VerifiedBy],
 	}
-	v.Notice = c.doneWord(w, r)
+	v.Notice = c.site.flash(w, r)
 	if f := c.cfg.Factors; f != nil {
 		methods, err := f.Methods(r.Context(), p)
 		if err != nil {
-			c.fail(w, r, p, err)
+			c.site.fail(w, r, p, err)
 			return
 		}
 		keys, err := f.Passkeys(r.Context(), p)
 		if err != nil {
-			c.fail(w, r, p, err)
+			c.site.fail(w, r, p, err)
 			return
 		}
-		v.Factors, v.TOTP, v.NoPasskeys, v.PasskeysAt = true, slices.Contains(methods, identity.TOTP), f.Origin() == "", c.passkeysElsewhere(r)
+		v.Factors, v.TOTP, v.NoPasskeys, v.PasskeysAt = true, slices.Contains(methods, identity.TOTP), f.Origin() == "", passkeysElsewhere(c.cfg.Factors, r)
 		for _, k := range keys {
 			v.Passkeys = append(v.Passkeys, views.Passkey{
 				ID: base64.RawURLEncoding.EncodeToString(k.ID), Name: k.Name, Synced: k.Synced, CreatedAt: k.CreatedAt, UsedAt: k.LastUsedAt,
 			})
 		}
 	}
-	c.render(w, r, status, views.AccountPage(v))
+	c.site.render(w, r, status, views.AccountPage(v))
 }
 
 func (c *Console) enrolTOTP(w http.ResponseWriter, r *http.Request, p engine.Person) error {
@@ -93,7 +93,7 @@ func (c *Console) enrolTOTP(w http.ResponseWriter, r *http.Request, p engine.Per
 	if err != nil {
 		return err
 	}
-	c.render(w, r, http.StatusOK, views.EnrolmentPage(views.Enrolment{Frame: c.frame(p, "Authenticator app", "account"), Secret: e.Secret, QR: views.NewQR(e.QR)}))
+	c.site.render(w, r, http.StatusOK, views.EnrolmentPage(views.Enrolment{Frame: c.site.frame(p, "Authenticator app", "account"), Secret: e.Secret, QR: views.NewQR(e.QR)}))
 	return nil
 }
 
@@ -103,18 +103,18 @@ func (c *Console) confirmTOTP(w http.ResponseWriter, r *http.Request, p engine.P
 	if errors.As(err, &refusal) && (refusal.Code == "verification_failed" || refusal.Status == http.StatusTooManyRequests) {
 		// The app has the secret already; showing it again would show it to
 		// whoever happens to have the session.
-		v := views.Enrolment{Frame: c.frame(p, "Authenticator app", "account"), Failure: "That is not the code that the app shows now. Wait for the next one."}
+		v := views.Enrolment{Frame: c.site.frame(p, "Authenticator app", "account"), Failure: "That is not the code that the app shows now. Wait for the next one."}
 		if refusal.Status == http.StatusTooManyRequests {
 			v.Failure = refusal.Detail
 			retryAfter(w, refusal)
 		}
-		c.render(w, r, refusal.Status, views.EnrolmentPage(v))
+		c.site.render(w, r, refusal.Status, views.EnrolmentPage(v))
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	c.done(w, r, "totp", "/account")
+	c.site.redirectWithFlash(w, r, "totp", "/account")
 	return nil
 }
 
@@ -125,7 +125,7 @@ func (c *Console) removeTOTP(w http.ResponseWriter, r *http.Request, p engine.Pe
 	if err := c.cfg.Factors.RemoveTOTP(r.Context(), p); err != nil {
 		return err
 	}
-	c.done(w, r, "totpgone", "/account")
+	c.site.redirectWithFlash(w, r, "totpgone", "/account")
 	return nil
 }
 
@@ -139,7 +139,7 @@ func confirmed(form url.Values) error {
 
 func (c *Console) passkeyOptions(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	ceremony, err := c.cfg.Factors.BeginPasskey(r.Context(), p)
-	c.answer(w, r, ceremony, err)
+	c.site.renderJSON(w, r, ceremony, err)
 }
 
 func (c *Console) addPasskey(w http.ResponseWriter, r *http.Request, p engine.Person) error {
@@ -157,7 +157,7 @@ func (c *Console) addPasskey(w http.ResponseWriter, r *http.Request, p engine.Pe
 	if err != nil {
 		return err
 	}
-	c.done(w, r, "passkey", "/account")
+	c.site.redirectWithFlash(w, r, "passkey", "/account")
 	return nil
 }
 
@@ -165,7 +165,7 @@ func (c *Console) renamePasskey(w http.ResponseWriter, r *http.Request, p engine
 	if err := c.cfg.Factors.RenamePasskey(r.Context(), p, credentialID(r.PostForm), r.PostForm.Get("name")); err != nil {
 		return err
 	}
-	c.done(w, r, "renamed", "/account")
+	c.site.redirectWithFlash(w, r, "renamed", "/account")
 	return nil
 }
 
@@ -176,7 +176,7 @@ func (c *Console) removePasskey(w http.ResponseWriter, r *http.Request, p engine
 	if err := c.cfg.Factors.RemovePasskey(r.Context(), p, credentialID(r.PostForm)); err != nil {
 		return err
 	}
-	c.done(w, r, "keygone", "/account")
+	c.site.redirectWithFlash(w, r, "keygone", "/account")
 	return nil
 }
 

@@ -20,8 +20,8 @@ import (
 
 // registerActions adds what people do on a card beside voting.
 func (c *Console) registerActions(mux *http.ServeMux) {
-	mux.HandleFunc("GET /approvals/{id}/answer", c.signed(c.supplyForm))
-	mux.HandleFunc("POST /approvals/{id}/answer", c.signed(c.supply))
+	mux.HandleFunc("GET /approvals/{id}/answer", c.site.signedIn(c.supplyForm))
+	mux.HandleFunc("POST /approvals/{id}/answer", c.site.signedIn(c.supply))
 	for path, act := range map[string]action{
 		"comments": {"commented", func(ctx context.Context, s gate.Said, _ url.Values) error {
 			_, err := c.cfg.Desk.Comment(ctx, s, nil)
@@ -49,13 +49,13 @@ func (c *Console) registerActions(mux *http.ServeMux) {
 		"reconciliation": {"reconciled", c.reconcile},
 		"afterwards":     {"reviewed", c.reviewAfterwards},
 	} {
-		mux.HandleFunc("POST /approvals/{id}/"+path, c.signed(c.acting(act)))
+		mux.HandleFunc("POST /approvals/{id}/"+path, c.site.signedIn(c.acting(act)))
 	}
-	mux.HandleFunc("POST /approvals/{id}/step-up", c.signed(c.stepUp))
-	mux.HandleFunc("GET /approvals/{id}/edit", c.signed(c.editForm))
-	mux.HandleFunc("POST /approvals/{id}/edit", c.signed(c.edit))
-	mux.HandleFunc("GET /sessions/{agent}/{session}", c.signed(c.session))
-	mux.HandleFunc("POST /sessions/{agent}/{session}/votes", c.signed(c.voteTogether))
+	mux.HandleFunc("POST /approvals/{id}/step-up", c.site.signedIn(c.stepUp))
+	mux.HandleFunc("GET /approvals/{id}/edit", c.site.signedIn(c.editForm))
+	mux.HandleFunc("POST /approvals/{id}/edit", c.site.signedIn(c.edit))
+	mux.HandleFunc("GET /sessions/{agent}/{session}", c.site.signedIn(c.session))
+	mux.HandleFunc("POST /sessions/{agent}/{session}/votes", c.site.signedIn(c.voteTogether))
 }
 
 // action is something that a form on the card does: what it says when it is done,
@@ -69,15 +69,15 @@ type action struct {
 func (c *Console) acting(a action) handler {
 	return func(w http.ResponseWriter, r *http.Request, p engine.Person) {
 		if err := readForm(w, r); err != nil {
-			c.fail(w, r, p, err)
+			c.site.fail(w, r, p, err)
 			return
 		}
 		s := said(r, p)
 		if err := a.do(r.Context(), s, r.PostForm); err != nil {
-			c.failKeeping(w, r, p, err, s.Comment)
+			c.site.failKeeping(w, r, p, err, s.Comment)
 			return
 		}
-		c.done(w, r, a.done, cardURL(s.ApprovalID))
+		c.site.redirectWithFlash(w, r, a.done, cardURL(s.ApprovalID))
 	}
 }
 
@@ -165,25 +165,25 @@ func (c *Console) stepUpForm(r *http.Request, p engine.Person, f *views.StepUp) 
 // stepUp takes the accountable person's proof for this very call, or their no.
 func (c *Console) stepUp(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	if err := readForm(w, r); err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	s, form := said(r, p), r.PostForm
 	s.Comment = ""
 	digest, version, err := pageOf(form)
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	done, method, yes := "declined", "", form.Get("want") == "yes"
 	switch {
 	case yes:
 		if c.cfg.Prover == nil {
-			c.fail(w, r, p, &gate.Refusal{Status: http.StatusForbidden, Code: "no_second_factor", Detail: "Nobody can prove here who they are."})
+			c.site.fail(w, r, p, &gate.Refusal{Status: http.StatusForbidden, Code: "no_second_factor", Detail: "Nobody can prove here who they are."})
 			return
 		}
 		if err = c.cfg.Desk.MayStepUp(r.Context(), s, digest, version); err != nil {
-			c.fail(w, r, p, err)
+			c.site.fail(w, r, p, err)
 			return
 		}
 		method, err = c.cfg.Prover.Verify(r.Context(), p, identity.ForApproval, boundTo(s.ApprovalID, digest), proofOf(form))
@@ -201,8 +201,8 @@ func (c *Console) stepUp(w http.ResponseWriter, r *http.Request, p engine.Person
 		_, err = c.cfg.Desk.StepUp(r.Context(), s, method, yes, digest, version, nil)
 	}
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
-	c.done(w, r, done, cardURL(s.ApprovalID))
+	c.site.redirectWithFlash(w, r, done, cardURL(s.ApprovalID))
 }

@@ -27,22 +27,22 @@ const (
 func (c *Console) admin(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	known, err := c.cfg.Office.Registry(r.Context())
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	v := c.adminView(r.Context(), p, known)
-	v.Notice = c.doneWord(w, r)
-	c.render(w, r, http.StatusOK, views.AdminPage(v))
+	v.Notice = c.site.flash(w, r)
+	c.site.render(w, r, http.StatusOK, views.AdminPage(v))
 }
 
 func (c *Console) adminView(ctx context.Context, p engine.Person, known *registry.Snapshot) views.Admin {
-	v := views.Admin{Frame: c.frame(p, "Administration", "admin"), Settings: settingsForm(known.Settings), Agents: len(known.Agents)}
+	v := views.Admin{Frame: c.site.frame(p, "Administration", "admin"), Settings: settingsForm(known.Settings), Agents: len(known.Agents)}
 	v.Switch.Word = typeStop
 	ids := make([]string, 0, len(known.Kills))
 	for _, k := range known.Kills {
 		ids = append(ids, k.By)
 	}
-	name := c.names(ctx, ids...)
+	name := c.site.names(ctx, ids...)
 	for _, agent := range slices.Sorted(maps.Keys(known.Kills)) {
 		k := kill(known.Kills[agent], name)
 		if agent == "" {
@@ -78,19 +78,19 @@ func (c *Console) switchAll(w http.ResponseWriter, r *http.Request, p engine.Per
 	if failure != "" {
 		known, err := c.cfg.Office.Registry(r.Context())
 		if err != nil {
-			c.fail(w, r, p, err)
+			c.site.fail(w, r, p, err)
 			return
 		}
 		v := c.adminView(r.Context(), p, known)
 		v.Switch.Failure, v.Switch.Reason = failure, reason
-		c.render(w, r, http.StatusUnprocessableEntity, views.AdminPage(v))
+		c.site.render(w, r, http.StatusUnprocessableEntity, views.AdminPage(v))
 		return
 	}
 	what := "allgo"
 	if throw {
 		what = "allstop"
 	}
-	c.changed(w, r, p, err, what, "/admin")
+	c.site.redirectOrFail(w, r, p, err, what, "/admin")
 }
 
 func settingsForm(s registry.Settings) views.SettingsForm {
@@ -105,11 +105,11 @@ func settingsForm(s registry.Settings) views.SettingsForm {
 func (c *Console) changeSettings(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	known, err := c.cfg.Office.Registry(r.Context())
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	if r.PostForm.Get("seen") != seen(known.Settings) {
-		c.fail(w, r, p, errChanged)
+		c.site.fail(w, r, p, errChanged)
 		return
 	}
 	changed, e := known.Settings, entered{form: r.PostForm}
@@ -128,10 +128,10 @@ func (c *Console) changeSettings(w http.ResponseWriter, r *http.Request, p engin
 			Limits: limitsAgain(e.form), MaxDelegation: e.text("max_delegation"), MinTrust: e.text("min_trust"), Trusts: trustOptions(),
 			OnlyRegistered: e.ticked("only_registered"), AllowUnverifiedMCP: e.ticked("unverified_mcp"), Seen: seen(known.Settings), Failure: detail,
 		}
-		c.render(w, r, http.StatusUnprocessableEntity, views.AdminPage(v))
+		c.site.render(w, r, http.StatusUnprocessableEntity, views.AdminPage(v))
 		return
 	}
-	c.changed(w, r, p, err, "settings", "/admin#settings")
+	c.site.redirectOrFail(w, r, p, err, "settings", "/admin#settings")
 }
 
 func toolURL(name string) string { return "/admin/tool?name=" + url.QueryEscape(name) }
@@ -151,20 +151,20 @@ func toolRow(t registry.Tool) views.ToolRow {
 func (c *Console) tool(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	known, err := c.cfg.Office.Registry(r.Context())
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	v, err := c.toolView(p, known, r.URL.Query().Get("name"))
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
-	v.Notice = c.doneWord(w, r)
-	c.render(w, r, http.StatusOK, views.ToolPage(v))
+	v.Notice = c.site.flash(w, r)
+	c.site.render(w, r, http.StatusOK, views.ToolPage(v))
 }
 
 func (c *Console) toolView(p engine.Person, known *registry.Snapshot, name string) (views.Tool, error) {
-	v := views.Tool{Frame: c.frame(p, "Register a tool", "admin"), Form: views.ToolForm{Trusts: trustOptions(), MinTrust: engine.Untrusted.String()}}
+	v := views.Tool{Frame: c.site.frame(p, "Register a tool", "admin"), Form: views.ToolForm{Trusts: trustOptions(), MinTrust: engine.Untrusted.String()}}
 	if name == "" {
 		return v, nil
 	}
@@ -192,7 +192,7 @@ func indented(text json.RawMessage) string {
 func (c *Console) changeTool(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	known, err := c.cfg.Office.Registry(r.Context())
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	e := entered{form: r.PostForm}
@@ -207,7 +207,7 @@ func (c *Console) changeTool(w http.ResponseWriter, r *http.Request, p engine.Pe
 	}
 	old, there := known.Tools[t.Name]
 	if mark := r.PostForm.Get("seen"); there && mark != seen(old) || !there && mark != "" {
-		c.fail(w, r, p, errChanged)
+		c.site.fail(w, r, p, errChanged)
 		return
 	}
 	if err = e.trouble(); err == nil {
@@ -223,16 +223,16 @@ func (c *Console) changeTool(w http.ResponseWriter, r *http.Request, p engine.Pe
 			Verified: t.Verified, MinTrust: e.text("min_trust"), Trusts: trustOptions(), Seen: r.PostForm.Get("seen"), Failure: detail,
 			Schema: e.text("input_schema"),
 		}
-		c.render(w, r, http.StatusUnprocessableEntity, views.ToolPage(v))
+		c.site.render(w, r, http.StatusUnprocessableEntity, views.ToolPage(v))
 		return
 	}
-	c.changed(w, r, p, err, "tool", toolURL(t.Name))
+	c.site.redirectOrFail(w, r, p, err, "tool", toolURL(t.Name))
 }
 
 func (c *Console) revokeTool(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	name := r.PostForm.Get("name")
 	if err := confirmedChange(r.PostForm); err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	revoke := r.PostForm.Get("to") == "revoked"
@@ -241,5 +241,5 @@ func (c *Console) revokeTool(w http.ResponseWriter, r *http.Request, p engine.Pe
 		what = "toolgone"
 	}
 	err := c.cfg.Office.RevokeTool(r.Context(), by(p), name, revoke, nil)
-	c.changed(w, r, p, already(err), what, toolURL(name))
+	c.site.redirectOrFail(w, r, p, already(err), what, toolURL(name))
 }

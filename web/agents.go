@@ -20,14 +20,14 @@ func agentURL(id string) string { return "/agents/" + url.PathEscape(id) }
 func (c *Console) agents(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	known, err := c.cfg.Office.Registry(r.Context())
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
-	v := views.Agents{Frame: c.frame(p, "Agents", "agents"), MayChange: gate.MayAdminister(p)}
+	v := views.Agents{Frame: c.site.frame(p, "Agents", "agents"), MayChange: gate.MayAdminister(p)}
 	for _, id := range slices.Sorted(maps.Keys(known.Agents)) {
 		v.Rows = append(v.Rows, agentRow(known, known.Agents[id]))
 	}
-	c.render(w, r, http.StatusOK, views.AgentsPage(v))
+	c.site.render(w, r, http.StatusOK, views.AgentsPage(v))
 }
 
 func agentRow(known *registry.Snapshot, a registry.Agent) views.AgentRow {
@@ -55,12 +55,12 @@ func agentState(known *registry.Snapshot, a registry.Agent) views.Status {
 func (c *Console) agent(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	known, a, err := c.registered(r)
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	v := c.agentView(r, p, known, a)
-	v.Notice = c.doneWord(w, r)
-	c.render(w, r, http.StatusOK, views.AgentPage(v))
+	v.Notice = c.site.flash(w, r)
+	c.site.render(w, r, http.StatusOK, views.AgentPage(v))
 }
 
 // registered reads the agent that the address names.
@@ -78,7 +78,7 @@ func (c *Console) registered(r *http.Request) (*registry.Snapshot, registry.Agen
 
 func (c *Console) agentView(r *http.Request, p engine.Person, known *registry.Snapshot, a registry.Agent) views.Agent {
 	v := views.Agent{
-		Frame: c.frame(p, "Agent "+views.Visible(a.Name), "agents"), AgentRow: agentRow(known, a), MayChange: gate.MayAdminister(p),
+		Frame: c.site.frame(p, "Agent "+views.Visible(a.Name), "agents"), AgentRow: agentRow(known, a), MayChange: gate.MayAdminister(p),
 		Capabilities: a.Capabilities, NeedsAttestation: a.NeedsAttestation, RevokedAt: a.RevokedAt,
 		Delegation: strconv.Itoa(known.Settings.MaxDelegation) + ", as the settings say", Form: agentForm(a),
 	}
@@ -89,7 +89,7 @@ func (c *Console) agentView(r *http.Request, p engine.Person, known *registry.Sn
 		v.Form.Limits = limitsForm(known.Settings.Limits)
 	}
 	if k, on := known.Kills[a.ID]; on {
-		v.Kill = kill(k, c.names(r.Context(), k.By))
+		v.Kill = kill(k, c.site.names(r.Context(), k.By))
 	}
 	return v
 }
@@ -112,11 +112,11 @@ func agentForm(a registry.Agent) views.AgentForm {
 func (c *Console) changeAgent(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	known, a, err := c.registered(r)
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	if r.PostForm.Get("seen") != seen(a) {
-		c.fail(w, r, p, errChanged)
+		c.site.fail(w, r, p, errChanged)
 		return
 	}
 	changed, e := a, entered{form: r.PostForm}
@@ -140,29 +140,20 @@ func (c *Console) changeAgent(w http.ResponseWriter, r *http.Request, p engine.P
 			MaxDelegation: e.text("max_delegation"), OwnLimits: e.ticked("own_limits"), Limits: limitsAgain(e.form), Seen: seen(a),
 			Failure: detail,
 		}
-		c.render(w, r, http.StatusUnprocessableEntity, views.AgentPage(v))
+		c.site.render(w, r, http.StatusUnprocessableEntity, views.AgentPage(v))
 		return
 	}
-	c.changed(w, r, p, err, "agent", agentURL(a.ID))
-}
-
-// changed leads on after a change, or says why there was none.
-func (c *Console) changed(w http.ResponseWriter, r *http.Request, p engine.Person, err error, what, to string) {
-	if err != nil {
-		c.fail(w, r, p, err)
-		return
-	}
-	c.done(w, r, what, to)
+	c.site.redirectOrFail(w, r, p, err, "agent", agentURL(a.ID))
 }
 
 func (c *Console) revokeAgent(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	id, to := r.PathValue("id"), r.PostForm.Get("to")
 	if err := confirmedChange(r.PostForm); err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	err := c.cfg.Office.RevokeAgent(r.Context(), by(p), id, to == "revoked", nil)
-	c.changed(w, r, p, already(err), to, agentURL(id))
+	c.site.redirectOrFail(w, r, p, already(err), to, agentURL(id))
 }
 
 // confirmedChange makes sure that a form that revokes or restores says which,
@@ -189,7 +180,7 @@ func already(err error) error {
 func (c *Console) switchAgent(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	known, a, err := c.registered(r)
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	throw, reason, failure := switchForm(r.PostForm, "yes")
@@ -200,12 +191,12 @@ func (c *Console) switchAgent(w http.ResponseWriter, r *http.Request, p engine.P
 	if failure != "" {
 		v := c.agentView(r, p, known, a)
 		v.Switch.Failure, v.Switch.Reason = failure, reason
-		c.render(w, r, http.StatusUnprocessableEntity, views.AgentPage(v))
+		c.site.render(w, r, http.StatusUnprocessableEntity, views.AgentPage(v))
 		return
 	}
 	what := "released"
 	if throw {
 		what = "stopped"
 	}
-	c.changed(w, r, p, err, what, agentURL(a.ID))
+	c.site.redirectOrFail(w, r, p, err, what, agentURL(a.ID))
 }

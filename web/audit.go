@@ -39,7 +39,7 @@ func (c *Console) registerAudit(mux *http.ServeMux) {
 	if c.cfg.Log == nil {
 		return
 	}
-	reads := c.only(gate.MayReadRules, "auditors and administrators")
+	reads := c.site.onlyFor(gate.MayReadRules, "auditors and administrators")
 	mux.HandleFunc("GET /audit", reads(c.audit))
 	mux.HandleFunc("GET /audit/events/{id}", reads(c.auditEvent))
 	mux.HandleFunc("GET /audit/events/{id}/document", reads(c.auditDocument))
@@ -53,14 +53,14 @@ var filterNames = []string{"since", "until", "agent", "tool", "person", "outcome
 func (c *Console) audit(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	known, err := c.auditKnown(r.Context())
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
-	query, v := r.URL.Query(), views.Audit{Frame: c.frame(p, "Audit", "audit"), Known: known.lists()}
+	query, v := r.URL.Query(), views.Audit{Frame: c.site.frame(p, "Audit", "audit"), Known: known.lists()}
 	if asked := strings.TrimSpace(query.Get("q")); asked != "" {
 		to, err := c.lookUp(r.Context(), asked, query, known)
 		if err != nil {
-			c.fail(w, r, p, err)
+			c.site.fail(w, r, p, err)
 			return
 		}
 		if to != "" {
@@ -81,19 +81,19 @@ func (c *Console) audit(w http.ResponseWriter, r *http.Request, p engine.Person)
 		if len(problems) > 0 {
 			status = http.StatusBadRequest
 		}
-		c.render(w, r, status, views.AuditPage(v))
+		c.site.render(w, r, status, views.AuditPage(v))
 		return
 	}
 	forwards := query.Get("after") != ""
 	f.Newest = !forwards
 	found, err := c.cfg.Log.SearchLog(r.Context(), f, auditPage)
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	standing, err := c.cfg.Log.LogStanding(r.Context())
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	v.Size, v.State = standing.Size, stateWords(standing)
@@ -103,10 +103,10 @@ func (c *Console) audit(w http.ResponseWriter, r *http.Request, p engine.Person)
 		return
 	}
 	if err := c.listed(r.Context(), &v, query, f, found, known); err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
-	c.render(w, r, http.StatusOK, views.AuditPage(v))
+	c.site.render(w, r, http.StatusOK, views.AuditPage(v))
 }
 
 // listed puts what was found on the page, newest first, with the ways on.

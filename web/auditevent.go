@@ -19,20 +19,20 @@ import (
 func (c *Console) auditEvent(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	record, err := c.cfg.Log.LogEvent(r.Context(), r.PathValue("id"))
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	standing, err := c.cfg.Log.LogStanding(r.Context())
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	e, ok := logged(record)
 	ids := []string{e.Actor.ID, record.AgentID}
-	name := c.names(r.Context(), ids...)
+	name := c.site.names(r.Context(), ids...)
 	document := record.Document()
 	v := views.AuditEvent{
-		Frame: c.frame(p, "Event "+record.ID, "audit"), AuditRow: auditRow(record, name), ID: record.ID, Size: standing.Size,
+		Frame: c.site.frame(p, "Event "+record.ID, "audit"), AuditRow: auditRow(record, name), ID: record.ID, Size: standing.Size,
 		Document: views.JSON(document), Exact: string(document), Digest: audit.Digest(document), Keys: c.cfg.LogKeys, Server: c.address(r),
 	}
 	if v.Seq > 0 {
@@ -42,7 +42,7 @@ func (c *Console) auditEvent(w http.ResponseWriter, r *http.Request, p engine.Pe
 		v.Title = "Event " + strconv.FormatInt(v.Seq, 10)
 	}
 	v.Fields = fields(record, e, ok, name)
-	c.render(w, r, http.StatusOK, views.AuditEventPage(v))
+	c.site.render(w, r, http.StatusOK, views.AuditEventPage(v))
 }
 
 // fields are the event's own, in words where there are any.
@@ -114,7 +114,7 @@ func through(channel string) string {
 func (c *Console) auditDocument(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	record, err := c.cfg.Log.LogEvent(r.Context(), r.PathValue("id"))
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -131,7 +131,7 @@ func (c *Console) auditCheckpoints(w http.ResponseWriter, r *http.Request, p eng
 	if text := r.URL.Query().Get("below"); text != "" {
 		var err error
 		if below, err = strconv.ParseInt(text, 10, 64); err != nil || below < 1 {
-			c.fail(w, r, p, &gate.Refusal{Status: http.StatusBadRequest, Code: "bad_cursor", Detail: "That is no place in the list. Start at its beginning."})
+			c.site.fail(w, r, p, &gate.Refusal{Status: http.StatusBadRequest, Code: "bad_cursor", Detail: "That is no place in the list. Start at its beginning."})
 			return
 		}
 	}
@@ -139,16 +139,16 @@ func (c *Console) auditCheckpoints(w http.ResponseWriter, r *http.Request, p eng
 	floor := c.readFloor(r)
 	standing, err := c.cfg.Log.LogStanding(r.Context())
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	list, err := c.cfg.Log.LogCheckpoints(r.Context(), below, checkpointsPage+1)
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	v := views.Checkpoints{
-		Frame: c.frame(p, "Checkpoints", "audit"), State: stateWords(standing), Size: standing.Size, Keys: c.cfg.LogKeys, Server: c.address(r), First: below == 0,
+		Frame: c.site.frame(p, "Checkpoints", "audit"), State: stateWords(standing), Size: standing.Size, Keys: c.cfg.LogKeys, Server: c.address(r), First: below == 0,
 	}
 	v.Now = standing.Now
 	if standing.Latest != nil {
@@ -163,7 +163,7 @@ func (c *Console) auditCheckpoints(w http.ResponseWriter, r *http.Request, p eng
 		v.Rows = append(v.Rows, checkpointRow(one))
 	}
 	v.Floor = floor(standing)
-	c.render(w, r, http.StatusOK, views.CheckpointsPage(v))
+	c.site.render(w, r, http.StatusOK, views.CheckpointsPage(v))
 }
 
 func checkpointRow(c gate.Checkpoint) views.Checkpoint {
@@ -209,7 +209,7 @@ func (c *Console) readFloor(r *http.Request) func(gate.LogStanding) views.LogSta
 	}
 	kept, err := c.cfg.Floor(r.Context())
 	if err != nil {
-		c.cfg.Logger.WarnContext(r.Context(), "the log's floor not read", "error", err)
+		c.site.logger.WarnContext(r.Context(), "the log's floor not read", "error", err)
 		return says("bad", "The checkpoint that is kept outside the database cannot be read at the moment.")
 	}
 	if kept == nil {
@@ -238,7 +238,7 @@ func floorWords(kept []byte, s gate.LogStanding) views.LogState {
 // address is where people reach this server, for commands to copy.
 func (c *Console) address(r *http.Request) string {
 	scheme := "http://"
-	if c.cfg.Secure {
+	if c.site.secure {
 		scheme = "https://"
 	}
 	return scheme + r.Host

@@ -30,7 +30,7 @@ func (c *Console) registerAway(mux *http.ServeMux) {
 	if c.cfg.Absences == nil {
 		return
 	}
-	anybody := c.only(func(engine.Person) bool { return true }, "")
+	anybody := c.site.onlyFor(func(engine.Person) bool { return true }, "")
 	mux.HandleFunc("GET /away", anybody(c.away))
 	mux.HandleFunc("POST /away", anybody(c.delegate))
 	mux.HandleFunc("POST /away/{id}/revoke", anybody(c.revokeDelegation))
@@ -39,11 +39,11 @@ func (c *Console) registerAway(mux *http.ServeMux) {
 func (c *Console) away(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	v, err := c.awayView(r, p)
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
-	v.Notice = c.doneWord(w, r)
-	c.render(w, r, http.StatusOK, views.AwayPage(v))
+	v.Notice = c.site.flash(w, r)
+	c.site.render(w, r, http.StatusOK, views.AwayPage(v))
 }
 
 func (c *Console) awayView(r *http.Request, p engine.Person) (views.Away, error) {
@@ -51,7 +51,7 @@ func (c *Console) awayView(r *http.Request, p engine.Person) (views.Away, error)
 	if err != nil {
 		return views.Away{}, err
 	}
-	v := views.Away{Frame: c.frame(p, "When I am away", "away"), Mine: awayRows(known.Mine), For: awayRows(known.For), All: awayRows(known.All)}
+	v := views.Away{Frame: c.site.frame(p, "When I am away", "away"), Mine: awayRows(known.Mine), For: awayRows(known.For), All: awayRows(known.All)}
 	v.Form.Zones = zones()
 	for _, other := range known.People {
 		option := views.Option{Value: other.ID, Label: views.Visible(personLabel(other))}
@@ -106,21 +106,21 @@ func (c *Console) delegate(w http.ResponseWriter, r *http.Request, p engine.Pers
 	if detail, ok := refused(err); ok {
 		v, err := c.awayView(r, p)
 		if err != nil {
-			c.fail(w, r, p, err)
+			c.site.fail(w, r, p, err)
 			return
 		}
 		f := &v.Form
 		f.Person, f.Deputy, f.From, f.Until = cmp.Or(request.PersonID, p.ID), request.DeputyID, e.text("from"), e.text("until")
 		f.Zone, f.Reason, f.Failure = e.text("zone"), request.Reason, detail
-		c.render(w, r, http.StatusUnprocessableEntity, views.AwayPage(v))
+		c.site.render(w, r, http.StatusUnprocessableEntity, views.AwayPage(v))
 		return
 	}
-	c.changed(w, r, p, err, "away", "/away")
+	c.site.redirectOrFail(w, r, p, err, "away", "/away")
 }
 
 func (c *Console) revokeDelegation(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	err := c.cfg.Absences.RevokeDelegation(r.Context(), p, r.PathValue("id"), "console", "web_"+rand.Text())
-	c.changed(w, r, p, err, "back", "/away")
+	c.site.redirectOrFail(w, r, p, err, "back", "/away")
 }
 
 // moment is a moment as browsers write it, without a zone; blank is the zero time.

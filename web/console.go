@@ -1,24 +1,17 @@
 package web
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
-	"strings"
 	"time"
 
-	"github.com/a-h/templ"
-
 	"holdpoint/engine"
-	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
 	"holdpoint/web/static"
-	"holdpoint/web/views"
 )
 
 // Config is what a Console is made of.
@@ -76,7 +69,7 @@ type Config struct {
 // Console serves the pages.
 type Console struct {
 	cfg     Config
-	store   *sessionStore
+	site    *site
 	streams streams
 }
 
@@ -105,10 +98,11 @@ func New(c Config) (*Console, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Console{
-		cfg:   c,
-		store: &sessionStore{sessions: c.Sessions, ttl: c.SessionTTL, secure: c.Secure, now: c.Clock},
-	}, nil
+	return &Console{cfg: c, site: &site{
+		sessions: &sessionStore{sessions: c.Sessions, ttl: c.SessionTTL, secure: c.Secure, now: c.Clock},
+		inForce:  c.InForce, nameBook: c.Names, clock: c.Clock, secure: c.Secure, logger: c.Logger,
+		delegations: c.Absences != nil, grants: c.Grants != nil, audit: c.Log != nil,
+	}}, nil
 }
 
 // Register adds the console's routes. Everything that is neither these nor
@@ -117,13 +111,13 @@ func (c *Console) Register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /login", c.signInForm)
 	mux.HandleFunc("POST /login", c.signIn)
 	mux.HandleFunc("POST /logout", c.signOut)
-	mux.HandleFunc("GET /{$}", c.signed(c.inbox))
+	mux.HandleFunc("GET /{$}", c.site.signedIn(c.inbox))
 	mux.HandleFunc("GET /live", c.liveInbox)
-	mux.HandleFunc("GET /approvals/{id}", c.signed(c.approval))
-	mux.HandleFunc("POST /approvals/{id}/votes", c.signed(c.vote))
+	mux.HandleFunc("GET /approvals/{id}", c.site.signedIn(c.approval))
+	mux.HandleFunc("POST /approvals/{id}/votes", c.site.signedIn(c.vote))
 	mux.HandleFunc("GET /approvals/{id}/live", c.liveApproval)
 	c.registerActions(mux)
-	mux.HandleFunc("GET /history", c.signed(c.history))
+	mux.HandleFunc("GET /history", c.site.signedIn(c.history))
 	c.registerAccount(mux)
 	c.registerOffice(mux)
 	c.registerAway(mux)
@@ -137,128 +131,10 @@ func (c *Console) Register(mux *http.ServeMux) {
 
 // Signed returns the person of the request's session, or false without a live
 // one. An error means that nobody can tell, and nothing may be done.
-func (c *Console) Signed(r *http.Request) (engine.Person, bool, error) {
-	session, err := c.store.Get(r, c.store.name())
-	if err != nil {
-		return engine.Person{}, false, fmt.Errorf("look up the session: %w", err)
-	}
-	person, ok := session.Values[personKey{}].(engine.Person)
-	return person, ok, nil
-}
+func (c *Console) Signed(r *http.Request) (engine.Person, bool, error) { return c.site.person(r) }
 
 // NotFound is the page for addresses that do not exist.
 func (c *Console) NotFound(w http.ResponseWriter, r *http.Request) {
-	person, _, _ := c.Signed(r) // only decides whether the page has its navigation
-	c.fail(w, r, person, errNoPage)
+	person, _, _ := c.site.person(r) // only decides whether the page has its navigation
+	c.site.fail(w, r, person, errNoPage)
 }
-
-// signed is a handler for signed-in people only; everybody else is sent to
-// sign in and comes back afterwards.
-func (c *Console) signed(h func(http.ResponseWriter, *http.Request, engine.Person)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		person, ok, err := c.Signed(r)
-		if err != nil {
-			c.fail(w, r, person, err)
-			return
-		}
-		if !ok {
-			next := parent(r)
-			if r.Method == http.MethodGet || r.Method == http.MethodHead {
-				next = r.URL.RequestURI()
-			}
-			http.Redirect(w, r, signInURL(next), http.StatusSeeOther)
-			return
-		}
-		h(w, r, person)
-	}
-}
-
-// render writes a page. It is rendered whole before its first byte is written,
-// so that no page ends in the middle.
-func (c *Console) render(w http.ResponseWriter, r *http.Request, status int, page templ.Component) {
-	var b bytes.Buffer
-	if err := page.Render(r.Context(), &b); err != nil {
-		c.cfg.Logger.ErrorContext(r.Context(), "page not rendered", "path", r.URL.Path, "error", err)
-		http.Error(w, "This page could not be shown.", http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // the reader is gone: there is nobody to tell
-}
-
-func (c *Console) frame(p engine.Person, title, here string) views.Frame {
-	f := views.Frame{
-		Title: title, Person: displayName(p), Here: here, Now: c.cfg.Clock(), Rules: gate.MayReadRules(p), Admin: gate.MayAdminister(p),
-		Away:   c.cfg.Absences != nil,
-		Grants: c.cfg.Grants != nil,
-		Audit:  c.cfg.Log != nil && gate.MayReadRules(p),
-	}
-	if k, on := c.cfg.InForce().Registered.Kills[""]; on && p.ID != "" {
-		f.AllStopped = views.Kill{On: true, Reason: k.Reason, At: k.At}
-	}
-	return f
-}
-
-// stopped is the kill switch that stops an agent, or nil.
-func (c *Console) stopped(agentID string) *engine.Finding {
-	if f, on := c.cfg.InForce().Registered.Killed(agentID); on {
-		return &f
-	}
-	return nil
-}
-
-// parent is the page on which the form was that a POST carries.
-func parent(r *http.Request) string {
-	id := url.PathEscape(r.PathValue("id"))
-	switch path := r.URL.Path; {
-	case strings.HasPrefix(path, "/approvals/"):
-		return "/approvals/" + id
-	case strings.HasPrefix(path, "/grants/"):
-		return "/grants"
-	case strings.HasPrefix(path, "/sessions/"):
-		return sessionURL(r.PathValue("agent"), r.PathValue("session"))
-	case strings.HasPrefix(path, "/agents/"):
-		return "/agents/" + id
-	case strings.HasPrefix(path, "/audit/"):
-		return erasuresURL
-	case strings.HasPrefix(path, "/admin/"):
-		return "/admin"
-	case strings.HasPrefix(path, "/account/"):
-		return "/account"
-	case strings.HasPrefix(path, "/notifications/"):
-		return "/notifications"
-	case path == "/policies", path == "/account":
-		return path
-	case strings.HasPrefix(path, "/away"):
-		return "/away"
-	}
-	return "/"
-}
-
-func displayName(p engine.Person) string {
-	if p.Name != "" {
-		return p.Name
-	}
-	return p.Email
-}
-
-// names looks display names up; an id without one, and any id while they cannot
-// be had, stands for itself.
-func (c *Console) names(ctx context.Context, ids ...string) func(id string) string {
-	var known map[string]string
-	if c.cfg.Names != nil && len(ids) > 0 {
-		var err error
-		if known, err = c.cfg.Names.Names(ctx, ids); err != nil {
-			c.cfg.Logger.WarnContext(ctx, "names not found", "error", err)
-		}
-	}
-	return func(id string) string {
-		if name := known[id]; name != "" {
-			return name
-		}
-		return id
-	}
-}
-
-var errNoPage = &gate.Refusal{Status: http.StatusNotFound, Code: "not_found", Detail: "There is nothing at this address."}

@@ -168,7 +168,7 @@ func TestSession(t *testing.T) {
 	for _, secure := range []bool{false, true} {
 		c := start(t, func(cfg *Config) { cfg.Secure = secure })
 		planted := strings.Repeat("A", 43)
-		name := c.c.store.name()
+		name := c.c.site.sessions.name()
 		sum := sha256.Sum256([]byte(planted))
 		c.m.sessions[string(sum[:])] = "usr_linus"
 		res := c.do("POST", "/login", url.Values{"email": {"ada@example.com"}, "password": {"right"}}, "Cookie", name+"="+planted)

@@ -51,9 +51,9 @@ func (c *Console) editor(r *http.Request, p engine.Person) (editor, error) {
 	if e.current, err = canon.Parse(found.Arguments); err != nil {
 		return e, err
 	}
-	if tool, known := c.cfg.InForce().Registered.Tools[found.Approval.Call.Tool]; known {
+	if tool, known := c.site.inForce().Registered.Tools[found.Approval.Call.Tool]; known {
 		if e.form, err = tool.Form(); err != nil {
-			c.cfg.Logger.WarnContext(r.Context(), "schema not used", "tool", tool.Name, "error", err)
+			c.site.logger.WarnContext(r.Context(), "schema not used", "tool", tool.Name, "error", err)
 		}
 		e.typed = e.form != nil
 	}
@@ -105,27 +105,27 @@ func (c *Console) editForm(w http.ResponseWriter, r *http.Request, p engine.Pers
 		err = mustHaveRead(e.card)
 	}
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	c.renderEdit(w, r, p, http.StatusOK, e.page(e.current))
 }
 
 func (c *Console) renderEdit(w http.ResponseWriter, r *http.Request, p engine.Person, status int, v views.Edit) {
-	v.Frame = c.frame(p, "Change the arguments: "+views.Visible(v.Tool), "")
-	c.render(w, r, status, views.EditPage(v))
+	v.Frame = c.site.frame(p, "Change the arguments: "+views.Visible(v.Tool), "")
+	c.site.render(w, r, status, views.EditPage(v))
 }
 
 // edit takes what was entered: it first shows what that would change, and changes
 // it in a second step.
 func (c *Console) edit(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	if err := readFormOf(w, r, maxEditForm); err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	e, err := c.editor(r, p)
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	s, posted := said(r, p), r.PostForm
@@ -137,7 +137,7 @@ func (c *Console) edit(w http.ResponseWriter, r *http.Request, p engine.Person) 
 		err = mustHaveRead(e.card)
 	}
 	if err != nil {
-		c.failKeeping(w, r, p, err, s.Comment)
+		c.site.failKeeping(w, r, p, err, s.Comment)
 		return
 	}
 	args, again, ok := e.entered(posted)
@@ -160,8 +160,8 @@ func (c *Console) edit(w http.ResponseWriter, r *http.Request, p engine.Person) 
 		c.saveEdit(w, r, p, again, gate.EditRequest{Said: s, Arguments: args, Digest: digest, Version: version})
 	default:
 		v := e.review(args, s.Comment)
-		v.Frame = c.frame(p, "Look at the change: "+views.Visible(v.Tool), "")
-		c.render(w, r, http.StatusOK, views.EditReviewPage(v))
+		v.Frame = c.site.frame(p, "Look at the change: "+views.Visible(v.Tool), "")
+		c.site.render(w, r, http.StatusOK, views.EditReviewPage(v))
 	}
 }
 
@@ -173,10 +173,10 @@ func (c *Console) saveEdit(w http.ResponseWriter, r *http.Request, p engine.Pers
 		return
 	}
 	if err != nil {
-		c.failKeeping(w, r, p, err, request.Comment)
+		c.site.failKeeping(w, r, p, err, request.Comment)
 		return
 	}
-	c.done(w, r, "edited", cardURL(request.ApprovalID))
+	c.site.redirectWithFlash(w, r, "edited", cardURL(request.ApprovalID))
 }
 
 // entered reads the arguments of a posted form, from its fields or from its text.

@@ -34,29 +34,29 @@ func (c *Console) registerGrants(mux *http.ServeMux) {
 	if c.cfg.Grants == nil {
 		return
 	}
-	mux.HandleFunc("GET /grants", c.signed(c.grants))
-	mux.HandleFunc("POST /grants/{id}/revoke", c.signed(c.revokeGrant))
-	mux.HandleFunc("GET /approvals/{id}/grant", c.signed(c.grantForm))
-	mux.HandleFunc("POST /approvals/{id}/grant", c.signed(c.makeGrant))
+	mux.HandleFunc("GET /grants", c.site.signedIn(c.grants))
+	mux.HandleFunc("POST /grants/{id}/revoke", c.site.signedIn(c.revokeGrant))
+	mux.HandleFunc("GET /approvals/{id}/grant", c.site.signedIn(c.grantForm))
+	mux.HandleFunc("POST /approvals/{id}/grant", c.site.signedIn(c.makeGrant))
 }
 
 func (c *Console) grants(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	list, now, err := c.cfg.Grants.Grants(r.Context(), p)
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
-	v := views.Grants{Frame: c.frame(p, "Standing grants", "grants"), Full: len(list) >= maxGrants}
-	v.Now, v.Notice = now, c.doneWord(w, r)
+	v := views.Grants{Frame: c.site.frame(p, "Standing grants", "grants"), Full: len(list) >= maxGrants}
+	v.Now, v.Notice = now, c.site.flash(w, r)
 	var ids []string
 	for _, g := range list {
 		ids = append(ids, g.PersonID, g.AgentID, g.RevokedBy)
 	}
-	name := c.names(r.Context(), ids...)
+	name := c.site.names(r.Context(), ids...)
 	for _, g := range list {
 		v.Rows = append(v.Rows, grantRow(g, now, name))
 	}
-	c.render(w, r, http.StatusOK, views.GrantsPage(v))
+	c.site.render(w, r, http.StatusOK, views.GrantsPage(v))
 }
 
 // maxGrants is how many grants a list holds.
@@ -147,16 +147,16 @@ func (c *Console) revokeGrant(w http.ResponseWriter, r *http.Request, p engine.P
 	if err == nil {
 		err = c.cfg.Grants.RevokeGrant(r.Context(), p, r.PathValue("id"), by(p), nil)
 	}
-	c.changed(w, r, p, err, "ungrant", "/grants")
+	c.site.redirectOrFail(w, r, p, err, "ungrant", "/grants")
 }
 
 func (c *Console) grantForm(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	draft, err := c.draft(r, p)
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
-	c.render(w, r, http.StatusOK, views.GrantFormPage(draft.view))
+	c.site.render(w, r, http.StatusOK, views.GrantFormPage(draft.view))
 }
 
 // draft is a grant in the making, and the page that shows it.
@@ -177,7 +177,7 @@ func (c *Console) draft(r *http.Request, p engine.Person) (draft, error) {
 	}
 	a := card.Approval
 	d := draft{view: views.GrantForm{
-		Frame: c.frame(p, "Approve calls like this one", ""), ID: a.ID, Tool: a.Call.Tool, Agent: card.AgentName, Environment: a.Call.Environment,
+		Frame: c.site.frame(p, "Approve calls like this one", ""), ID: a.ID, Tool: a.Call.Tool, Agent: card.AgentName, Environment: a.Call.Environment,
 		Digest: a.Call.Digest, Lasting: lasting, For: "2h", Uses: "10", MaxUses: gate.MaxGrantUses, MaxReason: gate.MaxReason,
 	}}
 	if d.view.Agent == "" {
@@ -353,12 +353,12 @@ func matcher(field views.GrantLeaf, l grant.Leaf, text string) (grant.Matcher, e
 func (c *Console) makeGrant(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	err := readForm(w, r)
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	d, err := c.draft(r, p)
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	request, err := d.enter(r.PostForm, p, d.view.ID)
@@ -371,7 +371,7 @@ func (c *Console) makeGrant(w http.ResponseWriter, r *http.Request, p engine.Per
 			status, d.view.Failure = http.StatusConflict, "You have changed it since. Look at what it would have let pass now, then make it."
 		default:
 			if _, err = c.cfg.Grants.SaveGrant(r.Context(), request); err == nil {
-				c.done(w, r, "grant", "/grants")
+				c.site.redirectWithFlash(w, r, "grant", "/grants")
 				return
 			}
 			if refusal := (*gate.Refusal)(nil); errors.As(err, &refusal) && refusal.Code == "denials_not_acknowledged" {
@@ -391,10 +391,10 @@ func (c *Console) makeGrant(w http.ResponseWriter, r *http.Request, p engine.Per
 	case refusal != nil && refusal.Status == http.StatusUnprocessableEntity:
 		status, d.view.Failure = refusal.Status, refusal.Detail
 	default:
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
-	c.render(w, r, status, views.GrantFormPage(d.view))
+	c.site.render(w, r, status, views.GrantFormPage(d.view))
 }
 
 // maxOthers is how many past calls that nobody denied are listed.

@@ -101,7 +101,7 @@ func inboxMark(waiting []approval.Approval, errands gate.Errands) string {
 // the reader has seen. It subscribes before it looks, so that no change falls
 // in between, and ends with the session.
 func (c *Console) live(w http.ResponseWriter, r *http.Request, id string, state func(context.Context, engine.Person) (string, error)) {
-	person, ok, err := c.Signed(r)
+	person, ok, err := c.site.person(r)
 	if err != nil {
 		http.Error(w, "Not available.", http.StatusServiceUnavailable)
 		return
@@ -175,11 +175,11 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request, id string, state 
 
 // still looks the session of a long request up again.
 func (c *Console) still(r *http.Request) (engine.Person, bool) {
-	id, ok := c.store.id(r)
+	id, ok := c.site.sessions.id(r)
 	if !ok {
 		return engine.Person{}, false
 	}
-	person, err := c.store.load(r.Context(), id)
+	person, err := c.site.sessions.load(r.Context(), id)
 	return person, err == nil
 }
 

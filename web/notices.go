@@ -39,7 +39,7 @@ func (c *Console) registerNotices(mux *http.ServeMux) {
 	if c.cfg.Notices == nil {
 		return
 	}
-	administers := c.only(gate.MayAdminister, "administrators")
+	administers := c.site.onlyFor(gate.MayAdminister, "administrators")
 	mux.HandleFunc("GET /notifications", administers(c.notices))
 	mux.HandleFunc("POST /notifications/endpoints", administers(c.addEndpoint))
 	mux.HandleFunc("POST /notifications/endpoints/{id}/test", administers(c.testEndpoint))
@@ -51,15 +51,15 @@ func (c *Console) registerNotices(mux *http.ServeMux) {
 func (c *Console) notices(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	v, err := c.noticesView(r.Context(), p)
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
-	v.Notice = c.doneWord(w, r)
-	c.render(w, r, http.StatusOK, views.NoticesPage(v))
+	v.Notice = c.site.flash(w, r)
+	c.site.render(w, r, http.StatusOK, views.NoticesPage(v))
 }
 
 func (c *Console) noticesView(ctx context.Context, p engine.Person) (views.Notices, error) {
-	v := views.Notices{Frame: c.frame(p, "Notifications", "admin")}
+	v := views.Notices{Frame: c.site.frame(p, "Notifications", "admin")}
 	endpoints, dead, err := c.cfg.Notices.Told(ctx, deadShown+1)
 	if err != nil {
 		return v, err
@@ -169,7 +169,7 @@ func (c *Console) addEndpoint(w http.ResponseWriter, r *http.Request, p engine.P
 		c.showSecret(w, r, p, shown, given.Name, "The endpoint was added.")
 		return
 	}
-	c.changed(w, r, p, err, "endpoint", "/notifications")
+	c.site.redirectOrFail(w, r, p, err, "endpoint", "/notifications")
 }
 
 // againEndpoint shows the form again, with what was entered but for the address,
@@ -177,7 +177,7 @@ func (c *Console) addEndpoint(w http.ResponseWriter, r *http.Request, p engine.P
 func (c *Console) againEndpoint(w http.ResponseWriter, r *http.Request, p engine.Person, e entered, detail string) {
 	v, err := c.noticesView(r.Context(), p)
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	for i := range v.Forms {
@@ -188,7 +188,7 @@ func (c *Console) againEndpoint(w http.ResponseWriter, r *http.Request, p engine
 		f.Name, f.To, f.Roles, f.Tools, f.Agents, f.Digest = e.text("name"), e.form.Get("to"), e.form.Get("roles"), e.form.Get("tools"), e.form.Get("agents"), e.text("digest")
 		f.Own, f.Plain, f.Pair, f.Tells, f.Failure = e.ticked("own"), e.ticked("plain"), e.ticked("pair"), ticks(e.form["tell"]), detail
 	}
-	c.render(w, r, http.StatusUnprocessableEntity, views.NoticesPage(v))
+	c.site.render(w, r, http.StatusUnprocessableEntity, views.NoticesPage(v))
 }
 
 // showSecret shows a secret, this once: it is in no address and no cookie.
@@ -196,10 +196,10 @@ func (c *Console) showSecret(w http.ResponseWriter, r *http.Request, p engine.Pe
 	v, err := c.noticesView(r.Context(), p)
 	if err != nil {
 		// The secret must not be lost with the list.
-		v = views.Notices{Frame: c.frame(p, "Notifications", "admin")}
+		v = views.Notices{Frame: c.site.frame(p, "Notifications", "admin")}
 	}
 	v.Secret, v.SecretOf, v.Notice = secret, name, notice
-	c.render(w, r, http.StatusOK, views.NoticesPage(v))
+	c.site.render(w, r, http.StatusOK, views.NoticesPage(v))
 }
 
 // endpointRefused shows beside the endpoint why something was not done, or a page
@@ -208,7 +208,7 @@ func (c *Console) endpointRefused(w http.ResponseWriter, r *http.Request, p engi
 	detail, ok := refused(err)
 	v, failed := c.noticesView(r.Context(), p)
 	if !ok || failed != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	for i := range v.Endpoints {
@@ -216,7 +216,7 @@ func (c *Console) endpointRefused(w http.ResponseWriter, r *http.Request, p engi
 			v.Endpoints[i].Open, v.Endpoints[i].Failure = true, detail
 		}
 	}
-	c.render(w, r, http.StatusUnprocessableEntity, views.NoticesPage(v))
+	c.site.render(w, r, http.StatusUnprocessableEntity, views.NoticesPage(v))
 }
 
 func (c *Console) testEndpoint(w http.ResponseWriter, r *http.Request, p engine.Person) {
@@ -224,7 +224,7 @@ func (c *Console) testEndpoint(w http.ResponseWriter, r *http.Request, p engine.
 		c.endpointRefused(w, r, p, err)
 		return
 	}
-	c.done(w, r, "tested", "/notifications")
+	c.site.redirectWithFlash(w, r, "tested", "/notifications")
 }
 
 func (c *Console) rotateSecret(w http.ResponseWriter, r *http.Request, p engine.Person) {
@@ -244,7 +244,7 @@ func (c *Console) rotateSecret(w http.ResponseWriter, r *http.Request, p engine.
 	case err != nil:
 		c.endpointRefused(w, r, p, err)
 	case shown == "":
-		c.done(w, r, "rotated", "/notifications")
+		c.site.redirectWithFlash(w, r, "rotated", "/notifications")
 	default:
 		c.showSecret(w, r, p, shown, c.endpointName(r.Context(), id), "The endpoint has a new secret.")
 	}
@@ -266,14 +266,14 @@ func (c *Console) endpointName(ctx context.Context, id string) string {
 func (c *Console) switchEndpoint(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	to := r.PostForm.Get("to")
 	if to != "off" && to != "on" {
-		c.fail(w, r, p, invalid("incomplete_form", "The form said neither on nor off."))
+		c.site.fail(w, r, p, invalid("incomplete_form", "The form said neither on nor off."))
 		return
 	}
 	err := c.cfg.Notices.SwitchEndpoint(r.Context(), by(p), r.PathValue("id"), to == "off")
-	c.changed(w, r, p, err, "endpoint"+to, "/notifications")
+	c.site.redirectOrFail(w, r, p, err, "endpoint"+to, "/notifications")
 }
 
 func (c *Console) resend(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	err := c.cfg.Notices.Resend(r.Context(), by(p), r.PathValue("id"))
-	c.changed(w, r, p, err, "resent", "/notifications#dead")
+	c.site.redirectOrFail(w, r, p, err, "resent", "/notifications#dead")
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -53,7 +52,7 @@ type InForce struct {
 
 // registerOffice adds the pages for auditors and administrators.
 func (c *Console) registerOffice(mux *http.ServeMux) {
-	reads, administers := c.only(gate.MayReadRules, "auditors and administrators"), c.only(gate.MayAdminister, "administrators")
+	reads, administers := c.site.onlyFor(gate.MayReadRules, "auditors and administrators"), c.site.onlyFor(gate.MayAdminister, "administrators")
 	mux.HandleFunc("GET /policies", reads(c.policies))
 	mux.HandleFunc("POST /policies", reads(c.tryCall))
 	mux.HandleFunc("GET /agents", reads(c.agents))
@@ -69,121 +68,8 @@ func (c *Console) registerOffice(mux *http.ServeMux) {
 	mux.HandleFunc("POST /admin/tool/registration", administers(c.revokeTool))
 }
 
-type handler = func(http.ResponseWriter, *http.Request, engine.Person)
-
-// only lets through whom may says, asked anew at every request.
-func (c *Console) only(may func(engine.Person) bool, whom string) func(handler) http.HandlerFunc {
-	return func(h handler) http.HandlerFunc {
-		return c.signed(func(w http.ResponseWriter, r *http.Request, p engine.Person) {
-			if !may(p) {
-				c.fail(w, r, p, &gate.Refusal{Status: http.StatusForbidden, Code: notOpen, Detail: "This page is for " + whom + ". " + standing(p)})
-				return
-			}
-			if unsafe(r.Method) {
-				if err := readForm(w, r); err != nil {
-					c.fail(w, r, p, err)
-					return
-				}
-			}
-			h(w, r, p)
-		})
-	}
-}
-
-// notOpen is the code of a refusal to show a page.
-const notOpen = "not_open"
-
-func standing(p engine.Person) string {
-	if len(p.Roles) == 0 {
-		return "Your account has no roles."
-	}
-	return "Your account has " + plainWord(len(p.Roles), "the role ", "the roles ") + views.Visible(list(p.Roles)) + "."
-}
-
-func plainWord(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
-}
-
 // by is the person as the one who administers, under a request id of its own.
 func by(p engine.Person) gate.By { return gate.PersonAdministers(p, "console", "web_"+rand.Text()) }
-
-// doneCookie carries the one sentence that the next page says. It names the
-// sentence and does not hold it, so that nobody else can put words there.
-const doneCookie = "holdpoint_done"
-
-var doneWords = map[string]string{
-	"held":        "The hold was placed. What it covers is kept until it is released.",
-	"unheld":      "The hold was released.",
-	"grant":       "The standing grant was made. It votes for calls that are proposed from now on.",
-	"ungrant":     "The standing grant was revoked. It votes for nothing any more.",
-	"agent":       "The agent's registration was changed. It holds from the next call on.",
-	"revoked":     "The agent's registration was revoked. Its calls are refused now.",
-	"restored":    "The agent's registration was restored.",
-	"stopped":     "The agent's kill switch is on. Nothing is granted to it any more.",
-	"released":    "The agent's kill switch is off. Its calls are judged again.",
-	"allstop":     "The kill switch for all agents is on. No gate grants anything any more.",
-	"allgo":       "The kill switch for all agents is off. Calls are judged again.",
-	"settings":    "The settings for all agents were changed.",
-	"tool":        "The tool's registration was changed.",
-	"toolgone":    "The tool's registration was revoked. Calls of it are refused now.",
-	"toolback":    "The tool's registration was restored.",
-	"passkey":     "The passkey was added. You need it, or another second factor, to sign in from now on.",
-	"renamed":     "The passkey was renamed.",
-	"keygone":     "The passkey was removed.",
-	"totp":        "The authenticator app was added. You need it, or another second factor, to sign in from now on.",
-	"totpgone":    "The authenticator app was removed.",
-	"away":        "The deputy decides for that time. You both find it on this page.",
-	"back":        "The delegation was revoked. It is over now; what the deputy has decided stays decided.",
-	"endpoint":    "The endpoint was added. Send it a test.",
-	"endpointoff": "The endpoint was switched off. Nothing is sent there any more.",
-	"endpointon":  "The endpoint was switched on.",
-	"tested":      "A test is on its way. It counts as sent once the other side has it.",
-	"rotated":     "The endpoint's address was changed.",
-	"resent":      "The notification is sent again.",
-	"commented":   "Your comment is on the card.",
-	"asked":       "Your question was asked. The requesting side is told.",
-	"answered":    "What you supplied is on record. The call goes on.",
-	"informed":    "Your answer is on the card. The reviewers are told.",
-	"claimed":     "You have taken this on for half an hour. Others can still decide it.",
-	"unclaimed":   "You have given it back.",
-	"extended":    "It has more time now.",
-	"ticket":      "The ticket is attached. Its tracker is being asked.",
-	"edited":      "The arguments were changed. Somebody else has to approve them.",
-	"proved":      "You have proved who you are. The call goes on.",
-	"declined":    "The call will not run, because you do not want it.",
-	"broken":      "You have broken the glass. Everybody concerned is told.",
-	"reconciled":  "What became of the call is on record.",
-	"reviewed":    "What you say of it is on record.",
-}
-
-// done leads on after a change, to a page that says what was done.
-func (c *Console) done(w http.ResponseWriter, r *http.Request, what, to string) {
-	http.SetCookie(w, &http.Cookie{Name: doneCookie, Value: what, Path: "/", MaxAge: 60, HttpOnly: true, Secure: c.cfg.Secure, SameSite: http.SameSiteLaxMode})
-	http.Redirect(w, r, to, http.StatusSeeOther)
-}
-
-// doneWord is what was done just now, said once.
-func (c *Console) doneWord(w http.ResponseWriter, r *http.Request) string {
-	cookie, err := r.Cookie(doneCookie)
-	if err != nil {
-		return ""
-	}
-	http.SetCookie(w, &http.Cookie{Name: doneCookie, Path: "/", MaxAge: -1, HttpOnly: true, Secure: c.cfg.Secure, SameSite: http.SameSiteLaxMode})
-	return doneWords[cookie.Value]
-}
-
-// refused is a refusal that a form can show beside what was entered; anything
-// else is for a page of its own.
-func refused(err error) (string, bool) {
-	var refusal *gate.Refusal
-	if !errors.As(err, &refusal) || refusal.Status != http.StatusUnprocessableEntity {
-		return "", false
-	}
-	return refusal.Detail, true
-}
 
 // seen names a registered value, so that a form that was made of an older one
 // can be told.
@@ -194,10 +80,6 @@ func seen(v any) string {
 	}
 	sum := sha256.Sum256(encoded)
 	return hex.EncodeToString(sum[:12])
-}
-
-var errChanged = &gate.Refusal{
-	Status: http.StatusConflict, Code: "changed", Detail: "Somebody has changed this since you opened the page, so nothing was saved. Open it again and look at what is there now.",
 }
 
 // switchForm reads a form that turns a kill switch. A switch is thrown with a

@@ -260,7 +260,7 @@ func TestPolicies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.c.cfg.Clock = func() time.Time { return at }
+		c.c.site.clock = func() time.Time { return at }
 		body := c.get("/policies").body
 		if got := strings.Contains(body, `data-testid="policy-expiry"`); got != (want != "") || !strings.Contains(body, want) {
 			t.Errorf("at %s: expiry warned of: %v, want %q", now, got, want)
@@ -317,7 +317,7 @@ func TestTryACall(t *testing.T) {
 	try(url.Values{"tool": {"x"}}, 422)
 	c.m.office.enforce(t, samplePolicy, sampleContracts)
 	c.m.now = func() time.Time { return time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC) }
-	c.c.cfg.Clock = c.m.now
+	c.c.site.clock = c.m.now
 	try(url.Values{"tool": {"read.file"}, "arguments": {`{"path":"/etc"}`}, "environment": {"dev"}}, 200, "Decided by the rule read-anything", "read.file in dev runs at once", "too late never-reached")
 	whole := `{"toolName":"payments.transfer","toolArgs":{"amount":2000,"currency":"EUR","memo":"invoice 1"},"agentId":"a","trustLevel":"verified"}`
 	try(url.Values{"request": {whole}}, 200, "Decided by the rule big-payment", "waits for people to approve it", `The tool "payments.transfer" is not one whose name begins with "read."`)

@@ -19,12 +19,12 @@ const historyPage = 30
 func (c *Console) inbox(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	waiting, err := c.cfg.Desk.Inbox(r.Context(), p)
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	errands, err := c.cfg.Desk.Errands(r.Context(), p)
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	var ids []string
@@ -34,8 +34,8 @@ func (c *Console) inbox(w http.ResponseWriter, r *http.Request, p engine.Person)
 			ids = append(ids, a.State.Claim.Actor.ID)
 		}
 	}
-	name := c.names(r.Context(), ids...)
-	v := views.Inbox{Frame: c.frame(p, "Inbox", "inbox"), Full: len(waiting) >= gate.MaxInbox}
+	name := c.site.names(r.Context(), ids...)
+	v := views.Inbox{Frame: c.site.frame(p, "Inbox", "inbox"), Full: len(waiting) >= gate.MaxInbox}
 	for _, a := range errands.Unknown {
 		v.Owed = append(v.Owed, errandRow(a, "Say what became of it: nobody knows whether it ran", name))
 	}
@@ -52,14 +52,14 @@ func (c *Console) inbox(w http.ResponseWriter, r *http.Request, p engine.Person)
 	for _, a := range waiting {
 		v.Rows = append(v.Rows, inboxRow(a, name))
 	}
-	c.render(w, r, http.StatusOK, views.InboxPage(v))
+	c.site.render(w, r, http.StatusOK, views.InboxPage(v))
 }
 
 func (c *Console) history(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	cursor := r.URL.Query().Get("cursor")
 	ended, next, err := c.cfg.Desk.History(r.Context(), p, cursor, historyPage)
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	var ids []string
@@ -69,12 +69,12 @@ func (c *Console) history(w http.ResponseWriter, r *http.Request, p engine.Perso
 			ids = append(ids, f.Actor.ID)
 		}
 	}
-	name := c.names(r.Context(), ids...)
-	v := views.History{Frame: c.frame(p, "History", "history"), Next: next, First: cursor == ""}
+	name := c.site.names(r.Context(), ids...)
+	v := views.History{Frame: c.site.frame(p, "History", "history"), Next: next, First: cursor == ""}
 	for _, a := range ended {
 		v.Rows = append(v.Rows, historyRow(a, name))
 	}
-	c.render(w, r, http.StatusOK, views.HistoryPage(v))
+	c.site.render(w, r, http.StatusOK, views.HistoryPage(v))
 }
 
 func (c *Console) approval(w http.ResponseWriter, r *http.Request, p engine.Person) {
@@ -92,24 +92,24 @@ func (c *Console) approval(w http.ResponseWriter, r *http.Request, p engine.Pers
 func (c *Console) showApproval(w http.ResponseWriter, r *http.Request, p engine.Person, look gate.Look, status int, failure string) {
 	found, err := c.cfg.Desk.Card(r.Context(), p, r.PathValue("id"), look)
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
-	v := card(found, p, look == gate.Whole, c.stopped(found.Approval.Call.AgentID))
+	v := card(found, p, look == gate.Whole, c.site.stopped(found.Approval.Call.AgentID))
 	// What is evidence is rendered once: these bytes are hashed, kept and sent.
 	if v.Seen, err = views.RenderCard(r.Context(), cardOf(found).Open(), v, audit.CardEnd); err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	if look != gate.Glance && !v.Arguments.Erased && !v.Arguments.Cut() {
 		if err := c.cfg.Desk.Show(r.Context(), p, "console", gate.SeenCard{Approval: found.Approval, Card: []byte(v.Seen)}); err != nil {
-			c.fail(w, r, p, err)
+			c.site.fail(w, r, p, err)
 			return
 		}
 	}
 	if v.Asked.StepUp != nil {
 		if err := c.stepUpForm(r, p, v.Asked.StepUp); err != nil {
-			c.fail(w, r, p, err)
+			c.site.fail(w, r, p, err)
 			return
 		}
 		v.Asked.StepUp.Failure = failure
@@ -117,18 +117,18 @@ func (c *Console) showApproval(w http.ResponseWriter, r *http.Request, p engine.
 	if gate.MayReadRules(p) {
 		v.EvidenceURL = "/v1/audit/evidence?approval_id=" + url.QueryEscape(found.Approval.ID)
 	}
-	v.Frame = c.frame(p, v.Status.Word+": "+views.Visible(v.Tool), "")
+	v.Frame = c.site.frame(p, v.Status.Word+": "+views.Visible(v.Tool), "")
 	if !found.Now.IsZero() {
 		v.Now = found.Now
 	}
 	if status == http.StatusOK {
-		v.Notice = c.doneWord(w, r)
+		v.Notice = c.site.flash(w, r)
 	}
 	if a := found.Approval; !final(a) || v.After.Owed {
 		v.Live = "/approvals/" + url.PathEscape(a.ID) + "/live?seen=" + strconv.FormatInt(a.Revision, 10)
 		v.Refresh = v.Status.Code == "settling"
 	}
-	c.render(w, r, status, views.ApprovalPage(v))
+	c.site.render(w, r, status, views.ApprovalPage(v))
 }
 
 // cardOf says which card somebody is shown.
@@ -151,7 +151,7 @@ func (c *Console) ahead(w http.ResponseWriter, r *http.Request, p engine.Person)
 	if r.Method != http.MethodGet || onScreen(r) {
 		return false
 	}
-	c.fail(w, r, p, &gate.Refusal{Status: http.StatusServiceUnavailable, Code: "not_on_screen", Detail: "Cards are sent to a page that is being opened, and not ahead of it."})
+	c.site.fail(w, r, p, &gate.Refusal{Status: http.StatusServiceUnavailable, Code: "not_on_screen", Detail: "Cards are sent to a page that is being opened, and not ahead of it."})
 	return true
 }
 

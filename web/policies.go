@@ -16,13 +16,13 @@ import (
 const expiresSoon = 14 * 24 * time.Hour
 
 func (c *Console) policies(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	c.render(w, r, http.StatusOK, views.PoliciesPage(c.policiesView(p)))
+	c.site.render(w, r, http.StatusOK, views.PoliciesPage(c.policiesView(p)))
 }
 
 // policiesView shows what is in force at this moment.
 func (c *Console) policiesView(p engine.Person) views.Policies {
-	in, now := c.cfg.InForce(), c.cfg.Clock()
-	v := views.Policies{Frame: c.frame(p, "Policies", "policies"), Digest: in.Digest, Try: views.Try{Environment: "dev", Arguments: "{}"}}
+	in, now := c.site.inForce(), c.site.clock()
+	v := views.Policies{Frame: c.site.frame(p, "Policies", "policies"), Digest: in.Digest, Try: views.Try{Environment: "dev", Arguments: "{}"}}
 	for line := range strings.Lines(in.Problem) {
 		if line = strings.TrimSpace(line); line != "" {
 			v.Problems = append(v.Problems, line)
@@ -70,22 +70,22 @@ func (c *Console) tryCall(w http.ResponseWriter, r *http.Request, p engine.Perso
 		Environment: strings.TrimSpace(r.PostForm.Get("environment")), Request: strings.TrimSpace(r.PostForm.Get("request")),
 	}
 	v.Title = "Try a call"
-	bundle := c.cfg.InForce().Policy
+	bundle := c.site.inForce().Policy
 	if bundle == nil {
 		v.Try.Failures = []string{"No policy is in force, so there is nothing to try."}
-		c.render(w, r, http.StatusUnprocessableEntity, views.PoliciesPage(v))
+		c.site.render(w, r, http.StatusUnprocessableEntity, views.PoliciesPage(v))
 		return
 	}
 	request, failures := tried(v.Try)
 	if len(failures) > 0 {
 		v.Try.Failures = failures
-		c.render(w, r, http.StatusUnprocessableEntity, views.PoliciesPage(v))
+		c.site.render(w, r, http.StatusUnprocessableEntity, views.PoliciesPage(v))
 		return
 	}
-	result := explained(bundle.Explain(request.Policy(), c.cfg.Clock()))
+	result := explained(bundle.Explain(request.Policy(), c.site.clock()))
 	result.Tool, result.Environment = request.Action.ToolName, request.Agent.Environment
 	v.Try.Result = &result
-	c.render(w, r, http.StatusOK, views.PoliciesPage(v))
+	c.site.render(w, r, http.StatusOK, views.PoliciesPage(v))
 }
 
 // tried reads the call to try: a whole request where there is one, else the

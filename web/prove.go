@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -30,10 +29,10 @@ type SecondStep interface {
 
 // proveForm is a form by which somebody proves, by one of the methods, who they
 // are. What it is bound to has to be what Verify is given.
-func (c *Console) proveForm(r *http.Request, methods []identity.Method, purpose, boundTo string) views.ProveForm {
+func proveForm(factors *identity.Factors, r *http.Request, methods []identity.Method, purpose, boundTo string) views.ProveForm {
 	return views.ProveForm{
 		Code: slices.Contains(methods, identity.TOTP), Password: slices.Contains(methods, identity.Password), Passkey: slices.Contains(methods, identity.Passkey),
-		Purpose: purpose, BoundTo: boundTo, Elsewhere: c.passkeysElsewhere(r),
+		Purpose: purpose, BoundTo: boundTo, Elsewhere: passkeysElsewhere(factors, r),
 	}
 }
 
@@ -44,11 +43,11 @@ func proofOf(form url.Values) identity.Proof {
 
 // passkeysElsewhere is this page where passkeys work, if they do not work here:
 // they are bound to a name, and this machine may be reached by its address.
-func (c *Console) passkeysElsewhere(r *http.Request) string {
-	if c.cfg.Factors == nil || c.cfg.Factors.Origin() == "" {
+func passkeysElsewhere(factors *identity.Factors, r *http.Request) string {
+	if factors == nil || factors.Origin() == "" {
 		return ""
 	}
-	origin, err := url.Parse(c.cfg.Factors.Origin())
+	origin, err := url.Parse(factors.Origin())
 	ip := net.ParseIP(hostOnly(r.Host))
 	if err != nil || origin.Hostname() != "localhost" || ip == nil || !ip.IsLoopback() {
 		return ""
@@ -69,9 +68,9 @@ const (
 
 func (c *Console) pendingCookie(value string) *http.Cookie {
 	cookie := &http.Cookie{
-		Name: pendingName, Value: value, Path: "/", MaxAge: int(identity.FreshFor.Seconds()), HttpOnly: true, Secure: c.cfg.Secure, SameSite: http.SameSiteLaxMode,
+		Name: pendingName, Value: value, Path: "/", MaxAge: int(identity.FreshFor.Seconds()), HttpOnly: true, Secure: c.site.secure, SameSite: http.SameSiteLaxMode,
 	}
-	if c.cfg.Secure {
+	if c.site.secure {
 		cookie.Name = securePendingName
 	}
 	if value == "" {
@@ -117,29 +116,29 @@ func (c *Console) showSecondStep(w http.ResponseWriter, r *http.Request, status 
 		return
 	}
 	v := views.ProvePage{
-		Frame: c.frame(engine.Person{}, "Sign in", ""), Heading: "One more step", Lead: "Your password is right. Now your second factor.",
-		Form: c.proveForm(r, methods, "", ""), BackText: "Sign in as somebody else", BackTo: signInURL(next),
+		Frame: c.site.frame(engine.Person{}, "Sign in", ""), Heading: "One more step", Lead: "Your password is right. Now your second factor.",
+		Form: proveForm(c.cfg.Factors, r, methods, "", ""), BackText: "Sign in as somebody else", BackTo: signInURL(next),
 	}
 	v.Form.Action, v.Form.Options, v.Form.Submit, v.Form.Focus, v.Form.Failure = "/login/verify", "/login/assertion", "Sign in", true, failure
 	v.Form.Hidden = []views.Field{{Name: "next", Value: next}}
-	c.render(w, r, status, views.ProvePageView(v))
+	c.site.render(w, r, status, views.ProvePageView(v))
 }
 
 // signInAgain shows the first step, because the second cannot be made any more.
 func (c *Console) signInAgain(w http.ResponseWriter, r *http.Request, next string, err error) {
 	var refusal *gate.Refusal
 	if !errors.As(err, &refusal) {
-		c.fail(w, r, engine.Person{}, fmt.Errorf("sign in: %w", err))
+		c.site.fail(w, r, engine.Person{}, fmt.Errorf("sign in: %w", err))
 		return
 	}
 	http.SetCookie(w, c.pendingCookie(""))
-	v := views.SignIn{Frame: c.frame(engine.Person{}, "Sign in", ""), Next: next, Failure: refusal.Detail}
-	c.render(w, r, refusal.Status, views.SignInPage(v))
+	v := views.SignIn{Frame: c.site.frame(engine.Person{}, "Sign in", ""), Next: next, Failure: refusal.Detail}
+	c.site.render(w, r, refusal.Status, views.SignInPage(v))
 }
 
 func (c *Console) finishSignIn(w http.ResponseWriter, r *http.Request) {
 	if err := readForm(w, r); err != nil {
-		c.fail(w, r, engine.Person{}, err)
+		c.site.fail(w, r, engine.Person{}, err)
 		return
 	}
 	next := localPath(r.PostForm.Get("next"))
@@ -166,11 +165,11 @@ func (c *Console) finishSignIn(w http.ResponseWriter, r *http.Request) {
 func (c *Console) secondStepAssertion(w http.ResponseWriter, r *http.Request) {
 	pending := c.pending(r)
 	if pending == "" || c.cfg.SecondStep == nil {
-		c.answer(w, r, nil, &gate.Refusal{Status: http.StatusUnauthorized, Code: "sign_in_over", Detail: "Sign in again."})
+		c.site.renderJSON(w, r, nil, &gate.Refusal{Status: http.StatusUnauthorized, Code: "sign_in_over", Detail: "Sign in again."})
 		return
 	}
 	ceremony, err := c.cfg.SecondStep.Ask(r.Context(), pending)
-	c.answer(w, r, ceremony, err)
+	c.site.renderJSON(w, r, ceremony, err)
 }
 
 // assertion gives a signed-in person's browser what it needs to ask for a
@@ -186,25 +185,7 @@ func (c *Console) assertion(w http.ResponseWriter, r *http.Request, p engine.Per
 	if err == nil {
 		ceremony, err = c.cfg.Factors.Begin(r.Context(), p, purpose, boundTo)
 	}
-	c.answer(w, r, ceremony, err)
-}
-
-// answer answers a script.
-func (c *Console) answer(w http.ResponseWriter, r *http.Request, body any, err error) {
-	status := http.StatusOK
-	var refusal *gate.Refusal
-	err = gate.Unfit(err)
-	switch {
-	case errors.As(err, &refusal):
-		status, body = refusal.Status, map[string]string{"code": refusal.Code, "detail": refusal.Detail}
-		retryAfter(w, refusal)
-	case err != nil:
-		c.cfg.Logger.ErrorContext(r.Context(), "request not served", "method", r.Method, "path", r.URL.Path, "error", err)
-		status, body = http.StatusServiceUnavailable, map[string]string{"code": "unavailable", "detail": "Holdpoint cannot answer right now. Try again in a moment."}
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the reader is gone: there is nobody to tell
+	c.site.renderJSON(w, r, ceremony, err)
 }
 
 func (c *Console) verifyForm(w http.ResponseWriter, r *http.Request) {
@@ -216,14 +197,14 @@ func (c *Console) verifyForm(w http.ResponseWriter, r *http.Request) {
 // verifying is a handler for signed-in people. Whoever is not proves who they
 // are by signing in, and goes on from there.
 func (c *Console) verifying(w http.ResponseWriter, r *http.Request, next string, h func(p engine.Person, next string)) {
-	p, ok, err := c.Signed(r)
+	p, ok, err := c.site.person(r)
 	switch {
 	case err != nil:
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 	case !ok:
 		http.Redirect(w, r, signInURL(next), http.StatusSeeOther)
 	case c.cfg.Factors == nil:
-		c.fail(w, r, p, errNoPage)
+		c.site.fail(w, r, p, errNoPage)
 	default:
 		h(p, next)
 	}
@@ -232,23 +213,23 @@ func (c *Console) verifying(w http.ResponseWriter, r *http.Request, next string,
 func (c *Console) showVerify(w http.ResponseWriter, r *http.Request, p engine.Person, status int, next, failure string) {
 	methods, err := c.cfg.Factors.Methods(r.Context(), p)
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	v := views.ProvePage{
-		Frame: c.frame(p, "Prove who you are", ""), Heading: "Prove who you are", Lead: "What comes next needs to know that it is still you. It counts for five minutes.",
-		Form: c.proveForm(r, methods, identity.ForSession, ""), BackText: "Not now", BackTo: "/",
+		Frame: c.site.frame(p, "Prove who you are", ""), Heading: "Prove who you are", Lead: "What comes next needs to know that it is still you. It counts for five minutes.",
+		Form: proveForm(c.cfg.Factors, r, methods, identity.ForSession, ""), BackText: "Not now", BackTo: "/",
 	}
 	v.Form.Action, v.Form.Focus, v.Form.Failure = "/verify", true, failure
 	v.Form.Hidden = []views.Field{{Name: "next", Value: next}}
-	c.render(w, r, status, views.ProvePageView(v))
+	c.site.render(w, r, status, views.ProvePageView(v))
 }
 
 // verify proves again who the person of the session is.
 func (c *Console) verify(w http.ResponseWriter, r *http.Request) {
 	if err := readForm(w, r); err != nil {
-		p, _, _ := c.Signed(r) // only decides whether the page has its navigation
-		c.fail(w, r, p, err)
+		p, _, _ := c.site.person(r) // only decides whether the page has its navigation
+		c.site.fail(w, r, p, err)
 		return
 	}
 	c.verifying(w, r, localPath(r.PostForm.Get("next")), func(p engine.Person, next string) {
@@ -260,14 +241,14 @@ func (c *Console) verify(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if err == nil {
-			err = c.store.verified(r, p, method)
+			err = c.site.sessions.verified(r, p, method)
 		}
 		if errors.Is(err, ErrNoSession) {
 			http.Redirect(w, r, signInURL(next), http.StatusSeeOther)
 			return
 		}
 		if err != nil {
-			c.fail(w, r, p, fmt.Errorf("verify: %w", err))
+			c.site.fail(w, r, p, fmt.Errorf("verify: %w", err))
 			return
 		}
 		http.Redirect(w, r, next, http.StatusSeeOther)

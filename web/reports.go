@@ -29,7 +29,7 @@ func (c *Console) registerReports(mux *http.ServeMux) {
 	if c.cfg.Reports == nil {
 		return
 	}
-	reads := c.only(gate.MayReadRules, "auditors and administrators")
+	reads := c.site.onlyFor(gate.MayReadRules, "auditors and administrators")
 	mux.HandleFunc("GET /audit/access", reads(c.accessReport))
 	mux.HandleFunc("GET /audit/reviewers", reads(c.reviewerReport))
 }
@@ -71,7 +71,7 @@ func jsonURL(path string, f views.ReportForm, since, until time.Time) string {
 
 func (c *Console) accessReport(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	form, since, until, err := reportForm(r.URL.Query())
-	v := views.AccessReport{Frame: c.frame(p, "Access report", "audit"), Form: form}
+	v := views.AccessReport{Frame: c.site.frame(p, "Access report", "audit"), Form: form}
 	q := gate.AccessQuery{Since: since, Until: until}
 	if err == nil {
 		q.At, err = gate.ReportMoment(form.At)
@@ -82,11 +82,11 @@ func (c *Console) accessReport(w http.ResponseWriter, r *http.Request, p engine.
 	}
 	if detail, is := refused(err); is {
 		v.Form.Failure = detail
-		c.render(w, r, http.StatusUnprocessableEntity, views.AccessReportPage(v))
+		c.site.render(w, r, http.StatusUnprocessableEntity, views.AccessReportPage(v))
 		return
 	}
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	v.Form.JSON = jsonURL("/audit/access", form, report.Since, report.Until)
@@ -95,7 +95,7 @@ func (c *Console) accessReport(w http.ResponseWriter, r *http.Request, p engine.
 		v.Form.At = report.At.Format("2006-01-02T15:04:05")
 	}
 	accessView(&v, report)
-	c.render(w, r, http.StatusOK, views.AccessReportPage(v))
+	c.site.render(w, r, http.StatusOK, views.AccessReportPage(v))
 }
 
 func accessView(v *views.AccessReport, r gate.AccessReport) {
@@ -200,18 +200,18 @@ func askedWords(a gate.RoleAsked) string {
 
 func (c *Console) reviewerReport(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	form, since, until, err := reportForm(r.URL.Query())
-	v := views.ReviewerReport{Frame: c.frame(p, "Reviewer report", "audit"), Form: form, Thresholds: thresholds}
+	v := views.ReviewerReport{Frame: c.site.frame(p, "Reviewer report", "audit"), Form: form, Thresholds: thresholds}
 	var report gate.ReviewerReport
 	if err == nil {
 		report, err = c.cfg.Reports.Reviewers(r.Context(), gate.ReviewerQuery{Since: since, Until: until, Zone: form.Zone})
 	}
 	if detail, is := refused(err); is {
 		v.Form.Failure = detail
-		c.render(w, r, http.StatusUnprocessableEntity, views.ReviewerReportPage(v))
+		c.site.render(w, r, http.StatusUnprocessableEntity, views.ReviewerReportPage(v))
 		return
 	}
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	v.Form.JSON = jsonURL("/audit/reviewers", form, report.Since, report.Until)
@@ -224,7 +224,7 @@ func (c *Console) reviewerReport(w http.ResponseWriter, r *http.Request, p engin
 	v.Total = loadRow(report.Total)
 	v.Total.Name = "All together"
 	v.Total.Busiest = ""
-	c.render(w, r, http.StatusOK, views.ReviewerReportPage(v))
+	c.site.render(w, r, http.StatusOK, views.ReviewerReportPage(v))
 }
 
 // thresholds say what is noted, as the gate has it.

@@ -40,7 +40,7 @@ func (c *Console) registerRetention(mux *http.ServeMux) {
 	if c.cfg.Retention == nil {
 		return
 	}
-	reads, administers := c.only(gate.MayReadRules, "auditors and administrators"), c.only(gate.MayAdminister, "administrators")
+	reads, administers := c.site.onlyFor(gate.MayReadRules, "auditors and administrators"), c.site.onlyFor(gate.MayAdminister, "administrators")
 	mux.HandleFunc("GET /audit/erasures", reads(c.erasures))
 	mux.HandleFunc("POST /audit/holds", administers(c.placeHold))
 	mux.HandleFunc("POST /audit/holds/{id}/release", administers(c.releaseHold))
@@ -49,15 +49,15 @@ func (c *Console) registerRetention(mux *http.ServeMux) {
 func (c *Console) erasures(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	v, err := c.erasuresView(r.Context(), p, r.URL.Query().Get("cursor"))
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
-	v.Notice = c.doneWord(w, r)
-	c.render(w, r, http.StatusOK, views.ErasuresPage(v))
+	v.Notice = c.site.flash(w, r)
+	c.site.render(w, r, http.StatusOK, views.ErasuresPage(v))
 }
 
 func (c *Console) erasuresView(ctx context.Context, p engine.Person, cursor string) (views.Erasures, error) {
-	v := views.Erasures{Frame: c.frame(p, "Erasures and holds", "audit"), MayHold: gate.MayAdminister(p), First: cursor == "", Keeps: "for good: nothing is erased by age"}
+	v := views.Erasures{Frame: c.site.frame(p, "Erasures and holds", "audit"), MayHold: gate.MayAdminister(p), First: cursor == "", Keeps: "for good: nothing is erased by age"}
 	if c.cfg.KeepFor > 0 {
 		v.Keeps = "for " + brief(c.cfg.KeepFor) + " after its end"
 	}
@@ -79,7 +79,7 @@ func (c *Console) erasuresView(ctx context.Context, p engine.Person, cursor stri
 	if err != nil {
 		return v, err
 	}
-	name := c.names(ctx, idsOf(done, holds, due)...)
+	name := c.site.names(ctx, idsOf(done, holds, due)...)
 	for _, e := range done {
 		v.Rows = append(v.Rows, erasureRow(e, name))
 	}
@@ -157,22 +157,22 @@ func (c *Console) placeHold(w http.ResponseWriter, r *http.Request, p engine.Per
 	if ok {
 		v, err := c.erasuresView(r.Context(), p, "")
 		if err != nil {
-			c.fail(w, r, p, err)
+			c.site.fail(w, r, p, err)
 			return
 		}
 		v.Form = views.HoldForm{Covers: q.Covers, Subject: q.Subject, Reason: q.Reason, Failure: detail}
-		c.render(w, r, http.StatusUnprocessableEntity, views.ErasuresPage(v))
+		c.site.render(w, r, http.StatusUnprocessableEntity, views.ErasuresPage(v))
 		return
 	}
-	c.changed(w, r, p, err, "held", erasuresURL+"#holds-h")
+	c.site.redirectOrFail(w, r, p, err, "held", erasuresURL+"#holds-h")
 }
 
 func (c *Console) releaseHold(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	if r.PostForm.Get("confirm") != "yes" {
-		c.fail(w, r, p, invalid("not_confirmed", "Nothing was changed: tick the box to confirm it."))
+		c.site.fail(w, r, p, invalid("not_confirmed", "Nothing was changed: tick the box to confirm it."))
 		return
 	}
-	c.changed(w, r, p, already(c.cfg.Retention.ReleaseHold(r.Context(), by(p), r.PathValue("id"), nil)), "unheld", erasuresURL+"#holds-h")
+	c.site.redirectOrFail(w, r, p, already(c.cfg.Retention.ReleaseHold(r.Context(), by(p), r.PathValue("id"), nil)), "unheld", erasuresURL+"#holds-h")
 }
 
 // nothingToHold is the refusal of a hold on what there is not.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -46,9 +45,9 @@ func localPath(next string) string {
 }
 
 func (c *Console) signInForm(w http.ResponseWriter, r *http.Request) {
-	person, ok, err := c.Signed(r)
+	person, ok, err := c.site.person(r)
 	if err != nil {
-		c.fail(w, r, person, err)
+		c.site.fail(w, r, person, err)
 		return
 	}
 	next := localPath(r.URL.Query().Get("next"))
@@ -56,17 +55,17 @@ func (c *Console) signInForm(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, next, http.StatusSeeOther)
 		return
 	}
-	c.render(w, r, http.StatusOK, views.SignInPage(views.SignIn{Frame: c.frame(person, "Sign in", ""), Next: next}))
+	c.site.render(w, r, http.StatusOK, views.SignInPage(views.SignIn{Frame: c.site.frame(person, "Sign in", ""), Next: next}))
 }
 
 func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
-	person, _, err := c.Signed(r)
+	person, _, err := c.site.person(r)
 	if err != nil {
-		c.fail(w, r, person, err)
+		c.site.fail(w, r, person, err)
 		return
 	}
 	if err := readForm(w, r); err != nil {
-		c.fail(w, r, person, err)
+		c.site.fail(w, r, person, err)
 		return
 	}
 	email, next := strings.TrimSpace(r.PostForm.Get("email")), localPath(r.PostForm.Get("next"))
@@ -78,7 +77,7 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 	}
 	var refusal *gate.Refusal
 	if errors.As(err, &refusal) {
-		v := views.SignIn{Frame: c.frame(person, "Sign in", ""), Email: email, Next: next}
+		v := views.SignIn{Frame: c.site.frame(person, "Sign in", ""), Email: email, Next: next}
 		v.Person = ""
 		status := http.StatusUnauthorized
 		v.Failure = "That email address and password do not go together."
@@ -87,11 +86,11 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 			v.Failure = "Too many attempts. Wait a while, then try again."
 			retryAfter(w, refusal)
 		}
-		c.render(w, r, status, views.SignInPage(v))
+		c.site.render(w, r, status, views.SignInPage(v))
 		return
 	}
 	if err != nil {
-		c.fail(w, r, person, fmt.Errorf("sign in: %w", err))
+		c.site.fail(w, r, person, fmt.Errorf("sign in: %w", err))
 		return
 	}
 	c.signedIn(w, r, person, next)
@@ -99,35 +98,35 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 
 // signedIn starts a session for somebody who has proved who they are.
 func (c *Console) signedIn(w http.ResponseWriter, r *http.Request, person engine.Person, next string) {
-	session, err := c.store.Get(r, c.store.name())
+	session, err := c.site.sessions.Get(r, c.site.sessions.name())
 	if err == nil {
 		session.Values[personKey{}] = person
 		err = session.Save(r, w)
 	}
 	if err != nil {
 		person.Name, person.Email = "", ""
-		c.fail(w, r, person, fmt.Errorf("sign in: %w", err))
+		c.site.fail(w, r, person, fmt.Errorf("sign in: %w", err))
 		return
 	}
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
 func (c *Console) signOut(w http.ResponseWriter, r *http.Request) {
-	session, err := c.store.Get(r, c.store.name())
+	session, err := c.site.sessions.Get(r, c.site.sessions.name())
 	if err != nil {
-		person, _, _ := c.Signed(r)
-		c.fail(w, r, person, fmt.Errorf("sign out: %w", err))
+		person, _, _ := c.site.person(r)
+		c.site.fail(w, r, person, fmt.Errorf("sign out: %w", err))
 		return
 	}
-	person, was, _ := c.Signed(r) // the same lookup as above, which went well
+	person, was, _ := c.site.person(r) // the same lookup as above, which went well
 	session.Options.MaxAge = -1
 	if err := session.Save(r, w); err != nil {
-		c.fail(w, r, person, fmt.Errorf("sign out: %w", err))
+		c.site.fail(w, r, person, fmt.Errorf("sign out: %w", err))
 		return
 	}
 	if was {
 		if err := c.cfg.SignIn.SignedOut(r.Context(), person); err != nil {
-			c.cfg.Logger.ErrorContext(r.Context(), "sign-out not recorded", "person", person.ID, "error", err)
+			c.site.logger.ErrorContext(r.Context(), "sign-out not recorded", "person", person.ID, "error", err)
 		}
 	}
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
@@ -158,10 +157,4 @@ func readFormOf(w http.ResponseWriter, r *http.Request, limit int64) error {
 		}
 	}
 	return nil
-}
-
-func retryAfter(w http.ResponseWriter, refusal *gate.Refusal) {
-	if seconds := int(refusal.RetryAfter.Seconds()); seconds > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(seconds))
-	}
 }

@@ -27,7 +27,7 @@ func (c *Console) asked(r *http.Request, p engine.Person) (gate.Card, *form.Form
 func (c *Console) supplyForm(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	found, f, err := c.asked(r, p)
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	c.renderAnswer(w, r, p, http.StatusOK, found, f.Fields(canon.Object()), nil)
@@ -35,8 +35,8 @@ func (c *Console) supplyForm(w http.ResponseWriter, r *http.Request, p engine.Pe
 
 func (c *Console) renderAnswer(w http.ResponseWriter, r *http.Request, p engine.Person, status int, found gate.Card, fields []form.Field, problems []string) {
 	a := found.Approval
-	c.render(w, r, status, views.AnswerPage(views.Answer{
-		Frame: c.frame(p, "What is asked for: "+views.Visible(a.Call.Tool), ""), ID: a.ID, Digest: a.Call.Digest, Version: a.Version,
+	c.site.render(w, r, status, views.AnswerPage(views.Answer{
+		Frame: c.site.frame(p, "What is asked for: "+views.Visible(a.Call.Tool), ""), ID: a.ID, Digest: a.Call.Digest, Version: a.Version,
 		Tool: a.Call.Tool, Agent: found.AgentName, Fields: editFields(fields), Problems: problems,
 	}))
 }
@@ -45,19 +45,19 @@ func (c *Console) renderAnswer(w http.ResponseWriter, r *http.Request, p engine.
 // with what is wrong.
 func (c *Console) supply(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	if err := readFormOf(w, r, maxEditForm); err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	found, f, err := c.asked(r, p)
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	s := said(r, p)
 	s.Comment = ""
 	digest, version, err := pageOf(r.PostForm)
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	entered := map[string][]string{}
@@ -80,8 +80,8 @@ func (c *Console) supply(w http.ResponseWriter, r *http.Request, p engine.Person
 		return
 	}
 	if _, err := c.cfg.Desk.AnswerInPerson(r.Context(), s, values, digest, version, nil); err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
-	c.done(w, r, "answered", cardURL(s.ApprovalID))
+	c.site.redirectWithFlash(w, r, "answered", cardURL(s.ApprovalID))
 }

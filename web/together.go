@@ -45,11 +45,11 @@ func (c *Console) showSession(w http.ResponseWriter, r *http.Request, p engine.P
 	agent, session := r.PathValue("agent"), r.PathValue("session")
 	cards, full, err := c.cfg.Desk.Session(r.Context(), p, agent, session, look)
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	v := views.SessionPage{
-		Frame: c.frame(p, "Session of "+views.Visible(agentName(cards[0])), ""), Agent: agentName(cards[0]), AgentID: agent, Session: session,
+		Frame: c.site.frame(p, "Session of "+views.Visible(agentName(cards[0])), ""), Agent: agentName(cards[0]), AgentID: agent, Session: session,
 		Action: sessionURL(agent, session) + "/votes", Full: full, Kinds: denials, MaxComment: gate.MaxComment, Results: results, Failure: failure,
 	}
 	var seen []gate.SeenCard
@@ -59,7 +59,7 @@ func (c *Console) showSession(w http.ResponseWriter, r *http.Request, p engine.P
 			v.Open++
 		}
 		if row.Seen, err = views.RenderRow(r.Context(), cardOf(found).Open(), row, audit.CardEnd); err != nil {
-			c.fail(w, r, p, err)
+			c.site.fail(w, r, p, err)
 			return
 		}
 		if look != gate.Glance && len(row.Arguments.Lines) > 0 && !row.Cut {
@@ -68,10 +68,10 @@ func (c *Console) showSession(w http.ResponseWriter, r *http.Request, p engine.P
 		v.Rows = append(v.Rows, row)
 	}
 	if err := c.cfg.Desk.Show(r.Context(), p, "console", seen...); err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
-	c.render(w, r, status, views.SessionView(v))
+	c.site.render(w, r, status, views.SessionView(v))
 }
 
 func agentName(c gate.Card) string {
@@ -100,7 +100,7 @@ func (c *Console) sessionRow(found gate.Card, p engine.Person) views.SessionRow 
 		return row
 	}
 	row.Deadline = deadline(a)
-	d := decide(found, p, false, c.stopped(a.Call.AgentID))
+	d := decide(found, p, false, c.site.stopped(a.Call.AgentID))
 	row.Approve, row.Deny, row.Note = d.Approve, d.Deny, d.Note
 	if found.Arguments != nil {
 		code := views.JSON(found.Arguments)
@@ -127,18 +127,18 @@ func (c *Console) sessionRow(found gate.Card, p engine.Person) views.SessionRow 
 // own, on its own digest and version: that one fails does not undo another.
 func (c *Console) voteTogether(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	if err := readForm(w, r); err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	ids := r.PostForm["id"]
 	if len(ids) > gate.MaxSession {
-		c.fail(w, r, p, invalid("incomplete_form", "The form decides more calls than one page shows."))
+		c.site.fail(w, r, p, invalid("incomplete_form", "The form decides more calls than one page shows."))
 		return
 	}
 	agent, session := r.PathValue("agent"), r.PathValue("session")
 	cards, _, err := c.cfg.Desk.Session(r.Context(), p, agent, session, gate.Glance)
 	if err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	offered := map[string]views.SessionRow{}
@@ -194,7 +194,7 @@ func (c *Console) voteOne(r *http.Request, p engine.Person, row views.SessionRow
 	case errors.As(err, &refusal):
 		result.Text = "Not recorded: " + refusal.Detail
 	case err != nil:
-		c.cfg.Logger.ErrorContext(r.Context(), "vote not recorded", "approval", row.ID, "error", err)
+		c.site.logger.ErrorContext(r.Context(), "vote not recorded", "approval", row.ID, "error", err)
 		result.Text = "Not recorded: Holdpoint cannot answer right now. Try again in a moment."
 	default:
 		result.Good = true

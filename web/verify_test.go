@@ -100,7 +100,7 @@ func TestBrowserVerifies(t *testing.T) {
 	c.Register(mux)
 	mux.HandleFunc("GET /v1/audit/events/{id}/proof", l.proof)
 	mux.HandleFunc("GET /as", func(w http.ResponseWriter, r *http.Request) {
-		s, _ := c.store.Get(r, c.store.name())
+		s, _ := c.site.sessions.Get(r, c.site.sessions.name())
 		s.Values[personKey{}] = m.people["aude@example.com"]
 		if err := s.Save(r, w); err != nil {
 			t.Error(err)

@@ -17,10 +17,6 @@ import (
 	"holdpoint/web/views"
 )
 
-// notShown is the code of a refusal to approve arguments that the person has
-// not seen whole.
-const notShown = "arguments_not_shown"
-
 // mustHaveRead refuses a form with a call's arguments to who has not been shown its
 // card: who has seen what is on record, and the form is not.
 func mustHaveRead(c gate.Card) error {
@@ -30,21 +26,15 @@ func mustHaveRead(c gate.Card) error {
 	return &gate.Refusal{Status: http.StatusConflict, Code: notShown, Detail: "Read the call's card first, with all of the arguments: that you were shown them goes on record."}
 }
 
-// killSwitch is the code of a refusal to approve anything of a stopped agent.
-const killSwitch = "kill_switch"
-
-// notVerified is the code of a refusal of what takes a fresh proof.
-const notVerified = "verification_required"
-
 // vote records what the form says, and leads back to the card.
 func (c *Console) vote(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	if err := readForm(w, r); err != nil {
-		c.fail(w, r, p, err)
+		c.site.fail(w, r, p, err)
 		return
 	}
 	request, err := ballot(r, p)
 	if err != nil {
-		c.failKeeping(w, r, p, err, r.PostForm.Get("comment"))
+		c.site.failKeeping(w, r, p, err, r.PostForm.Get("comment"))
 		return
 	}
 	if _, err = c.cfg.Desk.Vote(r.Context(), request); err != nil {
@@ -104,27 +94,23 @@ func terms(form url.Values, v *gate.VoteRequest) error {
 // maxValidMinutes bounds how long a vote can say that a permission is good.
 const maxValidMinutes = 7 * 24 * 60
 
-func invalid(code, detail string) error {
-	return &gate.Refusal{Status: http.StatusUnprocessableEntity, Code: code, Detail: detail}
-}
-
 // voteFailed shows why a vote did not count. When the card has moved on since
 // it was shown, the page says how.
 func (c *Console) voteFailed(w http.ResponseWriter, r *http.Request, v gate.VoteRequest, err error) {
 	var refusal *gate.Refusal
 	if !errors.As(err, &refusal) || refusal.Code == notShown || refusal.Status != http.StatusConflict && refusal.Status != http.StatusGone {
-		c.failKeeping(w, r, v.Person, err, v.Comment)
+		c.site.failKeeping(w, r, v.Person, err, v.Comment)
 		return
 	}
 	m := views.Message{
-		Frame: c.frame(v.Person, "Not recorded", ""), Heading: "Your vote was not recorded",
+		Frame: c.site.frame(v.Person, "Not recorded", ""), Heading: "Your vote was not recorded",
 		Comment: v.Comment, LinkText: "Open the card as it is now", LinkTo: cardURL(v.ApprovalID),
 	}
 	m.Lines = append(m.Lines, refusal.Detail)
 	if fresh, err := c.cfg.Desk.Card(r.Context(), v.Person, v.ApprovalID, gate.Glance); err == nil {
 		m.Lines = append(m.Lines, changes(v, fresh)...)
 	}
-	c.render(w, r, refusal.Status, views.MessagePage(m))
+	c.site.render(w, r, refusal.Status, views.MessagePage(m))
 }
 
 // changes says what is different about the card since the vote's page.
@@ -145,69 +131,4 @@ func changes(v gate.VoteRequest, fresh gate.Card) []string {
 		}))
 	}
 	return lines
-}
-
-// fail shows an error as a page: what a person can do something about as what
-// it is, anything else as an outage, in which nothing was decided.
-func (c *Console) fail(w http.ResponseWriter, r *http.Request, p engine.Person, err error) {
-	c.failKeeping(w, r, p, err, "")
-}
-
-func (c *Console) failKeeping(w http.ResponseWriter, r *http.Request, p engine.Person, err error, comment string) {
-	m := views.Message{Frame: c.frame(p, "Not available", ""), Comment: comment, LinkText: "Go to the inbox", LinkTo: "/"}
-	if to := parent(r); r.Method == http.MethodPost && to != "/" {
-		m.LinkText, m.LinkTo = "Back to the page", to
-		if strings.HasPrefix(to, "/approvals/") {
-			m.LinkText = "Back to the card"
-		}
-	}
-	var refusal *gate.Refusal
-	err = gate.Unfit(err)
-	if !errors.As(err, &refusal) {
-		c.cfg.Logger.ErrorContext(r.Context(), "request not served", "method", r.Method, "path", r.URL.Path, "error", err)
-		m.Heading = "Holdpoint cannot answer right now"
-		m.Lines = []string{"Nothing was decided, and nothing that you sent was recorded. Try again in a moment; what waits for you goes on waiting."}
-		w.Header().Set("Retry-After", "5")
-		c.render(w, r, http.StatusServiceUnavailable, views.MessagePage(m))
-		return
-	}
-	m.Heading = heading(refusal)
-	m.Title = m.Heading
-	m.Lines = strings.Split(refusal.Detail, "\n")
-	if refusal.Code == notOpen {
-		m.LinkText, m.LinkTo = "Go to the inbox", "/"
-	}
-	if refusal.Code == notShown {
-		m.LinkText, m.LinkTo = "Show everything", cardURL(r.PathValue("id"))+"?full=1"
-	}
-	if refusal.Code == notVerified {
-		m.LinkText, m.LinkTo = "Prove who you are", "/verify?next="+url.QueryEscape(parent(r))
-	}
-	retryAfter(w, refusal)
-	c.render(w, r, refusal.Status, views.MessagePage(m))
-}
-
-func heading(refusal *gate.Refusal) string {
-	if refusal.Code == notShown {
-		return "There is more to read first"
-	}
-	switch refusal.Code {
-	case notVerified:
-		return "Prove who you are first"
-	case notOpen:
-		return "This page is not open to you"
-	case killSwitch:
-		return "A kill switch is on, so your vote was not recorded"
-	}
-	switch refusal.Status {
-	case http.StatusNotFound:
-		return "Not found"
-	case http.StatusForbidden:
-		return "This is not yours to decide"
-	case http.StatusConflict, http.StatusGone:
-		return "This has changed"
-	case http.StatusTooManyRequests:
-		return "Too many requests"
-	}
-	return "That did not work"
 }

@@ -1,0 +1,81 @@
+package web
+
+import (
+	"net/http"
+
+	"holdpoint/engine"
+)
+
+// doneCookie carries the one sentence that the next page says. It names the
+// sentence and does not hold it, so that nobody else can put words there.
+const doneCookie = "holdpoint_done"
+
+var doneWords = map[string]string{
+	"held":        "The hold was placed. What it covers is kept until it is released.",
+	"unheld":      "The hold was released.",
+	"grant":       "The standing grant was made. It votes for calls that are proposed from now on.",
+	"ungrant":     "The standing grant was revoked. It votes for nothing any more.",
+	"agent":       "The agent's registration was changed. It holds from the next call on.",
+	"revoked":     "The agent's registration was revoked. Its calls are refused now.",
+	"restored":    "The agent's registration was restored.",
+	"stopped":     "The agent's kill switch is on. Nothing is granted to it any more.",
+	"released":    "The agent's kill switch is off. Its calls are judged again.",
+	"allstop":     "The kill switch for all agents is on. No gate grants anything any more.",
+	"allgo":       "The kill switch for all agents is off. Calls are judged again.",
+	"settings":    "The settings for all agents were changed.",
+	"tool":        "The tool's registration was changed.",
+	"toolgone":    "The tool's registration was revoked. Calls of it are refused now.",
+	"toolback":    "The tool's registration was restored.",
+	"passkey":     "The passkey was added. You need it, or another second factor, to sign in from now on.",
+	"renamed":     "The passkey was renamed.",
+	"keygone":     "The passkey was removed.",
+	"totp":        "The authenticator app was added. You need it, or another second factor, to sign in from now on.",
+	"totpgone":    "The authenticator app was removed.",
+	"away":        "The deputy decides for that time. You both find it on this page.",
+	"back":        "The delegation was revoked. It is over now; what the deputy has decided stays decided.",
+	"endpoint":    "The endpoint was added. Send it a test.",
+	"endpointoff": "The endpoint was switched off. Nothing is sent there any more.",
+	"endpointon":  "The endpoint was switched on.",
+	"tested":      "A test is on its way. It counts as sent once the other side has it.",
+	"rotated":     "The endpoint's address was changed.",
+	"resent":      "The notification is sent again.",
+	"commented":   "Your comment is on the card.",
+	"asked":       "Your question was asked. The requesting side is told.",
+	"answered":    "What you supplied is on record. The call goes on.",
+	"informed":    "Your answer is on the card. The reviewers are told.",
+	"claimed":     "You have taken this on for half an hour. Others can still decide it.",
+	"unclaimed":   "You have given it back.",
+	"extended":    "It has more time now.",
+	"ticket":      "The ticket is attached. Its tracker is being asked.",
+	"edited":      "The arguments were changed. Somebody else has to approve them.",
+	"proved":      "You have proved who you are. The call goes on.",
+	"declined":    "The call will not run, because you do not want it.",
+	"broken":      "You have broken the glass. Everybody concerned is told.",
+	"reconciled":  "What became of the call is on record.",
+	"reviewed":    "What you say of it is on record.",
+}
+
+// redirectWithFlash leads on after a change, to a page that says what was done.
+func (s *site) redirectWithFlash(w http.ResponseWriter, r *http.Request, what, to string) {
+	http.SetCookie(w, &http.Cookie{Name: doneCookie, Value: what, Path: "/", MaxAge: 60, HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteLaxMode})
+	http.Redirect(w, r, to, http.StatusSeeOther)
+}
+
+// flash is what was done just now, said once.
+func (s *site) flash(w http.ResponseWriter, r *http.Request) string {
+	cookie, err := r.Cookie(doneCookie)
+	if err != nil {
+		return ""
+	}
+	http.SetCookie(w, &http.Cookie{Name: doneCookie, Path: "/", MaxAge: -1, HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteLaxMode})
+	return doneWords[cookie.Value]
+}
+
+// redirectOrFail leads on after a change, or says why there was none.
+func (s *site) redirectOrFail(w http.ResponseWriter, r *http.Request, p engine.Person, err error, what, to string) {
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	s.redirectWithFlash(w, r, what, to)
+}

@@ -1,0 +1,160 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"holdpoint/engine"
+	"holdpoint/internal/gate"
+	"holdpoint/web/views"
+)
+
+// site is what all page groups share: who has signed in, how a page is rendered,
+// and how an error is shown.
+type site struct {
+	sessions *sessionStore
+	inForce  func() InForce
+	nameBook Names // nil where there are no names
+	clock    func() time.Time
+	secure   bool
+	logger   *slog.Logger
+	// Which pages there are.
+	delegations, grants, audit bool
+}
+
+// person returns the person of the request's session, or false without a live
+// one. An error means that nobody can tell, and nothing may be done.
+func (s *site) person(r *http.Request) (engine.Person, bool, error) {
+	session, err := s.sessions.Get(r, s.sessions.name())
+	if err != nil {
+		return engine.Person{}, false, fmt.Errorf("look up the session: %w", err)
+	}
+	person, ok := session.Values[personKey{}].(engine.Person)
+	return person, ok, nil
+}
+
+// signedIn is a handler for signed-in people only; everybody else is sent to
+// sign in and comes back afterwards.
+func (s *site) signedIn(h handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		person, ok, err := s.person(r)
+		if err != nil {
+			s.fail(w, r, person, err)
+			return
+		}
+		if !ok {
+			next := parent(r)
+			if r.Method == http.MethodGet || r.Method == http.MethodHead {
+				next = r.URL.RequestURI()
+			}
+			http.Redirect(w, r, signInURL(next), http.StatusSeeOther)
+			return
+		}
+		h(w, r, person)
+	}
+}
+
+// handler answers a request of a signed-in person.
+type handler = func(http.ResponseWriter, *http.Request, engine.Person)
+
+// onlyFor lets through whom may says, asked anew at every request.
+func (s *site) onlyFor(may func(engine.Person) bool, whom string) func(handler) http.HandlerFunc {
+	return func(h handler) http.HandlerFunc {
+		return s.signedIn(func(w http.ResponseWriter, r *http.Request, p engine.Person) {
+			if !may(p) {
+				s.fail(w, r, p, &gate.Refusal{Status: http.StatusForbidden, Code: notOpen, Detail: "This page is for " + whom + ". " + standing(p)})
+				return
+			}
+			if unsafe(r.Method) {
+				if err := readForm(w, r); err != nil {
+					s.fail(w, r, p, err)
+					return
+				}
+			}
+			h(w, r, p)
+		})
+	}
+}
+
+// notOpen is the code of a refusal to show a page.
+const notOpen = "not_open"
+
+func standing(p engine.Person) string {
+	if len(p.Roles) == 0 {
+		return "Your account has no roles."
+	}
+	return "Your account has " + plainWord(len(p.Roles), "the role ", "the roles ") + views.Visible(list(p.Roles)) + "."
+}
+
+func plainWord(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// render writes a page. It is rendered whole before its first byte is written,
+// so that no page ends in the middle.
+func (s *site) render(w http.ResponseWriter, r *http.Request, status int, page templ.Component) {
+	var b bytes.Buffer
+	if err := page.Render(r.Context(), &b); err != nil {
+		s.logger.ErrorContext(r.Context(), "page not rendered", "path", r.URL.Path, "error", err)
+		http.Error(w, "This page could not be shown.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes()) // the reader is gone: there is nobody to tell
+}
+
+func (s *site) frame(p engine.Person, title, here string) views.Frame {
+	f := views.Frame{
+		Title: title, Person: displayName(p), Here: here, Now: s.clock(), Rules: gate.MayReadRules(p), Admin: gate.MayAdminister(p),
+		Away:   s.delegations,
+		Grants: s.grants,
+		Audit:  s.audit && gate.MayReadRules(p),
+	}
+	if k, on := s.inForce().Registered.Kills[""]; on && p.ID != "" {
+		f.AllStopped = views.Kill{On: true, Reason: k.Reason, At: k.At}
+	}
+	return f
+}
+
+// stopped is the kill switch that stops an agent, or nil.
+func (s *site) stopped(agentID string) *engine.Finding {
+	if f, on := s.inForce().Registered.Killed(agentID); on {
+		return &f
+	}
+	return nil
+}
+
+func displayName(p engine.Person) string {
+	if p.Name != "" {
+		return p.Name
+	}
+	return p.Email
+}
+
+// names looks display names up; an id without one, and any id while they cannot
+// be had, stands for itself.
+func (s *site) names(ctx context.Context, ids ...string) func(id string) string {
+	var known map[string]string
+	if s.nameBook != nil && len(ids) > 0 {
+		var err error
+		if known, err = s.nameBook.Names(ctx, ids); err != nil {
+			s.logger.WarnContext(ctx, "names not found", "error", err)
+		}
+	}
+	return func(id string) string {
+		if name := known[id]; name != "" {
+			return name
+		}
+		return id
+	}
+}
