@@ -16,35 +16,34 @@ import (
 // methodWords are by what somebody has proved who they are.
 var methodWords = map[string]string{identity.Password: "password", identity.TOTP: "a code", identity.Passkey: "a passkey"}
 
-// registerAccount adds the pages on which people prove who they are, and look
-// after how they can.
-func (c *Console) registerAccount(mux *http.ServeMux) {
-	mux.HandleFunc("GET /login/verify", c.secondStepForm)
-	mux.HandleFunc("POST /login/verify", c.finishSignIn)
-	mux.HandleFunc("POST /login/assertion", c.secondStepAssertion)
-	mux.HandleFunc("GET /account", c.site.signedIn(c.account))
-	if c.cfg.Factors == nil {
+// accountHandler serves the page on which people look after how they can prove
+// who they are.
+type accountHandler struct {
+	site    *site
+	factors *identity.Factors // nil when nobody can have any
+}
+
+func (h *accountHandler) register(mux *http.ServeMux) {
+	mux.HandleFunc("GET /account", h.site.signedIn(h.show))
+	if h.factors == nil {
 		return
 	}
-	mux.HandleFunc("GET /verify", c.verifyForm)
-	mux.HandleFunc("POST /verify", c.verify)
-	mux.HandleFunc("POST /account/assertion", c.site.signedIn(c.assertion))
-	mux.HandleFunc("POST /account/totp", c.changes(c.enrolTOTP))
-	mux.HandleFunc("POST /account/totp/confirm", c.changes(c.confirmTOTP))
-	mux.HandleFunc("POST /account/totp/remove", c.changes(c.removeTOTP))
-	mux.HandleFunc("POST /account/passkeys/options", c.site.signedIn(c.passkeyOptions))
-	mux.HandleFunc("POST /account/passkeys", c.changes(c.addPasskey))
-	mux.HandleFunc("POST /account/passkeys/rename", c.changes(c.renamePasskey))
-	mux.HandleFunc("POST /account/passkeys/remove", c.changes(c.removePasskey))
+	mux.HandleFunc("POST /account/totp", h.changes(h.enrolTOTP))
+	mux.HandleFunc("POST /account/totp/confirm", h.changes(h.confirmTOTP))
+	mux.HandleFunc("POST /account/totp/remove", h.changes(h.removeTOTP))
+	mux.HandleFunc("POST /account/passkeys/options", h.site.signedIn(h.passkeyOptions))
+	mux.HandleFunc("POST /account/passkeys", h.changes(h.addPasskey))
+	mux.HandleFunc("POST /account/passkeys/rename", h.changes(h.renamePasskey))
+	mux.HandleFunc("POST /account/passkeys/remove", h.changes(h.removePasskey))
 }
 
 // changes is a handler that changes a person's factors. Where they have to prove
 // who they are first, it sends them to do so.
-func (c *Console) changes(h func(http.ResponseWriter, *http.Request, engine.Person) error) http.HandlerFunc {
-	return c.site.signedIn(func(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *accountHandler) changes(change func(http.ResponseWriter, *http.Request, engine.Person) error) http.HandlerFunc {
+	return h.site.signedIn(func(w http.ResponseWriter, r *http.Request, p engine.Person) {
 		err := readForm(w, r)
 		if err == nil {
-			err = h(w, r, p)
+			err = change(w, r, p)
 		}
 		var refusal *gate.Refusal
 		if errors.As(err, &refusal) && refusal.Code == "verification_needed" {
@@ -52,80 +51,80 @@ func (c *Console) changes(h func(http.ResponseWriter, *http.Request, engine.Pers
 			return
 		}
 		if err != nil {
-			c.site.fail(w, r, p, err)
+			h.site.fail(w, r, p, err)
 		}
 	})
 }
 
-func (c *Console) account(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	c.showAccount(w, r, p, http.StatusOK, "")
+func (h *accountHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	h.render(w, r, p, http.StatusOK, "")
 }
 
-func (c *Console) showAccount(w http.ResponseWriter, r *http.Request, p engine.Person, status int, failure string) {
+func (h *accountHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, status int, failure string) {
 	v := views.Account{
-		Frame: c.site.frame(p, "Your account", "account"), Email: p.Email, Roles: p.Roles, At: p.VerifiedAt, Failure: failure,
+		Frame: h.site.frame(p, "Your account", "account"), Email: p.Email, Roles: p.Roles, At: p.VerifiedAt, Failure: failure,
 		Verified: methodWords[p.VerifiedBy],
 	}
-	v.Notice = c.site.flash(w, r)
-	if f := c.cfg.Factors; f != nil {
+	v.Notice = h.site.flash(w, r)
+	if f := h.factors; f != nil {
 		methods, err := f.Methods(r.Context(), p)
 		if err != nil {
-			c.site.fail(w, r, p, err)
+			h.site.fail(w, r, p, err)
 			return
 		}
 		keys, err := f.Passkeys(r.Context(), p)
 		if err != nil {
-			c.site.fail(w, r, p, err)
+			h.site.fail(w, r, p, err)
 			return
 		}
-		v.Factors, v.TOTP, v.NoPasskeys, v.PasskeysAt = true, slices.Contains(methods, identity.TOTP), f.Origin() == "", passkeysElsewhere(c.cfg.Factors, r)
+		v.Factors, v.TOTP, v.NoPasskeys, v.PasskeysAt = true, slices.Contains(methods, identity.TOTP), f.Origin() == "", passkeysElsewhere(h.factors, r)
 		for _, k := range keys {
 			v.Passkeys = append(v.Passkeys, views.Passkey{
 				ID: base64.RawURLEncoding.EncodeToString(k.ID), Name: k.Name, Synced: k.Synced, CreatedAt: k.CreatedAt, UsedAt: k.LastUsedAt,
 			})
 		}
 	}
-	c.site.render(w, r, status, views.AccountPage(v))
+	h.site.render(w, r, status, views.AccountPage(v))
 }
 
-func (c *Console) enrolTOTP(w http.ResponseWriter, r *http.Request, p engine.Person) error {
-	e, err := c.cfg.Factors.EnrolTOTP(r.Context(), p)
+func (h *accountHandler) enrolTOTP(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	e, err := h.factors.EnrolTOTP(r.Context(), p)
 	if err != nil {
 		return err
 	}
-	c.site.render(w, r, http.StatusOK, views.EnrolmentPage(views.Enrolment{Frame: c.site.frame(p, "Authenticator app", "account"), Secret: e.Secret, QR: views.NewQR(e.QR)}))
+	h.site.render(w, r, http.StatusOK, views.EnrolmentPage(views.Enrolment{Frame: h.site.frame(p, "Authenticator app", "account"), Secret: e.Secret, QR: views.NewQR(e.QR)}))
 	return nil
 }
 
-func (c *Console) confirmTOTP(w http.ResponseWriter, r *http.Request, p engine.Person) error {
-	err := c.cfg.Factors.ConfirmTOTP(r.Context(), p, r.PostForm.Get("code"))
+func (h *accountHandler) confirmTOTP(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	err := h.factors.ConfirmTOTP(r.Context(), p, r.PostForm.Get("code"))
 	var refusal *gate.Refusal
 	if errors.As(err, &refusal) && (refusal.Code == "verification_failed" || refusal.Status == http.StatusTooManyRequests) {
 		// The app has the secret already; showing it again would show it to
 		// whoever happens to have the session.
-		v := views.Enrolment{Frame: c.site.frame(p, "Authenticator app", "account"), Failure: "That is not the code that the app shows now. Wait for the next one."}
+		v := views.Enrolment{Frame: h.site.frame(p, "Authenticator app", "account"), Failure: "That is not the code that the app shows now. Wait for the next one."}
 		if refusal.Status == http.StatusTooManyRequests {
 			v.Failure = refusal.Detail
 			retryAfter(w, refusal)
 		}
-		c.site.render(w, r, refusal.Status, views.EnrolmentPage(v))
+		h.site.render(w, r, refusal.Status, views.EnrolmentPage(v))
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	c.site.redirectWithFlash(w, r, "totp", "/account")
+	h.site.redirectWithFlash(w, r, "totp", "/account")
 	return nil
 }
 
-func (c *Console) removeTOTP(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+func (h *accountHandler) removeTOTP(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	if err := confirmed(r.PostForm); err != nil {
 		return err
 	}
-	if err := c.cfg.Factors.RemoveTOTP(r.Context(), p); err != nil {
+	if err := h.factors.RemoveTOTP(r.Context(), p); err != nil {
 		return err
 	}
-	c.site.redirectWithFlash(w, r, "totpgone", "/account")
+	h.site.redirectWithFlash(w, r, "totpgone", "/account")
 	return nil
 }
 
@@ -137,46 +136,46 @@ func confirmed(form url.Values) error {
 	return nil
 }
 
-func (c *Console) passkeyOptions(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	ceremony, err := c.cfg.Factors.BeginPasskey(r.Context(), p)
-	c.site.renderJSON(w, r, ceremony, err)
+func (h *accountHandler) passkeyOptions(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	ceremony, err := h.factors.BeginPasskey(r.Context(), p)
+	h.site.renderJSON(w, r, ceremony, err)
 }
 
-func (c *Console) addPasskey(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+func (h *accountHandler) addPasskey(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	form := r.PostForm
-	err := c.cfg.Factors.FinishPasskey(r.Context(), p, form.Get("name"), form.Get("challenge"), []byte(form.Get("assertion")))
+	err := h.factors.FinishPasskey(r.Context(), p, form.Get("name"), form.Get("challenge"), []byte(form.Get("assertion")))
 	var refusal *gate.Refusal
 	if errors.As(err, &refusal) {
 		failure := refusal.Detail
 		if refusal.Code == "verification_failed" {
 			failure = "The passkey could not be checked, so it was not added. Try again."
 		}
-		c.showAccount(w, r, p, refusal.Status, failure)
+		h.render(w, r, p, refusal.Status, failure)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	c.site.redirectWithFlash(w, r, "passkey", "/account")
+	h.site.redirectWithFlash(w, r, "passkey", "/account")
 	return nil
 }
 
-func (c *Console) renamePasskey(w http.ResponseWriter, r *http.Request, p engine.Person) error {
-	if err := c.cfg.Factors.RenamePasskey(r.Context(), p, credentialID(r.PostForm), r.PostForm.Get("name")); err != nil {
+func (h *accountHandler) renamePasskey(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	if err := h.factors.RenamePasskey(r.Context(), p, credentialID(r.PostForm), r.PostForm.Get("name")); err != nil {
 		return err
 	}
-	c.site.redirectWithFlash(w, r, "renamed", "/account")
+	h.site.redirectWithFlash(w, r, "renamed", "/account")
 	return nil
 }
 
-func (c *Console) removePasskey(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+func (h *accountHandler) removePasskey(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	if err := confirmed(r.PostForm); err != nil {
 		return err
 	}
-	if err := c.cfg.Factors.RemovePasskey(r.Context(), p, credentialID(r.PostForm)); err != nil {
+	if err := h.factors.RemovePasskey(r.Context(), p, credentialID(r.PostForm)); err != nil {
 		return err
 	}
-	c.site.redirectWithFlash(w, r, "keygone", "/account")
+	h.site.redirectWithFlash(w, r, "keygone", "/account")
 	return nil
 }
 

@@ -319,7 +319,7 @@ func TestPasskeysElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-		for host, want := range map[string]string{
+	for host, want := range map[string]string{
 		"127.0.0.1:8080": "http://localhost:8080/verify?next=/x", "[::1]:8080": "http://localhost:8080/verify?next=/x", "localhost:8080": "", "holdpoint.example.com": "",
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://x/verify?next=/x", nil)

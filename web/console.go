@@ -70,8 +70,12 @@ type Config struct {
 type Console struct {
 	cfg     Config
 	site    *site
+	groups  []group
 	streams streams
 }
+
+// group serves pages that belong together.
+type group interface{ register(mux *http.ServeMux) }
 
 // New makes a console, or says what is missing.
 func New(c Config) (*Console, error) {
@@ -98,19 +102,27 @@ func New(c Config) (*Console, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Console{cfg: c, site: &site{
+	shared := &site{
 		sessions: &sessionStore{sessions: c.Sessions, ttl: c.SessionTTL, secure: c.Secure, now: c.Clock},
 		inForce:  c.InForce, nameBook: c.Names, clock: c.Clock, secure: c.Secure, logger: c.Logger,
 		delegations: c.Absences != nil, grants: c.Grants != nil, audit: c.Log != nil,
-	}}, nil
+	}
+	groups := []group{
+		&signInHandler{site: shared, signer: c.SignIn, second: c.SecondStep, factors: c.Factors, remote: c.Remote},
+		&accountHandler{site: shared, factors: c.Factors},
+	}
+	if c.Factors != nil {
+		groups = append(groups, &verifyHandler{site: shared, factors: c.Factors})
+	}
+	return &Console{cfg: c, site: shared, groups: groups}, nil
 }
 
 // Register adds the console's routes. Everything that is neither these nor
 // somebody else's is for NotFound.
 func (c *Console) Register(mux *http.ServeMux) {
-	mux.HandleFunc("GET /login", c.signInForm)
-	mux.HandleFunc("POST /login", c.signIn)
-	mux.HandleFunc("POST /logout", c.signOut)
+	for _, g := range c.groups {
+		g.register(mux)
+	}
 	mux.HandleFunc("GET /{$}", c.site.signedIn(c.inbox))
 	mux.HandleFunc("GET /live", c.liveInbox)
 	mux.HandleFunc("GET /approvals/{id}", c.site.signedIn(c.approval))
@@ -118,7 +130,6 @@ func (c *Console) Register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /approvals/{id}/live", c.liveApproval)
 	c.registerActions(mux)
 	mux.HandleFunc("GET /history", c.site.signedIn(c.history))
-	c.registerAccount(mux)
 	c.registerOffice(mux)
 	c.registerAway(mux)
 	c.registerNotices(mux)

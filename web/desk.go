@@ -87,16 +87,6 @@ type Prover interface {
 	Verify(ctx context.Context, p engine.Person, purpose, boundTo string, proof identity.Proof) (method string, err error)
 }
 
-// SignIn checks credentials. It answers engine.Person with VerifiedBy, or an
-// error wrapping a *gate.Refusal (wrong_credentials 401, too_many_attempts 429)
-// that is the same whether or not the account exists, or an
-// *identity.SecondStep. code may be "". remote is the caller's address.
-type SignIn interface {
-	SignIn(ctx context.Context, email, password, code, remote string) (engine.Person, error)
-	// SignedOut records that the person signed out.
-	SignedOut(ctx context.Context, p engine.Person) error
-}
-
 // Sessions is where sessions live. Values never leave the server: the cookie
 // holds only a random id, of which only the hash is stored.
 type Sessions interface {

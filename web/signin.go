@@ -1,21 +1,18 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
-	"unicode/utf8"
 
 	"holdpoint/engine"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
 	"holdpoint/web/views"
 )
-
-// maxForm bounds a form's body, in bytes.
-const maxForm = 64 << 10
 
 func signInURL(next string) string {
 	if next = localPath(next); next == "/" {
@@ -44,10 +41,28 @@ func localPath(next string) string {
 	return next
 }
 
-func (c *Console) signInForm(w http.ResponseWriter, r *http.Request) {
-	person, ok, err := c.site.person(r)
+// signInHandler serves signing in, its second step, and signing out.
+type signInHandler struct {
+	site    *site
+	signer  SignIn
+	second  SecondStep        // nil when nobody has a second factor
+	factors *identity.Factors // likewise
+	remote  func(*http.Request) string
+}
+
+func (h *signInHandler) register(mux *http.ServeMux) {
+	mux.HandleFunc("GET /login", h.form)
+	mux.HandleFunc("POST /login", h.signIn)
+	mux.HandleFunc("POST /logout", h.signOut)
+	mux.HandleFunc("GET /login/verify", h.secondStepForm)
+	mux.HandleFunc("POST /login/verify", h.finishSignIn)
+	mux.HandleFunc("POST /login/assertion", h.secondStepAssertion)
+}
+
+func (h *signInHandler) form(w http.ResponseWriter, r *http.Request) {
+	person, ok, err := h.site.person(r)
 	if err != nil {
-		c.site.fail(w, r, person, err)
+		h.site.fail(w, r, person, err)
 		return
 	}
 	next := localPath(r.URL.Query().Get("next"))
@@ -55,29 +70,29 @@ func (c *Console) signInForm(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, next, http.StatusSeeOther)
 		return
 	}
-	c.site.render(w, r, http.StatusOK, views.SignInPage(views.SignIn{Frame: c.site.frame(person, "Sign in", ""), Next: next}))
+	h.site.render(w, r, http.StatusOK, views.SignInPage(views.SignIn{Frame: h.site.frame(person, "Sign in", ""), Next: next}))
 }
 
-func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
-	person, _, err := c.site.person(r)
+func (h *signInHandler) signIn(w http.ResponseWriter, r *http.Request) {
+	person, _, err := h.site.person(r)
 	if err != nil {
-		c.site.fail(w, r, person, err)
+		h.site.fail(w, r, person, err)
 		return
 	}
 	if err := readForm(w, r); err != nil {
-		c.site.fail(w, r, person, err)
+		h.site.fail(w, r, person, err)
 		return
 	}
 	email, next := strings.TrimSpace(r.PostForm.Get("email")), localPath(r.PostForm.Get("next"))
-	person, err = c.cfg.SignIn.SignIn(r.Context(), email, r.PostForm.Get("password"), r.PostForm.Get("code"), c.cfg.Remote(r))
+	person, err = h.signer.SignIn(r.Context(), email, r.PostForm.Get("password"), r.PostForm.Get("code"), h.remote(r))
 	var second *identity.SecondStep
 	if errors.As(err, &second) {
-		c.secondStep(w, r, second.Pending, next)
+		h.askSecondStep(w, r, second.Pending, next)
 		return
 	}
 	var refusal *gate.Refusal
 	if errors.As(err, &refusal) {
-		v := views.SignIn{Frame: c.site.frame(person, "Sign in", ""), Email: email, Next: next}
+		v := views.SignIn{Frame: h.site.frame(person, "Sign in", ""), Email: email, Next: next}
 		v.Person = ""
 		status := http.StatusUnauthorized
 		v.Failure = "That email address and password do not go together."
@@ -86,75 +101,58 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 			v.Failure = "Too many attempts. Wait a while, then try again."
 			retryAfter(w, refusal)
 		}
-		c.site.render(w, r, status, views.SignInPage(v))
+		h.site.render(w, r, status, views.SignInPage(v))
 		return
 	}
 	if err != nil {
-		c.site.fail(w, r, person, fmt.Errorf("sign in: %w", err))
+		h.site.fail(w, r, person, fmt.Errorf("sign in: %w", err))
 		return
 	}
-	c.signedIn(w, r, person, next)
+	h.startSession(w, r, person, next)
 }
 
-// signedIn starts a session for somebody who has proved who they are.
-func (c *Console) signedIn(w http.ResponseWriter, r *http.Request, person engine.Person, next string) {
-	session, err := c.site.sessions.Get(r, c.site.sessions.name())
+// startSession starts a session for somebody who has proved who they are.
+func (h *signInHandler) startSession(w http.ResponseWriter, r *http.Request, person engine.Person, next string) {
+	session, err := h.site.sessions.Get(r, h.site.sessions.name())
 	if err == nil {
 		session.Values[personKey{}] = person
 		err = session.Save(r, w)
 	}
 	if err != nil {
 		person.Name, person.Email = "", ""
-		c.site.fail(w, r, person, fmt.Errorf("sign in: %w", err))
+		h.site.fail(w, r, person, fmt.Errorf("sign in: %w", err))
 		return
 	}
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
-func (c *Console) signOut(w http.ResponseWriter, r *http.Request) {
-	session, err := c.site.sessions.Get(r, c.site.sessions.name())
+func (h *signInHandler) signOut(w http.ResponseWriter, r *http.Request) {
+	session, err := h.site.sessions.Get(r, h.site.sessions.name())
 	if err != nil {
-		person, _, _ := c.site.person(r)
-		c.site.fail(w, r, person, fmt.Errorf("sign out: %w", err))
+		person, _, _ := h.site.person(r)
+		h.site.fail(w, r, person, fmt.Errorf("sign out: %w", err))
 		return
 	}
-	person, was, _ := c.site.person(r) // the same lookup as above, which went well
+	person, was, _ := h.site.person(r) // the same lookup as above, which went well
 	session.Options.MaxAge = -1
 	if err := session.Save(r, w); err != nil {
-		c.site.fail(w, r, person, fmt.Errorf("sign out: %w", err))
+		h.site.fail(w, r, person, fmt.Errorf("sign out: %w", err))
 		return
 	}
 	if was {
-		if err := c.cfg.SignIn.SignedOut(r.Context(), person); err != nil {
-			c.site.logger.ErrorContext(r.Context(), "sign-out not recorded", "person", person.ID, "error", err)
+		if err := h.signer.SignedOut(r.Context(), person); err != nil {
+			h.site.logger.ErrorContext(r.Context(), "sign-out not recorded", "person", person.ID, "error", err)
 		}
 	}
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
 }
 
-// readForm reads a form's body into r.PostForm, or refuses it.
-func readForm(w http.ResponseWriter, r *http.Request) error { return readFormOf(w, r, maxForm) }
-
-// readFormOf is readForm for forms of up to limit bytes.
-func readFormOf(w http.ResponseWriter, r *http.Request, limit int64) error {
-	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); strings.TrimSpace(kind) != "application/x-www-form-urlencoded" {
-		return &gate.Refusal{Status: http.StatusUnsupportedMediaType, Code: "unsupported_media_type", Detail: "This address takes a form."}
-	}
-	r.Body = http.MaxBytesReader(w, r.Body, limit)
-	err := r.ParseForm()
-	var tooBig *http.MaxBytesError
-	if errors.As(err, &tooBig) {
-		return &gate.Refusal{Status: http.StatusRequestEntityTooLarge, Code: "body_too_large", Detail: "That is more than this form takes."}
-	}
-	if err != nil {
-		return &gate.Refusal{Status: http.StatusBadRequest, Code: "bad_form", Detail: "The form could not be read."}
-	}
-	for name, values := range r.PostForm {
-		for _, text := range append(values, name) {
-			if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
-				return &gate.Refusal{Status: http.StatusUnprocessableEntity, Code: "unfit_text", Detail: "The form holds a character that cannot be kept, such as NUL. Take it out and send it again."}
-			}
-		}
-	}
-	return nil
+// SignIn checks credentials. It answers engine.Person with VerifiedBy, or an
+// error wrapping a *gate.Refusal (wrong_credentials 401, too_many_attempts 429)
+// that is the same whether or not the account exists, or an
+// *identity.SecondStep. code may be "". remote is the caller's address.
+type SignIn interface {
+	SignIn(ctx context.Context, email, password, code, remote string) (engine.Person, error)
+	// SignedOut records that the person signed out.
+	SignedOut(ctx context.Context, p engine.Person) error
 }

@@ -1,0 +1,139 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"holdpoint/engine"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/identity"
+	"holdpoint/web/views"
+)
+
+// SecondStep finishes sign-ins that lack a second factor; *identity.SignIn is
+// one. pending is what identity.SecondStep named. Refusals are sign_in_over
+// (401), verification_failed (403) and too_many_attempts (429).
+type SecondStep interface {
+	// Pending returns whose sign-in it is, and by what they can finish it.
+	Pending(ctx context.Context, pending string) (engine.Person, []identity.Method, error)
+	// Ask starts the second step by passkey.
+	Ask(ctx context.Context, pending string) (identity.Ceremony, error)
+	// Finish returns the person, with VerifiedBy.
+	Finish(ctx context.Context, pending string, proof identity.Proof, remote string) (engine.Person, error)
+}
+
+// The cookie of a sign-in that lacks its second step. It names nothing but the
+// step, and is worth nothing without it.
+const (
+	pendingName       = "holdpoint_pending"
+	securePendingName = "__Host-holdpoint_pending"
+)
+
+func (h *signInHandler) pendingCookie(value string) *http.Cookie {
+	cookie := &http.Cookie{
+		Name: pendingName, Value: value, Path: "/", MaxAge: int(identity.FreshFor.Seconds()), HttpOnly: true, Secure: h.site.secure, SameSite: http.SameSiteLaxMode,
+	}
+	if h.site.secure {
+		cookie.Name = securePendingName
+	}
+	if value == "" {
+		cookie.MaxAge = -1
+	}
+	return cookie
+}
+
+// pending is the request's sign-in that lacks its second step, or "".
+func (h *signInHandler) pending(r *http.Request) string {
+	cookies := r.CookiesNamed(h.pendingCookie("").Name)
+	if len(cookies) != 1 {
+		return ""
+	}
+	return cookies[0].Value
+}
+
+// askSecondStep sends somebody whose password was right on to their second factor.
+func (h *signInHandler) askSecondStep(w http.ResponseWriter, r *http.Request, pending, next string) {
+	http.SetCookie(w, h.pendingCookie(pending))
+	to := "/login/verify"
+	if next != "/" {
+		to += "?next=" + url.QueryEscape(next)
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther)
+}
+
+func (h *signInHandler) secondStepForm(w http.ResponseWriter, r *http.Request) {
+	h.showSecondStep(w, r, http.StatusOK, localPath(r.URL.Query().Get("next")), "")
+}
+
+// showSecondStep asks for the second factor, or again for the first where that
+// was too long ago.
+func (h *signInHandler) showSecondStep(w http.ResponseWriter, r *http.Request, status int, next, failure string) {
+	pending := h.pending(r)
+	if pending == "" || h.second == nil {
+		http.Redirect(w, r, signInURL(next), http.StatusSeeOther)
+		return
+	}
+	_, methods, err := h.second.Pending(r.Context(), pending)
+	if err != nil {
+		h.signInAgain(w, r, next, err)
+		return
+	}
+	v := views.ProvePage{
+		Frame: h.site.frame(engine.Person{}, "Sign in", ""), Heading: "One more step", Lead: "Your password is right. Now your second factor.",
+		Form: proveForm(h.factors, r, methods, "", ""), BackText: "Sign in as somebody else", BackTo: signInURL(next),
+	}
+	v.Form.Action, v.Form.Options, v.Form.Submit, v.Form.Focus, v.Form.Failure = "/login/verify", "/login/assertion", "Sign in", true, failure
+	v.Form.Hidden = []views.Field{{Name: "next", Value: next}}
+	h.site.render(w, r, status, views.ProvePageView(v))
+}
+
+// signInAgain shows the first step, because the second cannot be made any more.
+func (h *signInHandler) signInAgain(w http.ResponseWriter, r *http.Request, next string, err error) {
+	var refusal *gate.Refusal
+	if !errors.As(err, &refusal) {
+		h.site.fail(w, r, engine.Person{}, fmt.Errorf("sign in: %w", err))
+		return
+	}
+	http.SetCookie(w, h.pendingCookie(""))
+	v := views.SignIn{Frame: h.site.frame(engine.Person{}, "Sign in", ""), Next: next, Failure: refusal.Detail}
+	h.site.render(w, r, refusal.Status, views.SignInPage(v))
+}
+
+func (h *signInHandler) finishSignIn(w http.ResponseWriter, r *http.Request) {
+	if err := readForm(w, r); err != nil {
+		h.site.fail(w, r, engine.Person{}, err)
+		return
+	}
+	next := localPath(r.PostForm.Get("next"))
+	pending := h.pending(r)
+	if pending == "" || h.second == nil {
+		http.Redirect(w, r, signInURL(next), http.StatusSeeOther)
+		return
+	}
+	person, err := h.second.Finish(r.Context(), pending, proofOf(r.PostForm), h.remote(r))
+	var refusal *gate.Refusal
+	switch {
+	case errors.As(err, &refusal) && refusal.Status != http.StatusUnauthorized:
+		retryAfter(w, refusal)
+		h.showSecondStep(w, r, refusal.Status, next, refusal.Detail)
+	case err != nil:
+		h.signInAgain(w, r, next, err)
+	default:
+		http.SetCookie(w, h.pendingCookie(""))
+		h.startSession(w, r, person, next)
+	}
+}
+
+// secondStepAssertion gives a browser what it needs to ask for a passkey.
+func (h *signInHandler) secondStepAssertion(w http.ResponseWriter, r *http.Request) {
+	pending := h.pending(r)
+	if pending == "" || h.second == nil {
+		h.site.renderJSON(w, r, nil, &gate.Refusal{Status: http.StatusUnauthorized, Code: "sign_in_over", Detail: "Sign in again."})
+		return
+	}
+	ceremony, err := h.second.Ask(r.Context(), pending)
+	h.site.renderJSON(w, r, ceremony, err)
+}

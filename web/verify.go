@@ -1,0 +1,141 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"holdpoint/engine"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/identity"
+	"holdpoint/web/views"
+)
+
+// proveForm is a form by which somebody proves, by one of the methods, who they
+// are. What it is bound to has to be what Verify is given.
+func proveForm(factors *identity.Factors, r *http.Request, methods []identity.Method, purpose, boundTo string) views.ProveForm {
+	return views.ProveForm{
+		Code: slices.Contains(methods, identity.TOTP), Password: slices.Contains(methods, identity.Password), Passkey: slices.Contains(methods, identity.Passkey),
+		Purpose: purpose, BoundTo: boundTo, Elsewhere: passkeysElsewhere(factors, r),
+	}
+}
+
+// proofOf is the proof that such a form carries.
+func proofOf(form url.Values) identity.Proof {
+	return identity.Proof{Code: form.Get("code"), Password: form.Get("password"), Assertion: []byte(form.Get("assertion")), ChallengeID: form.Get("challenge")}
+}
+
+// passkeysElsewhere is this page where passkeys work, if they do not work here:
+// they are bound to a name, and this machine may be reached by its address.
+func passkeysElsewhere(factors *identity.Factors, r *http.Request) string {
+	if factors == nil || factors.Origin() == "" {
+		return ""
+	}
+	origin, err := url.Parse(factors.Origin())
+	ip := net.ParseIP(hostOnly(r.Host))
+	if err != nil || origin.Hostname() != "localhost" || ip == nil || !ip.IsLoopback() {
+		return ""
+	}
+	page := url.URL{Scheme: origin.Scheme, Host: origin.Host, Path: r.URL.Path, RawQuery: r.URL.RawQuery}
+	if r.Method != http.MethodGet {
+		page.Path, page.RawQuery = parent(r), ""
+	}
+	return page.String()
+}
+
+// verifyHandler serves the page on which a signed-in person proves anew who they
+// are.
+type verifyHandler struct {
+	site    *site
+	factors *identity.Factors
+}
+
+func (h *verifyHandler) register(mux *http.ServeMux) {
+	mux.HandleFunc("GET /verify", h.form)
+	mux.HandleFunc("POST /verify", h.verify)
+	mux.HandleFunc("POST /account/assertion", h.site.signedIn(h.assertion))
+}
+
+// assertion gives a signed-in person's browser what it needs to ask for a
+// passkey, for a purpose and bound to what the page says. Whoever takes the
+// proof compares both with what they know themselves.
+func (h *verifyHandler) assertion(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	err := readForm(w, r)
+	purpose, boundTo := r.PostForm.Get("purpose"), r.PostForm.Get("bound_to")
+	if err == nil && (purpose != identity.ForSession && purpose != identity.ForApproval || len(boundTo) > 1000) {
+		err = invalid("invalid_purpose", "Nothing can be proved for that.")
+	}
+	var ceremony identity.Ceremony
+	if err == nil {
+		ceremony, err = h.factors.Begin(r.Context(), p, purpose, boundTo)
+	}
+	h.site.renderJSON(w, r, ceremony, err)
+}
+
+func (h *verifyHandler) form(w http.ResponseWriter, r *http.Request) {
+	h.verifying(w, r, localPath(r.URL.Query().Get("next")), func(p engine.Person, next string) {
+		h.render(w, r, p, http.StatusOK, next, "")
+	})
+}
+
+// verifying is a handler for signed-in people. Whoever is not proves who they
+// are by signing in, and goes on from there.
+func (h *verifyHandler) verifying(w http.ResponseWriter, r *http.Request, next string, then func(p engine.Person, next string)) {
+	p, ok, err := h.site.person(r)
+	switch {
+	case err != nil:
+		h.site.fail(w, r, p, err)
+	case !ok:
+		http.Redirect(w, r, signInURL(next), http.StatusSeeOther)
+	default:
+		then(p, next)
+	}
+}
+
+func (h *verifyHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, status int, next, failure string) {
+	methods, err := h.factors.Methods(r.Context(), p)
+	if err != nil {
+		h.site.fail(w, r, p, err)
+		return
+	}
+	v := views.ProvePage{
+		Frame: h.site.frame(p, "Prove who you are", ""), Heading: "Prove who you are", Lead: "What comes next needs to know that it is still you. It counts for five minutes.",
+		Form: proveForm(h.factors, r, methods, identity.ForSession, ""), BackText: "Not now", BackTo: "/",
+	}
+	v.Form.Action, v.Form.Focus, v.Form.Failure = "/verify", true, failure
+	v.Form.Hidden = []views.Field{{Name: "next", Value: next}}
+	h.site.render(w, r, status, views.ProvePageView(v))
+}
+
+// verify proves again who the person of the session is.
+func (h *verifyHandler) verify(w http.ResponseWriter, r *http.Request) {
+	if err := readForm(w, r); err != nil {
+		p, _, _ := h.site.person(r) // only decides whether the page has its navigation
+		h.site.fail(w, r, p, err)
+		return
+	}
+	h.verifying(w, r, localPath(r.PostForm.Get("next")), func(p engine.Person, next string) {
+		method, err := h.factors.Verify(r.Context(), p, identity.ForSession, "", proofOf(r.PostForm))
+		var refusal *gate.Refusal
+		if errors.As(err, &refusal) {
+			retryAfter(w, refusal)
+			h.render(w, r, p, refusal.Status, next, refusal.Detail)
+			return
+		}
+		if err == nil {
+			err = h.site.sessions.verified(r, p, method)
+		}
+		if errors.Is(err, ErrNoSession) {
+			http.Redirect(w, r, signInURL(next), http.StatusSeeOther)
+			return
+		}
+		if err != nil {
+			h.site.fail(w, r, p, fmt.Errorf("verify: %w", err))
+			return
+		}
+		http.Redirect(w, r, next, http.StatusSeeOther)
+	})
+}
