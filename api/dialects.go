@@ -10,8 +10,8 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/canon"
+	"holdpoint/engine/dialect/safeai"
 	"holdpoint/engine/policy"
-	"holdpoint/engine/toolcontract"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
 )
@@ -102,11 +102,11 @@ func (a *API) dialects() []operation {
 			in:     MarkdownBody(""), out: RequestedTool{}, statuses: []int{200, 202}, problems: problems, repeats: true, handle: a.requestTool, takes: "text/markdown",
 		},
 		contract("validate-request", "May a tool receive data of these tags (SafeAI)",
-			"Looks at declared tags only. An undeclared tool is not allowed.", ValidateBody{}, toolcontract.Validation{}, a.validateRequest),
+			"Looks at declared tags only. An undeclared tool is not allowed.", ValidateBody{}, safeai.Validation{}, a.validateRequest),
 		contract("intercept-request", "What of a payload may a tool receive (SafeAI)",
-			"Blocks what the contract forbids and anything secret, and masks what else it does not cover.", InterceptRequestBody{}, toolcontract.Interception{}, a.interceptRequest),
+			"Blocks what the contract forbids and anything secret, and masks what else it does not cover.", InterceptRequestBody{}, safeai.Interception{}, a.interceptRequest),
 		contract("intercept-response", "What of a response may the agent see (SafeAI)",
-			"Strips every field that the contract does not list.", InterceptResponseBody{}, toolcontract.Filtered{}, a.interceptResponse),
+			"Strips every field that the contract does not list.", InterceptResponseBody{}, safeai.Filtered{}, a.interceptResponse),
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
-	"holdpoint/engine/contract"
-	"holdpoint/engine/toolcontract"
+	"holdpoint/engine/dialect/aana"
+	"holdpoint/engine/dialect/safeai"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
 )
@@ -44,7 +44,7 @@ type parameter struct{ name, doc string }
 
 // Checked is the answer to a proposed call.
 type Checked struct {
-	contract.Envelope
+	aana.Envelope
 	Constraints json.RawMessage `json:"constraints,omitempty" doc:"What an accepted call has to keep to, by the policy."`
 	Approval    *Approval       `json:"approval,omitempty" doc:"Set when the call waits for people."`
 }
@@ -111,7 +111,7 @@ type ExecutionBody struct {
 // ExecutedAnswer is the approval, and what of the tool's answer the agent may see.
 type ExecutedAnswer struct {
 	Approval
-	Output *toolcontract.Filtered `json:"output,omitempty"`
+	Output *safeai.Filtered `json:"output,omitempty"`
 }
 
 // Events is a page of the audit log.

@@ -10,7 +10,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
-	"holdpoint/engine/toolrequest"
+	"holdpoint/engine/dialect/threegate"
 	"holdpoint/internal/gate"
 )
 
@@ -61,8 +61,8 @@ python -u /in/code/average.py --out /out/averages.csv
 
 // addToolRequest adds the approval of a tool request.
 func (m *memory) addToolRequest(id, draft string) *gate.Card {
-	arguments := string(toolrequest.Arguments([]byte(draft)).Canonical())
-	return m.add(id, toolrequest.ToolName, arguments, func(c *gate.Card) {
+	arguments := string(threegate.Arguments([]byte(draft)).Canonical())
+	return m.add(id, threegate.ToolName, arguments, func(c *gate.Card) {
 		c.Document = []byte(arguments)
 		c.Approval.Call.Dialect, c.Approval.Call.RiskDomain, c.Approval.Call.Category = gate.DialectThreeGate, "", "tool_exec"
 		c.Approval.Decision.Findings = []engine.Finding{

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"holdpoint/engine"
+	"holdpoint/engine/dialect/safeai"
 	"holdpoint/engine/policy"
 	"holdpoint/engine/registry"
-	"holdpoint/engine/toolcontract"
 	"holdpoint/internal/gate"
 	"holdpoint/web/views"
 )
@@ -42,7 +42,7 @@ type InForce struct {
 	// authors wrote them.
 	Policy        *policy.Bundle
 	PolicyFile    []byte
-	Contracts     *toolcontract.Set
+	Contracts     *safeai.Set
 	ContractsFile []byte
 	// Problem is why the last import changed nothing, one mistake a line, or "".
 	Problem string

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"holdpoint/engine"
+	"holdpoint/engine/dialect/safeai"
 	"holdpoint/engine/policy"
 	"holdpoint/engine/registry"
-	"holdpoint/engine/toolcontract"
 	"holdpoint/internal/gate"
 )
 
@@ -155,7 +155,7 @@ func (o *office) enforce(t *testing.T, policyFile, contractsFile string) {
 	if b == nil {
 		t.Fatal(problems)
 	}
-	s, wrong := toolcontract.Load([]byte(contractsFile), "")
+	s, wrong := safeai.Load([]byte(contractsFile), "")
 	if s == nil {
 		t.Fatal(wrong)
 	}

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"holdpoint/engine/canon"
+	"holdpoint/engine/dialect/safeai"
 	"holdpoint/engine/policy"
 	"holdpoint/engine/source"
-	"holdpoint/engine/toolcontract"
 	"holdpoint/web/views"
 )
 
@@ -198,7 +198,7 @@ func briefText(text string) string {
 }
 
 // contractRows is the contracts in force, with their terms as the file has them.
-func contractRows(s *toolcontract.Set, file []byte) []views.Contract {
+func contractRows(s *safeai.Set, file []byte) []views.Contract {
 	written := map[string]canon.Value{}
 	for tool, contract := range at(tree(file), "tool_contracts").All() {
 		written[strings.TrimSpace(tool)] = contract

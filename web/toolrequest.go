@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"holdpoint/engine/approval"
-	"holdpoint/engine/toolrequest"
+	"holdpoint/engine/dialect/threegate"
 	"holdpoint/internal/gate"
 	"holdpoint/web/views"
 )
@@ -27,7 +27,7 @@ func toolRequest(c gate.Card, cut bool) *views.ToolRequest {
 	if cut {
 		v.Document, _, _ = v.Document.Preview(previewLines, previewRunes)
 	}
-	report := toolrequest.CheckDraft([]byte(sealed.Document), c.Approval.Plan.OpenedAt)
+	report := threegate.CheckDraft([]byte(sealed.Document), c.Approval.Plan.OpenedAt)
 	if !report.Valid {
 		v.Invalid = true
 		return v

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"holdpoint/engine/canon"
-	"holdpoint/engine/contract"
+	"holdpoint/engine/dialect/aana"
 )
 
 // preToolCheck is aana_pre_tool_check (specs/agent-action-contract.md, section 7).
@@ -21,7 +21,7 @@ func (t *Tools) preToolCheck(ctx context.Context, r request) (result, error) {
 		return result{}, err
 	}
 	var checked struct {
-		contract.Envelope
+		aana.Envelope
 		Approval json.RawMessage `json:"approval"`
 	}
 	if err := json.Unmarshal(a.body, &checked); err != nil {
@@ -32,7 +32,7 @@ func (t *Tools) preToolCheck(ctx context.Context, r request) (result, error) {
 		return result{}, err
 	}
 	structured := struct {
-		contract.Brief
+		aana.Brief
 		Approval json.RawMessage `json:"approval,omitempty"`
 	}{checked.Brief(), checked.Approval}
 	return result{sayDecision(checked.Envelope, waiting), structured}, nil

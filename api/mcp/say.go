@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"holdpoint/engine"
-	"holdpoint/engine/contract"
+	"holdpoint/engine/dialect/aana"
 )
 
 // waiting is what of an approval the sentences are about; the client gets all
@@ -55,7 +55,7 @@ type verdict struct {
 
 const mayRun = "Allowed: run the tool now, with exactly the arguments that were checked."
 
-func sayDecision(e contract.Envelope, w *waiting) string {
+func sayDecision(e aana.Envelope, w *waiting) string {
 	switch {
 	case w != nil:
 		return w.sayOpened()

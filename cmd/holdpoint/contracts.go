@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"holdpoint/engine/toolcontract"
+	"holdpoint/engine/dialect/safeai"
 )
 
 type contractsCommand struct {
@@ -35,22 +35,22 @@ const (
 
 // contractsReport is what --json prints for a file.
 type contractsReport struct {
-	File     string                 `json:"file"`
-	Valid    bool                   `json:"valid"`
-	Digest   string                 `json:"digest,omitempty"`
-	Tools    []string               `json:"tools,omitempty"`
-	Problems []toolcontract.Problem `json:"problems"`
-	Error    string                 `json:"error,omitempty"`
+	File     string           `json:"file"`
+	Valid    bool             `json:"valid"`
+	Digest   string           `json:"digest,omitempty"`
+	Tools    []string         `json:"tools,omitempty"`
+	Problems []safeai.Problem `json:"problems"`
+	Error    string           `json:"error,omitempty"`
 }
 
 func (c *contractsCheckCommand) Run(*cli) error {
 	worst := exitCode(0)
 	for _, file := range c.Files {
-		report := contractsReport{File: file, Problems: []toolcontract.Problem{}}
+		report := contractsReport{File: file, Problems: []safeai.Problem{}}
 		data, err := os.ReadFile(file)
 		if err != nil {
 			worst, report.Error = exitUnreadable, err.Error()
-		} else if set, problems := toolcontract.Load(data, file); len(problems) > 0 {
+		} else if set, problems := safeai.Load(data, file); len(problems) > 0 {
 			worst, report.Problems = max(worst, exitInvalid), problems
 		} else {
 			report.Valid, report.Digest, report.Tools = true, set.Digest(), set.Tools()

@@ -11,7 +11,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/canon"
-	"holdpoint/engine/contract"
+	"holdpoint/engine/dialect/aana"
 )
 
 type evalCommand struct {
@@ -61,7 +61,7 @@ func (e *evalCommand) judge() (func([]byte) any, error) {
 type evalResult struct {
 	Route    engine.Route `json:"route"`
 	Executes bool         `json:"executes"`
-	contract.Envelope
+	aana.Envelope
 }
 
 // maxLine bounds a line: an input of the largest size that a door takes, and
@@ -115,12 +115,12 @@ func (e *evalCommand) Run(*cli) error {
 // evalAANA judges one event with the authorization that it declares. What the
 // strict reader refuses has not the contract's structure either.
 func evalAANA(input []byte) evalResult {
-	var result contract.Result
+	var result aana.Result
 	v, err := canon.Parse(input)
 	if err != nil {
-		result = contract.Invalid(v, []contract.ValidationError{{Path: "", Message: err.Error()}})
-	} else if event, invalid := contract.Parse(v); len(invalid) > 0 {
-		result = contract.Invalid(v, invalid)
+		result = aana.Invalid(v, []aana.ValidationError{{Path: "", Message: err.Error()}})
+	} else if event, invalid := aana.Parse(v); len(invalid) > 0 {
+		result = aana.Invalid(v, invalid)
 	} else {
 		result = event.Judge(time.Now())
 	}

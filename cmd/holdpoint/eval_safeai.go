@@ -6,8 +6,8 @@ import (
 	"sync"
 
 	"holdpoint/engine/canon"
+	"holdpoint/engine/dialect/safeai"
 	"holdpoint/engine/redact"
-	"holdpoint/engine/toolcontract"
 )
 
 // safeAIDetector is compiled when it is first needed: it takes some 20 ms.
@@ -21,14 +21,14 @@ type evalError struct {
 // evalSafeAI answers one call of a SafeAI method, under the contracts that come
 // with it or, where none do, under the file's.
 func evalSafeAI(file string) (func([]byte) any, error) {
-	var contracts *toolcontract.Set
+	var contracts *safeai.Set
 	if file != "" {
 		data, err := os.ReadFile(file) // #nosec G304 -- the user names the file
 		if err != nil {
 			return nil, err
 		}
-		var problems []toolcontract.Problem
-		if contracts, problems = toolcontract.Load(data, file); len(problems) > 0 {
+		var problems []safeai.Problem
+		if contracts, problems = safeai.Load(data, file); len(problems) > 0 {
 			var errs []error
 			for _, p := range problems {
 				errs = append(errs, errors.New(p.String()))
@@ -41,7 +41,7 @@ func evalSafeAI(file string) (func([]byte) any, error) {
 		if err != nil {
 			return evalError{err.Error()}
 		}
-		result, err := toolcontract.Eval(v, contracts, safeAIDetector())
+		result, err := safeai.Eval(v, contracts, safeAIDetector())
 		if err != nil {
 			return evalError{err.Error()}
 		}

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"holdpoint/engine/canon"
-	"holdpoint/engine/toolrequest"
+	"holdpoint/engine/dialect/threegate"
 )
 
 // evalThreeGate judges one input {document, now}: a promoted tool execution
@@ -22,9 +22,9 @@ func evalThreeGate(input []byte) any {
 			return noRequest("now must be a time such as 2026-03-01T00:00:00Z")
 		}
 	}
-	return toolrequest.Eval(document.Str(), now)
+	return threegate.Eval(document.Str(), now)
 }
 
-func noRequest(message string) toolrequest.Verdict {
-	return toolrequest.Verdict{Violations: []toolrequest.Violation{{Rule: "D1", Message: message}}}
+func noRequest(message string) threegate.Verdict {
+	return threegate.Verdict{Violations: []threegate.Violation{{Rule: "D1", Message: message}}}
 }

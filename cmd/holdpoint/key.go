@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"holdpoint/engine/contract"
+	"holdpoint/engine/dialect/aana"
 	"holdpoint/engine/registry"
 	"holdpoint/engine/token"
 	"holdpoint/internal/identity"
@@ -85,11 +85,11 @@ func (k *keyCreate) Run(ctx context.Context, c *cli) error {
 // narrow gives the key less than its kind has; more is a mistake.
 func (k *keyCreate) narrow(key *store.Key) error {
 	if k.MaxState != "" {
-		limit, err := contract.ParseState(key.MaxState)
+		limit, err := aana.ParseState(key.MaxState)
 		if err != nil {
 			return err
 		}
-		if !limit.AtLeast(contract.State(k.MaxState)) {
+		if !limit.AtLeast(aana.State(k.MaxState)) {
 			return fmt.Errorf("--max-state: a key of kind %s may claim at most %q", key.Kind, key.MaxState)
 		}
 		key.MaxState = k.MaxState

@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"holdpoint/engine/toolrequest"
+	"holdpoint/engine/dialect/threegate"
 )
 
 type toolRequestCommand struct {
@@ -37,22 +37,22 @@ Examples:
 type toolRequestReport struct {
 	File   string `json:"file"`
 	Digest string `json:"digest,omitempty"`
-	toolrequest.Report
+	threegate.Report
 	Error string `json:"error,omitempty"`
 }
 
 func (c *toolRequestCheckCommand) Run(*cli) error {
 	worst := exitCode(0)
 	for _, file := range c.Files {
-		report := toolRequestReport{File: file, Report: toolrequest.Report{Violations: []toolrequest.Violation{}, Warnings: []toolrequest.Violation{}}}
+		report := toolRequestReport{File: file, Report: threegate.Report{Violations: []threegate.Violation{}, Warnings: []threegate.Violation{}}}
 		document, err := readRequest(file)
 		switch {
 		case err != nil:
 			worst, report.Error = exitUnreadable, err.Error()
 		case c.Draft:
-			report.Digest, report.Report = toolrequest.Digest(document), toolrequest.CheckDraft(document, time.Now())
+			report.Digest, report.Report = threegate.Digest(document), threegate.CheckDraft(document, time.Now())
 		default:
-			report.Digest, report.Report = toolrequest.Digest(document), toolrequest.Check(document, time.Now())
+			report.Digest, report.Report = threegate.Digest(document), threegate.Check(document, time.Now())
 		}
 		if err == nil && !report.Valid {
 			worst = max(worst, exitInvalid)
@@ -80,7 +80,7 @@ func readRequest(file string) ([]byte, error) {
 		in = f
 	}
 	interruptible()
-	return io.ReadAll(io.LimitReader(in, toolrequest.MaxBytes+1))
+	return io.ReadAll(io.LimitReader(in, threegate.MaxBytes+1))
 }
 
 func (c *toolRequestCheckCommand) print(r toolRequestReport) error {

@@ -10,9 +10,9 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"holdpoint/engine/dialect/safeai"
 	"holdpoint/engine/policy"
 	"holdpoint/engine/policytest"
-	"holdpoint/engine/toolcontract"
 	"holdpoint/schemas"
 )
 
@@ -65,7 +65,7 @@ func TestExamples(t *testing.T) {
 			for _, p := range policy.Lint(b) {
 				t.Error(p)
 			}
-			set, wrong := toolcontract.Load(read("contracts.yaml"), "")
+			set, wrong := safeai.Load(read("contracts.yaml"), "")
 			if set == nil {
 				t.Fatal(wrong)
 			}

@@ -5,8 +5,8 @@ import (
 	"io"
 
 	"holdpoint/engine/audit"
+	"holdpoint/engine/dialect/safeai"
 	"holdpoint/engine/policy"
-	"holdpoint/engine/toolcontract"
 )
 
 // Verify checks an evidence pack with the keys, and against the former checkpoints,
@@ -22,7 +22,7 @@ func Verify(in io.Reader, verifier *audit.Verifier) (audit.Report, audit.Disclos
 			return b.Digest, nil
 		},
 		audit.ItemContracts: func(text []byte) (string, error) {
-			s, problems := toolcontract.Load(text, "contracts")
+			s, problems := safeai.Load(text, "contracts")
 			if len(problems) > 0 {
 				return "", fmt.Errorf("it cannot be read: %s", problems[0])
 			}

@@ -10,14 +10,14 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
-	"holdpoint/engine/contract"
+	"holdpoint/engine/dialect/aana"
 	"holdpoint/engine/registry"
 )
 
 // Checked is the gate's answer to a proposed Agent Action Contract event.
 type Checked struct {
 	Route    engine.Route
-	Envelope contract.Envelope
+	Envelope aana.Envelope
 	// Constraints is what an accepted call has to keep to; nil for nothing.
 	Constraints json.RawMessage
 	// Approval is set when the call waits.
@@ -29,9 +29,9 @@ type Checked struct {
 // a waiting one has its approval. A *Refusal means that the call was not
 // judged; a *Replay that it was answered before.
 func (g *Gate) PreToolCheck(ctx context.Context, p Principal, doc canon.Value, r Request, once *Once) (Checked, error) {
-	limit, err := contract.ParseState(p.MaxState)
+	limit, err := aana.ParseState(p.MaxState)
 	if err != nil {
-		limit = contract.None
+		limit = aana.None
 	}
 	proposal, result := proposeEvent(p.AgentID, limit, "apr_", doc, time.Now())
 	finish := func(o Outcome) Checked {
@@ -56,10 +56,10 @@ func objections(d engine.Decision) engine.Decision {
 // proposeEvent reads an Agent Action Contract event as a proposal. What it
 // claims of itself beyond limit is lowered. approvalID is the evidence with
 // which it is judged as confirmed.
-func proposeEvent(agentID string, limit contract.State, approvalID string, doc canon.Value, now time.Time) (Proposal, contract.Result) {
-	event, invalid := contract.Parse(doc)
+func proposeEvent(agentID string, limit aana.State, approvalID string, doc canon.Value, now time.Time) (Proposal, aana.Result) {
+	event, invalid := aana.Parse(doc)
 	if len(invalid) > 0 {
-		result := contract.Invalid(doc, invalid)
+		result := aana.Invalid(doc, invalid)
 		call := engine.Call{Dialect: DialectAANA, AgentID: agentID, Tool: toolName(doc)}
 		if len(call.Tool) > maxToolName || unclear(call.Tool) {
 			call.Tool = "" // the contract refuses it anyway; its text is not for the log
@@ -94,7 +94,7 @@ func proposeEvent(agentID string, limit contract.State, approvalID string, doc c
 // confirm is the event as it is once people have approved it: confirmed, with
 // the approval as evidence, and the runtime's wish to ask or defer granted. A
 // wish to refuse stands.
-func confirm(e contract.Event, approvalID string) contract.Event {
+func confirm(e aana.Event, approvalID string) aana.Event {
 	e = e.Confirmed(approvalID)
 	if e.Recommended.Waits() {
 		e.Recommended = engine.Accept

@@ -8,7 +8,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/canon"
-	"holdpoint/engine/toolcontract"
+	"holdpoint/engine/dialect/safeai"
 	"holdpoint/internal/store"
 )
 
@@ -66,9 +66,9 @@ func (g *Gate) AskContract(ctx context.Context, p Principal, q ContractQuestion,
 		if told == nil {
 			message = "The tool has no contract."
 		}
-		outcome, reason = engine.Deny, engine.Reason{Code: toolcontract.Violation, Message: message}
+		outcome, reason = engine.Deny, engine.Reason{Code: safeai.Violation, Message: message}
 	}
-	redacted := func(list []toolcontract.Redaction) {
+	redacted := func(list []safeai.Redaction) {
 		tags := make([]string, 0, len(list))
 		for _, r := range list {
 			tags = append(tags, r.Tag)
@@ -84,7 +84,7 @@ func (g *Gate) AskContract(ctx context.Context, p Principal, q ContractQuestion,
 		}
 	case InterceptRequest:
 		i := contracts.InterceptRequest(q.Tool, q.Payload, q.DataTags, judge.Detector)
-		if answer = i; i.Action != toolcontract.Allow {
+		if answer = i; i.Action != safeai.Allow {
 			deny(i.Reason)
 		}
 		payload["detected_tags"] = i.DetectedTags
@@ -135,7 +135,7 @@ func (g *Gate) contractVetoed(ctx context.Context, p Principal, q ContractQuesti
 	return &Refusal{Status: 403, Code: v.Finding.Code, Detail: v.Finding.Message}
 }
 
-var noContracts = func() *toolcontract.Set {
-	s, _ := toolcontract.Compile(canon.Object(canon.Member{Name: "tool_contracts", Value: canon.Object()}))
+var noContracts = func() *safeai.Set {
+	s, _ := safeai.Compile(canon.Object(canon.Member{Name: "tool_contracts", Value: canon.Object()}))
 	return s
 }()

@@ -12,8 +12,8 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
+	"holdpoint/engine/dialect/safeai"
 	"holdpoint/engine/redact"
-	"holdpoint/engine/toolcontract"
 	"holdpoint/internal/store"
 )
 
@@ -34,7 +34,7 @@ type ExecutedCall struct {
 	Approval approval.Approval
 	// Output is what of the tool's answer the agent may see; nil when no answer
 	// was sent.
-	Output *toolcontract.Filtered
+	Output *safeai.Filtered
 }
 
 // Executed records what the agent says became of the call. It is said once. An
@@ -105,7 +105,7 @@ func (g *Gate) validateOutput(a approval.Approval, r ExecutionRequest, done *Exe
 		return nil
 	}
 	judge := g.Judge()
-	filtered := toolcontract.Filtered{SafeResponse: *r.Output}
+	filtered := safeai.Filtered{SafeResponse: *r.Output}
 	if judge.Contracts != nil {
 		filtered = judge.Contracts.InterceptResponse(a.Call.Tool, *r.Output, judge.Detector)
 	}
@@ -113,7 +113,7 @@ func (g *Gate) validateOutput(a approval.Approval, r ExecutionRequest, done *Exe
 	payload["stripped_fields"], payload["redactions"] = len(filtered.StrippedFields), len(filtered.Redactions)
 	var tags []string
 	if judge.Detector != nil {
-		tags = toolcontract.Tags(*r.Output, judge.Detector)
+		tags = safeai.Tags(*r.Output, judge.Detector)
 		payload["output_tags"] = tags
 	}
 	if slices.ContainsFunc(tags, redact.Secret) {

@@ -4,12 +4,12 @@ import (
 	"time"
 
 	"holdpoint/engine/canon"
-	"holdpoint/engine/contract"
+	"holdpoint/engine/dialect/aana"
 )
 
 // JudgeEvent judges an Agent Action Contract event as PreToolCheck does.
 func JudgeEvent(j *Judge, p Principal, doc canon.Value, now time.Time) (Proposal, Judgement) {
-	proposal, _ := proposeEvent(p.AgentID, contract.State(p.MaxState), "apr_", doc, now)
+	proposal, _ := proposeEvent(p.AgentID, aana.State(p.MaxState), "apr_", doc, now)
 	return proposal, j.Judge(proposal, now)
 }
 

@@ -381,7 +381,7 @@ func TestCapIsTheCredentials(t *testing.T) {
 func TestWhatWaitsCanBeApproved(t *testing.T) {
 	f, err := os.Open("../../../shared/conformance/aana.jsonl")
 	if err != nil {
-		f, err = os.Open("../../engine/contract/testdata/cases.jsonl")
+		f, err = os.Open("../../engine/dialect/aana/testdata/cases.jsonl")
 	}
 	if err != nil {
 		t.Fatal(err)

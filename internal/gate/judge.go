@@ -11,11 +11,11 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
-	"holdpoint/engine/contract"
+	"holdpoint/engine/dialect/aana"
+	"holdpoint/engine/dialect/safeai"
 	"holdpoint/engine/policy"
 	"holdpoint/engine/redact"
 	"holdpoint/engine/registry"
-	"holdpoint/engine/toolcontract"
 )
 
 // The dialects: the seed systems in whose documents calls are proposed.
@@ -34,7 +34,7 @@ type Rules struct {
 	Routing     approval.Routing
 	// Policy and Contracts are the documents in force; nil for none.
 	Policy    *policy.Bundle
-	Contracts *toolcontract.Set
+	Contracts *safeai.Set
 	// Detector finds secrets and personal data where contracts are configured.
 	Detector *redact.Detector
 	Registry *registry.Snapshot
@@ -59,7 +59,7 @@ func NewJudge(r Rules) (*Judge, error) {
 	if r.Contracts != nil && r.Detector == nil {
 		return nil, fmt.Errorf("tool contracts need a detector")
 	}
-	names := map[string]any{"contract": contract.Version, "environment": r.Environment, "routing": r.Routing}
+	names := map[string]any{"contract": aana.Version, "environment": r.Environment, "routing": r.Routing}
 	if r.Policy != nil {
 		names["policy"] = r.Policy.Digest
 	}
@@ -269,16 +269,16 @@ func (j *Judge) Reopen(a approval.Approval, d engine.Decision) (engine.Decision,
 
 // propose reads a sealed document of a dialect as the proposal that it was.
 func propose(dialect string, doc canon.Value, agentID, approvalID string, now time.Time) (Proposal, error) {
-	return proposeCapped(dialect, doc, agentID, approvalID, string(contract.Confirmed), now)
+	return proposeCapped(dialect, doc, agentID, approvalID, string(aana.Confirmed), now)
 }
 
 // proposeCapped is propose with what the document claims lowered to limit.
 func proposeCapped(dialect string, doc canon.Value, agentID, approvalID, limit string, now time.Time) (Proposal, error) {
 	switch dialect {
 	case DialectAANA:
-		state, err := contract.ParseState(limit)
+		state, err := aana.ParseState(limit)
 		if err != nil {
-			state = contract.None
+			state = aana.None
 		}
 		p, _ := proposeEvent(agentID, state, approvalID, doc, now)
 		return p, nil

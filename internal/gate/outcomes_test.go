@@ -9,9 +9,9 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/engine/dialect/safeai"
 	"holdpoint/engine/redact"
 	"holdpoint/engine/registry"
-	"holdpoint/engine/toolcontract"
 	"holdpoint/internal/gate"
 )
 
@@ -98,7 +98,7 @@ func TestOutputIsValidated(t *testing.T) {
 	if err != nil || done.Output == nil || done.Output.SafeResponse.Len() != 3 {
 		t.Fatalf("without contracts: %+v %v", done.Output, err)
 	}
-	set, problems := toolcontract.Load([]byte("tool_contracts:\n  pay: {allowed_request_tags: [personal], allowed_response_fields: [status]}\n"), "contracts.yaml")
+	set, problems := safeai.Load([]byte("tool_contracts:\n  pay: {allowed_request_tags: [personal], allowed_response_fields: [status]}\n"), "contracts.yaml")
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}

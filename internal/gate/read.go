@@ -11,8 +11,8 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
+	"holdpoint/engine/dialect/threegate"
 	"holdpoint/engine/token"
-	"holdpoint/engine/toolrequest"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
 )
@@ -67,7 +67,7 @@ func (g *Gate) ForAgent(ctx context.Context, p Principal, id string) (View, erro
 		if v.Promoted, err = g.promoted(ctx, r.Approval, sealed); err != nil {
 			return View{}, err
 		}
-		digest = toolrequest.Digest(v.Promoted)
+		digest = threegate.Digest(v.Promoted)
 	}
 	v.Token, err = g.sign(r.Approval, t, digest, r.Now)
 	return v, err

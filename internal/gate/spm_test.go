@@ -13,10 +13,10 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/calendar"
+	"holdpoint/engine/dialect/safeai"
 	"holdpoint/engine/policy"
 	"holdpoint/engine/redact"
 	"holdpoint/engine/registry"
-	"holdpoint/engine/toolcontract"
 	"holdpoint/internal/gate"
 )
 
@@ -352,7 +352,7 @@ func TestNamesAndLengths(t *testing.T) {
 
 func TestToolContractsJudgeEveryCall(t *testing.T) {
 	h := newPolicyHouse(t)
-	set, problems := toolcontract.Load([]byte("tool_contracts:\n  read_mail:\n    allowed_request_tags: [personal.pii]\n    allowed_response_fields: [subject]\n"), "contracts.yaml")
+	set, problems := safeai.Load([]byte("tool_contracts:\n  read_mail:\n    allowed_request_tags: [personal.pii]\n    allowed_response_fields: [subject]\n"), "contracts.yaml")
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}

@@ -17,7 +17,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
-	"holdpoint/engine/contract"
+	"holdpoint/engine/dialect/aana"
 	"holdpoint/internal/store"
 )
 
@@ -319,7 +319,7 @@ func safePayload(p Proposal, d engine.Decision) json.RawMessage {
 	payload := map[string]any{"dialect": p.Call.Dialect, "route": d.Route}
 	if p.Valid {
 		maps.Copy(payload, p.safe)
-		payload["argument_count"], payload["argument_keys"] = p.Arguments.Len(), words(contract.ArgumentKeys(p.Arguments))
+		payload["argument_count"], payload["argument_keys"] = p.Arguments.Len(), words(aana.ArgumentKeys(p.Arguments))
 	}
 	encoded, err := json.Marshal(payload)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
+	"holdpoint/engine/dialect/threegate"
 	"holdpoint/engine/registry"
 	"holdpoint/engine/token"
-	"holdpoint/engine/toolrequest"
 	"holdpoint/internal/store"
 )
 
@@ -26,7 +26,7 @@ type CheckedDocument struct {
 }
 
 // Violation is one way in which a document breaks the rules.
-type Violation = toolrequest.Violation
+type Violation = threegate.Violation
 
 // RequestTool takes a ThreeGate draft and opens the approval that a person has
 // to give. Violations mean that the document was not judged.
@@ -35,30 +35,30 @@ func (g *Gate) RequestTool(ctx context.Context, p Principal, document []byte, r 
 		return CheckedDocument{}, nil, err
 	}
 	// Whoever is stopped or has had enough costs no reading of documents.
-	asks := g.asking(p, DialectThreeGate, toolrequest.ToolName, r.ID)
+	asks := g.asking(p, DialectThreeGate, threegate.ToolName, r.ID)
 	veto, plugin, err := g.before(ctx, asks)
 	if err != nil {
 		return CheckedDocument{}, nil, err
 	}
 	if veto != nil {
 		o, err := g.vetoed(ctx, p, asks, veto, plugin, once)
-		return CheckedDocument{Digest: toolrequest.Digest(document), Decision: o.Decision}, nil, err
+		return CheckedDocument{Digest: threegate.Digest(document), Decision: o.Decision}, nil, err
 	}
 	now := time.Now()
-	report, err := g.readDocument(ctx, document, now, toolrequest.CheckDraft)
+	report, err := g.readDocument(ctx, document, now, threegate.CheckDraft)
 	if err != nil {
 		return CheckedDocument{}, nil, err
 	}
 	if !report.Valid {
 		return CheckedDocument{}, report.Violations, nil
 	}
-	proposal, err := proposeDraft(p.AgentID, toolrequest.Arguments(document), now)
+	proposal, err := proposeDraft(p.AgentID, threegate.Arguments(document), now)
 	if err != nil {
 		return CheckedDocument{}, nil, err
 	}
 	proposal.asked = true
 	finish := func(o Outcome) CheckedDocument {
-		return CheckedDocument{RequestID: report.Request.RequestID, Digest: toolrequest.Digest(document), Decision: o.Decision, Approval: o.Approval}
+		return CheckedDocument{RequestID: report.Request.RequestID, Digest: threegate.Digest(document), Decision: o.Decision, Approval: o.Approval}
 	}
 	o, err := g.submit(ctx, p, proposal, r, rendered(once, func(o Outcome) any { return finish(o) }))
 	if err != nil {
@@ -70,13 +70,13 @@ func (g *Gate) RequestTool(ctx context.Context, p Principal, document []byte, r 
 // readDocument checks a document. Reading a long one takes a processor a tenth of a
 // second: they are read one after the other, so that there is another processor
 // for everything else.
-func (g *Gate) readDocument(ctx context.Context, document []byte, now time.Time, check func([]byte, time.Time) toolrequest.Report) (toolrequest.Report, error) {
+func (g *Gate) readDocument(ctx context.Context, document []byte, now time.Time, check func([]byte, time.Time) threegate.Report) (threegate.Report, error) {
 	select {
 	case g.reading <- struct{}{}:
 		defer func() { <-g.reading }()
 		return check(document, now), nil
 	case <-ctx.Done():
-		return toolrequest.Report{}, &Refusal{Status: 429, Code: "too_many_documents", RetryAfter: time.Second, Detail: "Too many documents are being read at the moment."}
+		return threegate.Report{}, &Refusal{Status: 429, Code: "too_many_documents", RetryAfter: time.Second, Detail: "Too many documents are being read at the moment."}
 	}
 }
 
@@ -92,7 +92,7 @@ func (g *Gate) ApprovedTool(ctx context.Context, p Principal, document []byte, r
 	if err != nil {
 		return turnedAway(invalidToken)
 	}
-	report, err := g.readDocument(ctx, document, time.Now(), toolrequest.Check)
+	report, err := g.readDocument(ctx, document, time.Now(), threegate.Check)
 	if err != nil {
 		return CheckedDocument{}, nil, err
 	}
@@ -107,10 +107,10 @@ func (g *Gate) ApprovedTool(ctx context.Context, p Principal, document []byte, r
 		if r := g.spendable(c, p, claims, kid); r != nil {
 			return nil, r
 		}
-		if r := boundTo(c.Approval, claims, toolrequest.ToolName, toolrequest.Arguments(document)); r != nil {
+		if r := boundTo(c.Approval, claims, threegate.ToolName, threegate.Arguments(document)); r != nil {
 			return nil, r
 		}
-		out = CheckedDocument{RequestID: report.Request.RequestID, Digest: toolrequest.Digest(document), Decision: c.Approval.Decision, Approval: &c.Approval}
+		out = CheckedDocument{RequestID: report.Request.RequestID, Digest: threegate.Digest(document), Decision: c.Approval.Decision, Approval: &c.Approval}
 		e := g.event(engine.Contract, engine.Allow, c.Approval, p.Actor(), requestID)
 		e.Reasons = []engine.Reason{{Code: "TOOL_REQUEST_APPROVED", Message: "The approved document was presented with its token; nothing was spent."}}
 		c.AddEvent(e)
@@ -132,10 +132,10 @@ func proposeDraft(agentID string, doc canon.Value, now time.Time) (Proposal, err
 		return Proposal{}, errors.New("the sealed document is no tool request")
 	}
 	document := []byte(text.Str())
-	report := toolrequest.CheckDraft(document, now)
+	report := threegate.CheckDraft(document, now)
 	p := Proposal{
-		Call:     engine.Call{Dialect: DialectThreeGate, AgentID: agentID, Tool: toolrequest.ToolName, Category: "tool_exec", Digest: toolrequest.Digest(document)},
-		Document: doc, claim: registry.Claim{AgentID: agentID, Tool: toolrequest.ToolName},
+		Call:     engine.Call{Dialect: DialectThreeGate, AgentID: agentID, Tool: threegate.ToolName, Category: "tool_exec", Digest: threegate.Digest(document)},
+		Document: doc, claim: registry.Claim{AgentID: agentID, Tool: threegate.ToolName},
 	}
 	if !report.Valid {
 		p.own = []engine.Check{always(engine.Opinion{Findings: []engine.Finding{{
@@ -187,10 +187,10 @@ func (g *Gate) promoted(ctx context.Context, a approval.Approval, sealed []byte)
 	if err != nil {
 		return nil, fmt.Errorf("read who approved %s: %w", a.ID, err)
 	}
-	document, err := toolrequest.Promote([]byte(text.Str()), person.Email, decisive.At)
+	document, err := threegate.Promote([]byte(text.Str()), person.Email, decisive.At)
 	if err != nil {
 		// An address with a quote in it cannot be written there; the id always can.
-		document, err = toolrequest.Promote([]byte(text.Str()), person.ID, decisive.At)
+		document, err = threegate.Promote([]byte(text.Str()), person.ID, decisive.At)
 	}
 	return document, err
 }
@@ -210,9 +210,9 @@ func boundTo(a approval.Approval, claims token.Claims, tool string, arguments ca
 		return nil
 	}
 	text, _ := arguments.Get("document")
-	draft, err := toolrequest.Demote([]byte(text.Str()))
-	if err != nil || tool != toolrequest.ToolName || arguments.Len() != 1 || toolrequest.Digest(draft) != a.Call.Digest || toolrequest.Digest([]byte(text.Str())) != claims.Digest {
-		return &Refusal{Status: 403, Code: "arguments_mismatch", Detail: "This is not the promoted document that was approved: send it as arguments.document, byte for byte, with the tool name " + toolrequest.ToolName + "."}
+	draft, err := threegate.Demote([]byte(text.Str()))
+	if err != nil || tool != threegate.ToolName || arguments.Len() != 1 || threegate.Digest(draft) != a.Call.Digest || threegate.Digest([]byte(text.Str())) != claims.Digest {
+		return &Refusal{Status: 403, Code: "arguments_mismatch", Detail: "This is not the promoted document that was approved: send it as arguments.document, byte for byte, with the tool name " + threegate.ToolName + "."}
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
-	"holdpoint/engine/toolrequest"
+	"holdpoint/engine/dialect/threegate"
 	"holdpoint/internal/gate"
 )
 
@@ -61,7 +61,7 @@ python -u /in/highest.py --in /in/tides.csv --out /out/highest.csv
 - Network rationale: none
 `
 
-func document(text string) canon.Value { return toolrequest.Arguments([]byte(text)) }
+func document(text string) canon.Value { return threegate.Arguments([]byte(text)) }
 
 // A draft waits for a person; what comes back is the same document with the
 // person and the time in it, and a token that is good for those bytes alone.
@@ -73,7 +73,7 @@ func TestToolRequest(t *testing.T) {
 		t.Fatalf("%+v %v %v", checked, broken, err)
 	}
 	a := *checked.Approval
-	if checked.Decision.Outcome != engine.RequireHuman || a.Plan.Requirements[0].Kind != engine.Human || checked.Digest != toolrequest.Digest([]byte(draft)) ||
+	if checked.Decision.Outcome != engine.RequireHuman || a.Plan.Requirements[0].Kind != engine.Human || checked.Digest != threegate.Digest([]byte(draft)) ||
 		a.Call.Digest != checked.Digest || a.Call.RequestID != "TR-20260503-081500Z-tides" {
 		t.Errorf("%s %+v of %s", checked.Decision.Outcome, a.Plan.Requirements, a.Call.Digest)
 	}
@@ -90,7 +90,7 @@ func TestToolRequest(t *testing.T) {
 		t.Fatalf("%s %v", v.Approval.Status, v.Approval.Reasons)
 	}
 	promoted := string(v.Promoted)
-	if report := toolrequest.Check(v.Promoted, time.Now()); !report.Valid || report.Request.ApprovedBy != "ada@example.com" {
+	if report := threegate.Check(v.Promoted, time.Now()); !report.Valid || report.Request.ApprovedBy != "ada@example.com" {
 		t.Fatalf("the promoted document: %+v\n%s", report.Violations, promoted)
 	}
 	if again := h.get(a.ID); string(again.Promoted) != promoted {
@@ -109,7 +109,7 @@ func TestToolRequest(t *testing.T) {
 	}
 	other := strings.Replace(promoted, "ada@example.com", "ben@example.com", 1)
 	for name, text := range map[string]string{"the draft": draft, "another command": forged, "another approver": other, "nothing": ""} {
-		if _, err := h.Redeem(ctx, h.agent, gate.RedeemRequest{Token: v.Token, Tool: toolrequest.ToolName, Arguments: document(text)}, nil); code(err) != "arguments_mismatch" {
+		if _, err := h.Redeem(ctx, h.agent, gate.RedeemRequest{Token: v.Token, Tool: threegate.ToolName, Arguments: document(text)}, nil); code(err) != "arguments_mismatch" {
 			t.Errorf("redeeming %s: %v", name, err)
 		}
 	}
@@ -117,10 +117,10 @@ func TestToolRequest(t *testing.T) {
 		t.Errorf("another tool: %v", err)
 	}
 	more := canon.Object(append(document(promoted).Members(), canon.Member{Name: "x", Value: canon.Number(1)})...)
-	if _, err := h.Redeem(ctx, h.agent, gate.RedeemRequest{Token: v.Token, Tool: toolrequest.ToolName, Arguments: more}, nil); code(err) != "arguments_mismatch" {
+	if _, err := h.Redeem(ctx, h.agent, gate.RedeemRequest{Token: v.Token, Tool: threegate.ToolName, Arguments: more}, nil); code(err) != "arguments_mismatch" {
 		t.Errorf("one more argument: %v", err)
 	}
-	redeem := gate.RedeemRequest{Token: v.Token, Tool: toolrequest.ToolName, Arguments: document(promoted)}
+	redeem := gate.RedeemRequest{Token: v.Token, Tool: threegate.ToolName, Arguments: document(promoted)}
 	if _, err := h.Redeem(ctx, h.agent, redeem, nil); err != nil {
 		t.Errorf("redeeming it: %v", err)
 	}

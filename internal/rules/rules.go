@@ -23,9 +23,9 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/engine/dialect/safeai"
 	"holdpoint/engine/policy"
 	"holdpoint/engine/redact"
-	"holdpoint/engine/toolcontract"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/store"
 )
@@ -54,7 +54,7 @@ type Keeper struct {
 
 	mu        sync.Mutex // of what follows: one look at a time
 	policy    kept[*policy.Bundle]
-	contracts kept[*toolcontract.Set]
+	contracts kept[*safeai.Set]
 
 	reading sync.Mutex // of the files: one import at a time
 	files   [2]file
@@ -74,7 +74,7 @@ type Status struct {
 	// Policy is nil when there is none; the file is as its author wrote it.
 	Policy     *policy.Bundle
 	PolicyFile []byte
-	Contracts  *toolcontract.Set
+	Contracts  *safeai.Set
 	// ContractsFile is as its author wrote it.
 	ContractsFile []byte
 	// Problem is why what is in force cannot be used, and why what is in the files
@@ -227,7 +227,7 @@ func (k *Keeper) Import(ctx context.Context, kind string, data []byte, name stri
 		e.Reasons = []engine.Reason{{Code: "POLICY_ACTIVATED", Message: fmt.Sprintf("Policy version %s was put in force.", shown(b.Version))}}
 		allowed = func(former []byte) error { return newer(b, former) }
 	case store.ContractsDocument:
-		s, problems := toolcontract.Load(data, name)
+		s, problems := safeai.Load(data, name)
 		if len(problems) > 0 {
 			return false, lines(problems)
 		}
@@ -308,8 +308,8 @@ func (k *Keeper) CatchUp(ctx context.Context) error {
 		}
 	}
 	if hasContracts {
-		k.contracts = k.contracts.read(contractsDoc, func(body []byte) (*toolcontract.Set, error) {
-			s, problems := toolcontract.Load(body, "")
+		k.contracts = k.contracts.read(contractsDoc, func(body []byte) (*safeai.Set, error) {
+			s, problems := safeai.Load(body, "")
 			if len(problems) > 0 {
 				return nil, lines(problems)
 			}

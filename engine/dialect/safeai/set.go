@@ -1,0 +1,82 @@
+package safeai
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"holdpoint/engine/canon"
+)
+
+// contract is what one tool may be given and may answer.
+type contract struct {
+	tool         string
+	tags         []string // normal, sorted, each once
+	fields       []string // trimmed, sorted, each once
+	maskResponse bool
+}
+
+func (c *contract) accepts(tag string) bool {
+	return slices.ContainsFunc(c.tags, func(allowed string) bool { return covers(allowed, tag) })
+}
+
+// Set is all contracts that are in force. It never changes, and may be used by
+// any number of goroutines at once. The zero Set declares no tool.
+type Set struct {
+	contracts map[string]*contract
+	digest    string
+}
+
+// Declared reports whether a tool has a contract. Tool names are compared after
+// trimming; case matters.
+func (s *Set) Declared(tool string) bool { return s.find(tool) != nil }
+
+// Tools lists the declared tools in alphabetical order.
+func (s *Set) Tools() []string {
+	var out []string
+	for tool := range s.contracts {
+		out = append(out, tool)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Digest names the contracts: "sha256:" and, in hex, the SHA-256 of their
+// canonical form (RFC 8785), in which tags are normal and lists sorted. Two
+// sets have one digest exactly if they decide alike.
+func (s *Set) Digest() string { return s.digest }
+
+func (s *Set) find(tool string) *contract { return s.contracts[strings.TrimSpace(tool)] }
+
+func newSet(contracts []*contract) *Set {
+	s := &Set{contracts: make(map[string]*contract, len(contracts))}
+	slices.SortFunc(contracts, func(a, b *contract) int { return strings.Compare(a.tool, b.tool) })
+	// An array, because an object's names must differ by more than case, and
+	// tools need not.
+	var all []canon.Value
+	for _, c := range contracts {
+		slices.Sort(c.tags)
+		c.tags = slices.Compact(c.tags)
+		slices.Sort(c.fields)
+		c.fields = slices.Compact(c.fields)
+		s.contracts[c.tool] = c
+		all = append(all, canon.Object(
+			canon.Member{Name: "tool", Value: canon.String(c.tool)},
+			canon.Member{Name: "allowed_request_tags", Value: stringsValue(c.tags)},
+			canon.Member{Name: "allowed_response_fields", Value: stringsValue(c.fields)},
+			canon.Member{Name: "mask_response", Value: canon.Bool(c.maskResponse)},
+		))
+	}
+	sum := sha256.Sum256(canon.Array(all...).Canonical())
+	s.digest = "sha256:" + hex.EncodeToString(sum[:])
+	return s
+}
+
+func stringsValue(list []string) canon.Value {
+	out := make([]canon.Value, len(list))
+	for i, s := range list {
+		out[i] = canon.String(s)
+	}
+	return canon.Array(out...)
+}
