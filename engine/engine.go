@@ -46,57 +46,6 @@ type Finding struct {
 	Route Route `json:"route"`
 }
 
-// Kind is the kind of thing a requirement asks for. Kinds have an order, in
-// which an approval discharges them: answer, step_up, ticket, review, human.
-type Kind string
-
-// The five kinds, in the order in which an approval discharges them.
-const (
-	Answer Kind = "answer"
-	StepUp Kind = "step_up"
-	Ticket Kind = "ticket"
-	Review Kind = "review"
-	Human  Kind = "human"
-)
-
-var kinds = []Kind{Answer, StepUp, Ticket, Review, Human}
-
-// Order is the kind's place in the order of discharge, from 0. Unknown kinds
-// come last.
-func (k Kind) Order() int {
-	if i := slices.Index(kinds, k); i >= 0 {
-		return i
-	}
-	return len(kinds)
-}
-
-// Discharges reports the strictest route of a finding that satisfying a
-// requirement of this kind can discharge. Nothing discharges Refuse.
-func (k Kind) Discharges() Route {
-	switch k {
-	case Review, Human:
-		return Defer
-	case Answer, StepUp, Ticket:
-		return Ask
-	}
-	return Accept
-}
-
-// outcome is the audit outcome of a decision whose strictest requirement is k.
-func (k Kind) outcome() Outcome {
-	switch k {
-	case Human:
-		return RequireHuman
-	case Review:
-		return RequireApproval
-	case Ticket:
-		return RequireTicket
-	case Answer, StepUp:
-		return RequireStepUp
-	}
-	return RequireHuman
-}
-
 // Requirement is something that must happen before a call may run. Its times
 // are counted from the moment at which its turn comes, in the hours of its
 // Calendar where it names one.
@@ -128,7 +77,7 @@ type Requirement struct {
 
 // Words says what is asked for: "review by finance-approver".
 func (r Requirement) Words() string {
-	what := map[Kind]string{Answer: "answer", StepUp: "proof of identity", Ticket: "ticket", Review: "review", Human: "decision by a person"}[r.Kind]
+	t := r.Kind.Traits()
 	roles := r.Role
 	for i, g := range r.AnyOf {
 		if i > 0 {
@@ -136,10 +85,10 @@ func (r Requirement) Words() string {
 		}
 		roles += g.Role
 	}
-	if roles == "" || r.Kind == StepUp || r.Kind == Ticket {
-		return what
+	if roles == "" || !t.VotesCount {
+		return t.Noun
 	}
-	return what + " by " + roles
+	return t.Noun + " by " + roles
 }
 
 // Group is so many distinct people with a role.
@@ -262,10 +211,10 @@ func (d Decision) conclude() Decision {
 		return d
 	}
 	slices.SortStableFunc(d.Requirements, func(a, b Requirement) int { return a.Kind.Order() - b.Kind.Order() })
-	if !slices.ContainsFunc(d.Requirements, func(r Requirement) bool { return r.Kind.Discharges() >= d.Route }) {
+	if !slices.ContainsFunc(d.Requirements, func(r Requirement) bool { return r.Kind.Traits().Discharges >= d.Route }) {
 		d.Requirements = append(d.Requirements, Requirement{Kind: Review, Needed: 1})
 	}
-	d.Outcome = d.Requirements[len(d.Requirements)-1].Kind.outcome()
+	d.Outcome = d.Requirements[len(d.Requirements)-1].Kind.Traits().Outcome
 	return d
 }
 
@@ -290,7 +239,7 @@ func (d Decision) Require(requirements []Requirement) Decision {
 		return d
 	}
 	d.Requirements = requirements
-	d.Outcome = requirements[len(requirements)-1].Kind.outcome()
+	d.Outcome = requirements[len(requirements)-1].Kind.Traits().Outcome
 	return d
 }
 
@@ -312,12 +261,12 @@ func (d Decision) Foresee(again Decision) Decision {
 		d.Route, d.Outcome, d.Requirements, d.ExpiresIn = Refuse, Deny, nil, 0
 		return d
 	}
-	if !slices.ContainsFunc(d.Requirements, func(r Requirement) bool { return r.Kind.Discharges() >= strictest }) {
+	if !slices.ContainsFunc(d.Requirements, func(r Requirement) bool { return r.Kind.Traits().Discharges >= strictest }) {
 		// A review says all that a confirmation would: nobody is asked for both.
 		// What has to be supplied a review does not supply.
-		d.Requirements = slices.DeleteFunc(slices.Clone(d.Requirements), func(r Requirement) bool { return r.Kind == Answer && len(r.Form) == 0 })
+		d.Requirements = slices.DeleteFunc(slices.Clone(d.Requirements), func(r Requirement) bool { return r.Kind.Confirms() && len(r.Form) == 0 })
 		d.Requirements = append(d.Requirements, Requirement{Kind: Review, Needed: 1})
-		d.Outcome = Review.outcome()
+		d.Outcome = Review.Traits().Outcome
 	}
 	return d
 }

@@ -37,7 +37,7 @@ func checks(opinions []engine.Opinion) []engine.Check {
 // strength orders what can happen to a call: what it takes to let it run.
 func strength(d engine.Decision) (discharge engine.Route, needed int) {
 	for _, r := range d.Requirements {
-		discharge = discharge.Stricter(r.Kind.Discharges())
+		discharge = discharge.Stricter(r.Kind.Traits().Discharges)
 		needed += r.Needed
 	}
 	return discharge, needed

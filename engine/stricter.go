@@ -48,9 +48,8 @@ func (d Decision) Stricter(again Decision) Decision {
 // sameThing reports whether one requirement can be as much as both: both ask the
 // same side for the same kind of thing, and for no two different ones.
 func (r Requirement) sameThing(other Requirement) bool {
-	people := func(k Kind) bool { return k == Review || k == Human }
 	_, one := r.Ticket.narrowed(other.Ticket)
-	return one && (r.Kind == other.Kind || people(r.Kind) && people(other.Kind)) &&
+	return one && (r.Kind == other.Kind || r.Kind.PeopleDecide() && other.Kind.PeopleDecide()) &&
 		(other.Role == "" || r.Role == other.Role) && slices.Equal(r.AnyOf, other.AnyOf) &&
 		(len(r.Form) == 0 || len(other.Form) == 0 || sameForm(r.Form, other.Form))
 }
@@ -124,8 +123,7 @@ func pair(given, wanted []Requirement) []int {
 // kind or, for people's decisions, of a stricter one, by as many, of the role.
 // What want says nothing of, routing says, and is no more than before.
 func (r Requirement) covers(want Requirement) bool {
-	people := func(k Kind) bool { return k == Answer || k == Review || k == Human }
-	kind := r.Kind == want.Kind || people(r.Kind) && people(want.Kind) && r.Kind.Order() > want.Kind.Order()
+	kind := r.Kind == want.Kind || r.Kind.Traits().VotesCount && want.Kind.Traits().VotesCount && r.Kind.Order() > want.Kind.Order()
 	// Whichever group of r agrees, one of want's has.
 	for _, have := range r.groups() {
 		if !slices.ContainsFunc(want.groups(), func(g Group) bool { return (g.Role == "" || have.Role == g.Role) && have.Needed >= g.Needed }) {
@@ -152,7 +150,7 @@ func (r Requirement) groups() []Group {
 func Undischarged(shown []Finding, discharged []Requirement, again Decision) []Finding {
 	limit := Accept
 	for _, r := range discharged {
-		limit = limit.Stricter(r.Kind.Discharges())
+		limit = limit.Stricter(r.Kind.Traits().Discharges)
 	}
 	var left []Finding
 	for _, f := range again.Findings {

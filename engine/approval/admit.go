@@ -59,7 +59,7 @@ func (m *machine) admit(f *Fact) error {
 		return m.admitBreak(f)
 	case Reply:
 		switch {
-		case m.kind() != engine.Answer:
+		case m.traits().Giver != engine.Requester:
 			return ErrNothingToAnswer
 		case person && len(m.p.Requirements[m.lo].Form) == 0:
 			return ErrNothingToAnswer // a person votes, where nothing has to be supplied
@@ -70,12 +70,12 @@ func (m *machine) admit(f *Fact) error {
 		}
 		return nil
 	case TicketLink:
-		if m.kind() != engine.Ticket || f.Details.Ticket == nil {
+		if m.traits().Giver != engine.Tracker || f.Details.Ticket == nil {
 			return ErrNoTicketWanted
 		}
 		return nil
 	case TicketCheck:
-		if m.kind() != engine.Ticket || m.ticket == nil || f.Actor.Kind != engine.SystemActor || f.Details.Ticket == nil ||
+		if m.traits().Giver != engine.Tracker || m.ticket == nil || f.Actor.Kind != engine.SystemActor || f.Details.Ticket == nil ||
 			f.Details.Ticket.Ref != m.ticket.Details.Ticket.Ref || f.Details.Ticket.System != m.ticket.Details.Ticket.System {
 			return ErrNoTicketWanted
 		}
@@ -148,25 +148,19 @@ func (m *machine) admitVote(f *Fact) error {
 		}
 		return nil
 	}
-	switch m.kind() {
-	case engine.Review, engine.Human:
-	case engine.Answer:
-		if len(m.p.Requirements[m.lo].Form) > 0 {
-			return ErrNotEligible // a yes supplies nothing
-		}
-	case engine.StepUp, engine.Ticket:
-		return ErrNotEligible
-	}
+	kind := m.traits()
 	switch {
+	case !kind.VotesCount || m.kind().Confirms() && len(m.p.Requirements[m.lo].Form) > 0: // a yes supplies nothing
+		return ErrNotEligible
 	case !m.mayFill(f):
 		return ErrNotEligible
 	case slices.ContainsFunc(m.yeses, func(b *Fact) bool { return shareVoice(b.Voter, f.Voter) }):
 		return ErrAlreadyVoted
 	case slices.ContainsFunc(m.noes, func(n *Fact) bool { return silences(f.Voter, n.Voter) }):
 		return ErrAlreadyVoted
-	case m.kind() == engine.Human && f.Details.Grant != "":
+	case kind.FreshProof && f.Details.Grant != "":
 		return ErrMachine
-	case m.kind() == engine.Human && !f.Details.Proof.Fresh(f.At):
+	case kind.FreshProof && !f.Details.Proof.Fresh(f.At):
 		return ErrNotFresh
 	case m.filled(append(slices.Clone(m.ballots), m.ballot(f))) <= m.filled(m.ballots):
 		return ErrNotNeeded
@@ -182,7 +176,7 @@ func (m *machine) admitBreak(f *Fact) error {
 		return ErrSelfReview
 	case !f.Voter.stands(m.p) || len(f.Voter.Via) > 0 || !slices.Contains(f.Voter.Roles, BreakGlassRole):
 		return ErrNotEligible
-	case m.kind() != engine.Ticket && m.kind() != engine.Review && m.kind() != engine.Human:
+	case !m.traits().BreakGlass:
 		return ErrNotBreakable
 	case strings.TrimSpace(f.Comment) == "":
 		return ErrNoReason
@@ -196,7 +190,7 @@ func (m *machine) admitBreak(f *Fact) error {
 
 func (m *machine) admitProof(f *Fact) error {
 	switch {
-	case m.kind() != engine.StepUp:
+	case m.traits().Giver != engine.Accountable:
 		return ErrNoProofWanted
 	case f.Actor.Kind != engine.HumanActor:
 		return ErrMachine

@@ -168,7 +168,7 @@ func (m *machine) take(f *Fact) {
 		m.tell(TellEscalated, fmt.Sprintf("escalate/%d", f.Seq), m.lo)
 	case Comment, Edit, Reopen:
 	}
-	if m.Status != Pending || !m.voted() {
+	if m.Status != Pending || !m.traits().VotesCount {
 		return
 	}
 	// More time, or a pause, may change which places have to be filled first.
@@ -245,7 +245,7 @@ func (m *machine) noesOf(i int) int {
 // people's decisions of one kind may come in any order.
 func (m *machine) turn(i int, since time.Time) {
 	m.Stage, m.lo, m.hi, m.since = i, i, i+1, since
-	for m.people() && m.hi < len(m.p.Requirements) && m.p.Requirements[m.hi].Kind == m.kind() {
+	for m.kind().PeopleDecide() && m.hi < len(m.p.Requirements) && m.p.Requirements[m.hi].Kind == m.kind() {
 		m.hi++
 	}
 	// A look at a ticket is one by what this turn asks of it.
@@ -253,7 +253,7 @@ func (m *machine) turn(i int, since time.Time) {
 	for j := m.lo; j < m.hi; j++ {
 		m.Requirements[j].Status = Waiting
 	}
-	if m.voted() {
+	if m.traits().VotesCount {
 		m.fill()
 	}
 	m.tell(turned, fmt.Sprintf("turn/%d/%d", m.p.Edition, i), i)
@@ -262,11 +262,7 @@ func (m *machine) turn(i int, since time.Time) {
 // kind is that of the requirements whose turn it is.
 func (m *machine) kind() engine.Kind { return m.p.Requirements[m.lo].Kind }
 
-// people reports whether reviewers decide now.
-func (m *machine) people() bool { return m.kind() == engine.Review || m.kind() == engine.Human }
-
-// voted reports whether votes fill what it waits for.
-func (m *machine) voted() bool { return m.people() || m.kind() == engine.Answer }
+func (m *machine) traits() engine.Traits { return m.kind().Traits() }
 
 // stand completes the state of an approval that goes on waiting.
 func (m *machine) stand(now time.Time) {

@@ -149,5 +149,5 @@ func (a Approval) MayVote(v Voter, now time.Time) error {
 // NeedsProof reports whether a vote now has to come with a fresh proof of who the
 // voter is.
 func (a Approval) NeedsProof() bool {
-	return !a.Status.Terminal() && a.State.Stage < len(a.Plan.Requirements) && a.Plan.Requirements[a.State.Stage].Kind == engine.Human
+	return !a.Status.Terminal() && a.State.Stage < len(a.Plan.Requirements) && a.Plan.Requirements[a.State.Stage].Kind.Traits().FreshProof
 }

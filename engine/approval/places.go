@@ -159,13 +159,8 @@ func (m *machine) fill() {
 
 // fits reports whether the voter of f has a say in requirement i.
 func (m *machine) fits(i int, f *Fact) bool {
-	if !f.Voter.stands(m.p) {
-		return false
-	}
 	r := m.p.Requirements[i]
-	switch r.Kind {
-	case engine.Answer, engine.Review, engine.Human:
-	case engine.StepUp, engine.Ticket:
+	if !f.Voter.stands(m.p) || !r.Kind.Traits().VotesCount {
 		return false
 	}
 	roles := []string{r.Role}
@@ -210,12 +205,11 @@ func Possible(p Plan, facts []Fact, people []Voter, now time.Time) bool {
 	if m.Status != Pending {
 		return true
 	}
-	switch m.kind() {
-	case engine.StepUp:
+	switch {
+	case m.traits().Giver == engine.Accountable:
 		return slices.ContainsFunc(people, func(v Voter) bool { return v.Active && slices.Contains(p.Accountable, v.Identity) })
-	case engine.Answer, engine.Ticket:
+	case !m.kind().PeopleDecide():
 		return true
-	case engine.Review, engine.Human:
 	}
 	votes := slices.Clone(m.ballots)
 	for _, v := range m.voters(people) {

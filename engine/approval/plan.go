@@ -290,11 +290,11 @@ func (r Rule) Apply(requirements []engine.Requirement) []engine.Requirement {
 	out := slices.Clone(requirements)
 	for i := range out {
 		req := &out[i]
-		if req.Kind == engine.Answer && r.Needed > 1 && len(req.Form) == 0 {
+		if req.Kind.Confirms() && r.Needed > 1 && len(req.Form) == 0 {
 			req.Kind = engine.Review
 		}
-		people := req.Kind == engine.Review || req.Kind == engine.Human
-		if req.Role == "" && len(req.AnyOf) == 0 && (people || req.Kind == engine.Answer) {
+		people, votes := req.Kind.PeopleDecide(), req.Kind.Traits().VotesCount
+		if req.Role == "" && len(req.AnyOf) == 0 && votes {
 			req.Role = r.Role
 		}
 		req.Needed = max(req.Needed, 1)
@@ -315,7 +315,7 @@ func (r Rule) Apply(requirements []engine.Requirement) []engine.Requirement {
 		if len(req.Reminders) == 0 {
 			req.Reminders = slices.Clone(r.Reminders)
 		}
-		if (people || req.Kind == engine.Answer) && req.Deny == 0 {
+		if votes && req.Deny == 0 {
 			req.Deny = r.Deny
 		}
 		if !people {

@@ -18,7 +18,7 @@ func (c *compiler) reachable(n source.Node, r *rule) {
 	}
 	var asked []engine.Requirement
 	for _, req := range r.decision.Requirements() {
-		if req.Kind == engine.Review || req.Kind == engine.Human {
+		if req.Kind.PeopleDecide() {
 			asked = append(asked, req)
 		}
 	}

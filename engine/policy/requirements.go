@@ -11,17 +11,8 @@ import (
 // people, who decide together in any order. It is nil unless the outcome waits,
 // and shares no list with the bundle.
 func (d Decision) Requirements() []engine.Requirement {
-	var kind engine.Kind
-	switch d.Outcome {
-	case engine.RequireApproval:
-		kind = engine.Review
-	case engine.RequireHuman:
-		kind = engine.Human
-	case engine.RequireStepUp:
-		kind = engine.StepUp
-	case engine.RequireTicket:
-		kind = engine.Ticket
-	default:
+	kind := d.Outcome.Kind()
+	if kind == "" {
 		return nil
 	}
 	a := d.Approval
@@ -32,7 +23,7 @@ func (d Decision) Requirements() []engine.Requirement {
 	if len(a.Ask) > 0 {
 		out = append(out, a.timed(engine.Requirement{Kind: engine.Answer, Needed: 1, Form: slices.Clone(a.Ask)}))
 	}
-	if kind == engine.StepUp || kind == engine.Ticket {
+	if !kind.PeopleDecide() {
 		first := a.timed(engine.Requirement{Kind: kind, Role: d.ApproverRole, Needed: 1, Escalation: a.escalation()})
 		if a.Ticket != nil {
 			terms := *a.Ticket

@@ -87,7 +87,7 @@ func term(r engine.Requirement) string {
 			}
 			b.Write(fmt.Appendf(nil, "%s %d × %s", word, g.Needed, g.Role))
 		}
-	case r.Kind == engine.Review || r.Kind == engine.Human:
+	case r.Kind.PeopleDecide():
 		b.Write(fmt.Appendf(nil, " by %d", max(r.Needed, 1)))
 	}
 	if r.Role != "" {

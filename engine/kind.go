@@ -1,0 +1,161 @@
+package engine
+
+import "slices"
+
+// Kind is the kind of thing a requirement asks for. Whatever differs between
+// kinds is a field of Traits; nothing else compares kinds. docs/adding.md says
+// what a new one needs.
+type Kind string
+
+// The kinds, in the order in which an approval discharges them.
+const (
+	Answer Kind = "answer"
+	StepUp Kind = "step_up"
+	Ticket Kind = "ticket"
+	Review Kind = "review"
+	Human  Kind = "human"
+)
+
+// Giver is who gives what a requirement asks for.
+type Giver string
+
+// The givers.
+const (
+	Requester   Giver = "requester"   // the user on whose behalf the agent acts, by its runtime or in person
+	Accountable Giver = "accountable" // a person who answers for the call
+	Tracker     Giver = "tracker"     // the ticket system, of a ticket that the requesting side attaches
+	Reviewers   Giver = "reviewers"   // people with the requirement's role
+)
+
+// Traits is all that holds of a kind.
+type Traits struct {
+	Kind Kind
+	// Giver is who gives what it asks for.
+	Giver Giver
+	// Discharges is the strictest route of a finding that it can discharge.
+	// Nothing discharges Refuse.
+	Discharges Route
+	// Outcome is the audit outcome of a decision whose strictest requirement it is.
+	Outcome Outcome
+	// VotesCount says that a yes of somebody with the requirement's role fills it.
+	VotesCount bool
+	// FreshProof says that each yes takes a fresh proof of who the voter is, and
+	// none is given beforehand by a standing grant.
+	FreshProof bool
+	// BreakGlass says that an emergency may skip it.
+	BreakGlass bool
+	// NextAction is what the wire tells those who can act on it to do; "wait" where
+	// nobody on the requesting side can.
+	NextAction string
+	// Noun is what agents and notifications call it.
+	Noun string
+	// Title is what reviewers read above it.
+	Title string
+	// Waits is the sentence that a waiting call's page says; "" for one made of
+	// Title and role.
+	Waits string
+	// Wanted asks the requesting side's people for it; "" where they cannot give it.
+	Wanted string
+	// Told tells a waiting agent who has to do what, with %s for the approval's
+	// page; "" where it is told to wait.
+	Told string
+	// NoPeople tells auditors who gives it where no people can be named; "" where
+	// they can.
+	NoPeople string
+	// Approved is the reason on record when a call is approved whose strictest
+	// requirement it is, Denied when whoever gives it says no.
+	Approved, Denied Reason
+}
+
+// traits has every kind, in the order of discharge.
+var traits = []Traits{
+	{
+		Kind: Answer, Giver: Requester, Discharges: Ask, Outcome: RequireStepUp, VotesCount: true,
+		NextAction: "answer", Noun: "answer", Title: "Confirmation", Wanted: "It needs an answer",
+		Told:     "The user has to confirm this very call, through the runtime.",
+		NoPeople: "The requesting side's own user, by its runtime or in the console.",
+		Approved: Reason{Code: "STEP_UP_PASSED", Message: "The call was confirmed."},
+		Denied:   Reason{Code: "STEP_UP_FAILED", Message: "The user does not want the call."},
+	},
+	{
+		Kind: StepUp, Giver: Accountable, Discharges: Ask, Outcome: RequireStepUp,
+		NextAction: "verify", Noun: "proof of identity", Title: "Proof of identity by who answers for it", Wanted: "Prove that it is you",
+		Waits:    "Waits for whoever answers for the call to prove who they are.",
+		Told:     "A person has to verify themselves at %s.",
+		Approved: Reason{Code: "STEP_UP_PASSED", Message: "The call was confirmed."},
+		Denied:   Reason{Code: "STEP_UP_FAILED", Message: "The person who answers for the call does not want it."},
+	},
+	{
+		Kind: Ticket, Giver: Tracker, Discharges: Ask, Outcome: RequireTicket, BreakGlass: true,
+		NextAction: "attach_ticket", Noun: "ticket", Title: "A ticket", Wanted: "It needs a ticket",
+		Waits:    "Waits for a ticket that covers the call.",
+		Told:     "It needs a ticket.",
+		NoPeople: "No person: a ticket has to cover it, and its tracker is asked.",
+		Approved: Reason{Code: "TICKET_VALIDATED", Message: "The ticket was found to cover the call."},
+		Denied:   Reason{Code: "TICKET_MISSING", Message: "The call was denied before a ticket covered it."},
+	},
+	{
+		Kind: Review, Giver: Reviewers, Discharges: Defer, Outcome: RequireApproval, VotesCount: true, BreakGlass: true,
+		NextAction: "wait", Noun: "review", Title: "Review",
+		Approved: Reason{Code: "APPROVED", Message: "Everybody whose approval was needed approved the call."},
+		Denied:   Reason{Code: "REJECTED", Message: "A reviewer denied the call."},
+	},
+	{
+		Kind: Human, Giver: Reviewers, Discharges: Defer, Outcome: RequireHuman, VotesCount: true, FreshProof: true, BreakGlass: true,
+		NextAction: "wait", Noun: "decision by a person", Title: "A person's decision",
+		Approved: Reason{Code: "HUMAN_APPROVED", Message: "A person approved the call."},
+		Denied:   Reason{Code: "HUMAN_REJECTED", Message: "A person denied the call."},
+	},
+}
+
+// Kinds returns every kind, in the order of discharge.
+func Kinds() []Kind {
+	all := make([]Kind, len(traits))
+	for i, t := range traits {
+		all[i] = t.Kind
+	}
+	return all
+}
+
+// Order is the kind's place in the order of discharge, from 0. Unknown kinds
+// come last.
+func (k Kind) Order() int {
+	if i := slices.IndexFunc(traits, func(t Traits) bool { return t.Kind == k }); i >= 0 {
+		return i
+	}
+	return len(traits)
+}
+
+// Traits is what holds of the kind. One that is not known discharges nothing,
+// and a decision that asks for it is a person's.
+func (k Kind) Traits() Traits {
+	if i := k.Order(); i < len(traits) {
+		return traits[i]
+	}
+	return Traits{Kind: k, Outcome: RequireHuman, NextAction: "wait"}
+}
+
+// PeopleDecide reports whether people with a role decide. Such requirements of
+// one kind have their turn together, in any order; all others one by one.
+func (k Kind) PeopleDecide() bool { return k.Traits().Giver == Reviewers }
+
+// Confirms reports whether it asks for a yes that people with a role need not
+// give: a review says all that such a yes would.
+func (k Kind) Confirms() bool { return k.Traits().VotesCount && !k.PeopleDecide() }
+
+// Kind is what a policy's outcome asks for: the kind itself, "" for an outcome
+// that does not wait.
+func (o Outcome) Kind() Kind {
+	switch o {
+	case RequireStepUp:
+		return StepUp
+	case RequireTicket:
+		return Ticket
+	case RequireApproval:
+		return Review
+	case RequireHuman:
+		return Human
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,104 @@
+package engine_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"holdpoint/engine"
+)
+
+// declared are the constants of a type in kind.go, in their order.
+func declared(t *testing.T, of string) []string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "kind.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || len(spec.Values) != 1 {
+			return true
+		}
+		if is, ok := spec.Type.(*ast.Ident); ok && is.Name == of {
+			name, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, name)
+		}
+		return true
+	})
+	return list
+}
+
+// TestEveryKindIsWhole names whatever the table of kinds lacks.
+func TestEveryKindIsWhole(t *testing.T) {
+	var kinds, givers []string
+	for _, k := range engine.Kinds() {
+		kinds = append(kinds, string(k))
+	}
+	if want := declared(t, "Kind"); !slices.Equal(kinds, want) {
+		t.Errorf("the table has the kinds %q, declared are %q", kinds, want)
+	}
+	givers = declared(t, "Giver")
+	for i, k := range engine.Kinds() {
+		kind := k.Traits()
+		if k.Order() != i {
+			t.Errorf("%s: its order is %d, want %d", k, k.Order(), i)
+		}
+		if !slices.Contains(givers, string(kind.Giver)) {
+			t.Errorf("%s: Giver %q is none", k, kind.Giver)
+		}
+		// What some kinds have and others must not.
+		optional := map[string]bool{
+			"Waits":    !kind.VotesCount,
+			"Wanted":   !k.PeopleDecide(),
+			"Told":     kind.NextAction != "wait",
+			"NoPeople": kind.Giver != engine.Accountable && !k.PeopleDecide(),
+		}
+		v := reflect.ValueOf(kind)
+		for f := range v.NumField() {
+			name, field := v.Type().Field(f).Name, v.Field(f)
+			switch wanted, may := optional[name]; {
+			case field.Kind() == reflect.Bool:
+			case may && !wanted && !field.IsZero():
+				t.Errorf("%s: %s is said, and nobody would read it", k, name)
+			case (!may || wanted) && field.IsZero():
+				t.Errorf("%s: %s is missing", k, name)
+			}
+		}
+		if kind.Approved.Code == "" || kind.Approved.Message == "" || kind.Denied.Code == "" || kind.Denied.Message == "" {
+			t.Errorf("%s: a reason has no code or no message: %+v, %+v", k, kind.Approved, kind.Denied)
+		}
+		if kind.Discharges == engine.Refuse || kind.Discharges != kind.Outcome.Route() {
+			t.Errorf("%s: it discharges %s, and its outcome %s is of the route %s", k, kind.Discharges, kind.Outcome, kind.Outcome.Route())
+		}
+		if strings.Count(kind.Told, "%") != strings.Count(kind.Told, "%s") || strings.Count(kind.Told, "%s") > 1 {
+			t.Errorf("%s: Told %q has room for more than the page", k, kind.Told)
+		}
+	}
+	for _, o := range engine.Outcomes() {
+		if asked := o.Kind(); (asked != "") != o.Route().Waits() || asked != "" && asked.Traits().Outcome != o {
+			t.Errorf("%s asks for %q, whose outcome is %s", o, asked, asked.Traits().Outcome)
+		}
+	}
+}
+
+// TestKindsAreForEver: their names and their order are on record in every approval.
+func TestKindsAreForEver(t *testing.T) {
+	want := []engine.Kind{"answer", "step_up", "ticket", "review", "human"}
+	got := slices.DeleteFunc(engine.Kinds(), func(k engine.Kind) bool { return !slices.Contains(want, k) })
+	if !slices.Equal(got, want) {
+		t.Errorf("kinds are %q, want %q among them in this order", got, want)
+	}
+	if unknown := engine.Kind("vow").Traits(); unknown.Discharges != engine.Accept || unknown.VotesCount || unknown.Outcome != engine.RequireHuman {
+		t.Errorf("a kind that is not known has %+v", unknown)
+	}
+}
