@@ -6,6 +6,7 @@ package activities
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -429,38 +430,25 @@ func unjudged(message string) ending {
 
 // why is the reason code that ends a wait (Agent-SPM), by what was waited for.
 func why(a approval.Approval) engine.Reason {
+	asked := cmp.Or(a.Decision.Outcome.Kind(), engine.Review)
 	switch a.State.Status {
 	case approval.Approved:
 		if a.State.Broken {
 			return engine.Reason{Code: "BREAK_GLASS", Message: "The glass was broken for the call in an emergency."}
 		}
-		switch a.Decision.Outcome {
-		case engine.RequireHuman:
-			return engine.Reason{Code: "HUMAN_APPROVED", Message: "A person approved the call."}
-		case engine.RequireTicket:
-			return engine.Reason{Code: "TICKET_VALIDATED", Message: "The ticket was found to cover the call."}
-		case engine.RequireStepUp:
-			return engine.Reason{Code: "STEP_UP_PASSED", Message: "The call was confirmed."}
-		default:
-			return engine.Reason{Code: "APPROVED", Message: "Everybody whose approval was needed approved the call."}
-		}
+		return asked.Traits().Approved
 	case approval.Expired:
 		return engine.Reason{Code: "TIMEOUT", Message: fmt.Sprintf("The deadline passed while the call waited for its %s.", a.Plan.Requirements[a.State.Stage].Words())}
 	case approval.Cancelled:
 		return engine.Reason{Code: "CANCELLED", Message: "The requesting side took the call back."}
 	case approval.Denied, approval.Pending:
 	}
-	if f := a.State.Decisive; f != nil && f.Kind == approval.Reply {
-		return engine.Reason{Code: "STEP_UP_FAILED", Message: "The user does not want the call."}
+	current := a.Plan.Requirements[a.State.Stage].Kind.Traits()
+	if f := a.State.Decisive; f != nil && f.Kind != approval.Vote || current.Giver == engine.Tracker {
+		return current.Denied // by who gives it
 	}
-	if f := a.State.Decisive; f != nil && f.Kind == approval.Verification {
-		return engine.Reason{Code: "STEP_UP_FAILED", Message: "The person who answers for the call does not want it."}
+	if asked.PeopleDecide() {
+		return asked.Traits().Denied
 	}
-	if a.Plan.Requirements[a.State.Stage].Kind == engine.Ticket {
-		return engine.Reason{Code: "TICKET_MISSING", Message: "The call was denied before a ticket covered it."}
-	}
-	if a.Decision.Outcome == engine.RequireHuman {
-		return engine.Reason{Code: "HUMAN_REJECTED", Message: "A person denied the call."}
-	}
-	return engine.Reason{Code: "REJECTED", Message: "A reviewer denied the call."}
+	return engine.Review.Traits().Denied
 }

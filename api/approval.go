@@ -176,16 +176,9 @@ func nextAction(p gate.Principal, a approval.Approval) string {
 	if a.State.Question != nil {
 		return "answer"
 	}
-	switch a.Plan.Requirements[a.State.Stage].Kind {
-	case engine.Answer:
-		if p.Kind == gate.RuntimeKey {
-			return "answer"
-		}
-	case engine.Ticket:
-		return "attach_ticket"
-	case engine.StepUp:
-		return "verify"
-	case engine.Review, engine.Human:
+	kind := a.Plan.Requirements[a.State.Stage].Kind.Traits()
+	if kind.Giver == engine.Requester && p.Kind != gate.RuntimeKey {
+		return "wait" // the user answers by the runtime
 	}
-	return "wait"
+	return kind.NextAction
 }

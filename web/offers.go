@@ -86,20 +86,20 @@ func asks(c gate.Card, p engine.Person, name func(string) string) views.Asked {
 	if over(a) || a.State.Stage >= len(a.Plan.Requirements) {
 		return v
 	}
-	switch req := a.Plan.Requirements[a.State.Stage]; req.Kind {
-	case engine.StepUp:
+	switch req := a.Plan.Requirements[a.State.Stage]; req.Kind.Traits().Giver {
+	case engine.Accountable:
 		if slices.Contains(a.Plan.Accountable, p.Identity) {
 			v.StepUp = &views.StepUp{Purpose: identity.ForApproval, BoundTo: boundTo(a.ID, a.Call.Digest)}
 		}
-	case engine.Ticket:
+	case engine.Tracker:
 		if a.State.Ticket == nil || a.State.Checked != nil {
 			v.Ticket = ticketForm(req.Ticket)
 		}
-	case engine.Answer:
+	case engine.Requester:
 		if len(req.Form) > 0 && would(c, p, approval.Fact{Kind: approval.Reply, Yes: true}) == nil {
 			v.AnswerURL = cardURL(a.ID) + "/answer"
 		}
-	case engine.Review, engine.Human:
+	case engine.Reviewers:
 	}
 	if q := question(a, name); q != nil && slices.Contains(a.Plan.Excluded, p.Identity) {
 		v.Question = q

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -183,7 +184,7 @@ func whyNot(c gate.Card, p engine.Person, canDeny bool) string {
 	switch err := c.CannotVote; {
 	case errors.Is(err, approval.ErrSelfReview) && slices.ContainsFunc(c.Approval.Facts, func(f approval.Fact) bool { return f.Kind == approval.Edit && f.Actor.ID == p.ID }):
 		return "You have changed the arguments of this call, so somebody else has to decide it."
-	case errors.Is(err, approval.ErrSelfReview) && !slices.ContainsFunc(c.Approval.Plan.Requirements, func(r engine.Requirement) bool { return peopled(r.Kind) }):
+	case errors.Is(err, approval.ErrSelfReview) && !slices.ContainsFunc(c.Approval.Plan.Requirements, func(r engine.Requirement) bool { return r.Kind.Traits().VotesCount }):
 		return "Nobody else has to decide this one: it takes only what the requesting side has to give."
 	case errors.Is(err, approval.ErrSelfReview):
 		return "You are on the requesting side of this call, so somebody else has to decide it."
@@ -199,11 +200,11 @@ func whyNot(c gate.Card, p engine.Person, canDeny bool) string {
 		return "The places that you could fill are filled; others have to approve the rest. You can still deny it."
 	case errors.Is(err, approval.ErrMachine):
 		return "Only a signed-in person can decide this."
-	case errors.Is(err, approval.ErrNotEligible) && canDeny && !peopled(req.Kind):
+	case errors.Is(err, approval.ErrNotEligible) && canDeny && !req.Kind.Traits().VotesCount:
 		return "It first waits for " + lowerFirst(requirementWords(req.Kind, "")) + ". You can already deny it."
 	case errors.Is(err, approval.ErrNotEligible) && canDeny:
 		return "It is not your turn to approve: this step is for " + role + ". You can already deny it."
-	case errors.Is(err, approval.ErrNotEligible) && !peopled(req.Kind):
+	case errors.Is(err, approval.ErrNotEligible) && !req.Kind.Traits().VotesCount:
 		return "No reviewer decides this step: it waits for the requesting side."
 	case errors.Is(err, approval.ErrNotEligible) && role != "":
 		return "Deciding this takes the role " + role + ", which you do not have."
@@ -221,7 +222,7 @@ func requirement(c gate.Card, i int, r approval.Progress) views.Requirement {
 		if r.Given >= r.Needed {
 			v.Standing = "enough; the others are still awaited"
 		}
-		if left := r.Needed - r.Given; i == c.Approval.State.Stage && c.Eligible < left && peopled(r.Kind) && len(r.AnyOf) == 0 {
+		if left := r.Needed - r.Given; i == c.Approval.State.Stage && c.Eligible < left && r.Kind.Traits().VotesCount && len(r.AnyOf) == 0 {
 			v.Short = "Only " + views.Plural(c.Eligible, "person", "people") + " can still do this, too few to complete it."
 		}
 	case approval.Queued:
@@ -235,28 +236,13 @@ func requirement(c gate.Card, i int, r approval.Progress) views.Requirement {
 	return v
 }
 
-func peopled(k engine.Kind) bool {
-	return k == engine.Review || k == engine.Human || k == engine.Answer
-}
-
 func requirementWords(k engine.Kind, role string) string {
-	by := ""
-	if role != "" {
-		by = " by " + role
+	kind := k.Traits()
+	title := cmp.Or(kind.Title, words(string(k)))
+	if role == "" || !kind.VotesCount {
+		return title
 	}
-	switch k {
-	case engine.Review:
-		return "Review" + by
-	case engine.Human:
-		return "A person's decision" + by
-	case engine.Answer:
-		return "Confirmation" + by
-	case engine.StepUp:
-		return "Proof of identity by who answers for it"
-	case engine.Ticket:
-		return "A ticket"
-	}
-	return words(string(k)) + by
+	return title + " by " + role
 }
 
 // escalation says who may decide as well: those who may already, and those who

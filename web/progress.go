@@ -4,7 +4,6 @@ import (
 	"strings"
 	"time"
 
-	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/gate"
 	"holdpoint/web/views"
@@ -17,7 +16,7 @@ func stages(c gate.Card) []views.Stage {
 	reqs := c.Approval.State.Requirements
 	for i, r := range reqs {
 		v := requirement(c, i, r)
-		if i > 0 && reviewed(r.Kind) && reqs[i-1].Kind == r.Kind {
+		if i > 0 && r.Kind.PeopleDecide() && reqs[i-1].Kind == r.Kind {
 			last := &list[len(list)-1]
 			last.Requirements = append(last.Requirements, v)
 			continue
@@ -26,9 +25,6 @@ func stages(c gate.Card) []views.Stage {
 	}
 	return list
 }
-
-// reviewed reports whether reviewers decide a requirement of this kind.
-func reviewed(k engine.Kind) bool { return k == engine.Review || k == engine.Human }
 
 // rolesOf are whose people can give it: "finance-approver", or "2 of finance or 1
 // of security".
@@ -153,10 +149,8 @@ func wantedOf(a approval.Approval) string {
 	if a.State.Question != nil {
 		return "A reviewer asks a question"
 	}
-	if req, ok := waiting(a); ok && req.Kind == engine.StepUp {
-		return "Prove that it is you"
-	}
-	return "It needs a ticket"
+	req, _ := waiting(a)
+	return req.Kind.Traits().Wanted
 }
 
 // stillUntil is until when the clock stands still; zero when it goes on.

@@ -35,19 +35,18 @@ func sentence(a approval.Approval, name func(string) string) string {
 			return ""
 		}
 		left := max(req.Needed-req.Given, 0)
+		kind := req.Kind.Traits()
 		switch {
 		case a.State.Question != nil:
 			return "A reviewer has asked the requesting side a question."
 		case len(req.AnyOf) > 0:
 			return "Needs " + views.Visible(rolesOf(req)) + "."
-		case peopled(req.Kind) && req.Role != "":
+		case kind.VotesCount && req.Role != "":
 			return "Needs " + views.Plural(left, "more person", "more people") + " with the role " + views.Visible(rolesOf(req)) + "."
-		case req.Kind == engine.StepUp:
-			return "Waits for whoever answers for the call to prove who they are."
-		case req.Kind == engine.Ticket && a.State.Ticket != nil && a.State.Checked == nil:
+		case kind.Giver == engine.Tracker && a.State.Ticket != nil && a.State.Checked == nil:
 			return "A ticket is attached; its tracker is being asked."
-		case req.Kind == engine.Ticket:
-			return "Waits for a ticket that covers the call."
+		case kind.Waits != "":
+			return kind.Waits
 		}
 		return "Waits for: " + lowerFirst(views.Visible(requirementWords(req.Kind, req.Role))) + "."
 	}

@@ -59,7 +59,7 @@ func path(a approval.Approval) string {
 	text, later := "", ""
 	for i, r := range a.Plan.Requirements {
 		switch {
-		case i > 0 && reviewed(r.Kind) && a.Plan.Requirements[i-1].Kind == r.Kind:
+		case i > 0 && r.Kind.PeopleDecide() && a.Plan.Requirements[i-1].Kind == r.Kind:
 			text += " and " // in any order
 		case i > 0:
 			text += ", then "
@@ -67,7 +67,7 @@ func path(a approval.Approval) string {
 		switch {
 		case len(r.AnyOf) > 0:
 			text += "either " + rolesOf(approval.Progress{AnyOf: r.AnyOf})
-		case !peopled(r.Kind):
+		case !r.Kind.Traits().VotesCount:
 			text += lowerFirst(requirementWords(r.Kind, ""))
 		case r.Role == "":
 			text += views.Plural(r.Needed, "person", "people")

@@ -110,13 +110,10 @@ func (w *waiting) say() string {
 			return "It is being settled: do not run the tool unless a later answer says approved."
 		}
 		text := fmt.Sprintf("Still waiting: do not run the tool yet. Call %s with approval_id %s again; it expires at %s.", awaitTool, w.ID, w.ExpiresAt.UTC().Format(time.RFC3339))
-		switch w.NextAction {
-		case "answer":
-			text += " The user has to confirm this very call, through the runtime."
-		case "attach_ticket":
-			text += " It needs a ticket."
-		case "verify":
-			text += " A person has to verify themselves at " + w.Links.Review + "."
+		for _, k := range engine.Kinds() {
+			if kind := k.Traits(); kind.NextAction == w.NextAction && kind.Told != "" {
+				return text + " " + strings.ReplaceAll(kind.Told, "%s", w.Links.Review)
+			}
 		}
 		return text
 	case "approved":

@@ -194,9 +194,7 @@ func (r *recorded) judge(ctx context.Context, record store.Record) (c policysim.
 		}
 	}
 	c.Now = c.Now.Stricter(verdict.Outcome.Route())
-	c.Reviewed = c.Now.Waits() && slices.ContainsFunc(again.Requirements, func(q engine.Requirement) bool {
-		return q.Kind == engine.Review || q.Kind == engine.Human
-	})
+	c.Reviewed = c.Now.Waits() && slices.ContainsFunc(again.Requirements, func(q engine.Requirement) bool { return q.Kind.PeopleDecide() })
 	if fact, denied := a.Denial(); denied {
 		c.Denial = &policysim.Denial{By: fact.Actor.ID, Name: r.names[fact.Actor.ID], At: fact.At.UTC(), Kind: string(fact.Denial)}
 	}

@@ -97,19 +97,17 @@ func (k *packing) requirements(a approval.Approval, v views.Approval) []views.Pa
 		if i >= len(flat) {
 			break
 		}
-		p := views.PackRequirement{Requirement: flat[i]}
+		kind := req.Kind.Traits()
+		p := views.PackRequirement{Requirement: flat[i], Nobody: kind.NoPeople}
 		p.Short = ""
-		switch req.Kind {
-		case engine.Ticket:
-			p.Nobody = "No person: a ticket has to cover it, and its tracker is asked."
-		case engine.Answer:
-			p.Nobody = "The requesting side's own user, by its runtime or in the console."
-		case engine.StepUp:
+		switch kind.Giver {
+		case engine.Accountable:
 			for _, identity := range a.Plan.Accountable {
 				p.Could = append(p.Could, or(k.names[identity], identity))
 			}
-		case engine.Review, engine.Human:
+		case engine.Reviewers:
 			p.Could = k.could(a, req)
+		case engine.Requester, engine.Tracker:
 		}
 		if p.Nobody == "" && len(p.Could) == 0 {
 			p.Nobody = "Nobody could give it as roles are now."

@@ -232,15 +232,12 @@ func MayGrant(p engine.Person, a approval.Approval, now time.Time) error {
 func rolesAsked(a approval.Approval) (roles, human []string) {
 	for _, req := range a.Plan.Requirements {
 		into := &roles
-		if len(req.Form) > 0 {
+		kind := req.Kind.Traits()
+		if len(req.Form) > 0 || !kind.VotesCount {
 			continue // a yes is not enough
 		}
-		switch req.Kind {
-		case engine.Answer, engine.Review:
-		case engine.Human:
+		if kind.FreshProof {
 			into = &human
-		case engine.StepUp, engine.Ticket:
-			continue
 		}
 		if len(req.AnyOf) == 0 && req.Role != "" {
 			*into = append(*into, req.Role)

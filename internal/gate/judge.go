@@ -252,7 +252,7 @@ func (j *Judge) Again(a approval.Approval, document []byte, now time.Time) (engi
 	d, rule := engine.Evaluate(a.Call, j.digest, append(p.confirmed, shared...)...), j.Routing.For(a.Call)
 	for i := range d.Requirements {
 		// What the policy leaves to the settings it does not ask to be stricter.
-		if r := &d.Requirements[i]; r.Deny == 0 && (r.Kind == engine.Review || r.Kind == engine.Human) {
+		if r := &d.Requirements[i]; r.Deny == 0 && r.Kind.PeopleDecide() {
 			r.Deny = rule.Deny
 		}
 	}

@@ -67,16 +67,16 @@ func AsksOf(p engine.Person, a approval.Approval) bool {
 	if a.Status.Terminal() || a.State.Status.Terminal() || !slices.Contains(a.Plan.Excluded, p.Identity) || a.State.Stage >= len(a.Plan.Requirements) {
 		return false
 	}
-	switch a.Plan.Requirements[a.State.Stage].Kind {
-	case engine.StepUp:
+	switch req := a.Plan.Requirements[a.State.Stage]; req.Kind.Traits().Giver {
+	case engine.Accountable:
 		return slices.Contains(a.Plan.Accountable, p.Identity)
-	case engine.Ticket:
+	case engine.Tracker:
 		return a.State.Ticket == nil || a.State.Checked != nil
-	case engine.Answer:
-		if len(a.Plan.Requirements[a.State.Stage].Form) > 0 && slices.Contains(a.Plan.Accountable, p.Identity) {
+	case engine.Requester:
+		if len(req.Form) > 0 && slices.Contains(a.Plan.Accountable, p.Identity) {
 			return true
 		}
-	case engine.Review, engine.Human:
+	case engine.Reviewers:
 	}
 	return a.State.Question != nil
 }

@@ -69,7 +69,7 @@ func (b *accessBuilder) rules(p *policy.Bundle, r approval.Routing) {
 	names := p.Rules()
 	for i, requirements := range p.Requirements() {
 		for _, q := range requirements {
-			if q.Kind != engine.StepUp && q.Kind != engine.Ticket {
+			if q.Kind.Traits().VotesCount {
 				b.ask(q.Role, RoleAsked{By: "policy", Name: names[i].ID, As: "decides", Needed: max(q.Needed, least)})
 			}
 			for _, group := range q.AnyOf {

@@ -53,7 +53,7 @@ func wanted(a approval.Approval, t approval.Ticket, refused error) error {
 		return nil // contribute says so
 	}
 	req := a.Plan.Requirements[a.State.Stage]
-	if req.Kind != engine.Ticket {
+	if req.Kind.Traits().Giver != engine.Tracker {
 		return nil // likewise
 	}
 	if refused != nil {
@@ -131,7 +131,7 @@ func coveredBy(a approval.Approval) (all []covered) {
 		}
 	}
 	for _, req := range a.Plan.Requirements {
-		if req.Kind == engine.Ticket && len(all) < len(good) {
+		if req.Kind.Traits().Giver == engine.Tracker && len(all) < len(good) {
 			all = append(all, covered{good[len(all)], req.Ticket})
 		}
 	}

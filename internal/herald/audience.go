@@ -90,7 +90,7 @@ func (u *audience) load() error {
 // the approval waits for.
 func (u *audience) proves(p engine.Person) bool {
 	a := u.change.Approval
-	return !a.Status.Terminal() && a.State.Stage < len(a.Plan.Requirements) && a.Plan.Requirements[a.State.Stage].Kind == engine.StepUp &&
+	return !a.Status.Terminal() && a.State.Stage < len(a.Plan.Requirements) && a.Plan.Requirements[a.State.Stage].Kind.Traits().Giver == engine.Accountable &&
 		slices.Contains(a.Plan.Accountable, p.Identity)
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -93,15 +94,16 @@ type Awaited struct {
 func (s *Store) Awaited(ctx context.Context) ([]Awaited, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
+	voted := slices.DeleteFunc(engine.Kinds(), func(k engine.Kind) bool { return !k.Traits().VotesCount })
 	rows, err := s.pool.Query(ctx, `WITH asked AS (
 			SELECT a.id, r FROM approvals a, jsonb_array_elements(a.requirements) r WHERE a.status = 'pending')
 		SELECT role, how, max(needed)::integer, count(DISTINCT id)::integer FROM (
-			SELECT id, r->>'role' AS role, 'decides' AS how, (r->>'needed')::integer AS needed FROM asked WHERE r->>'kind' IN ('answer', 'review', 'human') AND NOT r ? 'any_of'
+			SELECT id, r->>'role' AS role, 'decides' AS how, (r->>'needed')::integer AS needed FROM asked WHERE r->>'kind' = ANY($1) AND NOT r ? 'any_of'
 			UNION ALL
 			SELECT id, g->>'role', 'one_of', (g->>'needed')::integer FROM asked, jsonb_array_elements(coalesce(r->'any_of', '[]')) g
 			UNION ALL
 			SELECT id, e->>'role', 'escalation', 1 FROM asked, jsonb_array_elements(coalesce(r->'escalation', '[]')) e
-		) roles WHERE role <> '' GROUP BY role, how ORDER BY role, how`)
+		) roles WHERE role <> '' GROUP BY role, how ORDER BY role, how`, voted)
 	if err != nil {
 		return nil, translate(err)
 	}
