@@ -1,7 +1,7 @@
 package web
 
 import (
-	"errors"
+	"context"
 	"maps"
 	"net/http"
 	"net/url"
@@ -17,17 +17,40 @@ import (
 
 func agentURL(id string) string { return "/agents/" + url.PathEscape(id) }
 
-func (c *Console) agents(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	known, err := c.cfg.Office.Registry(r.Context())
+// Agents is what the pages of agents need of what is registered. Every change is on
+// record with who made it. Errors are as Approvals' are.
+type Agents interface {
+	Registry
+	RegisterAgent(ctx context.Context, by gate.By, a registry.Agent, once *gate.Once) error
+	RevokeAgent(ctx context.Context, by gate.By, id string, revoke bool, once *gate.Once) error
+	KillSwitches
+}
+
+// agentHandler serves the list of agents and the page of each.
+type agentHandler struct {
+	site   *site
+	agents Agents
+}
+
+func (h *agentHandler) register(mux *http.ServeMux) {
+	mux.HandleFunc("GET /agents", h.site.forAuditors(h.list))
+	mux.HandleFunc("GET /agents/{id}", h.site.forAuditors(h.show))
+	mux.HandleFunc("POST /agents/{id}", h.site.forAdministrators(h.change))
+	mux.HandleFunc("POST /agents/{id}/registration", h.site.forAdministrators(h.revoke))
+	mux.HandleFunc("POST /agents/{id}/kill-switch", h.site.forAdministrators(h.killSwitch))
+}
+
+func (h *agentHandler) list(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	known, err := h.agents.Registry(r.Context())
 	if err != nil {
-		c.site.fail(w, r, p, err)
+		h.site.fail(w, r, p, err)
 		return
 	}
-	v := views.Agents{Frame: c.site.frame(p, "Agents", "agents"), MayChange: gate.MayAdminister(p)}
+	v := views.Agents{Frame: h.site.frame(p, "Agents", "agents"), MayChange: gate.MayAdminister(p)}
 	for _, id := range slices.Sorted(maps.Keys(known.Agents)) {
 		v.Rows = append(v.Rows, agentRow(known, known.Agents[id]))
 	}
-	c.site.render(w, r, http.StatusOK, views.AgentsPage(v))
+	h.site.render(w, r, http.StatusOK, views.AgentsPage(v))
 }
 
 func agentRow(known *registry.Snapshot, a registry.Agent) views.AgentRow {
@@ -52,20 +75,20 @@ func agentState(known *registry.Snapshot, a registry.Agent) views.Status {
 	return views.Status{Code: "active", Word: "Active"}
 }
 
-func (c *Console) agent(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	known, a, err := c.registered(r)
+func (h *agentHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	known, a, err := h.find(r)
 	if err != nil {
-		c.site.fail(w, r, p, err)
+		h.site.fail(w, r, p, err)
 		return
 	}
-	v := c.agentView(r, p, known, a)
-	v.Notice = c.site.flash(w, r)
-	c.site.render(w, r, http.StatusOK, views.AgentPage(v))
+	v := h.view(r, p, known, a)
+	v.Notice = h.site.flash(w, r)
+	h.site.render(w, r, http.StatusOK, views.AgentPage(v))
 }
 
-// registered reads the agent that the address names.
-func (c *Console) registered(r *http.Request) (*registry.Snapshot, registry.Agent, error) {
-	known, err := c.cfg.Office.Registry(r.Context())
+// find reads the agent that the address names.
+func (h *agentHandler) find(r *http.Request) (*registry.Snapshot, registry.Agent, error) {
+	known, err := h.agents.Registry(r.Context())
 	if err != nil {
 		return nil, registry.Agent{}, err
 	}
@@ -76,9 +99,9 @@ func (c *Console) registered(r *http.Request) (*registry.Snapshot, registry.Agen
 	return known, a, nil
 }
 
-func (c *Console) agentView(r *http.Request, p engine.Person, known *registry.Snapshot, a registry.Agent) views.Agent {
+func (h *agentHandler) view(r *http.Request, p engine.Person, known *registry.Snapshot, a registry.Agent) views.Agent {
 	v := views.Agent{
-		Frame: c.site.frame(p, "Agent "+views.Visible(a.Name), "agents"), AgentRow: agentRow(known, a), MayChange: gate.MayAdminister(p),
+		Frame: h.site.frame(p, "Agent "+views.Visible(a.Name), "agents"), AgentRow: agentRow(known, a), MayChange: gate.MayAdminister(p),
 		Capabilities: a.Capabilities, NeedsAttestation: a.NeedsAttestation, RevokedAt: a.RevokedAt,
 		Delegation: strconv.Itoa(known.Settings.MaxDelegation) + ", as the settings say", Form: agentForm(a),
 	}
@@ -89,7 +112,7 @@ func (c *Console) agentView(r *http.Request, p engine.Person, known *registry.Sn
 		v.Form.Limits = limitsForm(known.Settings.Limits)
 	}
 	if k, on := known.Kills[a.ID]; on {
-		v.Kill = kill(k, c.site.names(r.Context(), k.By))
+		v.Kill = kill(k, h.site.names(r.Context(), k.By))
 	}
 	return v
 }
@@ -97,7 +120,7 @@ func (c *Console) agentView(r *http.Request, p engine.Person, known *registry.Sn
 func agentForm(a registry.Agent) views.AgentForm {
 	f := views.AgentForm{
 		Type: a.Type, Trust: a.Trust.String(), Trusts: trustOptions(), Roles: strings.Join(a.Roles, "\n"),
-		Capabilities: strings.Join(a.Capabilities, "\n"), NeedsAttestation: a.NeedsAttestation, OwnLimits: a.Limits != nil, Seen: seen(a),
+		Capabilities: strings.Join(a.Capabilities, "\n"), NeedsAttestation: a.NeedsAttestation, OwnLimits: a.Limits != nil, Seen: fingerprint(a),
 	}
 	if a.MaxDelegation != nil {
 		f.MaxDelegation = strconv.Itoa(*a.MaxDelegation)
@@ -108,15 +131,15 @@ func agentForm(a registry.Agent) views.AgentForm {
 	return f
 }
 
-// changeAgent replaces what is registered of an agent by what the form says.
-func (c *Console) changeAgent(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	known, a, err := c.registered(r)
+// change replaces what is registered of an agent by what the form says.
+func (h *agentHandler) change(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	known, a, err := h.find(r)
 	if err != nil {
-		c.site.fail(w, r, p, err)
+		h.site.fail(w, r, p, err)
 		return
 	}
-	if r.PostForm.Get("seen") != seen(a) {
-		c.site.fail(w, r, p, errChanged)
+	if r.PostForm.Get("seen") != fingerprint(a) {
+		h.site.fail(w, r, p, errChanged)
 		return
 	}
 	changed, e := a, entered{form: r.PostForm}
@@ -130,73 +153,52 @@ func (c *Console) changeAgent(w http.ResponseWriter, r *http.Request, p engine.P
 		changed.Limits = &limits
 	}
 	if err = e.trouble(); err == nil {
-		err = c.cfg.Office.RegisterAgent(r.Context(), by(p), changed, nil)
+		err = h.agents.RegisterAgent(r.Context(), by(p), changed, nil)
 	}
 	if detail, ok := refused(err); ok {
-		v := c.agentView(r, p, known, a)
+		v := h.view(r, p, known, a)
 		v.Form = views.AgentForm{
 			Type: e.text("type"), Trust: e.text("trust"), Trusts: trustOptions(),
 			Roles: e.form.Get("roles"), Capabilities: e.form.Get("capabilities"), NeedsAttestation: e.ticked("needs_attestation"),
-			MaxDelegation: e.text("max_delegation"), OwnLimits: e.ticked("own_limits"), Limits: limitsAgain(e.form), Seen: seen(a),
+			MaxDelegation: e.text("max_delegation"), OwnLimits: e.ticked("own_limits"), Limits: limitsAgain(e.form), Seen: fingerprint(a),
 			Failure: detail,
 		}
-		c.site.render(w, r, http.StatusUnprocessableEntity, views.AgentPage(v))
+		h.site.render(w, r, http.StatusUnprocessableEntity, views.AgentPage(v))
 		return
 	}
-	c.site.redirectOrFail(w, r, p, err, "agent", agentURL(a.ID))
+	h.site.redirectOrFail(w, r, p, err, "agent", agentURL(a.ID))
 }
 
-func (c *Console) revokeAgent(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *agentHandler) revoke(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	id, to := r.PathValue("id"), r.PostForm.Get("to")
 	if err := confirmedChange(r.PostForm); err != nil {
-		c.site.fail(w, r, p, err)
+		h.site.fail(w, r, p, err)
 		return
 	}
-	err := c.cfg.Office.RevokeAgent(r.Context(), by(p), id, to == "revoked", nil)
-	c.site.redirectOrFail(w, r, p, already(err), to, agentURL(id))
+	err := h.agents.RevokeAgent(r.Context(), by(p), id, to == "revoked", nil)
+	h.site.redirectOrFail(w, r, p, missingIsChanged(err), to, agentURL(id))
 }
 
-// confirmedChange makes sure that a form that revokes or restores says which,
-// and that the second step was taken.
-func confirmedChange(form url.Values) error {
-	if to := form.Get("to"); to != "revoked" && to != "restored" {
-		return invalid("incomplete_form", "The form said neither revoke nor restore.")
-	}
-	if form.Get("confirm") != "yes" {
-		return invalid("not_confirmed", "Nothing was changed: tick the box to confirm it.")
-	}
-	return nil
-}
-
-// already words the refusal of a change that somebody else has made meanwhile.
-func already(err error) error {
-	var refusal *gate.Refusal
-	if errors.As(err, &refusal) && refusal.Status == http.StatusNotFound {
-		return errChanged
-	}
-	return err
-}
-
-func (c *Console) switchAgent(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	known, a, err := c.registered(r)
+func (h *agentHandler) killSwitch(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	known, a, err := h.find(r)
 	if err != nil {
-		c.site.fail(w, r, p, err)
+		h.site.fail(w, r, p, err)
 		return
 	}
 	throw, reason, failure := switchForm(r.PostForm, "yes")
 	if failure == "" {
-		err = c.turn(r.Context(), p, a.ID, reason, throw)
+		err = turn(r.Context(), h.agents, p, a.ID, reason, throw)
 		failure, _ = refused(err)
 	}
 	if failure != "" {
-		v := c.agentView(r, p, known, a)
+		v := h.view(r, p, known, a)
 		v.Switch.Failure, v.Switch.Reason = failure, reason
-		c.site.render(w, r, http.StatusUnprocessableEntity, views.AgentPage(v))
+		h.site.render(w, r, http.StatusUnprocessableEntity, views.AgentPage(v))
 		return
 	}
 	what := "released"
 	if throw {
 		what = "stopped"
 	}
-	c.site.redirectOrFail(w, r, p, err, what, agentURL(a.ID))
+	h.site.redirectOrFail(w, r, p, err, what, agentURL(a.ID))
 }

@@ -39,11 +39,10 @@ func (c *Console) registerAudit(mux *http.ServeMux) {
 	if c.cfg.Log == nil {
 		return
 	}
-	reads := c.site.onlyFor(gate.MayReadRules, "auditors and administrators")
-	mux.HandleFunc("GET /audit", reads(c.audit))
-	mux.HandleFunc("GET /audit/events/{id}", reads(c.auditEvent))
-	mux.HandleFunc("GET /audit/events/{id}/document", reads(c.auditDocument))
-	mux.HandleFunc("GET /audit/checkpoints", reads(c.auditCheckpoints))
+	mux.HandleFunc("GET /audit", c.site.forAuditors(c.audit))
+	mux.HandleFunc("GET /audit/events/{id}", c.site.forAuditors(c.auditEvent))
+	mux.HandleFunc("GET /audit/events/{id}/document", c.site.forAuditors(c.auditDocument))
+	mux.HandleFunc("GET /audit/checkpoints", c.site.forAuditors(c.auditCheckpoints))
 }
 
 // filterNames are the parameters of a search, in the order of the form.
@@ -239,7 +238,7 @@ type auditKnown struct {
 }
 
 func (c *Console) auditKnown(ctx context.Context) (auditKnown, error) {
-	registered, err := c.cfg.Office.Registry(ctx)
+	registered, err := c.cfg.Agents.Registry(ctx)
 	if err != nil {
 		return auditKnown{}, err
 	}

@@ -197,23 +197,6 @@ func nameOr(id string, name func(string) string, otherwise string) string {
 	return name(id)
 }
 
-func orSome(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
-}
-
-// lowerThe takes a name into the middle of a sentence.
-func lowerThe(who string) string {
-	for _, article := range []string{"The ", "A ", "An ", "Somebody"} {
-		if strings.HasPrefix(who, article) {
-			return lowerFirst(who)
-		}
-	}
-	return who
-}
-
 // outcomes are those by which a log is searched, in words.
 var outcomes = []struct {
 	outcome engine.Outcome

@@ -26,14 +26,15 @@ type Absences interface {
 	RevokeDelegation(ctx context.Context, by engine.Person, id, channel, requestID string) error
 }
 
+func anybody(engine.Person) bool { return true }
+
 func (c *Console) registerAway(mux *http.ServeMux) {
 	if c.cfg.Absences == nil {
 		return
 	}
-	anybody := c.site.onlyFor(func(engine.Person) bool { return true }, "")
-	mux.HandleFunc("GET /away", anybody(c.away))
-	mux.HandleFunc("POST /away", anybody(c.delegate))
-	mux.HandleFunc("POST /away/{id}/revoke", anybody(c.revokeDelegation))
+	mux.HandleFunc("GET /away", c.site.onlyFor(anybody, "", c.away))
+	mux.HandleFunc("POST /away", c.site.onlyFor(anybody, "", c.delegate))
+	mux.HandleFunc("POST /away/{id}/revoke", c.site.onlyFor(anybody, "", c.revokeDelegation))
 }
 
 func (c *Console) away(w http.ResponseWriter, r *http.Request, p engine.Person) {

@@ -10,14 +10,20 @@ import (
 	"time"
 
 	"holdpoint/engine"
+	"holdpoint/engine/dialect/safeai"
+	"holdpoint/engine/policy"
+	"holdpoint/engine/registry"
 	"holdpoint/internal/identity"
 	"holdpoint/web/static"
 )
 
 // Config is what a Console is made of.
 type Config struct {
-	Desk   Desk
-	Office Office
+	Desk Desk
+	// What is registered, by what is done with it.
+	Agents   Agents
+	Tools    Tools
+	Settings Settings
 	// Notices administers who is told; without it there is no page for that.
 	Notices Notices
 	// InForce says what is judged by at the moment of asking.
@@ -79,8 +85,8 @@ type group interface{ register(mux *http.ServeMux) }
 
 // New makes a console, or says what is missing.
 func New(c Config) (*Console, error) {
-	if c.Desk == nil || c.Office == nil || c.InForce == nil || c.SignIn == nil || c.Sessions == nil {
-		return nil, errors.New("console: Desk, Office, InForce, SignIn and Sessions are needed")
+	if c.Desk == nil || c.Agents == nil || c.Tools == nil || c.Settings == nil || c.InForce == nil || c.SignIn == nil || c.Sessions == nil {
+		return nil, errors.New("console: Desk, Agents, Tools, Settings, InForce, SignIn and Sessions are needed")
 	}
 	if c.SessionTTL < 0 {
 		return nil, fmt.Errorf("console: a session cannot last %s", c.SessionTTL)
@@ -110,6 +116,7 @@ func New(c Config) (*Console, error) {
 	groups := []group{
 		&signInHandler{site: shared, signer: c.SignIn, second: c.SecondStep, factors: c.Factors, remote: c.Remote},
 		&accountHandler{site: shared, factors: c.Factors},
+		&policyHandler{shared}, &agentHandler{shared, c.Agents}, &toolHandler{shared, c.Tools}, &adminHandler{shared, c.Settings},
 	}
 	if c.Factors != nil {
 		groups = append(groups, &verifyHandler{site: shared, factors: c.Factors})
@@ -130,7 +137,6 @@ func (c *Console) Register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /approvals/{id}/live", c.liveApproval)
 	c.registerActions(mux)
 	mux.HandleFunc("GET /history", c.site.signedIn(c.history))
-	c.registerOffice(mux)
 	c.registerAway(mux)
 	c.registerNotices(mux)
 	mux.Handle("GET /static/", static.Handler())
@@ -148,4 +154,20 @@ func (c *Console) Signed(r *http.Request) (engine.Person, bool, error) { return 
 func (c *Console) NotFound(w http.ResponseWriter, r *http.Request) {
 	person, _, _ := c.site.person(r) // only decides whether the page has its navigation
 	c.site.fail(w, r, person, errNoPage)
+}
+
+// InForce is what this process judges by at this moment.
+type InForce struct {
+	// Digest is what events name as policy_digest.
+	Digest string
+	// Policy and Contracts are nil when there are none; the files are as their
+	// authors wrote them.
+	Policy        *policy.Bundle
+	PolicyFile    []byte
+	Contracts     *safeai.Set
+	ContractsFile []byte
+	// Problem is why the last import changed nothing, one mistake a line, or "".
+	Problem string
+	// Registered is what is registered, as it was last read. It is never nil.
+	Registered *registry.Snapshot
 }

@@ -364,7 +364,7 @@ func (c *Console) makeGrant(w http.ResponseWriter, r *http.Request, p engine.Per
 	request, err := d.enter(r.PostForm, p, d.view.ID)
 	status := http.StatusOK
 	if err == nil {
-		tried := seen([]any{string(request.Pattern.Document().Canonical()), request.For, request.Uses})
+		tried := fingerprint([]any{string(request.Pattern.Document().Canonical()), request.For, request.Uses})
 		switch {
 		case r.PostForm.Get("step") != "save":
 		case r.PostForm.Get("seen") != tried:

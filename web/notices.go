@@ -39,13 +39,12 @@ func (c *Console) registerNotices(mux *http.ServeMux) {
 	if c.cfg.Notices == nil {
 		return
 	}
-	administers := c.site.onlyFor(gate.MayAdminister, "administrators")
-	mux.HandleFunc("GET /notifications", administers(c.notices))
-	mux.HandleFunc("POST /notifications/endpoints", administers(c.addEndpoint))
-	mux.HandleFunc("POST /notifications/endpoints/{id}/test", administers(c.testEndpoint))
-	mux.HandleFunc("POST /notifications/endpoints/{id}/secret", administers(c.rotateSecret))
-	mux.HandleFunc("POST /notifications/endpoints/{id}/switch", administers(c.switchEndpoint))
-	mux.HandleFunc("POST /notifications/dead/{id}", administers(c.resend))
+	mux.HandleFunc("GET /notifications", c.site.forAdministrators(c.notices))
+	mux.HandleFunc("POST /notifications/endpoints", c.site.forAdministrators(c.addEndpoint))
+	mux.HandleFunc("POST /notifications/endpoints/{id}/test", c.site.forAdministrators(c.testEndpoint))
+	mux.HandleFunc("POST /notifications/endpoints/{id}/secret", c.site.forAdministrators(c.rotateSecret))
+	mux.HandleFunc("POST /notifications/endpoints/{id}/switch", c.site.forAdministrators(c.switchEndpoint))
+	mux.HandleFunc("POST /notifications/dead/{id}", c.site.forAdministrators(c.resend))
 }
 
 func (c *Console) notices(w http.ResponseWriter, r *http.Request, p engine.Person) {

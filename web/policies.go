@@ -15,14 +15,22 @@ import (
 // expiresSoon is how long before its end a policy's age is worth a warning.
 const expiresSoon = 14 * 24 * time.Hour
 
-func (c *Console) policies(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	c.site.render(w, r, http.StatusOK, views.PoliciesPage(c.policiesView(p)))
+// policyHandler serves the page of what is in force.
+type policyHandler struct{ site *site }
+
+func (h *policyHandler) register(mux *http.ServeMux) {
+	mux.HandleFunc("GET /policies", h.site.forAuditors(h.show))
+	mux.HandleFunc("POST /policies", h.site.forAuditors(h.try))
 }
 
-// policiesView shows what is in force at this moment.
-func (c *Console) policiesView(p engine.Person) views.Policies {
-	in, now := c.site.inForce(), c.site.clock()
-	v := views.Policies{Frame: c.site.frame(p, "Policies", "policies"), Digest: in.Digest, Try: views.Try{Environment: "dev", Arguments: "{}"}}
+func (h *policyHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	h.site.render(w, r, http.StatusOK, views.PoliciesPage(h.view(p)))
+}
+
+// view shows what is in force at this moment.
+func (h *policyHandler) view(p engine.Person) views.Policies {
+	in, now := h.site.inForce(), h.site.clock()
+	v := views.Policies{Frame: h.site.frame(p, "Policies", "policies"), Digest: in.Digest, Try: views.Try{Environment: "dev", Arguments: "{}"}}
 	for line := range strings.Lines(in.Problem) {
 		if line = strings.TrimSpace(line); line != "" {
 			v.Problems = append(v.Problems, line)
@@ -61,31 +69,31 @@ func policyView(b *policy.Bundle, file []byte, now time.Time) views.Policy {
 	return v
 }
 
-// tryCall says what the policy alone would decide of a call. Nothing is
+// try says what the policy alone would decide of a call. Nothing is
 // recorded, and nothing runs.
-func (c *Console) tryCall(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	v := c.policiesView(p)
+func (h *policyHandler) try(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	v := h.view(p)
 	v.Try = views.Try{
 		Tool: strings.TrimSpace(r.PostForm.Get("tool")), Arguments: r.PostForm.Get("arguments"),
 		Environment: strings.TrimSpace(r.PostForm.Get("environment")), Request: strings.TrimSpace(r.PostForm.Get("request")),
 	}
 	v.Title = "Try a call"
-	bundle := c.site.inForce().Policy
+	bundle := h.site.inForce().Policy
 	if bundle == nil {
 		v.Try.Failures = []string{"No policy is in force, so there is nothing to try."}
-		c.site.render(w, r, http.StatusUnprocessableEntity, views.PoliciesPage(v))
+		h.site.render(w, r, http.StatusUnprocessableEntity, views.PoliciesPage(v))
 		return
 	}
 	request, failures := tried(v.Try)
 	if len(failures) > 0 {
 		v.Try.Failures = failures
-		c.site.render(w, r, http.StatusUnprocessableEntity, views.PoliciesPage(v))
+		h.site.render(w, r, http.StatusUnprocessableEntity, views.PoliciesPage(v))
 		return
 	}
-	result := explained(bundle.Explain(request.Policy(), c.site.clock()))
+	result := explained(bundle.Explain(request.Policy(), h.site.clock()))
 	result.Tool, result.Environment = request.Action.ToolName, request.Agent.Environment
 	v.Try.Result = &result
-	c.site.render(w, r, http.StatusOK, views.PoliciesPage(v))
+	h.site.render(w, r, http.StatusOK, views.PoliciesPage(v))
 }
 
 // tried reads the call to try: a whole request where there is one, else the

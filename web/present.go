@@ -352,15 +352,5 @@ func credential(by engine.Actor) string {
 	return text
 }
 
-// words writes a machine's name for people: "customer_support".
-func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
-
-func lowerFirst(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToLower(s[:1]) + s[1:]
-}
-
 // Present is how a card is put before people, whoever they are: for evidence packs.
 func Present(c gate.Card) views.Approval { return card(c, engine.Person{}, true, nil) }

@@ -29,9 +29,8 @@ func (c *Console) registerReports(mux *http.ServeMux) {
 	if c.cfg.Reports == nil {
 		return
 	}
-	reads := c.site.onlyFor(gate.MayReadRules, "auditors and administrators")
-	mux.HandleFunc("GET /audit/access", reads(c.accessReport))
-	mux.HandleFunc("GET /audit/reviewers", reads(c.reviewerReport))
+	mux.HandleFunc("GET /audit/access", c.site.forAuditors(c.accessReport))
+	mux.HandleFunc("GET /audit/reviewers", c.site.forAuditors(c.reviewerReport))
 }
 
 // reportForm reads the period of a report. A day without a time as the end is in

@@ -40,10 +40,9 @@ func (c *Console) registerRetention(mux *http.ServeMux) {
 	if c.cfg.Retention == nil {
 		return
 	}
-	reads, administers := c.site.onlyFor(gate.MayReadRules, "auditors and administrators"), c.site.onlyFor(gate.MayAdminister, "administrators")
-	mux.HandleFunc("GET /audit/erasures", reads(c.erasures))
-	mux.HandleFunc("POST /audit/holds", administers(c.placeHold))
-	mux.HandleFunc("POST /audit/holds/{id}/release", administers(c.releaseHold))
+	mux.HandleFunc("GET /audit/erasures", c.site.forAuditors(c.erasures))
+	mux.HandleFunc("POST /audit/holds", c.site.forAdministrators(c.placeHold))
+	mux.HandleFunc("POST /audit/holds/{id}/release", c.site.forAdministrators(c.releaseHold))
 }
 
 func (c *Console) erasures(w http.ResponseWriter, r *http.Request, p engine.Person) {
@@ -172,7 +171,7 @@ func (c *Console) releaseHold(w http.ResponseWriter, r *http.Request, p engine.P
 		c.site.fail(w, r, p, invalid("not_confirmed", "Nothing was changed: tick the box to confirm it."))
 		return
 	}
-	c.site.redirectOrFail(w, r, p, already(c.cfg.Retention.ReleaseHold(r.Context(), by(p), r.PathValue("id"), nil)), "unheld", erasuresURL+"#holds-h")
+	c.site.redirectOrFail(w, r, p, missingIsChanged(c.cfg.Retention.ReleaseHold(r.Context(), by(p), r.PathValue("id"), nil)), "unheld", erasuresURL+"#holds-h")
 }
 
 // nothingToHold is the refusal of a hold on what there is not.

@@ -3,7 +3,6 @@ package web
 import (
 	"strconv"
 	"strings"
-	"time"
 
 	"holdpoint/engine/canon"
 	"holdpoint/engine/dialect/safeai"
@@ -188,13 +187,6 @@ func termWords(rule canon.Value) []views.Phrase {
 		words = append(words, phrase("constraints", "", constraints))
 	}
 	return words
-}
-
-func briefText(text string) string {
-	if d, err := time.ParseDuration(text); err == nil {
-		return brief(d)
-	}
-	return text
 }
 
 // contractRows is the contracts in force, with their terms as the file has them.

@@ -63,23 +63,31 @@ func (s *site) signedIn(h handler) http.HandlerFunc {
 // handler answers a request of a signed-in person.
 type handler = func(http.ResponseWriter, *http.Request, engine.Person)
 
-// onlyFor lets through whom may says, asked anew at every request.
-func (s *site) onlyFor(may func(engine.Person) bool, whom string) func(handler) http.HandlerFunc {
-	return func(h handler) http.HandlerFunc {
-		return s.signedIn(func(w http.ResponseWriter, r *http.Request, p engine.Person) {
-			if !may(p) {
-				s.fail(w, r, p, &gate.Refusal{Status: http.StatusForbidden, Code: notOpen, Detail: "This page is for " + whom + ". " + standing(p)})
+// onlyFor lets through whom may says, asked anew at every request, and reads the
+// form of a request that carries one.
+func (s *site) onlyFor(may func(engine.Person) bool, whom string, h handler) http.HandlerFunc {
+	return s.signedIn(func(w http.ResponseWriter, r *http.Request, p engine.Person) {
+		if !may(p) {
+			s.fail(w, r, p, &gate.Refusal{Status: http.StatusForbidden, Code: notOpen, Detail: "This page is for " + whom + ". " + standing(p)})
+			return
+		}
+		if unsafe(r.Method) {
+			if err := readForm(w, r); err != nil {
+				s.fail(w, r, p, err)
 				return
 			}
-			if unsafe(r.Method) {
-				if err := readForm(w, r); err != nil {
-					s.fail(w, r, p, err)
-					return
-				}
-			}
-			h(w, r, p)
-		})
-	}
+		}
+		h(w, r, p)
+	})
+}
+
+// forAuditors lets auditors and administrators through.
+func (s *site) forAuditors(h handler) http.HandlerFunc {
+	return s.onlyFor(gate.MayReadRules, "auditors and administrators", h)
+}
+
+func (s *site) forAdministrators(h handler) http.HandlerFunc {
+	return s.onlyFor(gate.MayAdminister, "administrators", h)
 }
 
 // notOpen is the code of a refusal to show a page.
@@ -90,13 +98,6 @@ func standing(p engine.Person) string {
 		return "Your account has no roles."
 	}
 	return "Your account has " + plainWord(len(p.Roles), "the role ", "the roles ") + views.Visible(list(p.Roles)) + "."
-}
-
-func plainWord(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
 }
 
 // render writes a page. It is rendered whole before its first byte is written,

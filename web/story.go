@@ -365,17 +365,3 @@ func actor(a engine.Actor, agent string, name func(string) string) string {
 	}
 	return "Holdpoint"
 }
-
-func list(names []string) string {
-	if n := len(names); n > 1 {
-		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
-	}
-	return strings.Join(names, "")
-}
-
-func upperFirst(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
-}

@@ -334,7 +334,7 @@ func TestTryACall(t *testing.T) {
 
 func agentValues(o *office, id string) url.Values {
 	a := o.known.Agents[id]
-	return url.Values{"seen": {seen(a)}, "trust": {a.Trust.String()}, "roles": {strings.Join(a.Roles, "\r\n")}}
+	return url.Values{"seen": {fingerprint(a)}, "trust": {a.Trust.String()}, "roles": {strings.Join(a.Roles, "\r\n")}}
 }
 
 func TestChangeAgent(t *testing.T) {
@@ -460,7 +460,7 @@ func TestSettings(t *testing.T) {
 	o.known.Settings.Issuers = map[string]registry.Key{"idp.example": make([]byte, 32)}
 	c.get("/admin").want(t, http.StatusOK, "idp.example", "AAAAAAAA")
 	form := url.Values{
-		"seen": {seen(o.known.Settings)}, "max_delegation": {"2"}, "min_trust": {"basic"}, "only_registered": {"yes"},
+		"seen": {fingerprint(o.known.Settings)}, "max_delegation": {"2"}, "min_trust": {"basic"}, "only_registered": {"yes"},
 		"tool_calls": {"10"}, "tool_per": {"30s"}, "session_per": {"8h"},
 	}
 	c.do("POST", "/admin/settings", form).want(t, http.StatusSeeOther)
@@ -470,7 +470,7 @@ func TestSettings(t *testing.T) {
 	}
 	c.get("/admin").want(t, http.StatusOK, "settings for all agents were changed", `value="30s"`, `value="8h"`)
 	c.do("POST", "/admin/settings", form).want(t, http.StatusConflict)
-	form.Set("seen", seen(o.known.Settings))
+	form.Set("seen", fingerprint(o.known.Settings))
 	form.Set("max_delegation", "")
 	form.Set("session_per", "soon")
 	c.do("POST", "/admin/settings", form).want(t, 422, "such as 30s", `value="soon"`)
@@ -490,7 +490,7 @@ func TestTools(t *testing.T) {
 	res.want(t, http.StatusSeeOther)
 	c.get(res.Header.Get("Location")).want(t, http.StatusOK, "mcp/files&amp;more?&lt;b&gt;", strings.Repeat("ab", 32), "registration was changed")
 	c.do("POST", "/admin/tool", form).want(t, http.StatusConflict) // it is there by now
-	form.Set("seen", seen(c.m.office.known.Tools[name]))
+	form.Set("seen", fingerprint(c.m.office.known.Tools[name]))
 	form.Set("manifest", "")
 	c.do("POST", "/admin/tool", form).want(t, 422, "manifest_hash")
 	form.Del("needs_manifest")

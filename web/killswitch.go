@@ -1,0 +1,57 @@
+package web
+
+import (
+	"context"
+	"net/url"
+	"strings"
+
+	"holdpoint/engine"
+	"holdpoint/engine/registry"
+	"holdpoint/internal/gate"
+	"holdpoint/web/views"
+)
+
+// What has to be typed to turn the switch of all agents.
+const (
+	typeStop    = "STOP"
+	typeRelease = "RELEASE"
+)
+
+// KillSwitches turns the kill switch of an agent, or of all for "". Every turn is on
+// record with who made it.
+type KillSwitches interface {
+	Throw(ctx context.Context, by gate.By, agentID, reason string, once *gate.Once) error
+	Release(ctx context.Context, by gate.By, agentID string, once *gate.Once) error
+}
+
+// switchForm reads a form that turns a kill switch. A switch is thrown with a
+// reason, and turned either way only with an explicit second step.
+func switchForm(form url.Values, confirm string) (throw bool, reason, failure string) {
+	throw = form.Get("switch") == "throw"
+	reason = strings.TrimSpace(form.Get("reason"))
+	switch {
+	case !throw && form.Get("switch") != "release":
+		return throw, reason, "The form said neither throw nor release."
+	case !strings.EqualFold(strings.TrimSpace(form.Get("confirm")), confirm):
+		return throw, reason, "Nothing was switched: the confirmation is missing."
+	case throw && reason == "":
+		return throw, reason, "Nothing was switched: give a reason, for whoever finds everything refused."
+	}
+	return throw, reason, ""
+}
+
+// turn throws or releases a kill switch.
+func turn(ctx context.Context, switches KillSwitches, p engine.Person, agentID, reason string, throw bool) error {
+	if throw {
+		return switches.Throw(ctx, by(p), agentID, reason, nil)
+	}
+	return switches.Release(ctx, by(p), agentID, nil)
+}
+
+func kill(k registry.Kill, name func(string) string) views.Kill {
+	who := name(k.By)
+	if who == "" {
+		who = "the command line"
+	}
+	return views.Kill{On: true, AgentID: k.AgentID, Reason: k.Reason, By: who, At: k.At}
+}

@@ -1,0 +1,145 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"holdpoint/engine"
+	"holdpoint/engine/registry"
+	"holdpoint/internal/gate"
+	"holdpoint/web/views"
+)
+
+// Tools is what the pages of tools need of what is registered. Every change is on
+// record with who made it.
+type Tools interface {
+	Registry
+	RegisterTool(ctx context.Context, by gate.By, t registry.Tool, once *gate.Once) error
+	RevokeTool(ctx context.Context, by gate.By, name string, revoke bool, once *gate.Once) error
+}
+
+// toolHandler serves the page of a tool.
+type toolHandler struct {
+	site  *site
+	tools Tools
+}
+
+func (h *toolHandler) register(mux *http.ServeMux) {
+	mux.HandleFunc("GET /admin/tool", h.site.forAdministrators(h.show))
+	mux.HandleFunc("POST /admin/tool", h.site.forAdministrators(h.change))
+	mux.HandleFunc("POST /admin/tool/registration", h.site.forAdministrators(h.revoke))
+}
+
+// show is the page of one tool, or of one to be registered.
+func (h *toolHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	known, err := h.tools.Registry(r.Context())
+	if err != nil {
+		h.site.fail(w, r, p, err)
+		return
+	}
+	v, err := h.view(p, known, r.URL.Query().Get("name"))
+	if err != nil {
+		h.site.fail(w, r, p, err)
+		return
+	}
+	v.Notice = h.site.flash(w, r)
+	h.site.render(w, r, http.StatusOK, views.ToolPage(v))
+}
+
+func (h *toolHandler) view(p engine.Person, known *registry.Snapshot, name string) (views.Tool, error) {
+	v := views.Tool{Frame: h.site.frame(p, "Register a tool", "admin"), Form: views.ToolForm{Trusts: trustOptions(), MinTrust: engine.Untrusted.String()}}
+	if name == "" {
+		return v, nil
+	}
+	t, ok := known.Tools[name]
+	if !ok {
+		return v, &gate.Refusal{Status: http.StatusNotFound, Code: "not_found", Detail: "There is no such tool."}
+	}
+	v.Title, v.Known, v.ToolRow = "Tool "+views.Visible(name), true, toolRow(t)
+	v.Form = views.ToolForm{
+		Name: t.Name, Version: t.Version, Provider: t.Provider, Manifest: t.ManifestHash, NeedsManifest: t.NeedsManifest,
+		Verified: t.Verified, MinTrust: t.MinTrust.String(), Trusts: trustOptions(), Seen: fingerprint(t), Schema: indented(t.InputSchema),
+	}
+	return v, nil
+}
+
+func (h *toolHandler) change(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	known, err := h.tools.Registry(r.Context())
+	if err != nil {
+		h.site.fail(w, r, p, err)
+		return
+	}
+	e := entered{form: r.PostForm}
+	t := registry.Tool{
+		Name: e.text("name"), Version: e.text("version"), Provider: e.text("provider"), ManifestHash: strings.ToLower(e.text("manifest")),
+		NeedsManifest: e.ticked("needs_manifest"), Verified: e.ticked("verified"), MinTrust: e.trust("min_trust"),
+	}
+	if text := e.text("input_schema"); text != "" {
+		if t.InputSchema = json.RawMessage(text); !json.Valid(t.InputSchema) {
+			e.wrong = append(e.wrong, "Schema of its arguments: it is no JSON.")
+		}
+	}
+	old, there := known.Tools[t.Name]
+	if mark := r.PostForm.Get("seen"); there && mark != fingerprint(old) || !there && mark != "" {
+		h.site.fail(w, r, p, errChanged)
+		return
+	}
+	if err = e.trouble(); err == nil {
+		err = h.tools.RegisterTool(r.Context(), by(p), t, nil)
+	}
+	if detail, ok := refused(err); ok {
+		v, _ := h.view(p, known, "")
+		if there {
+			v, _ = h.view(p, known, t.Name) // it was there a moment ago, in the same snapshot
+		}
+		v.Form = views.ToolForm{
+			Name: t.Name, Version: t.Version, Provider: t.Provider, Manifest: e.text("manifest"), NeedsManifest: t.NeedsManifest,
+			Verified: t.Verified, MinTrust: e.text("min_trust"), Trusts: trustOptions(), Seen: r.PostForm.Get("seen"), Failure: detail,
+			Schema: e.text("input_schema"),
+		}
+		h.site.render(w, r, http.StatusUnprocessableEntity, views.ToolPage(v))
+		return
+	}
+	h.site.redirectOrFail(w, r, p, err, "tool", toolURL(t.Name))
+}
+
+func (h *toolHandler) revoke(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	name := r.PostForm.Get("name")
+	if err := confirmedChange(r.PostForm); err != nil {
+		h.site.fail(w, r, p, err)
+		return
+	}
+	revoke := r.PostForm.Get("to") == "revoked"
+	what := "toolback"
+	if revoke {
+		what = "toolgone"
+	}
+	err := h.tools.RevokeTool(r.Context(), by(p), name, revoke, nil)
+	h.site.redirectOrFail(w, r, p, missingIsChanged(err), what, toolURL(name))
+}
+
+func toolURL(name string) string { return "/admin/tool?name=" + url.QueryEscape(name) }
+
+func toolRow(t registry.Tool) views.ToolRow {
+	row := views.ToolRow{
+		Name: t.Name, URL: toolURL(t.Name), Version: t.Version, Provider: t.Provider, MinTrust: t.MinTrust.String(), Verified: t.Verified,
+		Manifest: t.ManifestHash, NeedsManifest: t.NeedsManifest, State: views.Status{Code: "active", Word: "Registered"}, RevokedAt: t.RevokedAt,
+	}
+	if t.RevokedAt != nil {
+		row.State = views.Status{Code: "revoked", Word: "Revoked"}
+	}
+	return row
+}
+
+// indented writes JSON for reading; nothing for none.
+func indented(text json.RawMessage) string {
+	var b bytes.Buffer
+	if len(text) == 0 || json.Indent(&b, text, "", "  ") != nil {
+		return string(text)
+	}
+	return b.String()
+}
