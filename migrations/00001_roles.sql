@@ -1,25 +1,45 @@
 -- +goose Up
--- The runtime role is what gate, console and worker log in as members of. It
--- owns nothing: every right that it has is granted by name in these files.
--- Creating a role needs CREATEROLE; where the migrator lacks it, a database
--- administrator creates the role once beforehand.
+-- Runtime and reader own nothing: every right that they have is granted by name
+-- in these files. Serve and worker log in as members of the runtime role. The
+-- reader role is for whoever looks and never changes (exports, reports, somebody's
+-- own queries): it sees the log and what the log names, and nothing secret: no
+-- arguments, no keys, no password hashes, no sessions. Creating a role needs
+-- CREATEROLE; where the migrator lacks it, an administrator creates both once.
 -- +goose StatementBegin
 DO $$
+DECLARE
+    role text;
 BEGIN
-    IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'holdpoint_runtime') THEN
-        CREATE ROLE holdpoint_runtime NOLOGIN;
-    END IF;
-EXCEPTION
-    -- Two databases of one cluster migrated at the same moment.
-    WHEN duplicate_object OR unique_violation THEN NULL;
-    WHEN insufficient_privilege THEN
-        RAISE EXCEPTION 'the role holdpoint_runtime does not exist and % may not create it: run CREATE ROLE holdpoint_runtime NOLOGIN as an administrator', current_user;
+    FOREACH role IN ARRAY ARRAY['holdpoint_runtime', 'holdpoint_reader'] LOOP
+        BEGIN
+            IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = role) THEN
+                EXECUTE format('CREATE ROLE %I NOLOGIN', role);
+            END IF;
+        EXCEPTION
+            -- Two databases of one cluster migrated at the same moment.
+            WHEN duplicate_object OR unique_violation THEN NULL;
+            WHEN insufficient_privilege THEN
+                RAISE EXCEPTION 'the role % does not exist and % may not create it: run CREATE ROLE % NOLOGIN as an administrator', role, current_user, role;
+        END;
+    END LOOP;
 END
 $$;
 -- +goose StatementEnd
 
 REVOKE CREATE ON SCHEMA public FROM PUBLIC;
-GRANT USAGE ON SCHEMA public TO holdpoint_runtime;
+GRANT USAGE ON SCHEMA public TO holdpoint_runtime, holdpoint_reader;
+
+-- Nobody needs temporary tables. Where the migrator does not own the database, its
+-- owner has to revoke the right.
+-- +goose StatementBegin
+DO $$
+BEGIN
+    EXECUTE format('REVOKE TEMPORARY ON DATABASE %I FROM PUBLIC', current_database());
+EXCEPTION
+    WHEN insufficient_privilege THEN NULL;
+END
+$$;
+-- +goose StatementEnd
 
 -- One row: which installation this is, and a check value of its data key, so
 -- that a process with the wrong key refuses to start instead of writing what
@@ -33,7 +53,7 @@ CREATE TABLE installation (
 INSERT INTO installation DEFAULT VALUES;
 GRANT SELECT, UPDATE (key_check) ON installation TO holdpoint_runtime;
 
--- What is set once stays.
+-- The check value is set once.
 -- +goose StatementBegin
 CREATE FUNCTION installation_guard() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -46,6 +66,16 @@ $$;
 -- +goose StatementEnd
 CREATE TRIGGER installation_guard BEFORE UPDATE ON installation FOR EACH ROW EXECUTE FUNCTION installation_guard();
 
+-- The trigger of every table whose rows nobody changes, not even the owner by mistake.
+-- +goose StatementBegin
+CREATE FUNCTION append_only() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION '% is append-only: % is not allowed', TG_TABLE_NAME, TG_OP USING ERRCODE = 'insufficient_privilege';
+END
+$$;
+-- +goose StatementEnd
+
 -- +goose Down
 DROP TABLE installation;
-DROP FUNCTION installation_guard();
+DROP FUNCTION installation_guard, append_only;
+REVOKE USAGE ON SCHEMA public FROM holdpoint_runtime, holdpoint_reader;

@@ -64,7 +64,7 @@ func TestRuntimeRoleCannotForge(t *testing.T) {
 			`DELETE FROM tokens`, `UPDATE tokens SET redeemed_at = NULL`, `UPDATE tokens SET valid_until = now() + interval '1 year'`,
 			`UPDATE people SET roles = '{reviewer}'`, `INSERT INTO people (id, email, name, identity, password_hash) VALUES ('usr_x', 'x@x', 'x', 'x', 'x')`,
 			`UPDATE keys SET revoked_at = NULL`, `INSERT INTO agents (id, name) VALUES ('x', 'x')`, `UPDATE agents SET owner_id = NULL`, `DELETE FROM revoked_signing_keys`,
-			`UPDATE sessions SET expires_at = now() + interval '1 year'`, `UPDATE installation SET id = gen_random_uuid()`, `DELETE FROM goose_db_version`,
+			`UPDATE sessions SET expires_at = now() + interval '1 year'`, `UPDATE installation SET id = gen_random_uuid()`, `DELETE FROM schema_migrations`,
 		},
 		// What it may do, the guards stop where it would be a lie.
 		"23514": {

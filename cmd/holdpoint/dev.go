@@ -155,6 +155,8 @@ func (m *machine) databases(ctx context.Context) (*devserver.Server, error) {
 		_, err := store.Migrate(ctx, m.adminURL())
 		if err == nil {
 			err = m.state.seed(ctx, m.adminURL())
+		} else if errors.Is(err, store.ErrBeforeBaseline) {
+			err = fmt.Errorf("%w (remove %s, or start with another --data)", err, m.dir)
 		}
 		migrated <- err
 	}()

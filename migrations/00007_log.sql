@@ -51,18 +51,18 @@ CREATE TABLE log_spans (
 
 -- The tree's hashes, 256 of 32 bytes a tile (C2SP tlog-tiles). The last tile of a
 -- level grows until it is full.
+--
+-- One tile is written again several times a second. What it was is cleared away
+-- after so many times, and not after a share of a table that only grows.
 CREATE TABLE log_tiles (
     level  smallint NOT NULL,
     n      bigint   NOT NULL,
     hashes bytea    NOT NULL CHECK (length(hashes) % 32 = 0 AND length(hashes) BETWEEN 32 AND 8192),
     PRIMARY KEY (level, n)
-);
--- Hashes cannot be compressed.
+) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
+        toast.autovacuum_vacuum_scale_factor = 0.01, toast.autovacuum_vacuum_threshold = 3000);
+-- Hashes cannot be compressed. (CREATE TABLE takes STORAGE from Postgres 16 on.)
 ALTER TABLE log_tiles ALTER COLUMN hashes SET STORAGE EXTERNAL;
--- One tile is written again several times a second. What it was is cleared away
--- after so many times, and not after a share of a table that only grows.
-ALTER TABLE log_tiles SET (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
-    toast.autovacuum_vacuum_scale_factor = 0.01, toast.autovacuum_vacuum_threshold = 3000);
 
 -- The checkpoints that were signed, and what witnesses have signed of them. Every
 -- append has one, which is several a second. For a day all of them are kept, then
@@ -82,6 +82,20 @@ CREATE TABLE log_cosignatures (
     PRIMARY KEY (size, name)
 );
 
+-- How far the audit log has been sent to each receiver outside (setting
+-- log_streams). A position moves only once the receiver has taken what is before
+-- it; whoever sends next goes on from there. Setting it back sends again, also
+-- while workers run: they compare before they move it.
+CREATE TABLE log_positions (
+    name       text        PRIMARY KEY CHECK (name ~ '^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$'), -- the stream's
+    leaf       bigint      NOT NULL CHECK (leaf >= 0), -- of log_entries: the next one to send
+    at         timestamptz NOT NULL DEFAULT clock_timestamp(), -- when it was moved
+    -- What went wrong since, and since when; '' while nothing does. It never holds
+    -- what a receiver wrote.
+    last_error text        NOT NULL DEFAULT '' CHECK (length(last_error) <= 500),
+    failing_at timestamptz CHECK ((failing_at IS NULL) = (last_error = ''))
+);
+
 CREATE TRIGGER log_entries_append_only BEFORE UPDATE OR DELETE ON log_entries FOR EACH ROW EXECUTE FUNCTION append_only();
 CREATE TRIGGER log_entries_no_truncate BEFORE TRUNCATE ON log_entries FOR EACH STATEMENT EXECUTE FUNCTION append_only();
 CREATE TRIGGER log_checkpoints_append_only BEFORE UPDATE ON log_checkpoints FOR EACH ROW EXECUTE FUNCTION append_only();
@@ -94,6 +108,30 @@ CREATE TRIGGER log_tiles_no_delete BEFORE DELETE ON log_tiles FOR EACH ROW EXECU
 CREATE TRIGGER log_tiles_no_truncate BEFORE TRUNCATE ON log_tiles FOR EACH STATEMENT EXECUTE FUNCTION append_only();
 CREATE TRIGGER log_head_no_delete BEFORE DELETE ON log_head FOR EACH ROW EXECUTE FUNCTION append_only();
 CREATE TRIGGER log_head_no_truncate BEFORE TRUNCATE ON log_head FOR EACH STATEMENT EXECUTE FUNCTION append_only();
+
+-- Head, spans and tiles only grow.
+-- +goose StatementBegin
+CREATE FUNCTION log_grows() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_TABLE_NAME = 'log_head' THEN
+        IF NEW.size <= OLD.size OR NEW.seq <= OLD.seq THEN
+            RAISE EXCEPTION 'the log only grows' USING ERRCODE = 'insufficient_privilege';
+        END IF;
+    ELSIF TG_TABLE_NAME = 'log_spans' THEN
+        IF NEW.n <> OLD.n OR NEW.earliest > OLD.earliest OR NEW.latest < OLD.latest THEN
+            RAISE EXCEPTION 'spans of the log only grow' USING ERRCODE = 'insufficient_privilege';
+        END IF;
+    ELSIF (NEW.level, NEW.n) <> (OLD.level, OLD.n) OR length(NEW.hashes) <= length(OLD.hashes)
+          OR substring(NEW.hashes FOR length(OLD.hashes)) <> OLD.hashes THEN
+        RAISE EXCEPTION 'tiles of the log only grow' USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    RETURN NEW;
+END
+$$;
+-- +goose StatementEnd
+CREATE TRIGGER log_head_grows BEFORE UPDATE ON log_head FOR EACH ROW EXECUTE FUNCTION log_grows();
+CREATE TRIGGER log_spans_grows BEFORE UPDATE ON log_spans FOR EACH ROW EXECUTE FUNCTION log_grows();
+CREATE TRIGGER log_tiles_grows BEFORE UPDATE ON log_tiles FOR EACH ROW EXECUTE FUNCTION log_grows();
 
 -- No checkpoint goes but by the rule, whoever asks. The next one has to be of the
 -- same hour: so the last one of an hour stays, in whatever order others go.
@@ -132,30 +170,8 @@ BEGIN
 END
 $$;
 -- +goose StatementEnd
-
--- Tiles and the head only grow.
--- +goose StatementBegin
-CREATE FUNCTION log_grows() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF TG_TABLE_NAME = 'log_head' THEN
-        IF NEW.size <= OLD.size OR NEW.seq <= OLD.seq THEN
-            RAISE EXCEPTION 'the log only grows' USING ERRCODE = 'insufficient_privilege';
-        END IF;
-    ELSIF TG_TABLE_NAME = 'log_spans' THEN
-        IF NEW.n <> OLD.n OR NEW.earliest > OLD.earliest OR NEW.latest < OLD.latest THEN
-            RAISE EXCEPTION 'spans of the log only grow' USING ERRCODE = 'insufficient_privilege';
-        END IF;
-    ELSIF (NEW.level, NEW.n) <> (OLD.level, OLD.n) OR length(NEW.hashes) <= length(OLD.hashes)
-          OR substring(NEW.hashes FOR length(OLD.hashes)) <> OLD.hashes THEN
-        RAISE EXCEPTION 'tiles of the log only grow' USING ERRCODE = 'insufficient_privilege';
-    END IF;
-    RETURN NEW;
-END
-$$;
--- +goose StatementEnd
-CREATE TRIGGER log_head_grows BEFORE UPDATE ON log_head FOR EACH ROW EXECUTE FUNCTION log_grows();
-CREATE TRIGGER log_spans_grows BEFORE UPDATE ON log_spans FOR EACH ROW EXECUTE FUNCTION log_grows();
-CREATE TRIGGER log_tiles_grows BEFORE UPDATE ON log_tiles FOR EACH ROW EXECUTE FUNCTION log_grows();
+REVOKE ALL ON FUNCTION thin_log_checkpoints FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION thin_log_checkpoints TO holdpoint_runtime;
 
 -- advance_log appends leaves: the events with these numbers, in this order. It is
 -- a compare-and-swap: HPK02 says that the log has moved since whoever asks has
@@ -199,19 +215,13 @@ BEGIN
 END
 $$;
 -- +goose StatementEnd
-REVOKE ALL ON FUNCTION advance_log(bigint, bytea, bytea, bigint[], text[], smallint[], bigint[], bytea[], bytea) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION advance_log(bigint, bytea, bytea, bigint[], text[], smallint[], bigint[], bytea[], bytea) TO holdpoint_runtime;
-REVOKE ALL ON FUNCTION thin_log_checkpoints(int) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION thin_log_checkpoints(int) TO holdpoint_runtime;
-GRANT SELECT ON log_head, log_entries, log_spans, log_tiles, log_checkpoints, log_cosignatures TO holdpoint_runtime;
+REVOKE ALL ON FUNCTION advance_log FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION advance_log TO holdpoint_runtime;
+
+GRANT SELECT ON log_head, log_entries, log_spans, log_tiles, log_checkpoints, log_cosignatures TO holdpoint_runtime, holdpoint_reader;
 GRANT INSERT (size, name, line) ON log_cosignatures TO holdpoint_runtime;
--- How far numbers have been given out.
-GRANT SELECT ON SEQUENCE events_seq_seq TO holdpoint_runtime;
+GRANT SELECT, INSERT (name, leaf), UPDATE (leaf, at, last_error, failing_at) ON log_positions TO holdpoint_runtime;
 
 -- +goose Down
-DROP FUNCTION advance_log(bigint, bytea, bytea, bigint[], text[], smallint[], bigint[], bytea[], bytea);
-DROP TABLE log_cosignatures, log_checkpoints, log_tiles, log_spans, log_entries, log_head;
-DROP FUNCTION log_grows();
-DROP FUNCTION log_checkpoint_goes();
-DROP FUNCTION thin_log_checkpoints(int);
-REVOKE SELECT ON SEQUENCE events_seq_seq FROM holdpoint_runtime;
+DROP TABLE log_positions, log_cosignatures, log_checkpoints, log_tiles, log_spans, log_entries, log_head;
+DROP FUNCTION advance_log, thin_log_checkpoints, log_checkpoint_goes, log_grows;

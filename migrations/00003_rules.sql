@@ -1,6 +1,6 @@
 -- +goose Up
--- The rules in force, what is registered of agents and tools, and the switches
--- that stop them. Every gate and worker judges by what is here; files are
+-- The rules in force, what is registered of tools, the switches that stop agents,
+-- and their rate limits. Every gate and worker judges by what is here; files are
 -- imported into it.
 
 -- Policy bundles and tool contracts, as they were written, by the digest of
@@ -36,12 +36,6 @@ CREATE TABLE rulesets (
 CREATE TRIGGER rulesets_append_only BEFORE UPDATE OR DELETE ON rulesets FOR EACH ROW EXECUTE FUNCTION append_only();
 CREATE TRIGGER rulesets_no_truncate BEFORE TRUNCATE ON rulesets FOR EACH STATEMENT EXECUTE FUNCTION append_only();
 
--- What the registry knows of an agent beside its name and owner: registry.Agent
--- without those.
-ALTER TABLE agents
-    ADD COLUMN profile    jsonb       NOT NULL DEFAULT '{"trust_level": "basic"}',
-    ADD COLUMN revoked_at timestamptz;
-
 CREATE TABLE tools (
     name       text        PRIMARY KEY CHECK (name <> '' AND length(name) <= 512),
     profile    jsonb       NOT NULL, -- registry.Tool
@@ -62,6 +56,36 @@ CREATE TABLE kill_switches (
     thrown_by text        NOT NULL,
     thrown_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
+
+-- A switch takes hold the moment its transaction commits, on every gate,
+-- whatever a process remembers: throwing one takes this lock alone, and every
+-- append of events shares it and looks at the switches while it does. So an
+-- append either commits before the switch does, or sees it.
+-- +goose StatementBegin
+CREATE FUNCTION kill_switch_lock() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock(4703514210561396082);
+    RETURN NULL;
+END
+$$;
+-- +goose StatementEnd
+CREATE TRIGGER kill_switches_lock BEFORE INSERT OR UPDATE OR DELETE ON kill_switches FOR EACH STATEMENT EXECUTE FUNCTION kill_switch_lock();
+
+-- Processes keep the registry and the rules in memory; this makes them look again.
+-- +goose StatementBegin
+CREATE FUNCTION rules_changed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_notify('holdpoint_rules', '');
+    RETURN NULL;
+END
+$$;
+-- +goose StatementEnd
+CREATE TRIGGER active_documents_changed AFTER INSERT OR UPDATE OR DELETE ON active_documents FOR EACH STATEMENT EXECUTE FUNCTION rules_changed();
+CREATE TRIGGER agents_rules_changed AFTER INSERT OR UPDATE OR DELETE ON agents FOR EACH STATEMENT EXECUTE FUNCTION rules_changed();
+CREATE TRIGGER people_rules_changed AFTER INSERT OR UPDATE OR DELETE ON people FOR EACH STATEMENT EXECUTE FUNCTION rules_changed();
+CREATE TRIGGER tools_changed AFTER INSERT OR UPDATE OR DELETE ON tools FOR EACH STATEMENT EXECUTE FUNCTION rules_changed();
+CREATE TRIGGER settings_changed AFTER INSERT OR UPDATE OR DELETE ON settings FOR EACH STATEMENT EXECUTE FUNCTION rules_changed();
+CREATE TRIGGER kill_switches_changed AFTER INSERT OR UPDATE OR DELETE ON kill_switches FOR EACH STATEMENT EXECUTE FUNCTION rules_changed();
 
 -- Calls within the windows of rate limits, and sessions. Counted in Postgres,
 -- because an agent may talk to several gates at once. A window is 64 slots of
@@ -85,89 +109,6 @@ CREATE TABLE rate_sessions (
     calls      bigint      NOT NULL DEFAULT 0,
     PRIMARY KEY (agent_id, session_id)
 );
-
-GRANT SELECT ON documents, active_documents, rulesets, tools, settings, kill_switches, rate_calls, rate_sessions TO holdpoint_runtime;
-GRANT INSERT (digest, kind, known_as, body) ON documents TO holdpoint_runtime;
-GRANT INSERT (kind, digest, activated_by), UPDATE (digest, activated_by, activated_at) ON active_documents TO holdpoint_runtime;
-GRANT INSERT (digest, body) ON rulesets TO holdpoint_runtime;
--- Who there is, and who answers for it, stays the owner role's to say.
-GRANT UPDATE (profile, revoked_at) ON agents TO holdpoint_runtime;
-GRANT INSERT (name, profile), UPDATE (profile, revoked_at) ON tools TO holdpoint_runtime;
-GRANT INSERT, UPDATE (body) ON settings TO holdpoint_runtime;
-GRANT INSERT (agent_id, reason, thrown_by), DELETE ON kill_switches TO holdpoint_runtime;
-GRANT INSERT, UPDATE (calls), DELETE ON rate_calls TO holdpoint_runtime;
-GRANT INSERT (agent_id, session_id), UPDATE (calls, last_at, started_at), DELETE ON rate_sessions TO holdpoint_runtime;
-
--- Processes keep the registry and the rules in memory; this makes them look again.
--- +goose StatementBegin
-CREATE FUNCTION rules_changed() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM pg_notify('holdpoint_rules', '');
-    RETURN NULL;
-END
-$$;
--- +goose StatementEnd
-CREATE TRIGGER active_documents_changed AFTER INSERT OR UPDATE OR DELETE ON active_documents FOR EACH STATEMENT EXECUTE FUNCTION rules_changed();
-CREATE TRIGGER agents_rules_changed AFTER INSERT OR UPDATE OR DELETE ON agents FOR EACH STATEMENT EXECUTE FUNCTION rules_changed();
-CREATE TRIGGER people_rules_changed AFTER INSERT OR UPDATE OR DELETE ON people FOR EACH STATEMENT EXECUTE FUNCTION rules_changed();
-CREATE TRIGGER tools_changed AFTER INSERT OR UPDATE OR DELETE ON tools FOR EACH STATEMENT EXECUTE FUNCTION rules_changed();
-CREATE TRIGGER settings_changed AFTER INSERT OR UPDATE OR DELETE ON settings FOR EACH STATEMENT EXECUTE FUNCTION rules_changed();
-CREATE TRIGGER kill_switches_changed AFTER INSERT OR UPDATE OR DELETE ON kill_switches FOR EACH STATEMENT EXECUTE FUNCTION rules_changed();
-
--- A switch takes hold the moment its transaction commits, on every gate,
--- whatever a process remembers: throwing one takes this lock alone, and every
--- append of events shares it and looks at the switches while it does. So an
--- append either commits before the switch does, or sees it.
--- +goose StatementBegin
-CREATE FUNCTION kill_switch_lock() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM pg_advisory_xact_lock(4703514210561396082);
-    RETURN NULL;
-END
-$$;
--- +goose StatementEnd
-CREATE TRIGGER kill_switches_lock BEFORE INSERT OR UPDATE OR DELETE ON kill_switches FOR EACH STATEMENT EXECUTE FUNCTION kill_switch_lock();
-
--- append_events as before, and: no grant to an agent that a switch stops (an
--- allowed or a waiting call, a spent token, an approval), and it says when it
--- wrote. HPK01 names the agent; the caller refuses that call and tries the
--- others again.
-DROP FUNCTION append_events(uuid[], text[], text[], text[], text[], text[], bytea[]);
--- +goose StatementBegin
-CREATE FUNCTION append_events(ids uuid[], types text[], outcomes text[], agents text[], tools text[], approvals text[], bodies bytea[],
-                              OUT written bigint, OUT written_at timestamptz)
--- pg_temp comes last: what a caller makes there must not stand for anything here.
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
-AS $$
-DECLARE
-    stopped text;
-    now_at  timestamptz;
-BEGIN
-    PERFORM pg_catalog.pg_advisory_xact_lock_shared(4703514210561396082);
-    IF EXISTS (SELECT FROM public.kill_switches) THEN
-        SELECT e.agent INTO stopped
-        FROM unnest(types, outcomes, agents) AS e (type, outcome, agent)
-        JOIN public.kill_switches k ON k.agent_id IN ('', e.agent)
-        WHERE (e.type IN ('decision', 'contract') AND e.outcome NOT IN ('DENY', 'KILL_SWITCH', 'RATE_LIMITED'))
-           OR (e.type = 'redeem' AND e.outcome = 'ALLOW')
-           OR (e.type = 'settled' AND e.outcome = 'APPROVED')
-        LIMIT 1;
-        IF FOUND THEN
-            RAISE EXCEPTION 'a kill switch stops %', stopped USING ERRCODE = 'HPK01';
-        END IF;
-    END IF;
-    now_at := clock_timestamp();
-    INSERT INTO public.events (event_id, appended_at, type, outcome, agent_id, tool_name, approval_id, body)
-    SELECT e.id, now_at, e.type, e.outcome, e.agent, e.tool, nullif(e.approval, ''), e.body
-    FROM unnest(ids, types, outcomes, agents, tools, approvals, bodies) AS e (id, type, outcome, agent, tool, approval, body)
-    ON CONFLICT (event_id) DO NOTHING;
-    GET DIAGNOSTICS written = ROW_COUNT;
-    written_at := now_at;
-END
-$$;
--- +goose StatementEnd
-REVOKE ALL ON FUNCTION append_events(uuid[], text[], text[], text[], text[], text[], bytea[]) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION append_events(uuid[], text[], text[], text[], text[], text[], bytea[]) TO holdpoint_runtime;
 
 -- count_call counts a call in its slot of a window of so many seconds and
 -- returns 0, or, when limit_calls are in the window already, in how many seconds
@@ -194,6 +135,8 @@ BEGIN
 END
 $$;
 -- +goose StatementEnd
+REVOKE ALL ON FUNCTION count_call FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION count_call TO holdpoint_runtime;
 
 -- take_call counts a call against an agent's limits, or says which of them it
 -- would exceed ('agent', 'tool', 'session') and in how many seconds there is
@@ -251,53 +194,22 @@ BEGIN
 END
 $$;
 -- +goose StatementEnd
-REVOKE ALL ON FUNCTION count_call(text, text, bigint, float8, timestamptz) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION count_call(text, text, bigint, float8, timestamptz) TO holdpoint_runtime;
-REVOKE ALL ON FUNCTION take_call(text, text, text, bigint, float8, bigint, float8, bigint, float8) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION take_call(text, text, text, bigint, float8, bigint, float8, bigint, float8) TO holdpoint_runtime;
+REVOKE ALL ON FUNCTION take_call FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION take_call TO holdpoint_runtime;
 
--- Answers kept for repeated requests may hold what a tool was to be given: they
--- are sealed as arguments are. What was kept before has no key and is as it was.
-ALTER TABLE idempotency ADD COLUMN body_key bytea;
-GRANT INSERT (body_key) ON idempotency TO holdpoint_runtime;
-
--- Nobody needs temporary tables here. Where the migrator does not own the
--- database, its owner has to say so.
--- +goose StatementBegin
-DO $$
-BEGIN
-    EXECUTE format('REVOKE TEMPORARY ON DATABASE %I FROM PUBLIC', current_database());
-EXCEPTION
-    WHEN insufficient_privilege THEN NULL;
-END
-$$;
--- +goose StatementEnd
+GRANT SELECT ON documents, active_documents, rulesets, tools, settings, kill_switches, rate_calls, rate_sessions TO holdpoint_runtime;
+GRANT INSERT (digest, kind, known_as, body) ON documents TO holdpoint_runtime;
+GRANT INSERT (kind, digest, activated_by), UPDATE (digest, activated_by, activated_at) ON active_documents TO holdpoint_runtime;
+GRANT INSERT (digest, body) ON rulesets TO holdpoint_runtime;
+GRANT INSERT (name, profile), UPDATE (profile, revoked_at) ON tools TO holdpoint_runtime;
+GRANT INSERT, UPDATE (body) ON settings TO holdpoint_runtime;
+GRANT INSERT (agent_id, reason, thrown_by), DELETE ON kill_switches TO holdpoint_runtime;
+GRANT INSERT, UPDATE (calls), DELETE ON rate_calls TO holdpoint_runtime;
+GRANT INSERT (agent_id, session_id), UPDATE (calls, last_at, started_at), DELETE ON rate_sessions TO holdpoint_runtime;
+GRANT SELECT ON documents, active_documents, rulesets, tools, settings, kill_switches TO holdpoint_reader;
 
 -- +goose Down
-ALTER TABLE idempotency DROP COLUMN body_key;
-DROP FUNCTION count_call(text, text, bigint, float8, timestamptz);
-DROP FUNCTION take_call(text, text, text, bigint, float8, bigint, float8, bigint, float8);
-DROP FUNCTION append_events(uuid[], text[], text[], text[], text[], text[], bytea[]);
-DROP TABLE rate_sessions, rate_calls, kill_switches, settings, tools, rulesets, active_documents, documents;
 DROP TRIGGER agents_rules_changed ON agents;
 DROP TRIGGER people_rules_changed ON people;
-ALTER TABLE agents DROP COLUMN profile, DROP COLUMN revoked_at;
-DROP FUNCTION rules_changed(), kill_switch_lock();
--- +goose StatementBegin
-CREATE FUNCTION append_events(ids uuid[], types text[], outcomes text[], agents text[], tools text[], approvals text[], bodies bytea[])
-RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public
-AS $$
-DECLARE
-    written bigint;
-BEGIN
-    INSERT INTO public.events (event_id, type, outcome, agent_id, tool_name, approval_id, body)
-    SELECT e.id, e.type, e.outcome, e.agent, e.tool, nullif(e.approval, ''), e.body
-    FROM unnest(ids, types, outcomes, agents, tools, approvals, bodies) AS e (id, type, outcome, agent, tool, approval, body)
-    ON CONFLICT (event_id) DO NOTHING;
-    GET DIAGNOSTICS written = ROW_COUNT;
-    RETURN written;
-END
-$$;
--- +goose StatementEnd
-REVOKE ALL ON FUNCTION append_events(uuid[], text[], text[], text[], text[], text[], bytea[]) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION append_events(uuid[], text[], text[], text[], text[], text[], bytea[]) TO holdpoint_runtime;
+DROP TABLE rate_sessions, rate_calls, kill_switches, settings, tools, rulesets, active_documents, documents;
+DROP FUNCTION take_call, count_call, rules_changed, kill_switch_lock;
