@@ -64,7 +64,7 @@ func (r *Courier) Run(ctx context.Context) {
 
 // give starts what is due, and reports whether there may be more.
 func (r *Courier) give(ctx context.Context) (more bool, err error) {
-	due, err := r.Store.DueNotifications(ctx, courierBatch)
+	due, err := r.Store.Notifications.Due(ctx, courierBatch)
 	if err != nil {
 		return false, err
 	}
@@ -77,7 +77,7 @@ func (r *Courier) give(ctx context.Context) (more bool, err error) {
 	}
 	if len(started) > 0 {
 		// If this is not written, they are started again, which changes nothing.
-		err = errors.Join(err, r.Store.NotificationsStarted(ctx, started))
+		err = errors.Join(err, r.Store.Notifications.MarkStarted(ctx, started))
 	}
 	return len(due) == courierBatch, err
 }
@@ -99,7 +99,7 @@ func (r *Courier) start(ctx context.Context, id string) error {
 // the given id, and has those started again that have no running workflow. It
 // returns where the next sweep goes on.
 func (r *Courier) sweep(ctx context.Context, after string) (string, error) {
-	overdue, err := r.Store.OverdueNotifications(ctx, after, lostAfter, sweepBatch)
+	overdue, err := r.Store.Notifications.Overdue(ctx, after, lostAfter, sweepBatch)
 	if err != nil {
 		return after, err
 	}
@@ -121,5 +121,5 @@ func (r *Courier) sweep(ctx context.Context, after string) (string, error) {
 		return after, nil
 	}
 	r.Logger.Info("notifications without a workflow are handed to Temporal again", "count", len(lost))
-	return after, r.Store.RestartNotifications(ctx, lost)
+	return after, r.Store.Notifications.Restart(ctx, lost)
 }

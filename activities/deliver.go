@@ -41,7 +41,7 @@ const maxLastError = 500
 // id.
 func (d *Deliverer) Deliver(ctx context.Context, in workflows.DeliverInput) (workflows.DeliverResult, error) {
 	over := workflows.DeliverResult{Done: true}
-	delivery, err := d.Store.Claim(ctx, in.NotificationID)
+	delivery, err := d.Store.Notifications.Take(ctx, in.NotificationID)
 	switch {
 	case errors.Is(err, store.ErrNothingToSend):
 		return over, nil
@@ -62,7 +62,7 @@ func (d *Deliverer) Deliver(ctx context.Context, in workflows.DeliverInput) (wor
 		return workflows.DeliverResult{}, ctx.Err() // the worker stops: nothing is known of this attempt
 	}
 	if result.Done {
-		if err := d.Store.NotificationSent(ctx, delivery.ID); err != nil {
+		if err := d.Store.Notifications.MarkSent(ctx, delivery.ID); err != nil {
 			return workflows.DeliverResult{}, fmt.Errorf("record that %s was sent: %w", delivery.ID, err)
 		}
 		return over, nil
@@ -76,7 +76,7 @@ func (d *Deliverer) Deliver(ctx context.Context, in workflows.DeliverInput) (wor
 		return over, d.giveUp(ctx, delivery, reason, true, result.Gone && delivery.Endpoint.Kind != herald.Email)
 	}
 	wait = max(wait, result.RetryAfter)
-	if err := d.Store.NotificationFailed(ctx, delivery.ID, reason, wait); err != nil {
+	if err := d.Store.Notifications.MarkFailed(ctx, delivery.ID, reason, wait); err != nil {
 		return workflows.DeliverResult{}, fmt.Errorf("record an attempt of %s: %w", delivery.ID, err)
 	}
 	return workflows.DeliverResult{RetryIn: wait}, nil
@@ -89,7 +89,7 @@ func (d *Deliverer) send(ctx context.Context, delivery store.Delivery) (notify.R
 	if err != nil {
 		return notify.Result{}, err
 	}
-	sealed, err := d.Store.EndpointSecret(ctx, delivery.EndpointID)
+	sealed, err := d.Store.Endpoints.Secret(ctx, delivery.EndpointID)
 	if err != nil {
 		return notify.Result{}, err
 	}
@@ -144,7 +144,7 @@ func (d *Deliverer) giveUp(ctx context.Context, delivery store.Delivery, reason 
 		e := event("ENDPOINT_GONE", "The receiver wants no more notifications: the endpoint was switched off.", nil)
 		closing = &e
 	}
-	if err := d.Store.NotificationDead(ctx, delivery.ID, reason, tried, dead, closing); err != nil {
+	if err := d.Store.Notifications.MarkDead(ctx, delivery.ID, reason, tried, dead, closing); err != nil {
 		return fmt.Errorf("give %s up: %w", delivery.ID, err)
 	}
 	return nil

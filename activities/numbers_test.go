@@ -26,7 +26,7 @@ func TestNumbersSetBack(t *testing.T) {
 	must(t, write(ctx, conn, 1))
 	in.placed(conn, goesOn)
 	s := openStore(t, in.app)
-	if delay, err := s.LogDelay(ctx); err != nil || delay != 0 {
+	if delay, err := s.Log.Delay(ctx); err != nil || delay != 0 {
 		t.Errorf("the log is %s behind: %v", delay, err)
 	}
 	set(500)
@@ -34,7 +34,7 @@ func TestNumbersSetBack(t *testing.T) {
 	eventually(t, goesOn, "it is said", func() bool {
 		return strings.Contains(said.String(), "events get numbers below those of events that have places")
 	})
-	if delay, err := s.LogDelay(ctx); err != nil || delay <= 0 {
+	if delay, err := s.Log.Delay(ctx); err != nil || delay <= 0 {
 		t.Errorf("the log is %s behind: %v", delay, err)
 	}
 	set(1001)
@@ -44,7 +44,7 @@ func TestNumbersSetBack(t *testing.T) {
 		must(t, conn.QueryRow(ctx, `SELECT size FROM log_head`).Scan(&size))
 		return size == 4
 	})
-	if delay, err := s.LogDelay(ctx); err != nil || delay != 0 {
+	if delay, err := s.Log.Delay(ctx); err != nil || delay != 0 {
 		t.Errorf("the log is %s behind: %v", delay, err)
 	}
 }

@@ -39,7 +39,7 @@ const (
 
 // Run relays until ctx ends.
 func (r *Relay) Run(ctx context.Context) {
-	news := r.Store.OutboxChanges(ctx)
+	news := r.Store.Outbox.Changes(ctx)
 	backoff := 100 * time.Millisecond
 	for {
 		claimed, all := r.once(ctx)
@@ -73,7 +73,7 @@ func (r *Relay) Run(ctx context.Context) {
 // of them were told.
 func (r *Relay) once(ctx context.Context) (claimed int, all bool) {
 	all = true
-	claimed, err := r.Store.Relay(ctx, relayBatch, func(ctx context.Context, ids []string) map[string]bool {
+	claimed, err := r.Store.Outbox.Relay(ctx, relayBatch, func(ctx context.Context, ids []string) map[string]bool {
 		told := r.tellAll(ctx, ids)
 		all = len(told) == len(ids)
 		return told
@@ -176,11 +176,11 @@ func (r *Reconciler) Run(ctx context.Context) {
 // look makes one look, going on with the sweep after the given id, and returns
 // where the next one goes on.
 func (r *Reconciler) look(ctx context.Context, after string) (string, error) {
-	lost, err := r.Store.Overdue(ctx, overdueGrace, overdueBatch)
+	lost, err := r.Store.Outbox.Overdue(ctx, overdueGrace, overdueBatch)
 	if err != nil {
 		return after, err
 	}
-	pending, err := r.Store.PendingAfter(ctx, after, sweepBatch)
+	pending, err := r.Store.Outbox.PendingAfter(ctx, after, sweepBatch)
 	if err != nil {
 		return after, err
 	}
@@ -206,7 +206,7 @@ func (r *Reconciler) poke(ctx context.Context, lost []string) error {
 		return nil
 	}
 	r.Logger.Info("approvals without a workflow are handed to Temporal again", "count", len(lost))
-	return r.Store.Poke(ctx, lost)
+	return r.Store.Outbox.Poke(ctx, lost)
 }
 
 // running reports whether Temporal has a running workflow for the approval.

@@ -63,7 +63,7 @@ func (r *Retention) Walk(ctx context.Context) (int, error) {
 	var place store.Place
 	total, said := 0, 0
 	for {
-		erased, next, done, err := r.Store.EraseDue(ctx, r.After, place, retentionBatch, r.Next, r.Tell)
+		erased, next, done, err := r.Store.Retention.EraseDue(ctx, r.After, place, retentionBatch, r.Next, r.Tell)
 		if err != nil {
 			return total, err
 		}

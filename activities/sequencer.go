@@ -82,14 +82,14 @@ func (q *Sequencer) Run(ctx context.Context) {
 	var watching sync.WaitGroup
 	watching.Go(func() { q.watch(ctx) })
 	defer watching.Wait()
-	wanted := q.Store.LogWanted(ctx)
+	wanted := q.Store.Log.Wanted(ctx)
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	q.trouble = outage{say: func(err error) {
 		q.Logger.Error("the audit log does not go on; trying again until it does", "error", err)
 	}}
 	for ctx.Err() == nil {
-		_, err := q.Store.LeadLog(ctx, func(ctx context.Context, l *store.LogLeader) error { return q.lead(ctx, l, ticker.C, wanted) })
+		_, err := q.Store.Log.Lead(ctx, func(ctx context.Context, l *store.LogLeader) error { return q.lead(ctx, l, ticker.C, wanted) })
 		if ctx.Err() != nil {
 			return
 		}

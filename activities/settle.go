@@ -44,7 +44,7 @@ type Settler struct {
 	Judge  Rejudge
 	// Behind, when set, reports whether Judge has yet to hear of the rules that are in
 	// force. CatchUp makes it look.
-	Behind  func(now store.Rules) bool
+	Behind  func(now store.RulesInForce) bool
 	CatchUp func(ctx context.Context) error
 	Event   EventMaker
 	// Validity is how long an approved call may wait for its agent.
@@ -73,7 +73,7 @@ var system = engine.Actor{Kind: engine.SystemActor, ID: "settle", Channel: "engi
 func (s *Settler) Settle(ctx context.Context, in workflows.SettleInput) (workflows.SettleResult, error) {
 	var result workflows.SettleResult
 	attempt := func() error {
-		return s.Store.Change(ctx, in.ApprovalID, nil, func(c *store.Change) (any, error, error) {
+		return s.Store.Approvals.Change(ctx, in.ApprovalID, nil, func(c *store.Change) (any, error, error) {
 			var err error
 			result, err = s.settle(ctx, c)
 			if in.Version < 2 {

@@ -56,7 +56,7 @@ var (
 // transaction, and adds the answer to the approval unless that has moved on
 // meanwhile. It is the activity of that name; a repetition adds nothing.
 func (t *TicketChecker) CheckTicket(ctx context.Context, in workflows.CheckTicketInput) (workflows.CheckTicketResult, error) {
-	r, err := t.Store.Get(ctx, in.ApprovalID)
+	r, err := t.Store.Approvals.Get(ctx, in.ApprovalID)
 	if errors.Is(err, store.ErrNotFound) {
 		return workflows.CheckTicketResult{}, temporal.NewNonRetryableApplicationError("no such approval", "not_found", nil)
 	}
@@ -73,7 +73,7 @@ func (t *TicketChecker) CheckTicket(ctx context.Context, in workflows.CheckTicke
 		t.Logger.WarnContext(ctx, "a ticket's tracker gives no answer", "approval", in.ApprovalID, "system", link.Details.Ticket.System, "error", err)
 		return later, nil
 	}
-	err = t.Store.Change(ctx, in.ApprovalID, nil, func(c *store.Change) (any, error, error) {
+	err = t.Store.Approvals.Change(ctx, in.ApprovalID, nil, func(c *store.Change) (any, error, error) {
 		return nil, nil, t.add(c, link.Seq, found)
 	})
 	switch {

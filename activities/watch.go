@@ -109,7 +109,7 @@ func (q *Sequencer) follow(ctx context.Context) error {
 	if err := q.Check(ctx); err != nil {
 		return err
 	}
-	last, err := q.Store.LatestCheckpoint(ctx, 0)
+	last, err := q.Store.Log.LatestCheckpoint(ctx, 0)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
@@ -176,7 +176,7 @@ func CheckFloor(ctx context.Context, s *store.Store, floor Floor) error {
 	if err != nil || c.Size == 0 {
 		return err
 	}
-	last, err := s.LatestCheckpoint(ctx, 0)
+	last, err := s.Log.LatestCheckpoint(ctx, 0)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
@@ -212,7 +212,7 @@ func load(ctx context.Context, floor Floor, open func([]byte) (audit.Checkpoint,
 }
 
 func check(ctx context.Context, s *store.Store, known ...audit.Checkpoint) error {
-	head, err := s.LogHead(ctx)
+	head, err := s.Log.Head(ctx)
 	if err != nil {
 		return err
 	}
@@ -236,7 +236,7 @@ func continues(ctx context.Context, s *store.Store, head store.LogHead, known au
 	if known.Size == 0 {
 		return nil // nothing is known
 	}
-	proof, err := s.LogTiles(ctx).ProveTree(head.Size, head.Root, known.Size)
+	proof, err := s.Log.Tiles(ctx).ProveTree(head.Size, head.Root, known.Size)
 	if errors.Is(err, store.ErrUnavailable) {
 		return err
 	}

@@ -48,7 +48,7 @@ func (w *Witnessing) Run(ctx context.Context) {
 // is a newer one already. Asked for what is newest at the moment, each would sign
 // another, and of a log that never rests none would have the signatures of two.
 func (w *Witnessing) next(ctx context.Context) (point store.Checkpoint, newer bool, err error) {
-	latest, err := w.Store.LatestCheckpoint(ctx, 0)
+	latest, err := w.Store.Log.LatestCheckpoint(ctx, 0)
 	if errors.Is(err, store.ErrNotFound) {
 		return store.Checkpoint{}, false, nil
 	}
@@ -83,7 +83,7 @@ func (w *Witnessing) hear(c *witness.Client, point store.Checkpoint, err error) 
 // follow has one witness sign each checkpoint that is put to all, over and over.
 func (w *Witnessing) follow(ctx context.Context, c *witness.Client) {
 	every := cmp.Or(w.Every, time.Second)
-	grown := w.Store.LogChanges(ctx)
+	grown := w.Store.Log.Changes(ctx)
 	var signed int64 // what the witness has signed last, as far as is known
 	pause, said := every, ""
 	for {
@@ -131,7 +131,7 @@ func (w *Witnessing) once(ctx context.Context, c *witness.Client, signed int64) 
 	if errors.As(err, &other) {
 		// Another process has asked it, or this one before it was started again.
 		if other.Size > point.Size {
-			latest, err := w.Store.LatestCheckpoint(ctx, 0)
+			latest, err := w.Store.Log.LatestCheckpoint(ctx, 0)
 			if err != nil {
 				return signed, newer, err
 			}
@@ -145,11 +145,11 @@ func (w *Witnessing) once(ctx context.Context, c *witness.Client, signed int64) 
 	if err != nil {
 		return signed, newer, err
 	}
-	return point.Size, newer, w.Store.Cosign(ctx, point.Size, c.Verifier.Name(), line)
+	return point.Size, newer, w.Store.Log.Cosign(ctx, point.Size, c.Verifier.Name(), line)
 }
 
 func (w *Witnessing) add(ctx context.Context, c *witness.Client, former int64, latest store.Checkpoint) (string, error) {
-	proof, err := w.Store.LogTiles(ctx).ProveTree(latest.Size, latest.Root, former)
+	proof, err := w.Store.Log.Tiles(ctx).ProveTree(latest.Size, latest.Root, former)
 	if err != nil {
 		return "", err
 	}

@@ -105,7 +105,7 @@ func TestWitnessesSignTheSame(t *testing.T) {
 		for range times {
 			// Whoever was away is asked again after half a minute at most.
 			eventually(t, time.Minute, "a newer checkpoint is signed by all that answer", func() bool {
-				c, err := s.LatestCheckpoint(context.Background(), by)
+				c, err := s.Log.LatestCheckpoint(context.Background(), by)
 				if err != nil || c.Size <= last {
 					return false
 				}
@@ -151,7 +151,7 @@ func TestWitnessRemembers(t *testing.T) {
 	warned, stop := in.witnessed(1, w)
 	s := openStore(t, in.app)
 	eventually(t, 20*time.Second, "the witness has signed", func() bool {
-		c, err := s.LatestCheckpoint(context.Background(), 1)
+		c, err := s.Log.LatestCheckpoint(context.Background(), 1)
 		return err == nil && c.Size == 10
 	})
 	stop()
@@ -172,7 +172,7 @@ func TestWitnessRemembers(t *testing.T) {
 		return strings.Contains(warned.String(), "signed a log of 10 events, and the database has 3")
 	})
 	stop()
-	if _, err := behind.LatestCheckpoint(context.Background(), 1); !errors.Is(err, store.ErrNotFound) {
+	if _, err := behind.Log.LatestCheckpoint(context.Background(), 1); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("the witness has signed an older copy: %v", err)
 	}
 }

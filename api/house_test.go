@@ -166,7 +166,7 @@ func (h *house) log(n int) {
 		})
 	}
 	group.Wait()
-	if placed, err := h.Store.CatchUp(context.Background(), 20*time.Second); err != nil || !placed {
+	if placed, err := h.Store.Log.CatchUp(context.Background(), 20*time.Second); err != nil || !placed {
 		h.t.Fatalf("the log does not catch up: %v", err)
 	}
 }

@@ -269,7 +269,7 @@ func TestProofOfWhatHasNoPlace(t *testing.T) {
 		t.Errorf("Retry-After is %q", got.Header.Get("Retry-After"))
 	}
 	h.sequence()
-	if placed, err := h.Store.CatchUp(t.Context(), 20*time.Second); err != nil || !placed {
+	if placed, err := h.Store.Log.CatchUp(t.Context(), 20*time.Second); err != nil || !placed {
 		t.Fatalf("the log does not catch up: %v", err)
 	}
 	h.ask("/v1/audit/events/"+id+"/proof").want(t, 200, "")
@@ -294,12 +294,12 @@ func TestProofWaitsForWitnesses(t *testing.T) {
 	if got := h.ask("/v1/audit/events/"+first+"/proof").want(t, 409, "not_witnessed_yet"); got.Header.Get("Retry-After") != "1" {
 		t.Errorf("Retry-After is %q", got.Header.Get("Retry-After"))
 	}
-	newest, err := h.Store.LatestCheckpoint(t.Context(), 0)
+	newest, err := h.Store.Log.LatestCheckpoint(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	line := "— witness.example.com " + base64.StdEncoding.EncodeToString(make([]byte, 76)) + "\n"
-	if err := h.Store.Cosign(t.Context(), newest.Size, "witness.example.com", line); err != nil {
+	if err := h.Store.Log.Cosign(t.Context(), newest.Size, "witness.example.com", line); err != nil {
 		t.Fatal(err)
 	}
 	h.log(2)

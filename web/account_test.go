@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 type kept struct{ s *store.Store }
 
 func (k kept) Load(ctx context.Context, idHash []byte) (engine.Person, error) {
-	p, err := k.s.SessionPerson(ctx, idHash)
+	p, err := k.s.Sessions.Person(ctx, idHash)
 	if errors.Is(err, store.ErrNotFound) {
 		return p, ErrNoSession
 	}
@@ -36,18 +36,20 @@ func (k kept) Load(ctx context.Context, idHash []byte) (engine.Person, error) {
 }
 
 func (k kept) Save(ctx context.Context, idHash []byte, personID, verifiedBy string, expires time.Time) error {
-	return k.s.CreateSession(ctx, idHash, personID, verifiedBy, expires.Sub(epoch))
+	return k.s.Sessions.Create(ctx, idHash, personID, verifiedBy, expires.Sub(epoch))
 }
 
 func (k kept) Verified(ctx context.Context, idHash []byte, personID, verifiedBy string) error {
-	err := k.s.VerifySession(ctx, idHash, personID, verifiedBy)
+	err := k.s.Sessions.Verify(ctx, idHash, personID, verifiedBy)
 	if errors.Is(err, store.ErrNotFound) {
 		return ErrNoSession
 	}
 	return err
 }
 
-func (k kept) Delete(ctx context.Context, idHash []byte) error { return k.s.DeleteSession(ctx, idHash) }
+func (k kept) Delete(ctx context.Context, idHash []byte) error {
+	return k.s.Sessions.Delete(ctx, idHash)
+}
 
 // house is a console whose people and sessions are in a real database.
 type house struct {
@@ -100,7 +102,7 @@ func (h *house) person(name string, app bool) (email, secret string) {
 	}
 	p := engine.Person{ID: store.NewID("usr"), Email: name + "@example.com", Name: name, Roles: []string{"reviewer"}}
 	p.Identity = p.ID
-	if err := h.store.CreatePerson(h.t.Context(), p, hash, adminEvent()); err != nil {
+	if err := h.store.People.Create(h.t.Context(), p, hash, adminEvent()); err != nil {
 		h.t.Fatal(err)
 	}
 	if app {

@@ -90,7 +90,7 @@ func (a *auditExport) Run(ctx context.Context, c *cli) error {
 	}
 	defer x.Store.Close()
 	r := export.Request{Format: a.Format, Actor: operator(), Filter: filter}
-	if login, err := x.Store.Reader(ctx); err != nil {
+	if login, err := x.Store.Events.DatabaseUser(ctx); err != nil {
 		return err
 	} else if login != "" {
 		r.Actor.ID = login

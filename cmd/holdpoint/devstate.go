@@ -350,7 +350,7 @@ func (s devState) seed(ctx context.Context, adminURL string) error {
 	}
 	ids := map[string]string{}
 	for _, r := range append([]devReviewer{s.Owner, s.Auditor}, s.Reviewers...) {
-		p, _, err := db.PersonByEmail(ctx, r.Email)
+		p, _, err := db.People.ByEmail(ctx, r.Email)
 		if errors.Is(err, store.ErrNotFound) {
 			hash, err := identity.HashPassword(r.Password)
 			if err != nil {
@@ -358,7 +358,7 @@ func (s devState) seed(ctx context.Context, adminURL string) error {
 			}
 			p = engine.Person{ID: store.NewID("usr"), Email: r.Email, Name: r.Name, Roles: r.Roles}
 			p.Identity = p.ID
-			if err := db.CreatePerson(ctx, p, hash, changed("USER_ADDED", "An example person was added.", p.ID, rolesOf(p.ID, nil, p.Roles))); err != nil {
+			if err := db.People.Create(ctx, p, hash, changed("USER_ADDED", "An example person was added.", p.ID, rolesOf(p.ID, nil, p.Roles))); err != nil {
 				return err
 			}
 		} else if err != nil {
@@ -368,7 +368,7 @@ func (s devState) seed(ctx context.Context, adminURL string) error {
 		if r.TOTPSecret == "" {
 			continue
 		}
-		app, err := db.TOTP(ctx, p.ID)
+		app, err := db.Factors.TOTP(ctx, p.ID)
 		if errors.Is(err, store.ErrNotFound) || err == nil && !app.Confirmed {
 			err = factors.RestoreTOTP(ctx, p.ID, r.TOTPSecret, changed("FACTOR_ADDED", "An example authenticator app was enrolled.", p.ID, map[string]any{"factor": "totp"}))
 		}
@@ -376,8 +376,8 @@ func (s devState) seed(ctx context.Context, adminURL string) error {
 			return err
 		}
 	}
-	if _, err := db.Agent(ctx, devAgent); errors.Is(err, store.ErrNotFound) {
-		err = db.PutAgent(ctx, store.Agent{ID: devAgent, Name: "Demo agent", OwnerID: ids[s.Owner.Email]}, changed("AGENT_REGISTERED", "The example agent was registered.", devAgent,
+	if _, err := db.People.Agent(ctx, devAgent); errors.Is(err, store.ErrNotFound) {
+		err = db.People.PutAgent(ctx, store.Agent{ID: devAgent, Name: "Demo agent", OwnerID: ids[s.Owner.Email]}, changed("AGENT_REGISTERED", "The example agent was registered.", devAgent,
 			map[string]any{"owner_before": "", "owner": ids[s.Owner.Email]}))
 		if err != nil {
 			return err
@@ -391,20 +391,20 @@ func (s devState) seed(ctx context.Context, adminURL string) error {
 			return err
 		}
 		key.Label = "example"
-		if known, err := db.Key(ctx, key.ID); !errors.Is(err, store.ErrNotFound) {
+		if known, err := db.Keys.Get(ctx, key.ID); !errors.Is(err, store.ErrNotFound) {
 			if err != nil {
 				return err
 			}
 			// A directory of an earlier version has keys that lack what is new.
 			if !slices.Equal(known.Scopes, key.Scopes) {
-				if err := db.SetScopes(ctx, key.ID, key.Scopes, changed("KEY_CHANGED", "The example key was given the scopes of its kind.", key.ID,
+				if err := db.Keys.SetScopes(ctx, key.ID, key.Scopes, changed("KEY_CHANGED", "The example key was given the scopes of its kind.", key.ID,
 					map[string]any{"scopes_before": known.Scopes, "scopes": key.Scopes})); err != nil {
 					return err
 				}
 			}
 			continue
 		}
-		if err := db.CreateKey(ctx, key, changed("KEY_CREATED", "An example API key was created.", key.ID, keyOf(key))); err != nil {
+		if err := db.Keys.Create(ctx, key, changed("KEY_CREATED", "An example API key was created.", key.ID, keyOf(key))); err != nil {
 			return err
 		}
 	}

@@ -90,7 +90,7 @@ func (d *checkup) database(ctx context.Context, cfg config.Config) {
 		}
 		d.say("migrations", err, "Run holdpoint migrate.")
 	}
-	people, err := s.People(ctx)
+	people, err := s.People.List(ctx)
 	if !d.say("people", err, "") {
 		return
 	}
@@ -99,7 +99,7 @@ func (d *checkup) database(ctx context.Context, cfg config.Config) {
 		d.say(fmt.Sprintf("enough people for %d × %s", needed, rule.Role), enough(people, rule.Role, needed), "holdpoint user add EMAIL --role "+rule.Role)
 	}
 	d.policy(ctx, s, cfg, people)
-	depth, oldest, err := s.OutboxDepth(ctx)
+	depth, oldest, err := s.Outbox.Depth(ctx)
 	if err == nil && oldest > time.Minute {
 		err = fmt.Errorf("%d messages wait for Temporal, the oldest for %s", depth, oldest.Round(time.Second))
 	}
@@ -112,19 +112,19 @@ func (d *checkup) database(ctx context.Context, cfg config.Config) {
 // shown, and continues what is kept of it.
 func (d *checkup) log(ctx context.Context, s *store.Store, cfg config.Config) {
 	const help = "A worker gives events their places in the log, and signs it: is one running? It says what keeps it from that."
-	delay, err := s.LogDelay(ctx)
+	delay, err := s.Log.Delay(ctx)
 	if err == nil && delay > logDelay {
 		err = fmt.Errorf("an event has been waiting for its place for %s", delay.Round(time.Second))
 	}
 	var head store.LogHead
 	if err == nil {
-		head, err = s.LogHead(ctx)
+		head, err = s.Log.Head(ctx)
 	}
 	if err == nil && head.Size > 0 {
 		err = signedLog(ctx, s, cfg)
 	}
 	d.say(fmt.Sprintf("audit log, %d events", head.Size), err, help)
-	strays, err := s.Strays(ctx)
+	strays, err := s.Events.CountUnplaced(ctx)
 	if err == nil && strays > 0 {
 		err = fmt.Errorf("%s no place in it and never will have one", eventsHave(strays))
 	}
@@ -137,7 +137,7 @@ func (d *checkup) log(ctx context.Context, s *store.Store, cfg config.Config) {
 // signedLog looks at the checkpoint that is served: whether there is one with
 // enough witnesses, and whether the key that is shown verifies it.
 func signedLog(ctx context.Context, s *store.Store, cfg config.Config) error {
-	latest, err := s.LatestCheckpoint(ctx, cfg.LogWitnessed)
+	latest, err := s.Log.LatestCheckpoint(ctx, cfg.LogWitnessed)
 	if errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("no checkpoint has been signed by the log and by %d witnesses", cfg.LogWitnessed)
 	}
@@ -161,7 +161,7 @@ const logDelay = 10 * time.Second
 
 // policy looks at the policy in force, as it is in the database.
 func (d *checkup) policy(ctx context.Context, s *store.Store, cfg config.Config, people []engine.Person) {
-	active, _, err := s.ActiveDocuments(ctx)
+	active, _, err := s.Rules.ActiveDocuments(ctx)
 	doc, ok := active[store.PolicyDocument]
 	if err == nil && !ok {
 		return // the contract alone decides about its events, and nothing else is allowed

@@ -75,7 +75,7 @@ func (k *keyCreate) Run(ctx context.Context, c *cli) error {
 			return err
 		}
 	}
-	if err := s.CreateKey(ctx, key, changed("KEY_CREATED", "An API key of kind "+key.Kind+" was created.", key.ID, keyOf(key))); err != nil {
+	if err := s.Keys.Create(ctx, key, changed("KEY_CREATED", "An API key of kind "+key.Kind+" was created.", key.ID, keyOf(key))); err != nil {
 		return err
 	}
 	fmt.Fprintf(terminal, "created %s, kind %s, for %s, may claim at most %q\nkey (shown only now): %s\n", key.ID, key.Kind, strings.Join(key.Scopes, ", "), key.MaxState, text)
@@ -107,7 +107,7 @@ func (k *keyCreate) narrow(key *store.Key) error {
 
 // register makes sure that the agent is known, by the name and owner given.
 func (k *keyCreate) register(ctx context.Context, s *store.Store) error {
-	agent, err := s.Agent(ctx, k.Agent)
+	agent, err := s.People.Agent(ctx, k.Agent)
 	isNew, former := errors.Is(err, store.ErrNotFound), agent.OwnerID
 	if err != nil && !isNew {
 		return err
@@ -125,7 +125,7 @@ func (k *keyCreate) register(ctx context.Context, s *store.Store) error {
 		return fmt.Errorf("--agent, --name: %w", errors.Join(errs...))
 	}
 	if k.Owner != "" {
-		owner, _, err := s.PersonByEmail(ctx, strings.ToLower(k.Owner))
+		owner, _, err := s.People.ByEmail(ctx, strings.ToLower(k.Owner))
 		if errors.Is(err, store.ErrNotFound) {
 			return fmt.Errorf("--owner: there is nobody with the address %s", k.Owner)
 		}
@@ -134,7 +134,7 @@ func (k *keyCreate) register(ctx context.Context, s *store.Store) error {
 		}
 		agent.OwnerID = owner.ID
 	}
-	return s.PutAgent(ctx, agent, changed("AGENT_REGISTERED", "An agent was registered or changed.", agent.ID,
+	return s.People.PutAgent(ctx, agent, changed("AGENT_REGISTERED", "An agent was registered or changed.", agent.ID,
 		map[string]any{"owner_before": former, "owner": agent.OwnerID}))
 }
 
@@ -150,9 +150,9 @@ func (k *keyRevoke) Run(ctx context.Context, c *cli) error {
 	}
 	defer s.Close()
 	if strings.HasPrefix(k.ID, "key_") {
-		err = s.RevokeKey(ctx, k.ID, changed("KEY_REVOKED", "An API key was revoked.", k.ID))
+		err = s.Keys.Revoke(ctx, k.ID, changed("KEY_REVOKED", "An API key was revoked.", k.ID))
 	} else if len(k.ID) == 43 { // a SHA-256 in base64url
-		err = s.RevokeSigningKey(ctx, k.ID, changed("SIGNING_KEY_REVOKED", "A signing key was revoked.", k.ID))
+		err = s.Keys.RevokeSigningKey(ctx, k.ID, changed("SIGNING_KEY_REVOKED", "A signing key was revoked.", k.ID))
 	} else {
 		return fmt.Errorf("%q is neither key_… nor the kid of a signing key", k.ID)
 	}

@@ -125,7 +125,7 @@ func reviewersIn(ctx context.Context, w where, c *cli) (func(role string) []stri
 		return nil, err
 	}
 	defer s.Close()
-	people, err := s.People(ctx)
+	people, err := s.People.List(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -114,10 +114,10 @@ func sealerOf(dataKey string) (*seal.Sealer, error) {
 
 func (r *recorded) all(ctx context.Context) ([]policysim.Case, error) {
 	var err error
-	if r.registry, err = r.store.Registry(ctx); err != nil {
+	if r.registry, err = r.store.Registry.Snapshot(ctx); err != nil {
 		return nil, fmt.Errorf("read the registry: %w", err)
 	}
-	people, err := r.store.People(ctx)
+	people, err := r.store.People.List(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the people: %w", err)
 	}
@@ -130,7 +130,7 @@ func (r *recorded) all(ctx context.Context) ([]policysim.Case, error) {
 	}
 	var found []dated
 	for after := ""; ; {
-		page, err := r.store.PastApprovals(ctx, after, pageSize)
+		page, err := r.store.Approvals.Past(ctx, after, pageSize)
 		if err != nil {
 			return nil, fmt.Errorf("read the approvals: %w", err)
 		}
@@ -153,7 +153,7 @@ func (r *recorded) all(ctx context.Context) ([]policysim.Case, error) {
 	for i, f := range found {
 		cases[i] = f.Case
 	}
-	counts, err := r.store.CountDecidedAtOnce(ctx, time.Time{})
+	counts, err := r.store.Reports.CountDecidedAtOnce(ctx, time.Time{})
 	if err != nil {
 		return nil, fmt.Errorf("count what was decided at once: %w", err)
 	}
@@ -276,7 +276,7 @@ func (r *recorded) policyOf(ctx context.Context, a approval.Approval) (b *policy
 	if b, known = r.former[digest]; known {
 		return b, true, nil
 	}
-	body, err := r.store.Ruleset(ctx, digest)
+	body, err := r.store.Rules.Ruleset(ctx, digest)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, false, nil
 	}
@@ -290,7 +290,7 @@ func (r *recorded) policyOf(ctx context.Context, a approval.Approval) (b *policy
 		return nil, false, fmt.Errorf("read the rules of the time of %s: %w", a.ID, err)
 	}
 	if names.Policy != "" {
-		text, err := r.store.DocumentKnownAs(ctx, names.Policy)
+		text, err := r.store.Rules.DocumentKnownAs(ctx, names.Policy)
 		if errors.Is(err, store.ErrNotFound) {
 			return nil, false, nil
 		}

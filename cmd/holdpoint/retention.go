@@ -16,7 +16,7 @@ func allowedRetention(ctx context.Context, s *store.Store, cfg config.Config) er
 	if cfg.KeepFor == 0 {
 		return nil
 	}
-	floor, err := s.Floor(ctx)
+	floor, err := s.Retention.Floor(ctx)
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 
 // warnOfTooFew says which rules ask for more people than there are.
 func warnOfTooFew(ctx context.Context, s *store.Store, cfg config.Config, log *slog.Logger) {
-	people, err := s.People(ctx)
+	people, err := s.People.List(ctx)
 	if err != nil {
 		log.Warn("the people cannot be counted", "error", err)
 		return
@@ -138,7 +138,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	stopping := make(chan struct{})
 	console, err := web.New(web.Config{
 		Desk: desk{g}, Agents: g, Tools: g, Settings: g, Absences: g, Notices: g, InForce: judgedBy(keeper), SignIn: signIn, SecondStep: signIn, Factors: factors, Prover: factors, Sessions: sessions{s},
-		Names: s, Secure: cfg.Secure(),
+		Names: s.People, Secure: cfg.Secure(),
 		Remote: cfg.Remote, Stopping: stopping, Logger: log, Grants: g, Reports: g, Retention: g, KeepFor: cfg.KeepFor,
 		Log: g, LogKeys: publicKeysOfLog(cfg), Floor: kept(cfg),
 	})
@@ -153,35 +153,35 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	}
 	defer temporal.Close()
 	metrics.Gauge("holdpoint_outbox_messages", "Messages that wait for Temporal.", func() float64 {
-		n, _, err := s.OutboxDepth(ctx)
+		n, _, err := s.Outbox.Depth(ctx)
 		if err != nil {
 			return -1
 		}
 		return float64(n)
 	})
 	metrics.Gauge("holdpoint_log_events", "Events that have their place in the audit log.", func() float64 {
-		head, err := s.LogHead(ctx)
+		head, err := s.Log.Head(ctx)
 		if err != nil {
 			return -1
 		}
 		return float64(head.Size)
 	})
 	metrics.Gauge("holdpoint_log_delay_seconds", "For how long the oldest event without a place in the audit log has waited for it.", func() float64 {
-		delay, err := s.LogDelay(ctx)
+		delay, err := s.Log.Delay(ctx)
 		if err != nil {
 			return -1
 		}
 		return delay.Seconds()
 	})
 	metrics.Gauge("holdpoint_notifications_waiting", "Notifications that have not been sent yet.", func() float64 {
-		waiting, _, err := s.NotificationCounts(ctx)
+		waiting, _, err := s.Notifications.Counts(ctx)
 		if err != nil {
 			return -1
 		}
 		return float64(waiting)
 	})
 	metrics.Gauge("holdpoint_notifications_dead", "Notifications that were given up.", func() float64 {
-		_, dead, err := s.NotificationCounts(ctx)
+		_, dead, err := s.Notifications.Counts(ctx)
 		if err != nil {
 			return -1
 		}

@@ -66,7 +66,7 @@ func (d *checkup) streams(ctx context.Context, s *store.Store, cfg config.Config
 	if len(cfg.LogStreams) == 0 {
 		return
 	}
-	list, err := s.StreamPositions(ctx)
+	list, err := s.Streams.Positions(ctx)
 	if err != nil {
 		d.say("log streams", err, "")
 		return

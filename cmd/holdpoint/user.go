@@ -70,7 +70,7 @@ func (u *userAdd) Run(ctx context.Context, c *cli) error {
 	}
 	p.Identity = p.ID
 	if u.SameAs != "" {
-		other, _, err := s.PersonByEmail(ctx, strings.ToLower(u.SameAs))
+		other, _, err := s.People.ByEmail(ctx, strings.ToLower(u.SameAs))
 		if errors.Is(err, store.ErrNotFound) {
 			return fmt.Errorf("--same-as: there is nobody with the address %s", u.SameAs)
 		}
@@ -79,7 +79,7 @@ func (u *userAdd) Run(ctx context.Context, c *cli) error {
 		}
 		p.Identity = other.Identity
 	}
-	err = s.CreatePerson(ctx, p, hash, changed("USER_ADDED", "A person was added.", p.ID, rolesOf(p.ID, nil, p.Roles)))
+	err = s.People.Create(ctx, p, hash, changed("USER_ADDED", "A person was added.", p.ID, rolesOf(p.ID, nil, p.Roles)))
 	if errors.Is(err, store.ErrConflict) {
 		return fmt.Errorf("there is somebody with the address %s already", email)
 	}
@@ -104,7 +104,7 @@ func (u *userList) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer s.Close()
-	people, err := s.People(ctx)
+	people, err := s.People.List(ctx)
 	if err != nil {
 		return err
 	}
@@ -136,9 +136,9 @@ func (u *userDisable) Run(ctx context.Context, c *cli) error {
 	}
 	defer s.Close()
 	email := strings.ToLower(u.Email)
-	p, _, err := s.PersonByEmail(ctx, email)
+	p, _, err := s.People.ByEmail(ctx, email)
 	if err == nil {
-		err = s.DisablePerson(ctx, email, changed("USER_DISABLED", "A person was disabled.", p.ID, rolesOf(p.ID, p.Roles, nil)))
+		err = s.People.Disable(ctx, email, changed("USER_DISABLED", "A person was disabled.", p.ID, rolesOf(p.ID, p.Roles, nil)))
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("there is no active account with the address %s", email)
@@ -172,9 +172,9 @@ func (u *userReset) Run(ctx context.Context, c *cli) error {
 	defer s.Close()
 	email := strings.ToLower(u.Email)
 	var removed int64
-	p, _, err := s.PersonByEmail(ctx, email)
+	p, _, err := s.People.ByEmail(ctx, email)
 	if err == nil {
-		removed, err = s.ResetFactors(ctx, email, changed("FACTORS_RESET", "A person's second factors were removed.", p.ID, map[string]any{"person": p.ID}))
+		removed, err = s.Factors.Reset(ctx, email, changed("FACTORS_RESET", "A person's second factors were removed.", p.ID, map[string]any{"person": p.ID}))
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("there is no account with the address %s", email)

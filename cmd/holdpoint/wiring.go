@@ -38,7 +38,7 @@ func judgedBy(k *rules.Keeper) func() web.InForce {
 type sessions struct{ store *store.Store }
 
 func (s sessions) Load(ctx context.Context, idHash []byte) (engine.Person, error) {
-	p, err := s.store.SessionPerson(ctx, idHash)
+	p, err := s.store.Sessions.Person(ctx, idHash)
 	if errors.Is(err, store.ErrNotFound) {
 		return p, web.ErrNoSession
 	}
@@ -46,11 +46,11 @@ func (s sessions) Load(ctx context.Context, idHash []byte) (engine.Person, error
 }
 
 func (s sessions) Save(ctx context.Context, idHash []byte, personID, verifiedBy string, expires time.Time) error {
-	return s.store.CreateSession(ctx, idHash, personID, verifiedBy, time.Until(expires))
+	return s.store.Sessions.Create(ctx, idHash, personID, verifiedBy, time.Until(expires))
 }
 
 func (s sessions) Verified(ctx context.Context, idHash []byte, personID, verifiedBy string) error {
-	err := s.store.VerifySession(ctx, idHash, personID, verifiedBy)
+	err := s.store.Sessions.Verify(ctx, idHash, personID, verifiedBy)
 	if errors.Is(err, store.ErrNotFound) {
 		return web.ErrNoSession
 	}
@@ -58,7 +58,7 @@ func (s sessions) Verified(ctx context.Context, idHash []byte, personID, verifie
 }
 
 func (s sessions) Delete(ctx context.Context, idHash []byte) error {
-	return s.store.DeleteSession(ctx, idHash)
+	return s.store.Sessions.Delete(ctx, idHash)
 }
 
 // tracked is the configured trackers as the gate knows them: nil for none.

@@ -175,7 +175,7 @@ func forget(ctx context.Context, s *store.Store, log *slog.Logger) {
 		if _, err := s.ForgetReplies(ctx, forgetAfter); err != nil && ctx.Err() == nil {
 			log.Warn("kept answers cannot be dropped", "error", err)
 		}
-		if err := s.ForgetCalls(ctx); err != nil && ctx.Err() == nil {
+		if err := s.Registry.ForgetCalls(ctx); err != nil && ctx.Err() == nil {
 			log.Warn("counted calls cannot be dropped", "error", err)
 		}
 		select {

@@ -60,7 +60,7 @@ func (k *packing) chapter(ctx context.Context, number int, id string) (views.Pac
 		return c, err
 	}
 	c.Requirements = k.requirements(a, v)
-	announced, err := k.Store.Announcements(ctx, id, maxTold)
+	announced, err := k.Store.Evidence.Announcements(ctx, id, maxTold)
 	if err != nil {
 		return c, err
 	}

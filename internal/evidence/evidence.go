@@ -126,7 +126,7 @@ type packing struct {
 
 // begin finds out whether the pack can be made.
 func (k *packing) begin(ctx context.Context) error {
-	placed, err := k.Store.CatchUp(ctx, catchUp)
+	placed, err := k.Store.Log.CatchUp(ctx, catchUp)
 	if err != nil {
 		return err
 	}
@@ -135,13 +135,13 @@ func (k *packing) begin(ctx context.Context) error {
 	}
 	k.made = time.Now()
 	if k.ApprovalID != "" {
-		if _, err := k.Store.Get(ctx, k.ApprovalID); err != nil {
+		if _, err := k.Store.Approvals.Get(ctx, k.ApprovalID); err != nil {
 			return err
 		}
 		k.period.Approvals = 1
 	} else {
 		approvals, events := cmp.Or(k.MostApprovals, MaxApprovals), cmp.Or(k.MostEvents, MaxEvents)
-		if k.period, err = k.Store.Period(ctx, k.Since, k.Until, events); err != nil {
+		if k.period, err = k.Store.Evidence.Period(ctx, k.Since, k.Until, events); err != nil {
 			return err
 		}
 		if k.period.Approvals > approvals {
@@ -154,7 +154,7 @@ func (k *packing) begin(ctx context.Context) error {
 	if err := k.Exporter.Ready(ctx); err != nil {
 		return err
 	}
-	if k.people, err = k.Store.People(ctx); err != nil {
+	if k.people, err = k.Store.People.List(ctx); err != nil {
 		return err
 	}
 	// Accounts of one human being share an identity, which is the first one's id.
@@ -218,7 +218,7 @@ func (k *packing) each(ctx context.Context, do func(number int, id string) error
 	}
 	at, id, number := time.Time{}, "", 0
 	for {
-		ids, last, err := k.Store.Opened(ctx, k.Since, k.Until, at, id, pageSize)
+		ids, last, err := k.Store.Evidence.Opened(ctx, k.Since, k.Until, at, id, pageSize)
 		if err != nil {
 			return err
 		}
@@ -250,11 +250,11 @@ func (k *packing) index(ctx context.Context) error {
 		return err
 	}
 	err := k.each(ctx, func(number int, id string) error {
-		r, err := k.Store.Get(ctx, id)
+		r, err := k.Store.Approvals.Get(ctx, id)
 		if err != nil {
 			return err
 		}
-		a, err := k.Store.Agent(ctx, r.Approval.Call.AgentID)
+		a, err := k.Store.People.Agent(ctx, r.Approval.Call.AgentID)
 		if err != nil {
 			return err
 		}

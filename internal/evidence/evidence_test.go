@@ -93,7 +93,7 @@ func TestPackOfAnApproval(t *testing.T) {
 // exports are what the events of exports tell.
 func (h *house) exports() (told []string) {
 	h.t.Helper()
-	events, err := h.Store.Events(context.Background(), gate.EventFilter{Type: string(engine.Exported), Limit: 1000})
+	events, err := h.Store.Events.List(context.Background(), gate.EventFilter{Type: string(engine.Exported), Limit: 1000})
 	must(h.t, err)
 	for _, e := range events {
 		told = append(told, string(e.SafePayload))
@@ -445,7 +445,7 @@ func TestPackOfAPeriod(t *testing.T) {
 		}
 		ids = append(ids, a.ID)
 	}
-	must(t, second(h.Store.CatchUp(context.Background(), 10*time.Second)))
+	must(t, second(h.Store.Log.CatchUp(context.Background(), 10*time.Second)))
 	until := time.Now()
 	late := h.open("after", `{}`)
 	h.vote("ada", approvalOf(h, ids[1]), true, "after the period")
@@ -496,7 +496,7 @@ func TestPackOfAPeriod(t *testing.T) {
 }
 
 func approvalOf(h *house, id string) approval.Approval {
-	r, err := h.Store.Get(context.Background(), id)
+	r, err := h.Store.Approvals.Get(context.Background(), id)
 	must(h.t, err)
 	return r.Approval
 }

@@ -77,15 +77,15 @@ func newHouse(t testing.TB) *house {
 		t.Fatal(problems)
 		return nil
 	}
-	known, err := s.Registry(ctx)
+	known, err := s.Registry.Snapshot(ctx)
 	must(t, err)
 	judge, err := gate.NewJudge(gate.Rules{
 		Environment: "test", Policy: b, Registry: known,
 		Routing: approval.Routing{Default: approval.Rule{Role: "reviewer", Needed: 2, ExpiresIn: engine.Duration(time.Hour)}},
 	})
 	must(t, err)
-	must(t, s.KeepRuleset(ctx, judge.Digest(), judge.Body()))
-	must(t, second(s.Activate(ctx, store.Document{Kind: store.PolicyDocument, KnownAs: b.Digest, Body: []byte(bundle)}, "test", admin(), func([]byte) error { return nil })))
+	must(t, s.Rules.KeepRuleset(ctx, judge.Digest(), judge.Body()))
+	must(t, second(s.Rules.Activate(ctx, store.Document{Kind: store.PolicyDocument, KnownAs: b.Digest, Body: []byte(bundle)}, "test", admin(), func([]byte) error { return nil })))
 	seed := make([]byte, ed25519.SeedSize)
 	rand.Read(seed)
 	ring, err := token.Ring{}.Add(seed)
@@ -130,10 +130,10 @@ func (h *house) populate(ctx context.Context) {
 	for _, name := range []string{"ada", "ben", "cleo", "owner"} {
 		p := engine.Person{ID: store.NewID("usr"), Email: name + "@example.com", Name: strings.ToUpper(name[:1]) + name[1:] + " <i>", Roles: []string{"reviewer"}}
 		p.Identity = p.ID
-		must(h.t, s.CreatePerson(ctx, p, "x", admin()))
+		must(h.t, s.People.Create(ctx, p, "x", admin()))
 		h.people[name] = p
 	}
-	must(h.t, s.PutAgent(ctx, store.Agent{ID: "bot", Name: "Bot \u202e</script>", OwnerID: h.people["owner"].ID}, admin()))
+	must(h.t, s.People.PutAgent(ctx, store.Agent{ID: "bot", Name: "Bot \u202e</script>", OwnerID: h.people["owner"].ID}, admin()))
 	h.agent = gate.Principal{KeyID: "key_agent", AgentID: "bot", Kind: gate.AgentKey, MaxState: "authenticated"}
 }
 

@@ -42,13 +42,13 @@ type told struct {
 func (k *packing) read(ctx context.Context, id string) (record, error) {
 	var r record
 	var err error
-	if r.Record, err = k.Store.Get(ctx, id); err != nil {
+	if r.Record, err = k.Store.Approvals.Get(ctx, id); err != nil {
 		return r, err
 	}
 	if r.card, err = gate.FileCard(ctx, k.Store, k.Sealer, r.Record); err != nil {
 		return r, err
 	}
-	records, err := k.Store.Records(ctx, store.EventFilter{ApprovalID: id, Limit: maxEvents + 1})
+	records, err := k.Store.Events.Records(ctx, store.EventFilter{ApprovalID: id, Limit: maxEvents + 1})
 	if err != nil {
 		return r, err
 	}
@@ -103,7 +103,7 @@ var errOther = errors.New("it is not what was on the screen: the record was chan
 
 // openCard is a card as it was shown. seal.ErrErased: it was erased.
 func (k *packing) openCard(ctx context.Context, id, digest string) ([]byte, error) {
-	box, err := k.Store.Card(ctx, id, digest)
+	box, err := k.Store.Cards.Get(ctx, id, digest)
 	if err != nil {
 		return nil, err
 	}

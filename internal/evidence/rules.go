@@ -53,7 +53,7 @@ func (k *packing) ruleset(ctx context.Context, digest string) (*rules, error) {
 		return known, nil
 	}
 	known := &rules{}
-	body, err := k.Store.Ruleset(ctx, digest)
+	body, err := k.Store.Rules.Ruleset(ctx, digest)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 	case err != nil:
@@ -84,7 +84,7 @@ func (k *packing) document(ctx context.Context, digest string) ([]byte, error) {
 	if digest == "" {
 		return nil, nil
 	}
-	text, err := k.Store.DocumentKnownAs(ctx, digest)
+	text, err := k.Store.Rules.DocumentKnownAs(ctx, digest)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}
@@ -100,7 +100,7 @@ func (k *packing) eachDocument(ctx context.Context, wanted func(*rules) bool, do
 		if !known.found || !wanted(known) {
 			continue
 		}
-		body, err := k.Store.Ruleset(ctx, digest)
+		body, err := k.Store.Rules.Ruleset(ctx, digest)
 		if err != nil {
 			return err
 		}

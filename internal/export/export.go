@@ -143,7 +143,7 @@ func (x *Exporter) Write(ctx context.Context, w io.Writer, r Request) (Summary, 
 		Events: out.events, Size: point.Size, Digest: "sha256:" + hex.EncodeToString(sum.Sum(nil)), Misfiled: out.misfiled, First: out.first, Begun: begun,
 	}
 	if out.whole {
-		if s.Strays, err = x.Store.Strays(ctx); err != nil {
+		if s.Strays, err = x.Store.Events.CountUnplaced(ctx); err != nil {
 			return Summary{}, err
 		}
 	}
@@ -154,18 +154,18 @@ func (x *Exporter) Write(ctx context.Context, w io.Writer, r Request) (Summary, 
 // Line is an event as a line of an export of a part of the log up to a checkpoint's
 // size, without the line feed. store.ErrNotFound: it has no place there.
 func (x *Exporter) Line(ctx context.Context, eventID string, size int64) ([]byte, error) {
-	point, err := x.Store.CheckpointAt(ctx, size)
+	point, err := x.Store.Log.CheckpointAt(ctx, size)
 	if err != nil {
 		return nil, err
 	}
-	r, err := x.Store.LeafOf(ctx, eventID)
+	r, err := x.Store.Log.LeafOf(ctx, eventID)
 	if err != nil {
 		return nil, err
 	}
 	if r.Leaf < 0 || r.Seq() > size {
 		return nil, fmt.Errorf("%w: the event has no place among the first %d", store.ErrNotFound, size)
 	}
-	tiles := x.Store.LogTiles(ctx)
+	tiles := x.Store.Log.Tiles(ctx)
 	hashes, err := tiles(0, r.Leaf/audit.TileWidth, int(min(audit.TileWidth, size-r.Leaf/audit.TileWidth*audit.TileWidth)))
 	if err != nil {
 		return nil, err
@@ -188,12 +188,12 @@ func (x *Exporter) Ready(ctx context.Context) error {
 // checkpoint is the one of this size, or the latest.
 func (x *Exporter) checkpoint(ctx context.Context, size int64) (c store.Checkpoint, err error) {
 	if size > 0 {
-		c, err = x.Store.CheckpointAt(ctx, size)
+		c, err = x.Store.Log.CheckpointAt(ctx, size)
 	} else {
-		if _, err := x.Store.CatchUp(ctx, catchUp); err != nil {
+		if _, err := x.Store.Log.CatchUp(ctx, catchUp); err != nil {
 			return c, err
 		}
-		c, err = x.Store.LatestCheckpoint(ctx, 0)
+		c, err = x.Store.Log.LatestCheckpoint(ctx, 0)
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		return c, ErrNoCheckpoint
@@ -210,7 +210,7 @@ func (x *Exporter) witnessed(ctx context.Context, size int64) (store.Checkpoint,
 	ctx, cancel := context.WithTimeoutCause(ctx, witnessWithin, ErrNotWitnessed)
 	defer cancel()
 	for {
-		c, err := x.Store.LatestCheckpoint(ctx, x.Witnessed)
+		c, err := x.Store.Log.LatestCheckpoint(ctx, x.Witnessed)
 		if err == nil && c.Size >= size {
 			return c, nil
 		}
@@ -257,7 +257,7 @@ func (x *Exporter) record(ctx context.Context, r Request, code, message string, 
 		_, err := x.Store.Submit(ctx, store.Submission{Event: e})
 		return e.ID, err
 	}
-	return e.ID, x.Store.RecordExport(ctx, e)
+	return e.ID, x.Store.Events.RecordExport(ctx, e)
 }
 
 // Filter is the filter as an export's header has it.
@@ -288,7 +288,7 @@ func (x *exporting) each(ctx context.Context, write func(r audit.Record, documen
 	f := x.Filter
 	f.Limit, f.Newest = page/4, false
 	for {
-		records, err := x.Store.Filed(ctx, f)
+		records, err := x.Store.Events.Placed(ctx, f)
 		if err != nil {
 			return err
 		}
@@ -341,7 +341,7 @@ func (x *exporting) lines(ctx context.Context) error {
 			return err
 		}
 	}
-	prover := audit.NewProver(x.point.Size, x.point.Root, x.Store.LogTiles(ctx))
+	prover := audit.NewProver(x.point.Size, x.point.Root, x.Store.Log.Tiles(ctx))
 	err := x.each(ctx, func(r audit.Record, document canon.Value) error {
 		// What the log has in this place, whatever has become of the event since. Where
 		// it has nothing, or its tiles are not the log's, whoever verifies sees it.

@@ -119,7 +119,7 @@ func (l *logged) sequence() {
 	l.Helper()
 	l.place(20 * time.Second)
 	var err error
-	if l.records, err = l.Records(context.Background(), store.EventFilter{Limit: 100_000}); err != nil {
+	if l.records, err = l.Events.Records(context.Background(), store.EventFilter{Limit: 100_000}); err != nil {
 		l.Fatal(err)
 	}
 }
@@ -133,13 +133,13 @@ func (l *logged) place(within time.Duration) {
 		defer close(done)
 		q.Run(ctx)
 	}()
-	placed, err := l.CatchUp(context.Background(), within)
+	placed, err := l.Store.Log.CatchUp(context.Background(), within)
 	cancel()
 	<-done
 	if err != nil || !placed {
 		l.Fatalf("the log stands still: %v", err)
 	}
-	head, err := l.LogHead(context.Background())
+	head, err := l.Store.Log.Head(context.Background())
 	if err != nil {
 		l.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func MayReadRules(p engine.Person) bool { return readsAll(p) }
 
 // Registry is everything that is registered, as it is now.
 func (r *Registrar) Registry(ctx context.Context) (*registry.Snapshot, error) {
-	return r.store.Registry(ctx)
+	return r.store.Registry.Snapshot(ctx)
 }
 
 // RegisterAgent registers an agent or replaces what is registered of it. What
@@ -64,8 +64,8 @@ func (r *Registrar) RegisterAgent(ctx context.Context, by By, a registry.Agent, 
 	if a.Capabilities == nil {
 		a.Capabilities = []string{}
 	}
-	change := r.store.RegisterAgent
-	known, err := r.store.Agent(ctx, a.ID)
+	change := r.store.Registry.RegisterAgent
+	known, err := r.store.People.Agent(ctx, a.ID)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
@@ -76,7 +76,7 @@ func (r *Registrar) RegisterAgent(ctx context.Context, by By, a registry.Agent, 
 		case a.Name != "" && a.Name != known.Name || a.Owner != "" && a.Owner != known.OwnerEmail:
 			return &Refusal{Status: 422, Code: "by_command", Detail: "An agent's name and owner are changed by command: “holdpoint agent set ID --owner EMAIL”."}
 		}
-		a.Name, change = known.Name, r.store.ChangeAgent
+		a.Name, change = known.Name, r.store.Registry.ChangeAgent
 	}
 	if err := unfitting(a.Check()); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (r *Registrar) RegisterAgent(ctx context.Context, by By, a registry.Agent, 
 		// By their ids: an address would stay in the log when the person is erased.
 		var owner engine.Person
 		if a.Owner != "" {
-			if owner, _, err = r.store.PersonByEmail(ctx, strings.ToLower(a.Owner)); errors.Is(err, store.ErrNotFound) {
+			if owner, _, err = r.store.People.ByEmail(ctx, strings.ToLower(a.Owner)); errors.Is(err, store.ErrNotFound) {
 				return noSuchOwner
 			} else if err != nil {
 				return err
@@ -110,7 +110,7 @@ func (r *Registrar) RevokeAgent(ctx context.Context, by By, id string, revoke bo
 	if !revoke {
 		code, message = "AGENT_RESTORED", "The agent's registration was restored."
 	}
-	return r.administered(ctx, missing(r.store.RevokeAgent(ctx, id, revoke, once, by.event(code, message, id, "")), "agent", revoke))
+	return r.administered(ctx, missing(r.store.Registry.RevokeAgent(ctx, id, revoke, once, by.event(code, message, id, "")), "agent", revoke))
 }
 
 var noSuchOwner = &Refusal{Status: 422, Code: "no_such_owner", Detail: "owner: there is nobody with this e-mail address."}
@@ -123,7 +123,7 @@ func (r *Registrar) RegisterTool(ctx context.Context, by By, t registry.Tool, on
 	if unclear(t.Name) {
 		return &Refusal{Status: 422, Code: "tool_name_unclear", Detail: "tool_name holds letters of several scripts, so that it could be taken for another tool."}
 	}
-	return r.administered(ctx, r.store.RegisterTool(ctx, t, once, by.event("TOOL_REGISTERED", "The tool was registered.", "", t.Name)))
+	return r.administered(ctx, r.store.Registry.RegisterTool(ctx, t, once, by.event("TOOL_REGISTERED", "The tool was registered.", "", t.Name)))
 }
 
 // RevokeTool ends a tool's registration, or restores it.
@@ -132,7 +132,7 @@ func (r *Registrar) RevokeTool(ctx context.Context, by By, name string, revoke b
 	if !revoke {
 		code, message = "TOOL_RESTORED", "The tool's registration was restored."
 	}
-	return r.administered(ctx, missing(r.store.RevokeTool(ctx, name, revoke, once, by.event(code, message, "", name)), "tool", revoke))
+	return r.administered(ctx, missing(r.store.Registry.RevokeTool(ctx, name, revoke, once, by.event(code, message, "", name)), "tool", revoke))
 }
 
 // PutSettings replaces the settings: limits, delegation, trust, tools.
@@ -140,7 +140,7 @@ func (r *Registrar) PutSettings(ctx context.Context, by By, s registry.Settings,
 	if err := unfitting(s.Check()); err != nil {
 		return err
 	}
-	return r.administered(ctx, r.store.PutSettings(ctx, s, once, by.event("SETTINGS_CHANGED", "The settings for all agents were changed.", "", "")))
+	return r.administered(ctx, r.store.Registry.PutSettings(ctx, s, once, by.event("SETTINGS_CHANGED", "The settings for all agents were changed.", "", "")))
 }
 
 // MaxReason bounds the reason of a kill switch, in bytes.
@@ -154,7 +154,7 @@ func (r *Registrar) Throw(ctx context.Context, by By, agentID, reason string, on
 		return &Refusal{Status: 422, Code: "reason_too_long", Detail: fmt.Sprintf("The reason has %d bytes; at most %d are kept.", len(reason), MaxReason)}
 	}
 	if agentID != "" {
-		if _, err := r.store.Agent(ctx, agentID); errors.Is(err, store.ErrNotFound) {
+		if _, err := r.store.People.Agent(ctx, agentID); errors.Is(err, store.ErrNotFound) {
 			return &Refusal{Status: 404, Code: "not_found", Detail: "There is no such agent."}
 		} else if err != nil {
 			return err
@@ -172,11 +172,11 @@ func (r *Registrar) Throw(ctx context.Context, by By, agentID, reason string, on
 		return fmt.Errorf("encode the reason: %w", err)
 	}
 	e.SafePayload = encoded
-	err = r.store.Throw(ctx, kill, once, e)
+	err = r.store.Registry.ThrowKillSwitch(ctx, kill, once, e)
 	var kept *Replay
 	if errors.As(err, &kept) {
 		// That it was thrown once is no answer to whoever wants it on now.
-		known, failed := r.store.Registry(ctx)
+		known, failed := r.store.Registry.Snapshot(ctx)
 		if failed != nil {
 			return failed
 		}
@@ -196,7 +196,7 @@ func (r *Registrar) Release(ctx context.Context, by By, agentID string, once *On
 	if agentID == "" {
 		message = "The kill switch for all agents was released."
 	}
-	err := r.store.Release(ctx, agentID, once, by.event("KILL_SWITCH_RELEASED", message, agentID, ""))
+	err := r.store.Registry.ReleaseKillSwitch(ctx, agentID, once, by.event("KILL_SWITCH_RELEASED", message, agentID, ""))
 	if errors.Is(err, store.ErrNotFound) {
 		err = &Refusal{Status: 409, Code: "not_on", Detail: "This kill switch is not on."}
 	}

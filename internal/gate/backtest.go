@@ -57,7 +57,7 @@ func (b Backtest) Denials() []store.Past {
 // it was this very one.
 func (g *Gate) backtest(ctx context.Context, from approval.Approval, arguments canon.Value, p grant.Pattern) (Backtest, error) {
 	var b Backtest
-	past, now, err := g.Store.Past(ctx, from.Call, backtestDays*24*time.Hour, backtestCalls+1)
+	past, now, err := g.Store.Grants.AlikeCalls(ctx, from.Call, backtestDays*24*time.Hour, backtestCalls+1)
 	if err != nil {
 		return b, err
 	}
@@ -72,7 +72,7 @@ func (g *Gate) backtest(ctx context.Context, from approval.Approval, arguments c
 		for i, one := range batch {
 			byID[one.ID], ids[i] = one, one.ID
 		}
-		err := g.Store.Sealed(ctx, ids, func(id string, box seal.Box) error {
+		err := g.Store.Grants.SealedArguments(ctx, ids, func(id string, box seal.Box) error {
 			one := byID[id]
 			if one.Dialect == DialectThreeGate {
 				return nil // grants are not for these

@@ -108,7 +108,7 @@ func (g *Gate) mustHaveSeen(ctx context.Context, v VoteRequest, by engine.Actor)
 	case err != nil || r.Size <= g.LongArguments:
 		return err
 	}
-	shown, err := g.Store.WasShown(ctx, v.ApprovalID, v.Person.ID, v.Digest)
+	shown, err := g.Store.Approvals.WasRead(ctx, v.ApprovalID, v.Person.ID, v.Digest)
 	if err != nil || shown {
 		return err
 	}
@@ -123,7 +123,7 @@ func (g *Gate) hasSeen(ctx context.Context, c *store.Change, p engine.Person, di
 	if c.Size <= g.LongArguments {
 		return nil
 	}
-	shown, err := g.Store.WasShown(ctx, c.Approval.ID, p.ID, digest)
+	shown, err := g.Store.Approvals.WasRead(ctx, c.Approval.ID, p.ID, digest)
 	if err != nil || shown {
 		return err
 	}

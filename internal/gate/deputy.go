@@ -22,7 +22,7 @@ type deputy struct {
 
 // deputy looks up for whom the person stands in now.
 func (g *Gate) deputy(ctx context.Context, p engine.Person) (deputy, error) {
-	chains, err := g.Store.StandsIn(ctx, p.ID)
+	chains, err := g.Store.Delegations.Chains(ctx, p.ID)
 	return deputy{p, chains}, err
 }
 
@@ -112,7 +112,7 @@ func (g *Gate) read(ctx context.Context, p engine.Person, id string) (store.Reco
 	if err != nil {
 		return store.Record{}, d, err
 	}
-	r, err := g.Store.Get(ctx, id)
+	r, err := g.Store.Approvals.Get(ctx, id)
 	switch {
 	case errors.Is(err, store.ErrNotFound) || err == nil && !d.mayRead(r.Approval):
 		return store.Record{}, d, notFound

@@ -88,7 +88,7 @@ func (r *Registrar) AddEndpoint(ctx context.Context, by By, e NewEndpoint) (id, 
 	if e.Kind == herald.Email {
 		secret = nil
 	}
-	err = r.store.CreateEndpoint(ctx, store.Endpoint{ID: id, Kind: e.Kind, Name: e.Name, Settings: settings, CreatedBy: by.Actor.ID}, secret,
+	err = r.store.Endpoints.Create(ctx, store.Endpoint{ID: id, Kind: e.Kind, Name: e.Name, Settings: settings, CreatedBy: by.Actor.ID}, secret,
 		by.endpoint("ENDPOINT_ADDED", "An endpoint for notifications was added.", id, e.Kind))
 	if errors.Is(err, store.ErrConflict) {
 		err = &Refusal{Status: 422, Code: "name_taken", Detail: "name: there is an endpoint of this name already."}
@@ -118,7 +118,7 @@ func (b By) endpoint(code, message, id, kind string) engine.Event {
 var noEndpoint = &Refusal{Status: 404, Code: "not_found", Detail: "There is no such endpoint."}
 
 func (r *Registrar) endpoint(ctx context.Context, id string) (store.Endpoint, herald.Settings, error) {
-	e, err := r.store.Endpoint(ctx, id)
+	e, err := r.store.Endpoints.Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return e, herald.Settings{}, noEndpoint
 	}
@@ -140,7 +140,7 @@ func (r *Registrar) SwitchEndpoint(ctx context.Context, by By, id string, off bo
 	if !off {
 		code, message = "ENDPOINT_ENABLED", "The endpoint was switched on."
 	}
-	err = r.store.SwitchEndpoint(ctx, id, off, by.endpoint(code, message, id, e.Kind))
+	err = r.store.Endpoints.Switch(ctx, id, off, by.endpoint(code, message, id, e.Kind))
 	if errors.Is(err, store.ErrNotFound) {
 		return nil // it is so already
 	}
@@ -159,7 +159,7 @@ func (r *Registrar) RotateSecret(ctx context.Context, by By, id, url string, ove
 	if overlap < 0 || overlap > herald.MaxOverlap {
 		return "", &Refusal{Status: 422, Code: "overlap", Detail: fmt.Sprintf("overlap: want 0s to %s.", herald.MaxOverlap)}
 	}
-	sealed, err := r.store.EndpointSecret(ctx, id)
+	sealed, err := r.store.Endpoints.Secret(ctx, id)
 	if err != nil {
 		return "", err
 	}
@@ -190,7 +190,7 @@ func (r *Registrar) RotateSecret(ctx context.Context, by By, id, url string, ove
 	if err != nil {
 		return "", err
 	}
-	err = r.store.ChangeEndpoint(ctx, id, encoded, secret, by.endpoint("ENDPOINT_ROTATED", "The endpoint was given a new secret.", id, e.Kind))
+	err = r.store.Endpoints.Change(ctx, id, encoded, secret, by.endpoint("ENDPOINT_ROTATED", "The endpoint was given a new secret.", id, e.Kind))
 	if err = r.administered(ctx, err); err != nil {
 		return "", err
 	}
@@ -228,7 +228,7 @@ func (r *Registrar) TestEndpoint(ctx context.Context, by By, id, to string) (str
 	if err != nil {
 		return "", fmt.Errorf("encode a test: %w", err)
 	}
-	err = r.store.QueueNotification(ctx, store.Notification{ID: notice.ID, EndpointID: id, Recipient: to, Tell: string(notice.Kind), Body: body},
+	err = r.store.Notifications.Queue(ctx, store.Notification{ID: notice.ID, EndpointID: id, Recipient: to, Tell: string(notice.Kind), Body: body},
 		by.endpoint("ENDPOINT_TESTED", "A test was sent to the endpoint.", id, e.Kind))
 	return notice.ID, r.administered(ctx, err)
 }
@@ -243,7 +243,7 @@ type Delivery struct {
 
 // DeliveryOf says how far a notification has come.
 func (r *Registrar) DeliveryOf(ctx context.Context, id string) (Delivery, error) {
-	n, err := r.store.NotificationByID(ctx, id)
+	n, err := r.store.Notifications.Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		err = &Refusal{Status: 404, Code: "not_found", Detail: "There is no such notification."}
 	}
@@ -253,7 +253,7 @@ func (r *Registrar) DeliveryOf(ctx context.Context, id string) (Delivery, error)
 // Told lists the endpoints by name, and up to limit notifications that were
 // given up, the last one first: both as they are at one moment.
 func (r *Registrar) Told(ctx context.Context, limit int) ([]Endpoint, []DeadLetter, error) {
-	told, err := r.store.Told(ctx, limit)
+	told, err := r.store.Notifications.Overview(ctx, limit)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -285,13 +285,13 @@ func (r *Registrar) Told(ctx context.Context, limit int) ([]Endpoint, []DeadLett
 func (r *Registrar) Resend(ctx context.Context, by By, id string) error {
 	e := by.event("NOTIFICATION_RESENT", "A notification that had been given up is sent again.", "", "")
 	e.Type = engine.Notified
-	n, err := r.store.NotificationByID(ctx, id)
+	n, err := r.store.Notifications.Get(ctx, id)
 	if err == nil {
 		e.ApprovalID = n.ApprovalID
 		var payload []byte
 		if payload, err = json.Marshal(map[string]string{"notification_id": id, "endpoint_id": n.EndpointID}); err == nil {
 			e.SafePayload = payload
-			err = r.store.Resend(ctx, id, e)
+			err = r.store.Notifications.Resend(ctx, id, e)
 		}
 	}
 	if errors.Is(err, store.ErrNotFound) {

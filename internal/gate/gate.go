@@ -220,7 +220,7 @@ func (g *Gate) refuse(ctx context.Context, r *Refusal, e engine.Event) error {
 func (g *Gate) change(ctx context.Context, id string, once *Once, event func(*store.Change) engine.Event, fn func(*store.Change) (any, error)) (any, error) {
 	var result any
 	var refused *Refusal
-	err := g.Store.Change(ctx, id, once, func(c *store.Change) (any, error, error) {
+	err := g.Store.Approvals.Change(ctx, id, once, func(c *store.Change) (any, error, error) {
 		result, refused = nil, nil
 		got, err := fn(c)
 		if errors.As(err, &refused) {

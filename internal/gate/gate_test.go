@@ -49,7 +49,7 @@ type house struct {
 // judgeBy makes the gate judge by these rules and what is registered now.
 func (h *house) judgeBy(r gate.Rules) {
 	h.t.Helper()
-	known, err := h.Store.Registry(context.Background())
+	known, err := h.Store.Registry.Snapshot(context.Background())
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -142,18 +142,18 @@ func (h *house) populate(ctx context.Context) {
 			p.Roles = []string{"other"}
 		}
 		p.Identity = p.ID
-		if err := admin.CreatePerson(ctx, p, "x", event()); err != nil {
+		if err := admin.People.Create(ctx, p, "x", event()); err != nil {
 			h.t.Fatal(err)
 		}
 		h.people[name] = p
 	}
 	twin := engine.Person{ID: store.NewID("usr"), Email: "ada2@example.com", Name: "ada again", Identity: h.people["ada"].Identity, Roles: []string{"reviewer"}}
-	if err := admin.CreatePerson(ctx, twin, "x", event()); err != nil {
+	if err := admin.People.Create(ctx, twin, "x", event()); err != nil {
 		h.t.Fatal(err)
 	}
 	h.people["ada2"] = twin
 	for _, a := range []string{"bot", "other-bot"} {
-		if err := admin.PutAgent(ctx, store.Agent{ID: a, Name: a, OwnerID: h.people["owner"].ID}, event()); err != nil {
+		if err := admin.People.PutAgent(ctx, store.Agent{ID: a, Name: a, OwnerID: h.people["owner"].ID}, event()); err != nil {
 			h.t.Fatal(err)
 		}
 	}
@@ -244,7 +244,7 @@ func code(err error) string {
 // Events lists what was appended, whether it has its place in the log or not.
 func (h *house) Events(ctx context.Context, f gate.EventFilter, limit int) ([]engine.Event, error) {
 	f.Limit = limit
-	return h.Store.Events(ctx, f)
+	return h.Store.Events.List(ctx, f)
 }
 
 func (h *house) events(id string, kind engine.EventType) (n int) {
@@ -532,7 +532,7 @@ func TestDisabledBetweenVoteAndQuorum(t *testing.T) {
 	}
 	defer admin.Close()
 	gone := engine.Event{ID: uuid.NewString(), Type: engine.Admin, Outcome: engine.Allow, SafePayload: []byte(`{}`)}
-	if err := admin.DisablePerson(context.Background(), "ada@example.com", gone); err != nil {
+	if err := admin.People.Disable(context.Background(), "ada@example.com", gone); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.vote("ben", a, true); err != nil {

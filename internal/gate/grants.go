@@ -156,7 +156,7 @@ func (g *Gate) makeGrant(ctx context.Context, r GrantRequest, from approval.Appr
 
 // grantable refuses what cannot become a grant, and reads what it is made from.
 func (g *Gate) grantable(ctx context.Context, r GrantRequest) (store.Record, canon.Value, error) {
-	record, err := g.Store.Get(ctx, r.ApprovalID)
+	record, err := g.Store.Approvals.Get(ctx, r.ApprovalID)
 	if errors.Is(err, store.ErrNotFound) {
 		err = notFound
 	}
@@ -167,7 +167,7 @@ func (g *Gate) grantable(ctx context.Context, r GrantRequest) (store.Record, can
 		return record, canon.Value{}, err
 	}
 	if record.Size > g.LongArguments {
-		shown, err := g.Store.WasShown(ctx, r.ApprovalID, r.Person.ID, r.Digest)
+		shown, err := g.Store.Approvals.WasRead(ctx, r.ApprovalID, r.Person.ID, r.Digest)
 		if err != nil {
 			return record, canon.Value{}, err
 		}
@@ -270,7 +270,7 @@ func (r GrantRequest) check() error {
 // Grants lists the grants that the person may know of: those made from approvals
 // that they may see. Those that are live come first.
 func (g *Gate) Grants(ctx context.Context, p engine.Person) ([]Grant, time.Time, error) {
-	list, now, err := g.Store.Grants(ctx)
+	list, now, err := g.Store.Grants.List(ctx)
 	if err != nil {
 		return nil, now, err
 	}
@@ -278,7 +278,7 @@ func (g *Gate) Grants(ctx context.Context, p engine.Person) ([]Grant, time.Time,
 	for i, one := range list {
 		ids[i] = one.FromApproval
 	}
-	from, err := g.Store.ByIDs(ctx, ids)
+	from, err := g.Store.Approvals.ByIDs(ctx, ids)
 	if err != nil {
 		return nil, now, err
 	}
@@ -300,7 +300,7 @@ func (g *Gate) Grants(ctx context.Context, p engine.Person) ([]Grant, time.Time,
 // AllGrants lists the grants for an administrator's key, without what calls have
 // to be like: no key reads arguments.
 func (g *Gate) AllGrants(ctx context.Context) ([]Grant, time.Time, error) {
-	list, now, err := g.Store.Grants(ctx)
+	list, now, err := g.Store.Grants.List(ctx)
 	seen := make([]Grant, len(list))
 	for i, one := range list {
 		seen[i] = Grant{Grant: one, MayRevoke: one.Live(now)}
@@ -346,20 +346,20 @@ func (g *Gate) grant(ctx context.Context, id string) (store.Grant, approval.Appr
 	if !store.ValidGrantID(id) {
 		return store.Grant{}, approval.Approval{}, noGrant
 	}
-	one, _, err := g.Store.Grant(ctx, id)
+	one, _, err := g.Store.Grants.Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		err = noGrant
 	}
 	if err != nil {
 		return one, approval.Approval{}, err
 	}
-	from, err := g.Store.ByIDs(ctx, []string{one.FromApproval})
+	from, err := g.Store.Approvals.ByIDs(ctx, []string{one.FromApproval})
 	return one, from[one.FromApproval], err
 }
 
 func (g *Gate) revokeGrant(ctx context.Context, one store.Grant, by By, once *Once) error {
 	e := by.about(one, "GRANT_REVOKED", "The standing grant "+one.ID+" was revoked.")
-	err := g.Store.RevokeGrant(ctx, one.ID, by.Actor.ID, once, e)
+	err := g.Store.Grants.Revoke(ctx, one.ID, by.Actor.ID, once, e)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return &Refusal{Status: 409, Code: "grant_over", Detail: "This grant is over already: revoked, used up, or past its time."}

@@ -45,7 +45,7 @@ func upTo(amount float64) grant.Pattern {
 // proved is a person who has just proved who they are.
 func (h *house) proved(who string) engine.Person {
 	h.t.Helper()
-	p, err := h.Store.Person(context.Background(), h.people[who].ID)
+	p, err := h.Store.People.Get(context.Background(), h.people[who].ID)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func (h *house) want(what string, a approval.Approval, want approval.Status) {
 
 func (h *house) uses(id string) int {
 	h.t.Helper()
-	g, _, err := h.Store.Grant(context.Background(), id)
+	g, _, err := h.Store.Grants.Get(context.Background(), id)
 	if err != nil {
 		h.t.Fatal(err)
 	}

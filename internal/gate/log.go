@@ -33,15 +33,15 @@ func (g *Gate) Records(ctx context.Context, f EventFilter, limit int) ([]audit.R
 
 func (g *Gate) records(ctx context.Context, f EventFilter, placed bool) ([]audit.Record, error) {
 	if placed || f.Newest {
-		return g.Store.Records(ctx, f)
+		return g.Store.Events.Records(ctx, f)
 	}
 	// What has no place is read first: what gets one in between is in both then, and
 	// not in neither.
-	unplaced, err := g.Store.Unplaced(ctx, f)
+	unplaced, err := g.Store.Events.Unplaced(ctx, f)
 	if err != nil {
 		return nil, err
 	}
-	records, err := g.Store.Records(ctx, f)
+	records, err := g.Store.Events.Records(ctx, f)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (g *Gate) placed(ctx context.Context) (bool, error) {
 	if time.Since(time.Unix(0, g.stalled.Load())) < stalledFor {
 		within = 0
 	}
-	placed, err := g.Store.CatchUp(ctx, within)
+	placed, err := g.Store.Log.CatchUp(ctx, within)
 	if err == nil && !placed && within > 0 {
 		g.stalled.Store(time.Now().UnixNano())
 	}

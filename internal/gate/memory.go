@@ -24,7 +24,7 @@ func (g *Gate) deniedBefore(ctx context.Context, p Proposal, d engine.Decision) 
 	if p.Call.Dialect == DialectThreeGate {
 		return nil, nil //nolint:nilnil // no denial is no error
 	}
-	r, err := g.Store.LastDenied(ctx, p.Call.AgentID, p.Call.Digest, remembered)
+	r, err := g.Store.Approvals.LastDenied(ctx, p.Call.AgentID, p.Call.Digest, remembered)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil //nolint:nilnil // likewise
 	}

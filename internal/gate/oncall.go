@@ -71,7 +71,7 @@ func (r *Registrar) SetOnCall(ctx context.Context, by By, q OnCallRequest, once 
 	if e.SafePayload, err = json.Marshal(map[string]any{"schedule": q.Schedule, "people": ids, "from": q.From.UTC(), "until": q.Until.UTC()}); err != nil {
 		return fmt.Errorf("encode who is on call: %w", err)
 	}
-	return r.administered(ctx, r.store.SetOnCall(ctx, q.Schedule, ids, q.From, q.Until, by.Actor.ID, once, e))
+	return r.administered(ctx, r.store.OnCall.Set(ctx, q.Schedule, ids, q.From, q.Until, by.Actor.ID, once, e))
 }
 
 // onCallIDs finds the accounts of the addresses. Those that are nobody's are
@@ -79,7 +79,7 @@ func (r *Registrar) SetOnCall(ctx context.Context, by By, q OnCallRequest, once 
 func (r *Registrar) onCallIDs(ctx context.Context, emails []string) ([]string, error) {
 	ids, unknown := []string{}, []string{}
 	for _, email := range emails {
-		p, _, err := r.store.PersonByEmail(ctx, strings.ToLower(strings.TrimSpace(email)))
+		p, _, err := r.store.People.ByEmail(ctx, strings.ToLower(strings.TrimSpace(email)))
 		switch {
 		case errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnfit) || err == nil && p.Disabled:
 			unknown = append(unknown, fmt.Sprintf("%q", email))
@@ -97,11 +97,11 @@ func (r *Registrar) onCallIDs(ctx context.Context, emails []string) ([]string, e
 
 // OnCall lists who is on call, and who will be.
 func (r *Registrar) OnCall(ctx context.Context) ([]Shift, error) {
-	shifts, now, err := r.store.OnCall(ctx)
+	shifts, now, err := r.store.OnCall.Shifts(ctx)
 	if err != nil {
 		return nil, err
 	}
-	people, err := r.store.People(ctx)
+	people, err := r.store.People.List(ctx)
 	if err != nil {
 		return nil, err
 	}

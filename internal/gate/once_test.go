@@ -55,7 +55,7 @@ func TestRepeatedRequestsAreOne(t *testing.T) {
 	if first != 1 {
 		t.Errorf("%d callers were the first", first)
 	}
-	pending, err := h.Store.PendingCount(context.Background(), "bot")
+	pending, err := h.Store.Approvals.PendingCount(context.Background(), "bot")
 	if err != nil || pending != 1 {
 		t.Errorf("%d approvals, %v", pending, err)
 	}

@@ -26,10 +26,10 @@ const maxErrands = 50
 func (g *Gate) Errands(ctx context.Context, p engine.Person) (Errands, error) {
 	var e Errands
 	var err error
-	if e.Unknown, err = g.Store.ExecutionUnknown(ctx, p.Has(AdminRole), p.Identity, maxErrands); err != nil {
+	if e.Unknown, err = g.Store.Approvals.ExecutionUnknown(ctx, p.Has(AdminRole), p.Identity, maxErrands); err != nil {
 		return e, err
 	}
-	owed, err := g.Store.ReviewOwed(ctx, p.Identity, maxErrands)
+	owed, err := g.Store.Approvals.ReviewOwed(ctx, p.Identity, maxErrands)
 	if err != nil {
 		return e, err
 	}
@@ -38,7 +38,7 @@ func (g *Gate) Errands(ctx context.Context, p engine.Person) (Errands, error) {
 			e.Reviews = append(e.Reviews, a)
 		}
 	}
-	mine, err := g.Store.Requesting(ctx, p.Identity, MaxInbox)
+	mine, err := g.Store.Approvals.Requesting(ctx, p.Identity, MaxInbox)
 	if err != nil {
 		return e, err
 	}
@@ -88,7 +88,7 @@ const MaxSession = 50
 // as their cards: those that wait first. full says whether more were left out.
 // look is Page when the cards are put before the person; what is long never is.
 func (g *Gate) Session(ctx context.Context, p engine.Person, agentID, session string, look Look) (cards []Card, full bool, err error) {
-	list, err := g.Store.OfSession(ctx, agentID, session, MaxSession+1)
+	list, err := g.Store.Approvals.OfSession(ctx, agentID, session, MaxSession+1)
 	if err != nil {
 		return nil, false, err
 	}

@@ -49,7 +49,7 @@ func (h *house) join(name string, roles ...string) {
 	defer admin.Close()
 	p := engine.Person{ID: store.NewID("usr"), Email: name + "@example.com", Name: name, Roles: roles}
 	p.Identity = p.ID
-	if err := admin.CreatePerson(ctx, p, "x", engine.Event{ID: uuid.NewString(), Type: engine.Admin, Outcome: engine.Allow, SafePayload: []byte(`{}`)}); err != nil {
+	if err := admin.People.Create(ctx, p, "x", engine.Event{ID: uuid.NewString(), Type: engine.Admin, Outcome: engine.Allow, SafePayload: []byte(`{}`)}); err != nil {
 		h.t.Fatal(err)
 	}
 	h.people[name] = p

@@ -89,7 +89,7 @@ func (g *Gate) Delegate(ctx context.Context, r DelegateRequest) (Delegation, err
 	if err != nil {
 		return d, err
 	}
-	switch err := g.Store.Delegate(ctx, d, e); {
+	switch err := g.Store.Delegations.Create(ctx, d, e); {
 	case errors.Is(err, store.ErrConflict):
 		return d, &Refusal{Status: 422, Code: "overlaps", Detail: "The same deputy decides in this person's place for some of that time already. Revoke that first, or choose another time."}
 	case errors.Is(err, store.ErrUnfit):
@@ -124,8 +124,8 @@ func fitting(d Delegation, now time.Time) error {
 // mayStandIn refuses a deputy who cannot be this person's.
 func (g *Gate) mayStandIn(ctx context.Context, by engine.Person, d Delegation) error {
 	wrong := func(code, detail string) error { return &Refusal{Status: 422, Code: code, Detail: detail} }
-	person, err1 := g.Store.Person(ctx, d.PersonID)
-	deputy, err2 := g.Store.Person(ctx, d.DeputyID)
+	person, err1 := g.Store.People.Get(ctx, d.PersonID)
+	deputy, err2 := g.Store.People.Get(ctx, d.DeputyID)
 	err := errors.Join(err1, err2)
 	switch {
 	case errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnfit):
@@ -160,7 +160,7 @@ func delegated(by By, code, message string, d Delegation) (engine.Event, error) 
 // What the deputy has said until then stays said.
 func (g *Gate) RevokeDelegation(ctx context.Context, by engine.Person, id, channel, requestID string) error {
 	gone := &Refusal{Status: 404, Code: "not_found", Detail: "There is no such delegation that is not revoked already."}
-	d, err := g.Store.Delegation(ctx, id)
+	d, err := g.Store.Delegations.Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnfit) {
 		return gone
 	}
@@ -174,7 +174,7 @@ func (g *Gate) RevokeDelegation(ctx context.Context, by engine.Person, id, chann
 	if err != nil {
 		return err
 	}
-	if err = g.Store.RevokeDelegation(ctx, id, e); errors.Is(err, store.ErrNotFound) {
+	if err = g.Store.Delegations.Revoke(ctx, id, e); errors.Is(err, store.ErrNotFound) {
 		return gone
 	}
 	return err
@@ -188,11 +188,11 @@ func (g *Gate) Aways(ctx context.Context, p engine.Person) (Aways, error) {
 		whose = ""
 	}
 	var a Aways
-	list, now, err := g.Store.Delegations(ctx, whose, maxDelegations)
+	list, now, err := g.Store.Delegations.List(ctx, whose, maxDelegations)
 	if err != nil {
 		return a, err
 	}
-	everybody, err := g.Store.People(ctx)
+	everybody, err := g.Store.People.List(ctx)
 	if err != nil {
 		return a, err
 	}

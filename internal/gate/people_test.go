@@ -33,7 +33,7 @@ func (h *house) asOwner(sql string, args ...any) {
 // again reads a person as they stand now, as a session would.
 func (h *house) again(who string) {
 	h.t.Helper()
-	p, err := h.Store.Person(context.Background(), h.people[who].ID)
+	p, err := h.Store.People.Get(context.Background(), h.people[who].ID)
 	if err != nil {
 		h.t.Fatal(err)
 	}

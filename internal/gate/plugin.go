@@ -73,7 +73,7 @@ func (g *Gate) rateLimiter(ctx context.Context, p Proposal) (*Veto, error) {
 	if limits == (registry.Limits{}) {
 		return nil, nil
 	}
-	x, err := g.Store.TakeCall(ctx, p.Call.AgentID, p.Call.Tool, p.session, limits)
+	x, err := g.Store.Registry.TakeCall(ctx, p.Call.AgentID, p.Call.Tool, p.session, limits)
 	if err != nil {
 		return nil, err
 	}

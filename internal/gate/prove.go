@@ -65,7 +65,7 @@ func publicly(ctx context.Context, few chan struct{}, read func() ([]byte, error
 
 // newest is the newest checkpoint; absent is the error where there is none yet.
 func (g *Gate) newest(ctx context.Context, absent error) (Checkpoint, error) {
-	c, err := g.Store.LatestCheckpoint(ctx, g.Witnessed)
+	c, err := g.Store.Log.LatestCheckpoint(ctx, g.Witnessed)
 	if errors.Is(err, store.ErrNotFound) {
 		return c, absent
 	}
@@ -98,10 +98,10 @@ func (g *Gate) PublicResource(ctx context.Context, r audit.Resource) ([]byte, er
 			return nil, notInLog
 		}
 		if r.Entries {
-			records, err := g.Store.Leaves(ctx, r.N*audit.TileWidth, r.Width)
+			records, err := g.Store.Log.Leaves(ctx, r.N*audit.TileWidth, r.Width)
 			return audit.Bundle(records), err
 		}
-		hashes, err := g.Store.LogTiles(ctx)(r.Level, r.N, r.Width)
+		hashes, err := g.Store.Log.Tiles(ctx)(r.Level, r.N, r.Width)
 		if err != nil {
 			return nil, g.broken(ctx, err)
 		}
@@ -121,7 +121,7 @@ func (g *Gate) broken(ctx context.Context, err error) error {
 
 // prove makes a proof from tiles, those that are remembered first.
 func (g *Gate) prove(ctx context.Context, by func(audit.Tiles) ([]tlog.Hash, error)) ([]tlog.Hash, error) {
-	tiles := g.Store.LogTiles(ctx)
+	tiles := g.Store.Log.Tiles(ctx)
 	proof, err := by(g.tiles.before(tiles))
 	if err != nil && !unavailable(err) && ctx.Err() == nil {
 		// They may be those of another log: the database was restored meanwhile.
@@ -176,7 +176,7 @@ func (g *Gate) covering(ctx context.Context, r audit.Record) (Checkpoint, error)
 		return c, err
 	}
 	if g.Witnessed > 0 {
-		signed, err := g.Store.LatestCheckpoint(ctx, 0)
+		signed, err := g.Store.Log.LatestCheckpoint(ctx, 0)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return c, err
 		}
@@ -204,7 +204,7 @@ func (g *Gate) Consistency(ctx context.Context, from, to int64) (Continued, erro
 	var err error
 	if to == 0 {
 		later, err = g.newest(ctx, noCheckpoint)
-	} else if later, err = g.Store.CheckpointAt(ctx, to); errors.Is(err, store.ErrNotFound) {
+	} else if later, err = g.Store.Log.CheckpointAt(ctx, to); errors.Is(err, store.ErrNotFound) {
 		err = noCheckpoint
 	}
 	if err != nil {
@@ -218,7 +218,7 @@ func (g *Gate) Consistency(ctx context.Context, from, to int64) (Continued, erro
 	if err != nil || from == later.Size {
 		return c, err
 	}
-	former, err := g.Store.CheckpointAt(ctx, from)
+	former, err := g.Store.Log.CheckpointAt(ctx, from)
 	if errors.Is(err, store.ErrNotFound) {
 		return c, nil // whoever has one all the same finds out what is wrong
 	}

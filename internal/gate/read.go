@@ -38,7 +38,7 @@ type View struct {
 // ForAgent reads an approval for an API key. Another agent's approval is not
 // found; an administrator's key reads all, without tokens.
 func (g *Gate) ForAgent(ctx context.Context, p Principal, id string) (View, error) {
-	r, err := g.Store.Get(ctx, id)
+	r, err := g.Store.Approvals.Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) || err == nil && p.Kind != AdminKey && r.Approval.Call.AgentID != p.AgentID {
 		return View{}, notFound
 	}
@@ -129,7 +129,7 @@ func (g *Gate) ForPerson(ctx context.Context, p engine.Person, id string) (View,
 // over, or ctx ends; in each case as it is then. read is ForAgent or ForPerson
 // for the reader in question.
 func (g *Gate) Wait(ctx context.Context, id string, revision int64, read func(context.Context) (View, error)) (View, error) {
-	changes := g.Store.ApprovalChanges(ctx, id)
+	changes := g.Store.Approvals.Changes(ctx, id)
 	for {
 		// Reading must not be cut off by the wait's own end.
 		v, err := read(context.WithoutCancel(ctx))
@@ -147,7 +147,7 @@ func (g *Gate) Wait(ctx context.Context, id string, revision int64, read func(co
 // Changes returns a channel that receives (coalesced) whenever the approval
 // changes, or any approval for "", until ctx ends.
 func (g *Gate) Changes(ctx context.Context, id string) <-chan struct{} {
-	return g.Store.ApprovalChanges(ctx, id)
+	return g.Store.Approvals.Changes(ctx, id)
 }
 
 // MaxInbox bounds an inbox: nobody works through more at a sitting, and when
@@ -162,7 +162,7 @@ func (g *Gate) Inbox(ctx context.Context, p engine.Person) ([]approval.Approval,
 		return nil, err
 	}
 	standings := append(d.others(), store.Standing{Roles: p.Roles, Voices: []string{p.Identity}})
-	list, now, err := g.Store.Inbox(ctx, p.ID, standings, MaxInbox)
+	list, now, err := g.Store.Approvals.Inbox(ctx, p.ID, standings, MaxInbox)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func (g *Gate) History(ctx context.Context, p engine.Person, cursor string, limi
 		return nil, "", err
 	}
 	by := store.Reader{All: readsAll(p), Roles: p.Roles, Identity: p.Identity, For: d.others()}
-	page, next, err := g.Store.History(ctx, by, cursor, limit)
+	page, next, err := g.Store.Approvals.History(ctx, by, cursor, limit)
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnfit) {
 		return nil, "", &Refusal{Status: 400, Code: "bad_cursor", Detail: "That is no place in the history. Start at its beginning."}
 	}
@@ -204,14 +204,14 @@ func (g *Gate) Card(ctx context.Context, p engine.Person, id string, look Look) 
 		return Card{}, err
 	}
 	if card.Arguments != nil && (look == Whole || look == Page && !card.Long) {
-		if err := g.Store.Shown(ctx, id, p.ID, a.Call.Digest); err != nil {
+		if err := g.Store.Approvals.MarkRead(ctx, id, p.ID, a.Call.Digest); err != nil {
 			return Card{}, err
 		}
 	}
-	if card.Shown, err = g.Store.WasShown(ctx, id, p.ID, a.Call.Digest); err != nil {
+	if card.Shown, err = g.Store.Approvals.WasRead(ctx, id, p.ID, a.Call.Digest); err != nil {
 		return Card{}, err
 	}
-	card.Timeline, err = g.Store.Events(ctx, store.EventFilter{ApprovalID: id, Limit: 500})
+	card.Timeline, err = g.Store.Events.List(ctx, store.EventFilter{ApprovalID: id, Limit: 500})
 	return card, err
 }
 
@@ -241,7 +241,7 @@ func (g *Gate) fill(ctx context.Context, card *Card, r store.Record) error {
 	if card.Answers, err = g.answers(id, r.Answers); err != nil {
 		return err
 	}
-	agent, err := g.Store.Agent(ctx, a.Call.AgentID)
+	agent, err := g.Store.People.Agent(ctx, a.Call.AgentID)
 	if err != nil {
 		return err
 	}
@@ -264,12 +264,12 @@ func (g *Gate) more(ctx context.Context, card *Card, t *store.TokenRow) error {
 	}
 	var err error
 	if a.Session != "" {
-		if card.Session, err = g.Store.SessionSize(ctx, a.Call.AgentID, a.Session); err != nil {
+		if card.Session, err = g.Store.Approvals.SessionSize(ctx, a.Call.AgentID, a.Session); err != nil {
 			return err
 		}
 	}
 	if a.Status == approval.Approved {
-		card.Afterwards, card.Reconciled, err = g.Store.Aftermath(ctx, a.ID)
+		card.Afterwards, card.Reconciled, err = g.Store.Approvals.Afterwards(ctx, a.ID)
 	}
 	return err
 }
@@ -277,7 +277,7 @@ func (g *Gate) more(ctx context.Context, card *Card, t *store.TokenRow) error {
 // people fills in names, counts who could still decide, and says who is
 // suggested.
 func (g *Gate) people(ctx context.Context, card *Card) error {
-	everybody, err := g.Store.People(ctx)
+	everybody, err := g.Store.People.List(ctx)
 	if err != nil {
 		return err
 	}
@@ -328,7 +328,7 @@ type EventFilter = store.EventFilter
 
 // JWKS is the public key set that tokens verify with, without revoked keys.
 func (g *Gate) JWKS(ctx context.Context) ([]byte, error) {
-	revoked, err := g.Store.RevokedSigningKeys(ctx)
+	revoked, err := g.Store.Keys.RevokedSigningKeys(ctx)
 	if err != nil {
 		return nil, err
 	}

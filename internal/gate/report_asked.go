@@ -23,7 +23,7 @@ func (b *accessBuilder) asked(ctx context.Context) error {
 	}
 	rules := b.g.Judge().Rules
 	b.rules(rules.Policy, rules.Routing)
-	waiting, err := b.g.Store.Awaited(ctx)
+	waiting, err := b.g.Store.Reports.Awaited(ctx)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (b *accessBuilder) rules(p *policy.Bundle, r approval.Routing) {
 func (b *accessBuilder) pastRules(ctx context.Context) error {
 	var p *policy.Bundle
 	known := ""
-	events, err := b.g.Store.AdminEvents(ctx, "POLICY_ACTIVATED", time.Time{}, b.r.At, 1)
+	events, err := b.g.Store.Reports.AdminEvents(ctx, "POLICY_ACTIVATED", time.Time{}, b.r.At, 1)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (b *accessBuilder) pastRules(ctx context.Context) error {
 	} else {
 		t := readDeed(events[0])
 		known = t.Means
-		body, err := b.g.Store.DocumentByDigest(ctx, t.Document)
+		body, err := b.g.Store.Rules.DocumentByDigest(ctx, t.Document)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
@@ -106,7 +106,7 @@ func (b *accessBuilder) pastRules(ctx context.Context) error {
 			b.source("The policy is version %q, which the log says was put in force at %s.", p.Version, stampUTC(t.Timestamp))
 		}
 	}
-	body, first, err := b.g.Store.RulesetOf(ctx, b.r.At, known)
+	body, first, err := b.g.Store.Rules.RulesetOf(ctx, b.r.At, known)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
@@ -126,7 +126,7 @@ func (b *accessBuilder) pastRules(ctx context.Context) error {
 // pastGrants are the standing grants that had been made by the report's moment,
 // had not been revoked and were not past their time.
 func (b *accessBuilder) pastGrants(ctx context.Context) error {
-	events, err := b.g.Store.ChangesOfAccess(ctx, b.r.At.Add(-MaxGrant-time.Hour), b.r.At.Add(time.Microsecond), engine.Granted, maxReportRows)
+	events, err := b.g.Store.Reports.ChangesOfAccess(ctx, b.r.At.Add(-MaxGrant-time.Hour), b.r.At.Add(time.Microsecond), engine.Granted, maxReportRows)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 
 // changes lists what changed in the report's period.
 func (b *accessBuilder) changes(ctx context.Context) error {
-	events, err := b.g.Store.ChangesOfAccess(ctx, b.r.Since, b.r.Until, "", maxChanges+1)
+	events, err := b.g.Store.Reports.ChangesOfAccess(ctx, b.r.Since, b.r.Until, "", maxChanges+1)
 	if err != nil {
 		return err
 	}

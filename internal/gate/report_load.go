@@ -104,7 +104,7 @@ func (g *Gate) Reviewers(ctx context.Context, q ReviewerQuery) (ReviewerReport, 
 	if _, err := time.LoadLocation(r.Zone); err != nil || r.Zone == "Local" {
 		return r, noZone
 	}
-	people, total, err := g.Store.Loads(ctx, store.LoadQuery{
+	people, total, err := g.Store.Reports.Loads(ctx, store.LoadQuery{
 		Since: r.Since, Until: r.Until, Zone: r.Zone, Quick: QuickVote, NightFrom: nightFrom, NightTo: nightTo, Most: maxVotes,
 	})
 	switch {
@@ -115,7 +115,7 @@ func (g *Gate) Reviewers(ctx context.Context, q ReviewerQuery) (ReviewerReport, 
 	case err != nil:
 		return r, err
 	}
-	everybody, err := g.Store.People(ctx)
+	everybody, err := g.Store.People.List(ctx)
 	if err != nil {
 		return r, err
 	}

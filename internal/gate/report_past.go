@@ -72,14 +72,14 @@ func (t deed) done() bool { return t.Outcome != engine.Deny }
 // which roles of its own.
 func (b *accessBuilder) people(ctx context.Context) error {
 	s := b.g.Store
-	accounts, err := s.Accounts(ctx, b.r.At)
+	accounts, err := s.Reports.Accounts(ctx, b.r.At)
 	if err != nil {
 		return err
 	}
-	if b.known, err = s.Keys(ctx, maxReportRows); err != nil {
+	if b.known, err = s.Keys.List(ctx, maxReportRows); err != nil {
 		return err
 	}
-	if b.began, err = s.LogBegan(ctx); err != nil && !errors.Is(err, store.ErrNotFound) {
+	if b.began, err = s.Reports.LogBegan(ctx); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	if b.r.Past && b.r.At.Before(b.began) {
@@ -93,7 +93,7 @@ func (b *accessBuilder) people(ctx context.Context) error {
 	for _, k := range b.known {
 		subjects = append(subjects, k.ID)
 	}
-	events, err := s.EventsAbout(ctx, subjects, maxReportRows)
+	events, err := s.Reports.EventsAbout(ctx, subjects, maxReportRows)
 	if err != nil {
 		return err
 	}
@@ -270,7 +270,7 @@ func stampUTC(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z"
 // it all; no shift ends more than a year after it was made.
 func (b *accessBuilder) duty(ctx context.Context) error {
 	if !b.r.Past {
-		shifts, now, err := b.g.Store.OnCall(ctx)
+		shifts, now, err := b.g.Store.OnCall.Shifts(ctx)
 		if err != nil {
 			return err
 		}
@@ -281,7 +281,7 @@ func (b *accessBuilder) duty(ctx context.Context) error {
 		}
 		return nil
 	}
-	events, err := b.g.Store.AdminEvents(ctx, "ON_CALL_SET", b.r.At.Add(-awayAhead), b.r.At, maxReportRows)
+	events, err := b.g.Store.Reports.AdminEvents(ctx, "ON_CALL_SET", b.r.At.Add(-awayAhead), b.r.At, maxReportRows)
 	if err != nil {
 		return err
 	}
@@ -312,7 +312,7 @@ func (b *accessBuilder) deputies(ctx context.Context) error {
 	if b.r.Past {
 		list, err = b.pastDelegations(ctx)
 	} else {
-		list, _, err = b.g.Store.Delegations(ctx, "", maxReportRows)
+		list, _, err = b.g.Store.Delegations.List(ctx, "", maxReportRows)
 	}
 	if err != nil {
 		return err
@@ -374,7 +374,7 @@ func (b *accessBuilder) pastDelegations(ctx context.Context) ([]store.Delegation
 	var list []store.Delegation
 	over := map[string]bool{}
 	for _, code := range []string{"DELEGATION_REVOKED", "DELEGATION_MADE"} {
-		events, err := b.g.Store.AdminEvents(ctx, code, since, b.r.At, maxReportRows)
+		events, err := b.g.Store.Reports.AdminEvents(ctx, code, since, b.r.At, maxReportRows)
 		if err != nil {
 			return nil, err
 		}

@@ -351,7 +351,7 @@ func (b *accessBuilder) grants(ctx context.Context) error {
 	if b.r.Past {
 		return b.pastGrants(ctx)
 	}
-	list, now, err := b.g.Store.Grants(ctx)
+	list, now, err := b.g.Store.Grants.List(ctx)
 	if err != nil {
 		return err
 	}

@@ -98,7 +98,7 @@ func TestAccessThenAndNow(t *testing.T) {
 	r := routing(time.Hour, 2)
 	r.Default.Role, r.Default.Escalation = "finance", []engine.Escalation{{After: engine.Duration(time.Minute), Role: "on-call/payments"}}
 	h := newHouse(t, r)
-	if err := h.Store.KeepRuleset(ctx, h.judge.Load().Digest(), h.judge.Load().Body()); err != nil {
+	if err := h.Store.Rules.KeepRuleset(ctx, h.judge.Load().Digest(), h.judge.Load().Body()); err != nil {
 		t.Fatal(err)
 	}
 	owner := h.owner()
@@ -125,7 +125,7 @@ func TestAccessThenAndNow(t *testing.T) {
 		p := engine.Person{ID: store.NewID("usr"), Email: name + "@example.com", Name: name, Roles: roles}
 		p.Identity = p.ID
 		e := h.adminEvent("USER_ADDED", map[string]any{"subject": p.ID, "person": p.ID, "roles_before": []string{}, "roles_after": roles})
-		if err := owner.CreatePerson(ctx, p, "x", e); err != nil {
+		if err := owner.People.Create(ctx, p, "x", e); err != nil {
 			t.Fatal(err)
 		}
 		h.people[name] = p
@@ -157,7 +157,7 @@ func TestAccessThenAndNow(t *testing.T) {
 
 	h.onCall(time.Hour)
 	gone := h.adminEvent("USER_DISABLED", map[string]any{"subject": gil.Email, "person": gil.ID, "roles_before": gil.Roles, "roles_after": []string{}})
-	if err := owner.DisablePerson(ctx, gil.Email, gone); err != nil {
+	if err := owner.People.Disable(ctx, gil.Email, gone); err != nil {
 		t.Fatal(err)
 	}
 	here("one was disabled", []string{"fay direct"}, []string{})
@@ -229,7 +229,7 @@ func TestAccessGaps(t *testing.T) {
 	// Whoever changes the database by hand is found out.
 	p := engine.Person{ID: store.NewID("usr"), Email: "eve@example.com", Name: "eve", Roles: []string{"reviewer"}}
 	p.Identity = p.ID
-	if err := h.owner().CreatePerson(ctx, p, "x", h.adminEvent("USER_ADDED", map[string]any{"person": p.ID, "subject": p.ID, "roles_before": []string{}, "roles_after": p.Roles})); err != nil {
+	if err := h.owner().People.Create(ctx, p, "x", h.adminEvent("USER_ADDED", map[string]any{"person": p.ID, "subject": p.ID, "roles_before": []string{}, "roles_after": p.Roles})); err != nil {
 		t.Fatal(err)
 	}
 	if got := gaps(gate.AccessQuery{}); strings.Contains(got, "eve") {
@@ -254,15 +254,15 @@ func TestAccessRulesKeysAndSilence(t *testing.T) {
 	h.give("dina", approval.BreakGlassRole)
 	owner := h.owner()
 	key := store.Key{ID: "key_export", Kind: gate.AdminKey, SecretHash: make([]byte, 32), Scopes: []string{"audit", "admin"}, MaxState: "none", Label: "export"}
-	if err := owner.CreateKey(ctx, key, h.adminEvent("KEY_CREATED", map[string]any{"subject": key.ID, "kind": key.Kind, "scopes": key.Scopes, "max_state": "none"})); err != nil {
+	if err := owner.Keys.Create(ctx, key, h.adminEvent("KEY_CREATED", map[string]any{"subject": key.ID, "kind": key.Kind, "scopes": key.Scopes, "max_state": "none"})); err != nil {
 		t.Fatal(err)
 	}
 	wide := h.now()
-	if err := owner.SetScopes(ctx, key.ID, []string{"audit"}, h.adminEvent("KEY_CHANGED", map[string]any{"subject": key.ID, "scopes_before": key.Scopes, "scopes": []string{"audit"}})); err != nil {
+	if err := owner.Keys.SetScopes(ctx, key.ID, []string{"audit"}, h.adminEvent("KEY_CHANGED", map[string]any{"subject": key.ID, "scopes_before": key.Scopes, "scopes": []string{"audit"}})); err != nil {
 		t.Fatal(err)
 	}
 	narrow := h.now()
-	if err := owner.RevokeKey(ctx, key.ID, h.adminEvent("KEY_REVOKED", map[string]any{"subject": key.ID})); err != nil {
+	if err := owner.Keys.Revoke(ctx, key.ID, h.adminEvent("KEY_REVOKED", map[string]any{"subject": key.ID})); err != nil {
 		t.Fatal(err)
 	}
 	scopes := func(q gate.AccessQuery) string {

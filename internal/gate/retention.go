@@ -72,7 +72,7 @@ func (r *Registrar) PlaceHold(ctx context.Context, by By, q HoldRequest, once *O
 	if err != nil {
 		return h, err
 	}
-	err = r.store.PlaceHold(ctx, h, rendering(once, h), e)
+	err = r.store.Retention.PlaceHold(ctx, h, rendering(once, h), e)
 	var kept *store.Kept
 	if errors.As(err, &kept) {
 		return h, &Refusal{Status: 404, Code: "not_found", Detail: "There is no such " + h.Covers + " to hold."}
@@ -88,7 +88,7 @@ func (r *Registrar) ReleaseHold(ctx context.Context, by By, id string, once *Onc
 			return r.administered(ctx, err)
 		}
 	}
-	h, err := r.store.Hold(ctx, id)
+	h, err := r.store.Retention.Hold(ctx, id)
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnfit) {
 		return gone
 	}
@@ -99,7 +99,7 @@ func (r *Registrar) ReleaseHold(ctx context.Context, by By, id string, once *Onc
 	if err != nil {
 		return err
 	}
-	err = r.store.ReleaseHold(ctx, id, by.Actor.ID, once, e)
+	err = r.store.Retention.ReleaseHold(ctx, id, by.Actor.ID, once, e)
 	if errors.Is(err, store.ErrNotFound) {
 		return gone
 	}
@@ -107,7 +107,7 @@ func (r *Registrar) ReleaseHold(ctx context.Context, by By, id string, once *Onc
 }
 
 // Holds lists holds, those that hold first and of each the newest.
-func (r *Registrar) Holds(ctx context.Context) ([]Hold, error) { return r.store.Holds(ctx) }
+func (r *Registrar) Holds(ctx context.Context) ([]Hold, error) { return r.store.Retention.Holds(ctx) }
 
 // holdEvent is the event of a change to a hold.
 func holdEvent(by By, code, message string, h Hold) (engine.Event, error) {
@@ -165,7 +165,7 @@ func (r *Registrar) Erase(ctx context.Context, by By, q EraseRequest, once *Once
 	} else if !store.ValidApprovalID(e.Subject) {
 		return e, keptRefusal(CoversApproval, "missing")
 	}
-	done, err := r.store.Erase(ctx, e, once, func(done Erasure) (engine.Event, error) { return ErasureEvent(by, done) })
+	done, err := r.store.Retention.Erase(ctx, e, once, func(done Erasure) (engine.Event, error) { return ErasureEvent(by, done) })
 	var kept *store.Kept
 	if errors.As(err, &kept) {
 		refused := keptRefusal(e.Covers, kept.Why)
@@ -224,7 +224,7 @@ var retainer = engine.Actor{Kind: engine.SystemActor, ID: "retention", Channel: 
 
 // Erasures lists up to limit erasures, the newest first.
 func (r *Registrar) Erasures(ctx context.Context, cursor string, limit int) ([]Erasure, string, error) {
-	page, next, err := r.store.Erasures(ctx, cursor, limit)
+	page, next, err := r.store.Retention.Erasures(ctx, cursor, limit)
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnfit) {
 		return nil, "", &Refusal{Status: 400, Code: "bad_cursor", Detail: "That is no place in the list of erasures. Start at its beginning."}
 	}
@@ -234,18 +234,20 @@ func (r *Registrar) Erasures(ctx context.Context, cursor string, limit int) ([]E
 // NextDue lists up to limit ended approvals that have not been erased, the one
 // that ended first first.
 func (r *Registrar) NextDue(ctx context.Context, limit int) ([]Due, error) {
-	return r.store.NextDue(ctx, limit)
+	return r.store.Retention.NextDue(ctx, limit)
 }
 
 // Floor is how long after its end a record cannot be erased by anybody.
-func (r *Registrar) Floor(ctx context.Context) (RetentionFloor, error) { return r.store.Floor(ctx) }
+func (r *Registrar) Floor(ctx context.Context) (RetentionFloor, error) {
+	return r.store.Retention.Floor(ctx)
+}
 
 // SetFloor changes the floor. It takes the role that owns the database.
 func (r *Registrar) SetFloor(ctx context.Context, by By, shortest time.Duration) error {
 	if shortest < 0 {
 		return &Refusal{Status: 422, Code: "floor", Detail: "The floor cannot be negative."}
 	}
-	former, err := r.store.Floor(ctx)
+	former, err := r.store.Retention.Floor(ctx)
 	if err != nil {
 		return err
 	}
@@ -253,7 +255,7 @@ func (r *Registrar) SetFloor(ctx context.Context, by By, shortest time.Duration)
 	if e.SafePayload, err = json.Marshal(map[string]string{"floor": shortest.String(), "former": former.Shortest.String()}); err != nil {
 		return fmt.Errorf("encode the floor: %w", err)
 	}
-	return r.store.SetFloor(ctx, shortest, by.Actor.ID, e)
+	return r.store.Retention.SetFloor(ctx, shortest, by.Actor.ID, e)
 }
 
 // inHours writes a duration of whole hours as such: 720h.
@@ -316,9 +318,9 @@ func keptRefusal(covers, why string) *Refusal {
 // person finds somebody by id or e-mail address.
 func (r *Registrar) person(ctx context.Context, text string) (engine.Person, error) {
 	text = strings.TrimSpace(text)
-	p, err := r.store.Person(ctx, text)
+	p, err := r.store.People.Get(ctx, text)
 	if errors.Is(err, store.ErrNotFound) {
-		p, _, err = r.store.PersonByEmail(ctx, strings.ToLower(text))
+		p, _, err = r.store.People.ByEmail(ctx, strings.ToLower(text))
 	}
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnfit) {
 		return p, &Refusal{Status: 404, Code: "not_found", Detail: "There is no such person."}

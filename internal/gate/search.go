@@ -31,7 +31,7 @@ func (g *Gate) SearchLog(ctx context.Context, f EventFilter, limit int) (Found, 
 		}
 	}
 	f.Limit = limit
-	found, err := g.Store.Search(ctx, f, SearchBudget)
+	found, err := g.Store.Events.Search(ctx, f, SearchBudget)
 	if errors.Is(err, store.ErrUnfit) {
 		return Found{}, &Refusal{Status: 400, Code: "bad_query", Detail: "A filter holds a text that no event can hold."}
 	}
@@ -45,10 +45,10 @@ func (g *Gate) LogEvent(ctx context.Context, id string) (audit.Record, error) {
 	if parsed, err := uuid.Parse(id); err != nil || parsed.String() != id {
 		return audit.Record{}, noSuchEvent
 	}
-	r, err := g.Store.LeafOf(ctx, id)
+	r, err := g.Store.Log.LeafOf(ctx, id)
 	if err == nil && r.Leaf < 0 {
 		if _, err = g.placed(ctx); err == nil {
-			r, err = g.Store.LeafOf(ctx, id)
+			r, err = g.Store.Log.LeafOf(ctx, id)
 		}
 	}
 	if errors.Is(err, store.ErrNotFound) {
@@ -60,14 +60,14 @@ func (g *Gate) LogEvent(ctx context.Context, id string) (audit.Record, error) {
 // LogEventAt reads the event at a place of the log. One that is gone has an empty
 // ID.
 func (g *Gate) LogEventAt(ctx context.Context, seq int64) (audit.Record, error) {
-	head, err := g.Store.LogHead(ctx)
+	head, err := g.Store.Log.Head(ctx)
 	if err != nil {
 		return audit.Record{}, err
 	}
 	if seq < 1 || seq > head.Size {
 		return audit.Record{}, noSuchEvent
 	}
-	records, err := g.Store.Leaves(ctx, seq-1, 1)
+	records, err := g.Store.Log.Leaves(ctx, seq-1, 1)
 	if err != nil {
 		return audit.Record{}, err
 	}
@@ -92,16 +92,16 @@ const MaxWaiting = store.MaxUnsequenced
 
 // LogStanding reads how the log stands.
 func (g *Gate) LogStanding(ctx context.Context) (LogStanding, error) {
-	u, err := g.Store.Unsequenced(ctx)
+	u, err := g.Store.Events.Unsequenced(ctx)
 	if err != nil {
 		return LogStanding{}, err
 	}
-	head, err := g.Store.LogHead(ctx)
+	head, err := g.Store.Log.Head(ctx)
 	if err != nil {
 		return LogStanding{}, err
 	}
 	s := LogStanding{Size: head.Size, MovedAt: head.At, Waiting: u.Events, Oldest: u.Oldest, Now: u.Now}
-	c, err := g.Store.LatestCheckpoint(ctx, 0)
+	c, err := g.Store.Log.LatestCheckpoint(ctx, 0)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return s, nil
@@ -115,8 +115,10 @@ func (g *Gate) LogStanding(ctx context.Context) (LogStanding, error) {
 // LogCheckpoints lists up to limit checkpoints from the newest on, below a size;
 // 0 for all.
 func (g *Gate) LogCheckpoints(ctx context.Context, below int64, limit int) ([]Checkpoint, error) {
-	return g.Store.Checkpoints(ctx, below, limit)
+	return g.Store.Log.Checkpoints(ctx, below, limit)
 }
 
 // Everybody lists all people there are, for whoever reads the log to choose from.
-func (g *Gate) Everybody(ctx context.Context) ([]engine.Person, error) { return g.Store.People(ctx) }
+func (g *Gate) Everybody(ctx context.Context) ([]engine.Person, error) {
+	return g.Store.People.List(ctx)
+}

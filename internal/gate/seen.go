@@ -35,7 +35,7 @@ func (g *Gate) Show(ctx context.Context, p engine.Person, channel string, cards 
 	for i, c := range cards {
 		ids[i] = c.Approval.ID
 	}
-	last, err := g.Store.LastCards(ctx, p.ID, ids)
+	last, err := g.Store.Cards.Last(ctx, p.ID, ids)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (g *Gate) show(ctx context.Context, p engine.Person, channel string, c Seen
 	if e.SafePayload, err = json.Marshal(map[string]string{"card_digest": digest}); err != nil {
 		return fmt.Errorf("encode what an event tells: %w", err)
 	}
-	return g.Store.ShowCard(ctx, p.ID, store.ShownCard{ApprovalID: c.Approval.ID, CallDigest: c.Approval.Call.Digest, Digest: digest, Box: box, Event: e})
+	return g.Store.Cards.Show(ctx, p.ID, store.ShownCard{ApprovalID: c.Approval.ID, CallDigest: c.Approval.Call.Digest, Digest: digest, Box: box, Event: e})
 }
 
 // CardSalt is the salt of an approval's cards.

@@ -111,7 +111,7 @@ func TestErasingTakesTheCards(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	box, err := h.Store.Card(ctx, a.ID, digest)
+	box, err := h.Store.Cards.Get(ctx, a.ID, digest)
 	if err != nil || strings.Contains(string(box.Data), "canary-argument") {
 		t.Fatalf("the card is kept in the open: %v", err)
 	}
@@ -133,7 +133,7 @@ func TestErasingTakesTheCards(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.asOwner(`DO $$ BEGIN IF EXISTS (SELECT FROM cards_shown WHERE approval_id = '` + a.ID + `' AND digest <> 'sha256:' || repeat('0', 64)) THEN RAISE 'the digest of the call is still there'; END IF; END $$`)
-	box, err = h.Store.Card(ctx, a.ID, digest)
+	box, err = h.Store.Cards.Get(ctx, a.ID, digest)
 	if err != nil || box.Key != nil || len(box.Data) != 0 {
 		t.Errorf("the card outlives the arguments: %d bytes, %v", len(box.Data), err)
 	}

@@ -21,7 +21,7 @@ func TestSettlingCatchesUpFirst(t *testing.T) {
 	}
 	looked, unable := 0, errors.New("Postgres is away")
 	h.settler.Judge = stricter{h.judge.Load()} // what it knows before it looks
-	h.settler.Behind = func(store.Rules) bool { return looked < 2 }
+	h.settler.Behind = func(store.RulesInForce) bool { return looked < 2 }
 	h.settler.CatchUp = func(context.Context) error { return unable }
 	if _, err := h.settler.Settle(ctx, workflows.SettleInput{ApprovalID: a.ID, Version: 2}); !errors.Is(err, unable) {
 		t.Errorf("got %v", err)
@@ -34,7 +34,7 @@ func TestSettlingCatchesUpFirst(t *testing.T) {
 		h.settler.Judge = h.judge.Load()
 		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 		defer cancel()
-		return h.Store.Change(ctx, a.ID, nil, func(*store.Change) (any, error, error) { return nil, nil, nil })
+		return h.Store.Approvals.Change(ctx, a.ID, nil, func(*store.Change) (any, error, error) { return nil, nil, nil })
 	}
 	h.settle(a.ID)
 	if got := h.get(a.ID); got.Approval.Status != approval.Approved || looked != 2 {

@@ -58,7 +58,7 @@ func (g *Gate) outdated(ctx context.Context, p Principal, id string, r RedeemReq
 // approval that was opened. However often and by how many at once it is asked for,
 // there is one.
 func (g *Gate) succeed(ctx context.Context, p Principal, id string, r RedeemRequest, stale *Refusal) error {
-	record, err := g.Store.Get(ctx, id)
+	record, err := g.Store.Approvals.Get(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (g *Gate) succeed(ctx context.Context, p Principal, id string, r RedeemRequ
 	if linked == "" {
 		return stale
 	}
-	err = g.Store.Change(ctx, id, nil, func(c *store.Change) (any, error, error) {
+	err = g.Store.Approvals.Change(ctx, id, nil, func(c *store.Change) (any, error, error) {
 		if c.Approval.Successor != "" {
 			linked = c.Approval.Successor
 			return nil, nil, nil

@@ -181,7 +181,7 @@ func (g *Gate) unlessKilled(ctx context.Context, agentID string, by engine.Actor
 	case !errors.As(err, &kept):
 		return err
 	}
-	killed, failed := g.Store.Killed(ctx, agentID)
+	killed, failed := g.Store.Registry.Killed(ctx, agentID)
 	switch {
 	case failed != nil:
 		return failed
@@ -346,7 +346,7 @@ func withAsked(payload json.RawMessage, asked *approval.Asked) (json.RawMessage,
 
 // opening prepares the approval of a waiting call.
 func (g *Gate) opening(ctx context.Context, p Principal, proposal Proposal, judge *Judge, d engine.Decision, rule approval.Rule) (*store.Opening, error) {
-	pending, err := g.Store.PendingCount(ctx, p.AgentID)
+	pending, err := g.Store.Approvals.PendingCount(ctx, p.AgentID)
 	if err != nil {
 		return nil, err
 	}
@@ -390,7 +390,7 @@ func (g *Gate) opening(ctx context.Context, p Principal, proposal Proposal, judg
 // behalf the call is made when they are some of ours; and that of the agent's own
 // registered owner, if there is one.
 func (g *Gate) requestingSide(ctx context.Context, p Principal, proposal Proposal) (side, owner []string, err error) {
-	agent, err := g.Store.Agent(ctx, p.AgentID)
+	agent, err := g.Store.People.Agent(ctx, p.AgentID)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read agent %s: %w", p.AgentID, err)
 	}
@@ -408,7 +408,7 @@ func (g *Gate) requestingSide(ctx context.Context, p Principal, proposal Proposa
 		if strings.TrimSpace(ref) == "" {
 			continue
 		}
-		people, err := g.Store.Identities(ctx, addresses(ref), strings.TrimSpace(ref))
+		people, err := g.Store.People.Identities(ctx, addresses(ref), strings.TrimSpace(ref))
 		if err != nil {
 			return nil, nil, err
 		}

@@ -183,7 +183,7 @@ func (g *Gate) promoted(ctx context.Context, a approval.Approval, sealed []byte)
 	if decisive == nil {
 		return nil, fmt.Errorf("nobody approved %s", a.ID)
 	}
-	person, err := g.Store.Person(ctx, decisive.Actor.ID)
+	person, err := g.Store.People.Get(ctx, decisive.Actor.ID)
 	if err != nil {
 		return nil, fmt.Errorf("read who approved %s: %w", a.ID, err)
 	}

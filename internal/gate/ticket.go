@@ -80,7 +80,7 @@ func (g *Gate) ticket(system, ref string) (approval.Ticket, error) {
 // runs: what was closed or moved since does not cover it any more. Where the
 // tracker cannot be asked, nothing is granted.
 func (g *Gate) ticketStillGood(ctx context.Context, p Principal, id string, by engine.Actor, requestID string) error {
-	r, err := g.Store.Get(ctx, id)
+	r, err := g.Store.Approvals.Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) || err == nil && (r.Approval.Call.AgentID != p.AgentID || r.Approval.Status != approval.Approved || r.Approval.Execution != approval.NotRun) {
 		return nil // redeeming says so
 	}

@@ -204,7 +204,7 @@ func TestGoneSwitchesTheEndpointOff(t *testing.T) {
 	if n := len(r.take()); n != 1 {
 		t.Errorf("%d posts, want one: the endpoint is off after it", n)
 	}
-	if e, err := h.Store.Endpoint(context.Background(), id); err != nil || e.DisabledAt == nil {
+	if e, err := h.Store.Endpoints.Get(context.Background(), id); err != nil || e.DisabledAt == nil {
 		t.Errorf("the endpoint is on: %v", err)
 	}
 	if h.recorded("ENDPOINT_GONE") != 1 || h.recorded("NOTIFICATION_GIVEN_UP") != 2 {
@@ -260,7 +260,7 @@ func TestOneMailboxThatIsGoneEndsNothingElse(t *testing.T) {
 	if to := addressees(h.mailbox.take()); to != "here" {
 		t.Errorf("mailed to %q", to)
 	}
-	if e, err := h.Store.Endpoint(context.Background(), id); err != nil || e.DisabledAt != nil {
+	if e, err := h.Store.Endpoints.Get(context.Background(), id); err != nil || e.DisabledAt != nil {
 		t.Errorf("the endpoint is off: %v", err)
 	}
 	if _, dead, err := h.Told(context.Background(), 10); err != nil || len(dead) != 1 || dead[0].Recipient != "gone@example.com" {

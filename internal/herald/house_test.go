@@ -94,7 +94,7 @@ func newHouse(t *testing.T, rule approval.Rule) *house {
 	}
 	t.Cleanup(s.Close)
 	h.populate(ctx, url)
-	known, err := s.Registry(ctx)
+	known, err := s.Registry.Snapshot(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,12 +146,12 @@ func (h *house) populate(ctx context.Context, url string) {
 	} {
 		p := engine.Person{ID: store.NewID("usr"), Email: name + "@example.com", Name: name, Roles: roles}
 		p.Identity = p.ID
-		if err := admin.CreatePerson(ctx, p, "x", event()); err != nil {
+		if err := admin.People.Create(ctx, p, "x", event()); err != nil {
 			h.t.Fatal(err)
 		}
 		h.people[name] = p
 	}
-	if err := admin.PutAgent(ctx, store.Agent{ID: "bot", Name: "Bot", OwnerID: h.people["owner"].ID}, event()); err != nil {
+	if err := admin.People.PutAgent(ctx, store.Agent{ID: "bot", Name: "Bot", OwnerID: h.people["owner"].ID}, event()); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -213,7 +213,7 @@ func (h *house) vote(who string, a approval.Approval, yes bool) {
 
 func (h *house) due() []string {
 	h.t.Helper()
-	ids, err := h.Store.DueNotifications(context.Background(), 100)
+	ids, err := h.Store.Notifications.Due(context.Background(), 100)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -241,7 +241,7 @@ func (h *house) deliverAll() {
 
 func (h *house) notification(id string) store.Notification {
 	h.t.Helper()
-	n, err := h.Store.NotificationByID(context.Background(), id)
+	n, err := h.Store.Notifications.Get(context.Background(), id)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func (h *house) notification(id string) store.Notification {
 // recorded counts events with the reason code.
 func (h *house) recorded(code string) (n int) {
 	h.t.Helper()
-	events, err := h.Store.Events(context.Background(), gate.EventFilter{Limit: 1000})
+	events, err := h.Store.Events.List(context.Background(), gate.EventFilter{Limit: 1000})
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -120,7 +120,7 @@ var (
 // Methods lists how a person can prove who they are: by their second factors,
 // or by password when they have none. Nobody who is disabled can.
 func (f *Factors) Methods(ctx context.Context, p engine.Person) ([]Method, error) {
-	factors, err := f.store.SecondFactors(ctx, p.ID)
+	factors, err := f.store.Factors.Of(ctx, p.ID)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}
@@ -277,7 +277,7 @@ func (f *Factors) challenge(ctx context.Context, p engine.Person, purpose, bound
 	}
 	id, hash := newID()
 	c := store.Challenge{IDHash: hash, PersonID: p.ID, Purpose: purpose, BoundTo: boundTo, Data: data}
-	if err := f.store.CreateChallenge(ctx, c, FreshFor); err != nil {
+	if err := f.store.Factors.CreateChallenge(ctx, c, FreshFor); err != nil {
 		return Ceremony{}, err
 	}
 	return Ceremony{ChallengeID: id, PublicKey: shown}, nil
@@ -286,7 +286,7 @@ func (f *Factors) challenge(ctx context.Context, p engine.Person, purpose, bound
 // answered takes the challenge that a browser answers. It is used up, also when
 // it was made for something else, of which nothing is said.
 func (f *Factors) answered(ctx context.Context, p engine.Person, purpose, boundTo, id string) (session webauthn.SessionData, ok bool, err error) {
-	c, err := f.store.TakeChallenge(ctx, hashID(id), p.ID)
+	c, err := f.store.Factors.TakeChallenge(ctx, hashID(id), p.ID)
 	if errors.Is(err, store.ErrNotFound) {
 		return session, false, nil
 	}
@@ -304,7 +304,7 @@ func (f *Factors) answered(ctx context.Context, p engine.Person, purpose, boundT
 
 // attempt counts a guess before it is looked at.
 func (f *Factors) attempt(ctx context.Context, p engine.Person) (int64, error) {
-	attempt, wait, err := f.store.TakeAttempt(ctx, p.ID, mostWrong, wrongWithin)
+	attempt, wait, err := f.store.Factors.TakeAttempt(ctx, p.ID, mostWrong, wrongWithin)
 	if errors.Is(err, store.ErrTooMany) {
 		return 0, &gate.Refusal{Status: 429, Code: tooManyAttempts.Code, Detail: "Too many wrong codes. Wait a while, then try again.", RetryAfter: wait}
 	}
@@ -316,7 +316,7 @@ func (f *Factors) checkPassword(ctx context.Context, p engine.Person, password s
 	if err != nil {
 		return false, err
 	}
-	_, hash, err := f.store.PersonByEmail(ctx, p.Email)
+	_, hash, err := f.store.People.ByEmail(ctx, p.Email)
 	if err != nil {
 		return false, err
 	}
@@ -330,7 +330,7 @@ func (f *Factors) checkPassword(ctx context.Context, p engine.Person, password s
 	if err != nil || !right {
 		return false, err
 	}
-	return true, f.store.ReturnAttempt(ctx, attempt)
+	return true, f.store.Factors.ReturnAttempt(ctx, attempt)
 }
 
 // administered is the event of a factor, "passkey" or "totp", that comes or goes.

@@ -85,7 +85,7 @@ func (sc *scene) person(name string) engine.Person {
 	}
 	p := engine.Person{ID: store.NewID("usr"), Email: strings.ToLower(name) + "@example.com", Name: name, Roles: []string{"reviewer"}}
 	p.Identity = p.ID
-	if err := sc.owner.CreatePerson(sc.t.Context(), p, hash, changed()); err != nil {
+	if err := sc.owner.People.Create(sc.t.Context(), p, hash, changed()); err != nil {
 		sc.t.Fatal(err)
 	}
 	return sc.by(p, Password)
@@ -234,7 +234,7 @@ func TestEnrolAndRemove(t *testing.T) {
 		t.Errorf("after removing all: %v", got)
 	}
 	var codes []string
-	events, err := sc.owner.Events(ctx, store.EventFilter{Limit: 1000})
+	events, err := sc.owner.Events.List(ctx, store.EventFilter{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -369,7 +369,7 @@ func TestTOTPAttacks(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := sc.owner.DisablePerson(ctx, p.Email, changed()); err != nil {
+	if err := sc.owner.People.Disable(ctx, p.Email, changed()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.Verify(ctx, p, ForSession, "", Proof{Code: code}); refusal(t, err) != "verification_failed" {
@@ -570,7 +570,7 @@ func TestSignInWithASecondFactor(t *testing.T) {
 		t.Errorf("after five minutes: %q", refused)
 	}
 	_, pending, _ = signIn("correct horse", "")
-	if _, err := sc.owner.ResetFactors(ctx, p.Email, changed()); err != nil {
+	if _, err := sc.owner.Factors.Reset(ctx, p.Email, changed()); err != nil {
 		t.Fatal(err)
 	}
 	if _, refused := finish(pending, Proof{Code: sc.codeAt(secret, 1)}); refused != "sign_in_over" {

@@ -77,14 +77,14 @@ func TestKeys(t *testing.T) {
 	s := open(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if err := s.PutAgent(ctx, store.Agent{ID: "bot", Name: "Bot"}, changed()); err != nil {
+	if err := s.People.PutAgent(ctx, store.Agent{ID: "bot", Name: "Bot"}, changed()); err != nil {
 		t.Fatal(err)
 	}
 	key, text, err := NewKey("bot", gate.RuntimeKey)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.CreateKey(ctx, key, changed()); err != nil {
+	if err := s.Keys.Create(ctx, key, changed()); err != nil {
 		t.Fatal(err)
 	}
 	keys := NewKeys(ctx, s)
@@ -109,7 +109,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
-	if err := s.RevokeKey(ctx, key.ID, changed()); err != nil {
+	if err := s.Keys.Revoke(ctx, key.ID, changed()); err != nil {
 		t.Fatal(err)
 	}
 	// At once by the database's word, and after a moment without it.
@@ -137,7 +137,7 @@ func TestSignIn(t *testing.T) {
 	}
 	p := engine.Person{ID: store.NewID("usr"), Email: "ada@example.com", Name: "Ada", Roles: []string{"reviewer"}}
 	p.Identity = p.ID
-	if err := s.CreatePerson(ctx, p, hash, changed()); err != nil {
+	if err := s.People.Create(ctx, p, hash, changed()); err != nil {
 		t.Fatal(err)
 	}
 	in := NewSignIn(factors(t, s))
@@ -172,13 +172,13 @@ func TestSignIn(t *testing.T) {
 	if got := code("ada@example.com", "correct horse", "192.0.2.2"); got != "" {
 		t.Errorf("from elsewhere: %q; a stranger must not lock Ada out", got)
 	}
-	if err := s.DisablePerson(ctx, "ada@example.com", changed()); err != nil {
+	if err := s.People.Disable(ctx, "ada@example.com", changed()); err != nil {
 		t.Fatal(err)
 	}
 	if got := code("ada@example.com", "correct horse", "192.0.2.3"); got != "wrong_credentials" {
 		t.Errorf("disabled: %q", got)
 	}
-	events, err := s.Events(ctx, store.EventFilter{Limit: 1000})
+	events, err := s.Events.List(ctx, store.EventFilter{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -116,7 +116,7 @@ const (
 // NewKeys returns a checker that listens for changes until ctx ends.
 func NewKeys(ctx context.Context, s *store.Store) *Keys {
 	k := &Keys{store: s, known: map[string]knownKey{}}
-	changes := s.IdentityChanges(ctx)
+	changes := s.Keys.Changes(ctx)
 	go func() {
 		for {
 			select {
@@ -162,7 +162,7 @@ func (k *Keys) lookup(ctx context.Context, id string) (store.Key, error) {
 		return known.key, nil
 	}
 	asked := time.Now()
-	key, err := k.store.Key(ctx, id)
+	key, err := k.store.Keys.Get(ctx, id)
 	if err != nil {
 		return store.Key{}, err
 	}

@@ -59,13 +59,13 @@ func (o owner) WebAuthnCredentials() []webauthn.Credential {
 }
 
 func (f *Factors) owner(ctx context.Context, p engine.Person) (owner, error) {
-	keys, err := f.store.Passkeys(ctx, p.ID)
+	keys, err := f.store.Factors.Passkeys(ctx, p.ID)
 	return owner{p, keys}, err
 }
 
 // Passkeys lists the person's passkeys, the oldest first.
 func (f *Factors) Passkeys(ctx context.Context, p engine.Person) ([]PasskeyInfo, error) {
-	keys, err := f.store.Passkeys(ctx, p.ID)
+	keys, err := f.store.Factors.Passkeys(ctx, p.ID)
 	infos := make([]PasskeyInfo, len(keys))
 	for i, k := range keys {
 		infos[i] = PasskeyInfo{ID: k.ID, Name: k.Name, Synced: k.BackupEligible, CreatedAt: k.CreatedAt, LastUsedAt: k.LastUsedAt}
@@ -143,7 +143,7 @@ func (f *Factors) FinishPasskey(ctx context.Context, p engine.Person, name, chal
 			k.Transports = append(k.Transports, string(t))
 		}
 	}
-	err = f.store.CreatePasskey(ctx, k, administered(p, "FACTOR_ADDED", "A passkey was added.", "passkey"))
+	err = f.store.Factors.CreatePasskey(ctx, k, administered(p, "FACTOR_ADDED", "A passkey was added.", "passkey"))
 	switch {
 	case errors.Is(err, store.ErrConflict):
 		return &gate.Refusal{Status: 409, Code: "passkey_known", Detail: "This passkey is registered already."}
@@ -160,7 +160,7 @@ func (f *Factors) RenamePasskey(ctx context.Context, p engine.Person, id []byte,
 	if !validPasskeyName(name) {
 		return badPasskeyName
 	}
-	err := f.store.RenamePasskey(ctx, p.ID, id, name)
+	err := f.store.Factors.RenamePasskey(ctx, p.ID, id, name)
 	if errors.Is(err, store.ErrNotFound) {
 		return noSuchPasskey
 	}
@@ -173,7 +173,7 @@ func (f *Factors) RemovePasskey(ctx context.Context, p engine.Person, id []byte)
 	if err := f.Fresh(ctx, p); err != nil {
 		return err
 	}
-	err := f.store.DeletePasskey(ctx, p.ID, id, administered(p, "FACTOR_REMOVED", "A passkey was removed.", "passkey"))
+	err := f.store.Factors.DeletePasskey(ctx, p.ID, id, administered(p, "FACTOR_REMOVED", "A passkey was removed.", "passkey"))
 	if errors.Is(err, store.ErrNotFound) {
 		return noSuchPasskey
 	}
@@ -207,7 +207,7 @@ func (f *Factors) checkAssertion(ctx context.Context, p engine.Person, purpose, 
 	if err != nil || used.Authenticator.CloneWarning || !parsed.Response.AuthenticatorData.Flags.HasUserVerified() {
 		return false, nil
 	}
-	err = f.store.UsePasskey(ctx, p.ID, used.ID, used.Authenticator.SignCount, used.Flags.BackupState)
+	err = f.store.Factors.UsePasskey(ctx, p.ID, used.ID, used.Authenticator.SignCount, used.Flags.BackupState)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}

@@ -78,7 +78,7 @@ func (s *SignIn) SignIn(ctx context.Context, email, password, code, remote strin
 		address.wrong.Allow()
 		return engine.Person{}, s.refused(ctx, wrongCredentials, "")
 	}
-	person, hash, err := s.store.PersonByEmail(ctx, email)
+	person, hash, err := s.store.People.ByEmail(ctx, email)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		hash = noPassword
@@ -114,7 +114,7 @@ func (s *SignIn) SignIn(ctx context.Context, email, password, code, remote strin
 	case code == "":
 		id, hash := newID()
 		c := store.Challenge{IDHash: hash, PersonID: person.ID, Purpose: forPending, Data: []byte(`{}`)}
-		if err := s.store.CreateChallenge(ctx, c, FreshFor); err != nil {
+		if err := s.store.Factors.CreateChallenge(ctx, c, FreshFor); err != nil {
 			return engine.Person{}, err
 		}
 		return engine.Person{}, &SecondStep{Pending: id}
@@ -134,14 +134,14 @@ func (s *SignIn) SignIn(ctx context.Context, email, password, code, remote strin
 // Pending returns whose sign-in lacks its second step, and by what they can do
 // it. The refusal is sign_in_over (401): it was too long ago, or is done.
 func (s *SignIn) Pending(ctx context.Context, pending string) (engine.Person, []Method, error) {
-	c, err := s.store.Challenge(ctx, hashID(pending), forPending)
+	c, err := s.store.Factors.Challenge(ctx, hashID(pending), forPending)
 	if errors.Is(err, store.ErrNotFound) {
 		return engine.Person{}, nil, signInOver
 	}
 	if err != nil {
 		return engine.Person{}, nil, err
 	}
-	person, err := s.store.Person(ctx, c.PersonID)
+	person, err := s.store.People.Get(ctx, c.PersonID)
 	if err != nil {
 		return engine.Person{}, nil, err
 	}
@@ -184,7 +184,7 @@ func (s *SignIn) Finish(ctx context.Context, pending string, proof Proof, remote
 	if err != nil {
 		return engine.Person{}, err
 	}
-	if _, err := s.store.TakeChallenge(ctx, hashID(pending), person.ID); errors.Is(err, store.ErrNotFound) {
+	if _, err := s.store.Factors.TakeChallenge(ctx, hashID(pending), person.ID); errors.Is(err, store.ErrNotFound) {
 		return engine.Person{}, signInOver
 	} else if err != nil {
 		return engine.Person{}, err

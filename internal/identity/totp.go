@@ -54,7 +54,7 @@ func (f *Factors) EnrolTOTP(ctx context.Context, p engine.Person) (Enrolment, er
 	}
 	raw := make([]byte, totpSecret)
 	rand.Read(raw)
-	if err := f.store.PutTOTP(ctx, p.ID, raw); errors.Is(err, store.ErrNotFound) {
+	if err := f.store.Factors.PutTOTP(ctx, p.ID, raw); errors.Is(err, store.ErrNotFound) {
 		return Enrolment{}, &gate.Refusal{Status: 409, Code: "totp_enrolled", Detail: "You have an authenticator app already. Remove it first."}
 	} else if err != nil {
 		return Enrolment{}, err
@@ -108,7 +108,7 @@ func modules(text string) ([][]bool, error) {
 // of it. Refusals: verification_failed, too_many_attempts, and not_enrolling
 // (409) when there is nothing to confirm or it was too long ago.
 func (f *Factors) ConfirmTOTP(ctx context.Context, p engine.Person, code string) error {
-	t, err := f.store.TOTP(ctx, p.ID)
+	t, err := f.store.Factors.TOTP(ctx, p.ID)
 	if errors.Is(err, store.ErrNotFound) || err == nil && (t.Confirmed || t.Now.Sub(t.CreatedAt) > enrolWithin) {
 		return notEnrolling
 	}
@@ -126,14 +126,14 @@ func (f *Factors) ConfirmTOTP(ctx context.Context, p engine.Person, code string)
 	if !ok {
 		return verificationFailed
 	}
-	err = f.store.ConfirmTOTP(ctx, p.ID, t.CreatedAt, step, administered(p, "FACTOR_ADDED", "An authenticator app was enrolled.", "totp"))
+	err = f.store.Factors.ConfirmTOTP(ctx, p.ID, t.CreatedAt, step, administered(p, "FACTOR_ADDED", "An authenticator app was enrolled.", "totp"))
 	if errors.Is(err, store.ErrNotFound) {
 		return notEnrolling
 	}
 	if err != nil {
 		return err
 	}
-	return f.store.ReturnAttempt(ctx, attempt)
+	return f.store.Factors.ReturnAttempt(ctx, attempt)
 }
 
 var notEnrolling = &gate.Refusal{Status: 409, Code: "not_enrolling", Detail: "There is no authenticator app to confirm any more. Start again."}
@@ -144,7 +144,7 @@ func (f *Factors) RemoveTOTP(ctx context.Context, p engine.Person) error {
 	if err := f.Fresh(ctx, p); err != nil {
 		return err
 	}
-	err := f.store.DeleteTOTP(ctx, p.ID, administered(p, "FACTOR_REMOVED", "An authenticator app was removed.", "totp"))
+	err := f.store.Factors.DeleteTOTP(ctx, p.ID, administered(p, "FACTOR_REMOVED", "An authenticator app was removed.", "totp"))
 	if errors.Is(err, store.ErrNotFound) {
 		return &gate.Refusal{Status: 404, Code: "not_found", Detail: "You have no authenticator app."}
 	}
@@ -159,14 +159,14 @@ func (f *Factors) RestoreTOTP(ctx context.Context, personID, secret string, e en
 	if err != nil || len(raw) != totpSecret {
 		return fmt.Errorf("a TOTP secret is %d bytes in base32", totpSecret)
 	}
-	if err := f.store.PutTOTP(ctx, personID, raw); err != nil {
+	if err := f.store.Factors.PutTOTP(ctx, personID, raw); err != nil {
 		return err
 	}
-	t, err := f.store.TOTP(ctx, personID)
+	t, err := f.store.Factors.TOTP(ctx, personID)
 	if err != nil {
 		return err
 	}
-	return f.store.ConfirmTOTP(ctx, personID, t.CreatedAt, 0, e)
+	return f.store.Factors.ConfirmTOTP(ctx, personID, t.CreatedAt, 0, e)
 }
 
 // NewTOTPSecret makes a secret, in base32.
@@ -182,7 +182,7 @@ func (f *Factors) checkCode(ctx context.Context, p engine.Person, code string) (
 	if err != nil {
 		return false, err
 	}
-	t, err := f.store.TOTP(ctx, p.ID)
+	t, err := f.store.Factors.TOTP(ctx, p.ID)
 	if errors.Is(err, store.ErrNotFound) || err == nil && !t.Confirmed {
 		return false, nil
 	}
@@ -193,7 +193,7 @@ func (f *Factors) checkCode(ctx context.Context, p engine.Person, code string) (
 	if err != nil || !ok {
 		return false, err
 	}
-	err = f.store.UseTOTP(ctx, p.ID, step, attempt)
+	err = f.store.Factors.UseTOTP(ctx, p.ID, step, attempt)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}

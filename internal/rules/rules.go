@@ -111,7 +111,7 @@ func (k *Keeper) Judge() *gate.Judge { return k.judge.Load() }
 
 // Behind reports whether other rules are in force than this process has: it has yet
 // to hear of them. Kill switches are not compared: every decision reads them anyway.
-func (k *Keeper) Behind(now store.Rules) bool {
+func (k *Keeper) Behind(now store.RulesInForce) bool {
 	documents, known := k.status.Load().documents, k.Judge().Registry
 	return !maps.Equal(documents, now.Documents) || !reflect.DeepEqual(known.Settings, now.Registry.Settings) ||
 		!reflect.DeepEqual(known.Agents, now.Registry.Agents) || !reflect.DeepEqual(known.Tools, now.Registry.Tools)
@@ -141,7 +141,7 @@ const (
 // Run follows every change until ctx ends. reload makes it import the files
 // again, changed or not; it may be nil.
 func (k *Keeper) Run(ctx context.Context, reload <-chan os.Signal) {
-	changes := k.Store.RulesChanges(ctx)
+	changes := k.Store.Rules.Changes(ctx)
 	// Nobody has told of what has changed since Open looked.
 	k.Refresh(ctx)
 	files, registry := time.NewTicker(filesEvery), time.NewTicker(registryEvery)
@@ -212,7 +212,7 @@ func (k *Keeper) Import(ctx context.Context, kind string, data []byte, name stri
 	allowed := func([]byte) error { return nil }
 	switch kind {
 	case store.PolicyDocument:
-		people, err := k.Store.People(ctx)
+		people, err := k.Store.People.List(ctx)
 		if err != nil {
 			return false, fmt.Errorf("read who could approve: %w", err)
 		}
@@ -237,7 +237,7 @@ func (k *Keeper) Import(ctx context.Context, kind string, data []byte, name stri
 		return false, fmt.Errorf("unknown kind of document %q", kind)
 	}
 	e.SafePayload = fmt.Appendf(nil, `{"document":%q,"means":%q}`, d.Digest(), d.KnownAs)
-	return k.Store.Activate(ctx, d, k.By, e, allowed)
+	return k.Store.Rules.Activate(ctx, d, k.By, e, allowed)
 }
 
 // shown is a version as a message may quote it.
@@ -274,13 +274,13 @@ func lines[P fmt.Stringer](problems []P) error {
 func (k *Keeper) CatchUp(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	known, err := k.Store.Registry(ctx)
+	known, err := k.Store.Registry.Snapshot(ctx)
 	if err != nil {
 		return fmt.Errorf("read the registry: %w", err)
 	}
 	r := gate.Rules{Environment: k.Environment, Routing: k.Routing, Detector: k.detector, Registry: known}
 	problem := ""
-	active, digests, err := k.Store.ActiveDocuments(ctx)
+	active, digests, err := k.Store.Rules.ActiveDocuments(ctx)
 	switch {
 	case gate.IsUnavailable(err):
 		return fmt.Errorf("read the rules in force: %w", err)
@@ -328,7 +328,7 @@ func (k *Keeper) CatchUp(ctx context.Context) error {
 		return err
 	}
 	if former := k.judge.Load(); former == nil || former.Digest() != judge.Digest() {
-		if err := k.Store.KeepRuleset(ctx, judge.Digest(), judge.Body()); err != nil {
+		if err := k.Store.Rules.KeepRuleset(ctx, judge.Digest(), judge.Body()); err != nil {
 			return fmt.Errorf("keep what decisions are judged by: %w", err)
 		}
 	}

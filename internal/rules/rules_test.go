@@ -151,7 +151,7 @@ func TestHotReload(t *testing.T) {
 	if version(first) != "1" || version(second) != "1" || first.Judge().Digest() != second.Judge().Digest() {
 		t.Fatalf("in force: %q and %q", version(first), version(second))
 	}
-	if body, err := p.store.Ruleset(context.Background(), first.Judge().Digest()); err != nil || string(body) != string(first.Judge().Body()) {
+	if body, err := p.store.Rules.Ruleset(context.Background(), first.Judge().Digest()); err != nil || string(body) != string(first.Judge().Body()) {
 		t.Errorf("what decisions are judged by: %s, %v", body, err)
 	}
 	p.file("policy.json", doc("2", "2026-01-02T00:00:00Z", "ALLOW"))
@@ -174,11 +174,11 @@ func TestHotReload(t *testing.T) {
 	reload <- os.Interrupt
 	eventually(t, "version 10 is newer than 2", func() bool { return version(first) == "10" && version(second) == "10" })
 	eventually(t, "nothing is wrong any more", func() bool { return first.Status().Problem == "" })
-	events, err := p.store.Events(context.Background(), store.EventFilter{Limit: 10})
+	events, err := p.store.Events.List(context.Background(), store.EventFilter{Limit: 10})
 	if err != nil || len(events) != 3 || events[2].Reasons[0].Code != "POLICY_ACTIVATED" || events[2].PolicyDigest != first.Judge().Policy.Digest {
 		t.Errorf("%d events, %v", len(events), err)
 	}
-	if body, err := p.store.DocumentKnownAs(context.Background(), first.Judge().Policy.Digest); err != nil || string(body) != doc("10", "2026-01-03T00:00:00Z", "DENY") {
+	if body, err := p.store.Rules.DocumentKnownAs(context.Background(), first.Judge().Policy.Digest); err != nil || string(body) != doc("10", "2026-01-03T00:00:00Z", "DENY") {
 		t.Errorf("the document: %s, %v", body, err)
 	}
 }
@@ -198,7 +198,7 @@ func TestChangedWhileStarting(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		told := p.store.RulesChanges(ctx)
+		told := p.store.Rules.Changes(ctx)
 		if _, err := first.Import(ctx, store.PolicyDocument, []byte(doc(v, "2026-01-01T00:00:00Z", "DENY")), "policy.json"); err != nil {
 			t.Fatal(err)
 		}
@@ -231,7 +231,7 @@ func TestBehind(t *testing.T) {
 	a := p.waiting("bot", "pay")
 	isBehind := func() (is bool) {
 		t.Helper()
-		if err := p.store.Change(ctx, a, nil, func(c *store.Change) (any, error, error) {
+		if err := p.store.Approvals.Change(ctx, a, nil, func(c *store.Change) (any, error, error) {
 			now, err := c.Rules()
 			is = behind.Behind(now)
 			return nil, nil, err

@@ -25,7 +25,7 @@ type Record struct {
 }
 
 // Get reads one approval. ErrNotFound: there is none.
-func (s *Store) Get(ctx context.Context, id string) (Record, error) {
+func (s Approvals) Get(ctx context.Context, id string) (Record, error) {
 	var r Record
 	if !ValidApprovalID(id) {
 		return r, ErrNotFound
@@ -54,7 +54,7 @@ func (s *Store) Get(ctx context.Context, id string) (Record, error) {
 
 // LastDenied returns the agent's last denied approval of a call with the digest
 // that ended less than within ago. ErrNotFound: there is none.
-func (s *Store) LastDenied(ctx context.Context, agentID, digest string, within time.Duration) (Record, error) {
+func (s Approvals) LastDenied(ctx context.Context, agentID, digest string, within time.Duration) (Record, error) {
 	ids, err := s.ids(ctx, `SELECT id FROM approvals WHERE agent_id = $1 AND digest = $2 AND status = 'denied'
 		AND ended_at > clock_timestamp() - make_interval(secs => $3) ORDER BY ended_at DESC LIMIT 1`, agentID, digest, within.Seconds())
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *Store) LastDenied(ctx context.Context, agentID, digest string, within t
 }
 
 // PendingCount is how many approvals of the agent are pending.
-func (s *Store) PendingCount(ctx context.Context, agentID string) (int, error) {
+func (s Approvals) PendingCount(ctx context.Context, agentID string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var n int
@@ -114,7 +114,7 @@ func asksOneOf(standings string) string {
 // Inbox lists up to limit pending approvals that ask for somebody with one of
 // the standings and have not had a vote of the person who has them: the most
 // urgent first, but of each agent only a share before those of others.
-func (s *Store) Inbox(ctx context.Context, personID string, standings []Standing, limit int) ([]approval.Approval, time.Time, error) {
+func (s Approvals) Inbox(ctx context.Context, personID string, standings []Standing, limit int) ([]approval.Approval, time.Time, error) {
 	encoded, err := encodeStandings(standings)
 	if err != nil {
 		return nil, time.Time{}, err
@@ -127,7 +127,7 @@ func (s *Store) Inbox(ctx context.Context, personID string, standings []Standing
 		ORDER BY late, expires_at, id LIMIT $4`, encoded, personID, inboxShare, limit)
 }
 
-// Reader says which approvals somebody may see: all, or those that ask for one
+// DatabaseUser says which approvals somebody may see: all, or those that ask for one
 // of the roles, exclude the identity because it is on the requesting side, or
 // give one of the others a say for whom the reader stands in.
 type Reader struct {
@@ -140,7 +140,7 @@ type Reader struct {
 // History lists up to limit approvals that have ended and that the reader may
 // see, newest end first, from after cursor on ("" for the start). next is "" at
 // the end. A cursor that is not one of ours is ErrNotFound.
-func (s *Store) History(ctx context.Context, by Reader, cursor string, limit int) (page []approval.Approval, next string, err error) {
+func (s Approvals) History(ctx context.Context, by Reader, cursor string, limit int) (page []approval.Approval, next string, err error) {
 	before, id := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), ""
 	if cursor != "" {
 		raw, err := base64.RawURLEncoding.DecodeString(cursor)
@@ -173,7 +173,7 @@ func (s *Store) History(ctx context.Context, by Reader, cursor string, limit int
 }
 
 // list runs a query for approvals and reads their facts.
-func (s *Store) list(ctx context.Context, sql string, args ...any) ([]approval.Approval, time.Time, error) {
+func (s Approvals) list(ctx context.Context, sql string, args ...any) ([]approval.Approval, time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var now time.Time
@@ -200,18 +200,18 @@ func (s *Store) list(ctx context.Context, sql string, args ...any) ([]approval.A
 
 // Overdue lists up to limit pending approvals whose workflow should have
 // settled them, or woken for their deadline, more than grace ago.
-func (s *Store) Overdue(ctx context.Context, grace time.Duration, limit int) ([]string, error) {
+func (s Outbox) Overdue(ctx context.Context, grace time.Duration, limit int) ([]string, error) {
 	return s.ids(ctx, `SELECT id FROM approvals WHERE (status = 'pending' OR execution = 'redeemed') AND wake_at < clock_timestamp() - make_interval(secs => $1)
 		ORDER BY wake_at LIMIT $2`, grace.Seconds(), limit)
 }
 
 // PendingAfter lists up to limit pending approvals in order of id, after the
 // given one, for walking all of them bit by bit.
-func (s *Store) PendingAfter(ctx context.Context, id string, limit int) ([]string, error) {
+func (s Outbox) PendingAfter(ctx context.Context, id string, limit int) ([]string, error) {
 	return s.ids(ctx, `SELECT id FROM approvals WHERE status = 'pending' AND id > $1 ORDER BY id LIMIT $2`, id, limit)
 }
 
-func (s *Store) ids(ctx context.Context, sql string, args ...any) ([]string, error) {
+func (s *db) ids(ctx context.Context, sql string, args ...any) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, sql, args...)
@@ -225,7 +225,7 @@ func (s *Store) ids(ctx context.Context, sql string, args ...any) ([]string, err
 // Relay claims up to limit of the oldest outbox rows that no other relay holds,
 // gives their approvals to tell, and deletes the rows of those that it names as
 // told. It returns how many rows were claimed.
-func (s *Store) Relay(ctx context.Context, limit int, tell func(ctx context.Context, approvalIDs []string) (told map[string]bool)) (int, error) {
+func (s Outbox) Relay(ctx context.Context, limit int, tell func(ctx context.Context, approvalIDs []string) (told map[string]bool)) (int, error) {
 	claimed := 0
 	err := s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `SELECT id, approval_id FROM outbox ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED`, limit)
@@ -259,8 +259,8 @@ func (s *Store) Relay(ctx context.Context, limit int, tell func(ctx context.Cont
 	return claimed, err
 }
 
-// OutboxDepth is how many messages wait for Temporal, and how long the oldest has.
-func (s *Store) OutboxDepth(ctx context.Context) (n int, oldest time.Duration, err error) {
+// Depth is how many messages wait for Temporal, and how long the oldest has.
+func (s Outbox) Depth(ctx context.Context) (n int, oldest time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var seconds float64
@@ -270,7 +270,7 @@ func (s *Store) OutboxDepth(ctx context.Context) (n int, oldest time.Duration, e
 
 // Poke puts messages for Temporal into the outbox, but for the approvals that
 // have one waiting there already.
-func (s *Store) Poke(ctx context.Context, approvalIDs []string) error {
+func (s Outbox) Poke(ctx context.Context, approvalIDs []string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	_, err := s.pool.Exec(ctx, `INSERT INTO outbox (approval_id)
@@ -278,17 +278,17 @@ func (s *Store) Poke(ctx context.Context, approvalIDs []string) error {
 	return translate(err)
 }
 
-// Shown records that the person was shown the whole of the arguments that have
+// MarkRead records that the person was shown the whole of the arguments that have
 // the digest; WasShown reports whether that is recorded.
-func (s *Store) Shown(ctx context.Context, approvalID, personID, digest string) error {
+func (s Approvals) MarkRead(ctx context.Context, approvalID, personID, digest string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	_, err := s.pool.Exec(ctx, `INSERT INTO card_views (approval_id, person_id, digest) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, approvalID, personID, digest)
 	return translate(err)
 }
 
-// WasShown is described at Shown.
-func (s *Store) WasShown(ctx context.Context, approvalID, personID, digest string) (bool, error) {
+// WasRead is described at Shown.
+func (s Approvals) WasRead(ctx context.Context, approvalID, personID, digest string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var shown bool

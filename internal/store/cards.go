@@ -23,9 +23,9 @@ type ShownCard struct {
 	Event engine.Event
 }
 
-// LastCards returns the digests of the cards that the person was shown last of
+// Last returns the digests of the cards that the person was shown last of
 // each of the approvals; an approval of which they were shown none is left out.
-func (s *Store) LastCards(ctx context.Context, personID string, approvalIDs []string) (map[string]string, error) {
+func (s Cards) Last(ctx context.Context, personID string, approvalIDs []string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `SELECT DISTINCT ON (approval_id) approval_id, card_digest FROM cards_shown
@@ -42,9 +42,9 @@ func (s *Store) LastCards(ctx context.Context, personID string, approvalIDs []st
 	return last, translate(err)
 }
 
-// ShowCard keeps a card and records that the person is shown it: with its event,
+// Show keeps a card and records that the person is shown it: with its event,
 // the first time; else only that it is the one that they were shown last.
-func (s *Store) ShowCard(ctx context.Context, personID string, c ShownCard) error {
+func (s Cards) Show(ctx context.Context, personID string, c ShownCard) error {
 	return s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		rows := &pgx.Batch{}
 		rows.Queue(`INSERT INTO cards (approval_id, digest, sealed, sealed_key) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
@@ -79,8 +79,8 @@ func (c *Change) SeenCard(personID string) (string, error) {
 	return digest, translate(err)
 }
 
-// Card returns the box of a card. ErrNotFound: nobody was shown such a card.
-func (s *Store) Card(ctx context.Context, approvalID, digest string) (box seal.Box, err error) {
+// Get returns the box of a card. ErrNotFound: nobody was shown such a card.
+func (s Cards) Get(ctx context.Context, approvalID, digest string) (box seal.Box, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	err = s.pool.QueryRow(ctx, `SELECT sealed, sealed_key FROM cards WHERE approval_id = $1 AND digest = $2`, approvalID, digest).Scan(&box.Data, &box.Key)
@@ -93,7 +93,7 @@ func (s *Store) Card(ctx context.Context, approvalID, digest string) (box seal.B
 // Opened lists up to limit approvals that were opened from since on and before
 // until, in the order of their opening, after the one with this id that was opened
 // at that time; "" for the first ones.
-func (s *Store) Opened(ctx context.Context, since, until, afterAt time.Time, afterID string, limit int) ([]string, time.Time, error) {
+func (s Evidence) Opened(ctx context.Context, since, until, afterAt time.Time, afterID string, limit int) ([]string, time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `SELECT id, opened_at FROM approvals WHERE opened_at >= $1 AND opened_at < $2 AND (opened_at, id) > ($3, $4)
@@ -116,13 +116,13 @@ type Period struct {
 	// By is how many of them stand where, and Ran what became of those calls that
 	// were started.
 	By, Ran map[string]int
-	// Events is how many events of the log are of the period; no more than most+1.
+	// List is how many events of the log are of the period; no more than most+1.
 	Events int
 }
 
 // Period counts the approvals that were opened in a period, and its events up to
 // one more than most.
-func (s *Store) Period(ctx context.Context, since, until time.Time, most int) (Period, error) {
+func (s Evidence) Period(ctx context.Context, since, until time.Time, most int) (Period, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	p := Period{By: map[string]int{}, Ran: map[string]int{}}
@@ -149,7 +149,7 @@ func (s *Store) Period(ctx context.Context, since, until time.Time, most int) (P
 // Announced is that somebody was told of an approval.
 type Announced struct {
 	At time.Time
-	// Endpoint is what the mailbox, channel or webhook is called, and Kind which of
+	// Get is what the mailbox, channel or webhook is called, and Kind which of
 	// them it is; Recipient is a mail address, or "".
 	Endpoint, Kind, Recipient string
 	// Tell is what it was about, and Status whether it came there: waiting, bundled,
@@ -158,7 +158,7 @@ type Announced struct {
 }
 
 // Announcements lists up to limit tellings of an approval, in order.
-func (s *Store) Announcements(ctx context.Context, approvalID string, limit int) ([]Announced, error) {
+func (s Evidence) Announcements(ctx context.Context, approvalID string, limit int) ([]Announced, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `SELECT coalesce(n.ended_at, n.created_at), e.name, e.kind, n.recipient, n.tell, n.status

@@ -61,7 +61,7 @@ type TokenRow struct {
 // it wrote commits at once, together with the answer kept for once (which may
 // be nil). result is what once.Render is given. An error of fn rolls all of it
 // back and is returned as it is. ErrNotFound: there is no such approval.
-func (s *Store) Change(ctx context.Context, id string, once *Once, fn func(c *Change) (result any, refused error, err error)) error {
+func (s Approvals) Change(ctx context.Context, id string, once *Once, fn func(c *Change) (result any, refused error, err error)) error {
 	if !ValidApprovalID(id) {
 		return ErrNotFound
 	}
@@ -263,7 +263,7 @@ type Amendment struct {
 	Requirements []engine.Requirement
 	Excluded     []string
 	Terms        approval.Terms
-	// Sealed is the changed document, nil for the one that there is.
+	// SealedArguments is the changed document, nil for the one that there is.
 	Sealed        *seal.Box
 	ArgumentsSize int
 }
@@ -316,7 +316,7 @@ func (c *Change) Answered(box seal.Box) error {
 	return translate(err)
 }
 
-// People are all people as they stand, for asking whether enough of them could
+// List are all people as they stand, for asking whether enough of them could
 // still decide.
 func (c *Change) People() ([]approval.Voter, error) {
 	rows, err := c.tx.Query(c.ctx, `SELECT p.identity, roles_of(p.id, p.roles), p.disabled_at IS NULL FROM people p ORDER BY p.id`)

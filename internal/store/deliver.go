@@ -38,10 +38,10 @@ func scanNotification(row pgx.Row, more ...any) (Notification, error) {
 	return n, err
 }
 
-// DueNotifications lists up to limit notifications that Temporal does not have
+// Due lists up to limit notifications that Temporal does not have
 // yet and whose time has come. Of those that are to be told together, it lists
 // one.
-func (s *Store) DueNotifications(ctx context.Context, limit int) ([]string, error) {
+func (s Notifications) Due(ctx context.Context, limit int) ([]string, error) {
 	return s.ids(ctx, `SELECT n.id FROM notifications n WHERE n.status = 'waiting' AND n.due_at <= clock_timestamp() AND n.started_at IS NULL
 		AND NOT (n.bundles AND n.claimed_at IS NULL AND EXISTS (
 			SELECT FROM notifications o WHERE o.endpoint_id = n.endpoint_id AND o.recipient = n.recipient AND o.status = 'waiting' AND o.bundles
@@ -49,36 +49,36 @@ func (s *Store) DueNotifications(ctx context.Context, limit int) ([]string, erro
 		ORDER BY n.due_at, n.id LIMIT $1`, limit)
 }
 
-// NotificationsStarted notes that Temporal has these.
-func (s *Store) NotificationsStarted(ctx context.Context, ids []string) error {
+// MarkStarted notes that Temporal has these.
+func (s Notifications) MarkStarted(ctx context.Context, ids []string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	_, err := s.pool.Exec(ctx, `UPDATE notifications SET started_at = clock_timestamp() WHERE id = ANY ($1) AND status = 'waiting'`, ids)
 	return translate(err)
 }
 
-// OverdueNotifications lists, after the given id and in order of id, up to limit
+// Overdue lists, after the given id and in order of id, up to limit
 // notifications that Temporal has been given and that should have been sent, or
 // tried, more than grace ago.
-func (s *Store) OverdueNotifications(ctx context.Context, after string, grace time.Duration, limit int) ([]string, error) {
+func (s Notifications) Overdue(ctx context.Context, after string, grace time.Duration, limit int) ([]string, error) {
 	return s.ids(ctx, `SELECT id FROM notifications WHERE status = 'waiting' AND id > $1
 		AND due_at < clock_timestamp() - make_interval(secs => $2) AND started_at < clock_timestamp() - make_interval(secs => $2)
 		ORDER BY id LIMIT $3`, after, grace.Seconds(), limit)
 }
 
-// RestartNotifications has these given to Temporal again.
-func (s *Store) RestartNotifications(ctx context.Context, ids []string) error {
+// Restart has these given to Temporal again.
+func (s Notifications) Restart(ctx context.Context, ids []string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	_, err := s.pool.Exec(ctx, `UPDATE notifications SET started_at = NULL WHERE id = ANY ($1) AND status = 'waiting'`, ids)
 	return translate(err)
 }
 
-// Claim takes a notification up for an attempt. The first time it takes along
+// Take takes a notification up for an attempt. The first time it takes along
 // everything that waits to be told together with it; from then on that stays as
 // it is, so that every attempt sends the same. ErrNothingToSend: it does not
 // wait any more. ErrNotFound: there is none.
-func (s *Store) Claim(ctx context.Context, id string) (Delivery, error) {
+func (s Notifications) Take(ctx context.Context, id string) (Delivery, error) {
 	var d Delivery
 	err := s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var bundles, claimed bool
@@ -127,8 +127,8 @@ func (s *Store) Claim(ctx context.Context, id string) (Delivery, error) {
 	return d, err
 }
 
-// NotificationSent records that the other side has it.
-func (s *Store) NotificationSent(ctx context.Context, id string) error {
+// MarkSent records that the other side has it.
+func (s Notifications) MarkSent(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	_, err := s.pool.Exec(ctx, `UPDATE notifications SET status = 'sent', attempts = attempts + 1, last_error = '', ended_at = clock_timestamp()
@@ -136,8 +136,8 @@ func (s *Store) NotificationSent(ctx context.Context, id string) error {
 	return translate(err)
 }
 
-// NotificationFailed records an attempt that failed, and when there is another.
-func (s *Store) NotificationFailed(ctx context.Context, id, reason string, again time.Duration) error {
+// MarkFailed records an attempt that failed, and when there is another.
+func (s Notifications) MarkFailed(ctx context.Context, id, reason string, again time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	_, err := s.pool.Exec(ctx, `UPDATE notifications SET attempts = attempts + 1, last_error = $2, due_at = clock_timestamp() + make_interval(secs => $3)
@@ -145,10 +145,10 @@ func (s *Store) NotificationFailed(ctx context.Context, id, reason string, again
 	return translate(err)
 }
 
-// NotificationDead gives a notification up, with the event that says so. With
+// MarkDead gives a notification up, with the event that says so. With
 // closing, the endpoint is switched off as well, which is on record where
 // that changed anything.
-func (s *Store) NotificationDead(ctx context.Context, id, reason string, tried bool, e engine.Event, closing *engine.Event) error {
+func (s Notifications) MarkDead(ctx context.Context, id, reason string, tried bool, e engine.Event, closing *engine.Event) error {
 	return s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		var endpoint string
 		err := tx.QueryRow(ctx, `UPDATE notifications SET status = 'dead', attempts = attempts + CASE WHEN $3 THEN 1 ELSE 0 END, last_error = $2, ended_at = clock_timestamp()
@@ -179,13 +179,13 @@ func (s *Store) NotificationDead(ctx context.Context, id, reason string, tried b
 
 // Resend has a dead letter sent again, from the first attempt on and under its
 // own id. ErrNotFound: there is no such dead letter, or it has been erased.
-func (s *Store) Resend(ctx context.Context, id string, e engine.Event) error {
+func (s Notifications) Resend(ctx context.Context, id string, e engine.Event) error {
 	return s.admin(ctx, e, `UPDATE notifications SET status = 'waiting', attempts = 0, ended_at = NULL, started_at = NULL, due_at = clock_timestamp()
 		WHERE id = $1 AND status = 'dead' AND body <> '{}'`, id)
 }
 
-// QueueNotification queues a notification that is about no approval.
-func (s *Store) QueueNotification(ctx context.Context, n Notification, e engine.Event) error {
+// Queue queues a notification that is about no approval.
+func (s Notifications) Queue(ctx context.Context, n Notification, e engine.Event) error {
 	return s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		rows := &pgx.Batch{}
 		queueNotification(rows, n)
@@ -196,16 +196,16 @@ func (s *Store) QueueNotification(ctx context.Context, n Notification, e engine.
 	})
 }
 
-// NotificationByID reads a notification. ErrNotFound: there is none.
-func (s *Store) NotificationByID(ctx context.Context, id string) (Notification, error) {
+// Get reads a notification. ErrNotFound: there is none.
+func (s Notifications) Get(ctx context.Context, id string) (Notification, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	n, err := scanNotification(s.pool.QueryRow(ctx, `SELECT `+notificationColumns+` FROM notifications n WHERE n.id = $1`, id))
 	return n, translate(err)
 }
 
-// NotificationCounts is how many notifications wait, and how many were given up.
-func (s *Store) NotificationCounts(ctx context.Context) (waiting, dead int, err error) {
+// Counts is how many notifications wait, and how many were given up.
+func (s Notifications) Counts(ctx context.Context) (waiting, dead int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	err = s.pool.QueryRow(ctx, `SELECT count(*) FILTER (WHERE status = 'waiting'), count(*) FILTER (WHERE status = 'dead') FROM notifications

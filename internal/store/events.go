@@ -85,12 +85,12 @@ func (f EventFilter) conditions() (where []string, args []any) {
 
 // Records lists the records of events that have a place in the log, in its order.
 // A record whose event is gone has an empty ID.
-func (s *Store) Records(ctx context.Context, f EventFilter) ([]audit.Record, error) {
+func (s Events) Records(ctx context.Context, f EventFilter) ([]audit.Record, error) {
 	found, err := s.Search(ctx, f, 0)
 	return found.Records, err
 }
 
-// Filed is a record and what the log's index has it filed under.
+// Placed is a record and what the log's index has it filed under.
 type Filed struct {
 	audit.Record
 	under [7]string
@@ -115,8 +115,8 @@ func (r Filed) Misfiled(actor string) string {
 	return ""
 }
 
-// Filed is Records, with what they are filed under.
-func (s *Store) Filed(ctx context.Context, f EventFilter) ([]Filed, error) {
+// Placed is Records, with what they are filed under.
+func (s Events) Placed(ctx context.Context, f EventFilter) ([]Filed, error) {
 	filed, _, err := s.search(ctx, f, 0)
 	return filed, err
 }
@@ -132,7 +132,7 @@ func scanFiled(row pgx.CollectableRow) (Filed, error) {
 
 // Unplaced lists the records of events that have no place in the log yet, in the
 // order in which they were appended. After and Newest do not count.
-func (s *Store) Unplaced(ctx context.Context, f EventFilter) ([]audit.Record, error) {
+func (s Events) Unplaced(ctx context.Context, f EventFilter) ([]audit.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	if f.ActorID != "" {
@@ -157,11 +157,11 @@ func scanRecord(row pgx.CollectableRow) (audit.Record, error) {
 	return r, err
 }
 
-// Strays counts the rows of events that have no place in the log though later ones
+// CountUnplaced counts the rows of events that have no place in the log though later ones
 // have: nothing of ours leaves such a row. Somebody put it there, or numbers were set
 // back for a moment, so that the sequencer did not see it. It reads all numbers there
 // are, which takes seconds for ten million.
-func (s *Store) Strays(ctx context.Context) (strays int64, err error) {
+func (s Events) CountUnplaced(ctx context.Context) (strays int64, err error) {
 	for after := int64(math.MinInt64); ; {
 		var last *int64
 		var n int64
@@ -174,10 +174,10 @@ func (s *Store) Strays(ctx context.Context) (strays int64, err error) {
 	}
 }
 
-// Events lists events in the order in which they were appended, whether they have
+// List lists events in the order in which they were appended, whether they have
 // a place in the log or not: those of one approval, or the first ones. Of the
 // filter only the columns and the limit count.
-func (s *Store) Events(ctx context.Context, f EventFilter) ([]engine.Event, error) {
+func (s Events) List(ctx context.Context, f EventFilter) ([]engine.Event, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	where, args := f.conditions()

@@ -18,9 +18,9 @@ const factorsOf = `array_remove(ARRAY[
 		CASE WHEN EXISTS (SELECT FROM passkeys k WHERE k.person_id = p.id) THEN 'passkey' END,
 		CASE WHEN EXISTS (SELECT FROM totp_factors t WHERE t.person_id = p.id AND t.confirmed_at IS NOT NULL) THEN 'totp' END], NULL)`
 
-// SecondFactors lists which second factors a person has, of "passkey" and
+// Of lists which second factors a person has, of "passkey" and
 // "totp" in that order. ErrNotFound: there is no such person who is enabled.
-func (s *Store) SecondFactors(ctx context.Context, personID string) ([]string, error) {
+func (s Factors) Of(ctx context.Context, personID string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var factors []string
@@ -29,7 +29,7 @@ func (s *Store) SecondFactors(ctx context.Context, personID string) ([]string, e
 }
 
 // change runs a statement that changes one row. ErrNotFound: it changed none.
-func (s *Store) change(ctx context.Context, sql string, args ...any) error {
+func (s *db) change(ctx context.Context, sql string, args ...any) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	tag, err := s.pool.Exec(ctx, sql, args...)
@@ -53,7 +53,7 @@ func totpName(personID string) string { return "totp " + personID }
 
 // PutTOTP keeps a secret that is yet to be confirmed, in the place of another
 // such. ErrNotFound: a confirmed one is there, and stays.
-func (s *Store) PutTOTP(ctx context.Context, personID string, secret []byte) error {
+func (s Factors) PutTOTP(ctx context.Context, personID string, secret []byte) error {
 	box, err := s.sealer.Seal(totpName(personID), secret)
 	if err != nil {
 		return fmt.Errorf("seal a TOTP secret: %w", err)
@@ -64,7 +64,7 @@ func (s *Store) PutTOTP(ctx context.Context, personID string, secret []byte) err
 }
 
 // TOTP reads a person's authenticator app. ErrNotFound: there is none.
-func (s *Store) TOTP(ctx context.Context, personID string) (TOTP, error) {
+func (s Factors) TOTP(ctx context.Context, personID string) (TOTP, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var t TOTP
@@ -82,14 +82,14 @@ func (s *Store) TOTP(ctx context.Context, personID string) (TOTP, error) {
 
 // ConfirmTOTP makes the unconfirmed secret that was kept at createdAt a factor,
 // whose code of the step has been seen. ErrNotFound: it is not there any more.
-func (s *Store) ConfirmTOTP(ctx context.Context, personID string, createdAt time.Time, step int64, e engine.Event) error {
+func (s Factors) ConfirmTOTP(ctx context.Context, personID string, createdAt time.Time, step int64, e engine.Event) error {
 	return s.admin(ctx, e, `UPDATE totp_factors SET confirmed_at = clock_timestamp(), last_step = $3
 		WHERE person_id = $1 AND created_at = $2 AND confirmed_at IS NULL`, personID, createdAt, step)
 }
 
 // UseTOTP takes the code of a step and gives the attempt back that it was.
 // ErrNotFound: a code of that step or a later one has been taken before.
-func (s *Store) UseTOTP(ctx context.Context, personID string, step, attempt int64) error {
+func (s Factors) UseTOTP(ctx context.Context, personID string, step, attempt int64) error {
 	return s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `UPDATE totp_factors SET last_step = $2 WHERE person_id = $1 AND last_step < $2 AND confirmed_at IS NOT NULL`, personID, step)
 		if err == nil && tag.RowsAffected() == 0 {
@@ -103,7 +103,7 @@ func (s *Store) UseTOTP(ctx context.Context, personID string, step, attempt int6
 }
 
 // DeleteTOTP removes a person's confirmed authenticator app. ErrNotFound: there is none.
-func (s *Store) DeleteTOTP(ctx context.Context, personID string, e engine.Event) error {
+func (s Factors) DeleteTOTP(ctx context.Context, personID string, e engine.Event) error {
 	return s.admin(ctx, e, `DELETE FROM totp_factors WHERE person_id = $1 AND confirmed_at IS NOT NULL`, personID)
 }
 
@@ -128,14 +128,14 @@ const MaxPasskeys = 20
 
 // CreatePasskey stores a passkey. ErrConflict: the credential is known already,
 // as anybody's. ErrNotFound: the person has as many as one may have.
-func (s *Store) CreatePasskey(ctx context.Context, k Passkey, e engine.Event) error {
+func (s Factors) CreatePasskey(ctx context.Context, k Passkey, e engine.Event) error {
 	return s.admin(ctx, e, `INSERT INTO passkeys (credential_id, person_id, public_key, sign_count, aaguid, transports, name, backup_eligible, backed_up)
 		SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9 WHERE (SELECT count(*) FROM passkeys WHERE person_id = $2) < $10`,
 		k.ID, k.PersonID, k.PublicKey, int64(k.SignCount), k.AAGUID, k.Transports, k.Name, k.BackupEligible, k.BackedUp, MaxPasskeys)
 }
 
 // Passkeys lists a person's passkeys, the oldest first.
-func (s *Store) Passkeys(ctx context.Context, personID string) ([]Passkey, error) {
+func (s Factors) Passkeys(ctx context.Context, personID string) ([]Passkey, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `SELECT credential_id, person_id, public_key, sign_count, aaguid, transports, name, backup_eligible, backed_up, created_at, last_used_at
@@ -153,25 +153,25 @@ func (s *Store) Passkeys(ctx context.Context, personID string) ([]Passkey, error
 
 // UsePasskey notes that a passkey was used. Where the authenticator counts, the
 // count has to grow. ErrNotFound: it did not, or the passkey is gone.
-func (s *Store) UsePasskey(ctx context.Context, personID string, id []byte, signCount uint32, backedUp bool) error {
+func (s Factors) UsePasskey(ctx context.Context, personID string, id []byte, signCount uint32, backedUp bool) error {
 	return s.change(ctx, `UPDATE passkeys SET sign_count = $3, backed_up = $4, last_used_at = clock_timestamp()
 		WHERE credential_id = $2 AND person_id = $1 AND (sign_count < $3 OR sign_count = 0 AND $3 = 0)`, personID, id, int64(signCount), backedUp)
 }
 
 // RenamePasskey gives a person's passkey another name. ErrNotFound: it is not theirs.
-func (s *Store) RenamePasskey(ctx context.Context, personID string, id []byte, name string) error {
+func (s Factors) RenamePasskey(ctx context.Context, personID string, id []byte, name string) error {
 	return s.change(ctx, `UPDATE passkeys SET name = $3 WHERE credential_id = $2 AND person_id = $1`, personID, id, name)
 }
 
 // DeletePasskey removes a person's passkey. ErrNotFound: it is not theirs.
-func (s *Store) DeletePasskey(ctx context.Context, personID string, id []byte, e engine.Event) error {
+func (s Factors) DeletePasskey(ctx context.Context, personID string, id []byte, e engine.Event) error {
 	return s.admin(ctx, e, `DELETE FROM passkeys WHERE credential_id = $2 AND person_id = $1`, personID, id)
 }
 
-// ResetFactors removes all second factors of the person with the e-mail address,
+// Reset removes all second factors of the person with the e-mail address,
 // ends their sessions and whatever they were about to prove, and returns how
 // many factors there were. ErrNotFound: there is no such person.
-func (s *Store) ResetFactors(ctx context.Context, email string, e engine.Event) (removed int64, err error) {
+func (s Factors) Reset(ctx context.Context, email string, e engine.Event) (removed int64, err error) {
 	err = s.inTxOn(ctx, s.reserve, func(ctx context.Context, tx pgx.Tx) error {
 		removed = 0
 		var id string
@@ -211,7 +211,7 @@ const maxChallenges = 20
 
 // CreateChallenge keeps a challenge for a while of at most five minutes, and
 // drops those of the same person that are over.
-func (s *Store) CreateChallenge(ctx context.Context, c Challenge, lasting time.Duration) error {
+func (s Factors) CreateChallenge(ctx context.Context, c Challenge, lasting time.Duration) error {
 	return s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `DELETE FROM challenges WHERE person_id = $1 AND (expires_at < clock_timestamp() OR id_hash IN (
 			SELECT id_hash FROM challenges WHERE person_id = $1 AND purpose = $2 ORDER BY created_at DESC, id_hash OFFSET $3))`,
@@ -227,7 +227,7 @@ func (s *Store) CreateChallenge(ctx context.Context, c Challenge, lasting time.D
 
 // Challenge reads a challenge of a purpose without using it up. ErrNotFound:
 // there is none, it is over, or its person is disabled.
-func (s *Store) Challenge(ctx context.Context, idHash []byte, purpose string) (Challenge, error) {
+func (s Factors) Challenge(ctx context.Context, idHash []byte, purpose string) (Challenge, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	c := Challenge{IDHash: idHash, Purpose: purpose}
@@ -239,7 +239,7 @@ func (s *Store) Challenge(ctx context.Context, idHash []byte, purpose string) (C
 
 // TakeChallenge uses a person's challenge up, whatever its purpose. ErrNotFound:
 // there is none, it was taken before, it is over, or it is somebody else's.
-func (s *Store) TakeChallenge(ctx context.Context, idHash []byte, personID string) (Challenge, error) {
+func (s Factors) TakeChallenge(ctx context.Context, idHash []byte, personID string) (Challenge, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	c := Challenge{IDHash: idHash, PersonID: personID}
@@ -257,7 +257,7 @@ var ErrTooMany = errors.New("too many attempts")
 
 // TakeAttempt counts an attempt of a person before it is looked at. ErrTooMany:
 // there have been most within the window, and the next may be made after wait.
-func (s *Store) TakeAttempt(ctx context.Context, personID string, most int, window time.Duration) (attempt int64, wait time.Duration, err error) {
+func (s Factors) TakeAttempt(ctx context.Context, personID string, most int, window time.Duration) (attempt int64, wait time.Duration, err error) {
 	err = s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		// Attempts that are made at the same moment are counted one after the other.
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('proof_attempts ' || $1, 0))`, personID); err != nil {
@@ -281,6 +281,6 @@ func (s *Store) TakeAttempt(ctx context.Context, personID string, most int, wind
 }
 
 // ReturnAttempt gives an attempt back that was right.
-func (s *Store) ReturnAttempt(ctx context.Context, attempt int64) error {
+func (s Factors) ReturnAttempt(ctx context.Context, attempt int64) error {
 	return s.change(ctx, `DELETE FROM proof_attempts WHERE id = $1`, attempt)
 }

@@ -12,7 +12,7 @@ import (
 	"holdpoint/internal/seal"
 )
 
-// Grant is a vote that somebody cast beforehand for calls that are alike. What
+// Get is a vote that somebody cast beforehand for calls that are alike. What
 // they have to be like is sealed under the grant's id, as arguments are.
 type Grant struct {
 	ID           string // "gra_…"
@@ -58,7 +58,7 @@ func scanGrant(row pgx.Row, more ...any) (Grant, error) {
 	return g, translate(err)
 }
 
-// Grants lists the grants that are live for the approval's agent, tool and
+// List lists the grants that are live for the approval's agent, tool and
 // environment and were made before it was opened, always in the same order: those
 // that end first come first.
 func (c *Change) Grants() ([]Grant, error) {
@@ -113,14 +113,14 @@ func (c *Change) DeniedSince(at time.Time) (bool, error) {
 // MaxGrants bounds how many grants are listed.
 const MaxGrants = 200
 
-// Grants lists grants, those that are live first and of each the newest, with the
+// List lists grants, those that are live first and of each the newest, with the
 // clock of the moment.
-func (s *Store) Grants(ctx context.Context) ([]Grant, time.Time, error) {
+func (s Grants) List(ctx context.Context) ([]Grant, time.Time, error) {
 	return s.grants(ctx, `ORDER BY g.revoked_at IS NULL AND g.uses < g.max_uses AND g.expires_at > clock_timestamp() DESC, g.created_at DESC, g.id LIMIT $1`, MaxGrants)
 }
 
-// Grant reads a grant, with the clock of the moment. ErrNotFound: there is none.
-func (s *Store) Grant(ctx context.Context, id string) (Grant, time.Time, error) {
+// Get reads a grant, with the clock of the moment. ErrNotFound: there is none.
+func (s Grants) Get(ctx context.Context, id string) (Grant, time.Time, error) {
 	list, now, err := s.grants(ctx, `WHERE g.id = $1`, id)
 	if err != nil {
 		return Grant{}, now, err
@@ -131,7 +131,7 @@ func (s *Store) Grant(ctx context.Context, id string) (Grant, time.Time, error) 
 	return list[0], now, nil
 }
 
-func (s *Store) grants(ctx context.Context, which string, args ...any) ([]Grant, time.Time, error) {
+func (s Grants) grants(ctx context.Context, which string, args ...any) ([]Grant, time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	now := time.Time{}
@@ -150,14 +150,14 @@ func (s *Store) grants(ctx context.Context, which string, args ...any) ([]Grant,
 	return list, now.UTC(), translate(err)
 }
 
-// RevokeGrant ends a grant at once. ErrNotFound: there is none that lives.
-func (s *Store) RevokeGrant(ctx context.Context, id, by string, once *Once, e engine.Event) error {
+// Revoke ends a grant at once. ErrNotFound: there is none that lives.
+func (s Grants) Revoke(ctx context.Context, id, by string, once *Once, e engine.Event) error {
 	return s.administer(ctx, once, e, `UPDATE standing_grants SET revoked_at = clock_timestamp(), revoked_by = $2
 		WHERE id = $1 AND revoked_at IS NULL AND uses < max_uses AND expires_at > clock_timestamp()`, id, by)
 }
 
 // ByIDs reads approvals; an id that there is none of is left out.
-func (s *Store) ByIDs(ctx context.Context, ids []string) (map[string]approval.Approval, error) {
+func (s Approvals) ByIDs(ctx context.Context, ids []string) (map[string]approval.Approval, error) {
 	list, _, err := s.list(ctx, `SELECT `+approvalColumns+`, clock_timestamp() FROM approvals WHERE id = ANY ($1)`, ids)
 	found := map[string]approval.Approval{}
 	for _, a := range list {
@@ -166,7 +166,7 @@ func (s *Store) ByIDs(ctx context.Context, ids []string) (map[string]approval.Ap
 	return found, err
 }
 
-// Past is what a backtest needs of an approval.
+// AlikeCalls is what a backtest needs of an approval.
 type Past struct {
 	ID       string
 	Dialect  string
@@ -175,10 +175,10 @@ type Past struct {
 	OpenedAt time.Time
 }
 
-// Past lists up to limit approvals of the agent's calls of a tool in an
+// AlikeCalls lists up to limit approvals of the agent's calls of a tool in an
 // environment that were opened less than within ago, the newest first, with the
 // clock of the moment before.
-func (s *Store) Past(ctx context.Context, call engine.Call, within time.Duration, limit int) ([]Past, time.Time, error) {
+func (s Grants) AlikeCalls(ctx context.Context, call engine.Call, within time.Duration, limit int) ([]Past, time.Time, error) {
 	now, err := s.Now(ctx)
 	if err != nil {
 		return nil, now, err
@@ -200,9 +200,9 @@ func (s *Store) Past(ctx context.Context, call engine.Call, within time.Duration
 	return past, now, translate(err)
 }
 
-// Sealed calls fn with the sealed document of each of the approvals. One is in
+// SealedArguments calls fn with the sealed document of each of the approvals. One is in
 // memory at a time. An error of fn ends it and is returned as it is.
-func (s *Store) Sealed(ctx context.Context, ids []string, fn func(id string, box seal.Box) error) error {
+func (s Grants) SealedArguments(ctx context.Context, ids []string, fn func(id string, box seal.Box) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `SELECT id, sealed, sealed_key FROM approvals WHERE id = ANY ($1)`, ids)

@@ -134,9 +134,9 @@ func (h *hub) listen(ctx context.Context) error {
 	}
 }
 
-// ApprovalChanges receives after every change of the approval, or of any
+// Changes receives after every change of the approval, or of any
 // approval for "", until ctx ends.
-func (s *Store) ApprovalChanges(ctx context.Context, id string) <-chan struct{} {
+func (s Approvals) Changes(ctx context.Context, id string) <-chan struct{} {
 	key := approvalsChannel
 	if id != "" {
 		key += " " + id
@@ -144,18 +144,18 @@ func (s *Store) ApprovalChanges(ctx context.Context, id string) <-chan struct{} 
 	return s.changes.subscribe(ctx, key)
 }
 
-// OutboxChanges receives when there may be messages for Temporal.
-func (s *Store) OutboxChanges(ctx context.Context) <-chan struct{} {
+// Changes receives when there may be messages for Temporal.
+func (s Outbox) Changes(ctx context.Context) <-chan struct{} {
 	return s.changes.subscribe(ctx, outboxChannel)
 }
 
-// IdentityChanges receives when people, agents or keys have changed.
-func (s *Store) IdentityChanges(ctx context.Context) <-chan struct{} {
+// Changes receives when people, agents or keys have changed.
+func (s Keys) Changes(ctx context.Context) <-chan struct{} {
 	return s.changes.subscribe(ctx, identityChannel)
 }
 
-// RulesChanges receives when the rules in force, or what is registered, may
+// Changes receives when the rules in force, or what is registered, may
 // have changed.
-func (s *Store) RulesChanges(ctx context.Context) <-chan struct{} {
+func (s Rules) Changes(ctx context.Context) <-chan struct{} {
 	return s.changes.subscribe(ctx, rulesChannel)
 }

@@ -10,7 +10,7 @@ import (
 	"holdpoint/engine"
 )
 
-// Key is an API key as it is stored. The secret itself is known to nobody but
+// Get is an API key as it is stored. The secret itself is known to nobody but
 // its holder.
 type Key struct {
 	ID         string
@@ -27,8 +27,8 @@ type Key struct {
 	Dead bool
 }
 
-// Key reads a key. ErrNotFound: there is none.
-func (s *Store) Key(ctx context.Context, id string) (Key, error) {
+// Get reads a key. ErrNotFound: there is none.
+func (s Keys) Get(ctx context.Context, id string) (Key, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	k := Key{ID: id}
@@ -39,29 +39,29 @@ func (s *Store) Key(ctx context.Context, id string) (Key, error) {
 	return k, translate(err)
 }
 
-// CreateKey stores a key; its agent must exist.
-func (s *Store) CreateKey(ctx context.Context, k Key, e engine.Event) error {
+// Create stores a key; its agent must exist.
+func (s Keys) Create(ctx context.Context, k Key, e engine.Event) error {
 	return s.admin(ctx, e, `INSERT INTO keys (id, agent_id, kind, secret_hash, scopes, max_state, label, expires_at)
 		VALUES ($1, nullif($2, ''), $3, $4, $5, $6, $7, $8)`, k.ID, k.AgentID, k.Kind, k.SecretHash, k.Scopes, k.MaxState, k.Label, k.ExpiresAt)
 }
 
 // SetScopes replaces what a key is for. ErrNotFound: there is none.
-func (s *Store) SetScopes(ctx context.Context, id string, scopes []string, e engine.Event) error {
+func (s Keys) SetScopes(ctx context.Context, id string, scopes []string, e engine.Event) error {
 	return s.admin(ctx, e, `UPDATE keys SET scopes = $2 WHERE id = $1`, id, scopes)
 }
 
-// RevokeKey makes a key useless from now on. ErrNotFound: there is none that lives.
-func (s *Store) RevokeKey(ctx context.Context, id string, e engine.Event) error {
+// Revoke makes a key useless from now on. ErrNotFound: there is none that lives.
+func (s Keys) Revoke(ctx context.Context, id string, e engine.Event) error {
 	return s.admin(ctx, e, `UPDATE keys SET revoked_at = clock_timestamp() WHERE id = $1 AND revoked_at IS NULL`, id)
 }
 
 // RevokeSigningKey makes every token of that key id worthless at once.
-func (s *Store) RevokeSigningKey(ctx context.Context, kid string, e engine.Event) error {
+func (s Keys) RevokeSigningKey(ctx context.Context, kid string, e engine.Event) error {
 	return s.admin(ctx, e, `INSERT INTO revoked_signing_keys (kid) VALUES ($1)`, kid)
 }
 
 // RevokedSigningKeys lists the ids of signing keys that must not be believed.
-func (s *Store) RevokedSigningKeys(ctx context.Context) ([]string, error) {
+func (s Keys) RevokedSigningKeys(ctx context.Context) ([]string, error) {
 	return s.ids(ctx, `SELECT kid FROM revoked_signing_keys ORDER BY kid`)
 }
 
@@ -74,13 +74,13 @@ type Agent struct {
 }
 
 // PutAgent registers an agent or changes its name and owner.
-func (s *Store) PutAgent(ctx context.Context, a Agent, e engine.Event) error {
+func (s People) PutAgent(ctx context.Context, a Agent, e engine.Event) error {
 	return s.admin(ctx, e, `INSERT INTO agents (id, name, owner_id) VALUES ($1, $2, nullif($3, ''))
 		ON CONFLICT (id) DO UPDATE SET name = excluded.name, owner_id = excluded.owner_id`, a.ID, a.Name, a.OwnerID)
 }
 
 // Agent reads an agent. ErrNotFound: there is none.
-func (s *Store) Agent(ctx context.Context, id string) (Agent, error) {
+func (s People) Agent(ctx context.Context, id string) (Agent, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	a := Agent{ID: id}
@@ -98,20 +98,20 @@ func scanPerson(row pgx.Row) (engine.Person, error) {
 	return p, translate(err)
 }
 
-// CreatePerson stores a person. ErrConflict: the e-mail is taken.
-func (s *Store) CreatePerson(ctx context.Context, p engine.Person, passwordHash string, e engine.Event) error {
+// Create stores a person. ErrConflict: the e-mail is taken.
+func (s People) Create(ctx context.Context, p engine.Person, passwordHash string, e engine.Event) error {
 	return s.admin(ctx, e, `INSERT INTO people (id, email, name, identity, password_hash, roles) VALUES ($1, $2, $3, $4, $5, $6)`,
 		p.ID, p.Email, p.Name, p.Identity, passwordHash, slices.Clone(p.Roles))
 }
 
-// DisablePerson ends a person's sessions and voids their votes in approvals
+// Disable ends a person's sessions and voids their votes in approvals
 // that are still pending. ErrNotFound: there is no such person who is enabled.
-func (s *Store) DisablePerson(ctx context.Context, email string, e engine.Event) error {
+func (s People) Disable(ctx context.Context, email string, e engine.Event) error {
 	return s.admin(ctx, e, `UPDATE people SET disabled_at = clock_timestamp() WHERE email = $1 AND disabled_at IS NULL`, email)
 }
 
-// PersonByEmail returns a person and the password hash. ErrNotFound: there is none.
-func (s *Store) PersonByEmail(ctx context.Context, email string) (engine.Person, string, error) {
+// ByEmail returns a person and the password hash. ErrNotFound: there is none.
+func (s People) ByEmail(ctx context.Context, email string) (engine.Person, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var p engine.Person
@@ -121,8 +121,8 @@ func (s *Store) PersonByEmail(ctx context.Context, email string) (engine.Person,
 	return p, hash, translate(err)
 }
 
-// Person reads a person by id. ErrNotFound: there is none.
-func (s *Store) Person(ctx context.Context, id string) (engine.Person, error) {
+// Get reads a person by id. ErrNotFound: there is none.
+func (s People) Get(ctx context.Context, id string) (engine.Person, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	return scanPerson(s.pool.QueryRow(ctx, `SELECT `+personColumns+` FROM people p WHERE p.id = $1`, id))
@@ -130,12 +130,12 @@ func (s *Store) Person(ctx context.Context, id string) (engine.Person, error) {
 
 // Identities lists the identities of the people whom one of the e-mail
 // addresses, or the id, belongs to.
-func (s *Store) Identities(ctx context.Context, emails []string, id string) ([]string, error) {
+func (s People) Identities(ctx context.Context, emails []string, id string) ([]string, error) {
 	return s.ids(ctx, `SELECT DISTINCT identity FROM people WHERE email = ANY ($1) OR id = $2 OR identity = $2 ORDER BY identity`, emails, id)
 }
 
-// People lists everybody, by e-mail.
-func (s *Store) People(ctx context.Context) ([]engine.Person, error) {
+// List lists everybody, by e-mail.
+func (s People) List(ctx context.Context) ([]engine.Person, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `SELECT `+personColumns+` FROM people p ORDER BY p.email`)
@@ -146,10 +146,10 @@ func (s *Store) People(ctx context.Context) ([]engine.Person, error) {
 	return people, err
 }
 
-// SessionPerson returns the person of a live session, with when and how they
+// Get returns the person of a live session, with when and how they
 // last proved who they are in it and which second factors they have; a disabled
 // person's session is none. ErrNotFound: there is none.
-func (s *Store) SessionPerson(ctx context.Context, idHash []byte) (engine.Person, error) {
+func (s Sessions) Person(ctx context.Context, idHash []byte) (engine.Person, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var p engine.Person
@@ -164,9 +164,9 @@ func (s *Store) SessionPerson(ctx context.Context, idHash []byte) (engine.Person
 	return p, translate(err)
 }
 
-// CreateSession starts a session of somebody who has just proved, by
+// Create starts a session of somebody who has just proved, by
 // verifiedBy, who they are, and drops those that are over.
-func (s *Store) CreateSession(ctx context.Context, idHash []byte, personID, verifiedBy string, lasting time.Duration) error {
+func (s Sessions) Create(ctx context.Context, idHash []byte, personID, verifiedBy string, lasting time.Duration) error {
 	return s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `DELETE FROM sessions WHERE expires_at < clock_timestamp()`); err != nil {
 			return translate(err)
@@ -177,15 +177,15 @@ func (s *Store) CreateSession(ctx context.Context, idHash []byte, personID, veri
 	})
 }
 
-// VerifySession notes that the person of a live session has just proved, by
+// Verify notes that the person of a live session has just proved, by
 // verifiedBy, who they are. ErrNotFound: the session is not theirs, or over.
-func (s *Store) VerifySession(ctx context.Context, idHash []byte, personID, verifiedBy string) error {
+func (s Sessions) Verify(ctx context.Context, idHash []byte, personID, verifiedBy string) error {
 	return s.change(ctx, `UPDATE sessions SET verified_at = clock_timestamp(), verified_by = $3
 		WHERE id_hash = $1 AND person_id = $2 AND expires_at > clock_timestamp()`, idHash, personID, verifiedBy)
 }
 
-// DeleteSession ends a session, if there is one.
-func (s *Store) DeleteSession(ctx context.Context, idHash []byte) error {
+// Delete ends a session, if there is one.
+func (s Sessions) Delete(ctx context.Context, idHash []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	_, err := s.pool.Exec(ctx, `DELETE FROM sessions WHERE id_hash = $1`, idHash)
@@ -193,13 +193,13 @@ func (s *Store) DeleteSession(ctx context.Context, idHash []byte) error {
 }
 
 // admin is administer without an answer to keep.
-func (s *Store) admin(ctx context.Context, e engine.Event, sql string, args ...any) error {
+func (s *db) admin(ctx context.Context, e engine.Event, sql string, args ...any) error {
 	return s.administer(ctx, nil, e, sql, args...)
 }
 
 // Names returns the names of the people and agents with these ids; an id that
 // has none is left out.
-func (s *Store) Names(ctx context.Context, ids []string) (map[string]string, error) {
+func (s People) Names(ctx context.Context, ids []string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `SELECT id, name FROM people WHERE id = ANY ($1) UNION ALL SELECT id, name FROM agents WHERE id = ANY ($1)`, ids)
@@ -217,7 +217,7 @@ func (s *Store) Names(ctx context.Context, ids []string) (map[string]string, err
 
 // ExcessRights names what the role that is logged in may do and must not: a
 // runtime role that can change the audit log makes it worthless.
-func (s *Store) ExcessRights(ctx context.Context) ([]string, error) {
+func (s *db) ExcessRights(ctx context.Context) ([]string, error) {
 	return s.ids(ctx, `SELECT what FROM (VALUES
 			('be a superuser', (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)),
 			('own the events', pg_has_role(current_user, (SELECT relowner FROM pg_class WHERE oid = 'events'::regclass), 'USAGE')),

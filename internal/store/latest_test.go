@@ -18,7 +18,7 @@ func TestLatestCheckpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	if _, err := s.LatestCheckpoint(ctx, 0); !errors.Is(err, ErrNotFound) {
+	if _, err := s.Log.LatestCheckpoint(ctx, 0); !errors.Is(err, ErrNotFound) {
 		t.Errorf("an empty log has one: %v", err)
 	}
 	if _, err := conn.Exec(ctx, `INSERT INTO log_checkpoints (size, root, note) SELECT g, sha256('x'), convert_to('note ' || g, 'UTF8') FROM generate_series(1, 50) g;
@@ -26,11 +26,11 @@ func TestLatestCheckpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	for witnessed, want := range map[int]string{0: "note 50", 1: "note 40b 40", 2: "note 30a 30b 30"} {
-		if c, err := s.LatestCheckpoint(ctx, witnessed); err != nil || string(c.Signed()) != want {
+		if c, err := s.Log.LatestCheckpoint(ctx, witnessed); err != nil || string(c.Signed()) != want {
 			t.Errorf("by %d witnesses: got %d, %q, want %q: %v", witnessed, c.Size, c.Signed(), want, err)
 		}
 	}
-	if c, err := s.LatestCheckpoint(ctx, 3); !errors.Is(err, ErrNotFound) {
+	if c, err := s.Log.LatestCheckpoint(ctx, 3); !errors.Is(err, ErrNotFound) {
 		t.Errorf("by three witnesses there is %d: %v", c.Size, err)
 	}
 }

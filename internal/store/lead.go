@@ -20,7 +20,7 @@ const logLock = 4703514210561396083
 // LogLeader is the one process that gives events their places. What it does goes
 // over the connection that holds the lock: when that is lost, so is the lead.
 type LogLeader struct {
-	store *Store
+	store *db
 	conn  *pgx.Conn
 	// Once none of the transactions in writers runs any more, no event with a
 	// number up to bound can come any more.
@@ -34,10 +34,10 @@ type LogLeader struct {
 // its process may stand still. A leader that works looks several times a second.
 const leaderSilence = 3 * time.Second
 
-// LeadLog calls lead while this process alone gives events their places, and
+// Lead calls lead while this process alone gives events their places, and
 // reports whether it did: another process may have the lead. It returns what
 // lead returns.
-func (s *Store) LeadLog(ctx context.Context, lead func(context.Context, *LogLeader) error) (bool, error) {
+func (s Log) Lead(ctx context.Context, lead func(context.Context, *LogLeader) error) (bool, error) {
 	return s.lead(ctx, logLock, func(ctx context.Context, conn *pgx.Conn) error {
 		if err := s.within(ctx, func(ctx context.Context) error {
 			_, err := conn.Exec(ctx, fmt.Sprintf(`SET idle_session_timeout = %d`, leaderSilence.Milliseconds()))
@@ -45,14 +45,14 @@ func (s *Store) LeadLog(ctx context.Context, lead func(context.Context, *LogLead
 		}); err != nil {
 			return translate(err)
 		}
-		return lead(ctx, &LogLeader{store: s, conn: conn})
+		return lead(ctx, &LogLeader{store: s.db, conn: conn})
 	})
 }
 
 // lead calls do while this process alone holds the advisory lock of this number,
 // and reports whether it did. The connection that holds the lock is the leader's
 // own: however long it leads, the pool has all of its connections for others.
-func (s *Store) lead(ctx context.Context, lock int64, do func(context.Context, *pgx.Conn) error) (bool, error) {
+func (s *db) lead(ctx context.Context, lock int64, do func(context.Context, *pgx.Conn) error) (bool, error) {
 	pooled, err := s.pool.Acquire(ctx)
 	if err != nil {
 		return false, translate(err)
@@ -77,7 +77,7 @@ func (s *Store) lead(ctx context.Context, lock int64, do func(context.Context, *
 }
 
 // within calls do under the store's timeout.
-func (s *Store) within(ctx context.Context, do func(context.Context) error) error {
+func (s *db) within(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	return do(ctx)

@@ -15,7 +15,7 @@ import (
 // ErrMoved is returned when the log was appended to since, by somebody else.
 var ErrMoved = errors.New("the log has moved")
 
-// LogHead is how far the audit log has come.
+// Head is how far the audit log has come.
 type LogHead struct {
 	Size int64
 	Root tlog.Hash
@@ -30,8 +30,8 @@ type Numbered struct {
 	audit.Record
 }
 
-// LogHead reads how far the log has come.
-func (s *Store) LogHead(ctx context.Context) (LogHead, error) {
+// Head reads how far the log has come.
+func (s Log) Head(ctx context.Context) (LogHead, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	return logHead(ctx, s.pool)
@@ -46,10 +46,10 @@ func logHead(ctx context.Context, q querier) (LogHead, error) {
 	return h, translate(err)
 }
 
-// LogDelay is for how long the oldest event without a place in the log has waited
+// Delay is for how long the oldest event without a place in the log has waited
 // for it; 0 when all have theirs. Where events get numbers that never will, it is
 // for how long the log has stood still.
-func (s *Store) LogDelay(ctx context.Context) (time.Duration, error) {
+func (s Log) Delay(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var seconds float64
@@ -58,8 +58,8 @@ func (s *Store) LogDelay(ctx context.Context) (time.Duration, error) {
 	return time.Duration(seconds * float64(time.Second)), translate(err)
 }
 
-// LogTiles reads tiles of the log.
-func (s *Store) LogTiles(ctx context.Context) audit.Tiles {
+// Tiles reads tiles of the log.
+func (s Log) Tiles(ctx context.Context) audit.Tiles {
 	return func(level int, n int64, width int) ([]tlog.Hash, error) {
 		ctx, cancel := context.WithTimeout(ctx, s.timeout)
 		defer cancel()
@@ -99,7 +99,7 @@ const checkpointColumns = `c.size, c.root, c.note, c.at, coalesce((SELECT array_
 
 // LatestCheckpoint is the last checkpoint that at least so many witnesses have
 // signed. ErrNotFound: there is none yet.
-func (s *Store) LatestCheckpoint(ctx context.Context, witnessed int) (Checkpoint, error) {
+func (s Log) LatestCheckpoint(ctx context.Context, witnessed int) (Checkpoint, error) {
 	if witnessed <= 0 {
 		return s.checkpoint(ctx, `SELECT `+checkpointColumns+` FROM log_checkpoints c ORDER BY c.size DESC LIMIT 1`)
 	}
@@ -110,11 +110,11 @@ func (s *Store) LatestCheckpoint(ctx context.Context, witnessed int) (Checkpoint
 }
 
 // CheckpointAt is the checkpoint of this size. ErrNotFound: none was signed there.
-func (s *Store) CheckpointAt(ctx context.Context, size int64) (Checkpoint, error) {
+func (s Log) CheckpointAt(ctx context.Context, size int64) (Checkpoint, error) {
 	return s.checkpoint(ctx, `SELECT `+checkpointColumns+` FROM log_checkpoints c WHERE c.size = $1`, size)
 }
 
-func (s *Store) checkpoint(ctx context.Context, sql string, args ...any) (Checkpoint, error) {
+func (s Log) checkpoint(ctx context.Context, sql string, args ...any) (Checkpoint, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, sql, args...)
@@ -126,7 +126,7 @@ func (s *Store) checkpoint(ctx context.Context, sql string, args ...any) (Checkp
 }
 
 // Checkpoints lists checkpoints from the newest on, below a size; 0 for all.
-func (s *Store) Checkpoints(ctx context.Context, below int64, limit int) ([]Checkpoint, error) {
+func (s Log) Checkpoints(ctx context.Context, below int64, limit int) ([]Checkpoint, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `SELECT `+checkpointColumns+` FROM log_checkpoints c WHERE $1 = 0 OR c.size < $1 ORDER BY c.size DESC LIMIT $2`, below, limit)
@@ -147,7 +147,7 @@ func scanCheckpoint(row pgx.CollectableRow) (Checkpoint, error) {
 }
 
 // Cosign keeps a witness's signature of a checkpoint, once.
-func (s *Store) Cosign(ctx context.Context, size int64, witness, line string) error {
+func (s Log) Cosign(ctx context.Context, size int64, witness, line string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	_, err := s.pool.Exec(ctx, `INSERT INTO log_cosignatures (size, name, line) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, size, witness, line)
@@ -162,7 +162,7 @@ func recordInto(r *audit.Record) []any {
 
 // Leaves reads the records of n leaves from a place on, in order. A leaf whose
 // event is gone has an empty ID: there is a place for it, and nothing in it.
-func (s *Store) Leaves(ctx context.Context, from int64, n int) ([]audit.Record, error) {
+func (s Log) Leaves(ctx context.Context, from int64, n int) ([]audit.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `SELECT p.leaf, coalesce(e.event_id::text, ''), coalesce(e.appended_at, 'epoch'), coalesce(e.type, ''), coalesce(e.outcome, ''),
@@ -177,7 +177,7 @@ func (s *Store) Leaves(ctx context.Context, from int64, n int) ([]audit.Record, 
 
 // LeafOf is the record of the event of this id, and whether it has a place yet;
 // ErrNotFound when there is no such event.
-func (s *Store) LeafOf(ctx context.Context, eventID string) (audit.Record, error) {
+func (s Log) LeafOf(ctx context.Context, eventID string) (audit.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	r := audit.Record{Leaf: -1}
@@ -186,22 +186,22 @@ func (s *Store) LeafOf(ctx context.Context, eventID string) (audit.Record, error
 	return r, translate(err)
 }
 
-// LogChanges returns a channel that receives whenever the log has grown.
-func (s *Store) LogChanges(ctx context.Context) <-chan struct{} {
+// Changes returns a channel that receives whenever the log has grown.
+func (s Log) Changes(ctx context.Context) <-chan struct{} {
 	return s.changes.subscribe(ctx, logChannel)
 }
 
-// LogWanted returns a channel that receives whenever somebody waits for the log.
-func (s *Store) LogWanted(ctx context.Context) <-chan struct{} {
+// Wanted returns a channel that receives whenever somebody waits for the log.
+func (s Log) Wanted(ctx context.Context) <-chan struct{} {
 	return s.changes.subscribe(ctx, logWantedChannel)
 }
 
 // CatchUp waits until every event that is committed now has its place in the log,
 // for as long as within, and reports whether they have.
-func (s *Store) CatchUp(ctx context.Context, within time.Duration) (bool, error) {
+func (s Log) CatchUp(ctx context.Context, within time.Duration) (bool, error) {
 	wait, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	changed := s.LogChanges(wait)
+	changed := s.Changes(wait)
 	var last int64
 	if err := s.within(ctx, func(ctx context.Context) error {
 		return s.pool.QueryRow(ctx, `SELECT coalesce(max(seq), 0) FROM events`).Scan(&last)
@@ -209,7 +209,7 @@ func (s *Store) CatchUp(ctx context.Context, within time.Duration) (bool, error)
 		return false, translate(err)
 	}
 	for asked := false; ; asked = true {
-		head, err := s.LogHead(ctx)
+		head, err := s.Head(ctx)
 		if err != nil || head.Seq >= last {
 			return err == nil, err
 		}

@@ -14,7 +14,7 @@ import (
 	"holdpoint/internal/seal"
 )
 
-// Endpoint is where people or programs are told. What is secret about it is
+// Get is where people or programs are told. What is secret about it is
 // sealed, and EndpointSecret's to open.
 type Endpoint struct {
 	ID   string // "end_…"
@@ -66,8 +66,8 @@ func scanEndpoint(row pgx.Row, more ...any) (Endpoint, error) {
 // errNoSealer: secrets cannot be kept by a store that was opened without a data key.
 var errNoSealer = errors.New("the store has no data key to seal an endpoint's secrets with")
 
-// seals encrypts an endpoint's secret; nil, which means "none", stays nil.
-func (s *Store) seals(id string, secret []byte) (seal.Box, error) {
+// sealSecret encrypts an endpoint's secret; nil, which means "none", stays nil.
+func (s Endpoints) sealSecret(id string, secret []byte) (seal.Box, error) {
 	if secret == nil {
 		return seal.Box{}, nil
 	}
@@ -81,10 +81,10 @@ func (s *Store) seals(id string, secret []byte) (seal.Box, error) {
 	return box, nil
 }
 
-// CreateEndpoint stores an endpoint, with its secret sealed. ErrConflict: the
+// Create stores an endpoint, with its secret sealed. ErrConflict: the
 // name is taken.
-func (s *Store) CreateEndpoint(ctx context.Context, e Endpoint, secret []byte, ev engine.Event) error {
-	box, err := s.seals(e.ID, secret)
+func (s Endpoints) Create(ctx context.Context, e Endpoint, secret []byte, ev engine.Event) error {
+	box, err := s.sealSecret(e.ID, secret)
 	if err != nil {
 		return err
 	}
@@ -92,10 +92,10 @@ func (s *Store) CreateEndpoint(ctx context.Context, e Endpoint, secret []byte, e
 		e.ID, e.Kind, e.Name, e.Settings, box.Data, box.Key, e.CreatedBy)
 }
 
-// ChangeEndpoint replaces an endpoint's settings and, unless it is nil, its
+// Change replaces an endpoint's settings and, unless it is nil, its
 // secret. ErrNotFound: there is none.
-func (s *Store) ChangeEndpoint(ctx context.Context, id string, settings json.RawMessage, secret []byte, ev engine.Event) error {
-	box, err := s.seals(id, secret)
+func (s Endpoints) Change(ctx context.Context, id string, settings json.RawMessage, secret []byte, ev engine.Event) error {
+	box, err := s.sealSecret(id, secret)
 	if err != nil {
 		return err
 	}
@@ -103,23 +103,23 @@ func (s *Store) ChangeEndpoint(ctx context.Context, id string, settings json.Raw
 		id, settings, box.Data, box.Key)
 }
 
-// SwitchEndpoint switches an endpoint off, or on again. ErrNotFound: there is
+// Switch switches an endpoint off, or on again. ErrNotFound: there is
 // none of which that would change anything.
-func (s *Store) SwitchEndpoint(ctx context.Context, id string, off bool, ev engine.Event) error {
+func (s Endpoints) Switch(ctx context.Context, id string, off bool, ev engine.Event) error {
 	return s.admin(ctx, ev, `UPDATE endpoints SET disabled_at = CASE WHEN $2 THEN clock_timestamp() END WHERE id = $1 AND (disabled_at IS NULL) = $2`, id, off)
 }
 
-// Endpoint reads an endpoint. ErrNotFound: there is none.
-func (s *Store) Endpoint(ctx context.Context, id string) (Endpoint, error) {
+// Get reads an endpoint. ErrNotFound: there is none.
+func (s Endpoints) Get(ctx context.Context, id string) (Endpoint, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	e, err := scanEndpoint(s.pool.QueryRow(ctx, `SELECT `+endpointColumns+` FROM endpoints WHERE id = $1`, id))
 	return e, translate(err)
 }
 
-// EndpointSecret opens what is secret about an endpoint: nil where nothing is.
+// Secret opens what is secret about an endpoint: nil where nothing is.
 // ErrNotFound: there is no such endpoint.
-func (s *Store) EndpointSecret(ctx context.Context, id string) ([]byte, error) {
+func (s Endpoints) Secret(ctx context.Context, id string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var box seal.Box
@@ -139,7 +139,7 @@ func (s *Store) EndpointSecret(ctx context.Context, id string) ([]byte, error) {
 	return secret, nil
 }
 
-// Told is who is told, as it is at one moment: every endpoint by name, how many
+// Overview is who is told, as it is at one moment: every endpoint by name, how many
 // notifications each has by its id, and what was given up, the last one first.
 type Told struct {
 	Endpoints []Endpoint
@@ -147,8 +147,8 @@ type Told struct {
 	Dead      []Notification
 }
 
-// Told reads who is told, with up to limit notifications that were given up.
-func (s *Store) Told(ctx context.Context, limit int) (Told, error) {
+// Overview reads who is told, with up to limit notifications that were given up.
+func (s Notifications) Overview(ctx context.Context, limit int) (Told, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	told := Told{Counts: map[string]Counts{}}

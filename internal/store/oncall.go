@@ -19,10 +19,10 @@ type Shift struct {
 	From, Until time.Time
 }
 
-// SetOnCall replaces what is known of the schedule from a moment on: the people
+// Set replaces what is known of the schedule from a moment on: the people
 // are on call from then until until, and nobody is afterwards. Nobody at all is
 // no error. What waits for the schedule's role is looked at again.
-func (s *Store) SetOnCall(ctx context.Context, schedule string, people []string, from, until time.Time, toldBy string, once *Once, e engine.Event) error {
+func (s OnCall) Set(ctx context.Context, schedule string, people []string, from, until time.Time, toldBy string, once *Once, e engine.Event) error {
 	return s.administerIn(ctx, once, e, func(ctx context.Context, tx pgx.Tx) error {
 		rows := &pgx.Batch{}
 		rows.Queue(`SELECT pg_advisory_xact_lock(hashtextextended('on-call ' || $1, 0))`, schedule)
@@ -36,9 +36,9 @@ func (s *Store) SetOnCall(ctx context.Context, schedule string, people []string,
 	})
 }
 
-// OnCall lists the shifts that go on or are still to come, by schedule and time,
+// Shifts lists the shifts that go on or are still to come, by schedule and time,
 // and says what time it is.
-func (s *Store) OnCall(ctx context.Context) ([]Shift, time.Time, error) {
+func (s OnCall) Shifts(ctx context.Context) ([]Shift, time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var now time.Time

@@ -17,7 +17,7 @@ import (
 
 // replay returns *Replay when the request was answered before, ErrOtherRequest
 // when its key was used for something else, and nil when it is new.
-func (s *Store) replay(ctx context.Context, o *Once) error {
+func (s *db) replay(ctx context.Context, o *Once) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	return s.replayIn(ctx, s.pool, o)
@@ -25,7 +25,7 @@ func (s *Store) replay(ctx context.Context, o *Once) error {
 
 // Answered returns *Replay when a request was answered before, ErrOtherRequest
 // when its key was used for something else, and nil when it is new.
-func (s *Store) Answered(ctx context.Context, o *Once) error { return s.replay(ctx, o) }
+func (s *db) Answered(ctx context.Context, o *Once) error { return s.replay(ctx, o) }
 
 // name is what a kept answer is sealed under.
 func (o *Once) name() string {
@@ -37,7 +37,7 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-func (s *Store) replayIn(ctx context.Context, db querier, o *Once) error {
+func (s *db) replayIn(ctx context.Context, db querier, o *Once) error {
 	var hash, header []byte
 	var box seal.Box
 	var r Reply
@@ -82,7 +82,7 @@ func lockKeys(ctx context.Context, tx pgx.Tx, locks []int64) error {
 
 // queueReply adds the answer, sealed, to a batch. The caller holds the key's
 // lock and has found no answer, so that there is none.
-func (s *Store) queueReply(rows *pgx.Batch, o *Once, approvalID string, r Reply) error {
+func (s *db) queueReply(rows *pgx.Batch, o *Once, approvalID string, r Reply) error {
 	header, err := json.Marshal(r.Header)
 	if err != nil {
 		return fmt.Errorf("encode the answer's header: %w", err)
@@ -98,7 +98,7 @@ func (s *Store) queueReply(rows *pgx.Batch, o *Once, approvalID string, r Reply)
 
 // ForgetReplies drops kept answers that are over: those older than age whose
 // approval, if any, ended longer than age ago. It returns how many.
-func (s *Store) ForgetReplies(ctx context.Context, age time.Duration) (int64, error) {
+func (s *db) ForgetReplies(ctx context.Context, age time.Duration) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	tag, err := s.pool.Exec(ctx, `DELETE FROM idempotency i

@@ -19,9 +19,9 @@ type Reconciliation struct {
 	At time.Time
 }
 
-// Aftermath reads what came after an approval's end: what is owed of it or has
+// Afterwards reads what came after an approval's end: what is owed of it or has
 // been said since, and what a person found out; nil for nothing.
-func (s *Store) Aftermath(ctx context.Context, approvalID string) (*Afterwards, *Reconciliation, error) {
+func (s Approvals) Afterwards(ctx context.Context, approvalID string) (*Afterwards, *Reconciliation, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var owed *Afterwards
@@ -57,7 +57,7 @@ func unlessNone(err error) error {
 // ExecutionUnknown lists up to limit approvals of which nobody knows whether
 // their call ran, the oldest first: all, or those that exclude the identity
 // because it is on the requesting side.
-func (s *Store) ExecutionUnknown(ctx context.Context, all bool, identity string, limit int) ([]approval.Approval, error) {
+func (s Approvals) ExecutionUnknown(ctx context.Context, all bool, identity string, limit int) ([]approval.Approval, error) {
 	list, _, err := s.list(ctx, `SELECT `+approvalColumns+`, clock_timestamp() FROM approvals
 		WHERE execution = 'unknown' AND ($1 OR $2 = ANY (excluded)) ORDER BY ended_at, id LIMIT $3`, all, identity, limit)
 	return list, err
@@ -66,7 +66,7 @@ func (s *Store) ExecutionUnknown(ctx context.Context, all bool, identity string,
 // ReviewOwed lists up to limit approvals for which one person broke the glass and
 // at which nobody has looked since, the oldest first, but for those that exclude
 // the identity.
-func (s *Store) ReviewOwed(ctx context.Context, identity string, limit int) ([]approval.Approval, error) {
+func (s Approvals) ReviewOwed(ctx context.Context, identity string, limit int) ([]approval.Approval, error) {
 	list, _, err := s.list(ctx, `WITH owed AS (SELECT approval_id, owed_at FROM afterwards WHERE done_at IS NULL)
 		SELECT `+approvalColumns+`, clock_timestamp() FROM owed JOIN approvals ON id = approval_id
 		WHERE NOT $1 = ANY (excluded) ORDER BY owed_at, id LIMIT $2`, identity, limit)
@@ -75,7 +75,7 @@ func (s *Store) ReviewOwed(ctx context.Context, identity string, limit int) ([]a
 
 // Requesting lists up to limit pending approvals that exclude the identity, the
 // first to end first.
-func (s *Store) Requesting(ctx context.Context, identity string, limit int) ([]approval.Approval, error) {
+func (s Approvals) Requesting(ctx context.Context, identity string, limit int) ([]approval.Approval, error) {
 	list, _, err := s.list(ctx, `SELECT `+approvalColumns+`, clock_timestamp() FROM approvals
 		WHERE status = 'pending' AND $1 = ANY (excluded) ORDER BY expires_at, id LIMIT $2`, identity, limit)
 	return list, err
@@ -83,7 +83,7 @@ func (s *Store) Requesting(ctx context.Context, identity string, limit int) ([]a
 
 // OfSession lists up to limit approvals of one of an agent's sessions: those that
 // wait first, and of each the oldest first.
-func (s *Store) OfSession(ctx context.Context, agentID, session string, limit int) ([]approval.Approval, error) {
+func (s Approvals) OfSession(ctx context.Context, agentID, session string, limit int) ([]approval.Approval, error) {
 	if session == "" {
 		return nil, nil
 	}
@@ -93,7 +93,7 @@ func (s *Store) OfSession(ctx context.Context, agentID, session string, limit in
 }
 
 // SessionSize is how many approvals one of an agent's sessions has.
-func (s *Store) SessionSize(ctx context.Context, agentID, session string) (int, error) {
+func (s Approvals) SessionSize(ctx context.Context, agentID, session string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var n int

@@ -53,20 +53,20 @@ func collectChains(rows pgx.Rows, err error) ([]Chain, error) {
 	return list, translate(err)
 }
 
-// StandsIn lists for whom the person decides at the moment, through delegations
+// Chains lists for whom the person decides at the moment, through delegations
 // that are in force: shorter chains first. A chain never comes back to anybody.
 func (c *Change) StandsIn(personID string) ([]Chain, error) {
 	return collectChains(c.tx.Query(c.ctx, chains, personID, maxChain))
 }
 
-// StandsIn is Change's, for reading.
-func (s *Store) StandsIn(ctx context.Context, personID string) ([]Chain, error) {
+// Chains is Change's, for reading.
+func (s Delegations) Chains(ctx context.Context, personID string) ([]Chain, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	return collectChains(s.pool.Query(ctx, chains, personID, maxChain))
 }
 
-// Delegation says that the deputy decides in the person's place from From to
+// Get says that the deputy decides in the person's place from From to
 // Until, unless it is revoked before.
 type Delegation struct {
 	ID                 string
@@ -78,9 +78,9 @@ type Delegation struct {
 	RevokedAt          *time.Time
 }
 
-// Delegate records a delegation. ErrConflict: the same deputy decides in the
+// Create records a delegation. ErrConflict: the same deputy decides in the
 // person's place for some of that time already.
-func (s *Store) Delegate(ctx context.Context, d Delegation, e engine.Event) error {
+func (s Delegations) Create(ctx context.Context, d Delegation, e engine.Event) error {
 	return s.administerIn(ctx, nil, e, func(ctx context.Context, tx pgx.Tx) error {
 		// Two for the same pair at once do not see each other.
 		sum := sha256.Sum256([]byte("delegation " + d.PersonID + " " + d.DeputyID))
@@ -101,9 +101,9 @@ func (s *Store) Delegate(ctx context.Context, d Delegation, e engine.Event) erro
 	})
 }
 
-// RevokeDelegation ends a delegation at once. ErrNotFound: there is none of that
+// Revoke ends a delegation at once. ErrNotFound: there is none of that
 // id that is not revoked.
-func (s *Store) RevokeDelegation(ctx context.Context, id string, e engine.Event) error {
+func (s Delegations) Revoke(ctx context.Context, id string, e engine.Event) error {
 	return s.administer(ctx, nil, e, `UPDATE delegations SET revoked_at = clock_timestamp() WHERE id = $1 AND revoked_at IS NULL`, id)
 }
 
@@ -116,17 +116,17 @@ func scanDelegation(row pgx.Row) (Delegation, error) {
 	return d, translate(err)
 }
 
-// Delegation reads a delegation. ErrNotFound: there is none.
-func (s *Store) Delegation(ctx context.Context, id string) (Delegation, error) {
+// Get reads a delegation. ErrNotFound: there is none.
+func (s Delegations) Get(ctx context.Context, id string) (Delegation, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	return scanDelegation(s.pool.QueryRow(ctx, `SELECT `+delegationColumns+` FROM delegations WHERE id = $1`, id))
 }
 
-// Delegations lists up to limit delegations that are in force or still to come,
+// List lists up to limit delegations that are in force or still to come,
 // of the person in either direction, or everybody's for "", the first to begin
 // first; and says what time it is.
-func (s *Store) Delegations(ctx context.Context, personID string, limit int) ([]Delegation, time.Time, error) {
+func (s Delegations) List(ctx context.Context, personID string, limit int) ([]Delegation, time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var now time.Time

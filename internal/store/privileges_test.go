@@ -93,34 +93,34 @@ func TestReaderExports(t *testing.T) {
 	t.Cleanup(s.Close)
 	e := event("")
 	e.Type, e.Outcome, e.AgentID, e.ToolName = engine.Exported, engine.Allow, "", ""
-	if e.Actor.ID, err = s.Reader(ctx); err != nil || e.Actor.ID != "store_reader" {
+	if e.Actor.ID, err = s.Events.DatabaseUser(ctx); err != nil || e.Actor.ID != "store_reader" {
 		t.Fatalf("it is logged in as %q: %v", e.Actor.ID, err)
 	}
 	own := engine.Actor{Kind: engine.ServiceActor, ID: e.Actor.ID, Channel: "cli"}
 	for _, e.Actor = range []engine.Actor{{Kind: engine.HumanActor, ID: own.ID, Channel: "cli"}, {Kind: engine.ServiceActor, ID: "usr_1", Channel: "cli"}, {Kind: engine.ServiceActor, ID: own.ID, Channel: "console"}} {
-		if err := s.RecordExport(ctx, e); err == nil {
+		if err := s.Events.RecordExport(ctx, e); err == nil {
 			t.Errorf("a reader says that %+v exports", e.Actor)
 		}
 	}
 	e.Actor = own
-	if err := s.RecordExport(ctx, e); err != nil {
+	if err := s.Events.RecordExport(ctx, e); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := conn.Exec(ctx, `SELECT advance_log(0, (SELECT root FROM log_head), sha256('x'), ARRAY[(SELECT max(seq) FROM events)], ARRAY['x'], '{}', '{}', '{}', '')`); err != nil {
 		t.Fatal(err)
 	}
-	if placed, err := s.CatchUp(ctx, 0); err != nil || !placed {
+	if placed, err := s.Log.CatchUp(ctx, 0); err != nil || !placed {
 		t.Errorf("it does not see that the log has caught up: %v %v", placed, err)
 	}
-	if _, err := s.LatestCheckpoint(ctx, 0); err != nil {
+	if _, err := s.Log.LatestCheckpoint(ctx, 0); err != nil {
 		t.Error(err)
 	}
-	if _, err := s.LatestCheckpoint(ctx, 1); !errors.Is(err, ErrNotFound) {
+	if _, err := s.Log.LatestCheckpoint(ctx, 1); !errors.Is(err, ErrNotFound) {
 		t.Errorf("nobody has witnessed anything: %v", err)
 	}
 	for _, f := range []EventFilter{{}, {Type: "export"}, {Since: time.Now().Add(-time.Hour), Until: time.Now().Add(time.Hour)}} {
 		f.Limit = 10
-		if filed, err := s.Filed(ctx, f); err != nil || len(filed) != 1 || filed[0].ID != e.ID {
+		if filed, err := s.Events.Placed(ctx, f); err != nil || len(filed) != 1 || filed[0].ID != e.ID {
 			t.Errorf("%+v: %d events, %v", f, len(filed), err)
 		}
 	}

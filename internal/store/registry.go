@@ -15,8 +15,8 @@ import (
 	"holdpoint/engine/registry"
 )
 
-// Registry reads everything that is registered, as it is at one moment.
-func (s *Store) Registry(ctx context.Context) (*registry.Snapshot, error) {
+// Snapshot reads everything that is registered, as it is at one moment.
+func (s Registry) Snapshot(ctx context.Context) (*registry.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var snap *registry.Snapshot
@@ -120,7 +120,7 @@ func scanKill(row pgx.Row) (registry.Kill, error) {
 // RegisterAgent registers an agent or replaces all that is registered of it; it
 // takes the role that owns the database. The owner, if any, is the person with
 // that e-mail address: ErrNotFound when there is none.
-func (s *Store) RegisterAgent(ctx context.Context, a registry.Agent, once *Once, e engine.Event) error {
+func (s Registry) RegisterAgent(ctx context.Context, a registry.Agent, once *Once, e engine.Event) error {
 	profile, err := profileOf(a)
 	if err != nil {
 		return err
@@ -133,7 +133,7 @@ func (s *Store) RegisterAgent(ctx context.Context, a registry.Agent, once *Once,
 
 // ChangeAgent replaces what is registered of an agent beside its name and its
 // owner. ErrNotFound: there is none.
-func (s *Store) ChangeAgent(ctx context.Context, a registry.Agent, once *Once, e engine.Event) error {
+func (s Registry) ChangeAgent(ctx context.Context, a registry.Agent, once *Once, e engine.Event) error {
 	profile, err := profileOf(a)
 	if err != nil {
 		return err
@@ -154,13 +154,13 @@ func profileOf(a registry.Agent) ([]byte, error) {
 
 // RevokeAgent ends an agent's registration, or restores it. ErrNotFound: there
 // is no agent of which that would change anything.
-func (s *Store) RevokeAgent(ctx context.Context, id string, revoke bool, once *Once, e engine.Event) error {
+func (s Registry) RevokeAgent(ctx context.Context, id string, revoke bool, once *Once, e engine.Event) error {
 	return s.administer(ctx, once, e, `UPDATE agents SET revoked_at = CASE WHEN $2 THEN clock_timestamp() END
 		WHERE id = $1 AND (revoked_at IS NULL) = $2`, id, revoke)
 }
 
 // RegisterTool registers a tool or replaces what is registered of it.
-func (s *Store) RegisterTool(ctx context.Context, t registry.Tool, once *Once, e engine.Event) error {
+func (s Registry) RegisterTool(ctx context.Context, t registry.Tool, once *Once, e engine.Event) error {
 	t.RevokedAt = nil
 	encoded, err := json.Marshal(t)
 	if err != nil {
@@ -172,13 +172,13 @@ func (s *Store) RegisterTool(ctx context.Context, t registry.Tool, once *Once, e
 
 // RevokeTool ends a tool's registration, or restores it. ErrNotFound: there is
 // no tool of which that would change anything.
-func (s *Store) RevokeTool(ctx context.Context, name string, revoke bool, once *Once, e engine.Event) error {
+func (s Registry) RevokeTool(ctx context.Context, name string, revoke bool, once *Once, e engine.Event) error {
 	return s.administer(ctx, once, e, `UPDATE tools SET revoked_at = CASE WHEN $2 THEN clock_timestamp() END
 		WHERE name = $1 AND (revoked_at IS NULL) = $2`, name, revoke)
 }
 
 // PutSettings replaces the settings.
-func (s *Store) PutSettings(ctx context.Context, settings registry.Settings, once *Once, e engine.Event) error {
+func (s Registry) PutSettings(ctx context.Context, settings registry.Settings, once *Once, e engine.Event) error {
 	encoded, err := json.Marshal(settings)
 	if err != nil {
 		return fmt.Errorf("encode the settings: %w", err)
@@ -186,22 +186,22 @@ func (s *Store) PutSettings(ctx context.Context, settings registry.Settings, onc
 	return s.administer(ctx, once, e, `INSERT INTO settings (body) VALUES ($1) ON CONFLICT (only_row) DO UPDATE SET body = excluded.body`, encoded)
 }
 
-// Throw throws the kill switch of an agent, or of all for "". From the moment
+// ThrowKillSwitch throws the kill switch of an agent, or of all for "". From the moment
 // it returns, nothing is granted to them by any gate. ErrConflict: it is on
 // already.
-func (s *Store) Throw(ctx context.Context, k registry.Kill, once *Once, e engine.Event) error {
+func (s Registry) ThrowKillSwitch(ctx context.Context, k registry.Kill, once *Once, e engine.Event) error {
 	return s.administer(ctx, once, e, `INSERT INTO kill_switches (agent_id, reason, thrown_by) VALUES ($1, $2, $3)`, k.AgentID, k.Reason, k.By)
 }
 
-// Release ends a kill switch. ErrNotFound: it is not on.
-func (s *Store) Release(ctx context.Context, agentID string, once *Once, e engine.Event) error {
+// ReleaseKillSwitch ends a kill switch. ErrNotFound: it is not on.
+func (s Registry) ReleaseKillSwitch(ctx context.Context, agentID string, once *Once, e engine.Event) error {
 	return s.administer(ctx, once, e, `DELETE FROM kill_switches WHERE agent_id = $1`, agentID)
 }
 
 // administer changes one row and appends the event that says so, in one
 // transaction, and keeps the answer for a repetition when once is set, whose
 // Render is given nil.
-func (s *Store) administer(ctx context.Context, once *Once, e engine.Event, sql string, args ...any) error {
+func (s *db) administer(ctx context.Context, once *Once, e engine.Event, sql string, args ...any) error {
 	return s.administerIn(ctx, once, e, func(ctx context.Context, tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, sql, args...)
 		if err != nil {
@@ -218,13 +218,13 @@ func (s *Store) administer(ctx context.Context, once *Once, e engine.Event, sql 
 }
 
 // administerIn is administer for what takes more than one statement.
-func (s *Store) administerIn(ctx context.Context, once *Once, e engine.Event, change func(context.Context, pgx.Tx) error) error {
+func (s *db) administerIn(ctx context.Context, once *Once, e engine.Event, change func(context.Context, pgx.Tx) error) error {
 	return s.administerWith(ctx, once, func(ctx context.Context, tx pgx.Tx) (any, engine.Event, error) { return nil, e, change(ctx, tx) })
 }
 
 // administerWith is administerIn for an event that tells what the change did.
 // once.Render is given what the change returns.
-func (s *Store) administerWith(ctx context.Context, once *Once, change func(context.Context, pgx.Tx) (any, engine.Event, error)) error {
+func (s *db) administerWith(ctx context.Context, once *Once, change func(context.Context, pgx.Tx) (any, engine.Event, error)) error {
 	return s.inTxOn(ctx, s.reserve, func(ctx context.Context, tx pgx.Tx) error {
 		if once != nil {
 			if err := lockKeys(ctx, tx, []int64{once.lock()}); err != nil {
@@ -261,7 +261,7 @@ type Exceeded struct {
 
 // Killed reports whether a switch stops the agent at this moment, whatever a
 // process remembers.
-func (s *Store) Killed(ctx context.Context, agentID string) (killed bool, err error) {
+func (s Registry) Killed(ctx context.Context, agentID string) (killed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	err = s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM kill_switches WHERE agent_id IN ('', $1))`, agentID).Scan(&killed)
@@ -312,7 +312,7 @@ func (t *turns) take(ctx context.Context, name string) (done func(), err error) 
 // TakeCall counts a call against its agent's limits, right across all gates. A
 // call that exceeds one is not counted. The count is not flushed to disk by
 // itself: an outage of Postgres may forget the last moment's calls.
-func (s *Store) TakeCall(ctx context.Context, agentID, tool, session string, l registry.Limits) (Exceeded, error) {
+func (s Registry) TakeCall(ctx context.Context, agentID, tool, session string, l registry.Limits) (Exceeded, error) {
 	var x Exceeded
 	var seconds float64
 	// An agent's calls take turns in Postgres: here, too, so that one agent holds
@@ -336,7 +336,7 @@ func (s *Store) TakeCall(ctx context.Context, agentID, tool, session string, l r
 
 // ForgetCalls drops counted calls and sessions that no limit can ask about any
 // more.
-func (s *Store) ForgetCalls(ctx context.Context) error {
+func (s Registry) ForgetCalls(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	_, err := s.pool.Exec(ctx, `WITH calls AS (DELETE FROM rate_calls WHERE expires_at < clock_timestamp())

@@ -31,7 +31,7 @@ type Account struct {
 
 // Accounts lists everybody, by e-mail, with when they had last signed in at a
 // moment. It takes one look into an index for each person.
-func (s *Store) Accounts(ctx context.Context, at time.Time) ([]Account, error) {
+func (s Reports) Accounts(ctx context.Context, at time.Time) ([]Account, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `SELECT p.id, p.email, p.name, p.identity, p.roles, p.created_at, p.disabled_at,
@@ -57,8 +57,8 @@ func (s *Store) Accounts(ctx context.Context, at time.Time) ([]Account, error) {
 	return list, translate(err)
 }
 
-// Keys lists up to limit API keys, the newest first, without their secrets.
-func (s *Store) Keys(ctx context.Context, limit int) ([]Key, error) {
+// List lists up to limit API keys, the newest first, without their secrets.
+func (s Keys) List(ctx context.Context, limit int) ([]Key, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `SELECT k.id, coalesce(k.agent_id, ''), k.kind, k.scopes, k.max_state, k.label, k.created_at, k.expires_at, k.revoked_at,
@@ -91,7 +91,7 @@ type Awaited struct {
 }
 
 // Awaited lists the roles that pending approvals ask for, or escalate to.
-func (s *Store) Awaited(ctx context.Context) ([]Awaited, error) {
+func (s Reports) Awaited(ctx context.Context) ([]Awaited, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	voted := slices.DeleteFunc(engine.Kinds(), func(k engine.Kind) bool { return !k.Traits().VotesCount })
@@ -116,26 +116,26 @@ const changeEvents = `type IN ('admin', 'grant', 'break_glass', 'review_afterwar
 // ChangesOfAccess lists up to limit events by which somebody may do more or less
 // than before, from since on and before until, the newest first. With a type,
 // they are of that one.
-func (s *Store) ChangesOfAccess(ctx context.Context, since, until time.Time, of engine.EventType, limit int) ([]engine.Event, error) {
+func (s Reports) ChangesOfAccess(ctx context.Context, since, until time.Time, of engine.EventType, limit int) ([]engine.Event, error) {
 	return s.reportEvents(ctx, `SELECT seq, appended_at, body FROM events WHERE `+changeEvents+`
 		AND appended_at >= $1 AND appended_at < $2 AND ($3 = '' OR type = $3) ORDER BY appended_at DESC, seq DESC LIMIT $4`, since, until, string(of), limit)
 }
 
 // AdminEvents lists up to limit administrative events with the code, from since
 // on and up to until, the newest first.
-func (s *Store) AdminEvents(ctx context.Context, code string, since, until time.Time, limit int) ([]engine.Event, error) {
+func (s Reports) AdminEvents(ctx context.Context, code string, since, until time.Time, limit int) ([]engine.Event, error) {
 	return s.reportEvents(ctx, `SELECT seq, appended_at, body FROM events WHERE type = 'admin' AND event_code(body) = $1
 		AND appended_at >= $2 AND appended_at <= $3 ORDER BY appended_at DESC, seq DESC LIMIT $4`, code, since, until, limit)
 }
 
 // EventsAbout lists up to limit administrative events about the accounts (by id
 // or e-mail address) and keys, the newest first.
-func (s *Store) EventsAbout(ctx context.Context, subjects []string, limit int) ([]engine.Event, error) {
+func (s Reports) EventsAbout(ctx context.Context, subjects []string, limit int) ([]engine.Event, error) {
 	return s.reportEvents(ctx, `SELECT seq, appended_at, body FROM events WHERE type = 'admin' AND event_subject(body) IS NOT NULL
 		AND event_subject(body) = ANY ($1) ORDER BY appended_at DESC, seq DESC LIMIT $2`, subjects, limit)
 }
 
-func (s *Store) reportEvents(ctx context.Context, sql string, args ...any) ([]engine.Event, error) {
+func (s Reports) reportEvents(ctx context.Context, sql string, args ...any) ([]engine.Event, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, sql, args...)
@@ -160,7 +160,7 @@ func (s *Store) reportEvents(ctx context.Context, sql string, args ...any) ([]en
 }
 
 // LogBegan is when the first event was appended. ErrNotFound: there is none.
-func (s *Store) LogBegan(ctx context.Context) (time.Time, error) {
+func (s Reports) LogBegan(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var at time.Time
@@ -170,14 +170,14 @@ func (s *Store) LogBegan(ctx context.Context) (time.Time, error) {
 
 // DocumentByDigest returns a document, in force or not, by the digest of its
 // bytes. ErrNotFound: there is none.
-func (s *Store) DocumentByDigest(ctx context.Context, digest string) ([]byte, error) {
+func (s Rules) DocumentByDigest(ctx context.Context, digest string) ([]byte, error) {
 	return s.bytes(ctx, `SELECT body FROM documents WHERE digest = $1`, digest)
 }
 
 // RulesetOf returns the newest rules that were first used at or before a moment
 // together with the policy of that digest ("" for none), and when they were.
 // ErrNotFound: none were.
-func (s *Store) RulesetOf(ctx context.Context, at time.Time, policyDigest string) ([]byte, time.Time, error) {
+func (s Rules) RulesetOf(ctx context.Context, at time.Time, policyDigest string) ([]byte, time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var body []byte

@@ -54,7 +54,7 @@ const reportTimeout = 30 * time.Second
 // side's answer, proof or ticket, which came first, was good. ErrTooMany: there
 // was more in the period than may be looked at. ErrUnfit: Postgres does not know
 // the time zone.
-func (s *Store) Loads(ctx context.Context, q LoadQuery) (people []Load, total Load, err error) {
+func (s Reports) Loads(ctx context.Context, q LoadQuery) (people []Load, total Load, err error) {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
 	err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {

@@ -106,7 +106,7 @@ func TestLoads(t *testing.T) {
 		Since: time.Date(2027, 3, 1, 0, 0, 0, 0, time.UTC), Until: time.Date(2027, 4, 1, 0, 0, 0, 0, time.UTC), Zone: "UTC",
 		Quick: 5 * time.Second, NightFrom: 22, NightTo: 6, Most: 100,
 	}
-	people, total, err := s.Loads(ctx, q)
+	people, total, err := s.Reports.Loads(ctx, q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,19 +135,19 @@ func TestLoads(t *testing.T) {
 	}
 
 	q.Zone = "Europe/Berlin"
-	if people, _, err = s.Loads(ctx, q); err != nil || people[1].Nights != 1 || people[1].OffHours != 2 {
+	if people, _, err = s.Reports.Loads(ctx, q); err != nil || people[1].Nights != 1 || people[1].OffHours != 2 {
 		t.Errorf("in Berlin: %+v, %v", people, err)
 	}
 	q.Zone = "Mars/Olympus"
-	if _, _, err = s.Loads(ctx, q); !errors.Is(err, ErrUnfit) {
+	if _, _, err = s.Reports.Loads(ctx, q); !errors.Is(err, ErrUnfit) {
 		t.Errorf("a zone that there is not: %v", err)
 	}
 	q.Zone, q.Most = "UTC", 8
-	if _, _, err = s.Loads(ctx, q); !errors.Is(err, ErrTooMany) {
+	if _, _, err = s.Reports.Loads(ctx, q); !errors.Is(err, ErrTooMany) {
 		t.Errorf("more than may be looked at: %v", err)
 	}
 	q.Since, q.Until = q.Until.AddDate(1, 0, 0), q.Until.AddDate(1, 1, 0)
-	if people, total, err = s.Loads(ctx, q); err != nil || len(people) != 0 || total.Decided != 0 {
+	if people, total, err = s.Reports.Loads(ctx, q); err != nil || len(people) != 0 || total.Decided != 0 {
 		t.Errorf("a period without votes: %+v, %+v, %v", people, total, err)
 	}
 }
@@ -183,14 +183,14 @@ func TestReportEvents(t *testing.T) {
 	granted := put(reportEvent(engine.Granted, "GRANT_MADE", `{"grant":"gra_x"}`, "usr_ada"))
 	put(event(""))
 
-	accounts, err := s.Accounts(ctx, time.Now().Add(time.Hour))
+	accounts, err := s.Reports.Accounts(ctx, time.Now().Add(time.Hour))
 	if err != nil || len(accounts) != 3 {
 		t.Fatalf("%+v, %v", accounts, err)
 	}
 	if a := accounts[0]; a.LastSignIn == nil || !a.LastSignIn.Equal(in) || accounts[1].LastSignIn != nil || len(a.Roles) != 1 {
 		t.Errorf("ada signed in at %v, ben at %v; want %v and never", a.LastSignIn, accounts[1].LastSignIn, in)
 	}
-	if accounts, err = s.Accounts(ctx, in.Add(-time.Hour)); err != nil || accounts[0].LastSignIn != nil {
+	if accounts, err = s.Reports.Accounts(ctx, in.Add(-time.Hour)); err != nil || accounts[0].LastSignIn != nil {
 		t.Errorf("before she did: %v, %v", accounts[0].LastSignIn, err)
 	}
 	codes := func(events []engine.Event, err error) string {
@@ -206,19 +206,19 @@ func TestReportEvents(t *testing.T) {
 	}
 	future := time.Now().Add(time.Hour)
 	for what, got := range map[string][2]string{
-		"all, the newest first": {codes(s.ChangesOfAccess(ctx, added, future, "", 10)), "GRANT_MADE ON_CALL_SET USER_DISABLED USER_ADDED"},
-		"some":                  {codes(s.ChangesOfAccess(ctx, added, future, "", 2)), "GRANT_MADE ON_CALL_SET"},
-		"until":                 {codes(s.ChangesOfAccess(ctx, added, granted, "", 10)), "ON_CALL_SET USER_DISABLED USER_ADDED"},
-		"of a type":             {codes(s.ChangesOfAccess(ctx, added, future, engine.Granted, 10)), "GRANT_MADE"},
-		"with a code":           {codes(s.AdminEvents(ctx, "ON_CALL_SET", added, future, 10)), "ON_CALL_SET"},
-		"about":                 {codes(s.EventsAbout(ctx, []string{"usr_ada", "ben@x"}, 10)), "USER_DISABLED USER_ADDED"},
-		"about nobody":          {codes(s.EventsAbout(ctx, []string{"usr_evil"}, 10)), ""},
+		"all, the newest first": {codes(s.Reports.ChangesOfAccess(ctx, added, future, "", 10)), "GRANT_MADE ON_CALL_SET USER_DISABLED USER_ADDED"},
+		"some":                  {codes(s.Reports.ChangesOfAccess(ctx, added, future, "", 2)), "GRANT_MADE ON_CALL_SET"},
+		"until":                 {codes(s.Reports.ChangesOfAccess(ctx, added, granted, "", 10)), "ON_CALL_SET USER_DISABLED USER_ADDED"},
+		"of a type":             {codes(s.Reports.ChangesOfAccess(ctx, added, future, engine.Granted, 10)), "GRANT_MADE"},
+		"with a code":           {codes(s.Reports.AdminEvents(ctx, "ON_CALL_SET", added, future, 10)), "ON_CALL_SET"},
+		"about":                 {codes(s.Reports.EventsAbout(ctx, []string{"usr_ada", "ben@x"}, 10)), "USER_DISABLED USER_ADDED"},
+		"about nobody":          {codes(s.Reports.EventsAbout(ctx, []string{"usr_evil"}, 10)), ""},
 	} {
 		if got[0] != got[1] {
 			t.Errorf("%s: got %q, want %q", what, got[0], got[1])
 		}
 	}
-	if at, err := s.LogBegan(ctx); err != nil || at.After(in) {
+	if at, err := s.Reports.LogBegan(ctx); err != nil || at.After(in) {
 		t.Errorf("the log began at %v, %v", at, err)
 	}
 }

@@ -77,7 +77,7 @@ type Floor struct {
 }
 
 // Floor reads the floor.
-func (s *Store) Floor(ctx context.Context) (Floor, error) {
+func (s Retention) Floor(ctx context.Context) (Floor, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var f Floor
@@ -90,19 +90,19 @@ func (s *Store) Floor(ctx context.Context) (Floor, error) {
 func duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
 
 // SetFloor changes the floor; it takes the role that owns the database.
-func (s *Store) SetFloor(ctx context.Context, shortest time.Duration, by string, e engine.Event) error {
+func (s Retention) SetFloor(ctx context.Context, shortest time.Duration, by string, e engine.Event) error {
 	return s.admin(ctx, e, `UPDATE retention_floor SET shortest = make_interval(secs => $1), changed_at = clock_timestamp(), changed_by = $2`, shortest.Seconds(), by)
 }
 
 // PlaceHold places a hold. Once it returns, nothing that it covers is erased by
 // anybody. *Kept: there is nothing of that name to hold.
-func (s *Store) PlaceHold(ctx context.Context, h Hold, once *Once, e engine.Event) error {
+func (s Retention) PlaceHold(ctx context.Context, h Hold, once *Once, e engine.Event) error {
 	return s.administer(ctx, once, e, `INSERT INTO legal_holds (id, covers, subject, reason, placed_by, placed_event) VALUES ($1, $2, $3, $4, $5, $6)`,
 		h.ID, h.Covers, h.Subject, h.Reason, h.By, e.ID)
 }
 
 // ReleaseHold ends a hold. ErrNotFound: there is none of that id that holds.
-func (s *Store) ReleaseHold(ctx context.Context, id, by string, once *Once, e engine.Event) error {
+func (s Retention) ReleaseHold(ctx context.Context, id, by string, once *Once, e engine.Event) error {
 	return s.administer(ctx, once, e, `UPDATE legal_holds SET released_by = $2, released_event = $3 WHERE id = $1 AND released_at IS NULL`, id, by, e.ID)
 }
 
@@ -119,7 +119,7 @@ func scanHold(row pgx.CollectableRow) (Hold, error) {
 }
 
 // Hold reads a hold. ErrNotFound: there is none.
-func (s *Store) Hold(ctx context.Context, id string) (Hold, error) {
+func (s Retention) Hold(ctx context.Context, id string) (Hold, error) {
 	list, err := s.holds(ctx, `WHERE id = $1`, id)
 	if err == nil && len(list) == 0 {
 		err = ErrNotFound
@@ -131,11 +131,11 @@ func (s *Store) Hold(ctx context.Context, id string) (Hold, error) {
 }
 
 // Holds lists holds, those that hold first and of each the newest.
-func (s *Store) Holds(ctx context.Context) ([]Hold, error) {
+func (s Retention) Holds(ctx context.Context) ([]Hold, error) {
 	return s.holds(ctx, `ORDER BY released_at IS NOT NULL, placed_at DESC, id LIMIT $1`, MaxHolds)
 }
 
-func (s *Store) holds(ctx context.Context, which string, args ...any) ([]Hold, error) {
+func (s Retention) holds(ctx context.Context, which string, args ...any) ([]Hold, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `SELECT `+holdColumns+` FROM legal_holds `+which, args...)
@@ -149,7 +149,7 @@ func (s *Store) holds(ctx context.Context, which string, args ...any) ([]Hold, e
 // Erase erases what e covers, on request. tell makes the event, of which the id
 // is e's EventID, when it is known what was erased. *Kept: it cannot be erased
 // now, and nothing was.
-func (s *Store) Erase(ctx context.Context, e Erasure, once *Once, tell func(Erasure) (engine.Event, error)) (Erasure, error) {
+func (s Retention) Erase(ctx context.Context, e Erasure, once *Once, tell func(Erasure) (engine.Event, error)) (Erasure, error) {
 	e.ByAge = false
 	err := s.administerWith(ctx, once, func(ctx context.Context, tx pgx.Tx) (any, engine.Event, error) {
 		done, err := erase(ctx, tx, e)
@@ -195,7 +195,7 @@ type Place struct {
 // where it came to; done says that this was the end. Any number may walk at once:
 // what another one is erasing is passed over. next makes an erasure, without
 // what only the database knows, and tell its event.
-func (s *Store) EraseDue(ctx context.Context, older time.Duration, from Place, limit int, next func(approvalID string) Erasure, tell func(Erasure) (engine.Event, error)) (erased []Erasure, to Place, done bool, err error) {
+func (s Retention) EraseDue(ctx context.Context, older time.Duration, from Place, limit int, next func(approvalID string) Erasure, tell func(Erasure) (engine.Event, error)) (erased []Erasure, to Place, done bool, err error) {
 	err = s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		erased = nil
 		if _, err := tx.Exec(ctx, `SELECT begin_erasing()`); err != nil {
@@ -276,7 +276,7 @@ func duePage(ctx context.Context, tx pgx.Tx, older time.Duration, from Place, li
 // Erasures lists up to limit erasures, the newest first, from after cursor on
 // ("" for the start). next is "" at the end. A cursor that is not one of ours is
 // ErrNotFound.
-func (s *Store) Erasures(ctx context.Context, cursor string, limit int) (page []Erasure, next string, err error) {
+func (s Retention) Erasures(ctx context.Context, cursor string, limit int) (page []Erasure, next string, err error) {
 	before, id := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), ""
 	if cursor != "" {
 		raw, err := base64.RawURLEncoding.DecodeString(cursor)
@@ -326,7 +326,7 @@ type Due struct {
 
 // NextDue lists up to limit ended approvals that have not been erased, the one
 // that ended first first.
-func (s *Store) NextDue(ctx context.Context, limit int) ([]Due, error) {
+func (s Retention) NextDue(ctx context.Context, limit int) ([]Due, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `SELECT n.id, n.agent_id, n.tool, n.ended_at, why_kept(n.id) FROM (

@@ -185,7 +185,7 @@ func TestHoldBeatsErasure(t *testing.T) {
 	for name, erase := range map[string]func(id string) error{
 		"on request": func(id string) error { return a.erase(Erasure{Subject: id}) },
 		"by age": func(id string) error {
-			erased, _, _, err := a.EraseDue(t.Context(), time.Nanosecond, Place{}, 100, byAge, tell)
+			erased, _, _, err := a.Retention.EraseDue(t.Context(), time.Nanosecond, Place{}, 100, byAge, tell)
 			if err == nil && len(erased) == 0 {
 				err = &Kept{Why: "held"}
 			}
@@ -208,10 +208,10 @@ func TestHoldBeatsErasure(t *testing.T) {
 		if err := <-done; !errors.As(err, &kept) || kept.Why != "held" {
 			t.Errorf("%s: a hold was not seen: %v", name, err)
 		}
-		if got := must(a.Get(t.Context(), id))(t); !got.Approval.ErasedAt.IsZero() {
+		if got := must(a.Approvals.Get(t.Context(), id))(t); !got.Approval.ErasedAt.IsZero() {
 			t.Errorf("%s: erased under a hold", name)
 		}
-		for _, h := range must(a.Holds(t.Context()))(t) {
+		for _, h := range must(a.Retention.Holds(t.Context()))(t) {
 			if h.ReleasedAt == nil {
 				a.release(h.ID)
 			}
@@ -264,7 +264,7 @@ func TestEraseDueAtOnce(t *testing.T) {
 		workers.Go(func() {
 			var place Place
 			for done := false; !done; {
-				some, next, end, err := a.EraseDue(context.Background(), time.Nanosecond, place, 4, byAge, tell)
+				some, next, end, err := a.Retention.EraseDue(context.Background(), time.Nanosecond, place, 4, byAge, tell)
 				if err != nil {
 					t.Error(err)
 					return
@@ -288,17 +288,17 @@ func TestEraseDueAtOnce(t *testing.T) {
 	if got := a.text(`SELECT count(*) || ',' || count(*) FILTER (WHERE rule = 'age') FROM erasures`); got != "29,29" {
 		t.Errorf("on record: %s", got)
 	}
-	if got := must(a.Get(t.Context(), pending))(t); got.Sealed.Key == nil {
+	if got := must(a.Approvals.Get(t.Context(), pending))(t); got.Sealed.Key == nil {
 		t.Error("what waits was erased")
 	}
 	// What is younger stays.
-	if some, _, done, err := a.EraseDue(t.Context(), time.Hour, Place{}, 100, byAge, tell); err != nil || len(some) != 0 || !done {
+	if some, _, done, err := a.Retention.EraseDue(t.Context(), time.Hour, Place{}, 100, byAge, tell); err != nil || len(some) != 0 || !done {
 		t.Errorf("younger: %v, %v, %v", some, done, err)
 	}
 	// The list pages through all of them, and tells what is still there.
 	seen := map[string]bool{}
 	for cursor := ""; ; {
-		page, next, err := a.Erasures(t.Context(), cursor, 10)
+		page, next, err := a.Retention.Erasures(t.Context(), cursor, 10)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -312,22 +312,22 @@ func TestEraseDueAtOnce(t *testing.T) {
 			break
 		}
 	}
-	due := must(a.NextDue(t.Context(), 10))(t)
+	due := must(a.Retention.NextDue(t.Context(), 10))(t)
 	if len(seen) != 29 || len(due) != 1 || due[0].ID != ids[3] || due[0].Why != "held" {
 		t.Errorf("%d erasures are listed, due: %+v", len(seen), due)
 	}
-	if _, _, err := a.Erasures(t.Context(), "bm9uc2Vuc2U", 10); !errors.Is(err, ErrNotFound) {
+	if _, _, err := a.Retention.Erasures(t.Context(), "bm9uc2Vuc2U", 10); !errors.Is(err, ErrNotFound) {
 		t.Errorf("a bad cursor: %v", err)
 	}
 }
 
 func TestFloor(t *testing.T) {
 	s, owner := open(t)
-	f := must(s.Floor(t.Context()))(t)
+	f := must(s.Retention.Floor(t.Context()))(t)
 	if f.Shortest != 72*time.Hour || f.Allows(72*time.Hour) != nil || f.Allows(71*time.Hour) == nil {
 		t.Errorf("got %+v", f)
 	}
-	if err := s.SetFloor(t.Context(), 0, "runtime", event("")); !errors.Is(err, ErrUnavailable) {
+	if err := s.Retention.SetFloor(t.Context(), 0, "runtime", event("")); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("the runtime sets the floor: %v", err)
 	}
 	admin, err := Open(t.Context(), Config{URL: owner, Timeout: time.Minute})
@@ -335,10 +335,10 @@ func TestFloor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer admin.Close()
-	if err := admin.SetFloor(t.Context(), 5*time.Hour, "me", event("")); err != nil {
+	if err := admin.Retention.SetFloor(t.Context(), 5*time.Hour, "me", event("")); err != nil {
 		t.Fatal(err)
 	}
-	if f := must(s.Floor(t.Context()))(t); f.Shortest != 5*time.Hour || f.ChangedBy != "me" {
+	if f := must(s.Retention.Floor(t.Context()))(t); f.Shortest != 5*time.Hour || f.ChangedBy != "me" {
 		t.Errorf("got %+v", f)
 	}
 }

@@ -85,7 +85,7 @@ func (a *archive) ended(status approval.Status, more ...func(c *Change)) string 
 	once := &Once{Credential: "key_1", Key: id, Request: []byte("r"), Render: func(any, error) Reply {
 		return Reply{Status: 200, Header: map[string]string{}, Body: []byte("private")}
 	}}
-	err := a.Change(a.t.Context(), id, once, func(c *Change) (any, error, error) {
+	err := a.Approvals.Change(a.t.Context(), id, once, func(c *Change) (any, error, error) {
 		for _, f := range []approval.Fact{
 			{Kind: approval.Question, Actor: human("usr_ada"), Comment: "why private?"},
 			{Kind: approval.Information, Actor: engine.Actor{Kind: engine.AgentActor, ID: "bot"}, Comment: "because private"},
@@ -136,7 +136,7 @@ func (a *archive) erase(e Erasure) error {
 	if e.Covers == "" {
 		e.Covers = CoversApproval
 	}
-	_, err := a.Erase(a.t.Context(), e, nil, tell)
+	_, err := a.Retention.Erase(a.t.Context(), e, nil, tell)
 	return err
 }
 
@@ -150,7 +150,7 @@ func (a *archive) hold(covers, subject string) string {
 	h := Hold{ID: NewID("hold"), Covers: covers, Subject: subject, Reason: "case", By: "tester"}
 	e := event("")
 	e.Type = engine.Held
-	if err := a.PlaceHold(a.t.Context(), h, nil, e); err != nil {
+	if err := a.Retention.PlaceHold(a.t.Context(), h, nil, e); err != nil {
 		a.t.Fatal(err)
 	}
 	return h.ID
@@ -160,7 +160,7 @@ func (a *archive) release(id string) {
 	a.t.Helper()
 	e := event("")
 	e.Type = engine.Held
-	if err := a.ReleaseHold(a.t.Context(), id, "tester", nil, e); err != nil {
+	if err := a.Retention.ReleaseHold(a.t.Context(), id, "tester", nil, e); err != nil {
 		a.t.Fatal(err)
 	}
 }
@@ -179,14 +179,14 @@ func (a *archive) everything() string {
 func TestEraseApproval(t *testing.T) {
 	a := newArchive(t, "0")
 	id, other := a.ended(approval.Denied), a.ended(approval.Denied)
-	before, err := a.Get(t.Context(), id)
+	before, err := a.Approvals.Get(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := a.erase(Erasure{Subject: id, Reason: "request 1"}); err != nil {
 		t.Fatal(err)
 	}
-	after, err := a.Get(t.Context(), id)
+	after, err := a.Approvals.Get(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func TestEraseApproval(t *testing.T) {
 	if !errors.As(err, &replay) || replay.Reply.Status != 410 || !strings.Contains(string(replay.Reply.Body), `"code":"erased"`) {
 		t.Errorf("a repetition: %v", err)
 	}
-	if got, err := a.Get(t.Context(), other); err != nil || got.Approval.Call.Digest == zeroDigest || got.Approval.Facts[3].Comment != "private "+other {
+	if got, err := a.Approvals.Get(t.Context(), other); err != nil || got.Approval.Call.Digest == zeroDigest || got.Approval.Facts[3].Comment != "private "+other {
 		t.Errorf("another one was erased: %+v, %v", got, err)
 	}
 }
@@ -264,12 +264,12 @@ func mustJSON(t testing.TB, v any) string {
 func TestErasedReplays(t *testing.T) {
 	a := newArchive(t, "0")
 	id := a.ended(approval.Denied)
-	before := must(a.Get(t.Context(), id))(t)
+	before := must(a.Approvals.Get(t.Context(), id))(t)
 	want := approval.Advance(before.Approval.Plan, before.Approval.Facts, before.Now)
 	if err := a.erase(Erasure{Subject: id}); err != nil {
 		t.Fatal(err)
 	}
-	after := must(a.Get(t.Context(), id))(t)
+	after := must(a.Approvals.Get(t.Context(), id))(t)
 	got := approval.Advance(after.Approval.Plan, after.Approval.Facts, before.Now)
 	got.Decisive.Comment, want.Decisive.Comment, want.Decisive.Details.Salt, want.Decisive.Details.Constraints = "", "", "", nil
 	if want.Status != approval.Denied || fmt.Sprintf("%+v", got.Requirements) != fmt.Sprintf("%+v", want.Requirements) || got.Status != want.Status || !got.At.Equal(want.At) || fmt.Sprint(*got.Decisive) != fmt.Sprint(*want.Decisive) {
@@ -356,7 +356,7 @@ func TestHoldsCover(t *testing.T) {
 			t.Errorf("%v, the person: got %v", h, err)
 		}
 		a.release(hold)
-		if err := a.ReleaseHold(t.Context(), hold, "again", nil, event("")); !errors.Is(err, ErrNotFound) {
+		if err := a.Retention.ReleaseHold(t.Context(), hold, "again", nil, event("")); !errors.Is(err, ErrNotFound) {
 			t.Errorf("released twice: %v", err)
 		}
 	}
@@ -366,7 +366,7 @@ func TestHoldsCover(t *testing.T) {
 	}
 	for _, h := range [][2]string{{CoversApproval, NewID("apr")}, {CoversAgent, "nobody"}, {CoversPerson, "usr_nobody"}} {
 		var kept *Kept
-		if err := a.PlaceHold(t.Context(), Hold{ID: NewID("hold"), Covers: h[0], Subject: h[1], Reason: "x", By: "x"}, nil, event("")); !errors.As(err, &kept) || kept.Why != "missing" {
+		if err := a.Retention.PlaceHold(t.Context(), Hold{ID: NewID("hold"), Covers: h[0], Subject: h[1], Reason: "x", By: "x"}, nil, event("")); !errors.As(err, &kept) || kept.Why != "missing" {
 			t.Errorf("%v: got %v", h, err)
 		}
 	}
@@ -399,14 +399,14 @@ func TestErasePerson(t *testing.T) {
 	refused("endpoint")
 	a.as(`UPDATE endpoints SET settings = '{"to":["reviewers"]}'`)
 	waiting := a.mustOpen(t, time.Hour)
-	err := a.Change(t.Context(), waiting, nil, func(c *Change) (any, error, error) {
+	err := a.Approvals.Change(t.Context(), waiting, nil, func(c *Change) (any, error, error) {
 		return nil, nil, c.AddFact(approval.Fact{Kind: approval.Claim, Actor: human("usr_ada")})
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	refused("pending")
-	if err := a.Change(t.Context(), waiting, nil, func(c *Change) (any, error, error) {
+	if err := a.Approvals.Change(t.Context(), waiting, nil, func(c *Change) (any, error, error) {
 		return nil, nil, c.Settle(approval.Expired, []engine.Reason{}, "", 0, nil)
 	}); err != nil {
 		t.Fatal(err)
@@ -428,7 +428,7 @@ func TestErasePerson(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", sql, got, want)
 		}
 	}
-	if got, err := a.Get(t.Context(), id); err != nil || got.Sealed.Key == nil || got.Approval.Facts[0].Actor.ID != "usr_ada" {
+	if got, err := a.Approvals.Get(t.Context(), id); err != nil || got.Sealed.Key == nil || got.Approval.Facts[0].Actor.ID != "usr_ada" {
 		t.Errorf("the approval is not the person: %+v, %v", got, err)
 	}
 	for _, statement := range []string{`UPDATE people SET name = 'Ada' WHERE id = 'usr_ada'`, `UPDATE people SET disabled_at = NULL WHERE id = 'usr_ada'`, `UPDATE people SET erased_at = now() WHERE id = 'usr_ben'`} {

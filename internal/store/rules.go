@@ -35,7 +35,7 @@ func (d Document) Digest() string {
 // ActiveDocuments reads the documents in force, by kind, and the digests that they
 // are to have. A kind that is not there has none. With an error that is no outage,
 // the digests are those of the documents in force all the same.
-func (s *Store) ActiveDocuments(ctx context.Context) (active map[string]Document, digests map[string]string, err error) {
+func (s Rules) ActiveDocuments(ctx context.Context) (active map[string]Document, digests map[string]string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `SELECT a.kind, d.known_as, d.body, d.digest FROM active_documents a JOIN documents d ON d.digest = a.digest`)
@@ -64,17 +64,17 @@ func (s *Store) ActiveDocuments(ctx context.Context) (active map[string]Document
 	return active, digests, changed
 }
 
-// Rules is what calls are judged by beside their routing.
-type Rules struct {
+// RulesInForce is what calls are judged by beside their routing.
+type RulesInForce struct {
 	// Documents are the digests of the documents in force, by kind.
 	Documents map[string]string
 	Registry  *registry.Snapshot
 }
 
-// Rules reads what calls are judged by now.
-func (c *Change) Rules() (Rules, error) {
+// RulesInForce reads what calls are judged by now.
+func (c *Change) Rules() (RulesInForce, error) {
 	rows := &pgx.Batch{}
-	r := Rules{Documents: map[string]string{}, Registry: queueRegistry(rows)}
+	r := RulesInForce{Documents: map[string]string{}, Registry: queueRegistry(rows)}
 	rows.Queue(`SELECT kind, digest FROM active_documents`).Query(each(func(row pgx.Rows) error {
 		var kind, digest string
 		err := row.Scan(&kind, &digest)
@@ -88,7 +88,7 @@ func (c *Change) Rules() (Rules, error) {
 // the one that is in force already changes nothing and leaves no event. allowed
 // is asked, under the lock on what is in force, with the body of the former
 // document (nil for none); its error comes back as it is, and nothing changes.
-func (s *Store) Activate(ctx context.Context, d Document, by string, e engine.Event, allowed func(former []byte) error) (changed bool, err error) {
+func (s Rules) Activate(ctx context.Context, d Document, by string, e engine.Event, allowed func(former []byte) error) (changed bool, err error) {
 	err = s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		changed = false
 		// Where no row is yet, there is none to lock.
@@ -122,7 +122,7 @@ func (s *Store) Activate(ctx context.Context, d Document, by string, e engine.Ev
 }
 
 // KeepRuleset keeps what decisions under a digest are judged by.
-func (s *Store) KeepRuleset(ctx context.Context, digest string, body []byte) error {
+func (s Rules) KeepRuleset(ctx context.Context, digest string, body []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	_, err := s.pool.Exec(ctx, `INSERT INTO rulesets (digest, body) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING`, digest, body)
@@ -131,17 +131,17 @@ func (s *Store) KeepRuleset(ctx context.Context, digest string, body []byte) err
 
 // Ruleset returns what decisions under a digest were judged by. ErrNotFound:
 // no decision was.
-func (s *Store) Ruleset(ctx context.Context, digest string) ([]byte, error) {
+func (s Rules) Ruleset(ctx context.Context, digest string) ([]byte, error) {
 	return s.bytes(ctx, `SELECT body FROM rulesets WHERE digest = $1`, digest)
 }
 
 // DocumentKnownAs returns a document, in force or not, as it was written.
 // ErrNotFound: there is none.
-func (s *Store) DocumentKnownAs(ctx context.Context, digest string) ([]byte, error) {
+func (s Rules) DocumentKnownAs(ctx context.Context, digest string) ([]byte, error) {
 	return s.bytes(ctx, `SELECT body FROM documents WHERE known_as = $1 ORDER BY imported_at LIMIT 1`, digest)
 }
 
-func (s *Store) bytes(ctx context.Context, sql, digest string) ([]byte, error) {
+func (s Rules) bytes(ctx context.Context, sql, digest string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var body []byte

@@ -41,7 +41,7 @@ const (
 // a type, an outcome or both; a person; an approval. For others, rows of the least
 // busy of these are looked at one by one: such a search ends with the budget, and
 // Found says how far it has come. A budget of 0 has no end but the log's.
-func (s *Store) Search(ctx context.Context, f EventFilter, budget time.Duration) (Found, error) {
+func (s Events) Search(ctx context.Context, f EventFilter, budget time.Duration) (Found, error) {
 	filed, found, err := s.search(ctx, f, budget)
 	for _, r := range filed {
 		found.Records = append(found.Records, r.Record)
@@ -51,9 +51,9 @@ func (s *Store) Search(ctx context.Context, f EventFilter, budget time.Duration)
 
 // search is Search, with what the records are filed under; those of Found are left
 // out.
-func (s *Store) search(ctx context.Context, f EventFilter, budget time.Duration) (filed []Filed, _ Found, err error) {
+func (s Events) search(ctx context.Context, f EventFilter, budget time.Duration) (filed []Filed, _ Found, err error) {
 	began := time.Now()
-	q := search{store: s, f: f}
+	q := search{store: s.db, f: f}
 	if err := q.bounds(ctx); err != nil || q.lo >= q.hi {
 		return nil, Found{Reached: q.reached()}, translate(err)
 	}
@@ -105,7 +105,7 @@ func (s *Store) search(ctx context.Context, f EventFilter, budget time.Duration)
 
 // search is a search under way: what is left of the log, and how to go through it.
 type search struct {
-	store  *Store
+	store  *db
 	f      EventFilter
 	lo, hi int64 // leaves that are left
 	// by is the index that leads, or "" for none: then all leaves are looked at.

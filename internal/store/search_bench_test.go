@@ -185,7 +185,7 @@ func BenchmarkSearch(b *testing.B) {
 					pages, found = 0, 0
 					for next := f; ; {
 						began := time.Now()
-						got, err := s.Search(context.Background(), next, 300*time.Millisecond)
+						got, err := s.Events.Search(context.Background(), next, 300*time.Millisecond)
 						if err != nil {
 							b.Fatal(err)
 						}

@@ -124,7 +124,7 @@ func TestSearchFindsWhatThereIs(t *testing.T) {
 			slices.Reverse(want)
 		}
 		for pages := 0; ; pages++ {
-			found, err := s.Search(ctx, f, budget)
+			found, err := s.Events.Search(ctx, f, budget)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -178,7 +178,7 @@ func TestFiledIsAsTheIndexHasIt(t *testing.T) {
 			}
 		}
 		for page := f; ; {
-			filed, err := s.Filed(ctx, page)
+			filed, err := s.Events.Placed(ctx, page)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,10 +9,10 @@ import (
 	"holdpoint/engine"
 )
 
-// PastApprovals lists up to limit approvals of any status in order of id, after
+// Past lists up to limit approvals of any status in order of id, after
 // the given one, with their facts and sealed documents: for judging all of
 // them again bit by bit. The next page begins after the last one's id.
-func (s *Store) PastApprovals(ctx context.Context, after string, limit int) ([]Record, error) {
+func (s Approvals) Past(ctx context.Context, after string, limit int) ([]Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var page []Record
@@ -57,7 +57,7 @@ type DecidedAtOnce struct {
 
 // CountDecidedAtOnce counts the decisions, from since on, that opened no
 // approval, by tool and outcome. Nothing is kept of their arguments.
-func (s *Store) CountDecidedAtOnce(ctx context.Context, since time.Time) ([]DecidedAtOnce, error) {
+func (s Reports) CountDecidedAtOnce(ctx context.Context, since time.Time) ([]DecidedAtOnce, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `SELECT tool_name, outcome, count(*) FROM events

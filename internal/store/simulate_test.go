@@ -20,7 +20,7 @@ func TestPastApprovals(t *testing.T) {
 	slices.Sort(want)
 	var got []string
 	for after := ""; ; {
-		page, err := s.PastApprovals(ctx, after, 2)
+		page, err := s.Approvals.Past(ctx, after, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,11 +54,11 @@ func TestCountDecidedAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got, err := s.CountDecidedAtOnce(ctx, time.Time{})
+	got, err := s.Reports.CountDecidedAtOnce(ctx, time.Time{})
 	if want := []DecidedAtOnce{{"t", engine.Allow, 1}, {"t", engine.Deny, 2}}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %v, %v, want %v", got, err, want)
 	}
-	if got, err := s.CountDecidedAtOnce(ctx, time.Now().Add(time.Hour)); err != nil || len(got) != 0 {
+	if got, err := s.Reports.CountDecidedAtOnce(ctx, time.Now().Add(time.Hour)); err != nil || len(got) != 0 {
 		t.Errorf("from an hour on: %v, %v", got, err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 // Unsequenced is how much of what is committed has no place in the log yet.
 type Unsequenced struct {
-	// Events counts them, up to MaxUnsequenced.
+	// List counts them, up to MaxUnsequenced.
 	Events int
 	Oldest time.Time // the zero time where there are none
 	Now    time.Time // the database's
@@ -17,7 +17,7 @@ type Unsequenced struct {
 const MaxUnsequenced = 10_000
 
 // Unsequenced counts the events that have no place in the log yet.
-func (s *Store) Unsequenced(ctx context.Context) (Unsequenced, error) {
+func (s Events) Unsequenced(ctx context.Context) (Unsequenced, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var u Unsequenced

@@ -56,9 +56,104 @@ type Config struct {
 	Observe func(size int, took time.Duration)
 }
 
-// Store is a pool of connections and the group-commit writer on top of it.
-// Close ends both.
+// Store is one pool of connections and the group-commit writer on top of it, with
+// a sub-store for each room that it serves. Close ends both.
 type Store struct {
+	*db
+	Approvals     Approvals
+	Outbox        Outbox
+	Cards         Cards
+	Grants        Grants
+	Events        Events
+	Log           Log
+	Streams       Streams
+	Evidence      Evidence
+	Reports       Reports
+	Registry      Registry
+	Rules         Rules
+	People        People
+	Sessions      Sessions
+	Factors       Factors
+	Keys          Keys
+	Delegations   Delegations
+	OnCall        OnCall
+	Notifications Notifications
+	Endpoints     Endpoints
+	Retention     Retention
+}
+
+// The sub-stores, which share one pool.
+type (
+	// Approvals: approvals: what waits, what has ended, and their facts.
+	Approvals struct{ *db }
+	// Outbox: what the worker has yet to hand to Temporal.
+	Outbox struct{ *db }
+	// Cards: what people were shown of a call.
+	Cards struct{ *db }
+	// Grants: standing grants.
+	Grants struct{ *db }
+	// Events: the audit log's events: read, searched, counted.
+	Events struct{ *db }
+	// Log: the Merkle tree over the events.
+	Log struct{ *db }
+	// Streams: how far the log was sent to receivers outside.
+	Streams struct{ *db }
+	// Evidence: what evidence packs are made of.
+	Evidence struct{ *db }
+	// Reports: what reports count.
+	Reports struct{ *db }
+	// Registry: agents, tools, limits and kill switches.
+	Registry struct{ *db }
+	// Rules: documents in force.
+	Rules struct{ *db }
+	// People: people's accounts, and agents' names and owners.
+	People struct{ *db }
+	// Sessions: sign-ins to the console.
+	Sessions struct{ *db }
+	// Factors: second factors, and attempts to prove them.
+	Factors struct{ *db }
+	// Keys: API keys and signing keys.
+	Keys struct{ *db }
+	// Delegations: who decides in whose place.
+	Delegations struct{ *db }
+	// OnCall: on-call schedules.
+	OnCall struct{ *db }
+	// Notifications: what people are told, and its deliveries.
+	Notifications struct{ *db }
+	// Endpoints: where notifications go.
+	Endpoints struct{ *db }
+	// Retention: holds, erasures and the floor of retention.
+	Retention struct{ *db }
+)
+
+func newStore(d *db) *Store {
+	return &Store{
+		db:            d,
+		Approvals:     Approvals{d},
+		Outbox:        Outbox{d},
+		Cards:         Cards{d},
+		Grants:        Grants{d},
+		Events:        Events{d},
+		Log:           Log{d},
+		Streams:       Streams{d},
+		Evidence:      Evidence{d},
+		Reports:       Reports{d},
+		Registry:      Registry{d},
+		Rules:         Rules{d},
+		People:        People{d},
+		Sessions:      Sessions{d},
+		Factors:       Factors{d},
+		Keys:          Keys{d},
+		Delegations:   Delegations{d},
+		OnCall:        OnCall{d},
+		Notifications: Notifications{d},
+		Endpoints:     Endpoints{d},
+		Retention:     Retention{d},
+	}
+}
+
+// db is what the sub-stores share.
+type db struct {
 	pool *pgxpool.Pool
 	// reserve is for administration and for asking whether Postgres answers:
 	// whoever throws a kill switch must not wait behind those whom it stops.
@@ -85,7 +180,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.MaxConns > 0 {
 		pc.MaxConns = int32(cfg.MaxConns) // #nosec G115 -- configuration bounds it
 	}
-	s := &Store{
+	s := &db{
 		sealer: cfg.Sealer, log: cfg.Logger, timeout: cfg.Timeout, observe: cfg.Observe,
 		queue: make(chan *queued, 4096), stopped: make(chan struct{}),
 	}
@@ -124,12 +219,12 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s.changes = newHub(s.pool, s.log)
 	go s.changes.run(run)
 	go s.write(run)
-	return s, nil
+	return newStore(s), nil
 }
 
 // Close waits for what is being written, then closes the pool. Submissions
 // after Close fail with ErrUnavailable.
-func (s *Store) Close() {
+func (s *db) Close() {
 	s.stop()
 	<-s.stopped
 	s.changes.wait()
@@ -138,7 +233,7 @@ func (s *Store) Close() {
 }
 
 // checkKey compares the data key with the one that the database was first used with.
-func (s *Store) checkKey(ctx context.Context) error {
+func (s *db) checkKey(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var stored []byte
@@ -163,14 +258,14 @@ func (s *Store) checkKey(ctx context.Context) error {
 }
 
 // Ping reports whether Postgres answers.
-func (s *Store) Ping(ctx context.Context) error {
+func (s *db) Ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	return translate(s.reserve.Ping(ctx))
 }
 
 // Now is the database's clock.
-func (s *Store) Now(ctx context.Context) (time.Time, error) {
+func (s *db) Now(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var now time.Time
@@ -251,11 +346,11 @@ func hideURL(err error) error {
 
 // inTx runs fn in one transaction at READ COMMITTED. Errors of fn come back as
 // they are, errors of Postgres translated.
-func (s *Store) inTx(ctx context.Context, fn func(ctx context.Context, tx pgx.Tx) error) error {
+func (s *db) inTx(ctx context.Context, fn func(ctx context.Context, tx pgx.Tx) error) error {
 	return s.inTxOn(ctx, s.pool, fn)
 }
 
-func (s *Store) inTxOn(ctx context.Context, pool *pgxpool.Pool, fn func(ctx context.Context, tx pgx.Tx) error) error {
+func (s *db) inTxOn(ctx context.Context, pool *pgxpool.Pool, fn func(ctx context.Context, tx pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	tx, err := pool.Begin(ctx)

@@ -152,7 +152,7 @@ func TestGroupCommitKeepsAllAndOnlyTheGood(t *testing.T) {
 		})
 	}
 	group.Wait()
-	events, err := s.Events(context.Background(), EventFilter{Limit: 1000})
+	events, err := s.Events.List(context.Background(), EventFilter{Limit: 1000})
 	if err != nil || len(events) != n-n/50 {
 		t.Errorf("%d events, %v", len(events), err)
 	}
@@ -180,7 +180,7 @@ func TestSubmissionsAreIdempotent(t *testing.T) {
 	if _, err := s.Submit(context.Background(), Submission{Event: sub.Event}); !errors.Is(err, ErrConflict) {
 		t.Errorf("another submission with the id: %v", err)
 	}
-	events, err := s.Events(context.Background(), EventFilter{ApprovalID: id, Limit: 10})
+	events, err := s.Events.List(context.Background(), EventFilter{ApprovalID: id, Limit: 10})
 	if err != nil || len(events) != 1 {
 		t.Errorf("%d events, %v", len(events), err)
 	}
@@ -193,7 +193,7 @@ func TestOutbox(t *testing.T) {
 	told := map[string]int{}
 	relay := func(refuse string) int {
 		t.Helper()
-		n, err := s.Relay(ctx, 10, func(_ context.Context, ids []string) map[string]bool {
+		n, err := s.Outbox.Relay(ctx, 10, func(_ context.Context, ids []string) map[string]bool {
 			took := map[string]bool{}
 			for _, id := range ids {
 				if id != refuse {
@@ -211,11 +211,11 @@ func TestOutbox(t *testing.T) {
 	if n := relay(b); n != 2 || told[a] != 1 {
 		t.Fatalf("claimed %d, told %v", n, told)
 	}
-	if err := s.Poke(ctx, []string{a, b, b}); err != nil {
+	if err := s.Outbox.Poke(ctx, []string{a, b, b}); err != nil {
 		t.Fatal(err)
 	}
 	// b has a message there already and gets no other; a does.
-	if n, _, err := s.OutboxDepth(ctx); err != nil || n != 2 {
+	if n, _, err := s.Outbox.Depth(ctx); err != nil || n != 2 {
 		t.Errorf("%d messages, %v", n, err)
 	}
 	if n := relay(""); n != 2 || told[a] != 2 || told[b] != 1 {
@@ -231,16 +231,16 @@ func TestOverdueAndSweep(t *testing.T) {
 	s, _ := open(t)
 	id := s.mustOpen(t, time.Hour)
 	// Nobody has settled it yet, so it counts as due from its opening on.
-	if lost, err := s.Overdue(ctx, -time.Second, 10); err != nil || len(lost) != 1 {
+	if lost, err := s.Outbox.Overdue(ctx, -time.Second, 10); err != nil || len(lost) != 1 {
 		t.Errorf("overdue %v, %v", lost, err)
 	}
-	if err := s.Change(ctx, id, nil, func(c *Change) (any, error, error) { return nil, nil, c.Wake(c.Approval.State.Wake) }); err != nil {
+	if err := s.Approvals.Change(ctx, id, nil, func(c *Change) (any, error, error) { return nil, nil, c.Wake(c.Approval.State.Wake) }); err != nil {
 		t.Fatal(err)
 	}
-	if lost, err := s.Overdue(ctx, 0, 10); err != nil || len(lost) != 0 {
+	if lost, err := s.Outbox.Overdue(ctx, 0, 10); err != nil || len(lost) != 0 {
 		t.Errorf("overdue with an hour to go: %v, %v", lost, err)
 	}
-	if page, err := s.PendingAfter(ctx, "", 10); err != nil || len(page) != 1 || page[0] != id {
+	if page, err := s.Outbox.PendingAfter(ctx, "", 10); err != nil || len(page) != 1 || page[0] != id {
 		t.Errorf("pending %v, %v", page, err)
 	}
 }
@@ -250,10 +250,10 @@ func TestChangesWakeWhoWaits(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	id := s.mustOpen(t, time.Hour)
-	mine, all, other := s.ApprovalChanges(ctx, id), s.ApprovalChanges(ctx, ""), s.ApprovalChanges(ctx, "apr_other")
+	mine, all, other := s.Approvals.Changes(ctx, id), s.Approvals.Changes(ctx, ""), s.Approvals.Changes(ctx, "apr_other")
 	for done := false; !done; {
 		// The first wake-ups may be the listener's own beginning.
-		err := s.Change(ctx, id, nil, func(c *Change) (any, error, error) {
+		err := s.Approvals.Change(ctx, id, nil, func(c *Change) (any, error, error) {
 			return nil, nil, c.AddFact(approval.Fact{Kind: approval.Cancel, Actor: engine.Actor{Kind: engine.AgentActor, ID: "bot"}})
 		})
 		if err != nil {
@@ -275,7 +275,7 @@ func TestChangesWakeWhoWaits(t *testing.T) {
 	for len(other) > 0 {
 		<-other
 	}
-	if err := s.Change(ctx, id, nil, func(c *Change) (any, error, error) {
+	if err := s.Approvals.Change(ctx, id, nil, func(c *Change) (any, error, error) {
 		return nil, nil, c.AddFact(approval.Fact{Kind: approval.Cancel, Actor: engine.Actor{Kind: engine.AgentActor, ID: "bot"}})
 	}); err != nil {
 		t.Fatal(err)
@@ -297,14 +297,14 @@ func TestHistoryPages(t *testing.T) {
 	for range 7 {
 		id := s.mustOpen(t, time.Hour)
 		ended[id] = true
-		err := s.Change(ctx, id, nil, func(c *Change) (any, error, error) { return nil, nil, c.Settle(approval.Denied, nil, "", 0, nil) })
+		err := s.Approvals.Change(ctx, id, nil, func(c *Change) (any, error, error) { return nil, nil, c.Settle(approval.Denied, nil, "", 0, nil) })
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	seen, cursor := map[string]bool{}, ""
 	for pages := 0; ; pages++ {
-		page, next, err := s.History(ctx, Reader{Roles: []string{"r"}}, cursor, 3)
+		page, next, err := s.Approvals.History(ctx, Reader{Roles: []string{"r"}}, cursor, 3)
 		if err != nil || pages > 3 {
 			t.Fatal(pages, err)
 		}
@@ -318,11 +318,11 @@ func TestHistoryPages(t *testing.T) {
 	if len(seen) != len(ended) {
 		t.Errorf("saw %d of %d", len(seen), len(ended))
 	}
-	if page, _, err := s.History(ctx, Reader{Roles: []string{"other"}, Identity: "x"}, "", 3); err != nil || len(page) != 0 {
+	if page, _, err := s.Approvals.History(ctx, Reader{Roles: []string{"other"}, Identity: "x"}, "", 3); err != nil || len(page) != 0 {
 		t.Errorf("a stranger saw %d, %v", len(page), err)
 	}
 	for _, cursor := range []string{"x", "!!", "bm90IGEgdGltZSBhcHJfeA"} {
-		if _, _, err := s.History(ctx, Reader{All: true}, cursor, 3); !errors.Is(err, ErrNotFound) {
+		if _, _, err := s.Approvals.History(ctx, Reader{All: true}, cursor, 3); !errors.Is(err, ErrNotFound) {
 			t.Errorf("cursor %q: %v", cursor, err)
 		}
 	}
@@ -333,10 +333,10 @@ func TestTheSchemaKeepsThePromises(t *testing.T) {
 	ctx := context.Background()
 	s, owner := open(t)
 	id := s.mustOpen(t, time.Hour)
-	if err := s.Change(ctx, id, nil, func(c *Change) (any, error, error) { return nil, nil, c.Settle(approval.Denied, nil, "", 0, nil) }); err != nil {
+	if err := s.Approvals.Change(ctx, id, nil, func(c *Change) (any, error, error) { return nil, nil, c.Settle(approval.Denied, nil, "", 0, nil) }); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Change(ctx, id, nil, func(c *Change) (any, error, error) {
+	if err := s.Approvals.Change(ctx, id, nil, func(c *Change) (any, error, error) {
 		return nil, nil, c.Settle(approval.Approved, nil, "tok", time.Hour, nil)
 	}); err == nil {
 		t.Error("an ended approval ended otherwise")
@@ -451,7 +451,7 @@ func TestInboxIsShared(t *testing.T) {
 	if _, err := s.Submit(ctx, Submission{Event: event(id), Opening: o}); err != nil {
 		t.Fatal(err)
 	}
-	list, _, err := s.Inbox(ctx, "usr_a", []Standing{{Roles: []string{"r"}, Voices: []string{"usr_a"}}}, 2*inboxShare)
+	list, _, err := s.Approvals.Inbox(ctx, "usr_a", []Standing{{Roles: []string{"r"}, Voices: []string{"usr_a"}}}, 2*inboxShare)
 	if err != nil || len(list) != 2*inboxShare {
 		t.Fatalf("%d rows, %v", len(list), err)
 	}

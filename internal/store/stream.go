@@ -45,7 +45,7 @@ type StreamWanted struct{ Types, Outcomes []string }
 // StreamLeader is the one process that sends a stream. What it reads and writes
 // goes over the connection that holds the lock: when that is lost, so is the lead.
 type StreamLeader struct {
-	store *Store
+	store *db
 	conn  *pgx.Conn
 	name  string
 }
@@ -56,10 +56,10 @@ type StreamLeader struct {
 // for as long as its receiver takes.
 const askLeader = `SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3`
 
-// LeadStream calls lead while this process alone sends the stream of this name,
+// Lead calls lead while this process alone sends the stream of this name,
 // and reports whether it did: another process may have the lead. It returns what
 // lead returns.
-func (s *Store) LeadStream(ctx context.Context, name string, lead func(context.Context, *StreamLeader) error) (bool, error) {
+func (s Streams) Lead(ctx context.Context, name string, lead func(context.Context, *StreamLeader) error) (bool, error) {
 	sum := sha256.Sum256([]byte("holdpoint log stream " + name))
 	lock := int64(binary.BigEndian.Uint64(sum[:])) // #nosec G115 -- any number will do
 	return s.lead(ctx, lock, func(ctx context.Context, conn *pgx.Conn) error {
@@ -69,7 +69,7 @@ func (s *Store) LeadStream(ctx context.Context, name string, lead func(context.C
 		}); err != nil {
 			return translate(err)
 		}
-		return lead(ctx, &StreamLeader{store: s, conn: conn, name: name})
+		return lead(ctx, &StreamLeader{store: s.db, conn: conn, name: name})
 	})
 }
 
@@ -84,9 +84,9 @@ func scanPosition(row pgx.CollectableRow) (StreamPosition, error) {
 	return p, err
 }
 
-// StreamPositions lists how far streams have come, by name; those that have never
+// Positions lists how far streams have come, by name; those that have never
 // run are not there.
-func (s *Store) StreamPositions(ctx context.Context) (list []StreamPosition, err error) {
+func (s Streams) Positions(ctx context.Context) (list []StreamPosition, err error) {
 	err = s.within(ctx, func(ctx context.Context) error {
 		rows, err := s.pool.Query(ctx, `SELECT `+positionColumns+` FROM log_positions p CROSS JOIN log_head h ORDER BY p.name`)
 		if err != nil {

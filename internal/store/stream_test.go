@@ -9,7 +9,7 @@ import (
 // nothing, and does not wait for what the system thinks of a dead connection.
 func TestLeaderWhoseMachineIsGone(t *testing.T) {
 	s, _ := open(t)
-	led, err := s.LeadStream(t.Context(), "siem", func(ctx context.Context, l *StreamLeader) error {
+	led, err := s.Streams.Lead(t.Context(), "siem", func(ctx context.Context, l *StreamLeader) error {
 		var idle, interval, count int
 		err := l.conn.QueryRow(ctx, `SELECT current_setting('tcp_keepalives_idle')::int, current_setting('tcp_keepalives_interval')::int, current_setting('tcp_keepalives_count')::int`).
 			Scan(&idle, &interval, &count)

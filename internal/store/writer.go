@@ -91,7 +91,7 @@ const maxBatch = 512
 // waiting, and returns once that commit is durable. A repetition of a request
 // is answered with *Replay. ErrUnavailable means that nothing may be granted,
 // although the event may have been written.
-func (s *Store) Submit(ctx context.Context, sub Submission) (Stored, error) {
+func (s *db) Submit(ctx context.Context, sub Submission) (Stored, error) {
 	if sub.Once != nil {
 		if err := s.replay(ctx, sub.Once); err != nil {
 			return Stored{}, err
@@ -125,7 +125,7 @@ func (s *Store) Submit(ctx context.Context, sub Submission) (Stored, error) {
 
 // write is the group-commit loop: it flushes whatever has queued as soon as the
 // former commit has returned, with no artificial delay.
-func (s *Store) write(ctx context.Context) {
+func (s *db) write(ctx context.Context) {
 	defer close(s.stopped)
 	batch := make([]*queued, 0, maxBatch)
 	for {
@@ -158,7 +158,7 @@ func (s *Store) write(ctx context.Context) {
 // connection is tried once more, because every row has an id of its own and
 // writing it twice is writing it once. Silence is not: whoever asked has waited
 // long enough.
-func (s *Store) flush(ctx context.Context, batch []*queued) {
+func (s *db) flush(ctx context.Context, batch []*queued) {
 	err := s.commit(ctx, batch, false)
 	if errors.Is(err, ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
 		err = s.commit(ctx, batch, true)
@@ -183,7 +183,7 @@ func (s *Store) flush(ctx context.Context, batch []*queued) {
 // commit writes a batch in one transaction. again says that it may have been
 // written before. A submission that turns out to be a repetition is left out,
 // with what stands for it in its err.
-func (s *Store) commit(ctx context.Context, batch []*queued, again bool) error {
+func (s *db) commit(ctx context.Context, batch []*queued, again bool) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var repeatable []*queued
@@ -232,7 +232,7 @@ func (s *Store) commit(ctx context.Context, batch []*queued, again bool) error {
 
 // claimKeys takes the locks of the submissions' idempotency keys and marks
 // those that are repetitions, of what was kept or of one another.
-func (s *Store) claimKeys(ctx context.Context, tx pgx.Tx, repeatable []*queued) error {
+func (s *db) claimKeys(ctx context.Context, tx pgx.Tx, repeatable []*queued) error {
 	locks := make([]int64, len(repeatable))
 	for i, q := range repeatable {
 		locks[i] = q.sub.Once.lock()

@@ -56,10 +56,10 @@ const (
 
 // Run streams until ctx ends, while no other process streams under this name.
 func (s *Stream) Run(ctx context.Context) {
-	changed := s.Store.LogChanges(ctx)
+	changed := s.Store.Log.Changes(ctx)
 	for ctx.Err() == nil {
 		wait := lookAgain
-		_, err := s.Store.LeadStream(ctx, s.Config.Name, func(ctx context.Context, l *store.StreamLeader) error { return s.lead(ctx, l, changed) })
+		_, err := s.Store.Streams.Lead(ctx, s.Config.Name, func(ctx context.Context, l *store.StreamLeader) error { return s.lead(ctx, l, changed) })
 		if ctx.Err() != nil {
 			return
 		}

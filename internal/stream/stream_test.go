@@ -133,7 +133,7 @@ func (h *house) until(what string, holds func() bool) {
 
 func (h *house) positions() []store.StreamPosition {
 	h.t.Helper()
-	list, err := h.store.StreamPositions(context.Background())
+	list, err := h.store.Streams.Positions(context.Background())
 	if err != nil {
 		h.t.Error(err)
 	}
@@ -154,7 +154,7 @@ func (h *house) position(name string) store.StreamPosition {
 func (h *house) sequenced(n int64) {
 	h.t.Helper()
 	h.until(fmt.Sprintf("%d events in the log", n), func() bool {
-		head, err := h.store.LogHead(context.Background())
+		head, err := h.store.Log.Head(context.Background())
 		return err == nil && head.Size == n
 	})
 }
@@ -200,7 +200,7 @@ func TestEveryEventArrives(t *testing.T) {
 		}
 	}
 	t.Logf("%d messages for %d events; ends: %v", c.count(), n, c.kinds)
-	records, err := h.store.Leaves(t.Context(), 0, n)
+	records, err := h.store.Log.Leaves(t.Context(), 0, n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -438,7 +438,7 @@ func TestWindowsAreBounded(t *testing.T) {
 	h := newHouse(t)
 	h.events(12, engine.Decided, engine.Allow, `{"a":"`+strings.Repeat("x", 100_000)+`"}`)
 	h.sequenced(12)
-	led, err := h.store.LeadStream(t.Context(), "w", func(ctx context.Context, l *store.StreamLeader) error {
+	led, err := h.store.Streams.Lead(t.Context(), "w", func(ctx context.Context, l *store.StreamLeader) error {
 		for _, test := range []struct {
 			from         int64
 			wanted       store.StreamWanted
@@ -467,7 +467,7 @@ func TestWindowsAreBounded(t *testing.T) {
 		}
 		// Another one of that name has to wait; one of another name has not.
 		for name, want := range map[string]bool{"w": false, "v": true} {
-			if led, err := h.store.LeadStream(ctx, name, func(context.Context, *store.StreamLeader) error { return nil }); led != want || err != nil {
+			if led, err := h.store.Streams.Lead(ctx, name, func(context.Context, *store.StreamLeader) error { return nil }); led != want || err != nil {
 				t.Errorf("%s: led %t, %v", name, led, err)
 			}
 		}

@@ -179,7 +179,7 @@ func TestEveryEventArrivesByWebhook(t *testing.T) {
 		}
 		highest = max(highest, seqs[len(seqs)-1])
 	}
-	records, err := h.store.Leaves(t.Context(), 0, n)
+	records, err := h.store.Log.Leaves(t.Context(), 0, n)
 	if err != nil {
 		t.Fatal(err)
 	}
