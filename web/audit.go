@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"net/http"
 	"net/url"
@@ -18,48 +19,51 @@ import (
 )
 
 // Log is what the console reads of the audit log; *gate.Gate is one. Errors are as
-// Desk's are.
+// Approvals' are.
 type Log interface {
+	LogSearch
+	Checkpoints
+}
+
+// LogSearch finds events in the log.
+type LogSearch interface {
+	Events
 	// SearchLog lists up to limit events; it may end before, and says where.
 	SearchLog(ctx context.Context, f gate.EventFilter, limit int) (gate.Found, error)
-	LogEvent(ctx context.Context, id string) (audit.Record, error)
 	// LogEventAt reads what is at a place; a record that is gone has an empty ID.
 	LogEventAt(ctx context.Context, seq int64) (audit.Record, error)
-	LogStanding(ctx context.Context) (gate.LogStanding, error)
-	// LogCheckpoints lists checkpoints, newest first, below a size; 0 for all.
-	LogCheckpoints(ctx context.Context, below int64, limit int) ([]gate.Checkpoint, error)
 	Everybody(ctx context.Context) ([]engine.Person, error)
 }
 
 // auditPage is how many events a page lists.
 const auditPage = 50
 
-// registerAudit adds the pages of the audit log.
-func (c *Console) registerAudit(mux *http.ServeMux) {
-	if c.cfg.Log == nil {
-		return
-	}
-	mux.HandleFunc("GET /audit", c.site.forAuditors(c.audit))
-	mux.HandleFunc("GET /audit/events/{id}", c.site.forAuditors(c.auditEvent))
-	mux.HandleFunc("GET /audit/events/{id}/document", c.site.forAuditors(c.auditDocument))
-	mux.HandleFunc("GET /audit/checkpoints", c.site.forAuditors(c.auditCheckpoints))
+// auditHandler serves the page on which the log is searched.
+type auditHandler struct {
+	site     *site
+	log      LogSearch
+	registry Registry
+}
+
+func (h *auditHandler) register(mux *http.ServeMux) {
+	mux.HandleFunc("GET /audit", h.site.forAuditors(h.search))
 }
 
 // filterNames are the parameters of a search, in the order of the form.
 var filterNames = []string{"since", "until", "agent", "tool", "person", "outcome", "type", "approval"}
 
-// audit searches the log.
-func (c *Console) audit(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	known, err := c.auditKnown(r.Context())
+// search searches the log.
+func (h *auditHandler) search(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	known, err := h.filters(r.Context())
 	if err != nil {
-		c.site.fail(w, r, p, err)
+		h.site.fail(w, r, p, err)
 		return
 	}
-	query, v := r.URL.Query(), views.Audit{Frame: c.site.frame(p, "Audit", "audit"), Known: known.lists()}
+	query, v := r.URL.Query(), views.Audit{Frame: h.site.frame(p, "Audit", "audit"), Known: known.lists()}
 	if asked := strings.TrimSpace(query.Get("q")); asked != "" {
-		to, err := c.lookUp(r.Context(), asked, query, known)
+		to, err := h.lookUp(r.Context(), asked, query, known)
 		if err != nil {
-			c.site.fail(w, r, p, err)
+			h.site.fail(w, r, p, err)
 			return
 		}
 		if to != "" {
@@ -80,19 +84,19 @@ func (c *Console) audit(w http.ResponseWriter, r *http.Request, p engine.Person)
 		if len(problems) > 0 {
 			status = http.StatusBadRequest
 		}
-		c.site.render(w, r, status, views.AuditPage(v))
+		h.site.render(w, r, status, views.AuditPage(v))
 		return
 	}
 	forwards := query.Get("after") != ""
 	f.Newest = !forwards
-	found, err := c.cfg.Log.SearchLog(r.Context(), f, auditPage)
+	found, err := h.log.SearchLog(r.Context(), f, auditPage)
 	if err != nil {
-		c.site.fail(w, r, p, err)
+		h.site.fail(w, r, p, err)
 		return
 	}
-	standing, err := c.cfg.Log.LogStanding(r.Context())
+	standing, err := h.log.LogStanding(r.Context())
 	if err != nil {
-		c.site.fail(w, r, p, err)
+		h.site.fail(w, r, p, err)
 		return
 	}
 	v.Size, v.State = standing.Size, stateWords(standing)
@@ -101,15 +105,15 @@ func (c *Console) audit(w http.ResponseWriter, r *http.Request, p engine.Person)
 		http.Redirect(w, r, auditURL(without(query, "after", "before")), http.StatusSeeOther)
 		return
 	}
-	if err := c.listed(r.Context(), &v, query, f, found, known); err != nil {
-		c.site.fail(w, r, p, err)
+	if err := h.list(r.Context(), &v, query, f, found, known); err != nil {
+		h.site.fail(w, r, p, err)
 		return
 	}
-	c.site.render(w, r, http.StatusOK, views.AuditPage(v))
+	h.site.render(w, r, http.StatusOK, views.AuditPage(v))
 }
 
-// listed puts what was found on the page, newest first, with the ways on.
-func (c *Console) listed(ctx context.Context, v *views.Audit, query url.Values, f gate.EventFilter, found gate.Found, known auditKnown) error {
+// list puts what was found on the page, newest first, with the ways on.
+func (h *auditHandler) list(ctx context.Context, v *views.Audit, query url.Values, f gate.EventFilter, found gate.Found, known searchFilters) error {
 	records := slices.Clone(found.Records)
 	if !f.Newest {
 		slices.Reverse(records)
@@ -148,7 +152,7 @@ func (c *Console) listed(ctx context.Context, v *views.Audit, query url.Values, 
 		return nil
 	}
 	v.Stopped, v.Forwards = true, !f.Newest
-	at, err := c.cfg.Log.LogEventAt(ctx, max(found.Reached, 1))
+	at, err := h.log.LogEventAt(ctx, max(found.Reached, 1))
 	if err != nil {
 		return err
 	}
@@ -193,10 +197,10 @@ func entries(query url.Values) map[string]string {
 
 // lookUp leads to what somebody has typed into the one box: an event, an approval,
 // a place in the log, or else somebody's or something's name as a filter.
-func (c *Console) lookUp(ctx context.Context, asked string, query url.Values, known auditKnown) (string, error) {
+func (h *auditHandler) lookUp(ctx context.Context, asked string, query url.Values, known searchFilters) (string, error) {
 	// A UUID as it may be written elsewhere.
 	id := strings.ToLower(strings.Trim(asked, "{}"))
-	r, err := c.cfg.Log.LogEvent(ctx, id)
+	r, err := h.log.LogEvent(ctx, id)
 	if err == nil {
 		return eventURL(r.ID), nil
 	}
@@ -205,7 +209,7 @@ func (c *Console) lookUp(ctx context.Context, asked string, query url.Values, kn
 	}
 	number := strings.TrimLeft(strings.TrimPrefix(strings.ToLower(asked), "seq"), " :#=")
 	if seq, err := strconv.ParseInt(strings.ReplaceAll(number, ",", ""), 10, 64); err == nil {
-		r, err := c.cfg.Log.LogEventAt(ctx, seq)
+		r, err := h.log.LogEventAt(ctx, seq)
 		switch {
 		case err == nil && r.ID != "":
 			return eventURL(r.ID), nil
@@ -230,28 +234,28 @@ func (c *Console) lookUp(ctx context.Context, asked string, query url.Values, kn
 
 func eventURL(id string) string { return "/audit/events/" + url.PathEscape(id) }
 
-// auditKnown is what there is to filter by.
-type auditKnown struct {
+// searchFilters is what there is to filter by.
+type searchFilters struct {
 	agents map[string]string // names by id
 	tools  []string
 	people []engine.Person
 }
 
-func (c *Console) auditKnown(ctx context.Context) (auditKnown, error) {
-	registered, err := c.cfg.Agents.Registry(ctx)
+func (h *auditHandler) filters(ctx context.Context) (searchFilters, error) {
+	registered, err := h.registry.Registry(ctx)
 	if err != nil {
-		return auditKnown{}, err
+		return searchFilters{}, err
 	}
-	k := auditKnown{agents: map[string]string{}, tools: slices.Sorted(maps.Keys(registered.Tools))}
+	k := searchFilters{agents: map[string]string{}, tools: slices.Sorted(maps.Keys(registered.Tools))}
 	for id, a := range registered.Agents {
 		k.agents[id] = a.Name
 	}
-	k.people, err = c.cfg.Log.Everybody(ctx)
+	k.people, err = h.log.Everybody(ctx)
 	return k, err
 }
 
 // name is the name of a person or an agent; an id without one stands for itself.
-func (k auditKnown) name(id string) string {
+func (k searchFilters) name(id string) string {
 	if name := k.agents[id]; name != "" {
 		return name
 	}
@@ -263,7 +267,7 @@ func (k auditKnown) name(id string) string {
 	return id
 }
 
-func (k auditKnown) lists() views.AuditKnown {
+func (k searchFilters) lists() views.AuditKnown {
 	var v views.AuditKnown
 	for _, id := range slices.SortedFunc(maps.Keys(k.agents), func(a, b string) int { return cmp.Or(strings.Compare(k.agents[a], k.agents[b]), strings.Compare(a, b)) }) {
 		v.Agents = append(v.Agents, views.Option{Value: id, Label: k.agents[id]})
@@ -283,7 +287,7 @@ func (k auditKnown) lists() views.AuditKnown {
 
 // agentID and personID are the ids of whom a text names; one that names nobody
 // stands for itself, as somebody may be gone or be no person at all.
-func (k auditKnown) agentID(text string) string {
+func (k searchFilters) agentID(text string) string {
 	if _, ok := k.agents[text]; ok {
 		return text
 	}
@@ -296,7 +300,7 @@ func (k auditKnown) agentID(text string) string {
 	return found
 }
 
-func (k auditKnown) personID(text string) string {
+func (k searchFilters) personID(text string) string {
 	for _, by := range []func(engine.Person) string{
 		func(p engine.Person) string { return p.ID }, func(p engine.Person) string { return p.Email }, func(p engine.Person) string { return p.Name },
 	} {
@@ -310,7 +314,7 @@ func (k auditKnown) personID(text string) string {
 }
 
 // named is the filter for what a text names; "" when it names nothing.
-func (k auditKnown) named(text string) (filter, value string) {
+func (k searchFilters) named(text string) (filter, value string) {
 	if id := k.personID(text); k.name(id) != id {
 		return "person", text
 	}
@@ -324,7 +328,7 @@ func (k auditKnown) named(text string) (filter, value string) {
 }
 
 // filter reads a search, and says what of it cannot be read, by parameter.
-func (k auditKnown) filter(query url.Values) (f gate.EventFilter, problems map[string]string) {
+func (k searchFilters) filter(query url.Values) (f gate.EventFilter, problems map[string]string) {
 	problems = map[string]string{}
 	get := func(name string) string { return strings.TrimSpace(query.Get(name)) }
 	when := func(name string, wholeDay bool) (at time.Time) {
@@ -384,7 +388,7 @@ func parseTime(text string, wholeDay bool) (time.Time, bool) {
 }
 
 // chips are the filters in force, each with the search without it.
-func (k auditKnown) chips(query url.Values) []views.Chip {
+func (k searchFilters) chips(query url.Values) []views.Chip {
 	var chips []views.Chip
 	for _, name := range filterNames {
 		value := strings.TrimSpace(query.Get(name))
@@ -434,4 +438,10 @@ func auditRow(r audit.Record, name func(string) string) views.AuditRow {
 		row.Agent = name(r.AgentID)
 	}
 	return row
+}
+
+// isNotFound reports whether an error says that there is no such thing.
+func isNotFound(err error) bool {
+	var refusal *gate.Refusal
+	return errors.As(err, &refusal) && refusal.Status == http.StatusNotFound
 }

@@ -24,8 +24,8 @@ type Config struct {
 	Agents   Agents
 	Tools    Tools
 	Settings Settings
-	// Notices administers who is told; without it there is no page for that.
-	Notices Notices
+	// Notifications says who is told; without it there is no page for that.
+	Notifications Notifications
 	// InForce says what is judged by at the moment of asking.
 	InForce  func() InForce
 	SignIn   SignIn
@@ -34,8 +34,8 @@ type Config struct {
 	SecondStep SecondStep
 	// Factors are people's second factors; nil when nobody can have any.
 	Factors *identity.Factors
-	// Absences may be nil: nobody can then say that they are away.
-	Absences Absences
+	// Delegations may be nil: nobody can then say that they are away.
+	Delegations Delegations
 	// Prover checks proofs for single approvals; nil when nobody can give any.
 	Prover Prover
 	// Names may be nil: lists then show ids.
@@ -111,7 +111,7 @@ func New(c Config) (*Console, error) {
 	shared := &site{
 		sessions: &sessionStore{sessions: c.Sessions, ttl: c.SessionTTL, secure: c.Secure, now: c.Clock},
 		inForce:  c.InForce, nameBook: c.Names, clock: c.Clock, secure: c.Secure, logger: c.Logger,
-		delegations: c.Absences != nil, grants: c.Grants != nil, audit: c.Log != nil,
+		delegations: c.Delegations != nil, grants: c.Grants != nil, audit: c.Log != nil,
 	}
 	groups := []group{
 		&signInHandler{site: shared, signer: c.SignIn, second: c.SecondStep, factors: c.Factors, remote: c.Remote},
@@ -120,6 +120,22 @@ func New(c Config) (*Console, error) {
 	}
 	if c.Factors != nil {
 		groups = append(groups, &verifyHandler{site: shared, factors: c.Factors})
+	}
+	if c.Delegations != nil {
+		groups = append(groups, &delegationHandler{shared, c.Delegations})
+	}
+	if c.Notifications != nil {
+		groups = append(groups, &notificationHandler{shared, c.Notifications})
+	}
+	if c.Retention != nil {
+		groups = append(groups, &retentionHandler{site: shared, holds: c.Retention, erasures: c.Retention, keepFor: c.KeepFor})
+	}
+	if c.Reports != nil {
+		groups = append(groups, &reportHandler{shared, c.Reports})
+	}
+	if c.Log != nil {
+		groups = append(groups, &auditHandler{site: shared, log: c.Log, registry: c.Agents}, &eventHandler{shared, c.Log, c.LogKeys},
+			&checkpointHandler{site: shared, log: c.Log, keys: c.LogKeys, floor: c.Floor})
 	}
 	return &Console{cfg: c, site: shared, groups: groups}, nil
 }
@@ -137,13 +153,8 @@ func (c *Console) Register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /approvals/{id}/live", c.liveApproval)
 	c.registerActions(mux)
 	mux.HandleFunc("GET /history", c.site.signedIn(c.history))
-	c.registerAway(mux)
-	c.registerNotices(mux)
 	mux.Handle("GET /static/", static.Handler())
 	c.registerGrants(mux)
-	c.registerRetention(mux)
-	c.registerReports(mux)
-	c.registerAudit(mux)
 }
 
 // Signed returns the person of the request's session, or false without a live

@@ -25,12 +25,15 @@ type Reports interface {
 	Reviewers(ctx context.Context, q gate.ReviewerQuery) (gate.ReviewerReport, error)
 }
 
-func (c *Console) registerReports(mux *http.ServeMux) {
-	if c.cfg.Reports == nil {
-		return
-	}
-	mux.HandleFunc("GET /audit/access", c.site.forAuditors(c.accessReport))
-	mux.HandleFunc("GET /audit/reviewers", c.site.forAuditors(c.reviewerReport))
+// reportHandler serves the reports for auditors.
+type reportHandler struct {
+	site    *site
+	reports Reports
+}
+
+func (h *reportHandler) register(mux *http.ServeMux) {
+	mux.HandleFunc("GET /audit/access", h.site.forAuditors(h.access))
+	mux.HandleFunc("GET /audit/reviewers", h.site.forAuditors(h.reviewers))
 }
 
 // reportForm reads the period of a report. A day without a time as the end is in
@@ -68,24 +71,24 @@ func jsonURL(path string, f views.ReportForm, since, until time.Time) string {
 	return "/v1" + path + "?" + q.Encode()
 }
 
-func (c *Console) accessReport(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *reportHandler) access(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	form, since, until, err := reportForm(r.URL.Query())
-	v := views.AccessReport{Frame: c.site.frame(p, "Access report", "audit"), Form: form}
+	v := views.AccessReport{Frame: h.site.frame(p, "Access report", "audit"), Form: form}
 	q := gate.AccessQuery{Since: since, Until: until}
 	if err == nil {
 		q.At, err = gate.ReportMoment(form.At)
 	}
 	var report gate.AccessReport
 	if err == nil {
-		report, err = c.cfg.Reports.Access(r.Context(), q)
+		report, err = h.reports.Access(r.Context(), q)
 	}
 	if detail, is := refused(err); is {
 		v.Form.Failure = detail
-		c.site.render(w, r, http.StatusUnprocessableEntity, views.AccessReportPage(v))
+		h.site.render(w, r, http.StatusUnprocessableEntity, views.AccessReportPage(v))
 		return
 	}
 	if err != nil {
-		c.site.fail(w, r, p, err)
+		h.site.fail(w, r, p, err)
 		return
 	}
 	v.Form.JSON = jsonURL("/audit/access", form, report.Since, report.Until)
@@ -94,7 +97,7 @@ func (c *Console) accessReport(w http.ResponseWriter, r *http.Request, p engine.
 		v.Form.At = report.At.Format("2006-01-02T15:04:05")
 	}
 	accessView(&v, report)
-	c.site.render(w, r, http.StatusOK, views.AccessReportPage(v))
+	h.site.render(w, r, http.StatusOK, views.AccessReportPage(v))
 }
 
 func accessView(v *views.AccessReport, r gate.AccessReport) {
@@ -197,20 +200,20 @@ func askedWords(a gate.RoleAsked) string {
 	return "Routing, " + a.Name + ", " + what + "."
 }
 
-func (c *Console) reviewerReport(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *reportHandler) reviewers(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	form, since, until, err := reportForm(r.URL.Query())
-	v := views.ReviewerReport{Frame: c.site.frame(p, "Reviewer report", "audit"), Form: form, Thresholds: thresholds}
+	v := views.ReviewerReport{Frame: h.site.frame(p, "Reviewer report", "audit"), Form: form, Thresholds: thresholds}
 	var report gate.ReviewerReport
 	if err == nil {
-		report, err = c.cfg.Reports.Reviewers(r.Context(), gate.ReviewerQuery{Since: since, Until: until, Zone: form.Zone})
+		report, err = h.reports.Reviewers(r.Context(), gate.ReviewerQuery{Since: since, Until: until, Zone: form.Zone})
 	}
 	if detail, is := refused(err); is {
 		v.Form.Failure = detail
-		c.site.render(w, r, http.StatusUnprocessableEntity, views.ReviewerReportPage(v))
+		h.site.render(w, r, http.StatusUnprocessableEntity, views.ReviewerReportPage(v))
 		return
 	}
 	if err != nil {
-		c.site.fail(w, r, p, err)
+		h.site.fail(w, r, p, err)
 		return
 	}
 	v.Form.JSON = jsonURL("/audit/reviewers", form, report.Since, report.Until)
@@ -223,7 +226,7 @@ func (c *Console) reviewerReport(w http.ResponseWriter, r *http.Request, p engin
 	v.Total = loadRow(report.Total)
 	v.Total.Name = "All together"
 	v.Total.Busiest = ""
-	c.site.render(w, r, http.StatusOK, views.ReviewerReportPage(v))
+	h.site.render(w, r, http.StatusOK, views.ReviewerReportPage(v))
 }
 
 // thresholds say what is noted, as the gate has it.

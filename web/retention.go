@@ -14,11 +14,21 @@ import (
 )
 
 // Retention is what the console needs to tell what was erased and what is held;
-// *gate.Registrar is one. Errors are as Desk's are.
+// *gate.Registrar is one. Errors are as Approvals' are.
 type Retention interface {
+	LegalHolds
+	Erasures
+}
+
+// LegalHolds keeps what it covers from being erased.
+type LegalHolds interface {
 	Holds(ctx context.Context) ([]gate.Hold, error)
 	PlaceHold(ctx context.Context, by gate.By, q gate.HoldRequest, once *gate.Once) (gate.Hold, error)
 	ReleaseHold(ctx context.Context, by gate.By, id string, once *gate.Once) error
+}
+
+// Erasures says what was erased and what is going to be.
+type Erasures interface {
 	// Erasures lists up to limit erasures, the newest first, from a cursor on.
 	Erasures(ctx context.Context, cursor string, limit int) ([]gate.Erasure, string, error)
 	// NextDue lists up to limit ended approvals that have not been erased, the one
@@ -35,50 +45,54 @@ const (
 
 const erasuresURL = "/audit/erasures"
 
-// registerRetention adds the page of erasures and holds.
-func (c *Console) registerRetention(mux *http.ServeMux) {
-	if c.cfg.Retention == nil {
-		return
-	}
-	mux.HandleFunc("GET /audit/erasures", c.site.forAuditors(c.erasures))
-	mux.HandleFunc("POST /audit/holds", c.site.forAdministrators(c.placeHold))
-	mux.HandleFunc("POST /audit/holds/{id}/release", c.site.forAdministrators(c.releaseHold))
+// retentionHandler serves the page of erasures and holds.
+type retentionHandler struct {
+	site     *site
+	holds    LegalHolds
+	erasures Erasures
+	keepFor  time.Duration // how long approvals are kept after their end; 0 for ever
 }
 
-func (c *Console) erasures(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	v, err := c.erasuresView(r.Context(), p, r.URL.Query().Get("cursor"))
+func (h *retentionHandler) register(mux *http.ServeMux) {
+	mux.HandleFunc("GET /audit/erasures", h.site.forAuditors(h.show))
+	mux.HandleFunc("POST /audit/holds", h.site.forAdministrators(h.placeHold))
+	mux.HandleFunc("POST /audit/holds/{id}/release", h.site.forAdministrators(h.releaseHold))
+}
+
+func (h *retentionHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	v, err := h.view(r.Context(), p, r.URL.Query().Get("cursor"))
 	if err != nil {
-		c.site.fail(w, r, p, err)
+		h.site.fail(w, r, p, err)
 		return
 	}
-	v.Notice = c.site.flash(w, r)
-	c.site.render(w, r, http.StatusOK, views.ErasuresPage(v))
+	v.Notice = h.site.flash(w, r)
+	h.site.render(w, r, http.StatusOK, views.ErasuresPage(v))
 }
 
-func (c *Console) erasuresView(ctx context.Context, p engine.Person, cursor string) (views.Erasures, error) {
-	v := views.Erasures{Frame: c.site.frame(p, "Erasures and holds", "audit"), MayHold: gate.MayAdminister(p), First: cursor == "", Keeps: "for good: nothing is erased by age"}
-	if c.cfg.KeepFor > 0 {
-		v.Keeps = "for " + brief(c.cfg.KeepFor) + " after its end"
+func (h *retentionHandler) view(ctx context.Context, p engine.Person, cursor string) (views.Erasures, error) {
+	v := views.Erasures{Frame: h.site.frame(p, "Erasures and holds", "audit"), MayHold: gate.MayAdminister(p), First: cursor == "", Keeps: "for good: nothing is erased by age"}
+	if h.keepFor > 0 {
+		v.Keeps = "for " + brief(h.keepFor) + " after its end"
 	}
-	floor, err := c.cfg.Retention.Floor(ctx)
+	floor, err := h.erasures.Floor(ctx)
 	if err != nil {
 		return v, err
 	}
 	v.Floor = brief(floor.Shortest)
-	done, next, err := c.cfg.Retention.Erasures(ctx, cursor, erasuresShown)
+	done, next, err := h.erasures.Erasures(ctx, cursor, erasuresShown)
 	if err != nil {
 		return v, err
 	}
 	v.Next = next
-	holds, err := c.cfg.Retention.Holds(ctx)
+	holds, err := h.holds.Holds(ctx)
 	if err != nil {
 		return v, err
 	}
-	due, err := c.cfg.Retention.NextDue(ctx, dueShown)
+	due, err := h.erasures.NextDue(ctx, dueShown)
 	if err != nil {
 		return v, err
 	}
-	name := c.site.names(ctx, idsOf(done, holds, due)...)
+	name := h.site.names(ctx, idsOf(done, holds, due)...)
 	for _, e := range done {
 		v.Rows = append(v.Rows, erasureRow(e, name))
 	}
@@ -86,7 +100,7 @@ func (c *Console) erasuresView(ctx context.Context, p engine.Person, cursor stri
 		v.Holds = append(v.Holds, holdRow(h, name))
 	}
 	for _, d := range due {
-		v.Due = append(v.Due, c.dueRow(d, floor.Shortest, name))
+		v.Due = append(v.Due, h.dueRow(d, floor.Shortest, name))
 	}
 	return v, nil
 }
@@ -135,10 +149,10 @@ func holdRow(h gate.Hold, name func(string) string) views.HoldRow {
 
 // dueRow says when something is erased by age, and what keeps it until then or
 // longer.
-func (c *Console) dueRow(d gate.Due, floor time.Duration, name func(string) string) views.DueRow {
+func (h *retentionHandler) dueRow(d gate.Due, floor time.Duration, name func(string) string) views.DueRow {
 	row := views.DueRow{ID: d.ID, URL: "/approvals/" + url.PathEscape(d.ID), Tool: d.Tool, Agent: name(d.AgentID), EndedAt: d.EndedAt}
-	if c.cfg.KeepFor > 0 {
-		row.At = d.EndedAt.Add(max(c.cfg.KeepFor, floor))
+	if h.keepFor > 0 {
+		row.At = d.EndedAt.Add(max(h.keepFor, floor))
 	}
 	if d.Why != "" && d.Why != "recent" {
 		row.Kept = gate.KeptWords(gate.CoversApproval, d.Why)
@@ -146,32 +160,32 @@ func (c *Console) dueRow(d gate.Due, floor time.Duration, name func(string) stri
 	return row
 }
 
-func (c *Console) placeHold(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *retentionHandler) placeHold(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	q := gate.HoldRequest{Covers: r.PostForm.Get("covers"), Subject: strings.TrimSpace(r.PostForm.Get("subject")), Reason: strings.TrimSpace(r.PostForm.Get("reason"))}
-	_, err := c.cfg.Retention.PlaceHold(r.Context(), by(p), q, nil)
+	_, err := h.holds.PlaceHold(r.Context(), by(p), q, nil)
 	detail, ok := refused(err)
 	if gone, isGone := nothingToHold(err); isGone {
 		detail, ok = gone, true
 	}
 	if ok {
-		v, err := c.erasuresView(r.Context(), p, "")
+		v, err := h.view(r.Context(), p, "")
 		if err != nil {
-			c.site.fail(w, r, p, err)
+			h.site.fail(w, r, p, err)
 			return
 		}
 		v.Form = views.HoldForm{Covers: q.Covers, Subject: q.Subject, Reason: q.Reason, Failure: detail}
-		c.site.render(w, r, http.StatusUnprocessableEntity, views.ErasuresPage(v))
+		h.site.render(w, r, http.StatusUnprocessableEntity, views.ErasuresPage(v))
 		return
 	}
-	c.site.redirectOrFail(w, r, p, err, "held", erasuresURL+"#holds-h")
+	h.site.redirectOrFail(w, r, p, err, "held", erasuresURL+"#holds-h")
 }
 
-func (c *Console) releaseHold(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *retentionHandler) releaseHold(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	if r.PostForm.Get("confirm") != "yes" {
-		c.site.fail(w, r, p, invalid("not_confirmed", "Nothing was changed: tick the box to confirm it."))
+		h.site.fail(w, r, p, invalid("not_confirmed", "Nothing was changed: tick the box to confirm it."))
 		return
 	}
-	c.site.redirectOrFail(w, r, p, missingIsChanged(c.cfg.Retention.ReleaseHold(r.Context(), by(p), r.PathValue("id"), nil)), "unheld", erasuresURL+"#holds-h")
+	h.site.redirectOrFail(w, r, p, missingIsChanged(h.holds.ReleaseHold(r.Context(), by(p), r.PathValue("id"), nil)), "unheld", erasuresURL+"#holds-h")
 }
 
 // nothingToHold is the refusal of a hold on what there is not.

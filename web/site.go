@@ -159,3 +159,12 @@ func (s *site) names(ctx context.Context, ids ...string) func(id string) string 
 		return id
 	}
 }
+
+// address is where people reach this server, for commands to copy.
+func (s *site) address(r *http.Request) string {
+	scheme := "http://"
+	if s.secure {
+		scheme = "https://"
+	}
+	return scheme + r.Host
+}

@@ -129,7 +129,7 @@ func TestBrowserVerifies(t *testing.T) {
 		t.Errorf("the server's own key is no better by being pasted: %s\n%s", verdict, steps)
 	}
 	// A key that the server does not state, and then remembers.
-	c.cfg.LogKeys = nil
+	stateKeys(c)
 	p.open(server.URL + eventURL(l.records[4].ID))
 	if verdict, _ := p.verify(""); !strings.HasPrefix(verdict, "part: ") || !strings.Contains(verdict, "not verified") {
 		t.Errorf("without a key: %s", verdict)
@@ -138,7 +138,7 @@ func TestBrowserVerifies(t *testing.T) {
 	if verdict, steps := p.verify(good); !strings.HasPrefix(verdict, "good: ") || !strings.Contains(verdict, "with the key that you gave") {
 		t.Errorf("with a key of one's own: %s\n%s", verdict, steps)
 	}
-	c.cfg.LogKeys = []string{other.key.Public} // the server has another one now
+	stateKeys(c, other.key.Public) // the server has another one now
 	p.open(server.URL + eventURL(l.records[4].ID))
 	if verdict, _ := p.verify("-"); !strings.HasPrefix(verdict, "good: ") || !strings.Contains(verdict, "has remembered since") {
 		t.Errorf("with a key that is remembered: %s", verdict)
@@ -289,6 +289,15 @@ func forge(t *testing.T, l, other *ledger) func(map[string]any) {
 				}
 				return
 			}
+		}
+	}
+}
+
+// stateKeys makes these the log's keys that the server states.
+func stateKeys(c *Console, keys ...string) {
+	for _, g := range c.groups {
+		if h, ok := g.(*eventHandler); ok {
+			h.keys = keys
 		}
 	}
 }

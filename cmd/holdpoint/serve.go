@@ -137,10 +137,12 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	signIn := identity.NewSignIn(factors)
 	stopping := make(chan struct{})
 	console, err := web.New(web.Config{
-		Desk: desk{g}, Agents: g, Tools: g, Settings: g, Absences: g, Notices: g, InForce: judgedBy(keeper), SignIn: signIn, SecondStep: signIn, Factors: factors, Prover: factors, Sessions: sessions{s},
-		Names: s.People, Secure: cfg.Secure(),
-		Remote: cfg.Remote, Stopping: stopping, Logger: log, Grants: g, Reports: g, Retention: g, KeepFor: cfg.KeepFor,
+		Desk: desk{g}, Grants: g, Delegations: g,
+		Agents: g, Tools: g, Settings: g, InForce: judgedBy(keeper), Notifications: g,
+		Retention: g, KeepFor: cfg.KeepFor, Reports: g,
 		Log: g, LogKeys: publicKeysOfLog(cfg), Floor: kept(cfg),
+		SignIn: signIn, SecondStep: signIn, Factors: factors, Prover: factors, Sessions: sessions{s}, Names: s.People,
+		Secure: cfg.Secure(), Remote: cfg.Remote, Stopping: stopping, Logger: log,
 	})
 	if err != nil {
 		return err

@@ -74,7 +74,7 @@ func (a *absences) RevokeDelegation(_ context.Context, _ engine.Person, id, _, _
 func startAway(t *testing.T) (*client, *absences) {
 	t.Helper()
 	a := &absences{}
-	c := start(t, func(cfg *Config) { cfg.Absences = a })
+	c := start(t, func(cfg *Config) { cfg.Delegations = a })
 	a.m = c.m
 	return c, a
 }

@@ -14,9 +14,9 @@ import (
 	"holdpoint/web/views"
 )
 
-// Absences is what the console needs for people who are away; *gate.Gate is one.
-// Every change is on record. Errors are as Desk's are.
-type Absences interface {
+// Delegations is what the console needs for people who are away; *gate.Gate is one.
+// Every change is on record. Errors are as Approvals' are.
+type Delegations interface {
 	// Aways lists the delegations that are in force or to come, as far as the
 	// person may see them.
 	Aways(ctx context.Context, p engine.Person) (gate.Aways, error)
@@ -26,33 +26,36 @@ type Absences interface {
 	RevokeDelegation(ctx context.Context, by engine.Person, id, channel, requestID string) error
 }
 
-func anybody(engine.Person) bool { return true }
-
-func (c *Console) registerAway(mux *http.ServeMux) {
-	if c.cfg.Absences == nil {
-		return
-	}
-	mux.HandleFunc("GET /away", c.site.onlyFor(anybody, "", c.away))
-	mux.HandleFunc("POST /away", c.site.onlyFor(anybody, "", c.delegate))
-	mux.HandleFunc("POST /away/{id}/revoke", c.site.onlyFor(anybody, "", c.revokeDelegation))
+// delegationHandler serves the page on which people say who decides for them while
+// they are away.
+type delegationHandler struct {
+	site        *site
+	delegations Delegations
 }
 
-func (c *Console) away(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	v, err := c.awayView(r, p)
+func (h *delegationHandler) register(mux *http.ServeMux) {
+	anybody := func(engine.Person) bool { return true }
+	mux.HandleFunc("GET /away", h.site.onlyFor(anybody, "", h.show))
+	mux.HandleFunc("POST /away", h.site.onlyFor(anybody, "", h.delegate))
+	mux.HandleFunc("POST /away/{id}/revoke", h.site.onlyFor(anybody, "", h.revoke))
+}
+
+func (h *delegationHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	v, err := h.view(r, p)
 	if err != nil {
-		c.site.fail(w, r, p, err)
+		h.site.fail(w, r, p, err)
 		return
 	}
-	v.Notice = c.site.flash(w, r)
-	c.site.render(w, r, http.StatusOK, views.AwayPage(v))
+	v.Notice = h.site.flash(w, r)
+	h.site.render(w, r, http.StatusOK, views.AwayPage(v))
 }
 
-func (c *Console) awayView(r *http.Request, p engine.Person) (views.Away, error) {
-	known, err := c.cfg.Absences.Aways(r.Context(), p)
+func (h *delegationHandler) view(r *http.Request, p engine.Person) (views.Away, error) {
+	known, err := h.delegations.Aways(r.Context(), p)
 	if err != nil {
 		return views.Away{}, err
 	}
-	v := views.Away{Frame: c.site.frame(p, "When I am away", "away"), Mine: awayRows(known.Mine), For: awayRows(known.For), All: awayRows(known.All)}
+	v := views.Away{Frame: h.site.frame(p, "When I am away", "away"), Mine: awayRows(known.Mine), For: awayRows(known.For), All: awayRows(known.All)}
 	v.Form.Zones = zones()
 	for _, other := range known.People {
 		option := views.Option{Value: other.ID, Label: views.Visible(personLabel(other))}
@@ -93,7 +96,7 @@ func awayRows(list []gate.Away) []views.AwayRow {
 }
 
 // delegate makes a deputy of somebody as the form says.
-func (c *Console) delegate(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *delegationHandler) delegate(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	e := entered{form: r.PostForm}
 	zone := e.zone("zone")
 	request := gate.DelegateRequest{
@@ -102,26 +105,26 @@ func (c *Console) delegate(w http.ResponseWriter, r *http.Request, p engine.Pers
 	}
 	err := e.trouble()
 	if err == nil {
-		_, err = c.cfg.Absences.Delegate(r.Context(), request)
+		_, err = h.delegations.Delegate(r.Context(), request)
 	}
 	if detail, ok := refused(err); ok {
-		v, err := c.awayView(r, p)
+		v, err := h.view(r, p)
 		if err != nil {
-			c.site.fail(w, r, p, err)
+			h.site.fail(w, r, p, err)
 			return
 		}
 		f := &v.Form
 		f.Person, f.Deputy, f.From, f.Until = cmp.Or(request.PersonID, p.ID), request.DeputyID, e.text("from"), e.text("until")
 		f.Zone, f.Reason, f.Failure = e.text("zone"), request.Reason, detail
-		c.site.render(w, r, http.StatusUnprocessableEntity, views.AwayPage(v))
+		h.site.render(w, r, http.StatusUnprocessableEntity, views.AwayPage(v))
 		return
 	}
-	c.site.redirectOrFail(w, r, p, err, "away", "/away")
+	h.site.redirectOrFail(w, r, p, err, "away", "/away")
 }
 
-func (c *Console) revokeDelegation(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	err := c.cfg.Absences.RevokeDelegation(r.Context(), p, r.PathValue("id"), "console", "web_"+rand.Text())
-	c.site.redirectOrFail(w, r, p, err, "back", "/away")
+func (h *delegationHandler) revoke(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	err := h.delegations.RevokeDelegation(r.Context(), p, r.PathValue("id"), "console", "web_"+rand.Text())
+	h.site.redirectOrFail(w, r, p, err, "back", "/away")
 }
 
 // moment is a moment as browsers write it, without a zone; blank is the zero time.

@@ -15,9 +15,9 @@ import (
 	"holdpoint/web/views"
 )
 
-// Notices is what the console needs to say who is told; *gate.Registrar is one.
-// Every change is on record with who made it. Errors are as Desk's are.
-type Notices interface {
+// Notifications is what the console needs to say who is told; *gate.Registrar is one.
+// Every change is on record with who made it. Errors are as Approvals' are.
+type Notifications interface {
 	// Told lists the endpoints, without what is secret about them, and up to limit
 	// notifications that were given up: both as they are at one moment.
 	Told(ctx context.Context, limit int) ([]gate.Endpoint, []gate.DeadLetter, error)
@@ -34,32 +34,34 @@ type Notices interface {
 // deadShown is how many dead letters the page shows.
 const deadShown = 100
 
-// registerNotices adds the page of notifications.
-func (c *Console) registerNotices(mux *http.ServeMux) {
-	if c.cfg.Notices == nil {
-		return
-	}
-	mux.HandleFunc("GET /notifications", c.site.forAdministrators(c.notices))
-	mux.HandleFunc("POST /notifications/endpoints", c.site.forAdministrators(c.addEndpoint))
-	mux.HandleFunc("POST /notifications/endpoints/{id}/test", c.site.forAdministrators(c.testEndpoint))
-	mux.HandleFunc("POST /notifications/endpoints/{id}/secret", c.site.forAdministrators(c.rotateSecret))
-	mux.HandleFunc("POST /notifications/endpoints/{id}/switch", c.site.forAdministrators(c.switchEndpoint))
-	mux.HandleFunc("POST /notifications/dead/{id}", c.site.forAdministrators(c.resend))
+// notificationHandler serves the page of who is told, and of what could not be sent.
+type notificationHandler struct {
+	site          *site
+	notifications Notifications
 }
 
-func (c *Console) notices(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	v, err := c.noticesView(r.Context(), p)
+func (h *notificationHandler) register(mux *http.ServeMux) {
+	mux.HandleFunc("GET /notifications", h.site.forAdministrators(h.show))
+	mux.HandleFunc("POST /notifications/endpoints", h.site.forAdministrators(h.addEndpoint))
+	mux.HandleFunc("POST /notifications/endpoints/{id}/test", h.site.forAdministrators(h.testEndpoint))
+	mux.HandleFunc("POST /notifications/endpoints/{id}/secret", h.site.forAdministrators(h.rotateSecret))
+	mux.HandleFunc("POST /notifications/endpoints/{id}/switch", h.site.forAdministrators(h.switchEndpoint))
+	mux.HandleFunc("POST /notifications/dead/{id}", h.site.forAdministrators(h.resend))
+}
+
+func (h *notificationHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	v, err := h.view(r.Context(), p)
 	if err != nil {
-		c.site.fail(w, r, p, err)
+		h.site.fail(w, r, p, err)
 		return
 	}
-	v.Notice = c.site.flash(w, r)
-	c.site.render(w, r, http.StatusOK, views.NoticesPage(v))
+	v.Notice = h.site.flash(w, r)
+	h.site.render(w, r, http.StatusOK, views.NoticesPage(v))
 }
 
-func (c *Console) noticesView(ctx context.Context, p engine.Person) (views.Notices, error) {
-	v := views.Notices{Frame: c.site.frame(p, "Notifications", "admin")}
-	endpoints, dead, err := c.cfg.Notices.Told(ctx, deadShown+1)
+func (h *notificationHandler) view(ctx context.Context, p engine.Person) (views.Notices, error) {
+	v := views.Notices{Frame: h.site.frame(p, "Notifications", "admin")}
+	endpoints, dead, err := h.notifications.Told(ctx, deadShown+1)
 	if err != nil {
 		return v, err
 	}
@@ -143,7 +145,7 @@ func endpointRow(e gate.Endpoint, p engine.Person) views.EndpointRow {
 	return row
 }
 
-func (c *Console) addEndpoint(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *notificationHandler) addEndpoint(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	e := entered{form: r.PostForm}
 	given := gate.NewEndpoint{
 		Kind: e.text("kind"), Name: e.text("name"), URL: e.text("url"), Plain: e.ticked("plain"), Ed25519: e.ticked("pair"),
@@ -158,25 +160,25 @@ func (c *Console) addEndpoint(w http.ResponseWriter, r *http.Request, p engine.P
 	var shown string
 	err := e.trouble()
 	if err == nil {
-		_, shown, err = c.cfg.Notices.AddEndpoint(r.Context(), by(p), given)
+		_, shown, err = h.notifications.AddEndpoint(r.Context(), by(p), given)
 	}
 	if detail, ok := refused(err); ok {
-		c.againEndpoint(w, r, p, e, detail)
+		h.showFormAgain(w, r, p, e, detail)
 		return
 	}
 	if err == nil && shown != "" {
-		c.showSecret(w, r, p, shown, given.Name, "The endpoint was added.")
+		h.showSecret(w, r, p, shown, given.Name, "The endpoint was added.")
 		return
 	}
-	c.site.redirectOrFail(w, r, p, err, "endpoint", "/notifications")
+	h.site.redirectOrFail(w, r, p, err, "endpoint", "/notifications")
 }
 
-// againEndpoint shows the form again, with what was entered but for the address,
+// showFormAgain shows the form again, with what was entered but for the address,
 // which is a secret.
-func (c *Console) againEndpoint(w http.ResponseWriter, r *http.Request, p engine.Person, e entered, detail string) {
-	v, err := c.noticesView(r.Context(), p)
+func (h *notificationHandler) showFormAgain(w http.ResponseWriter, r *http.Request, p engine.Person, e entered, detail string) {
+	v, err := h.view(r.Context(), p)
 	if err != nil {
-		c.site.fail(w, r, p, err)
+		h.site.fail(w, r, p, err)
 		return
 	}
 	for i := range v.Forms {
@@ -187,27 +189,27 @@ func (c *Console) againEndpoint(w http.ResponseWriter, r *http.Request, p engine
 		f.Name, f.To, f.Roles, f.Tools, f.Agents, f.Digest = e.text("name"), e.form.Get("to"), e.form.Get("roles"), e.form.Get("tools"), e.form.Get("agents"), e.text("digest")
 		f.Own, f.Plain, f.Pair, f.Tells, f.Failure = e.ticked("own"), e.ticked("plain"), e.ticked("pair"), ticks(e.form["tell"]), detail
 	}
-	c.site.render(w, r, http.StatusUnprocessableEntity, views.NoticesPage(v))
+	h.site.render(w, r, http.StatusUnprocessableEntity, views.NoticesPage(v))
 }
 
 // showSecret shows a secret, this once: it is in no address and no cookie.
-func (c *Console) showSecret(w http.ResponseWriter, r *http.Request, p engine.Person, secret, name, notice string) {
-	v, err := c.noticesView(r.Context(), p)
+func (h *notificationHandler) showSecret(w http.ResponseWriter, r *http.Request, p engine.Person, secret, name, notice string) {
+	v, err := h.view(r.Context(), p)
 	if err != nil {
 		// The secret must not be lost with the list.
-		v = views.Notices{Frame: c.site.frame(p, "Notifications", "admin")}
+		v = views.Notices{Frame: h.site.frame(p, "Notifications", "admin")}
 	}
 	v.Secret, v.SecretOf, v.Notice = secret, name, notice
-	c.site.render(w, r, http.StatusOK, views.NoticesPage(v))
+	h.site.render(w, r, http.StatusOK, views.NoticesPage(v))
 }
 
-// endpointRefused shows beside the endpoint why something was not done, or a page
+// showRefusal shows beside the endpoint why something was not done, or a page
 // of its own.
-func (c *Console) endpointRefused(w http.ResponseWriter, r *http.Request, p engine.Person, err error) {
+func (h *notificationHandler) showRefusal(w http.ResponseWriter, r *http.Request, p engine.Person, err error) {
 	detail, ok := refused(err)
-	v, failed := c.noticesView(r.Context(), p)
+	v, failed := h.view(r.Context(), p)
 	if !ok || failed != nil {
-		c.site.fail(w, r, p, err)
+		h.site.fail(w, r, p, err)
 		return
 	}
 	for i := range v.Endpoints {
@@ -215,18 +217,18 @@ func (c *Console) endpointRefused(w http.ResponseWriter, r *http.Request, p engi
 			v.Endpoints[i].Open, v.Endpoints[i].Failure = true, detail
 		}
 	}
-	c.site.render(w, r, http.StatusUnprocessableEntity, views.NoticesPage(v))
+	h.site.render(w, r, http.StatusUnprocessableEntity, views.NoticesPage(v))
 }
 
-func (c *Console) testEndpoint(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	if _, err := c.cfg.Notices.TestEndpoint(r.Context(), by(p), r.PathValue("id"), strings.TrimSpace(r.PostForm.Get("to"))); err != nil {
-		c.endpointRefused(w, r, p, err)
+func (h *notificationHandler) testEndpoint(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	if _, err := h.notifications.TestEndpoint(r.Context(), by(p), r.PathValue("id"), strings.TrimSpace(r.PostForm.Get("to"))); err != nil {
+		h.showRefusal(w, r, p, err)
 		return
 	}
-	c.site.redirectWithFlash(w, r, "tested", "/notifications")
+	h.site.redirectWithFlash(w, r, "tested", "/notifications")
 }
 
-func (c *Console) rotateSecret(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *notificationHandler) rotateSecret(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	id := r.PathValue("id")
 	overlap := time.Duration(0)
 	var err error
@@ -237,20 +239,20 @@ func (c *Console) rotateSecret(w http.ResponseWriter, r *http.Request, p engine.
 	}
 	var shown string
 	if err == nil {
-		shown, err = c.cfg.Notices.RotateSecret(r.Context(), by(p), id, strings.TrimSpace(r.PostForm.Get("url")), overlap)
+		shown, err = h.notifications.RotateSecret(r.Context(), by(p), id, strings.TrimSpace(r.PostForm.Get("url")), overlap)
 	}
 	switch {
 	case err != nil:
-		c.endpointRefused(w, r, p, err)
+		h.showRefusal(w, r, p, err)
 	case shown == "":
-		c.site.redirectWithFlash(w, r, "rotated", "/notifications")
+		h.site.redirectWithFlash(w, r, "rotated", "/notifications")
 	default:
-		c.showSecret(w, r, p, shown, c.endpointName(r.Context(), id), "The endpoint has a new secret.")
+		h.showSecret(w, r, p, shown, h.endpointName(r.Context(), id), "The endpoint has a new secret.")
 	}
 }
 
-func (c *Console) endpointName(ctx context.Context, id string) string {
-	endpoints, _, err := c.cfg.Notices.Told(ctx, 0)
+func (h *notificationHandler) endpointName(ctx context.Context, id string) string {
+	endpoints, _, err := h.notifications.Told(ctx, 0)
 	if err != nil {
 		return id
 	}
@@ -262,17 +264,17 @@ func (c *Console) endpointName(ctx context.Context, id string) string {
 	return id
 }
 
-func (c *Console) switchEndpoint(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *notificationHandler) switchEndpoint(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	to := r.PostForm.Get("to")
 	if to != "off" && to != "on" {
-		c.site.fail(w, r, p, invalid("incomplete_form", "The form said neither on nor off."))
+		h.site.fail(w, r, p, invalid("incomplete_form", "The form said neither on nor off."))
 		return
 	}
-	err := c.cfg.Notices.SwitchEndpoint(r.Context(), by(p), r.PathValue("id"), to == "off")
-	c.site.redirectOrFail(w, r, p, err, "endpoint"+to, "/notifications")
+	err := h.notifications.SwitchEndpoint(r.Context(), by(p), r.PathValue("id"), to == "off")
+	h.site.redirectOrFail(w, r, p, err, "endpoint"+to, "/notifications")
 }
 
-func (c *Console) resend(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	err := c.cfg.Notices.Resend(r.Context(), by(p), r.PathValue("id"))
-	c.site.redirectOrFail(w, r, p, err, "resent", "/notifications#dead")
+func (h *notificationHandler) resend(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	err := h.notifications.Resend(r.Context(), by(p), r.PathValue("id"))
+	h.site.redirectOrFail(w, r, p, err, "resent", "/notifications#dead")
 }
