@@ -17,7 +17,7 @@ func drawOpinion(t *rapid.T, name string) engine.Opinion {
 		})
 	}
 	for range rapid.IntRange(0, 2).Draw(t, name+" requirements") {
-		kind := rapid.SampledFrom([]engine.Kind{engine.Answer, engine.StepUp, engine.Ticket, engine.Review, engine.Human}).Draw(t, "kind")
+		kind := rapid.SampledFrom(engine.Kinds()).Draw(t, "kind")
 		o.Requirements = append(o.Requirements, engine.Requirement{Kind: kind, Needed: rapid.IntRange(1, 3).Draw(t, "needed")})
 	}
 	if rapid.Bool().Draw(t, "constrains") {
@@ -89,13 +89,13 @@ func drawRequirement(t *rapid.T) engine.Requirement {
 	pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, what) }
 	people := func() int { return rapid.IntRange(1, 3).Draw(t, "needed") }
 	r := engine.Requirement{
-		Kind: rapid.SampledFrom([]engine.Kind{engine.Answer, engine.StepUp, engine.Ticket, engine.Review, engine.Human}).Draw(t, "kind"),
+		Kind: rapid.SampledFrom(engine.Kinds()).Draw(t, "kind"),
 		Role: pick("role", "", "a", "b"), Needed: people(),
 	}
-	switch r.Kind {
-	case engine.Answer:
+	switch r.Kind.Traits().Giver {
+	case engine.Requester:
 		r.Form = []byte(pick("form", "", `{"properties":{"a":{}}}`, `{"properties":{"b":{}}}`))
-	case engine.Ticket:
+	case engine.Tracker:
 		if rapid.Bool().Draw(t, "terms") {
 			list := func(what string) []string {
 				return rapid.SampledFrom([][]string{nil, {"x"}, {"y"}, {"X", "z"}}).Draw(t, what)
@@ -105,12 +105,12 @@ func drawRequirement(t *rapid.T) engine.Requirement {
 				MaxAge: engine.Duration(rapid.IntRange(0, 2).Draw(t, "age")),
 			}
 		}
-	case engine.Review, engine.Human:
+	case engine.Reviewers:
 		r.Deny = rapid.IntRange(0, 3).Draw(t, "deny")
 		if rapid.Bool().Draw(t, "any of") {
 			r.Role, r.Needed, r.AnyOf = "", 1, []engine.Group{{Role: "a", Needed: people()}, {Role: "b", Needed: people()}}
 		}
-	case engine.StepUp:
+	default:
 	}
 	return r
 }

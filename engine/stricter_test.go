@@ -15,7 +15,7 @@ import (
 
 func drawRequired(t *rapid.T, routed bool) engine.Requirement {
 	r := engine.Requirement{
-		Kind:   rapid.SampledFrom([]engine.Kind{engine.Answer, engine.StepUp, engine.Ticket, engine.Review, engine.Human}).Draw(t, "kind"),
+		Kind:   rapid.SampledFrom(engine.Kinds()).Draw(t, "kind"),
 		Role:   rapid.SampledFrom([]string{"a", "b"}).Draw(t, "role"),
 		Needed: rapid.IntRange(1, 3).Draw(t, "needed"), Deny: rapid.IntRange(0, 3).Draw(t, "deny"),
 		Within:   engine.Duration(time.Duration(rapid.IntRange(0, 3).Draw(t, "within")) * time.Hour),
@@ -27,12 +27,12 @@ func drawRequired(t *rapid.T, routed bool) engine.Requirement {
 	if rapid.IntRange(0, 4).Draw(t, "groups") == 0 {
 		r.Role, r.AnyOf = "", []engine.Group{{Role: "a", Needed: 1}, {Role: "b", Needed: rapid.IntRange(1, 2).Draw(t, "of")}}
 	}
-	switch r.Kind {
-	case engine.Ticket:
+	switch r.Kind.Traits().Giver {
+	case engine.Tracker:
 		r.Ticket = rapid.SampledFrom([]*engine.TicketTerms{nil, {}, {System: "jira"}, {Projects: []string{"OPS"}}}).Draw(t, "ticket")
-	case engine.Answer:
+	case engine.Requester:
 		r.Form = rapid.SampledFrom([]json.RawMessage{nil, nil, json.RawMessage(`{"a":1}`), json.RawMessage(`{"b":1}`)}).Draw(t, "form")
-	case engine.StepUp, engine.Review, engine.Human:
+	default:
 	}
 	return r
 }

@@ -63,7 +63,7 @@ func drawPlan(t *rapid.T, opened time.Time) Plan {
 }
 
 func drawRequirement(t *rapid.T) engine.Requirement {
-	kinds := []engine.Kind{engine.Answer, engine.StepUp, engine.Ticket, engine.Review, engine.Review, engine.Review, engine.Human, engine.Human}
+	kinds := append(engine.Kinds(), engine.Review, engine.Review, engine.Human)
 	r := engine.Requirement{
 		Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Role: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "role"),
 		Needed: rapid.IntRange(1, 3).Draw(t, "needed"), Deny: rapid.IntRange(0, 3).Draw(t, "deny"),
@@ -120,14 +120,14 @@ func drawFact(t *rapid.T, p Plan, s State, now time.Time) Fact {
 	}
 	if s.Status == Pending {
 		// What it waits for comes more often, so that walks get somewhere.
-		switch p.Requirements[s.Stage].Kind {
-		case engine.Answer:
+		switch p.Requirements[s.Stage].Kind.Traits().Giver {
+		case engine.Requester:
 			kinds = append(kinds, Reply, Reply, Reply, Reply)
-		case engine.StepUp:
+		case engine.Accountable:
 			kinds = append(kinds, slices.Repeat([]FactKind{Verification}, 12)...)
-		case engine.Ticket:
+		case engine.Tracker:
 			kinds = append(kinds, slices.Repeat([]FactKind{TicketLink, TicketCheck, TicketCheck}, 6)...)
-		case engine.Review, engine.Human:
+		case engine.Reviewers:
 			kinds = append(kinds, slices.Repeat([]FactKind{Vote}, 20)...)
 		}
 	}

@@ -67,7 +67,7 @@ func drawEvent(t *rapid.T, types []engine.EventType, codes []string) engine.Even
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "requirements") {
 		r := engine.Requirement{
-			Kind: rapid.SampledFrom([]engine.Kind{engine.Answer, engine.StepUp, engine.Ticket, engine.Review, engine.Human}).Draw(t, "requirement"),
+			Kind: rapid.SampledFrom(engine.Kinds()).Draw(t, "requirement"),
 			Role: text.Draw(t, "role"), Needed: rapid.IntRange(0, 5).Draw(t, "needed"), Calendar: text.Draw(t, "calendar"),
 			Within: engine.Duration(rapid.Int64().Draw(t, "within")), Suggested: []string{text.Draw(t, "suggested")},
 			Reminders:  []engine.Duration{engine.Duration(rapid.Int64().Draw(t, "reminder"))},
