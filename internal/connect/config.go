@@ -14,18 +14,6 @@ import (
 	"holdpoint/internal/outbound"
 )
 
-// The kinds of tracker.
-const (
-	Jira       = "jira"
-	GitHub     = "github"
-	GitLab     = "gitlab"
-	Linear     = "linear"
-	ServiceNow = "servicenow"
-	HTTP       = "http"
-)
-
-var kinds = []string{Jira, GitHub, GitLab, Linear, ServiceNow, HTTP}
-
 // Config describes one connector. Printed or logged as a whole it shows its
 // name and kind only; written as JSON or YAML it holds the token.
 type Config struct {
@@ -87,12 +75,13 @@ func (c Config) Check() []error {
 	if !nameForm.MatchString(c.Name) {
 		wrong("name", "must be 1 to 64 lower-case letters, digits and hyphens")
 	}
-	if !slices.Contains(kinds, c.Kind) {
-		wrong("kind", "must be one of "+strings.Join(kinds, ", "))
+	tracker, ok := kindOf(c.Kind)
+	if !ok {
+		wrong("kind", "must be one of "+strings.Join(namesOf(func(kind) bool { return true }), ", "))
 	}
-	if c.base() == "" {
+	if base := tracker.base(c.BaseURL); base == "" {
 		wrong("base_url", "is missing")
-	} else if err := c.checkAddress(c.base()); err != nil {
+	} else if err := c.checkAddress(base); err != nil {
 		fails("base_url", err)
 	}
 	if c.WebURL != "" {
@@ -100,17 +89,18 @@ func (c Config) Check() []error {
 			fails("web_url", err)
 		}
 	}
-	if c.Token == "" && (c.User != "" || c.Kind == Jira || c.Kind == Linear || c.Kind == ServiceNow) {
+	if c.Token == "" && (c.User != "" || tracker.needsToken) {
 		wrong("token", "is missing")
 	}
 	if !visible(c.Token) {
 		wrong("token", "must be printable ASCII without blanks")
 	}
+	takers := namesOf(func(k kind) bool { return k.takesUser })
 	switch {
-	case c.User == "" && c.Kind == ServiceNow:
+	case c.User == "" && tracker.needsUser:
 		wrong("user", "is missing")
-	case c.User != "" && c.Kind != Jira && c.Kind != ServiceNow:
-		wrong("user", "is for jira and servicenow only")
+	case c.User != "" && !tracker.takesUser:
+		wrong("user", "is for "+strings.Join(takers, " and ")+" only")
 	case !visible(c.User) || strings.Contains(c.User, ":"):
 		wrong("user", "must be printable ASCII without blanks and colons")
 	}
@@ -168,35 +158,4 @@ func (c Config) private() ([]netip.Prefix, error) {
 		out[i] = prefix
 	}
 	return out, nil
-}
-
-// base is the address of the API. The web addresses of the public trackers
-// stand for those of their APIs.
-func (c Config) base() string {
-	base := strings.TrimSuffix(c.BaseURL, "/")
-	switch {
-	case c.Kind == GitHub && (base == "" || strings.EqualFold(base, "https://github.com")):
-		return "https://api.github.com"
-	case c.Kind == GitLab && base == "":
-		return "https://gitlab.com"
-	case c.Kind == Linear && (base == "" || strings.EqualFold(base, "https://linear.app")):
-		return "https://api.linear.app"
-	}
-	return base
-}
-
-// web is where people see tickets.
-func (c Config) web() string {
-	base := c.base()
-	switch {
-	case c.WebURL != "":
-		return strings.TrimSuffix(c.WebURL, "/")
-	case c.Kind == GitHub && strings.EqualFold(base, "https://api.github.com"):
-		return "https://github.com"
-	case c.Kind == GitHub:
-		return strings.TrimSuffix(base, "/api/v3") // GitHub Enterprise Server
-	case c.Kind == Linear && strings.EqualFold(base, "https://api.linear.app"):
-		return "https://linear.app"
-	}
-	return base
 }

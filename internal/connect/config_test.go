@@ -127,6 +127,22 @@ func TestConfigFormats(t *testing.T) {
 	}
 }
 
+// TestEveryTrackerIsWhole names what the table and the tests of kinds lack.
+func TestEveryTrackerIsWhole(t *testing.T) {
+	for _, k := range kinds {
+		fake := slices.ContainsFunc(fakes, func(f fake) bool { return f.kind == k.name })
+		for what, there := range map[string]bool{
+			"name": k.name != "", "source": k.source != nil, "authorize": k.authorize != nil, "web beside api": (k.api == "") == (k.web == ""),
+			"takesUser beside needsUser": k.takesUser || !k.needsUser, "fakes": fake, "parsers": parsers[k.name].parse != nil,
+			"goodRefs": len(goodRefs[k.name]) > 0, "badRefs": len(badRefs[k.name]) > 0, "others": len(others[k.name]) > 0,
+		} {
+			if !there {
+				t.Errorf("%s has no %s", k.name, what)
+			}
+		}
+	}
+}
+
 // Every example in the documentation is a configuration.
 func TestDocumentation(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/tickets.md")
@@ -146,9 +162,9 @@ func TestDocumentation(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range kinds {
-		if !slices.Contains(found, kind) {
-			t.Errorf("no example for %s", kind)
+	for _, k := range kinds {
+		if !slices.Contains(found, k.name) {
+			t.Errorf("no example for %s", k.name)
 		}
 	}
 	for _, code := range []Code{TicketClosed, TicketOtherProject, TicketState, TicketTooNew, TicketTooOld} {

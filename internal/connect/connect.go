@@ -71,19 +71,8 @@ func New(config Config) (Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ticket connector %q: %w", config.Name, err)
 	}
-	switch config.Kind {
-	case Jira:
-		return &jira{t}, nil
-	case GitHub:
-		return &gitHub{t}, nil
-	case GitLab:
-		return &gitLab{t}, nil
-	case Linear:
-		return &linear{t}, nil
-	case ServiceNow:
-		return &serviceNow{t}, nil
-	}
-	return &plain{t}, nil
+	kind, _ := kindOf(config.Kind)
+	return kind.source(t), nil
 }
 
 func unavailable(reason string) error { return fmt.Errorf("%w: %s", ErrUnavailable, reason) }

@@ -118,16 +118,18 @@ func TestVerdicts(t *testing.T) {
 	})
 }
 
+// others are tickets that are not the one of a kind's fake.
+var others = map[string][]record{
+	Jira:       {{id: "PAY-13", project: "PAY"}, {id: "OPS-12", project: "OPS"}},
+	GitHub:     {{id: "13", project: "acme/pay.api"}, {id: "12", project: "acme/other"}, {id: "12", project: "evil/pay.api"}},
+	GitLab:     {{id: "13", project: "acme/core/pay"}, {id: "12", project: "acme/other"}},
+	Linear:     {{id: "ENG-13", project: "ENG"}, {id: "OPS-3", project: "OPS"}},
+	ServiceNow: {{id: "CHG0010024", project: "change_request"}, {id: "INC0010023", project: "incident"}},
+	HTTP:       {{id: "OPS:12#b", project: "OPS"}, {id: "ops:12#a", project: "OPS"}},
+}
+
 // An answer about another ticket is none about this one.
 func TestOtherIdentity(t *testing.T) {
-	others := map[string][]record{
-		Jira:       {{id: "PAY-13", project: "PAY"}, {id: "OPS-12", project: "OPS"}},
-		GitHub:     {{id: "13", project: "acme/pay.api"}, {id: "12", project: "acme/other"}, {id: "12", project: "evil/pay.api"}},
-		GitLab:     {{id: "13", project: "acme/core/pay"}, {id: "12", project: "acme/other"}},
-		Linear:     {{id: "ENG-13", project: "ENG"}, {id: "OPS-3", project: "OPS"}},
-		ServiceNow: {{id: "CHG0010024", project: "change_request"}, {id: "INC0010023", project: "incident"}},
-		HTTP:       {{id: "OPS:12#b", project: "OPS"}, {id: "ops:12#a", project: "OPS"}},
-	}
 	each(t, func(t *testing.T, f fake) {
 		for _, r := range others[f.kind] {
 			source, _, _ := f.answer(t, f.says(r))

@@ -2,12 +2,14 @@ package connect
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -32,28 +34,23 @@ func (c Config) tracker() (tracker, error) {
 	if err != nil {
 		return tracker{}, err
 	}
-	web, err := url.Parse(c.web())
+	kind, _ := kindOf(c.Kind)
+	base := kind.base(c.BaseURL)
+	web, err := url.Parse(cmp.Or(strings.TrimSuffix(c.WebURL, "/"), kind.pages(base)))
 	if err != nil {
 		return tracker{}, errors.New("web_url: the address cannot be read")
 	}
 	config := outbound.Config{AllowPrivate: private, AllowHTTP: c.AllowHTTP, Timeout: time.Duration(c.Timeout)}
 	header := http.Header{"Accept": {"application/json"}, "User-Agent": {"holdpoint"}}
+	maps.Copy(header, kind.header)
 	switch {
 	case c.Token == "":
 	case c.User != "":
 		header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(c.User+":"+c.Token)))
-	case c.Kind == GitLab:
-		header.Set("PRIVATE-TOKEN", c.Token)
-	case c.Kind == Linear:
-		header.Set("Authorization", c.Token)
 	default:
-		header.Set("Authorization", "Bearer "+c.Token)
+		header.Set(kind.authorize(c.Token))
 	}
-	if c.Kind == GitHub {
-		header.Set("Accept", "application/vnd.github+json")
-		header.Set("X-GitHub-Api-Version", "2022-11-28")
-	}
-	return tracker{client: outbound.New(config), urls: config, base: c.base(), web: newPlace(web), header: header}, nil
+	return tracker{client: outbound.New(config), urls: config, base: base, web: newPlace(web), header: header}, nil
 }
 
 // get asks for a path of the API, which must be escaped, and reads the answer
