@@ -10,7 +10,7 @@ import (
 	"holdpoint/internal/gate"
 )
 
-// Approval is an approval on the wire (WIRE).
+// Approval is an approval on the wire (docs/spec/wire.md).
 type Approval struct {
 	ID            string              `json:"id"`
 	Status        approval.Status     `json:"status" enum:"pending,approved,denied,expired,cancelled"`

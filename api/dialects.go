@@ -81,7 +81,7 @@ type InterceptResponseBody struct {
 	Response json.RawMessage `json:"response"`
 }
 
-// dialects are the doors of the other seed systems.
+// dialects are the doors of the other systems.
 func (a *API) dialects() []operation {
 	problems := []int{400, 401, 403, 413, 415, 422, 423, 429, 503}
 	contract := func(path, summary, detail string, in, out any, handle func(*call) error) operation {

@@ -16,7 +16,7 @@ import (
 // Call is a proposed tool call, already read strictly and reduced to its
 // canonical form.
 type Call struct {
-	// Dialect names the seed system whose document proposed the call: "aana",
+	// Dialect names the system whose document proposed the call: "aana",
 	// "spm" or "threegate".
 	Dialect string
 	// RequestID is the caller's own name for the request; it may be empty.

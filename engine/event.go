@@ -8,7 +8,7 @@ import (
 // ActorKind says what sort of principal did something.
 type ActorKind string
 
-// The four kinds of actor (WIRE, "Audit").
+// The four kinds of actor (docs/spec/wire.md, "Audit").
 const (
 	HumanActor   ActorKind = "human"
 	AgentActor   ActorKind = "agent"
@@ -74,7 +74,7 @@ type Reason struct {
 }
 
 // Event is one record of the audit log: the Agent-SPM event shape and what
-// WIRE adds to it. No field ever holds a raw argument value. Seq and Timestamp
+// docs/spec/wire.md adds to it. No field ever holds a raw argument value. Seq and Timestamp
 // are given by the database when the event is appended and are zero before.
 type Event struct {
 	ID           string          `json:"event_id"` // UUID version 4

@@ -13,15 +13,15 @@ import "embed"
 var FS embed.FS
 
 // AgentActionContractV1 is the file of the event that asks for a decision on a
-// tool call (specs/agent-action-contract.md, section 1).
+// tool call (docs/spec/agent-action-contract.md, section 1).
 const AgentActionContractV1 = "agent_action_contract_v1.schema.json"
 
 // PolicyBundle is the file of the policy bundle, Agent-SPM v0.3 with
-// Holdpoint's extensions (specs/agent-spm.md).
+// Holdpoint's extensions (docs/spec/agent-spm.md).
 const PolicyBundle = "policy_bundle.schema.json"
 
 // ToolContracts is the file of SafeAI's tool contracts
-// (specs/safeai-tool-contracts.md).
+// (docs/spec/safeai-tool-contracts.md).
 const ToolContracts = "tool_contracts.schema.json"
 
 // OCSFEvent is the file of an audit event in the Open Cybersecurity Schema

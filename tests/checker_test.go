@@ -112,7 +112,7 @@ type tokenRow struct {
 // missed, on a machine that others use as well.
 const overdueGrace = 15 * time.Second
 
-// violations says which of the design's invariants the history breaks.
+// violations says which of ARCHITECTURE's promises I1 to I11 the history breaks.
 func (h history) violations() []string {
 	var found []string
 	say := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
@@ -408,7 +408,7 @@ func moment(t *time.Time) time.Time {
 	return *t
 }
 
-// check holds the installation's database against the invariants and against
+// check holds the installation's database against the promises and against
 // what its clients were told.
 func (in *installation) check(t testing.TB) history {
 	t.Helper()

@@ -151,7 +151,7 @@ func (a answer) into(t testing.TB, v any) {
 	}
 }
 
-// approval is an approval as WIRE promises it.
+// approval is an approval as docs/spec/wire.md promises it.
 type approval struct {
 	ID           string    `json:"id"`
 	Status       string    `json:"status"`

@@ -26,7 +26,7 @@ import (
 )
 
 // healWithin is how soon everything has to be as usual once what it depends on
-// is back: 5 s (ATTACKS), and much for a machine that others use as well.
+// is back: 5 s, and much for a machine that others use as well.
 const healWithin = 5*time.Second + 15*time.Second
 
 // cluster is a production installation: any number of serve and worker

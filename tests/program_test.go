@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// How long a program may take to stop when it is told to (WIRE), and how long it is
+// How long a program may take to stop when it is told to (docs/spec/wire.md), and how long it is
 // waited for, on a machine that others use as well.
 const (
 	stopWithin = 10 * time.Second

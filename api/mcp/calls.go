@@ -14,7 +14,7 @@ import (
 	"holdpoint/engine/dialect/aana"
 )
 
-// preToolCheck is aana_pre_tool_check (specs/agent-action-contract.md, section 7).
+// preToolCheck is aana_pre_tool_check (docs/spec/agent-action-contract.md, section 7).
 func (t *Tools) preToolCheck(ctx context.Context, r request) (result, error) {
 	a, err := t.ask(ctx, r, http.MethodPost, "/v1/pre-tool-check", r.arguments, 0)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"holdpoint/schemas"
 )
 
-// Names of the tools (WIRE).
+// Names of the tools (docs/spec/wire.md).
 const (
 	preToolCheckTool = "aana_pre_tool_check"
 	checkTool        = "holdpoint_check"

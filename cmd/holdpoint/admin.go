@@ -50,7 +50,7 @@ const settingsFile = "settings.yaml"
 // beside it in a file that ends in .pub.
 const logKeyFile = "log-key"
 
-// devFile is DIR/dev.json: how to reach a running "holdpoint dev" (WIRE).
+// devFile is DIR/dev.json: how to reach a running "holdpoint dev" (docs/spec/wire.md).
 type devFile struct {
 	URL              string        `json:"url"`
 	AdminKey         string        `json:"admin_key"`

@@ -7,7 +7,7 @@ import (
 	"holdpoint/engine"
 )
 
-// Execution is what became of an approved call after it was approved (WIRE).
+// Execution is what became of an approved call after it was approved (docs/spec/wire.md).
 type Execution string
 
 // The five states of execution. Unknown is an answer, not an absence: the agent

@@ -31,7 +31,7 @@ const (
 	BreakGlass   FactKind = "break_glass"
 )
 
-// Denial says what kind of no a denial is (WIRE).
+// Denial says what kind of no a denial is (docs/spec/wire.md).
 type Denial string
 
 // The four kinds of denial.

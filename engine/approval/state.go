@@ -7,7 +7,7 @@ import (
 	"holdpoint/engine"
 )
 
-// Status is where an approval stands (WIRE).
+// Status is where an approval stands (docs/spec/wire.md).
 type Status string
 
 // The five states; all but Pending are terminal.

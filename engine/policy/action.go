@@ -4,7 +4,7 @@ import (
 	"holdpoint/engine/canon"
 )
 
-// ActionRequest is the seed's AgentActionRequest, read strictly. Optional texts
+// ActionRequest is Agent-SPM's AgentActionRequest, read strictly. Optional texts
 // are nil when they are not there.
 type ActionRequest struct {
 	RequestID string
@@ -56,7 +56,7 @@ type ToolIdentity struct {
 	Verified            *bool
 }
 
-// Context is what surrounds a call. Extra holds the members of the seed's open
+// Context is what surrounds a call. Extra holds the members of the open
 // context that have no field here, in their order.
 type Context struct {
 	UserInput       *string
@@ -90,7 +90,7 @@ func (a *ActionRequest) Policy() *Request {
 	return r
 }
 
-// FieldError is one way in which a request is not what the seed describes.
+// FieldError is one way in which a request is not what Agent-SPM describes.
 // Path is the JSON pointer to the value, and Message one sentence that never
 // quotes it.
 type FieldError struct {
@@ -98,10 +98,10 @@ type FieldError struct {
 	Message string `json:"message"`
 }
 
-// ParseActionRequest reads the seed's AgentActionRequest and returns everything
+// ParseActionRequest reads Agent-SPM's AgentActionRequest and returns everything
 // that is wrong with it, in document order, but that missing fields come last
-// of their object. Unknown fields are errors, except in context, which the
-// seed leaves open. With errors the request is the zero ActionRequest.
+// of their object. Unknown fields are errors, except in context, which
+// Agent-SPM leaves open. With errors the request is the zero ActionRequest.
 func ParseActionRequest(v canon.Value) (ActionRequest, []FieldError) {
 	var a ActionRequest
 	var f fields
@@ -118,7 +118,7 @@ func ParseActionRequest(v canon.Value) (ActionRequest, []FieldError) {
 	return a, nil
 }
 
-// ParseParams reads the seed's CheckToolCallParams (camelCase) into the request
+// ParseParams reads Agent-SPM's CheckToolCallParams (camelCase) into the request
 // that it stands for, as strictly as ParseActionRequest. agentName defaults to
 // agentId, owner to "unknown", environment to "dev" and actionType to
 // "tool_call". RequestID and Timestamp stay empty: the caller gives them.

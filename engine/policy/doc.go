@@ -11,8 +11,8 @@
 //	AgentActionRequest ── ParseActionRequest ─┐
 //	CheckToolCallParams ─ ParseParams ────────┴→ ActionRequest ─ Policy() ─→ Request
 //
-// The rules are seeds/agent-spm-schema-v0.3 made exact in specs/agent-spm.md.
-// Where those leave a choice it was made so:
+// The rules are docs/spec/agent-spm.md. Where it leaves a choice, this package
+// chooses so:
 //
 //   - null and "" in match.agent_type, match.tool_provider, match.dialect and
 //     match.trust_level_min are no condition, as in the reference, and a

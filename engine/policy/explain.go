@@ -26,7 +26,7 @@ type RuleExplanation struct {
 	Matched bool `json:"matched"`
 	// Decided is set on the rule that made the decision: the first that matched.
 	Decided bool `json:"decided,omitempty"`
-	// Conditions are all of the rule's, held or not, in the order of the seed.
+	// Conditions are all of the rule's, held or not, in the order of docs/spec/agent-spm.md.
 	Conditions []Condition `json:"conditions"`
 }
 

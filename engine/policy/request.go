@@ -4,7 +4,7 @@ import "holdpoint/engine/canon"
 
 // Request is what rules look at of a call.
 type Request struct {
-	// Dialect is the seed system whose document proposed the call: "aana", "spm"
+	// Dialect is the system whose document proposed the call: "aana", "spm"
 	// or "threegate". Only rules with match.dialect look at it.
 	Dialect string
 	// Tool is the exact tool name.

@@ -10,7 +10,7 @@ import (
 	"holdpoint/engine/source"
 )
 
-// trustLevels is the seed's levels from the lowest to the highest.
+// trustLevels is Agent-SPM's levels from the lowest to the highest.
 var trustLevels = []string{"untrusted", "basic", "verified", "privileged", "system"}
 
 // trustOrdinal is the level's place from 0, or -1.

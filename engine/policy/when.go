@@ -35,7 +35,7 @@ type comparison struct {
 	operand canon.Value
 }
 
-// operators is the seed's, with whether they compare numbers only.
+// operators is Agent-SPM's, with whether they compare numbers only.
 var operators = map[string]bool{"gt": true, "gte": true, "lt": true, "lte": true, "eq": false, "neq": false}
 
 var operatorNames = []string{"gt", "gte", "lt", "lte", "eq", "neq"}

@@ -99,7 +99,7 @@ func or[T any](p *T, otherwise T) T {
 	return otherwise
 }
 
-// request is what rules look at, with the seed's defaults for what is not said.
+// request is what rules look at, with Agent-SPM's defaults for what is not said.
 func (c call) request() *policy.Request {
 	return &policy.Request{
 		Dialect: or(c.dialect, "spm"), Tool: or(c.tool, ""), Args: or(c.args, canon.Object()), Environment: or(c.environment, "dev"),

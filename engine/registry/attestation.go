@@ -25,9 +25,9 @@ type Attestation struct {
 const maxAttestationSkew = 30 * time.Second
 
 // Signed is what an issuer signs: the RFC 8785 form of {agent_id, expires_at,
-// issued_at, issuer}, without expires_at when there is none. The seed's
-// attestation does not name its agent; here it does, so that one agent cannot
-// show another's.
+// issued_at, issuer}, without expires_at when there is none. Agent-SPM's
+// attestation does not name its agent; here it does (decision 015), so that one
+// agent cannot show another's.
 func (a Attestation) Signed(agentID string) []byte {
 	members := []canon.Member{
 		{Name: "agent_id", Value: canon.String(agentID)},

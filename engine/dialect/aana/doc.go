@@ -11,9 +11,8 @@
 // raises what the sender is taken to be allowed. No answer holds the value of
 // an argument. The package has no clock, no I/O and no state.
 //
-// The rules are the contract's normative text, seeds/agent-action-contract-v1,
-// made exact in specs/agent-action-contract.md, whose sections the comments
-// name. Where those leave a choice it was made so:
+// The rules are docs/spec/agent-action-contract.md, whose sections the comments
+// name. Where it leaves a choice, this package chooses so:
 //
 //   - A public read that turns out to be private defers where it would else be
 //     accepted, before the recommendation is looked at, so that a stricter

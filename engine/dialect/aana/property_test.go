@@ -163,7 +163,7 @@ func TestStrongerStateNeverTightens(t *testing.T) {
 }
 
 // Once the requirement of a call's own opinion is met, the call passes its
-// re-check (DESIGN 9), or only what reviewers were not shown is left.
+// re-check (ARCHITECTURE, "Judged again"), or only what reviewers were not shown is left.
 func TestApprovedCallPassesItsRecheck(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e, _ := drawnEvent(t)

@@ -9,12 +9,12 @@
 // has no clock and no I/O, and none of its messages and reasons holds a value
 // of a call: what was found is named by its tag and its place.
 //
-// The rules are seeds/safeai-tool-contracts, made exact in
-// specs/safeai-tool-contracts.md. Where those leave a choice it was made so:
+// The rules are docs/spec/safeai-tool-contracts.md. Where it leaves a choice, this
+// package chooses so:
 //
 //   - A reason names the tag in its normal form: trimmed, in lower case, without
-//     empty parts. A tool without a contract is refused without a reason, as the
-//     seed has no words for it.
+//     empty parts. A tool without a contract is refused without a reason, as
+//     SafeAI has no words for it.
 //   - A tag in a contract file must be one that a call can have: no blank, no
 //     wildcard. Contracts that come with a call (Eval) are taken as they are:
 //     there a * is a tag like any other, and a blank tag allows nothing.

@@ -9,9 +9,9 @@
 //	  └──── Promote(approved_by, time) ──→ promoted document ── Check ──→ Report
 //	                                          └─ Demote ──→ the draft, byte for byte
 //
-// The rules D1 to K5 are seeds/threegate-tool-request, made exact in
-// specs/threegate-tool-request; a Violation names the rule by its code there. A0
-// is this package's own: a draft whose approval fields say something. A draft
+// The rules D1 to K5 are docs/spec/threegate-tool-request.md; a Violation names
+// the rule by its code there. A0 is Holdpoint's own: a draft whose approval fields
+// say something. A draft
 // leaves approved_by and approved_utc out, or writes nothing or "" after the
 // colon; null, ~ and single quotes are refused, so that a promoted document
 // tells which draft it was.
