@@ -150,7 +150,7 @@ func TestBreakTheGlass(t *testing.T) {
 }
 
 func TestStepUpAndTicket(t *testing.T) {
-	c := start(t, func(cfg *Config) { cfg.Prover = cfg.Desk.(*memory) })
+	c := start(t, func(cfg *Config) { cfg.Prover = cfg.Inbox.(*memory) })
 	step := c.m.add("apr_1", "secrets.rotate", `{}`, func(card *gate.Card) {
 		card.Approval.Plan.Accountable = []string{"linus"}
 		card.Approval.Plan.Requirements = []engine.Requirement{{Kind: engine.StepUp, Needed: 1}, {Kind: engine.Ticket, Needed: 1, Ticket: &engine.TicketTerms{System: "jira", Projects: []string{"OPS"}}}}

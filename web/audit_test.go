@@ -22,7 +22,7 @@ func audited(t *testing.T, email string, edit func(*Config)) (*client, *ledger) 
 	t.Helper()
 	var l *ledger
 	c := start(t, func(cfg *Config) {
-		l = newLedger(t, cfg.Desk.(*memory))
+		l = newLedger(t, cfg.Inbox.(*memory))
 		cfg.Log, cfg.LogKeys = l, []string{l.key.Public}
 		if edit != nil {
 			edit(cfg)
@@ -74,7 +74,7 @@ func TestWhoMayReadTheLog(t *testing.T) {
 			t.Errorf("%s: the navigation has the audit log: %v", email, got)
 		}
 	}
-	c := start(t, func(cfg *Config) { cfg.Log = newLedger(t, cfg.Desk.(*memory)) })
+	c := start(t, func(cfg *Config) { cfg.Log = newLedger(t, cfg.Inbox.(*memory)) })
 	if to := c.get("/audit?agent=a").Header.Get("Location"); to != "/login?next="+url.QueryEscape("/audit?agent=a") {
 		t.Errorf("without a session: %q", to)
 	}

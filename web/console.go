@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"holdpoint/engine"
@@ -19,7 +20,16 @@ import (
 
 // Config is what a Console is made of.
 type Config struct {
-	Desk Desk
+	// Approvals, by what is done with them.
+	Inbox         Inbox
+	Cards         Cards
+	Votes         Votes
+	Contributions Contributions
+	Requirements  Requirements
+	Edits         Edits
+	CallSessions  CallSessions
+	Outcomes      Outcomes
+	Changes       Changes
 	// What is registered, by what is done with it.
 	Agents   Agents
 	Tools    Tools
@@ -72,12 +82,10 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Console serves the pages.
+// Console serves the pages, a handler each group of them.
 type Console struct {
-	cfg     Config
-	site    *site
-	groups  []group
-	streams streams
+	site   *site
+	groups []group
 }
 
 // group serves pages that belong together.
@@ -85,8 +93,11 @@ type group interface{ register(mux *http.ServeMux) }
 
 // New makes a console, or says what is missing.
 func New(c Config) (*Console, error) {
-	if c.Desk == nil || c.Agents == nil || c.Tools == nil || c.Settings == nil || c.InForce == nil || c.SignIn == nil || c.Sessions == nil {
-		return nil, errors.New("console: Desk, Agents, Tools, Settings, InForce, SignIn and Sessions are needed")
+	if c.InForce == nil || slices.Contains([]any{
+		c.Inbox, c.Cards, c.Votes, c.Contributions, c.Requirements, c.Edits, c.CallSessions, c.Outcomes, c.Changes,
+		c.Agents, c.Tools, c.Settings, c.SignIn, c.Sessions,
+	}, nil) {
+		return nil, errors.New("console: what serves approvals and what is registered, InForce, SignIn and Sessions are needed")
 	}
 	if c.SessionTTL < 0 {
 		return nil, fmt.Errorf("console: a session cannot last %s", c.SessionTTL)
@@ -116,10 +127,17 @@ func New(c Config) (*Console, error) {
 	groups := []group{
 		&signInHandler{site: shared, signer: c.SignIn, second: c.SecondStep, factors: c.Factors, remote: c.Remote},
 		&accountHandler{site: shared, factors: c.Factors},
+		&inboxHandler{shared, c.Inbox}, &liveHandler{site: shared, inbox: c.Inbox, approvals: c.Changes, stopping: c.Stopping},
+		&cardHandler{site: shared, cards: c.Cards, requirements: c.Requirements, prover: c.Prover},
+		&voteHandler{shared, c.Votes, c.Cards}, &contributionHandler{shared, c.Contributions, c.Requirements}, &outcomeHandler{shared, c.Outcomes},
+		&answerHandler{shared, c.Cards, c.Requirements}, &editHandler{shared, c.Cards, c.Edits}, &sessionHandler{shared, c.CallSessions},
 		&policyHandler{shared}, &agentHandler{shared, c.Agents}, &toolHandler{shared, c.Tools}, &adminHandler{shared, c.Settings},
 	}
 	if c.Factors != nil {
 		groups = append(groups, &verifyHandler{site: shared, factors: c.Factors})
+	}
+	if c.Grants != nil {
+		groups = append(groups, &grantHandler{shared, c.Grants, c.Cards})
 	}
 	if c.Delegations != nil {
 		groups = append(groups, &delegationHandler{shared, c.Delegations})
@@ -137,7 +155,7 @@ func New(c Config) (*Console, error) {
 		groups = append(groups, &auditHandler{site: shared, log: c.Log, registry: c.Agents}, &eventHandler{shared, c.Log, c.LogKeys},
 			&checkpointHandler{site: shared, log: c.Log, keys: c.LogKeys, floor: c.Floor})
 	}
-	return &Console{cfg: c, site: shared, groups: groups}, nil
+	return &Console{site: shared, groups: groups}, nil
 }
 
 // Register adds the console's routes. Everything that is neither these nor
@@ -146,15 +164,7 @@ func (c *Console) Register(mux *http.ServeMux) {
 	for _, g := range c.groups {
 		g.register(mux)
 	}
-	mux.HandleFunc("GET /{$}", c.site.signedIn(c.inbox))
-	mux.HandleFunc("GET /live", c.liveInbox)
-	mux.HandleFunc("GET /approvals/{id}", c.site.signedIn(c.approval))
-	mux.HandleFunc("POST /approvals/{id}/votes", c.site.signedIn(c.vote))
-	mux.HandleFunc("GET /approvals/{id}/live", c.liveApproval)
-	c.registerActions(mux)
-	mux.HandleFunc("GET /history", c.site.signedIn(c.history))
 	mux.Handle("GET /static/", static.Handler())
-	c.registerGrants(mux)
 }
 
 // Signed returns the person of the request's session, or false without a live

@@ -33,7 +33,7 @@ type client struct {
 func start(t *testing.T, edit func(*Config)) *client {
 	t.Helper()
 	m := newMemory()
-	cfg := Config{Desk: m, Agents: m.office, Tools: m.office, Settings: m.office, InForce: m.office.inForce, SignIn: m, Sessions: m, Names: m, Clock: m.now}
+	cfg := Config{Inbox: m, Cards: m, Votes: m, Contributions: m, Requirements: m, Edits: m, CallSessions: m, Outcomes: m, Changes: m, Agents: m.office, Tools: m.office, Settings: m.office, InForce: m.office.inForce, SignIn: m, Sessions: m, Names: m, Clock: m.now}
 	if edit != nil {
 		edit(&cfg)
 	}

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -10,11 +11,29 @@ import (
 	"strings"
 
 	"holdpoint/engine"
+	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/form"
 	"holdpoint/internal/gate"
 	"holdpoint/web/views"
 )
+
+// Edits changes calls' arguments. Errors are as Inbox's are.
+type Edits interface {
+	Edit(ctx context.Context, r gate.EditRequest, once *gate.Once) (approval.Approval, error)
+}
+
+// editHandler serves the page on which a reviewer changes a call's arguments.
+type editHandler struct {
+	site  *site
+	cards Cards
+	edits Edits
+}
+
+func (h *editHandler) register(mux *http.ServeMux) {
+	mux.HandleFunc("GET /approvals/{id}/edit", h.site.signedIn(h.form))
+	mux.HandleFunc("POST /approvals/{id}/edit", h.site.signedIn(h.submit))
+}
 
 // maxEditForm bounds the form in which arguments are changed, in bytes.
 const maxEditForm = 1 << 20
@@ -31,9 +50,9 @@ type editor struct {
 	typed   bool // by the tool's registered schema
 }
 
-// editor reads the card, and by what form its arguments can be changed.
-func (c *Console) editor(r *http.Request, p engine.Person) (editor, error) {
-	found, err := c.cfg.Desk.Card(r.Context(), p, r.PathValue("id"), gate.Glance)
+// read reads the card, and by what form its arguments can be changed.
+func (h *editHandler) read(r *http.Request, p engine.Person) (editor, error) {
+	found, err := h.cards.Card(r.Context(), p, r.PathValue("id"), gate.Glance)
 	if err != nil {
 		return editor{}, err
 	}
@@ -51,9 +70,9 @@ func (c *Console) editor(r *http.Request, p engine.Person) (editor, error) {
 	if e.current, err = canon.Parse(found.Arguments); err != nil {
 		return e, err
 	}
-	if tool, known := c.site.inForce().Registered.Tools[found.Approval.Call.Tool]; known {
+	if tool, known := h.site.inForce().Registered.Tools[found.Approval.Call.Tool]; known {
 		if e.form, err = tool.Form(); err != nil {
-			c.site.logger.WarnContext(r.Context(), "schema not used", "tool", tool.Name, "error", err)
+			h.site.logger.WarnContext(r.Context(), "schema not used", "tool", tool.Name, "error", err)
 		}
 		e.typed = e.form != nil
 	}
@@ -99,36 +118,36 @@ func indentedJSON(v canon.Value) string {
 	return b.String()
 }
 
-func (c *Console) editForm(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	e, err := c.editor(r, p)
+func (h *editHandler) form(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	e, err := h.read(r, p)
 	if err == nil {
 		err = mustHaveRead(e.card)
 	}
 	if err != nil {
-		c.site.fail(w, r, p, err)
+		h.site.fail(w, r, p, err)
 		return
 	}
-	c.renderEdit(w, r, p, http.StatusOK, e.page(e.current))
+	h.render(w, r, p, http.StatusOK, e.page(e.current))
 }
 
-func (c *Console) renderEdit(w http.ResponseWriter, r *http.Request, p engine.Person, status int, v views.Edit) {
-	v.Frame = c.site.frame(p, "Change the arguments: "+views.Visible(v.Tool), "")
-	c.site.render(w, r, status, views.EditPage(v))
+func (h *editHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, status int, v views.Edit) {
+	v.Frame = h.site.frame(p, "Change the arguments: "+views.Visible(v.Tool), "")
+	h.site.render(w, r, status, views.EditPage(v))
 }
 
-// edit takes what was entered: it first shows what that would change, and changes
+// submit takes what was entered: it first shows what that would change, and changes
 // it in a second step.
-func (c *Console) edit(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *editHandler) submit(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	if err := readFormOf(w, r, maxEditForm); err != nil {
-		c.site.fail(w, r, p, err)
+		h.site.fail(w, r, p, err)
 		return
 	}
-	e, err := c.editor(r, p)
+	e, err := h.read(r, p)
 	if err != nil {
-		c.site.fail(w, r, p, err)
+		h.site.fail(w, r, p, err)
 		return
 	}
-	s, posted := said(r, p), r.PostForm
+	s, posted := contributionOf(r, p), r.PostForm
 	digest, version, err := pageOf(posted)
 	if a := e.card.Approval; err == nil && (digest != a.Call.Digest || version != a.Version) {
 		err = &gate.Refusal{Status: http.StatusConflict, Code: "stale", Detail: "The call has changed since you opened the page, so nothing was changed. Open it again and look at what is there now."}
@@ -137,7 +156,7 @@ func (c *Console) edit(w http.ResponseWriter, r *http.Request, p engine.Person) 
 		err = mustHaveRead(e.card)
 	}
 	if err != nil {
-		c.site.failKeeping(w, r, p, err, s.Comment)
+		h.site.failKeeping(w, r, p, err, s.Comment)
 		return
 	}
 	args, again, ok := e.entered(posted)
@@ -153,30 +172,30 @@ func (c *Console) edit(w http.ResponseWriter, r *http.Request, p engine.Person) 
 	}
 	switch {
 	case !ok:
-		c.renderEdit(w, r, p, http.StatusUnprocessableEntity, again)
+		h.render(w, r, p, http.StatusUnprocessableEntity, again)
 	case posted.Get("step") == "again":
-		c.renderEdit(w, r, p, http.StatusOK, again)
+		h.render(w, r, p, http.StatusOK, again)
 	case posted.Get("step") == "save":
-		c.saveEdit(w, r, p, again, gate.EditRequest{Said: s, Arguments: args, Digest: digest, Version: version})
+		h.save(w, r, p, again, gate.EditRequest{Said: s, Arguments: args, Digest: digest, Version: version})
 	default:
 		v := e.review(args, s.Comment)
-		v.Frame = c.site.frame(p, "Look at the change: "+views.Visible(v.Tool), "")
-		c.site.render(w, r, http.StatusOK, views.EditReviewPage(v))
+		v.Frame = h.site.frame(p, "Look at the change: "+views.Visible(v.Tool), "")
+		h.site.render(w, r, http.StatusOK, views.EditReviewPage(v))
 	}
 }
 
-func (c *Console) saveEdit(w http.ResponseWriter, r *http.Request, p engine.Person, again views.Edit, request gate.EditRequest) {
-	_, err := c.cfg.Desk.Edit(r.Context(), request, nil)
+func (h *editHandler) save(w http.ResponseWriter, r *http.Request, p engine.Person, again views.Edit, request gate.EditRequest) {
+	_, err := h.edits.Edit(r.Context(), request, nil)
 	if detail, ok := refused(err); ok {
 		again.Problems = []string{detail}
-		c.renderEdit(w, r, p, http.StatusUnprocessableEntity, again)
+		h.render(w, r, p, http.StatusUnprocessableEntity, again)
 		return
 	}
 	if err != nil {
-		c.site.failKeeping(w, r, p, err, request.Comment)
+		h.site.failKeeping(w, r, p, err, request.Comment)
 		return
 	}
-	c.site.redirectWithFlash(w, r, "edited", cardURL(request.ApprovalID))
+	h.site.redirectWithFlash(w, r, "edited", cardURL(request.ApprovalID))
 }
 
 // entered reads the arguments of a posted form, from its fields or from its text.

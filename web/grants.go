@@ -30,33 +30,38 @@ type Grants interface {
 	RevokeGrant(ctx context.Context, p engine.Person, id string, by gate.By, once *gate.Once) error
 }
 
-func (c *Console) registerGrants(mux *http.ServeMux) {
-	if c.cfg.Grants == nil {
-		return
-	}
-	mux.HandleFunc("GET /grants", c.site.signedIn(c.grants))
-	mux.HandleFunc("POST /grants/{id}/revoke", c.site.signedIn(c.revokeGrant))
-	mux.HandleFunc("GET /approvals/{id}/grant", c.site.signedIn(c.grantForm))
-	mux.HandleFunc("POST /approvals/{id}/grant", c.site.signedIn(c.makeGrant))
+// grantHandler serves the list of standing grants, and the form that makes one from
+// a card.
+type grantHandler struct {
+	site   *site
+	grants Grants
+	cards  Cards
 }
 
-func (c *Console) grants(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	list, now, err := c.cfg.Grants.Grants(r.Context(), p)
+func (h *grantHandler) register(mux *http.ServeMux) {
+	mux.HandleFunc("GET /grants", h.site.signedIn(h.list))
+	mux.HandleFunc("POST /grants/{id}/revoke", h.site.signedIn(h.revoke))
+	mux.HandleFunc("GET /approvals/{id}/grant", h.site.signedIn(h.form))
+	mux.HandleFunc("POST /approvals/{id}/grant", h.site.signedIn(h.submit))
+}
+
+func (h *grantHandler) list(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	list, now, err := h.grants.Grants(r.Context(), p)
 	if err != nil {
-		c.site.fail(w, r, p, err)
+		h.site.fail(w, r, p, err)
 		return
 	}
-	v := views.Grants{Frame: c.site.frame(p, "Standing grants", "grants"), Full: len(list) >= maxGrants}
-	v.Now, v.Notice = now, c.site.flash(w, r)
+	v := views.Grants{Frame: h.site.frame(p, "Standing grants", "grants"), Full: len(list) >= maxGrants}
+	v.Now, v.Notice = now, h.site.flash(w, r)
 	var ids []string
 	for _, g := range list {
 		ids = append(ids, g.PersonID, g.AgentID, g.RevokedBy)
 	}
-	name := c.site.names(r.Context(), ids...)
+	name := h.site.names(r.Context(), ids...)
 	for _, g := range list {
 		v.Rows = append(v.Rows, grantRow(g, now, name))
 	}
-	c.site.render(w, r, http.StatusOK, views.GrantsPage(v))
+	h.site.render(w, r, http.StatusOK, views.GrantsPage(v))
 }
 
 // maxGrants is how many grants a list holds.
@@ -142,21 +147,21 @@ func pointerNames(path string) []string {
 	return names
 }
 
-func (c *Console) revokeGrant(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *grantHandler) revoke(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	err := readForm(w, r)
 	if err == nil {
-		err = c.cfg.Grants.RevokeGrant(r.Context(), p, r.PathValue("id"), by(p), nil)
+		err = h.grants.RevokeGrant(r.Context(), p, r.PathValue("id"), by(p), nil)
 	}
-	c.site.redirectOrFail(w, r, p, err, "ungrant", "/grants")
+	h.site.redirectOrFail(w, r, p, err, "ungrant", "/grants")
 }
 
-func (c *Console) grantForm(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	draft, err := c.draft(r, p)
+func (h *grantHandler) form(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	draft, err := h.read(r, p)
 	if err != nil {
-		c.site.fail(w, r, p, err)
+		h.site.fail(w, r, p, err)
 		return
 	}
-	c.site.render(w, r, http.StatusOK, views.GrantFormPage(draft.view))
+	h.site.render(w, r, http.StatusOK, views.GrantFormPage(draft.view))
 }
 
 // draft is a grant in the making, and the page that shows it.
@@ -169,15 +174,15 @@ type draft struct {
 // maxLeaves is how many parts of the arguments a form tells apart.
 const maxLeaves = 100
 
-// draft reads the card, as long as the person may make a grant from it.
-func (c *Console) draft(r *http.Request, p engine.Person) (draft, error) {
-	card, err := c.cfg.Desk.Card(r.Context(), p, r.PathValue("id"), gate.Glance)
+// read reads the card, as long as the person may make a grant from it.
+func (h *grantHandler) read(r *http.Request, p engine.Person) (draft, error) {
+	card, err := h.cards.Card(r.Context(), p, r.PathValue("id"), gate.Glance)
 	if err != nil {
 		return draft{}, err
 	}
 	a := card.Approval
 	d := draft{view: views.GrantForm{
-		Frame: c.site.frame(p, "Approve calls like this one", ""), ID: a.ID, Tool: a.Call.Tool, Agent: card.AgentName, Environment: a.Call.Environment,
+		Frame: h.site.frame(p, "Approve calls like this one", ""), ID: a.ID, Tool: a.Call.Tool, Agent: card.AgentName, Environment: a.Call.Environment,
 		Digest: a.Call.Digest, Lasting: lasting, For: "2h", Uses: "10", MaxUses: gate.MaxGrantUses, MaxReason: gate.MaxReason,
 	}}
 	if d.view.Agent == "" {
@@ -348,17 +353,17 @@ func matcher(field views.GrantLeaf, l grant.Leaf, text string) (grant.Matcher, e
 	return m, err
 }
 
-// makeGrant shows what a grant would have done to the past, and makes it when it
+// submit shows what a grant would have done to the past, and makes it when it
 // is asked for the second time.
-func (c *Console) makeGrant(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *grantHandler) submit(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	err := readForm(w, r)
 	if err != nil {
-		c.site.fail(w, r, p, err)
+		h.site.fail(w, r, p, err)
 		return
 	}
-	d, err := c.draft(r, p)
+	d, err := h.read(r, p)
 	if err != nil {
-		c.site.fail(w, r, p, err)
+		h.site.fail(w, r, p, err)
 		return
 	}
 	request, err := d.enter(r.PostForm, p, d.view.ID)
@@ -370,8 +375,8 @@ func (c *Console) makeGrant(w http.ResponseWriter, r *http.Request, p engine.Per
 		case r.PostForm.Get("seen") != tried:
 			status, d.view.Failure = http.StatusConflict, "You have changed it since. Look at what it would have let pass now, then make it."
 		default:
-			if _, err = c.cfg.Grants.SaveGrant(r.Context(), request); err == nil {
-				c.site.redirectWithFlash(w, r, "grant", "/grants")
+			if _, err = h.grants.SaveGrant(r.Context(), request); err == nil {
+				h.site.redirectWithFlash(w, r, "grant", "/grants")
 				return
 			}
 			if refusal := (*gate.Refusal)(nil); errors.As(err, &refusal) && refusal.Code == "denials_not_acknowledged" {
@@ -379,7 +384,7 @@ func (c *Console) makeGrant(w http.ResponseWriter, r *http.Request, p engine.Per
 			}
 		}
 		if err == nil {
-			d.view.Past, err = c.past(r.Context(), request)
+			d.view.Past, err = h.tryOnPast(r.Context(), request)
 			d.view.Seen = tried
 		}
 	}
@@ -391,18 +396,18 @@ func (c *Console) makeGrant(w http.ResponseWriter, r *http.Request, p engine.Per
 	case refusal != nil && refusal.Status == http.StatusUnprocessableEntity:
 		status, d.view.Failure = refusal.Status, refusal.Detail
 	default:
-		c.site.fail(w, r, p, err)
+		h.site.fail(w, r, p, err)
 		return
 	}
-	c.site.render(w, r, status, views.GrantFormPage(d.view))
+	h.site.render(w, r, status, views.GrantFormPage(d.view))
 }
 
 // maxOthers is how many past calls that nobody denied are listed.
 const maxOthers = 20
 
-// past tries a grant on the past, for the page.
-func (c *Console) past(ctx context.Context, r gate.GrantRequest) (*views.GrantPast, error) {
-	b, err := c.cfg.Grants.ProposeGrant(ctx, r)
+// tryOnPast tries a grant on the past, for the page.
+func (h *grantHandler) tryOnPast(ctx context.Context, r gate.GrantRequest) (*views.GrantPast, error) {
+	b, err := h.grants.ProposeGrant(ctx, r)
 	if err != nil {
 		return nil, err
 	}

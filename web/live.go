@@ -64,23 +64,47 @@ func (s *streams) leave(person string) {
 	}
 }
 
-// liveInbox tells when the person's inbox is not the one named by ?seen= any more.
-func (c *Console) liveInbox(w http.ResponseWriter, r *http.Request) {
-	c.live(w, r, "", func(ctx context.Context, p engine.Person) (string, error) {
-		waiting, err := c.cfg.Desk.Inbox(ctx, p)
+// Changes is what live pages need.
+type Changes interface {
+	// ForPerson reads an approval without its card. It never counts as having shown
+	// anything to anybody.
+	ForPerson(ctx context.Context, p engine.Person, id string) (gate.View, error)
+	// Changes returns a channel that receives (coalesced) whenever any approval
+	// changes, or only the one named by id when it is not "". It ends with ctx.
+	Changes(ctx context.Context, id string) <-chan struct{}
+}
+
+// liveHandler streams to open pages that something has changed.
+type liveHandler struct {
+	site      *site
+	inbox     Inbox
+	approvals Changes
+	streams   streams
+	stopping  <-chan struct{}
+}
+
+func (h *liveHandler) register(mux *http.ServeMux) {
+	mux.HandleFunc("GET /live", h.inboxChanges)
+	mux.HandleFunc("GET /approvals/{id}/live", h.approvalChanges)
+}
+
+// inboxChanges tells when the person's inbox is not the one named by ?seen= any more.
+func (h *liveHandler) inboxChanges(w http.ResponseWriter, r *http.Request) {
+	h.stream(w, r, "", func(ctx context.Context, p engine.Person) (string, error) {
+		waiting, err := h.inbox.Inbox(ctx, p)
 		if err != nil {
 			return "", err
 		}
-		errands, err := c.cfg.Desk.Errands(ctx, p)
+		errands, err := h.inbox.Errands(ctx, p)
 		return inboxMark(waiting, errands), err
 	})
 }
 
-// liveApproval tells when the approval is past the revision named by ?seen=.
-func (c *Console) liveApproval(w http.ResponseWriter, r *http.Request) {
+// approvalChanges tells when the approval is past the revision named by ?seen=.
+func (h *liveHandler) approvalChanges(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
-	c.live(w, r, id, func(ctx context.Context, p engine.Person) (string, error) {
-		found, err := c.cfg.Desk.ForPerson(ctx, p, id)
+	h.stream(w, r, id, func(ctx context.Context, p engine.Person) (string, error) {
+		found, err := h.approvals.ForPerson(ctx, p, id)
 		return strconv.FormatInt(found.Approval.Revision, 10), err
 	})
 }
@@ -97,11 +121,11 @@ func inboxMark(waiting []approval.Approval, errands gate.Errands) string {
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:12])
 }
 
-// live streams an event whenever state names another state than the one that
+// stream streams an event whenever state names another state than the one that
 // the reader has seen. It subscribes before it looks, so that no change falls
 // in between, and ends with the session.
-func (c *Console) live(w http.ResponseWriter, r *http.Request, id string, state func(context.Context, engine.Person) (string, error)) {
-	person, ok, err := c.site.person(r)
+func (h *liveHandler) stream(w http.ResponseWriter, r *http.Request, id string, state func(context.Context, engine.Person) (string, error)) {
+	person, ok, err := h.site.person(r)
 	if err != nil {
 		http.Error(w, "Not available.", http.StatusServiceUnavailable)
 		return
@@ -110,15 +134,15 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request, id string, state 
 		http.Error(w, "Sign in first.", http.StatusUnauthorized)
 		return
 	}
-	if !c.streams.enter(person.ID) {
+	if !h.streams.enter(person.ID) {
 		w.Header().Set("Retry-After", "30")
 		http.Error(w, "Too many pages are open.", http.StatusTooManyRequests)
 		return
 	}
-	defer c.streams.leave(person.ID)
+	defer h.streams.leave(person.ID)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	changes := c.cfg.Desk.Changes(ctx, id)
+	changes := h.approvals.Changes(ctx, id)
 	seen := r.URL.Query().Get("seen")
 	now, err := state(ctx, person)
 	if err != nil {
@@ -148,7 +172,7 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request, id string, state 
 		select {
 		case <-ctx.Done():
 			return
-		case <-c.cfg.Stopping:
+		case <-h.stopping:
 			return
 		case _, open := <-changes:
 			if !open {
@@ -161,7 +185,7 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request, id string, state 
 		case <-ticker.C:
 			quiet++
 		}
-		if person, ok = c.still(r); !ok {
+		if person, ok = h.stillSignedIn(r); !ok {
 			return
 		}
 		if quiet%lookEvery != 0 {
@@ -173,13 +197,13 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request, id string, state 
 	}
 }
 
-// still looks the session of a long request up again.
-func (c *Console) still(r *http.Request) (engine.Person, bool) {
-	id, ok := c.site.sessions.id(r)
+// stillSignedIn looks the session of a long request up again.
+func (h *liveHandler) stillSignedIn(r *http.Request) (engine.Person, bool) {
+	id, ok := h.site.sessions.id(r)
 	if !ok {
 		return engine.Person{}, false
 	}
-	person, err := c.site.sessions.load(r.Context(), id)
+	person, err := h.site.sessions.load(r.Context(), id)
 	return person, err == nil
 }
 

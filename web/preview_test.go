@@ -95,7 +95,7 @@ func TestPreview(t *testing.T) {
 	m.people[ada.Email] = ada
 	l := newLedger(t, m)
 	previewLog(t, l)
-	c, err := New(Config{Log: l, LogKeys: []string{l.key.Public}, Desk: m, Agents: m.office, Tools: m.office, Settings: m.office, Reports: sampleReports(), Grants: standing, InForce: m.office.inForce, SignIn: m, Sessions: m, Names: m, Prover: m})
+	c, err := New(Config{Log: l, LogKeys: []string{l.key.Public}, Inbox: m, Cards: m, Votes: m, Contributions: m, Requirements: m, Edits: m, CallSessions: m, Outcomes: m, Changes: m, Agents: m.office, Tools: m.office, Settings: m.office, Reports: sampleReports(), Grants: standing, InForce: m.office.inForce, SignIn: m, Sessions: m, Names: m, Prover: m})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -143,3 +143,19 @@ func hash(id string) []byte {
 	sum := sha256.Sum256([]byte(id))
 	return sum[:]
 }
+
+// Sessions is where sessions live. Values never leave the server: the cookie
+// holds only a random id, of which only the hash is stored.
+type Sessions interface {
+	// Load returns the person of a live session, looked up afresh: a disabled
+	// person, or an expired or ended session, is ErrNoSession.
+	Load(ctx context.Context, idHash []byte) (engine.Person, error)
+	// Save starts a session for the person, who has just proved who they are by
+	// verifiedBy, that ends at expires at the latest.
+	Save(ctx context.Context, idHash []byte, personID, verifiedBy string, expires time.Time) error
+	// Verified notes that the person of a session has just proved again who they
+	// are; ErrNoSession when it is not theirs, or over.
+	Verified(ctx context.Context, idHash []byte, personID, verifiedBy string) error
+	// Delete ends a session; ending one that does not exist is no error.
+	Delete(ctx context.Context, idHash []byte) error
+}

@@ -168,3 +168,10 @@ func (s *site) address(r *http.Request) string {
 	}
 	return scheme + r.Host
 }
+
+// Names gives display names. It is for lists, which come without cards.
+type Names interface {
+	// Names returns the registered names of the people and agents with these
+	// ids; an id that has none is left out.
+	Names(ctx context.Context, ids []string) (map[string]string, error)
+}

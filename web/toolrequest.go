@@ -2,10 +2,8 @@ package web
 
 import (
 	"encoding/json"
-	"strconv"
 	"time"
 
-	"holdpoint/engine/approval"
 	"holdpoint/engine/dialect/threegate"
 	"holdpoint/internal/gate"
 	"holdpoint/web/views"
@@ -51,37 +49,4 @@ func toolRequest(c gate.Card, cut bool) *views.ToolRequest {
 		v.Outputs = append(v.Outputs, views.ToolFile{Name: out.Path, Note: out.Description})
 	}
 	return v
-}
-
-// path says in one line who is needed, in which order, and who may decide as
-// well later; it is empty where one look at the stages says as much.
-func path(a approval.Approval) string {
-	text, later := "", ""
-	for i, r := range a.Plan.Requirements {
-		switch {
-		case i > 0 && r.Kind.PeopleDecide() && a.Plan.Requirements[i-1].Kind == r.Kind:
-			text += " and " // in any order
-		case i > 0:
-			text += ", then "
-		}
-		switch {
-		case len(r.AnyOf) > 0:
-			text += "either " + rolesOf(approval.Progress{AnyOf: r.AnyOf})
-		case !r.Kind.Traits().VotesCount:
-			text += lowerFirst(requirementWords(r.Kind, ""))
-		case r.Role == "":
-			text += views.Plural(r.Needed, "person", "people")
-		default:
-			text += strconv.Itoa(r.Needed) + " of " + r.Role
-		}
-		for _, e := range r.Escalation {
-			if i == 0 {
-				later += "; after " + brief(time.Duration(e.After)) + " also " + e.Role
-			}
-		}
-	}
-	if len(a.Plan.Requirements) < 2 && later == "" {
-		return ""
-	}
-	return text + later
 }

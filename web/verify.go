@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -21,11 +22,6 @@ func proveForm(factors *identity.Factors, r *http.Request, methods []identity.Me
 		Code: slices.Contains(methods, identity.TOTP), Password: slices.Contains(methods, identity.Password), Passkey: slices.Contains(methods, identity.Passkey),
 		Purpose: purpose, BoundTo: boundTo, Elsewhere: passkeysElsewhere(factors, r),
 	}
-}
-
-// proofOf is the proof that such a form carries.
-func proofOf(form url.Values) identity.Proof {
-	return identity.Proof{Code: form.Get("code"), Password: form.Get("password"), Assertion: []byte(form.Get("assertion")), ChallengeID: form.Get("challenge")}
 }
 
 // passkeysElsewhere is this page where passkeys work, if they do not work here:
@@ -138,4 +134,14 @@ func (h *verifyHandler) verify(w http.ResponseWriter, r *http.Request) {
 		}
 		http.Redirect(w, r, next, http.StatusSeeOther)
 	})
+}
+
+// Prover checks what people show to prove who they are, for one purpose and bound
+// to what they prove it for.
+type Prover interface {
+	// Methods are the ways in which the person can: "passkey", "totp" and, for those
+	// who have no second factor, "password".
+	Methods(ctx context.Context, p engine.Person) ([]string, error)
+	// Verify returns the method of a good proof. A refusal is a proof that is none.
+	Verify(ctx context.Context, p engine.Person, purpose, boundTo string, proof identity.Proof) (method string, err error)
 }

@@ -137,7 +137,8 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	signIn := identity.NewSignIn(factors)
 	stopping := make(chan struct{})
 	console, err := web.New(web.Config{
-		Desk: desk{g}, Grants: g, Delegations: g,
+		Inbox: g, Cards: g, Votes: g, Contributions: g, Requirements: g, Edits: g, CallSessions: g, Outcomes: g, Changes: g,
+		Grants: g, Delegations: g,
 		Agents: g, Tools: g, Settings: g, InForce: judgedBy(keeper), Notifications: g,
 		Retention: g, KeepFor: cfg.KeepFor, Reports: g,
 		Log: g, LogKeys: publicKeysOfLog(cfg), Floor: kept(cfg),

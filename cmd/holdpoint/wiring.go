@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"holdpoint/engine"
-	"holdpoint/engine/approval"
 	"holdpoint/internal/config"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
@@ -14,14 +13,6 @@ import (
 	"holdpoint/internal/store"
 	"holdpoint/web"
 )
-
-// desk is the gate as the console knows it: a vote from a page is never a
-// repetition that has to be answered alike.
-type desk struct{ *gate.Gate }
-
-func (d desk) Vote(ctx context.Context, v gate.VoteRequest) (approval.Approval, error) {
-	return d.Gate.Vote(ctx, v, nil)
-}
 
 // judgedBy says what this process judges by, as the console knows it.
 func judgedBy(k *rules.Keeper) func() web.InForce {

@@ -1,9 +1,13 @@
 package web
 
 import (
+	"cmp"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/gate"
 	"holdpoint/web/views"
@@ -135,28 +139,89 @@ func after(c gate.Card, name func(string) string) views.After {
 	return v
 }
 
-// errandRow tells something that the person is asked for.
-func errandRow(a approval.Approval, what string, name func(string) string) views.ErrandRow {
-	row := views.ErrandRow{ID: a.ID, Tool: a.Call.Tool, Agent: name(a.Call.AgentID), What: what}
-	if !over(a) {
-		row.Deadline = deadline(a)
-	}
-	return row
-}
-
-// wantedOf says what a waiting call wants of its own side.
-func wantedOf(a approval.Approval) string {
-	if a.State.Question != nil {
-		return "A reviewer asks a question"
-	}
-	req, _ := waiting(a)
-	return req.Kind.Traits().Wanted
-}
-
 // stillUntil is until when the clock stands still; zero when it goes on.
 func stillUntil(a approval.Approval) time.Time {
 	if over(a) {
 		return time.Time{}
 	}
 	return a.State.PausedUntil
+}
+
+// path says in one line who is needed, in which order, and who may decide as
+// well later; it is empty where one look at the stages says as much.
+func path(a approval.Approval) string {
+	text, later := "", ""
+	for i, r := range a.Plan.Requirements {
+		switch {
+		case i > 0 && r.Kind.PeopleDecide() && a.Plan.Requirements[i-1].Kind == r.Kind:
+			text += " and " // in any order
+		case i > 0:
+			text += ", then "
+		}
+		switch {
+		case len(r.AnyOf) > 0:
+			text += "either " + rolesOf(approval.Progress{AnyOf: r.AnyOf})
+		case !r.Kind.Traits().VotesCount:
+			text += lowerFirst(requirementWords(r.Kind, ""))
+		case r.Role == "":
+			text += views.Plural(r.Needed, "person", "people")
+		default:
+			text += strconv.Itoa(r.Needed) + " of " + r.Role
+		}
+		for _, e := range r.Escalation {
+			if i == 0 {
+				later += "; after " + brief(time.Duration(e.After)) + " also " + e.Role
+			}
+		}
+	}
+	if len(a.Plan.Requirements) < 2 && later == "" {
+		return ""
+	}
+	return text + later
+}
+
+func requirement(c gate.Card, i int, r approval.Progress) views.Requirement {
+	v := views.Requirement{What: requirementWords(r.Kind, rolesOf(approval.Progress{Role: r.Role, AnyOf: r.AnyOf})), Given: r.Given, Needed: r.Needed, Code: string(r.Status)}
+	switch r.Status {
+	case approval.Waiting:
+		v.Standing = "waiting now"
+		if r.Given >= r.Needed {
+			v.Standing = "enough; the others are still awaited"
+		}
+		if left := r.Needed - r.Given; i == c.Approval.State.Stage && c.Eligible < left && r.Kind.Traits().VotesCount && len(r.AnyOf) == 0 {
+			v.Short = "Only " + views.Plural(c.Eligible, "person", "people") + " can still do this, too few to complete it."
+		}
+	case approval.Queued:
+		v.Standing = "its turn comes later"
+	case approval.Satisfied:
+		v.Standing = "done"
+	case approval.Closed:
+		v.Standing = "no longer needed"
+	}
+	detail(&v, c.Approval, i, r)
+	return v
+}
+
+func requirementWords(k engine.Kind, role string) string {
+	kind := k.Traits()
+	title := cmp.Or(kind.Title, words(string(k)))
+	if role == "" || !kind.VotesCount {
+		return title
+	}
+	return title + " by " + role
+}
+
+// escalation says who may decide as well: those who may already, and those who
+// will when it has waited longer.
+func escalation(steps []engine.Escalation, already []string) string {
+	var said []string
+	if len(already) > 0 {
+		said = append(said, "by now also "+list(already))
+	}
+	for _, e := range steps {
+		if !slices.Contains(already, e.Role) {
+			said = append(said, "after "+brief(time.Duration(e.After))+" also "+e.Role)
+		}
+	}
+	return strings.Join(said, ", ")
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -13,6 +14,27 @@ import (
 	"holdpoint/internal/gate"
 	"holdpoint/web/views"
 )
+
+// CallSessions is the calls of an agent's session, decided together. Errors are as
+// Inbox's are.
+type CallSessions interface {
+	// Session lists the calls of a session that the person may see, those that wait
+	// first, and whether more were left out. look is as for Card.
+	Session(ctx context.Context, p engine.Person, agentID, session string, look gate.Look) ([]gate.Card, bool, error)
+	Show(ctx context.Context, p engine.Person, channel string, cards ...gate.SeenCard) error
+	Vote(ctx context.Context, v gate.VoteRequest, once *gate.Once) (approval.Approval, error)
+}
+
+// sessionHandler serves the page of all calls of a session.
+type sessionHandler struct {
+	site     *site
+	sessions CallSessions
+}
+
+func (h *sessionHandler) register(mux *http.ServeMux) {
+	mux.HandleFunc("GET /sessions/{agent}/{session}", h.site.signedIn(h.show))
+	mux.HandleFunc("POST /sessions/{agent}/{session}/votes", h.site.signedIn(h.vote))
+}
 
 // sessionURL is the page of all calls of a session; "" where no address can name it.
 func sessionURL(agent, session string) string {
@@ -31,35 +53,35 @@ const (
 	rowRunes = 1200
 )
 
-func (c *Console) session(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	if c.ahead(w, r, p) {
+func (h *sessionHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	if h.site.refusePrefetch(w, r, p) {
 		return
 	}
-	c.showSession(w, r, p, http.StatusOK, nil, "")
+	h.render(w, r, p, http.StatusOK, nil, "")
 }
 
-// showSession shows all calls of a session. results say what became of what the
+// render shows all calls of a session. results say what became of what the
 // person has just decided, and comment is what they wrote if nothing was.
-func (c *Console) showSession(w http.ResponseWriter, r *http.Request, p engine.Person, status int, results []views.SessionResult, failure string) {
+func (h *sessionHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, status int, results []views.SessionResult, failure string) {
 	look := lookOf(r)
 	agent, session := r.PathValue("agent"), r.PathValue("session")
-	cards, full, err := c.cfg.Desk.Session(r.Context(), p, agent, session, look)
+	cards, full, err := h.sessions.Session(r.Context(), p, agent, session, look)
 	if err != nil {
-		c.site.fail(w, r, p, err)
+		h.site.fail(w, r, p, err)
 		return
 	}
 	v := views.SessionPage{
-		Frame: c.site.frame(p, "Session of "+views.Visible(agentName(cards[0])), ""), Agent: agentName(cards[0]), AgentID: agent, Session: session,
+		Frame: h.site.frame(p, "Session of "+views.Visible(agentName(cards[0])), ""), Agent: agentName(cards[0]), AgentID: agent, Session: session,
 		Action: sessionURL(agent, session) + "/votes", Full: full, Kinds: denials, MaxComment: gate.MaxComment, Results: results, Failure: failure,
 	}
 	var seen []gate.SeenCard
 	for _, found := range cards {
-		row := c.sessionRow(found, p)
+		row := h.row(found, p)
 		if row.Approve || row.Deny {
 			v.Open++
 		}
 		if row.Seen, err = views.RenderRow(r.Context(), cardOf(found).Open(), row, audit.CardEnd); err != nil {
-			c.site.fail(w, r, p, err)
+			h.site.fail(w, r, p, err)
 			return
 		}
 		if look != gate.Glance && len(row.Arguments.Lines) > 0 && !row.Cut {
@@ -67,11 +89,11 @@ func (c *Console) showSession(w http.ResponseWriter, r *http.Request, p engine.P
 		}
 		v.Rows = append(v.Rows, row)
 	}
-	if err := c.cfg.Desk.Show(r.Context(), p, "console", seen...); err != nil {
-		c.site.fail(w, r, p, err)
+	if err := h.sessions.Show(r.Context(), p, "console", seen...); err != nil {
+		h.site.fail(w, r, p, err)
 		return
 	}
-	c.site.render(w, r, status, views.SessionView(v))
+	h.site.render(w, r, status, views.SessionView(v))
 }
 
 func agentName(c gate.Card) string {
@@ -81,8 +103,8 @@ func agentName(c gate.Card) string {
 	return c.Approval.Call.AgentID
 }
 
-// sessionRow is one call, and what can be decided of it without its card.
-func (c *Console) sessionRow(found gate.Card, p engine.Person) views.SessionRow {
+// row is one call, and what can be decided of it without its card.
+func (h *sessionHandler) row(found gate.Card, p engine.Person) views.SessionRow {
 	a := found.Approval
 	name := func(id string) string {
 		if n := found.Names[id]; n != "" {
@@ -100,7 +122,7 @@ func (c *Console) sessionRow(found gate.Card, p engine.Person) views.SessionRow 
 		return row
 	}
 	row.Deadline = deadline(a)
-	d := decide(found, p, false, c.site.stopped(a.Call.AgentID))
+	d := decide(found, p, false, h.site.stopped(a.Call.AgentID))
 	row.Approve, row.Deny, row.Note = d.Approve, d.Deny, d.Note
 	if found.Arguments != nil {
 		code := views.JSON(found.Arguments)
@@ -123,27 +145,27 @@ func (c *Console) sessionRow(found gate.Card, p engine.Person) views.SessionRow 
 	return row
 }
 
-// voteTogether takes one decision for each row that has one. Each is a vote of its
+// vote takes one decision for each row that has one. Each is a vote of its
 // own, on its own digest and version: that one fails does not undo another.
-func (c *Console) voteTogether(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *sessionHandler) vote(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	if err := readForm(w, r); err != nil {
-		c.site.fail(w, r, p, err)
+		h.site.fail(w, r, p, err)
 		return
 	}
 	ids := r.PostForm["id"]
 	if len(ids) > gate.MaxSession {
-		c.site.fail(w, r, p, invalid("incomplete_form", "The form decides more calls than one page shows."))
+		h.site.fail(w, r, p, invalid("incomplete_form", "The form decides more calls than one page shows."))
 		return
 	}
 	agent, session := r.PathValue("agent"), r.PathValue("session")
-	cards, _, err := c.cfg.Desk.Session(r.Context(), p, agent, session, gate.Glance)
+	cards, _, err := h.sessions.Session(r.Context(), p, agent, session, gate.Glance)
 	if err != nil {
-		c.site.fail(w, r, p, err)
+		h.site.fail(w, r, p, err)
 		return
 	}
 	offered := map[string]views.SessionRow{}
 	for _, found := range cards {
-		offered[found.Approval.ID] = c.sessionRow(found, p)
+		offered[found.Approval.ID] = h.row(found, p)
 	}
 	var results []views.SessionResult
 	for _, id := range ids {
@@ -153,19 +175,19 @@ func (c *Console) voteTogether(w http.ResponseWriter, r *http.Request, p engine.
 			continue
 		}
 		delete(offered, id) // an id that is named twice is decided once
-		results = append(results, c.voteOne(r, p, row, decision))
+		results = append(results, h.voteOne(r, p, row, decision))
 	}
 	if len(results) == 0 {
-		c.showSession(w, r, p, http.StatusUnprocessableEntity, nil, "Nothing was decided: choose approve or deny for at least one call.")
+		h.render(w, r, p, http.StatusUnprocessableEntity, nil, "Nothing was decided: choose approve or deny for at least one call.")
 		return
 	}
-	c.showSession(w, r, p, http.StatusOK, results, "")
+	h.render(w, r, p, http.StatusOK, results, "")
 }
 
 // voteOne casts the vote of one row.
-func (c *Console) voteOne(r *http.Request, p engine.Person, row views.SessionRow, decision string) views.SessionResult {
+func (h *sessionHandler) voteOne(r *http.Request, p engine.Person, row views.SessionRow, decision string) views.SessionResult {
 	result := views.SessionResult{ID: row.ID, Tool: row.Tool}
-	s := said(r, p)
+	s := contributionOf(r, p)
 	v := gate.VoteRequest{
 		Person: p, ApprovalID: row.ID, Approve: decision == "approve", Comment: s.Comment, Digest: r.PostForm.Get("digest:" + row.ID),
 		RequestID: s.RequestID, Channel: s.Channel,
@@ -188,13 +210,13 @@ func (c *Console) voteOne(r *http.Request, p engine.Person, row views.SessionRow
 			return result
 		}
 	}
-	after, err := c.cfg.Desk.Vote(r.Context(), v)
+	after, err := h.sessions.Vote(r.Context(), v, nil)
 	var refusal *gate.Refusal
 	switch {
 	case errors.As(err, &refusal):
 		result.Text = "Not recorded: " + refusal.Detail
 	case err != nil:
-		c.site.logger.ErrorContext(r.Context(), "vote not recorded", "approval", row.ID, "error", err)
+		h.site.logger.ErrorContext(r.Context(), "vote not recorded", "approval", row.ID, "error", err)
 		result.Text = "Not recorded: Holdpoint cannot answer right now. Try again in a moment."
 	default:
 		result.Good = true

@@ -1,12 +1,10 @@
 package web
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
@@ -32,36 +30,6 @@ var denials = []views.Option{
 var denialWords = map[approval.Denial]string{
 	approval.NotNow: "not now", approval.WrongArgs: "wrong arguments",
 	approval.NeedsInfo: "needs more information", approval.Never: "never",
-}
-
-// inboxRow tells an approval in one row.
-func inboxRow(a approval.Approval, name func(string) string) views.InboxRow {
-	row := views.InboxRow{
-		ID: a.ID, Tool: a.Call.Tool, Agent: name(a.Call.AgentID), Domain: words(a.Call.RiskDomain),
-		Deadline: deadline(a),
-	}
-	if fs := strictestFirst(a.Decision.Findings); len(fs) > 0 {
-		row.Why = fs[0].Message
-	}
-	if req, ok := waiting(a); ok {
-		row.Asked, row.Given, row.Needed = lowerFirst(requirementWords(req.Kind, rolesOf(req))), req.Given, req.Needed
-	}
-	if a.State.Claim != nil {
-		row.Taken = name(a.State.Claim.Actor.ID)
-	}
-	return row
-}
-
-// historyRow tells how an approval ended.
-func historyRow(a approval.Approval, name func(string) string) views.HistoryRow {
-	row := views.HistoryRow{
-		ID: a.ID, Tool: a.Call.Tool, Agent: name(a.Call.AgentID), Status: status(a),
-		By: ending(a, name), EndedAt: a.EndedAt, Execution: executionWords(a), Erased: !a.ErasedAt.IsZero(),
-	}
-	if row.Execution == "" {
-		row.Execution = "did not run"
-	}
-	return row
 }
 
 // card tells everything about an approval to the person p. full is whether the
@@ -214,52 +182,6 @@ func whyNot(c gate.Card, p engine.Person, canDeny bool) string {
 	return "You cannot decide this one."
 }
 
-func requirement(c gate.Card, i int, r approval.Progress) views.Requirement {
-	v := views.Requirement{What: requirementWords(r.Kind, rolesOf(approval.Progress{Role: r.Role, AnyOf: r.AnyOf})), Given: r.Given, Needed: r.Needed, Code: string(r.Status)}
-	switch r.Status {
-	case approval.Waiting:
-		v.Standing = "waiting now"
-		if r.Given >= r.Needed {
-			v.Standing = "enough; the others are still awaited"
-		}
-		if left := r.Needed - r.Given; i == c.Approval.State.Stage && c.Eligible < left && r.Kind.Traits().VotesCount && len(r.AnyOf) == 0 {
-			v.Short = "Only " + views.Plural(c.Eligible, "person", "people") + " can still do this, too few to complete it."
-		}
-	case approval.Queued:
-		v.Standing = "its turn comes later"
-	case approval.Satisfied:
-		v.Standing = "done"
-	case approval.Closed:
-		v.Standing = "no longer needed"
-	}
-	detail(&v, c.Approval, i, r)
-	return v
-}
-
-func requirementWords(k engine.Kind, role string) string {
-	kind := k.Traits()
-	title := cmp.Or(kind.Title, words(string(k)))
-	if role == "" || !kind.VotesCount {
-		return title
-	}
-	return title + " by " + role
-}
-
-// escalation says who may decide as well: those who may already, and those who
-// will when it has waited longer.
-func escalation(steps []engine.Escalation, already []string) string {
-	var said []string
-	if len(already) > 0 {
-		said = append(said, "by now also "+list(already))
-	}
-	for _, e := range steps {
-		if !slices.Contains(already, e.Role) {
-			said = append(said, "after "+brief(time.Duration(e.After))+" also "+e.Role)
-		}
-	}
-	return strings.Join(said, ", ")
-}
-
 // findingSource names the check that a finding is of. A finding of the policy
 // carries the id of the rule as its code.
 func findingSource(f engine.Finding) string {
@@ -318,24 +240,6 @@ func voteWords(f approval.Fact) string {
 		return "denied: " + w
 	}
 	return "denied"
-}
-
-// over reports whether nothing more can be decided: the approval has ended, or
-// its facts say that it is about to.
-func over(a approval.Approval) bool { return a.Status.Terminal() || a.State.Status.Terminal() }
-
-func waiting(a approval.Approval) (approval.Progress, bool) {
-	if i := a.State.Stage; i >= 0 && i < len(a.State.Requirements) {
-		return a.State.Requirements[i], true
-	}
-	return approval.Progress{}, false
-}
-
-func deadline(a approval.Approval) time.Time {
-	if !a.State.Deadline.IsZero() {
-		return a.State.Deadline
-	}
-	return a.Plan.ExpiresAt
 }
 
 func credential(by engine.Actor) string {

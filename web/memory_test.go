@@ -187,7 +187,7 @@ func (m *memory) ForPerson(ctx context.Context, p engine.Person, id string) (gat
 	return gate.View{Approval: c.Approval, Now: c.Now}, err
 }
 
-func (m *memory) Vote(_ context.Context, v gate.VoteRequest) (approval.Approval, error) {
+func (m *memory) Vote(_ context.Context, v gate.VoteRequest, _ *gate.Once) (approval.Approval, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.broken != nil {

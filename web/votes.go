@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -26,19 +27,38 @@ func mustHaveRead(c gate.Card) error {
 	return &gate.Refusal{Status: http.StatusConflict, Code: notShown, Detail: "Read the call's card first, with all of the arguments: that you were shown them goes on record."}
 }
 
+// Votes takes people's decisions. Errors are as Inbox's are.
+type Votes interface {
+	// Vote records the person's vote and returns where that leaves the approval.
+	Vote(ctx context.Context, v gate.VoteRequest, once *gate.Once) (approval.Approval, error)
+	BreakGlass(ctx context.Context, s gate.Said, alone bool, digest string, version int, once *gate.Once) (approval.Approval, error)
+}
+
+// voteHandler takes votes, and the breaking of the glass.
+type voteHandler struct {
+	site  *site
+	votes Votes
+	cards Cards
+}
+
+func (h *voteHandler) register(mux *http.ServeMux) {
+	mux.HandleFunc("POST /approvals/{id}/votes", h.site.signedIn(h.vote))
+	mux.HandleFunc("POST /approvals/{id}/break-glass", h.site.contribute("broken", h.breakGlass))
+}
+
 // vote records what the form says, and leads back to the card.
-func (c *Console) vote(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *voteHandler) vote(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	if err := readForm(w, r); err != nil {
-		c.site.fail(w, r, p, err)
+		h.site.fail(w, r, p, err)
 		return
 	}
 	request, err := ballot(r, p)
 	if err != nil {
-		c.site.failKeeping(w, r, p, err, r.PostForm.Get("comment"))
+		h.site.failKeeping(w, r, p, err, r.PostForm.Get("comment"))
 		return
 	}
-	if _, err = c.cfg.Desk.Vote(r.Context(), request); err != nil {
-		c.voteFailed(w, r, request, err)
+	if _, err = h.votes.Vote(r.Context(), request, nil); err != nil {
+		h.showRefusal(w, r, request, err)
 		return
 	}
 	http.Redirect(w, r, cardURL(request.ApprovalID), http.StatusSeeOther)
@@ -94,23 +114,23 @@ func terms(form url.Values, v *gate.VoteRequest) error {
 // maxValidMinutes bounds how long a vote can say that a permission is good.
 const maxValidMinutes = 7 * 24 * 60
 
-// voteFailed shows why a vote did not count. When the card has moved on since
+// showRefusal shows why a vote did not count. When the card has moved on since
 // it was shown, the page says how.
-func (c *Console) voteFailed(w http.ResponseWriter, r *http.Request, v gate.VoteRequest, err error) {
+func (h *voteHandler) showRefusal(w http.ResponseWriter, r *http.Request, v gate.VoteRequest, err error) {
 	var refusal *gate.Refusal
 	if !errors.As(err, &refusal) || refusal.Code == notShown || refusal.Status != http.StatusConflict && refusal.Status != http.StatusGone {
-		c.site.failKeeping(w, r, v.Person, err, v.Comment)
+		h.site.failKeeping(w, r, v.Person, err, v.Comment)
 		return
 	}
 	m := views.Message{
-		Frame: c.site.frame(v.Person, "Not recorded", ""), Heading: "Your vote was not recorded",
+		Frame: h.site.frame(v.Person, "Not recorded", ""), Heading: "Your vote was not recorded",
 		Comment: v.Comment, LinkText: "Open the card as it is now", LinkTo: cardURL(v.ApprovalID),
 	}
 	m.Lines = append(m.Lines, refusal.Detail)
-	if fresh, err := c.cfg.Desk.Card(r.Context(), v.Person, v.ApprovalID, gate.Glance); err == nil {
+	if fresh, err := h.cards.Card(r.Context(), v.Person, v.ApprovalID, gate.Glance); err == nil {
 		m.Lines = append(m.Lines, changes(v, fresh)...)
 	}
-	c.site.render(w, r, refusal.Status, views.MessagePage(m))
+	h.site.render(w, r, refusal.Status, views.MessagePage(m))
 }
 
 // changes says what is different about the card since the vote's page.

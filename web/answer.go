@@ -1,0 +1,99 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+
+	"holdpoint/engine"
+	"holdpoint/engine/canon"
+	"holdpoint/engine/form"
+	"holdpoint/internal/gate"
+	"holdpoint/web/views"
+)
+
+// answerHandler serves the page on which somebody supplies what a call asks for.
+type answerHandler struct {
+	site         *site
+	cards        Cards
+	requirements Requirements
+}
+
+func (h *answerHandler) register(mux *http.ServeMux) {
+	mux.HandleFunc("GET /approvals/{id}/answer", h.site.signedIn(h.form))
+	mux.HandleFunc("POST /approvals/{id}/answer", h.site.signedIn(h.submit))
+}
+
+// read reads the card, and the form of what it asks to be supplied.
+func (h *answerHandler) read(r *http.Request, p engine.Person) (gate.Card, *form.Form, error) {
+	found, err := h.cards.Card(r.Context(), p, r.PathValue("id"), gate.Glance)
+	if err != nil {
+		return found, nil, err
+	}
+	f, err := gate.AskedFor(found.Approval)
+	if err == nil && f == nil {
+		err = &gate.Refusal{Status: http.StatusConflict, Code: "nothing_to_answer", Detail: "This call asks for nothing to be supplied, or not any more."}
+	}
+	return found, f, err
+}
+
+func (h *answerHandler) form(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	found, f, err := h.read(r, p)
+	if err != nil {
+		h.site.fail(w, r, p, err)
+		return
+	}
+	h.render(w, r, p, http.StatusOK, found, f.Fields(canon.Object()), nil)
+}
+
+func (h *answerHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, status int, found gate.Card, fields []form.Field, problems []string) {
+	a := found.Approval
+	h.site.render(w, r, status, views.AnswerPage(views.Answer{
+		Frame: h.site.frame(p, "What is asked for: "+views.Visible(a.Call.Tool), ""), ID: a.ID, Digest: a.Call.Digest, Version: a.Version,
+		Tool: a.Call.Tool, Agent: found.AgentName, Fields: editFields(fields), Problems: problems,
+	}))
+}
+
+// submit supplies what was entered. Where that does not do, the form comes back
+// with what is wrong.
+func (h *answerHandler) submit(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	if err := readFormOf(w, r, maxEditForm); err != nil {
+		h.site.fail(w, r, p, err)
+		return
+	}
+	found, f, err := h.read(r, p)
+	if err != nil {
+		h.site.fail(w, r, p, err)
+		return
+	}
+	s := contributionOf(r, p)
+	s.Comment = ""
+	digest, version, err := pageOf(r.PostForm)
+	if err != nil {
+		h.site.fail(w, r, p, err)
+		return
+	}
+	entered := map[string][]string{}
+	for name, v := range r.PostForm {
+		if field, is := strings.CutPrefix(name, argumentField); is {
+			entered[field] = v
+		}
+	}
+	values, problems := f.Read(entered, canon.Object())
+	if len(problems) == 0 {
+		problems = f.Validate(values)
+	}
+	if len(problems) > 0 {
+		fields, rest := f.Again(entered, canon.Object(), problems)
+		words := problemWords(rest)
+		if len(words) == 0 {
+			words = []string{"Some of the fields need another look."}
+		}
+		h.render(w, r, p, http.StatusUnprocessableEntity, found, fields, words)
+		return
+	}
+	if _, err := h.requirements.AnswerInPerson(r.Context(), s, values, digest, version, nil); err != nil {
+		h.site.fail(w, r, p, err)
+		return
+	}
+	h.site.redirectWithFlash(w, r, "answered", cardURL(s.ApprovalID))
+}

@@ -1,0 +1,226 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/engine/audit"
+	"holdpoint/engine/canon"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/identity"
+	"holdpoint/web/views"
+)
+
+// Cards is everything that a reviewer needs to decide. Errors are as Inbox's are.
+type Cards interface {
+	// Card returns a call's card, and records when the look at it shows the person
+	// all of the arguments.
+	Card(ctx context.Context, p engine.Person, id string, look gate.Look) (gate.Card, error)
+	// Show records that the person is about to be shown cards with all of their
+	// arguments. Nothing is shown when it fails.
+	Show(ctx context.Context, p engine.Person, channel string, cards ...gate.SeenCard) error
+}
+
+// Requirements takes what discharges a requirement, beside votes. The console keeps
+// no answer for repetitions: once is nil. Errors are as Inbox's are.
+type Requirements interface {
+	// MayStepUp refuses, before a code is spent on it, what StepUp would refuse.
+	MayStepUp(ctx context.Context, s gate.Said, digest string, version int) error
+	// StepUp records that the accountable person has just proved, by the method, who
+	// they are; or, without yes, that they do not want the call.
+	StepUp(ctx context.Context, s gate.Said, method string, yes bool, digest string, version int, once *gate.Once) (approval.Approval, error)
+	// AnswerInPerson supplies what the call asks for.
+	AnswerInPerson(ctx context.Context, s gate.Said, values canon.Value, digest string, version int, once *gate.Once) (approval.Approval, error)
+	AttachTicketInPerson(ctx context.Context, s gate.Said, system, ref string, once *gate.Once) (approval.Approval, error)
+}
+
+// cardHandler serves the page of one approval, and the proof of identity on it.
+type cardHandler struct {
+	site         *site
+	cards        Cards
+	requirements Requirements
+	prover       Prover // nil when nobody can give a proof
+}
+
+func (h *cardHandler) register(mux *http.ServeMux) {
+	mux.HandleFunc("GET /approvals/{id}", h.site.signedIn(h.show))
+	mux.HandleFunc("POST /approvals/{id}/step-up", h.site.signedIn(h.proveIdentity))
+}
+
+func (h *cardHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	if h.site.refusePrefetch(w, r, p) {
+		return
+	}
+	look := lookOf(r)
+	if look == gate.Page && r.URL.Query().Get("full") == "1" {
+		look = gate.Whole
+	}
+	h.render(w, r, p, look, http.StatusOK, "")
+}
+
+// render shows the card. failure is what to say of a proof that was none.
+func (h *cardHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, look gate.Look, status int, failure string) {
+	found, err := h.cards.Card(r.Context(), p, r.PathValue("id"), look)
+	if err != nil {
+		h.site.fail(w, r, p, err)
+		return
+	}
+	v := card(found, p, look == gate.Whole, h.site.stopped(found.Approval.Call.AgentID))
+	// What is evidence is rendered once: these bytes are hashed, kept and sent.
+	if v.Seen, err = views.RenderCard(r.Context(), cardOf(found).Open(), v, audit.CardEnd); err != nil {
+		h.site.fail(w, r, p, err)
+		return
+	}
+	if look != gate.Glance && !v.Arguments.Erased && !v.Arguments.Cut() {
+		if err := h.cards.Show(r.Context(), p, "console", gate.SeenCard{Approval: found.Approval, Card: []byte(v.Seen)}); err != nil {
+			h.site.fail(w, r, p, err)
+			return
+		}
+	}
+	if v.Asked.StepUp != nil {
+		if err := h.stepUpForm(r, p, v.Asked.StepUp); err != nil {
+			h.site.fail(w, r, p, err)
+			return
+		}
+		v.Asked.StepUp.Failure = failure
+	}
+	if gate.MayReadRules(p) {
+		v.EvidenceURL = "/v1/audit/evidence?approval_id=" + url.QueryEscape(found.Approval.ID)
+	}
+	v.Frame = h.site.frame(p, v.Status.Word+": "+views.Visible(v.Tool), "")
+	if !found.Now.IsZero() {
+		v.Now = found.Now
+	}
+	if status == http.StatusOK {
+		v.Notice = h.site.flash(w, r)
+	}
+	if a := found.Approval; !final(a) || v.After.Owed {
+		v.Live = "/approvals/" + url.PathEscape(a.ID) + "/live?seen=" + strconv.FormatInt(a.Revision, 10)
+		v.Refresh = v.Status.Code == "settling"
+	}
+	h.site.render(w, r, status, views.ApprovalPage(v))
+}
+
+// cardOf says which card somebody is shown.
+func cardOf(c gate.Card) audit.Card {
+	return audit.Card{ApprovalID: c.Approval.ID, Edition: c.Approval.Plan.Edition, CallDigest: c.Approval.Call.Digest, Salt: c.Salt}
+}
+
+// lookOf is how somebody looks at the answer to a request: not at all at a HEAD's.
+func lookOf(r *http.Request) gate.Look {
+	if r.Method == http.MethodHead {
+		return gate.Glance
+	}
+	return gate.Page
+}
+
+// refusePrefetch refuses a GET whose answer may be on somebody's screen later, or never, and
+// reports whether it did: what is sent of a card is on record as shown, and what is
+// not on record is not sent.
+func (s *site) refusePrefetch(w http.ResponseWriter, r *http.Request, p engine.Person) bool {
+	if r.Method != http.MethodGet || onScreen(r) {
+		return false
+	}
+	s.fail(w, r, p, &gate.Refusal{Status: http.StatusServiceUnavailable, Code: "not_on_screen", Detail: "Cards are sent to a page that is being opened, and not ahead of it."})
+	return true
+}
+
+// onScreen reports whether a GET may count as showing a page to somebody: it is
+// no HEAD, no prefetch, and, where the browser says so, a page being opened or
+// our own script looking again.
+func onScreen(r *http.Request) bool {
+	if r.Method != http.MethodGet {
+		return false
+	}
+	for _, name := range []string{"Sec-Purpose", "Purpose", "X-Moz"} {
+		if v := strings.ToLower(r.Header.Get(name)); strings.Contains(v, "prefetch") || strings.Contains(v, "preview") {
+			return false
+		}
+	}
+	switch r.Header.Get("Sec-Fetch-Dest") {
+	case "", "document":
+		return true
+	case "empty":
+		return r.Header.Get("Sec-Fetch-Site") == "same-origin"
+	}
+	return false
+}
+
+// stepUpForm fills in how the person can prove who they are.
+func (h *cardHandler) stepUpForm(r *http.Request, p engine.Person, f *views.StepUp) error {
+	if h.prover == nil {
+		return nil
+	}
+	methods, err := h.prover.Methods(r.Context(), p)
+	f.Code, f.Passkey = slices.Contains(methods, "totp"), slices.Contains(methods, "passkey")
+	return err
+}
+
+// proveIdentity takes the accountable person's proof for this very call, or their no.
+func (h *cardHandler) proveIdentity(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	if err := readForm(w, r); err != nil {
+		h.site.fail(w, r, p, err)
+		return
+	}
+	s, form := contributionOf(r, p), r.PostForm
+	s.Comment = ""
+	digest, version, err := pageOf(form)
+	if err != nil {
+		h.site.fail(w, r, p, err)
+		return
+	}
+	done, method, yes := "declined", "", form.Get("want") == "yes"
+	switch {
+	case yes:
+		if h.prover == nil {
+			h.site.fail(w, r, p, &gate.Refusal{Status: http.StatusForbidden, Code: "no_second_factor", Detail: "Nobody can prove here who they are."})
+			return
+		}
+		if err = h.requirements.MayStepUp(r.Context(), s, digest, version); err != nil {
+			h.site.fail(w, r, p, err)
+			return
+		}
+		method, err = h.prover.Verify(r.Context(), p, identity.ForApproval, boundTo(s.ApprovalID, digest), proofOf(form))
+		var refusal *gate.Refusal
+		if errors.As(err, &refusal) {
+			retryAfter(w, refusal)
+			h.render(w, r, p, gate.Page, refusal.Status, refusal.Detail)
+			return
+		}
+		done = "proved"
+	case form.Get("want") != "no":
+		err = invalid("incomplete_form", "The form said neither yes nor no.")
+	}
+	if err == nil {
+		_, err = h.requirements.StepUp(r.Context(), s, method, yes, digest, version, nil)
+	}
+	if err != nil {
+		h.site.fail(w, r, p, err)
+		return
+	}
+	h.site.redirectWithFlash(w, r, done, cardURL(s.ApprovalID))
+}
+
+// boundTo is what a proof for an approval is bound to: this very call.
+func boundTo(id, digest string) string { return id + "/" + digest }
+
+// pageOf is the digest and the version of the card that a form was on.
+func pageOf(form url.Values) (digest string, version int, err error) {
+	digest = form.Get("digest")
+	if version, err = strconv.Atoi(form.Get("version")); err != nil || digest == "" {
+		return "", 0, invalid("incomplete_form", "The form did not say which version of the card it was about. Open the card again.")
+	}
+	return digest, version, nil
+}
+
+// proofOf is the proof that such a form carries.
+func proofOf(form url.Values) identity.Proof {
+	return identity.Proof{Code: form.Get("code"), Password: form.Get("password"), Assertion: []byte(form.Get("assertion")), ChallengeID: form.Get("challenge")}
+}

@@ -1,0 +1,41 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"holdpoint/engine/approval"
+	"holdpoint/internal/gate"
+)
+
+// Outcomes takes what people say of a call after its approval has ended.
+type Outcomes interface {
+	Reconcile(ctx context.Context, s gate.Said, outcome approval.Execution, once *gate.Once) (approval.Approval, error)
+	ReviewAfterwards(ctx context.Context, s gate.Said, justified bool, once *gate.Once) (approval.Approval, error)
+}
+
+// outcomeHandler takes what became of a call, and the review of a broken glass.
+type outcomeHandler struct {
+	site     *site
+	outcomes Outcomes
+}
+
+func (h *outcomeHandler) register(mux *http.ServeMux) {
+	mux.HandleFunc("POST /approvals/{id}/reconciliation", h.site.contribute("reconciled", h.reconcile))
+	mux.HandleFunc("POST /approvals/{id}/afterwards", h.site.contribute("reviewed", h.reviewAfterwards))
+}
+
+func (h *outcomeHandler) reconcile(ctx context.Context, s gate.Said, form url.Values) error {
+	_, err := h.outcomes.Reconcile(ctx, s, approval.Execution(form.Get("outcome")), nil)
+	return err
+}
+
+func (h *outcomeHandler) reviewAfterwards(ctx context.Context, s gate.Said, form url.Values) error {
+	justified := form.Get("justified") == "yes"
+	if !justified && form.Get("justified") != "no" {
+		return invalid("incomplete_form", "Say whether it was justified.")
+	}
+	_, err := h.outcomes.ReviewAfterwards(ctx, s, justified, nil)
+	return err
+}
