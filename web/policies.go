@@ -8,6 +8,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/canon"
+	"holdpoint/engine/dialect/spm"
 	"holdpoint/engine/policy"
 	"holdpoint/web/views"
 )
@@ -98,16 +99,16 @@ func (h *policyHandler) try(w http.ResponseWriter, r *http.Request, p engine.Per
 
 // tried reads the call to try: a whole request where there is one, else the
 // three fields.
-func tried(t views.Try) (policy.ActionRequest, []string) {
+func tried(t views.Try) (spm.Request, []string) {
 	if t.Request != "" {
 		doc, err := canon.Parse([]byte(t.Request))
 		if err != nil {
-			return policy.ActionRequest{}, []string{"The request is not JSON that Holdpoint reads: " + err.Error() + "."}
+			return spm.Request{}, []string{"The request is not JSON that Holdpoint reads: " + err.Error() + "."}
 		}
 		return asked(doc)
 	}
 	if t.Tool == "" {
-		return policy.ActionRequest{}, []string{"Name the tool, or paste a whole request."}
+		return spm.Request{}, []string{"Name the tool, or paste a whole request."}
 	}
 	arguments := t.Arguments
 	if strings.TrimSpace(arguments) == "" {
@@ -115,7 +116,7 @@ func tried(t views.Try) (policy.ActionRequest, []string) {
 	}
 	args, err := canon.Parse([]byte(arguments))
 	if err != nil {
-		return policy.ActionRequest{}, []string{"The arguments are not JSON that Holdpoint reads: " + err.Error() + "."}
+		return spm.Request{}, []string{"The arguments are not JSON that Holdpoint reads: " + err.Error() + "."}
 	}
 	members := []canon.Member{
 		{Name: "toolName", Value: canon.String(t.Tool)}, {Name: "toolArgs", Value: args}, {Name: "agentId", Value: canon.String("somebody")},
@@ -126,12 +127,8 @@ func tried(t views.Try) (policy.ActionRequest, []string) {
 	return asked(canon.Object(members...))
 }
 
-func asked(doc canon.Value) (policy.ActionRequest, []string) {
-	read := policy.ParseParams
-	if _, whole := doc.Get("action"); whole {
-		read = policy.ParseActionRequest
-	}
-	request, wrong := read(doc)
+func asked(doc canon.Value) (spm.Request, []string) {
+	request, wrong := spm.Parse(doc)
 	var failures []string
 	for _, e := range wrong {
 		where := e.Path

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"holdpoint/engine/canon"
+	"holdpoint/engine/dialect/spm"
 	"holdpoint/engine/policy"
 )
 
@@ -34,13 +35,13 @@ func evalSPM(file string) (func([]byte) any, error) {
 					if request, ok := v.Get("request"); ok {
 						v = request
 					}
-					return bundle.Decide(policy.RequestOf(v), time.Now())
+					return bundle.Decide(spm.RequestOf(v), time.Now())
 				}
 			}
 		}
-		result, err := policy.EvaluateJSON(input, time.Now())
+		result, err := spm.Eval(input, time.Now())
 		if err != nil {
-			return policy.Result{LoadError: err.Error()}
+			return spm.Result{LoadError: err.Error()}
 		}
 		return result
 	}, nil

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"holdpoint/engine/dialect/spm"
 	"holdpoint/engine/policy"
 )
 
@@ -36,7 +37,7 @@ func named(i int) string {
 
 func benchmarkDecide(b *testing.B, bundle *policy.Bundle, tool, want string) {
 	b.Helper()
-	r := policy.RequestOf(parse(b, strings.ReplaceAll(benchmarkRequest, "TOOL", tool)))
+	r := spm.RequestOf(parse(b, strings.ReplaceAll(benchmarkRequest, "TOOL", tool)))
 	if d := bundle.Decide(r, now); d.Rule != want {
 		b.Fatalf("got rule %q, want %q", d.Rule, want)
 	}
@@ -98,7 +99,7 @@ func TestDecideAllocatesNothing(t *testing.T) {
 		ruleOf("a", `,"agent_type":["x"],"agent_roles_any":["q"],"trust_level_min":"system"`, "", ""),
 		ruleOf("b", "", `"data_labels_any":["PCI"],"tool_args_match":{"amount":{"gt":1000},"lines":[1]}`, ""),
 		named(1), ruleOf("c", `,"tool_provider":"mcp"`, `"tool_args_match":{"notify":true}`, `,"constraints":{"x":1},"outcome":"REQUIRE_HUMAN","approval":{"quorum":2}`)))
-	r := policy.RequestOf(parse(t, benchmarkRequest))
+	r := spm.RequestOf(parse(t, benchmarkRequest))
 	if d := b.Decide(r, now); d.Rule != "c" {
 		t.Fatalf("got rule %q", d.Rule)
 	}

@@ -207,7 +207,9 @@ func parseTime(text string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-func isTime(text string) bool {
+// IsTime reports whether text is a time as ISO 8601 writes it and ECMAScript
+// reads it.
+func IsTime(text string) bool {
 	_, ok := parseTime(text)
 	return ok
 }

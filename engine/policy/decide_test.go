@@ -8,8 +8,12 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/canon"
+	"holdpoint/engine/dialect/spm"
 	"holdpoint/engine/policy"
 )
+
+// now is the time at which tests judge.
+var now = time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 
 func parse(t testing.TB, text string) canon.Value {
 	t.Helper()
@@ -169,7 +173,7 @@ func TestMatching(t *testing.T) {
 		{"all conditions", when(`"tool_args_match":{"a":1},"contains_any":["2"]`), args(`{"a":1}`), false},
 	} {
 		b := load(t, bundleOf(tt.rule))
-		r := policy.RequestOf(parse(t, tt.request))
+		r := spm.RequestOf(parse(t, tt.request))
 		d := b.Decide(r, now)
 		if got := d.Rule == "r"; got != tt.want {
 			t.Errorf("%s: matched is %v, want %v\n%s\n%s", tt.name, got, tt.want, tt.rule, tt.request)
@@ -265,7 +269,7 @@ func TestTextTooLong(t *testing.T) {
 func TestExplainHoldsNoValue(t *testing.T) {
 	b := load(t, bundleOf(ruleOf("r", `,"agent_type":"x","agent_roles_any":["role"]`,
 		`"contains_any":["word"],"not_contains":["other"],"matches_regex":"expr","data_labels_any":["label"],"tool_args_match":{"a":"b","n":{"gt":5,"neq":"q"},"o":{"x":1}}`, "")))
-	r := policy.RequestOf(parse(t, requestOf(`"environment":"prod","roles":["canary"]`, `"tool_name":"t","tool_args":{"a":"canary","n":"canary","o":["canary"]}`, `"user_input":"canary","data_labels":["canary"]`)))
+	r := spm.RequestOf(parse(t, requestOf(`"environment":"prod","roles":["canary"]`, `"tool_name":"t","tool_args":{"a":"canary","n":"canary","o":["canary"]}`, `"user_input":"canary","data_labels":["canary"]`)))
 	text, err := json.Marshal(b.Explain(r, now))
 	if err != nil || strings.Contains(string(text), "canary") {
 		t.Errorf("got %s %v", text, err)

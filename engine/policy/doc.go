@@ -8,9 +8,6 @@
 //	                │      └ index by tool name: rules of other tools cost nothing
 //	                └─→ Problems: file:line:column, rule, what to do
 //
-//	AgentActionRequest ── ParseActionRequest ─┐
-//	CheckToolCallParams ─ ParseParams ────────┴→ ActionRequest ─ Policy() ─→ Request
-//
 // The rules are docs/spec/agent-spm.md. Where it leaves a choice, this package
 // chooses so:
 //

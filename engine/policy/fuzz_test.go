@@ -53,19 +53,3 @@ func FuzzLoad(f *testing.F) {
 		}
 	})
 }
-
-// A document of any shape is judged or refused, never a panic.
-func FuzzEvaluateJSON(f *testing.F) {
-	f.Add([]byte(`{"policy_bundle":` + exampleJSON + `,"request":{"agent":{"environment":"prod"},"action":{"tool_name":"pay","tool_args":{"x":"\u0000"}}}}`))
-	f.Add([]byte(`{"policy_bundle":5,"request":{"agent":[],"action":"x","context":{"data_labels":[1,"a"]}}}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		result, err := policy.EvaluateJSON(data, now)
-		if err == nil && (result.Decision == nil) == (result.LoadError == "") {
-			t.Fatalf("got %+v, want a decision or an error", result)
-		}
-		if v, err := canon.Parse(data); err == nil {
-			policy.ParseActionRequest(v)
-			policy.ParseParams(v)
-		}
-	})
-}

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"holdpoint/engine/dialect/spm"
 	"holdpoint/engine/policy"
 	"holdpoint/engine/policy/pattern"
 )
@@ -309,7 +310,7 @@ func TestDecideIsTheSpecification(t *testing.T) {
 		bundle["rules"] = bundle["rules"].([]any)[1:]
 		for range 6 {
 			request := genRequest.Draw(t, "request")
-			r := policy.RequestOf(parseRapid(t, mustJSON(t, request)))
+			r := spm.RequestOf(parseRapid(t, mustJSON(t, request)))
 			d := b.Decide(r, now)
 			if want := naive(bundle, request); d.Rule != want {
 				t.Fatalf("got rule %q, want %q\n%s\n%s", d.Rule, want, text, mustJSON(t, request))

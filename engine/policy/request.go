@@ -25,51 +25,7 @@ type Request struct {
 	// DataLabels are the context's.
 	DataLabels []string
 
-	nul string // what stands for NUL in Args and UserInput, which canon refuses; "" is nothing
-}
-
-// RequestOf takes what rules look at from an AgentActionRequest, whatever its
-// shape: a field that is missing or of the wrong type is as if it were not
-// there, and of an array only the strings count. It is for comparing decisions
-// with other implementations (holdpoint eval, conformance cases), which
-// are asked about sparse requests too. A door uses ParseActionRequest instead:
-// what is dropped here could be the very thing that a DENY rule looks for.
-func RequestOf(v canon.Value) *Request {
-	agent, action, context := member(v, "agent"), member(v, "action"), member(v, "context")
-	return &Request{
-		Dialect:     "spm",
-		Tool:        member(action, "tool_name").Str(),
-		Args:        member(action, "tool_args"),
-		Environment: member(agent, "environment").Str(),
-		AgentType:   optional(member(agent, "agent_type")),
-		TrustLevel:  optional(member(agent, "trust_level")),
-		Provider:    optional(member(member(action, "tool_identity"), "provider")),
-		Roles:       stringsOf(member(agent, "roles")),
-		UserInput:   member(context, "user_input").Str(),
-		DataLabels:  stringsOf(member(context, "data_labels")),
-	}
-}
-
-// member is an object's member, and null where there is none.
-func member(v canon.Value, name string) canon.Value {
-	m, _ := v.Get(name)
-	return m
-}
-
-func optional(v canon.Value) *string {
-	if v.Kind() != canon.StringKind {
-		return nil
-	}
-	s := v.Str()
-	return &s
-}
-
-func stringsOf(v canon.Value) []string {
-	var list []string
-	for _, e := range v.Elements() {
-		if e.Kind() == canon.StringKind {
-			list = append(list, e.Str())
-		}
-	}
-	return list
+	// NUL is what stands for U+0000 in Args and UserInput, which canon refuses; ""
+	// is nothing.
+	NUL string
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // trustLevels is Agent-SPM's levels from the lowest to the highest.
-var trustLevels = []string{"untrusted", "basic", "verified", "privileged", "system"}
+var trustLevels = engine.TrustLevels()
 
 // trustOrdinal is the level's place from 0, or -1.
 func trustOrdinal(level string) int { return slices.Index(trustLevels, level) }

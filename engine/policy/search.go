@@ -66,8 +66,8 @@ func (s *search) joined() string {
 	if !s.text.ready {
 		w := leafWriter{separator: ' '}
 		s.text = w.write(s.request)
-		if s.request.nul != "" {
-			s.text.text = strings.ReplaceAll(s.text.text, s.request.nul, "\x00")
+		if s.request.NUL != "" {
+			s.text.text = strings.ReplaceAll(s.text.text, s.request.NUL, "\x00")
 		}
 	}
 	return s.text.text

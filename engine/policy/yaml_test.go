@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"holdpoint/engine/canon"
+	"holdpoint/engine/dialect/spm"
 	"holdpoint/engine/policy"
 )
 
@@ -142,7 +143,7 @@ func TestYAMLAndJSONAgree(t *testing.T) {
 		if j.Digest != y.Digest {
 			t.Fatalf("the digests differ\n%s\n%s", text, written)
 		}
-		r := policy.RequestOf(parseRapid(t, mustJSON(t, genRequest.Draw(t, "request"))))
+		r := spm.RequestOf(parseRapid(t, mustJSON(t, genRequest.Draw(t, "request"))))
 		if a, b := j.Decide(r, now), y.Decide(r, now); !reflect.DeepEqual(a, b) {
 			t.Fatalf("%+v, %+v", a, b)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/canon"
+	"holdpoint/engine/dialect/spm"
 	"holdpoint/engine/policy"
 	"holdpoint/engine/source"
 )
@@ -119,11 +120,7 @@ func ReadCall(n source.Node) (*policy.Request, []source.Problem) {
 	_, full := n.Get("action")
 	_, params := n.Get("toolName")
 	if full || params {
-		read := policy.ParseParams
-		if full {
-			read = policy.ParseActionRequest
-		}
-		a, wrong := read(n.Value)
+		a, wrong := spm.Parse(n.Value)
 		for _, e := range wrong {
 			message, _ := strings.CutSuffix(e.Message, ".")
 			l.problems = append(l.problems, source.Problem{Path: e.Path, Code: "not_a_call", Message: e.Path + ": " + message})

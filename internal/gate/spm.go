@@ -9,6 +9,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
+	"holdpoint/engine/dialect/spm"
 	"holdpoint/engine/policy"
 	"holdpoint/engine/registry"
 )
@@ -26,7 +27,7 @@ type CheckedAction struct {
 
 // FieldError is one mistake in a request: its place, as a JSON Pointer, and
 // what is wrong with it.
-type FieldError = policy.FieldError
+type FieldError = spm.FieldError
 
 // CheckToolCall judges Agent-SPM's CheckToolCallParams or AgentActionRequest
 // and returns once the decision's event is durable. Field errors mean that the
@@ -37,7 +38,7 @@ func (g *Gate) CheckToolCall(ctx context.Context, p Principal, doc canon.Value, 
 		return CheckedAction{}, wrong, nil
 	}
 	finish := func(o Outcome) CheckedAction {
-		return CheckedAction{Allowed: o.Route == engine.Accept, Decision: spmDecision(o.Judgement), Event: o.Event, Approval: o.Approval}
+		return CheckedAction{Allowed: o.Route == engine.Accept, Decision: spm.Answer(o.Decision, o.Policy), Event: o.Event, Approval: o.Approval}
 	}
 	o, err := g.submit(ctx, p, proposal, r, rendered(once, func(o Outcome) any { return finish(o) }))
 	if err != nil {
@@ -46,33 +47,9 @@ func (g *Gate) CheckToolCall(ctx context.Context, p Principal, doc canon.Value, 
 	return finish(o), nil, nil
 }
 
-// spmDecision words a judgement as Agent-SPM's Decision: the reasons are those
-// of the outcome, not everything that was noticed on the way.
-func spmDecision(j Judgement) policy.Decision {
-	d := policy.Decision{Outcome: j.Outcome, Reasons: []engine.Reason{}, Constraints: j.Constraints}
-	for _, f := range j.Findings {
-		if f.Route == j.Route && f.Code != registry.ClaimOverridden {
-			d.Reasons = append(d.Reasons, engine.Reason{Code: f.Code, Message: f.Message})
-		}
-	}
-	for _, r := range j.Requirements {
-		if r.Role != "" {
-			d.ApproverRole = r.Role // the strictest one's
-		}
-	}
-	if j.Policy != nil && j.Policy.ApproverRole != "" && j.Route.Waits() {
-		d.ApproverRole = j.Policy.ApproverRole
-	}
-	return d
-}
-
 // proposeAction reads an Agent-SPM request of either form as a proposal.
 func proposeAction(agentID string, doc canon.Value) (Proposal, []FieldError) {
-	read := policy.ParseParams
-	if _, ok := doc.Get("action"); ok {
-		read = policy.ParseActionRequest
-	}
-	a, wrong := read(doc)
+	a, wrong := spm.Parse(doc)
 	if len(wrong) > 0 {
 		return Proposal{}, wrong
 	}
@@ -114,7 +91,7 @@ const (
 )
 
 // tooLong names what is longer than the log and the limits can keep.
-func tooLong(doc canon.Value, a policy.ActionRequest) []FieldError {
+func tooLong(doc canon.Value, a spm.Request) []FieldError {
 	var wrong []FieldError
 	for _, f := range []struct{ full, short, value string }{
 		{"/action/type", "/actionType", a.Action.Type},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"holdpoint/engine/canon"
+	"holdpoint/engine/dialect/spm"
 	"holdpoint/engine/policy"
 )
 
@@ -81,7 +82,7 @@ func (holdpoint) read(body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, problems := policy.ParseParams(v)
+	a, problems := spm.ParseParams(v)
 	if len(problems) > 0 {
 		return nil, errors.New(problems[0].Path + ": " + problems[0].Message)
 	}

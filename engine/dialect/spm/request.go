@@ -1,12 +1,13 @@
-package policy
+package spm
 
 import (
 	"holdpoint/engine/canon"
+	"holdpoint/engine/policy"
 )
 
-// ActionRequest is Agent-SPM's AgentActionRequest, read strictly. Optional texts
+// Request is Agent-SPM's AgentActionRequest, read strictly. Optional texts
 // are nil when they are not there.
-type ActionRequest struct {
+type Request struct {
 	RequestID string
 	Timestamp string // as it was sent; "" in a request made from CheckToolCallParams
 	Agent     AgentIdentity
@@ -56,7 +57,7 @@ type ToolIdentity struct {
 	Verified            *bool
 }
 
-// Context is what surrounds a call. Extra holds the members of the open
+// Context is what surrounds a call. Extra holds the members of Agent-SPM's open
 // context that have no field here, in their order.
 type Context struct {
 	UserInput       *string
@@ -69,10 +70,10 @@ type Context struct {
 	Extra           []canon.Member
 }
 
-// Policy is what rules look at of the request, as dialect "spm".
-func (a *ActionRequest) Policy() *Request {
-	r := &Request{
-		Dialect:     "spm",
+// Policy is what the policy's rules look at of the request.
+func (a *Request) Policy() *policy.Request {
+	r := &policy.Request{
+		Dialect:     Dialect,
 		Tool:        a.Action.ToolName,
 		Args:        a.Action.ToolArgs,
 		Environment: a.Agent.Environment,
@@ -98,12 +99,21 @@ type FieldError struct {
 	Message string `json:"message"`
 }
 
+// Parse reads a request of either form: an AgentActionRequest, which has an
+// action, or CheckToolCallParams.
+func Parse(v canon.Value) (Request, []FieldError) {
+	if _, full := v.Get("action"); full {
+		return ParseActionRequest(v)
+	}
+	return ParseParams(v)
+}
+
 // ParseActionRequest reads Agent-SPM's AgentActionRequest and returns everything
 // that is wrong with it, in document order, but that missing fields come last
 // of their object. Unknown fields are errors, except in context, which
-// Agent-SPM leaves open. With errors the request is the zero ActionRequest.
-func ParseActionRequest(v canon.Value) (ActionRequest, []FieldError) {
-	var a ActionRequest
+// Agent-SPM leaves open. With errors the request is the zero Request.
+func ParseActionRequest(v canon.Value) (Request, []FieldError) {
+	var a Request
 	var f fields
 	f.object("", v, true, []field{
 		{"request_id", required, f.filled(&a.RequestID)},
@@ -113,7 +123,7 @@ func ParseActionRequest(v canon.Value) (ActionRequest, []FieldError) {
 		{"context", required, f.context(&a.Context)},
 	})
 	if len(f.errors) > 0 {
-		return ActionRequest{}, f.errors
+		return Request{}, f.errors
 	}
 	return a, nil
 }
@@ -122,8 +132,8 @@ func ParseActionRequest(v canon.Value) (ActionRequest, []FieldError) {
 // that it stands for, as strictly as ParseActionRequest. agentName defaults to
 // agentId, owner to "unknown", environment to "dev" and actionType to
 // "tool_call". RequestID and Timestamp stay empty: the caller gives them.
-func ParseParams(v canon.Value) (ActionRequest, []FieldError) {
-	a := ActionRequest{
+func ParseParams(v canon.Value) (Request, []FieldError) {
+	a := Request{
 		Agent:  AgentIdentity{Owner: "unknown", Environment: "dev"},
 		Action: Action{Type: "tool_call"},
 	}
@@ -151,7 +161,7 @@ func ParseParams(v canon.Value) (ActionRequest, []FieldError) {
 		{"delegationChain", 0, f.list(&a.Context.DelegationChain)},
 	})
 	if len(f.errors) > 0 {
-		return ActionRequest{}, f.errors
+		return Request{}, f.errors
 	}
 	if a.Agent.Name == "" {
 		a.Agent.Name = a.Agent.AgentID

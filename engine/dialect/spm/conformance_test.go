@@ -1,4 +1,4 @@
-package policy_test
+package spm_test
 
 import (
 	"bufio"
@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"holdpoint/engine/canon"
-	"holdpoint/engine/policy"
+	"holdpoint/engine/dialect/spm"
 )
 
 // now is the time at which tests judge.
@@ -21,7 +21,7 @@ var now = time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 
 // TestConformance runs the shared cases, which lie beside the repository.
 func TestConformance(t *testing.T) {
-	path := filepath.Join("..", "..", "..", "shared", "conformance", "spm.jsonl")
+	path := filepath.Join("..", "..", "..", "..", "shared", "conformance", "spm.jsonl")
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Logf("ATTENTION: %s is not there; only the package's own cases ran.", path)
@@ -61,7 +61,7 @@ func runCase(t *testing.T, line []byte) {
 	if err := json.Unmarshal(line, &c); err != nil {
 		t.Fatal(err)
 	}
-	result, err := policy.EvaluateJSON(c.Input, now)
+	result, err := spm.Eval(c.Input, now)
 	if err != nil {
 		t.Errorf("%s: %v", c.ID, err)
 		return

@@ -1,12 +1,23 @@
-package policy_test
+package spm_test
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
 
-	"holdpoint/engine/policy"
+	"holdpoint/engine/canon"
+	"holdpoint/engine/dialect/spm"
 )
+
+func parse(t testing.TB, text string) canon.Value {
+	t.Helper()
+	v, err := canon.Parse([]byte(text))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return v
+}
 
 const fullRequest = `{"request_id":"7f0c2a1e-0000-4000-8000-000000000000","timestamp":"2026-06-01T00:00:00Z",
 "agent":{"agent_id":"a","name":"A","owner":"o","environment":"prod","agent_type":"ide_agent","trust_level":"basic","roles":["r"],"capabilities":["c"],"max_delegation_depth":2,
@@ -15,7 +26,7 @@ const fullRequest = `{"request_id":"7f0c2a1e-0000-4000-8000-000000000000","times
 "context":{"user_input":"u","data_labels":["PII"],"risk_hints":["h"],"trace_id":"tr","session_id":"s","parent_agent_id":"p","delegation_chain":["p","a"],"extra":{"y":1}}}`
 
 func TestParseActionRequest(t *testing.T) {
-	a, errs := policy.ParseActionRequest(parse(t, fullRequest))
+	a, errs := spm.ParseActionRequest(parse(t, fullRequest))
 	if len(errs) > 0 {
 		t.Fatalf("%v", errs)
 	}
@@ -28,20 +39,20 @@ func TestParseActionRequest(t *testing.T) {
 		t.Errorf("context: %+v", a.Context)
 	}
 	// The strict reader and the lenient one agree on what is right.
-	if got, want := a.Policy(), policy.RequestOf(parse(t, fullRequest)); !reflect.DeepEqual(got, want) {
+	if got, want := a.Policy(), spm.RequestOf(parse(t, fullRequest)); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 
 func TestParseParams(t *testing.T) {
-	a, errs := policy.ParseParams(parse(t, `{"toolName":"t","toolArgs":{},"agentId":"a"}`))
+	a, errs := spm.ParseParams(parse(t, `{"toolName":"t","toolArgs":{},"agentId":"a"}`))
 	if len(errs) > 0 || a.Agent.Name != "a" || a.Agent.Owner != "unknown" || a.Agent.Environment != "dev" || a.Action.Type != "tool_call" {
 		t.Errorf("got %+v %v, want the defaults", a, errs)
 	}
 	if a.Agent.TrustLevel != nil || a.Context.UserInput != nil || a.Action.ToolIdentity != nil {
 		t.Errorf("got %+v, want nothing that was not said", a)
 	}
-	a, errs = policy.ParseParams(parse(t, `{"toolName":"t","toolArgs":{"x":1},"agentId":"a","agentName":"A","environment":"prod","owner":"o","actionType":"x","userInput":"u","dataLabels":["l"],"riskHints":["h"],
+	a, errs = spm.ParseParams(parse(t, `{"toolName":"t","toolArgs":{"x":1},"agentId":"a","agentName":"A","environment":"prod","owner":"o","actionType":"x","userInput":"u","dataLabels":["l"],"riskHints":["h"],
 "sessionId":"s","parentAgentId":"p","agentType":"ty","trustLevel":"system","roles":["r"],"capabilities":["c"],"maxDelegationDepth":0,"attestation":{"issuer":"i","issued_at":"2026-01-01"},
 "toolIdentity":{"tool_name":"t","provider":"mcp"},"delegationChain":["a"]}`))
 	if len(errs) > 0 || a.Agent.Name != "A" || a.Action.Type != "x" || *a.Agent.MaxDelegationDepth != 0 || *a.Policy().Provider != "mcp" || a.Policy().UserInput != "u" || a.Policy().Roles[0] != "r" {
@@ -79,15 +90,15 @@ func TestRequestErrors(t *testing.T) {
 		{"context", edit(`"user_input":"u"`, `"user_input":["u"]`), "/context/user_input"},
 		{"chain", edit(`["p","a"]`, `["p",{}]`), "/context/delegation_chain/1"},
 	} {
-		a, errs := policy.ParseActionRequest(parse(t, tt.text))
+		a, errs := spm.ParseActionRequest(parse(t, tt.text))
 		if len(errs) != 1 || errs[0].Path != tt.want || strings.Contains(errs[0].Message, "canary") {
 			t.Errorf("%s: got %+v, want %q", tt.name, errs, tt.want)
 		}
-		if !reflect.DeepEqual(a, policy.ActionRequest{}) {
+		if !reflect.DeepEqual(a, spm.Request{}) {
 			t.Errorf("%s: got a request with its errors", tt.name)
 		}
 	}
-	_, errs := policy.ParseParams(parse(t, `{"tool_name":"t","toolArgs":null,"agentId":"","agentName":""}`))
+	_, errs := spm.ParseParams(parse(t, `{"tool_name":"t","toolArgs":null,"agentId":"","agentName":""}`))
 	var paths []string
 	for _, e := range errs {
 		paths = append(paths, e.Path)
@@ -95,21 +106,34 @@ func TestRequestErrors(t *testing.T) {
 	if got, want := strings.Join(paths, " "), "/tool_name /toolArgs /agentId /agentName /toolName"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	_, errs = policy.ParseParams(parse(t, `{"x":1`+manyKeys(5000)+`}`))
+	var keys strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&keys, `,"k%d":1`, i)
+	}
+	_, errs = spm.ParseParams(parse(t, `{"x":1`+keys.String()+`}`))
 	if len(errs) != 101 {
 		t.Errorf("got %d errors, want a hundred and one that says that there are more", len(errs))
+	}
+}
+
+// Parse tells the two forms apart by the action.
+func TestParse(t *testing.T) {
+	for text, tool := range map[string]string{fullRequest: "t", `{"toolName":"p","toolArgs":{},"agentId":"a"}`: "p"} {
+		if r, errs := spm.Parse(parse(t, text)); len(errs) > 0 || r.Action.ToolName != tool {
+			t.Errorf("got %+v %v, want a call of %s", r, errs, tool)
+		}
 	}
 }
 
 // The lenient reader takes anything.
 func TestRequestOf(t *testing.T) {
 	for _, text := range []string{`null`, `5`, `{}`, `{"agent":[],"action":"x","context":null}`, `{"agent":{"roles":"x","trust_level":5}}`} {
-		r := policy.RequestOf(parse(t, text))
+		r := spm.RequestOf(parse(t, text))
 		if r.Tool != "" || r.Roles != nil || r.TrustLevel != nil {
 			t.Errorf("%s: got %+v", text, r)
 		}
 	}
-	r := policy.RequestOf(parse(t, `{"agent":{"agent_type":"","roles":["a",5,"b"]}}`))
+	r := spm.RequestOf(parse(t, `{"agent":{"agent_type":"","roles":["a",5,"b"]}}`))
 	if r.AgentType == nil || len(r.Roles) != 2 {
 		t.Errorf("got %+v, want an empty type and two roles", r)
 	}

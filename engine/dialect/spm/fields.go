@@ -1,10 +1,12 @@
-package policy
+package spm
 
 import (
 	"strconv"
 	"strings"
 
+	"holdpoint/engine"
 	"holdpoint/engine/canon"
+	"holdpoint/engine/policy"
 	"holdpoint/engine/source"
 )
 
@@ -102,7 +104,7 @@ func (f *fields) moment(to *string) reader {
 		if !f.isText(path, v) {
 			return
 		}
-		if *to = v.Str(); !isTime(*to) {
+		if *to = v.Str(); !policy.IsTime(*to) {
 			f.fail(path, "It has to be a time as ISO 8601 writes it.")
 		}
 	}
@@ -118,8 +120,8 @@ func (f *fields) optionalMoment(to **string) reader {
 
 func (f *fields) trust(to **string) reader {
 	return func(path string, v canon.Value) {
-		if trustOrdinal(v.Str()) < 0 {
-			f.fail(path, "It has to be one of "+strings.Join(trustLevels, ", ")+".")
+		if _, err := engine.ParseTrust(v.Str()); err != nil {
+			f.fail(path, "It has to be one of "+strings.Join(engine.TrustLevels(), ", ")+".")
 			return
 		}
 		*to = optional(v)
