@@ -15,23 +15,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// EventBody is an Agent Action Contract v1 event, for the documentation; the
-// contract's own strict reader reads it (engine/dialect/aana).
-type EventBody struct {
-	ToolName             string          `json:"tool_name" minLength:"1" doc:"Exact name of the tool that the agent intends to call."`
-	ToolCategory         string          `json:"tool_category" enum:"public_read,private_read,write,unknown" doc:"What kind of consequence the tool has."`
-	AuthorizationState   string          `json:"authorization_state" enum:"none,user_claimed,authenticated,validated,confirmed" doc:"Strongest verified authorization; lowered to what the key may claim."`
-	EvidenceRefs         []any           `json:"evidence_refs" doc:"Strings, or objects with source_id, kind, trust_tier, redaction_status, summary, freshness, provenance and so on."`
-	RiskDomain           string          `json:"risk_domain" enum:"devops,finance,education,hr,legal,pharma,healthcare,commerce,customer_support,security,research,personal_productivity,public_information,unknown"`
-	ProposedArguments    json.RawMessage `json:"proposed_arguments" doc:"The arguments, as an object. Approval binds to exactly these."`
-	RecommendedRoute     string          `json:"recommended_route" enum:"accept,ask,defer,refuse" doc:"What the runtime itself would do; the stricter of both counts."`
-	SchemaVersion        string          `json:"schema_version,omitempty" enum:"aana.agent_tool_precheck.v1"`
-	RequestID            string          `json:"request_id,omitempty"`
-	AgentID              string          `json:"agent_id,omitempty" doc:"Informative: the agent is the one that the key belongs to."`
-	UserIntent           string          `json:"user_intent,omitempty"`
-	AuthorizationSubject any             `json:"authorization_subject,omitempty" doc:"{subject_type, subject_ref}."`
-}
-
 // openAPI writes the OpenAPI 3.1 document of the operations.
 func openAPI(operations []operation, publicURL string) ([]byte, error) {
 	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)

@@ -11,7 +11,6 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
-	"holdpoint/engine/dialect/aana"
 	"holdpoint/engine/dialect/safeai"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
@@ -41,13 +40,6 @@ type operation struct {
 }
 
 type parameter struct{ name, doc string }
-
-// Checked is the answer to a proposed call.
-type Checked struct {
-	aana.Envelope
-	Constraints json.RawMessage `json:"constraints,omitempty" doc:"What an accepted call has to keep to, by the policy."`
-	Approval    *Approval       `json:"approval,omitempty" doc:"Set when the call waits for people."`
-}
 
 // AnswerBody is what the requesting side answers: whether the user confirms the
 // call, with the values that it asks for, or what a reviewer wanted to know.
@@ -122,14 +114,7 @@ type Events struct {
 
 // table lists every operation.
 func (a *API) table() []operation {
-	check := operation{
-		method: "POST", path: "/v1/pre-tool-check", summary: "Propose a tool call", scope: identity.ScopeCheck,
-		detail: "Judges an Agent Action Contract v1 event. 200: decided at once — run the call only when gate_decision is pass and recommended_action accept. 202: it waits for people; follow approval.",
-		in:     EventBody{}, out: Checked{}, statuses: []int{200, 202}, problems: []int{400, 401, 403, 413, 415, 422, 429, 503}, repeats: true, handle: a.preToolCheck,
-	}
-	alias := check
-	alias.path, alias.summary = "/pre-tool-check", "Propose a tool call (alias)"
-	return slices.Concat([]operation{check, alias}, a.dialects(), []operation{
+	return slices.Concat(a.aana(), a.spm(), a.threegate(), a.safeai(), []operation{
 		{
 			method: "GET", path: "/v1/approvals/{id}", summary: "Read an approval", scope: keyOrHuman, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 503},
 			detail: "With wait=25, or Prefer: wait=25, the answer is held until the approval changes (less than 60 seconds). If-None-Match with a former ETag answers at once when it has changed already. When approved, the agent's own key gets resumption_token.",
@@ -185,30 +170,6 @@ func (a *API) table() []operation {
 
 // retrySoon is the Retry-After of a call that waits, in seconds.
 const retrySoon = "2"
-
-func (a *API) preToolCheck(c *call) error {
-	started := time.Now()
-	body, err := readJSON(c)
-	if err != nil {
-		return err
-	}
-	request, err := asked(c)
-	if err != nil {
-		return err
-	}
-	render := func(result any) (gate.Reply, error) {
-		checked := result.(gate.Checked)
-		answer := Checked{Envelope: checked.Envelope, Constraints: checked.Constraints, Approval: a.waiting(c, checked.Approval)}
-		return decidedReply(answer, answer.Approval)
-	}
-	return a.answer(c, keyed(body, request), func(once *gate.Once) (any, error) {
-		checked, err := a.Gate.PreToolCheck(c.r.Context(), c.principal, body, request, once)
-		if err == nil {
-			a.decided(gate.DialectAANA, checked.Route, started)
-		}
-		return checked, err
-	}, render)
-}
 
 // preconditionsHeader holds what has to be unchanged when the call runs: a JSON
 // object of texts, such as {"etag": "\"33a64df5\""}.

@@ -1,0 +1,70 @@
+package api
+
+import (
+	"encoding/json"
+	"time"
+
+	"holdpoint/engine/dialect/aana"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/identity"
+)
+
+// EventBody is an Agent Action Contract v1 event, for the documentation; the
+// contract's own strict reader reads it (engine/dialect/aana).
+type EventBody struct {
+	ToolName             string          `json:"tool_name" minLength:"1" doc:"Exact name of the tool that the agent intends to call."`
+	ToolCategory         string          `json:"tool_category" enum:"public_read,private_read,write,unknown" doc:"What kind of consequence the tool has."`
+	AuthorizationState   string          `json:"authorization_state" enum:"none,user_claimed,authenticated,validated,confirmed" doc:"Strongest verified authorization; lowered to what the key may claim."`
+	EvidenceRefs         []any           `json:"evidence_refs" doc:"Strings, or objects with source_id, kind, trust_tier, redaction_status, summary, freshness, provenance and so on."`
+	RiskDomain           string          `json:"risk_domain" enum:"devops,finance,education,hr,legal,pharma,healthcare,commerce,customer_support,security,research,personal_productivity,public_information,unknown"`
+	ProposedArguments    json.RawMessage `json:"proposed_arguments" doc:"The arguments, as an object. Approval binds to exactly these."`
+	RecommendedRoute     string          `json:"recommended_route" enum:"accept,ask,defer,refuse" doc:"What the runtime itself would do; the stricter of both counts."`
+	SchemaVersion        string          `json:"schema_version,omitempty" enum:"aana.agent_tool_precheck.v1"`
+	RequestID            string          `json:"request_id,omitempty"`
+	AgentID              string          `json:"agent_id,omitempty" doc:"Informative: the agent is the one that the key belongs to."`
+	UserIntent           string          `json:"user_intent,omitempty"`
+	AuthorizationSubject any             `json:"authorization_subject,omitempty" doc:"{subject_type, subject_ref}."`
+}
+
+// Checked is the answer to a proposed call.
+type Checked struct {
+	aana.Envelope
+	Constraints json.RawMessage `json:"constraints,omitempty" doc:"What an accepted call has to keep to, by the policy."`
+	Approval    *Approval       `json:"approval,omitempty" doc:"Set when the call waits for people."`
+}
+
+// aana is the door for the Agent Action Contract.
+func (a *API) aana() []operation {
+	check := operation{
+		method: "POST", path: "/v1/pre-tool-check", summary: "Propose a tool call", scope: identity.ScopeCheck,
+		detail: "Judges an Agent Action Contract v1 event. 200: decided at once — run the call only when gate_decision is pass and recommended_action accept. 202: it waits for people; follow approval.",
+		in:     EventBody{}, out: Checked{}, statuses: []int{200, 202}, problems: []int{400, 401, 403, 413, 415, 422, 429, 503}, repeats: true, handle: a.preToolCheck,
+	}
+	alias := check
+	alias.path, alias.summary = "/pre-tool-check", "Propose a tool call (alias)"
+	return []operation{check, alias}
+}
+
+func (a *API) preToolCheck(c *call) error {
+	started := time.Now()
+	body, err := readJSON(c)
+	if err != nil {
+		return err
+	}
+	request, err := asked(c)
+	if err != nil {
+		return err
+	}
+	render := func(result any) (gate.Reply, error) {
+		checked := result.(gate.Checked)
+		answer := Checked{Envelope: checked.Envelope, Constraints: checked.Constraints, Approval: a.waiting(c, checked.Approval)}
+		return decidedReply(answer, answer.Approval)
+	}
+	return a.answer(c, keyed(body, request), func(once *gate.Once) (any, error) {
+		checked, err := a.Gate.PreToolCheck(c.r.Context(), c.principal, body, request, once)
+		if err == nil {
+			a.decided(gate.DialectAANA, checked.Route, started)
+		}
+		return checked, err
+	}, render)
+}
