@@ -122,21 +122,21 @@ func (h *adminHandler) changeSettings(w http.ResponseWriter, r *http.Request, p 
 		h.site.fail(w, r, p, errChanged)
 		return
 	}
-	changed, e := known.Settings, entered{form: r.PostForm}
+	changed, e := known.Settings, formValues{form: r.PostForm}
 	changed.Limits, changed.MinTrust = e.limits(), e.trust("min_trust")
-	changed.OnlyRegisteredTools, changed.AllowUnverifiedMCP = e.ticked("only_registered"), e.ticked("unverified_mcp")
+	changed.OnlyRegisteredTools, changed.AllowUnverifiedMCP = e.checked("only_registered"), e.checked("unverified_mcp")
 	var there bool
-	if changed.MaxDelegation, there = e.number("max_delegation", "Longest delegation chain"); !there && len(e.wrong) == 0 {
-		e.wrong = append(e.wrong, "Longest delegation chain: write a whole number; 0 allows no delegation.")
+	if changed.MaxDelegation, there = e.number("max_delegation", "Longest delegation chain"); !there && len(e.problems) == 0 {
+		e.problems = append(e.problems, "Longest delegation chain: write a whole number; 0 allows no delegation.")
 	}
-	if err = e.trouble(); err == nil {
+	if err = e.err(); err == nil {
 		err = h.settings.PutSettings(r.Context(), by(p), changed, nil)
 	}
 	if detail, ok := refused(err); ok {
 		v := h.view(r.Context(), p, known)
 		v.Settings = views.SettingsForm{
 			Limits: limitsAgain(e.form), MaxDelegation: e.text("max_delegation"), MinTrust: e.text("min_trust"), Trusts: trustOptions(),
-			OnlyRegistered: e.ticked("only_registered"), AllowUnverifiedMCP: e.ticked("unverified_mcp"), Seen: fingerprint(known.Settings), Failure: detail,
+			OnlyRegistered: e.checked("only_registered"), AllowUnverifiedMCP: e.checked("unverified_mcp"), Seen: fingerprint(known.Settings), Failure: detail,
 		}
 		h.site.render(w, r, http.StatusUnprocessableEntity, views.AdminPage(v))
 		return

@@ -142,25 +142,25 @@ func (h *agentHandler) change(w http.ResponseWriter, r *http.Request, p engine.P
 		h.site.fail(w, r, p, errChanged)
 		return
 	}
-	changed, e := a, entered{form: r.PostForm}
+	changed, e := a, formValues{form: r.PostForm}
 	changed.Type = e.text("type")
 	changed.Trust, changed.Roles, changed.Capabilities = e.trust("trust"), e.lines("roles"), e.lines("capabilities")
-	changed.NeedsAttestation, changed.MaxDelegation, changed.Limits = e.ticked("needs_attestation"), nil, nil
+	changed.NeedsAttestation, changed.MaxDelegation, changed.Limits = e.checked("needs_attestation"), nil, nil
 	if n, there := e.number("max_delegation", "Longest delegation chain"); there {
 		changed.MaxDelegation = &n
 	}
-	if limits := e.limits(); e.ticked("own_limits") {
+	if limits := e.limits(); e.checked("own_limits") {
 		changed.Limits = &limits
 	}
-	if err = e.trouble(); err == nil {
+	if err = e.err(); err == nil {
 		err = h.agents.RegisterAgent(r.Context(), by(p), changed, nil)
 	}
 	if detail, ok := refused(err); ok {
 		v := h.view(r, p, known, a)
 		v.Form = views.AgentForm{
 			Type: e.text("type"), Trust: e.text("trust"), Trusts: trustOptions(),
-			Roles: e.form.Get("roles"), Capabilities: e.form.Get("capabilities"), NeedsAttestation: e.ticked("needs_attestation"),
-			MaxDelegation: e.text("max_delegation"), OwnLimits: e.ticked("own_limits"), Limits: limitsAgain(e.form), Seen: fingerprint(a),
+			Roles: e.form.Get("roles"), Capabilities: e.form.Get("capabilities"), NeedsAttestation: e.checked("needs_attestation"),
+			MaxDelegation: e.text("max_delegation"), OwnLimits: e.checked("own_limits"), Limits: limitsAgain(e.form), Seen: fingerprint(a),
 			Failure: detail,
 		}
 		h.site.render(w, r, http.StatusUnprocessableEntity, views.AgentPage(v))

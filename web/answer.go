@@ -67,7 +67,7 @@ func (h *answerHandler) submit(w http.ResponseWriter, r *http.Request, p engine.
 	}
 	s := contributionOf(r, p)
 	s.Comment = ""
-	digest, version, err := pageOf(r.PostForm)
+	digest, version, err := cardVersion(r.PostForm)
 	if err != nil {
 		h.site.fail(w, r, p, err)
 		return

@@ -58,7 +58,7 @@ func (h *cardHandler) show(w http.ResponseWriter, r *http.Request, p engine.Pers
 	if h.site.refusePrefetch(w, r, p) {
 		return
 	}
-	look := lookOf(r)
+	look := viewingOf(r)
 	if look == gate.Page && r.URL.Query().Get("full") == "1" {
 		look = gate.Whole
 	}
@@ -74,7 +74,7 @@ func (h *cardHandler) render(w http.ResponseWriter, r *http.Request, p engine.Pe
 	}
 	v := card(found, p, look == gate.Whole, h.site.stopped(found.Approval.Call.AgentID))
 	// What is evidence is rendered once: these bytes are hashed, kept and sent.
-	if v.Seen, err = views.RenderCard(r.Context(), cardOf(found).Open(), v, audit.CardEnd); err != nil {
+	if v.Seen, err = views.RenderCard(r.Context(), shownCard(found).Open(), v, audit.CardEnd); err != nil {
 		h.site.fail(w, r, p, err)
 		return
 	}
@@ -108,13 +108,13 @@ func (h *cardHandler) render(w http.ResponseWriter, r *http.Request, p engine.Pe
 	h.site.render(w, r, status, views.ApprovalPage(v))
 }
 
-// cardOf says which card somebody is shown.
-func cardOf(c gate.Card) audit.Card {
+// shownCard says which card somebody is shown.
+func shownCard(c gate.Card) audit.Card {
 	return audit.Card{ApprovalID: c.Approval.ID, Edition: c.Approval.Plan.Edition, CallDigest: c.Approval.Call.Digest, Salt: c.Salt}
 }
 
-// lookOf is how somebody looks at the answer to a request: not at all at a HEAD's.
-func lookOf(r *http.Request) gate.Look {
+// viewingOf is how somebody looks at the answer to a request: not at all at a HEAD's.
+func viewingOf(r *http.Request) gate.Look {
 	if r.Method == http.MethodHead {
 		return gate.Glance
 	}
@@ -171,7 +171,7 @@ func (h *cardHandler) proveIdentity(w http.ResponseWriter, r *http.Request, p en
 	}
 	s, form := contributionOf(r, p), r.PostForm
 	s.Comment = ""
-	digest, version, err := pageOf(form)
+	digest, version, err := cardVersion(form)
 	if err != nil {
 		h.site.fail(w, r, p, err)
 		return
@@ -187,7 +187,7 @@ func (h *cardHandler) proveIdentity(w http.ResponseWriter, r *http.Request, p en
 			h.site.fail(w, r, p, err)
 			return
 		}
-		method, err = h.prover.Verify(r.Context(), p, identity.ForApproval, boundTo(s.ApprovalID, digest), proofOf(form))
+		method, err = h.prover.Verify(r.Context(), p, identity.ForApproval, proofBinding(s.ApprovalID, digest), proofOf(form))
 		var refusal *gate.Refusal
 		if errors.As(err, &refusal) {
 			retryAfter(w, refusal)
@@ -208,11 +208,11 @@ func (h *cardHandler) proveIdentity(w http.ResponseWriter, r *http.Request, p en
 	h.site.redirectWithFlash(w, r, done, cardURL(s.ApprovalID))
 }
 
-// boundTo is what a proof for an approval is bound to: this very call.
-func boundTo(id, digest string) string { return id + "/" + digest }
+// proofBinding is what a proof for an approval is bound to: this very call.
+func proofBinding(id, digest string) string { return id + "/" + digest }
 
-// pageOf is the digest and the version of the card that a form was on.
-func pageOf(form url.Values) (digest string, version int, err error) {
+// cardVersion is the digest and the version of the card that a form was on.
+func cardVersion(form url.Values) (digest string, version int, err error) {
 	digest = form.Get("digest")
 	if version, err = strconv.Atoi(form.Get("version")); err != nil || digest == "" {
 		return "", 0, invalid("incomplete_form", "The form did not say which version of the card it was about. Open the card again.")

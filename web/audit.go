@@ -99,7 +99,7 @@ func (h *auditHandler) search(w http.ResponseWriter, r *http.Request, p engine.P
 		h.site.fail(w, r, p, err)
 		return
 	}
-	v.Size, v.State = standing.Size, stateWords(standing)
+	v.Size, v.State = standing.Size, logStateWords(standing)
 	if forwards && !found.More {
 		// These are the newest: they are shown with what is before them.
 		http.Redirect(w, r, auditURL(without(query, "after", "before")), http.StatusSeeOther)
@@ -429,7 +429,7 @@ func auditRow(r audit.Record, name func(string) string) views.AuditRow {
 	case !ok:
 		row.Sentence, row.Broken = "What is recorded here does not agree with itself: it was written by something else, or was changed.", true
 	default:
-		t := tell(e, name)
+		t := describeEvent(e, name)
 		row.Sentence, row.Because = t.Sentence, t.Because
 	}
 	row.URL, row.AgentID, row.Tool, row.Approval = eventURL(r.ID), r.AgentID, r.ToolName, r.ApprovalID

@@ -114,7 +114,7 @@ func TestEveryEventHasWords(t *testing.T) {
 					{Type: kind.kind, Outcome: o.outcome, Actor: engine.Actor{Kind: actor}},
 					{Type: kind.kind, Outcome: o.outcome, Actor: engine.Actor{Kind: actor, ID: "x"}, AgentID: "a", ToolName: "t", Reasons: []engine.Reason{{Code: "C", Message: "Because."}}},
 				} {
-					s := tell(e, name).Sentence
+					s := describeEvent(e, name).Sentence
 					if len(s) < 10 || !strings.HasSuffix(s, ".") || strings.HasSuffix(s, "..") || strings.Contains(s, "  ") || s[0] >= 'a' && s[0] <= 'z' && e.Actor.ID != "x" && e.AgentID != "a" {
 						t.Errorf("%s %s by %q: %q", kind.kind, o.outcome, actor, s)
 					}
@@ -410,7 +410,7 @@ func TestWhoDid(t *testing.T) {
 		{engine.Event{Type: engine.Refusal, Actor: key}, "The key key_1"},
 		{engine.Event{Type: engine.Refusal, Actor: engine.Actor{Kind: engine.ServiceActor, Channel: "api"}}, "Somebody"},
 	} {
-		if got := whoDid(test.e, name); got != test.want {
+		if got := eventActor(test.e, name); got != test.want {
 			t.Errorf("%s by %q: got %q, want %q", test.e.Type, test.e.Actor.ID, got, test.want)
 		}
 	}
@@ -437,7 +437,7 @@ func TestWordsOfReading(t *testing.T) {
 		want := map[string]string{
 			"a pack": "Ada made an evidence pack.", "CARD_SHOWN": "Ada was shown all of the call of pay by bot.", "EXPORT_BEGUN": "Ada began to export the audit log.", "EXPORTED": "Ada exported the audit log.",
 		}[code]
-		if got := tell(e, name).Sentence; got != want {
+		if got := describeEvent(e, name).Sentence; got != want {
 			t.Errorf("%s: got %q, want %q", code, got, want)
 		}
 	}

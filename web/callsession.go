@@ -19,7 +19,7 @@ import (
 // Inbox's are.
 type CallSessions interface {
 	// Session lists the calls of a session that the person may see, those that wait
-	// first, and whether more were left out. look is as for Card.
+	// firstOf, and whether more were left out. look is as for Card.
 	Session(ctx context.Context, p engine.Person, agentID, session string, look gate.Look) ([]gate.Card, bool, error)
 	Show(ctx context.Context, p engine.Person, channel string, cards ...gate.SeenCard) error
 	Vote(ctx context.Context, v gate.VoteRequest, once *gate.Once) (approval.Approval, error)
@@ -63,7 +63,7 @@ func (h *sessionHandler) show(w http.ResponseWriter, r *http.Request, p engine.P
 // render shows all calls of a session. results say what became of what the
 // person has just decided, and comment is what they wrote if nothing was.
 func (h *sessionHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, status int, results []views.SessionResult, failure string) {
-	look := lookOf(r)
+	look := viewingOf(r)
 	agent, session := r.PathValue("agent"), r.PathValue("session")
 	cards, full, err := h.sessions.Session(r.Context(), p, agent, session, look)
 	if err != nil {
@@ -80,7 +80,7 @@ func (h *sessionHandler) render(w http.ResponseWriter, r *http.Request, p engine
 		if row.Approve || row.Deny {
 			v.Open++
 		}
-		if row.Seen, err = views.RenderRow(r.Context(), cardOf(found).Open(), row, audit.CardEnd); err != nil {
+		if row.Seen, err = views.RenderRow(r.Context(), shownCard(found).Open(), row, audit.CardEnd); err != nil {
 			h.site.fail(w, r, p, err)
 			return
 		}
@@ -122,7 +122,7 @@ func (h *sessionHandler) row(found gate.Card, p engine.Person) views.SessionRow 
 		return row
 	}
 	row.Deadline = deadline(a)
-	d := decide(found, p, false, h.site.stopped(a.Call.AgentID))
+	d := decisionOf(found, p, false, h.site.stopped(a.Call.AgentID))
 	row.Approve, row.Deny, row.Note = d.Approve, d.Deny, d.Note
 	if found.Arguments != nil {
 		code := views.JSON(found.Arguments)

@@ -56,17 +56,17 @@ func card(c gate.Card, p engine.Person, full bool, stopped *engine.Finding) view
 		Sentence: sentence(a, name),
 		Votes:    votes(a, name),
 		Asker:    views.Asker{Agent: agent, AgentID: a.Call.AgentID, Owner: c.AgentOwner, Credential: credential(a.RequestedBy)},
-		Claims:   claims(a.Call.Dialect, c.Document),
-		Path:     path(a),
+		Claims:   agentStatements(a.Call.Dialect, c.Document),
+		Path:     approvalPath(a),
 		Timeline: timeline(c, agent, name),
 	}
 	if !over(a) {
 		v.Deadline = deadline(a)
 	}
-	v.Stages, v.Edition, v.Taken, v.Ticket = stages(c), edition(a, name), taken(c, p, name), attached(a)
-	v.Paused, v.After, v.Asked, v.Actions = stillUntil(a), after(c, name), asks(c, p, name), actions(c, p, full)
+	v.Stages, v.Edition, v.Taken, v.Ticket = stages(c), editionOf(a, name), claimOf(c, p, name), attachedTicket(a)
+	v.Paused, v.After, v.Asked, v.Actions = pausedUntil(a), followUp(c, name), openTasks(c, p, name), actions(c, p, full)
 	if v.Asked.Question == nil && !over(a) {
-		v.Question = question(a, name)
+		v.Question = openQuestion(a, name)
 	}
 	if len(c.Permits) > 0 && string(c.Permits) != "{}" && string(c.Permits) != "null" {
 		code := views.JSON(c.Permits)
@@ -99,7 +99,7 @@ func card(c gate.Card, p engine.Person, full bool, stopped *engine.Finding) view
 	for _, f := range v.Claims.Facts {
 		v.Warnings.Add("the agent's claims", views.Reveal(f.Value))
 	}
-	v.Decide = decide(c, p, full, stopped)
+	v.Decide = decisionOf(c, p, full, stopped)
 	return v
 }
 
@@ -116,15 +116,15 @@ func arguments(c gate.Card, full bool) (views.Arguments, views.Warnings) {
 	return args, found
 }
 
-// decide says what the person may do and, where they may not, why.
-func decide(c gate.Card, p engine.Person, full bool, stopped *engine.Finding) views.Decide {
+// decisionOf says what the person may do and, where they may not, why.
+func decisionOf(c gate.Card, p engine.Person, full bool, stopped *engine.Finding) views.Decide {
 	d := views.Decide{MaxComment: gate.MaxComment, Kinds: denials}
 	a := c.Approval
 	if over(a) {
 		return d
 	}
 	d.Approve = c.CannotVote == nil
-	d.Deny = d.Approve || would(c, p, approval.Fact{Kind: approval.Vote}) == nil
+	d.Deny = d.Approve || refusalOf(c, p, approval.Fact{Kind: approval.Vote}) == nil
 	if !d.Approve {
 		d.Note = whyNot(c, p, d.Deny)
 		return d
@@ -216,7 +216,7 @@ func strictestFirst(findings []engine.Finding) []engine.Finding {
 	return sorted
 }
 
-func inOrder(facts []approval.Fact) []approval.Fact {
+func factsInOrder(facts []approval.Fact) []approval.Fact {
 	sorted := slices.Clone(facts)
 	slices.SortFunc(sorted, func(a, b approval.Fact) int { return int(a.Seq - b.Seq) })
 	return sorted
@@ -256,5 +256,5 @@ func credential(by engine.Actor) string {
 	return text
 }
 
-// Present is how a card is put before people, whoever they are: for evidence packs.
-func Present(c gate.Card) views.Approval { return card(c, engine.Person{}, true, nil) }
+// EvidenceCard is how a card is put before people, whoever they are: for evidence packs.
+func EvidenceCard(c gate.Card) views.Approval { return card(c, engine.Person{}, true, nil) }

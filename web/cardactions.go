@@ -17,18 +17,18 @@ import (
 
 func verifyURL(id string) string { return "/verify?next=" + url.QueryEscape(cardURL(id)) }
 
-// would reports why a person's fact would be refused now. The gate has the last
+// refusalOf reports why a person's fact would be refused now. The gate has the last
 // word: it knows for whom the person stands in.
-func would(c gate.Card, p engine.Person, f approval.Fact) error {
+func refusalOf(c gate.Card, p engine.Person, f approval.Fact) error {
 	f.Actor = engine.Actor{Kind: engine.HumanActor, ID: p.ID}
 	f.Voter = approval.Voter{Identity: p.Identity, Roles: p.Roles, Active: !p.Disabled}
 	return approval.Admit(c.Approval.Plan, c.Approval.Facts, f, c.Now)
 }
 
-// hasSay reports whether the person could decide it, now or at another stage, or
+// canDecide reports whether the person could decide it, now or at another stage, or
 // has.
-func hasSay(c gate.Card, p engine.Person) bool {
-	err := would(c, p, approval.Fact{Kind: approval.Claim})
+func canDecide(c gate.Card, p engine.Person) bool {
+	err := refusalOf(c, p, approval.Fact{Kind: approval.Claim})
 	return c.CannotVote == nil || err == nil || errors.Is(err, approval.ErrAlreadyVoted)
 }
 
@@ -39,7 +39,7 @@ func actions(c gate.Card, p engine.Person, full bool) views.Actions {
 		return views.Actions{}
 	}
 	v := views.Actions{Comment: true}
-	if hasSay(c, p) {
+	if canDecide(c, p) {
 		v.Ask, v.AskNote = a.State.Question == nil, pauseWords(a)
 		if a.Call.Dialect != gate.DialectThreeGate && c.Arguments != nil {
 			v.EditURL = cardURL(a.ID) + "/edit"
@@ -50,12 +50,12 @@ func actions(c gate.Card, p engine.Person, full bool) views.Actions {
 	}
 	for _, o := range extensions {
 		by, err := time.ParseDuration(o.Value)
-		if err == nil && would(c, p, approval.Fact{Kind: approval.Extend, Details: approval.Details{By: engine.Duration(by)}}) == nil {
+		if err == nil && refusalOf(c, p, approval.Fact{Kind: approval.Extend, Details: approval.Details{By: engine.Duration(by)}}) == nil {
 			v.Extend = append(v.Extend, o)
 		}
 	}
 	glass := approval.Fact{Kind: approval.BreakGlass, Yes: true, Comment: "…", Details: approval.Details{Alone: true, Proof: &approval.Proof{Method: "passkey", At: c.Now}}}
-	if v.Break = would(c, p, glass) == nil; v.Break {
+	if v.Break = refusalOf(c, p, glass) == nil; v.Break {
 		if !gate.Proved(p, c.Now) {
 			v.BreakVerify = verifyURL(a.ID)
 		}
@@ -74,8 +74,8 @@ func pauseWords(a approval.Approval) string {
 	return "The clock stands still for the answer, for " + brief(time.Duration(a.Plan.PauseFor)) + " in all."
 }
 
-// asks is what the call asks of the person in particular.
-func asks(c gate.Card, p engine.Person, name func(string) string) views.Asked {
+// openTasks is what the call asks of the person in particular.
+func openTasks(c gate.Card, p engine.Person, name func(string) string) views.Asked {
 	a := c.Approval
 	var v views.Asked
 	if a.Status.Terminal() {
@@ -89,25 +89,25 @@ func asks(c gate.Card, p engine.Person, name func(string) string) views.Asked {
 	switch req := a.Plan.Requirements[a.State.Stage]; req.Kind.Traits().Giver {
 	case engine.Accountable:
 		if slices.Contains(a.Plan.Accountable, p.Identity) {
-			v.StepUp = &views.StepUp{Purpose: identity.ForApproval, BoundTo: boundTo(a.ID, a.Call.Digest)}
+			v.StepUp = &views.StepUp{Purpose: identity.ForApproval, BoundTo: proofBinding(a.ID, a.Call.Digest)}
 		}
 	case engine.Tracker:
 		if a.State.Ticket == nil || a.State.Checked != nil {
 			v.Ticket = ticketForm(req.Ticket)
 		}
 	case engine.Requester:
-		if len(req.Form) > 0 && would(c, p, approval.Fact{Kind: approval.Reply, Yes: true}) == nil {
+		if len(req.Form) > 0 && refusalOf(c, p, approval.Fact{Kind: approval.Reply, Yes: true}) == nil {
 			v.AnswerURL = cardURL(a.ID) + "/answer"
 		}
 	case engine.Reviewers:
 	}
-	if q := question(a, name); q != nil && slices.Contains(a.Plan.Excluded, p.Identity) {
+	if q := openQuestion(a, name); q != nil && slices.Contains(a.Plan.Excluded, p.Identity) {
 		v.Question = q
 	}
 	return v
 }
 
-func question(a approval.Approval, name func(string) string) *views.Question {
+func openQuestion(a approval.Approval, name func(string) string) *views.Question {
 	q := a.State.Question
 	if q == nil {
 		return nil
@@ -138,8 +138,8 @@ func ticketForm(t *engine.TicketTerms) *views.TicketForm {
 	return f
 }
 
-// attached is the ticket that was attached last, and what was found of it.
-func attached(a approval.Approval) *views.Ticket {
+// attachedTicket is the ticket that was attached last, and what was found of it.
+func attachedTicket(a approval.Approval) *views.Ticket {
 	f := a.State.Ticket
 	if f == nil || f.Details.Ticket == nil {
 		f = lastTicket(a)
@@ -149,7 +149,7 @@ func attached(a approval.Approval) *views.Ticket {
 	}
 	t := *f.Details.Ticket
 	v := &views.Ticket{Code: "wait", Finding: "Its tracker is being asked."}
-	if checked := checkOf(a, f); checked != nil {
+	if checked := ticketCheck(a, f); checked != nil {
 		t = *checked.Details.Ticket
 		v.Code, v.Finding = "good", "It covers this call."
 		if !checked.Yes {
@@ -173,8 +173,8 @@ func lastTicket(a approval.Approval) *approval.Fact {
 	return nil
 }
 
-// checkOf is what was found of a ticket, nil while nothing was.
-func checkOf(a approval.Approval, link *approval.Fact) *approval.Fact {
+// ticketCheck is what was found of a ticket, nil while nothing was.
+func ticketCheck(a approval.Approval, link *approval.Fact) *approval.Fact {
 	for i := len(a.Facts) - 1; i >= 0; i-- {
 		f := &a.Facts[i]
 		if f.Kind == approval.TicketCheck && f.Seq > link.Seq && f.Edition == link.Edition && f.Details.Ticket != nil &&
@@ -185,8 +185,8 @@ func checkOf(a approval.Approval, link *approval.Fact) *approval.Fact {
 	return nil
 }
 
-// taken says who has taken it on.
-func taken(c gate.Card, p engine.Person, name func(string) string) views.Taken {
+// claimOf says who has taken it on.
+func claimOf(c gate.Card, p engine.Person, name func(string) string) views.Taken {
 	var v views.Taken
 	a := c.Approval
 	if over(a) {
@@ -195,6 +195,6 @@ func taken(c gate.Card, p engine.Person, name func(string) string) views.Taken {
 	if claim := a.State.Claim; claim != nil {
 		v.By, v.Mine = name(claim.Actor.ID), claim.Actor.ID == p.ID
 	}
-	v.CanTake = !v.Mine && (c.CannotVote == nil || would(c, p, approval.Fact{Kind: approval.Claim}) == nil)
+	v.CanTake = !v.Mine && (c.CannotVote == nil || refusalOf(c, p, approval.Fact{Kind: approval.Claim}) == nil)
 	return v
 }

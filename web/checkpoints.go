@@ -61,7 +61,7 @@ func (h *checkpointHandler) show(w http.ResponseWriter, r *http.Request, p engin
 		return
 	}
 	v := views.Checkpoints{
-		Frame: h.site.frame(p, "Checkpoints", "audit"), State: stateWords(standing), Size: standing.Size, Keys: h.keys, Server: h.site.address(r), First: below == 0,
+		Frame: h.site.frame(p, "Checkpoints", "audit"), State: logStateWords(standing), Size: standing.Size, Keys: h.keys, Server: h.site.address(r), First: below == 0,
 	}
 	v.Now = standing.Now
 	if standing.Latest != nil {
@@ -128,8 +128,8 @@ func checkpointRow(c gate.Checkpoint) views.Checkpoint {
 	return row
 }
 
-// stateWords says how the log stands.
-func stateWords(s gate.LogStanding) views.LogState {
+// logStateWords says how the log stands.
+func logStateWords(s gate.LogStanding) views.LogState {
 	switch {
 	case s.Waiting == 0 && s.Size == 0:
 		return views.LogState{Code: "empty", Words: "The log is empty: nothing has happened yet."}

@@ -121,7 +121,7 @@ func New(c Config) (*Console, error) {
 	}
 	shared := &site{
 		sessions: &sessionStore{sessions: c.Sessions, ttl: c.SessionTTL, secure: c.Secure, now: c.Clock},
-		inForce:  c.InForce, nameBook: c.Names, clock: c.Clock, secure: c.Secure, logger: c.Logger,
+		inForce:  c.InForce, displayNames: c.Names, clock: c.Clock, secure: c.Secure, logger: c.Logger,
 		delegations: c.Delegations != nil, grants: c.Grants != nil, audit: c.Log != nil,
 	}
 	groups := []group{

@@ -112,7 +112,7 @@ func (h *contributionHandler) attachTicket(ctx context.Context, s gate.Said, for
 }
 
 func (h *voteHandler) breakGlass(ctx context.Context, s gate.Said, form url.Values) error {
-	digest, version, err := pageOf(form)
+	digest, version, err := cardVersion(form)
 	if err != nil {
 		return err
 	}

@@ -4,10 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"fmt"
 	"net/http"
-	"strings"
-	"time"
 
 	"holdpoint/engine"
 	"holdpoint/internal/gate"
@@ -97,13 +94,13 @@ func awayRows(list []gate.Away) []views.AwayRow {
 
 // delegate makes a deputy of somebody as the form says.
 func (h *delegationHandler) delegate(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	e := entered{form: r.PostForm}
+	e := formValues{form: r.PostForm}
 	zone := e.zone("zone")
 	request := gate.DelegateRequest{
 		By: p, PersonID: e.text("person"), DeputyID: e.text("deputy"), Reason: e.text("reason"), Channel: "console", RequestID: "web_" + rand.Text(),
 		From: e.moment("from", "From", zone), Until: e.moment("until", "Until", zone),
 	}
-	err := e.trouble()
+	err := e.err()
 	if err == nil {
 		_, err = h.delegations.Delegate(r.Context(), request)
 	}
@@ -125,56 +122,4 @@ func (h *delegationHandler) delegate(w http.ResponseWriter, r *http.Request, p e
 func (h *delegationHandler) revoke(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	err := h.delegations.RevokeDelegation(r.Context(), p, r.PathValue("id"), "console", "web_"+rand.Text())
 	h.site.redirectOrFail(w, r, p, err, "back", "/away")
-}
-
-// moment is a moment as browsers write it, without a zone; blank is the zero time.
-func (e *entered) moment(name, label string, zone *time.Location) time.Time {
-	text := e.text(name)
-	if text == "" {
-		return time.Time{}
-	}
-	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04"} {
-		if t, err := time.ParseInLocation(layout, text, zone); err == nil {
-			return t
-		}
-	}
-	e.wrong = append(e.wrong, label+": write a day and a time such as 2027-01-31 18:00.")
-	return time.Time{}
-}
-
-// zone is a distance from UTC such as "+05:30"; blank is UTC.
-func (e *entered) zone(name string) *time.Location {
-	text := e.text(name)
-	if text == "" {
-		return time.UTC
-	}
-	t, err := time.Parse("-07:00", text)
-	if err != nil {
-		e.wrong = append(e.wrong, "Time zone: choose one of the list.")
-		return time.UTC
-	}
-	_, offset := t.Zone()
-	return time.FixedZone(text, offset)
-}
-
-// zones are the distances from UTC that clocks have, UTC first.
-func zones() []views.Option {
-	list := []views.Option{{Value: "", Label: "UTC"}}
-	add := func(minutes int) {
-		sign := "+"
-		if minutes < 0 {
-			sign, minutes = "-", -minutes
-		}
-		text := fmt.Sprintf("%s%02d:%02d", sign, minutes/60, minutes%60)
-		list = append(list, views.Option{Value: text, Label: "UTC" + strings.Replace(text, "-", "−", 1)})
-	}
-	for minutes := -12 * 60; minutes <= 14*60; minutes += 30 {
-		if minutes != 0 {
-			add(minutes)
-		}
-		if minutes == 5*60+30 || minutes == 8*60+30 || minutes == 12*60+30 {
-			add(minutes + 15) // Nepal, Eucla, the Chatham Islands
-		}
-	}
-	return list
 }

@@ -156,7 +156,7 @@ func TestActionClaims(t *testing.T) {
 	whole := `{"request_id":"r","timestamp":"t","agent":{"agent_id":"a","name":"Shiny","owner":"o","environment":"prod","attestation":{"issuer":"idp"}},
 		"action":{"type":"tool_call","tool_name":"payments.transfer","tool_args":{},"tool_identity":{"provider":"mcp","version":"3"}},
 		"context":{"user_input":"please","data_labels":["x","y"],"delegation_chain":[]}}`
-	v := claims(gate.DialectSPM, []byte(whole))
+	v := agentStatements(gate.DialectSPM, []byte(whole))
 	said := map[string]string{}
 	for _, f := range v.Facts {
 		said[f.Name] = f.Value
@@ -164,7 +164,7 @@ func TestActionClaims(t *testing.T) {
 	if v.Intent != "please" || said["Calls itself"] != "Shiny" || said["The tool's provider"] != "mcp" || said["Data labels"] != "x, y" || said["Attested by"] != "idp" || said["Delegation chain"] != "" {
 		t.Errorf("claims: %+v", v)
 	}
-	if v := claims(gate.DialectSPM, []byte(`[]`)); !v.Unread {
+	if v := agentStatements(gate.DialectSPM, []byte(`[]`)); !v.Unread {
 		t.Error("what cannot be read is not said to be unreadable")
 	}
 }

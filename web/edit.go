@@ -64,7 +64,7 @@ func (h *editHandler) read(r *http.Request, p engine.Person) (editor, error) {
 		return e, &gate.Refusal{Status: http.StatusConflict, Code: "not_editable", Detail: "A tool request is signed for as the document that it is. Deny it, and say what to change."}
 	case found.Arguments == nil:
 		return e, &gate.Refusal{Status: http.StatusConflict, Code: "erased", Detail: "The arguments have been erased."}
-	case !hasSay(found, p):
+	case !canDecide(found, p):
 		return e, &gate.Refusal{Status: http.StatusForbidden, Code: "not_eligible", Detail: whyNot(found, p, false)}
 	}
 	if e.current, err = canon.Parse(found.Arguments); err != nil {
@@ -121,7 +121,7 @@ func indentedJSON(v canon.Value) string {
 func (h *editHandler) form(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	e, err := h.read(r, p)
 	if err == nil {
-		err = mustHaveRead(e.card)
+		err = requireShown(e.card)
 	}
 	if err != nil {
 		h.site.fail(w, r, p, err)
@@ -148,12 +148,12 @@ func (h *editHandler) submit(w http.ResponseWriter, r *http.Request, p engine.Pe
 		return
 	}
 	s, posted := contributionOf(r, p), r.PostForm
-	digest, version, err := pageOf(posted)
+	digest, version, err := cardVersion(posted)
 	if a := e.card.Approval; err == nil && (digest != a.Call.Digest || version != a.Version) {
 		err = &gate.Refusal{Status: http.StatusConflict, Code: "stale", Detail: "The call has changed since you opened the page, so nothing was changed. Open it again and look at what is there now."}
 	}
 	if err == nil {
-		err = mustHaveRead(e.card)
+		err = requireShown(e.card)
 	}
 	if err != nil {
 		h.site.failKeeping(w, r, p, err, s.Comment)

@@ -58,12 +58,12 @@ func (h *eventHandler) show(w http.ResponseWriter, r *http.Request, p engine.Per
 		v.LeafHash = base64.StdEncoding.EncodeToString(hash[:])
 		v.Title = "Event " + strconv.FormatInt(v.Seq, 10)
 	}
-	v.Fields = fields(record, e, ok, name)
+	v.Fields = eventFields(record, e, ok, name)
 	h.site.render(w, r, http.StatusOK, views.AuditEventPage(v))
 }
 
-// fields are the event's own, in words where there are any.
-func fields(r audit.Record, e engine.Event, ok bool, name func(string) string) []views.AuditField {
+// eventFields are the event's own, in words where there are any.
+func eventFields(r audit.Record, e engine.Event, ok bool, name func(string) string) []views.AuditField {
 	var list []views.AuditField
 	add := func(label, value, hint, to string) {
 		if value != "" {
@@ -85,9 +85,9 @@ func fields(r audit.Record, e engine.Event, ok bool, name func(string) string) [
 	add("What", r.Type, typeWords(r.Type), search("type", r.Type))
 	add("Outcome", r.Outcome, outcomeWords(r.Outcome), search("outcome", r.Outcome))
 	if ok {
-		add("Who", e.Actor.ID, strings.Trim(named(e.Actor.ID)+", "+string(e.Actor.Kind)+through(e.Actor.Channel), ", "), search("person", e.Actor.ID))
+		add("Who", e.Actor.ID, strings.Trim(named(e.Actor.ID)+", "+string(e.Actor.Kind)+channelWords(e.Actor.Channel), ", "), search("person", e.Actor.ID))
 		if e.Actor.ID == "" {
-			add("Who", string(e.Actor.Kind), strings.TrimPrefix(through(e.Actor.Channel), ", "), "")
+			add("Who", string(e.Actor.Kind), strings.TrimPrefix(channelWords(e.Actor.Channel), ", "), "")
 		}
 	}
 	add("Agent", r.AgentID, named(r.AgentID), search("agent", r.AgentID))
@@ -113,7 +113,7 @@ func fields(r audit.Record, e engine.Event, ok bool, name func(string) string) [
 	return list
 }
 
-func through(channel string) string {
+func channelWords(channel string) string {
 	switch channel {
 	case "":
 		return ""

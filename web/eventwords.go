@@ -20,21 +20,21 @@ func logged(r audit.Record) (e engine.Event, ok bool) {
 	return e, ok
 }
 
-// told is an event in words: a sentence, and what is given as the reasons.
-type told struct {
+// eventText is an event in words: a sentence, and what is given as the reasons.
+type eventText struct {
 	Sentence string
 	Because  []string
 }
 
-// judged says what came of a call at the gate.
-var judged = map[engine.Outcome]string{
+// decisionWords says what came of a call at the gate.
+var decisionWords = map[engine.Outcome]string{
 	engine.Allow: "and it was allowed", engine.Deny: "and it was refused", engine.RequireApproval: "and it was held for approval",
 	engine.RequireStepUp: "and it was held until it is confirmed", engine.RequireTicket: "and it was held until a ticket covers it",
 	engine.RequireHuman: "and it was held for a person", engine.KillSwitch: "and a kill switch stopped it", engine.RateLimited: "and it was one too many",
 }
 
-// deeds are the reasons' codes that say what somebody did to a call.
-var deeds = map[string]string{
+// actionWords are the reasons' codes that say what somebody did to a call.
+var actionWords = map[string]string{
 	"VOTE_APPROVE": "approved", "VOTE_DENY": "denied", "VOTE_BY_GRANT": "approved beforehand, by a standing grant,",
 	"ANSWER_CONFIRMED": "confirmed", "ANSWER_DECLINED": "did not want", "STEP_UP_PASSED": "proved who they are, for", "STEP_UP_FAILED": "did not want",
 	"TICKET_ATTACHED": "attached a ticket to", "TICKET_VALIDATED": "found that the ticket covers", "TICKET_REJECTED": "found that the ticket does not cover",
@@ -45,30 +45,30 @@ var deeds = map[string]string{
 	"TOOL_REQUEST_APPROVED": "presented the approved document of", "CARD_SHOWN": "was shown all of",
 }
 
-// tell says in one sentence what happened.
-func tell(e engine.Event, name func(string) string) told {
-	who, call := whoDid(e, name), callWords(e, name)
-	t := told{Because: messages(e)}
-	deed := ""
+// describeEvent says in one sentence what happened.
+func describeEvent(e engine.Event, name func(string) string) eventText {
+	who, call := eventActor(e, name), callWords(e, name)
+	t := eventText{Because: reasonMessages(e)}
+	action := ""
 	if len(e.Reasons) > 0 {
-		deed = deeds[e.Reasons[0].Code]
+		action = actionWords[e.Reasons[0].Code]
 	}
-	turned := attempts[e.Type]
+	attempt := attemptWords[e.Type]
 	switch {
 	case e.Type == engine.Decided:
-		t.Sentence = nameOr(e.AgentID, name, "An agent") + " called " + orSome(e.ToolName, "a tool") + ", " + orSome(judged[e.Outcome], "and the answer was "+string(e.Outcome))
-	case e.Type == engine.Contract && deed == "":
-		t.Sentence = nameOr(e.AgentID, name, "An agent") + " asked what the contract of " + orSome(e.ToolName, "a tool") + " lets through, " + orSome(judged[e.Outcome], "and the answer was "+string(e.Outcome))
+		t.Sentence = nameOr(e.AgentID, name, "An agent") + " called " + orSome(e.ToolName, "a tool") + ", " + orSome(decisionWords[e.Outcome], "and the answer was "+string(e.Outcome))
+	case e.Type == engine.Contract && action == "":
+		t.Sentence = nameOr(e.AgentID, name, "An agent") + " asked what the contract of " + orSome(e.ToolName, "a tool") + " lets through, " + orSome(decisionWords[e.Outcome], "and the answer was "+string(e.Outcome))
 	case e.Type == engine.Settled:
 		t.Sentence = settledSentence(e, call)
 	case e.Outcome == engine.Deny && e.Type == engine.Erased && e.ApprovalID != "":
 		t.Sentence = who + " tried to erase what an approval was about, and was turned away"
 	case e.Outcome == engine.Deny && e.Type == engine.Erased:
 		t.Sentence = who + " tried to erase a person, and was turned away"
-	case e.Outcome == engine.Deny && turned != "":
-		t.Sentence = who + " " + turned + " and was turned away, for " + call
-	case deed != "":
-		t.Sentence = who + " " + deed + " " + call
+	case e.Outcome == engine.Deny && attempt != "":
+		t.Sentence = who + " " + attempt + " and was turned away, for " + call
+	case action != "":
+		t.Sentence = who + " " + action + " " + call
 	case e.Type == engine.Redeemed:
 		t.Sentence = who + " took the permission and started " + call
 	case e.Type == engine.Executed:
@@ -138,8 +138,8 @@ func exported(e engine.Event) string {
 	return "exported the audit log"
 }
 
-// whoDid names the actor.
-func whoDid(e engine.Event, name func(string) string) string {
+// eventActor names the actor.
+func eventActor(e engine.Event, name func(string) string) string {
 	switch e.Actor.Kind {
 	case engine.HumanActor:
 		return nameOr(e.Actor.ID, name, "Somebody")
@@ -148,7 +148,7 @@ func whoDid(e engine.Event, name func(string) string) string {
 	case engine.ServiceActor:
 		switch {
 		case administers(e.Type) || e.AgentID == "" || e.Actor.Channel == "cli":
-			return keyOf(e.Actor)
+			return serviceActor(e.Actor)
 		case e.Type == engine.Refusal:
 			return "A key of " + name(e.AgentID)
 		}
@@ -168,8 +168,8 @@ func administers(t engine.EventType) bool {
 	return false
 }
 
-// keyOf names a service that acts for nobody else.
-func keyOf(a engine.Actor) string {
+// serviceActor names a service that acts for nobody else.
+func serviceActor(a engine.Actor) string {
 	switch {
 	case a.Channel == "cli":
 		return "The command line"

@@ -12,18 +12,18 @@ import (
 	"holdpoint/web/views"
 )
 
-// entered reads the fields of a form and collects what is wrong with them.
-type entered struct {
-	form  url.Values
-	wrong []string
+// formValues reads the fields of a form and collects what is wrong with them.
+type formValues struct {
+	form     url.Values
+	problems []string
 }
 
-func (e *entered) text(name string) string { return strings.TrimSpace(e.form.Get(name)) }
+func (e *formValues) text(name string) string { return strings.TrimSpace(e.form.Get(name)) }
 
-func (e *entered) ticked(name string) bool { return e.form.Get(name) == "yes" }
+func (e *formValues) checked(name string) bool { return e.form.Get(name) == "yes" }
 
 // lines is a text area with one entry a line; blank lines are none.
-func (e *entered) lines(name string) []string {
+func (e *formValues) lines(name string) []string {
 	entries := []string{}
 	for line := range strings.Lines(e.form.Get(name)) {
 		if line = strings.TrimSpace(line); line != "" {
@@ -34,39 +34,39 @@ func (e *entered) lines(name string) []string {
 }
 
 // number is a whole number; blank is 0 and not there.
-func (e *entered) number(name, label string) (n int, there bool) {
+func (e *formValues) number(name, label string) (n int, there bool) {
 	text := e.text(name)
 	if text == "" {
 		return 0, false
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		e.wrong = append(e.wrong, fmt.Sprintf("%s: write a whole number.", label))
+		e.problems = append(e.problems, fmt.Sprintf("%s: write a whole number.", label))
 	}
 	return n, err == nil
 }
 
-func (e *entered) duration(name, label string) engine.Duration {
+func (e *formValues) duration(name, label string) engine.Duration {
 	text := e.text(name)
 	if text == "" {
 		return 0
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		e.wrong = append(e.wrong, fmt.Sprintf("%s: write a time such as 30s, 1m or 24h.", label))
+		e.problems = append(e.problems, fmt.Sprintf("%s: write a time such as 30s, 1m or 24h.", label))
 	}
 	return engine.Duration(d)
 }
 
-func (e *entered) trust(name string) engine.Trust {
+func (e *formValues) trust(name string) engine.Trust {
 	level, err := engine.ParseTrust(e.form.Get(name))
 	if err != nil {
-		e.wrong = append(e.wrong, "Choose a trust level.")
+		e.problems = append(e.problems, "Choose a trust level.")
 	}
 	return level
 }
 
-func (e *entered) limits() registry.Limits {
+func (e *formValues) limits() registry.Limits {
 	rate := func(name, label string) registry.Rate {
 		calls, _ := e.number(name+"_calls", label+", calls")
 		return registry.Rate{Calls: calls, Per: e.duration(name+"_per", label+", time")}
@@ -74,68 +74,62 @@ func (e *entered) limits() registry.Limits {
 	return registry.Limits{Agent: rate("agent", "All calls"), Tool: rate("tool", "One tool"), Session: rate("session", "One session")}
 }
 
-// trouble is everything that is wrong, or nil.
-func (e *entered) trouble() error {
-	if len(e.wrong) == 0 {
+// err is everything that is wrong, or nil.
+func (e *formValues) err() error {
+	if len(e.problems) == 0 {
 		return nil
 	}
-	return invalid("invalid_form", strings.Join(e.wrong, "\n"))
+	return invalid("invalid_form", strings.Join(e.problems, "\n"))
 }
 
-// limitsForm is the form's fields for limits, filled in.
-func limitsForm(l registry.Limits) views.LimitsForm {
-	row := func(name, label, hint string, r registry.Rate) views.RateForm {
-		f := views.RateForm{Name: name, Label: label, Hint: hint}
-		if r.Calls > 0 {
-			f.Calls = strconv.Itoa(r.Calls)
+// moment is a moment as browsers write it, without a zone; blank is the zero time.
+func (e *formValues) moment(name, label string, zone *time.Location) time.Time {
+	text := e.text(name)
+	if text == "" {
+		return time.Time{}
+	}
+	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04"} {
+		if t, err := time.ParseInLocation(layout, text, zone); err == nil {
+			return t
 		}
-		if r.Per > 0 {
-			f.Per = brief(time.Duration(r.Per))
+	}
+	e.problems = append(e.problems, label+": write a day and a time such as 2027-01-31 18:00.")
+	return time.Time{}
+}
+
+// zone is a distance from UTC such as "+05:30"; blank is UTC.
+func (e *formValues) zone(name string) *time.Location {
+	text := e.text(name)
+	if text == "" {
+		return time.UTC
+	}
+	t, err := time.Parse("-07:00", text)
+	if err != nil {
+		e.problems = append(e.problems, "Time zone: choose one of the list.")
+		return time.UTC
+	}
+	_, offset := t.Zone()
+	return time.FixedZone(text, offset)
+}
+
+// zones are the distances from UTC that clocks have, UTC first.
+func zones() []views.Option {
+	list := []views.Option{{Value: "", Label: "UTC"}}
+	add := func(minutes int) {
+		sign := "+"
+		if minutes < 0 {
+			sign, minutes = "-", -minutes
 		}
-		return f
+		text := fmt.Sprintf("%s%02d:%02d", sign, minutes/60, minutes%60)
+		list = append(list, views.Option{Value: text, Label: "UTC" + strings.Replace(text, "-", "−", 1)})
 	}
-	return views.LimitsForm{
-		row("agent", "All calls", "within", l.Agent),
-		row("tool", "Calls of any one tool", "within", l.Tool),
-		row("session", "Calls of one session", "which lasts at most", l.Session),
+	for minutes := -12 * 60; minutes <= 14*60; minutes += 30 {
+		if minutes != 0 {
+			add(minutes)
+		}
+		if minutes == 5*60+30 || minutes == 8*60+30 || minutes == 12*60+30 {
+			add(minutes + 15) // Nepal, Eucla, the Chatham Islands
+		}
 	}
-}
-
-// limitsAgain is the form's fields as they were entered.
-func limitsAgain(form url.Values) views.LimitsForm {
-	fields := limitsForm(registry.Limits{})
-	for i := range fields {
-		fields[i].Calls, fields[i].Per = form.Get(fields[i].Name+"_calls"), form.Get(fields[i].Name+"_per")
-	}
-	return fields
-}
-
-// limitsWords says limits in words; none at all are an empty list.
-func limitsWords(l registry.Limits) []string {
-	var said []string
-	if l.Agent.Calls > 0 {
-		said = append(said, views.Plural(l.Agent.Calls, "call", "calls")+" in "+brief(time.Duration(l.Agent.Per)))
-	}
-	if l.Tool.Calls > 0 {
-		said = append(said, views.Thousands(l.Tool.Calls)+" of any one tool in "+brief(time.Duration(l.Tool.Per)))
-	}
-	if l.Session.Calls > 0 {
-		said = append(said, views.Thousands(l.Session.Calls)+" in one session")
-	}
-	if l.Session.Per > 0 {
-		said = append(said, "sessions of up to "+brief(time.Duration(l.Session.Per)))
-	}
-	return said
-}
-
-func trustOptions() []views.Option {
-	words := map[string]string{
-		"untrusted": "untrusted: nothing is known of it", "basic": "basic", "verified": "verified: somebody has looked at it",
-		"privileged": "privileged", "system": "system: part of the infrastructure",
-	}
-	var options []views.Option
-	for _, name := range engine.TrustLevels() {
-		options = append(options, views.Option{Value: name, Label: words[name]})
-	}
-	return options
+	return list
 }

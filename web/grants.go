@@ -164,8 +164,8 @@ func (h *grantHandler) form(w http.ResponseWriter, r *http.Request, p engine.Per
 	h.site.render(w, r, http.StatusOK, views.GrantFormPage(draft.view))
 }
 
-// draft is a grant in the making, and the page that shows it.
-type draft struct {
+// grantDraft is a grant in the making, and the page that shows it.
+type grantDraft struct {
 	view   views.GrantForm
 	leaves []grant.Leaf
 	arrays []string
@@ -175,13 +175,13 @@ type draft struct {
 const maxLeaves = 100
 
 // read reads the card, as long as the person may make a grant from it.
-func (h *grantHandler) read(r *http.Request, p engine.Person) (draft, error) {
+func (h *grantHandler) read(r *http.Request, p engine.Person) (grantDraft, error) {
 	card, err := h.cards.Card(r.Context(), p, r.PathValue("id"), gate.Glance)
 	if err != nil {
-		return draft{}, err
+		return grantDraft{}, err
 	}
 	a := card.Approval
-	d := draft{view: views.GrantForm{
+	d := grantDraft{view: views.GrantForm{
 		Frame: h.site.frame(p, "Approve calls like this one", ""), ID: a.ID, Tool: a.Call.Tool, Agent: card.AgentName, Environment: a.Call.Environment,
 		Digest: a.Call.Digest, Lasting: lasting, For: "2h", Uses: "10", MaxUses: gate.MaxGrantUses, MaxReason: gate.MaxReason,
 	}}
@@ -197,7 +197,7 @@ func (h *grantHandler) read(r *http.Request, p engine.Person) (draft, error) {
 	if card.Arguments == nil {
 		return d, &gate.Refusal{Status: http.StatusConflict, Code: "erased", Detail: "The arguments have been erased, so there is nothing that other calls could be like."}
 	}
-	if err := mustHaveRead(card); err != nil {
+	if err := requireShown(card); err != nil {
 		return d, err
 	}
 	args, err := canon.Parse(card.Arguments)
@@ -270,9 +270,9 @@ func grantLeaf(i int, l grant.Leaf, longest int) views.GrantLeaf {
 	return v
 }
 
-// enter reads what the form says into the page and the grant that it asks for.
-func (d *draft) enter(form url.Values, p engine.Person, id string) (gate.GrantRequest, error) {
-	e := entered{form: form}
+// fill reads what the form says into the page and the grant that it asks for.
+func (d *grantDraft) fill(form url.Values, p engine.Person, id string) (gate.GrantRequest, error) {
+	e := formValues{form: form}
 	v := &d.view
 	v.For, v.Uses, v.Reason = form.Get("for"), e.text("uses"), e.text("reason")
 	r := gate.GrantRequest{
@@ -282,7 +282,7 @@ func (d *draft) enter(form url.Values, p engine.Person, id string) (gate.GrantRe
 	}
 	var there bool
 	if r.Uses, there = e.number("uses", "Calls that may pass"); !there {
-		e.wrong = append(e.wrong, "Calls that may pass: write a whole number.")
+		e.problems = append(e.problems, "Calls that may pass: write a whole number.")
 	}
 	for i, l := range d.leaves {
 		field := &v.Leaves[i]
@@ -294,15 +294,15 @@ func (d *draft) enter(form url.Values, p engine.Person, id string) (gate.GrantRe
 		}
 		m, err := matcher(*field, l, entered)
 		if err != nil {
-			e.wrong = append(e.wrong, where(field.Names)+": "+err.Error()+".")
+			e.problems = append(e.problems, leafName(field.Names)+": "+err.Error()+".")
 		}
 		field.Value = entered
 		r.Pattern.Matchers = append(r.Pattern.Matchers, m)
 	}
-	return r, e.trouble()
+	return r, e.err()
 }
 
-func where(names []string) string {
+func leafName(names []string) string {
 	if len(names) == 0 {
 		return "All arguments"
 	}
@@ -366,7 +366,7 @@ func (h *grantHandler) submit(w http.ResponseWriter, r *http.Request, p engine.P
 		h.site.fail(w, r, p, err)
 		return
 	}
-	request, err := d.enter(r.PostForm, p, d.view.ID)
+	request, err := d.fill(r.PostForm, p, d.view.ID)
 	status := http.StatusOK
 	if err == nil {
 		tried := fingerprint([]any{string(request.Pattern.Document().Canonical()), request.For, request.Uses})
@@ -384,7 +384,7 @@ func (h *grantHandler) submit(w http.ResponseWriter, r *http.Request, p engine.P
 			}
 		}
 		if err == nil {
-			d.view.Past, err = h.tryOnPast(r.Context(), request)
+			d.view.Past, err = h.backtest(r.Context(), request)
 			d.view.Seen = tried
 		}
 	}
@@ -405,8 +405,8 @@ func (h *grantHandler) submit(w http.ResponseWriter, r *http.Request, p engine.P
 // maxOthers is how many past calls that nobody denied are listed.
 const maxOthers = 20
 
-// tryOnPast tries a grant on the past, for the page.
-func (h *grantHandler) tryOnPast(ctx context.Context, r gate.GrantRequest) (*views.GrantPast, error) {
+// backtest tries a grant on the past, for the page.
+func (h *grantHandler) backtest(ctx context.Context, r gate.GrantRequest) (*views.GrantPast, error) {
 	b, err := h.grants.ProposeGrant(ctx, r)
 	if err != nil {
 		return nil, err

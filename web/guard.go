@@ -52,7 +52,7 @@ func Guard(next http.Handler, c GuardConfig) http.Handler {
 			return
 		}
 		err := crossOrigin.Check(r)
-		if err != nil || hasSessionCookie(r) && (unsafe(r.Method) && nameless(r) || strings.HasPrefix(r.URL.Path, "/v1/") && elsewhere(r)) {
+		if err != nil || hasSessionCookie(r) && (unsafe(r.Method) && withoutOrigin(r) || strings.HasPrefix(r.URL.Path, "/v1/") && fromAnotherSite(r)) {
 			logger.WarnContext(r.Context(), "cross-origin request refused", "method", r.Method)
 			refuse(w, r, http.StatusForbidden, "cross_origin", "This request did not come from a page of this server, so nothing was done.")
 			return
@@ -80,13 +80,13 @@ func unsafe(method string) bool {
 	return method != http.MethodGet && method != http.MethodHead && method != http.MethodOptions
 }
 
-// nameless reports whether the request says nothing of where it comes from.
-func nameless(r *http.Request) bool {
+// withoutOrigin reports whether the request says nothing of where it comes from.
+func withoutOrigin(r *http.Request) bool {
 	return r.Header.Get("Sec-Fetch-Site") == "" && r.Header.Get("Origin") == ""
 }
 
-// elsewhere reports whether a browser says that another site asks.
-func elsewhere(r *http.Request) bool {
+// fromAnotherSite reports whether a browser says that another site asks.
+func fromAnotherSite(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return site == "cross-site" || site == "same-site"
 }
@@ -102,14 +102,14 @@ func hostOnly(host string) string {
 	return strings.ToLower(strings.Trim(host, "[]"))
 }
 
-// forPrograms reports whether an address is the API's, whose errors are problems.
-func forPrograms(path string) bool {
+// isAPI reports whether an address is the API's, whose errors are problems.
+func isAPI(path string) bool {
 	return path == "/v1" || strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/log/") || path == "/mcp" || path == "/pre-tool-check"
 }
 
 // refuse answers a program with a problem document and a person with a page.
 func refuse(w http.ResponseWriter, r *http.Request, status int, code, detail string) {
-	if forPrograms(r.URL.Path) {
+	if isAPI(r.URL.Path) {
 		w.Header().Set("Content-Type", "application/problem+json")
 		w.WriteHeader(status)
 		_ = json.NewEncoder(w).Encode(map[string]any{ // the caller is gone: there is nobody to tell

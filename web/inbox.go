@@ -61,13 +61,13 @@ func (h *inboxHandler) show(w http.ResponseWriter, r *http.Request, p engine.Per
 	name := h.site.names(r.Context(), ids...)
 	v := views.Inbox{Frame: h.site.frame(p, "Inbox", "inbox"), Full: len(waiting) >= gate.MaxInbox}
 	for _, a := range errands.Unknown {
-		v.Owed = append(v.Owed, errandRow(a, "Say what became of it: nobody knows whether it ran", name))
+		v.Owed = append(v.Owed, taskRow(a, "Say what became of it: nobody knows whether it ran", name))
 	}
 	for _, a := range errands.Reviews {
-		v.Owed = append(v.Owed, errandRow(a, "Look at it afterwards: somebody broke the glass alone", name))
+		v.Owed = append(v.Owed, taskRow(a, "Look at it afterwards: somebody broke the glass alone", name))
 	}
 	for _, a := range errands.Mine {
-		v.Mine = append(v.Mine, errandRow(a, wantedOf(a), name))
+		v.Mine = append(v.Mine, taskRow(a, wantedFromRequester(a), name))
 	}
 	if n := len(waiting) + len(v.Owed) + len(v.Mine); n > 0 {
 		v.Title = "(" + strconv.Itoa(n) + ") Inbox"
@@ -131,8 +131,8 @@ func historyRow(a approval.Approval, name func(string) string) views.HistoryRow 
 	return row
 }
 
-// errandRow tells something that the person is asked for.
-func errandRow(a approval.Approval, what string, name func(string) string) views.ErrandRow {
+// taskRow tells something that the person is asked for.
+func taskRow(a approval.Approval, what string, name func(string) string) views.ErrandRow {
 	row := views.ErrandRow{ID: a.ID, Tool: a.Call.Tool, Agent: name(a.Call.AgentID), What: what}
 	if !over(a) {
 		row.Deadline = deadline(a)
@@ -140,8 +140,8 @@ func errandRow(a approval.Approval, what string, name func(string) string) views
 	return row
 }
 
-// wantedOf says what a waiting call wants of its own side.
-func wantedOf(a approval.Approval) string {
+// wantedFromRequester says what a waiting call wants of its own side.
+func wantedFromRequester(a approval.Approval) string {
 	if a.State.Question != nil {
 		return "A reviewer asks a question"
 	}

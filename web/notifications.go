@@ -146,11 +146,11 @@ func endpointRow(e gate.Endpoint, p engine.Person) views.EndpointRow {
 }
 
 func (h *notificationHandler) addEndpoint(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	e := entered{form: r.PostForm}
+	e := formValues{form: r.PostForm}
 	given := gate.NewEndpoint{
-		Kind: e.text("kind"), Name: e.text("name"), URL: e.text("url"), Plain: e.ticked("plain"), Ed25519: e.ticked("pair"),
+		Kind: e.text("kind"), Name: e.text("name"), URL: e.text("url"), Plain: e.checked("plain"), Ed25519: e.checked("pair"),
 		Settings: herald.Settings{
-			Roles: e.lines("roles"), Tools: e.lines("tools"), Agents: e.lines("agents"), To: e.lines("to"), Own: e.ticked("own"),
+			Roles: e.lines("roles"), Tools: e.lines("tools"), Agents: e.lines("agents"), To: e.lines("to"), Own: e.checked("own"),
 			Digest: e.duration("digest", "Gather for"),
 		},
 	}
@@ -158,7 +158,7 @@ func (h *notificationHandler) addEndpoint(w http.ResponseWriter, r *http.Request
 		given.Settings.Tells = append(given.Settings.Tells, approval.Tell(t))
 	}
 	var shown string
-	err := e.trouble()
+	err := e.err()
 	if err == nil {
 		_, shown, err = h.notifications.AddEndpoint(r.Context(), by(p), given)
 	}
@@ -175,7 +175,7 @@ func (h *notificationHandler) addEndpoint(w http.ResponseWriter, r *http.Request
 
 // showFormAgain shows the form again, with what was entered but for the address,
 // which is a secret.
-func (h *notificationHandler) showFormAgain(w http.ResponseWriter, r *http.Request, p engine.Person, e entered, detail string) {
+func (h *notificationHandler) showFormAgain(w http.ResponseWriter, r *http.Request, p engine.Person, e formValues, detail string) {
 	v, err := h.view(r.Context(), p)
 	if err != nil {
 		h.site.fail(w, r, p, err)
@@ -187,7 +187,7 @@ func (h *notificationHandler) showFormAgain(w http.ResponseWriter, r *http.Reque
 			continue
 		}
 		f.Name, f.To, f.Roles, f.Tools, f.Agents, f.Digest = e.text("name"), e.form.Get("to"), e.form.Get("roles"), e.form.Get("tools"), e.form.Get("agents"), e.text("digest")
-		f.Own, f.Plain, f.Pair, f.Tells, f.Failure = e.ticked("own"), e.ticked("plain"), e.ticked("pair"), ticks(e.form["tell"]), detail
+		f.Own, f.Plain, f.Pair, f.Tells, f.Failure = e.checked("own"), e.checked("plain"), e.checked("pair"), ticks(e.form["tell"]), detail
 	}
 	h.site.render(w, r, http.StatusUnprocessableEntity, views.NoticesPage(v))
 }

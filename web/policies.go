@@ -85,27 +85,27 @@ func (h *policyHandler) try(w http.ResponseWriter, r *http.Request, p engine.Per
 		h.site.render(w, r, http.StatusUnprocessableEntity, views.PoliciesPage(v))
 		return
 	}
-	request, failures := tried(v.Try)
+	request, failures := parseTrial(v.Try)
 	if len(failures) > 0 {
 		v.Try.Failures = failures
 		h.site.render(w, r, http.StatusUnprocessableEntity, views.PoliciesPage(v))
 		return
 	}
-	result := explained(bundle.Explain(request.Policy(), h.site.clock()))
+	result := explanationView(bundle.Explain(request.Policy(), h.site.clock()))
 	result.Tool, result.Environment = request.Action.ToolName, request.Agent.Environment
 	v.Try.Result = &result
 	h.site.render(w, r, http.StatusOK, views.PoliciesPage(v))
 }
 
-// tried reads the call to try: a whole request where there is one, else the
+// parseTrial reads the call to try: a whole request where there is one, else the
 // three fields.
-func tried(t views.Try) (spm.Request, []string) {
+func parseTrial(t views.Try) (spm.Request, []string) {
 	if t.Request != "" {
 		doc, err := canon.Parse([]byte(t.Request))
 		if err != nil {
 			return spm.Request{}, []string{"The request is not JSON that Holdpoint reads: " + err.Error() + "."}
 		}
-		return asked(doc)
+		return parseRequest(doc)
 	}
 	if t.Tool == "" {
 		return spm.Request{}, []string{"Name the tool, or paste a whole request."}
@@ -124,10 +124,10 @@ func tried(t views.Try) (spm.Request, []string) {
 	if t.Environment != "" {
 		members = append(members, canon.Member{Name: "environment", Value: canon.String(t.Environment)})
 	}
-	return asked(canon.Object(members...))
+	return parseRequest(canon.Object(members...))
 }
 
-func asked(doc canon.Value) (spm.Request, []string) {
+func parseRequest(doc canon.Value) (spm.Request, []string) {
 	request, wrong := spm.Parse(doc)
 	var failures []string
 	for _, e := range wrong {
@@ -140,7 +140,7 @@ func asked(doc canon.Value) (spm.Request, []string) {
 	return request, failures
 }
 
-func explained(e policy.Explanation) views.Explained {
+func explanationView(e policy.Explanation) views.Explained {
 	v := views.Explained{Outcome: outcome(e.Decision.Outcome), Rule: e.Decision.Rule, Expired: e.Expired, Role: e.Decision.ApproverRole}
 	for _, reason := range e.Decision.Reasons {
 		v.Reasons = append(v.Reasons, reason.Message)

@@ -15,15 +15,15 @@ import (
 // the file below the table has them all.
 const maxListed = 12
 
-// tree reads a file that has been loaded already, for showing it. Nothing is
+// parseFile reads a file that has been loaded already, for showing it. Nothing is
 // decided by what comes out, which is null where it cannot be read.
-func tree(file []byte) canon.Value {
+func parseFile(file []byte) canon.Value {
 	n, _ := source.Read(file, source.Options{})
 	return n.Value
 }
 
-// at follows names into an object; what is not there is null.
-func at(v canon.Value, names ...string) canon.Value {
+// member follows names into an object; what is not there is null.
+func member(v canon.Value, names ...string) canon.Value {
 	for _, name := range names {
 		v, _ = v.Get(name)
 	}
@@ -32,12 +32,12 @@ func at(v canon.Value, names ...string) canon.Value {
 
 // policyRules is the bundle's rules, with their conditions as the file has them.
 func policyRules(b *policy.Bundle, file []byte) []views.Rule {
-	written := elements(at(tree(file), "rules"))
+	written := elements(member(parseFile(file), "rules"))
 	var rules []views.Rule
 	for i, r := range b.Rules() {
 		v := views.Rule{Number: i + 1, ID: r.ID, Description: r.Description, Line: r.Line, Outcome: outcome(r.Outcome), Unread: true}
-		if i < len(written) && at(written[i], "id").Str() == r.ID {
-			v.Match, v.When = matchWords(at(written[i], "match")), whenWords(at(written[i], "when"))
+		if i < len(written) && member(written[i], "id").Str() == r.ID {
+			v.Match, v.When = matchWords(member(written[i], "match")), whenWords(member(written[i], "when"))
 			v.Terms, v.Unread = termWords(written[i]), false
 		}
 		rules = append(rules, v)
@@ -68,8 +68,8 @@ func shownValue(v canon.Value) string {
 	return string(v.Canonical())
 }
 
-// several is an array's elements, or the value itself as the only one.
-func several(v canon.Value) []canon.Value {
+// elementsOrSelf is an array's elements, or the value itself as the only one.
+func elementsOrSelf(v canon.Value) []canon.Value {
 	if v.Kind() == canon.ArrayKind {
 		return elements(v)
 	}
@@ -86,16 +86,16 @@ func elements(v canon.Value) []canon.Value {
 
 func matchWords(match canon.Value) []views.Phrase {
 	var words []views.Phrase
-	tool := at(match, "tool_name")
+	tool := member(match, "tool_name")
 	switch name := tool.Str(); {
 	case name == "*":
 		words = append(words, phrase("any tool", ""))
 	case tool.Kind() == canon.StringKind && len(name) > 1 && strings.HasSuffix(name, "*"):
 		words = append(words, phrase("tools that begin with", "", canon.String(strings.TrimSuffix(name, "*"))))
 	default:
-		words = append(words, phrase("tool", "or", several(tool)...))
+		words = append(words, phrase("tool", "or", elementsOrSelf(tool)...))
 	}
-	if environment := at(match, "environment"); environment.Str() != "*" {
+	if environment := member(match, "environment"); environment.Str() != "*" {
 		words = append(words, phrase("in", "", environment))
 	}
 	for _, m := range []struct{ field, lead string }{
@@ -109,7 +109,7 @@ func matchWords(match canon.Value) []views.Phrase {
 		if !there || value.IsNull() || value.Kind() == canon.StringKind && value.Str() == "" {
 			continue
 		}
-		words = append(words, phrase(m.lead, "or", several(value)...))
+		words = append(words, phrase(m.lead, "or", elementsOrSelf(value)...))
 	}
 	return words
 }
@@ -127,10 +127,10 @@ func whenWords(when canon.Value) []views.Phrase {
 		{"data_labels_any", "it is labelled", "or"},
 	} {
 		if value, there := when.Get(w.field); there && (value.Kind() != canon.ArrayKind || value.Len() > 0) && shownValue(value) != "" {
-			words = append(words, phrase(w.lead, w.joint, several(value)...))
+			words = append(words, phrase(w.lead, w.joint, elementsOrSelf(value)...))
 		}
 	}
-	for name, wanted := range at(when, "tool_args_match").All() {
+	for name, wanted := range member(when, "tool_args_match").All() {
 		p := phrase("the argument", "", canon.String(name))
 		tests := 0
 		for operator, operand := range wanted.All() {
@@ -154,8 +154,8 @@ func whenWords(when canon.Value) []views.Phrase {
 // termWords says who has to agree, by when, and under which constraints.
 func termWords(rule canon.Value) []views.Phrase {
 	var words []views.Phrase
-	approval := at(rule, "approval")
-	quorum, role := at(approval, "quorum"), at(rule, "approver_role")
+	approval := member(rule, "approval")
+	quorum, role := member(approval, "quorum"), member(rule, "approver_role")
 	switch {
 	case quorum.Kind() == canon.NumberKind && role.Str() != "":
 		words = append(words, append(phrase("", "", quorum), phrase("of", "", role)...))
@@ -165,25 +165,25 @@ func termWords(rule canon.Value) []views.Phrase {
 		words = append(words, phrase("by", "", role))
 	}
 	var groups views.Phrase
-	for i, g := range at(approval, "groups").Elements() {
+	for i, g := range member(approval, "groups").Elements() {
 		if i > 0 {
 			groups = append(groups, views.Piece{Text: "then"})
 		}
-		groups = append(groups, append(phrase("", "", at(g, "needed")), phrase("of", "", at(g, "role"))...)...)
+		groups = append(groups, append(phrase("", "", member(g, "needed")), phrase("of", "", member(g, "role"))...)...)
 	}
 	if groups != nil {
 		words = append(words, groups)
 	}
-	if within := at(approval, "within"); !within.IsNull() {
+	if within := member(approval, "within"); !within.IsNull() {
 		words = append(words, phrase("each within", "", canon.String(briefText(within.Str()))))
 	}
-	if all := at(approval, "expires_in"); !all.IsNull() {
+	if all := member(approval, "expires_in"); !all.IsNull() {
 		words = append(words, phrase("in all within", "", canon.String(briefText(all.Str()))))
 	}
-	for _, e := range at(approval, "escalation").Elements() {
-		words = append(words, append(phrase("after", "", canon.String(briefText(at(e, "after").Str()))), phrase("also", "", at(e, "role"))...))
+	for _, e := range member(approval, "escalation").Elements() {
+		words = append(words, append(phrase("after", "", canon.String(briefText(member(e, "after").Str()))), phrase("also", "", member(e, "role"))...))
 	}
-	if constraints := at(rule, "constraints"); constraints.Kind() == canon.ObjectKind {
+	if constraints := member(rule, "constraints"); constraints.Kind() == canon.ObjectKind {
 		words = append(words, phrase("constraints", "", constraints))
 	}
 	return words
@@ -192,15 +192,15 @@ func termWords(rule canon.Value) []views.Phrase {
 // contractRows is the contracts in force, with their terms as the file has them.
 func contractRows(s *safeai.Set, file []byte) []views.Contract {
 	written := map[string]canon.Value{}
-	for tool, contract := range at(tree(file), "tool_contracts").All() {
+	for tool, contract := range member(parseFile(file), "tool_contracts").All() {
 		written[strings.TrimSpace(tool)] = contract
 	}
 	var rows []views.Contract
 	for _, tool := range s.Tools() {
 		contract, there := written[tool]
 		rows = append(rows, views.Contract{
-			Tool: tool, Tags: texts(at(contract, "allowed_request_tags")), Fields: texts(at(contract, "allowed_response_fields")),
-			Masks: at(contract, "mask_response").Bool(), Unread: !there,
+			Tool: tool, Tags: texts(member(contract, "allowed_request_tags")), Fields: texts(member(contract, "allowed_response_fields")),
+			Masks: member(contract, "mask_response").Bool(), Unread: !there,
 		})
 	}
 	return rows

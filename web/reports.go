@@ -50,8 +50,8 @@ func reportForm(query url.Values) (form views.ReportForm, since, until time.Time
 	return form, since, until, err
 }
 
-// completed completes what the form shows: the period that the report is of.
-func completed(f *views.ReportForm, since, until time.Time) {
+// fillPeriod completes what the form shows: the period that the report is of.
+func fillPeriod(f *views.ReportForm, since, until time.Time) {
 	if f.Since == "" {
 		f.Since = since.Format(time.DateOnly)
 	}
@@ -92,7 +92,7 @@ func (h *reportHandler) access(w http.ResponseWriter, r *http.Request, p engine.
 		return
 	}
 	v.Form.JSON = jsonURL("/audit/access", form, report.Since, report.Until)
-	completed(&v.Form, report.Since, report.Until)
+	fillPeriod(&v.Form, report.Since, report.Until)
 	if report.Past {
 		v.Form.At = report.At.Format("2006-01-02T15:04:05")
 	}
@@ -159,7 +159,7 @@ var powerWords = map[string]string{
 func roleRow(a gate.RoleAccess, means string) views.RoleAccess {
 	row := views.RoleAccess{Role: a.Role, Anchor: "role-" + a.Role, Needed: a.Needed, People: a.People, Short: a.Short, Means: means}
 	for _, one := range a.Asked {
-		row.Asked = append(row.Asked, askedWords(one))
+		row.Asked = append(row.Asked, roleDemandWords(one))
 	}
 	for _, h := range a.Holders {
 		holder := views.HolderRow{Name: h.Name, Email: h.Email, Since: h.Since, Until: h.Until, Unsure: h.Unsure, LastSignIn: h.LastSignIn}
@@ -183,7 +183,7 @@ func roleRow(a gate.RoleAccess, means string) views.RoleAccess {
 	return row
 }
 
-func askedWords(a gate.RoleAsked) string {
+func roleDemandWords(a gate.RoleAsked) string {
 	what := map[string]string{
 		"decides": "wants " + strconv.Itoa(a.Needed), "one_of": "wants " + strconv.Itoa(a.Needed) + ", or people of another group",
 		"escalation": "escalates to it", "extends": "lets it give more time",
@@ -217,7 +217,7 @@ func (h *reportHandler) reviewers(w http.ResponseWriter, r *http.Request, p engi
 		return
 	}
 	v.Form.JSON = jsonURL("/audit/reviewers", form, report.Since, report.Until)
-	completed(&v.Form, report.Since, report.Until)
+	fillPeriod(&v.Form, report.Since, report.Until)
 	v.Ready, v.Since, v.Until, v.Zone = true, report.Since, report.Until, report.Zone
 	v.Forgotten, v.ShiftsSince = report.ShiftsSince.After(report.Since), report.ShiftsSince
 	for _, one := range report.Reviewers {

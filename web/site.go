@@ -18,12 +18,12 @@ import (
 // site is what all page groups share: who has signed in, how a page is rendered,
 // and how an error is shown.
 type site struct {
-	sessions *sessionStore
-	inForce  func() InForce
-	nameBook Names // nil where there are no names
-	clock    func() time.Time
-	secure   bool
-	logger   *slog.Logger
+	sessions     *sessionStore
+	inForce      func() InForce
+	displayNames Names // nil where there are no names
+	clock        func() time.Time
+	secure       bool
+	logger       *slog.Logger
 	// Which pages there are.
 	delegations, grants, audit bool
 }
@@ -146,9 +146,9 @@ func displayName(p engine.Person) string {
 // be had, stands for itself.
 func (s *site) names(ctx context.Context, ids ...string) func(id string) string {
 	var known map[string]string
-	if s.nameBook != nil && len(ids) > 0 {
+	if s.displayNames != nil && len(ids) > 0 {
 		var err error
-		if known, err = s.nameBook.Names(ctx, ids); err != nil {
+		if known, err = s.displayNames.Names(ctx, ids); err != nil {
 			s.logger.WarnContext(ctx, "names not found", "error", err)
 		}
 	}

@@ -46,8 +46,8 @@ func rolesOf(r approval.Progress) string {
 	return strings.Join(groups, " or ")
 }
 
-// detail adds to a requirement's view what its plan says of time and people.
-func detail(v *views.Requirement, a approval.Approval, i int, r approval.Progress) {
+// addPlanDetail adds to a requirement's view what its plan says of time and people.
+func addPlanDetail(v *views.Requirement, a approval.Approval, i int, r approval.Progress) {
 	if r.DenyNeeded > 1 && r.Status != approval.Satisfied {
 		v.Denied = views.Thousands(r.Denied) + " of " + views.Thousands(r.DenyNeeded) + " noes; fewer do not stop it"
 	}
@@ -65,9 +65,9 @@ func detail(v *views.Requirement, a approval.Approval, i int, r approval.Progres
 	}
 }
 
-// edition says how the call came to be what it is now; nil where it was not
+// editionOf says how the call came to be what it is now; nil where it was not
 // changed.
-func edition(a approval.Approval, name func(string) string) *views.Edition {
+func editionOf(a approval.Approval, name func(string) string) *views.Edition {
 	if a.Plan.Edition < 2 {
 		return nil
 	}
@@ -94,7 +94,7 @@ func edition(a approval.Approval, name func(string) string) *views.Edition {
 // votes are what people have said, in order.
 func votes(a approval.Approval, name func(string) string) []views.Vote {
 	var vs []views.Vote
-	for _, f := range inOrder(a.Facts) {
+	for _, f := range factsInOrder(a.Facts) {
 		if f.Kind != approval.Vote && f.Kind != approval.BreakGlass {
 			continue
 		}
@@ -113,8 +113,8 @@ func votes(a approval.Approval, name func(string) string) []views.Vote {
 	return vs
 }
 
-// after is what came after the end.
-func after(c gate.Card, name func(string) string) views.After {
+// followUp is what came after the end.
+func followUp(c gate.Card, name func(string) string) views.After {
 	a := c.Approval
 	v := views.After{Successor: a.Successor}
 	if a.Execution == approval.Redeemed {
@@ -139,17 +139,17 @@ func after(c gate.Card, name func(string) string) views.After {
 	return v
 }
 
-// stillUntil is until when the clock stands still; zero when it goes on.
-func stillUntil(a approval.Approval) time.Time {
+// pausedUntil is until when the clock stands still; zero when it goes on.
+func pausedUntil(a approval.Approval) time.Time {
 	if over(a) {
 		return time.Time{}
 	}
 	return a.State.PausedUntil
 }
 
-// path says in one line who is needed, in which order, and who may decide as
+// approvalPath says in one line who is needed, in which order, and who may decide as
 // well later; it is empty where one look at the stages says as much.
-func path(a approval.Approval) string {
+func approvalPath(a approval.Approval) string {
 	text, later := "", ""
 	for i, r := range a.Plan.Requirements {
 		switch {
@@ -198,7 +198,7 @@ func requirement(c gate.Card, i int, r approval.Progress) views.Requirement {
 	case approval.Closed:
 		v.Standing = "no longer needed"
 	}
-	detail(&v, c.Approval, i, r)
+	addPlanDetail(&v, c.Approval, i, r)
 	return v
 }
 

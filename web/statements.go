@@ -8,10 +8,10 @@ import (
 	"holdpoint/web/views"
 )
 
-// claims reads what the agent says about its own call from the document that
+// agentStatements reads what the agent says about its own call from the document that
 // proposed it. All of it is the agent's word. A tool request is shown as a
 // whole elsewhere and claims nothing here.
-func claims(dialect string, document []byte) views.Claims {
+func agentStatements(dialect string, document []byte) views.Claims {
 	if len(document) == 0 || dialect == gate.DialectThreeGate {
 		return views.Claims{}
 	}
@@ -20,7 +20,7 @@ func claims(dialect string, document []byte) views.Claims {
 		return views.Claims{Unread: true}
 	}
 	if dialect == gate.DialectSPM {
-		return actionClaims(doc)
+		return spmStatements(doc)
 	}
 	c := views.Claims{Intent: text(doc["user_intent"])}
 	for _, f := range []struct{ field, name string }{
@@ -42,16 +42,16 @@ func claims(dialect string, document []byte) views.Claims {
 	return c
 }
 
-// actionClaims reads an Agent-SPM request of either form: CheckToolCallParams
+// spmStatements reads an Agent-SPM request of either form: CheckToolCallParams
 // in one object, or AgentActionRequest with its parts in objects of their own.
-func actionClaims(doc map[string]json.RawMessage) views.Claims {
+func spmStatements(doc map[string]json.RawMessage) views.Claims {
 	agent, action, context := doc, doc, doc
 	if _, whole := doc["action"]; whole {
-		agent, action, context = object(doc["agent"]), object(doc["action"]), object(doc["context"])
+		agent, action, context = objectOf(doc["agent"]), objectOf(doc["action"]), objectOf(doc["context"])
 	}
-	c := views.Claims{Intent: first(context, "userInput", "user_input"), IntentIs: "What it says the user asked for:"}
+	c := views.Claims{Intent: firstOf(context, "userInput", "user_input"), IntentIs: "What it says the user asked for:"}
 	add := func(name string, from map[string]json.RawMessage, fields ...string) {
-		if value := first(from, fields...); value != "" {
+		if value := firstOf(from, fields...); value != "" {
 			c.Facts = append(c.Facts, views.Claim{Name: name, Value: value})
 		}
 	}
@@ -64,9 +64,9 @@ func actionClaims(doc map[string]json.RawMessage) views.Claims {
 	add("Its capabilities", agent, "capabilities")
 	add("Environment", agent, "environment")
 	add("Kind of action", action, "actionType", "type")
-	identity := object(action["toolIdentity"])
+	identity := objectOf(action["toolIdentity"])
 	if len(identity) == 0 {
-		identity = object(action["tool_identity"])
+		identity = objectOf(action["tool_identity"])
 	}
 	add("The tool's provider", identity, "provider")
 	add("The tool's version", identity, "version")
@@ -76,12 +76,12 @@ func actionClaims(doc map[string]json.RawMessage) views.Claims {
 	add("Delegation chain", context, "delegationChain", "delegation_chain")
 	add("Acts for the agent", context, "parentAgentId", "parent_agent_id")
 	add("Session", context, "sessionId", "session_id")
-	add("Attested by", object(agent["attestation"]), "issuer")
+	add("Attested by", objectOf(agent["attestation"]), "issuer")
 	return c
 }
 
-// object is a JSON object's members, or none for anything else.
-func object(raw json.RawMessage) map[string]json.RawMessage {
+// objectOf is a JSON object's members, or none for anything else.
+func objectOf(raw json.RawMessage) map[string]json.RawMessage {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(raw, &members) != nil {
 		return nil
@@ -89,9 +89,9 @@ func object(raw json.RawMessage) map[string]json.RawMessage {
 	return members
 }
 
-// first is the first of the fields that says something; an array of texts has
+// firstOf is the first of the fields that says something; an array of texts has
 // its entries parted by arrows or commas.
-func first(from map[string]json.RawMessage, fields ...string) string {
+func firstOf(from map[string]json.RawMessage, fields ...string) string {
 	for _, field := range fields {
 		var entries []string
 		if json.Unmarshal(from[field], &entries) == nil && entries != nil {

@@ -95,7 +95,7 @@ func ending(a approval.Approval, name func(string) string) string {
 // saidYes are the names of those whose yes of this kind was about the call as it is.
 func saidYes(a approval.Approval, name func(string) string, kind approval.FactKind) []string {
 	var who []string
-	for _, f := range inOrder(a.Facts) {
+	for _, f := range factsInOrder(a.Facts) {
 		n := name(f.Actor.ID)
 		if len(f.Via) > 0 {
 			n += " for " + name(f.Via[len(f.Via)-1])

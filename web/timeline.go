@@ -21,15 +21,15 @@ var factsOf = map[engine.EventType][]approval.FactKind{
 
 // timeline tells the events of a card in words.
 func timeline(c gate.Card, agent string, name func(string) string) []views.Moment {
-	facts := inOrder(c.Approval.Facts)
+	facts := factsInOrder(c.Approval.Facts)
 	var moments []views.Moment
 	for _, e := range c.Timeline {
-		who := actor(e.Actor, agent, name)
+		who := actorName(e.Actor, agent, name)
 		if e.Actor.Kind == engine.ServiceActor && administers(e.Type) {
-			who = keyOf(e.Actor) // and not the agent that the call is of
+			who = serviceActor(e.Actor) // and not the agent that the call is of
 		}
 		if e.Outcome == engine.Deny && e.Type != engine.Decided && e.Type != engine.Settled {
-			moments = turnedAway(moments, e, who)
+			moments = addRefusal(moments, e, who)
 			continue
 		}
 		m := views.Moment{At: e.Timestamp, EventID: e.ID, Who: who}
@@ -37,7 +37,7 @@ func timeline(c gate.Card, agent string, name func(string) string) []views.Momen
 			return slices.Contains(factsOf[e.Type], f.Kind) && f.Actor.ID == e.Actor.ID
 		})
 		if i >= 0 {
-			tellFact(&m, facts[i], name)
+			describeFact(&m, facts[i], name)
 			facts = slices.Delete(facts, i, i+1)
 			moments = append(moments, m)
 			continue
@@ -48,17 +48,17 @@ func timeline(c gate.Card, agent string, name func(string) string) []views.Momen
 		case engine.Voted:
 			m.What = "voted"
 		case engine.Answered:
-			m.What, m.Detail = "answered", messages(e)
+			m.What, m.Detail = "answered", reasonMessages(e)
 		case engine.Cancelled:
 			m.What = "took the call back"
 		case engine.Settled:
-			m.Who, m.What, m.Kind, m.Detail = "Holdpoint", settledWords(e.Outcome, c.Approval.Status), "end", messages(e)
+			m.Who, m.What, m.Kind, m.Detail = "Holdpoint", settledWords(e.Outcome, c.Approval.Status), "end", reasonMessages(e)
 		case engine.Redeemed:
 			m.Who, m.What = agent, "took the permission and started the call"
 		case engine.Executed:
-			tellExecution(&m, e, c, agent)
+			describeExecution(&m, e, c, agent)
 		case engine.Afterward:
-			m.What, m.Detail = "looked at it afterwards", messages(e)
+			m.What, m.Detail = "looked at it afterwards", reasonMessages(e)
 			if c.Afterwards != nil {
 				m.Comment = c.Afterwards.Comment
 			}
@@ -68,21 +68,21 @@ func timeline(c gate.Card, agent string, name func(string) string) []views.Momen
 				m.Who, m.Detail = "Holdpoint", []string{"It was as old as the retention allows."}
 			}
 		case engine.Held:
-			m.What, m.Detail = "changed a legal hold on it", messages(e)
+			m.What, m.Detail = "changed a legal hold on it", reasonMessages(e)
 		case engine.Shown:
 			m.What = "was shown all of it"
 		case engine.Refusal, engine.SignIn, engine.Admin:
-			m.What, m.Detail = words(string(e.Type)), messages(e)
+			m.What, m.Detail = words(string(e.Type)), reasonMessages(e)
 		default:
-			m.What, m.Detail = words(string(e.Type)), messages(e)
+			m.What, m.Detail = words(string(e.Type)), reasonMessages(e)
 		}
 		moments = append(moments, m)
 	}
 	return moments
 }
 
-// tellFact says in words what somebody contributed.
-func tellFact(m *views.Moment, f approval.Fact, name func(string) string) {
+// describeFact says in words what somebody contributed.
+func describeFact(m *views.Moment, f approval.Fact, name func(string) string) {
 	m.Comment = f.Comment
 	if len(f.Via) > 0 {
 		m.Who += " for " + name(f.Via[len(f.Via)-1])
@@ -155,17 +155,17 @@ func yesNo(yes bool) string {
 	return "no"
 }
 
-// tellExecution says what became of the call, by the agent, the end of its time,
+// describeExecution says what became of the call, by the agent, the end of its time,
 // or a person who found out.
-func tellExecution(m *views.Moment, e engine.Event, c gate.Card, agent string) {
+func describeExecution(m *views.Moment, e engine.Event, c gate.Card, agent string) {
 	switch e.Actor.Kind {
 	case engine.HumanActor:
-		m.What, m.Detail = "found out what became of it", messages(e)
+		m.What, m.Detail = "found out what became of it", reasonMessages(e)
 		if c.Reconciled != nil {
 			m.Comment = c.Reconciled.Comment
 		}
 	case engine.SystemActor:
-		m.What, m.Detail = "waited for the agent to say what became of it, and heard nothing in time", messages(e)
+		m.What, m.Detail = "waited for the agent to say what became of it, and heard nothing in time", reasonMessages(e)
 	case engine.AgentActor, engine.ServiceActor:
 		m.Who, m.What = agent, "reported what happened"
 		if w := executionWords(c.Approval); c.Approval.Execution != approval.Redeemed && c.Reconciled == nil && w != "" {
@@ -174,8 +174,8 @@ func tellExecution(m *views.Moment, e engine.Event, c gate.Card, agent string) {
 	}
 }
 
-// attempts says what somebody tried whom an event of outcome DENY turned away.
-var attempts = map[engine.EventType]string{
+// attemptWords says what somebody tried whom an event of outcome DENY turned away.
+var attemptWords = map[engine.EventType]string{
 	engine.Voted: "tried to vote", engine.Answered: "tried to answer", engine.Cancelled: "tried to cancel",
 	engine.Redeemed: "tried to start the call", engine.Executed: "tried to report a result",
 	engine.Commented: "tried to comment", engine.Asked: "tried to ask or answer a question", engine.Claimed: "tried to take it on or give it back",
@@ -184,15 +184,15 @@ var attempts = map[engine.EventType]string{
 	engine.Erased: "tried to erase it",
 }
 
-// turnedAway adds an event that records a refusal: it has the type of what was
-// tried and the outcome DENY. The same refusal over and over is told once, with
+// addRefusal adds an event that records a refusal: it has the type of what was
+// parseTrial and the outcome DENY. The same refusal over and over is told once, with
 // how often, so that nobody can push the rest of the story off the page.
-func turnedAway(moments []views.Moment, e engine.Event, who string) []views.Moment {
-	tried := attempts[e.Type]
+func addRefusal(moments []views.Moment, e engine.Event, who string) []views.Moment {
+	tried := attemptWords[e.Type]
 	if tried == "" {
 		tried = "tried something"
 	}
-	m := views.Moment{At: e.Timestamp, EventID: e.ID, Who: who, What: tried + " and was turned away", Detail: messages(e), Times: 1}
+	m := views.Moment{At: e.Timestamp, EventID: e.ID, Who: who, What: tried + " and was turned away", Detail: reasonMessages(e), Times: 1}
 	if n := len(moments); n > 0 {
 		last := &moments[n-1]
 		if last.Times > 0 && last.Who == m.Who && last.What == m.What && slices.Equal(last.Detail, m.Detail) {
@@ -203,7 +203,7 @@ func turnedAway(moments []views.Moment, e engine.Event, who string) []views.Mome
 	return append(moments, m)
 }
 
-func messages(e engine.Event) []string {
+func reasonMessages(e engine.Event) []string {
 	var texts []string
 	for _, r := range e.Reasons {
 		if r.Message != "" {
@@ -225,7 +225,7 @@ func settledWords(o engine.Outcome, s approval.Status) string {
 	return "recorded the denial: the call will not run"
 }
 
-func actor(a engine.Actor, agent string, name func(string) string) string {
+func actorName(a engine.Actor, agent string, name func(string) string) string {
 	switch a.Kind {
 	case engine.HumanActor:
 		return name(a.ID)

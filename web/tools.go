@@ -73,14 +73,14 @@ func (h *toolHandler) change(w http.ResponseWriter, r *http.Request, p engine.Pe
 		h.site.fail(w, r, p, err)
 		return
 	}
-	e := entered{form: r.PostForm}
+	e := formValues{form: r.PostForm}
 	t := registry.Tool{
 		Name: e.text("name"), Version: e.text("version"), Provider: e.text("provider"), ManifestHash: strings.ToLower(e.text("manifest")),
-		NeedsManifest: e.ticked("needs_manifest"), Verified: e.ticked("verified"), MinTrust: e.trust("min_trust"),
+		NeedsManifest: e.checked("needs_manifest"), Verified: e.checked("verified"), MinTrust: e.trust("min_trust"),
 	}
 	if text := e.text("input_schema"); text != "" {
 		if t.InputSchema = json.RawMessage(text); !json.Valid(t.InputSchema) {
-			e.wrong = append(e.wrong, "Schema of its arguments: it is no JSON.")
+			e.problems = append(e.problems, "Schema of its arguments: it is no JSON.")
 		}
 	}
 	old, there := known.Tools[t.Name]
@@ -88,7 +88,7 @@ func (h *toolHandler) change(w http.ResponseWriter, r *http.Request, p engine.Pe
 		h.site.fail(w, r, p, errChanged)
 		return
 	}
-	if err = e.trouble(); err == nil {
+	if err = e.err(); err == nil {
 		err = h.tools.RegisterTool(r.Context(), by(p), t, nil)
 	}
 	if detail, ok := refused(err); ok {

@@ -18,9 +18,9 @@ import (
 	"holdpoint/web/views"
 )
 
-// mustHaveRead refuses a form with a call's arguments to who has not been shown its
+// requireShown refuses a form with a call's arguments to who has not been shown its
 // card: who has seen what is on record, and the form is not.
-func mustHaveRead(c gate.Card) error {
+func requireShown(c gate.Card) error {
 	if c.Shown {
 		return nil
 	}
@@ -52,7 +52,7 @@ func (h *voteHandler) vote(w http.ResponseWriter, r *http.Request, p engine.Pers
 		h.site.fail(w, r, p, err)
 		return
 	}
-	request, err := ballot(r, p)
+	request, err := readVote(r, p)
 	if err != nil {
 		h.site.failKeeping(w, r, p, err, r.PostForm.Get("comment"))
 		return
@@ -66,8 +66,8 @@ func (h *voteHandler) vote(w http.ResponseWriter, r *http.Request, p engine.Pers
 
 func cardURL(id string) string { return "/approvals/" + url.PathEscape(id) }
 
-// ballot reads a vote from a form. Only the body counts, never the address.
-func ballot(r *http.Request, p engine.Person) (gate.VoteRequest, error) {
+// readVote reads a vote from a form. Only the body counts, never the address.
+func readVote(r *http.Request, p engine.Person) (gate.VoteRequest, error) {
 	form := r.PostForm
 	v := gate.VoteRequest{
 		Person: p, ApprovalID: r.PathValue("id"), Comment: form.Get("comment"), Digest: form.Get("digest"),
@@ -83,7 +83,7 @@ func ballot(r *http.Request, p engine.Person) (gate.VoteRequest, error) {
 	switch form.Get("decision") {
 	case "approve":
 		v.Approve = true
-		return v, terms(form, &v)
+		return v, readTerms(form, &v)
 	case "deny":
 		if v.Denial = approval.Denial(form.Get("kind")); !v.Denial.Valid() {
 			return v, invalid("incomplete_form", "Choose what kind of no it is.")
@@ -93,8 +93,8 @@ func ballot(r *http.Request, p engine.Person) (gate.VoteRequest, error) {
 	return v, invalid("incomplete_form", "The form said neither approve nor deny.")
 }
 
-// terms reads the tighter terms of an approving vote, where there are any.
-func terms(form url.Values, v *gate.VoteRequest) error {
+// readTerms reads the tighter terms of an approving vote, where there are any.
+func readTerms(form url.Values, v *gate.VoteRequest) error {
 	if text := strings.TrimSpace(form.Get("constraints")); text != "" {
 		v.Constraints = json.RawMessage(text)
 		if read, err := canon.Parse(v.Constraints); err != nil || read.Kind() != canon.ObjectKind {
@@ -128,13 +128,13 @@ func (h *voteHandler) showRefusal(w http.ResponseWriter, r *http.Request, v gate
 	}
 	m.Lines = append(m.Lines, refusal.Detail)
 	if fresh, err := h.cards.Card(r.Context(), v.Person, v.ApprovalID, gate.Glance); err == nil {
-		m.Lines = append(m.Lines, changes(v, fresh)...)
+		m.Lines = append(m.Lines, changesSince(v, fresh)...)
 	}
 	h.site.render(w, r, refusal.Status, views.MessagePage(m))
 }
 
-// changes says what is different about the card since the vote's page.
-func changes(v gate.VoteRequest, fresh gate.Card) []string {
+// changesSince says what is different about the card since the vote's page.
+func changesSince(v gate.VoteRequest, fresh gate.Card) []string {
 	var lines []string
 	if fresh.Approval.Call.Digest != v.Digest {
 		lines = append(lines, "The arguments are not the ones that you were shown.")

@@ -68,7 +68,7 @@ func (a *auditPack) Run(ctx context.Context, c *cli) error {
 		}
 		x.Keys, key = []string{running.LogKey}, filepath.Join(a.Data, "log-key.pub")
 	}
-	p := &evidence.Packer{Store: s, Sealer: cfg.Sealer, Exporter: x, Present: web.Present}
+	p := &evidence.Packer{Store: s, Sealer: cfg.Sealer, Exporter: x, Present: web.EvidenceCard}
 	r := evidence.Request{ApprovalID: a.Approval, Since: a.Since.Time, Until: a.Until.Time, Actor: operator()}
 	if !a.Quiet {
 		r.Progress = progressOf("told approval")

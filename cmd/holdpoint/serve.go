@@ -202,7 +202,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	exporter := &export.Exporter{Store: s, Keys: publicKeysOfLog(cfg), Encodings: known, Witnessed: cfg.LogWitnessed}
 	door, err := api.New(api.Config{
 		Exporter: exporter,
-		Evidence: &evidence.Packer{Store: s, Sealer: cfg.Sealer, Exporter: exporter, Present: web.Present},
+		Evidence: &evidence.Packer{Store: s, Sealer: cfg.Sealer, Exporter: exporter, Present: web.EvidenceCard},
 		Gate:     g, Keys: keys{identity.NewKeys(ctx, s)}, Person: console.Signed, PublicURL: cfg.PublicURL, Logger: log, Rules: inForce(keeper),
 		Prove: func(ctx context.Context, p engine.Person, boundTo, code string) (string, error) {
 			return factors.Verify(ctx, p, identity.ForApproval, boundTo, identity.Proof{Code: code})

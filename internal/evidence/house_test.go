@@ -187,7 +187,7 @@ func (h *house) look(who, id string) string {
 	card, err := h.Card(ctx, h.people[who], id, gate.Whole)
 	must(h.t, err)
 	open := audit.Card{ApprovalID: id, Edition: card.Approval.Plan.Edition, CallDigest: card.Approval.Call.Digest, Salt: card.Salt}.Open()
-	seen, err := views.RenderCard(ctx, open, web.Present(card), audit.CardEnd)
+	seen, err := views.RenderCard(ctx, open, web.EvidenceCard(card), audit.CardEnd)
 	must(h.t, err)
 	must(h.t, h.Show(ctx, h.people[who], "console", gate.SeenCard{Approval: card.Approval, Card: []byte(seen)}))
 	return audit.Digest([]byte(seen))
@@ -213,7 +213,7 @@ func (h *house) settle(id string) {
 }
 
 func (h *house) packer() *evidence.Packer {
-	return &evidence.Packer{Store: h.Store, Sealer: h.Sealer, Exporter: &export.Exporter{Store: h.Store, Keys: []string{h.key}}, Present: web.Present}
+	return &evidence.Packer{Store: h.Store, Sealer: h.Sealer, Exporter: &export.Exporter{Store: h.Store, Keys: []string{h.key}}, Present: web.EvidenceCard}
 }
 
 func (h *house) pack(r evidence.Request) string {
