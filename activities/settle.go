@@ -56,7 +56,7 @@ type Settler struct {
 	Grants func(ctx context.Context, c *store.Change) ([]approval.Fact, error)
 	// Tell, when set, hands over what people are to be told for the first time. It
 	// writes within the change.
-	Tell func(ctx context.Context, c *store.Change, due []approval.Announcement) error
+	Tell func(ctx context.Context, c *store.Change, due []approval.Notification) error
 }
 
 // maxCatchUps is how often rules that change meanwhile are looked at again at once;
@@ -133,9 +133,9 @@ func (s *Settler) settle(ctx context.Context, c *store.Change) (workflows.Settle
 	if end.status == approval.Approved {
 		token = s.NewTokenID()
 	}
-	due := append(c.Approval.State.Due, approval.Announcement{Key: "decided", Tell: approval.TellDecided, Stage: c.Approval.State.Stage})
+	due := append(c.Approval.State.Due, approval.Notification{Key: "decided", Kind: engine.NotifyDecided, Stage: c.Approval.State.Stage})
 	if end.status == approval.Approved && c.Approval.State.Owed {
-		due = append(due, approval.Announcement{Key: "review_owed", Tell: approval.TellReviewOwed})
+		due = append(due, approval.Notification{Key: "review_owed", Kind: engine.NotifyReviewOwed})
 		if err := c.OweReview(); err != nil {
 			return workflows.SettleResult{}, err
 		}
@@ -209,8 +209,8 @@ func (s *Settler) support(ctx context.Context, c *store.Change) error {
 		c.AddEvent(e)
 	}
 	if !approval.Possible(c.Approval.Plan, c.Approval.Facts, people, c.Now) {
-		return s.tell(ctx, c, []approval.Announcement{{
-			Key: fmt.Sprintf("nobody/%d/%d", c.Approval.Plan.Edition, c.Approval.State.Stage), Tell: approval.TellNobody, Stage: c.Approval.State.Stage,
+		return s.tell(ctx, c, []approval.Notification{{
+			Key: fmt.Sprintf("nobody/%d/%d", c.Approval.Plan.Edition, c.Approval.State.Stage), Kind: engine.NotifyNobodyEligible, Stage: c.Approval.State.Stage,
 		}})
 	}
 	return nil
@@ -239,7 +239,7 @@ func (s *Settler) wait(ctx context.Context, c *store.Change) (workflows.SettleRe
 	return result, c.Wake(wake)
 }
 
-func (s *Settler) tell(ctx context.Context, c *store.Change, due []approval.Announcement) error {
+func (s *Settler) tell(ctx context.Context, c *store.Change, due []approval.Notification) error {
 	if s.Tell == nil || len(due) == 0 {
 		return nil
 	}
@@ -252,7 +252,7 @@ func (s *Settler) lease(ctx context.Context, c *store.Change) (workflows.SettleR
 	t := c.Token
 	if c.Approval.Execution == approval.Unknown {
 		// The agent itself has said so.
-		return workflows.SettleResult{Over: true}, s.tell(ctx, c, []approval.Announcement{executionUnknown})
+		return workflows.SettleResult{Over: true}, s.tell(ctx, c, []approval.Notification{executionUnknown})
 	}
 	if c.Approval.Execution != approval.Redeemed || t == nil || t.LeaseUntil == nil {
 		return workflows.SettleResult{Over: true}, nil
@@ -266,11 +266,11 @@ func (s *Settler) lease(ctx context.Context, c *store.Change) (workflows.SettleR
 	e := s.Event(engine.Executed, engine.Allow, c.Approval, system)
 	e.Reasons = []engine.Reason{{Code: "EXECUTION_UNKNOWN", Message: "The agent has not said in time what became of the call. A person has to find out."}}
 	c.AddEvent(e)
-	return workflows.SettleResult{Over: true}, s.tell(ctx, c, []approval.Announcement{executionUnknown})
+	return workflows.SettleResult{Over: true}, s.tell(ctx, c, []approval.Notification{executionUnknown})
 }
 
 // executionUnknown is told once, whoever finds it.
-var executionUnknown = approval.Announcement{Key: "execution_unknown", Tell: approval.TellExecutionUnknown}
+var executionUnknown = approval.Notification{Key: "execution_unknown", Kind: engine.NotifyExecutionUnknown}
 
 // reopen begins a new edition of an approval for which the rules in force ask
 // for more than it did: what was said of the former counts no more.

@@ -18,6 +18,7 @@ func TestListsAreWhole(t *testing.T) {
 	}{
 		{"event.go", "EventType", names(EventTypes())},
 		{"route.go", "Outcome", names(Outcomes())},
+		{"notification.go", "NotificationKind", names(NotificationKinds())},
 	} {
 		if declared := constants(t, tc.file, tc.kind); !slices.Equal(declared, tc.listed) {
 			t.Errorf("%s declares %q, and lists %q", tc.file, declared, tc.listed)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"holdpoint/engine"
-	"holdpoint/engine/approval"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/herald"
 	"holdpoint/web/views"
@@ -73,7 +72,7 @@ func (h *notificationHandler) view(ctx context.Context, p engine.Person) (views.
 	}
 	for _, d := range dead {
 		v.Dead = append(v.Dead, views.DeadRow{
-			ID: d.ID, URL: "/notifications/dead/" + url.PathEscape(d.ID), Endpoint: d.Endpoint, Recipient: d.Recipient, About: sentenceCase(gate.TellWords(d.Tell)),
+			ID: d.ID, URL: "/notifications/dead/" + url.PathEscape(d.ID), Endpoint: d.Endpoint, Recipient: d.Recipient, About: sentenceCase(engine.NotificationKind(d.Tell).Traits().Summary),
 			Approval: d.ApprovalID, Attempts: d.Attempts, Reason: d.Reason, At: d.At,
 		})
 	}
@@ -104,8 +103,8 @@ func sentenceCase(text string) string {
 
 func ticks(on []string) []views.Tick {
 	var list []views.Tick
-	for _, t := range herald.Tells() {
-		list = append(list, views.Tick{Value: string(t), Label: sentenceCase(gate.TellWords(string(t))), On: slices.Contains(on, string(t))})
+	for _, t := range engine.EndpointKinds() {
+		list = append(list, views.Tick{Value: string(t), Label: sentenceCase(t.Traits().Summary), On: slices.Contains(on, string(t))})
 	}
 	return list
 }
@@ -129,7 +128,7 @@ func endpointRow(e gate.Endpoint, p engine.Person) views.EndpointRow {
 		row.Digest = brief(time.Duration(s.Digest))
 	}
 	for _, t := range s.Tells {
-		row.Told = append(row.Told, gate.TellWords(string(t)))
+		row.Told = append(row.Told, t.Traits().Summary)
 	}
 	for _, only := range []struct {
 		what string
@@ -155,7 +154,7 @@ func (h *notificationHandler) addEndpoint(w http.ResponseWriter, r *http.Request
 		},
 	}
 	for _, t := range r.PostForm["tell"] {
-		given.Settings.Tells = append(given.Settings.Tells, approval.Tell(t))
+		given.Settings.Tells = append(given.Settings.Tells, engine.NotificationKind(t))
 	}
 	var shown string
 	err := e.err()

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"holdpoint/engine"
-	"holdpoint/engine/approval"
 	"holdpoint/internal/config"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/herald"
@@ -126,7 +125,7 @@ func (a *notifyAdd) Run(ctx context.Context, c *cli) error {
 		Roles: a.Role, Tools: a.Tool, Agents: a.Agent, To: a.To, Own: a.Own, Digest: engine.Duration(a.Digest),
 	}
 	for _, t := range a.Tell {
-		settings.Tells = append(settings.Tells, approval.Tell(t))
+		settings.Tells = append(settings.Tells, engine.NotificationKind(t))
 	}
 	id, shown, err := r.AddEndpoint(ctx, by, gate.NewEndpoint{
 		Kind: a.Kind, Name: a.Name, Settings: settings, URL: address, Plain: a.Plain, Ed25519: a.Ed25519,

@@ -131,7 +131,7 @@ func (m *machine) take(f *Fact) {
 		m.vote(f)
 	case BreakGlass:
 		m.breakers = append(slices.DeleteFunc(m.breakers, func(b *Fact) bool { return b.Voter.Identity == f.Voter.Identity }), f)
-		m.tell(TellBreakGlass, fmt.Sprintf("break_glass/%d", f.Seq), m.lo)
+		m.notify(engine.NotifyBreakGlass, fmt.Sprintf("break_glass/%d", f.Seq), m.lo)
 		if f.Details.Alone || len(m.breakers) > 1 {
 			m.Broken, m.Owed = true, f.Details.Alone && len(m.breakers) < 2
 			m.end(Approved, f.At, f)
@@ -147,7 +147,7 @@ func (m *machine) take(f *Fact) {
 		return
 	case Question:
 		m.question = f
-		m.tell(TellInfoRequested, fmt.Sprintf("question/%d", f.Seq), m.lo)
+		m.notify(engine.NotifyInfoRequested, fmt.Sprintf("question/%d", f.Seq), m.lo)
 		if left := time.Duration(m.p.PauseFor) - m.paused(); left > 0 {
 			m.pauses = append(m.pauses, span{f.At, f.At.Add(left)})
 		}
@@ -156,7 +156,7 @@ func (m *machine) take(f *Fact) {
 			m.pauses[last].to = f.At
 		}
 		m.question = nil
-		m.tell(TellInfoGiven, fmt.Sprintf("information/%d", f.Seq), m.lo)
+		m.notify(engine.NotifyInfoGiven, fmt.Sprintf("information/%d", f.Seq), m.lo)
 	case Claim:
 		m.claim = f
 	case Unclaim:
@@ -165,7 +165,7 @@ func (m *machine) take(f *Fact) {
 		m.extended += time.Duration(f.Details.By)
 	case Escalate:
 		m.escalated = f
-		m.tell(TellEscalated, fmt.Sprintf("escalate/%d", f.Seq), m.lo)
+		m.notify(engine.NotifyEscalated, fmt.Sprintf("escalate/%d", f.Seq), m.lo)
 	case Comment, Edit, Reopen:
 	}
 	if m.Status != Pending || !m.traits().VotesCount {
@@ -256,7 +256,7 @@ func (m *machine) turn(i int, since time.Time) {
 	if m.traits().VotesCount {
 		m.fill()
 	}
-	m.tell(turned, fmt.Sprintf("turn/%d/%d", m.p.Edition, i), i)
+	m.notifyTurn(i)
 }
 
 // kind is that of the requirements whose turn it is.

@@ -102,6 +102,6 @@ type State struct {
 	// Counted are the approving votes that nobody took back, and those that broke
 	// the glass.
 	Counted []Fact
-	// Due are the things to tell people of that have come up by now.
-	Due []Announcement
+	// Due are the notifications that have come up by now.
+	Due []Notification
 }

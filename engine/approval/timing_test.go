@@ -151,8 +151,8 @@ func TestEscalateAtOnce(t *testing.T) {
 		t.Errorf("escalated: %+v", s)
 	}
 	told := 0
-	for _, a := range Advance(p, []Fact{system(1, Escalate, 1)}, start.Add(3*time.Hour)).Due {
-		if a.Tell == TellEscalated {
+	for _, n := range Advance(p, []Fact{system(1, Escalate, 1)}, start.Add(3*time.Hour)).Due {
+		if n.Kind == engine.NotifyEscalated {
 			told++
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"holdpoint/engine"
-	"holdpoint/engine/approval"
 	"holdpoint/internal/herald"
 	"holdpoint/internal/notify"
 	"holdpoint/internal/store"
@@ -298,38 +297,4 @@ func (r *Registrar) Resend(ctx context.Context, by By, id string) error {
 		err = &Refusal{Status: 404, Code: "not_found", Detail: "There is no such dead letter. Somebody may have sent it again already."}
 	}
 	return r.administered(ctx, err)
-}
-
-// TellWords says what a kind of announcement is about.
-func TellWords(t string) string {
-	switch approval.Tell(t) {
-	case approval.TellOpened:
-		return "an approval waits"
-	case approval.TellStage:
-		return "its next stage waits"
-	case approval.TellEdited:
-		return "what is asked for has changed"
-	case approval.TellReminder:
-		return "it still waits"
-	case approval.TellEscalated:
-		return "others may decide as well"
-	case approval.TellInfoRequested:
-		return "a reviewer asks for something"
-	case approval.TellInfoGiven:
-		return "the agent has answered"
-	case approval.TellBreakGlass:
-		return "somebody breaks the glass"
-	case approval.TellDecided:
-		return "it is decided"
-	case approval.TellNobody:
-		return "nobody can decide"
-	case approval.TellReviewOwed:
-		return "a review is owed after break-glass"
-	case approval.TellExecutionUnknown:
-		return "nobody knows whether the call ran"
-	}
-	if t == string(notify.Tested) {
-		return "a test"
-	}
-	return t
 }

@@ -23,7 +23,7 @@ type audience struct {
 
 // of lists the addressees of an announcement at an endpoint: mail addresses, or
 // "" where the endpoint itself is the only one.
-func (u *audience) of(kind string, s Settings, what approval.Announcement) ([]string, error) {
+func (u *audience) of(kind string, s Settings, what approval.Notification) ([]string, error) {
 	if kind != Email {
 		return []string{""}, nil
 	}
@@ -96,29 +96,29 @@ func (u *audience) proves(p engine.Person) bool {
 
 // concerned lists the people who are told when reviewers are: those who could do
 // something about it.
-func (u *audience) concerned(what approval.Announcement) []engine.Person {
+func (u *audience) concerned(what approval.Notification) []engine.Person {
 	administers := func(p engine.Person) bool { return p.Has(adminRole) }
-	switch what.Tell {
-	case approval.TellOpened, approval.TellStage, approval.TellEdited:
+	switch what.Kind {
+	case engine.NotifyOpened, engine.NotifyStage, engine.NotifyEdited:
 		first := u.suggested(what.Stage)
 		if slices.ContainsFunc(u.could, first) {
 			return filter(u.could, first)
 		}
 		return u.could
-	case approval.TellReminder, approval.TellEscalated, approval.TellInfoGiven:
+	case engine.NotifyReminder, engine.NotifyEscalated, engine.NotifyInfoGiven:
 		first := u.suggested(what.Stage)
 		return append(filter(u.could, first), filter(u.could, func(p engine.Person) bool { return !first(p) })...)
-	case approval.TellInfoRequested:
+	case engine.NotifyInfoRequested:
 		return filter(u.people, u.answers)
-	case approval.TellDecided:
+	case engine.NotifyDecided:
 		return filter(u.people, func(p engine.Person) bool { return u.answers(p) || u.took(p) })
-	case approval.TellNobody:
+	case engine.NotifyNobodyEligible:
 		return filter(u.people, administers)
-	case approval.TellBreakGlass:
+	case engine.NotifyBreakGlass:
 		return append(u.eligible(what), filter(u.people, administers)...)
-	case approval.TellExecutionUnknown:
+	case engine.NotifyExecutionUnknown:
 		return filter(u.people, func(p engine.Person) bool { return administers(p) || u.answers(p) })
-	case approval.TellReviewOwed:
+	case engine.NotifyReviewOwed:
 		may := u.eligible(what)
 		if len(may) == 0 {
 			return filter(u.people, func(p engine.Person) bool { return administers(p) && !u.broke(p) })
@@ -141,7 +141,7 @@ func (u *audience) suggested(stage int) func(engine.Person) bool {
 
 // eligible lists those who have a role that the approval asks for, are not of the
 // requesting side and did not break the glass themselves.
-func (u *audience) eligible(what approval.Announcement) []engine.Person {
+func (u *audience) eligible(what approval.Notification) []engine.Person {
 	a := u.change.Approval
 	asked := roles(a, what)
 	return filter(u.people, func(p engine.Person) bool {

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"time"
 
+	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/store"
 )
@@ -32,7 +33,7 @@ type Herald struct {
 // Each announcement is told once, however often it is found. An error is the
 // store's; an endpoint that cannot be read is passed over, because nobody may
 // wait for it.
-func (h *Herald) Tell(ctx context.Context, c *store.Change, due []approval.Announcement) error {
+func (h *Herald) Tell(ctx context.Context, c *store.Change, due []approval.Notification) error {
 	fresh, err := c.Announce(due)
 	if err != nil {
 		return fmt.Errorf("announce: %w", err)
@@ -81,14 +82,14 @@ func (h *Herald) Tell(ctx context.Context, c *store.Change, due []approval.Annou
 // current leaves out what has been overtaken: after an outage several reminders
 // may have come up at once, and the last one says it all; and what is over waits
 // for nobody.
-func current(a approval.Approval, fresh []approval.Announcement) []approval.Announcement {
-	var list []approval.Announcement
+func current(a approval.Approval, fresh []approval.Notification) []approval.Notification {
+	var list []approval.Notification
 	for i, what := range fresh {
-		if a.Status.Terminal() && what.Tell != approval.TellOpened && waits(what.Tell) {
+		if a.Status.Terminal() && what.Kind != engine.NotifyOpened && what.Kind.Traits().Waits {
 			continue
 		}
-		overtaken := what.Tell == approval.TellReminder && slices.ContainsFunc(fresh[i+1:], func(later approval.Announcement) bool {
-			return later.Tell == what.Tell && later.Stage == what.Stage
+		overtaken := what.Kind == engine.NotifyReminder && slices.ContainsFunc(fresh[i+1:], func(later approval.Notification) bool {
+			return later.Kind == what.Kind && later.Stage == what.Stage
 		})
 		if !overtaken {
 			list = append(list, what)
@@ -97,37 +98,22 @@ func current(a approval.Approval, fresh []approval.Announcement) []approval.Anno
 	return list
 }
 
-// waits reports whether it is told because the approval waits for somebody.
-func waits(t approval.Tell) bool {
-	switch t {
-	case approval.TellOpened, approval.TellStage, approval.TellEdited, approval.TellReminder, approval.TellEscalated, approval.TellInfoRequested,
-		approval.TellInfoGiven, approval.TellNobody:
-		return true
-	default:
-		return false
-	}
-}
-
-func (h *Herald) notification(c *store.Change, e store.Endpoint, s Settings, what approval.Announcement, to string) (store.Notification, error) {
+func (h *Herald) notification(c *store.Change, e store.Endpoint, s Settings, what approval.Notification, to string) (store.Notification, error) {
 	notice := h.Notice(c.Approval, what, c.Now)
 	notice.ID = store.NewID("ntf")
 	body, err := json.Marshal(notice)
 	if err != nil {
 		return store.Notification{}, fmt.Errorf("encode a notice of %s: %w", c.Approval.ID, err)
 	}
-	n := store.Notification{ID: notice.ID, EndpointID: e.ID, Recipient: to, ApprovalID: c.Approval.ID, Tell: string(what.Tell), Body: body}
-	if window := time.Duration(s.Digest); window > 0 && !urgent(what.Tell, notice.Deadline, c.Now.Add(window)) {
+	n := store.Notification{ID: notice.ID, EndpointID: e.ID, Recipient: to, ApprovalID: c.Approval.ID, Tell: string(what.Kind), Body: body}
+	if window := time.Duration(s.Digest); window > 0 && !urgent(what.Kind, notice.Deadline, c.Now.Add(window)) {
 		n.Bundles, n.Window = true, window
 	}
 	return n, nil
 }
 
 // urgent reports whether it must not wait until the end of a window.
-func urgent(t approval.Tell, deadline, end time.Time) bool {
-	switch t {
-	case approval.TellBreakGlass, approval.TellEscalated, approval.TellNobody:
-		return true
-	default:
-		return waits(t) && !deadline.IsZero() && !deadline.After(end)
-	}
+func urgent(k engine.NotificationKind, deadline, end time.Time) bool {
+	t := k.Traits()
+	return t.Urgent || t.Waits && !deadline.IsZero() && !deadline.After(end)
 }

@@ -155,7 +155,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 func TestWhatIsNeverTakenIsADeadLetter(t *testing.T) {
 	h := newHouse(t, hour)
 	r := newReceiver(t)
-	h.add(webhook(r, herald.Settings{Tells: []approval.Tell{approval.TellOpened}}))
+	h.add(webhook(r, herald.Settings{Tells: []engine.NotificationKind{engine.NotifyOpened}}))
 	r.status.Store(http.StatusTeapot)
 	a := h.open()
 	id := h.due()[0]
@@ -474,8 +474,8 @@ func TestWhoWantsWhat(t *testing.T) {
 		told bool
 	}{
 		"everything":   {herald.Settings{}, true},
-		"opened":       {herald.Settings{Tells: []approval.Tell{approval.TellOpened}}, true},
-		"decided":      {herald.Settings{Tells: []approval.Tell{approval.TellDecided}}, false},
+		"opened":       {herald.Settings{Tells: []engine.NotificationKind{engine.NotifyOpened}}, true},
+		"decided":      {herald.Settings{Tells: []engine.NotificationKind{engine.NotifyDecided}}, false},
 		"role":         {herald.Settings{Roles: []string{"finance", "reviewer"}}, true},
 		"other role":   {herald.Settings{Roles: []string{"finance"}}, false},
 		"tool":         {herald.Settings{Tools: []string{"PAY"}}, true},
@@ -522,7 +522,7 @@ func TestMistakesInEndpointsAreNamed(t *testing.T) {
 		"no address":   {gate.NewEndpoint{Kind: herald.Slack, Name: "x"}, "url:"},
 		"nobody":       {gate.NewEndpoint{Kind: herald.Email, Name: "x"}, "to:"},
 		"no mail":      {gate.NewEndpoint{Kind: herald.Email, Name: "x", Settings: herald.Settings{To: []string{"Ada <ada@example.com>"}}}, "to:"},
-		"tell":         {gate.NewEndpoint{Kind: herald.Webhook, Name: "x", URL: "https://a.example/", Settings: herald.Settings{Tells: []approval.Tell{"all"}}}, "tells:"},
+		"tell":         {gate.NewEndpoint{Kind: herald.Webhook, Name: "x", URL: "https://a.example/", Settings: herald.Settings{Tells: []engine.NotificationKind{"all"}}}, "tells:"},
 		"digest":       {gate.NewEndpoint{Kind: herald.Webhook, Name: "x", URL: "https://a.example/", Settings: herald.Settings{Digest: -1}}, "digest:"},
 		"to of a hook": {gate.NewEndpoint{Kind: herald.Webhook, Name: "x", URL: "https://a.example/", Settings: herald.Settings{To: []string{"a@example.com"}}}, "to:"},
 	} {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/notify"
 	"holdpoint/internal/store"
@@ -14,9 +15,9 @@ import (
 // Notice is what is told of the approval, without an id. It is built of what the
 // registry, the rules and the plan say, and of the names that the agent gave;
 // what people wrote is not in it.
-func (h *Herald) Notice(a approval.Approval, what approval.Announcement, now time.Time) notify.Notice {
+func (h *Herald) Notice(a approval.Approval, what approval.Notification, now time.Time) notify.Notice {
 	n := notify.Notice{
-		Kind: notify.Kind(what.Tell), At: now, ApprovalID: a.ID, Tool: a.Call.Tool, Agent: a.Call.AgentID, Environment: a.Call.Environment,
+		Kind: what.Kind, At: now, ApprovalID: a.ID, Tool: a.Call.Tool, Agent: a.Call.AgentID, Environment: a.Call.Environment,
 		Status: string(a.Status), Outcome: string(a.Decision.Outcome), Deadline: a.State.Deadline, Link: h.link("/approvals/" + a.ID), Message: sentence(a, what),
 	}
 	if len(a.Decision.Findings) > 0 {
@@ -24,11 +25,11 @@ func (h *Herald) Notice(a approval.Approval, what approval.Announcement, now tim
 	}
 	if a.Status.Terminal() {
 		n.Outcome, n.Deadline = string(a.Status.Outcome()), time.Time{}
-		if len(a.Reasons) > 0 && what.Tell == approval.TellDecided {
+		if len(a.Reasons) > 0 && what.Kind == engine.NotifyDecided {
 			n.Reason = a.Reasons[0].Message
 		}
 	}
-	if i := what.Stage; waits(what.Tell) && i < len(a.Plan.Requirements) && i < len(a.State.Requirements) {
+	if i := what.Stage; what.Kind.Traits().Waits && i < len(a.Plan.Requirements) && i < len(a.State.Requirements) {
 		n.Stage = a.Plan.Requirements[i].Words()
 		if r := a.State.Requirements[i]; r.Needed > 1 {
 			n.Stage += fmt.Sprintf(", %d of %d", r.Given, r.Needed)
@@ -45,25 +46,8 @@ func (h *Herald) link(path string) string {
 }
 
 // sentence says it in words that are all ours.
-func sentence(a approval.Approval, what approval.Announcement) string {
-	switch what.Tell {
-	case approval.TellOpened:
-		return "A call waits for a decision."
-	case approval.TellStage:
-		return "What came before is done: the call waits for the next requirement."
-	case approval.TellEdited:
-		return "What is asked for has changed, so what was said of it before does not count any more."
-	case approval.TellReminder:
-		return "Nobody has decided yet."
-	case approval.TellEscalated:
-		return "It has waited for long, so others may decide as well."
-	case approval.TellInfoRequested:
-		return "A reviewer asks for more information: see the page."
-	case approval.TellInfoGiven:
-		return "The requesting side has answered: see the page."
-	case approval.TellBreakGlass:
-		return "Somebody breaks the glass: the call is to run without the approval that it needs."
-	case approval.TellDecided:
+func sentence(a approval.Approval, what approval.Notification) string {
+	if what.Kind == engine.NotifyDecided {
 		switch a.Status {
 		case approval.Approved:
 			return "The call may run once."
@@ -75,20 +59,14 @@ func sentence(a approval.Approval, what approval.Announcement) string {
 			return "The requesting side took the call back."
 		case approval.Pending:
 		}
-	case approval.TellNobody:
-		return "It waits, and nobody is left who could decide. It runs out of time unless somebody gets the role."
-	case approval.TellReviewOwed:
-		return "One person let the call pass in an emergency: somebody else has to look at it."
-	case approval.TellExecutionUnknown:
-		return "Nobody knows whether the call ran. A person has to find out and say so."
 	}
-	return ""
+	return what.Kind.Traits().Message
 }
 
 // Test is a notice for trying an endpoint.
 func (h *Herald) Test(now time.Time) notify.Notice {
 	return notify.Notice{
-		Kind: notify.Tested, At: now, Link: h.link("/"), Message: "This is a test. If you can read it, notifications arrive here.",
+		Kind: engine.NotifyTest, At: now, Link: h.link("/"), Message: engine.NotifyTest.Traits().Message,
 	}
 }
 

@@ -34,19 +34,11 @@ const (
 	MaxOverlap = 14 * 24 * time.Hour
 )
 
-// Tells is everything that an endpoint can be told of.
-func Tells() []approval.Tell {
-	return []approval.Tell{
-		approval.TellOpened, approval.TellStage, approval.TellEdited, approval.TellReminder, approval.TellEscalated, approval.TellInfoRequested,
-		approval.TellInfoGiven, approval.TellBreakGlass, approval.TellDecided, approval.TellNobody, approval.TellReviewOwed, approval.TellExecutionUnknown,
-	}
-}
-
 // Settings are an endpoint's: what it is told, about what, and to whom. None of
 // it is secret. Empty lists leave nothing out.
 type Settings struct {
 	// Tells are the kinds of things told.
-	Tells []approval.Tell `json:"tells,omitempty"`
+	Tells []engine.NotificationKind `json:"tells,omitempty"`
 	// Roles, Tools and Agents leave out approvals that ask none of these roles, of
 	// other tools (a name, or a prefix that ends in "*"), of other agents.
 	Roles  []string `json:"roles,omitempty"`
@@ -79,7 +71,7 @@ func (s Settings) Check(kind string) []error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	for _, t := range s.Tells {
-		if !slices.Contains(Tells(), t) {
+		if !slices.Contains(engine.EndpointKinds(), t) {
 			bad("tells: %.40q is nothing that can be told", t)
 		}
 	}
@@ -191,8 +183,8 @@ func (t Target) Host() string {
 }
 
 // Covers reports whether the endpoint is told this of the approval.
-func (s Settings) Covers(a approval.Approval, what approval.Announcement) bool {
-	if len(s.Tells) > 0 && !slices.Contains(s.Tells, what.Tell) {
+func (s Settings) Covers(a approval.Approval, what approval.Notification) bool {
+	if len(s.Tells) > 0 && !slices.Contains(s.Tells, what.Kind) {
 		return false
 	}
 	if len(s.Agents) > 0 && !slices.Contains(s.Agents, a.Call.AgentID) {
@@ -220,12 +212,12 @@ func matches(pattern, tool string) bool {
 
 // roles are those that the approval asks at this moment, or that it has asked at
 // all where it does not wait for anybody any more.
-func roles(a approval.Approval, what approval.Announcement) []string {
+func roles(a approval.Approval, what approval.Notification) []string {
 	var list []string
 	for i, r := range a.Plan.Requirements {
 		if i < len(a.State.Requirements) {
 			standing := a.State.Requirements[i]
-			if waits(what.Tell) && i != what.Stage && standing.Status != approval.Waiting {
+			if what.Kind.Traits().Waits && i != what.Stage && standing.Status != approval.Waiting {
 				continue
 			}
 			list = append(list, standing.Escalated...)

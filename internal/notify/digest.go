@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"holdpoint/engine"
 )
 
 // maxItems is how many of a digest's notices are told one by one.
@@ -13,13 +15,13 @@ const maxItems = 50
 // digests dissolved. It is at the time of the latest of them. Link is for the
 // caller to set. The same notices in another order make the same digest.
 func Digest(id string, notices []Notice) Notice {
-	d := Notice{ID: id, Kind: Gathered}
+	d := Notice{ID: id, Kind: engine.NotifyDigest}
 	seen := map[string]bool{}
 	var gather func([]Notice)
 	gather = func(list []Notice) {
 		for _, n := range list {
 			switch {
-			case n.Kind == Gathered:
+			case n.Kind == engine.NotifyDigest:
 				gather(n.Items)
 			case !seen[n.ID]:
 				seen[n.ID] = true
@@ -38,7 +40,7 @@ func Digest(id string, notices []Notice) Notice {
 		if n.Tool != "" {
 			tools[n.Tool] = true
 		}
-		if waits(n.Kind) && !n.Deadline.IsZero() && (next.IsZero() || n.Deadline.Before(next)) {
+		if n.Kind.Traits().Waits && !n.Deadline.IsZero() && (next.IsZero() || n.Deadline.Before(next)) {
 			next = n.Deadline
 		}
 	}
@@ -53,28 +55,9 @@ func Digest(id string, notices []Notice) Notice {
 	return d
 }
 
-// rank orders kinds by how soon somebody should look.
-func rank(k Kind) int {
-	switch k {
-	case BreakGlass, ExecutionUnknown, NobodyEligible:
-		return 0
-	case Escalated:
-		return 1
-	case Opened, Stage, Reminder, InfoRequested, InfoGiven, Edited, ReviewOwed:
-		return 2
-	case Decided, Gathered, Tested:
-		return 3
-	}
-	return 3
-}
-
-func waits(k Kind) bool {
-	return k != Decided && k != BreakGlass && k != ExecutionUnknown && k != Tested
-}
-
 // byUrgency compares by rank, then by deadline (none is last), then by time.
 func byUrgency(a, b Notice) int {
-	if c := cmp.Compare(rank(a.Kind), rank(b.Kind)); c != 0 {
+	if c := cmp.Compare(a.Kind.Traits().Rank, b.Kind.Traits().Rank); c != 0 {
 		return c
 	}
 	if a.Deadline.IsZero() != b.Deadline.IsZero() {

@@ -8,22 +8,24 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"holdpoint/engine"
 )
 
 func TestDigest(t *testing.T) {
-	at := func(id string, kind Kind, tool, agent string, hours int) Notice {
+	at := func(id string, kind engine.NotificationKind, tool, agent string, hours int) Notice {
 		n := Notice{ID: "ntf_" + id, Kind: kind, At: noon, Tool: tool, Agent: agent}
 		if hours > 0 {
 			n.Deadline = noon.Add(time.Duration(hours) * time.Hour)
 		}
 		return n
 	}
-	late := at("late", Decided, "pay", "bot", 0)
+	late := at("late", engine.NotifyDecided, "pay", "bot", 0)
 	late.At = noon.Add(time.Minute)
 	d := Digest("ntf_d", []Notice{
-		late, at("b", Opened, "pay", "bot", 9), at("c", Opened, "mail", "bot", 2), at("d", Opened, "mail", "bot", 0),
-		at("e", BreakGlass, "pay", "bot", 0), at("b", Opened, "pay", "bot", 9),
-		{ID: "ntf_x", Kind: Gathered, Items: []Notice{at("f", Escalated, "mail", "other", 30)}},
+		late, at("b", engine.NotifyOpened, "pay", "bot", 9), at("c", engine.NotifyOpened, "mail", "bot", 2), at("d", engine.NotifyOpened, "mail", "bot", 0),
+		at("e", engine.NotifyBreakGlass, "pay", "bot", 0), at("b", engine.NotifyOpened, "pay", "bot", 9),
+		{ID: "ntf_x", Kind: engine.NotifyDigest, Items: []Notice{at("f", engine.NotifyEscalated, "mail", "other", 30)}},
 	})
 	var order []string
 	for _, n := range d.Items {
@@ -35,7 +37,7 @@ func TestDigest(t *testing.T) {
 	if want := "6 notices about 2 tools, the next deadline is 17 Nov 2026, 14:00 UTC."; d.Message != want {
 		t.Errorf("message %q, want %q", d.Message, want)
 	}
-	if d.Kind != Gathered || d.ID != "ntf_d" || !d.At.Equal(late.At) {
+	if d.Kind != engine.NotifyDigest || d.ID != "ntf_d" || !d.At.Equal(late.At) {
 		t.Errorf("%+v", d)
 	}
 	if err := d.Check(); err != nil {
@@ -55,7 +57,7 @@ func TestDigest(t *testing.T) {
 }
 
 func TestDigestDoesNotDependOnOrder(t *testing.T) {
-	kinds := Kinds()[:12]
+	kinds := engine.NotificationKinds()[:12]
 	rapid.Check(t, func(t *rapid.T) {
 		var list []Notice
 		for i := range rapid.IntRange(0, 70).Draw(t, "n") {

@@ -7,36 +7,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"holdpoint/engine"
 )
-
-// Kind is what a notice tells.
-type Kind string
-
-// The kinds of notices.
-const (
-	Opened           Kind = "opened"            // an approval waits for people
-	Stage            Kind = "stage"             // its next requirement waits
-	Reminder         Kind = "reminder"          // it still waits
-	Escalated        Kind = "escalated"         // another role may act on it, too
-	NobodyEligible   Kind = "nobody_eligible"   // it waits, and nobody could act on it
-	InfoRequested    Kind = "info_requested"    // a reviewer asks the agent for something
-	InfoGiven        Kind = "info_given"        // the agent has answered
-	Decided          Kind = "decided"           // it is over
-	BreakGlass       Kind = "break_glass"       // somebody let a call pass in an emergency
-	ReviewOwed       Kind = "review_owed"       // an emergency's review is still to be done
-	ExecutionUnknown Kind = "execution_unknown" // the call may have run, and nobody has said how it ended
-	Edited           Kind = "edited"            // what is to be approved has changed
-	Gathered         Kind = "digest"            // several notices in one
-	Tested           Kind = "test"              // somebody tries whether notices arrive
-)
-
-// Kinds is every kind there is.
-func Kinds() []Kind {
-	return []Kind{
-		Opened, Stage, Reminder, Escalated, NobodyEligible, InfoRequested, InfoGiven, Decided, BreakGlass, ReviewOwed,
-		ExecutionUnknown, Edited, Gathered, Tested,
-	}
-}
 
 // Notice is one thing to tell. It has no field for an argument, a secret or a
 // token, and must never be given one in another. Every text in it may come from
@@ -45,7 +18,7 @@ type Notice struct {
 	// ID begins with "ntf_" and is the same for every attempt and every receiver,
 	// so that repetitions can be told.
 	ID   string
-	Kind Kind
+	Kind engine.NotificationKind
 	At   time.Time
 
 	ApprovalID  string
@@ -69,7 +42,7 @@ func (n Notice) Check() error {
 	if err := checkID(n.ID); err != nil {
 		errs = append(errs, fmt.Errorf("id: %w", err))
 	}
-	if !slices.Contains(Kinds(), n.Kind) {
+	if !slices.Contains(engine.NotificationKinds(), n.Kind) {
 		errs = append(errs, fmt.Errorf("kind: %.40q is none", n.Kind))
 	}
 	if n.At.IsZero() {
@@ -78,11 +51,11 @@ func (n Notice) Check() error {
 	if err := checkLink(n.Link); err != nil {
 		errs = append(errs, fmt.Errorf("link: %w", err))
 	}
-	if n.Kind != Gathered && len(n.Items) > 0 {
+	if n.Kind != engine.NotifyDigest && len(n.Items) > 0 {
 		errs = append(errs, errors.New("items: only a digest has any"))
 	}
 	for i, item := range n.Items {
-		if item.Kind == Gathered {
+		if item.Kind == engine.NotifyDigest {
 			errs = append(errs, fmt.Errorf("items[%d]: a digest in a digest", i))
 		} else if err := item.Check(); err != nil {
 			errs = append(errs, fmt.Errorf("items[%d]: %w", i, err))

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"holdpoint/engine"
 )
 
 var noon = time.Date(2026, 11, 17, 12, 0, 0, 0, time.UTC)
@@ -12,7 +14,7 @@ var noon = time.Date(2026, 11, 17, 12, 0, 0, 0, time.UTC)
 // waiting is a notice such as the relay would send.
 func waiting() Notice {
 	return Notice{
-		ID: "ntf_0001", Kind: Opened, At: noon, ApprovalID: "apr_7Q2", Tool: "issue_refund", Agent: "support-bot",
+		ID: "ntf_0001", Kind: engine.NotifyOpened, At: noon, ApprovalID: "apr_7Q2", Tool: "issue_refund", Agent: "support-bot",
 		Environment: "prod", Reason: "Refunds of more than 500 need two of finance.", Status: "pending",
 		Stage: "review by finance-approver, 1 of 2", Deadline: noon.Add(4 * time.Hour),
 		Link: "https://holdpoint.example/approvals/apr_7Q2", Message: "support-bot asks to run issue_refund in prod.",
@@ -24,7 +26,7 @@ func waiting() Notice {
 func TestNoticeHasNoPlaceForSecrets(t *testing.T) {
 	text, at := reflect.TypeFor[string](), reflect.TypeFor[time.Time]()
 	want := map[string]reflect.Type{
-		"ID": text, "Kind": reflect.TypeFor[Kind](), "At": at, "ApprovalID": text, "Tool": text, "Agent": text,
+		"ID": text, "Kind": reflect.TypeFor[engine.NotificationKind](), "At": at, "ApprovalID": text, "Tool": text, "Agent": text,
 		"Environment": text, "Reason": text, "Status": text, "Outcome": text, "Stage": text, "Deadline": at, "Link": text,
 		"Message": text, "Items": reflect.TypeFor[[]Notice](),
 	}
@@ -64,7 +66,7 @@ func TestCheck(t *testing.T) {
 		"kind":               {func(n *Notice) { n.Kind = "open" }, "kind: "},
 		"no time":            {func(n *Notice) { n.At = time.Time{} }, "at: "},
 		"items":              {func(n *Notice) { n.Items = []Notice{waiting()} }, "items: "},
-		"digest in digest":   {func(n *Notice) { *n = Digest("ntf_2", []Notice{*n}); n.Items[0].Kind = Gathered }, "items[0]: "},
+		"digest in digest":   {func(n *Notice) { *n = Digest("ntf_2", []Notice{*n}); n.Items[0].Kind = engine.NotifyDigest }, "items[0]: "},
 		"item":               {func(n *Notice) { n.Link = "javascript:0"; *n = Digest("ntf_2", []Notice{*n}) }, "items[0]: link: "},
 		"script":             {func(n *Notice) { n.Link = "javascript:alert(1)" }, "link: "},
 		"script with host":   {func(n *Notice) { n.Link = "javascript://x/%0aalert(1)" }, "link: "},
@@ -97,8 +99,8 @@ func TestCheck(t *testing.T) {
 }
 
 func TestEveryKindHasWords(t *testing.T) {
-	seen := map[string]Kind{}
-	for _, k := range Kinds() {
+	seen := map[string]engine.NotificationKind{}
+	for _, k := range engine.NotificationKinds() {
 		n := waiting()
 		n.Kind = k
 		if title(n) == "Notice" {
@@ -115,7 +117,7 @@ func TestEveryKindHasWords(t *testing.T) {
 		}
 	}
 	for status, want := range map[string]string{"approved": "Approved", "denied": "Denied", "expired": "Expired", "cancelled": "Cancelled", "else": "Decided"} {
-		if got := title(Notice{Kind: Decided, Status: status}); got != want {
+		if got := title(Notice{Kind: engine.NotifyDecided, Status: status}); got != want {
 			t.Errorf("%s: got %q, want %q", status, got, want)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"holdpoint/engine"
 )
 
 // genuine is the receiver that docs/notifications.md shows.
@@ -94,8 +96,8 @@ print(genuine(sys.argv[1], h, sys.argv[5].encode()))
 			t.Errorf("%s, in Python: %s %v", name, out, err)
 		}
 	}
-	for _, k := range EventTypes() {
-		if !strings.Contains(string(doc), "`"+k+"`") {
+	for _, k := range engine.NotificationKinds() {
+		if !strings.Contains(string(doc), "`"+EventType(k)+"`") {
 			t.Errorf("the documentation does not tell of %s", k)
 		}
 	}

@@ -19,6 +19,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/net/html"
+
+	"holdpoint/engine"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -106,16 +108,16 @@ func digestOf(n Notice, count int) Notice {
 
 func TestGolden(t *testing.T) {
 	decided := waiting()
-	decided.ID, decided.Kind, decided.Status, decided.Outcome = "ntf_0002", Decided, "denied", "DENY"
+	decided.ID, decided.Kind, decided.Status, decided.Outcome = "ntf_0002", engine.NotifyDecided, "denied", "DENY"
 	decided.Stage, decided.Deadline, decided.Message = "", time.Time{}, "Grace denied it: wrong amount."
 	glass := waiting()
-	glass.ID, glass.Kind, glass.Tool, glass.Agent = "ntf_0003", BreakGlass, "db.failover", "ops-bot"
+	glass.ID, glass.Kind, glass.Tool, glass.Agent = "ntf_0003", engine.NotifyBreakGlass, "db.failover", "ops-bot"
 	glass.Deadline, glass.Message = time.Time{}, "Ada let db.failover pass in an emergency."
 	evil := waiting()
 	evil.ID, evil.Tool, evil.Agent = "ntf_0004", "refund\u202Edaer\r\nBcc: x@evil.example", "<b>p\u0430ypal</b> <!channel>"
 	evil.Reason, evil.Message = "Approve at https://evil.example/ \u200B\u200B\u200B \U0001F600", strings.Repeat("long ", 200)
 	late := waiting()
-	late.ID, late.Kind, late.Deadline = "ntf_0005", Reminder, noon.Add(time.Hour)
+	late.ID, late.Kind, late.Deadline = "ntf_0005", engine.NotifyReminder, noon.Add(time.Hour)
 	for name, n := range map[string]Notice{
 		"opened": waiting(), "decided": decided, "break_glass": glass, "hostile": evil,
 		"digest": func() Notice {
@@ -216,7 +218,7 @@ func checkWebhook(t *testing.T, n Notice) {
 		t.Fatal(err)
 	}
 	subject, want := got.Data, n
-	if n.Kind == Gathered {
+	if n.Kind == engine.NotifyDigest {
 		subject, want = got.Data.Items[0], n.Items[0]
 		if len(got.Data.Items) != maxItems || got.Data.More != len(n.Items)-maxItems {
 			t.Errorf("the webhook has %d items and %d more", len(got.Data.Items), got.Data.More)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"holdpoint/engine"
 )
 
 // maxValue is how many bytes of a text a webhook carries.
@@ -120,23 +122,23 @@ type envelope struct {
 }
 
 type datum struct {
-	ID          string   `json:"id"`
-	Kind        Kind     `json:"kind"`
-	At          string   `json:"at"`
-	ApprovalID  string   `json:"approval_id,omitempty"`
-	Tool        string   `json:"tool,omitempty"`
-	Agent       string   `json:"agent,omitempty"`
-	Environment string   `json:"environment,omitempty"`
-	Reason      string   `json:"reason,omitempty"`
-	Status      string   `json:"status,omitempty"`
-	Outcome     string   `json:"outcome,omitempty"`
-	Stage       string   `json:"stage,omitempty"`
-	Deadline    string   `json:"deadline,omitempty"`
-	Link        string   `json:"link,omitempty"`
-	Message     string   `json:"message,omitempty"`
-	Truncated   []string `json:"truncated,omitempty"`
-	Items       []datum  `json:"items,omitempty"`
-	More        int      `json:"more,omitempty"`
+	ID          string                  `json:"id"`
+	Kind        engine.NotificationKind `json:"kind"`
+	At          string                  `json:"at"`
+	ApprovalID  string                  `json:"approval_id,omitempty"`
+	Tool        string                  `json:"tool,omitempty"`
+	Agent       string                  `json:"agent,omitempty"`
+	Environment string                  `json:"environment,omitempty"`
+	Reason      string                  `json:"reason,omitempty"`
+	Status      string                  `json:"status,omitempty"`
+	Outcome     string                  `json:"outcome,omitempty"`
+	Stage       string                  `json:"stage,omitempty"`
+	Deadline    string                  `json:"deadline,omitempty"`
+	Link        string                  `json:"link,omitempty"`
+	Message     string                  `json:"message,omitempty"`
+	Truncated   []string                `json:"truncated,omitempty"`
+	Items       []datum                 `json:"items,omitempty"`
+	More        int                     `json:"more,omitempty"`
 }
 
 // webhookBody renders a notice for programs: texts as they are, not made visible,
@@ -161,24 +163,15 @@ func webhookBody(n Notice) ([]byte, error) {
 }
 
 // EventType is the type of a kind's webhooks, such as "approval.opened".
-func EventType(k Kind) string {
+func EventType(k engine.NotificationKind) string {
 	switch k {
-	case Gathered:
+	case engine.NotifyDigest:
 		return "approvals.digest"
-	case Tested:
+	case engine.NotifyTest:
 		return "endpoint.test"
 	default:
 	}
 	return "approval." + string(k)
-}
-
-// EventTypes is every type of webhook there is.
-func EventTypes() []string {
-	var list []string
-	for _, k := range Kinds() {
-		list = append(list, EventType(k))
-	}
-	return list
 }
 
 func newDatum(n Notice) datum {

@@ -2,8 +2,12 @@ package notify
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
+
+	"holdpoint/engine"
 )
 
 // How many characters of a text are shown. Each may become a mark of ten, and
@@ -16,47 +20,13 @@ const (
 
 // title is what a notice is about, in words that are all ours.
 func title(n Notice) string {
-	switch n.Kind {
-	case Opened:
-		return "Approval needed"
-	case Stage:
-		return "Approval needed, next stage"
-	case Reminder:
-		return "Still waiting for approval"
-	case Escalated:
-		return "Approval escalated"
-	case NobodyEligible:
-		return "Nobody can approve"
-	case InfoRequested:
-		return "Information requested"
-	case InfoGiven:
-		return "Information given"
-	case Decided:
-		switch n.Status {
-		case "approved":
-			return "Approved"
-		case "denied":
-			return "Denied"
-		case "expired":
-			return "Expired"
-		case "cancelled":
-			return "Cancelled"
-		}
-		return "Decided"
-	case BreakGlass:
-		return "Break-glass was used"
-	case ReviewOwed:
-		return "Review owed after break-glass"
-	case ExecutionUnknown:
-		return "Unknown whether the call ran"
-	case Edited:
-		return "Call edited"
-	case Tested:
-		return "Test of notifications"
-	case Gathered:
+	switch {
+	case n.Kind == engine.NotifyDigest:
 		return "Digest of " + count(len(n.Items), "notice")
+	case n.Kind == engine.NotifyDecided && slices.Contains([]string{"approved", "denied", "expired", "cancelled"}, n.Status):
+		return strings.ToUpper(n.Status[:1]) + n.Status[1:]
 	}
-	return "Notice"
+	return n.Kind.Traits().Title
 }
 
 // subject is a title with what it is about.

@@ -179,10 +179,10 @@ func (s Notifications) Overview(ctx context.Context, limit int) (Told, error) {
 
 // Announce records what people are to be told of the approval, and returns what
 // nobody had recorded before.
-func (c *Change) Announce(due []approval.Announcement) ([]approval.Announcement, error) {
+func (c *Change) Announce(due []approval.Notification) ([]approval.Notification, error) {
 	keys, tells := make([]string, len(due)), make([]string, len(due))
 	for i, a := range due {
-		keys[i], tells[i] = a.Key, string(a.Tell)
+		keys[i], tells[i] = a.Key, string(a.Kind)
 	}
 	rows, err := c.tx.Query(c.ctx, `INSERT INTO announcements (approval_id, key, tell)
 		SELECT $1, d.key, d.tell FROM unnest($2::text[], $3::text[]) AS d (key, tell) ON CONFLICT DO NOTHING RETURNING key`, c.Approval.ID, keys, tells)
@@ -197,7 +197,7 @@ func (c *Change) Announce(due []approval.Announcement) ([]approval.Announcement,
 	for _, key := range inserted {
 		isNew[key] = true
 	}
-	var fresh []approval.Announcement
+	var fresh []approval.Notification
 	for _, a := range due {
 		if isNew[a.Key] {
 			fresh = append(fresh, a)
