@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdpoint/internal/postgres"
+	"holdpoint/internal/store"
 )
 
 // Processes that are killed at every step, one after another and several at once,
@@ -131,6 +132,8 @@ func TestPostgresKilled(t *testing.T) {
 	must(t, err)
 	must(t, admin.Close(ctx))
 	in := &installation{t: t, owner: server.SuperuserURL("log"), app: server.URL("log_app", "app", "log")}
+	_, err = store.Migrate(ctx, in.owner)
+	must(t, err)
 	conn, err := pgx.Connect(ctx, in.owner)
 	must(t, err)
 	in.prepare(conn)

@@ -47,21 +47,17 @@ type installation struct {
 
 func install(t testing.TB) *installation {
 	t.Helper()
-	owner := pgtest.Database(t)
+	owner := pgtest.Migrated(t, store.Migrate)
 	conn := connect(t, owner)
 	in := &installation{t: t, owner: owner, app: pgtest.Server(t).URL("log_app", "app", conn.Config().Database)}
 	in.prepare(conn)
 	return in
 }
 
-// prepare makes schema, role and key.
+// prepare makes role, agent and key.
 func (in *installation) prepare(conn *pgx.Conn) {
 	in.t.Helper()
-	ctx := context.Background()
-	if _, err := store.Migrate(ctx, in.owner); err != nil {
-		in.t.Fatal(err)
-	}
-	if _, err := conn.Exec(ctx, `DO $$ BEGIN CREATE ROLE log_app LOGIN PASSWORD 'app' IN ROLE holdpoint_runtime;
+	if _, err := conn.Exec(context.Background(), `DO $$ BEGIN CREATE ROLE log_app LOGIN PASSWORD 'app' IN ROLE holdpoint_runtime;
 		EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$;
 		INSERT INTO agents (id, name) VALUES ('bot', 'Bot')`); err != nil {
 		in.t.Fatal(err)

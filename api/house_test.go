@@ -57,10 +57,7 @@ func (k keyring) Authenticate(_ context.Context, text string) (gate.Principal, b
 func newHouse(t testing.TB) *house {
 	t.Helper()
 	ctx := context.Background()
-	url := pgtest.Database(t)
-	if _, err := store.Migrate(ctx, url); err != nil {
-		t.Fatal(err)
-	}
+	url := pgtest.Migrated(t, store.Migrate)
 	h := &house{t: t, stop: func() {}}
 	var err error
 	if h.owner, err = pgx.Connect(ctx, url); err != nil {

@@ -62,10 +62,7 @@ const horse = "correct horse"
 
 func startHouse(t *testing.T) *house {
 	t.Helper()
-	ctx, at := t.Context(), pgtest.Database(t)
-	if _, err := store.Migrate(ctx, at); err != nil {
-		t.Fatal(err)
-	}
+	ctx, at := t.Context(), pgtest.Migrated(t, store.Migrate)
 	key, err := seal.ParseKey(seal.NewKey())
 	if err != nil {
 		t.Fatal(err)

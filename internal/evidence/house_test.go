@@ -62,8 +62,7 @@ type house struct {
 func newHouse(t testing.TB) *house {
 	t.Helper()
 	ctx := context.Background()
-	h := &house{t: t, url: pgtest.Database(t), people: map[string]engine.Person{}}
-	must(t, second(store.Migrate(ctx, h.url)))
+	h := &house{t: t, url: pgtest.Migrated(t, store.Migrate), people: map[string]engine.Person{}}
 	key, err := seal.ParseKey(seal.NewKey())
 	must(t, err)
 	sealer, err := seal.New(key)

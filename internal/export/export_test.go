@@ -43,10 +43,7 @@ type logged struct {
 func newLogged(t testing.TB) *logged {
 	t.Helper()
 	ctx := context.Background()
-	url := pgtest.Database(t)
-	if _, err := store.Migrate(ctx, url); err != nil {
-		t.Fatal(err)
-	}
+	url := pgtest.Migrated(t, store.Migrate)
 	owner, err := pgx.Connect(ctx, url)
 	if err != nil {
 		t.Fatal(err)

@@ -70,10 +70,7 @@ func routing(expires time.Duration, needed int) approval.Routing {
 func newHouse(t testing.TB, r approval.Routing) *house {
 	t.Helper()
 	ctx := context.Background()
-	h := &house{t: t, url: pgtest.Database(t), people: map[string]engine.Person{}}
-	if _, err := store.Migrate(ctx, h.url); err != nil {
-		t.Fatal(err)
-	}
+	h := &house{t: t, url: pgtest.Migrated(t, store.Migrate), people: map[string]engine.Person{}}
 	key, err := seal.ParseKey(seal.NewKey())
 	if err != nil {
 		t.Fatal(err)

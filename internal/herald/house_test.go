@@ -68,10 +68,7 @@ func (g guarded) RoundTrip(r *http.Request) (*http.Response, error) { return g.c
 func newHouse(t *testing.T, rule approval.Rule) *house {
 	t.Helper()
 	ctx := context.Background()
-	url := pgtest.Database(t)
-	if _, err := store.Migrate(ctx, url); err != nil {
-		t.Fatal(err)
-	}
+	url := pgtest.Migrated(t, store.Migrate)
 	h := &house{t: t, people: map[string]engine.Person{}, mailbox: newMailbox(t), by: gate.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "test"}}}
 	var err error
 	if h.owner, err = pgx.Connect(ctx, url); err != nil {

@@ -44,10 +44,7 @@ type scene struct {
 func newScene(t *testing.T) *scene {
 	t.Helper()
 	ctx := t.Context()
-	sc := &scene{t: t, url: pgtest.Database(t)}
-	if _, err := store.Migrate(ctx, sc.url); err != nil {
-		t.Fatal(err)
-	}
+	sc := &scene{t: t, url: pgtest.Migrated(t, store.Migrate)}
 	key, err := seal.ParseKey(seal.NewKey())
 	if err != nil {
 		t.Fatal(err)

@@ -21,10 +21,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 func open(t *testing.T) *store.Store {
 	t.Helper()
 	ctx := context.Background()
-	url := pgtest.Database(t)
-	if _, err := store.Migrate(ctx, url); err != nil {
-		t.Fatal(err)
-	}
+	url := pgtest.Migrated(t, store.Migrate)
 	key, err := seal.ParseKey(seal.NewKey())
 	if err != nil {
 		t.Fatal(err)

@@ -37,11 +37,7 @@ type place struct {
 
 func newPlace(t *testing.T) *place {
 	t.Helper()
-	ctx := context.Background()
-	p := &place{t: t, owner: pgtest.Database(t), dir: t.TempDir()}
-	if _, err := store.Migrate(ctx, p.owner); err != nil {
-		t.Fatal(err)
-	}
+	p := &place{t: t, owner: pgtest.Migrated(t, store.Migrate), dir: t.TempDir()}
 	p.sql(`DO $$ BEGIN CREATE ROLE rules_app LOGIN PASSWORD 'app' IN ROLE holdpoint_runtime;
 		EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`)
 	p.store = p.open()

@@ -35,11 +35,7 @@ func newSealer(t testing.TB) *seal.Sealer {
 // migrated is the superuser's URL of a new database with the schema.
 func migrated(t testing.TB) string {
 	t.Helper()
-	url := pgtest.Database(t)
-	if _, err := Migrate(context.Background(), url); err != nil {
-		t.Fatal(err)
-	}
-	return url
+	return pgtest.Migrated(t, Migrate)
 }
 
 func connect(t testing.TB, url string) *pgx.Conn {

@@ -40,10 +40,7 @@ type house struct {
 func newHouse(t testing.TB) *house {
 	t.Helper()
 	ctx := t.Context()
-	url := pgtest.Database(t)
-	if _, err := store.Migrate(ctx, url); err != nil {
-		t.Fatal(err)
-	}
+	url := pgtest.Migrated(t, store.Migrate)
 	owner, err := pgx.Connect(ctx, url)
 	if err != nil {
 		t.Fatal(err)

@@ -33,6 +33,39 @@ func TestDatabase(t *testing.T) {
 	}
 }
 
+// The schema is made once; each database is a copy of it, with the rights to the database itself.
+func TestMigrated(t *testing.T) {
+	made := 0
+	migrate := func(ctx context.Context, url string) ([]string, error) {
+		made++
+		conn, err := pgx.Connect(ctx, url)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = conn.Close(ctx) }()
+		_, err = conn.Exec(ctx, `CREATE TABLE here (n int); INSERT INTO here VALUES (1); DO $$ BEGIN EXECUTE format('REVOKE TEMPORARY ON DATABASE %I FROM PUBLIC', current_database()); END $$`)
+		return nil, err
+	}
+	for range 2 {
+		conn := connect(t, pgtest.Migrated(t, migrate))
+		var rows int
+		var public bool
+		if err := conn.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM here), EXISTS (
+			SELECT FROM pg_database, aclexplode(datacl) WHERE datname = current_database() AND privilege_type = 'TEMPORARY' AND grantee = 0)`).Scan(&rows, &public); err != nil {
+			t.Fatal(err)
+		}
+		if rows != 1 || public {
+			t.Errorf("%d rows; everybody may make temporary tables: %t", rows, public)
+		}
+		if _, err := conn.Exec(t.Context(), `INSERT INTO here VALUES (2)`); err != nil {
+			t.Error(err)
+		}
+	}
+	if made != 1 {
+		t.Errorf("the schema was made %d times", made)
+	}
+}
+
 func TestServerIsShared(t *testing.T) {
 	if got, want := pgtest.Server(t).PID(), pgtest.Server(t).PID(); got != want {
 		t.Errorf("second call started another server: pid %d, then %d", want, got)

@@ -38,10 +38,7 @@ func newKey(t *testing.T) audit.Key {
 // have gaps, and the key that signed it.
 func sound(t *testing.T) (*pgx.Conn, audit.Key) {
 	t.Helper()
-	ctx, url := context.Background(), pgtest.Database(t)
-	if _, err := store.Migrate(ctx, url); err != nil {
-		t.Fatal(err)
-	}
+	ctx, url := context.Background(), pgtest.Migrated(t, store.Migrate)
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
 		t.Fatal(err)
