@@ -99,7 +99,7 @@ func openTasks(c gate.Card, p engine.Person, name func(string) string) views.Ask
 		if len(req.Form) > 0 && refusalOf(c, p, approval.Fact{Kind: approval.Reply, Yes: true}) == nil {
 			v.AnswerURL = cardURL(a.ID) + "/answer"
 		}
-	case engine.Reviewers:
+	default: // kinds without Wanted ask nothing of the requesting side
 	}
 	if q := openQuestion(a, name); q != nil && slices.Contains(a.Plan.Excluded, p.Identity) {
 		v.Question = q

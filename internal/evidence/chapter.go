@@ -107,7 +107,7 @@ func (k *packing) requirements(a approval.Approval, v views.Approval) []views.Pa
 			}
 		case engine.Reviewers:
 			p.Could = k.could(a, req)
-		case engine.Requester, engine.Tracker:
+		default: // NoPeople says who
 		}
 		if p.Nobody == "" && len(p.Could) == 0 {
 			p.Nobody = "Nobody could give it as roles are now."

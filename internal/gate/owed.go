@@ -76,7 +76,7 @@ func AsksOf(p engine.Person, a approval.Approval) bool {
 		if len(req.Form) > 0 && slices.Contains(a.Plan.Accountable, p.Identity) {
 			return true
 		}
-	case engine.Reviewers:
+	default: // kinds without Wanted ask nothing of the requesting side
 	}
 	return a.State.Question != nil
 }

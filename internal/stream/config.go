@@ -115,19 +115,12 @@ var (
 	tokenForm = regexp.MustCompile(`^[!-~]+( [!-~]+)?$`)
 )
 
-// types are the event types that a filter may name; a test holds them against the
-// engine's.
-var types = []string{
-	string(engine.Decided), string(engine.Contract), string(engine.Voted), string(engine.Answered), string(engine.Cancelled), string(engine.Proved),
-	string(engine.Ticketed), string(engine.Asked), string(engine.Commented), string(engine.Claimed), string(engine.Extended), string(engine.Escalated),
-	string(engine.Edited), string(engine.Reopened), string(engine.Broken), string(engine.Afterward), string(engine.Granted), string(engine.Notified),
-	string(engine.Settled), string(engine.Redeemed), string(engine.Executed), string(engine.Refusal), string(engine.SignIn), string(engine.Admin),
-	string(engine.Shown), string(engine.Exported), string(engine.Held), string(engine.Erased),
-}
-
-var outcomes = []string{
-	string(engine.Allow), string(engine.Deny), string(engine.RequireApproval), string(engine.RequireStepUp), string(engine.RequireTicket),
-	string(engine.RequireHuman), string(engine.Approved), string(engine.Rejected), string(engine.KillSwitch), string(engine.RateLimited), string(engine.Timeout),
+func names[T ~string](list []T) []string {
+	all := make([]string, len(list))
+	for i, name := range list {
+		all[i] = string(name)
+	}
+	return all
 }
 
 // Check returns everything that is wrong, one error for each setting and with its
@@ -148,10 +141,10 @@ func (c Config) Check(private []netip.Prefix) (errs []error) {
 	oneOf("format", c.format(), []string{JSONFormat, OCSFFormat})
 	oneOf("from", c.from(), []string{FromNow, FromBeginning})
 	for _, t := range c.Types {
-		oneOf("types", t, types)
+		oneOf("types", t, names(engine.EventTypes()))
 	}
 	for _, o := range c.Outcomes {
-		oneOf("outcomes", o, outcomes)
+		oneOf("outcomes", o, names(engine.Outcomes()))
 	}
 	switch c.Kind {
 	case SyslogKind:
