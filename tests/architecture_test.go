@@ -60,7 +60,7 @@ var never = []struct {
 		"github.com/jackc/", "go.temporal.io/",
 	}},
 	{"holdpoint/workflows", []string{"holdpoint/", "os", "net", "net/", "database/", "math/rand", "crypto/rand", "github.com/jackc/"}},
-	{"holdpoint/activities", []string{"net/http", "holdpoint/internal/gate", "holdpoint/api", "holdpoint/web"}},
+	{"holdpoint/activities", []string{"net/http", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/internal/gate", []string{"net/http", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/internal/herald", []string{"net/http", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/internal/gate", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/internal/store", []string{"net/http", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/internal/gate", "holdpoint/api", "holdpoint/web"}},

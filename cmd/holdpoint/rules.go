@@ -2,18 +2,13 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
 	"sync"
 	"syscall"
-	"time"
 
-	"holdpoint/activities"
 	"holdpoint/api"
-	"holdpoint/engine"
-	"holdpoint/engine/approval"
 	"holdpoint/internal/config"
 	"holdpoint/internal/rules"
 	"holdpoint/internal/store"
@@ -41,20 +36,6 @@ func followRules(ctx context.Context, k *rules.Keeper) (stop func()) {
 		cancel()
 		running.Wait()
 	}
-}
-
-// current judges again by the rules of the moment at which it is asked.
-type current struct{ keeper *rules.Keeper }
-
-func (c current) Again(a approval.Approval, document []byte, now time.Time) (engine.Decision, error) {
-	if err := c.keeper.Usable(context.Background()); err != nil {
-		return engine.Decision{}, fmt.Errorf("%w: %w", activities.ErrLater, err)
-	}
-	return c.keeper.Judge().Again(a, document, now)
-}
-
-func (c current) Reopen(a approval.Approval, d engine.Decision) (engine.Decision, approval.Terms) {
-	return c.keeper.Judge().Reopen(a, d)
 }
 
 // inForce says what calls are judged by.

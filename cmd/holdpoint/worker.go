@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"log/slog"
 	"os"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,8 +13,6 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"holdpoint/activities"
-	"holdpoint/engine"
-	"holdpoint/engine/approval"
 	"holdpoint/internal/config"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/herald"
@@ -90,17 +86,11 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 	}
 	defer temporal.Close()
 
-	settler := &activities.Settler{
-		Store: s, Sealer: cfg.Sealer, Judge: current{keeper}, Behind: keeper.Behind, CatchUp: keeper.CatchUp, Validity: time.Duration(cfg.TokenValidity),
-		NewTokenID: func() string { return "tok_" + strings.ToLower(rand.Text()) },
-		Event: func(kind engine.EventType, outcome engine.Outcome, a approval.Approval, by engine.Actor) engine.Event {
-			return gate.ApprovalEvent(cfg.Sealer, kind, outcome, a, by, "")
-		},
-		Grants: gate.GrantedVotes(cfg.Sealer, log),
-	}
-	checker := &activities.TicketChecker{Store: s, Trackers: tracked(cfg), Event: settler.Event, Logger: log}
 	crier := &herald.Herald{PublicURL: cfg.PublicURL, Logger: log}
-	settler.Tell = crier.Tell
+	settle := activities.Settle{Settler: &gate.Settler{
+		Store: s, Sealer: cfg.Sealer, Rules: keeper, Herald: crier, Validity: time.Duration(cfg.TokenValidity), Logger: log,
+	}}
+	check := activities.CheckTicket{Checker: &gate.TicketChecker{Store: s, Sealer: cfg.Sealer, Tracker: tracked(cfg), Logger: log}}
 	deliverer, err := newDeliverer(cfg, s, crier, log)
 	if err != nil {
 		return err
@@ -112,8 +102,8 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 		StickyScheduleToStartTimeout: time.Second,
 	})
 	w.RegisterWorkflowWithOptions(workflows.Approval, workflow.RegisterOptions{Name: workflows.ApprovalWorkflow})
-	w.RegisterActivityWithOptions(settler.Settle, activity.RegisterOptions{Name: workflows.SettleActivity})
-	w.RegisterActivityWithOptions(checker.CheckTicket, activity.RegisterOptions{Name: workflows.CheckTicketActivity})
+	w.RegisterActivityWithOptions(settle.Settle, activity.RegisterOptions{Name: workflows.SettleActivity})
+	w.RegisterActivityWithOptions(check.CheckTicket, activity.RegisterOptions{Name: workflows.CheckTicketActivity})
 	w.RegisterWorkflowWithOptions(workflows.Notification, workflow.RegisterOptions{Name: workflows.NotificationWorkflow})
 	w.RegisterActivityWithOptions(deliverer.Deliver, activity.RegisterOptions{Name: workflows.DeliverActivity})
 

@@ -27,11 +27,11 @@ import (
 	"holdpoint/internal/export"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/postgres/pgtest"
+	"holdpoint/internal/rules"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
 	"holdpoint/web"
 	"holdpoint/web/views"
-	"holdpoint/workflows"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -52,7 +52,7 @@ type house struct {
 	*gate.Gate
 	t        testing.TB
 	url      string // of the owner
-	settler  *activities.Settler
+	settler  *gate.Settler
 	people   map[string]engine.Person
 	agent    gate.Principal
 	verifier note.Verifier
@@ -76,27 +76,18 @@ func newHouse(t testing.TB) *house {
 		t.Fatal(problems)
 		return nil
 	}
-	known, err := s.Registry.Snapshot(ctx)
-	must(t, err)
-	judge, err := gate.NewJudge(gate.Rules{
-		Environment: "test", Policy: b, Registry: known,
-		Routing: approval.Routing{Default: approval.Rule{Role: "reviewer", Needed: 2, ExpiresIn: engine.Duration(time.Hour)}},
+	must(t, second(s.Rules.Activate(ctx, store.Document{Kind: store.PolicyDocument, KnownAs: b.Digest, Body: []byte(bundle)}, "test", admin(), func([]byte) error { return nil })))
+	keeper, err := rules.Open(ctx, rules.Config{
+		Store: s, Environment: "test", Routing: approval.Routing{Default: approval.Rule{Role: "reviewer", Needed: 2, ExpiresIn: engine.Duration(time.Hour)}},
 	})
 	must(t, err)
-	must(t, s.Rules.KeepRuleset(ctx, judge.Digest(), judge.Body()))
-	must(t, second(s.Rules.Activate(ctx, store.Document{Kind: store.PolicyDocument, KnownAs: b.Digest, Body: []byte(bundle)}, "test", admin(), func([]byte) error { return nil })))
 	seed := make([]byte, ed25519.SeedSize)
 	rand.Read(seed)
 	ring, err := token.Ring{}.Add(seed)
 	must(t, err)
-	h.Gate, err = gate.New(gate.Config{Store: s, Sealer: sealer, Judge: func() *gate.Judge { return judge }, Ring: ring, Issuer: "urn:test", MaxPending: 5000})
+	h.Gate, err = gate.New(gate.Config{Store: s, Sealer: sealer, Judge: keeper.Judge, Ring: ring, Issuer: "urn:test", MaxPending: 5000})
 	must(t, err)
-	h.settler = &activities.Settler{
-		Store: s, Sealer: sealer, Judge: judge, Validity: time.Hour, NewTokenID: func() string { return "tok_" + rand.Text() },
-		Event: func(kind engine.EventType, outcome engine.Outcome, a approval.Approval, by engine.Actor) engine.Event {
-			return gate.ApprovalEvent(sealer, kind, outcome, a, by, "")
-		},
-	}
+	h.settler = &gate.Settler{Store: s, Sealer: sealer, Rules: keeper, Validity: time.Hour, Logger: slog.New(slog.DiscardHandler)}
 	h.sequence(s)
 	return h
 }
@@ -205,7 +196,7 @@ func (h *house) vote(who string, a approval.Approval, yes bool, comment string) 
 
 func (h *house) settle(id string) {
 	h.t.Helper()
-	r, err := h.settler.Settle(context.Background(), workflows.SettleInput{ApprovalID: id})
+	r, err := h.settler.Settle(context.Background(), id)
 	if err != nil || !r.Over {
 		h.t.Fatalf("settle: %+v, %v", r, err)
 	}

@@ -71,32 +71,29 @@ func reasonsOf(d engine.Decision) []string {
 	return slices.Compact(reasons)
 }
 
-// GrantedVotes returns what casts the votes of standing grants when an approval
-// is settled (activities.Settler). A grant votes once for an approval, if the
-// call was proposed after the grant was made, is like the one that its maker saw,
-// and is held for no other reason; if the vote would count; and if the maker has
-// not voted themselves. It is used up by that in the same transaction. What
-// cannot be read casts no vote.
-func GrantedVotes(s *seal.Sealer, log *slog.Logger) func(ctx context.Context, c *store.Change) ([]approval.Fact, error) {
-	return func(ctx context.Context, c *store.Change) ([]approval.Fact, error) {
-		if c.Kill != nil || c.Approval.Status != approval.Pending || c.Approval.Call.Dialect == DialectThreeGate {
-			return nil, nil
-		}
-		if stage := c.Approval.State.Stage; stage < len(c.Approval.Plan.Requirements) && len(c.Approval.Plan.Requirements[stage].Form) > 0 {
-			return nil, nil // a yes is not enough
-		}
-		live, err := c.Grants()
-		if err != nil || len(live) == 0 {
+// grantedVotes casts the votes of standing grants for an approval that is being
+// settled. A grant votes once for an approval, if the call was proposed after the
+// grant was made, is like the one that its maker saw, and is held for no other
+// reason; if the vote would count; and if the maker has not voted themselves. It is
+// used up by that in the same transaction. What cannot be read casts no vote.
+func grantedVotes(ctx context.Context, s *seal.Sealer, log *slog.Logger, c *store.Change) ([]approval.Fact, error) {
+	if c.Kill != nil || c.Approval.Status != approval.Pending || c.Approval.Call.Dialect == DialectThreeGate {
+		return nil, nil
+	}
+	if stage := c.Approval.State.Stage; stage < len(c.Approval.Plan.Requirements) && len(c.Approval.Plan.Requirements[stage].Form) > 0 {
+		return nil, nil // a yes is not enough
+	}
+	live, err := c.Grants()
+	if err != nil || len(live) == 0 {
+		return nil, err
+	}
+	b := ballots{c: c, sealer: s, log: log}
+	for _, one := range live {
+		if err := b.cast(ctx, one); err != nil {
 			return nil, err
 		}
-		b := ballots{c: c, sealer: s, log: log}
-		for _, one := range live {
-			if err := b.cast(ctx, one); err != nil {
-				return nil, err
-			}
-		}
-		return b.votes, nil
 	}
+	return b.votes, nil
 }
 
 // ballots are the votes of an approval's grants, as they are being cast.

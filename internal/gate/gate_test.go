@@ -16,7 +16,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"holdpoint/activities"
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
@@ -26,7 +25,6 @@ import (
 	"holdpoint/internal/postgres/pgtest"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
-	"holdpoint/workflows"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -37,7 +35,7 @@ type house struct {
 	*gate.Gate
 	t       testing.TB
 	url     string // of the owner
-	settler *activities.Settler
+	settler *gate.Settler
 	people  map[string]engine.Person
 	agent   gate.Principal
 	runtime gate.Principal
@@ -60,7 +58,7 @@ func (h *house) judgeBy(r gate.Rules) {
 	}
 	h.rules = r
 	h.judge.Store(judge)
-	h.settler.Judge = judge
+	h.settler.Rules = fixed{judge}
 }
 
 func routing(expires time.Duration, needed int) approval.Routing {
@@ -96,12 +94,7 @@ func newHouse(t testing.TB, r approval.Routing) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.settler = &activities.Settler{
-		Store: s, Sealer: sealer, Validity: time.Hour, NewTokenID: func() string { return "tok_" + rand.Text() },
-		Event: func(kind engine.EventType, outcome engine.Outcome, a approval.Approval, by engine.Actor) engine.Event {
-			return gate.ApprovalEvent(sealer, kind, outcome, a, by, "")
-		},
-	}
+	h.settler = &gate.Settler{Store: s, Sealer: sealer, Validity: time.Hour, Logger: h.Logger}
 	h.populate(ctx)
 	h.judgeBy(gate.Rules{Environment: "test", Routing: r})
 	return h
@@ -203,9 +196,9 @@ func (h *house) vote(who string, a approval.Approval, approve bool) error {
 	return err
 }
 
-func (h *house) settle(id string) workflows.SettleResult {
+func (h *house) settle(id string) gate.Settlement {
 	h.t.Helper()
-	r, err := h.settler.Settle(context.Background(), workflows.SettleInput{ApprovalID: id})
+	r, err := h.settler.Settle(context.Background(), id)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -431,7 +424,7 @@ func TestApprovalIsNotTheLastWord(t *testing.T) {
 	if err := h.vote("ada", a, true); err != nil {
 		t.Fatal(err)
 	}
-	h.settler.Judge = stricter{h.judge.Load()}
+	h.settler.Rules = stricter{fixed{h.judge.Load()}}
 	h.settle(a.ID)
 	got := h.get(a.ID)
 	if got.Approval.Status != approval.Denied || got.Approval.Reasons[0].Code != "policy_changed" || got.Token != "" {
@@ -449,7 +442,7 @@ func TestWhatCannotBeJudgedAgainIsDenied(t *testing.T) {
 	if err := h.vote("ada", a, true); err != nil {
 		t.Fatal(err)
 	}
-	h.settler.Judge = broken{h.judge.Load()}
+	h.settler.Rules = broken{fixed{h.judge.Load()}}
 	if !h.settle(a.ID).Over {
 		t.Fatal("not over")
 	}
@@ -458,13 +451,20 @@ func TestWhatCannotBeJudgedAgainIsDenied(t *testing.T) {
 	}
 }
 
-type broken struct{ *gate.Judge }
+// fixed are rules that nobody changes.
+type fixed struct{ *gate.Judge }
+
+func (fixed) Behind(store.RulesInForce) bool { return false }
+
+func (fixed) CatchUp(context.Context) error { return nil }
+
+type broken struct{ fixed }
 
 func (broken) Again(approval.Approval, []byte, time.Time) (engine.Decision, error) {
 	return engine.Decision{}, errors.New("the document is not the call that was approved")
 }
 
-type stricter struct{ *gate.Judge }
+type stricter struct{ fixed }
 
 func (s stricter) Again(a approval.Approval, doc []byte, now time.Time) (engine.Decision, error) {
 	d, err := s.Judge.Again(a, doc, now)

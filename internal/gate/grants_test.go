@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -17,14 +16,12 @@ import (
 	"holdpoint/engine/canon"
 	"holdpoint/engine/grant"
 	"holdpoint/internal/gate"
-	"holdpoint/workflows"
 )
 
 // grantingHouse is a house in which grants vote.
 func grantingHouse(t testing.TB, r approval.Routing) *house {
 	t.Helper()
 	h := newHouse(t, r)
-	h.settler.Grants = gate.GrantedVotes(h.Sealer, slog.New(slog.DiscardHandler))
 	return h
 }
 
@@ -200,7 +197,7 @@ func TestGrantsAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, id := range append(ids, ids...) {
 		wg.Go(func() {
-			if _, err := h.settler.Settle(context.Background(), workflows.SettleInput{ApprovalID: id}); err != nil {
+			if _, err := h.settler.Settle(context.Background(), id); err != nil {
 				t.Errorf("settle %s: %v", id, err)
 			}
 		})

@@ -10,7 +10,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
-	"holdpoint/workflows"
+	"holdpoint/internal/gate"
 )
 
 var rounds = flag.Int("rounds", 300, "rounds of each race")
@@ -43,8 +43,8 @@ func eachRound(n int, round func(i int)) {
 	group.Wait()
 }
 
-func (h *house) settleQuietly(id string) workflows.SettleResult {
-	r, err := h.settler.Settle(context.Background(), workflows.SettleInput{ApprovalID: id})
+func (h *house) settleQuietly(id string) gate.Settlement {
+	r, err := h.settler.Settle(context.Background(), id)
 	if err != nil {
 		h.t.Error(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"holdpoint/activities"
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/calendar"
@@ -315,7 +314,7 @@ func TestApprovedWaitsForRules(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h.settler.Judge = noRules{h.judge.Load()}
+	h.settler.Rules = noRules{fixed{h.judge.Load()}}
 	if r := h.settle(a.ID); r.Over || r.WakeIn <= 0 {
 		t.Errorf("got %+v", r)
 	}
@@ -325,10 +324,10 @@ func TestApprovedWaitsForRules(t *testing.T) {
 	}
 }
 
-type noRules struct{ *gate.Judge }
+type noRules struct{ fixed }
 
 func (noRules) Again(approval.Approval, []byte, time.Time) (engine.Decision, error) {
-	return engine.Decision{}, fmt.Errorf("%w: the policy has expired", activities.ErrLater)
+	return engine.Decision{}, fmt.Errorf("%w: the policy has expired", gate.ErrNoRules)
 }
 
 // What could be taken for another tool is no tool's name; what is too long for

@@ -100,7 +100,7 @@ func (k *tracker) config() connect.Config {
 type desk struct {
 	*house
 	tracker *tracker
-	checker *activities.TicketChecker
+	checker *gate.TicketChecker
 	log     *bytes.Buffer
 }
 
@@ -117,7 +117,7 @@ func newDesk(t *testing.T, expires time.Duration, configs ...connect.Config) *de
 		t.Fatal(err)
 	}
 	d.Tickets = trackers
-	d.checker = &activities.TicketChecker{Store: d.Store, Trackers: trackers, Event: d.settler.Event, Logger: slog.New(slog.NewTextHandler(d.log, nil))}
+	d.checker = &gate.TicketChecker{Store: d.Store, Sealer: d.Sealer, Tracker: trackers, Logger: slog.New(slog.NewTextHandler(d.log, nil))}
 	return d
 }
 
@@ -138,11 +138,11 @@ func (d *desk) attach(a approval.Approval, ref string) error {
 
 func (d *desk) look(a approval.Approval) time.Duration {
 	d.t.Helper()
-	r, err := d.checker.CheckTicket(context.Background(), workflows.CheckTicketInput{ApprovalID: a.ID})
+	retryIn, err := d.checker.Check(context.Background(), a.ID)
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	return r.RetryIn
+	return retryIn
 }
 
 // step settles and looks at the ticket that nobody has looked at, as the
@@ -150,11 +150,10 @@ func (d *desk) look(a approval.Approval) time.Duration {
 // asked again.
 func (d *desk) step(a approval.Approval) (again bool) {
 	d.t.Helper()
-	in := workflows.SettleInput{ApprovalID: a.ID, Version: workflows.Version}
-	r, err := d.settler.Settle(context.Background(), in)
+	r, err := d.settler.Settle(context.Background(), a.ID)
 	if err == nil && r.CheckTicket {
 		d.look(a)
-		r, err = d.settler.Settle(context.Background(), in)
+		r, err = d.settler.Settle(context.Background(), a.ID)
 	}
 	if err != nil {
 		d.t.Fatal(err)
@@ -193,8 +192,11 @@ func TestGoodTicket(t *testing.T) {
 		t.Errorf("attached: %+v, checked %t, asked %d times", found, checked, d.tracker.times())
 	}
 	// A workflow of a former version would not ask, and must not be told to.
-	if r := d.settle(a.ID); r.CheckTicket || r.Ticket != 0 {
-		t.Errorf("told to a former version: %+v", r)
+	for version, want := range map[int]bool{0: false, 1: false, workflows.Version: true} {
+		r, err := activities.Settle{Settler: d.settler}.Settle(t.Context(), workflows.SettleInput{ApprovalID: a.ID, Version: version})
+		if err != nil || r.CheckTicket != want || (r.Ticket != 0) != want || r.WakeIn <= 0 {
+			t.Errorf("told to version %d: %+v, %v", version, r, err)
+		}
 	}
 	if d.step(a) {
 		t.Error("to be asked again")
@@ -395,7 +397,7 @@ func TestTwoLooksAtOnce(t *testing.T) {
 	var looks []func()
 	for range 8 {
 		looks = append(looks, func() {
-			if _, err := d.checker.CheckTicket(context.Background(), workflows.CheckTicketInput{ApprovalID: a.ID}); err != nil {
+			if _, err := d.checker.Check(context.Background(), a.ID); err != nil {
 				t.Error(err)
 			}
 		})

@@ -34,6 +34,7 @@ import (
 	"holdpoint/internal/notify"
 	"holdpoint/internal/outbound"
 	"holdpoint/internal/postgres/pgtest"
+	"holdpoint/internal/rules"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
 	"holdpoint/workflows"
@@ -53,7 +54,7 @@ type house struct {
 	*gate.Gate
 	t         *testing.T
 	owner     *pgx.Conn
-	settler   *activities.Settler
+	settler   *gate.Settler
 	deliverer *activities.Deliverer
 	people    map[string]engine.Person
 	mailbox   *mailbox
@@ -91,11 +92,7 @@ func newHouse(t *testing.T, rule approval.Rule) *house {
 	}
 	t.Cleanup(s.Close)
 	h.populate(ctx, url)
-	known, err := s.Registry.Snapshot(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	judge, err := gate.NewJudge(gate.Rules{Environment: "test", Routing: approval.Routing{Default: rule}, Registry: known})
+	keeper, err := rules.Open(ctx, rules.Config{Store: s, Environment: "test", Routing: approval.Routing{Default: rule}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,17 +100,12 @@ func newHouse(t *testing.T, rule approval.Rule) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h.Gate, err = gate.New(gate.Config{Store: s, Sealer: sealer, Judge: func() *gate.Judge { return judge }, Ring: ring, Issuer: "urn:test"}); err != nil {
+	if h.Gate, err = gate.New(gate.Config{Store: s, Sealer: sealer, Judge: keeper.Judge, Ring: ring, Issuer: "urn:test"}); err != nil {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
 	crier := &herald.Herald{PublicURL: "https://console.example.com/", Logger: log}
-	h.settler = &activities.Settler{
-		Store: s, Sealer: sealer, Judge: judge, Validity: time.Hour, NewTokenID: func() string { return "tok_" + rand.Text() }, Tell: crier.Tell,
-		Event: func(kind engine.EventType, outcome engine.Outcome, a approval.Approval, by engine.Actor) engine.Event {
-			return gate.ApprovalEvent(sealer, kind, outcome, a, by, "")
-		},
-	}
+	h.settler = &gate.Settler{Store: s, Sealer: sealer, Rules: keeper, Herald: crier, Validity: time.Hour, Logger: log}
 	here := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	over := notify.HTTPConfig{Client: &http.Client{Transport: guarded{outbound.New(outbound.Config{AllowPrivate: here, AllowHTTP: true})}}}
 	h.deliverer = &activities.Deliverer{Store: s, Herald: crier, Logger: log}
@@ -177,9 +169,9 @@ func (h *house) open() approval.Approval {
 	return *checked.Approval
 }
 
-func (h *house) settle(id string) workflows.SettleResult {
+func (h *house) settle(id string) gate.Settlement {
 	h.t.Helper()
-	r, err := h.settler.Settle(context.Background(), workflows.SettleInput{ApprovalID: id})
+	r, err := h.settler.Settle(context.Background(), id)
 	if err != nil {
 		h.t.Fatal(err)
 	}

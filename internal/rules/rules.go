@@ -109,6 +109,19 @@ func Open(ctx context.Context, cfg Config) (*Keeper, error) {
 // Judge is the judge of this moment.
 func (k *Keeper) Judge() *gate.Judge { return k.judge.Load() }
 
+// Again judges an approval again by the rules of this moment (gate.Judge.Again).
+func (k *Keeper) Again(a approval.Approval, document []byte, now time.Time) (engine.Decision, error) {
+	if err := k.Usable(context.Background()); err != nil {
+		return engine.Decision{}, fmt.Errorf("%w: %w", gate.ErrNoRules, err)
+	}
+	return k.Judge().Again(a, document, now)
+}
+
+// Reopen completes a decision by the rules of this moment (gate.Judge.Reopen).
+func (k *Keeper) Reopen(a approval.Approval, d engine.Decision) (engine.Decision, approval.Terms) {
+	return k.Judge().Reopen(a, d)
+}
+
 // Behind reports whether other rules are in force than this process has: it has yet
 // to hear of them. Kill switches are not compared: every decision reads them anyway.
 func (k *Keeper) Behind(now store.RulesInForce) bool {

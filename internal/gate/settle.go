@@ -1,0 +1,239 @@
+package gate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/herald"
+	"holdpoint/internal/seal"
+	"holdpoint/internal/store"
+)
+
+// Settler writes down what approvals have come to. What that is, is the answer of
+// a pure function (approval.Advance); the Settler has it judged again, and writes
+// state and event in one transaction under the approval's lock.
+type Settler struct {
+	Store  *store.Store
+	Sealer *seal.Sealer
+	Rules  CurrentRules
+	// Herald notifies people of what has come up; nil notifies nobody.
+	Herald *herald.Herald
+	// Validity is how long an approved call may wait for its agent.
+	Validity time.Duration
+	Logger   *slog.Logger
+}
+
+// CurrentRules are the rules in force, by which what people have approved is judged
+// again (rules.Keeper).
+type CurrentRules interface {
+	// Again judges the sealed document of an approval whose requirements have been
+	// met. It returns ErrNoRules while there is nothing to judge by.
+	Again(a approval.Approval, document []byte, now time.Time) (engine.Decision, error)
+	// Reopen completes a decision that asks for more than the approval did, by the
+	// routing in force.
+	Reopen(a approval.Approval, d engine.Decision) (engine.Decision, approval.Terms)
+	// Behind reports whether this process has yet to hear of the rules that are in
+	// force. CatchUp makes it look.
+	Behind(now store.RulesInForce) bool
+	CatchUp(ctx context.Context) error
+}
+
+// ErrNoRules says that there are no rules to judge by at the moment: what people
+// have approved waits, until its deadline, for rules to be back.
+var ErrNoRules = errors.New("no rules are in force at the moment")
+
+// Settlement says what settling has found.
+type Settlement struct {
+	// Over says that nothing is left to settle.
+	Over bool
+	// WakeIn is how long the next deadline is away, by the database's clock.
+	WakeIn time.Duration
+	// CheckTicket says that a ticket was attached that nobody has checked yet, and
+	// Ticket which fact attached it.
+	CheckTicket bool
+	Ticket      int64
+}
+
+const (
+	// maxCatchUps is how often rules that change meanwhile are looked at again at
+	// once; then settling fails, and is tried again a little later.
+	maxCatchUps = 3
+	// retryWithoutRules is how soon an approval that waits for rules is settled again.
+	retryWithoutRules = 5 * time.Second
+)
+
+// settlerActor is who settles, as the audit log names it.
+var settlerActor = engine.Actor{Kind: engine.SystemActor, ID: "settle", Channel: "engine"}
+
+// errBehind says that other rules are in force than this process has heard of.
+var errBehind = errors.New("the rules in force have to be looked at first")
+
+// Settle brings an approval to where its facts and the time have brought it. At
+// any time, any number of times, it is harmless. For an approval that does not
+// exist it returns store.ErrNotFound.
+func (s *Settler) Settle(ctx context.Context, id string) (Settlement, error) {
+	var result Settlement
+	attempt := func() error {
+		return s.Store.Approvals.Change(ctx, id, nil, func(c *store.Change) (any, error, error) {
+			var err error
+			result, err = s.settle(ctx, c)
+			return nil, nil, err
+		})
+	}
+	err := attempt()
+	for range maxCatchUps {
+		if !errors.Is(err, errBehind) {
+			break
+		}
+		// Not within the change: it holds a connection, and there may be no other.
+		if err = s.Rules.CatchUp(ctx); err == nil {
+			err = attempt()
+		}
+	}
+	if err != nil {
+		return Settlement{}, fmt.Errorf("settle %s: %w", id, err)
+	}
+	return result, nil
+}
+
+func (s *Settler) settle(ctx context.Context, c *store.Change) (Settlement, error) {
+	if c.Approval.Status.Terminal() {
+		return s.lease(ctx, c)
+	}
+	if err := s.support(ctx, c); err != nil {
+		return Settlement{}, err
+	}
+	if c.Approval.State.Status == approval.Pending {
+		return s.wait(ctx, c)
+	}
+	if err := s.upToDate(c); err != nil {
+		return Settlement{}, err
+	}
+	end, err := s.end(c)
+	if errors.Is(err, ErrNoRules) && c.Now.Before(c.Approval.State.ExpiresAt) {
+		return Settlement{WakeIn: retryWithoutRules}, nil
+	}
+	if end.reopen != nil {
+		if err := s.reopen(c, end); err != nil {
+			return Settlement{}, err
+		}
+		return s.wait(ctx, c)
+	}
+	return s.conclude(ctx, c, end)
+}
+
+// upToDate is errBehind when the approval is to be judged by rules that this
+// process has yet to hear of.
+func (s *Settler) upToDate(c *store.Change) error {
+	if c.Approval.State.Status != approval.Approved || c.Kill != nil {
+		return nil
+	}
+	rules, err := c.Rules()
+	if err == nil && s.Rules.Behind(rules) {
+		err = errBehind
+	}
+	return err
+}
+
+// conclude writes the end of an approval, and its event.
+func (s *Settler) conclude(ctx context.Context, c *store.Change, end ending) (Settlement, error) {
+	constraints, validity, err := s.tightened(c)
+	if err != nil && end.status == approval.Approved {
+		end = unjudged("Reviewers set constraints that cannot all be kept to.")
+	}
+	token := ""
+	if end.status == approval.Approved {
+		token = store.NewID("tok")
+	}
+	due := append(c.Approval.State.Due, approval.Notification{Key: "decided", Kind: engine.NotifyDecided, Stage: c.Approval.State.Stage})
+	if end.status == approval.Approved && c.Approval.State.Owed {
+		due = append(due, approval.Notification{Key: "review_owed", Kind: engine.NotifyReviewOwed})
+		if err := c.OweReview(); err != nil {
+			return Settlement{}, err
+		}
+	}
+	ended := c.Approval.Ended(c.Approval.State, c.Now)
+	if err := c.Settle(end.status, end.reasons, token, validity, constraints); err != nil {
+		return Settlement{}, err
+	}
+	e := s.event(engine.Settled, end.status.Outcome(), c)
+	if end.outcome != "" {
+		e.Outcome = end.outcome
+	}
+	e.Reasons, e.Requirements = end.reasons, approval.ToldRequirements(c.Approval.Plan.Requirements)
+	if c.Token != nil {
+		ended.ValidUntil = c.Token.ValidUntil
+	}
+	if e.SafePayload, err = json.Marshal(map[string]any{"ended": ended}); err != nil {
+		return Settlement{}, fmt.Errorf("encode how %s ended: %w", c.Approval.ID, err)
+	}
+	c.AddEvent(e)
+	return Settlement{Over: true}, s.notify(ctx, c, due)
+}
+
+// wait says when to look at a pending approval again, and notifies people of what
+// has come up.
+func (s *Settler) wait(ctx context.Context, c *store.Change) (Settlement, error) {
+	state := c.Approval.State
+	if err := s.notify(ctx, c, state.Due); err != nil {
+		return Settlement{}, err
+	}
+	// When somebody's being on call begins or ends, others may decide than before.
+	wake := state.Wake
+	shift, err := c.NextShift()
+	if err != nil {
+		return Settlement{}, err
+	}
+	if !shift.IsZero() && shift.Before(wake) {
+		wake = shift
+	}
+	result := Settlement{WakeIn: wake.Sub(c.Now)}
+	if state.Ticket != nil && state.Checked == nil {
+		result.CheckTicket, result.Ticket = true, state.Ticket.Seq
+	}
+	return result, c.Wake(wake)
+}
+
+// lease sees to a redeemed call whose agent says nothing: nobody knows whether it
+// ran, so a person has to find out, and nothing is tried again.
+func (s *Settler) lease(ctx context.Context, c *store.Change) (Settlement, error) {
+	t := c.Token
+	if c.Approval.Execution == approval.Unknown {
+		// The agent itself has said so.
+		return Settlement{Over: true}, s.notify(ctx, c, executionUnknown)
+	}
+	if c.Approval.Execution != approval.Redeemed || t == nil || t.LeaseUntil == nil {
+		return Settlement{Over: true}, nil
+	}
+	if left := t.LeaseUntil.Sub(c.Now); left > 0 {
+		return Settlement{WakeIn: left}, c.Wake(*t.LeaseUntil)
+	}
+	if err := c.Executed(approval.Unknown); err != nil {
+		return Settlement{}, err
+	}
+	e := s.event(engine.Executed, engine.Allow, c)
+	e.Reasons = []engine.Reason{{Code: "EXECUTION_UNKNOWN", Message: "The agent has not said in time what became of the call. A person has to find out."}}
+	c.AddEvent(e)
+	return Settlement{Over: true}, s.notify(ctx, c, executionUnknown)
+}
+
+// executionUnknown is told once, whoever finds it.
+var executionUnknown = []approval.Notification{{Key: "execution_unknown", Kind: engine.NotifyExecutionUnknown}}
+
+func (s *Settler) notify(ctx context.Context, c *store.Change, due []approval.Notification) error {
+	if s.Herald == nil || len(due) == 0 {
+		return nil
+	}
+	return s.Herald.Tell(ctx, c, due)
+}
+
+// event starts an event about the approval that is being settled.
+func (s *Settler) event(kind engine.EventType, outcome engine.Outcome, c *store.Change) engine.Event {
+	return ApprovalEvent(s.Sealer, kind, outcome, c.Approval, settlerActor, "")
+}
