@@ -55,11 +55,11 @@ func (h *notificationHandler) show(w http.ResponseWriter, r *http.Request, p eng
 		return
 	}
 	v.Notice = h.site.flash(w, r)
-	h.site.render(w, r, http.StatusOK, views.NoticesPage(v))
+	h.site.render(w, r, http.StatusOK, views.NotificationsPage(v))
 }
 
-func (h *notificationHandler) view(ctx context.Context, p engine.Person) (views.Notices, error) {
-	v := views.Notices{Frame: h.site.frame(p, "Notifications", "admin")}
+func (h *notificationHandler) view(ctx context.Context, p engine.Person) (views.Notifications, error) {
+	v := views.Notifications{Frame: h.site.frame(p, "Notifications", "admin")}
 	endpoints, dead, err := h.notifications.Told(ctx, deadShown+1)
 	if err != nil {
 		return v, err
@@ -128,7 +128,7 @@ func endpointRow(e gate.Endpoint, p engine.Person) views.EndpointRow {
 		row.Digest = brief(time.Duration(s.Digest))
 	}
 	for _, t := range s.Tells {
-		row.Told = append(row.Told, t.Traits().Summary)
+		row.Events = append(row.Events, t.Traits().Summary)
 	}
 	for _, only := range []struct {
 		what string
@@ -188,7 +188,7 @@ func (h *notificationHandler) showFormAgain(w http.ResponseWriter, r *http.Reque
 		f.Name, f.To, f.Roles, f.Tools, f.Agents, f.Digest = e.text("name"), e.form.Get("to"), e.form.Get("roles"), e.form.Get("tools"), e.form.Get("agents"), e.text("digest")
 		f.Own, f.Plain, f.Pair, f.Tells, f.Failure = e.checked("own"), e.checked("plain"), e.checked("pair"), ticks(e.form["tell"]), detail
 	}
-	h.site.render(w, r, http.StatusUnprocessableEntity, views.NoticesPage(v))
+	h.site.render(w, r, http.StatusUnprocessableEntity, views.NotificationsPage(v))
 }
 
 // showSecret shows a secret, this once: it is in no address and no cookie.
@@ -196,10 +196,10 @@ func (h *notificationHandler) showSecret(w http.ResponseWriter, r *http.Request,
 	v, err := h.view(r.Context(), p)
 	if err != nil {
 		// The secret must not be lost with the list.
-		v = views.Notices{Frame: h.site.frame(p, "Notifications", "admin")}
+		v = views.Notifications{Frame: h.site.frame(p, "Notifications", "admin")}
 	}
 	v.Secret, v.SecretOf, v.Notice = secret, name, notice
-	h.site.render(w, r, http.StatusOK, views.NoticesPage(v))
+	h.site.render(w, r, http.StatusOK, views.NotificationsPage(v))
 }
 
 // showRefusal shows beside the endpoint why something was not done, or a page
@@ -216,7 +216,7 @@ func (h *notificationHandler) showRefusal(w http.ResponseWriter, r *http.Request
 			v.Endpoints[i].Open, v.Endpoints[i].Failure = true, detail
 		}
 	}
-	h.site.render(w, r, http.StatusUnprocessableEntity, views.NoticesPage(v))
+	h.site.render(w, r, http.StatusUnprocessableEntity, views.NotificationsPage(v))
 }
 
 func (h *notificationHandler) testEndpoint(w http.ResponseWriter, r *http.Request, p engine.Person) {

@@ -50,7 +50,7 @@ func TestVisible(t *testing.T) {
 
 // marked says whether the console would mark anything in a text.
 func marked(text string) bool {
-	for _, s := range views.Reveal(text) {
+	for _, s := range views.MarkDeceptive(text) {
 		if s.Mark != views.Plain && s.Mark != views.RightToLeft {
 			return true
 		}

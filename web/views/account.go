@@ -6,52 +6,6 @@ import (
 	"time"
 )
 
-// ProveForm asks somebody to prove who they are. What it posts to Action are the
-// Hidden fields and one of "code", "password", and "assertion" with "challenge".
-type ProveForm struct {
-	Action string
-	Hidden []Field
-	// Code, Password and Passkey say what may be shown.
-	Code, Password, Passkey bool
-	// Purpose and BoundTo are what a passkey's assertion is for; Options is where
-	// the script asks for its challenge, "/account/assertion" when "".
-	Purpose, BoundTo, Options string
-	// Elsewhere is where passkeys work, when they do not at this page's address.
-	Elsewhere string
-	// Submit is what the button says; "Verify" when "".
-	Submit string
-	// Focus puts the cursor into the first field.
-	Focus bool
-	// Failure is what to say about the last attempt, or "".
-	Failure string
-}
-
-// Field is a hidden field of a form.
-type Field struct{ Name, Value string }
-
-func (f ProveForm) submit() string {
-	if f.Submit == "" {
-		return "Verify"
-	}
-	return f.Submit
-}
-
-func (f ProveForm) options() string {
-	if f.Options == "" {
-		return "/account/assertion"
-	}
-	return f.Options
-}
-
-// ProvePage is a page that asks somebody to prove who they are.
-type ProvePage struct {
-	Frame
-	Heading, Lead string
-	Form          ProveForm
-	// BackText and BackTo say where to go instead.
-	BackText, BackTo string
-}
-
 // Account is the page of the signed-in person.
 type Account struct {
 	Frame
@@ -94,9 +48,6 @@ type QR struct {
 	Size int
 	Path string
 }
-
-// qrMargin is the margin that a QR code needs, in modules (ISO/IEC 18004).
-const qrMargin = 4
 
 // NewQR draws rows of modules, of which true is dark.
 func NewQR(rows [][]bool) QR {

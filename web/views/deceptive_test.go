@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestReveal(t *testing.T) {
+func TestMarkDeceptive(t *testing.T) {
 	for _, tc := range []struct {
 		name, text, want string
 		mark             Mark
@@ -59,7 +59,7 @@ func TestReveal(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var ws Warnings
-			ws.Add("here", Reveal(tc.text))
+			ws.Add("here", MarkDeceptive(tc.text))
 			if got := Visible(tc.text); got != tc.want {
 				t.Errorf("Visible:\n got %q\nwant %q", got, tc.want)
 			}
@@ -87,9 +87,9 @@ func hidden(c rune) bool {
 	return c >= 0xE0000 && c <= 0xE0FFF
 }
 
-func checkReveal(t interface{ Fatalf(string, ...any) }, text string) {
+func checkMarked(t interface{ Fatalf(string, ...any) }, text string) {
 	var raw strings.Builder
-	for _, s := range Reveal(text) {
+	for _, s := range MarkDeceptive(text) {
 		if s.Raw == "" {
 			t.Fatalf("empty span in %q", text)
 		}
@@ -109,7 +109,7 @@ func checkReveal(t interface{ Fatalf(string, ...any) }, text string) {
 	}
 }
 
-// nasty draws text that is made to trip Reveal.
+// nasty draws text that is made to trip MarkDeceptive.
 func nasty() *rapid.Generator[string] {
 	piece := rapid.OneOf(
 		rapid.String(),
@@ -121,25 +121,25 @@ func nasty() *rapid.Generator[string] {
 	return rapid.Map(rapid.SliceOfN(piece, 0, 12), func(p []string) string { return strings.Join(p, "") })
 }
 
-func TestRevealAccountsForEveryRune(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { checkReveal(t, nasty().Draw(t, "text")) })
+func TestMarksAccountsForEveryRune(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { checkMarked(t, nasty().Draw(t, "text")) })
 }
 
-func TestRevealEveryRuneThereIs(t *testing.T) {
+func TestMarksEveryRuneThereIs(t *testing.T) {
 	for c := rune(0); c <= unicode.MaxRune; c++ {
 		if empty := c >= 0x40000 && c < 0xE0000 || c >= 0xF0000; empty && c%251 != 0 {
 			continue // planes without a character, or of private ones only: a sample will do
 		}
 		if utf8.ValidRune(c) {
-			checkReveal(t, "a"+string(c)+"b")
+			checkMarked(t, "a"+string(c)+"b")
 		}
 	}
 }
 
-func FuzzReveal(f *testing.F) {
+func FuzzMarkDeceptive(f *testing.F) {
 	f.Add("plain")
 	f.Add("a\u202eb\u200b\xff\U000E0041xn--a ра")
-	f.Fuzz(func(t *testing.T, text string) { checkReveal(t, text) })
+	f.Fuzz(func(t *testing.T, text string) { checkMarked(t, text) })
 }
 
 // codeText is what a reader of the page would copy.

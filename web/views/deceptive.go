@@ -31,7 +31,7 @@ const (
 // Span is a stretch of a text and what a page shows in its place.
 type Span struct {
 	// Raw is the text itself: the Raws of all spans, one after the other, are
-	// exactly what Reveal was given.
+	// exactly what MarkDeceptive was given.
 	Raw string
 	// Shown is what to show: Raw itself for Plain and RightToLeft, else a label
 	// such as "[U+202E RIGHT-TO-LEFT OVERRIDE]", with the character before it
@@ -50,12 +50,12 @@ const (
 	maxStack  = 4  // combining marks on one base
 )
 
-// Reveal splits text into spans such that nothing in it can hide or pass for
+// MarkDeceptive splits text into spans such that nothing in it can hide or pass for
 // something else: what is invisible, reorders, or looks like another character
 // is shown by name. Line breaks and tabs are Plain; it is for the caller to
 // show them. No rune of the text is dropped.
-func Reveal(text string) []Span {
-	var r revealer
+func MarkDeceptive(text string) []Span {
+	var r marker
 	for r.rest = text; r.rest != ""; {
 		r.step()
 	}
@@ -63,24 +63,24 @@ func Reveal(text string) []Span {
 	return r.spans
 }
 
-// Visible is the text with everything that Reveal marks replaced by what it
+// Visible is the text with everything that MarkDeceptive marks replaced by what it
 // shows, for places that hold no markup, such as a page's title.
 func Visible(text string) string {
 	var b strings.Builder
-	for _, s := range Reveal(text) {
+	for _, s := range MarkDeceptive(text) {
 		b.WriteString(s.Shown)
 	}
 	return b.String()
 }
 
-type revealer struct {
+type marker struct {
 	rest  string
 	plain strings.Builder // text that no mark has claimed yet
 	marks int             // combining marks in a row at the end of plain
 	spans []Span
 }
 
-func (r *revealer) step() {
+func (r *marker) step() {
 	if r.blanks() {
 		return
 	}
@@ -117,7 +117,7 @@ func (r *revealer) step() {
 
 // mark adds a label for the raw text at the start of rest, and takes all
 // immediate repetitions of it along.
-func (r *revealer) mark(raw, label string, kind Mark, size int) {
+func (r *marker) mark(raw, label string, kind Mark, size int) {
 	r.flush()
 	n := 1
 	for strings.HasPrefix(r.rest[n*size:], raw) {
@@ -132,14 +132,14 @@ func (r *revealer) mark(raw, label string, kind Mark, size int) {
 }
 
 // visible adds a character that shows itself and has its label after it.
-func (r *revealer) visible(raw, label string, size int) {
+func (r *marker) visible(raw, label string, size int) {
 	r.flush()
 	r.spans = append(r.spans, Span{Raw: raw, Shown: raw + "[" + label + "]", Mark: Lookalike, Count: 1})
 	r.rest = r.rest[size:]
 }
 
 // tags shows a run of tag characters with the ASCII that they spell.
-func (r *revealer) tags() {
+func (r *marker) tags() {
 	r.flush()
 	var spelled strings.Builder
 	n, end := 0, len(r.rest)
@@ -165,7 +165,7 @@ func (r *revealer) tags() {
 }
 
 // blanks takes a run of ordinary whitespace, if one is next, and reports so.
-func (r *revealer) blanks() bool {
+func (r *marker) blanks() bool {
 	end := len(r.rest) - len(strings.TrimLeft(r.rest, " \t\n"))
 	if end == 0 {
 		return false
@@ -202,7 +202,7 @@ func blankLabel(run string) string {
 }
 
 // flush turns the collected plain text into spans, word by word.
-func (r *revealer) flush() {
+func (r *marker) flush() {
 	if r.plain.Len() > 0 {
 		r.spans = append(r.spans, words(r.plain.String())...)
 		r.plain.Reset()

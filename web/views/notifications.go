@@ -2,8 +2,8 @@ package views
 
 import "time"
 
-// Notices is the page of who is told of approvals.
-type Notices struct {
+// Notifications is the page of who is told of approvals.
+type Notifications struct {
 	Frame
 	Endpoints []EndpointRow
 	Forms     []EndpointForm
@@ -20,14 +20,14 @@ type EndpointRow struct {
 	ID, URL, Name, Kind string
 	// Where is a host, or mail addresses.
 	Where []string
-	// Told and About say what it is told, and about what; empty for everything.
-	Told, About []string
-	Digest      string
-	On          bool
-	State       Status
-	Waiting     int
-	Sent, Dead  int
-	LastAt      *time.Time
+	// Events and About say what it is told, and about what; empty for everything.
+	Events, About []string
+	Digest        string
+	On            bool
+	State         Status
+	Waiting       int
+	Sent, Dead    int
+	LastAt        *time.Time
 	// TestTo says that a test needs an address; it is the suggestion. Rotates and
 	// NewURL say what kind of secret there is to change.
 	NeedsTo         bool

@@ -2,17 +2,17 @@ package views
 
 import "time"
 
-// Away is the page on which people say who decides while they are away.
-type Away struct {
+// Delegations is the page on which people say who decides while they are away.
+type Delegations struct {
 	Frame
 	// Mine are those by which others decide for the person, For those by which the
 	// person decides for others. All is everybody's, for administrators.
-	Mine, For, All []AwayRow
-	Form           AwayForm
+	Mine, For, All []DelegationRow
+	Form           DelegationForm
 }
 
-// AwayRow is a delegation in one row.
-type AwayRow struct {
+// DelegationRow is a delegation in one row.
+type DelegationRow struct {
 	ID string
 	// Person is who is away, and Deputy who decides.
 	Person, PersonEmail, Deputy, DeputyEmail string
@@ -24,7 +24,7 @@ type AwayRow struct {
 }
 
 // Is is where the delegation stands.
-func (r AwayRow) Is() Status {
+func (r DelegationRow) Is() Status {
 	switch {
 	case r.Idle != "":
 		return Status{Code: "stopped", Word: "Without effect"}
@@ -35,10 +35,10 @@ func (r AwayRow) Is() Status {
 }
 
 // Revoking names the button that revokes it.
-func (r AwayRow) Revoking() string { return "Revoke: " + r.Deputy + " for " + r.Person }
+func (r DelegationRow) Revoking() string { return "Revoke: " + r.Deputy + " for " + r.Person }
 
-// AwayForm is the form that makes a deputy of somebody.
-type AwayForm struct {
+// DelegationForm is the form that makes a deputy of somebody.
+type DelegationForm struct {
 	// People are the choices of a deputy, and Persons those of who is away: empty
 	// for those who speak for themselves only.
 	People, Persons, Zones                             []Option
