@@ -169,11 +169,11 @@ func (k *packing) seen(ctx context.Context, r record, names map[string]string, c
 func (k *packing) said(r record, names map[string]string) []views.PackContribution {
 	facts := slices.Clone(r.Approval.Facts)
 	slices.SortFunc(facts, func(a, b approval.Fact) int { return int(a.Seq - b.Seq) })
-	events, behind := r.factEvents(), map[int64]approval.ToldVoter{}
+	events, behind := r.factEvents(), map[int64]approval.VoterRecord{}
 	if end := r.ended(); end != nil {
 		for _, b := range end.Behind {
 			for _, seq := range b.Facts {
-				behind[seq] = b.ToldVoter
+				behind[seq] = b.VoterRecord
 			}
 		}
 	}

@@ -381,7 +381,7 @@ func admission(err error) error {
 
 // tells is what an event says of the fact that was added last.
 func tells(c *store.Change) (json.RawMessage, error) {
-	encoded, err := json.Marshal(c.Approval.Facts[len(c.Approval.Facts)-1].Told())
+	encoded, err := json.Marshal(c.Approval.Facts[len(c.Approval.Facts)-1].Payload())
 	if err != nil {
 		return nil, fmt.Errorf("encode what an event tells: %w", err)
 	}

@@ -158,7 +158,7 @@ func (s *Settler) conclude(ctx context.Context, c *store.Change, end ending) (Se
 			return Settlement{}, err
 		}
 	}
-	ended := c.Approval.Ended(c.Approval.State, c.Now)
+	ended := c.Approval.SettledPayload(c.Approval.State, c.Now)
 	if err := c.Settle(end.status, end.reasons, token, validity, constraints); err != nil {
 		return Settlement{}, err
 	}
@@ -166,7 +166,7 @@ func (s *Settler) conclude(ctx context.Context, c *store.Change, end ending) (Se
 	if end.outcome != "" {
 		e.Outcome = end.outcome
 	}
-	e.Reasons, e.Requirements = end.reasons, approval.ToldRequirements(c.Approval.Plan.Requirements)
+	e.Reasons, e.Requirements = end.reasons, approval.PayloadRequirements(c.Approval.Plan.Requirements)
 	if c.Token != nil {
 		ended.ValidUntil = c.Token.ValidUntil
 	}

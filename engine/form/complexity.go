@@ -26,8 +26,8 @@ const (
 	maxMatching = 1 << 26
 )
 
-// weigher counts what one value may have to be checked against.
-type weigher struct {
+// complexity counts what one value may have to be checked against.
+type complexity struct {
 	document       *document
 	steps, program int
 }
@@ -50,7 +50,7 @@ var subschemas = map[string]int{
 	"properties": named | below, "patternProperties": named | below,
 }
 
-func (w *weigher) weigh(schema canon.Value, depth int) error {
+func (w *complexity) weigh(schema canon.Value, depth int) error {
 	// What is deeper than any document meets no value.
 	if depth > canon.MaxDepth+1 {
 		return nil
@@ -112,7 +112,7 @@ func (w *weigher) weigh(schema canon.Value, depth int) error {
 	return nil
 }
 
-func (w *weigher) pattern(text string) error {
+func (w *complexity) pattern(text string) error {
 	size, err := patternSize(text)
 	w.program += size
 	return err

@@ -10,7 +10,7 @@ import (
 )
 
 // logged is what the log has of an approval and its facts: written and read again.
-func logged(t interface{ Fatal(args ...any) }, p Plan, facts []Fact, s State) (Ended, []engine.Requirement, []Logged) {
+func logged(t interface{ Fatal(args ...any) }, p Plan, facts []Fact, s State) (SettledPayload, []engine.Requirement, []LoggedFact) {
 	again := func(v, into any) {
 		data, err := json.Marshal(v)
 		if err != nil {
@@ -23,13 +23,13 @@ func logged(t interface{ Fatal(args ...any) }, p Plan, facts []Fact, s State) (E
 			t.Fatal(err)
 		}
 	}
-	var ended Ended
-	again(Approval{Plan: p, Facts: facts}.Ended(s, s.At), &ended)
+	var ended SettledPayload
+	again(Approval{Plan: p, Facts: facts}.SettledPayload(s, s.At), &ended)
 	var requirements []engine.Requirement
-	again(ToldRequirements(p.Requirements), &requirements)
-	list := make([]Logged, len(facts))
+	again(PayloadRequirements(p.Requirements), &requirements)
+	list := make([]LoggedFact, len(facts))
 	for i, f := range facts {
-		again(f.Told(), &list[i].Told)
+		again(f.Payload(), &list[i].FactPayload)
 		list[i].Actor = f.Actor
 	}
 	return ended, requirements, list
@@ -70,7 +70,7 @@ func TestToldIsErasable(t *testing.T) {
 	f := Fact{Seq: 1, Kind: Vote, Comment: "CANARY", Details: Details{
 		Salt: "CANARY", Digest: "CANARY", Constraints: json.RawMessage(`{"to":"CANARY"}`), Ticket: &Ticket{System: "s", Ref: "R-1", Title: "CANARY"}, Changed: []string{"a"},
 	}}
-	data, err := json.Marshal(f.Told())
+	data, err := json.Marshal(f.Payload())
 	if err != nil || strings.Contains(string(data), "CANARY") || !strings.Contains(string(data), "R-1") {
 		t.Errorf("it tells %s: %v", data, err)
 	}

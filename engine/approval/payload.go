@@ -10,27 +10,28 @@ import (
 	"holdpoint/engine"
 )
 
-// What the audit log tells of an approval, so that everybody who has the log can
-// compute for themselves what it came to. It is in the events' safe_payload, and
-// its names stay for ever.
+// The payloads of an approval's events: everybody who has the log can compute
+// from them how the approval ended. They are in the events' safe_payload, and
+// their JSON names never change.
 //
-//	decision, edit, reopen   Asked: whose side may not decide, and under which terms
-//	vote, answer, …          Told: the fact
-//	settled                  Ended: the plan, the facts that there were, and who stood
-//	                         where when they were read
+//	decision, edit, reopen   EditionPayload: who is excluded, and the terms
+//	vote, answer, …          FactPayload: the fact
+//	settled                  SettledPayload: the plan, the facts, and the roles that
+//	                         their authors had when they were read
 
-// Asked is what an event tells of a new edition, beside its requirements.
-type Asked struct {
+// EditionPayload is the payload of an event that begins an edition; the event has
+// the requirements.
+type EditionPayload struct {
 	Excluded []string `json:"excluded"`
 	Terms    Terms    `json:"terms"`
 	// ExpiresIn is the time from the edition's beginning to the overall deadline,
-	// before extensions and pauses; 0 where it is not told.
+	// before extensions and pauses; 0 when unknown.
 	ExpiresIn engine.Duration `json:"expires_in,omitempty"`
 }
 
-// Asked is what the event that begins the plan's edition tells of it.
-func (p Plan) Asked() *Asked {
-	a := &Asked{Excluded: p.Excluded, Terms: p.Terms}
+// EditionPayload is the payload of the event that begins the plan's edition.
+func (p Plan) EditionPayload() *EditionPayload {
+	a := &EditionPayload{Excluded: p.Excluded, Terms: p.Terms}
 	if !p.ExpiresAt.IsZero() {
 		a.ExpiresIn = engine.Duration(p.ExpiresAt.Sub(p.began()))
 	}
@@ -40,19 +41,19 @@ func (p Plan) Asked() *Asked {
 	return a
 }
 
-// Told is what an event tells of a fact: everything but who, which the event's
-// actor says, and free texts. Of a comment it tells that there is one, and a
-// digest that can be compared with the comment and its salt.
-type Told struct {
-	Fact *ToldFact `json:"fact,omitempty"`
-	// Asked is set where the fact begins an edition.
-	Asked     *Asked   `json:"asked,omitempty"`
-	InPlaceOf []string `json:"in_place_of,omitempty"`
+// FactPayload is the payload of a fact's event: everything but the actor, whom the
+// event names, and free texts. A comment is there as a digest, which whoever has
+// the comment and its salt can compare.
+type FactPayload struct {
+	Fact *FactRecord `json:"fact,omitempty"`
+	// Asked is set when the fact begins an edition.
+	Asked     *EditionPayload `json:"asked,omitempty"`
+	InPlaceOf []string        `json:"in_place_of,omitempty"`
 	Details
 }
 
-// ToldFact is what is told of every fact.
-type ToldFact struct {
+// FactRecord is what the payloads of all facts have.
+type FactRecord struct {
 	Seq     int64     `json:"seq"`
 	At      time.Time `json:"at"`
 	Kind    FactKind  `json:"kind"`
@@ -63,9 +64,9 @@ type ToldFact struct {
 	CommentDigest string `json:"comment_digest,omitempty"`
 }
 
-// Written is what the event tells of a comment that is no fact's: on what became of
-// a call that nobody knew of, and on a broken glass.
-type Written struct {
+// CommentPayload is the payload for a comment that belongs to no fact: on a call
+// with an unknown result, and on the review of a broken glass.
+type CommentPayload struct {
 	CommentDigest string `json:"comment_digest,omitempty"`
 }
 
@@ -80,9 +81,9 @@ func CommentDigest(salt, comment string) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// Told is what an event tells of the fact, once it has its number and time.
-func (f Fact) Told() Told {
-	t := Told{InPlaceOf: f.Via, Details: f.Details, Fact: &ToldFact{
+// Payload is the payload of the fact's event. The fact has its number and time.
+func (f Fact) Payload() FactPayload {
+	t := FactPayload{InPlaceOf: f.Via, Details: f.Details, Fact: &FactRecord{
 		Seq: f.Seq, At: f.At, Kind: f.Kind, Edition: f.Edition, Yes: f.Yes, Denial: f.Denial, CommentDigest: CommentDigest(f.Details.Salt, f.Comment),
 	}}
 	// The digest of a call could be guessed at; the event has a keyed one. Constraints
@@ -96,16 +97,15 @@ func (f Fact) Told() Told {
 	return t
 }
 
-// ToldWith is what an event tells of a fact that begins an edition, with the plan
-// of that.
-func (f Fact) ToldWith(p Plan) Told {
-	t := f.Told()
-	t.Asked = p.Asked()
+// EditionPayload is the payload of a fact that begins an edition with the plan p.
+func (f Fact) EditionPayload(p Plan) FactPayload {
+	t := f.Payload()
+	t.Asked = p.EditionPayload()
 	return t
 }
 
 // fact is the fact again. A comment that there was is only known to have been.
-func (t Told) fact(actor engine.Actor, v Voter) Fact {
+func (t FactPayload) fact(actor engine.Actor, v Voter) Fact {
 	f := Fact{
 		Seq: t.Fact.Seq, At: t.Fact.At, Kind: t.Fact.Kind, Edition: t.Fact.Edition, Yes: t.Fact.Yes, Denial: t.Fact.Denial,
 		Actor: actor, Via: t.InPlaceOf, Details: t.Details, Voter: v,
@@ -116,9 +116,10 @@ func (t Told) fact(actor engine.Actor, v Voter) Fact {
 	return f
 }
 
-// Ended is what the event of an approval's end tells, beside its requirements.
-type Ended struct {
-	// At is when the facts were read; Reached what they had come to by then.
+// SettledPayload is the payload of the event that ends an approval; the event has
+// the requirements.
+type SettledPayload struct {
+	// At is when the facts were read; Reached is their status at that time.
 	At      time.Time `json:"at"`
 	Reached Status    `json:"reached"`
 
@@ -126,40 +127,40 @@ type Ended struct {
 	ExpiresAt time.Time `json:"expires_at"`
 	BeganAt   time.Time `json:"began_at,omitzero"`
 	Edition   int       `json:"edition"`
-	Asked
+	EditionPayload
 
 	// Facts are the numbers of all that there were, in order.
 	Facts []int64 `json:"facts"`
-	// Behind is who stood behind which facts, each once.
-	Behind []Behind `json:"behind,omitempty"`
+	// Behind is who contributed which facts, each person once.
+	Behind []VoterFacts `json:"behind,omitempty"`
 	// ValidUntil is until when its token can be spent, where there is one.
 	ValidUntil time.Time `json:"valid_until,omitzero"`
 }
 
-// Behind is a person's standing when the facts were read, and the facts that they
-// stood behind.
-type Behind struct {
-	ToldVoter
+// VoterFacts is a person as they were when the facts were read, and the facts that
+// they contributed.
+type VoterFacts struct {
+	VoterRecord
 	Facts []int64 `json:"facts"`
 }
 
-// ToldVoter is a Voter.
-type ToldVoter struct {
-	Identity string      `json:"identity"`
-	Roles    []string    `json:"roles,omitempty"`
-	Active   bool        `json:"active"`
-	Via      []ToldVoter `json:"via,omitempty"`
+// VoterRecord is a Voter in JSON.
+type VoterRecord struct {
+	Identity string        `json:"identity"`
+	Roles    []string      `json:"roles,omitempty"`
+	Active   bool          `json:"active"`
+	Via      []VoterRecord `json:"via,omitempty"`
 }
 
-func tellVoter(v Voter) ToldVoter {
-	t := ToldVoter{Identity: v.Identity, Roles: v.Roles, Active: v.Active}
+func recordOf(v Voter) VoterRecord {
+	t := VoterRecord{Identity: v.Identity, Roles: v.Roles, Active: v.Active}
 	for _, other := range v.Via {
-		t.Via = append(t.Via, tellVoter(other))
+		t.Via = append(t.Via, recordOf(other))
 	}
 	return t
 }
 
-func (t ToldVoter) voter() Voter {
+func (t VoterRecord) voter() Voter {
 	v := Voter{Identity: t.Identity, Roles: t.Roles, Active: t.Active}
 	for _, other := range t.Via {
 		v.Via = append(v.Via, other.voter())
@@ -167,14 +168,14 @@ func (t ToldVoter) voter() Voter {
 	return v
 }
 
-func (t ToldVoter) same(other ToldVoter) bool {
+func (t VoterRecord) same(other VoterRecord) bool {
 	return t.Identity == other.Identity && t.Active == other.Active && slices.Equal(t.Roles, other.Roles) &&
-		slices.EqualFunc(t.Via, other.Via, ToldVoter.same)
+		slices.EqualFunc(t.Via, other.Via, VoterRecord.same)
 }
 
-// ToldRequirements are requirements as events tell them: without whom they
-// suggest, which are addresses and give nobody a say.
-func ToldRequirements(requirements []engine.Requirement) []engine.Requirement {
+// PayloadRequirements are requirements as events hold them: without the people
+// whom they suggest, who are e-mail addresses and have no vote by that.
+func PayloadRequirements(requirements []engine.Requirement) []engine.Requirement {
 	told := slices.Clone(requirements)
 	for i := range told {
 		told[i].Suggested = nil
@@ -182,39 +183,38 @@ func ToldRequirements(requirements []engine.Requirement) []engine.Requirement {
 	return told
 }
 
-// Ended is what the event of the approval's end tells, from the State that ends it
-// and was computed at a moment.
-func (a Approval) Ended(state State, at time.Time) Ended {
-	e := Ended{
+// SettledPayload is the payload of the event that ends the approval, with the State
+// that ends it, which was computed at at.
+func (a Approval) SettledPayload(state State, at time.Time) SettledPayload {
+	e := SettledPayload{
 		At: at, Reached: state.Status, OpenedAt: a.Plan.OpenedAt, ExpiresAt: a.Plan.ExpiresAt, BeganAt: a.Plan.BeganAt, Edition: a.Plan.Edition,
-		Asked: *a.Plan.Asked(), Facts: []int64{},
+		EditionPayload: *a.Plan.EditionPayload(), Facts: []int64{},
 	}
 	for _, f := range a.Facts {
 		e.Facts = append(e.Facts, f.Seq)
 		if f.Voter.Identity == "" && len(f.Voter.Via) == 0 {
 			continue
 		}
-		v := tellVoter(f.Voter)
-		i := slices.IndexFunc(e.Behind, func(b Behind) bool { return b.same(v) })
+		v := recordOf(f.Voter)
+		i := slices.IndexFunc(e.Behind, func(b VoterFacts) bool { return b.same(v) })
 		if i < 0 {
-			i, e.Behind = len(e.Behind), append(e.Behind, Behind{ToldVoter: v})
+			i, e.Behind = len(e.Behind), append(e.Behind, VoterFacts{VoterRecord: v})
 		}
 		e.Behind[i].Facts = append(e.Behind[i].Facts, f.Seq)
 	}
 	return e
 }
 
-// Logged is a fact as the log has it: what its event tells, and whom it names.
-type Logged struct {
-	Told
+// LoggedFact is a fact as the log has it: its payload and its actor.
+type LoggedFact struct {
+	FactPayload
 	Actor engine.Actor
 }
 
-// Replay computes from the log what an approval had come to: the State that
-// Advance returns for the facts at the moment when they were read. The facts have
-// to be exactly those that there were, and everybody one human being in all of
-// them.
-func (e Ended) Replay(requirements []engine.Requirement, facts []Logged) (State, error) {
+// Replay computes from the log how an approval ended: the State that Advance
+// returns for the facts at the time when they were read. The facts must be exactly
+// those of the payload, and each actor must be one human being in all of them.
+func (e SettledPayload) Replay(requirements []engine.Requirement, facts []LoggedFact) (State, error) {
 	if len(facts) != len(e.Facts) {
 		return State{}, fmt.Errorf("it ended with %d facts, and the log has %d", len(e.Facts), len(facts))
 	}
