@@ -60,7 +60,7 @@ type Requirement struct {
 	Deny int `json:"deny,omitempty"`
 	// Escalation names who else may decide when a requirement has waited.
 	Escalation []Escalation `json:"escalation,omitempty"`
-	// Reminders are when those who have not decided yet are told again.
+	// Reminders are when those who have not decided yet are reminded.
 	Reminders []Duration `json:"reminders,omitempty"`
 	// Suggested lists the e-mail addresses of people to ask first. It gives nobody
 	// a say.

@@ -241,7 +241,7 @@ func (r *Replay) fact(e engine.Event) error {
 		return nil
 	}
 	if a.asked == nil {
-		return nil // from before the log told enough
+		return nil // from before the log recorded enough
 	}
 	p, err := told(e)
 	switch {

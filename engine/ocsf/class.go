@@ -61,14 +61,14 @@ type particulars struct {
 	payload map[string]json.RawMessage
 }
 
-// read looks into the payloads of those types that are told apart by them. A
+// read looks into the payloads of those types whose class depends on them. A
 // payload that is no object has nothing to say; it is kept either way.
 func read(e engine.Event) particulars {
 	var p particulars
 	if len(e.Reasons) > 0 {
 		p.code = e.Reasons[0].Code
 	}
-	switch e.Type { //nolint:exhaustive // the others are told by their type
+	switch e.Type { //nolint:exhaustive // the class of the others follows from their type
 	case engine.Admin, engine.Granted, engine.Notified, engine.Refusal, engine.Held, engine.Erased:
 		_ = json.Unmarshal(e.SafePayload, &p.payload)
 	}

@@ -138,7 +138,7 @@ type Approval struct {
 	// Calendar names the business hours in which Within, Reminders and Escalation
 	// count. Those of ExpiresIn are the settings' own.
 	Calendar string `json:"calendar,omitempty" yaml:"calendar,omitempty"`
-	// Reminders are when those who have not decided yet are told again, in order.
+	// Reminders are when those who have not decided yet are reminded, in order.
 	Reminders []engine.Duration `json:"reminders,omitempty" yaml:"reminders,omitempty"`
 	// Escalation names who else may decide when, in order of time.
 	Escalation []Escalation `json:"escalation,omitempty" yaml:"escalation,omitempty"`

@@ -11,7 +11,7 @@ import (
 	"holdpoint/internal/notify"
 )
 
-// SMTP is the mail server by which people are told, and who writes.
+// SMTP is the mail server that sends notifications, and their sender.
 type SMTP struct {
 	Addr         string `yaml:"addr"` // host:port; "" for none
 	From         string `yaml:"from"`
