@@ -10,7 +10,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/internal/gate"
-	"holdpoint/internal/herald"
+	"holdpoint/internal/notify"
 	"holdpoint/web/views"
 )
 
@@ -78,11 +78,11 @@ func (h *notificationHandler) view(ctx context.Context, p engine.Person) (views.
 	}
 	v.Forms = []views.EndpointForm{
 		{
-			Kind: herald.Email, Label: "E-mail", To: herald.Reviewers, Open: len(endpoints) == 0,
+			Kind: notify.Email, Label: "E-mail", To: notify.Reviewers, Open: len(endpoints) == 0,
 			Hint: "A mail to everybody who could act, or to addresses. It goes by the mail server of the worker's settings (smtp).",
 		},
-		{Kind: herald.Webhook, Label: "Webhook", Hint: "A signed POST to a program of yours, by the Standard Webhooks specification. You get its secret once, after this."},
-		{Kind: herald.Slack, Label: "Slack", Hint: "A message to a channel. Make an incoming webhook in Slack and write its address here."},
+		{Kind: notify.Webhook, Label: "Webhook", Hint: "A signed POST to a program of yours, by the Standard Webhooks specification. You get its secret once, after this."},
+		{Kind: notify.Slack, Label: "Slack", Hint: "A message to a channel. Make an incoming webhook in Slack and write its address here."},
 	}
 	if len(endpoints) == 0 {
 		v.Forms[0].Name = "The reviewers"
@@ -109,16 +109,16 @@ func ticks(on []string) []views.Tick {
 	return list
 }
 
-var endpointKinds = map[string]string{herald.Webhook: "Webhook", herald.Email: "E-mail", herald.Slack: "Slack"}
+var endpointKinds = map[string]string{notify.Webhook: "Webhook", notify.Email: "E-mail", notify.Slack: "Slack"}
 
 func endpointRow(e gate.Endpoint, p engine.Person) views.EndpointRow {
 	s := e.Settings
 	row := views.EndpointRow{
 		ID: e.ID, URL: "/notifications/endpoints/" + url.PathEscape(e.ID), Name: e.Name, Kind: endpointKinds[e.Kind], Where: []string{s.Host}, On: e.DisabledAt == nil,
 		State: views.Status{Code: "active", Word: "On"}, Waiting: e.Waiting, Sent: e.Sent, Dead: e.Dead, LastAt: e.LastAt,
-		Rotates: e.Kind != herald.Email, NewURL: e.Kind == herald.Slack,
+		Rotates: e.Kind != notify.Email, NewURL: e.Kind == notify.Slack,
 	}
-	if e.Kind == herald.Email {
+	if e.Kind == notify.Email {
 		row.Where, row.NeedsTo, row.TestTo = s.To, true, p.Email
 	}
 	if !row.On {
@@ -148,7 +148,7 @@ func (h *notificationHandler) addEndpoint(w http.ResponseWriter, r *http.Request
 	e := formValues{form: r.PostForm}
 	given := gate.NewEndpoint{
 		Kind: e.text("kind"), Name: e.text("name"), URL: e.text("url"), Plain: e.checked("plain"), Ed25519: e.checked("pair"),
-		Settings: herald.Settings{
+		Settings: notify.Settings{
 			Roles: e.lines("roles"), Tools: e.lines("tools"), Agents: e.lines("agents"), To: e.lines("to"), Own: e.checked("own"),
 			Digest: e.duration("digest", "Gather for"),
 		},

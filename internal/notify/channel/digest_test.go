@@ -1,4 +1,4 @@
-package notify
+package channel
 
 import (
 	"reflect"
@@ -13,8 +13,8 @@ import (
 )
 
 func TestDigest(t *testing.T) {
-	at := func(id string, kind engine.NotificationKind, tool, agent string, hours int) Notice {
-		n := Notice{ID: "ntf_" + id, Kind: kind, At: noon, Tool: tool, Agent: agent}
+	at := func(id string, kind engine.NotificationKind, tool, agent string, hours int) Notification {
+		n := Notification{ID: "ntf_" + id, Kind: kind, At: noon, Tool: tool, Agent: agent}
 		if hours > 0 {
 			n.Deadline = noon.Add(time.Duration(hours) * time.Hour)
 		}
@@ -22,10 +22,10 @@ func TestDigest(t *testing.T) {
 	}
 	late := at("late", engine.NotifyDecided, "pay", "bot", 0)
 	late.At = noon.Add(time.Minute)
-	d := Digest("ntf_d", []Notice{
+	d := Digest("ntf_d", []Notification{
 		late, at("b", engine.NotifyOpened, "pay", "bot", 9), at("c", engine.NotifyOpened, "mail", "bot", 2), at("d", engine.NotifyOpened, "mail", "bot", 0),
 		at("e", engine.NotifyBreakGlass, "pay", "bot", 0), at("b", engine.NotifyOpened, "pay", "bot", 9),
-		{ID: "ntf_x", Kind: engine.NotifyDigest, Items: []Notice{at("f", engine.NotifyEscalated, "mail", "other", 30)}},
+		{ID: "ntf_x", Kind: engine.NotifyDigest, Items: []Notification{at("f", engine.NotifyEscalated, "mail", "other", 30)}},
 	})
 	var order []string
 	for _, n := range d.Items {
@@ -59,9 +59,9 @@ func TestDigest(t *testing.T) {
 func TestDigestDoesNotDependOnOrder(t *testing.T) {
 	kinds := engine.NotificationKinds()[:12]
 	rapid.Check(t, func(t *rapid.T) {
-		var list []Notice
+		var list []Notification
 		for i := range rapid.IntRange(0, 70).Draw(t, "n") {
-			n := Notice{ID: "ntf_" + thousands(i), Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), At: noon, Tool: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "tool")}
+			n := Notification{ID: "ntf_" + thousands(i), Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), At: noon, Tool: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "tool")}
 			if h := rapid.IntRange(0, 3).Draw(t, "hours"); h > 0 {
 				n.Deadline = noon.Add(time.Duration(h) * time.Hour)
 			}

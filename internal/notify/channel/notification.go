@@ -1,4 +1,4 @@
-package notify
+package channel
 
 import (
 	"errors"
@@ -11,10 +11,10 @@ import (
 	"holdpoint/engine"
 )
 
-// Notice is one thing to tell. It has no field for an argument, a secret or a
+// Notification is one thing to tell. It has no field for an argument, a secret or a
 // token, and must never be given one in another. Every text in it may come from
 // an agent, and is treated so.
-type Notice struct {
+type Notification struct {
 	// ID begins with "ntf_" and is the same for every attempt and every receiver,
 	// so that repetitions can be told.
 	ID   string
@@ -33,11 +33,11 @@ type Notice struct {
 	Link        string // the console's page about it
 	Message     string // one sentence
 
-	Items []Notice // of a digest
+	Items []Notification // of a digest
 }
 
-// Check says what keeps a notice from being sent, field by field.
-func (n Notice) Check() error {
+// Check says what keeps a notification from being sent, field by field.
+func (n Notification) Check() error {
 	var errs []error
 	if err := checkID(n.ID); err != nil {
 		errs = append(errs, fmt.Errorf("id: %w", err))

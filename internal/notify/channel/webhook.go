@@ -1,4 +1,4 @@
-package notify
+package channel
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 // maxValue is how many bytes of a text a webhook carries.
 const maxValue = 4096
 
-// Endpoint is where webhooks go to.
-type Endpoint struct {
+// WebhookEndpoint is where webhooks go to.
+type WebhookEndpoint struct {
 	URL string
 	// Secrets sign, each of them (whsec_ or whsk_): one, or two while one replaces
 	// the other.
@@ -29,7 +29,7 @@ type Endpoint struct {
 }
 
 // Check says what is wrong with an endpoint, field by field.
-func (e Endpoint) Check() error {
+func (e WebhookEndpoint) Check() error {
 	var errs []error
 	if err := checkTarget(e.URL, e.AllowPlain); err != nil {
 		errs = append(errs, fmt.Errorf("url: %w", err))
@@ -63,7 +63,7 @@ func checkTarget(target string, plain bool) error {
 	return nil
 }
 
-// Webhook sends notices to programs, signed by the Standard Webhooks
+// Webhook sends notifications to programs, signed by the Standard Webhooks
 // specification.
 type Webhook struct{ post poster }
 
@@ -80,7 +80,7 @@ func NewWebhook(c HTTPConfig) (*Webhook, error) {
 // too, is an error and may be tried again. The body is the same at every attempt,
 // the timestamp and with it the signature are of now. An error holds neither the
 // address nor anything that the receiver wrote.
-func (w *Webhook) Send(ctx context.Context, n Notice, to Endpoint) (Result, error) {
+func (w *Webhook) Send(ctx context.Context, n Notification, to WebhookEndpoint) (Result, error) {
 	res, err := w.send(ctx, n, to)
 	if err != nil {
 		return res, fmt.Errorf("send %.40q by webhook: %w", n.ID, err)
@@ -88,7 +88,7 @@ func (w *Webhook) Send(ctx context.Context, n Notice, to Endpoint) (Result, erro
 	return res, nil
 }
 
-func (w *Webhook) send(ctx context.Context, n Notice, to Endpoint) (Result, error) {
+func (w *Webhook) send(ctx context.Context, n Notification, to WebhookEndpoint) (Result, error) {
 	if err := to.Check(); err != nil {
 		return Result{}, err
 	}
@@ -141,9 +141,9 @@ type datum struct {
 	More        int                     `json:"more,omitempty"`
 }
 
-// webhookBody renders a notice for programs: texts as they are, not made visible,
+// webhookBody renders a notification for programs: texts as they are, not made visible,
 // in JSON of ASCII alone, so that whoever prints it is not deceived either.
-func webhookBody(n Notice) ([]byte, error) {
+func webhookBody(n Notification) ([]byte, error) {
 	if err := n.Check(); err != nil {
 		return nil, fmt.Errorf("notice: %w", err)
 	}
@@ -174,7 +174,7 @@ func EventType(k engine.NotificationKind) string {
 	return "approval." + string(k)
 }
 
-func newDatum(n Notice) datum {
+func newDatum(n Notification) datum {
 	d := datum{
 		ID: n.ID, Kind: n.Kind, At: stamp(n.At), ApprovalID: n.ApprovalID, Tool: n.Tool, Agent: n.Agent,
 		Environment: n.Environment, Reason: n.Reason, Status: n.Status, Outcome: n.Outcome, Stage: n.Stage, Link: n.Link,

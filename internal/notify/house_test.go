@@ -1,4 +1,4 @@
-package herald_test
+package notify_test
 
 import (
 	"bytes"
@@ -30,8 +30,8 @@ import (
 	"holdpoint/engine/canon"
 	"holdpoint/engine/token"
 	"holdpoint/internal/gate"
-	"holdpoint/internal/herald"
 	"holdpoint/internal/notify"
+	"holdpoint/internal/notify/channel"
 	"holdpoint/internal/outbound"
 	"holdpoint/internal/postgres/pgtest"
 	"holdpoint/internal/rules"
@@ -55,7 +55,7 @@ type house struct {
 	t         *testing.T
 	owner     *pgx.Conn
 	settler   *gate.Settler
-	deliverer *activities.Deliverer
+	deliverer activities.Deliver
 	people    map[string]engine.Person
 	mailbox   *mailbox
 	by        gate.By
@@ -76,7 +76,7 @@ func newHouse(t *testing.T, rule approval.Rule) *house {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = h.owner.Close(ctx) })
-	if _, err := h.owner.Exec(ctx, `DO $$ BEGIN CREATE ROLE herald_app LOGIN PASSWORD 'app' IN ROLE holdpoint_runtime;
+	if _, err := h.owner.Exec(ctx, `DO $$ BEGIN CREATE ROLE notify_app LOGIN PASSWORD 'app' IN ROLE holdpoint_runtime;
 		EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func newHouse(t *testing.T, rule approval.Rule) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.Open(ctx, store.Config{URL: pgtest.Server(t).URL("herald_app", "app", h.owner.Config().Database), Sealer: sealer, Timeout: time.Minute})
+	s, err := store.Open(ctx, store.Config{URL: pgtest.Server(t).URL("notify_app", "app", h.owner.Config().Database), Sealer: sealer, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,15 +104,16 @@ func newHouse(t *testing.T, rule approval.Rule) *house {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	crier := &herald.Herald{PublicURL: "https://console.example.com/", Logger: log}
-	h.settler = &gate.Settler{Store: s, Sealer: sealer, Rules: keeper, Herald: crier, Validity: time.Hour, Logger: log}
+	notifier := &notify.Notifier{PublicURL: "https://console.example.com/", Logger: log}
+	h.settler = &gate.Settler{Store: s, Sealer: sealer, Rules: keeper, Notifier: notifier, Validity: time.Hour, Logger: log}
 	here := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	over := notify.HTTPConfig{Client: &http.Client{Transport: guarded{outbound.New(outbound.Config{AllowPrivate: here, AllowHTTP: true})}}}
-	h.deliverer = &activities.Deliverer{Store: s, Herald: crier, Logger: log}
+	over := channel.HTTPConfig{Client: &http.Client{Transport: guarded{outbound.New(outbound.Config{AllowPrivate: here, AllowHTTP: true})}}}
+	deliverer := &notify.Deliverer{Store: s, PublicURL: notifier.PublicURL, Logger: log}
+	h.deliverer = activities.Deliver{Deliverer: deliverer}
 	var err1, err2, err3 error
-	h.deliverer.Webhook, err1 = notify.NewWebhook(over)
-	h.deliverer.Slack, err2 = notify.NewSlack(over)
-	h.deliverer.Mail, err3 = notify.NewMail(notify.MailConfig{Addr: h.mailbox.addr, From: "Holdpoint <gate@example.com>", TLS: notify.PlainTCP})
+	deliverer.Webhook, err1 = channel.NewWebhook(over)
+	deliverer.Slack, err2 = channel.NewSlack(over)
+	deliverer.Mail, err3 = channel.NewMail(channel.MailConfig{Addr: h.mailbox.addr, From: "Holdpoint <gate@example.com>", TLS: channel.PlainTCP})
 	for _, err := range []error{err1, err2, err3} {
 		if err != nil {
 			t.Fatal(err)
@@ -344,7 +345,7 @@ type post struct {
 	body   []byte
 }
 
-func (p post) id() string { return p.header.Get(notify.HeaderID) }
+func (p post) id() string { return p.header.Get(channel.HeaderID) }
 
 // receiver is a web server that answers with a status and keeps what came.
 type receiver struct {

@@ -1,4 +1,4 @@
-package notify
+package channel
 
 import (
 	"crypto/hmac"
@@ -34,7 +34,7 @@ func genuine(secret string, h http.Header, body []byte) bool {
 // TestReceivers: what the documentation tells receivers to do is what this file
 // does, in Go and in Python, and it works.
 func TestReceivers(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/notifications.md")
+	doc, err := os.ReadFile("../../../docs/notifications.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package notify
+package channel
 
 import (
 	"context"
@@ -107,7 +107,7 @@ func parseAddress(s string) (*netmail.Address, error) {
 	return a, nil
 }
 
-// Mail sends notices to people by SMTP.
+// Mail sends notifications to people by SMTP.
 type Mail struct {
 	config MailConfig
 	host   string
@@ -139,11 +139,11 @@ func NewMail(c MailConfig) (*Mail, error) {
 	return m, nil
 }
 
-// Send makes one attempt to send a notice to one address. It is done when the
+// Send makes one attempt to send a notification to one address. It is done when the
 // server has taken it, and gone when the server says that there is no such
 // mailbox. Every attempt sends the same bytes under the same Message-ID, so that
 // a mailbox can tell a repetition.
-func (m *Mail) Send(ctx context.Context, n Notice, to string) (Result, error) {
+func (m *Mail) Send(ctx context.Context, n Notification, to string) (Result, error) {
 	res, err := m.send(ctx, n, to)
 	if err != nil {
 		return res, fmt.Errorf("send %.40q by mail: %w", n.ID, err)
@@ -151,7 +151,7 @@ func (m *Mail) Send(ctx context.Context, n Notice, to string) (Result, error) {
 	return res, nil
 }
 
-func (m *Mail) send(ctx context.Context, n Notice, to string) (Result, error) {
+func (m *Mail) send(ctx context.Context, n Notification, to string) (Result, error) {
 	msg, err := m.message(n, to)
 	if err != nil {
 		return Result{}, err
@@ -160,7 +160,7 @@ func (m *Mail) send(ctx context.Context, n Notice, to string) (Result, error) {
 	defer cancel()
 	client, err := m.client(ctx)
 	if err != nil {
-		return Result{}, said{"set up", err}
+		return Result{}, serverError{"set up", err}
 	}
 	err = client.DialAndSendWithContext(ctx, msg)
 	if msg.IsDelivered() {
@@ -172,13 +172,13 @@ func (m *Mail) send(ctx context.Context, n Notice, to string) (Result, error) {
 		return Result{}, errors.New("the server did not say that it has it")
 	}
 	if ctx.Err() != nil {
-		return Result{}, said{"hand over", errors.Join(ctx.Err(), err)}
+		return Result{}, serverError{"hand over", errors.Join(ctx.Err(), err)}
 	}
 	var refused *mail.SendError
 	if errors.As(err, &refused) && refused.Reason == mail.ErrSMTPRcptTo && noMailbox(refused) {
-		return Result{Gone: true}, said{"there is no such mailbox", err}
+		return Result{Gone: true}, serverError{"there is no such mailbox", err}
 	}
-	return Result{}, said{"hand over", err}
+	return Result{}, serverError{"hand over", err}
 }
 
 // noMailbox says whether the server refuses the address itself, by RFC 3463. A
@@ -229,13 +229,13 @@ func (m *Mail) client(ctx context.Context) (*mail.Client, error) {
 	return mail.NewClient(m.host, opts...)
 }
 
-// message is a notice, written and addressed: the same bytes each time.
-func (m *Mail) message(n Notice, to string) (*mail.Msg, error) {
+// message is a notification, written and addressed: the same bytes each time.
+func (m *Mail) message(n Notification, to string) (*mail.Msg, error) {
 	addressee, err := parseAddress(to)
 	if err != nil {
 		return nil, fmt.Errorf("recipient: %w", err)
 	}
-	l, err := newLetter(n)
+	l, err := newMailBody(n)
 	if err != nil {
 		return nil, err
 	}
@@ -259,8 +259,8 @@ func (m *Mail) message(n Notice, to string) (*mail.Msg, error) {
 	return msg, nil
 }
 
-// Render writes a notice as the e-mail that Send would send, for previews.
-func (m *Mail) Render(w io.Writer, n Notice, to string) error {
+// Render writes a notification as the e-mail that Send would send, for previews.
+func (m *Mail) Render(w io.Writer, n Notification, to string) error {
 	msg, err := m.message(n, to)
 	if err != nil {
 		return err
@@ -271,12 +271,12 @@ func (m *Mail) Render(w io.Writer, n Notice, to string) error {
 	return nil
 }
 
-// said is an error whose text a server wrote: it is shown on one line, and not
+// serverError is an error whose text a server wrote: it is shown on one line, and not
 // all of it.
-type said struct {
+type serverError struct {
 	what string
 	err  error
 }
 
-func (e said) Error() string { return e.what + ": " + visible(e.err.Error(), maxSentence) }
-func (e said) Unwrap() error { return e.err }
+func (e serverError) Error() string { return e.what + ": " + visible(e.err.Error(), maxSentence) }
+func (e serverError) Unwrap() error { return e.err }

@@ -1,4 +1,4 @@
-package notify
+package channel
 
 import (
 	"context"
@@ -53,7 +53,7 @@ func TestWebhook(t *testing.T) {
 	}
 	secret := NewSecret()
 	private, public := NewEd25519()
-	to := Endpoint{URL: r.URL + "/hook?key=canary", Secrets: []string{secret, private}}
+	to := WebhookEndpoint{URL: r.URL + "/hook?key=canary", Secrets: []string{secret, private}}
 	for range 2 {
 		if res, err := w.Send(context.Background(), waiting(), to); err != nil || res != (Result{Done: true}) {
 			t.Fatalf("%+v, %v", res, err)
@@ -109,7 +109,7 @@ func TestWebhookAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	to := Endpoint{URL: r.URL + "/hook/canary-path", Secrets: []string{NewSecret()}}
+	to := WebhookEndpoint{URL: r.URL + "/hook/canary-path", Secrets: []string{NewSecret()}}
 	for name, c := range map[string]struct {
 		reply func(http.ResponseWriter, *http.Request)
 		want  Result
@@ -165,7 +165,7 @@ func TestWebhookTimeout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := w.Send(context.Background(), waiting(), Endpoint{URL: r.URL + "/canary", Secrets: []string{NewSecret()}})
+	res, err := w.Send(context.Background(), waiting(), WebhookEndpoint{URL: r.URL + "/canary", Secrets: []string{NewSecret()}})
 	if !errors.Is(err, context.DeadlineExceeded) || res != (Result{}) || strings.Contains(err.Error(), "canary") {
 		t.Errorf("%+v, %v", res, err)
 	}
@@ -179,15 +179,15 @@ func TestEndpointCheck(t *testing.T) {
 		"https://user:canary@hooks.example/": false, "https://hooks.example/#canary": false, "https:canary": false,
 		"javascript:alert(1)": false, "http://127.0.0.1.hooks.example/": false, "https://hooks.example/\n": false,
 	} {
-		err := Endpoint{URL: target, Secrets: secrets}.Check()
+		err := WebhookEndpoint{URL: target, Secrets: secrets}.Check()
 		if (err == nil) != want || err != nil && (!strings.HasPrefix(err.Error(), "url: ") || strings.Contains(err.Error(), "canary")) {
 			t.Errorf("%q: %v", target, err)
 		}
 	}
-	if err := (Endpoint{URL: "http://hooks.example/", Secrets: secrets, AllowPlain: true}).Check(); err != nil {
+	if err := (WebhookEndpoint{URL: "http://hooks.example/", Secrets: secrets, AllowPlain: true}).Check(); err != nil {
 		t.Error(err)
 	}
-	if err := (Endpoint{URL: "https://hooks.example/"}).Check(); err == nil || !strings.HasPrefix(err.Error(), "secrets: ") {
+	if err := (WebhookEndpoint{URL: "https://hooks.example/"}).Check(); err == nil || !strings.HasPrefix(err.Error(), "secrets: ") {
 		t.Errorf("no secrets: %v", err)
 	}
 	if _, err := NewWebhook(HTTPConfig{}); err == nil {

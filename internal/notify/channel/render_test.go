@@ -1,4 +1,4 @@
-package notify
+package channel
 
 import (
 	"bytes"
@@ -34,19 +34,19 @@ func mailer(t testing.TB) *Mail {
 	return m
 }
 
-// renderers is every way in which a notice leaves the house, by file extension.
-var renderers = map[string]func(Notice) ([]byte, error){
+// renderers is every way in which a notification leaves the house, by file extension.
+var renderers = map[string]func(Notification) ([]byte, error){
 	"webhook.json": webhookBody,
 	"slack.json":   slackBody,
-	"txt": func(n Notice) ([]byte, error) {
-		l, err := newLetter(n)
+	"txt": func(n Notification) ([]byte, error) {
+		l, err := newMailBody(n)
 		return []byte(l.Subject + "\n\n" + l.Text), err
 	},
-	"html": func(n Notice) ([]byte, error) {
-		l, err := newLetter(n)
+	"html": func(n Notification) ([]byte, error) {
+		l, err := newMailBody(n)
 		return []byte(l.HTML), err
 	},
-	"eml": func(n Notice) ([]byte, error) {
+	"eml": func(n Notification) ([]byte, error) {
 		m, err := NewMail(MailConfig{Addr: "mail.example:587", From: "Holdpoint <holdpoint@gate.example>"})
 		if err != nil {
 			return nil, err
@@ -85,16 +85,16 @@ var hostile = map[string]string{
 	"marks":         "‹U+202E› ›‹",
 }
 
-// all is a notice that has the text wherever there can be one.
-func all(text string) Notice {
+// all is a notification that has the text wherever there can be one.
+func all(text string) Notification {
 	n := waiting()
 	n.ApprovalID, n.Tool, n.Agent, n.Environment, n.Reason = text, text, text, text, text
 	n.Status, n.Outcome, n.Stage, n.Message = text, text, text, text
 	return n
 }
 
-func digestOf(n Notice, count int) Notice {
-	var list []Notice
+func digestOf(n Notification, count int) Notification {
+	var list []Notification
 	for i := range count {
 		item := n
 		item.ID = "ntf_i" + strings.ReplaceAll(thousands(i), ",", "")
@@ -118,10 +118,10 @@ func TestGolden(t *testing.T) {
 	evil.Reason, evil.Message = "Approve at https://evil.example/ \u200B\u200B\u200B \U0001F600", strings.Repeat("long ", 200)
 	late := waiting()
 	late.ID, late.Kind, late.Deadline = "ntf_0005", engine.NotifyReminder, noon.Add(time.Hour)
-	for name, n := range map[string]Notice{
+	for name, n := range map[string]Notification{
 		"opened": waiting(), "decided": decided, "break_glass": glass, "hostile": evil,
-		"digest": func() Notice {
-			d := Digest("ntf_0009", []Notice{waiting(), decided, glass, evil, late})
+		"digest": func() Notification {
+			d := Digest("ntf_0009", []Notification{waiting(), decided, glass, evil, late})
 			d.Link = "https://holdpoint.example/"
 			return d
 		}(),
@@ -134,7 +134,7 @@ func TestGolden(t *testing.T) {
 					t.Fatal(err)
 				}
 				if again, err := render(n); err != nil || !bytes.Equal(got, again) {
-					t.Fatalf("the same notice is rendered in two ways (%v)", err)
+					t.Fatalf("the same notification is rendered in two ways (%v)", err)
 				}
 				if strings.HasSuffix(ext, "json") {
 					var indented bytes.Buffer
@@ -182,7 +182,7 @@ func clean(t *testing.T, what, text string) {
 // text, and nothing that is interpreted.
 func TestHostile(t *testing.T) {
 	for name, text := range hostile {
-		for form, n := range map[string]Notice{"notice": all(text), "digest": digestOf(all(text), 60)} {
+		for form, n := range map[string]Notification{"notice": all(text), "digest": digestOf(all(text), 60)} {
 			t.Run(name+"/"+form, func(t *testing.T) {
 				harmless := all("x")
 				if form == "digest" {
@@ -197,7 +197,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-func checkWebhook(t *testing.T, n Notice) {
+func checkWebhook(t *testing.T, n Notification) {
 	t.Helper()
 	body, err := webhookBody(n)
 	if err != nil {
@@ -233,7 +233,7 @@ func checkWebhook(t *testing.T, n Notice) {
 	}
 }
 
-func checkSlack(t *testing.T, n Notice) {
+func checkSlack(t *testing.T, n Notification) {
 	t.Helper()
 	body, err := slackBody(n)
 	if err != nil {
@@ -321,13 +321,13 @@ func skeleton(t *testing.T, page string) string {
 	}
 }
 
-func checkLetter(t *testing.T, n, harmless Notice) {
+func checkLetter(t *testing.T, n, harmless Notification) {
 	t.Helper()
-	got, err := newLetter(n)
+	got, err := newMailBody(n)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := newLetter(harmless)
+	want, err := newMailBody(harmless)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -360,7 +360,7 @@ func checkLetter(t *testing.T, n, harmless Notice) {
 	}
 }
 
-func checkMessage(t *testing.T, n Notice) {
+func checkMessage(t *testing.T, n Notification) {
 	t.Helper()
 	var b bytes.Buffer
 	if err := mailer(t).Render(&b, n, "ada@people.example"); err != nil {
@@ -370,7 +370,7 @@ func checkMessage(t *testing.T, n Notice) {
 }
 
 // readMessage reads a mail as a mail program would, and returns its parts.
-func readMessage(t *testing.T, raw []byte, n Notice) (header netmail.Header, text, page string) {
+func readMessage(t *testing.T, raw []byte, n Notification) (header netmail.Header, text, page string) {
 	t.Helper()
 	for l := range bytes.SplitSeq(raw, []byte("\r\n")) {
 		if len(l) > 998 {
@@ -429,7 +429,7 @@ func readMessage(t *testing.T, raw []byte, n Notice) (header netmail.Header, tex
 	if len(parts) != 2 {
 		t.Fatalf("%d parts", len(parts))
 	}
-	want, err := newLetter(n)
+	want, err := newMailBody(n)
 	if err != nil {
 		t.Fatal(err)
 	}

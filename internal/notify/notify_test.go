@@ -1,4 +1,4 @@
-package herald_test
+package notify_test
 
 import (
 	"bytes"
@@ -15,19 +15,19 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/gate"
-	"holdpoint/internal/herald"
 	"holdpoint/internal/notify"
+	"holdpoint/internal/notify/channel"
 	"holdpoint/workflows"
 )
 
 var hour = approval.Rule{Role: "reviewer", Needed: 1, ExpiresIn: engine.Duration(time.Hour)}
 
 func reviewers() gate.NewEndpoint {
-	return gate.NewEndpoint{Kind: herald.Email, Name: "The reviewers", Settings: herald.Settings{To: []string{herald.Reviewers}}}
+	return gate.NewEndpoint{Kind: notify.Email, Name: "The reviewers", Settings: notify.Settings{To: []string{notify.Reviewers}}}
 }
 
-func webhook(r *receiver, s herald.Settings) gate.NewEndpoint {
-	return gate.NewEndpoint{Kind: herald.Webhook, Name: "hook " + r.URL, URL: r.URL + "/hidden-path-5c1", Settings: s}
+func webhook(r *receiver, s notify.Settings) gate.NewEndpoint {
+	return gate.NewEndpoint{Kind: notify.Webhook, Name: "hook " + r.URL, URL: r.URL + "/hidden-path-5c1", Settings: s}
 }
 
 func TestThoseWhoCouldActAreMailed(t *testing.T) {
@@ -94,7 +94,7 @@ func TestSuggestedAreAskedFirst(t *testing.T) {
 func TestFailedAttemptsAreRepeatedUnderOneID(t *testing.T) {
 	h := newHouse(t, hour)
 	r := newReceiver(t)
-	_, secret := h.add(webhook(r, herald.Settings{}))
+	_, secret := h.add(webhook(r, notify.Settings{}))
 	r.status.Store(http.StatusInternalServerError)
 	a := h.open()
 	id := h.due()[0]
@@ -120,7 +120,7 @@ func TestFailedAttemptsAreRepeatedUnderOneID(t *testing.T) {
 		t.Fatalf("%d posts", len(posts))
 	}
 	for i, p := range posts {
-		if err := notify.Verify([]string{secret}, p.header, p.body, time.Now()); err != nil {
+		if err := channel.Verify([]string{secret}, p.header, p.body, time.Now()); err != nil {
 			t.Errorf("post %d: %v", i, err)
 		}
 		if p.id() != id || !bytes.Equal(p.body, posts[0].body) || bytes.Contains(p.body, []byte(canary)) {
@@ -130,7 +130,7 @@ func TestFailedAttemptsAreRepeatedUnderOneID(t *testing.T) {
 	if d := posts[0].read(t); d.Type != "approval.opened" || d.Data.ApprovalID != a.ID || d.Data.Status != "pending" {
 		t.Errorf("told %+v", d)
 	}
-	if err := notify.Verify([]string{notify.NewSecret()}, posts[0].header, posts[0].body, time.Now()); err == nil {
+	if err := channel.Verify([]string{channel.NewSecret()}, posts[0].header, posts[0].body, time.Now()); err == nil {
 		t.Error("another secret verifies it")
 	}
 	if h.deliver(id); len(r.take()) != 0 {
@@ -141,7 +141,7 @@ func TestFailedAttemptsAreRepeatedUnderOneID(t *testing.T) {
 func TestRetryAfterIsHonoured(t *testing.T) {
 	h := newHouse(t, hour)
 	r := newReceiver(t)
-	h.add(webhook(r, herald.Settings{}))
+	h.add(webhook(r, notify.Settings{}))
 	r.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "3600")
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -155,7 +155,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 func TestWhatIsNeverTakenIsADeadLetter(t *testing.T) {
 	h := newHouse(t, hour)
 	r := newReceiver(t)
-	h.add(webhook(r, herald.Settings{Tells: []engine.NotificationKind{engine.NotifyOpened}}))
+	h.add(webhook(r, notify.Settings{Tells: []engine.NotificationKind{engine.NotifyOpened}}))
 	r.status.Store(http.StatusTeapot)
 	a := h.open()
 	id := h.due()[0]
@@ -193,7 +193,7 @@ func TestWhatIsNeverTakenIsADeadLetter(t *testing.T) {
 func TestGoneSwitchesTheEndpointOff(t *testing.T) {
 	h := newHouse(t, hour)
 	r := newReceiver(t)
-	id, _ := h.add(webhook(r, herald.Settings{}))
+	id, _ := h.add(webhook(r, notify.Settings{}))
 	r.status.Store(http.StatusGone)
 	h.open()
 	h.open()
@@ -218,7 +218,7 @@ func TestGoneSwitchesTheEndpointOff(t *testing.T) {
 func TestToldIsOfOneMoment(t *testing.T) {
 	h := newHouse(t, hour)
 	r := newReceiver(t)
-	id, _ := h.add(webhook(r, herald.Settings{}))
+	id, _ := h.add(webhook(r, notify.Settings{}))
 	h.open()
 	due := h.due()[0]
 	ctx, stop := context.WithCancel(context.Background())
@@ -271,7 +271,7 @@ func TestOneMailboxThatIsGoneEndsNothingElse(t *testing.T) {
 func TestDigest(t *testing.T) {
 	h := newHouse(t, hour)
 	r := newReceiver(t)
-	h.add(webhook(r, herald.Settings{Digest: engine.Duration(10 * time.Minute)}))
+	h.add(webhook(r, notify.Settings{Digest: engine.Duration(10 * time.Minute)}))
 	opened := map[string]bool{}
 	var first string
 	for range 3 {
@@ -330,7 +330,7 @@ func TestDigest(t *testing.T) {
 func TestDigestIsMadeOnce(t *testing.T) {
 	h := newHouse(t, hour)
 	r := newReceiver(t)
-	h.add(webhook(r, herald.Settings{Digest: engine.Duration(10 * time.Minute)}))
+	h.add(webhook(r, notify.Settings{Digest: engine.Duration(10 * time.Minute)}))
 	for range 8 {
 		h.open()
 	}
@@ -362,7 +362,7 @@ func TestWhatIsUrgentIsNotGathered(t *testing.T) {
 	rule.ExpiresIn = engine.Duration(5 * time.Minute)
 	h := newHouse(t, rule)
 	r := newReceiver(t)
-	h.add(webhook(r, herald.Settings{Digest: engine.Duration(10 * time.Minute)}))
+	h.add(webhook(r, notify.Settings{Digest: engine.Duration(10 * time.Minute)}))
 	a := h.open()
 	if len(h.due()) != 1 {
 		t.Error("its time would be up before it is told")
@@ -390,7 +390,7 @@ func TestWhatIsUrgentIsNotGathered(t *testing.T) {
 func TestRepetitionHasTheSameID(t *testing.T) {
 	h := newHouse(t, hour)
 	r := newReceiver(t)
-	_, secret := h.add(webhook(r, herald.Settings{}))
+	_, secret := h.add(webhook(r, notify.Settings{}))
 	h.open()
 	id := h.due()[0]
 	var arrived sync.WaitGroup
@@ -410,7 +410,7 @@ func TestRepetitionHasTheSameID(t *testing.T) {
 		t.Fatalf("%d posts", len(posts))
 	}
 	for _, p := range posts {
-		if err := notify.Verify([]string{secret}, p.header, p.body, time.Now()); err != nil {
+		if err := channel.Verify([]string{secret}, p.header, p.body, time.Now()); err != nil {
 			t.Error(err)
 		}
 	}
@@ -419,7 +419,7 @@ func TestRepetitionHasTheSameID(t *testing.T) {
 func TestRotationOverlaps(t *testing.T) {
 	h := newHouse(t, hour)
 	r := newReceiver(t)
-	id, old := h.add(webhook(r, herald.Settings{}))
+	id, old := h.add(webhook(r, notify.Settings{}))
 	next, err := h.RotateSecret(context.Background(), h.by, id, "", time.Hour)
 	if err != nil {
 		t.Fatal(err)
@@ -430,7 +430,7 @@ func TestRotationOverlaps(t *testing.T) {
 		h.deliverAll()
 		p := r.take()[0]
 		for secret, good := range want {
-			if err := notify.Verify([]string{secret}, p.header, p.body, time.Now()); (err == nil) != good {
+			if err := channel.Verify([]string{secret}, p.header, p.body, time.Now()); (err == nil) != good {
 				t.Errorf("a secret that should verify, %t: %v", good, err)
 			}
 		}
@@ -449,7 +449,7 @@ func TestRotationOverlaps(t *testing.T) {
 func TestPrivateAddressesAreNotAsked(t *testing.T) {
 	h := newHouse(t, hour)
 	for i, url := range []string{"http://169.254.169.254/latest/meta-data", "https://10.0.0.1/x", "http://[::1]:9/x"} {
-		h.add(gate.NewEndpoint{Kind: herald.Webhook, Name: fmt.Sprint("inside ", i), URL: url, Plain: true})
+		h.add(gate.NewEndpoint{Kind: notify.Webhook, Name: fmt.Sprint("inside ", i), URL: url, Plain: true})
 	}
 	h.open()
 	due := h.due()
@@ -470,28 +470,28 @@ func TestWhoWantsWhat(t *testing.T) {
 	h := newHouse(t, hour)
 	want := map[string]bool{}
 	for name, tc := range map[string]struct {
-		s    herald.Settings
+		s    notify.Settings
 		told bool
 	}{
-		"everything":   {herald.Settings{}, true},
-		"opened":       {herald.Settings{Tells: []engine.NotificationKind{engine.NotifyOpened}}, true},
-		"decided":      {herald.Settings{Tells: []engine.NotificationKind{engine.NotifyDecided}}, false},
-		"role":         {herald.Settings{Roles: []string{"finance", "reviewer"}}, true},
-		"other role":   {herald.Settings{Roles: []string{"finance"}}, false},
-		"tool":         {herald.Settings{Tools: []string{"PAY"}}, true},
-		"prefix":       {herald.Settings{Tools: []string{"p*"}}, true},
-		"other tool":   {herald.Settings{Tools: []string{"payments"}}, false},
-		"agent":        {herald.Settings{Agents: []string{"bot"}}, true},
-		"other agent":  {herald.Settings{Agents: []string{"bo"}}, false},
-		"own, could":   {herald.Settings{To: []string{"ada@example.com"}, Own: true}, true},
-		"own, answers": {herald.Settings{To: []string{"owner@example.com"}, Own: true}, true},
-		"own, nothing": {herald.Settings{To: []string{"stranger@example.com"}, Own: true}, false},
-		"not own":      {herald.Settings{To: []string{"stranger@example.com"}}, true},
+		"everything":   {notify.Settings{}, true},
+		"opened":       {notify.Settings{Tells: []engine.NotificationKind{engine.NotifyOpened}}, true},
+		"decided":      {notify.Settings{Tells: []engine.NotificationKind{engine.NotifyDecided}}, false},
+		"role":         {notify.Settings{Roles: []string{"finance", "reviewer"}}, true},
+		"other role":   {notify.Settings{Roles: []string{"finance"}}, false},
+		"tool":         {notify.Settings{Tools: []string{"PAY"}}, true},
+		"prefix":       {notify.Settings{Tools: []string{"p*"}}, true},
+		"other tool":   {notify.Settings{Tools: []string{"payments"}}, false},
+		"agent":        {notify.Settings{Agents: []string{"bot"}}, true},
+		"other agent":  {notify.Settings{Agents: []string{"bo"}}, false},
+		"own, could":   {notify.Settings{To: []string{"ada@example.com"}, Own: true}, true},
+		"own, answers": {notify.Settings{To: []string{"owner@example.com"}, Own: true}, true},
+		"own, nothing": {notify.Settings{To: []string{"stranger@example.com"}, Own: true}, false},
+		"not own":      {notify.Settings{To: []string{"stranger@example.com"}}, true},
 	} {
 		if len(tc.s.To) == 0 {
 			tc.s.To = []string{"box@example.com"}
 		}
-		id, _ := h.add(gate.NewEndpoint{Kind: herald.Email, Name: name, Settings: tc.s})
+		id, _ := h.add(gate.NewEndpoint{Kind: notify.Email, Name: name, Settings: tc.s})
 		want[id] = tc.told
 	}
 	h.open()
@@ -517,14 +517,14 @@ func TestMistakesInEndpointsAreNamed(t *testing.T) {
 		want string
 	}{
 		"kind":         {gate.NewEndpoint{Kind: "pager", Name: "x"}, "kind:"},
-		"name":         {gate.NewEndpoint{Kind: herald.Webhook, URL: "https://a.example/"}, "name:"},
-		"plain":        {gate.NewEndpoint{Kind: herald.Webhook, Name: "x", URL: "http://a.example/secret-path"}, "url:"},
-		"no address":   {gate.NewEndpoint{Kind: herald.Slack, Name: "x"}, "url:"},
-		"nobody":       {gate.NewEndpoint{Kind: herald.Email, Name: "x"}, "to:"},
-		"no mail":      {gate.NewEndpoint{Kind: herald.Email, Name: "x", Settings: herald.Settings{To: []string{"Ada <ada@example.com>"}}}, "to:"},
-		"tell":         {gate.NewEndpoint{Kind: herald.Webhook, Name: "x", URL: "https://a.example/", Settings: herald.Settings{Tells: []engine.NotificationKind{"all"}}}, "tells:"},
-		"digest":       {gate.NewEndpoint{Kind: herald.Webhook, Name: "x", URL: "https://a.example/", Settings: herald.Settings{Digest: -1}}, "digest:"},
-		"to of a hook": {gate.NewEndpoint{Kind: herald.Webhook, Name: "x", URL: "https://a.example/", Settings: herald.Settings{To: []string{"a@example.com"}}}, "to:"},
+		"name":         {gate.NewEndpoint{Kind: notify.Webhook, URL: "https://a.example/"}, "name:"},
+		"plain":        {gate.NewEndpoint{Kind: notify.Webhook, Name: "x", URL: "http://a.example/secret-path"}, "url:"},
+		"no address":   {gate.NewEndpoint{Kind: notify.Slack, Name: "x"}, "url:"},
+		"nobody":       {gate.NewEndpoint{Kind: notify.Email, Name: "x"}, "to:"},
+		"no mail":      {gate.NewEndpoint{Kind: notify.Email, Name: "x", Settings: notify.Settings{To: []string{"Ada <ada@example.com>"}}}, "to:"},
+		"tell":         {gate.NewEndpoint{Kind: notify.Webhook, Name: "x", URL: "https://a.example/", Settings: notify.Settings{Tells: []engine.NotificationKind{"all"}}}, "tells:"},
+		"digest":       {gate.NewEndpoint{Kind: notify.Webhook, Name: "x", URL: "https://a.example/", Settings: notify.Settings{Digest: -1}}, "digest:"},
+		"to of a hook": {gate.NewEndpoint{Kind: notify.Webhook, Name: "x", URL: "https://a.example/", Settings: notify.Settings{To: []string{"a@example.com"}}}, "to:"},
 	} {
 		_, _, err := h.AddEndpoint(context.Background(), h.by, tc.e)
 		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "secret-path") {

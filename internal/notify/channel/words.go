@@ -1,4 +1,4 @@
-package notify
+package channel
 
 import (
 	"fmt"
@@ -18,8 +18,8 @@ const (
 	maxSubject  = 60 // of a tool's name there
 )
 
-// title is what a notice is about, in words that are all ours.
-func title(n Notice) string {
+// title is what a notification is about, in words that are all ours.
+func title(n Notification) string {
 	switch {
 	case n.Kind == engine.NotifyDigest:
 		return "Digest of " + count(len(n.Items), "notice")
@@ -30,7 +30,7 @@ func title(n Notice) string {
 }
 
 // subject is a title with what it is about.
-func subject(n Notice) string {
+func subject(n Notification) string {
 	s := title(n)
 	if n.Tool != "" {
 		s += ": " + visible(n.Tool, maxSubject)
@@ -41,10 +41,10 @@ func subject(n Notice) string {
 	return s
 }
 
-// fact is a line of a notice: a label of ours and somebody's text, made visible.
+// fact is a line of a notification: a label of ours and somebody's text, made visible.
 type fact struct{ Label, Text string }
 
-func facts(n Notice) []fact {
+func facts(n Notification) []fact {
 	var list []fact
 	add := func(label, text string, limit int) {
 		if text != "" {
@@ -66,7 +66,7 @@ func facts(n Notice) []fact {
 }
 
 // line is an item of a digest in one line.
-func line(n Notice) string {
+func line(n Notification) string {
 	s := title(n)
 	if n.Environment != "" {
 		s += " (" + visible(n.Environment, maxSubject) + ")"

@@ -1,4 +1,4 @@
-package notify
+package channel
 
 import (
 	"cmp"
@@ -8,17 +8,17 @@ import (
 	"holdpoint/engine"
 )
 
-// maxItems is how many of a digest's notices are told one by one.
+// maxItems is how many of a digest's notifications are told one by one.
 const maxItems = 50
 
-// Digest gathers notices into one: the most urgent first, repetitions (by id) and
+// Digest gathers notifications into one: the most urgent first, repetitions (by id) and
 // digests dissolved. It is at the time of the latest of them. Link is for the
-// caller to set. The same notices in another order make the same digest.
-func Digest(id string, notices []Notice) Notice {
-	d := Notice{ID: id, Kind: engine.NotifyDigest}
+// caller to set. The same notifications in another order make the same digest.
+func Digest(id string, notifications []Notification) Notification {
+	d := Notification{ID: id, Kind: engine.NotifyDigest}
 	seen := map[string]bool{}
-	var gather func([]Notice)
-	gather = func(list []Notice) {
+	var gather func([]Notification)
+	gather = func(list []Notification) {
 		for _, n := range list {
 			switch {
 			case n.Kind == engine.NotifyDigest:
@@ -29,7 +29,7 @@ func Digest(id string, notices []Notice) Notice {
 			}
 		}
 	}
-	gather(notices)
+	gather(notifications)
 	slices.SortStableFunc(d.Items, byUrgency)
 	tools := map[string]bool{}
 	var next time.Time
@@ -56,7 +56,7 @@ func Digest(id string, notices []Notice) Notice {
 }
 
 // byUrgency compares by rank, then by deadline (none is last), then by time.
-func byUrgency(a, b Notice) int {
+func byUrgency(a, b Notification) int {
 	if c := cmp.Compare(a.Kind.Traits().Rank, b.Kind.Traits().Rank); c != 0 {
 		return c
 	}
@@ -72,7 +72,7 @@ func byUrgency(a, b Notice) int {
 // group is what one agent does with one tool.
 type group struct {
 	Tool, Agent string
-	Items       []Notice
+	Items       []Notification
 }
 
 // name is the group's heading, made visible.
@@ -91,7 +91,7 @@ func (g group) name() string {
 
 // grouped is the most urgent of a digest's items by tool and agent, and how many
 // others there are. Groups and what is in them are in order of urgency.
-func grouped(items []Notice) (groups []group, more int) {
+func grouped(items []Notification) (groups []group, more int) {
 	items = slices.Clone(items)
 	slices.SortStableFunc(items, byUrgency)
 	if len(items) > maxItems {

@@ -5,10 +5,9 @@ import (
 	"net/http"
 	"time"
 
-	"holdpoint/activities"
 	"holdpoint/internal/config"
-	"holdpoint/internal/herald"
 	"holdpoint/internal/notify"
+	"holdpoint/internal/notify/channel"
 	"holdpoint/internal/outbound"
 	"holdpoint/internal/store"
 )
@@ -22,21 +21,21 @@ type guarded struct{ client *outbound.Client }
 
 func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) { return g.client.Do(req) }
 
-// newDeliverer makes what sends notifications by the settings.
-func newDeliverer(cfg config.Config, s *store.Store, crier *herald.Herald, log *slog.Logger) (*activities.Deliverer, error) {
-	over := notify.HTTPConfig{Timeout: sendWithin, Client: &http.Client{Transport: guarded{outbound.New(outbound.Config{
+// newDeliverer makes what delivers notifications, by the settings.
+func newDeliverer(cfg config.Config, s *store.Store, log *slog.Logger) (*notify.Deliverer, error) {
+	over := channel.HTTPConfig{Timeout: sendWithin, Client: &http.Client{Transport: guarded{outbound.New(outbound.Config{
 		AllowPrivate: cfg.AllowPrivate, AllowHTTP: len(cfg.AllowPrivate) > 0, Timeout: sendWithin,
 	})}}}
-	d := &activities.Deliverer{Store: s, Herald: crier, Logger: log}
+	d := &notify.Deliverer{Store: s, PublicURL: cfg.PublicURL, Logger: log}
 	var err error
-	if d.Webhook, err = notify.NewWebhook(over); err != nil {
+	if d.Webhook, err = channel.NewWebhook(over); err != nil {
 		return nil, err
 	}
-	if d.Slack, err = notify.NewSlack(over); err != nil {
+	if d.Slack, err = channel.NewSlack(over); err != nil {
 		return nil, err
 	}
 	if mail, there := cfg.Mail(); there {
-		if d.Mail, err = notify.NewMail(mail); err != nil {
+		if d.Mail, err = channel.NewMail(mail); err != nil {
 			return nil, err
 		}
 	}

@@ -1,4 +1,4 @@
-package notify
+package channel
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// Slack posts notices to incoming webhooks of Slack.
+// Slack posts notifications to incoming webhooks of Slack.
 type Slack struct{ post poster }
 
 // NewSlack returns a sender that uses the client.
@@ -35,7 +35,7 @@ var closed = []string{
 
 // Send makes one attempt. It is done when Slack answers "ok". An error holds
 // Slack's word for what is wrong, and not the address.
-func (s *Slack) Send(ctx context.Context, n Notice, address string) (Result, error) {
+func (s *Slack) Send(ctx context.Context, n Notification, address string) (Result, error) {
 	res, err := s.send(ctx, n, address)
 	if err != nil {
 		return res, fmt.Errorf("send %.40q to Slack: %w", n.ID, err)
@@ -43,7 +43,7 @@ func (s *Slack) Send(ctx context.Context, n Notice, address string) (Result, err
 	return res, nil
 }
 
-func (s *Slack) send(ctx context.Context, n Notice, address string) (Result, error) {
+func (s *Slack) send(ctx context.Context, n Notification, address string) (Result, error) {
 	if err := CheckSlack(address); err != nil {
 		return Result{}, fmt.Errorf("address: %w", err)
 	}
@@ -55,12 +55,12 @@ func (s *Slack) send(ctx context.Context, n Notice, address string) (Result, err
 	if err != nil {
 		return Result{}, err
 	}
-	said := strings.TrimSpace(string(a.body))
-	if a.status == http.StatusOK && said == "ok" {
+	answer := strings.TrimSpace(string(a.body))
+	if a.status == http.StatusOK && answer == "ok" {
 		return Result{Done: true}, nil
 	}
-	err = fmt.Errorf("status %d: %s", a.status, visible(said, maxName))
-	if a.status == http.StatusGone || a.status >= 400 && a.status < 500 && slices.Contains(closed, said) {
+	err = fmt.Errorf("status %d: %s", a.status, visible(answer, maxName))
+	if a.status == http.StatusGone || a.status >= 400 && a.status < 500 && slices.Contains(closed, answer) {
 		return Result{Gone: true}, err
 	}
 	return Result{RetryAfter: a.retryAfter}, err
@@ -96,8 +96,8 @@ const (
 	maxSections = 40   // of the 50 blocks that it takes in a message
 )
 
-// slackBody renders a notice for Slack.
-func slackBody(n Notice) ([]byte, error) {
+// slackBody renders a notification for Slack.
+func slackBody(n Notification) ([]byte, error) {
 	if err := n.Check(); err != nil {
 		return nil, fmt.Errorf("notice: %w", err)
 	}
@@ -153,7 +153,7 @@ func slackBody(n Notice) ([]byte, error) {
 }
 
 // sections is a digest's list, in as few sections as Slack's limits allow.
-func sections(items []Notice) []string {
+func sections(items []Notification) []string {
 	groups, more := grouped(items)
 	var list []string
 	size := 0
@@ -187,7 +187,7 @@ func sections(items []Notice) []string {
 
 // fallback is what Slack shows where it shows no blocks: in a notification. It is
 // not plain text, so the tool is named only if its name can mean nothing else.
-func fallback(n Notice) string {
+func fallback(n Notification) string {
 	text := title(n)
 	harmless := n.Tool != "" && len(n.Tool) <= maxName
 	for _, c := range n.Tool {

@@ -1,4 +1,4 @@
-package notify
+package channel
 
 import (
 	"bytes"
@@ -10,42 +10,42 @@ import (
 	"strings"
 )
 
-//go:embed letter.html
-var letterHTML string
+//go:embed mail.html
+var mailHTML string
 
-var letterTemplate = template.Must(template.New("letter").Parse(letterHTML))
+var mailTemplate = template.Must(template.New("mail").Parse(mailHTML))
 
 // footer says what an e-mail is not for.
 const footer = "Holdpoint sent this by itself. Nothing is decided by e-mail: answers to it are not read, and its only link leads to " +
 	"the console, where you sign in. Text like ‹U+202E› stands for a character that would be invisible or deceptive."
 
-// letter is a notice as an e-mail, before it is addressed.
-type letter struct {
+// mailBody is a notification as an e-mail, before it is addressed.
+type mailBody struct {
 	Subject string
 	Text    string
 	HTML    string
 }
 
-// letterView is what the template shows. Every text in it is visible's.
-type letterView struct {
+// mailView is what the template shows. Every text in it is visible's.
+type mailView struct {
 	Title, Message, More, Link, Footer string
 	Facts                              []fact
-	Groups                             []letterGroup
+	Groups                             []mailGroup
 }
 
-type letterGroup struct {
+type mailGroup struct {
 	Name  string
 	Lines []string
 }
 
-func newLetter(n Notice) (letter, error) {
+func newMailBody(n Notification) (mailBody, error) {
 	if err := n.Check(); err != nil {
-		return letter{}, fmt.Errorf("notice: %w", err)
+		return mailBody{}, fmt.Errorf("notice: %w", err)
 	}
-	v := letterView{Title: title(n), Message: visible(n.Message, maxSentence), Link: n.Link, Footer: footer, Facts: facts(n)}
+	v := mailView{Title: title(n), Message: visible(n.Message, maxSentence), Link: n.Link, Footer: footer, Facts: facts(n)}
 	groups, more := grouped(n.Items)
 	for _, g := range groups {
-		lg := letterGroup{Name: g.name()}
+		lg := mailGroup{Name: g.name()}
 		for _, item := range g.Items {
 			lg.Lines = append(lg.Lines, line(item))
 		}
@@ -55,14 +55,14 @@ func newLetter(n Notice) (letter, error) {
 		v.More = andMore(more)
 	}
 	var html bytes.Buffer
-	if err := letterTemplate.Execute(&html, v); err != nil {
-		return letter{}, fmt.Errorf("write letter: %w", err)
+	if err := mailTemplate.Execute(&html, v); err != nil {
+		return mailBody{}, fmt.Errorf("write mail: %w", err)
 	}
-	return letter{Subject: subject(n), Text: v.text(), HTML: html.String()}, nil
+	return mailBody{Subject: subject(n), Text: v.text(), HTML: html.String()}, nil
 }
 
-// text is the letter without markup.
-func (v letterView) text() string {
+// text is the mail without markup.
+func (v mailView) text() string {
 	var b strings.Builder
 	b.WriteString(v.Title + "\n")
 	if v.Message != "" {

@@ -1,4 +1,4 @@
-package herald
+package notify
 
 import (
 	"encoding/json"
@@ -8,17 +8,17 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
-	"holdpoint/internal/notify"
+	"holdpoint/internal/notify/channel"
 	"holdpoint/internal/store"
 )
 
-// Notice is what is told of the approval, without an id. It is built of what the
+// newContent is what a notification of the approval tells, without an id. It is built of what the
 // registry, the rules and the plan say, and of the names that the agent gave;
 // what people wrote is not in it.
-func (h *Herald) Notice(a approval.Approval, what approval.Notification, now time.Time) notify.Notice {
-	n := notify.Notice{
+func newContent(publicURL string, a approval.Approval, what approval.Notification, now time.Time) channel.Notification {
+	n := channel.Notification{
 		Kind: what.Kind, At: now, ApprovalID: a.ID, Tool: a.Call.Tool, Agent: a.Call.AgentID, Environment: a.Call.Environment,
-		Status: string(a.Status), Outcome: string(a.Decision.Outcome), Deadline: a.State.Deadline, Link: h.link("/approvals/" + a.ID), Message: sentence(a, what),
+		Status: string(a.Status), Outcome: string(a.Decision.Outcome), Deadline: a.State.Deadline, Link: link(publicURL, "/approvals/"+a.ID), Message: sentence(a, what),
 	}
 	if len(a.Decision.Findings) > 0 {
 		n.Reason = a.Decision.Findings[0].Message
@@ -38,11 +38,11 @@ func (h *Herald) Notice(a approval.Approval, what approval.Notification, now tim
 	return n
 }
 
-func (h *Herald) link(path string) string {
-	if h.PublicURL == "" {
+func link(publicURL, path string) string {
+	if publicURL == "" {
 		return ""
 	}
-	return strings.TrimRight(h.PublicURL, "/") + path
+	return strings.TrimRight(publicURL, "/") + path
 }
 
 // sentence says it in words that are all ours.
@@ -63,26 +63,24 @@ func sentence(a approval.Approval, what approval.Notification) string {
 	return what.Kind.Traits().Message
 }
 
-// Test is a notice for trying an endpoint.
-func (h *Herald) Test(now time.Time) notify.Notice {
-	return notify.Notice{
-		Kind: engine.NotifyTest, At: now, Link: h.link("/"), Message: engine.NotifyTest.Traits().Message,
-	}
+// NewTest is the content of a notification that tries an endpoint.
+func NewTest(id string, now time.Time) channel.Notification {
+	return channel.Notification{ID: id, Kind: engine.NotifyTest, At: now, Message: engine.NotifyTest.Traits().Message}
 }
 
-// Gather is the notice that a delivery sends: its own, or a digest of its own and
-// those that it takes along. The same delivery makes the same notice.
-func (h *Herald) Gather(d store.Delivery) (notify.Notice, error) {
-	list := make([]notify.Notice, 1+len(d.Bundle))
+// bundled is what a delivery sends: its own content, or a digest of its own and
+// those that it takes along. The same delivery always sends the same.
+func bundled(publicURL string, d store.Delivery) (channel.Notification, error) {
+	list := make([]channel.Notification, 1+len(d.Bundle))
 	for i, n := range append([]store.Notification{d.Notification}, d.Bundle...) {
 		if err := json.Unmarshal(n.Body, &list[i]); err != nil {
-			return notify.Notice{}, fmt.Errorf("read notification %s: %w", n.ID, err)
+			return channel.Notification{}, fmt.Errorf("read notification %s: %w", n.ID, err)
 		}
 	}
 	if len(list) == 1 {
 		return list[0], nil
 	}
-	digest := notify.Digest(d.ID, list)
-	digest.Link = h.link("/")
+	digest := channel.Digest(d.ID, list)
+	digest.Link = link(publicURL, "/")
 	return digest, nil
 }

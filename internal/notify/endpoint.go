@@ -1,4 +1,4 @@
-package herald
+package notify
 
 import (
 	"encoding/json"
@@ -12,7 +12,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
-	"holdpoint/internal/notify"
+	"holdpoint/internal/notify/channel"
 )
 
 // The kinds of endpoint.
@@ -142,18 +142,18 @@ func ParseTarget(text []byte) (Target, error) {
 func (t Target) Check(kind string) error {
 	switch kind {
 	case Webhook:
-		return t.Endpoint(time.Time{}).Check()
+		return t.Webhook(time.Time{}).Check()
 	case Slack:
-		if err := notify.CheckSlack(t.URL); err != nil {
+		if err := channel.CheckSlack(t.URL); err != nil {
 			return fmt.Errorf("url: %w", err)
 		}
 	}
 	return nil
 }
 
-// Endpoint is the target of webhooks, with the secrets that sign at now.
-func (t Target) Endpoint(now time.Time) notify.Endpoint {
-	e := notify.Endpoint{URL: t.URL, AllowPlain: t.Plain}
+// Webhook is the target as webhooks need it, with the secrets that sign at now.
+func (t Target) Webhook(now time.Time) channel.WebhookEndpoint {
+	e := channel.WebhookEndpoint{URL: t.URL, AllowPlain: t.Plain}
 	for _, k := range t.Keys {
 		if k.Until.IsZero() || now.Before(k.Until) {
 			e.Secrets = append(e.Secrets, k.Secret)
