@@ -49,7 +49,7 @@ const (
 // Progress is a requirement and how far it has come. ExpiresAt of a queued one
 // is the latest moment that it can have.
 type Progress struct {
-	Kind   engine.Kind       `json:"kind" enum:"answer,step_up,ticket,review,human" doc:"What has to happen."`
+	Kind   engine.Kind       `json:"kind" doc:"What has to happen."`
 	Role   string            `json:"role,omitempty" doc:"Whose people may do it."`
 	Needed int               `json:"needed" doc:"How many distinct people it takes."`
 	Given  int               `json:"given" doc:"How many have agreed so far."`
