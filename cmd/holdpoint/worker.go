@@ -125,8 +125,8 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 	running.Go(func() { relay.Run(ctx) })
 	reconciler := &activities.Reconciler{Store: s, Temporal: temporal, Logger: log}
 	running.Go(func() { reconciler.Run(ctx) })
-	courier := &activities.Courier{Store: s, Temporal: temporal, Logger: log}
-	running.Go(func() { courier.Run(ctx) })
+	dispatcher := &activities.Dispatcher{Store: s, Temporal: temporal, Logger: log}
+	running.Go(func() { dispatcher.Run(ctx) })
 	running.Go(func() { forget(ctx, s, log) })
 	retention := &activities.Retention{Store: s, After: cfg.KeepFor, Logger: log, Next: gate.AgeErasure(cfg.KeepFor), Tell: gate.AgeEvent}
 	running.Go(func() { retention.Run(ctx) })

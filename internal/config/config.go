@@ -305,7 +305,7 @@ func (c *Config) Check(need Need) error {
 		errs = append(errs, c.witnesses()...)
 	}
 	if need&(Temporal|HTTP) != 0 {
-		errs = append(errs, c.notices(need&HTTP == 0)...)
+		errs = append(errs, c.checkNotifications(need&HTTP == 0)...)
 	}
 	if need&HTTP != 0 {
 		errs = append(errs, c.http()...)

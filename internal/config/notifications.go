@@ -32,8 +32,8 @@ func (c *Config) Mail() (channel.MailConfig, bool) {
 	return channel.MailConfig{Addr: s.Addr, From: s.From, User: s.User, Password: s.Password, TLS: channel.TLSMode(s.TLS), AllowPlain: s.AllowPlain}, true
 }
 
-// notices checks what telling people takes: links, too, where nobody else does.
-func (c *Config) notices(links bool) (errs []error) {
+// checkNotifications checks what notifications need; their links, too, where nothing else checks those.
+func (c *Config) checkNotifications(links bool) (errs []error) {
 	if mail, there := c.Mail(); there {
 		if err := mail.Check(); err != nil {
 			for line := range strings.Lines(err.Error()) {
