@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"holdpoint/engine/dialect/aana"
+	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
 )
@@ -55,12 +56,12 @@ func (a *API) preToolCheck(c *call) error {
 	if err != nil {
 		return err
 	}
-	render := func(result any) (gate.Reply, error) {
+	render := func(result any) (access.Reply, error) {
 		checked := result.(gate.Checked)
 		answer := Checked{Envelope: checked.Envelope, Constraints: checked.Constraints, Approval: a.waiting(c, checked.Approval)}
 		return decidedReply(answer, answer.Approval)
 	}
-	return a.answer(c, keyed(body, request), func(once *gate.Once) (any, error) {
+	return a.answer(c, keyed(body, request), func(once *access.Once) (any, error) {
 		checked, err := a.Gate.PreToolCheck(c.r.Context(), c.principal, body, request, once)
 		if err == nil {
 			a.decided(gate.DialectAANA, checked.Route, started)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"holdpoint/engine/registry"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
 	"holdpoint/internal/identity"
 )
 
@@ -104,7 +104,7 @@ func sorted[T any](m map[string]T) []T {
 }
 
 func (a *API) listAgents(c *call) error {
-	known, err := a.Gate.Registry(c.r.Context())
+	known, err := a.Admin.Registry.Snapshot(c.r.Context())
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (a *API) listAgents(c *call) error {
 }
 
 func (a *API) listTools(c *call) error {
-	known, err := a.Gate.Registry(c.r.Context())
+	known, err := a.Admin.Registry.Snapshot(c.r.Context())
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (a *API) listTools(c *call) error {
 }
 
 func (a *API) listKills(c *call) error {
-	known, err := a.Gate.Registry(c.r.Context())
+	known, err := a.Admin.Registry.Snapshot(c.r.Context())
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (a *API) listKills(c *call) error {
 }
 
 func (a *API) getSettings(c *call) error {
-	known, err := a.Gate.Registry(c.r.Context())
+	known, err := a.Admin.Registry.Snapshot(c.r.Context())
 	if err != nil {
 		return err
 	}
@@ -138,61 +138,61 @@ func (a *API) getSettings(c *call) error {
 func (a *API) rules(c *call) error { return ok(c, a.Rules()) }
 
 // administer answers a change with what was sent, as it was understood.
-func administer[T any](a *API, c *call, do func(by gate.By, in T, once *gate.Once) error) error {
+func administer[T any](a *API, c *call, do func(by access.By, in T, once *access.Once) error) error {
 	var in T
 	body, err := readInto(c, &in)
 	if err != nil {
 		return err
 	}
-	return a.answer(c, body, func(once *gate.Once) (any, error) {
+	return a.answer(c, body, func(once *access.Once) (any, error) {
 		if once != nil {
 			render := once.Render
 			kept := *once
-			kept.Render = func(_ any, err error) gate.Reply { return render(in, err) }
+			kept.Render = func(_ any, err error) access.Reply { return render(in, err) }
 			once = &kept
 		}
 		return in, do(c.principal.Administrator(RequestID(c.r.Context())), in, once)
-	}, func(result any) (gate.Reply, error) { return jsonReply(http.StatusOK, result, nil) })
+	}, func(result any) (access.Reply, error) { return jsonReply(http.StatusOK, result, nil) })
 }
 
 func (a *API) putAgent(c *call) error {
-	return administer(a, c, func(by gate.By, in registry.Agent, once *gate.Once) error {
-		return a.Gate.RegisterAgent(c.r.Context(), by, in, once)
+	return administer(a, c, func(by access.By, in registry.Agent, once *access.Once) error {
+		return a.Admin.Registry.RegisterAgent(c.r.Context(), by, in, once)
 	})
 }
 
 func (a *API) revokeAgent(c *call) error {
-	return administer(a, c, func(by gate.By, in RevokeAgentBody, once *gate.Once) error {
-		return a.Gate.RevokeAgent(c.r.Context(), by, in.AgentID, in.Revoked, once)
+	return administer(a, c, func(by access.By, in RevokeAgentBody, once *access.Once) error {
+		return a.Admin.Registry.RevokeAgent(c.r.Context(), by, in.AgentID, in.Revoked, once)
 	})
 }
 
 func (a *API) putTool(c *call) error {
-	return administer(a, c, func(by gate.By, in registry.Tool, once *gate.Once) error {
-		return a.Gate.RegisterTool(c.r.Context(), by, in, once)
+	return administer(a, c, func(by access.By, in registry.Tool, once *access.Once) error {
+		return a.Admin.Registry.RegisterTool(c.r.Context(), by, in, once)
 	})
 }
 
 func (a *API) revokeTool(c *call) error {
-	return administer(a, c, func(by gate.By, in RevokeToolBody, once *gate.Once) error {
-		return a.Gate.RevokeTool(c.r.Context(), by, in.ToolName, in.Revoked, once)
+	return administer(a, c, func(by access.By, in RevokeToolBody, once *access.Once) error {
+		return a.Admin.Registry.RevokeTool(c.r.Context(), by, in.ToolName, in.Revoked, once)
 	})
 }
 
 func (a *API) putSettings(c *call) error {
-	return administer(a, c, func(by gate.By, in registry.Settings, once *gate.Once) error {
-		return a.Gate.PutSettings(c.r.Context(), by, in, once)
+	return administer(a, c, func(by access.By, in registry.Settings, once *access.Once) error {
+		return a.Admin.Registry.PutSettings(c.r.Context(), by, in, once)
 	})
 }
 
 func (a *API) kill(c *call) error {
-	return administer(a, c, func(by gate.By, in KillBody, once *gate.Once) error {
+	return administer(a, c, func(by access.By, in KillBody, once *access.Once) error {
 		if (in.AgentID != "") == in.All {
 			return &failure{Status: http.StatusUnprocessableEntity, Code: "invalid_body", Detail: "Name one agent_id, or say \"all\": true."}
 		}
 		if in.On {
-			return a.Gate.Throw(c.r.Context(), by, in.AgentID, in.Reason, once)
+			return a.Admin.Registry.ThrowKillSwitch(c.r.Context(), by, in.AgentID, in.Reason, once)
 		}
-		return a.Gate.Release(c.r.Context(), by, in.AgentID, once)
+		return a.Admin.Registry.ReleaseKillSwitch(c.r.Context(), by, in.AgentID, once)
 	})
 }

@@ -17,22 +17,30 @@ import (
 	"golang.org/x/time/rate"
 
 	"holdpoint/engine"
+	"holdpoint/internal/access"
+	"holdpoint/internal/admin"
+	"holdpoint/internal/auditlog"
 	"holdpoint/internal/evidence"
 	"holdpoint/internal/export"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/report"
 )
 
 // Authenticator says whose API key a text is.
 type Authenticator interface {
 	// Authenticate returns the key's principal; ok is false for a key that is
 	// unknown, revoked or expired. err is an outage.
-	Authenticate(ctx context.Context, text string) (p gate.Principal, ok bool, err error)
+	Authenticate(ctx context.Context, text string) (p access.Principal, ok bool, err error)
 }
 
 // Config is what the API is made of.
 type Config struct {
-	Gate *gate.Gate
-	Keys Authenticator
+	Gate  *gate.Gate
+	Admin *admin.Admin
+	// Log reads and proves the audit log, and Reports counts.
+	Log     *auditlog.Log
+	Reports report.Reports
+	Keys    Authenticator
 	// Person returns the signed-in person of a request; ok is false when nobody
 	// is signed in. It may be nil where there is no console.
 	Person func(*http.Request) (p engine.Person, ok bool, err error)
@@ -112,8 +120,8 @@ const (
 
 // New returns the API.
 func New(cfg Config) (*API, error) {
-	if cfg.Gate == nil || cfg.Keys == nil || cfg.PublicURL == "" || cfg.Logger == nil || cfg.Metrics == nil {
-		return nil, errors.New("the API needs a gate, keys, a public URL, a logger and metrics")
+	if cfg.Gate == nil || cfg.Admin == nil || cfg.Log == nil || cfg.Keys == nil || cfg.PublicURL == "" || cfg.Logger == nil || cfg.Metrics == nil {
+		return nil, errors.New("the API needs a gate, administration, the log, keys, a public URL, a logger and metrics")
 	}
 	if cfg.Rules == nil {
 		cfg.Rules = func() RulesInForce { return RulesInForce{Digest: cfg.Gate.Judge().Digest()} }
@@ -144,12 +152,12 @@ func (a *API) Register(mux *http.ServeMux) {
 	for path, allowed := range methods {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Allow", strings.Join(allowed, ", "))
-			a.fail(w, r, gate.Principal{}, &failure{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Detail: "This address takes " + strings.Join(allowed, ", ") + "."})
+			a.fail(w, r, access.Principal{}, &failure{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Detail: "This address takes " + strings.Join(allowed, ", ") + "."})
 		})
 	}
 	mux.HandleFunc("/log/", func(w http.ResponseWriter, r *http.Request) { _ = a.noSuchLog(&call{w: w, r: r}) }) // it has answered
 	mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {
-		a.fail(w, r, gate.Principal{}, &failure{Status: http.StatusNotFound, Code: "no_such_route", Detail: "There is nothing at this address for this method. /docs lists what there is."})
+		a.fail(w, r, access.Principal{}, &failure{Status: http.StatusNotFound, Code: "no_such_route", Detail: "There is nothing at this address for this method. /docs lists what there is."})
 	})
 }
 
@@ -172,7 +180,7 @@ const (
 type call struct {
 	w         http.ResponseWriter
 	r         *http.Request
-	principal gate.Principal
+	principal access.Principal
 	person    engine.Person
 	isPerson  bool
 	// asked is the request's context as it came: what a look-up of the session
@@ -201,8 +209,8 @@ func (a *API) serve(op operation) http.Handler {
 
 // fail answers with a problem. What the gate has refused is on record already;
 // what this door turns away is put there now.
-func (a *API) fail(w http.ResponseWriter, r *http.Request, p gate.Principal, err error) {
-	var replay *gate.Replay
+func (a *API) fail(w http.ResponseWriter, r *http.Request, p access.Principal, err error) {
+	var replay *access.Replay
 	if errors.As(err, &replay) {
 		w.Header().Set("Idempotent-Replayed", "true")
 		writeReply(w, replay.Reply)
@@ -219,7 +227,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, p gate.Principal, err
 	writeReply(w, f.reply())
 }
 
-func (a *API) recordTurnedAway(r *http.Request, p gate.Principal, f *failure) {
+func (a *API) recordTurnedAway(r *http.Request, p access.Principal, f *failure) {
 	a.Metrics.turnedAway.WithLabelValues(f.Code).Inc()
 	if p.KeyID == "" && !a.turnedAway.Allow() {
 		return
@@ -231,7 +239,7 @@ func (a *API) recordTurnedAway(r *http.Request, p gate.Principal, f *failure) {
 		route = "unknown"
 	}
 	actor := engine.Actor{Kind: engine.ServiceActor, ID: p.KeyID, Channel: "api"}
-	err := a.Gate.TurnAway(ctx, gate.Turned{
+	err := a.Gate.RecordRejection(ctx, access.RejectedRequest{
 		RequestID: RequestID(r.Context()), AgentID: p.AgentID, Actor: actor,
 		Code: f.Code, Message: f.Detail, Route: route, Status: f.Status,
 	})

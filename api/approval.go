@@ -7,6 +7,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 )
 
@@ -88,7 +89,7 @@ type Ticket struct {
 // wireTicket is the approval's ticket as the principal may see it; nil for none.
 // An agent may name any ticket that there is: of one that is none of the call's
 // business it learns no more than that.
-func wireTicket(p gate.Principal, from approval.Approval) *Ticket {
+func wireTicket(p access.Principal, from approval.Approval) *Ticket {
 	t, checked, attached := from.Ticket()
 	if !attached {
 		return nil
@@ -109,7 +110,7 @@ type Links struct {
 }
 
 // wire is an approval as the principal may see it.
-func (a *API) wire(p gate.Principal, v gate.View) Approval {
+func (a *API) wire(p access.Principal, v gate.View) Approval {
 	from := v.Approval
 	self := a.PublicURL + "/v1/approvals/" + url.PathEscape(from.ID)
 	out := Approval{
@@ -169,7 +170,7 @@ func (a *API) told(out *Approval, v gate.View) {
 	}
 }
 
-func nextAction(p gate.Principal, a approval.Approval) string {
+func nextAction(p access.Principal, a approval.Approval) string {
 	if a.Status.Terminal() || a.State.Status.Terminal() {
 		return "none"
 	}
@@ -177,7 +178,7 @@ func nextAction(p gate.Principal, a approval.Approval) string {
 		return "answer"
 	}
 	kind := a.Plan.Requirements[a.State.Stage].Kind.Traits()
-	if kind.Giver == engine.Requester && p.Kind != gate.RuntimeKey {
+	if kind.Giver == engine.Requester && p.Kind != access.RuntimeKey {
 		return "wait" // the user answers by the runtime
 	}
 	return kind.NextAction

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"holdpoint/engine/approval"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
 )
 
 // An agent may name any ticket: what the tracker says of one that does not cover
@@ -17,7 +17,7 @@ func TestTicketOnTheWire(t *testing.T) {
 	fact := func(seq int64, edition int, kind approval.FactKind, t approval.Ticket) approval.Fact {
 		return approval.Fact{Seq: seq, Edition: edition, Kind: kind, Details: approval.Details{Ticket: &t}}
 	}
-	agent, person := gate.Principal{Kind: gate.AgentKey}, gate.Principal{}
+	agent, person := access.Principal{Kind: access.AgentKey}, access.Principal{}
 	attached, told := Ticket{System: "jira", Ref: "PAY-12"}, Ticket{System: "jira", Ref: "PAY-12", Title: "Refund", State: "Open", URL: "https://acme.example/PAY-12", Checked: true}
 	withheld, whole := Ticket{System: "jira", Ref: "PAY-12", Code: "ticket_other_project", Message: "No.", Checked: true}, told
 	whole.Code, whole.Message = "ticket_other_project", "No."
@@ -34,7 +34,7 @@ func TestTicketOnTheWire(t *testing.T) {
 	} {
 		a := approval.Approval{Plan: approval.Plan{Edition: 2}, Facts: tc.facts}
 		for _, side := range []struct {
-			who  gate.Principal
+			who  access.Principal
 			want *Ticket
 		}{{agent, tc.agent}, {person, tc.person}} {
 			got := wireTicket(side.who, a)

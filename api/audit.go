@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"holdpoint/internal/gate"
+	"holdpoint/internal/auditlog"
 )
 
 const (
@@ -19,7 +19,7 @@ func (a *API) auditEvents(c *call) error {
 	if err != nil {
 		return err
 	}
-	records, err := a.Gate.Records(c.r.Context(), f, limit)
+	records, err := a.Log.Records(c.r.Context(), f, limit)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (a *API) auditEvents(c *call) error {
 }
 
 // filtering reads the parameters of a search for events into f.
-func filtering(f *gate.EventFilter) parameters {
+func filtering(f *auditlog.EventFilter) parameters {
 	return parameters{
 		"since":       moment(&f.Since),
 		"until":       moment(&f.Until),
@@ -62,7 +62,7 @@ func filtering(f *gate.EventFilter) parameters {
 	}
 }
 
-func eventFilter(query url.Values) (f gate.EventFilter, limit int, _ error) {
+func eventFilter(query url.Values) (f auditlog.EventFilter, limit int, _ error) {
 	limit = eventsPage
 	p, order := filtering(&f), "asc"
 	p["limit"], p["order"] = whole(&limit, 1, maxEventsPage), oneOf(&order, "asc", "desc")

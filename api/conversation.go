@@ -8,6 +8,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
+	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 )
 
@@ -78,45 +79,45 @@ func (a *API) conversation() []operation {
 			scope: signedIn, in: in, out: Approval{}, statuses: []int{200}, problems: problems, repeats: true, handle: handle,
 		}
 	}
-	say := func(what func(gate.Said, *call, *gate.Once) (approval.Approval, error)) func(*call) error {
+	say := func(what func(gate.Said, *call, *access.Once) (approval.Approval, error)) func(*call) error {
 		return func(c *call) error {
 			var in RemarkBody
 			body, err := readInto(c, &in)
 			if err != nil {
 				return err
 			}
-			return a.person(c, body, in.Comment, func(s gate.Said, once *gate.Once) (approval.Approval, error) { return what(s, c, once) })
+			return a.person(c, body, in.Comment, func(s gate.Said, once *access.Once) (approval.Approval, error) { return what(s, c, once) })
 		}
 	}
-	bare := func(what func(gate.Said, *call, *gate.Once) (approval.Approval, error)) func(*call) error {
+	bare := func(what func(gate.Said, *call, *access.Once) (approval.Approval, error)) func(*call) error {
 		return func(c *call) error {
 			body, err := readOptional(c, &EmptyBody{})
 			if err != nil {
 				return err
 			}
-			return a.person(c, body, "", func(s gate.Said, once *gate.Once) (approval.Approval, error) { return what(s, c, once) })
+			return a.person(c, body, "", func(s gate.Said, once *access.Once) (approval.Approval, error) { return what(s, c, once) })
 		}
 	}
 	return []operation{
 		person("comments", "Comment", "Everybody who may see the approval can read it, its agent too.", RemarkBody{},
-			say(func(s gate.Said, c *call, once *gate.Once) (approval.Approval, error) {
-				return a.Gate.Comment(c.r.Context(), s, once)
+			say(func(s gate.Said, c *call, once *access.Once) (approval.Approval, error) {
+				return a.Gate.Contributions.Comment(c.r.Context(), s, once)
 			})),
 		person("questions", "Ask for more information", "The clock stands still for the answer as the approval's rule says.", RemarkBody{},
-			say(func(s gate.Said, c *call, once *gate.Once) (approval.Approval, error) {
-				return a.Gate.Ask(c.r.Context(), s, once)
+			say(func(s gate.Said, c *call, once *access.Once) (approval.Approval, error) {
+				return a.Gate.Contributions.Ask(c.r.Context(), s, once)
 			})),
 		person("information", "Answer a question", "By somebody who answers for the call; its agent uses answers.", RemarkBody{},
-			say(func(s gate.Said, c *call, once *gate.Once) (approval.Approval, error) {
-				return a.Gate.InformInPerson(c.r.Context(), s, once)
+			say(func(s gate.Said, c *call, once *access.Once) (approval.Approval, error) {
+				return a.Gate.Contributions.InformInPerson(c.r.Context(), s, once)
 			})),
 		person("claim", "Take it on", "For half an hour. It keeps nobody else from deciding. The body may be left out.", EmptyBody{},
-			bare(func(s gate.Said, c *call, once *gate.Once) (approval.Approval, error) {
-				return a.Gate.Claim(c.r.Context(), s, once)
+			bare(func(s gate.Said, c *call, once *access.Once) (approval.Approval, error) {
+				return a.Gate.Contributions.Claim(c.r.Context(), s, once)
 			})),
 		person("unclaim", "Give it back", "The body may be left out.", EmptyBody{},
-			bare(func(s gate.Said, c *call, once *gate.Once) (approval.Approval, error) {
-				return a.Gate.Unclaim(c.r.Context(), s, once)
+			bare(func(s gate.Said, c *call, once *access.Once) (approval.Approval, error) {
+				return a.Gate.Contributions.Unclaim(c.r.Context(), s, once)
 			})),
 		person("extensions", "Give it more time", "Where the approval's rule lets the person do so.", ExtensionBody{}, a.extend),
 		person("edits", "Change the arguments", "Another digest, judged anew; what was said before is void, and somebody else has to approve.", EditBody{}, a.edit),
@@ -129,9 +130,9 @@ func (a *API) conversation() []operation {
 }
 
 // person lets a signed-in person do something with an approval.
-func (a *API) person(c *call, body canon.Value, comment string, do func(gate.Said, *gate.Once) (approval.Approval, error)) error {
+func (a *API) person(c *call, body canon.Value, comment string, do func(gate.Said, *access.Once) (approval.Approval, error)) error {
 	said := gate.Said{Person: c.person, ApprovalID: c.r.PathValue("id"), Comment: comment, RequestID: RequestID(c.r.Context()), Channel: "api"}
-	return a.answer(c, body, func(once *gate.Once) (any, error) { return do(said, once) }, a.approvalReply(c))
+	return a.answer(c, body, func(once *access.Once) (any, error) { return do(said, once) }, a.approvalReply(c))
 }
 
 func (a *API) extend(c *call) error {
@@ -140,8 +141,8 @@ func (a *API) extend(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.person(c, body, in.Comment, func(s gate.Said, once *gate.Once) (approval.Approval, error) {
-		return a.Gate.Extend(c.r.Context(), s, time.Duration(in.By), once)
+	return a.person(c, body, in.Comment, func(s gate.Said, once *access.Once) (approval.Approval, error) {
+		return a.Gate.Contributions.Extend(c.r.Context(), s, time.Duration(in.By), once)
 	})
 }
 
@@ -152,8 +153,8 @@ func (a *API) edit(c *call) error {
 		return err
 	}
 	arguments, _ := body.Get("arguments")
-	return a.person(c, body, in.Comment, func(s gate.Said, once *gate.Once) (approval.Approval, error) {
-		return a.Gate.Edit(c.r.Context(), gate.EditRequest{Said: s, Arguments: arguments, Digest: in.Digest, Version: in.Version}, once)
+	return a.person(c, body, in.Comment, func(s gate.Said, once *access.Once) (approval.Approval, error) {
+		return a.Gate.Contributions.Edit(c.r.Context(), gate.EditRequest{Said: s, Arguments: arguments, Digest: in.Digest, Version: in.Version}, once)
 	})
 }
 
@@ -163,8 +164,8 @@ func (a *API) breakGlass(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.person(c, body, in.Comment, func(s gate.Said, once *gate.Once) (approval.Approval, error) {
-		return a.Gate.BreakGlass(c.r.Context(), s, in.Alone, in.Digest, in.Version, once)
+	return a.person(c, body, in.Comment, func(s gate.Said, once *access.Once) (approval.Approval, error) {
+		return a.Gate.Contributions.BreakGlass(c.r.Context(), s, in.Alone, in.Digest, in.Version, once)
 	})
 }
 
@@ -174,9 +175,9 @@ func (a *API) stepUp(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.person(c, body, "", func(s gate.Said, once *gate.Once) (approval.Approval, error) {
+	return a.person(c, body, "", func(s gate.Said, once *access.Once) (approval.Approval, error) {
 		if in.Declined {
-			return a.Gate.StepUp(c.r.Context(), s, "", false, in.Digest, in.Version, once)
+			return a.Gate.Contributions.StepUp(c.r.Context(), s, "", false, in.Digest, in.Version, once)
 		}
 		if a.Prove == nil {
 			return approval.Approval{}, &failure{Status: http.StatusForbidden, Code: "verification_failed", Detail: "Nobody can prove who they are here."}
@@ -185,14 +186,14 @@ func (a *API) stepUp(c *call) error {
 		if err := a.Gate.Repeated(c.r.Context(), once); err != nil {
 			return approval.Approval{}, err
 		}
-		if err := a.Gate.MayStepUp(c.r.Context(), s, in.Digest, in.Version); err != nil {
+		if err := a.Gate.Contributions.MayStepUp(c.r.Context(), s, in.Digest, in.Version); err != nil {
 			return approval.Approval{}, err
 		}
 		method, err := a.Prove(c.r.Context(), s.Person, s.ApprovalID+"/"+in.Digest, in.Code)
 		if err != nil {
 			return approval.Approval{}, err
 		}
-		return a.Gate.StepUp(c.r.Context(), s, method, true, in.Digest, in.Version, once)
+		return a.Gate.Contributions.StepUp(c.r.Context(), s, method, true, in.Digest, in.Version, once)
 	})
 }
 
@@ -203,8 +204,8 @@ func (a *API) supply(c *call) error {
 		return err
 	}
 	values, _ := body.Get("values")
-	return a.person(c, body, "", func(s gate.Said, once *gate.Once) (approval.Approval, error) {
-		return a.Gate.AnswerInPerson(c.r.Context(), s, values, in.Digest, in.Version, once)
+	return a.person(c, body, "", func(s gate.Said, once *access.Once) (approval.Approval, error) {
+		return a.Gate.Contributions.AnswerInPerson(c.r.Context(), s, values, in.Digest, in.Version, once)
 	})
 }
 
@@ -214,8 +215,8 @@ func (a *API) reconcile(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.person(c, body, in.Comment, func(s gate.Said, once *gate.Once) (approval.Approval, error) {
-		return a.Gate.Reconcile(c.r.Context(), s, approval.Execution(in.Outcome), once)
+	return a.person(c, body, in.Comment, func(s gate.Said, once *access.Once) (approval.Approval, error) {
+		return a.Gate.Contributions.Reconcile(c.r.Context(), s, approval.Execution(in.Outcome), once)
 	})
 }
 
@@ -225,7 +226,7 @@ func (a *API) reviewAfterwards(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.person(c, body, in.Comment, func(s gate.Said, once *gate.Once) (approval.Approval, error) {
-		return a.Gate.ReviewAfterwards(c.r.Context(), s, in.Justified, once)
+	return a.person(c, body, in.Comment, func(s gate.Said, once *access.Once) (approval.Approval, error) {
+		return a.Gate.Contributions.ReviewAfterwards(c.r.Context(), s, in.Justified, once)
 	})
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"holdpoint/engine"
+	"holdpoint/internal/auditlog"
 	"holdpoint/internal/export"
-	"holdpoint/internal/gate"
 )
 
 // exportWithin bounds how long whoever reads an export may take for a page of it.
@@ -20,7 +20,7 @@ var notWitnessed = &failure{
 
 func (a *API) auditExport(c *call) error {
 	var (
-		f            gate.EventFilter
+		f            auditlog.EventFilter
 		format       = export.JSONL
 		size, before int64
 	)

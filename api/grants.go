@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 )
 
@@ -59,9 +60,9 @@ func (a *API) listGrants(c *call) error {
 	var now time.Time
 	var err error
 	if c.isPerson {
-		list, now, err = a.Gate.Grants(c.r.Context(), c.person)
+		list, now, err = a.Gate.Grants.ForPerson(c.r.Context(), c.person)
 	} else {
-		list, now, err = a.Gate.AllGrants(c.r.Context())
+		list, now, err = a.Gate.Grants.All(c.r.Context())
 	}
 	if err != nil {
 		return err
@@ -83,12 +84,12 @@ func (a *API) revokeGrant(c *call) error {
 		return err
 	}
 	id := c.r.PathValue("id")
-	return a.answer(c, body, func(once *gate.Once) (any, error) {
+	return a.answer(c, body, func(once *access.Once) (any, error) {
 		if c.isPerson {
-			return nil, a.Gate.RevokeGrant(c.r.Context(), c.person, id, gate.PersonAdministers(c.person, "api", RequestID(c.r.Context())), once)
+			return nil, a.Gate.Grants.Revoke(c.r.Context(), c.person, id, access.PersonAdministers(c.person, "api", RequestID(c.r.Context())), once)
 		}
-		return nil, a.Gate.RevokeGrantByKey(c.r.Context(), id, c.principal.Administrator(RequestID(c.r.Context())), once)
-	}, func(any) (gate.Reply, error) {
+		return nil, a.Gate.Grants.RevokeByKey(c.r.Context(), id, c.principal.Administrator(RequestID(c.r.Context())), once)
+	}, func(any) (access.Reply, error) {
 		return jsonReply(http.StatusOK, RevokedGrant{ID: id, Revoked: true}, nil)
 	})
 }

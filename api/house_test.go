@@ -23,9 +23,13 @@ import (
 	"holdpoint/engine/approval"
 	"holdpoint/engine/audit"
 	"holdpoint/engine/token"
+	"holdpoint/internal/access"
+	"holdpoint/internal/admin"
+	"holdpoint/internal/auditlog"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
 	"holdpoint/internal/postgres/pgtest"
+	"holdpoint/internal/report"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
 )
@@ -36,6 +40,9 @@ const origin = "holdpoint.example.com/log"
 // test wants it to.
 type house struct {
 	*gate.Gate
+	*admin.Admin
+	Log      *auditlog.Log
+	Reports  report.Reports
 	t        testing.TB
 	owner    *pgx.Conn // a superuser
 	server   *httptest.Server
@@ -47,9 +54,9 @@ type house struct {
 }
 
 // keyring holds the test's API keys.
-type keyring map[string]gate.Principal
+type keyring map[string]access.Principal
 
-func (k keyring) Authenticate(_ context.Context, text string) (gate.Principal, bool, error) {
+func (k keyring) Authenticate(_ context.Context, text string) (access.Principal, bool, error) {
 	p, ok := k[text]
 	return p, ok, nil
 }
@@ -98,6 +105,9 @@ func newHouse(t testing.TB) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
+	h.Admin = admin.New(admin.Config{Store: s})
+	h.Log = auditlog.New(auditlog.Config{Store: s})
+	h.Reports = report.Reports{Store: s, Judge: h.Judge}
 	private, public, err := audit.NewKey(rand.Reader, origin)
 	if err != nil {
 		t.Fatal(err)
@@ -109,10 +119,10 @@ func newHouse(t testing.TB) *house {
 		t.Fatal(err)
 	}
 	door, err := api.New(api.Config{
-		Gate: h.Gate, PublicURL: "https://holdpoint.example.com", Logger: slog.New(slog.DiscardHandler), Metrics: api.NewMetrics(), LogKey: public,
+		Gate: h.Gate, Admin: h.Admin, Log: h.Log, Reports: h.Reports, PublicURL: "https://holdpoint.example.com", Logger: slog.New(slog.DiscardHandler), Metrics: api.NewMetrics(), LogKey: public,
 		Keys: keyring{
-			"auditing": {KeyID: "key_a", Kind: gate.AdminKey, Scopes: []string{identity.ScopeAudit}},
-			"checking": {KeyID: "key_c", Kind: gate.AgentKey, AgentID: "bot", Scopes: []string{identity.ScopeCheck, identity.ScopeApprovals}},
+			"auditing": {KeyID: "key_a", Kind: access.AdminKey, Scopes: []string{identity.ScopeAudit}},
+			"checking": {KeyID: "key_c", Kind: access.AgentKey, AgentID: "bot", Scopes: []string{identity.ScopeCheck, identity.ScopeApprovals}},
 		},
 		Person: func(*http.Request) (engine.Person, bool, error) { return h.person, h.person.ID != "", nil },
 	})
@@ -157,7 +167,7 @@ func (h *house) log(n int) {
 	var group sync.WaitGroup
 	for i := range n {
 		group.Go(func() {
-			if err := h.TurnAway(context.Background(), gate.Turned{Code: "test", Message: fmt.Sprint("turned away ", i), Route: "GET /", Status: 400}); err != nil {
+			if err := h.RecordRejection(context.Background(), access.RejectedRequest{Code: "test", Message: fmt.Sprint("turned away ", i), Route: "GET /", Status: 400}); err != nil {
 				h.t.Error(err)
 			}
 		})

@@ -13,7 +13,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/audit"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/auditlog"
 )
 
 // LogCheckpoint is a signed checkpoint of the audit log.
@@ -126,7 +126,7 @@ func (a *API) unlogged(c *call, err error) error {
 }
 
 func (a *API) logCheckpoint(c *call) error {
-	note, err := a.Gate.PublicCheckpoint(c.r.Context())
+	note, err := a.Log.PublicCheckpoint(c.r.Context())
 	if err != nil {
 		return a.unlogged(c, err)
 	}
@@ -140,7 +140,7 @@ func (a *API) logTile(c *call) error {
 	if err != nil {
 		return a.noSuchLog(c)
 	}
-	data, err := a.Gate.PublicResource(c.r.Context(), resource)
+	data, err := a.Log.PublicResource(c.r.Context(), resource)
 	if err != nil {
 		return a.unlogged(c, err)
 	}
@@ -166,7 +166,7 @@ func (a *API) noSuchLog(c *call) error {
 }
 
 func (a *API) eventProof(c *call) error {
-	p, err := a.Gate.Prove(c.r.Context(), c.r.PathValue("event_id"))
+	p, err := a.Log.Prove(c.r.Context(), c.r.PathValue("event_id"))
 	if err != nil {
 		return err
 	}
@@ -189,7 +189,7 @@ func (a *API) consistency(c *call) error {
 	if from < 0 {
 		return badQuery("Say from: the tree_size of the checkpoint that you have.")
 	}
-	p, err := a.Gate.Consistency(c.r.Context(), from, to)
+	p, err := a.Log.Consistency(c.r.Context(), from, to)
 	if err != nil {
 		return err
 	}
@@ -201,7 +201,7 @@ func (a *API) checkpoints(c *call) error {
 	if err := (parameters{"before": whole(&before, 0, 0), "limit": whole(&limit, 1, maxCheckpointsPage)}).read(c.r.URL.Query()); err != nil {
 		return err
 	}
-	list, err := a.Gate.LogCheckpoints(c.r.Context(), before, limit)
+	list, err := a.Log.Checkpoints(c.r.Context(), before, limit)
 	if err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func inBase64(hashes []tlog.Hash) []string {
 	return list
 }
 
-func onWire(list []gate.Checkpoint) []LogCheckpoint {
+func onWire(list []auditlog.Checkpoint) []LogCheckpoint {
 	wire := make([]LogCheckpoint, len(list))
 	for i, c := range list {
 		wire[i] = LogCheckpoint{TreeSize: c.Size, Root: c.Root.String(), At: c.At, Note: string(c.Signed())}

@@ -16,7 +16,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/audit"
 	"holdpoint/engine/canon"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
 	"holdpoint/internal/postgres/pgtest"
 )
 
@@ -258,7 +258,7 @@ func hashes(t testing.TB, list []string) (out []tlog.Hash) {
 func TestProofOfWhatHasNoPlace(t *testing.T) {
 	h := logged(t, 3)
 	h.stop()
-	if err := h.TurnAway(t.Context(), gate.Turned{Code: "late", Route: "GET /", Status: 400}); err != nil {
+	if err := h.RecordRejection(t.Context(), access.RejectedRequest{Code: "late", Route: "GET /", Status: 400}); err != nil {
 		t.Fatal(err)
 	}
 	var id string
@@ -282,7 +282,7 @@ func TestProofOfWhatHasNoPlace(t *testing.T) {
 // proofs end where they have signed; what is behind that is not broken.
 func TestProofWaitsForWitnesses(t *testing.T) {
 	h := logged(t, 3)
-	h.Witnessed = 1
+	h.Log.Witnessed = 1
 	last := func() (id string) {
 		if err := h.owner.QueryRow(t.Context(), `SELECT event_id::text FROM events ORDER BY seq DESC LIMIT 1`).Scan(&id); err != nil {
 			t.Fatal(err)
@@ -311,7 +311,7 @@ func TestProofWaitsForWitnesses(t *testing.T) {
 		t.Errorf("the proof is to %d events and the public log has %d, where witnesses have signed %d", proof.TreeSize, size, newest.Size)
 	}
 	h.ask("/v1/audit/events/"+last()+"/proof").want(t, 409, "not_witnessed_yet")
-	h.Witnessed = 2
+	h.Log.Witnessed = 2
 	h.ask("/v1/audit/events/"+first+"/proof").want(t, 409, "not_witnessed_yet")
 	h.stop()
 	h.exec(`DELETE FROM log_checkpoints WHERE size > 0`)
@@ -327,13 +327,13 @@ func TestWhoReadsTheLog(t *testing.T) {
 		h.get(path).want(t, 401, "unauthenticated")
 		h.do("GET", path, "Authorization", "Bearer checking").want(t, 403, "scope_missing")
 		h.do("GET", path, "Authorization", "Bearer none").want(t, 401, "unauthenticated")
-		for role, may := range map[string]bool{gate.AuditorRole: true, gate.AdminRole: true, "reviewer": false} {
+		for role, may := range map[string]bool{access.AuditorRole: true, access.AdminRole: true, "reviewer": false} {
 			h.person = engine.Person{ID: "usr_a", Identity: "usr_a", Roles: []string{role}}
 			if got := h.get(path); (got.StatusCode == 403) == may || got.StatusCode == 401 {
 				t.Errorf("%s by a person with the role %s: %d %s", path, role, got.StatusCode, got.body)
 			}
 		}
-		h.person = engine.Person{ID: "usr_a", Roles: []string{gate.AuditorRole}, Disabled: true}
+		h.person = engine.Person{ID: "usr_a", Roles: []string{access.AuditorRole}, Disabled: true}
 		h.get(path).want(t, 403, "not_an_auditor")
 	}
 }

@@ -142,7 +142,7 @@ func writeJSON(c *call, status int, body any) error {
 }
 
 func (a *API) jwks(c *call) error {
-	set, err := a.Gate.JWKS(c.r.Context())
+	set, err := a.Gate.Queries.JWKS(c.r.Context())
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,8 @@ import (
 	"net/http"
 	"time"
 
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
+	"holdpoint/internal/admin"
 	"holdpoint/internal/identity"
 )
 
@@ -17,7 +18,7 @@ type OnCallBody struct {
 
 // OnCall lists who is on call, and who will be.
 type OnCall struct {
-	Shifts []gate.Shift `json:"shifts"`
+	Shifts []admin.Shift `json:"shifts"`
 }
 
 // duty are the operations that say who is on call.
@@ -36,7 +37,7 @@ func (a *API) duty() []operation {
 }
 
 func (a *API) listOnCall(c *call) error {
-	shifts, err := a.Gate.OnCall(c.r.Context())
+	shifts, err := a.Admin.OnCall.Shifts(c.r.Context())
 	if err != nil {
 		return err
 	}
@@ -44,8 +45,8 @@ func (a *API) listOnCall(c *call) error {
 }
 
 func (a *API) setOnCall(c *call) error {
-	return administer(a, c, func(by gate.By, in OnCallBody, once *gate.Once) error {
-		q := gate.OnCallRequest{Schedule: c.r.PathValue("schedule"), Emails: in.People}
+	return administer(a, c, func(by access.By, in OnCallBody, once *access.Once) error {
+		q := admin.OnCallRequest{Schedule: c.r.PathValue("schedule"), Emails: in.People}
 		for _, field := range []struct {
 			name, text string
 			into       *time.Time
@@ -62,6 +63,6 @@ func (a *API) setOnCall(c *call) error {
 			}
 			*field.into = t
 		}
-		return a.Gate.SetOnCall(c.r.Context(), by, q, once)
+		return a.Admin.OnCall.Set(c.r.Context(), by, q, once)
 	})
 }

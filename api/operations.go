@@ -12,6 +12,7 @@ import (
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/dialect/safeai"
+	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
 )
@@ -235,7 +236,7 @@ func (a *API) waiting(c *call, opened *approval.Approval) *Approval {
 
 // decidedReply answers a proposed call: 200 when it was decided at once, 202
 // when it waits.
-func decidedReply(answer any, waiting *Approval) (gate.Reply, error) {
+func decidedReply(answer any, waiting *Approval) (access.Reply, error) {
 	if waiting == nil || waiting.Status.Terminal() {
 		return jsonReply(http.StatusOK, answer, nil)
 	}
@@ -248,8 +249,8 @@ func (a *API) decided(dialect string, route engine.Route, started time.Time) {
 }
 
 // approvalReply renders an approval for whoever asked.
-func (a *API) approvalReply(c *call) func(any) (gate.Reply, error) {
-	return func(result any) (gate.Reply, error) {
+func (a *API) approvalReply(c *call) func(any) (access.Reply, error) {
+	return func(result any) (access.Reply, error) {
 		return jsonReply(http.StatusOK, a.wire(c.principal, gate.View{Approval: result.(approval.Approval)}), nil)
 	}
 }
@@ -263,8 +264,8 @@ func (a *API) answerApproval(c *call) error {
 	id, values := c.r.PathValue("id"), canon.Value{}
 	switch {
 	case in.Information != "" && in.Confirmed == nil && len(in.Values) == 0:
-		return a.answer(c, body, func(once *gate.Once) (any, error) {
-			return a.Gate.Inform(c.r.Context(), c.principal, id, in.Information, RequestID(c.r.Context()), once)
+		return a.answer(c, body, func(once *access.Once) (any, error) {
+			return a.Gate.Contributions.Inform(c.r.Context(), c.principal, id, in.Information, RequestID(c.r.Context()), once)
 		}, a.approvalReply(c))
 	case in.Confirmed == nil || in.Information != "":
 		return &failure{
@@ -274,8 +275,8 @@ func (a *API) answerApproval(c *call) error {
 	case len(in.Values) > 0:
 		values, _ = body.Get("values")
 	}
-	return a.answer(c, body, func(once *gate.Once) (any, error) {
-		return a.Gate.Answer(c.r.Context(), c.principal, gate.AnswerRequest{
+	return a.answer(c, body, func(once *access.Once) (any, error) {
+		return a.Gate.Contributions.Answer(c.r.Context(), c.principal, gate.AnswerRequest{
 			ApprovalID: id, Confirmed: *in.Confirmed, Comment: in.Comment, Values: values, Digest: in.Digest, RequestID: RequestID(c.r.Context()),
 		}, once)
 	}, a.approvalReply(c))
@@ -287,8 +288,8 @@ func (a *API) attachTicket(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.answer(c, body, func(once *gate.Once) (any, error) {
-		return a.Gate.AttachTicket(c.r.Context(), c.principal, c.r.PathValue("id"), in.System, in.Ticket, RequestID(c.r.Context()), once)
+	return a.answer(c, body, func(once *access.Once) (any, error) {
+		return a.Gate.Contributions.AttachTicket(c.r.Context(), c.principal, c.r.PathValue("id"), in.System, in.Ticket, RequestID(c.r.Context()), once)
 	}, a.approvalReply(c))
 }
 
@@ -297,8 +298,8 @@ func (a *API) cancelApproval(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.answer(c, body, func(once *gate.Once) (any, error) {
-		return a.Gate.Cancel(c.r.Context(), c.principal, c.r.PathValue("id"), RequestID(c.r.Context()), once)
+	return a.answer(c, body, func(once *access.Once) (any, error) {
+		return a.Gate.Contributions.Cancel(c.r.Context(), c.principal, c.r.PathValue("id"), RequestID(c.r.Context()), once)
 	}, a.approvalReply(c))
 }
 
@@ -314,8 +315,8 @@ func (a *API) vote(c *call) error {
 			Fields: []FieldError{{Path: "/decision", Message: "must be approve or deny"}},
 		}
 	}
-	return a.answer(c, body, func(once *gate.Once) (any, error) {
-		return a.Gate.Vote(c.r.Context(), gate.VoteRequest{
+	return a.answer(c, body, func(once *access.Once) (any, error) {
+		return a.Gate.Contributions.Vote(c.r.Context(), gate.VoteRequest{
 			Person: c.person, ApprovalID: c.r.PathValue("id"), Approve: in.Decision == "approve",
 			Denial: approval.Denial(in.Kind), Comment: in.Comment, Digest: in.Digest, Version: in.Version,
 			RequestID: RequestID(c.r.Context()), Channel: "api", Constraints: in.Constraints, ValidFor: time.Duration(in.ValidFor),
@@ -330,7 +331,7 @@ func (a *API) redeem(c *call) error {
 		return err
 	}
 	arguments, _ := body.Get("arguments")
-	return a.answer(c, body, func(once *gate.Once) (any, error) {
+	return a.answer(c, body, func(once *access.Once) (any, error) {
 		redeemed, err := a.Gate.Redeem(c.r.Context(), c.principal, gate.RedeemRequest{
 			Token: in.Token, Tool: in.ToolName, Arguments: arguments, Preconditions: in.Preconditions, Lease: lease(in.LeaseSeconds),
 			RequestID: RequestID(c.r.Context()),
@@ -339,7 +340,7 @@ func (a *API) redeem(c *call) error {
 			a.Metrics.redeemed.Inc()
 		}
 		return redeemed, err
-	}, func(result any) (gate.Reply, error) {
+	}, func(result any) (access.Reply, error) {
 		r := result.(gate.Redemption)
 		answer := RedeemAnswer{Redeemed: true, ApprovalID: r.ApprovalID, Constraints: r.Constraints, LeaseUntil: r.LeaseUntil}
 		if answer.Constraints == nil {
@@ -368,9 +369,9 @@ func (a *API) execution(c *call) error {
 	if output, sent := body.Get("output"); sent {
 		request.Output = &output
 	}
-	return a.answer(c, body, func(once *gate.Once) (any, error) {
+	return a.answer(c, body, func(once *access.Once) (any, error) {
 		return a.Gate.Executed(c.r.Context(), c.principal, request, once)
-	}, func(result any) (gate.Reply, error) {
+	}, func(result any) (access.Reply, error) {
 		done := result.(gate.ExecutedCall)
 		return jsonReply(http.StatusOK, ExecutedAnswer{a.wire(c.principal, gate.View{Approval: done.Approval}), done.Output}, nil)
 	})

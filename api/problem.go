@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 )
 
@@ -49,8 +50,8 @@ func (f *failure) Error() string { return f.Code + ": " + f.Detail }
 // failureOf says how an error looks to the caller; nil when nobody listens any more.
 func (a *API) failureOf(r *http.Request, err error) *failure {
 	var f *failure
-	var refusal *gate.Refusal
-	err = gate.Unfit(err)
+	var refusal *access.Refusal
+	err = access.FromStore(err)
 	switch {
 	case errors.As(err, &f):
 		return f
@@ -58,7 +59,7 @@ func (a *API) failureOf(r *http.Request, err error) *failure {
 		return &failure{Status: refusal.Status, Code: refusal.Code, Detail: refusal.Detail, RetryAfter: refusal.RetryAfter, Successor: refusal.Successor}
 	case errors.Is(r.Context().Err(), context.Canceled):
 		return nil
-	case gate.IsUnavailable(err) || errors.Is(err, context.DeadlineExceeded):
+	case access.IsUnavailable(err) || errors.Is(err, context.DeadlineExceeded):
 		a.Logger.WarnContext(r.Context(), "the event store is unavailable", "error", err)
 		return &failure{
 			Status: http.StatusServiceUnavailable, Code: "store_unavailable", RetryAfter: time.Second,
@@ -70,7 +71,7 @@ func (a *API) failureOf(r *http.Request, err error) *failure {
 }
 
 // reply is the failure as application/problem+json.
-func (f *failure) reply() gate.Reply {
+func (f *failure) reply() access.Reply {
 	body, err := json.Marshal(Problem{
 		Type: "urn:holdpoint:problem:" + f.Code, Title: http.StatusText(f.Status), Status: f.Status,
 		Code: f.Code, Detail: f.Detail, Errors: f.Fields, Violations: f.Violations, Successor: f.Successor,
@@ -85,23 +86,23 @@ func (f *failure) reply() gate.Reply {
 	if f.Status == http.StatusUnauthorized {
 		header["WWW-Authenticate"] = `Bearer realm="holdpoint"`
 	}
-	return gate.Reply{Status: f.Status, Header: header, Body: append(body, '\n')}
+	return access.Reply{Status: f.Status, Header: header, Body: append(body, '\n')}
 }
 
 // jsonReply is a JSON answer.
-func jsonReply(status int, body any, header map[string]string) (gate.Reply, error) {
+func jsonReply(status int, body any, header map[string]string) (access.Reply, error) {
 	encoded, err := json.Marshal(body)
 	if err != nil {
-		return gate.Reply{}, fmt.Errorf("encode answer: %w", err)
+		return access.Reply{}, fmt.Errorf("encode answer: %w", err)
 	}
 	if header == nil {
 		header = map[string]string{}
 	}
 	header["Content-Type"] = "application/json"
-	return gate.Reply{Status: status, Header: header, Body: append(encoded, '\n')}, nil
+	return access.Reply{Status: status, Header: header, Body: append(encoded, '\n')}, nil
 }
 
-func writeReply(w http.ResponseWriter, r gate.Reply) {
+func writeReply(w http.ResponseWriter, r access.Reply) {
 	for name, value := range r.Header {
 		w.Header().Set(name, value)
 	}

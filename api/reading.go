@@ -38,9 +38,9 @@ func (a *API) reader(c *call) func(context.Context) (gate.View, error) {
 		}
 		again = true
 		if c.isPerson {
-			return a.Gate.ForPerson(ctx, c.person, id)
+			return a.Gate.Queries.ForPerson(ctx, c.person, id)
 		}
-		return a.Gate.ForAgent(ctx, c.principal, id)
+		return a.Gate.Queries.ForAgent(ctx, c.principal, id)
 	}
 }
 
@@ -95,7 +95,7 @@ func (a *API) hold(c *call, v gate.View, wait time.Duration, read func(context.C
 	}()
 	a.Metrics.waiting.Inc()
 	defer a.Metrics.waiting.Dec()
-	return a.Gate.Wait(ctx, v.Approval.ID, v.Approval.Revision, read)
+	return a.Gate.Queries.Wait(ctx, v.Approval.ID, v.Approval.Revision, read)
 }
 
 // unbounded lifts the server's own time limits from a request that is held on

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"time"
 
-	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
+	"holdpoint/internal/report"
 )
 
 // auditReports are the auditors' reports.
@@ -16,13 +16,13 @@ func (a *API) auditReports() []operation {
 	}
 	return []operation{
 		{
-			method: "GET", path: "/v1/audit/access", summary: "Who could approve what, and when that changed", scope: identity.ScopeAudit, out: gate.AccessReport{},
+			method: "GET", path: "/v1/audit/access", summary: "Who could approve what, and when that changed", scope: identity.ScopeAudit, out: report.AccessReport{},
 			statuses: []int{200}, problems: []int{400, 401, 403, 422, 503}, handle: a.accessReport,
 			detail: "As it is now; with at, as it was at that moment, put together from the audit log. gaps says what the log does not tell. changes are those of the period.",
 			query:  append([]parameter{{"at", "RFC 3339 time, or a day (its beginning, in UTC)."}}, period...),
 		},
 		{
-			method: "GET", path: "/v1/audit/reviewers", summary: "How much reviewers decide, and how", scope: identity.ScopeAudit, out: gate.ReviewerReport{},
+			method: "GET", path: "/v1/audit/reviewers", summary: "How much reviewers decide, and how", scope: identity.ScopeAudit, out: report.ReviewerReport{},
 			statuses: []int{200}, problems: []int{400, 401, 403, 422, 503}, handle: a.reviewerReport,
 			detail: "Times run from when a call was put to people until the vote. notes says what looks like fatigue; none of it is proof.",
 			query:  append([]parameter{{"zone", "The time zone by which it is night (22:00 to 06:00) or a weekend, such as Europe/Berlin; UTC when left out."}}, period...),
@@ -33,7 +33,7 @@ func (a *API) auditReports() []operation {
 // day reads a moment as people write one in a report's form: a date will do.
 func day(into *time.Time) func(string) error {
 	return func(value string) (err error) {
-		if *into, err = gate.ReportMoment(value); err != nil {
+		if *into, err = report.ReportMoment(value); err != nil {
 			return errors.New("a time such as 2027-01-31 or 2027-01-31T18:00:00Z")
 		}
 		return nil
@@ -41,11 +41,11 @@ func day(into *time.Time) func(string) error {
 }
 
 func (a *API) accessReport(c *call) error {
-	var q gate.AccessQuery
+	var q report.AccessQuery
 	if err := (parameters{"at": day(&q.At), "since": day(&q.Since), "until": day(&q.Until)}).read(c.r.URL.Query()); err != nil {
 		return err
 	}
-	r, err := a.Gate.Access(c.r.Context(), q)
+	r, err := a.Reports.Access(c.r.Context(), q)
 	if err != nil {
 		return err
 	}
@@ -53,11 +53,11 @@ func (a *API) accessReport(c *call) error {
 }
 
 func (a *API) reviewerReport(c *call) error {
-	var q gate.ReviewerQuery
+	var q report.ReviewerQuery
 	if err := (parameters{"since": day(&q.Since), "until": day(&q.Until), "zone": anyText(&q.Zone)}).read(c.r.URL.Query()); err != nil {
 		return err
 	}
-	r, err := a.Gate.Reviewers(c.r.Context(), q)
+	r, err := a.Reports.Reviewers(c.r.Context(), q)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,8 @@ import (
 	"strings"
 
 	"holdpoint/engine/canon"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
+	"holdpoint/internal/auditlog"
 )
 
 // authorize finds out who calls and whether they may.
@@ -30,7 +31,7 @@ func (a *API) authorize(c *call, scope string) error {
 			}
 			if ok {
 				c.person, c.isPerson = person, true
-				if scope == auditOrHuman && !gate.MayReadLog(person) {
+				if scope == auditOrHuman && !auditlog.MayReadLog(person) {
 					return &failure{Status: http.StatusForbidden, Code: "not_an_auditor", Detail: "Only auditors and administrators read the audit log."}
 				}
 				return nil
@@ -229,7 +230,7 @@ func pointer(name string) string {
 
 // once reads Idempotency-Key; nil without one. A key belongs to the credential
 // that sent it, and to one request.
-func (a *API) once(c *call, body canon.Value, render func(any, error) gate.Reply) (*gate.Once, error) {
+func (a *API) once(c *call, body canon.Value, render func(any, error) access.Reply) (*access.Once, error) {
 	values := c.r.Header.Values("Idempotency-Key")
 	if len(values) == 0 {
 		return nil, nil
@@ -242,7 +243,7 @@ func (a *API) once(c *call, body canon.Value, render func(any, error) gate.Reply
 	if c.isPerson {
 		credential = c.person.ID
 	}
-	return &gate.Once{
+	return &access.Once{
 		Credential: credential, Key: key, Render: render,
 		Request: a.Gate.Sealer.Request("request", c.r.Method, c.r.URL.Path, string(body.Canonical())),
 	}, nil
@@ -253,10 +254,10 @@ const statusClientGone = 499
 
 // answer runs an operation that may be repeated and writes what render makes
 // of its result.
-func (a *API) answer(c *call, body canon.Value, do func(*gate.Once) (any, error), render func(any) (gate.Reply, error)) error {
-	rendered := func(result any, err error) gate.Reply {
+func (a *API) answer(c *call, body canon.Value, do func(*access.Once) (any, error), render func(any) (access.Reply, error)) error {
+	rendered := func(result any, err error) access.Reply {
 		if err == nil {
-			var reply gate.Reply
+			var reply access.Reply
 			if reply, err = render(result); err == nil {
 				return reply
 			}
@@ -264,7 +265,7 @@ func (a *API) answer(c *call, body canon.Value, do func(*gate.Once) (any, error)
 		if f := a.failureOf(c.r, err); f != nil {
 			return f.reply()
 		}
-		return gate.Reply{Status: statusClientGone} // nobody reads it
+		return access.Reply{Status: statusClientGone} // nobody reads it
 	}
 	once, err := a.once(c, body, rendered)
 	if err != nil {

@@ -4,7 +4,8 @@ import (
 	"net/http"
 	"time"
 
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
+	"holdpoint/internal/admin"
 	"holdpoint/internal/identity"
 )
 
@@ -93,7 +94,7 @@ func (a *API) retention() []operation {
 }
 
 func (a *API) listHolds(c *call) error {
-	list, err := a.Gate.Holds(c.r.Context())
+	list, err := a.Admin.Retention.Holds(c.r.Context())
 	if err != nil {
 		return err
 	}
@@ -112,17 +113,17 @@ func (a *API) placeHold(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.answer(c, body, func(once *gate.Once) (any, error) {
-		return a.Gate.PlaceHold(c.r.Context(), c.principal.Administrator(RequestID(c.r.Context())), gate.HoldRequest(in), once)
-	}, func(result any) (gate.Reply, error) {
-		h := result.(gate.Hold)
+	return a.answer(c, body, func(once *access.Once) (any, error) {
+		return a.Admin.Retention.PlaceHold(c.r.Context(), c.principal.Administrator(RequestID(c.r.Context())), admin.HoldRequest(in), once)
+	}, func(result any) (access.Reply, error) {
+		h := result.(admin.Hold)
 		return jsonReply(http.StatusOK, PlacedHold{ID: h.ID, Covers: h.Covers, Subject: h.Subject}, nil)
 	})
 }
 
 func (a *API) releaseHold(c *call) error {
-	return administer(a, c, func(by gate.By, in ReleaseHoldBody, once *gate.Once) error {
-		return a.Gate.ReleaseHold(c.r.Context(), by, in.HoldID, once)
+	return administer(a, c, func(by access.By, in ReleaseHoldBody, once *access.Once) error {
+		return a.Admin.Retention.ReleaseHold(c.r.Context(), by, in.HoldID, once)
 	})
 }
 
@@ -132,14 +133,14 @@ func (a *API) erase(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.answer(c, body, func(once *gate.Once) (any, error) {
-		return a.Gate.Erase(c.r.Context(), c.principal.Administrator(RequestID(c.r.Context())), gate.EraseRequest(in), once)
-	}, func(result any) (gate.Reply, error) {
-		return jsonReply(http.StatusOK, wireErasure(result.(gate.Erasure)), nil)
+	return a.answer(c, body, func(once *access.Once) (any, error) {
+		return a.Admin.Retention.Erase(c.r.Context(), c.principal.Administrator(RequestID(c.r.Context())), admin.EraseRequest(in), once)
+	}, func(result any) (access.Reply, error) {
+		return jsonReply(http.StatusOK, wireErasure(result.(admin.Erasure)), nil)
 	})
 }
 
-func wireErasure(e gate.Erasure) Erasure {
+func wireErasure(e admin.Erasure) Erasure {
 	out := Erasure{ID: e.ID, Covers: e.Covers, Subject: e.Subject, Rule: e.Rule(), Reason: e.Reason, By: e.By, At: e.At, Parts: e.Parts, EventID: e.EventID}
 	if e.ByAge {
 		out.OlderThan = e.Older.String()
@@ -152,7 +153,7 @@ func (a *API) listErasures(c *call) error {
 	if err := (parameters{"limit": whole(&limit, 1, maxEventsPage), "cursor": anyText(&cursor)}).read(c.r.URL.Query()); err != nil {
 		return err
 	}
-	page, next, err := a.Gate.Erasures(c.r.Context(), cursor, limit)
+	page, next, err := a.Admin.Retention.Erasures(c.r.Context(), cursor, limit)
 	if err != nil {
 		return err
 	}

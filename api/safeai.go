@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"holdpoint/engine/dialect/safeai"
+	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
 )
@@ -77,7 +78,7 @@ func (a *API) askContract(c *call, in any, method gate.ContractMethod, payload s
 		}
 	}
 	data, _ := body.Get(payload)
-	return a.answer(c, body, func(once *gate.Once) (any, error) {
+	return a.answer(c, body, func(once *access.Once) (any, error) {
 		return a.Gate.AskContract(c.r.Context(), c.principal, gate.ContractQuestion{Method: method, Tool: tool, DataTags: tags, Payload: data}, RequestID(c.r.Context()), once)
-	}, func(result any) (gate.Reply, error) { return jsonReply(http.StatusOK, result, nil) })
+	}, func(result any) (access.Reply, error) { return jsonReply(http.StatusOK, result, nil) })
 }

@@ -7,6 +7,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/policy"
+	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
 )
@@ -69,12 +70,12 @@ func (a *API) checkToolCall(c *call) error {
 	if err != nil {
 		return err
 	}
-	render := func(result any) (gate.Reply, error) {
+	render := func(result any) (access.Reply, error) {
 		checked := result.(gate.CheckedAction)
 		answer := CheckedAction{Allowed: checked.Allowed, Decision: checked.Decision, Event: checked.Event, Approval: a.waiting(c, checked.Approval)}
 		return decidedReply(answer, answer.Approval)
 	}
-	return a.answer(c, keyed(body, request), func(once *gate.Once) (any, error) {
+	return a.answer(c, keyed(body, request), func(once *access.Once) (any, error) {
 		checked, wrong, err := a.Gate.CheckToolCall(c.r.Context(), c.principal, body, request, once)
 		if len(wrong) > 0 {
 			f := &failure{Status: http.StatusUnprocessableEntity, Code: "invalid_body", Detail: "The body is no CheckToolCallParams or AgentActionRequest: " + wrong[0].Path + " " + wrong[0].Message}

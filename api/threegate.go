@@ -8,6 +8,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/canon"
+	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
 )
@@ -55,7 +56,7 @@ func (a *API) requestTool(c *call) error {
 	if err != nil {
 		return err
 	}
-	render := func(result any) (gate.Reply, error) {
+	render := func(result any) (access.Reply, error) {
 		checked := result.(gate.CheckedDocument)
 		answer := RequestedTool{
 			RequestID: checked.RequestID, Digest: checked.Digest, Outcome: checked.Decision.Outcome,
@@ -66,7 +67,7 @@ func (a *API) requestTool(c *call) error {
 		}
 		return decidedReply(answer, answer.Approval)
 	}
-	return a.answer(c, keyed(key, request), func(once *gate.Once) (any, error) {
+	return a.answer(c, keyed(key, request), func(once *access.Once) (any, error) {
 		var checked gate.CheckedDocument
 		var broken []gate.Violation
 		var err error

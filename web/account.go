@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"holdpoint/engine"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
 	"holdpoint/internal/identity"
 	"holdpoint/web/views"
 )
@@ -45,7 +45,7 @@ func (h *accountHandler) changes(change func(http.ResponseWriter, *http.Request,
 		if err == nil {
 			err = change(w, r, p)
 		}
-		var refusal *gate.Refusal
+		var refusal *access.Refusal
 		if errors.As(err, &refusal) && refusal.Code == "verification_needed" {
 			http.Redirect(w, r, "/verify?next=/account", http.StatusSeeOther)
 			return
@@ -98,7 +98,7 @@ func (h *accountHandler) enrolTOTP(w http.ResponseWriter, r *http.Request, p eng
 
 func (h *accountHandler) confirmTOTP(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	err := h.factors.ConfirmTOTP(r.Context(), p, r.PostForm.Get("code"))
-	var refusal *gate.Refusal
+	var refusal *access.Refusal
 	if errors.As(err, &refusal) && (refusal.Code == "verification_failed" || refusal.Status == http.StatusTooManyRequests) {
 		// The app has the secret already; showing it again would show it to
 		// whoever happens to have the session.
@@ -144,7 +144,7 @@ func (h *accountHandler) passkeyOptions(w http.ResponseWriter, r *http.Request, 
 func (h *accountHandler) addPasskey(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	form := r.PostForm
 	err := h.factors.FinishPasskey(r.Context(), p, form.Get("name"), form.Get("challenge"), []byte(form.Get("assertion")))
-	var refusal *gate.Refusal
+	var refusal *access.Refusal
 	if errors.As(err, &refusal) {
 		failure := refusal.Detail
 		if refusal.Code == "verification_failed" {

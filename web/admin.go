@@ -10,7 +10,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/registry"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
 	"holdpoint/web/views"
 )
 
@@ -18,7 +18,7 @@ import (
 // change is on record with who made it.
 type Settings interface {
 	Registry
-	PutSettings(ctx context.Context, by gate.By, s registry.Settings, once *gate.Once) error
+	PutSettings(ctx context.Context, by access.By, s registry.Settings, once *access.Once) error
 	KillSwitches
 }
 
@@ -35,7 +35,7 @@ func (h *adminHandler) register(mux *http.ServeMux) {
 }
 
 func (h *adminHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	known, err := h.settings.Registry(r.Context())
+	known, err := h.settings.Snapshot(r.Context())
 	if err != nil {
 		h.site.fail(w, r, p, err)
 		return
@@ -66,7 +66,7 @@ func (h *adminHandler) view(ctx context.Context, p engine.Person, known *registr
 		v.Kills = append(v.Kills, k)
 	}
 	for _, issuer := range slices.Sorted(maps.Keys(known.Settings.Issuers)) {
-		v.Issuers = append(v.Issuers, views.Field{Name: issuer, Value: base64.StdEncoding.EncodeToString(known.Settings.Issuers[issuer])})
+		v.Issuers = append(v.Issuers, views.Claim{Name: issuer, Value: base64.StdEncoding.EncodeToString(known.Settings.Issuers[issuer])})
 	}
 	for _, tool := range slices.Sorted(maps.Keys(known.Tools)) {
 		v.Tools = append(v.Tools, toolRow(known.Tools[tool]))
@@ -86,7 +86,7 @@ func (h *adminHandler) switchAll(w http.ResponseWriter, r *http.Request, p engin
 		failure, _ = refused(err)
 	}
 	if failure != "" {
-		known, err := h.settings.Registry(r.Context())
+		known, err := h.settings.Snapshot(r.Context())
 		if err != nil {
 			h.site.fail(w, r, p, err)
 			return
@@ -113,7 +113,7 @@ func settingsForm(s registry.Settings) views.SettingsForm {
 // changeSettings replaces the settings but for the issuers, which the page only
 // shows.
 func (h *adminHandler) changeSettings(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	known, err := h.settings.Registry(r.Context())
+	known, err := h.settings.Snapshot(r.Context())
 	if err != nil {
 		h.site.fail(w, r, p, err)
 		return

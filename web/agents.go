@@ -11,7 +11,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/registry"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
 	"holdpoint/web/views"
 )
 
@@ -21,8 +21,8 @@ func agentURL(id string) string { return "/agents/" + url.PathEscape(id) }
 // record with who made it. Errors are as Approvals' are.
 type Agents interface {
 	Registry
-	RegisterAgent(ctx context.Context, by gate.By, a registry.Agent, once *gate.Once) error
-	RevokeAgent(ctx context.Context, by gate.By, id string, revoke bool, once *gate.Once) error
+	RegisterAgent(ctx context.Context, by access.By, a registry.Agent, once *access.Once) error
+	RevokeAgent(ctx context.Context, by access.By, id string, revoke bool, once *access.Once) error
 	KillSwitches
 }
 
@@ -41,12 +41,12 @@ func (h *agentHandler) register(mux *http.ServeMux) {
 }
 
 func (h *agentHandler) list(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	known, err := h.agents.Registry(r.Context())
+	known, err := h.agents.Snapshot(r.Context())
 	if err != nil {
 		h.site.fail(w, r, p, err)
 		return
 	}
-	v := views.Agents{Frame: h.site.frame(p, "Agents", "agents"), MayChange: gate.MayAdminister(p)}
+	v := views.Agents{Frame: h.site.frame(p, "Agents", "agents"), MayChange: access.MayAdminister(p)}
 	for _, id := range slices.Sorted(maps.Keys(known.Agents)) {
 		v.Rows = append(v.Rows, agentRow(known, known.Agents[id]))
 	}
@@ -88,20 +88,20 @@ func (h *agentHandler) show(w http.ResponseWriter, r *http.Request, p engine.Per
 
 // find reads the agent that the address names.
 func (h *agentHandler) find(r *http.Request) (*registry.Snapshot, registry.Agent, error) {
-	known, err := h.agents.Registry(r.Context())
+	known, err := h.agents.Snapshot(r.Context())
 	if err != nil {
 		return nil, registry.Agent{}, err
 	}
 	a, ok := known.Agents[r.PathValue("id")]
 	if !ok {
-		return nil, a, &gate.Refusal{Status: http.StatusNotFound, Code: "not_found", Detail: "There is no such agent."}
+		return nil, a, &access.Refusal{Status: http.StatusNotFound, Code: "not_found", Detail: "There is no such agent."}
 	}
 	return known, a, nil
 }
 
 func (h *agentHandler) view(r *http.Request, p engine.Person, known *registry.Snapshot, a registry.Agent) views.Agent {
 	v := views.Agent{
-		Frame: h.site.frame(p, "Agent "+views.Visible(a.Name), "agents"), AgentRow: agentRow(known, a), MayChange: gate.MayAdminister(p),
+		Frame: h.site.frame(p, "Agent "+views.Visible(a.Name), "agents"), AgentRow: agentRow(known, a), MayChange: access.MayAdminister(p),
 		Capabilities: a.Capabilities, NeedsAttestation: a.NeedsAttestation, RevokedAt: a.RevokedAt,
 		Delegation: strconv.Itoa(known.Settings.MaxDelegation) + ", as the settings say", Form: agentForm(a),
 	}

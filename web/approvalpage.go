@@ -13,6 +13,7 @@ import (
 	"holdpoint/engine/approval"
 	"holdpoint/engine/audit"
 	"holdpoint/engine/canon"
+	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
 	"holdpoint/web/views"
@@ -35,10 +36,10 @@ type Requirements interface {
 	MayStepUp(ctx context.Context, s gate.Said, digest string, version int) error
 	// StepUp records that the accountable person has just proved, by the method, who
 	// they are; or, without yes, that they do not want the call.
-	StepUp(ctx context.Context, s gate.Said, method string, yes bool, digest string, version int, once *gate.Once) (approval.Approval, error)
+	StepUp(ctx context.Context, s gate.Said, method string, yes bool, digest string, version int, once *access.Once) (approval.Approval, error)
 	// AnswerInPerson supplies what the call asks for.
-	AnswerInPerson(ctx context.Context, s gate.Said, values canon.Value, digest string, version int, once *gate.Once) (approval.Approval, error)
-	AttachTicketInPerson(ctx context.Context, s gate.Said, system, ref string, once *gate.Once) (approval.Approval, error)
+	AnswerInPerson(ctx context.Context, s gate.Said, values canon.Value, digest string, version int, once *access.Once) (approval.Approval, error)
+	AttachTicketInPerson(ctx context.Context, s gate.Said, system, ref string, once *access.Once) (approval.Approval, error)
 }
 
 // cardHandler serves the page of one approval, and the proof of identity on it.
@@ -84,14 +85,14 @@ func (h *cardHandler) render(w http.ResponseWriter, r *http.Request, p engine.Pe
 			return
 		}
 	}
-	if v.Tasks.StepUp != nil {
-		if err := h.stepUpForm(r, p, v.Tasks.StepUp); err != nil {
+	if v.Asked.StepUp != nil {
+		if err := h.stepUpForm(r, p, v.Asked.StepUp); err != nil {
 			h.site.fail(w, r, p, err)
 			return
 		}
-		v.Tasks.StepUp.Failure = failure
+		v.Asked.StepUp.Failure = failure
 	}
-	if gate.MayReadRules(p) {
+	if access.MayReadRules(p) {
 		v.EvidenceURL = "/v1/audit/evidence?approval_id=" + url.QueryEscape(found.Approval.ID)
 	}
 	v.Frame = h.site.frame(p, v.Status.Word+": "+views.Visible(v.Tool), "")
@@ -101,7 +102,7 @@ func (h *cardHandler) render(w http.ResponseWriter, r *http.Request, p engine.Pe
 	if status == http.StatusOK {
 		v.Notice = h.site.flash(w, r)
 	}
-	if a := found.Approval; !final(a) || v.FollowUp.ReviewOwed {
+	if a := found.Approval; !final(a) || v.After.Owed {
 		v.Live = "/approvals/" + url.PathEscape(a.ID) + "/live?seen=" + strconv.FormatInt(a.Revision, 10)
 		v.Refresh = v.Status.Code == "settling"
 	}
@@ -128,7 +129,7 @@ func (s *site) refusePrefetch(w http.ResponseWriter, r *http.Request, p engine.P
 	if r.Method != http.MethodGet || onScreen(r) {
 		return false
 	}
-	s.fail(w, r, p, &gate.Refusal{Status: http.StatusServiceUnavailable, Code: "not_on_screen", Detail: "Cards are sent to a page that is being opened, and not ahead of it."})
+	s.fail(w, r, p, &access.Refusal{Status: http.StatusServiceUnavailable, Code: "not_on_screen", Detail: "Cards are sent to a page that is being opened, and not ahead of it."})
 	return true
 }
 
@@ -180,7 +181,7 @@ func (h *cardHandler) proveIdentity(w http.ResponseWriter, r *http.Request, p en
 	switch {
 	case yes:
 		if h.prover == nil {
-			h.site.fail(w, r, p, &gate.Refusal{Status: http.StatusForbidden, Code: "no_second_factor", Detail: "Nobody can prove here who they are."})
+			h.site.fail(w, r, p, &access.Refusal{Status: http.StatusForbidden, Code: "no_second_factor", Detail: "Nobody can prove here who they are."})
 			return
 		}
 		if err = h.requirements.MayStepUp(r.Context(), s, digest, version); err != nil {
@@ -188,7 +189,7 @@ func (h *cardHandler) proveIdentity(w http.ResponseWriter, r *http.Request, p en
 			return
 		}
 		method, err = h.prover.Verify(r.Context(), p, identity.ForApproval, proofBinding(s.ApprovalID, digest), proofOf(form))
-		var refusal *gate.Refusal
+		var refusal *access.Refusal
 		if errors.As(err, &refusal) {
 			retryAfter(w, refusal)
 			h.render(w, r, p, gate.Page, refusal.Status, refusal.Detail)

@@ -14,7 +14,8 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/audit"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
+	"holdpoint/internal/auditlog"
 	"holdpoint/web/views"
 )
 
@@ -29,9 +30,9 @@ type Log interface {
 type LogSearch interface {
 	Events
 	// SearchLog lists up to limit events; it may end before, and says where.
-	SearchLog(ctx context.Context, f gate.EventFilter, limit int) (gate.Found, error)
+	Search(ctx context.Context, f auditlog.EventFilter, limit int) (auditlog.Found, error)
 	// LogEventAt reads what is at a place; a record that is gone has an empty ID.
-	LogEventAt(ctx context.Context, seq int64) (audit.Record, error)
+	EventAt(ctx context.Context, seq int64) (audit.Record, error)
 	Everybody(ctx context.Context) ([]engine.Person, error)
 }
 
@@ -89,12 +90,12 @@ func (h *auditHandler) search(w http.ResponseWriter, r *http.Request, p engine.P
 	}
 	forwards := query.Get("after") != ""
 	f.Newest = !forwards
-	found, err := h.log.SearchLog(r.Context(), f, auditPage)
+	found, err := h.log.Search(r.Context(), f, auditPage)
 	if err != nil {
 		h.site.fail(w, r, p, err)
 		return
 	}
-	standing, err := h.log.LogStanding(r.Context())
+	standing, err := h.log.Standing(r.Context())
 	if err != nil {
 		h.site.fail(w, r, p, err)
 		return
@@ -113,7 +114,7 @@ func (h *auditHandler) search(w http.ResponseWriter, r *http.Request, p engine.P
 }
 
 // list puts what was found on the page, newest first, with the ways on.
-func (h *auditHandler) list(ctx context.Context, v *views.Audit, query url.Values, f gate.EventFilter, found gate.Found, known searchFilters) error {
+func (h *auditHandler) list(ctx context.Context, v *views.Audit, query url.Values, f auditlog.EventFilter, found auditlog.Found, known searchFilters) error {
 	records := slices.Clone(found.Records)
 	if !f.Newest {
 		slices.Reverse(records)
@@ -152,7 +153,7 @@ func (h *auditHandler) list(ctx context.Context, v *views.Audit, query url.Value
 		return nil
 	}
 	v.Stopped, v.Forwards = true, !f.Newest
-	at, err := h.log.LogEventAt(ctx, max(found.Reached, 1))
+	at, err := h.log.EventAt(ctx, max(found.Reached, 1))
 	if err != nil {
 		return err
 	}
@@ -200,7 +201,7 @@ func entries(query url.Values) map[string]string {
 func (h *auditHandler) lookUp(ctx context.Context, asked string, query url.Values, known searchFilters) (string, error) {
 	// A UUID as it may be written elsewhere.
 	id := strings.ToLower(strings.Trim(asked, "{}"))
-	r, err := h.log.LogEvent(ctx, id)
+	r, err := h.log.Event(ctx, id)
 	if err == nil {
 		return eventURL(r.ID), nil
 	}
@@ -209,7 +210,7 @@ func (h *auditHandler) lookUp(ctx context.Context, asked string, query url.Value
 	}
 	number := strings.TrimLeft(strings.TrimPrefix(strings.ToLower(asked), "seq"), " :#=")
 	if seq, err := strconv.ParseInt(strings.ReplaceAll(number, ",", ""), 10, 64); err == nil {
-		r, err := h.log.LogEventAt(ctx, seq)
+		r, err := h.log.EventAt(ctx, seq)
 		switch {
 		case err == nil && r.ID != "":
 			return eventURL(r.ID), nil
@@ -242,7 +243,7 @@ type searchFilters struct {
 }
 
 func (h *auditHandler) filters(ctx context.Context) (searchFilters, error) {
-	registered, err := h.registry.Registry(ctx)
+	registered, err := h.registry.Snapshot(ctx)
 	if err != nil {
 		return searchFilters{}, err
 	}
@@ -328,7 +329,7 @@ func (k searchFilters) named(text string) (filter, value string) {
 }
 
 // filter reads a search, and says what of it cannot be read, by parameter.
-func (k searchFilters) filter(query url.Values) (f gate.EventFilter, problems map[string]string) {
+func (k searchFilters) filter(query url.Values) (f auditlog.EventFilter, problems map[string]string) {
 	problems = map[string]string{}
 	get := func(name string) string { return strings.TrimSpace(query.Get(name)) }
 	when := func(name string, wholeDay bool) (at time.Time) {
@@ -348,7 +349,7 @@ func (k searchFilters) filter(query url.Values) (f gate.EventFilter, problems ma
 		}
 		return seq
 	}
-	f = gate.EventFilter{
+	f = auditlog.EventFilter{
 		Since: when("since", false), Until: when("until", true), Tool: get("tool"), Outcome: get("outcome"), Type: get("type"), ApprovalID: get("approval"),
 	}
 	if !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until) {
@@ -442,6 +443,6 @@ func auditRow(r audit.Record, name func(string) string) views.AuditRow {
 
 // isNotFound reports whether an error says that there is no such thing.
 func isNotFound(err error) bool {
-	var refusal *gate.Refusal
+	var refusal *access.Refusal
 	return errors.As(err, &refusal) && refusal.Status == http.StatusNotFound
 }

@@ -11,6 +11,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/audit"
+	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 	"holdpoint/web/views"
 )
@@ -22,7 +23,7 @@ type CallSessions interface {
 	// firstOf, and whether more were left out. look is as for Card.
 	Session(ctx context.Context, p engine.Person, agentID, session string, look gate.Look) ([]gate.Card, bool, error)
 	Show(ctx context.Context, p engine.Person, channel string, cards ...gate.SeenCard) error
-	Vote(ctx context.Context, v gate.VoteRequest, once *gate.Once) (approval.Approval, error)
+	Vote(ctx context.Context, v gate.VoteRequest, once *access.Once) (approval.Approval, error)
 }
 
 // sessionHandler serves the page of all calls of a session.
@@ -211,7 +212,7 @@ func (h *sessionHandler) voteOne(r *http.Request, p engine.Person, row views.Ses
 		}
 	}
 	after, err := h.sessions.Vote(r.Context(), v, nil)
-	var refusal *gate.Refusal
+	var refusal *access.Refusal
 	switch {
 	case errors.As(err, &refusal):
 		result.Text = "Not recorded: " + refusal.Detail

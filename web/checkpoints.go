@@ -10,7 +10,8 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/audit"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
+	"holdpoint/internal/auditlog"
 	"holdpoint/web/views"
 )
 
@@ -19,9 +20,9 @@ const checkpointsPage = 50
 
 // Checkpoints is what the page of checkpoints needs of the log.
 type Checkpoints interface {
-	LogStanding(ctx context.Context) (gate.LogStanding, error)
+	Standing(ctx context.Context) (auditlog.Standing, error)
 	// LogCheckpoints lists checkpoints, newest first, below a size; 0 for all.
-	LogCheckpoints(ctx context.Context, below int64, limit int) ([]gate.Checkpoint, error)
+	Checkpoints(ctx context.Context, below int64, limit int) ([]auditlog.Checkpoint, error)
 }
 
 // checkpointHandler serves the page of checkpoints.
@@ -44,18 +45,18 @@ func (h *checkpointHandler) show(w http.ResponseWriter, r *http.Request, p engin
 	if text := r.URL.Query().Get("below"); text != "" {
 		var err error
 		if below, err = strconv.ParseInt(text, 10, 64); err != nil || below < 1 {
-			h.site.fail(w, r, p, &gate.Refusal{Status: http.StatusBadRequest, Code: "bad_cursor", Detail: "That is no place in the list. Start at its beginning."})
+			h.site.fail(w, r, p, &access.Refusal{Status: http.StatusBadRequest, Code: "bad_cursor", Detail: "That is no place in the list. Start at its beginning."})
 			return
 		}
 	}
 	// Before the database is: that goes on, and must not look as if it were behind.
 	floor := h.readFloor(r)
-	standing, err := h.log.LogStanding(r.Context())
+	standing, err := h.log.Standing(r.Context())
 	if err != nil {
 		h.site.fail(w, r, p, err)
 		return
 	}
-	list, err := h.log.LogCheckpoints(r.Context(), below, checkpointsPage+1)
+	list, err := h.log.Checkpoints(r.Context(), below, checkpointsPage+1)
 	if err != nil {
 		h.site.fail(w, r, p, err)
 		return
@@ -81,9 +82,9 @@ func (h *checkpointHandler) show(w http.ResponseWriter, r *http.Request, p engin
 
 // readFloor reads the checkpoint that is kept outside the database, and returns what
 // says how the log stands to it.
-func (h *checkpointHandler) readFloor(r *http.Request) func(gate.LogStanding) views.LogState {
-	says := func(code, words string) func(gate.LogStanding) views.LogState {
-		return func(gate.LogStanding) views.LogState { return views.LogState{Code: code, Words: words} }
+func (h *checkpointHandler) readFloor(r *http.Request) func(auditlog.Standing) views.LogState {
+	says := func(code, words string) func(auditlog.Standing) views.LogState {
+		return func(auditlog.Standing) views.LogState { return views.LogState{Code: code, Words: words} }
 	}
 	if h.floor == nil {
 		return says("none", "This process does not know of a checkpoint kept outside the database (log_floor_file). With one, a database that was restored from an older copy is found out at the start.")
@@ -96,12 +97,12 @@ func (h *checkpointHandler) readFloor(r *http.Request) func(gate.LogStanding) vi
 	if kept == nil {
 		return says("none", "Nothing is kept outside the database yet: it begins with the next checkpoint.")
 	}
-	return func(s gate.LogStanding) views.LogState { return floorWords(kept, s) }
+	return func(s auditlog.Standing) views.LogState { return floorWords(kept, s) }
 }
 
 // floorWords says how the log stands to a checkpoint that is kept outside the
 // database.
-func floorWords(kept []byte, s gate.LogStanding) views.LogState {
+func floorWords(kept []byte, s auditlog.Standing) views.LogState {
 	text, _, _ := strings.Cut(string(kept), "\n\n")
 	known, err := audit.ParseCheckpoint(text + "\n")
 	switch {
@@ -116,7 +117,7 @@ func floorWords(kept []byte, s gate.LogStanding) views.LogState {
 	return views.LogState{Code: "good", Words: "A checkpoint of " + views.Plural(int(known.Size), "event", "events") + " is kept outside the database, and the log is not behind it."}
 }
 
-func checkpointRow(c gate.Checkpoint) views.Checkpoint {
+func checkpointRow(c auditlog.Checkpoint) views.Checkpoint {
 	row := views.Checkpoint{Size: c.Size, Root: base64.StdEncoding.EncodeToString(c.Root[:]), At: c.At}
 	row.Origin, _, _ = strings.Cut(string(c.Note), "\n")
 	// Cosignatures are lines "— name base64".
@@ -129,7 +130,7 @@ func checkpointRow(c gate.Checkpoint) views.Checkpoint {
 }
 
 // logStateWords says how the log stands.
-func logStateWords(s gate.LogStanding) views.LogState {
+func logStateWords(s auditlog.Standing) views.LogState {
 	switch {
 	case s.Waiting == 0 && s.Size == 0:
 		return views.LogState{Code: "empty", Words: "The log is empty: nothing has happened yet."}
@@ -137,8 +138,8 @@ func logStateWords(s gate.LogStanding) views.LogState {
 		return views.LogState{Code: "good", Words: "Up to date: every event that is on record has its place in the log."}
 	}
 	waiting := views.Plural(s.Waiting, "event has", "events have")
-	if s.Waiting >= gate.MaxWaiting {
-		waiting = "More than " + views.Thousands(gate.MaxWaiting) + " events have"
+	if s.Waiting >= auditlog.MaxWaiting {
+		waiting = "More than " + views.Thousands(auditlog.MaxWaiting) + " events have"
 	}
 	behind := s.Now.Sub(s.Oldest)
 	if behind < 5*time.Second {

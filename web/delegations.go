@@ -7,7 +7,8 @@ import (
 	"net/http"
 
 	"holdpoint/engine"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
+	"holdpoint/internal/admin"
 	"holdpoint/web/views"
 )
 
@@ -16,11 +17,11 @@ import (
 type Delegations interface {
 	// Aways lists the delegations that are in force or to come, as far as the
 	// person may see them.
-	Aways(ctx context.Context, p engine.Person) (gate.Aways, error)
+	Absences(ctx context.Context, p engine.Person) (admin.Absences, error)
 	// Delegate lets a deputy decide in somebody's place for a time.
-	Delegate(ctx context.Context, r gate.DelegateRequest) (gate.Delegation, error)
+	Create(ctx context.Context, r admin.DelegateRequest) (admin.Delegation, error)
 	// RevokeDelegation ends a delegation at once.
-	RevokeDelegation(ctx context.Context, by engine.Person, id, channel, requestID string) error
+	Revoke(ctx context.Context, by engine.Person, id, channel, requestID string) error
 }
 
 // delegationHandler serves the page on which people say who decides for them while
@@ -44,22 +45,22 @@ func (h *delegationHandler) show(w http.ResponseWriter, r *http.Request, p engin
 		return
 	}
 	v.Notice = h.site.flash(w, r)
-	h.site.render(w, r, http.StatusOK, views.DelegationsPage(v))
+	h.site.render(w, r, http.StatusOK, views.AwayPage(v))
 }
 
-func (h *delegationHandler) view(r *http.Request, p engine.Person) (views.Delegations, error) {
-	known, err := h.delegations.Aways(r.Context(), p)
+func (h *delegationHandler) view(r *http.Request, p engine.Person) (views.Away, error) {
+	known, err := h.delegations.Absences(r.Context(), p)
 	if err != nil {
-		return views.Delegations{}, err
+		return views.Away{}, err
 	}
-	v := views.Delegations{Frame: h.site.frame(p, "When I am away", "away"), Mine: awayRows(known.Mine), For: awayRows(known.For), All: awayRows(known.All)}
+	v := views.Away{Frame: h.site.frame(p, "When I am away", "away"), Mine: awayRows(known.Mine), For: awayRows(known.For), All: awayRows(known.All)}
 	v.Form.Zones = zones()
 	for _, other := range known.People {
 		option := views.Option{Value: other.ID, Label: views.Visible(personLabel(other))}
-		if gate.MayAdminister(p) {
+		if access.MayAdminister(p) {
 			v.Form.Persons = append(v.Form.Persons, option)
 		}
-		if other.Identity != p.Identity || gate.MayAdminister(p) {
+		if other.Identity != p.Identity || access.MayAdminister(p) {
 			v.Form.People = append(v.Form.People, option)
 		}
 	}
@@ -74,10 +75,10 @@ func personLabel(p engine.Person) string {
 	return p.Name + " (" + p.Email + ")"
 }
 
-func awayRows(list []gate.Away) []views.DelegationRow {
-	rows := make([]views.DelegationRow, 0, len(list))
+func awayRows(list []admin.Absence) []views.AwayRow {
+	rows := make([]views.AwayRow, 0, len(list))
 	for _, a := range list {
-		row := views.DelegationRow{
+		row := views.AwayRow{
 			ID: a.ID, Person: displayName(a.Person), PersonEmail: a.Person.Email, Deputy: displayName(a.Deputy), DeputyEmail: a.Deputy.Email,
 			From: a.From, Until: a.Until, Active: a.Active, Reason: a.Reason,
 		}
@@ -96,13 +97,13 @@ func awayRows(list []gate.Away) []views.DelegationRow {
 func (h *delegationHandler) delegate(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	e := formValues{form: r.PostForm}
 	zone := e.zone("zone")
-	request := gate.DelegateRequest{
+	request := admin.DelegateRequest{
 		By: p, PersonID: e.text("person"), DeputyID: e.text("deputy"), Reason: e.text("reason"), Channel: "console", RequestID: "web_" + rand.Text(),
 		From: e.moment("from", "From", zone), Until: e.moment("until", "Until", zone),
 	}
 	err := e.err()
 	if err == nil {
-		_, err = h.delegations.Delegate(r.Context(), request)
+		_, err = h.delegations.Create(r.Context(), request)
 	}
 	if detail, ok := refused(err); ok {
 		v, err := h.view(r, p)
@@ -113,13 +114,13 @@ func (h *delegationHandler) delegate(w http.ResponseWriter, r *http.Request, p e
 		f := &v.Form
 		f.Person, f.Deputy, f.From, f.Until = cmp.Or(request.PersonID, p.ID), request.DeputyID, e.text("from"), e.text("until")
 		f.Zone, f.Reason, f.Failure = e.text("zone"), request.Reason, detail
-		h.site.render(w, r, http.StatusUnprocessableEntity, views.DelegationsPage(v))
+		h.site.render(w, r, http.StatusUnprocessableEntity, views.AwayPage(v))
 		return
 	}
 	h.site.redirectOrFail(w, r, p, err, "away", "/away")
 }
 
 func (h *delegationHandler) revoke(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	err := h.delegations.RevokeDelegation(r.Context(), p, r.PathValue("id"), "console", "web_"+rand.Text())
+	err := h.delegations.Revoke(r.Context(), p, r.PathValue("id"), "console", "web_"+rand.Text())
 	h.site.redirectOrFail(w, r, p, err, "back", "/away")
 }

@@ -10,16 +10,17 @@ import (
 	"time"
 
 	"holdpoint/engine"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
+	"holdpoint/internal/admin"
 )
 
 // absences is an Absences in memory. The rules of who may stand in for whom are
 // the gate's, and tested there.
 type absences struct {
 	m        *memory
-	list     []gate.Delegation
-	requests []gate.DelegateRequest
-	refusal  *gate.Refusal
+	list     []admin.Delegation
+	requests []admin.DelegateRequest
+	refusal  *access.Refusal
 }
 
 func (a *absences) person(id string) engine.Person {
@@ -31,42 +32,42 @@ func (a *absences) person(id string) engine.Person {
 	return engine.Person{}
 }
 
-func (a *absences) Aways(_ context.Context, p engine.Person) (gate.Aways, error) {
-	known := gate.Aways{Now: a.m.now()}
+func (a *absences) Absences(_ context.Context, p engine.Person) (admin.Absences, error) {
+	known := admin.Absences{Now: a.m.now()}
 	for _, one := range a.m.people {
 		known.People = append(known.People, one)
 	}
 	slices.SortFunc(known.People, func(x, y engine.Person) int { return strings.Compare(x.ID, y.ID) })
 	for _, d := range a.list {
-		away := gate.Away{Delegation: d, Person: a.person(d.PersonID), Deputy: a.person(d.DeputyID), Active: !a.m.now().Before(d.From)}
+		away := admin.Absence{Delegation: d, Person: a.person(d.PersonID), Deputy: a.person(d.DeputyID), Active: !a.m.now().Before(d.From)}
 		switch p.ID {
 		case d.PersonID:
 			known.Mine = append(known.Mine, away)
 		case d.DeputyID:
 			known.For = append(known.For, away)
 		}
-		if gate.MayAdminister(p) {
+		if access.MayAdminister(p) {
 			known.All = append(known.All, away)
 		}
 	}
 	return known, nil
 }
 
-func (a *absences) Delegate(_ context.Context, r gate.DelegateRequest) (gate.Delegation, error) {
+func (a *absences) Create(_ context.Context, r admin.DelegateRequest) (admin.Delegation, error) {
 	a.requests = append(a.requests, r)
 	if a.refusal != nil {
-		return gate.Delegation{}, a.refusal
+		return admin.Delegation{}, a.refusal
 	}
-	d := gate.Delegation{ID: "dlg_1", PersonID: r.By.ID, DeputyID: r.DeputyID, From: a.m.now(), Until: r.Until, Reason: r.Reason}
+	d := admin.Delegation{ID: "dlg_1", PersonID: r.By.ID, DeputyID: r.DeputyID, From: a.m.now(), Until: r.Until, Reason: r.Reason}
 	a.list = append(a.list, d)
 	return d, nil
 }
 
-func (a *absences) RevokeDelegation(_ context.Context, _ engine.Person, id, _, _ string) error {
+func (a *absences) Revoke(_ context.Context, _ engine.Person, id, _, _ string) error {
 	before := len(a.list)
-	a.list = slices.DeleteFunc(a.list, func(d gate.Delegation) bool { return d.ID == id })
+	a.list = slices.DeleteFunc(a.list, func(d admin.Delegation) bool { return d.ID == id })
 	if len(a.list) == before {
-		return &gate.Refusal{Status: http.StatusNotFound, Code: "not_found", Detail: "There is no such delegation that is not revoked already."}
+		return &access.Refusal{Status: http.StatusNotFound, Code: "not_found", Detail: "There is no such delegation that is not revoked already."}
 	}
 	return nil
 }
@@ -126,10 +127,10 @@ func TestAwayFormSaysWhatIsWrong(t *testing.T) {
 	if len(a.requests) > 0 {
 		t.Error("it was tried all the same")
 	}
-	a.refusal = &gate.Refusal{Status: http.StatusUnprocessableEntity, Code: "too_long", Detail: "Somebody can stand in for at most 90 days."}
+	a.refusal = &access.Refusal{Status: http.StatusUnprocessableEntity, Code: "too_long", Detail: "Somebody can stand in for at most 90 days."}
 	again := c.do("POST", "/away", url.Values{"deputy": {"usr_grace"}, "until": {"2027-11-01T00:00"}, "zone": {"-03:30"}, "reason": {"a year off"}})
 	again.want(t, http.StatusUnprocessableEntity, "at most 90 days", `role="alert"`, `value="2027-11-01T00:00"`, `value="a year off"`, `<option value="usr_grace" selected>`, `<option value="-03:30" selected>`)
-	a.refusal = &gate.Refusal{Status: http.StatusForbidden, Code: "not_yours", Detail: "Only an administrator can do that."}
+	a.refusal = &access.Refusal{Status: http.StatusForbidden, Code: "not_yours", Detail: "Only an administrator can do that."}
 	c.do("POST", "/away", url.Values{"person": {"usr_linus"}, "deputy": {"usr_grace"}, "until": {"2026-12-01T00:00"}, "reason": {"r"}}).want(t, http.StatusForbidden, "Only an administrator")
 	if a.requests[1].PersonID != "usr_linus" {
 		t.Errorf("asked for %+v", a.requests[1])
@@ -144,7 +145,7 @@ func TestAdministratorsSeeWhoIsAway(t *testing.T) {
 	p := c.m.people["linus@example.com"]
 	p.Disabled = true
 	c.m.people[p.Email] = p
-	a.list = []gate.Delegation{
+	a.list = []admin.Delegation{
 		{ID: "dlg_1", PersonID: "usr_ada", DeputyID: "usr_grace", From: epoch.Add(time.Hour), Until: epoch.Add(2 * time.Hour), Reason: "later"},
 		{ID: "dlg_2", PersonID: "usr_ada", DeputyID: "usr_linus", From: epoch, Until: epoch.Add(2 * time.Hour), Reason: "now"},
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"holdpoint/engine"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
 	"holdpoint/web/views"
 )
 
@@ -27,8 +27,8 @@ func (s *site) failKeeping(w http.ResponseWriter, r *http.Request, p engine.Pers
 			m.LinkText = "Back to the card"
 		}
 	}
-	var refusal *gate.Refusal
-	err = gate.Unfit(err)
+	var refusal *access.Refusal
+	err = access.FromStore(err)
 	if !errors.As(err, &refusal) {
 		s.logger.ErrorContext(r.Context(), "request not served", "method", r.Method, "path", r.URL.Path, "error", err)
 		m.Heading = "Holdpoint cannot answer right now"
@@ -53,7 +53,7 @@ func (s *site) failKeeping(w http.ResponseWriter, r *http.Request, p engine.Pers
 	s.render(w, r, refusal.Status, views.MessagePage(m))
 }
 
-func heading(refusal *gate.Refusal) string {
+func heading(refusal *access.Refusal) string {
 	if refusal.Code == notShown {
 		return "There is more to read first"
 	}
@@ -109,8 +109,8 @@ func parent(r *http.Request) string {
 // renderJSON answers a script.
 func (s *site) renderJSON(w http.ResponseWriter, r *http.Request, body any, err error) {
 	status := http.StatusOK
-	var refusal *gate.Refusal
-	err = gate.Unfit(err)
+	var refusal *access.Refusal
+	err = access.FromStore(err)
 	switch {
 	case errors.As(err, &refusal):
 		status, body = refusal.Status, map[string]string{"code": refusal.Code, "detail": refusal.Detail}
@@ -127,7 +127,7 @@ func (s *site) renderJSON(w http.ResponseWriter, r *http.Request, body any, err 
 // refused is a refusal that a form can show beside what was entered; anything
 // else is for a page of its own.
 func refused(err error) (string, bool) {
-	var refusal *gate.Refusal
+	var refusal *access.Refusal
 	if !errors.As(err, &refusal) || refusal.Status != http.StatusUnprocessableEntity {
 		return "", false
 	}
@@ -135,16 +135,16 @@ func refused(err error) (string, bool) {
 }
 
 func invalid(code, detail string) error {
-	return &gate.Refusal{Status: http.StatusUnprocessableEntity, Code: code, Detail: detail}
+	return &access.Refusal{Status: http.StatusUnprocessableEntity, Code: code, Detail: detail}
 }
 
-var errNoPage = &gate.Refusal{Status: http.StatusNotFound, Code: "not_found", Detail: "There is nothing at this address."}
+var errNoPage = &access.Refusal{Status: http.StatusNotFound, Code: "not_found", Detail: "There is nothing at this address."}
 
-var errChanged = &gate.Refusal{
+var errChanged = &access.Refusal{
 	Status: http.StatusConflict, Code: "changed", Detail: "Somebody has changed this since you opened the page, so nothing was saved. Open it again and look at what is there now.",
 }
 
-func retryAfter(w http.ResponseWriter, refusal *gate.Refusal) {
+func retryAfter(w http.ResponseWriter, refusal *access.Refusal) {
 	if seconds := int(refusal.RetryAfter.Seconds()); seconds > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(seconds))
 	}

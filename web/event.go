@@ -10,14 +10,14 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/audit"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/auditlog"
 	"holdpoint/web/views"
 )
 
 // Events reads single events of the log.
 type Events interface {
-	LogEvent(ctx context.Context, id string) (audit.Record, error)
-	LogStanding(ctx context.Context) (gate.LogStanding, error)
+	Event(ctx context.Context, id string) (audit.Record, error)
+	Standing(ctx context.Context) (auditlog.Standing, error)
 }
 
 // eventHandler serves the page of one event, and its document.
@@ -34,12 +34,12 @@ func (h *eventHandler) register(mux *http.ServeMux) {
 
 // show shows one event of the log.
 func (h *eventHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	record, err := h.log.LogEvent(r.Context(), r.PathValue("id"))
+	record, err := h.log.Event(r.Context(), r.PathValue("id"))
 	if err != nil {
 		h.site.fail(w, r, p, err)
 		return
 	}
-	standing, err := h.log.LogStanding(r.Context())
+	standing, err := h.log.Standing(r.Context())
 	if err != nil {
 		h.site.fail(w, r, p, err)
 		return
@@ -129,7 +129,7 @@ func channelWords(channel string) string {
 
 // document is an event's document, byte for byte.
 func (h *eventHandler) document(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	record, err := h.log.LogEvent(r.Context(), r.PathValue("id"))
+	record, err := h.log.Event(r.Context(), r.PathValue("id"))
 	if err != nil {
 		h.site.fail(w, r, p, err)
 		return

@@ -15,6 +15,7 @@ import (
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/grant"
+	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 	"holdpoint/web/views"
 )
@@ -23,11 +24,11 @@ import (
 // are as Desk's are.
 type Grants interface {
 	// Grants lists those that the person may know of, and says what time it is.
-	Grants(ctx context.Context, p engine.Person) ([]gate.Grant, time.Time, error)
+	ForPerson(ctx context.Context, p engine.Person) ([]gate.Grant, time.Time, error)
 	// ProposeGrant says what a grant would have done to the past.
-	ProposeGrant(ctx context.Context, r gate.GrantRequest) (gate.Backtest, error)
-	SaveGrant(ctx context.Context, r gate.GrantRequest) (gate.Grant, error)
-	RevokeGrant(ctx context.Context, p engine.Person, id string, by gate.By, once *gate.Once) error
+	Propose(ctx context.Context, r gate.GrantRequest) (gate.Backtest, error)
+	Save(ctx context.Context, r gate.GrantRequest) (gate.Grant, error)
+	Revoke(ctx context.Context, p engine.Person, id string, by access.By, once *access.Once) error
 }
 
 // grantHandler serves the list of standing grants, and the form that makes one from
@@ -46,7 +47,7 @@ func (h *grantHandler) register(mux *http.ServeMux) {
 }
 
 func (h *grantHandler) list(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	list, now, err := h.grants.Grants(r.Context(), p)
+	list, now, err := h.grants.ForPerson(r.Context(), p)
 	if err != nil {
 		h.site.fail(w, r, p, err)
 		return
@@ -150,7 +151,7 @@ func pointerNames(path string) []string {
 func (h *grantHandler) revoke(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	err := readForm(w, r)
 	if err == nil {
-		err = h.grants.RevokeGrant(r.Context(), p, r.PathValue("id"), by(p), nil)
+		err = h.grants.Revoke(r.Context(), p, r.PathValue("id"), by(p), nil)
 	}
 	h.site.redirectOrFail(w, r, p, err, "ungrant", "/grants")
 }
@@ -183,19 +184,19 @@ func (h *grantHandler) read(r *http.Request, p engine.Person) (grantDraft, error
 	a := card.Approval
 	d := grantDraft{view: views.GrantForm{
 		Frame: h.site.frame(p, "Approve calls like this one", ""), ID: a.ID, Tool: a.Call.Tool, Agent: card.AgentName, Environment: a.Call.Environment,
-		Digest: a.Call.Digest, Lasting: lasting, For: "2h", Uses: "10", MaxUses: gate.MaxGrantUses, MaxReason: gate.MaxReason,
+		Digest: a.Call.Digest, Lasting: lasting, For: "2h", Uses: "10", MaxUses: gate.MaxGrantUses, MaxReason: access.MaxReason,
 	}}
 	if d.view.Agent == "" {
 		d.view.Agent = a.Call.AgentID
 	}
-	var refusal *gate.Refusal
+	var refusal *access.Refusal
 	if err := gate.MayGrant(p, a, card.Now); errors.As(err, &refusal) && refusal.Code == unproved {
-		d.view.VerifyURL = proveURL(a.ID)
+		d.view.ProveURL = proveURL(a.ID)
 	} else if err != nil {
 		return d, err
 	}
 	if card.Arguments == nil {
-		return d, &gate.Refusal{Status: http.StatusConflict, Code: "erased", Detail: "The arguments have been erased, so there is nothing that other calls could be like."}
+		return d, &access.Refusal{Status: http.StatusConflict, Code: "erased", Detail: "The arguments have been erased, so there is nothing that other calls could be like."}
 	}
 	if err := requireShown(card); err != nil {
 		return d, err
@@ -206,7 +207,7 @@ func (h *grantHandler) read(r *http.Request, p engine.Person) (grantDraft, error
 	}
 	d.leaves, d.arrays = grant.Leaves(args)
 	if len(d.leaves) > maxLeaves {
-		return d, &gate.Refusal{
+		return d, &access.Refusal{
 			Status: http.StatusConflict, Code: "too_many_arguments",
 			Detail: fmt.Sprintf("The arguments have %d parts. What calls have to be like can be said of %d at most.", len(d.leaves), maxLeaves),
 		}
@@ -375,24 +376,24 @@ func (h *grantHandler) submit(w http.ResponseWriter, r *http.Request, p engine.P
 		case r.PostForm.Get("seen") != tried:
 			status, d.view.Failure = http.StatusConflict, "You have changed it since. Look at what it would have let pass now, then make it."
 		default:
-			if _, err = h.grants.SaveGrant(r.Context(), request); err == nil {
+			if _, err = h.grants.Save(r.Context(), request); err == nil {
 				h.site.redirectWithFlash(w, r, "grant", "/grants")
 				return
 			}
-			if refusal := (*gate.Refusal)(nil); errors.As(err, &refusal) && refusal.Code == "denials_not_acknowledged" {
+			if refusal := (*access.Refusal)(nil); errors.As(err, &refusal) && refusal.Code == "denials_not_acknowledged" {
 				status, d.view.Failure, err = refusal.Status, "People have denied calls that this would let pass. Look at each below and tick it, or make the grant narrower.", nil
 			}
 		}
 		if err == nil {
-			d.view.Backtest, err = h.backtest(r.Context(), request)
+			d.view.Past, err = h.backtest(r.Context(), request)
 			d.view.Seen = tried
 		}
 	}
-	var refusal *gate.Refusal
+	var refusal *access.Refusal
 	switch {
 	case err == nil:
 	case errors.As(err, &refusal) && refusal.Code == unproved:
-		status, d.view.VerifyURL = refusal.Status, proveURL(d.view.ID)
+		status, d.view.ProveURL = refusal.Status, proveURL(d.view.ID)
 	case refusal != nil && refusal.Status == http.StatusUnprocessableEntity:
 		status, d.view.Failure = refusal.Status, refusal.Detail
 	default:
@@ -406,12 +407,12 @@ func (h *grantHandler) submit(w http.ResponseWriter, r *http.Request, p engine.P
 const maxOthers = 20
 
 // backtest tries a grant on the past, for the page.
-func (h *grantHandler) backtest(ctx context.Context, r gate.GrantRequest) (*views.GrantBacktest, error) {
-	b, err := h.grants.ProposeGrant(ctx, r)
+func (h *grantHandler) backtest(ctx context.Context, r gate.GrantRequest) (*views.GrantPast, error) {
+	b, err := h.grants.Propose(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	v := &views.GrantBacktest{
+	v := &views.GrantPast{
 		Looked: b.Looked, Unreadable: b.Unreadable, Capped: b.Capped, Matching: len(b.Matching), Approved: b.Count(approval.Approved), Denied: b.Count(approval.Denied),
 		Expired: b.Count(approval.Expired), Cancelled: b.Count(approval.Cancelled), Pending: b.Count(approval.Pending),
 	}

@@ -14,6 +14,7 @@ import (
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/grant"
+	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 )
 
@@ -25,7 +26,7 @@ type granting struct {
 	revoked []string
 }
 
-func (g *granting) Grants(context.Context, engine.Person) ([]gate.Grant, time.Time, error) {
+func (g *granting) ForPerson(context.Context, engine.Person) ([]gate.Grant, time.Time, error) {
 	return g.list, g.m.now(), g.m.broken
 }
 
@@ -36,12 +37,12 @@ func (g *granting) refused(r gate.GrantRequest) error {
 	}
 	args, err := canon.Parse(c.Arguments)
 	if err == nil && !r.Pattern.Match(args) {
-		err = &gate.Refusal{Status: 422, Code: "not_like_it", Detail: "The call that this is made from does not fit what you have written."}
+		err = &access.Refusal{Status: 422, Code: "not_like_it", Detail: "The call that this is made from does not fit what you have written."}
 	}
 	return err
 }
 
-func (g *granting) ProposeGrant(_ context.Context, r gate.GrantRequest) (gate.Backtest, error) {
+func (g *granting) Propose(_ context.Context, r gate.GrantRequest) (gate.Backtest, error) {
 	if err := g.refused(r); err != nil {
 		return gate.Backtest{}, err
 	}
@@ -53,18 +54,18 @@ func (g *granting) ProposeGrant(_ context.Context, r gate.GrantRequest) (gate.Ba
 	}}, nil
 }
 
-func (g *granting) SaveGrant(_ context.Context, r gate.GrantRequest) (gate.Grant, error) {
+func (g *granting) Save(_ context.Context, r gate.GrantRequest) (gate.Grant, error) {
 	if err := g.refused(r); err != nil {
 		return gate.Grant{}, err
 	}
 	if !slices.Contains(r.Acknowledged, "apr_before") {
-		return gate.Grant{}, &gate.Refusal{Status: 409, Code: "denials_not_acknowledged", Detail: "Look at apr_before."}
+		return gate.Grant{}, &access.Refusal{Status: 409, Code: "denials_not_acknowledged", Detail: "Look at apr_before."}
 	}
 	g.asked = append(g.asked, r)
 	return gate.Grant{}, nil
 }
 
-func (g *granting) RevokeGrant(_ context.Context, _ engine.Person, id string, _ gate.By, _ *gate.Once) error {
+func (g *granting) Revoke(_ context.Context, _ engine.Person, id string, _ access.By, _ *access.Once) error {
 	g.revoked = append(g.revoked, id)
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/registry"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
 	"holdpoint/web/views"
 )
 
@@ -20,8 +20,8 @@ const (
 // KillSwitches turns the kill switch of an agent, or of all for "". Every turn is on
 // record with who made it.
 type KillSwitches interface {
-	Throw(ctx context.Context, by gate.By, agentID, reason string, once *gate.Once) error
-	Release(ctx context.Context, by gate.By, agentID string, once *gate.Once) error
+	ThrowKillSwitch(ctx context.Context, by access.By, agentID, reason string, once *access.Once) error
+	ReleaseKillSwitch(ctx context.Context, by access.By, agentID string, once *access.Once) error
 }
 
 // switchForm reads a form that turns a kill switch. A switch is thrown with a
@@ -43,9 +43,9 @@ func switchForm(form url.Values, confirm string) (throw bool, reason, failure st
 // turn throws or releases a kill switch.
 func turn(ctx context.Context, switches KillSwitches, p engine.Person, agentID, reason string, throw bool) error {
 	if throw {
-		return switches.Throw(ctx, by(p), agentID, reason, nil)
+		return switches.ThrowKillSwitch(ctx, by(p), agentID, reason, nil)
 	}
-	return switches.Release(ctx, by(p), agentID, nil)
+	return switches.ReleaseKillSwitch(ctx, by(p), agentID, nil)
 }
 
 func kill(k registry.Kill, name func(string) string) views.Kill {

@@ -15,7 +15,8 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/audit"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
+	"holdpoint/internal/auditlog"
 )
 
 // ledger is a Log over a list of events, for tests. Its tree, its checkpoints and
@@ -28,7 +29,7 @@ type ledger struct {
 	broken  error
 	// slowAt, when set, ends every search there, as if it had taken too long.
 	slowAt int64
-	notes  []gate.Checkpoint
+	notes  []auditlog.Checkpoint
 	// leaves are the hashes as they were logged, whatever becomes of the records.
 	leaves []tlog.Hash
 	// bend changes a proof before it is sent.
@@ -88,7 +89,7 @@ func (l *ledger) add(t testing.TB, e engine.Event) engine.Event {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.notes = append(l.notes, gate.Checkpoint{Size: n + 1, Root: root, Note: signed, At: at.Add(time.Second)})
+	l.notes = append(l.notes, auditlog.Checkpoint{Size: n + 1, Root: root, Note: signed, At: at.Add(time.Second)})
 	e.Seq, e.Timestamp = n+1, at
 	return e
 }
@@ -116,15 +117,15 @@ func (l *ledger) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	return some, nil
 }
 
-func (l *ledger) SearchLog(_ context.Context, f gate.EventFilter, limit int) (gate.Found, error) {
+func (l *ledger) Search(_ context.Context, f auditlog.EventFilter, limit int) (auditlog.Found, error) {
 	if l.broken != nil {
-		return gate.Found{}, l.broken
+		return auditlog.Found{}, l.broken
 	}
 	records := slices.Clone(l.records)
 	if f.Newest {
 		slices.Reverse(records)
 	}
-	var found gate.Found
+	var found auditlog.Found
 	for _, r := range records {
 		beyond := f.Newest && f.After > 0 && r.Seq() >= f.After || !f.Newest && r.Seq() <= f.After
 		if beyond {
@@ -149,9 +150,9 @@ func (l *ledger) SearchLog(_ context.Context, f gate.EventFilter, limit int) (ga
 	return found, nil
 }
 
-var noEvent = &gate.Refusal{Status: 404, Code: "not_found", Detail: "There is no such event."}
+var noEvent = &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such event."}
 
-func (l *ledger) LogEvent(_ context.Context, id string) (audit.Record, error) {
+func (l *ledger) Event(_ context.Context, id string) (audit.Record, error) {
 	for _, r := range l.records {
 		if r.ID == id {
 			return r, l.broken
@@ -160,15 +161,15 @@ func (l *ledger) LogEvent(_ context.Context, id string) (audit.Record, error) {
 	return audit.Record{}, noEvent
 }
 
-func (l *ledger) LogEventAt(_ context.Context, seq int64) (audit.Record, error) {
+func (l *ledger) EventAt(_ context.Context, seq int64) (audit.Record, error) {
 	if seq < 1 || seq > int64(len(l.records)) {
 		return audit.Record{}, noEvent
 	}
 	return l.records[seq-1], l.broken
 }
 
-func (l *ledger) LogStanding(context.Context) (gate.LogStanding, error) {
-	s := gate.LogStanding{Size: int64(len(l.records)), MovedAt: epoch, Now: epoch.Add(time.Hour), Waiting: l.waiting}
+func (l *ledger) Standing(context.Context) (auditlog.Standing, error) {
+	s := auditlog.Standing{Size: int64(len(l.records)), MovedAt: epoch, Now: epoch.Add(time.Hour), Waiting: l.waiting}
 	if l.waiting > 0 {
 		s.Oldest = epoch.Add(50 * time.Minute)
 	}
@@ -178,8 +179,8 @@ func (l *ledger) LogStanding(context.Context) (gate.LogStanding, error) {
 	return s, l.broken
 }
 
-func (l *ledger) LogCheckpoints(_ context.Context, below int64, limit int) ([]gate.Checkpoint, error) {
-	var list []gate.Checkpoint
+func (l *ledger) Checkpoints(_ context.Context, below int64, limit int) ([]auditlog.Checkpoint, error) {
+	var list []auditlog.Checkpoint
 	for _, c := range slices.Backward(l.notes) {
 		if (below == 0 || c.Size < below) && len(list) < limit {
 			list = append(list, c)
@@ -199,7 +200,7 @@ func (l *ledger) Everybody(context.Context) ([]engine.Person, error) {
 
 // proof answers as GET /v1/audit/events/{id}/proof does.
 func (l *ledger) proof(w http.ResponseWriter, r *http.Request) {
-	record, err := l.LogEvent(r.Context(), r.PathValue("id"))
+	record, err := l.Event(r.Context(), r.PathValue("id"))
 	if err != nil {
 		http.Error(w, "{}", http.StatusNotFound)
 		return

@@ -14,6 +14,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 )
 
@@ -95,7 +96,7 @@ func (h *liveHandler) inboxChanges(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return "", err
 		}
-		errands, err := h.inbox.Errands(ctx, p)
+		errands, err := h.inbox.Tasks(ctx, p)
 		return inboxMark(waiting, errands), err
 	})
 }
@@ -147,7 +148,7 @@ func (h *liveHandler) stream(w http.ResponseWriter, r *http.Request, id string, 
 	now, err := state(ctx, person)
 	if err != nil {
 		status := http.StatusServiceUnavailable
-		var refusal *gate.Refusal
+		var refusal *access.Refusal
 		if errors.As(err, &refusal) {
 			status = refusal.Status
 		}

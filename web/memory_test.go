@@ -14,6 +14,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
+	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 )
 
@@ -48,8 +49,8 @@ func newMemory() *memory {
 		{ID: "usr_ada", Email: "ada@example.com", Name: "Ada Lovelace", Identity: "ada", Roles: []string{"finance-approver"}},
 		{ID: "usr_grace", Email: "grace@example.com", Name: "Grace Hopper", Identity: "grace", Roles: []string{"finance-approver"}},
 		{ID: "usr_linus", Email: "linus@example.com", Name: "Linus", Identity: "linus", Roles: []string{"ops"}},
-		{ID: "usr_olga", Email: "olga@example.com", Name: "Olga Owner", Identity: "olga", Roles: []string{gate.AdminRole}},
-		{ID: "usr_aude", Email: "aude@example.com", Name: "Aude Auditor", Identity: "aude", Roles: []string{gate.AuditorRole}},
+		{ID: "usr_olga", Email: "olga@example.com", Name: "Olga Owner", Identity: "olga", Roles: []string{access.AdminRole}},
+		{ID: "usr_aude", Email: "aude@example.com", Name: "Aude Auditor", Identity: "aude", Roles: []string{access.AuditorRole}},
 	} {
 		p.VerifiedBy, p.VerifiedAt, p.Factors = "totp", epoch, []string{"totp"}
 		m.people[p.Email] = p
@@ -153,7 +154,7 @@ func (m *memory) Card(_ context.Context, p engine.Person, id string, look gate.L
 	}
 	c, ok := m.cards[id]
 	if !ok {
-		return gate.Card{}, &gate.Refusal{Status: 404, Code: "not_found", Detail: "There is no such approval, or it is not yours to see."}
+		return gate.Card{}, &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such approval, or it is not yours to see."}
 	}
 	if look == gate.Whole {
 		m.fulls++
@@ -187,7 +188,7 @@ func (m *memory) ForPerson(ctx context.Context, p engine.Person, id string) (gat
 	return gate.View{Approval: c.Approval, Now: c.Now}, err
 }
 
-func (m *memory) Vote(_ context.Context, v gate.VoteRequest, _ *gate.Once) (approval.Approval, error) {
+func (m *memory) Vote(_ context.Context, v gate.VoteRequest, _ *access.Once) (approval.Approval, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.broken != nil {
@@ -195,17 +196,17 @@ func (m *memory) Vote(_ context.Context, v gate.VoteRequest, _ *gate.Once) (appr
 	}
 	c, ok := m.cards[v.ApprovalID]
 	if !ok {
-		return approval.Approval{}, &gate.Refusal{Status: 404, Code: "not_found", Detail: "There is no such approval."}
+		return approval.Approval{}, &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such approval."}
 	}
 	if _, stopped := m.office.known.Killed(c.Approval.Call.AgentID); stopped && v.Approve {
-		return c.Approval, &gate.Refusal{Status: 423, Code: "kill_switch", Detail: "A kill switch stops this agent."}
+		return c.Approval, &access.Refusal{Status: 423, Code: "kill_switch", Detail: "A kill switch stops this agent."}
 	}
 	a := &c.Approval
 	if v.Digest != a.Call.Digest || v.Version != a.Version {
-		return *a, &gate.Refusal{Status: 409, Code: "stale", Detail: "The card changed after you opened it."}
+		return *a, &access.Refusal{Status: 409, Code: "stale", Detail: "The card changed after you opened it."}
 	}
 	if v.Approve && c.Long && !m.shown[v.Person.ID+v.ApprovalID] {
-		return *a, &gate.Refusal{Status: 409, Code: "arguments_not_shown", Detail: "Look at the whole of the arguments first."}
+		return *a, &access.Refusal{Status: 409, Code: "arguments_not_shown", Detail: "Look at the whole of the arguments first."}
 	}
 	f := approval.Fact{
 		Seq: int64(len(a.Facts) + 1), At: m.now(), Kind: approval.Vote, Yes: v.Approve, Denial: v.Denial, Comment: v.Comment, Edition: a.Plan.Edition,
@@ -220,7 +221,7 @@ func (m *memory) Vote(_ context.Context, v gate.VoteRequest, _ *gate.Once) (appr
 		if errors.Is(err, approval.ErrDecided) || errors.Is(err, approval.ErrAlreadyVoted) {
 			status = 409
 		}
-		return *a, &gate.Refusal{Status: status, Code: "refused", Detail: err.Error()}
+		return *a, &access.Refusal{Status: status, Code: "refused", Detail: err.Error()}
 	}
 	m.votes = append(m.votes, v)
 	a.Facts = append(a.Facts, f)
@@ -261,11 +262,11 @@ func (m *memory) SignIn(_ context.Context, email, password, _, _ string) (engine
 		return engine.Person{}, m.broken
 	}
 	if password == "hammer" {
-		return engine.Person{}, &gate.Refusal{Status: 429, Code: "too_many_attempts", RetryAfter: time.Minute}
+		return engine.Person{}, &access.Refusal{Status: 429, Code: "too_many_attempts", RetryAfter: time.Minute}
 	}
 	p, ok := m.people[email]
 	if !ok || password != "right" || p.Disabled {
-		return engine.Person{}, &gate.Refusal{Status: 401, Code: "wrong_credentials"}
+		return engine.Person{}, &access.Refusal{Status: 401, Code: "wrong_credentials"}
 	}
 	p.VerifiedBy = "password"
 	return p, nil

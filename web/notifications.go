@@ -9,8 +9,9 @@ import (
 	"time"
 
 	"holdpoint/engine"
-	"holdpoint/internal/gate"
-	"holdpoint/internal/notify"
+	"holdpoint/internal/access"
+	"holdpoint/internal/admin"
+	"holdpoint/internal/herald"
 	"holdpoint/web/views"
 )
 
@@ -19,15 +20,15 @@ import (
 type Notifications interface {
 	// Told lists the endpoints, without what is secret about them, and up to limit
 	// notifications that were given up: both as they are at one moment.
-	Told(ctx context.Context, limit int) ([]gate.Endpoint, []gate.DeadLetter, error)
+	Overview(ctx context.Context, limit int) ([]admin.Endpoint, []admin.DeadLetter, error)
 	// AddEndpoint returns what the receiver verifies by, which is not kept where it
 	// could be shown again; "" for kinds that have nothing of the sort.
-	AddEndpoint(ctx context.Context, by gate.By, e gate.NewEndpoint) (id, shown string, err error)
-	SwitchEndpoint(ctx context.Context, by gate.By, id string, off bool) error
-	RotateSecret(ctx context.Context, by gate.By, id, url string, overlap time.Duration) (shown string, err error)
+	Add(ctx context.Context, by access.By, e admin.NewEndpoint) (id, shown string, err error)
+	Switch(ctx context.Context, by access.By, id string, off bool) error
+	RotateSecret(ctx context.Context, by access.By, id, url string, overlap time.Duration) (shown string, err error)
 	// TestEndpoint queues a test; to is where e-mail goes.
-	TestEndpoint(ctx context.Context, by gate.By, id, to string) (string, error)
-	Resend(ctx context.Context, by gate.By, id string) error
+	Test(ctx context.Context, by access.By, id, to string) (string, error)
+	Resend(ctx context.Context, by access.By, id string) error
 }
 
 // deadShown is how many dead letters the page shows.
@@ -55,12 +56,12 @@ func (h *notificationHandler) show(w http.ResponseWriter, r *http.Request, p eng
 		return
 	}
 	v.Notice = h.site.flash(w, r)
-	h.site.render(w, r, http.StatusOK, views.NotificationsPage(v))
+	h.site.render(w, r, http.StatusOK, views.NoticesPage(v))
 }
 
-func (h *notificationHandler) view(ctx context.Context, p engine.Person) (views.Notifications, error) {
-	v := views.Notifications{Frame: h.site.frame(p, "Notifications", "admin")}
-	endpoints, dead, err := h.notifications.Told(ctx, deadShown+1)
+func (h *notificationHandler) view(ctx context.Context, p engine.Person) (views.Notices, error) {
+	v := views.Notices{Frame: h.site.frame(p, "Notifications", "admin")}
+	endpoints, dead, err := h.notifications.Overview(ctx, deadShown+1)
 	if err != nil {
 		return v, err
 	}
@@ -78,11 +79,11 @@ func (h *notificationHandler) view(ctx context.Context, p engine.Person) (views.
 	}
 	v.Forms = []views.EndpointForm{
 		{
-			Kind: notify.Email, Label: "E-mail", To: notify.Reviewers, Open: len(endpoints) == 0,
+			Kind: herald.Email, Label: "E-mail", To: herald.Reviewers, Open: len(endpoints) == 0,
 			Hint: "A mail to everybody who could act, or to addresses. It goes by the mail server of the worker's settings (smtp).",
 		},
-		{Kind: notify.Webhook, Label: "Webhook", Hint: "A signed POST to a program of yours, by the Standard Webhooks specification. You get its secret once, after this."},
-		{Kind: notify.Slack, Label: "Slack", Hint: "A message to a channel. Make an incoming webhook in Slack and write its address here."},
+		{Kind: herald.Webhook, Label: "Webhook", Hint: "A signed POST to a program of yours, by the Standard Webhooks specification. You get its secret once, after this."},
+		{Kind: herald.Slack, Label: "Slack", Hint: "A message to a channel. Make an incoming webhook in Slack and write its address here."},
 	}
 	if len(endpoints) == 0 {
 		v.Forms[0].Name = "The reviewers"
@@ -109,16 +110,16 @@ func ticks(on []string) []views.Tick {
 	return list
 }
 
-var endpointKinds = map[string]string{notify.Webhook: "Webhook", notify.Email: "E-mail", notify.Slack: "Slack"}
+var endpointKinds = map[string]string{herald.Webhook: "Webhook", herald.Email: "E-mail", herald.Slack: "Slack"}
 
-func endpointRow(e gate.Endpoint, p engine.Person) views.EndpointRow {
+func endpointRow(e admin.Endpoint, p engine.Person) views.EndpointRow {
 	s := e.Settings
 	row := views.EndpointRow{
 		ID: e.ID, URL: "/notifications/endpoints/" + url.PathEscape(e.ID), Name: e.Name, Kind: endpointKinds[e.Kind], Where: []string{s.Host}, On: e.DisabledAt == nil,
 		State: views.Status{Code: "active", Word: "On"}, Waiting: e.Waiting, Sent: e.Sent, Dead: e.Dead, LastAt: e.LastAt,
-		Rotates: e.Kind != notify.Email, NewURL: e.Kind == notify.Slack,
+		Rotates: e.Kind != herald.Email, NewURL: e.Kind == herald.Slack,
 	}
-	if e.Kind == notify.Email {
+	if e.Kind == herald.Email {
 		row.Where, row.NeedsTo, row.TestTo = s.To, true, p.Email
 	}
 	if !row.On {
@@ -128,7 +129,7 @@ func endpointRow(e gate.Endpoint, p engine.Person) views.EndpointRow {
 		row.Digest = brief(time.Duration(s.Digest))
 	}
 	for _, t := range s.Tells {
-		row.Events = append(row.Events, t.Traits().Summary)
+		row.Told = append(row.Told, t.Traits().Summary)
 	}
 	for _, only := range []struct {
 		what string
@@ -146,9 +147,9 @@ func endpointRow(e gate.Endpoint, p engine.Person) views.EndpointRow {
 
 func (h *notificationHandler) addEndpoint(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	e := formValues{form: r.PostForm}
-	given := gate.NewEndpoint{
+	given := admin.NewEndpoint{
 		Kind: e.text("kind"), Name: e.text("name"), URL: e.text("url"), Plain: e.checked("plain"), Ed25519: e.checked("pair"),
-		Settings: notify.Settings{
+		Settings: herald.Settings{
 			Roles: e.lines("roles"), Tools: e.lines("tools"), Agents: e.lines("agents"), To: e.lines("to"), Own: e.checked("own"),
 			Digest: e.duration("digest", "Gather for"),
 		},
@@ -159,7 +160,7 @@ func (h *notificationHandler) addEndpoint(w http.ResponseWriter, r *http.Request
 	var shown string
 	err := e.err()
 	if err == nil {
-		_, shown, err = h.notifications.AddEndpoint(r.Context(), by(p), given)
+		_, shown, err = h.notifications.Add(r.Context(), by(p), given)
 	}
 	if detail, ok := refused(err); ok {
 		h.showFormAgain(w, r, p, e, detail)
@@ -188,7 +189,7 @@ func (h *notificationHandler) showFormAgain(w http.ResponseWriter, r *http.Reque
 		f.Name, f.To, f.Roles, f.Tools, f.Agents, f.Digest = e.text("name"), e.form.Get("to"), e.form.Get("roles"), e.form.Get("tools"), e.form.Get("agents"), e.text("digest")
 		f.Own, f.Plain, f.Pair, f.Tells, f.Failure = e.checked("own"), e.checked("plain"), e.checked("pair"), ticks(e.form["tell"]), detail
 	}
-	h.site.render(w, r, http.StatusUnprocessableEntity, views.NotificationsPage(v))
+	h.site.render(w, r, http.StatusUnprocessableEntity, views.NoticesPage(v))
 }
 
 // showSecret shows a secret, this once: it is in no address and no cookie.
@@ -196,10 +197,10 @@ func (h *notificationHandler) showSecret(w http.ResponseWriter, r *http.Request,
 	v, err := h.view(r.Context(), p)
 	if err != nil {
 		// The secret must not be lost with the list.
-		v = views.Notifications{Frame: h.site.frame(p, "Notifications", "admin")}
+		v = views.Notices{Frame: h.site.frame(p, "Notifications", "admin")}
 	}
 	v.Secret, v.SecretOf, v.Notice = secret, name, notice
-	h.site.render(w, r, http.StatusOK, views.NotificationsPage(v))
+	h.site.render(w, r, http.StatusOK, views.NoticesPage(v))
 }
 
 // showRefusal shows beside the endpoint why something was not done, or a page
@@ -216,11 +217,11 @@ func (h *notificationHandler) showRefusal(w http.ResponseWriter, r *http.Request
 			v.Endpoints[i].Open, v.Endpoints[i].Failure = true, detail
 		}
 	}
-	h.site.render(w, r, http.StatusUnprocessableEntity, views.NotificationsPage(v))
+	h.site.render(w, r, http.StatusUnprocessableEntity, views.NoticesPage(v))
 }
 
 func (h *notificationHandler) testEndpoint(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	if _, err := h.notifications.TestEndpoint(r.Context(), by(p), r.PathValue("id"), strings.TrimSpace(r.PostForm.Get("to"))); err != nil {
+	if _, err := h.notifications.Test(r.Context(), by(p), r.PathValue("id"), strings.TrimSpace(r.PostForm.Get("to"))); err != nil {
 		h.showRefusal(w, r, p, err)
 		return
 	}
@@ -251,7 +252,7 @@ func (h *notificationHandler) rotateSecret(w http.ResponseWriter, r *http.Reques
 }
 
 func (h *notificationHandler) endpointName(ctx context.Context, id string) string {
-	endpoints, _, err := h.notifications.Told(ctx, 0)
+	endpoints, _, err := h.notifications.Overview(ctx, 0)
 	if err != nil {
 		return id
 	}
@@ -269,7 +270,7 @@ func (h *notificationHandler) switchEndpoint(w http.ResponseWriter, r *http.Requ
 		h.site.fail(w, r, p, invalid("incomplete_form", "The form said neither on nor off."))
 		return
 	}
-	err := h.notifications.SwitchEndpoint(r.Context(), by(p), r.PathValue("id"), to == "off")
+	err := h.notifications.Switch(r.Context(), by(p), r.PathValue("id"), to == "off")
 	h.site.redirectOrFail(w, r, p, err, "endpoint"+to, "/notifications")
 }
 

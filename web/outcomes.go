@@ -6,13 +6,14 @@ import (
 	"net/url"
 
 	"holdpoint/engine/approval"
+	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 )
 
 // Outcomes takes what people say of a call after its approval has ended.
 type Outcomes interface {
-	Reconcile(ctx context.Context, s gate.Said, outcome approval.Execution, once *gate.Once) (approval.Approval, error)
-	ReviewAfterwards(ctx context.Context, s gate.Said, justified bool, once *gate.Once) (approval.Approval, error)
+	Reconcile(ctx context.Context, s gate.Said, outcome approval.Execution, once *access.Once) (approval.Approval, error)
+	ReviewAfterwards(ctx context.Context, s gate.Said, justified bool, once *access.Once) (approval.Approval, error)
 }
 
 // outcomeHandler takes what became of a call, and the review of a broken glass.

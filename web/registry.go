@@ -12,16 +12,16 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/registry"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
 )
 
 // Registry is everything that is registered, read now.
 type Registry interface {
-	Registry(ctx context.Context) (*registry.Snapshot, error)
+	Snapshot(ctx context.Context) (*registry.Snapshot, error)
 }
 
 // by is the person as the one who administers, under a request id of its own.
-func by(p engine.Person) gate.By { return gate.PersonAdministers(p, "console", "web_"+rand.Text()) }
+func by(p engine.Person) access.By { return access.PersonAdministers(p, "console", "web_"+rand.Text()) }
 
 // confirmedChange makes sure that a form that revokes or restores says which,
 // and that the second step was taken.
@@ -37,7 +37,7 @@ func confirmedChange(form url.Values) error {
 
 // missingIsChanged words the refusal of a change that somebody else has made meanwhile.
 func missingIsChanged(err error) error {
-	var refusal *gate.Refusal
+	var refusal *access.Refusal
 	if errors.As(err, &refusal) && refusal.Status == http.StatusNotFound {
 		return errChanged
 	}

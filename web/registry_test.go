@@ -16,14 +16,14 @@ import (
 	"holdpoint/engine/dialect/safeai"
 	"holdpoint/engine/policy"
 	"holdpoint/engine/registry"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
 )
 
 // office is an Office over one snapshot, for tests. What may be registered is
 // checked by the real checks.
 type office struct {
 	known  registry.Snapshot
-	acts   []gate.By
+	acts   []access.By
 	in     InForce
 	broken error
 }
@@ -41,56 +41,56 @@ func (o *office) inForce() InForce {
 	return in
 }
 
-func (o *office) Registry(context.Context) (*registry.Snapshot, error) {
+func (o *office) Snapshot(context.Context) (*registry.Snapshot, error) {
 	known := o.known
 	known.Agents, known.Tools, known.Kills = maps.Clone(o.known.Agents), maps.Clone(o.known.Tools), maps.Clone(o.known.Kills)
 	return &known, o.broken
 }
 
-func (o *office) act(by gate.By, errs []error, do func()) error {
+func (o *office) act(by access.By, errs []error, do func()) error {
 	if len(errs) > 0 {
-		return &gate.Refusal{Status: 422, Code: "invalid_body", Detail: errors.Join(errs...).Error()}
+		return &access.Refusal{Status: 422, Code: "invalid_body", Detail: errors.Join(errs...).Error()}
 	}
 	o.acts = append(o.acts, by)
 	do()
 	return o.broken
 }
 
-func (o *office) RegisterAgent(_ context.Context, by gate.By, a registry.Agent, _ *gate.Once) error {
+func (o *office) RegisterAgent(_ context.Context, by access.By, a registry.Agent, _ *access.Once) error {
 	return o.act(by, a.Check(), func() { o.known.Agents[a.ID] = a })
 }
 
-func (o *office) RevokeAgent(_ context.Context, by gate.By, id string, revoke bool, _ *gate.Once) error {
+func (o *office) RevokeAgent(_ context.Context, by access.By, id string, revoke bool, _ *access.Once) error {
 	a := o.known.Agents[id]
 	if (a.RevokedAt != nil) == revoke {
-		return &gate.Refusal{Status: 404, Code: "not_found", Detail: "There is no such agent."}
+		return &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such agent."}
 	}
 	return o.act(by, nil, func() { a.RevokedAt = when(revoke); o.known.Agents[id] = a })
 }
 
-func (o *office) RegisterTool(_ context.Context, by gate.By, t registry.Tool, _ *gate.Once) error {
+func (o *office) RegisterTool(_ context.Context, by access.By, t registry.Tool, _ *access.Once) error {
 	return o.act(by, t.Check(), func() { o.known.Tools[t.Name] = t })
 }
 
-func (o *office) RevokeTool(_ context.Context, by gate.By, name string, revoke bool, _ *gate.Once) error {
+func (o *office) RevokeTool(_ context.Context, by access.By, name string, revoke bool, _ *access.Once) error {
 	t := o.known.Tools[name]
 	return o.act(by, nil, func() { t.RevokedAt = when(revoke); o.known.Tools[name] = t })
 }
 
-func (o *office) PutSettings(_ context.Context, by gate.By, s registry.Settings, _ *gate.Once) error {
+func (o *office) PutSettings(_ context.Context, by access.By, s registry.Settings, _ *access.Once) error {
 	return o.act(by, s.Check(), func() { o.known.Settings = s })
 }
 
-func (o *office) Throw(_ context.Context, by gate.By, agent, reason string, _ *gate.Once) error {
+func (o *office) ThrowKillSwitch(_ context.Context, by access.By, agent, reason string, _ *access.Once) error {
 	if _, on := o.known.Kills[agent]; on {
-		return &gate.Refusal{Status: 409, Code: "already_on", Detail: "This kill switch is on already."}
+		return &access.Refusal{Status: 409, Code: "already_on", Detail: "This kill switch is on already."}
 	}
 	return o.act(by, nil, func() {
 		o.known.Kills[agent] = registry.Kill{AgentID: agent, Reason: reason, By: by.Actor.ID, At: epoch}
 	})
 }
 
-func (o *office) Release(_ context.Context, by gate.By, agent string, _ *gate.Once) error {
+func (o *office) ReleaseKillSwitch(_ context.Context, by access.By, agent string, _ *access.Once) error {
 	return o.act(by, nil, func() { delete(o.known.Kills, agent) })
 }
 

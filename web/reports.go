@@ -12,7 +12,8 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
+	"holdpoint/internal/report"
 	"holdpoint/web/views"
 )
 
@@ -20,9 +21,9 @@ import (
 // as Desk's are.
 type Reports interface {
 	// Access says who can approve what, or could at a moment of the past.
-	Access(ctx context.Context, q gate.AccessQuery) (gate.AccessReport, error)
+	Access(ctx context.Context, q report.AccessQuery) (report.AccessReport, error)
 	// Reviewers says what reviewers did in a period.
-	Reviewers(ctx context.Context, q gate.ReviewerQuery) (gate.ReviewerReport, error)
+	Reviewers(ctx context.Context, q report.ReviewerQuery) (report.ReviewerReport, error)
 }
 
 // reportHandler serves the reports for auditors.
@@ -40,10 +41,10 @@ func (h *reportHandler) register(mux *http.ServeMux) {
 // the period.
 func reportForm(query url.Values) (form views.ReportForm, since, until time.Time, err error) {
 	form = views.ReportForm{At: query.Get("at"), Since: query.Get("since"), Until: query.Get("until"), Zone: query.Get("zone")}
-	if since, err = gate.ReportMoment(form.Since); err != nil {
+	if since, err = report.ReportMoment(form.Since); err != nil {
 		return form, since, until, err
 	}
-	until, err = gate.ReportMoment(form.Until)
+	until, err = report.ReportMoment(form.Until)
 	if err == nil && len(strings.TrimSpace(form.Until)) == len(time.DateOnly) {
 		until = until.AddDate(0, 0, 1)
 	}
@@ -74,13 +75,13 @@ func jsonURL(path string, f views.ReportForm, since, until time.Time) string {
 func (h *reportHandler) access(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	form, since, until, err := reportForm(r.URL.Query())
 	v := views.AccessReport{Frame: h.site.frame(p, "Access report", "audit"), Form: form}
-	q := gate.AccessQuery{Since: since, Until: until}
+	q := report.AccessQuery{Since: since, Until: until}
 	if err == nil {
-		q.At, err = gate.ReportMoment(form.At)
+		q.At, err = report.ReportMoment(form.At)
 	}
-	var report gate.AccessReport
+	var found report.AccessReport
 	if err == nil {
-		report, err = h.reports.Access(r.Context(), q)
+		found, err = h.reports.Access(r.Context(), q)
 	}
 	if detail, is := refused(err); is {
 		v.Form.Failure = detail
@@ -91,20 +92,20 @@ func (h *reportHandler) access(w http.ResponseWriter, r *http.Request, p engine.
 		h.site.fail(w, r, p, err)
 		return
 	}
-	v.Form.JSON = jsonURL("/audit/access", form, report.Since, report.Until)
-	fillPeriod(&v.Form, report.Since, report.Until)
-	if report.Past {
-		v.Form.At = report.At.Format("2006-01-02T15:04:05")
+	v.Form.JSON = jsonURL("/audit/access", form, found.Since, found.Until)
+	fillPeriod(&v.Form, found.Since, found.Until)
+	if found.Past {
+		v.Form.At = found.At.Format("2006-01-02T15:04:05")
 	}
-	accessView(&v, report)
+	accessView(&v, found)
 	h.site.render(w, r, http.StatusOK, views.AccessReportPage(v))
 }
 
-func accessView(v *views.AccessReport, r gate.AccessReport) {
+func accessView(v *views.AccessReport, r report.AccessReport) {
 	v.Ready, v.At, v.Past, v.Sources, v.Gaps, v.Since, v.Until, v.More = true, r.At, r.Past, r.Sources, r.Gaps, r.Since, r.Until, r.More
 	v.Nobody = true
 	bare := map[string]bool{}
-	add := func(a gate.RoleAccess, means string) views.RoleAccess {
+	add := func(a report.RoleAccess, means string) views.RoleAccess {
 		row := roleRow(a, means)
 		if a.Short {
 			v.Short = append(v.Short, a.Role)
@@ -151,12 +152,12 @@ func accessView(v *views.AccessReport, r gate.AccessReport) {
 }
 
 var powerWords = map[string]string{
-	gate.AdminRole:          "Changes agents, tools and limits, throws kill switches, and reads everything.",
-	gate.AuditorRole:        "Reads everything, and decides nothing by it.",
+	access.AdminRole:        "Changes agents, tools and limits, throws kill switches, and reads everything.",
+	access.AuditorRole:      "Reads everything, and decides nothing by it.",
 	approval.BreakGlassRole: "Two of them, or one who owes a review of it, approve in an emergency what they have not the role for.",
 }
 
-func roleRow(a gate.RoleAccess, means string) views.RoleAccess {
+func roleRow(a report.RoleAccess, means string) views.RoleAccess {
 	row := views.RoleAccess{Role: a.Role, Anchor: "role-" + a.Role, Needed: a.Needed, People: a.People, Short: a.Short, Means: means}
 	for _, one := range a.Asked {
 		row.Asked = append(row.Asked, roleDemandWords(one))
@@ -183,7 +184,7 @@ func roleRow(a gate.RoleAccess, means string) views.RoleAccess {
 	return row
 }
 
-func roleDemandWords(a gate.RoleAsked) string {
+func roleDemandWords(a report.RoleAsked) string {
 	what := map[string]string{
 		"decides": "wants " + strconv.Itoa(a.Needed), "one_of": "wants " + strconv.Itoa(a.Needed) + ", or people of another group",
 		"escalation": "escalates to it", "extends": "lets it give more time",
@@ -203,9 +204,9 @@ func roleDemandWords(a gate.RoleAsked) string {
 func (h *reportHandler) reviewers(w http.ResponseWriter, r *http.Request, p engine.Person) {
 	form, since, until, err := reportForm(r.URL.Query())
 	v := views.ReviewerReport{Frame: h.site.frame(p, "Reviewer report", "audit"), Form: form, Thresholds: thresholds}
-	var report gate.ReviewerReport
+	var found report.ReviewerReport
 	if err == nil {
-		report, err = h.reports.Reviewers(r.Context(), gate.ReviewerQuery{Since: since, Until: until, Zone: form.Zone})
+		found, err = h.reports.Reviewers(r.Context(), report.ReviewerQuery{Since: since, Until: until, Zone: form.Zone})
 	}
 	if detail, is := refused(err); is {
 		v.Form.Failure = detail
@@ -216,14 +217,14 @@ func (h *reportHandler) reviewers(w http.ResponseWriter, r *http.Request, p engi
 		h.site.fail(w, r, p, err)
 		return
 	}
-	v.Form.JSON = jsonURL("/audit/reviewers", form, report.Since, report.Until)
-	fillPeriod(&v.Form, report.Since, report.Until)
-	v.Ready, v.Since, v.Until, v.Zone = true, report.Since, report.Until, report.Zone
-	v.Forgotten, v.ShiftsSince = report.ShiftsSince.After(report.Since), report.ShiftsSince
-	for _, one := range report.Reviewers {
+	v.Form.JSON = jsonURL("/audit/reviewers", form, found.Since, found.Until)
+	fillPeriod(&v.Form, found.Since, found.Until)
+	v.Ready, v.Since, v.Until, v.Zone = true, found.Since, found.Until, found.Zone
+	v.Forgotten, v.ShiftsSince = found.ShiftsSince.After(found.Since), found.ShiftsSince
+	for _, one := range found.Reviewers {
 		v.Rows = append(v.Rows, loadRow(one))
 	}
-	v.Total = loadRow(report.Total)
+	v.Total = loadRow(found.Total)
 	v.Total.Name = "All together"
 	v.Total.Busiest = ""
 	h.site.render(w, r, http.StatusOK, views.ReviewerReportPage(v))
@@ -231,15 +232,15 @@ func (h *reportHandler) reviewers(w http.ResponseWriter, r *http.Request, p engi
 
 // thresholds say what is noted, as the gate has it.
 var thresholds = []string{
-	fmt.Sprintf("Nothing is noted of anybody who decided fewer than %d.", gate.NoteFrom),
-	fmt.Sprintf("Quick votes: %d%% or more of those that could be timed, of at least %d, came within %d seconds.", gate.QuickShare, gate.NoteFrom, int(gate.QuickVote.Seconds())),
-	fmt.Sprintf("Always yes: %d%% or more were approved.", gate.YesShare),
-	fmt.Sprintf("Off hours: %d%% or more were decided at night or on a weekend.", gate.OffHoursShare),
-	fmt.Sprintf("Alone: %d%% or more were decided while nobody else was on call.", gate.AloneShare),
-	fmt.Sprintf("Busy day: %d or more were decided on one day.", gate.BusyDay),
+	fmt.Sprintf("Nothing is noted of anybody who decided fewer than %d.", report.NoteFrom),
+	fmt.Sprintf("Quick votes: %d%% or more of those that could be timed, of at least %d, came within %d seconds.", report.QuickShare, report.NoteFrom, int(report.QuickVote.Seconds())),
+	fmt.Sprintf("Always yes: %d%% or more were approved.", report.YesShare),
+	fmt.Sprintf("Off hours: %d%% or more were decided at night or on a weekend.", report.OffHoursShare),
+	fmt.Sprintf("Alone: %d%% or more were decided while nobody else was on call.", report.AloneShare),
+	fmt.Sprintf("Busy day: %d or more were decided on one day.", report.BusyDay),
 }
 
-func loadRow(l gate.ReviewerLoad) views.LoadRow {
+func loadRow(l report.ReviewerLoad) views.LoadRow {
 	row := views.LoadRow{
 		Name: l.Name, Email: l.Email, Disabled: l.Disabled, Decided: l.Decided, Approved: l.Approved, Denied: l.Denied, Share: "", Median: "–", P95: "–",
 		Timed: l.Timed, Quick: l.Quick, Nights: l.Nights, Weekends: l.Weekends, Questions: l.Questions, OnCall: l.OnCall, Alone: l.AloneOnCall,
@@ -247,7 +248,7 @@ func loadRow(l gate.ReviewerLoad) views.LoadRow {
 	}
 	if l.ApprovedShare != nil {
 		row.Share = fmt.Sprintf("%.0f%%", *l.ApprovedShare)
-		row.Median, row.P95 = views.Elapsed(seconds(*l.MedianSeconds)), views.Elapsed(seconds(*l.P95Seconds))
+		row.Median, row.P95 = views.Took(seconds(*l.MedianSeconds)), views.Took(seconds(*l.P95Seconds))
 	}
 	if l.BusiestDecided > 1 {
 		row.Busiest = fmt.Sprintf("busiest day: %d, on %s", l.BusiestDecided, l.BusiestDay)

@@ -8,20 +8,21 @@ import (
 	"testing"
 	"time"
 
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
+	"holdpoint/internal/report"
 )
 
 // reports is a Reports that tells what it was given. What is in a report is the
 // gate's, and tested there.
 type reports struct {
-	access    gate.AccessReport
-	reviewers gate.ReviewerReport
-	asked     []gate.AccessQuery
-	loads     []gate.ReviewerQuery
+	access    report.AccessReport
+	reviewers report.ReviewerReport
+	asked     []report.AccessQuery
+	loads     []report.ReviewerQuery
 	broken    error
 }
 
-func (r *reports) Access(_ context.Context, q gate.AccessQuery) (gate.AccessReport, error) {
+func (r *reports) Access(_ context.Context, q report.AccessQuery) (report.AccessReport, error) {
 	r.asked = append(r.asked, q)
 	answer := r.access
 	answer.Since, answer.Until = q.Since, q.Until
@@ -34,7 +35,7 @@ func (r *reports) Access(_ context.Context, q gate.AccessQuery) (gate.AccessRepo
 	return answer, r.broken
 }
 
-func (r *reports) Reviewers(_ context.Context, q gate.ReviewerQuery) (gate.ReviewerReport, error) {
+func (r *reports) Reviewers(_ context.Context, q report.ReviewerQuery) (report.ReviewerReport, error) {
 	r.loads = append(r.loads, q)
 	answer := r.reviewers
 	answer.Since, answer.Until, answer.Zone = q.Since, q.Until, q.Zone
@@ -55,57 +56,57 @@ func onDay(days int, clock time.Duration) *time.Time {
 
 // sampleReports is a company's.
 func sampleReports() *reports {
-	passkeys := []gate.HeldFactor{{Kind: "passkey", Count: 2, Since: onDay(-300, 9*time.Hour)}, {Kind: "totp", Count: 1, Since: onDay(-310, 9*time.Hour)}}
-	ada := gate.RoleHolder{PersonID: "usr_ada", Name: "Ada Lovelace", Email: "ada@example.com", Identity: "ada", How: "direct", Since: onDay(-310, 8*time.Hour), Factors: passkeys, LastSignIn: onDay(0, 8*time.Hour)}
-	grace := gate.RoleHolder{PersonID: "usr_grace", Name: "Grace Hopper", Email: "grace@example.com", Identity: "grace", How: "on_call", Since: onDay(0, 8*time.Hour), Until: onDay(7, 8*time.Hour), Factors: []gate.HeldFactor{}, LastSignIn: onDay(-2, 15*time.Hour)}
-	kay := gate.RoleHolder{PersonID: "usr_kay", Name: "Katherine Johnson-Goble <b>", Email: "katherine.johnson-goble@treasury.example.com", Identity: "kay", How: "delegation", Via: []string{"Linus", "Ada Lovelace"}, Since: onDay(-1, 0), Until: onDay(13, 0), Factors: passkeys[1:]}
+	passkeys := []report.HeldFactor{{Kind: "passkey", Count: 2, Since: onDay(-300, 9*time.Hour)}, {Kind: "totp", Count: 1, Since: onDay(-310, 9*time.Hour)}}
+	ada := report.RoleHolder{PersonID: "usr_ada", Name: "Ada Lovelace", Email: "ada@example.com", Identity: "ada", How: "direct", Since: onDay(-310, 8*time.Hour), Factors: passkeys, LastSignIn: onDay(0, 8*time.Hour)}
+	grace := report.RoleHolder{PersonID: "usr_grace", Name: "Grace Hopper", Email: "grace@example.com", Identity: "grace", How: "on_call", Since: onDay(0, 8*time.Hour), Until: onDay(7, 8*time.Hour), Factors: []report.HeldFactor{}, LastSignIn: onDay(-2, 15*time.Hour)}
+	kay := report.RoleHolder{PersonID: "usr_kay", Name: "Katherine Johnson-Goble <b>", Email: "katherine.johnson-goble@treasury.example.com", Identity: "kay", How: "delegation", Via: []string{"Linus", "Ada Lovelace"}, Since: onDay(-1, 0), Until: onDay(13, 0), Factors: passkeys[1:]}
 	unsure := ada
 	unsure.Since, unsure.Unsure = nil, "The log does not say since when."
 	used := 3
 	share, all, median, tail := 87.5, 100.0, 312.0, 7384.0
 	quick, slow := 6.2, 14.0
-	row := func(name, email string, decided, approved int, share, median, tail *float64) gate.ReviewerLoad {
-		return gate.ReviewerLoad{
+	row := func(name, email string, decided, approved int, share, median, tail *float64) report.ReviewerLoad {
+		return report.ReviewerLoad{
 			PersonID: "usr_" + name, Name: name, Email: email, Decided: decided, Approved: approved, Denied: decided - approved, ApprovedShare: share, MedianSeconds: median, P95Seconds: tail,
-			Timed: decided - 1, Quick: 2, Nights: 1, Weekends: 4, OffHours: 5, Questions: 6, OnCall: 20, AloneOnCall: 3, ByGrant: 11, AsDeputy: 2, BusiestDay: "2026-11-12", BusiestDecided: 9, Notes: []gate.LoadNote{},
+			Timed: decided - 1, Quick: 2, Nights: 1, Weekends: 4, OffHours: 5, Questions: 6, OnCall: 20, AloneOnCall: 3, ByGrant: 11, AsDeputy: 2, BusiestDay: "2026-11-12", BusiestDecided: 9, Notes: []report.LoadNote{},
 		}
 	}
 	tired := row("Linus Torvalds-Benedict", "linus@example.com", 1240, 1240, &all, &quick, &slow)
 	tired.Quick, tired.BusiestDecided = 900, 212
-	tired.Notes = []gate.LoadNote{
+	tired.Notes = []report.LoadNote{
 		{Code: "quick_votes", Text: "73% of the votes came within 5 seconds of seeing the card: too soon to have read it."},
 		{Code: "always_yes", Text: "1240 of 1240 were approved: either what is asked needs no person, or nobody looks."},
 		{Code: "busy_day", Text: "212 were decided on one day, 2026-11-12."},
 	}
-	gone := gate.ReviewerLoad{PersonID: "usr_old", Name: "usr_old", Disabled: true, Questions: 1, Notes: []gate.LoadNote{}}
+	gone := report.ReviewerLoad{PersonID: "usr_old", Name: "usr_old", Disabled: true, Questions: 1, Notes: []report.LoadNote{}}
 	return &reports{
-		access: gate.AccessReport{
+		access: report.AccessReport{
 			Now: epoch, Sources: []string{"Accounts, their roles and second factors are those of the database; since when somebody has a role is what the log says."},
 			Gaps: []string{"The log does not say who added Ada Lovelace (ada@example.com), or with which roles."},
-			Roles: []gate.RoleAccess{
-				{Role: "finance-approver", Needed: 3, People: 2, Short: true, Holders: []gate.RoleHolder{ada, grace, kay}, Asked: []gate.RoleAsked{
+			Roles: []report.RoleAccess{
+				{Role: "finance-approver", Needed: 3, People: 2, Short: true, Holders: []report.RoleHolder{ada, grace, kay}, Asked: []report.RoleAsked{
 					{By: "policy", Name: "big-payment", As: "decides", Needed: 3}, {By: "routing", Name: "rules[0]", As: "escalation", Needed: 1}, {By: "approvals", Name: "2 wait", As: "one_of", Needed: 1}, {By: "routing", Name: "default", As: "extends", Needed: 1},
 				}},
-				{Role: "on-call/payments", Needed: 1, People: 1, Holders: []gate.RoleHolder{grace}, Asked: []gate.RoleAsked{{By: "routing", Name: "default", As: "decides", Needed: 1}}},
+				{Role: "on-call/payments", Needed: 1, People: 1, Holders: []report.RoleHolder{grace}, Asked: []report.RoleAsked{{By: "routing", Name: "default", As: "decides", Needed: 1}}},
 			},
-			Powers: []gate.RoleAccess{
-				{Role: "admin", People: 1, Holders: []gate.RoleHolder{unsure}}, {Role: "auditor", Holders: []gate.RoleHolder{}}, {Role: "break-glass", People: 1, Holders: []gate.RoleHolder{ada}},
+			Powers: []report.RoleAccess{
+				{Role: "admin", People: 1, Holders: []report.RoleHolder{unsure}}, {Role: "auditor", Holders: []report.RoleHolder{}}, {Role: "break-glass", People: 1, Holders: []report.RoleHolder{ada}},
 			},
-			Silent: []gate.SilentPerson{{PersonID: "usr_kay", Name: "Katherine Johnson", Email: "kay@example.com", Roles: []string{"finance-approver"}, LastSignIn: onDay(-120, 0), CreatedAt: *onDay(-300, 0)}},
-			Grants: []gate.HeldGrant{{ID: "gra_1", Person: "Ada Lovelace", PersonID: "usr_ada", AgentID: "agt_billing", Tool: "send_email", Uses: &used, MaxUses: 10, CreatedAt: *onDay(-1, 0), ExpiresAt: *onDay(2, 0)}},
-			Keys: []gate.HeldKey{
+			Silent: []report.SilentPerson{{PersonID: "usr_kay", Name: "Katherine Johnson", Email: "kay@example.com", Roles: []string{"finance-approver"}, LastSignIn: onDay(-120, 0), CreatedAt: *onDay(-300, 0)}},
+			Grants: []report.HeldGrant{{ID: "gra_1", Person: "Ada Lovelace", PersonID: "usr_ada", AgentID: "agt_billing", Tool: "send_email", Uses: &used, MaxUses: 10, CreatedAt: *onDay(-1, 0), ExpiresAt: *onDay(2, 0)}},
+			Keys: []report.HeldKey{
 				{ID: "key_export", Kind: "admin", Label: "nightly export", Scopes: []string{"audit"}, MaxState: "none", CreatedAt: *onDay(-30, 0), ExpiresAt: onDay(300, 0)},
 				{ID: "key_billing", Kind: "agent", AgentID: "agt_billing", Scopes: []string{"check", "approvals", "redeem"}, MaxState: "authenticated", CreatedAt: *onDay(-200, 0), Unsure: "The log does not say what it was for then; this is what it is for today."},
 			},
-			Changes: []gate.AccessChange{
+			Changes: []report.AccessChange{
 				{EventID: "e1", At: *onDay(-1, 9*time.Hour), Code: "ON_CALL_SET", Message: "Who is on call was changed.", By: "key_pager", Channel: "api", About: "on-call/payments", Detail: "Grace Hopper, from 2026-11-21 08:00:00Z until 2026-11-28 08:00:00Z"},
 				{EventID: "e2", At: *onDay(-3, 9*time.Hour), Code: "USER_ADDED", Message: "A person was added.", By: "root", Channel: "cli", About: "Katherine \u202eJohnson", Detail: "roles: none → finance-approver"},
 				{EventID: "e3", At: *onDay(-4, 9*time.Hour), Code: "not_yours", Message: "Only an administrator can say who decides in somebody else's place.", By: "Linus", Channel: "console", Refused: true, ApprovalID: "apr_transfer"},
 			}, More: true,
 		},
-		reviewers: gate.ReviewerReport{
+		reviewers: report.ReviewerReport{
 			Now:       epoch,
-			Reviewers: []gate.ReviewerLoad{tired, row("Ada Lovelace", "ada@example.com", 48, 42, &share, &median, &tail), gone},
+			Reviewers: []report.ReviewerLoad{tired, row("Ada Lovelace", "ada@example.com", 48, 42, &share, &median, &tail), gone},
 			Total:     row("", "", 1288, 1282, &share, &quick, &tail),
 		},
 	}
@@ -166,7 +167,7 @@ func TestAccessReportPage(t *testing.T) {
 	past := c.get("/audit/access?at=2026-11-02T10:30&since=2026-11-01&until=2026-11-05")
 	past.want(t, http.StatusOK, "As it was at", `name="at" value="2026-11-02T10:30:00"`, `name="until" value="2026-11-05"`)
 	got := r.asked[len(r.asked)-1]
-	want := gate.AccessQuery{At: time.Date(2026, 11, 2, 10, 30, 0, 0, time.UTC), Since: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), Until: time.Date(2026, 11, 6, 0, 0, 0, 0, time.UTC)}
+	want := report.AccessQuery{At: time.Date(2026, 11, 2, 10, 30, 0, 0, time.UTC), Since: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), Until: time.Date(2026, 11, 6, 0, 0, 0, 0, time.UTC)}
 	if got != want {
 		t.Errorf("asked for %+v, want %+v", got, want)
 	}
@@ -188,7 +189,7 @@ func TestReportsThatThereAreNone(t *testing.T) {
 	if len(r.asked)+len(r.loads) > 0 {
 		t.Error("a report was made of a time that there is not")
 	}
-	r.broken = &gate.Refusal{Status: 422, Code: "zone", Detail: "There is no such time zone."}
+	r.broken = &access.Refusal{Status: 422, Code: "zone", Detail: "There is no such time zone."}
 	c.get("/audit/reviewers?zone=%3Cb%3E").want(t, http.StatusUnprocessableEntity, "There is no such time zone.", `value="&lt;b&gt;"`)
 	r.broken = context.DeadlineExceeded
 	c.get("/audit/access").want(t, http.StatusServiceUnavailable)
@@ -210,6 +211,6 @@ func TestReviewerReportPage(t *testing.T) {
 	if len(r.loads) != 1 || r.loads[0].Zone != "Europe/Berlin" {
 		t.Errorf("asked for %+v", r.loads)
 	}
-	r.reviewers = gate.ReviewerReport{Total: gate.ReviewerLoad{}}
+	r.reviewers = report.ReviewerReport{Total: report.ReviewerLoad{}}
 	c.get("/audit/reviewers").want(t, http.StatusOK, `data-testid="no-votes"`, "Nobody decided anything")
 }

@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"holdpoint/engine"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
+	"holdpoint/internal/admin"
 	"holdpoint/web/views"
 )
 
@@ -22,19 +23,19 @@ type Retention interface {
 
 // LegalHolds keeps what it covers from being erased.
 type LegalHolds interface {
-	Holds(ctx context.Context) ([]gate.Hold, error)
-	PlaceHold(ctx context.Context, by gate.By, q gate.HoldRequest, once *gate.Once) (gate.Hold, error)
-	ReleaseHold(ctx context.Context, by gate.By, id string, once *gate.Once) error
+	Holds(ctx context.Context) ([]admin.Hold, error)
+	PlaceHold(ctx context.Context, by access.By, q admin.HoldRequest, once *access.Once) (admin.Hold, error)
+	ReleaseHold(ctx context.Context, by access.By, id string, once *access.Once) error
 }
 
 // Erasures says what was erased and what is going to be.
 type Erasures interface {
 	// Erasures lists up to limit erasures, the newest first, from a cursor on.
-	Erasures(ctx context.Context, cursor string, limit int) ([]gate.Erasure, string, error)
+	Erasures(ctx context.Context, cursor string, limit int) ([]admin.Erasure, string, error)
 	// NextDue lists up to limit ended approvals that have not been erased, the one
 	// that ended first first.
-	NextDue(ctx context.Context, limit int) ([]gate.Due, error)
-	Floor(ctx context.Context) (gate.RetentionFloor, error)
+	NextDue(ctx context.Context, limit int) ([]admin.Due, error)
+	Floor(ctx context.Context) (admin.RetentionFloor, error)
 }
 
 // How much the page shows.
@@ -70,7 +71,7 @@ func (h *retentionHandler) show(w http.ResponseWriter, r *http.Request, p engine
 }
 
 func (h *retentionHandler) view(ctx context.Context, p engine.Person, cursor string) (views.Erasures, error) {
-	v := views.Erasures{Frame: h.site.frame(p, "Erasures and holds", "audit"), MayHold: gate.MayAdminister(p), First: cursor == "", Keeps: "for good: nothing is erased by age"}
+	v := views.Erasures{Frame: h.site.frame(p, "Erasures and holds", "audit"), MayHold: access.MayAdminister(p), First: cursor == "", Keeps: "for good: nothing is erased by age"}
 	if h.keepFor > 0 {
 		v.Keeps = "for " + brief(h.keepFor) + " after its end"
 	}
@@ -105,7 +106,7 @@ func (h *retentionHandler) view(ctx context.Context, p engine.Person, cursor str
 	return v, nil
 }
 
-func idsOf(done []gate.Erasure, holds []gate.Hold, due []gate.Due) []string {
+func idsOf(done []admin.Erasure, holds []admin.Hold, due []admin.Due) []string {
 	var ids []string
 	for _, e := range done {
 		ids = append(ids, e.By, e.Subject, e.AgentID)
@@ -119,9 +120,9 @@ func idsOf(done []gate.Erasure, holds []gate.Hold, due []gate.Due) []string {
 	return ids
 }
 
-func erasureRow(e gate.Erasure, name func(string) string) views.ErasureRow {
+func erasureRow(e admin.Erasure, name func(string) string) views.ErasureRow {
 	row := views.ErasureRow{ID: e.ID, Subject: e.Subject, What: name(e.Subject), By: name(e.By), Reason: e.Reason, Rule: "asked for", At: e.At}
-	if e.Covers == gate.CoversApproval {
+	if e.Covers == admin.CoversApproval {
 		row.What, row.URL = e.Tool+" of "+name(e.AgentID), "/approvals/"+url.PathEscape(e.Subject)
 	}
 	if e.ByAge {
@@ -133,12 +134,12 @@ func erasureRow(e gate.Erasure, name func(string) string) views.ErasureRow {
 	return row
 }
 
-func holdRow(h gate.Hold, name func(string) string) views.HoldRow {
+func holdRow(h admin.Hold, name func(string) string) views.HoldRow {
 	row := views.HoldRow{
 		ID: h.ID, Covers: h.Covers, Subject: h.Subject, What: name(h.Subject), Reason: h.Reason, By: name(h.By), At: h.At, ReleasedAt: h.ReleasedAt, ReleasedBy: name(h.ReleasedBy),
 		URL: "/audit/holds/" + url.PathEscape(h.ID) + "/release", State: views.Status{Code: "stopped", Word: "Holds"},
 	}
-	if h.Covers == gate.CoversEverything {
+	if h.Covers == admin.CoversEverything {
 		row.What = "everything"
 	}
 	if h.ReleasedAt != nil {
@@ -149,19 +150,19 @@ func holdRow(h gate.Hold, name func(string) string) views.HoldRow {
 
 // dueRow says when something is erased by age, and what keeps it until then or
 // longer.
-func (h *retentionHandler) dueRow(d gate.Due, floor time.Duration, name func(string) string) views.DueRow {
+func (h *retentionHandler) dueRow(d admin.Due, floor time.Duration, name func(string) string) views.DueRow {
 	row := views.DueRow{ID: d.ID, URL: "/approvals/" + url.PathEscape(d.ID), Tool: d.Tool, Agent: name(d.AgentID), EndedAt: d.EndedAt}
 	if h.keepFor > 0 {
 		row.At = d.EndedAt.Add(max(h.keepFor, floor))
 	}
 	if d.Why != "" && d.Why != "recent" {
-		row.Kept = gate.KeptWords(gate.CoversApproval, d.Why)
+		row.Kept = admin.KeptWords(admin.CoversApproval, d.Why)
 	}
 	return row
 }
 
 func (h *retentionHandler) placeHold(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	q := gate.HoldRequest{Covers: r.PostForm.Get("covers"), Subject: strings.TrimSpace(r.PostForm.Get("subject")), Reason: strings.TrimSpace(r.PostForm.Get("reason"))}
+	q := admin.HoldRequest{Covers: r.PostForm.Get("covers"), Subject: strings.TrimSpace(r.PostForm.Get("subject")), Reason: strings.TrimSpace(r.PostForm.Get("reason"))}
 	_, err := h.holds.PlaceHold(r.Context(), by(p), q, nil)
 	detail, ok := refused(err)
 	if gone, isGone := nothingToHold(err); isGone {
@@ -190,7 +191,7 @@ func (h *retentionHandler) releaseHold(w http.ResponseWriter, r *http.Request, p
 
 // nothingToHold is the refusal of a hold on what there is not.
 func nothingToHold(err error) (string, bool) {
-	var refusal *gate.Refusal
+	var refusal *access.Refusal
 	if errors.As(err, &refusal) && refusal.Status == http.StatusNotFound {
 		return refusal.Detail, true
 	}

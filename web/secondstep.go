@@ -8,7 +8,7 @@ import (
 	"net/url"
 
 	"holdpoint/engine"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
 	"holdpoint/internal/identity"
 	"holdpoint/web/views"
 )
@@ -81,18 +81,18 @@ func (h *signInHandler) showSecondStep(w http.ResponseWriter, r *http.Request, s
 		h.signInAgain(w, r, next, err)
 		return
 	}
-	v := views.VerifyPage{
+	v := views.ProvePage{
 		Frame: h.site.frame(engine.Person{}, "Sign in", ""), Heading: "One more step", Lead: "Your password is right. Now your second factor.",
-		Form: verifyForm(h.factors, r, methods, "", ""), BackText: "Sign in as somebody else", BackTo: signInURL(next),
+		Form: proveForm(h.factors, r, methods, "", ""), BackText: "Sign in as somebody else", BackTo: signInURL(next),
 	}
 	v.Form.Action, v.Form.Options, v.Form.Submit, v.Form.Focus, v.Form.Failure = "/login/verify", "/login/assertion", "Sign in", true, failure
 	v.Form.Hidden = []views.Field{{Name: "next", Value: next}}
-	h.site.render(w, r, status, views.VerifyPageView(v))
+	h.site.render(w, r, status, views.ProvePageView(v))
 }
 
 // signInAgain shows the first step, because the second cannot be made any more.
 func (h *signInHandler) signInAgain(w http.ResponseWriter, r *http.Request, next string, err error) {
-	var refusal *gate.Refusal
+	var refusal *access.Refusal
 	if !errors.As(err, &refusal) {
 		h.site.fail(w, r, engine.Person{}, fmt.Errorf("sign in: %w", err))
 		return
@@ -114,7 +114,7 @@ func (h *signInHandler) finishSignIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	person, err := h.second.Finish(r.Context(), pending, proofOf(r.PostForm), h.remote(r))
-	var refusal *gate.Refusal
+	var refusal *access.Refusal
 	switch {
 	case errors.As(err, &refusal) && refusal.Status != http.StatusUnauthorized:
 		retryAfter(w, refusal)
@@ -131,7 +131,7 @@ func (h *signInHandler) finishSignIn(w http.ResponseWriter, r *http.Request) {
 func (h *signInHandler) secondStepAssertion(w http.ResponseWriter, r *http.Request) {
 	pending := h.pending(r)
 	if pending == "" || h.second == nil {
-		h.site.renderJSON(w, r, nil, &gate.Refusal{Status: http.StatusUnauthorized, Code: "sign_in_over", Detail: "Sign in again."})
+		h.site.renderJSON(w, r, nil, &access.Refusal{Status: http.StatusUnauthorized, Code: "sign_in_over", Detail: "Sign in again."})
 		return
 	}
 	ceremony, err := h.second.Ask(r.Context(), pending)

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"holdpoint/engine"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
 	"holdpoint/internal/identity"
 	"holdpoint/web/views"
 )
@@ -90,7 +90,7 @@ func (h *signInHandler) signIn(w http.ResponseWriter, r *http.Request) {
 		h.askSecondStep(w, r, second.Pending, next)
 		return
 	}
-	var refusal *gate.Refusal
+	var refusal *access.Refusal
 	if errors.As(err, &refusal) {
 		v := views.SignIn{Frame: h.site.frame(person, "Sign in", ""), Email: email, Next: next}
 		v.Person = ""
@@ -148,7 +148,7 @@ func (h *signInHandler) signOut(w http.ResponseWriter, r *http.Request) {
 }
 
 // SignIn checks credentials. It answers engine.Person with VerifiedBy, or an
-// error wrapping a *gate.Refusal (wrong_credentials 401, too_many_attempts 429)
+// error wrapping a *access.Refusal (wrong_credentials 401, too_many_attempts 429)
 // that is the same whether or not the account exists, or an
 // *identity.SecondStep. code may be "". remote is the caller's address.
 type SignIn interface {

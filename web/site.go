@@ -11,7 +11,7 @@ import (
 	"github.com/a-h/templ"
 
 	"holdpoint/engine"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
 	"holdpoint/web/views"
 )
 
@@ -68,7 +68,7 @@ type handler = func(http.ResponseWriter, *http.Request, engine.Person)
 func (s *site) onlyFor(may func(engine.Person) bool, whom string, h handler) http.HandlerFunc {
 	return s.signedIn(func(w http.ResponseWriter, r *http.Request, p engine.Person) {
 		if !may(p) {
-			s.fail(w, r, p, &gate.Refusal{Status: http.StatusForbidden, Code: notOpen, Detail: "This page is for " + whom + ". " + standing(p)})
+			s.fail(w, r, p, &access.Refusal{Status: http.StatusForbidden, Code: notOpen, Detail: "This page is for " + whom + ". " + standing(p)})
 			return
 		}
 		if unsafe(r.Method) {
@@ -83,11 +83,11 @@ func (s *site) onlyFor(may func(engine.Person) bool, whom string, h handler) htt
 
 // forAuditors lets auditors and administrators through.
 func (s *site) forAuditors(h handler) http.HandlerFunc {
-	return s.onlyFor(gate.MayReadRules, "auditors and administrators", h)
+	return s.onlyFor(access.MayReadRules, "auditors and administrators", h)
 }
 
 func (s *site) forAdministrators(h handler) http.HandlerFunc {
-	return s.onlyFor(gate.MayAdminister, "administrators", h)
+	return s.onlyFor(access.MayAdminister, "administrators", h)
 }
 
 // notOpen is the code of a refusal to show a page.
@@ -116,10 +116,10 @@ func (s *site) render(w http.ResponseWriter, r *http.Request, status int, page t
 
 func (s *site) frame(p engine.Person, title, here string) views.Frame {
 	f := views.Frame{
-		Title: title, Person: displayName(p), Here: here, Now: s.clock(), Rules: gate.MayReadRules(p), Admin: gate.MayAdminister(p),
-		Delegations: s.delegations,
-		Grants:      s.grants,
-		Audit:       s.audit && gate.MayReadRules(p),
+		Title: title, Person: displayName(p), Here: here, Now: s.clock(), Rules: access.MayReadRules(p), Admin: access.MayAdminister(p),
+		Away:   s.delegations,
+		Grants: s.grants,
+		Audit:  s.audit && access.MayReadRules(p),
 	}
 	if k, on := s.inForce().Registered.Kills[""]; on && p.ID != "" {
 		f.AllStopped = views.Kill{On: true, Reason: k.Reason, At: k.At}

@@ -114,9 +114,9 @@ func votes(a approval.Approval, name func(string) string) []views.Vote {
 }
 
 // followUp is what came after the end.
-func followUp(c gate.Card, name func(string) string) views.FollowUp {
+func followUp(c gate.Card, name func(string) string) views.After {
 	a := c.Approval
-	v := views.FollowUp{Successor: a.Successor}
+	v := views.After{Successor: a.Successor}
 	if a.Execution == approval.Redeemed {
 		v.Lease = c.LeaseUntil
 	}
@@ -125,15 +125,15 @@ func followUp(c gate.Card, name func(string) string) views.FollowUp {
 		if r.Outcome == approval.Failed {
 			what = "found out that the call failed or never ran"
 		}
-		v.Remarks = append(v.Remarks, views.Moment{At: r.At, Who: name(r.PersonID), What: what, Comment: r.Comment})
+		v.Said = append(v.Said, views.Moment{At: r.At, Who: name(r.PersonID), What: what, Comment: r.Comment})
 	}
 	if w := c.Afterwards; w != nil {
-		if v.ReviewOwed = w.DoneAt == nil; !v.ReviewOwed {
+		if v.Owed = w.DoneAt == nil; !v.Owed {
 			what := "says that breaking the glass was justified"
 			if !w.Justified {
 				what = "says that breaking the glass was not justified"
 			}
-			v.Remarks = append(v.Remarks, views.Moment{At: *w.DoneAt, Who: name(w.PersonID), What: what, Comment: w.Comment})
+			v.Said = append(v.Said, views.Moment{At: *w.DoneAt, Who: name(w.PersonID), What: what, Comment: w.Comment})
 		}
 	}
 	return v

@@ -11,6 +11,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
+	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
 	"holdpoint/internal/store"
@@ -25,16 +26,16 @@ func (m *memory) contribute(s gate.Said, kind engine.EventType, f approval.Fact)
 	}
 	c, ok := m.cards[s.ApprovalID]
 	if !ok {
-		return approval.Approval{}, &gate.Refusal{Status: 404, Code: "not_found", Detail: "There is no such approval."}
+		return approval.Approval{}, &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such approval."}
 	}
 	a := &c.Approval
 	if a.Status.Terminal() {
-		return *a, &gate.Refusal{Status: 409, Code: "already_" + string(a.Status), Detail: "This call is already " + string(a.Status) + "."}
+		return *a, &access.Refusal{Status: 409, Code: "already_" + string(a.Status), Detail: "This call is already " + string(a.Status) + "."}
 	}
 	f.Seq, f.At, f.Edition, f.Comment = int64(len(a.Facts)+1), m.now(), a.Plan.Edition, s.Comment
 	f.Actor, f.Voter = engine.Actor{Kind: engine.HumanActor, ID: s.Person.ID, Channel: s.Channel}, m.voter(s.Person)
 	if err := approval.Admit(a.Plan, a.Facts, f, m.now()); err != nil {
-		refusal := &gate.Refusal{Status: 403, Code: "refused", Detail: err.Error()}
+		refusal := &access.Refusal{Status: 403, Code: "refused", Detail: err.Error()}
 		if errors.Is(err, approval.ErrNotFresh) {
 			refusal.Code = "verification_required"
 		}
@@ -49,44 +50,44 @@ func (m *memory) contribute(s gate.Said, kind engine.EventType, f approval.Fact)
 	return *a, nil
 }
 
-func (m *memory) Comment(_ context.Context, s gate.Said, _ *gate.Once) (approval.Approval, error) {
+func (m *memory) Comment(_ context.Context, s gate.Said, _ *access.Once) (approval.Approval, error) {
 	return m.contribute(s, engine.Commented, approval.Fact{Kind: approval.Comment})
 }
 
-func (m *memory) Ask(_ context.Context, s gate.Said, _ *gate.Once) (approval.Approval, error) {
+func (m *memory) Ask(_ context.Context, s gate.Said, _ *access.Once) (approval.Approval, error) {
 	return m.contribute(s, engine.Asked, approval.Fact{Kind: approval.Question})
 }
 
-func (m *memory) InformInPerson(_ context.Context, s gate.Said, _ *gate.Once) (approval.Approval, error) {
+func (m *memory) InformInPerson(_ context.Context, s gate.Said, _ *access.Once) (approval.Approval, error) {
 	return m.contribute(s, engine.Asked, approval.Fact{Kind: approval.Information})
 }
 
-func (m *memory) Claim(_ context.Context, s gate.Said, _ *gate.Once) (approval.Approval, error) {
+func (m *memory) Claim(_ context.Context, s gate.Said, _ *access.Once) (approval.Approval, error) {
 	return m.contribute(s, engine.Claimed, approval.Fact{Kind: approval.Claim})
 }
 
-func (m *memory) Unclaim(_ context.Context, s gate.Said, _ *gate.Once) (approval.Approval, error) {
+func (m *memory) Unclaim(_ context.Context, s gate.Said, _ *access.Once) (approval.Approval, error) {
 	return m.contribute(s, engine.Claimed, approval.Fact{Kind: approval.Unclaim})
 }
 
-func (m *memory) Extend(_ context.Context, s gate.Said, by time.Duration, _ *gate.Once) (approval.Approval, error) {
+func (m *memory) Extend(_ context.Context, s gate.Said, by time.Duration, _ *access.Once) (approval.Approval, error) {
 	return m.contribute(s, engine.Extended, approval.Fact{Kind: approval.Extend, Details: approval.Details{By: engine.Duration(by)}})
 }
 
-func (m *memory) AttachTicketInPerson(_ context.Context, s gate.Said, system, ref string, _ *gate.Once) (approval.Approval, error) {
+func (m *memory) AttachTicketInPerson(_ context.Context, s gate.Said, system, ref string, _ *access.Once) (approval.Approval, error) {
 	return m.contribute(s, engine.Ticketed, approval.Fact{Kind: approval.TicketLink, Details: approval.Details{Ticket: &approval.Ticket{System: system, Ref: ref}}})
 }
 
 func (m *memory) MayStepUp(_ context.Context, s gate.Said, digest string, version int) error {
 	if a := m.cards[s.ApprovalID].Approval; digest != a.Call.Digest || version != a.Version {
-		return &gate.Refusal{Status: 409, Code: "stale", Detail: "The card changed after you opened it."}
+		return &access.Refusal{Status: 409, Code: "stale", Detail: "The card changed after you opened it."}
 	}
 	return nil
 }
 
-func (m *memory) StepUp(_ context.Context, s gate.Said, method string, yes bool, digest string, version int, _ *gate.Once) (approval.Approval, error) {
+func (m *memory) StepUp(_ context.Context, s gate.Said, method string, yes bool, digest string, version int, _ *access.Once) (approval.Approval, error) {
 	if a := m.cards[s.ApprovalID].Approval; digest != a.Call.Digest || version != a.Version {
-		return a, &gate.Refusal{Status: 409, Code: "stale", Detail: "The card changed after you opened it."}
+		return a, &access.Refusal{Status: 409, Code: "stale", Detail: "The card changed after you opened it."}
 	}
 	f := approval.Fact{Kind: approval.Verification, Yes: yes, Denial: approval.Never}
 	if yes {
@@ -95,17 +96,17 @@ func (m *memory) StepUp(_ context.Context, s gate.Said, method string, yes bool,
 	return m.contribute(s, engine.Proved, f)
 }
 
-func (m *memory) AnswerInPerson(_ context.Context, s gate.Said, values canon.Value, digest string, version int, _ *gate.Once) (approval.Approval, error) {
+func (m *memory) AnswerInPerson(_ context.Context, s gate.Said, values canon.Value, digest string, version int, _ *access.Once) (approval.Approval, error) {
 	if a := m.cards[s.ApprovalID].Approval; digest != a.Call.Digest || version != a.Version {
-		return a, &gate.Refusal{Status: 409, Code: "stale", Detail: "The card changed after you opened it."}
+		return a, &access.Refusal{Status: 409, Code: "stale", Detail: "The card changed after you opened it."}
 	}
 	m.supplied = values
 	return m.contribute(s, engine.Answered, approval.Fact{Kind: approval.Reply, Yes: true})
 }
 
-func (m *memory) BreakGlass(_ context.Context, s gate.Said, alone bool, digest string, version int, _ *gate.Once) (approval.Approval, error) {
+func (m *memory) BreakGlass(_ context.Context, s gate.Said, alone bool, digest string, version int, _ *access.Once) (approval.Approval, error) {
 	if a := m.cards[s.ApprovalID].Approval; digest != a.Call.Digest || version != a.Version {
-		return a, &gate.Refusal{Status: 409, Code: "stale", Detail: "The card changed after you opened it."}
+		return a, &access.Refusal{Status: 409, Code: "stale", Detail: "The card changed after you opened it."}
 	}
 	f := approval.Fact{Kind: approval.BreakGlass, Yes: true, Details: approval.Details{Alone: alone}}
 	if s.Person.VerifiedBy != "" {
@@ -119,16 +120,16 @@ func (m *memory) BreakGlass(_ context.Context, s gate.Said, alone bool, digest s
 }
 
 // Edit begins a new edition, as the gate does.
-func (m *memory) Edit(_ context.Context, r gate.EditRequest, _ *gate.Once) (approval.Approval, error) {
+func (m *memory) Edit(_ context.Context, r gate.EditRequest, _ *access.Once) (approval.Approval, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.cards[r.ApprovalID]
 	a := &c.Approval
 	switch {
 	case r.Digest != a.Call.Digest || r.Version != a.Version:
-		return *a, &gate.Refusal{Status: 409, Code: "stale", Detail: "The card changed after you opened it."}
+		return *a, &access.Refusal{Status: 409, Code: "stale", Detail: "The card changed after you opened it."}
 	case strings.TrimSpace(r.Comment) == "":
-		return *a, &gate.Refusal{Status: 422, Code: "reason_required", Detail: "Say why you change the arguments: the agent learns of it."}
+		return *a, &access.Refusal{Status: 422, Code: "reason_required", Detail: "Say why you change the arguments: the agent learns of it."}
 	}
 	before, err := canon.Parse(c.Arguments)
 	if err != nil {
@@ -154,33 +155,33 @@ func (m *memory) Edit(_ context.Context, r gate.EditRequest, _ *gate.Once) (appr
 	return *a, nil
 }
 
-func (m *memory) Reconcile(_ context.Context, s gate.Said, outcome approval.Execution, _ *gate.Once) (approval.Approval, error) {
+func (m *memory) Reconcile(_ context.Context, s gate.Said, outcome approval.Execution, _ *access.Once) (approval.Approval, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.cards[s.ApprovalID]
 	if !gate.MayReconcile(s.Person, c.Approval) {
-		return c.Approval, &gate.Refusal{Status: 403, Code: "not_accountable", Detail: "Somebody who answers for the call finds out."}
+		return c.Approval, &access.Refusal{Status: 403, Code: "not_accountable", Detail: "Somebody who answers for the call finds out."}
 	}
 	if outcome != approval.Succeeded && outcome != approval.Failed {
-		return c.Approval, &gate.Refusal{Status: 422, Code: "outcome", Detail: "Say that the call succeeded, or that it failed."}
+		return c.Approval, &access.Refusal{Status: 422, Code: "outcome", Detail: "Say that the call succeeded, or that it failed."}
 	}
 	c.Reconciled = &store.Reconciliation{PersonID: s.Person.ID, Outcome: outcome, Words: store.Words{Comment: s.Comment}, At: m.now()}
 	c.Approval.Execution = outcome
 	return c.Approval, nil
 }
 
-func (m *memory) ReviewAfterwards(_ context.Context, s gate.Said, justified bool, _ *gate.Once) (approval.Approval, error) {
+func (m *memory) ReviewAfterwards(_ context.Context, s gate.Said, justified bool, _ *access.Once) (approval.Approval, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c, now := m.cards[s.ApprovalID], m.now()
 	if !gate.MayReviewAfterwards(s.Person, c.Approval) || c.Afterwards == nil || c.Afterwards.DoneAt != nil {
-		return c.Approval, &gate.Refusal{Status: 403, Code: "self_review", Detail: "Somebody else has to look at it."}
+		return c.Approval, &access.Refusal{Status: 403, Code: "self_review", Detail: "Somebody else has to look at it."}
 	}
 	c.Afterwards.PersonID, c.Afterwards.Justified, c.Afterwards.Comment, c.Afterwards.DoneAt = s.Person.ID, justified, s.Comment, &now
 	return c.Approval, nil
 }
 
-func (m *memory) Errands(_ context.Context, p engine.Person) (gate.Errands, error) {
+func (m *memory) Tasks(_ context.Context, p engine.Person) (gate.Errands, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var e gate.Errands
@@ -219,7 +220,7 @@ func (m *memory) Session(ctx context.Context, p engine.Person, agentID, session 
 		cards = append(cards, card)
 	}
 	if len(cards) == 0 {
-		return nil, false, &gate.Refusal{Status: 404, Code: "not_found", Detail: "There is no such session."}
+		return nil, false, &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such session."}
 	}
 	return cards, false, nil
 }
@@ -238,7 +239,7 @@ func (m *memory) Verify(_ context.Context, p engine.Person, purpose, boundTo str
 	defer m.mu.Unlock()
 	m.proved = append(m.proved, purpose+" "+boundTo)
 	if proof.Code != "123456" {
-		return "", &gate.Refusal{Status: 403, Code: "verification_failed", Detail: "That is not the right code."}
+		return "", &access.Refusal{Status: 403, Code: "verification_failed", Detail: "That is not the right code."}
 	}
 	return "totp", nil
 }

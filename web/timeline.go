@@ -91,7 +91,10 @@ func describeFact(m *views.Moment, f approval.Fact, name func(string) string) {
 	case approval.Vote:
 		m.What, m.Kind = voteWords(f), yesNo(f.Yes)
 	case approval.Reply:
-		m.What, m.Kind = f.Giver().Says(f.Yes).Timeline, yesNo(f.Yes)
+		m.What, m.Kind = "said that the user does not want it", yesNo(f.Yes)
+		if f.Yes {
+			m.What = "said that the user confirmed it"
+		}
 		if len(f.Details.Supplied) > 0 {
 			m.What += ", and supplied " + list(f.Details.Supplied)
 		}
@@ -120,7 +123,10 @@ func describeFact(m *views.Moment, f approval.Fact, name func(string) string) {
 	case approval.BreakGlass:
 		m.What, m.Kind = voteWords(f), "yes"
 	case approval.Verification:
-		m.What, m.Kind = f.Giver().Says(f.Yes).Timeline, yesNo(f.Yes)
+		m.What, m.Kind = "does not want the call", yesNo(f.Yes)
+		if f.Yes {
+			m.What = "proved who they are"
+		}
 		if p := f.Details.Proof; f.Yes && p != nil && methodWords[p.Method] != "" {
 			m.What += ", by " + methodWords[p.Method]
 		}
@@ -130,7 +136,10 @@ func describeFact(m *views.Moment, f approval.Fact, name func(string) string) {
 			m.What = "attached the ticket " + t.Ref
 		}
 	case approval.TicketCheck:
-		m.What, m.Kind = f.Giver().Says(f.Yes).Timeline, yesNo(f.Yes)
+		m.What, m.Kind = "found that the ticket does not cover the call", yesNo(f.Yes)
+		if f.Yes {
+			m.What = "found that the ticket covers the call"
+		}
 		if t := f.Details.Ticket; t != nil && t.Message != "" {
 			m.Detail = []string{t.Message}
 		}

@@ -10,7 +10,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/registry"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
 	"holdpoint/web/views"
 )
 
@@ -18,8 +18,8 @@ import (
 // record with who made it.
 type Tools interface {
 	Registry
-	RegisterTool(ctx context.Context, by gate.By, t registry.Tool, once *gate.Once) error
-	RevokeTool(ctx context.Context, by gate.By, name string, revoke bool, once *gate.Once) error
+	RegisterTool(ctx context.Context, by access.By, t registry.Tool, once *access.Once) error
+	RevokeTool(ctx context.Context, by access.By, name string, revoke bool, once *access.Once) error
 }
 
 // toolHandler serves the page of a tool.
@@ -36,7 +36,7 @@ func (h *toolHandler) register(mux *http.ServeMux) {
 
 // show is the page of one tool, or of one to be registered.
 func (h *toolHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	known, err := h.tools.Registry(r.Context())
+	known, err := h.tools.Snapshot(r.Context())
 	if err != nil {
 		h.site.fail(w, r, p, err)
 		return
@@ -57,7 +57,7 @@ func (h *toolHandler) view(p engine.Person, known *registry.Snapshot, name strin
 	}
 	t, ok := known.Tools[name]
 	if !ok {
-		return v, &gate.Refusal{Status: http.StatusNotFound, Code: "not_found", Detail: "There is no such tool."}
+		return v, &access.Refusal{Status: http.StatusNotFound, Code: "not_found", Detail: "There is no such tool."}
 	}
 	v.Title, v.Known, v.ToolRow = "Tool "+views.Visible(name), true, toolRow(t)
 	v.Form = views.ToolForm{
@@ -68,7 +68,7 @@ func (h *toolHandler) view(p engine.Person, known *registry.Snapshot, name strin
 }
 
 func (h *toolHandler) change(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	known, err := h.tools.Registry(r.Context())
+	known, err := h.tools.Snapshot(r.Context())
 	if err != nil {
 		h.site.fail(w, r, p, err)
 		return

@@ -10,15 +10,15 @@ import (
 	"slices"
 
 	"holdpoint/engine"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
 	"holdpoint/internal/identity"
 	"holdpoint/web/views"
 )
 
-// verifyForm is a form by which somebody proves, by one of the methods, who they
+// proveForm is a form by which somebody proves, by one of the methods, who they
 // are. What it is bound to has to be what Verify is given.
-func verifyForm(factors *identity.Factors, r *http.Request, methods []identity.Method, purpose, boundTo string) views.VerifyForm {
-	return views.VerifyForm{
+func proveForm(factors *identity.Factors, r *http.Request, methods []identity.Method, purpose, boundTo string) views.ProveForm {
+	return views.ProveForm{
 		Code: slices.Contains(methods, identity.TOTP), Password: slices.Contains(methods, identity.Password), Passkey: slices.Contains(methods, identity.Passkey),
 		Purpose: purpose, BoundTo: boundTo, Elsewhere: passkeysElsewhere(factors, r),
 	}
@@ -97,13 +97,13 @@ func (h *verifyHandler) render(w http.ResponseWriter, r *http.Request, p engine.
 		h.site.fail(w, r, p, err)
 		return
 	}
-	v := views.VerifyPage{
+	v := views.ProvePage{
 		Frame: h.site.frame(p, "Prove who you are", ""), Heading: "Prove who you are", Lead: "What comes next needs to know that it is still you. It counts for five minutes.",
-		Form: verifyForm(h.factors, r, methods, identity.ForSession, ""), BackText: "Not now", BackTo: "/",
+		Form: proveForm(h.factors, r, methods, identity.ForSession, ""), BackText: "Not now", BackTo: "/",
 	}
 	v.Form.Action, v.Form.Focus, v.Form.Failure = "/verify", true, failure
 	v.Form.Hidden = []views.Field{{Name: "next", Value: next}}
-	h.site.render(w, r, status, views.VerifyPageView(v))
+	h.site.render(w, r, status, views.ProvePageView(v))
 }
 
 // verify proves again who the person of the session is.
@@ -115,7 +115,7 @@ func (h *verifyHandler) verify(w http.ResponseWriter, r *http.Request) {
 	}
 	h.verifying(w, r, localPath(r.PostForm.Get("next")), func(p engine.Person, next string) {
 		method, err := h.factors.Verify(r.Context(), p, identity.ForSession, "", proofOf(r.PostForm))
-		var refusal *gate.Refusal
+		var refusal *access.Refusal
 		if errors.As(err, &refusal) {
 			retryAfter(w, refusal)
 			h.render(w, r, p, refusal.Status, next, refusal.Detail)

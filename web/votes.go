@@ -14,6 +14,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
+	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 	"holdpoint/web/views"
 )
@@ -24,14 +25,14 @@ func requireShown(c gate.Card) error {
 	if c.Shown {
 		return nil
 	}
-	return &gate.Refusal{Status: http.StatusConflict, Code: notShown, Detail: "Read the call's card first, with all of the arguments: that you were shown them goes on record."}
+	return &access.Refusal{Status: http.StatusConflict, Code: notShown, Detail: "Read the call's card first, with all of the arguments: that you were shown them goes on record."}
 }
 
 // Votes takes people's decisions. Errors are as Inbox's are.
 type Votes interface {
 	// Vote records the person's vote and returns where that leaves the approval.
-	Vote(ctx context.Context, v gate.VoteRequest, once *gate.Once) (approval.Approval, error)
-	BreakGlass(ctx context.Context, s gate.Said, alone bool, digest string, version int, once *gate.Once) (approval.Approval, error)
+	Vote(ctx context.Context, v gate.VoteRequest, once *access.Once) (approval.Approval, error)
+	BreakGlass(ctx context.Context, s gate.Said, alone bool, digest string, version int, once *access.Once) (approval.Approval, error)
 }
 
 // voteHandler takes votes, and the breaking of the glass.
@@ -117,7 +118,7 @@ const maxValidMinutes = 7 * 24 * 60
 // showRefusal shows why a vote did not count. When the card has moved on since
 // it was shown, the page says how.
 func (h *voteHandler) showRefusal(w http.ResponseWriter, r *http.Request, v gate.VoteRequest, err error) {
-	var refusal *gate.Refusal
+	var refusal *access.Refusal
 	if !errors.As(err, &refusal) || refusal.Code == notShown || refusal.Status != http.StatusConflict && refusal.Status != http.StatusGone {
 		h.site.failKeeping(w, r, v.Person, err, v.Comment)
 		return

@@ -14,8 +14,9 @@ import (
 	"github.com/google/uuid"
 
 	"holdpoint/engine"
+	"holdpoint/internal/access"
+	"holdpoint/internal/admin"
 	"holdpoint/internal/config"
-	"holdpoint/internal/gate"
 	"holdpoint/internal/store"
 )
 
@@ -137,17 +138,17 @@ func operator() engine.Actor {
 }
 
 // registrar opens the database for changes of agents, tools and switches.
-func (w where) registrar(ctx context.Context, c *cli) (*gate.Registrar, gate.By, func(), error) {
+func (w where) registrar(ctx context.Context, c *cli) (*admin.Admin, access.By, func(), error) {
 	s, err := w.open(ctx, c)
 	if err != nil {
-		return nil, gate.By{}, nil, err
+		return nil, access.By{}, nil, err
 	}
-	return gate.NewRegistrar(s), gate.By{Actor: operator()}, s.Close, nil
+	return admin.New(admin.Config{Store: s, Owner: true}), access.By{Actor: operator()}, s.Close, nil
 }
 
 // plain is a refusal without its code: the sentence is enough at a terminal.
 func plain(err error) error {
-	var refused *gate.Refusal
+	var refused *access.Refusal
 	if errors.As(err, &refused) {
 		return errors.New(refused.Detail)
 	}

@@ -78,7 +78,7 @@ func (a *agentSet) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer done()
-	known, err := r.Registry(ctx)
+	known, err := r.Registry.Snapshot(ctx)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (a *agentSet) Run(ctx context.Context, c *cli) error {
 		limits := a.apply(known.LimitsOf(a.ID))
 		agent.Limits = &limits
 	}
-	if err := r.RegisterAgent(ctx, by, agent, nil); err != nil {
+	if err := r.Registry.RegisterAgent(ctx, by, agent, nil); err != nil {
 		return plain(err)
 	}
 	fmt.Fprintf(terminal, "%s: trust %s, roles %s, limits %s\n", agent.ID, agent.Trust, orNone(agent.Roles), limitsText(agent.Limits))
@@ -159,7 +159,7 @@ func (a *agentList) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer done()
-	known, err := r.Registry(ctx)
+	known, err := r.Registry.Snapshot(ctx)
 	if err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (w where) revoke(ctx context.Context, c *cli, id string, revoke bool) error
 		return err
 	}
 	defer done()
-	if err := r.RevokeAgent(ctx, by, id, revoke, nil); err != nil {
+	if err := r.Registry.RevokeAgent(ctx, by, id, revoke, nil); err != nil {
 		return plain(err)
 	}
 	fmt.Fprintf(terminal, "%s %s\n", map[bool]string{true: "revoked", false: "restored"}[revoke], id)

@@ -23,7 +23,7 @@ import (
 	"holdpoint/engine/approval"
 	"holdpoint/engine/token"
 	"holdpoint/examples/policies"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
 	"holdpoint/internal/identity"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
@@ -139,8 +139,8 @@ func openState(dir string) (devState, error) {
 	}
 	s = devState{
 		DataKey: seal.NewKey(), OwnerPassword: secret(), RuntimePassword: secret(), TemporalPassword: secret(),
-		Owner:   devReviewer{Name: "Olga Owner", Email: "olga@example.com", Password: secret()[:12], Roles: []string{"reviewer", gate.AdminRole}},
-		Auditor: devReviewer{Name: "Aude Auditor", Email: "aude@example.com", Password: secret()[:12], Roles: []string{gate.AuditorRole}},
+		Owner:   devReviewer{Name: "Olga Owner", Email: "olga@example.com", Password: secret()[:12], Roles: []string{"reviewer", access.AdminRole}},
+		Auditor: devReviewer{Name: "Aude Auditor", Email: "aude@example.com", Password: secret()[:12], Roles: []string{access.AuditorRole}},
 	}
 	for _, name := range []string{"Ada Archer", "Ben Baker", "Cleo Clark", "Dina Diaz", "Emil Evans"} {
 		first, _, _ := strings.Cut(name, " ")
@@ -156,7 +156,7 @@ func openState(dir string) (devState, error) {
 	for _, k := range []struct {
 		kind, agent string
 		into        *string
-	}{{gate.AdminKey, "", &s.AdminKey}, {gate.AgentKey, devAgent, &s.AgentKey}, {gate.RuntimeKey, devAgent, &s.RuntimeKey}} {
+	}{{access.AdminKey, "", &s.AdminKey}, {access.AgentKey, devAgent, &s.AgentKey}, {access.RuntimeKey, devAgent, &s.RuntimeKey}} {
 		if _, *k.into, err = identity.NewKey(k.agent, k.kind); err != nil {
 			return s, err
 		}
@@ -385,7 +385,7 @@ func (s devState) seed(ctx context.Context, adminURL string) error {
 	} else if err != nil {
 		return err
 	}
-	for _, k := range []struct{ text, agent, kind string }{{s.AdminKey, "", gate.AdminKey}, {s.AgentKey, devAgent, gate.AgentKey}, {s.RuntimeKey, devAgent, gate.RuntimeKey}} {
+	for _, k := range []struct{ text, agent, kind string }{{s.AdminKey, "", access.AdminKey}, {s.AgentKey, devAgent, access.AgentKey}, {s.RuntimeKey, devAgent, access.RuntimeKey}} {
 		key, err := identity.RestoreKey(k.text, k.agent, k.kind)
 		if err != nil {
 			return err

@@ -8,7 +8,7 @@ import (
 	"os"
 	"strings"
 
-	"holdpoint/internal/gate"
+	"holdpoint/internal/admin"
 )
 
 type eraseCommand struct {
@@ -35,7 +35,7 @@ Example:
 }
 
 func (e *eraseApproval) Run(ctx context.Context, c *cli) error {
-	return e.erase(ctx, c, "the approval "+e.ID, e.Yes, gate.EraseRequest{ApprovalID: e.ID, Reason: e.Reason})
+	return e.erase(ctx, c, "the approval "+e.ID, e.Yes, admin.EraseRequest{ApprovalID: e.ID, Reason: e.Reason})
 }
 
 type erasePerson struct {
@@ -58,11 +58,11 @@ Example:
 }
 
 func (e *erasePerson) Run(ctx context.Context, c *cli) error {
-	return e.erase(ctx, c, "the person "+e.Email, e.Yes, gate.EraseRequest{Person: e.Email, Reason: e.Reason})
+	return e.erase(ctx, c, "the person "+e.Email, e.Yes, admin.EraseRequest{Person: e.Email, Reason: e.Reason})
 }
 
 // erase asks whether it is meant, and erases.
-func (w where) erase(ctx context.Context, c *cli, what string, yes bool, q gate.EraseRequest) error {
+func (w where) erase(ctx context.Context, c *cli, what string, yes bool, q admin.EraseRequest) error {
 	if !yes {
 		if err := confirmed("erase " + what + " for good?"); err != nil {
 			return err
@@ -73,7 +73,7 @@ func (w where) erase(ctx context.Context, c *cli, what string, yes bool, q gate.
 		return err
 	}
 	defer done()
-	erased, err := r.Erase(ctx, by, q, nil)
+	erased, err := r.Retention.Erase(ctx, by, q, nil)
 	if err != nil {
 		return plain(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"holdpoint/internal/gate"
+	"holdpoint/internal/admin"
 )
 
 type holdCommand struct {
@@ -36,14 +36,14 @@ Examples:
 }
 
 func (h *holdAdd) Run(ctx context.Context, c *cli) error {
-	var asked []gate.HoldRequest
-	for covers, subject := range map[string]string{gate.CoversApproval: h.Approval, gate.CoversAgent: h.Agent, gate.CoversPerson: h.Person} {
+	var asked []admin.HoldRequest
+	for covers, subject := range map[string]string{admin.CoversApproval: h.Approval, admin.CoversAgent: h.Agent, admin.CoversPerson: h.Person} {
 		if subject != "" {
-			asked = append(asked, gate.HoldRequest{Covers: covers, Subject: subject, Reason: h.Reason})
+			asked = append(asked, admin.HoldRequest{Covers: covers, Subject: subject, Reason: h.Reason})
 		}
 	}
 	if h.Everything {
-		asked = append(asked, gate.HoldRequest{Covers: gate.CoversEverything, Reason: h.Reason})
+		asked = append(asked, admin.HoldRequest{Covers: admin.CoversEverything, Reason: h.Reason})
 	}
 	if len(asked) != 1 {
 		return errors.New("say one of --approval, --agent, --person and --everything")
@@ -53,7 +53,7 @@ func (h *holdAdd) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer done()
-	placed, err := r.PlaceHold(ctx, by, asked[0], nil)
+	placed, err := r.Retention.PlaceHold(ctx, by, asked[0], nil)
 	if err != nil {
 		return plain(err)
 	}
@@ -69,7 +69,7 @@ func (h *holdList) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer done()
-	holds, err := r.Holds(ctx)
+	holds, err := r.Retention.Holds(ctx)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (h *holdRelease) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer done()
-	if err := r.ReleaseHold(ctx, by, h.ID, nil); err != nil {
+	if err := r.Retention.ReleaseHold(ctx, by, h.ID, nil); err != nil {
 		return plain(err)
 	}
 	fmt.Fprintf(terminal, "released %s\n", h.ID)

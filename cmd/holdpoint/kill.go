@@ -40,13 +40,13 @@ func (k *killCommand) Run(ctx context.Context, c *cli) error {
 	}
 	defer done()
 	if !k.List {
-		if err := r.Throw(ctx, by, k.Agent, k.Reason, nil); err != nil {
+		if err := r.Registry.ThrowKillSwitch(ctx, by, k.Agent, k.Reason, nil); err != nil {
 			return plain(err)
 		}
 		fmt.Fprintf(terminal, "stopped: %s\n", orAll(k.Agent))
 		return nil
 	}
-	known, err := r.Registry(ctx)
+	known, err := r.Registry.Snapshot(ctx)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (k *releaseCommand) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer done()
-	if err := r.Release(ctx, by, k.Agent, nil); err != nil {
+	if err := r.Registry.ReleaseKillSwitch(ctx, by, k.Agent, nil); err != nil {
 		return plain(err)
 	}
 	fmt.Fprintf(terminal, "released: %s\n", orAll(k.Agent))

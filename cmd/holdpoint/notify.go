@@ -13,9 +13,10 @@ import (
 	"time"
 
 	"holdpoint/engine"
+	"holdpoint/internal/access"
+	"holdpoint/internal/admin"
 	"holdpoint/internal/config"
-	"holdpoint/internal/gate"
-	"holdpoint/internal/notify"
+	"holdpoint/internal/herald"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
 )
@@ -33,8 +34,8 @@ type notifyCommand struct {
 
 // keeper is the registrar of a store that can seal: an endpoint's address and
 // secrets are kept encrypted.
-func (w where) keeper(ctx context.Context, c *cli) (*gate.Registrar, gate.By, func(), error) {
-	var none gate.By
+func (w where) keeper(ctx context.Context, c *cli) (*admin.Admin, access.By, func(), error) {
+	var none access.By
 	cfg := store.Config{MaxConns: 4}
 	if w.Data != "" {
 		running, err := readDevFile(w.Data)
@@ -56,7 +57,7 @@ func (w where) keeper(ctx context.Context, c *cli) (*gate.Registrar, gate.By, fu
 	if err != nil {
 		return nil, none, nil, err
 	}
-	return gate.NewRegistrar(s), gate.By{Actor: operator()}, s.Close, nil
+	return admin.New(admin.Config{Store: s, Owner: true}), access.By{Actor: operator()}, s.Close, nil
 }
 
 // devSealer has the data key of a data directory.
@@ -121,13 +122,13 @@ func (a *notifyAdd) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer done()
-	settings := notify.Settings{
+	settings := herald.Settings{
 		Roles: a.Role, Tools: a.Tool, Agents: a.Agent, To: a.To, Own: a.Own, Digest: engine.Duration(a.Digest),
 	}
 	for _, t := range a.Tell {
 		settings.Tells = append(settings.Tells, engine.NotificationKind(t))
 	}
-	id, shown, err := r.AddEndpoint(ctx, by, gate.NewEndpoint{
+	id, shown, err := r.Endpoints.Add(ctx, by, admin.NewEndpoint{
 		Kind: a.Kind, Name: a.Name, Settings: settings, URL: address, Plain: a.Plain, Ed25519: a.Ed25519,
 	})
 	if err != nil {
@@ -159,7 +160,7 @@ func (l *notifyList) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer done()
-	list, _, err := r.Told(ctx, 0)
+	list, _, err := r.Endpoints.Overview(ctx, 0)
 	if err != nil {
 		return err
 	}
@@ -174,7 +175,7 @@ func (l *notifyList) Run(ctx context.Context, c *cli) error {
 		if e.DisabledAt != nil {
 			state = "off"
 		}
-		if e.Kind == notify.Email {
+		if e.Kind == herald.Email {
 			to = strings.Join(e.Settings.To, ",")
 		}
 		if len(e.Settings.Tells) > 0 {
@@ -211,14 +212,14 @@ func (t *notifyTest) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer done()
-	id, err := r.TestEndpoint(ctx, by, t.ID, t.To)
+	id, err := r.Endpoints.Test(ctx, by, t.ID, t.To)
 	if err != nil {
 		return plain(err)
 	}
 	deadline := time.NewTimer(t.Wait)
 	defer deadline.Stop()
 	for {
-		d, err := r.DeliveryOf(ctx, id)
+		d, err := r.Endpoints.Delivery(ctx, id)
 		switch {
 		case err != nil:
 			return plain(err)
@@ -262,7 +263,7 @@ func (w where) switchEndpoint(ctx context.Context, c *cli, id string, off bool) 
 		return err
 	}
 	defer done()
-	if err := r.SwitchEndpoint(ctx, by, id, off); err != nil {
+	if err := r.Endpoints.Switch(ctx, by, id, off); err != nil {
 		return plain(err)
 	}
 	fmt.Fprintf(terminal, "%s is %s\n", id, map[bool]string{true: "off", false: "on"}[off])
@@ -299,7 +300,7 @@ func (n *notifyRotate) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer done()
-	shown, err := r.RotateSecret(ctx, by, n.ID, address, n.Overlap)
+	shown, err := r.Endpoints.RotateSecret(ctx, by, n.ID, address, n.Overlap)
 	if err != nil {
 		return plain(err)
 	}
@@ -319,7 +320,7 @@ func (d *notifyDead) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer done()
-	_, list, err := r.Told(ctx, min(max(d.Limit, 1), 1000))
+	_, list, err := r.Endpoints.Overview(ctx, min(max(d.Limit, 1), 1000))
 	if err != nil {
 		return err
 	}
@@ -361,7 +362,7 @@ func (n *notifyResend) Run(ctx context.Context, c *cli) error {
 	defer done()
 	var errs []error
 	for _, id := range n.ID {
-		if err := r.Resend(ctx, by, id); err != nil {
+		if err := r.Endpoints.Resend(ctx, by, id); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", id, plain(err)))
 			continue
 		}

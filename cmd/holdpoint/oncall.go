@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"holdpoint/internal/gate"
+	"holdpoint/internal/admin"
 )
 
 type onCallCommand struct {
@@ -50,7 +50,7 @@ func (o *onCallSet) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer done()
-	q := gate.OnCallRequest{Schedule: o.Schedule, Emails: o.Person, From: o.From, Until: o.Until}
+	q := admin.OnCallRequest{Schedule: o.Schedule, Emails: o.Person, From: o.From, Until: o.Until}
 	if o.For > 0 {
 		from := o.From
 		if from.IsZero() {
@@ -58,7 +58,7 @@ func (o *onCallSet) Run(ctx context.Context, c *cli) error {
 		}
 		q.Until = from.Add(o.For)
 	}
-	if err := r.SetOnCall(ctx, by, q, nil); err != nil {
+	if err := r.OnCall.Set(ctx, by, q, nil); err != nil {
 		return plain(err)
 	}
 	if o.Nobody {
@@ -77,7 +77,7 @@ func (o *onCallList) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer done()
-	shifts, err := r.OnCall(ctx)
+	shifts, err := r.OnCall.Shifts(ctx)
 	if err != nil {
 		return err
 	}

@@ -6,8 +6,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"holdpoint/internal/admin"
 	"holdpoint/internal/config"
-	"holdpoint/internal/gate"
 	"holdpoint/internal/store"
 )
 
@@ -51,12 +51,12 @@ func (r *retentionShow) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer done()
-	floor, err := office.Floor(ctx)
+	floor, err := office.Retention.Floor(ctx)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(terminal, "floor: nothing can be erased sooner than %s after its end (set %s)\n", floor.Shortest, floor.ChangedAt.Format(time.RFC3339))
-	due, err := office.NextDue(ctx, min(max(r.Limit, 1), 1000))
+	due, err := office.Retention.NextDue(ctx, min(max(r.Limit, 1), 1000))
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (r *retentionShow) Run(ctx context.Context, c *cli) error {
 	for _, d := range due {
 		why := "no: it is erased when it is old enough"
 		if d.Why != "" {
-			why = gate.KeptWords(gate.CoversApproval, d.Why)
+			why = admin.KeptWords(admin.CoversApproval, d.Why)
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", d.ID, d.EndedAt.Format(time.RFC3339), d.AgentID, d.Tool, why)
 	}
@@ -97,7 +97,7 @@ func (r *retentionSetFloor) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer done()
-	if err := office.SetFloor(ctx, by, r.Floor); err != nil {
+	if err := office.Retention.SetFloor(ctx, by, r.Floor); err != nil {
 		return plain(err)
 	}
 	fmt.Fprintf(terminal, "the floor is %s now\n", r.Floor)

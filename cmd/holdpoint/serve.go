@@ -16,11 +16,14 @@ import (
 
 	"holdpoint/api"
 	"holdpoint/engine"
+	"holdpoint/internal/admin"
+	"holdpoint/internal/auditlog"
 	"holdpoint/internal/config"
 	"holdpoint/internal/evidence"
 	"holdpoint/internal/export"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
+	"holdpoint/internal/report"
 	"holdpoint/internal/store"
 	"holdpoint/web"
 )
@@ -125,11 +128,19 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	defer following()
 	g, err := gate.New(gate.Config{
 		Store: s, Sealer: cfg.Sealer, Judge: keeper.Judge, Refresh: keeper.Refresh, Ring: cfg.Ring, Issuer: cfg.Issuer,
-		TokenTTL: time.Duration(cfg.TokenTTL), MaxPending: cfg.MaxPending, Lease: time.Duration(cfg.ExecutionLease), Witnessed: cfg.LogWitnessed, Logger: log, Tickets: tracked(cfg),
+		TokenTTL: time.Duration(cfg.TokenTTL), MaxPending: cfg.MaxPending, Lease: time.Duration(cfg.ExecutionLease), Logger: log, Tickets: tracked(cfg),
 	})
 	if err != nil {
 		return err
 	}
+	administration := admin.New(admin.Config{Store: s, Refresh: keeper.Refresh})
+	logged := auditlog.New(auditlog.Config{Store: s, Witnessed: cfg.LogWitnessed, Logger: log})
+	reports := report.Reports{Store: s, Judge: keeper.Judge}
+	// What the console needs of a gate.
+	desk := struct {
+		*gate.Queries
+		*gate.Contributions
+	}{g.Queries, g.Contributions}
 	factors, err := identity.NewFactors(s, cfg.PublicURL)
 	if err != nil {
 		return err
@@ -137,11 +148,11 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	signIn := identity.NewSignIn(factors)
 	stopping := make(chan struct{})
 	console, err := web.New(web.Config{
-		Inbox: g, Cards: g, Votes: g, Contributions: g, Requirements: g, Edits: g, CallSessions: g, Outcomes: g, Changes: g,
-		Grants: g, Delegations: g,
-		Agents: g, Tools: g, Settings: g, InForce: judgedBy(keeper), Notifications: g,
-		Retention: g, KeepFor: cfg.KeepFor, Reports: g,
-		Log: g, LogKeys: publicKeysOfLog(cfg), Floor: kept(cfg),
+		Inbox: desk, Cards: desk, Votes: desk, Contributions: desk, Requirements: desk, Edits: desk, CallSessions: desk, Outcomes: desk, Changes: desk,
+		Grants: g.Grants, Delegations: administration.Delegations,
+		Agents: administration.Registry, Tools: administration.Registry, Settings: administration.Registry, InForce: judgedBy(keeper), Notifications: administration.Endpoints,
+		Retention: administration.Retention, KeepFor: cfg.KeepFor, Reports: reports,
+		Log: logged, LogKeys: publicKeysOfLog(cfg), Floor: kept(cfg),
 		SignIn: signIn, SecondStep: signIn, Factors: factors, Prover: factors, Sessions: sessions{s}, Names: s.People,
 		Secure: cfg.Secure(), Remote: cfg.Remote, Stopping: stopping, Logger: log,
 	})
@@ -203,7 +214,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	door, err := api.New(api.Config{
 		Exporter: exporter,
 		Evidence: &evidence.Packer{Store: s, Sealer: cfg.Sealer, Exporter: exporter, Present: web.EvidenceCard},
-		Gate:     g, Keys: keys{identity.NewKeys(ctx, s)}, Person: console.Signed, PublicURL: cfg.PublicURL, Logger: log, Rules: inForce(keeper),
+		Gate:     g, Admin: administration, Log: logged, Reports: reports, Keys: keys{identity.NewKeys(ctx, s)}, Person: console.Signed, PublicURL: cfg.PublicURL, Logger: log, Rules: inForce(keeper),
 		Prove: func(ctx context.Context, p engine.Person, boundTo, code string) (string, error) {
 			return factors.Verify(ctx, p, identity.ForApproval, boundTo, identity.Proof{Code: code})
 		},

@@ -37,7 +37,7 @@ func (s *settingsCommand) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer done()
-	known, err := r.Registry(ctx)
+	known, err := r.Registry.Snapshot(ctx)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (s *settingsCommand) Run(ctx context.Context, c *cli) error {
 		settings.Issuers[name] = key
 	}
 	if changed {
-		if err := r.PutSettings(ctx, by, settings, nil); err != nil {
+		if err := r.Registry.PutSettings(ctx, by, settings, nil); err != nil {
 			return plain(err)
 		}
 	}

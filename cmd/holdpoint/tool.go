@@ -47,7 +47,7 @@ func (t *toolSet) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer done()
-	known, err := r.Registry(ctx)
+	known, err := r.Registry.Snapshot(ctx)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (t *toolSet) Run(ctx context.Context, c *cli) error {
 			}
 		}
 	}
-	if err := r.RegisterTool(ctx, by, tool, nil); err != nil {
+	if err := r.Registry.RegisterTool(ctx, by, tool, nil); err != nil {
 		return plain(err)
 	}
 	fmt.Fprintf(terminal, "%s: %s\n", tool.Name, toolText(tool))
@@ -108,7 +108,7 @@ func (t *toolList) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer done()
-	known, err := r.Registry(ctx)
+	known, err := r.Registry.Snapshot(ctx)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (w where) revokeTool(ctx context.Context, c *cli, name string, revoke bool)
 		return err
 	}
 	defer done()
-	if err := r.RevokeTool(ctx, by, name, revoke, nil); err != nil {
+	if err := r.Registry.RevokeTool(ctx, by, name, revoke, nil); err != nil {
 		return plain(err)
 	}
 	fmt.Fprintf(terminal, "%s %s\n", map[bool]string{true: "revoked", false: "restored"}[revoke], name)

@@ -11,7 +11,7 @@ import (
 	"text/tabwriter"
 
 	"holdpoint/engine"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
 	"holdpoint/internal/identity"
 	"holdpoint/internal/store"
 )
@@ -40,7 +40,7 @@ func (userAdd) Help() string {
 
 func (u *userAdd) Run(ctx context.Context, c *cli) error {
 	email := strings.ToLower(strings.TrimSpace(u.Email))
-	if !gate.ValidEmail(email) {
+	if !access.ValidEmail(email) {
 		return fmt.Errorf("%q is no e-mail address", u.Email)
 	}
 	password, made := strings.ToLower(rand.Text()), true

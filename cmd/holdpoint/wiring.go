@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"holdpoint/engine"
+	"holdpoint/internal/access"
 	"holdpoint/internal/config"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
@@ -63,7 +64,7 @@ func tracked(cfg config.Config) gate.Tracker {
 // keys tells the API that a key is unknown without an error.
 type keys struct{ *identity.Keys }
 
-func (k keys) Authenticate(ctx context.Context, text string) (gate.Principal, bool, error) {
+func (k keys) Authenticate(ctx context.Context, text string) (access.Principal, bool, error) {
 	p, err := k.Keys.Authenticate(ctx, text)
 	if errors.Is(err, identity.ErrUnknown) {
 		return p, false, nil

@@ -8,7 +8,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
 	"holdpoint/web/views"
 )
 
@@ -65,12 +65,12 @@ func (k *packing) chapter(ctx context.Context, number int, id string) (views.Pac
 		return c, err
 	}
 	for _, t := range announced {
-		c.Notifications = append(c.Notifications, views.PackNotification{At: t.At, Where: t.Kind + " " + t.Endpoint, Whose: t.Recipient, What: words(t.Tell), Status: statusWords(t.Status)})
+		c.Told = append(c.Told, views.PackTold{At: t.At, Where: t.Kind + " " + t.Endpoint, Whose: t.Recipient, What: words(t.Tell), Status: statusWords(t.Status)})
 	}
 	if err := k.seen(ctx, r, names, &c); err != nil {
 		return c, err
 	}
-	c.Contributions = k.said(r, names)
+	c.Said = k.said(r, names)
 	c.Ran = ran(r, names, v.Agent)
 	for _, e := range r.events {
 		line := views.PackEvent{PackPlace: k.place(e), ID: e.ID, Type: words(string(e.Type)), Outcome: string(e.Outcome), Who: who(names, e.Actor)}
@@ -134,7 +134,7 @@ func (k *packing) could(a approval.Approval, r engine.Requirement) []string {
 	for _, p := range k.people {
 		has := slices.ContainsFunc(roles, func(role string) bool { return role != "" && p.Has(role) })
 		if r.Role == "" && len(r.AnyOf) == 0 {
-			has = slices.ContainsFunc(p.Roles, func(role string) bool { return role != gate.AdminRole && role != gate.AuditorRole })
+			has = slices.ContainsFunc(p.Roles, func(role string) bool { return role != access.AdminRole && role != access.AuditorRole })
 		}
 		if has && !p.Disabled && !slices.Contains(a.Plan.Excluded, p.Identity) {
 			list = append(list, or(p.Name, p.Email))
@@ -166,21 +166,21 @@ func (k *packing) seen(ctx context.Context, r record, names map[string]string, c
 }
 
 // said tells every fact.
-func (k *packing) said(r record, names map[string]string) []views.PackContribution {
+func (k *packing) said(r record, names map[string]string) []views.PackSaid {
 	facts := slices.Clone(r.Approval.Facts)
 	slices.SortFunc(facts, func(a, b approval.Fact) int { return int(a.Seq - b.Seq) })
-	events, behind := r.factEvents(), map[int64]approval.VoterRecord{}
+	events, behind := r.factEvents(), map[int64]approval.ToldVoter{}
 	if end := r.ended(); end != nil {
 		for _, b := range end.Behind {
 			for _, seq := range b.Facts {
-				behind[seq] = b.VoterRecord
+				behind[seq] = b.ToldVoter
 			}
 		}
 	}
-	var list []views.PackContribution
+	var list []views.PackSaid
 	for _, f := range facts {
 		e, logged := events[f.Seq]
-		s := views.PackContribution{PackPlace: views.PackPlace{At: f.At, Outside: !logged || !k.within(e.Timestamp)}, Who: who(names, f.Actor)}
+		s := views.PackSaid{PackPlace: views.PackPlace{At: f.At, Outside: !logged || !k.within(e.Timestamp)}, Who: who(names, f.Actor)}
 		if logged {
 			s.Seq = e.Seq
 		}

@@ -20,6 +20,9 @@ import (
 	"holdpoint/engine/approval"
 	"holdpoint/engine/audit"
 	"holdpoint/engine/canon"
+	"holdpoint/internal/access"
+	"holdpoint/internal/admin"
+	"holdpoint/internal/auditlog"
 	"holdpoint/internal/evidence"
 	"holdpoint/internal/gate"
 )
@@ -41,17 +44,17 @@ func (h *house) story() approval.Approval {
 	h.vote("ada", a, true, "before the edit")
 	edited, err := canon.Parse([]byte(hostileArgs))
 	must(h.t, err)
-	a, err = h.Edit(ctx, gate.EditRequest{
+	a, err = h.Contributions.Edit(ctx, gate.EditRequest{
 		Said: gate.Said{Person: h.people["cleo"], ApprovalID: a.ID, Comment: "It was too little.", Channel: "console"}, Arguments: edited, Digest: a.Call.Digest, Version: a.Version,
 	}, nil)
 	must(h.t, err)
 	h.look("ada", a.ID)
-	must(h.t, second(h.Ask(ctx, gate.Said{Person: h.people["ada"], ApprovalID: a.ID, Comment: "Which invoice?", Channel: "console"}, nil)))
-	must(h.t, second(h.Inform(ctx, h.agent, a.ID, "1187", "", nil)))
+	must(h.t, second(h.Contributions.Ask(ctx, gate.Said{Person: h.people["ada"], ApprovalID: a.ID, Comment: "Which invoice?", Channel: "console"}, nil)))
+	must(h.t, second(h.Contributions.Inform(ctx, h.agent, a.ID, "1187", "", nil)))
 	h.vote("ada", a, true, hostileWord)
 	h.vote("ben", a, true, "over the API")
 	h.settle(a.ID)
-	v, err := h.ForAgent(ctx, h.agent, a.ID)
+	v, err := h.Queries.ForAgent(ctx, h.agent, a.ID)
 	must(h.t, err)
 	must(h.t, second(h.Redeem(ctx, h.agent, gate.RedeemRequest{Token: v.Token, Tool: hostileTool, Arguments: edited}, nil)))
 	must(h.t, second(h.Executed(ctx, h.agent, gate.ExecutionRequest{ApprovalID: a.ID, Outcome: approval.Succeeded}, nil)))
@@ -93,7 +96,7 @@ func TestPackOfAnApproval(t *testing.T) {
 // exports are what the events of exports tell.
 func (h *house) exports() (told []string) {
 	h.t.Helper()
-	events, err := h.Store.Events.List(context.Background(), gate.EventFilter{Type: string(engine.Exported), Limit: 1000})
+	events, err := h.Store.Events.List(context.Background(), auditlog.EventFilter{Type: string(engine.Exported), Limit: 1000})
 	must(h.t, err)
 	for _, e := range events {
 		told = append(told, string(e.SafePayload))
@@ -288,7 +291,7 @@ func TestErasedRecord(t *testing.T) {
 	h.vote("ada", a, false, "no canary")
 	h.settle(a.ID)
 	h.asOwner(`UPDATE retention_floor SET shortest = interval '0'`)
-	must(t, second(h.Erase(context.Background(), gate.PersonAdministers(h.people["owner"], "cli", ""), gate.EraseRequest{ApprovalID: a.ID, Reason: "asked for"}, nil)))
+	must(t, second(h.Retention.Erase(context.Background(), access.PersonAdministers(h.people["owner"], "cli", ""), admin.EraseRequest{ApprovalID: a.ID, Reason: "asked for"}, nil)))
 	pack := h.pack(evidence.Request{ApprovalID: a.ID})
 	wrong, d := h.verify(pack)
 	if len(wrong) > 0 || d.Cards != 0 || d.NoCards != 1 || d.Bound+d.Unbound != 0 || d.Comments != 0 || d.NoComments != 1 {
@@ -337,16 +340,16 @@ func TestWrittenLater(t *testing.T) {
 	}
 	h.asOwner(`UPDATE people SET roles = $2 WHERE id = $1`, fay.ID, fay.Roles)
 	a := h.open("pay", `{"amount":1}`)
-	must(t, second(h.BreakGlass(ctx, says(fay, a.ID, "fire"), true, a.Call.Digest, a.Version, nil)))
+	must(t, second(h.Contributions.BreakGlass(ctx, says(fay, a.ID, "fire"), true, a.Call.Digest, a.Version, nil)))
 	h.settle(a.ID)
-	v, err := h.ForAgent(ctx, h.agent, a.ID)
+	v, err := h.Queries.ForAgent(ctx, h.agent, a.ID)
 	must(t, err)
 	args, err := canon.Parse([]byte(`{"amount":1}`))
 	must(t, err)
 	must(t, second(h.Redeem(ctx, h.agent, gate.RedeemRequest{Token: v.Token, Tool: "pay", Arguments: args}, nil)))
 	must(t, second(h.Executed(ctx, h.agent, gate.ExecutionRequest{ApprovalID: a.ID, Outcome: approval.Unknown}, nil)))
-	must(t, second(h.ReviewAfterwards(ctx, says(h.people["ben"], a.ID, "there was no fire"), false, nil)))
-	must(t, second(h.Reconcile(ctx, says(h.people["owner"], a.ID, "the ledger has it"), approval.Succeeded, nil)))
+	must(t, second(h.Contributions.ReviewAfterwards(ctx, says(h.people["ben"], a.ID, "there was no fire"), false, nil)))
+	must(t, second(h.Contributions.Reconcile(ctx, says(h.people["owner"], a.ID, "the ledger has it"), approval.Succeeded, nil)))
 
 	pack := h.pack(evidence.Request{ApprovalID: a.ID})
 	wrong, d := h.verify(pack)
@@ -374,7 +377,7 @@ func TestWrittenLater(t *testing.T) {
 	}
 
 	h.asOwner(`UPDATE retention_floor SET shortest = interval '0'`)
-	must(t, second(h.Erase(ctx, gate.PersonAdministers(h.people["owner"], "cli", ""), gate.EraseRequest{ApprovalID: a.ID, Reason: "asked for"}, nil)))
+	must(t, second(h.Retention.Erase(ctx, access.PersonAdministers(h.people["owner"], "cli", ""), admin.EraseRequest{ApprovalID: a.ID, Reason: "asked for"}, nil)))
 	erased := h.pack(evidence.Request{ApprovalID: a.ID})
 	if wrong, d := h.verify(erased); len(wrong) > 0 || d.Comments != 0 || d.NoComments != 3 || strings.Contains(erased, "ledger") {
 		t.Errorf("erased: wrong %q, disclosed %+v", wrong, d)

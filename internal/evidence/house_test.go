@@ -23,6 +23,8 @@ import (
 	"holdpoint/engine/canon"
 	"holdpoint/engine/policy"
 	"holdpoint/engine/token"
+	"holdpoint/internal/access"
+	"holdpoint/internal/admin"
 	"holdpoint/internal/evidence"
 	"holdpoint/internal/export"
 	"holdpoint/internal/gate"
@@ -50,11 +52,12 @@ rules:
 // house is a gate with people, a worker that settles, and a log that is signed.
 type house struct {
 	*gate.Gate
+	*admin.Admin
 	t        testing.TB
 	url      string // of the owner
 	settler  *gate.Settler
 	people   map[string]engine.Person
-	agent    gate.Principal
+	agent    access.Principal
 	verifier note.Verifier
 	key      string
 }
@@ -76,7 +79,7 @@ func newHouse(t testing.TB) *house {
 		t.Fatal(problems)
 		return nil
 	}
-	must(t, second(s.Rules.Activate(ctx, store.Document{Kind: store.PolicyDocument, KnownAs: b.Digest, Body: []byte(bundle)}, "test", admin(), func([]byte) error { return nil })))
+	must(t, second(s.Rules.Activate(ctx, store.Document{Kind: store.PolicyDocument, KnownAs: b.Digest, Body: []byte(bundle)}, "test", adminEvent(), func([]byte) error { return nil })))
 	keeper, err := rules.Open(ctx, rules.Config{
 		Store: s, Environment: "test", Routing: approval.Routing{Default: approval.Rule{Role: "reviewer", Needed: 2, ExpiresIn: engine.Duration(time.Hour)}},
 	})
@@ -87,6 +90,7 @@ func newHouse(t testing.TB) *house {
 	must(t, err)
 	h.Gate, err = gate.New(gate.Config{Store: s, Sealer: sealer, Judge: keeper.Judge, Ring: ring, Issuer: "urn:test", MaxPending: 5000})
 	must(t, err)
+	h.Admin = admin.New(admin.Config{Store: s})
 	h.settler = &gate.Settler{Store: s, Sealer: sealer, Rules: keeper, Validity: time.Hour, Logger: slog.New(slog.DiscardHandler)}
 	h.sequence(s)
 	return h
@@ -109,7 +113,7 @@ func (h *house) sequence(s *store.Store) {
 	h.t.Cleanup(func() { stop(); running.Wait() })
 }
 
-func admin() engine.Event {
+func adminEvent() engine.Event {
 	return engine.Event{ID: uuid.NewString(), Type: engine.Admin, Outcome: engine.Allow, SafePayload: []byte(`{}`)}
 }
 
@@ -120,11 +124,11 @@ func (h *house) populate(ctx context.Context) {
 	for _, name := range []string{"ada", "ben", "cleo", "owner"} {
 		p := engine.Person{ID: store.NewID("usr"), Email: name + "@example.com", Name: strings.ToUpper(name[:1]) + name[1:] + " <i>", Roles: []string{"reviewer"}}
 		p.Identity = p.ID
-		must(h.t, s.People.Create(ctx, p, "x", admin()))
+		must(h.t, s.People.Create(ctx, p, "x", adminEvent()))
 		h.people[name] = p
 	}
-	must(h.t, s.People.PutAgent(ctx, store.Agent{ID: "bot", Name: "Bot \u202e</script>", OwnerID: h.people["owner"].ID}, admin()))
-	h.agent = gate.Principal{KeyID: "key_agent", AgentID: "bot", Kind: gate.AgentKey, MaxState: "authenticated"}
+	must(h.t, s.People.PutAgent(ctx, store.Agent{ID: "bot", Name: "Bot \u202e</script>", OwnerID: h.people["owner"].ID}, adminEvent()))
+	h.agent = access.Principal{KeyID: "key_agent", AgentID: "bot", Kind: access.AgentKey, MaxState: "authenticated"}
 }
 
 // runtime is the URL of a role that may do what the migrations grant, and no more.
@@ -174,12 +178,12 @@ func (h *house) open(tool, arguments string) approval.Approval {
 func (h *house) look(who, id string) string {
 	h.t.Helper()
 	ctx := context.Background()
-	card, err := h.Card(ctx, h.people[who], id, gate.Whole)
+	card, err := h.Queries.Card(ctx, h.people[who], id, gate.Whole)
 	must(h.t, err)
 	open := audit.Card{ApprovalID: id, Edition: card.Approval.Plan.Edition, CallDigest: card.Approval.Call.Digest, Salt: card.Salt}.Open()
 	seen, err := views.RenderCard(ctx, open, web.EvidenceCard(card), audit.CardEnd)
 	must(h.t, err)
-	must(h.t, h.Show(ctx, h.people[who], "console", gate.SeenCard{Approval: card.Approval, Card: []byte(seen)}))
+	must(h.t, h.Queries.Show(ctx, h.people[who], "console", gate.SeenCard{Approval: card.Approval, Card: []byte(seen)}))
 	return audit.Digest([]byte(seen))
 }
 
@@ -191,7 +195,7 @@ func (h *house) vote(who string, a approval.Approval, yes bool, comment string) 
 	if !yes {
 		v.Denial = approval.WrongArgs
 	}
-	must(h.t, second(h.Vote(context.Background(), v, nil)))
+	must(h.t, second(h.Contributions.Vote(context.Background(), v, nil)))
 }
 
 func (h *house) settle(id string) {

@@ -12,6 +12,7 @@ import (
 	"holdpoint/engine/canon"
 	"holdpoint/engine/dialect/aana"
 	"holdpoint/engine/registry"
+	"holdpoint/internal/access"
 )
 
 // Checked is the gate's answer to a proposed Agent Action Contract event.
@@ -28,7 +29,7 @@ type Checked struct {
 // decision's event is durable: accepted and refused calls are over with that,
 // a waiting one has its approval. A *Refusal means that the call was not
 // judged; a *Replay that it was answered before.
-func (g *Gate) PreToolCheck(ctx context.Context, p Principal, doc canon.Value, r Request, once *Once) (Checked, error) {
+func (g *Gate) PreToolCheck(ctx context.Context, p access.Principal, doc canon.Value, r Request, once *access.Once) (Checked, error) {
 	limit, err := aana.ParseState(p.MaxState)
 	if err != nil {
 		limit = aana.None
@@ -61,7 +62,7 @@ func proposeEvent(agentID string, limit aana.State, approvalID string, doc canon
 	if len(invalid) > 0 {
 		result := aana.Invalid(doc, invalid)
 		call := engine.Call{Dialect: DialectAANA, AgentID: agentID, Tool: toolName(doc)}
-		if len(call.Tool) > maxToolName || unclear(call.Tool) {
+		if len(call.Tool) > maxToolName || registry.ConfusableName(call.Tool) {
 			call.Tool = "" // the contract refuses it anyway; its text is not for the log
 		}
 		return Proposal{Call: call, Document: doc, own: []engine.Check{always(result.Opinion())}, safe: map[string]any{}}, result

@@ -10,6 +10,7 @@ import (
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/form"
+	"holdpoint/internal/access"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
 )
@@ -26,7 +27,7 @@ func supplied(a approval.Approval, values canon.Value) error {
 	}
 	if len(req.Form) == 0 {
 		if values.Len() > 0 {
-			return &Refusal{Status: 422, Code: "values_not_wanted", Detail: "This approval asks for a yes or no, and for no values."}
+			return &access.Refusal{Status: 422, Code: "values_not_wanted", Detail: "This approval asks for a yes or no, and for no values."}
 		}
 		return nil
 	}
@@ -35,19 +36,19 @@ func supplied(a approval.Approval, values canon.Value) error {
 		return err
 	}
 	if values.Kind() != canon.ObjectKind {
-		return &Refusal{Status: 422, Code: "values_missing", Detail: "This approval asks for values: send those of requirements[].form as values."}
+		return &access.Refusal{Status: 422, Code: "values_missing", Detail: "This approval asks for values: send those of requirements[].form as values."}
 	}
 	if problems := asked.Validate(values); len(problems) > 0 {
 		// A refusal is put on record, so it names what the form knows and nothing that
 		// was sent.
 		where := cmp.Or(problems[0].Field, "something in them")
-		return &Refusal{Status: 422, Code: "values_invalid", Detail: fmt.Sprintf("The values do not fit what is asked for: %s %s.", where, problems[0].Message)}
+		return &access.Refusal{Status: 422, Code: "values_invalid", Detail: fmt.Sprintf("The values do not fit what is asked for: %s %s.", where, problems[0].Message)}
 	}
 	return nil
 }
 
 // keepAnswers seals what the requesting side has supplied.
-func (g *Gate) keepAnswers(c *store.Change, values canon.Value) error {
+func (g *core) keepAnswers(c *store.Change, values canon.Value) error {
 	box, err := g.Sealer.Seal(answersOf(c.Approval.ID), values.Canonical())
 	if err != nil {
 		return fmt.Errorf("seal the answers of %s: %w", c.Approval.ID, err)
@@ -57,7 +58,7 @@ func (g *Gate) keepAnswers(c *store.Change, values canon.Value) error {
 
 // AnswerInPerson supplies what a waiting answer asks for, by somebody who answers
 // for the call or has the role that it asks.
-func (g *Gate) AnswerInPerson(ctx context.Context, s Said, values canon.Value, digest string, version int, once *Once) (approval.Approval, error) {
+func (g *Contributions) AnswerInPerson(ctx context.Context, s Said, values canon.Value, digest string, version int, once *access.Once) (approval.Approval, error) {
 	f := approval.Fact{Kind: approval.Reply, Yes: true}
 	for name := range values.All() {
 		f.Details.Supplied = append(f.Details.Supplied, name)
@@ -99,7 +100,7 @@ func askedFor(req engine.Requirement) (*form.Form, error) {
 
 // answers opens what the requesting side has supplied; nil for nothing, or when
 // it has been erased.
-func (g *Gate) answers(id string, box seal.Box) ([]byte, error) {
+func (g *core) answers(id string, box seal.Box) ([]byte, error) {
 	if len(box.Data) == 0 {
 		return nil, nil
 	}

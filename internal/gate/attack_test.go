@@ -12,12 +12,14 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/store"
 )
 
 // edit changes the call's amount, on the page of a.
 func (h *house) edit(who string, a approval.Approval, arguments string) (approval.Approval, error) {
-	return h.Edit(context.Background(), gate.EditRequest{
+	return h.Contributions.Edit(context.Background(), gate.EditRequest{
 		Said: h.says(who, a.ID, "less is enough"), Arguments: parse(h.t, arguments), Digest: a.Call.Digest, Version: a.Version,
 	}, nil)
 }
@@ -33,21 +35,21 @@ func TestAnAnswerIsAboutWhatTheUserSaw(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, digest := range []string{"", a.Call.Digest} {
-		if _, err := h.Answer(ctx, h.runtime, gate.AnswerRequest{ApprovalID: a.ID, Confirmed: true, Digest: digest}, nil); code(err) != "stale" {
+		if _, err := h.Contributions.Answer(ctx, h.runtime, gate.AnswerRequest{ApprovalID: a.ID, Confirmed: true, Digest: digest}, nil); code(err) != "stale" {
 			t.Errorf("an answer about %q, after an edit: %q", digest, code(err))
 		}
 	}
-	if _, err := h.Answer(ctx, h.runtime, gate.AnswerRequest{ApprovalID: a.ID, Confirmed: true, Digest: after.Call.Digest}, nil); err != nil {
+	if _, err := h.Contributions.Answer(ctx, h.runtime, gate.AnswerRequest{ApprovalID: a.ID, Confirmed: true, Digest: after.Call.Digest}, nil); err != nil {
 		t.Errorf("an answer about the edited call: %v", err)
 	}
 	b := h.open(another(asked))
-	if _, err := h.Answer(ctx, h.runtime, gate.AnswerRequest{ApprovalID: b.ID, Confirmed: true, Digest: a.Call.Digest}, nil); code(err) != "stale" {
+	if _, err := h.Contributions.Answer(ctx, h.runtime, gate.AnswerRequest{ApprovalID: b.ID, Confirmed: true, Digest: a.Call.Digest}, nil); code(err) != "stale" {
 		t.Errorf("an answer about another call: %q", code(err))
 	}
 	if _, err := h.edit("ada", b, `{"amount":1}`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Answer(ctx, h.runtime, gate.AnswerRequest{ApprovalID: b.ID}, nil); err != nil {
+	if _, err := h.Contributions.Answer(ctx, h.runtime, gate.AnswerRequest{ApprovalID: b.ID}, nil); err != nil {
 		t.Errorf("a user who does not want it: %v", err)
 	}
 }
@@ -84,7 +86,7 @@ func TestAnEditWinsNoTime(t *testing.T) {
 	until := a.Plan.ExpiresAt
 	amounts := []string{`{"amount":1}`, `{"amount":2}`, `{"amount":3}`}
 	for i, who := range []string{"ada", "ben", "cleo"} {
-		if _, err := h.Ask(context.Background(), h.says(who, a.ID, "why?"), nil); err != nil {
+		if _, err := h.Contributions.Ask(context.Background(), h.says(who, a.ID, "why?"), nil); err != nil {
 			t.Fatal(err)
 		}
 		var err error
@@ -107,11 +109,11 @@ func TestAPasswordIsNoProofBesideASecondFactor(t *testing.T) {
 	a := h.open(deferred)
 	s := h.says("ben", a.ID, "the house is on fire")
 	s.Person.VerifiedBy, s.Person.Factors = "password", []string{"totp"}
-	if _, err := h.BreakGlass(context.Background(), s, true, a.Call.Digest, a.Version, nil); code(err) != "verification_required" {
+	if _, err := h.Contributions.BreakGlass(context.Background(), s, true, a.Call.Digest, a.Version, nil); code(err) != "verification_required" {
 		t.Errorf("broke the glass by password: %q", code(err))
 	}
 	s.Person.Factors = nil
-	if _, err := h.BreakGlass(context.Background(), s, true, a.Call.Digest, a.Version, nil); err != nil {
+	if _, err := h.Contributions.BreakGlass(context.Background(), s, true, a.Call.Digest, a.Version, nil); err != nil {
 		t.Errorf("broke the glass without a second factor: %v", err)
 	}
 }
@@ -121,7 +123,7 @@ func TestANoKeepsNoNames(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 1))
 	a := h.open(asked)
 	values := parse(t, `{"canary name":"canary-value","`+strings.Repeat("x", 5000)+`":1}`)
-	if _, err := h.Answer(context.Background(), h.runtime, gate.AnswerRequest{ApprovalID: a.ID, Values: values}, nil); err != nil {
+	if _, err := h.Contributions.Answer(context.Background(), h.runtime, gate.AnswerRequest{ApprovalID: a.ID, Values: values}, nil); err != nil {
 		t.Fatal(err)
 	}
 	v := h.get(a.ID)
@@ -129,7 +131,7 @@ func TestANoKeepsNoNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	events, err := h.Events(context.Background(), gate.EventFilter{ApprovalID: a.ID}, 100)
+	events, err := h.Events(context.Background(), store.EventFilter{ApprovalID: a.ID}, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,11 +150,11 @@ func TestAfterwardsIsSaidOnce(t *testing.T) {
 	ctx := context.Background()
 	h.give("ben", approval.BreakGlassRole)
 	a := h.open(deferred)
-	if _, err := h.BreakGlass(ctx, h.says("ben", a.ID, "now"), true, a.Call.Digest, a.Version, nil); err != nil {
+	if _, err := h.Contributions.BreakGlass(ctx, h.says("ben", a.ID, "now"), true, a.Call.Digest, a.Version, nil); err != nil {
 		t.Fatal(err)
 	}
 	h.settle(a.ID)
-	if _, err := h.ReviewAfterwards(ctx, h.says("ada", a.ID, "that was wrong"), false, nil); err != nil {
+	if _, err := h.Contributions.ReviewAfterwards(ctx, h.says("ada", a.ID, "that was wrong"), false, nil); err != nil {
 		t.Fatal(err)
 	}
 	conn, err := pgx.Connect(ctx, runtimeURL(t, h.url))
@@ -208,7 +210,7 @@ func TestARuntimesNoIsNotRemembered(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 1))
 	ctx := context.Background()
 	a := h.open(asked)
-	if _, err := h.Answer(ctx, h.runtime, gate.AnswerRequest{ApprovalID: a.ID}, nil); err != nil {
+	if _, err := h.Contributions.Answer(ctx, h.runtime, gate.AnswerRequest{ApprovalID: a.ID}, nil); err != nil {
 		t.Fatal(err)
 	}
 	h.settle(a.ID)
@@ -243,7 +245,7 @@ func TestAnEditorDoesNotApproveTheSuccessor(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.settle(a.ID)
-	var refusal *gate.Refusal
+	var refusal *access.Refusal
 	_, err = h.Redeem(ctx, h.agent, gate.RedeemRequest{
 		Token: h.get(a.ID).Token, Tool: "pay", Arguments: parse(t, edited), Preconditions: map[string]string{"etag": "2"},
 	}, nil)
@@ -265,15 +267,15 @@ func TestUnfitTextsAreRefused(t *testing.T) {
 	ctx := context.Background()
 	a := h.open(deferred)
 	for _, text := range []string{"a\x00b", "a\xff"} {
-		_, _, err := h.Session(ctx, h.people["ada"], "bot", text, gate.Glance)
-		if code(gate.Unfit(err)) != "unfit_text" && code(err) != "not_found" {
+		_, _, err := h.Queries.Session(ctx, h.people["ada"], "bot", text, gate.Glance)
+		if code(access.FromStore(err)) != "unfit_text" && code(err) != "not_found" {
 			t.Errorf("a session: %v", err)
 		}
 		for what, err := range map[string]error{
-			"comment": second(h.Comment(ctx, h.says("ada", a.ID, text), nil)), "question": second(h.Ask(ctx, h.says("ada", a.ID, text), nil)),
-			"edit":   second(h.Edit(ctx, gate.EditRequest{Said: h.says("ada", a.ID, text), Arguments: parse(t, `{"amount":1}`), Digest: a.Call.Digest, Version: a.Version}, nil)),
-			"vote":   second(h.Vote(ctx, gate.VoteRequest{Person: h.people["ada"], ApprovalID: a.ID, Approve: true, Comment: text, Digest: a.Call.Digest, Version: a.Version}, nil)),
-			"answer": second(h.Inform(ctx, h.agent, a.ID, text, text, nil)),
+			"comment": second(h.Contributions.Comment(ctx, h.says("ada", a.ID, text), nil)), "question": second(h.Contributions.Ask(ctx, h.says("ada", a.ID, text), nil)),
+			"edit":   second(h.Contributions.Edit(ctx, gate.EditRequest{Said: h.says("ada", a.ID, text), Arguments: parse(t, `{"amount":1}`), Digest: a.Call.Digest, Version: a.Version}, nil)),
+			"vote":   second(h.Contributions.Vote(ctx, gate.VoteRequest{Person: h.people["ada"], ApprovalID: a.ID, Approve: true, Comment: text, Digest: a.Call.Digest, Version: a.Version}, nil)),
+			"answer": second(h.Contributions.Inform(ctx, h.agent, a.ID, text, text, nil)),
 		} {
 			if c := code(err); c != "unfit_text" && c != "nothing_to_answer" {
 				t.Errorf("%s of %q: %v", what, text, err)
@@ -291,10 +293,10 @@ func TestTalkHasAnEnd(t *testing.T) {
 	a := h.open(deferred)
 	h.asOwner(`INSERT INTO facts (approval_id, kind, actor_kind, actor_id, channel, yes, denial, comment)
 		SELECT $1, 'comment', 'human', $2, 'api', false, '', 'x' FROM generate_series(1, 500)`, a.ID, h.people["ada"].ID)
-	if _, err := h.Comment(ctx, h.says("ada", a.ID, "one more"), nil); code(err) != "too_much_said" {
+	if _, err := h.Contributions.Comment(ctx, h.says("ada", a.ID, "one more"), nil); code(err) != "too_much_said" {
 		t.Errorf("a comment: %q", code(err))
 	}
-	if _, err := h.Claim(ctx, h.says("ada", a.ID, ""), nil); code(err) != "too_much_said" {
+	if _, err := h.Contributions.Claim(ctx, h.says("ada", a.ID, ""), nil); code(err) != "too_much_said" {
 		t.Errorf("a claim: %q", code(err))
 	}
 	if err := h.vote("ada", a, true); err != nil {
@@ -314,15 +316,15 @@ func TestInvalidValuesAreNotOnRecord(t *testing.T) {
 		}, nil
 	}}}
 	a := h.open(asked)
-	if _, err := h.Answer(context.Background(), h.runtime, gate.AnswerRequest{ApprovalID: a.ID, Confirmed: true}, nil); err != nil {
+	if _, err := h.Contributions.Answer(context.Background(), h.runtime, gate.AnswerRequest{ApprovalID: a.ID, Confirmed: true}, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, values := range []string{`{"canary-4111111111111111":1}`, `{"city":"canary-city"}`, `{"city":{"canary-inner":1}}`} {
-		if _, err := h.Answer(context.Background(), h.runtime, gate.AnswerRequest{ApprovalID: a.ID, Confirmed: true, Values: parse(t, values)}, nil); code(err) != "values_invalid" {
+		if _, err := h.Contributions.Answer(context.Background(), h.runtime, gate.AnswerRequest{ApprovalID: a.ID, Confirmed: true, Values: parse(t, values)}, nil); code(err) != "values_invalid" {
 			t.Errorf("%s: %v", values, err)
 		}
 	}
-	events, err := h.Events(context.Background(), gate.EventFilter{ApprovalID: a.ID}, 100)
+	events, err := h.Events(context.Background(), store.EventFilter{ApprovalID: a.ID}, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -351,7 +353,7 @@ func TestAPersonSuppliesWhatIsAskedFor(t *testing.T) {
 		t.Errorf("a vote instead of an answer: %q", got)
 	}
 	supply := func(who, values string) error {
-		_, err := h.AnswerInPerson(context.Background(), h.says(who, a.ID, ""), parse(t, values), a.Call.Digest, a.Version, nil)
+		_, err := h.Contributions.AnswerInPerson(context.Background(), h.says(who, a.ID, ""), parse(t, values), a.Call.Digest, a.Version, nil)
 		return err
 	}
 	for _, tc := range []struct{ who, values, want string }{
@@ -365,11 +367,11 @@ func TestAPersonSuppliesWhatIsAskedFor(t *testing.T) {
 			t.Errorf("%s supplies %s: %q, want %q", tc.who, tc.values, got, tc.want)
 		}
 	}
-	card, err := h.Card(context.Background(), h.people["ada"], a.ID, gate.Page)
+	card, err := h.Queries.Card(context.Background(), h.people["ada"], a.ID, gate.Page)
 	if err != nil || string(card.Answers) != `{"cost_center":"canary-4711"}` {
 		t.Errorf("the card shows %s, %v", card.Answers, err)
 	}
-	events, err := h.Events(context.Background(), gate.EventFilter{ApprovalID: a.ID}, 100)
+	events, err := h.Events(context.Background(), store.EventFilter{ApprovalID: a.ID}, 100)
 	told, _ := json.Marshal(events)
 	if err != nil || strings.Contains(string(told), "canary") {
 		t.Errorf("an event holds what was supplied: %v", err)

@@ -55,7 +55,7 @@ func (b Backtest) Denials() []store.Past {
 // in memory at a time. It looks at arguments alone, and so finds rather more than
 // the grant would have voted for. A call that cannot be read any more counts when
 // it was this very one.
-func (g *Gate) backtest(ctx context.Context, from approval.Approval, arguments canon.Value, p grant.Pattern) (Backtest, error) {
+func (g *Grants) backtest(ctx context.Context, from approval.Approval, arguments canon.Value, p grant.Pattern) (Backtest, error) {
 	var b Backtest
 	past, now, err := g.Store.Grants.AlikeCalls(ctx, from.Call, backtestDays*24*time.Hour, backtestCalls+1)
 	if err != nil {
@@ -97,7 +97,7 @@ func (g *Gate) backtest(ctx context.Context, from approval.Approval, arguments c
 }
 
 // openArguments reads the arguments of a former call of the same agent.
-func (g *Gate) openArguments(from approval.Approval, one store.Past, box seal.Box, now time.Time) (canon.Value, error) {
+func (g *Grants) openArguments(from approval.Approval, one store.Past, box seal.Box, now time.Time) (canon.Value, error) {
 	document, err := g.Sealer.Open(one.ID, box)
 	if err != nil {
 		return canon.Value{}, fmt.Errorf("open the arguments of %s: %w", one.ID, err)

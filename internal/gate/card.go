@@ -93,17 +93,3 @@ const (
 	MaxComment     = 4000
 	MaxConstraints = 4000
 )
-
-// Refusal is an error that the caller, not the system, has to do something
-// about. Any other error from this package is an outage: nothing was granted.
-type Refusal struct {
-	Status     int    // as WIRE numbers it: 403, 404, 409, 410, 422, 429, …
-	Code       string // stable: not_found, self_review, stale, token_used, …
-	Detail     string // one or two sentences for a person, without any argument
-	RetryAfter time.Duration
-	// Successor is the approval to go on with instead, or "".
-	Successor string
-}
-
-// Error is the code and the detail.
-func (r *Refusal) Error() string { return r.Code + ": " + r.Detail }

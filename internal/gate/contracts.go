@@ -9,6 +9,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/dialect/safeai"
+	"holdpoint/internal/access"
 	"holdpoint/internal/store"
 )
 
@@ -34,10 +35,10 @@ type ContractQuestion struct {
 // AskContract answers a question by the tool contracts in force, in the
 // method's own form, and puts the answer on record without any value of it.
 // Where no contracts are in force no tool is declared, and nothing is allowed.
-func (g *Gate) AskContract(ctx context.Context, p Principal, q ContractQuestion, requestID string, once *Once) (any, error) {
+func (g *Gate) AskContract(ctx context.Context, p access.Principal, q ContractQuestion, requestID string, once *access.Once) (any, error) {
 	if r := bounded(engine.Call{Tool: q.Tool}); r != nil {
 		return nil, g.refuse(ctx, r, engine.Event{
-			ID: newEventID(), Type: engine.Refusal, RequestID: requestID, AgentID: p.AgentID, SafePayload: json.RawMessage(`{}`), Actor: p.Actor(),
+			ID: store.NewEventID(), Type: engine.Refusal, RequestID: requestID, AgentID: p.AgentID, SafePayload: json.RawMessage(`{}`), Actor: p.Actor(),
 		})
 	}
 	if err := g.answered(ctx, p, once); err != nil {
@@ -102,25 +103,25 @@ func (g *Gate) AskContract(ctx context.Context, p Principal, q ContractQuestion,
 		return nil, fmt.Errorf("encode what was asked of a contract: %w", err)
 	}
 	sub := store.Submission{Event: engine.Event{
-		ID: newEventID(), Type: engine.Contract, RequestID: requestID, AgentID: p.AgentID, ToolName: q.Tool, Outcome: outcome,
+		ID: store.NewEventID(), Type: engine.Contract, RequestID: requestID, AgentID: p.AgentID, ToolName: q.Tool, Outcome: outcome,
 		Reasons: []engine.Reason{reason}, SafePayload: encoded, Actor: p.Actor(), PolicyDigest: judge.Digest(),
 	}}
 	if once != nil {
 		kept := *once
-		kept.Render = func(_ any, err error) Reply { return once.Render(answer, err) }
+		kept.Render = func(_ any, err error) access.Reply { return once.Render(answer, err) }
 		sub.Once = &kept
 	}
 	_, err = g.Store.Submit(ctx, sub)
 	if isKilled(err) {
 		return nil, g.refuse(ctx, killedRefusal, engine.Event{
-			ID: newEventID(), Type: engine.Refusal, RequestID: requestID, AgentID: p.AgentID, ToolName: q.Tool, SafePayload: encoded, Actor: p.Actor(),
+			ID: store.NewEventID(), Type: engine.Refusal, RequestID: requestID, AgentID: p.AgentID, ToolName: q.Tool, SafePayload: encoded, Actor: p.Actor(),
 		})
 	}
 	return answer, g.unlessKilled(ctx, p.AgentID, p.Actor(), err)
 }
 
 // contractVetoed turns a question away that a plugin has stopped.
-func (g *Gate) contractVetoed(ctx context.Context, p Principal, q ContractQuestion, asks Proposal, v *Veto, plugin string) error {
+func (g *Gate) contractVetoed(ctx context.Context, p access.Principal, q ContractQuestion, asks Proposal, v *Veto, plugin string) error {
 	e := g.decided(p, asks, engine.Decision{Findings: []engine.Finding{v.Finding}, Route: engine.Refuse, PolicyDigest: g.Judge().Digest()})
 	e.Type, e.Outcome, e.PluginSource, e.ToolName = engine.Contract, v.Outcome, plugin, q.Tool
 	if _, err := g.Store.Submit(ctx, store.Submission{Event: e}); err != nil {
@@ -132,7 +133,7 @@ func (g *Gate) contractVetoed(ctx context.Context, p Principal, q ContractQuesti
 	case v.Outcome == engine.KillSwitch:
 		return killedRefusal
 	}
-	return &Refusal{Status: 403, Code: v.Finding.Code, Detail: v.Finding.Message}
+	return &access.Refusal{Status: 403, Code: v.Finding.Code, Detail: v.Finding.Message}
 }
 
 var noContracts = func() *safeai.Set {

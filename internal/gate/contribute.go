@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/mail"
 	"slices"
 	"strings"
 	"time"
@@ -13,13 +12,14 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
+	"holdpoint/internal/access"
 	"holdpoint/internal/store"
 )
 
 // Vote records a person's vote under the approval's lock and returns where that
 // leaves the approval. The page that the person saw must still be true: its
 // digest and version are compared, not trusted.
-func (g *Gate) Vote(ctx context.Context, v VoteRequest, once *Once) (approval.Approval, error) {
+func (g *Contributions) Vote(ctx context.Context, v VoteRequest, once *access.Once) (approval.Approval, error) {
 	by := engine.Actor{Kind: engine.HumanActor, ID: v.Person.ID, Channel: v.Channel}
 	fact := approval.Fact{Kind: approval.Vote, Actor: by, Yes: v.Approve, Comment: v.Comment, Voter: voter(v.Person)}
 	if v.Approve {
@@ -46,10 +46,10 @@ func (g *Gate) Vote(ctx context.Context, v VoteRequest, once *Once) (approval.Ap
 			return err
 		}
 		if _, err := approval.Tighten(c.Approval.Decision.Constraints, v.Constraints); err != nil {
-			return &Refusal{Status: 422, Code: "not_tighter", Detail: "A reviewer can only make constraints narrower: " + err.Error() + "."}
+			return &access.Refusal{Status: 422, Code: "not_tighter", Detail: "A reviewer can only make constraints narrower: " + err.Error() + "."}
 		}
 		if _, err := approval.Constraints(c.Approval.Decision.Constraints, append(slices.Clone(c.Approval.State.Counted), fact)); err != nil {
-			return &Refusal{Status: 422, Code: "not_tighter", Detail: "Somebody else has set other constraints with their vote: " + err.Error() + "."}
+			return &access.Refusal{Status: 422, Code: "not_tighter", Detail: "Somebody else has set other constraints with their vote: " + err.Error() + "."}
 		}
 		return nil
 	})
@@ -64,7 +64,7 @@ func sameCard(a approval.Approval, digest string, version int) error {
 	if err := settledRefusal(a); err != nil {
 		return err
 	}
-	return &Refusal{Status: 409, Code: "stale", Detail: "What you looked at is no longer what would be approved. Look at it again."}
+	return &access.Refusal{Status: 409, Code: "stale", Detail: "What you looked at is no longer what would be approved. Look at it again."}
 }
 
 // proof is when and how the person last proved who they are; nil for never. A
@@ -80,30 +80,30 @@ func proof(p engine.Person) *approval.Proof {
 func Proved(p engine.Person, now time.Time) bool { return proof(p).Fresh(now) }
 
 // checkVote refuses what makes no sense in any state of the approval.
-func checkVote(v VoteRequest) *Refusal {
+func checkVote(v VoteRequest) *access.Refusal {
 	switch {
 	case len(v.Comment) > MaxComment:
-		return &Refusal{Status: 422, Code: "comment_too_long", Detail: fmt.Sprintf("The comment has %d bytes; at most %d are kept.", len(v.Comment), MaxComment)}
+		return &access.Refusal{Status: 422, Code: "comment_too_long", Detail: fmt.Sprintf("The comment has %d bytes; at most %d are kept.", len(v.Comment), MaxComment)}
 	case v.ValidFor < 0 || v.ValidFor > 0 && v.ValidFor < time.Second:
-		return &Refusal{Status: 422, Code: "valid_for", Detail: "How long the permission is good has to be a second or more."}
+		return &access.Refusal{Status: 422, Code: "valid_for", Detail: "How long the permission is good has to be a second or more."}
 	case len(v.Constraints) > MaxConstraints:
-		return &Refusal{Status: 422, Code: "constraints_too_long", Detail: fmt.Sprintf("The constraints have %d bytes; at most %d are kept.", len(v.Constraints), MaxConstraints)}
+		return &access.Refusal{Status: 422, Code: "constraints_too_long", Detail: fmt.Sprintf("The constraints have %d bytes; at most %d are kept.", len(v.Constraints), MaxConstraints)}
 	case !v.Approve && !v.Denial.Valid():
-		return &Refusal{Status: 422, Code: "denial_kind", Detail: "A denial says which kind it is: wrong_args, not_now, never or needs_info."}
+		return &access.Refusal{Status: 422, Code: "denial_kind", Detail: "A denial says which kind it is: wrong_args, not_now, never or needs_info."}
 	}
 	return nil
 }
 
-func (g *Gate) voteRefused(v VoteRequest, by engine.Actor) engine.Event {
-	return engine.Event{ID: newEventID(), Type: engine.Voted, RequestID: v.RequestID, ApprovalID: formed(v.ApprovalID), SafePayload: []byte(`{}`), Actor: by}
+func (g *Contributions) voteRefused(v VoteRequest, by engine.Actor) engine.Event {
+	return engine.Event{ID: store.NewEventID(), Type: engine.Voted, RequestID: v.RequestID, ApprovalID: store.LoggableApprovalID(v.ApprovalID), SafePayload: []byte(`{}`), Actor: by}
 }
 
 // mustHaveSeen refuses to take an approval of long arguments from somebody who
 // has not been shown all of them.
-func (g *Gate) mustHaveSeen(ctx context.Context, v VoteRequest, by engine.Actor) error {
+func (g *Contributions) mustHaveSeen(ctx context.Context, v VoteRequest, by engine.Actor) error {
 	r, _, err := g.read(ctx, v.Person, v.ApprovalID)
 	switch {
-	case errors.Is(err, notFound):
+	case errors.Is(err, access.NotFound):
 		return nil // contribute says so, and records it
 	case err != nil || r.Size <= g.LongArguments:
 		return err
@@ -119,7 +119,7 @@ func (g *Gate) mustHaveSeen(ctx context.Context, v VoteRequest, by engine.Actor)
 }
 
 // hasSeen is the same within a change.
-func (g *Gate) hasSeen(ctx context.Context, c *store.Change, p engine.Person, digest string) error {
+func (g *Contributions) hasSeen(ctx context.Context, c *store.Change, p engine.Person, digest string) error {
 	if c.Size <= g.LongArguments {
 		return nil
 	}
@@ -130,7 +130,7 @@ func (g *Gate) hasSeen(ctx context.Context, c *store.Change, p engine.Person, di
 	return notShown
 }
 
-var notShown = &Refusal{Status: 409, Code: "arguments_not_shown", Detail: "The arguments are long. Have all of them shown before you approve."}
+var notShown = &access.Refusal{Status: 409, Code: "arguments_not_shown", Detail: "The arguments are long. Have all of them shown before you approve."}
 
 // AnswerRequest is what the requesting side says to an approval that asks.
 type AnswerRequest struct {
@@ -150,7 +150,7 @@ type AnswerRequest struct {
 
 // Answer records what a runtime says on its user's behalf. An agent's own key
 // cannot confirm anything: the one who asks does not answer.
-func (g *Gate) Answer(ctx context.Context, p Principal, r AnswerRequest, once *Once) (approval.Approval, error) {
+func (g *Contributions) Answer(ctx context.Context, p access.Principal, r AnswerRequest, once *access.Once) (approval.Approval, error) {
 	by := p.Actor()
 	fact := approval.Fact{Kind: approval.Reply, Actor: by, Yes: r.Confirmed, Comment: r.Comment}
 	if !r.Confirmed {
@@ -167,10 +167,10 @@ func (g *Gate) Answer(ctx context.Context, p Principal, r AnswerRequest, once *O
 	}
 	return g.contribute(ctx, r.ApprovalID, once, fact, event, func(c *store.Change) error {
 		if p.AgentID == "" || p.AgentID != c.Approval.Call.AgentID {
-			return notFound
+			return access.NotFound
 		}
-		if p.Kind != RuntimeKey {
-			return &Refusal{Status: 403, Code: "agent_cannot_confirm", Detail: "An agent's own key cannot confirm a call. A key of kind runtime can, on its user's behalf."}
+		if p.Kind != access.RuntimeKey {
+			return &access.Refusal{Status: 403, Code: "agent_cannot_confirm", Detail: "An agent's own key cannot confirm a call. A key of kind runtime can, on its user's behalf."}
 		}
 		if err := bounds(r.Comment); err != nil || !r.Confirmed {
 			return err
@@ -179,7 +179,7 @@ func (g *Gate) Answer(ctx context.Context, p Principal, r AnswerRequest, once *O
 			if err := settledRefusal(c.Approval); err != nil {
 				return err
 			}
-			return &Refusal{Status: 409, Code: "stale", Detail: "The call is not the one that the user was shown: somebody has changed its arguments. Show it again, and say in digest which call was confirmed."}
+			return &access.Refusal{Status: 409, Code: "stale", Detail: "The call is not the one that the user was shown: somebody has changed its arguments. Show it again, and say in digest which call was confirmed."}
 		}
 		return supplied(c.Approval, r.Values)
 	}, func(c *store.Change) error {
@@ -196,26 +196,17 @@ func edits(a approval.Approval) bool {
 }
 
 // Cancel takes back a call that still waits.
-func (g *Gate) Cancel(ctx context.Context, p Principal, id, requestID string, once *Once) (approval.Approval, error) {
+func (g *Contributions) Cancel(ctx context.Context, p access.Principal, id, requestID string, once *access.Once) (approval.Approval, error) {
 	by := p.Actor()
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Cancelled, c.Approval.Decision.Outcome, c.Approval, by, requestID)
 	}
 	return g.contribute(ctx, id, once, approval.Fact{Kind: approval.Cancel, Actor: by}, event, func(c *store.Change) error {
 		if p.AgentID == "" || p.AgentID != c.Approval.Call.AgentID {
-			return notFound
+			return access.NotFound
 		}
 		return nil
 	})
-}
-
-// formed is the id if it has an approval's form, else "": a caller's own text
-// is not put on record.
-func formed(id string) string {
-	if store.ValidApprovalID(id) {
-		return id
-	}
-	return ""
 }
 
 // errLate says that the deadline passed between looking and writing.
@@ -225,7 +216,7 @@ var errLate = errors.New("the fact came at or after the deadline")
 // is heard: all of it is read again with whatever comes.
 const maxFacts = 500
 
-var tooMuchSaid = &Refusal{Status: 409, Code: "too_much_said", Detail: fmt.Sprintf("%d things have been said of this call already. It can only be decided now.", maxFacts)}
+var tooMuchSaid = &access.Refusal{Status: 409, Code: "too_much_said", Detail: fmt.Sprintf("%d things have been said of this call already. It can only be decided now.", maxFacts)}
 
 func decides(kind approval.FactKind) bool {
 	switch kind {
@@ -240,7 +231,7 @@ func decides(kind approval.FactKind) bool {
 // contribute appends a fact and its event under the approval's lock, or
 // records why not. allowed is the caller's own rule, asked first; then writes
 // what comes with the fact.
-func (g *Gate) contribute(ctx context.Context, id string, once *Once, f approval.Fact, event func(*store.Change) engine.Event, allowed func(*store.Change) error, then ...func(*store.Change) error) (approval.Approval, error) {
+func (g *Contributions) contribute(ctx context.Context, id string, once *access.Once, f approval.Fact, event func(*store.Change) engine.Event, allowed func(*store.Change) error, then ...func(*store.Change) error) (approval.Approval, error) {
 	for {
 		result, err := g.change(ctx, id, once, event, func(c *store.Change) (any, error) {
 			if err := allowed(c); err != nil {
@@ -290,8 +281,8 @@ func (g *Gate) contribute(ctx context.Context, id string, once *Once, f approval
 		case errors.Is(err, errLate):
 			continue // rolled back; the next look says that it is over
 		case errors.Is(err, store.ErrNotFound):
-			return approval.Approval{}, g.refuse(ctx, notFound, engine.Event{
-				ID: newEventID(), Type: engine.Refusal, ApprovalID: formed(id),
+			return approval.Approval{}, g.refuse(ctx, access.NotFound, engine.Event{
+				ID: store.NewEventID(), Type: engine.Refusal, ApprovalID: store.LoggableApprovalID(id),
 				SafePayload: []byte(`{}`), Actor: f.Actor,
 			})
 		case err != nil:
@@ -340,7 +331,7 @@ func settledRefusal(a approval.Approval) error {
 	case approval.Expired:
 		return admission(approval.ErrExpired)
 	case approval.Approved, approval.Denied, approval.Cancelled:
-		return &Refusal{Status: 409, Code: "already_" + string(a.Status), Detail: fmt.Sprintf("This call is already %s.", a.Status)}
+		return &access.Refusal{Status: 409, Code: "already_" + string(a.Status), Detail: fmt.Sprintf("This call is already %s.", a.Status)}
 	case approval.Pending:
 	}
 	return nil
@@ -373,7 +364,7 @@ func admission(err error) error {
 		{approval.ErrNotBreakable, 409, "not_breakable", "What this waits for cannot be skipped in an emergency."},
 	} {
 		if errors.Is(err, r.err) {
-			return &Refusal{Status: r.status, Code: r.code, Detail: r.detail}
+			return &access.Refusal{Status: r.status, Code: r.code, Detail: r.detail}
 		}
 	}
 	return err
@@ -381,7 +372,7 @@ func admission(err error) error {
 
 // tells is what an event says of the fact that was added last.
 func tells(c *store.Change) (json.RawMessage, error) {
-	encoded, err := json.Marshal(c.Approval.Facts[len(c.Approval.Facts)-1].Payload())
+	encoded, err := json.Marshal(c.Approval.Facts[len(c.Approval.Facts)-1].Told())
 	if err != nil {
 		return nil, fmt.Errorf("encode what an event tells: %w", err)
 	}
@@ -393,23 +384,26 @@ func said(f approval.Fact) engine.Reason {
 	if f.Kind == approval.Reply && f.Yes && f.Actor.Kind == engine.HumanActor {
 		return engine.Reason{Code: "ANSWER_CONFIRMED", Message: "A person supplied what was asked for."}
 	}
-	if giver := f.Giver(); giver != "" {
-		return giver.Says(f.Yes).Reason
-	}
 	yes, no := map[approval.FactKind]engine.Reason{
-		approval.Vote:       {Code: "VOTE_APPROVE", Message: "Approved by a reviewer."},
-		approval.BreakGlass: {Code: "BREAK_GLASS", Message: "Somebody broke the glass: the call is to run in an emergency."},
+		approval.Vote:         {Code: "VOTE_APPROVE", Message: "Approved by a reviewer."},
+		approval.Reply:        {Code: "ANSWER_CONFIRMED", Message: "The runtime says that its user confirmed the call."},
+		approval.Verification: {Code: "STEP_UP_PASSED", Message: "The person who answers for the call proved who they are."},
+		approval.TicketCheck:  {Code: "TICKET_VALIDATED", Message: "The ticket was found to cover the call."},
+		approval.BreakGlass:   {Code: "BREAK_GLASS", Message: "Somebody broke the glass: the call is to run in an emergency."},
 	}, map[approval.FactKind]engine.Reason{
-		approval.Vote:        {Code: "VOTE_DENY", Message: "Denied by a reviewer: " + string(f.Denial) + "."},
-		approval.TicketLink:  {Code: "TICKET_ATTACHED", Message: "A ticket was attached."},
-		approval.Cancel:      {Code: "CANCEL", Message: "The requesting side took the call back."},
-		approval.Question:    {Code: "QUESTION", Message: "A reviewer asks for more information."},
-		approval.Information: {Code: "INFORMATION", Message: "The requesting side answered the question."},
-		approval.Comment:     {Code: "COMMENT", Message: "Somebody commented on it."},
-		approval.Claim:       {Code: "CLAIM", Message: "A reviewer took it on."},
-		approval.Unclaim:     {Code: "UNCLAIM", Message: "A reviewer gave it back."},
-		approval.Extend:      {Code: "EXTEND", Message: "It was given more time."},
-		approval.Edit:        {Code: "EDIT", Message: "A reviewer changed the arguments; what was said before counts no more."},
+		approval.Vote:         {Code: "VOTE_DENY", Message: "Denied by a reviewer: " + string(f.Denial) + "."},
+		approval.Reply:        {Code: "ANSWER_DECLINED", Message: "The runtime says that its user does not want the call."},
+		approval.Verification: {Code: "STEP_UP_FAILED", Message: "The person who answers for the call does not want it."},
+		approval.TicketCheck:  {Code: "TICKET_REJECTED", Message: "The ticket does not cover the call."},
+		approval.TicketLink:   {Code: "TICKET_ATTACHED", Message: "A ticket was attached."},
+		approval.Cancel:       {Code: "CANCEL", Message: "The requesting side took the call back."},
+		approval.Question:     {Code: "QUESTION", Message: "A reviewer asks for more information."},
+		approval.Information:  {Code: "INFORMATION", Message: "The requesting side answered the question."},
+		approval.Comment:      {Code: "COMMENT", Message: "Somebody commented on it."},
+		approval.Claim:        {Code: "CLAIM", Message: "A reviewer took it on."},
+		approval.Unclaim:      {Code: "UNCLAIM", Message: "A reviewer gave it back."},
+		approval.Extend:       {Code: "EXTEND", Message: "It was given more time."},
+		approval.Edit:         {Code: "EDIT", Message: "A reviewer changed the arguments; what was said before counts no more."},
 	}
 	if f.Yes {
 		return yes[f.Kind]
@@ -422,20 +416,11 @@ func voter(p engine.Person) approval.Voter {
 	return approval.Voter{Identity: p.Identity, Roles: p.Roles, Active: !p.Disabled}
 }
 
-// Roles that read everything and decide nothing by themselves.
-const (
-	AuditorRole = "auditor"
-	AdminRole   = "admin"
-)
-
-// readsAll reports whether the person may see every approval.
-func readsAll(p engine.Person) bool { return p.Has(AuditorRole) || p.Has(AdminRole) }
-
 // mayRead reports whether the person may see the approval: those whose role it
 // asks for, the requesting side, auditors and administrators.
 func mayRead(p engine.Person, a approval.Approval) bool {
 	// Who may break the glass has to see what for.
-	if readsAll(p) || p.Has(approval.BreakGlassRole) {
+	if access.ReadsEverything(p) || p.Has(approval.BreakGlassRole) {
 		return true
 	}
 	for _, identity := range a.Plan.Excluded {
@@ -453,7 +438,7 @@ func Reviewers(people []engine.Person) func(role string) []string {
 	return func(role string) []string {
 		var who []string
 		for _, p := range people {
-			decides := slices.ContainsFunc(p.Roles, func(r string) bool { return r != AdminRole && r != AuditorRole })
+			decides := slices.ContainsFunc(p.Roles, func(r string) bool { return r != access.AdminRole && r != access.AuditorRole })
 			// Whoever is not on call now may be when it matters.
 			has := p.Has(role) || strings.HasPrefix(role, engine.OnCallPrefix)
 			if !p.Disabled && (role == "" && decides || role != "" && has) {
@@ -463,10 +448,4 @@ func Reviewers(people []engine.Person) func(role string) []string {
 		slices.Sort(who)
 		return slices.Compact(who)
 	}
-}
-
-// ValidEmail reports whether text is one bare e-mail address.
-func ValidEmail(text string) bool {
-	address, err := mail.ParseAddress(text)
-	return err == nil && address.Address == text
 }

@@ -8,6 +8,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/internal/access"
 	"holdpoint/internal/store"
 )
 
@@ -21,7 +22,7 @@ type deputy struct {
 }
 
 // deputy looks up for whom the person stands in now.
-func (g *Gate) deputy(ctx context.Context, p engine.Person) (deputy, error) {
+func (g *core) deputy(ctx context.Context, p engine.Person) (deputy, error) {
 	chains, err := g.Store.Delegations.Chains(ctx, p.ID)
 	return deputy{p, chains}, err
 }
@@ -60,12 +61,12 @@ func lent(chain store.Chain) []string {
 		return nil
 	}
 	roles := slices.Clone(chain.Voter[len(chain.Voter)-1].Roles)
-	return slices.DeleteFunc(roles, unlent)
+	return slices.DeleteFunc(roles, Unlent)
 }
 
-// unlent reports whether a role stays with whoever has it.
-func unlent(role string) bool {
-	return role == AdminRole || role == AuditorRole || role == approval.BreakGlassRole
+// Unlent reports whether a role stays with whoever has it.
+func Unlent(role string) bool {
+	return role == access.AdminRole || role == access.AuditorRole || role == approval.BreakGlassRole
 }
 
 // mayRead reports whether the person may see the approval, for themselves or for
@@ -107,7 +108,7 @@ func (d deputy) mayVote(a approval.Approval, now time.Time) (via []string, err e
 
 // read reads an approval for a person. The error is notFound for one that is not
 // there and for one that they may not see.
-func (g *Gate) read(ctx context.Context, p engine.Person, id string) (store.Record, deputy, error) {
+func (g *core) read(ctx context.Context, p engine.Person, id string) (store.Record, deputy, error) {
 	d, err := g.deputy(ctx, p)
 	if err != nil {
 		return store.Record{}, d, err
@@ -115,7 +116,7 @@ func (g *Gate) read(ctx context.Context, p engine.Person, id string) (store.Reco
 	r, err := g.Store.Approvals.Get(ctx, id)
 	switch {
 	case errors.Is(err, store.ErrNotFound) || err == nil && !d.mayRead(r.Approval):
-		return store.Record{}, d, notFound
+		return store.Record{}, d, access.NotFound
 	case err != nil:
 		return store.Record{}, d, err
 	}
@@ -133,7 +134,7 @@ func visible(c *store.Change, p engine.Person) error {
 		return err
 	}
 	if !(deputy{p, chains}).mayRead(c.Approval) {
-		return notFound
+		return access.NotFound
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
+	"holdpoint/internal/access"
 	"holdpoint/internal/store"
 )
 
@@ -28,7 +29,7 @@ type EditRequest struct {
 // asked for before, the stricter counts. All that was said of the former
 // arguments is void, and whoever edits does not approve: somebody else looks at
 // what they wrote. What the rules refuse is not taken on.
-func (g *Gate) Edit(ctx context.Context, r EditRequest, once *Once) (approval.Approval, error) {
+func (g *Contributions) Edit(ctx context.Context, r EditRequest, once *access.Once) (approval.Approval, error) {
 	by := r.actor()
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Edited, c.Approval.Decision.Outcome, c.Approval, by, r.RequestID)
@@ -57,9 +58,9 @@ func (g *Gate) Edit(ctx context.Context, r EditRequest, once *Once) (approval.Ap
 			return nil, err
 		}
 		e := event(c)
-		e.Outcome, e.Requirements = c.Approval.Decision.Outcome, approval.PayloadRequirements(edited.Requirements)
+		e.Outcome, e.Requirements = c.Approval.Decision.Outcome, approval.ToldRequirements(edited.Requirements)
 		e.Reasons = []engine.Reason{said(f)}
-		if e.SafePayload, err = json.Marshal(fact.EditionPayload(c.Approval.Plan)); err != nil {
+		if e.SafePayload, err = json.Marshal(fact.ToldWith(c.Approval.Plan)); err != nil {
 			return nil, fmt.Errorf("encode what an edit tells: %w", err)
 		}
 		c.AddEvent(e)
@@ -75,7 +76,7 @@ func (g *Gate) Edit(ctx context.Context, r EditRequest, once *Once) (approval.Ap
 }
 
 // mayEdit refuses an edit by somebody who has no say, or of what nobody can edit.
-func (g *Gate) mayEdit(c *store.Change, r EditRequest) error {
+func (g *Contributions) mayEdit(c *store.Change, r EditRequest) error {
 	if err := visible(c, r.Person); err != nil {
 		return err
 	}
@@ -96,15 +97,15 @@ func (g *Gate) mayEdit(c *store.Change, r EditRequest) error {
 	case c.Approval.State.Status != approval.Pending:
 		return admission(approval.ErrDecided)
 	case c.Approval.Call.Dialect == DialectThreeGate:
-		return &Refusal{Status: 409, Code: "not_editable", Detail: "A tool request is signed for as the document that it is. Deny it, and say what to change."}
+		return &access.Refusal{Status: 409, Code: "not_editable", Detail: "A tool request is signed for as the document that it is. Deny it, and say what to change."}
 	case strings.TrimSpace(r.Comment) == "":
-		return &Refusal{Status: 422, Code: "reason_required", Detail: "Say why you change the arguments: the agent learns of it."}
+		return &access.Refusal{Status: 422, Code: "reason_required", Detail: "Say why you change the arguments: the agent learns of it."}
 	case r.Arguments.Kind() != canon.ObjectKind:
-		return &Refusal{Status: 422, Code: "arguments", Detail: "The arguments have to be a JSON object."}
+		return &access.Refusal{Status: 422, Code: "arguments", Detail: "The arguments have to be a JSON object."}
 	}
 	// Whoever could ask about it could decide it.
 	_, err := admitted(c, approval.Fact{Kind: approval.Claim, Actor: r.actor(), Voter: voter(r.Person)})
-	var refused *Refusal
+	var refused *access.Refusal
 	if errors.As(err, &refused) && refused.Code == "already_voted" {
 		return nil // they have taken it on already
 	}
@@ -117,7 +118,7 @@ type edition struct {
 }
 
 // edited judges the changed call.
-func (g *Gate) edited(ctx context.Context, c *store.Change, r EditRequest) (edition, error) {
+func (g *Contributions) edited(ctx context.Context, c *store.Change, r EditRequest) (edition, error) {
 	a := c.Approval
 	text, err := g.Sealer.Open(a.ID, c.Sealed)
 	if err != nil {
@@ -132,11 +133,11 @@ func (g *Gate) edited(ctx context.Context, c *store.Change, r EditRequest) (edit
 		return edition{}, fmt.Errorf("change the arguments of %s: %w", a.ID, err)
 	}
 	if string(before.Canonical()) == string(r.Arguments.Canonical()) {
-		return edition{}, &Refusal{Status: 422, Code: "nothing_changed", Detail: "These are the arguments that there are."}
+		return edition{}, &access.Refusal{Status: 422, Code: "nothing_changed", Detail: "These are the arguments that there are."}
 	}
 	p, err := g.proposeAgain(a, doc, c.MaxState)
 	if err != nil {
-		return edition{}, &Refusal{Status: 422, Code: "edit_invalid", Detail: "With these arguments it is no call that can be judged."}
+		return edition{}, &access.Refusal{Status: 422, Code: "edit_invalid", Detail: "With these arguments it is no call that can be judged."}
 	}
 	p.session = a.Session
 	// The gate's own plugins count calls and ask for kill switches: it is no further
@@ -146,7 +147,7 @@ func (g *Gate) edited(ctx context.Context, c *store.Change, r EditRequest) (edit
 	case err != nil:
 		return edition{}, err
 	case veto != nil:
-		return edition{}, &Refusal{Status: 422, Code: "edit_refused", Detail: "The call is not let through with these arguments: " + veto.Finding.Code + "."}
+		return edition{}, &access.Refusal{Status: 422, Code: "edit_refused", Detail: "The call is not let through with these arguments: " + veto.Finding.Code + "."}
 	}
 	judge := g.Judge()
 	j, _ := g.after(ctx, p, judge.Judge(p, time.Now()))
@@ -157,7 +158,7 @@ func (g *Gate) edited(ctx context.Context, c *store.Change, r EditRequest) (edit
 				why = append(why, f.Code)
 			}
 		}
-		return edition{}, &Refusal{Status: 422, Code: "edit_refused", Detail: "The rules refuse the call with these arguments: " + strings.Join(why, ", ") + "."}
+		return edition{}, &access.Refusal{Status: 422, Code: "edit_refused", Detail: "The rules refuse the call with these arguments: " + strings.Join(why, ", ") + "."}
 	}
 	rule := judge.Routing.For(p.Call)
 	d := j.Require(rule.Apply(j.Requirements))
@@ -167,7 +168,7 @@ func (g *Gate) edited(ctx context.Context, c *store.Change, r EditRequest) (edit
 	both := former.Stricter(d)
 	both.Findings = mergeFindings(d.Findings, both.Findings)
 	if both.Constraints, err = approval.Tighten(former.Constraints, j.Constraints); err != nil {
-		return edition{}, &Refusal{Status: 422, Code: "edit_refused", Detail: "With these arguments the rules set constraints that are wider than those before, and an edit loosens nothing. Deny it, and let the agent ask anew."}
+		return edition{}, &access.Refusal{Status: 422, Code: "edit_refused", Detail: "With these arguments the rules set constraints that are wider than those before, and an edit loosens nothing. Deny it, and let the agent ask anew."}
 	}
 	excluded := append(slices.Clone(a.Plan.Excluded), r.Person.Identity)
 	slices.Sort(excluded)

@@ -14,6 +14,7 @@ import (
 	"holdpoint/engine/canon"
 	"holdpoint/engine/dialect/safeai"
 	"holdpoint/engine/redact"
+	"holdpoint/internal/access"
 	"holdpoint/internal/store"
 )
 
@@ -40,7 +41,7 @@ type ExecutedCall struct {
 // Executed records what the agent says became of the call. It is said once. An
 // output that comes with it is looked at and not kept: the event holds what was
 // found in it, by kind and number.
-func (g *Gate) Executed(ctx context.Context, p Principal, r ExecutionRequest, once *Once) (ExecutedCall, error) {
+func (g *Gate) Executed(ctx context.Context, p access.Principal, r ExecutionRequest, once *access.Once) (ExecutedCall, error) {
 	by := p.Actor()
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Executed, engine.Allow, c.Approval, by, r.RequestID)
@@ -52,14 +53,14 @@ func (g *Gate) Executed(ctx context.Context, p Principal, r ExecutionRequest, on
 	result, err := g.change(ctx, r.ApprovalID, once, event, func(c *store.Change) (any, error) {
 		switch {
 		case p.AgentID == "" || c.Approval.Call.AgentID != p.AgentID:
-			return nil, notFound
+			return nil, access.NotFound
 		case c.Approval.Execution == approval.NotRun:
-			return nil, &Refusal{Status: 409, Code: "not_redeemed", Detail: "The approval's token has not been redeemed, so nothing can have run."}
+			return nil, &access.Refusal{Status: 409, Code: "not_redeemed", Detail: "The approval's token has not been redeemed, so nothing can have run."}
 		case c.Approval.Execution == approval.Unknown:
 			// Its lease is over, and a person is finding out: what it says helps them.
-			return nil, &Refusal{Status: 409, Code: "lease_ended", Detail: "The time to report is over, and a person is finding out what became of the call. What you say is on record for them: " + string(r.Outcome) + "."}
+			return nil, &access.Refusal{Status: 409, Code: "lease_ended", Detail: "The time to report is over, and a person is finding out what became of the call. What you say is on record for them: " + string(r.Outcome) + "."}
 		case c.Approval.Execution != approval.Redeemed:
-			return nil, &Refusal{Status: 409, Code: "already_reported", Detail: "What became of this call has been reported already."}
+			return nil, &access.Refusal{Status: 409, Code: "already_reported", Detail: "What became of this call has been reported already."}
 		}
 		if err := c.Executed(r.Outcome); err != nil {
 			return nil, err
@@ -83,9 +84,9 @@ func (g *Gate) Executed(ctx context.Context, p Principal, r ExecutionRequest, on
 		return done, nil
 	})
 	if errors.Is(err, store.ErrNotFound) {
-		return ExecutedCall{}, g.refuse(ctx, notFound, engine.Event{
-			ID: newEventID(), Type: engine.Executed, RequestID: r.RequestID,
-			ApprovalID: formed(r.ApprovalID), AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: by,
+		return ExecutedCall{}, g.refuse(ctx, access.NotFound, engine.Event{
+			ID: store.NewEventID(), Type: engine.Executed, RequestID: r.RequestID,
+			ApprovalID: store.LoggableApprovalID(r.ApprovalID), AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: by,
 		})
 	}
 	if err != nil {
@@ -143,7 +144,7 @@ func (g *Gate) executed(ctx context.Context, a approval.Approval, r ExecutionReq
 
 // Reconcile records what a person found out about a call of which nobody knew
 // whether it had run: somebody of the requesting side, or an administrator.
-func (g *Gate) Reconcile(ctx context.Context, s Said, outcome approval.Execution, once *Once) (approval.Approval, error) {
+func (g *Contributions) Reconcile(ctx context.Context, s Said, outcome approval.Execution, once *access.Once) (approval.Approval, error) {
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Executed, engine.Allow, c.Approval, s.actor(), s.RequestID)
 	}
@@ -152,12 +153,12 @@ func (g *Gate) Reconcile(ctx context.Context, s Said, outcome approval.Execution
 			return nil, err
 		}
 		switch {
-		case !s.Person.Has(AdminRole) && !slices.Contains(c.Approval.Plan.Excluded, s.Person.Identity):
-			return nil, &Refusal{Status: 403, Code: "not_accountable", Detail: "Somebody who answers for the call, or an administrator, finds out what became of it."}
+		case !s.Person.Has(access.AdminRole) && !slices.Contains(c.Approval.Plan.Excluded, s.Person.Identity):
+			return nil, &access.Refusal{Status: 403, Code: "not_accountable", Detail: "Somebody who answers for the call, or an administrator, finds out what became of it."}
 		case c.Approval.Execution != approval.Unknown:
-			return nil, &Refusal{Status: 409, Code: "not_unknown", Detail: "It is known what became of this call, or it has not run."}
+			return nil, &access.Refusal{Status: 409, Code: "not_unknown", Detail: "It is known what became of this call, or it has not run."}
 		case outcome != approval.Succeeded && outcome != approval.Failed:
-			return nil, &Refusal{Status: 422, Code: "outcome", Detail: "Say that the call succeeded, or that it failed or never ran."}
+			return nil, &access.Refusal{Status: 422, Code: "outcome", Detail: "Say that the call succeeded, or that it failed or never ran."}
 		case strings.TrimSpace(s.Comment) == "":
 			return nil, admission(approval.ErrNoReason)
 		}
@@ -181,20 +182,20 @@ func (g *Gate) Reconcile(ctx context.Context, s Said, outcome approval.Execution
 
 // ReviewAfterwards records what somebody else says of a call for which one person
 // broke the glass.
-func (g *Gate) ReviewAfterwards(ctx context.Context, s Said, justified bool, once *Once) (approval.Approval, error) {
+func (g *Contributions) ReviewAfterwards(ctx context.Context, s Said, justified bool, once *access.Once) (approval.Approval, error) {
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Afterward, engine.Allow, c.Approval, s.actor(), s.RequestID)
 	}
 	result, err := g.change(ctx, s.ApprovalID, once, event, func(c *store.Change) (any, error) {
 		if !mayRead(s.Person, c.Approval) {
-			return nil, notFound
+			return nil, access.NotFound
 		}
 		owed, err := c.Owed()
 		if err != nil {
 			return nil, err
 		}
 		if owed == nil || owed.DoneAt != nil {
-			return nil, &Refusal{Status: 409, Code: "nothing_owed", Detail: "Nobody has to look at this call afterwards, or somebody has."}
+			return nil, &access.Refusal{Status: 409, Code: "nothing_owed", Detail: "Nobody has to look at this call afterwards, or somebody has."}
 		}
 		if err := mayReviewAfterwards(s.Person, c.Approval); err != nil {
 			return nil, err
@@ -227,7 +228,7 @@ func (g *Gate) ReviewAfterwards(ctx context.Context, s Said, justified bool, onc
 func write(e *engine.Event, comment string) (store.Words, error) {
 	w := store.Words{Comment: comment, Salt: rand.Text()}
 	var err error
-	if e.SafePayload, err = json.Marshal(approval.CommentPayload{CommentDigest: approval.CommentDigest(w.Salt, w.Comment)}); err != nil {
+	if e.SafePayload, err = json.Marshal(approval.Written{CommentDigest: approval.CommentDigest(w.Salt, w.Comment)}); err != nil {
 		return w, fmt.Errorf("encode what an event tells: %w", err)
 	}
 	return w, nil
@@ -247,10 +248,10 @@ func mayReviewAfterwards(p engine.Person, a approval.Approval) error {
 }
 
 // about is the answer to what a person did with an approval.
-func (g *Gate) about(ctx context.Context, s Said, kind engine.EventType, result any, err error) (approval.Approval, error) {
+func (g *Contributions) about(ctx context.Context, s Said, kind engine.EventType, result any, err error) (approval.Approval, error) {
 	if errors.Is(err, store.ErrNotFound) {
-		return approval.Approval{}, g.refuse(ctx, notFound, engine.Event{
-			ID: newEventID(), Type: kind, RequestID: s.RequestID, ApprovalID: formed(s.ApprovalID), SafePayload: []byte(`{}`), Actor: s.actor(),
+		return approval.Approval{}, g.refuse(ctx, access.NotFound, engine.Event{
+			ID: store.NewEventID(), Type: kind, RequestID: s.RequestID, ApprovalID: store.LoggableApprovalID(s.ApprovalID), SafePayload: []byte(`{}`), Actor: s.actor(),
 		})
 	}
 	if err != nil {

@@ -6,14 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
 	"time"
-
-	"github.com/google/uuid"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/token"
+	"holdpoint/internal/access"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
 )
@@ -40,9 +38,6 @@ type Config struct {
 	// Lease is how long an agent has to say what became of a redeemed call before
 	// nobody knows: 15 minutes. A redemption may ask for more, up to MaxLease.
 	Lease time.Duration
-	// Witnessed is how many witnesses have to have signed the checkpoint that is
-	// served to everybody.
-	Witnessed int
 	// Tickets looks tickets up; nil where no tracker is configured, and no ticket is
 	// taken.
 	Tickets Tracker
@@ -54,19 +49,29 @@ type Config struct {
 // MaxLease is the longest lease that a redemption may ask for.
 const MaxLease = 24 * time.Hour
 
-// Gate judges calls and takes what people and agents contribute afterwards. It
-// is safe for concurrent use, and any number of processes may run one each on
-// the same database.
+// Gate is the life of a call: it judges what is proposed, and redeems what was
+// approved. What people and agents do meanwhile is in its parts. It is safe for
+// concurrent use, and any number of processes may run one each on the same
+// database.
 type Gate struct {
-	Config
-	*Registrar
-	reading chan struct{} // holds whoever is reading a document
-	stalled atomic.Int64  // when the log was last found to stand still, in ns; 0 for never
-	// tiles are those of the log that proofs have needed; the others hold whoever
-	// reads the public log.
-	tiles                   *tileCache
-	logReaders, logBundlers chan struct{}
+	*core
+	Contributions *Contributions
+	Queries       *Queries
+	Grants        *Grants
+	reading       chan struct{} // holds whoever is reading a document
 }
+
+type (
+	// Contributions are what people, agents and runtimes add to an approval: votes,
+	// answers, questions, tickets, edits, and what became of a call that ran.
+	Contributions struct{ *core }
+	// Queries read approvals for people and agents.
+	Queries struct{ *core }
+	// Grants are standing grants: approvals of calls that are yet to come.
+	Grants struct{ *core }
+	// core is what the parts of a gate share.
+	core struct{ Config }
+)
 
 // New returns a gate.
 func New(cfg Config) (*Gate, error) {
@@ -91,80 +96,25 @@ func New(cfg Config) (*Gate, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Gate{
-		Config: cfg, Registrar: &Registrar{store: cfg.Store, refresh: cfg.Refresh}, reading: make(chan struct{}, 1),
-		tiles: newTileCache(keptTiles), logReaders: make(chan struct{}, logReaders), logBundlers: make(chan struct{}, logBundlers),
-	}, nil
+	c := &core{cfg}
+	return &Gate{core: c, Contributions: &Contributions{c}, Queries: &Queries{c}, Grants: &Grants{c}, reading: make(chan struct{}, 1)}, nil
 }
-
-// The kept answers of repeated requests, for the doors that must not know the store.
-type (
-	// Once says how to keep the answer to a request that may be repeated.
-	Once = store.Once
-	// Reply is an answer as it goes over the wire.
-	Reply = store.Reply
-	// Replay is the error that stands for "this was answered before".
-	Replay = store.Replay
-)
-
-// Principal is who an API key belongs to.
-type Principal struct {
-	KeyID    string
-	AgentID  string // "" for an admin key
-	Kind     string // agent, runtime or admin
-	Scopes   []string
-	MaxState string // the highest authorization_state that it may claim
-}
-
-// The kinds of key.
-const (
-	AgentKey   = "agent"
-	RuntimeKey = "runtime"
-	AdminKey   = "admin"
-)
-
-// Actor is the principal as the audit log names it: an agent's own key acts as
-// the agent, a runtime's or an administrator's as a service.
-func (p Principal) Actor() engine.Actor {
-	if p.Kind == AgentKey {
-		return engine.Actor{Kind: engine.AgentActor, ID: p.AgentID, Channel: "api"}
-	}
-	return engine.Actor{Kind: engine.ServiceActor, ID: p.KeyID, Channel: "api"}
-}
-
-// unavailable reports whether an error is an outage of the event store.
-func unavailable(err error) bool { return errors.Is(err, store.ErrUnavailable) }
-
-// IsUnavailable reports whether err means that the event store could not be
-// asked: nothing was granted, and the caller may try again.
-func IsUnavailable(err error) bool { return unavailable(err) }
 
 // Repeated returns *Replay when a person's request was answered before, and a
 // refusal when its key was used for something else.
-func (g *Gate) Repeated(ctx context.Context, once *Once) error {
+func (g *core) Repeated(ctx context.Context, once *access.Once) error {
 	if once == nil {
 		return nil
 	}
 	err := g.Store.Answered(ctx, once)
 	if errors.Is(err, store.ErrOtherRequest) {
-		return otherRequest
+		return access.OtherRequest
 	}
 	return err
 }
 
-// Unfit is err, or the refusal of a text that no database can keep.
-func Unfit(err error) error {
-	if errors.Is(err, store.ErrUnfit) {
-		return unfit
-	}
-	return err
-}
-
-// newEventID is a random UUID version 4.
-func newEventID() string { return uuid.NewString() }
-
-// event starts an event about an approval.
-func (g *Gate) event(kind engine.EventType, outcome engine.Outcome, a approval.Approval, by engine.Actor, requestID string) engine.Event {
+// Event starts an event about an approval.
+func (g *core) event(kind engine.EventType, outcome engine.Outcome, a approval.Approval, by engine.Actor, requestID string) engine.Event {
 	return ApprovalEvent(g.Sealer, kind, outcome, a, by, requestID)
 }
 
@@ -175,31 +125,21 @@ func ApprovalEvent(s *seal.Sealer, kind engine.EventType, outcome engine.Outcome
 		requestID = a.Call.RequestID
 	}
 	return engine.Event{
-		ID: newEventID(), Type: kind, RequestID: requestID, AgentID: a.Call.AgentID, ToolName: a.Call.Tool,
+		ID: store.NewEventID(), Type: kind, RequestID: requestID, AgentID: a.Call.AgentID, ToolName: a.Call.Tool,
 		Outcome: outcome, Reasons: []engine.Reason{}, SafePayload: json.RawMessage(`{}`), ApprovalID: a.ID, Actor: by,
 		DigestHMAC: s.Digest(a.Call.Digest), PolicyDigest: a.Decision.PolicyDigest, PrevOutcome: a.Decision.Outcome,
 	}
 }
 
-// Turned is what a door knows of a request that it turns away.
-type Turned struct {
-	RequestID, AgentID string
-	Actor              engine.Actor
-	Code, Message      string
-	// Route is the door: "POST /v1/pre-tool-check".
-	Route  string
-	Status int
-}
-
-// TurnAway appends the refusal of a request to the audit log. The request
+// RecordRejection appends the refusal of a request to the audit log. The request
 // itself, which may hold anything, is not kept.
-func (g *Gate) TurnAway(ctx context.Context, t Turned) error {
+func (g *core) RecordRejection(ctx context.Context, t access.RejectedRequest) error {
 	payload, err := json.Marshal(map[string]any{"route": t.Route, "status": t.Status})
 	if err != nil {
 		return fmt.Errorf("encode refusal: %w", err)
 	}
 	_, err = g.Store.Submit(ctx, store.Submission{Event: engine.Event{
-		ID: newEventID(), Type: engine.Refusal, RequestID: t.RequestID,
+		ID: store.NewEventID(), Type: engine.Refusal, RequestID: t.RequestID,
 		AgentID: t.AgentID, Outcome: engine.Deny, Reasons: []engine.Reason{{Code: t.Code, Message: t.Message}}, SafePayload: payload, Actor: t.Actor,
 	}})
 	return err
@@ -207,19 +147,15 @@ func (g *Gate) TurnAway(ctx context.Context, t Turned) error {
 
 // refuse appends the refusal of something that somebody wanted of an approval,
 // and returns the refusal. An outage comes back instead of it.
-func (g *Gate) refuse(ctx context.Context, r *Refusal, e engine.Event) error {
-	e.Outcome, e.Reasons = engine.Deny, []engine.Reason{{Code: r.Code, Message: r.Detail}}
-	if _, err := g.Store.Submit(ctx, store.Submission{Event: e}); err != nil {
-		return err
-	}
-	return r
+func (g *core) refuse(ctx context.Context, r *access.Refusal, e engine.Event) error {
+	return access.Refuse(ctx, g.Store, r, e)
 }
 
 // change runs fn under the approval's lock. A *Refusal that fn returns is
 // recorded in the same transaction, with what event says, and returned.
-func (g *Gate) change(ctx context.Context, id string, once *Once, event func(*store.Change) engine.Event, fn func(*store.Change) (any, error)) (any, error) {
+func (g *core) change(ctx context.Context, id string, once *access.Once, event func(*store.Change) engine.Event, fn func(*store.Change) (any, error)) (any, error) {
 	var result any
-	var refused *Refusal
+	var refused *access.Refusal
 	err := g.Store.Approvals.Change(ctx, id, once, func(c *store.Change) (any, error, error) {
 		result, refused = nil, nil
 		got, err := fn(c)
@@ -234,11 +170,11 @@ func (g *Gate) change(ctx context.Context, id string, once *Once, event func(*st
 	})
 	switch {
 	case errors.Is(err, store.ErrOtherRequest):
-		return nil, otherRequest
+		return nil, access.OtherRequest
 	case errors.Is(err, store.ErrNotFound):
 		return nil, store.ErrNotFound
 	case errors.Is(err, store.ErrUnfit):
-		return nil, unfit
+		return nil, access.UnstorableText
 	case err != nil:
 		return nil, err
 	case refused != nil:
@@ -246,14 +182,3 @@ func (g *Gate) change(ctx context.Context, id string, once *Once, event func(*st
 	}
 	return result, nil
 }
-
-var otherRequest = &Refusal{
-	Status: 422, Code: "idempotency_key_reused",
-	Detail: "This Idempotency-Key was used for a different request. Use a new key for a new request.",
-}
-
-var unfit = &Refusal{Status: 422, Code: "unfit_text", Detail: "A text holds a character that cannot be kept, such as NUL."}
-
-// notFound is the one answer for an approval that is not there and for one that
-// is somebody else's.
-var notFound = &Refusal{Status: 404, Code: "not_found", Detail: "There is no such approval."}

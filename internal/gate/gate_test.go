@@ -21,8 +21,12 @@ import (
 	"holdpoint/engine/canon"
 	"holdpoint/engine/registry"
 	"holdpoint/engine/token"
+	"holdpoint/internal/access"
+	"holdpoint/internal/admin"
+	"holdpoint/internal/auditlog"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/postgres/pgtest"
+	"holdpoint/internal/report"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
 )
@@ -33,12 +37,15 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // is called by the test, as the workflow would.
 type house struct {
 	*gate.Gate
+	*admin.Admin
+	Log     *auditlog.Log
+	Reports report.Reports
 	t       testing.TB
 	url     string // of the owner
 	settler *gate.Settler
 	people  map[string]engine.Person
-	agent   gate.Principal
-	runtime gate.Principal
+	agent   access.Principal
+	runtime access.Principal
 
 	rules gate.Rules
 	judge atomic.Pointer[gate.Judge]
@@ -94,6 +101,9 @@ func newHouse(t testing.TB, r approval.Routing) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
+	h.Admin = admin.New(admin.Config{Store: s, Refresh: func(context.Context) { h.judgeBy(h.rules) }})
+	h.Log = auditlog.New(auditlog.Config{Store: s})
+	h.Reports = report.Reports{Store: s, Judge: h.judge.Load}
 	h.settler = &gate.Settler{Store: s, Sealer: sealer, Validity: time.Hour, Logger: h.Logger}
 	h.populate(ctx)
 	h.judgeBy(gate.Rules{Environment: "test", Routing: r})
@@ -118,11 +128,11 @@ func runtimeURL(t testing.TB, owner string) string {
 }
 
 func (h *house) populate(ctx context.Context) {
-	admin, err := store.Open(ctx, store.Config{URL: h.url, MaxConns: 2, Timeout: time.Minute})
+	owner, err := store.Open(ctx, store.Config{URL: h.url, MaxConns: 2, Timeout: time.Minute})
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	defer admin.Close()
+	defer owner.Close()
 	event := func() engine.Event {
 		return engine.Event{ID: uuid.NewString(), Type: engine.Admin, Outcome: engine.Allow, SafePayload: []byte(`{}`)}
 	}
@@ -132,23 +142,23 @@ func (h *house) populate(ctx context.Context) {
 			p.Roles = []string{"other"}
 		}
 		p.Identity = p.ID
-		if err := admin.People.Create(ctx, p, "x", event()); err != nil {
+		if err := owner.People.Create(ctx, p, "x", event()); err != nil {
 			h.t.Fatal(err)
 		}
 		h.people[name] = p
 	}
 	twin := engine.Person{ID: store.NewID("usr"), Email: "ada2@example.com", Name: "ada again", Identity: h.people["ada"].Identity, Roles: []string{"reviewer"}}
-	if err := admin.People.Create(ctx, twin, "x", event()); err != nil {
+	if err := owner.People.Create(ctx, twin, "x", event()); err != nil {
 		h.t.Fatal(err)
 	}
 	h.people["ada2"] = twin
 	for _, a := range []string{"bot", "other-bot"} {
-		if err := admin.People.PutAgent(ctx, store.Agent{ID: a, Name: a, OwnerID: h.people["owner"].ID}, event()); err != nil {
+		if err := owner.People.PutAgent(ctx, store.Agent{ID: a, Name: a, OwnerID: h.people["owner"].ID}, event()); err != nil {
 			h.t.Fatal(err)
 		}
 	}
-	h.agent = gate.Principal{KeyID: "key_agent", AgentID: "bot", Kind: gate.AgentKey, MaxState: "authenticated"}
-	h.runtime = gate.Principal{KeyID: "key_runtime", AgentID: "bot", Kind: gate.RuntimeKey, MaxState: "confirmed"}
+	h.agent = access.Principal{KeyID: "key_agent", AgentID: "bot", Kind: access.AgentKey, MaxState: "authenticated"}
+	h.runtime = access.Principal{KeyID: "key_runtime", AgentID: "bot", Kind: access.RuntimeKey, MaxState: "confirmed"}
 }
 
 func parse(t testing.TB, text string) canon.Value {
@@ -192,7 +202,7 @@ func (h *house) vote(who string, a approval.Approval, approve bool) error {
 	if !approve {
 		v.Denial = approval.Never
 	}
-	_, err := h.Vote(context.Background(), v, nil)
+	_, err := h.Contributions.Vote(context.Background(), v, nil)
 	return err
 }
 
@@ -207,21 +217,21 @@ func (h *house) settle(id string) gate.Settlement {
 
 func (h *house) get(id string) gate.View {
 	h.t.Helper()
-	v, err := h.ForAgent(context.Background(), h.agent, id)
+	v, err := h.Queries.ForAgent(context.Background(), h.agent, id)
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	return v
 }
 
-func (h *house) redeem(p gate.Principal, raw, tool, arguments string) error {
+func (h *house) redeem(p access.Principal, raw, tool, arguments string) error {
 	_, err := h.Redeem(context.Background(), p, gate.RedeemRequest{Token: raw, Tool: tool, Arguments: parse(h.t, arguments)}, nil)
 	return err
 }
 
 // code is the stable code of a refusal; "" for no error.
 func code(err error) string {
-	var r *gate.Refusal
+	var r *access.Refusal
 	switch {
 	case err == nil:
 		return ""
@@ -232,14 +242,14 @@ func code(err error) string {
 }
 
 // Events lists what was appended, whether it has its place in the log or not.
-func (h *house) Events(ctx context.Context, f gate.EventFilter, limit int) ([]engine.Event, error) {
+func (h *house) Events(ctx context.Context, f store.EventFilter, limit int) ([]engine.Event, error) {
 	f.Limit = limit
 	return h.Store.Events.List(ctx, f)
 }
 
 func (h *house) events(id string, kind engine.EventType) (n int) {
 	h.t.Helper()
-	events, err := h.Events(context.Background(), gate.EventFilter{ApprovalID: id}, 1000)
+	events, err := h.Events(context.Background(), store.EventFilter{ApprovalID: id}, 1000)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -259,7 +269,7 @@ func TestDecidedAtOnceIsOneEvent(t *testing.T) {
 			t.Errorf("%s: %s, %v, want %s", doc, checked.Route, err, want)
 		}
 	}
-	events, err := h.Events(context.Background(), gate.EventFilter{AgentID: "bot"}, 10)
+	events, err := h.Events(context.Background(), store.EventFilter{AgentID: "bot"}, 10)
 	if err != nil || len(events) != 3 {
 		t.Fatalf("%d events, %v", len(events), err)
 	}
@@ -294,9 +304,9 @@ func TestApproveRedeemReport(t *testing.T) {
 	if v.Approval.Status != approval.Approved || v.Token == "" {
 		t.Fatalf("got %s with token %t", v.Approval.Status, v.Token != "")
 	}
-	other := gate.Principal{KeyID: "key_o", AgentID: "other-bot", Kind: gate.AgentKey}
+	other := access.Principal{KeyID: "key_o", AgentID: "other-bot", Kind: access.AgentKey}
 	for _, step := range []struct {
-		p                  gate.Principal
+		p                  access.Principal
 		raw, tool, a, want string
 	}{
 		{other, v.Token, "pay", args, "not_found"},
@@ -328,12 +338,12 @@ func TestAnswersAreTheRuntimesAlone(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 1))
 	a := h.open(asked)
 	for _, step := range []struct {
-		p    gate.Principal
+		p    access.Principal
 		want string
 	}{
-		{h.agent, "agent_cannot_confirm"}, {gate.Principal{KeyID: "k", AgentID: "other-bot", Kind: gate.RuntimeKey}, "not_found"}, {h.runtime, ""}, {h.runtime, "already_decided"},
+		{h.agent, "agent_cannot_confirm"}, {access.Principal{KeyID: "k", AgentID: "other-bot", Kind: access.RuntimeKey}, "not_found"}, {h.runtime, ""}, {h.runtime, "already_decided"},
 	} {
-		_, err := h.Answer(context.Background(), step.p, gate.AnswerRequest{ApprovalID: a.ID, Confirmed: true}, nil)
+		_, err := h.Contributions.Answer(context.Background(), step.p, gate.AnswerRequest{ApprovalID: a.ID, Confirmed: true}, nil)
 		if code(err) != step.want {
 			t.Errorf("%s answers: %q, want %q", step.p.Kind, code(err), step.want)
 		}
@@ -343,14 +353,14 @@ func TestAnswersAreTheRuntimesAlone(t *testing.T) {
 		t.Errorf("confirmed: %s", got.Approval.Status)
 	}
 	b := h.open(asked)
-	if _, err := h.Answer(context.Background(), h.runtime, gate.AnswerRequest{ApprovalID: b.ID}, nil); err != nil {
+	if _, err := h.Contributions.Answer(context.Background(), h.runtime, gate.AnswerRequest{ApprovalID: b.ID}, nil); err != nil {
 		t.Fatal(err)
 	}
 	h.settle(b.ID)
 	if got := h.get(b.ID).Approval.Status; got != approval.Denied {
 		t.Errorf("declined: %s", got)
 	}
-	if _, err := h.Answer(context.Background(), h.runtime, gate.AnswerRequest{ApprovalID: h.open(another(deferred)).ID, Confirmed: true}, nil); code(err) != "nothing_to_answer" {
+	if _, err := h.Contributions.Answer(context.Background(), h.runtime, gate.AnswerRequest{ApprovalID: h.open(another(deferred)).ID, Confirmed: true}, nil); code(err) != "nothing_to_answer" {
 		t.Errorf("a deferral answered: %q", code(err))
 	}
 }
@@ -358,7 +368,7 @@ func TestAnswersAreTheRuntimesAlone(t *testing.T) {
 func TestCapIsTheCredentials(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 1))
 	claims := `{"tool_name":"send_email","tool_category":"write","authorization_state":"confirmed","evidence_refs":["x:1"],"risk_domain":"customer_support","proposed_arguments":{"to":"a"},"recommended_route":"accept"}`
-	for p, want := range map[*gate.Principal]engine.Route{&h.agent: engine.Ask, &h.runtime: engine.Accept} {
+	for p, want := range map[*access.Principal]engine.Route{&h.agent: engine.Ask, &h.runtime: engine.Accept} {
 		checked, err := h.PreToolCheck(context.Background(), *p, parse(t, claims), gate.Request{}, nil)
 		if err != nil || checked.Route != want {
 			t.Errorf("%s claims confirmed: %s, %v; want %s", p.Kind, checked.Route, err, want)
@@ -382,7 +392,7 @@ func TestWhatWaitsCanBeApproved(t *testing.T) {
 		t.Fatal(err)
 	}
 	judge.Registry.Agents = map[string]registry.Agent{"bot": {ID: "bot"}}
-	p := gate.Principal{KeyID: "k", AgentID: "bot", Kind: gate.RuntimeKey, MaxState: "confirmed"}
+	p := access.Principal{KeyID: "k", AgentID: "bot", Kind: access.RuntimeKey, MaxState: "confirmed"}
 	now, waiting := time.Now(), 0
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 4<<20)
@@ -478,7 +488,7 @@ func TestPendingIsBounded(t *testing.T) {
 	h.open(deferred)
 	h.open(deferred)
 	_, err := h.PreToolCheck(context.Background(), h.agent, parse(t, deferred), gate.Request{}, nil)
-	var r *gate.Refusal
+	var r *access.Refusal
 	if !errors.As(err, &r) || r.Code != "too_many_pending" || r.RetryAfter == 0 {
 		t.Errorf("got %v", err)
 	}
@@ -498,13 +508,13 @@ func TestLongArgumentsMustHaveBeenShown(t *testing.T) {
 	if got := code(h.vote("ada", a, true)); got != "arguments_not_shown" {
 		t.Errorf("unseen: %q", got)
 	}
-	if _, err := h.Card(ctx, h.people["ada"], a.ID, gate.Page); err != nil {
+	if _, err := h.Queries.Card(ctx, h.people["ada"], a.ID, gate.Page); err != nil {
 		t.Fatal(err)
 	}
 	if got := code(h.vote("ada", a, true)); got != "arguments_not_shown" {
 		t.Errorf("seen in part: %q", got)
 	}
-	card, err := h.Card(ctx, h.people["ada"], a.ID, gate.Whole)
+	card, err := h.Queries.Card(ctx, h.people["ada"], a.ID, gate.Whole)
 	if err != nil || !card.Shown || string(card.Arguments) != args {
 		t.Fatalf("shown %t: %s, %v", card.Shown, card.Arguments, err)
 	}
@@ -557,7 +567,7 @@ func TestClaimsDoNotLowerTheQuorum(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 2))
 	for _, doc := range []string{deferred, asked} {
 		a := h.open(doc)
-		if _, err := h.Answer(context.Background(), h.runtime, gate.AnswerRequest{ApprovalID: a.ID, Confirmed: true}, nil); code(err) != "nothing_to_answer" {
+		if _, err := h.Contributions.Answer(context.Background(), h.runtime, gate.AnswerRequest{ApprovalID: a.ID, Confirmed: true}, nil); code(err) != "nothing_to_answer" {
 			t.Errorf("the runtime alone: %q", code(err))
 		}
 		if err := h.vote("ada", a, true); err != nil {

@@ -14,6 +14,7 @@ import (
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/grant"
+	"holdpoint/internal/access"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
 )
@@ -55,9 +56,9 @@ type (
 	PastCall = store.Past
 )
 
-// ProposeGrant says what a grant would have done to the past, and changes
+// Propose says what a grant would have done to the past, and changes
 // nothing. Its refusals are those of SaveGrant.
-func (g *Gate) ProposeGrant(ctx context.Context, r GrantRequest) (Backtest, error) {
+func (g *Grants) Propose(ctx context.Context, r GrantRequest) (Backtest, error) {
 	record, arguments, err := g.grantable(ctx, r)
 	if err != nil {
 		return Backtest{}, err
@@ -68,15 +69,15 @@ func (g *Gate) ProposeGrant(ctx context.Context, r GrantRequest) (Backtest, erro
 // errDenied says that a call was denied while the past was looked at.
 var errDenied = errors.New("a call has been denied meanwhile")
 
-// SaveGrant makes a grant, by somebody who has just proved who they are and could
+// Save makes a grant, by somebody who has just proved who they are and could
 // vote for calls like this one. Every past denial that it would overrule has to
 // be acknowledged; the past is looked at anew.
-func (g *Gate) SaveGrant(ctx context.Context, r GrantRequest) (Grant, error) {
+func (g *Grants) Save(ctx context.Context, r GrantRequest) (Grant, error) {
 	for {
 		record, arguments, err := g.grantable(ctx, r)
-		var refused *Refusal
+		var refused *access.Refusal
 		if errors.As(err, &refused) {
-			e := engine.Event{ID: newEventID(), Type: engine.Granted, RequestID: r.RequestID, ApprovalID: formed(r.ApprovalID), SafePayload: []byte(`{}`), Actor: r.actor()}
+			e := engine.Event{ID: store.NewEventID(), Type: engine.Granted, RequestID: r.RequestID, ApprovalID: store.LoggableApprovalID(r.ApprovalID), SafePayload: []byte(`{}`), Actor: r.actor()}
 			return Grant{}, g.refuse(ctx, refused, e)
 		}
 		if err != nil {
@@ -94,7 +95,7 @@ func (g *Gate) SaveGrant(ctx context.Context, r GrantRequest) (Grant, error) {
 }
 
 // makeGrant writes the grant under the lock on its approval.
-func (g *Gate) makeGrant(ctx context.Context, r GrantRequest, from approval.Approval, past Backtest) (Grant, error) {
+func (g *Grants) makeGrant(ctx context.Context, r GrantRequest, from approval.Approval, past Backtest) (Grant, error) {
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Granted, c.Approval.Decision.Outcome, c.Approval, r.actor(), r.RequestID)
 	}
@@ -120,7 +121,7 @@ func (g *Gate) makeGrant(ctx context.Context, r GrantRequest, from approval.Appr
 			}
 		}
 		if len(missing) > 0 {
-			return nil, &Refusal{
+			return nil, &access.Refusal{
 				Status: 409, Code: "denials_not_acknowledged",
 				Detail: "People have denied calls that this would let pass. Look at each and say so: " + strings.Join(missing, ", ") + ".",
 			}
@@ -146,7 +147,7 @@ func (g *Gate) makeGrant(ctx context.Context, r GrantRequest, from approval.Appr
 		return Grant{Grant: made, Pattern: r.Pattern, MayRevoke: true}, nil
 	})
 	if errors.Is(err, store.ErrNotFound) {
-		return Grant{}, notFound
+		return Grant{}, access.NotFound
 	}
 	if err != nil {
 		return Grant{}, err
@@ -155,10 +156,10 @@ func (g *Gate) makeGrant(ctx context.Context, r GrantRequest, from approval.Appr
 }
 
 // grantable refuses what cannot become a grant, and reads what it is made from.
-func (g *Gate) grantable(ctx context.Context, r GrantRequest) (store.Record, canon.Value, error) {
+func (g *Grants) grantable(ctx context.Context, r GrantRequest) (store.Record, canon.Value, error) {
 	record, err := g.Store.Approvals.Get(ctx, r.ApprovalID)
 	if errors.Is(err, store.ErrNotFound) {
-		err = notFound
+		err = access.NotFound
 	}
 	if err == nil {
 		err = r.allowed(record.Approval, record.Now)
@@ -180,7 +181,7 @@ func (g *Gate) grantable(ctx context.Context, r GrantRequest) (store.Record, can
 	}
 	document, err := g.Sealer.Open(r.ApprovalID, record.Sealed)
 	if errors.Is(err, seal.ErrErased) {
-		return record, canon.Value{}, &Refusal{Status: 409, Code: "erased", Detail: "The arguments have been erased, so there is nothing that other calls could be like."}
+		return record, canon.Value{}, &access.Refusal{Status: 409, Code: "erased", Detail: "The arguments have been erased, so there is nothing that other calls could be like."}
 	}
 	if err != nil {
 		return record, canon.Value{}, fmt.Errorf("open the arguments of %s: %w", r.ApprovalID, err)
@@ -190,7 +191,7 @@ func (g *Gate) grantable(ctx context.Context, r GrantRequest) (store.Record, can
 		return record, canon.Value{}, fmt.Errorf("read the arguments of %s: %w", r.ApprovalID, err)
 	}
 	if !r.Pattern.Match(args) {
-		return record, canon.Value{}, &Refusal{Status: 422, Code: "not_like_it", Detail: "The call that this is made from does not fit what you have written."}
+		return record, canon.Value{}, &access.Refusal{Status: 422, Code: "not_like_it", Detail: "The call that this is made from does not fit what you have written."}
 	}
 	return record, args, nil
 }
@@ -199,7 +200,7 @@ func (g *Gate) grantable(ctx context.Context, r GrantRequest) (store.Record, can
 func (r GrantRequest) allowed(a approval.Approval, now time.Time) error {
 	err := MayGrant(r.Person, a, now)
 	if r.Digest != a.Call.Digest && mayRead(r.Person, a) {
-		return &Refusal{Status: 409, Code: "stale", Detail: "What you looked at is no longer what the call is about. Look at it again."}
+		return &access.Refusal{Status: 409, Code: "stale", Detail: "What you looked at is no longer what the call is about. Look at it again."}
 	}
 	return err
 }
@@ -211,15 +212,15 @@ func MayGrant(p engine.Person, a approval.Approval, now time.Time) error {
 	roles, human := rolesAsked(a)
 	switch {
 	case !mayRead(p, a):
-		return notFound
+		return access.NotFound
 	case slices.Contains(a.Plan.Excluded, p.Identity):
 		return admission(approval.ErrSelfReview)
 	case p.Disabled || !slices.ContainsFunc(append(slices.Clone(roles), human...), p.Has):
 		return admission(approval.ErrNotEligible)
 	case !slices.ContainsFunc(roles, p.Has):
-		return &Refusal{Status: 409, Code: "human_only", Detail: "A person has to decide each call like this one, and nobody can do so beforehand."}
+		return &access.Refusal{Status: 409, Code: "human_only", Detail: "A person has to decide each call like this one, and nobody can do so beforehand."}
 	case a.Call.Dialect == DialectThreeGate:
-		return &Refusal{Status: 409, Code: "not_grantable", Detail: "A tool request is signed for as the document that it is. Each has to be looked at."}
+		return &access.Refusal{Status: 409, Code: "not_grantable", Detail: "A tool request is signed for as the document that it is. Each has to be looked at."}
 	}
 	if !Proved(p, now) {
 		return admission(approval.ErrNotFresh)
@@ -253,23 +254,23 @@ func rolesAsked(a approval.Approval) (roles, human []string) {
 func (r GrantRequest) check() error {
 	switch {
 	case r.For < MinGrant || r.For > MaxGrant:
-		return &Refusal{Status: 422, Code: "grant_time", Detail: "A grant lasts between one minute and seven days."}
+		return &access.Refusal{Status: 422, Code: "grant_time", Detail: "A grant lasts between one minute and seven days."}
 	case r.Uses < 1 || r.Uses > MaxGrantUses:
-		return &Refusal{Status: 422, Code: "grant_uses", Detail: fmt.Sprintf("A grant is good for 1 to %d calls.", MaxGrantUses)}
+		return &access.Refusal{Status: 422, Code: "grant_uses", Detail: fmt.Sprintf("A grant is good for 1 to %d calls.", MaxGrantUses)}
 	case strings.TrimSpace(r.Comment) == "":
-		return &Refusal{Status: 422, Code: "reason_required", Detail: "Say why calls like this one are to pass: others will want to know."}
-	case len(r.Comment) > MaxReason || !utf8.ValidString(r.Comment):
-		return &Refusal{Status: 422, Code: "reason_too_long", Detail: fmt.Sprintf("The reason has %d bytes; at most %d are kept.", len(r.Comment), MaxReason)}
+		return &access.Refusal{Status: 422, Code: "reason_required", Detail: "Say why calls like this one are to pass: others will want to know."}
+	case len(r.Comment) > access.MaxReason || !utf8.ValidString(r.Comment):
+		return &access.Refusal{Status: 422, Code: "reason_too_long", Detail: fmt.Sprintf("The reason has %d bytes; at most %d are kept.", len(r.Comment), access.MaxReason)}
 	}
 	if err := r.Pattern.Check(); err != nil {
-		return &Refusal{Status: 422, Code: "pattern", Detail: err.Error()}
+		return &access.Refusal{Status: 422, Code: "pattern", Detail: err.Error()}
 	}
 	return nil
 }
 
-// Grants lists the grants that the person may know of: those made from approvals
+// ForPerson lists the grants that the person may know of: those made from approvals
 // that they may see. Those that are live come first.
-func (g *Gate) Grants(ctx context.Context, p engine.Person) ([]Grant, time.Time, error) {
+func (g *Grants) ForPerson(ctx context.Context, p engine.Person) ([]Grant, time.Time, error) {
 	list, now, err := g.Store.Grants.List(ctx)
 	if err != nil {
 		return nil, now, err
@@ -297,9 +298,9 @@ func (g *Gate) Grants(ctx context.Context, p engine.Person) ([]Grant, time.Time,
 	return seen, now, nil
 }
 
-// AllGrants lists the grants for an administrator's key, without what calls have
+// All lists the grants for an administrator's key, without what calls have
 // to be like: no key reads arguments.
-func (g *Gate) AllGrants(ctx context.Context) ([]Grant, time.Time, error) {
+func (g *Grants) All(ctx context.Context) ([]Grant, time.Time, error) {
 	list, now, err := g.Store.Grants.List(ctx)
 	seen := make([]Grant, len(list))
 	for i, one := range list {
@@ -312,15 +313,15 @@ func (g *Gate) AllGrants(ctx context.Context) ([]Grant, time.Time, error) {
 // that the approval it was made from asks for.
 func mayRevoke(p engine.Person, one store.Grant, from approval.Approval) bool {
 	roles, human := rolesAsked(from)
-	return one.PersonID == p.ID || MayAdminister(p) || !p.Disabled && slices.ContainsFunc(append(roles, human...), p.Has)
+	return one.PersonID == p.ID || access.MayAdminister(p) || !p.Disabled && slices.ContainsFunc(append(roles, human...), p.Has)
 }
 
-var noGrant = &Refusal{Status: 404, Code: "not_found", Detail: "There is no such grant."}
+var noGrant = &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such grant."}
 
-// RevokeGrant ends a grant at once: for whoever made it, administrators, and
+// Revoke ends a grant at once: for whoever made it, administrators, and
 // those whose role was asked for. Nobody can lengthen one.
-func (g *Gate) RevokeGrant(ctx context.Context, p engine.Person, id string, by By, once *Once) error {
-	one, from, err := g.grant(ctx, id)
+func (g *Grants) Revoke(ctx context.Context, p engine.Person, id string, by access.By, once *access.Once) error {
+	one, from, err := g.get(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -328,21 +329,21 @@ func (g *Gate) RevokeGrant(ctx context.Context, p engine.Person, id string, by B
 	case one.PersonID != p.ID && !mayRead(p, from):
 		return noGrant
 	case !mayRevoke(p, one, from):
-		return g.refuse(ctx, admission(approval.ErrNotEligible).(*Refusal), by.about(one, "", "")) //nolint:errorlint,forcetypeassert // it is one
+		return g.refuse(ctx, admission(approval.ErrNotEligible).(*access.Refusal), grantEvent(by, one, "", "")) //nolint:errorlint,forcetypeassert // it is one
 	}
-	return g.revokeGrant(ctx, one, by, once)
+	return g.revoke(ctx, one, by, once)
 }
 
-// RevokeGrantByKey is RevokeGrant for an administrator's key.
-func (g *Gate) RevokeGrantByKey(ctx context.Context, id string, by By, once *Once) error {
-	one, _, err := g.grant(ctx, id)
+// RevokeByKey is RevokeGrant for an administrator's key.
+func (g *Grants) RevokeByKey(ctx context.Context, id string, by access.By, once *access.Once) error {
+	one, _, err := g.get(ctx, id)
 	if err != nil {
 		return err
 	}
-	return g.revokeGrant(ctx, one, by, once)
+	return g.revoke(ctx, one, by, once)
 }
 
-func (g *Gate) grant(ctx context.Context, id string) (store.Grant, approval.Approval, error) {
+func (g *Grants) get(ctx context.Context, id string) (store.Grant, approval.Approval, error) {
 	if !store.ValidGrantID(id) {
 		return store.Grant{}, approval.Approval{}, noGrant
 	}
@@ -357,21 +358,21 @@ func (g *Gate) grant(ctx context.Context, id string) (store.Grant, approval.Appr
 	return one, from[one.FromApproval], err
 }
 
-func (g *Gate) revokeGrant(ctx context.Context, one store.Grant, by By, once *Once) error {
-	e := by.about(one, "GRANT_REVOKED", "The standing grant "+one.ID+" was revoked.")
+func (g *Grants) revoke(ctx context.Context, one store.Grant, by access.By, once *access.Once) error {
+	e := grantEvent(by, one, "GRANT_REVOKED", "The standing grant "+one.ID+" was revoked.")
 	err := g.Store.Grants.Revoke(ctx, one.ID, by.Actor.ID, once, e)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return &Refusal{Status: 409, Code: "grant_over", Detail: "This grant is over already: revoked, used up, or past its time."}
+		return &access.Refusal{Status: 409, Code: "grant_over", Detail: "This grant is over already: revoked, used up, or past its time."}
 	case errors.Is(err, store.ErrOtherRequest):
-		return otherRequest
+		return access.OtherRequest
 	}
 	return err
 }
 
 // about starts an event about a grant.
-func (b By) about(one store.Grant, code, message string) engine.Event {
-	e := b.event(code, message, one.AgentID, one.Tool)
+func grantEvent(b access.By, one store.Grant, code, message string) engine.Event {
+	e := b.Event(code, message, one.AgentID, one.Tool)
 	e.Type, e.ApprovalID = engine.Granted, one.FromApproval
 	payload, err := json.Marshal(map[string]any{"grant": one.ID, "uses": one.MaxUses, "used": one.Uses, "expires_at": one.ExpiresAt})
 	if err == nil {

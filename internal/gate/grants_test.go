@@ -15,7 +15,10 @@ import (
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/grant"
+	"holdpoint/internal/access"
+	"holdpoint/internal/admin"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/store"
 )
 
 // grantingHouse is a house in which grants vote.
@@ -63,7 +66,7 @@ func (h *house) wish(who string, a approval.Approval, p grant.Pattern, uses int)
 
 func (h *house) grant(who string, a approval.Approval, p grant.Pattern, uses int) gate.Grant {
 	h.t.Helper()
-	made, err := h.SaveGrant(context.Background(), h.wish(who, a, p, uses))
+	made, err := h.Grants.Save(context.Background(), h.wish(who, a, p, uses))
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -114,7 +117,7 @@ func TestGrantVotesTenTimes(t *testing.T) {
 	}
 	h.want("the eleventh", h.decided(payment(1)), approval.Pending)
 	h.want("too much", h.decided(payment(101)), approval.Pending)
-	list, now, err := h.Grants(context.Background(), h.people["ben"])
+	list, now, err := h.Grants.ForPerson(context.Background(), h.people["ben"])
 	if err != nil || len(list) != 1 || list[0].Uses != 10 || len(list[0].UsedBy) != 10 || list[0].Live(now) || list[0].MayRevoke || len(list[0].Pattern.Matchers) != 2 {
 		t.Errorf("listed as %+v, %v", list, err)
 	}
@@ -124,7 +127,7 @@ func TestGrantIsForItsAgentToolAndEnvironment(t *testing.T) {
 	h := grantingHouse(t, routing(time.Hour, 1))
 	h.grant("ada", h.open(payment(50)), upTo(100), 10)
 	h.want("another tool", h.decided(strings.Replace(payment(5), `"pay"`, `"pay2"`, 1)), approval.Pending)
-	other, err := h.PreToolCheck(context.Background(), gate.Principal{KeyID: "k", AgentID: "other-bot", Kind: gate.AgentKey, MaxState: "authenticated"}, parse(t, payment(5)), gate.Request{}, nil)
+	other, err := h.PreToolCheck(context.Background(), access.Principal{KeyID: "k", AgentID: "other-bot", Kind: access.AgentKey, MaxState: "authenticated"}, parse(t, payment(5)), gate.Request{}, nil)
 	if err != nil || other.Approval == nil {
 		t.Fatal(err)
 	}
@@ -143,21 +146,21 @@ func TestGrantIsForItsAgentToolAndEnvironment(t *testing.T) {
 func TestGrantEnds(t *testing.T) {
 	h := grantingHouse(t, routing(time.Hour, 1))
 	g := h.grant("ada", h.open(payment(50)), upTo(100), 10)
-	by := gate.PersonAdministers(h.people["ben"], "console", "req")
-	if got := code(h.RevokeGrant(context.Background(), h.people["stranger"], g.ID, by, nil)); got != "not_found" {
+	by := access.PersonAdministers(h.people["ben"], "console", "req")
+	if got := code(h.Grants.Revoke(context.Background(), h.people["stranger"], g.ID, by, nil)); got != "not_found" {
 		t.Errorf("a stranger revokes: %q", got)
 	}
-	if got := code(h.RevokeGrant(context.Background(), h.people["owner"], "gra_x", by, nil)); got != "not_found" {
+	if got := code(h.Grants.Revoke(context.Background(), h.people["owner"], "gra_x", by, nil)); got != "not_found" {
 		t.Errorf("of no grant: %q", got)
 	}
 	h.want("before", h.decided(payment(1)), approval.Approved)
 	waiting := h.open(payment(2))
-	if err := h.RevokeGrant(context.Background(), h.people["ben"], g.ID, by, nil); err != nil {
+	if err := h.Grants.Revoke(context.Background(), h.people["ben"], g.ID, by, nil); err != nil {
 		t.Fatal(err)
 	}
 	h.settle(waiting.ID)
 	h.want("revoked between", h.get(waiting.ID).Approval, approval.Pending)
-	if got := code(h.RevokeGrant(context.Background(), h.people["ada"], g.ID, by, nil)); got != "grant_over" {
+	if got := code(h.Grants.Revoke(context.Background(), h.people["ada"], g.ID, by, nil)); got != "grant_over" {
 		t.Errorf("twice: %q", got)
 	}
 	late := h.grant("ada", h.open(payment(50)), upTo(100), 10)
@@ -255,7 +258,7 @@ func TestGrantsNeverStandForHumansOrAgainstAPerson(t *testing.T) {
 		t.Fatalf("it asks for %s", a.Plan.Requirements[0].Kind)
 	}
 	h.want("human", a, approval.Pending)
-	if _, err := h.SaveGrant(context.Background(), h.wish("ben", a, upTo(100), 10)); code(err) != "human_only" {
+	if _, err := h.Grants.Save(context.Background(), h.wish("ben", a, upTo(100), 10)); code(err) != "human_only" {
 		t.Errorf("a grant from a card for humans: %v", err)
 	}
 
@@ -266,7 +269,7 @@ func TestGrantsNeverStandForHumansOrAgainstAPerson(t *testing.T) {
 	h.asOwner(`ALTER TABLE approvals ENABLE TRIGGER approvals_guard`)
 	h.settle(a.ID)
 	h.want("a form", h.get(a.ID).Approval, approval.Pending)
-	if _, err := h.SaveGrant(context.Background(), h.wish("ben", a, upTo(100), 10)); code(err) != "not_eligible" {
+	if _, err := h.Grants.Save(context.Background(), h.wish("ben", a, upTo(100), 10)); code(err) != "not_eligible" {
 		t.Errorf("a grant from a card with a form: %v", err)
 	}
 
@@ -282,17 +285,17 @@ func TestGrantsNeverStandForHumansOrAgainstAPerson(t *testing.T) {
 	h.want("denied by its maker", h.get(a.ID).Approval, approval.Pending)
 	h.judgeBy(gate.Rules{Environment: "test", Routing: r})
 
-	if err := h.Throw(context.Background(), gate.PersonAdministers(h.people["ada"], "console", "r"), "bot", "stop", nil); err != nil {
+	if err := h.Registry.ThrowKillSwitch(context.Background(), access.PersonAdministers(h.people["ada"], "console", "r"), "bot", "stop", nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.SaveGrant(context.Background(), h.wish("ben", a, upTo(100), 10)); code(err) != "kill_switch" {
+	if _, err := h.Grants.Save(context.Background(), h.wish("ben", a, upTo(100), 10)); code(err) != "kill_switch" {
 		t.Errorf("a grant for a stopped agent: %v", err)
 	}
-	if err := h.Release(context.Background(), gate.PersonAdministers(h.people["ada"], "console", "r"), "bot", nil); err != nil {
+	if err := h.Registry.ReleaseKillSwitch(context.Background(), access.PersonAdministers(h.people["ada"], "console", "r"), "bot", nil); err != nil {
 		t.Fatal(err)
 	}
 	a = h.open(payment(3))
-	if err := h.Throw(context.Background(), gate.PersonAdministers(h.people["ada"], "console", "r"), "", "stop all", nil); err != nil {
+	if err := h.Registry.ThrowKillSwitch(context.Background(), access.PersonAdministers(h.people["ada"], "console", "r"), "", "stop all", nil); err != nil {
 		t.Fatal(err)
 	}
 	h.settle(a.ID)
@@ -304,7 +307,7 @@ func TestGrantsNeverStandForHumansOrAgainstAPerson(t *testing.T) {
 	}
 }
 
-// A grant is worth no more than its maker is when it is used.
+// A get is worth no more than its maker is when it is used.
 func TestGrantIsItsMakersVote(t *testing.T) {
 	for name, change := range map[string]func(h *house){
 		"disabled": func(h *house) {
@@ -339,7 +342,7 @@ func TestGrantAndEditions(t *testing.T) {
 	g := h.grant("ada", seen, upTo(100), 10)
 	edit := func(a approval.Approval, amount int) approval.Approval {
 		t.Helper()
-		a, err := h.Edit(context.Background(), gate.EditRequest{
+		a, err := h.Contributions.Edit(context.Background(), gate.EditRequest{
 			Said:      gate.Said{Person: h.people["dina"], ApprovalID: a.ID, Comment: "not that much", Channel: "console"},
 			Arguments: parse(t, fmt.Sprintf(`{"amount":%d,"to":"canary-argument"}`, amount)), Digest: a.Call.Digest, Version: a.Version,
 		}, nil)
@@ -401,8 +404,8 @@ func TestWhoMayGrant(t *testing.T) {
 		if test.edit != nil {
 			test.edit(&r)
 		}
-		_, proposed := h.ProposeGrant(context.Background(), r)
-		_, err := h.SaveGrant(context.Background(), r)
+		_, proposed := h.Grants.Propose(context.Background(), r)
+		_, err := h.Grants.Save(context.Background(), r)
 		if code(err) != test.want || code(proposed) != test.want {
 			t.Errorf("%s: saved %q, proposed %q, want %q", name, code(err), code(proposed), test.want)
 		}
@@ -427,7 +430,7 @@ func TestPastDenialsAreAcknowledged(t *testing.T) {
 	end(30, true)
 	waiting := h.open(payment(50))
 	r := h.wish("ada", waiting, upTo(100), 10)
-	past, err := h.ProposeGrant(context.Background(), r)
+	past, err := h.Grants.Propose(context.Background(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -436,29 +439,29 @@ func TestPastDenialsAreAcknowledged(t *testing.T) {
 		t.Errorf("backtest: %+v", past)
 	}
 	r.Acknowledged = []string{tooMuch.ID}
-	_, err = h.SaveGrant(context.Background(), r)
+	_, err = h.Grants.Save(context.Background(), r)
 	if code(err) != "denials_not_acknowledged" || !strings.Contains(err.Error(), denied.ID) || strings.Contains(err.Error(), tooMuch.ID) {
 		t.Errorf("not acknowledged: %v", err)
 	}
 	// A denial since the page was shown counts as well.
 	r.Acknowledged = []string{denied.ID}
 	later := end(81, false)
-	if _, err = h.SaveGrant(context.Background(), r); code(err) != "denials_not_acknowledged" || !strings.Contains(err.Error(), later.ID) {
+	if _, err = h.Grants.Save(context.Background(), r); code(err) != "denials_not_acknowledged" || !strings.Contains(err.Error(), later.ID) {
 		t.Errorf("one more denial: %v", err)
 	}
 	r.Acknowledged = []string{denied.ID, later.ID, tooMuch.ID}
-	g, err := h.SaveGrant(context.Background(), r)
+	g, err := h.Grants.Save(context.Background(), r)
 	if err != nil || len(g.Acknowledged) != 2 {
 		t.Fatalf("acknowledged %q, %v", g.Acknowledged, err)
 	}
 	// What has been erased cannot be compared, but for the very same call.
 	h.asOwner(`UPDATE retention_floor SET shortest = '0'`)
 	for _, a := range []approval.Approval{denied, later} {
-		if _, err := h.Erase(context.Background(), gate.By{}, gate.EraseRequest{ApprovalID: a.ID, Reason: "test"}, nil); err != nil {
+		if _, err := h.Retention.Erase(context.Background(), access.By{}, admin.EraseRequest{ApprovalID: a.ID, Reason: "test"}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	past, err = h.ProposeGrant(context.Background(), r)
+	past, err = h.Grants.Propose(context.Background(), r)
 	if err != nil || past.Unreadable != 2 || past.Count(approval.Denied) != 0 {
 		t.Errorf("after erasing: %+v, %v", past, err)
 	}
@@ -473,18 +476,18 @@ func TestGrantsTellNoArguments(t *testing.T) {
 	}
 	h.settle(denied.ID)
 	r := h.wish("ada", h.open(payment(50)), upTo(100), 10)
-	_, err := h.SaveGrant(context.Background(), r) // a refusal, with the denial's id
+	_, err := h.Grants.Save(context.Background(), r) // a refusal, with the denial's id
 	if code(err) != "denials_not_acknowledged" {
 		t.Fatal(err)
 	}
 	r.Acknowledged = []string{denied.ID}
 	r.Pattern.Matchers[1] = grant.Matcher{Path: "/to", Op: grant.Prefix, Value: canon.String("canary")}
-	g, err := h.SaveGrant(context.Background(), r)
+	g, err := h.Grants.Save(context.Background(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.want("used", h.decided(payment(51)), approval.Approved)
-	if err := h.RevokeGrantByKey(context.Background(), g.ID, gate.Principal{KeyID: "key_admin", Kind: gate.AdminKey}.Administrator("r"), nil); err != nil {
+	if err := h.Grants.RevokeByKey(context.Background(), g.ID, access.Principal{KeyID: "key_admin", Kind: access.AdminKey}.Administrator("r"), nil); err != nil {
 		t.Fatal(err)
 	}
 	conn, err := pgx.Connect(context.Background(), h.url)
@@ -505,7 +508,7 @@ func TestGrantsTellNoArguments(t *testing.T) {
 			t.Errorf("%s tells of the pattern", table)
 		}
 	}
-	events, err := h.Events(context.Background(), gate.EventFilter{AgentID: "bot"}, 1000)
+	events, err := h.Events(context.Background(), store.EventFilter{AgentID: "bot"}, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -532,11 +535,11 @@ func TestGrantsTellNoArguments(t *testing.T) {
 	if got, want := fmt.Sprint(codes), "[denials_not_acknowledged GRANT_MADE GRANT_REVOKED]"; got != want {
 		t.Errorf("events %s, want %s", got, want)
 	}
-	keys, _, err := h.AllGrants(context.Background())
+	keys, _, err := h.Grants.All(context.Background())
 	if err != nil || len(keys) != 1 || len(keys[0].Pattern.Matchers) != 0 {
 		t.Errorf("for a key: %+v, %v", keys, err)
 	}
-	// A grant whose record is not the one that was sealed casts no vote.
+	// A get whose record is not the one that was sealed casts no vote.
 	h.grant("ada", h.open(payment(50)), grant.Like(parse(t, `{"amount":50,"to":"canary-argument"}`)), 10)
 	h.asOwner(`ALTER TABLE standing_grants DISABLE TRIGGER standing_grants_guard`)
 	h.asOwner(`UPDATE standing_grants SET sealed = (SELECT sealed FROM standing_grants WHERE id = $1) WHERE id <> $1`, g.ID)

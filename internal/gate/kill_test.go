@@ -13,10 +13,12 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/registry"
+	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/store"
 )
 
-var operator = gate.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "operator", Channel: "cli"}}
+var operator = access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "operator", Channel: "cli"}}
 
 func TestKillSwitch(t *testing.T) {
 	h := newPolicyHouse(t)
@@ -31,7 +33,7 @@ func TestKillSwitch(t *testing.T) {
 	}
 	h.settle(approved.ID)
 	token := h.get(approved.ID).Token
-	if err := h.Throw(ctx, operator, "bot", "it went mad", nil); err != nil {
+	if err := h.Registry.ThrowKillSwitch(ctx, operator, "bot", "it went mad", nil); err != nil {
 		t.Fatal(err)
 	}
 	got := h.check(params("read_mail", ""))
@@ -49,29 +51,29 @@ func TestKillSwitch(t *testing.T) {
 		t.Errorf("settling what was approved before: %s %v", got.Approval.Status, got.Approval.Reasons)
 	}
 	// Another agent goes on, until all are stopped.
-	other := gate.Principal{KeyID: "key_other", AgentID: "other-bot", Kind: gate.AgentKey, MaxState: "authenticated"}
+	other := access.Principal{KeyID: "key_other", AgentID: "other-bot", Kind: access.AgentKey, MaxState: "authenticated"}
 	checked, _, err := h.CheckToolCall(ctx, other, parse(t, params("read_mail", "")), gate.Request{}, nil)
 	if err != nil || !checked.Allowed {
 		t.Errorf("another agent: %+v %v", checked.Decision, err)
 	}
-	if err := h.Throw(ctx, operator, "", "", nil); err != nil {
+	if err := h.Registry.ThrowKillSwitch(ctx, operator, "", "", nil); err != nil {
 		t.Fatal(err)
 	}
 	if checked, _, err = h.CheckToolCall(ctx, other, parse(t, params("read_mail", "")), gate.Request{}, nil); err != nil || checked.Allowed || reasons(checked.Event.Reasons)[0] != registry.GlobalKill {
 		t.Errorf("another agent, when all are stopped: %+v %v", checked.Event, err)
 	}
-	if got := code(h.Throw(ctx, operator, "bot", "", nil)); got != "already_on" {
+	if got := code(h.Registry.ThrowKillSwitch(ctx, operator, "bot", "", nil)); got != "already_on" {
 		t.Errorf("thrown twice: %q", got)
 	}
-	if got := code(h.Throw(ctx, operator, "nobody", "", nil)); got != "not_found" {
+	if got := code(h.Registry.ThrowKillSwitch(ctx, operator, "nobody", "", nil)); got != "not_found" {
 		t.Errorf("an agent that there is not: %q", got)
 	}
 	for _, agent := range []string{"", "bot"} {
-		if err := h.Release(ctx, operator, agent, nil); err != nil {
+		if err := h.Registry.ReleaseKillSwitch(ctx, operator, agent, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := code(h.Release(ctx, operator, "bot", nil)); got != "not_on" {
+	if got := code(h.Registry.ReleaseKillSwitch(ctx, operator, "bot", nil)); got != "not_on" {
 		t.Errorf("released twice: %q", got)
 	}
 	if err := h.redeem(h.agent, token, "pay", args); err != nil {
@@ -83,10 +85,10 @@ func TestKillSwitch(t *testing.T) {
 func TestRepetitionsGrantNothingToTheStopped(t *testing.T) {
 	h := newPolicyHouse(t)
 	ctx := context.Background()
-	once := func(key string) *gate.Once {
-		return &gate.Once{Credential: "key_agent", Key: key, Request: []byte(key), Render: func(any, error) gate.Reply { return gate.Reply{Status: 200, Body: []byte("canary-reply")} }}
+	once := func(key string) *access.Once {
+		return &access.Once{Credential: "key_agent", Key: key, Request: []byte(key), Render: func(any, error) access.Reply { return access.Reply{Status: 200, Body: []byte("canary-reply")} }}
 	}
-	var kept *gate.Replay
+	var kept *access.Replay
 	check := func() error {
 		_, _, err := h.CheckToolCall(ctx, h.agent, parse(t, params("read_mail", "")), gate.Request{}, once("check"))
 		return err
@@ -115,7 +117,7 @@ func TestRepetitionsGrantNothingToTheStopped(t *testing.T) {
 			t.Errorf("%s again: %v", name, err)
 		}
 	}
-	throw := func() error { return h.Throw(ctx, operator, "bot", "", once("throw")) }
+	throw := func() error { return h.Registry.ThrowKillSwitch(ctx, operator, "bot", "", once("throw")) }
 	if err := throw(); err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +129,7 @@ func TestRepetitionsGrantNothingToTheStopped(t *testing.T) {
 	if err := throw(); !errors.As(err, &kept) {
 		t.Errorf("thrown again: %v", err)
 	}
-	if err := h.Release(ctx, operator, "bot", nil); err != nil {
+	if err := h.Registry.ReleaseKillSwitch(ctx, operator, "bot", nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := throw(); code(err) != "released_since" {
@@ -151,11 +153,11 @@ func TestRepetitionsGrantNothingToTheStopped(t *testing.T) {
 // A repetition costs a limit nothing.
 func TestRepetitionsDoNotCount(t *testing.T) {
 	h := newPolicyHouse(t)
-	if err := h.PutSettings(context.Background(), operator, registry.Settings{Limits: registry.Limits{Agent: registry.Rate{Calls: 1, Per: engine.Duration(time.Hour)}}}, nil); err != nil {
+	if err := h.Registry.PutSettings(context.Background(), operator, registry.Settings{Limits: registry.Limits{Agent: registry.Rate{Calls: 1, Per: engine.Duration(time.Hour)}}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	once := &gate.Once{Credential: "key_agent", Key: "k", Request: []byte("r"), Render: func(any, error) gate.Reply { return gate.Reply{Status: 200} }}
-	var kept *gate.Replay
+	once := &access.Once{Credential: "key_agent", Key: "k", Request: []byte("r"), Render: func(any, error) access.Reply { return access.Reply{Status: 200} }}
+	var kept *access.Replay
 	for i := range 3 {
 		_, _, err := h.CheckToolCall(context.Background(), h.agent, parse(t, params("read_mail", "")), gate.Request{}, once)
 		if i == 0 && err != nil || i > 0 && !errors.As(err, &kept) {
@@ -175,7 +177,7 @@ func TestRepetitionsDoNotCount(t *testing.T) {
 func TestKillSwitchReachesAGateThatHasNotHeard(t *testing.T) {
 	h := newPolicyHouse(t)
 	deaf := h.judge.Load()
-	if err := h.Throw(context.Background(), operator, "bot", "", nil); err != nil {
+	if err := h.Registry.ThrowKillSwitch(context.Background(), operator, "bot", "", nil); err != nil {
 		t.Fatal(err)
 	}
 	h.Judge = func() *gate.Judge { return deaf }
@@ -223,7 +225,7 @@ func TestNothingIsGrantedAfterTheSwitch(t *testing.T) {
 		var acknowledged time.Time
 		fns = append(fns, func() {
 			time.Sleep(5 * time.Millisecond)
-			if err := h.Throw(context.Background(), operator, "bot", "", nil); err != nil {
+			if err := h.Registry.ThrowKillSwitch(context.Background(), operator, "bot", "", nil); err != nil {
 				t.Error(err)
 			}
 			acknowledged, _ = h.Store.Now(context.Background())
@@ -236,7 +238,7 @@ func TestNothingIsGrantedAfterTheSwitch(t *testing.T) {
 				t.Fatalf("granted at %s, acknowledged at %s", at, acknowledged)
 			}
 		}
-		if err := h.Release(context.Background(), operator, "bot", nil); err != nil {
+		if err := h.Registry.ReleaseKillSwitch(context.Background(), operator, "bot", nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -254,10 +256,10 @@ func TestUnreadableKillSwitchRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err = h.CheckToolCall(context.Background(), h.agent, parse(t, params("read_mail", "")), gate.Request{}, nil)
-	if !gate.IsUnavailable(err) {
+	if !access.IsUnavailable(err) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := h.PreToolCheck(context.Background(), h.agent, parse(t, refused), gate.Request{}, nil); !gate.IsUnavailable(err) {
+	if _, err := h.PreToolCheck(context.Background(), h.agent, parse(t, refused), gate.Request{}, nil); !access.IsUnavailable(err) {
 		t.Errorf("a refusal: %v", err)
 	}
 	if _, err := conn.Exec(context.Background(), `ALTER TABLE hidden RENAME TO kill_switches`); err != nil {
@@ -274,14 +276,14 @@ func TestRateLimits(t *testing.T) {
 	minute := engine.Duration(time.Minute)
 	limit := func(l registry.Limits) {
 		t.Helper()
-		if err := h.PutSettings(ctx, operator, registry.Settings{MaxDelegation: 5, Limits: l}, nil); err != nil {
+		if err := h.Registry.PutSettings(ctx, operator, registry.Settings{MaxDelegation: 5, Limits: l}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 	limit(registry.Limits{Agent: registry.Rate{Calls: 4, Per: minute}, Tool: registry.Rate{Calls: 2, Per: minute}})
 	try := func(tool string) string {
 		_, _, err := h.CheckToolCall(ctx, h.agent, parse(t, params(tool, "")), gate.Request{}, nil)
-		var r *gate.Refusal
+		var r *access.Refusal
 		if errors.As(err, &r) && (r.Status != 429 || r.RetryAfter < time.Second || r.RetryAfter > 62*time.Second) {
 			t.Errorf("%s: %+v", tool, r)
 		}
@@ -296,7 +298,7 @@ func TestRateLimits(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	events, err := h.Events(ctx, gate.EventFilter{Outcome: string(engine.RateLimited)}, 10)
+	events, err := h.Events(ctx, store.EventFilter{Outcome: string(engine.RateLimited)}, 10)
 	if err != nil || len(events) != 3 || events[0].PluginSource != "rate_limiter" || events[0].Reasons[0].Code != "RATE_LIMIT_TOOL" {
 		t.Errorf("%d events %v, %v", len(events), events, err)
 	}
@@ -323,7 +325,7 @@ func TestRateLimits(t *testing.T) {
 // limit are let through.
 func TestRateLimitIsExact(t *testing.T) {
 	h := newPolicyHouse(t)
-	if err := h.PutSettings(context.Background(), operator, registry.Settings{Limits: registry.Limits{Agent: registry.Rate{Calls: 7, Per: engine.Duration(time.Hour)}}}, nil); err != nil {
+	if err := h.Registry.PutSettings(context.Background(), operator, registry.Settings{Limits: registry.Limits{Agent: registry.Rate{Calls: 7, Per: engine.Duration(time.Hour)}}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	var mu sync.Mutex

@@ -8,6 +8,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/internal/access"
 	"holdpoint/internal/store"
 )
 
@@ -47,7 +48,7 @@ func (g *Gate) deniedBefore(ctx context.Context, p Proposal, d engine.Decision) 
 
 // remember answers a call that was denied before with that denial. Nobody is
 // asked again.
-func (g *Gate) remember(ctx context.Context, p Principal, proposal Proposal, j Judgement, before *approval.Approval, once *Once) (Outcome, error) {
+func (g *Gate) remember(ctx context.Context, p access.Principal, proposal Proposal, j Judgement, before *approval.Approval, once *access.Once) (Outcome, error) {
 	f := engine.Finding{
 		Source: "memory", Code: "DENIED_BEFORE", Route: engine.Refuse,
 		Message: fmt.Sprintf("People have denied this very call before, as %s. Change it, or wait, before you ask again.", before.ID),
@@ -61,7 +62,7 @@ func (g *Gate) remember(ctx context.Context, p Principal, proposal Proposal, j J
 	}
 	if once != nil {
 		kept, render := *once, once.Render
-		kept.Render = func(result any, err error) Reply { return render(finish(result.(Outcome)), err) }
+		kept.Render = func(result any, err error) access.Reply { return render(finish(result.(Outcome)), err) }
 		once = &kept
 	}
 	o, err := g.store(ctx, j, store.Submission{Event: e}, once)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"holdpoint/engine"
+	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 )
 
@@ -21,13 +22,13 @@ func TestDeniedBeforeIsKept(t *testing.T) {
 	h.settle(denied.ID)
 
 	rendered := 0
-	once := &gate.Once{Credential: "key_agent", Key: "again", Request: []byte("r"), Render: func(result any, err error) gate.Reply {
+	once := &access.Once{Credential: "key_agent", Key: "again", Request: []byte("r"), Render: func(result any, err error) access.Reply {
 		rendered++
 		checked, ok := result.(gate.Checked)
 		if !ok || err != nil || checked.Approval == nil || checked.Approval.ID != denied.ID || checked.Route != engine.Refuse {
 			t.Errorf("rendered %+v, %v; want the denial of %s", result, err, denied.ID)
 		}
-		return gate.Reply{Status: 200}
+		return access.Reply{Status: 200}
 	}}
 	got, err := h.PreToolCheck(context.Background(), h.agent, parse(t, deferred), gate.Request{}, once)
 	if err != nil || got.Approval == nil || got.Approval.ID != denied.ID {

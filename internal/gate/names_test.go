@@ -10,26 +10,27 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/store"
 )
 
 func TestStrangeIDsAreNotFound(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 1))
 	ctx := context.Background()
 	for _, id := range []string{"", "apr_", "apr_\x00", "\xff", strings.Repeat("x", 300_000), "apr_" + strings.Repeat("A", 26), "../../etc"} {
-		if _, err := h.ForAgent(ctx, h.agent, id); code(err) != "not_found" {
+		if _, err := h.Queries.ForAgent(ctx, h.agent, id); code(err) != "not_found" {
 			t.Errorf("read %.20q: %v", id, err)
 		}
-		if _, err := h.Cancel(ctx, h.agent, id, "", nil); code(err) != "not_found" {
+		if _, err := h.Contributions.Cancel(ctx, h.agent, id, "", nil); code(err) != "not_found" {
 			t.Errorf("cancel %.20q: %v", id, err)
 		}
 		if _, err := h.Executed(ctx, h.agent, gate.ExecutionRequest{ApprovalID: id, Outcome: approval.Failed}, nil); code(err) != "not_found" {
 			t.Errorf("report %.20q: %v", id, err)
 		}
-		if _, err := h.Vote(ctx, gate.VoteRequest{Person: h.people["ada"], ApprovalID: id, Approve: true}, nil); code(err) != "not_found" {
+		if _, err := h.Contributions.Vote(ctx, gate.VoteRequest{Person: h.people["ada"], ApprovalID: id, Approve: true}, nil); code(err) != "not_found" {
 			t.Errorf("vote %.20q: %v", id, err)
 		}
 	}
-	events, err := h.Events(ctx, gate.EventFilter{}, 1000)
+	events, err := h.Events(ctx, store.EventFilter{}, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +41,7 @@ func TestStrangeIDsAreNotFound(t *testing.T) {
 	}
 	a := h.open(deferred)
 	v := gate.VoteRequest{Person: h.people["ada"], ApprovalID: a.ID, Approve: true, Digest: a.Call.Digest, Version: a.Version, Comment: "a\x00b"}
-	if _, err := h.Vote(ctx, v, nil); code(err) != "unfit_text" {
+	if _, err := h.Contributions.Vote(ctx, v, nil); code(err) != "unfit_text" {
 		t.Errorf("a comment with a NUL: %v", err)
 	}
 }
@@ -89,7 +90,7 @@ func TestInvalidEventsAreRefusedNotTurnedAway(t *testing.T) {
 			t.Errorf("%.20s: %s, %v", name, checked.Route, err)
 		}
 	}
-	events, err := h.Events(context.Background(), gate.EventFilter{AgentID: "bot"}, 100)
+	events, err := h.Events(context.Background(), store.EventFilter{AgentID: "bot"}, 100)
 	if err != nil || len(events) != 5 {
 		t.Fatalf("%d events, %v", len(events), err)
 	}

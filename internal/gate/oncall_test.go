@@ -9,17 +9,18 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/admin"
+	"holdpoint/internal/store"
 )
 
 // onCall replaces who is on call for payments, from now on.
 func (h *house) onCall(until time.Duration, who ...string) {
 	h.t.Helper()
-	q := gate.OnCallRequest{Schedule: "payments", Until: time.Now().Add(until)}
+	q := admin.OnCallRequest{Schedule: "payments", Until: time.Now().Add(until)}
 	for _, name := range who {
 		q.Emails = append(q.Emails, strings.ToUpper(h.people[name].Email))
 	}
-	if err := h.SetOnCall(context.Background(), operator, q, nil); err != nil {
+	if err := h.OnCall.Set(context.Background(), operator, q, nil); err != nil {
 		h.t.Fatal(err)
 	}
 	for name := range h.people {
@@ -124,21 +125,21 @@ func TestSetOnCall(t *testing.T) {
 	in := func(d time.Duration) time.Time { return time.Now().Add(d) }
 	ada := []string{"ada@example.com"}
 	for name, c := range map[string]struct {
-		q    gate.OnCallRequest
+		q    admin.OnCallRequest
 		want string
 	}{
-		"a name":    {gate.OnCallRequest{Schedule: "Pay ments", Emails: ada, Until: in(time.Hour)}, "schedule"},
-		"no name":   {gate.OnCallRequest{Emails: ada, Until: in(time.Hour)}, "schedule"},
-		"no end":    {gate.OnCallRequest{Schedule: "x", Emails: ada}, "until_too_early"},
-		"over":      {gate.OnCallRequest{Schedule: "x", Emails: ada, Until: in(-time.Hour)}, "until_too_early"},
-		"backwards": {gate.OnCallRequest{Schedule: "x", Emails: ada, From: in(2 * time.Hour), Until: in(time.Hour)}, "until_too_early"},
-		"for ever":  {gate.OnCallRequest{Schedule: "x", Emails: ada, Until: in(1e5 * time.Hour)}, "too_far"},
-		"many":      {gate.OnCallRequest{Schedule: "x", Emails: make([]string, 101), Until: in(time.Hour)}, "too_many"},
-		"unknown":   {gate.OnCallRequest{Schedule: "x", Emails: []string{"ada@example.com", "x@y.z"}, Until: in(time.Hour)}, "unknown_people"},
-		"NUL":       {gate.OnCallRequest{Schedule: "x", Emails: []string{"a\x00"}, Until: in(time.Hour)}, "unknown_people"},
-		"disabled":  {gate.OnCallRequest{Schedule: "x", Emails: []string{"dina@example.com"}, Until: in(time.Hour)}, "unknown_people"},
+		"a name":    {admin.OnCallRequest{Schedule: "Pay ments", Emails: ada, Until: in(time.Hour)}, "schedule"},
+		"no name":   {admin.OnCallRequest{Emails: ada, Until: in(time.Hour)}, "schedule"},
+		"no end":    {admin.OnCallRequest{Schedule: "x", Emails: ada}, "until_too_early"},
+		"over":      {admin.OnCallRequest{Schedule: "x", Emails: ada, Until: in(-time.Hour)}, "until_too_early"},
+		"backwards": {admin.OnCallRequest{Schedule: "x", Emails: ada, From: in(2 * time.Hour), Until: in(time.Hour)}, "until_too_early"},
+		"for ever":  {admin.OnCallRequest{Schedule: "x", Emails: ada, Until: in(1e5 * time.Hour)}, "too_far"},
+		"many":      {admin.OnCallRequest{Schedule: "x", Emails: make([]string, 101), Until: in(time.Hour)}, "too_many"},
+		"unknown":   {admin.OnCallRequest{Schedule: "x", Emails: []string{"ada@example.com", "x@y.z"}, Until: in(time.Hour)}, "unknown_people"},
+		"NUL":       {admin.OnCallRequest{Schedule: "x", Emails: []string{"a\x00"}, Until: in(time.Hour)}, "unknown_people"},
+		"disabled":  {admin.OnCallRequest{Schedule: "x", Emails: []string{"dina@example.com"}, Until: in(time.Hour)}, "unknown_people"},
 	} {
-		err := h.SetOnCall(ctx, operator, c.q, nil)
+		err := h.OnCall.Set(ctx, operator, c.q, nil)
 		if code(err) != c.want {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
@@ -148,7 +149,7 @@ func TestSetOnCall(t *testing.T) {
 	}
 	shifts := func() (list []string) {
 		t.Helper()
-		all, err := h.OnCall(ctx)
+		all, err := h.OnCall.Shifts(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +168,7 @@ func TestSetOnCall(t *testing.T) {
 	}
 	set := func(schedule string, from, until time.Time, who ...string) {
 		t.Helper()
-		if err := h.SetOnCall(ctx, operator, gate.OnCallRequest{Schedule: schedule, Emails: who, From: from, Until: until}, nil); err != nil {
+		if err := h.OnCall.Set(ctx, operator, admin.OnCallRequest{Schedule: schedule, Emails: who, From: from, Until: until}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -191,7 +192,7 @@ func TestSetOnCall(t *testing.T) {
 	if got, want := shifts(), []string{"other ada now"}; !slices.Equal(got, want) {
 		t.Errorf("nobody: got %v, want %v", got, want)
 	}
-	events, err := h.Events(ctx, gate.EventFilter{}, 1000)
+	events, err := h.Events(ctx, store.EventFilter{}, 1000)
 	if err != nil || !slices.ContainsFunc(events, func(e engine.Event) bool {
 		return e.Type == engine.Admin && len(e.Reasons) > 0 && e.Reasons[0].Code == "ON_CALL_SET" && strings.Contains(string(e.SafePayload), h.people["cleo"].ID)
 	}) {

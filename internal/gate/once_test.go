@@ -10,15 +10,17 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/store"
 )
 
 func TestRepeatedRequestsAreOne(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 1))
-	once := func(key, request string) *gate.Once {
-		return &gate.Once{Credential: "key_agent", Key: key, Request: []byte(request), Render: func(result any, err error) gate.Reply {
+	once := func(key, request string) *access.Once {
+		return &access.Once{Credential: "key_agent", Key: key, Request: []byte(request), Render: func(result any, err error) access.Reply {
 			body, _ := json.Marshal(fmt.Sprintf("%+v %v", result, err))
-			return gate.Reply{Status: 202, Body: body}
+			return access.Reply{Status: 202, Body: body}
 		}}
 	}
 	const callers = 16
@@ -31,7 +33,7 @@ func TestRepeatedRequestsAreOne(t *testing.T) {
 	for range callers {
 		go func() {
 			checked, err := h.PreToolCheck(context.Background(), h.agent, parse(t, deferred), gate.Request{}, once("k1", "a"))
-			var replay *gate.Replay
+			var replay *access.Replay
 			switch {
 			case errors.As(err, &replay):
 				answers <- answer{reply: replay.Reply.Body}
@@ -67,14 +69,14 @@ func TestRepeatedRequestsAreOne(t *testing.T) {
 func TestOneKeyForTwoRequestsAtOnce(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 1))
 	ctx := context.Background()
-	render := func(any, error) gate.Reply { return gate.Reply{Status: 200, Body: []byte("x")} }
+	render := func(any, error) access.Reply { return access.Reply{Status: 200, Body: []byte("x")} }
 	eachRound(60, func(i int) {
 		key := fmt.Sprintf("k%d", i)
 		var fns []func()
 		for _, doc := range []string{harmless, deferred, harmless, deferred} {
 			fns = append(fns, func() {
-				_, err := h.PreToolCheck(ctx, h.agent, parse(t, doc), gate.Request{}, &gate.Once{Credential: "key_agent", Key: key, Request: []byte(doc), Render: render})
-				var replay *gate.Replay
+				_, err := h.PreToolCheck(ctx, h.agent, parse(t, doc), gate.Request{}, &access.Once{Credential: "key_agent", Key: key, Request: []byte(doc), Render: render})
+				var replay *access.Replay
 				if c := code(err); err != nil && !errors.As(err, &replay) && c != "idempotency_key_reused" {
 					t.Error(c)
 				}
@@ -102,7 +104,7 @@ func TestAForgottenKeyIsNew(t *testing.T) {
 	ctx := context.Background()
 	ids := map[string]bool{}
 	for range 2 {
-		once := &gate.Once{Credential: "key_agent", Key: "nightly", Request: []byte("r"), Render: func(any, error) gate.Reply { return gate.Reply{Status: 202} }}
+		once := &access.Once{Credential: "key_agent", Key: "nightly", Request: []byte("r"), Render: func(any, error) access.Reply { return access.Reply{Status: 202} }}
 		checked, err := h.PreToolCheck(ctx, h.agent, parse(t, deferred), gate.Request{}, once)
 		if err != nil {
 			t.Fatal(err)
@@ -117,7 +119,7 @@ func TestAForgottenKeyIsNew(t *testing.T) {
 		}
 		_ = conn.Close(ctx)
 	}
-	events, err := h.Events(ctx, gate.EventFilter{AgentID: "bot"}, 100)
+	events, err := h.Events(ctx, store.EventFilter{AgentID: "bot"}, 100)
 	if err != nil || len(ids) != 2 || len(events) != 2 {
 		t.Errorf("%d approvals and %d events for two requests, %v", len(ids), len(events), err)
 	}

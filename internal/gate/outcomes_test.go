@@ -13,6 +13,7 @@ import (
 	"holdpoint/engine/redact"
 	"holdpoint/engine/registry"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/store"
 )
 
 // Each of Agent-SPM's eleven outcomes is really the outcome of an event.
@@ -39,18 +40,18 @@ func TestAllElevenOutcomesAreEvents(t *testing.T) {
 	for _, a := range []approval.Approval{denied, human, late} {
 		h.settle(a.ID)
 	}
-	if err := h.PutSettings(ctx, operator, registry.Settings{Limits: registry.Limits{Agent: registry.Rate{Calls: 1, Per: engine.Duration(time.Hour)}}}, nil); err != nil {
+	if err := h.Registry.PutSettings(ctx, operator, registry.Settings{Limits: registry.Limits{Agent: registry.Rate{Calls: 1, Per: engine.Duration(time.Hour)}}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	h.check(params("read_a", ""))
 	if _, _, err := h.CheckToolCall(ctx, h.agent, parse(t, params("read_a", "")), gate.Request{}, nil); code(err) != "RATE_LIMIT_AGENT" {
 		t.Fatal(err)
 	}
-	if err := h.Throw(ctx, operator, "bot", "", nil); err != nil {
+	if err := h.Registry.ThrowKillSwitch(ctx, operator, "bot", "", nil); err != nil {
 		t.Fatal(err)
 	}
 	h.check(params("read_a", ""))
-	events, err := h.Events(ctx, gate.EventFilter{AgentID: "bot"}, 1000)
+	events, err := h.Events(ctx, store.EventFilter{AgentID: "bot"}, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +115,7 @@ func TestOutputIsValidated(t *testing.T) {
 	if err != nil || string(done.Output.SafeResponse.Canonical()) != `{"status":"paid"}` || !slices.Equal(done.Output.StrippedFields, []string{"note", "raw"}) {
 		t.Fatalf("by its contract: %+v %v", done.Output, err)
 	}
-	events, err := h.Events(ctx, gate.EventFilter{ApprovalID: id}, 100)
+	events, err := h.Events(ctx, store.EventFilter{ApprovalID: id}, 100)
 	last := events[len(events)-1]
 	if err != nil || !slices.Equal(reasons(last.Reasons), []string{"EXECUTION_SUCCEEDED", "OUTPUT_HOLDS_SECRET", "PLUGIN_ERROR"}) || last.PluginSource != "output_validator" ||
 		strings.Contains(string(last.SafePayload), "canary") || strings.Contains(string(last.SafePayload), "hunter2") {

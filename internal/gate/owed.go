@@ -7,9 +7,10 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/internal/access"
 )
 
-// Errands is what somebody is asked for beside deciding.
+// Tasks is what somebody is asked for beside deciding.
 type Errands struct {
 	// Unknown are calls of which the person can say what became of them, and
 	// Reviews calls for which somebody else broke the glass alone.
@@ -22,11 +23,11 @@ type Errands struct {
 // maxErrands bounds each list of errands.
 const maxErrands = 50
 
-// Errands lists what the person is asked for beside deciding.
-func (g *Gate) Errands(ctx context.Context, p engine.Person) (Errands, error) {
+// Tasks lists what the person is asked for beside deciding.
+func (g *Queries) Tasks(ctx context.Context, p engine.Person) (Errands, error) {
 	var e Errands
 	var err error
-	if e.Unknown, err = g.Store.Approvals.ExecutionUnknown(ctx, p.Has(AdminRole), p.Identity, maxErrands); err != nil {
+	if e.Unknown, err = g.Store.Approvals.ExecutionUnknown(ctx, p.Has(access.AdminRole), p.Identity, maxErrands); err != nil {
 		return e, err
 	}
 	owed, err := g.Store.Approvals.ReviewOwed(ctx, p.Identity, maxErrands)
@@ -52,7 +53,7 @@ func (g *Gate) Errands(ctx context.Context, p engine.Person) (Errands, error) {
 
 // MayReconcile reports whether the person may say what became of the call.
 func MayReconcile(p engine.Person, a approval.Approval) bool {
-	return a.Execution == approval.Unknown && (p.Has(AdminRole) || slices.Contains(a.Plan.Excluded, p.Identity))
+	return a.Execution == approval.Unknown && (p.Has(access.AdminRole) || slices.Contains(a.Plan.Excluded, p.Identity))
 }
 
 // MayReviewAfterwards reports whether the person may look afterwards at a call
@@ -87,7 +88,7 @@ const MaxSession = 50
 // Session lists the calls of one of an agent's sessions that the person may see,
 // as their cards: those that wait first. full says whether more were left out.
 // look is Page when the cards are put before the person; what is long never is.
-func (g *Gate) Session(ctx context.Context, p engine.Person, agentID, session string, look Look) (cards []Card, full bool, err error) {
+func (g *Queries) Session(ctx context.Context, p engine.Person, agentID, session string, look Look) (cards []Card, full bool, err error) {
 	list, err := g.Store.Approvals.OfSession(ctx, agentID, session, MaxSession+1)
 	if err != nil {
 		return nil, false, err
@@ -113,7 +114,7 @@ func (g *Gate) Session(ctx context.Context, p engine.Person, agentID, session st
 		cards = append(cards, card)
 	}
 	if len(cards) == 0 {
-		return nil, false, notFound
+		return nil, false, access.NotFound
 	}
 	return cards, full, nil
 }

@@ -16,7 +16,7 @@ import (
 // errands are what a person is asked for beside deciding.
 func (h *house) errands(who string) gate.Errands {
 	h.t.Helper()
-	e, err := h.Errands(context.Background(), h.people[who])
+	e, err := h.Queries.Tasks(context.Background(), h.people[who])
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func (h *house) says(who, id, text string) gate.Said {
 
 func (h *house) card(who, id string) gate.Card {
 	h.t.Helper()
-	c, err := h.Card(context.Background(), h.people[who], id, gate.Glance)
+	c, err := h.Queries.Card(context.Background(), h.people[who], id, gate.Glance)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestQuestionsWaitForTheRequestingSide(t *testing.T) {
 	if e := h.errands("owner"); len(e.Mine) != 0 {
 		t.Errorf("nothing is asked yet: %+v", e.Mine)
 	}
-	if _, err := h.Ask(ctx, h.says("ada", a.ID, "What for?"), nil); err != nil {
+	if _, err := h.Contributions.Ask(ctx, h.says("ada", a.ID, "What for?"), nil); err != nil {
 		t.Fatal(err)
 	}
 	if e := h.errands("owner"); len(e.Mine) != 1 || e.Mine[0].ID != a.ID {
@@ -72,7 +72,7 @@ func TestQuestionsWaitForTheRequestingSide(t *testing.T) {
 	if e := h.errands("ben"); len(e.Mine) != 0 {
 		t.Errorf("a reviewer is asked nothing: %+v", e.Mine)
 	}
-	if _, err := h.InformInPerson(ctx, h.says("owner", a.ID, "For the invoice."), nil); err != nil {
+	if _, err := h.Contributions.InformInPerson(ctx, h.says("owner", a.ID, "For the invoice."), nil); err != nil {
 		t.Fatal(err)
 	}
 	if e := h.errands("owner"); len(e.Mine) != 0 {
@@ -89,7 +89,7 @@ func TestWhatIsOwedAfterwards(t *testing.T) {
 	if c := h.card("fay", a.ID); c.CannotVote == nil {
 		t.Error("who may break the glass has a vote")
 	}
-	if _, err := h.BreakGlass(ctx, h.says("fay", a.ID, "fire"), true, a.Call.Digest, a.Version, nil); err != nil {
+	if _, err := h.Contributions.BreakGlass(ctx, h.says("fay", a.ID, "fire"), true, a.Call.Digest, a.Version, nil); err != nil {
 		t.Fatal(err)
 	}
 	h.settle(a.ID)
@@ -115,10 +115,10 @@ func TestWhatIsOwedAfterwards(t *testing.T) {
 			t.Errorf("%s: %d of unknown fate, want %d", who, len(e.Unknown), want)
 		}
 	}
-	if _, err := h.ReviewAfterwards(ctx, h.says("ben", a.ID, "there was no fire"), false, nil); err != nil {
+	if _, err := h.Contributions.ReviewAfterwards(ctx, h.says("ben", a.ID, "there was no fire"), false, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Reconcile(ctx, h.says("owner", a.ID, "the ledger has it"), approval.Succeeded, nil); err != nil {
+	if _, err := h.Contributions.Reconcile(ctx, h.says("owner", a.ID, "the ledger has it"), approval.Succeeded, nil); err != nil {
 		t.Fatal(err)
 	}
 	if b, o := h.errands("ben"), h.errands("owner"); len(b.Reviews)+len(o.Unknown) != 0 {
@@ -142,7 +142,7 @@ func TestSessionTogether(t *testing.T) {
 	if first.Session == "" || first.Session != second.Session {
 		t.Fatalf("sessions %q and %q", first.Session, second.Session)
 	}
-	cards, full, err := h.Session(ctx, h.people["ada"], "bot", first.Session, gate.Page)
+	cards, full, err := h.Queries.Session(ctx, h.people["ada"], "bot", first.Session, gate.Page)
 	if err != nil || full || len(cards) != 2 || cards[0].Approval.ID != first.ID || cards[0].Session != 2 || string(cards[0].Arguments) != string(parse(t, args).Canonical()) {
 		t.Fatalf("got %d cards, %v, %v", len(cards), full, err)
 	}
@@ -150,15 +150,15 @@ func TestSessionTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.settle(first.ID)
-	cards, _, err = h.Session(ctx, h.people["ada"], "bot", first.Session, gate.Page)
+	cards, _, err = h.Queries.Session(ctx, h.people["ada"], "bot", first.Session, gate.Page)
 	if err != nil || len(cards) != 2 || cards[0].Approval.ID != second.ID {
 		t.Errorf("what waits does not come first: %v", err)
 	}
 	h.join("nobody", "unrelated")
-	if _, _, err := h.Session(ctx, h.people["nobody"], "bot", first.Session, gate.Page); code(err) != "not_found" {
+	if _, _, err := h.Queries.Session(ctx, h.people["nobody"], "bot", first.Session, gate.Page); code(err) != "not_found" {
 		t.Errorf("somebody without a say: %v", err)
 	}
-	if _, _, err := h.Session(ctx, h.people["ada"], "other-bot", first.Session, gate.Page); code(err) != "not_found" {
+	if _, _, err := h.Queries.Session(ctx, h.people["ada"], "other-bot", first.Session, gate.Page); code(err) != "not_found" {
 		t.Errorf("another agent's: %v", err)
 	}
 }

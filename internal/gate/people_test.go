@@ -13,6 +13,8 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/internal/access"
+	"holdpoint/internal/admin"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/store"
 )
@@ -49,7 +51,7 @@ func (h *house) give(who string, roles ...string) {
 
 func (h *house) delegate(who, deputy string) store.Delegation {
 	h.t.Helper()
-	d, err := h.Delegate(context.Background(), gate.DelegateRequest{
+	d, err := h.Delegations.Create(context.Background(), admin.DelegateRequest{
 		By: h.people[who], DeputyID: h.people[deputy].ID, Until: time.Now().Add(time.Hour), Reason: "on the train", Channel: "console",
 	})
 	if err != nil {
@@ -60,7 +62,7 @@ func (h *house) delegate(who, deputy string) store.Delegation {
 
 func (h *house) inbox(who string) (ids []string) {
 	h.t.Helper()
-	list, err := h.Inbox(context.Background(), h.people[who])
+	list, err := h.Queries.Inbox(context.Background(), h.people[who])
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -72,7 +74,7 @@ func (h *house) inbox(who string) (ids []string) {
 
 func (h *house) history(who string) (ids []string) {
 	h.t.Helper()
-	list, _, err := h.History(context.Background(), h.people[who], "", 100)
+	list, _, err := h.Queries.History(context.Background(), h.people[who], "", 100)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -87,9 +89,9 @@ func (h *house) history(who string) (ids []string) {
 func (h *house) sees(who string, pending, ended approval.Approval) bool {
 	h.t.Helper()
 	ctx := context.Background()
-	_, card := h.Card(ctx, h.people[who], pending.ID, gate.Glance)
-	_, read := h.ForPerson(ctx, h.people[who], ended.ID)
-	_, said := h.Comment(ctx, gate.Said{Person: h.people[who], ApprovalID: pending.ID, Comment: "x", Channel: "api"}, nil)
+	_, card := h.Queries.Card(ctx, h.people[who], pending.ID, gate.Glance)
+	_, read := h.Queries.ForPerson(ctx, h.people[who], ended.ID)
+	_, said := h.Contributions.Comment(ctx, gate.Said{Person: h.people[who], ApprovalID: pending.ID, Comment: "x", Channel: "api"}, nil)
 	ways := []bool{
 		slices.Contains(h.inbox(who), pending.ID), slices.Contains(h.history(who), ended.ID), code(card) != "not_found", code(read) != "not_found", code(said) != "not_found",
 	}
@@ -115,7 +117,7 @@ func TestDeputySeesWhileInForce(t *testing.T) {
 	if h.sees("stranger", pending, ended) {
 		t.Fatal("a stranger sees it")
 	}
-	ahead, err := h.Delegate(ctx, gate.DelegateRequest{
+	ahead, err := h.Delegations.Create(ctx, admin.DelegateRequest{
 		By: h.people["ada"], DeputyID: h.people["stranger"].ID, From: time.Now().Add(2 * time.Hour), Until: time.Now().Add(3 * time.Hour), Reason: "later",
 	})
 	if err != nil {
@@ -128,11 +130,11 @@ func TestDeputySeesWhileInForce(t *testing.T) {
 	if !h.sees("stranger", pending, ended) {
 		t.Error("a deputy does not see what they stand in for")
 	}
-	card, err := h.Card(ctx, h.people["stranger"], pending.ID, gate.Glance)
+	card, err := h.Queries.Card(ctx, h.people["stranger"], pending.ID, gate.Glance)
 	if err != nil || card.CannotVote != nil || !slices.Equal(card.InPlaceOf, []string{h.people["ada"].ID}) {
 		t.Errorf("the card: in place of %v, %v, %v", card.InPlaceOf, card.CannotVote, err)
 	}
-	if card, err = h.Card(ctx, h.people["ben"], pending.ID, gate.Glance); err != nil || card.InPlaceOf != nil || card.CannotVote != nil {
+	if card, err = h.Queries.Card(ctx, h.people["ben"], pending.ID, gate.Glance); err != nil || card.InPlaceOf != nil || card.CannotVote != nil {
 		t.Errorf("one who speaks for themselves: in place of %v, %v, %v", card.InPlaceOf, card.CannotVote, err)
 	}
 	// Its time is over: a delegation cannot be changed, so time is moved.
@@ -145,7 +147,7 @@ func TestDeputySeesWhileInForce(t *testing.T) {
 	if got := code(h.vote("stranger", pending, true)); got != "not_found" {
 		t.Errorf("a vote after its end: %q", got)
 	}
-	if err := h.RevokeDelegation(ctx, h.people["ada"], ahead.ID, "console", ""); err != nil {
+	if err := h.Delegations.Revoke(ctx, h.people["ada"], ahead.ID, "console", ""); err != nil {
 		t.Error(err)
 	}
 }
@@ -158,7 +160,7 @@ func TestDeputyOfTheRequestingSide(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.settle(ended.ID)
-	h.give("cleo", gate.AuditorRole)
+	h.give("cleo", access.AuditorRole)
 	for _, who := range []string{"owner", "cleo"} {
 		h.delegate(who, "stranger")
 		if h.sees("stranger", pending, ended) {
@@ -285,7 +287,7 @@ func TestDelegationChain(t *testing.T) {
 			t.Errorf("%s of the chain votes as well: %q", who, got)
 		}
 	}
-	events, err := h.Events(context.Background(), gate.EventFilter{ApprovalID: a.ID}, 100)
+	events, err := h.Events(context.Background(), store.EventFilter{ApprovalID: a.ID}, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,19 +310,19 @@ func TestDelegationRevokedBetweenPageAndVote(t *testing.T) {
 	ctx := context.Background()
 	for _, by := range []string{"ada", "stranger"} {
 		a, d := h.open(deferred), h.delegate("ada", "stranger")
-		if _, err := h.Card(ctx, h.people["stranger"], a.ID, gate.Page); err != nil {
+		if _, err := h.Queries.Card(ctx, h.people["stranger"], a.ID, gate.Page); err != nil {
 			t.Fatal(err)
 		}
-		if err := h.RevokeDelegation(ctx, h.people["ben"], d.ID, "console", ""); code(err) != "not_found" {
+		if err := h.Delegations.Revoke(ctx, h.people["ben"], d.ID, "console", ""); code(err) != "not_found" {
 			t.Errorf("somebody else revokes it: %v", err)
 		}
-		if err := h.RevokeDelegation(ctx, h.people[by], d.ID, "console", ""); err != nil {
+		if err := h.Delegations.Revoke(ctx, h.people[by], d.ID, "console", ""); err != nil {
 			t.Fatal(err)
 		}
 		if got := code(h.vote("stranger", a, true)); got != "not_found" {
 			t.Errorf("revoked by %s: a vote is %q", by, got)
 		}
-		if err := h.RevokeDelegation(ctx, h.people[by], d.ID, "console", ""); code(err) != "not_found" {
+		if err := h.Delegations.Revoke(ctx, h.people[by], d.ID, "console", ""); code(err) != "not_found" {
 			t.Errorf("revoked twice: %v", err)
 		}
 	}
@@ -391,40 +393,42 @@ func (h *house) pokedAt(id string) (there bool) {
 func TestWhoMayDelegateToWhom(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 1))
 	ctx := context.Background()
-	h.give("emil", gate.AdminRole)
+	h.give("emil", access.AdminRole)
 	h.asOwner(`UPDATE people SET disabled_at = clock_timestamp() WHERE id = $1`, h.people["dina"].ID)
 	id := func(who string) string { return h.people[who].ID }
 	in := func(d time.Duration) time.Time { return time.Now().Add(d) }
-	good := gate.DelegateRequest{By: h.people["ada"], DeputyID: id("ben"), Until: in(24 * time.Hour), Reason: "away", Channel: "console"}
+	good := admin.DelegateRequest{By: h.people["ada"], DeputyID: id("ben"), Until: in(24 * time.Hour), Reason: "away", Channel: "console"}
 	for name, c := range map[string]struct {
-		change func(*gate.DelegateRequest)
+		change func(*admin.DelegateRequest)
 		want   string
 	}{
-		"nobody":                    {func(r *gate.DelegateRequest) { r.DeputyID = "" }, "no_deputy"},
-		"somebody who is not there": {func(r *gate.DelegateRequest) { r.DeputyID = "usr_x" }, "nobody"},
-		"a text":                    {func(r *gate.DelegateRequest) { r.DeputyID = "a\x00b" }, "nobody"},
-		"oneself":                   {func(r *gate.DelegateRequest) { r.DeputyID = id("ada") }, "own_deputy"},
-		"the own other account":     {func(r *gate.DelegateRequest) { r.DeputyID = id("ada2") }, "own_deputy"},
-		"a disabled person":         {func(r *gate.DelegateRequest) { r.DeputyID = id("dina") }, "disabled"},
-		"until never":               {func(r *gate.DelegateRequest) { r.Until = time.Time{} }, "until_missing"},
-		"until yesterday":           {func(r *gate.DelegateRequest) { r.From, r.Until = in(-48*time.Hour), in(-24*time.Hour) }, "until_too_early"},
-		"backwards":                 {func(r *gate.DelegateRequest) { r.From, r.Until = in(48*time.Hour), in(24*time.Hour) }, "until_too_early"},
-		"for a year":                {func(r *gate.DelegateRequest) { r.Until = in(365 * 24 * time.Hour) }, "too_long"},
-		"just too long":             {func(r *gate.DelegateRequest) { r.From, r.Until = in(time.Hour), in(91*24*time.Hour) }, "too_long"},
-		"in two years":              {func(r *gate.DelegateRequest) { r.From, r.Until = in(700*24*time.Hour), in(701*24*time.Hour) }, "too_far"},
-		"without a reason":          {func(r *gate.DelegateRequest) { r.Reason = " " }, "reason_required"},
-		"with a long reason":        {func(r *gate.DelegateRequest) { r.Reason = strings.Repeat("x", gate.MaxReason+1) }, "reason_too_long"},
-		"with a strange reason":     {func(r *gate.DelegateRequest) { r.Reason = "a\x00b" }, "unfit_text"},
-		"somebody else's":           {func(r *gate.DelegateRequest) { r.PersonID = id("cleo") }, "not_yours"},
-		"by an admin to themselves": {func(r *gate.DelegateRequest) { r.By, r.PersonID, r.DeputyID = h.people["emil"], id("cleo"), id("emil") }, "own_deputy"},
+		"nobody":                    {func(r *admin.DelegateRequest) { r.DeputyID = "" }, "no_deputy"},
+		"somebody who is not there": {func(r *admin.DelegateRequest) { r.DeputyID = "usr_x" }, "nobody"},
+		"a text":                    {func(r *admin.DelegateRequest) { r.DeputyID = "a\x00b" }, "nobody"},
+		"oneself":                   {func(r *admin.DelegateRequest) { r.DeputyID = id("ada") }, "own_deputy"},
+		"the own other account":     {func(r *admin.DelegateRequest) { r.DeputyID = id("ada2") }, "own_deputy"},
+		"a disabled person":         {func(r *admin.DelegateRequest) { r.DeputyID = id("dina") }, "disabled"},
+		"until never":               {func(r *admin.DelegateRequest) { r.Until = time.Time{} }, "until_missing"},
+		"until yesterday":           {func(r *admin.DelegateRequest) { r.From, r.Until = in(-48*time.Hour), in(-24*time.Hour) }, "until_too_early"},
+		"backwards":                 {func(r *admin.DelegateRequest) { r.From, r.Until = in(48*time.Hour), in(24*time.Hour) }, "until_too_early"},
+		"for a year":                {func(r *admin.DelegateRequest) { r.Until = in(365 * 24 * time.Hour) }, "too_long"},
+		"just too long":             {func(r *admin.DelegateRequest) { r.From, r.Until = in(time.Hour), in(91*24*time.Hour) }, "too_long"},
+		"in two years":              {func(r *admin.DelegateRequest) { r.From, r.Until = in(700*24*time.Hour), in(701*24*time.Hour) }, "too_far"},
+		"without a reason":          {func(r *admin.DelegateRequest) { r.Reason = " " }, "reason_required"},
+		"with a long reason":        {func(r *admin.DelegateRequest) { r.Reason = strings.Repeat("x", access.MaxReason+1) }, "reason_too_long"},
+		"with a strange reason":     {func(r *admin.DelegateRequest) { r.Reason = "a\x00b" }, "unfit_text"},
+		"somebody else's":           {func(r *admin.DelegateRequest) { r.PersonID = id("cleo") }, "not_yours"},
+		"by an admin to themselves": {func(r *admin.DelegateRequest) {
+			r.By, r.PersonID, r.DeputyID = h.people["emil"], id("cleo"), id("emil")
+		}, "own_deputy"},
 	} {
 		r := good
 		c.change(&r)
-		if _, err := h.Delegate(ctx, r); code(err) != c.want {
+		if _, err := h.Delegations.Create(ctx, r); code(err) != c.want {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 	}
-	if a, err := h.Aways(ctx, h.people["emil"]); err != nil || len(a.All) > 0 {
+	if a, err := h.Delegations.Absences(ctx, h.people["emil"]); err != nil || len(a.All) > 0 {
 		t.Fatalf("what was refused is there: %+v, %v", a.All, err)
 	}
 	for _, step := range []struct {
@@ -435,18 +439,18 @@ func TestWhoMayDelegateToWhom(t *testing.T) {
 	} {
 		r := good
 		r.From, r.Until = in(step.from), in(step.until)
-		if _, err := h.Delegate(ctx, r); code(err) != step.want {
+		if _, err := h.Delegations.Create(ctx, r); code(err) != step.want {
 			t.Errorf("from %s until %s: %v, want %q", step.from, step.until, err, step.want)
 		}
 	}
 	byAdmin := good
 	byAdmin.By, byAdmin.PersonID, byAdmin.DeputyID = h.people["emil"], id("cleo"), id("ben")
-	d, err := h.Delegate(ctx, byAdmin)
+	d, err := h.Delegations.Create(ctx, byAdmin)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for who, want := range map[string][3]int{"ada": {2, 0, 0}, "ben": {0, 3, 0}, "cleo": {1, 0, 0}, "emil": {0, 0, 3}, "stranger": {0, 0, 0}} {
-		a, err := h.Aways(ctx, h.people[who])
+		a, err := h.Delegations.Absences(ctx, h.people[who])
 		if got := [3]int{len(a.Mine), len(a.For), len(a.All)}; err != nil || got != want {
 			t.Errorf("%s sees %v, %v, want %v", who, got, err, want)
 		}
@@ -454,10 +458,10 @@ func TestWhoMayDelegateToWhom(t *testing.T) {
 			t.Error("a disabled person is offered")
 		}
 	}
-	if err := h.RevokeDelegation(ctx, h.people["emil"], d.ID, "console", ""); err != nil {
+	if err := h.Delegations.Revoke(ctx, h.people["emil"], d.ID, "console", ""); err != nil {
 		t.Errorf("an administrator revokes it: %v", err)
 	}
-	events, err := h.Events(ctx, gate.EventFilter{}, 1000)
+	events, err := h.Events(ctx, store.EventFilter{}, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -491,7 +495,7 @@ func TestSuggestedReviewers(t *testing.T) {
 	h := newHouse(t, r)
 	h.asOwner(`UPDATE people SET disabled_at = clock_timestamp() WHERE id = $1`, h.people["dina"].ID)
 	a := h.open(deferred)
-	card, err := h.Card(context.Background(), h.people["ada"], a.ID, gate.Glance)
+	card, err := h.Queries.Card(context.Background(), h.people["ada"], a.ID, gate.Glance)
 	if err != nil || !slices.Equal(card.Suggested, []string{"ben", "stranger"}) {
 		t.Errorf("suggested %v, %v", card.Suggested, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/registry"
+	"holdpoint/internal/access"
 	"holdpoint/internal/store"
 )
 
@@ -34,12 +35,12 @@ type Veto struct {
 	// Outcome is the event's: DENY, KILL_SWITCH or RATE_LIMITED.
 	Outcome engine.Outcome
 	// Refusal, when set, is what the caller is answered instead of a decision.
-	Refusal *Refusal
+	Refusal *access.Refusal
 }
 
 // plugins are those of every gate, in the order in which they are asked, before
 // any that its configuration adds.
-func (g *Gate) plugins() []Plugin {
+func (g *core) plugins() []Plugin {
 	return append([]Plugin{
 		{Name: "kill_switch", Before: g.killSwitch},
 		{Name: "rate_limiter", Before: g.rateLimiter},
@@ -48,7 +49,7 @@ func (g *Gate) plugins() []Plugin {
 
 // killSwitch refuses calls of stopped agents. It asks what this process
 // remembers; the append of a grant asks the database itself.
-func (g *Gate) killSwitch(_ context.Context, p Proposal) (*Veto, error) {
+func (g *core) killSwitch(_ context.Context, p Proposal) (*Veto, error) {
 	f, killed := g.Judge().Registry.Killed(p.Call.AgentID)
 	if !killed {
 		return nil, nil
@@ -68,7 +69,7 @@ func killedSince(agentID string, killed *registry.Snapshot) *Veto {
 
 // rateLimiter counts the call against its agent's limits. A call that is
 // refused later has counted all the same.
-func (g *Gate) rateLimiter(ctx context.Context, p Proposal) (*Veto, error) {
+func (g *core) rateLimiter(ctx context.Context, p Proposal) (*Veto, error) {
 	limits := g.Judge().Registry.LimitsOf(p.Call.AgentID)
 	if limits == (registry.Limits{}) {
 		return nil, nil
@@ -80,7 +81,7 @@ func (g *Gate) rateLimiter(ctx context.Context, p Proposal) (*Veto, error) {
 	limited := func(code, message string) *Veto {
 		return &Veto{
 			Finding: engine.Finding{Source: "rate_limiter", Code: code, Message: message, Route: engine.Refuse}, Outcome: engine.RateLimited,
-			Refusal: &Refusal{Status: 429, Code: code, Detail: message, RetryAfter: max(x.RetryAfter, time.Second)},
+			Refusal: &access.Refusal{Status: 429, Code: code, Detail: message, RetryAfter: max(x.RetryAfter, time.Second)},
 		}
 	}
 	switch x.Limit {
@@ -100,7 +101,7 @@ func (g *Gate) rateLimiter(ctx context.Context, p Proposal) (*Veto, error) {
 
 // asking is what plugins are asked about before anything has been read of what
 // an agent sent.
-func (g *Gate) asking(p Principal, dialect, tool, requestID string) Proposal {
+func (g *Gate) asking(p access.Principal, dialect, tool, requestID string) Proposal {
 	return Proposal{
 		Call:  engine.Call{Dialect: dialect, RequestID: requestID, AgentID: p.AgentID, Tool: tool, Environment: g.Judge().Environment},
 		claim: registry.Claim{AgentID: p.AgentID, Tool: tool}, session: p.KeyID,
@@ -108,18 +109,18 @@ func (g *Gate) asking(p Principal, dialect, tool, requestID string) Proposal {
 }
 
 // before asks every plugin in order; the first veto ends it. name is whose.
-func (g *Gate) before(ctx context.Context, p Proposal) (v *Veto, name string, err error) {
+func (g *core) before(ctx context.Context, p Proposal) (v *Veto, name string, err error) {
 	return g.ask(ctx, g.plugins(), p)
 }
 
-func (g *Gate) ask(ctx context.Context, plugins []Plugin, p Proposal) (v *Veto, name string, err error) {
+func (g *core) ask(ctx context.Context, plugins []Plugin, p Proposal) (v *Veto, name string, err error) {
 	for _, plugin := range plugins {
 		if plugin.Before == nil {
 			continue
 		}
 		err := guard(func() (err error) { v, err = plugin.Before(ctx, p); return err })
 		switch {
-		case unavailable(err):
+		case access.IsUnavailable(err):
 			return nil, "", err
 		case err != nil && !plugin.FailOpen:
 			g.Logger.ErrorContext(ctx, "a plugin failed; the call is refused", "plugin", plugin.Name, "error", err)
@@ -135,7 +136,7 @@ func (g *Gate) ask(ctx context.Context, plugins []Plugin, p Proposal) (v *Veto, 
 
 // after lets plugins make the decision stricter; the first one that does ends
 // it. name is whose.
-func (g *Gate) after(ctx context.Context, p Proposal, j Judgement) (_ Judgement, name string) {
+func (g *core) after(ctx context.Context, p Proposal, j Judgement) (_ Judgement, name string) {
 	for _, plugin := range g.plugins() {
 		if plugin.After == nil {
 			continue

@@ -13,6 +13,7 @@ import (
 	"holdpoint/engine/canon"
 	"holdpoint/engine/dialect/threegate"
 	"holdpoint/engine/token"
+	"holdpoint/internal/access"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
 )
@@ -37,10 +38,10 @@ type View struct {
 
 // ForAgent reads an approval for an API key. Another agent's approval is not
 // found; an administrator's key reads all, without tokens.
-func (g *Gate) ForAgent(ctx context.Context, p Principal, id string) (View, error) {
+func (g *Queries) ForAgent(ctx context.Context, p access.Principal, id string) (View, error) {
 	r, err := g.Store.Approvals.Get(ctx, id)
-	if errors.Is(err, store.ErrNotFound) || err == nil && p.Kind != AdminKey && r.Approval.Call.AgentID != p.AgentID {
-		return View{}, notFound
+	if errors.Is(err, store.ErrNotFound) || err == nil && p.Kind != access.AdminKey && r.Approval.Call.AgentID != p.AgentID {
+		return View{}, access.NotFound
 	}
 	if err != nil {
 		return View{}, err
@@ -50,12 +51,12 @@ func (g *Gate) ForAgent(ctx context.Context, p Principal, id string) (View, erro
 	if t != nil && r.Approval.Execution == approval.Redeemed {
 		v.LeaseUntil = t.LeaseUntil
 	}
-	if p.Kind != AdminKey {
+	if p.Kind != access.AdminKey {
 		if v.Edited, err = g.editedArguments(r); err != nil {
 			return View{}, err
 		}
 	}
-	if p.Kind == AdminKey || r.Approval.Status != approval.Approved || t == nil || t.RedeemedAt != nil || t.StaleAt != nil || !r.Now.Before(t.ValidUntil) {
+	if p.Kind == access.AdminKey || r.Approval.Status != approval.Approved || t == nil || t.RedeemedAt != nil || t.StaleAt != nil || !r.Now.Before(t.ValidUntil) {
 		return v, nil
 	}
 	digest := r.Approval.Call.Digest
@@ -75,7 +76,7 @@ func (g *Gate) ForAgent(ctx context.Context, p Principal, id string) (View, erro
 
 // editedArguments are the arguments as a reviewer has left them; nil when nobody
 // has changed them, or they have been erased.
-func (g *Gate) editedArguments(r store.Record) ([]byte, error) {
+func (g *Queries) editedArguments(r store.Record) ([]byte, error) {
 	if !slices.ContainsFunc(r.Approval.Facts, func(f approval.Fact) bool { return f.Kind == approval.Edit }) {
 		return nil, nil
 	}
@@ -95,7 +96,7 @@ func (g *Gate) editedArguments(r store.Record) ([]byte, error) {
 
 // sign makes a token from its row. The same row always gives the same jti:
 // however many tokens an agent asks for, one of them can be spent.
-func (g *Gate) sign(a approval.Approval, t *store.TokenRow, digest string, now time.Time) (string, error) {
+func (g *Queries) sign(a approval.Approval, t *store.TokenRow, digest string, now time.Time) (string, error) {
 	expires := now.Add(g.TokenTTL)
 	if t.ValidUntil.Before(expires) {
 		expires = t.ValidUntil
@@ -120,7 +121,7 @@ func (g *Gate) sign(a approval.Approval, t *store.TokenRow, digest string, now t
 }
 
 // ForPerson reads an approval for a signed-in person, without its token.
-func (g *Gate) ForPerson(ctx context.Context, p engine.Person, id string) (View, error) {
+func (g *Queries) ForPerson(ctx context.Context, p engine.Person, id string) (View, error) {
 	r, _, err := g.read(ctx, p, id)
 	return View{Approval: r.Approval, Now: r.Now}, err
 }
@@ -128,7 +129,7 @@ func (g *Gate) ForPerson(ctx context.Context, p engine.Person, id string) (View,
 // Wait returns once the approval is at another revision than the given one, or
 // over, or ctx ends; in each case as it is then. read is ForAgent or ForPerson
 // for the reader in question.
-func (g *Gate) Wait(ctx context.Context, id string, revision int64, read func(context.Context) (View, error)) (View, error) {
+func (g *Queries) Wait(ctx context.Context, id string, revision int64, read func(context.Context) (View, error)) (View, error) {
 	changes := g.Store.Approvals.Changes(ctx, id)
 	for {
 		// Reading must not be cut off by the wait's own end.
@@ -146,7 +147,7 @@ func (g *Gate) Wait(ctx context.Context, id string, revision int64, read func(co
 
 // Changes returns a channel that receives (coalesced) whenever the approval
 // changes, or any approval for "", until ctx ends.
-func (g *Gate) Changes(ctx context.Context, id string) <-chan struct{} {
+func (g *Queries) Changes(ctx context.Context, id string) <-chan struct{} {
 	return g.Store.Approvals.Changes(ctx, id)
 }
 
@@ -156,7 +157,7 @@ const MaxInbox = 200
 
 // Inbox lists the pending approvals on which the person may act now, the most
 // urgent first.
-func (g *Gate) Inbox(ctx context.Context, p engine.Person) ([]approval.Approval, error) {
+func (g *Queries) Inbox(ctx context.Context, p engine.Person) ([]approval.Approval, error) {
 	d, err := g.deputy(ctx, p)
 	if err != nil || len(d.Roles) == 0 && len(d.chains) == 0 {
 		return nil, err
@@ -177,22 +178,22 @@ func (g *Gate) Inbox(ctx context.Context, p engine.Person) ([]approval.Approval,
 }
 
 // History lists approvals that have ended and that the person may see.
-func (g *Gate) History(ctx context.Context, p engine.Person, cursor string, limit int) ([]approval.Approval, string, error) {
+func (g *Queries) History(ctx context.Context, p engine.Person, cursor string, limit int) ([]approval.Approval, string, error) {
 	d, err := g.deputy(ctx, p)
 	if err != nil {
 		return nil, "", err
 	}
-	by := store.Reader{All: readsAll(p), Roles: p.Roles, Identity: p.Identity, For: d.others()}
+	by := store.Reader{All: access.ReadsEverything(p), Roles: p.Roles, Identity: p.Identity, For: d.others()}
 	page, next, err := g.Store.Approvals.History(ctx, by, cursor, limit)
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnfit) {
-		return nil, "", &Refusal{Status: 400, Code: "bad_cursor", Detail: "That is no place in the history. Start at its beginning."}
+		return nil, "", &access.Refusal{Status: 400, Code: "bad_cursor", Detail: "That is no place in the history. Start at its beginning."}
 	}
 	return page, next, err
 }
 
 // Card returns everything that a reviewer needs to decide, and records when the
 // look at it shows the person all of the arguments.
-func (g *Gate) Card(ctx context.Context, p engine.Person, id string, look Look) (Card, error) {
+func (g *Queries) Card(ctx context.Context, p engine.Person, id string, look Look) (Card, error) {
 	r, d, err := g.read(ctx, p, id)
 	if err != nil {
 		return Card{}, err
@@ -219,12 +220,12 @@ func (g *Gate) Card(ctx context.Context, p engine.Person, id string, look Look) 
 // nobody's own, and without the timeline.
 func FileCard(ctx context.Context, s *store.Store, sealer *seal.Sealer, r store.Record) (Card, error) {
 	card := Card{Approval: r.Approval, Now: r.Now}
-	g := &Gate{Config: Config{Store: s, Sealer: sealer}}
-	return card, g.fill(ctx, &card, r)
+	q := &Queries{&core{Config{Store: s, Sealer: sealer}}}
+	return card, q.fill(ctx, &card, r)
 }
 
 // fill reads what everybody is shown.
-func (g *Gate) fill(ctx context.Context, card *Card, r store.Record) error {
+func (g *Queries) fill(ctx context.Context, card *Card, r store.Record) error {
 	a, id := r.Approval, r.Approval.ID
 	var err error
 	card.Salt = g.CardSalt(id)
@@ -253,7 +254,7 @@ func (g *Gate) fill(ctx context.Context, card *Card, r store.Record) error {
 }
 
 // more fills in what is around the call: its session, and what came after its end.
-func (g *Gate) more(ctx context.Context, card *Card, t *store.TokenRow) error {
+func (g *Queries) more(ctx context.Context, card *Card, t *store.TokenRow) error {
 	a := card.Approval
 	card.Permits = Permits(a)
 	if t != nil && t.Constraints != nil {
@@ -276,7 +277,7 @@ func (g *Gate) more(ctx context.Context, card *Card, t *store.TokenRow) error {
 
 // people fills in names, counts who could still decide, and says who is
 // suggested.
-func (g *Gate) people(ctx context.Context, card *Card) error {
+func (g *Queries) people(ctx context.Context, card *Card) error {
 	everybody, err := g.Store.People.List(ctx)
 	if err != nil {
 		return err
@@ -323,11 +324,8 @@ func arguments(a approval.Approval, document []byte, now time.Time) (canon.Value
 	return p.Arguments, err
 }
 
-// EventFilter narrows a list of events; zero fields do not.
-type EventFilter = store.EventFilter
-
 // JWKS is the public key set that tokens verify with, without revoked keys.
-func (g *Gate) JWKS(ctx context.Context) ([]byte, error) {
+func (g *Queries) JWKS(ctx context.Context) ([]byte, error) {
 	revoked, err := g.Store.Keys.RevokedSigningKeys(ctx)
 	if err != nil {
 		return nil, err

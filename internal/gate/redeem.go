@@ -11,6 +11,7 @@ import (
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/token"
+	"holdpoint/internal/access"
 	"holdpoint/internal/store"
 )
 
@@ -38,27 +39,27 @@ type Redemption struct {
 }
 
 var (
-	invalidToken = &Refusal{Status: 401, Code: "token_invalid", Detail: "This token is not one that is good here."}
-	expiredToken = &Refusal{Status: 401, Code: "token_expired", Detail: "This token has expired. Ask the approval for a fresh one."}
-	staleToken   = &Refusal{Status: 409, Code: "stale", Detail: "What the call depends on has changed since it was asked for, so it cannot run. Ask again."}
-	usedToken    = &Refusal{Status: 409, Code: "token_used", Detail: "This token has been redeemed already."}
+	invalidToken = &access.Refusal{Status: 401, Code: "token_invalid", Detail: "This token is not one that is good here."}
+	expiredToken = &access.Refusal{Status: 401, Code: "token_expired", Detail: "This token has expired. Ask the approval for a fresh one."}
+	staleToken   = &access.Refusal{Status: 409, Code: "stale", Detail: "What the call depends on has changed since it was asked for, so it cannot run. Ask again."}
+	usedToken    = &access.Refusal{Status: 409, Code: "token_used", Detail: "This token has been redeemed already."}
 )
 
 // Redeem spends a token: signature, issuer, environment and times, the agent,
 // the call's digest and that it is unspent are all checked in the one
 // transaction that spends it.
-func (g *Gate) Redeem(ctx context.Context, p Principal, r RedeemRequest, once *Once) (Redemption, error) {
+func (g *Gate) Redeem(ctx context.Context, p access.Principal, r RedeemRequest, once *access.Once) (Redemption, error) {
 	by := p.Actor()
 	claims, kid, err := token.Open(g.Ring, r.Token, g.Issuer, g.Judge().Environment)
 	if err != nil {
 		return Redemption{}, g.refuse(ctx, invalidToken, engine.Event{
-			ID: newEventID(), Type: engine.Redeemed, RequestID: r.RequestID,
+			ID: store.NewEventID(), Type: engine.Redeemed, RequestID: r.RequestID,
 			AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: by,
 		})
 	}
 	if r.Lease < 0 || r.Lease > MaxLease {
-		return Redemption{}, g.refuse(ctx, &Refusal{Status: 422, Code: "lease", Detail: "A lease lasts at most " + MaxLease.String() + "."}, engine.Event{
-			ID: newEventID(), Type: engine.Redeemed, RequestID: r.RequestID,
+		return Redemption{}, g.refuse(ctx, &access.Refusal{Status: 422, Code: "lease", Detail: "A lease lasts at most " + MaxLease.String() + "."}, engine.Event{
+			ID: store.NewEventID(), Type: engine.Redeemed, RequestID: r.RequestID,
 			ApprovalID: claims.ApprovalID, AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: by,
 		})
 	}
@@ -105,20 +106,20 @@ func (g *Gate) Redeem(ctx context.Context, p Principal, r RedeemRequest, once *O
 		// Its answer is not kept: it names the successor, which is the same every time.
 		return Redemption{}, g.outdated(ctx, p, claims.ApprovalID, r, event)
 	}
-	if kept := (*Replay)(nil); errors.As(err, &kept) {
+	if kept := (*access.Replay)(nil); errors.As(err, &kept) {
 		return Redemption{}, g.unlessKilled(ctx, p.AgentID, p.Actor(), err)
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		// Signed by us, for an approval that this database does not have.
 		return Redemption{}, g.refuse(ctx, invalidToken, engine.Event{
-			ID: newEventID(), Type: engine.Redeemed, RequestID: r.RequestID,
+			ID: store.NewEventID(), Type: engine.Redeemed, RequestID: r.RequestID,
 			AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: by,
 		})
 	}
 	if isKilled(err) {
 		// The switch was thrown between looking and writing: nothing was spent.
 		return Redemption{}, g.refuse(ctx, killedRefusal, engine.Event{
-			ID: newEventID(), Type: engine.Redeemed, RequestID: r.RequestID,
+			ID: store.NewEventID(), Type: engine.Redeemed, RequestID: r.RequestID,
 			ApprovalID: claims.ApprovalID, AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: by,
 		})
 	}
@@ -130,11 +131,11 @@ func (g *Gate) Redeem(ctx context.Context, p Principal, r RedeemRequest, once *O
 
 // spendable refuses a token that is not this agent's, not good any more, or
 // spent, and every token of what has been stopped or revoked since.
-func (g *Gate) spendable(c *store.Change, p Principal, claims token.Claims, kid string) *Refusal {
+func (g *Gate) spendable(c *store.Change, p access.Principal, claims token.Claims, kid string) *access.Refusal {
 	a := c.Approval
 	switch {
 	case claims.Subject != p.AgentID || a.Call.AgentID != p.AgentID:
-		return &Refusal{Status: 404, Code: "not_found", Detail: "There is no such token."}
+		return &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such token."}
 	case slices.Contains(c.Revoked, kid):
 		return invalidToken
 	case c.Kill != nil:
@@ -152,17 +153,17 @@ func (g *Gate) spendable(c *store.Change, p Principal, claims token.Claims, kid 
 }
 
 // killedRefusal is the refusal of anything that would let a stopped agent go on.
-var killedRefusal = &Refusal{Status: 423, Code: "kill_switch", Detail: "A kill switch stops this agent: nothing of it can be approved or run while it is on."}
+var killedRefusal = &access.Refusal{Status: 423, Code: "kill_switch", Detail: "A kill switch stops this agent: nothing of it can be approved or run while it is on."}
 
 // stillRegistered refuses to let a call run whose agent or tool has been
 // revoked since it was approved.
-func (g *Gate) stillRegistered(a approval.Approval) *Refusal {
+func (g *Gate) stillRegistered(a approval.Approval) *access.Refusal {
 	known := g.Judge().Registry
 	if agent, ok := known.Agents[a.Call.AgentID]; ok && agent.RevokedAt != nil {
-		return &Refusal{Status: 423, Code: "agent_revoked", Detail: "The agent's registration has been revoked since the call was approved."}
+		return &access.Refusal{Status: 423, Code: "agent_revoked", Detail: "The agent's registration has been revoked since the call was approved."}
 	}
 	if tool, ok := known.Tools[a.Call.Tool]; ok && tool.RevokedAt != nil {
-		return &Refusal{Status: 423, Code: "tool_revoked", Detail: "The tool's registration has been revoked since the call was approved."}
+		return &access.Refusal{Status: 423, Code: "tool_revoked", Detail: "The tool's registration has been revoked since the call was approved."}
 	}
 	return nil
 }

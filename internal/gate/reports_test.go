@@ -12,7 +12,10 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/internal/access"
+	"holdpoint/internal/admin"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/report"
 	"holdpoint/internal/store"
 )
 
@@ -49,9 +52,9 @@ func (h *house) now() time.Time {
 	return now
 }
 
-func (h *house) access(q gate.AccessQuery) gate.AccessReport {
+func (h *house) access(q report.AccessQuery) report.AccessReport {
 	h.t.Helper()
-	r, err := h.Access(context.Background(), q)
+	r, err := h.Reports.Access(context.Background(), q)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -59,7 +62,7 @@ func (h *house) access(q gate.AccessQuery) gate.AccessReport {
 }
 
 // whoHas says who has a role, and how: "ada direct", "ben delegation ada".
-func whoHas(r gate.AccessReport, role string) []string {
+func whoHas(r report.AccessReport, role string) []string {
 	list := []string{}
 	for _, a := range slices.Concat(r.Roles, r.Powers) {
 		if a.Role != role {
@@ -73,7 +76,7 @@ func whoHas(r gate.AccessReport, role string) []string {
 	return list
 }
 
-func roleAccess(t *testing.T, r gate.AccessReport, role string) gate.RoleAccess {
+func roleAccess(t *testing.T, r report.AccessReport, role string) report.RoleAccess {
 	t.Helper()
 	for _, a := range slices.Concat(r.Roles, r.Powers) {
 		if a.Role == role {
@@ -81,7 +84,7 @@ func roleAccess(t *testing.T, r gate.AccessReport, role string) gate.RoleAccess 
 		}
 	}
 	t.Fatalf("the report has no role %q: %+v", role, r.Roles)
-	return gate.RoleAccess{}
+	return report.RoleAccess{}
 }
 
 func same(t *testing.T, what string, got []string, want ...string) {
@@ -111,7 +114,7 @@ func TestAccessThenAndNow(t *testing.T) {
 	here := func(name string, finance, duty []string) {
 		t.Helper()
 		m := moment{name, h.now(), map[string][]string{"finance": finance, "on-call/payments": duty}}
-		now := h.access(gate.AccessQuery{})
+		now := h.access(report.AccessQuery{})
 		for role, want := range m.want {
 			same(t, "now, "+name+", "+role, whoHas(now, role), want...)
 		}
@@ -140,17 +143,17 @@ func TestAccessThenAndNow(t *testing.T) {
 	d := h.delegate("fay", "hal")
 	h.delegate("hal", "ada")
 	here("delegated", []string{"ada delegation hal fay", "ada delegation hal gil", "fay direct", "gil direct", "hal delegation fay", "hal delegation gil"}, []string{})
-	same(t, "an administrator's role by delegation", whoHas(h.access(gate.AccessQuery{}), gate.AdminRole), "fay direct")
+	same(t, "an administrator's role by delegation", whoHas(h.access(report.AccessQuery{}), access.AdminRole), "fay direct")
 
 	h.onCall(time.Hour, "ben", "cleo")
-	if err := h.RevokeDelegation(ctx, h.people["fay"], d.ID, "console", "req"); err != nil {
+	if err := h.Delegations.Revoke(ctx, h.people["fay"], d.ID, "console", "req"); err != nil {
 		t.Fatal(err)
 	}
 	here("on call", []string{"ada delegation hal gil", "fay direct", "gil direct", "hal delegation gil"}, []string{"ben on_call", "cleo on_call"})
 
 	// What is to come is not there yet.
-	q := gate.OnCallRequest{Schedule: "payments", Emails: []string{"dina@example.com"}, From: h.now().Add(30 * time.Minute), Until: h.now().Add(2 * time.Hour)}
-	if err := h.SetOnCall(ctx, operator, q, nil); err != nil {
+	q := admin.OnCallRequest{Schedule: "payments", Emails: []string{"dina@example.com"}, From: h.now().Add(30 * time.Minute), Until: h.now().Add(2 * time.Hour)}
+	if err := h.OnCall.Set(ctx, operator, q, nil); err != nil {
 		t.Fatal(err)
 	}
 	here("a shift to come", []string{"ada delegation hal gil", "fay direct", "gil direct", "hal delegation gil"}, []string{"ben on_call", "cleo on_call"})
@@ -170,7 +173,7 @@ func TestAccessThenAndNow(t *testing.T) {
 	here("another one got the role", []string{"ada delegation hal", "fay direct", "hal direct"}, []string{})
 
 	for _, m := range moments {
-		then := h.access(gate.AccessQuery{At: m.at})
+		then := h.access(report.AccessQuery{At: m.at})
 		if !then.Past || !then.At.Equal(m.at) {
 			t.Errorf("%s: the report is of %s, past %v", m.name, then.At, then.Past)
 		}
@@ -178,14 +181,14 @@ func TestAccessThenAndNow(t *testing.T) {
 			same(t, "afterwards, "+m.name+", "+role, whoHas(then, role), want...)
 		}
 	}
-	if a := roleAccess(t, h.access(gate.AccessQuery{At: moments[1].at}), "finance"); a.Short || a.People != 2 || a.Needed != 2 {
+	if a := roleAccess(t, h.access(report.AccessQuery{At: moments[1].at}), "finance"); a.Short || a.People != 2 || a.Needed != 2 {
 		t.Errorf("two people for two places: %+v", a)
 	}
-	last := h.access(gate.AccessQuery{})
+	last := h.access(report.AccessQuery{})
 	if a := roleAccess(t, last, "finance"); a.Short || a.People != 2 {
 		t.Errorf("a deputy counts, or somebody does not: %+v", a)
 	}
-	disabled := h.access(gate.AccessQuery{At: moments[5].at})
+	disabled := h.access(report.AccessQuery{At: moments[5].at})
 	if a := roleAccess(t, disabled, "finance"); !a.Short || a.People != 1 {
 		t.Errorf("one person for two places: %+v", a)
 	}
@@ -197,12 +200,12 @@ func TestAccessThenAndNow(t *testing.T) {
 			t.Errorf("fay has had the role since %v (%s)", one.Since, one.Unsure)
 		}
 	}
-	if fay.ID == "" || !slices.ContainsFunc(last.Changes, func(c gate.AccessChange) bool {
+	if fay.ID == "" || !slices.ContainsFunc(last.Changes, func(c report.AccessChange) bool {
 		return c.Code == "USER_ROLES_CHANGED" && c.About == "hal" && c.Detail == "roles: other → finance, other" && c.By == "root"
 	}) {
 		t.Errorf("the change is not told: %+v", last.Changes)
 	}
-	if !slices.ContainsFunc(last.Changes, func(c gate.AccessChange) bool {
+	if !slices.ContainsFunc(last.Changes, func(c report.AccessChange) bool {
 		return c.Code == "ON_CALL_SET" && c.About == "on-call/payments" && strings.HasPrefix(c.Detail, "ben, cleo, from ")
 	}) {
 		t.Errorf("the shift is not told: %+v", last.Changes)
@@ -214,16 +217,16 @@ func TestAccessGaps(t *testing.T) {
 	ctx := context.Background()
 	h := newHouse(t, routing(time.Hour, 1))
 	began := h.now().Add(-time.Hour)
-	gaps := func(q gate.AccessQuery) string { return strings.Join(h.access(q).Gaps, "\n") }
-	if got := gaps(gate.AccessQuery{}); !strings.Contains(got, "does not say who added ada (ada@example.com), or with which roles") {
+	gaps := func(q report.AccessQuery) string { return strings.Join(h.access(q).Gaps, "\n") }
+	if got := gaps(report.AccessQuery{}); !strings.Contains(got, "does not say who added ada (ada@example.com), or with which roles") {
 		t.Errorf("an account that no event explains: %s", got)
 	}
 	after := h.now()
-	then := h.access(gate.AccessQuery{At: after})
+	then := h.access(report.AccessQuery{At: after})
 	if all := strings.Join(then.Gaps, "\n"); !strings.Contains(all, "No event says which roles ada (ada@example.com) had") || !strings.Contains(all, "No routing is known") {
 		t.Errorf("roles that no event tells: %s", all)
 	}
-	if got := gaps(gate.AccessQuery{At: began}); !strings.Contains(got, "The log begins at") {
+	if got := gaps(report.AccessQuery{At: began}); !strings.Contains(got, "The log begins at") {
 		t.Errorf("before the log: %s", got)
 	}
 	// Whoever changes the database by hand is found out.
@@ -232,17 +235,17 @@ func TestAccessGaps(t *testing.T) {
 	if err := h.owner().People.Create(ctx, p, "x", h.adminEvent("USER_ADDED", map[string]any{"person": p.ID, "subject": p.ID, "roles_before": []string{}, "roles_after": p.Roles})); err != nil {
 		t.Fatal(err)
 	}
-	if got := gaps(gate.AccessQuery{}); strings.Contains(got, "eve") {
+	if got := gaps(report.AccessQuery{}); strings.Contains(got, "eve") {
 		t.Errorf("nothing is wrong with eve: %s", got)
 	}
 	h.asOwner(`UPDATE people SET roles = '{reviewer,admin}' WHERE id = $1`, p.ID)
-	if got := gaps(gate.AccessQuery{}); !strings.Contains(got, "leaves eve (eve@example.com) with the role reviewer, and the database says the roles reviewer, admin") {
+	if got := gaps(report.AccessQuery{}); !strings.Contains(got, "leaves eve (eve@example.com) with the role reviewer, and the database says the roles reviewer, admin") {
 		t.Errorf("a role that was given by hand: %s", got)
 	}
-	for _, q := range []gate.AccessQuery{
+	for _, q := range []report.AccessQuery{
 		{At: h.now().Add(time.Hour)}, {Since: h.now(), Until: h.now().Add(-time.Hour)}, {Since: h.now().Add(-400 * 24 * time.Hour)},
 	} {
-		if _, err := h.Access(ctx, q); code(err) == "" {
+		if _, err := h.Reports.Access(ctx, q); code(err) == "" {
 			t.Errorf("%+v is answered: %v", q, err)
 		}
 	}
@@ -253,7 +256,7 @@ func TestAccessRulesKeysAndSilence(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 1))
 	h.give("dina", approval.BreakGlassRole)
 	owner := h.owner()
-	key := store.Key{ID: "key_export", Kind: gate.AdminKey, SecretHash: make([]byte, 32), Scopes: []string{"audit", "admin"}, MaxState: "none", Label: "export"}
+	key := store.Key{ID: "key_export", Kind: access.AdminKey, SecretHash: make([]byte, 32), Scopes: []string{"audit", "admin"}, MaxState: "none", Label: "export"}
 	if err := owner.Keys.Create(ctx, key, h.adminEvent("KEY_CREATED", map[string]any{"subject": key.ID, "kind": key.Kind, "scopes": key.Scopes, "max_state": "none"})); err != nil {
 		t.Fatal(err)
 	}
@@ -265,23 +268,23 @@ func TestAccessRulesKeysAndSilence(t *testing.T) {
 	if err := owner.Keys.Revoke(ctx, key.ID, h.adminEvent("KEY_REVOKED", map[string]any{"subject": key.ID})); err != nil {
 		t.Fatal(err)
 	}
-	scopes := func(q gate.AccessQuery) string {
+	scopes := func(q report.AccessQuery) string {
 		var all []string
 		for _, k := range h.access(q).Keys {
 			all = append(all, k.ID+" "+strings.Join(k.Scopes, "+")+k.Unsure)
 		}
 		return strings.Join(all, ", ")
 	}
-	if a, b, c := scopes(gate.AccessQuery{At: wide}), scopes(gate.AccessQuery{At: narrow}), scopes(gate.AccessQuery{}); a != "key_export audit+admin" || b != "key_export audit" || c != "" {
+	if a, b, c := scopes(report.AccessQuery{At: wide}), scopes(report.AccessQuery{At: narrow}), scopes(report.AccessQuery{}); a != "key_export audit+admin" || b != "key_export audit" || c != "" {
 		t.Errorf("the key: %q, then %q, now %q", a, b, c)
 	}
 
 	// What waits asks for its people as well.
 	h.open(deferred)
-	r := h.access(gate.AccessQuery{})
+	r := h.access(report.AccessQuery{})
 	a := roleAccess(t, r, "reviewer")
-	if !slices.ContainsFunc(a.Asked, func(x gate.RoleAsked) bool { return x.By == "approvals" && x.Name == "1 waits" }) ||
-		!slices.ContainsFunc(a.Asked, func(x gate.RoleAsked) bool {
+	if !slices.ContainsFunc(a.Asked, func(x report.RoleAsked) bool { return x.By == "approvals" && x.Name == "1 waits" }) ||
+		!slices.ContainsFunc(a.Asked, func(x report.RoleAsked) bool {
 			return x.By == "routing" && x.Name == "default" && x.As == "decides" && x.Needed == 1
 		}) {
 		t.Errorf("asked by %+v", a.Asked)
@@ -303,7 +306,7 @@ func TestAccessRulesKeysAndSilence(t *testing.T) {
 		t.Fatal(err)
 	}
 	var silent []string
-	for _, p := range h.access(gate.AccessQuery{}).Silent {
+	for _, p := range h.access(report.AccessQuery{}).Silent {
 		silent = append(silent, p.Name)
 	}
 	same(t, "silent", silent, "ada again", "ben", "cleo", "dina", "emil", "owner")
@@ -315,7 +318,7 @@ func TestAccessFactors(t *testing.T) {
 	ctx := context.Background()
 	h := newHouse(t, routing(time.Hour, 1))
 	id := h.people["ada"].ID
-	h.give("ada", gate.AdminRole)
+	h.give("ada", access.AdminRole)
 	tell := func(code, factor string) time.Time {
 		t.Helper()
 		e := h.adminEvent(code, map[string]any{"person": id, "factor": factor})
@@ -337,7 +340,7 @@ func TestAccessFactors(t *testing.T) {
 		want string
 	}{{"before", began, ""}, {"an app", app, "totp"}, {"both", both, "passkey totp"}, {"reset", bare, ""}, {"again", last, "passkey"}, {"now", time.Time{}, "passkey"}} {
 		var kinds []string
-		for _, f := range roleAccess(t, h.access(gate.AccessQuery{At: tc.at}), gate.AdminRole).Holders[0].Factors {
+		for _, f := range roleAccess(t, h.access(report.AccessQuery{At: tc.at}), access.AdminRole).Holders[0].Factors {
 			kinds = append(kinds, f.Kind)
 		}
 		if got := strings.Join(kinds, " "); got != tc.want {
@@ -349,9 +352,9 @@ func TestAccessFactors(t *testing.T) {
 func TestReviewersNotes(t *testing.T) {
 	ctx := context.Background()
 	h := newHouse(t, routing(time.Hour, 1))
-	for range gate.NoteFrom {
+	for range report.NoteFrom {
 		a := h.open(another(deferred))
-		if _, err := h.Card(ctx, h.people["ada"], a.ID, gate.Whole); err != nil {
+		if _, err := h.Queries.Card(ctx, h.people["ada"], a.ID, gate.Whole); err != nil {
 			t.Fatal(err)
 		}
 		if err := h.vote("ada", a, true); err != nil {
@@ -362,11 +365,11 @@ func TestReviewersNotes(t *testing.T) {
 	if err := h.vote("ben", h.open(another(deferred)), false); err != nil {
 		t.Fatal(err)
 	}
-	r, err := h.Reviewers(ctx, gate.ReviewerQuery{Zone: "Europe/Berlin"})
+	r, err := h.Reports.Reviewers(ctx, report.ReviewerQuery{Zone: "Europe/Berlin"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Reviewers) != 2 || r.Reviewers[0].Name != "ada" || r.Reviewers[0].Decided != gate.NoteFrom || r.Reviewers[0].Quick != gate.NoteFrom || r.Total.Decided != gate.NoteFrom+1 || r.Total.Denied != 1 {
+	if len(r.Reviewers) != 2 || r.Reviewers[0].Name != "ada" || r.Reviewers[0].Decided != report.NoteFrom || r.Reviewers[0].Quick != report.NoteFrom || r.Total.Decided != report.NoteFrom+1 || r.Total.Denied != 1 {
 		t.Fatalf("got %+v", r)
 	}
 	codes := []string{}
@@ -380,7 +383,7 @@ func TestReviewersNotes(t *testing.T) {
 		t.Errorf("ben: %+v", r.Reviewers[1])
 	}
 	for _, zone := range []string{"Mars/Olympus", "Local", "../etc/passwd"} {
-		if _, err := h.Reviewers(ctx, gate.ReviewerQuery{Zone: zone}); code(err) != "zone" {
+		if _, err := h.Reports.Reviewers(ctx, report.ReviewerQuery{Zone: zone}); code(err) != "zone" {
 			t.Errorf("zone %q: %v", zone, err)
 		}
 	}
@@ -391,7 +394,7 @@ func TestReportMoment(t *testing.T) {
 		"": "0001-01-01T00:00:00Z", "2027-01-31": "2027-01-31T00:00:00Z", "2027-01-31T18:00": "2027-01-31T18:00:00Z", " 2027-01-31T18:00:00+02:00 ": "2027-01-31T16:00:00Z",
 		"yesterday": "", "31.1.2027": "", "0000-01-01": "", "2027-02-30": "",
 	} {
-		got, err := gate.ReportMoment(text)
+		got, err := report.ReportMoment(text)
 		if want == "" {
 			if code(err) != "bad_time" {
 				t.Errorf("%q: %v, %v", text, got, err)

@@ -11,6 +11,8 @@ import (
 	"holdpoint/activities"
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/internal/access"
+	"holdpoint/internal/admin"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/store"
 )
@@ -28,37 +30,37 @@ func TestErasureIsOnRecord(t *testing.T) {
 		}
 		h.settle(a.ID)
 	}
-	by := gate.PersonAdministers(h.people["owner"], "console", "r1")
-	ask := gate.EraseRequest{ApprovalID: denied.ID, Reason: "request 4711"}
-	if _, err := h.Erase(ctx, by, ask, nil); code(err) != "kept_recent" {
+	by := access.PersonAdministers(h.people["owner"], "console", "r1")
+	ask := admin.EraseRequest{ApprovalID: denied.ID, Reason: "request 4711"}
+	if _, err := h.Retention.Erase(ctx, by, ask, nil); code(err) != "kept_recent" {
 		t.Errorf("below the floor: %v", err)
 	}
 	h.asOwner(`UPDATE retention_floor SET shortest = '0'`)
-	hold, err := h.PlaceHold(ctx, by, gate.HoldRequest{Covers: gate.CoversPerson, Subject: "ada@example.com", Reason: "case 1"}, nil)
+	hold, err := h.Retention.PlaceHold(ctx, by, admin.HoldRequest{Covers: admin.CoversPerson, Subject: "ada@example.com", Reason: "case 1"}, nil)
 	if err != nil || hold.Subject != h.people["ada"].ID {
 		t.Fatalf("%+v, %v", hold, err)
 	}
-	if _, err := h.Erase(ctx, by, ask, nil); code(err) != "kept_held" {
+	if _, err := h.Retention.Erase(ctx, by, ask, nil); code(err) != "kept_held" {
 		t.Errorf("under a hold: %v", err)
 	}
-	retention := &activities.Retention{Store: h.Store, After: time.Nanosecond, Logger: h.Logger, Next: gate.AgeErasure(time.Nanosecond), Tell: gate.AgeEvent}
+	retention := &activities.Retention{Store: h.Store, After: time.Nanosecond, Logger: h.Logger, Next: admin.AgeErasure(time.Nanosecond), Tell: admin.AgeEvent}
 	if n, err := retention.Walk(ctx); n != 0 || err != nil {
 		t.Errorf("retention erased %d under a hold, %v", n, err)
 	}
-	if err := h.ReleaseHold(ctx, by, hold.ID, nil); err != nil {
+	if err := h.Retention.ReleaseHold(ctx, by, hold.ID, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.ReleaseHold(ctx, by, hold.ID, nil); code(err) != "not_found" {
+	if err := h.Retention.ReleaseHold(ctx, by, hold.ID, nil); code(err) != "not_found" {
 		t.Errorf("released twice: %v", err)
 	}
-	if _, err := h.Erase(ctx, by, ask, nil); err != nil {
+	if _, err := h.Retention.Erase(ctx, by, ask, nil); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := retention.Walk(ctx); n != 1 || err != nil {
 		t.Errorf("retention erased %d, %v", n, err)
 	}
 	got := []string{}
-	events, err := h.Events(ctx, gate.EventFilter{}, 1000)
+	events, err := h.Events(ctx, store.EventFilter{}, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,40 +84,40 @@ func TestErasureIsOnRecord(t *testing.T) {
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	card, err := h.Card(ctx, h.people["ben"], denied.ID, gate.Page)
+	card, err := h.Queries.Card(ctx, h.people["ben"], denied.ID, gate.Page)
 	if err != nil || card.Arguments != nil || card.Document != nil || card.Approval.ErasedAt.IsZero() || card.Shown || len(card.Timeline) == 0 {
 		t.Errorf("the card of what was erased: %+v, %v", card, err)
 	}
-	if v, err := h.ForAgent(ctx, h.agent, denied.ID); err != nil || v.Approval.Status != approval.Denied || v.Approval.ErasedAt.IsZero() {
+	if v, err := h.Queries.ForAgent(ctx, h.agent, denied.ID); err != nil || v.Approval.Status != approval.Denied || v.Approval.ErasedAt.IsZero() {
 		t.Errorf("the agent reads %+v, %v", v, err)
 	}
 }
 
 func TestEraseIsAskedRight(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 1))
-	ctx, by := context.Background(), gate.By{}
-	long := strings.Repeat("x", gate.MaxReason+1)
-	for want, q := range map[string]gate.EraseRequest{
+	ctx, by := context.Background(), access.By{}
+	long := strings.Repeat("x", access.MaxReason+1)
+	for want, q := range map[string]admin.EraseRequest{
 		"no_subject": {Reason: "x"}, "reason_required": {ApprovalID: "apr_x", Reason: " "}, "reason_too_long": {ApprovalID: "apr_x", Reason: long},
 		"not_found": {ApprovalID: "apr_x", Reason: "x"},
 	} {
-		if _, err := h.Erase(ctx, by, q, nil); code(err) != want {
+		if _, err := h.Retention.Erase(ctx, by, q, nil); code(err) != want {
 			t.Errorf("%+v: got %v, want %s", q, err, want)
 		}
 	}
-	if _, err := h.Erase(ctx, by, gate.EraseRequest{Person: "nobody@example.com", Reason: "x"}, nil); code(err) != "not_found" {
+	if _, err := h.Retention.Erase(ctx, by, admin.EraseRequest{Person: "nobody@example.com", Reason: "x"}, nil); code(err) != "not_found" {
 		t.Errorf("nobody: %v", err)
 	}
-	for want, q := range map[string]gate.HoldRequest{
-		"covers": {Covers: "x", Subject: "x", Reason: "x"}, "no_subject": {Covers: gate.CoversAgent, Reason: "x"}, "reason_required": {Covers: gate.CoversEverything},
-		"not_found": {Covers: gate.CoversApproval, Subject: store.NewID("apr"), Reason: "x"},
+	for want, q := range map[string]admin.HoldRequest{
+		"covers": {Covers: "x", Subject: "x", Reason: "x"}, "no_subject": {Covers: admin.CoversAgent, Reason: "x"}, "reason_required": {Covers: admin.CoversEverything},
+		"not_found": {Covers: admin.CoversApproval, Subject: store.NewID("apr"), Reason: "x"},
 	} {
-		if _, err := h.PlaceHold(ctx, by, q, nil); code(err) != want {
+		if _, err := h.Retention.PlaceHold(ctx, by, q, nil); code(err) != want {
 			t.Errorf("%+v: got %v, want %s", q, err, want)
 		}
 	}
 	for _, why := range []string{"missing", "erased", "held", "pending", "running", "unknown", "owed", "spendable", "granted", "recent", "young"} {
-		if gate.KeptWords(gate.CoversApproval, why) == gate.KeptWords(gate.CoversApproval, "") {
+		if admin.KeptWords(admin.CoversApproval, why) == admin.KeptWords(admin.CoversApproval, "") {
 			t.Errorf("%s is not said in words", why)
 		}
 	}

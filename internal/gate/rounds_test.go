@@ -121,7 +121,7 @@ func TestApproveDenyAndCancelAtOnce(t *testing.T) {
 			func() { results[0] = code(h.vote("ada", a, true)) },
 			func() { results[1] = code(h.vote("ben", a, false)) },
 			func() {
-				_, err := h.Cancel(context.Background(), h.agent, a.ID, "", nil)
+				_, err := h.Contributions.Cancel(context.Background(), h.agent, a.ID, "", nil)
 				results[2] = code(err)
 			},
 		)

@@ -27,7 +27,7 @@ type SeenCard struct {
 // been already: who was shown what goes into the log, and what it was is kept,
 // sealed, until the approval's arguments are erased. Nothing may be shown when it
 // fails.
-func (g *Gate) Show(ctx context.Context, p engine.Person, channel string, cards ...SeenCard) error {
+func (g *Queries) Show(ctx context.Context, p engine.Person, channel string, cards ...SeenCard) error {
 	if len(cards) == 0 {
 		return nil
 	}
@@ -51,7 +51,7 @@ func (g *Gate) Show(ctx context.Context, p engine.Person, channel string, cards 
 	return nil
 }
 
-func (g *Gate) show(ctx context.Context, p engine.Person, channel string, c SeenCard, digest string) error {
+func (g *Queries) show(ctx context.Context, p engine.Person, channel string, c SeenCard, digest string) error {
 	box, err := SealCard(g.Sealer, c.Approval.ID, c.Card)
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func (g *Gate) show(ctx context.Context, p engine.Person, channel string, c Seen
 }
 
 // CardSalt is the salt of an approval's cards.
-func (g *Gate) CardSalt(id string) string { return g.Sealer.Salt("card", id) }
+func (g *Queries) CardSalt(id string) string { return g.Sealer.Salt("card", id) }
 
 // cardID is what a card is sealed for.
 func cardID(approvalID string) string { return "card of " + approvalID }
@@ -122,9 +122,9 @@ func withCard(c *store.Change, told json.RawMessage) (json.RawMessage, error) {
 		return told, err
 	}
 	encoded, err := json.Marshal(struct {
-		approval.FactPayload
+		approval.Told
 		CardDigest string `json:"card_digest"`
-	}{f.Payload(), digest})
+	}{f.Told(), digest})
 	if err != nil {
 		return nil, fmt.Errorf("encode what an event tells: %w", err)
 	}

@@ -10,7 +10,10 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/audit"
+	"holdpoint/internal/access"
+	"holdpoint/internal/admin"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/store"
 )
 
 // shows puts a card of the approval before somebody, as a console would.
@@ -18,13 +21,13 @@ func (h *house) shows(who string, a approval.Approval, text string) (digest stri
 	card := h.card(who, a.ID)
 	open := audit.Card{ApprovalID: a.ID, Edition: card.Approval.Plan.Edition, CallDigest: card.Approval.Call.Digest, Salt: card.Salt}.Open()
 	rendered := []byte(open + text + string(card.Arguments) + audit.CardEnd)
-	return audit.Digest(rendered), h.Show(context.Background(), h.people[who], "console", gate.SeenCard{Approval: card.Approval, Card: rendered})
+	return audit.Digest(rendered), h.Queries.Show(context.Background(), h.people[who], "console", gate.SeenCard{Approval: card.Approval, Card: rendered})
 }
 
 // cardOf is what the last event of a type says of somebody's card; "" for nothing.
 func (h *house) cardOf(id string, kind engine.EventType) (digest string) {
 	h.t.Helper()
-	events, err := h.Events(context.Background(), gate.EventFilter{ApprovalID: id}, 1000)
+	events, err := h.Events(context.Background(), store.EventFilter{ApprovalID: id}, 1000)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -129,7 +132,7 @@ func TestErasingTakesTheCards(t *testing.T) {
 	h.settle(a.ID)
 	seen := h.card("ada", a.ID)
 	h.asOwner(`UPDATE retention_floor SET shortest = interval '0'`)
-	if _, err := h.Erase(ctx, gate.PersonAdministers(h.people["owner"], "cli", ""), gate.EraseRequest{ApprovalID: a.ID, Reason: "asked for"}, nil); err != nil {
+	if _, err := h.Retention.Erase(ctx, access.PersonAdministers(h.people["owner"], "cli", ""), admin.EraseRequest{ApprovalID: a.ID, Reason: "asked for"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	h.asOwner(`DO $$ BEGIN IF EXISTS (SELECT FROM cards_shown WHERE approval_id = '` + a.ID + `' AND digest <> 'sha256:' || repeat('0', 64)) THEN RAISE 'the digest of the call is still there'; END IF; END $$`)
@@ -138,7 +141,7 @@ func TestErasingTakesTheCards(t *testing.T) {
 		t.Errorf("the card outlives the arguments: %d bytes, %v", len(box.Data), err)
 	}
 	// Who was about to be shown it is not, and nothing is kept.
-	err = h.Show(ctx, h.people["ben"], "console", gate.SeenCard{Approval: seen.Approval, Card: []byte("<div>late</div>")})
+	err = h.Queries.Show(ctx, h.people["ben"], "console", gate.SeenCard{Approval: seen.Approval, Card: []byte("<div>late</div>")})
 	if err == nil || h.events(a.ID, engine.Shown) != 1 {
 		t.Errorf("an erased card is shown: %v, %d events", err, h.events(a.ID, engine.Shown))
 	}

@@ -12,6 +12,7 @@ import (
 	"holdpoint/engine/dialect/spm"
 	"holdpoint/engine/policy"
 	"holdpoint/engine/registry"
+	"holdpoint/internal/access"
 )
 
 // CheckedAction is the gate's answer to an Agent-SPM request: the seed's
@@ -32,7 +33,7 @@ type FieldError = spm.FieldError
 // CheckToolCall judges Agent-SPM's CheckToolCallParams or AgentActionRequest
 // and returns once the decision's event is durable. Field errors mean that the
 // request was not judged.
-func (g *Gate) CheckToolCall(ctx context.Context, p Principal, doc canon.Value, r Request, once *Once) (CheckedAction, []FieldError, error) {
+func (g *Gate) CheckToolCall(ctx context.Context, p access.Principal, doc canon.Value, r Request, once *access.Once) (CheckedAction, []FieldError, error) {
 	proposal, wrong := proposeAction(p.AgentID, doc)
 	if len(wrong) > 0 {
 		return CheckedAction{}, wrong, nil

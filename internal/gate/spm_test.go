@@ -16,7 +16,9 @@ import (
 	"holdpoint/engine/policy"
 	"holdpoint/engine/redact"
 	"holdpoint/engine/registry"
+	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/store"
 )
 
 const bundleText = `
@@ -383,7 +385,7 @@ func TestToolContractsJudgeEveryCall(t *testing.T) {
 	if err != nil || string(encoded) == "" || !json.Valid(encoded) {
 		t.Fatalf("%s %v", encoded, err)
 	}
-	events, err := h.Events(context.Background(), gate.EventFilter{Tool: "read_mail"}, 100)
+	events, err := h.Events(context.Background(), store.EventFilter{Tool: "read_mail"}, 100)
 	if err != nil || events[len(events)-1].Type != engine.Contract {
 		t.Errorf("last event %+v, %v", events[len(events)-1], err)
 	}
@@ -392,8 +394,8 @@ func TestToolContractsJudgeEveryCall(t *testing.T) {
 // What is registered decides, and what is revoked runs no more.
 func TestRegistryDecides(t *testing.T) {
 	h := newPolicyHouse(t)
-	ctx, by := context.Background(), gate.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "test", Channel: "cli"}}
-	if err := h.RegisterAgent(ctx, by, registry.Agent{ID: "bot", Name: "bot", Owner: "owner@example.com", Trust: engine.Privileged}, nil); err != nil {
+	ctx, by := context.Background(), access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "test", Channel: "cli"}}
+	if err := h.Registry.RegisterAgent(ctx, by, registry.Agent{ID: "bot", Name: "bot", Owner: "owner@example.com", Trust: engine.Privileged}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := h.check(params("admin", `,"trustLevel":"untrusted"`)); !got.Allowed {
@@ -407,22 +409,22 @@ func TestRegistryDecides(t *testing.T) {
 	}
 	h.settle(a.ID)
 	token := h.get(a.ID).Token
-	if err := h.RegisterTool(ctx, by, registry.Tool{Name: "pay", Provider: "mcp", Verified: true, ManifestHash: "60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752"}, nil); err != nil {
+	if err := h.Registry.RegisterTool(ctx, by, registry.Tool{Name: "pay", Provider: "mcp", Verified: true, ManifestHash: "60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := h.check(params("pay", `,"toolIdentity":{"tool_name":"pay","manifest_hash":"00"}`)); !slices.Contains(reasons(got.Decision.Reasons), registry.BadProvenance) {
 		t.Errorf("another manifest: %+v", got.Decision)
 	}
-	if err := h.RevokeTool(ctx, by, "pay", true, nil); err != nil {
+	if err := h.Registry.RevokeTool(ctx, by, "pay", true, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := code(h.redeem(h.agent, token, "pay", args)); got != "tool_revoked" {
 		t.Errorf("redeeming for a revoked tool: %q", got)
 	}
-	if err := h.RevokeTool(ctx, by, "pay", false, nil); err != nil {
+	if err := h.Registry.RevokeTool(ctx, by, "pay", false, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.RevokeAgent(ctx, by, "bot", true, nil); err != nil {
+	if err := h.Registry.RevokeAgent(ctx, by, "bot", true, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := code(h.redeem(h.agent, token, "pay", args)); got != "agent_revoked" {
@@ -431,19 +433,19 @@ func TestRegistryDecides(t *testing.T) {
 	if got := h.check(params("read_mail", "")); got.Allowed || !slices.Equal(reasons(got.Decision.Reasons), []string{registry.AgentRevoked}) {
 		t.Errorf("a revoked agent: %+v", got.Decision)
 	}
-	if err := h.RevokeAgent(ctx, by, "bot", false, nil); err != nil {
+	if err := h.Registry.RevokeAgent(ctx, by, "bot", false, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.redeem(h.agent, token, "pay", args); err != nil {
 		t.Errorf("restored: %v", err)
 	}
 	for err, want := range map[error]string{
-		h.RevokeAgent(ctx, by, "nobody", true, nil):                                        "not_found",
-		h.RegisterAgent(ctx, by, registry.Agent{ID: "x", Name: "x", Owner: "no@one"}, nil): "not_found",
-		h.RegisterAgent(ctx, by, registry.Agent{ID: "bot", Owner: "ada@example.com"}, nil): "by_command",
-		h.RegisterAgent(ctx, by, registry.Agent{ID: "bot", Roles: []string{""}}, nil):      "invalid_body",
-		h.RegisterTool(ctx, by, registry.Tool{Name: "x", ManifestHash: "short"}, nil):      "invalid_body",
-		h.PutSettings(ctx, by, registry.Settings{MaxDelegation: -1}, nil):                  "invalid_body",
+		h.Registry.RevokeAgent(ctx, by, "nobody", true, nil):                                        "not_found",
+		h.Registry.RegisterAgent(ctx, by, registry.Agent{ID: "x", Name: "x", Owner: "no@one"}, nil): "not_found",
+		h.Registry.RegisterAgent(ctx, by, registry.Agent{ID: "bot", Owner: "ada@example.com"}, nil): "by_command",
+		h.Registry.RegisterAgent(ctx, by, registry.Agent{ID: "bot", Roles: []string{""}}, nil):      "invalid_body",
+		h.Registry.RegisterTool(ctx, by, registry.Tool{Name: "x", ManifestHash: "short"}, nil):      "invalid_body",
+		h.Registry.PutSettings(ctx, by, registry.Settings{MaxDelegation: -1}, nil):                  "invalid_body",
 	} {
 		if code(err) != want {
 			t.Errorf("got %v, want %s", err, want)

@@ -10,6 +10,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
+	"holdpoint/internal/access"
 	"holdpoint/internal/store"
 )
 
@@ -19,10 +20,10 @@ var errStale = errors.New("the call does not fit the world any more")
 // unchanged compares what a call was made to depend on with what the caller
 // finds now. Where anything is different, or was not looked at, the token is
 // spent on nothing.
-func unchanged(a approval.Approval, found map[string]string) *Refusal {
+func unchanged(a approval.Approval, found map[string]string) *access.Refusal {
 	for name := range a.Preconditions {
 		if _, looked := found[name]; !looked {
-			return &Refusal{Status: 422, Code: "preconditions_required", Detail: "The call depends on things being as they were. Say in preconditions what they are now; all names of the approval's preconditions are needed."}
+			return &access.Refusal{Status: 422, Code: "preconditions_required", Detail: "The call depends on things being as they were. Say in preconditions what they are now; all names of the approval's preconditions are needed."}
 		}
 	}
 	for name, value := range a.Preconditions {
@@ -35,7 +36,7 @@ func unchanged(a approval.Approval, found map[string]string) *Refusal {
 
 // outdated marks the token of a call that does not fit the world any more, and
 // asks people anew.
-func (g *Gate) outdated(ctx context.Context, p Principal, id string, r RedeemRequest, event func(*store.Change) engine.Event) error {
+func (g *Gate) outdated(ctx context.Context, p access.Principal, id string, r RedeemRequest, event func(*store.Change) engine.Event) error {
 	_, err := g.change(ctx, id, nil, event, func(c *store.Change) (any, error) {
 		switch {
 		case c.Token == nil || c.Token.RedeemedAt != nil:
@@ -57,13 +58,13 @@ func (g *Gate) outdated(ctx context.Context, p Principal, id string, r RedeemReq
 // same call, depending on what the caller has found now. The refusal names the
 // approval that was opened. However often and by how many at once it is asked for,
 // there is one.
-func (g *Gate) succeed(ctx context.Context, p Principal, id string, r RedeemRequest, stale *Refusal) error {
+func (g *Gate) succeed(ctx context.Context, p access.Principal, id string, r RedeemRequest, stale *access.Refusal) error {
 	record, err := g.Store.Approvals.Get(ctx, id)
 	if err != nil {
 		return err
 	}
 	if record.Approval.Successor != "" {
-		return stale.with(record.Approval.Successor)
+		return stale.WithSuccessor(record.Approval.Successor)
 	}
 	document, err := g.Sealer.Open(id, record.Sealed)
 	if err != nil {
@@ -91,13 +92,13 @@ func (g *Gate) succeed(ctx context.Context, p Principal, id string, r RedeemRequ
 		return o.Approval.ID
 	}
 	// No caller's key has this credential.
-	once := &Once{Credential: "successor", Key: id, Request: []byte(id), Render: func(result any, _ error) Reply {
-		return Reply{Body: []byte(opened(result.(Outcome)))}
+	once := &access.Once{Credential: "successor", Key: id, Request: []byte(id), Render: func(result any, _ error) access.Reply {
+		return access.Reply{Body: []byte(opened(result.(Outcome)))}
 	}}
 	o, err := g.submit(ctx, p, proposal, Request{ID: r.RequestID, Preconditions: conditions}, once)
 	linked := ""
-	var refused *Refusal
-	var kept *Replay
+	var refused *access.Refusal
+	var kept *access.Replay
 	switch {
 	case errors.As(err, &refused):
 		return stale // too many wait, or a limit is reached: the agent may ask again itself
@@ -124,20 +125,12 @@ func (g *Gate) succeed(ctx context.Context, p Principal, id string, r RedeemRequ
 	if err != nil {
 		return err
 	}
-	return stale.with(linked)
-}
-
-// with is the refusal with the approval to go on with.
-func (r *Refusal) with(successor string) *Refusal {
-	named := *r
-	named.Successor = successor
-	named.Detail = "What the call depends on has changed since it was asked for, so it cannot run. People are asked anew by the approval that is named as successor."
-	return &named
+	return stale.WithSuccessor(linked)
 }
 
 // proposeAgain reads an approval's sealed document as the proposal that it was,
 // with what it claims capped at limit.
-func (g *Gate) proposeAgain(a approval.Approval, doc canon.Value, limit string) (Proposal, error) {
+func (g *core) proposeAgain(a approval.Approval, doc canon.Value, limit string) (Proposal, error) {
 	p, err := proposeCapped(a.Call.Dialect, doc, a.Call.AgentID, a.ID, limit, time.Now())
 	if err == nil && !p.Valid {
 		err = errors.New("the document is not valid any more")

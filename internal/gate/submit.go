@@ -10,14 +10,13 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
-
-	"golang.org/x/text/unicode/norm"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/dialect/aana"
+	"holdpoint/engine/registry"
+	"holdpoint/internal/access"
 	"holdpoint/internal/store"
 )
 
@@ -46,13 +45,13 @@ const (
 )
 
 // checkPreconditions refuses preconditions that cannot be kept.
-func checkPreconditions(conditions map[string]string) *Refusal {
+func checkPreconditions(conditions map[string]string) *access.Refusal {
 	if len(conditions) > maxPreconditions {
-		return &Refusal{Status: 422, Code: "preconditions", Detail: fmt.Sprintf("There are %d preconditions; at most %d are kept.", len(conditions), maxPreconditions)}
+		return &access.Refusal{Status: 422, Code: "preconditions", Detail: fmt.Sprintf("There are %d preconditions; at most %d are kept.", len(conditions), maxPreconditions)}
 	}
 	for name, value := range conditions {
 		if name == "" || len(name) > maxPrecondition || len(value) > maxPrecondition || strings.ContainsRune(name+value, 0) || !utf8.ValidString(name+value) {
-			return &Refusal{Status: 422, Code: "preconditions", Detail: fmt.Sprintf("A precondition has a name and a text, of at most %d bytes each.", maxPrecondition)}
+			return &access.Refusal{Status: 422, Code: "preconditions", Detail: fmt.Sprintf("A precondition has a name and a text, of at most %d bytes each.", maxPrecondition)}
 		}
 	}
 	return nil
@@ -69,19 +68,19 @@ type Outcome struct {
 }
 
 // rendered adapts once to what a door's own answer is made of.
-func rendered(once *Once, finish func(Outcome) any) *Once {
+func rendered(once *access.Once, finish func(Outcome) any) *access.Once {
 	if once == nil {
 		return nil
 	}
 	kept := *once
-	kept.Render = func(result any, err error) Reply { return once.Render(finish(result.(Outcome)), err) }
+	kept.Render = func(result any, err error) access.Reply { return once.Render(finish(result.(Outcome)), err) }
 	return &kept
 }
 
 // submit takes a proposal through the pipeline and returns once the decision's
-// event is durable: plugins may veto it, every check judges it, plugins may
+// Event is durable: plugins may veto it, every check judges it, plugins may
 // make the decision stricter; a call that waits has its approval.
-func (g *Gate) submit(ctx context.Context, p Principal, proposal Proposal, r Request, once *Once) (Outcome, error) {
+func (g *Gate) submit(ctx context.Context, p access.Principal, proposal Proposal, r Request, once *access.Once) (Outcome, error) {
 	judge := g.Judge()
 	if _, known := judge.Registry.Agents[p.AgentID]; !known && g.Refresh != nil {
 		// Its key is good, so it is new: this process has yet to hear of it.
@@ -101,14 +100,14 @@ func (g *Gate) submit(ctx context.Context, p Principal, proposal Proposal, r Req
 	}
 	wrong := bounded(proposal.Call)
 	if wrong == nil && (len(named) > maxRequestID || !utf8.ValidString(named) || strings.ContainsRune(named, 0)) {
-		wrong = &Refusal{Status: 422, Code: "field_too_long", Detail: fmt.Sprintf("A session's name is a text of at most %d bytes.", maxRequestID)}
+		wrong = &access.Refusal{Status: 422, Code: "field_too_long", Detail: fmt.Sprintf("A session's name is a text of at most %d bytes.", maxRequestID)}
 	}
 	if wrong == nil {
 		wrong = checkPreconditions(r.Preconditions)
 	}
 	if wrong != nil {
 		return Outcome{}, g.refuse(ctx, wrong, engine.Event{
-			ID: newEventID(), Type: engine.Refusal, RequestID: r.ID, AgentID: p.AgentID,
+			ID: store.NewEventID(), Type: engine.Refusal, RequestID: r.ID, AgentID: p.AgentID,
 			SafePayload: json.RawMessage(`{}`), Actor: p.Actor(),
 		})
 	}
@@ -146,11 +145,11 @@ func (g *Gate) submit(ctx context.Context, p Principal, proposal Proposal, r Req
 		opening.Session, opening.Preconditions = named, r.Preconditions
 		sub.Opening = opening
 		// The database says when it begins; until when it may last counts from there.
-		asked := approval.Plan{Excluded: opening.Excluded, Terms: opening.Terms, ExpiresAt: time.Time{}.Add(opening.ExpiresIn)}.EditionPayload()
+		asked := approval.Plan{Excluded: opening.Excluded, Terms: opening.Terms, ExpiresAt: time.Time{}.Add(opening.ExpiresIn)}.Asked()
 		if sub.Event.SafePayload, err = withAsked(sub.Event.SafePayload, asked); err != nil {
 			return Outcome{}, err
 		}
-		sub.Event.ApprovalID, sub.Event.Requirements = opening.ID, approval.PayloadRequirements(opening.Requirements)
+		sub.Event.ApprovalID, sub.Event.Requirements = opening.ID, approval.ToldRequirements(opening.Requirements)
 	}
 	o, err := g.store(ctx, j, sub, once)
 	if isKilled(err) {
@@ -165,7 +164,7 @@ func (g *Gate) submit(ctx context.Context, p Principal, proposal Proposal, r Req
 // answered returns *Replay when a request was answered before. A repetition costs
 // no limit anything, and it is no way around a kill switch: whoever one stops
 // gets no former answer that may have granted something.
-func (g *Gate) answered(ctx context.Context, p Principal, once *Once) error {
+func (g *core) answered(ctx context.Context, p access.Principal, once *access.Once) error {
 	if once == nil {
 		return nil
 	}
@@ -173,11 +172,11 @@ func (g *Gate) answered(ctx context.Context, p Principal, once *Once) error {
 }
 
 // unlessKilled turns a kept answer into a refusal while a switch stops the agent.
-func (g *Gate) unlessKilled(ctx context.Context, agentID string, by engine.Actor, err error) error {
-	var kept *Replay
+func (g *core) unlessKilled(ctx context.Context, agentID string, by engine.Actor, err error) error {
+	var kept *access.Replay
 	switch {
 	case errors.Is(err, store.ErrOtherRequest):
-		return otherRequest
+		return access.OtherRequest
 	case !errors.As(err, &kept):
 		return err
 	}
@@ -187,14 +186,14 @@ func (g *Gate) unlessKilled(ctx context.Context, agentID string, by engine.Actor
 		return failed
 	case killed:
 		return g.refuse(ctx, killedRefusal, engine.Event{
-			ID: newEventID(), Type: engine.Refusal, AgentID: agentID, SafePayload: json.RawMessage(`{}`), Actor: by,
+			ID: store.NewEventID(), Type: engine.Refusal, AgentID: agentID, SafePayload: json.RawMessage(`{}`), Actor: by,
 		})
 	}
 	return err
 }
 
 // vetoed refuses a proposal that a plugin has stopped.
-func (g *Gate) vetoed(ctx context.Context, p Principal, proposal Proposal, v *Veto, plugin string, once *Once) (Outcome, error) {
+func (g *Gate) vetoed(ctx context.Context, p access.Principal, proposal Proposal, v *Veto, plugin string, once *access.Once) (Outcome, error) {
 	v.Finding.Route = engine.Refuse // whatever the plugin says
 	d := engine.Evaluate(proposal.Call, g.Judge().Digest(), always(engine.Opinion{Findings: []engine.Finding{v.Finding}}))
 	e := g.decided(p, proposal, d)
@@ -209,8 +208,8 @@ func (g *Gate) vetoed(ctx context.Context, p Principal, proposal Proposal, v *Ve
 	return Outcome{}, v.Refusal
 }
 
-// store makes the decision durable, and keeps the answer for a repetition.
-func (g *Gate) store(ctx context.Context, j Judgement, sub store.Submission, once *Once) (Outcome, error) {
+// Store makes the decision durable, and keeps the answer for a repetition.
+func (g *Gate) store(ctx context.Context, j Judgement, sub store.Submission, once *access.Once) (Outcome, error) {
 	finish := func(stored store.Stored) Outcome {
 		o := Outcome{Judgement: j, Event: sub.Event}
 		o.Event.Timestamp = stored.At
@@ -221,7 +220,7 @@ func (g *Gate) store(ctx context.Context, j Judgement, sub store.Submission, onc
 	}
 	if once != nil {
 		kept := *once
-		kept.Render = func(result any, err error) Reply { return once.Render(finish(result.(store.Stored)), err) }
+		kept.Render = func(result any, err error) access.Reply { return once.Render(finish(result.(store.Stored)), err) }
 		sub.Once = &kept
 	}
 	stored, err := g.Store.Submit(ctx, sub)
@@ -232,51 +231,23 @@ func (g *Gate) store(ctx context.Context, j Judgement, sub store.Submission, onc
 }
 
 // bounded refuses a call whose names are too long to be kept in the log.
-func bounded(c engine.Call) *Refusal {
+func bounded(c engine.Call) *access.Refusal {
 	if len(c.Tool) > maxToolName {
-		return &Refusal{Status: 422, Code: "field_too_long", Detail: fmt.Sprintf("tool_name has %d bytes; at most %d are accepted.", len(c.Tool), maxToolName)}
+		return &access.Refusal{Status: 422, Code: "field_too_long", Detail: fmt.Sprintf("tool_name has %d bytes; at most %d are accepted.", len(c.Tool), maxToolName)}
 	}
-	if unclear(c.Tool) {
-		return &Refusal{Status: 422, Code: "tool_name_unclear", Detail: "tool_name holds invisible characters, surrounding blanks or letters of several scripts, so that it could be taken for another tool."}
+	if registry.ConfusableName(c.Tool) {
+		return &access.Refusal{Status: 422, Code: "tool_name_unclear", Detail: "tool_name holds invisible characters, surrounding blanks or letters of several scripts, so that it could be taken for another tool."}
 	}
 	if len(c.RequestID) > maxRequestID {
-		return &Refusal{Status: 422, Code: "field_too_long", Detail: fmt.Sprintf("request_id has %d bytes; at most %d are accepted.", len(c.RequestID), maxRequestID)}
+		return &access.Refusal{Status: 422, Code: "field_too_long", Detail: fmt.Sprintf("request_id has %d bytes; at most %d are accepted.", len(c.RequestID), maxRequestID)}
 	}
 	return nil
 }
 
-// unclear reports whether a tool's name could be taken for another's: by what
-// cannot be seen in it, or by letters of several scripts.
-func unclear(name string) bool {
-	if strings.TrimSpace(name) != name || name == "*" || !norm.NFKC.IsNormalString(name) {
-		return true // wide letters and the like stand for others
-	}
-	script := ""
-	for _, r := range name {
-		switch {
-		case unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Me, r):
-			return true // a mark upon a letter is easily overlooked
-		case r < utf8.RuneSelf && unicode.IsPrint(r) && !unicode.IsLetter(r):
-			continue
-		case !unicode.IsPrint(r) || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r):
-			return true // beyond ASCII, only letters, digits and their marks
-		}
-		for _, s := range []string{"Latin", "Cyrillic", "Greek", "Armenian", "Cherokee"} {
-			if unicode.Is(unicode.Scripts[s], r) {
-				if script != "" && script != s {
-					return true
-				}
-				script = s
-			}
-		}
-	}
-	return false
-}
-
 // decided is the event of a decision.
-func (g *Gate) decided(p Principal, proposal Proposal, d engine.Decision) engine.Event {
+func (g *core) decided(p access.Principal, proposal Proposal, d engine.Decision) engine.Event {
 	e := engine.Event{
-		ID: newEventID(), Type: engine.Decided, RequestID: proposal.Call.RequestID, AgentID: p.AgentID, ToolName: proposal.Call.Tool,
+		ID: store.NewEventID(), Type: engine.Decided, RequestID: proposal.Call.RequestID, AgentID: p.AgentID, ToolName: proposal.Call.Tool,
 		Outcome: d.Outcome, Reasons: told(strictestFirst(d.Findings)), SafePayload: safePayload(proposal, d), Actor: p.Actor(),
 		PolicyDigest: d.PolicyDigest,
 	}
@@ -331,7 +302,7 @@ func safePayload(p Proposal, d engine.Decision) json.RawMessage {
 }
 
 // withAsked adds to what an event tells of a call what its approval asks.
-func withAsked(payload json.RawMessage, asked *approval.EditionPayload) (json.RawMessage, error) {
+func withAsked(payload json.RawMessage, asked *approval.Asked) (json.RawMessage, error) {
 	var told map[string]any
 	if err := json.Unmarshal(payload, &told); err != nil {
 		return nil, fmt.Errorf("read what an event tells: %w", err)
@@ -345,13 +316,13 @@ func withAsked(payload json.RawMessage, asked *approval.EditionPayload) (json.Ra
 }
 
 // opening prepares the approval of a waiting call.
-func (g *Gate) opening(ctx context.Context, p Principal, proposal Proposal, judge *Judge, d engine.Decision, rule approval.Rule) (*store.Opening, error) {
+func (g *Gate) opening(ctx context.Context, p access.Principal, proposal Proposal, judge *Judge, d engine.Decision, rule approval.Rule) (*store.Opening, error) {
 	pending, err := g.Store.Approvals.PendingCount(ctx, p.AgentID)
 	if err != nil {
 		return nil, err
 	}
 	if pending >= g.MaxPending {
-		r := &Refusal{
+		r := &access.Refusal{
 			Status: 429, Code: "too_many_pending", RetryAfter: 30 * time.Second,
 			Detail: fmt.Sprintf("%d calls of this agent are waiting for people already. Cancel some or wait.", pending),
 		}
@@ -389,7 +360,7 @@ func (g *Gate) opening(ctx context.Context, p Principal, proposal Proposal, judg
 // agent and of every agent in the delegation chain, and the people on whose
 // behalf the call is made when they are some of ours; and that of the agent's own
 // registered owner, if there is one.
-func (g *Gate) requestingSide(ctx context.Context, p Principal, proposal Proposal) (side, owner []string, err error) {
+func (g *Gate) requestingSide(ctx context.Context, p access.Principal, proposal Proposal) (side, owner []string, err error) {
 	agent, err := g.Store.People.Agent(ctx, p.AgentID)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read agent %s: %w", p.AgentID, err)

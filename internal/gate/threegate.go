@@ -12,6 +12,7 @@ import (
 	"holdpoint/engine/dialect/threegate"
 	"holdpoint/engine/registry"
 	"holdpoint/engine/token"
+	"holdpoint/internal/access"
 	"holdpoint/internal/store"
 )
 
@@ -30,7 +31,7 @@ type Violation = threegate.Violation
 
 // RequestTool takes a ThreeGate draft and opens the approval that a person has
 // to give. Violations mean that the document was not judged.
-func (g *Gate) RequestTool(ctx context.Context, p Principal, document []byte, r Request, once *Once) (CheckedDocument, []Violation, error) {
+func (g *Gate) RequestTool(ctx context.Context, p access.Principal, document []byte, r Request, once *access.Once) (CheckedDocument, []Violation, error) {
 	if err := g.answered(ctx, p, once); err != nil {
 		return CheckedDocument{}, nil, err
 	}
@@ -76,16 +77,16 @@ func (g *Gate) readDocument(ctx context.Context, document []byte, now time.Time,
 		defer func() { <-g.reading }()
 		return check(document, now), nil
 	case <-ctx.Done():
-		return threegate.Report{}, &Refusal{Status: 429, Code: "too_many_documents", RetryAfter: time.Second, Detail: "Too many documents are being read at the moment."}
+		return threegate.Report{}, &access.Refusal{Status: 429, Code: "too_many_documents", RetryAfter: time.Second, Detail: "Too many documents are being read at the moment."}
 	}
 }
 
 // ApprovedTool looks at a document that arrives with its approval filled in: it
 // is believed only with a token of ours over its digest. Nothing is spent.
-func (g *Gate) ApprovedTool(ctx context.Context, p Principal, document []byte, raw, requestID string) (CheckedDocument, []Violation, error) {
-	turnedAway := func(r *Refusal) (CheckedDocument, []Violation, error) {
+func (g *Gate) ApprovedTool(ctx context.Context, p access.Principal, document []byte, raw, requestID string) (CheckedDocument, []Violation, error) {
+	turnedAway := func(r *access.Refusal) (CheckedDocument, []Violation, error) {
 		return CheckedDocument{}, nil, g.refuse(ctx, r, engine.Event{
-			ID: newEventID(), Type: engine.Refusal, RequestID: requestID, AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: p.Actor(),
+			ID: store.NewEventID(), Type: engine.Refusal, RequestID: requestID, AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: p.Actor(),
 		})
 	}
 	claims, kid, err := token.Open(g.Ring, raw, g.Issuer, g.Judge().Environment)
@@ -173,7 +174,7 @@ func number(n int) canon.Value { return canon.Number(float64(n)) }
 // promoted is the approved draft with its approver and time filled in: the
 // document that may run. What came of the decisive vote decides both, so that
 // it is the same document whenever it is asked for.
-func (g *Gate) promoted(ctx context.Context, a approval.Approval, sealed []byte) ([]byte, error) {
+func (g *core) promoted(ctx context.Context, a approval.Approval, sealed []byte) ([]byte, error) {
 	doc, err := canon.Parse(sealed)
 	if err != nil {
 		return nil, fmt.Errorf("read the sealed document of %s: %w", a.ID, err)
@@ -198,8 +199,8 @@ func (g *Gate) promoted(ctx context.Context, a approval.Approval, sealed []byte)
 // boundTo refuses a call that is not the one that was approved. A tool request
 // is bound twice: the promoted document to the token, and the draft in it to
 // the approval.
-func boundTo(a approval.Approval, claims token.Claims, tool string, arguments canon.Value) *Refusal {
-	mismatch := &Refusal{Status: 403, Code: "arguments_mismatch", Detail: "These are not the tool and arguments that were approved. The token is still good for those."}
+func boundTo(a approval.Approval, claims token.Claims, tool string, arguments canon.Value) *access.Refusal {
+	mismatch := &access.Refusal{Status: 403, Code: "arguments_mismatch", Detail: "These are not the tool and arguments that were approved. The token is still good for those."}
 	if a.Call.Dialect != DialectThreeGate {
 		if claims.Digest != a.Call.Digest {
 			return invalidToken
@@ -212,7 +213,7 @@ func boundTo(a approval.Approval, claims token.Claims, tool string, arguments ca
 	text, _ := arguments.Get("document")
 	draft, err := threegate.Demote([]byte(text.Str()))
 	if err != nil || tool != threegate.ToolName || arguments.Len() != 1 || threegate.Digest(draft) != a.Call.Digest || threegate.Digest([]byte(text.Str())) != claims.Digest {
-		return &Refusal{Status: 403, Code: "arguments_mismatch", Detail: "This is not the promoted document that was approved: send it as arguments.document, byte for byte, with the tool name " + threegate.ToolName + "."}
+		return &access.Refusal{Status: 403, Code: "arguments_mismatch", Detail: "This is not the promoted document that was approved: send it as arguments.document, byte for byte, with the tool name " + threegate.ToolName + "."}
 	}
 	return nil
 }

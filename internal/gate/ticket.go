@@ -8,6 +8,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/internal/access"
 	"holdpoint/internal/store"
 )
 
@@ -25,7 +26,7 @@ type Tracker interface {
 
 // AttachTicket attaches a ticket for the requesting side. Its tracker is asked by
 // the approval's workflow.
-func (g *Gate) AttachTicket(ctx context.Context, p Principal, id, system, ref, requestID string, once *Once) (approval.Approval, error) {
+func (g *Contributions) AttachTicket(ctx context.Context, p access.Principal, id, system, ref, requestID string, once *access.Once) (approval.Approval, error) {
 	by := p.Actor()
 	ticket, refused := g.ticket(system, ref)
 	event := func(c *store.Change) engine.Event {
@@ -33,14 +34,14 @@ func (g *Gate) AttachTicket(ctx context.Context, p Principal, id, system, ref, r
 	}
 	return g.contribute(ctx, id, once, approval.Fact{Kind: approval.TicketLink, Actor: by, Details: approval.Details{Ticket: &ticket}}, event, func(c *store.Change) error {
 		if p.AgentID == "" || p.AgentID != c.Approval.Call.AgentID {
-			return notFound
+			return access.NotFound
 		}
 		return wanted(c.Approval, ticket, refused)
 	})
 }
 
 // AttachTicketInPerson is AttachTicket by somebody who may see the approval.
-func (g *Gate) AttachTicketInPerson(ctx context.Context, s Said, system, ref string, once *Once) (approval.Approval, error) {
+func (g *Contributions) AttachTicketInPerson(ctx context.Context, s Said, system, ref string, once *access.Once) (approval.Approval, error) {
 	ticket, refused := g.ticket(system, ref)
 	return g.say(ctx, s, engine.Ticketed, approval.Fact{Kind: approval.TicketLink, Details: approval.Details{Ticket: &ticket}}, once, func(c *store.Change) error {
 		return wanted(c.Approval, ticket, refused)
@@ -60,18 +61,18 @@ func wanted(a approval.Approval, t approval.Ticket, refused error) error {
 		return refused
 	}
 	if req.Ticket != nil && req.Ticket.System != "" && req.Ticket.System != t.System {
-		return &Refusal{Status: 422, Code: "ticket_system", Detail: fmt.Sprintf("This call needs a ticket of %s.", req.Ticket.System)}
+		return &access.Refusal{Status: 422, Code: "ticket_system", Detail: fmt.Sprintf("This call needs a ticket of %s.", req.Ticket.System)}
 	}
 	return nil
 }
 
-func (g *Gate) ticket(system, ref string) (approval.Ticket, error) {
+func (g *core) ticket(system, ref string) (approval.Ticket, error) {
 	if g.Tickets == nil {
-		return approval.Ticket{}, &Refusal{Status: 409, Code: "no_ticket_system", Detail: "No ticket system is configured here, so no ticket can be looked at."}
+		return approval.Ticket{}, &access.Refusal{Status: 409, Code: "no_ticket_system", Detail: "No ticket system is configured here, so no ticket can be looked at."}
 	}
 	t, err := g.Tickets.Ticket(system, ref)
 	if err != nil {
-		return t, &Refusal{Status: 422, Code: "ticket_ref", Detail: "That is no ticket: " + err.Error() + "."}
+		return t, &access.Refusal{Status: 422, Code: "ticket_ref", Detail: "That is no ticket: " + err.Error() + "."}
 	}
 	return t, nil
 }
@@ -79,7 +80,7 @@ func (g *Gate) ticket(system, ref string) (approval.Ticket, error) {
 // ticketStillGood looks at an approved call's ticket once more before the call
 // runs: what was closed or moved since does not cover it any more. Where the
 // tracker cannot be asked, nothing is granted.
-func (g *Gate) ticketStillGood(ctx context.Context, p Principal, id string, by engine.Actor, requestID string) error {
+func (g *Gate) ticketStillGood(ctx context.Context, p access.Principal, id string, by engine.Actor, requestID string) error {
 	r, err := g.Store.Approvals.Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) || err == nil && (r.Approval.Call.AgentID != p.AgentID || r.Approval.Status != approval.Approved || r.Approval.Execution != approval.NotRun) {
 		return nil // redeeming says so
@@ -95,7 +96,7 @@ func (g *Gate) ticketStillGood(ctx context.Context, p Principal, id string, by e
 			return g.refuse(ctx, ticketUnavailable, event())
 		}
 		if again.Code != "" {
-			return g.refuse(ctx, &Refusal{
+			return g.refuse(ctx, &access.Refusal{
 				Status: 409, Code: "ticket_rejected", Detail: "The ticket does not cover the call any more: " + again.Message,
 			}, event())
 		}
@@ -103,7 +104,7 @@ func (g *Gate) ticketStillGood(ctx context.Context, p Principal, id string, by e
 	return nil
 }
 
-var ticketUnavailable = &Refusal{
+var ticketUnavailable = &access.Refusal{
 	Status: 503, Code: "ticket_unavailable", RetryAfter: 5 * time.Second,
 	Detail: "The ticket's tracker cannot be asked at the moment. Nothing was spent; try again.",
 }

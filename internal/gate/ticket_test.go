@@ -18,8 +18,10 @@ import (
 	"holdpoint/activities"
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/internal/access"
 	"holdpoint/internal/connect"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/store"
 	"holdpoint/workflows"
 )
 
@@ -132,7 +134,7 @@ func (d *desk) hold() approval.Approval {
 }
 
 func (d *desk) attach(a approval.Approval, ref string) error {
-	_, err := d.AttachTicket(context.Background(), d.agent, a.ID, "", ref, "", nil)
+	_, err := d.Contributions.AttachTicket(context.Background(), d.agent, a.ID, "", ref, "", nil)
 	return err
 }
 
@@ -170,7 +172,7 @@ func (d *desk) found(a approval.Approval) (approval.Ticket, bool) {
 // reasonsOf lists the reasons of an approval's ticket events, and what they tell.
 func (d *desk) reasonsOf(a approval.Approval) (all []string, told string) {
 	d.t.Helper()
-	events, err := d.Events(context.Background(), gate.EventFilter{ApprovalID: a.ID}, 1000)
+	events, err := d.Events(context.Background(), store.EventFilter{ApprovalID: a.ID}, 1000)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -240,7 +242,7 @@ func TestTicketThatDoesNotCoverTheCall(t *testing.T) {
 		if d.step(a) {
 			t.Errorf("%s: to be asked again", tc.ref)
 		}
-		v, err := d.ForAgent(context.Background(), d.agent, a.ID)
+		v, err := d.Queries.ForAgent(context.Background(), d.agent, a.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -276,9 +278,9 @@ func TestTicketsThatAreNotTaken(t *testing.T) {
 	only := d.Tickets
 	a, votes := d.hold(), *d.house.check(params("pay", "")).Approval
 	ctx := context.Background()
-	other := gate.Principal{KeyID: "k", AgentID: "other-bot", Kind: gate.AgentKey}
+	other := access.Principal{KeyID: "k", AgentID: "other-bot", Kind: access.AgentKey}
 	for _, tc := range []struct {
-		p           gate.Principal
+		p           access.Principal
 		id          string
 		tickets     gate.Tracker
 		system, ref string
@@ -294,11 +296,11 @@ func TestTicketsThatAreNotTaken(t *testing.T) {
 		{d.runtime, a.ID, both, "ops", "OPS-1", ""},
 		{d.runtime, a.ID, both, "", "OPS:1", ""},
 		{other, a.ID, only, "", "OPS-1", "not_found"},
-		{gate.Principal{Kind: gate.AdminKey}, a.ID, only, "", "OPS-1", "not_found"},
+		{access.Principal{Kind: access.AdminKey}, a.ID, only, "", "OPS-1", "not_found"},
 		{d.agent, votes.ID, only, "", "OPS-1", "no_ticket_wanted"},
 	} {
 		d.Tickets = tc.tickets
-		if _, err := d.AttachTicket(ctx, tc.p, tc.id, tc.system, tc.ref, "", nil); code(err) != tc.want {
+		if _, err := d.Contributions.AttachTicket(ctx, tc.p, tc.id, tc.system, tc.ref, "", nil); code(err) != tc.want {
 			t.Errorf("%s %q of %q: %v, want %q", tc.p.Kind, tc.ref, tc.system, err, tc.want)
 		}
 	}
@@ -413,7 +415,7 @@ func TestKillSwitchAndTickets(t *testing.T) {
 	d := newDesk(t, time.Hour)
 	ctx := context.Background()
 	good, bad := d.hold(), d.hold()
-	if err := errors.Join(d.attach(good, "OPS-1"), d.attach(bad, "OPS-9"), d.Throw(ctx, operator, "bot", "", nil)); err != nil {
+	if err := errors.Join(d.attach(good, "OPS-1"), d.attach(bad, "OPS-9"), d.Registry.ThrowKillSwitch(ctx, operator, "bot", "", nil)); err != nil {
 		t.Fatal(err)
 	}
 	if retry := d.look(good); retry <= 0 || !d.step(good) {
@@ -426,7 +428,7 @@ func TestKillSwitchAndTickets(t *testing.T) {
 	if found, checked := d.found(bad); !checked || found.Code == "" {
 		t.Errorf("a bad one: %+v", found)
 	}
-	if err := d.Release(ctx, operator, "bot", nil); err != nil {
+	if err := d.Registry.ReleaseKillSwitch(ctx, operator, "bot", nil); err != nil {
 		t.Fatal(err)
 	}
 	d.step(good)
@@ -467,7 +469,7 @@ func TestTicketIsLookedAtBeforeTheCallRuns(t *testing.T) {
 		d.tracker.says("OPS-1", tc.says)
 		d.tracker.answers(tc.status)
 		err := d.redeem(d.agent, raw, "change", args)
-		var r *gate.Refusal
+		var r *access.Refusal
 		if !errors.As(err, &r) || r.Code != tc.want || r.Status != tc.http || spent() || (tc.http == 503) != (r.RetryAfter > 0) {
 			t.Errorf("%s: %v, spent %t", tc.what, err, spent())
 		}
@@ -476,7 +478,7 @@ func TestTicketIsLookedAtBeforeTheCallRuns(t *testing.T) {
 	d.tracker.says("OPS-1", good)
 	d.tracker.answers(0)
 	asked := d.tracker.times()
-	other := gate.Principal{KeyID: "key_o", AgentID: "other-bot", Kind: gate.AgentKey}
+	other := access.Principal{KeyID: "key_o", AgentID: "other-bot", Kind: access.AgentKey}
 	if got := code(d.redeem(other, raw, "change", args)); got != "not_found" || d.tracker.times() != asked {
 		t.Errorf("another agent: %q, asked %d times", got, d.tracker.times()-asked)
 	}

@@ -18,7 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"holdpoint/engine"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
 	"holdpoint/internal/postgres/pgtest"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
@@ -139,7 +139,7 @@ func (sc *scene) withTOTP(p engine.Person) (engine.Person, string) {
 // refusal is the code of a refusal, "" for none; anything else fails the test.
 func refusal(t *testing.T, err error) string {
 	t.Helper()
-	var r *gate.Refusal
+	var r *access.Refusal
 	if errors.As(err, &r) {
 		return r.Code
 	}
@@ -415,7 +415,7 @@ func TestBruteForce(t *testing.T) {
 			_, err := f.Verify(context.Background(), p, ForSession, "", Proof{Code: sc.codeAt(secret, 50)})
 			mu.Lock()
 			defer mu.Unlock()
-			var r *gate.Refusal
+			var r *access.Refusal
 			if !errors.As(err, &r) {
 				t.Errorf("%v", err)
 				return

@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"holdpoint/engine"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
 	"holdpoint/internal/postgres/pgtest"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
@@ -77,7 +77,7 @@ func TestKeys(t *testing.T) {
 	if err := s.People.PutAgent(ctx, store.Agent{ID: "bot", Name: "Bot"}, changed()); err != nil {
 		t.Fatal(err)
 	}
-	key, text, err := NewKey("bot", gate.RuntimeKey)
+	key, text, err := NewKey("bot", access.RuntimeKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,10 +86,10 @@ func TestKeys(t *testing.T) {
 	}
 	keys := NewKeys(ctx, s)
 	p, err := keys.Authenticate(ctx, text)
-	if err != nil || p.AgentID != "bot" || p.Kind != gate.RuntimeKey || p.MaxState != "confirmed" {
+	if err != nil || p.AgentID != "bot" || p.Kind != access.RuntimeKey || p.MaxState != "confirmed" {
 		t.Fatalf("%+v, %v", p, err)
 	}
-	restored, err := RestoreKey(text, "bot", gate.RuntimeKey)
+	restored, err := RestoreKey(text, "bot", access.RuntimeKey)
 	if err != nil || restored.ID != key.ID || string(restored.SecretHash) != string(key.SecretHash) {
 		t.Errorf("restored %+v, %v", restored, err)
 	}
@@ -97,7 +97,7 @@ func TestKeys(t *testing.T) {
 	if strings.HasSuffix(text, last) {
 		last = "b"
 	}
-	_, other, err := NewKey("bot", gate.AgentKey)
+	_, other, err := NewKey("bot", access.AgentKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestKeys(t *testing.T) {
 			t.Fatalf("a revoked key is still believed: %v", err)
 		}
 	}
-	for agent, kind := range map[string]string{"": gate.AgentKey, "bot": gate.AdminKey, "x": "root"} {
+	for agent, kind := range map[string]string{"": access.AgentKey, "bot": access.AdminKey, "x": "root"} {
 		if _, _, err := NewKey(agent, kind); err == nil {
 			t.Errorf("a key of kind %q for agent %q was made", kind, agent)
 		}
@@ -140,7 +140,7 @@ func TestSignIn(t *testing.T) {
 	in := NewSignIn(factors(t, s))
 	code := func(email, password, remote string) string {
 		_, err := in.SignIn(ctx, email, password, "", remote)
-		var r *gate.Refusal
+		var r *access.Refusal
 		if errors.As(err, &r) {
 			return r.Code
 		}

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
 	"holdpoint/internal/store"
 )
 
@@ -41,9 +41,9 @@ type Kind struct {
 func Kinds() map[string]Kind {
 	calls := []string{ScopeCheck, ScopeApprovals, ScopeRedeem}
 	return map[string]Kind{
-		gate.AgentKey:   {Scopes: calls, MaxState: "authenticated"},
-		gate.RuntimeKey: {Scopes: calls, MaxState: "confirmed"},
-		gate.AdminKey:   {Scopes: []string{ScopeApprovals, ScopeAudit, ScopeAdmin}, MaxState: "none"},
+		access.AgentKey:   {Scopes: calls, MaxState: "authenticated"},
+		access.RuntimeKey: {Scopes: calls, MaxState: "confirmed"},
+		access.AdminKey:   {Scopes: []string{ScopeApprovals, ScopeAudit, ScopeAdmin}, MaxState: "none"},
 	}
 }
 
@@ -61,7 +61,7 @@ func NewKey(agentID, kind string) (store.Key, string, error) {
 	if !ok {
 		return store.Key{}, "", fmt.Errorf("unknown kind of key %q: want agent, runtime or admin", kind)
 	}
-	if (agentID == "") != (kind == gate.AdminKey) {
+	if (agentID == "") != (kind == access.AdminKey) {
 		return store.Key{}, "", errors.New("an agent's and a runtime's key belong to an agent, an admin key to none")
 	}
 	text := keyPrefix + strings.ToLower(rand.Text()) + "_" + strings.ToLower(rand.Text())
@@ -138,20 +138,20 @@ func (k *Keys) forget() {
 
 // Authenticate returns whose key the text is. ErrUnknown: nobody's, or it is
 // revoked, expired, or its agent disabled. Any other error is an outage.
-func (k *Keys) Authenticate(ctx context.Context, text string) (gate.Principal, error) {
+func (k *Keys) Authenticate(ctx context.Context, text string) (access.Principal, error) {
 	claimed, err := parseKey(text)
 	if err != nil {
-		return gate.Principal{}, err
+		return access.Principal{}, err
 	}
 	key, err := k.lookup(ctx, claimed.ID)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return gate.Principal{}, err
+		return access.Principal{}, err
 	}
 	// For an unknown id the comparison is with nothing and fails.
 	if subtle.ConstantTimeCompare(claimed.SecretHash, key.SecretHash) != 1 || key.Dead {
-		return gate.Principal{}, ErrUnknown
+		return access.Principal{}, ErrUnknown
 	}
-	return gate.Principal{KeyID: key.ID, AgentID: key.AgentID, Kind: key.Kind, Scopes: slices.Clone(key.Scopes), MaxState: key.MaxState}, nil
+	return access.Principal{KeyID: key.ID, AgentID: key.AgentID, Kind: key.Kind, Scopes: slices.Clone(key.Scopes), MaxState: key.MaxState}, nil
 }
 
 func (k *Keys) lookup(ctx context.Context, id string) (store.Key, error) {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"holdpoint/engine"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
 	"holdpoint/internal/store"
 )
 
@@ -50,8 +50,8 @@ func NewSignIn(f *Factors) *SignIn {
 }
 
 var (
-	wrongCredentials = &gate.Refusal{Status: 401, Code: "wrong_credentials", Detail: "The e-mail address or the password is not right."}
-	tooManyAttempts  = &gate.Refusal{Status: 429, Code: "too_many_attempts", Detail: "Too many attempts. Wait a minute and try again.", RetryAfter: time.Minute}
+	wrongCredentials = &access.Refusal{Status: 401, Code: "wrong_credentials", Detail: "The e-mail address or the password is not right."}
+	tooManyAttempts  = &access.Refusal{Status: 429, Code: "too_many_attempts", Detail: "Too many attempts. Wait a minute and try again.", RetryAfter: time.Minute}
 )
 
 // SecondStep is the error for whose password is right and who has a second
@@ -153,7 +153,7 @@ func (s *SignIn) Pending(ctx context.Context, pending string) (engine.Person, []
 	return person, methods, err
 }
 
-var signInOver = &gate.Refusal{Status: 401, Code: "sign_in_over", Detail: "That took too long. Sign in again."}
+var signInOver = &access.Refusal{Status: 401, Code: "sign_in_over", Detail: "That took too long. Sign in again."}
 
 // Ask starts the second step by passkey.
 func (s *SignIn) Ask(ctx context.Context, pending string) (Ceremony, error) {
@@ -209,7 +209,7 @@ func (s *SignIn) SignedOut(ctx context.Context, p engine.Person) error {
 	return s.record(ctx, engine.Allow, p.ID, engine.Reason{Code: "SIGNED_OUT", Message: "Signed out."})
 }
 
-func (s *SignIn) refused(ctx context.Context, r *gate.Refusal, personID string) error {
+func (s *SignIn) refused(ctx context.Context, r *access.Refusal, personID string) error {
 	if err := s.record(ctx, engine.Deny, personID, engine.Reason{Code: r.Code, Message: r.Detail}); err != nil {
 		return err
 	}

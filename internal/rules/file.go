@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"holdpoint/engine/canon"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
 )
 
 // file is a file that is imported when it changes.
@@ -94,7 +94,7 @@ func (k *Keeper) importFile(ctx context.Context, f *file, anyway bool) error {
 		return nil
 	}
 	changed, err := k.Import(ctx, f.kind, data, f.path)
-	if gate.IsUnavailable(err) {
+	if access.IsUnavailable(err) {
 		return err // it is tried again at the next look
 	}
 	f.done = now

@@ -26,6 +26,7 @@ import (
 	"holdpoint/engine/dialect/safeai"
 	"holdpoint/engine/policy"
 	"holdpoint/engine/redact"
+	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/store"
 )
@@ -295,7 +296,7 @@ func (k *Keeper) CatchUp(ctx context.Context) error {
 	problem := ""
 	active, digests, err := k.Store.Rules.ActiveDocuments(ctx)
 	switch {
-	case gate.IsUnavailable(err):
+	case access.IsUnavailable(err):
 		return fmt.Errorf("read the rules in force: %w", err)
 	case err != nil:
 		// Whatever has become of them, who is stopped and revoked is known all the same.

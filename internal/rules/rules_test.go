@@ -18,7 +18,8 @@ import (
 	"holdpoint/engine/calendar"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/policy"
-	"holdpoint/internal/gate"
+	"holdpoint/internal/access"
+	"holdpoint/internal/admin"
 	"holdpoint/internal/postgres/pgtest"
 	"holdpoint/internal/rules"
 	"holdpoint/internal/seal"
@@ -470,8 +471,8 @@ func TestRegistryIsShared(t *testing.T) {
 	other := p.config()
 	other.Store = p.open()
 	second, _ := p.keep(other)
-	r := gate.NewRegistrar(p.store)
-	by := gate.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "test"}}
+	r := admin.New(admin.Config{Store: p.store, Owner: true})
+	by := access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "test"}}
 	for i, bot := range []string{"bot", "cat", "dog"} {
 		p.sql(`INSERT INTO agents (id, name) VALUES ($1, $1)`, bot)
 		agent := eventually(t, "the agent is known to both", func() bool {
@@ -479,7 +480,7 @@ func TestRegistryIsShared(t *testing.T) {
 			_, b := second.Judge().Registry.Agents[bot]
 			return a && b
 		})
-		if err := r.Throw(ctx, by, bot, "", nil); err != nil {
+		if err := r.Registry.ThrowKillSwitch(ctx, by, bot, "", nil); err != nil {
 			t.Fatal(err)
 		}
 		kill := eventually(t, "the switch is known to both", func() bool {

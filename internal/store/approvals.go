@@ -48,7 +48,7 @@ func (s Approvals) Get(ctx context.Context, id string) (Record, error) {
 		return r, translate(err)
 	}
 	r.Now = r.Now.UTC()
-	r.Approval.ComputeState(r.Now)
+	r.Approval.Stand(r.Now)
 	return r, nil
 }
 
@@ -193,7 +193,7 @@ func (s Approvals) list(ctx context.Context, sql string, args ...any) ([]approva
 		return nil, now, translate(err)
 	}
 	for i := range list {
-		list[i].ComputeState(now)
+		list[i].Stand(now)
 	}
 	return list, now.UTC(), nil
 }

@@ -167,7 +167,7 @@ func (c *Change) load(id string) error {
 		return translate(err)
 	}
 	c.Now = c.Now.UTC()
-	c.Approval.ComputeState(c.Now)
+	c.Approval.Stand(c.Now)
 	return nil
 }
 
@@ -245,7 +245,7 @@ func (c *Change) AddFact(f approval.Fact) error {
 	f.At = f.At.UTC()
 	c.Approval.Facts = append(c.Approval.Facts, f)
 	c.Now = f.At
-	c.Approval.ComputeState(f.At)
+	c.Approval.Stand(f.At)
 	return c.tell()
 }
 
@@ -273,7 +273,7 @@ type Amendment struct {
 // to have been added. The overall deadline stays the one that there was, and what
 // questions have used of the time for which they may stop the clock stays used.
 func (c *Change) Amend(a Amendment) error {
-	expires, left := approval.CarryOver(c.Approval.Plan, c.Approval.Facts, c.Now)
+	expires, left := approval.Carried(c.Approval.Plan, c.Approval.Facts, c.Now)
 	a.Terms.PauseFor = min(a.Terms.PauseFor, left)
 	decision, err1 := json.Marshal(a.Decision)
 	requirements, err2 := json.Marshal(a.Requirements)
@@ -305,7 +305,7 @@ func (c *Change) Amend(a Amendment) error {
 		c.Sealed = *a.Sealed
 	}
 	c.Now = p.BeganAt
-	c.Approval.ComputeState(c.Now)
+	c.Approval.Stand(c.Now)
 	return c.tell()
 }
 
@@ -350,7 +350,7 @@ func (c *Change) Wake(at time.Time) error {
 // Constraints, when they are not nil, are what the reviewers have tightened the
 // decision's to.
 func (c *Change) Settle(status approval.Status, reasons []engine.Reason, jti string, validFor time.Duration, constraints json.RawMessage) error {
-	final := c.Approval.State.Final()
+	final := c.Approval.State.Finish()
 	encoded, err1 := json.Marshal(reasons)
 	standing, err2 := json.Marshal(final)
 	if err := errors.Join(err1, err2); err != nil {

@@ -43,7 +43,7 @@ func (s Approvals) Past(ctx context.Context, after string, limit int) ([]Record,
 	}
 	for i := range page {
 		page[i].Now = page[i].Now.UTC()
-		page[i].Approval.ComputeState(page[i].Now)
+		page[i].Approval.Stand(page[i].Now)
 	}
 	return page, nil
 }

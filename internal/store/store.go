@@ -365,3 +365,12 @@ func (s *db) inTxOn(ctx context.Context, pool *pgxpool.Pool, fn func(ctx context
 	}
 	return translate(tx.Commit(ctx))
 }
+
+// LoggableApprovalID is the id if it has an approval's form, else "": a caller's own
+// text is not put on record.
+func LoggableApprovalID(id string) string {
+	if ValidApprovalID(id) {
+		return id
+	}
+	return ""
+}

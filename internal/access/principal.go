@@ -1,0 +1,80 @@
+package access
+
+import (
+	"encoding/json"
+	"net/mail"
+
+	"holdpoint/engine"
+	"holdpoint/internal/store"
+)
+
+// By is who administers: a person, a key or the command line.
+type By struct {
+	Actor     engine.Actor
+	RequestID string
+}
+
+// Administrator is the principal as the one who administers.
+func (p Principal) Administrator(requestID string) By { return By{p.Actor(), requestID} }
+
+// PersonAdministers is a signed-in person as the one who administers.
+func PersonAdministers(p engine.Person, channel, requestID string) By {
+	return By{engine.Actor{Kind: engine.HumanActor, ID: p.ID, Channel: channel}, requestID}
+}
+
+// MayAdminister reports whether the person may change agents, tools and switches.
+func MayAdminister(p engine.Person) bool { return p.Has(AdminRole) && !p.Disabled }
+
+// MayReadRules reports whether the person may see policies, agents and tools.
+func MayReadRules(p engine.Person) bool { return ReadsEverything(p) }
+
+// Event records an act of administration.
+func (b By) Event(code, message, agentID, tool string) engine.Event {
+	return engine.Event{
+		ID: store.NewEventID(), Type: engine.Admin, RequestID: b.RequestID, AgentID: agentID, ToolName: tool, Outcome: engine.Allow,
+		Reasons: []engine.Reason{{Code: code, Message: message}}, SafePayload: json.RawMessage(`{}`), Actor: b.Actor,
+	}
+}
+
+// Roles that read everything and decide nothing by themselves.
+const (
+	AuditorRole = "auditor"
+	AdminRole   = "admin"
+)
+
+// ReadsEverything reports whether the person may see every approval.
+func ReadsEverything(p engine.Person) bool { return p.Has(AuditorRole) || p.Has(AdminRole) }
+
+// ValidEmail reports whether text is one bare e-mail address.
+func ValidEmail(text string) bool {
+	address, err := mail.ParseAddress(text)
+	return err == nil && address.Address == text
+}
+
+// Principal is who an API key belongs to.
+type Principal struct {
+	KeyID    string
+	AgentID  string // "" for an admin key
+	Kind     string // agent, runtime or admin
+	Scopes   []string
+	MaxState string // the highest authorization_state that it may claim
+}
+
+// The kinds of key.
+const (
+	AgentKey   = "agent"
+	RuntimeKey = "runtime"
+	AdminKey   = "admin"
+)
+
+// Actor is the principal as the audit log names it: an agent's own key acts as
+// the agent, a runtime's or an administrator's as a service.
+func (p Principal) Actor() engine.Actor {
+	if p.Kind == AgentKey {
+		return engine.Actor{Kind: engine.AgentActor, ID: p.AgentID, Channel: "api"}
+	}
+	return engine.Actor{Kind: engine.ServiceActor, ID: p.KeyID, Channel: "api"}
+}
+
+// MaxReason bounds the reason that somebody gives for an act, in bytes.
+const MaxReason = 1000

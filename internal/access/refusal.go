@@ -1,0 +1,85 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/internal/store"
+)
+
+// Refusal is an error that the caller, not the system, has to do something
+// about. Any other error from this package is an outage: nothing was granted.
+type Refusal struct {
+	Status     int    // as WIRE numbers it: 403, 404, 409, 410, 422, 429, …
+	Code       string // stable: not_found, self_review, stale, token_used, …
+	Detail     string // one or two sentences for a person, without any argument
+	RetryAfter time.Duration
+	// Successor is the approval to go on with instead, or "".
+	Successor string
+}
+
+// Error is the code and the detail.
+func (r *Refusal) Error() string { return r.Code + ": " + r.Detail }
+
+// The kept answers of repeated requests, for the doors that must not know the store.
+type (
+	// Once says how to keep the answer to a request that may be repeated.
+	Once = store.Once
+	// Reply is an answer as it goes over the wire.
+	Reply = store.Reply
+	// Replay is the error that stands for "this was answered before".
+	Replay = store.Replay
+)
+
+// IsUnavailable reports whether err means that the event store could not be
+// asked: nothing was granted, and the caller may try again.
+func IsUnavailable(err error) bool { return errors.Is(err, store.ErrUnavailable) }
+
+// FromStore is err, or the refusal of a text that no database can keep.
+func FromStore(err error) error {
+	if errors.Is(err, store.ErrUnfit) {
+		return UnstorableText
+	}
+	return err
+}
+
+// RejectedRequest is what a door knows of a request that it turns away.
+type RejectedRequest struct {
+	RequestID, AgentID string
+	Actor              engine.Actor
+	Code, Message      string
+	// Route is the door: "POST /v1/pre-tool-check".
+	Route  string
+	Status int
+}
+
+var OtherRequest = &Refusal{
+	Status: 422, Code: "idempotency_key_reused",
+	Detail: "This Idempotency-Key was used for a different request. Use a new key for a new request.",
+}
+
+var UnstorableText = &Refusal{Status: 422, Code: "unfit_text", Detail: "A text holds a character that cannot be kept, such as NUL."}
+
+// NotFound is the one answer for an approval that is not there and for one that
+// is somebody else's.
+var NotFound = &Refusal{Status: 404, Code: "not_found", Detail: "There is no such approval."}
+
+// Refuse appends the refusal of something that somebody wanted to the audit log, as
+// event says, and returns the refusal. An outage comes back instead of it.
+func Refuse(ctx context.Context, s *store.Store, r *Refusal, event engine.Event) error {
+	event.Outcome, event.Reasons = engine.Deny, []engine.Reason{{Code: r.Code, Message: r.Detail}}
+	if _, err := s.Submit(ctx, store.Submission{Event: event}); err != nil {
+		return err
+	}
+	return r
+}
+
+// WithSuccessor is the refusal with the approval to go on with.
+func (r *Refusal) WithSuccessor(successor string) *Refusal {
+	named := *r
+	named.Successor = successor
+	named.Detail = "What the call depends on has changed since it was asked for, so it cannot run. People are asked anew by the approval that is named as successor."
+	return &named
+}

@@ -1,0 +1,49 @@
+// Package admin changes what calls and approvals are judged by beside policy: agents,
+// tools, limits and kill switches, delegations, on-call schedules, endpoints of
+// notifications, retention and erasure. Every change is on record with who made it.
+// It never judges a call and never decides about an approval.
+package admin
+
+import (
+	"context"
+
+	"holdpoint/internal/store"
+)
+
+// Config is what administration needs.
+type Config struct {
+	Store *store.Store
+	// Refresh, when set, is called after every change: this process looks at once;
+	// the database tells the others.
+	Refresh func(context.Context)
+	// Owner says that the store is open as the role that owns the database. Only
+	// that role adds agents and says who answers for them.
+	Owner bool
+}
+
+// Admin is all of administration, by what is administered.
+type Admin struct {
+	Registry    Registry
+	Delegations Delegations
+	OnCall      OnCall
+	Endpoints   Endpoints
+	Retention   Retention
+}
+
+type (
+	// Registry registers agents and tools, sets limits, and throws kill switches.
+	Registry struct{ Config }
+	// Delegations say who decides in whose place.
+	Delegations struct{ Config }
+	// OnCall keeps the on-call schedules.
+	OnCall struct{ Config }
+	// Endpoints are where notifications go.
+	Endpoints struct{ Config }
+	// Retention places legal holds and erases.
+	Retention struct{ Config }
+)
+
+// New returns administration over a store.
+func New(c Config) *Admin {
+	return &Admin{Registry: Registry{c}, Delegations: Delegations{c}, OnCall: OnCall{c}, Endpoints: Endpoints{c}, Retention: Retention{c}}
+}

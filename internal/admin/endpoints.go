@@ -1,0 +1,301 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/internal/access"
+	"holdpoint/internal/herald"
+	"holdpoint/internal/notify"
+	"holdpoint/internal/store"
+)
+
+// Endpoint is where people or programs are told, as its administrators see it.
+// What is secret about it is not here.
+type Endpoint struct {
+	ID, Kind, Name string
+	Settings       herald.Settings
+	CreatedAt      time.Time
+	DisabledAt     *time.Time
+	// Waiting, Sent and Dead count its notifications; LastAt is when the last one
+	// was sent, nil for never.
+	Waiting, Sent, Dead int
+	LastAt              *time.Time
+}
+
+// DeadLetter is a notification that was given up.
+type DeadLetter struct {
+	ID, EndpointID, Endpoint string
+	Recipient, ApprovalID    string
+	Tell                     string
+	Attempts                 int
+	Reason                   string
+	At                       time.Time
+}
+
+// NewEndpoint is what it takes to add an endpoint.
+type NewEndpoint struct {
+	Kind, Name string
+	Settings   herald.Settings
+	// URL is where a webhook or Slack is posted to. Plain allows http inside the
+	// house. Ed25519 signs webhooks with a key pair instead of a shared secret.
+	URL            string
+	Plain, Ed25519 bool
+}
+
+// newKey makes a secret that signs, and what the receiver gets to verify by.
+func newKey(pair bool) (secret, shown string) {
+	if pair {
+		return notify.NewEd25519()
+	}
+	secret = notify.NewSecret()
+	return secret, secret
+}
+
+// Add adds an endpoint and returns its id and, for a webhook, what the
+// receiver verifies by: it is never shown again.
+func (r Endpoints) Add(ctx context.Context, by access.By, e NewEndpoint) (id, shown string, err error) {
+	id, e.Name = store.NewID("end"), strings.TrimSpace(e.Name)
+	target := herald.Target{URL: strings.TrimSpace(e.URL), Plain: e.Plain}
+	if e.Kind == herald.Webhook {
+		var secret string
+		secret, shown = newKey(e.Ed25519)
+		target.Keys = []herald.Key{{Secret: secret}}
+	}
+	e.Settings.Host = target.Host()
+	errs := e.Settings.Check(e.Kind)
+	if e.Name == "" || len(e.Name) > 200 {
+		errs = append(errs, errors.New("name: want 1 to 200 bytes"))
+	}
+	if e.Kind == herald.Email && target.URL != "" {
+		errs = append(errs, errors.New("url: e-mail has none: addresses stand in “to”"))
+	}
+	if err := target.Check(e.Kind); err != nil {
+		errs = append(errs, err)
+	}
+	if err := unfitting(errs); err != nil {
+		return "", "", err
+	}
+	settings, secret, err := encodeEndpoint(e.Settings, target)
+	if err != nil {
+		return "", "", err
+	}
+	if e.Kind == herald.Email {
+		secret = nil
+	}
+	err = r.Store.Endpoints.Create(ctx, store.Endpoint{ID: id, Kind: e.Kind, Name: e.Name, Settings: settings, CreatedBy: by.Actor.ID}, secret,
+		endpointEvent(by, "ENDPOINT_ADDED", "An endpoint for notifications was added.", id, e.Kind))
+	if errors.Is(err, store.ErrConflict) {
+		err = &access.Refusal{Status: 422, Code: "name_taken", Detail: "name: there is an endpoint of this name already."}
+	}
+	return id, shown, r.administered(ctx, err)
+}
+
+func encodeEndpoint(s herald.Settings, t herald.Target) (settings, target []byte, err error) {
+	settings, err1 := json.Marshal(s)
+	target, err2 := json.Marshal(t)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, nil, fmt.Errorf("encode an endpoint: %w", err)
+	}
+	return settings, target, nil
+}
+
+// read records an act of administration of an endpoint.
+func endpointEvent(b access.By, code, message, id, kind string) engine.Event {
+	e := b.Event(code, message, "", "")
+	payload, err := json.Marshal(map[string]string{"endpoint_id": id, "kind": kind})
+	if err == nil { // strings always encode
+		e.SafePayload = payload
+	}
+	return e
+}
+
+var noEndpoint = &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such endpoint."}
+
+func (r Endpoints) read(ctx context.Context, id string) (store.Endpoint, herald.Settings, error) {
+	e, err := r.Store.Endpoints.Get(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return e, herald.Settings{}, noEndpoint
+	}
+	if err != nil {
+		return e, herald.Settings{}, err
+	}
+	s, err := herald.ParseSettings(e.Settings)
+	return e, s, err
+}
+
+// Switch switches an endpoint off, or on again. What still waits for one
+// that is off becomes a dead letter when its turn comes.
+func (r Endpoints) Switch(ctx context.Context, by access.By, id string, off bool) error {
+	e, _, err := r.read(ctx, id)
+	if err != nil {
+		return err
+	}
+	code, message := "ENDPOINT_DISABLED", "The endpoint was switched off."
+	if !off {
+		code, message = "ENDPOINT_ENABLED", "The endpoint was switched on."
+	}
+	err = r.Store.Endpoints.Switch(ctx, id, off, endpointEvent(by, code, message, id, e.Kind))
+	if errors.Is(err, store.ErrNotFound) {
+		return nil // it is so already
+	}
+	return r.administered(ctx, err)
+}
+
+// RotateSecret gives a webhook a new secret, and returns what its receiver
+// verifies by, which is never shown again. The former secret goes on signing
+// beside it for overlap; 0 drops it at once. A Slack endpoint's secret is its
+// address: url is the new one.
+func (r Endpoints) RotateSecret(ctx context.Context, by access.By, id, url string, overlap time.Duration) (shown string, err error) {
+	e, settings, err := r.read(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	if overlap < 0 || overlap > herald.MaxOverlap {
+		return "", &access.Refusal{Status: 422, Code: "overlap", Detail: fmt.Sprintf("overlap: want 0s to %s.", herald.MaxOverlap)}
+	}
+	sealed, err := r.Store.Endpoints.Secret(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	target, err := herald.ParseTarget(sealed)
+	if err != nil {
+		return "", err
+	}
+	now, err := r.Store.Now(ctx)
+	if err != nil {
+		return "", err
+	}
+	switch e.Kind {
+	case herald.Webhook:
+		var secret string
+		pair := len(target.Keys) > 0 && strings.HasPrefix(target.Keys[0].Secret, "whsk_")
+		secret, shown = newKey(pair)
+		target = target.Rotate(secret, now, overlap)
+	case herald.Slack:
+		target.URL = strings.TrimSpace(url)
+		settings.Host = target.Host()
+	default:
+		return "", &access.Refusal{Status: 422, Code: "no_secret", Detail: "An endpoint for e-mail has no secret of its own: the mail server's is in the settings."}
+	}
+	if err := target.Check(e.Kind); err != nil {
+		return "", unfitting([]error{err})
+	}
+	encoded, secret, err := encodeEndpoint(settings, target)
+	if err != nil {
+		return "", err
+	}
+	err = r.Store.Endpoints.Change(ctx, id, encoded, secret, endpointEvent(by, "ENDPOINT_ROTATED", "The endpoint was given a new secret.", id, e.Kind))
+	if err = r.administered(ctx, err); err != nil {
+		return "", err
+	}
+	return shown, nil
+}
+
+// Test queues a test and returns its notification's id. to is where
+// e-mail goes; "" means the endpoint's first address.
+func (r Endpoints) Test(ctx context.Context, by access.By, id, to string) (string, error) {
+	e, settings, err := r.read(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	if e.DisabledAt != nil {
+		return "", &access.Refusal{Status: 422, Code: "endpoint_off", Detail: "The endpoint is switched off. Switch it on before you test it."}
+	}
+	if e.Kind != herald.Email {
+		to = ""
+	}
+	for _, address := range settings.To {
+		if to == "" && address != herald.Reviewers {
+			to = address
+		}
+	}
+	if e.Kind == herald.Email && !access.ValidEmail(to) {
+		return "", &access.Refusal{Status: 422, Code: "no_addressee", Detail: "The endpoint writes to whoever could act. Say to which address the test goes."}
+	}
+	now, err := r.Store.Now(ctx)
+	if err != nil {
+		return "", err
+	}
+	notice := (&herald.Herald{}).Test(now)
+	notice.ID = store.NewID("ntf")
+	body, err := json.Marshal(notice)
+	if err != nil {
+		return "", fmt.Errorf("encode a test: %w", err)
+	}
+	err = r.Store.Notifications.Queue(ctx, store.Notification{ID: notice.ID, EndpointID: id, Recipient: to, Tell: string(notice.Kind), Body: body},
+		endpointEvent(by, "ENDPOINT_TESTED", "A test was sent to the endpoint.", id, e.Kind))
+	return notice.ID, r.administered(ctx, err)
+}
+
+// Delivery is how far a notification has come: "waiting", "bundled", "sent" or
+// "dead", after how many attempts, and why the last one failed.
+type Delivery struct {
+	Status   string
+	Attempts int
+	Reason   string
+}
+
+// Delivery says how far a notification has come.
+func (r Endpoints) Delivery(ctx context.Context, id string) (Delivery, error) {
+	n, err := r.Store.Notifications.Get(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		err = &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such notification."}
+	}
+	return Delivery{Status: n.Status, Attempts: n.Attempts, Reason: n.LastError}, err
+}
+
+// Overview lists the endpoints by name, and up to limit notifications that were
+// given up, the last one first: both as they are at one moment.
+func (r Endpoints) Overview(ctx context.Context, limit int) ([]Endpoint, []DeadLetter, error) {
+	told, err := r.Store.Notifications.Overview(ctx, limit)
+	if err != nil {
+		return nil, nil, err
+	}
+	endpoints, names := make([]Endpoint, len(told.Endpoints)), map[string]string{}
+	for i, e := range told.Endpoints {
+		n := told.Counts[e.ID]
+		endpoints[i] = Endpoint{
+			ID: e.ID, Kind: e.Kind, Name: e.Name, CreatedAt: e.CreatedAt, DisabledAt: e.DisabledAt, Waiting: n.Waiting, Sent: n.Sent, Dead: n.Dead, LastAt: n.LastAt,
+		}
+		if endpoints[i].Settings, err = herald.ParseSettings(e.Settings); err != nil {
+			return nil, nil, fmt.Errorf("endpoint %s: %w", e.ID, err)
+		}
+		names[e.ID] = e.Name
+	}
+	dead := make([]DeadLetter, len(told.Dead))
+	for i, n := range told.Dead {
+		dead[i] = DeadLetter{
+			ID: n.ID, EndpointID: n.EndpointID, Endpoint: names[n.EndpointID], Recipient: n.Recipient, ApprovalID: n.ApprovalID, Tell: n.Tell,
+			Attempts: n.Attempts, Reason: n.LastError,
+		}
+		if n.EndedAt != nil {
+			dead[i].At = n.EndedAt.UTC()
+		}
+	}
+	return endpoints, dead, nil
+}
+
+// Resend has a dead letter sent again, under the id that it has.
+func (r Endpoints) Resend(ctx context.Context, by access.By, id string) error {
+	e := by.Event("NOTIFICATION_RESENT", "A notification that had been given up is sent again.", "", "")
+	e.Type = engine.Notified
+	n, err := r.Store.Notifications.Get(ctx, id)
+	if err == nil {
+		e.ApprovalID = n.ApprovalID
+		var payload []byte
+		if payload, err = json.Marshal(map[string]string{"notification_id": id, "endpoint_id": n.EndpointID}); err == nil {
+			e.SafePayload = payload
+			err = r.Store.Notifications.Resend(ctx, id, e)
+		}
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		err = &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such dead letter. Somebody may have sent it again already."}
+	}
+	return r.administered(ctx, err)
+}

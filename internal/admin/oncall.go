@@ -1,0 +1,121 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/internal/access"
+	"holdpoint/internal/store"
+)
+
+// Shift is somebody who is, or will be, on call on a schedule.
+type Shift struct {
+	Schedule string    `json:"schedule"`
+	Email    string    `json:"email"`
+	Name     string    `json:"name"`
+	From     time.Time `json:"from"`
+	Until    time.Time `json:"until"`
+	OnCall   bool      `json:"on_call" doc:"On call now, rather than later."`
+	Disabled bool      `json:"disabled,omitempty" doc:"The account is disabled, and so has no role."`
+}
+
+// OnCallRequest says who is on call on a schedule from now on, or from From on.
+type OnCallRequest struct {
+	Schedule string
+	Emails   []string
+	From     time.Time // the zero time, and any that has passed, mean now
+	Until    time.Time // may be the zero time where nobody is on call
+}
+
+// maxOnCall bounds how many are on call at a time.
+const maxOnCall = 100
+
+var scheduleName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+
+// Set replaces what is known of a schedule from a moment on. Whoever is on
+// call has the role "on-call/" and the schedule's name for that time. With
+// nobody, nobody has it, and what waits for them escalates at once.
+func (r OnCall) Set(ctx context.Context, by access.By, q OnCallRequest, once *access.Once) error {
+	now, err := r.Store.Now(ctx)
+	if err != nil {
+		return err
+	}
+	if q.From.Before(now) {
+		q.From = now
+	}
+	if len(q.Emails) == 0 && q.Until.IsZero() {
+		q.Until = q.From
+	}
+	wrong := func(code, detail string) error { return &access.Refusal{Status: 422, Code: code, Detail: detail} }
+	switch {
+	case !scheduleName.MatchString(q.Schedule):
+		return wrong("schedule", "A schedule's name has up to 64 of the characters a–z, 0–9, “.”, “_” and “-”, and begins with a letter or digit.")
+	case len(q.Emails) > maxOnCall:
+		return wrong("too_many", fmt.Sprintf("At most %d people are on call at a time.", maxOnCall))
+	case len(q.Emails) > 0 && !q.Until.After(q.From):
+		return wrong("until_too_early", "until has to come after from, and after now.")
+	case q.Until.Sub(now) > AwayAhead:
+		return wrong("too_far", "A shift ends at most a year from now.")
+	}
+	ids, err := r.ids(ctx, q.Emails)
+	if err != nil {
+		return err
+	}
+	e := by.Event("ON_CALL_SET", "Who is on call was changed.", "", "")
+	if e.SafePayload, err = json.Marshal(map[string]any{"schedule": q.Schedule, "people": ids, "from": q.From.UTC(), "until": q.Until.UTC()}); err != nil {
+		return fmt.Errorf("encode who is on call: %w", err)
+	}
+	return r.administered(ctx, r.Store.OnCall.Set(ctx, q.Schedule, ids, q.From, q.Until, by.Actor.ID, once, e))
+}
+
+// ids finds the accounts of the addresses. Those that are nobody's are
+// named in the refusal.
+func (r OnCall) ids(ctx context.Context, emails []string) ([]string, error) {
+	ids, unknown := []string{}, []string{}
+	for _, email := range emails {
+		p, _, err := r.Store.People.ByEmail(ctx, strings.ToLower(strings.TrimSpace(email)))
+		switch {
+		case errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnfit) || err == nil && p.Disabled:
+			unknown = append(unknown, fmt.Sprintf("%q", email))
+		case err != nil:
+			return nil, err
+		case !slices.Contains(ids, p.ID):
+			ids = append(ids, p.ID)
+		}
+	}
+	if len(unknown) > 0 {
+		return nil, &access.Refusal{Status: 422, Code: "unknown_people", Detail: "There is no active account with the address " + strings.Join(unknown, ", ") + ". Nothing was changed."}
+	}
+	return ids, nil
+}
+
+// Shifts lists who is on call, and who will be.
+func (r OnCall) Shifts(ctx context.Context) ([]Shift, error) {
+	shifts, now, err := r.Store.OnCall.Shifts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	people, err := r.Store.People.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]engine.Person{}
+	for _, p := range people {
+		known[p.ID] = p
+	}
+	list := make([]Shift, 0, len(shifts))
+	for _, s := range shifts {
+		p := known[s.PersonID]
+		list = append(list, Shift{
+			Schedule: s.Schedule, Email: p.Email, Name: p.Name, From: s.From, Until: s.Until, OnCall: !now.Before(s.From), Disabled: p.Disabled,
+		})
+	}
+	return list, nil
+}

@@ -1,0 +1,353 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"holdpoint/engine"
+	"holdpoint/internal/access"
+	"holdpoint/internal/store"
+)
+
+// The parts of retention, for those who must not know the store.
+type (
+	// Hold keeps what it covers from being erased until it is released.
+	Hold = store.Hold
+	// Erasure is what was erased, when, by whom and why.
+	Erasure = store.Erasure
+	// Due is an ended approval that has not been erased.
+	Due = store.Due
+	// RetentionFloor is how long after its end a record cannot be erased by anybody.
+	RetentionFloor = store.Floor
+)
+
+// What a hold can cover, and an erasure erase.
+const (
+	CoversApproval   = store.CoversApproval
+	CoversAgent      = store.CoversAgent
+	CoversPerson     = store.CoversPerson
+	CoversEverything = store.CoversEverything
+)
+
+// HoldRequest asks to keep something from being erased.
+type HoldRequest struct {
+	Covers string // CoversApproval, CoversAgent, CoversPerson or CoversEverything
+	// Subject is an id, or a person's e-mail address; "" for everything.
+	Subject string
+	Reason  string
+}
+
+// PlaceHold keeps what the request names from being erased. Once it returns,
+// nothing of it is: neither on request nor by age.
+func (r Retention) PlaceHold(ctx context.Context, by access.By, q HoldRequest, once *access.Once) (Hold, error) {
+	h := Hold{ID: store.NewID("hold"), Covers: q.Covers, Subject: strings.TrimSpace(q.Subject), Reason: strings.TrimSpace(q.Reason), By: by.Actor.ID}
+	wrong := func(code, detail string) error { return &access.Refusal{Status: 422, Code: code, Detail: detail} }
+	switch h.Covers {
+	case CoversApproval, CoversAgent, CoversPerson:
+		if h.Subject == "" {
+			return h, wrong("no_subject", "Say which "+h.Covers+" is to be held.")
+		}
+	case CoversEverything:
+		if h.Subject != "" {
+			return h, wrong("no_subject", "A hold on everything names nothing else.")
+		}
+	default:
+		return h, wrong("covers", "A hold covers an approval, an agent, a person or everything.")
+	}
+	if err := reasonFits(h.Reason); err != nil {
+		return h, err
+	}
+	if h.Covers == CoversPerson {
+		p, err := r.person(ctx, h.Subject)
+		if err != nil {
+			return h, err
+		}
+		h.Subject = p.ID
+	}
+	e, err := holdEvent(by, "HOLD_PLACED", "A legal hold was placed: what it covers is not erased until it is released.", h)
+	if err != nil {
+		return h, err
+	}
+	err = r.Store.Retention.PlaceHold(ctx, h, rendering(once, h), e)
+	var kept *store.Kept
+	if errors.As(err, &kept) {
+		return h, &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such " + h.Covers + " to hold."}
+	}
+	return h, r.administered(ctx, err)
+}
+
+// ReleaseHold ends a hold.
+func (r Retention) ReleaseHold(ctx context.Context, by access.By, id string, once *access.Once) error {
+	gone := &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such hold, or it was released already."}
+	if once != nil {
+		if err := r.Store.Answered(ctx, once); err != nil {
+			return r.administered(ctx, err)
+		}
+	}
+	h, err := r.Store.Retention.Hold(ctx, id)
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnfit) {
+		return gone
+	}
+	if err != nil {
+		return err
+	}
+	e, err := holdEvent(by, "HOLD_RELEASED", "A legal hold was released.", h)
+	if err != nil {
+		return err
+	}
+	err = r.Store.Retention.ReleaseHold(ctx, id, by.Actor.ID, once, e)
+	if errors.Is(err, store.ErrNotFound) {
+		return gone
+	}
+	return r.administered(ctx, err)
+}
+
+// Holds lists holds, those that hold first and of each the newest.
+func (r Retention) Holds(ctx context.Context) ([]Hold, error) { return r.Store.Retention.Holds(ctx) }
+
+// holdEvent is the event of a change to a hold.
+func holdEvent(by access.By, code, message string, h Hold) (engine.Event, error) {
+	e := by.Event(code, message, "", "")
+	e.Type = engine.Held
+	payload := map[string]string{"hold": h.ID, "covers": h.Covers, "reason": h.Reason}
+	if h.Subject != "" {
+		payload["subject"] = h.Subject
+	}
+	switch h.Covers {
+	case CoversApproval:
+		e.ApprovalID = store.LoggableApprovalID(h.Subject)
+	case CoversAgent:
+		e.AgentID = h.Subject
+	}
+	encoded, err := json.Marshal(payload)
+	if err != nil {
+		return e, fmt.Errorf("encode a hold: %w", err)
+	}
+	e.SafePayload = encoded
+	return e, nil
+}
+
+// EraseRequest asks to erase what an approval was about, or who a person is.
+type EraseRequest struct {
+	ApprovalID string
+	Person     string // an id or an e-mail address, instead of ApprovalID
+	Reason     string
+}
+
+// Erase erases an approval's arguments, answers and everything that people said
+// of it, or a person's name, address, means to sign in and words. What it leaves
+// says who did what and when. It is refused, and the refusal is on record, while
+// a hold covers it, while anything of it is open, and below the floor.
+func (r Retention) Erase(ctx context.Context, by access.By, q EraseRequest, once *access.Once) (Erasure, error) {
+	e := Erasure{Covers: CoversApproval, Subject: strings.TrimSpace(q.ApprovalID), Reason: strings.TrimSpace(q.Reason), By: by.Actor.ID, EventID: store.NewEventID()}
+	if (e.Subject == "") == (strings.TrimSpace(q.Person) == "") {
+		return e, &access.Refusal{Status: 422, Code: "no_subject", Detail: "Name one approval or one person to erase."}
+	}
+	if err := reasonFits(e.Reason); err != nil {
+		return e, err
+	}
+	if once != nil {
+		// Whom an address belonged to is not known any more once it is erased.
+		if err := r.Store.Answered(ctx, once); err != nil {
+			return e, r.administered(ctx, err)
+		}
+	}
+	if e.Subject == "" {
+		p, err := r.person(ctx, q.Person)
+		if err != nil {
+			return e, err
+		}
+		e.Covers, e.Subject = CoversPerson, p.ID
+	} else if !store.ValidApprovalID(e.Subject) {
+		return e, keptRefusal(CoversApproval, "missing")
+	}
+	done, err := r.Store.Retention.Erase(ctx, e, once, func(done Erasure) (engine.Event, error) { return ErasureEvent(by, done) })
+	var kept *store.Kept
+	if errors.As(err, &kept) {
+		refused := keptRefusal(e.Covers, kept.Why)
+		event, err := ErasureEvent(by, e)
+		if err != nil {
+			return e, err
+		}
+		event.ID, event.Outcome, event.Reasons = store.NewEventID(), engine.Deny, []engine.Reason{{Code: refused.Code, Message: refused.Detail}}
+		if _, err := r.Store.Submit(ctx, store.Submission{Event: event}); err != nil {
+			return e, err
+		}
+		return e, refused
+	}
+	return done, r.administered(ctx, err)
+}
+
+// ErasureEvent is the event of an erasure: what, why, by which rule, and which
+// parts there were.
+func ErasureEvent(by access.By, done Erasure) (engine.Event, error) {
+	code, message := "ERASED_ON_REQUEST", "What the approval was about, and what was said of it, was erased."
+	if done.Covers == CoversPerson {
+		message = "A person's name, address, means to sign in and words were erased."
+	}
+	payload := map[string]any{"covers": done.Covers, "subject": done.Subject, "rule": done.Rule(), "reason": done.Reason}
+	if done.ByAge {
+		code, payload["older_than"] = "ERASED_BY_AGE", done.Older.String()
+	}
+	if done.ID != "" {
+		payload["erasure"], payload["parts"] = done.ID, done.Parts
+	}
+	e := by.Event(code, message, done.AgentID, done.Tool)
+	e.ID, e.Type = done.EventID, engine.Erased
+	if done.Covers == CoversApproval {
+		e.ApprovalID = store.LoggableApprovalID(done.Subject)
+	}
+	encoded, err := json.Marshal(payload)
+	if err != nil {
+		return e, fmt.Errorf("encode an erasure: %w", err)
+	}
+	e.SafePayload = encoded
+	return e, nil
+}
+
+// AgeErasure begins the erasure of an approval that is old enough, and AgeEvent
+// makes its event.
+func AgeErasure(older time.Duration) func(approvalID string) Erasure {
+	return func(approvalID string) Erasure {
+		return Erasure{Covers: CoversApproval, Subject: approvalID, ByAge: true, Older: older, Reason: "retention", By: retainer.ID, EventID: store.NewEventID()}
+	}
+}
+
+// AgeEvent is described at AgeErasure.
+func AgeEvent(done Erasure) (engine.Event, error) {
+	return ErasureEvent(access.By{Actor: retainer}, done)
+}
+
+var retainer = engine.Actor{Kind: engine.SystemActor, ID: "retention", Channel: "engine"}
+
+// Erasures lists up to limit erasures, the newest first.
+func (r Retention) Erasures(ctx context.Context, cursor string, limit int) ([]Erasure, string, error) {
+	page, next, err := r.Store.Retention.Erasures(ctx, cursor, limit)
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnfit) {
+		return nil, "", &access.Refusal{Status: 400, Code: "bad_cursor", Detail: "That is no place in the list of erasures. Start at its beginning."}
+	}
+	return page, next, err
+}
+
+// NextDue lists up to limit ended approvals that have not been erased, the one
+// that ended first first.
+func (r Retention) NextDue(ctx context.Context, limit int) ([]Due, error) {
+	return r.Store.Retention.NextDue(ctx, limit)
+}
+
+// Floor is how long after its end a record cannot be erased by anybody.
+func (r Retention) Floor(ctx context.Context) (RetentionFloor, error) {
+	return r.Store.Retention.Floor(ctx)
+}
+
+// SetFloor changes the floor. It takes the role that owns the database.
+func (r Retention) SetFloor(ctx context.Context, by access.By, shortest time.Duration) error {
+	if shortest < 0 {
+		return &access.Refusal{Status: 422, Code: "floor", Detail: "The floor cannot be negative."}
+	}
+	former, err := r.Store.Retention.Floor(ctx)
+	if err != nil {
+		return err
+	}
+	e := by.Event("RETENTION_FLOOR_SET", fmt.Sprintf("How long after its end a record cannot be erased was changed from %s to %s.", inHours(former.Shortest), inHours(shortest)), "", "")
+	if e.SafePayload, err = json.Marshal(map[string]string{"floor": shortest.String(), "former": former.Shortest.String()}); err != nil {
+		return fmt.Errorf("encode the floor: %w", err)
+	}
+	return r.Store.Retention.SetFloor(ctx, shortest, by.Actor.ID, e)
+}
+
+// inHours writes a duration of whole hours as such: 720h.
+func inHours(d time.Duration) string {
+	if d%time.Hour == 0 {
+		return fmt.Sprintf("%dh", d/time.Hour)
+	}
+	return d.String()
+}
+
+// KeptWords says in a sentence why something is kept.
+func KeptWords(covers, why string) string {
+	if covers == CoversPerson {
+		if words, ok := personKept[why]; ok {
+			return words
+		}
+	}
+	if words, ok := approvalKept[why]; ok {
+		return words
+	}
+	return "It cannot be erased now."
+}
+
+var approvalKept = map[string]string{
+	"missing":   "There is no such approval.",
+	"erased":    "It has been erased already.",
+	"held":      "A legal hold covers it. It is erased once every hold on it has been released.",
+	"pending":   "It has not ended. Decide it, or have it cancelled, first.",
+	"running":   "Its call is running. It can be erased once it is known what became of it.",
+	"unknown":   "Nobody knows what became of its call. Somebody has to find out and say so first.",
+	"owed":      "Somebody still has to look at the emergency for which one person let it pass.",
+	"spendable": "Its permission can still be spent. It can be erased once that is used or over.",
+	"granted":   "A standing grant that was made from it still votes. Revoke that first.",
+	"recent":    "It ended too recently: the database's floor keeps it.",
+	"young":     "It ended too recently for what retention says.",
+}
+
+var personKept = map[string]string{
+	"missing":  "There is no such person.",
+	"erased":   "The person has been erased already.",
+	"held":     "A legal hold covers the person, or something that they took part in.",
+	"agents":   "The person answers for an agent. Give it another owner, or disable it, first.",
+	"granted":  "A standing grant of theirs still votes. Revoke it first.",
+	"endpoint": "Notifications go to the person's address by name. Change that endpoint first.",
+	"pending":  "Something in which the person takes part has not ended.",
+	"recent":   "Something in which the person took part ended too recently: the database's floor keeps it.",
+}
+
+func keptRefusal(covers, why string) *access.Refusal {
+	r := &access.Refusal{Status: 409, Code: "kept_" + why, Detail: KeptWords(covers, why)}
+	switch why {
+	case "missing":
+		r.Status, r.Code = 404, "not_found"
+	case "erased":
+		r.Code = "already_erased"
+	}
+	return r
+}
+
+// person finds somebody by id or e-mail address.
+func (r Retention) person(ctx context.Context, text string) (engine.Person, error) {
+	text = strings.TrimSpace(text)
+	p, err := r.Store.People.Get(ctx, text)
+	if errors.Is(err, store.ErrNotFound) {
+		p, _, err = r.Store.People.ByEmail(ctx, strings.ToLower(text))
+	}
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnfit) {
+		return p, &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such person."}
+	}
+	return p, err
+}
+
+func reasonFits(reason string) error {
+	switch {
+	case reason == "":
+		return &access.Refusal{Status: 422, Code: "reason_required", Detail: "Say why: it stays on record, so name nobody in it."}
+	case len(reason) > access.MaxReason || !utf8.ValidString(reason):
+		return &access.Refusal{Status: 422, Code: "reason_too_long", Detail: fmt.Sprintf("The reason has %d bytes; at most %d are kept.", len(reason), access.MaxReason)}
+	}
+	return nil
+}
+
+// rendering is once with what its answer is made of, where the store knows nothing
+// to make it of.
+func rendering(once *access.Once, result any) *access.Once {
+	if once == nil {
+		return nil
+	}
+	kept := *once
+	kept.Render = func(_ any, err error) access.Reply { return once.Render(result, err) }
+	return &kept
+}

@@ -1,0 +1,207 @@
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/engine/policy"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/store"
+)
+
+// asked finds out which roles the rules asked for.
+func (b *accessBuilder) asked(ctx context.Context) error {
+	b.asks = map[string][]RoleAsked{}
+	if b.r.Past {
+		return b.pastRules(ctx)
+	}
+	rules := b.Judge().Rules
+	b.rules(rules.Policy, rules.Routing)
+	waiting, err := b.Store.Reports.Awaited(ctx)
+	if err != nil {
+		return err
+	}
+	for _, w := range waiting {
+		name := "1 waits"
+		if w.Approvals != 1 {
+			name = fmt.Sprintf("%d wait", w.Approvals)
+		}
+		b.ask(w.Role, RoleAsked{By: "approvals", Name: name, As: w.As, Needed: w.Needed})
+	}
+	b.source("The roles are those of the policy and routing in force in this process, and of the approvals that wait.")
+	return nil
+}
+
+func (b *accessBuilder) ask(role string, a RoleAsked) {
+	if role != "" && !slices.Contains(b.asks[role], a) {
+		b.asks[role] = append(b.asks[role], a)
+	}
+}
+
+// rules notes what a policy and a routing ask for. A policy's rule gets at least
+// as many people as the routing rule that is the easiest to please, whichever
+// applies to a call.
+func (b *accessBuilder) rules(p *policy.Bundle, r approval.Routing) {
+	least := r.Default.Needed
+	for i, rule := range append(slices.Clone(r.Rules), r.Default) {
+		name := "default"
+		if i < len(r.Rules) {
+			name = fmt.Sprintf("rules[%d]", i)
+		}
+		least = min(least, rule.Needed)
+		b.ask(rule.Role, RoleAsked{By: "routing", Name: name, As: "decides", Needed: rule.Needed})
+		for _, e := range rule.Escalation {
+			b.ask(e.Role, RoleAsked{By: "routing", Name: name, As: "escalation", Needed: 1})
+		}
+		for _, role := range rule.Extenders {
+			b.ask(role, RoleAsked{By: "routing", Name: name, As: "extends", Needed: 1})
+		}
+	}
+	if p == nil {
+		return
+	}
+	names := p.Rules()
+	for i, requirements := range p.Requirements() {
+		for _, q := range requirements {
+			if q.Kind.Traits().VotesCount {
+				b.ask(q.Role, RoleAsked{By: "policy", Name: names[i].ID, As: "decides", Needed: max(q.Needed, least)})
+			}
+			for _, group := range q.AnyOf {
+				b.ask(group.Role, RoleAsked{By: "policy", Name: names[i].ID, As: "one_of", Needed: max(group.Needed, least)})
+			}
+			for _, e := range q.Escalation {
+				b.ask(e.Role, RoleAsked{By: "policy", Name: names[i].ID, As: "escalation", Needed: 1})
+			}
+		}
+	}
+}
+
+// pastRules notes what the rules of the report's moment asked for: the policy
+// that the log says was in force, and the routing first used with it.
+func (b *accessBuilder) pastRules(ctx context.Context) error {
+	var p *policy.Bundle
+	known := ""
+	events, err := b.Store.Reports.AdminEvents(ctx, "POLICY_ACTIVATED", time.Time{}, b.r.At, 1)
+	if err != nil {
+		return err
+	}
+	if len(events) == 0 {
+		b.gap("The log has no policy that was in force at that moment.")
+	} else {
+		t := readDeed(events[0])
+		known = t.Means
+		body, err := b.Store.Rules.DocumentByDigest(ctx, t.Document)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		if p, _ = policy.Load(body, policy.Options{}); p == nil {
+			b.gap("The policy that was put in force at %s cannot be read any more, so its roles are missing here.", stampUTC(t.Timestamp))
+		} else {
+			b.source("The policy is version %q, which the log says was put in force at %s.", p.Version, stampUTC(t.Timestamp))
+		}
+	}
+	body, first, err := b.Store.Rules.RulesetOf(ctx, b.r.At, known)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	var rules struct {
+		Routing approval.Routing `json:"routing"`
+	}
+	if err != nil || json.Unmarshal(body, &rules) != nil {
+		b.gap("No routing is known that was used at that moment, so its roles are missing here.")
+		b.rules(p, approval.Routing{})
+		return nil
+	}
+	b.source("The routing is the newest that was first used by then, at %s. A process's configuration is in no event, so an earlier one may have been in use again.", stampUTC(first))
+	b.rules(p, rules.Routing)
+	return nil
+}
+
+// pastGrants are the standing grants that had been made by the report's moment,
+// had not been revoked and were not past their time.
+func (b *accessBuilder) pastGrants(ctx context.Context) error {
+	events, err := b.Store.Reports.ChangesOfAccess(ctx, b.r.At.Add(-gate.MaxGrant-time.Hour), b.r.At.Add(time.Microsecond), engine.Granted, maxReportRows)
+	if err != nil {
+		return err
+	}
+	if len(events) == maxReportRows {
+		b.gap("More than %d standing grants were made or revoked in the week before: not all of them are known.", maxReportRows)
+	}
+	over := map[string]bool{}
+	for _, e := range events {
+		t := readDeed(e)
+		switch {
+		case t.Grant == "" || !t.done():
+		case t.code() == "GRANT_REVOKED":
+			over[t.Grant] = true
+		case t.code() == "GRANT_MADE" && !over[t.Grant] && t.ExpiresAt != nil && t.ExpiresAt.After(b.r.At):
+			b.r.Grants = append(b.r.Grants, HeldGrant{t.Grant, b.name(t.Actor.ID), t.Actor.ID, t.AgentID, t.ToolName, nil, t.Uses, t.Timestamp, t.ExpiresAt.UTC()})
+		}
+	}
+	b.source("Standing grants come from the events that made and revoked them; how far they were used up by then is in the events of the votes.")
+	return nil
+}
+
+// keys lists the API keys that are good, or were.
+func (b *accessBuilder) keys(context.Context) error {
+	b.r.Keys = []HeldKey{}
+	if len(b.known) == maxReportRows {
+		b.gap("There are more than %d API keys: the newest are listed.", maxReportRows)
+	}
+	for _, k := range b.known {
+		h := HeldKey{ID: k.ID, Kind: k.Kind, AgentID: k.AgentID, Label: k.Label, Scopes: k.Scopes, MaxState: k.MaxState, CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt}
+		created, revoked := k.CreatedAt, k.RevokedAt
+		var before, after, made []string
+		saysCreated, saysRevoked := false, false
+		for _, t := range b.about[k.ID] {
+			switch code := t.code(); {
+			case !t.done():
+				continue
+			case code == "KEY_CREATED":
+				saysCreated, created, made = true, t.Timestamp, t.Scopes
+			case code == "KEY_REVOKED":
+				saysRevoked, revoked = true, &t.Timestamp
+				continue
+			}
+			if t.Timestamp.After(b.r.At) && before == nil {
+				before = t.ScopesBefore
+			}
+			if !t.Timestamp.After(b.r.At) && t.Scopes != nil {
+				after = t.Scopes
+			}
+		}
+		live := !created.After(b.r.At) && (revoked == nil || revoked.After(b.r.At)) && (k.ExpiresAt == nil || k.ExpiresAt.After(b.r.At))
+		if !b.r.Past {
+			live = !k.Dead
+			if !saysCreated {
+				b.gap("The log does not say who created the key %s.", k.ID)
+			}
+			if after != nil && !sameRoles(after, k.Scopes) {
+				b.gap("The log gives the key %s %s, and the database says %s: that was changed past Holdpoint.", k.ID, strings.Join(after, ", "), strings.Join(k.Scopes, ", "))
+			}
+			if revoked != nil && !saysRevoked {
+				b.gap("The log does not say who revoked the key %s.", k.ID)
+			}
+		} else {
+			switch {
+			case after != nil:
+				h.Scopes = after
+			case before != nil:
+				h.Scopes = before
+			case made == nil:
+				h.Unsure = "The log does not say what it was for then; this is what it is for today."
+			}
+		}
+		if live {
+			b.r.Keys = append(b.r.Keys, h)
+		}
+	}
+	return nil
+}

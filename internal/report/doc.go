@@ -1,0 +1,16 @@
+// Package report answers what auditors and operators ask of people and approvals:
+// who may approve what, what changed, how much each reviewer decides. It reads and
+// counts, and changes nothing. Its SQL is the store's Reports.
+package report
+
+import (
+	"holdpoint/internal/gate"
+	"holdpoint/internal/store"
+)
+
+// Reports makes the reports.
+type Reports struct {
+	Store *store.Store
+	// Judge returns what calls are judged by now.
+	Judge func() *gate.Judge
+}

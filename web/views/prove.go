@@ -1,0 +1,127 @@
+package views
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ProveForm asks somebody to prove who they are. What it posts to Action are the
+// Hidden fields and one of "code", "password", and "assertion" with "challenge".
+type ProveForm struct {
+	Action string
+	Hidden []Field
+	// Code, Password and Passkey say what may be shown.
+	Code, Password, Passkey bool
+	// Purpose and BoundTo are what a passkey's assertion is for; Options is where
+	// the script asks for its challenge, "/account/assertion" when "".
+	Purpose, BoundTo, Options string
+	// Elsewhere is where passkeys work, when they do not at this page's address.
+	Elsewhere string
+	// Submit is what the button says; "Verify" when "".
+	Submit string
+	// Focus puts the cursor into the first field.
+	Focus bool
+	// Failure is what to say about the last attempt, or "".
+	Failure string
+}
+
+// Field is a hidden field of a form.
+type Field struct{ Name, Value string }
+
+func (f ProveForm) submit() string {
+	if f.Submit == "" {
+		return "Verify"
+	}
+	return f.Submit
+}
+
+func (f ProveForm) options() string {
+	if f.Options == "" {
+		return "/account/assertion"
+	}
+	return f.Options
+}
+
+// ProvePage is a page that asks somebody to prove who they are.
+type ProvePage struct {
+	Frame
+	Heading, Lead string
+	Form          ProveForm
+	// BackText and BackTo say where to go instead.
+	BackText, BackTo string
+}
+
+// Account is the page of the signed-in person.
+type Account struct {
+	Frame
+	Email    string
+	Roles    []string
+	Verified string // how, in words; "" when it is not known
+	At       time.Time
+	// Factors says that second factors can be had here.
+	Factors  bool
+	Passkeys []Passkey
+	// PasskeysAt is where passkeys work, when they do not at this page's address;
+	// NoPasskeys says that they work nowhere.
+	PasskeysAt string
+	NoPasskeys bool
+	TOTP       bool
+	// Failure is what to say about the last attempt to add a passkey, or "".
+	Failure string
+}
+
+// Passkey is one of a person's passkeys.
+type Passkey struct {
+	ID, Name  string
+	Synced    bool
+	CreatedAt time.Time
+	UsedAt    *time.Time
+}
+
+// Enrolment is the page that shows a new authenticator's secret.
+type Enrolment struct {
+	Frame
+	// Secret and QR are empty where only the code is asked for again.
+	Secret  string
+	QR      QR
+	Failure string
+}
+
+// QR is a QR code: as many modules wide and high as Size, margin included, and
+// the path of an SVG that fills the dark ones.
+type QR struct {
+	Size int
+	Path string
+}
+
+// qrMargin is the margin that a QR code needs, in modules (ISO/IEC 18004).
+const qrMargin = 4
+
+// NewQR draws rows of modules, of which true is dark.
+func NewQR(rows [][]bool) QR {
+	var path strings.Builder
+	for y, row := range rows {
+		for x := 0; x < len(row); x++ {
+			from := x
+			for x < len(row) && row[x] {
+				x++
+			}
+			if n := strconv.Itoa(x - from); x > from {
+				path.WriteString("M" + strconv.Itoa(from+qrMargin) + " " + strconv.Itoa(y+qrMargin) + "h" + n + "v1h-" + n + "z")
+			}
+		}
+	}
+	return QR{Size: len(rows) + 2*qrMargin, Path: path.String()}
+}
+
+func (q QR) box() string { return "0 0 " + strconv.Itoa(q.Size) + " " + strconv.Itoa(q.Size) }
+
+// grouped writes a secret as people copy it: in groups of four.
+func grouped(secret string) string {
+	var groups []string
+	for len(secret) > 4 {
+		groups, secret = append(groups, secret[:4]), secret[4:]
+	}
+	return strings.Join(append(groups, secret), " ")
+}
