@@ -35,8 +35,8 @@ func (s Approvals) Get(ctx context.Context, id string) (Record, error) {
 	defer cancel()
 	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		var err error
-		row := tx.QueryRow(ctx, `SELECT `+approvalColumns+`, sealed, sealed_key, answers, answers_key, sealed_size, clock_timestamp() FROM approvals WHERE id = $1`, id)
-		if r.Approval, err = scanApproval(row, &r.Sealed.Data, &r.Sealed.Key, &r.Answers.Data, &r.Answers.Key, &r.Size, &r.Now); err != nil {
+		row := tx.QueryRow(ctx, `SELECT `+approvalRows.names+`, sealed, sealed_key, answers, answers_key, sealed_size, clock_timestamp() FROM approvals WHERE id = $1`, id)
+		if r.Approval, err = approvalRows.one(row, &r.Sealed.Data, &r.Sealed.Key, &r.Answers.Data, &r.Answers.Key, &r.Size, &r.Now); err != nil {
 			return err
 		}
 		rows := &pgx.Batch{}
@@ -47,7 +47,6 @@ func (s Approvals) Get(ctx context.Context, id string) (Record, error) {
 	if err != nil {
 		return r, translate(err)
 	}
-	r.Now = r.Now.UTC()
 	r.Approval.Stand(r.Now)
 	return r, nil
 }
@@ -123,7 +122,7 @@ func (s Approvals) Inbox(ctx context.Context, personID string, standings []Stand
 			SELECT id AS waiting_id, row_number() OVER (PARTITION BY agent_id ORDER BY expires_at, id) > $3 AS late FROM approvals a
 			WHERE status = 'pending' AND `+asksOneOf("$1")+`
 			  AND NOT EXISTS (SELECT FROM facts f WHERE f.approval_id = a.id AND f.kind = 'vote' AND f.yes AND f.actor_id = $2))
-		SELECT `+approvalColumns+`, clock_timestamp() FROM waiting JOIN approvals ON id = waiting_id
+		SELECT `+approvalRows.names+`, clock_timestamp() FROM waiting JOIN approvals ON id = waiting_id
 		ORDER BY late, expires_at, id LIMIT $4`, encoded, personID, inboxShare, limit)
 }
 
@@ -157,7 +156,7 @@ func (s Approvals) History(ctx context.Context, by Reader, cursor string, limit 
 	if err != nil {
 		return nil, "", err
 	}
-	page, _, err = s.list(ctx, `SELECT `+approvalColumns+`, clock_timestamp() FROM approvals
+	page, _, err = s.list(ctx, `SELECT `+approvalRows.names+`, clock_timestamp() FROM approvals
 		WHERE status <> 'pending' AND (ended_at, id) < ($1, $2)
 		  AND ($4 OR $6 = ANY (excluded) OR `+asks("$5")+` OR `+asksOneOf("$7")+`)
 		ORDER BY ended_at DESC, id DESC LIMIT $3`, before, id, limit+1, by.All, by.Roles, by.Identity, others)
@@ -181,7 +180,7 @@ func (s Approvals) list(ctx context.Context, sql string, args ...any) ([]approva
 	if err != nil {
 		return nil, now, translate(err)
 	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (approval.Approval, error) { return scanApproval(row, &now) })
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (approval.Approval, error) { return approvalRows.one(row, &now) })
 	if err != nil {
 		return nil, now, translate(err)
 	}
@@ -195,7 +194,7 @@ func (s Approvals) list(ctx context.Context, sql string, args ...any) ([]approva
 	for i := range list {
 		list[i].Stand(now)
 	}
-	return list, now.UTC(), nil
+	return list, now, nil
 }
 
 // Overdue lists up to limit pending approvals whose workflow should have

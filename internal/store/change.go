@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -99,52 +98,32 @@ func (s Approvals) Change(ctx context.Context, id string, once *Once, fn func(c 
 	})
 }
 
-const approvalColumns = `id, agent_id, request_id, dialect, tool, category, risk_domain, environment, digest, requested_by,
-	decision, requirements, excluded, opened_at, expires_at, status, version, revision, ended_at, reasons, final, execution,
-	edition, began_at, terms, session, preconditions, coalesce(successor, ''), erased_at`
-
-func scanApproval(row pgx.Row, more ...any) (approval.Approval, error) {
-	var a approval.Approval
-	var requestedBy, decision, requirements, reasons, final, terms, preconditions []byte
-	var endedAt, beganAt, erasedAt *time.Time
-	c := &a.Call
-	err := row.Scan(append([]any{
-		&a.ID, &c.AgentID, &c.RequestID, &c.Dialect, &c.Tool, &c.Category, &c.RiskDomain, &c.Environment, &c.Digest,
-		&requestedBy, &decision, &requirements, &a.Plan.Excluded, &a.Plan.OpenedAt, &a.Plan.ExpiresAt,
-		&a.Status, &a.Version, &a.Revision, &endedAt, &reasons, &final, &a.Execution,
-		&a.Plan.Edition, &beganAt, &terms, &a.Session, &preconditions, &a.Successor, &erasedAt,
-	}, more...)...)
-	if err != nil {
-		return a, translate(err)
+// openingColumns are the columns of an approval that its opening writes.
+func openingColumns(a *approval.Approval) columns {
+	c, p := &a.Call, &a.Plan
+	return columns{
+		{"id", &a.ID}, {"agent_id", &c.AgentID}, {"request_id", &c.RequestID}, {"session", &a.Session}, {"dialect", &c.Dialect},
+		{"tool", &c.Tool}, {"category", &c.Category}, {"risk_domain", &c.RiskDomain}, {"environment", &c.Environment}, {"digest", &c.Digest},
+		{"requested_by", &a.RequestedBy}, {"decision", &a.Decision}, {"requirements", &p.Requirements}, {"terms", &p.Terms},
+		{"excluded", &p.Excluded}, {"preconditions", &a.Preconditions},
 	}
-	err = errors.Join(json.Unmarshal(requestedBy, &a.RequestedBy), json.Unmarshal(decision, &a.Decision),
-		json.Unmarshal(requirements, &a.Plan.Requirements), json.Unmarshal(reasons, &a.Reasons),
-		json.Unmarshal(terms, &a.Plan.Terms), json.Unmarshal(preconditions, &a.Preconditions))
-	if final != nil {
-		err = errors.Join(err, json.Unmarshal(final, &a.Final))
-	}
-	if err != nil {
-		return a, fmt.Errorf("decode approval %s: %w", a.ID, err)
-	}
-	if endedAt != nil {
-		a.EndedAt = endedAt.UTC()
-	}
-	if erasedAt != nil {
-		a.ErasedAt = erasedAt.UTC()
-	}
-	if beganAt != nil {
-		a.Plan.BeganAt = beganAt.UTC()
-	}
-	a.Plan.OpenedAt, a.Plan.ExpiresAt = a.Plan.OpenedAt.UTC(), a.Plan.ExpiresAt.UTC()
-	return a, nil
 }
+
+var approvalRows = newRows(func(a *approval.Approval) columns {
+	p := &a.Plan
+	return append(openingColumns(a), columns{
+		{"opened_at", &p.OpenedAt}, {"expires_at", &p.ExpiresAt}, {"edition", &p.Edition}, {"began_at", zeroTime{&p.BeganAt}},
+		{"status", &a.Status}, {"version", &a.Version}, {"revision", &a.Revision}, {"ended_at", zeroTime{&a.EndedAt}}, {"reasons", &a.Reasons},
+		{"final", &a.Final}, {"execution", &a.Execution}, {"coalesce(successor, '')", &a.Successor}, {"erased_at", zeroTime{&a.ErasedAt}},
+	}...)
+})
 
 // load takes the lock, then reads everything else and the clock: statements
 // that begin after the lock was had see all that was committed before.
 func (c *Change) load(id string) error {
 	var err error
-	row := c.tx.QueryRow(c.ctx, `SELECT `+approvalColumns+`, max_state, sealed, sealed_key, sealed_size, answers, answers_key FROM approvals WHERE id = $1 FOR UPDATE`, id)
-	if c.Approval, err = scanApproval(row, &c.MaxState, &c.Sealed.Data, &c.Sealed.Key, &c.Size, &c.Answers.Data, &c.Answers.Key); err != nil {
+	row := c.tx.QueryRow(c.ctx, `SELECT `+approvalRows.names+`, max_state, sealed, sealed_key, sealed_size, answers, answers_key FROM approvals WHERE id = $1 FOR UPDATE`, id)
+	if c.Approval, err = approvalRows.one(row, &c.MaxState, &c.Sealed.Data, &c.Sealed.Key, &c.Size, &c.Answers.Data, &c.Answers.Key); err != nil {
 		return err
 	}
 	rows := &pgx.Batch{}
@@ -166,55 +145,54 @@ func (c *Change) load(id string) error {
 	if err := c.tx.SendBatch(c.ctx, rows).Close(); err != nil {
 		return translate(err)
 	}
-	c.Now = c.Now.UTC()
 	c.Approval.Stand(c.Now)
 	return nil
 }
 
-// queueFacts reads an approval's facts with the standing of those who said them
-// as it is now.
+// contributedColumns are the columns of a fact that are its contributor's to say.
+func contributedColumns(f *approval.Fact) columns {
+	return columns{
+		{"kind", &f.Kind}, {"actor_kind", &f.Actor.Kind}, {"actor_id", &f.Actor.ID}, {"via", &f.Via}, {"channel", &f.Actor.Channel},
+		{"yes", &f.Yes}, {"denial", &f.Denial}, {"comment", &f.Comment}, {"details", &f.Details},
+	}
+}
+
+// factRows are facts with the standing of those who said them as it is now.
+var factRows = newRows(func(f *approval.Fact) columns {
+	return append(contributedColumns(f), columns{
+		{"seq", &f.Seq}, {"at", &f.At}, {"edition", &f.Edition},
+		{"coalesce(p.identity, '')", &f.Voter.Identity}, {"coalesce(roles_of(p.id, p.roles), '{}')", &f.Voter.Roles},
+		{"p.id IS NOT NULL AND p.disabled_at IS NULL", &f.Voter.Active},
+		{`CASE WHEN via <> '{}' THEN (
+			SELECT jsonb_agg(jsonb_build_object('identity', q.identity, 'roles', roles_of(q.id, q.roles), 'active', q.disabled_at IS NULL) ORDER BY v.n)
+			FROM unnest(via) WITH ORDINALITY v (id, n) JOIN people q ON q.id = v.id) END`, &f.Voter.Via},
+	}...)
+})
+
 func queueFacts(rows *pgx.Batch, id string, into *[]approval.Fact) {
-	rows.Queue(`SELECT f.seq, f.at, f.kind, f.edition, f.actor_kind, f.actor_id, f.channel, f.yes, f.denial, f.comment, f.details, f.via,
-			coalesce(p.identity, ''), coalesce(roles_of(p.id, p.roles), '{}'), p.id IS NOT NULL AND p.disabled_at IS NULL,
-			CASE WHEN f.via = '{}' THEN '[]'::jsonb ELSE (
-				SELECT jsonb_agg(jsonb_build_object('identity', q.identity, 'roles', roles_of(q.id, q.roles), 'active', q.disabled_at IS NULL) ORDER BY v.n)
-				FROM unnest(f.via) WITH ORDINALITY v (id, n) JOIN people q ON q.id = v.id) END
-		FROM facts f LEFT JOIN people p ON p.id = f.actor_id AND f.actor_kind = 'human'
-		WHERE f.approval_id = $1 ORDER BY f.seq`, id).Query(func(r pgx.Rows) error {
-		*into = nil
-		for r.Next() {
-			var f approval.Fact
-			var details, via []byte
-			if err := r.Scan(&f.Seq, &f.At, &f.Kind, &f.Edition, &f.Actor.Kind, &f.Actor.ID, &f.Actor.Channel, &f.Yes, &f.Denial, &f.Comment, &details, &f.Via,
-				&f.Voter.Identity, &f.Voter.Roles, &f.Voter.Active, &via); err != nil {
-				return err
-			}
-			var standing []struct {
-				Identity string
-				Roles    []string
-				Active   bool
-			}
-			if err := errors.Join(json.Unmarshal(details, &f.Details), json.Unmarshal(via, &standing)); err != nil {
-				return fmt.Errorf("decode fact %d: %w", f.Seq, err)
-			}
-			for _, v := range standing {
-				f.Voter.Via = append(f.Voter.Via, approval.Voter{Identity: v.Identity, Roles: v.Roles, Active: v.Active})
-			}
-			if len(f.Voter.Via) < len(f.Via) {
+	rows.Queue(`SELECT `+factRows.names+` FROM facts LEFT JOIN people p ON p.id = actor_id AND actor_kind = 'human' WHERE approval_id = $1 ORDER BY seq`,
+		id).Query(func(r pgx.Rows) (err error) {
+		*into, err = factRows.all(r, nil)
+		for i := range *into {
+			if f := &(*into)[i]; len(f.Voter.Via) < len(f.Via) {
 				f.Voter.Active = false // somebody of the chain is gone
 			}
-			f.At = f.At.UTC()
-			*into = append(*into, f)
 		}
-		return r.Err()
+		return err
 	})
 }
 
+var tokenRows = newRows(func(t *TokenRow) columns {
+	return columns{
+		{"jti", &t.JTI}, {"valid_until", &t.ValidUntil}, {"redeemed_at", &t.RedeemedAt}, {"coalesce(redeemed_by, '')", &t.RedeemedBy},
+		{"constraints", &t.Constraints}, {"lease_until", &t.LeaseUntil}, {"stale_at", &t.StaleAt},
+	}
+})
+
 func queueToken(rows *pgx.Batch, id string, into **TokenRow) {
-	rows.Queue(`SELECT jti, valid_until, redeemed_at, coalesce(redeemed_by, ''), constraints, lease_until, stale_at FROM tokens WHERE approval_id = $1`, id).QueryRow(func(row pgx.Row) error {
-		var t TokenRow
-		err := row.Scan(&t.JTI, &t.ValidUntil, &t.RedeemedAt, &t.RedeemedBy, &t.Constraints, &t.LeaseUntil, &t.StaleAt)
-		if errors.Is(err, pgx.ErrNoRows) {
+	rows.Queue(`SELECT `+tokenRows.names+` FROM tokens WHERE approval_id = $1`, id).QueryRow(func(row pgx.Row) error {
+		t, err := tokenRows.one(row)
+		if errors.Is(err, ErrNotFound) {
 			return nil
 		}
 		*into = &t
@@ -228,21 +206,14 @@ func (c *Change) AddFact(f approval.Fact) error {
 	if f.Comment != "" {
 		f.Details.Salt = rand.Text()
 	}
-	details, err := json.Marshal(f.Details)
-	if err != nil {
-		return fmt.Errorf("encode a fact of %s: %w", c.Approval.ID, err)
+	if f.Via == nil {
+		f.Via = []string{}
 	}
-	via := f.Via
-	if via == nil {
-		via = []string{}
-	}
-	err = c.tx.QueryRow(c.ctx, `INSERT INTO facts (approval_id, kind, actor_kind, actor_id, channel, yes, denial, comment, via, details)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING seq, at, edition`,
-		c.Approval.ID, f.Kind, f.Actor.Kind, f.Actor.ID, f.Actor.Channel, f.Yes, f.Denial, f.Comment, via, details).Scan(&f.Seq, &f.At, &f.Edition)
+	row := append(contributedColumns(&f), column{"approval_id", &c.Approval.ID})
+	err := c.tx.QueryRow(c.ctx, row.insert("facts")+` RETURNING seq, at, edition`, row.fields()...).Scan(&f.Seq, &f.At, &f.Edition)
 	if err != nil {
 		return translate(err)
 	}
-	f.At = f.At.UTC()
 	c.Approval.Facts = append(c.Approval.Facts, f)
 	c.Now = f.At
 	c.Approval.Stand(f.At)
@@ -275,12 +246,6 @@ type Amendment struct {
 func (c *Change) Amend(a Amendment) error {
 	expires, left := approval.Carried(c.Approval.Plan, c.Approval.Facts, c.Now)
 	a.Terms.PauseFor = min(a.Terms.PauseFor, left)
-	decision, err1 := json.Marshal(a.Decision)
-	requirements, err2 := json.Marshal(a.Requirements)
-	terms, err3 := json.Marshal(a.Terms)
-	if err := errors.Join(err1, err2, err3); err != nil {
-		return fmt.Errorf("encode the new edition of %s: %w", c.Approval.ID, err)
-	}
 	if a.Excluded == nil {
 		a.Excluded = []string{}
 	}
@@ -289,16 +254,18 @@ func (c *Change) Amend(a Amendment) error {
 		data, key = a.Sealed.Data, a.Sealed.Key
 	}
 	p := &c.Approval.Plan
-	err := c.tx.QueryRow(c.ctx, `UPDATE approvals SET digest = $2, decision = $3, requirements = $4, excluded = $5, terms = $6, expires_at = $7,
-			sealed = coalesce($8, sealed), sealed_key = coalesce($9, sealed_key), sealed_size = CASE WHEN $8::bytea IS NULL THEN sealed_size ELSE $10 END,
-			answers = NULL, answers_key = NULL, edition = edition + 1
-		WHERE id = $1 RETURNING edition, began_at, version, expires_at`,
-		c.Approval.ID, a.Digest, decision, requirements, a.Excluded, terms, expires, data, key, a.ArgumentsSize).
+	err := c.tx.QueryRow(c.ctx, `UPDATE approvals SET digest = @digest, decision = @decision, requirements = @requirements, excluded = @excluded,
+			terms = @terms, expires_at = @expires, sealed = coalesce(@sealed, sealed), sealed_key = coalesce(@key, sealed_key),
+			sealed_size = CASE WHEN @sealed::bytea IS NULL THEN sealed_size ELSE @size END, answers = NULL, answers_key = NULL, edition = edition + 1
+		WHERE id = @id RETURNING edition, began_at, version, expires_at`,
+		pgx.NamedArgs{
+			"id": c.Approval.ID, "digest": a.Digest, "decision": a.Decision, "requirements": &a.Requirements, "excluded": a.Excluded,
+			"terms": a.Terms, "expires": expires, "sealed": data, "key": key, "size": a.ArgumentsSize,
+		}).
 		Scan(&p.Edition, &p.BeganAt, &c.Approval.Version, &p.ExpiresAt)
 	if err != nil {
 		return translate(err)
 	}
-	p.BeganAt, p.ExpiresAt = p.BeganAt.UTC(), p.ExpiresAt.UTC()
 	p.Requirements, p.Excluded, p.Terms = a.Requirements, a.Excluded, a.Terms
 	c.Approval.Call.Digest, c.Approval.Decision = a.Digest, a.Decision
 	if a.Sealed != nil {
@@ -351,13 +318,8 @@ func (c *Change) Wake(at time.Time) error {
 // decision's to.
 func (c *Change) Settle(status approval.Status, reasons []engine.Reason, jti string, validFor time.Duration, constraints json.RawMessage) error {
 	final := c.Approval.State.Finish()
-	encoded, err1 := json.Marshal(reasons)
-	standing, err2 := json.Marshal(final)
-	if err := errors.Join(err1, err2); err != nil {
-		return fmt.Errorf("encode the end of %s: %w", c.Approval.ID, err)
-	}
 	err := c.tx.QueryRow(c.ctx, `UPDATE approvals SET status = $2, reasons = $3, final = $4, version = version + 1 WHERE id = $1
-		RETURNING ended_at, version`, c.Approval.ID, status, encoded, standing).Scan(&c.Approval.EndedAt, &c.Approval.Version)
+		RETURNING ended_at, version`, c.Approval.ID, status, &reasons, &final).Scan(&c.Approval.EndedAt, &c.Approval.Version)
 	if err != nil {
 		return translate(err)
 	}
@@ -371,7 +333,6 @@ func (c *Change) Settle(status approval.Status, reasons []engine.Reason, jti str
 	if err != nil {
 		return translate(err)
 	}
-	t.ValidUntil = t.ValidUntil.UTC()
 	c.Token = &t
 	return nil
 }

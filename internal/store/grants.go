@@ -158,7 +158,7 @@ func (s Grants) Revoke(ctx context.Context, id, by string, once *Once, e engine.
 
 // ByIDs reads approvals; an id that there is none of is left out.
 func (s Approvals) ByIDs(ctx context.Context, ids []string) (map[string]approval.Approval, error) {
-	list, _, err := s.list(ctx, `SELECT `+approvalColumns+`, clock_timestamp() FROM approvals WHERE id = ANY ($1)`, ids)
+	list, _, err := s.list(ctx, `SELECT `+approvalRows.names+`, clock_timestamp() FROM approvals WHERE id = ANY ($1)`, ids)
 	found := map[string]approval.Approval{}
 	for _, a := range list {
 		found[a.ID] = a

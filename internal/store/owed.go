@@ -58,7 +58,7 @@ func unlessNone(err error) error {
 // their call ran, the oldest first: all, or those that exclude the identity
 // because it is on the requesting side.
 func (s Approvals) ExecutionUnknown(ctx context.Context, all bool, identity string, limit int) ([]approval.Approval, error) {
-	list, _, err := s.list(ctx, `SELECT `+approvalColumns+`, clock_timestamp() FROM approvals
+	list, _, err := s.list(ctx, `SELECT `+approvalRows.names+`, clock_timestamp() FROM approvals
 		WHERE execution = 'unknown' AND ($1 OR $2 = ANY (excluded)) ORDER BY ended_at, id LIMIT $3`, all, identity, limit)
 	return list, err
 }
@@ -68,7 +68,7 @@ func (s Approvals) ExecutionUnknown(ctx context.Context, all bool, identity stri
 // the identity.
 func (s Approvals) ReviewOwed(ctx context.Context, identity string, limit int) ([]approval.Approval, error) {
 	list, _, err := s.list(ctx, `WITH owed AS (SELECT approval_id, owed_at FROM afterwards WHERE done_at IS NULL)
-		SELECT `+approvalColumns+`, clock_timestamp() FROM owed JOIN approvals ON id = approval_id
+		SELECT `+approvalRows.names+`, clock_timestamp() FROM owed JOIN approvals ON id = approval_id
 		WHERE NOT $1 = ANY (excluded) ORDER BY owed_at, id LIMIT $2`, identity, limit)
 	return list, err
 }
@@ -76,7 +76,7 @@ func (s Approvals) ReviewOwed(ctx context.Context, identity string, limit int) (
 // Requesting lists up to limit pending approvals that exclude the identity, the
 // first to end first.
 func (s Approvals) Requesting(ctx context.Context, identity string, limit int) ([]approval.Approval, error) {
-	list, _, err := s.list(ctx, `SELECT `+approvalColumns+`, clock_timestamp() FROM approvals
+	list, _, err := s.list(ctx, `SELECT `+approvalRows.names+`, clock_timestamp() FROM approvals
 		WHERE status = 'pending' AND $1 = ANY (excluded) ORDER BY expires_at, id LIMIT $2`, identity, limit)
 	return list, err
 }
@@ -87,7 +87,7 @@ func (s Approvals) OfSession(ctx context.Context, agentID, session string, limit
 	if session == "" {
 		return nil, nil
 	}
-	list, _, err := s.list(ctx, `SELECT `+approvalColumns+`, clock_timestamp() FROM approvals
+	list, _, err := s.list(ctx, `SELECT `+approvalRows.names+`, clock_timestamp() FROM approvals
 		WHERE agent_id = $1 AND session = $2 ORDER BY status <> 'pending', opened_at, id LIMIT $3`, agentID, session, limit)
 	return list, err
 }

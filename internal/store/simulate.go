@@ -18,7 +18,7 @@ func (s Approvals) Past(ctx context.Context, after string, limit int) ([]Record,
 	var page []Record
 	// One snapshot: an approval and its facts belong together.
 	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `SELECT `+approvalColumns+`, sealed, sealed_key, sealed_size, clock_timestamp() FROM approvals
+		rows, err := tx.Query(ctx, `SELECT `+approvalRows.names+`, sealed, sealed_key, sealed_size, clock_timestamp() FROM approvals
 			WHERE id > $1 ORDER BY id LIMIT $2`, after, limit)
 		if err != nil {
 			return err
@@ -26,7 +26,7 @@ func (s Approvals) Past(ctx context.Context, after string, limit int) ([]Record,
 		page, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (Record, error) {
 			var r Record
 			var err error
-			r.Approval, err = scanApproval(row, &r.Sealed.Data, &r.Sealed.Key, &r.Size, &r.Now)
+			r.Approval, err = approvalRows.one(row, &r.Sealed.Data, &r.Sealed.Key, &r.Size, &r.Now)
 			return r, err
 		})
 		if err != nil {
@@ -42,7 +42,6 @@ func (s Approvals) Past(ctx context.Context, after string, limit int) ([]Record,
 		return nil, translate(err)
 	}
 	for i := range page {
-		page[i].Now = page[i].Now.UTC()
 		page[i].Approval.Stand(page[i].Now)
 	}
 	return page, nil

@@ -195,6 +195,10 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	// The server gives up as well: a client that is gone must not leave a lock.
 	pc.ConnConfig.RuntimeParams["statement_timeout"] = fmt.Sprint(2 * s.timeout.Milliseconds())
 	pc.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = fmt.Sprint(2 * s.timeout.Milliseconds())
+	pc.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		inUTC(conn)
+		return nil
+	}
 	if s.pool, err = pgxpool.NewWithConfig(ctx, pc); err != nil {
 		return nil, fmt.Errorf("open the database pool: %w", hideURL(err))
 	}
@@ -270,7 +274,7 @@ func (s *db) Now(ctx context.Context) (time.Time, error) {
 	defer cancel()
 	var now time.Time
 	err := s.pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now)
-	return now.UTC(), translate(err)
+	return now, translate(err)
 }
 
 // ValidApprovalID reports whether an id has the form of an approval's: what

@@ -287,9 +287,7 @@ func queueAll(batch []*queued, again bool) (*pgx.Batch, error) {
 	}
 	for _, q := range batch {
 		if o := q.sub.Opening; o != nil {
-			if err := queueOpening(rows, o, q); err != nil {
-				return nil, err
-			}
+			queueOpening(rows, o, q)
 		}
 	}
 	return rows, nil
@@ -321,7 +319,7 @@ func queueEvents(rows *pgx.Batch, events []engine.Event, again bool, then func(a
 			return fmt.Errorf("%w: an event's id is taken", ErrConflict)
 		}
 		if then != nil {
-			then(at.UTC())
+			then(at)
 		}
 		return nil
 	})
@@ -330,34 +328,23 @@ func queueEvents(rows *pgx.Batch, events []engine.Event, again bool, then func(a
 
 // queueOpening adds an approval and its outbox row to a batch. On a second try
 // the approval may already be there; its times are read back either way.
-func queueOpening(rows *pgx.Batch, o *Opening, q *queued) error {
-	requestedBy, err1 := json.Marshal(o.RequestedBy)
-	decision, err2 := json.Marshal(o.Decision)
-	requirements, err3 := json.Marshal(o.Requirements)
-	terms, err4 := json.Marshal(o.Terms)
-	preconditions := []byte("{}")
-	var err5 error
-	if len(o.Preconditions) > 0 {
-		preconditions, err5 = json.Marshal(o.Preconditions)
+func queueOpening(rows *pgx.Batch, o *Opening, q *queued) {
+	a := approval.Approval{
+		ID: o.ID, Call: o.Call, RequestedBy: o.RequestedBy, Session: o.Session, Decision: o.Decision, Preconditions: o.Preconditions,
+		Plan: approval.Plan{Requirements: o.Requirements, Excluded: o.Excluded, Terms: o.Terms},
 	}
-	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
-		return fmt.Errorf("encode approval %s: %w", o.ID, err)
+	if a.Preconditions == nil {
+		a.Preconditions = map[string]string{}
 	}
-	excluded := o.Excluded
-	if excluded == nil {
-		excluded = []string{}
+	if a.Plan.Excluded == nil {
+		a.Plan.Excluded = []string{}
 	}
-	c := o.Call
-	rows.Queue(`INSERT INTO approvals (id, agent_id, request_id, dialect, tool, category, risk_domain, environment, digest, requested_by,
-			max_state, decision, requirements, excluded, expires_in, sealed, sealed_key, sealed_size, terms, session, preconditions)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, make_interval(secs => $15), $16, $17, $18, $19, $20, $21)
-		ON CONFLICT (id) DO NOTHING`,
-		o.ID, c.AgentID, c.RequestID, c.Dialect, c.Tool, c.Category, c.RiskDomain, c.Environment, c.Digest, requestedBy,
-		o.MaxState, decision, requirements, excluded, o.ExpiresIn.Seconds(), o.Sealed.Data, o.Sealed.Key, o.ArgumentsSize,
-		terms, o.Session, preconditions)
+	row := append(openingColumns(&a), columns{
+		{"max_state", &o.MaxState}, {"expires_in", &o.ExpiresIn}, {"sealed", &o.Sealed.Data}, {"sealed_key", &o.Sealed.Key}, {"sealed_size", &o.ArgumentsSize},
+	}...)
+	rows.Queue(row.insert("approvals")+` ON CONFLICT (id) DO NOTHING`, row.fields()...)
 	rows.Queue(`INSERT INTO outbox (approval_id) VALUES ($1)`, o.ID)
 	rows.Queue(`SELECT opened_at, expires_at FROM approvals WHERE id = $1`, o.ID).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&q.got.OpenedAt, &q.got.ExpiresAt)
 	})
-	return nil
 }
