@@ -169,7 +169,6 @@ func (s Evidence) Announcements(ctx context.Context, approvalID string, limit in
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Announced, error) {
 		var a Announced
 		err := row.Scan(&a.At, &a.Endpoint, &a.Kind, &a.Recipient, &a.Tell, &a.Status)
-		a.At = a.At.UTC()
 		return a, err
 	})
 	return list, translate(err)

@@ -130,13 +130,13 @@ func (c *Change) load(id string) error {
 	queueFacts(rows, id, &c.Approval.Facts)
 	queueToken(rows, id, &c.Token)
 	rows.Queue(`SELECT coalesce(array_agg(kid), '{}') FROM revoked_signing_keys`).QueryRow(func(row pgx.Row) error { return row.Scan(&c.Revoked) })
-	rows.Queue(`SELECT agent_id, reason, thrown_by, thrown_at FROM kill_switches WHERE agent_id IN ('', $1) ORDER BY agent_id LIMIT 1`,
+	rows.Queue(`SELECT `+killRows.names+` FROM kill_switches WHERE agent_id IN ('', $1) ORDER BY agent_id LIMIT 1`,
 		c.Approval.Call.AgentID).QueryRow(func(row pgx.Row) error {
-		kill, err := scanKill(row)
+		kill, err := killRows.one(row)
 		if err == nil {
 			c.Kill = &kill
 		}
-		if errors.Is(err, pgx.ErrNoRows) {
+		if errors.Is(err, ErrNotFound) {
 			return nil
 		}
 		return err
@@ -390,9 +390,7 @@ type Afterwards struct {
 
 // Owed returns what is owed of an approval; nil for nothing.
 func (c *Change) Owed() (*Afterwards, error) {
-	var a Afterwards
-	err := c.tx.QueryRow(c.ctx, `SELECT coalesce(person_id, ''), coalesce(justified, false), comment, salt, owed_at, done_at FROM afterwards WHERE approval_id = $1 FOR UPDATE`,
-		c.Approval.ID).Scan(&a.PersonID, &a.Justified, &a.Comment, &a.Salt, &a.OwedAt, &a.DoneAt)
+	a, err := afterwardsRows.one(c.tx.QueryRow(c.ctx, `SELECT `+afterwardsRows.names+` FROM afterwards WHERE approval_id = $1 FOR UPDATE`, c.Approval.ID))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil //nolint:nilnil // nothing owed is no error
 	}

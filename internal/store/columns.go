@@ -69,6 +69,14 @@ func (r rowsOf[T]) all(rows pgx.Rows, err error) ([]T, error) {
 	return list, translate(err)
 }
 
+// into reads every row of a query in a batch.
+func (r rowsOf[T]) into(list *[]T) func(pgx.Rows) error {
+	return func(rows pgx.Rows) (err error) {
+		*list, err = r.all(rows, nil)
+		return err
+	}
+}
+
 // zeroTime is the field of a time that is zero where the column is NULL.
 type zeroTime struct{ *time.Time }
 

@@ -25,18 +25,13 @@ type Delivery struct {
 // another one.
 var ErrNothingToSend = errors.New("nothing is left to send")
 
-const notificationColumns = `n.id, n.endpoint_id, n.recipient, coalesce(n.approval_id, ''), n.tell, n.body, n.bundles, n.created_at, n.due_at,
-	n.status, n.attempts, n.last_error, n.ended_at`
-
-func scanNotification(row pgx.Row, more ...any) (Notification, error) {
-	var n Notification
-	err := row.Scan(append([]any{
-		&n.ID, &n.EndpointID, &n.Recipient, &n.ApprovalID, &n.Tell, &n.Body, &n.Bundles, &n.CreatedAt, &n.DueAt,
-		&n.Status, &n.Attempts, &n.LastError, &n.EndedAt,
-	}, more...)...)
-	n.CreatedAt, n.DueAt = n.CreatedAt.UTC(), n.DueAt.UTC()
-	return n, err
-}
+var notificationRows = newRows(func(n *Notification) columns {
+	return columns{
+		{"id", &n.ID}, {"endpoint_id", &n.EndpointID}, {"recipient", &n.Recipient}, {"coalesce(approval_id, '')", &n.ApprovalID}, {"tell", &n.Tell},
+		{"body", &n.Body}, {"bundles", &n.Bundles}, {"created_at", &n.CreatedAt}, {"due_at", &n.DueAt}, {"status", &n.Status},
+		{"attempts", &n.Attempts}, {"last_error", &n.LastError}, {"ended_at", &n.EndedAt},
+	}
+})
 
 // Due lists up to limit notifications that Temporal does not have
 // yet and whose time has come. Of those that are to be told together, it lists
@@ -95,7 +90,7 @@ func (s Notifications) Take(ctx context.Context, id string) (Delivery, error) {
 		if err != nil {
 			return translate(err)
 		}
-		d.Notification, err = scanNotification(tx.QueryRow(ctx, `SELECT `+notificationColumns+`, n.bundles, n.claimed_at IS NOT NULL FROM notifications n WHERE n.id = $1`, id),
+		d.Notification, err = notificationRows.one(tx.QueryRow(ctx, `SELECT `+notificationRows.names+`, n.bundles, n.claimed_at IS NOT NULL FROM notifications n WHERE n.id = $1`, id),
 			&bundles, &claimed)
 		if err != nil {
 			return translate(err)
@@ -112,14 +107,11 @@ func (s Notifications) Take(ctx context.Context, id string) (Delivery, error) {
 		}
 		batch := &pgx.Batch{}
 		batch.Queue(`UPDATE notifications SET claimed_at = coalesce(claimed_at, clock_timestamp()) WHERE id = $1`, id)
-		batch.Queue(`SELECT `+notificationColumns+` FROM notifications n WHERE n.bundle_id = $1 AND n.body <> '{}' ORDER BY n.created_at, n.id`, id).Query(each(func(row pgx.Rows) error {
-			n, err := scanNotification(row)
-			d.Bundle = append(d.Bundle, n)
-			return err
-		}))
-		batch.Queue(`SELECT `+endpointColumns+` FROM endpoints WHERE id = $1`, d.EndpointID).QueryRow(func(row pgx.Row) error {
+		batch.Queue(`SELECT `+notificationRows.names+` FROM notifications WHERE bundle_id = $1 AND body <> '{}' ORDER BY created_at, id`, id).
+			Query(notificationRows.into(&d.Bundle))
+		batch.Queue(`SELECT `+endpointRows.names+` FROM endpoints WHERE id = $1`, d.EndpointID).QueryRow(func(row pgx.Row) error {
 			var err error
-			d.Endpoint, err = scanEndpoint(row)
+			d.Endpoint, err = endpointRows.one(row)
 			return err
 		})
 		return translate(tx.SendBatch(ctx, batch).Close())
@@ -200,8 +192,7 @@ func (s Notifications) Queue(ctx context.Context, n Notification, e engine.Event
 func (s Notifications) Get(ctx context.Context, id string) (Notification, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	n, err := scanNotification(s.pool.QueryRow(ctx, `SELECT `+notificationColumns+` FROM notifications n WHERE n.id = $1`, id))
-	return n, translate(err)
+	return notificationRows.one(s.pool.QueryRow(ctx, `SELECT `+notificationRows.names+` FROM notifications WHERE id = $1`, id))
 }
 
 // Counts is how many notifications wait, and how many were given up.

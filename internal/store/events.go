@@ -198,7 +198,7 @@ func (s Events) List(ctx context.Context, f EventFilter) ([]engine.Event, error)
 		if err := json.Unmarshal(body, &e); err != nil {
 			return e, fmt.Errorf("decode an event: %w", err)
 		}
-		e.Seq, e.Timestamp = leaf+1, at.UTC()
+		e.Seq, e.Timestamp = leaf+1, at
 		return e, nil
 	})
 	return events, translate(err)

@@ -126,6 +126,14 @@ type Passkey struct {
 // MaxPasskeys is how many passkeys a person may have.
 const MaxPasskeys = 20
 
+var passkeyRows = newRows(func(k *Passkey) columns {
+	return columns{
+		{"credential_id", &k.ID}, {"person_id", &k.PersonID}, {"public_key", &k.PublicKey}, {"sign_count", &k.SignCount}, {"aaguid", &k.AAGUID},
+		{"transports", &k.Transports}, {"name", &k.Name}, {"backup_eligible", &k.BackupEligible}, {"backed_up", &k.BackedUp},
+		{"created_at", &k.CreatedAt}, {"last_used_at", &k.LastUsedAt},
+	}
+})
+
 // CreatePasskey stores a passkey. ErrConflict: the credential is known already,
 // as anybody's. ErrNotFound: the person has as many as one may have.
 func (s Factors) CreatePasskey(ctx context.Context, k Passkey, e engine.Event) error {
@@ -138,17 +146,7 @@ func (s Factors) CreatePasskey(ctx context.Context, k Passkey, e engine.Event) e
 func (s Factors) Passkeys(ctx context.Context, personID string) ([]Passkey, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	rows, err := s.pool.Query(ctx, `SELECT credential_id, person_id, public_key, sign_count, aaguid, transports, name, backup_eligible, backed_up, created_at, last_used_at
-		FROM passkeys WHERE person_id = $1 ORDER BY created_at, credential_id`, personID)
-	if err != nil {
-		return nil, translate(err)
-	}
-	keys, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Passkey, error) {
-		var k Passkey
-		err := row.Scan(&k.ID, &k.PersonID, &k.PublicKey, &k.SignCount, &k.AAGUID, &k.Transports, &k.Name, &k.BackupEligible, &k.BackedUp, &k.CreatedAt, &k.LastUsedAt)
-		return k, err
-	})
-	return keys, translate(err)
+	return passkeyRows.all(s.pool.Query(ctx, `SELECT `+passkeyRows.names+` FROM passkeys WHERE person_id = $1 ORDER BY created_at, credential_id`, personID))
 }
 
 // UsePasskey notes that a passkey was used. Where the authenticator counts, the

@@ -43,35 +43,26 @@ func (g Grant) Live(now time.Time) bool {
 	return g.RevokedAt == nil && g.Uses < g.MaxUses && now.Before(g.ExpiresAt)
 }
 
-const grantColumns = `g.id, g.person_id, g.agent_id, g.tool, g.environment, g.sealed, g.sealed_key, g.reason, coalesce(g.from_approval, ''),
-	g.max_uses, g.uses, g.created_at, g.expires_at, g.acknowledged, g.revoked_at, coalesce(g.revoked_by, ''),
-	p.identity, roles_of(p.id, p.roles), p.disabled_at IS NULL`
-
-func scanGrant(row pgx.Row, more ...any) (Grant, error) {
-	var g Grant
-	err := row.Scan(append([]any{
-		&g.ID, &g.PersonID, &g.AgentID, &g.Tool, &g.Environment, &g.Sealed.Data, &g.Sealed.Key, &g.Reason, &g.FromApproval,
-		&g.MaxUses, &g.Uses, &g.CreatedAt, &g.ExpiresAt, &g.Acknowledged, &g.RevokedAt, &g.RevokedBy,
-		&g.Voter.Identity, &g.Voter.Roles, &g.Voter.Active,
-	}, more...)...)
-	g.CreatedAt, g.ExpiresAt = g.CreatedAt.UTC(), g.ExpiresAt.UTC()
-	return g, translate(err)
-}
+// grantRows are of standing_grants g and, of its maker, people p.
+var grantRows = newRows(func(g *Grant) columns {
+	return columns{
+		{"g.id", &g.ID}, {"g.person_id", &g.PersonID}, {"g.agent_id", &g.AgentID}, {"g.tool", &g.Tool}, {"g.environment", &g.Environment},
+		{"g.sealed", &g.Sealed.Data}, {"g.sealed_key", &g.Sealed.Key}, {"g.reason", &g.Reason}, {"coalesce(g.from_approval, '')", &g.FromApproval},
+		{"g.max_uses", &g.MaxUses}, {"g.uses", &g.Uses}, {"g.created_at", &g.CreatedAt}, {"g.expires_at", &g.ExpiresAt},
+		{"g.acknowledged", &g.Acknowledged}, {"g.revoked_at", &g.RevokedAt}, {"coalesce(g.revoked_by, '')", &g.RevokedBy},
+		{"p.identity", &g.Voter.Identity}, {"roles_of(p.id, p.roles)", &g.Voter.Roles}, {"p.disabled_at IS NULL", &g.Voter.Active},
+	}
+})
 
 // List lists the grants that are live for the approval's agent, tool and
 // environment and were made before it was opened, always in the same order: those
 // that end first come first.
 func (c *Change) Grants() ([]Grant, error) {
 	call := c.Approval.Call
-	rows, err := c.tx.Query(c.ctx, `SELECT `+grantColumns+` FROM standing_grants g JOIN people p ON p.id = g.person_id
+	return grantRows.all(c.tx.Query(c.ctx, `SELECT `+grantRows.names+` FROM standing_grants g JOIN people p ON p.id = g.person_id
 		WHERE g.agent_id = $1 AND g.tool = $2 AND g.environment = $3 AND g.revoked_at IS NULL AND g.uses < g.max_uses
 		  AND g.expires_at > clock_timestamp() AND g.created_at <= $4
-		ORDER BY g.expires_at, g.id`, call.AgentID, call.Tool, call.Environment, c.Approval.Plan.OpenedAt)
-	if err != nil {
-		return nil, translate(err)
-	}
-	live, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Grant, error) { return scanGrant(row) })
-	return live, translate(err)
+		ORDER BY g.expires_at, g.id`, call.AgentID, call.Tool, call.Environment, c.Approval.Plan.OpenedAt))
 }
 
 // UseGrant uses a grant up by one, under the lock on its row, and reports whether
@@ -96,7 +87,6 @@ func (c *Change) MakeGrant(g Grant, lasting time.Duration) (Grant, error) {
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, statement_timestamp() + make_interval(secs => $11), $12) RETURNING created_at, expires_at`,
 		g.ID, g.PersonID, g.AgentID, g.Tool, g.Environment, g.Sealed.Data, g.Sealed.Key, g.Reason, g.FromApproval, g.MaxUses, lasting.Seconds(), g.Acknowledged).
 		Scan(&g.CreatedAt, &g.ExpiresAt)
-	g.CreatedAt, g.ExpiresAt = g.CreatedAt.UTC(), g.ExpiresAt.UTC()
 	return g, translate(err)
 }
 
@@ -135,7 +125,7 @@ func (s Grants) grants(ctx context.Context, which string, args ...any) ([]Grant,
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	now := time.Time{}
-	rows, err := s.pool.Query(ctx, `SELECT `+grantColumns+`,
+	rows, err := s.pool.Query(ctx, `SELECT `+grantRows.names+`,
 			coalesce((SELECT array_agg(f.approval_id ORDER BY f.seq DESC) FROM facts f WHERE f.details ? 'grant' AND f.details->>'grant' = g.id), '{}'), clock_timestamp()
 		FROM standing_grants g JOIN people p ON p.id = g.person_id `+which, args...)
 	if err != nil {
@@ -143,11 +133,11 @@ func (s Grants) grants(ctx context.Context, which string, args ...any) ([]Grant,
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Grant, error) {
 		var usedBy []string
-		g, err := scanGrant(row, &usedBy, &now)
+		g, err := grantRows.one(row, &usedBy, &now)
 		g.UsedBy = usedBy
 		return g, err
 	})
-	return list, now.UTC(), translate(err)
+	return list, now, translate(err)
 }
 
 // Revoke ends a grant at once. ErrNotFound: there is none that lives.
@@ -175,6 +165,10 @@ type Past struct {
 	OpenedAt time.Time
 }
 
+var pastRows = newRows(func(p *Past) columns {
+	return columns{{"id", &p.ID}, {"dialect", &p.Dialect}, {"digest", &p.Digest}, {"status", &p.Status}, {"opened_at", &p.OpenedAt}}
+})
+
 // AlikeCalls lists up to limit approvals of the agent's calls of a tool in an
 // environment that were opened less than within ago, the newest first, with the
 // clock of the moment before.
@@ -185,19 +179,10 @@ func (s Grants) AlikeCalls(ctx context.Context, call engine.Call, within time.Du
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	rows, err := s.pool.Query(ctx, `SELECT id, dialect, digest, status, opened_at FROM approvals
+	past, err := pastRows.all(s.pool.Query(ctx, `SELECT `+pastRows.names+` FROM approvals
 		WHERE agent_id = $1 AND tool = $2 AND environment = $3 AND opened_at > clock_timestamp() - make_interval(secs => $4)
-		ORDER BY opened_at DESC, id LIMIT $5`, call.AgentID, call.Tool, call.Environment, within.Seconds(), limit)
-	if err != nil {
-		return nil, now, translate(err)
-	}
-	past, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Past, error) {
-		var p Past
-		err := row.Scan(&p.ID, &p.Dialect, &p.Digest, &p.Status, &p.OpenedAt)
-		p.OpenedAt = p.OpenedAt.UTC()
-		return p, err
-	})
-	return past, now, translate(err)
+		ORDER BY opened_at DESC, id LIMIT $5`, call.AgentID, call.Tool, call.Environment, within.Seconds(), limit))
+	return past, now, err
 }
 
 // SealedArguments calls fn with the sealed document of each of the approvals. One is in

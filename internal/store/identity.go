@@ -90,13 +90,13 @@ func (s People) Agent(ctx context.Context, id string) (Agent, error) {
 	return a, translate(err)
 }
 
-const personColumns = `p.id, p.email, p.name, p.identity, roles_of(p.id, p.roles), p.disabled_at IS NOT NULL`
-
-func scanPerson(row pgx.Row) (engine.Person, error) {
-	var p engine.Person
-	err := row.Scan(&p.ID, &p.Email, &p.Name, &p.Identity, &p.Roles, &p.Disabled)
-	return p, translate(err)
-}
+// personRows are of people p.
+var personRows = newRows(func(p *engine.Person) columns {
+	return columns{
+		{"p.id", &p.ID}, {"p.email", &p.Email}, {"p.name", &p.Name}, {"p.identity", &p.Identity}, {"roles_of(p.id, p.roles)", &p.Roles},
+		{"p.disabled_at IS NOT NULL", &p.Disabled},
+	}
+})
 
 // Create stores a person. ErrConflict: the e-mail is taken.
 func (s People) Create(ctx context.Context, p engine.Person, passwordHash string, e engine.Event) error {
@@ -114,18 +114,16 @@ func (s People) Disable(ctx context.Context, email string, e engine.Event) error
 func (s People) ByEmail(ctx context.Context, email string) (engine.Person, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	var p engine.Person
 	var hash string
-	err := s.pool.QueryRow(ctx, `SELECT `+personColumns+`, p.password_hash FROM people p WHERE p.email = $1`, email).
-		Scan(&p.ID, &p.Email, &p.Name, &p.Identity, &p.Roles, &p.Disabled, &hash)
-	return p, hash, translate(err)
+	p, err := personRows.one(s.pool.QueryRow(ctx, `SELECT `+personRows.names+`, p.password_hash FROM people p WHERE p.email = $1`, email), &hash)
+	return p, hash, err
 }
 
 // Get reads a person by id. ErrNotFound: there is none.
 func (s People) Get(ctx context.Context, id string) (engine.Person, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	return scanPerson(s.pool.QueryRow(ctx, `SELECT `+personColumns+` FROM people p WHERE p.id = $1`, id))
+	return personRows.one(s.pool.QueryRow(ctx, `SELECT `+personRows.names+` FROM people p WHERE p.id = $1`, id))
 }
 
 // Identities lists the identities of the people whom one of the e-mail
@@ -138,12 +136,7 @@ func (s People) Identities(ctx context.Context, emails []string, id string) ([]s
 func (s People) List(ctx context.Context) ([]engine.Person, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	rows, err := s.pool.Query(ctx, `SELECT `+personColumns+` FROM people p ORDER BY p.email`)
-	if err != nil {
-		return nil, translate(err)
-	}
-	people, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (engine.Person, error) { return scanPerson(row) })
-	return people, err
+	return personRows.all(s.pool.Query(ctx, `SELECT `+personRows.names+` FROM people p ORDER BY p.email`))
 }
 
 // Get returns the person of a live session, with when and how they
@@ -152,16 +145,14 @@ func (s People) List(ctx context.Context) ([]engine.Person, error) {
 func (s Sessions) Person(ctx context.Context, idHash []byte) (engine.Person, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	var p engine.Person
-	var verified *time.Time
-	err := s.pool.QueryRow(ctx, `SELECT `+personColumns+`, s.verified_at, coalesce(s.verified_by, ''), `+factorsOf+`
+	var verified time.Time
+	var by string
+	var factors []string
+	p, err := personRows.one(s.pool.QueryRow(ctx, `SELECT `+personRows.names+`, s.verified_at, coalesce(s.verified_by, ''), `+factorsOf+`
 		FROM sessions s JOIN people p ON p.id = s.person_id
-		WHERE s.id_hash = $1 AND s.expires_at > clock_timestamp() AND p.disabled_at IS NULL`, idHash).
-		Scan(&p.ID, &p.Email, &p.Name, &p.Identity, &p.Roles, &p.Disabled, &verified, &p.VerifiedBy, &p.Factors)
-	if verified != nil {
-		p.VerifiedAt = verified.UTC()
-	}
-	return p, translate(err)
+		WHERE s.id_hash = $1 AND s.expires_at > clock_timestamp() AND p.disabled_at IS NULL`, idHash), zeroTime{&verified}, &by, &factors)
+	p.VerifiedAt, p.VerifiedBy, p.Factors = verified, by, factors
+	return p, err
 }
 
 // Create starts a session of somebody who has just proved, by

@@ -42,7 +42,6 @@ func logHead(ctx context.Context, q querier) (LogHead, error) {
 	var root []byte
 	err := q.QueryRow(ctx, `SELECT size, root, seq, moved_at FROM log_head`).Scan(&h.Size, &root, &h.Seq, &h.At)
 	copy(h.Root[:], root)
-	h.At = h.At.UTC()
 	return h, translate(err)
 }
 
@@ -95,55 +94,51 @@ func (c Checkpoint) Signed() []byte {
 	return signed
 }
 
-const checkpointColumns = `c.size, c.root, c.note, c.at, coalesce((SELECT array_agg(s.line ORDER BY s.name) FROM log_cosignatures s WHERE s.size = c.size), '{}')`
+// checkpointRows are of log_checkpoints c.
+var checkpointRows = newRows(func(c *Checkpoint) columns {
+	return columns{
+		{"c.size", &c.Size}, {"c.root", hashField{&c.Root}}, {"c.note", &c.Note}, {"c.at", &c.At},
+		{"coalesce((SELECT array_agg(s.line ORDER BY s.name) FROM log_cosignatures s WHERE s.size = c.size), '{}')", &c.Cosignatures},
+	}
+})
+
+// hashField is the field of a hash.
+type hashField struct{ *tlog.Hash }
+
+// ScanBytes is called by pgx.
+func (h hashField) ScanBytes(v []byte) error {
+	copy(h.Hash[:], v)
+	return nil
+}
 
 // LatestCheckpoint is the last checkpoint that at least so many witnesses have
 // signed. ErrNotFound: there is none yet.
 func (s Log) LatestCheckpoint(ctx context.Context, witnessed int) (Checkpoint, error) {
 	if witnessed <= 0 {
-		return s.checkpoint(ctx, `SELECT `+checkpointColumns+` FROM log_checkpoints c ORDER BY c.size DESC LIMIT 1`)
+		return s.checkpoint(ctx, `SELECT `+checkpointRows.names+` FROM log_checkpoints c ORDER BY c.size DESC LIMIT 1`)
 	}
 	// From the cosignatures: while a witness is away, there may be a day of checkpoints
 	// that have none, and everybody may ask.
-	return s.checkpoint(ctx, `SELECT `+checkpointColumns+` FROM log_checkpoints c
+	return s.checkpoint(ctx, `SELECT `+checkpointRows.names+` FROM log_checkpoints c
 		WHERE c.size = (SELECT w.size FROM log_cosignatures w GROUP BY w.size HAVING count(*) >= $1 ORDER BY w.size DESC LIMIT 1)`, witnessed)
 }
 
 // CheckpointAt is the checkpoint of this size. ErrNotFound: none was signed there.
 func (s Log) CheckpointAt(ctx context.Context, size int64) (Checkpoint, error) {
-	return s.checkpoint(ctx, `SELECT `+checkpointColumns+` FROM log_checkpoints c WHERE c.size = $1`, size)
+	return s.checkpoint(ctx, `SELECT `+checkpointRows.names+` FROM log_checkpoints c WHERE c.size = $1`, size)
 }
 
 func (s Log) checkpoint(ctx context.Context, sql string, args ...any) (Checkpoint, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	rows, err := s.pool.Query(ctx, sql, args...)
-	if err != nil {
-		return Checkpoint{}, translate(err)
-	}
-	c, err := pgx.CollectExactlyOneRow(rows, scanCheckpoint)
-	return c, translate(err)
+	return checkpointRows.one(s.pool.QueryRow(ctx, sql, args...))
 }
 
 // Checkpoints lists checkpoints from the newest on, below a size; 0 for all.
 func (s Log) Checkpoints(ctx context.Context, below int64, limit int) ([]Checkpoint, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	rows, err := s.pool.Query(ctx, `SELECT `+checkpointColumns+` FROM log_checkpoints c WHERE $1 = 0 OR c.size < $1 ORDER BY c.size DESC LIMIT $2`, below, limit)
-	if err != nil {
-		return nil, translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scanCheckpoint)
-	return list, translate(err)
-}
-
-func scanCheckpoint(row pgx.CollectableRow) (Checkpoint, error) {
-	var c Checkpoint
-	var root []byte
-	err := row.Scan(&c.Size, &root, &c.Note, &c.At, &c.Cosignatures)
-	copy(c.Root[:], root)
-	c.At = c.At.UTC()
-	return c, err
+	return checkpointRows.all(s.pool.Query(ctx, `SELECT `+checkpointRows.names+` FROM log_checkpoints c WHERE $1 = 0 OR c.size < $1 ORDER BY c.size DESC LIMIT $2`, below, limit))
 }
 
 // Cosign keeps a witness's signature of a checkpoint, once.

@@ -54,14 +54,12 @@ type Notification struct {
 	EndedAt          *time.Time
 }
 
-const endpointColumns = `id, kind, name, settings, created_at, created_by, disabled_at`
-
-func scanEndpoint(row pgx.Row, more ...any) (Endpoint, error) {
-	var e Endpoint
-	err := row.Scan(append([]any{&e.ID, &e.Kind, &e.Name, &e.Settings, &e.CreatedAt, &e.CreatedBy, &e.DisabledAt}, more...)...)
-	e.CreatedAt = e.CreatedAt.UTC()
-	return e, err
-}
+var endpointRows = newRows(func(e *Endpoint) columns {
+	return columns{
+		{"id", &e.ID}, {"kind", &e.Kind}, {"name", &e.Name}, {"settings", &e.Settings}, {"created_at", &e.CreatedAt}, {"created_by", &e.CreatedBy},
+		{"disabled_at", &e.DisabledAt},
+	}
+})
 
 // errNoSealer: secrets cannot be kept by a store that was opened without a data key.
 var errNoSealer = errors.New("the store has no data key to seal an endpoint's secrets with")
@@ -113,7 +111,7 @@ func (s Endpoints) Switch(ctx context.Context, id string, off bool, ev engine.Ev
 func (s Endpoints) Get(ctx context.Context, id string) (Endpoint, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	e, err := scanEndpoint(s.pool.QueryRow(ctx, `SELECT `+endpointColumns+` FROM endpoints WHERE id = $1`, id))
+	e, err := endpointRows.one(s.pool.QueryRow(ctx, `SELECT `+endpointRows.names+` FROM endpoints WHERE id = $1`, id))
 	return e, translate(err)
 }
 
@@ -154,24 +152,19 @@ func (s Notifications) Overview(ctx context.Context, limit int) (Told, error) {
 	told := Told{Counts: map[string]Counts{}}
 	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		rows := &pgx.Batch{}
-		rows.Queue(`SELECT e.id, e.kind, e.name, e.settings, e.created_at, e.created_by, e.disabled_at,
-				coalesce(n.waiting, 0), coalesce(n.sent, 0), coalesce(n.dead, 0), n.last_at
-			FROM endpoints e LEFT JOIN (
+		rows.Queue(`SELECT ` + endpointRows.names + `, coalesce(waiting, 0), coalesce(sent, 0), coalesce(dead, 0), last_at
+			FROM endpoints LEFT JOIN (
 				SELECT endpoint_id, count(*) FILTER (WHERE status = 'waiting') AS waiting, count(*) FILTER (WHERE status IN ('sent', 'bundled')) AS sent,
 					count(*) FILTER (WHERE status = 'dead') AS dead, max(ended_at) FILTER (WHERE status = 'sent') AS last_at
-				FROM notifications GROUP BY endpoint_id) n ON n.endpoint_id = e.id ORDER BY e.name`).Query(each(func(row pgx.Rows) error {
+				FROM notifications GROUP BY endpoint_id) n ON n.endpoint_id = id ORDER BY name`).Query(each(func(row pgx.Rows) error {
 			var n Counts
-			e, err := scanEndpoint(row, &n.Waiting, &n.Sent, &n.Dead, &n.LastAt)
+			e, err := endpointRows.one(row, &n.Waiting, &n.Sent, &n.Dead, &n.LastAt)
 			told.Endpoints = append(told.Endpoints, e)
 			told.Counts[e.ID] = n
 			return err
 		}))
-		rows.Queue(`SELECT `+notificationColumns+` FROM notifications n WHERE n.status = 'dead' ORDER BY n.ended_at DESC, n.id LIMIT $1`, limit).
-			Query(each(func(row pgx.Rows) error {
-				n, err := scanNotification(row)
-				told.Dead = append(told.Dead, n)
-				return err
-			}))
+		rows.Queue(`SELECT `+notificationRows.names+` FROM notifications n WHERE n.status = 'dead' ORDER BY n.ended_at DESC, n.id LIMIT $1`, limit).
+			Query(notificationRows.into(&told.Dead))
 		return tx.SendBatch(ctx, rows).Close()
 	})
 	return told, translate(err)
@@ -209,22 +202,12 @@ func (c *Change) Announce(due []approval.Notification) ([]approval.Notification,
 
 // Endpoints lists the endpoints that are switched on.
 func (c *Change) Endpoints() ([]Endpoint, error) {
-	rows, err := c.tx.Query(c.ctx, `SELECT `+endpointColumns+` FROM endpoints WHERE disabled_at IS NULL ORDER BY id`)
-	if err != nil {
-		return nil, translate(err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Endpoint, error) { return scanEndpoint(row) })
-	return list, translate(err)
+	return endpointRows.all(c.tx.Query(c.ctx, `SELECT `+endpointRows.names+` FROM endpoints WHERE disabled_at IS NULL ORDER BY id`))
 }
 
 // Everybody lists the people who are not disabled, by e-mail address.
 func (c *Change) Everybody() ([]engine.Person, error) {
-	rows, err := c.tx.Query(c.ctx, `SELECT `+personColumns+` FROM people p WHERE p.disabled_at IS NULL ORDER BY p.email`)
-	if err != nil {
-		return nil, translate(err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (engine.Person, error) { return scanPerson(row) })
-	return list, translate(err)
+	return personRows.all(c.tx.Query(c.ctx, `SELECT `+personRows.names+` FROM people p WHERE p.disabled_at IS NULL ORDER BY p.email`))
 }
 
 // Deputies lists the ids of the people who stand in for somebody at the moment.

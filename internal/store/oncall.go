@@ -36,6 +36,10 @@ func (s OnCall) Set(ctx context.Context, schedule string, people []string, from,
 	})
 }
 
+var shiftRows = newRows(func(s *Shift) columns {
+	return columns{{"schedule", &s.Schedule}, {"person_id", &s.PersonID}, {"from_at", &s.From}, {"until_at", &s.Until}}
+})
+
 // Shifts lists the shifts that go on or are still to come, by schedule and time,
 // and says what time it is.
 func (s OnCall) Shifts(ctx context.Context) ([]Shift, time.Time, error) {
@@ -45,17 +49,8 @@ func (s OnCall) Shifts(ctx context.Context) ([]Shift, time.Time, error) {
 	if err := s.pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now); err != nil {
 		return nil, now, translate(err)
 	}
-	rows, err := s.pool.Query(ctx, `SELECT schedule, person_id, from_at, until_at FROM on_call WHERE until_at > $1 ORDER BY schedule, from_at, person_id`, now)
-	if err != nil {
-		return nil, now, translate(err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Shift, error) {
-		var shift Shift
-		err := row.Scan(&shift.Schedule, &shift.PersonID, &shift.From, &shift.Until)
-		shift.From, shift.Until = shift.From.UTC(), shift.Until.UTC()
-		return shift, err
-	})
-	return list, now.UTC(), translate(err)
+	list, err := shiftRows.all(s.pool.Query(ctx, `SELECT `+shiftRows.names+` FROM on_call WHERE until_at > $1 ORDER BY schedule, from_at, person_id`, now))
+	return list, now, err
 }
 
 // NextShift is when somebody's being on call next begins or ends on a schedule
@@ -65,12 +60,9 @@ func (c *Change) NextShift() (time.Time, error) {
 	if len(schedules) == 0 {
 		return time.Time{}, nil
 	}
-	var next *time.Time
-	err := c.tx.QueryRow(c.ctx, `SELECT min(at) FROM on_call, unnest(ARRAY[from_at, until_at]) AS at WHERE schedule = ANY ($1) AND at > $2`, schedules, c.Now).Scan(&next)
-	if err != nil || next == nil {
-		return time.Time{}, translate(err)
-	}
-	return next.UTC(), nil
+	var next time.Time
+	err := c.tx.QueryRow(c.ctx, `SELECT min(at) FROM on_call, unnest(ARRAY[from_at, until_at]) AS at WHERE schedule = ANY ($1) AND at > $2`, schedules, c.Now).Scan(zeroTime{&next})
+	return next, translate(err)
 }
 
 // schedulesOf lists the schedules whose roles the approval names.

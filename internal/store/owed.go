@@ -19,6 +19,17 @@ type Reconciliation struct {
 	At time.Time
 }
 
+var afterwardsRows = newRows(func(a *Afterwards) columns {
+	return columns{
+		{"coalesce(person_id, '')", &a.PersonID}, {"coalesce(justified, false)", &a.Justified}, {"comment", &a.Comment}, {"salt", &a.Salt},
+		{"owed_at", &a.OwedAt}, {"done_at", &a.DoneAt},
+	}
+})
+
+var reconciliationRows = newRows(func(r *Reconciliation) columns {
+	return columns{{"person_id", &r.PersonID}, {"outcome", &r.Outcome}, {"comment", &r.Comment}, {"salt", &r.Salt}, {"at", &r.At}}
+})
+
 // Afterwards reads what came after an approval's end: what is owed of it or has
 // been said since, and what a person found out; nil for nothing.
 func (s Approvals) Afterwards(ctx context.Context, approvalID string) (*Afterwards, *Reconciliation, error) {
@@ -27,18 +38,15 @@ func (s Approvals) Afterwards(ctx context.Context, approvalID string) (*Afterwar
 	var owed *Afterwards
 	var found *Reconciliation
 	rows := &pgx.Batch{}
-	rows.Queue(`SELECT coalesce(person_id, ''), coalesce(justified, false), comment, salt, owed_at, done_at FROM afterwards WHERE approval_id = $1`,
-		approvalID).QueryRow(func(row pgx.Row) error {
-		var a Afterwards
-		err := row.Scan(&a.PersonID, &a.Justified, &a.Comment, &a.Salt, &a.OwedAt, &a.DoneAt)
+	rows.Queue(`SELECT `+afterwardsRows.names+` FROM afterwards WHERE approval_id = $1`, approvalID).QueryRow(func(row pgx.Row) error {
+		a, err := afterwardsRows.one(row)
 		if err == nil {
 			owed = &a
 		}
 		return unlessNone(err)
 	})
-	rows.Queue(`SELECT person_id, outcome, comment, salt, at FROM reconciliations WHERE approval_id = $1`, approvalID).QueryRow(func(row pgx.Row) error {
-		var r Reconciliation
-		err := row.Scan(&r.PersonID, &r.Outcome, &r.Comment, &r.Salt, &r.At)
+	rows.Queue(`SELECT `+reconciliationRows.names+` FROM reconciliations WHERE approval_id = $1`, approvalID).QueryRow(func(row pgx.Row) error {
+		r, err := reconciliationRows.one(row)
 		if err == nil {
 			found = &r
 		}
@@ -48,7 +56,7 @@ func (s Approvals) Afterwards(ctx context.Context, approvalID string) (*Afterwar
 }
 
 func unlessNone(err error) error {
-	if errors.Is(err, pgx.ErrNoRows) {
+	if errors.Is(err, ErrNotFound) {
 		return nil
 	}
 	return err

@@ -107,20 +107,18 @@ func (s Delegations) Revoke(ctx context.Context, id string, e engine.Event) erro
 	return s.administer(ctx, nil, e, `UPDATE delegations SET revoked_at = clock_timestamp() WHERE id = $1 AND revoked_at IS NULL`, id)
 }
 
-const delegationColumns = `id, person_id, deputy_id, from_at, until_at, reason, created_by, created_at, revoked_at`
-
-func scanDelegation(row pgx.Row) (Delegation, error) {
-	var d Delegation
-	err := row.Scan(&d.ID, &d.PersonID, &d.DeputyID, &d.From, &d.Until, &d.Reason, &d.CreatedBy, &d.CreatedAt, &d.RevokedAt)
-	d.From, d.Until, d.CreatedAt = d.From.UTC(), d.Until.UTC(), d.CreatedAt.UTC()
-	return d, translate(err)
-}
+var delegationRows = newRows(func(d *Delegation) columns {
+	return columns{
+		{"id", &d.ID}, {"person_id", &d.PersonID}, {"deputy_id", &d.DeputyID}, {"from_at", &d.From}, {"until_at", &d.Until}, {"reason", &d.Reason},
+		{"created_by", &d.CreatedBy}, {"created_at", &d.CreatedAt}, {"revoked_at", &d.RevokedAt},
+	}
+})
 
 // Get reads a delegation. ErrNotFound: there is none.
 func (s Delegations) Get(ctx context.Context, id string) (Delegation, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	return scanDelegation(s.pool.QueryRow(ctx, `SELECT `+delegationColumns+` FROM delegations WHERE id = $1`, id))
+	return delegationRows.one(s.pool.QueryRow(ctx, `SELECT `+delegationRows.names+` FROM delegations WHERE id = $1`, id))
 }
 
 // List lists up to limit delegations that are in force or still to come,
@@ -133,11 +131,7 @@ func (s Delegations) List(ctx context.Context, personID string, limit int) ([]De
 	if err := s.pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&now); err != nil {
 		return nil, now, translate(err)
 	}
-	rows, err := s.pool.Query(ctx, `SELECT `+delegationColumns+` FROM delegations
-		WHERE revoked_at IS NULL AND until_at > $3 AND ($1 = '' OR person_id = $1 OR deputy_id = $1) ORDER BY from_at, id LIMIT $2`, personID, limit, now)
-	if err != nil {
-		return nil, now, translate(err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Delegation, error) { return scanDelegation(row) })
-	return list, now.UTC(), translate(err)
+	list, err := delegationRows.all(s.pool.Query(ctx, `SELECT `+delegationRows.names+` FROM delegations
+		WHERE revoked_at IS NULL AND until_at > $3 AND ($1 = '' OR person_id = $1 OR deputy_id = $1) ORDER BY from_at, id LIMIT $2`, personID, limit, now))
+	return list, now, err
 }

@@ -51,8 +51,8 @@ func queueRegistry(rows *pgx.Batch) *registry.Snapshot {
 		snap.Tools[t.Name] = t
 		return err
 	}))
-	rows.Queue(`SELECT agent_id, reason, thrown_by, thrown_at FROM kill_switches`).Query(each(func(row pgx.Rows) error {
-		k, err := scanKill(row)
+	rows.Queue(`SELECT ` + killRows.names + ` FROM kill_switches`).Query(each(func(row pgx.Rows) error {
+		k, err := killRows.one(row)
 		snap.Kills[k.AgentID] = k
 		return err
 	}))
@@ -110,12 +110,9 @@ func scanTool(row pgx.Row) (registry.Tool, error) {
 	return t, nil
 }
 
-func scanKill(row pgx.Row) (registry.Kill, error) {
-	var k registry.Kill
-	err := row.Scan(&k.AgentID, &k.Reason, &k.By, &k.At)
-	k.At = k.At.UTC()
-	return k, err
-}
+var killRows = newRows(func(k *registry.Kill) columns {
+	return columns{{"agent_id", &k.AgentID}, {"reason", &k.Reason}, {"thrown_by", &k.By}, {"thrown_at", &k.At}}
+})
 
 // RegisterAgent registers an agent or replaces all that is registered of it; it
 // takes the role that owns the database. The owner, if any, is the person with

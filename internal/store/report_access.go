@@ -46,12 +46,7 @@ func (s Reports) Accounts(ctx context.Context, at time.Time) ([]Account, error) 
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Account, error) {
 		var a Account
 		err := row.Scan(&a.ID, &a.Email, &a.Name, &a.Identity, &a.Roles, &a.CreatedAt, &a.DisabledAt, &a.LastSignIn, &a.TOTPSince, &a.Passkeys, &a.PasskeysSince)
-		a.Disabled, a.CreatedAt = a.DisabledAt != nil, a.CreatedAt.UTC()
-		for _, t := range []*time.Time{a.DisabledAt, a.LastSignIn, a.TOTPSince, a.PasskeysSince} {
-			if t != nil {
-				*t = t.UTC()
-			}
-		}
+		a.Disabled = a.DisabledAt != nil
 		return a, err
 	})
 	return list, translate(err)
@@ -70,12 +65,6 @@ func (s Keys) List(ctx context.Context, limit int) ([]Key, error) {
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Key, error) {
 		var k Key
 		err := row.Scan(&k.ID, &k.AgentID, &k.Kind, &k.Scopes, &k.MaxState, &k.Label, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.Dead)
-		k.CreatedAt = k.CreatedAt.UTC()
-		for _, t := range []*time.Time{k.ExpiresAt, k.RevokedAt} {
-			if t != nil {
-				*t = t.UTC()
-			}
-		}
 		return k, err
 	})
 	return list, translate(err)
@@ -153,7 +142,7 @@ func (s Reports) reportEvents(ctx context.Context, sql string, args ...any) ([]e
 		if err := json.Unmarshal(body, &e); err != nil {
 			return e, fmt.Errorf("decode event %d: %w", seq, err)
 		}
-		e.Seq, e.Timestamp = seq, at.UTC()
+		e.Seq, e.Timestamp = seq, at
 		return e, nil
 	})
 	return events, translate(err)
@@ -165,7 +154,7 @@ func (s Reports) LogBegan(ctx context.Context) (time.Time, error) {
 	defer cancel()
 	var at time.Time
 	err := s.pool.QueryRow(ctx, `SELECT appended_at FROM events ORDER BY seq LIMIT 1`).Scan(&at)
-	return at.UTC(), translate(err)
+	return at, translate(err)
 }
 
 // DocumentByDigest returns a document, in force or not, by the digest of its
@@ -187,5 +176,5 @@ func (s Rules) RulesetOf(ctx context.Context, at time.Time, policyDigest string)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, first, ErrNotFound
 	}
-	return body, first.UTC(), translate(err)
+	return body, first, translate(err)
 }

@@ -83,7 +83,7 @@ func (s Retention) Floor(ctx context.Context) (Floor, error) {
 	var f Floor
 	var seconds float64
 	err := s.pool.QueryRow(ctx, `SELECT extract(epoch FROM shortest)::float8, changed_at, changed_by FROM retention_floor`).Scan(&seconds, &f.ChangedAt, &f.ChangedBy)
-	f.Shortest, f.ChangedAt = duration(seconds), f.ChangedAt.UTC()
+	f.Shortest = duration(seconds)
 	return f, translate(err)
 }
 
@@ -109,14 +109,12 @@ func (s Retention) ReleaseHold(ctx context.Context, id, by string, once *Once, e
 // MaxHolds bounds how many holds are listed.
 const MaxHolds = 500
 
-const holdColumns = `id, covers, subject, reason, placed_by, placed_at, released_at, coalesce(released_by, '')`
-
-func scanHold(row pgx.CollectableRow) (Hold, error) {
-	var h Hold
-	err := row.Scan(&h.ID, &h.Covers, &h.Subject, &h.Reason, &h.By, &h.At, &h.ReleasedAt, &h.ReleasedBy)
-	h.At = h.At.UTC()
-	return h, err
-}
+var holdRows = newRows(func(h *Hold) columns {
+	return columns{
+		{"id", &h.ID}, {"covers", &h.Covers}, {"subject", &h.Subject}, {"reason", &h.Reason}, {"placed_by", &h.By}, {"placed_at", &h.At},
+		{"released_at", &h.ReleasedAt}, {"coalesce(released_by, '')", &h.ReleasedBy},
+	}
+})
 
 // Hold reads a hold. ErrNotFound: there is none.
 func (s Retention) Hold(ctx context.Context, id string) (Hold, error) {
@@ -138,12 +136,7 @@ func (s Retention) Holds(ctx context.Context) ([]Hold, error) {
 func (s Retention) holds(ctx context.Context, which string, args ...any) ([]Hold, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	rows, err := s.pool.Query(ctx, `SELECT `+holdColumns+` FROM legal_holds `+which, args...)
-	if err != nil {
-		return nil, translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scanHold)
-	return list, translate(err)
+	return holdRows.all(s.pool.Query(ctx, `SELECT `+holdRows.names+` FROM legal_holds `+which, args...))
 }
 
 // Erase erases what e covers, on request. tell makes the event, of which the id
@@ -179,7 +172,6 @@ func erase(ctx context.Context, tx pgx.Tx, e Erasure) (Erasure, error) {
 	}
 	err = tx.QueryRow(ctx, `SELECT e.id, e.erased_at, coalesce(a.agent_id, ''), coalesce(a.tool, '')
 		FROM erasures e LEFT JOIN approvals a ON e.covers = 'approval' AND a.id = e.subject WHERE e.event_id = $1`, e.EventID).Scan(&e.ID, &e.At, &e.AgentID, &e.Tool)
-	e.At = e.At.UTC()
 	return e, translate(err)
 }
 
@@ -273,6 +265,15 @@ func duePage(ctx context.Context, tx pgx.Tx, older time.Duration, from Place, li
 	return ids, to, translate(err)
 }
 
+// erasureRows are of erasures e and, if there is one, approvals a.
+var erasureRows = newRows(func(e *Erasure) columns {
+	return columns{
+		{"e.id", &e.ID}, {"e.covers", &e.Covers}, {"e.subject", &e.Subject}, {"e.rule = 'age'", &e.ByAge},
+		{"coalesce(e.older, interval '0')", &e.Older}, {"e.reason", &e.Reason}, {"e.erased_by", &e.By}, {"e.erased_at", &e.At},
+		{"e.parts", &e.Parts}, {"e.event_id::text", &e.EventID}, {"coalesce(a.agent_id, '')", &e.AgentID}, {"coalesce(a.tool, '')", &e.Tool},
+	}
+})
+
 // Erasures lists up to limit erasures, the newest first, from after cursor on
 // ("" for the start). next is "" at the end. A cursor that is not one of ours is
 // ErrNotFound.
@@ -291,22 +292,10 @@ func (s Retention) Erasures(ctx context.Context, cursor string, limit int) (page
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	rows, err := s.pool.Query(ctx, `SELECT e.id, e.covers, e.subject, e.rule = 'age', coalesce(extract(epoch FROM e.older), 0)::float8, e.reason, e.erased_by, e.erased_at, e.parts,
-			e.event_id::text, coalesce(a.agent_id, ''), coalesce(a.tool, '')
-		FROM erasures e LEFT JOIN approvals a ON e.covers = 'approval' AND a.id = e.subject
-		WHERE (e.erased_at, e.id) < ($1, $2) ORDER BY e.erased_at DESC, e.id DESC LIMIT $3`, before, id, limit+1)
+	page, err = erasureRows.all(s.pool.Query(ctx, `SELECT `+erasureRows.names+` FROM erasures e LEFT JOIN approvals a ON e.covers = 'approval' AND a.id = e.subject
+		WHERE (e.erased_at, e.id) < ($1, $2) ORDER BY e.erased_at DESC, e.id DESC LIMIT $3`, before, id, limit+1))
 	if err != nil {
-		return nil, "", translate(err)
-	}
-	page, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (Erasure, error) {
-		var e Erasure
-		var older float64
-		err := row.Scan(&e.ID, &e.Covers, &e.Subject, &e.ByAge, &older, &e.Reason, &e.By, &e.At, &e.Parts, &e.EventID, &e.AgentID, &e.Tool)
-		e.Older, e.At = duration(older), e.At.UTC()
-		return e, err
-	})
-	if err != nil {
-		return nil, "", translate(err)
+		return nil, "", err
 	}
 	if len(page) > limit {
 		page = page[:limit]
@@ -324,24 +313,18 @@ type Due struct {
 	Why string
 }
 
+var dueRows = newRows(func(d *Due) columns {
+	return columns{{"id", &d.ID}, {"agent_id", &d.AgentID}, {"tool", &d.Tool}, {"ended_at", &d.EndedAt}, {"why_kept(id)", &d.Why}}
+})
+
 // NextDue lists up to limit ended approvals that have not been erased, the one
 // that ended first first.
 func (s Retention) NextDue(ctx context.Context, limit int) ([]Due, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	rows, err := s.pool.Query(ctx, `SELECT n.id, n.agent_id, n.tool, n.ended_at, why_kept(n.id) FROM (
+	return dueRows.all(s.pool.Query(ctx, `SELECT `+dueRows.names+` FROM (
 			SELECT id, agent_id, tool, ended_at FROM approvals WHERE status <> 'pending' AND erased_at IS NULL ORDER BY ended_at, id LIMIT $1) n
-		ORDER BY n.ended_at, n.id`, limit)
-	if err != nil {
-		return nil, translate(err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Due, error) {
-		var d Due
-		err := row.Scan(&d.ID, &d.AgentID, &d.Tool, &d.EndedAt, &d.Why)
-		d.EndedAt = d.EndedAt.UTC()
-		return d, err
-	})
-	return list, translate(err)
+		ORDER BY ended_at, id`, limit))
 }
 
 // Allows is nil when records may be erased that ended so long ago, or the

@@ -21,12 +21,7 @@ func (s Events) Unsequenced(ctx context.Context) (Unsequenced, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var u Unsequenced
-	var oldest *time.Time
 	err := s.pool.QueryRow(ctx, `SELECT count(*), min(u.appended_at), clock_timestamp()
-		FROM (SELECT e.appended_at FROM events e WHERE e.seq > (SELECT h.seq FROM log_head h) ORDER BY e.seq LIMIT $1) u`, MaxUnsequenced).Scan(&u.Events, &oldest, &u.Now)
-	if oldest != nil {
-		u.Oldest = oldest.UTC()
-	}
-	u.Now = u.Now.UTC()
+		FROM (SELECT e.appended_at FROM events e WHERE e.seq > (SELECT h.seq FROM log_head h) ORDER BY e.seq LIMIT $1) u`, MaxUnsequenced).Scan(&u.Events, zeroTime{&u.Oldest}, &u.Now)
 	return u, translate(err)
 }

@@ -128,6 +128,16 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
+func TestTimesAreUTC(t *testing.T) {
+	here := time.Local
+	t.Cleanup(func() { time.Local = here })
+	time.Local = time.FixedZone("elsewhere", 7200)
+	s, _ := open(t)
+	if now, err := s.Now(context.Background()); err != nil || now.Location() != time.UTC {
+		t.Errorf("the clock reads %s: %v", now, err)
+	}
+}
+
 func TestGroupCommitKeepsAllAndOnlyTheGood(t *testing.T) {
 	s, _ := open(t)
 	var group sync.WaitGroup

@@ -73,26 +73,20 @@ func (s Streams) Lead(ctx context.Context, name string, lead func(context.Contex
 	})
 }
 
-const positionColumns = `p.name, p.leaf, p.at, p.last_error, coalesce(p.failing_at, 'epoch'), h.size,
-	coalesce(extract(epoch FROM clock_timestamp() - (SELECT l.at FROM log_entries l WHERE l.leaf = p.leaf)), 0)::float8`
-
-func scanPosition(row pgx.CollectableRow) (StreamPosition, error) {
-	var p StreamPosition
-	var oldest float64
-	err := row.Scan(&p.Name, &p.Leaf, &p.At, &p.Error, &p.FailingAt, &p.Size, &oldest)
-	p.At, p.FailingAt, p.Oldest = p.At.UTC(), p.FailingAt.UTC(), time.Duration(oldest*float64(time.Second))
-	return p, err
-}
+// positionRows are of log_positions p and log_head h.
+var positionRows = newRows(func(p *StreamPosition) columns {
+	return columns{
+		{"p.name", &p.Name}, {"p.leaf", &p.Leaf}, {"p.at", &p.At}, {"p.last_error", &p.Error}, {"coalesce(p.failing_at, 'epoch')", &p.FailingAt},
+		{"h.size", &p.Size},
+		{"coalesce(clock_timestamp() - (SELECT l.at FROM log_entries l WHERE l.leaf = p.leaf), interval '0')", &p.Oldest},
+	}
+})
 
 // Positions lists how far streams have come, by name; those that have never
 // run are not there.
 func (s Streams) Positions(ctx context.Context) (list []StreamPosition, err error) {
 	err = s.within(ctx, func(ctx context.Context) error {
-		rows, err := s.pool.Query(ctx, `SELECT `+positionColumns+` FROM log_positions p CROSS JOIN log_head h ORDER BY p.name`)
-		if err != nil {
-			return err
-		}
-		list, err = pgx.CollectRows(rows, scanPosition)
+		list, err = positionRows.all(s.pool.Query(ctx, `SELECT `+positionRows.names+` FROM log_positions p CROSS JOIN log_head h ORDER BY p.name`))
 		return err
 	})
 	return list, translate(err)
@@ -106,11 +100,7 @@ func (l *StreamLeader) Position(ctx context.Context, beginning bool) (p StreamPo
 			l.name, beginning); err != nil {
 			return err
 		}
-		rows, err := l.conn.Query(ctx, `SELECT `+positionColumns+` FROM log_positions p CROSS JOIN log_head h WHERE p.name = $1`, l.name)
-		if err != nil {
-			return err
-		}
-		p, err = pgx.CollectExactlyOneRow(rows, scanPosition)
+		p, err = positionRows.one(l.conn.QueryRow(ctx, `SELECT `+positionRows.names+` FROM log_positions p CROSS JOIN log_head h WHERE p.name = $1`, l.name))
 		return err
 	})
 	return p, translate(err)
