@@ -98,16 +98,10 @@ func (s Reports) Loads(ctx context.Context, q LoadQuery) (people []Load, total L
 func scanLoad(row pgx.CollectableRow) (Load, error) {
 	var l Load
 	var waited []float64
-	var day, last *time.Time
 	err := row.Scan(&l.PersonID, &l.Decided, &l.Approved, &l.Denied, &l.ByGrant, &l.AsDeputy, &waited, &l.Timed, &l.Quick, &l.Nights, &l.Weekends,
-		&l.OffHours, &l.OnCall, &l.Alone, &l.Questions, &l.Busiest, &day, &last)
+		&l.OffHours, &l.OnCall, &l.Alone, &l.Questions, &l.Busiest, zeroTime{&l.BusiestDay}, zeroTime{&l.LastVote})
 	if len(waited) == 2 {
 		l.Median, l.P95 = seconds(waited[0]), seconds(waited[1])
-	}
-	for _, t := range []struct{ from, to *time.Time }{{day, &l.BusiestDay}, {last, &l.LastVote}} {
-		if t.from != nil {
-			*t.to = t.from.UTC()
-		}
 	}
 	return l, err
 }
