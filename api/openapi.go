@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"holdpoint/engine"
 )
 
 // openAPI writes the OpenAPI 3.1 document of the operations.
@@ -78,6 +80,10 @@ func openAPI(operations []operation, publicURL string) ([]byte, error) {
 			}
 		}
 		doc.AddOperation(o)
+	}
+	asked := registry.Map()["Progress"].Properties["kind"]
+	for _, k := range engine.Kinds() {
+		asked.Enum = append(asked.Enum, string(k)) // a tag would be a second list
 	}
 	encoded, err := json.MarshalIndent(doc, "", "  ")
 	if err != nil {

@@ -1,12 +1,15 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
+
+	"holdpoint/engine"
 )
 
 // The document lists every operation of the table, and every reference in it
@@ -41,6 +44,20 @@ func TestOpenAPIDocument(t *testing.T) {
 		if doc.Components.Schemas[name] == nil {
 			t.Errorf("the reference to %s leads nowhere", name)
 		}
+	}
+	kinds, err := json.Marshal(map[string]any{"description": "What has to happen.", "enum": engine.Kinds(), "type": "string"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var progress struct {
+		Properties struct{ Kind json.RawMessage }
+	}
+	if err := json.Unmarshal(doc.Components.Schemas["Progress"], &progress); err != nil {
+		t.Fatal(err)
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, progress.Properties.Kind); err != nil || compact.String() != string(kinds) {
+		t.Errorf("a requirement's kind is %s, want %s, %v", &compact, kinds, err)
 	}
 	page, err := docsPage(operations, data)
 	if err != nil {

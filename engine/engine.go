@@ -60,7 +60,7 @@ type Requirement struct {
 	Deny int `json:"deny,omitempty"`
 	// Escalation names who else may decide when a requirement has waited.
 	Escalation []Escalation `json:"escalation,omitempty"`
-	// Reminders are when those who have not decided yet are told again.
+	// Reminders are when those who have not decided yet are reminded.
 	Reminders []Duration `json:"reminders,omitempty"`
 	// Suggested lists the e-mail addresses of people to ask first. It gives nobody
 	// a say.
@@ -243,11 +243,11 @@ func (d Decision) Require(requirements []Requirement) Decision {
 	return d
 }
 
-// Foresee adds to a waiting decision what a later re-check would find in its
-// way: the findings of again that are not among its own yet, and a review
-// instead of a mere answer if nothing else that it requires could discharge them. What would be refused
-// then makes the decision a refusal now.
-func (d Decision) Foresee(again Decision) Decision {
+// Preview adds to a waiting decision what the re-check after the approval would
+// object to: the findings of again that are not among its own, and a review
+// instead of an answer if no other requirement discharges them. If the re-check
+// would refuse the call, the decision refuses it now.
+func (d Decision) Preview(again Decision) Decision {
 	left := Undischarged(d.Findings, d.Requirements, again)
 	if len(left) == 0 {
 		return d

@@ -126,7 +126,7 @@ func TestForeseenRechecksPass(t *testing.T) {
 		if !first.Route.Waits() {
 			return
 		}
-		d := first.Foresee(again)
+		d := first.Preview(again)
 		if d.Route < first.Route {
 			t.Fatalf("foresight loosens %s to %s", first.Route, d.Route)
 		}

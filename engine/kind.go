@@ -27,6 +27,55 @@ const (
 	Reviewers   Giver = "reviewers"   // people with the requirement's role
 )
 
+// Statement is what a giver says, and how it is told after who said it.
+type Statement struct {
+	// Reason is that of its event, Timeline tells reviewers of it on the call's page
+	// and Pack auditors in an evidence pack.
+	Reason         Reason
+	Timeline, Pack string
+}
+
+var statements = map[Giver]struct{ yes, no Statement }{
+	Requester: {
+		yes: Statement{
+			Reason{Code: "ANSWER_CONFIRMED", Message: "The runtime says that its user confirmed the call."},
+			"said that the user confirmed it", "confirmed it for the requesting side.",
+		},
+		no: Statement{
+			Reason{Code: "ANSWER_DECLINED", Message: "The runtime says that its user does not want the call."},
+			"said that the user does not want it", "said for the requesting side that it is not wanted.",
+		},
+	},
+	Accountable: {
+		yes: Statement{
+			Reason{Code: "STEP_UP_PASSED", Message: "The person who answers for the call proved who they are."},
+			"proved who they are", "proved who they are, as who answers for the call.",
+		},
+		no: Statement{
+			Reason{Code: "STEP_UP_FAILED", Message: "The person who answers for the call does not want it."},
+			"does not want the call", "answers for the call, and does not want it.",
+		},
+	},
+	Tracker: {
+		yes: Statement{
+			Reason{Code: "TICKET_VALIDATED", Message: "The ticket was found to cover the call."},
+			"found that the ticket covers the call", "found that the ticket covers the call.",
+		},
+		no: Statement{
+			Reason{Code: "TICKET_REJECTED", Message: "The ticket does not cover the call."},
+			"found that the ticket does not cover the call", "found that the ticket does not cover the call.",
+		},
+	},
+}
+
+// Says is the giver's yes or no; zero for reviewers, whose votes say more.
+func (g Giver) Says(yes bool) Statement {
+	if yes {
+		return statements[g].yes
+	}
+	return statements[g].no
+}
+
 // Traits is all that holds of a kind.
 type Traits struct {
 	Kind Kind

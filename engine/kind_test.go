@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"reflect"
 	"slices"
 	"strconv"
@@ -56,10 +57,16 @@ func TestEveryKindIsWhole(t *testing.T) {
 		if !slices.Contains(givers, string(kind.Giver)) {
 			t.Errorf("%s: Giver %q is none", k, kind.Giver)
 		}
-		// What some kinds have and others must not.
+		for _, yes := range []bool{true, false} {
+			if said := kind.Giver.Says(yes); !k.PeopleDecide() && (said.Reason.Code == "" || said.Reason.Message == "" || said.Timeline == "" || said.Pack == "") {
+				t.Errorf("%s: of a yes that is %t its giver says %+v", k, yes, said)
+			}
+		}
+		// What some kinds have and others must not. A test of the console knows who
+		// has Wanted.
 		optional := map[string]bool{
 			"Waits":    !kind.VotesCount,
-			"Wanted":   !k.PeopleDecide(),
+			"Wanted":   kind.Wanted != "",
 			"Told":     kind.NextAction != "wait",
 			"NoPeople": kind.Giver != engine.Accountable && !k.PeopleDecide(),
 		}
@@ -87,6 +94,30 @@ func TestEveryKindIsWhole(t *testing.T) {
 	for _, o := range engine.Outcomes() {
 		if asked := o.Kind(); (asked != "") != o.Route().Waits() || asked != "" && asked.Traits().Outcome != o {
 			t.Errorf("%s asks for %q, whose outcome is %s", o, asked, asked.Traits().Outcome)
+		}
+	}
+}
+
+// TestEveryKindIsNamed: what lists the kinds, and is not made of the table, has them
+// all.
+func TestEveryKindIsNamed(t *testing.T) {
+	var quoted, plain []string
+	for _, k := range engine.Kinds() {
+		quoted, plain = append(quoted, strconv.Quote(string(k))), append(plain, string(k))
+	}
+	for path, list := range map[string][]string{
+		"../schemas/ocsf/audit_event.schema.json": {`"kind": {"enum": [` + strings.Join(quoted, ", ") + `]}`},
+		"../docs/spec/wire.md":                    {"A requirement's `kind`: " + strings.Join(plain, ", ") + "."},
+		"../docs/approvals.md":                    strings.Split("| `"+strings.Join(plain, "` |\n| `")+"` |", "\n"),
+	} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range list {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("%s does not say %s", path, want)
+			}
 		}
 	}
 }

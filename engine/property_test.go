@@ -161,7 +161,7 @@ func TestForeseeKeepsForms(t *testing.T) {
 	d := engine.Decision{Route: engine.Ask, Requirements: []engine.Requirement{
 		{Kind: engine.Answer, Needed: 1}, {Kind: engine.Answer, Needed: 1, Form: []byte(`{}`)},
 	}}
-	got := d.Foresee(engine.Decision{Findings: []engine.Finding{{Source: "s", Code: "c", Route: engine.Defer}}})
+	got := d.Preview(engine.Decision{Findings: []engine.Finding{{Source: "s", Code: "c", Route: engine.Defer}}})
 	if len(got.Requirements) != 2 || string(got.Requirements[0].Form) != "{}" || got.Requirements[1].Kind != engine.Review {
 		t.Errorf("got %+v, want the form and a review", got.Requirements)
 	}

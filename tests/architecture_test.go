@@ -62,7 +62,7 @@ var never = []struct {
 	{"holdpoint/workflows", []string{"holdpoint/", "os", "net", "net/", "database/", "math/rand", "crypto/rand", "github.com/jackc/"}},
 	{"holdpoint/activities", []string{"net/http", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/internal/gate", []string{"net/http", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
-	{"holdpoint/internal/herald", []string{"net/http", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/internal/gate", "holdpoint/api", "holdpoint/web"}},
+	{"holdpoint/internal/notify", []string{"net/http", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/internal/gate", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/internal/store", []string{"net/http", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/internal/gate", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/internal/rules", []string{"net/http", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/internal/outbound", []string{"holdpoint/", "github.com/", "go.temporal.io/"}},
@@ -75,11 +75,11 @@ var never = []struct {
 	// What is said to the outside world goes through outbound, and is decided elsewhere.
 	{"holdpoint/internal/connect", []string{
 		"os", "net", "database/", "github.com/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web",
-		"holdpoint/internal/gate", "holdpoint/internal/store", "holdpoint/internal/config", "holdpoint/internal/notify",
+		"holdpoint/internal/gate", "holdpoint/internal/store", "holdpoint/internal/config", "holdpoint/internal/notify", "holdpoint/internal/notify/",
 	}},
-	{"holdpoint/internal/notify", []string{
+	{"holdpoint/internal/notify/", []string{
 		"os", "database/", "github.com/jackc/", "go.temporal.io/", "holdpoint/engine/approval", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api",
-		"holdpoint/web", "holdpoint/internal/gate", "holdpoint/internal/store", "holdpoint/internal/config", "holdpoint/internal/connect",
+		"holdpoint/web", "holdpoint/internal/gate", "holdpoint/internal/store", "holdpoint/internal/config", "holdpoint/internal/connect", "holdpoint/internal/notify",
 	}},
 	{"holdpoint/internal/stream", []string{
 		"os", "database/", "github.com/jackc/", "go.temporal.io/", "holdpoint/engine/approval", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api",

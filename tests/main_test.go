@@ -72,7 +72,7 @@ func binary(t testing.TB) string {
 		if *made != "" {
 			return
 		}
-		args := []string{"build", "-o", filepath.Join(built.dir, "holdpoint")}
+		args := []string{"build", "-ldflags=-s -w", "-o", filepath.Join(built.dir, "holdpoint")}
 		if *race {
 			args = append(args, "-race")
 		}

@@ -227,6 +227,38 @@ func devDir(t testing.TB) string {
 	return filepath.Join(dir, "data")
 }
 
+// started is the directory of a dev that has been started once and stopped.
+var started struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// copyStarted makes dir a copy of started. Making the databases is two thirds of a first
+// start. A directory with a policy of its own needs that first start, because the
+// copy has one in force.
+func copyStarted(bin, dir string) error {
+	started.once.Do(func() {
+		started.dir = filepath.Join(built.dir, "started")
+		d, err := launchDev(bin, devOptions{dir: started.dir})
+		if err == nil {
+			err = d.program.stop()
+		}
+		if err == nil {
+			err = os.Remove(filepath.Join(started.dir, "postgres", "port")) // each copy finds one of its own
+		}
+		started.err = err
+	})
+	if started.err != nil {
+		return started.err
+	}
+	// With owners: as root, Postgres runs as another user.
+	if out, err := exec.Command("cp", "-a", started.dir, dir).CombinedOutput(); err != nil {
+		return fmt.Errorf("copy %s: %w\n%s", started.dir, err, out)
+	}
+	return nil
+}
+
 // startDev starts a dev of the test's own. After the test it must stop cleanly,
 // and its database must hold no broken promise.
 func startDev(t testing.TB, edit func(*devOptions)) *dev {
@@ -237,6 +269,9 @@ func startDev(t testing.TB, edit func(*devOptions)) *dev {
 	}
 	if o.dir == "" {
 		o.dir = devDir(t)
+		if err := copyStarted(o.bin, o.dir); err != nil {
+			t.Fatal(err)
+		}
 	}
 	d, err := launchDev(o.bin, o)
 	if err != nil {
@@ -298,7 +333,11 @@ func onShared(t testing.TB) *dev {
 	t.Helper()
 	bin := binary(t)
 	return shared.use(t, func() (*dev, error) {
-		return launchDev(bin, devOptions{dir: filepath.Join(built.dir, "shared"), policy: sharedPolicy})
+		dir := filepath.Join(built.dir, "shared")
+		if err := copyStarted(bin, dir); err != nil {
+			return nil, err
+		}
+		return launchDev(bin, devOptions{dir: dir, policy: sharedPolicy})
 	})
 }
 

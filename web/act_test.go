@@ -322,7 +322,7 @@ func TestSessionTogether(t *testing.T) {
 func TestReconciledIsTold(t *testing.T) {
 	c := gate.Card{Reconciled: &store.Reconciliation{PersonID: "usr_a", Outcome: approval.Succeeded, At: epoch}}
 	got := followUp(c, func(string) string { return "Ada" })
-	if len(got.Said) != 1 || got.Said[0].What != "found out that the call succeeded" || got.Owed {
+	if len(got.Remarks) != 1 || got.Remarks[0].What != "found out that the call succeeded" || got.ReviewOwed {
 		t.Errorf("got %+v", got)
 	}
 }

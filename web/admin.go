@@ -66,7 +66,7 @@ func (h *adminHandler) view(ctx context.Context, p engine.Person, known *registr
 		v.Kills = append(v.Kills, k)
 	}
 	for _, issuer := range slices.Sorted(maps.Keys(known.Settings.Issuers)) {
-		v.Issuers = append(v.Issuers, views.Claim{Name: issuer, Value: base64.StdEncoding.EncodeToString(known.Settings.Issuers[issuer])})
+		v.Issuers = append(v.Issuers, views.Field{Name: issuer, Value: base64.StdEncoding.EncodeToString(known.Settings.Issuers[issuer])})
 	}
 	for _, tool := range slices.Sorted(maps.Keys(known.Tools)) {
 		v.Tools = append(v.Tools, toolRow(known.Tools[tool]))

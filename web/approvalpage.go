@@ -85,12 +85,12 @@ func (h *cardHandler) render(w http.ResponseWriter, r *http.Request, p engine.Pe
 			return
 		}
 	}
-	if v.Asked.StepUp != nil {
-		if err := h.stepUpForm(r, p, v.Asked.StepUp); err != nil {
+	if v.Tasks.StepUp != nil {
+		if err := h.stepUpForm(r, p, v.Tasks.StepUp); err != nil {
 			h.site.fail(w, r, p, err)
 			return
 		}
-		v.Asked.StepUp.Failure = failure
+		v.Tasks.StepUp.Failure = failure
 	}
 	if access.MayReadRules(p) {
 		v.EvidenceURL = "/v1/audit/evidence?approval_id=" + url.QueryEscape(found.Approval.ID)
@@ -102,7 +102,7 @@ func (h *cardHandler) render(w http.ResponseWriter, r *http.Request, p engine.Pe
 	if status == http.StatusOK {
 		v.Notice = h.site.flash(w, r)
 	}
-	if a := found.Approval; !final(a) || v.After.Owed {
+	if a := found.Approval; !final(a) || v.FollowUp.ReviewOwed {
 		v.Live = "/approvals/" + url.PathEscape(a.ID) + "/live?seen=" + strconv.FormatInt(a.Revision, 10)
 		v.Refresh = v.Status.Code == "settling"
 	}

@@ -52,21 +52,21 @@ func card(c gate.Card, p engine.Person, full bool, stopped *engine.Finding) view
 		ID: a.ID, Version: a.Version, Digest: a.Call.Digest, Policy: a.Decision.PolicyDigest, Request: a.Call.RequestID,
 		Erased: a.ErasedAt, Tool: a.Call.Tool, Agent: agent,
 		Domain: words(a.Call.RiskDomain), Category: words(a.Call.Category), Environment: a.Call.Environment,
-		Status:   status(a),
-		Over:     over(a),
-		Sentence: sentence(a, name),
-		Votes:    votes(a, name),
-		Asker:    views.Asker{Agent: agent, AgentID: a.Call.AgentID, Owner: c.AgentOwner, Credential: credential(a.RequestedBy)},
-		Claims:   agentStatements(a.Call.Dialect, c.Document),
-		Path:     approvalPath(a),
-		Timeline: timeline(c, agent, name),
+		Status:     status(a),
+		Over:       over(a),
+		Sentence:   sentence(a, name),
+		Votes:      votes(a, name),
+		Asker:      views.Asker{Agent: agent, AgentID: a.Call.AgentID, Owner: c.AgentOwner, Credential: credential(a.RequestedBy)},
+		Statements: agentStatements(a.Call.Dialect, c.Document),
+		Path:       approvalPath(a),
+		Timeline:   timeline(c, agent, name),
 	}
 	if !over(a) {
 		v.Deadline = deadline(a)
 	}
-	v.Stages, v.Edition, v.Taken, v.Ticket = stages(c), editionOf(a, name), claimOf(c, p, name), attachedTicket(a)
-	v.Paused, v.After, v.Asked, v.Actions = pausedUntil(a), followUp(c, name), openTasks(c, p, name), actions(c, p, full)
-	if v.Asked.Question == nil && !over(a) {
+	v.Stages, v.Edition, v.Claim, v.Ticket = stages(c), editionOf(a, name), claimOf(c, p, name), attachedTicket(a)
+	v.Paused, v.FollowUp, v.Tasks, v.Actions = pausedUntil(a), followUp(c, name), openTasks(c, p, name), actions(c, p, full)
+	if v.Tasks.Question == nil && !over(a) {
 		v.Question = openQuestion(a, name)
 	}
 	if len(c.Permits) > 0 && string(c.Permits) != "{}" && string(c.Permits) != "null" {
@@ -88,17 +88,17 @@ func card(c gate.Card, p engine.Person, full bool, stopped *engine.Finding) view
 	v.Arguments, v.Warnings = arguments(c, full)
 	v.ToolRequest = toolRequest(c, v.Arguments.Cut())
 	for _, t := range []struct{ place, text string }{
-		{"the tool's name", v.Tool}, {"the agent's name", v.Agent}, {"the agent's intent", v.Claims.Intent},
+		{"the tool's name", v.Tool}, {"the agent's name", v.Agent}, {"the agent's intent", v.Statements.Intent},
 	} {
-		v.Warnings.Add(t.place, views.Reveal(t.text))
+		v.Warnings.Add(t.place, views.MarkDeceptive(t.text))
 	}
-	for _, e := range v.Claims.Evidence {
+	for _, e := range v.Statements.Evidence {
 		for _, text := range []string{e.Source, e.Kind, e.Trust, e.Redaction, e.Freshness, e.Provenance, e.Summary} {
-			v.Warnings.Add("the evidence", views.Reveal(text))
+			v.Warnings.Add("the evidence", views.MarkDeceptive(text))
 		}
 	}
-	for _, f := range v.Claims.Facts {
-		v.Warnings.Add("the agent's claims", views.Reveal(f.Value))
+	for _, f := range v.Statements.Facts {
+		v.Warnings.Add("the agent's claims", views.MarkDeceptive(f.Value))
 	}
 	v.Decide = decisionOf(c, p, full, stopped)
 	return v

@@ -75,9 +75,9 @@ func pauseWords(a approval.Approval) string {
 }
 
 // openTasks is what the call asks of the person in particular.
-func openTasks(c gate.Card, p engine.Person, name func(string) string) views.Asked {
+func openTasks(c gate.Card, p engine.Person, name func(string) string) views.OpenTasks {
 	a := c.Approval
-	var v views.Asked
+	var v views.OpenTasks
 	if a.Status.Terminal() {
 		v.Reconcile = gate.MayReconcile(p, a)
 		v.Afterwards = c.Afterwards != nil && c.Afterwards.DoneAt == nil && gate.MayReviewAfterwards(p, a)
@@ -186,8 +186,8 @@ func ticketCheck(a approval.Approval, link *approval.Fact) *approval.Fact {
 }
 
 // claimOf says who has taken it on.
-func claimOf(c gate.Card, p engine.Person, name func(string) string) views.Taken {
-	var v views.Taken
+func claimOf(c gate.Card, p engine.Person, name func(string) string) views.Claim {
+	var v views.Claim
 	a := c.Approval
 	if over(a) {
 		return v

@@ -45,15 +45,15 @@ func (h *delegationHandler) show(w http.ResponseWriter, r *http.Request, p engin
 		return
 	}
 	v.Notice = h.site.flash(w, r)
-	h.site.render(w, r, http.StatusOK, views.AwayPage(v))
+	h.site.render(w, r, http.StatusOK, views.DelegationsPage(v))
 }
 
-func (h *delegationHandler) view(r *http.Request, p engine.Person) (views.Away, error) {
+func (h *delegationHandler) view(r *http.Request, p engine.Person) (views.Delegations, error) {
 	known, err := h.delegations.Absences(r.Context(), p)
 	if err != nil {
-		return views.Away{}, err
+		return views.Delegations{}, err
 	}
-	v := views.Away{Frame: h.site.frame(p, "When I am away", "away"), Mine: awayRows(known.Mine), For: awayRows(known.For), All: awayRows(known.All)}
+	v := views.Delegations{Frame: h.site.frame(p, "When I am away", "away"), Mine: awayRows(known.Mine), For: awayRows(known.For), All: awayRows(known.All)}
 	v.Form.Zones = zones()
 	for _, other := range known.People {
 		option := views.Option{Value: other.ID, Label: views.Visible(personLabel(other))}
@@ -75,10 +75,10 @@ func personLabel(p engine.Person) string {
 	return p.Name + " (" + p.Email + ")"
 }
 
-func awayRows(list []admin.Absence) []views.AwayRow {
-	rows := make([]views.AwayRow, 0, len(list))
+func awayRows(list []admin.Absence) []views.DelegationRow {
+	rows := make([]views.DelegationRow, 0, len(list))
 	for _, a := range list {
-		row := views.AwayRow{
+		row := views.DelegationRow{
 			ID: a.ID, Person: displayName(a.Person), PersonEmail: a.Person.Email, Deputy: displayName(a.Deputy), DeputyEmail: a.Deputy.Email,
 			From: a.From, Until: a.Until, Active: a.Active, Reason: a.Reason,
 		}
@@ -114,7 +114,7 @@ func (h *delegationHandler) delegate(w http.ResponseWriter, r *http.Request, p e
 		f := &v.Form
 		f.Person, f.Deputy, f.From, f.Until = cmp.Or(request.PersonID, p.ID), request.DeputyID, e.text("from"), e.text("until")
 		f.Zone, f.Reason, f.Failure = e.text("zone"), request.Reason, detail
-		h.site.render(w, r, http.StatusUnprocessableEntity, views.AwayPage(v))
+		h.site.render(w, r, http.StatusUnprocessableEntity, views.DelegationsPage(v))
 		return
 	}
 	h.site.redirectOrFail(w, r, p, err, "away", "/away")

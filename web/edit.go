@@ -78,7 +78,7 @@ func (h *editHandler) read(r *http.Request, p engine.Person) (editor, error) {
 		e.typed = e.form != nil
 	}
 	if e.form == nil {
-		e.form = form.Guess(e.current)
+		e.form = form.Infer(e.current)
 	}
 	return e, nil
 }

@@ -191,7 +191,7 @@ func (h *grantHandler) read(r *http.Request, p engine.Person) (grantDraft, error
 	}
 	var refusal *access.Refusal
 	if err := gate.MayGrant(p, a, card.Now); errors.As(err, &refusal) && refusal.Code == unproved {
-		d.view.ProveURL = proveURL(a.ID)
+		d.view.VerifyURL = proveURL(a.ID)
 	} else if err != nil {
 		return d, err
 	}
@@ -385,7 +385,7 @@ func (h *grantHandler) submit(w http.ResponseWriter, r *http.Request, p engine.P
 			}
 		}
 		if err == nil {
-			d.view.Past, err = h.backtest(r.Context(), request)
+			d.view.Backtest, err = h.backtest(r.Context(), request)
 			d.view.Seen = tried
 		}
 	}
@@ -393,7 +393,7 @@ func (h *grantHandler) submit(w http.ResponseWriter, r *http.Request, p engine.P
 	switch {
 	case err == nil:
 	case errors.As(err, &refusal) && refusal.Code == unproved:
-		status, d.view.ProveURL = refusal.Status, proveURL(d.view.ID)
+		status, d.view.VerifyURL = refusal.Status, proveURL(d.view.ID)
 	case refusal != nil && refusal.Status == http.StatusUnprocessableEntity:
 		status, d.view.Failure = refusal.Status, refusal.Detail
 	default:
@@ -407,12 +407,12 @@ func (h *grantHandler) submit(w http.ResponseWriter, r *http.Request, p engine.P
 const maxOthers = 20
 
 // backtest tries a grant on the past, for the page.
-func (h *grantHandler) backtest(ctx context.Context, r gate.GrantRequest) (*views.GrantPast, error) {
+func (h *grantHandler) backtest(ctx context.Context, r gate.GrantRequest) (*views.GrantBacktest, error) {
 	b, err := h.grants.Propose(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	v := &views.GrantPast{
+	v := &views.GrantBacktest{
 		Looked: b.Looked, Unreadable: b.Unreadable, Capped: b.Capped, Matching: len(b.Matching), Approved: b.Count(approval.Approved), Denied: b.Count(approval.Denied),
 		Expired: b.Count(approval.Expired), Cancelled: b.Count(approval.Cancelled), Pending: b.Count(approval.Pending),
 	}

@@ -61,15 +61,15 @@ func (h *inboxHandler) show(w http.ResponseWriter, r *http.Request, p engine.Per
 	name := h.site.names(r.Context(), ids...)
 	v := views.Inbox{Frame: h.site.frame(p, "Inbox", "inbox"), Full: len(waiting) >= gate.MaxInbox}
 	for _, a := range errands.Unknown {
-		v.Owed = append(v.Owed, taskRow(a, "Say what became of it: nobody knows whether it ran", name))
+		v.Tasks = append(v.Tasks, taskRow(a, "Say what became of it: nobody knows whether it ran", name))
 	}
 	for _, a := range errands.Reviews {
-		v.Owed = append(v.Owed, taskRow(a, "Look at it afterwards: somebody broke the glass alone", name))
+		v.Tasks = append(v.Tasks, taskRow(a, "Look at it afterwards: somebody broke the glass alone", name))
 	}
 	for _, a := range errands.Mine {
 		v.Mine = append(v.Mine, taskRow(a, wantedFromRequester(a), name))
 	}
-	if n := len(waiting) + len(v.Owed) + len(v.Mine); n > 0 {
+	if n := len(waiting) + len(v.Tasks) + len(v.Mine); n > 0 {
 		v.Title = "(" + strconv.Itoa(n) + ") Inbox"
 	}
 	v.Live, v.Refresh = "/live?seen="+inboxMark(waiting, errands), true
@@ -114,7 +114,7 @@ func inboxRow(a approval.Approval, name func(string) string) views.InboxRow {
 		row.Asked, row.Given, row.Needed = lowerFirst(requirementWords(req.Kind, rolesOf(req))), req.Given, req.Needed
 	}
 	if a.State.Claim != nil {
-		row.Taken = name(a.State.Claim.Actor.ID)
+		row.ClaimedBy = name(a.State.Claim.Actor.ID)
 	}
 	return row
 }
@@ -132,8 +132,8 @@ func historyRow(a approval.Approval, name func(string) string) views.HistoryRow 
 }
 
 // taskRow tells something that the person is asked for.
-func taskRow(a approval.Approval, what string, name func(string) string) views.ErrandRow {
-	row := views.ErrandRow{ID: a.ID, Tool: a.Call.Tool, Agent: name(a.Call.AgentID), What: what}
+func taskRow(a approval.Approval, what string, name func(string) string) views.TaskRow {
+	row := views.TaskRow{ID: a.ID, Tool: a.Call.Tool, Agent: name(a.Call.AgentID), What: what}
 	if !over(a) {
 		row.Deadline = deadline(a)
 	}

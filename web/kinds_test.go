@@ -30,7 +30,7 @@ func TestWhatIsWantedCanBeGiven(t *testing.T) {
 			t.Errorf("%s: the owner's list has it: %t, want %t", k, listed, wanted)
 		}
 		asked := openTasks(gate.Card{Approval: a, Now: now}, owner, func(id string) string { return id })
-		if form := asked != (views.Asked{}); form != wanted {
+		if form := asked != (views.OpenTasks{}); form != wanted {
 			t.Errorf("%s: its page asks the owner: %t, want %t", k, form, wanted)
 		}
 		if wanted && wantedFromRequester(a) == "" || sentence(a, func(id string) string { return id }) == "" {

@@ -11,7 +11,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
-	"holdpoint/internal/herald"
+	"holdpoint/internal/notify"
 	"holdpoint/web/views"
 )
 
@@ -56,11 +56,11 @@ func (h *notificationHandler) show(w http.ResponseWriter, r *http.Request, p eng
 		return
 	}
 	v.Notice = h.site.flash(w, r)
-	h.site.render(w, r, http.StatusOK, views.NoticesPage(v))
+	h.site.render(w, r, http.StatusOK, views.NotificationsPage(v))
 }
 
-func (h *notificationHandler) view(ctx context.Context, p engine.Person) (views.Notices, error) {
-	v := views.Notices{Frame: h.site.frame(p, "Notifications", "admin")}
+func (h *notificationHandler) view(ctx context.Context, p engine.Person) (views.Notifications, error) {
+	v := views.Notifications{Frame: h.site.frame(p, "Notifications", "admin")}
 	endpoints, dead, err := h.notifications.Overview(ctx, deadShown+1)
 	if err != nil {
 		return v, err
@@ -79,11 +79,11 @@ func (h *notificationHandler) view(ctx context.Context, p engine.Person) (views.
 	}
 	v.Forms = []views.EndpointForm{
 		{
-			Kind: herald.Email, Label: "E-mail", To: herald.Reviewers, Open: len(endpoints) == 0,
+			Kind: notify.Email, Label: "E-mail", To: notify.Reviewers, Open: len(endpoints) == 0,
 			Hint: "A mail to everybody who could act, or to addresses. It goes by the mail server of the worker's settings (smtp).",
 		},
-		{Kind: herald.Webhook, Label: "Webhook", Hint: "A signed POST to a program of yours, by the Standard Webhooks specification. You get its secret once, after this."},
-		{Kind: herald.Slack, Label: "Slack", Hint: "A message to a channel. Make an incoming webhook in Slack and write its address here."},
+		{Kind: notify.Webhook, Label: "Webhook", Hint: "A signed POST to a program of yours, by the Standard Webhooks specification. You get its secret once, after this."},
+		{Kind: notify.Slack, Label: "Slack", Hint: "A message to a channel. Make an incoming webhook in Slack and write its address here."},
 	}
 	if len(endpoints) == 0 {
 		v.Forms[0].Name = "The reviewers"
@@ -110,16 +110,16 @@ func ticks(on []string) []views.Tick {
 	return list
 }
 
-var endpointKinds = map[string]string{herald.Webhook: "Webhook", herald.Email: "E-mail", herald.Slack: "Slack"}
+var endpointKinds = map[string]string{notify.Webhook: "Webhook", notify.Email: "E-mail", notify.Slack: "Slack"}
 
 func endpointRow(e admin.Endpoint, p engine.Person) views.EndpointRow {
 	s := e.Settings
 	row := views.EndpointRow{
 		ID: e.ID, URL: "/notifications/endpoints/" + url.PathEscape(e.ID), Name: e.Name, Kind: endpointKinds[e.Kind], Where: []string{s.Host}, On: e.DisabledAt == nil,
 		State: views.Status{Code: "active", Word: "On"}, Waiting: e.Waiting, Sent: e.Sent, Dead: e.Dead, LastAt: e.LastAt,
-		Rotates: e.Kind != herald.Email, NewURL: e.Kind == herald.Slack,
+		Rotates: e.Kind != notify.Email, NewURL: e.Kind == notify.Slack,
 	}
-	if e.Kind == herald.Email {
+	if e.Kind == notify.Email {
 		row.Where, row.NeedsTo, row.TestTo = s.To, true, p.Email
 	}
 	if !row.On {
@@ -129,7 +129,7 @@ func endpointRow(e admin.Endpoint, p engine.Person) views.EndpointRow {
 		row.Digest = brief(time.Duration(s.Digest))
 	}
 	for _, t := range s.Tells {
-		row.Told = append(row.Told, t.Traits().Summary)
+		row.Events = append(row.Events, t.Traits().Summary)
 	}
 	for _, only := range []struct {
 		what string
@@ -149,7 +149,7 @@ func (h *notificationHandler) addEndpoint(w http.ResponseWriter, r *http.Request
 	e := formValues{form: r.PostForm}
 	given := admin.NewEndpoint{
 		Kind: e.text("kind"), Name: e.text("name"), URL: e.text("url"), Plain: e.checked("plain"), Ed25519: e.checked("pair"),
-		Settings: herald.Settings{
+		Settings: notify.Settings{
 			Roles: e.lines("roles"), Tools: e.lines("tools"), Agents: e.lines("agents"), To: e.lines("to"), Own: e.checked("own"),
 			Digest: e.duration("digest", "Gather for"),
 		},
@@ -189,7 +189,7 @@ func (h *notificationHandler) showFormAgain(w http.ResponseWriter, r *http.Reque
 		f.Name, f.To, f.Roles, f.Tools, f.Agents, f.Digest = e.text("name"), e.form.Get("to"), e.form.Get("roles"), e.form.Get("tools"), e.form.Get("agents"), e.text("digest")
 		f.Own, f.Plain, f.Pair, f.Tells, f.Failure = e.checked("own"), e.checked("plain"), e.checked("pair"), ticks(e.form["tell"]), detail
 	}
-	h.site.render(w, r, http.StatusUnprocessableEntity, views.NoticesPage(v))
+	h.site.render(w, r, http.StatusUnprocessableEntity, views.NotificationsPage(v))
 }
 
 // showSecret shows a secret, this once: it is in no address and no cookie.
@@ -197,10 +197,10 @@ func (h *notificationHandler) showSecret(w http.ResponseWriter, r *http.Request,
 	v, err := h.view(r.Context(), p)
 	if err != nil {
 		// The secret must not be lost with the list.
-		v = views.Notices{Frame: h.site.frame(p, "Notifications", "admin")}
+		v = views.Notifications{Frame: h.site.frame(p, "Notifications", "admin")}
 	}
 	v.Secret, v.SecretOf, v.Notice = secret, name, notice
-	h.site.render(w, r, http.StatusOK, views.NoticesPage(v))
+	h.site.render(w, r, http.StatusOK, views.NotificationsPage(v))
 }
 
 // showRefusal shows beside the endpoint why something was not done, or a page
@@ -217,7 +217,7 @@ func (h *notificationHandler) showRefusal(w http.ResponseWriter, r *http.Request
 			v.Endpoints[i].Open, v.Endpoints[i].Failure = true, detail
 		}
 	}
-	h.site.render(w, r, http.StatusUnprocessableEntity, views.NoticesPage(v))
+	h.site.render(w, r, http.StatusUnprocessableEntity, views.NotificationsPage(v))
 }
 
 func (h *notificationHandler) testEndpoint(w http.ResponseWriter, r *http.Request, p engine.Person) {

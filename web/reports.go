@@ -248,7 +248,7 @@ func loadRow(l report.ReviewerLoad) views.LoadRow {
 	}
 	if l.ApprovedShare != nil {
 		row.Share = fmt.Sprintf("%.0f%%", *l.ApprovedShare)
-		row.Median, row.P95 = views.Took(seconds(*l.MedianSeconds)), views.Took(seconds(*l.P95Seconds))
+		row.Median, row.P95 = views.Elapsed(seconds(*l.MedianSeconds)), views.Elapsed(seconds(*l.P95Seconds))
 	}
 	if l.BusiestDecided > 1 {
 		row.Busiest = fmt.Sprintf("busiest day: %d, on %s", l.BusiestDecided, l.BusiestDay)

@@ -81,13 +81,13 @@ func (h *signInHandler) showSecondStep(w http.ResponseWriter, r *http.Request, s
 		h.signInAgain(w, r, next, err)
 		return
 	}
-	v := views.ProvePage{
+	v := views.VerifyPage{
 		Frame: h.site.frame(engine.Person{}, "Sign in", ""), Heading: "One more step", Lead: "Your password is right. Now your second factor.",
-		Form: proveForm(h.factors, r, methods, "", ""), BackText: "Sign in as somebody else", BackTo: signInURL(next),
+		Form: verifyForm(h.factors, r, methods, "", ""), BackText: "Sign in as somebody else", BackTo: signInURL(next),
 	}
 	v.Form.Action, v.Form.Options, v.Form.Submit, v.Form.Focus, v.Form.Failure = "/login/verify", "/login/assertion", "Sign in", true, failure
 	v.Form.Hidden = []views.Field{{Name: "next", Value: next}}
-	h.site.render(w, r, status, views.ProvePageView(v))
+	h.site.render(w, r, status, views.VerifyPageView(v))
 }
 
 // signInAgain shows the first step, because the second cannot be made any more.

@@ -117,9 +117,9 @@ func (s *site) render(w http.ResponseWriter, r *http.Request, status int, page t
 func (s *site) frame(p engine.Person, title, here string) views.Frame {
 	f := views.Frame{
 		Title: title, Person: displayName(p), Here: here, Now: s.clock(), Rules: access.MayReadRules(p), Admin: access.MayAdminister(p),
-		Away:   s.delegations,
-		Grants: s.grants,
-		Audit:  s.audit && access.MayReadRules(p),
+		Delegations: s.delegations,
+		Grants:      s.grants,
+		Audit:       s.audit && access.MayReadRules(p),
 	}
 	if k, on := s.inForce().Registered.Kills[""]; on && p.ID != "" {
 		f.AllStopped = views.Kill{On: true, Reason: k.Reason, At: k.At}

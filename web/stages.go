@@ -114,9 +114,9 @@ func votes(a approval.Approval, name func(string) string) []views.Vote {
 }
 
 // followUp is what came after the end.
-func followUp(c gate.Card, name func(string) string) views.After {
+func followUp(c gate.Card, name func(string) string) views.FollowUp {
 	a := c.Approval
-	v := views.After{Successor: a.Successor}
+	v := views.FollowUp{Successor: a.Successor}
 	if a.Execution == approval.Redeemed {
 		v.Lease = c.LeaseUntil
 	}
@@ -125,15 +125,15 @@ func followUp(c gate.Card, name func(string) string) views.After {
 		if r.Outcome == approval.Failed {
 			what = "found out that the call failed or never ran"
 		}
-		v.Said = append(v.Said, views.Moment{At: r.At, Who: name(r.PersonID), What: what, Comment: r.Comment})
+		v.Remarks = append(v.Remarks, views.Moment{At: r.At, Who: name(r.PersonID), What: what, Comment: r.Comment})
 	}
 	if w := c.Afterwards; w != nil {
-		if v.Owed = w.DoneAt == nil; !v.Owed {
+		if v.ReviewOwed = w.DoneAt == nil; !v.ReviewOwed {
 			what := "says that breaking the glass was justified"
 			if !w.Justified {
 				what = "says that breaking the glass was not justified"
 			}
-			v.Said = append(v.Said, views.Moment{At: *w.DoneAt, Who: name(w.PersonID), What: what, Comment: w.Comment})
+			v.Remarks = append(v.Remarks, views.Moment{At: *w.DoneAt, Who: name(w.PersonID), What: what, Comment: w.Comment})
 		}
 	}
 	return v

@@ -11,25 +11,25 @@ import (
 // agentStatements reads what the agent says about its own call from the document that
 // proposed it. All of it is the agent's word. A tool request is shown as a
 // whole elsewhere and claims nothing here.
-func agentStatements(dialect string, document []byte) views.Claims {
+func agentStatements(dialect string, document []byte) views.AgentStatements {
 	if len(document) == 0 || dialect == gate.DialectThreeGate {
-		return views.Claims{}
+		return views.AgentStatements{}
 	}
 	var doc map[string]json.RawMessage
 	if err := json.Unmarshal(document, &doc); err != nil {
-		return views.Claims{Unread: true}
+		return views.AgentStatements{Unread: true}
 	}
 	if dialect == gate.DialectSPM {
 		return spmStatements(doc)
 	}
-	c := views.Claims{Intent: text(doc["user_intent"])}
+	c := views.AgentStatements{Intent: text(doc["user_intent"])}
 	for _, f := range []struct{ field, name string }{
 		{"authorization_state", "Authorization"},
 		{"authorization_subject", "On behalf of"},
 		{"recommended_route", "Route it proposes"},
 	} {
 		if value := text(doc[f.field]); value != "" {
-			c.Facts = append(c.Facts, views.Claim{Name: f.name, Value: value})
+			c.Facts = append(c.Facts, views.Field{Name: f.name, Value: value})
 		}
 	}
 	var refs []json.RawMessage
@@ -44,15 +44,15 @@ func agentStatements(dialect string, document []byte) views.Claims {
 
 // spmStatements reads an Agent-SPM request of either form: CheckToolCallParams
 // in one object, or AgentActionRequest with its parts in objects of their own.
-func spmStatements(doc map[string]json.RawMessage) views.Claims {
+func spmStatements(doc map[string]json.RawMessage) views.AgentStatements {
 	agent, action, context := doc, doc, doc
 	if _, whole := doc["action"]; whole {
 		agent, action, context = objectOf(doc["agent"]), objectOf(doc["action"]), objectOf(doc["context"])
 	}
-	c := views.Claims{Intent: firstOf(context, "userInput", "user_input"), IntentIs: "What it says the user asked for:"}
+	c := views.AgentStatements{Intent: firstOf(context, "userInput", "user_input"), IntentIs: "What it says the user asked for:"}
 	add := func(name string, from map[string]json.RawMessage, fields ...string) {
 		if value := firstOf(from, fields...); value != "" {
-			c.Facts = append(c.Facts, views.Claim{Name: name, Value: value})
+			c.Facts = append(c.Facts, views.Field{Name: name, Value: value})
 		}
 	}
 	add("Calls itself", agent, "agentName", "name")

@@ -91,10 +91,7 @@ func describeFact(m *views.Moment, f approval.Fact, name func(string) string) {
 	case approval.Vote:
 		m.What, m.Kind = voteWords(f), yesNo(f.Yes)
 	case approval.Reply:
-		m.What, m.Kind = "said that the user does not want it", yesNo(f.Yes)
-		if f.Yes {
-			m.What = "said that the user confirmed it"
-		}
+		m.What, m.Kind = f.Giver().Says(f.Yes).Timeline, yesNo(f.Yes)
 		if len(f.Details.Supplied) > 0 {
 			m.What += ", and supplied " + list(f.Details.Supplied)
 		}
@@ -123,10 +120,7 @@ func describeFact(m *views.Moment, f approval.Fact, name func(string) string) {
 	case approval.BreakGlass:
 		m.What, m.Kind = voteWords(f), "yes"
 	case approval.Verification:
-		m.What, m.Kind = "does not want the call", yesNo(f.Yes)
-		if f.Yes {
-			m.What = "proved who they are"
-		}
+		m.What, m.Kind = f.Giver().Says(f.Yes).Timeline, yesNo(f.Yes)
 		if p := f.Details.Proof; f.Yes && p != nil && methodWords[p.Method] != "" {
 			m.What += ", by " + methodWords[p.Method]
 		}
@@ -136,10 +130,7 @@ func describeFact(m *views.Moment, f approval.Fact, name func(string) string) {
 			m.What = "attached the ticket " + t.Ref
 		}
 	case approval.TicketCheck:
-		m.What, m.Kind = "found that the ticket does not cover the call", yesNo(f.Yes)
-		if f.Yes {
-			m.What = "found that the ticket covers the call"
-		}
+		m.What, m.Kind = f.Giver().Says(f.Yes).Timeline, yesNo(f.Yes)
 		if t := f.Details.Ticket; t != nil && t.Message != "" {
 			m.Detail = []string{t.Message}
 		}

@@ -31,7 +31,7 @@ type lines struct {
 
 	mu   sync.Mutex // guards out and open
 	open map[jsonrpc.ID]bool
-	idle chan struct{} // told when an answer was written
+	idle chan struct{} // receives when an answer was written
 }
 
 // line is a line of the client's, or the end.
@@ -145,7 +145,7 @@ func (l *lines) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// decode reads a message; nil when it was none and the client has been told so.
+// decode reads a message; nil when it was none and the client has its error.
 func (l *lines) decode(text []byte) (jsonrpc.Message, error) {
 	v, err := canon.Parse(text)
 	var syntax *canon.SyntaxError
@@ -235,7 +235,7 @@ func (l *lines) Write(_ context.Context, message jsonrpc.Message) error {
 		delete(l.open, r.ID)
 		select {
 		case l.idle <- struct{}{}:
-		default: // somebody has been told already
+		default: // a signal is waiting already
 		}
 	}
 	return l.writeLine(data)

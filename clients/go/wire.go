@@ -204,7 +204,7 @@ type Question struct {
 
 // Requirement is one thing that has to happen before the call may run.
 type Requirement struct {
-	Kind      string    `json:"kind"` // answer, step_up, ticket, review, human
+	Kind      string    `json:"kind"` // one of those of docs/approvals.md
 	Role      string    `json:"role"` // whose people may do it
 	Needed    int       `json:"needed"`
 	Given     int       `json:"given"`

@@ -16,7 +16,7 @@ import (
 	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
 	"holdpoint/internal/config"
-	"holdpoint/internal/herald"
+	"holdpoint/internal/notify"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
 )
@@ -122,7 +122,7 @@ func (a *notifyAdd) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer done()
-	settings := herald.Settings{
+	settings := notify.Settings{
 		Roles: a.Role, Tools: a.Tool, Agents: a.Agent, To: a.To, Own: a.Own, Digest: engine.Duration(a.Digest),
 	}
 	for _, t := range a.Tell {
@@ -175,7 +175,7 @@ func (l *notifyList) Run(ctx context.Context, c *cli) error {
 		if e.DisabledAt != nil {
 			state = "off"
 		}
-		if e.Kind == herald.Email {
+		if e.Kind == notify.Email {
 			to = strings.Join(e.Settings.To, ",")
 		}
 		if len(e.Settings.Tells) > 0 {

@@ -16,7 +16,7 @@ import (
 	"holdpoint/internal/admin"
 	"holdpoint/internal/config"
 	"holdpoint/internal/gate"
-	"holdpoint/internal/herald"
+	"holdpoint/internal/notify"
 	"holdpoint/internal/store"
 	"holdpoint/workflows"
 )
@@ -87,12 +87,12 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 	}
 	defer temporal.Close()
 
-	crier := &herald.Herald{PublicURL: cfg.PublicURL, Logger: log}
 	settle := activities.Settle{Settler: &gate.Settler{
-		Store: s, Sealer: cfg.Sealer, Rules: keeper, Herald: crier, Validity: time.Duration(cfg.TokenValidity), Logger: log,
+		Store: s, Sealer: cfg.Sealer, Rules: keeper, Notifier: &notify.Notifier{PublicURL: cfg.PublicURL, Logger: log},
+		Validity: time.Duration(cfg.TokenValidity), Logger: log,
 	}}
 	check := activities.CheckTicket{Checker: &gate.TicketChecker{Store: s, Sealer: cfg.Sealer, Tracker: tracked(cfg), Logger: log}}
-	deliverer, err := newDeliverer(cfg, s, crier, log)
+	deliverer, err := newDeliverer(cfg, s, log)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 	w.RegisterActivityWithOptions(settle.Settle, activity.RegisterOptions{Name: workflows.SettleActivity})
 	w.RegisterActivityWithOptions(check.CheckTicket, activity.RegisterOptions{Name: workflows.CheckTicketActivity})
 	w.RegisterWorkflowWithOptions(workflows.Notification, workflow.RegisterOptions{Name: workflows.NotificationWorkflow})
-	w.RegisterActivityWithOptions(deliverer.Deliver, activity.RegisterOptions{Name: workflows.DeliverActivity})
+	w.RegisterActivityWithOptions(activities.Deliver{Deliverer: deliverer}.Deliver, activity.RegisterOptions{Name: workflows.DeliverActivity})
 
 	sequencer, err := newSequencer(ctx, cfg, s, log)
 	if err != nil {

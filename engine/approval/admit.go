@@ -59,7 +59,7 @@ func (m *machine) admit(f *Fact) error {
 		return m.admitBreak(f)
 	case Reply:
 		switch {
-		case m.traits().Giver != engine.Requester:
+		case m.traits().Giver != f.Giver():
 			return ErrNothingToAnswer
 		case person && len(m.p.Requirements[m.lo].Form) == 0:
 			return ErrNothingToAnswer // a person votes, where nothing has to be supplied
@@ -75,7 +75,7 @@ func (m *machine) admit(f *Fact) error {
 		}
 		return nil
 	case TicketCheck:
-		if m.traits().Giver != engine.Tracker || m.ticket == nil || f.Actor.Kind != engine.SystemActor || f.Details.Ticket == nil ||
+		if m.traits().Giver != f.Giver() || m.ticket == nil || f.Actor.Kind != engine.SystemActor || f.Details.Ticket == nil ||
 			f.Details.Ticket.Ref != m.ticket.Details.Ticket.Ref || f.Details.Ticket.System != m.ticket.Details.Ticket.System {
 			return ErrNoTicketWanted
 		}
@@ -190,7 +190,7 @@ func (m *machine) admitBreak(f *Fact) error {
 
 func (m *machine) admitProof(f *Fact) error {
 	switch {
-	case m.traits().Giver != engine.Accountable:
+	case m.traits().Giver != f.Giver():
 		return ErrNoProofWanted
 	case f.Actor.Kind != engine.HumanActor:
 		return ErrMachine

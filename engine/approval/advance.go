@@ -272,7 +272,7 @@ func (m *machine) stand(now time.Time) {
 		switch r := &m.Requirements[i]; r.Status {
 		case Waiting:
 			r.ExpiresAt = m.due(i)
-			r.Escalated = m.escalatedTo(i, looking(now))
+			r.Escalated = m.escalatedTo(i, factAt(now))
 			m.noesOf(i)
 		case Queued:
 			r.ExpiresAt = m.ExpiresAt

@@ -75,8 +75,8 @@ type Final struct {
 	Counted []int64 `json:"counted,omitempty"`
 }
 
-// Finish makes the Final of a state.
-func (s State) Finish() Final {
+// Final is what is kept of a state that has ended the approval.
+func (s State) Final() Final {
 	f := Final{Status: s.Status, At: s.At, Stage: s.Stage, Requirements: s.Requirements}
 	if s.Decisive != nil {
 		f.Decisive = s.Decisive.Seq
@@ -88,9 +88,9 @@ func (s State) Finish() Final {
 	return f
 }
 
-// Stand computes the approval's State at now: what its facts say while it is
-// pending, and what they said at its end afterwards.
-func (a *Approval) Stand(now time.Time) {
+// ComputeState sets the approval's State at now: computed from its facts while it
+// is pending, and from Final afterwards.
+func (a *Approval) ComputeState(now time.Time) {
 	if a.Final == nil {
 		a.State = Advance(a.Plan, a.Facts, now)
 		return

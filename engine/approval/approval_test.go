@@ -218,11 +218,11 @@ func TestRoutingMistakesAreNamed(t *testing.T) {
 // What happens to voters after the end does not change how it ended.
 func TestAnEndedApprovalStaysAsItWas(t *testing.T) {
 	a := Approval{Plan: plan(review(1)), Facts: []Fact{yes(1, "ada", 1)}}
-	a.Stand(start.Add(time.Second))
-	final := a.State.Finish()
+	a.ComputeState(start.Add(time.Second))
+	final := a.State.Final()
 	a.Status, a.Final = Approved, &final
 	a.Facts[0].Voter.Active = false
-	a.Stand(start.Add(time.Hour))
+	a.ComputeState(start.Add(time.Hour))
 	if a.State.Status != Approved || a.State.Requirements[0].Given != 1 || a.State.Decisive == nil || a.State.Decisive.Seq != 1 {
 		t.Errorf("got %+v", a.State)
 	}

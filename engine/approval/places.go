@@ -213,7 +213,7 @@ func Possible(p Plan, facts []Fact, people []Voter, now time.Time) bool {
 	}
 	votes := slices.Clone(m.ballots)
 	for _, v := range m.voters(people) {
-		f := looking(now)
+		f := factAt(now)
 		f.Voter = v
 		votes = append(votes, m.ballot(f))
 	}

@@ -34,26 +34,26 @@ func (s Status) Outcome() engine.Outcome {
 	return engine.Rejected
 }
 
-// Standing is where one requirement stands.
-type Standing string
+// RequirementStatus is the status of one requirement.
+type RequirementStatus string
 
 // A requirement is queued until its turn, then waiting, then satisfied; when the
 // approval ends without it, it is closed.
 const (
-	Queued    Standing = "queued"
-	Waiting   Standing = "waiting"
-	Satisfied Standing = "satisfied"
-	Closed    Standing = "closed"
+	Queued    RequirementStatus = "queued"
+	Waiting   RequirementStatus = "waiting"
+	Satisfied RequirementStatus = "satisfied"
+	Closed    RequirementStatus = "closed"
 )
 
 // Progress is a requirement and how far it has come. ExpiresAt of a queued one
 // is the latest moment that it can have.
 type Progress struct {
-	Kind   engine.Kind `json:"kind" enum:"answer,step_up,ticket,review,human" doc:"What has to happen."`
-	Role   string      `json:"role,omitempty" doc:"Whose people may do it."`
-	Needed int         `json:"needed" doc:"How many distinct people it takes."`
-	Given  int         `json:"given" doc:"How many have agreed so far."`
-	Status Standing    `json:"status" enum:"queued,waiting,satisfied,closed"`
+	Kind   engine.Kind       `json:"kind" doc:"What has to happen."`
+	Role   string            `json:"role,omitempty" doc:"Whose people may do it."`
+	Needed int               `json:"needed" doc:"How many distinct people it takes."`
+	Given  int               `json:"given" doc:"How many have agreed so far."`
+	Status RequirementStatus `json:"status" enum:"queued,waiting,satisfied,closed"`
 	// AnyOf lists the groups of which one is enough; needed and given are those of
 	// the one that has come furthest.
 	AnyOf []engine.Group `json:"any_of,omitempty" doc:"Groups of which one is enough; needed and given are those of the one that has come furthest."`

@@ -124,8 +124,8 @@ func (m *machine) paused() time.Duration {
 	return total
 }
 
-// looking stands for a fact that comes now.
-func looking(now time.Time) *Fact { return &Fact{At: now, Seq: math.MaxInt64} }
+// factAt is a fact that comes at now, behind all others.
+func factAt(now time.Time) *Fact { return &Fact{At: now, Seq: math.MaxInt64} }
 
 // escalatedTo lists the roles to which requirement i had been escalated when the
 // fact came: who speaks too early is not heard later.
@@ -149,11 +149,10 @@ func (m *machine) hasLater(f *Fact) bool {
 	return false
 }
 
-// Carried is what a new edition that begins at now takes over of the clock: the
-// overall deadline, with the time for which it has stood still until now, and for
-// how long questions may still stop it. A question that is open ends with the
-// edition in which it was asked.
-func Carried(p Plan, facts []Fact, now time.Time) (expires time.Time, pauseFor engine.Duration) {
+// CarryOver is what an edition that begins at now takes over from the former one:
+// the overall deadline, moved by the pauses until now, and the time for which
+// questions may still pause it. An open question ends with its edition.
+func CarryOver(p Plan, facts []Fact, now time.Time) (expires time.Time, pauseFor engine.Duration) {
 	m := replay(p, facts, now)
 	if last := len(m.pauses) - 1; last >= 0 && m.pauses[last].to.After(now) {
 		m.pauses[last].to = now

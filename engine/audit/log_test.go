@@ -146,7 +146,7 @@ func (v *Verifier) clone() *Verifier {
 	c := *v
 	c.tree = *v.tree.Clone()
 	c.problems = slices.Clone(v.problems)
-	c.replay.open, c.replay.over = map[string]*followed{}, map[string]*finished{}
+	c.replay.open, c.replay.over = map[string]*openApproval{}, map[string]*approvedCall{}
 	for id, a := range v.replay.open {
 		one := *a
 		one.facts = slices.Clip(a.facts)
@@ -157,7 +157,7 @@ func (v *Verifier) clone() *Verifier {
 		c.replay.over[id] = &one
 	}
 	c.replay.spent = maps.Clone(v.replay.spent)
-	c.replay.ended = memory{known: map[uint64]struct{}{}, order: slices.Clip(v.replay.ended.order), next: v.replay.ended.next}
+	c.replay.ended = recentSet{known: map[uint64]struct{}{}, order: slices.Clip(v.replay.ended.order), next: v.replay.ended.next}
 	for h := range v.replay.ended.known {
 		c.replay.ended.known[h] = struct{}{}
 	}

@@ -173,8 +173,8 @@ func (p *PackVerifier) proof(data []byte) {
 		return
 	}
 	var told struct {
-		approval.Told
-		approval.Written
+		approval.FactPayload
+		approval.CommentPayload
 		Card string `json:"card_digest"`
 	}
 	if json.Unmarshal(e.SafePayload, &told) != nil {

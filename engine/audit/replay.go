@@ -38,9 +38,9 @@ type Replay struct {
 	// not judged.
 	Whole bool
 
-	open  map[string]*followed
-	over  map[string]*finished
-	ended memory
+	open  map[string]*openApproval
+	over  map[string]*approvedCall
+	ended recentSet
 	// spent are the approvals whose token was spent, by a hash of their id, with one
 	// of the call that it was spent for, until it is reported what became of it. The
 	// seed is drawn anew each time, so that nobody can write a log that collides.
@@ -57,20 +57,20 @@ type ReplayCount struct {
 	StillOpen int
 }
 
-// followed is an approval that has not ended.
-type followed struct {
+// openApproval is an approval that has not ended.
+type openApproval struct {
 	agent, tool  string
 	opened       time.Time
 	began        time.Time // its edition
 	digest       string
 	requirements []engine.Requirement
-	asked        *approval.Asked // nil for approvals that tell too little
+	asked        *approval.EditionPayload // nil for approvals that tell too little
 	editions     int
-	facts        []approval.Logged
+	facts        []approval.LoggedFact
 }
 
-// finished is an approval that was approved, and whose token may still be spent.
-type finished struct {
+// approvedCall is an approval that was approved, and whose token may still be spent.
+type approvedCall struct {
 	agent, tool string
 	validUntil  time.Time
 	digest      string
@@ -136,7 +136,7 @@ func (r *Replay) Event(e engine.Event) error {
 		return nil
 	}
 	if r.open == nil {
-		r.open, r.over, r.spent, r.seed = map[string]*followed{}, map[string]*finished{}, map[uint64]uint64{}, maphash.MakeSeed()
+		r.open, r.over, r.spent, r.seed = map[string]*openApproval{}, map[string]*approvedCall{}, map[uint64]uint64{}, maphash.MakeSeed()
 	}
 	switch e.Type {
 	case engine.Decided:
@@ -163,8 +163,8 @@ func (r *Replay) Done() ReplayCount {
 }
 
 type payload struct {
-	approval.Told
-	Ended *approval.Ended `json:"ended"`
+	approval.FactPayload
+	Ended *approval.SettledPayload `json:"ended"`
 }
 
 func told(e engine.Event) (payload, error) {
@@ -186,7 +186,7 @@ func (r *Replay) begins(e engine.Event) error {
 	if err != nil {
 		return err
 	}
-	r.open[e.ApprovalID] = &followed{
+	r.open[e.ApprovalID] = &openApproval{
 		agent: e.AgentID, tool: e.ToolName, opened: e.Timestamp, began: e.Timestamp, digest: e.DigestHMAC, requirements: e.Requirements, asked: p.Asked, editions: 1,
 	}
 	return nil
@@ -241,7 +241,7 @@ func (r *Replay) fact(e engine.Event) error {
 		return nil
 	}
 	if a.asked == nil {
-		return nil // from before the log told enough
+		return nil // from before the log recorded enough
 	}
 	p, err := told(e)
 	switch {
@@ -262,7 +262,7 @@ func (r *Replay) fact(e engine.Event) error {
 	case e.DigestHMAC != a.digest && p.Fact.Kind != approval.Edit:
 		return fmt.Errorf("fact %d is about another call than approval %s", p.Fact.Seq, e.ApprovalID)
 	}
-	a.facts = append(a.facts, approval.Logged{Told: p.Told, Actor: e.Actor})
+	a.facts = append(a.facts, approval.LoggedFact{FactPayload: p.FactPayload, Actor: e.Actor})
 	if p.Asked == nil {
 		return nil
 	}
@@ -270,7 +270,7 @@ func (r *Replay) fact(e engine.Event) error {
 }
 
 // amended begins a new edition. It may ask for more than the former, not for less.
-func (a *followed) amended(e engine.Event, p payload) error {
+func (a *openApproval) amended(e engine.Event, p payload) error {
 	if err := bounded(e); err != nil {
 		return err
 	}
@@ -306,7 +306,7 @@ func (a *followed) amended(e engine.Event, p payload) error {
 }
 
 // deadline is the overall one, without extensions and pauses of this edition.
-func (a *followed) deadline() time.Time { return a.began.Add(time.Duration(a.asked.ExpiresIn)) }
+func (a *openApproval) deadline() time.Time { return a.began.Add(time.Duration(a.asked.ExpiresIn)) }
 
 func (r *Replay) ends(e engine.Event) error {
 	a := r.open[e.ApprovalID]
@@ -320,13 +320,13 @@ func (r *Replay) ends(e engine.Event) error {
 		}
 		r.Count.Unjudged++
 		if e.Outcome == engine.Approved {
-			r.over[e.ApprovalID] = &finished{agent: e.AgentID, tool: e.ToolName, digest: e.DigestHMAC}
+			r.over[e.ApprovalID] = &approvedCall{agent: e.AgentID, tool: e.ToolName, digest: e.DigestHMAC}
 		}
 		return nil
 	}
 	delete(r.open, e.ApprovalID)
 	r.ended.add(e.ApprovalID)
-	done := &finished{agent: a.agent, tool: a.tool, digest: a.digest}
+	done := &approvedCall{agent: a.agent, tool: a.tool, digest: a.digest}
 	if a.asked == nil {
 		r.Count.Unjudged++
 		done.digest = e.DigestHMAC // an edit may have changed it
@@ -351,7 +351,7 @@ func (r *Replay) ends(e engine.Event) error {
 }
 
 // judge holds the end of an approval against its facts.
-func (a *followed) judge(e engine.Event, end approval.Ended) error {
+func (a *openApproval) judge(e engine.Event, end approval.SettledPayload) error {
 	switch {
 	case e.DigestHMAC != a.digest || e.AgentID != a.agent || e.ToolName != a.tool:
 		return errors.New("it ends as another call than the one that was asked about")
@@ -474,11 +474,11 @@ func (r *Replay) Forget(now time.Time) {
 
 func near(a, b time.Time) bool { return a.Sub(b).Abs() <= slack }
 
-// maxMemory is how many approvals that are over are remembered: some MiB.
-const maxMemory = 1 << 18
+// maxRecent is how many approvals that are over are remembered: some MiB.
+const maxRecent = 1 << 18
 
-// memory is a set of the texts that were added last.
-type memory struct {
+// recentSet is a set of the texts that were added last.
+type recentSet struct {
 	known map[uint64]struct{}
 	order []uint64
 	next  int
@@ -490,12 +490,12 @@ func sum(s string) uint64 {
 	return h.Sum64()
 }
 
-func (m *memory) has(s string) bool {
+func (m *recentSet) has(s string) bool {
 	_, known := m.known[sum(s)]
 	return known
 }
 
-func (m *memory) add(s string) {
+func (m *recentSet) add(s string) {
 	if m.known == nil {
 		m.known = map[uint64]struct{}{}
 	}
@@ -503,12 +503,12 @@ func (m *memory) add(s string) {
 	if _, known := m.known[h]; known {
 		return
 	}
-	if len(m.order) < maxMemory {
+	if len(m.order) < maxRecent {
 		m.order = append(m.order, h)
 	} else {
 		delete(m.known, m.order[m.next])
 		m.order[m.next] = h
-		m.next = (m.next + 1) % maxMemory
+		m.next = (m.next + 1) % maxRecent
 	}
 	m.known[h] = struct{}{}
 }

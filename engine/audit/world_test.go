@@ -119,8 +119,8 @@ func (w *world) ask(tool string, expires time.Duration, terms approval.Terms, re
 	at := w.tick()
 	a.Plan = approval.Plan{OpenedAt: at, ExpiresAt: at.Add(expires), Requirements: requirements, Excluded: []string{"owner@example.com"}, Edition: 1, Terms: terms}
 	e := w.about(a, engine.Decided, a.outcome, agent)
-	e.Requirements = approval.ToldRequirements(requirements)
-	e.SafePayload = w.json(map[string]any{"dialect": "aana", "route": "defer", "argument_count": 2, "argument_keys": []string{"amount", "to"}, "asked": a.Plan.Asked()})
+	e.Requirements = approval.PayloadRequirements(requirements)
+	e.SafePayload = w.json(map[string]any{"dialect": "aana", "route": "defer", "argument_count": 2, "argument_keys": []string{"amount", "to"}, "asked": a.Plan.EditionPayload()})
 	e.Reasons = []engine.Reason{{Code: "REVIEW", Message: "It takes somebody's approval."}}
 	w.add(e)
 	return a
@@ -132,7 +132,7 @@ func (w *world) standing(a *waiting) {
 		f := &a.Facts[i]
 		f.Voter = w.voter(f.Actor, f.Via)
 	}
-	a.Stand(w.now)
+	a.ComputeState(w.now)
 }
 
 func (w *world) voter(by engine.Actor, via []string) approval.Voter {
@@ -170,7 +170,7 @@ func (w *world) say(a *waiting, f approval.Fact) bool {
 	}
 	w.append(a, f)
 	e := w.about(a, typeOf[f.Kind], a.outcome, f.Actor)
-	e.SafePayload, e.Reasons = w.json(a.Facts[len(a.Facts)-1].Told()), []engine.Reason{{Code: strings.ToUpper(string(f.Kind)), Message: "Somebody said it."}}
+	e.SafePayload, e.Reasons = w.json(a.Facts[len(a.Facts)-1].Payload()), []engine.Reason{{Code: strings.ToUpper(string(f.Kind)), Message: "Somebody said it."}}
 	w.add(e)
 	return true
 }
@@ -182,7 +182,7 @@ func (w *world) append(a *waiting, f approval.Fact) {
 		f.Details.Salt = w.uuid()
 	}
 	a.Facts = append(a.Facts, f)
-	a.Stand(f.At)
+	a.ComputeState(f.At)
 }
 
 // amend begins a new edition.
@@ -191,7 +191,7 @@ func (w *world) amend(a *waiting, f approval.Fact, requirements []engine.Require
 	f.Voter = w.voter(f.Actor, nil)
 	w.append(a, f)
 	fact := a.Facts[len(a.Facts)-1]
-	expires, left := approval.Carried(a.Plan, a.Facts, fact.At)
+	expires, left := approval.CarryOver(a.Plan, a.Facts, fact.At)
 	a.Plan.Edition++
 	a.Plan.BeganAt, a.Plan.ExpiresAt, a.Plan.PauseFor = w.tick(), expires, min(a.Plan.PauseFor, left)
 	a.Plan.Requirements = requirements
@@ -202,7 +202,7 @@ func (w *world) amend(a *waiting, f approval.Fact, requirements []engine.Require
 		a.Plan.Excluded = slices.Compact(a.Plan.Excluded)
 	}
 	e := w.about(a, typeOf[f.Kind], a.outcome, f.Actor)
-	e.Requirements, e.SafePayload = approval.ToldRequirements(requirements), w.json(fact.ToldWith(a.Plan))
+	e.Requirements, e.SafePayload = approval.PayloadRequirements(requirements), w.json(fact.EditionPayload(a.Plan))
 	w.add(e)
 }
 
@@ -214,7 +214,7 @@ func (w *world) settle(a *waiting, again string) bool {
 	if a.Status.Terminal() || a.State.Status == approval.Pending {
 		return false
 	}
-	ended := a.Ended(a.State, w.now)
+	ended := a.SettledPayload(a.State, w.now)
 	a.Status = a.State.Status
 	e := w.about(a, engine.Settled, a.Status.Outcome(), system)
 	e.Reasons = []engine.Reason{{Code: "SETTLED", Message: "It is over."}}
@@ -233,7 +233,7 @@ func (w *world) settle(a *waiting, again string) bool {
 		a.until = w.tick().Add(valid)
 		ended.ValidUntil = a.until
 	}
-	e.Requirements, e.SafePayload = approval.ToldRequirements(a.Plan.Requirements), w.json(map[string]any{"ended": ended})
+	e.Requirements, e.SafePayload = approval.PayloadRequirements(a.Plan.Requirements), w.json(map[string]any{"ended": ended})
 	w.add(e)
 	return a.Status == approval.Approved
 }

@@ -59,7 +59,7 @@ func (d *decimal) push(c byte) {
 	d.n++
 }
 
-// exponentLimit bounds the exponents that are told apart. It is far above what
+// exponentLimit bounds the exponents that are distinguished. It is far above what
 // a document of MaxBytes digits can bring back into the range of float64.
 const exponentLimit = 1 << 30
 

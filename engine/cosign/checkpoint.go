@@ -107,7 +107,7 @@ func ParseHash(text string) (tlog.Hash, error) {
 }
 
 // decode reads padded standard base64. The library's decoder skips line breaks
-// and, if it is not told otherwise, bits that stand for nothing.
+// and, by default, bits that stand for nothing.
 func decode(text string) ([]byte, error) {
 	if strings.ContainsAny(text, "\r\n") {
 		return nil, errors.New("base64 with a line break")

@@ -64,7 +64,7 @@ func compile(schema canon.Value) (*Form, error) {
 	if err := inspect(schema, 1, &properties); err != nil {
 		return nil, err
 	}
-	w := weigher{document: &d}
+	w := complexity{document: &d}
 	if err := w.weigh(schema, 1); err != nil {
 		return nil, err
 	}

@@ -347,7 +347,7 @@ func TestAgain(t *testing.T) {
 
 func TestGuess(t *testing.T) {
 	current := parse(t, `{"s":"x","l":"a\nb","n":1.5,"b":true,"z":null,"a":[1],"o":{"p":{"q":{"r":1}}},"e":{},"":3,"o2":{"":1}}`)
-	f := form.Guess(current)
+	f := form.Infer(current)
 	want := `s text =x|l long_text =a` + "\n" + `b|n number =1.5|b boolean =true|z json =null|a json =[1]|o.p.q json ={"r":1}|e json ={}|o2 json ={"":1}`
 	if got := strings.Join(summary(f.Fields(current)), "|"); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -359,14 +359,14 @@ func TestGuess(t *testing.T) {
 	if got := f.Validate(current); got != nil {
 		t.Errorf("Validate: got %v", got)
 	}
-	if got := form.Guess(parse(t, `[1]`)).Fields(canon.Null()); got != nil {
+	if got := form.Infer(parse(t, `[1]`)).Fields(canon.Null()); got != nil {
 		t.Errorf("the form of an array has fields %v", got)
 	}
 	var members []canon.Member
 	for i := range 300 {
 		members = append(members, canon.Member{Name: fmt.Sprintf("m%d", i), Value: canon.Object(canon.Member{Name: "x", Value: canon.Null()})})
 	}
-	if got := len(form.Guess(canon.Object(members...)).Fields(canon.Object(members...))); got != form.MaxProperties {
+	if got := len(form.Infer(canon.Object(members...)).Fields(canon.Object(members...))); got != form.MaxProperties {
 		t.Errorf("got %d fields, want %d", got, form.MaxProperties)
 	}
 }

@@ -114,7 +114,7 @@ func TestRoundTrip(t *testing.T) {
 		if got := f.Validate(d.value); got != nil {
 			t.Fatalf("Validate(%s) by %s: %v", d.value.Canonical(), d.schema, got)
 		}
-		for name, f := range map[string]*form.Form{"schema": f, "guess": form.Guess(d.value)} {
+		for name, f := range map[string]*form.Form{"schema": f, "inferred": form.Infer(d.value)} {
 			got, problems := f.Read(posted(t, f.Fields(d.value)), d.value)
 			if problems != nil || string(got.Canonical()) != string(d.value.Canonical()) {
 				t.Fatalf("%s %s:\ngot  %s, %v\nwant %s", name, d.schema, got.Canonical(), problems, d.value.Canonical())
@@ -209,7 +209,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil || json.Unmarshal(post, &values) != nil {
 			return
 		}
-		for _, one := range []*form.Form{compiled, form.Guess(v)} {
+		for _, one := range []*form.Form{compiled, form.Infer(v)} {
 			got, problems := one.Read(values, v)
 			if problems == nil {
 				if _, err := canon.Parse(got.Canonical()); err != nil {

@@ -35,8 +35,9 @@ var operations = map[engine.EventType]named{
 	engine.Refusal:  {0, "Unknown"}, // the request was not read
 }
 
-// deeds are the activities of Entity Management by the last word of a code.
-var deeds = map[string]named{
+// entityActivities are the activities of Entity Management by the verb, the last
+// word of a code.
+var entityActivities = map[string]named{
 	"ADDED": {1, "Create"}, "CREATED": {1, "Create"}, "MADE": {1, "Create"}, "PLACED": {1, "Create"},
 	"CHANGED": {3, "Update"}, "SET": {3, "Update"}, "ROTATED": {3, "Update"},
 	"DELETED": {4, "Delete"}, "REMOVED": {4, "Delete"}, "ERASED": {4, "Delete"}, "REQUEST": {4, "Delete"}, "AGE": {4, "Delete"}, // ERASED_ON_REQUEST, ERASED_BY_AGE
@@ -60,14 +61,14 @@ type particulars struct {
 	payload map[string]json.RawMessage
 }
 
-// read looks into the payloads of those types that are told apart by them. A
+// read looks into the payloads of those types whose class depends on them. A
 // payload that is no object has nothing to say; it is kept either way.
 func read(e engine.Event) particulars {
 	var p particulars
 	if len(e.Reasons) > 0 {
 		p.code = e.Reasons[0].Code
 	}
-	switch e.Type { //nolint:exhaustive // the others are told by their type
+	switch e.Type { //nolint:exhaustive // the class of the others follows from their type
 	case engine.Admin, engine.Granted, engine.Notified, engine.Refusal, engine.Held, engine.Erased:
 		_ = json.Unmarshal(e.SafePayload, &p.payload)
 	}
@@ -113,8 +114,8 @@ func (p particulars) activity(e engine.Event) named {
 	case accountChange:
 		return accounts[p.code]
 	case entityManagement:
-		_, deed := split(p.code)
-		if a, ok := deeds[deed]; ok {
+		_, verb := split(p.code)
+		if a, ok := entityActivities[verb]; ok {
 			return a
 		}
 		return named{other, or(p.code, string(e.Type))}
@@ -157,7 +158,7 @@ func (p particulars) account(e engine.Event) user {
 
 // split takes a code apart: what it is about, and what was done to it. A code
 // that is not made of capitals is a refusal's, and says neither.
-func split(code string) (what, deed string) {
+func split(code string) (what, verb string) {
 	if code != strings.ToUpper(code) {
 		return "", ""
 	}
@@ -174,7 +175,7 @@ var whose = []string{"grant", "hold", "erasure", "notification_id", "endpoint_id
 
 // entity is what was administered. It has a name if nothing else: its type's.
 func (p particulars) entity(e engine.Event) *entity {
-	what, deed := split(p.code)
+	what, verb := split(p.code)
 	switch {
 	case e.Type == engine.Granted:
 		what = "grant"
@@ -182,9 +183,9 @@ func (p particulars) entity(e engine.Event) *entity {
 		what = "hold"
 	case e.Type == engine.Erased:
 		what = "erasure"
-	case deed == "SWITCH":
+	case verb == "SWITCH":
 		what = "kill switch" // GLOBAL_KILL_SWITCH, AGENT_KILL_SWITCH
-	case e.Type == engine.Notified && (what == "" || deed == "UP"):
+	case e.Type == engine.Notified && (what == "" || verb == "UP"):
 		what = "notification"
 	case what == "":
 		what = or(string(e.Type), unknown)

@@ -25,7 +25,7 @@
 // contract, a look and an export change nothing; all else that happens to an approval updates it.
 // Authorize Session (3003) would be wrong for votes: it is about the privileges
 // of a session that has just begun, and nobody is given any here. What Holdpoint
-// did about the call is told by the security_control profile: a call that waits
+// did about the call is in the security_control profile: a call that waits
 // is Delayed, what was only taken down is Logged.
 //
 // Grants are entities: they are made, used up and revoked, whoever they are for.

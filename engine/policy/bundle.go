@@ -117,66 +117,6 @@ type Decision struct {
 	Approval *Approval `json:"-"`
 }
 
-// Approval is Holdpoint's extension rule.approval: how many people of which
-// roles have to agree, until when, and what else it takes. A zero field leaves it
-// to the settings.
-type Approval struct {
-	// Quorum is the number of people, 1 to MaxQuorum, or 0. Together with the
-	// rule's approver_role they are of that role. It is not set beside Groups.
-	Quorum int `json:"quorum,omitempty" yaml:"quorum,omitempty"`
-	// Groups are all needed, in any order; nobody counts for two of them.
-	Groups []Group `json:"groups,omitempty" yaml:"groups,omitempty"`
-	// AnyOf are groups of which one is enough, instead of Quorum and Groups.
-	AnyOf []Group `json:"any_of,omitempty" yaml:"any_of,omitempty"`
-	// Deny is how many people have to say no, 1 to MaxQuorum, or 0. With Groups it
-	// counts for each of them.
-	Deny int `json:"deny,omitempty" yaml:"deny,omitempty"`
-	// Within is how long people have, counted from the moment they are asked.
-	Within engine.Duration `json:"within,omitempty" yaml:"within,omitempty"`
-	// ExpiresIn is how long the whole approval may take.
-	ExpiresIn engine.Duration `json:"expires_in,omitempty" yaml:"expires_in,omitempty"`
-	// Calendar names the business hours in which Within, Reminders and Escalation
-	// count. Those of ExpiresIn are the settings' own.
-	Calendar string `json:"calendar,omitempty" yaml:"calendar,omitempty"`
-	// Reminders are when those who have not decided yet are told again, in order.
-	Reminders []engine.Duration `json:"reminders,omitempty" yaml:"reminders,omitempty"`
-	// Escalation names who else may decide when, in order of time.
-	Escalation []Escalation `json:"escalation,omitempty" yaml:"escalation,omitempty"`
-	// Suggest lists e-mail addresses of people to ask first. It gives nobody a say.
-	Suggest []string `json:"suggest,omitempty" yaml:"suggest,omitempty"`
-	// Ticket says what the ticket of a REQUIRE_TICKET has to be, or is nil.
-	Ticket *engine.TicketTerms `json:"ticket,omitempty" yaml:"ticket,omitempty"`
-	// Ask is the JSON Schema, in canonical form, of what the requesting side has
-	// to supply before anybody else is asked, or nil.
-	Ask json.RawMessage `json:"ask,omitempty" yaml:"ask,omitempty"`
-}
-
-// Group is a number of people of one role.
-type Group struct {
-	Role   string `json:"role" yaml:"role"`
-	Needed int    `json:"needed" yaml:"needed"`
-}
-
-// Escalation is a role whose people may decide as well when an approval has
-// waited for After.
-type Escalation struct {
-	After engine.Duration `json:"after" yaml:"after"`
-	Role  string          `json:"role" yaml:"role"`
-}
-
-// The bounds of an Approval, inclusive.
-const (
-	// MaxQuorum is the largest number of people that a rule may ask for, in all.
-	MaxQuorum = 20
-	// MaxExpiresIn is the longest time that an approval may take: 90 days.
-	MaxExpiresIn = 90 * 24 * time.Hour
-	// MaxEscalations is the largest number of escalations of a rule.
-	MaxEscalations = 20
-	// MaxList is the largest number of reminders, of suggested people, and of the
-	// projects and the states of a ticket.
-	MaxList = 20
-)
-
 // The reason codes of decisions that no rule made.
 const (
 	// CodeExpired is the reason of a bundle that decides nothing any more.

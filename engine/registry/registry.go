@@ -43,7 +43,7 @@ type Agent struct {
 	Type  string       `json:"agent_type,omitempty"`
 	Trust engine.Trust `json:"trust_level" enum:"untrusted,basic,verified,privileged,system"`
 	Roles []string     `json:"roles"`
-	// Capabilities are told and shown; nothing is decided by them.
+	// Capabilities are recorded and shown; nothing is decided by them.
 	Capabilities []string `json:"capabilities"`
 	// MaxDelegation is the longest delegation chain that may end with this
 	// agent; nil leaves it to the settings.

@@ -129,7 +129,7 @@ func depth(where string, n int) error {
 	return nil
 }
 
-// text refuses what cannot be told apart by eye or kept in the database.
+// text refuses what the eye cannot tell apart or kept in the database.
 func text(where, value string, longest int, needed bool) error {
 	switch {
 	case value == "" && needed:

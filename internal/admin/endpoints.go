@@ -10,8 +10,8 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/internal/access"
-	"holdpoint/internal/herald"
 	"holdpoint/internal/notify"
+	"holdpoint/internal/notify/channel"
 	"holdpoint/internal/store"
 )
 
@@ -19,7 +19,7 @@ import (
 // What is secret about it is not here.
 type Endpoint struct {
 	ID, Kind, Name string
-	Settings       herald.Settings
+	Settings       notify.Settings
 	CreatedAt      time.Time
 	DisabledAt     *time.Time
 	// Waiting, Sent and Dead count its notifications; LastAt is when the last one
@@ -41,7 +41,7 @@ type DeadLetter struct {
 // NewEndpoint is what it takes to add an endpoint.
 type NewEndpoint struct {
 	Kind, Name string
-	Settings   herald.Settings
+	Settings   notify.Settings
 	// URL is where a webhook or Slack is posted to. Plain allows http inside the
 	// house. Ed25519 signs webhooks with a key pair instead of a shared secret.
 	URL            string
@@ -51,9 +51,9 @@ type NewEndpoint struct {
 // newKey makes a secret that signs, and what the receiver gets to verify by.
 func newKey(pair bool) (secret, shown string) {
 	if pair {
-		return notify.NewEd25519()
+		return channel.NewEd25519()
 	}
-	secret = notify.NewSecret()
+	secret = channel.NewSecret()
 	return secret, secret
 }
 
@@ -61,18 +61,18 @@ func newKey(pair bool) (secret, shown string) {
 // receiver verifies by: it is never shown again.
 func (r Endpoints) Add(ctx context.Context, by access.By, e NewEndpoint) (id, shown string, err error) {
 	id, e.Name = store.NewID("end"), strings.TrimSpace(e.Name)
-	target := herald.Target{URL: strings.TrimSpace(e.URL), Plain: e.Plain}
-	if e.Kind == herald.Webhook {
+	target := notify.Target{URL: strings.TrimSpace(e.URL), Plain: e.Plain}
+	if e.Kind == notify.Webhook {
 		var secret string
 		secret, shown = newKey(e.Ed25519)
-		target.Keys = []herald.Key{{Secret: secret}}
+		target.Keys = []notify.Key{{Secret: secret}}
 	}
 	e.Settings.Host = target.Host()
 	errs := e.Settings.Check(e.Kind)
 	if e.Name == "" || len(e.Name) > 200 {
 		errs = append(errs, errors.New("name: want 1 to 200 bytes"))
 	}
-	if e.Kind == herald.Email && target.URL != "" {
+	if e.Kind == notify.Email && target.URL != "" {
 		errs = append(errs, errors.New("url: e-mail has none: addresses stand in “to”"))
 	}
 	if err := target.Check(e.Kind); err != nil {
@@ -85,7 +85,7 @@ func (r Endpoints) Add(ctx context.Context, by access.By, e NewEndpoint) (id, sh
 	if err != nil {
 		return "", "", err
 	}
-	if e.Kind == herald.Email {
+	if e.Kind == notify.Email {
 		secret = nil
 	}
 	err = r.Store.Endpoints.Create(ctx, store.Endpoint{ID: id, Kind: e.Kind, Name: e.Name, Settings: settings, CreatedBy: by.Actor.ID}, secret,
@@ -96,7 +96,7 @@ func (r Endpoints) Add(ctx context.Context, by access.By, e NewEndpoint) (id, sh
 	return id, shown, r.administered(ctx, err)
 }
 
-func encodeEndpoint(s herald.Settings, t herald.Target) (settings, target []byte, err error) {
+func encodeEndpoint(s notify.Settings, t notify.Target) (settings, target []byte, err error) {
 	settings, err1 := json.Marshal(s)
 	target, err2 := json.Marshal(t)
 	if err := errors.Join(err1, err2); err != nil {
@@ -117,15 +117,15 @@ func endpointEvent(b access.By, code, message, id, kind string) engine.Event {
 
 var noEndpoint = &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such endpoint."}
 
-func (r Endpoints) read(ctx context.Context, id string) (store.Endpoint, herald.Settings, error) {
+func (r Endpoints) read(ctx context.Context, id string) (store.Endpoint, notify.Settings, error) {
 	e, err := r.Store.Endpoints.Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		return e, herald.Settings{}, noEndpoint
+		return e, notify.Settings{}, noEndpoint
 	}
 	if err != nil {
-		return e, herald.Settings{}, err
+		return e, notify.Settings{}, err
 	}
-	s, err := herald.ParseSettings(e.Settings)
+	s, err := notify.ParseSettings(e.Settings)
 	return e, s, err
 }
 
@@ -156,14 +156,14 @@ func (r Endpoints) RotateSecret(ctx context.Context, by access.By, id, url strin
 	if err != nil {
 		return "", err
 	}
-	if overlap < 0 || overlap > herald.MaxOverlap {
-		return "", &access.Refusal{Status: 422, Code: "overlap", Detail: fmt.Sprintf("overlap: want 0s to %s.", herald.MaxOverlap)}
+	if overlap < 0 || overlap > notify.MaxOverlap {
+		return "", &access.Refusal{Status: 422, Code: "overlap", Detail: fmt.Sprintf("overlap: want 0s to %s.", notify.MaxOverlap)}
 	}
 	sealed, err := r.Store.Endpoints.Secret(ctx, id)
 	if err != nil {
 		return "", err
 	}
-	target, err := herald.ParseTarget(sealed)
+	target, err := notify.ParseTarget(sealed)
 	if err != nil {
 		return "", err
 	}
@@ -172,12 +172,12 @@ func (r Endpoints) RotateSecret(ctx context.Context, by access.By, id, url strin
 		return "", err
 	}
 	switch e.Kind {
-	case herald.Webhook:
+	case notify.Webhook:
 		var secret string
 		pair := len(target.Keys) > 0 && strings.HasPrefix(target.Keys[0].Secret, "whsk_")
 		secret, shown = newKey(pair)
 		target = target.Rotate(secret, now, overlap)
-	case herald.Slack:
+	case notify.Slack:
 		target.URL = strings.TrimSpace(url)
 		settings.Host = target.Host()
 	default:
@@ -207,30 +207,29 @@ func (r Endpoints) Test(ctx context.Context, by access.By, id, to string) (strin
 	if e.DisabledAt != nil {
 		return "", &access.Refusal{Status: 422, Code: "endpoint_off", Detail: "The endpoint is switched off. Switch it on before you test it."}
 	}
-	if e.Kind != herald.Email {
+	if e.Kind != notify.Email {
 		to = ""
 	}
 	for _, address := range settings.To {
-		if to == "" && address != herald.Reviewers {
+		if to == "" && address != notify.Reviewers {
 			to = address
 		}
 	}
-	if e.Kind == herald.Email && !access.ValidEmail(to) {
+	if e.Kind == notify.Email && !access.ValidEmail(to) {
 		return "", &access.Refusal{Status: 422, Code: "no_addressee", Detail: "The endpoint writes to whoever could act. Say to which address the test goes."}
 	}
 	now, err := r.Store.Now(ctx)
 	if err != nil {
 		return "", err
 	}
-	notice := (&herald.Herald{}).Test(now)
-	notice.ID = store.NewID("ntf")
-	body, err := json.Marshal(notice)
+	test := notify.NewTest(store.NewID("ntf"), now)
+	body, err := json.Marshal(test)
 	if err != nil {
 		return "", fmt.Errorf("encode a test: %w", err)
 	}
-	err = r.Store.Notifications.Queue(ctx, store.Notification{ID: notice.ID, EndpointID: id, Recipient: to, Tell: string(notice.Kind), Body: body},
+	err = r.Store.Notifications.Queue(ctx, store.Notification{ID: test.ID, EndpointID: id, Recipient: to, Tell: string(test.Kind), Body: body},
 		endpointEvent(by, "ENDPOINT_TESTED", "A test was sent to the endpoint.", id, e.Kind))
-	return notice.ID, r.administered(ctx, err)
+	return test.ID, r.administered(ctx, err)
 }
 
 // Delivery is how far a notification has come: "waiting", "bundled", "sent" or
@@ -263,7 +262,7 @@ func (r Endpoints) Overview(ctx context.Context, limit int) ([]Endpoint, []DeadL
 		endpoints[i] = Endpoint{
 			ID: e.ID, Kind: e.Kind, Name: e.Name, CreatedAt: e.CreatedAt, DisabledAt: e.DisabledAt, Waiting: n.Waiting, Sent: n.Sent, Dead: n.Dead, LastAt: n.LastAt,
 		}
-		if endpoints[i].Settings, err = herald.ParseSettings(e.Settings); err != nil {
+		if endpoints[i].Settings, err = notify.ParseSettings(e.Settings); err != nil {
 			return nil, nil, fmt.Errorf("endpoint %s: %w", e.ID, err)
 		}
 		names[e.ID] = e.Name

@@ -1,4 +1,4 @@
-// Package config reads what a production process is told: a YAML file, if one
+// Package config reads the settings of a production process: a YAML file, if one
 // is named, and HOLDPOINT_* variables, which win over it. It reports every
 // mistake at once, one line each, naming the setting; and it never prints the
 // value of a secret.
@@ -30,7 +30,7 @@ import (
 	"holdpoint/internal/stream"
 )
 
-// Config is everything that a process may be told. Fields that end in _file
+// Config is every setting of a process. Fields that end in _file
 // name a file that holds the setting of the same name.
 type Config struct {
 	Listen            string          `yaml:"listen"`

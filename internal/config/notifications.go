@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"holdpoint/internal/notify"
+	"holdpoint/internal/notify/channel"
 )
 
-// SMTP is the mail server by which people are told, and who writes.
+// SMTP is the mail server that sends notifications, and their sender.
 type SMTP struct {
 	Addr         string `yaml:"addr"` // host:port; "" for none
 	From         string `yaml:"from"`
@@ -24,12 +24,12 @@ type SMTP struct {
 
 // Mail is the mail server as package notify knows it, and false when none is
 // configured.
-func (c *Config) Mail() (notify.MailConfig, bool) {
+func (c *Config) Mail() (channel.MailConfig, bool) {
 	s := c.SMTP
 	if s.Addr == "" {
-		return notify.MailConfig{}, false
+		return channel.MailConfig{}, false
 	}
-	return notify.MailConfig{Addr: s.Addr, From: s.From, User: s.User, Password: s.Password, TLS: notify.TLSMode(s.TLS), AllowPlain: s.AllowPlain}, true
+	return channel.MailConfig{Addr: s.Addr, From: s.From, User: s.User, Password: s.Password, TLS: channel.TLSMode(s.TLS), AllowPlain: s.AllowPlain}, true
 }
 
 // checkNotifications checks what notifications need; their links, too, where nothing else checks those.

@@ -53,7 +53,7 @@ func (c *Config) logStreams() (errs []error) {
 			}
 		}
 		if !readable {
-			continue // what depends on the file would only be told twice
+			continue // what depends on the file would only be reported twice
 		}
 		for _, err := range s.Check(c.AllowPrivate) {
 			bad(err)

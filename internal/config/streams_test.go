@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"holdpoint/internal/notify"
+	"holdpoint/internal/notify/channel"
 	"holdpoint/internal/stream"
 )
 
@@ -22,7 +22,7 @@ log_streams:
 `
 
 func TestLogStreams(t *testing.T) {
-	secret := notify.NewSecret()
+	secret := channel.NewSecret()
 	text := strings.NewReplacer("SECRET", write(t, secret+"\n"), "TOKEN", write(t, " hunter2\n")).Replace(streams)
 	c, err := Load(write(t, text), nil)
 	if err != nil {
@@ -67,7 +67,7 @@ func TestMistakesInLogStreamsAreNamed(t *testing.T) {
 		if text == streams {
 			t.Errorf("%s: nothing was changed", name)
 		}
-		text = strings.NewReplacer("SECRET", write(t, notify.NewSecret()), "TOKEN", write(t, "hunter2")).Replace(text)
+		text = strings.NewReplacer("SECRET", write(t, channel.NewSecret()), "TOKEN", write(t, "hunter2")).Replace(text)
 		c, err := Load(write(t, text), nil)
 		if err == nil {
 			err = c.Check(Temporal)

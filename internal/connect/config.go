@@ -132,7 +132,7 @@ func visible(text string) bool {
 }
 
 func (c Config) checkAddress(raw string) error {
-	private, _ := c.private() // what is wrong with it is told once
+	private, _ := c.private() // what is wrong with it is reported once
 	u, err := outbound.Config{AllowPrivate: private, AllowHTTP: c.AllowHTTP}.CheckURL(raw)
 	switch {
 	case err != nil:

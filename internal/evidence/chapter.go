@@ -65,12 +65,12 @@ func (k *packing) chapter(ctx context.Context, number int, id string) (views.Pac
 		return c, err
 	}
 	for _, t := range announced {
-		c.Told = append(c.Told, views.PackTold{At: t.At, Where: t.Kind + " " + t.Endpoint, Whose: t.Recipient, What: words(t.Tell), Status: statusWords(t.Status)})
+		c.Notifications = append(c.Notifications, views.PackNotification{At: t.At, Where: t.Kind + " " + t.Endpoint, Whose: t.Recipient, What: words(t.Tell), Status: statusWords(t.Status)})
 	}
 	if err := k.seen(ctx, r, names, &c); err != nil {
 		return c, err
 	}
-	c.Said = k.said(r, names)
+	c.Contributions = k.said(r, names)
 	c.Ran = ran(r, names, v.Agent)
 	for _, e := range r.events {
 		line := views.PackEvent{PackPlace: k.place(e), ID: e.ID, Type: words(string(e.Type)), Outcome: string(e.Outcome), Who: who(names, e.Actor)}
@@ -166,21 +166,21 @@ func (k *packing) seen(ctx context.Context, r record, names map[string]string, c
 }
 
 // said tells every fact.
-func (k *packing) said(r record, names map[string]string) []views.PackSaid {
+func (k *packing) said(r record, names map[string]string) []views.PackContribution {
 	facts := slices.Clone(r.Approval.Facts)
 	slices.SortFunc(facts, func(a, b approval.Fact) int { return int(a.Seq - b.Seq) })
-	events, behind := r.factEvents(), map[int64]approval.ToldVoter{}
+	events, behind := r.factEvents(), map[int64]approval.VoterRecord{}
 	if end := r.ended(); end != nil {
 		for _, b := range end.Behind {
 			for _, seq := range b.Facts {
-				behind[seq] = b.ToldVoter
+				behind[seq] = b.VoterRecord
 			}
 		}
 	}
-	var list []views.PackSaid
+	var list []views.PackContribution
 	for _, f := range facts {
 		e, logged := events[f.Seq]
-		s := views.PackSaid{PackPlace: views.PackPlace{At: f.At, Outside: !logged || !k.within(e.Timestamp)}, Who: who(names, f.Actor)}
+		s := views.PackContribution{PackPlace: views.PackPlace{At: f.At, Outside: !logged || !k.within(e.Timestamp)}, Who: who(names, f.Actor)}
 		if logged {
 			s.Seq = e.Seq
 		}

@@ -32,10 +32,10 @@ type logged struct {
 }
 
 type told struct {
-	approval.Told
-	approval.Written
-	Card  string          `json:"card_digest"`
-	Ended *approval.Ended `json:"ended"`
+	approval.FactPayload
+	approval.CommentPayload
+	Card  string                   `json:"card_digest"`
+	Ended *approval.SettledPayload `json:"ended"`
 }
 
 // read reads an approval with all of its events that have a place in the log.
@@ -90,7 +90,7 @@ func (r record) shown() []logged {
 
 // ended is what the event of the end tells; nil where there is none, or it is from
 // before that was told.
-func (r record) ended() *approval.Ended {
+func (r record) ended() *approval.SettledPayload {
 	for _, e := range r.events {
 		if e.Type == engine.Settled && e.told.Ended != nil {
 			return e.told.Ended

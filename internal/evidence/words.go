@@ -81,25 +81,12 @@ func factWords(f approval.Fact) (what, kind string) {
 			return "approved it.", "yes"
 		}
 		return "denied it: " + or(denialWords[f.Denial], string(f.Denial)) + ".", "no"
-	case approval.Reply:
-		if f.Yes {
-			return "confirmed it for the requesting side.", "yes"
-		}
-		return "said for the requesting side that it is not wanted.", "no"
+	case approval.Reply, approval.TicketCheck, approval.Verification:
+		return f.Giver().Says(f.Yes).Pack, map[bool]string{true: "yes", false: "no"}[f.Yes]
 	case approval.Cancel:
 		return "took the call back.", "no"
 	case approval.TicketLink:
 		return "attached a ticket.", ""
-	case approval.TicketCheck:
-		if f.Yes {
-			return "found that the ticket covers the call.", "yes"
-		}
-		return "found that the ticket does not cover the call.", "no"
-	case approval.Verification:
-		if f.Yes {
-			return "proved who they are, as who answers for the call.", "yes"
-		}
-		return "answers for the call, and does not want it.", "no"
 	case approval.Question:
 		return "asked the requesting side a question.", ""
 	case approval.Information:

@@ -57,7 +57,7 @@ func story(i int, now time.Time) []engine.Event {
 	}
 	opened := call(engine.Decided, engine.RequireApproval, "REVIEW", "The call takes the approval of two people.")
 	opened.Requirements = p.Requirements
-	of(opened, map[string]any{"dialect": "aana", "route": "defer", "argument_count": 3, "argument_keys": []string{"account", "amount", "currency"}, "asked": p.Asked()})
+	of(opened, map[string]any{"dialect": "aana", "route": "defer", "argument_count": 3, "argument_keys": []string{"account", "amount", "currency"}, "asked": p.EditionPayload()})
 	for k := range 2 {
 		who := fmt.Sprint("usr_", k)
 		a.Facts = append(a.Facts, approval.Fact{
@@ -66,9 +66,9 @@ func story(i int, now time.Time) []engine.Event {
 		})
 		vote := call(engine.Voted, engine.RequireApproval, "VOTE_APPROVE", "Approved by a reviewer.")
 		vote.Actor = a.Facts[k].Actor
-		of(vote, a.Facts[k].Told())
+		of(vote, a.Facts[k].Payload())
 	}
-	ended := a.Ended(approval.Advance(p, a.Facts, now), now)
+	ended := a.SettledPayload(approval.Advance(p, a.Facts, now), now)
 	ended.ValidUntil = now.Add(24 * time.Hour)
 	settled := call(engine.Settled, engine.Approved, "APPROVED", "Everybody whose approval was needed approved the call.")
 	settled.Requirements = p.Requirements

@@ -101,7 +101,7 @@ type Webhook struct {
 	Client interface {
 		Do(r *http.Request) (*http.Response, error)
 	}
-	// Failed, when set, is told why a post did not succeed: once, and again when the
+	// Failed, when set, receives why a post did not succeed: once, and again when the
 	// reason is another one.
 	Failed func(error)
 

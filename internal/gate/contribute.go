@@ -372,7 +372,7 @@ func admission(err error) error {
 
 // tells is what an event says of the fact that was added last.
 func tells(c *store.Change) (json.RawMessage, error) {
-	encoded, err := json.Marshal(c.Approval.Facts[len(c.Approval.Facts)-1].Told())
+	encoded, err := json.Marshal(c.Approval.Facts[len(c.Approval.Facts)-1].Payload())
 	if err != nil {
 		return nil, fmt.Errorf("encode what an event tells: %w", err)
 	}
@@ -384,26 +384,23 @@ func said(f approval.Fact) engine.Reason {
 	if f.Kind == approval.Reply && f.Yes && f.Actor.Kind == engine.HumanActor {
 		return engine.Reason{Code: "ANSWER_CONFIRMED", Message: "A person supplied what was asked for."}
 	}
+	if giver := f.Giver(); giver != "" {
+		return giver.Says(f.Yes).Reason
+	}
 	yes, no := map[approval.FactKind]engine.Reason{
-		approval.Vote:         {Code: "VOTE_APPROVE", Message: "Approved by a reviewer."},
-		approval.Reply:        {Code: "ANSWER_CONFIRMED", Message: "The runtime says that its user confirmed the call."},
-		approval.Verification: {Code: "STEP_UP_PASSED", Message: "The person who answers for the call proved who they are."},
-		approval.TicketCheck:  {Code: "TICKET_VALIDATED", Message: "The ticket was found to cover the call."},
-		approval.BreakGlass:   {Code: "BREAK_GLASS", Message: "Somebody broke the glass: the call is to run in an emergency."},
+		approval.Vote:       {Code: "VOTE_APPROVE", Message: "Approved by a reviewer."},
+		approval.BreakGlass: {Code: "BREAK_GLASS", Message: "Somebody broke the glass: the call is to run in an emergency."},
 	}, map[approval.FactKind]engine.Reason{
-		approval.Vote:         {Code: "VOTE_DENY", Message: "Denied by a reviewer: " + string(f.Denial) + "."},
-		approval.Reply:        {Code: "ANSWER_DECLINED", Message: "The runtime says that its user does not want the call."},
-		approval.Verification: {Code: "STEP_UP_FAILED", Message: "The person who answers for the call does not want it."},
-		approval.TicketCheck:  {Code: "TICKET_REJECTED", Message: "The ticket does not cover the call."},
-		approval.TicketLink:   {Code: "TICKET_ATTACHED", Message: "A ticket was attached."},
-		approval.Cancel:       {Code: "CANCEL", Message: "The requesting side took the call back."},
-		approval.Question:     {Code: "QUESTION", Message: "A reviewer asks for more information."},
-		approval.Information:  {Code: "INFORMATION", Message: "The requesting side answered the question."},
-		approval.Comment:      {Code: "COMMENT", Message: "Somebody commented on it."},
-		approval.Claim:        {Code: "CLAIM", Message: "A reviewer took it on."},
-		approval.Unclaim:      {Code: "UNCLAIM", Message: "A reviewer gave it back."},
-		approval.Extend:       {Code: "EXTEND", Message: "It was given more time."},
-		approval.Edit:         {Code: "EDIT", Message: "A reviewer changed the arguments; what was said before counts no more."},
+		approval.Vote:        {Code: "VOTE_DENY", Message: "Denied by a reviewer: " + string(f.Denial) + "."},
+		approval.TicketLink:  {Code: "TICKET_ATTACHED", Message: "A ticket was attached."},
+		approval.Cancel:      {Code: "CANCEL", Message: "The requesting side took the call back."},
+		approval.Question:    {Code: "QUESTION", Message: "A reviewer asks for more information."},
+		approval.Information: {Code: "INFORMATION", Message: "The requesting side answered the question."},
+		approval.Comment:     {Code: "COMMENT", Message: "Somebody commented on it."},
+		approval.Claim:       {Code: "CLAIM", Message: "A reviewer took it on."},
+		approval.Unclaim:     {Code: "UNCLAIM", Message: "A reviewer gave it back."},
+		approval.Extend:      {Code: "EXTEND", Message: "It was given more time."},
+		approval.Edit:        {Code: "EDIT", Message: "A reviewer changed the arguments; what was said before counts no more."},
 	}
 	if f.Yes {
 		return yes[f.Kind]

@@ -58,9 +58,9 @@ func (g *Contributions) Edit(ctx context.Context, r EditRequest, once *access.On
 			return nil, err
 		}
 		e := event(c)
-		e.Outcome, e.Requirements = c.Approval.Decision.Outcome, approval.ToldRequirements(edited.Requirements)
+		e.Outcome, e.Requirements = c.Approval.Decision.Outcome, approval.PayloadRequirements(edited.Requirements)
 		e.Reasons = []engine.Reason{said(f)}
-		if e.SafePayload, err = json.Marshal(fact.ToldWith(c.Approval.Plan)); err != nil {
+		if e.SafePayload, err = json.Marshal(fact.EditionPayload(c.Approval.Plan)); err != nil {
 			return nil, fmt.Errorf("encode what an edit tells: %w", err)
 		}
 		c.AddEvent(e)

@@ -228,7 +228,7 @@ func (g *Contributions) ReviewAfterwards(ctx context.Context, s Said, justified 
 func write(e *engine.Event, comment string) (store.Words, error) {
 	w := store.Words{Comment: comment, Salt: rand.Text()}
 	var err error
-	if e.SafePayload, err = json.Marshal(approval.Written{CommentDigest: approval.CommentDigest(w.Salt, w.Comment)}); err != nil {
+	if e.SafePayload, err = json.Marshal(approval.CommentPayload{CommentDigest: approval.CommentDigest(w.Salt, w.Comment)}); err != nil {
 		return w, fmt.Errorf("encode what an event tells: %w", err)
 	}
 	return w, nil

@@ -137,7 +137,7 @@ func (j *Judge) Judge(p Proposal, now time.Time) Judgement {
 	shared, said := j.shared(p, now)
 	d := engine.Evaluate(p.Call, j.digest, append(slices.Clone(p.own), shared...)...)
 	if d.Route.Waits() {
-		d = d.Foresee(engine.Evaluate(p.Call, j.digest, append(slices.Clone(p.confirmed), shared...)...))
+		d = d.Preview(engine.Evaluate(p.Call, j.digest, append(slices.Clone(p.confirmed), shared...)...))
 	}
 	return Judgement{Decision: d, Policy: said}
 }

@@ -122,9 +122,9 @@ func withCard(c *store.Change, told json.RawMessage) (json.RawMessage, error) {
 		return told, err
 	}
 	encoded, err := json.Marshal(struct {
-		approval.Told
+		approval.FactPayload
 		CardDigest string `json:"card_digest"`
-	}{f.Told(), digest})
+	}{f.Payload(), digest})
 	if err != nil {
 		return nil, fmt.Errorf("encode what an event tells: %w", err)
 	}

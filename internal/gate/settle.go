@@ -10,7 +10,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
-	"holdpoint/internal/herald"
+	"holdpoint/internal/notify"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
 )
@@ -22,8 +22,8 @@ type Settler struct {
 	Store  *store.Store
 	Sealer *seal.Sealer
 	Rules  CurrentRules
-	// Herald notifies people of what has come up; nil notifies nobody.
-	Herald *herald.Herald
+	// Notifier notifies people of what has come up; nil notifies nobody.
+	Notifier *notify.Notifier
 	// Validity is how long an approved call may wait for its agent.
 	Validity time.Duration
 	Logger   *slog.Logger
@@ -158,7 +158,7 @@ func (s *Settler) conclude(ctx context.Context, c *store.Change, end ending) (Se
 			return Settlement{}, err
 		}
 	}
-	ended := c.Approval.Ended(c.Approval.State, c.Now)
+	ended := c.Approval.SettledPayload(c.Approval.State, c.Now)
 	if err := c.Settle(end.status, end.reasons, token, validity, constraints); err != nil {
 		return Settlement{}, err
 	}
@@ -166,7 +166,7 @@ func (s *Settler) conclude(ctx context.Context, c *store.Change, end ending) (Se
 	if end.outcome != "" {
 		e.Outcome = end.outcome
 	}
-	e.Reasons, e.Requirements = end.reasons, approval.ToldRequirements(c.Approval.Plan.Requirements)
+	e.Reasons, e.Requirements = end.reasons, approval.PayloadRequirements(c.Approval.Plan.Requirements)
 	if c.Token != nil {
 		ended.ValidUntil = c.Token.ValidUntil
 	}
@@ -227,10 +227,10 @@ func (s *Settler) lease(ctx context.Context, c *store.Change) (Settlement, error
 var executionUnknown = []approval.Notification{{Key: "execution_unknown", Kind: engine.NotifyExecutionUnknown}}
 
 func (s *Settler) notify(ctx context.Context, c *store.Change, due []approval.Notification) error {
-	if s.Herald == nil || len(due) == 0 {
+	if s.Notifier == nil || len(due) == 0 {
 		return nil
 	}
-	return s.Herald.Tell(ctx, c, due)
+	return s.Notifier.Notify(ctx, c, due)
 }
 
 // event starts an event about the approval that is being settled.

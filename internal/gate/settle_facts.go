@@ -87,8 +87,8 @@ func (s *Settler) reopen(c *store.Change, end ending) error {
 		return err
 	}
 	e := s.event(engine.Reopened, d.Outcome, c)
-	e.Reasons, e.Requirements = end.reasons, approval.ToldRequirements(d.Requirements)
-	if e.SafePayload, err = json.Marshal(fact.ToldWith(c.Approval.Plan)); err != nil {
+	e.Reasons, e.Requirements = end.reasons, approval.PayloadRequirements(d.Requirements)
+	if e.SafePayload, err = json.Marshal(fact.EditionPayload(c.Approval.Plan)); err != nil {
 		return fmt.Errorf("encode what an event tells: %w", err)
 	}
 	c.AddEvent(e)

@@ -145,11 +145,11 @@ func (g *Gate) submit(ctx context.Context, p access.Principal, proposal Proposal
 		opening.Session, opening.Preconditions = named, r.Preconditions
 		sub.Opening = opening
 		// The database says when it begins; until when it may last counts from there.
-		asked := approval.Plan{Excluded: opening.Excluded, Terms: opening.Terms, ExpiresAt: time.Time{}.Add(opening.ExpiresIn)}.Asked()
+		asked := approval.Plan{Excluded: opening.Excluded, Terms: opening.Terms, ExpiresAt: time.Time{}.Add(opening.ExpiresIn)}.EditionPayload()
 		if sub.Event.SafePayload, err = withAsked(sub.Event.SafePayload, asked); err != nil {
 			return Outcome{}, err
 		}
-		sub.Event.ApprovalID, sub.Event.Requirements = opening.ID, approval.ToldRequirements(opening.Requirements)
+		sub.Event.ApprovalID, sub.Event.Requirements = opening.ID, approval.PayloadRequirements(opening.Requirements)
 	}
 	o, err := g.store(ctx, j, sub, once)
 	if isKilled(err) {
@@ -302,7 +302,7 @@ func safePayload(p Proposal, d engine.Decision) json.RawMessage {
 }
 
 // withAsked adds to what an event tells of a call what its approval asks.
-func withAsked(payload json.RawMessage, asked *approval.Asked) (json.RawMessage, error) {
+func withAsked(payload json.RawMessage, asked *approval.EditionPayload) (json.RawMessage, error) {
 	var told map[string]any
 	if err := json.Unmarshal(payload, &told); err != nil {
 		return nil, fmt.Errorf("read what an event tells: %w", err)

@@ -21,7 +21,7 @@ const (
 	maxPasskeyName = 100
 )
 
-// PasskeyInfo is what its holder is told of a passkey.
+// PasskeyInfo is what the holder sees of a passkey.
 type PasskeyInfo struct {
 	ID   []byte
 	Name string

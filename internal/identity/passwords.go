@@ -39,7 +39,7 @@ func HashPassword(password string) (string, error) {
 }
 
 // noPassword is a hash that no password has: comparing with it takes as long as
-// comparing with a real one, so that an unknown account cannot be told by the clock.
+// comparing with a real one, so that the time does not show an unknown account.
 var noPassword = fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argonVersion, argonMemory, argonPasses, argonLanes,
 	strings.Repeat("A", 22), strings.Repeat("A", 43))
 

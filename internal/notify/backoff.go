@@ -16,7 +16,7 @@ var delays = [...]time.Duration{
 
 // Backoff says how long to wait before an attempt, counted from the one before
 // it; the first is attempt 1, at once. False: there is no such attempt, and the
-// notice is a dead letter. Up to a tenth is added, so that what failed together
+// notification is a dead letter. Up to a tenth is added, so that what failed together
 // does not come again together; how much depends on id and attempt alone, so
 // that whoever asks again gets the same answer.
 func Backoff(id string, attempt int) (time.Duration, bool) {

@@ -29,7 +29,7 @@ type Log struct {
 	// Witnesses have to have signed the checkpoint, too.
 	Witnesses audit.Witnesses
 	Client    *http.Client // http.DefaultClient when nil
-	// Progress, when set, is told how many of how many leaves were checked.
+	// Progress, when set, receives how many of how many leaves were checked.
 	Progress func(done, all int64)
 }
 

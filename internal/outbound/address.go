@@ -7,7 +7,7 @@ import (
 
 // Addresses of the special-purpose registries of IANA (RFC 6890 and its
 // updates) that are not part of the public Internet. Whole blocks, also where a
-// few addresses in them would be reachable: nobody's tracker lives there.
+// few addresses in them would be reachable: no tracker lives there.
 var notPublic = prefixes(
 	"0.0.0.0/8",        // this network
 	"10.0.0.0/8",       // private

@@ -50,7 +50,7 @@ const (
 	maxHeader      = 64 << 10
 )
 
-// Config is what a Client is told. The zero value asks public addresses by
+// Config says what a Client may reach. The zero value asks public addresses by
 // https, for at most 10 seconds and at most 1 MiB.
 type Config struct {
 	// AllowPrivate are addresses that may be asked although they are not public,

@@ -47,7 +47,7 @@ func (s Approvals) Get(ctx context.Context, id string) (Record, error) {
 	if err != nil {
 		return r, translate(err)
 	}
-	r.Approval.Stand(r.Now)
+	r.Approval.ComputeState(r.Now)
 	return r, nil
 }
 
@@ -192,7 +192,7 @@ func (s Approvals) list(ctx context.Context, sql string, args ...any) ([]approva
 		return nil, now, translate(err)
 	}
 	for i := range list {
-		list[i].Stand(now)
+		list[i].ComputeState(now)
 	}
 	return list, now, nil
 }

@@ -145,7 +145,7 @@ func (c *Change) load(id string) error {
 	if err := c.tx.SendBatch(c.ctx, rows).Close(); err != nil {
 		return translate(err)
 	}
-	c.Approval.Stand(c.Now)
+	c.Approval.ComputeState(c.Now)
 	return nil
 }
 
@@ -216,7 +216,7 @@ func (c *Change) AddFact(f approval.Fact) error {
 	}
 	c.Approval.Facts = append(c.Approval.Facts, f)
 	c.Now = f.At
-	c.Approval.Stand(f.At)
+	c.Approval.ComputeState(f.At)
 	return c.tell()
 }
 
@@ -244,7 +244,7 @@ type Amendment struct {
 // to have been added. The overall deadline stays the one that there was, and what
 // questions have used of the time for which they may stop the clock stays used.
 func (c *Change) Amend(a Amendment) error {
-	expires, left := approval.Carried(c.Approval.Plan, c.Approval.Facts, c.Now)
+	expires, left := approval.CarryOver(c.Approval.Plan, c.Approval.Facts, c.Now)
 	a.Terms.PauseFor = min(a.Terms.PauseFor, left)
 	if a.Excluded == nil {
 		a.Excluded = []string{}
@@ -272,7 +272,7 @@ func (c *Change) Amend(a Amendment) error {
 		c.Sealed = *a.Sealed
 	}
 	c.Now = p.BeganAt
-	c.Approval.Stand(c.Now)
+	c.Approval.ComputeState(c.Now)
 	return c.tell()
 }
 
@@ -317,7 +317,7 @@ func (c *Change) Wake(at time.Time) error {
 // Constraints, when they are not nil, are what the reviewers have tightened the
 // decision's to.
 func (c *Change) Settle(status approval.Status, reasons []engine.Reason, jti string, validFor time.Duration, constraints json.RawMessage) error {
-	final := c.Approval.State.Finish()
+	final := c.Approval.State.Final()
 	err := c.tx.QueryRow(c.ctx, `UPDATE approvals SET status = $2, reasons = $3, final = $4, version = version + 1 WHERE id = $1
 		RETURNING ended_at, version`, c.Approval.ID, status, &reasons, &final).Scan(&c.Approval.EndedAt, &c.Approval.Version)
 	if err != nil {

@@ -20,7 +20,7 @@ type Endpoint struct {
 	ID   string // "end_…"
 	Kind string // webhook, email or slack
 	Name string
-	// Settings are the herald's: what is told, about what, to whom, how bundled.
+	// Settings are those of package notify: what is told, about what, to whom, how bundled.
 	Settings   json.RawMessage
 	CreatedAt  time.Time
 	CreatedBy  string

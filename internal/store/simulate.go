@@ -42,7 +42,7 @@ func (s Approvals) Past(ctx context.Context, after string, limit int) ([]Record,
 		return nil, translate(err)
 	}
 	for i := range page {
-		page[i].Approval.Stand(page[i].Now)
+		page[i].Approval.ComputeState(page[i].Now)
 	}
 	return page, nil
 }

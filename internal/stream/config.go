@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"holdpoint/engine"
-	"holdpoint/internal/notify"
+	"holdpoint/internal/notify/channel"
 	"holdpoint/internal/outbound"
 )
 
@@ -203,7 +203,7 @@ func (c Config) checkWebhook(private []netip.Prefix) (errs []error) {
 		fails("secret", errors.New("it is missing, and so is token: the receiver could not tell our events from anybody's"))
 	}
 	if c.Secret != "" {
-		if _, err := notify.Sign([]string{c.Secret}, "check", time.Unix(1, 0), nil); err != nil {
+		if _, err := channel.Sign([]string{c.Secret}, "check", time.Unix(1, 0), nil); err != nil {
 			fails("secret", errors.New("want whsec_ and 24 to 64 bytes in base64, or a whsk_ key"))
 		}
 	}

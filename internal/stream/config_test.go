@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"holdpoint/engine"
-	"holdpoint/internal/notify"
+	"holdpoint/internal/notify/channel"
 )
 
 func TestConfigCheck(t *testing.T) {
@@ -17,7 +17,7 @@ func TestConfigCheck(t *testing.T) {
 	cert, key := a.pair(t)
 	const secretText = "s3cr3t-t0k3n"
 	syslog := Config{Name: "siem", Kind: SyslogKind, Address: "siem.example.com:6514", CA: a.pem, Cert: cert, Key: key, Types: []string{"vote"}, Outcomes: []string{"DENY"}}
-	webhook := Config{Name: "hook-2", Kind: WebhookKind, URL: "https://siem.example.com/in?k=" + secretText, Secret: notify.NewSecret(), Token: secretText, Format: OCSFFormat, From: FromBeginning, Body: "array"}
+	webhook := Config{Name: "hook-2", Kind: WebhookKind, URL: "https://siem.example.com/in?k=" + secretText, Secret: channel.NewSecret(), Token: secretText, Format: OCSFFormat, From: FromBeginning, Body: "array"}
 	for _, good := range []Config{syslog, webhook} {
 		if errs := good.Check(nil); len(errs) != 0 {
 			t.Fatal(errs)

@@ -9,7 +9,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/audit"
-	"holdpoint/internal/notify"
+	"holdpoint/internal/notify/channel"
 )
 
 func TestLongEventsAreReduced(t *testing.T) {
@@ -82,7 +82,7 @@ func TestEncoder(t *testing.T) {
 
 // Filters know every type and outcome that the engine has.
 func TestFiltersKnowTheEngine(t *testing.T) {
-	c := Config{Name: "hook", Kind: WebhookKind, URL: "https://siem.example.com/in", Secret: notify.NewSecret(), Types: names(engine.EventTypes()), Outcomes: names(engine.Outcomes())}
+	c := Config{Name: "hook", Kind: WebhookKind, URL: "https://siem.example.com/in", Secret: channel.NewSecret(), Types: names(engine.EventTypes()), Outcomes: names(engine.Outcomes())}
 	if errs := c.Check(nil); len(errs) > 0 {
 		t.Errorf("%d types and %d outcomes: %v", len(c.Types), len(c.Outcomes), errs)
 	}

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"holdpoint/internal/notify"
+	"holdpoint/internal/notify/channel"
 	"holdpoint/internal/outbound"
 )
 
@@ -107,13 +107,13 @@ func (w *Webhook) ask(ctx context.Context, messages []Message, id string) error 
 		return errors.New("the address is no URL")
 	}
 	if w.secret != "" {
-		signed, err := notify.Sign([]string{w.secret}, id, time.Now(), body)
+		signed, err := channel.Sign([]string{w.secret}, id, time.Now(), body)
 		if err != nil {
 			return err
 		}
 		maps.Copy(req.Header, signed)
 	} else {
-		req.Header.Set(notify.HeaderID, id)
+		req.Header.Set(channel.HeaderID, id)
 	}
 	if w.token != "" {
 		req.Header.Set("Authorization", w.token)

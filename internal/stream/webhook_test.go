@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"holdpoint/engine"
-	"holdpoint/internal/notify"
+	"holdpoint/internal/notify/channel"
 	"holdpoint/internal/outbound"
 )
 
@@ -40,7 +40,7 @@ type catcher struct {
 
 func newCatcher(t *testing.T, limit int, answer func(http.ResponseWriter, *http.Request) bool) *catcher {
 	t.Helper()
-	c := &catcher{t: t, secret: notify.NewSecret(), limit: limit, answer: answer, bodies: map[int64]string{}, ids: map[string]string{}, kinds: map[string]int{}}
+	c := &catcher{t: t, secret: channel.NewSecret(), limit: limit, answer: answer, bodies: map[int64]string{}, ids: map[string]string{}, kinds: map[string]int{}}
 	c.server = httptest.NewTLSServer(c)
 	t.Cleanup(c.server.Close)
 	return c
@@ -56,7 +56,7 @@ func (c *catcher) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	if err := notify.Verify([]string{c.secret}, r.Header, body, time.Now()); err != nil {
+	if err := channel.Verify([]string{c.secret}, r.Header, body, time.Now()); err != nil {
 		c.t.Error(err)
 	}
 	if got := r.Header.Get("Authorization"); got != "Bearer let-me-in" {
@@ -97,7 +97,7 @@ func (c *catcher) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.t.Errorf("a post without events: %s", body)
 		return
 	}
-	id := r.Header.Get(notify.HeaderID)
+	id := r.Header.Get(channel.HeaderID)
 	if want := fmt.Sprintf("hook_%d_%d", seqs[0], seqs[len(seqs)-1]); strings.TrimSuffix(id, "_reduced") != want {
 		c.t.Errorf("id %q, want %q", id, want)
 	}

@@ -93,7 +93,7 @@ type Config struct {
 	State string
 	// Now is the clock that cosignatures are dated by.
 	Now func() time.Time
-	// Logger is told of every checkpoint that is cosigned, and of logs that
+	// Logger records every checkpoint that is cosigned, and of logs that
 	// contradict themselves.
 	Logger *slog.Logger
 }

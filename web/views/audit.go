@@ -12,7 +12,7 @@ import (
 // Audit is the page on which the log is searched.
 type Audit struct {
 	Frame
-	// Asked is what was looked up in the one box; NotFound says that nothing was.
+	// Tasks is what was looked up in the one box; NotFound says that nothing was.
 	Asked    string
 	NotFound bool
 	// Form is what was entered, Problems what of it cannot be read, by parameter.
@@ -112,8 +112,8 @@ type Checkpoint struct {
 	Cosigned []string
 }
 
-// Exactly writes a moment to the second, in UTC.
-func Exactly(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04:05 UTC") }
+// ClockSeconds writes a moment to the second, in UTC.
+func ClockSeconds(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04:05 UTC") }
 
 func thousands(n int64) string { return Thousands(int(n)) }
 
@@ -126,7 +126,7 @@ func direction(v Audit) string {
 
 func approvalURL(id string) string { return "/approvals/" + url.PathEscape(id) }
 
-func offered(options []Option, value string) bool {
+func hasOption(options []Option, value string) bool {
 	return slices.ContainsFunc(options, func(o Option) bool { return o.Value == value })
 }
 

@@ -18,29 +18,29 @@ type Edition struct {
 	At   time.Time
 }
 
-// Taken says who has taken the approval on.
-type Taken struct {
+// Claim says who has taken the approval on.
+type Claim struct {
 	By string // "" for nobody
 	// Mine says that the reader has, and CanTake that the reader may.
 	Mine, CanTake bool
 }
 
-// After is what came after an approval's end.
-type After struct {
+// FollowUp is what came after an approval's end.
+type FollowUp struct {
 	// Successor is the approval by which people are asked anew, or "".
 	Successor string
 	// Lease is by when the agent has to say what became of the call; zero when it
 	// has not to.
 	Lease time.Time
-	// Said are what people have found out or said since.
-	Said []Moment
-	// Owed says that somebody has to look at it afterwards.
-	Owed bool
+	// Remarks are what people have found out or said since.
+	Remarks []Moment
+	// Tasks says that somebody has to look at it afterwards.
+	ReviewOwed bool
 }
 
 // Empty reports whether there is nothing to say.
-func (a After) Empty() bool {
-	return a.Successor == "" && a.Lease.IsZero() && len(a.Said) == 0 && !a.Owed
+func (a FollowUp) Empty() bool {
+	return a.Successor == "" && a.Lease.IsZero() && len(a.Remarks) == 0 && !a.ReviewOwed
 }
 
 // Actions are what the person may do beside deciding.
@@ -79,8 +79,8 @@ func (a Actions) Offers() bool {
 	return a.Comment || a.Ask || len(a.Extend) > 0 || a.EditURL != "" || a.GrantURL != "" || a.Break
 }
 
-// Asked is what the call asks of this person in particular.
-type Asked struct {
+// OpenTasks is what the call asks of this person in particular.
+type OpenTasks struct {
 	StepUp *StepUp
 	Ticket *TicketForm
 	// AnswerURL is where the person supplies what the call asks for, or "".
@@ -93,12 +93,12 @@ type Asked struct {
 }
 
 // Any reports whether something is asked.
-func (a Asked) Any() bool {
+func (a OpenTasks) Any() bool {
 	return a.StepUp != nil || a.Ticket != nil || a.AnswerURL != "" || a.Question != nil || a.Reconcile || a.Afterwards
 }
 
 // Mode tells a script whether a new rendering asks the same.
-func (a Asked) Mode() string {
+func (a OpenTasks) Mode() string {
 	mode := ""
 	if a.StepUp != nil {
 		mode += "s" + a.StepUp.BoundTo

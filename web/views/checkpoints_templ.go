@@ -97,7 +97,7 @@ func CheckpointsPage(v Checkpoints) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = revealed(v.Latest.Origin).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = visible(v.Latest.Origin).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -46,7 +46,7 @@ type Code struct {
 }
 
 // JSON lays out canonical JSON, two spaces a level, with the strings
-// revealed. Keys keep their order and numbers their spelling. What cannot be
+// visible. Keys keep their order and numbers their spelling. What cannot be
 // read as JSON is shown as one text, with Broken set.
 func JSON(canonical []byte) Code {
 	l := &printer{dec: json.NewDecoder(bytes.NewReader(canonical))}
@@ -165,7 +165,7 @@ func (l *printer) quoted(class, place, text string) {
 // text adds a string's content: revealed, with quotes and backslashes escaped
 // as in JSON, and broken after each line break.
 func (l *printer) text(class, place, text string) {
-	spans := Reveal(text)
+	spans := MarkDeceptive(text)
 	if place == "" {
 		place = "the value"
 	}
@@ -267,3 +267,24 @@ func (c Code) Preview(lines, runes int) (cut Code, moreLines, moreRunes int) {
 	}
 	return cut, moreLines, moreRunes
 }
+
+// Text lays out a text for reading, line by line as an editor counts them, with
+// everything in it revealed. No line is dropped, and none is taken for markup.
+func Text(text string) Code {
+	var c Code
+	lines := strings.Split(text, "\n")
+	if n := len(lines); n > 1 && lines[n-1] == "" {
+		lines = lines[:n-1] // what ends with a line break has no line after it
+	}
+	for _, line := range lines {
+		spans := MarkDeceptive(line)
+		if len(spans) == 0 {
+			spans = []Span{{}}
+		}
+		c.Lines = append(c.Lines, Line{Parts: []Part{{Class: textPart, Spans: spans}}})
+	}
+	return c
+}
+
+// textPart is the class of plain text.
+const textPart = "t"

@@ -2,5 +2,5 @@
 // functions of the structs declared here. Everything a page shows, the time
 // included, comes in as a value; no template asks for anything, decides
 // anything, or writes unescaped text. Text that an agent wrote passes through
-// Reveal, which leaves nothing in it invisible.
+// MarkDeceptive, which leaves nothing in it invisible.
 package views

@@ -59,20 +59,20 @@ type PackChapter struct {
 	Ended time.Time
 	// Notes are what the reader has to know of the record itself.
 	Notes []string
-	Ask   PackAsk
+	Ask   PackRequester
 	Rules PackRules
 	// Requirements are what was asked for, and Could who could have given it.
-	Requirements []PackRequirement
-	Told         []PackTold
-	Shown        []PackShown
-	Cards        []PackCard
-	Said         []PackSaid
-	Ran          []PackLine
-	Log          []PackEvent
+	Requirements  []PackRequirement
+	Notifications []PackNotification
+	Shown         []PackShown
+	Cards         []PackCard
+	Contributions []PackContribution
+	Ran           []PackLine
+	Log           []PackEvent
 }
 
-// PackAsk is who asked.
-type PackAsk struct {
+// PackRequester is who asked.
+type PackRequester struct {
 	Requests string // the request's own id
 	// Side names everybody who counted as the requesting side, and so could not decide.
 	Side []string
@@ -95,8 +95,8 @@ type PackRequirement struct {
 	Nobody string
 }
 
-// PackTold is a notification.
-type PackTold struct {
+// PackNotification is a notification.
+type PackNotification struct {
 	At            time.Time
 	Where, What   string
 	Status, Whose string
@@ -134,8 +134,8 @@ type PackRemark struct {
 	Erased, Changed              bool
 }
 
-// PackSaid is what somebody contributed.
-type PackSaid struct {
+// PackContribution is what somebody contributed.
+type PackContribution struct {
 	PackPlace
 	Who, For, What, Kind string
 	// Void says why it counts no more, or "".
@@ -174,7 +174,7 @@ func plainCode(text string) Code {
 		if i > 0 || len(l.code.Lines) == 0 {
 			l.line(false)
 		}
-		spans := Reveal(line)
+		spans := MarkDeceptive(line)
 		l.code.Warnings.Add("the text", spans)
 		l.add(stringPart, spans...)
 	}

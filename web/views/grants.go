@@ -39,10 +39,10 @@ type GrantForm struct {
 	MaxUses, MaxReason                   int
 	// Failure is what is wrong with what was entered, one mistake a line.
 	Failure string
-	// ProveURL is where to prove who one is, where that is needed first, or "".
-	ProveURL string
-	// Past is what the grant would have done; nil before anybody has asked.
-	Past *GrantPast
+	// VerifyURL is where to prove who one is, where that is needed first, or "".
+	VerifyURL string
+	// Backtest is what the grant would have done; nil before anybody has asked.
+	Backtest *GrantBacktest
 	// Seen names what Past is about, so that a form that was changed since can be
 	// told.
 	Seen string
@@ -63,8 +63,8 @@ type GrantLeaf struct {
 	Value, Fields string
 }
 
-// GrantPast is what a grant would have done to the past.
-type GrantPast struct {
+// GrantBacktest is what a grant would have done to the past.
+type GrantBacktest struct {
 	Looked, Unreadable                            int
 	Capped                                        bool
 	Matching                                      int

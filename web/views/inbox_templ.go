@@ -46,19 +46,19 @@ func InboxPage(v Inbox) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if len(v.Owed) > 0 {
-				templ_7745c5c3_Err = errands(v.Frame, "owed", "Owed", "These calls are over, and somebody has to say something about them.", v.Owed).Render(ctx, templ_7745c5c3_Buffer)
+			if len(v.Tasks) > 0 {
+				templ_7745c5c3_Err = tasks(v.Frame, "owed", "Owed", "These calls are over, and somebody has to say something about them.", v.Tasks).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			}
 			if len(v.Mine) > 0 {
-				templ_7745c5c3_Err = errands(v.Frame, "mine", "Waiting for you", "Calls that you answer for cannot go on without you.", v.Mine).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = tasks(v.Frame, "mine", "Waiting for you", "Calls that you answer for cannot go on without you.", v.Mine).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			}
-			if len(v.Owed)+len(v.Mine) > 0 {
+			if len(v.Tasks)+len(v.Mine) > 0 {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<h2 class=\"sechead\">To decide</h2>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -129,7 +129,7 @@ func InboxPage(v Inbox) templ.Component {
 	})
 }
 
-func errands(f Frame, id, heading, lead string, rows []ErrandRow) templ.Component {
+func tasks(f Frame, id, heading, lead string, rows []TaskRow) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -250,7 +250,7 @@ func errands(f Frame, id, heading, lead string, rows []ErrandRow) templ.Componen
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = revealed(row.Tool).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = visible(row.Tool).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -258,7 +258,7 @@ func errands(f Frame, id, heading, lead string, rows []ErrandRow) templ.Componen
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = revealed(row.Agent).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = visible(row.Agent).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -349,7 +349,7 @@ func inboxRow(f Frame, row InboxRow) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = revealed(row.Tool).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = visible(row.Tool).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -357,7 +357,7 @@ func inboxRow(f Frame, row InboxRow) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = revealed(row.Agent).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = visible(row.Agent).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -366,7 +366,7 @@ func inboxRow(f Frame, row InboxRow) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = revealed(row.Domain).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = visible(row.Domain).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -375,12 +375,12 @@ func inboxRow(f Frame, row InboxRow) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if row.Taken != "" {
+		if row.ClaimedBy != "" {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "<span class=\"tag looked\" data-testid=\"row-taken\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = revealed(row.Taken+" is looking at it").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = visible(row.ClaimedBy+" is looking at it").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -393,7 +393,7 @@ func inboxRow(f Frame, row InboxRow) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = revealed(row.Why).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = visible(row.Why).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -427,7 +427,7 @@ func inboxRow(f Frame, row InboxRow) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = revealed(row.Asked).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = visible(row.Asked).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -492,7 +492,7 @@ func inboxEmpty(v Inbox) templ.Component {
 func waitingWords(v Inbox) string {
 	n := len(v.Rows)
 	switch {
-	case n == 0 && len(v.Owed)+len(v.Mine) > 0:
+	case n == 0 && len(v.Tasks)+len(v.Mine) > 0:
 		return "Nothing else waits for you"
 	case n == 0:
 		return "Nothing waits for you"

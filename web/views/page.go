@@ -13,8 +13,8 @@ type Frame struct {
 	Here string
 	// Rules and Admin say which entries of the navigation the person may open.
 	Rules, Admin bool
-	// Away says that there is a page on which people say that they are away.
-	Away bool
+	// Delegations says that there is a page on which people say that they are away.
+	Delegations bool
 	// Grants says that there are pages for standing grants; Here is "grants" there.
 	Grants bool
 	// Audit says that the person may open the audit log; Here is "audit" there.
@@ -47,12 +47,12 @@ type Inbox struct {
 	Full bool
 	Frame
 	Rows []InboxRow
-	// Owed and Mine are what the person is asked for beside deciding.
-	Owed, Mine []ErrandRow
+	// ReviewOwed and Mine are what the person is asked for beside deciding.
+	Tasks, Mine []TaskRow
 }
 
-// ErrandRow is something that the person is asked for.
-type ErrandRow struct {
+// TaskRow is something that the person is asked for.
+type TaskRow struct {
 	ID, Tool, Agent string
 	What            string
 	// Deadline is when it is too late, zero for never.
@@ -61,15 +61,15 @@ type ErrandRow struct {
 
 // InboxRow is one approval of the inbox.
 type InboxRow struct {
-	// Taken says who is looking at it, or "".
-	Taken  string
-	ID     string
-	Tool   string
-	Agent  string
-	Domain string
+	// ClaimedBy says who is looking at it, or "".
+	ClaimedBy string
+	ID        string
+	Tool      string
+	Agent     string
+	Domain    string
 	// Why is the strictest finding's message.
 	Why string
-	// Asked says what is needed: "review by finance-approver".
+	// Tasks says what is needed: "review by finance-approver".
 	Asked         string
 	Given, Needed int
 	Deadline      time.Time
@@ -150,16 +150,16 @@ type Approval struct {
 	Question *Question
 	// Edition says how the call was changed, nil when it was not.
 	Edition *Edition
-	Taken   Taken
+	Claim   Claim
 	// Ticket is the one that was attached last, nil for none.
 	Ticket *Ticket
 	// Answers is what was supplied because the call asked for it; nil for nothing.
 	Answers *Code
 	// Permits is what the call may do once it is approved; nil for no limits.
-	Permits *Code
-	After   After
-	Asked   Asked
-	Actions Actions
+	Permits  *Code
+	FollowUp FollowUp
+	Tasks    OpenTasks
+	Actions  Actions
 	// SessionURL leads to all calls of the session, of which there are SessionSize;
 	// "" when this is the only one.
 	SessionURL string
@@ -175,10 +175,10 @@ type Approval struct {
 	// Seen is the card that the decision is about, rendered (RenderCard).
 	Seen string
 
-	Asker    Asker
-	Claims   Claims
-	Decide   Decide
-	Timeline []Moment
+	Asker      Asker
+	Statements AgentStatements
+	Decide     Decide
+	Timeline   []Moment
 }
 
 // Requirement is one stage and how far it has come.
@@ -238,19 +238,16 @@ type Asker struct {
 	Agent, AgentID, Owner, Credential string
 }
 
-// Claims is what the agent says itself. Nobody has checked it.
-type Claims struct {
+// AgentStatements is what the agent says itself. Nobody has checked it.
+type AgentStatements struct {
 	Intent string
 	// IntentIs says what Intent is, where that is not the agent's own wording; "".
 	IntentIs string
-	Facts    []Claim
+	Facts    []Field
 	Evidence []Evidence
 	// Unread says that the document could not be read.
 	Unread bool
 }
-
-// Claim is a field of the agent's document and its value.
-type Claim struct{ Name, Value string }
 
 // Evidence is one evidence reference of the agent's document.
 type Evidence struct {

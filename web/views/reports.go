@@ -127,8 +127,8 @@ type LoadRow struct {
 	NotedAlone, NotedBusy               bool
 }
 
-// Took writes how long something took, for a table: "45 s", "12 min 30 s", "3 h 05 min".
-func Took(d time.Duration) string {
+// Elapsed writes how long something took, for a table: "45 s", "12 min 30 s", "3 h 05 min".
+func Elapsed(d time.Duration) string {
 	switch {
 	case d < time.Minute:
 		return fmt.Sprintf("%.0f s", max(d, 0).Seconds())

@@ -139,7 +139,7 @@ func ErasuresPage(v Erasures) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = revealed(e.What).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = visible(e.What).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -152,7 +152,7 @@ func ErasuresPage(v Erasures) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = revealed(e.What).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = visible(e.What).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -186,7 +186,7 @@ func ErasuresPage(v Erasures) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = revealed(e.By).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = visible(e.By).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -207,7 +207,7 @@ func ErasuresPage(v Erasures) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = revealed(e.Reason).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = visible(e.Reason).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -305,7 +305,7 @@ func ErasuresPage(v Erasures) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = revealed(d.Tool).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = visible(d.Tool).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -313,7 +313,7 @@ func ErasuresPage(v Erasures) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = revealed(d.Agent).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = visible(d.Agent).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -436,7 +436,7 @@ func holds(v Erasures) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = revealed(h.What).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = visible(h.What).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -462,7 +462,7 @@ func holds(v Erasures) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = revealed(h.Subject).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = visible(h.Subject).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -497,7 +497,7 @@ func holds(v Erasures) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = revealed(h.ReleasedBy).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = visible(h.ReleasedBy).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -527,7 +527,7 @@ func holds(v Erasures) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = revealed(h.By).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = visible(h.By).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -535,7 +535,7 @@ func holds(v Erasures) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = revealed(h.Reason).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = visible(h.Reason).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -9,8 +9,8 @@ import (
 	"github.com/a-h/templ"
 )
 
-// revealed writes text with everything marked in it as labelled chips.
-func revealed(text string) templ.Component { return spans(Reveal(text)) }
+// visible writes text with everything marked in it as labelled chips.
+func visible(text string) templ.Component { return spans(MarkDeceptive(text)) }
 
 func spans(list []Span) templ.Component {
 	return templ.ComponentFunc(func(_ context.Context, w io.Writer) error {

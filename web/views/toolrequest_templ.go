@@ -45,7 +45,7 @@ func toolRequest(t ToolRequest, a Arguments) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = revealed(t.Command).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = visible(t.Command).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -53,7 +53,7 @@ func toolRequest(t ToolRequest, a Arguments) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = revealed(t.Purpose).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = visible(t.Purpose).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -61,7 +61,7 @@ func toolRequest(t ToolRequest, a Arguments) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = revealed(t.RequestID).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = visible(t.RequestID).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -86,7 +86,7 @@ func toolRequest(t ToolRequest, a Arguments) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = revealed(t.Language).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = visible(t.Language).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -116,7 +116,7 @@ func toolRequest(t ToolRequest, a Arguments) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = revealed(t.NetworkRationale).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = visible(t.NetworkRationale).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -169,7 +169,7 @@ func toolRequest(t ToolRequest, a Arguments) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = revealed(t.Risk).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = visible(t.Risk).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -190,7 +190,7 @@ func toolRequest(t ToolRequest, a Arguments) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = revealed(t.Why).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = visible(t.Why).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -224,7 +224,7 @@ func toolRequest(t ToolRequest, a Arguments) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = revealed(c).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = visible(c).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -344,7 +344,7 @@ func toolFiles(heading string, files []ToolFile, none string) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = revealed(f.Name).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = visible(f.Name).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -352,7 +352,7 @@ func toolFiles(heading string, files []ToolFile, none string) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = revealed(f.Note).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = visible(f.Note).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

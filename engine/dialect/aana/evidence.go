@@ -41,7 +41,7 @@ var evidenceRoutes = []struct {
 	{"evidence_marks_missing_information", engine.Defer},
 }
 
-// evidenceWarnings are the codes that are told and block nothing, likewise.
+// evidenceWarnings are the codes that are reported and block nothing, likewise.
 var evidenceWarnings = []string{"weak_trust_tier", "unknown_redaction_status", "unknown_freshness", "missing_freshness_timestamp"}
 
 // judgeEvidence is section 5. It returns the names under which references may

@@ -103,7 +103,7 @@ func (j *judgement) find(code string, route engine.Route) {
 // allow adds the reason for which a rule accepts.
 func (j *judgement) allow(code string) { j.note(code) }
 
-// note adds a reason that people are told and that stops nothing.
+// note adds a reason that people read and that stops nothing.
 func (j *judgement) note(code string) {
 	j.reason(code)
 	j.notes = append(j.notes, finding(code, engine.Accept))

@@ -25,7 +25,7 @@ const maxFindings = 50
 // to the digest of the arguments, and what was approved is what must run; a call
 // whose arguments were changed on the way would be another one, which nobody
 // proposed, and letting the original run would hand over what the contract
-// keeps back. The agent is told the tag and the place, and may propose the call
+// keeps back. The agent learns the tag and the place, and may propose the call
 // again without that. Nothing discharges a refusal, so no reviewer can be
 // talked into it either.
 //

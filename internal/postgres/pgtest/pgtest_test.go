@@ -33,9 +33,11 @@ func TestDatabase(t *testing.T) {
 	}
 }
 
+// made counts the schemas that were made in this binary, by however many runs of the test.
+var made int
+
 // The schema is made once; each database is a copy of it, with the rights to the database itself.
 func TestMigrated(t *testing.T) {
-	made := 0
 	migrate := func(ctx context.Context, url string) ([]string, error) {
 		made++
 		conn, err := pgx.Connect(ctx, url)

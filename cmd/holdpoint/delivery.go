@@ -1,0 +1,46 @@
+package main
+
+import (
+	"log/slog"
+	"net/http"
+	"time"
+
+	"holdpoint/internal/config"
+	"holdpoint/internal/notify"
+	"holdpoint/internal/notify/channel"
+	"holdpoint/internal/outbound"
+	"holdpoint/internal/store"
+)
+
+// sendWithin bounds an attempt to send, from the first lookup on.
+const sendWithin = 20 * time.Second
+
+// guarded is the one client for addresses that people configure, as net/http's
+// clients use it.
+type guarded struct{ client *outbound.Client }
+
+func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) { return g.client.Do(req) }
+
+// newDeliverer makes what delivers notifications, by the settings.
+func newDeliverer(cfg config.Config, s *store.Store, log *slog.Logger) (*notify.Deliverer, error) {
+	over := channel.HTTPConfig{Timeout: sendWithin, Client: &http.Client{Transport: guarded{outbound.New(outbound.Config{
+		AllowPrivate: cfg.AllowPrivate, AllowHTTP: len(cfg.AllowPrivate) > 0, Timeout: sendWithin,
+	})}}}
+	d := &notify.Deliverer{Store: s, PublicURL: cfg.PublicURL, Logger: log}
+	var err error
+	if d.Webhook, err = channel.NewWebhook(over); err != nil {
+		return nil, err
+	}
+	if d.Slack, err = channel.NewSlack(over); err != nil {
+		return nil, err
+	}
+	if mail, there := cfg.Mail(); there {
+		if d.Mail, err = channel.NewMail(mail); err != nil {
+			return nil, err
+		}
+	}
+	if cfg.PublicURL == "" {
+		log.Warn("notifications have no link to the console: public_url is missing")
+	}
+	return d, nil
+}

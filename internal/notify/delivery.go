@@ -1,0 +1,171 @@
+package notify
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"holdpoint/engine"
+	"holdpoint/internal/notify/channel"
+	"holdpoint/internal/store"
+)
+
+// Deliverer delivers notifications. It opens what is secret about an endpoint for
+// one attempt; no history, log or error holds it.
+type Deliverer struct {
+	Store *store.Store
+	// PublicURL is where people reach the console; "" leaves links out.
+	PublicURL string
+	Webhook   *channel.Webhook
+	Slack     *channel.Slack
+	// Mail is nil where no mail server is configured.
+	Mail   *channel.Mail
+	Logger *slog.Logger
+}
+
+// Result is what came of a delivery.
+type Result struct {
+	// Done says that the notification was sent, or given up.
+	Done bool
+	// RetryIn is how long to wait before the next attempt.
+	RetryIn time.Duration
+}
+
+// ErrNotFound says that there is no such notification.
+var ErrNotFound = errors.New("no such notification")
+
+// deliverer is who delivers, as the audit log names it.
+var deliverer = engine.Actor{Kind: engine.SystemActor, ID: "deliver", Channel: "engine"}
+
+// maxLastError bounds what is kept of why an attempt failed, in bytes.
+const maxLastError = 500
+
+// Deliver makes one attempt to send a notification, and records what came of it.
+// Called twice it may send twice, under the same id.
+func (d *Deliverer) Deliver(ctx context.Context, id string) (Result, error) {
+	over := Result{Done: true}
+	delivery, err := d.Store.Notifications.Take(ctx, id)
+	switch {
+	case errors.Is(err, store.ErrNothingToSend):
+		return over, nil
+	case errors.Is(err, store.ErrNotFound):
+		return over, ErrNotFound
+	case err != nil:
+		return Result{}, fmt.Errorf("claim %s: %w", id, err)
+	}
+	if delivery.Endpoint.DisabledAt != nil {
+		return over, d.giveUp(ctx, delivery, "the endpoint is switched off", false, false)
+	}
+	sent, err := d.send(ctx, delivery)
+	if inner := errors.Unwrap(err); inner != nil {
+		err = inner // the log names the notification beside it
+	}
+	if ctx.Err() != nil {
+		return Result{}, ctx.Err() // the worker stops: nothing is known of this attempt
+	}
+	if sent.Done {
+		if err := d.Store.Notifications.MarkSent(ctx, delivery.ID); err != nil {
+			return Result{}, fmt.Errorf("record that %s was sent: %w", delivery.ID, err)
+		}
+		return over, nil
+	}
+	reason := failure(err)
+	wait, another := Backoff(delivery.ID, delivery.Attempts+2)
+	d.Logger.WarnContext(ctx, "a notification was not taken", "notification", delivery.ID, "endpoint", delivery.EndpointID,
+		"attempt", delivery.Attempts+1, "error", reason)
+	if sent.Gone || !another {
+		// A mailbox that is gone is one of many; a webhook or channel is all there is.
+		return over, d.giveUp(ctx, delivery, reason, true, sent.Gone && delivery.Endpoint.Kind != Email)
+	}
+	wait = max(wait, sent.RetryAfter)
+	if err := d.Store.Notifications.MarkFailed(ctx, delivery.ID, reason, wait); err != nil {
+		return Result{}, fmt.Errorf("record an attempt of %s: %w", delivery.ID, err)
+	}
+	return Result{RetryIn: wait}, nil
+}
+
+// send makes the attempt. What keeps it from being made is an attempt that
+// failed, too: settings may be put right while it is tried again.
+func (d *Deliverer) send(ctx context.Context, delivery store.Delivery) (channel.Result, error) {
+	content, err := bundled(d.PublicURL, delivery)
+	if err != nil {
+		return channel.Result{}, err
+	}
+	sealed, err := d.Store.Endpoints.Secret(ctx, delivery.EndpointID)
+	if err != nil {
+		return channel.Result{}, err
+	}
+	target, err := ParseTarget(sealed)
+	if err != nil {
+		return channel.Result{}, err
+	}
+	switch delivery.Endpoint.Kind {
+	case Webhook:
+		now, err := d.Store.Now(ctx)
+		if err != nil {
+			return channel.Result{}, err
+		}
+		return d.Webhook.Send(ctx, content, target.Webhook(now))
+	case Slack:
+		return d.Slack.Send(ctx, content, target.URL)
+	case Email:
+		if d.Mail == nil {
+			return channel.Result{}, errors.New("no mail server is configured: the setting smtp is missing")
+		}
+		return d.Mail.Send(ctx, content, delivery.Recipient)
+	}
+	return channel.Result{}, fmt.Errorf("there is no kind of endpoint %.20q", delivery.Endpoint.Kind)
+}
+
+// giveUp makes a dead letter of the notification and, where the other side wants
+// no more, switches the endpoint off; both are on record.
+func (d *Deliverer) giveUp(ctx context.Context, delivery store.Delivery, reason string, tried, gone bool) error {
+	event := func(code, message string, more map[string]any) engine.Event {
+		payload := map[string]any{"endpoint_id": delivery.EndpointID}
+		for name, value := range more {
+			payload[name] = value
+		}
+		encoded, err := json.Marshal(payload)
+		if err != nil {
+			encoded = []byte(`{}`) // strings and numbers always encode
+		}
+		return engine.Event{
+			ID: uuid.NewString(), Type: engine.Notified, Outcome: engine.Allow, ApprovalID: delivery.ApprovalID,
+			Reasons: []engine.Reason{{Code: code, Message: message}}, SafePayload: encoded, Actor: deliverer,
+		}
+	}
+	attempts := delivery.Attempts
+	if tried {
+		attempts++
+	}
+	dead := event("NOTIFICATION_GIVEN_UP", "A notification could not be sent and was given up.", map[string]any{
+		"notification_id": delivery.ID, "attempts": attempts, "bundled": len(delivery.Bundle),
+	})
+	var closing *engine.Event
+	if gone {
+		e := event("ENDPOINT_GONE", "The receiver wants no more notifications: the endpoint was switched off.", nil)
+		closing = &e
+	}
+	if err := d.Store.Notifications.MarkDead(ctx, delivery.ID, reason, tried, dead, closing); err != nil {
+		return fmt.Errorf("give %s up: %w", delivery.ID, err)
+	}
+	return nil
+}
+
+// failure is what is kept of an error: one line, and not too long.
+func failure(err error) string {
+	if err == nil {
+		return "the other side did not say that it has it"
+	}
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	if len(line) > maxLastError {
+		line = strings.ToValidUTF8(line[:maxLastError], "") + "…"
+	}
+	return strings.ReplaceAll(line, "\x00", "")
+}

@@ -1,0 +1,233 @@
+package notify
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/mail"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/notify/channel"
+)
+
+// The kinds of endpoint.
+const (
+	Webhook = "webhook"
+	Email   = "email"
+	Slack   = "slack"
+)
+
+// Reviewers stands, among an endpoint's addressees, for everybody who could act
+// on the approval at the moment.
+const Reviewers = "reviewers"
+
+// Bounds of an endpoint's settings.
+const (
+	maxEntries = 100
+	maxDigest  = 24 * time.Hour
+	// MaxOverlap is the longest time for which a replaced secret goes on signing.
+	MaxOverlap = 14 * 24 * time.Hour
+)
+
+// Settings are an endpoint's: what it is told, about what, and to whom. None of
+// it is secret. Empty lists leave nothing out.
+type Settings struct {
+	// Tells are the kinds of things told.
+	Tells []engine.NotificationKind `json:"tells,omitempty"`
+	// Roles, Tools and Agents leave out approvals that ask none of these roles, of
+	// other tools (a name, or a prefix that ends in "*"), of other agents.
+	Roles  []string `json:"roles,omitempty"`
+	Tools  []string `json:"tools,omitempty"`
+	Agents []string `json:"agents,omitempty"`
+	// Digest is how long things are gathered, to be told together; 0 means not.
+	Digest engine.Duration `json:"digest,omitempty"`
+	// To are mail addresses, or Reviewers.
+	To []string `json:"to,omitempty"`
+	// Own tells the addresses only of what their owners could act on, took part
+	// in, or answer for.
+	Own bool `json:"own,omitempty"`
+	// Host is where it leads, for people to recognize it. The address itself is
+	// secret.
+	Host string `json:"host,omitempty"`
+}
+
+// ParseSettings reads what an endpoint has stored.
+func ParseSettings(text json.RawMessage) (Settings, error) {
+	var s Settings
+	if err := json.Unmarshal(text, &s); err != nil {
+		return s, fmt.Errorf("read the endpoint's settings: %w", err)
+	}
+	return s, nil
+}
+
+// Check says what is wrong with the settings of an endpoint of a kind, field by
+// field.
+func (s Settings) Check(kind string) []error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	for _, t := range s.Tells {
+		if !slices.Contains(engine.EndpointKinds(), t) {
+			bad("tells: %.40q is nothing that can be told", t)
+		}
+	}
+	for name, list := range map[string][]string{"roles": s.Roles, "tools": s.Tools, "agents": s.Agents, "to": s.To} {
+		if len(list) > maxEntries {
+			bad("%s: at most %d, got %d", name, maxEntries, len(list))
+		}
+		if slices.ContainsFunc(list, func(e string) bool { return strings.TrimSpace(e) == "" || len(e) > 512 }) {
+			bad("%s: an entry is empty or too long", name)
+		}
+	}
+	if d := time.Duration(s.Digest); d < 0 || d > maxDigest || d > 0 && d < time.Second {
+		bad("digest: want 1s to %s, or 0s for none, got %s", maxDigest, d)
+	}
+	switch kind {
+	case Email:
+		if len(s.To) == 0 {
+			bad("to: name mail addresses, or “%s”", Reviewers)
+		}
+		for _, to := range s.To {
+			if a, err := mail.ParseAddress(to); to != Reviewers && (err != nil || a.Address != to) {
+				bad("to: %.80q is no mail address", to)
+			}
+		}
+	case Webhook, Slack:
+		if len(s.To) > 0 {
+			bad("to: only e-mail has addressees")
+		}
+		if s.Own {
+			bad("own: only e-mail is anybody's own")
+		}
+	default:
+		bad("kind: want %s, %s or %s, got %.20q", Webhook, Email, Slack, kind)
+	}
+	return errs
+}
+
+// Key is a secret that signs webhooks, for as long as it does.
+type Key struct {
+	Secret string `json:"secret"`
+	// Until is when it stops; zero for never.
+	Until time.Time `json:"until,omitzero"`
+}
+
+// Target is what is secret about an endpoint. It is kept sealed.
+type Target struct {
+	URL string `json:"url,omitempty"`
+	// Plain allows http: inside the house, where the worker's settings permit it.
+	Plain bool  `json:"plain,omitempty"`
+	Keys  []Key `json:"keys,omitempty"`
+}
+
+// ParseTarget reads what an endpoint has sealed; nothing is an empty Target. Its
+// errors hold nothing of it.
+func ParseTarget(text []byte) (Target, error) {
+	var t Target
+	if len(text) == 0 {
+		return t, nil
+	}
+	if json.Unmarshal(text, &t) != nil {
+		return t, errors.New("what is secret about the endpoint cannot be read")
+	}
+	return t, nil
+}
+
+// Check says what is wrong with the target of an endpoint of a kind. It does not
+// quote it.
+func (t Target) Check(kind string) error {
+	switch kind {
+	case Webhook:
+		return t.Webhook(time.Time{}).Check()
+	case Slack:
+		if err := channel.CheckSlack(t.URL); err != nil {
+			return fmt.Errorf("url: %w", err)
+		}
+	}
+	return nil
+}
+
+// Webhook is the target as webhooks need it, with the secrets that sign at now.
+func (t Target) Webhook(now time.Time) channel.WebhookEndpoint {
+	e := channel.WebhookEndpoint{URL: t.URL, AllowPlain: t.Plain}
+	for _, k := range t.Keys {
+		if k.Until.IsZero() || now.Before(k.Until) {
+			e.Secrets = append(e.Secrets, k.Secret)
+		}
+	}
+	return e
+}
+
+// Rotate puts a new secret first. The one before it goes on signing for overlap;
+// those before that are dropped.
+func (t Target) Rotate(secret string, now time.Time, overlap time.Duration) Target {
+	keys := []Key{{Secret: secret}}
+	if len(t.Keys) > 0 && overlap > 0 {
+		keys = append(keys, Key{Secret: t.Keys[0].Secret, Until: now.Add(overlap)})
+	}
+	t.Keys = keys
+	return t
+}
+
+// Host is the host of the target, which is no secret.
+func (t Target) Host() string {
+	u, err := url.Parse(t.URL)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
+// Covers reports whether the endpoint is told this of the approval.
+func (s Settings) Covers(a approval.Approval, what approval.Notification) bool {
+	if len(s.Tells) > 0 && !slices.Contains(s.Tells, what.Kind) {
+		return false
+	}
+	if len(s.Agents) > 0 && !slices.Contains(s.Agents, a.Call.AgentID) {
+		return false
+	}
+	if len(s.Tools) > 0 && !slices.ContainsFunc(s.Tools, func(pattern string) bool { return matches(pattern, a.Call.Tool) }) {
+		return false
+	}
+	if len(s.Roles) == 0 {
+		return true
+	}
+	asked := roles(a, what)
+	return slices.ContainsFunc(s.Roles, func(r string) bool { return slices.Contains(asked, r) })
+}
+
+// matches compares a tool's name with a name or a prefix that ends in "*", as
+// routing rules do.
+func matches(pattern, tool string) bool {
+	plain := func(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
+	if prefix, ok := strings.CutSuffix(plain(pattern), "*"); ok {
+		return strings.HasPrefix(plain(tool), prefix)
+	}
+	return plain(pattern) == plain(tool)
+}
+
+// roles are those that the approval asks at this moment, or that it has asked at
+// all where it does not wait for anybody any more.
+func roles(a approval.Approval, what approval.Notification) []string {
+	var list []string
+	for i, r := range a.Plan.Requirements {
+		if i < len(a.State.Requirements) {
+			standing := a.State.Requirements[i]
+			if what.Kind.Traits().Waits && i != what.Stage && standing.Status != approval.Waiting {
+				continue
+			}
+			list = append(list, standing.Escalated...)
+		}
+		if len(r.AnyOf) == 0 {
+			list = append(list, r.Role)
+		}
+		for _, g := range r.AnyOf {
+			list = append(list, g.Role)
+		}
+	}
+	return list
+}

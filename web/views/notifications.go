@@ -1,0 +1,64 @@
+package views
+
+import "time"
+
+// Notifications is the page of who is told of approvals.
+type Notifications struct {
+	Frame
+	Endpoints []EndpointRow
+	Forms     []EndpointForm
+	Dead      []DeadRow
+	// MoreDead says that not all of them are shown.
+	MoreDead bool
+	// Secret is what a receiver verifies by, shown this once; SecretOf names the
+	// endpoint.
+	Secret, SecretOf string
+}
+
+// EndpointRow is an endpoint in one row.
+type EndpointRow struct {
+	ID, URL, Name, Kind string
+	// Where is a host, or mail addresses.
+	Where []string
+	// Events and About say what it is told, and about what; empty for everything.
+	Events, About []string
+	Digest        string
+	On            bool
+	State         Status
+	Waiting       int
+	Sent, Dead    int
+	LastAt        *time.Time
+	// TestTo says that a test needs an address; it is the suggestion. Rotates and
+	// NewURL say what kind of secret there is to change.
+	NeedsTo         bool
+	TestTo          string
+	Rotates, NewURL bool
+	// Open shows what can be done with it; Failure says why something was not.
+	Open    bool
+	Failure string
+}
+
+// EndpointForm is the form that adds an endpoint of a kind.
+type EndpointForm struct {
+	Kind, Label, Hint      string
+	Name, To, URL          string
+	Roles, Tools, Agents   string
+	Digest                 string
+	Own, Plain, Pair, Open bool
+	Tells                  []Tick
+	Failure                string
+}
+
+// Tick is a box to tick.
+type Tick struct {
+	Value, Label string
+	On           bool
+}
+
+// DeadRow is a notification that was given up.
+type DeadRow struct {
+	ID, URL, Endpoint, Recipient, About, Approval string
+	Attempts                                      int
+	Reason                                        string
+	At                                            time.Time
+}
