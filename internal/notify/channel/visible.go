@@ -8,7 +8,7 @@ import (
 )
 
 // visible is text on one line in which nothing hides or passes for something
-// else. What the console shows as a labelled chip (web/views.Reveal), this shows
+// else. What the console shows as a labelled chip (web/views.MarkDeceptive), this shows
 // by its code point: ‹U+202E›, ‹40 × U+200B›. A byte that is no UTF-8 is ‹0xFF›.
 // The two signs themselves are shown like that, too, so that nobody can write a
 // mark. And no address is left whole, for mail programs make links of what looks
