@@ -18,7 +18,7 @@ import (
 	"holdpoint/engine/registry"
 )
 
-// The dialects: the seed systems in whose documents calls are proposed.
+// The dialects: the systems in whose documents calls are proposed.
 const (
 	DialectAANA      = "aana"      // Agent Action Contract v1
 	DialectSPM       = "spm"       // Agent-SPM v0.3

@@ -15,7 +15,7 @@ import (
 	"holdpoint/internal/access"
 )
 
-// CheckedAction is the gate's answer to an Agent-SPM request: the seed's
+// CheckedAction is the gate's answer to an Agent-SPM request: its
 // SecurityCheckResult.
 type CheckedAction struct {
 	Allowed  bool
