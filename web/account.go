@@ -39,28 +39,23 @@ func (h *accountHandler) register(mux *http.ServeMux) {
 
 // changes is a handler that changes a person's factors. Where they have to prove
 // who they are first, it sends them to do so.
-func (h *accountHandler) changes(change func(http.ResponseWriter, *http.Request, engine.Person) error) http.HandlerFunc {
-	return h.site.signedIn(func(w http.ResponseWriter, r *http.Request, p engine.Person) {
-		err := readForm(w, r)
-		if err == nil {
-			err = change(w, r, p)
-		}
+func (h *accountHandler) changes(change handler) http.HandlerFunc {
+	return h.site.takesForm(func(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+		err := change(w, r, p)
 		var refusal *access.Refusal
 		if errors.As(err, &refusal) && refusal.Code == "verification_needed" {
 			http.Redirect(w, r, "/verify?next=/account", http.StatusSeeOther)
-			return
+			return nil
 		}
-		if err != nil {
-			h.site.fail(w, r, p, err)
-		}
+		return err
 	})
 }
 
-func (h *accountHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	h.render(w, r, p, http.StatusOK, "")
+func (h *accountHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	return h.render(w, r, p, http.StatusOK, "")
 }
 
-func (h *accountHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, status int, failure string) {
+func (h *accountHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, status int, failure string) error {
 	v := views.Account{
 		Frame: h.site.frame(p, "Your account", "account"), Email: p.Email, Roles: p.Roles, At: p.VerifiedAt, Failure: failure,
 		Verified: methodWords[p.VerifiedBy],
@@ -69,13 +64,11 @@ func (h *accountHandler) render(w http.ResponseWriter, r *http.Request, p engine
 	if f := h.factors; f != nil {
 		methods, err := f.Methods(r.Context(), p)
 		if err != nil {
-			h.site.fail(w, r, p, err)
-			return
+			return err
 		}
 		keys, err := f.Passkeys(r.Context(), p)
 		if err != nil {
-			h.site.fail(w, r, p, err)
-			return
+			return err
 		}
 		v.Factors, v.TOTP, v.NoPasskeys, v.PasskeysAt = true, slices.Contains(methods, identity.TOTP), f.Origin() == "", passkeysElsewhere(h.factors, r)
 		for _, k := range keys {
@@ -84,7 +77,7 @@ func (h *accountHandler) render(w http.ResponseWriter, r *http.Request, p engine
 			})
 		}
 	}
-	h.site.render(w, r, status, views.AccountPage(v))
+	return h.site.render(w, r, status, views.AccountPage(v))
 }
 
 func (h *accountHandler) enrolTOTP(w http.ResponseWriter, r *http.Request, p engine.Person) error {
@@ -92,8 +85,7 @@ func (h *accountHandler) enrolTOTP(w http.ResponseWriter, r *http.Request, p eng
 	if err != nil {
 		return err
 	}
-	h.site.render(w, r, http.StatusOK, views.EnrolmentPage(views.Enrolment{Frame: h.site.frame(p, "Authenticator app", "account"), Secret: e.Secret, QR: views.NewQR(e.QR)}))
-	return nil
+	return h.site.render(w, r, http.StatusOK, views.EnrolmentPage(views.Enrolment{Frame: h.site.frame(p, "Authenticator app", "account"), Secret: e.Secret, QR: views.NewQR(e.QR)}))
 }
 
 func (h *accountHandler) confirmTOTP(w http.ResponseWriter, r *http.Request, p engine.Person) error {
@@ -107,25 +99,17 @@ func (h *accountHandler) confirmTOTP(w http.ResponseWriter, r *http.Request, p e
 			v.Failure = refusal.Detail
 			retryAfter(w, refusal)
 		}
-		h.site.render(w, r, refusal.Status, views.EnrolmentPage(v))
-		return nil
+		return h.site.render(w, r, refusal.Status, views.EnrolmentPage(v))
 	}
-	if err != nil {
-		return err
-	}
-	h.site.redirectWithFlash(w, r, "totp", "/account")
-	return nil
+	return h.site.redirectOrFail(w, r, err, "totp", "/account")
 }
 
 func (h *accountHandler) removeTOTP(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	if err := confirmed(r.PostForm); err != nil {
 		return err
 	}
-	if err := h.factors.RemoveTOTP(r.Context(), p); err != nil {
-		return err
-	}
-	h.site.redirectWithFlash(w, r, "totpgone", "/account")
-	return nil
+	err := h.factors.RemoveTOTP(r.Context(), p)
+	return h.site.redirectOrFail(w, r, err, "totpgone", "/account")
 }
 
 // confirmed refuses a form that removes something without saying so.
@@ -136,9 +120,10 @@ func confirmed(form url.Values) error {
 	return nil
 }
 
-func (h *accountHandler) passkeyOptions(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *accountHandler) passkeyOptions(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	ceremony, err := h.factors.BeginPasskey(r.Context(), p)
 	h.site.renderJSON(w, r, ceremony, err)
+	return nil
 }
 
 func (h *accountHandler) addPasskey(w http.ResponseWriter, r *http.Request, p engine.Person) error {
@@ -150,33 +135,22 @@ func (h *accountHandler) addPasskey(w http.ResponseWriter, r *http.Request, p en
 		if refusal.Code == "verification_failed" {
 			failure = "The passkey could not be checked, so it was not added. Try again."
 		}
-		h.render(w, r, p, refusal.Status, failure)
-		return nil
+		return h.render(w, r, p, refusal.Status, failure)
 	}
-	if err != nil {
-		return err
-	}
-	h.site.redirectWithFlash(w, r, "passkey", "/account")
-	return nil
+	return h.site.redirectOrFail(w, r, err, "passkey", "/account")
 }
 
 func (h *accountHandler) renamePasskey(w http.ResponseWriter, r *http.Request, p engine.Person) error {
-	if err := h.factors.RenamePasskey(r.Context(), p, credentialID(r.PostForm), r.PostForm.Get("name")); err != nil {
-		return err
-	}
-	h.site.redirectWithFlash(w, r, "renamed", "/account")
-	return nil
+	err := h.factors.RenamePasskey(r.Context(), p, credentialID(r.PostForm), r.PostForm.Get("name"))
+	return h.site.redirectOrFail(w, r, err, "renamed", "/account")
 }
 
 func (h *accountHandler) removePasskey(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	if err := confirmed(r.PostForm); err != nil {
 		return err
 	}
-	if err := h.factors.RemovePasskey(r.Context(), p, credentialID(r.PostForm)); err != nil {
-		return err
-	}
-	h.site.redirectWithFlash(w, r, "keygone", "/account")
-	return nil
+	err := h.factors.RemovePasskey(r.Context(), p, credentialID(r.PostForm))
+	return h.site.redirectOrFail(w, r, err, "keygone", "/account")
 }
 
 // credentialID is the passkey that a form names; what is none names none.

@@ -34,15 +34,14 @@ func (h *adminHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("POST /admin/settings", h.site.forAdministrators(h.changeSettings))
 }
 
-func (h *adminHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *adminHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	known, err := h.settings.Snapshot(r.Context())
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	v := h.view(r.Context(), p, known)
 	v.Notice = h.site.flash(w, r)
-	h.site.render(w, r, http.StatusOK, views.AdminPage(v))
+	return h.site.render(w, r, http.StatusOK, views.AdminPage(v))
 }
 
 func (h *adminHandler) view(ctx context.Context, p engine.Person, known *registry.Snapshot) views.Admin {
@@ -74,7 +73,7 @@ func (h *adminHandler) view(ctx context.Context, p engine.Person, known *registr
 	return v
 }
 
-func (h *adminHandler) switchAll(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *adminHandler) switchAll(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	word := typeRelease
 	if r.PostForm.Get("switch") == "throw" {
 		word = typeStop
@@ -88,19 +87,17 @@ func (h *adminHandler) switchAll(w http.ResponseWriter, r *http.Request, p engin
 	if failure != "" {
 		known, err := h.settings.Snapshot(r.Context())
 		if err != nil {
-			h.site.fail(w, r, p, err)
-			return
+			return err
 		}
 		v := h.view(r.Context(), p, known)
 		v.Switch.Failure, v.Switch.Reason = failure, reason
-		h.site.render(w, r, http.StatusUnprocessableEntity, views.AdminPage(v))
-		return
+		return h.site.render(w, r, http.StatusUnprocessableEntity, views.AdminPage(v))
 	}
 	what := "allgo"
 	if throw {
 		what = "allstop"
 	}
-	h.site.redirectOrFail(w, r, p, err, what, "/admin")
+	return h.site.redirectOrFail(w, r, err, what, "/admin")
 }
 
 func settingsForm(s registry.Settings) views.SettingsForm {
@@ -112,15 +109,13 @@ func settingsForm(s registry.Settings) views.SettingsForm {
 
 // changeSettings replaces the settings but for the issuers, which the page only
 // shows.
-func (h *adminHandler) changeSettings(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *adminHandler) changeSettings(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	known, err := h.settings.Snapshot(r.Context())
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	if r.PostForm.Get("seen") != fingerprint(known.Settings) {
-		h.site.fail(w, r, p, errChanged)
-		return
+		return errChanged
 	}
 	changed, e := known.Settings, formValues{form: r.PostForm}
 	changed.Limits, changed.MinTrust = e.limits(), e.trust("min_trust")
@@ -138,8 +133,7 @@ func (h *adminHandler) changeSettings(w http.ResponseWriter, r *http.Request, p 
 			Limits: limitsAgain(e.form), MaxDelegation: e.text("max_delegation"), MinTrust: e.text("min_trust"), Trusts: trustOptions(),
 			OnlyRegistered: e.checked("only_registered"), AllowUnverifiedMCP: e.checked("unverified_mcp"), Seen: fingerprint(known.Settings), Failure: detail,
 		}
-		h.site.render(w, r, http.StatusUnprocessableEntity, views.AdminPage(v))
-		return
+		return h.site.render(w, r, http.StatusUnprocessableEntity, views.AdminPage(v))
 	}
-	h.site.redirectOrFail(w, r, p, err, "settings", "/admin#settings")
+	return h.site.redirectOrFail(w, r, err, "settings", "/admin#settings")
 }

@@ -40,17 +40,16 @@ func (h *agentHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("POST /agents/{id}/kill-switch", h.site.forAdministrators(h.killSwitch))
 }
 
-func (h *agentHandler) list(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *agentHandler) list(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	known, err := h.agents.Snapshot(r.Context())
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	v := views.Agents{Frame: h.site.frame(p, "Agents", "agents"), MayChange: access.MayAdminister(p)}
 	for _, id := range slices.Sorted(maps.Keys(known.Agents)) {
 		v.Rows = append(v.Rows, agentRow(known, known.Agents[id]))
 	}
-	h.site.render(w, r, http.StatusOK, views.AgentsPage(v))
+	return h.site.render(w, r, http.StatusOK, views.AgentsPage(v))
 }
 
 func agentRow(known *registry.Snapshot, a registry.Agent) views.AgentRow {
@@ -75,15 +74,14 @@ func agentState(known *registry.Snapshot, a registry.Agent) views.Status {
 	return views.Status{Code: "active", Word: "Active"}
 }
 
-func (h *agentHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *agentHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	known, a, err := h.find(r)
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	v := h.view(r, p, known, a)
 	v.Notice = h.site.flash(w, r)
-	h.site.render(w, r, http.StatusOK, views.AgentPage(v))
+	return h.site.render(w, r, http.StatusOK, views.AgentPage(v))
 }
 
 // find reads the agent that the address names.
@@ -132,15 +130,13 @@ func agentForm(a registry.Agent) views.AgentForm {
 }
 
 // change replaces what is registered of an agent by what the form says.
-func (h *agentHandler) change(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *agentHandler) change(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	known, a, err := h.find(r)
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	if r.PostForm.Get("seen") != fingerprint(a) {
-		h.site.fail(w, r, p, errChanged)
-		return
+		return errChanged
 	}
 	changed, e := a, formValues{form: r.PostForm}
 	changed.Type = e.text("type")
@@ -163,27 +159,24 @@ func (h *agentHandler) change(w http.ResponseWriter, r *http.Request, p engine.P
 			MaxDelegation: e.text("max_delegation"), OwnLimits: e.checked("own_limits"), Limits: limitsAgain(e.form), Seen: fingerprint(a),
 			Failure: detail,
 		}
-		h.site.render(w, r, http.StatusUnprocessableEntity, views.AgentPage(v))
-		return
+		return h.site.render(w, r, http.StatusUnprocessableEntity, views.AgentPage(v))
 	}
-	h.site.redirectOrFail(w, r, p, err, "agent", agentURL(a.ID))
+	return h.site.redirectOrFail(w, r, err, "agent", agentURL(a.ID))
 }
 
-func (h *agentHandler) revoke(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *agentHandler) revoke(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	id, to := r.PathValue("id"), r.PostForm.Get("to")
 	if err := confirmedChange(r.PostForm); err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	err := h.agents.RevokeAgent(r.Context(), by(p), id, to == "revoked", nil)
-	h.site.redirectOrFail(w, r, p, missingIsChanged(err), to, agentURL(id))
+	return h.site.redirectOrFail(w, r, missingIsChanged(err), to, agentURL(id))
 }
 
-func (h *agentHandler) killSwitch(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *agentHandler) killSwitch(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	known, a, err := h.find(r)
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	throw, reason, failure := switchForm(r.PostForm, "yes")
 	if failure == "" {
@@ -193,12 +186,11 @@ func (h *agentHandler) killSwitch(w http.ResponseWriter, r *http.Request, p engi
 	if failure != "" {
 		v := h.view(r, p, known, a)
 		v.Switch.Failure, v.Switch.Reason = failure, reason
-		h.site.render(w, r, http.StatusUnprocessableEntity, views.AgentPage(v))
-		return
+		return h.site.render(w, r, http.StatusUnprocessableEntity, views.AgentPage(v))
 	}
 	what := "released"
 	if throw {
 		what = "stopped"
 	}
-	h.site.redirectOrFail(w, r, p, err, what, agentURL(a.ID))
+	return h.site.redirectOrFail(w, r, err, what, agentURL(a.ID))
 }

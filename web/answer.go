@@ -2,7 +2,6 @@ package web
 
 import (
 	"net/http"
-	"strings"
 
 	"holdpoint/engine"
 	"holdpoint/engine/canon"
@@ -37,18 +36,17 @@ func (h *answerHandler) read(r *http.Request, p engine.Person) (gate.Card, *form
 	return found, f, err
 }
 
-func (h *answerHandler) form(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *answerHandler) form(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	found, f, err := h.read(r, p)
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
-	h.render(w, r, p, http.StatusOK, found, f.Fields(canon.Object()), nil)
+	return h.render(w, r, p, http.StatusOK, found, f.Fields(canon.Object()), nil)
 }
 
-func (h *answerHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, status int, found gate.Card, fields []form.Field, problems []string) {
+func (h *answerHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, status int, found gate.Card, fields []form.Field, problems []string) error {
 	a := found.Approval
-	h.site.render(w, r, status, views.AnswerPage(views.Answer{
+	return h.site.render(w, r, status, views.AnswerPage(views.Answer{
 		Frame: h.site.frame(p, "What is asked for: "+views.Visible(a.Call.Tool), ""), ID: a.ID, Digest: a.Call.Digest, Version: a.Version,
 		Tool: a.Call.Tool, Agent: found.AgentName, Fields: editFields(fields), Problems: problems,
 	}))
@@ -56,45 +54,24 @@ func (h *answerHandler) render(w http.ResponseWriter, r *http.Request, p engine.
 
 // submit supplies what was entered. Where that does not do, the form comes back
 // with what is wrong.
-func (h *answerHandler) submit(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *answerHandler) submit(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	if err := readFormOf(w, r, maxEditForm); err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	found, f, err := h.read(r, p)
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	s := contributionOf(r, p)
 	s.Comment = ""
 	digest, version, err := cardVersion(r.PostForm)
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
-	entered := map[string][]string{}
-	for name, v := range r.PostForm {
-		if field, is := strings.CutPrefix(name, argumentField); is {
-			entered[field] = v
-		}
-	}
-	values, problems := f.Read(entered, canon.Object())
-	if len(problems) == 0 {
-		problems = f.Validate(values)
-	}
+	values, again, problems := readArguments(f, r.PostForm, canon.Object())
 	if len(problems) > 0 {
-		fields, rest := f.Again(entered, canon.Object(), problems)
-		words := problemWords(rest)
-		if len(words) == 0 {
-			words = []string{"Some of the fields need another look."}
-		}
-		h.render(w, r, p, http.StatusUnprocessableEntity, found, fields, words)
-		return
+		return h.render(w, r, p, http.StatusUnprocessableEntity, found, again, problems)
 	}
-	if _, err := h.requirements.AnswerInPerson(r.Context(), s, values, digest, version, nil); err != nil {
-		h.site.fail(w, r, p, err)
-		return
-	}
-	h.site.redirectWithFlash(w, r, "answered", cardURL(s.ApprovalID))
+	_, err = h.requirements.AnswerInPerson(r.Context(), s, values, digest, version, nil)
+	return h.site.redirectOrFail(w, r, err, "answered", cardURL(s.ApprovalID))
 }

@@ -52,43 +52,39 @@ type cardHandler struct {
 
 func (h *cardHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /approvals/{id}", h.site.signedIn(h.show))
-	mux.HandleFunc("POST /approvals/{id}/step-up", h.site.signedIn(h.proveIdentity))
+	mux.HandleFunc("POST /approvals/{id}/step-up", h.site.takesForm(h.proveIdentity))
 }
 
-func (h *cardHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	if h.site.refusePrefetch(w, r, p) {
-		return
+func (h *cardHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	if err := refusePrefetch(r); err != nil {
+		return err
 	}
 	look := viewingOf(r)
 	if look == gate.Page && r.URL.Query().Get("full") == "1" {
 		look = gate.Whole
 	}
-	h.render(w, r, p, look, http.StatusOK, "")
+	return h.render(w, r, p, look, http.StatusOK, "")
 }
 
 // render shows the card. failure is what to say of a proof that was none.
-func (h *cardHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, look gate.Look, status int, failure string) {
+func (h *cardHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, look gate.Look, status int, failure string) error {
 	found, err := h.cards.Card(r.Context(), p, r.PathValue("id"), look)
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	v := card(found, p, look == gate.Whole, h.site.stopped(found.Approval.Call.AgentID))
 	// What is evidence is rendered once: these bytes are hashed, kept and sent.
 	if v.Seen, err = views.RenderCard(r.Context(), shownCard(found).Open(), v, audit.CardEnd); err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	if look != gate.Glance && !v.Arguments.Erased && !v.Arguments.Cut() {
 		if err := h.cards.Show(r.Context(), p, "console", gate.SeenCard{Approval: found.Approval, Card: []byte(v.Seen)}); err != nil {
-			h.site.fail(w, r, p, err)
-			return
+			return err
 		}
 	}
 	if v.Tasks.StepUp != nil {
 		if err := h.stepUpForm(r, p, v.Tasks.StepUp); err != nil {
-			h.site.fail(w, r, p, err)
-			return
+			return err
 		}
 		v.Tasks.StepUp.Failure = failure
 	}
@@ -106,7 +102,7 @@ func (h *cardHandler) render(w http.ResponseWriter, r *http.Request, p engine.Pe
 		v.Live = "/approvals/" + url.PathEscape(a.ID) + "/live?seen=" + strconv.FormatInt(a.Revision, 10)
 		v.Refresh = v.Status.Code == "settling"
 	}
-	h.site.render(w, r, status, views.ApprovalPage(v))
+	return h.site.render(w, r, status, views.ApprovalPage(v))
 }
 
 // shownCard says which card somebody is shown.
@@ -122,15 +118,14 @@ func viewingOf(r *http.Request) gate.Look {
 	return gate.Page
 }
 
-// refusePrefetch refuses a GET whose answer may be on somebody's screen later, or never, and
-// reports whether it did: what is sent of a card is on record as shown, and what is
-// not on record is not sent.
-func (s *site) refusePrefetch(w http.ResponseWriter, r *http.Request, p engine.Person) bool {
+// refusePrefetch refuses a GET whose answer may be on somebody's screen later, or
+// never: what is sent of a card is on record as shown, and what is not on record is
+// not sent.
+func refusePrefetch(r *http.Request) error {
 	if r.Method != http.MethodGet || onScreen(r) {
-		return false
+		return nil
 	}
-	s.fail(w, r, p, &access.Refusal{Status: http.StatusServiceUnavailable, Code: "not_on_screen", Detail: "Cards are sent to a page that is being opened, and not ahead of it."})
-	return true
+	return &access.Refusal{Status: http.StatusServiceUnavailable, Code: "not_on_screen", Detail: "Cards are sent to a page that is being opened, and not ahead of it."}
 }
 
 // onScreen reports whether a GET may count as showing a page to somebody: it is
@@ -165,35 +160,27 @@ func (h *cardHandler) stepUpForm(r *http.Request, p engine.Person, f *views.Step
 }
 
 // proveIdentity takes the accountable person's proof for this very call, or their no.
-func (h *cardHandler) proveIdentity(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	if err := readForm(w, r); err != nil {
-		h.site.fail(w, r, p, err)
-		return
-	}
+func (h *cardHandler) proveIdentity(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	s, form := contributionOf(r, p), r.PostForm
 	s.Comment = ""
 	digest, version, err := cardVersion(form)
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	done, method, yes := "declined", "", form.Get("want") == "yes"
 	switch {
 	case yes:
 		if h.prover == nil {
-			h.site.fail(w, r, p, &access.Refusal{Status: http.StatusForbidden, Code: "no_second_factor", Detail: "Nobody can prove here who they are."})
-			return
+			return &access.Refusal{Status: http.StatusForbidden, Code: "no_second_factor", Detail: "Nobody can prove here who they are."}
 		}
 		if err = h.requirements.MayStepUp(r.Context(), s, digest, version); err != nil {
-			h.site.fail(w, r, p, err)
-			return
+			return err
 		}
 		method, err = h.prover.Verify(r.Context(), p, identity.ForApproval, proofBinding(s.ApprovalID, digest), proofOf(form))
 		var refusal *access.Refusal
 		if errors.As(err, &refusal) {
 			retryAfter(w, refusal)
-			h.render(w, r, p, gate.Page, refusal.Status, refusal.Detail)
-			return
+			return h.render(w, r, p, gate.Page, refusal.Status, refusal.Detail)
 		}
 		done = "proved"
 	case form.Get("want") != "no":
@@ -202,11 +189,7 @@ func (h *cardHandler) proveIdentity(w http.ResponseWriter, r *http.Request, p en
 	if err == nil {
 		_, err = h.requirements.StepUp(r.Context(), s, method, yes, digest, version, nil)
 	}
-	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
-	}
-	h.site.redirectWithFlash(w, r, done, cardURL(s.ApprovalID))
+	return h.site.redirectOrFail(w, r, err, done, cardURL(s.ApprovalID))
 }
 
 // proofBinding is what a proof for an approval is bound to: this very call.

@@ -54,29 +54,27 @@ func (h *auditHandler) register(mux *http.ServeMux) {
 var filterNames = []string{"since", "until", "agent", "tool", "person", "outcome", "type", "approval"}
 
 // search searches the log.
-func (h *auditHandler) search(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *auditHandler) search(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	known, err := h.filters(r.Context())
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	query, v := r.URL.Query(), views.Audit{Frame: h.site.frame(p, "Audit", "audit"), Known: known.lists()}
 	if asked := strings.TrimSpace(query.Get("q")); asked != "" {
 		to, err := h.lookUp(r.Context(), asked, query, known)
 		if err != nil {
-			h.site.fail(w, r, p, err)
-			return
+			return err
 		}
 		if to != "" {
 			http.Redirect(w, r, to, http.StatusSeeOther)
-			return
+			return nil
 		}
 		v.Asked, v.NotFound = asked, true
 	}
 	// One address for one search: what a form leaves empty is left out.
 	if short := shortened(query); !v.NotFound && short != r.URL.RawQuery {
 		http.Redirect(w, r, auditURL(short), http.StatusSeeOther)
-		return
+		return nil
 	}
 	f, problems := known.filter(query)
 	v.Form, v.Problems, v.Chips = entries(query), problems, known.chips(query)
@@ -85,32 +83,28 @@ func (h *auditHandler) search(w http.ResponseWriter, r *http.Request, p engine.P
 		if len(problems) > 0 {
 			status = http.StatusBadRequest
 		}
-		h.site.render(w, r, status, views.AuditPage(v))
-		return
+		return h.site.render(w, r, status, views.AuditPage(v))
 	}
 	forwards := query.Get("after") != ""
 	f.Newest = !forwards
 	found, err := h.log.Search(r.Context(), f, auditPage)
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	standing, err := h.log.Standing(r.Context())
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	v.Size, v.State = standing.Size, logStateWords(standing)
 	if forwards && !found.More {
 		// These are the newest: they are shown with what is before them.
 		http.Redirect(w, r, auditURL(without(query, "after", "before")), http.StatusSeeOther)
-		return
+		return nil
 	}
 	if err := h.list(r.Context(), &v, query, f, found, known); err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
-	h.site.render(w, r, http.StatusOK, views.AuditPage(v))
+	return h.site.render(w, r, http.StatusOK, views.AuditPage(v))
 }
 
 // list puts what was found on the page, newest first, with the ways on.

@@ -34,7 +34,7 @@ type sessionHandler struct {
 
 func (h *sessionHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /sessions/{agent}/{session}", h.site.signedIn(h.show))
-	mux.HandleFunc("POST /sessions/{agent}/{session}/votes", h.site.signedIn(h.vote))
+	mux.HandleFunc("POST /sessions/{agent}/{session}/votes", h.site.takesForm(h.vote))
 }
 
 // sessionURL is the page of all calls of a session; "" where no address can name it.
@@ -54,22 +54,21 @@ const (
 	rowRunes = 1200
 )
 
-func (h *sessionHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	if h.site.refusePrefetch(w, r, p) {
-		return
+func (h *sessionHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	if err := refusePrefetch(r); err != nil {
+		return err
 	}
-	h.render(w, r, p, http.StatusOK, nil, "")
+	return h.render(w, r, p, http.StatusOK, nil, "")
 }
 
 // render shows all calls of a session. results say what became of what the
 // person has just decided, and comment is what they wrote if nothing was.
-func (h *sessionHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, status int, results []views.SessionResult, failure string) {
+func (h *sessionHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, status int, results []views.SessionResult, failure string) error {
 	look := viewingOf(r)
 	agent, session := r.PathValue("agent"), r.PathValue("session")
 	cards, full, err := h.sessions.Session(r.Context(), p, agent, session, look)
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	v := views.SessionPage{
 		Frame: h.site.frame(p, "Session of "+views.Visible(agentName(cards[0])), ""), Agent: agentName(cards[0]), AgentID: agent, Session: session,
@@ -82,8 +81,7 @@ func (h *sessionHandler) render(w http.ResponseWriter, r *http.Request, p engine
 			v.Open++
 		}
 		if row.Seen, err = views.RenderRow(r.Context(), shownCard(found).Open(), row, audit.CardEnd); err != nil {
-			h.site.fail(w, r, p, err)
-			return
+			return err
 		}
 		if look != gate.Glance && len(row.Arguments.Lines) > 0 && !row.Cut {
 			seen = append(seen, gate.SeenCard{Approval: found.Approval, Card: []byte(row.Seen)})
@@ -91,28 +89,15 @@ func (h *sessionHandler) render(w http.ResponseWriter, r *http.Request, p engine
 		v.Rows = append(v.Rows, row)
 	}
 	if err := h.sessions.Show(r.Context(), p, "console", seen...); err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
-	h.site.render(w, r, status, views.SessionView(v))
-}
-
-func agentName(c gate.Card) string {
-	if c.AgentName != "" {
-		return c.AgentName
-	}
-	return c.Approval.Call.AgentID
+	return h.site.render(w, r, status, views.SessionView(v))
 }
 
 // row is one call, and what can be decided of it without its card.
 func (h *sessionHandler) row(found gate.Card, p engine.Person) views.SessionRow {
 	a := found.Approval
-	name := func(id string) string {
-		if n := found.Names[id]; n != "" {
-			return n
-		}
-		return id
-	}
+	name := nameIn(found.Names)
 	row := views.SessionRow{
 		ID: a.ID, Tool: a.Call.Tool, Digest: a.Call.Digest, Version: a.Version, Status: status(a), Sentence: sentence(a, name),
 	}
@@ -148,21 +133,15 @@ func (h *sessionHandler) row(found gate.Card, p engine.Person) views.SessionRow 
 
 // vote takes one decision for each row that has one. Each is a vote of its
 // own, on its own digest and version: that one fails does not undo another.
-func (h *sessionHandler) vote(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	if err := readForm(w, r); err != nil {
-		h.site.fail(w, r, p, err)
-		return
-	}
+func (h *sessionHandler) vote(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	ids := r.PostForm["id"]
 	if len(ids) > gate.MaxSession {
-		h.site.fail(w, r, p, invalid("incomplete_form", "The form decides more calls than one page shows."))
-		return
+		return invalid("incomplete_form", "The form decides more calls than one page shows.")
 	}
 	agent, session := r.PathValue("agent"), r.PathValue("session")
 	cards, _, err := h.sessions.Session(r.Context(), p, agent, session, gate.Glance)
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	offered := map[string]views.SessionRow{}
 	for _, found := range cards {
@@ -179,10 +158,9 @@ func (h *sessionHandler) vote(w http.ResponseWriter, r *http.Request, p engine.P
 		results = append(results, h.voteOne(r, p, row, decision))
 	}
 	if len(results) == 0 {
-		h.render(w, r, p, http.StatusUnprocessableEntity, nil, "Nothing was decided: choose approve or deny for at least one call.")
-		return
+		return h.render(w, r, p, http.StatusUnprocessableEntity, nil, "Nothing was decided: choose approve or deny for at least one call.")
 	}
-	h.render(w, r, p, http.StatusOK, results, "")
+	return h.render(w, r, p, http.StatusOK, results, "")
 }
 
 // voteOne casts the vote of one row.
@@ -223,7 +201,7 @@ func (h *sessionHandler) voteOne(r *http.Request, p engine.Person, row views.Ses
 		result.Good = true
 		result.Text = map[bool]string{true: "You approved it.", false: "You denied it."}[v.Approve]
 		if !over(after) {
-			result.Text += " " + strings.TrimSpace(sentence(after, func(id string) string { return id }))
+			result.Text += " " + strings.TrimSpace(sentence(after, nameIn(nil)))
 		}
 	}
 	return result

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -38,16 +39,8 @@ var denialWords = map[approval.Denial]string{
 // its agent, if one does.
 func card(c gate.Card, p engine.Person, full bool, stopped *engine.Finding) views.Approval {
 	a := c.Approval
-	name := func(id string) string {
-		if n := c.Names[id]; n != "" {
-			return n
-		}
-		return id
-	}
-	agent := c.AgentName
-	if agent == "" {
-		agent = a.Call.AgentID
-	}
+	name := nameIn(c.Names)
+	agent := agentName(c)
 	v := views.Approval{
 		ID: a.ID, Version: a.Version, Digest: a.Call.Digest, Policy: a.Decision.PolicyDigest, Request: a.Call.RequestID,
 		Erased: a.ErasedAt, Tool: a.Call.Tool, Agent: agent,
@@ -141,7 +134,7 @@ func decisionOf(c gate.Card, p engine.Person, full bool, stopped *engine.Finding
 	case c.Long && !c.Shown && !full:
 		d.Blocked = "Approving needs the whole of the arguments to have been on your screen."
 	case a.NeedsProof() && !gate.Proved(p, c.Now):
-		d.Verify = verifyURL(a.ID)
+		d.Verify = verifyURL(cardURL(a.ID))
 	}
 	return d
 }
@@ -259,3 +252,5 @@ func credential(by engine.Actor) string {
 
 // EvidenceCard is how a card is put before people, whoever they are: for evidence packs.
 func EvidenceCard(c gate.Card) views.Approval { return card(c, engine.Person{}, true, nil) }
+
+func agentName(c gate.Card) string { return cmp.Or(c.AgentName, c.Approval.Call.AgentID) }

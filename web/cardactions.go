@@ -15,8 +15,6 @@ import (
 	"holdpoint/web/views"
 )
 
-func verifyURL(id string) string { return "/verify?next=" + url.QueryEscape(cardURL(id)) }
-
 // refusalOf reports why a person's fact would be refused now. The gate has the last
 // word: it knows for whom the person stands in.
 func refusalOf(c gate.Card, p engine.Person, f approval.Fact) error {
@@ -57,7 +55,7 @@ func actions(c gate.Card, p engine.Person, full bool) views.Actions {
 	glass := approval.Fact{Kind: approval.BreakGlass, Yes: true, Comment: "…", Details: approval.Details{Alone: true, Proof: &approval.Proof{Method: "passkey", At: c.Now}}}
 	if v.Break = refusalOf(c, p, glass) == nil; v.Break {
 		if !gate.Proved(p, c.Now) {
-			v.BreakVerify = verifyURL(a.ID)
+			v.BreakVerify = verifyURL(cardURL(a.ID))
 		}
 		if c.Long && !c.Shown && !full {
 			v.BreakBlocked = "It needs the whole of the arguments to have been on your screen."

@@ -40,26 +40,23 @@ func (h *checkpointHandler) register(mux *http.ServeMux) {
 }
 
 // show shows what the log has committed itself to, and how to check it.
-func (h *checkpointHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *checkpointHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	var below int64
 	if text := r.URL.Query().Get("below"); text != "" {
 		var err error
 		if below, err = strconv.ParseInt(text, 10, 64); err != nil || below < 1 {
-			h.site.fail(w, r, p, &access.Refusal{Status: http.StatusBadRequest, Code: "bad_cursor", Detail: "That is no place in the list. Start at its beginning."})
-			return
+			return &access.Refusal{Status: http.StatusBadRequest, Code: "bad_cursor", Detail: "That is no place in the list. Start at its beginning."}
 		}
 	}
 	// Before the database is: that goes on, and must not look as if it were behind.
 	floor := h.readFloor(r)
 	standing, err := h.log.Standing(r.Context())
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	list, err := h.log.Checkpoints(r.Context(), below, checkpointsPage+1)
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	v := views.Checkpoints{
 		Frame: h.site.frame(p, "Checkpoints", "audit"), State: logStateWords(standing), Size: standing.Size, Keys: h.keys, Server: h.site.address(r), First: below == 0,
@@ -77,7 +74,7 @@ func (h *checkpointHandler) show(w http.ResponseWriter, r *http.Request, p engin
 		v.Rows = append(v.Rows, checkpointRow(one))
 	}
 	v.Floor = floor(standing)
-	h.site.render(w, r, http.StatusOK, views.CheckpointsPage(v))
+	return h.site.render(w, r, http.StatusOK, views.CheckpointsPage(v))
 }
 
 // readFloor reads the checkpoint that is kept outside the database, and returns what

@@ -66,17 +66,13 @@ func plain(take func(context.Context, gate.Said, *access.Once) (approval.Approva
 // contribute takes a contribution of the signed-in person, and leads back to the
 // card.
 func (s *site) contribute(flash string, take contribution) http.HandlerFunc {
-	return s.signedIn(func(w http.ResponseWriter, r *http.Request, p engine.Person) {
-		if err := readForm(w, r); err != nil {
-			s.fail(w, r, p, err)
-			return
-		}
+	return s.takesForm(func(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 		c := contributionOf(r, p)
 		if err := take(r.Context(), c, r.PostForm); err != nil {
-			s.failKeeping(w, r, p, err, c.Comment)
-			return
+			return keeping(err, c.Comment)
 		}
 		s.redirectWithFlash(w, r, flash, cardURL(c.ApprovalID))
+		return nil
 	})
 }
 

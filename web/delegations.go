@@ -38,14 +38,13 @@ func (h *delegationHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("POST /away/{id}/revoke", h.site.onlyFor(anybody, "", h.revoke))
 }
 
-func (h *delegationHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *delegationHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	v, err := h.view(r, p)
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	v.Notice = h.site.flash(w, r)
-	h.site.render(w, r, http.StatusOK, views.DelegationsPage(v))
+	return h.site.render(w, r, http.StatusOK, views.DelegationsPage(v))
 }
 
 func (h *delegationHandler) view(r *http.Request, p engine.Person) (views.Delegations, error) {
@@ -94,7 +93,7 @@ func awayRows(list []admin.Absence) []views.DelegationRow {
 }
 
 // delegate makes a deputy of somebody as the form says.
-func (h *delegationHandler) delegate(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *delegationHandler) delegate(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	e := formValues{form: r.PostForm}
 	zone := e.zone("zone")
 	request := admin.DelegateRequest{
@@ -108,19 +107,17 @@ func (h *delegationHandler) delegate(w http.ResponseWriter, r *http.Request, p e
 	if detail, ok := refused(err); ok {
 		v, err := h.view(r, p)
 		if err != nil {
-			h.site.fail(w, r, p, err)
-			return
+			return err
 		}
 		f := &v.Form
 		f.Person, f.Deputy, f.From, f.Until = cmp.Or(request.PersonID, p.ID), request.DeputyID, e.text("from"), e.text("until")
 		f.Zone, f.Reason, f.Failure = e.text("zone"), request.Reason, detail
-		h.site.render(w, r, http.StatusUnprocessableEntity, views.DelegationsPage(v))
-		return
+		return h.site.render(w, r, http.StatusUnprocessableEntity, views.DelegationsPage(v))
 	}
-	h.site.redirectOrFail(w, r, p, err, "away", "/away")
+	return h.site.redirectOrFail(w, r, err, "away", "/away")
 }
 
-func (h *delegationHandler) revoke(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *delegationHandler) revoke(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	err := h.delegations.Revoke(r.Context(), p, r.PathValue("id"), "console", "web_"+rand.Text())
-	h.site.redirectOrFail(w, r, p, err, "back", "/away")
+	return h.site.redirectOrFail(w, r, err, "back", "/away")
 }

@@ -87,11 +87,8 @@ func (h *editHandler) read(r *http.Request, p engine.Person) (editor, error) {
 func (e editor) page(args canon.Value) views.Edit {
 	a := e.card.Approval
 	v := views.Edit{
-		ID: a.ID, Digest: a.Call.Digest, Version: a.Version, Tool: a.Call.Tool, Agent: e.card.AgentName, Typed: e.typed,
+		ID: a.ID, Digest: a.Call.Digest, Version: a.Version, Tool: a.Call.Tool, Agent: agentName(e.card), Typed: e.typed,
 		JSON: indentedJSON(args), Current: views.JSON(e.card.Arguments), MaxComment: gate.MaxComment,
-	}
-	if v.Agent == "" {
-		v.Agent = a.Call.AgentID
 	}
 	v.Fields = editFields(e.form.Fields(args))
 	return v
@@ -119,34 +116,31 @@ func indentedJSON(v canon.Value) string {
 	return b.String()
 }
 
-func (h *editHandler) form(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *editHandler) form(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	e, err := h.read(r, p)
 	if err == nil {
 		err = requireShown(e.card)
 	}
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
-	h.render(w, r, p, http.StatusOK, e.page(e.current))
+	return h.render(w, r, p, http.StatusOK, e.page(e.current))
 }
 
-func (h *editHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, status int, v views.Edit) {
+func (h *editHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, status int, v views.Edit) error {
 	v.Frame = h.site.frame(p, "Change the arguments: "+views.Visible(v.Tool), "")
-	h.site.render(w, r, status, views.EditPage(v))
+	return h.site.render(w, r, status, views.EditPage(v))
 }
 
 // submit takes what was entered: it first shows what that would change, and changes
 // it in a second step.
-func (h *editHandler) submit(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *editHandler) submit(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	if err := readFormOf(w, r, maxEditForm); err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	e, err := h.read(r, p)
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	s, posted := contributionOf(r, p), r.PostForm
 	digest, version, err := cardVersion(posted)
@@ -157,8 +151,7 @@ func (h *editHandler) submit(w http.ResponseWriter, r *http.Request, p engine.Pe
 		err = requireShown(e.card)
 	}
 	if err != nil {
-		h.site.failKeeping(w, r, p, err, s.Comment)
-		return
+		return keeping(err, s.Comment)
 	}
 	args, again, ok := e.entered(posted)
 	again.Reason = s.Comment
@@ -173,30 +166,28 @@ func (h *editHandler) submit(w http.ResponseWriter, r *http.Request, p engine.Pe
 	}
 	switch {
 	case !ok:
-		h.render(w, r, p, http.StatusUnprocessableEntity, again)
+		return h.render(w, r, p, http.StatusUnprocessableEntity, again)
 	case posted.Get("step") == "again":
-		h.render(w, r, p, http.StatusOK, again)
+		return h.render(w, r, p, http.StatusOK, again)
 	case posted.Get("step") == "save":
-		h.save(w, r, p, again, gate.EditRequest{Said: s, Arguments: args, Digest: digest, Version: version})
-	default:
-		v := e.review(args, s.Comment)
-		v.Frame = h.site.frame(p, "Look at the change: "+views.Visible(v.Tool), "")
-		h.site.render(w, r, http.StatusOK, views.EditReviewPage(v))
+		return h.save(w, r, p, again, gate.EditRequest{Said: s, Arguments: args, Digest: digest, Version: version})
 	}
+	v := e.review(args, s.Comment)
+	v.Frame = h.site.frame(p, "Look at the change: "+views.Visible(v.Tool), "")
+	return h.site.render(w, r, http.StatusOK, views.EditReviewPage(v))
 }
 
-func (h *editHandler) save(w http.ResponseWriter, r *http.Request, p engine.Person, again views.Edit, request gate.EditRequest) {
+func (h *editHandler) save(w http.ResponseWriter, r *http.Request, p engine.Person, again views.Edit, request gate.EditRequest) error {
 	_, err := h.edits.Edit(r.Context(), request, nil)
 	if detail, ok := refused(err); ok {
 		again.Problems = []string{detail}
-		h.render(w, r, p, http.StatusUnprocessableEntity, again)
-		return
+		return h.render(w, r, p, http.StatusUnprocessableEntity, again)
 	}
 	if err != nil {
-		h.site.failKeeping(w, r, p, err, request.Comment)
-		return
+		return keeping(err, request.Comment)
 	}
 	h.site.redirectWithFlash(w, r, "edited", cardURL(request.ApprovalID))
+	return nil
 }
 
 // entered reads the arguments of a posted form, from its fields or from its text.
@@ -205,27 +196,36 @@ func (e editor) entered(posted url.Values) (args canon.Value, again views.Edit, 
 	if posted.Get("from") == "json" {
 		return e.enteredText(posted.Get("json"))
 	}
+	args, fields, problems := readArguments(e.form, posted, e.current)
+	if len(problems) == 0 {
+		return args, e.page(args), true
+	}
+	again = e.page(e.current)
+	again.Fields, again.Problems = editFields(fields), problems
+	return args, again, false
+}
+
+// readArguments reads a form's fields over what is there now. Where they do not do,
+// again is the fields as they were entered, and problems says why.
+func readArguments(f *form.Form, posted url.Values, current canon.Value) (args canon.Value, again []form.Field, problems []string) {
 	values := map[string][]string{}
 	for name, v := range posted {
 		if field, is := strings.CutPrefix(name, argumentField); is {
 			values[field] = v
 		}
 	}
-	args, problems := e.form.Read(values, e.current)
-	if len(problems) == 0 {
-		problems = e.form.Validate(args)
+	args, wrong := f.Read(values, current)
+	if len(wrong) == 0 {
+		wrong = f.Validate(args)
 	}
-	if len(problems) == 0 {
-		return args, e.page(args), true
+	if len(wrong) == 0 {
+		return args, nil, nil
 	}
-	again = e.page(e.current)
-	fields, rest := e.form.Again(values, e.current, problems)
-	again.Fields = editFields(fields)
-	again.Problems = problemWords(rest)
-	if len(again.Problems) == 0 {
-		again.Problems = []string{"Some of the fields need another look."}
+	again, rest := f.Again(values, current, wrong)
+	if problems = problemWords(rest); len(problems) == 0 {
+		problems = []string{"Some of the fields need another look."}
 	}
-	return args, again, false
+	return args, again, problems
 }
 
 func (e editor) enteredText(text string) (args canon.Value, again views.Edit, ok bool) {

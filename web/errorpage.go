@@ -13,14 +13,34 @@ import (
 	"holdpoint/web/views"
 )
 
+// keeping is an error whose page shows what the person wrote, so that it is not lost.
+func keeping(err error, comment string) error { return commentedError{err, comment} }
+
+type commentedError struct {
+	error
+	comment string
+}
+
+func (e commentedError) Unwrap() error { return e.error }
+
 // fail shows an error as a page: what a person can do something about as what
 // it is, anything else as an outage, in which nothing was decided.
 func (s *site) fail(w http.ResponseWriter, r *http.Request, p engine.Person, err error) {
-	s.failKeeping(w, r, p, err, "")
+	if !errors.Is(err, errNotRendered) {
+		status, m := s.failure(w, r, p, err)
+		err = s.render(w, r, status, views.MessagePage(m))
+	}
+	if err != nil {
+		s.logger.ErrorContext(r.Context(), "page not rendered", "path", r.URL.Path, "error", err)
+		http.Error(w, "This page could not be shown.", http.StatusInternalServerError)
+	}
 }
 
-func (s *site) failKeeping(w http.ResponseWriter, r *http.Request, p engine.Person, err error, comment string) {
-	m := views.Message{Frame: s.frame(p, "Not available", ""), Comment: comment, LinkText: "Go to the inbox", LinkTo: "/"}
+// failure is the page of an error.
+func (s *site) failure(w http.ResponseWriter, r *http.Request, p engine.Person, err error) (int, views.Message) {
+	var kept commentedError
+	errors.As(err, &kept)
+	m := views.Message{Frame: s.frame(p, "Not available", ""), Comment: kept.comment, LinkText: "Go to the inbox", LinkTo: "/"}
 	if to := parent(r); r.Method == http.MethodPost && to != "/" {
 		m.LinkText, m.LinkTo = "Back to the page", to
 		if strings.HasPrefix(to, "/approvals/") {
@@ -34,8 +54,7 @@ func (s *site) failKeeping(w http.ResponseWriter, r *http.Request, p engine.Pers
 		m.Heading = "Holdpoint cannot answer right now"
 		m.Lines = []string{"Nothing was decided, and nothing that you sent was recorded. Try again in a moment; what waits for you goes on waiting."}
 		w.Header().Set("Retry-After", "5")
-		s.render(w, r, http.StatusServiceUnavailable, views.MessagePage(m))
-		return
+		return http.StatusServiceUnavailable, m
 	}
 	m.Heading = heading(refusal)
 	m.Title = m.Heading
@@ -47,10 +66,10 @@ func (s *site) failKeeping(w http.ResponseWriter, r *http.Request, p engine.Pers
 		m.LinkText, m.LinkTo = "Show everything", cardURL(r.PathValue("id"))+"?full=1"
 	}
 	if refusal.Code == notVerified {
-		m.LinkText, m.LinkTo = "Prove who you are", "/verify?next="+url.QueryEscape(parent(r))
+		m.LinkText, m.LinkTo = "Prove who you are", verifyURL(parent(r))
 	}
 	retryAfter(w, refusal)
-	s.render(w, r, refusal.Status, views.MessagePage(m))
+	return refusal.Status, m
 }
 
 func heading(refusal *access.Refusal) string {

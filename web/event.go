@@ -33,16 +33,14 @@ func (h *eventHandler) register(mux *http.ServeMux) {
 }
 
 // show shows one event of the log.
-func (h *eventHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *eventHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	record, err := h.log.Event(r.Context(), r.PathValue("id"))
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	standing, err := h.log.Standing(r.Context())
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	e, ok := logged(record)
 	ids := []string{e.Actor.ID, record.AgentID}
@@ -59,7 +57,7 @@ func (h *eventHandler) show(w http.ResponseWriter, r *http.Request, p engine.Per
 		v.Title = "Event " + strconv.FormatInt(v.Seq, 10)
 	}
 	v.Fields = eventFields(record, e, ok, name)
-	h.site.render(w, r, http.StatusOK, views.AuditEventPage(v))
+	return h.site.render(w, r, http.StatusOK, views.AuditEventPage(v))
 }
 
 // eventFields are the event's own, in words where there are any.
@@ -128,13 +126,13 @@ func channelWords(channel string) string {
 }
 
 // document is an event's document, byte for byte.
-func (h *eventHandler) document(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *eventHandler) document(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	record, err := h.log.Event(r.Context(), r.PathValue("id"))
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Disposition", `attachment; filename="event-`+record.ID+`.json"`)
 	_, _ = w.Write(record.Document()) // the reader is gone: there is nobody to tell
+	return nil
 }

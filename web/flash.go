@@ -1,10 +1,6 @@
 package web
 
-import (
-	"net/http"
-
-	"holdpoint/engine"
-)
+import "net/http"
 
 // doneCookie carries the one sentence that the next page says. It names the
 // sentence and does not hold it, so that nobody else can put words there.
@@ -71,11 +67,10 @@ func (s *site) flash(w http.ResponseWriter, r *http.Request) string {
 	return doneWords[cookie.Value]
 }
 
-// redirectOrFail leads on after a change, or says why there was none.
-func (s *site) redirectOrFail(w http.ResponseWriter, r *http.Request, p engine.Person, err error, what, to string) {
-	if err != nil {
-		s.fail(w, r, p, err)
-		return
+// redirectOrFail leads on after a change, or returns why there was none.
+func (s *site) redirectOrFail(w http.ResponseWriter, r *http.Request, err error, what, to string) error {
+	if err == nil {
+		s.redirectWithFlash(w, r, what, to)
 	}
-	s.redirectWithFlash(w, r, what, to)
+	return err
 }

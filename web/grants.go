@@ -41,16 +41,15 @@ type grantHandler struct {
 
 func (h *grantHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /grants", h.site.signedIn(h.list))
-	mux.HandleFunc("POST /grants/{id}/revoke", h.site.signedIn(h.revoke))
+	mux.HandleFunc("POST /grants/{id}/revoke", h.site.takesForm(h.revoke))
 	mux.HandleFunc("GET /approvals/{id}/grant", h.site.signedIn(h.form))
-	mux.HandleFunc("POST /approvals/{id}/grant", h.site.signedIn(h.submit))
+	mux.HandleFunc("POST /approvals/{id}/grant", h.site.takesForm(h.submit))
 }
 
-func (h *grantHandler) list(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *grantHandler) list(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	list, now, err := h.grants.ForPerson(r.Context(), p)
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	v := views.Grants{Frame: h.site.frame(p, "Standing grants", "grants"), Full: len(list) >= maxGrants}
 	v.Now, v.Notice = now, h.site.flash(w, r)
@@ -62,7 +61,7 @@ func (h *grantHandler) list(w http.ResponseWriter, r *http.Request, p engine.Per
 	for _, g := range list {
 		v.Rows = append(v.Rows, grantRow(g, now, name))
 	}
-	h.site.render(w, r, http.StatusOK, views.GrantsPage(v))
+	return h.site.render(w, r, http.StatusOK, views.GrantsPage(v))
 }
 
 // maxGrants is how many grants a list holds.
@@ -148,21 +147,17 @@ func pointerNames(path string) []string {
 	return names
 }
 
-func (h *grantHandler) revoke(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	err := readForm(w, r)
-	if err == nil {
-		err = h.grants.Revoke(r.Context(), p, r.PathValue("id"), by(p), nil)
-	}
-	h.site.redirectOrFail(w, r, p, err, "ungrant", "/grants")
+func (h *grantHandler) revoke(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	err := h.grants.Revoke(r.Context(), p, r.PathValue("id"), by(p), nil)
+	return h.site.redirectOrFail(w, r, err, "ungrant", "/grants")
 }
 
-func (h *grantHandler) form(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *grantHandler) form(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	draft, err := h.read(r, p)
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
-	h.site.render(w, r, http.StatusOK, views.GrantFormPage(draft.view))
+	return h.site.render(w, r, http.StatusOK, views.GrantFormPage(draft.view))
 }
 
 // grantDraft is a grant in the making, and the page that shows it.
@@ -183,15 +178,12 @@ func (h *grantHandler) read(r *http.Request, p engine.Person) (grantDraft, error
 	}
 	a := card.Approval
 	d := grantDraft{view: views.GrantForm{
-		Frame: h.site.frame(p, "Approve calls like this one", ""), ID: a.ID, Tool: a.Call.Tool, Agent: card.AgentName, Environment: a.Call.Environment,
+		Frame: h.site.frame(p, "Approve calls like this one", ""), ID: a.ID, Tool: a.Call.Tool, Agent: agentName(card), Environment: a.Call.Environment,
 		Digest: a.Call.Digest, Lasting: lasting, For: "2h", Uses: "10", MaxUses: gate.MaxGrantUses, MaxReason: access.MaxReason,
 	}}
-	if d.view.Agent == "" {
-		d.view.Agent = a.Call.AgentID
-	}
 	var refusal *access.Refusal
-	if err := gate.MayGrant(p, a, card.Now); errors.As(err, &refusal) && refusal.Code == unproved {
-		d.view.VerifyURL = proveURL(a.ID)
+	if err := gate.MayGrant(p, a, card.Now); errors.As(err, &refusal) && refusal.Code == notVerified {
+		d.view.VerifyURL = verifyURL(cardURL(a.ID) + "/grant")
 	} else if err != nil {
 		return d, err
 	}
@@ -219,14 +211,6 @@ func (h *grantHandler) read(r *http.Request, p engine.Person) (grantDraft, error
 		d.view.Leaves = append(d.view.Leaves, v)
 	}
 	return d, nil
-}
-
-// unproved is the code of a refusal to somebody who has not just proved who they
-// are.
-const unproved = "verification_required"
-
-func proveURL(id string) string {
-	return "/verify?next=" + url.QueryEscape("/approvals/"+url.PathEscape(id)+"/grant")
 }
 
 var lasting = []views.Option{
@@ -356,16 +340,10 @@ func matcher(field views.GrantLeaf, l grant.Leaf, text string) (grant.Matcher, e
 
 // submit shows what a grant would have done to the past, and makes it when it
 // is asked for the second time.
-func (h *grantHandler) submit(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	err := readForm(w, r)
-	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
-	}
+func (h *grantHandler) submit(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	d, err := h.read(r, p)
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	request, err := d.fill(r.PostForm, p, d.view.ID)
 	status := http.StatusOK
@@ -378,7 +356,7 @@ func (h *grantHandler) submit(w http.ResponseWriter, r *http.Request, p engine.P
 		default:
 			if _, err = h.grants.Save(r.Context(), request); err == nil {
 				h.site.redirectWithFlash(w, r, "grant", "/grants")
-				return
+				return nil
 			}
 			if refusal := (*access.Refusal)(nil); errors.As(err, &refusal) && refusal.Code == "denials_not_acknowledged" {
 				status, d.view.Failure, err = refusal.Status, "People have denied calls that this would let pass. Look at each below and tick it, or make the grant narrower.", nil
@@ -392,15 +370,14 @@ func (h *grantHandler) submit(w http.ResponseWriter, r *http.Request, p engine.P
 	var refusal *access.Refusal
 	switch {
 	case err == nil:
-	case errors.As(err, &refusal) && refusal.Code == unproved:
-		status, d.view.VerifyURL = refusal.Status, proveURL(d.view.ID)
+	case errors.As(err, &refusal) && refusal.Code == notVerified:
+		status, d.view.VerifyURL = refusal.Status, verifyURL(cardURL(d.view.ID)+"/grant")
 	case refusal != nil && refusal.Status == http.StatusUnprocessableEntity:
 		status, d.view.Failure = refusal.Status, refusal.Detail
 	default:
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
-	h.site.render(w, r, status, views.GrantFormPage(d.view))
+	return h.site.render(w, r, status, views.GrantFormPage(d.view))
 }
 
 // maxOthers is how many past calls that nobody denied are listed.

@@ -40,16 +40,14 @@ func (h *inboxHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /history", h.site.signedIn(h.history))
 }
 
-func (h *inboxHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *inboxHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	waiting, err := h.inbox.Inbox(r.Context(), p)
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	errands, err := h.inbox.Tasks(r.Context(), p)
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	var ids []string
 	for _, a := range slices.Concat(waiting, errands.Unknown, errands.Reviews, errands.Mine) {
@@ -76,15 +74,14 @@ func (h *inboxHandler) show(w http.ResponseWriter, r *http.Request, p engine.Per
 	for _, a := range waiting {
 		v.Rows = append(v.Rows, inboxRow(a, name))
 	}
-	h.site.render(w, r, http.StatusOK, views.InboxPage(v))
+	return h.site.render(w, r, http.StatusOK, views.InboxPage(v))
 }
 
-func (h *inboxHandler) history(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *inboxHandler) history(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	cursor := r.URL.Query().Get("cursor")
 	ended, next, err := h.inbox.History(r.Context(), p, cursor, historyPage)
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	var ids []string
 	for _, a := range ended {
@@ -98,7 +95,7 @@ func (h *inboxHandler) history(w http.ResponseWriter, r *http.Request, p engine.
 	for _, a := range ended {
 		v.Rows = append(v.Rows, historyRow(a, name))
 	}
-	h.site.render(w, r, http.StatusOK, views.HistoryPage(v))
+	return h.site.render(w, r, http.StatusOK, views.HistoryPage(v))
 }
 
 // inboxRow tells an approval in one row.

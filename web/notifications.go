@@ -49,14 +49,13 @@ func (h *notificationHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("POST /notifications/dead/{id}", h.site.forAdministrators(h.resend))
 }
 
-func (h *notificationHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *notificationHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	v, err := h.view(r.Context(), p)
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	v.Notice = h.site.flash(w, r)
-	h.site.render(w, r, http.StatusOK, views.NotificationsPage(v))
+	return h.site.render(w, r, http.StatusOK, views.NotificationsPage(v))
 }
 
 func (h *notificationHandler) view(ctx context.Context, p engine.Person) (views.Notifications, error) {
@@ -145,7 +144,7 @@ func endpointRow(e admin.Endpoint, p engine.Person) views.EndpointRow {
 	return row
 }
 
-func (h *notificationHandler) addEndpoint(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *notificationHandler) addEndpoint(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	e := formValues{form: r.PostForm}
 	given := admin.NewEndpoint{
 		Kind: e.text("kind"), Name: e.text("name"), URL: e.text("url"), Plain: e.checked("plain"), Ed25519: e.checked("pair"),
@@ -163,23 +162,20 @@ func (h *notificationHandler) addEndpoint(w http.ResponseWriter, r *http.Request
 		_, shown, err = h.notifications.Add(r.Context(), by(p), given)
 	}
 	if detail, ok := refused(err); ok {
-		h.showFormAgain(w, r, p, e, detail)
-		return
+		return h.showFormAgain(w, r, p, e, detail)
 	}
 	if err == nil && shown != "" {
-		h.showSecret(w, r, p, shown, given.Name, "The endpoint was added.")
-		return
+		return h.showSecret(w, r, p, shown, given.Name, "The endpoint was added.")
 	}
-	h.site.redirectOrFail(w, r, p, err, "endpoint", "/notifications")
+	return h.site.redirectOrFail(w, r, err, "endpoint", "/notifications")
 }
 
 // showFormAgain shows the form again, with what was entered but for the address,
 // which is a secret.
-func (h *notificationHandler) showFormAgain(w http.ResponseWriter, r *http.Request, p engine.Person, e formValues, detail string) {
+func (h *notificationHandler) showFormAgain(w http.ResponseWriter, r *http.Request, p engine.Person, e formValues, detail string) error {
 	v, err := h.view(r.Context(), p)
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	for i := range v.Forms {
 		f := &v.Forms[i]
@@ -189,46 +185,45 @@ func (h *notificationHandler) showFormAgain(w http.ResponseWriter, r *http.Reque
 		f.Name, f.To, f.Roles, f.Tools, f.Agents, f.Digest = e.text("name"), e.form.Get("to"), e.form.Get("roles"), e.form.Get("tools"), e.form.Get("agents"), e.text("digest")
 		f.Own, f.Plain, f.Pair, f.Tells, f.Failure = e.checked("own"), e.checked("plain"), e.checked("pair"), ticks(e.form["tell"]), detail
 	}
-	h.site.render(w, r, http.StatusUnprocessableEntity, views.NotificationsPage(v))
+	return h.site.render(w, r, http.StatusUnprocessableEntity, views.NotificationsPage(v))
 }
 
 // showSecret shows a secret, this once: it is in no address and no cookie.
-func (h *notificationHandler) showSecret(w http.ResponseWriter, r *http.Request, p engine.Person, secret, name, notice string) {
+func (h *notificationHandler) showSecret(w http.ResponseWriter, r *http.Request, p engine.Person, secret, name, notice string) error {
 	v, err := h.view(r.Context(), p)
 	if err != nil {
 		// The secret must not be lost with the list.
 		v = views.Notifications{Frame: h.site.frame(p, "Notifications", "admin")}
 	}
 	v.Secret, v.SecretOf, v.Notice = secret, name, notice
-	h.site.render(w, r, http.StatusOK, views.NotificationsPage(v))
+	return h.site.render(w, r, http.StatusOK, views.NotificationsPage(v))
 }
 
 // showRefusal shows beside the endpoint why something was not done, or a page
 // of its own.
-func (h *notificationHandler) showRefusal(w http.ResponseWriter, r *http.Request, p engine.Person, err error) {
+func (h *notificationHandler) showRefusal(w http.ResponseWriter, r *http.Request, p engine.Person, err error) error {
 	detail, ok := refused(err)
 	v, failed := h.view(r.Context(), p)
 	if !ok || failed != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	for i := range v.Endpoints {
 		if v.Endpoints[i].ID == r.PathValue("id") {
 			v.Endpoints[i].Open, v.Endpoints[i].Failure = true, detail
 		}
 	}
-	h.site.render(w, r, http.StatusUnprocessableEntity, views.NotificationsPage(v))
+	return h.site.render(w, r, http.StatusUnprocessableEntity, views.NotificationsPage(v))
 }
 
-func (h *notificationHandler) testEndpoint(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *notificationHandler) testEndpoint(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	if _, err := h.notifications.Test(r.Context(), by(p), r.PathValue("id"), strings.TrimSpace(r.PostForm.Get("to"))); err != nil {
-		h.showRefusal(w, r, p, err)
-		return
+		return h.showRefusal(w, r, p, err)
 	}
 	h.site.redirectWithFlash(w, r, "tested", "/notifications")
+	return nil
 }
 
-func (h *notificationHandler) rotateSecret(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *notificationHandler) rotateSecret(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	id := r.PathValue("id")
 	overlap := time.Duration(0)
 	var err error
@@ -243,12 +238,12 @@ func (h *notificationHandler) rotateSecret(w http.ResponseWriter, r *http.Reques
 	}
 	switch {
 	case err != nil:
-		h.showRefusal(w, r, p, err)
+		return h.showRefusal(w, r, p, err)
 	case shown == "":
 		h.site.redirectWithFlash(w, r, "rotated", "/notifications")
-	default:
-		h.showSecret(w, r, p, shown, h.endpointName(r.Context(), id), "The endpoint has a new secret.")
+		return nil
 	}
+	return h.showSecret(w, r, p, shown, h.endpointName(r.Context(), id), "The endpoint has a new secret.")
 }
 
 func (h *notificationHandler) endpointName(ctx context.Context, id string) string {
@@ -264,17 +259,16 @@ func (h *notificationHandler) endpointName(ctx context.Context, id string) strin
 	return id
 }
 
-func (h *notificationHandler) switchEndpoint(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *notificationHandler) switchEndpoint(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	to := r.PostForm.Get("to")
 	if to != "off" && to != "on" {
-		h.site.fail(w, r, p, invalid("incomplete_form", "The form said neither on nor off."))
-		return
+		return invalid("incomplete_form", "The form said neither on nor off.")
 	}
 	err := h.notifications.Switch(r.Context(), by(p), r.PathValue("id"), to == "off")
-	h.site.redirectOrFail(w, r, p, err, "endpoint"+to, "/notifications")
+	return h.site.redirectOrFail(w, r, err, "endpoint"+to, "/notifications")
 }
 
-func (h *notificationHandler) resend(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *notificationHandler) resend(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	err := h.notifications.Resend(r.Context(), by(p), r.PathValue("id"))
-	h.site.redirectOrFail(w, r, p, err, "resent", "/notifications#dead")
+	return h.site.redirectOrFail(w, r, err, "resent", "/notifications#dead")
 }

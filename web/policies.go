@@ -24,8 +24,8 @@ func (h *policyHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("POST /policies", h.site.forAuditors(h.try))
 }
 
-func (h *policyHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	h.site.render(w, r, http.StatusOK, views.PoliciesPage(h.view(p)))
+func (h *policyHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	return h.site.render(w, r, http.StatusOK, views.PoliciesPage(h.view(p)))
 }
 
 // view shows what is in force at this moment.
@@ -72,7 +72,7 @@ func policyView(b *policy.Bundle, file []byte, now time.Time) views.Policy {
 
 // try says what the policy alone would decide of a call. Nothing is
 // recorded, and nothing runs.
-func (h *policyHandler) try(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *policyHandler) try(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	v := h.view(p)
 	v.Try = views.Try{
 		Tool: strings.TrimSpace(r.PostForm.Get("tool")), Arguments: r.PostForm.Get("arguments"),
@@ -82,19 +82,17 @@ func (h *policyHandler) try(w http.ResponseWriter, r *http.Request, p engine.Per
 	bundle := h.site.inForce().Policy
 	if bundle == nil {
 		v.Try.Failures = []string{"No policy is in force, so there is nothing to try."}
-		h.site.render(w, r, http.StatusUnprocessableEntity, views.PoliciesPage(v))
-		return
+		return h.site.render(w, r, http.StatusUnprocessableEntity, views.PoliciesPage(v))
 	}
 	request, failures := parseTrial(v.Try)
 	if len(failures) > 0 {
 		v.Try.Failures = failures
-		h.site.render(w, r, http.StatusUnprocessableEntity, views.PoliciesPage(v))
-		return
+		return h.site.render(w, r, http.StatusUnprocessableEntity, views.PoliciesPage(v))
 	}
 	result := explanationView(bundle.Explain(request.Policy(), h.site.clock()))
 	result.Tool, result.Environment = request.Action.ToolName, request.Agent.Environment
 	v.Try.Result = &result
-	h.site.render(w, r, http.StatusOK, views.PoliciesPage(v))
+	return h.site.render(w, r, http.StatusOK, views.PoliciesPage(v))
 }
 
 // parseTrial reads the call to try: a whole request where there is one, else the

@@ -72,7 +72,7 @@ func jsonURL(path string, f views.ReportForm, since, until time.Time) string {
 	return "/v1" + path + "?" + q.Encode()
 }
 
-func (h *reportHandler) access(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *reportHandler) access(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	form, since, until, err := reportForm(r.URL.Query())
 	v := views.AccessReport{Frame: h.site.frame(p, "Access report", "audit"), Form: form}
 	q := report.AccessQuery{Since: since, Until: until}
@@ -85,12 +85,10 @@ func (h *reportHandler) access(w http.ResponseWriter, r *http.Request, p engine.
 	}
 	if detail, is := refused(err); is {
 		v.Form.Failure = detail
-		h.site.render(w, r, http.StatusUnprocessableEntity, views.AccessReportPage(v))
-		return
+		return h.site.render(w, r, http.StatusUnprocessableEntity, views.AccessReportPage(v))
 	}
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	v.Form.JSON = jsonURL("/audit/access", form, found.Since, found.Until)
 	fillPeriod(&v.Form, found.Since, found.Until)
@@ -98,7 +96,7 @@ func (h *reportHandler) access(w http.ResponseWriter, r *http.Request, p engine.
 		v.Form.At = found.At.Format("2006-01-02T15:04:05")
 	}
 	accessView(&v, found)
-	h.site.render(w, r, http.StatusOK, views.AccessReportPage(v))
+	return h.site.render(w, r, http.StatusOK, views.AccessReportPage(v))
 }
 
 func accessView(v *views.AccessReport, r report.AccessReport) {
@@ -201,7 +199,7 @@ func roleDemandWords(a report.RoleAsked) string {
 	return "Routing, " + a.Name + ", " + what + "."
 }
 
-func (h *reportHandler) reviewers(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *reportHandler) reviewers(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	form, since, until, err := reportForm(r.URL.Query())
 	v := views.ReviewerReport{Frame: h.site.frame(p, "Reviewer report", "audit"), Form: form, Thresholds: thresholds}
 	var found report.ReviewerReport
@@ -210,12 +208,10 @@ func (h *reportHandler) reviewers(w http.ResponseWriter, r *http.Request, p engi
 	}
 	if detail, is := refused(err); is {
 		v.Form.Failure = detail
-		h.site.render(w, r, http.StatusUnprocessableEntity, views.ReviewerReportPage(v))
-		return
+		return h.site.render(w, r, http.StatusUnprocessableEntity, views.ReviewerReportPage(v))
 	}
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	v.Form.JSON = jsonURL("/audit/reviewers", form, found.Since, found.Until)
 	fillPeriod(&v.Form, found.Since, found.Until)
@@ -227,7 +223,7 @@ func (h *reportHandler) reviewers(w http.ResponseWriter, r *http.Request, p engi
 	v.Total = loadRow(found.Total)
 	v.Total.Name = "All together"
 	v.Total.Busiest = ""
-	h.site.render(w, r, http.StatusOK, views.ReviewerReportPage(v))
+	return h.site.render(w, r, http.StatusOK, views.ReviewerReportPage(v))
 }
 
 // thresholds say what is noted, as the gate has it.

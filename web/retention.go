@@ -60,14 +60,13 @@ func (h *retentionHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("POST /audit/holds/{id}/release", h.site.forAdministrators(h.releaseHold))
 }
 
-func (h *retentionHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *retentionHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	v, err := h.view(r.Context(), p, r.URL.Query().Get("cursor"))
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	v.Notice = h.site.flash(w, r)
-	h.site.render(w, r, http.StatusOK, views.ErasuresPage(v))
+	return h.site.render(w, r, http.StatusOK, views.ErasuresPage(v))
 }
 
 func (h *retentionHandler) view(ctx context.Context, p engine.Person, cursor string) (views.Erasures, error) {
@@ -161,7 +160,7 @@ func (h *retentionHandler) dueRow(d admin.Due, floor time.Duration, name func(st
 	return row
 }
 
-func (h *retentionHandler) placeHold(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *retentionHandler) placeHold(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	q := admin.HoldRequest{Covers: r.PostForm.Get("covers"), Subject: strings.TrimSpace(r.PostForm.Get("subject")), Reason: strings.TrimSpace(r.PostForm.Get("reason"))}
 	_, err := h.holds.PlaceHold(r.Context(), by(p), q, nil)
 	detail, ok := refused(err)
@@ -171,22 +170,19 @@ func (h *retentionHandler) placeHold(w http.ResponseWriter, r *http.Request, p e
 	if ok {
 		v, err := h.view(r.Context(), p, "")
 		if err != nil {
-			h.site.fail(w, r, p, err)
-			return
+			return err
 		}
 		v.Form = views.HoldForm{Covers: q.Covers, Subject: q.Subject, Reason: q.Reason, Failure: detail}
-		h.site.render(w, r, http.StatusUnprocessableEntity, views.ErasuresPage(v))
-		return
+		return h.site.render(w, r, http.StatusUnprocessableEntity, views.ErasuresPage(v))
 	}
-	h.site.redirectOrFail(w, r, p, err, "held", erasuresURL+"#holds-h")
+	return h.site.redirectOrFail(w, r, err, "held", erasuresURL+"#holds-h")
 }
 
-func (h *retentionHandler) releaseHold(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *retentionHandler) releaseHold(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	if r.PostForm.Get("confirm") != "yes" {
-		h.site.fail(w, r, p, invalid("not_confirmed", "Nothing was changed: tick the box to confirm it."))
-		return
+		return invalid("not_confirmed", "Nothing was changed: tick the box to confirm it.")
 	}
-	h.site.redirectOrFail(w, r, p, missingIsChanged(h.holds.ReleaseHold(r.Context(), by(p), r.PathValue("id"), nil)), "unheld", erasuresURL+"#holds-h")
+	return h.site.redirectOrFail(w, r, missingIsChanged(h.holds.ReleaseHold(r.Context(), by(p), r.PathValue("id"), nil)), "unheld", erasuresURL+"#holds-h")
 }
 
 // nothingToHold is the refusal of a hold on what there is not.

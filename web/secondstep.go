@@ -64,22 +64,21 @@ func (h *signInHandler) askSecondStep(w http.ResponseWriter, r *http.Request, pe
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
-func (h *signInHandler) secondStepForm(w http.ResponseWriter, r *http.Request) {
-	h.showSecondStep(w, r, http.StatusOK, localPath(r.URL.Query().Get("next")), "")
+func (h *signInHandler) secondStepForm(w http.ResponseWriter, r *http.Request, _ engine.Person) error {
+	return h.showSecondStep(w, r, http.StatusOK, localPath(r.URL.Query().Get("next")), "")
 }
 
 // showSecondStep asks for the second factor, or again for the first where that
 // was too long ago.
-func (h *signInHandler) showSecondStep(w http.ResponseWriter, r *http.Request, status int, next, failure string) {
+func (h *signInHandler) showSecondStep(w http.ResponseWriter, r *http.Request, status int, next, failure string) error {
 	pending := h.pending(r)
 	if pending == "" || h.second == nil {
 		http.Redirect(w, r, signInURL(next), http.StatusSeeOther)
-		return
+		return nil
 	}
 	_, methods, err := h.second.Pending(r.Context(), pending)
 	if err != nil {
-		h.signInAgain(w, r, next, err)
-		return
+		return h.signInAgain(w, r, next, err)
 	}
 	v := views.VerifyPage{
 		Frame: h.site.frame(engine.Person{}, "Sign in", ""), Heading: "One more step", Lead: "Your password is right. Now your second factor.",
@@ -87,44 +86,41 @@ func (h *signInHandler) showSecondStep(w http.ResponseWriter, r *http.Request, s
 	}
 	v.Form.Action, v.Form.Options, v.Form.Submit, v.Form.Focus, v.Form.Failure = "/login/verify", "/login/assertion", "Sign in", true, failure
 	v.Form.Hidden = []views.Field{{Name: "next", Value: next}}
-	h.site.render(w, r, status, views.VerifyPageView(v))
+	return h.site.render(w, r, status, views.VerifyPageView(v))
 }
 
 // signInAgain shows the first step, because the second cannot be made any more.
-func (h *signInHandler) signInAgain(w http.ResponseWriter, r *http.Request, next string, err error) {
+func (h *signInHandler) signInAgain(w http.ResponseWriter, r *http.Request, next string, err error) error {
 	var refusal *access.Refusal
 	if !errors.As(err, &refusal) {
-		h.site.fail(w, r, engine.Person{}, fmt.Errorf("sign in: %w", err))
-		return
+		return fmt.Errorf("sign in: %w", err)
 	}
 	http.SetCookie(w, h.pendingCookie(""))
 	v := views.SignIn{Frame: h.site.frame(engine.Person{}, "Sign in", ""), Next: next, Failure: refusal.Detail}
-	h.site.render(w, r, refusal.Status, views.SignInPage(v))
+	return h.site.render(w, r, refusal.Status, views.SignInPage(v))
 }
 
-func (h *signInHandler) finishSignIn(w http.ResponseWriter, r *http.Request) {
+func (h *signInHandler) finishSignIn(w http.ResponseWriter, r *http.Request, _ engine.Person) error {
 	if err := readForm(w, r); err != nil {
-		h.site.fail(w, r, engine.Person{}, err)
-		return
+		return err
 	}
 	next := localPath(r.PostForm.Get("next"))
 	pending := h.pending(r)
 	if pending == "" || h.second == nil {
 		http.Redirect(w, r, signInURL(next), http.StatusSeeOther)
-		return
+		return nil
 	}
 	person, err := h.second.Finish(r.Context(), pending, proofOf(r.PostForm), h.remote(r))
 	var refusal *access.Refusal
 	switch {
 	case errors.As(err, &refusal) && refusal.Status != http.StatusUnauthorized:
 		retryAfter(w, refusal)
-		h.showSecondStep(w, r, refusal.Status, next, refusal.Detail)
+		return h.showSecondStep(w, r, refusal.Status, next, refusal.Detail)
 	case err != nil:
-		h.signInAgain(w, r, next, err)
-	default:
-		http.SetCookie(w, h.pendingCookie(""))
-		h.startSession(w, r, person, next)
+		return h.signInAgain(w, r, next, err)
 	}
+	http.SetCookie(w, h.pendingCookie(""))
+	return h.startSession(w, r, person, next)
 }
 
 // secondStepAssertion gives a browser what it needs to ask for a passkey.

@@ -51,49 +51,37 @@ type signInHandler struct {
 }
 
 func (h *signInHandler) register(mux *http.ServeMux) {
-	mux.HandleFunc("GET /login", h.form)
-	mux.HandleFunc("POST /login", h.signIn)
-	mux.HandleFunc("POST /logout", h.signOut)
-	mux.HandleFunc("GET /login/verify", h.secondStepForm)
-	mux.HandleFunc("POST /login/verify", h.finishSignIn)
+	mux.HandleFunc("GET /login", h.site.forEverybody(h.form))
+	mux.HandleFunc("POST /login", h.site.forEverybody(h.signIn))
+	mux.HandleFunc("POST /logout", h.site.forEverybody(h.signOut))
+	mux.HandleFunc("GET /login/verify", h.site.forEverybody(h.secondStepForm))
+	mux.HandleFunc("POST /login/verify", h.site.forEverybody(h.finishSignIn))
 	mux.HandleFunc("POST /login/assertion", h.secondStepAssertion)
 }
 
-func (h *signInHandler) form(w http.ResponseWriter, r *http.Request) {
-	person, ok, err := h.site.person(r)
-	if err != nil {
-		h.site.fail(w, r, person, err)
-		return
-	}
+func (h *signInHandler) form(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	next := localPath(r.URL.Query().Get("next"))
-	if ok {
+	if p.ID != "" {
 		http.Redirect(w, r, next, http.StatusSeeOther)
-		return
+		return nil
 	}
-	h.site.render(w, r, http.StatusOK, views.SignInPage(views.SignIn{Frame: h.site.frame(person, "Sign in", ""), Next: next}))
+	return h.site.render(w, r, http.StatusOK, views.SignInPage(views.SignIn{Frame: h.site.frame(p, "Sign in", ""), Next: next}))
 }
 
-func (h *signInHandler) signIn(w http.ResponseWriter, r *http.Request) {
-	person, _, err := h.site.person(r)
-	if err != nil {
-		h.site.fail(w, r, person, err)
-		return
-	}
+func (h *signInHandler) signIn(w http.ResponseWriter, r *http.Request, _ engine.Person) error {
 	if err := readForm(w, r); err != nil {
-		h.site.fail(w, r, person, err)
-		return
+		return err
 	}
 	email, next := strings.TrimSpace(r.PostForm.Get("email")), localPath(r.PostForm.Get("next"))
-	person, err = h.signer.SignIn(r.Context(), email, r.PostForm.Get("password"), r.PostForm.Get("code"), h.remote(r))
+	person, err := h.signer.SignIn(r.Context(), email, r.PostForm.Get("password"), r.PostForm.Get("code"), h.remote(r))
 	var second *identity.SecondStep
 	if errors.As(err, &second) {
 		h.askSecondStep(w, r, second.Pending, next)
-		return
+		return nil
 	}
 	var refusal *access.Refusal
 	if errors.As(err, &refusal) {
-		v := views.SignIn{Frame: h.site.frame(person, "Sign in", ""), Email: email, Next: next}
-		v.Person = ""
+		v := views.SignIn{Frame: h.site.frame(engine.Person{}, "Sign in", ""), Email: email, Next: next}
 		status := http.StatusUnauthorized
 		v.Failure = "That email address and password do not go together."
 		if refusal.Status == http.StatusTooManyRequests {
@@ -101,50 +89,44 @@ func (h *signInHandler) signIn(w http.ResponseWriter, r *http.Request) {
 			v.Failure = "Too many attempts. Wait a while, then try again."
 			retryAfter(w, refusal)
 		}
-		h.site.render(w, r, status, views.SignInPage(v))
-		return
+		return h.site.render(w, r, status, views.SignInPage(v))
 	}
 	if err != nil {
-		h.site.fail(w, r, person, fmt.Errorf("sign in: %w", err))
-		return
+		return fmt.Errorf("sign in: %w", err)
 	}
-	h.startSession(w, r, person, next)
+	return h.startSession(w, r, person, next)
 }
 
 // startSession starts a session for somebody who has proved who they are.
-func (h *signInHandler) startSession(w http.ResponseWriter, r *http.Request, person engine.Person, next string) {
+func (h *signInHandler) startSession(w http.ResponseWriter, r *http.Request, person engine.Person, next string) error {
 	session, err := h.site.sessions.Get(r, h.site.sessions.name())
 	if err == nil {
 		session.Values[personKey{}] = person
 		err = session.Save(r, w)
 	}
 	if err != nil {
-		person.Name, person.Email = "", ""
-		h.site.fail(w, r, person, fmt.Errorf("sign in: %w", err))
-		return
+		return fmt.Errorf("sign in: %w", err)
 	}
 	http.Redirect(w, r, next, http.StatusSeeOther)
+	return nil
 }
 
-func (h *signInHandler) signOut(w http.ResponseWriter, r *http.Request) {
+func (h *signInHandler) signOut(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	session, err := h.site.sessions.Get(r, h.site.sessions.name())
+	if err == nil {
+		session.Options.MaxAge = -1
+		err = session.Save(r, w)
+	}
 	if err != nil {
-		person, _, _ := h.site.person(r)
-		h.site.fail(w, r, person, fmt.Errorf("sign out: %w", err))
-		return
+		return fmt.Errorf("sign out: %w", err)
 	}
-	person, was, _ := h.site.person(r) // the same lookup as above, which went well
-	session.Options.MaxAge = -1
-	if err := session.Save(r, w); err != nil {
-		h.site.fail(w, r, person, fmt.Errorf("sign out: %w", err))
-		return
-	}
-	if was {
-		if err := h.signer.SignedOut(r.Context(), person); err != nil {
-			h.site.logger.ErrorContext(r.Context(), "sign-out not recorded", "person", person.ID, "error", err)
+	if p.ID != "" {
+		if err := h.signer.SignedOut(r.Context(), p); err != nil {
+			h.site.logger.ErrorContext(r.Context(), "sign-out not recorded", "person", p.ID, "error", err)
 		}
 	}
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
+	return nil
 }
 
 // SignIn checks credentials. It answers engine.Person with VerifiedBy, or an

@@ -2,7 +2,9 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -56,28 +58,52 @@ func (s *site) signedIn(h handler) http.HandlerFunc {
 			http.Redirect(w, r, signInURL(next), http.StatusSeeOther)
 			return
 		}
-		h(w, r, person)
+		if err := h(w, r, person); err != nil {
+			s.fail(w, r, person, err)
+		}
 	}
 }
 
-// handler answers a request of a signed-in person.
-type handler = func(http.ResponseWriter, *http.Request, engine.Person)
+// takesForm is signedIn for requests that carry a form, which it reads.
+func (s *site) takesForm(h handler) http.HandlerFunc {
+	return s.signedIn(func(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+		if err := readForm(w, r); err != nil {
+			return err
+		}
+		return h(w, r, p)
+	})
+}
+
+// forEverybody is a handler for people who need not have signed in: p.ID is "" then.
+func (s *site) forEverybody(h handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		p, _, err := s.person(r)
+		if err == nil {
+			err = h(w, r, p)
+		}
+		if err != nil {
+			s.fail(w, r, p, err)
+		}
+	}
+}
+
+// handler answers a request of a signed-in person. The error that it returns is
+// shown as a page; then it has written nothing itself.
+type handler = func(http.ResponseWriter, *http.Request, engine.Person) error
 
 // onlyFor lets through whom may says, asked anew at every request, and reads the
 // form of a request that carries one.
 func (s *site) onlyFor(may func(engine.Person) bool, whom string, h handler) http.HandlerFunc {
-	return s.signedIn(func(w http.ResponseWriter, r *http.Request, p engine.Person) {
+	return s.signedIn(func(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 		if !may(p) {
-			s.fail(w, r, p, &access.Refusal{Status: http.StatusForbidden, Code: notOpen, Detail: "This page is for " + whom + ". " + standing(p)})
-			return
+			return &access.Refusal{Status: http.StatusForbidden, Code: notOpen, Detail: "This page is for " + whom + ". " + standing(p)}
 		}
 		if unsafe(r.Method) {
 			if err := readForm(w, r); err != nil {
-				s.fail(w, r, p, err)
-				return
+				return err
 			}
 		}
-		h(w, r, p)
+		return h(w, r, p)
 	})
 }
 
@@ -102,17 +128,18 @@ func standing(p engine.Person) string {
 
 // render writes a page. It is rendered whole before its first byte is written,
 // so that no page ends in the middle.
-func (s *site) render(w http.ResponseWriter, r *http.Request, status int, page templ.Component) {
+func (s *site) render(w http.ResponseWriter, r *http.Request, status int, page templ.Component) error {
 	var b bytes.Buffer
 	if err := page.Render(r.Context(), &b); err != nil {
-		s.logger.ErrorContext(r.Context(), "page not rendered", "path", r.URL.Path, "error", err)
-		http.Error(w, "This page could not be shown.", http.StatusInternalServerError)
-		return
+		return fmt.Errorf("%w: %w", errNotRendered, err)
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = w.Write(b.Bytes()) // the reader is gone: there is nobody to tell
+	return nil
 }
+
+var errNotRendered = errors.New("page not rendered")
 
 func (s *site) frame(p engine.Person, title, here string) views.Frame {
 	f := views.Frame{
@@ -152,12 +179,12 @@ func (s *site) names(ctx context.Context, ids ...string) func(id string) string 
 			s.logger.WarnContext(ctx, "names not found", "error", err)
 		}
 	}
-	return func(id string) string {
-		if name := known[id]; name != "" {
-			return name
-		}
-		return id
-	}
+	return nameIn(known)
+}
+
+// nameIn finds names; an id without one stands for itself.
+func nameIn(known map[string]string) func(id string) string {
+	return func(id string) string { return cmp.Or(known[id], id) }
 }
 
 // address is where people reach this server, for commands to copy.

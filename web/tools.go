@@ -35,19 +35,17 @@ func (h *toolHandler) register(mux *http.ServeMux) {
 }
 
 // show is the page of one tool, or of one to be registered.
-func (h *toolHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *toolHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	known, err := h.tools.Snapshot(r.Context())
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	v, err := h.view(p, known, r.URL.Query().Get("name"))
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	v.Notice = h.site.flash(w, r)
-	h.site.render(w, r, http.StatusOK, views.ToolPage(v))
+	return h.site.render(w, r, http.StatusOK, views.ToolPage(v))
 }
 
 func (h *toolHandler) view(p engine.Person, known *registry.Snapshot, name string) (views.Tool, error) {
@@ -67,11 +65,10 @@ func (h *toolHandler) view(p engine.Person, known *registry.Snapshot, name strin
 	return v, nil
 }
 
-func (h *toolHandler) change(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *toolHandler) change(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	known, err := h.tools.Snapshot(r.Context())
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	e := formValues{form: r.PostForm}
 	t := registry.Tool{
@@ -85,8 +82,7 @@ func (h *toolHandler) change(w http.ResponseWriter, r *http.Request, p engine.Pe
 	}
 	old, there := known.Tools[t.Name]
 	if mark := r.PostForm.Get("seen"); there && mark != fingerprint(old) || !there && mark != "" {
-		h.site.fail(w, r, p, errChanged)
-		return
+		return errChanged
 	}
 	if err = e.err(); err == nil {
 		err = h.tools.RegisterTool(r.Context(), by(p), t, nil)
@@ -101,17 +97,15 @@ func (h *toolHandler) change(w http.ResponseWriter, r *http.Request, p engine.Pe
 			Verified: t.Verified, MinTrust: e.text("min_trust"), Trusts: trustOptions(), Seen: r.PostForm.Get("seen"), Failure: detail,
 			Schema: e.text("input_schema"),
 		}
-		h.site.render(w, r, http.StatusUnprocessableEntity, views.ToolPage(v))
-		return
+		return h.site.render(w, r, http.StatusUnprocessableEntity, views.ToolPage(v))
 	}
-	h.site.redirectOrFail(w, r, p, err, "tool", toolURL(t.Name))
+	return h.site.redirectOrFail(w, r, err, "tool", toolURL(t.Name))
 }
 
-func (h *toolHandler) revoke(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *toolHandler) revoke(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	name := r.PostForm.Get("name")
 	if err := confirmedChange(r.PostForm); err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	revoke := r.PostForm.Get("to") == "revoked"
 	what := "toolback"
@@ -119,7 +113,7 @@ func (h *toolHandler) revoke(w http.ResponseWriter, r *http.Request, p engine.Pe
 		what = "toolgone"
 	}
 	err := h.tools.RevokeTool(r.Context(), by(p), name, revoke, nil)
-	h.site.redirectOrFail(w, r, p, missingIsChanged(err), what, toolURL(name))
+	return h.site.redirectOrFail(w, r, missingIsChanged(err), what, toolURL(name))
 }
 
 func toolURL(name string) string { return "/admin/tool?name=" + url.QueryEscape(name) }

@@ -50,15 +50,15 @@ type verifyHandler struct {
 }
 
 func (h *verifyHandler) register(mux *http.ServeMux) {
-	mux.HandleFunc("GET /verify", h.form)
-	mux.HandleFunc("POST /verify", h.verify)
+	mux.HandleFunc("GET /verify", h.site.forEverybody(h.form))
+	mux.HandleFunc("POST /verify", h.site.forEverybody(h.verify))
 	mux.HandleFunc("POST /account/assertion", h.site.signedIn(h.assertion))
 }
 
 // assertion gives a signed-in person's browser what it needs to ask for a
 // passkey, for a purpose and bound to what the page says. Whoever takes the
 // proof compares both with what they know themselves.
-func (h *verifyHandler) assertion(w http.ResponseWriter, r *http.Request, p engine.Person) {
+func (h *verifyHandler) assertion(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	err := readForm(w, r)
 	purpose, boundTo := r.PostForm.Get("purpose"), r.PostForm.Get("bound_to")
 	if err == nil && (purpose != identity.ForSession && purpose != identity.ForApproval || len(boundTo) > 1000) {
@@ -69,33 +69,24 @@ func (h *verifyHandler) assertion(w http.ResponseWriter, r *http.Request, p engi
 		ceremony, err = h.factors.Begin(r.Context(), p, purpose, boundTo)
 	}
 	h.site.renderJSON(w, r, ceremony, err)
+	return nil
 }
 
-func (h *verifyHandler) form(w http.ResponseWriter, r *http.Request) {
-	h.verifying(w, r, localPath(r.URL.Query().Get("next")), func(p engine.Person, next string) {
-		h.render(w, r, p, http.StatusOK, next, "")
-	})
-}
-
-// verifying is a handler for signed-in people. Whoever is not proves who they
-// are by signing in, and goes on from there.
-func (h *verifyHandler) verifying(w http.ResponseWriter, r *http.Request, next string, then func(p engine.Person, next string)) {
-	p, ok, err := h.site.person(r)
-	switch {
-	case err != nil:
-		h.site.fail(w, r, p, err)
-	case !ok:
+// form asks for the proof. Whoever has not signed in proves who they are by that,
+// and goes on from there.
+func (h *verifyHandler) form(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	next := localPath(r.URL.Query().Get("next"))
+	if p.ID == "" {
 		http.Redirect(w, r, signInURL(next), http.StatusSeeOther)
-	default:
-		then(p, next)
+		return nil
 	}
+	return h.render(w, r, p, http.StatusOK, next, "")
 }
 
-func (h *verifyHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, status int, next, failure string) {
+func (h *verifyHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, status int, next, failure string) error {
 	methods, err := h.factors.Methods(r.Context(), p)
 	if err != nil {
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
 	v := views.VerifyPage{
 		Frame: h.site.frame(p, "Prove who you are", ""), Heading: "Prove who you are", Lead: "What comes next needs to know that it is still you. It counts for five minutes.",
@@ -103,37 +94,36 @@ func (h *verifyHandler) render(w http.ResponseWriter, r *http.Request, p engine.
 	}
 	v.Form.Action, v.Form.Focus, v.Form.Failure = "/verify", true, failure
 	v.Form.Hidden = []views.Field{{Name: "next", Value: next}}
-	h.site.render(w, r, status, views.VerifyPageView(v))
+	return h.site.render(w, r, status, views.VerifyPageView(v))
 }
 
 // verify proves again who the person of the session is.
-func (h *verifyHandler) verify(w http.ResponseWriter, r *http.Request) {
+func (h *verifyHandler) verify(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	if err := readForm(w, r); err != nil {
-		p, _, _ := h.site.person(r) // only decides whether the page has its navigation
-		h.site.fail(w, r, p, err)
-		return
+		return err
 	}
-	h.verifying(w, r, localPath(r.PostForm.Get("next")), func(p engine.Person, next string) {
-		method, err := h.factors.Verify(r.Context(), p, identity.ForSession, "", proofOf(r.PostForm))
+	next := localPath(r.PostForm.Get("next"))
+	err := ErrNoSession
+	if p.ID != "" {
+		var method string
+		method, err = h.factors.Verify(r.Context(), p, identity.ForSession, "", proofOf(r.PostForm))
 		var refusal *access.Refusal
 		if errors.As(err, &refusal) {
 			retryAfter(w, refusal)
-			h.render(w, r, p, refusal.Status, next, refusal.Detail)
-			return
+			return h.render(w, r, p, refusal.Status, next, refusal.Detail)
 		}
 		if err == nil {
 			err = h.site.sessions.verified(r, p, method)
 		}
-		if errors.Is(err, ErrNoSession) {
-			http.Redirect(w, r, signInURL(next), http.StatusSeeOther)
-			return
-		}
-		if err != nil {
-			h.site.fail(w, r, p, fmt.Errorf("verify: %w", err))
-			return
-		}
-		http.Redirect(w, r, next, http.StatusSeeOther)
-	})
+	}
+	if errors.Is(err, ErrNoSession) {
+		next, err = signInURL(next), nil
+	}
+	if err != nil {
+		return fmt.Errorf("verify: %w", err)
+	}
+	http.Redirect(w, r, next, http.StatusSeeOther)
+	return nil
 }
 
 // Prover checks what people show to prove who they are, for one purpose and bound
@@ -145,3 +135,6 @@ type Prover interface {
 	// Verify returns the method of a good proof. A refusal is a proof that is none.
 	Verify(ctx context.Context, p engine.Person, purpose, boundTo string, proof identity.Proof) (method string, err error)
 }
+
+// verifyURL is where people prove who they are, and come back from.
+func verifyURL(next string) string { return "/verify?next=" + url.QueryEscape(next) }

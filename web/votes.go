@@ -43,26 +43,21 @@ type voteHandler struct {
 }
 
 func (h *voteHandler) register(mux *http.ServeMux) {
-	mux.HandleFunc("POST /approvals/{id}/votes", h.site.signedIn(h.vote))
+	mux.HandleFunc("POST /approvals/{id}/votes", h.site.takesForm(h.vote))
 	mux.HandleFunc("POST /approvals/{id}/break-glass", h.site.contribute("broken", h.breakGlass))
 }
 
 // vote records what the form says, and leads back to the card.
-func (h *voteHandler) vote(w http.ResponseWriter, r *http.Request, p engine.Person) {
-	if err := readForm(w, r); err != nil {
-		h.site.fail(w, r, p, err)
-		return
-	}
+func (h *voteHandler) vote(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	request, err := readVote(r, p)
 	if err != nil {
-		h.site.failKeeping(w, r, p, err, r.PostForm.Get("comment"))
-		return
+		return keeping(err, r.PostForm.Get("comment"))
 	}
 	if _, err = h.votes.Vote(r.Context(), request, nil); err != nil {
-		h.showRefusal(w, r, request, err)
-		return
+		return h.showRefusal(w, r, request, err)
 	}
 	http.Redirect(w, r, cardURL(request.ApprovalID), http.StatusSeeOther)
+	return nil
 }
 
 func cardURL(id string) string { return "/approvals/" + url.PathEscape(id) }
@@ -117,11 +112,10 @@ const maxValidMinutes = 7 * 24 * 60
 
 // showRefusal shows why a vote did not count. When the card has moved on since
 // it was shown, the page says how.
-func (h *voteHandler) showRefusal(w http.ResponseWriter, r *http.Request, v gate.VoteRequest, err error) {
+func (h *voteHandler) showRefusal(w http.ResponseWriter, r *http.Request, v gate.VoteRequest, err error) error {
 	var refusal *access.Refusal
 	if !errors.As(err, &refusal) || refusal.Code == notShown || refusal.Status != http.StatusConflict && refusal.Status != http.StatusGone {
-		h.site.failKeeping(w, r, v.Person, err, v.Comment)
-		return
+		return keeping(err, v.Comment)
 	}
 	m := views.Message{
 		Frame: h.site.frame(v.Person, "Not recorded", ""), Heading: "Your vote was not recorded",
@@ -131,7 +125,7 @@ func (h *voteHandler) showRefusal(w http.ResponseWriter, r *http.Request, v gate
 	if fresh, err := h.cards.Card(r.Context(), v.Person, v.ApprovalID, gate.Glance); err == nil {
 		m.Lines = append(m.Lines, changesSince(v, fresh)...)
 	}
-	h.site.render(w, r, refusal.Status, views.MessagePage(m))
+	return h.site.render(w, r, refusal.Status, views.MessagePage(m))
 }
 
 // changesSince says what is different about the card since the vote's page.
@@ -144,12 +138,7 @@ func changesSince(v gate.VoteRequest, fresh gate.Card) []string {
 		lines = append(lines, "The card is at version "+strconv.Itoa(n)+"; you were shown version "+strconv.Itoa(v.Version)+".")
 	}
 	if over(fresh.Approval) {
-		lines = append(lines, "Meanwhile: "+sentence(fresh.Approval, func(id string) string {
-			if name := fresh.Names[id]; name != "" {
-				return name
-			}
-			return id
-		}))
+		lines = append(lines, "Meanwhile: "+sentence(fresh.Approval, nameIn(fresh.Names)))
 	}
 	return lines
 }
