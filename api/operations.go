@@ -195,7 +195,8 @@ func keyed(body canon.Value, r gate.Request) canon.Value {
 
 // asked is what a request says beside its body.
 func asked(c *call) (gate.Request, error) {
-	r := gate.Request{ID: RequestID(c.r.Context()), Session: c.r.Header.Get(sessionHeader)}
+	r := gate.Request{ID: RequestID(c.r.Context())}
+	r.Session = c.r.Header.Get(sessionHeader)
 	if !utf8.ValidString(r.Session) {
 		return r, &failure{Status: http.StatusBadRequest, Code: "session", Detail: "The header " + sessionHeader + " is not UTF-8."}
 	}

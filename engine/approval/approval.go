@@ -20,6 +20,15 @@ const (
 	Unknown   Execution = "unknown"
 )
 
+// Circumstances are what the caller says of a call beside its document.
+type Circumstances struct {
+	// Session is the caller's name for the session that the call belongs to.
+	Session string
+	// Preconditions are what has to be unchanged when the call runs (an ETag, a
+	// revision), by the caller's own names for them.
+	Preconditions map[string]string
+}
+
 // Approval is the record of one approval: what was asked, what it takes, and
 // where it stands. Status is what is written; State is what its facts say, and
 // runs ahead of Status for the moment between a decisive fact and its
@@ -41,10 +50,7 @@ type Approval struct {
 	Reasons []engine.Reason
 	// RequestedBy is the principal whose credential proposed the call.
 	RequestedBy engine.Actor
-	// Session is the caller's name for the session that the call belongs to.
-	Session string
-	// Preconditions are what has to be unchanged when the call runs, by name.
-	Preconditions map[string]string
+	Circumstances
 	// Successor is the approval that was opened in this one's place, because the
 	// world had changed; "" for none.
 	Successor string

@@ -232,7 +232,7 @@ func TestARuntimesNoIsNotRemembered(t *testing.T) {
 func TestAnEditorDoesNotApproveTheSuccessor(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 1))
 	ctx := context.Background()
-	checked, err := h.PreToolCheck(ctx, h.agent, parse(t, deferred), gate.Request{Preconditions: map[string]string{"etag": "1"}}, nil)
+	checked, err := h.PreToolCheck(ctx, h.agent, parse(t, deferred), gate.Request{Circumstances: approval.Circumstances{Preconditions: map[string]string{"etag": "1"}}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,7 +95,7 @@ func (g *Gate) succeed(ctx context.Context, p access.Principal, id string, r Red
 	once := &access.Once{Credential: "successor", Key: id, Request: []byte(id), Render: func(result any, _ error) access.Reply {
 		return access.Reply{Body: []byte(opened(result.(Outcome)))}
 	}}
-	o, err := g.submit(ctx, p, proposal, Request{ID: r.RequestID, Preconditions: conditions}, once)
+	o, err := g.submit(ctx, p, proposal, Request{ID: r.RequestID, Circumstances: approval.Circumstances{Preconditions: conditions}}, once)
 	linked := ""
 	var refused *access.Refusal
 	var kept *access.Replay

@@ -30,12 +30,8 @@ const (
 // Request is what a door knows of the request that carries a proposal.
 type Request struct {
 	ID string
-	// Preconditions are what has to be unchanged when the call runs (an ETag, a
-	// revision), by the caller's own names for them.
-	Preconditions map[string]string
-	// Session is the caller's name for the session that the call belongs to, where
-	// its document has no place for one.
-	Session string
+	// Circumstances name a session only where the document has no place for one.
+	approval.Circumstances
 }
 
 // Bounds of preconditions.
@@ -142,7 +138,8 @@ func (g *Gate) submit(ctx context.Context, p access.Principal, proposal Proposal
 		if err != nil {
 			return Outcome{}, err
 		}
-		opening.Session, opening.Preconditions = named, r.Preconditions
+		opening.Circumstances = r.Circumstances
+		opening.Session = named
 		sub.Opening = opening
 		// The database says when it begins; until when it may last counts from there.
 		asked := approval.Plan{Excluded: opening.Excluded, Terms: opening.Terms, ExpiresAt: time.Time{}.Add(opening.ExpiresIn)}.EditionPayload()
@@ -410,7 +407,7 @@ func opened(o *store.Opening, stored store.Stored) *approval.Approval {
 	a := &approval.Approval{
 		ID: o.ID, Call: o.Call, Decision: o.Decision, Version: 1, Revision: 1, Status: approval.Pending,
 		Execution: approval.NotRun, RequestedBy: o.RequestedBy,
-		Session: o.Session, Preconditions: o.Preconditions,
+		Circumstances: o.Circumstances,
 		Plan: approval.Plan{
 			OpenedAt: stored.OpenedAt.UTC(), ExpiresAt: stored.ExpiresAt.UTC(), Requirements: o.Requirements, Excluded: o.Excluded, Edition: 1, Terms: o.Terms,
 		},

@@ -35,12 +35,9 @@ type Opening struct {
 	Requirements []engine.Requirement
 	Excluded     []string
 	Terms        approval.Terms
-	// Session is the caller's name for the session that the call belongs to.
-	Session string
-	// Preconditions are what has to be unchanged when the call runs.
-	Preconditions map[string]string
-	ExpiresIn     time.Duration
-	Sealed        seal.Box
+	approval.Circumstances
+	ExpiresIn time.Duration
+	Sealed    seal.Box
 	// ArgumentsSize is the size of the canonical arguments, in bytes.
 	ArgumentsSize int
 }
@@ -330,7 +327,7 @@ func queueEvents(rows *pgx.Batch, events []engine.Event, again bool, then func(a
 // the approval may already be there; its times are read back either way.
 func queueOpening(rows *pgx.Batch, o *Opening, q *queued) {
 	a := approval.Approval{
-		ID: o.ID, Call: o.Call, RequestedBy: o.RequestedBy, Session: o.Session, Decision: o.Decision, Preconditions: o.Preconditions,
+		ID: o.ID, Call: o.Call, RequestedBy: o.RequestedBy, Circumstances: o.Circumstances, Decision: o.Decision,
 		Plan: approval.Plan{Requirements: o.Requirements, Excluded: o.Excluded, Terms: o.Terms},
 	}
 	if a.Preconditions == nil {
