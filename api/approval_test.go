@@ -1,10 +1,14 @@
 package api
 
 import (
+	"encoding/json"
+	"reflect"
+	"strings"
 	"testing"
 
 	"holdpoint/engine/approval"
 	"holdpoint/internal/access"
+	"holdpoint/internal/gate"
 )
 
 // An agent may name any ticket: what the tracker says of one that does not cover
@@ -41,6 +45,25 @@ func TestTicketOnTheWire(t *testing.T) {
 			if (got == nil) != (side.want == nil) || got != nil && *got != *side.want {
 				t.Errorf("%s, %q: %+v, want %+v", what, side.who.Kind, got, side.want)
 			}
+		}
+	}
+}
+
+// Whoever may read an approval reads all that its caller said beside the document.
+func TestCircumstancesOnTheWire(t *testing.T) {
+	var a approval.Approval
+	for field, value := range reflect.ValueOf(&a.Circumstances).Elem().Fields() {
+		switch said := value.Addr().Interface().(type) {
+		case *string:
+			*said = "the " + field.Name
+		case *map[string]string:
+			*said = map[string]string{"a": "the " + field.Name}
+		default:
+			t.Fatalf("this test cannot fill in %s", field.Name)
+		}
+		wire, err := json.Marshal((&API{}).wire(access.Principal{Kind: access.AgentKey}, gate.View{Approval: a}))
+		if err != nil || !strings.Contains(string(wire), "the "+field.Name) {
+			t.Errorf("%s is missing: %s, %v", field.Name, wire, err)
 		}
 	}
 }

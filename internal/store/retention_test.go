@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -70,12 +71,15 @@ func human(id string) engine.Actor {
 	return engine.Actor{Kind: engine.HumanActor, ID: id, Channel: "api"}
 }
 
+// circumstances have something in every field.
+var circumstances = approval.Circumstances{Session: "session of Ada", Preconditions: map[string]string{"etag": "17"}}
+
 // ended is an approval in which everything was said that can be, and how it ended.
 func (a *archive) ended(status approval.Status, more ...func(c *Change)) string {
 	a.t.Helper()
 	id := NewID("apr")
 	o := opening(id, time.Hour)
-	o.Session, o.Preconditions = "session of Ada", map[string]string{"etag": "17"}
+	o.Circumstances = circumstances
 	o.Call.Digest = "sha256:" + strings.Repeat("7", 64)
 	if _, err := a.Submit(a.t.Context(), Submission{Event: event(id), Opening: o}); err != nil {
 		a.t.Fatal(err)
@@ -183,6 +187,9 @@ func TestEraseApproval(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if !reflect.DeepEqual(before.Approval.Circumstances, circumstances) {
+		t.Errorf("%+v was kept of %+v", before.Approval.Circumstances, circumstances)
+	}
 	if err := a.erase(Erasure{Subject: id, Reason: "request 1"}); err != nil {
 		t.Fatal(err)
 	}
@@ -194,8 +201,16 @@ func TestEraseApproval(t *testing.T) {
 		t.Errorf("words are left in\n%s", all)
 	}
 	if after.Approval.ErasedAt.IsZero() || after.Sealed.Key != nil || len(after.Sealed.Data) != 0 || after.Answers.Key != nil || after.Answers.Data != nil || after.Size != 0 ||
-		after.Approval.Call.Digest != zeroDigest || after.Approval.Session != "" || len(after.Approval.Preconditions) != 0 {
+		after.Approval.Call.Digest != zeroDigest {
 		t.Errorf("it is still there: %+v", after)
+	}
+	for i, left := range reflect.ValueOf(after.Approval.Circumstances).Fields() {
+		if reflect.ValueOf(circumstances).FieldByIndex(i.Index).IsZero() {
+			t.Errorf("no approval of this test has a %s", i.Name)
+		}
+		if left.Len() > 0 {
+			t.Errorf("%s is still there: %v", i.Name, left)
+		}
 	}
 	if after.Approval.Revision <= before.Approval.Revision {
 		t.Error("who waits is not told")
