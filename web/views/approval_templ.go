@@ -375,7 +375,7 @@ func approvalHead(v Approval) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		for _, t := range []string{v.Domain, v.Category, v.Environment} {
+		for _, t := range v.Tags {
 			if t != "" {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "<span class=\"tag\">")
 				if templ_7745c5c3_Err != nil {
@@ -2496,7 +2496,7 @@ func fineprint(v Approval) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		for _, t := range []string{v.Domain, v.Category, v.Environment} {
+		for _, t := range v.Tags {
 			if t != "" {
 				var templ_7745c5c3_Var98 string
 				templ_7745c5c3_Var98, templ_7745c5c3_Err = templ.JoinStringErrs(" · ")

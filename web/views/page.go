@@ -124,11 +124,10 @@ type Approval struct {
 	Policy  string
 	Request string
 
-	Tool        string
-	Agent       string
-	Domain      string
-	Category    string
-	Environment string
+	Tool  string
+	Agent string
+	// Tags are what the call is besides, in a word each; empty ones are not shown.
+	Tags []string
 
 	// Erased is since when what it was about is gone; zero while it is there.
 	Erased time.Time
