@@ -6,6 +6,7 @@
 //
 //	text ─ Read ─→ Node ─ Get, Element, Members → Node …
 //	           └─→ Problems: file:line:column
+//	YAML ─ ReadTree ─→ Tree: the same, before scalars have types, with its bytes
 //
 // A file whose first byte that is not white space is a brace is JSON, as
 // canon.Parse reads it. Anything else is YAML, of which it takes what JSON can
@@ -14,6 +15,10 @@
 // that are not text, words that older YAML takes for booleans, tabs inside of
 // texts without quotes, and numbers that JSON writes otherwise or that a float64
 // would change. The bounds are canon's for both.
+//
+// The reader of YAML is our own, because libraries repair what YAML forbids, each
+// in its own way, and two readings of one rule are one too many. Tests hold it
+// against a library.
 package source
 
 import (
@@ -39,7 +44,7 @@ type Options struct {
 }
 
 // Read reads a file. With any problem the Node is the zero one. Text that is
-// not YAML or JSON at all has one problem, as what follows the first mistake
+// not YAML or JSON has no problem behind the one that ends the reading, as it
 // would be a guess.
 func Read(data []byte, o Options) (Node, []Problem) {
 	r := &reader{maxDepth: min(cmp.Or(o.MaxDepth, canon.MaxDepth), canon.MaxDepth)}

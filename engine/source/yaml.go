@@ -8,119 +8,112 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
-	"github.com/goccy/go-yaml/token"
-
 	"holdpoint/engine/canon"
 )
+
+const oneDocument = "a file holds one document only"
+
+// refused is what this reader does not take of YAML: what is wrong and what to do.
+var refused = map[string][2]string{
+	YAMLAnchor:         {"anchors are not allowed", "write out what it stands for"},
+	YAMLAlias:          {"aliases are not allowed", "write out what it stands for; put a text that begins with * in quotes"},
+	YAMLMerge:          {"merge keys are not allowed", "write out what it stands for"},
+	YAMLKey:            {"keys with a question mark are not allowed", "write the key followed by a colon"},
+	YAMLTag:            {"tags are not allowed", "put text in quotes instead"},
+	canon.DuplicateKey: {"two members of one object have the same name", hints[canon.DuplicateKey]},
+}
 
 // yaml reads a document with its places. The tree is the one that the same
 // document in JSON gives, and is bounded alike.
 func (r *reader) yaml(data []byte) Node {
-	switch text := string(data); {
+	text := strings.ReplaceAll(string(data), "\r\n", "\n") // to YAML any line break is LF
+	first := Position{1, 1}
+	switch {
 	case !utf8.ValidString(text):
-		r.fail(Position{1, 1}, "", canon.InvalidUTF8, "the file is not valid UTF-8", hints[canon.InvalidUTF8])
+		r.fail(first, "", canon.InvalidUTF8, "the file is not valid UTF-8", hints[canon.InvalidUTF8])
 	case strings.HasPrefix(text, "\uFEFF"):
-		r.fail(Position{1, 1}, "", canon.ByteOrderMark, "the file begins with a byte order mark", hints[canon.ByteOrderMark])
+		r.fail(first, "", canon.ByteOrderMark, "the file begins with a byte order mark", hints[canon.ByteOrderMark])
+	case strings.Contains(text, "\r"):
+		before, _, _ := strings.Cut(text, "\r")
+		r.fail(Position{strings.Count(before, "\n") + 1, 1}, "", canon.Syntax, "a line ends in a carriage return alone", "")
 	default:
-		// The library counts a CR LF behind a comment as two lines; to YAML any
-		// line break is LF.
-		if root, ok := r.parse(strings.ReplaceAll(text, "\r\n", "\n")); ok {
-			at := &place{}
-			return Node{Value: r.value(root, "", Position{1, 1}, at), at: at}
+		l := splitLines(text)
+		from, to := r.document(&l)
+		if len(r.problems) > 0 {
+			return Node{}
 		}
+		tree, _, problems := ReadTree(text, TreeOptions{From: from, To: to, MaxDepth: r.maxDepth - 1, MaxKeys: canon.MaxMembers})
+		if last := len(problems) - 1; last > 0 && problems[last].Code == canon.TooManyMembers {
+			problems = problems[last:]
+		}
+		for _, p := range problems {
+			hint := ""
+			switch why, known := refused[p.Code]; {
+			case known:
+				p.Message, hint = why[0], why[1]
+			case p.Code == canon.TooDeep:
+				p.Message = r.tooDeep()
+			case p.Code == canon.TooManyMembers:
+				p.Message = "an object may have at most " + strconv.Itoa(canon.MaxMembers) + " members"
+			case p.Code == canon.Syntax:
+				p.Message = "the file is not YAML: " + p.Message
+			}
+			r.fail(Position{p.Line, p.Column}, p.Path, p.Code, p.Message, hint)
+		}
+		if len(problems) > 0 {
+			return Node{}
+		}
+		if tree == nil {
+			r.fail(first, "", canon.Syntax, "the file has to hold one document", "")
+			return Node{}
+		}
+		at := &place{}
+		return Node{Value: r.value(tree, "", at), at: at}
 	}
 	return Node{}
 }
 
-// failAt reports a mistake at a token.
-func (r *reader) failAt(t *token.Token, path, code, message, hint string) {
-	r.fail(positionOf(t, Position{1, 1}), path, code, message, hint)
-}
-
-// maxReason bounds what the library says, which may quote a whole line.
-const maxReason = 200
-
-func (r *reader) notYAML(t *token.Token, reason string) {
-	reason, _, _ = strings.Cut(reason, "\n")
-	r.failAt(t, "", canon.Syntax, "the file is not YAML: "+cut(reason, maxReason), "")
-}
-
-// positionOf is where the token begins. For one that is not in the text it is
-// where what it belongs to does.
-func positionOf(t *token.Token, owner Position) Position {
-	if t == nil || t.Position == nil {
-		return owner
-	}
-	return Position{max(t.Position.Line, 1), max(t.Position.Column, 1)}
-}
-
-// beginOf is where a node begins. A mapping in block style begins with its first
-// key; the token that the library names is the colon.
-func beginOf(n ast.Node, owner Position) Position {
-	t := n.GetToken()
-	switch n := n.(type) {
-	case *ast.MappingNode:
-		if !n.IsFlowStyle && len(n.Values) > 0 {
-			t = n.Values[0].Key.GetToken()
-		}
-	case *ast.MappingValueNode:
-		t = n.Key.GetToken()
-	default:
-	}
-	return positionOf(t, owner)
-}
-
-// parse makes one tree of the text.
-func (r *reader) parse(text string) (root ast.Node, ok bool) {
-	defer func() {
-		if recover() != nil { // the library has met something that it did not expect
-			r.fail(Position{1, 1}, "", canon.Syntax, "the file cannot be read as YAML", "")
-			root, ok = nil, false
-		}
-	}()
-	tokens, ok := r.tokens(text)
-	if !ok {
-		return nil, false
-	}
-	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
-	if err != nil {
-		var syntax interface {
-			GetToken() *token.Token
-			GetMessage() string
-		}
-		if errors.As(err, &syntax) {
-			r.notYAML(syntax.GetToken(), syntax.GetMessage())
-		} else {
-			r.notYAML(nil, "it cannot be read")
-		}
-		return nil, false
-	}
-	for _, d := range file.Docs {
-		switch {
-		case d.Body == nil:
-		case root != nil:
-			r.fail(beginOf(d.Body, Position{1, 1}), "", YAMLDocuments, oneDocument, "")
-			return nil, false
+// document finds the lines of the one document, from 0, between the marks that
+// may stand around it.
+func (r *reader) document(l *lines) (from, to int) {
+	const outside, inside, behind = 0, 1, 2
+	where, to := outside, len(l.starts)
+	for i := range l.starts {
+		line := l.at(i)
+		rest := strings.TrimLeft(line, " \t")
+		begins, ends := isMark(line, "---"), isMark(line, "...")
+		switch here := (Position{i + 1, 1}); {
+		case rest == "" || rest[0] == '#':
+		case line[0] == '%':
+			r.fail(here, "", YAMLDirective, "directives are not allowed", "")
+			return from, to
+		case where == behind, begins && where == inside:
+			r.fail(here, "", YAMLDocuments, oneDocument, "")
+			return from, to
+		case begins:
+			where, from = inside, i+1
+			if after := strings.TrimLeft(line[len("---"):], " \t"); after != "" && after[0] != '#' {
+				r.fail(here, "", canon.Syntax, "the document begins on the line behind its mark", "")
+			}
+		case ends:
+			where, to = behind, i
 		default:
-			root = d.Body
+			where = inside
 		}
 	}
-	if root == nil {
-		r.failAt(nil, "", canon.Syntax, "the file has to hold one document", "")
-	}
-	return root, root != nil
+	return from, to
 }
 
-// value turns a node into a value, and notes its place. What cannot be a value
-// is reported, and null instead. owner is where the list or the key begins that
-// the node belongs to.
-func (r *reader) value(n ast.Node, path string, owner Position, at *place) canon.Value {
-	if at.Position = owner; n == nil {
-		return canon.Null()
-	}
-	at.Position = beginOf(n, owner)
+// isMark reports whether a line begins or ends a document.
+func isMark(line, mark string) bool {
+	rest, found := strings.CutPrefix(line, mark)
+	return found && (rest == "" || isSpace(rest[0]))
+}
+
+// value turns a tree into a value, and notes its place. What cannot be a value
+// is reported, and null instead.
+func (r *reader) value(t *Tree, path string, at *place) canon.Value {
+	at.Position = t.Position
 	if r.values++; r.values > canon.MaxValues {
 		if !r.crowded {
 			r.fail(at.Position, path, canon.TooManyValues, "a document may hold at most "+strconv.Itoa(canon.MaxValues)+" values", "")
@@ -128,75 +121,56 @@ func (r *reader) value(n ast.Node, path string, owner Position, at *place) canon
 		r.crowded = true
 		return canon.Null()
 	}
-	switch n := n.(type) {
-	case *ast.MappingNode:
-		return r.mapping(n.Values, at, path)
-	case *ast.MappingValueNode:
-		return r.mapping([]*ast.MappingValueNode{n}, at, path)
-	case *ast.SequenceNode:
-		return r.list(n, at, path)
-	case *ast.StringNode:
-		if n.Token.Type == token.StringType && number.MatchString(n.Value) {
-			return r.number(n.Value, at.Position, path) // 1e3, which the library takes for text
-		}
-		r.checkWord(n, at.Position, path, "put it in quotes, or write true or false")
-		return r.text(n.Value, at.Position, path)
-	case *ast.LiteralNode:
-		return r.text(n.Value.Value, at.Position, path)
-	case *ast.BoolNode:
-		return canon.Bool(n.Value)
-	case *ast.NullNode:
+	switch {
+	case t.Kind == Mapping:
+		return r.mapping(t, at, path)
+	case t.Kind == List:
+		return r.list(t, at, path)
+	case t.Style == Bare, t.Style == Plain && isNull(t.Text):
 		return canon.Null()
-	case *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
-		return r.number(n.GetToken().Value, at.Position, path)
-	default:
-		r.fail(at.Position, path, canon.Syntax, "JSON has nothing like this", "")
-		return canon.Null()
+	case t.Style != Plain:
+		return r.text(t.Text, at.Position, path)
+	case isBool(t.Text):
+		return canon.Bool(t.Text[0]|0x20 == 't')
+	case number.MatchString(t.Text):
+		return r.number(t.Text, at.Position, path)
 	}
+	r.checkPlain(t, path, "put it in quotes, or write true or false")
+	return r.text(t.Text, at.Position, path)
 }
 
-func (r *reader) list(n *ast.SequenceNode, at *place, path string) canon.Value {
-	elements := make([]canon.Value, len(n.Values))
-	at.kids = make([]place, len(n.Values))
-	for i, e := range n.Values {
+func (r *reader) list(t *Tree, at *place, path string) canon.Value {
+	elements := make([]canon.Value, len(t.Items))
+	at.kids = make([]place, len(t.Items))
+	for i, e := range t.Items {
 		if r.crowded {
 			break
 		}
-		elements[i] = r.value(e, path+"/"+strconv.Itoa(i), at.Position, &at.kids[i])
+		elements[i] = r.value(e, path+"/"+strconv.Itoa(i), &at.kids[i])
 	}
 	return canon.Array(elements...)
 }
 
-func (r *reader) mapping(pairs []*ast.MappingValueNode, at *place, path string) canon.Value {
-	if len(pairs) > canon.MaxMembers {
-		r.failAt(pairs[canon.MaxMembers].Key.GetToken(), path, canon.TooManyMembers, tooManyMembers, "")
-		return canon.Null()
-	}
-	members := make([]canon.Member, 0, len(pairs))
-	at.keys, at.kids = make([]Position, 0, len(pairs)), make([]place, 0, len(pairs))
-	seen := make(map[string]string, len(pairs))
-	for _, pair := range pairs {
+func (r *reader) mapping(t *Tree, at *place, path string) canon.Value {
+	members := make([]canon.Member, 0, len(t.Keys))
+	at.keys, at.kids = make([]Position, 0, len(t.Keys)), make([]place, 0, len(t.Keys))
+	seen := make(map[string]bool, len(t.Keys))
+	for i, key := range t.Keys {
 		if r.crowded {
 			break
 		}
-		key := positionOf(pair.Key.GetToken(), at.Position)
-		name, ok := r.key(pair.Key, key, path)
-		if !ok {
+		if !r.isName(key, path) {
 			continue
 		}
-		inside, folded := Pointer(path, name), strings.Map(fold, name)
-		if before, twice := seen[folded]; twice {
-			code, message := canon.DuplicateKey, "two members of one object have the same name"
-			if before != name {
-				code, message = canon.CaseVariantKey, "two members of one object have names that differ only by case"
-			}
-			r.fail(key, inside, code, message, hints[code])
+		inside, folded := Pointer(path, key.Text), strings.Map(fold, key.Text)
+		if seen[folded] {
+			r.fail(key.Position, inside, canon.CaseVariantKey, "two members of one object have names that differ only by case", hints[canon.CaseVariantKey])
 			continue
 		}
-		seen[folded] = name
-		at.keys, at.kids = append(at.keys, key), append(at.kids, place{})
-		v := r.value(pair.Value, inside, key, &at.kids[len(members)])
-		members = append(members, canon.Member{Name: name, Value: v})
+		seen[folded] = true
+		at.keys, at.kids = append(at.keys, key.Position), append(at.kids, place{})
+		v := r.value(t.Items[i], inside, &at.kids[len(members)])
+		members = append(members, canon.Member{Name: key.Text, Value: v})
 	}
 	return canon.Object(members...)
 }
@@ -210,26 +184,28 @@ func fold(c rune) rune {
 	return least
 }
 
-// key is the name of a member, which has to be text.
-func (r *reader) key(n ast.MapKeyNode, at Position, path string) (string, bool) {
-	s, ok := n.(*ast.StringNode)
-	if !ok || s.Token.Type == token.StringType && number.MatchString(s.Value) {
-		r.fail(at, path, YAMLKey, "a key is not text", "put it in quotes")
-		return "", false
+// isName reports whether a key is the name of a member, which has to be text.
+func (r *reader) isName(key *Tree, path string) bool {
+	if key.Style == Plain && (isNull(key.Text) || isBool(key.Text) || number.MatchString(key.Text)) {
+		r.fail(key.Position, path, YAMLKey, "a key is not text", "put it in quotes")
+		return false
 	}
-	ok = r.checkWord(s, at, path, "put it in quotes")
-	return s.Value, ok && r.text(s.Value, at, path).Kind() == canon.StringKind
+	return r.checkPlain(key, path, "put it in quotes") && r.text(key.Text, key.Position, path).Kind() == canon.StringKind
 }
 
-// checkWord refuses a plain word that YAML 1.1 takes for a boolean and YAML 1.2
-// for text.
-func (r *reader) checkWord(n *ast.StringNode, at Position, path, hint string) bool {
-	if n.Token.Type == token.StringType {
-		switch strings.ToLower(n.Value) {
-		case "yes", "no", "on", "off":
-			r.fail(at, path, YAMLWord, "some readers of YAML take "+n.Value+" for a boolean", hint)
+// checkPlain refuses a plain word that YAML 1.1 takes for a boolean and YAML 1.2
+// for text, and a tab, which readers of YAML take for different things.
+func (r *reader) checkPlain(t *Tree, path, hint string) bool {
+	switch strings.ToLower(t.Text) {
+	case "yes", "no", "on", "off":
+		if t.Style == Plain {
+			r.fail(t.Position, path, YAMLWord, "some readers of YAML take "+t.Text+" for a boolean", hint)
 			return false
 		}
+	}
+	if t.Style == Plain && strings.Contains(t.Text, "\t") {
+		r.fail(t.Position, "", canon.Syntax, "a tab is inside of a text without quotes", "put the text in quotes, or write blanks")
+		return false
 	}
 	return true
 }
@@ -246,8 +222,19 @@ func (r *reader) text(s string, at Position, path string) canon.Value {
 	return canon.Null()
 }
 
-// number is what YAML 1.2's core schema takes for one.
-var number = regexp.MustCompile(`^(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|0o[0-7]+|0x[0-9a-fA-F]+)$`)
+// The words of YAML 1.2's core schema.
+func isNull(s string) bool { return s == "~" || s == "null" || s == "Null" || s == "NULL" }
+
+func isBool(s string) bool {
+	switch s {
+	case "true", "True", "TRUE", "false", "False", "FALSE":
+		return true
+	}
+	return false
+}
+
+// number is what YAML 1.2's core schema, or another reader of YAML, takes for one.
+var number = regexp.MustCompile(`^(?:[-+]?(?:0[bB][01_]+|0[oO][0-7_]+|0[xX][0-9a-fA-F_]+|(?:\.[0-9][0-9_]*|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?|\.(?:inf|Inf|INF))|\.(?:nan|NaN|NAN))$`)
 
 // number reads a number by JSON's grammar and canon's rules.
 func (r *reader) number(text string, at Position, path string) canon.Value {

@@ -16,14 +16,11 @@
 // colon; null, ~ and single quotes are refused, so that a promoted document
 // tells which draft it was.
 //
-// The front matter is read by a small reader of our own instead of a YAML
-// library: libraries differ in what they repair, and what the reviewer's, the
-// runner's and our reader take differently is the attack. It reads the forms
-// that have one meaning: block and flow collections, plain, quoted, literal and
-// folded scalars, comments. It refuses everything else: anchors, aliases, tags,
-// merge keys, duplicate keys, directives, a second document, explicit keys. A
-// test holds it against a library. Plain scalars have the types of YAML 1.2's
-// core schema; a time is a string.
+// The front matter is read by package source, which takes the forms of YAML that
+// have one meaning and repairs nothing: what the reviewer's, the runner's and our
+// reader take differently is the attack. Refused are anchors, aliases, tags, merge
+// keys, duplicate keys, directives, a second document and explicit keys. Plain
+// scalars have the types of YAML 1.2's core schema; a time is a string.
 //
 // Where the specification leaves a choice it was made so:
 //

@@ -48,8 +48,6 @@ func (l *lines) number(offset int) int {
 
 func isBlank(line string) bool { return strings.Trim(line, " ") == "" }
 
-func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
-
 // decode applies D1 to D4 and returns the text that the other rules read: the
 // document itself when it broke none of these, else the closest readable text
 // with the same lines.

@@ -12,8 +12,8 @@ import (
 // readAll reads a text as front matter.
 func readAll(text string) (*node, bool) {
 	ok := true
-	l := cut(strings.TrimSuffix(text, "\n"))
-	root, complete := read(&l, 0, l.count(), func(string, int, string, ...any) { ok = false })
+	l := cut(strings.TrimSuffix(text, "\n") + "\n")
+	root, complete := read(&l, 0, l.count()-1, func(string, int, string, ...any) { ok = false })
 	return root, ok && complete
 }
 

@@ -1,19 +1,21 @@
-package threegate
+package source
 
 import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"holdpoint/engine/canon"
 )
 
 // plainStart reports whether s can begin a plain scalar.
 func plainStart(s string, inFlow bool) bool {
-	if s == "" || strings.IndexByte(" ,[]{}#&*!|>'\"%@`", s[0]) >= 0 {
+	if s == "" || strings.IndexByte(" \t,[]{}#&*!|>'\"%@`", s[0]) >= 0 {
 		return false
 	}
 	if s[0] == '-' || s[0] == '?' || s[0] == ':' {
 		// In a flow collection readers differ about a colon or question mark here.
-		return len(s) > 1 && s[1] != ' ' && (!inFlow || s[0] == '-' && strings.IndexByte(",[]{}:?", s[1]) < 0)
+		return len(s) > 1 && !isSpace(s[1]) && (!inFlow || s[0] == '-' && strings.IndexByte(",[]{}:?", s[1]) < 0)
 	}
 	return true
 }
@@ -25,23 +27,23 @@ func plainLength(s string, inFlow bool) int {
 		if inFlow && strings.IndexByte(",[]{}", s[i]) >= 0 {
 			break
 		}
-		if s[i] == ':' && (i+1 == len(s) || s[i+1] == ' ' || inFlow && strings.IndexByte(",[]{}", s[i+1]) >= 0) {
+		if s[i] == ':' && (i+1 == len(s) || isSpace(s[i+1]) || inFlow && strings.IndexByte(",[]{}", s[i+1]) >= 0) {
 			break
 		}
-		if s[i] == '#' && i > 0 && s[i-1] == ' ' {
+		if s[i] == '#' && i > 0 && isSpace(s[i-1]) {
 			break
 		}
 	}
-	return len(strings.TrimRight(s[:i], " "))
+	return len(strings.TrimRight(s[:i], " \t"))
 }
 
 // plain reads a plain scalar. One that is no key may go on over lines that are
 // indented further than parent.
-func (r *reader) plain(parent int, inFlow, key bool) *node {
-	n := &node{style: plainStyle, line: r.ln + 1, start: r.offset()}
+func (r *treeReader) plain(parent int, inFlow, key bool) *Tree {
+	n := r.begin(Scalar, Plain)
 	s := r.rest()
 	if !plainStart(s, inFlow) {
-		r.fail(r.ln, "a value cannot begin with %s; quote it", strconv.QuoteRune(firstRune(s)))
+		r.fail(r.here(), canon.Syntax, "a value cannot begin with %s; quote it", strconv.QuoteRune(firstRune(s)))
 		return n
 	}
 	var b strings.Builder
@@ -49,15 +51,15 @@ func (r *reader) plain(parent int, inFlow, key bool) *node {
 		length := plainLength(s, inFlow)
 		b.WriteString(s[:length])
 		r.col += length
-		n.end = r.offset()
+		n.End = r.offset()
 		if key || !isBlank(s[length:]) {
 			break
 		}
 		next, blank := r.ln+1, 0
-		for ; next < r.last && isBlank(r.at(next)); next++ {
+		for ; next < r.o.To && isBlank(r.at(next)); next++ {
 			blank++
 		}
-		if next >= r.last {
+		if next >= r.o.To {
 			break
 		}
 		line := r.at(next)
@@ -65,10 +67,10 @@ func (r *reader) plain(parent int, inFlow, key bool) *node {
 		if !inFlow && col <= parent || line[col] == '#' || inFlow && plainLength(line[col:], true) == 0 {
 			break
 		}
-		b.WriteString(fold(blank))
+		b.WriteString(foldBreaks(blank))
 		r.ln, r.col, s = next, col, line[col:]
 	}
-	n.text = b.String()
+	n.Text = b.String()
 	return n
 }
 
@@ -77,8 +79,8 @@ func firstRune(s string) rune {
 	return r
 }
 
-// fold is what a line break followed by blank lines means inside a scalar.
-func fold(blank int) string {
+// foldBreaks is what a line break followed by blank lines means inside a scalar.
+func foldBreaks(blank int) string {
 	if blank == 0 {
 		return " "
 	}
@@ -86,11 +88,11 @@ func fold(blank int) string {
 }
 
 // quoted reads a single- or double-quoted scalar over as many lines as it takes.
-func (r *reader) quoted(parent int) *node {
-	n := &node{style: doubleStyle, line: r.ln + 1, start: r.offset()}
+func (r *treeReader) quoted(parent int) *Tree {
+	n := r.begin(Scalar, DoubleQuoted)
 	quote := r.rest()[0]
 	if quote == '\'' {
-		n.style = singleStyle
+		n.Style = SingleQuoted
 	}
 	r.col++
 	var b []byte
@@ -106,7 +108,7 @@ func (r *reader) quoted(parent int) *node {
 				r.col += 2
 			case c == quote:
 				r.col++
-				n.text, n.end = string(b), r.offset()
+				n.Text, n.End = string(b), r.offset()
 				return n
 			case c == '\\' && quote == '"' && r.col+1 == len(line):
 				joined = true
@@ -118,7 +120,7 @@ func (r *reader) quoted(parent int) *node {
 			default:
 				b = append(b, c)
 				r.col++
-				if c == ' ' {
+				if isSpace(c) {
 					continue
 				}
 			}
@@ -129,21 +131,22 @@ func (r *reader) quoted(parent int) *node {
 		}
 		b = b[:kept]
 		blank := 0
-		for r.ln++; r.ln < r.last && isBlank(r.at(r.ln)); r.ln++ {
+		for r.ln++; r.ln < r.o.To && isBlank(r.at(r.ln)); r.ln++ {
 			blank++
 		}
-		if r.ln >= r.last || indentOf(r.at(r.ln)) <= parent {
-			r.fail(n.line-1, "the quote that begins here is not closed, or its lines are not indented")
+		if r.ln >= r.o.To || indentOf(r.at(r.ln)) <= parent {
+			r.fail(n.Position, canon.Syntax, "the quote that begins here is not closed, or its lines are not indented")
 			return n
 		}
-		if r.col = indentOf(r.at(r.ln)); !joined || blank > 0 {
-			b = append(b, fold(blank)...)
+		r.col = 0
+		if r.spaces(); !joined || blank > 0 {
+			b = append(b, foldBreaks(blank)...)
 		}
 		kept = len(b)
 	}
 }
 
-var escapes = map[byte]string{
+var escapeTexts = map[byte]string{
 	'0': "\x00", 'a': "\a", 'b': "\b", 't': "\t", 'n': "\n", 'v': "\v", 'f': "\f", 'r': "\r", 'e': "\x1b",
 	' ': " ", '"': `"`, '/': "/", '\\': `\`, 'N': "\u0085", '_': "\u00a0", 'L': "\u2028", 'P': "\u2029",
 }
@@ -151,20 +154,20 @@ var escapes = map[byte]string{
 var escapeDigits = map[byte]int{'x': 2, 'u': 4, 'U': 8}
 
 // escape reads one escape sequence of a double-quoted scalar.
-func (r *reader) escape(b []byte) []byte {
+func (r *treeReader) escape(b []byte) []byte {
 	s := r.rest()
-	if text, known := escapes[s[1]]; known {
+	if text, known := escapeTexts[s[1]]; known {
 		r.col += 2
 		return append(b, text...)
 	}
 	digits := escapeDigits[s[1]]
 	if digits == 0 || len(s) < 2+digits {
-		r.fail(r.ln, "the escape in this quoted value is unknown; write a backslash twice or use single quotes")
+		r.fail(r.here(), canon.Syntax, "the escape in this quoted value is unknown; write a backslash twice or use single quotes")
 		return b
 	}
 	code, err := strconv.ParseUint(s[2:2+digits], 16, 32)
 	if err != nil || code > utf8.MaxRune || !utf8.ValidRune(rune(code)) {
-		r.fail(r.ln, "the escape in this quoted value names no character")
+		r.fail(r.here(), canon.Syntax, "the escape in this quoted value names no character")
 		return b
 	}
 	r.col += 2 + digits
@@ -172,29 +175,29 @@ func (r *reader) escape(b []byte) []byte {
 }
 
 // blockScalar reads a literal or folded scalar right of the column parent.
-func (r *reader) blockScalar(parent int) *node {
-	n := &node{style: blockStyle, line: r.ln + 1, start: r.offset()}
+func (r *treeReader) blockScalar(parent int) *Tree {
+	n := r.begin(Scalar, Block)
 	folded := r.rest()[0] == '>'
 	r.col++
 	chomp, indent := byte(0), 0
-	for s := r.rest(); s != "" && s[0] != ' '; s = r.rest() {
+	for s := r.rest(); s != "" && !isSpace(s[0]); s = r.rest() {
 		switch {
 		case (s[0] == '+' || s[0] == '-') && chomp == 0:
 			chomp = s[0]
 		case s[0] >= '1' && s[0] <= '9' && indent == 0:
 			indent = max(parent, 0) + int(s[0]-'0')
 		default:
-			r.fail(r.ln, "after | or > only +, - and one digit may follow; quote the value if it is text")
+			r.fail(r.here(), canon.Syntax, "after | or > only +, - and one digit may follow; quote the value if it is text")
 			return n
 		}
 		r.col++
 	}
 	r.spaces()
 	if !r.ended() {
-		r.fail(r.ln, "the text of a block begins on the next line")
+		r.fail(r.here(), canon.Syntax, "the text of a block begins on the next line")
 		return n
 	}
-	n.end = r.offset()
+	n.End = r.offset()
 	content, ok := r.blockLines(parent, indent, n)
 	if !ok {
 		return n
@@ -204,26 +207,26 @@ func (r *reader) blockScalar(parent int) *node {
 		text--
 	}
 	if folded {
-		n.text = foldBlock(content[:text])
+		n.Text = foldBlock(content[:text])
 	} else {
-		n.text = strings.Join(content[:text], "\n")
+		n.Text = strings.Join(content[:text], "\n")
 	}
-	if text > 0 && chomp != '-' {
-		n.text += "\n"
+	if text > 0 && chomp != '-' && n.End < len(r.src) { // a text that ends without a line break has none
+		n.Text += "\n"
 	}
 	if chomp == '+' {
-		n.text += strings.Repeat("\n", len(content)-text)
+		n.Text += strings.Repeat("\n", len(content)-text)
 	}
 	return n
 }
 
 // blockLines collects the lines of a block scalar without their indent.
-func (r *reader) blockLines(parent, indent int, n *node) ([]string, bool) {
+func (r *treeReader) blockLines(parent, indent int, n *Tree) ([]string, bool) {
 	var content []string
 	widest := 0
-	for r.ln, r.col = r.ln+1, 0; r.ln < r.last; r.ln++ {
+	for r.ln, r.col = r.ln+1, 0; r.ln < r.o.To; r.ln++ {
 		line := r.at(r.ln)
-		if isBlank(line) {
+		if strings.Trim(line, " ") == "" {
 			if indent == 0 {
 				widest = max(widest, len(line))
 			}
@@ -240,7 +243,7 @@ func (r *reader) blockLines(parent, indent int, n *node) ([]string, bool) {
 				break
 			}
 			if indent = here; widest > indent {
-				r.fail(r.ln, "the blank lines before this text are indented further than it is")
+				r.fail(r.here(), canon.Syntax, "the blank lines before this text are indented further than it is")
 				return nil, false
 			}
 		}
@@ -248,7 +251,7 @@ func (r *reader) blockLines(parent, indent int, n *node) ([]string, bool) {
 			break
 		}
 		content = append(content, line[indent:])
-		n.end = r.starts[r.ln] + len(line)
+		n.End = r.starts[r.ln] + len(line)
 	}
 	return content, true
 }
@@ -269,7 +272,7 @@ func foldBlock(content []string) string {
 		case spaced || line[0] == ' ':
 			b.WriteString(strings.Repeat("\n", blank+1))
 		default:
-			b.WriteString(fold(blank))
+			b.WriteString(foldBreaks(blank))
 		}
 		b.WriteString(line)
 		blank, spaced, begun = 0, line[0] == ' ', true

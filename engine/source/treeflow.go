@@ -1,13 +1,18 @@
-package threegate
+package source
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+
+	"holdpoint/engine/canon"
+)
 
 // isKey reports whether a simple key begins at the cursor: a quoted or plain
 // scalar on one line, then a colon that ends the line or precedes a space.
-func (r *reader) isKey() bool {
-	s := strings.TrimLeft(r.rest(), " ")
+func (r *treeReader) isKey() bool {
+	s := strings.TrimLeft(r.rest(), " \t")
 	for s != "" && (s[0] == '!' || s[0] == '&') {
-		s = strings.TrimLeft(s[len(upTo(s, " ")):], " ")
+		s = strings.TrimLeft(s[len(upTo(s, " \t")):], " \t")
 	}
 	if s == "" {
 		return false
@@ -30,7 +35,7 @@ func (r *reader) isKey() bool {
 			}
 		}
 	case '*':
-		i = len(upTo(s, " "))
+		i = len(upTo(s, " \t"))
 	default:
 		if !plainStart(s, false) {
 			return false
@@ -40,12 +45,12 @@ func (r *reader) isKey() bool {
 	if i >= len(s) {
 		return false
 	}
-	s = strings.TrimLeft(s[i:], " ")
+	s = strings.TrimLeft(s[i:], " \t")
 	return indicator(s, ':')
 }
 
 // key reads the key that isKey has found, and its colon.
-func (r *reader) key() *node {
+func (r *treeReader) key() *Tree {
 	r.properties()
 	key := r.flowNode(-1, 0, true)
 	r.spaces()
@@ -55,11 +60,11 @@ func (r *reader) key() *node {
 
 // flowNode reads a scalar, an alias or a flow collection at the cursor. Keys are
 // scalars on one line.
-func (r *reader) flowNode(parent, depth int, key bool) *node {
+func (r *treeReader) flowNode(parent, depth int, key bool) *Tree {
 	r.properties()
 	s := r.rest()
 	if s == "" {
-		r.fail(r.ln, "a value is missing")
+		r.fail(r.here(), canon.Syntax, "a value is missing")
 		return nil
 	}
 	switch s[0] {
@@ -68,41 +73,45 @@ func (r *reader) flowNode(parent, depth int, key bool) *node {
 	case '"', '\'':
 		return r.quoted(parent)
 	case '*':
-		r.refuse('*')
-		n := &node{kind: aliasNode, line: r.ln + 1, start: r.offset()}
-		r.col += len(upTo(s, " ,[]{}"))
-		n.end = r.offset()
+		n := r.begin(Alias, Bare)
+		r.refuse(n.Position, YAMLAlias, "")
+		r.col += len(upTo(s, " \t,[]{}"))
+		n.End = r.offset()
 		return n
 	}
 	return r.plain(parent, false, key)
 }
 
 // flowCollection reads [a, b] or {a: b}, over as many lines as it takes.
-func (r *reader) flowCollection(parent, depth int) *node {
-	if depth > maxNesting {
-		r.fail(r.ln, "values are nested more than %d deep", maxNesting)
-		return nil
+func (r *treeReader) flowCollection(parent, depth int) *Tree {
+	n := r.begin(List, Flow)
+	if r.limit(n, depth); r.broken {
+		return n
 	}
-	n := &node{kind: listNode, style: flowStyle, line: r.ln + 1, start: r.offset()}
 	closing := byte(']')
 	if r.rest()[0] == '{' {
-		n.kind, closing = mapNode, '}'
+		n.Kind, closing = Mapping, '}'
 	}
 	r.col++
 	for {
 		if !r.settle() {
-			r.fail(n.line-1, "the %q that this value needs is missing", closing)
+			r.fail(n.Position, canon.Syntax, "the %q that this value needs is missing", closing)
 			return n
 		}
 		if r.rest()[0] == closing {
 			break
 		}
-		var key *node
-		if n.kind == mapNode {
+		var key *Tree
+		if n.Kind == Mapping {
 			if key = r.flowKey(parent, closing); key == nil {
 				return n
 			}
 		}
+		name := strconv.Itoa(len(n.Items))
+		if key != nil {
+			name = key.Text
+		}
+		r.path = append(r.path, name)
 		value := r.flowValue(parent, depth, key)
 		if r.broken {
 			return n
@@ -110,32 +119,33 @@ func (r *reader) flowCollection(parent, depth int) *node {
 		if key != nil {
 			r.put(n, key, value)
 		} else {
-			n.items = append(n.items, value)
+			n.Items = append(n.Items, value)
 		}
+		r.path = r.path[:len(r.path)-1]
 		if !r.settle() {
 			continue
 		}
 		if c := r.rest()[0]; c == ',' {
 			r.col++
 		} else if c != closing {
-			r.fail(r.ln, "want a comma or %q after a value", closing)
+			r.fail(r.here(), canon.Syntax, "want a comma or %q after a value", closing)
 			return n
 		}
 	}
 	r.col++
-	n.end = r.offset()
+	n.End = r.offset()
 	return n
 }
 
 // flowKey reads a key of a flow mapping and its colon.
-func (r *reader) flowKey(parent int, closing byte) *node {
+func (r *treeReader) flowKey(parent int, closing byte) *Tree {
 	r.properties()
 	s := r.rest()
 	if s == "" || s[0] == '[' || s[0] == '{' || indicator(s, '?') {
-		r.fail(r.ln, "want a key, a colon and a value")
+		r.fail(r.here(), codeOf(s), "want a key, a colon and a value")
 		return nil
 	}
-	var key *node
+	var key *Tree
 	if s[0] == '"' || s[0] == '\'' || s[0] == '*' {
 		key = r.flowNode(parent, 0, true)
 	} else {
@@ -145,8 +155,8 @@ func (r *reader) flowKey(parent int, closing byte) *node {
 		return nil
 	}
 	r.spaces()
-	if s = r.rest(); s == "" || s[0] != ':' || key.style == plainStyle && len(s) > 1 && s[1] != ' ' {
-		r.fail(r.ln, "want a colon and a value after every key, then a comma or %q", closing)
+	if s = r.rest(); s == "" || s[0] != ':' || key.Style == Plain && len(s) > 1 && !isSpace(s[1]) {
+		r.fail(r.here(), canon.Syntax, "want a colon and a value after every key, then a comma or %q", closing)
 		return nil
 	}
 	r.col++
@@ -154,25 +164,25 @@ func (r *reader) flowKey(parent int, closing byte) *node {
 }
 
 // flowValue reads an element of a flow list, or the value of a flow mapping's key.
-func (r *reader) flowValue(parent, depth int, key *node) *node {
-	after := r.offset()
+func (r *treeReader) flowValue(parent, depth int, key *Tree) *Tree {
+	bare := r.begin(Scalar, Bare)
 	if !r.settle() {
-		r.fail(r.ln-1, "a value is missing")
+		r.fail(Position{r.ln, 1}, canon.Syntax, "a value is missing")
 		return nil
 	}
 	s := r.rest()
 	if s[0] == ',' || s[0] == '}' || s[0] == ']' {
 		if key == nil {
-			r.fail(r.ln, "a value is missing")
+			r.fail(r.here(), canon.Syntax, "a value is missing")
 		}
-		return &node{style: bareStyle, line: r.number(after), start: after, end: after}
+		return bare
 	}
 	r.properties()
 	if !r.ended() && strings.IndexByte("[{\"'*", r.rest()[0]) >= 0 {
 		return r.flowNode(parent, depth+1, false)
 	}
 	if r.ended() {
-		r.fail(r.ln, "a value is missing")
+		r.fail(r.here(), canon.Syntax, "a value is missing")
 		return nil
 	}
 	return r.plain(parent, true, false)
