@@ -31,7 +31,7 @@ CREATE TABLE notifications (
     recipient   text        NOT NULL DEFAULT '', -- a mail address, where the endpoint has many
     approval_id text        REFERENCES approvals (id),
     tell        text        NOT NULL,
-    body        jsonb       NOT NULL, -- notify.Notice: no argument, no token
+    body        jsonb       NOT NULL, -- channel.Notification: no argument, no token
     created_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
     due_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
     status      text        NOT NULL DEFAULT 'waiting' CHECK (status IN ('waiting', 'bundled', 'sent', 'dead')),

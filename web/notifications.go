@@ -72,7 +72,7 @@ func (h *notificationHandler) view(ctx context.Context, p engine.Person) (views.
 	}
 	for _, d := range dead {
 		v.Dead = append(v.Dead, views.DeadRow{
-			ID: d.ID, URL: "/notifications/dead/" + url.PathEscape(d.ID), Endpoint: d.Endpoint, Recipient: d.Recipient, About: sentenceCase(engine.NotificationKind(d.Tell).Traits().Summary),
+			ID: d.ID, URL: "/notifications/dead/" + url.PathEscape(d.ID), Endpoint: d.Endpoint, Recipient: d.Recipient, About: sentenceCase(engine.NotificationKind(d.Kind).Traits().Summary),
 			Approval: d.ApprovalID, Attempts: d.Attempts, Reason: d.Reason, At: d.At,
 		})
 	}
@@ -88,7 +88,7 @@ func (h *notificationHandler) view(ctx context.Context, p engine.Person) (views.
 		v.Forms[0].Name = "The reviewers"
 	}
 	for i := range v.Forms {
-		v.Forms[i].Tells = ticks(nil)
+		v.Forms[i].Kinds = ticks(nil)
 	}
 	return v, nil
 }
@@ -127,7 +127,7 @@ func endpointRow(e admin.Endpoint, p engine.Person) views.EndpointRow {
 	if s.Digest > 0 {
 		row.Digest = brief(time.Duration(s.Digest))
 	}
-	for _, t := range s.Tells {
+	for _, t := range s.Kinds {
 		row.Events = append(row.Events, t.Traits().Summary)
 	}
 	for _, only := range []struct {
@@ -154,7 +154,7 @@ func (h *notificationHandler) addEndpoint(w http.ResponseWriter, r *http.Request
 		},
 	}
 	for _, t := range r.PostForm["tell"] {
-		given.Settings.Tells = append(given.Settings.Tells, engine.NotificationKind(t))
+		given.Settings.Kinds = append(given.Settings.Kinds, engine.NotificationKind(t))
 	}
 	var shown string
 	err := e.err()
@@ -183,7 +183,7 @@ func (h *notificationHandler) showFormAgain(w http.ResponseWriter, r *http.Reque
 			continue
 		}
 		f.Name, f.To, f.Roles, f.Tools, f.Agents, f.Digest = e.text("name"), e.form.Get("to"), e.form.Get("roles"), e.form.Get("tools"), e.form.Get("agents"), e.text("digest")
-		f.Own, f.Plain, f.Pair, f.Tells, f.Failure = e.checked("own"), e.checked("plain"), e.checked("pair"), ticks(e.form["tell"]), detail
+		f.Own, f.Plain, f.Pair, f.Kinds, f.Failure = e.checked("own"), e.checked("plain"), e.checked("pair"), ticks(e.form["tell"]), detail
 	}
 	return h.site.render(w, r, http.StatusUnprocessableEntity, views.NotificationsPage(v))
 }

@@ -126,7 +126,7 @@ func (a *notifyAdd) Run(ctx context.Context, c *cli) error {
 		Roles: a.Role, Tools: a.Tool, Agents: a.Agent, To: a.To, Own: a.Own, Digest: engine.Duration(a.Digest),
 	}
 	for _, t := range a.Tell {
-		settings.Tells = append(settings.Tells, engine.NotificationKind(t))
+		settings.Kinds = append(settings.Kinds, engine.NotificationKind(t))
 	}
 	id, shown, err := r.Endpoints.Add(ctx, by, admin.NewEndpoint{
 		Kind: a.Kind, Name: a.Name, Settings: settings, URL: address, Plain: a.Plain, Ed25519: a.Ed25519,
@@ -178,9 +178,9 @@ func (l *notifyList) Run(ctx context.Context, c *cli) error {
 		if e.Kind == notify.Email {
 			to = strings.Join(e.Settings.To, ",")
 		}
-		if len(e.Settings.Tells) > 0 {
-			words := make([]string, len(e.Settings.Tells))
-			for i, t := range e.Settings.Tells {
+		if len(e.Settings.Kinds) > 0 {
+			words := make([]string, len(e.Settings.Kinds))
+			for i, t := range e.Settings.Kinds {
 				words[i] = string(t)
 			}
 			told = strings.Join(words, ",")
@@ -331,7 +331,7 @@ func (d *notifyDead) Run(ctx context.Context, c *cli) error {
 	table := tabwriter.NewWriter(terminal, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "ID\tGIVEN UP\tENDPOINT\tTO\tABOUT\tATTEMPTS\tREASON")
 	for _, n := range list {
-		about := n.Tell
+		about := n.Kind
 		if n.ApprovalID != "" {
 			about += " " + n.ApprovalID
 		}

@@ -32,7 +32,7 @@ type Endpoint struct {
 type DeadLetter struct {
 	ID, EndpointID, Endpoint string
 	Recipient, ApprovalID    string
-	Tell                     string
+	Kind                     string
 	Attempts                 int
 	Reason                   string
 	At                       time.Time
@@ -227,7 +227,7 @@ func (r Endpoints) Test(ctx context.Context, by access.By, id, to string) (strin
 	if err != nil {
 		return "", fmt.Errorf("encode a test: %w", err)
 	}
-	err = r.Store.Notifications.Queue(ctx, store.Notification{ID: test.ID, EndpointID: id, Recipient: to, Tell: string(test.Kind), Body: body},
+	err = r.Store.Notifications.Queue(ctx, store.Notification{ID: test.ID, EndpointID: id, Recipient: to, Kind: string(test.Kind), Body: body},
 		endpointEvent(by, "ENDPOINT_TESTED", "A test was sent to the endpoint.", id, e.Kind))
 	return test.ID, r.administered(ctx, err)
 }
@@ -252,13 +252,13 @@ func (r Endpoints) Delivery(ctx context.Context, id string) (Delivery, error) {
 // Overview lists the endpoints by name, and up to limit notifications that were
 // given up, the last one first: both as they are at one moment.
 func (r Endpoints) Overview(ctx context.Context, limit int) ([]Endpoint, []DeadLetter, error) {
-	told, err := r.Store.Notifications.Overview(ctx, limit)
+	overview, err := r.Store.Notifications.Overview(ctx, limit)
 	if err != nil {
 		return nil, nil, err
 	}
-	endpoints, names := make([]Endpoint, len(told.Endpoints)), map[string]string{}
-	for i, e := range told.Endpoints {
-		n := told.Counts[e.ID]
+	endpoints, names := make([]Endpoint, len(overview.Endpoints)), map[string]string{}
+	for i, e := range overview.Endpoints {
+		n := overview.Counts[e.ID]
 		endpoints[i] = Endpoint{
 			ID: e.ID, Kind: e.Kind, Name: e.Name, CreatedAt: e.CreatedAt, DisabledAt: e.DisabledAt, Waiting: n.Waiting, Sent: n.Sent, Dead: n.Dead, LastAt: n.LastAt,
 		}
@@ -267,10 +267,10 @@ func (r Endpoints) Overview(ctx context.Context, limit int) ([]Endpoint, []DeadL
 		}
 		names[e.ID] = e.Name
 	}
-	dead := make([]DeadLetter, len(told.Dead))
-	for i, n := range told.Dead {
+	dead := make([]DeadLetter, len(overview.Dead))
+	for i, n := range overview.Dead {
 		dead[i] = DeadLetter{
-			ID: n.ID, EndpointID: n.EndpointID, Endpoint: names[n.EndpointID], Recipient: n.Recipient, ApprovalID: n.ApprovalID, Tell: n.Tell,
+			ID: n.ID, EndpointID: n.EndpointID, Endpoint: names[n.EndpointID], Recipient: n.Recipient, ApprovalID: n.ApprovalID, Kind: n.Kind,
 			Attempts: n.Attempts, Reason: n.LastError,
 		}
 		if n.EndedAt != nil {

@@ -12,11 +12,11 @@ import (
 	"holdpoint/web/views"
 )
 
-// maxNamed is how many people a requirement names, and maxTold how many
+// maxNamed is how many people a requirement names, and maxNotified how many
 // notifications a chapter lists.
 const (
-	maxNamed = 25
-	maxTold  = 200
+	maxNamed    = 25
+	maxNotified = 200
 )
 
 // who names an actor.
@@ -60,12 +60,12 @@ func (k *packing) chapter(ctx context.Context, number int, id string) (views.Pac
 		return c, err
 	}
 	c.Requirements = k.requirements(a, v)
-	announced, err := k.Store.Evidence.Announcements(ctx, id, maxTold)
+	notified, err := k.Store.Evidence.Notifications(ctx, id, maxNotified)
 	if err != nil {
 		return c, err
 	}
-	for _, t := range announced {
-		c.Notifications = append(c.Notifications, views.PackNotification{At: t.At, Where: t.Kind + " " + t.Endpoint, Whose: t.Recipient, What: words(t.Tell), Status: statusWords(t.Status)})
+	for _, t := range notified {
+		c.Notifications = append(c.Notifications, views.PackNotification{At: t.At, Where: t.Channel + " " + t.Endpoint, Whose: t.Recipient, What: words(t.Kind), Status: statusWords(t.Status)})
 	}
 	if err := k.seen(ctx, r, names, &c); err != nil {
 		return c, err

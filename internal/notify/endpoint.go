@@ -37,8 +37,8 @@ const (
 // Settings are an endpoint's: what it is told, about what, and to whom. None of
 // it is secret. Empty lists leave nothing out.
 type Settings struct {
-	// Tells are the kinds of things told.
-	Tells []engine.NotificationKind `json:"tells,omitempty"`
+	// Kinds are what it is told.
+	Kinds []engine.NotificationKind `json:"tells,omitempty"`
 	// Roles, Tools and Agents leave out approvals that ask none of these roles, of
 	// other tools (a name, or a prefix that ends in "*"), of other agents.
 	Roles  []string `json:"roles,omitempty"`
@@ -70,7 +70,7 @@ func ParseSettings(text json.RawMessage) (Settings, error) {
 func (s Settings) Check(kind string) []error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	for _, t := range s.Tells {
+	for _, t := range s.Kinds {
 		if !slices.Contains(engine.EndpointKinds(), t) {
 			bad("tells: %.40q is nothing that can be told", t)
 		}
@@ -184,7 +184,7 @@ func (t Target) Host() string {
 
 // Covers reports whether the endpoint is told this of the approval.
 func (s Settings) Covers(a approval.Approval, what approval.Notification) bool {
-	if len(s.Tells) > 0 && !slices.Contains(s.Tells, what.Kind) {
+	if len(s.Kinds) > 0 && !slices.Contains(s.Kinds, what.Kind) {
 		return false
 	}
 	if len(s.Agents) > 0 && !slices.Contains(s.Agents, a.Call.AgentID) {

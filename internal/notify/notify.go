@@ -39,9 +39,9 @@ type Notifier struct {
 // first time; what is found again is not told again. An error is the store's; an
 // endpoint that cannot be read is passed over, because nobody may wait for it.
 func (n *Notifier) Notify(ctx context.Context, c *store.Change, due []approval.Notification) error {
-	fresh, err := c.Announce(due)
+	fresh, err := c.RecordDue(due)
 	if err != nil {
-		return fmt.Errorf("announce: %w", err)
+		return fmt.Errorf("record what has come up: %w", err)
 	}
 	if fresh = current(c.Approval, fresh); len(fresh) == 0 {
 		return nil
@@ -78,7 +78,7 @@ func (n *Notifier) Notify(ctx context.Context, c *store.Change, due []approval.N
 	if len(list) == 0 {
 		return nil
 	}
-	if err := c.Notify(list); err != nil {
+	if err := c.QueueNotifications(list); err != nil {
 		return fmt.Errorf("queue notifications: %w", err)
 	}
 	return nil
@@ -110,7 +110,7 @@ func (n *Notifier) notification(c *store.Change, e store.Endpoint, s Settings, w
 	if err != nil {
 		return store.Notification{}, fmt.Errorf("encode a notification of %s: %w", c.Approval.ID, err)
 	}
-	queued := store.Notification{ID: content.ID, EndpointID: e.ID, Recipient: to, ApprovalID: c.Approval.ID, Tell: string(what.Kind), Body: body}
+	queued := store.Notification{ID: content.ID, EndpointID: e.ID, Recipient: to, ApprovalID: c.Approval.ID, Kind: string(what.Kind), Body: body}
 	if window := time.Duration(s.Digest); window > 0 && !urgent(what.Kind, content.Deadline, c.Now.Add(window)) {
 		queued.Bundles, queued.Window = true, window
 	}

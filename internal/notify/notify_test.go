@@ -155,7 +155,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 func TestWhatIsNeverTakenIsADeadLetter(t *testing.T) {
 	h := newHouse(t, hour)
 	r := newReceiver(t)
-	h.add(webhook(r, notify.Settings{Tells: []engine.NotificationKind{engine.NotifyOpened}}))
+	h.add(webhook(r, notify.Settings{Kinds: []engine.NotificationKind{engine.NotifyOpened}}))
 	r.status.Store(http.StatusTeapot)
 	a := h.open()
 	id := h.due()[0]
@@ -378,7 +378,7 @@ func TestWhatIsUrgentIsNotGathered(t *testing.T) {
 	b := h.open()
 	told := map[string]bool{}
 	for _, id := range h.due() {
-		told[h.notification(id).Tell] = h.notification(id).ApprovalID == b.ID
+		told[h.notification(id).Kind] = h.notification(id).ApprovalID == b.ID
 	}
 	if !told["nobody_eligible"] {
 		t.Errorf("that nobody can decide has to wait; told at once: %v", told)
@@ -474,8 +474,8 @@ func TestWhoWantsWhat(t *testing.T) {
 		told bool
 	}{
 		"everything":   {notify.Settings{}, true},
-		"opened":       {notify.Settings{Tells: []engine.NotificationKind{engine.NotifyOpened}}, true},
-		"decided":      {notify.Settings{Tells: []engine.NotificationKind{engine.NotifyDecided}}, false},
+		"opened":       {notify.Settings{Kinds: []engine.NotificationKind{engine.NotifyOpened}}, true},
+		"decided":      {notify.Settings{Kinds: []engine.NotificationKind{engine.NotifyDecided}}, false},
 		"role":         {notify.Settings{Roles: []string{"finance", "reviewer"}}, true},
 		"other role":   {notify.Settings{Roles: []string{"finance"}}, false},
 		"tool":         {notify.Settings{Tools: []string{"PAY"}}, true},
@@ -523,7 +523,7 @@ func TestMistakesInEndpointsAreNamed(t *testing.T) {
 		"no mail":      {admin.NewEndpoint{Kind: notify.Email, Name: "x", Settings: notify.Settings{To: []string{"Ada <ada@example.com>"}}}, "to:"},
 		"nobody":       {admin.NewEndpoint{Kind: notify.Email, Name: "x"}, "to:"},
 		"plain":        {admin.NewEndpoint{Kind: notify.Webhook, Name: "x", URL: "http://a.example/secret-path"}, "url:"},
-		"tell":         {admin.NewEndpoint{Kind: notify.Webhook, Name: "x", URL: "https://a.example/", Settings: notify.Settings{Tells: []engine.NotificationKind{"all"}}}, "tells:"},
+		"tell":         {admin.NewEndpoint{Kind: notify.Webhook, Name: "x", URL: "https://a.example/", Settings: notify.Settings{Kinds: []engine.NotificationKind{"all"}}}, "tells:"},
 		"to of a hook": {admin.NewEndpoint{Kind: notify.Webhook, Name: "x", URL: "https://a.example/", Settings: notify.Settings{To: []string{"a@example.com"}}}, "to:"},
 	} {
 		_, _, err := h.Endpoints.Add(context.Background(), h.by, tc.e)

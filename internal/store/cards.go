@@ -146,19 +146,19 @@ func (s Evidence) Period(ctx context.Context, since, until time.Time, most int) 
 	return p, translate(s.pool.SendBatch(ctx, batch).Close())
 }
 
-// Announced is that somebody was told of an approval.
-type Announced struct {
+// NotificationRecord is what an evidence pack says of a notification.
+type NotificationRecord struct {
 	At time.Time
-	// Get is what the mailbox, channel or webhook is called, and Kind which of
+	// Endpoint is what the mailbox, channel or webhook is called, and Channel which of
 	// them it is; Recipient is a mail address, or "".
-	Endpoint, Kind, Recipient string
-	// Tell is what it was about, and Status whether it came there: waiting, bundled,
+	Endpoint, Channel, Recipient string
+	// Kind is what it was about, and Status whether it came there: waiting, bundled,
 	// sent or dead.
-	Tell, Status string
+	Kind, Status string
 }
 
-// Announcements lists up to limit tellings of an approval, in order.
-func (s Evidence) Announcements(ctx context.Context, approvalID string, limit int) ([]Announced, error) {
+// Notifications lists up to limit notifications of an approval, in order.
+func (s Evidence) Notifications(ctx context.Context, approvalID string, limit int) ([]NotificationRecord, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, `SELECT coalesce(n.ended_at, n.created_at), e.name, e.kind, n.recipient, n.tell, n.status
@@ -166,9 +166,9 @@ func (s Evidence) Announcements(ctx context.Context, approvalID string, limit in
 	if err != nil {
 		return nil, translate(err)
 	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Announced, error) {
-		var a Announced
-		err := row.Scan(&a.At, &a.Endpoint, &a.Kind, &a.Recipient, &a.Tell, &a.Status)
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (NotificationRecord, error) {
+		var a NotificationRecord
+		err := row.Scan(&a.At, &a.Endpoint, &a.Channel, &a.Recipient, &a.Kind, &a.Status)
 		return a, err
 	})
 	return list, translate(err)

@@ -45,7 +45,7 @@ type EndpointForm struct {
 	Roles, Tools, Agents   string
 	Digest                 string
 	Own, Plain, Pair, Open bool
-	Tells                  []Tick
+	Kinds                  []Tick
 	Failure                string
 }
 

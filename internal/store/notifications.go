@@ -14,7 +14,7 @@ import (
 	"holdpoint/internal/seal"
 )
 
-// Get is where people or programs are told. What is secret about it is
+// Endpoint is where notifications go. What is secret about it is
 // sealed, and EndpointSecret's to open.
 type Endpoint struct {
 	ID   string // "end_…"
@@ -38,10 +38,10 @@ type Counts struct {
 type Notification struct {
 	ID         string // "ntf_…"
 	EndpointID string
-	Recipient  string // a mail address; "" where the endpoint has only one
-	ApprovalID string // "" for none
-	Tell       string
-	Body       json.RawMessage // the notice; no argument, no token, no secret
+	Recipient  string          // a mail address; "" where the endpoint has only one
+	ApprovalID string          // "" for none
+	Kind       string          // engine.NotificationKind
+	Body       json.RawMessage // a channel.Notification; no argument, no token, no secret
 	// Bundles says that it waits, for as long as Window, to be told together with
 	// others of the same endpoint and recipient.
 	Bundles bool
@@ -137,19 +137,19 @@ func (s Endpoints) Secret(ctx context.Context, id string) ([]byte, error) {
 	return secret, nil
 }
 
-// Overview is who is told, as it is at one moment: every endpoint by name, how many
+// NotificationOverview is, as of one moment, every endpoint by name, how many
 // notifications each has by its id, and what was given up, the last one first.
-type Told struct {
+type NotificationOverview struct {
 	Endpoints []Endpoint
 	Counts    map[string]Counts
 	Dead      []Notification
 }
 
-// Overview reads who is told, with up to limit notifications that were given up.
-func (s Notifications) Overview(ctx context.Context, limit int) (Told, error) {
+// Overview reads all endpoints, with up to limit notifications that were given up.
+func (s Notifications) Overview(ctx context.Context, limit int) (NotificationOverview, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	told := Told{Counts: map[string]Counts{}}
+	overview := NotificationOverview{Counts: map[string]Counts{}}
 	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		rows := &pgx.Batch{}
 		rows.Queue(`SELECT ` + endpointRows.names + `, coalesce(waiting, 0), coalesce(sent, 0), coalesce(dead, 0), last_at
@@ -159,20 +159,20 @@ func (s Notifications) Overview(ctx context.Context, limit int) (Told, error) {
 				FROM notifications GROUP BY endpoint_id) n ON n.endpoint_id = id ORDER BY name`).Query(each(func(row pgx.Rows) error {
 			var n Counts
 			e, err := endpointRows.one(row, &n.Waiting, &n.Sent, &n.Dead, &n.LastAt)
-			told.Endpoints = append(told.Endpoints, e)
-			told.Counts[e.ID] = n
+			overview.Endpoints = append(overview.Endpoints, e)
+			overview.Counts[e.ID] = n
 			return err
 		}))
 		rows.Queue(`SELECT `+notificationRows.names+` FROM notifications n WHERE n.status = 'dead' ORDER BY n.ended_at DESC, n.id LIMIT $1`, limit).
-			Query(notificationRows.into(&told.Dead))
+			Query(notificationRows.into(&overview.Dead))
 		return tx.SendBatch(ctx, rows).Close()
 	})
-	return told, translate(err)
+	return overview, translate(err)
 }
 
-// Announce records what people are to be told of the approval, and returns what
+// RecordDue records what has come up about the approval, and returns what
 // nobody had recorded before.
-func (c *Change) Announce(due []approval.Notification) ([]approval.Notification, error) {
+func (c *Change) RecordDue(due []approval.Notification) ([]approval.Notification, error) {
 	keys, tells := make([]string, len(due)), make([]string, len(due))
 	for i, a := range due {
 		keys[i], tells[i] = a.Key, string(a.Kind)
@@ -224,9 +224,9 @@ func (c *Change) Deputies() (map[string]bool, error) {
 	return deputies, translate(err)
 }
 
-// Notify queues notifications, which become due with the commit; what bundles,
-// at the end of the window that the first that waits has begun.
-func (c *Change) Notify(list []Notification) error {
+// QueueNotifications queues notifications, which become due with the commit; what
+// bundles, at the end of the window that the first that waits has begun.
+func (c *Change) QueueNotifications(list []Notification) error {
 	rows := &pgx.Batch{}
 	for _, n := range list {
 		queueNotification(rows, n)
@@ -239,5 +239,5 @@ func queueNotification(rows *pgx.Batch, n Notification) {
 		VALUES ($1, $2, $3, nullif($4, ''), $5, $6, $7, CASE WHEN NOT $7 THEN clock_timestamp() ELSE coalesce(
 			(SELECT min(o.due_at) FROM notifications o WHERE o.endpoint_id = $2 AND o.recipient = $3 AND o.status = 'waiting' AND o.bundles AND o.claimed_at IS NULL),
 			clock_timestamp() + make_interval(secs => $8)) END)`,
-		n.ID, n.EndpointID, n.Recipient, n.ApprovalID, n.Tell, n.Body, n.Bundles, n.Window.Seconds())
+		n.ID, n.EndpointID, n.Recipient, n.ApprovalID, n.Kind, n.Body, n.Bundles, n.Window.Seconds())
 }
