@@ -31,10 +31,13 @@ type browser struct {
 // seeWithin is how long a page may take to show what has happened.
 const seeWithin = 30 * time.Second
 
-// openBrowser starts the installed browser.
+// chrome is the installed browser, which all tests share.
+var chrome chromium.Browser
+
+// openBrowser is a browser with nothing in it: no cookie, no other tab.
 func openBrowser(t testing.TB, url string) *browser {
 	t.Helper()
-	b := &browser{t: t, ctx: chromium.Open(t), url: url}
+	b := &browser{t: t, ctx: chrome.Open(t), url: url}
 	b.listen()
 	return b
 }

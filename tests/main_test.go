@@ -35,6 +35,7 @@ func rounds() int {
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
+	chrome.Close()
 	for _, s := range []*sharedDev{&shared, &waiting} {
 		if err := s.dev.proves(); err != nil {
 			fmt.Fprintln(os.Stderr, "the shared program:", err)

@@ -108,7 +108,9 @@ func TestBrowserVerifies(t *testing.T) {
 	})
 	server := httptest.NewServer(Guard(mux, GuardConfig{}))
 	t.Cleanup(server.Close)
-	p := page{t, chromium.Open(t)}
+	var b chromium.Browser
+	t.Cleanup(b.Close)
+	p := page{t, b.Open(t)}
 	p.open(server.URL + "/as")
 
 	// Every leaf, and so every shape of proof there is in this tree.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,10 +21,21 @@ const attempts = 3
 // names are what the browser is called, here or there.
 var names = []string{"chromium", "chromium-browser", "google-chrome"}
 
-// Open starts the browser and returns the context of a blank tab of it, for chromedp.
-// The browser ends with the test. By name it can reach localhost alone.
-func Open(t testing.TB) context.Context {
+// Browser is a browser that tests share. The zero value is one that is not
+// running yet; it is no error to close one that never did.
+type Browser struct {
+	mu  sync.Mutex
+	ctx context.Context
+	end func()
+}
+
+// Open returns the context of a blank tab, for chromedp, with cookies and storage of
+// its own until the test ends. The browser is started when the first test asks, and
+// again when it has crashed. By name it can reach localhost alone.
+func (b *Browser) Open(t testing.TB) context.Context {
 	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	var path string
 	for _, name := range names {
 		if found, err := exec.LookPath(name); err == nil {
@@ -35,10 +47,11 @@ func Open(t testing.TB) context.Context {
 		t.Fatal("no browser: install chromium")
 	}
 	for attempt := 1; ; attempt++ {
-		ctx, err := start(t, path)
+		ctx, err := b.tab(t, path)
 		if err == nil {
 			return ctx
 		}
+		b.stop()
 		if attempt == attempts {
 			t.Fatalf("start the browser: %v", err)
 		}
@@ -46,12 +59,43 @@ func Open(t testing.TB) context.Context {
 	}
 }
 
-func start(t testing.TB, path string) (context.Context, error) {
-	profile, err := os.MkdirTemp("", "holdpoint-browser-")
-	if err != nil {
+// Close ends the browser.
+func (b *Browser) Close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stop()
+}
+
+func (b *Browser) stop() {
+	if b.end != nil {
+		b.end()
+	}
+	b.ctx, b.end = nil, nil
+}
+
+// tab opens a tab, after the browser if there is none.
+func (b *Browser) tab(t testing.TB, path string) (context.Context, error) {
+	if b.ctx == nil {
+		var err error
+		if b.ctx, b.end, err = start(path); err != nil {
+			return nil, err
+		}
+	}
+	ctx, cancel := chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext())
+	// The tab ends with the context of its first step.
+	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
+		cancel()
 		return nil, err
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(profile) })
+	t.Cleanup(cancel)
+	return ctx, nil
+}
+
+func start(path string) (context.Context, func(), error) {
+	profile, err := os.MkdirTemp("", "holdpoint-browser-")
+	if err != nil {
+		return nil, nil, err
+	}
 	options := []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(path), chromedp.UserDataDir(profile), chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,
 		chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1280, 900), chromedp.WSURLReadTimeout(time.Minute),
@@ -72,12 +116,12 @@ func start(t testing.TB, path string) (context.Context, error) {
 		_ = chromedp.Cancel(last) // asks it to go; stop makes it
 		closeTab()
 		stop()
+		_ = os.RemoveAll(profile)
 	}
 	// The first step starts the browser, which ends with this step's context.
 	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
 		end()
-		return nil, err
+		return nil, nil, err
 	}
-	t.Cleanup(end)
-	return ctx, nil
+	return ctx, end, nil
 }

@@ -2,6 +2,8 @@ package chromium
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,7 +28,9 @@ func TestStartedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	ctx := Open(t)
+	var b Browser
+	t.Cleanup(b.Close)
+	ctx := b.Open(t)
 	if got, err := chromedp.Run(ctx, chromedp.Evaluate[int]("6 * 7")); err != nil || got != 42 {
 		t.Errorf("got %d, %v", got, err)
 	}
@@ -36,7 +40,42 @@ func TestStartedAgain(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, names[0]), []byte("#!/bin/sh\nexit 5\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := start(t, filepath.Join(dir, names[0])); err == nil {
+	if _, _, err := start(filepath.Join(dir, names[0])); err == nil {
 		t.Error("a browser that is not there was started")
+	}
+}
+
+// TestShared: tests that share a browser see nothing of each other, and have another
+// one when it has crashed.
+func TestShared(t *testing.T) {
+	site := httptest.NewServer(http.NotFoundHandler())
+	defer site.Close()
+	var b Browser
+	t.Cleanup(b.Close)
+	look := func() (cookies string) {
+		t.Run("", func(t *testing.T) {
+			ctx := b.Open(t)
+			if err := chromedp.Do(ctx, chromedp.Navigate(site.URL)); err != nil {
+				t.Fatal(err)
+			}
+			got, err := chromedp.Run(ctx, chromedp.Evaluate[string](`document.cookie = "mine" + document.cookie.length + "=1", document.cookie + " " + innerWidth`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			cookies = got
+		})
+		return cookies
+	}
+	for range 2 {
+		if got, want := look(), "mine0=1 1280"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if err := chromedp.FromContext(b.ctx).Browser.Process().Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-b.ctx.Done()
+	if got := look(); got == "" {
+		t.Error("there is no other browser")
 	}
 }
