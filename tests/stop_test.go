@@ -59,6 +59,7 @@ func TestKillSwitchOnTwoGates(t *testing.T) {
 	eventually(t, settleWithin, "the other gate has heard of the release", func() bool { return allowed(there).Allowed })
 	there.redeem(token, "kill_approved", none()).want(t, http.StatusOK)
 	reviewer.approve(waiting)
+	here.wait(waiting.ID) // settled before the next switch, which would deny it
 
 	// For everybody, by command.
 	must(t, owner, "", "kill", "--all", "--reason", "a test")
