@@ -142,7 +142,14 @@ func TestEveryTypeHasItsPlace(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(missing)) {
 		t.Errorf("testdata/events.jsonl has no event of type %s", name)
 	}
+	page, err := os.ReadFile("../../docs/export-formats.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range engine.EventTypes() {
+		if !bytes.Contains(page, []byte("`"+name+"`")) {
+			t.Errorf("docs/export-formats.md does not say what the type %s is", name)
+		}
 		e := engine.Event{ID: "6f1c0de0-0000-4000-8000-000000000001", Timestamp: time.Unix(1, 0), Type: name, Outcome: engine.Allow}
 		if o := value(t, encode(t, e)); fmt.Sprint(o["type_uid"]) == "600399" {
 			t.Errorf("the type %s is mapped to no class: put it into operations or class", name)
