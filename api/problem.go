@@ -12,6 +12,7 @@ import (
 
 	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/httpstatus"
 )
 
 // Problem is what every error looks like on the wire (RFC 9457).
@@ -56,7 +57,7 @@ func (a *API) failureOf(r *http.Request, err error) *failure {
 	case errors.As(err, &f):
 		return f
 	case errors.As(err, &refusal):
-		return &failure{Status: refusal.Status, Code: refusal.Code, Detail: refusal.Detail, RetryAfter: refusal.RetryAfter, Successor: refusal.Successor}
+		return &failure{Status: httpstatus.Of(refusal.Kind), Code: refusal.Code, Detail: refusal.Detail, RetryAfter: refusal.RetryAfter, Successor: refusal.Successor}
 	case errors.Is(r.Context().Err(), context.Canceled):
 		return nil
 	case access.IsUnavailable(err) || errors.Is(err, context.DeadlineExceeded):

@@ -63,6 +63,11 @@ var never = []struct {
 	{"holdpoint/activities", []string{"net/http", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/internal/gate", []string{"net/http", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/internal/notify", []string{"net/http", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/internal/gate", "holdpoint/api", "holdpoint/web"}},
+	{"holdpoint/internal/access", []string{"net/http", "github.com/jackc/", "go.temporal.io/", "holdpoint/internal/gate", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
+	{"holdpoint/internal/admin", []string{"net/http", "github.com/jackc/", "go.temporal.io/", "holdpoint/internal/gate", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
+	{"holdpoint/internal/report", []string{"net/http", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
+	// Only the doors know HTTP's status codes.
+	{"holdpoint/internal/httpstatus", []string{"holdpoint/internal/store", "holdpoint/internal/gate"}},
 	{"holdpoint/internal/store", []string{"net/http", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/internal/gate", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/internal/rules", []string{"net/http", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/internal/outbound", []string{"holdpoint/", "github.com/", "go.temporal.io/"}},

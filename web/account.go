@@ -9,6 +9,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/internal/access"
+	"holdpoint/internal/httpstatus"
 	"holdpoint/internal/identity"
 	"holdpoint/web/views"
 )
@@ -91,15 +92,15 @@ func (h *accountHandler) enrolTOTP(w http.ResponseWriter, r *http.Request, p eng
 func (h *accountHandler) confirmTOTP(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	err := h.factors.ConfirmTOTP(r.Context(), p, r.PostForm.Get("code"))
 	var refusal *access.Refusal
-	if errors.As(err, &refusal) && (refusal.Code == "verification_failed" || refusal.Status == http.StatusTooManyRequests) {
+	if errors.As(err, &refusal) && (refusal.Code == "verification_failed" || refusal.Kind == access.RateLimited) {
 		// The app has the secret already; showing it again would show it to
 		// whoever happens to have the session.
 		v := views.Enrolment{Frame: h.site.frame(p, "Authenticator app", "account"), Failure: "That is not the code that the app shows now. Wait for the next one."}
-		if refusal.Status == http.StatusTooManyRequests {
+		if refusal.Kind == access.RateLimited {
 			v.Failure = refusal.Detail
 			retryAfter(w, refusal)
 		}
-		return h.site.render(w, r, refusal.Status, views.EnrolmentPage(v))
+		return h.site.render(w, r, httpstatus.Of(refusal.Kind), views.EnrolmentPage(v))
 	}
 	return h.site.redirectOrFail(w, r, err, "totp", "/account")
 }
@@ -135,7 +136,7 @@ func (h *accountHandler) addPasskey(w http.ResponseWriter, r *http.Request, p en
 		if refusal.Code == "verification_failed" {
 			failure = "The passkey could not be checked, so it was not added. Try again."
 		}
-		return h.render(w, r, p, refusal.Status, failure)
+		return h.render(w, r, p, httpstatus.Of(refusal.Kind), failure)
 	}
 	return h.site.redirectOrFail(w, r, err, "passkey", "/account")
 }

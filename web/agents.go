@@ -92,7 +92,7 @@ func (h *agentHandler) find(r *http.Request) (*registry.Snapshot, registry.Agent
 	}
 	a, ok := known.Agents[r.PathValue("id")]
 	if !ok {
-		return nil, a, &access.Refusal{Status: http.StatusNotFound, Code: "not_found", Detail: "There is no such agent."}
+		return nil, a, &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such agent."}
 	}
 	return known, a, nil
 }

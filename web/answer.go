@@ -31,7 +31,7 @@ func (h *answerHandler) read(r *http.Request, p engine.Person) (gate.Card, *form
 	}
 	f, err := gate.AskedFor(found.Approval)
 	if err == nil && f == nil {
-		err = &access.Refusal{Status: http.StatusConflict, Code: "nothing_to_answer", Detail: "This call asks for nothing to be supplied, or not any more."}
+		err = &access.Refusal{Kind: access.Conflict, Code: "nothing_to_answer", Detail: "This call asks for nothing to be supplied, or not any more."}
 	}
 	return found, f, err
 }

@@ -15,6 +15,7 @@ import (
 	"holdpoint/engine/canon"
 	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/httpstatus"
 	"holdpoint/internal/identity"
 	"holdpoint/web/views"
 )
@@ -125,7 +126,7 @@ func refusePrefetch(r *http.Request) error {
 	if r.Method != http.MethodGet || onScreen(r) {
 		return nil
 	}
-	return &access.Refusal{Status: http.StatusServiceUnavailable, Code: "not_on_screen", Detail: "Cards are sent to a page that is being opened, and not ahead of it."}
+	return &access.Refusal{Kind: access.Unavailable, Code: "not_on_screen", Detail: "Cards are sent to a page that is being opened, and not ahead of it."}
 }
 
 // onScreen reports whether a GET may count as showing a page to somebody: it is
@@ -171,7 +172,7 @@ func (h *cardHandler) proveIdentity(w http.ResponseWriter, r *http.Request, p en
 	switch {
 	case yes:
 		if h.prover == nil {
-			return &access.Refusal{Status: http.StatusForbidden, Code: "no_second_factor", Detail: "Nobody can prove here who they are."}
+			return &access.Refusal{Kind: access.Forbidden, Code: "no_second_factor", Detail: "Nobody can prove here who they are."}
 		}
 		if err = h.requirements.MayStepUp(r.Context(), s, digest, version); err != nil {
 			return err
@@ -180,7 +181,7 @@ func (h *cardHandler) proveIdentity(w http.ResponseWriter, r *http.Request, p en
 		var refusal *access.Refusal
 		if errors.As(err, &refusal) {
 			retryAfter(w, refusal)
-			return h.render(w, r, p, gate.Page, refusal.Status, refusal.Detail)
+			return h.render(w, r, p, gate.Page, httpstatus.Of(refusal.Kind), refusal.Detail)
 		}
 		done = "proved"
 	case form.Get("want") != "no":

@@ -438,5 +438,5 @@ func auditRow(r audit.Record, name func(string) string) views.AuditRow {
 // isNotFound reports whether an error says that there is no such thing.
 func isNotFound(err error) bool {
 	var refusal *access.Refusal
-	return errors.As(err, &refusal) && refusal.Status == http.StatusNotFound
+	return errors.As(err, &refusal) && refusal.Kind == access.NotFound
 }

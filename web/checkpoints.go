@@ -45,7 +45,7 @@ func (h *checkpointHandler) show(w http.ResponseWriter, r *http.Request, p engin
 	if text := r.URL.Query().Get("below"); text != "" {
 		var err error
 		if below, err = strconv.ParseInt(text, 10, 64); err != nil || below < 1 {
-			return &access.Refusal{Status: http.StatusBadRequest, Code: "bad_cursor", Detail: "That is no place in the list. Start at its beginning."}
+			return &access.Refusal{Kind: access.Malformed, Code: "bad_cursor", Detail: "That is no place in the list. Start at its beginning."}
 		}
 	}
 	// Before the database is: that goes on, and must not look as if it were behind.

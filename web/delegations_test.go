@@ -67,7 +67,7 @@ func (a *absences) Revoke(_ context.Context, _ engine.Person, id, _, _ string) e
 	before := len(a.list)
 	a.list = slices.DeleteFunc(a.list, func(d admin.Delegation) bool { return d.ID == id })
 	if len(a.list) == before {
-		return &access.Refusal{Status: http.StatusNotFound, Code: "not_found", Detail: "There is no such delegation that is not revoked already."}
+		return &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such delegation that is not revoked already."}
 	}
 	return nil
 }
@@ -127,10 +127,10 @@ func TestAwayFormSaysWhatIsWrong(t *testing.T) {
 	if len(a.requests) > 0 {
 		t.Error("it was tried all the same")
 	}
-	a.refusal = &access.Refusal{Status: http.StatusUnprocessableEntity, Code: "too_long", Detail: "Somebody can stand in for at most 90 days."}
+	a.refusal = &access.Refusal{Kind: access.Invalid, Code: "too_long", Detail: "Somebody can stand in for at most 90 days."}
 	again := c.do("POST", "/away", url.Values{"deputy": {"usr_grace"}, "until": {"2027-11-01T00:00"}, "zone": {"-03:30"}, "reason": {"a year off"}})
 	again.want(t, http.StatusUnprocessableEntity, "at most 90 days", `role="alert"`, `value="2027-11-01T00:00"`, `value="a year off"`, `<option value="usr_grace" selected>`, `<option value="-03:30" selected>`)
-	a.refusal = &access.Refusal{Status: http.StatusForbidden, Code: "not_yours", Detail: "Only an administrator can do that."}
+	a.refusal = &access.Refusal{Kind: access.Forbidden, Code: "not_yours", Detail: "Only an administrator can do that."}
 	c.do("POST", "/away", url.Values{"person": {"usr_linus"}, "deputy": {"usr_grace"}, "until": {"2026-12-01T00:00"}, "reason": {"r"}}).want(t, http.StatusForbidden, "Only an administrator")
 	if a.requests[1].PersonID != "usr_linus" {
 		t.Errorf("asked for %+v", a.requests[1])

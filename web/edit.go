@@ -60,13 +60,13 @@ func (h *editHandler) read(r *http.Request, p engine.Person) (editor, error) {
 	e := editor{card: found}
 	switch {
 	case over(found.Approval):
-		return e, &access.Refusal{Status: http.StatusConflict, Code: "already_decided", Detail: "This call is already decided, so there is nothing to change any more."}
+		return e, &access.Refusal{Kind: access.Conflict, Code: "already_decided", Detail: "This call is already decided, so there is nothing to change any more."}
 	case found.Approval.Call.Dialect == gate.DialectThreeGate:
-		return e, &access.Refusal{Status: http.StatusConflict, Code: "not_editable", Detail: "A tool request is signed for as the document that it is. Deny it, and say what to change."}
+		return e, &access.Refusal{Kind: access.Conflict, Code: "not_editable", Detail: "A tool request is signed for as the document that it is. Deny it, and say what to change."}
 	case found.Arguments == nil:
-		return e, &access.Refusal{Status: http.StatusConflict, Code: "erased", Detail: "The arguments have been erased."}
+		return e, &access.Refusal{Kind: access.Conflict, Code: "erased", Detail: "The arguments have been erased."}
 	case !canDecide(found, p):
-		return e, &access.Refusal{Status: http.StatusForbidden, Code: "not_eligible", Detail: whyNot(found, p, false)}
+		return e, &access.Refusal{Kind: access.Forbidden, Code: "not_eligible", Detail: whyNot(found, p, false)}
 	}
 	if e.current, err = canon.Parse(found.Arguments); err != nil {
 		return e, err
@@ -145,7 +145,7 @@ func (h *editHandler) submit(w http.ResponseWriter, r *http.Request, p engine.Pe
 	s, posted := contributionOf(r, p), r.PostForm
 	digest, version, err := cardVersion(posted)
 	if a := e.card.Approval; err == nil && (digest != a.Call.Digest || version != a.Version) {
-		err = &access.Refusal{Status: http.StatusConflict, Code: "stale", Detail: "The call has changed since you opened the page, so nothing was changed. Open it again and look at what is there now."}
+		err = &access.Refusal{Kind: access.Conflict, Code: "stale", Detail: "The call has changed since you opened the page, so nothing was changed. Open it again and look at what is there now."}
 	}
 	if err == nil {
 		err = requireShown(e.card)

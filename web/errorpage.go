@@ -10,6 +10,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/internal/access"
+	"holdpoint/internal/httpstatus"
 	"holdpoint/web/views"
 )
 
@@ -69,7 +70,7 @@ func (s *site) failure(w http.ResponseWriter, r *http.Request, p engine.Person, 
 		m.LinkText, m.LinkTo = "Prove who you are", verifyURL(parent(r))
 	}
 	retryAfter(w, refusal)
-	return refusal.Status, m
+	return httpstatus.Of(refusal.Kind), m
 }
 
 func heading(refusal *access.Refusal) string {
@@ -84,7 +85,7 @@ func heading(refusal *access.Refusal) string {
 	case killSwitch:
 		return "A kill switch is on, so your vote was not recorded"
 	}
-	switch refusal.Status {
+	switch httpstatus.Of(refusal.Kind) {
 	case http.StatusNotFound:
 		return "Not found"
 	case http.StatusForbidden:
@@ -132,7 +133,7 @@ func (s *site) renderJSON(w http.ResponseWriter, r *http.Request, body any, err 
 	err = access.FromStore(err)
 	switch {
 	case errors.As(err, &refusal):
-		status, body = refusal.Status, map[string]string{"code": refusal.Code, "detail": refusal.Detail}
+		status, body = httpstatus.Of(refusal.Kind), map[string]string{"code": refusal.Code, "detail": refusal.Detail}
 		retryAfter(w, refusal)
 	case err != nil:
 		s.logger.ErrorContext(r.Context(), "request not served", "method", r.Method, "path", r.URL.Path, "error", err)
@@ -147,20 +148,20 @@ func (s *site) renderJSON(w http.ResponseWriter, r *http.Request, body any, err 
 // else is for a page of its own.
 func refused(err error) (string, bool) {
 	var refusal *access.Refusal
-	if !errors.As(err, &refusal) || refusal.Status != http.StatusUnprocessableEntity {
+	if !errors.As(err, &refusal) || refusal.Kind != access.Invalid {
 		return "", false
 	}
 	return refusal.Detail, true
 }
 
 func invalid(code, detail string) error {
-	return &access.Refusal{Status: http.StatusUnprocessableEntity, Code: code, Detail: detail}
+	return &access.Refusal{Kind: access.Invalid, Code: code, Detail: detail}
 }
 
-var errNoPage = &access.Refusal{Status: http.StatusNotFound, Code: "not_found", Detail: "There is nothing at this address."}
+var errNoPage = &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is nothing at this address."}
 
 var errChanged = &access.Refusal{
-	Status: http.StatusConflict, Code: "changed", Detail: "Somebody has changed this since you opened the page, so nothing was saved. Open it again and look at what is there now.",
+	Kind: access.Conflict, Code: "changed", Detail: "Somebody has changed this since you opened the page, so nothing was saved. Open it again and look at what is there now.",
 }
 
 func retryAfter(w http.ResponseWriter, refusal *access.Refusal) {

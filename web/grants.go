@@ -17,6 +17,7 @@ import (
 	"holdpoint/engine/grant"
 	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/httpstatus"
 	"holdpoint/web/views"
 )
 
@@ -188,7 +189,7 @@ func (h *grantHandler) read(r *http.Request, p engine.Person) (grantDraft, error
 		return d, err
 	}
 	if card.Arguments == nil {
-		return d, &access.Refusal{Status: http.StatusConflict, Code: "erased", Detail: "The arguments have been erased, so there is nothing that other calls could be like."}
+		return d, &access.Refusal{Kind: access.Conflict, Code: "erased", Detail: "The arguments have been erased, so there is nothing that other calls could be like."}
 	}
 	if err := requireShown(card); err != nil {
 		return d, err
@@ -200,7 +201,7 @@ func (h *grantHandler) read(r *http.Request, p engine.Person) (grantDraft, error
 	d.leaves, d.arrays = grant.Leaves(args)
 	if len(d.leaves) > maxLeaves {
 		return d, &access.Refusal{
-			Status: http.StatusConflict, Code: "too_many_arguments",
+			Kind: access.Conflict, Code: "too_many_arguments",
 			Detail: fmt.Sprintf("The arguments have %d parts. What calls have to be like can be said of %d at most.", len(d.leaves), maxLeaves),
 		}
 	}
@@ -359,7 +360,7 @@ func (h *grantHandler) submit(w http.ResponseWriter, r *http.Request, p engine.P
 				return nil
 			}
 			if refusal := (*access.Refusal)(nil); errors.As(err, &refusal) && refusal.Code == "denials_not_acknowledged" {
-				status, d.view.Failure, err = refusal.Status, "People have denied calls that this would let pass. Look at each below and tick it, or make the grant narrower.", nil
+				status, d.view.Failure, err = httpstatus.Of(refusal.Kind), "People have denied calls that this would let pass. Look at each below and tick it, or make the grant narrower.", nil
 			}
 		}
 		if err == nil {
@@ -371,9 +372,9 @@ func (h *grantHandler) submit(w http.ResponseWriter, r *http.Request, p engine.P
 	switch {
 	case err == nil:
 	case errors.As(err, &refusal) && refusal.Code == notVerified:
-		status, d.view.VerifyURL = refusal.Status, verifyURL(cardURL(d.view.ID)+"/grant")
-	case refusal != nil && refusal.Status == http.StatusUnprocessableEntity:
-		status, d.view.Failure = refusal.Status, refusal.Detail
+		status, d.view.VerifyURL = httpstatus.Of(refusal.Kind), verifyURL(cardURL(d.view.ID)+"/grant")
+	case refusal != nil && refusal.Kind == access.Invalid:
+		status, d.view.Failure = httpstatus.Of(refusal.Kind), refusal.Detail
 	default:
 		return err
 	}

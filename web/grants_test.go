@@ -37,7 +37,7 @@ func (g *granting) refused(r gate.GrantRequest) error {
 	}
 	args, err := canon.Parse(c.Arguments)
 	if err == nil && !r.Pattern.Match(args) {
-		err = &access.Refusal{Status: 422, Code: "not_like_it", Detail: "The call that this is made from does not fit what you have written."}
+		err = &access.Refusal{Kind: access.Invalid, Code: "not_like_it", Detail: "The call that this is made from does not fit what you have written."}
 	}
 	return err
 }
@@ -59,7 +59,7 @@ func (g *granting) Save(_ context.Context, r gate.GrantRequest) (gate.Grant, err
 		return gate.Grant{}, err
 	}
 	if !slices.Contains(r.Acknowledged, "apr_before") {
-		return gate.Grant{}, &access.Refusal{Status: 409, Code: "denials_not_acknowledged", Detail: "Look at apr_before."}
+		return gate.Grant{}, &access.Refusal{Kind: access.Conflict, Code: "denials_not_acknowledged", Detail: "Look at apr_before."}
 	}
 	g.asked = append(g.asked, r)
 	return gate.Grant{}, nil

@@ -150,7 +150,7 @@ func (l *ledger) Search(_ context.Context, f auditlog.EventFilter, limit int) (a
 	return found, nil
 }
 
-var noEvent = &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such event."}
+var noEvent = &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such event."}
 
 func (l *ledger) Event(_ context.Context, id string) (audit.Record, error) {
 	for _, r := range l.records {

@@ -16,6 +16,7 @@ import (
 	"holdpoint/engine/approval"
 	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/httpstatus"
 )
 
 const (
@@ -150,7 +151,7 @@ func (h *liveHandler) stream(w http.ResponseWriter, r *http.Request, id string, 
 		status := http.StatusServiceUnavailable
 		var refusal *access.Refusal
 		if errors.As(err, &refusal) {
-			status = refusal.Status
+			status = httpstatus.Of(refusal.Kind)
 		}
 		http.Error(w, "Not available.", status)
 		return

@@ -154,7 +154,7 @@ func (m *memory) Card(_ context.Context, p engine.Person, id string, look gate.L
 	}
 	c, ok := m.cards[id]
 	if !ok {
-		return gate.Card{}, &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such approval, or it is not yours to see."}
+		return gate.Card{}, &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such approval, or it is not yours to see."}
 	}
 	if look == gate.Whole {
 		m.fulls++
@@ -196,17 +196,17 @@ func (m *memory) Vote(_ context.Context, v gate.VoteRequest, _ *access.Once) (ap
 	}
 	c, ok := m.cards[v.ApprovalID]
 	if !ok {
-		return approval.Approval{}, &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such approval."}
+		return approval.Approval{}, &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such approval."}
 	}
 	if _, stopped := m.office.known.Killed(c.Approval.Call.AgentID); stopped && v.Approve {
-		return c.Approval, &access.Refusal{Status: 423, Code: "kill_switch", Detail: "A kill switch stops this agent."}
+		return c.Approval, &access.Refusal{Kind: access.Stopped, Code: "kill_switch", Detail: "A kill switch stops this agent."}
 	}
 	a := &c.Approval
 	if v.Digest != a.Call.Digest || v.Version != a.Version {
-		return *a, &access.Refusal{Status: 409, Code: "stale", Detail: "The card changed after you opened it."}
+		return *a, &access.Refusal{Kind: access.Conflict, Code: "stale", Detail: "The card changed after you opened it."}
 	}
 	if v.Approve && c.Long && !m.shown[v.Person.ID+v.ApprovalID] {
-		return *a, &access.Refusal{Status: 409, Code: "arguments_not_shown", Detail: "Look at the whole of the arguments first."}
+		return *a, &access.Refusal{Kind: access.Conflict, Code: "arguments_not_shown", Detail: "Look at the whole of the arguments first."}
 	}
 	f := approval.Fact{
 		Seq: int64(len(a.Facts) + 1), At: m.now(), Kind: approval.Vote, Yes: v.Approve, Denial: v.Denial, Comment: v.Comment, Edition: a.Plan.Edition,
@@ -217,11 +217,11 @@ func (m *memory) Vote(_ context.Context, v gate.VoteRequest, _ *access.Once) (ap
 		f.Details.Proof = &approval.Proof{Method: v.Person.VerifiedBy, At: v.Person.VerifiedAt}
 	}
 	if err := approval.Admit(a.Plan, a.Facts, f, m.now()); err != nil {
-		status := 403
+		kind := access.Forbidden
 		if errors.Is(err, approval.ErrDecided) || errors.Is(err, approval.ErrAlreadyVoted) {
-			status = 409
+			kind = access.Conflict
 		}
-		return *a, &access.Refusal{Status: status, Code: "refused", Detail: err.Error()}
+		return *a, &access.Refusal{Kind: kind, Code: "refused", Detail: err.Error()}
 	}
 	m.votes = append(m.votes, v)
 	a.Facts = append(a.Facts, f)
@@ -262,11 +262,11 @@ func (m *memory) SignIn(_ context.Context, email, password, _, _ string) (engine
 		return engine.Person{}, m.broken
 	}
 	if password == "hammer" {
-		return engine.Person{}, &access.Refusal{Status: 429, Code: "too_many_attempts", RetryAfter: time.Minute}
+		return engine.Person{}, &access.Refusal{Kind: access.RateLimited, Code: "too_many_attempts", RetryAfter: time.Minute}
 	}
 	p, ok := m.people[email]
 	if !ok || password != "right" || p.Disabled {
-		return engine.Person{}, &access.Refusal{Status: 401, Code: "wrong_credentials"}
+		return engine.Person{}, &access.Refusal{Kind: access.Unauthenticated, Code: "wrong_credentials"}
 	}
 	p.VerifiedBy = "password"
 	return p, nil

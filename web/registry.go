@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"net/url"
 
 	"holdpoint/engine"
@@ -38,7 +37,7 @@ func confirmedChange(form url.Values) error {
 // missingIsChanged words the refusal of a change that somebody else has made meanwhile.
 func missingIsChanged(err error) error {
 	var refusal *access.Refusal
-	if errors.As(err, &refusal) && refusal.Status == http.StatusNotFound {
+	if errors.As(err, &refusal) && refusal.Kind == access.NotFound {
 		return errChanged
 	}
 	return err

@@ -49,7 +49,7 @@ func (o *office) Snapshot(context.Context) (*registry.Snapshot, error) {
 
 func (o *office) act(by access.By, errs []error, do func()) error {
 	if len(errs) > 0 {
-		return &access.Refusal{Status: 422, Code: "invalid_body", Detail: errors.Join(errs...).Error()}
+		return &access.Refusal{Kind: access.Invalid, Code: "invalid_body", Detail: errors.Join(errs...).Error()}
 	}
 	o.acts = append(o.acts, by)
 	do()
@@ -63,7 +63,7 @@ func (o *office) RegisterAgent(_ context.Context, by access.By, a registry.Agent
 func (o *office) RevokeAgent(_ context.Context, by access.By, id string, revoke bool, _ *access.Once) error {
 	a := o.known.Agents[id]
 	if (a.RevokedAt != nil) == revoke {
-		return &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such agent."}
+		return &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such agent."}
 	}
 	return o.act(by, nil, func() { a.RevokedAt = when(revoke); o.known.Agents[id] = a })
 }
@@ -83,7 +83,7 @@ func (o *office) PutSettings(_ context.Context, by access.By, s registry.Setting
 
 func (o *office) ThrowKillSwitch(_ context.Context, by access.By, agent, reason string, _ *access.Once) error {
 	if _, on := o.known.Kills[agent]; on {
-		return &access.Refusal{Status: 409, Code: "already_on", Detail: "This kill switch is on already."}
+		return &access.Refusal{Kind: access.Conflict, Code: "already_on", Detail: "This kill switch is on already."}
 	}
 	return o.act(by, nil, func() {
 		o.known.Kills[agent] = registry.Kill{AgentID: agent, Reason: reason, By: by.Actor.ID, At: epoch}

@@ -189,7 +189,7 @@ func TestReportsThatThereAreNone(t *testing.T) {
 	if len(r.asked)+len(r.loads) > 0 {
 		t.Error("a report was made of a time that there is not")
 	}
-	r.broken = &access.Refusal{Status: 422, Code: "zone", Detail: "There is no such time zone."}
+	r.broken = &access.Refusal{Kind: access.Invalid, Code: "zone", Detail: "There is no such time zone."}
 	c.get("/audit/reviewers?zone=%3Cb%3E").want(t, http.StatusUnprocessableEntity, "There is no such time zone.", `value="&lt;b&gt;"`)
 	r.broken = context.DeadlineExceeded
 	c.get("/audit/access").want(t, http.StatusServiceUnavailable)

@@ -188,7 +188,7 @@ func (h *retentionHandler) releaseHold(w http.ResponseWriter, r *http.Request, p
 // nothingToHold is the refusal of a hold on what there is not.
 func nothingToHold(err error) (string, bool) {
 	var refusal *access.Refusal
-	if errors.As(err, &refusal) && refusal.Status == http.StatusNotFound {
+	if errors.As(err, &refusal) && refusal.Kind == access.NotFound {
 		return refusal.Detail, true
 	}
 	return "", false

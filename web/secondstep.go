@@ -9,6 +9,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/internal/access"
+	"holdpoint/internal/httpstatus"
 	"holdpoint/internal/identity"
 	"holdpoint/web/views"
 )
@@ -97,7 +98,7 @@ func (h *signInHandler) signInAgain(w http.ResponseWriter, r *http.Request, next
 	}
 	http.SetCookie(w, h.pendingCookie(""))
 	v := views.SignIn{Frame: h.site.frame(engine.Person{}, "Sign in", ""), Next: next, Failure: refusal.Detail}
-	return h.site.render(w, r, refusal.Status, views.SignInPage(v))
+	return h.site.render(w, r, httpstatus.Of(refusal.Kind), views.SignInPage(v))
 }
 
 func (h *signInHandler) finishSignIn(w http.ResponseWriter, r *http.Request, _ engine.Person) error {
@@ -113,9 +114,9 @@ func (h *signInHandler) finishSignIn(w http.ResponseWriter, r *http.Request, _ e
 	person, err := h.second.Finish(r.Context(), pending, proofOf(r.PostForm), h.remote(r))
 	var refusal *access.Refusal
 	switch {
-	case errors.As(err, &refusal) && refusal.Status != http.StatusUnauthorized:
+	case errors.As(err, &refusal) && refusal.Kind != access.Unauthenticated:
 		retryAfter(w, refusal)
-		return h.showSecondStep(w, r, refusal.Status, next, refusal.Detail)
+		return h.showSecondStep(w, r, httpstatus.Of(refusal.Kind), next, refusal.Detail)
 	case err != nil:
 		return h.signInAgain(w, r, next, err)
 	}
@@ -127,7 +128,7 @@ func (h *signInHandler) finishSignIn(w http.ResponseWriter, r *http.Request, _ e
 func (h *signInHandler) secondStepAssertion(w http.ResponseWriter, r *http.Request) {
 	pending := h.pending(r)
 	if pending == "" || h.second == nil {
-		h.site.renderJSON(w, r, nil, &access.Refusal{Status: http.StatusUnauthorized, Code: "sign_in_over", Detail: "Sign in again."})
+		h.site.renderJSON(w, r, nil, &access.Refusal{Kind: access.Unauthenticated, Code: "sign_in_over", Detail: "Sign in again."})
 		return
 	}
 	ceremony, err := h.second.Ask(r.Context(), pending)

@@ -84,7 +84,7 @@ func (h *signInHandler) signIn(w http.ResponseWriter, r *http.Request, _ engine.
 		v := views.SignIn{Frame: h.site.frame(engine.Person{}, "Sign in", ""), Email: email, Next: next}
 		status := http.StatusUnauthorized
 		v.Failure = "That email address and password do not go together."
-		if refusal.Status == http.StatusTooManyRequests {
+		if refusal.Kind == access.RateLimited {
 			status = http.StatusTooManyRequests
 			v.Failure = "Too many attempts. Wait a while, then try again."
 			retryAfter(w, refusal)

@@ -96,7 +96,7 @@ type handler = func(http.ResponseWriter, *http.Request, engine.Person) error
 func (s *site) onlyFor(may func(engine.Person) bool, whom string, h handler) http.HandlerFunc {
 	return s.signedIn(func(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 		if !may(p) {
-			return &access.Refusal{Status: http.StatusForbidden, Code: notOpen, Detail: "This page is for " + whom + ". " + standing(p)}
+			return &access.Refusal{Kind: access.Forbidden, Code: notOpen, Detail: "This page is for " + whom + ". " + standing(p)}
 		}
 		if unsafe(r.Method) {
 			if err := readForm(w, r); err != nil {

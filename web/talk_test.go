@@ -26,16 +26,16 @@ func (m *memory) contribute(s gate.Said, kind engine.EventType, f approval.Fact)
 	}
 	c, ok := m.cards[s.ApprovalID]
 	if !ok {
-		return approval.Approval{}, &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such approval."}
+		return approval.Approval{}, &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such approval."}
 	}
 	a := &c.Approval
 	if a.Status.Terminal() {
-		return *a, &access.Refusal{Status: 409, Code: "already_" + string(a.Status), Detail: "This call is already " + string(a.Status) + "."}
+		return *a, &access.Refusal{Kind: access.Conflict, Code: "already_" + string(a.Status), Detail: "This call is already " + string(a.Status) + "."}
 	}
 	f.Seq, f.At, f.Edition, f.Comment = int64(len(a.Facts)+1), m.now(), a.Plan.Edition, s.Comment
 	f.Actor, f.Voter = engine.Actor{Kind: engine.HumanActor, ID: s.Person.ID, Channel: s.Channel}, m.voter(s.Person)
 	if err := approval.Admit(a.Plan, a.Facts, f, m.now()); err != nil {
-		refusal := &access.Refusal{Status: 403, Code: "refused", Detail: err.Error()}
+		refusal := &access.Refusal{Kind: access.Forbidden, Code: "refused", Detail: err.Error()}
 		if errors.Is(err, approval.ErrNotFresh) {
 			refusal.Code = "verification_required"
 		}
@@ -80,14 +80,14 @@ func (m *memory) AttachTicketInPerson(_ context.Context, s gate.Said, system, re
 
 func (m *memory) MayStepUp(_ context.Context, s gate.Said, digest string, version int) error {
 	if a := m.cards[s.ApprovalID].Approval; digest != a.Call.Digest || version != a.Version {
-		return &access.Refusal{Status: 409, Code: "stale", Detail: "The card changed after you opened it."}
+		return &access.Refusal{Kind: access.Conflict, Code: "stale", Detail: "The card changed after you opened it."}
 	}
 	return nil
 }
 
 func (m *memory) StepUp(_ context.Context, s gate.Said, method string, yes bool, digest string, version int, _ *access.Once) (approval.Approval, error) {
 	if a := m.cards[s.ApprovalID].Approval; digest != a.Call.Digest || version != a.Version {
-		return a, &access.Refusal{Status: 409, Code: "stale", Detail: "The card changed after you opened it."}
+		return a, &access.Refusal{Kind: access.Conflict, Code: "stale", Detail: "The card changed after you opened it."}
 	}
 	f := approval.Fact{Kind: approval.Verification, Yes: yes, Denial: approval.Never}
 	if yes {
@@ -98,7 +98,7 @@ func (m *memory) StepUp(_ context.Context, s gate.Said, method string, yes bool,
 
 func (m *memory) AnswerInPerson(_ context.Context, s gate.Said, values canon.Value, digest string, version int, _ *access.Once) (approval.Approval, error) {
 	if a := m.cards[s.ApprovalID].Approval; digest != a.Call.Digest || version != a.Version {
-		return a, &access.Refusal{Status: 409, Code: "stale", Detail: "The card changed after you opened it."}
+		return a, &access.Refusal{Kind: access.Conflict, Code: "stale", Detail: "The card changed after you opened it."}
 	}
 	m.supplied = values
 	return m.contribute(s, engine.Answered, approval.Fact{Kind: approval.Reply, Yes: true})
@@ -106,7 +106,7 @@ func (m *memory) AnswerInPerson(_ context.Context, s gate.Said, values canon.Val
 
 func (m *memory) BreakGlass(_ context.Context, s gate.Said, alone bool, digest string, version int, _ *access.Once) (approval.Approval, error) {
 	if a := m.cards[s.ApprovalID].Approval; digest != a.Call.Digest || version != a.Version {
-		return a, &access.Refusal{Status: 409, Code: "stale", Detail: "The card changed after you opened it."}
+		return a, &access.Refusal{Kind: access.Conflict, Code: "stale", Detail: "The card changed after you opened it."}
 	}
 	f := approval.Fact{Kind: approval.BreakGlass, Yes: true, Details: approval.Details{Alone: alone}}
 	if s.Person.VerifiedBy != "" {
@@ -127,9 +127,9 @@ func (m *memory) Edit(_ context.Context, r gate.EditRequest, _ *access.Once) (ap
 	a := &c.Approval
 	switch {
 	case r.Digest != a.Call.Digest || r.Version != a.Version:
-		return *a, &access.Refusal{Status: 409, Code: "stale", Detail: "The card changed after you opened it."}
+		return *a, &access.Refusal{Kind: access.Conflict, Code: "stale", Detail: "The card changed after you opened it."}
 	case strings.TrimSpace(r.Comment) == "":
-		return *a, &access.Refusal{Status: 422, Code: "reason_required", Detail: "Say why you change the arguments: the agent learns of it."}
+		return *a, &access.Refusal{Kind: access.Invalid, Code: "reason_required", Detail: "Say why you change the arguments: the agent learns of it."}
 	}
 	before, err := canon.Parse(c.Arguments)
 	if err != nil {
@@ -160,10 +160,10 @@ func (m *memory) Reconcile(_ context.Context, s gate.Said, outcome approval.Exec
 	defer m.mu.Unlock()
 	c := m.cards[s.ApprovalID]
 	if !gate.MayReconcile(s.Person, c.Approval) {
-		return c.Approval, &access.Refusal{Status: 403, Code: "not_accountable", Detail: "Somebody who answers for the call finds out."}
+		return c.Approval, &access.Refusal{Kind: access.Forbidden, Code: "not_accountable", Detail: "Somebody who answers for the call finds out."}
 	}
 	if outcome != approval.Succeeded && outcome != approval.Failed {
-		return c.Approval, &access.Refusal{Status: 422, Code: "outcome", Detail: "Say that the call succeeded, or that it failed."}
+		return c.Approval, &access.Refusal{Kind: access.Invalid, Code: "outcome", Detail: "Say that the call succeeded, or that it failed."}
 	}
 	c.Reconciled = &store.Reconciliation{PersonID: s.Person.ID, Outcome: outcome, Words: store.Words{Comment: s.Comment}, At: m.now()}
 	c.Approval.Execution = outcome
@@ -175,7 +175,7 @@ func (m *memory) ReviewAfterwards(_ context.Context, s gate.Said, justified bool
 	defer m.mu.Unlock()
 	c, now := m.cards[s.ApprovalID], m.now()
 	if !gate.MayReviewAfterwards(s.Person, c.Approval) || c.Afterwards == nil || c.Afterwards.DoneAt != nil {
-		return c.Approval, &access.Refusal{Status: 403, Code: "self_review", Detail: "Somebody else has to look at it."}
+		return c.Approval, &access.Refusal{Kind: access.Forbidden, Code: "self_review", Detail: "Somebody else has to look at it."}
 	}
 	c.Afterwards.PersonID, c.Afterwards.Justified, c.Afterwards.Comment, c.Afterwards.DoneAt = s.Person.ID, justified, s.Comment, &now
 	return c.Approval, nil
@@ -220,7 +220,7 @@ func (m *memory) Session(ctx context.Context, p engine.Person, agentID, session 
 		cards = append(cards, card)
 	}
 	if len(cards) == 0 {
-		return nil, false, &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such session."}
+		return nil, false, &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such session."}
 	}
 	return cards, false, nil
 }
@@ -239,7 +239,7 @@ func (m *memory) Verify(_ context.Context, p engine.Person, purpose, boundTo str
 	defer m.mu.Unlock()
 	m.proved = append(m.proved, purpose+" "+boundTo)
 	if proof.Code != "123456" {
-		return "", &access.Refusal{Status: 403, Code: "verification_failed", Detail: "That is not the right code."}
+		return "", &access.Refusal{Kind: access.Forbidden, Code: "verification_failed", Detail: "That is not the right code."}
 	}
 	return "totp", nil
 }

@@ -55,7 +55,7 @@ func (h *toolHandler) view(p engine.Person, known *registry.Snapshot, name strin
 	}
 	t, ok := known.Tools[name]
 	if !ok {
-		return v, &access.Refusal{Status: http.StatusNotFound, Code: "not_found", Detail: "There is no such tool."}
+		return v, &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such tool."}
 	}
 	v.Title, v.Known, v.ToolRow = "Tool "+views.Visible(name), true, toolRow(t)
 	v.Form = views.ToolForm{

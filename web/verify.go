@@ -11,6 +11,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/internal/access"
+	"holdpoint/internal/httpstatus"
 	"holdpoint/internal/identity"
 	"holdpoint/web/views"
 )
@@ -110,7 +111,7 @@ func (h *verifyHandler) verify(w http.ResponseWriter, r *http.Request, p engine.
 		var refusal *access.Refusal
 		if errors.As(err, &refusal) {
 			retryAfter(w, refusal)
-			return h.render(w, r, p, refusal.Status, next, refusal.Detail)
+			return h.render(w, r, p, httpstatus.Of(refusal.Kind), next, refusal.Detail)
 		}
 		if err == nil {
 			err = h.site.sessions.verified(r, p, method)

@@ -16,6 +16,7 @@ import (
 	"holdpoint/engine/canon"
 	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/httpstatus"
 	"holdpoint/web/views"
 )
 
@@ -25,7 +26,7 @@ func requireShown(c gate.Card) error {
 	if c.Shown {
 		return nil
 	}
-	return &access.Refusal{Status: http.StatusConflict, Code: notShown, Detail: "Read the call's card first, with all of the arguments: that you were shown them goes on record."}
+	return &access.Refusal{Kind: access.Conflict, Code: notShown, Detail: "Read the call's card first, with all of the arguments: that you were shown them goes on record."}
 }
 
 // Votes takes people's decisions. Errors are as Inbox's are.
@@ -114,7 +115,7 @@ const maxValidMinutes = 7 * 24 * 60
 // it was shown, the page says how.
 func (h *voteHandler) showRefusal(w http.ResponseWriter, r *http.Request, v gate.VoteRequest, err error) error {
 	var refusal *access.Refusal
-	if !errors.As(err, &refusal) || refusal.Code == notShown || refusal.Status != http.StatusConflict && refusal.Status != http.StatusGone {
+	if !errors.As(err, &refusal) || refusal.Code == notShown || refusal.Kind != access.Conflict && refusal.Kind != access.Expired {
 		return keeping(err, v.Comment)
 	}
 	m := views.Message{
@@ -125,7 +126,7 @@ func (h *voteHandler) showRefusal(w http.ResponseWriter, r *http.Request, v gate
 	if fresh, err := h.cards.Card(r.Context(), v.Person, v.ApprovalID, gate.Glance); err == nil {
 		m.Lines = append(m.Lines, changesSince(v, fresh)...)
 	}
-	return h.site.render(w, r, refusal.Status, views.MessagePage(m))
+	return h.site.render(w, r, httpstatus.Of(refusal.Kind), views.MessagePage(m))
 }
 
 // changesSince says what is different about the card since the vote's page.

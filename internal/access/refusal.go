@@ -9,10 +9,30 @@ import (
 	"holdpoint/internal/store"
 )
 
+// Kind is what a refusal means to whoever is refused. The doors turn it into a status.
+type Kind uint8
+
+// The kinds of refusals.
+const (
+	Malformed       Kind = iota + 1 // the request cannot be read
+	Unauthenticated                 // nobody is signed in, or the token is not good
+	Forbidden                       // known, and not allowed
+	NotFound                        // not there, or not theirs
+	Conflict                        // too late, or once too often
+	Expired                         // the deadline has passed
+	TooLarge                        // more than is taken
+	UnsupportedType                 // a type of content that is not taken
+	Invalid                         // it can be read, and is wrong
+	Stopped                         // a kill switch is on, or the agent or tool is revoked
+	RateLimited                     // too many, for now
+	Unavailable                     // it cannot be done at the moment
+	Broken                          // what is stored contradicts itself
+)
+
 // Refusal is an error that the caller, not the system, has to do something
 // about. Any other error from this package is an outage: nothing was granted.
 type Refusal struct {
-	Status     int    // as WIRE numbers it: 403, 404, 409, 410, 422, 429, …
+	Kind       Kind
 	Code       string // stable: not_found, self_review, stale, token_used, …
 	Detail     string // one or two sentences for a person, without any argument
 	RetryAfter time.Duration
@@ -56,15 +76,15 @@ type RejectedRequest struct {
 }
 
 var OtherRequest = &Refusal{
-	Status: 422, Code: "idempotency_key_reused",
+	Kind: Invalid, Code: "idempotency_key_reused",
 	Detail: "This Idempotency-Key was used for a different request. Use a new key for a new request.",
 }
 
-var UnstorableText = &Refusal{Status: 422, Code: "unfit_text", Detail: "A text holds a character that cannot be kept, such as NUL."}
+var UnstorableText = &Refusal{Kind: Invalid, Code: "unfit_text", Detail: "A text holds a character that cannot be kept, such as NUL."}
 
-// NotFound is the one answer for an approval that is not there and for one that
+// NoSuchApproval is the one answer for an approval that is not there and for one that
 // is somebody else's.
-var NotFound = &Refusal{Status: 404, Code: "not_found", Detail: "There is no such approval."}
+var NoSuchApproval = &Refusal{Kind: NotFound, Code: "not_found", Detail: "There is no such approval."}
 
 // Refuse appends the refusal of something that somebody wanted to the audit log, as
 // event says, and returns the refusal. An outage comes back instead of it.

@@ -78,7 +78,7 @@ func (a Delegations) Create(ctx context.Context, r DelegateRequest) (Delegation,
 	}
 	by := access.PersonAdministers(r.By, r.Channel, r.RequestID)
 	if d.PersonID != r.By.ID && !access.MayAdminister(r.By) {
-		return d, access.Refuse(ctx, a.Store, &access.Refusal{Status: 403, Code: "not_yours", Detail: "Only an administrator can say who decides in somebody else's place."}, by.Event("", "", "", ""))
+		return d, access.Refuse(ctx, a.Store, &access.Refusal{Kind: access.Forbidden, Code: "not_yours", Detail: "Only an administrator can say who decides in somebody else's place."}, by.Event("", "", "", ""))
 	}
 	if err := fitting(d, now); err != nil {
 		return d, err
@@ -92,7 +92,7 @@ func (a Delegations) Create(ctx context.Context, r DelegateRequest) (Delegation,
 	}
 	switch err := a.Store.Delegations.Create(ctx, d, e); {
 	case errors.Is(err, store.ErrConflict):
-		return d, &access.Refusal{Status: 422, Code: "overlaps", Detail: "The same deputy decides in this person's place for some of that time already. Revoke that first, or choose another time."}
+		return d, &access.Refusal{Kind: access.Invalid, Code: "overlaps", Detail: "The same deputy decides in this person's place for some of that time already. Revoke that first, or choose another time."}
 	case errors.Is(err, store.ErrUnfit):
 		return d, access.UnstorableText
 	default:
@@ -102,7 +102,9 @@ func (a Delegations) Create(ctx context.Context, r DelegateRequest) (Delegation,
 
 // fitting refuses times and reasons that no delegation can have.
 func fitting(d Delegation, now time.Time) error {
-	wrong := func(code, detail string) error { return &access.Refusal{Status: 422, Code: code, Detail: detail} }
+	wrong := func(code, detail string) error {
+		return &access.Refusal{Kind: access.Invalid, Code: code, Detail: detail}
+	}
 	switch {
 	case d.DeputyID == "":
 		return wrong("no_deputy", "Choose who decides in your place.")
@@ -124,7 +126,9 @@ func fitting(d Delegation, now time.Time) error {
 
 // mayStandIn refuses a deputy who cannot be this person's.
 func (a Delegations) mayStandIn(ctx context.Context, by engine.Person, d Delegation) error {
-	wrong := func(code, detail string) error { return &access.Refusal{Status: 422, Code: code, Detail: detail} }
+	wrong := func(code, detail string) error {
+		return &access.Refusal{Kind: access.Invalid, Code: code, Detail: detail}
+	}
 	person, err1 := a.Store.People.Get(ctx, d.PersonID)
 	deputy, err2 := a.Store.People.Get(ctx, d.DeputyID)
 	err := errors.Join(err1, err2)
@@ -160,7 +164,7 @@ func delegated(by access.By, code, message string, d Delegation) (engine.Event, 
 // Revoke ends a delegation at once: by either side of it, or an administrator.
 // What the deputy has said until then stays said.
 func (a Delegations) Revoke(ctx context.Context, by engine.Person, id, channel, requestID string) error {
-	gone := &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such delegation that is not revoked already."}
+	gone := &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such delegation that is not revoked already."}
 	d, err := a.Store.Delegations.Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnfit) {
 		return gone

@@ -91,7 +91,7 @@ func (r Endpoints) Add(ctx context.Context, by access.By, e NewEndpoint) (id, sh
 	err = r.Store.Endpoints.Create(ctx, store.Endpoint{ID: id, Kind: e.Kind, Name: e.Name, Settings: settings, CreatedBy: by.Actor.ID}, secret,
 		endpointEvent(by, "ENDPOINT_ADDED", "An endpoint for notifications was added.", id, e.Kind))
 	if errors.Is(err, store.ErrConflict) {
-		err = &access.Refusal{Status: 422, Code: "name_taken", Detail: "name: there is an endpoint of this name already."}
+		err = &access.Refusal{Kind: access.Invalid, Code: "name_taken", Detail: "name: there is an endpoint of this name already."}
 	}
 	return id, shown, r.administered(ctx, err)
 }
@@ -115,7 +115,7 @@ func endpointEvent(b access.By, code, message, id, kind string) engine.Event {
 	return e
 }
 
-var noEndpoint = &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such endpoint."}
+var noEndpoint = &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such endpoint."}
 
 func (r Endpoints) read(ctx context.Context, id string) (store.Endpoint, notify.Settings, error) {
 	e, err := r.Store.Endpoints.Get(ctx, id)
@@ -157,7 +157,7 @@ func (r Endpoints) RotateSecret(ctx context.Context, by access.By, id, url strin
 		return "", err
 	}
 	if overlap < 0 || overlap > notify.MaxOverlap {
-		return "", &access.Refusal{Status: 422, Code: "overlap", Detail: fmt.Sprintf("overlap: want 0s to %s.", notify.MaxOverlap)}
+		return "", &access.Refusal{Kind: access.Invalid, Code: "overlap", Detail: fmt.Sprintf("overlap: want 0s to %s.", notify.MaxOverlap)}
 	}
 	sealed, err := r.Store.Endpoints.Secret(ctx, id)
 	if err != nil {
@@ -181,7 +181,7 @@ func (r Endpoints) RotateSecret(ctx context.Context, by access.By, id, url strin
 		target.URL = strings.TrimSpace(url)
 		settings.Host = target.Host()
 	default:
-		return "", &access.Refusal{Status: 422, Code: "no_secret", Detail: "An endpoint for e-mail has no secret of its own: the mail server's is in the settings."}
+		return "", &access.Refusal{Kind: access.Invalid, Code: "no_secret", Detail: "An endpoint for e-mail has no secret of its own: the mail server's is in the settings."}
 	}
 	if err := target.Check(e.Kind); err != nil {
 		return "", unfitting([]error{err})
@@ -205,7 +205,7 @@ func (r Endpoints) Test(ctx context.Context, by access.By, id, to string) (strin
 		return "", err
 	}
 	if e.DisabledAt != nil {
-		return "", &access.Refusal{Status: 422, Code: "endpoint_off", Detail: "The endpoint is switched off. Switch it on before you test it."}
+		return "", &access.Refusal{Kind: access.Invalid, Code: "endpoint_off", Detail: "The endpoint is switched off. Switch it on before you test it."}
 	}
 	if e.Kind != notify.Email {
 		to = ""
@@ -216,7 +216,7 @@ func (r Endpoints) Test(ctx context.Context, by access.By, id, to string) (strin
 		}
 	}
 	if e.Kind == notify.Email && !access.ValidEmail(to) {
-		return "", &access.Refusal{Status: 422, Code: "no_addressee", Detail: "The endpoint writes to whoever could act. Say to which address the test goes."}
+		return "", &access.Refusal{Kind: access.Invalid, Code: "no_addressee", Detail: "The endpoint writes to whoever could act. Say to which address the test goes."}
 	}
 	now, err := r.Store.Now(ctx)
 	if err != nil {
@@ -244,7 +244,7 @@ type Delivery struct {
 func (r Endpoints) Delivery(ctx context.Context, id string) (Delivery, error) {
 	n, err := r.Store.Notifications.Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		err = &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such notification."}
+		err = &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such notification."}
 	}
 	return Delivery{Status: n.Status, Attempts: n.Attempts, Reason: n.LastError}, err
 }
@@ -294,7 +294,7 @@ func (r Endpoints) Resend(ctx context.Context, by access.By, id string) error {
 		}
 	}
 	if errors.Is(err, store.ErrNotFound) {
-		err = &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such dead letter. Somebody may have sent it again already."}
+		err = &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such dead letter. Somebody may have sent it again already."}
 	}
 	return r.administered(ctx, err)
 }

@@ -53,7 +53,9 @@ func (r OnCall) Set(ctx context.Context, by access.By, q OnCallRequest, once *ac
 	if len(q.Emails) == 0 && q.Until.IsZero() {
 		q.Until = q.From
 	}
-	wrong := func(code, detail string) error { return &access.Refusal{Status: 422, Code: code, Detail: detail} }
+	wrong := func(code, detail string) error {
+		return &access.Refusal{Kind: access.Invalid, Code: code, Detail: detail}
+	}
 	switch {
 	case !scheduleName.MatchString(q.Schedule):
 		return wrong("schedule", "A schedule's name has up to 64 of the characters a–z, 0–9, “.”, “_” and “-”, and begins with a letter or digit.")
@@ -91,7 +93,7 @@ func (r OnCall) ids(ctx context.Context, emails []string) ([]string, error) {
 		}
 	}
 	if len(unknown) > 0 {
-		return nil, &access.Refusal{Status: 422, Code: "unknown_people", Detail: "There is no active account with the address " + strings.Join(unknown, ", ") + ". Nothing was changed."}
+		return nil, &access.Refusal{Kind: access.Invalid, Code: "unknown_people", Detail: "There is no active account with the address " + strings.Join(unknown, ", ") + ". Nothing was changed."}
 	}
 	return ids, nil
 }

@@ -37,9 +37,9 @@ func (r Registry) RegisterAgent(ctx context.Context, by access.By, a registry.Ag
 	if !r.Owner {
 		switch {
 		case err != nil:
-			return &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such agent. “holdpoint key create --agent ID” makes one, with its key."}
+			return &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such agent. “holdpoint key create --agent ID” makes one, with its key."}
 		case a.Name != "" && a.Name != known.Name || a.Owner != "" && a.Owner != known.OwnerEmail:
-			return &access.Refusal{Status: 422, Code: "by_command", Detail: "An agent's name and owner are changed by command: “holdpoint agent set ID --owner EMAIL”."}
+			return &access.Refusal{Kind: access.Invalid, Code: "by_command", Detail: "An agent's name and owner are changed by command: “holdpoint agent set ID --owner EMAIL”."}
 		}
 		a.Name, change = known.Name, r.Store.Registry.ChangeAgent
 	}
@@ -78,7 +78,7 @@ func (r Registry) RevokeAgent(ctx context.Context, by access.By, id string, revo
 	return r.administered(ctx, missing(r.Store.Registry.RevokeAgent(ctx, id, revoke, once, by.Event(code, message, id, "")), "agent", revoke))
 }
 
-var noSuchOwner = &access.Refusal{Status: 422, Code: "no_such_owner", Detail: "owner: there is nobody with this e-mail address."}
+var noSuchOwner = &access.Refusal{Kind: access.Invalid, Code: "no_such_owner", Detail: "owner: there is nobody with this e-mail address."}
 
 // RegisterTool registers a tool or replaces what is registered of it.
 func (r Registry) RegisterTool(ctx context.Context, by access.By, t registry.Tool, once *access.Once) error {
@@ -86,7 +86,7 @@ func (r Registry) RegisterTool(ctx context.Context, by access.By, t registry.Too
 		return err
 	}
 	if registry.ConfusableName(t.Name) {
-		return &access.Refusal{Status: 422, Code: "tool_name_unclear", Detail: "tool_name holds letters of several scripts, so that it could be taken for another tool."}
+		return &access.Refusal{Kind: access.Invalid, Code: "tool_name_unclear", Detail: "tool_name holds letters of several scripts, so that it could be taken for another tool."}
 	}
 	return r.administered(ctx, r.Store.Registry.RegisterTool(ctx, t, once, by.Event("TOOL_REGISTERED", "The tool was registered.", "", t.Name)))
 }
@@ -113,11 +113,11 @@ func (r Registry) PutSettings(ctx context.Context, by access.By, s registry.Sett
 // no redemption.
 func (r Registry) ThrowKillSwitch(ctx context.Context, by access.By, agentID, reason string, once *access.Once) error {
 	if len(reason) > access.MaxReason || !utf8.ValidString(reason) {
-		return &access.Refusal{Status: 422, Code: "reason_too_long", Detail: fmt.Sprintf("The reason has %d bytes; at most %d are kept.", len(reason), access.MaxReason)}
+		return &access.Refusal{Kind: access.Invalid, Code: "reason_too_long", Detail: fmt.Sprintf("The reason has %d bytes; at most %d are kept.", len(reason), access.MaxReason)}
 	}
 	if agentID != "" {
 		if _, err := r.Store.People.Agent(ctx, agentID); errors.Is(err, store.ErrNotFound) {
-			return &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such agent."}
+			return &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such agent."}
 		} else if err != nil {
 			return err
 		}
@@ -143,11 +143,11 @@ func (r Registry) ThrowKillSwitch(ctx context.Context, by access.By, agentID, re
 			return failed
 		}
 		if _, on := known.Kills[agentID]; !on {
-			err = &access.Refusal{Status: 409, Code: "released_since", Detail: "This request threw the switch before, and it has been released since. Use a new Idempotency-Key to throw it again."}
+			err = &access.Refusal{Kind: access.Conflict, Code: "released_since", Detail: "This request threw the switch before, and it has been released since. Use a new Idempotency-Key to throw it again."}
 		}
 	}
 	if errors.Is(err, store.ErrConflict) {
-		err = &access.Refusal{Status: 409, Code: "already_on", Detail: "This kill switch is on already."}
+		err = &access.Refusal{Kind: access.Conflict, Code: "already_on", Detail: "This kill switch is on already."}
 	}
 	return r.administered(ctx, err)
 }
@@ -160,7 +160,7 @@ func (r Registry) ReleaseKillSwitch(ctx context.Context, by access.By, agentID s
 	}
 	err := r.Store.Registry.ReleaseKillSwitch(ctx, agentID, once, by.Event("KILL_SWITCH_RELEASED", message, agentID, ""))
 	if errors.Is(err, store.ErrNotFound) {
-		err = &access.Refusal{Status: 409, Code: "not_on", Detail: "This kill switch is not on."}
+		err = &access.Refusal{Kind: access.Conflict, Code: "not_on", Detail: "This kill switch is not on."}
 	}
 	return r.administered(ctx, err)
 }
@@ -185,7 +185,7 @@ func unfitting(errs []error) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	return &access.Refusal{Status: 422, Code: "invalid_body", Detail: errors.Join(errs...).Error()}
+	return &access.Refusal{Kind: access.Invalid, Code: "invalid_body", Detail: errors.Join(errs...).Error()}
 }
 
 func missing(err error, what string, revoke bool) error {
@@ -193,7 +193,7 @@ func missing(err error, what string, revoke bool) error {
 		return err
 	}
 	if revoke {
-		return &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such " + what + " that is not revoked already."}
+		return &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such " + what + " that is not revoked already."}
 	}
-	return &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such " + what + " that is revoked."}
+	return &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such " + what + " that is revoked."}
 }

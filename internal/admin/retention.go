@@ -46,7 +46,9 @@ type HoldRequest struct {
 // nothing of it is: neither on request nor by age.
 func (r Retention) PlaceHold(ctx context.Context, by access.By, q HoldRequest, once *access.Once) (Hold, error) {
 	h := Hold{ID: store.NewID("hold"), Covers: q.Covers, Subject: strings.TrimSpace(q.Subject), Reason: strings.TrimSpace(q.Reason), By: by.Actor.ID}
-	wrong := func(code, detail string) error { return &access.Refusal{Status: 422, Code: code, Detail: detail} }
+	wrong := func(code, detail string) error {
+		return &access.Refusal{Kind: access.Invalid, Code: code, Detail: detail}
+	}
 	switch h.Covers {
 	case CoversApproval, CoversAgent, CoversPerson:
 		if h.Subject == "" {
@@ -76,14 +78,14 @@ func (r Retention) PlaceHold(ctx context.Context, by access.By, q HoldRequest, o
 	err = r.Store.Retention.PlaceHold(ctx, h, rendering(once, h), e)
 	var kept *store.Kept
 	if errors.As(err, &kept) {
-		return h, &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such " + h.Covers + " to hold."}
+		return h, &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such " + h.Covers + " to hold."}
 	}
 	return h, r.administered(ctx, err)
 }
 
 // ReleaseHold ends a hold.
 func (r Retention) ReleaseHold(ctx context.Context, by access.By, id string, once *access.Once) error {
-	gone := &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such hold, or it was released already."}
+	gone := &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such hold, or it was released already."}
 	if once != nil {
 		if err := r.Store.Answered(ctx, once); err != nil {
 			return r.administered(ctx, err)
@@ -146,7 +148,7 @@ type EraseRequest struct {
 func (r Retention) Erase(ctx context.Context, by access.By, q EraseRequest, once *access.Once) (Erasure, error) {
 	e := Erasure{Covers: CoversApproval, Subject: strings.TrimSpace(q.ApprovalID), Reason: strings.TrimSpace(q.Reason), By: by.Actor.ID, EventID: store.NewEventID()}
 	if (e.Subject == "") == (strings.TrimSpace(q.Person) == "") {
-		return e, &access.Refusal{Status: 422, Code: "no_subject", Detail: "Name one approval or one person to erase."}
+		return e, &access.Refusal{Kind: access.Invalid, Code: "no_subject", Detail: "Name one approval or one person to erase."}
 	}
 	if err := reasonFits(e.Reason); err != nil {
 		return e, err
@@ -229,7 +231,7 @@ var retainer = engine.Actor{Kind: engine.SystemActor, ID: "retention", Channel: 
 func (r Retention) Erasures(ctx context.Context, cursor string, limit int) ([]Erasure, string, error) {
 	page, next, err := r.Store.Retention.Erasures(ctx, cursor, limit)
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnfit) {
-		return nil, "", &access.Refusal{Status: 400, Code: "bad_cursor", Detail: "That is no place in the list of erasures. Start at its beginning."}
+		return nil, "", &access.Refusal{Kind: access.Malformed, Code: "bad_cursor", Detail: "That is no place in the list of erasures. Start at its beginning."}
 	}
 	return page, next, err
 }
@@ -248,7 +250,7 @@ func (r Retention) Floor(ctx context.Context) (RetentionFloor, error) {
 // SetFloor changes the floor. It takes the role that owns the database.
 func (r Retention) SetFloor(ctx context.Context, by access.By, shortest time.Duration) error {
 	if shortest < 0 {
-		return &access.Refusal{Status: 422, Code: "floor", Detail: "The floor cannot be negative."}
+		return &access.Refusal{Kind: access.Invalid, Code: "floor", Detail: "The floor cannot be negative."}
 	}
 	former, err := r.Store.Retention.Floor(ctx)
 	if err != nil {
@@ -308,10 +310,10 @@ var personKept = map[string]string{
 }
 
 func keptRefusal(covers, why string) *access.Refusal {
-	r := &access.Refusal{Status: 409, Code: "kept_" + why, Detail: KeptWords(covers, why)}
+	r := &access.Refusal{Kind: access.Conflict, Code: "kept_" + why, Detail: KeptWords(covers, why)}
 	switch why {
 	case "missing":
-		r.Status, r.Code = 404, "not_found"
+		r.Kind, r.Code = access.NotFound, "not_found"
 	case "erased":
 		r.Code = "already_erased"
 	}
@@ -326,7 +328,7 @@ func (r Retention) person(ctx context.Context, text string) (engine.Person, erro
 		p, _, err = r.Store.People.ByEmail(ctx, strings.ToLower(text))
 	}
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnfit) {
-		return p, &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such person."}
+		return p, &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such person."}
 	}
 	return p, err
 }
@@ -334,9 +336,9 @@ func (r Retention) person(ctx context.Context, text string) (engine.Person, erro
 func reasonFits(reason string) error {
 	switch {
 	case reason == "":
-		return &access.Refusal{Status: 422, Code: "reason_required", Detail: "Say why: it stays on record, so name nobody in it."}
+		return &access.Refusal{Kind: access.Invalid, Code: "reason_required", Detail: "Say why: it stays on record, so name nobody in it."}
 	case len(reason) > access.MaxReason || !utf8.ValidString(reason):
-		return &access.Refusal{Status: 422, Code: "reason_too_long", Detail: fmt.Sprintf("The reason has %d bytes; at most %d are kept.", len(reason), access.MaxReason)}
+		return &access.Refusal{Kind: access.Invalid, Code: "reason_too_long", Detail: fmt.Sprintf("The reason has %d bytes; at most %d are kept.", len(reason), access.MaxReason)}
 	}
 	return nil
 }

@@ -19,25 +19,25 @@ func MayReadLog(p engine.Person) bool { return access.ReadsEverything(p) && !p.D
 
 // What the log does not have, and what is wrong with it.
 var (
-	notInLog     = &access.Refusal{Status: 404, Code: "not_in_log", Detail: "The log has nothing of this name, or not yet."}
-	noCheckpoint = &access.Refusal{Status: 404, Code: "no_checkpoint", Detail: "No checkpoint of this size is kept. /v1/audit/checkpoints lists those that are."}
+	notInLog     = &access.Refusal{Kind: access.NotFound, Code: "not_in_log", Detail: "The log has nothing of this name, or not yet."}
+	noCheckpoint = &access.Refusal{Kind: access.NotFound, Code: "no_checkpoint", Detail: "No checkpoint of this size is kept. /v1/audit/checkpoints lists those that are."}
 	notPlaced    = &access.Refusal{
-		Status: 409, Code: "not_placed_yet", RetryAfter: time.Second,
+		Kind: access.Conflict, Code: "not_placed_yet", RetryAfter: time.Second,
 		Detail: "The event is on record and has no place in the log yet: it gets one within a second, while a worker runs.",
 	}
 	notWitnessed = &access.Refusal{
-		Status: 409, Code: "not_witnessed_yet", RetryAfter: time.Second,
+		Kind: access.Conflict, Code: "not_witnessed_yet", RetryAfter: time.Second,
 		Detail: "The event has its place in the log, and no checkpoint that has it was signed by enough witnesses yet.",
 	}
 	eventChanged = &access.Refusal{
-		Status: 409, Code: "event_changed",
+		Kind: access.Conflict, Code: "event_changed",
 		Detail: "The event is not the one that was logged: it does not fit the leaf hash at its place. It was changed in the database, and cannot be proved.",
 	}
 	logBroken = &access.Refusal{
-		Status: 500, Code: "log_broken",
+		Kind: access.Broken, Code: "log_broken",
 		Detail: "The log in the database does not fit the checkpoint that was signed: something of it was changed or removed. Nothing can be proved by it.",
 	}
-	logBusy = &access.Refusal{Status: 503, Code: "log_busy", RetryAfter: time.Second, Detail: "Too many read the log at this moment; try again."}
+	logBusy = &access.Refusal{Kind: access.Unavailable, Code: "log_busy", RetryAfter: time.Second, Detail: "Too many read the log at this moment; try again."}
 )
 
 // The public log is read by anybody: so many connections at once are for them, and
@@ -212,7 +212,7 @@ func (l *Log) Consistency(ctx context.Context, from, to int64) (Continued, error
 		return Continued{}, err
 	}
 	if from < 0 || from > later.Size {
-		return Continued{}, &access.Refusal{Status: 400, Code: "bad_query", Detail: fmt.Sprintf("from has to be a size of the log that is not above %d.", later.Size)}
+		return Continued{}, &access.Refusal{Kind: access.Malformed, Code: "bad_query", Detail: fmt.Sprintf("from has to be a size of the log that is not above %d.", later.Size)}
 	}
 	c := Continued{From: from, To: later.Size, Checkpoints: []Checkpoint{later}}
 	c.Proof, err = l.prove(ctx, func(tiles audit.Tiles) ([]tlog.Hash, error) { return tiles.ProveTree(later.Size, later.Root, from) })

@@ -27,7 +27,7 @@ func (l *Log) Records(ctx context.Context, f EventFilter, limit int) ([]audit.Re
 	}
 	records, err := l.records(ctx, f, placed)
 	if errors.Is(err, store.ErrUnfit) {
-		return nil, &access.Refusal{Status: 400, Code: "bad_query", Detail: "A filter holds a text that no event can hold."}
+		return nil, &access.Refusal{Kind: access.Malformed, Code: "bad_query", Detail: "A filter holds a text that no event can hold."}
 	}
 	return records, err
 }

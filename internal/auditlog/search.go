@@ -34,12 +34,12 @@ func (l *Log) Search(ctx context.Context, f EventFilter, limit int) (Found, erro
 	f.Limit = limit
 	found, err := l.Store.Events.Search(ctx, f, SearchBudget)
 	if errors.Is(err, store.ErrUnfit) {
-		return Found{}, &access.Refusal{Status: 400, Code: "bad_query", Detail: "A filter holds a text that no event can hold."}
+		return Found{}, &access.Refusal{Kind: access.Malformed, Code: "bad_query", Detail: "A filter holds a text that no event can hold."}
 	}
 	return found, err
 }
 
-var noSuchEvent = &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such event."}
+var noSuchEvent = &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such event."}
 
 // Event reads the event of this id, whether it has a place in the log or not.
 func (l *Log) Event(ctx context.Context, id string) (audit.Record, error) {

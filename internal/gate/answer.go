@@ -27,7 +27,7 @@ func supplied(a approval.Approval, values canon.Value) error {
 	}
 	if len(req.Form) == 0 {
 		if values.Len() > 0 {
-			return &access.Refusal{Status: 422, Code: "values_not_wanted", Detail: "This approval asks for a yes or no, and for no values."}
+			return &access.Refusal{Kind: access.Invalid, Code: "values_not_wanted", Detail: "This approval asks for a yes or no, and for no values."}
 		}
 		return nil
 	}
@@ -36,13 +36,13 @@ func supplied(a approval.Approval, values canon.Value) error {
 		return err
 	}
 	if values.Kind() != canon.ObjectKind {
-		return &access.Refusal{Status: 422, Code: "values_missing", Detail: "This approval asks for values: send those of requirements[].form as values."}
+		return &access.Refusal{Kind: access.Invalid, Code: "values_missing", Detail: "This approval asks for values: send those of requirements[].form as values."}
 	}
 	if problems := asked.Validate(values); len(problems) > 0 {
 		// A refusal is put on record, so it names what the form knows and nothing that
 		// was sent.
 		where := cmp.Or(problems[0].Field, "something in them")
-		return &access.Refusal{Status: 422, Code: "values_invalid", Detail: fmt.Sprintf("The values do not fit what is asked for: %s %s.", where, problems[0].Message)}
+		return &access.Refusal{Kind: access.Invalid, Code: "values_invalid", Detail: fmt.Sprintf("The values do not fit what is asked for: %s %s.", where, problems[0].Message)}
 	}
 	return nil
 }

@@ -133,7 +133,7 @@ func (g *Gate) contractVetoed(ctx context.Context, p access.Principal, q Contrac
 	case v.Outcome == engine.KillSwitch:
 		return killedRefusal
 	}
-	return &access.Refusal{Status: 403, Code: v.Finding.Code, Detail: v.Finding.Message}
+	return &access.Refusal{Kind: access.Forbidden, Code: v.Finding.Code, Detail: v.Finding.Message}
 }
 
 var noContracts = func() *safeai.Set {

@@ -46,10 +46,10 @@ func (g *Contributions) Vote(ctx context.Context, v VoteRequest, once *access.On
 			return err
 		}
 		if _, err := approval.Tighten(c.Approval.Decision.Constraints, v.Constraints); err != nil {
-			return &access.Refusal{Status: 422, Code: "not_tighter", Detail: "A reviewer can only make constraints narrower: " + err.Error() + "."}
+			return &access.Refusal{Kind: access.Invalid, Code: "not_tighter", Detail: "A reviewer can only make constraints narrower: " + err.Error() + "."}
 		}
 		if _, err := approval.Constraints(c.Approval.Decision.Constraints, append(slices.Clone(c.Approval.State.Counted), fact)); err != nil {
-			return &access.Refusal{Status: 422, Code: "not_tighter", Detail: "Somebody else has set other constraints with their vote: " + err.Error() + "."}
+			return &access.Refusal{Kind: access.Invalid, Code: "not_tighter", Detail: "Somebody else has set other constraints with their vote: " + err.Error() + "."}
 		}
 		return nil
 	})
@@ -64,7 +64,7 @@ func sameCard(a approval.Approval, digest string, version int) error {
 	if err := settledRefusal(a); err != nil {
 		return err
 	}
-	return &access.Refusal{Status: 409, Code: "stale", Detail: "What you looked at is no longer what would be approved. Look at it again."}
+	return &access.Refusal{Kind: access.Conflict, Code: "stale", Detail: "What you looked at is no longer what would be approved. Look at it again."}
 }
 
 // proof is when and how the person last proved who they are; nil for never. A
@@ -83,13 +83,13 @@ func Proved(p engine.Person, now time.Time) bool { return proof(p).Fresh(now) }
 func checkVote(v VoteRequest) *access.Refusal {
 	switch {
 	case len(v.Comment) > MaxComment:
-		return &access.Refusal{Status: 422, Code: "comment_too_long", Detail: fmt.Sprintf("The comment has %d bytes; at most %d are kept.", len(v.Comment), MaxComment)}
+		return &access.Refusal{Kind: access.Invalid, Code: "comment_too_long", Detail: fmt.Sprintf("The comment has %d bytes; at most %d are kept.", len(v.Comment), MaxComment)}
 	case v.ValidFor < 0 || v.ValidFor > 0 && v.ValidFor < time.Second:
-		return &access.Refusal{Status: 422, Code: "valid_for", Detail: "How long the permission is good has to be a second or more."}
+		return &access.Refusal{Kind: access.Invalid, Code: "valid_for", Detail: "How long the permission is good has to be a second or more."}
 	case len(v.Constraints) > MaxConstraints:
-		return &access.Refusal{Status: 422, Code: "constraints_too_long", Detail: fmt.Sprintf("The constraints have %d bytes; at most %d are kept.", len(v.Constraints), MaxConstraints)}
+		return &access.Refusal{Kind: access.Invalid, Code: "constraints_too_long", Detail: fmt.Sprintf("The constraints have %d bytes; at most %d are kept.", len(v.Constraints), MaxConstraints)}
 	case !v.Approve && !v.Denial.Valid():
-		return &access.Refusal{Status: 422, Code: "denial_kind", Detail: "A denial says which kind it is: wrong_args, not_now, never or needs_info."}
+		return &access.Refusal{Kind: access.Invalid, Code: "denial_kind", Detail: "A denial says which kind it is: wrong_args, not_now, never or needs_info."}
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func (g *Contributions) voteRefused(v VoteRequest, by engine.Actor) engine.Event
 func (g *Contributions) mustHaveSeen(ctx context.Context, v VoteRequest, by engine.Actor) error {
 	r, _, err := g.read(ctx, v.Person, v.ApprovalID)
 	switch {
-	case errors.Is(err, access.NotFound):
+	case errors.Is(err, access.NoSuchApproval):
 		return nil // contribute says so, and records it
 	case err != nil || r.Size <= g.LongArguments:
 		return err
@@ -130,7 +130,7 @@ func (g *Contributions) hasSeen(ctx context.Context, c *store.Change, p engine.P
 	return notShown
 }
 
-var notShown = &access.Refusal{Status: 409, Code: "arguments_not_shown", Detail: "The arguments are long. Have all of them shown before you approve."}
+var notShown = &access.Refusal{Kind: access.Conflict, Code: "arguments_not_shown", Detail: "The arguments are long. Have all of them shown before you approve."}
 
 // AnswerRequest is what the requesting side says to an approval that asks.
 type AnswerRequest struct {
@@ -167,10 +167,10 @@ func (g *Contributions) Answer(ctx context.Context, p access.Principal, r Answer
 	}
 	return g.contribute(ctx, r.ApprovalID, once, fact, event, func(c *store.Change) error {
 		if p.AgentID == "" || p.AgentID != c.Approval.Call.AgentID {
-			return access.NotFound
+			return access.NoSuchApproval
 		}
 		if p.Kind != access.RuntimeKey {
-			return &access.Refusal{Status: 403, Code: "agent_cannot_confirm", Detail: "An agent's own key cannot confirm a call. A key of kind runtime can, on its user's behalf."}
+			return &access.Refusal{Kind: access.Forbidden, Code: "agent_cannot_confirm", Detail: "An agent's own key cannot confirm a call. A key of kind runtime can, on its user's behalf."}
 		}
 		if err := bounds(r.Comment); err != nil || !r.Confirmed {
 			return err
@@ -179,7 +179,7 @@ func (g *Contributions) Answer(ctx context.Context, p access.Principal, r Answer
 			if err := settledRefusal(c.Approval); err != nil {
 				return err
 			}
-			return &access.Refusal{Status: 409, Code: "stale", Detail: "The call is not the one that the user was shown: somebody has changed its arguments. Show it again, and say in digest which call was confirmed."}
+			return &access.Refusal{Kind: access.Conflict, Code: "stale", Detail: "The call is not the one that the user was shown: somebody has changed its arguments. Show it again, and say in digest which call was confirmed."}
 		}
 		return supplied(c.Approval, r.Values)
 	}, func(c *store.Change) error {
@@ -203,7 +203,7 @@ func (g *Contributions) Cancel(ctx context.Context, p access.Principal, id, requ
 	}
 	return g.contribute(ctx, id, once, approval.Fact{Kind: approval.Cancel, Actor: by}, event, func(c *store.Change) error {
 		if p.AgentID == "" || p.AgentID != c.Approval.Call.AgentID {
-			return access.NotFound
+			return access.NoSuchApproval
 		}
 		return nil
 	})
@@ -216,7 +216,7 @@ var errLate = errors.New("the fact came at or after the deadline")
 // is heard: all of it is read again with whatever comes.
 const maxFacts = 500
 
-var tooMuchSaid = &access.Refusal{Status: 409, Code: "too_much_said", Detail: fmt.Sprintf("%d things have been said of this call already. It can only be decided now.", maxFacts)}
+var tooMuchSaid = &access.Refusal{Kind: access.Conflict, Code: "too_much_said", Detail: fmt.Sprintf("%d things have been said of this call already. It can only be decided now.", maxFacts)}
 
 func decides(kind approval.FactKind) bool {
 	switch kind {
@@ -281,7 +281,7 @@ func (g *Contributions) contribute(ctx context.Context, id string, once *access.
 		case errors.Is(err, errLate):
 			continue // rolled back; the next look says that it is over
 		case errors.Is(err, store.ErrNotFound):
-			return approval.Approval{}, g.refuse(ctx, access.NotFound, engine.Event{
+			return approval.Approval{}, g.refuse(ctx, access.NoSuchApproval, engine.Event{
 				ID: store.NewEventID(), Type: engine.Refusal, ApprovalID: store.LoggableApprovalID(id),
 				SafePayload: []byte(`{}`), Actor: f.Actor,
 			})
@@ -331,7 +331,7 @@ func settledRefusal(a approval.Approval) error {
 	case approval.Expired:
 		return admission(approval.ErrExpired)
 	case approval.Approved, approval.Denied, approval.Cancelled:
-		return &access.Refusal{Status: 409, Code: "already_" + string(a.Status), Detail: fmt.Sprintf("This call is already %s.", a.Status)}
+		return &access.Refusal{Kind: access.Conflict, Code: "already_" + string(a.Status), Detail: fmt.Sprintf("This call is already %s.", a.Status)}
 	case approval.Pending:
 	}
 	return nil
@@ -341,30 +341,30 @@ func settledRefusal(a approval.Approval) error {
 func admission(err error) error {
 	for _, r := range []struct {
 		err    error
-		status int
+		kind   access.Kind
 		code   string
 		detail string
 	}{
-		{approval.ErrDecided, 409, "already_decided", "This call is already decided."},
-		{approval.ErrExpired, 410, "expired", "The time for this is over: its deadline has passed."},
-		{approval.ErrSelfReview, 403, "self_review", "You belong to the side that asks for this, so somebody else has to decide it."},
-		{approval.ErrMachine, 403, "machine_principal", "Only a signed-in person can decide this."},
-		{approval.ErrNotEligible, 403, "not_eligible", "You do not have the role that this asks for at this stage."},
-		{approval.ErrAlreadyVoted, 409, "already_voted", "You have voted on this already."},
-		{approval.ErrNothingToAnswer, 409, "nothing_to_answer", "This call is not waiting for an answer."},
-		{approval.ErrNotNeeded, 409, "not_needed", "The places that you could fill are filled; others have to decide the rest."},
-		{approval.ErrNoTicketWanted, 409, "no_ticket_wanted", "This call is not waiting for a ticket."},
-		{approval.ErrNoProofWanted, 409, "no_proof_wanted", "This call is not waiting for a proof of identity."},
-		{approval.ErrNotAccountable, 403, "not_accountable", "Only a person who answers for this call can do that."},
-		{approval.ErrNotFresh, 403, "verification_required", "Prove who you are once more: this takes a proof that is at most five minutes old."},
-		{approval.ErrAsked, 409, "already_asked", "A question is open already. Wait for its answer."},
-		{approval.ErrNotClaimed, 409, "not_claimed", "You have not taken this on."},
-		{approval.ErrTooLong, 422, "too_long", "It cannot be given that much more time."},
-		{approval.ErrNoReason, 422, "reason_required", "Say why."},
-		{approval.ErrNotBreakable, 409, "not_breakable", "What this waits for cannot be skipped in an emergency."},
+		{approval.ErrDecided, access.Conflict, "already_decided", "This call is already decided."},
+		{approval.ErrExpired, access.Expired, "expired", "The time for this is over: its deadline has passed."},
+		{approval.ErrSelfReview, access.Forbidden, "self_review", "You belong to the side that asks for this, so somebody else has to decide it."},
+		{approval.ErrMachine, access.Forbidden, "machine_principal", "Only a signed-in person can decide this."},
+		{approval.ErrNotEligible, access.Forbidden, "not_eligible", "You do not have the role that this asks for at this stage."},
+		{approval.ErrAlreadyVoted, access.Conflict, "already_voted", "You have voted on this already."},
+		{approval.ErrNothingToAnswer, access.Conflict, "nothing_to_answer", "This call is not waiting for an answer."},
+		{approval.ErrNotNeeded, access.Conflict, "not_needed", "The places that you could fill are filled; others have to decide the rest."},
+		{approval.ErrNoTicketWanted, access.Conflict, "no_ticket_wanted", "This call is not waiting for a ticket."},
+		{approval.ErrNoProofWanted, access.Conflict, "no_proof_wanted", "This call is not waiting for a proof of identity."},
+		{approval.ErrNotAccountable, access.Forbidden, "not_accountable", "Only a person who answers for this call can do that."},
+		{approval.ErrNotFresh, access.Forbidden, "verification_required", "Prove who you are once more: this takes a proof that is at most five minutes old."},
+		{approval.ErrAsked, access.Conflict, "already_asked", "A question is open already. Wait for its answer."},
+		{approval.ErrNotClaimed, access.Conflict, "not_claimed", "You have not taken this on."},
+		{approval.ErrTooLong, access.Invalid, "too_long", "It cannot be given that much more time."},
+		{approval.ErrNoReason, access.Invalid, "reason_required", "Say why."},
+		{approval.ErrNotBreakable, access.Conflict, "not_breakable", "What this waits for cannot be skipped in an emergency."},
 	} {
 		if errors.Is(err, r.err) {
-			return &access.Refusal{Status: r.status, Code: r.code, Detail: r.detail}
+			return &access.Refusal{Kind: r.kind, Code: r.code, Detail: r.detail}
 		}
 	}
 	return err

@@ -116,7 +116,7 @@ func (g *core) read(ctx context.Context, p engine.Person, id string) (store.Reco
 	r, err := g.Store.Approvals.Get(ctx, id)
 	switch {
 	case errors.Is(err, store.ErrNotFound) || err == nil && !d.mayRead(r.Approval):
-		return store.Record{}, d, access.NotFound
+		return store.Record{}, d, access.NoSuchApproval
 	case err != nil:
 		return store.Record{}, d, err
 	}
@@ -134,7 +134,7 @@ func visible(c *store.Change, p engine.Person) error {
 		return err
 	}
 	if !(deputy{p, chains}).mayRead(c.Approval) {
-		return access.NotFound
+		return access.NoSuchApproval
 	}
 	return nil
 }

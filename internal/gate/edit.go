@@ -97,11 +97,11 @@ func (g *Contributions) mayEdit(c *store.Change, r EditRequest) error {
 	case c.Approval.State.Status != approval.Pending:
 		return admission(approval.ErrDecided)
 	case c.Approval.Call.Dialect == DialectThreeGate:
-		return &access.Refusal{Status: 409, Code: "not_editable", Detail: "A tool request is signed for as the document that it is. Deny it, and say what to change."}
+		return &access.Refusal{Kind: access.Conflict, Code: "not_editable", Detail: "A tool request is signed for as the document that it is. Deny it, and say what to change."}
 	case strings.TrimSpace(r.Comment) == "":
-		return &access.Refusal{Status: 422, Code: "reason_required", Detail: "Say why you change the arguments: the agent learns of it."}
+		return &access.Refusal{Kind: access.Invalid, Code: "reason_required", Detail: "Say why you change the arguments: the agent learns of it."}
 	case r.Arguments.Kind() != canon.ObjectKind:
-		return &access.Refusal{Status: 422, Code: "arguments", Detail: "The arguments have to be a JSON object."}
+		return &access.Refusal{Kind: access.Invalid, Code: "arguments", Detail: "The arguments have to be a JSON object."}
 	}
 	// Whoever could ask about it could decide it.
 	_, err := admitted(c, approval.Fact{Kind: approval.Claim, Actor: r.actor(), Voter: voter(r.Person)})
@@ -133,11 +133,11 @@ func (g *Contributions) edited(ctx context.Context, c *store.Change, r EditReque
 		return edition{}, fmt.Errorf("change the arguments of %s: %w", a.ID, err)
 	}
 	if string(before.Canonical()) == string(r.Arguments.Canonical()) {
-		return edition{}, &access.Refusal{Status: 422, Code: "nothing_changed", Detail: "These are the arguments that there are."}
+		return edition{}, &access.Refusal{Kind: access.Invalid, Code: "nothing_changed", Detail: "These are the arguments that there are."}
 	}
 	p, err := g.proposeAgain(a, doc, c.MaxState)
 	if err != nil {
-		return edition{}, &access.Refusal{Status: 422, Code: "edit_invalid", Detail: "With these arguments it is no call that can be judged."}
+		return edition{}, &access.Refusal{Kind: access.Invalid, Code: "edit_invalid", Detail: "With these arguments it is no call that can be judged."}
 	}
 	p.session = a.Session
 	// The gate's own plugins count calls and ask for kill switches: it is no further
@@ -147,7 +147,7 @@ func (g *Contributions) edited(ctx context.Context, c *store.Change, r EditReque
 	case err != nil:
 		return edition{}, err
 	case veto != nil:
-		return edition{}, &access.Refusal{Status: 422, Code: "edit_refused", Detail: "The call is not let through with these arguments: " + veto.Finding.Code + "."}
+		return edition{}, &access.Refusal{Kind: access.Invalid, Code: "edit_refused", Detail: "The call is not let through with these arguments: " + veto.Finding.Code + "."}
 	}
 	judge := g.Judge()
 	j, _ := g.after(ctx, p, judge.Judge(p, time.Now()))
@@ -158,7 +158,7 @@ func (g *Contributions) edited(ctx context.Context, c *store.Change, r EditReque
 				why = append(why, f.Code)
 			}
 		}
-		return edition{}, &access.Refusal{Status: 422, Code: "edit_refused", Detail: "The rules refuse the call with these arguments: " + strings.Join(why, ", ") + "."}
+		return edition{}, &access.Refusal{Kind: access.Invalid, Code: "edit_refused", Detail: "The rules refuse the call with these arguments: " + strings.Join(why, ", ") + "."}
 	}
 	rule := judge.Routing.For(p.Call)
 	d := j.Require(rule.Apply(j.Requirements))
@@ -168,7 +168,7 @@ func (g *Contributions) edited(ctx context.Context, c *store.Change, r EditReque
 	both := former.Stricter(d)
 	both.Findings = mergeFindings(d.Findings, both.Findings)
 	if both.Constraints, err = approval.Tighten(former.Constraints, j.Constraints); err != nil {
-		return edition{}, &access.Refusal{Status: 422, Code: "edit_refused", Detail: "With these arguments the rules set constraints that are wider than those before, and an edit loosens nothing. Deny it, and let the agent ask anew."}
+		return edition{}, &access.Refusal{Kind: access.Invalid, Code: "edit_refused", Detail: "With these arguments the rules set constraints that are wider than those before, and an edit loosens nothing. Deny it, and let the agent ask anew."}
 	}
 	excluded := append(slices.Clone(a.Plan.Excluded), r.Person.Identity)
 	slices.Sort(excluded)

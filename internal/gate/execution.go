@@ -53,14 +53,14 @@ func (g *Gate) Executed(ctx context.Context, p access.Principal, r ExecutionRequ
 	result, err := g.change(ctx, r.ApprovalID, once, event, func(c *store.Change) (any, error) {
 		switch {
 		case p.AgentID == "" || c.Approval.Call.AgentID != p.AgentID:
-			return nil, access.NotFound
+			return nil, access.NoSuchApproval
 		case c.Approval.Execution == approval.NotRun:
-			return nil, &access.Refusal{Status: 409, Code: "not_redeemed", Detail: "The approval's token has not been redeemed, so nothing can have run."}
+			return nil, &access.Refusal{Kind: access.Conflict, Code: "not_redeemed", Detail: "The approval's token has not been redeemed, so nothing can have run."}
 		case c.Approval.Execution == approval.Unknown:
 			// Its lease is over, and a person is finding out: what it says helps them.
-			return nil, &access.Refusal{Status: 409, Code: "lease_ended", Detail: "The time to report is over, and a person is finding out what became of the call. What you say is on record for them: " + string(r.Outcome) + "."}
+			return nil, &access.Refusal{Kind: access.Conflict, Code: "lease_ended", Detail: "The time to report is over, and a person is finding out what became of the call. What you say is on record for them: " + string(r.Outcome) + "."}
 		case c.Approval.Execution != approval.Redeemed:
-			return nil, &access.Refusal{Status: 409, Code: "already_reported", Detail: "What became of this call has been reported already."}
+			return nil, &access.Refusal{Kind: access.Conflict, Code: "already_reported", Detail: "What became of this call has been reported already."}
 		}
 		if err := c.Executed(r.Outcome); err != nil {
 			return nil, err
@@ -84,7 +84,7 @@ func (g *Gate) Executed(ctx context.Context, p access.Principal, r ExecutionRequ
 		return done, nil
 	})
 	if errors.Is(err, store.ErrNotFound) {
-		return ExecutedCall{}, g.refuse(ctx, access.NotFound, engine.Event{
+		return ExecutedCall{}, g.refuse(ctx, access.NoSuchApproval, engine.Event{
 			ID: store.NewEventID(), Type: engine.Executed, RequestID: r.RequestID,
 			ApprovalID: store.LoggableApprovalID(r.ApprovalID), AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: by,
 		})
@@ -154,11 +154,11 @@ func (g *Contributions) Reconcile(ctx context.Context, s Said, outcome approval.
 		}
 		switch {
 		case !s.Person.Has(access.AdminRole) && !slices.Contains(c.Approval.Plan.Excluded, s.Person.Identity):
-			return nil, &access.Refusal{Status: 403, Code: "not_accountable", Detail: "Somebody who answers for the call, or an administrator, finds out what became of it."}
+			return nil, &access.Refusal{Kind: access.Forbidden, Code: "not_accountable", Detail: "Somebody who answers for the call, or an administrator, finds out what became of it."}
 		case c.Approval.Execution != approval.Unknown:
-			return nil, &access.Refusal{Status: 409, Code: "not_unknown", Detail: "It is known what became of this call, or it has not run."}
+			return nil, &access.Refusal{Kind: access.Conflict, Code: "not_unknown", Detail: "It is known what became of this call, or it has not run."}
 		case outcome != approval.Succeeded && outcome != approval.Failed:
-			return nil, &access.Refusal{Status: 422, Code: "outcome", Detail: "Say that the call succeeded, or that it failed or never ran."}
+			return nil, &access.Refusal{Kind: access.Invalid, Code: "outcome", Detail: "Say that the call succeeded, or that it failed or never ran."}
 		case strings.TrimSpace(s.Comment) == "":
 			return nil, admission(approval.ErrNoReason)
 		}
@@ -188,14 +188,14 @@ func (g *Contributions) ReviewAfterwards(ctx context.Context, s Said, justified 
 	}
 	result, err := g.change(ctx, s.ApprovalID, once, event, func(c *store.Change) (any, error) {
 		if !mayRead(s.Person, c.Approval) {
-			return nil, access.NotFound
+			return nil, access.NoSuchApproval
 		}
 		owed, err := c.Owed()
 		if err != nil {
 			return nil, err
 		}
 		if owed == nil || owed.DoneAt != nil {
-			return nil, &access.Refusal{Status: 409, Code: "nothing_owed", Detail: "Nobody has to look at this call afterwards, or somebody has."}
+			return nil, &access.Refusal{Kind: access.Conflict, Code: "nothing_owed", Detail: "Nobody has to look at this call afterwards, or somebody has."}
 		}
 		if err := mayReviewAfterwards(s.Person, c.Approval); err != nil {
 			return nil, err
@@ -250,7 +250,7 @@ func mayReviewAfterwards(p engine.Person, a approval.Approval) error {
 // about is the answer to what a person did with an approval.
 func (g *Contributions) about(ctx context.Context, s Said, kind engine.EventType, result any, err error) (approval.Approval, error) {
 	if errors.Is(err, store.ErrNotFound) {
-		return approval.Approval{}, g.refuse(ctx, access.NotFound, engine.Event{
+		return approval.Approval{}, g.refuse(ctx, access.NoSuchApproval, engine.Event{
 			ID: store.NewEventID(), Type: kind, RequestID: s.RequestID, ApprovalID: store.LoggableApprovalID(s.ApprovalID), SafePayload: []byte(`{}`), Actor: s.actor(),
 		})
 	}

@@ -122,7 +122,7 @@ func (g *Grants) makeGrant(ctx context.Context, r GrantRequest, from approval.Ap
 		}
 		if len(missing) > 0 {
 			return nil, &access.Refusal{
-				Status: 409, Code: "denials_not_acknowledged",
+				Kind: access.Conflict, Code: "denials_not_acknowledged",
 				Detail: "People have denied calls that this would let pass. Look at each and say so: " + strings.Join(missing, ", ") + ".",
 			}
 		}
@@ -147,7 +147,7 @@ func (g *Grants) makeGrant(ctx context.Context, r GrantRequest, from approval.Ap
 		return Grant{Grant: made, Pattern: r.Pattern, MayRevoke: true}, nil
 	})
 	if errors.Is(err, store.ErrNotFound) {
-		return Grant{}, access.NotFound
+		return Grant{}, access.NoSuchApproval
 	}
 	if err != nil {
 		return Grant{}, err
@@ -159,7 +159,7 @@ func (g *Grants) makeGrant(ctx context.Context, r GrantRequest, from approval.Ap
 func (g *Grants) grantable(ctx context.Context, r GrantRequest) (store.Record, canon.Value, error) {
 	record, err := g.Store.Approvals.Get(ctx, r.ApprovalID)
 	if errors.Is(err, store.ErrNotFound) {
-		err = access.NotFound
+		err = access.NoSuchApproval
 	}
 	if err == nil {
 		err = r.allowed(record.Approval, record.Now)
@@ -181,7 +181,7 @@ func (g *Grants) grantable(ctx context.Context, r GrantRequest) (store.Record, c
 	}
 	document, err := g.Sealer.Open(r.ApprovalID, record.Sealed)
 	if errors.Is(err, seal.ErrErased) {
-		return record, canon.Value{}, &access.Refusal{Status: 409, Code: "erased", Detail: "The arguments have been erased, so there is nothing that other calls could be like."}
+		return record, canon.Value{}, &access.Refusal{Kind: access.Conflict, Code: "erased", Detail: "The arguments have been erased, so there is nothing that other calls could be like."}
 	}
 	if err != nil {
 		return record, canon.Value{}, fmt.Errorf("open the arguments of %s: %w", r.ApprovalID, err)
@@ -191,7 +191,7 @@ func (g *Grants) grantable(ctx context.Context, r GrantRequest) (store.Record, c
 		return record, canon.Value{}, fmt.Errorf("read the arguments of %s: %w", r.ApprovalID, err)
 	}
 	if !r.Pattern.Match(args) {
-		return record, canon.Value{}, &access.Refusal{Status: 422, Code: "not_like_it", Detail: "The call that this is made from does not fit what you have written."}
+		return record, canon.Value{}, &access.Refusal{Kind: access.Invalid, Code: "not_like_it", Detail: "The call that this is made from does not fit what you have written."}
 	}
 	return record, args, nil
 }
@@ -200,7 +200,7 @@ func (g *Grants) grantable(ctx context.Context, r GrantRequest) (store.Record, c
 func (r GrantRequest) allowed(a approval.Approval, now time.Time) error {
 	err := MayGrant(r.Person, a, now)
 	if r.Digest != a.Call.Digest && mayRead(r.Person, a) {
-		return &access.Refusal{Status: 409, Code: "stale", Detail: "What you looked at is no longer what the call is about. Look at it again."}
+		return &access.Refusal{Kind: access.Conflict, Code: "stale", Detail: "What you looked at is no longer what the call is about. Look at it again."}
 	}
 	return err
 }
@@ -212,15 +212,15 @@ func MayGrant(p engine.Person, a approval.Approval, now time.Time) error {
 	roles, human := rolesAsked(a)
 	switch {
 	case !mayRead(p, a):
-		return access.NotFound
+		return access.NoSuchApproval
 	case slices.Contains(a.Plan.Excluded, p.Identity):
 		return admission(approval.ErrSelfReview)
 	case p.Disabled || !slices.ContainsFunc(append(slices.Clone(roles), human...), p.Has):
 		return admission(approval.ErrNotEligible)
 	case !slices.ContainsFunc(roles, p.Has):
-		return &access.Refusal{Status: 409, Code: "human_only", Detail: "A person has to decide each call like this one, and nobody can do so beforehand."}
+		return &access.Refusal{Kind: access.Conflict, Code: "human_only", Detail: "A person has to decide each call like this one, and nobody can do so beforehand."}
 	case a.Call.Dialect == DialectThreeGate:
-		return &access.Refusal{Status: 409, Code: "not_grantable", Detail: "A tool request is signed for as the document that it is. Each has to be looked at."}
+		return &access.Refusal{Kind: access.Conflict, Code: "not_grantable", Detail: "A tool request is signed for as the document that it is. Each has to be looked at."}
 	}
 	if !Proved(p, now) {
 		return admission(approval.ErrNotFresh)
@@ -254,16 +254,16 @@ func rolesAsked(a approval.Approval) (roles, human []string) {
 func (r GrantRequest) check() error {
 	switch {
 	case r.For < MinGrant || r.For > MaxGrant:
-		return &access.Refusal{Status: 422, Code: "grant_time", Detail: "A grant lasts between one minute and seven days."}
+		return &access.Refusal{Kind: access.Invalid, Code: "grant_time", Detail: "A grant lasts between one minute and seven days."}
 	case r.Uses < 1 || r.Uses > MaxGrantUses:
-		return &access.Refusal{Status: 422, Code: "grant_uses", Detail: fmt.Sprintf("A grant is good for 1 to %d calls.", MaxGrantUses)}
+		return &access.Refusal{Kind: access.Invalid, Code: "grant_uses", Detail: fmt.Sprintf("A grant is good for 1 to %d calls.", MaxGrantUses)}
 	case strings.TrimSpace(r.Comment) == "":
-		return &access.Refusal{Status: 422, Code: "reason_required", Detail: "Say why calls like this one are to pass: others will want to know."}
+		return &access.Refusal{Kind: access.Invalid, Code: "reason_required", Detail: "Say why calls like this one are to pass: others will want to know."}
 	case len(r.Comment) > access.MaxReason || !utf8.ValidString(r.Comment):
-		return &access.Refusal{Status: 422, Code: "reason_too_long", Detail: fmt.Sprintf("The reason has %d bytes; at most %d are kept.", len(r.Comment), access.MaxReason)}
+		return &access.Refusal{Kind: access.Invalid, Code: "reason_too_long", Detail: fmt.Sprintf("The reason has %d bytes; at most %d are kept.", len(r.Comment), access.MaxReason)}
 	}
 	if err := r.Pattern.Check(); err != nil {
-		return &access.Refusal{Status: 422, Code: "pattern", Detail: err.Error()}
+		return &access.Refusal{Kind: access.Invalid, Code: "pattern", Detail: err.Error()}
 	}
 	return nil
 }
@@ -316,7 +316,7 @@ func mayRevoke(p engine.Person, one store.Grant, from approval.Approval) bool {
 	return one.PersonID == p.ID || access.MayAdminister(p) || !p.Disabled && slices.ContainsFunc(append(roles, human...), p.Has)
 }
 
-var noGrant = &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such grant."}
+var noGrant = &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such grant."}
 
 // Revoke ends a grant at once: for whoever made it, administrators, and
 // those whose role was asked for. Nobody can lengthen one.
@@ -363,7 +363,7 @@ func (g *Grants) revoke(ctx context.Context, one store.Grant, by access.By, once
 	err := g.Store.Grants.Revoke(ctx, one.ID, by.Actor.ID, once, e)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return &access.Refusal{Status: 409, Code: "grant_over", Detail: "This grant is over already: revoked, used up, or past its time."}
+		return &access.Refusal{Kind: access.Conflict, Code: "grant_over", Detail: "This grant is over already: revoked, used up, or past its time."}
 	case errors.Is(err, store.ErrOtherRequest):
 		return access.OtherRequest
 	}

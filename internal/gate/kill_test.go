@@ -284,7 +284,7 @@ func TestRateLimits(t *testing.T) {
 	try := func(tool string) string {
 		_, _, err := h.CheckToolCall(ctx, h.agent, parse(t, params(tool, "")), gate.Request{}, nil)
 		var r *access.Refusal
-		if errors.As(err, &r) && (r.Status != 429 || r.RetryAfter < time.Second || r.RetryAfter > 62*time.Second) {
+		if errors.As(err, &r) && (r.Kind != access.RateLimited || r.RetryAfter < time.Second || r.RetryAfter > 62*time.Second) {
 			t.Errorf("%s: %+v", tool, r)
 		}
 		return code(err)

@@ -114,7 +114,7 @@ func (g *Queries) Session(ctx context.Context, p engine.Person, agentID, session
 		cards = append(cards, card)
 	}
 	if len(cards) == 0 {
-		return nil, false, access.NotFound
+		return nil, false, access.NoSuchApproval
 	}
 	return cards, full, nil
 }

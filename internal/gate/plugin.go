@@ -81,7 +81,7 @@ func (g *core) rateLimiter(ctx context.Context, p Proposal) (*Veto, error) {
 	limited := func(code, message string) *Veto {
 		return &Veto{
 			Finding: engine.Finding{Source: "rate_limiter", Code: code, Message: message, Route: engine.Refuse}, Outcome: engine.RateLimited,
-			Refusal: &access.Refusal{Status: 429, Code: code, Detail: message, RetryAfter: max(x.RetryAfter, time.Second)},
+			Refusal: &access.Refusal{Kind: access.RateLimited, Code: code, Detail: message, RetryAfter: max(x.RetryAfter, time.Second)},
 		}
 	}
 	switch x.Limit {

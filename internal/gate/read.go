@@ -41,7 +41,7 @@ type View struct {
 func (g *Queries) ForAgent(ctx context.Context, p access.Principal, id string) (View, error) {
 	r, err := g.Store.Approvals.Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) || err == nil && p.Kind != access.AdminKey && r.Approval.Call.AgentID != p.AgentID {
-		return View{}, access.NotFound
+		return View{}, access.NoSuchApproval
 	}
 	if err != nil {
 		return View{}, err
@@ -186,7 +186,7 @@ func (g *Queries) History(ctx context.Context, p engine.Person, cursor string, l
 	by := store.Reader{All: access.ReadsEverything(p), Roles: p.Roles, Identity: p.Identity, For: d.others()}
 	page, next, err := g.Store.Approvals.History(ctx, by, cursor, limit)
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnfit) {
-		return nil, "", &access.Refusal{Status: 400, Code: "bad_cursor", Detail: "That is no place in the history. Start at its beginning."}
+		return nil, "", &access.Refusal{Kind: access.Malformed, Code: "bad_cursor", Detail: "That is no place in the history. Start at its beginning."}
 	}
 	return page, next, err
 }

@@ -39,10 +39,10 @@ type Redemption struct {
 }
 
 var (
-	invalidToken = &access.Refusal{Status: 401, Code: "token_invalid", Detail: "This token is not one that is good here."}
-	expiredToken = &access.Refusal{Status: 401, Code: "token_expired", Detail: "This token has expired. Ask the approval for a fresh one."}
-	staleToken   = &access.Refusal{Status: 409, Code: "stale", Detail: "What the call depends on has changed since it was asked for, so it cannot run. Ask again."}
-	usedToken    = &access.Refusal{Status: 409, Code: "token_used", Detail: "This token has been redeemed already."}
+	invalidToken = &access.Refusal{Kind: access.Unauthenticated, Code: "token_invalid", Detail: "This token is not one that is good here."}
+	expiredToken = &access.Refusal{Kind: access.Unauthenticated, Code: "token_expired", Detail: "This token has expired. Ask the approval for a fresh one."}
+	staleToken   = &access.Refusal{Kind: access.Conflict, Code: "stale", Detail: "What the call depends on has changed since it was asked for, so it cannot run. Ask again."}
+	usedToken    = &access.Refusal{Kind: access.Conflict, Code: "token_used", Detail: "This token has been redeemed already."}
 )
 
 // Redeem spends a token: signature, issuer, environment and times, the agent,
@@ -58,7 +58,7 @@ func (g *Gate) Redeem(ctx context.Context, p access.Principal, r RedeemRequest, 
 		})
 	}
 	if r.Lease < 0 || r.Lease > MaxLease {
-		return Redemption{}, g.refuse(ctx, &access.Refusal{Status: 422, Code: "lease", Detail: "A lease lasts at most " + MaxLease.String() + "."}, engine.Event{
+		return Redemption{}, g.refuse(ctx, &access.Refusal{Kind: access.Invalid, Code: "lease", Detail: "A lease lasts at most " + MaxLease.String() + "."}, engine.Event{
 			ID: store.NewEventID(), Type: engine.Redeemed, RequestID: r.RequestID,
 			ApprovalID: claims.ApprovalID, AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: by,
 		})
@@ -135,7 +135,7 @@ func (g *Gate) spendable(c *store.Change, p access.Principal, claims token.Claim
 	a := c.Approval
 	switch {
 	case claims.Subject != p.AgentID || a.Call.AgentID != p.AgentID:
-		return &access.Refusal{Status: 404, Code: "not_found", Detail: "There is no such token."}
+		return &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such token."}
 	case slices.Contains(c.Revoked, kid):
 		return invalidToken
 	case c.Kill != nil:
@@ -153,17 +153,17 @@ func (g *Gate) spendable(c *store.Change, p access.Principal, claims token.Claim
 }
 
 // killedRefusal is the refusal of anything that would let a stopped agent go on.
-var killedRefusal = &access.Refusal{Status: 423, Code: "kill_switch", Detail: "A kill switch stops this agent: nothing of it can be approved or run while it is on."}
+var killedRefusal = &access.Refusal{Kind: access.Stopped, Code: "kill_switch", Detail: "A kill switch stops this agent: nothing of it can be approved or run while it is on."}
 
 // stillRegistered refuses to let a call run whose agent or tool has been
 // revoked since it was approved.
 func (g *Gate) stillRegistered(a approval.Approval) *access.Refusal {
 	known := g.Judge().Registry
 	if agent, ok := known.Agents[a.Call.AgentID]; ok && agent.RevokedAt != nil {
-		return &access.Refusal{Status: 423, Code: "agent_revoked", Detail: "The agent's registration has been revoked since the call was approved."}
+		return &access.Refusal{Kind: access.Stopped, Code: "agent_revoked", Detail: "The agent's registration has been revoked since the call was approved."}
 	}
 	if tool, ok := known.Tools[a.Call.Tool]; ok && tool.RevokedAt != nil {
-		return &access.Refusal{Status: 423, Code: "tool_revoked", Detail: "The tool's registration has been revoked since the call was approved."}
+		return &access.Refusal{Kind: access.Stopped, Code: "tool_revoked", Detail: "The tool's registration has been revoked since the call was approved."}
 	}
 	return nil
 }

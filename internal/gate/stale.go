@@ -23,7 +23,7 @@ var errStale = errors.New("the call does not fit the world any more")
 func unchanged(a approval.Approval, found map[string]string) *access.Refusal {
 	for name := range a.Preconditions {
 		if _, looked := found[name]; !looked {
-			return &access.Refusal{Status: 422, Code: "preconditions_required", Detail: "The call depends on things being as they were. Say in preconditions what they are now; all names of the approval's preconditions are needed."}
+			return &access.Refusal{Kind: access.Invalid, Code: "preconditions_required", Detail: "The call depends on things being as they were. Say in preconditions what they are now; all names of the approval's preconditions are needed."}
 		}
 	}
 	for name, value := range a.Preconditions {

@@ -43,11 +43,11 @@ const (
 // checkPreconditions refuses preconditions that cannot be kept.
 func checkPreconditions(conditions map[string]string) *access.Refusal {
 	if len(conditions) > maxPreconditions {
-		return &access.Refusal{Status: 422, Code: "preconditions", Detail: fmt.Sprintf("There are %d preconditions; at most %d are kept.", len(conditions), maxPreconditions)}
+		return &access.Refusal{Kind: access.Invalid, Code: "preconditions", Detail: fmt.Sprintf("There are %d preconditions; at most %d are kept.", len(conditions), maxPreconditions)}
 	}
 	for name, value := range conditions {
 		if name == "" || len(name) > maxPrecondition || len(value) > maxPrecondition || strings.ContainsRune(name+value, 0) || !utf8.ValidString(name+value) {
-			return &access.Refusal{Status: 422, Code: "preconditions", Detail: fmt.Sprintf("A precondition has a name and a text, of at most %d bytes each.", maxPrecondition)}
+			return &access.Refusal{Kind: access.Invalid, Code: "preconditions", Detail: fmt.Sprintf("A precondition has a name and a text, of at most %d bytes each.", maxPrecondition)}
 		}
 	}
 	return nil
@@ -96,7 +96,7 @@ func (g *Gate) submit(ctx context.Context, p access.Principal, proposal Proposal
 	}
 	wrong := bounded(proposal.Call)
 	if wrong == nil && (len(named) > maxRequestID || !utf8.ValidString(named) || strings.ContainsRune(named, 0)) {
-		wrong = &access.Refusal{Status: 422, Code: "field_too_long", Detail: fmt.Sprintf("A session's name is a text of at most %d bytes.", maxRequestID)}
+		wrong = &access.Refusal{Kind: access.Invalid, Code: "field_too_long", Detail: fmt.Sprintf("A session's name is a text of at most %d bytes.", maxRequestID)}
 	}
 	if wrong == nil {
 		wrong = checkPreconditions(r.Preconditions)
@@ -230,13 +230,13 @@ func (g *Gate) store(ctx context.Context, j Judgement, sub store.Submission, onc
 // bounded refuses a call whose names are too long to be kept in the log.
 func bounded(c engine.Call) *access.Refusal {
 	if len(c.Tool) > maxToolName {
-		return &access.Refusal{Status: 422, Code: "field_too_long", Detail: fmt.Sprintf("tool_name has %d bytes; at most %d are accepted.", len(c.Tool), maxToolName)}
+		return &access.Refusal{Kind: access.Invalid, Code: "field_too_long", Detail: fmt.Sprintf("tool_name has %d bytes; at most %d are accepted.", len(c.Tool), maxToolName)}
 	}
 	if registry.ConfusableName(c.Tool) {
-		return &access.Refusal{Status: 422, Code: "tool_name_unclear", Detail: "tool_name holds invisible characters, surrounding blanks or letters of several scripts, so that it could be taken for another tool."}
+		return &access.Refusal{Kind: access.Invalid, Code: "tool_name_unclear", Detail: "tool_name holds invisible characters, surrounding blanks or letters of several scripts, so that it could be taken for another tool."}
 	}
 	if len(c.RequestID) > maxRequestID {
-		return &access.Refusal{Status: 422, Code: "field_too_long", Detail: fmt.Sprintf("request_id has %d bytes; at most %d are accepted.", len(c.RequestID), maxRequestID)}
+		return &access.Refusal{Kind: access.Invalid, Code: "field_too_long", Detail: fmt.Sprintf("request_id has %d bytes; at most %d are accepted.", len(c.RequestID), maxRequestID)}
 	}
 	return nil
 }
@@ -320,7 +320,7 @@ func (g *Gate) opening(ctx context.Context, p access.Principal, proposal Proposa
 	}
 	if pending >= g.MaxPending {
 		r := &access.Refusal{
-			Status: 429, Code: "too_many_pending", RetryAfter: 30 * time.Second,
+			Kind: access.RateLimited, Code: "too_many_pending", RetryAfter: 30 * time.Second,
 			Detail: fmt.Sprintf("%d calls of this agent are waiting for people already. Cancel some or wait.", pending),
 		}
 		e := g.decided(p, proposal, d)

@@ -47,7 +47,7 @@ func (g *Contributions) say(ctx context.Context, s Said, kind engine.EventType, 
 
 func bounds(comment string) error {
 	if len(comment) > MaxComment {
-		return &access.Refusal{Status: 422, Code: "comment_too_long", Detail: fmt.Sprintf("The comment has %d bytes; at most %d are kept.", len(comment), MaxComment)}
+		return &access.Refusal{Kind: access.Invalid, Code: "comment_too_long", Detail: fmt.Sprintf("The comment has %d bytes; at most %d are kept.", len(comment), MaxComment)}
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func (g *Contributions) Inform(ctx context.Context, p access.Principal, id, text
 	}
 	return g.contribute(ctx, id, once, approval.Fact{Kind: approval.Information, Actor: by, Comment: text}, event, func(c *store.Change) error {
 		if p.AgentID == "" || p.AgentID != c.Approval.Call.AgentID {
-			return access.NotFound
+			return access.NoSuchApproval
 		}
 		return bounds(text)
 	})

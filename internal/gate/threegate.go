@@ -77,7 +77,7 @@ func (g *Gate) readDocument(ctx context.Context, document []byte, now time.Time,
 		defer func() { <-g.reading }()
 		return check(document, now), nil
 	case <-ctx.Done():
-		return threegate.Report{}, &access.Refusal{Status: 429, Code: "too_many_documents", RetryAfter: time.Second, Detail: "Too many documents are being read at the moment."}
+		return threegate.Report{}, &access.Refusal{Kind: access.RateLimited, Code: "too_many_documents", RetryAfter: time.Second, Detail: "Too many documents are being read at the moment."}
 	}
 }
 
@@ -200,7 +200,7 @@ func (g *core) promoted(ctx context.Context, a approval.Approval, sealed []byte)
 // is bound twice: the promoted document to the token, and the draft in it to
 // the approval.
 func boundTo(a approval.Approval, claims token.Claims, tool string, arguments canon.Value) *access.Refusal {
-	mismatch := &access.Refusal{Status: 403, Code: "arguments_mismatch", Detail: "These are not the tool and arguments that were approved. The token is still good for those."}
+	mismatch := &access.Refusal{Kind: access.Forbidden, Code: "arguments_mismatch", Detail: "These are not the tool and arguments that were approved. The token is still good for those."}
 	if a.Call.Dialect != DialectThreeGate {
 		if claims.Digest != a.Call.Digest {
 			return invalidToken
@@ -213,7 +213,7 @@ func boundTo(a approval.Approval, claims token.Claims, tool string, arguments ca
 	text, _ := arguments.Get("document")
 	draft, err := threegate.Demote([]byte(text.Str()))
 	if err != nil || tool != threegate.ToolName || arguments.Len() != 1 || threegate.Digest(draft) != a.Call.Digest || threegate.Digest([]byte(text.Str())) != claims.Digest {
-		return &access.Refusal{Status: 403, Code: "arguments_mismatch", Detail: "This is not the promoted document that was approved: send it as arguments.document, byte for byte, with the tool name " + threegate.ToolName + "."}
+		return &access.Refusal{Kind: access.Forbidden, Code: "arguments_mismatch", Detail: "This is not the promoted document that was approved: send it as arguments.document, byte for byte, with the tool name " + threegate.ToolName + "."}
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func (g *Contributions) AttachTicket(ctx context.Context, p access.Principal, id
 	}
 	return g.contribute(ctx, id, once, approval.Fact{Kind: approval.TicketLink, Actor: by, Details: approval.Details{Ticket: &ticket}}, event, func(c *store.Change) error {
 		if p.AgentID == "" || p.AgentID != c.Approval.Call.AgentID {
-			return access.NotFound
+			return access.NoSuchApproval
 		}
 		return wanted(c.Approval, ticket, refused)
 	})
@@ -61,18 +61,18 @@ func wanted(a approval.Approval, t approval.Ticket, refused error) error {
 		return refused
 	}
 	if req.Ticket != nil && req.Ticket.System != "" && req.Ticket.System != t.System {
-		return &access.Refusal{Status: 422, Code: "ticket_system", Detail: fmt.Sprintf("This call needs a ticket of %s.", req.Ticket.System)}
+		return &access.Refusal{Kind: access.Invalid, Code: "ticket_system", Detail: fmt.Sprintf("This call needs a ticket of %s.", req.Ticket.System)}
 	}
 	return nil
 }
 
 func (g *core) ticket(system, ref string) (approval.Ticket, error) {
 	if g.Tickets == nil {
-		return approval.Ticket{}, &access.Refusal{Status: 409, Code: "no_ticket_system", Detail: "No ticket system is configured here, so no ticket can be looked at."}
+		return approval.Ticket{}, &access.Refusal{Kind: access.Conflict, Code: "no_ticket_system", Detail: "No ticket system is configured here, so no ticket can be looked at."}
 	}
 	t, err := g.Tickets.Ticket(system, ref)
 	if err != nil {
-		return t, &access.Refusal{Status: 422, Code: "ticket_ref", Detail: "That is no ticket: " + err.Error() + "."}
+		return t, &access.Refusal{Kind: access.Invalid, Code: "ticket_ref", Detail: "That is no ticket: " + err.Error() + "."}
 	}
 	return t, nil
 }
@@ -97,7 +97,7 @@ func (g *Gate) ticketStillGood(ctx context.Context, p access.Principal, id strin
 		}
 		if again.Code != "" {
 			return g.refuse(ctx, &access.Refusal{
-				Status: 409, Code: "ticket_rejected", Detail: "The ticket does not cover the call any more: " + again.Message,
+				Kind: access.Conflict, Code: "ticket_rejected", Detail: "The ticket does not cover the call any more: " + again.Message,
 			}, event())
 		}
 	}
@@ -105,7 +105,7 @@ func (g *Gate) ticketStillGood(ctx context.Context, p access.Principal, id strin
 }
 
 var ticketUnavailable = &access.Refusal{
-	Status: 503, Code: "ticket_unavailable", RetryAfter: 5 * time.Second,
+	Kind: access.Unavailable, Code: "ticket_unavailable", RetryAfter: 5 * time.Second,
 	Detail: "The ticket's tracker cannot be asked at the moment. Nothing was spent; try again.",
 }
 

@@ -457,20 +457,20 @@ func TestTicketIsLookedAtBeforeTheCallRuns(t *testing.T) {
 		status int
 		says   string
 		want   string
-		http   int
+		kind   access.Kind
 	}{
-		{"closed meanwhile", 0, ticket("OPS-1", "OPS", "done", true, hour), "ticket_rejected", 409},
-		{"moved meanwhile", 0, ticket("OPS-1", "HR", "ready", false, hour), "ticket_rejected", 409},
-		{"gone", 404, good, "ticket_rejected", 409},
-		{"down", 503, good, "ticket_unavailable", 503},
-		{"credentials gone", 401, good, "ticket_unavailable", 503},
-		{"redirected", 302, good, "ticket_unavailable", 503},
+		{"closed meanwhile", 0, ticket("OPS-1", "OPS", "done", true, hour), "ticket_rejected", access.Conflict},
+		{"moved meanwhile", 0, ticket("OPS-1", "HR", "ready", false, hour), "ticket_rejected", access.Conflict},
+		{"gone", 404, good, "ticket_rejected", access.Conflict},
+		{"down", 503, good, "ticket_unavailable", access.Unavailable},
+		{"credentials gone", 401, good, "ticket_unavailable", access.Unavailable},
+		{"redirected", 302, good, "ticket_unavailable", access.Unavailable},
 	} {
 		d.tracker.says("OPS-1", tc.says)
 		d.tracker.answers(tc.status)
 		err := d.redeem(d.agent, raw, "change", args)
 		var r *access.Refusal
-		if !errors.As(err, &r) || r.Code != tc.want || r.Status != tc.http || spent() || (tc.http == 503) != (r.RetryAfter > 0) {
+		if !errors.As(err, &r) || r.Code != tc.want || r.Kind != tc.kind || spent() || (tc.kind == access.Unavailable) != (r.RetryAfter > 0) {
 			t.Errorf("%s: %v, spent %t", tc.what, err, spent())
 		}
 	}

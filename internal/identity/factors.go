@@ -112,9 +112,9 @@ func NewFactors(s *store.Store, publicURL string) (*Factors, error) {
 func (f *Factors) Origin() string { return f.origin }
 
 var (
-	verificationFailed = &access.Refusal{Status: 403, Code: "verification_failed", Detail: "That did not prove who you are. Try again; a code is good only once."}
-	verificationNeeded = &access.Refusal{Status: 403, Code: "verification_needed", Detail: "Prove who you are again first: it is more than five minutes ago, or you have a second factor since."}
-	noPasskeys         = &access.Refusal{Status: 422, Code: "passkeys_unavailable", Detail: "Passkeys need a console that is reached by a host name."}
+	verificationFailed = &access.Refusal{Kind: access.Forbidden, Code: "verification_failed", Detail: "That did not prove who you are. Try again; a code is good only once."}
+	verificationNeeded = &access.Refusal{Kind: access.Forbidden, Code: "verification_needed", Detail: "Prove who you are again first: it is more than five minutes ago, or you have a second factor since."}
+	noPasskeys         = &access.Refusal{Kind: access.Invalid, Code: "passkeys_unavailable", Detail: "Passkeys need a console that is reached by a host name."}
 )
 
 // Methods lists how a person can prove who they are: by their second factors,
@@ -174,7 +174,7 @@ func (f *Factors) Begin(ctx context.Context, p engine.Person, purpose, boundTo s
 		return Ceremony{}, err
 	}
 	if len(owner.keys) == 0 {
-		return Ceremony{}, &access.Refusal{Status: 422, Code: "no_passkey", Detail: "You have no passkey yet."}
+		return Ceremony{}, &access.Refusal{Kind: access.Invalid, Code: "no_passkey", Detail: "You have no passkey yet."}
 	}
 	options, session, err := f.passkeys.BeginLogin(owner)
 	if err != nil {
@@ -306,7 +306,7 @@ func (f *Factors) answered(ctx context.Context, p engine.Person, purpose, boundT
 func (f *Factors) attempt(ctx context.Context, p engine.Person) (int64, error) {
 	attempt, wait, err := f.store.Factors.TakeAttempt(ctx, p.ID, mostWrong, wrongWithin)
 	if errors.Is(err, store.ErrTooMany) {
-		return 0, &access.Refusal{Status: 429, Code: tooManyAttempts.Code, Detail: "Too many wrong codes. Wait a while, then try again.", RetryAfter: wait}
+		return 0, &access.Refusal{Kind: access.RateLimited, Code: tooManyAttempts.Code, Detail: "Too many wrong codes. Wait a while, then try again.", RetryAfter: wait}
 	}
 	return attempt, err
 }

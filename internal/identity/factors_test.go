@@ -421,7 +421,7 @@ func TestBruteForce(t *testing.T) {
 				return
 			}
 			got[r.Code]++
-			if r.Code == "too_many_attempts" && (r.Status != 429 || r.RetryAfter < 14*time.Minute || r.RetryAfter > 15*time.Minute) {
+			if r.Code == "too_many_attempts" && (r.Kind != access.RateLimited || r.RetryAfter < 14*time.Minute || r.RetryAfter > 15*time.Minute) {
 				t.Errorf("%+v", r)
 			}
 		})

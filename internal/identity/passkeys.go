@@ -97,9 +97,9 @@ func (f *Factors) BeginPasskey(ctx context.Context, p engine.Person) (Ceremony, 
 }
 
 var (
-	tooManyPasskeys = &access.Refusal{Status: 409, Code: "too_many_passkeys", Detail: fmt.Sprintf("You have %d passkeys, which is as many as one may have. Remove one first.", store.MaxPasskeys)}
-	badPasskeyName  = &access.Refusal{Status: 422, Code: "invalid_name", Detail: fmt.Sprintf("Give the passkey a name of 1 to %d characters.", maxPasskeyName)}
-	noSuchPasskey   = &access.Refusal{Status: 404, Code: "not_found", Detail: "You have no such passkey."}
+	tooManyPasskeys = &access.Refusal{Kind: access.Conflict, Code: "too_many_passkeys", Detail: fmt.Sprintf("You have %d passkeys, which is as many as one may have. Remove one first.", store.MaxPasskeys)}
+	badPasskeyName  = &access.Refusal{Kind: access.Invalid, Code: "invalid_name", Detail: fmt.Sprintf("Give the passkey a name of 1 to %d characters.", maxPasskeyName)}
+	noSuchPasskey   = &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "You have no such passkey."}
 )
 
 // FinishPasskey adds the passkey that a browser has made in answer to a
@@ -146,7 +146,7 @@ func (f *Factors) FinishPasskey(ctx context.Context, p engine.Person, name, chal
 	err = f.store.Factors.CreatePasskey(ctx, k, administered(p, "FACTOR_ADDED", "A passkey was added.", "passkey"))
 	switch {
 	case errors.Is(err, store.ErrConflict):
-		return &access.Refusal{Status: 409, Code: "passkey_known", Detail: "This passkey is registered already."}
+		return &access.Refusal{Kind: access.Conflict, Code: "passkey_known", Detail: "This passkey is registered already."}
 	case errors.Is(err, store.ErrNotFound):
 		return tooManyPasskeys
 	}

@@ -50,8 +50,8 @@ func NewSignIn(f *Factors) *SignIn {
 }
 
 var (
-	wrongCredentials = &access.Refusal{Status: 401, Code: "wrong_credentials", Detail: "The e-mail address or the password is not right."}
-	tooManyAttempts  = &access.Refusal{Status: 429, Code: "too_many_attempts", Detail: "Too many attempts. Wait a minute and try again.", RetryAfter: time.Minute}
+	wrongCredentials = &access.Refusal{Kind: access.Unauthenticated, Code: "wrong_credentials", Detail: "The e-mail address or the password is not right."}
+	tooManyAttempts  = &access.Refusal{Kind: access.RateLimited, Code: "too_many_attempts", Detail: "Too many attempts. Wait a minute and try again.", RetryAfter: time.Minute}
 )
 
 // SecondStep is the error for whose password is right and who has a second
@@ -153,7 +153,7 @@ func (s *SignIn) Pending(ctx context.Context, pending string) (engine.Person, []
 	return person, methods, err
 }
 
-var signInOver = &access.Refusal{Status: 401, Code: "sign_in_over", Detail: "That took too long. Sign in again."}
+var signInOver = &access.Refusal{Kind: access.Unauthenticated, Code: "sign_in_over", Detail: "That took too long. Sign in again."}
 
 // Ask starts the second step by passkey.
 func (s *SignIn) Ask(ctx context.Context, pending string) (Ceremony, error) {

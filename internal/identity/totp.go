@@ -55,7 +55,7 @@ func (f *Factors) EnrolTOTP(ctx context.Context, p engine.Person) (Enrolment, er
 	raw := make([]byte, totpSecret)
 	rand.Read(raw)
 	if err := f.store.Factors.PutTOTP(ctx, p.ID, raw); errors.Is(err, store.ErrNotFound) {
-		return Enrolment{}, &access.Refusal{Status: 409, Code: "totp_enrolled", Detail: "You have an authenticator app already. Remove it first."}
+		return Enrolment{}, &access.Refusal{Kind: access.Conflict, Code: "totp_enrolled", Detail: "You have an authenticator app already. Remove it first."}
 	} else if err != nil {
 		return Enrolment{}, err
 	}
@@ -136,7 +136,7 @@ func (f *Factors) ConfirmTOTP(ctx context.Context, p engine.Person, code string)
 	return f.store.Factors.ReturnAttempt(ctx, attempt)
 }
 
-var notEnrolling = &access.Refusal{Status: 409, Code: "not_enrolling", Detail: "There is no authenticator app to confirm any more. Start again."}
+var notEnrolling = &access.Refusal{Kind: access.Conflict, Code: "not_enrolling", Detail: "There is no authenticator app to confirm any more. Start again."}
 
 // RemoveTOTP removes the person's authenticator app. Refusals:
 // verification_needed, and not_found when there is none.
@@ -146,7 +146,7 @@ func (f *Factors) RemoveTOTP(ctx context.Context, p engine.Person) error {
 	}
 	err := f.store.Factors.DeleteTOTP(ctx, p.ID, administered(p, "FACTOR_REMOVED", "An authenticator app was removed.", "totp"))
 	if errors.Is(err, store.ErrNotFound) {
-		return &access.Refusal{Status: 404, Code: "not_found", Detail: "You have no authenticator app."}
+		return &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "You have no authenticator app."}
 	}
 	return err
 }

@@ -102,7 +102,7 @@ func (s Reports) Reviewers(ctx context.Context, q ReviewerQuery) (ReviewerReport
 	if r.Since, r.Until, err = reportPeriod(q.Since, q.Until, now); err != nil {
 		return r, err
 	}
-	noZone := &access.Refusal{Status: 422, Code: "zone", Detail: "There is no such time zone. Write one such as Europe/Berlin, or UTC."}
+	noZone := &access.Refusal{Kind: access.Invalid, Code: "zone", Detail: "There is no such time zone. Write one such as Europe/Berlin, or UTC."}
 	if _, err := time.LoadLocation(r.Zone); err != nil || r.Zone == "Local" {
 		return r, noZone
 	}
@@ -111,7 +111,7 @@ func (s Reports) Reviewers(ctx context.Context, q ReviewerQuery) (ReviewerReport
 	})
 	switch {
 	case errors.Is(err, store.ErrTooMany):
-		return r, &access.Refusal{Status: 422, Code: "period_too_long", Detail: fmt.Sprintf("There are more than %d votes and questions in this period. Choose a shorter one.", maxVotes)}
+		return r, &access.Refusal{Kind: access.Invalid, Code: "period_too_long", Detail: fmt.Sprintf("There are more than %d votes and questions in this period. Choose a shorter one.", maxVotes)}
 	case errors.Is(err, store.ErrUnfit):
 		return r, noZone
 	case err != nil:

@@ -158,7 +158,9 @@ func reportPeriod(since, until, now time.Time) (time.Time, time.Time, error) {
 	if since.IsZero() {
 		since = until.Add(-ReportPeriod)
 	}
-	wrong := func(code, detail string) error { return &access.Refusal{Status: 422, Code: code, Detail: detail} }
+	wrong := func(code, detail string) error {
+		return &access.Refusal{Kind: access.Invalid, Code: code, Detail: detail}
+	}
 	switch {
 	case !since.Before(until):
 		return since, until, wrong("period", "The period ends before it begins.")
@@ -180,7 +182,7 @@ func ReportMoment(text string) (time.Time, error) {
 			return t.UTC(), nil
 		}
 	}
-	return time.Time{}, &access.Refusal{Status: 422, Code: "bad_time", Detail: "Write a time such as 2027-01-31 or 2027-01-31T18:00Z; without a zone it is UTC."}
+	return time.Time{}, &access.Refusal{Kind: access.Invalid, Code: "bad_time", Detail: "Write a time such as 2027-01-31 or 2027-01-31T18:00Z; without a zone it is UTC."}
 }
 
 // Access reports who can approve what now, or could at a moment of the past, and
@@ -196,7 +198,7 @@ func (s Reports) Access(ctx context.Context, q AccessQuery) (AccessReport, error
 		r.At = now
 	}
 	if r.At.After(now) {
-		return r, &access.Refusal{Status: 422, Code: "at_to_come", Detail: "Nobody knows who will be able to approve what. Choose a moment that has passed."}
+		return r, &access.Refusal{Kind: access.Invalid, Code: "at_to_come", Detail: "Nobody knows who will be able to approve what. Choose a moment that has passed."}
 	}
 	if r.Since, r.Until, err = reportPeriod(q.Since, q.Until, now); err != nil {
 		return r, err
