@@ -11,7 +11,7 @@ import (
 )
 
 // EventBody is an Agent Action Contract v1 event, for the documentation; the
-// contract's own strict reader reads it (engine/dialect/aana).
+// dialect's own strict reader reads it (engine/dialect/aana).
 type EventBody struct {
 	ToolName             string          `json:"tool_name" minLength:"1" doc:"Exact name of the tool that the agent intends to call."`
 	ToolCategory         string          `json:"tool_category" enum:"public_read,private_read,write,unknown" doc:"What kind of consequence the tool has."`

@@ -46,7 +46,7 @@ func (g *Gate) PreToolCheck(ctx context.Context, p access.Principal, doc canon.V
 }
 
 // objections is a decision without the rules of the policy that allow the call:
-// the contract's answer says why the contract allows it, and who objects.
+// AANA's answer says why AANA allows it, and who objects.
 func objections(d engine.Decision) engine.Decision {
 	d.Findings = slices.DeleteFunc(slices.Clone(d.Findings), func(f engine.Finding) bool {
 		return f.Source == policySource && f.Route == engine.Accept
@@ -63,7 +63,7 @@ func proposeEvent(agentID string, limit aana.State, approvalID string, doc canon
 		result := aana.Invalid(doc, invalid)
 		call := engine.Call{Dialect: DialectAANA, AgentID: agentID, Tool: toolName(doc)}
 		if len(call.Tool) > maxToolName || registry.ConfusableName(call.Tool) {
-			call.Tool = "" // the contract refuses it anyway; its text is not for the log
+			call.Tool = "" // AANA refuses it anyway; its text is not for the log
 		}
 		return Proposal{Call: call, Document: doc, own: []engine.Check{always(result.Opinion())}, safe: map[string]any{}}, result
 	}
@@ -103,7 +103,7 @@ func confirm(e aana.Event, approvalID string) aana.Event {
 	return e
 }
 
-// toolName is the name that an event without the contract's structure gives its
+// toolName is the name that an event without AANA's structure gives its
 // tool, for the log; "" when it is no string.
 func toolName(doc canon.Value) string {
 	name, _ := doc.Get("tool_name")

@@ -10,8 +10,8 @@ import (
 )
 
 // ValidationError is one way in which an event breaks section 1. Path is a
-// JSONPath from the event, as in "$.evidence_refs[2].kind"; a member that the
-// contract does not know is named only if its name is short and plain, and is
+// JSONPath from the event, as in "$.evidence_refs[2].kind"; a member that
+// AANA does not know is named only if its name is short and plain, and is
 // "*" otherwise. Message is one sentence and never quotes a value.
 type ValidationError struct {
 	Path    string `json:"path"`
@@ -52,7 +52,7 @@ func (c *checker) fail(at *place, message string) {
 	}
 }
 
-// unknown refuses a member of the object at parent that the contract does not
+// unknown refuses a member of the object at parent that AANA does not
 // have. Its name comes from outside, and could be a secret, a trick on a
 // terminal, or a megabyte long.
 func (c *checker) unknown(parent *place, name string) {

@@ -1,4 +1,4 @@
-// Package aana is the Agent Action Contract v1: it reads the event that an
+// Package aana is the Agent Action Contract v1 (AANA): it reads the event that an
 // agent's runtime sends before a tool call, judges it, and words the answer.
 //
 //	canon.Value ─ Parse ─→ Event ─ Judge ─→ Result ─ Opinion ──→ engine.Evaluate

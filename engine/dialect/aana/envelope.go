@@ -7,7 +7,7 @@ import (
 	"holdpoint/engine"
 )
 
-// Envelope is the answer to an event, as section 7 and the contract's result
+// Envelope is the answer to an event, as section 7 and AANA's result
 // envelope describe it. Slices are never null. Fields of the event that could
 // not be read are absent. No field holds the value of an argument.
 type Envelope struct {
@@ -30,7 +30,7 @@ type Envelope struct {
 	ExecutionPolicy         ExecutionPolicy   `json:"execution_policy"`
 }
 
-// AIx is the contract's score of a decision, from 0 to 1. It follows from the
+// AIx is AANA's score of a decision, from 0 to 1. It follows from the
 // route alone.
 type AIx struct {
 	Version      string       `json:"aix_version"`

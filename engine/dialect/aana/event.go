@@ -8,7 +8,7 @@ import (
 	"holdpoint/engine/canon"
 )
 
-// Version is the contract's wire name: the only schema_version that an event
+// Version is AANA's wire name: the only schema_version that an event
 // may carry, and the contract_version of every answer.
 const Version = "aana.agent_tool_precheck.v1"
 
@@ -59,7 +59,7 @@ const (
 var categories = []Category{PublicRead, PrivateRead, Write, Unknown}
 
 // RiskDomain is the primary risk surface of a tool call: one of the fourteen
-// names of the contract.
+// names of AANA.
 type RiskDomain string
 
 var riskDomains = []RiskDomain{
@@ -67,7 +67,7 @@ var riskDomains = []RiskDomain{
 	"security", "research", "personal_productivity", "public_information", "unknown",
 }
 
-// The remaining closed lists of the contract.
+// The remaining closed lists of AANA.
 var (
 	versions     = []string{Version}
 	routes       = []string{"accept", "ask", "defer", "refuse"}
@@ -81,7 +81,7 @@ var (
 	freshnessStatuses = []string{"fresh", "stale", "unknown"}
 )
 
-// Event is a proposed tool call as the contract describes it, checked and with
+// Event is a proposed tool call as AANA describes it, checked and with
 // its evidence normalised. Parse makes it; an Event made otherwise is judged
 // by the same rules, and refused when it could not have come from Parse.
 type Event struct {

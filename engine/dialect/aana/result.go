@@ -10,10 +10,10 @@ import (
 // Source is the source of this package's findings.
 const Source = "contract"
 
-// Result is what the contract says of one event. It holds no value of an
+// Result is what AANA says of one event. It holds no value of an
 // argument and no text of evidence.
 type Result struct {
-	// Route is the contract's final word, and Executes whether it is accept.
+	// Route is AANA's final word, and Executes whether it is accept.
 	Route    engine.Route
 	Executes bool
 	// HardBlockers are sorted and without duplicates. They are empty exactly
@@ -61,7 +61,7 @@ func refused(errs []ValidationError) Result {
 	return r
 }
 
-// Opinion is the result as one check of engine.Evaluate. What the contract
+// Opinion is the result as one check of engine.Evaluate. What AANA
 // would ask about needs an answer; what it defers needs one reviewer.
 func (r Result) Opinion() engine.Opinion {
 	o := engine.Opinion{Findings: slices.Clone(r.Findings)}
