@@ -29,40 +29,40 @@ type EventType string
 
 // The event types. An approval has exactly one event of type Settled.
 const (
-	Decided   EventType = "decision" // the gate judged a call
-	Contract  EventType = "contract" // a tool contract was asked about a request or a response
-	Voted     EventType = "vote"     // a person voted
-	Answered  EventType = "answer"   // the requesting side answered
-	Cancelled EventType = "cancel"   // the requesting side asked to cancel
-	Proved    EventType = "verify"   // the accountable person proved who they are
-	Ticketed  EventType = "ticket"   // a ticket was attached, or looked at
-	Asked     EventType = "question" // a reviewer asked for more information, or got it
-	Shown     EventType = "shown"    // a person was shown the whole of a call's card
-	Commented EventType = "comment"  // somebody commented on an approval
-	Claimed   EventType = "claim"    // a reviewer took an approval on, or gave it back
-	Extended  EventType = "extend"   // somebody gave an approval more time
-	Escalated EventType = "escalate" // nobody could decide, so others may
-	Edited    EventType = "edit"     // a reviewer changed the arguments
-	Reopened  EventType = "reopen"   // the rules have changed, and ask for more
-	Broken    EventType = "break_glass"
-	Afterward EventType = "review_afterwards" // somebody looked at what one person broke the glass for
-	Granted   EventType = "grant"             // a standing grant was made or revoked
-	Notified  EventType = "notification"      // a notification was given up, or sent again
-	Settled   EventType = "settled"           // an approval reached its terminal state
-	Redeemed  EventType = "redeem"            // a token was spent
-	Executed  EventType = "execution"         // the agent reported what happened
-	Refusal   EventType = "refusal"           // a door turned a request away
-	Exported  EventType = "export"            // somebody exports the log, or a part of it
-	SignIn    EventType = "sign_in"           // somebody signed in or out, or tried to
-	Admin     EventType = "admin"             // people, agents or keys were changed
-	Erased    EventType = "erasure"           // what an approval was about, or who a person is, was erased
-	Held      EventType = "hold"              // a legal hold was placed or released
+	Decided      EventType = "decision" // the gate judged a call
+	ToolContract EventType = "contract" // a tool contract was asked about a request or a response
+	Voted        EventType = "vote"     // a person voted
+	Answered     EventType = "answer"   // the requesting side answered
+	Cancelled    EventType = "cancel"   // the requesting side asked to cancel
+	Proved       EventType = "verify"   // the accountable person proved who they are
+	Ticketed     EventType = "ticket"   // a ticket was attached, or looked at
+	Asked        EventType = "question" // a reviewer asked for more information, or got it
+	Shown        EventType = "shown"    // a person was shown the whole of a call's card
+	Commented    EventType = "comment"  // somebody commented on an approval
+	Claimed      EventType = "claim"    // a reviewer took an approval on, or gave it back
+	Extended     EventType = "extend"   // somebody gave an approval more time
+	Escalated    EventType = "escalate" // nobody could decide, so others may
+	Edited       EventType = "edit"     // a reviewer changed the arguments
+	Reopened     EventType = "reopen"   // the rules have changed, and ask for more
+	Broken       EventType = "break_glass"
+	Afterward    EventType = "review_afterwards" // somebody looked at what one person broke the glass for
+	Granted      EventType = "grant"             // a standing grant was made or revoked
+	Notified     EventType = "notification"      // a notification was given up, or sent again
+	Settled      EventType = "settled"           // an approval reached its terminal state
+	Redeemed     EventType = "redeem"            // a token was spent
+	Executed     EventType = "execution"         // the agent reported what happened
+	Refusal      EventType = "refusal"           // a door turned a request away
+	Exported     EventType = "export"            // somebody exports the log, or a part of it
+	SignIn       EventType = "sign_in"           // somebody signed in or out, or tried to
+	Admin        EventType = "admin"             // people, agents or keys were changed
+	Erased       EventType = "erasure"           // what an approval was about, or who a person is, was erased
+	Held         EventType = "hold"              // a legal hold was placed or released
 )
 
 // EventTypes returns all of them, in the order above.
 func EventTypes() []EventType {
 	return []EventType{
-		Decided, Contract, Voted, Answered, Cancelled, Proved, Ticketed, Asked, Shown, Commented, Claimed, Extended, Escalated, Edited, Reopened,
+		Decided, ToolContract, Voted, Answered, Cancelled, Proved, Ticketed, Asked, Shown, Commented, Claimed, Extended, Escalated, Edited, Reopened,
 		Broken, Afterward, Granted, Notified, Settled, Redeemed, Executed, Refusal, Exported, SignIn, Admin, Erased, Held,
 	}
 }

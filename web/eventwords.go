@@ -57,7 +57,7 @@ func describeEvent(e engine.Event, name func(string) string) eventText {
 	switch {
 	case e.Type == engine.Decided:
 		t.Sentence = nameOr(e.AgentID, name, "An agent") + " called " + orSome(e.ToolName, "a tool") + ", " + orSome(decisionWords[e.Outcome], "and the answer was "+string(e.Outcome))
-	case e.Type == engine.Contract && action == "":
+	case e.Type == engine.ToolContract && action == "":
 		t.Sentence = nameOr(e.AgentID, name, "An agent") + " asked what the contract of " + orSome(e.ToolName, "a tool") + " lets through, " + orSome(decisionWords[e.Outcome], "and the answer was "+string(e.Outcome))
 	case e.Type == engine.Settled:
 		t.Sentence = settledSentence(e, call)
@@ -241,7 +241,7 @@ var eventTypes = []struct {
 	{engine.Afterward, "a look afterwards"},
 	{engine.Granted, "a standing grant"},
 	{engine.Notified, "a notification"},
-	{engine.Contract, "a tool contract was asked"},
+	{engine.ToolContract, "a tool contract was asked"},
 	{engine.Refusal, "a request was turned away"},
 	{engine.SignIn, "signing in or out"},
 	{engine.Exported, "the log was exported"},

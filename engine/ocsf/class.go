@@ -26,7 +26,7 @@ const other = 99
 // The activities of API Activity that each type of event is. The types that are
 // not here have another class, or are not known.
 var operations = map[engine.EventType]named{
-	engine.Decided: {1, "Create"}, engine.Contract: {2, "Read"}, engine.Shown: {2, "Read"}, engine.Exported: {2, "Read"},
+	engine.Decided: {1, "Create"}, engine.ToolContract: {2, "Read"}, engine.Shown: {2, "Read"}, engine.Exported: {2, "Read"},
 	engine.Voted: {3, "Update"}, engine.Answered: {3, "Update"}, engine.Cancelled: {3, "Update"}, engine.Proved: {3, "Update"},
 	engine.Ticketed: {3, "Update"}, engine.Asked: {3, "Update"}, engine.Commented: {3, "Update"}, engine.Claimed: {3, "Update"},
 	engine.Extended: {3, "Update"}, engine.Escalated: {3, "Update"}, engine.Edited: {3, "Update"}, engine.Reopened: {3, "Update"},

@@ -94,7 +94,7 @@ func (l *logged) exec(sql string, args ...any) int64 {
 // add appends events that differ in everything that can be searched for.
 func (l *logged) add(n int) {
 	l.Helper()
-	kinds := []engine.EventType{engine.Decided, engine.Contract, engine.Granted, engine.SignIn}
+	kinds := []engine.EventType{engine.Decided, engine.ToolContract, engine.Granted, engine.SignIn}
 	outcomes := []engine.Outcome{engine.Allow, engine.Deny, engine.RequireApproval}
 	for i := range n {
 		e := engine.Event{

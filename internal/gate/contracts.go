@@ -103,7 +103,7 @@ func (g *Gate) AskContract(ctx context.Context, p access.Principal, q ContractQu
 		return nil, fmt.Errorf("encode what was asked of a contract: %w", err)
 	}
 	sub := store.Submission{Event: engine.Event{
-		ID: store.NewEventID(), Type: engine.Contract, RequestID: requestID, AgentID: p.AgentID, ToolName: q.Tool, Outcome: outcome,
+		ID: store.NewEventID(), Type: engine.ToolContract, RequestID: requestID, AgentID: p.AgentID, ToolName: q.Tool, Outcome: outcome,
 		Reasons: []engine.Reason{reason}, SafePayload: encoded, Actor: p.Actor(), PolicyDigest: judge.Digest(),
 	}}
 	if once != nil {
@@ -123,7 +123,7 @@ func (g *Gate) AskContract(ctx context.Context, p access.Principal, q ContractQu
 // contractVetoed turns a question away that a plugin has stopped.
 func (g *Gate) contractVetoed(ctx context.Context, p access.Principal, q ContractQuestion, asks Proposal, v *Veto, plugin string) error {
 	e := g.decided(p, asks, engine.Decision{Findings: []engine.Finding{v.Finding}, Route: engine.Refuse, PolicyDigest: g.Judge().Digest()})
-	e.Type, e.Outcome, e.PluginSource, e.ToolName = engine.Contract, v.Outcome, plugin, q.Tool
+	e.Type, e.Outcome, e.PluginSource, e.ToolName = engine.ToolContract, v.Outcome, plugin, q.Tool
 	if _, err := g.Store.Submit(ctx, store.Submission{Event: e}); err != nil {
 		return err
 	}

@@ -386,7 +386,7 @@ func TestToolContractsJudgeEveryCall(t *testing.T) {
 		t.Fatalf("%s %v", encoded, err)
 	}
 	events, err := h.Events(context.Background(), store.EventFilter{Tool: "read_mail"}, 100)
-	if err != nil || events[len(events)-1].Type != engine.Contract {
+	if err != nil || events[len(events)-1].Type != engine.ToolContract {
 		t.Errorf("last event %+v, %v", events[len(events)-1], err)
 	}
 }

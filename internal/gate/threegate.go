@@ -112,7 +112,7 @@ func (g *Gate) ApprovedTool(ctx context.Context, p access.Principal, document []
 			return nil, r
 		}
 		out = CheckedDocument{RequestID: report.Request.RequestID, Digest: threegate.Digest(document), Decision: c.Approval.Decision, Approval: &c.Approval}
-		e := g.event(engine.Contract, engine.Allow, c.Approval, p.Actor(), requestID)
+		e := g.event(engine.ToolContract, engine.Allow, c.Approval, p.Actor(), requestID)
 		e.Reasons = []engine.Reason{{Code: "TOOL_REQUEST_APPROVED", Message: "The approved document was presented with its token; nothing was spent."}}
 		c.AddEvent(e)
 		return nil, nil
