@@ -1,6 +1,6 @@
 // Package activities has the activities of the workflows, one small struct each.
-// An activity calls a room and says to the workflow what came of it. Everything
-// here may run twice and must mean the same as once. It decides nothing.
+// An activity calls the package that decides, and says to the workflow what came of
+// it. Everything here may run twice and must mean the same as once.
 package activities
 
 import (

@@ -21,7 +21,6 @@ import (
 	"holdpoint/internal/admin"
 	"holdpoint/internal/auditlog"
 	"holdpoint/internal/evidence"
-	"holdpoint/internal/export"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/report"
 )
@@ -53,7 +52,7 @@ type Config struct {
 	// been looked at. Nil where there is none.
 	MCP http.Handler
 	// Exporter writes exports of the audit log; nil where there are none.
-	Exporter *export.Exporter
+	Exporter *auditlog.Exporter
 	// LogKey is the audit log's public key, a line for each, to be shown; "" where
 	// this process does not know it.
 	LogKey string

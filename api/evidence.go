@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"time"
 
+	"holdpoint/internal/auditlog"
 	"holdpoint/internal/evidence"
-	"holdpoint/internal/export"
 )
 
 func (a *API) auditEvidence(c *call) error {
@@ -33,9 +33,9 @@ func (a *API) auditEvidence(c *call) error {
 		return &failure{Status: http.StatusBadRequest, Code: "too_much", Detail: fmt.Sprintf("A pack holds at most %d approvals and %d events. Take a shorter period.", evidence.MaxApprovals, evidence.MaxEvents)}
 	case errors.Is(err, evidence.ErrRequest):
 		return badQuery("Name an approval_id, or a period by since and until, the earlier first.")
-	case errors.Is(err, export.ErrNotWitnessed):
+	case errors.Is(err, auditlog.ErrNotWitnessed):
 		return notWitnessed
-	case errors.Is(err, export.ErrNoCheckpoint), errors.Is(err, evidence.ErrStill):
+	case errors.Is(err, auditlog.ErrNoCheckpoint), errors.Is(err, evidence.ErrStill):
 		return &failure{Status: http.StatusServiceUnavailable, Code: "no_checkpoint", Detail: "The audit log does not have what happened last yet. Try again in a moment.", RetryAfter: time.Second}
 	}
 	return err

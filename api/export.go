@@ -7,7 +7,6 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/internal/auditlog"
-	"holdpoint/internal/export"
 )
 
 // exportWithin bounds how long whoever reads an export may take for a page of it.
@@ -21,7 +20,7 @@ var notWitnessed = &failure{
 func (a *API) auditExport(c *call) error {
 	var (
 		f            auditlog.EventFilter
-		format       = export.JSONL
+		format       = auditlog.JSONL
 		size, before int64
 	)
 	p := filtering(&f)
@@ -33,10 +32,10 @@ func (a *API) auditExport(c *call) error {
 	if err := f.Check(); err != nil {
 		return badQuery("Nothing is exported: " + err.Error() + ".")
 	}
-	media := map[string]string{export.JSONL: "application/jsonl", "csv": "text/csv; charset=utf-8", "ocsf": "application/jsonl"}[format]
-	ending := map[string]string{export.JSONL: "jsonl", "csv": "csv", "ocsf": "ocsf.jsonl"}[format]
+	media := map[string]string{auditlog.JSONL: "application/jsonl", "csv": "text/csv; charset=utf-8", "ocsf": "application/jsonl"}[format]
+	ending := map[string]string{auditlog.JSONL: "jsonl", "csv": "csv", "ocsf": "ocsf.jsonl"}[format]
 	out := &streamed{w: c.w, media: media, name: "holdpoint-audit." + ending, control: http.NewResponseController(c.w)}
-	_, err := a.Exporter.Write(c.r.Context(), out, export.Request{
+	_, err := a.Exporter.Write(c.r.Context(), out, auditlog.ExportRequest{
 		Format: format, Filter: f, Size: size, Before: before, Actor: c.actor(), RequestID: RequestID(c.r.Context()), Flush: out.Flush,
 	})
 	switch {
@@ -46,11 +45,11 @@ func (a *API) auditExport(c *call) error {
 		// What was sent cannot be taken back: it ends in the middle, so that nobody
 		// takes it for the whole.
 		panic(http.ErrAbortHandler)
-	case errors.Is(err, export.ErrFormat):
+	case errors.Is(err, auditlog.ErrFormat):
 		return badQuery("format is jsonl, csv or ocsf.")
-	case errors.Is(err, export.ErrNotWitnessed):
+	case errors.Is(err, auditlog.ErrNotWitnessed):
 		return notWitnessed
-	case errors.Is(err, export.ErrNoCheckpoint):
+	case errors.Is(err, auditlog.ErrNoCheckpoint):
 		return &failure{Status: http.StatusServiceUnavailable, Code: "no_checkpoint", Detail: "The audit log has no such checkpoint yet. Try again in a moment.", RetryAfter: time.Second}
 	}
 	return err

@@ -17,7 +17,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/mod/sumdb/note"
 
-	"holdpoint/activities"
 	"holdpoint/api"
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
@@ -156,7 +155,7 @@ func (h *house) count(sql string) (n int64) {
 func (h *house) sequence() {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	q := &activities.Sequencer{Store: h.Store, Keys: h.keys, Logger: slog.New(slog.DiscardHandler), Every: 5 * time.Millisecond}
+	q := &auditlog.Sequencer{Store: h.Store, Keys: h.keys, Logger: slog.New(slog.DiscardHandler), Every: 5 * time.Millisecond}
 	running.Go(func() { q.Run(ctx) })
 	h.stop = func() { cancel(); running.Wait() }
 }

@@ -71,11 +71,12 @@ var never = []struct {
 	{"holdpoint/internal/store", []string{"net/http", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/internal/gate", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/internal/rules", []string{"net/http", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/internal/outbound", []string{"holdpoint/", "github.com/", "go.temporal.io/"}},
-	{"holdpoint/internal/export", []string{"net/http", "os", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/internal/gate", "holdpoint/api", "holdpoint/web"}},
+	{"holdpoint/internal/auditlog", []string{"net/http", "os", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/internal/gate", "holdpoint/api", "holdpoint/web"}},
+	{"holdpoint/internal/worker", []string{"net/http", "github.com/jackc/", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/internal/evidence", []string{"net/http", "os", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
 	// Whoever verifies trusts nobody, and has nothing but bytes.
 	{"holdpoint/internal/observer", []string{"github.com/", "go.temporal.io/", "holdpoint/internal/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
-	{"holdpoint/internal/floor", []string{"github.com/", "go.temporal.io/", "holdpoint/"}},
+	{"holdpoint/internal/auditlog/floor", []string{"github.com/", "go.temporal.io/", "holdpoint/"}},
 	{"holdpoint/internal/witness", []string{"github.com/jackc/", "go.temporal.io/", "holdpoint/internal/store", "holdpoint/workflows", "holdpoint/activities", "holdpoint/internal/gate", "holdpoint/api", "holdpoint/web"}},
 	// What is said to the outside world goes through outbound, and is decided elsewhere.
 	{"holdpoint/internal/connect", []string{

@@ -16,8 +16,8 @@ import (
 
 	"holdpoint/engine/audit"
 	"holdpoint/engine/canon"
+	"holdpoint/internal/auditlog"
 	"holdpoint/internal/config"
-	"holdpoint/internal/export"
 	"holdpoint/internal/store"
 )
 
@@ -89,7 +89,7 @@ func (a *auditExport) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer x.Store.Close()
-	r := export.Request{Format: a.Format, Actor: operator(), Filter: filter}
+	r := auditlog.ExportRequest{Format: a.Format, Actor: operator(), Filter: filter}
 	if login, err := x.Store.Events.DatabaseUser(ctx); err != nil {
 		return err
 	} else if login != "" {
@@ -103,7 +103,7 @@ func (a *auditExport) Run(ctx context.Context, c *cli) error {
 		write = toStdout
 	}
 	done, err := write(ctx, x, r)
-	if errors.Is(err, export.ErrNotWitnessed) {
+	if errors.Is(err, auditlog.ErrNotWitnessed) {
 		return fmt.Errorf("%w: the worker's log says why (--witnessed 0 exports without them)", err)
 	}
 	if err != nil {
@@ -116,13 +116,13 @@ func (a *auditExport) Run(ctx context.Context, c *cli) error {
 		// A name that nobody has is no mistake of its own: it may be one of the past.
 		fmt.Fprintln(terminalError, "careful: no event fits. Filters are exact: a person is written as usr_…, an approval as apr_…")
 	}
-	if done.Misfiled > 0 {
-		fmt.Fprintf(terminalError, "careful: %s, and there are %d such in all: the log's index (log_entries) was changed. What was exported is complete, but who searches by that does not find them\n", done.First, done.Misfiled)
+	if done.Mismatches > 0 {
+		fmt.Fprintf(terminalError, "careful: %s, and there are %d such in all: the log's index (log_entries) was changed. What was exported is complete, but who searches by that does not find them\n", done.First, done.Mismatches)
 	}
-	if done.Strays > 0 {
-		fmt.Fprintf(terminalError, "careful: %s no place in the log and never will have one: the table events was written around the program, or its numbers were set back. They are in no export\n", eventsHave(done.Strays))
+	if done.Unplaced > 0 {
+		fmt.Fprintf(terminalError, "careful: %s no place in the log and never will have one: the table events was written around the program, or its numbers were set back. They are in no export\n", eventsHave(done.Unplaced))
 	}
-	if a.Format == export.JSONL && a.Output != "-" {
+	if a.Format == auditlog.JSONL && a.Output != "-" {
 		key := "KEY"
 		if a.Data != "" {
 			key = filepath.Join(a.Data, logKeyFile+".pub")
@@ -140,7 +140,7 @@ func eventsHave(n int64) string {
 	return fmt.Sprintf("%d events have", n)
 }
 
-func toStdout(ctx context.Context, x *export.Exporter, r export.Request) (export.Summary, error) {
+func toStdout(ctx context.Context, x *auditlog.Exporter, r auditlog.ExportRequest) (auditlog.ExportSummary, error) {
 	out := bufio.NewWriterSize(os.Stdout, 1<<16)
 	done, err := x.Write(ctx, out, r)
 	if err == nil {
@@ -150,10 +150,10 @@ func toStdout(ctx context.Context, x *export.Exporter, r export.Request) (export
 }
 
 // toFile writes to FILE.partial, which becomes FILE when it is complete.
-func (a *auditExport) toFile(ctx context.Context, x *export.Exporter, r export.Request) (export.Summary, error) {
+func (a *auditExport) toFile(ctx context.Context, x *auditlog.Exporter, r auditlog.ExportRequest) (auditlog.ExportSummary, error) {
 	partial := a.Output + ".partial"
 	if _, err := os.Stat(a.Output); err == nil {
-		return export.Summary{}, fmt.Errorf("%s is there already: name another file, or move it away", a.Output)
+		return auditlog.ExportSummary{}, fmt.Errorf("%s is there already: name another file, or move it away", a.Output)
 	}
 	flags := os.O_RDWR | os.O_CREATE | os.O_EXCL
 	if a.Resume {
@@ -162,23 +162,23 @@ func (a *auditExport) toFile(ctx context.Context, x *export.Exporter, r export.R
 	f, err := os.OpenFile(partial, flags, 0o600) // #nosec G304 -- the user names the file
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return export.Summary{}, fmt.Errorf("%s is there already, of an export that was cut off: go on with it by --resume, or remove it", partial)
+		return auditlog.ExportSummary{}, fmt.Errorf("%s is there already, of an export that was cut off: go on with it by --resume, or remove it", partial)
 	case errors.Is(err, fs.ErrNotExist) && a.Resume:
-		return export.Summary{}, fmt.Errorf("there is no %s to go on with", partial)
+		return auditlog.ExportSummary{}, fmt.Errorf("there is no %s to go on with", partial)
 	case err != nil:
-		return export.Summary{}, err
+		return auditlog.ExportSummary{}, err
 	}
 	defer func() { _ = f.Close() }() // closed before, when all went well
 	var former int64
 	if a.Resume {
 		if former, err = a.resume(f, &r); err != nil {
-			return export.Summary{}, fmt.Errorf("%s: %w", partial, err)
+			return auditlog.ExportSummary{}, fmt.Errorf("%s: %w", partial, err)
 		}
 	}
 	out := bufio.NewWriterSize(f, 1<<16)
 	done, err := x.Write(ctx, out, r)
 	if err = closed(f, out, err); err != nil {
-		if info, is := os.Stat(partial); is == nil && (info.Size() == 0 || a.Format != export.JSONL) {
+		if info, is := os.Stat(partial); is == nil && (info.Size() == 0 || a.Format != auditlog.JSONL) {
 			return done, errors.Join(err, os.Remove(partial)) // there is no going on with it
 		}
 		return done, fmt.Errorf("%w (what was written is in %s; go on with it by --resume)", err, partial)
@@ -199,8 +199,8 @@ func closed(f *os.File, out *bufio.Writer, err error) error {
 }
 
 // resume finds where an export was cut off, and drops a line that was cut.
-func (a *auditExport) resume(f *os.File, r *export.Request) (former int64, err error) {
-	if a.Format != export.JSONL {
+func (a *auditExport) resume(f *os.File, r *auditlog.ExportRequest) (former int64, err error) {
+	if a.Format != auditlog.JSONL {
 		return 0, errors.New("only jsonl can be gone on with: the other formats do not say of which checkpoint they are")
 	}
 	lines := bufio.NewReaderSize(f, 1<<16)
@@ -251,12 +251,12 @@ func (a *auditExport) resume(f *os.File, r *export.Request) (former int64, err e
 }
 
 // open opens the database as the role that only reads and appends.
-func (a *auditExport) open(ctx context.Context, c *cli) (*export.Exporter, error) {
+func (a *auditExport) open(ctx context.Context, c *cli) (*auditlog.Exporter, error) {
 	known, err := encodings()
 	if err != nil {
 		return nil, err
 	}
-	x := &export.Exporter{Encodings: known}
+	x := &auditlog.Exporter{Encodings: known}
 	var database string
 	if a.Data != "" {
 		running, err := readDevFile(a.Data)
@@ -327,7 +327,7 @@ func readKeys(arg string) (string, error) {
 
 // resumeHeader takes over the checkpoint of an export that was cut off, which has
 // to be of the same filter.
-func resumeHeader(line []byte, r *export.Request) error {
+func resumeHeader(line []byte, r *auditlog.ExportRequest) error {
 	v, err := canon.Parse(bytes.TrimSpace(line))
 	if err != nil {
 		return fmt.Errorf("its first line cannot be read: %w", err)
@@ -336,7 +336,7 @@ func resumeHeader(line []byte, r *export.Request) error {
 	if err != nil {
 		return err
 	}
-	if h.Filter != export.Filter(r.Filter) {
+	if h.Filter != auditlog.HeaderFilter(r.Filter) {
 		return fmt.Errorf("it was begun with another filter: %s", h.Filter.JSON())
 	}
 	text, _, _ := strings.Cut(h.Checkpoint, "\n\n")

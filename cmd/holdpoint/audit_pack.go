@@ -8,8 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"holdpoint/internal/auditlog"
 	"holdpoint/internal/evidence"
-	"holdpoint/internal/export"
 	"holdpoint/internal/store"
 	"holdpoint/web"
 )
@@ -59,7 +59,7 @@ func (a *auditPack) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer s.Close()
-	x := &export.Exporter{Store: s, Keys: publicKeysOfLog(cfg), Witnessed: cfg.LogWitnessed}
+	x := &auditlog.Exporter{Store: s, Keys: publicKeysOfLog(cfg), Witnessed: cfg.LogWitnessed}
 	key := "KEY"
 	if a.Data != "" {
 		running, err := readDevFile(a.Data)

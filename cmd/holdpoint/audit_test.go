@@ -10,7 +10,7 @@ import (
 
 	"holdpoint/engine/audit"
 	"holdpoint/engine/canon"
-	"holdpoint/internal/export"
+	"holdpoint/internal/auditlog"
 )
 
 // TestResume: an export goes on after the last whole event of the file, wherever it
@@ -48,8 +48,8 @@ func TestResume(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var r export.Request
-		former, err := (&auditExport{Format: export.JSONL}).resume(f, &r)
+		var r auditlog.ExportRequest
+		former, err := (&auditExport{Format: auditlog.JSONL}).resume(f, &r)
 		if closed := f.Close(); closed != nil {
 			t.Fatal(closed)
 		}

@@ -7,14 +7,14 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/ocsf"
 	"holdpoint/engine/spreadsheet"
-	"holdpoint/internal/export"
+	"holdpoint/internal/auditlog"
 )
 
 // product is who OCSF events say they come from.
 var product = ocsf.Product{Name: "Holdpoint", VendorName: "Holdpoint"}
 
 // encodings are the formats of exports beside the one that proves itself.
-func encodings() (map[string]export.Encoding, error) {
+func encodings() (map[string]auditlog.Encoding, error) {
 	row := func(cells []string) ([]byte, error) {
 		var line bytes.Buffer
 		w := csv.NewWriter(&line)
@@ -28,7 +28,7 @@ func encodings() (map[string]export.Encoding, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string]export.Encoding{
+	return map[string]auditlog.Encoding{
 		"csv": {Header: header, Event: func(e engine.Event) ([]byte, error) { return row(spreadsheet.Row(e)) }},
 		"ocsf": {Event: func(e engine.Event) ([]byte, error) {
 			line, err := ocsf.Encode(e, product)

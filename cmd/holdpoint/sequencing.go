@@ -8,17 +8,17 @@ import (
 	"strings"
 	"time"
 
-	"holdpoint/activities"
+	"holdpoint/internal/auditlog"
+	"holdpoint/internal/auditlog/floor"
 	"holdpoint/internal/config"
-	"holdpoint/internal/floor"
 	"holdpoint/internal/outbound"
 	"holdpoint/internal/store"
 	"holdpoint/internal/witness"
 )
 
 // floors are where the settings have the log's checkpoints kept.
-func floors(cfg config.Config, log *slog.Logger) []activities.Floor {
-	var kept []activities.Floor
+func floors(cfg config.Config, log *slog.Logger) []auditlog.Floor {
+	var kept []auditlog.Floor
 	if cfg.LogFloorFile != "" {
 		kept = append(kept, floor.File{Path: cfg.LogFloorFile})
 	}
@@ -35,18 +35,18 @@ func floors(cfg config.Config, log *slog.Logger) []activities.Floor {
 
 // newSequencer makes what gives events their places, and refuses a database whose
 // log is behind what is kept of it.
-func newSequencer(ctx context.Context, cfg config.Config, s *store.Store, log *slog.Logger) (*activities.Sequencer, error) {
-	q := &activities.Sequencer{Store: s, Keys: cfg.LogKeys, Floors: floors(cfg, log), Logger: log}
+func newSequencer(ctx context.Context, cfg config.Config, s *store.Store, log *slog.Logger) (*auditlog.Sequencer, error) {
+	q := &auditlog.Sequencer{Store: s, Keys: cfg.LogKeys, Floors: floors(cfg, log), Logger: log}
 	return q, behind(cfg, q.Check(ctx))
 }
 
 // newWitnessing makes what has witnesses sign the log; nil for no witnesses.
-func newWitnessing(cfg config.Config, s *store.Store, log *slog.Logger) *activities.Witnessing {
+func newWitnessing(cfg config.Config, s *store.Store, log *slog.Logger) *auditlog.Witnessing {
 	if len(cfg.LogWitnesses) == 0 {
 		return nil
 	}
 	client := outbound.New(outbound.Config{AllowPrivate: cfg.AllowPrivate, AllowHTTP: len(cfg.AllowPrivate) > 0, Timeout: 10 * time.Second})
-	w := &activities.Witnessing{Store: s, Logger: log}
+	w := &auditlog.Witnessing{Store: s, Logger: log}
 	for _, one := range cfg.LogWitnesses {
 		w.Witnesses = append(w.Witnesses, &witness.Client{URL: one.URL, Verifier: one.Verifier, HTTP: client})
 	}
@@ -59,7 +59,7 @@ func behind(cfg config.Config, err error) error {
 	if err == nil || errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.Canceled) {
 		return err
 	}
-	if !errors.Is(err, activities.ErrBehind) {
+	if !errors.Is(err, auditlog.ErrBehind) {
 		return fmt.Errorf("%w.\nNothing was started, and nothing was changed. Find out what has happened to %s before you move it away: "+
 			"it is what shows that the database was rewritten, or restored from an older copy", err, cfg.LogFloorFile)
 	}
@@ -73,7 +73,7 @@ func checkFloor(ctx context.Context, cfg config.Config, s *store.Store) error {
 	if cfg.LogFloorFile == "" {
 		return nil
 	}
-	return behind(cfg, activities.CheckFloor(ctx, s, floor.File{Path: cfg.LogFloorFile}))
+	return behind(cfg, auditlog.CheckFloor(ctx, s, floor.File{Path: cfg.LogFloorFile}))
 }
 
 // kept reads the checkpoint that the floor's file keeps; nil without such a file.

@@ -20,7 +20,6 @@ import (
 	"holdpoint/internal/auditlog"
 	"holdpoint/internal/config"
 	"holdpoint/internal/evidence"
-	"holdpoint/internal/export"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
 	"holdpoint/internal/report"
@@ -210,7 +209,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	if err != nil {
 		return err
 	}
-	exporter := &export.Exporter{Store: s, Keys: publicKeysOfLog(cfg), Encodings: known, Witnessed: cfg.LogWitnessed}
+	exporter := &auditlog.Exporter{Store: s, Keys: publicKeysOfLog(cfg), Encodings: known, Witnessed: cfg.LogWitnessed}
 	door, err := api.New(api.Config{
 		Exporter: exporter,
 		Evidence: &evidence.Packer{Store: s, Sealer: cfg.Sealer, Exporter: exporter, Present: web.EvidenceCard},

@@ -9,15 +9,15 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/worker"
+	sdk "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"holdpoint/activities"
-	"holdpoint/internal/admin"
 	"holdpoint/internal/config"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/notify"
 	"holdpoint/internal/store"
+	"holdpoint/internal/worker"
 	"holdpoint/workflows"
 )
 
@@ -54,9 +54,6 @@ func (workerCommand) Run(ctx context.Context, c *cli) error {
 	log := logger(cfg)
 	return work(ctx, cfg, log, func() { log.Info("working", "temporal", cfg.TemporalAddress, "namespace", cfg.TemporalNamespace) })
 }
-
-// forgetAfter is how long an answer is kept for a repetition after its end.
-const forgetAfter = 24 * time.Hour
 
 // work runs the worker until ctx ends, calling ready once Temporal has taken it.
 // While Temporal does not answer it keeps trying.
@@ -96,7 +93,7 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 	if err != nil {
 		return err
 	}
-	w := worker.New(temporal, workflows.TaskQueue, worker.Options{
+	w := sdk.New(temporal, workflows.TaskQueue, sdk.Options{
 		WorkerStopTimeout: 3 * time.Second,
 		// Work that a worker remembers is offered to the others this soon after
 		// it has died.
@@ -122,14 +119,15 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 		running.Go(func() { witnessing.Run(ctx) })
 	}
 	running.Go(func() { runStreams(ctx, streams) })
-	relay := &activities.Relay{Store: s, Temporal: temporal, Logger: log}
+	relay := &worker.Relay{Store: s, Temporal: temporal, Logger: log}
 	running.Go(func() { relay.Run(ctx) })
-	reconciler := &activities.Reconciler{Store: s, Temporal: temporal, Logger: log}
+	reconciler := &worker.Reconciler{Store: s, Temporal: temporal, Logger: log}
 	running.Go(func() { reconciler.Run(ctx) })
-	dispatcher := &activities.Dispatcher{Store: s, Temporal: temporal, Logger: log}
+	dispatcher := &worker.Dispatcher{Store: s, Temporal: temporal, Logger: log}
 	running.Go(func() { dispatcher.Run(ctx) })
-	running.Go(func() { forget(ctx, s, log) })
-	retention := &activities.Retention{Store: s, After: cfg.KeepFor, Logger: log, Next: admin.AgeErasure(cfg.KeepFor), Tell: admin.AgeEvent}
+	cleaner := &worker.Cleaner{Store: s, Logger: log}
+	running.Go(func() { cleaner.Run(ctx) })
+	retention := &worker.Retention{Store: s, After: cfg.KeepFor, Logger: log}
 	running.Go(func() { retention.Run(ctx) })
 
 	if started := start(ctx, w, log); started {
@@ -143,7 +141,7 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 
 // start starts the worker, however long Temporal takes to come; false when ctx
 // ended first.
-func start(ctx context.Context, w worker.Worker, log *slog.Logger) bool {
+func start(ctx context.Context, w sdk.Worker, log *slog.Logger) bool {
 	for said := false; ; said = true {
 		err := w.Start()
 		if err == nil {
@@ -156,23 +154,6 @@ func start(ctx context.Context, w worker.Worker, log *slog.Logger) bool {
 		case <-ctx.Done():
 			return false
 		case <-time.After(time.Second):
-		}
-	}
-}
-
-// forget drops kept answers that are over, now and then.
-func forget(ctx context.Context, s *store.Store, log *slog.Logger) {
-	for {
-		if _, err := s.ForgetReplies(ctx, forgetAfter); err != nil && ctx.Err() == nil {
-			log.Warn("kept answers cannot be dropped", "error", err)
-		}
-		if err := s.Registry.ForgetCalls(ctx); err != nil && ctx.Err() == nil {
-			log.Warn("counted calls cannot be dropped", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(10 * time.Minute):
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/audit"
-	"holdpoint/internal/export"
+	"holdpoint/internal/auditlog"
 	"holdpoint/internal/store"
 )
 
@@ -43,7 +43,7 @@ func (d *disclosing) remark(id string, r remark) error {
 
 // disclose writes everything that the proof's events have a digest of, and nothing
 // that they have not: what cannot be held against the log would prove nothing.
-func (k *packing) disclose(ctx context.Context, pages string, done export.Summary) error {
+func (k *packing) disclose(ctx context.Context, pages string, done auditlog.ExportSummary) error {
 	if _, err := io.WriteString(k.w, audit.DisclosedOpens+"\n["); err != nil {
 		return err
 	}

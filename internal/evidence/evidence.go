@@ -19,7 +19,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/audit"
-	"holdpoint/internal/export"
+	"holdpoint/internal/auditlog"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
@@ -42,7 +42,7 @@ const catchUp = 1500 * time.Millisecond
 type Packer struct {
 	Store    *store.Store
 	Sealer   *seal.Sealer
-	Exporter *export.Exporter
+	Exporter *auditlog.Exporter
 	// Present says how a card is put before people.
 	Present func(c gate.Card) views.Approval
 	// MostApprovals and MostEvents bound a pack; MaxApprovals and MaxEvents when 0.
@@ -63,8 +63,8 @@ type Request struct {
 	Flush func() error
 }
 
-// Errors of what cannot be packed. export.ErrNoCheckpoint: the log is not
-// signed yet; export.ErrNotWitnessed: not by witnesses.
+// Errors of what cannot be packed. auditlog.ErrNoCheckpoint: the log is not
+// signed yet; auditlog.ErrNotWitnessed: not by witnesses.
 var (
 	// ErrNotFound: there is no such approval.
 	ErrNotFound = store.ErrNotFound
@@ -304,12 +304,12 @@ func (k *packing) filter() store.EventFilter {
 }
 
 // prove writes the block of the proof, with the event that the pack is made.
-func (k *packing) prove(ctx context.Context, pages string) (export.Summary, error) {
+func (k *packing) prove(ctx context.Context, pages string) (auditlog.ExportSummary, error) {
 	if _, err := io.WriteString(k.w, audit.ProofOpens+"\n"); err != nil {
-		return export.Summary{}, err
+		return auditlog.ExportSummary{}, err
 	}
-	done, err := k.Exporter.Write(ctx, escaping{k.w}, export.Request{
-		Format: export.JSONL, Filter: k.filter(), Actor: k.Actor, RequestID: k.RequestID, Flush: k.Flush,
+	done, err := k.Exporter.Write(ctx, escaping{k.w}, auditlog.ExportRequest{
+		Format: auditlog.JSONL, Filter: k.filter(), Actor: k.Actor, RequestID: k.RequestID, Flush: k.Flush,
 		Told: map[string]string{"as": "evidence_pack", "pages": pages},
 	})
 	if err != nil {

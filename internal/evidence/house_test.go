@@ -16,7 +16,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/mod/sumdb/note"
 
-	"holdpoint/activities"
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/audit"
@@ -25,8 +24,8 @@ import (
 	"holdpoint/engine/token"
 	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
+	"holdpoint/internal/auditlog"
 	"holdpoint/internal/evidence"
-	"holdpoint/internal/export"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/postgres/pgtest"
 	"holdpoint/internal/rules"
@@ -108,7 +107,7 @@ func (h *house) sequence(s *store.Store) {
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		(&activities.Sequencer{Store: s, Keys: keys, Logger: slog.New(slog.DiscardHandler), Every: 20 * time.Millisecond}).Run(ctx)
+		(&auditlog.Sequencer{Store: s, Keys: keys, Logger: slog.New(slog.DiscardHandler), Every: 20 * time.Millisecond}).Run(ctx)
 	})
 	h.t.Cleanup(func() { stop(); running.Wait() })
 }
@@ -207,7 +206,7 @@ func (h *house) settle(id string) {
 }
 
 func (h *house) packer() *evidence.Packer {
-	return &evidence.Packer{Store: h.Store, Sealer: h.Sealer, Exporter: &export.Exporter{Store: h.Store, Keys: []string{h.key}}, Present: web.EvidenceCard}
+	return &evidence.Packer{Store: h.Store, Sealer: h.Sealer, Exporter: &auditlog.Exporter{Store: h.Store, Keys: []string{h.key}}, Present: web.EvidenceCard}
 }
 
 func (h *house) pack(r evidence.Request) string {

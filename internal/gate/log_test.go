@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"holdpoint/activities"
 	"holdpoint/engine/audit"
 	"holdpoint/internal/auditlog"
 	"holdpoint/internal/store"
@@ -27,7 +26,7 @@ func TestRecordsWhileTheLogFallsBehind(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	sequenced, written := make(chan struct{}), make(chan string, 200)
-	q := &activities.Sequencer{Store: h.Store, Keys: keys, Logger: slog.New(slog.DiscardHandler), Every: time.Millisecond}
+	q := &auditlog.Sequencer{Store: h.Store, Keys: keys, Logger: slog.New(slog.DiscardHandler), Every: time.Millisecond}
 	go func() { q.Run(ctx); close(sequenced) }()
 	reads := make(chan int)
 	impatient := auditlog.New(auditlog.Config{Store: h.Store, Wait: 1})

@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"holdpoint/activities"
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/store"
+	"holdpoint/internal/worker"
 )
 
 // TestErasureIsOnRecord: what was erased, why and by which rule is an event that
@@ -43,7 +43,7 @@ func TestErasureIsOnRecord(t *testing.T) {
 	if _, err := h.Retention.Erase(ctx, by, ask, nil); code(err) != "kept_held" {
 		t.Errorf("under a hold: %v", err)
 	}
-	retention := &activities.Retention{Store: h.Store, After: time.Nanosecond, Logger: h.Logger, Next: admin.AgeErasure(time.Nanosecond), Tell: admin.AgeEvent}
+	retention := &worker.Retention{Store: h.Store, After: time.Nanosecond, Logger: h.Logger}
 	if n, err := retention.Walk(ctx); n != 0 || err != nil {
 		t.Errorf("retention erased %d under a hold, %v", n, err)
 	}

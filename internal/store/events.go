@@ -96,9 +96,9 @@ type Filed struct {
 	under [7]string
 }
 
-// Misfiled names what the index says otherwise than the event, whose actor this is;
+// Mismatch names what the index says otherwise than the event, whose actor this is;
 // "" for nothing. Who searches by that does not find the event.
-func (r Filed) Misfiled(actor string) string {
+func (r Filed) Mismatch(actor string) string {
 	for i, c := range []struct{ name, says string }{
 		{"time", audit.Time(r.At)},
 		{"type", r.Type},

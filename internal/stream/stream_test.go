@@ -20,9 +20,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"holdpoint/activities"
 	"holdpoint/engine"
 	"holdpoint/engine/audit"
+	"holdpoint/internal/auditlog"
 	"holdpoint/internal/postgres/pgtest"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
@@ -62,7 +62,7 @@ func newHouse(t testing.TB) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sequencer := &activities.Sequencer{Store: h.store, Keys: keys, Logger: slog.New(slog.DiscardHandler), Every: 20 * time.Millisecond}
+	sequencer := &auditlog.Sequencer{Store: h.store, Keys: keys, Logger: slog.New(slog.DiscardHandler), Every: 20 * time.Millisecond}
 	h.background(sequencer.Run)
 	return h
 }

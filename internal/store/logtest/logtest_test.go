@@ -11,8 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"holdpoint/activities"
 	"holdpoint/engine/audit"
+	"holdpoint/internal/auditlog"
 	"holdpoint/internal/postgres/pgtest"
 	"holdpoint/internal/store"
 )
@@ -52,7 +52,7 @@ func sound(t *testing.T) (*pgx.Conn, audit.Key) {
 	key := newKey(t)
 	run, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
-	q := &activities.Sequencer{Store: s, Keys: []audit.Key{key}, Logger: slog.New(slog.DiscardHandler), Every: 10 * time.Millisecond}
+	q := &auditlog.Sequencer{Store: s, Keys: []audit.Key{key}, Logger: slog.New(slog.DiscardHandler), Every: 10 * time.Millisecond}
 	go func() { q.Run(run); close(done) }()
 	for batch := range 3 {
 		if _, err := conn.Exec(ctx, `INSERT INTO events (event_id, type, outcome, agent_id, tool_name, body)

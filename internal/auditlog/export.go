@@ -2,7 +2,7 @@
 // check: as JSON Lines that prove themselves, and in forms that other programs
 // take. It writes as it reads, in memory that does not grow with the log; and
 // that somebody has exported what is itself an event.
-package export
+package auditlog
 
 import (
 	"context"
@@ -46,8 +46,8 @@ type Exporter struct {
 	Witnessed int
 }
 
-// Request is what somebody wants exported.
-type Request struct {
+// ExportRequest is what somebody wants exported.
+type ExportRequest struct {
 	Format string
 	// Filter narrows it. Its After says where to go on; the other direction is not
 	// for exports.
@@ -69,19 +69,19 @@ type Request struct {
 	Flush func() error
 }
 
-// Summary is what was exported.
-type Summary struct {
+// ExportSummary is what was exported.
+type ExportSummary struct {
 	Events int64
 	Size   int64 // the checkpoint's
 	// Digest is the SHA-256 of the bytes that were written.
 	Digest string
-	// Misfiled is how many of the events the log's index has under other names than
+	// Mismatches is how many of the events the log's index has under other names than
 	// their own, and First says which is the first: who searches does not find those.
-	Misfiled int64
-	First    string
-	// Strays is, of a whole export, how many events the database has that have no place
-	// in the log and never get one (store.Strays). They are in no export.
-	Strays int64
+	Mismatches int64
+	First      string
+	// Unplaced is, of a whole export, how many events the database has that have no place
+	// in the log and never get one (store.CountUnplaced). They are in no export.
+	Unplaced int64
 	// Begun is the id of the event that somebody begins to export.
 	Begun string
 }
@@ -113,38 +113,38 @@ const (
 
 // Write writes an export. An error leaves it without its end, so that nobody takes
 // it for all there is. Errors of w come back as they are.
-func (x *Exporter) Write(ctx context.Context, w io.Writer, r Request) (Summary, error) {
+func (x *Exporter) Write(ctx context.Context, w io.Writer, r ExportRequest) (ExportSummary, error) {
 	encoding, known := x.Encodings[r.Format]
 	if r.Format != JSONL && !known {
-		return Summary{}, fmt.Errorf("%w as %q", ErrFormat, r.Format)
+		return ExportSummary{}, fmt.Errorf("%w as %q", ErrFormat, r.Format)
 	}
 	if err := r.Filter.Check(); err != nil {
-		return Summary{}, err
+		return ExportSummary{}, err
 	}
 	begun, err := x.record(ctx, r, "EXPORT_BEGUN", "Somebody exports the audit log.", nil)
 	if err != nil {
-		return Summary{}, err
+		return ExportSummary{}, err
 	}
 	point, err := x.checkpoint(ctx, r.Size)
 	if err != nil {
-		return Summary{}, err
+		return ExportSummary{}, err
 	}
 	sum := sha256.New()
-	out := &exporting{Exporter: x, Request: r, point: point, w: io.MultiWriter(w, sum), whole: whole(r.Filter)}
+	out := &exporting{Exporter: x, ExportRequest: r, point: point, w: io.MultiWriter(w, sum), whole: whole(r.Filter)}
 	if r.Format == JSONL {
 		err = out.lines(ctx)
 	} else {
 		err = out.encoded(ctx, encoding)
 	}
 	if err != nil {
-		return Summary{}, err
+		return ExportSummary{}, err
 	}
-	s := Summary{
-		Events: out.events, Size: point.Size, Digest: "sha256:" + hex.EncodeToString(sum.Sum(nil)), Misfiled: out.misfiled, First: out.first, Begun: begun,
+	s := ExportSummary{
+		Events: out.events, Size: point.Size, Digest: "sha256:" + hex.EncodeToString(sum.Sum(nil)), Mismatches: out.mismatches, First: out.first, Begun: begun,
 	}
 	if out.whole {
-		if s.Strays, err = x.Store.Events.CountUnplaced(ctx); err != nil {
-			return Summary{}, err
+		if s.Unplaced, err = x.Store.Events.CountUnplaced(ctx); err != nil {
+			return ExportSummary{}, err
 		}
 	}
 	_, err = x.record(ctx, r, "EXPORTED", "The audit log was exported.", &s)
@@ -226,8 +226,8 @@ func (x *Exporter) witnessed(ctx context.Context, size int64) (store.Checkpoint,
 }
 
 // record appends the event of an export and returns its id.
-func (x *Exporter) record(ctx context.Context, r Request, code, message string, done *Summary) (string, error) {
-	told := map[string]any{"format": r.Format, "filter": json.RawMessage(Filter(r.Filter).JSON())}
+func (x *Exporter) record(ctx context.Context, r ExportRequest, code, message string, done *ExportSummary) (string, error) {
+	told := map[string]any{"format": r.Format, "filter": json.RawMessage(HeaderFilter(r.Filter).JSON())}
 	for name, value := range r.Told {
 		told[name] = value
 	}
@@ -236,11 +236,11 @@ func (x *Exporter) record(ctx context.Context, r Request, code, message string, 
 	}
 	if done != nil {
 		told["events"], told["size"], told["digest"] = done.Events, done.Size, done.Digest
-		if done.Misfiled > 0 {
-			told["misfiled"] = done.Misfiled
+		if done.Mismatches > 0 {
+			told["misfiled"] = done.Mismatches
 		}
-		if done.Strays > 0 {
-			told["strays"] = done.Strays
+		if done.Unplaced > 0 {
+			told["strays"] = done.Unplaced
 		}
 	}
 	payload, err := json.Marshal(told)
@@ -261,26 +261,26 @@ func (x *Exporter) record(ctx context.Context, r Request, code, message string, 
 }
 
 // Filter is the filter as an export's header has it.
-func Filter(f store.EventFilter) audit.Filter {
+func HeaderFilter(f store.EventFilter) audit.Filter {
 	return audit.Filter{
 		Since: f.Since, Until: f.Until, AgentID: f.AgentID, Tool: f.Tool, Outcome: f.Outcome, Type: f.Type, ActorID: f.ActorID, ApprovalID: f.ApprovalID,
 	}
 }
 
 // whole reports whether the filter asks for everything.
-func whole(f store.EventFilter) bool { return Filter(f) == audit.Filter{} }
+func whole(f store.EventFilter) bool { return HeaderFilter(f) == audit.Filter{} }
 
 // exporting is one export on its way.
 type exporting struct {
 	*Exporter
-	Request
+	ExportRequest
 	point  store.Checkpoint
 	w      io.Writer
 	whole  bool
 	events int64
 
-	misfiled int64
-	first    string
+	mismatches int64
+	first      string
 }
 
 // each reads the events, page by page. Pages of long events are short ones.
@@ -298,8 +298,8 @@ func (x *exporting) each(ctx context.Context, write func(r audit.Record, documen
 				return x.flush(r.Seq() - 1)
 			}
 			document, actor := r.Value()
-			if what := r.Misfiled(actor); what != "" && r.ID != "" {
-				if x.misfiled++; x.first == "" {
+			if what := r.Mismatch(actor); what != "" && r.ID != "" {
+				if x.mismatches++; x.first == "" {
 					x.first = fmt.Sprintf("event %d is filed under another %s than its own", r.Seq(), what)
 				}
 			}
@@ -332,7 +332,7 @@ func (x *exporting) flush(seq int64) error {
 
 // header is the first line. With an export that goes on only its digest is used.
 func (x *exporting) header() audit.Header {
-	return audit.Header{Checkpoint: string(x.point.Signed()), Whole: x.whole, Filter: Filter(x.Filter), Keys: x.Keys}
+	return audit.Header{Checkpoint: string(x.point.Signed()), Whole: x.whole, Filter: HeaderFilter(x.Filter), Keys: x.Keys}
 }
 
 func (x *exporting) lines(ctx context.Context) error {

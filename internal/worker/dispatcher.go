@@ -1,4 +1,4 @@
-package activities
+package worker
 
 import (
 	"context"
@@ -84,7 +84,7 @@ func (d *Dispatcher) startDue(ctx context.Context) (more bool, err error) {
 
 // start starts the notification's workflow, unless it is running.
 func (d *Dispatcher) start(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	ctx, cancel := context.WithTimeout(ctx, temporalTimeout)
 	defer cancel()
 	_, err := d.Temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: id, TaskQueue: workflows.TaskQueue,

@@ -1,4 +1,4 @@
-package activities_test
+package auditlog_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"holdpoint/activities"
+	"holdpoint/internal/auditlog"
 )
 
 // A long transaction that has nothing to do with events holds nothing up,
@@ -41,7 +41,7 @@ func TestLargeEvents(t *testing.T) {
 		SELECT gen_random_uuid(), 'decision', 'ALLOW', 'bot', 'search', convert_to(repeat('x', 262144), 'UTF8') FROM generate_series(1, 100)`)
 	must(t, err)
 	batches := 0
-	end := in.run(in.sequencer(func(q *activities.Sequencer) {
+	end := in.run(in.sequencer(func(q *auditlog.Sequencer) {
 		q.At = func(step string) {
 			if step == "appended" {
 				batches++
@@ -145,7 +145,7 @@ func TestWithinASecond(t *testing.T) {
 				FROM log_entries l WHERE l.leaf >= $1) x`, from).Scan(&n, &p50, &p99))
 		return n, p50, p99
 	}
-	q := in.sequencer(func(q *activities.Sequencer) { q.Every = 0 })
+	q := in.sequencer(func(q *auditlog.Sequencer) { q.Every = 0 })
 	end := in.run(q)
 	must(t, write(ctx, conn, 1))
 	in.placed(conn, goesOn)
@@ -167,7 +167,7 @@ func TestWithinASecond(t *testing.T) {
 		}},
 		{"after a takeover", func() {
 			end()
-			in.run(in.sequencer(func(q *activities.Sequencer) { q.Every = 0 }))
+			in.run(in.sequencer(func(q *auditlog.Sequencer) { q.Every = 0 }))
 			must(t, write(ctx, conn, 1))
 			in.placed(conn, goesOn)
 			for range 20 {

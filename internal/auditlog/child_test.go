@@ -1,4 +1,4 @@
-package activities_test
+package auditlog_test
 
 import (
 	"bytes"
@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"holdpoint/activities"
 	"holdpoint/engine/audit"
-	"holdpoint/internal/floor"
+	"holdpoint/internal/auditlog"
+	"holdpoint/internal/auditlog/floor"
 	"holdpoint/internal/store"
 )
 
@@ -51,12 +51,12 @@ func sequence(text string) {
 	ctx := context.Background()
 	s, err := store.Open(ctx, store.Config{URL: o.URL, Timeout: cmp.Or(o.Timeout, time.Minute)})
 	fail(err)
-	q := &activities.Sequencer{Store: s, Keys: keys, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)), Every: 20 * time.Millisecond}
+	q := &auditlog.Sequencer{Store: s, Keys: keys, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)), Every: 20 * time.Millisecond}
 	if o.Every != 0 {
 		q.Every = o.Every
 	}
 	if o.Floor != "" {
-		q.Floors = []activities.Floor{floor.File{Path: o.Floor}}
+		q.Floors = []auditlog.Floor{floor.File{Path: o.Floor}}
 	}
 	if o.Step != "" {
 		seen := 0

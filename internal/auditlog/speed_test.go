@@ -1,4 +1,4 @@
-package activities_test
+package auditlog_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"holdpoint/activities"
+	"holdpoint/internal/auditlog"
 )
 
 // fill writes n events as if they had been there before the log.
@@ -48,7 +48,7 @@ func BenchmarkBacklog(b *testing.B) {
 		fill(b, conn, n)
 		spent, last, at := map[string]time.Duration{}, "", time.Now()
 		began, own, theirs := time.Now(), cpu(b, os.Getpid()), time.Duration(0)
-		stop := in.run(in.sequencer(func(q *activities.Sequencer) {
+		stop := in.run(in.sequencer(func(q *auditlog.Sequencer) {
 			q.At = func(step string) {
 				if step == "keep" || step == "kept" {
 					return
@@ -115,7 +115,7 @@ func BenchmarkSmallBatches(b *testing.B) {
 	for range b.N {
 		in := install(b)
 		ctx, conn := context.Background(), connect(b, in.owner)
-		q := in.sequencer(func(q *activities.Sequencer) {
+		q := in.sequencer(func(q *auditlog.Sequencer) {
 			q.At = func(step string) {
 				if step == "safe" {
 					if _, err := conn.Exec(ctx, `INSERT INTO events (event_id, type, outcome, agent_id, tool_name, body) VALUES (gen_random_uuid(), 'decision', 'ALLOW', 'bot', 'search', '{}')`); err != nil {

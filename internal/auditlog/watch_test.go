@@ -1,4 +1,4 @@
-package activities_test
+package auditlog_test
 
 import (
 	"bytes"
@@ -11,9 +11,9 @@ import (
 	"sync"
 	"testing"
 
-	"holdpoint/activities"
 	"holdpoint/engine/audit"
-	"holdpoint/internal/floor"
+	"holdpoint/internal/auditlog"
+	"holdpoint/internal/auditlog/floor"
 )
 
 // fullFloor is one on a full disk, until it is given room. It counts the tries.
@@ -54,8 +54,8 @@ func TestFullFloor(t *testing.T) {
 	f := &fullFloor{File: floor.File{Path: path}, full: true}
 	log, out := said()
 	w := newWire(t, in.app)
-	in.run(in.sequencer(func(q *activities.Sequencer) {
-		q.Store, q.Floors, q.Logger = openStore(t, w.url), []activities.Floor{f}, log
+	in.run(in.sequencer(func(q *auditlog.Sequencer) {
+		q.Store, q.Floors, q.Logger = openStore(t, w.url), []auditlog.Floor{f}, log
 	}))
 	for range 5 {
 		must(t, write(ctx, conn, 2))
@@ -77,7 +77,7 @@ func TestHangingFloor(t *testing.T) {
 	in := install(t)
 	ctx, conn := context.Background(), connect(t, in.owner)
 	f := &fullFloor{File: floor.File{Path: filepath.Join(t.TempDir(), "floor")}, hangs: make(chan struct{})}
-	in.run(in.sequencer(func(q *activities.Sequencer) { q.Floors = []activities.Floor{f} }))
+	in.run(in.sequencer(func(q *auditlog.Sequencer) { q.Floors = []auditlog.Floor{f} }))
 	for range 5 {
 		must(t, write(ctx, conn, 2))
 		in.placed(conn, goesOn)
@@ -91,12 +91,12 @@ func TestFollowerKeepsItsFloor(t *testing.T) {
 	in := install(t)
 	ctx, conn := context.Background(), connect(t, in.owner)
 	w := newWire(t, in.app)
-	in.run(in.sequencer(func(q *activities.Sequencer) { q.Store = openStore(t, w.url) }))
+	in.run(in.sequencer(func(q *auditlog.Sequencer) { q.Store = openStore(t, w.url) }))
 	must(t, write(ctx, conn, 2))
 	in.placed(conn, goesOn)
 	path := filepath.Join(t.TempDir(), "floor")
-	follower := in.sequencer(func(q *activities.Sequencer) {
-		q.Floors = []activities.Floor{floor.File{Path: path}}
+	follower := in.sequencer(func(q *auditlog.Sequencer) {
+		q.Floors = []auditlog.Floor{floor.File{Path: path}}
 		q.At = func(step string) {
 			if step == "append" {
 				t.Error("the follower appends")
@@ -117,7 +117,7 @@ func grown(t *testing.T, n int) (in *installation, f floor.File) {
 	conn := connect(t, in.owner)
 	f = floor.File{Path: filepath.Join(t.TempDir(), "floor")}
 	fill(t, conn, n/2)
-	stop := in.run(in.sequencer(func(q *activities.Sequencer) { q.Floors = []activities.Floor{f} }))
+	stop := in.run(in.sequencer(func(q *auditlog.Sequencer) { q.Floors = []auditlog.Floor{f} }))
 	in.placed(conn, goesOn)
 	in.floorIs(conn, f.Path)
 	stop()
@@ -203,8 +203,8 @@ func TestFloorFindsOut(t *testing.T) {
 			tt.change(t, in, conn)
 			before := size(t, conn)
 			q := in.sequencer(nil)
-			q.Floors = []activities.Floor{f}
-			for who, err := range map[string]error{"with the key": q.Check(ctx), "without": activities.CheckFloor(ctx, q.Store, f)} {
+			q.Floors = []auditlog.Floor{f}
+			for who, err := range map[string]error{"with the key": q.Check(ctx), "without": auditlog.CheckFloor(ctx, q.Store, f)} {
 				if err == nil || !strings.Contains(err.Error(), tt.want) {
 					t.Errorf("%s: %v, want %q", who, err, tt.want)
 				}
@@ -241,13 +241,13 @@ func TestDatabaseGoesBackUnderneath(t *testing.T) {
 	leaderLog, leader := said()
 	followerLog, follower := said()
 	kept := map[string]*forgetful{"the leader": {}, "the follower": {}}
-	in.run(in.sequencer(func(q *activities.Sequencer) {
-		q.Logger, q.Floors = leaderLog, []activities.Floor{kept["the leader"]}
+	in.run(in.sequencer(func(q *auditlog.Sequencer) {
+		q.Logger, q.Floors = leaderLog, []auditlog.Floor{kept["the leader"]}
 	}))
 	fill(t, conn, 10)
 	in.placed(conn, goesOn)
-	in.run(in.sequencer(func(q *activities.Sequencer) {
-		q.Logger, q.Floors = followerLog, []activities.Floor{kept["the follower"]}
+	in.run(in.sequencer(func(q *auditlog.Sequencer) {
+		q.Logger, q.Floors = followerLog, []auditlog.Floor{kept["the follower"]}
 	}))
 	_, err := conn.Exec(ctx, `CREATE TABLE old_head AS TABLE log_head; CREATE TABLE old_tiles AS TABLE log_tiles`)
 	must(t, err)
@@ -297,11 +297,11 @@ func TestDamagedFloor(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			must(t, os.WriteFile(f.Path, tt.content, 0o600))
 			q := in.sequencer(nil)
-			q.Floors = []activities.Floor{f}
+			q.Floors = []auditlog.Floor{f}
 			if err := q.Check(t.Context()); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("with the key: %v, want %q", err, tt.want)
 			}
-			if err := activities.CheckFloor(t.Context(), q.Store, f); (err == nil) != (tt.without == "") || err != nil && !strings.Contains(err.Error(), tt.without) {
+			if err := auditlog.CheckFloor(t.Context(), q.Store, f); (err == nil) != (tt.without == "") || err != nil && !strings.Contains(err.Error(), tt.without) {
 				t.Errorf("without: %v, want %q", err, tt.without)
 			}
 			log, out := said()
@@ -315,7 +315,7 @@ func TestDamagedFloor(t *testing.T) {
 	}
 	must(t, os.Remove(f.Path))
 	must(t, os.Mkdir(f.Path, 0o700))
-	if err := in.sequencer(func(q *activities.Sequencer) { q.Floors = []activities.Floor{f} }).Check(t.Context()); err == nil {
+	if err := in.sequencer(func(q *auditlog.Sequencer) { q.Floors = []auditlog.Floor{f} }).Check(t.Context()); err == nil {
 		t.Error("a floor that is a directory is taken")
 	}
 }

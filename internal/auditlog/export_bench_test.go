@@ -1,4 +1,4 @@
-package export_test
+package auditlog_test
 
 import (
 	"bufio"
@@ -25,7 +25,7 @@ import (
 	"holdpoint/engine/audit"
 	"holdpoint/engine/ocsf"
 	"holdpoint/engine/spreadsheet"
-	"holdpoint/internal/export"
+	"holdpoint/internal/auditlog"
 	"holdpoint/internal/store"
 )
 
@@ -133,7 +133,7 @@ const heapLimit = 64 << 20
 
 // BenchmarkLog exports and verifies a log.
 //
-//	go test ./internal/export -run '^$' -bench Log -benchtime 1x -timeout 2h -events 1000000
+//	go test ./internal/auditlog -run '^$' -bench Log -benchtime 1x -timeout 2h -events 1000000
 func BenchmarkLog(b *testing.B) {
 	l := newLogged(b)
 	began := time.Now()
@@ -151,7 +151,7 @@ func BenchmarkLog(b *testing.B) {
 		w.Flush()
 		return line.Bytes(), err
 	}
-	l.exporter.Encodings = map[string]export.Encoding{
+	l.exporter.Encodings = map[string]auditlog.Encoding{
 		"csv": {Event: func(e engine.Event) ([]byte, error) { return row(spreadsheet.Row(e)) }},
 		"ocsf": {Event: func(e engine.Event) ([]byte, error) {
 			line, err := ocsf.Encode(e, ocsf.Product{Name: "Holdpoint", VendorName: "Holdpoint"})
@@ -181,8 +181,8 @@ func BenchmarkLog(b *testing.B) {
 		name, format string
 		filter       store.EventFilter
 	}{
-		{"whole", export.JSONL, store.EventFilter{}},
-		{"part", export.JSONL, store.EventFilter{AgentID: "bot1"}},
+		{"whole", auditlog.JSONL, store.EventFilter{}},
+		{"part", auditlog.JSONL, store.EventFilter{AgentID: "bot1"}},
 		{"csv", "csv", store.EventFilter{}},
 		{"ocsf", "ocsf", store.EventFilter{}},
 	} {
@@ -193,13 +193,13 @@ func BenchmarkLog(b *testing.B) {
 				return 0, err
 			}
 			w := bufio.NewWriterSize(f, 1<<16)
-			s, err := l.exporter.Write(context.Background(), w, export.Request{Format: c.format, Filter: c.filter, Size: l.size})
+			s, err := l.exporter.Write(context.Background(), w, auditlog.ExportRequest{Format: c.format, Filter: c.filter, Size: l.size})
 			if info, err := f.Stat(); err == nil {
 				b.Logf("%s: %d MiB", c.name, info.Size()>>20)
 			}
 			return s.Events, errors.Join(err, w.Flush(), f.Close())
 		})
-		if c.format != export.JSONL {
+		if c.format != auditlog.JSONL {
 			continue
 		}
 		measure("verify/"+c.name, func(b *testing.B) (int64, error) {

@@ -1,4 +1,4 @@
-package activities_test
+package auditlog_test
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"holdpoint/activities"
 	"holdpoint/engine"
 	"holdpoint/engine/audit"
+	"holdpoint/internal/auditlog"
 	"holdpoint/internal/postgres/pgtest"
 	"holdpoint/internal/store"
 	"holdpoint/internal/store/logtest"
@@ -92,9 +92,9 @@ func openStore(t testing.TB, url string) *store.Store {
 }
 
 // sequencer makes a sequencer on a store of its own.
-func (in *installation) sequencer(edit func(*activities.Sequencer)) *activities.Sequencer {
+func (in *installation) sequencer(edit func(*auditlog.Sequencer)) *auditlog.Sequencer {
 	in.t.Helper()
-	q := &activities.Sequencer{Store: openStore(in.t, in.app), Keys: in.keys, Logger: slog.New(slog.NewTextHandler(in.t.Output(), nil)), Every: 20 * time.Millisecond}
+	q := &auditlog.Sequencer{Store: openStore(in.t, in.app), Keys: in.keys, Logger: slog.New(slog.NewTextHandler(in.t.Output(), nil)), Every: 20 * time.Millisecond}
 	if edit != nil {
 		edit(q)
 	}
@@ -102,7 +102,7 @@ func (in *installation) sequencer(edit func(*activities.Sequencer)) *activities.
 }
 
 // run runs a sequencer until the test ends, or stop is called.
-func (in *installation) run(q *activities.Sequencer) (stop func()) {
+func (in *installation) run(q *auditlog.Sequencer) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { q.Run(ctx) })

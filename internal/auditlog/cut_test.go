@@ -1,4 +1,4 @@
-package activities_test
+package auditlog_test
 
 import (
 	"bytes"

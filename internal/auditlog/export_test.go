@@ -1,4 +1,4 @@
-package export_test
+package auditlog_test
 
 import (
 	"bytes"
@@ -17,16 +17,13 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/mod/sumdb/note"
 
-	"holdpoint/activities"
 	"holdpoint/engine"
 	"holdpoint/engine/audit"
-	"holdpoint/internal/export"
+	"holdpoint/internal/auditlog"
 	"holdpoint/internal/postgres/pgtest"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
 )
-
-func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // logged is a database with a log in it, which a sequencer has made.
 type logged struct {
@@ -35,7 +32,7 @@ type logged struct {
 	owner     *pgx.Conn
 	key       audit.Key
 	verifiers []note.Verifier
-	exporter  *export.Exporter
+	exporter  *auditlog.Exporter
 	size      int64
 	records   []audit.Record
 }
@@ -74,7 +71,7 @@ func newLogged(t testing.TB) *logged {
 	if l.verifiers, err = audit.ParseVerifiers(public); err != nil {
 		t.Fatal(err)
 	}
-	l.exporter = &export.Exporter{Store: l.Store, Keys: []string{public}, Encodings: map[string]export.Encoding{
+	l.exporter = &auditlog.Exporter{Store: l.Store, Keys: []string{public}, Encodings: map[string]auditlog.Encoding{
 		"lines": {Header: []byte("id\n"), Event: func(e engine.Event) ([]byte, error) {
 			return fmt.Appendf(nil, "%d %s %s\n", e.Seq, e.ID, e.Reasons), nil
 		}},
@@ -124,7 +121,7 @@ func (l *logged) sequence() {
 func (l *logged) place(within time.Duration) {
 	l.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	q := &activities.Sequencer{Store: l.Store, Keys: []audit.Key{l.key}, Logger: slog.New(slog.DiscardHandler), Every: 5 * time.Millisecond}
+	q := &auditlog.Sequencer{Store: l.Store, Keys: []audit.Key{l.key}, Logger: slog.New(slog.DiscardHandler), Every: 5 * time.Millisecond}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -144,9 +141,9 @@ func (l *logged) place(within time.Duration) {
 }
 
 // export exports at the size that the log had; nothing waits for a sequencer.
-func (l *logged) export(r export.Request) ([]byte, export.Summary, error) {
+func (l *logged) export(r auditlog.ExportRequest) ([]byte, auditlog.ExportSummary, error) {
 	if r.Format == "" {
-		r.Format = export.JSONL
+		r.Format = auditlog.JSONL
 	}
 	if r.Size == 0 {
 		r.Size = l.size
@@ -199,11 +196,11 @@ func TestFilters(t *testing.T) {
 				want = append(want, r.Seq())
 			}
 		}
-		text, s, err := l.export(export.Request{Filter: f})
+		text, s, err := l.export(auditlog.ExportRequest{Filter: f})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if got := seqs(t, text); !slices.Equal(got, want) || s.Events != int64(len(want)) || s.Misfiled != 0 {
+		if got := seqs(t, text); !slices.Equal(got, want) || s.Events != int64(len(want)) || s.Mismatches != 0 {
 			t.Errorf("%s: %d events, want %d; %+v", name, len(got), len(want), s)
 		}
 		r := l.verify(text)
@@ -214,15 +211,15 @@ func TestFilters(t *testing.T) {
 			t.Errorf("%s: %d events", name, len(want))
 		}
 		// Other formats have the same events.
-		text, _, err = l.export(export.Request{Filter: f, Format: "lines"})
+		text, _, err = l.export(auditlog.ExportRequest{Filter: f, Format: "lines"})
 		if err != nil || bytes.Count(text, []byte("\n")) != len(want)+1 || !bytes.HasPrefix(text, []byte("id\n")) {
 			t.Errorf("%s: in lines: %v, %d lines", name, err, bytes.Count(text, []byte("\n")))
 		}
 	}
-	if _, _, err := l.export(export.Request{Format: "pdf"}); !errors.Is(err, export.ErrFormat) {
+	if _, _, err := l.export(auditlog.ExportRequest{Format: "pdf"}); !errors.Is(err, auditlog.ErrFormat) {
 		t.Errorf("another format: %v", err)
 	}
-	if _, _, err := l.export(export.Request{Size: 17}); !errors.Is(err, export.ErrNoCheckpoint) {
+	if _, _, err := l.export(auditlog.ExportRequest{Size: 17}); !errors.Is(err, auditlog.ErrNoCheckpoint) {
 		t.Errorf("a size without a checkpoint: %v", err)
 	}
 }
@@ -239,7 +236,7 @@ func TestExportIsOnRecord(t *testing.T) {
 	l.add(3)
 	l.sequence()
 	by := engine.Actor{Kind: engine.HumanActor, ID: "usr_x", Channel: "api"}
-	text, s, err := l.export(export.Request{Filter: store.EventFilter{AgentID: "bot1"}, Actor: by, RequestID: "req_7"})
+	text, s, err := l.export(auditlog.ExportRequest{Filter: store.EventFilter{AgentID: "bot1"}, Actor: by, RequestID: "req_7"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +259,7 @@ func TestExportIsOnRecord(t *testing.T) {
 	}
 	// Nothing is exported when it cannot be put on record.
 	l.Close()
-	if text, _, err := l.export(export.Request{}); err == nil || len(text) > 0 {
+	if text, _, err := l.export(auditlog.ExportRequest{}); err == nil || len(text) > 0 {
 		t.Errorf("without a log: %d bytes, %v", len(text), err)
 	}
 }
@@ -277,7 +274,7 @@ func TestResume(t *testing.T) {
 	l.add(700)
 	l.sequence()
 	for name, f := range map[string]store.EventFilter{"whole": {}, "part": {AgentID: "bot1"}} {
-		want, _, err := l.export(export.Request{Filter: f})
+		want, _, err := l.export(auditlog.ExportRequest{Filter: f})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -285,7 +282,7 @@ func TestResume(t *testing.T) {
 		for page := 1; ; page++ {
 			var out bytes.Buffer
 			flushed := 0
-			_, err := l.exporter.Write(context.Background(), &out, export.Request{Format: export.JSONL, Filter: f, Size: l.size, Flush: func() error {
+			_, err := l.exporter.Write(context.Background(), &out, auditlog.ExportRequest{Format: auditlog.JSONL, Filter: f, Size: l.size, Flush: func() error {
 				if flushed++; flushed == page {
 					return errCut
 				}
@@ -302,7 +299,7 @@ func TestResume(t *testing.T) {
 				t.Errorf("%s, cut at page %d: %v", name, page, r.Problems)
 			}
 			have := seqs(t, out.Bytes())
-			rest, s, err := l.export(export.Request{Filter: after(f, have[len(have)-1]), Size: l.size, Before: int64(len(have))})
+			rest, s, err := l.export(auditlog.ExportRequest{Filter: after(f, have[len(have)-1]), Size: l.size, Before: int64(len(have))})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -314,14 +311,14 @@ func TestResume(t *testing.T) {
 			t.Errorf("%s: only %d pages", name, cuts)
 		}
 		// A writer that takes no more.
-		if _, err := l.exporter.Write(context.Background(), &full{left: 5000}, export.Request{Format: export.JSONL, Filter: f, Size: l.size}); !errors.Is(err, errCut) {
+		if _, err := l.exporter.Write(context.Background(), &full{left: 5000}, auditlog.ExportRequest{Format: auditlog.JSONL, Filter: f, Size: l.size}); !errors.Is(err, errCut) {
 			t.Errorf("%s: a full disk: %v", name, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var out bytes.Buffer
-	_, err := l.exporter.Write(ctx, &out, export.Request{Format: export.JSONL, Size: l.size, Progress: func(int64, int64) { cancel() }})
+	_, err := l.exporter.Write(ctx, &out, auditlog.ExportRequest{Format: auditlog.JSONL, Size: l.size, Progress: func(int64, int64) { cancel() }})
 	if err == nil || bytes.Contains(out.Bytes(), []byte(`"holdpoint":"end"`)) {
 		t.Errorf("when nobody waits any more: %v", err)
 	}
@@ -419,16 +416,16 @@ func TestTampered(t *testing.T) {
 			if l.exec(c.sql) == 0 && !strings.Contains(c.sql, ";") {
 				t.Fatal("nothing was changed")
 			}
-			text, s, err := l.export(export.Request{})
+			text, s, err := l.export(auditlog.ExportRequest{})
 			found(t, "the whole log", l.verify(text), err, c.whole)
 			astray := map[string]int64{"events, a row more": 1, "log_entries.seq": 1, "log_entries, the row": 1, "log_entries, the last row": 1}
-			if err == nil && s.Strays != astray[c.what] {
-				t.Errorf("%d events have no place, want %d", s.Strays, astray[c.what])
+			if err == nil && s.Unplaced != astray[c.what] {
+				t.Errorf("%d events have no place, want %d", s.Unplaced, astray[c.what])
 			}
-			if err == nil && (s.Misfiled > 0) != c.misfiled {
-				t.Errorf("%d events are filed wrongly: %s", s.Misfiled, s.First)
+			if err == nil && (s.Mismatches > 0) != c.misfiled {
+				t.Errorf("%d events are filed wrongly: %s", s.Mismatches, s.First)
 			}
-			text, _, err = l.export(export.Request{Filter: store.EventFilter{Since: l.records[2].At, Until: l.records[290].At}})
+			text, _, err = l.export(auditlog.ExportRequest{Filter: store.EventFilter{Since: l.records[2].At, Until: l.records[290].At}})
 			if c.what == "events.appended_at" || c.what == "log_entries.at" {
 				return // event 7 is not among them any more, or among them by another time
 			}
@@ -477,7 +474,7 @@ func TestUnreadable(t *testing.T) {
 	l.exec(`SELECT append_events(ARRAY[$1::uuid], ARRAY['decision'], ARRAY['ALLOW'], ARRAY['bot1'], ARRAY['t'], ARRAY[''], ARRAY[$2::bytea])`, id, []byte(odd))
 	l.sequence()
 	for name, f := range map[string]store.EventFilter{"whole": {}, "part": {AgentID: "bot1"}} {
-		text, _, err := l.export(export.Request{Filter: f})
+		text, _, err := l.export(auditlog.ExportRequest{Filter: f})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -491,7 +488,7 @@ func TestUnreadable(t *testing.T) {
 			}
 		}
 	}
-	text, _, err := l.export(export.Request{Format: "lines"})
+	text, _, err := l.export(auditlog.ExportRequest{Format: "lines"})
 	if err != nil || bytes.Count(text, []byte("\n")) != 10 || bytes.Count(text, []byte("UNREADABLE")) != 7 {
 		t.Errorf("in lines: %v\n%s", err, text)
 	}
@@ -503,7 +500,7 @@ func TestFilterThatNothingFits(t *testing.T) {
 	l.add(1)
 	l.sequence()
 	for _, f := range []store.EventFilter{{AgentID: "a\x00"}, {Tool: "\xff"}, {Outcome: "\x00"}, {Type: "\xc3("}, {ActorID: "\x00"}, {ApprovalID: "\xff"}, {Outcome: "deny"}, {Type: "votes"}, {Since: time.Unix(2, 0), Until: time.Unix(2, 0)}} {
-		text, _, err := l.export(export.Request{Filter: f})
+		text, _, err := l.export(auditlog.ExportRequest{Filter: f})
 		if !errors.Is(err, store.ErrFilter) || len(text) > 0 {
 			t.Errorf("%+v: %v, after %q", f, err, text)
 		}

@@ -1,4 +1,4 @@
-package activities_test
+package auditlog_test
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"holdpoint/activities"
+	"holdpoint/internal/auditlog"
 )
 
 // An event with a number below the last one that has a place gets none. Whoever has
@@ -20,7 +20,7 @@ func TestNumbersSetBack(t *testing.T) {
 		must(t, conn.QueryRow(ctx, `SELECT setval('events_seq_seq', $1)`, last).Scan(&now))
 	}
 	said := &output{}
-	in.run(in.sequencer(func(q *activities.Sequencer) { q.Logger = slog.New(slog.NewTextHandler(said, nil)) }))
+	in.run(in.sequencer(func(q *auditlog.Sequencer) { q.Logger = slog.New(slog.NewTextHandler(said, nil)) }))
 	must(t, write(ctx, conn, 1))
 	set(1000)
 	must(t, write(ctx, conn, 1))

@@ -1,4 +1,4 @@
-package activities_test
+package auditlog_test
 
 import (
 	"context"
@@ -16,9 +16,9 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
-	"holdpoint/activities"
 	"holdpoint/engine/audit"
 	"holdpoint/engine/cosign"
+	"holdpoint/internal/auditlog"
 	"holdpoint/internal/store"
 	"holdpoint/internal/witness"
 )
@@ -66,7 +66,7 @@ func (in *installation) witnessed(workers int, of ...*witnessOf) (warned *output
 	var running sync.WaitGroup
 	log, warned := said()
 	for range workers {
-		w := &activities.Witnessing{Store: openStore(in.t, in.app), Every: 20 * time.Millisecond, Round: time.Minute, Logger: log}
+		w := &auditlog.Witnessing{Store: openStore(in.t, in.app), Every: 20 * time.Millisecond, Round: time.Minute, Logger: log}
 		for _, one := range of {
 			w.Witnesses = append(w.Witnesses, one.client)
 		}

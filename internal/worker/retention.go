@@ -1,11 +1,11 @@
-package activities
+package worker
 
 import (
 	"context"
 	"log/slog"
 	"time"
 
-	"holdpoint/engine"
+	"holdpoint/internal/admin"
 	"holdpoint/internal/store"
 )
 
@@ -17,9 +17,6 @@ type Retention struct {
 	// After is how long after its end an approval is kept; 0 keeps all.
 	After  time.Duration
 	Logger *slog.Logger
-	// Next makes an erasure of an approval, and Tell the event of one that was done.
-	Next func(approvalID string) store.Erasure
-	Tell func(store.Erasure) (engine.Event, error)
 	// Every is how long to rest between two walks; 10 minutes when zero.
 	Every time.Duration
 }
@@ -63,7 +60,7 @@ func (r *Retention) Walk(ctx context.Context) (int, error) {
 	var place store.Place
 	total, said := 0, 0
 	for {
-		erased, next, done, err := r.Store.Retention.EraseDue(ctx, r.After, place, retentionBatch, r.Next, r.Tell)
+		erased, next, done, err := r.Store.Retention.EraseDue(ctx, r.After, place, retentionBatch, admin.AgeErasure(r.After), admin.AgeEvent)
 		if err != nil {
 			return total, err
 		}

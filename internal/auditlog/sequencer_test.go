@@ -1,4 +1,4 @@
-package activities_test
+package auditlog_test
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"holdpoint/activities"
 	"holdpoint/engine/audit"
-	"holdpoint/internal/floor"
+	"holdpoint/internal/auditlog"
+	"holdpoint/internal/auditlog/floor"
 )
 
 // steps are a sequencer's, in order; the last two belong to its floors.
@@ -39,7 +39,7 @@ func TestLowerNumberThatCommitsLater(t *testing.T) {
 	must(t, write(ctx, high, 1))
 	// It looks while both run, and once more after the higher one is there.
 	looks, looked := looking()
-	in.run(in.sequencer(func(q *activities.Sequencer) { q.At = looks }))
+	in.run(in.sequencer(func(q *auditlog.Sequencer) { q.At = looks }))
 	looked(t, 3)
 	must(t, high.Commit(ctx))
 	looked(t, 3)
@@ -158,7 +158,7 @@ func TestEndAtEveryStep(t *testing.T) {
 		for _, step := range steps {
 			before := size(t, conn)
 			q := in.sequencer(nil)
-			q.Floors = []activities.Floor{file}
+			q.Floors = []auditlog.Floor{file}
 			var once sync.Once
 			there := make(chan struct{})
 			q.At = func(at string) {
@@ -206,7 +206,7 @@ func TestAppendOfAnOldLeader(t *testing.T) {
 	must(t, write(ctx, conn, 5))
 	var once sync.Once
 	overtaken := make(chan error, 1)
-	in.run(in.sequencer(func(q *activities.Sequencer) {
+	in.run(in.sequencer(func(q *auditlog.Sequencer) {
 		q.At = func(step string) {
 			if step == "append" {
 				// It knows of five; the other one appends six.

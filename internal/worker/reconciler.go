@@ -1,0 +1,111 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
+	"holdpoint/internal/store"
+)
+
+// Reconciler finds approvals that Temporal has lost — its database restored or
+// emptied, a workflow terminated, reset or deleted — and puts them back into
+// the outbox.
+type Reconciler struct {
+	Store    *store.Store
+	Temporal client.Client
+	Logger   *slog.Logger
+	// Every is the pause between two looks: 2 s when 0.
+	Every time.Duration
+}
+
+const (
+	overdueGrace = 2 * time.Second
+	overdueBatch = 200
+	sweepBatch   = 50
+)
+
+// Run reconciles until ctx ends: at every look the approvals whose deadline has
+// passed without anybody settling them, and a part of all pending ones, whose
+// workflows are asked for.
+func (r *Reconciler) Run(ctx context.Context) {
+	every := r.Every
+	if every == 0 {
+		every = 2 * time.Second
+	}
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	after := ""
+	for {
+		var err error
+		if after, err = r.look(ctx, after); err != nil && ctx.Err() == nil {
+			r.Logger.Warn("approvals cannot be reconciled with Temporal", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// look makes one look, going on with the sweep after the given id, and returns
+// where the next one goes on.
+func (r *Reconciler) look(ctx context.Context, after string) (string, error) {
+	lost, err := r.Store.Outbox.Overdue(ctx, overdueGrace, overdueBatch)
+	if err != nil {
+		return after, err
+	}
+	pending, err := r.Store.Outbox.PendingAfter(ctx, after, sweepBatch)
+	if err != nil {
+		return after, err
+	}
+	for _, id := range pending {
+		running, err := r.running(ctx, id)
+		if err != nil {
+			// What is overdue is worth a message even when Temporal cannot be asked.
+			return after, errors.Join(err, r.requeue(ctx, lost))
+		}
+		if !running {
+			lost = append(lost, id)
+		}
+		after = id
+	}
+	if len(pending) < sweepBatch {
+		after = ""
+	}
+	return after, r.requeue(ctx, lost)
+}
+
+func (r *Reconciler) requeue(ctx context.Context, lost []string) error {
+	if len(lost) == 0 {
+		return nil
+	}
+	r.Logger.Info("approvals without a workflow are handed to Temporal again", "count", len(lost))
+	return r.Store.Outbox.Poke(ctx, lost)
+}
+
+// running reports whether Temporal has a running workflow for the approval.
+func (r *Reconciler) running(ctx context.Context, id string) (bool, error) {
+	return runs(ctx, r.Temporal, id)
+}
+
+// runs reports whether Temporal has a running workflow of that id.
+func runs(ctx context.Context, temporal client.Client, id string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, temporalTimeout)
+	defer cancel()
+	d, err := temporal.DescribeWorkflowExecution(ctx, id, "")
+	var none *serviceerror.NotFound
+	if errors.As(err, &none) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return d.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+}

@@ -1,0 +1,121 @@
+// Package worker has the loops that run beside the workflows: the relay and the
+// dispatcher hand Temporal what Postgres holds, the reconciler finds what Temporal
+// has lost, retention erases by age, and the cleaner drops what is over. Any number
+// of workers may run one each. They decide nothing about a call.
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/sdk/client"
+
+	"holdpoint/internal/store"
+	"holdpoint/workflows"
+)
+
+// Relay tells Temporal what the outbox holds. Starting an approval's workflow
+// and telling it of a change is one operation, signal-with-start under the
+// approval's id, so that the normal path and every recovery are the same code.
+// Any number of relays may run.
+type Relay struct {
+	Store    *store.Store
+	Temporal client.Client
+	Logger   *slog.Logger
+}
+
+// Bounds of the relay's work.
+const (
+	relayBatch      = 64
+	relayParallel   = 16
+	temporalTimeout = time.Second            // of one call
+	relayRetry      = 100 * time.Millisecond // first pause while Temporal does not answer
+	relayPoll       = time.Second            // in case a notification was lost
+	relayBackoff    = time.Second            // its longest pause
+)
+
+// Run relays until ctx ends.
+func (r *Relay) Run(ctx context.Context) {
+	news := r.Store.Outbox.Changes(ctx)
+	backoff := relayRetry
+	for ctx.Err() == nil {
+		claimed, all := r.once(ctx)
+		if !all {
+			pause(ctx, backoff)
+			backoff = min(2*backoff, relayBackoff)
+			continue
+		}
+		backoff = relayRetry
+		if claimed == relayBatch {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-news:
+		case <-time.After(relayPoll):
+		}
+	}
+}
+
+// once relays one batch and reports how many messages it held, and whether
+// Temporal took all of them.
+func (r *Relay) once(ctx context.Context) (claimed int, all bool) {
+	all = true
+	claimed, err := r.Store.Outbox.Relay(ctx, relayBatch, func(ctx context.Context, ids []string) map[string]bool {
+		taken := r.signalAll(ctx, ids)
+		all = len(taken) == len(ids)
+		return taken
+	})
+	if err != nil {
+		if ctx.Err() == nil {
+			r.Logger.Warn("the outbox cannot be relayed", "error", err)
+		}
+		return claimed, false
+	}
+	return claimed, all
+}
+
+// signalAll tells Temporal of several approvals at once and returns those that it
+// took. After the first that it did not take, no further one is tried.
+func (r *Relay) signalAll(ctx context.Context, ids []string) map[string]bool {
+	ctx, cancel := context.WithTimeout(ctx, temporalTimeout)
+	defer cancel()
+	var mu sync.Mutex
+	taken := make(map[string]bool, len(ids))
+	var group sync.WaitGroup
+	slots := make(chan struct{}, relayParallel)
+	for _, id := range ids {
+		slots <- struct{}{}
+		if ctx.Err() != nil {
+			break
+		}
+		group.Go(func() {
+			defer func() { <-slots }()
+			if err := r.signal(ctx, id); err != nil {
+				r.Logger.Warn("Temporal did not take an approval; it stays in the outbox", "approval", id, "error", err)
+				cancel()
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			taken[id] = true
+		})
+	}
+	group.Wait()
+	return taken
+}
+
+// signal tells the approval's workflow, and starts it when it is not running:
+// because it has not been yet, or was lost, or was stopped by somebody.
+func (r *Relay) signal(ctx context.Context, id string) error {
+	_, err := r.Temporal.SignalWithStartWorkflow(ctx, id, workflows.ChangedSignal, nil, client.StartWorkflowOptions{
+		ID: id, TaskQueue: workflows.TaskQueue,
+		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		// A worker that died with a task in hand is missed that soon.
+		WorkflowTaskTimeout: 2 * time.Second,
+	}, workflows.ApprovalWorkflow, workflows.ApprovalInput{ApprovalID: id})
+	return err
+}
