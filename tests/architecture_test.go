@@ -74,6 +74,7 @@ var never = []struct {
 	{"holdpoint/internal/auditlog", []string{"net/http", "os", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/internal/gate", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/internal/worker", []string{"net/http", "github.com/jackc/", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/internal/evidence", []string{"net/http", "os", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
+	{"holdpoint/internal/simulation", []string{"net/http", "os", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
 	// Whoever verifies trusts nobody, and has nothing but bytes.
 	{"holdpoint/internal/observer", []string{"github.com/", "go.temporal.io/", "holdpoint/internal/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/internal/auditlog/floor", []string{"github.com/", "go.temporal.io/", "holdpoint/"}},

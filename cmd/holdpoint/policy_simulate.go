@@ -15,6 +15,7 @@ import (
 	"holdpoint/engine/canon"
 	"holdpoint/engine/policy"
 	"holdpoint/engine/policysim"
+	"holdpoint/internal/simulation"
 )
 
 type policySimulate struct {
@@ -46,24 +47,14 @@ Examples:
   holdpoint policy simulate new.yaml --accept-denials apr_…,apr_… --json`
 }
 
-// simulation is what --json prints.
-type simulation struct {
+// simulationReport is what --json prints.
+type simulationReport struct {
 	Policy string `json:"policy"`
 	Digest string `json:"digest"`
 	policysim.Report
-	// Unreplayable counts the calls that were decided at once, by tool.
-	Unreplayable []unreplayable `json:"unreplayable,omitempty"`
-	// Erased and Unreadable count approvals whose arguments are gone, or are no
-	// call any more.
-	Erased     int `json:"erased,omitempty"`
-	Unreadable int `json:"unreadable,omitempty"`
+	simulation.Result
 
 	what string
-}
-
-type unreplayable struct {
-	Tool     string         `json:"tool"`
-	Outcomes map[string]int `json:"outcomes"`
 }
 
 func (p *policySimulate) Run(ctx context.Context, c *cli) error {
@@ -81,20 +72,19 @@ func (p *policySimulate) Run(ctx context.Context, c *cli) error {
 			return err
 		}
 	}
-	out := simulation{Policy: p.Policy, Digest: next.Digest}
-	var cases []policysim.Case
+	out := simulationReport{Policy: p.Policy, Digest: next.Digest}
+	noun := "call"
 	if len(p.Calls) > 0 {
-		cases, err = p.fromFiles(next, old, now)
-		out.what = plural(len(cases), "call")
+		out.Cases, err = p.fromFiles(next, old, now)
 	} else {
-		r := &recorded{next: next, against: old, out: &out}
-		cases, err = r.open(ctx, c, p.Data)
-		out.what = plural(len(cases), "recorded approval")
+		noun = "recorded approval"
+		out.Result, err = simulateRecorded(ctx, c, p.Data, next, old)
 	}
 	if err != nil {
 		return err
 	}
-	out.Report = policysim.Compare(cases, p.AcceptDenials)
+	out.what = plural(len(out.Cases), noun)
+	out.Report = policysim.Compare(out.Cases, p.AcceptDenials)
 	if err := p.print(out); err != nil {
 		return err
 	}
@@ -147,7 +137,7 @@ func (p *policySimulate) fromFiles(next, old *policy.Bundle, now time.Time) ([]p
 	return cases, nil
 }
 
-func (p *policySimulate) print(s simulation) error {
+func (p *policySimulate) print(s simulationReport) error {
 	if p.JSON {
 		out := json.NewEncoder(os.Stdout)
 		out.SetEscapeHTML(false)
