@@ -4,18 +4,14 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"holdpoint/engine/audit"
-	"holdpoint/engine/canon"
 	"holdpoint/internal/auditlog"
 	"holdpoint/internal/config"
 	"holdpoint/internal/store"
@@ -171,7 +167,7 @@ func (a *auditExport) toFile(ctx context.Context, x *auditlog.Exporter, r auditl
 	defer func() { _ = f.Close() }() // closed before, when all went well
 	var former int64
 	if a.Resume {
-		if former, err = a.resume(f, &r); err != nil {
+		if former, err = auditlog.Resume(f, &r); err != nil {
 			return auditlog.ExportSummary{}, fmt.Errorf("%s: %w", partial, err)
 		}
 	}
@@ -198,61 +194,9 @@ func closed(f *os.File, out *bufio.Writer, err error) error {
 	return err
 }
 
-// resume finds where an export was cut off, and drops a line that was cut.
-func (a *auditExport) resume(f *os.File, r *auditlog.ExportRequest) (former int64, err error) {
-	if a.Format != auditlog.JSONL {
-		return 0, errors.New("only jsonl can be gone on with: the other formats do not say of which checkpoint they are")
-	}
-	lines := bufio.NewReaderSize(f, 1<<16)
-	var whole int64 // bytes
-	for n := 0; ; n++ {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			break // what is left has no end: it is written again
-		}
-		if err != nil {
-			return 0, err
-		}
-		if n == 0 {
-			if err := resumeHeader(line, r); err != nil {
-				return 0, err
-			}
-		} else {
-			var e struct {
-				Seq       int64  `json:"seq"`
-				Holdpoint string `json:"holdpoint"`
-			}
-			err := json.Unmarshal(line, &e)
-			if err == nil && e.Holdpoint == "end" {
-				break // all was there but the record of it: the end is written again
-			}
-			if err != nil || e.Seq <= r.Filter.After {
-				return 0, fmt.Errorf("line %d is no event: it cannot be gone on with", n+1)
-			}
-			r.Filter.After = e.Seq
-			former++
-		}
-		whole += int64(len(line))
-	}
-	if r.Size == 0 {
-		return 0, errors.New("it has no header yet: remove it and begin again")
-	}
-	if former == 0 {
-		whole = 0 // only the header is there: it is written again
-	}
-	if err := f.Truncate(whole); err != nil {
-		return 0, err
-	}
-	if _, err := f.Seek(whole, io.SeekStart); err != nil {
-		return 0, err
-	}
-	r.Before = former
-	return former, nil
-}
-
 // open opens the database as the role that only reads and appends.
 func (a *auditExport) open(ctx context.Context, c *cli) (*auditlog.Exporter, error) {
-	known, err := encodings()
+	known, err := auditlog.Encodings()
 	if err != nil {
 		return nil, err
 	}
@@ -323,27 +267,4 @@ func readKeys(arg string) (string, error) {
 		return "", fmt.Errorf("%s holds a private key; give the public one (%s.pub)", arg, arg)
 	}
 	return string(data), nil
-}
-
-// resumeHeader takes over the checkpoint of an export that was cut off, which has
-// to be of the same filter.
-func resumeHeader(line []byte, r *auditlog.ExportRequest) error {
-	v, err := canon.Parse(bytes.TrimSpace(line))
-	if err != nil {
-		return fmt.Errorf("its first line cannot be read: %w", err)
-	}
-	h, err := audit.ParseHeader(v)
-	if err != nil {
-		return err
-	}
-	if h.Filter != auditlog.HeaderFilter(r.Filter) {
-		return fmt.Errorf("it was begun with another filter: %s", h.Filter.JSON())
-	}
-	text, _, _ := strings.Cut(h.Checkpoint, "\n\n")
-	c, err := audit.ParseCheckpoint(text + "\n")
-	if err != nil {
-		return err
-	}
-	r.Size = c.Size
-	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 
 	"holdpoint/engine"
+	"holdpoint/engine/approval"
 	"holdpoint/engine/audit"
 	"holdpoint/engine/policy"
 	"holdpoint/internal/config"
@@ -96,7 +97,7 @@ func (d *checkup) database(ctx context.Context, cfg config.Config) {
 	}
 	for _, rule := range append(slices.Clone(cfg.Routing.Rules), cfg.Routing.Default) {
 		needed := max(rule.Needed, rule.Deny)
-		d.say(fmt.Sprintf("enough people for %d × %s", needed, rule.Role), enough(people, rule.Role, needed), "holdpoint user add EMAIL --role "+rule.Role)
+		d.say(fmt.Sprintf("enough people for %d × %s", needed, rule.Role), approval.Enough(people, rule.Role, needed), "holdpoint user add EMAIL --role "+rule.Role)
 	}
 	d.policy(ctx, s, cfg, people)
 	depth, oldest, err := s.Outbox.Depth(ctx)
@@ -176,23 +177,6 @@ func (d *checkup) policy(ctx context.Context, s *store.Store, cfg config.Config,
 		}
 	}
 	d.say(what, err, "holdpoint policy check FILE says more; a newer version in policy_file comes into force by itself.")
-}
-
-// enough reports whether as many human beings as needed have the role.
-func enough(people []engine.Person, role string, needed int) error {
-	if strings.HasPrefix(role, engine.OnCallPrefix) {
-		return nil // that changes with every shift
-	}
-	identities := map[string]bool{}
-	for _, p := range people {
-		if !p.Disabled && p.Has(role) {
-			identities[p.Identity] = true
-		}
-	}
-	if len(identities) < needed {
-		return fmt.Errorf("%d of %d people have the role", len(identities), needed)
-	}
-	return nil
 }
 
 func (d *checkup) temporal(ctx context.Context, cfg config.Config) {

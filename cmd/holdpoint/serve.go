@@ -16,6 +16,7 @@ import (
 
 	"holdpoint/api"
 	"holdpoint/engine"
+	"holdpoint/engine/approval"
 	"holdpoint/internal/admin"
 	"holdpoint/internal/auditlog"
 	"holdpoint/internal/config"
@@ -85,9 +86,9 @@ func warnOfTooFew(ctx context.Context, s *store.Store, cfg config.Config, log *s
 		return
 	}
 	for _, rule := range append(slices.Clone(cfg.Routing.Rules), cfg.Routing.Default) {
-		if err := enough(people, rule.Role, rule.Needed); err != nil {
+		if err := approval.Enough(people, rule.Role, rule.Needed); err != nil {
 			log.Warn("what this rule holds can only time out", "role", rule.Role, "needed", rule.Needed, "error", err)
-		} else if err := enough(people, rule.Role, rule.Deny); err != nil {
+		} else if err := approval.Enough(people, rule.Role, rule.Deny); err != nil {
 			log.Warn("nobody can deny what this rule holds", "role", rule.Role, "deny", rule.Deny, "error", err)
 		}
 	}
@@ -205,7 +206,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	if err != nil {
 		return err
 	}
-	known, err := encodings()
+	known, err := auditlog.Encodings()
 	if err != nil {
 		return err
 	}

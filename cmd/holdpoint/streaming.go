@@ -9,26 +9,18 @@ import (
 	"sync"
 	"time"
 
-	"holdpoint/engine"
-	"holdpoint/engine/ocsf"
 	"holdpoint/internal/config"
 	"holdpoint/internal/store"
 	"holdpoint/internal/stream"
 )
 
-// encoders are the formats in which events are sent; nil sends their documents.
-var encoders = map[string]stream.Encoder{
-	"": nil, stream.JSONFormat: nil,
-	stream.OCSFFormat: func(e engine.Event) ([]byte, error) { return ocsf.Encode(e, product) },
-}
-
 // newStreams makes what sends the audit log to the receivers of the settings.
 func newStreams(cfg config.Config, s *store.Store, log *slog.Logger) ([]*stream.Stream, error) {
 	var streams []*stream.Stream
 	for i, c := range cfg.LogStreams {
-		encode, known := encoders[c.Format]
-		if !known {
-			return nil, fmt.Errorf("log_streams[%d].format: this program has no %s", i, c.Format)
+		encode, err := c.Encoder()
+		if err != nil {
+			return nil, fmt.Errorf("log_streams[%d].%w", i, err)
 		}
 		receiver, err := c.Receiver(cfg.AllowPrivate, sender(cfg))
 		if err != nil {

@@ -356,3 +356,20 @@ func (r Routing) Terms(rule Rule, requirements []engine.Requirement, accountable
 	}
 	return t
 }
+
+// Enough reports whether as many human beings as needed have the role.
+func Enough(people []engine.Person, role string, needed int) error {
+	if strings.HasPrefix(role, engine.OnCallPrefix) {
+		return nil // that changes with every shift
+	}
+	identities := map[string]bool{}
+	for _, p := range people {
+		if !p.Disabled && p.Has(role) {
+			identities[p.Identity] = true
+		}
+	}
+	if len(identities) < needed {
+		return fmt.Errorf("%d of %d people have the role", len(identities), needed)
+	}
+	return nil
+}

@@ -76,6 +76,9 @@ const logName = "audit"
 // unknown stands where the schema demands a name and the event has none.
 const unknown = "unknown"
 
+// Holdpoint is the product of this program's events.
+var Holdpoint = Product{Name: "Holdpoint", VendorName: "Holdpoint"}
+
 // Encode returns the event as one OCSF event: one line of JSON, without the line
 // break, which is valid by schemas.OCSFEvent. An event that has no id or no
 // timestamp is an error, and so is one whose payload is not JSON in UTF-8. An

@@ -154,7 +154,7 @@ func BenchmarkLog(b *testing.B) {
 	l.exporter.Encodings = map[string]auditlog.Encoding{
 		"csv": {Event: func(e engine.Event) ([]byte, error) { return row(spreadsheet.Row(e)) }},
 		"ocsf": {Event: func(e engine.Event) ([]byte, error) {
-			line, err := ocsf.Encode(e, ocsf.Product{Name: "Holdpoint", VendorName: "Holdpoint"})
+			line, err := ocsf.Encode(e, ocsf.Holdpoint)
 			return append(line, '\n'), err
 		}},
 	}

@@ -9,11 +9,27 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/audit"
 	"holdpoint/engine/canon"
+	"holdpoint/engine/ocsf"
 )
 
 // Encoder writes an event in a format: one line of JSON in UTF-8, without the line
 // break. It is a pure function: an event that is sent again is the same bytes.
 type Encoder func(e engine.Event) ([]byte, error)
+
+// encoders are those of the formats; nil sends the event's document.
+var encoders = map[string]Encoder{
+	JSONFormat: nil,
+	OCSFFormat: func(e engine.Event) ([]byte, error) { return ocsf.Encode(e, ocsf.Holdpoint) },
+}
+
+// Encoder is that of the stream's format.
+func (c Config) Encoder() (Encoder, error) {
+	encode, known := encoders[c.format()]
+	if !known {
+		return nil, fmt.Errorf("format: this program has no %s", c.Format)
+	}
+	return encode, nil
+}
 
 // Message is an event on its way.
 type Message struct {

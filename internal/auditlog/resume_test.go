@@ -1,4 +1,4 @@
-package main
+package auditlog_test
 
 import (
 	"bytes"
@@ -13,9 +13,9 @@ import (
 	"holdpoint/internal/auditlog"
 )
 
-// TestResume: an export goes on after the last whole event of the file, wherever it
+// TestResumeFindsTheCut: an export goes on after the last whole event of the file, wherever it
 // was cut off.
-func TestResume(t *testing.T) {
+func TestResumeFindsTheCut(t *testing.T) {
 	h := audit.Header{Checkpoint: audit.Checkpoint{Origin: "log.example.com", Size: 3}.Text() + "\n— log.example.com AAAAAAA=\n", Whole: true}
 	file := h.Line()
 	for seq := range 3 {
@@ -48,8 +48,8 @@ func TestResume(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var r auditlog.ExportRequest
-		former, err := (&auditExport{Format: auditlog.JSONL}).resume(f, &r)
+		r := auditlog.ExportRequest{Format: auditlog.JSONL}
+		former, err := auditlog.Resume(f, &r)
 		if closed := f.Close(); closed != nil {
 			t.Fatal(closed)
 		}

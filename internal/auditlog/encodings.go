@@ -1,4 +1,4 @@
-package main
+package auditlog
 
 import (
 	"bytes"
@@ -7,14 +7,10 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/ocsf"
 	"holdpoint/engine/spreadsheet"
-	"holdpoint/internal/auditlog"
 )
 
-// product is who OCSF events say they come from.
-var product = ocsf.Product{Name: "Holdpoint", VendorName: "Holdpoint"}
-
-// encodings are the formats of exports beside the one that proves itself.
-func encodings() (map[string]auditlog.Encoding, error) {
+// Encodings are the formats of exports beside the one that proves itself.
+func Encodings() (map[string]Encoding, error) {
 	row := func(cells []string) ([]byte, error) {
 		var line bytes.Buffer
 		w := csv.NewWriter(&line)
@@ -28,10 +24,10 @@ func encodings() (map[string]auditlog.Encoding, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string]auditlog.Encoding{
+	return map[string]Encoding{
 		"csv": {Header: header, Event: func(e engine.Event) ([]byte, error) { return row(spreadsheet.Row(e)) }},
 		"ocsf": {Event: func(e engine.Event) ([]byte, error) {
-			line, err := ocsf.Encode(e, product)
+			line, err := ocsf.Encode(e, ocsf.Holdpoint)
 			return append(line, '\n'), err
 		}},
 	}, nil
