@@ -18,7 +18,7 @@ import (
 func agentURL(id string) string { return "/agents/" + url.PathEscape(id) }
 
 // Agents is what the pages of agents need of what is registered. Every change is on
-// record with who made it. Errors are as Approvals' are.
+// record with who made it. Errors are as Inbox's are.
 type Agents interface {
 	Registry
 	RegisterAgent(ctx context.Context, by access.By, a registry.Agent, once *access.Once) error

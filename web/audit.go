@@ -19,8 +19,8 @@ import (
 	"holdpoint/web/views"
 )
 
-// Log is what the console reads of the audit log; *gate.Gate is one. Errors are as
-// Approvals' are.
+// Log is what the console reads of the audit log; *auditlog.Log is one. Errors are as
+// Inbox's are.
 type Log interface {
 	LogSearch
 	Checkpoints

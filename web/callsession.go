@@ -16,20 +16,20 @@ import (
 	"holdpoint/web/views"
 )
 
-// CallSessions is the calls of an agent's session, decided together. Errors are as
+// CallSessions is the calls of an agent's session, to be decided together. Errors are as
 // Inbox's are.
 type CallSessions interface {
 	// Session lists the calls of a session that the person may see, those that wait
 	// firstOf, and whether more were left out. look is as for Card.
 	Session(ctx context.Context, p engine.Person, agentID, session string, look gate.Look) ([]gate.Card, bool, error)
 	Show(ctx context.Context, p engine.Person, channel string, cards ...gate.SeenCard) error
-	Vote(ctx context.Context, v gate.VoteRequest, once *access.Once) (approval.Approval, error)
 }
 
 // sessionHandler serves the page of all calls of a session.
 type sessionHandler struct {
 	site     *site
 	sessions CallSessions
+	votes    Votes
 }
 
 func (h *sessionHandler) register(mux *http.ServeMux) {
@@ -189,7 +189,7 @@ func (h *sessionHandler) voteOne(r *http.Request, p engine.Person, row views.Ses
 			return result
 		}
 	}
-	after, err := h.sessions.Vote(r.Context(), v, nil)
+	after, err := h.votes.Vote(r.Context(), v, nil)
 	var refusal *access.Refusal
 	switch {
 	case errors.As(err, &refusal):

@@ -341,7 +341,7 @@ func TestStatic(t *testing.T) {
 		c.get(path, "If-None-Match", a.Header.Get("ETag")).want(t, http.StatusNotModified)
 	}
 	c.get("/static/static.go").want(t, http.StatusNotFound)
-	c.get("/static/..%2fdesk.go").want(t, http.StatusNotFound)
+	c.get("/static/..%2fdoc.go").want(t, http.StatusNotFound)
 }
 
 func TestLive(t *testing.T) {

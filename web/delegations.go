@@ -12,8 +12,8 @@ import (
 	"holdpoint/web/views"
 )
 
-// Delegations is what the console needs for people who are away; *gate.Gate is one.
-// Every change is on record. Errors are as Approvals' are.
+// Delegations is what the console needs for people who are away; admin.Delegations is one.
+// Every change is on record. Errors are as Inbox's are.
 type Delegations interface {
 	// Aways lists the delegations that are in force or to come, as far as the
 	// person may see them.

@@ -21,8 +21,8 @@ import (
 	"holdpoint/web/views"
 )
 
-// Grants is what the console needs of standing grants; *gate.Gate is one. Errors
-// are as Desk's are.
+// Grants is what the console needs of standing grants; *gate.Grants is one. Errors
+// are as Inbox's are.
 type Grants interface {
 	// Grants lists those that the person may know of, and says what time it is.
 	ForPerson(ctx context.Context, p engine.Person) ([]gate.Grant, time.Time, error)

@@ -15,8 +15,8 @@ import (
 	"holdpoint/web/views"
 )
 
-// Notifications is what the console needs to say who is told; *gate.Registrar is one.
-// Every change is on record with who made it. Errors are as Approvals' are.
+// Notifications is what the console needs to say who is told; admin.Endpoints is one.
+// Every change is on record with who made it. Errors are as Inbox's are.
 type Notifications interface {
 	// Told lists the endpoints, without what is secret about them, and up to limit
 	// notifications that were given up: both as they are at one moment.

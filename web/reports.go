@@ -17,8 +17,8 @@ import (
 	"holdpoint/web/views"
 )
 
-// Reports is what the console needs for auditors; *gate.Gate is one. Errors are
-// as Desk's are.
+// Reports is what the console needs for auditors; report.Reports is one. Errors are
+// as Inbox's are.
 type Reports interface {
 	// Access says who can approve what, or could at a moment of the past.
 	Access(ctx context.Context, q report.AccessQuery) (report.AccessReport, error)

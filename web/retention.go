@@ -15,7 +15,7 @@ import (
 )
 
 // Retention is what the console needs to tell what was erased and what is held;
-// *gate.Registrar is one. Errors are as Approvals' are.
+// admin.Retention is one. Errors are as Inbox's are.
 type Retention interface {
 	LegalHolds
 	Erasures

@@ -136,11 +136,6 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	administration := admin.New(admin.Config{Store: s, Refresh: keeper.Refresh})
 	logged := auditlog.New(auditlog.Config{Store: s, Witnessed: cfg.LogWitnessed, Logger: log})
 	reports := report.Reports{Store: s, Judge: keeper.Judge}
-	// What the console needs of a gate.
-	desk := struct {
-		*gate.Queries
-		*gate.Contributions
-	}{g.Queries, g.Contributions}
 	factors, err := identity.NewFactors(s, cfg.PublicURL)
 	if err != nil {
 		return err
@@ -148,7 +143,8 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	signIn := identity.NewSignIn(factors)
 	stopping := make(chan struct{})
 	console, err := web.New(web.Config{
-		Inbox: desk, Cards: desk, Votes: desk, Contributions: desk, Requirements: desk, Edits: desk, CallSessions: desk, Outcomes: desk, Changes: desk,
+		Inbox: g.Queries, Cards: g.Queries, CallSessions: g.Queries, Changes: g.Queries,
+		Votes: g.Contributions, Contributions: g.Contributions, Requirements: g.Contributions, Edits: g.Contributions, Outcomes: g.Contributions,
 		Grants: g.Grants, Delegations: administration.Delegations,
 		Agents: administration.Registry, Tools: administration.Registry, Settings: administration.Registry, InForce: judgedBy(keeper), Notifications: administration.Endpoints,
 		Retention: administration.Retention, KeepFor: cfg.KeepFor, Reports: reports,
