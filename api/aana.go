@@ -35,7 +35,7 @@ type Checked struct {
 }
 
 // aana is the door for the Agent Action Contract.
-func (a *API) aana() []operation {
+func (a dialectDoor) aana() []operation {
 	check := operation{
 		method: "POST", path: "/v1/pre-tool-check", summary: "Propose a tool call", scope: identity.ScopeCheck,
 		detail: "Judges an Agent Action Contract v1 event. 200: decided at once — run the call only when gate_decision is pass and recommended_action accept. 202: it waits for people; follow approval.",
@@ -46,7 +46,7 @@ func (a *API) aana() []operation {
 	return []operation{check, alias}
 }
 
-func (a *API) preToolCheck(c *call) error {
+func (a dialectDoor) preToolCheck(c *call) error {
 	started := time.Now()
 	body, err := readJSON(c)
 	if err != nil {

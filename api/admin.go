@@ -58,7 +58,7 @@ type RulesInForce struct {
 }
 
 // administration are the operations of administrators.
-func (a *API) administration() []operation {
+func (a adminDoor) administration() []operation {
 	read := func(path, summary string, out any, handle func(*call) error) operation {
 		return operation{
 			method: "GET", path: "/v1/admin/" + path, summary: summary, scope: identity.ScopeAdmin, out: out,
@@ -103,7 +103,7 @@ func sorted[T any](m map[string]T) []T {
 	return list
 }
 
-func (a *API) listAgents(c *call) error {
+func (a adminDoor) listAgents(c *call) error {
 	known, err := a.Admin.Registry.Snapshot(c.r.Context())
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func (a *API) listAgents(c *call) error {
 	return ok(c, Agents{sorted(known.Agents)})
 }
 
-func (a *API) listTools(c *call) error {
+func (a adminDoor) listTools(c *call) error {
 	known, err := a.Admin.Registry.Snapshot(c.r.Context())
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func (a *API) listTools(c *call) error {
 	return ok(c, Tools{sorted(known.Tools)})
 }
 
-func (a *API) listKills(c *call) error {
+func (a adminDoor) listKills(c *call) error {
 	known, err := a.Admin.Registry.Snapshot(c.r.Context())
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func (a *API) listKills(c *call) error {
 	return ok(c, KillSwitches{sorted(known.Kills)})
 }
 
-func (a *API) getSettings(c *call) error {
+func (a adminDoor) getSettings(c *call) error {
 	known, err := a.Admin.Registry.Snapshot(c.r.Context())
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func (a *API) getSettings(c *call) error {
 	return ok(c, known.Settings)
 }
 
-func (a *API) rules(c *call) error { return ok(c, a.Rules()) }
+func (a adminDoor) rules(c *call) error { return ok(c, a.Rules()) }
 
 // administer answers a change with what was sent, as it was understood.
 func administer[T any](a *API, c *call, do func(by access.By, in T, once *access.Once) error) error {
@@ -155,38 +155,38 @@ func administer[T any](a *API, c *call, do func(by access.By, in T, once *access
 	}, func(result any) (access.Reply, error) { return jsonReply(http.StatusOK, result, nil) })
 }
 
-func (a *API) putAgent(c *call) error {
-	return administer(a, c, func(by access.By, in registry.Agent, once *access.Once) error {
+func (a adminDoor) putAgent(c *call) error {
+	return administer(a.API, c, func(by access.By, in registry.Agent, once *access.Once) error {
 		return a.Admin.Registry.RegisterAgent(c.r.Context(), by, in, once)
 	})
 }
 
-func (a *API) revokeAgent(c *call) error {
-	return administer(a, c, func(by access.By, in RevokeAgentBody, once *access.Once) error {
+func (a adminDoor) revokeAgent(c *call) error {
+	return administer(a.API, c, func(by access.By, in RevokeAgentBody, once *access.Once) error {
 		return a.Admin.Registry.RevokeAgent(c.r.Context(), by, in.AgentID, in.Revoked, once)
 	})
 }
 
-func (a *API) putTool(c *call) error {
-	return administer(a, c, func(by access.By, in registry.Tool, once *access.Once) error {
+func (a adminDoor) putTool(c *call) error {
+	return administer(a.API, c, func(by access.By, in registry.Tool, once *access.Once) error {
 		return a.Admin.Registry.RegisterTool(c.r.Context(), by, in, once)
 	})
 }
 
-func (a *API) revokeTool(c *call) error {
-	return administer(a, c, func(by access.By, in RevokeToolBody, once *access.Once) error {
+func (a adminDoor) revokeTool(c *call) error {
+	return administer(a.API, c, func(by access.By, in RevokeToolBody, once *access.Once) error {
 		return a.Admin.Registry.RevokeTool(c.r.Context(), by, in.ToolName, in.Revoked, once)
 	})
 }
 
-func (a *API) putSettings(c *call) error {
-	return administer(a, c, func(by access.By, in registry.Settings, once *access.Once) error {
+func (a adminDoor) putSettings(c *call) error {
+	return administer(a.API, c, func(by access.By, in registry.Settings, once *access.Once) error {
 		return a.Admin.Registry.PutSettings(c.r.Context(), by, in, once)
 	})
 }
 
-func (a *API) kill(c *call) error {
-	return administer(a, c, func(by access.By, in KillBody, once *access.Once) error {
+func (a adminDoor) kill(c *call) error {
+	return administer(a.API, c, func(by access.By, in KillBody, once *access.Once) error {
 		if (in.AgentID != "") == in.All {
 			return &failure{Status: http.StatusUnprocessableEntity, Code: "invalid_body", Detail: "Name one agent_id, or say \"all\": true."}
 		}

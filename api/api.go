@@ -154,7 +154,7 @@ func (a *API) Register(mux *http.ServeMux) {
 			a.fail(w, r, access.Principal{}, &failure{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Detail: "This address takes " + strings.Join(allowed, ", ") + "."})
 		})
 	}
-	mux.HandleFunc("/log/", func(w http.ResponseWriter, r *http.Request) { _ = a.noSuchLog(&call{w: w, r: r}) }) // it has answered
+	mux.HandleFunc("/log/", func(w http.ResponseWriter, r *http.Request) { _ = auditDoor{a}.noSuchLog(&call{w: w, r: r}) }) // it has answered
 	mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {
 		a.fail(w, r, access.Principal{}, &failure{Status: http.StatusNotFound, Code: "no_such_route", Detail: "There is nothing at this address for this method. /docs lists what there is."})
 	})

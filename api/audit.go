@@ -14,7 +14,7 @@ const (
 	maxEventsPage = 1000
 )
 
-func (a *API) auditEvents(c *call) error {
+func (a auditDoor) auditEvents(c *call) error {
 	f, limit, err := eventFilter(c.r.URL.Query())
 	if err != nil {
 		return err

@@ -71,7 +71,7 @@ type AfterwardsBody struct {
 
 // conversation lists what signed-in people do with an approval beside voting: the
 // same as the forms of its page.
-func (a *API) conversation() []operation {
+func (a approvalDoor) conversation() []operation {
 	problems := []int{400, 401, 403, 404, 409, 410, 413, 415, 422, 503}
 	person := func(path, summary, detail string, in any, handle func(*call) error) operation {
 		return operation{
@@ -135,7 +135,7 @@ func (a *API) person(c *call, body canon.Value, comment string, do func(gate.Sai
 	return a.answer(c, body, func(once *access.Once) (any, error) { return do(said, once) }, a.approvalReply(c))
 }
 
-func (a *API) extend(c *call) error {
+func (a approvalDoor) extend(c *call) error {
 	var in ExtensionBody
 	body, err := readInto(c, &in)
 	if err != nil {
@@ -146,7 +146,7 @@ func (a *API) extend(c *call) error {
 	})
 }
 
-func (a *API) edit(c *call) error {
+func (a approvalDoor) edit(c *call) error {
 	var in EditBody
 	body, err := readInto(c, &in)
 	if err != nil {
@@ -158,7 +158,7 @@ func (a *API) edit(c *call) error {
 	})
 }
 
-func (a *API) breakGlass(c *call) error {
+func (a approvalDoor) breakGlass(c *call) error {
 	var in BreakGlassBody
 	body, err := readInto(c, &in)
 	if err != nil {
@@ -169,7 +169,7 @@ func (a *API) breakGlass(c *call) error {
 	})
 }
 
-func (a *API) stepUp(c *call) error {
+func (a approvalDoor) stepUp(c *call) error {
 	var in StepUpBody
 	body, err := readInto(c, &in)
 	if err != nil {
@@ -197,7 +197,7 @@ func (a *API) stepUp(c *call) error {
 	})
 }
 
-func (a *API) supply(c *call) error {
+func (a approvalDoor) supply(c *call) error {
 	var in SupplyBody
 	body, err := readInto(c, &in)
 	if err != nil {
@@ -209,7 +209,7 @@ func (a *API) supply(c *call) error {
 	})
 }
 
-func (a *API) reconcile(c *call) error {
+func (a approvalDoor) reconcile(c *call) error {
 	var in ReconciliationBody
 	body, err := readInto(c, &in)
 	if err != nil {
@@ -220,7 +220,7 @@ func (a *API) reconcile(c *call) error {
 	})
 }
 
-func (a *API) reviewAfterwards(c *call) error {
+func (a approvalDoor) reviewAfterwards(c *call) error {
 	var in AfterwardsBody
 	body, err := readInto(c, &in)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"holdpoint/internal/evidence"
 )
 
-func (a *API) auditEvidence(c *call) error {
+func (a auditDoor) auditEvidence(c *call) error {
 	var r evidence.Request
 	if err := (parameters{"approval_id": anyText(&r.ApprovalID), "since": moment(&r.Since), "until": moment(&r.Until)}).read(c.r.URL.Query()); err != nil {
 		return err

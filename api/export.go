@@ -17,7 +17,7 @@ var notWitnessed = &failure{
 	Detail: "Too few witnesses have signed the audit log as it is now, so nothing was exported. They may not answer: the worker says why.",
 }
 
-func (a *API) auditExport(c *call) error {
+func (a auditDoor) auditExport(c *call) error {
 	var (
 		f            auditlog.EventFilter
 		format       = auditlog.JSONL

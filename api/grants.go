@@ -41,7 +41,7 @@ type RevokedGrant struct {
 }
 
 // standing are the operations on standing grants. They are made in the console.
-func (a *API) standing() []operation {
+func (a grantDoor) standing() []operation {
 	return []operation{
 		{
 			method: "GET", path: "/v1/grants", summary: "List standing grants", scope: adminOrHuman, out: GrantList{}, statuses: []int{200}, problems: []int{401, 403, 503},
@@ -55,7 +55,7 @@ func (a *API) standing() []operation {
 	}
 }
 
-func (a *API) listGrants(c *call) error {
+func (a grantDoor) listGrants(c *call) error {
 	var list []gate.Grant
 	var now time.Time
 	var err error
@@ -78,7 +78,7 @@ func (a *API) listGrants(c *call) error {
 	return ok(c, out)
 }
 
-func (a *API) revokeGrant(c *call) error {
+func (a grantDoor) revokeGrant(c *call) error {
 	body, err := readOptional(c, &CancelBody{})
 	if err != nil {
 		return err

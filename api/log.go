@@ -57,7 +57,7 @@ const (
 )
 
 // log are the audit log for everybody, and proofs for those who may read events.
-func (a *API) log() []operation {
+func (a auditDoor) log() []operation {
 	return []operation{
 		{
 			method: "GET", path: "/log/checkpoint", summary: "The audit log's newest checkpoint", scope: public, statuses: []int{200}, problems: []int{404, 503}, mediaType: "text/plain",
@@ -117,7 +117,7 @@ func forEverybody(h http.Header) {
 
 // unlogged answers that the public log has no such thing. It is not put on record:
 // the log must not grow by being read.
-func (a *API) unlogged(c *call, err error) error {
+func (a auditDoor) unlogged(c *call, err error) error {
 	if f := a.failureOf(c.r, err); f != nil {
 		forEverybody(c.w.Header())
 		writeReply(c.w, f.reply())
@@ -125,7 +125,7 @@ func (a *API) unlogged(c *call, err error) error {
 	return nil
 }
 
-func (a *API) logCheckpoint(c *call) error {
+func (a auditDoor) logCheckpoint(c *call) error {
 	note, err := a.Log.PublicCheckpoint(c.r.Context())
 	if err != nil {
 		return a.unlogged(c, err)
@@ -134,7 +134,7 @@ func (a *API) logCheckpoint(c *call) error {
 	return nil
 }
 
-func (a *API) logTile(c *call) error {
+func (a auditDoor) logTile(c *call) error {
 	// As it was sent: a tile has one address.
 	resource, err := audit.ParsePath(strings.TrimPrefix(c.r.URL.EscapedPath(), "/log/"))
 	if err != nil {
@@ -152,7 +152,7 @@ func (a *API) logTile(c *call) error {
 	return nil
 }
 
-func (a *API) logKey(c *call) error {
+func (a auditDoor) logKey(c *call) error {
 	if a.LogKey == "" {
 		return a.unlogged(c, &failure{Status: http.StatusNotFound, Code: "no_log_key", Detail: "This server has not been told the log's public key (log_public_key)."})
 	}
@@ -161,11 +161,11 @@ func (a *API) logKey(c *call) error {
 }
 
 // noSuchLog answers for every other address under /log/.
-func (a *API) noSuchLog(c *call) error {
+func (a auditDoor) noSuchLog(c *call) error {
 	return a.unlogged(c, &failure{Status: http.StatusNotFound, Code: "no_such_route", Detail: "There is nothing at this address. /docs lists what there is."})
 }
 
-func (a *API) eventProof(c *call) error {
+func (a auditDoor) eventProof(c *call) error {
 	p, err := a.Log.Prove(c.r.Context(), c.r.PathValue("event_id"))
 	if err != nil {
 		return err
@@ -181,7 +181,7 @@ func (a *API) eventProof(c *call) error {
 	}})
 }
 
-func (a *API) consistency(c *call) error {
+func (a auditDoor) consistency(c *call) error {
 	from, to := int64(-1), int64(0)
 	if err := (parameters{"from": whole(&from, 0, 0), "to": whole(&to, 0, 0)}).read(c.r.URL.Query()); err != nil {
 		return err
@@ -196,7 +196,7 @@ func (a *API) consistency(c *call) error {
 	return ok(c, TreeProof{From: p.From, To: p.To, Proof: inBase64(p.Proof), Checkpoints: onWire(p.Checkpoints)})
 }
 
-func (a *API) checkpoints(c *call) error {
+func (a auditDoor) checkpoints(c *call) error {
 	before, limit := int64(0), checkpointsPage
 	if err := (parameters{"before": whole(&before, 0, 0), "limit": whole(&limit, 1, maxCheckpointsPage)}).read(c.r.URL.Query()); err != nil {
 		return err

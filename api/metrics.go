@@ -76,7 +76,7 @@ func (m *Metrics) Gauge(name, help string, read func() float64) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
 }
 
-func (a *API) metrics(c *call) error {
+func (a systemDoor) metrics(c *call) error {
 	promhttp.HandlerFor(a.Metrics.registry, promhttp.HandlerOpts{}).ServeHTTP(c.w, c.r)
 	return nil
 }
@@ -96,14 +96,14 @@ type Health struct {
 	Missing []string `json:"missing" doc:"Dependencies that do not answer."`
 }
 
-func (a *API) healthz(c *call) error {
+func (a systemDoor) healthz(c *call) error {
 	return writeJSON(c, http.StatusOK, Health{Status: "ok", Missing: []string{}})
 }
 
 // probeTimeout bounds a readiness answer.
 const probeTimeout = 2 * time.Second
 
-func (a *API) readyz(c *call) error {
+func (a systemDoor) readyz(c *call) error {
 	ctx, cancel := context.WithTimeout(c.r.Context(), probeTimeout)
 	defer cancel()
 	errs := make([]chan error, len(a.Probes))
@@ -141,7 +141,7 @@ func writeJSON(c *call, status int, body any) error {
 	return nil
 }
 
-func (a *API) jwks(c *call) error {
+func (a systemDoor) jwks(c *call) error {
 	set, err := a.Gate.Queries.JWKS(c.r.Context())
 	if err != nil {
 		return err

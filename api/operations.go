@@ -115,58 +115,59 @@ type Events struct {
 
 // table lists every operation.
 func (a *API) table() []operation {
-	return slices.Concat(a.aana(), a.spm(), a.threegate(), a.safeai(), []operation{
+	d, approvals, audit, admin, system := dialectDoor{a}, approvalDoor{a}, auditDoor{a}, adminDoor{a}, systemDoor{a}
+	return slices.Concat(d.aana(), d.spm(), d.threegate(), d.safeai(), []operation{
 		{
 			method: "GET", path: "/v1/approvals/{id}", summary: "Read an approval", scope: keyOrHuman, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 503},
 			detail: "With wait=25, or Prefer: wait=25, the answer is held until the approval changes (less than 60 seconds). If-None-Match with a former ETag answers at once when it has changed already. When approved, the agent's own key gets resumption_token.",
-			query:  []parameter{{"wait", "Seconds to hold the answer for, 0 to 59."}}, handle: a.getApproval,
+			query:  []parameter{{"wait", "Seconds to hold the answer for, 0 to 59."}}, handle: approvals.getApproval,
 		},
 		{
 			method: "GET", path: "/v1/approvals/{id}/events", summary: "Follow an approval", scope: keyOrHuman, out: Approval{}, statuses: []int{200}, problems: []int{401, 403, 404, 503}, mediaType: "text/event-stream",
-			detail: "Server-sent events: one named approval now and after every change; the stream ends when nothing more can happen.", handle: a.followApproval,
+			detail: "Server-sent events: one named approval now and after every change; the stream ends when nothing more can happen.", handle: approvals.followApproval,
 		},
 		{
 			method: "POST", path: "/v1/approvals/{id}/answers", summary: "Answer on the user's behalf", scope: identity.ScopeApprovals, in: AnswerBody{}, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 410, 413, 415, 422, 503}, repeats: true,
-			detail: "For approvals whose next_action is answer. Confirming takes a key of kind runtime; an agent's own key can never confirm. What a reviewer wants to know (question) any key of the agent answers, with information.", handle: a.answerApproval,
+			detail: "For approvals whose next_action is answer. Confirming takes a key of kind runtime; an agent's own key can never confirm. What a reviewer wants to know (question) any key of the agent answers, with information.", handle: approvals.answerApproval,
 		},
 		{
 			method: "POST", path: "/v1/approvals/{id}/ticket", summary: "Attach a ticket", scope: identity.ScopeApprovals, in: TicketBody{}, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 410, 413, 415, 422, 503}, repeats: true,
-			detail: "For approvals whose next_action is attach_ticket. The tracker is asked afterwards: ticket.checked says that it has answered, and ticket.code why the ticket does not cover the call. Another one may then be attached. When the token is redeemed the tracker is asked once more: 409 ticket_rejected, or 503 ticket_unavailable while it gives no answer, and nothing is spent.", handle: a.attachTicket,
+			detail: "For approvals whose next_action is attach_ticket. The tracker is asked afterwards: ticket.checked says that it has answered, and ticket.code why the ticket does not cover the call. Another one may then be attached. When the token is redeemed the tracker is asked once more: 409 ticket_rejected, or 503 ticket_unavailable while it gives no answer, and nothing is spent.", handle: approvals.attachTicket,
 		},
 		{
 			method: "POST", path: "/v1/approvals/{id}/cancel", summary: "Take a waiting call back", scope: identity.ScopeApprovals, in: CancelBody{}, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 410, 413, 415, 422, 503}, repeats: true,
-			detail: "The body may be left out.", handle: a.cancelApproval,
+			detail: "The body may be left out.", handle: approvals.cancelApproval,
 		},
 		{
 			method: "POST", path: "/v1/approvals/{id}/votes", summary: "Vote", scope: signedIn, in: VoteBody{}, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 410, 413, 415, 422, 503}, repeats: true,
-			detail: "For a signed-in person (the session of the console). A vote for what is no longer what would be approved is refused with 409.", handle: a.vote,
+			detail: "For a signed-in person (the session of the console). A vote for what is no longer what would be approved is refused with 409.", handle: approvals.vote,
 		},
 		{
 			method: "POST", path: "/v1/tokens/redeem", summary: "Spend a resumption token", scope: identity.ScopeRedeem, in: RedeemBody{}, out: RedeemAnswer{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 413, 415, 422, 503}, repeats: true,
-			detail: "Succeeds once. Run the call only after the 200.", handle: a.redeem,
+			detail: "Succeeds once. Run the call only after the 200.", handle: approvals.redeem,
 		},
-		{method: "POST", path: "/v1/executions", summary: "Report what became of a redeemed call", scope: identity.ScopeRedeem, in: ExecutionBody{}, out: ExecutedAnswer{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 413, 415, 422, 503}, repeats: true, handle: a.execution},
+		{method: "POST", path: "/v1/executions", summary: "Report what became of a redeemed call", scope: identity.ScopeRedeem, in: ExecutionBody{}, out: ExecutedAnswer{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 413, 415, 422, 503}, repeats: true, handle: approvals.execution},
 		{
 			method: "GET", path: "/v1/audit/events", summary: "Read the audit log", scope: auditOrHuman, out: Events{}, statuses: []int{200}, problems: []int{400, 401, 403, 503},
-			query: []parameter{{"since", "RFC 3339 time; events from then on."}, {"until", "RFC 3339 time; events before then."}, {"agent_id", ""}, {"tool_name", ""}, {"outcome", ""}, {"type", "decision, vote, settled, redeem …"}, {"actor_id", "Who did it: a person's, an agent's or a key's id."}, {"approval_id", ""}, {"order", "asc, the default, or desc: from the newest on."}, {"cursor", "next_cursor of the page before, or the seq of the last event seen: reading on from there misses none."}, {"limit", "1 to 1000; 100 when left out."}}, handle: a.auditEvents,
+			query: []parameter{{"since", "RFC 3339 time; events from then on."}, {"until", "RFC 3339 time; events before then."}, {"agent_id", ""}, {"tool_name", ""}, {"outcome", ""}, {"type", "decision, vote, settled, redeem …"}, {"actor_id", "Who did it: a person's, an agent's or a key's id."}, {"approval_id", ""}, {"order", "asc, the default, or desc: from the newest on."}, {"cursor", "next_cursor of the page before, or the seq of the last event seen: reading on from there misses none."}, {"limit", "1 to 1000; 100 when left out."}}, handle: audit.auditEvents,
 		},
 		{
 			method: "GET", path: "/v1/audit/export", summary: "Export the audit log", scope: auditOrHuman, statuses: []int{200}, problems: []int{400, 401, 403, 409, 503}, mediaType: "application/jsonl",
 			detail: "JSON Lines that prove themselves (holdpoint audit verify), CSV, or OCSF. The answer has no end when something went wrong on the way; go on after the last event that came, with its seq as cursor and the checkpoint's size. 409 not_witnessed_yet: too few witnesses have signed the log as it is now.",
-			query:  []parameter{{"format", "jsonl, the default, csv or ocsf."}, {"since", "RFC 3339 time; events from then on."}, {"until", "RFC 3339 time; events before then."}, {"agent_id", ""}, {"tool_name", ""}, {"outcome", ""}, {"type", ""}, {"actor_id", ""}, {"approval_id", ""}, {"cursor", "To go on: the seq of the last event that came."}, {"size", "To go on: the size of the checkpoint in the header."}, {"before", "To go on: how many events came before."}}, handle: a.auditExport,
+			query:  []parameter{{"format", "jsonl, the default, csv or ocsf."}, {"since", "RFC 3339 time; events from then on."}, {"until", "RFC 3339 time; events before then."}, {"agent_id", ""}, {"tool_name", ""}, {"outcome", ""}, {"type", ""}, {"actor_id", ""}, {"approval_id", ""}, {"cursor", "To go on: the seq of the last event that came."}, {"size", "To go on: the size of the checkpoint in the header."}, {"before", "To go on: how many events came before."}}, handle: audit.auditExport,
 		},
 		{
 			method: "GET", path: "/v1/audit/evidence", summary: "Make an evidence pack", scope: auditOrHuman, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 503}, mediaType: "text/html",
 			detail: "One HTML file that tells the story of an approval, or of all that were opened in a period, with the arguments in full and the proof in it (holdpoint audit verify). The answer has no end when something went wrong on the way. 409 not_witnessed_yet: too few witnesses have signed the log as it is now.",
-			query:  []parameter{{"approval_id", "The approval that it is about."}, {"since", "Or a period: approvals that were opened from this RFC 3339 time on,"}, {"until", "and before this one."}}, handle: a.auditEvidence,
+			query:  []parameter{{"approval_id", "The approval that it is about."}, {"since", "Or a period: approvals that were opened from this RFC 3339 time on,"}, {"until", "and before this one."}}, handle: audit.auditEvidence,
 		},
-		{method: "GET", path: "/.well-known/jwks.json", summary: "Keys that verify tokens", scope: public, statuses: []int{200}, problems: []int{503}, mediaType: "application/jwk-set+json", handle: a.jwks},
+		{method: "GET", path: "/.well-known/jwks.json", summary: "Keys that verify tokens", scope: public, statuses: []int{200}, problems: []int{503}, mediaType: "application/jwk-set+json", handle: system.jwks},
 		{method: "GET", path: "/openapi.json", summary: "This document", scope: public, statuses: []int{200}, handle: a.openapi},
 		{method: "GET", path: "/docs", summary: "This document, to read", scope: public, statuses: []int{200}, mediaType: "text/html", handle: a.docsHTML},
-		{method: "GET", path: "/healthz", summary: "Is the process alive", scope: public, out: Health{}, statuses: []int{200}, handle: a.healthz},
-		{method: "GET", path: "/readyz", summary: "Can it serve, and what is missing", scope: public, out: Health{}, statuses: []int{200}, problems: []int{503}, handle: a.readyz},
-		{method: "GET", path: "/metrics", summary: "Prometheus metrics", scope: public, statuses: []int{200}, mediaType: "text/plain", handle: a.metrics},
-	}, a.auditReports(), a.conversation(), a.standing(), a.administration(), a.retention(), a.duty(), a.log(), a.modelContext())
+		{method: "GET", path: "/healthz", summary: "Is the process alive", scope: public, out: Health{}, statuses: []int{200}, handle: system.healthz},
+		{method: "GET", path: "/readyz", summary: "Can it serve, and what is missing", scope: public, out: Health{}, statuses: []int{200}, problems: []int{503}, handle: system.readyz},
+		{method: "GET", path: "/metrics", summary: "Prometheus metrics", scope: public, statuses: []int{200}, mediaType: "text/plain", handle: system.metrics},
+	}, audit.auditReports(), approvals.conversation(), grantDoor{a}.standing(), admin.administration(), admin.retention(), admin.duty(), audit.log(), a.modelContext())
 }
 
 // retrySoon is the Retry-After of a call that waits, in seconds.
@@ -256,7 +257,7 @@ func (a *API) approvalReply(c *call) func(any) (access.Reply, error) {
 	}
 }
 
-func (a *API) answerApproval(c *call) error {
+func (a approvalDoor) answerApproval(c *call) error {
 	var in AnswerBody
 	body, err := readInto(c, &in)
 	if err != nil {
@@ -283,7 +284,7 @@ func (a *API) answerApproval(c *call) error {
 	}, a.approvalReply(c))
 }
 
-func (a *API) attachTicket(c *call) error {
+func (a approvalDoor) attachTicket(c *call) error {
 	var in TicketBody
 	body, err := readInto(c, &in)
 	if err != nil {
@@ -294,7 +295,7 @@ func (a *API) attachTicket(c *call) error {
 	}, a.approvalReply(c))
 }
 
-func (a *API) cancelApproval(c *call) error {
+func (a approvalDoor) cancelApproval(c *call) error {
 	body, err := readOptional(c, &CancelBody{})
 	if err != nil {
 		return err
@@ -304,7 +305,7 @@ func (a *API) cancelApproval(c *call) error {
 	}, a.approvalReply(c))
 }
 
-func (a *API) vote(c *call) error {
+func (a approvalDoor) vote(c *call) error {
 	var in VoteBody
 	body, err := readInto(c, &in)
 	if err != nil {
@@ -325,7 +326,7 @@ func (a *API) vote(c *call) error {
 	}, a.approvalReply(c))
 }
 
-func (a *API) redeem(c *call) error {
+func (a approvalDoor) redeem(c *call) error {
 	var in RedeemBody
 	body, err := readInto(c, &in)
 	if err != nil {
@@ -351,7 +352,7 @@ func (a *API) redeem(c *call) error {
 	})
 }
 
-func (a *API) execution(c *call) error {
+func (a approvalDoor) execution(c *call) error {
 	var in ExecutionBody
 	body, err := readInto(c, &in)
 	if err != nil {
@@ -377,3 +378,20 @@ func (a *API) execution(c *call) error {
 		return jsonReply(http.StatusOK, ExecutedAnswer{a.wire(c.principal, gate.View{Approval: done.Approval}), done.Output}, nil)
 	})
 }
+
+// The doors of the API, each with its operations. They share one way to authorize,
+// read, answer and record.
+type (
+	// dialectDoor takes calls in the documents of the four systems.
+	dialectDoor struct{ *API }
+	// approvalDoor reads approvals, contributes to them, and redeems tokens.
+	approvalDoor struct{ *API }
+	// grantDoor lists and revokes standing grants.
+	grantDoor struct{ *API }
+	// auditDoor reads, proves, reports and exports the audit log.
+	auditDoor struct{ *API }
+	// adminDoor administers.
+	adminDoor struct{ *API }
+	// systemDoor says how the process is, and what verifies its tokens.
+	systemDoor struct{ *API }
+)

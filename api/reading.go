@@ -28,7 +28,7 @@ func readOptional(c *call, into any) (canon.Value, error) {
 // reader reads the approval for whoever asks. Whoever waits long is asked again
 // before each further read who it is: a key may have been revoked since, a
 // person signed out.
-func (a *API) reader(c *call) func(context.Context) (gate.View, error) {
+func (a approvalDoor) reader(c *call) func(context.Context) (gate.View, error) {
 	id, again := c.r.PathValue("id"), false
 	return func(ctx context.Context) (gate.View, error) {
 		if again {
@@ -44,7 +44,7 @@ func (a *API) reader(c *call) func(context.Context) (gate.View, error) {
 	}
 }
 
-func (a *API) getApproval(c *call) error {
+func (a approvalDoor) getApproval(c *call) error {
 	wait, preferred, err := waitOf(c.r)
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func (a *API) getApproval(c *call) error {
 }
 
 // hold waits for the approval to change.
-func (a *API) hold(c *call, v gate.View, wait time.Duration, read func(context.Context) (gate.View, error)) (gate.View, error) {
+func (a approvalDoor) hold(c *call, v gate.View, wait time.Duration, read func(context.Context) (gate.View, error)) (gate.View, error) {
 	a.unbounded(c)
 	ctx, cancel := context.WithTimeout(c.r.Context(), wait)
 	defer cancel()
@@ -100,7 +100,7 @@ func (a *API) hold(c *call, v gate.View, wait time.Duration, read func(context.C
 
 // unbounded lifts the server's own time limits from a request that is held on
 // purpose.
-func (a *API) unbounded(c *call) {
+func (a approvalDoor) unbounded(c *call) {
 	rc := http.NewResponseController(c.w)
 	// A writer that cannot do this has no deadlines to lift.
 	_ = rc.SetReadDeadline(time.Time{})
@@ -151,7 +151,7 @@ const heartbeat = 15 * time.Second
 // writeWithin is how long a reader may take to accept a message.
 const writeWithin = 10 * time.Second
 
-func (a *API) followApproval(c *call) error {
+func (a approvalDoor) followApproval(c *call) error {
 	read := a.reader(c)
 	v, err := read(c.r.Context())
 	if err != nil {

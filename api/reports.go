@@ -9,7 +9,7 @@ import (
 )
 
 // auditReports are the auditors' reports.
-func (a *API) auditReports() []operation {
+func (a auditDoor) auditReports() []operation {
 	period := []parameter{
 		{"since", "RFC 3339 time, or a day such as 2027-01-31 (UTC); 30 days before until when left out."},
 		{"until", "The same, and not in the period; now when left out. At most 366 days after since."},
@@ -40,7 +40,7 @@ func day(into *time.Time) func(string) error {
 	}
 }
 
-func (a *API) accessReport(c *call) error {
+func (a auditDoor) accessReport(c *call) error {
 	var q report.AccessQuery
 	if err := (parameters{"at": day(&q.At), "since": day(&q.Since), "until": day(&q.Until)}).read(c.r.URL.Query()); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (a *API) accessReport(c *call) error {
 	return ok(c, r)
 }
 
-func (a *API) reviewerReport(c *call) error {
+func (a auditDoor) reviewerReport(c *call) error {
 	var q report.ReviewerQuery
 	if err := (parameters{"since": day(&q.Since), "until": day(&q.Until), "zone": anyText(&q.Zone)}).read(c.r.URL.Query()); err != nil {
 		return err

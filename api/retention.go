@@ -73,7 +73,7 @@ type Erasures struct {
 }
 
 // retention are the operations that erase, and that keep from being erased.
-func (a *API) retention() []operation {
+func (a adminDoor) retention() []operation {
 	change := []int{400, 401, 403, 404, 409, 413, 415, 422, 503}
 	return []operation{
 		{method: "GET", path: "/v1/admin/holds", summary: "List legal holds", scope: identity.ScopeAdmin, out: Holds{}, statuses: []int{200}, problems: []int{401, 403, 503}, handle: a.listHolds},
@@ -93,7 +93,7 @@ func (a *API) retention() []operation {
 	}
 }
 
-func (a *API) listHolds(c *call) error {
+func (a adminDoor) listHolds(c *call) error {
 	list, err := a.Admin.Retention.Holds(c.r.Context())
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (a *API) listHolds(c *call) error {
 	return ok(c, out)
 }
 
-func (a *API) placeHold(c *call) error {
+func (a adminDoor) placeHold(c *call) error {
 	var in HoldBody
 	body, err := readInto(c, &in)
 	if err != nil {
@@ -121,13 +121,13 @@ func (a *API) placeHold(c *call) error {
 	})
 }
 
-func (a *API) releaseHold(c *call) error {
-	return administer(a, c, func(by access.By, in ReleaseHoldBody, once *access.Once) error {
+func (a adminDoor) releaseHold(c *call) error {
+	return administer(a.API, c, func(by access.By, in ReleaseHoldBody, once *access.Once) error {
 		return a.Admin.Retention.ReleaseHold(c.r.Context(), by, in.HoldID, once)
 	})
 }
 
-func (a *API) erase(c *call) error {
+func (a adminDoor) erase(c *call) error {
 	var in ErasureBody
 	body, err := readInto(c, &in)
 	if err != nil {
@@ -148,7 +148,7 @@ func wireErasure(e admin.Erasure) Erasure {
 	return out
 }
 
-func (a *API) listErasures(c *call) error {
+func (a adminDoor) listErasures(c *call) error {
 	limit, cursor := eventsPage, ""
 	if err := (parameters{"limit": whole(&limit, 1, maxEventsPage), "cursor": anyText(&cursor)}).read(c.r.URL.Query()); err != nil {
 		return err

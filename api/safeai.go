@@ -31,7 +31,7 @@ type InterceptResponseBody struct {
 }
 
 // safeai is the door for SafeAI's tool contracts.
-func (a *API) safeai() []operation {
+func (a dialectDoor) safeai() []operation {
 	contract := func(path, summary, detail string, in, out any, handle func(*call) error) operation {
 		return operation{
 			method: "POST", path: "/v1/tool-contracts/" + path, summary: summary, scope: identity.ScopeCheck, in: in, out: out,
@@ -48,24 +48,24 @@ func (a *API) safeai() []operation {
 	}
 }
 
-func (a *API) validateRequest(c *call) error {
+func (a dialectDoor) validateRequest(c *call) error {
 	var in ValidateBody
 	return a.askContract(c, &in, gate.ValidateRequest, "", func() (string, []string) { return in.ToolName, in.DataTags })
 }
 
-func (a *API) interceptRequest(c *call) error {
+func (a dialectDoor) interceptRequest(c *call) error {
 	var in InterceptRequestBody
 	return a.askContract(c, &in, gate.InterceptRequest, "payload", func() (string, []string) { return in.ToolName, in.DataTags })
 }
 
-func (a *API) interceptResponse(c *call) error {
+func (a dialectDoor) interceptResponse(c *call) error {
 	var in InterceptResponseBody
 	return a.askContract(c, &in, gate.InterceptResponse, "response", func() (string, []string) { return in.ToolName, nil })
 }
 
 // askContract reads a question into in and answers it. payload is the member
 // that holds the data.
-func (a *API) askContract(c *call, in any, method gate.ContractMethod, payload string, said func() (tool string, tags []string)) error {
+func (a dialectDoor) askContract(c *call, in any, method gate.ContractMethod, payload string, said func() (tool string, tags []string)) error {
 	body, err := readInto(c, in)
 	if err != nil {
 		return err

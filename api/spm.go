@@ -50,7 +50,7 @@ type CheckedAction struct {
 var dialectProblems = []int{400, 401, 403, 413, 415, 422, 423, 429, 503}
 
 // spm is the door for Agent-SPM.
-func (a *API) spm() []operation {
+func (a dialectDoor) spm() []operation {
 	return []operation{
 		{
 			method: "POST", path: "/v1/tool-calls/check", summary: "Propose a tool call (Agent-SPM)", scope: identity.ScopeCheck,
@@ -60,7 +60,7 @@ func (a *API) spm() []operation {
 	}
 }
 
-func (a *API) checkToolCall(c *call) error {
+func (a dialectDoor) checkToolCall(c *call) error {
 	started := time.Now()
 	body, err := readJSON(c)
 	if err != nil {

@@ -26,7 +26,7 @@ type RequestedTool struct {
 }
 
 // threegate is the door for ThreeGate's tool execution requests.
-func (a *API) threegate() []operation {
+func (a dialectDoor) threegate() []operation {
 	return []operation{
 		{
 			method: "POST", path: "/v1/tool-requests", summary: "Request a tool execution (ThreeGate)", scope: identity.ScopeCheck,
@@ -39,7 +39,7 @@ func (a *API) threegate() []operation {
 // tokenHeader carries the token of a document that is approved already.
 const tokenHeader = "Holdpoint-Token"
 
-func (a *API) requestTool(c *call) error {
+func (a dialectDoor) requestTool(c *call) error {
 	started := time.Now()
 	if err := ofType(c.r, "text/markdown"); err != nil {
 		return err
