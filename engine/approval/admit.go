@@ -47,6 +47,21 @@ func Admit(p Plan, facts []Fact, f Fact, now time.Time) error {
 	return m.admit(&f)
 }
 
+// Giver is who gives what an approval waits for by such a fact; "" for a vote, and
+// for a fact that gives nothing.
+func (f Fact) Giver() engine.Giver {
+	switch f.Kind {
+	case Reply:
+		return engine.Requester
+	case Verification:
+		return engine.Accountable
+	case TicketCheck:
+		return engine.Tracker
+	default:
+		return ""
+	}
+}
+
 // admit is the one rule by which facts count: Advance skips what it refuses.
 func (m *machine) admit(f *Fact) error {
 	person := f.Actor.Kind == engine.HumanActor

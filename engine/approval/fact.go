@@ -31,21 +31,6 @@ const (
 	BreakGlass   FactKind = "break_glass"
 )
 
-// Giver is who gives what an approval waits for by such a fact; "" for a vote, and
-// for a fact that gives nothing.
-func (f Fact) Giver() engine.Giver {
-	switch f.Kind {
-	case Reply:
-		return engine.Requester
-	case Verification:
-		return engine.Accountable
-	case TicketCheck:
-		return engine.Tracker
-	default:
-		return ""
-	}
-}
-
 // Denial says what kind of no a denial is (docs/spec/wire.md).
 type Denial string
 
