@@ -1,3 +1,7 @@
+// Package access says who asks and what they may: principals with their roles,
+// refusals by kind, and the kept answers of repeated requests. A door turns a kind
+// into a status; this package knows no HTTP, reads no request, and decides nothing
+// about a call.
 package access
 
 import (
