@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -33,6 +34,10 @@ func rounds() int {
 }
 
 func TestMain(m *testing.M) {
+	// A parallel test has servers of its own: a Postgres, a Temporal, gates and workers.
+	if runtime.GOMAXPROCS(0) > 4 {
+		_ = flag.Set("test.parallel", "4")
+	}
 	flag.Parse()
 	code := m.Run()
 	chrome.Close()

@@ -143,6 +143,7 @@ func (h *hook) about(id, kind string) (posts []hooked) {
 // TestNotifications: people and programs are told what happens to approvals, by
 // the program as it is run, from the command that adds an endpoint to the mail.
 func TestNotifications(t *testing.T) {
+	t.Parallel()
 	addr, box := startMail(t)
 	receiver := startHook(t)
 	d := startWith(t, map[string]string{"settings.yaml": sharedPolicy + "smtp: {addr: '" + addr + "', from: 'Holdpoint <gate@example.com>', tls: plain}\n"})

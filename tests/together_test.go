@@ -11,6 +11,7 @@ import (
 // TestTwoOfEverything runs the races on two serve and two worker processes
 // that share one Postgres and one Temporal.
 func TestTwoOfEverything(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, 2, 2)
 	for _, sub := range []struct {
 		name string
