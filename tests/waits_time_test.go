@@ -12,6 +12,11 @@ import (
 func TestQuestionStopsTheClock(t *testing.T) {
 	d := onWaiting(t)
 	agent, reviewer := d.agent(t), d.reviewer(t, ada)
+	// What nobody answers, for the end: its time passes meanwhile.
+	short, not := agent.hold("askshort_x", nil), agent.hold("asknopause_x", nil)
+	reviewer.act(short.ID, "questions", map[string]any{"comment": "Which?"}).want(t, 200)
+	reviewer.act(not.ID, "questions", map[string]any{"comment": "Which?"}).want(t, 200)
+
 	a := agent.hold("ask_x", nil)
 	agent.act(a.ID, "answers", map[string]any{"information": "Nobody asked."}).want(t, 409, "nothing_to_answer")
 	reviewer.act(a.ID, "questions", map[string]any{"comment": " "}).want(t, 422, "reason_required")
@@ -51,9 +56,6 @@ func TestQuestionStopsTheClock(t *testing.T) {
 
 	// Where nobody answers, it stands still no longer than the rule lets it; where
 	// the rule says nothing, not at all.
-	short, not := agent.hold("askshort_x", nil), agent.hold("asknopause_x", nil)
-	reviewer.act(short.ID, "questions", map[string]any{"comment": "Which?"}).want(t, 200)
-	reviewer.act(not.ID, "questions", map[string]any{"comment": "Which?"}).want(t, 200)
 	if got := agent.wait(not.ID); got.Status != "expired" || got.EndedAt.Before(not.ExpiresAt) {
 		t.Errorf("without a pause: %+v", got)
 	}
@@ -66,7 +68,7 @@ func TestQuestionStopsTheClock(t *testing.T) {
 func TestExtension(t *testing.T) {
 	d := onWaiting(t)
 	agent := d.agent(t)
-	a := agent.hold("extend_x", nil)
+	a, b := agent.hold("extend_x", nil), agent.hold("extend_y", nil)
 	more := map[string]any{"by": "1h", "comment": "We are on it."}
 	d.reviewer(t, dina).act(a.ID, "extensions", more).want(t, 403, "not_eligible")
 	d.as(t, d.Owner).act(a.ID, "extensions", more).want(t, 403, "self_review")
@@ -89,7 +91,6 @@ func TestExtension(t *testing.T) {
 		t.Errorf("after its first deadline: %+v", got)
 	}
 	// Too late is too late.
-	b := agent.hold("extend_y", nil)
 	past(b.ExpiresAt)
 	d.reviewer(t, ada).act(b.ID, "extensions", more).want(t, 410, "expired")
 	if got := agent.wait(b.ID); got.Status != "expired" {
