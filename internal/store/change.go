@@ -391,10 +391,10 @@ type Afterwards struct {
 // Owed returns what is owed of an approval; nil for nothing.
 func (c *Change) Owed() (*Afterwards, error) {
 	a, err := afterwardsRows.one(c.tx.QueryRow(c.ctx, `SELECT `+afterwardsRows.names+` FROM afterwards WHERE approval_id = $1 FOR UPDATE`, c.Approval.ID))
-	if errors.Is(err, pgx.ErrNoRows) {
+	if errors.Is(err, ErrNotFound) {
 		return nil, nil //nolint:nilnil // nothing owed is no error
 	}
-	return &a, translate(err)
+	return &a, err
 }
 
 // Reviewed records what the person says of it afterwards.
