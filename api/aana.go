@@ -56,12 +56,11 @@ func (a dialectDoor) preToolCheck(c *call) error {
 	if err != nil {
 		return err
 	}
-	render := func(result any) (access.Reply, error) {
-		checked := result.(gate.Checked)
+	render := func(checked gate.Checked) (access.Reply, error) {
 		answer := Checked{Envelope: checked.Envelope, Constraints: checked.Constraints, Approval: a.waiting(c, checked.Approval)}
 		return decidedReply(answer, answer.Approval)
 	}
-	return a.answer(c, keyed(body, request), func(once *access.Once) (any, error) {
+	return answer(a.API, c, keyed(body, request), func(once *access.Once[gate.Checked]) (gate.Checked, error) {
 		checked, err := a.Gate.PreToolCheck(c.r.Context(), c.principal, body, request, once)
 		if err == nil {
 			a.decided(gate.DialectAANA, checked.Route, started)

@@ -138,55 +138,50 @@ func (a adminDoor) getSettings(c *call) error {
 func (a adminDoor) rules(c *call) error { return ok(c, a.Rules()) }
 
 // administer answers a change with what was sent, as it was understood.
-func administer[T any](a *API, c *call, do func(by access.By, in T, once *access.Once) error) error {
+func administer[T any](a *API, c *call, do func(by access.By, in T, once *access.Once[access.Done]) error) error {
 	var in T
 	body, err := readInto(c, &in)
 	if err != nil {
 		return err
 	}
-	return a.answer(c, body, func(once *access.Once) (any, error) {
-		if once != nil {
-			render := once.Render
-			kept := *once
-			kept.Render = func(_ any, err error) access.Reply { return render(in, err) }
-			once = &kept
-		}
-		return in, do(c.principal.Administrator(RequestID(c.r.Context())), in, once)
-	}, func(result any) (access.Reply, error) { return jsonReply(http.StatusOK, result, nil) })
+	return answer(a, c, body, func(once *access.Once[T]) (T, error) {
+		done := access.Adapt(once, func(access.Done) T { return in })
+		return in, do(c.principal.Administrator(RequestID(c.r.Context())), in, done)
+	}, func(in T) (access.Reply, error) { return jsonReply(http.StatusOK, in, nil) })
 }
 
 func (a adminDoor) putAgent(c *call) error {
-	return administer(a.API, c, func(by access.By, in registry.Agent, once *access.Once) error {
+	return administer(a.API, c, func(by access.By, in registry.Agent, once *access.Once[access.Done]) error {
 		return a.Admin.Registry.RegisterAgent(c.r.Context(), by, in, once)
 	})
 }
 
 func (a adminDoor) revokeAgent(c *call) error {
-	return administer(a.API, c, func(by access.By, in RevokeAgentBody, once *access.Once) error {
+	return administer(a.API, c, func(by access.By, in RevokeAgentBody, once *access.Once[access.Done]) error {
 		return a.Admin.Registry.RevokeAgent(c.r.Context(), by, in.AgentID, in.Revoked, once)
 	})
 }
 
 func (a adminDoor) putTool(c *call) error {
-	return administer(a.API, c, func(by access.By, in registry.Tool, once *access.Once) error {
+	return administer(a.API, c, func(by access.By, in registry.Tool, once *access.Once[access.Done]) error {
 		return a.Admin.Registry.RegisterTool(c.r.Context(), by, in, once)
 	})
 }
 
 func (a adminDoor) revokeTool(c *call) error {
-	return administer(a.API, c, func(by access.By, in RevokeToolBody, once *access.Once) error {
+	return administer(a.API, c, func(by access.By, in RevokeToolBody, once *access.Once[access.Done]) error {
 		return a.Admin.Registry.RevokeTool(c.r.Context(), by, in.ToolName, in.Revoked, once)
 	})
 }
 
 func (a adminDoor) putSettings(c *call) error {
-	return administer(a.API, c, func(by access.By, in registry.Settings, once *access.Once) error {
+	return administer(a.API, c, func(by access.By, in registry.Settings, once *access.Once[access.Done]) error {
 		return a.Admin.Registry.PutSettings(c.r.Context(), by, in, once)
 	})
 }
 
 func (a adminDoor) kill(c *call) error {
-	return administer(a.API, c, func(by access.By, in KillBody, once *access.Once) error {
+	return administer(a.API, c, func(by access.By, in KillBody, once *access.Once[access.Done]) error {
 		if (in.AgentID != "") == in.All {
 			return &failure{Status: http.StatusUnprocessableEntity, Code: "invalid_body", Detail: "Name one agent_id, or say \"all\": true."}
 		}

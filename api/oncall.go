@@ -45,7 +45,7 @@ func (a adminDoor) listOnCall(c *call) error {
 }
 
 func (a adminDoor) setOnCall(c *call) error {
-	return administer(a.API, c, func(by access.By, in OnCallBody, once *access.Once) error {
+	return administer(a.API, c, func(by access.By, in OnCallBody, once *access.Once[access.Done]) error {
 		q := admin.OnCallRequest{Schedule: c.r.PathValue("schedule"), Emails: in.People}
 		for _, field := range []struct {
 			name, text string

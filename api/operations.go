@@ -251,9 +251,9 @@ func (a *API) decided(dialect string, route engine.Route, started time.Time) {
 }
 
 // approvalReply renders an approval for whoever asked.
-func (a *API) approvalReply(c *call) func(any) (access.Reply, error) {
-	return func(result any) (access.Reply, error) {
-		return jsonReply(http.StatusOK, a.wire(c.principal, gate.View{Approval: result.(approval.Approval)}), nil)
+func (a *API) approvalReply(c *call) func(approval.Approval) (access.Reply, error) {
+	return func(result approval.Approval) (access.Reply, error) {
+		return jsonReply(http.StatusOK, a.wire(c.principal, gate.View{Approval: result}), nil)
 	}
 }
 
@@ -266,7 +266,7 @@ func (a approvalDoor) answerApproval(c *call) error {
 	id, values := c.r.PathValue("id"), canon.Value{}
 	switch {
 	case in.Information != "" && in.Confirmed == nil && len(in.Values) == 0:
-		return a.answer(c, body, func(once *access.Once) (any, error) {
+		return answer(a.API, c, body, func(once *access.Once[approval.Approval]) (approval.Approval, error) {
 			return a.Gate.Contributions.Inform(c.r.Context(), c.principal, id, in.Information, RequestID(c.r.Context()), once)
 		}, a.approvalReply(c))
 	case in.Confirmed == nil || in.Information != "":
@@ -277,7 +277,7 @@ func (a approvalDoor) answerApproval(c *call) error {
 	case len(in.Values) > 0:
 		values, _ = body.Get("values")
 	}
-	return a.answer(c, body, func(once *access.Once) (any, error) {
+	return answer(a.API, c, body, func(once *access.Once[approval.Approval]) (approval.Approval, error) {
 		return a.Gate.Contributions.Answer(c.r.Context(), c.principal, gate.AnswerRequest{
 			ApprovalID: id, Confirmed: *in.Confirmed, Comment: in.Comment, Values: values, Digest: in.Digest, RequestID: RequestID(c.r.Context()),
 		}, once)
@@ -290,7 +290,7 @@ func (a approvalDoor) attachTicket(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.answer(c, body, func(once *access.Once) (any, error) {
+	return answer(a.API, c, body, func(once *access.Once[approval.Approval]) (approval.Approval, error) {
 		return a.Gate.Contributions.AttachTicket(c.r.Context(), c.principal, c.r.PathValue("id"), in.System, in.Ticket, RequestID(c.r.Context()), once)
 	}, a.approvalReply(c))
 }
@@ -300,7 +300,7 @@ func (a approvalDoor) cancelApproval(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.answer(c, body, func(once *access.Once) (any, error) {
+	return answer(a.API, c, body, func(once *access.Once[approval.Approval]) (approval.Approval, error) {
 		return a.Gate.Contributions.Cancel(c.r.Context(), c.principal, c.r.PathValue("id"), RequestID(c.r.Context()), once)
 	}, a.approvalReply(c))
 }
@@ -317,7 +317,7 @@ func (a approvalDoor) vote(c *call) error {
 			Fields: []FieldError{{Path: "/decision", Message: "must be approve or deny"}},
 		}
 	}
-	return a.answer(c, body, func(once *access.Once) (any, error) {
+	return answer(a.API, c, body, func(once *access.Once[approval.Approval]) (approval.Approval, error) {
 		return a.Gate.Contributions.Vote(c.r.Context(), gate.VoteRequest{
 			Person: c.person, ApprovalID: c.r.PathValue("id"), Approve: in.Decision == "approve",
 			Denial: approval.Denial(in.Kind), Comment: in.Comment, Digest: in.Digest, Version: in.Version,
@@ -333,7 +333,7 @@ func (a approvalDoor) redeem(c *call) error {
 		return err
 	}
 	arguments, _ := body.Get("arguments")
-	return a.answer(c, body, func(once *access.Once) (any, error) {
+	return answer(a.API, c, body, func(once *access.Once[gate.Redemption]) (gate.Redemption, error) {
 		redeemed, err := a.Gate.Redeem(c.r.Context(), c.principal, gate.RedeemRequest{
 			Token: in.Token, Tool: in.ToolName, Arguments: arguments, Preconditions: in.Preconditions, Lease: lease(in.LeaseSeconds),
 			RequestID: RequestID(c.r.Context()),
@@ -342,8 +342,7 @@ func (a approvalDoor) redeem(c *call) error {
 			a.Metrics.redeemed.Inc()
 		}
 		return redeemed, err
-	}, func(result any) (access.Reply, error) {
-		r := result.(gate.Redemption)
+	}, func(r gate.Redemption) (access.Reply, error) {
 		answer := RedeemAnswer{Redeemed: true, ApprovalID: r.ApprovalID, Constraints: r.Constraints, LeaseUntil: r.LeaseUntil}
 		if answer.Constraints == nil {
 			answer.Constraints = json.RawMessage(`{}`)
@@ -371,10 +370,9 @@ func (a approvalDoor) execution(c *call) error {
 	if output, sent := body.Get("output"); sent {
 		request.Output = &output
 	}
-	return a.answer(c, body, func(once *access.Once) (any, error) {
+	return answer(a.API, c, body, func(once *access.Once[gate.ExecutedCall]) (gate.ExecutedCall, error) {
 		return a.Gate.Executed(c.r.Context(), c.principal, request, once)
-	}, func(result any) (access.Reply, error) {
-		done := result.(gate.ExecutedCall)
+	}, func(done gate.ExecutedCall) (access.Reply, error) {
 		return jsonReply(http.StatusOK, ExecutedAnswer{a.wire(c.principal, gate.View{Approval: done.Approval}), done.Output}, nil)
 	})
 }

@@ -228,9 +228,9 @@ func pointer(name string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }
 
-// once reads Idempotency-Key; nil without one. A key belongs to the credential
+// request reads Idempotency-Key; nil without one. A key belongs to the credential
 // that sent it, and to one request.
-func (a *API) once(c *call, body canon.Value, render func(any, error) access.Reply) (*access.Once, error) {
+func (a *API) request(c *call, body canon.Value) (*access.Request, error) {
 	values := c.r.Header.Values("Idempotency-Key")
 	if len(values) == 0 {
 		return nil, nil
@@ -243,9 +243,9 @@ func (a *API) once(c *call, body canon.Value, render func(any, error) access.Rep
 	if c.isPerson {
 		credential = c.person.ID
 	}
-	return &access.Once{
-		Credential: credential, Key: key, Render: render,
-		Request: a.Gate.Sealer.Request("request", c.r.Method, c.r.URL.Path, string(body.Canonical())),
+	return &access.Request{
+		Credential: credential, Key: key,
+		Hash: a.Gate.Sealer.Request("request", c.r.Method, c.r.URL.Path, string(body.Canonical())),
 	}, nil
 }
 
@@ -254,8 +254,8 @@ const statusClientGone = 499
 
 // answer runs an operation that may be repeated and writes what render makes
 // of its result.
-func (a *API) answer(c *call, body canon.Value, do func(*access.Once) (any, error), render func(any) (access.Reply, error)) error {
-	rendered := func(result any, err error) access.Reply {
+func answer[T any](a *API, c *call, body canon.Value, do func(*access.Once[T]) (T, error), render func(T) (access.Reply, error)) error {
+	rendered := func(result T, err error) access.Reply {
 		if err == nil {
 			var reply access.Reply
 			if reply, err = render(result); err == nil {
@@ -267,9 +267,13 @@ func (a *API) answer(c *call, body canon.Value, do func(*access.Once) (any, erro
 		}
 		return access.Reply{Status: statusClientGone} // nobody reads it
 	}
-	once, err := a.once(c, body, rendered)
+	request, err := a.request(c, body)
 	if err != nil {
 		return err
+	}
+	var once *access.Once[T]
+	if request != nil {
+		once = &access.Once[T]{Request: *request, Render: rendered}
 	}
 	result, err := do(once)
 	if err != nil {

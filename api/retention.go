@@ -113,16 +113,15 @@ func (a adminDoor) placeHold(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.answer(c, body, func(once *access.Once) (any, error) {
+	return answer(a.API, c, body, func(once *access.Once[admin.Hold]) (admin.Hold, error) {
 		return a.Admin.Retention.PlaceHold(c.r.Context(), c.principal.Administrator(RequestID(c.r.Context())), admin.HoldRequest(in), once)
-	}, func(result any) (access.Reply, error) {
-		h := result.(admin.Hold)
+	}, func(h admin.Hold) (access.Reply, error) {
 		return jsonReply(http.StatusOK, PlacedHold{ID: h.ID, Covers: h.Covers, Subject: h.Subject}, nil)
 	})
 }
 
 func (a adminDoor) releaseHold(c *call) error {
-	return administer(a.API, c, func(by access.By, in ReleaseHoldBody, once *access.Once) error {
+	return administer(a.API, c, func(by access.By, in ReleaseHoldBody, once *access.Once[access.Done]) error {
 		return a.Admin.Retention.ReleaseHold(c.r.Context(), by, in.HoldID, once)
 	})
 }
@@ -133,10 +132,10 @@ func (a adminDoor) erase(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.answer(c, body, func(once *access.Once) (any, error) {
+	return answer(a.API, c, body, func(once *access.Once[admin.Erasure]) (admin.Erasure, error) {
 		return a.Admin.Retention.Erase(c.r.Context(), c.principal.Administrator(RequestID(c.r.Context())), admin.EraseRequest(in), once)
-	}, func(result any) (access.Reply, error) {
-		return jsonReply(http.StatusOK, wireErasure(result.(admin.Erasure)), nil)
+	}, func(done admin.Erasure) (access.Reply, error) {
+		return jsonReply(http.StatusOK, wireErasure(done), nil)
 	})
 }
 

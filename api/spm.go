@@ -70,19 +70,18 @@ func (a dialectDoor) checkToolCall(c *call) error {
 	if err != nil {
 		return err
 	}
-	render := func(result any) (access.Reply, error) {
-		checked := result.(gate.CheckedAction)
+	render := func(checked gate.CheckedAction) (access.Reply, error) {
 		answer := CheckedAction{Allowed: checked.Allowed, Decision: checked.Decision, Event: checked.Event, Approval: a.waiting(c, checked.Approval)}
 		return decidedReply(answer, answer.Approval)
 	}
-	return a.answer(c, keyed(body, request), func(once *access.Once) (any, error) {
+	return answer(a.API, c, keyed(body, request), func(once *access.Once[gate.CheckedAction]) (gate.CheckedAction, error) {
 		checked, wrong, err := a.Gate.CheckToolCall(c.r.Context(), c.principal, body, request, once)
 		if len(wrong) > 0 {
 			f := &failure{Status: http.StatusUnprocessableEntity, Code: "invalid_body", Detail: "The body is no CheckToolCallParams or AgentActionRequest: " + wrong[0].Path + " " + wrong[0].Message}
 			for _, w := range wrong {
 				f.Fields = append(f.Fields, FieldError(w))
 			}
-			return nil, f
+			return checked, f
 		}
 		if err == nil {
 			a.decided(gate.DialectSPM, checked.Decision.Outcome.Route(), started)

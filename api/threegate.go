@@ -56,8 +56,7 @@ func (a dialectDoor) requestTool(c *call) error {
 	if err != nil {
 		return err
 	}
-	render := func(result any) (access.Reply, error) {
-		checked := result.(gate.CheckedDocument)
+	render := func(checked gate.CheckedDocument) (access.Reply, error) {
 		answer := RequestedTool{
 			RequestID: checked.RequestID, Digest: checked.Digest, Outcome: checked.Decision.Outcome,
 			Reasons: engine.Reasons(checked.Decision.Findings), Approval: a.waiting(c, checked.Approval),
@@ -67,7 +66,7 @@ func (a dialectDoor) requestTool(c *call) error {
 		}
 		return decidedReply(answer, answer.Approval)
 	}
-	return a.answer(c, keyed(key, request), func(once *access.Once) (any, error) {
+	return answer(a.API, c, keyed(key, request), func(once *access.Once[gate.CheckedDocument]) (gate.CheckedDocument, error) {
 		var checked gate.CheckedDocument
 		var broken []gate.Violation
 		var err error
@@ -77,7 +76,7 @@ func (a dialectDoor) requestTool(c *call) error {
 			checked, broken, err = a.Gate.RequestTool(c.r.Context(), c.principal, document, request, once)
 		}
 		if len(broken) > 0 {
-			return nil, &failure{
+			return checked, &failure{
 				Status: http.StatusUnprocessableEntity, Code: "invalid_tool_request", Violations: broken,
 				Detail: "The document breaks the rules of tool requests: " + broken[0].Rule + ", " + broken[0].Message,
 			}

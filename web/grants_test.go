@@ -65,7 +65,7 @@ func (g *granting) Save(_ context.Context, r gate.GrantRequest) (gate.Grant, err
 	return gate.Grant{}, nil
 }
 
-func (g *granting) Revoke(_ context.Context, _ engine.Person, id string, _ access.By, _ *access.Once) error {
+func (g *granting) Revoke(_ context.Context, _ engine.Person, id string, _ access.By, _ *access.Once[access.Done]) error {
 	g.revoked = append(g.revoked, id)
 	return nil
 }

@@ -188,7 +188,7 @@ func (m *memory) ForPerson(ctx context.Context, p engine.Person, id string) (gat
 	return gate.View{Approval: c.Approval, Now: c.Now}, err
 }
 
-func (m *memory) Vote(_ context.Context, v gate.VoteRequest, _ *access.Once) (approval.Approval, error) {
+func (m *memory) Vote(_ context.Context, v gate.VoteRequest, _ *access.Once[approval.Approval]) (approval.Approval, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.broken != nil {

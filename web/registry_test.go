@@ -56,11 +56,11 @@ func (o *office) act(by access.By, errs []error, do func()) error {
 	return o.broken
 }
 
-func (o *office) RegisterAgent(_ context.Context, by access.By, a registry.Agent, _ *access.Once) error {
+func (o *office) RegisterAgent(_ context.Context, by access.By, a registry.Agent, _ *access.Once[access.Done]) error {
 	return o.act(by, a.Check(), func() { o.known.Agents[a.ID] = a })
 }
 
-func (o *office) RevokeAgent(_ context.Context, by access.By, id string, revoke bool, _ *access.Once) error {
+func (o *office) RevokeAgent(_ context.Context, by access.By, id string, revoke bool, _ *access.Once[access.Done]) error {
 	a := o.known.Agents[id]
 	if (a.RevokedAt != nil) == revoke {
 		return &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such agent."}
@@ -68,20 +68,20 @@ func (o *office) RevokeAgent(_ context.Context, by access.By, id string, revoke 
 	return o.act(by, nil, func() { a.RevokedAt = when(revoke); o.known.Agents[id] = a })
 }
 
-func (o *office) RegisterTool(_ context.Context, by access.By, t registry.Tool, _ *access.Once) error {
+func (o *office) RegisterTool(_ context.Context, by access.By, t registry.Tool, _ *access.Once[access.Done]) error {
 	return o.act(by, t.Check(), func() { o.known.Tools[t.Name] = t })
 }
 
-func (o *office) RevokeTool(_ context.Context, by access.By, name string, revoke bool, _ *access.Once) error {
+func (o *office) RevokeTool(_ context.Context, by access.By, name string, revoke bool, _ *access.Once[access.Done]) error {
 	t := o.known.Tools[name]
 	return o.act(by, nil, func() { t.RevokedAt = when(revoke); o.known.Tools[name] = t })
 }
 
-func (o *office) PutSettings(_ context.Context, by access.By, s registry.Settings, _ *access.Once) error {
+func (o *office) PutSettings(_ context.Context, by access.By, s registry.Settings, _ *access.Once[access.Done]) error {
 	return o.act(by, s.Check(), func() { o.known.Settings = s })
 }
 
-func (o *office) ThrowKillSwitch(_ context.Context, by access.By, agent, reason string, _ *access.Once) error {
+func (o *office) ThrowKillSwitch(_ context.Context, by access.By, agent, reason string, _ *access.Once[access.Done]) error {
 	if _, on := o.known.Kills[agent]; on {
 		return &access.Refusal{Kind: access.Conflict, Code: "already_on", Detail: "This kill switch is on already."}
 	}
@@ -90,7 +90,7 @@ func (o *office) ThrowKillSwitch(_ context.Context, by access.By, agent, reason 
 	})
 }
 
-func (o *office) ReleaseKillSwitch(_ context.Context, by access.By, agent string, _ *access.Once) error {
+func (o *office) ReleaseKillSwitch(_ context.Context, by access.By, agent string, _ *access.Once[access.Done]) error {
 	return o.act(by, nil, func() { delete(o.known.Kills, agent) })
 }
 

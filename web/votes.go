@@ -32,8 +32,8 @@ func requireShown(c gate.Card) error {
 // Votes takes people's decisions. Errors are as Inbox's are.
 type Votes interface {
 	// Vote records the person's vote and returns where that leaves the approval.
-	Vote(ctx context.Context, v gate.VoteRequest, once *access.Once) (approval.Approval, error)
-	BreakGlass(ctx context.Context, s gate.Said, alone bool, digest string, version int, once *access.Once) (approval.Approval, error)
+	Vote(ctx context.Context, v gate.VoteRequest, once *access.Once[approval.Approval]) (approval.Approval, error)
+	BreakGlass(ctx context.Context, s gate.Said, alone bool, digest string, version int, once *access.Once[approval.Approval]) (approval.Approval, error)
 }
 
 // voteHandler takes votes, and the breaking of the glass.

@@ -50,7 +50,11 @@ func (r *Refusal) Error() string { return r.Code + ": " + r.Detail }
 // The kept answers of repeated requests, for the doors that must not know the store.
 type (
 	// Once says how to keep the answer to a request that may be repeated.
-	Once = store.Once
+	Once[T any] = store.Once[T]
+	// Request names a request that may be repeated.
+	Request = store.Request
+	// Done is the result of an operation that returns nothing.
+	Done = store.Done
 	// Reply is an answer as it goes over the wire.
 	Reply = store.Reply
 	// Replay is the error that stands for "this was answered before".
@@ -107,3 +111,7 @@ func (r *Refusal) WithSuccessor(successor string) *Refusal {
 	named.Detail = "What the call depends on has changed since it was asked for, so it cannot run. People are asked anew by the approval that is named as successor."
 	return &named
 }
+
+// Adapt is once for an operation that returns B, from which convert makes once's
+// result. It is nil for a nil once.
+func Adapt[T, B any](once *Once[T], convert func(B) T) *Once[B] { return store.Adapt(once, convert) }

@@ -42,7 +42,7 @@ var scheduleName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 // Set replaces what is known of a schedule from a moment on. Whoever is on
 // call has the role "on-call/" and the schedule's name for that time. With
 // nobody, nobody has it, and what waits for them escalates at once.
-func (r OnCall) Set(ctx context.Context, by access.By, q OnCallRequest, once *access.Once) error {
+func (r OnCall) Set(ctx context.Context, by access.By, q OnCallRequest, once *access.Once[access.Done]) error {
 	now, err := r.Store.Now(ctx)
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ func (r Registry) Snapshot(ctx context.Context) (*registry.Snapshot, error) {
 // RegisterAgent registers an agent or replaces what is registered of it. What
 // policy sees of the agent is this, from the next call on. A gate changes agents
 // that there are; new ones, their names and their owners come by command.
-func (r Registry) RegisterAgent(ctx context.Context, by access.By, a registry.Agent, once *access.Once) error {
+func (r Registry) RegisterAgent(ctx context.Context, by access.By, a registry.Agent, once *access.Once[access.Done]) error {
 	if a.Roles == nil {
 		a.Roles = []string{}
 	}
@@ -70,7 +70,7 @@ func (r Registry) RegisterAgent(ctx context.Context, by access.By, a registry.Ag
 
 // RevokeAgent ends an agent's registration, or restores it: a revoked agent's
 // calls are refused, and what was approved for it cannot be redeemed.
-func (r Registry) RevokeAgent(ctx context.Context, by access.By, id string, revoke bool, once *access.Once) error {
+func (r Registry) RevokeAgent(ctx context.Context, by access.By, id string, revoke bool, once *access.Once[access.Done]) error {
 	code, message := "AGENT_REVOKED", "The agent's registration was revoked."
 	if !revoke {
 		code, message = "AGENT_RESTORED", "The agent's registration was restored."
@@ -81,7 +81,7 @@ func (r Registry) RevokeAgent(ctx context.Context, by access.By, id string, revo
 var noSuchOwner = &access.Refusal{Kind: access.Invalid, Code: "no_such_owner", Detail: "owner: there is nobody with this e-mail address."}
 
 // RegisterTool registers a tool or replaces what is registered of it.
-func (r Registry) RegisterTool(ctx context.Context, by access.By, t registry.Tool, once *access.Once) error {
+func (r Registry) RegisterTool(ctx context.Context, by access.By, t registry.Tool, once *access.Once[access.Done]) error {
 	if err := unfitting(t.Check()); err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (r Registry) RegisterTool(ctx context.Context, by access.By, t registry.Too
 }
 
 // RevokeTool ends a tool's registration, or restores it.
-func (r Registry) RevokeTool(ctx context.Context, by access.By, name string, revoke bool, once *access.Once) error {
+func (r Registry) RevokeTool(ctx context.Context, by access.By, name string, revoke bool, once *access.Once[access.Done]) error {
 	code, message := "TOOL_REVOKED", "The tool's registration was revoked."
 	if !revoke {
 		code, message = "TOOL_RESTORED", "The tool's registration was restored."
@@ -101,7 +101,7 @@ func (r Registry) RevokeTool(ctx context.Context, by access.By, name string, rev
 }
 
 // PutSettings replaces the settings: limits, delegation, trust, tools.
-func (r Registry) PutSettings(ctx context.Context, by access.By, s registry.Settings, once *access.Once) error {
+func (r Registry) PutSettings(ctx context.Context, by access.By, s registry.Settings, once *access.Once[access.Done]) error {
 	if err := unfitting(s.Check()); err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (r Registry) PutSettings(ctx context.Context, by access.By, s registry.Sett
 // ThrowKillSwitch throws the kill switch of an agent, or of all for "". Once it returns
 // nil nothing is granted to them any more, by any gate: no call, no approval,
 // no redemption.
-func (r Registry) ThrowKillSwitch(ctx context.Context, by access.By, agentID, reason string, once *access.Once) error {
+func (r Registry) ThrowKillSwitch(ctx context.Context, by access.By, agentID, reason string, once *access.Once[access.Done]) error {
 	if len(reason) > access.MaxReason || !utf8.ValidString(reason) {
 		return &access.Refusal{Kind: access.Invalid, Code: "reason_too_long", Detail: fmt.Sprintf("The reason has %d bytes; at most %d are kept.", len(reason), access.MaxReason)}
 	}
@@ -153,7 +153,7 @@ func (r Registry) ThrowKillSwitch(ctx context.Context, by access.By, agentID, re
 }
 
 // ReleaseKillSwitch ends a kill switch.
-func (r Registry) ReleaseKillSwitch(ctx context.Context, by access.By, agentID string, once *access.Once) error {
+func (r Registry) ReleaseKillSwitch(ctx context.Context, by access.By, agentID string, once *access.Once[access.Done]) error {
 	message := "The agent's kill switch was released."
 	if agentID == "" {
 		message = "The kill switch for all agents was released."

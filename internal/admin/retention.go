@@ -44,7 +44,7 @@ type HoldRequest struct {
 
 // PlaceHold keeps what the request names from being erased. Once it returns,
 // nothing of it is: neither on request nor by age.
-func (r Retention) PlaceHold(ctx context.Context, by access.By, q HoldRequest, once *access.Once) (Hold, error) {
+func (r Retention) PlaceHold(ctx context.Context, by access.By, q HoldRequest, once *access.Once[Hold]) (Hold, error) {
 	h := Hold{ID: store.NewID("hold"), Covers: q.Covers, Subject: strings.TrimSpace(q.Subject), Reason: strings.TrimSpace(q.Reason), By: by.Actor.ID}
 	wrong := func(code, detail string) error {
 		return &access.Refusal{Kind: access.Invalid, Code: code, Detail: detail}
@@ -75,7 +75,7 @@ func (r Retention) PlaceHold(ctx context.Context, by access.By, q HoldRequest, o
 	if err != nil {
 		return h, err
 	}
-	err = r.Store.Retention.PlaceHold(ctx, h, rendering(once, h), e)
+	err = r.Store.Retention.PlaceHold(ctx, h, access.Adapt(once, func(access.Done) Hold { return h }), e)
 	var kept *store.Kept
 	if errors.As(err, &kept) {
 		return h, &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such " + h.Covers + " to hold."}
@@ -84,10 +84,10 @@ func (r Retention) PlaceHold(ctx context.Context, by access.By, q HoldRequest, o
 }
 
 // ReleaseHold ends a hold.
-func (r Retention) ReleaseHold(ctx context.Context, by access.By, id string, once *access.Once) error {
+func (r Retention) ReleaseHold(ctx context.Context, by access.By, id string, once *access.Once[access.Done]) error {
 	gone := &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such hold, or it was released already."}
 	if once != nil {
-		if err := r.Store.Answered(ctx, once); err != nil {
+		if err := r.Store.Answered(ctx, once.Of()); err != nil {
 			return r.administered(ctx, err)
 		}
 	}
@@ -145,7 +145,7 @@ type EraseRequest struct {
 // of it, or a person's name, address, means to sign in and words. What it leaves
 // says who did what and when. It is refused, and the refusal is on record, while
 // a hold covers it, while anything of it is open, and below the floor.
-func (r Retention) Erase(ctx context.Context, by access.By, q EraseRequest, once *access.Once) (Erasure, error) {
+func (r Retention) Erase(ctx context.Context, by access.By, q EraseRequest, once *access.Once[Erasure]) (Erasure, error) {
 	e := Erasure{Covers: CoversApproval, Subject: strings.TrimSpace(q.ApprovalID), Reason: strings.TrimSpace(q.Reason), By: by.Actor.ID, EventID: store.NewEventID()}
 	if (e.Subject == "") == (strings.TrimSpace(q.Person) == "") {
 		return e, &access.Refusal{Kind: access.Invalid, Code: "no_subject", Detail: "Name one approval or one person to erase."}
@@ -155,7 +155,7 @@ func (r Retention) Erase(ctx context.Context, by access.By, q EraseRequest, once
 	}
 	if once != nil {
 		// Whom an address belonged to is not known any more once it is erased.
-		if err := r.Store.Answered(ctx, once); err != nil {
+		if err := r.Store.Answered(ctx, once.Of()); err != nil {
 			return e, r.administered(ctx, err)
 		}
 	}
@@ -341,15 +341,4 @@ func reasonFits(reason string) error {
 		return &access.Refusal{Kind: access.Invalid, Code: "reason_too_long", Detail: fmt.Sprintf("The reason has %d bytes; at most %d are kept.", len(reason), access.MaxReason)}
 	}
 	return nil
-}
-
-// rendering is once with what its answer is made of, where the store knows nothing
-// to make it of.
-func rendering(once *access.Once, result any) *access.Once {
-	if once == nil {
-		return nil
-	}
-	kept := *once
-	kept.Render = func(_ any, err error) access.Reply { return once.Render(result, err) }
-	return &kept
 }

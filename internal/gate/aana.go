@@ -29,7 +29,7 @@ type Checked struct {
 // decision's event is durable: accepted and refused calls are over with that,
 // a waiting one has its approval. A *Refusal means that the call was not
 // judged; a *Replay that it was answered before.
-func (g *Gate) PreToolCheck(ctx context.Context, p access.Principal, doc canon.Value, r Request, once *access.Once) (Checked, error) {
+func (g *Gate) PreToolCheck(ctx context.Context, p access.Principal, doc canon.Value, r Request, once *access.Once[Checked]) (Checked, error) {
 	limit, err := aana.ParseState(p.MaxState)
 	if err != nil {
 		limit = aana.None
@@ -38,7 +38,7 @@ func (g *Gate) PreToolCheck(ctx context.Context, p access.Principal, doc canon.V
 	finish := func(o Outcome) Checked {
 		return Checked{Route: o.Route, Envelope: result.Envelope(objections(o.Decision)), Constraints: o.Constraints, Approval: o.Approval}
 	}
-	o, err := g.submit(ctx, p, proposal, r, rendered(once, func(o Outcome) any { return finish(o) }))
+	o, err := g.submit(ctx, p, proposal, r, access.Adapt(once, finish))
 	if err != nil {
 		return Checked{}, err
 	}

@@ -19,7 +19,7 @@ import (
 // Vote records a person's vote under the approval's lock and returns where that
 // leaves the approval. The page that the person saw must still be true: its
 // digest and version are compared, not trusted.
-func (g *Contributions) Vote(ctx context.Context, v VoteRequest, once *access.Once) (approval.Approval, error) {
+func (g *Contributions) Vote(ctx context.Context, v VoteRequest, once *access.Once[approval.Approval]) (approval.Approval, error) {
 	by := engine.Actor{Kind: engine.HumanActor, ID: v.Person.ID, Channel: v.Channel}
 	fact := approval.Fact{Kind: approval.Vote, Actor: by, Yes: v.Approve, Comment: v.Comment, Voter: voter(v.Person)}
 	if v.Approve {
@@ -150,7 +150,7 @@ type AnswerRequest struct {
 
 // Answer records what a runtime says on its user's behalf. An agent's own key
 // cannot confirm anything: the one who asks does not answer.
-func (g *Contributions) Answer(ctx context.Context, p access.Principal, r AnswerRequest, once *access.Once) (approval.Approval, error) {
+func (g *Contributions) Answer(ctx context.Context, p access.Principal, r AnswerRequest, once *access.Once[approval.Approval]) (approval.Approval, error) {
 	by := p.Actor()
 	fact := approval.Fact{Kind: approval.Reply, Actor: by, Yes: r.Confirmed, Comment: r.Comment}
 	if !r.Confirmed {
@@ -196,7 +196,7 @@ func edits(a approval.Approval) bool {
 }
 
 // Cancel takes back a call that still waits.
-func (g *Contributions) Cancel(ctx context.Context, p access.Principal, id, requestID string, once *access.Once) (approval.Approval, error) {
+func (g *Contributions) Cancel(ctx context.Context, p access.Principal, id, requestID string, once *access.Once[approval.Approval]) (approval.Approval, error) {
 	by := p.Actor()
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Cancelled, c.Approval.Decision.Outcome, c.Approval, by, requestID)
@@ -231,20 +231,21 @@ func decides(kind approval.FactKind) bool {
 // contribute appends a fact and its event under the approval's lock, or
 // records why not. allowed is the caller's own rule, asked first; then writes
 // what comes with the fact.
-func (g *Contributions) contribute(ctx context.Context, id string, once *access.Once, f approval.Fact, event func(*store.Change) engine.Event, allowed func(*store.Change) error, then ...func(*store.Change) error) (approval.Approval, error) {
+func (g *Contributions) contribute(ctx context.Context, id string, once *access.Once[approval.Approval], f approval.Fact, event func(*store.Change) engine.Event, allowed func(*store.Change) error, then ...func(*store.Change) error) (approval.Approval, error) {
 	for {
-		result, err := g.change(ctx, id, once, event, func(c *store.Change) (any, error) {
+		result, err := change(ctx, g.core, id, once, event, func(c *store.Change) (approval.Approval, error) {
+			var none approval.Approval
 			if err := allowed(c); err != nil {
-				return nil, err
+				return none, err
 			}
 			if err := settledRefusal(c.Approval); err != nil {
-				return nil, err
+				return none, err
 			}
 			if f.Yes && c.Kill != nil {
-				return nil, killedRefusal
+				return none, killedRefusal
 			}
 			if len(c.Approval.Facts) >= maxFacts && !decides(f.Kind) {
-				return nil, tooMuchSaid
+				return none, tooMuchSaid
 			}
 			f := f
 			if p := f.Details.Proof; p != nil && p.At.IsZero() {
@@ -252,27 +253,27 @@ func (g *Contributions) contribute(ctx context.Context, id string, once *access.
 			}
 			f, err := admitted(c, f)
 			if err != nil {
-				return nil, err
+				return none, err
 			}
 			deadline := c.Approval.State.Deadline
 			if err := c.AddFact(f); err != nil {
-				return nil, err
+				return none, err
 			}
 			if !c.Now.Before(deadline) {
-				return nil, errLate
+				return none, errLate
 			}
 			for _, write := range then {
 				if err := write(c); err != nil {
-					return nil, err
+					return none, err
 				}
 			}
 			e := event(c)
 			e.Reasons = []engine.Reason{said(f)}
 			if e.SafePayload, err = tells(c); err != nil {
-				return nil, err
+				return none, err
 			}
 			if e.SafePayload, err = withCard(c, e.SafePayload); err != nil {
-				return nil, err
+				return none, err
 			}
 			c.AddEvent(e)
 			return c.Approval, nil
@@ -288,7 +289,7 @@ func (g *Contributions) contribute(ctx context.Context, id string, once *access.
 		case err != nil:
 			return approval.Approval{}, err
 		}
-		return result.(approval.Approval), nil
+		return result, nil
 	}
 }
 

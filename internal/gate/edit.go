@@ -29,18 +29,19 @@ type EditRequest struct {
 // asked for before, the stricter counts. All that was said of the former
 // arguments is void, and whoever edits does not approve: somebody else looks at
 // what they wrote. What the rules refuse is not taken on.
-func (g *Contributions) Edit(ctx context.Context, r EditRequest, once *access.Once) (approval.Approval, error) {
+func (g *Contributions) Edit(ctx context.Context, r EditRequest, once *access.Once[approval.Approval]) (approval.Approval, error) {
 	by := r.actor()
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Edited, c.Approval.Decision.Outcome, c.Approval, by, r.RequestID)
 	}
-	write := func(c *store.Change) (any, error) {
+	write := func(c *store.Change) (approval.Approval, error) {
+		var none approval.Approval
 		if err := g.mayEdit(c, r); err != nil {
-			return nil, err
+			return none, err
 		}
 		edited, err := g.edited(ctx, c, r)
 		if err != nil {
-			return nil, err
+			return none, err
 		}
 		f := approval.Fact{
 			Kind: approval.Edit, Actor: by, Comment: r.Comment, Voter: voter(r.Person),
@@ -48,26 +49,26 @@ func (g *Contributions) Edit(ctx context.Context, r EditRequest, once *access.On
 		}
 		deadline := c.Approval.State.Deadline
 		if err := c.AddFact(f); err != nil {
-			return nil, err
+			return none, err
 		}
 		if !c.Now.Before(deadline) {
-			return nil, errLate
+			return none, errLate
 		}
 		fact := c.Approval.Facts[len(c.Approval.Facts)-1]
 		if err := c.Amend(edited.Amendment); err != nil {
-			return nil, err
+			return none, err
 		}
 		e := event(c)
 		e.Outcome, e.Requirements = c.Approval.Decision.Outcome, approval.PayloadRequirements(edited.Requirements)
 		e.Reasons = []engine.Reason{said(f)}
 		if e.SafePayload, err = json.Marshal(fact.EditionPayload(c.Approval.Plan)); err != nil {
-			return nil, fmt.Errorf("encode what an edit tells: %w", err)
+			return none, fmt.Errorf("encode what an edit tells: %w", err)
 		}
 		c.AddEvent(e)
 		return c.Approval, nil
 	}
 	for {
-		result, err := g.change(ctx, r.ApprovalID, once, event, write)
+		result, err := change(ctx, g.core, r.ApprovalID, once, event, write)
 		if errors.Is(err, errLate) {
 			continue // rolled back; the next look says that it is over
 		}

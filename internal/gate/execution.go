@@ -41,7 +41,7 @@ type ExecutedCall struct {
 // Executed records what the agent says became of the call. It is said once. An
 // output that comes with it is looked at and not kept: the event holds what was
 // found in it, by kind and number.
-func (g *Gate) Executed(ctx context.Context, p access.Principal, r ExecutionRequest, once *access.Once) (ExecutedCall, error) {
+func (g *Gate) Executed(ctx context.Context, p access.Principal, r ExecutionRequest, once *access.Once[ExecutedCall]) (ExecutedCall, error) {
 	by := p.Actor()
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Executed, engine.Allow, c.Approval, by, r.RequestID)
@@ -50,20 +50,20 @@ func (g *Gate) Executed(ctx context.Context, p access.Principal, r ExecutionRequ
 	if len(r.Findings) > 0 {
 		payload["output_findings"] = words(r.Findings)
 	}
-	result, err := g.change(ctx, r.ApprovalID, once, event, func(c *store.Change) (any, error) {
+	result, err := change(ctx, g.core, r.ApprovalID, once, event, func(c *store.Change) (none ExecutedCall, err error) {
 		switch {
 		case p.AgentID == "" || c.Approval.Call.AgentID != p.AgentID:
-			return nil, access.NoSuchApproval
+			return none, access.NoSuchApproval
 		case c.Approval.Execution == approval.NotRun:
-			return nil, &access.Refusal{Kind: access.Conflict, Code: "not_redeemed", Detail: "The approval's token has not been redeemed, so nothing can have run."}
+			return none, &access.Refusal{Kind: access.Conflict, Code: "not_redeemed", Detail: "The approval's token has not been redeemed, so nothing can have run."}
 		case c.Approval.Execution == approval.Unknown:
 			// Its lease is over, and a person is finding out: what it says helps them.
-			return nil, &access.Refusal{Kind: access.Conflict, Code: "lease_ended", Detail: "The time to report is over, and a person is finding out what became of the call. What you say is on record for them: " + string(r.Outcome) + "."}
+			return none, &access.Refusal{Kind: access.Conflict, Code: "lease_ended", Detail: "The time to report is over, and a person is finding out what became of the call. What you say is on record for them: " + string(r.Outcome) + "."}
 		case c.Approval.Execution != approval.Redeemed:
-			return nil, &access.Refusal{Kind: access.Conflict, Code: "already_reported", Detail: "What became of this call has been reported already."}
+			return none, &access.Refusal{Kind: access.Conflict, Code: "already_reported", Detail: "What became of this call has been reported already."}
 		}
 		if err := c.Executed(r.Outcome); err != nil {
-			return nil, err
+			return none, err
 		}
 		e := event(c)
 		e.Reasons = []engine.Reason{{Code: "EXECUTION_" + map[approval.Execution]string{
@@ -77,7 +77,7 @@ func (g *Gate) Executed(ctx context.Context, p access.Principal, r ExecutionRequ
 		e.Reasons = append(e.Reasons, g.executed(ctx, c.Approval, r)...)
 		encoded, err := json.Marshal(payload)
 		if err != nil {
-			return nil, err
+			return none, err
 		}
 		e.SafePayload = encoded
 		c.AddEvent(e)
@@ -92,7 +92,7 @@ func (g *Gate) Executed(ctx context.Context, p access.Principal, r ExecutionRequ
 	if err != nil {
 		return ExecutedCall{}, err
 	}
-	return result.(ExecutedCall), nil
+	return result, nil
 }
 
 // outputValidator is the plugin source of what was found in an output.
@@ -144,34 +144,35 @@ func (g *Gate) executed(ctx context.Context, a approval.Approval, r ExecutionReq
 
 // Reconcile records what a person found out about a call of which nobody knew
 // whether it had run: somebody of the requesting side, or an administrator.
-func (g *Contributions) Reconcile(ctx context.Context, s Said, outcome approval.Execution, once *access.Once) (approval.Approval, error) {
+func (g *Contributions) Reconcile(ctx context.Context, s Said, outcome approval.Execution, once *access.Once[approval.Approval]) (approval.Approval, error) {
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Executed, engine.Allow, c.Approval, s.actor(), s.RequestID)
 	}
-	result, err := g.change(ctx, s.ApprovalID, once, event, func(c *store.Change) (any, error) {
+	result, err := change(ctx, g.core, s.ApprovalID, once, event, func(c *store.Change) (approval.Approval, error) {
+		var none approval.Approval
 		if err := visible(c, s.Person); err != nil {
-			return nil, err
+			return none, err
 		}
 		switch {
 		case !s.Person.Has(access.AdminRole) && !slices.Contains(c.Approval.Plan.Excluded, s.Person.Identity):
-			return nil, &access.Refusal{Kind: access.Forbidden, Code: "not_accountable", Detail: "Somebody who answers for the call, or an administrator, finds out what became of it."}
+			return none, &access.Refusal{Kind: access.Forbidden, Code: "not_accountable", Detail: "Somebody who answers for the call, or an administrator, finds out what became of it."}
 		case c.Approval.Execution != approval.Unknown:
-			return nil, &access.Refusal{Kind: access.Conflict, Code: "not_unknown", Detail: "It is known what became of this call, or it has not run."}
+			return none, &access.Refusal{Kind: access.Conflict, Code: "not_unknown", Detail: "It is known what became of this call, or it has not run."}
 		case outcome != approval.Succeeded && outcome != approval.Failed:
-			return nil, &access.Refusal{Kind: access.Invalid, Code: "outcome", Detail: "Say that the call succeeded, or that it failed or never ran."}
+			return none, &access.Refusal{Kind: access.Invalid, Code: "outcome", Detail: "Say that the call succeeded, or that it failed or never ran."}
 		case strings.TrimSpace(s.Comment) == "":
-			return nil, admission(approval.ErrNoReason)
+			return none, admission(approval.ErrNoReason)
 		}
 		if err := bounds(s.Comment); err != nil {
-			return nil, err
+			return none, err
 		}
 		e := event(c)
 		words, err := write(&e, s.Comment)
 		if err != nil {
-			return nil, err
+			return none, err
 		}
 		if err := c.Reconcile(s.Person.ID, outcome, words); err != nil {
-			return nil, err
+			return none, err
 		}
 		e.Reasons = []engine.Reason{{Code: "EXECUTION_RECONCILED", Message: "A person found out that the call " + string(outcome) + "."}}
 		c.AddEvent(e)
@@ -182,37 +183,38 @@ func (g *Contributions) Reconcile(ctx context.Context, s Said, outcome approval.
 
 // ReviewAfterwards records what somebody else says of a call for which one person
 // broke the glass.
-func (g *Contributions) ReviewAfterwards(ctx context.Context, s Said, justified bool, once *access.Once) (approval.Approval, error) {
+func (g *Contributions) ReviewAfterwards(ctx context.Context, s Said, justified bool, once *access.Once[approval.Approval]) (approval.Approval, error) {
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Afterward, engine.Allow, c.Approval, s.actor(), s.RequestID)
 	}
-	result, err := g.change(ctx, s.ApprovalID, once, event, func(c *store.Change) (any, error) {
+	result, err := change(ctx, g.core, s.ApprovalID, once, event, func(c *store.Change) (approval.Approval, error) {
+		var none approval.Approval
 		if !mayRead(s.Person, c.Approval) {
-			return nil, access.NoSuchApproval
+			return none, access.NoSuchApproval
 		}
 		owed, err := c.Owed()
 		if err != nil {
-			return nil, err
+			return none, err
 		}
 		if owed == nil || owed.DoneAt != nil {
-			return nil, &access.Refusal{Kind: access.Conflict, Code: "nothing_owed", Detail: "Nobody has to look at this call afterwards, or somebody has."}
+			return none, &access.Refusal{Kind: access.Conflict, Code: "nothing_owed", Detail: "Nobody has to look at this call afterwards, or somebody has."}
 		}
 		if err := mayReviewAfterwards(s.Person, c.Approval); err != nil {
-			return nil, err
+			return none, err
 		}
 		if strings.TrimSpace(s.Comment) == "" {
-			return nil, admission(approval.ErrNoReason)
+			return none, admission(approval.ErrNoReason)
 		}
 		if err := bounds(s.Comment); err != nil {
-			return nil, err
+			return none, err
 		}
 		e := event(c)
 		words, err := write(&e, s.Comment)
 		if err != nil {
-			return nil, err
+			return none, err
 		}
 		if err := c.Reviewed(s.Person.ID, justified, words); err != nil {
-			return nil, err
+			return none, err
 		}
 		e.Reasons = []engine.Reason{{Code: "REVIEWED_AFTERWARDS", Message: "Somebody else looked at it: breaking the glass was justified."}}
 		if !justified {
@@ -248,7 +250,7 @@ func mayReviewAfterwards(p engine.Person, a approval.Approval) error {
 }
 
 // about is the answer to what a person did with an approval.
-func (g *Contributions) about(ctx context.Context, s Said, kind engine.EventType, result any, err error) (approval.Approval, error) {
+func (g *Contributions) about(ctx context.Context, s Said, kind engine.EventType, result approval.Approval, err error) (approval.Approval, error) {
 	if errors.Is(err, store.ErrNotFound) {
 		return approval.Approval{}, g.refuse(ctx, access.NoSuchApproval, engine.Event{
 			ID: store.NewEventID(), Type: kind, RequestID: s.RequestID, ApprovalID: store.LoggableApprovalID(s.ApprovalID), SafePayload: []byte(`{}`), Actor: s.actor(),
@@ -257,5 +259,5 @@ func (g *Contributions) about(ctx context.Context, s Said, kind engine.EventType
 	if err != nil {
 		return approval.Approval{}, err
 	}
-	return result.(approval.Approval), nil
+	return result, nil
 }

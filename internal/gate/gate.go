@@ -102,11 +102,11 @@ func New(cfg Config) (*Gate, error) {
 
 // Repeated returns *Replay when a person's request was answered before, and a
 // refusal when its key was used for something else.
-func (g *core) Repeated(ctx context.Context, once *access.Once) error {
-	if once == nil {
+func (g *core) Repeated(ctx context.Context, request *access.Request) error {
+	if request == nil {
 		return nil
 	}
-	err := g.Store.Answered(ctx, once)
+	err := g.Store.Answered(ctx, request)
 	if errors.Is(err, store.ErrOtherRequest) {
 		return access.OtherRequest
 	}
@@ -153,32 +153,34 @@ func (g *core) refuse(ctx context.Context, r *access.Refusal, e engine.Event) er
 
 // change runs fn under the approval's lock. A *Refusal that fn returns is
 // recorded in the same transaction, with what event says, and returned.
-func (g *core) change(ctx context.Context, id string, once *access.Once, event func(*store.Change) engine.Event, fn func(*store.Change) (any, error)) (any, error) {
-	var result any
+func change[T any](ctx context.Context, g *core, id string, once *access.Once[T], event func(*store.Change) engine.Event, fn func(*store.Change) (T, error)) (T, error) {
+	var result T
 	var refused *access.Refusal
-	err := g.Store.Approvals.Change(ctx, id, once, func(c *store.Change) (any, error, error) {
-		result, refused = nil, nil
-		got, err := fn(c)
-		if errors.As(err, &refused) {
+	err := g.Store.Approvals.Change(ctx, id, once.Of(), func(c *store.Change) error {
+		var err error
+		refused = nil
+		if result, err = fn(c); errors.As(err, &refused) {
 			e := event(c)
 			e.Outcome, e.Reasons = engine.Deny, []engine.Reason{{Code: refused.Code, Message: refused.Detail}}
 			c.AddEvent(e)
-			return nil, refused, nil
+		} else if err != nil {
+			return err
 		}
-		result = got
-		return got, nil, err
+		if once != nil {
+			c.Keep(once.Render(result, err))
+		}
+		return nil
 	})
+	var none T
 	switch {
 	case errors.Is(err, store.ErrOtherRequest):
-		return nil, access.OtherRequest
-	case errors.Is(err, store.ErrNotFound):
-		return nil, store.ErrNotFound
+		return none, access.OtherRequest
 	case errors.Is(err, store.ErrUnfit):
-		return nil, access.UnstorableText
+		return none, access.UnstorableText
 	case err != nil:
-		return nil, err
+		return none, err
 	case refused != nil:
-		return nil, refused
+		return none, refused
 	}
 	return result, nil
 }

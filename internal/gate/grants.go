@@ -99,18 +99,19 @@ func (g *Grants) makeGrant(ctx context.Context, r GrantRequest, from approval.Ap
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Granted, c.Approval.Decision.Outcome, c.Approval, r.actor(), r.RequestID)
 	}
-	result, err := g.change(ctx, r.ApprovalID, nil, event, func(c *store.Change) (any, error) {
+	result, err := change[Grant](ctx, g.core, r.ApprovalID, nil, event, func(c *store.Change) (Grant, error) {
+		var none Grant
 		if c.Kill != nil {
-			return nil, killedRefusal
+			return none, killedRefusal
 		}
 		if err := r.allowed(c.Approval, c.Now); err != nil {
-			return nil, err
+			return none, err
 		}
 		switch again, err := c.DeniedSince(past.At); {
 		case err != nil:
-			return nil, err
+			return none, err
 		case again:
-			return nil, errDenied
+			return none, errDenied
 		}
 		var missing, acknowledged []string
 		for _, denied := range past.Denials() {
@@ -121,7 +122,7 @@ func (g *Grants) makeGrant(ctx context.Context, r GrantRequest, from approval.Ap
 			}
 		}
 		if len(missing) > 0 {
-			return nil, &access.Refusal{
+			return none, &access.Refusal{
 				Kind: access.Conflict, Code: "denials_not_acknowledged",
 				Detail: "People have denied calls that this would let pass. Look at each and say so: " + strings.Join(missing, ", ") + ".",
 			}
@@ -129,10 +130,10 @@ func (g *Grants) makeGrant(ctx context.Context, r GrantRequest, from approval.Ap
 		made := store.Grant{ID: store.NewID("gra"), PersonID: r.Person.ID, Reason: r.Comment, MaxUses: r.Uses, Acknowledged: acknowledged, Voter: voter(r.Person)}
 		var err error
 		if made.Sealed, err = g.Sealer.Seal(made.ID, terms{r.Pattern, reasonsOf(from.Decision)}.document()); err != nil {
-			return nil, fmt.Errorf("seal the grant %s: %w", made.ID, err)
+			return none, fmt.Errorf("seal the grant %s: %w", made.ID, err)
 		}
 		if made, err = c.MakeGrant(made, r.For); err != nil {
-			return nil, err
+			return none, err
 		}
 		e := event(c)
 		e.Reasons = []engine.Reason{{Code: "GRANT_MADE", Message: fmt.Sprintf("Calls like this one are approved beforehand, by the standing grant %s.", made.ID)}}
@@ -141,7 +142,7 @@ func (g *Grants) makeGrant(ctx context.Context, r GrantRequest, from approval.Ap
 			"past_looked_at": past.Looked, "past_matching": len(past.Matching), "acknowledged": made.Acknowledged,
 		})
 		if err != nil {
-			return nil, fmt.Errorf("encode the event of %s: %w", made.ID, err)
+			return none, fmt.Errorf("encode the event of %s: %w", made.ID, err)
 		}
 		c.AddEvent(e)
 		return Grant{Grant: made, Pattern: r.Pattern, MayRevoke: true}, nil
@@ -152,7 +153,7 @@ func (g *Grants) makeGrant(ctx context.Context, r GrantRequest, from approval.Ap
 	if err != nil {
 		return Grant{}, err
 	}
-	return result.(Grant), nil
+	return result, nil
 }
 
 // grantable refuses what cannot become a grant, and reads what it is made from.
@@ -320,7 +321,7 @@ var noGrant = &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: 
 
 // Revoke ends a grant at once: for whoever made it, administrators, and
 // those whose role was asked for. Nobody can lengthen one.
-func (g *Grants) Revoke(ctx context.Context, p engine.Person, id string, by access.By, once *access.Once) error {
+func (g *Grants) Revoke(ctx context.Context, p engine.Person, id string, by access.By, once *access.Once[access.Done]) error {
 	one, from, err := g.get(ctx, id)
 	if err != nil {
 		return err
@@ -335,7 +336,7 @@ func (g *Grants) Revoke(ctx context.Context, p engine.Person, id string, by acce
 }
 
 // RevokeByKey is RevokeGrant for an administrator's key.
-func (g *Grants) RevokeByKey(ctx context.Context, id string, by access.By, once *access.Once) error {
+func (g *Grants) RevokeByKey(ctx context.Context, id string, by access.By, once *access.Once[access.Done]) error {
 	one, _, err := g.get(ctx, id)
 	if err != nil {
 		return err
@@ -358,7 +359,7 @@ func (g *Grants) get(ctx context.Context, id string) (store.Grant, approval.Appr
 	return one, from[one.FromApproval], err
 }
 
-func (g *Grants) revoke(ctx context.Context, one store.Grant, by access.By, once *access.Once) error {
+func (g *Grants) revoke(ctx context.Context, one store.Grant, by access.By, once *access.Once[access.Done]) error {
 	e := grantEvent(by, one, "GRANT_REVOKED", "The standing grant "+one.ID+" was revoked.")
 	err := g.Store.Grants.Revoke(ctx, one.ID, by.Actor.ID, once, e)
 	switch {

@@ -85,16 +85,14 @@ func TestKillSwitch(t *testing.T) {
 func TestRepetitionsGrantNothingToTheStopped(t *testing.T) {
 	h := newPolicyHouse(t)
 	ctx := context.Background()
-	once := func(key string) *access.Once {
-		return &access.Once{Credential: "key_agent", Key: key, Request: []byte(key), Render: func(any, error) access.Reply { return access.Reply{Status: 200, Body: []byte("canary-reply")} }}
-	}
+	canary := access.Reply{Status: 200, Body: []byte("canary-reply")}
 	var kept *access.Replay
 	check := func() error {
-		_, _, err := h.CheckToolCall(ctx, h.agent, parse(t, params("read_mail", "")), gate.Request{}, once("check"))
+		_, _, err := h.CheckToolCall(ctx, h.agent, parse(t, params("read_mail", "")), gate.Request{}, answered[gate.CheckedAction]("check", canary))
 		return err
 	}
 	ask := func() error {
-		_, err := h.AskContract(ctx, h.agent, gate.ContractQuestion{Method: gate.InterceptResponse, Tool: "x", Payload: parse(t, `{}`)}, "", once("ask"))
+		_, err := h.AskContract(ctx, h.agent, gate.ContractQuestion{Method: gate.InterceptResponse, Tool: "x", Payload: parse(t, `{}`)}, "", answered[any]("ask", canary))
 		return err
 	}
 	a := *h.check(params("pay", "")).Approval
@@ -106,7 +104,7 @@ func TestRepetitionsGrantNothingToTheStopped(t *testing.T) {
 	h.settle(a.ID)
 	token := h.get(a.ID).Token
 	redeem := func() error {
-		_, err := h.Redeem(ctx, h.agent, gate.RedeemRequest{Token: token, Tool: "pay", Arguments: parse(t, args)}, once("redeem"))
+		_, err := h.Redeem(ctx, h.agent, gate.RedeemRequest{Token: token, Tool: "pay", Arguments: parse(t, args)}, answered[gate.Redemption]("redeem", canary))
 		return err
 	}
 	for name, do := range map[string]func() error{"check": check, "ask": ask, "redeem": redeem} {
@@ -117,7 +115,7 @@ func TestRepetitionsGrantNothingToTheStopped(t *testing.T) {
 			t.Errorf("%s again: %v", name, err)
 		}
 	}
-	throw := func() error { return h.Registry.ThrowKillSwitch(ctx, operator, "bot", "", once("throw")) }
+	throw := func() error { return h.Registry.ThrowKillSwitch(ctx, operator, "bot", "", answered[access.Done]("throw", canary)) }
 	if err := throw(); err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +154,7 @@ func TestRepetitionsDoNotCount(t *testing.T) {
 	if err := h.Registry.PutSettings(context.Background(), operator, registry.Settings{Limits: registry.Limits{Agent: registry.Rate{Calls: 1, Per: engine.Duration(time.Hour)}}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	once := &access.Once{Credential: "key_agent", Key: "k", Request: []byte("r"), Render: func(any, error) access.Reply { return access.Reply{Status: 200} }}
+	once := answered[gate.CheckedAction]("k", access.Reply{Status: 200})
 	var kept *access.Replay
 	for i := range 3 {
 		_, _, err := h.CheckToolCall(context.Background(), h.agent, parse(t, params("read_mail", "")), gate.Request{}, once)

@@ -48,7 +48,7 @@ func (g *Gate) deniedBefore(ctx context.Context, p Proposal, d engine.Decision) 
 
 // remember answers a call that was denied before with that denial. Nobody is
 // asked again.
-func (g *Gate) remember(ctx context.Context, p access.Principal, proposal Proposal, j Judgement, before *approval.Approval, once *access.Once) (Outcome, error) {
+func (g *Gate) remember(ctx context.Context, p access.Principal, proposal Proposal, j Judgement, before *approval.Approval, once *access.Once[Outcome]) (Outcome, error) {
 	f := engine.Finding{
 		Source: "memory", Code: "DENIED_BEFORE", Route: engine.Refuse,
 		Message: fmt.Sprintf("People have denied this very call before, as %s. Change it, or wait, before you ask again.", before.ID),
@@ -60,12 +60,7 @@ func (g *Gate) remember(ctx context.Context, p access.Principal, proposal Propos
 		o.Approval = before
 		return o
 	}
-	if once != nil {
-		kept, render := *once, once.Render
-		kept.Render = func(result any, err error) access.Reply { return render(finish(result.(Outcome)), err) }
-		once = &kept
-	}
-	o, err := g.store(ctx, j, store.Submission{Event: e}, once)
+	o, err := g.store(ctx, j, store.Submission{Event: e}, access.Adapt(once, finish))
 	if err != nil {
 		return Outcome{}, err
 	}

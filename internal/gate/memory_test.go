@@ -22,11 +22,10 @@ func TestDeniedBeforeIsKept(t *testing.T) {
 	h.settle(denied.ID)
 
 	rendered := 0
-	once := &access.Once{Credential: "key_agent", Key: "again", Request: []byte("r"), Render: func(result any, err error) access.Reply {
+	once := &access.Once[gate.Checked]{Request: access.Request{Credential: "key_agent", Key: "again", Hash: []byte("r")}, Render: func(checked gate.Checked, err error) access.Reply {
 		rendered++
-		checked, ok := result.(gate.Checked)
-		if !ok || err != nil || checked.Approval == nil || checked.Approval.ID != denied.ID || checked.Route != engine.Refuse {
-			t.Errorf("rendered %+v, %v; want the denial of %s", result, err, denied.ID)
+		if err != nil || checked.Approval == nil || checked.Approval.ID != denied.ID || checked.Route != engine.Refuse {
+			t.Errorf("rendered %+v, %v; want the denial of %s", checked, err, denied.ID)
 		}
 		return access.Reply{Status: 200}
 	}}

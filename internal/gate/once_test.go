@@ -17,8 +17,8 @@ import (
 
 func TestRepeatedRequestsAreOne(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 1))
-	once := func(key, request string) *access.Once {
-		return &access.Once{Credential: "key_agent", Key: key, Request: []byte(request), Render: func(result any, err error) access.Reply {
+	once := func(key, request string) *access.Once[gate.Checked] {
+		return &access.Once[gate.Checked]{Request: access.Request{Credential: "key_agent", Key: key, Hash: []byte(request)}, Render: func(result gate.Checked, err error) access.Reply {
 			body, _ := json.Marshal(fmt.Sprintf("%+v %v", result, err))
 			return access.Reply{Status: 202, Body: body}
 		}}
@@ -69,13 +69,13 @@ func TestRepeatedRequestsAreOne(t *testing.T) {
 func TestOneKeyForTwoRequestsAtOnce(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 1))
 	ctx := context.Background()
-	render := func(any, error) access.Reply { return access.Reply{Status: 200, Body: []byte("x")} }
+	render := func(gate.Checked, error) access.Reply { return access.Reply{Status: 200, Body: []byte("x")} }
 	eachRound(60, func(i int) {
 		key := fmt.Sprintf("k%d", i)
 		var fns []func()
 		for _, doc := range []string{harmless, deferred, harmless, deferred} {
 			fns = append(fns, func() {
-				_, err := h.PreToolCheck(ctx, h.agent, parse(t, doc), gate.Request{}, &access.Once{Credential: "key_agent", Key: key, Request: []byte(doc), Render: render})
+				_, err := h.PreToolCheck(ctx, h.agent, parse(t, doc), gate.Request{}, &access.Once[gate.Checked]{Request: access.Request{Credential: "key_agent", Key: key, Hash: []byte(doc)}, Render: render})
 				var replay *access.Replay
 				if c := code(err); err != nil && !errors.As(err, &replay) && c != "idempotency_key_reused" {
 					t.Error(c)
@@ -104,7 +104,7 @@ func TestAForgottenKeyIsNew(t *testing.T) {
 	ctx := context.Background()
 	ids := map[string]bool{}
 	for range 2 {
-		once := &access.Once{Credential: "key_agent", Key: "nightly", Request: []byte("r"), Render: func(any, error) access.Reply { return access.Reply{Status: 202} }}
+		once := answered[gate.Checked]("nightly", access.Reply{Status: 202})
 		checked, err := h.PreToolCheck(ctx, h.agent, parse(t, deferred), gate.Request{}, once)
 		if err != nil {
 			t.Fatal(err)
@@ -122,5 +122,13 @@ func TestAForgottenKeyIsNew(t *testing.T) {
 	events, err := h.Events(ctx, store.EventFilter{AgentID: "bot"}, 100)
 	if err != nil || len(ids) != 2 || len(events) != 2 {
 		t.Errorf("%d approvals and %d events for two requests, %v", len(ids), len(events), err)
+	}
+}
+
+// answered keeps the same answer to every request of this key.
+func answered[T any](key string, reply access.Reply) *access.Once[T] {
+	return &access.Once[T]{
+		Request: access.Request{Credential: "key_agent", Key: key, Hash: []byte(key)},
+		Render:  func(T, error) access.Reply { return reply },
 	}
 }

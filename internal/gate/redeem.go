@@ -48,7 +48,7 @@ var (
 // Redeem spends a token: signature, issuer, environment and times, the agent,
 // the call's digest and that it is unspent are all checked in the one
 // transaction that spends it.
-func (g *Gate) Redeem(ctx context.Context, p access.Principal, r RedeemRequest, once *access.Once) (Redemption, error) {
+func (g *Gate) Redeem(ctx context.Context, p access.Principal, r RedeemRequest, once *access.Once[Redemption]) (Redemption, error) {
 	by := p.Actor()
 	claims, kid, err := token.Open(g.Ring, r.Token, g.Issuer, g.Judge().Environment)
 	if err != nil {
@@ -73,18 +73,18 @@ func (g *Gate) Redeem(ctx context.Context, p access.Principal, r RedeemRequest, 
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Redeemed, engine.Allow, c.Approval, by, r.RequestID)
 	}
-	spend := func(c *store.Change) (any, error) {
+	spend := func(c *store.Change) (none Redemption, err error) {
 		if r := g.spendable(c, p, claims, kid); r != nil {
-			return nil, r
+			return none, r
 		}
 		if r := boundTo(c.Approval, claims, r.Tool, r.Arguments); r != nil {
-			return nil, r
+			return none, r
 		}
 		if refused := unchanged(c.Approval, r.Preconditions); refused != nil {
-			return nil, refused
+			return none, refused
 		}
 		if err := c.Redeem(p.KeyID, lease); err != nil {
-			return nil, err
+			return none, err
 		}
 		e := event(c)
 		e.Reasons = []engine.Reason{{Code: "REDEEMED", Message: "The token was redeemed; the call may run once."}}
@@ -95,10 +95,10 @@ func (g *Gate) Redeem(ctx context.Context, p access.Principal, r RedeemRequest, 
 		}
 		return Redemption{ApprovalID: c.Approval.ID, Constraints: constraints, LeaseUntil: c.Now.Add(lease)}, nil
 	}
-	result, err := g.change(ctx, claims.ApprovalID, once, event, func(c *store.Change) (any, error) {
+	result, err := change(ctx, g.core, claims.ApprovalID, once, event, func(c *store.Change) (Redemption, error) {
 		result, err := spend(c)
 		if errors.Is(err, staleToken) {
-			return nil, errStale
+			return result, errStale
 		}
 		return result, err
 	})
@@ -126,7 +126,7 @@ func (g *Gate) Redeem(ctx context.Context, p access.Principal, r RedeemRequest, 
 	if err != nil {
 		return Redemption{}, err
 	}
-	return result.(Redemption), nil
+	return result, nil
 }
 
 // spendable refuses a token that is not this agent's, not good any more, or

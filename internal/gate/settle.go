@@ -80,10 +80,10 @@ var errBehind = errors.New("the rules in force have to be looked at first")
 func (s *Settler) Settle(ctx context.Context, id string) (Settlement, error) {
 	var result Settlement
 	attempt := func() error {
-		return s.Store.Approvals.Change(ctx, id, nil, func(c *store.Change) (any, error, error) {
+		return s.Store.Approvals.Change(ctx, id, nil, func(c *store.Change) error {
 			var err error
 			result, err = s.settle(ctx, c)
-			return nil, nil, err
+			return err
 		})
 	}
 	err := attempt()

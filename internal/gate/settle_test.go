@@ -39,7 +39,7 @@ func TestSettlingCatchesUpFirst(t *testing.T) {
 		rules.CurrentRules = fixed{h.judge.Load()}
 		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 		defer cancel()
-		return h.Store.Approvals.Change(ctx, a.ID, nil, func(*store.Change) (any, error, error) { return nil, nil, nil })
+		return h.Store.Approvals.Change(ctx, a.ID, nil, func(*store.Change) error { return nil })
 	}
 	h.settle(a.ID)
 	if got := h.get(a.ID); got.Approval.Status != approval.Approved || looked != 2 {

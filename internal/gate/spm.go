@@ -33,7 +33,7 @@ type FieldError = spm.FieldError
 // CheckToolCall judges Agent-SPM's CheckToolCallParams or AgentActionRequest
 // and returns once the decision's event is durable. Field errors mean that the
 // request was not judged.
-func (g *Gate) CheckToolCall(ctx context.Context, p access.Principal, doc canon.Value, r Request, once *access.Once) (CheckedAction, []FieldError, error) {
+func (g *Gate) CheckToolCall(ctx context.Context, p access.Principal, doc canon.Value, r Request, once *access.Once[CheckedAction]) (CheckedAction, []FieldError, error) {
 	proposal, wrong := proposeAction(p.AgentID, doc)
 	if len(wrong) > 0 {
 		return CheckedAction{}, wrong, nil
@@ -41,7 +41,7 @@ func (g *Gate) CheckToolCall(ctx context.Context, p access.Principal, doc canon.
 	finish := func(o Outcome) CheckedAction {
 		return CheckedAction{Allowed: o.Route == engine.Accept, Decision: spm.Answer(o.Decision, o.Policy), Event: o.Event, Approval: o.Approval}
 	}
-	o, err := g.submit(ctx, p, proposal, r, rendered(once, func(o Outcome) any { return finish(o) }))
+	o, err := g.submit(ctx, p, proposal, r, access.Adapt(once, finish))
 	if err != nil {
 		return CheckedAction{}, nil, err
 	}

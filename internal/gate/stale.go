@@ -37,16 +37,16 @@ func unchanged(a approval.Approval, found map[string]string) *access.Refusal {
 // outdated marks the token of a call that does not fit the world any more, and
 // asks people anew.
 func (g *Gate) outdated(ctx context.Context, p access.Principal, id string, r RedeemRequest, event func(*store.Change) engine.Event) error {
-	_, err := g.change(ctx, id, nil, event, func(c *store.Change) (any, error) {
+	_, err := change[access.Done](ctx, g.core, id, nil, event, func(c *store.Change) (access.Done, error) {
 		switch {
 		case c.Token == nil || c.Token.RedeemedAt != nil:
-			return nil, usedToken // by somebody who was quicker, before anything had changed
+			return access.Done{}, usedToken // by somebody who was quicker, before anything had changed
 		case c.Token.StaleAt == nil:
 			if err := c.Stale(); err != nil {
-				return nil, err
+				return access.Done{}, err
 			}
 		}
-		return nil, staleToken
+		return access.Done{}, staleToken
 	})
 	if !errors.Is(err, staleToken) {
 		return err
@@ -92,9 +92,10 @@ func (g *Gate) succeed(ctx context.Context, p access.Principal, id string, r Red
 		return o.Approval.ID
 	}
 	// No caller's key has this credential.
-	once := &access.Once{Credential: "successor", Key: id, Request: []byte(id), Render: func(result any, _ error) access.Reply {
-		return access.Reply{Body: []byte(opened(result.(Outcome)))}
-	}}
+	once := &access.Once[Outcome]{
+		Request: access.Request{Credential: "successor", Key: id, Hash: []byte(id)},
+		Render:  func(o Outcome, _ error) access.Reply { return access.Reply{Body: []byte(opened(o))} },
+	}
 	o, err := g.submit(ctx, p, proposal, Request{ID: r.RequestID, Circumstances: approval.Circumstances{Preconditions: conditions}}, once)
 	linked := ""
 	var refused *access.Refusal
@@ -112,15 +113,15 @@ func (g *Gate) succeed(ctx context.Context, p access.Principal, id string, r Red
 	if linked == "" {
 		return stale
 	}
-	err = g.Store.Approvals.Change(ctx, id, nil, func(c *store.Change) (any, error, error) {
+	err = g.Store.Approvals.Change(ctx, id, nil, func(c *store.Change) error {
 		if c.Approval.Successor != "" {
 			linked = c.Approval.Successor
-			return nil, nil, nil
+			return nil
 		}
 		e := g.event(engine.Redeemed, engine.Deny, c.Approval, p.Actor(), r.RequestID)
 		e.Reasons = []engine.Reason{{Code: "SUCCEEDED_BY", Message: "People are asked anew, by " + linked + "."}}
 		c.AddEvent(e)
-		return nil, nil, c.Succeed(linked)
+		return c.Succeed(linked)
 	})
 	if err != nil {
 		return err

@@ -63,20 +63,10 @@ type Outcome struct {
 	Approval *approval.Approval
 }
 
-// rendered adapts once to what a door's own answer is made of.
-func rendered(once *access.Once, finish func(Outcome) any) *access.Once {
-	if once == nil {
-		return nil
-	}
-	kept := *once
-	kept.Render = func(result any, err error) access.Reply { return once.Render(finish(result.(Outcome)), err) }
-	return &kept
-}
-
 // submit takes a proposal through the pipeline and returns once the decision's
 // Event is durable: plugins may veto it, every check judges it, plugins may
 // make the decision stricter; a call that waits has its approval.
-func (g *Gate) submit(ctx context.Context, p access.Principal, proposal Proposal, r Request, once *access.Once) (Outcome, error) {
+func (g *Gate) submit(ctx context.Context, p access.Principal, proposal Proposal, r Request, once *access.Once[Outcome]) (Outcome, error) {
 	judge := g.Judge()
 	if _, known := judge.Registry.Agents[p.AgentID]; !known && g.Refresh != nil {
 		// Its key is good, so it is new: this process has yet to hear of it.
@@ -107,7 +97,7 @@ func (g *Gate) submit(ctx context.Context, p access.Principal, proposal Proposal
 			SafePayload: json.RawMessage(`{}`), Actor: p.Actor(),
 		})
 	}
-	if err := g.answered(ctx, p, once); err != nil {
+	if err := g.answered(ctx, p, once.Of()); err != nil {
 		return Outcome{}, err
 	}
 	if !proposal.asked {
@@ -161,11 +151,11 @@ func (g *Gate) submit(ctx context.Context, p access.Principal, proposal Proposal
 // answered returns *Replay when a request was answered before. A repetition costs
 // no limit anything, and it is no way around a kill switch: whoever one stops
 // gets no former answer that may have granted something.
-func (g *core) answered(ctx context.Context, p access.Principal, once *access.Once) error {
-	if once == nil {
+func (g *core) answered(ctx context.Context, p access.Principal, request *access.Request) error {
+	if request == nil {
 		return nil
 	}
-	return g.unlessKilled(ctx, p.AgentID, p.Actor(), g.Store.Answered(ctx, once))
+	return g.unlessKilled(ctx, p.AgentID, p.Actor(), g.Store.Answered(ctx, request))
 }
 
 // unlessKilled turns a kept answer into a refusal while a switch stops the agent.
@@ -190,7 +180,7 @@ func (g *core) unlessKilled(ctx context.Context, agentID string, by engine.Actor
 }
 
 // vetoed refuses a proposal that a plugin has stopped.
-func (g *Gate) vetoed(ctx context.Context, p access.Principal, proposal Proposal, v *Veto, plugin string, once *access.Once) (Outcome, error) {
+func (g *Gate) vetoed(ctx context.Context, p access.Principal, proposal Proposal, v *Veto, plugin string, once *access.Once[Outcome]) (Outcome, error) {
 	v.Finding.Route = engine.Refuse // whatever the plugin says
 	d := engine.Evaluate(proposal.Call, g.Judge().Digest(), always(engine.Opinion{Findings: []engine.Finding{v.Finding}}))
 	e := g.decided(p, proposal, d)
@@ -206,7 +196,7 @@ func (g *Gate) vetoed(ctx context.Context, p access.Principal, proposal Proposal
 }
 
 // Store makes the decision durable, and keeps the answer for a repetition.
-func (g *Gate) store(ctx context.Context, j Judgement, sub store.Submission, once *access.Once) (Outcome, error) {
+func (g *Gate) store(ctx context.Context, j Judgement, sub store.Submission, once *access.Once[Outcome]) (Outcome, error) {
 	finish := func(stored store.Stored) Outcome {
 		o := Outcome{Judgement: j, Event: sub.Event}
 		o.Event.Timestamp = stored.At
@@ -215,11 +205,7 @@ func (g *Gate) store(ctx context.Context, j Judgement, sub store.Submission, onc
 		}
 		return o
 	}
-	if once != nil {
-		kept := *once
-		kept.Render = func(result any, err error) access.Reply { return once.Render(finish(result.(store.Stored)), err) }
-		sub.Once = &kept
-	}
+	sub.Once = access.Adapt(once, finish)
 	stored, err := g.Store.Submit(ctx, sub)
 	if err != nil {
 		return Outcome{}, g.unlessKilled(ctx, sub.Event.AgentID, sub.Event.Actor, err)

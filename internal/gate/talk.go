@@ -26,7 +26,7 @@ func (s Said) actor() engine.Actor {
 }
 
 // say adds a person's fact to an approval that they may see.
-func (g *Contributions) say(ctx context.Context, s Said, kind engine.EventType, f approval.Fact, once *access.Once, allowed func(*store.Change) error, then ...func(*store.Change) error) (approval.Approval, error) {
+func (g *Contributions) say(ctx context.Context, s Said, kind engine.EventType, f approval.Fact, once *access.Once[approval.Approval], allowed func(*store.Change) error, then ...func(*store.Change) error) (approval.Approval, error) {
 	f.Actor, f.Comment, f.Voter = s.actor(), s.Comment, voter(s.Person)
 	event := func(c *store.Change) engine.Event {
 		return g.event(kind, c.Approval.Decision.Outcome, c.Approval, f.Actor, s.RequestID)
@@ -54,7 +54,7 @@ func bounds(comment string) error {
 
 // Comment adds a remark that everybody who may see the approval can read. It
 // decides nothing.
-func (g *Contributions) Comment(ctx context.Context, s Said, once *access.Once) (approval.Approval, error) {
+func (g *Contributions) Comment(ctx context.Context, s Said, once *access.Once[approval.Approval]) (approval.Approval, error) {
 	return g.say(ctx, s, engine.Commented, approval.Fact{Kind: approval.Comment}, once, func(*store.Change) error {
 		if s.Comment == "" {
 			return admission(approval.ErrNoReason)
@@ -65,29 +65,29 @@ func (g *Contributions) Comment(ctx context.Context, s Said, once *access.Once) 
 
 // Ask asks the requesting side for more information. The clock stands still for
 // the answer as the approval's rule says.
-func (g *Contributions) Ask(ctx context.Context, s Said, once *access.Once) (approval.Approval, error) {
+func (g *Contributions) Ask(ctx context.Context, s Said, once *access.Once[approval.Approval]) (approval.Approval, error) {
 	return g.say(ctx, s, engine.Asked, approval.Fact{Kind: approval.Question}, once, nil)
 }
 
 // Claim says that the person is looking at it, for half an hour or until Unclaim.
 // It keeps nobody else from deciding.
-func (g *Contributions) Claim(ctx context.Context, s Said, once *access.Once) (approval.Approval, error) {
+func (g *Contributions) Claim(ctx context.Context, s Said, once *access.Once[approval.Approval]) (approval.Approval, error) {
 	return g.say(ctx, s, engine.Claimed, approval.Fact{Kind: approval.Claim}, once, nil)
 }
 
 // Unclaim takes a claim back.
-func (g *Contributions) Unclaim(ctx context.Context, s Said, once *access.Once) (approval.Approval, error) {
+func (g *Contributions) Unclaim(ctx context.Context, s Said, once *access.Once[approval.Approval]) (approval.Approval, error) {
 	return g.say(ctx, s, engine.Claimed, approval.Fact{Kind: approval.Unclaim}, once, nil)
 }
 
 // Extend gives the approval more time, where its rule lets the person do so.
-func (g *Contributions) Extend(ctx context.Context, s Said, by time.Duration, once *access.Once) (approval.Approval, error) {
+func (g *Contributions) Extend(ctx context.Context, s Said, by time.Duration, once *access.Once[approval.Approval]) (approval.Approval, error) {
 	return g.say(ctx, s, engine.Extended, approval.Fact{Kind: approval.Extend, Details: approval.Details{By: engine.Duration(by)}}, once, nil)
 }
 
 // Inform answers a reviewer's question for the requesting side: by its agent, its
 // runtime, or a person who answers for the call.
-func (g *Contributions) Inform(ctx context.Context, p access.Principal, id, text, requestID string, once *access.Once) (approval.Approval, error) {
+func (g *Contributions) Inform(ctx context.Context, p access.Principal, id, text, requestID string, once *access.Once[approval.Approval]) (approval.Approval, error) {
 	by := p.Actor()
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Asked, c.Approval.Decision.Outcome, c.Approval, by, requestID)
@@ -101,13 +101,13 @@ func (g *Contributions) Inform(ctx context.Context, p access.Principal, id, text
 }
 
 // InformInPerson is Inform by somebody who answers for the call.
-func (g *Contributions) InformInPerson(ctx context.Context, s Said, once *access.Once) (approval.Approval, error) {
+func (g *Contributions) InformInPerson(ctx context.Context, s Said, once *access.Once[approval.Approval]) (approval.Approval, error) {
 	return g.say(ctx, s, engine.Asked, approval.Fact{Kind: approval.Information}, once, nil)
 }
 
 // StepUp records that the person who answers for the call has just proved who
 // they are, for this very call; or that they do not want it.
-func (g *Contributions) StepUp(ctx context.Context, s Said, method string, yes bool, digest string, version int, once *access.Once) (approval.Approval, error) {
+func (g *Contributions) StepUp(ctx context.Context, s Said, method string, yes bool, digest string, version int, once *access.Once[approval.Approval]) (approval.Approval, error) {
 	f := approval.Fact{Kind: approval.Verification, Yes: yes}
 	if yes {
 		f.Details.Proof = &approval.Proof{Method: method} // of the moment at which it is taken in
@@ -149,7 +149,7 @@ func (g *Contributions) MayStepUp(ctx context.Context, s Said, digest string, ve
 // BreakGlass approves in an emergency what the person has not the role for: two
 // people do, or one alone, which somebody else has to look at afterwards. It
 // takes a reason and a fresh proof of who the person is.
-func (g *Contributions) BreakGlass(ctx context.Context, s Said, alone bool, digest string, version int, once *access.Once) (approval.Approval, error) {
+func (g *Contributions) BreakGlass(ctx context.Context, s Said, alone bool, digest string, version int, once *access.Once[approval.Approval]) (approval.Approval, error) {
 	f := approval.Fact{Kind: approval.BreakGlass, Yes: true, Details: approval.Details{Proof: proof(s.Person), Alone: alone}}
 	return g.say(ctx, s, engine.Broken, f, once, func(c *store.Change) error {
 		if err := sameCard(c.Approval, digest, version); err != nil {

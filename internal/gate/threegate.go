@@ -31,8 +31,8 @@ type Violation = threegate.Violation
 
 // RequestTool takes a ThreeGate draft and opens the approval that a person has
 // to give. Violations mean that the document was not judged.
-func (g *Gate) RequestTool(ctx context.Context, p access.Principal, document []byte, r Request, once *access.Once) (CheckedDocument, []Violation, error) {
-	if err := g.answered(ctx, p, once); err != nil {
+func (g *Gate) RequestTool(ctx context.Context, p access.Principal, document []byte, r Request, once *access.Once[CheckedDocument]) (CheckedDocument, []Violation, error) {
+	if err := g.answered(ctx, p, once.Of()); err != nil {
 		return CheckedDocument{}, nil, err
 	}
 	// Whoever is stopped or has had enough costs no reading of documents.
@@ -42,8 +42,11 @@ func (g *Gate) RequestTool(ctx context.Context, p access.Principal, document []b
 		return CheckedDocument{}, nil, err
 	}
 	if veto != nil {
-		o, err := g.vetoed(ctx, p, asks, veto, plugin, once)
-		return CheckedDocument{Digest: threegate.Digest(document), Decision: o.Decision}, nil, err
+		finish := func(o Outcome) CheckedDocument {
+			return CheckedDocument{Digest: threegate.Digest(document), Decision: o.Decision}
+		}
+		o, err := g.vetoed(ctx, p, asks, veto, plugin, access.Adapt(once, finish))
+		return finish(o), nil, err
 	}
 	now := time.Now()
 	report, err := g.readDocument(ctx, document, now, threegate.CheckDraft)
@@ -61,7 +64,7 @@ func (g *Gate) RequestTool(ctx context.Context, p access.Principal, document []b
 	finish := func(o Outcome) CheckedDocument {
 		return CheckedDocument{RequestID: report.Request.RequestID, Digest: threegate.Digest(document), Decision: o.Decision, Approval: o.Approval}
 	}
-	o, err := g.submit(ctx, p, proposal, r, rendered(once, func(o Outcome) any { return finish(o) }))
+	o, err := g.submit(ctx, p, proposal, r, access.Adapt(once, finish))
 	if err != nil {
 		return CheckedDocument{}, nil, err
 	}
@@ -104,18 +107,18 @@ func (g *Gate) ApprovedTool(ctx context.Context, p access.Principal, document []
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Refusal, engine.Deny, c.Approval, p.Actor(), requestID)
 	}
-	_, err = g.change(ctx, claims.ApprovalID, nil, event, func(c *store.Change) (any, error) {
+	_, err = change[access.Done](ctx, g.core, claims.ApprovalID, nil, event, func(c *store.Change) (access.Done, error) {
 		if r := g.spendable(c, p, claims, kid); r != nil {
-			return nil, r
+			return access.Done{}, r
 		}
 		if r := boundTo(c.Approval, claims, threegate.ToolName, threegate.Arguments(document)); r != nil {
-			return nil, r
+			return access.Done{}, r
 		}
 		out = CheckedDocument{RequestID: report.Request.RequestID, Digest: threegate.Digest(document), Decision: c.Approval.Decision, Approval: &c.Approval}
 		e := g.event(engine.ToolContract, engine.Allow, c.Approval, p.Actor(), requestID)
 		e.Reasons = []engine.Reason{{Code: "TOOL_REQUEST_APPROVED", Message: "The approved document was presented with its token; nothing was spent."}}
 		c.AddEvent(e)
-		return nil, nil
+		return access.Done{}, nil
 	})
 	if errors.Is(err, store.ErrNotFound) {
 		return turnedAway(invalidToken)

@@ -60,8 +60,8 @@ func (t *TicketChecker) Check(ctx context.Context, id string) (retryIn time.Dura
 		t.Logger.WarnContext(ctx, "a ticket's tracker gives no answer", "approval", id, "system", link.Details.Ticket.System, "error", err)
 		return trackerRetry, nil
 	}
-	err = t.Store.Approvals.Change(ctx, id, nil, func(c *store.Change) (any, error, error) {
-		return nil, nil, t.add(c, link.Seq, found)
+	err = t.Store.Approvals.Change(ctx, id, nil, func(c *store.Change) error {
+		return t.add(c, link.Seq, found)
 	})
 	switch {
 	case errors.Is(err, errTicketMoved):

@@ -228,10 +228,10 @@ func TestBehind(t *testing.T) {
 	a := p.waiting("bot", "pay")
 	isBehind := func() (is bool) {
 		t.Helper()
-		if err := p.store.Approvals.Change(ctx, a, nil, func(c *store.Change) (any, error, error) {
+		if err := p.store.Approvals.Change(ctx, a, nil, func(c *store.Change) error {
 			now, err := c.Rules()
 			is = behind.Behind(now)
-			return nil, nil, err
+			return err
 		}); err != nil {
 			t.Fatal(err)
 		}

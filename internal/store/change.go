@@ -39,7 +39,11 @@ type Change struct {
 	ctx    context.Context //nolint:containedctx // a Change lives no longer than the call that it is passed to
 	tx     pgx.Tx
 	events []engine.Event
+	reply  *Reply
 }
+
+// Keep says what is answered to a repetition of the request that makes the change.
+func (c *Change) Keep(r Reply) { c.reply = &r }
 
 // TokenRow is the permission that a token stands for.
 type TokenRow struct {
@@ -57,10 +61,10 @@ type TokenRow struct {
 }
 
 // Change locks the approval and runs fn; when fn returns nil, everything that
-// it wrote commits at once, together with the answer kept for once (which may
-// be nil). result is what once.Render is given. An error of fn rolls all of it
+// it wrote commits at once, together with the answer that fn has said to Keep for once (which
+// may be nil). An error of fn rolls all of it
 // back and is returned as it is. ErrNotFound: there is no such approval.
-func (s Approvals) Change(ctx context.Context, id string, once *Once, fn func(c *Change) (result any, refused error, err error)) error {
+func (s Approvals) Change(ctx context.Context, id string, once *Request, fn func(c *Change) error) error {
 	if !ValidApprovalID(id) {
 		return ErrNotFound
 	}
@@ -79,8 +83,7 @@ func (s Approvals) Change(ctx context.Context, id string, once *Once, fn func(c 
 		if err := c.load(id); err != nil {
 			return err
 		}
-		result, refused, err := fn(c)
-		if err != nil {
+		if err := fn(c); err != nil {
 			return err
 		}
 		rows := &pgx.Batch{}
@@ -90,7 +93,10 @@ func (s Approvals) Change(ctx context.Context, id string, once *Once, fn func(c 
 			}
 		}
 		if once != nil {
-			if err := s.queueReply(rows, once, id, once.Render(result, refused)); err != nil {
+			if c.reply == nil {
+				return errors.New("a change that may be repeated has no answer to keep")
+			}
+			if err := s.queueReply(rows, once, id, *c.reply); err != nil {
 				return err
 			}
 		}

@@ -15,20 +15,16 @@ import (
 	"holdpoint/internal/seal"
 )
 
-// replay returns *Replay when the request was answered before, ErrOtherRequest
+// Answered returns *Replay when a request was answered before, ErrOtherRequest
 // when its key was used for something else, and nil when it is new.
-func (s *db) replay(ctx context.Context, o *Once) error {
+func (s *db) Answered(ctx context.Context, o *Request) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	return s.replayIn(ctx, s.pool, o)
 }
 
-// Answered returns *Replay when a request was answered before, ErrOtherRequest
-// when its key was used for something else, and nil when it is new.
-func (s *db) Answered(ctx context.Context, o *Once) error { return s.replay(ctx, o) }
-
 // name is what a kept answer is sealed under.
-func (o *Once) name() string {
+func (o *Request) name() string {
 	return fmt.Sprintf("reply %d:%s %s", len(o.Credential), o.Credential, o.Key)
 }
 
@@ -37,7 +33,7 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-func (s *db) replayIn(ctx context.Context, db querier, o *Once) error {
+func (s *db) replayIn(ctx context.Context, db querier, o *Request) error {
 	var hash, header []byte
 	var box seal.Box
 	var r Reply
@@ -49,7 +45,7 @@ func (s *db) replayIn(ctx context.Context, db querier, o *Once) error {
 	if err != nil {
 		return translate(err)
 	}
-	if !bytes.Equal(hash, o.Request) {
+	if !bytes.Equal(hash, o.Hash) {
 		return ErrOtherRequest
 	}
 	if err := json.Unmarshal(header, &r.Header); err != nil {
@@ -66,7 +62,7 @@ func (s *db) replayIn(ctx context.Context, db querier, o *Once) error {
 
 // lock is the number of the advisory lock that everybody holds who answers a
 // request under this key.
-func (o *Once) lock() int64 {
+func (o *Request) lock() int64 {
 	sum := sha256.Sum256([]byte(fmt.Sprintf("%d:%s%s", len(o.Credential), o.Credential, o.Key)))
 	return int64(binary.BigEndian.Uint64(sum[:])) // #nosec G115 -- any number will do
 }
@@ -82,7 +78,7 @@ func lockKeys(ctx context.Context, tx pgx.Tx, locks []int64) error {
 
 // queueReply adds the answer, sealed, to a batch. The caller holds the key's
 // lock and has found no answer, so that there is none.
-func (s *db) queueReply(rows *pgx.Batch, o *Once, approvalID string, r Reply) error {
+func (s *db) queueReply(rows *pgx.Batch, o *Request, approvalID string, r Reply) error {
 	header, err := json.Marshal(r.Header)
 	if err != nil {
 		return fmt.Errorf("encode the answer's header: %w", err)
@@ -92,7 +88,7 @@ func (s *db) queueReply(rows *pgx.Batch, o *Once, approvalID string, r Reply) er
 		return fmt.Errorf("seal an answer: %w", err)
 	}
 	rows.Queue(`INSERT INTO idempotency (credential, key, request_hmac, approval_id, status, header, body, body_key)
-		VALUES ($1, $2, $3, nullif($4, ''), $5, $6, $7, $8)`, o.Credential, o.Key, o.Request, approvalID, r.Status, header, box.Data, box.Key)
+		VALUES ($1, $2, $3, nullif($4, ''), $5, $6, $7, $8)`, o.Credential, o.Key, o.Hash, approvalID, r.Status, header, box.Data, box.Key)
 	return nil
 }
 

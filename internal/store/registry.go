@@ -117,7 +117,7 @@ var killRows = newRows(func(k *registry.Kill) columns {
 // RegisterAgent registers an agent or replaces all that is registered of it; it
 // takes the role that owns the database. The owner, if any, is the person with
 // that e-mail address: ErrNotFound when there is none.
-func (s Registry) RegisterAgent(ctx context.Context, a registry.Agent, once *Once, e engine.Event) error {
+func (s Registry) RegisterAgent(ctx context.Context, a registry.Agent, once *Once[Done], e engine.Event) error {
 	profile, err := profileOf(a)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (s Registry) RegisterAgent(ctx context.Context, a registry.Agent, once *Onc
 
 // ChangeAgent replaces what is registered of an agent beside its name and its
 // owner. ErrNotFound: there is none.
-func (s Registry) ChangeAgent(ctx context.Context, a registry.Agent, once *Once, e engine.Event) error {
+func (s Registry) ChangeAgent(ctx context.Context, a registry.Agent, once *Once[Done], e engine.Event) error {
 	profile, err := profileOf(a)
 	if err != nil {
 		return err
@@ -151,13 +151,13 @@ func profileOf(a registry.Agent) ([]byte, error) {
 
 // RevokeAgent ends an agent's registration, or restores it. ErrNotFound: there
 // is no agent of which that would change anything.
-func (s Registry) RevokeAgent(ctx context.Context, id string, revoke bool, once *Once, e engine.Event) error {
+func (s Registry) RevokeAgent(ctx context.Context, id string, revoke bool, once *Once[Done], e engine.Event) error {
 	return s.administer(ctx, once, e, `UPDATE agents SET revoked_at = CASE WHEN $2 THEN clock_timestamp() END
 		WHERE id = $1 AND (revoked_at IS NULL) = $2`, id, revoke)
 }
 
 // RegisterTool registers a tool or replaces what is registered of it.
-func (s Registry) RegisterTool(ctx context.Context, t registry.Tool, once *Once, e engine.Event) error {
+func (s Registry) RegisterTool(ctx context.Context, t registry.Tool, once *Once[Done], e engine.Event) error {
 	t.RevokedAt = nil
 	encoded, err := json.Marshal(t)
 	if err != nil {
@@ -169,13 +169,13 @@ func (s Registry) RegisterTool(ctx context.Context, t registry.Tool, once *Once,
 
 // RevokeTool ends a tool's registration, or restores it. ErrNotFound: there is
 // no tool of which that would change anything.
-func (s Registry) RevokeTool(ctx context.Context, name string, revoke bool, once *Once, e engine.Event) error {
+func (s Registry) RevokeTool(ctx context.Context, name string, revoke bool, once *Once[Done], e engine.Event) error {
 	return s.administer(ctx, once, e, `UPDATE tools SET revoked_at = CASE WHEN $2 THEN clock_timestamp() END
 		WHERE name = $1 AND (revoked_at IS NULL) = $2`, name, revoke)
 }
 
 // PutSettings replaces the settings.
-func (s Registry) PutSettings(ctx context.Context, settings registry.Settings, once *Once, e engine.Event) error {
+func (s Registry) PutSettings(ctx context.Context, settings registry.Settings, once *Once[Done], e engine.Event) error {
 	encoded, err := json.Marshal(settings)
 	if err != nil {
 		return fmt.Errorf("encode the settings: %w", err)
@@ -186,19 +186,19 @@ func (s Registry) PutSettings(ctx context.Context, settings registry.Settings, o
 // ThrowKillSwitch throws the kill switch of an agent, or of all for "". From the moment
 // it returns, nothing is granted to them by any gate. ErrConflict: it is on
 // already.
-func (s Registry) ThrowKillSwitch(ctx context.Context, k registry.Kill, once *Once, e engine.Event) error {
+func (s Registry) ThrowKillSwitch(ctx context.Context, k registry.Kill, once *Once[Done], e engine.Event) error {
 	return s.administer(ctx, once, e, `INSERT INTO kill_switches (agent_id, reason, thrown_by) VALUES ($1, $2, $3)`, k.AgentID, k.Reason, k.By)
 }
 
 // ReleaseKillSwitch ends a kill switch. ErrNotFound: it is not on.
-func (s Registry) ReleaseKillSwitch(ctx context.Context, agentID string, once *Once, e engine.Event) error {
+func (s Registry) ReleaseKillSwitch(ctx context.Context, agentID string, once *Once[Done], e engine.Event) error {
 	return s.administer(ctx, once, e, `DELETE FROM kill_switches WHERE agent_id = $1`, agentID)
 }
 
 // administer changes one row and appends the event that says so, in one
 // transaction, and keeps the answer for a repetition when once is set, whose
-// Render is given nil.
-func (s *db) administer(ctx context.Context, once *Once, e engine.Event, sql string, args ...any) error {
+// Render is given Done.
+func (s *db) administer(ctx context.Context, once *Once[Done], e engine.Event, sql string, args ...any) error {
 	return s.administerIn(ctx, once, e, func(ctx context.Context, tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, sql, args...)
 		if err != nil {
@@ -215,24 +215,29 @@ func (s *db) administer(ctx context.Context, once *Once, e engine.Event, sql str
 }
 
 // administerIn is administer for what takes more than one statement.
-func (s *db) administerIn(ctx context.Context, once *Once, e engine.Event, change func(context.Context, pgx.Tx) error) error {
-	return s.administerWith(ctx, once, func(ctx context.Context, tx pgx.Tx) (any, engine.Event, error) { return nil, e, change(ctx, tx) })
+func (s *db) administerIn(ctx context.Context, once *Once[Done], e engine.Event, change func(context.Context, pgx.Tx) error) error {
+	_, err := administerWith(ctx, s, once, func(ctx context.Context, tx pgx.Tx) (Done, engine.Event, error) {
+		return Done{}, e, change(ctx, tx)
+	})
+	return err
 }
 
 // administerWith is administerIn for an event that tells what the change did.
 // once.Render is given what the change returns.
-func (s *db) administerWith(ctx context.Context, once *Once, change func(context.Context, pgx.Tx) (any, engine.Event, error)) error {
-	return s.inTxOn(ctx, s.reserve, func(ctx context.Context, tx pgx.Tx) error {
+func administerWith[T any](ctx context.Context, s *db, once *Once[T], change func(context.Context, pgx.Tx) (T, engine.Event, error)) (T, error) {
+	var result T
+	err := s.inTxOn(ctx, s.reserve, func(ctx context.Context, tx pgx.Tx) error {
 		if once != nil {
 			if err := lockKeys(ctx, tx, []int64{once.lock()}); err != nil {
 				return err
 			}
-			if err := s.replayIn(ctx, tx, once); err != nil {
+			if err := s.replayIn(ctx, tx, once.Of()); err != nil {
 				return err
 			}
 		}
-		result, e, err := change(ctx, tx)
-		if err != nil {
+		var e engine.Event
+		var err error
+		if result, e, err = change(ctx, tx); err != nil {
 			return err
 		}
 		rows := &pgx.Batch{}
@@ -240,12 +245,13 @@ func (s *db) administerWith(ctx context.Context, once *Once, change func(context
 			return err
 		}
 		if once != nil {
-			if err := s.queueReply(rows, once, "", once.Render(result, nil)); err != nil {
+			if err := s.queueReply(rows, once.Of(), "", once.Render(result, nil)); err != nil {
 				return err
 			}
 		}
 		return translate(tx.SendBatch(ctx, rows).Close())
 	})
+	return result, err
 }
 
 // Exceeded says which of an agent's limits a call would exceed: "agent",

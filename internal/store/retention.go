@@ -96,13 +96,13 @@ func (s Retention) SetFloor(ctx context.Context, shortest time.Duration, by stri
 
 // PlaceHold places a hold. Once it returns, nothing that it covers is erased by
 // anybody. *Kept: there is nothing of that name to hold.
-func (s Retention) PlaceHold(ctx context.Context, h Hold, once *Once, e engine.Event) error {
+func (s Retention) PlaceHold(ctx context.Context, h Hold, once *Once[Done], e engine.Event) error {
 	return s.administer(ctx, once, e, `INSERT INTO legal_holds (id, covers, subject, reason, placed_by, placed_event) VALUES ($1, $2, $3, $4, $5, $6)`,
 		h.ID, h.Covers, h.Subject, h.Reason, h.By, e.ID)
 }
 
 // ReleaseHold ends a hold. ErrNotFound: there is none of that id that holds.
-func (s Retention) ReleaseHold(ctx context.Context, id, by string, once *Once, e engine.Event) error {
+func (s Retention) ReleaseHold(ctx context.Context, id, by string, once *Once[Done], e engine.Event) error {
 	return s.administer(ctx, once, e, `UPDATE legal_holds SET released_by = $2, released_event = $3 WHERE id = $1 AND released_at IS NULL`, id, by, e.ID)
 }
 
@@ -142,18 +142,17 @@ func (s Retention) holds(ctx context.Context, which string, args ...any) ([]Hold
 // Erase erases what e covers, on request. tell makes the event, of which the id
 // is e's EventID, when it is known what was erased. *Kept: it cannot be erased
 // now, and nothing was.
-func (s Retention) Erase(ctx context.Context, e Erasure, once *Once, tell func(Erasure) (engine.Event, error)) (Erasure, error) {
+func (s Retention) Erase(ctx context.Context, e Erasure, once *Once[Erasure], tell func(Erasure) (engine.Event, error)) (Erasure, error) {
 	e.ByAge = false
-	err := s.administerWith(ctx, once, func(ctx context.Context, tx pgx.Tx) (any, engine.Event, error) {
+	return administerWith(ctx, s.db, once, func(ctx context.Context, tx pgx.Tx) (Erasure, engine.Event, error) {
 		done, err := erase(ctx, tx, e)
 		if err != nil {
-			return nil, engine.Event{}, err
+			return Erasure{}, engine.Event{}, err
 		}
 		e = done
 		event, err := tell(e)
 		return e, event, err
 	})
-	return e, err
 }
 
 // erase calls the one function that may, and reads what it has written.

@@ -86,10 +86,9 @@ func (a *archive) ended(status approval.Status, more ...func(c *Change)) string 
 	}
 	a.as(`INSERT INTO card_views (approval_id, person_id, digest) VALUES ($1, 'usr_ada', $2), ($1, 'usr_ada', 'another')`, id, o.Call.Digest)
 	a.as(`INSERT INTO notifications (id, endpoint_id, recipient, approval_id, tell, body) VALUES ($1, 'end_1', 'ada@example.com', $2, 'opened', '{"Reason":"private"}')`, NewID("ntf"), id)
-	once := &Once{Credential: "key_1", Key: id, Request: []byte("r"), Render: func(any, error) Reply {
-		return Reply{Status: 200, Header: map[string]string{}, Body: []byte("private")}
-	}}
-	err := a.Approvals.Change(a.t.Context(), id, once, func(c *Change) (any, error, error) {
+	request := &Request{Credential: "key_1", Key: id, Hash: []byte("r")}
+	err := a.Approvals.Change(a.t.Context(), id, request, func(c *Change) error {
+		c.Keep(Reply{Status: 200, Header: map[string]string{}, Body: []byte("private")})
 		for _, f := range []approval.Fact{
 			{Kind: approval.Question, Actor: human("usr_ada"), Comment: "why private?"},
 			{Kind: approval.Information, Actor: engine.Actor{Kind: engine.AgentActor, ID: "bot"}, Comment: "because private"},
@@ -97,23 +96,23 @@ func (a *archive) ended(status approval.Status, more ...func(c *Change)) string 
 			{Kind: approval.Vote, Actor: human("usr_ada"), Yes: status == approval.Approved, Denial: map[bool]approval.Denial{false: approval.Never}[status == approval.Approved], Comment: "private " + id, Details: approval.Details{Constraints: json.RawMessage(`{"to":"private ` + id + `"}`)}},
 		} {
 			if err := c.AddFact(f); err != nil {
-				return nil, nil, err
+				return err
 			}
 		}
 		if err := c.Answered(seal.Box{Data: []byte("private"), Key: []byte("k")}); err != nil {
-			return nil, nil, err
+			return err
 		}
 		jti := ""
 		if status == approval.Approved {
 			jti = NewID("tok")
 		}
 		if err := c.Settle(status, []engine.Reason{}, jti, time.Nanosecond, json.RawMessage(`{"to":"private `+id+`"}`)); err != nil {
-			return nil, nil, err
+			return err
 		}
 		for _, do := range more {
 			do(c)
 		}
-		return nil, nil, nil
+		return nil
 	})
 	if err != nil {
 		a.t.Fatal(err)
@@ -244,7 +243,7 @@ func TestEraseApproval(t *testing.T) {
 		}
 	}
 	var replay *Replay
-	err = a.Answered(t.Context(), &Once{Credential: "key_1", Key: id, Request: []byte("r")})
+	err = a.Answered(t.Context(), &Request{Credential: "key_1", Key: id, Hash: []byte("r")})
 	if !errors.As(err, &replay) || replay.Reply.Status != 410 || !strings.Contains(string(replay.Reply.Body), `"code":"erased"`) {
 		t.Errorf("a repetition: %v", err)
 	}
@@ -414,15 +413,15 @@ func TestErasePerson(t *testing.T) {
 	refused("endpoint")
 	a.as(`UPDATE endpoints SET settings = '{"to":["reviewers"]}'`)
 	waiting := a.mustOpen(t, time.Hour)
-	err := a.Approvals.Change(t.Context(), waiting, nil, func(c *Change) (any, error, error) {
-		return nil, nil, c.AddFact(approval.Fact{Kind: approval.Claim, Actor: human("usr_ada")})
+	err := a.Approvals.Change(t.Context(), waiting, nil, func(c *Change) error {
+		return c.AddFact(approval.Fact{Kind: approval.Claim, Actor: human("usr_ada")})
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	refused("pending")
-	if err := a.Approvals.Change(t.Context(), waiting, nil, func(c *Change) (any, error, error) {
-		return nil, nil, c.Settle(approval.Expired, []engine.Reason{}, "", 0, nil)
+	if err := a.Approvals.Change(t.Context(), waiting, nil, func(c *Change) error {
+		return c.Settle(approval.Expired, []engine.Reason{}, "", 0, nil)
 	}); err != nil {
 		t.Fatal(err)
 	}

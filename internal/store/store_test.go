@@ -240,7 +240,7 @@ func TestOverdueAndSweep(t *testing.T) {
 	if lost, err := s.Outbox.Overdue(ctx, -time.Second, 10); err != nil || len(lost) != 1 {
 		t.Errorf("overdue %v, %v", lost, err)
 	}
-	if err := s.Approvals.Change(ctx, id, nil, func(c *Change) (any, error, error) { return nil, nil, c.Wake(c.Approval.State.Wake) }); err != nil {
+	if err := s.Approvals.Change(ctx, id, nil, func(c *Change) error { return c.Wake(c.Approval.State.Wake) }); err != nil {
 		t.Fatal(err)
 	}
 	if lost, err := s.Outbox.Overdue(ctx, 0, 10); err != nil || len(lost) != 0 {
@@ -259,8 +259,8 @@ func TestChangesWakeWhoWaits(t *testing.T) {
 	mine, all, other := s.Approvals.Changes(ctx, id), s.Approvals.Changes(ctx, ""), s.Approvals.Changes(ctx, "apr_other")
 	for done := false; !done; {
 		// The first wake-ups may be the listener's own beginning.
-		err := s.Approvals.Change(ctx, id, nil, func(c *Change) (any, error, error) {
-			return nil, nil, c.AddFact(approval.Fact{Kind: approval.Cancel, Actor: engine.Actor{Kind: engine.AgentActor, ID: "bot"}})
+		err := s.Approvals.Change(ctx, id, nil, func(c *Change) error {
+			return c.AddFact(approval.Fact{Kind: approval.Cancel, Actor: engine.Actor{Kind: engine.AgentActor, ID: "bot"}})
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -281,8 +281,8 @@ func TestChangesWakeWhoWaits(t *testing.T) {
 	for len(other) > 0 {
 		<-other
 	}
-	if err := s.Approvals.Change(ctx, id, nil, func(c *Change) (any, error, error) {
-		return nil, nil, c.AddFact(approval.Fact{Kind: approval.Cancel, Actor: engine.Actor{Kind: engine.AgentActor, ID: "bot"}})
+	if err := s.Approvals.Change(ctx, id, nil, func(c *Change) error {
+		return c.AddFact(approval.Fact{Kind: approval.Cancel, Actor: engine.Actor{Kind: engine.AgentActor, ID: "bot"}})
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +303,7 @@ func TestHistoryPages(t *testing.T) {
 	for range 7 {
 		id := s.mustOpen(t, time.Hour)
 		ended[id] = true
-		err := s.Approvals.Change(ctx, id, nil, func(c *Change) (any, error, error) { return nil, nil, c.Settle(approval.Denied, nil, "", 0, nil) })
+		err := s.Approvals.Change(ctx, id, nil, func(c *Change) error { return c.Settle(approval.Denied, nil, "", 0, nil) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -339,11 +339,11 @@ func TestTheSchemaKeepsThePromises(t *testing.T) {
 	ctx := context.Background()
 	s, owner := open(t)
 	id := s.mustOpen(t, time.Hour)
-	if err := s.Approvals.Change(ctx, id, nil, func(c *Change) (any, error, error) { return nil, nil, c.Settle(approval.Denied, nil, "", 0, nil) }); err != nil {
+	if err := s.Approvals.Change(ctx, id, nil, func(c *Change) error { return c.Settle(approval.Denied, nil, "", 0, nil) }); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Approvals.Change(ctx, id, nil, func(c *Change) (any, error, error) {
-		return nil, nil, c.Settle(approval.Approved, nil, "tok", time.Hour, nil)
+	if err := s.Approvals.Change(ctx, id, nil, func(c *Change) error {
+		return c.Settle(approval.Approved, nil, "tok", time.Hour, nil)
 	}); err == nil {
 		t.Error("an ended approval ended otherwise")
 	}
@@ -400,8 +400,8 @@ func TestTheSchemaKeepsThePromises(t *testing.T) {
 func TestForgetReplies(t *testing.T) {
 	ctx := context.Background()
 	s, _ := open(t)
-	once := func(key string) *Once {
-		return &Once{Credential: "c", Key: key, Request: []byte("r"), Render: func(any, error) Reply { return Reply{Status: 200, Body: []byte("kept")} }}
+	once := func(key string) *Once[Stored] {
+		return &Once[Stored]{Request: Request{Credential: "c", Key: key, Hash: []byte("r")}, Render: func(Stored, error) Reply { return Reply{Status: 200, Body: []byte("kept")} }}
 	}
 	id := NewID("apr")
 	if _, err := s.Submit(ctx, Submission{Event: event(""), Once: once("a")}); err != nil {
@@ -421,7 +421,7 @@ func TestForgetReplies(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	other := once("b")
-	other.Request = []byte("other")
+	other.Hash = []byte("other")
 	if _, err := s.Submit(ctx, Submission{Event: event(""), Once: other}); !errors.Is(err, ErrOtherRequest) {
 		t.Errorf("got %v", err)
 	}

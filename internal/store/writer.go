@@ -22,7 +22,7 @@ type Submission struct {
 	Event   engine.Event
 	Opening *Opening
 	// Once, when set, keeps the answer for a repetition of the request.
-	Once *Once
+	Once *Once[Stored]
 }
 
 // Opening is a new approval.
@@ -50,15 +50,41 @@ type Stored struct {
 	OpenedAt, ExpiresAt time.Time
 }
 
-// Once says how to keep the answer to a request that may be repeated.
-type Once struct {
+// Request names a request that may be repeated.
+type Request struct {
 	Credential string // whose key it is
 	Key        string // the Idempotency-Key
-	Request    []byte // keyed hash of what was asked
+	Hash       []byte // keyed hash of what was asked
+}
+
+// Once says how to keep the answer to a request that may be repeated, and whose
+// operation returns T.
+type Once[T any] struct {
+	Request
 	// Render makes the answer that will be kept, from what the operation
 	// returned. It is called inside the transaction and must be quick and pure.
-	Render func(result any, err error) Reply
+	Render func(result T, err error) Reply
 }
+
+// Of is the request that o keeps the answer to; nil for a nil o.
+func (o *Once[T]) Of() *Request {
+	if o == nil {
+		return nil
+	}
+	return &o.Request
+}
+
+// Adapt is o for an operation that returns B, from which convert makes o's result.
+// It is nil for a nil o.
+func Adapt[T, B any](o *Once[T], convert func(B) T) *Once[B] {
+	if o == nil {
+		return nil
+	}
+	return &Once[B]{o.Request, func(result B, err error) Reply { return o.Render(convert(result), err) }}
+}
+
+// Done is the result of an operation that returns nothing.
+type Done = struct{}
 
 // Reply is an answer as it went, or goes, over the wire.
 type Reply struct {
@@ -90,7 +116,7 @@ const maxBatch = 512
 // although the event may have been written.
 func (s *db) Submit(ctx context.Context, sub Submission) (Stored, error) {
 	if sub.Once != nil {
-		if err := s.replay(ctx, sub.Once); err != nil {
+		if err := s.Answered(ctx, sub.Once.Of()); err != nil {
 			return Stored{}, err
 		}
 	}
@@ -108,7 +134,7 @@ func (s *db) Submit(ctx context.Context, sub Submission) (Stored, error) {
 	case err := <-q.done:
 		if errors.Is(err, errTwin) {
 			// Its twin has been answered by now, and that is its answer too.
-			if err = s.replay(ctx, sub.Once); err == nil {
+			if err = s.Answered(ctx, sub.Once.Of()); err == nil {
 				err = fmt.Errorf("%w: the answer kept for the idempotency key is gone", ErrUnavailable)
 			}
 		}
@@ -219,7 +245,7 @@ func (s *db) commit(ctx context.Context, batch []*queued, again bool) error {
 			if q.sub.Opening != nil {
 				approval = q.sub.Opening.ID
 			}
-			if err := s.queueReply(keep, q.sub.Once, approval, q.sub.Once.Render(q.got, nil)); err != nil {
+			if err := s.queueReply(keep, q.sub.Once.Of(), approval, q.sub.Once.Render(q.got, nil)); err != nil {
 				return err
 			}
 		}
@@ -239,9 +265,9 @@ func (s *db) claimKeys(ctx context.Context, tx pgx.Tx, repeatable []*queued) err
 	if err := lockKeys(ctx, tx, locks); err != nil {
 		return err
 	}
-	first := map[[2]string]*Once{}
+	first := map[[2]string]*Request{}
 	for _, q := range repeatable {
-		o := q.sub.Once
+		o := q.sub.Once.Of()
 		if q.err = s.replayIn(ctx, tx, o); q.err != nil {
 			var kept *Replay
 			if !errors.As(q.err, &kept) && !errors.Is(q.err, ErrOtherRequest) {
@@ -252,7 +278,7 @@ func (s *db) claimKeys(ctx context.Context, tx pgx.Tx, repeatable []*queued) err
 		name := [2]string{o.Credential, o.Key}
 		if former := first[name]; former == nil {
 			first[name] = o
-		} else if bytes.Equal(former.Request, o.Request) {
+		} else if bytes.Equal(former.Hash, o.Hash) {
 			q.err = errTwin
 		} else {
 			q.err = ErrOtherRequest
