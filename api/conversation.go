@@ -79,48 +79,48 @@ func (a approvalDoor) conversation() []operation {
 			scope: signedIn, in: in, out: Approval{}, statuses: []int{200}, problems: problems, repeats: true, handle: handle,
 		}
 	}
-	say := func(what func(gate.Said, *call, *access.Once[approval.Approval]) (approval.Approval, error)) func(*call) error {
+	say := func(what func(gate.Contribution, *call, *access.Once[approval.Approval]) (approval.Approval, error)) func(*call) error {
 		return func(c *call) error {
 			var in RemarkBody
 			body, err := readInto(c, &in)
 			if err != nil {
 				return err
 			}
-			return a.person(c, body, in.Comment, func(s gate.Said, once *access.Once[approval.Approval]) (approval.Approval, error) {
+			return a.person(c, body, in.Comment, func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
 				return what(s, c, once)
 			})
 		}
 	}
-	bare := func(what func(gate.Said, *call, *access.Once[approval.Approval]) (approval.Approval, error)) func(*call) error {
+	bare := func(what func(gate.Contribution, *call, *access.Once[approval.Approval]) (approval.Approval, error)) func(*call) error {
 		return func(c *call) error {
 			body, err := readOptional(c, &EmptyBody{})
 			if err != nil {
 				return err
 			}
-			return a.person(c, body, "", func(s gate.Said, once *access.Once[approval.Approval]) (approval.Approval, error) {
+			return a.person(c, body, "", func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
 				return what(s, c, once)
 			})
 		}
 	}
 	return []operation{
 		person("comments", "Comment", "Everybody who may see the approval can read it, its agent too.", RemarkBody{},
-			say(func(s gate.Said, c *call, once *access.Once[approval.Approval]) (approval.Approval, error) {
+			say(func(s gate.Contribution, c *call, once *access.Once[approval.Approval]) (approval.Approval, error) {
 				return a.Gate.Contributions.Comment(c.r.Context(), s, once)
 			})),
 		person("questions", "Ask for more information", "The clock stands still for the answer as the approval's rule says.", RemarkBody{},
-			say(func(s gate.Said, c *call, once *access.Once[approval.Approval]) (approval.Approval, error) {
+			say(func(s gate.Contribution, c *call, once *access.Once[approval.Approval]) (approval.Approval, error) {
 				return a.Gate.Contributions.Ask(c.r.Context(), s, once)
 			})),
 		person("information", "Answer a question", "By somebody who answers for the call; its agent uses answers.", RemarkBody{},
-			say(func(s gate.Said, c *call, once *access.Once[approval.Approval]) (approval.Approval, error) {
+			say(func(s gate.Contribution, c *call, once *access.Once[approval.Approval]) (approval.Approval, error) {
 				return a.Gate.Contributions.InformInPerson(c.r.Context(), s, once)
 			})),
 		person("claim", "Take it on", "For half an hour. It keeps nobody else from deciding. The body may be left out.", EmptyBody{},
-			bare(func(s gate.Said, c *call, once *access.Once[approval.Approval]) (approval.Approval, error) {
+			bare(func(s gate.Contribution, c *call, once *access.Once[approval.Approval]) (approval.Approval, error) {
 				return a.Gate.Contributions.Claim(c.r.Context(), s, once)
 			})),
 		person("unclaim", "Give it back", "The body may be left out.", EmptyBody{},
-			bare(func(s gate.Said, c *call, once *access.Once[approval.Approval]) (approval.Approval, error) {
+			bare(func(s gate.Contribution, c *call, once *access.Once[approval.Approval]) (approval.Approval, error) {
 				return a.Gate.Contributions.Unclaim(c.r.Context(), s, once)
 			})),
 		person("extensions", "Give it more time", "Where the approval's rule lets the person do so.", ExtensionBody{}, a.extend),
@@ -134,8 +134,8 @@ func (a approvalDoor) conversation() []operation {
 }
 
 // person lets a signed-in person do something with an approval.
-func (a *API) person(c *call, body canon.Value, comment string, do func(gate.Said, *access.Once[approval.Approval]) (approval.Approval, error)) error {
-	said := gate.Said{Person: c.person, ApprovalID: c.r.PathValue("id"), Comment: comment, RequestID: RequestID(c.r.Context()), Channel: "api"}
+func (a *API) person(c *call, body canon.Value, comment string, do func(gate.Contribution, *access.Once[approval.Approval]) (approval.Approval, error)) error {
+	said := gate.Contribution{Person: c.person, ApprovalID: c.r.PathValue("id"), Comment: comment, RequestID: RequestID(c.r.Context()), Channel: "api"}
 	return answer(a, c, body, func(once *access.Once[approval.Approval]) (approval.Approval, error) { return do(said, once) }, a.approvalReply(c))
 }
 
@@ -145,7 +145,7 @@ func (a approvalDoor) extend(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.person(c, body, in.Comment, func(s gate.Said, once *access.Once[approval.Approval]) (approval.Approval, error) {
+	return a.person(c, body, in.Comment, func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
 		return a.Gate.Contributions.Extend(c.r.Context(), s, time.Duration(in.By), once)
 	})
 }
@@ -157,8 +157,8 @@ func (a approvalDoor) edit(c *call) error {
 		return err
 	}
 	arguments, _ := body.Get("arguments")
-	return a.person(c, body, in.Comment, func(s gate.Said, once *access.Once[approval.Approval]) (approval.Approval, error) {
-		return a.Gate.Contributions.Edit(c.r.Context(), gate.EditRequest{Said: s, Arguments: arguments, Digest: in.Digest, Version: in.Version}, once)
+	return a.person(c, body, in.Comment, func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+		return a.Gate.Contributions.Edit(c.r.Context(), gate.EditRequest{Contribution: s, Arguments: arguments, Digest: in.Digest, Version: in.Version}, once)
 	})
 }
 
@@ -168,7 +168,7 @@ func (a approvalDoor) breakGlass(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.person(c, body, in.Comment, func(s gate.Said, once *access.Once[approval.Approval]) (approval.Approval, error) {
+	return a.person(c, body, in.Comment, func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
 		return a.Gate.Contributions.BreakGlass(c.r.Context(), s, in.Alone, in.Digest, in.Version, once)
 	})
 }
@@ -179,7 +179,7 @@ func (a approvalDoor) stepUp(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.person(c, body, "", func(s gate.Said, once *access.Once[approval.Approval]) (approval.Approval, error) {
+	return a.person(c, body, "", func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
 		if in.Declined {
 			return a.Gate.Contributions.StepUp(c.r.Context(), s, "", false, in.Digest, in.Version, once)
 		}
@@ -208,7 +208,7 @@ func (a approvalDoor) supply(c *call) error {
 		return err
 	}
 	values, _ := body.Get("values")
-	return a.person(c, body, "", func(s gate.Said, once *access.Once[approval.Approval]) (approval.Approval, error) {
+	return a.person(c, body, "", func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
 		return a.Gate.Contributions.AnswerInPerson(c.r.Context(), s, values, in.Digest, in.Version, once)
 	})
 }
@@ -219,7 +219,7 @@ func (a approvalDoor) reconcile(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.person(c, body, in.Comment, func(s gate.Said, once *access.Once[approval.Approval]) (approval.Approval, error) {
+	return a.person(c, body, in.Comment, func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
 		return a.Gate.Contributions.Reconcile(c.r.Context(), s, approval.Execution(in.Outcome), once)
 	})
 }
@@ -230,7 +230,7 @@ func (a approvalDoor) reviewAfterwards(c *call) error {
 	if err != nil {
 		return err
 	}
-	return a.person(c, body, in.Comment, func(s gate.Said, once *access.Once[approval.Approval]) (approval.Approval, error) {
+	return a.person(c, body, in.Comment, func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
 		return a.Gate.Contributions.ReviewAfterwards(c.r.Context(), s, in.Justified, once)
 	})
 }

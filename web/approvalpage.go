@@ -24,7 +24,7 @@ import (
 type Cards interface {
 	// Card returns a call's card, and records when the look at it shows the person
 	// all of the arguments.
-	Card(ctx context.Context, p engine.Person, id string, look gate.Look) (gate.Card, error)
+	Card(ctx context.Context, p engine.Person, id string, look gate.Display) (gate.Card, error)
 	// Show records that the person is about to be shown cards with all of their
 	// arguments. Nothing is shown when it fails.
 	Show(ctx context.Context, p engine.Person, channel string, cards ...gate.SeenCard) error
@@ -34,13 +34,13 @@ type Cards interface {
 // no answer for repetitions: once is nil. Errors are as Inbox's are.
 type Requirements interface {
 	// MayStepUp refuses, before a code is spent on it, what StepUp would refuse.
-	MayStepUp(ctx context.Context, s gate.Said, digest string, version int) error
+	MayStepUp(ctx context.Context, s gate.Contribution, digest string, version int) error
 	// StepUp records that the accountable person has just proved, by the method, who
 	// they are; or, without yes, that they do not want the call.
-	StepUp(ctx context.Context, s gate.Said, method string, yes bool, digest string, version int, once *access.Once[approval.Approval]) (approval.Approval, error)
+	StepUp(ctx context.Context, s gate.Contribution, method string, yes bool, digest string, version int, once *access.Once[approval.Approval]) (approval.Approval, error)
 	// AnswerInPerson supplies what the call asks for.
-	AnswerInPerson(ctx context.Context, s gate.Said, values canon.Value, digest string, version int, once *access.Once[approval.Approval]) (approval.Approval, error)
-	AttachTicketInPerson(ctx context.Context, s gate.Said, system, ref string, once *access.Once[approval.Approval]) (approval.Approval, error)
+	AnswerInPerson(ctx context.Context, s gate.Contribution, values canon.Value, digest string, version int, once *access.Once[approval.Approval]) (approval.Approval, error)
+	AttachTicketInPerson(ctx context.Context, s gate.Contribution, system, ref string, once *access.Once[approval.Approval]) (approval.Approval, error)
 }
 
 // cardHandler serves the page of one approval, and the proof of identity on it.
@@ -61,24 +61,24 @@ func (h *cardHandler) show(w http.ResponseWriter, r *http.Request, p engine.Pers
 		return err
 	}
 	look := viewingOf(r)
-	if look == gate.Page && r.URL.Query().Get("full") == "1" {
-		look = gate.Whole
+	if look == gate.Excerpt && r.URL.Query().Get("full") == "1" {
+		look = gate.Full
 	}
 	return h.render(w, r, p, look, http.StatusOK, "")
 }
 
 // render shows the card. failure is what to say of a proof that was none.
-func (h *cardHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, look gate.Look, status int, failure string) error {
+func (h *cardHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, look gate.Display, status int, failure string) error {
 	found, err := h.cards.Card(r.Context(), p, r.PathValue("id"), look)
 	if err != nil {
 		return err
 	}
-	v := card(found, p, look == gate.Whole, h.site.stopped(found.Approval.Call.AgentID))
+	v := card(found, p, look == gate.Full, h.site.stopped(found.Approval.Call.AgentID))
 	// What is evidence is rendered once: these bytes are hashed, kept and sent.
 	if v.Seen, err = views.RenderCard(r.Context(), shownCard(found).Open(), v, audit.CardEnd); err != nil {
 		return err
 	}
-	if look != gate.Glance && !v.Arguments.Erased && !v.Arguments.Cut() {
+	if look != gate.Unrecorded && !v.Arguments.Erased && !v.Arguments.Cut() {
 		if err := h.cards.Show(r.Context(), p, "console", gate.SeenCard{Approval: found.Approval, Card: []byte(v.Seen)}); err != nil {
 			return err
 		}
@@ -112,11 +112,11 @@ func shownCard(c gate.Card) audit.Card {
 }
 
 // viewingOf is how somebody looks at the answer to a request: not at all at a HEAD's.
-func viewingOf(r *http.Request) gate.Look {
+func viewingOf(r *http.Request) gate.Display {
 	if r.Method == http.MethodHead {
-		return gate.Glance
+		return gate.Unrecorded
 	}
-	return gate.Page
+	return gate.Excerpt
 }
 
 // refusePrefetch refuses a GET whose answer may be on somebody's screen later, or
@@ -181,7 +181,7 @@ func (h *cardHandler) proveIdentity(w http.ResponseWriter, r *http.Request, p en
 		var refusal *access.Refusal
 		if errors.As(err, &refusal) {
 			retryAfter(w, refusal)
-			return h.render(w, r, p, gate.Page, httpstatus.Of(refusal.Kind), refusal.Detail)
+			return h.render(w, r, p, gate.Excerpt, httpstatus.Of(refusal.Kind), refusal.Detail)
 		}
 		done = "proved"
 	case form.Get("want") != "no":

@@ -21,7 +21,7 @@ import (
 type CallSessions interface {
 	// Session lists the calls of a session that the person may see, those that wait
 	// firstOf, and whether more were left out. look is as for Card.
-	Session(ctx context.Context, p engine.Person, agentID, session string, look gate.Look) ([]gate.Card, bool, error)
+	Session(ctx context.Context, p engine.Person, agentID, session string, look gate.Display) ([]gate.Card, bool, error)
 	Show(ctx context.Context, p engine.Person, channel string, cards ...gate.SeenCard) error
 }
 
@@ -83,7 +83,7 @@ func (h *sessionHandler) render(w http.ResponseWriter, r *http.Request, p engine
 		if row.Seen, err = views.RenderRow(r.Context(), shownCard(found).Open(), row, audit.CardEnd); err != nil {
 			return err
 		}
-		if look != gate.Glance && len(row.Arguments.Lines) > 0 && !row.Cut {
+		if look != gate.Unrecorded && len(row.Arguments.Lines) > 0 && !row.Cut {
 			seen = append(seen, gate.SeenCard{Approval: found.Approval, Card: []byte(row.Seen)})
 		}
 		v.Rows = append(v.Rows, row)
@@ -139,7 +139,7 @@ func (h *sessionHandler) vote(w http.ResponseWriter, r *http.Request, p engine.P
 		return invalid("incomplete_form", "The form decides more calls than one page shows.")
 	}
 	agent, session := r.PathValue("agent"), r.PathValue("session")
-	cards, _, err := h.sessions.Session(r.Context(), p, agent, session, gate.Glance)
+	cards, _, err := h.sessions.Session(r.Context(), p, agent, session, gate.Unrecorded)
 	if err != nil {
 		return err
 	}

@@ -19,13 +19,13 @@ import (
 // Contributions is what people contribute to a waiting approval beside decisions.
 // The console keeps no answer for repetitions: once is nil. Errors are as Inbox's are.
 type Contributions interface {
-	Comment(ctx context.Context, s gate.Said, once *access.Once[approval.Approval]) (approval.Approval, error)
+	Comment(ctx context.Context, s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error)
 	// Ask asks the requesting side, and InformInPerson answers for it.
-	Ask(ctx context.Context, s gate.Said, once *access.Once[approval.Approval]) (approval.Approval, error)
-	InformInPerson(ctx context.Context, s gate.Said, once *access.Once[approval.Approval]) (approval.Approval, error)
-	Claim(ctx context.Context, s gate.Said, once *access.Once[approval.Approval]) (approval.Approval, error)
-	Unclaim(ctx context.Context, s gate.Said, once *access.Once[approval.Approval]) (approval.Approval, error)
-	Extend(ctx context.Context, s gate.Said, by time.Duration, once *access.Once[approval.Approval]) (approval.Approval, error)
+	Ask(ctx context.Context, s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error)
+	InformInPerson(ctx context.Context, s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error)
+	Claim(ctx context.Context, s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error)
+	Unclaim(ctx context.Context, s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error)
+	Extend(ctx context.Context, s gate.Contribution, by time.Duration, once *access.Once[approval.Approval]) (approval.Approval, error)
 }
 
 // contributionHandler takes comments, questions, claims, more time and tickets.
@@ -53,11 +53,11 @@ func (h *contributionHandler) register(mux *http.ServeMux) {
 }
 
 // contribution takes what a form on the card says.
-type contribution func(context.Context, gate.Said, url.Values) error
+type contribution func(context.Context, gate.Contribution, url.Values) error
 
 // plain is a contribution that is nothing but its comment.
-func plain(take func(context.Context, gate.Said, *access.Once[approval.Approval]) (approval.Approval, error)) contribution {
-	return func(ctx context.Context, s gate.Said, _ url.Values) error {
+func plain(take func(context.Context, gate.Contribution, *access.Once[approval.Approval]) (approval.Approval, error)) contribution {
+	return func(ctx context.Context, s gate.Contribution, _ url.Values) error {
 		_, err := take(ctx, s, nil)
 		return err
 	}
@@ -77,8 +77,8 @@ func (s *site) contribute(flash string, take contribution) http.HandlerFunc {
 }
 
 // contributionOf is what a form on the card says, by the person of the session.
-func contributionOf(r *http.Request, p engine.Person) gate.Said {
-	return gate.Said{
+func contributionOf(r *http.Request, p engine.Person) gate.Contribution {
+	return gate.Contribution{
 		Person: p, ApprovalID: r.PathValue("id"), Comment: strings.TrimSpace(strings.ReplaceAll(r.PostForm.Get("comment"), "\r\n", "\n")),
 		RequestID: "web_" + rand.Text(), Channel: "console",
 	}
@@ -87,7 +87,7 @@ func contributionOf(r *http.Request, p engine.Person) gate.Said {
 // extensions are by how much somebody can lengthen an approval's time.
 var extensions = []views.Option{{Value: "1h", Label: "1 hour"}, {Value: "4h", Label: "4 hours"}, {Value: "24h", Label: "1 day"}}
 
-func (h *contributionHandler) extend(ctx context.Context, s gate.Said, form url.Values) error {
+func (h *contributionHandler) extend(ctx context.Context, s gate.Contribution, form url.Values) error {
 	if !slices.ContainsFunc(extensions, func(o views.Option) bool { return o.Value == form.Get("by") }) {
 		return invalid("incomplete_form", "Choose how much more time it gets.")
 	}
@@ -99,7 +99,7 @@ func (h *contributionHandler) extend(ctx context.Context, s gate.Said, form url.
 	return err
 }
 
-func (h *contributionHandler) attachTicket(ctx context.Context, s gate.Said, form url.Values) error {
+func (h *contributionHandler) attachTicket(ctx context.Context, s gate.Contribution, form url.Values) error {
 	ref, system := strings.TrimSpace(form.Get("ref")), strings.TrimSpace(form.Get("system"))
 	if ref == "" || len(ref) > 500 || len(system) > 100 {
 		return invalid("incomplete_form", "Name the ticket: its number, or its address.")
@@ -108,7 +108,7 @@ func (h *contributionHandler) attachTicket(ctx context.Context, s gate.Said, for
 	return err
 }
 
-func (h *voteHandler) breakGlass(ctx context.Context, s gate.Said, form url.Values) error {
+func (h *voteHandler) breakGlass(ctx context.Context, s gate.Contribution, form url.Values) error {
 	digest, version, err := cardVersion(form)
 	if err != nil {
 		return err

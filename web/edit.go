@@ -53,7 +53,7 @@ type editor struct {
 
 // read reads the card, and by what form its arguments can be changed.
 func (h *editHandler) read(r *http.Request, p engine.Person) (editor, error) {
-	found, err := h.cards.Card(r.Context(), p, r.PathValue("id"), gate.Glance)
+	found, err := h.cards.Card(r.Context(), p, r.PathValue("id"), gate.Unrecorded)
 	if err != nil {
 		return editor{}, err
 	}
@@ -170,7 +170,7 @@ func (h *editHandler) submit(w http.ResponseWriter, r *http.Request, p engine.Pe
 	case posted.Get("step") == "again":
 		return h.render(w, r, p, http.StatusOK, again)
 	case posted.Get("step") == "save":
-		return h.save(w, r, p, again, gate.EditRequest{Said: s, Arguments: args, Digest: digest, Version: version})
+		return h.save(w, r, p, again, gate.EditRequest{Contribution: s, Arguments: args, Digest: digest, Version: version})
 	}
 	v := e.review(args, s.Comment)
 	v.Frame = h.site.frame(p, "Look at the change: "+views.Visible(v.Tool), "")

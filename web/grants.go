@@ -173,7 +173,7 @@ const maxLeaves = 100
 
 // read reads the card, as long as the person may make a grant from it.
 func (h *grantHandler) read(r *http.Request, p engine.Person) (grantDraft, error) {
-	card, err := h.cards.Card(r.Context(), p, r.PathValue("id"), gate.Glance)
+	card, err := h.cards.Card(r.Context(), p, r.PathValue("id"), gate.Unrecorded)
 	if err != nil {
 		return grantDraft{}, err
 	}
@@ -262,8 +262,8 @@ func (d *grantDraft) fill(form url.Values, p engine.Person, id string) (gate.Gra
 	v := &d.view
 	v.For, v.Uses, v.Reason = form.Get("for"), e.text("uses"), e.text("reason")
 	r := gate.GrantRequest{
-		Said:   gate.Said{Person: p, ApprovalID: id, Comment: v.Reason, RequestID: by(p).RequestID, Channel: "console"},
-		Digest: form.Get("digest"), For: time.Duration(e.duration("for", "It lasts")), Acknowledged: form["acknowledged"],
+		Contribution: gate.Contribution{Person: p, ApprovalID: id, Comment: v.Reason, RequestID: by(p).RequestID, Channel: "console"},
+		Digest:       form.Get("digest"), For: time.Duration(e.duration("for", "It lasts")), Acknowledged: form["acknowledged"],
 		Pattern: grant.Pattern{Arrays: d.arrays},
 	}
 	var there bool

@@ -22,8 +22,8 @@ type Inbox interface {
 	// Inbox lists the pending approvals on which the person may act now, the
 	// most urgent deadline first, without arguments.
 	Inbox(ctx context.Context, p engine.Person) ([]approval.Approval, error)
-	// Errands lists what the person is asked for beside deciding.
-	Tasks(ctx context.Context, p engine.Person) (gate.Errands, error)
+	// Tasks lists what the person is asked for beside deciding.
+	Tasks(ctx context.Context, p engine.Person) (gate.Tasks, error)
 	// History lists approvals that have ended, newest end first. cursor is ""
 	// or what the last call returned; next is "" at the end.
 	History(ctx context.Context, p engine.Person, cursor string, limit int) (page []approval.Approval, next string, err error)
@@ -45,12 +45,12 @@ func (h *inboxHandler) show(w http.ResponseWriter, r *http.Request, p engine.Per
 	if err != nil {
 		return err
 	}
-	errands, err := h.inbox.Tasks(r.Context(), p)
+	tasks, err := h.inbox.Tasks(r.Context(), p)
 	if err != nil {
 		return err
 	}
 	var ids []string
-	for _, a := range slices.Concat(waiting, errands.Unknown, errands.Reviews, errands.Mine) {
+	for _, a := range slices.Concat(waiting, tasks.Unknown, tasks.Reviews, tasks.Mine) {
 		ids = append(ids, a.Call.AgentID)
 		if a.State.Claim != nil {
 			ids = append(ids, a.State.Claim.Actor.ID)
@@ -58,19 +58,19 @@ func (h *inboxHandler) show(w http.ResponseWriter, r *http.Request, p engine.Per
 	}
 	name := h.site.names(r.Context(), ids...)
 	v := views.Inbox{Frame: h.site.frame(p, "Inbox", "inbox"), Full: len(waiting) >= gate.MaxInbox}
-	for _, a := range errands.Unknown {
+	for _, a := range tasks.Unknown {
 		v.Tasks = append(v.Tasks, taskRow(a, "Say what became of it: nobody knows whether it ran", name))
 	}
-	for _, a := range errands.Reviews {
+	for _, a := range tasks.Reviews {
 		v.Tasks = append(v.Tasks, taskRow(a, "Look at it afterwards: somebody broke the glass alone", name))
 	}
-	for _, a := range errands.Mine {
+	for _, a := range tasks.Mine {
 		v.Mine = append(v.Mine, taskRow(a, wantedFromRequester(a), name))
 	}
 	if n := len(waiting) + len(v.Tasks) + len(v.Mine); n > 0 {
 		v.Title = "(" + strconv.Itoa(n) + ") Inbox"
 	}
-	v.Live, v.Refresh = "/live?seen="+inboxMark(waiting, errands), true
+	v.Live, v.Refresh = "/live?seen="+inboxMark(waiting, tasks), true
 	for _, a := range waiting {
 		v.Rows = append(v.Rows, inboxRow(a, name))
 	}

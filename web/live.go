@@ -97,8 +97,8 @@ func (h *liveHandler) inboxChanges(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return "", err
 		}
-		errands, err := h.inbox.Tasks(ctx, p)
-		return inboxMark(waiting, errands), err
+		tasks, err := h.inbox.Tasks(ctx, p)
+		return inboxMark(waiting, tasks), err
 	})
 }
 
@@ -112,9 +112,9 @@ func (h *liveHandler) approvalChanges(w http.ResponseWriter, r *http.Request) {
 }
 
 // inboxMark names a state of an inbox.
-func inboxMark(waiting []approval.Approval, errands gate.Errands) string {
+func inboxMark(waiting []approval.Approval, tasks gate.Tasks) string {
 	h := sha256.New()
-	for _, list := range [][]approval.Approval{waiting, errands.Unknown, errands.Reviews, errands.Mine} {
+	for _, list := range [][]approval.Approval{waiting, tasks.Unknown, tasks.Reviews, tasks.Mine} {
 		for _, a := range list {
 			_, _ = fmt.Fprintf(h, "%s %d\n", a.ID, a.Revision) // a hash takes everything
 		}

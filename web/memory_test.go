@@ -146,7 +146,7 @@ func (m *memory) History(_ context.Context, _ engine.Person, cursor string, limi
 	return list[from:], next, m.broken
 }
 
-func (m *memory) Card(_ context.Context, p engine.Person, id string, look gate.Look) (gate.Card, error) {
+func (m *memory) Card(_ context.Context, p engine.Person, id string, look gate.Display) (gate.Card, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.broken != nil {
@@ -156,10 +156,10 @@ func (m *memory) Card(_ context.Context, p engine.Person, id string, look gate.L
 	if !ok {
 		return gate.Card{}, &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such approval, or it is not yours to see."}
 	}
-	if look == gate.Whole {
+	if look == gate.Full {
 		m.fulls++
 	}
-	if look == gate.Whole || look == gate.Page && !c.Long {
+	if look == gate.Full || look == gate.Excerpt && !c.Long {
 		m.shown[p.ID+id] = true
 	}
 	out := *c
@@ -184,7 +184,7 @@ func (m *memory) Show(_ context.Context, p engine.Person, _ string, cards ...gat
 }
 
 func (m *memory) ForPerson(ctx context.Context, p engine.Person, id string) (gate.View, error) {
-	c, err := m.Card(ctx, p, id, gate.Glance)
+	c, err := m.Card(ctx, p, id, gate.Unrecorded)
 	return gate.View{Approval: c.Approval, Now: c.Now}, err
 }
 

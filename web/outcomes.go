@@ -12,8 +12,8 @@ import (
 
 // Outcomes takes what people say of a call after its approval has ended.
 type Outcomes interface {
-	Reconcile(ctx context.Context, s gate.Said, outcome approval.Execution, once *access.Once[approval.Approval]) (approval.Approval, error)
-	ReviewAfterwards(ctx context.Context, s gate.Said, justified bool, once *access.Once[approval.Approval]) (approval.Approval, error)
+	Reconcile(ctx context.Context, s gate.Contribution, outcome approval.Execution, once *access.Once[approval.Approval]) (approval.Approval, error)
+	ReviewAfterwards(ctx context.Context, s gate.Contribution, justified bool, once *access.Once[approval.Approval]) (approval.Approval, error)
 }
 
 // outcomeHandler takes what became of a call, and the review of a broken glass.
@@ -27,12 +27,12 @@ func (h *outcomeHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("POST /approvals/{id}/afterwards", h.site.contribute("reviewed", h.reviewAfterwards))
 }
 
-func (h *outcomeHandler) reconcile(ctx context.Context, s gate.Said, form url.Values) error {
+func (h *outcomeHandler) reconcile(ctx context.Context, s gate.Contribution, form url.Values) error {
 	_, err := h.outcomes.Reconcile(ctx, s, approval.Execution(form.Get("outcome")), nil)
 	return err
 }
 
-func (h *outcomeHandler) reviewAfterwards(ctx context.Context, s gate.Said, form url.Values) error {
+func (h *outcomeHandler) reviewAfterwards(ctx context.Context, s gate.Contribution, form url.Values) error {
 	justified := form.Get("justified") == "yes"
 	if !justified && form.Get("justified") != "no" {
 		return invalid("incomplete_form", "Say whether it was justified.")

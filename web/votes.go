@@ -33,7 +33,7 @@ func requireShown(c gate.Card) error {
 type Votes interface {
 	// Vote records the person's vote and returns where that leaves the approval.
 	Vote(ctx context.Context, v gate.VoteRequest, once *access.Once[approval.Approval]) (approval.Approval, error)
-	BreakGlass(ctx context.Context, s gate.Said, alone bool, digest string, version int, once *access.Once[approval.Approval]) (approval.Approval, error)
+	BreakGlass(ctx context.Context, s gate.Contribution, alone bool, digest string, version int, once *access.Once[approval.Approval]) (approval.Approval, error)
 }
 
 // voteHandler takes votes, and the breaking of the glass.
@@ -123,7 +123,7 @@ func (h *voteHandler) showRefusal(w http.ResponseWriter, r *http.Request, v gate
 		Comment: v.Comment, LinkText: "Open the card as it is now", LinkTo: cardURL(v.ApprovalID),
 	}
 	m.Lines = append(m.Lines, refusal.Detail)
-	if fresh, err := h.cards.Card(r.Context(), v.Person, v.ApprovalID, gate.Glance); err == nil {
+	if fresh, err := h.cards.Card(r.Context(), v.Person, v.ApprovalID, gate.Unrecorded); err == nil {
 		m.Lines = append(m.Lines, changesSince(v, fresh)...)
 	}
 	return h.site.render(w, r, httpstatus.Of(refusal.Kind), views.MessagePage(m))

@@ -67,7 +67,7 @@ func IsUnavailable(err error) bool { return errors.Is(err, store.ErrUnavailable)
 
 // FromStore is err, or the refusal of a text that no database can keep.
 func FromStore(err error) error {
-	if errors.Is(err, store.ErrUnfit) {
+	if errors.Is(err, store.ErrUnstorable) {
 		return UnstorableText
 	}
 	return err

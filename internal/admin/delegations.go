@@ -93,7 +93,7 @@ func (a Delegations) Create(ctx context.Context, r DelegateRequest) (Delegation,
 	switch err := a.Store.Delegations.Create(ctx, d, e); {
 	case errors.Is(err, store.ErrConflict):
 		return d, &access.Refusal{Kind: access.Invalid, Code: "overlaps", Detail: "The same deputy decides in this person's place for some of that time already. Revoke that first, or choose another time."}
-	case errors.Is(err, store.ErrUnfit):
+	case errors.Is(err, store.ErrUnstorable):
 		return d, access.UnstorableText
 	default:
 		return d, err
@@ -133,7 +133,7 @@ func (a Delegations) mayStandIn(ctx context.Context, by engine.Person, d Delegat
 	deputy, err2 := a.Store.People.Get(ctx, d.DeputyID)
 	err := errors.Join(err1, err2)
 	switch {
-	case errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnfit):
+	case errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnstorable):
 		return wrong("nobody", "There is no such person.")
 	case err != nil:
 		return err
@@ -166,7 +166,7 @@ func delegated(by access.By, code, message string, d Delegation) (engine.Event, 
 func (a Delegations) Revoke(ctx context.Context, by engine.Person, id, channel, requestID string) error {
 	gone := &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such delegation that is not revoked already."}
 	d, err := a.Store.Delegations.Get(ctx, id)
-	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnfit) {
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnstorable) {
 		return gone
 	}
 	if err != nil {

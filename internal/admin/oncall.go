@@ -84,7 +84,7 @@ func (r OnCall) ids(ctx context.Context, emails []string) ([]string, error) {
 	for _, email := range emails {
 		p, _, err := r.Store.People.ByEmail(ctx, strings.ToLower(strings.TrimSpace(email)))
 		switch {
-		case errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnfit) || err == nil && p.Disabled:
+		case errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnstorable) || err == nil && p.Disabled:
 			unknown = append(unknown, fmt.Sprintf("%q", email))
 		case err != nil:
 			return nil, err

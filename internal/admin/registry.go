@@ -171,7 +171,7 @@ func (r Config) administered(ctx context.Context, err error) error {
 	if errors.Is(err, store.ErrOtherRequest) {
 		return access.OtherRequest
 	}
-	if errors.Is(err, store.ErrUnfit) {
+	if errors.Is(err, store.ErrUnstorable) {
 		return access.UnstorableText
 	}
 	if err == nil && r.Refresh != nil {

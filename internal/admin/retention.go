@@ -92,7 +92,7 @@ func (r Retention) ReleaseHold(ctx context.Context, by access.By, id string, onc
 		}
 	}
 	h, err := r.Store.Retention.Hold(ctx, id)
-	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnfit) {
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnstorable) {
 		return gone
 	}
 	if err != nil {
@@ -230,7 +230,7 @@ var retainer = engine.Actor{Kind: engine.SystemActor, ID: "retention", Channel: 
 // Erasures lists up to limit erasures, the newest first.
 func (r Retention) Erasures(ctx context.Context, cursor string, limit int) ([]Erasure, string, error) {
 	page, next, err := r.Store.Retention.Erasures(ctx, cursor, limit)
-	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnfit) {
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnstorable) {
 		return nil, "", &access.Refusal{Kind: access.Malformed, Code: "bad_cursor", Detail: "That is no place in the list of erasures. Start at its beginning."}
 	}
 	return page, next, err
@@ -327,7 +327,7 @@ func (r Retention) person(ctx context.Context, text string) (engine.Person, erro
 	if errors.Is(err, store.ErrNotFound) {
 		p, _, err = r.Store.People.ByEmail(ctx, strings.ToLower(text))
 	}
-	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnfit) {
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnstorable) {
 		return p, &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such person."}
 	}
 	return p, err

@@ -26,7 +26,7 @@ func (l *Log) Records(ctx context.Context, f EventFilter, limit int) ([]audit.Re
 		return nil, err
 	}
 	records, err := l.records(ctx, f, placed)
-	if errors.Is(err, store.ErrUnfit) {
+	if errors.Is(err, store.ErrUnstorable) {
 		return nil, &access.Refusal{Kind: access.Malformed, Code: "bad_query", Detail: "A filter holds a text that no event can hold."}
 	}
 	return records, err

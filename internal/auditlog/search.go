@@ -33,7 +33,7 @@ func (l *Log) Search(ctx context.Context, f EventFilter, limit int) (Found, erro
 	}
 	f.Limit = limit
 	found, err := l.Store.Events.Search(ctx, f, SearchBudget)
-	if errors.Is(err, store.ErrUnfit) {
+	if errors.Is(err, store.ErrUnstorable) {
 		return Found{}, &access.Refusal{Kind: access.Malformed, Code: "bad_query", Detail: "A filter holds a text that no event can hold."}
 	}
 	return found, err

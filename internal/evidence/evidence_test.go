@@ -45,11 +45,11 @@ func (h *house) story() approval.Approval {
 	edited, err := canon.Parse([]byte(hostileArgs))
 	must(h.t, err)
 	a, err = h.Contributions.Edit(ctx, gate.EditRequest{
-		Said: gate.Said{Person: h.people["cleo"], ApprovalID: a.ID, Comment: "It was too little.", Channel: "console"}, Arguments: edited, Digest: a.Call.Digest, Version: a.Version,
+		Contribution: gate.Contribution{Person: h.people["cleo"], ApprovalID: a.ID, Comment: "It was too little.", Channel: "console"}, Arguments: edited, Digest: a.Call.Digest, Version: a.Version,
 	}, nil)
 	must(h.t, err)
 	h.look("ada", a.ID)
-	must(h.t, second(h.Contributions.Ask(ctx, gate.Said{Person: h.people["ada"], ApprovalID: a.ID, Comment: "Which invoice?", Channel: "console"}, nil)))
+	must(h.t, second(h.Contributions.Ask(ctx, gate.Contribution{Person: h.people["ada"], ApprovalID: a.ID, Comment: "Which invoice?", Channel: "console"}, nil)))
 	must(h.t, second(h.Contributions.Inform(ctx, h.agent, a.ID, "1187", "", nil)))
 	h.vote("ada", a, true, hostileWord)
 	h.vote("ben", a, true, "over the API")
@@ -335,8 +335,8 @@ func TestWrittenLater(t *testing.T) {
 	ctx := context.Background()
 	fay := h.people["cleo"]
 	fay.Roles, fay.VerifiedBy, fay.VerifiedAt = []string{"reviewer", approval.BreakGlassRole}, "totp", time.Now()
-	says := func(p engine.Person, id, comment string) gate.Said {
-		return gate.Said{Person: p, ApprovalID: id, Comment: comment, Channel: "console"}
+	says := func(p engine.Person, id, comment string) gate.Contribution {
+		return gate.Contribution{Person: p, ApprovalID: id, Comment: comment, Channel: "console"}
 	}
 	h.asOwner(`UPDATE people SET roles = $2 WHERE id = $1`, fay.ID, fay.Roles)
 	a := h.open("pay", `{"amount":1}`)

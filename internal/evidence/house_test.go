@@ -177,7 +177,7 @@ func (h *house) open(tool, arguments string) approval.Approval {
 func (h *house) look(who, id string) string {
 	h.t.Helper()
 	ctx := context.Background()
-	card, err := h.Queries.Card(ctx, h.people[who], id, gate.Whole)
+	card, err := h.Queries.Card(ctx, h.people[who], id, gate.Full)
 	must(h.t, err)
 	open := audit.Card{ApprovalID: id, Edition: card.Approval.Plan.Edition, CallDigest: card.Approval.Call.Digest, Salt: card.Salt}.Open()
 	seen, err := views.RenderCard(ctx, open, web.EvidenceCard(card), audit.CardEnd)

@@ -20,7 +20,7 @@ import (
 // edit changes the call's amount, on the page of a.
 func (h *house) edit(who string, a approval.Approval, arguments string) (approval.Approval, error) {
 	return h.Contributions.Edit(context.Background(), gate.EditRequest{
-		Said: h.says(who, a.ID, "less is enough"), Arguments: parse(h.t, arguments), Digest: a.Call.Digest, Version: a.Version,
+		Contribution: h.says(who, a.ID, "less is enough"), Arguments: parse(h.t, arguments), Digest: a.Call.Digest, Version: a.Version,
 	}, nil)
 }
 
@@ -267,13 +267,13 @@ func TestUnfitTextsAreRefused(t *testing.T) {
 	ctx := context.Background()
 	a := h.open(deferred)
 	for _, text := range []string{"a\x00b", "a\xff"} {
-		_, _, err := h.Queries.Session(ctx, h.people["ada"], "bot", text, gate.Glance)
+		_, _, err := h.Queries.Session(ctx, h.people["ada"], "bot", text, gate.Unrecorded)
 		if code(access.FromStore(err)) != "unfit_text" && code(err) != "not_found" {
 			t.Errorf("a session: %v", err)
 		}
 		for what, err := range map[string]error{
 			"comment": second(h.Contributions.Comment(ctx, h.says("ada", a.ID, text), nil)), "question": second(h.Contributions.Ask(ctx, h.says("ada", a.ID, text), nil)),
-			"edit":   second(h.Contributions.Edit(ctx, gate.EditRequest{Said: h.says("ada", a.ID, text), Arguments: parse(t, `{"amount":1}`), Digest: a.Call.Digest, Version: a.Version}, nil)),
+			"edit":   second(h.Contributions.Edit(ctx, gate.EditRequest{Contribution: h.says("ada", a.ID, text), Arguments: parse(t, `{"amount":1}`), Digest: a.Call.Digest, Version: a.Version}, nil)),
 			"vote":   second(h.Contributions.Vote(ctx, gate.VoteRequest{Person: h.people["ada"], ApprovalID: a.ID, Approve: true, Comment: text, Digest: a.Call.Digest, Version: a.Version}, nil)),
 			"answer": second(h.Contributions.Inform(ctx, h.agent, a.ID, text, text, nil)),
 		} {
@@ -367,7 +367,7 @@ func TestAPersonSuppliesWhatIsAskedFor(t *testing.T) {
 			t.Errorf("%s supplies %s: %q, want %q", tc.who, tc.values, got, tc.want)
 		}
 	}
-	card, err := h.Queries.Card(context.Background(), h.people["ada"], a.ID, gate.Page)
+	card, err := h.Queries.Card(context.Background(), h.people["ada"], a.ID, gate.Excerpt)
 	if err != nil || string(card.Answers) != `{"cost_center":"canary-4711"}` {
 		t.Errorf("the card shows %s, %v", card.Answers, err)
 	}

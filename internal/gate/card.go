@@ -58,16 +58,16 @@ type Card struct {
 	Now time.Time
 }
 
-// Look says how a card is looked at, and so what is evidence of having seen it.
-type Look uint8
+// Display says how a card is looked at, and so what is evidence of having seen it.
+type Display uint8
 
-// A Glance shows the card to nobody in particular and records nothing. A Page
+// A Unrecorded shows the card to nobody in particular and records nothing. A Page
 // puts it before the person, with the beginning of long arguments. Whole puts
 // all of the arguments there. What puts all of them there is recorded.
 const (
-	Glance Look = iota
-	Page
-	Whole
+	Unrecorded Display = iota
+	Excerpt
+	Full
 )
 
 // VoteRequest is a person's vote as the door received it.

@@ -18,7 +18,7 @@ import (
 
 // EditRequest is a reviewer's change of a waiting call's arguments.
 type EditRequest struct {
-	Said
+	Contribution
 	Arguments canon.Value // an object: all arguments as they are to be
 	Digest    string      // of the arguments that the page showed
 	Version   int
@@ -72,7 +72,7 @@ func (g *Contributions) Edit(ctx context.Context, r EditRequest, once *access.On
 		if errors.Is(err, errLate) {
 			continue // rolled back; the next look says that it is over
 		}
-		return g.about(ctx, r.Said, engine.Edited, result, err)
+		return g.about(ctx, r.Contribution, engine.Edited, result, err)
 	}
 }
 

@@ -144,7 +144,7 @@ func (g *Gate) executed(ctx context.Context, a approval.Approval, r ExecutionReq
 
 // Reconcile records what a person found out about a call of which nobody knew
 // whether it had run: somebody of the requesting side, or an administrator.
-func (g *Contributions) Reconcile(ctx context.Context, s Said, outcome approval.Execution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+func (g *Contributions) Reconcile(ctx context.Context, s Contribution, outcome approval.Execution, once *access.Once[approval.Approval]) (approval.Approval, error) {
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Executed, engine.Allow, c.Approval, s.actor(), s.RequestID)
 	}
@@ -183,7 +183,7 @@ func (g *Contributions) Reconcile(ctx context.Context, s Said, outcome approval.
 
 // ReviewAfterwards records what somebody else says of a call for which one person
 // broke the glass.
-func (g *Contributions) ReviewAfterwards(ctx context.Context, s Said, justified bool, once *access.Once[approval.Approval]) (approval.Approval, error) {
+func (g *Contributions) ReviewAfterwards(ctx context.Context, s Contribution, justified bool, once *access.Once[approval.Approval]) (approval.Approval, error) {
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Afterward, engine.Allow, c.Approval, s.actor(), s.RequestID)
 	}
@@ -250,7 +250,7 @@ func mayReviewAfterwards(p engine.Person, a approval.Approval) error {
 }
 
 // about is the answer to what a person did with an approval.
-func (g *Contributions) about(ctx context.Context, s Said, kind engine.EventType, result approval.Approval, err error) (approval.Approval, error) {
+func (g *Contributions) about(ctx context.Context, s Contribution, kind engine.EventType, result approval.Approval, err error) (approval.Approval, error) {
 	if errors.Is(err, store.ErrNotFound) {
 		return approval.Approval{}, g.refuse(ctx, access.NoSuchApproval, engine.Event{
 			ID: store.NewEventID(), Type: kind, RequestID: s.RequestID, ApprovalID: store.LoggableApprovalID(s.ApprovalID), SafePayload: []byte(`{}`), Actor: s.actor(),

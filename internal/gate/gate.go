@@ -175,7 +175,7 @@ func change[T any](ctx context.Context, g *core, id string, once *access.Once[T]
 	switch {
 	case errors.Is(err, store.ErrOtherRequest):
 		return none, access.OtherRequest
-	case errors.Is(err, store.ErrUnfit):
+	case errors.Is(err, store.ErrUnstorable):
 		return none, access.UnstorableText
 	case err != nil:
 		return none, err

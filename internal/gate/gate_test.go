@@ -508,13 +508,13 @@ func TestLongArgumentsMustHaveBeenShown(t *testing.T) {
 	if got := code(h.vote("ada", a, true)); got != "arguments_not_shown" {
 		t.Errorf("unseen: %q", got)
 	}
-	if _, err := h.Queries.Card(ctx, h.people["ada"], a.ID, gate.Page); err != nil {
+	if _, err := h.Queries.Card(ctx, h.people["ada"], a.ID, gate.Excerpt); err != nil {
 		t.Fatal(err)
 	}
 	if got := code(h.vote("ada", a, true)); got != "arguments_not_shown" {
 		t.Errorf("seen in part: %q", got)
 	}
-	card, err := h.Queries.Card(ctx, h.people["ada"], a.ID, gate.Whole)
+	card, err := h.Queries.Card(ctx, h.people["ada"], a.ID, gate.Full)
 	if err != nil || !card.Shown || string(card.Arguments) != args {
 		t.Fatalf("shown %t: %s, %v", card.Shown, card.Arguments, err)
 	}

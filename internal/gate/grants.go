@@ -27,9 +27,9 @@ const (
 )
 
 // GrantRequest asks to vote beforehand for calls like the one of an approval. The
-// Said's comment is the reason.
+// Contribution's comment is the reason.
 type GrantRequest struct {
-	Said
+	Contribution
 	Pattern grant.Pattern
 	Digest  string // of the arguments that the page showed
 	For     time.Duration

@@ -59,8 +59,8 @@ func (h *house) proved(who string) engine.Person {
 
 func (h *house) wish(who string, a approval.Approval, p grant.Pattern, uses int) gate.GrantRequest {
 	return gate.GrantRequest{
-		Said:    gate.Said{Person: h.proved(who), ApprovalID: a.ID, Comment: "small payments to our landlord", Channel: "console"},
-		Pattern: p, Digest: a.Call.Digest, For: time.Hour, Uses: uses,
+		Contribution: gate.Contribution{Person: h.proved(who), ApprovalID: a.ID, Comment: "small payments to our landlord", Channel: "console"},
+		Pattern:      p, Digest: a.Call.Digest, For: time.Hour, Uses: uses,
 	}
 }
 
@@ -343,8 +343,8 @@ func TestGrantAndEditions(t *testing.T) {
 	edit := func(a approval.Approval, amount int) approval.Approval {
 		t.Helper()
 		a, err := h.Contributions.Edit(context.Background(), gate.EditRequest{
-			Said:      gate.Said{Person: h.people["dina"], ApprovalID: a.ID, Comment: "not that much", Channel: "console"},
-			Arguments: parse(t, fmt.Sprintf(`{"amount":%d,"to":"canary-argument"}`, amount)), Digest: a.Call.Digest, Version: a.Version,
+			Contribution: gate.Contribution{Person: h.people["dina"], ApprovalID: a.ID, Comment: "not that much", Channel: "console"},
+			Arguments:    parse(t, fmt.Sprintf(`{"amount":%d,"to":"canary-argument"}`, amount)), Digest: a.Call.Digest, Version: a.Version,
 		}, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -115,7 +115,9 @@ func TestRepetitionsGrantNothingToTheStopped(t *testing.T) {
 			t.Errorf("%s again: %v", name, err)
 		}
 	}
-	throw := func() error { return h.Registry.ThrowKillSwitch(ctx, operator, "bot", "", answered[access.Done]("throw", canary)) }
+	throw := func() error {
+		return h.Registry.ThrowKillSwitch(ctx, operator, "bot", "", answered[access.Done]("throw", canary))
+	}
 	if err := throw(); err != nil {
 		t.Fatal(err)
 	}

@@ -354,7 +354,7 @@ func TestReviewersNotes(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 1))
 	for range report.NoteFrom {
 		a := h.open(another(deferred))
-		if _, err := h.Queries.Card(ctx, h.people["ada"], a.ID, gate.Whole); err != nil {
+		if _, err := h.Queries.Card(ctx, h.people["ada"], a.ID, gate.Full); err != nil {
 			t.Fatal(err)
 		}
 		if err := h.vote("ada", a, true); err != nil {

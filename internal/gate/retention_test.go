@@ -84,7 +84,7 @@ func TestErasureIsOnRecord(t *testing.T) {
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	card, err := h.Queries.Card(ctx, h.people["ben"], denied.ID, gate.Page)
+	card, err := h.Queries.Card(ctx, h.people["ben"], denied.ID, gate.Excerpt)
 	if err != nil || card.Arguments != nil || card.Document != nil || card.Approval.ErasedAt.IsZero() || card.Shown || len(card.Timeline) == 0 {
 		t.Errorf("the card of what was erased: %+v, %v", card, err)
 	}

@@ -77,7 +77,7 @@ func TestToolRequest(t *testing.T) {
 		a.Call.Digest != checked.Digest || a.Call.RequestID != "TR-20260503-081500Z-tides" {
 		t.Errorf("%s %+v of %s", checked.Decision.Outcome, a.Plan.Requirements, a.Call.Digest)
 	}
-	card, err := h.Queries.Card(ctx, h.people["ada"], a.ID, gate.Whole)
+	card, err := h.Queries.Card(ctx, h.people["ada"], a.ID, gate.Full)
 	if err != nil || !strings.Contains(string(card.Arguments), "highest.py") {
 		t.Fatalf("the card: %v", err)
 	}

@@ -16,7 +16,7 @@ import (
 type Tracker interface {
 	// Ticket reads a reference of a system, "" for the only one that there is, as
 	// the ticket that it means, without asking anybody. An error is for people to
-	// read: there is no such system, or the text is no reference of it.
+	// readFor: there is no such system, or the text is no reference of it.
 	Ticket(system, ref string) (approval.Ticket, error)
 	// Check asks the ticket's tracker whether it covers a call that was asked for at
 	// a time. The answer has a Code when it does not. An error means that the
@@ -41,9 +41,9 @@ func (g *Contributions) AttachTicket(ctx context.Context, p access.Principal, id
 }
 
 // AttachTicketInPerson is AttachTicket by somebody who may see the approval.
-func (g *Contributions) AttachTicketInPerson(ctx context.Context, s Said, system, ref string, once *access.Once[approval.Approval]) (approval.Approval, error) {
+func (g *Contributions) AttachTicketInPerson(ctx context.Context, s Contribution, system, ref string, once *access.Once[approval.Approval]) (approval.Approval, error) {
 	ticket, refused := g.ticket(system, ref)
-	return g.say(ctx, s, engine.Ticketed, approval.Fact{Kind: approval.TicketLink, Details: approval.Details{Ticket: &ticket}}, once, func(c *store.Change) error {
+	return g.contributeFact(ctx, s, engine.Ticketed, approval.Fact{Kind: approval.TicketLink, Details: approval.Details{Ticket: &ticket}}, once, func(c *store.Change) error {
 		return wanted(c.Approval, ticket, refused)
 	})
 }

@@ -112,7 +112,7 @@ func (s Reports) Reviewers(ctx context.Context, q ReviewerQuery) (ReviewerReport
 	switch {
 	case errors.Is(err, store.ErrTooMany):
 		return r, &access.Refusal{Kind: access.Invalid, Code: "period_too_long", Detail: fmt.Sprintf("There are more than %d votes and questions in this period. Choose a shorter one.", maxVotes)}
-	case errors.Is(err, store.ErrUnfit):
+	case errors.Is(err, store.ErrUnstorable):
 		return r, noZone
 	case err != nil:
 		return r, err

@@ -354,7 +354,7 @@ func (b *accessBuilder) lend(p *standing, of map[string][]store.Delegation, via 
 			step.until = so.until
 		}
 		for _, role := range next.roles {
-			if !gate.Unlent(role) {
+			if !gate.Undelegable(role) {
 				step.roles = append(step.roles, role)
 			}
 		}

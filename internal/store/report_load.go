@@ -90,7 +90,7 @@ func (s Reports) Loads(ctx context.Context, q LoadQuery) (people []Load, total L
 	err = translate(err)
 	var refused *refusedByPostgres
 	if errors.As(err, &refused) && refused.code == "22023" {
-		return nil, total, ErrUnfit
+		return nil, total, ErrUnstorable
 	}
 	return people, total, err
 }

@@ -139,7 +139,7 @@ func TestLoads(t *testing.T) {
 		t.Errorf("in Berlin: %+v, %v", people, err)
 	}
 	q.Zone = "Mars/Olympus"
-	if _, _, err = s.Reports.Loads(ctx, q); !errors.Is(err, ErrUnfit) {
+	if _, _, err = s.Reports.Loads(ctx, q); !errors.Is(err, ErrUnstorable) {
 		t.Errorf("a zone that there is not: %v", err)
 	}
 	q.Zone, q.Most = "UTC", 8

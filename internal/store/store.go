@@ -32,8 +32,8 @@ var (
 	// ErrUnavailable: Postgres could not be asked, or did not answer in time.
 	// What was tried may or may not have been done; a retry finds out.
 	ErrUnavailable = errors.New("the event store is unavailable")
-	// ErrUnfit: a text holds what Postgres cannot keep, such as a NUL.
-	ErrUnfit = errors.New("a text holds what cannot be stored")
+	// ErrUnstorable: a text holds what Postgres cannot keep, such as a NUL.
+	ErrUnstorable = errors.New("a text holds what cannot be stored")
 	// ErrKilled: a kill switch stops the agent that something was to be granted to.
 	ErrKilled = errors.New("a kill switch is on")
 	// ErrOtherRequest: the Idempotency-Key was used for a different request.
@@ -305,7 +305,7 @@ func translate(err error) error {
 		case pgErr.Code == "HPE01":
 			return &Kept{Why: pgErr.Detail}
 		case pgErr.Code == "22021" || pgErr.Code == "22P05":
-			return ErrUnfit
+			return ErrUnstorable
 		case pgErr.Code == "42P01" || pgErr.Code == "42703" || pgErr.Code == "42883":
 			return fmt.Errorf("%w: %s: its schema is not the one that this program knows (is a holdpoint migrate due, or is the program an older one?)", ErrUnavailable, pgErr.Code)
 		case pgErr.Code[:2] == "57" || pgErr.Code[:2] == "53" || pgErr.Code[:2] == "08" || pgErr.Code == "40001" || pgErr.Code == "40P01",
@@ -327,7 +327,7 @@ func (e *refusedByPostgres) Error() string { return "postgres error " + e.code +
 func isOurs(err error) bool {
 	var refused *refusedByPostgres
 	var kept *Kept
-	return errors.As(err, &refused) || errors.As(err, &kept) || errors.Is(err, ErrUnfit) || errors.Is(err, ErrKilled) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrConflict) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrOtherRequest)
+	return errors.As(err, &refused) || errors.As(err, &kept) || errors.Is(err, ErrUnstorable) || errors.Is(err, ErrKilled) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrConflict) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrOtherRequest)
 }
 
 // hideURL drops what a connection error says of user and host: it may hold a

@@ -89,9 +89,9 @@ func (h *house) history(who string) (ids []string) {
 func (h *house) sees(who string, pending, ended approval.Approval) bool {
 	h.t.Helper()
 	ctx := context.Background()
-	_, card := h.Queries.Card(ctx, h.people[who], pending.ID, gate.Glance)
+	_, card := h.Queries.Card(ctx, h.people[who], pending.ID, gate.Unrecorded)
 	_, read := h.Queries.ForPerson(ctx, h.people[who], ended.ID)
-	_, said := h.Contributions.Comment(ctx, gate.Said{Person: h.people[who], ApprovalID: pending.ID, Comment: "x", Channel: "api"}, nil)
+	_, said := h.Contributions.Comment(ctx, gate.Contribution{Person: h.people[who], ApprovalID: pending.ID, Comment: "x", Channel: "api"}, nil)
 	ways := []bool{
 		slices.Contains(h.inbox(who), pending.ID), slices.Contains(h.history(who), ended.ID), code(card) != "not_found", code(read) != "not_found", code(said) != "not_found",
 	}
@@ -130,11 +130,11 @@ func TestDeputySeesWhileInForce(t *testing.T) {
 	if !h.sees("stranger", pending, ended) {
 		t.Error("a deputy does not see what they stand in for")
 	}
-	card, err := h.Queries.Card(ctx, h.people["stranger"], pending.ID, gate.Glance)
+	card, err := h.Queries.Card(ctx, h.people["stranger"], pending.ID, gate.Unrecorded)
 	if err != nil || card.CannotVote != nil || !slices.Equal(card.InPlaceOf, []string{h.people["ada"].ID}) {
 		t.Errorf("the card: in place of %v, %v, %v", card.InPlaceOf, card.CannotVote, err)
 	}
-	if card, err = h.Queries.Card(ctx, h.people["ben"], pending.ID, gate.Glance); err != nil || card.InPlaceOf != nil || card.CannotVote != nil {
+	if card, err = h.Queries.Card(ctx, h.people["ben"], pending.ID, gate.Unrecorded); err != nil || card.InPlaceOf != nil || card.CannotVote != nil {
 		t.Errorf("one who speaks for themselves: in place of %v, %v, %v", card.InPlaceOf, card.CannotVote, err)
 	}
 	// Its time is over: a delegation cannot be changed, so time is moved.
@@ -152,7 +152,7 @@ func TestDeputySeesWhileInForce(t *testing.T) {
 	}
 }
 
-// A deputy gets a say, not what somebody sees for another reason.
+// A delegate gets a say, not what somebody sees for another reason.
 func TestDeputyOfTheRequestingSide(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 1))
 	ended, pending := h.open(deferred), h.open(deferred)
@@ -310,7 +310,7 @@ func TestDelegationRevokedBetweenPageAndVote(t *testing.T) {
 	ctx := context.Background()
 	for _, by := range []string{"ada", "stranger"} {
 		a, d := h.open(deferred), h.delegate("ada", "stranger")
-		if _, err := h.Queries.Card(ctx, h.people["stranger"], a.ID, gate.Page); err != nil {
+		if _, err := h.Queries.Card(ctx, h.people["stranger"], a.ID, gate.Excerpt); err != nil {
 			t.Fatal(err)
 		}
 		if err := h.Delegations.Revoke(ctx, h.people["ben"], d.ID, "console", ""); code(err) != "not_found" {
@@ -367,7 +367,7 @@ func TestRoleLostByTheDelegator(t *testing.T) {
 	if got := code(h.vote("stranger", a, true)); got != "not_found" {
 		t.Errorf("a deputy of somebody without the role: %q", got)
 	}
-	// The deputy has no role of theirs that it asks for, and is gone.
+	// The delegate has no role of theirs that it asks for, and is gone.
 	h.give("ada", "reviewer")
 	h.asOwner(`DELETE FROM outbox`)
 	h.asOwner(`UPDATE people SET disabled_at = clock_timestamp() WHERE id = $1`, h.people["stranger"].ID)
@@ -495,7 +495,7 @@ func TestSuggestedReviewers(t *testing.T) {
 	h := newHouse(t, r)
 	h.asOwner(`UPDATE people SET disabled_at = clock_timestamp() WHERE id = $1`, h.people["dina"].ID)
 	a := h.open(deferred)
-	card, err := h.Queries.Card(context.Background(), h.people["ada"], a.ID, gate.Glance)
+	card, err := h.Queries.Card(context.Background(), h.people["ada"], a.ID, gate.Unrecorded)
 	if err != nil || !slices.Equal(card.Suggested, []string{"ben", "stranger"}) {
 		t.Errorf("suggested %v, %v", card.Suggested, err)
 	}

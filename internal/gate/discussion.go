@@ -12,8 +12,8 @@ import (
 	"holdpoint/internal/store"
 )
 
-// Said is something that a person contributes to an approval beside a vote.
-type Said struct {
+// Contribution is something that a person contributes to an approval beside a vote.
+type Contribution struct {
 	Person     engine.Person
 	ApprovalID string
 	Comment    string // at most MaxComment bytes
@@ -21,12 +21,12 @@ type Said struct {
 	Channel    string // "console" or "api"
 }
 
-func (s Said) actor() engine.Actor {
+func (s Contribution) actor() engine.Actor {
 	return engine.Actor{Kind: engine.HumanActor, ID: s.Person.ID, Channel: s.Channel}
 }
 
-// say adds a person's fact to an approval that they may see.
-func (g *Contributions) say(ctx context.Context, s Said, kind engine.EventType, f approval.Fact, once *access.Once[approval.Approval], allowed func(*store.Change) error, then ...func(*store.Change) error) (approval.Approval, error) {
+// contributeFact adds a person's fact to an approval that they may see.
+func (g *Contributions) contributeFact(ctx context.Context, s Contribution, kind engine.EventType, f approval.Fact, once *access.Once[approval.Approval], allowed func(*store.Change) error, then ...func(*store.Change) error) (approval.Approval, error) {
 	f.Actor, f.Comment, f.Voter = s.actor(), s.Comment, voter(s.Person)
 	event := func(c *store.Change) engine.Event {
 		return g.event(kind, c.Approval.Decision.Outcome, c.Approval, f.Actor, s.RequestID)
@@ -54,8 +54,8 @@ func bounds(comment string) error {
 
 // Comment adds a remark that everybody who may see the approval can read. It
 // decides nothing.
-func (g *Contributions) Comment(ctx context.Context, s Said, once *access.Once[approval.Approval]) (approval.Approval, error) {
-	return g.say(ctx, s, engine.Commented, approval.Fact{Kind: approval.Comment}, once, func(*store.Change) error {
+func (g *Contributions) Comment(ctx context.Context, s Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+	return g.contributeFact(ctx, s, engine.Commented, approval.Fact{Kind: approval.Comment}, once, func(*store.Change) error {
 		if s.Comment == "" {
 			return admission(approval.ErrNoReason)
 		}
@@ -65,24 +65,24 @@ func (g *Contributions) Comment(ctx context.Context, s Said, once *access.Once[a
 
 // Ask asks the requesting side for more information. The clock stands still for
 // the answer as the approval's rule says.
-func (g *Contributions) Ask(ctx context.Context, s Said, once *access.Once[approval.Approval]) (approval.Approval, error) {
-	return g.say(ctx, s, engine.Asked, approval.Fact{Kind: approval.Question}, once, nil)
+func (g *Contributions) Ask(ctx context.Context, s Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+	return g.contributeFact(ctx, s, engine.Asked, approval.Fact{Kind: approval.Question}, once, nil)
 }
 
 // Claim says that the person is looking at it, for half an hour or until Unclaim.
 // It keeps nobody else from deciding.
-func (g *Contributions) Claim(ctx context.Context, s Said, once *access.Once[approval.Approval]) (approval.Approval, error) {
-	return g.say(ctx, s, engine.Claimed, approval.Fact{Kind: approval.Claim}, once, nil)
+func (g *Contributions) Claim(ctx context.Context, s Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+	return g.contributeFact(ctx, s, engine.Claimed, approval.Fact{Kind: approval.Claim}, once, nil)
 }
 
 // Unclaim takes a claim back.
-func (g *Contributions) Unclaim(ctx context.Context, s Said, once *access.Once[approval.Approval]) (approval.Approval, error) {
-	return g.say(ctx, s, engine.Claimed, approval.Fact{Kind: approval.Unclaim}, once, nil)
+func (g *Contributions) Unclaim(ctx context.Context, s Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+	return g.contributeFact(ctx, s, engine.Claimed, approval.Fact{Kind: approval.Unclaim}, once, nil)
 }
 
 // Extend gives the approval more time, where its rule lets the person do so.
-func (g *Contributions) Extend(ctx context.Context, s Said, by time.Duration, once *access.Once[approval.Approval]) (approval.Approval, error) {
-	return g.say(ctx, s, engine.Extended, approval.Fact{Kind: approval.Extend, Details: approval.Details{By: engine.Duration(by)}}, once, nil)
+func (g *Contributions) Extend(ctx context.Context, s Contribution, by time.Duration, once *access.Once[approval.Approval]) (approval.Approval, error) {
+	return g.contributeFact(ctx, s, engine.Extended, approval.Fact{Kind: approval.Extend, Details: approval.Details{By: engine.Duration(by)}}, once, nil)
 }
 
 // Inform answers a reviewer's question for the requesting side: by its agent, its
@@ -101,27 +101,27 @@ func (g *Contributions) Inform(ctx context.Context, p access.Principal, id, text
 }
 
 // InformInPerson is Inform by somebody who answers for the call.
-func (g *Contributions) InformInPerson(ctx context.Context, s Said, once *access.Once[approval.Approval]) (approval.Approval, error) {
-	return g.say(ctx, s, engine.Asked, approval.Fact{Kind: approval.Information}, once, nil)
+func (g *Contributions) InformInPerson(ctx context.Context, s Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+	return g.contributeFact(ctx, s, engine.Asked, approval.Fact{Kind: approval.Information}, once, nil)
 }
 
 // StepUp records that the person who answers for the call has just proved who
 // they are, for this very call; or that they do not want it.
-func (g *Contributions) StepUp(ctx context.Context, s Said, method string, yes bool, digest string, version int, once *access.Once[approval.Approval]) (approval.Approval, error) {
+func (g *Contributions) StepUp(ctx context.Context, s Contribution, method string, yes bool, digest string, version int, once *access.Once[approval.Approval]) (approval.Approval, error) {
 	f := approval.Fact{Kind: approval.Verification, Yes: yes}
 	if yes {
 		f.Details.Proof = &approval.Proof{Method: method} // of the moment at which it is taken in
 	} else {
 		f.Denial = approval.Never
 	}
-	return g.say(ctx, s, engine.Proved, f, once, func(c *store.Change) error {
+	return g.contributeFact(ctx, s, engine.Proved, f, once, func(c *store.Change) error {
 		return sameCard(c.Approval, digest, version)
 	})
 }
 
 // MayStepUp refuses, before a code is spent on it, what StepUp would refuse.
-func (g *Contributions) MayStepUp(ctx context.Context, s Said, digest string, version int) error {
-	r, _, err := g.read(ctx, s.Person, s.ApprovalID)
+func (g *Contributions) MayStepUp(ctx context.Context, s Contribution, digest string, version int) error {
+	r, _, err := g.readFor(ctx, s.Person, s.ApprovalID)
 	if err == nil {
 		err = sameCard(r.Approval, digest, version)
 	}
@@ -149,9 +149,9 @@ func (g *Contributions) MayStepUp(ctx context.Context, s Said, digest string, ve
 // BreakGlass approves in an emergency what the person has not the role for: two
 // people do, or one alone, which somebody else has to look at afterwards. It
 // takes a reason and a fresh proof of who the person is.
-func (g *Contributions) BreakGlass(ctx context.Context, s Said, alone bool, digest string, version int, once *access.Once[approval.Approval]) (approval.Approval, error) {
+func (g *Contributions) BreakGlass(ctx context.Context, s Contribution, alone bool, digest string, version int, once *access.Once[approval.Approval]) (approval.Approval, error) {
 	f := approval.Fact{Kind: approval.BreakGlass, Yes: true, Details: approval.Details{Proof: proof(s.Person), Alone: alone}}
-	return g.say(ctx, s, engine.Broken, f, once, func(c *store.Change) error {
+	return g.contributeFact(ctx, s, engine.Broken, f, once, func(c *store.Change) error {
 		if err := sameCard(c.Approval, digest, version); err != nil {
 			return err
 		}

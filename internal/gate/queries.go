@@ -122,7 +122,7 @@ func (g *Queries) sign(a approval.Approval, t *store.TokenRow, digest string, no
 
 // ForPerson reads an approval for a signed-in person, without its token.
 func (g *Queries) ForPerson(ctx context.Context, p engine.Person, id string) (View, error) {
-	r, _, err := g.read(ctx, p, id)
+	r, _, err := g.readFor(ctx, p, id)
 	return View{Approval: r.Approval, Now: r.Now}, err
 }
 
@@ -158,11 +158,11 @@ const MaxInbox = 200
 // Inbox lists the pending approvals on which the person may act now, the most
 // urgent first.
 func (g *Queries) Inbox(ctx context.Context, p engine.Person) ([]approval.Approval, error) {
-	d, err := g.deputy(ctx, p)
+	d, err := g.delegate(ctx, p)
 	if err != nil || len(d.Roles) == 0 && len(d.chains) == 0 {
 		return nil, err
 	}
-	standings := append(d.others(), store.Standing{Roles: p.Roles, Voices: []string{p.Identity}})
+	standings := append(d.standings(), store.Standing{Roles: p.Roles, Voices: []string{p.Identity}})
 	list, now, err := g.Store.Approvals.Inbox(ctx, p.ID, standings, MaxInbox)
 	if err != nil {
 		return nil, err
@@ -179,13 +179,13 @@ func (g *Queries) Inbox(ctx context.Context, p engine.Person) ([]approval.Approv
 
 // History lists approvals that have ended and that the person may see.
 func (g *Queries) History(ctx context.Context, p engine.Person, cursor string, limit int) ([]approval.Approval, string, error) {
-	d, err := g.deputy(ctx, p)
+	d, err := g.delegate(ctx, p)
 	if err != nil {
 		return nil, "", err
 	}
-	by := store.Reader{All: access.ReadsEverything(p), Roles: p.Roles, Identity: p.Identity, For: d.others()}
+	by := store.Reader{All: access.ReadsEverything(p), Roles: p.Roles, Identity: p.Identity, For: d.standings()}
 	page, next, err := g.Store.Approvals.History(ctx, by, cursor, limit)
-	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnfit) {
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnstorable) {
 		return nil, "", &access.Refusal{Kind: access.Malformed, Code: "bad_cursor", Detail: "That is no place in the history. Start at its beginning."}
 	}
 	return page, next, err
@@ -193,8 +193,8 @@ func (g *Queries) History(ctx context.Context, p engine.Person, cursor string, l
 
 // Card returns everything that a reviewer needs to decide, and records when the
 // look at it shows the person all of the arguments.
-func (g *Queries) Card(ctx context.Context, p engine.Person, id string, look Look) (Card, error) {
-	r, d, err := g.read(ctx, p, id)
+func (g *Queries) Card(ctx context.Context, p engine.Person, id string, look Display) (Card, error) {
+	r, d, err := g.readFor(ctx, p, id)
 	if err != nil {
 		return Card{}, err
 	}
@@ -204,7 +204,7 @@ func (g *Queries) Card(ctx context.Context, p engine.Person, id string, look Loo
 	if err := g.fill(ctx, &card, r); err != nil {
 		return Card{}, err
 	}
-	if card.Arguments != nil && (look == Whole || look == Page && !card.Long) {
+	if card.Arguments != nil && (look == Full || look == Excerpt && !card.Long) {
 		if err := g.Store.Approvals.MarkRead(ctx, id, p.ID, a.Call.Digest); err != nil {
 			return Card{}, err
 		}

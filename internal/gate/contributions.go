@@ -101,7 +101,7 @@ func (g *Contributions) voteRefused(v VoteRequest, by engine.Actor) engine.Event
 // mustHaveSeen refuses to take an approval of long arguments from somebody who
 // has not been shown all of them.
 func (g *Contributions) mustHaveSeen(ctx context.Context, v VoteRequest, by engine.Actor) error {
-	r, _, err := g.read(ctx, v.Person, v.ApprovalID)
+	r, _, err := g.readFor(ctx, v.Person, v.ApprovalID)
 	switch {
 	case errors.Is(err, access.NoSuchApproval):
 		return nil // contribute says so, and records it

@@ -13,8 +13,8 @@ import (
 	"holdpoint/internal/store"
 )
 
-// errands are what a person is asked for beside deciding.
-func (h *house) errands(who string) gate.Errands {
+// tasks are what a person is asked for beside deciding.
+func (h *house) tasks(who string) gate.Tasks {
 	h.t.Helper()
 	e, err := h.Queries.Tasks(context.Background(), h.people[who])
 	if err != nil {
@@ -23,15 +23,15 @@ func (h *house) errands(who string) gate.Errands {
 	return e
 }
 
-func (h *house) says(who, id, text string) gate.Said {
+func (h *house) says(who, id, text string) gate.Contribution {
 	p := h.people[who]
 	p.VerifiedBy, p.VerifiedAt = "totp", time.Now()
-	return gate.Said{Person: p, ApprovalID: id, Comment: text, Channel: "console"}
+	return gate.Contribution{Person: p, ApprovalID: id, Comment: text, Channel: "console"}
 }
 
 func (h *house) card(who, id string) gate.Card {
 	h.t.Helper()
-	c, err := h.Queries.Card(context.Background(), h.people[who], id, gate.Glance)
+	c, err := h.Queries.Card(context.Background(), h.people[who], id, gate.Unrecorded)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -60,22 +60,22 @@ func TestQuestionsWaitForTheRequestingSide(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 1))
 	ctx := context.Background()
 	a := h.open(deferred)
-	if e := h.errands("owner"); len(e.Mine) != 0 {
+	if e := h.tasks("owner"); len(e.Mine) != 0 {
 		t.Errorf("nothing is asked yet: %+v", e.Mine)
 	}
 	if _, err := h.Contributions.Ask(ctx, h.says("ada", a.ID, "What for?"), nil); err != nil {
 		t.Fatal(err)
 	}
-	if e := h.errands("owner"); len(e.Mine) != 1 || e.Mine[0].ID != a.ID {
+	if e := h.tasks("owner"); len(e.Mine) != 1 || e.Mine[0].ID != a.ID {
 		t.Errorf("the owner is asked: %+v", e.Mine)
 	}
-	if e := h.errands("ben"); len(e.Mine) != 0 {
+	if e := h.tasks("ben"); len(e.Mine) != 0 {
 		t.Errorf("a reviewer is asked nothing: %+v", e.Mine)
 	}
 	if _, err := h.Contributions.InformInPerson(ctx, h.says("owner", a.ID, "For the invoice."), nil); err != nil {
 		t.Fatal(err)
 	}
-	if e := h.errands("owner"); len(e.Mine) != 0 {
+	if e := h.tasks("owner"); len(e.Mine) != 0 {
 		t.Errorf("it is answered: %+v", e.Mine)
 	}
 }
@@ -94,7 +94,7 @@ func TestWhatIsOwedAfterwards(t *testing.T) {
 	}
 	h.settle(a.ID)
 	for who, want := range map[string]int{"ben": 1, "fay": 0, "owner": 0, "stranger": 0} {
-		if e := h.errands(who); len(e.Reviews) != want {
+		if e := h.tasks(who); len(e.Reviews) != want {
 			t.Errorf("%s: %d to look at afterwards, want %d", who, len(e.Reviews), want)
 		}
 	}
@@ -111,7 +111,7 @@ func TestWhatIsOwedAfterwards(t *testing.T) {
 		t.Fatal(err)
 	}
 	for who, want := range map[string]int{"owner": 1, "ben": 0, "fay": 0} {
-		if e := h.errands(who); len(e.Unknown) != want {
+		if e := h.tasks(who); len(e.Unknown) != want {
 			t.Errorf("%s: %d of unknown fate, want %d", who, len(e.Unknown), want)
 		}
 	}
@@ -121,7 +121,7 @@ func TestWhatIsOwedAfterwards(t *testing.T) {
 	if _, err := h.Contributions.Reconcile(ctx, h.says("owner", a.ID, "the ledger has it"), approval.Succeeded, nil); err != nil {
 		t.Fatal(err)
 	}
-	if b, o := h.errands("ben"), h.errands("owner"); len(b.Reviews)+len(o.Unknown) != 0 {
+	if b, o := h.tasks("ben"), h.tasks("owner"); len(b.Reviews)+len(o.Unknown) != 0 {
 		t.Errorf("still owed: %+v, %+v", b, o)
 	}
 	c := h.card("ben", a.ID)
@@ -142,7 +142,7 @@ func TestSessionTogether(t *testing.T) {
 	if first.Session == "" || first.Session != second.Session {
 		t.Fatalf("sessions %q and %q", first.Session, second.Session)
 	}
-	cards, full, err := h.Queries.Session(ctx, h.people["ada"], "bot", first.Session, gate.Page)
+	cards, full, err := h.Queries.Session(ctx, h.people["ada"], "bot", first.Session, gate.Excerpt)
 	if err != nil || full || len(cards) != 2 || cards[0].Approval.ID != first.ID || cards[0].Session != 2 || string(cards[0].Arguments) != string(parse(t, args).Canonical()) {
 		t.Fatalf("got %d cards, %v, %v", len(cards), full, err)
 	}
@@ -150,15 +150,15 @@ func TestSessionTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.settle(first.ID)
-	cards, _, err = h.Queries.Session(ctx, h.people["ada"], "bot", first.Session, gate.Page)
+	cards, _, err = h.Queries.Session(ctx, h.people["ada"], "bot", first.Session, gate.Excerpt)
 	if err != nil || len(cards) != 2 || cards[0].Approval.ID != second.ID {
 		t.Errorf("what waits does not come first: %v", err)
 	}
 	h.join("nobody", "unrelated")
-	if _, _, err := h.Queries.Session(ctx, h.people["nobody"], "bot", first.Session, gate.Page); code(err) != "not_found" {
+	if _, _, err := h.Queries.Session(ctx, h.people["nobody"], "bot", first.Session, gate.Excerpt); code(err) != "not_found" {
 		t.Errorf("somebody without a say: %v", err)
 	}
-	if _, _, err := h.Queries.Session(ctx, h.people["ada"], "other-bot", first.Session, gate.Page); code(err) != "not_found" {
+	if _, _, err := h.Queries.Session(ctx, h.people["ada"], "other-bot", first.Session, gate.Excerpt); code(err) != "not_found" {
 		t.Errorf("another agent's: %v", err)
 	}
 }

@@ -12,33 +12,33 @@ import (
 	"holdpoint/internal/store"
 )
 
-// deputy is a person together with those for whom they stand in. Standing in
+// delegate is a person together with those for whom they stand in. Standing in
 // for somebody gives that one's say, and so the sight of what needs it. It does
 // not give what somebody may see for another reason: because they are on the
 // requesting side, or as an auditor or administrator.
-type deputy struct {
+type delegate struct {
 	engine.Person
 	chains []store.Chain
 }
 
-// deputy looks up for whom the person stands in now.
-func (g *core) deputy(ctx context.Context, p engine.Person) (deputy, error) {
+// delegate looks up for whom the person stands in now.
+func (g *core) delegate(ctx context.Context, p engine.Person) (delegate, error) {
 	chains, err := g.Store.Delegations.Chains(ctx, p.ID)
-	return deputy{p, chains}, err
+	return delegate{p, chains}, err
 }
 
 // stands is the person as somebody who speaks for the last one of the chain.
-func (d deputy) stands(chain store.Chain) approval.Voter {
+func (d delegate) stands(chain store.Chain) approval.Voter {
 	v := voter(d.Person)
 	v.Via = chain.Voter
 	return v
 }
 
-// others are the standings that the person has by way of others.
-func (d deputy) others() []store.Standing {
+// standings are the standings that the person has by way of others.
+func (d delegate) standings() []store.Standing {
 	var list []store.Standing
 	for _, chain := range d.chains {
-		s := store.Standing{Roles: lent(chain), Voices: []string{d.Identity}}
+		s := store.Standing{Roles: delegatedRoles(chain), Voices: []string{d.Identity}}
 		for _, v := range chain.Voter {
 			s.Voices = append(s.Voices, v.Identity)
 		}
@@ -55,24 +55,24 @@ func speaks(chain store.Chain) bool {
 		!slices.ContainsFunc(chain.Voter, func(v approval.Voter) bool { return !v.Active })
 }
 
-// lent are the roles that a chain lends: those of its last one that decide.
-func lent(chain store.Chain) []string {
+// delegatedRoles are the roles that a chain lends: those of its last one that decide.
+func delegatedRoles(chain store.Chain) []string {
 	if len(chain.Voter) == 0 {
 		return nil
 	}
 	roles := slices.Clone(chain.Voter[len(chain.Voter)-1].Roles)
-	return slices.DeleteFunc(roles, Unlent)
+	return slices.DeleteFunc(roles, Undelegable)
 }
 
-// Unlent reports whether a role stays with whoever has it.
-func Unlent(role string) bool {
+// Undelegable reports whether a role stays with whoever has it.
+func Undelegable(role string) bool {
 	return role == access.AdminRole || role == access.AuditorRole || role == approval.BreakGlassRole
 }
 
 // mayRead reports whether the person may see the approval, for themselves or for
 // somebody whose say it asks for.
-func (d deputy) mayRead(a approval.Approval) bool {
-	return mayRead(d.Person, a) || slices.ContainsFunc(d.others(), func(s store.Standing) bool {
+func (d delegate) mayRead(a approval.Approval) bool {
+	return mayRead(d.Person, a) || slices.ContainsFunc(d.standings(), func(s store.Standing) bool {
 		barred := slices.ContainsFunc(s.Voices, func(who string) bool { return slices.Contains(a.Plan.Excluded, who) })
 		return !barred && asksFor(a.Plan, s.Roles)
 	})
@@ -89,7 +89,7 @@ func asksFor(p approval.Plan, roles []string) bool {
 
 // mayVote says in whose place the person could approve the approval now, nil for
 // their own, or why they cannot.
-func (d deputy) mayVote(a approval.Approval, now time.Time) (via []string, err error) {
+func (d delegate) mayVote(a approval.Approval, now time.Time) (via []string, err error) {
 	own := a.MayVote(voter(d.Person), now)
 	if !errors.Is(own, approval.ErrNotEligible) && !errors.Is(own, approval.ErrNotNeeded) {
 		return nil, own
@@ -106,10 +106,10 @@ func (d deputy) mayVote(a approval.Approval, now time.Time) (via []string, err e
 	return nil, own
 }
 
-// read reads an approval for a person. The error is notFound for one that is not
+// readFor reads an approval for a person. The error is notFound for one that is not
 // there and for one that they may not see.
-func (g *core) read(ctx context.Context, p engine.Person, id string) (store.Record, deputy, error) {
-	d, err := g.deputy(ctx, p)
+func (g *core) readFor(ctx context.Context, p engine.Person, id string) (store.Record, delegate, error) {
+	d, err := g.delegate(ctx, p)
 	if err != nil {
 		return store.Record{}, d, err
 	}
@@ -133,7 +133,7 @@ func visible(c *store.Change, p engine.Person) error {
 	if err != nil {
 		return err
 	}
-	if !(deputy{p, chains}).mayRead(c.Approval) {
+	if !(delegate{p, chains}).mayRead(c.Approval) {
 		return access.NoSuchApproval
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 )
 
 // Tasks is what somebody is asked for beside deciding.
-type Errands struct {
+type Tasks struct {
 	// Unknown are calls of which the person can say what became of them, and
 	// Reviews calls for which somebody else broke the glass alone.
 	Unknown, Reviews []approval.Approval
@@ -20,17 +20,17 @@ type Errands struct {
 	Mine []approval.Approval
 }
 
-// maxErrands bounds each list of errands.
-const maxErrands = 50
+// maxTasks bounds each list of errands.
+const maxTasks = 50
 
 // Tasks lists what the person is asked for beside deciding.
-func (g *Queries) Tasks(ctx context.Context, p engine.Person) (Errands, error) {
-	var e Errands
+func (g *Queries) Tasks(ctx context.Context, p engine.Person) (Tasks, error) {
+	var e Tasks
 	var err error
-	if e.Unknown, err = g.Store.Approvals.ExecutionUnknown(ctx, p.Has(access.AdminRole), p.Identity, maxErrands); err != nil {
+	if e.Unknown, err = g.Store.Approvals.ExecutionUnknown(ctx, p.Has(access.AdminRole), p.Identity, maxTasks); err != nil {
 		return e, err
 	}
-	owed, err := g.Store.Approvals.ReviewOwed(ctx, p.Identity, maxErrands)
+	owed, err := g.Store.Approvals.ReviewOwed(ctx, p.Identity, maxTasks)
 	if err != nil {
 		return e, err
 	}
@@ -88,7 +88,7 @@ const MaxSession = 50
 // Session lists the calls of one of an agent's sessions that the person may see,
 // as their cards: those that wait first. full says whether more were left out.
 // look is Page when the cards are put before the person; what is long never is.
-func (g *Queries) Session(ctx context.Context, p engine.Person, agentID, session string, look Look) (cards []Card, full bool, err error) {
+func (g *Queries) Session(ctx context.Context, p engine.Person, agentID, session string, look Display) (cards []Card, full bool, err error) {
 	list, err := g.Store.Approvals.OfSession(ctx, agentID, session, MaxSession+1)
 	if err != nil {
 		return nil, false, err
@@ -96,10 +96,10 @@ func (g *Queries) Session(ctx context.Context, p engine.Person, agentID, session
 	if full = len(list) > MaxSession; full {
 		list = list[:MaxSession]
 	}
-	if look == Whole {
-		look = Page
+	if look == Full {
+		look = Excerpt
 	}
-	d, err := g.deputy(ctx, p)
+	d, err := g.delegate(ctx, p)
 	if err != nil {
 		return nil, false, err
 	}
