@@ -33,7 +33,7 @@ func (a auditDoor) auditReports() []operation {
 // day reads a moment as people write one in a report's form: a date will do.
 func day(into *time.Time) func(string) error {
 	return func(value string) (err error) {
-		if *into, err = report.ReportMoment(value); err != nil {
+		if *into, err = report.ParseTime(value); err != nil {
 			return errors.New("a time such as 2027-01-31 or 2027-01-31T18:00:00Z")
 		}
 		return nil

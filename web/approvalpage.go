@@ -111,7 +111,8 @@ func shownCard(c gate.Card) audit.Card {
 	return audit.Card{ApprovalID: c.Approval.ID, Edition: c.Approval.Plan.Edition, CallDigest: c.Approval.Call.Digest, Salt: c.Salt}
 }
 
-// viewingOf is how somebody looks at the answer to a request: not at all at a HEAD's.
+// viewingOf says how much of the card the answer to a request shows: nothing, when it
+// is a HEAD, which has no body.
 func viewingOf(r *http.Request) gate.Display {
 	if r.Method == http.MethodHead {
 		return gate.Unrecorded

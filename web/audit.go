@@ -29,9 +29,9 @@ type Log interface {
 // LogSearch finds events in the log.
 type LogSearch interface {
 	Events
-	// SearchLog lists up to limit events; it may end before, and says where.
+	// Search lists up to limit events; it may end before, and says where.
 	Search(ctx context.Context, f auditlog.EventFilter, limit int) (auditlog.Found, error)
-	// LogEventAt reads what is at a place; a record that is gone has an empty ID.
+	// EventAt reads what is at a place; a record that is gone has an empty ID.
 	EventAt(ctx context.Context, seq int64) (audit.Record, error)
 	Everybody(ctx context.Context) ([]engine.Person, error)
 }

@@ -21,7 +21,7 @@ const checkpointsPage = 50
 // Checkpoints is what the page of checkpoints needs of the log.
 type Checkpoints interface {
 	Standing(ctx context.Context) (auditlog.Standing, error)
-	// LogCheckpoints lists checkpoints, newest first, below a size; 0 for all.
+	// Checkpoints lists checkpoints, newest first, below a size; 0 for all.
 	Checkpoints(ctx context.Context, below int64, limit int) ([]auditlog.Checkpoint, error)
 }
 

@@ -15,12 +15,12 @@ import (
 // Delegations is what the console needs for people who are away; admin.Delegations is one.
 // Every change is on record. Errors are as Inbox's are.
 type Delegations interface {
-	// Aways lists the delegations that are in force or to come, as far as the
+	// Absences lists the delegations that are in force or to come, as far as the
 	// person may see them.
 	Absences(ctx context.Context, p engine.Person) (admin.Absences, error)
-	// Delegate lets a deputy decide in somebody's place for a time.
+	// Create lets a deputy decide in somebody's place for a time.
 	Create(ctx context.Context, r admin.DelegateRequest) (admin.Delegation, error)
-	// RevokeDelegation ends a delegation at once.
+	// Revoke ends a delegation at once.
 	Revoke(ctx context.Context, by engine.Person, id, channel, requestID string) error
 }
 

@@ -24,9 +24,9 @@ import (
 // Grants is what the console needs of standing grants; *gate.Grants is one. Errors
 // are as Inbox's are.
 type Grants interface {
-	// Grants lists those that the person may know of, and says what time it is.
+	// ForPerson lists those that the person may know of, and says what time it is.
 	ForPerson(ctx context.Context, p engine.Person) ([]gate.Grant, time.Time, error)
-	// ProposeGrant says what a grant would have done to the past.
+	// Propose says what a grant would have done to the past.
 	Propose(ctx context.Context, r gate.GrantRequest) (gate.Backtest, error)
 	Save(ctx context.Context, r gate.GrantRequest) (gate.Grant, error)
 	Revoke(ctx context.Context, p engine.Person, id string, by access.By, once *access.Once[access.Done]) error

@@ -26,7 +26,7 @@ func TestWhatIsWantedCanBeGiven(t *testing.T) {
 		}}
 		a.State = approval.Advance(a.Plan, nil, now)
 		wanted := k.Traits().Wanted != ""
-		if listed := gate.AsksOf(owner, a); listed != wanted {
+		if listed := gate.AwaitsRequester(owner, a); listed != wanted {
 			t.Errorf("%s: the owner's list has it: %t, want %t", k, listed, wanted)
 		}
 		asked := openTasks(gate.Card{Approval: a, Now: now}, owner, func(id string) string { return id })

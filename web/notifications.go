@@ -18,15 +18,15 @@ import (
 // Notifications is what the console needs to say who is told; admin.Endpoints is one.
 // Every change is on record with who made it. Errors are as Inbox's are.
 type Notifications interface {
-	// Told lists the endpoints, without what is secret about them, and up to limit
+	// Overview lists the endpoints, without what is secret about them, and up to limit
 	// notifications that were given up: both as they are at one moment.
 	Overview(ctx context.Context, limit int) ([]admin.Endpoint, []admin.DeadLetter, error)
-	// AddEndpoint returns what the receiver verifies by, which is not kept where it
+	// Add returns what the receiver verifies by, which is not kept where it
 	// could be shown again; "" for kinds that have nothing of the sort.
 	Add(ctx context.Context, by access.By, e admin.NewEndpoint) (id, shown string, err error)
 	Switch(ctx context.Context, by access.By, id string, off bool) error
 	RotateSecret(ctx context.Context, by access.By, id, url string, overlap time.Duration) (shown string, err error)
-	// TestEndpoint queues a test; to is where e-mail goes.
+	// Test queues a test; to is where e-mail goes.
 	Test(ctx context.Context, by access.By, id, to string) (string, error)
 	Resend(ctx context.Context, by access.By, id string) error
 }

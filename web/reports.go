@@ -41,10 +41,10 @@ func (h *reportHandler) register(mux *http.ServeMux) {
 // the period.
 func reportForm(query url.Values) (form views.ReportForm, since, until time.Time, err error) {
 	form = views.ReportForm{At: query.Get("at"), Since: query.Get("since"), Until: query.Get("until"), Zone: query.Get("zone")}
-	if since, err = report.ReportMoment(form.Since); err != nil {
+	if since, err = report.ParseTime(form.Since); err != nil {
 		return form, since, until, err
 	}
-	until, err = report.ReportMoment(form.Until)
+	until, err = report.ParseTime(form.Until)
 	if err == nil && len(strings.TrimSpace(form.Until)) == len(time.DateOnly) {
 		until = until.AddDate(0, 0, 1)
 	}
@@ -77,7 +77,7 @@ func (h *reportHandler) access(w http.ResponseWriter, r *http.Request, p engine.
 	v := views.AccessReport{Frame: h.site.frame(p, "Access report", "audit"), Form: form}
 	q := report.AccessQuery{Since: since, Until: until}
 	if err == nil {
-		q.At, err = report.ReportMoment(form.At)
+		q.At, err = report.ParseTime(form.At)
 	}
 	var found report.AccessReport
 	if err == nil {

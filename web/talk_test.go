@@ -191,7 +191,7 @@ func (m *memory) Tasks(_ context.Context, p engine.Person) (gate.Tasks, error) {
 			e.Unknown = append(e.Unknown, a)
 		case c.Afterwards != nil && c.Afterwards.DoneAt == nil && gate.MayReviewAfterwards(p, a):
 			e.Reviews = append(e.Reviews, a)
-		case gate.AsksOf(p, a):
+		case gate.AwaitsRequester(p, a):
 			e.Mine = append(e.Mine, a)
 		}
 	}

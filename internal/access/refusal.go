@@ -83,11 +83,13 @@ type RejectedRequest struct {
 	Status int
 }
 
+// OtherRequest refuses an Idempotency-Key that belongs to another request.
 var OtherRequest = &Refusal{
 	Kind: Invalid, Code: "idempotency_key_reused",
 	Detail: "This Idempotency-Key was used for a different request. Use a new key for a new request.",
 }
 
+// UnstorableText refuses a text that no database can keep.
 var UnstorableText = &Refusal{Kind: Invalid, Code: "unfit_text", Detail: "A text holds a character that cannot be kept, such as NUL."}
 
 // NoSuchApproval is the one answer for an approval that is not there and for one that

@@ -187,40 +187,40 @@ func (a Delegations) Revoke(ctx context.Context, by engine.Person, id, channel, 
 
 // Absences lists the delegations that are in force or still to come, as far as the
 // person may see them.
-func (d Delegations) Absences(ctx context.Context, p engine.Person) (Absences, error) {
+func (a Delegations) Absences(ctx context.Context, p engine.Person) (Absences, error) {
 	whose := p.ID
 	if access.MayAdminister(p) {
 		whose = ""
 	}
-	var a Absences
-	list, now, err := d.Store.Delegations.List(ctx, whose, maxDelegations)
+	var found Absences
+	list, now, err := a.Store.Delegations.List(ctx, whose, maxDelegations)
 	if err != nil {
-		return a, err
+		return found, err
 	}
-	everybody, err := d.Store.People.List(ctx)
+	everybody, err := a.Store.People.List(ctx)
 	if err != nil {
-		return a, err
+		return found, err
 	}
 	known := map[string]engine.Person{}
 	for _, one := range everybody {
 		known[one.ID] = one
 		if !one.Disabled {
-			a.People = append(a.People, one)
+			found.People = append(found.People, one)
 		}
 	}
-	slices.SortStableFunc(a.People, func(x, y engine.Person) int { return cmp.Compare(strings.ToLower(x.Name), strings.ToLower(y.Name)) })
-	a.Now = now
+	slices.SortStableFunc(found.People, func(x, y engine.Person) int { return cmp.Compare(strings.ToLower(x.Name), strings.ToLower(y.Name)) })
+	found.Now = now
 	for _, d := range list {
 		away := Absence{Delegation: d, Person: known[d.PersonID], Deputy: known[d.DeputyID], Active: !now.Before(d.From)}
 		switch p.ID {
 		case d.PersonID:
-			a.Mine = append(a.Mine, away)
+			found.Mine = append(found.Mine, away)
 		case d.DeputyID:
-			a.For = append(a.For, away)
+			found.For = append(found.For, away)
 		}
 		if whose == "" {
-			a.All = append(a.All, away)
+			found.All = append(found.All, away)
 		}
 	}
-	return a, nil
+	return found, nil
 }

@@ -105,7 +105,7 @@ func encodeEndpoint(s notify.Settings, t notify.Target) (settings, target []byte
 	return settings, target, nil
 }
 
-// read records an act of administration of an endpoint.
+// endpointEvent records an act of administration of an endpoint.
 func endpointEvent(b access.By, code, message, id, kind string) engine.Event {
 	e := b.Event(code, message, "", "")
 	payload, err := json.Marshal(map[string]string{"endpoint_id": id, "kind": kind})

@@ -1,7 +1,3 @@
-// Package export writes the audit log, or a part of it, for others to keep and to
-// check: as JSON Lines that prove themselves, and in forms that other programs
-// take. It writes as it reads, in memory that does not grow with the log; and
-// that somebody has exported what is itself an event.
 package auditlog
 
 import (
@@ -260,7 +256,7 @@ func (x *Exporter) record(ctx context.Context, r ExportRequest, code, message st
 	return e.ID, x.Store.Events.RecordExport(ctx, e)
 }
 
-// Filter is the filter as an export's header has it.
+// HeaderFilter is the filter as an export's header has it.
 func HeaderFilter(f store.EventFilter) audit.Filter {
 	return audit.Filter{
 		Since: f.Since, Until: f.Until, AgentID: f.AgentID, Tool: f.Tool, Outcome: f.Outcome, Type: f.Type, ActorID: f.ActorID, ApprovalID: f.ApprovalID,

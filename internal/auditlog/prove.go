@@ -188,8 +188,8 @@ func (l *Log) covering(ctx context.Context, r audit.Record) (Checkpoint, error) 
 	return c, l.broken(ctx, fmt.Errorf("the newest checkpoint is of %d events, and %s has the place %d", c.Size, r.ID, r.Leaf))
 }
 
-// Continued is the proof that the log of one size continues that of another.
-type Continued struct {
+// ConsistencyProof is the proof that the log of one size continues that of another.
+type ConsistencyProof struct {
 	From, To int64
 	Proof    tlog.TreeProof
 	// Checkpoints are those that were signed of these sizes: that of To is among
@@ -200,7 +200,7 @@ type Continued struct {
 // Consistency proves that the log of to events continues that of from events, for
 // whoever has kept a checkpoint of those. A checkpoint of to events has to have
 // been signed; 0 stands for the newest.
-func (l *Log) Consistency(ctx context.Context, from, to int64) (Continued, error) {
+func (l *Log) Consistency(ctx context.Context, from, to int64) (ConsistencyProof, error) {
 	var later Checkpoint
 	var err error
 	if to == 0 {
@@ -209,12 +209,12 @@ func (l *Log) Consistency(ctx context.Context, from, to int64) (Continued, error
 		err = noCheckpoint
 	}
 	if err != nil {
-		return Continued{}, err
+		return ConsistencyProof{}, err
 	}
 	if from < 0 || from > later.Size {
-		return Continued{}, &access.Refusal{Kind: access.Malformed, Code: "bad_query", Detail: fmt.Sprintf("from has to be a size of the log that is not above %d.", later.Size)}
+		return ConsistencyProof{}, &access.Refusal{Kind: access.Malformed, Code: "bad_query", Detail: fmt.Sprintf("from has to be a size of the log that is not above %d.", later.Size)}
 	}
-	c := Continued{From: from, To: later.Size, Checkpoints: []Checkpoint{later}}
+	c := ConsistencyProof{From: from, To: later.Size, Checkpoints: []Checkpoint{later}}
 	c.Proof, err = l.prove(ctx, func(tiles audit.Tiles) ([]tlog.Hash, error) { return tiles.ProveTree(later.Size, later.Root, from) })
 	if err != nil || from == later.Size {
 		return c, err
@@ -224,11 +224,11 @@ func (l *Log) Consistency(ctx context.Context, from, to int64) (Continued, error
 		return c, nil // whoever has one all the same finds out what is wrong
 	}
 	if err != nil {
-		return Continued{}, err
+		return ConsistencyProof{}, err
 	}
 	wrong := audit.CheckTree(c.Proof, audit.Checkpoint{Size: later.Size, Root: later.Root}, audit.Checkpoint{Size: former.Size, Root: former.Root})
 	if wrong != nil {
-		return Continued{}, l.broken(ctx, wrong)
+		return ConsistencyProof{}, l.broken(ctx, wrong)
 	}
 	c.Checkpoints = []Checkpoint{former, later}
 	return c, nil

@@ -88,7 +88,7 @@ type Standing struct {
 	Oldest, Now time.Time
 }
 
-// MaxWaiting is up to where LogStanding counts.
+// MaxWaiting is how far Standing counts.
 const MaxWaiting = store.MaxUnsequenced
 
 // Standing reads how the log stands.

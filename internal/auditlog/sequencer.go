@@ -133,7 +133,7 @@ func (q *Sequencer) lead(ctx context.Context, l *store.LogLeader, tick <-chan ti
 		}
 		if time.Since(q.thinned) > thinEvery {
 			q.thinned = time.Now()
-			if err := l.Thin(ctx); err != nil {
+			if err := l.PruneCheckpoints(ctx); err != nil {
 				return fmt.Errorf("drop old checkpoints: %w", err)
 			}
 		}
@@ -167,7 +167,7 @@ func (q *Sequencer) progress(size, left int64) {
 // error the tree may be ahead of the log: it has to be read again.
 func (q *Sequencer) once(ctx context.Context, l *store.LogLeader, head *store.LogHead, tree *audit.Tree) (left int64, err error) {
 	q.at("safe")
-	safe, err := l.Safe(ctx)
+	safe, err := l.HighWaterMark(ctx)
 	if err != nil || safe <= head.Seq {
 		return 0, err
 	}

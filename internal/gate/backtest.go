@@ -30,7 +30,7 @@ type Backtest struct {
 	// been erased.
 	Unreadable int
 	// Matching are those that it would have voted for, the newest first.
-	Matching []store.Past
+	Matching []store.PastCall
 	// At is the moment from which on nothing was looked at.
 	At time.Time
 }
@@ -47,8 +47,8 @@ func (b Backtest) Count(s approval.Status) int {
 }
 
 // Denials are the matching ones that people have denied.
-func (b Backtest) Denials() []store.Past {
-	return slices.DeleteFunc(slices.Clone(b.Matching), func(p store.Past) bool { return p.Status != approval.Denied })
+func (b Backtest) Denials() []store.PastCall {
+	return slices.DeleteFunc(slices.Clone(b.Matching), func(p store.PastCall) bool { return p.Status != approval.Denied })
 }
 
 // backtest tries a pattern on the agent's former calls of the tool, one document
@@ -68,7 +68,7 @@ func (g *Grants) backtest(ctx context.Context, from approval.Approval, arguments
 	digest := canon.Digest(from.Call.Tool, arguments)
 	matches := map[string]bool{}
 	for batch := range slices.Chunk(past, backtestBatch) {
-		byID, ids := map[string]store.Past{}, make([]string, len(batch))
+		byID, ids := map[string]store.PastCall{}, make([]string, len(batch))
 		for i, one := range batch {
 			byID[one.ID], ids[i] = one, one.ID
 		}
@@ -97,7 +97,7 @@ func (g *Grants) backtest(ctx context.Context, from approval.Approval, arguments
 }
 
 // openArguments reads the arguments of a former call of the same agent.
-func (g *Grants) openArguments(from approval.Approval, one store.Past, box seal.Box, now time.Time) (canon.Value, error) {
+func (g *Grants) openArguments(from approval.Approval, one store.PastCall, box seal.Box, now time.Time) (canon.Value, error) {
 	document, err := g.Sealer.Open(one.ID, box)
 	if err != nil {
 		return canon.Value{}, fmt.Errorf("open the arguments of %s: %w", one.ID, err)

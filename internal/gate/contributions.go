@@ -118,7 +118,7 @@ func (g *Contributions) mustHaveSeen(ctx context.Context, v VoteRequest, by engi
 	return g.refuse(ctx, notShown, g.event(engine.Voted, engine.Deny, r.Approval, by, v.RequestID))
 }
 
-// hasSeen is the same within a change.
+// hasSeen refuses, under the lock of a change, what mustHaveSeen refuses.
 func (g *Contributions) hasSeen(ctx context.Context, c *store.Change, p engine.Person, digest string) error {
 	if c.Size <= g.LongArguments {
 		return nil

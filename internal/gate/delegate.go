@@ -35,10 +35,10 @@ func (d delegate) stands(chain store.Chain) approval.Voter {
 }
 
 // standings are the standings that the person has by way of others.
-func (d delegate) standings() []store.Standing {
-	var list []store.Standing
+func (d delegate) standings() []store.Eligibility {
+	var list []store.Eligibility
 	for _, chain := range d.chains {
-		s := store.Standing{Roles: delegatedRoles(chain), Voices: []string{d.Identity}}
+		s := store.Eligibility{Roles: delegatedRoles(chain), Voices: []string{d.Identity}}
 		for _, v := range chain.Voter {
 			s.Voices = append(s.Voices, v.Identity)
 		}
@@ -72,7 +72,7 @@ func Undelegable(role string) bool {
 // mayRead reports whether the person may see the approval, for themselves or for
 // somebody whose say it asks for.
 func (d delegate) mayRead(a approval.Approval) bool {
-	return mayRead(d.Person, a) || slices.ContainsFunc(d.standings(), func(s store.Standing) bool {
+	return mayRead(d.Person, a) || slices.ContainsFunc(d.standings(), func(s store.Eligibility) bool {
 		barred := slices.ContainsFunc(s.Voices, func(who string) bool { return slices.Contains(a.Plan.Excluded, who) })
 		return !barred && asksFor(a.Plan, s.Roles)
 	})
@@ -106,8 +106,8 @@ func (d delegate) mayVote(a approval.Approval, now time.Time) (via []string, err
 	return nil, own
 }
 
-// readFor reads an approval for a person. The error is notFound for one that is not
-// there and for one that they may not see.
+// readFor reads an approval for a person. The error is NoSuchApproval for one that
+// is not there and for one that they may not see.
 func (g *core) readFor(ctx context.Context, p engine.Person, id string) (store.Record, delegate, error) {
 	d, err := g.delegate(ctx, p)
 	if err != nil {

@@ -152,7 +152,7 @@ func TestDeputySeesWhileInForce(t *testing.T) {
 	}
 }
 
-// A delegate gets a say, not what somebody sees for another reason.
+// A deputy gets a say, not what somebody sees for another reason.
 func TestDeputyOfTheRequestingSide(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 1))
 	ended, pending := h.open(deferred), h.open(deferred)

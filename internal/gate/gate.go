@@ -113,7 +113,7 @@ func (g *core) Repeated(ctx context.Context, request *access.Request) error {
 	return err
 }
 
-// Event starts an event about an approval.
+// event starts an event about an approval.
 func (g *core) event(kind engine.EventType, outcome engine.Outcome, a approval.Approval, by engine.Actor, requestID string) engine.Event {
 	return ApprovalEvent(g.Sealer, kind, outcome, a, by, requestID)
 }

@@ -414,7 +414,7 @@ func TestWhatWaitsCanBeApproved(t *testing.T) {
 		}
 		waiting++
 		a := approval.Approval{ID: "apr_abc", Call: proposal.Call}
-		again, err := judge.Again(a, doc.Canonical(), now)
+		again, err := judge.Recheck(a, doc.Canonical(), now)
 		if err != nil {
 			t.Fatalf("%s: %v", c.ID, err)
 		}
@@ -470,14 +470,14 @@ func (fixed) CatchUp(context.Context) error { return nil }
 
 type broken struct{ fixed }
 
-func (broken) Again(approval.Approval, []byte, time.Time) (engine.Decision, error) {
+func (broken) Recheck(approval.Approval, []byte, time.Time) (engine.Decision, error) {
 	return engine.Decision{}, errors.New("the document is not the call that was approved")
 }
 
 type stricter struct{ fixed }
 
-func (s stricter) Again(a approval.Approval, doc []byte, now time.Time) (engine.Decision, error) {
-	d, err := s.Judge.Again(a, doc, now)
+func (s stricter) Recheck(a approval.Approval, doc []byte, now time.Time) (engine.Decision, error) {
+	d, err := s.Judge.Recheck(a, doc, now)
 	d.Findings = append(d.Findings, engine.Finding{Source: "policy", Code: "new_rule", Message: "New.", Route: engine.Refuse})
 	return d, err
 }

@@ -53,11 +53,11 @@ type (
 	// StandingGrant is a grant as it is stored.
 	StandingGrant = store.Grant
 	// PastCall is a former call that a grant is tried on.
-	PastCall = store.Past
+	PastCall = store.PastCall
 )
 
 // Propose says what a grant would have done to the past, and changes
-// nothing. Its refusals are those of SaveGrant.
+// nothing. Its refusals are those of Save.
 func (g *Grants) Propose(ctx context.Context, r GrantRequest) (Backtest, error) {
 	record, arguments, err := g.grantable(ctx, r)
 	if err != nil {
@@ -335,7 +335,7 @@ func (g *Grants) Revoke(ctx context.Context, p engine.Person, id string, by acce
 	return g.revoke(ctx, one, by, once)
 }
 
-// RevokeByKey is RevokeGrant for an administrator's key.
+// RevokeByKey is Revoke for an administrator's key.
 func (g *Grants) RevokeByKey(ctx context.Context, id string, by access.By, once *access.Once[access.Done]) error {
 	one, _, err := g.get(ctx, id)
 	if err != nil {

@@ -307,7 +307,7 @@ func TestGrantsNeverStandForHumansOrAgainstAPerson(t *testing.T) {
 	}
 }
 
-// A get is worth no more than its maker is when it is used.
+// A grant is worth no more than its maker is when it is used.
 func TestGrantIsItsMakersVote(t *testing.T) {
 	for name, change := range map[string]func(h *house){
 		"disabled": func(h *house) {

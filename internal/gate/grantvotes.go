@@ -164,7 +164,7 @@ func spoken(edition int, facts []approval.Fact, g store.Grant) bool {
 	})
 }
 
-// readFor opens the approval's arguments, once for all grants.
+// read opens the approval's arguments, once for all grants.
 func (b *ballots) read() error {
 	a := b.c.Approval
 	document, err := b.sealer.Open(a.ID, b.c.Sealed)

@@ -231,9 +231,9 @@ func policyOpinion(d policy.Decision, dialect string) engine.Opinion {
 	return o
 }
 
-// Again judges the sealed document of an approval whose requirements have been
+// Recheck judges the sealed document of an approval whose requirements have been
 // met, as its dialect has it once people have approved the call.
-func (j *Judge) Again(a approval.Approval, document []byte, now time.Time) (engine.Decision, error) {
+func (j *Judge) Recheck(a approval.Approval, document []byte, now time.Time) (engine.Decision, error) {
 	doc, err := canon.Parse(document)
 	if err != nil {
 		return engine.Decision{}, fmt.Errorf("read the sealed document of %s again: %w", a.ID, err)

@@ -12,7 +12,6 @@ import (
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/dialect/threegate"
-	"holdpoint/engine/token"
 	"holdpoint/internal/access"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
@@ -94,32 +93,6 @@ func (g *Queries) editedArguments(r store.Record) ([]byte, error) {
 	return args.Canonical(), nil
 }
 
-// sign makes a token from its row. The same row always gives the same jti:
-// however many tokens an agent asks for, one of them can be spent.
-func (g *Queries) sign(a approval.Approval, t *store.TokenRow, digest string, now time.Time) (string, error) {
-	expires := now.Add(g.TokenTTL)
-	if t.ValidUntil.Before(expires) {
-		expires = t.ValidUntil
-	}
-	// A token that would end within this second is no token.
-	if expires.Unix() <= now.Unix() {
-		return "", nil
-	}
-	constraints := a.Decision.Constraints
-	if t.Constraints != nil {
-		constraints = t.Constraints
-	}
-	signed, err := token.Sign(g.Ring, token.Claims{
-		Issuer: g.Issuer, Audience: a.Call.Environment, Subject: a.Call.AgentID,
-		IssuedAt: now.Unix(), NotBefore: now.Unix(), Expires: expires.Unix(), ID: t.JTI, ApprovalID: a.ID,
-		Outcome: string(engine.Approved), Digest: digest, PolicyDigest: a.Decision.PolicyDigest, Constraints: constraints,
-	})
-	if err != nil {
-		return "", fmt.Errorf("sign the token of %s: %w", a.ID, err)
-	}
-	return signed, nil
-}
-
 // ForPerson reads an approval for a signed-in person, without its token.
 func (g *Queries) ForPerson(ctx context.Context, p engine.Person, id string) (View, error) {
 	r, _, err := g.readFor(ctx, p, id)
@@ -162,7 +135,7 @@ func (g *Queries) Inbox(ctx context.Context, p engine.Person) ([]approval.Approv
 	if err != nil || len(d.Roles) == 0 && len(d.chains) == 0 {
 		return nil, err
 	}
-	standings := append(d.standings(), store.Standing{Roles: p.Roles, Voices: []string{p.Identity}})
+	standings := append(d.standings(), store.Eligibility{Roles: p.Roles, Voices: []string{p.Identity}})
 	list, now, err := g.Store.Approvals.Inbox(ctx, p.ID, standings, MaxInbox)
 	if err != nil {
 		return nil, err

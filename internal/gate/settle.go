@@ -32,9 +32,9 @@ type Settler struct {
 // CurrentRules are the rules in force, by which what people have approved is judged
 // again (rules.Keeper).
 type CurrentRules interface {
-	// Again judges the sealed document of an approval whose requirements have been
+	// Recheck judges the sealed document of an approval whose requirements have been
 	// met. It returns ErrNoRules while there is nothing to judge by.
-	Again(a approval.Approval, document []byte, now time.Time) (engine.Decision, error)
+	Recheck(a approval.Approval, document []byte, now time.Time) (engine.Decision, error)
 	// Reopen completes a decision that asks for more than the approval did, by the
 	// routing in force.
 	Reopen(a approval.Approval, d engine.Decision) (engine.Decision, approval.Terms)

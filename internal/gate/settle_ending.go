@@ -29,7 +29,8 @@ type ending struct {
 // end is the terminal state of an approval whose facts have decided it. What
 // people approved is judged again first: approval is not the last word.
 //
-// ErrNoRules comes with the end that it has if that cannot wait any longer.
+// While there are no rules to judge by, the error is ErrNoRules, and the ending is the
+// one for an approval whose deadline has passed meanwhile.
 func (s *Settler) end(c *store.Change) (ending, error) {
 	state := c.Approval.State
 	if state.Status != approval.Approved {
@@ -50,7 +51,7 @@ func (s *Settler) end(c *store.Change) (ending, error) {
 	if err != nil {
 		return unjudged("The sealed arguments cannot be opened, so the call cannot be judged again."), nil
 	}
-	again, err := s.Rules.Again(c.Approval, document, c.Now)
+	again, err := s.Rules.Recheck(c.Approval, document, c.Now)
 	if errors.Is(err, ErrNoRules) {
 		return unjudged("There were no rules in force by which the call could have been judged again."), err
 	}
@@ -72,7 +73,7 @@ func judged(c *store.Change, again engine.Decision) ending {
 	}
 	d.Requirements = c.Approval.Plan.Requirements
 	stricter := d.Stricter(again)
-	// What again's rules no longer set stays set: only more than there is counts.
+	// A constraint that the rules of now no longer set stays: they can only add.
 	narrowed, err := approval.Tighten(d.Constraints, again.Constraints)
 	if err != nil {
 		return ending{status: approval.Denied, reasons: changed("The call was approved under constraints that are not those of the policy any more.")}

@@ -328,7 +328,7 @@ func TestApprovedWaitsForRules(t *testing.T) {
 
 type noRules struct{ fixed }
 
-func (noRules) Again(approval.Approval, []byte, time.Time) (engine.Decision, error) {
+func (noRules) Recheck(approval.Approval, []byte, time.Time) (engine.Decision, error) {
 	return engine.Decision{}, fmt.Errorf("%w: the policy has expired", gate.ErrNoRules)
 }
 

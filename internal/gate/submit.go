@@ -64,7 +64,7 @@ type Outcome struct {
 }
 
 // submit takes a proposal through the pipeline and returns once the decision's
-// Event is durable: plugins may veto it, every check judges it, plugins may
+// event is durable: plugins may veto it, every check judges it, plugins may
 // make the decision stricter; a call that waits has its approval.
 func (g *Gate) submit(ctx context.Context, p access.Principal, proposal Proposal, r Request, once *access.Once[Outcome]) (Outcome, error) {
 	judge := g.Judge()
@@ -195,7 +195,7 @@ func (g *Gate) vetoed(ctx context.Context, p access.Principal, proposal Proposal
 	return Outcome{}, v.Refusal
 }
 
-// Store makes the decision durable, and keeps the answer for a repetition.
+// store makes the decision durable, and keeps the answer for a repetition.
 func (g *Gate) store(ctx context.Context, j Judgement, sub store.Submission, once *access.Once[Outcome]) (Outcome, error) {
 	finish := func(stored store.Stored) Outcome {
 		o := Outcome{Judgement: j, Event: sub.Event}

@@ -44,7 +44,7 @@ func (g *Queries) Tasks(ctx context.Context, p engine.Person) (Tasks, error) {
 		return e, err
 	}
 	for _, a := range mine {
-		if AsksOf(p, a) {
+		if AwaitsRequester(p, a) {
 			e.Mine = append(e.Mine, a)
 		}
 	}
@@ -62,9 +62,9 @@ func MayReviewAfterwards(p engine.Person, a approval.Approval) bool {
 	return mayRead(p, a) && mayReviewAfterwards(p, a) == nil
 }
 
-// AsksOf reports whether a waiting call asks for something that the person can
+// AwaitsRequester reports whether a waiting call asks for something that the person can
 // give as one of the requesting side.
-func AsksOf(p engine.Person, a approval.Approval) bool {
+func AwaitsRequester(p engine.Person, a approval.Approval) bool {
 	if a.Status.Terminal() || a.State.Status.Terminal() || !slices.Contains(a.Plan.Excluded, p.Identity) || a.State.Stage >= len(a.Plan.Requirements) {
 		return false
 	}

@@ -170,9 +170,9 @@ func reportPeriod(since, until, now time.Time) (time.Time, time.Time, error) {
 	return since.UTC(), until.UTC(), nil
 }
 
-// ReportMoment reads a moment of a report's query, in UTC: 2027-01-31,
+// ParseTime reads a moment of a report's query, in UTC: 2027-01-31,
 // 2027-01-31T18:00 or an RFC 3339 time. "" is the zero time.
-func ReportMoment(text string) (time.Time, error) {
+func ParseTime(text string) (time.Time, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
 		return time.Time{}, nil

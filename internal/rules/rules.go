@@ -110,12 +110,12 @@ func Open(ctx context.Context, cfg Config) (*Keeper, error) {
 // Judge is the judge of this moment.
 func (k *Keeper) Judge() *gate.Judge { return k.judge.Load() }
 
-// Again judges an approval again by the rules of this moment (gate.Judge.Again).
-func (k *Keeper) Again(a approval.Approval, document []byte, now time.Time) (engine.Decision, error) {
+// Recheck judges an approval again by the rules of this moment (gate.Judge.Again).
+func (k *Keeper) Recheck(a approval.Approval, document []byte, now time.Time) (engine.Decision, error) {
 	if err := k.Usable(context.Background()); err != nil {
 		return engine.Decision{}, fmt.Errorf("%w: %w", gate.ErrNoRules, err)
 	}
-	return k.Judge().Again(a, document, now)
+	return k.Judge().Recheck(a, document, now)
 }
 
 // Reopen completes a decision by the rules of this moment (gate.Judge.Reopen).

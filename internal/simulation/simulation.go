@@ -189,7 +189,7 @@ func (r *run) verdict(b *policy.Bundle, a approval.Approval, document []byte) (e
 		}
 		r.judges[key] = judge
 	}
-	d, err := judge.Again(a, document, a.Plan.OpenedAt)
+	d, err := judge.Recheck(a, document, a.Plan.OpenedAt)
 	if err != nil {
 		return d, policysim.Verdict{}, err
 	}

@@ -24,6 +24,48 @@ type Record struct {
 	Token    *TokenRow
 }
 
+// openingColumns are the columns of an approval that its opening writes.
+func openingColumns(a *approval.Approval) columns {
+	c, p := &a.Call, &a.Plan
+	return columns{
+		{"id", &a.ID},
+		{"agent_id", &c.AgentID},
+		{"request_id", &c.RequestID},
+		{"session", &a.Session},
+		{"dialect", &c.Dialect},
+		{"tool", &c.Tool},
+		{"category", &c.Category},
+		{"risk_domain", &c.RiskDomain},
+		{"environment", &c.Environment},
+		{"digest", &c.Digest},
+		{"requested_by", &a.RequestedBy},
+		{"decision", &a.Decision},
+		{"requirements", &p.Requirements},
+		{"terms", &p.Terms},
+		{"excluded", &p.Excluded},
+		{"preconditions", &a.Preconditions},
+	}
+}
+
+var approvalRows = newRows(func(a *approval.Approval) columns {
+	p := &a.Plan
+	return append(openingColumns(a), columns{
+		{"opened_at", &p.OpenedAt},
+		{"expires_at", &p.ExpiresAt},
+		{"edition", &p.Edition},
+		{"began_at", zeroTime{&p.BeganAt}},
+		{"status", &a.Status},
+		{"version", &a.Version},
+		{"revision", &a.Revision},
+		{"ended_at", zeroTime{&a.EndedAt}},
+		{"reasons", &a.Reasons},
+		{"final", &a.Final},
+		{"execution", &a.Execution},
+		{"coalesce(successor, '')", &a.Successor},
+		{"erased_at", zeroTime{&a.ErasedAt}},
+	}...)
+})
+
 // Get reads one approval. ErrNotFound: there is none.
 func (s Approvals) Get(ctx context.Context, id string) (Record, error) {
 	var r Record
@@ -78,16 +120,16 @@ func (s Approvals) PendingCount(ctx context.Context, agentID string) (int, error
 // ones: nobody's flood hides what others wait for.
 const inboxShare = 20
 
-// Standing is whose say somebody has: their own, or that of somebody for whom
+// Eligibility is whose say somebody has: their own, or that of somebody for whom
 // they stand in. It gives no say where one of the voices is on the requesting side.
-type Standing struct {
+type Eligibility struct {
 	Roles  []string `json:"roles"`
 	Voices []string `json:"voices"` // identities
 }
 
-func encodeStandings(standings []Standing) (string, error) {
+func encodeStandings(standings []Eligibility) (string, error) {
 	if standings == nil {
-		standings = []Standing{}
+		standings = []Eligibility{}
 	}
 	encoded, err := json.Marshal(standings)
 	if err != nil {
@@ -113,7 +155,7 @@ func asksOneOf(standings string) string {
 // Inbox lists up to limit pending approvals that ask for somebody with one of
 // the standings and have not had a vote of the person who has them: the most
 // urgent first, but of each agent only a share before those of others.
-func (s Approvals) Inbox(ctx context.Context, personID string, standings []Standing, limit int) ([]approval.Approval, time.Time, error) {
+func (s Approvals) Inbox(ctx context.Context, personID string, standings []Eligibility, limit int) ([]approval.Approval, time.Time, error) {
 	encoded, err := encodeStandings(standings)
 	if err != nil {
 		return nil, time.Time{}, err
@@ -126,14 +168,14 @@ func (s Approvals) Inbox(ctx context.Context, personID string, standings []Stand
 		ORDER BY late, expires_at, id LIMIT $4`, encoded, personID, inboxShare, limit)
 }
 
-// DatabaseUser says which approvals somebody may see: all, or those that ask for one
+// Reader says which approvals somebody may see: all, or those that ask for one
 // of the roles, exclude the identity because it is on the requesting side, or
 // give one of the others a say for whom the reader stands in.
 type Reader struct {
 	All      bool
 	Roles    []string
 	Identity string
-	For      []Standing
+	For      []Eligibility
 }
 
 // History lists up to limit approvals that have ended and that the reader may
@@ -278,7 +320,7 @@ func (s Outbox) Poke(ctx context.Context, approvalIDs []string) error {
 }
 
 // MarkRead records that the person was shown the whole of the arguments that have
-// the digest; WasShown reports whether that is recorded.
+// the digest.
 func (s Approvals) MarkRead(ctx context.Context, approvalID, personID, digest string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -286,7 +328,7 @@ func (s Approvals) MarkRead(ctx context.Context, approvalID, personID, digest st
 	return translate(err)
 }
 
-// WasRead is described at Shown.
+// WasRead reports whether MarkRead has recorded that.
 func (s Approvals) WasRead(ctx context.Context, approvalID, personID, digest string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()

@@ -116,7 +116,7 @@ type Period struct {
 	// By is how many of them stand where, and Ran what became of those calls that
 	// were started.
 	By, Ran map[string]int
-	// List is how many events of the log are of the period; no more than most+1.
+	// Events is how many events of the log are of the period; no more than most+1.
 	Events int
 }
 

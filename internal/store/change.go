@@ -104,26 +104,6 @@ func (s Approvals) Change(ctx context.Context, id string, once *Request, fn func
 	})
 }
 
-// openingColumns are the columns of an approval that its opening writes.
-func openingColumns(a *approval.Approval) columns {
-	c, p := &a.Call, &a.Plan
-	return columns{
-		{"id", &a.ID}, {"agent_id", &c.AgentID}, {"request_id", &c.RequestID}, {"session", &a.Session}, {"dialect", &c.Dialect},
-		{"tool", &c.Tool}, {"category", &c.Category}, {"risk_domain", &c.RiskDomain}, {"environment", &c.Environment}, {"digest", &c.Digest},
-		{"requested_by", &a.RequestedBy}, {"decision", &a.Decision}, {"requirements", &p.Requirements}, {"terms", &p.Terms},
-		{"excluded", &p.Excluded}, {"preconditions", &a.Preconditions},
-	}
-}
-
-var approvalRows = newRows(func(a *approval.Approval) columns {
-	p := &a.Plan
-	return append(openingColumns(a), columns{
-		{"opened_at", &p.OpenedAt}, {"expires_at", &p.ExpiresAt}, {"edition", &p.Edition}, {"began_at", zeroTime{&p.BeganAt}},
-		{"status", &a.Status}, {"version", &a.Version}, {"revision", &a.Revision}, {"ended_at", zeroTime{&a.EndedAt}}, {"reasons", &a.Reasons},
-		{"final", &a.Final}, {"execution", &a.Execution}, {"coalesce(successor, '')", &a.Successor}, {"erased_at", zeroTime{&a.ErasedAt}},
-	}...)
-})
-
 // load takes the lock, then reads everything else and the clock: statements
 // that begin after the lock was had see all that was committed before.
 func (c *Change) load(id string) error {
@@ -158,16 +138,26 @@ func (c *Change) load(id string) error {
 // contributedColumns are the columns of a fact that are its contributor's to say.
 func contributedColumns(f *approval.Fact) columns {
 	return columns{
-		{"kind", &f.Kind}, {"actor_kind", &f.Actor.Kind}, {"actor_id", &f.Actor.ID}, {"via", &f.Via}, {"channel", &f.Actor.Channel},
-		{"yes", &f.Yes}, {"denial", &f.Denial}, {"comment", &f.Comment}, {"details", &f.Details},
+		{"kind", &f.Kind},
+		{"actor_kind", &f.Actor.Kind},
+		{"actor_id", &f.Actor.ID},
+		{"via", &f.Via},
+		{"channel", &f.Actor.Channel},
+		{"yes", &f.Yes},
+		{"denial", &f.Denial},
+		{"comment", &f.Comment},
+		{"details", &f.Details},
 	}
 }
 
 // factRows are facts with the standing of those who said them as it is now.
 var factRows = newRows(func(f *approval.Fact) columns {
 	return append(contributedColumns(f), columns{
-		{"seq", &f.Seq}, {"at", &f.At}, {"edition", &f.Edition},
-		{"coalesce(p.identity, '')", &f.Voter.Identity}, {"coalesce(roles_of(p.id, p.roles), '{}')", &f.Voter.Roles},
+		{"seq", &f.Seq},
+		{"at", &f.At},
+		{"edition", &f.Edition},
+		{"coalesce(p.identity, '')", &f.Voter.Identity},
+		{"coalesce(roles_of(p.id, p.roles), '{}')", &f.Voter.Roles},
 		{"p.id IS NOT NULL AND p.disabled_at IS NULL", &f.Voter.Active},
 		{`CASE WHEN via <> '{}' THEN (
 			SELECT jsonb_agg(jsonb_build_object('identity', q.identity, 'roles', roles_of(q.id, q.roles), 'active', q.disabled_at IS NULL) ORDER BY v.n)
@@ -190,8 +180,13 @@ func queueFacts(rows *pgx.Batch, id string, into *[]approval.Fact) {
 
 var tokenRows = newRows(func(t *TokenRow) columns {
 	return columns{
-		{"jti", &t.JTI}, {"valid_until", &t.ValidUntil}, {"redeemed_at", &t.RedeemedAt}, {"coalesce(redeemed_by, '')", &t.RedeemedBy},
-		{"constraints", &t.Constraints}, {"lease_until", &t.LeaseUntil}, {"stale_at", &t.StaleAt},
+		{"jti", &t.JTI},
+		{"valid_until", &t.ValidUntil},
+		{"redeemed_at", &t.RedeemedAt},
+		{"coalesce(redeemed_by, '')", &t.RedeemedBy},
+		{"constraints", &t.Constraints},
+		{"lease_until", &t.LeaseUntil},
+		{"stale_at", &t.StaleAt},
 	}
 })
 
@@ -240,7 +235,7 @@ type Amendment struct {
 	Requirements []engine.Requirement
 	Excluded     []string
 	Terms        approval.Terms
-	// SealedArguments is the changed document, nil for the one that there is.
+	// Sealed is the changed document, nil for the one that there is.
 	Sealed        *seal.Box
 	ArgumentsSize int
 }
@@ -289,7 +284,7 @@ func (c *Change) Answered(box seal.Box) error {
 	return translate(err)
 }
 
-// List are all people as they stand, for asking whether enough of them could
+// People are all people as they stand, for asking whether enough of them could
 // still decide.
 func (c *Change) People() ([]approval.Voter, error) {
 	rows, err := c.tx.Query(c.ctx, `SELECT p.identity, roles_of(p.id, p.roles), p.disabled_at IS NULL FROM people p ORDER BY p.id`)

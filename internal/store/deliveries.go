@@ -27,9 +27,19 @@ var ErrNothingToSend = errors.New("nothing is left to send")
 
 var notificationRows = newRows(func(n *Notification) columns {
 	return columns{
-		{"id", &n.ID}, {"endpoint_id", &n.EndpointID}, {"recipient", &n.Recipient}, {"coalesce(approval_id, '')", &n.ApprovalID}, {"tell", &n.Kind},
-		{"body", &n.Body}, {"bundles", &n.Bundles}, {"created_at", &n.CreatedAt}, {"due_at", &n.DueAt}, {"status", &n.Status},
-		{"attempts", &n.Attempts}, {"last_error", &n.LastError}, {"ended_at", &n.EndedAt},
+		{"id", &n.ID},
+		{"endpoint_id", &n.EndpointID},
+		{"recipient", &n.Recipient},
+		{"coalesce(approval_id, '')", &n.ApprovalID},
+		{"tell", &n.Kind},
+		{"body", &n.Body},
+		{"bundles", &n.Bundles},
+		{"created_at", &n.CreatedAt},
+		{"due_at", &n.DueAt},
+		{"status", &n.Status},
+		{"attempts", &n.Attempts},
+		{"last_error", &n.LastError},
+		{"ended_at", &n.EndedAt},
 	}
 })
 

@@ -90,15 +90,15 @@ func (s Events) Records(ctx context.Context, f EventFilter) ([]audit.Record, err
 	return found.Records, err
 }
 
-// Placed is a record and what the log's index has it filed under.
-type Filed struct {
+// IndexedRecord is a record and what the log's index has it filed under.
+type IndexedRecord struct {
 	audit.Record
 	under [7]string
 }
 
 // Mismatch names what the index says otherwise than the event, whose actor this is;
 // "" for nothing. Who searches by that does not find the event.
-func (r Filed) Mismatch(actor string) string {
+func (r IndexedRecord) Mismatch(actor string) string {
 	for i, c := range []struct{ name, says string }{
 		{"time", audit.Time(r.At)},
 		{"type", r.Type},
@@ -116,13 +116,13 @@ func (r Filed) Mismatch(actor string) string {
 }
 
 // Placed is Records, with what they are filed under.
-func (s Events) Placed(ctx context.Context, f EventFilter) ([]Filed, error) {
+func (s Events) Placed(ctx context.Context, f EventFilter) ([]IndexedRecord, error) {
 	filed, _, err := s.search(ctx, f, 0)
 	return filed, err
 }
 
-func scanFiled(row pgx.CollectableRow) (Filed, error) {
-	var r Filed
+func scanFiled(row pgx.CollectableRow) (IndexedRecord, error) {
+	var r IndexedRecord
 	var at time.Time
 	u := &r.under
 	err := row.Scan(append(append([]any{&r.Leaf}, recordInto(&r.Record)...), &at, &u[1], &u[2], &u[3], &u[4], &u[5], &u[6])...)

@@ -128,9 +128,17 @@ const MaxPasskeys = 20
 
 var passkeyRows = newRows(func(k *Passkey) columns {
 	return columns{
-		{"credential_id", &k.ID}, {"person_id", &k.PersonID}, {"public_key", &k.PublicKey}, {"sign_count", &k.SignCount}, {"aaguid", &k.AAGUID},
-		{"transports", &k.Transports}, {"name", &k.Name}, {"backup_eligible", &k.BackupEligible}, {"backed_up", &k.BackedUp},
-		{"created_at", &k.CreatedAt}, {"last_used_at", &k.LastUsedAt},
+		{"credential_id", &k.ID},
+		{"person_id", &k.PersonID},
+		{"public_key", &k.PublicKey},
+		{"sign_count", &k.SignCount},
+		{"aaguid", &k.AAGUID},
+		{"transports", &k.Transports},
+		{"name", &k.Name},
+		{"backup_eligible", &k.BackupEligible},
+		{"backed_up", &k.BackedUp},
+		{"created_at", &k.CreatedAt},
+		{"last_used_at", &k.LastUsedAt},
 	}
 })
 

@@ -12,7 +12,7 @@ import (
 	"holdpoint/internal/seal"
 )
 
-// Get is a vote that somebody cast beforehand for calls that are alike. What
+// Grant is a vote that somebody cast beforehand for calls that are alike. What
 // they have to be like is sealed under the grant's id, as arguments are.
 type Grant struct {
 	ID           string // "gra_…"
@@ -46,15 +46,29 @@ func (g Grant) Live(now time.Time) bool {
 // grantRows are of standing_grants g and, of its maker, people p.
 var grantRows = newRows(func(g *Grant) columns {
 	return columns{
-		{"g.id", &g.ID}, {"g.person_id", &g.PersonID}, {"g.agent_id", &g.AgentID}, {"g.tool", &g.Tool}, {"g.environment", &g.Environment},
-		{"g.sealed", &g.Sealed.Data}, {"g.sealed_key", &g.Sealed.Key}, {"g.reason", &g.Reason}, {"coalesce(g.from_approval, '')", &g.FromApproval},
-		{"g.max_uses", &g.MaxUses}, {"g.uses", &g.Uses}, {"g.created_at", &g.CreatedAt}, {"g.expires_at", &g.ExpiresAt},
-		{"g.acknowledged", &g.Acknowledged}, {"g.revoked_at", &g.RevokedAt}, {"coalesce(g.revoked_by, '')", &g.RevokedBy},
-		{"p.identity", &g.Voter.Identity}, {"roles_of(p.id, p.roles)", &g.Voter.Roles}, {"p.disabled_at IS NULL", &g.Voter.Active},
+		{"g.id", &g.ID},
+		{"g.person_id", &g.PersonID},
+		{"g.agent_id", &g.AgentID},
+		{"g.tool", &g.Tool},
+		{"g.environment", &g.Environment},
+		{"g.sealed", &g.Sealed.Data},
+		{"g.sealed_key", &g.Sealed.Key},
+		{"g.reason", &g.Reason},
+		{"coalesce(g.from_approval, '')", &g.FromApproval},
+		{"g.max_uses", &g.MaxUses},
+		{"g.uses", &g.Uses},
+		{"g.created_at", &g.CreatedAt},
+		{"g.expires_at", &g.ExpiresAt},
+		{"g.acknowledged", &g.Acknowledged},
+		{"g.revoked_at", &g.RevokedAt},
+		{"coalesce(g.revoked_by, '')", &g.RevokedBy},
+		{"p.identity", &g.Voter.Identity},
+		{"roles_of(p.id, p.roles)", &g.Voter.Roles},
+		{"p.disabled_at IS NULL", &g.Voter.Active},
 	}
 })
 
-// List lists the grants that are live for the approval's agent, tool and
+// Grants lists the grants that are live for the approval's agent, tool and
 // environment and were made before it was opened, always in the same order: those
 // that end first come first.
 func (c *Change) Grants() ([]Grant, error) {
@@ -156,8 +170,8 @@ func (s Approvals) ByIDs(ctx context.Context, ids []string) (map[string]approval
 	return found, err
 }
 
-// AlikeCalls is what a backtest needs of an approval.
-type Past struct {
+// PastCall is what a backtest needs of an approval.
+type PastCall struct {
 	ID       string
 	Dialect  string
 	Digest   string
@@ -165,14 +179,14 @@ type Past struct {
 	OpenedAt time.Time
 }
 
-var pastRows = newRows(func(p *Past) columns {
+var pastRows = newRows(func(p *PastCall) columns {
 	return columns{{"id", &p.ID}, {"dialect", &p.Dialect}, {"digest", &p.Digest}, {"status", &p.Status}, {"opened_at", &p.OpenedAt}}
 })
 
 // AlikeCalls lists up to limit approvals of the agent's calls of a tool in an
 // environment that were opened less than within ago, the newest first, with the
 // clock of the moment before.
-func (s Grants) AlikeCalls(ctx context.Context, call engine.Call, within time.Duration, limit int) ([]Past, time.Time, error) {
+func (s Grants) AlikeCalls(ctx context.Context, call engine.Call, within time.Duration, limit int) ([]PastCall, time.Time, error) {
 	now, err := s.Now(ctx)
 	if err != nil {
 		return nil, now, err

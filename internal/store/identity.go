@@ -10,7 +10,7 @@ import (
 	"holdpoint/engine"
 )
 
-// Get is an API key as it is stored. The secret itself is known to nobody but
+// Key is an API key as it is stored. The secret itself is known to nobody but
 // its holder.
 type Key struct {
 	ID         string
@@ -93,7 +93,11 @@ func (s People) Agent(ctx context.Context, id string) (Agent, error) {
 // personRows are of people p.
 var personRows = newRows(func(p *engine.Person) columns {
 	return columns{
-		{"p.id", &p.ID}, {"p.email", &p.Email}, {"p.name", &p.Name}, {"p.identity", &p.Identity}, {"roles_of(p.id, p.roles)", &p.Roles},
+		{"p.id", &p.ID},
+		{"p.email", &p.Email},
+		{"p.name", &p.Name},
+		{"p.identity", &p.Identity},
+		{"roles_of(p.id, p.roles)", &p.Roles},
 		{"p.disabled_at IS NOT NULL", &p.Disabled},
 	}
 })
@@ -139,7 +143,7 @@ func (s People) List(ctx context.Context) ([]engine.Person, error) {
 	return personRows.all(s.pool.Query(ctx, `SELECT `+personRows.names+` FROM people p ORDER BY p.email`))
 }
 
-// Get returns the person of a live session, with when and how they
+// Person returns the person of a live session, with when and how they
 // last proved who they are in it and which second factors they have; a disabled
 // person's session is none. ErrNotFound: there is none.
 func (s Sessions) Person(ctx context.Context, idHash []byte) (engine.Person, error) {

@@ -103,7 +103,7 @@ func (l *LogLeader) Head(ctx context.Context) (head LogHead, tree *audit.Tree, e
 var ErrNumbers = errors.New("events get numbers below those of events that have places, and would never get one: " +
 	"the sequence events_seq_seq was set back, or did not come along when the database was copied")
 
-// Safe is a number up to which no further event can come: every event with such
+// HighWaterMark is a number up to which no further event can come: every event with such
 // a number is committed, or never will be. It waits a little for transactions
 // that run; with many long ones it lags behind.
 //
@@ -113,7 +113,7 @@ var ErrNumbers = errors.New("events get numbers below those of events that have 
 // do not tell: a snapshot's upper bound is the last one that has ended, and
 // transactions above it may run already. Nor is anybody waited for who writes
 // elsewhere.
-func (l *LogLeader) Safe(ctx context.Context) (int64, error) {
+func (l *LogLeader) HighWaterMark(ctx context.Context) (int64, error) {
 	err := l.store.within(ctx, func(ctx context.Context) (err error) {
 		if l.bound == l.safe {
 			var last int64
@@ -221,10 +221,10 @@ func (l *LogLeader) Append(ctx context.Context, a Advance) error {
 	return translate(err)
 }
 
-// Thin removes checkpoints that are no longer needed, by the rule of the schema:
+// PruneCheckpoints removes checkpoints that are no longer needed, by the rule of the schema:
 // those of more than a day ago that are not the last one of their hour, and that
 // no witness has signed.
-func (l *LogLeader) Thin(ctx context.Context) error {
+func (l *LogLeader) PruneCheckpoints(ctx context.Context) error {
 	return translate(l.store.within(ctx, func(ctx context.Context) error {
 		_, err := l.conn.Exec(ctx, `SELECT thin_log_checkpoints(20000)`)
 		return err

@@ -15,7 +15,7 @@ import (
 // ErrMoved is returned when the log was appended to since, by somebody else.
 var ErrMoved = errors.New("the log has moved")
 
-// Head is how far the audit log has come.
+// LogHead is how far the audit log has come.
 type LogHead struct {
 	Size int64
 	Root tlog.Hash
@@ -97,7 +97,10 @@ func (c Checkpoint) Signed() []byte {
 // checkpointRows are of log_checkpoints c.
 var checkpointRows = newRows(func(c *Checkpoint) columns {
 	return columns{
-		{"c.size", &c.Size}, {"c.root", hashField{&c.Root}}, {"c.note", &c.Note}, {"c.at", &c.At},
+		{"c.size", &c.Size},
+		{"c.root", hashField{&c.Root}},
+		{"c.note", &c.Note},
+		{"c.at", &c.At},
 		{"coalesce((SELECT array_agg(s.line ORDER BY s.name) FROM log_cosignatures s WHERE s.size = c.size), '{}')", &c.Cosignatures},
 	}
 })

@@ -15,7 +15,7 @@ import (
 )
 
 // Endpoint is where notifications go. What is secret about it is
-// sealed, and EndpointSecret's to open.
+// sealed; Secret opens it.
 type Endpoint struct {
 	ID   string // "end_…"
 	Kind string // webhook, email or slack
@@ -56,7 +56,12 @@ type Notification struct {
 
 var endpointRows = newRows(func(e *Endpoint) columns {
 	return columns{
-		{"id", &e.ID}, {"kind", &e.Kind}, {"name", &e.Name}, {"settings", &e.Settings}, {"created_at", &e.CreatedAt}, {"created_by", &e.CreatedBy},
+		{"id", &e.ID},
+		{"kind", &e.Kind},
+		{"name", &e.Name},
+		{"settings", &e.Settings},
+		{"created_at", &e.CreatedAt},
+		{"created_by", &e.CreatedBy},
 		{"disabled_at", &e.DisabledAt},
 	}
 })

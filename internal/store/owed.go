@@ -21,8 +21,12 @@ type Reconciliation struct {
 
 var afterwardsRows = newRows(func(a *Afterwards) columns {
 	return columns{
-		{"coalesce(person_id, '')", &a.PersonID}, {"coalesce(justified, false)", &a.Justified}, {"comment", &a.Comment}, {"salt", &a.Salt},
-		{"owed_at", &a.OwedAt}, {"done_at", &a.DoneAt},
+		{"coalesce(person_id, '')", &a.PersonID},
+		{"coalesce(justified, false)", &a.Justified},
+		{"comment", &a.Comment},
+		{"salt", &a.Salt},
+		{"owed_at", &a.OwedAt},
+		{"done_at", &a.DoneAt},
 	}
 })
 

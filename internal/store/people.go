@@ -53,7 +53,7 @@ func collectChains(rows pgx.Rows, err error) ([]Chain, error) {
 	return list, translate(err)
 }
 
-// Chains lists for whom the person decides at the moment, through delegations
+// StandsIn lists for whom the person decides at the moment, through delegations
 // that are in force: shorter chains first. A chain never comes back to anybody.
 func (c *Change) StandsIn(personID string) ([]Chain, error) {
 	return collectChains(c.tx.Query(c.ctx, chains, personID, maxChain))
@@ -66,7 +66,7 @@ func (s Delegations) Chains(ctx context.Context, personID string) ([]Chain, erro
 	return collectChains(s.pool.Query(ctx, chains, personID, maxChain))
 }
 
-// Get says that the deputy decides in the person's place from From to
+// Delegation says that the deputy decides in the person's place from From to
 // Until, unless it is revoked before.
 type Delegation struct {
 	ID                 string
@@ -109,8 +109,15 @@ func (s Delegations) Revoke(ctx context.Context, id string, e engine.Event) erro
 
 var delegationRows = newRows(func(d *Delegation) columns {
 	return columns{
-		{"id", &d.ID}, {"person_id", &d.PersonID}, {"deputy_id", &d.DeputyID}, {"from_at", &d.From}, {"until_at", &d.Until}, {"reason", &d.Reason},
-		{"created_by", &d.CreatedBy}, {"created_at", &d.CreatedAt}, {"revoked_at", &d.RevokedAt},
+		{"id", &d.ID},
+		{"person_id", &d.PersonID},
+		{"deputy_id", &d.DeputyID},
+		{"from_at", &d.From},
+		{"until_at", &d.Until},
+		{"reason", &d.Reason},
+		{"created_by", &d.CreatedBy},
+		{"created_at", &d.CreatedAt},
+		{"revoked_at", &d.RevokedAt},
 	}
 })
 

@@ -70,8 +70,8 @@ func (s Keys) List(ctx context.Context, limit int) ([]Key, error) {
 	return list, translate(err)
 }
 
-// Awaited is a role that pending approvals ask for.
-type Awaited struct {
+// AwaitedRole is a role that pending approvals ask for.
+type AwaitedRole struct {
 	Role string
 	// As is "decides", "one_of" (one of several groups) or "escalation".
 	As        string
@@ -80,7 +80,7 @@ type Awaited struct {
 }
 
 // Awaited lists the roles that pending approvals ask for, or escalate to.
-func (s Reports) Awaited(ctx context.Context) ([]Awaited, error) {
+func (s Reports) Awaited(ctx context.Context) ([]AwaitedRole, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	voted := slices.DeleteFunc(engine.Kinds(), func(k engine.Kind) bool { return !k.Traits().VotesCount })
@@ -96,7 +96,7 @@ func (s Reports) Awaited(ctx context.Context) ([]Awaited, error) {
 	if err != nil {
 		return nil, translate(err)
 	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Awaited])
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[AwaitedRole])
 	return list, translate(err)
 }
 

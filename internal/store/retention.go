@@ -111,8 +111,14 @@ const MaxHolds = 500
 
 var holdRows = newRows(func(h *Hold) columns {
 	return columns{
-		{"id", &h.ID}, {"covers", &h.Covers}, {"subject", &h.Subject}, {"reason", &h.Reason}, {"placed_by", &h.By}, {"placed_at", &h.At},
-		{"released_at", &h.ReleasedAt}, {"coalesce(released_by, '')", &h.ReleasedBy},
+		{"id", &h.ID},
+		{"covers", &h.Covers},
+		{"subject", &h.Subject},
+		{"reason", &h.Reason},
+		{"placed_by", &h.By},
+		{"placed_at", &h.At},
+		{"released_at", &h.ReleasedAt},
+		{"coalesce(released_by, '')", &h.ReleasedBy},
 	}
 })
 
@@ -174,9 +180,9 @@ func erase(ctx context.Context, tx pgx.Tx, e Erasure) (Erasure, error) {
 	return e, translate(err)
 }
 
-// Place is how far a walk over ended approvals has come; the zero Place is its
+// ErasureCursor is how far a walk over ended approvals has come; the zero Place is its
 // beginning.
-type Place struct {
+type ErasureCursor struct {
 	EndedAt time.Time
 	ID      string
 }
@@ -186,7 +192,7 @@ type Place struct {
 // where it came to; done says that this was the end. Any number may walk at once:
 // what another one is erasing is passed over. next makes an erasure, without
 // what only the database knows, and tell its event.
-func (s Retention) EraseDue(ctx context.Context, older time.Duration, from Place, limit int, next func(approvalID string) Erasure, tell func(Erasure) (engine.Event, error)) (erased []Erasure, to Place, done bool, err error) {
+func (s Retention) EraseDue(ctx context.Context, older time.Duration, from ErasureCursor, limit int, next func(approvalID string) Erasure, tell func(Erasure) (engine.Event, error)) (erased []Erasure, to ErasureCursor, done bool, err error) {
 	err = s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		erased = nil
 		if _, err := tx.Exec(ctx, `SELECT begin_erasing()`); err != nil {
@@ -249,7 +255,7 @@ func eraseOne(ctx context.Context, tx pgx.Tx, e Erasure) (*Erasure, error) {
 	return &done, translate(part.Commit(ctx))
 }
 
-func duePage(ctx context.Context, tx pgx.Tx, older time.Duration, from Place, limit int) ([]string, Place, error) {
+func duePage(ctx context.Context, tx pgx.Tx, older time.Duration, from ErasureCursor, limit int) ([]string, ErasureCursor, error) {
 	rows, err := tx.Query(ctx, `SELECT id, ended_at FROM approvals WHERE status <> 'pending' AND erased_at IS NULL
 		AND ended_at <= clock_timestamp() - make_interval(secs => $1) AND (ended_at, id) > ($2, $3) ORDER BY ended_at, id LIMIT $4`, older.Seconds(), from.EndedAt, from.ID, limit)
 	if err != nil {
@@ -267,9 +273,18 @@ func duePage(ctx context.Context, tx pgx.Tx, older time.Duration, from Place, li
 // erasureRows are of erasures e and, if there is one, approvals a.
 var erasureRows = newRows(func(e *Erasure) columns {
 	return columns{
-		{"e.id", &e.ID}, {"e.covers", &e.Covers}, {"e.subject", &e.Subject}, {"e.rule = 'age'", &e.ByAge},
-		{"coalesce(e.older, interval '0')", &e.Older}, {"e.reason", &e.Reason}, {"e.erased_by", &e.By}, {"e.erased_at", &e.At},
-		{"e.parts", &e.Parts}, {"e.event_id::text", &e.EventID}, {"coalesce(a.agent_id, '')", &e.AgentID}, {"coalesce(a.tool, '')", &e.Tool},
+		{"e.id", &e.ID},
+		{"e.covers", &e.Covers},
+		{"e.subject", &e.Subject},
+		{"e.rule = 'age'", &e.ByAge},
+		{"coalesce(e.older, interval '0')", &e.Older},
+		{"e.reason", &e.Reason},
+		{"e.erased_by", &e.By},
+		{"e.erased_at", &e.At},
+		{"e.parts", &e.Parts},
+		{"e.event_id::text", &e.EventID},
+		{"coalesce(a.agent_id, '')", &e.AgentID},
+		{"coalesce(a.tool, '')", &e.Tool},
 	}
 })
 

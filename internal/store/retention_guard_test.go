@@ -185,7 +185,7 @@ func TestHoldBeatsErasure(t *testing.T) {
 	for name, erase := range map[string]func(id string) error{
 		"on request": func(id string) error { return a.erase(Erasure{Subject: id}) },
 		"by age": func(id string) error {
-			erased, _, _, err := a.Retention.EraseDue(t.Context(), time.Nanosecond, Place{}, 100, byAge, tell)
+			erased, _, _, err := a.Retention.EraseDue(t.Context(), time.Nanosecond, ErasureCursor{}, 100, byAge, tell)
 			if err == nil && len(erased) == 0 {
 				err = &Kept{Why: "held"}
 			}
@@ -262,7 +262,7 @@ func TestEraseDueAtOnce(t *testing.T) {
 	var workers sync.WaitGroup
 	for range 3 {
 		workers.Go(func() {
-			var place Place
+			var place ErasureCursor
 			for done := false; !done; {
 				some, next, end, err := a.Retention.EraseDue(context.Background(), time.Nanosecond, place, 4, byAge, tell)
 				if err != nil {
@@ -292,7 +292,7 @@ func TestEraseDueAtOnce(t *testing.T) {
 		t.Error("what waits was erased")
 	}
 	// What is younger stays.
-	if some, _, done, err := a.Retention.EraseDue(t.Context(), time.Hour, Place{}, 100, byAge, tell); err != nil || len(some) != 0 || !done {
+	if some, _, done, err := a.Retention.EraseDue(t.Context(), time.Hour, ErasureCursor{}, 100, byAge, tell); err != nil || len(some) != 0 || !done {
 		t.Errorf("younger: %v, %v, %v", some, done, err)
 	}
 	// The list pages through all of them, and tells what is still there.

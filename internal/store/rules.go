@@ -71,7 +71,7 @@ type RulesInForce struct {
 	Registry  *registry.Snapshot
 }
 
-// RulesInForce reads what calls are judged by now.
+// Rules reads what calls are judged by now.
 func (c *Change) Rules() (RulesInForce, error) {
 	rows := &pgx.Batch{}
 	r := RulesInForce{Documents: map[string]string{}, Registry: queueRegistry(rows)}

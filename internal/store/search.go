@@ -51,7 +51,7 @@ func (s Events) Search(ctx context.Context, f EventFilter, budget time.Duration)
 
 // search is Search, with what the records are filed under; those of Found are left
 // out.
-func (s Events) search(ctx context.Context, f EventFilter, budget time.Duration) (filed []Filed, _ Found, err error) {
+func (s Events) search(ctx context.Context, f EventFilter, budget time.Duration) (filed []IndexedRecord, _ Found, err error) {
 	began := time.Now()
 	q := search{store: s.db, f: f}
 	if err := q.bounds(ctx); err != nil || q.lo >= q.hi {
@@ -155,7 +155,7 @@ func (q *search) value(column string) string {
 }
 
 // stopped is what was found when the budget was used up.
-func (q *search) stopped(filed []Filed) ([]Filed, Found) {
+func (q *search) stopped(filed []IndexedRecord) ([]IndexedRecord, Found) {
 	if len(filed) > q.f.Limit {
 		return filed[:q.f.Limit], Found{More: true, Reached: filed[q.f.Limit-1].Seq()}
 	}
@@ -365,7 +365,7 @@ func (q *search) query(from, to int64, limit int) (sql string, args []any) {
 
 // look lists the first matching records of some leaves. It takes the index that
 // leads, and no other way: the planner knows less of these columns than we do.
-func (q *search) look(ctx context.Context, from, to int64, limit int, within time.Duration) (list []Filed, err error) {
+func (q *search) look(ctx context.Context, from, to int64, limit int, within time.Duration) (list []IndexedRecord, err error) {
 	if q.by.merges() && len(q.kinds) == 0 {
 		return nil, nil // of that type and outcome there is none
 	}

@@ -84,45 +84,45 @@ type Store struct {
 
 // The sub-stores, which share one pool.
 type (
-	// Approvals: approvals: what waits, what has ended, and their facts.
+	// Approvals keeps approvals: what waits, what has ended, and their facts.
 	Approvals struct{ *db }
-	// Outbox: what the worker has yet to hand to Temporal.
+	// Outbox keeps what the worker has yet to hand to Temporal.
 	Outbox struct{ *db }
-	// Cards: what people were shown of a call.
+	// Cards keeps what people were shown of a call.
 	Cards struct{ *db }
-	// Grants: standing grants.
+	// Grants keeps standing grants.
 	Grants struct{ *db }
-	// Events: the audit log's events: read, searched, counted.
+	// Events keeps the audit log's events: read, searched, counted.
 	Events struct{ *db }
-	// Log: the Merkle tree over the events.
+	// Log keeps the Merkle tree over the events.
 	Log struct{ *db }
-	// Streams: how far the log was sent to receivers outside.
+	// Streams keeps how far the log was sent to receivers outside.
 	Streams struct{ *db }
-	// Evidence: what evidence packs are made of.
+	// Evidence keeps what evidence packs are made of.
 	Evidence struct{ *db }
-	// Reports: what reports count.
+	// Reports keeps what reports count.
 	Reports struct{ *db }
-	// Registry: agents, tools, limits and kill switches.
+	// Registry keeps agents, tools, limits and kill switches.
 	Registry struct{ *db }
-	// Rules: documents in force.
+	// Rules keeps documents in force.
 	Rules struct{ *db }
-	// People: people's accounts, and agents' names and owners.
+	// People keeps people's accounts, and agents' names and owners.
 	People struct{ *db }
-	// Sessions: sign-ins to the console.
+	// Sessions keeps sign-ins to the console.
 	Sessions struct{ *db }
-	// Factors: second factors, and attempts to prove them.
+	// Factors keeps second factors, and attempts to prove them.
 	Factors struct{ *db }
-	// Keys: API keys and signing keys.
+	// Keys keeps API keys and signing keys.
 	Keys struct{ *db }
-	// Delegations: who decides in whose place.
+	// Delegations keeps who decides in whose place.
 	Delegations struct{ *db }
-	// OnCall: on-call schedules.
+	// OnCall keeps on-call schedules.
 	OnCall struct{ *db }
-	// Notifications: what people are told, and its deliveries.
+	// Notifications keeps what people are told, and its deliveries.
 	Notifications struct{ *db }
-	// Endpoints: where notifications go.
+	// Endpoints keeps where notifications go.
 	Endpoints struct{ *db }
-	// Retention: holds, erasures and the floor of retention.
+	// Retention keeps holds, erasures and the floor of retention.
 	Retention struct{ *db }
 )
 

@@ -457,7 +457,7 @@ func TestInboxIsShared(t *testing.T) {
 	if _, err := s.Submit(ctx, Submission{Event: event(id), Opening: o}); err != nil {
 		t.Fatal(err)
 	}
-	list, _, err := s.Approvals.Inbox(ctx, "usr_a", []Standing{{Roles: []string{"r"}, Voices: []string{"usr_a"}}}, 2*inboxShare)
+	list, _, err := s.Approvals.Inbox(ctx, "usr_a", []Eligibility{{Roles: []string{"r"}, Voices: []string{"usr_a"}}}, 2*inboxShare)
 	if err != nil || len(list) != 2*inboxShare {
 		t.Fatalf("%d rows, %v", len(list), err)
 	}

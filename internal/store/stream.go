@@ -76,7 +76,11 @@ func (s Streams) Lead(ctx context.Context, name string, lead func(context.Contex
 // positionRows are of log_positions p and log_head h.
 var positionRows = newRows(func(p *StreamPosition) columns {
 	return columns{
-		{"p.name", &p.Name}, {"p.leaf", &p.Leaf}, {"p.at", &p.At}, {"p.last_error", &p.Error}, {"coalesce(p.failing_at, 'epoch')", &p.FailingAt},
+		{"p.name", &p.Name},
+		{"p.leaf", &p.Leaf},
+		{"p.at", &p.At},
+		{"p.last_error", &p.Error},
+		{"coalesce(p.failing_at, 'epoch')", &p.FailingAt},
 		{"h.size", &p.Size},
 		{"coalesce(clock_timestamp() - (SELECT l.at FROM log_entries l WHERE l.leaf = p.leaf), interval '0')", &p.Oldest},
 	}

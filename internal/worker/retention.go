@@ -57,7 +57,7 @@ func (r *Retention) Run(ctx context.Context) {
 // Walk goes once over everything that is old enough and returns how many
 // approvals it erased.
 func (r *Retention) Walk(ctx context.Context) (int, error) {
-	var place store.Place
+	var place store.ErasureCursor
 	total, said := 0, 0
 	for {
 		erased, next, done, err := r.Store.Retention.EraseDue(ctx, r.After, place, retentionBatch, admin.AgeErasure(r.After), admin.AgeEvent)

@@ -12,7 +12,7 @@ import (
 // Audit is the page on which the log is searched.
 type Audit struct {
 	Frame
-	// Tasks is what was looked up in the one box; NotFound says that nothing was.
+	// Asked is what was looked up in the one box; NotFound says that nothing was.
 	Asked    string
 	NotFound bool
 	// Form is what was entered, Problems what of it cannot be read, by parameter.

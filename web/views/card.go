@@ -34,7 +34,7 @@ type FollowUp struct {
 	Lease time.Time
 	// Remarks are what people have found out or said since.
 	Remarks []Moment
-	// Tasks says that somebody has to look at it afterwards.
+	// ReviewOwed says that somebody has to look at it afterwards.
 	ReviewOwed bool
 }
 

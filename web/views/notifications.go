@@ -28,7 +28,7 @@ type EndpointRow struct {
 	Waiting       int
 	Sent, Dead    int
 	LastAt        *time.Time
-	// TestTo says that a test needs an address; it is the suggestion. Rotates and
+	// NeedsTo says that a test needs an address; it is the suggestion. Rotates and
 	// NewURL say what kind of secret there is to change.
 	NeedsTo         bool
 	TestTo          string

@@ -69,7 +69,7 @@ type InboxRow struct {
 	Domain    string
 	// Why is the strictest finding's message.
 	Why string
-	// Tasks says what is needed: "review by finance-approver".
+	// Asked says what is needed: "review by finance-approver".
 	Asked         string
 	Given, Needed int
 	Deadline      time.Time

@@ -101,7 +101,7 @@ type ExplainedRule struct {
 	ID               string
 	Outcome          Outcome
 	Matched, Decided bool
-	// FollowUp says that an earlier rule had decided already.
+	// After says that an earlier rule had decided already.
 	After bool
 	// Because is the first condition that did not hold.
 	Because    string

@@ -13,10 +13,9 @@ import (
 
 	"go.temporal.io/api/deployment/v1"
 	"go.temporal.io/api/serviceerror"
-	"go.uber.org/fx"
-
 	"go.temporal.io/auto-scaled-workers/wci/workflow/iface"
 	"go.temporal.io/server/common/namespace"
+	"go.uber.org/fx"
 )
 
 // Module provides the client.

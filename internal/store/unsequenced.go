@@ -7,7 +7,7 @@ import (
 
 // Unsequenced is how much of what is committed has no place in the log yet.
 type Unsequenced struct {
-	// List counts them, up to MaxUnsequenced.
+	// Events counts them, up to MaxUnsequenced.
 	Events int
 	Oldest time.Time // the zero time where there are none
 	Now    time.Time // the database's
