@@ -172,39 +172,6 @@ func TestAfterwardsIsSaidOnce(t *testing.T) {
 	}
 }
 
-// Plugins look at a call with the arguments that a reviewer gives it as well.
-func TestPluginsLookAtEdits(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
-	a := h.open(deferred)
-	large := func(p gate.Proposal) bool {
-		amount, there := p.Arguments.Get("amount")
-		return there && amount.Float() > 1000
-	}
-	finding := engine.Finding{Source: "limit", Code: "TOO_MUCH", Message: "Too much.", Route: engine.Refuse}
-	for name, plugin := range map[string]gate.Plugin{
-		"before": {Name: "limit", Before: func(_ context.Context, p gate.Proposal) (*gate.Veto, error) {
-			if large(p) {
-				return &gate.Veto{Finding: finding, Outcome: engine.Deny}, nil
-			}
-			return nil, nil
-		}},
-		"after": {Name: "limit", After: func(_ context.Context, p gate.Proposal, _ engine.Decision) (*engine.Opinion, error) {
-			if large(p) {
-				return &engine.Opinion{Findings: []engine.Finding{finding}}, nil
-			}
-			return nil, nil
-		}},
-	} {
-		h.Plugins = []gate.Plugin{plugin}
-		if _, err := h.edit("ada", a, `{"amount":1001}`); code(err) != "edit_refused" {
-			t.Errorf("%s: an edit past the plugin: %q", name, code(err))
-		}
-	}
-	if _, err := h.edit("ada", a, `{"amount":1000}`); err != nil {
-		t.Errorf("an edit that the plugin lets pass: %v", err)
-	}
-}
-
 // What a runtime has said for one of its users keeps nobody else from the call.
 func TestARuntimesNoIsNotRemembered(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 1))
@@ -309,12 +276,10 @@ func TestTalkHasAnEnd(t *testing.T) {
 // What is wrong with supplied values is put on record without a word of them.
 func TestInvalidValuesAreNotOnRecord(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 1))
-	h.Plugins = []gate.Plugin{{Name: "form", After: func(context.Context, gate.Proposal, engine.Decision) (*engine.Opinion, error) {
-		return &engine.Opinion{
-			Findings:     []engine.Finding{{Source: "form", Code: "ASKS", Message: "It asks.", Route: engine.Ask}},
-			Requirements: []engine.Requirement{{Kind: engine.Answer, Form: json.RawMessage(`{"type":"object","properties":{"city":{"type":"string","maxLength":3}},"additionalProperties":false}`)}},
-		}, nil
-	}}}
+	h.rules.Policy = bundle(t, `{"version":"1","generated_at":"2026-01-01T00:00:00Z","expires_at":"2099-01-01T00:00:00Z","defaults":{"outcome":"DENY"},"rules":[
+		{"id":"form","description":"It asks.","match":{"tool_name":"pay","environment":"*"},"outcome":"REQUIRE_APPROVAL","approver_role":"reviewer",
+		"approval":{"ask":{"type":"object","properties":{"city":{"type":"string","maxLength":3}},"additionalProperties":false}}}]}`)
+	h.judgeBy(h.rules)
 	a := h.open(asked)
 	if _, err := h.Contributions.Answer(context.Background(), h.runtime, gate.AnswerRequest{ApprovalID: a.ID, Confirmed: true}, nil); err != nil {
 		t.Fatal(err)

@@ -45,12 +45,12 @@ func (g *Gate) AskContract(ctx context.Context, p access.Principal, q ContractQu
 		return nil, err
 	}
 	asks := g.asking(p, DialectSafeAI, q.Tool, requestID)
-	veto, plugin, err := g.before(ctx, asks)
+	v, err := g.vetoed(ctx, asks)
 	if err != nil {
 		return nil, err
 	}
-	if veto != nil {
-		return nil, g.contractVetoed(ctx, p, q, asks, veto, plugin)
+	if v != nil {
+		return nil, g.contractVetoed(ctx, p, q, asks, v)
 	}
 	judge := g.Judge()
 	contracts := judge.Contracts
@@ -116,20 +116,20 @@ func (g *Gate) AskContract(ctx context.Context, p access.Principal, q ContractQu
 	return answer, g.unlessKilled(ctx, p.AgentID, p.Actor(), err)
 }
 
-// contractVetoed turns a question away that a plugin has stopped.
-func (g *Gate) contractVetoed(ctx context.Context, p access.Principal, q ContractQuestion, asks Proposal, v *Veto, plugin string) error {
-	e := g.decided(p, asks, engine.Decision{Findings: []engine.Finding{v.Finding}, Route: engine.Refuse, PolicyDigest: g.Judge().Digest()})
-	e.Type, e.Outcome, e.PluginSource, e.ToolName = engine.ToolContract, v.Outcome, plugin, q.Tool
+// contractVetoed turns a question away that a veto has stopped.
+func (g *Gate) contractVetoed(ctx context.Context, p access.Principal, q ContractQuestion, asks Proposal, v *veto) error {
+	e := g.decided(p, asks, engine.Decision{Findings: []engine.Finding{v.finding}, Route: engine.Refuse, PolicyDigest: g.Judge().Digest()})
+	e.Type, e.Outcome, e.PluginSource, e.ToolName = engine.ToolContract, v.outcome, v.source, q.Tool
 	if _, err := g.Store.Submit(ctx, store.Submission{Event: e}); err != nil {
 		return err
 	}
 	switch {
-	case v.Refusal != nil:
-		return v.Refusal
-	case v.Outcome == engine.KillSwitch:
+	case v.refusal != nil:
+		return v.refusal
+	case v.outcome == engine.KillSwitch:
 		return killedRefusal
 	}
-	return &access.Refusal{Kind: access.Forbidden, Code: v.Finding.Code, Detail: v.Finding.Message}
+	return &access.Refusal{Kind: access.Forbidden, Code: v.finding.Code, Detail: v.finding.Message}
 }
 
 var noContracts = func() *safeai.Set {

@@ -74,7 +74,6 @@ func (g *Gate) Executed(ctx context.Context, p access.Principal, r ExecutionRequ
 		if found := g.validateOutput(c.Approval, r, &done, payload); found != nil {
 			e.Reasons, e.PluginSource = append(e.Reasons, *found), outputValidator
 		}
-		e.Reasons = append(e.Reasons, g.executed(ctx, c.Approval, r)...)
 		encoded, err := json.Marshal(payload)
 		if err != nil {
 			return none, err
@@ -124,22 +123,6 @@ func (g *Gate) validateOutput(a approval.Approval, r ExecutionRequest, done *Exe
 		return &engine.Reason{Code: "OUTPUT_FILTERED", Message: "Parts of the tool's answer are not for the agent, by the tool's contract."}
 	}
 	return nil
-}
-
-// executed tells the plugins what became of the call. What they say changes
-// nothing any more; their failures are put on record.
-func (g *Gate) executed(ctx context.Context, a approval.Approval, r ExecutionRequest) []engine.Reason {
-	var failed []engine.Reason
-	for _, plugin := range g.plugins() {
-		if plugin.Executed == nil {
-			continue
-		}
-		if err := guard(func() error { return plugin.Executed(ctx, a, r) }); err != nil {
-			g.Logger.ErrorContext(ctx, "a plugin failed after the execution", "plugin", plugin.Name, "error", err)
-			failed = append(failed, engine.Reason{Code: "PLUGIN_ERROR", Message: "The plugin " + plugin.Name + " failed after the execution."})
-		}
-	}
-	return failed
 }
 
 // Reconcile records what a person found out about a call of which nobody knew

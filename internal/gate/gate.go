@@ -25,8 +25,6 @@ type Config struct {
 	Judge func() *Judge
 	// Refresh, when set, makes Judge look again at once at what it is made of.
 	Refresh func(context.Context)
-	// Plugins are asked after the gate's own.
-	Plugins []Plugin
 	Logger  *slog.Logger
 	// Ring signs tokens; Issuer is their iss.
 	Ring   token.Ring

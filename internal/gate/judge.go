@@ -100,7 +100,7 @@ type Proposal struct {
 	// policyArguments is what policy sees instead of the arguments, when set.
 	policyArguments canon.Value
 
-	// asked says that the plugins have been asked already.
+	// asked says that the vetoes have been asked already.
 	asked bool
 
 	claim  registry.Claim

@@ -346,57 +346,45 @@ func TestRateLimitIsExact(t *testing.T) {
 	}
 }
 
-func TestPlugins(t *testing.T) {
+// A veto that fails or panics lets nothing through.
+func TestFailingVetoRefuses(t *testing.T) {
 	h := newPolicyHouse(t)
-	var order []string
-	said := func(name string) { order = append(order, name) }
-	broken := errors.New("broken")
-	tighten := engine.Opinion{Findings: []engine.Finding{{Source: "watch", Code: "too_late", Message: "Not at night.", Route: engine.Defer}}}
-	for _, tc := range []struct {
-		name    string
-		plugins []gate.Plugin
-		outcome engine.Outcome
-		source  string
-		order   []string
-	}{
-		{"a veto ends it", []gate.Plugin{
-			{Name: "one", Before: func(context.Context, gate.Proposal) (*gate.Veto, error) {
-				said("one")
-				return &gate.Veto{Outcome: engine.Deny, Finding: engine.Finding{Source: "one", Code: "NO", Route: engine.Accept}}, nil
-			}},
-			{Name: "two", Before: func(context.Context, gate.Proposal) (*gate.Veto, error) { said("two"); return nil, nil }},
-		}, engine.Deny, "one", []string{"one"}},
-		{"stricter, and the first ends it", []gate.Plugin{
-			{Name: "watch", After: func(context.Context, gate.Proposal, engine.Decision) (*engine.Opinion, error) {
-				said("watch")
-				return &tighten, nil
-			}},
-			{Name: "late", After: func(context.Context, gate.Proposal, engine.Decision) (*engine.Opinion, error) {
-				said("late")
-				return nil, nil
-			}},
-		}, engine.RequireApproval, "watch", []string{"watch"}},
-		{"never looser", []gate.Plugin{{Name: "kind", After: func(context.Context, gate.Proposal, engine.Decision) (*engine.Opinion, error) {
-			return &engine.Opinion{Findings: []engine.Finding{{Source: "kind", Code: "fine", Route: engine.Accept}}}, nil
-		}}}, engine.Allow, "kind", nil},
-		{"one that fails", []gate.Plugin{{Name: "bad", Before: func(context.Context, gate.Proposal) (*gate.Veto, error) { return nil, broken }}}, engine.Deny, "bad", nil},
-		{"one that panics", []gate.Plugin{{Name: "bad", After: func(context.Context, gate.Proposal, engine.Decision) (*engine.Opinion, error) { panic("oh") }}}, engine.Deny, "bad", nil},
-		{"one that may fail", []gate.Plugin{
-			{Name: "bad", FailOpen: true, Before: func(context.Context, gate.Proposal) (*gate.Veto, error) { return nil, broken }},
-			{Name: "worse", FailOpen: true, After: func(context.Context, gate.Proposal, engine.Decision) (*engine.Opinion, error) {
-				panic("oh")
-			}},
-		}, engine.Allow, "", nil},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			h.Plugins, order = tc.plugins, nil
-			got := h.check(params("read_mail", ""))
-			if tc.outcome == engine.Deny && got.Decision.Outcome != engine.Deny {
-				t.Errorf("the answer says %s", got.Decision.Outcome)
-			}
-			if got.Event.Outcome != tc.outcome || got.Event.PluginSource != tc.source || !slices.Equal(order, tc.order) || got.Allowed != (tc.outcome == engine.Allow) {
-				t.Errorf("got %s by %q, asked %v: %v", got.Event.Outcome, got.Event.PluginSource, order, got.Event.Reasons)
-			}
-		})
+	if err := h.Registry.PutSettings(context.Background(), operator, registry.Settings{Limits: registry.Limits{Agent: registry.Rate{Calls: 9, Per: engine.Duration(time.Hour)}}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	h.asOwner(`ALTER TABLE rate_calls ADD CONSTRAINT nothing CHECK (calls < 0)`)
+	got := h.check(params("read_mail", ""))
+	if got.Allowed || got.Event.Outcome != engine.Deny || got.Event.PluginSource != "rate_limiter" || !slices.Equal(reasons(got.Event.Reasons), []string{"PLUGIN_ERROR"}) {
+		t.Errorf("a limiter that fails: %s by %q: %v", got.Event.Outcome, got.Event.PluginSource, got.Event.Reasons)
+	}
+	// A judge without a registry: reading its kill switches panics.
+	h.judge.Store(&gate.Judge{Rules: gate.Rules{Environment: "test"}})
+	_, err := h.AskContract(context.Background(), h.agent, gate.ContractQuestion{Method: gate.InterceptResponse, Tool: "x", Payload: parse(t, `{}`)}, "", nil)
+	events, failed := h.Events(context.Background(), store.EventFilter{Outcome: string(engine.Deny)}, 10)
+	if failed != nil || code(err) != "PLUGIN_ERROR" || len(events) != 2 || events[1].PluginSource != "kill_switch" {
+		t.Errorf("a kill switch that panics: %q; %+v %v", code(err), events, failed)
+	}
+}
+
+// The kill switch is asked first: what it stops counts for no limit.
+func TestKillSwitchComesBeforeTheLimiter(t *testing.T) {
+	h := newPolicyHouse(t)
+	ctx := context.Background()
+	if err := h.Registry.PutSettings(ctx, operator, registry.Settings{Limits: registry.Limits{Agent: registry.Rate{Calls: 1, Per: engine.Duration(time.Hour)}}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Registry.ThrowKillSwitch(ctx, operator, "bot", "", nil); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if got := h.check(params("read_mail", "")); got.Event.PluginSource != "kill_switch" {
+			t.Errorf("stopped: %s by %q", got.Event.Outcome, got.Event.PluginSource)
+		}
+	}
+	if err := h.Registry.ReleaseKillSwitch(ctx, operator, "bot", nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.check(params("read_mail", "")); !got.Allowed {
+		t.Errorf("released: %s by %q", got.Event.Outcome, got.Event.PluginSource)
 	}
 }

@@ -106,22 +106,14 @@ func TestOutputIsValidated(t *testing.T) {
 	h.rules.Contracts, h.rules.Detector = set, redact.New()
 	h.judgeBy(h.rules)
 	id = run()
-	var told []string
-	h.Plugins = []gate.Plugin{{Name: "after", Executed: func(_ context.Context, a approval.Approval, r gate.ExecutionRequest) error {
-		told = append(told, a.ID, string(r.Outcome))
-		panic("oh")
-	}}}
 	done, err = h.Executed(ctx, h.agent, gate.ExecutionRequest{ApprovalID: id, Outcome: approval.Succeeded, Output: &output}, nil)
 	if err != nil || string(done.Output.SafeResponse.Canonical()) != `{"status":"paid"}` || !slices.Equal(done.Output.StrippedFields, []string{"note", "raw"}) {
 		t.Fatalf("by its contract: %+v %v", done.Output, err)
 	}
 	events, err := h.Events(ctx, store.EventFilter{ApprovalID: id}, 100)
 	last := events[len(events)-1]
-	if err != nil || !slices.Equal(reasons(last.Reasons), []string{"EXECUTION_SUCCEEDED", "OUTPUT_HOLDS_SECRET", "PLUGIN_ERROR"}) || last.PluginSource != "output_validator" ||
+	if err != nil || !slices.Equal(reasons(last.Reasons), []string{"EXECUTION_SUCCEEDED", "OUTPUT_HOLDS_SECRET"}) || last.PluginSource != "output_validator" ||
 		strings.Contains(string(last.SafePayload), "canary") || strings.Contains(string(last.SafePayload), "hunter2") {
 		t.Errorf("the event: %v %s", last.Reasons, last.SafePayload)
-	}
-	if !slices.Equal(told, []string{id, "succeeded"}) {
-		t.Errorf("the plugin was told %v", told)
 	}
 }

@@ -64,8 +64,8 @@ type Outcome struct {
 }
 
 // submit takes a proposal through the pipeline and returns once the decision's
-// event is durable: plugins may veto it, every check judges it, plugins may
-// make the decision stricter; a call that waits has its approval.
+// event is durable: the kill switch or the rate limiter may veto it, every check
+// judges it; a call that waits has its approval.
 func (g *Gate) submit(ctx context.Context, p access.Principal, proposal Proposal, r Request, once *access.Once[Outcome]) (Outcome, error) {
 	judge := g.Judge()
 	if _, known := judge.Registry.Agents[p.AgentID]; !known && g.Refresh != nil {
@@ -101,19 +101,18 @@ func (g *Gate) submit(ctx context.Context, p access.Principal, proposal Proposal
 		return Outcome{}, err
 	}
 	if !proposal.asked {
-		veto, plugin, err := g.before(ctx, proposal)
+		v, err := g.vetoed(ctx, proposal)
 		if err != nil {
 			return Outcome{}, err
 		}
-		if veto != nil {
-			return g.vetoed(ctx, p, proposal, veto, plugin, once)
+		if v != nil {
+			return g.refuseVetoed(ctx, p, proposal, v, once)
 		}
 	}
-	j, plugin := g.after(ctx, proposal, judge.Judge(proposal, time.Now()))
+	j := judge.Judge(proposal, time.Now())
 	rule := judge.Routing.For(proposal.Call)
 	j.Decision = j.Require(rule.Apply(j.Requirements))
 	sub := store.Submission{Event: g.decided(p, proposal, j.Decision)}
-	sub.Event.PluginSource = plugin
 	if j.Route.Waits() {
 		if before, err := g.deniedBefore(ctx, proposal, j.Decision); before != nil || err != nil {
 			if err != nil {
@@ -143,7 +142,7 @@ func (g *Gate) submit(ctx context.Context, p access.Principal, proposal Proposal
 		if g.Refresh != nil {
 			g.Refresh(ctx)
 		}
-		return g.vetoed(ctx, p, proposal, killedSince(p.AgentID, g.Judge().Registry), "kill_switch", once)
+		return g.refuseVetoed(ctx, p, proposal, killedSince(p.AgentID, g.Judge().Registry), once)
 	}
 	return o, err
 }
@@ -179,20 +178,19 @@ func (g *core) unlessKilled(ctx context.Context, agentID string, by engine.Actor
 	return err
 }
 
-// vetoed refuses a proposal that a plugin has stopped.
-func (g *Gate) vetoed(ctx context.Context, p access.Principal, proposal Proposal, v *Veto, plugin string, once *access.Once[Outcome]) (Outcome, error) {
-	v.Finding.Route = engine.Refuse // whatever the plugin says
-	d := engine.Evaluate(proposal.Call, g.Judge().Digest(), always(engine.Opinion{Findings: []engine.Finding{v.Finding}}))
+// refuseVetoed refuses a proposal that a veto has stopped.
+func (g *Gate) refuseVetoed(ctx context.Context, p access.Principal, proposal Proposal, v *veto, once *access.Once[Outcome]) (Outcome, error) {
+	d := engine.Evaluate(proposal.Call, g.Judge().Digest(), always(engine.Opinion{Findings: []engine.Finding{v.finding}}))
 	e := g.decided(p, proposal, d)
-	e.Outcome, e.PluginSource = v.Outcome, plugin
-	if v.Refusal == nil {
+	e.Outcome, e.PluginSource = v.outcome, v.source
+	if v.refusal == nil {
 		return g.store(ctx, Judgement{Decision: d}, store.Submission{Event: e}, once)
 	}
 	// The next attempt may be let through: it is not answered from memory.
 	if _, err := g.Store.Submit(ctx, store.Submission{Event: e}); err != nil {
 		return Outcome{}, err
 	}
-	return Outcome{}, v.Refusal
+	return Outcome{}, v.refusal
 }
 
 // store makes the decision durable, and keeps the answer for a repetition.

@@ -37,15 +37,15 @@ func (g *Gate) RequestTool(ctx context.Context, p access.Principal, document []b
 	}
 	// Whoever is stopped or has had enough costs no reading of documents.
 	asks := g.asking(p, DialectThreeGate, threegate.ToolName, r.ID)
-	veto, plugin, err := g.before(ctx, asks)
+	v, err := g.vetoed(ctx, asks)
 	if err != nil {
 		return CheckedDocument{}, nil, err
 	}
-	if veto != nil {
+	if v != nil {
 		finish := func(o Outcome) CheckedDocument {
 			return CheckedDocument{Digest: threegate.Digest(document), Decision: o.Decision}
 		}
-		o, err := g.vetoed(ctx, p, asks, veto, plugin, access.Adapt(once, finish))
+		o, err := g.refuseVetoed(ctx, p, asks, v, access.Adapt(once, finish))
 		return finish(o), nil, err
 	}
 	now := time.Now()
