@@ -104,7 +104,7 @@ func (h *house) person(name string, app bool) (email, secret string) {
 	}
 	if app {
 		secret = identity.NewTOTPSecret()
-		if err := h.factors.RestoreTOTP(h.t.Context(), p.ID, secret, adminEvent()); err != nil {
+		if err := identity.RestoreTOTP(h.t.Context(), h.store, p.ID, secret, adminEvent()); err != nil {
 			h.t.Fatal(err)
 		}
 	}

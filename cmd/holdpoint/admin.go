@@ -5,13 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
-
-	"github.com/google/uuid"
 
 	"holdpoint/engine"
 	"holdpoint/internal/access"
@@ -25,23 +20,34 @@ type where struct {
 	Data string `help:"Data directory of a running “holdpoint dev”; without it, HOLDPOINT_DATABASE_ADMIN_URL says where." type:"path" placeholder:"DIR"`
 }
 
-// open opens the database as the role that owns it.
-func (w where) open(ctx context.Context, c *cli) (*store.Store, error) {
-	var url string
+// open opens the database as the role that owns it; with seals, so that it can
+// read and write what is encrypted.
+func (w where) open(ctx context.Context, c *cli, seals bool) (*store.Store, error) {
+	cfg := store.Config{MaxConns: 4}
 	if w.Data != "" {
 		running, err := readDevFile(w.Data)
+		if err == nil && seals {
+			cfg.Sealer, err = devSealer(w.Data)
+		}
 		if err != nil {
 			return nil, err
 		}
-		url = running.DatabaseAdminURL
-	} else {
-		cfg, err := c.load(config.Admin)
-		if err != nil {
-			return nil, fmt.Errorf("%w\n(or name the data directory of a running “holdpoint dev” with --data)", err)
-		}
-		url = cfg.DatabaseAdminURL
+		cfg.URL = running.DatabaseAdminURL
+		return store.Open(ctx, cfg)
 	}
-	return store.Open(ctx, store.Config{URL: url, MaxConns: 4})
+	needed := config.Admin
+	if seals {
+		needed |= config.DataKey
+	}
+	settings, err := c.load(needed)
+	if err != nil {
+		return nil, fmt.Errorf("%w\n(or name the data directory of a running “holdpoint dev” with --data)", err)
+	}
+	cfg.URL = settings.DatabaseAdminURL
+	if seals {
+		cfg.Sealer = settings.Sealer
+	}
+	return store.Open(ctx, cfg)
 }
 
 // settingsFile is a data directory's: the settings of serve and worker.
@@ -90,44 +96,6 @@ func readDevFile(dir string) (devFile, error) {
 	return d, nil
 }
 
-// changed is the event of an administrative change made from the command line.
-// what says what there was before and after, where the reports want to know.
-func changed(code, message, subject string, what ...map[string]any) engine.Event {
-	told := map[string]any{"subject": subject}
-	for _, one := range what {
-		maps.Copy(told, one)
-	}
-	payload, err := json.Marshal(told)
-	if err != nil {
-		payload = []byte(`{}`) // texts and times always encode
-	}
-	return engine.Event{
-		ID: uuid.NewString(), Type: engine.Admin, Outcome: engine.Allow, Reasons: []engine.Reason{{Code: code, Message: message}},
-		SafePayload: payload, Actor: operator(),
-	}
-}
-
-// rolesOf says whose roles changed, and how: the account's own, without those of
-// being on call.
-func rolesOf(personID string, before, after []string) map[string]any {
-	own := func(roles []string) []string {
-		return slices.DeleteFunc(append([]string{}, roles...), func(role string) bool { return strings.HasPrefix(role, engine.OnCallPrefix) })
-	}
-	return map[string]any{"person": personID, "roles_before": own(before), "roles_after": own(after)}
-}
-
-// keyOf says what a key is for.
-func keyOf(k store.Key) map[string]any {
-	told := map[string]any{"kind": k.Kind, "scopes": k.Scopes, "max_state": k.MaxState}
-	if k.AgentID != "" {
-		told["agent"] = k.AgentID
-	}
-	if k.ExpiresAt != nil {
-		told["expires_at"] = k.ExpiresAt.UTC()
-	}
-	return told
-}
-
 // operator is whoever runs this command, for the audit log.
 func operator() engine.Actor {
 	user := os.Getenv("USER")
@@ -137,9 +105,18 @@ func operator() engine.Actor {
 	return engine.Actor{Kind: engine.ServiceActor, ID: user, Channel: "cli"}
 }
 
-// registrar opens the database for changes of agents, tools and switches.
-func (w where) registrar(ctx context.Context, c *cli) (*admin.Admin, access.By, func(), error) {
-	s, err := w.open(ctx, c)
+// administration opens the database for changes by whoever runs the command.
+func (w where) administration(ctx context.Context, c *cli) (*admin.Admin, access.By, func(), error) {
+	return w.administrationOf(w.open(ctx, c, false))
+}
+
+// sealedAdministration is administration of what is kept encrypted, such as the
+// addresses and secrets of endpoints.
+func (w where) sealedAdministration(ctx context.Context, c *cli) (*admin.Admin, access.By, func(), error) {
+	return w.administrationOf(w.open(ctx, c, true))
+}
+
+func (where) administrationOf(s *store.Store, err error) (*admin.Admin, access.By, func(), error) {
 	if err != nil {
 		return nil, access.By{}, nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/registry"
+	"holdpoint/internal/admin"
 )
 
 type agentCommand struct {
@@ -73,7 +74,7 @@ Examples:
 }
 
 func (a *agentSet) Run(ctx context.Context, c *cli) error {
-	r, by, done, err := a.registrar(ctx, c)
+	r, by, done, err := a.administration(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func (a *agentSet) Run(ctx context.Context, c *cli) error {
 	}
 	agent, exists := known.Agents[a.ID]
 	if !exists {
-		agent = registry.Agent{ID: a.ID, Name: a.ID, Trust: engine.Basic}
+		agent = admin.NewAgent(a.ID)
 	}
 	set(&agent.Name, a.Name)
 	set(&agent.Owner, a.Owner)
@@ -154,7 +155,7 @@ func limitsText(l *registry.Limits) string {
 type agentList struct{ where }
 
 func (a *agentList) Run(ctx context.Context, c *cli) error {
-	r, _, done, err := a.registrar(ctx, c)
+	r, _, done, err := a.administration(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -197,7 +198,7 @@ type agentRestore struct {
 func (a *agentRestore) Run(ctx context.Context, c *cli) error { return a.revoke(ctx, c, a.ID, false) }
 
 func (w where) revoke(ctx context.Context, c *cli, id string, revoke bool) error {
-	r, by, done, err := w.registrar(ctx, c)
+	r, by, done, err := w.administration(ctx, c)
 	if err != nil {
 		return err
 	}

@@ -19,11 +19,11 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/jackc/pgx/v5"
 
-	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/token"
 	"holdpoint/examples/policies"
 	"holdpoint/internal/access"
+	"holdpoint/internal/admin"
 	"holdpoint/internal/identity"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
@@ -344,71 +344,33 @@ func (s devState) seed(ctx context.Context, adminURL string) error {
 		return err
 	}
 	defer db.Close()
-	factors, err := identity.NewFactors(db, "http://localhost") // where it is reached does not matter here
+	a, by := admin.New(admin.Config{Store: db, Owner: true}), access.By{Actor: operator()}
+	for _, r := range append([]devReviewer{s.Owner, s.Auditor}, s.Reviewers...) {
+		p, err := a.People.Find(ctx, r.Email)
+		if errors.Is(err, store.ErrNotFound) {
+			p, err = a.People.Add(ctx, by, admin.NewPerson{Email: r.Email, Name: r.Name, Roles: r.Roles, Password: r.Password})
+		}
+		if err == nil && r.TOTPSecret != "" {
+			err = a.People.RestoreTOTP(ctx, by, p.ID, r.TOTPSecret)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err = db.People.Agent(ctx, devAgent)
+	if errors.Is(err, store.ErrNotFound) {
+		agent := admin.NewAgent(devAgent)
+		agent.Name, agent.Owner = "Demo agent", s.Owner.Email
+		err = a.Registry.RegisterAgent(ctx, by, agent, nil)
+	}
 	if err != nil {
 		return err
 	}
-	ids := map[string]string{}
-	for _, r := range append([]devReviewer{s.Owner, s.Auditor}, s.Reviewers...) {
-		p, _, err := db.People.ByEmail(ctx, r.Email)
-		if errors.Is(err, store.ErrNotFound) {
-			hash, err := identity.HashPassword(r.Password)
-			if err != nil {
-				return err
-			}
-			p = engine.Person{ID: store.NewID("usr"), Email: r.Email, Name: r.Name, Roles: r.Roles}
-			p.Identity = p.ID
-			if err := db.People.Create(ctx, p, hash, changed("USER_ADDED", "An example person was added.", p.ID, rolesOf(p.ID, nil, p.Roles))); err != nil {
-				return err
-			}
-		} else if err != nil {
-			return err
-		}
-		ids[r.Email] = p.ID
-		if r.TOTPSecret == "" {
-			continue
-		}
-		app, err := db.Factors.TOTP(ctx, p.ID)
-		if errors.Is(err, store.ErrNotFound) || err == nil && !app.Confirmed {
-			err = factors.RestoreTOTP(ctx, p.ID, r.TOTPSecret, changed("FACTOR_ADDED", "An example authenticator app was enrolled.", p.ID, map[string]any{"factor": "totp"}))
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if _, err := db.People.Agent(ctx, devAgent); errors.Is(err, store.ErrNotFound) {
-		err = db.People.PutAgent(ctx, store.Agent{ID: devAgent, Name: "Demo agent", OwnerID: ids[s.Owner.Email]}, changed("AGENT_REGISTERED", "The example agent was registered.", devAgent,
-			map[string]any{"owner_before": "", "owner": ids[s.Owner.Email]}))
-		if err != nil {
-			return err
-		}
-	} else if err != nil {
-		return err
-	}
-	for _, k := range []struct{ text, agent, kind string }{{s.AdminKey, "", access.AdminKey}, {s.AgentKey, devAgent, access.AgentKey}, {s.RuntimeKey, devAgent, access.RuntimeKey}} {
-		key, err := identity.RestoreKey(k.text, k.agent, k.kind)
-		if err != nil {
-			return err
-		}
-		key.Label = "example"
-		if known, err := db.Keys.Get(ctx, key.ID); !errors.Is(err, store.ErrNotFound) {
-			if err != nil {
-				return err
-			}
-			// A directory of an earlier version has keys that lack what is new.
-			if !slices.Equal(known.Scopes, key.Scopes) {
-				if err := db.Keys.SetScopes(ctx, key.ID, key.Scopes, changed("KEY_CHANGED", "The example key was given the scopes of its kind.", key.ID,
-					map[string]any{"scopes_before": known.Scopes, "scopes": key.Scopes})); err != nil {
-					return err
-				}
-			}
-			continue
-		}
-		if err := db.Keys.Create(ctx, key, changed("KEY_CREATED", "An example API key was created.", key.ID, keyOf(key))); err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(
+		a.Keys.Restore(ctx, by, s.AdminKey, "", access.AdminKey, "example"),
+		a.Keys.Restore(ctx, by, s.AgentKey, devAgent, access.AgentKey, "example"),
+		a.Keys.Restore(ctx, by, s.RuntimeKey, devAgent, access.RuntimeKey, "example"),
+	)
 }
 
 // lockDir makes this the only program on the directory.

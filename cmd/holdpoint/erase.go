@@ -68,7 +68,7 @@ func (w where) erase(ctx context.Context, c *cli, what string, yes bool, q admin
 			return err
 		}
 	}
-	r, by, done, err := w.registrar(ctx, c)
+	r, by, done, err := w.administration(ctx, c)
 	if err != nil {
 		return err
 	}

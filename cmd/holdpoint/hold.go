@@ -48,7 +48,7 @@ func (h *holdAdd) Run(ctx context.Context, c *cli) error {
 	if len(asked) != 1 {
 		return errors.New("say one of --approval, --agent, --person and --everything")
 	}
-	r, by, done, err := h.registrar(ctx, c)
+	r, by, done, err := h.administration(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (h *holdAdd) Run(ctx context.Context, c *cli) error {
 type holdList struct{ where }
 
 func (h *holdList) Run(ctx context.Context, c *cli) error {
-	r, _, done, err := h.registrar(ctx, c)
+	r, _, done, err := h.administration(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ type holdRelease struct {
 }
 
 func (h *holdRelease) Run(ctx context.Context, c *cli) error {
-	r, by, done, err := h.registrar(ctx, c)
+	r, by, done, err := h.administration(ctx, c)
 	if err != nil {
 		return err
 	}

@@ -9,15 +9,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
-	"holdpoint/engine/dialect/aana"
-	"holdpoint/engine/registry"
 	"holdpoint/engine/token"
-	"holdpoint/internal/identity"
-	"holdpoint/internal/store"
+	"holdpoint/internal/admin"
 )
 
 type keyCommand struct {
@@ -50,92 +46,22 @@ Examples:
 }
 
 func (k *keyCreate) Run(ctx context.Context, c *cli) error {
-	key, text, err := identity.NewKey(k.Agent, k.Kind)
-	if err != nil {
-		return err
-	}
-	key.Label = k.Label
-	if err := k.narrow(&key); err != nil {
-		return err
-	}
 	if k.ExpiresIn < 0 {
 		return errors.New("--expires-in: want a time to come")
 	}
-	if k.ExpiresIn > 0 {
-		expires := time.Now().Add(k.ExpiresIn)
-		key.ExpiresAt = &expires
-	}
-	s, err := k.open(ctx, c)
+	a, by, done, err := k.administration(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer s.Close()
-	if k.Agent != "" {
-		if err := k.register(ctx, s); err != nil {
-			return err
-		}
-	}
-	if err := s.Keys.Create(ctx, key, changed("KEY_CREATED", "An API key of kind "+key.Kind+" was created.", key.ID, keyOf(key))); err != nil {
-		return err
+	defer done()
+	key, text, err := a.Keys.Create(ctx, by, admin.NewKey{
+		Kind: k.Kind, Agent: k.Agent, Label: k.Label, MaxState: k.MaxState, Scopes: k.Scope, ExpiresIn: k.ExpiresIn, AgentName: k.Name, AgentOwner: k.Owner,
+	})
+	if err != nil {
+		return plain(err)
 	}
 	fmt.Fprintf(terminal, "created %s, kind %s, for %s, may claim at most %q\nkey (shown only now): %s\n", key.ID, key.Kind, strings.Join(key.Scopes, ", "), key.MaxState, text)
 	return nil
-}
-
-// narrow gives the key less than its kind has; more is a mistake.
-func (k *keyCreate) narrow(key *store.Key) error {
-	if k.MaxState != "" {
-		limit, err := aana.ParseState(key.MaxState)
-		if err != nil {
-			return err
-		}
-		if !limit.AtLeast(aana.State(k.MaxState)) {
-			return fmt.Errorf("--max-state: a key of kind %s may claim at most %q", key.Kind, key.MaxState)
-		}
-		key.MaxState = k.MaxState
-	}
-	for _, scope := range k.Scope {
-		if !slices.Contains(key.Scopes, scope) {
-			return fmt.Errorf("--scope: a key of kind %s may have %s, not %q", key.Kind, strings.Join(key.Scopes, ", "), scope)
-		}
-	}
-	if len(k.Scope) > 0 {
-		key.Scopes = k.Scope
-	}
-	return nil
-}
-
-// register makes sure that the agent is known, by the name and owner given.
-func (k *keyCreate) register(ctx context.Context, s *store.Store) error {
-	agent, err := s.People.Agent(ctx, k.Agent)
-	isNew, former := errors.Is(err, store.ErrNotFound), agent.OwnerID
-	if err != nil && !isNew {
-		return err
-	}
-	if !isNew && k.Name == "" && k.Owner == "" {
-		return nil
-	}
-	if k.Name != "" || agent.Name == "" {
-		agent.Name = k.Name
-	}
-	if agent.Name == "" {
-		agent.Name = k.Agent
-	}
-	if errs := (registry.Agent{ID: agent.ID, Name: agent.Name}).Check(); len(errs) > 0 {
-		return fmt.Errorf("--agent, --name: %w", errors.Join(errs...))
-	}
-	if k.Owner != "" {
-		owner, _, err := s.People.ByEmail(ctx, strings.ToLower(k.Owner))
-		if errors.Is(err, store.ErrNotFound) {
-			return fmt.Errorf("--owner: there is nobody with the address %s", k.Owner)
-		}
-		if err != nil {
-			return err
-		}
-		agent.OwnerID = owner.ID
-	}
-	return s.People.PutAgent(ctx, agent, changed("AGENT_REGISTERED", "An agent was registered or changed.", agent.ID,
-		map[string]any{"owner_before": former, "owner": agent.OwnerID}))
 }
 
 type keyRevoke struct {
@@ -144,27 +70,16 @@ type keyRevoke struct {
 }
 
 func (k *keyRevoke) Run(ctx context.Context, c *cli) error {
-	s, err := k.open(ctx, c)
+	a, by, done, err := k.administration(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer s.Close()
-	if strings.HasPrefix(k.ID, "key_") {
-		err = s.Keys.Revoke(ctx, k.ID, changed("KEY_REVOKED", "An API key was revoked.", k.ID))
-	} else if len(k.ID) == 43 { // a SHA-256 in base64url
-		err = s.Keys.RevokeSigningKey(ctx, k.ID, changed("SIGNING_KEY_REVOKED", "A signing key was revoked.", k.ID))
-	} else {
-		return fmt.Errorf("%q is neither key_… nor the kid of a signing key", k.ID)
+	defer done()
+	if err := a.Keys.Revoke(ctx, by, k.ID); err != nil {
+		return err
 	}
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return fmt.Errorf("there is no key %s that is not revoked already", k.ID)
-	case errors.Is(err, store.ErrConflict):
-		return fmt.Errorf("the signing key %s is revoked already", k.ID)
-	case err == nil:
-		fmt.Fprintf(terminal, "revoked %s\n", k.ID)
-	}
-	return err
+	fmt.Fprintf(terminal, "revoked %s\n", k.ID)
+	return nil
 }
 
 type keyRotate struct {

@@ -34,7 +34,7 @@ func (k *killCommand) Run(ctx context.Context, c *cli) error {
 	if !k.List && (k.Agent == "") != k.All {
 		return errors.New("name one agent, or say --all")
 	}
-	r, by, done, err := k.registrar(ctx, c)
+	r, by, done, err := k.administration(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (k *releaseCommand) Run(ctx context.Context, c *cli) error {
 	if (k.Agent == "") != k.All {
 		return errors.New("name one agent, or say --all")
 	}
-	r, by, done, err := k.registrar(ctx, c)
+	r, by, done, err := k.administration(ctx, c)
 	if err != nil {
 		return err
 	}

@@ -13,12 +13,9 @@ import (
 	"time"
 
 	"holdpoint/engine"
-	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
-	"holdpoint/internal/config"
 	"holdpoint/internal/notify"
 	"holdpoint/internal/seal"
-	"holdpoint/internal/store"
 )
 
 type notifyCommand struct {
@@ -30,34 +27,6 @@ type notifyCommand struct {
 	Rotate  notifyRotate  `cmd:"" help:"Give an endpoint a new secret."`
 	Dead    notifyDead    `cmd:"" help:"List notifications that were given up."`
 	Resend  notifyResend  `cmd:"" help:"Send notifications again that were given up."`
-}
-
-// keeper is the registrar of a store that can seal: an endpoint's address and
-// secrets are kept encrypted.
-func (w where) keeper(ctx context.Context, c *cli) (*admin.Admin, access.By, func(), error) {
-	var none access.By
-	cfg := store.Config{MaxConns: 4}
-	if w.Data != "" {
-		running, err := readDevFile(w.Data)
-		if err != nil {
-			return nil, none, nil, err
-		}
-		if cfg.Sealer, err = devSealer(w.Data); err != nil {
-			return nil, none, nil, err
-		}
-		cfg.URL = running.DatabaseAdminURL
-	} else {
-		settings, err := c.load(config.Admin | config.DataKey)
-		if err != nil {
-			return nil, none, nil, fmt.Errorf("%w\n(or name the data directory of a running “holdpoint dev” with --data)", err)
-		}
-		cfg.URL, cfg.Sealer = settings.DatabaseAdminURL, settings.Sealer
-	}
-	s, err := store.Open(ctx, cfg)
-	if err != nil {
-		return nil, none, nil, err
-	}
-	return admin.New(admin.Config{Store: s, Owner: true}), access.By{Actor: operator()}, s.Close, nil
 }
 
 // devSealer has the data key of a data directory.
@@ -117,7 +86,7 @@ func (a *notifyAdd) Run(ctx context.Context, c *cli) error {
 			return fmt.Errorf("read the address: %w", err)
 		}
 	}
-	r, by, done, err := a.keeper(ctx, c)
+	r, by, done, err := a.sealedAdministration(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -155,7 +124,7 @@ func showSecret(shown string) {
 type notifyList struct{ where }
 
 func (l *notifyList) Run(ctx context.Context, c *cli) error {
-	r, _, done, err := l.registrar(ctx, c)
+	r, _, done, err := l.administration(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -207,7 +176,7 @@ Examples:
 }
 
 func (t *notifyTest) Run(ctx context.Context, c *cli) error {
-	r, by, done, err := t.registrar(ctx, c)
+	r, by, done, err := t.administration(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -258,7 +227,7 @@ func (e *notifyEnable) Run(ctx context.Context, c *cli) error {
 }
 
 func (w where) switchEndpoint(ctx context.Context, c *cli, id string, off bool) error {
-	r, by, done, err := w.registrar(ctx, c)
+	r, by, done, err := w.administration(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -295,7 +264,7 @@ func (n *notifyRotate) Run(ctx context.Context, c *cli) error {
 			return fmt.Errorf("read the address: %w", err)
 		}
 	}
-	r, by, done, err := n.keeper(ctx, c)
+	r, by, done, err := n.sealedAdministration(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -315,7 +284,7 @@ type notifyDead struct {
 }
 
 func (d *notifyDead) Run(ctx context.Context, c *cli) error {
-	r, _, done, err := d.registrar(ctx, c)
+	r, _, done, err := d.administration(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -355,7 +324,7 @@ Example:
 }
 
 func (n *notifyResend) Run(ctx context.Context, c *cli) error {
-	r, by, done, err := n.registrar(ctx, c)
+	r, by, done, err := n.administration(ctx, c)
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func (o *onCallSet) Run(ctx context.Context, c *cli) error {
 	case len(o.Person) > 0 && o.Until.IsZero() && o.For <= 0:
 		return errors.New("say how long, with --until or --for")
 	}
-	r, by, done, err := o.registrar(ctx, c)
+	r, by, done, err := o.administration(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (o *onCallSet) Run(ctx context.Context, c *cli) error {
 type onCallList struct{ where }
 
 func (o *onCallList) Run(ctx context.Context, c *cli) error {
-	r, _, done, err := o.registrar(ctx, c)
+	r, _, done, err := o.administration(ctx, c)
 	if err != nil {
 		return err
 	}

@@ -46,17 +46,17 @@ Example:
 }
 
 func (r *retentionShow) Run(ctx context.Context, c *cli) error {
-	office, _, done, err := r.registrar(ctx, c)
+	a, _, done, err := r.administration(ctx, c)
 	if err != nil {
 		return err
 	}
 	defer done()
-	floor, err := office.Retention.Floor(ctx)
+	floor, err := a.Retention.Floor(ctx)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(terminal, "floor: nothing can be erased sooner than %s after its end (set %s)\n", floor.Shortest, floor.ChangedAt.Format(time.RFC3339))
-	due, err := office.Retention.NextDue(ctx, min(max(r.Limit, 1), 1000))
+	due, err := a.Retention.NextDue(ctx, min(max(r.Limit, 1), 1000))
 	if err != nil {
 		return err
 	}
@@ -92,12 +92,12 @@ Example:
 }
 
 func (r *retentionSetFloor) Run(ctx context.Context, c *cli) error {
-	office, by, done, err := r.registrar(ctx, c)
+	a, by, done, err := r.administration(ctx, c)
 	if err != nil {
 		return err
 	}
 	defer done()
-	if err := office.Retention.SetFloor(ctx, by, r.Floor); err != nil {
+	if err := a.Retention.SetFloor(ctx, by, r.Floor); err != nil {
 		return plain(err)
 	}
 	fmt.Fprintf(terminal, "the floor is %s now\n", r.Floor)

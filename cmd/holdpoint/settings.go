@@ -32,7 +32,7 @@ Examples:
 }
 
 func (s *settingsCommand) Run(ctx context.Context, c *cli) error {
-	r, by, done, err := s.registrar(ctx, c)
+	r, by, done, err := s.administration(ctx, c)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ Example:
 }
 
 func (t *toolSet) Run(ctx context.Context, c *cli) error {
-	r, by, done, err := t.registrar(ctx, c)
+	r, by, done, err := t.administration(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func orText(text, instead string) string {
 type toolList struct{ where }
 
 func (t *toolList) Run(ctx context.Context, c *cli) error {
-	r, _, done, err := t.registrar(ctx, c)
+	r, _, done, err := t.administration(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (t *toolRestore) Run(ctx context.Context, c *cli) error {
 }
 
 func (w where) revokeTool(ctx context.Context, c *cli, name string, revoke bool) error {
-	r, by, done, err := w.registrar(ctx, c)
+	r, by, done, err := w.administration(ctx, c)
 	if err != nil {
 		return err
 	}

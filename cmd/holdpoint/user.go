@@ -4,16 +4,12 @@ import (
 	"bufio"
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"text/tabwriter"
 
-	"holdpoint/engine"
-	"holdpoint/internal/access"
-	"holdpoint/internal/identity"
-	"holdpoint/internal/store"
+	"holdpoint/internal/admin"
 )
 
 type userCommand struct {
@@ -39,10 +35,6 @@ func (userAdd) Help() string {
 }
 
 func (u *userAdd) Run(ctx context.Context, c *cli) error {
-	email := strings.ToLower(strings.TrimSpace(u.Email))
-	if !access.ValidEmail(email) {
-		return fmt.Errorf("%q is no e-mail address", u.Email)
-	}
 	password, made := strings.ToLower(rand.Text()), true
 	if u.PasswordStdin {
 		interruptible()
@@ -52,41 +44,16 @@ func (u *userAdd) Run(ctx context.Context, c *cli) error {
 		}
 		password, made = strings.TrimRight(line, "\r\n"), false
 	}
-	hash, err := identity.HashPassword(password)
+	a, by, done, err := u.administration(ctx, c)
 	if err != nil {
 		return err
 	}
-	s, err := u.open(ctx, c)
+	defer done()
+	p, err := a.People.Add(ctx, by, admin.NewPerson{Email: u.Email, Name: u.Name, Roles: u.Role, Password: password, SameAs: u.SameAs})
 	if err != nil {
 		return err
 	}
-	defer s.Close()
-	p := engine.Person{ID: store.NewID("usr"), Email: email, Name: u.Name, Roles: u.Role}
-	if p.Name == "" {
-		p.Name = email
-	}
-	if p.Roles == nil {
-		p.Roles = []string{}
-	}
-	p.Identity = p.ID
-	if u.SameAs != "" {
-		other, _, err := s.People.ByEmail(ctx, strings.ToLower(u.SameAs))
-		if errors.Is(err, store.ErrNotFound) {
-			return fmt.Errorf("--same-as: there is nobody with the address %s", u.SameAs)
-		}
-		if err != nil {
-			return err
-		}
-		p.Identity = other.Identity
-	}
-	err = s.People.Create(ctx, p, hash, changed("USER_ADDED", "A person was added.", p.ID, rolesOf(p.ID, nil, p.Roles)))
-	if errors.Is(err, store.ErrConflict) {
-		return fmt.Errorf("there is somebody with the address %s already", email)
-	}
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(terminal, "added %s (%s), roles: %s\n", email, p.ID, strings.Join(p.Roles, ", "))
+	fmt.Fprintf(terminal, "added %s (%s), roles: %s\n", p.Email, p.ID, strings.Join(p.Roles, ", "))
 	if made {
 		fmt.Fprintf(terminal, "password (shown only now): %s\n", password)
 	}
@@ -99,7 +66,7 @@ func (u *userAdd) Run(ctx context.Context, c *cli) error {
 type userList struct{ where }
 
 func (u *userList) Run(ctx context.Context, c *cli) error {
-	s, err := u.open(ctx, c)
+	s, err := u.open(ctx, c, false)
 	if err != nil {
 		return err
 	}
@@ -130,23 +97,16 @@ type userDisable struct {
 }
 
 func (u *userDisable) Run(ctx context.Context, c *cli) error {
-	s, err := u.open(ctx, c)
+	a, by, done, err := u.administration(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer s.Close()
-	email := strings.ToLower(u.Email)
-	p, _, err := s.People.ByEmail(ctx, email)
-	if err == nil {
-		err = s.People.Disable(ctx, email, changed("USER_DISABLED", "A person was disabled.", p.ID, rolesOf(p.ID, p.Roles, nil)))
+	defer done()
+	if err := a.People.Disable(ctx, by, u.Email); err != nil {
+		return err
 	}
-	if errors.Is(err, store.ErrNotFound) {
-		return fmt.Errorf("there is no active account with the address %s", email)
-	}
-	if err == nil {
-		fmt.Fprintf(terminal, "disabled %s: signed out everywhere, and votes in what still waits are void\n", email)
-	}
-	return err
+	fmt.Fprintf(terminal, "disabled %s: signed out everywhere, and votes in what still waits are void\n", strings.ToLower(u.Email))
+	return nil
 }
 
 type userReset struct {
@@ -165,22 +125,15 @@ Example:
 }
 
 func (u *userReset) Run(ctx context.Context, c *cli) error {
-	s, err := u.open(ctx, c)
+	a, by, done, err := u.administration(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer s.Close()
-	email := strings.ToLower(u.Email)
-	var removed int64
-	p, _, err := s.People.ByEmail(ctx, email)
-	if err == nil {
-		removed, err = s.Factors.Reset(ctx, email, changed("FACTORS_RESET", "A person's second factors were removed.", p.ID, map[string]any{"person": p.ID}))
+	defer done()
+	removed, err := a.People.ResetFactors(ctx, by, u.Email)
+	if err != nil {
+		return err
 	}
-	if errors.Is(err, store.ErrNotFound) {
-		return fmt.Errorf("there is no account with the address %s", email)
-	}
-	if err == nil {
-		fmt.Fprintf(terminal, "removed %d second factor(s) of %s: signed out everywhere\n", removed, email)
-	}
-	return err
+	fmt.Fprintf(terminal, "removed %d second factor(s) of %s: signed out everywhere\n", removed, strings.ToLower(u.Email))
+	return nil
 }

@@ -1,6 +1,6 @@
 // Package admin changes what calls and approvals are judged by beside policy: agents,
 // tools, limits and kill switches, delegations, on-call schedules, endpoints of
-// notifications, retention and erasure. Every change is on record with who made it.
+// notifications, retention and erasure; and who has an account or a key. Every change is on record with who made it.
 // It never judges a call and never decides about an approval.
 package admin
 
@@ -23,6 +23,8 @@ type Config struct {
 
 // Admin is all of administration, by what is administered.
 type Admin struct {
+	People      People
+	Keys        Keys
 	Registry    Registry
 	Delegations Delegations
 	OnCall      OnCall
@@ -31,6 +33,11 @@ type Admin struct {
 }
 
 type (
+	// People are the accounts of those who sign in. They change by command, as the
+	// role that owns the database: errors name its flags.
+	People struct{ Config }
+	// Keys are the API keys, and the agents that they are for. They change by command, too.
+	Keys struct{ Config }
 	// Registry registers agents and tools, sets limits, and throws kill switches.
 	Registry struct{ Config }
 	// Delegations say who decides in whose place.
@@ -45,5 +52,5 @@ type (
 
 // New returns administration over a store.
 func New(c Config) *Admin {
-	return &Admin{Registry: Registry{c}, Delegations: Delegations{c}, OnCall: OnCall{c}, Endpoints: Endpoints{c}, Retention: Retention{c}}
+	return &Admin{People: People{c}, Keys: Keys{c}, Registry: Registry{c}, Delegations: Delegations{c}, OnCall: OnCall{c}, Endpoints: Endpoints{c}, Retention: Retention{c}}
 }

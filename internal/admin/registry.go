@@ -19,6 +19,11 @@ func (r Registry) Snapshot(ctx context.Context) (*registry.Snapshot, error) {
 	return r.Store.Registry.Snapshot(ctx)
 }
 
+// NewAgent is an agent of which nothing is registered yet but its id.
+func NewAgent(id string) registry.Agent {
+	return registry.Agent{ID: id, Name: id, Trust: engine.Basic}
+}
+
 // RegisterAgent registers an agent or replaces what is registered of it. What
 // policy sees of the agent is this, from the next call on. A gate changes agents
 // that there are; new ones, their names and their owners come by command.

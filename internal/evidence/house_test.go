@@ -21,6 +21,7 @@ import (
 	"holdpoint/engine/audit"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/policy"
+	"holdpoint/engine/registry"
 	"holdpoint/engine/token"
 	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
@@ -126,7 +127,7 @@ func (h *house) populate(ctx context.Context) {
 		must(h.t, s.People.Create(ctx, p, "x", adminEvent()))
 		h.people[name] = p
 	}
-	must(h.t, s.People.PutAgent(ctx, store.Agent{ID: "bot", Name: "Bot \u202e</script>", OwnerID: h.people["owner"].ID}, adminEvent()))
+	must(h.t, s.Registry.RegisterAgent(ctx, registry.Agent{ID: "bot", Name: "Bot \u202e</script>", Owner: h.people["owner"].Email, Trust: engine.Basic}, nil, adminEvent()))
 	h.agent = access.Principal{KeyID: "key_agent", AgentID: "bot", Kind: access.AgentKey, MaxState: "authenticated"}
 }
 

@@ -153,7 +153,7 @@ func (h *house) populate(ctx context.Context) {
 	}
 	h.people["ada2"] = twin
 	for _, a := range []string{"bot", "other-bot"} {
-		if err := owner.People.PutAgent(ctx, store.Agent{ID: a, Name: a, OwnerID: h.people["owner"].ID}, event()); err != nil {
+		if err := owner.Registry.RegisterAgent(ctx, registry.Agent{ID: a, Name: a, Owner: h.people["owner"].Email, Trust: engine.Basic}, nil, event()); err != nil {
 			h.t.Fatal(err)
 		}
 	}

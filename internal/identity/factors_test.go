@@ -130,7 +130,7 @@ func (sc *scene) codeAt(secret string, steps int64) string {
 func (sc *scene) withTOTP(p engine.Person) (engine.Person, string) {
 	sc.t.Helper()
 	secret := NewTOTPSecret()
-	if err := sc.f.RestoreTOTP(sc.t.Context(), p.ID, secret, changed()); err != nil {
+	if err := RestoreTOTP(sc.t.Context(), sc.owner, p.ID, secret, changed()); err != nil {
 		sc.t.Fatal(err)
 	}
 	return sc.by(p, TOTP), secret

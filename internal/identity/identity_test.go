@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"holdpoint/engine"
+	"holdpoint/engine/registry"
 	"holdpoint/internal/access"
 	"holdpoint/internal/postgres/pgtest"
 	"holdpoint/internal/seal"
@@ -74,7 +75,7 @@ func TestKeys(t *testing.T) {
 	s := open(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if err := s.People.PutAgent(ctx, store.Agent{ID: "bot", Name: "Bot"}, changed()); err != nil {
+	if err := s.Registry.RegisterAgent(ctx, registry.Agent{ID: "bot", Name: "Bot"}, nil, changed()); err != nil {
 		t.Fatal(err)
 	}
 	key, text, err := NewKey("bot", access.RuntimeKey)

@@ -154,19 +154,19 @@ func (f *Factors) RemoveTOTP(ctx context.Context, p engine.Person) error {
 // RestoreTOTP enrols and confirms a secret that is known, in base32, for a
 // person who has no authenticator app. It is for whoever sets an installation
 // up, with an event that says so.
-func (f *Factors) RestoreTOTP(ctx context.Context, personID, secret string, e engine.Event) error {
+func RestoreTOTP(ctx context.Context, s *store.Store, personID, secret string, e engine.Event) error {
 	raw, err := base32Secret.DecodeString(secret)
 	if err != nil || len(raw) != totpSecret {
 		return fmt.Errorf("a TOTP secret is %d bytes in base32", totpSecret)
 	}
-	if err := f.store.Factors.PutTOTP(ctx, personID, raw); err != nil {
+	if err := s.Factors.PutTOTP(ctx, personID, raw); err != nil {
 		return err
 	}
-	t, err := f.store.Factors.TOTP(ctx, personID)
+	t, err := s.Factors.TOTP(ctx, personID)
 	if err != nil {
 		return err
 	}
-	return f.store.Factors.ConfirmTOTP(ctx, personID, t.CreatedAt, 0, e)
+	return s.Factors.ConfirmTOTP(ctx, personID, t.CreatedAt, 0, e)
 }
 
 // NewTOTPSecret makes a secret, in base32.

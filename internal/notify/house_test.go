@@ -28,6 +28,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
+	"holdpoint/engine/registry"
 	"holdpoint/engine/token"
 	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
@@ -145,7 +146,7 @@ func (h *house) populate(ctx context.Context, url string) {
 		}
 		h.people[name] = p
 	}
-	if err := admin.People.PutAgent(ctx, store.Agent{ID: "bot", Name: "Bot", OwnerID: h.people["owner"].ID}, event()); err != nil {
+	if err := admin.Registry.RegisterAgent(ctx, registry.Agent{ID: "bot", Name: "Bot", Owner: h.people["owner"].Email, Trust: engine.Basic}, nil, event()); err != nil {
 		h.t.Fatal(err)
 	}
 }

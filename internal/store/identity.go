@@ -73,12 +73,6 @@ type Agent struct {
 	OwnerName, OwnerEmail, OwnerIdentity string
 }
 
-// PutAgent registers an agent or changes its name and owner.
-func (s People) PutAgent(ctx context.Context, a Agent, e engine.Event) error {
-	return s.admin(ctx, e, `INSERT INTO agents (id, name, owner_id) VALUES ($1, $2, nullif($3, ''))
-		ON CONFLICT (id) DO UPDATE SET name = excluded.name, owner_id = excluded.owner_id`, a.ID, a.Name, a.OwnerID)
-}
-
 // Agent reads an agent. ErrNotFound: there is none.
 func (s People) Agent(ctx context.Context, id string) (Agent, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)

@@ -1,0 +1,121 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"holdpoint/engine"
+	"holdpoint/internal/access"
+	"holdpoint/internal/identity"
+	"holdpoint/internal/store"
+)
+
+// NewPerson is an account to add.
+type NewPerson struct {
+	Email    string
+	Name     string // "" means the address
+	Roles    []string
+	Password string
+	// SameAs is the address of another account of the same human being, or "": both
+	// have one voice.
+	SameAs string
+}
+
+// Add adds somebody who signs in to the console.
+func (p People) Add(ctx context.Context, by access.By, n NewPerson) (engine.Person, error) {
+	added := engine.Person{ID: store.NewID("usr"), Email: strings.ToLower(strings.TrimSpace(n.Email)), Name: n.Name, Roles: append([]string{}, n.Roles...)}
+	if !access.ValidEmail(added.Email) {
+		return added, fmt.Errorf("%q is no e-mail address", n.Email)
+	}
+	if added.Name == "" {
+		added.Name = added.Email
+	}
+	added.Identity = added.ID
+	if n.SameAs != "" {
+		other, err := p.Find(ctx, n.SameAs)
+		if err != nil {
+			return added, fmt.Errorf("--same-as: %w", err)
+		}
+		added.Identity = other.Identity
+	}
+	hash, err := identity.HashPassword(n.Password)
+	if err != nil {
+		return added, err
+	}
+	err = p.Store.People.Create(ctx, added, hash, changed(by, "USER_ADDED", "A person was added.", added.ID, roleChange(added.ID, nil, added.Roles)))
+	if errors.Is(err, store.ErrConflict) {
+		err = fmt.Errorf("there is somebody with the address %s already", added.Email)
+	}
+	return added, err
+}
+
+// Find returns the account with an e-mail address, disabled or not.
+func (p People) Find(ctx context.Context, email string) (engine.Person, error) {
+	found, _, err := p.Store.People.ByEmail(ctx, strings.ToLower(email))
+	if errors.Is(err, store.ErrNotFound) {
+		err = fmt.Errorf("there is nobody with the address %s: %w", email, err)
+	}
+	return found, err
+}
+
+// Disable keeps somebody out from now on; votes in what still waits become void.
+func (p People) Disable(ctx context.Context, by access.By, email string) error {
+	email = strings.ToLower(email)
+	found, _, err := p.Store.People.ByEmail(ctx, email)
+	if err == nil {
+		err = p.Store.People.Disable(ctx, email, changed(by, "USER_DISABLED", "A person was disabled.", found.ID, roleChange(found.ID, found.Roles, nil)))
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		err = fmt.Errorf("there is no active account with the address %s", email)
+	}
+	return err
+}
+
+// ResetFactors removes somebody's second factors and says how many there were.
+func (p People) ResetFactors(ctx context.Context, by access.By, email string) (removed int64, err error) {
+	email = strings.ToLower(email)
+	found, _, err := p.Store.People.ByEmail(ctx, email)
+	if err == nil {
+		removed, err = p.Store.Factors.Reset(ctx, email, changed(by, "FACTORS_RESET", "A person's second factors were removed.", found.ID, map[string]any{"person": found.ID}))
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		err = fmt.Errorf("there is no account with the address %s", email)
+	}
+	return removed, err
+}
+
+// RestoreTOTP enrols an authenticator app whose secret is known, unless the person
+// has one.
+func (p People) RestoreTOTP(ctx context.Context, by access.By, personID, secret string) error {
+	app, err := p.Store.Factors.TOTP(ctx, personID)
+	if err == nil && app.Confirmed || err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	return identity.RestoreTOTP(ctx, p.Store, personID, secret, changed(by, "FACTOR_ADDED", "An authenticator app was enrolled.", personID, map[string]any{"factor": "totp"}))
+}
+
+// roleChange says whose roles changed, and how: the account's own, without those
+// of being on call.
+func roleChange(personID string, before, after []string) map[string]any {
+	own := func(roles []string) []string {
+		return slices.DeleteFunc(append([]string{}, roles...), func(role string) bool { return strings.HasPrefix(role, engine.OnCallPrefix) })
+	}
+	return map[string]any{"person": personID, "roles_before": own(before), "roles_after": own(after)}
+}
+
+// changed is the event of a change to an account or a key, which its payload names
+// as the subject. more says what there was before and after, for the reports.
+func changed(by access.By, code, message, subject string, more map[string]any) engine.Event {
+	payload := map[string]any{"subject": subject}
+	maps.Copy(payload, more)
+	e := by.Event(code, message, "", "")
+	if encoded, err := json.Marshal(payload); err == nil { // texts and times always encode
+		e.SafePayload = encoded
+	}
+	return e
+}
