@@ -25,7 +25,7 @@ func toolRequest(c gate.Card, cut bool) *views.ToolRequest {
 	if cut {
 		v.Document, _, _ = v.Document.Preview(previewLines, previewRunes)
 	}
-	report := threegate.CheckDraft([]byte(sealed.Document), c.Approval.Plan.OpenedAt)
+	report := threegate.JudgeDraft([]byte(sealed.Document), c.Approval.Plan.OpenedAt)
 	if !report.Valid {
 		v.Invalid = true
 		return v

@@ -9,7 +9,6 @@ import (
 	"os"
 	"time"
 
-	"holdpoint/engine"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/dialect/aana"
 )
@@ -53,15 +52,7 @@ func (e *evalCommand) judge() (func([]byte) any, error) {
 	case "safeai":
 		return evalSafeAI(e.Contracts)
 	}
-	return func(input []byte) any { return evalAANA(input) }, nil
-}
-
-// evalResult is the answer to one line: the whole answer of the contract, and
-// at its top what the conformance cases compare.
-type evalResult struct {
-	Route    engine.Route `json:"route"`
-	Executes bool         `json:"executes"`
-	aana.Envelope
+	return func(input []byte) any { return aana.Eval(input, time.Now()) }, nil
 }
 
 // maxLine bounds a line: an input of the largest size that a door takes, and
@@ -110,20 +101,4 @@ func (e *evalCommand) Run(*cli) error {
 		return fmt.Errorf("read: %w", err)
 	}
 	return out.Flush()
-}
-
-// evalAANA judges one event with the authorization that it declares. What the
-// strict reader refuses has not the contract's structure either.
-func evalAANA(input []byte) evalResult {
-	var result aana.Result
-	v, err := canon.Parse(input)
-	if err != nil {
-		result = aana.Invalid(v, []aana.ValidationError{{Path: "", Message: err.Error()}})
-	} else if event, invalid := aana.Parse(v); len(invalid) > 0 {
-		result = aana.Invalid(v, invalid)
-	} else {
-		result = event.Judge(time.Now())
-	}
-	decision := engine.Evaluate(engine.Call{Dialect: "aana"}, "", func(engine.Call) engine.Opinion { return result.Opinion() })
-	return evalResult{Route: result.Route, Executes: result.Executes, Envelope: result.Envelope(decision)}
 }

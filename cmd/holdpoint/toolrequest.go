@@ -50,9 +50,9 @@ func (c *toolRequestCheckCommand) Run(*cli) error {
 		case err != nil:
 			worst, report.Error = exitUnreadable, err.Error()
 		case c.Draft:
-			report.Digest, report.Report = threegate.Digest(document), threegate.CheckDraft(document, time.Now())
+			report.Digest, report.Report = threegate.Digest(document), threegate.JudgeDraft(document, time.Now())
 		default:
-			report.Digest, report.Report = threegate.Digest(document), threegate.Check(document, time.Now())
+			report.Digest, report.Report = threegate.Digest(document), threegate.Judge(document, time.Now())
 		}
 		if err == nil && !report.Valid {
 			worst = max(worst, exitInvalid)

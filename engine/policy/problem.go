@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"holdpoint/engine/source"
 )
@@ -37,28 +36,18 @@ type Problem struct {
 //
 // Parts that are unknown are left out.
 func (p Problem) String() string {
-	var b strings.Builder
-	if p.File != "" {
-		b.WriteString(p.File)
-		b.WriteByte(':')
-	}
-	if p.Line > 0 {
-		b.WriteString(strconv.Itoa(p.Line) + ":" + strconv.Itoa(p.Column) + ":")
-	}
-	if b.Len() > 0 {
-		b.WriteByte(' ')
-	}
+	text := source.Place(p.File, p.Line, p.Column)
 	if p.Warning {
-		b.WriteString("warning: ")
+		text += "warning: "
 	}
 	if p.Rule != "" {
-		b.WriteString("rule " + strconv.Quote(p.Rule) + ": ")
+		text += "rule " + strconv.Quote(p.Rule) + ": "
 	}
-	b.WriteString(p.Message)
+	text += p.Message
 	if p.Hint != "" {
-		b.WriteString(" (" + p.Hint + ")")
+		text += " (" + p.Hint + ")"
 	}
-	return b.String()
+	return text
 }
 
 // HasErrors reports whether problems keep a bundle from being loaded: whether

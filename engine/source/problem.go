@@ -2,7 +2,6 @@ package source
 
 import (
 	"strconv"
-	"strings"
 
 	"holdpoint/engine/canon"
 )
@@ -49,19 +48,25 @@ type Problem struct {
 
 // String is the problem as compilers write it: file:line:column: message (hint).
 func (p Problem) String() string {
-	var b strings.Builder
-	if p.File != "" {
-		b.WriteString(p.File + ":")
-	}
-	if p.Line > 0 {
-		b.WriteString(strconv.Itoa(p.Line) + ":" + strconv.Itoa(p.Column) + ":")
-	}
-	if b.Len() > 0 {
-		b.WriteByte(' ')
-	}
-	b.WriteString(p.Message)
+	text := Place(p.File, p.Line, p.Column) + p.Message
 	if p.Hint != "" {
-		b.WriteString(" (" + p.Hint + ")")
+		text += " (" + p.Hint + ")"
 	}
-	return b.String()
+	return text
+}
+
+// Place is what compilers write before a message: "file:line:column: ". What is
+// unknown, a file "" or a line 0, is left out.
+func Place(file string, line, column int) string {
+	place := ""
+	if file != "" {
+		place = file + ":"
+	}
+	if line > 0 {
+		place += strconv.Itoa(line) + ":" + strconv.Itoa(column) + ":"
+	}
+	if place != "" {
+		place += " "
+	}
+	return place
 }

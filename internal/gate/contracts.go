@@ -133,6 +133,6 @@ func (g *Gate) contractVetoed(ctx context.Context, p access.Principal, q Contrac
 }
 
 var noContracts = func() *safeai.Set {
-	s, _ := safeai.Compile(canon.Object(canon.Member{Name: "tool_contracts", Value: canon.Object()}))
+	s, _ := safeai.Parse(canon.Object(canon.Member{Name: "tool_contracts", Value: canon.Object()}))
 	return s
 }()

@@ -49,7 +49,7 @@ func (g *Gate) RequestTool(ctx context.Context, p access.Principal, document []b
 		return finish(o), nil, err
 	}
 	now := time.Now()
-	report, err := g.readDocument(ctx, document, now, threegate.CheckDraft)
+	report, err := g.readDocument(ctx, document, now, threegate.JudgeDraft)
 	if err != nil {
 		return CheckedDocument{}, nil, err
 	}
@@ -96,7 +96,7 @@ func (g *Gate) ApprovedTool(ctx context.Context, p access.Principal, document []
 	if err != nil {
 		return turnedAway(invalidToken)
 	}
-	report, err := g.readDocument(ctx, document, time.Now(), threegate.Check)
+	report, err := g.readDocument(ctx, document, time.Now(), threegate.Judge)
 	if err != nil {
 		return CheckedDocument{}, nil, err
 	}
@@ -136,7 +136,7 @@ func proposeDraft(agentID string, doc canon.Value, now time.Time) (Proposal, err
 		return Proposal{}, errors.New("the sealed document is no tool request")
 	}
 	document := []byte(text.Str())
-	report := threegate.CheckDraft(document, now)
+	report := threegate.JudgeDraft(document, now)
 	p := Proposal{
 		Call:     engine.Call{Dialect: DialectThreeGate, AgentID: agentID, Tool: threegate.ToolName, Category: "tool_exec", Digest: threegate.Digest(document)},
 		Document: doc, claim: registry.Claim{AgentID: agentID, Tool: threegate.ToolName},

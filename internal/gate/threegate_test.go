@@ -90,7 +90,7 @@ func TestToolRequest(t *testing.T) {
 		t.Fatalf("%s %v", v.Approval.Status, v.Approval.Reasons)
 	}
 	promoted := string(v.Promoted)
-	if report := threegate.Check(v.Promoted, time.Now()); !report.Valid || report.Request.ApprovedBy != "ada@example.com" {
+	if report := threegate.Judge(v.Promoted, time.Now()); !report.Valid || report.Request.ApprovedBy != "ada@example.com" {
 		t.Fatalf("the promoted document: %+v\n%s", report.Violations, promoted)
 	}
 	if again := h.get(a.ID); string(again.Promoted) != promoted {

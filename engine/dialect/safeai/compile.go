@@ -20,9 +20,9 @@ const (
 // maxName bounds the names of tools, tags and fields, in bytes.
 const maxName = 256
 
-// Compile reads contracts that came with a call: the value of tool_contracts.
+// Parse reads contracts that came with a call: the value of tool_contracts.
 // The Set is nil exactly if there are problems. They have no line.
-func Compile(v canon.Value) (*Set, []Problem) {
+func Parse(v canon.Value) (*Set, []Problem) {
 	c := compiler{}
 	set := newSet(c.contracts(source.Of(v), rootKey))
 	if len(c.list) > 0 {

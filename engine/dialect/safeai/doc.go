@@ -1,8 +1,8 @@
 // Package safeai is SafeAI's tool contracts: which data tags a tool may
 // be given, and which fields of its answers an agent may see.
 //
-//	file ─ Load ─→ Set ─┬─ ValidateRequest, InterceptRequest, InterceptResponse ─→ what SafeAI answers
-//	                    └─ Opinion ─→ engine.Evaluate
+//	file ── Load ──┬─→ Set ─┬─ ValidateRequest, InterceptRequest, InterceptResponse ─→ what SafeAI answers
+//	value ─ Parse ─┘        └─ Opinion ─→ engine.Evaluate
 //
 // Everything is denied that is not declared: a tool without a contract may be
 // given nothing and answer nothing. A Set never changes after Load. The package

@@ -27,7 +27,7 @@ func Eval(input canon.Value, usual *Set, d *redact.Detector) (any, error) {
 	set := usual
 	if ok {
 		var problems []Problem
-		if set, problems = Compile(raw); len(problems) > 0 {
+		if set, problems = Parse(raw); len(problems) > 0 {
 			return nil, errors.New(problems[0].String())
 		}
 	}

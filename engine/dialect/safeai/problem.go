@@ -3,8 +3,6 @@ package safeai
 import (
 	"cmp"
 	"slices"
-	"strconv"
-	"strings"
 
 	"holdpoint/engine/source"
 )
@@ -22,44 +20,23 @@ const (
 	BadField      = "bad_field"      // a field name that no answer can have
 )
 
-// Problem is one mistake in a contract file.
-type Problem struct {
-	File string `json:"file,omitempty"`
-	// Line and Column are counted from 1, in characters; 0 is unknown.
-	Line   int `json:"line,omitempty"`
-	Column int `json:"column,omitempty"`
-	// Path is the place in the document: tool_contracts.send_email. Of Syntax
-	// and DuplicateKey it is a JSON pointer (RFC 6901).
-	Path string `json:"path,omitempty"`
-	// Code is one of the constants above.
-	Code string `json:"code"`
-	// Message says what is wrong, Hint what to do about it; Hint may be "".
-	Message string `json:"message"`
-	Hint    string `json:"hint,omitempty"`
-}
+// Problem is one mistake in a contract file. Code is one of the constants above,
+// and Path the place in the document, tool_contracts.send_email; of Syntax and
+// DuplicateKey it is a JSON pointer (RFC 6901).
+type Problem source.Problem
 
 // String is the problem on one line, as compilers write it:
 // file:line:column: message (path; code): hint.
 func (p Problem) String() string {
-	var out strings.Builder
-	if p.File != "" {
-		out.WriteString(p.File + ":")
-	}
-	if p.Line > 0 {
-		out.WriteString(strconv.Itoa(p.Line) + ":" + strconv.Itoa(p.Column) + ":")
-	}
-	if out.Len() > 0 {
-		out.WriteByte(' ')
-	}
-	out.WriteString(p.Message + " (")
+	what := p.Code
 	if p.Path != "" {
-		out.WriteString(p.Path + "; ")
+		what = p.Path + "; " + p.Code
 	}
-	out.WriteString(p.Code + ")")
+	text := source.Place(p.File, p.Line, p.Column) + p.Message + " (" + what + ")"
 	if p.Hint != "" {
-		out.WriteString(": " + p.Hint)
+		text += ": " + p.Hint
 	}
-	return out.String()
+	return text
 }
 
 // maxProblems bounds what one file can make Load say.

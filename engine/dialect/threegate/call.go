@@ -22,7 +22,7 @@ func Digest(document []byte) string {
 
 // Arguments are the arguments of the call that a document proposes: an object
 // whose only member, document, is the whole text, so that the call's digest
-// binds every byte. Bytes that no JSON string can hold give null; Check refuses
+// binds every byte. Bytes that no JSON string can hold give null; Judge refuses
 // them.
 func Arguments(document []byte) canon.Value {
 	text := string(document)
@@ -40,6 +40,6 @@ type Verdict struct {
 
 // Eval judges a promoted document for "holdpoint eval --dialect threegate".
 func Eval(document string, now time.Time) any {
-	report := Check([]byte(document), now)
+	report := Judge([]byte(document), now)
 	return Verdict{Valid: report.Valid, Violations: report.Violations}
 }

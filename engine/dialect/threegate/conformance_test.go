@@ -46,7 +46,7 @@ func TestConformance(t *testing.T) {
 			t.Fatalf("case %d: %v", n+1, err)
 		}
 		n++
-		got := threegate.Check([]byte(c.Input.Document), c.Input.Now)
+		got := threegate.Judge([]byte(c.Input.Document), c.Input.Now)
 		if got.Valid != c.Expected.Valid {
 			t.Errorf("%s: got valid %v %v, want %v %v", c.ID, got.Valid, got.Violations, c.Expected.Valid, c.Expected.Rules)
 		}

@@ -5,8 +5,8 @@
 // never takes what it cannot read for harmless, and believes no approval: that
 // somebody wrote approved_by into a document proves nothing.
 //
-//	draft ── CheckDraft ──→ Report ──→ people decide over Digest(draft)
-//	  └──── Promote(approved_by, time) ──→ promoted document ── Check ──→ Report
+//	draft ── JudgeDraft ──→ Report ──→ people decide over Digest(draft)
+//	  └──── Promote(approved_by, time) ──→ promoted document ── Judge ──→ Report
 //	                                          └─ Demote ──→ the draft, byte for byte
 //
 // The rules D1 to K5 are docs/spec/threegate-tool-request.md; a Violation names

@@ -104,7 +104,7 @@ func draft(tb tester) string {
 	return change(tb, "approved_by: \"mara.lind@example.org\"\napproved_utc: \"2026-05-03T09:00:00Z\"\n", "")
 }
 
-func check(doc string) threegate.Report { return threegate.Check([]byte(doc), now) }
+func check(doc string) threegate.Report { return threegate.Judge([]byte(doc), now) }
 
 func wantValid(tb tester, name, doc string) {
 	tb.Helper()

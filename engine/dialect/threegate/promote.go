@@ -48,7 +48,7 @@ func Promote(draft []byte, approvedByName string, at time.Time) ([]byte, error) 
 		by.text, utc = by.text+utc.text, edit{}
 	}
 	promoted := apply(c.src, by, utc)
-	if report := Check(promoted, at); !report.Valid {
+	if report := Judge(promoted, at); !report.Valid {
 		return nil, fmt.Errorf("promote a draft: the result would not be valid: %s", first(report.Violations))
 	}
 	return promoted, nil

@@ -24,7 +24,7 @@ func TestPromote(t *testing.T) {
 	at := now.Add(time.Nanosecond).In(time.FixedZone("x", 3600))
 	for _, o := range openings {
 		draft := strings.Replace(draft(t), "purpose:", o.open+"purpose:", 1)
-		if got := threegate.CheckDraft([]byte(draft), now); !got.Valid {
+		if got := threegate.JudgeDraft([]byte(draft), now); !got.Valid {
 			t.Errorf("%q: want a valid draft, got %v", o.open, got.Violations)
 		}
 		if check(draft).Valid {
@@ -86,7 +86,7 @@ func TestDraftRules(t *testing.T) {
 		{"2026-05-03T08:15:00Z", "2026-05-05T08:15:00Z", "A4", 5},
 		{"Risk level: low", "Risk level: none", "K2", 41},
 	} {
-		got := threegate.CheckDraft([]byte(changeIn(t, draft(t), c.old, c.replacement)), now)
+		got := threegate.JudgeDraft([]byte(changeIn(t, draft(t), c.old, c.replacement)), now)
 		found := false
 		for _, v := range got.Violations {
 			found = found || v.Rule == c.rule && v.Line == c.line
@@ -147,7 +147,7 @@ func TestPromotion(t *testing.T) {
 		if err != nil {
 			return // names that the rules refuse; TestPromote has those that they do not
 		}
-		report := threegate.Check(promoted, now)
+		report := threegate.Judge(promoted, now)
 		if !report.Valid || report.Request.ApprovedBy != name || !report.Request.ApprovedUTC.Equal(now) {
 			t.Fatalf("promoted: %v", report.Violations)
 		}

@@ -110,7 +110,7 @@ func TestMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got strings.Builder
-	for _, v := range threegate.Check(worst, now).Violations {
+	for _, v := range threegate.Judge(worst, now).Violations {
 		got.WriteString(v.String() + "\n")
 	}
 	if got.String() != string(want) {
@@ -158,7 +158,7 @@ func BenchmarkCheck(b *testing.B) {
 	b.ReportAllocs()
 	b.SetBytes(int64(len(doc)))
 	for b.Loop() {
-		if !threegate.Check(doc, now).Valid {
+		if !threegate.Judge(doc, now).Valid {
 			b.Fatal("not valid")
 		}
 	}

@@ -32,12 +32,12 @@ type Report struct {
 	Request *Request `json:"-"`
 }
 
-// Check judges a promoted document, with its approval filled in, at the time now.
-func Check(document []byte, now time.Time) Report { return check(document, now, false) }
+// Judge judges a promoted document, with its approval filled in, at the time now.
+func Judge(document []byte, now time.Time) Report { return judge(document, now, false) }
 
-// CheckDraft judges a draft: every rule but A1 to A3 holds, and approved_by and
+// JudgeDraft judges a draft: every rule but A1 to A3 holds, and approved_by and
 // approved_utc must be absent or empty (A0).
-func CheckDraft(document []byte, now time.Time) Report { return check(document, now, true) }
+func JudgeDraft(document []byte, now time.Time) Report { return judge(document, now, true) }
 
 // checker collects what is wrong with one document.
 type checker struct {
@@ -52,7 +52,7 @@ type checker struct {
 	warnings   []Violation
 }
 
-func check(document []byte, now time.Time, draft bool) Report {
+func judge(document []byte, now time.Time, draft bool) Report {
 	c := examine(document, now, draft)
 	byLine := func(a, b Violation) int { return cmp.Compare(a.Line, b.Line) }
 	slices.SortStableFunc(c.violations, byLine)
