@@ -21,6 +21,8 @@ func secret(words, expression string, accept func(string) bool) secretShape {
 
 const secretNames = `(?:password|passwd|passphrase|passcode|pwd|api[-_ ]?keys?|secret[-_ ]?(?:access[-_ ]?)?keys?|access[-_ ]?keys?|private[-_ ]?keys?|account[-_ ]?key|auth[-_ ]?token|access[-_ ]?token|refresh[-_ ]?token|bearer[-_ ]?token|session[-_ ]?token|client[-_ ]?secret|token|secret|credentials?)`
 
+// secretShapes are looser than package redact's rules for the same keys: in doubt a
+// document is refused (docs/decisions/036-three-tables-of-secrets.md).
 var secretShapes = []secretShape{
 	secret("akia asia aida aroa aipa anpa anva abia acca", `(?:^|[^A-Za-z0-9])(?:AKIA|ASIA|AIDA|AROA|AIPA|ANPA|ANVA|ABIA|ACCA)[A-Z0-9]{12,}\b`, nil),
 	secret("gh", `(?:^|[^A-Za-z0-9])(?:gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,})`, nil),
@@ -41,7 +43,7 @@ var secretShapes = []secretShape{
 	secret("pass pwd key token secret auth credential",
 		`(?i)(?:^|[ \n"'(=])--?(?:[A-Za-z0-9]+[-_])*(?:pass|auth|`+secretNames+`)(?:=|[ ]+)["']?([^ \n"']+)`, given),
 	secret("pass pwd key token secret credential", `(?i)(?:\b|_)`+secretNames+`["']?[ ]*=[ ]*["']?([^ \n"']+)`, given),
-	secret("pass pwd key", `(?i)(?:\b|_)(?:password|passwd|passphrase|passcode|pwd|api[-_ ]?key|(?:secret|access|private)[-_ ]?key)["']?(?:[ ]*:|[ ]+is)[ ]*["']?([^ \n"']{4,})`, said),
+	secret("pass pwd key", `(?i)(?:\b|_)(?:password|passwd|passphrase|passcode|pwd|api[-_ ]?key|(?:secret|access|private)[-_ ]?key)["']?(?:[ ]*:|[ ]+is)[ ]*["']?([^ \n"']{4,})`, given),
 	secret("token secret credential", `(?i)(?:\b|_)(?:[a-z]+[-_ ])?(?:token|secret|credentials?)["']?(?:[ ]*:|[ ]+is)[ ]*["']?([^ \n"']{6,})`, mixed),
 	secret("pass token key secret", `(?i)\b(?:password|passphrase|passcode|token|api[-_ ]?key|secret)[ ]+["']?([^ \n"']{6,})`, mixed),
 }
@@ -63,8 +65,6 @@ func harmless(value string) bool {
 func given(value string) bool {
 	return !harmless(value) && !strings.HasPrefix(value, inRoot) && !strings.HasPrefix(value, outRoot) && !strings.HasPrefix(value, "-")
 }
-
-func said(value string) bool { return given(value) }
 
 // mixed judges a word after a name that also stands in sentences: secrets have
 // digits and letters, or are long.
