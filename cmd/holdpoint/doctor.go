@@ -6,15 +6,14 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
-	"holdpoint/engine/audit"
 	"holdpoint/engine/policy"
+	"holdpoint/internal/auditlog"
 	"holdpoint/internal/config"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/store"
@@ -122,7 +121,7 @@ func (d *checkup) log(ctx context.Context, s *store.Store, cfg config.Config) {
 		head, err = s.Log.Head(ctx)
 	}
 	if err == nil && head.Size > 0 {
-		err = signedLog(ctx, s, cfg)
+		err = auditlog.CheckSigned(ctx, s, cfg.LogWitnessed, publicKeysOfLog(cfg))
 	}
 	d.say(fmt.Sprintf("audit log, %d events", head.Size), err, help)
 	strays, err := s.Events.CountUnplaced(ctx)
@@ -133,27 +132,6 @@ func (d *checkup) log(ctx context.Context, s *store.Store, cfg config.Config) {
 	if cfg.LogFloorFile != "" {
 		d.say("audit log's floor in "+cfg.LogFloorFile, checkFloor(ctx, cfg, s), "")
 	}
-}
-
-// signedLog looks at the checkpoint that is served: whether there is one with
-// enough witnesses, and whether the key that is shown verifies it.
-func signedLog(ctx context.Context, s *store.Store, cfg config.Config) error {
-	latest, err := s.Log.LatestCheckpoint(ctx, cfg.LogWitnessed)
-	if errors.Is(err, store.ErrNotFound) {
-		return fmt.Errorf("no checkpoint has been signed by the log and by %d witnesses", cfg.LogWitnessed)
-	}
-	if err != nil {
-		return err
-	}
-	keys := publicKeysOfLog(cfg)
-	if len(keys) == 0 {
-		return nil
-	}
-	verifiers, err := audit.ParseVerifiers(strings.Join(keys, "\n"))
-	if err == nil {
-		_, err = audit.OpenCheckpoint(latest.Signed(), verifiers...)
-	}
-	return err
 }
 
 // logDelay is how long an event may be without a place before something is wrong:

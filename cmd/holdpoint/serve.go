@@ -162,40 +162,34 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 		return err
 	}
 	defer temporal.Close()
-	metrics.Gauge("holdpoint_outbox_messages", "Messages that wait for Temporal.", func() float64 {
+	gauge := func(name, help string, read func() (float64, error)) {
+		metrics.Gauge(name, help, func() float64 {
+			n, err := read()
+			if err != nil {
+				return -1
+			}
+			return n
+		})
+	}
+	gauge("holdpoint_outbox_messages", "Messages that wait for Temporal.", func() (float64, error) {
 		n, _, err := s.Outbox.Depth(ctx)
-		if err != nil {
-			return -1
-		}
-		return float64(n)
+		return float64(n), err
 	})
-	metrics.Gauge("holdpoint_log_events", "Events that have their place in the audit log.", func() float64 {
+	gauge("holdpoint_log_events", "Events that have their place in the audit log.", func() (float64, error) {
 		head, err := s.Log.Head(ctx)
-		if err != nil {
-			return -1
-		}
-		return float64(head.Size)
+		return float64(head.Size), err
 	})
-	metrics.Gauge("holdpoint_log_delay_seconds", "For how long the oldest event without a place in the audit log has waited for it.", func() float64 {
+	gauge("holdpoint_log_delay_seconds", "For how long the oldest event without a place in the audit log has waited for it.", func() (float64, error) {
 		delay, err := s.Log.Delay(ctx)
-		if err != nil {
-			return -1
-		}
-		return delay.Seconds()
+		return delay.Seconds(), err
 	})
-	metrics.Gauge("holdpoint_notifications_waiting", "Notifications that have not been sent yet.", func() float64 {
+	gauge("holdpoint_notifications_waiting", "Notifications that have not been sent yet.", func() (float64, error) {
 		waiting, _, err := s.Notifications.Counts(ctx)
-		if err != nil {
-			return -1
-		}
-		return float64(waiting)
+		return float64(waiting), err
 	})
-	metrics.Gauge("holdpoint_notifications_dead", "Notifications that were given up.", func() float64 {
+	gauge("holdpoint_notifications_dead", "Notifications that were given up.", func() (float64, error) {
 		_, dead, err := s.Notifications.Counts(ctx)
-		if err != nil {
-			return -1
-		}
-		return float64(dead)
+		return float64(dead), err
 	})
 	mux := http.NewServeMux()
 	models, err := modelContext(mux, metrics, log)

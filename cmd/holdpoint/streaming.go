@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"os"
 	"sync"
-	"time"
 
 	"holdpoint/internal/config"
 	"holdpoint/internal/store"
@@ -68,25 +67,7 @@ func (d *checkup) streams(ctx context.Context, s *store.Store, cfg config.Config
 		positions[p.Name] = p
 	}
 	for _, c := range cfg.LogStreams {
-		what, err := streamState(c.Name, positions)
+		what, err := stream.Progress(c.Name, positions)
 		d.say(what, err, "Is a worker running, and does it reach the receiver? docs/siem.md says what counts as taken.")
 	}
-}
-
-// streamState says how far one stream has come, and what is wrong with that.
-func streamState(name string, positions map[string]store.StreamPosition) (string, error) {
-	p, begun := positions[name]
-	if !begun {
-		return "log stream " + name, fmt.Errorf("no worker has begun it")
-	}
-	what := fmt.Sprintf("log stream %s, taken up to seq %d, %d behind", name, p.Leaf, p.Behind())
-	switch {
-	case p.Behind() < 0:
-		return what, fmt.Errorf("its position is behind the end of the log: somebody has set it")
-	case p.Error != "":
-		return what, fmt.Errorf("since %s: %s", p.FailingAt.Format(time.RFC3339), p.Error)
-	case p.Oldest > time.Minute:
-		return what, fmt.Errorf("the oldest event that was not sent is from %s ago", p.Oldest.Round(time.Second))
-	}
-	return what, nil
 }

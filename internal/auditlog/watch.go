@@ -186,6 +186,23 @@ func CheckFloor(ctx context.Context, s *store.Store, floor Floor) error {
 	return check(ctx, s, c)
 }
 
+// CheckSigned looks at the checkpoint that is served: whether there is one with
+// enough witnesses, and whether the keys that are shown, if any, verify it.
+func CheckSigned(ctx context.Context, s *store.Store, witnesses int, keys []string) error {
+	latest, err := s.Log.LatestCheckpoint(ctx, witnesses)
+	if errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("no checkpoint has been signed by the log and by %d witnesses", witnesses)
+	}
+	if err != nil || len(keys) == 0 {
+		return err
+	}
+	verifiers, err := audit.ParseVerifiers(strings.Join(keys, "\n"))
+	if err == nil {
+		_, err = audit.OpenCheckpoint(latest.Signed(), verifiers...)
+	}
+	return err
+}
+
 // unsigned reads a note without asking who has signed it.
 func unsigned(signed []byte) (audit.Checkpoint, error) {
 	text, _, ok := strings.Cut(string(signed), "\n\n")
