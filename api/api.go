@@ -6,6 +6,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -238,10 +239,13 @@ func (a *API) recordTurnedAway(r *http.Request, p access.Principal, f *failure) 
 		route = "unknown"
 	}
 	actor := engine.Actor{Kind: engine.ServiceActor, ID: p.KeyID, Channel: "api"}
-	err := a.Gate.RecordRejection(ctx, access.RejectedRequest{
-		RequestID: RequestID(r.Context()), AgentID: p.AgentID, Actor: actor,
-		Code: f.Code, Message: f.Detail, Route: route, Status: f.Status,
-	})
+	payload, err := json.Marshal(map[string]any{"route": route, "status": f.Status})
+	if err == nil {
+		err = a.Gate.RecordRejection(ctx, access.RejectedRequest{
+			RequestID: RequestID(r.Context()), AgentID: p.AgentID, Actor: actor,
+			Code: f.Code, Message: f.Detail, Payload: payload,
+		})
+	}
 	if err != nil {
 		a.Logger.WarnContext(r.Context(), "a refusal could not be put on record", "code", f.Code, "error", err)
 	}

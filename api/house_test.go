@@ -166,7 +166,7 @@ func (h *house) log(n int) {
 	var group sync.WaitGroup
 	for i := range n {
 		group.Go(func() {
-			if err := h.RecordRejection(context.Background(), access.RejectedRequest{Code: "test", Message: fmt.Sprint("turned away ", i), Route: "GET /", Status: 400}); err != nil {
+			if err := h.RecordRejection(context.Background(), access.RejectedRequest{Code: "test", Message: fmt.Sprint("turned away ", i), Payload: []byte(`{"route":"GET /","status":400}`)}); err != nil {
 				h.t.Error(err)
 			}
 		})

@@ -258,7 +258,7 @@ func hashes(t testing.TB, list []string) (out []tlog.Hash) {
 func TestProofOfWhatHasNoPlace(t *testing.T) {
 	h := logged(t, 3)
 	h.stop()
-	if err := h.RecordRejection(t.Context(), access.RejectedRequest{Code: "late", Route: "GET /", Status: 400}); err != nil {
+	if err := h.RecordRejection(t.Context(), access.RejectedRequest{Code: "late", Payload: []byte(`{"route":"GET /","status":400}`)}); err != nil {
 		t.Fatal(err)
 	}
 	var id string
@@ -441,6 +441,12 @@ func TestSearchesForNothing(t *testing.T) {
 				t.Errorf("%s%s: %s", path, query, got.body)
 			}
 		}
+	}
+	var route, status string
+	if err := h.owner.QueryRow(t.Context(), `SELECT e #>> '{safe_payload,route}', e #>> '{safe_payload,status}'
+		FROM (SELECT seq, convert_from(body, 'UTF8')::jsonb AS e FROM events WHERE type = 'refusal' ORDER BY seq DESC LIMIT 1) last`).Scan(&route, &status); err != nil ||
+		!strings.HasPrefix(route, "GET /v1/audit/") || status != "400" {
+		t.Errorf("the log says of a refusal: %q, %s, %v", route, status, err)
 	}
 }
 

@@ -78,9 +78,8 @@ type RejectedRequest struct {
 	RequestID, AgentID string
 	Actor              engine.Actor
 	Code, Message      string
-	// Route is the door: "POST /v1/pre-tool-check".
-	Route  string
-	Status int
+	// Payload is the event's, a JSON object: what the door says of the request.
+	Payload []byte
 }
 
 // OtherRequest refuses an Idempotency-Key that belongs to another request.
@@ -116,4 +115,9 @@ func (r *Refusal) WithSuccessor(successor string) *Refusal {
 
 // Adapt is once for an operation that returns B, from which convert makes once's
 // result. It is nil for a nil once.
-func Adapt[T, B any](once *Once[T], convert func(B) T) *Once[B] { return store.Adapt(once, convert) }
+func Adapt[T, B any](once *Once[T], convert func(B) T) *Once[B] {
+	if once == nil {
+		return nil
+	}
+	return &Once[B]{Request: once.Request, Render: func(result B, err error) Reply { return once.Render(convert(result), err) }}
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -132,13 +131,9 @@ func ApprovalEvent(s *seal.Sealer, kind engine.EventType, outcome engine.Outcome
 // RecordRejection appends the refusal of a request to the audit log. The request
 // itself, which may hold anything, is not kept.
 func (g *core) RecordRejection(ctx context.Context, t access.RejectedRequest) error {
-	payload, err := json.Marshal(map[string]any{"route": t.Route, "status": t.Status})
-	if err != nil {
-		return fmt.Errorf("encode refusal: %w", err)
-	}
-	_, err = g.Store.Submit(ctx, store.Submission{Event: engine.Event{
+	_, err := g.Store.Submit(ctx, store.Submission{Event: engine.Event{
 		ID: store.NewEventID(), Type: engine.Refusal, RequestID: t.RequestID,
-		AgentID: t.AgentID, Outcome: engine.Deny, Reasons: []engine.Reason{{Code: t.Code, Message: t.Message}}, SafePayload: payload, Actor: t.Actor,
+		AgentID: t.AgentID, Outcome: engine.Deny, Reasons: []engine.Reason{{Code: t.Code, Message: t.Message}}, SafePayload: t.Payload, Actor: t.Actor,
 	}})
 	return err
 }

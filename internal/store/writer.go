@@ -74,15 +74,6 @@ func (o *Once[T]) Of() *Request {
 	return &o.Request
 }
 
-// Adapt is o for an operation that returns B, from which convert makes o's result.
-// It is nil for a nil o.
-func Adapt[T, B any](o *Once[T], convert func(B) T) *Once[B] {
-	if o == nil {
-		return nil
-	}
-	return &Once[B]{o.Request, func(result B, err error) Reply { return o.Render(convert(result), err) }}
-}
-
 // Done is the result of an operation that returns nothing.
 type Done = struct{}
 
