@@ -35,7 +35,7 @@ type Erasures interface {
 	// NextDue lists up to limit ended approvals that have not been erased, the one
 	// that ended first first.
 	NextDue(ctx context.Context, limit int) ([]admin.Due, error)
-	Floor(ctx context.Context) (admin.RetentionFloor, error)
+	Minimum(ctx context.Context) (admin.RetentionMinimum, error)
 }
 
 // How much the page shows.
@@ -74,11 +74,11 @@ func (h *retentionHandler) view(ctx context.Context, p engine.Person, cursor str
 	if h.keepFor > 0 {
 		v.Keeps = "for " + brief(h.keepFor) + " after its end"
 	}
-	floor, err := h.erasures.Floor(ctx)
+	minimum, err := h.erasures.Minimum(ctx)
 	if err != nil {
 		return v, err
 	}
-	v.Floor = brief(floor.Shortest)
+	v.Minimum = brief(minimum.Shortest)
 	done, next, err := h.erasures.Erasures(ctx, cursor, erasuresShown)
 	if err != nil {
 		return v, err
@@ -100,7 +100,7 @@ func (h *retentionHandler) view(ctx context.Context, p engine.Person, cursor str
 		v.Holds = append(v.Holds, holdRow(h, name))
 	}
 	for _, d := range due {
-		v.Due = append(v.Due, h.dueRow(d, floor.Shortest, name))
+		v.Due = append(v.Due, h.dueRow(d, minimum.Shortest, name))
 	}
 	return v, nil
 }
@@ -149,13 +149,13 @@ func holdRow(h admin.Hold, name func(string) string) views.HoldRow {
 
 // dueRow says when something is erased by age, and what keeps it until then or
 // longer.
-func (h *retentionHandler) dueRow(d admin.Due, floor time.Duration, name func(string) string) views.DueRow {
+func (h *retentionHandler) dueRow(d admin.Due, minimum time.Duration, name func(string) string) views.DueRow {
 	row := views.DueRow{ID: d.ID, URL: "/approvals/" + url.PathEscape(d.ID), Tool: d.Tool, Agent: name(d.AgentID), EndedAt: d.EndedAt}
 	if h.keepFor > 0 {
-		row.At = d.EndedAt.Add(max(h.keepFor, floor))
+		row.At = d.EndedAt.Add(max(h.keepFor, minimum))
 	}
 	if d.Why != "" && d.Why != "recent" {
-		row.Kept = admin.KeptWords(admin.CoversApproval, d.Why)
+		row.Kept = admin.NotErasableText(admin.CoversApproval, d.Why)
 	}
 	return row
 }

@@ -16,11 +16,11 @@ func allowedRetention(ctx context.Context, s *store.Store, cfg config.Config) er
 	if cfg.KeepFor == 0 {
 		return nil
 	}
-	floor, err := s.Retention.Floor(ctx)
+	minimum, err := s.Retention.Minimum(ctx)
 	if err != nil {
 		return err
 	}
-	if err := floor.Allows(cfg.KeepFor); err != nil {
+	if err := minimum.Allows(cfg.KeepFor); err != nil {
 		return fmt.Errorf("retention: %w", err)
 	}
 	return nil
@@ -51,11 +51,11 @@ func (r *retentionShow) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer done()
-	floor, err := a.Retention.Floor(ctx)
+	minimum, err := a.Retention.Minimum(ctx)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(terminal, "floor: nothing can be erased sooner than %s after its end (set %s)\n", floor.Shortest, floor.ChangedAt.Format(time.RFC3339))
+	fmt.Fprintf(terminal, "floor: nothing can be erased sooner than %s after its end (set %s)\n", minimum.Shortest, minimum.ChangedAt.Format(time.RFC3339))
 	due, err := a.Retention.NextDue(ctx, min(max(r.Limit, 1), 1000))
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (r *retentionShow) Run(ctx context.Context, c *cli) error {
 	for _, d := range due {
 		why := "no: it is erased when it is old enough"
 		if d.Why != "" {
-			why = admin.KeptWords(admin.CoversApproval, d.Why)
+			why = admin.NotErasableText(admin.CoversApproval, d.Why)
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", d.ID, d.EndedAt.Format(time.RFC3339), d.AgentID, d.Tool, why)
 	}
@@ -97,7 +97,7 @@ func (r *retentionSetFloor) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	defer done()
-	if err := a.Retention.SetFloor(ctx, by, r.Floor); err != nil {
+	if err := a.Retention.SetMinimum(ctx, by, r.Floor); err != nil {
 		return plain(err)
 	}
 	fmt.Fprintf(terminal, "the floor is %s now\n", r.Floor)

@@ -22,8 +22,8 @@ type (
 	Erasure = store.Erasure
 	// Due is an ended approval that has not been erased.
 	Due = store.Due
-	// RetentionFloor is how long after its end a record cannot be erased by anybody.
-	RetentionFloor = store.Floor
+	// RetentionMinimum is how long after its end a record cannot be erased by anybody.
+	RetentionMinimum = store.RetentionMinimum
 )
 
 // What a hold can cover, and an erasure erase.
@@ -76,7 +76,7 @@ func (r Retention) PlaceHold(ctx context.Context, by access.By, q HoldRequest, o
 		return h, err
 	}
 	err = r.Store.Retention.PlaceHold(ctx, h, access.Adapt(once, func(access.Done) Hold { return h }), e)
-	var kept *store.Kept
+	var kept *store.NotErasable
 	if errors.As(err, &kept) {
 		return h, &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such " + h.Covers + " to hold."}
 	}
@@ -144,7 +144,7 @@ type EraseRequest struct {
 // Erase erases an approval's arguments, answers and everything that people said
 // of it, or a person's name, address, means to sign in and words. What it leaves
 // says who did what and when. It is refused, and the refusal is on record, while
-// a hold covers it, while anything of it is open, and below the floor.
+// a hold covers it, while anything of it is open, and below the minimum.
 func (r Retention) Erase(ctx context.Context, by access.By, q EraseRequest, once *access.Once[Erasure]) (Erasure, error) {
 	e := Erasure{Covers: CoversApproval, Subject: strings.TrimSpace(q.ApprovalID), Reason: strings.TrimSpace(q.Reason), By: by.Actor.ID, EventID: store.NewEventID()}
 	if (e.Subject == "") == (strings.TrimSpace(q.Person) == "") {
@@ -169,7 +169,7 @@ func (r Retention) Erase(ctx context.Context, by access.By, q EraseRequest, once
 		return e, keptRefusal(CoversApproval, "missing")
 	}
 	done, err := r.Store.Retention.Erase(ctx, e, once, func(done Erasure) (engine.Event, error) { return ErasureEvent(by, done) })
-	var kept *store.Kept
+	var kept *store.NotErasable
 	if errors.As(err, &kept) {
 		refused := keptRefusal(e.Covers, kept.Why)
 		event, err := ErasureEvent(by, e)
@@ -242,17 +242,17 @@ func (r Retention) NextDue(ctx context.Context, limit int) ([]Due, error) {
 	return r.Store.Retention.NextDue(ctx, limit)
 }
 
-// Floor is how long after its end a record cannot be erased by anybody.
-func (r Retention) Floor(ctx context.Context) (RetentionFloor, error) {
-	return r.Store.Retention.Floor(ctx)
+// Minimum is how long after its end a record cannot be erased by anybody.
+func (r Retention) Minimum(ctx context.Context) (RetentionMinimum, error) {
+	return r.Store.Retention.Minimum(ctx)
 }
 
-// SetFloor changes the floor. It takes the role that owns the database.
-func (r Retention) SetFloor(ctx context.Context, by access.By, shortest time.Duration) error {
+// SetMinimum changes it. It takes the role that owns the database.
+func (r Retention) SetMinimum(ctx context.Context, by access.By, shortest time.Duration) error {
 	if shortest < 0 {
 		return &access.Refusal{Kind: access.Invalid, Code: "floor", Detail: "The floor cannot be negative."}
 	}
-	former, err := r.Store.Retention.Floor(ctx)
+	former, err := r.Store.Retention.Minimum(ctx)
 	if err != nil {
 		return err
 	}
@@ -260,7 +260,7 @@ func (r Retention) SetFloor(ctx context.Context, by access.By, shortest time.Dur
 	if e.SafePayload, err = json.Marshal(map[string]string{"floor": shortest.String(), "former": former.Shortest.String()}); err != nil {
 		return fmt.Errorf("encode the floor: %w", err)
 	}
-	return r.Store.Retention.SetFloor(ctx, shortest, by.Actor.ID, e)
+	return r.Store.Retention.SetMinimum(ctx, shortest, by.Actor.ID, e)
 }
 
 // inHours writes a duration of whole hours as such: 720h.
@@ -271,8 +271,8 @@ func inHours(d time.Duration) string {
 	return d.String()
 }
 
-// KeptWords says in a sentence why something is kept.
-func KeptWords(covers, why string) string {
+// NotErasableText says in a sentence why something is kept.
+func NotErasableText(covers, why string) string {
 	if covers == CoversPerson {
 		if words, ok := personKept[why]; ok {
 			return words
@@ -310,7 +310,7 @@ var personKept = map[string]string{
 }
 
 func keptRefusal(covers, why string) *access.Refusal {
-	r := &access.Refusal{Kind: access.Conflict, Code: "kept_" + why, Detail: KeptWords(covers, why)}
+	r := &access.Refusal{Kind: access.Conflict, Code: "kept_" + why, Detail: NotErasableText(covers, why)}
 	switch why {
 	case "missing":
 		r.Kind, r.Code = access.NotFound, "not_found"

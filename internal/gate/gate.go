@@ -160,7 +160,7 @@ func change[T any](ctx context.Context, g *core, id string, once *access.Once[T]
 			return err
 		}
 		if once != nil {
-			c.Keep(once.Render(result, err))
+			c.SaveReply(once.Render(result, err))
 		}
 		return nil
 	})

@@ -117,7 +117,7 @@ func TestEraseIsAskedRight(t *testing.T) {
 		}
 	}
 	for _, why := range []string{"missing", "erased", "held", "pending", "running", "unknown", "owed", "spendable", "granted", "recent", "young"} {
-		if admin.KeptWords(admin.CoversApproval, why) == admin.KeptWords(admin.CoversApproval, "") {
+		if admin.NotErasableText(admin.CoversApproval, why) == admin.NotErasableText(admin.CoversApproval, "") {
 			t.Errorf("%s is not said in words", why)
 		}
 	}

@@ -42,8 +42,8 @@ type Change struct {
 	reply  *Reply
 }
 
-// Keep says what is answered to a repetition of the request that makes the change.
-func (c *Change) Keep(r Reply) { c.reply = &r }
+// SaveReply says what is answered to a repetition of the request that makes the change.
+func (c *Change) SaveReply(r Reply) { c.reply = &r }
 
 // TokenRow is the permission that a token stands for.
 type TokenRow struct {
@@ -61,7 +61,7 @@ type TokenRow struct {
 }
 
 // Change locks the approval and runs fn; when fn returns nil, everything that
-// it wrote commits at once, together with the answer that fn has said to Keep for once (which
+// it wrote commits at once, together with the answer that fn has saved for once (which
 // may be nil). An error of fn rolls all of it
 // back and is returned as it is. ErrNotFound: there is no such approval.
 func (s Approvals) Change(ctx context.Context, id string, once *Request, fn func(c *Change) error) error {

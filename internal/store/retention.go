@@ -13,15 +13,15 @@ import (
 	"holdpoint/engine"
 )
 
-// Kept is the error that stands for "this cannot be erased now".
-type Kept struct {
+// NotErasable is the error that stands for "this cannot be erased now".
+type NotErasable struct {
 	// Why is one of: missing, erased (already), held, pending, running, unknown,
 	// owed, spendable, granted, recent, young; for a person also agents, endpoint.
 	Why string
 }
 
 // Error says why it is kept.
-func (k *Kept) Error() string { return "it is kept: " + k.Why }
+func (k *NotErasable) Error() string { return "it is kept: " + k.Why }
 
 // What a hold can cover, and an erasure erase.
 const (
@@ -69,18 +69,18 @@ func (e Erasure) Rule() string {
 	return "request"
 }
 
-// Floor is how long after its end a record cannot be erased by anybody.
-type Floor struct {
+// RetentionMinimum is how long after its end a record cannot be erased by anybody.
+type RetentionMinimum struct {
 	Shortest  time.Duration
 	ChangedAt time.Time
 	ChangedBy string // "" for nobody
 }
 
-// Floor reads the floor.
-func (s Retention) Floor(ctx context.Context) (Floor, error) {
+// Minimum reads it.
+func (s Retention) Minimum(ctx context.Context) (RetentionMinimum, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	var f Floor
+	var f RetentionMinimum
 	var seconds float64
 	err := s.pool.QueryRow(ctx, `SELECT extract(epoch FROM shortest)::float8, changed_at, changed_by FROM retention_floor`).Scan(&seconds, &f.ChangedAt, &f.ChangedBy)
 	f.Shortest = duration(seconds)
@@ -89,13 +89,13 @@ func (s Retention) Floor(ctx context.Context) (Floor, error) {
 
 func duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
 
-// SetFloor changes the floor; it takes the role that owns the database.
-func (s Retention) SetFloor(ctx context.Context, shortest time.Duration, by string, e engine.Event) error {
+// SetMinimum changes it; it takes the role that owns the database.
+func (s Retention) SetMinimum(ctx context.Context, shortest time.Duration, by string, e engine.Event) error {
 	return s.admin(ctx, e, `UPDATE retention_floor SET shortest = make_interval(secs => $1), changed_at = clock_timestamp(), changed_by = $2`, shortest.Seconds(), by)
 }
 
 // PlaceHold places a hold. Once it returns, nothing that it covers is erased by
-// anybody. *Kept: there is nothing of that name to hold.
+// anybody. *NotErasable: there is nothing of that name to hold.
 func (s Retention) PlaceHold(ctx context.Context, h Hold, once *Once[Done], e engine.Event) error {
 	return s.administer(ctx, once, e, `INSERT INTO legal_holds (id, covers, subject, reason, placed_by, placed_event) VALUES ($1, $2, $3, $4, $5, $6)`,
 		h.ID, h.Covers, h.Subject, h.Reason, h.By, e.ID)
@@ -146,7 +146,7 @@ func (s Retention) holds(ctx context.Context, which string, args ...any) ([]Hold
 }
 
 // Erase erases what e covers, on request. tell makes the event, of which the id
-// is e's EventID, when it is known what was erased. *Kept: it cannot be erased
+// is e's EventID, when it is known what was erased. *NotErasable: it cannot be erased
 // now, and nothing was.
 func (s Retention) Erase(ctx context.Context, e Erasure, once *Once[Erasure], tell func(Erasure) (engine.Event, error)) (Erasure, error) {
 	e.ByAge = false
@@ -245,7 +245,7 @@ func eraseOne(ctx context.Context, tx pgx.Tx, e Erasure) (*Erasure, error) {
 		return nil, translate(err)
 	}
 	done, err := erase(ctx, part, e)
-	var kept *Kept
+	var kept *NotErasable
 	if errors.As(err, &kept) {
 		return nil, translate(part.Rollback(ctx))
 	}
@@ -323,7 +323,7 @@ func (s Retention) Erasures(ctx context.Context, cursor string, limit int) (page
 type Due struct {
 	ID, AgentID, Tool string
 	EndedAt           time.Time
-	// Why it could not be erased now, as Kept says it; "" when it could.
+	// Why it could not be erased now, as NotErasable says it; "" when it could.
 	Why string
 }
 
@@ -342,10 +342,10 @@ func (s Retention) NextDue(ctx context.Context, limit int) ([]Due, error) {
 }
 
 // Allows is nil when records may be erased that ended so long ago, or the
-// error that says which floor keeps them.
-func (f Floor) Allows(older time.Duration) error {
-	if older < f.Shortest {
-		return fmt.Errorf("%s is below the database's floor of %s: nothing is erased sooner (“holdpoint retention set-floor” changes that, as the database's owner)", older, f.Shortest)
+// error that says which minimum keeps them.
+func (m RetentionMinimum) Allows(older time.Duration) error {
+	if older < m.Shortest {
+		return fmt.Errorf("%s is below the database's floor of %s: nothing is erased sooner (“holdpoint retention set-floor” changes that, as the database's owner)", older, m.Shortest)
 	}
 	return nil
 }

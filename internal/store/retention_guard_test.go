@@ -187,7 +187,7 @@ func TestHoldBeatsErasure(t *testing.T) {
 		"by age": func(id string) error {
 			erased, _, _, err := a.Retention.EraseDue(t.Context(), time.Nanosecond, ErasureCursor{}, 100, byAge, tell)
 			if err == nil && len(erased) == 0 {
-				err = &Kept{Why: "held"}
+				err = &NotErasable{Why: "held"}
 			}
 			return err
 		},
@@ -204,7 +204,7 @@ func TestHoldBeatsErasure(t *testing.T) {
 		if err := tx.Commit(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		var kept *Kept
+		var kept *NotErasable
 		if err := <-done; !errors.As(err, &kept) || kept.Why != "held" {
 			t.Errorf("%s: a hold was not seen: %v", name, err)
 		}
@@ -321,13 +321,13 @@ func TestEraseDueAtOnce(t *testing.T) {
 	}
 }
 
-func TestFloor(t *testing.T) {
+func TestMinimum(t *testing.T) {
 	s, owner := open(t)
-	f := must(s.Retention.Floor(t.Context()))(t)
+	f := must(s.Retention.Minimum(t.Context()))(t)
 	if f.Shortest != 72*time.Hour || f.Allows(72*time.Hour) != nil || f.Allows(71*time.Hour) == nil {
 		t.Errorf("got %+v", f)
 	}
-	if err := s.Retention.SetFloor(t.Context(), 0, "runtime", event("")); !errors.Is(err, ErrUnavailable) {
+	if err := s.Retention.SetMinimum(t.Context(), 0, "runtime", event("")); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("the runtime sets the floor: %v", err)
 	}
 	admin, err := Open(t.Context(), Config{URL: owner, Timeout: time.Minute})
@@ -335,10 +335,10 @@ func TestFloor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer admin.Close()
-	if err := admin.Retention.SetFloor(t.Context(), 5*time.Hour, "me", event("")); err != nil {
+	if err := admin.Retention.SetMinimum(t.Context(), 5*time.Hour, "me", event("")); err != nil {
 		t.Fatal(err)
 	}
-	if f := must(s.Retention.Floor(t.Context()))(t); f.Shortest != 5*time.Hour || f.ChangedBy != "me" {
+	if f := must(s.Retention.Minimum(t.Context()))(t); f.Shortest != 5*time.Hour || f.ChangedBy != "me" {
 		t.Errorf("got %+v", f)
 	}
 }

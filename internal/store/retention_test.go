@@ -88,7 +88,7 @@ func (a *archive) ended(status approval.Status, more ...func(c *Change)) string 
 	a.as(`INSERT INTO notifications (id, endpoint_id, recipient, approval_id, tell, body) VALUES ($1, 'end_1', 'ada@example.com', $2, 'opened', '{"Reason":"private"}')`, NewID("ntf"), id)
 	request := &Request{Credential: "key_1", Key: id, Hash: []byte("r")}
 	err := a.Approvals.Change(a.t.Context(), id, request, func(c *Change) error {
-		c.Keep(Reply{Status: 200, Header: map[string]string{}, Body: []byte("private")})
+		c.SaveReply(Reply{Status: 200, Header: map[string]string{}, Body: []byte("private")})
 		for _, f := range []approval.Fact{
 			{Kind: approval.Question, Actor: human("usr_ada"), Comment: "why private?"},
 			{Kind: approval.Information, Actor: engine.Actor{Kind: engine.AgentActor, ID: "bot"}, Comment: "because private"},
@@ -323,7 +323,7 @@ func TestEraseRefuses(t *testing.T) {
 		owed: "owed", granted: "granted", held: "held", gone: "erased", NewID("apr"): "missing",
 	} {
 		before = a.everything()
-		var kept *Kept
+		var kept *NotErasable
 		if err := a.erase(Erasure{Subject: id}); !errors.As(err, &kept) || kept.Why != want {
 			t.Errorf("%s: got %v", want, err)
 		}
@@ -334,7 +334,7 @@ func TestEraseRefuses(t *testing.T) {
 	// Below the floor, whatever else.
 	fresh := a.ended(approval.Denied)
 	a.as(`UPDATE retention_floor SET shortest = '72 hours'`)
-	var kept *Kept
+	var kept *NotErasable
 	if err := a.erase(Erasure{Subject: fresh}); !errors.As(err, &kept) || kept.Why != "recent" {
 		t.Errorf("below the floor: %v", err)
 	}
@@ -362,7 +362,7 @@ func TestHoldsCover(t *testing.T) {
 	a.as(`INSERT INTO people (id, email, name, identity, password_hash) VALUES ('usr_ada2', 'ada2@example.com', 'Ada', 'usr_ada', 'x')`)
 	for _, h := range [][2]string{{CoversApproval, id}, {CoversAgent, "bot"}, {CoversPerson, "usr_ada"}, {CoversPerson, "usr_ada2"}, {CoversPerson, "usr_ben"}, {CoversEverything, ""}} {
 		hold := a.hold(h[0], h[1])
-		var kept *Kept
+		var kept *NotErasable
 		if err := a.erase(Erasure{Subject: id}); !errors.As(err, &kept) || kept.Why != "held" {
 			t.Errorf("%v: got %v", h, err)
 		}
@@ -379,7 +379,7 @@ func TestHoldsCover(t *testing.T) {
 		t.Errorf("who has nothing to do with it: %v", err)
 	}
 	for _, h := range [][2]string{{CoversApproval, NewID("apr")}, {CoversAgent, "nobody"}, {CoversPerson, "usr_nobody"}} {
-		var kept *Kept
+		var kept *NotErasable
 		if err := a.Retention.PlaceHold(t.Context(), Hold{ID: NewID("hold"), Covers: h[0], Subject: h[1], Reason: "x", By: "x"}, nil, event("")); !errors.As(err, &kept) || kept.Why != "missing" {
 			t.Errorf("%v: got %v", h, err)
 		}
@@ -398,7 +398,7 @@ func TestErasePerson(t *testing.T) {
 	refused := func(want string) {
 		t.Helper()
 		before := a.everything()
-		var kept *Kept
+		var kept *NotErasable
 		if err := a.erase(person); !errors.As(err, &kept) || kept.Why != want {
 			t.Errorf("%s: got %v", want, err)
 		}

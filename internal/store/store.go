@@ -303,7 +303,7 @@ func translate(err error) error {
 		case pgErr.Code == "HPK01":
 			return ErrKilled
 		case pgErr.Code == "HPE01":
-			return &Kept{Why: pgErr.Detail}
+			return &NotErasable{Why: pgErr.Detail}
 		case pgErr.Code == "22021" || pgErr.Code == "22P05":
 			return ErrUnstorable
 		case pgErr.Code == "42P01" || pgErr.Code == "42703" || pgErr.Code == "42883":
@@ -326,7 +326,7 @@ func (e *refusedByPostgres) Error() string { return "postgres error " + e.code +
 
 func isOurs(err error) bool {
 	var refused *refusedByPostgres
-	var kept *Kept
+	var kept *NotErasable
 	return errors.As(err, &refused) || errors.As(err, &kept) || errors.Is(err, ErrUnstorable) || errors.Is(err, ErrKilled) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrConflict) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrOtherRequest)
 }
 

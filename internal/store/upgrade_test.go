@@ -100,7 +100,7 @@ func TestUpgrade(t *testing.T) {
 	}
 	if _, err := conn.PgConn().Exec(ctx, `BEGIN; SET LOCAL ROLE holdpoint_runtime;
 		INSERT INTO facts (approval_id, kind, actor_kind, actor_id, channel, yes, denial, comment) VALUES ('apr_waits', 'vote', 'human', 'usr_ada', 'console', true, '', '');
-		UPDATE approvals SET status = 'approved', cost_center = 'accounting' WHERE id = 'apr_waits';
+		UPDATE approvals SET status = 'approved', department = 'accounting' WHERE id = 'apr_waits';
 		SELECT append_events('{00000000-0000-4000-8000-00000000000a}', '{settled}', '{APPROVED}', '{bot}', '{t}', '{apr_waits}', '{"{}"}');
 		INSERT INTO tokens (jti, approval_id, valid_until) VALUES ('tok_waits', 'apr_waits', now() + interval '1 hour');
 		UPDATE tokens SET redeemed_by = 'key_bot' WHERE jti = 'tok_waits';

@@ -7,9 +7,9 @@ type Erasures struct {
 	Frame
 	// MayHold says that the person may place and release holds.
 	MayHold bool
-	// Keeps says how long approvals are kept, and Floor how long they cannot be
+	// Keeps says how long approvals are kept, and Minimum how long they cannot be
 	// erased by anybody.
-	Keeps, Floor string
+	Keeps, Minimum string
 	Rows         []ErasureRow
 	// Next is the cursor of the page after this one, or "".
 	Next  string

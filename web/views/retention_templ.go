@@ -58,9 +58,9 @@ func ErasuresPage(v Erasures) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var3 string
-			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs("What an approval was about is kept " + v.Keeps + ". Nothing can be erased before " + v.Floor + " after its end, by anybody. Who decided what, and when, stays; the audit log verifies as before.")
+			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs("What an approval was about is kept " + v.Keeps + ". Nothing can be erased before " + v.Minimum + " after its end, by anybody. Who decided what, and when, stays; the audit log verifies as before.")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `retention.templ`, Line: 13, Col: 214}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `retention.templ`, Line: 13, Col: 216}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var3))
 			if templ_7745c5c3_Err != nil {
