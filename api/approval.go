@@ -123,7 +123,7 @@ func (a *API) wire(p access.Principal, v gate.View) Approval {
 	}
 	out.Edition, out.SessionID, out.Preconditions, out.Successor = from.Plan.Edition, from.Session, from.Preconditions, from.Successor
 	out.LeaseUntil = v.LeaseUntil
-	a.told(&out, v)
+	a.addContributions(&out, v)
 	if !from.State.ExpiresAt.IsZero() {
 		out.ExpiresAt = from.State.ExpiresAt
 	}
@@ -149,8 +149,8 @@ func (a *API) wire(p access.Principal, v gate.View) Approval {
 	return out
 }
 
-// told adds what people have said and changed.
-func (a *API) told(out *Approval, v gate.View) {
+// addContributions adds what people have said and changed.
+func (a *API) addContributions(out *Approval, v gate.View) {
 	state := v.Approval.State
 	if q := state.Question; q != nil {
 		out.Question = &Question{Text: q.Comment, At: q.At}

@@ -22,8 +22,8 @@ func TestTicketOnTheWire(t *testing.T) {
 		return approval.Fact{Seq: seq, Edition: edition, Kind: kind, Details: approval.Details{Ticket: &t}}
 	}
 	agent, person := access.Principal{Kind: access.AgentKey}, access.Principal{}
-	attached, told := Ticket{System: "jira", Ref: "PAY-12"}, Ticket{System: "jira", Ref: "PAY-12", Title: "Refund", State: "Open", URL: "https://acme.example/PAY-12", Checked: true}
-	withheld, whole := Ticket{System: "jira", Ref: "PAY-12", Code: "ticket_other_project", Message: "No.", Checked: true}, told
+	attached, shown := Ticket{System: "jira", Ref: "PAY-12"}, Ticket{System: "jira", Ref: "PAY-12", Title: "Refund", State: "Open", URL: "https://acme.example/PAY-12", Checked: true}
+	withheld, whole := Ticket{System: "jira", Ref: "PAY-12", Code: "ticket_other_project", Message: "No.", Checked: true}, shown
 	whole.Code, whole.Message = "ticket_other_project", "No."
 	for what, tc := range map[string]struct {
 		facts         []approval.Fact
@@ -31,7 +31,7 @@ func TestTicketOnTheWire(t *testing.T) {
 	}{
 		"none":               {nil, nil, nil},
 		"attached":           {[]approval.Fact{fact(1, 2, approval.TicketLink, link)}, &attached, &attached},
-		"good":               {[]approval.Fact{fact(1, 2, approval.TicketLink, link), fact(2, 2, approval.TicketCheck, found)}, &told, &told},
+		"good":               {[]approval.Fact{fact(1, 2, approval.TicketLink, link), fact(2, 2, approval.TicketCheck, found)}, &shown, &shown},
 		"rejected":           {[]approval.Fact{fact(1, 2, approval.TicketLink, link), fact(2, 2, approval.TicketCheck, rejected)}, &withheld, &whole},
 		"another after it":   {[]approval.Fact{fact(1, 2, approval.TicketLink, link), fact(2, 2, approval.TicketCheck, rejected), fact(3, 2, approval.TicketLink, link)}, &attached, &attached},
 		"a former edition's": {[]approval.Fact{fact(1, 1, approval.TicketLink, link), fact(2, 1, approval.TicketCheck, found)}, nil, nil},

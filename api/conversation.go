@@ -135,8 +135,8 @@ func (a approvalDoor) conversation() []operation {
 
 // person lets a signed-in person do something with an approval.
 func (a *API) person(c *call, body canon.Value, comment string, do func(gate.Contribution, *access.Once[approval.Approval]) (approval.Approval, error)) error {
-	said := gate.Contribution{Person: c.person, ApprovalID: c.r.PathValue("id"), Comment: comment, RequestID: RequestID(c.r.Context()), Channel: "api"}
-	return answer(a, c, body, func(once *access.Once[approval.Approval]) (approval.Approval, error) { return do(said, once) }, a.approvalReply(c))
+	contribution := gate.Contribution{Person: c.person, ApprovalID: c.r.PathValue("id"), Comment: comment, RequestID: RequestID(c.r.Context()), Channel: "api"}
+	return answer(a, c, body, func(once *access.Once[approval.Approval]) (approval.Approval, error) { return do(contribution, once) }, a.approvalReply(c))
 }
 
 func (a approvalDoor) extend(c *call) error {

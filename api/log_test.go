@@ -428,16 +428,16 @@ func TestLogOnlyGrows(t *testing.T) {
 // named, and no empty answer.
 func TestSearchesForNothing(t *testing.T) {
 	h := logged(t, 1)
-	for query, said := range map[string]string{
+	for query, problem := range map[string]string{
 		"outcome=deny": "the outcomes are [ALLOW DENY", "type=votes": "the types of events are [decision", "agent_id=%00": "its agent is no text", "actor_id=%ff": "its actor is no text",
 		"since=2026-11-02T00:00:00Z&until=2026-11-02T00:00:00Z": "begin before it ends", "type=": "", "outcome=DENY": "", "type=vote": "",
 	} {
-		if said == "" {
+		if problem == "" {
 			h.ask("/v1/audit/events?"+query).want(t, 200, "")
 			continue
 		}
 		for _, path := range []string{"/v1/audit/events?", "/v1/audit/export?"} {
-			if got := h.ask(path+query).want(t, 400, "bad_query"); !bytes.Contains(got.body, []byte(said)) {
+			if got := h.ask(path+query).want(t, 400, "bad_query"); !bytes.Contains(got.body, []byte(problem)) {
 				t.Errorf("%s%s: %s", path, query, got.body)
 			}
 		}

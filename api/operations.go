@@ -187,11 +187,11 @@ func keyed(body canon.Value, r gate.Request) canon.Value {
 	if r.Session == "" && len(r.Preconditions) == 0 {
 		return body
 	}
-	said := []canon.Member{{Name: "body", Value: body}, {Name: "session", Value: canon.String(r.Session)}}
+	members := []canon.Member{{Name: "body", Value: body}, {Name: "session", Value: canon.String(r.Session)}}
 	for _, name := range slices.Sorted(maps.Keys(r.Preconditions)) {
-		said = append(said, canon.Member{Name: "precondition " + name, Value: canon.String(r.Preconditions[name])})
+		members = append(members, canon.Member{Name: "precondition " + name, Value: canon.String(r.Preconditions[name])})
 	}
-	return canon.Object(said...)
+	return canon.Object(members...)
 }
 
 // asked is what a request says beside its body.

@@ -65,12 +65,12 @@ func (a dialectDoor) interceptResponse(c *call) error {
 
 // askContract reads a question into in and answers it. payload is the member
 // that holds the data.
-func (a dialectDoor) askContract(c *call, in any, method gate.ContractMethod, payload string, said func() (tool string, tags []string)) error {
+func (a dialectDoor) askContract(c *call, in any, method gate.ContractMethod, payload string, about func() (tool string, tags []string)) error {
 	body, err := readInto(c, in)
 	if err != nil {
 		return err
 	}
-	tool, tags := said()
+	tool, tags := about()
 	if strings.TrimSpace(tool) == "" {
 		return &failure{
 			Status: http.StatusUnprocessableEntity, Code: "invalid_body", Detail: "tool_name is empty.",

@@ -161,8 +161,8 @@ func TestStepUpAndTicket(t *testing.T) {
 	c.get("/approvals/apr_1").want(t, http.StatusOK, "Prove that it is you", `name="code"`, "I do not want this")
 	form := url.Values{"digest": {step.Approval.Call.Digest}, "version": {"1"}, "want": {"yes"}, "code": {"000000"}}
 	c.do("POST", "/approvals/apr_1/step-up", form).want(t, http.StatusForbidden, "not the right code", `data-testid="step-up"`)
-	if len(c.m.said) != 0 || c.m.proved[0] != "approval "+bound {
-		t.Fatalf("said %v, proved %v", c.m.said, c.m.proved)
+	if len(c.m.facts) != 0 || c.m.proved[0] != "approval "+bound {
+		t.Fatalf("said %v, proved %v", c.m.facts, c.m.proved)
 	}
 	form.Set("code", "123456")
 	c.acts("apr_1", "step-up", form, "proved who they are, by a code", "This call needs a ticket", "A ticket of jira, in project OPS.")

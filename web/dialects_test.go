@@ -157,11 +157,11 @@ func TestActionClaims(t *testing.T) {
 		"action":{"type":"tool_call","tool_name":"payments.transfer","tool_args":{},"tool_identity":{"provider":"mcp","version":"3"}},
 		"context":{"user_input":"please","data_labels":["x","y"],"delegation_chain":[]}}`
 	v := agentStatements(gate.DialectSPM, []byte(whole))
-	said := map[string]string{}
+	values := map[string]string{}
 	for _, f := range v.Facts {
-		said[f.Name] = f.Value
+		values[f.Name] = f.Value
 	}
-	if v.Intent != "please" || said["Calls itself"] != "Shiny" || said["The tool's provider"] != "mcp" || said["Data labels"] != "x, y" || said["Attested by"] != "idp" || said["Delegation chain"] != "" {
+	if v.Intent != "please" || values["Calls itself"] != "Shiny" || values["The tool's provider"] != "mcp" || values["Data labels"] != "x, y" || values["Attested by"] != "idp" || values["Delegation chain"] != "" {
 		t.Errorf("claims: %+v", v)
 	}
 	if v := agentStatements(gate.DialectSPM, []byte(`[]`)); !v.Unread {

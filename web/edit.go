@@ -253,15 +253,15 @@ func (e editor) enteredText(text string) (args canon.Value, again views.Edit, ok
 }
 
 func problemWords(problems []form.Problem) []string {
-	var said []string
+	var messages []string
 	for _, p := range problems {
 		what := "The whole"
 		if p.Path != "" {
 			what = strings.ReplaceAll(strings.TrimPrefix(p.Path, "/"), "/", ".")
 		}
-		said = append(said, what+" "+p.Message+".")
+		messages = append(messages, what+" "+p.Message+".")
 	}
-	return said
+	return messages
 }
 
 // review is the page that shows what the change would be.

@@ -94,17 +94,17 @@ func patternWords(p grant.Pattern) []views.Phrase {
 	}
 	var list []views.Phrase
 	for _, m := range p.Matchers {
-		said := views.Phrase{}
+		phrase := views.Phrase{}
 		for i, name := range pointerNames(m.Path) {
 			if i > 0 {
-				said = append(said, views.Piece{Text: "›"})
+				phrase = append(phrase, views.Piece{Text: "›"})
 			}
-			said = append(said, views.Piece{Text: name, Code: true})
+			phrase = append(phrase, views.Piece{Text: name, Code: true})
 		}
 		if m.Path == "" {
-			said = append(said, views.Piece{Text: "all arguments"})
+			phrase = append(phrase, views.Piece{Text: "all arguments"})
 		}
-		said = append(said, views.Piece{Text: words[m.Op]})
+		phrase = append(phrase, views.Piece{Text: words[m.Op]})
 		var operands []canon.Value
 		switch m.Op {
 		case grant.OneOf:
@@ -115,11 +115,11 @@ func patternWords(p grant.Pattern) []views.Phrase {
 		}
 		for i, operand := range operands {
 			if i > 0 {
-				said = append(said, views.Piece{Text: "or"})
+				phrase = append(phrase, views.Piece{Text: "or"})
 			}
-			said = append(said, views.Piece{Text: shorten(string(operand.Canonical())), Code: true})
+			phrase = append(phrase, views.Piece{Text: shorten(string(operand.Canonical())), Code: true})
 		}
-		list = append(list, said)
+		list = append(list, phrase)
 	}
 	return list
 }

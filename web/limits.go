@@ -40,20 +40,20 @@ func limitsAgain(form url.Values) views.LimitsForm {
 
 // limitsWords says limits in words; none at all are an empty list.
 func limitsWords(l registry.Limits) []string {
-	var said []string
+	var parts []string
 	if l.Agent.Calls > 0 {
-		said = append(said, views.Plural(l.Agent.Calls, "call", "calls")+" in "+brief(time.Duration(l.Agent.Per)))
+		parts = append(parts, views.Plural(l.Agent.Calls, "call", "calls")+" in "+brief(time.Duration(l.Agent.Per)))
 	}
 	if l.Tool.Calls > 0 {
-		said = append(said, views.Thousands(l.Tool.Calls)+" of any one tool in "+brief(time.Duration(l.Tool.Per)))
+		parts = append(parts, views.Thousands(l.Tool.Calls)+" of any one tool in "+brief(time.Duration(l.Tool.Per)))
 	}
 	if l.Session.Calls > 0 {
-		said = append(said, views.Thousands(l.Session.Calls)+" in one session")
+		parts = append(parts, views.Thousands(l.Session.Calls)+" in one session")
 	}
 	if l.Session.Per > 0 {
-		said = append(said, "sessions of up to "+brief(time.Duration(l.Session.Per)))
+		parts = append(parts, "sessions of up to "+brief(time.Duration(l.Session.Per)))
 	}
-	return said
+	return parts
 }
 
 func trustOptions() []views.Option {

@@ -32,7 +32,7 @@ type memory struct {
 	broken   error // what every method answers when set
 	votes    []gate.VoteRequest
 	seen     []string
-	said     []approval.Fact
+	facts    []approval.Fact
 	proved   []string
 	fulls    int
 	office   *office

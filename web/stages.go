@@ -214,14 +214,14 @@ func requirementWords(k engine.Kind, role string) string {
 // escalation says who may decide as well: those who may already, and those who
 // will when it has waited longer.
 func escalation(steps []engine.Escalation, already []string) string {
-	var said []string
+	var parts []string
 	if len(already) > 0 {
-		said = append(said, "by now also "+list(already))
+		parts = append(parts, "by now also "+list(already))
 	}
 	for _, e := range steps {
 		if !slices.Contains(already, e.Role) {
-			said = append(said, "after "+brief(time.Duration(e.After))+" also "+e.Role)
+			parts = append(parts, "after "+brief(time.Duration(e.After))+" also "+e.Role)
 		}
 	}
-	return strings.Join(said, ", ")
+	return strings.Join(parts, ", ")
 }

@@ -41,7 +41,7 @@ func (m *memory) contribute(s gate.Contribution, kind engine.EventType, f approv
 		}
 		return *a, refusal
 	}
-	m.said = append(m.said, f)
+	m.facts = append(m.facts, f)
 	a.Facts = append(a.Facts, f)
 	a.Revision++
 	c.Timeline = append(c.Timeline, engine.Event{Type: kind, Timestamp: f.At, Actor: f.Actor})

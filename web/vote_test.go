@@ -206,7 +206,7 @@ func TestNothingFromAnAgentIsMarkup(t *testing.T) {
 		}
 	}
 	pages[0].want(t, http.StatusOK, "&lt;script&gt;alert(1)", "SPELLING “&lt;script&gt;alert(4)”", "U+202E RIGHT-TO-LEFT OVERRIDE", `data-testid="warning"`, "Untrusted: written by the agent")
-	if args, said := strings.Index(pages[0].body, `data-testid="args"`), strings.Index(pages[0].body, "Untrusted"); args > said {
+	if args, intent := strings.Index(pages[0].body, `data-testid="args"`), strings.Index(pages[0].body, "Untrusted"); args > intent {
 		t.Error("what the agent says comes before the arguments")
 	}
 }

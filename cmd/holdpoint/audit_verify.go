@@ -98,7 +98,7 @@ func (v *auditVerify) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return v.tell(report, len(verifiers) > 0)
+	return v.print(report, len(verifiers) > 0)
 }
 
 // verifiers are the keys that were given, each once.
@@ -257,7 +257,7 @@ func boundedLine(r *bufio.Reader) ([]byte, error) {
 }
 
 // tell says what was found, and remembers the checkpoint of a log that is well.
-func (v *auditVerify) tell(r audit.Report, trusted bool) error {
+func (v *auditVerify) print(r audit.Report, trusted bool) error {
 	if r.Keyless {
 		return errors.New("the export names no key, so nothing of it could be checked: give the log's public key with --key")
 	}

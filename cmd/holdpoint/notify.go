@@ -140,7 +140,7 @@ func (l *notifyList) Run(ctx context.Context, c *cli) error {
 	table := tabwriter.NewWriter(terminal, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "ID\tKIND\tNAME\tTO\tTOLD\tSTATE\tSENT\tWAITING\tDEAD")
 	for _, e := range list {
-		state, to, told := "on", e.Settings.Host, "everything"
+		state, to, kinds := "on", e.Settings.Host, "everything"
 		if e.DisabledAt != nil {
 			state = "off"
 		}
@@ -152,9 +152,9 @@ func (l *notifyList) Run(ctx context.Context, c *cli) error {
 			for i, t := range e.Settings.Kinds {
 				words[i] = string(t)
 			}
-			told = strings.Join(words, ",")
+			kinds = strings.Join(words, ",")
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\n", e.ID, e.Kind, e.Name, to, told, state, e.Sent, e.Waiting, e.Dead)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\n", e.ID, e.Kind, e.Name, to, kinds, state, e.Sent, e.Waiting, e.Dead)
 	}
 	return table.Flush()
 }

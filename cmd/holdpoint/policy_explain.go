@@ -84,8 +84,8 @@ func (p *policyExplain) read() (*policy.Request, error) {
 		return nil, errors.New("want a call: either --call FILE, or --tool NAME and what else the call says")
 	}
 	if p.Call != "" {
-		said := []any{p.Args, p.Environment, p.AgentType, p.TrustLevel, p.Provider, p.UserInput, p.Dialect}
-		if slices.ContainsFunc(said, func(s any) bool { return s != "" }) || len(p.Role)+len(p.Label) > 0 {
+		given := []any{p.Args, p.Environment, p.AgentType, p.TrustLevel, p.Provider, p.UserInput, p.Dialect}
+		if slices.ContainsFunc(given, func(s any) bool { return s != "" }) || len(p.Role)+len(p.Label) > 0 {
 			return nil, errors.New("--call has the whole call: leave out the flags beside it")
 		}
 		data, err := readFileOrStdin(p.Call)
@@ -110,8 +110,8 @@ func (p *policyExplain) read() (*policy.Request, error) {
 			*to = append(*to, canon.Member{Name: name, Value: canon.Array(elements...)})
 		}
 	}
-	said := []string{p.Tool, p.Environment, p.AgentType, p.TrustLevel, p.Provider, p.UserInput, p.Dialect}
-	if slices.ContainsFunc(slices.Concat(said, p.Role, p.Label), func(s string) bool { return !utf8.ValidString(s) }) {
+	given := []string{p.Tool, p.Environment, p.AgentType, p.TrustLevel, p.Provider, p.UserInput, p.Dialect}
+	if slices.ContainsFunc(slices.Concat(given, p.Role, p.Label), func(s string) bool { return !utf8.ValidString(s) }) {
 		return nil, errors.New("a flag is not valid UTF-8")
 	}
 	if p.Args != "" {

@@ -142,12 +142,12 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 // start starts the worker, however long Temporal takes to come; false when ctx
 // ended first.
 func start(ctx context.Context, w sdk.Worker, log *slog.Logger) bool {
-	for said := false; ; said = true {
+	for logged := false; ; logged = true {
 		err := w.Start()
 		if err == nil {
 			return true
 		}
-		if !said && ctx.Err() == nil {
+		if !logged && ctx.Err() == nil {
 			log.Warn("Temporal does not take the worker yet; trying again until it does", "error", err)
 		}
 		select {

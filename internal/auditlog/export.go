@@ -223,23 +223,23 @@ func (x *Exporter) witnessed(ctx context.Context, size int64) (store.Checkpoint,
 
 // record appends the event of an export and returns its id.
 func (x *Exporter) record(ctx context.Context, r ExportRequest, code, message string, done *ExportSummary) (string, error) {
-	told := map[string]any{"format": r.Format, "filter": json.RawMessage(HeaderFilter(r.Filter).JSON())}
+	details := map[string]any{"format": r.Format, "filter": json.RawMessage(HeaderFilter(r.Filter).JSON())}
 	for name, value := range r.Told {
-		told[name] = value
+		details[name] = value
 	}
 	if r.Filter.After > 0 {
-		told["after"] = r.Filter.After
+		details["after"] = r.Filter.After
 	}
 	if done != nil {
-		told["events"], told["size"], told["digest"] = done.Events, done.Size, done.Digest
+		details["events"], details["size"], details["digest"] = done.Events, done.Size, done.Digest
 		if done.Mismatches > 0 {
-			told["misfiled"] = done.Mismatches
+			details["misfiled"] = done.Mismatches
 		}
 		if done.Unplaced > 0 {
-			told["strays"] = done.Unplaced
+			details["strays"] = done.Unplaced
 		}
 	}
-	payload, err := json.Marshal(told)
+	payload, err := json.Marshal(details)
 	if err != nil {
 		return "", fmt.Errorf("encode what an export tells: %w", err)
 	}

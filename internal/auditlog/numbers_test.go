@@ -19,8 +19,8 @@ func TestNumbersSetBack(t *testing.T) {
 		var now int64
 		must(t, conn.QueryRow(ctx, `SELECT setval('events_seq_seq', $1)`, last).Scan(&now))
 	}
-	said := &output{}
-	in.run(in.sequencer(func(q *auditlog.Sequencer) { q.Logger = slog.New(slog.NewTextHandler(said, nil)) }))
+	out := &output{}
+	in.run(in.sequencer(func(q *auditlog.Sequencer) { q.Logger = slog.New(slog.NewTextHandler(out, nil)) }))
 	must(t, write(ctx, conn, 1))
 	set(1000)
 	must(t, write(ctx, conn, 1))
@@ -32,7 +32,7 @@ func TestNumbersSetBack(t *testing.T) {
 	set(500)
 	must(t, write(ctx, conn, 1))
 	eventually(t, goesOn, "it is said", func() bool {
-		return strings.Contains(said.String(), "events get numbers below those of events that have places")
+		return strings.Contains(out.String(), "events get numbers below those of events that have places")
 	})
 	if delay, err := s.Log.Delay(ctx); err != nil || delay <= 0 {
 		t.Errorf("the log is %s behind: %v", delay, err)

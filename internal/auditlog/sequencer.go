@@ -52,9 +52,9 @@ type Sequencer struct {
 	// database was too slow for so many.
 	batch int
 	// last is when the last batch was appended, thinned when old checkpoints were
-	// last looked through, and told when somebody was last told of a backlog.
-	last, thinned, told time.Time
-	trouble             outage
+	// last looked through, and reportedAt when somebody was last told of a backlog.
+	last, thinned, reportedAt time.Time
+	trouble                   outage
 }
 
 const (
@@ -64,7 +64,7 @@ const (
 	// backlog: whoever waits for the log must not make it a busy one.
 	sequencePause = 40 * time.Millisecond
 	thinEvery     = 10 * time.Minute
-	tellEvery     = 5 * time.Second
+	reportEvery   = 5 * time.Second
 )
 
 // ErrBehind is returned when the database's log does not continue a checkpoint
@@ -85,7 +85,7 @@ func (q *Sequencer) Run(ctx context.Context) {
 	wanted := q.Store.Log.Wanted(ctx)
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
-	q.trouble = outage{say: func(err error) {
+	q.trouble = outage{report: func(err error) {
 		q.Logger.Error("the audit log does not go on; trying again until it does", "error", err)
 	}}
 	for ctx.Err() == nil {
@@ -154,12 +154,12 @@ func (q *Sequencer) lead(ctx context.Context, l *store.LogLeader, tick <-chan ti
 // progress tells whoever reads the program's log how a backlog becomes less.
 func (q *Sequencer) progress(size, left int64) {
 	switch {
-	case left == 0 && !q.told.IsZero():
+	case left == 0 && !q.reportedAt.IsZero():
 		q.Logger.Info("the audit log has caught up", "events", size)
-		q.told = time.Time{}
-	case left >= sequenceBatch && time.Since(q.told) > tellEvery:
+		q.reportedAt = time.Time{}
+	case left >= sequenceBatch && time.Since(q.reportedAt) > reportEvery:
 		q.Logger.Info("events get their places in the audit log", "placed", size, "left", left)
-		q.told = time.Now()
+		q.reportedAt = time.Now()
 	}
 }
 

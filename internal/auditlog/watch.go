@@ -55,17 +55,17 @@ func (k *known) tell() <-chan struct{} {
 
 // outage says once that something does not work, and not with every try.
 type outage struct {
-	say  func(error)
-	said string
+	report   func(error)
+	reported string
 }
 
 func (o *outage) is(err error) {
 	switch {
 	case err == nil:
-		o.said = ""
-	case o.said != err.Error():
-		o.said = err.Error()
-		o.say(err)
+		o.reported = ""
+	case o.reported != err.Error():
+		o.reported = err.Error()
+		o.report(err)
 	}
 }
 
@@ -77,8 +77,8 @@ func (q *Sequencer) watch(ctx context.Context) {
 	news := q.known.tell()
 	every := time.NewTimer(0)
 	defer every.Stop()
-	behind := outage{say: func(err error) { q.Logger.Error("the audit log is not what is known of it", "error", err) }}
-	full := outage{say: func(err error) {
+	behind := outage{report: func(err error) { q.Logger.Error("the audit log is not what is known of it", "error", err) }}
+	full := outage{report: func(err error) {
 		q.Logger.Error("checkpoints cannot be kept outside the database; the log goes on without, and it is tried again", "error", err)
 	}}
 	kept := make([]int64, len(q.Floors))

@@ -40,7 +40,7 @@ func (f *fullFloor) Keep(ctx context.Context, note []byte) error {
 }
 
 // said is a logger and what it was told.
-func said() (*slog.Logger, *output) {
+func newLog() (*slog.Logger, *output) {
 	out := &output{}
 	return slog.New(slog.NewTextHandler(out, nil)), out
 }
@@ -52,7 +52,7 @@ func TestFullFloor(t *testing.T) {
 	ctx, conn := context.Background(), connect(t, in.owner)
 	path := filepath.Join(t.TempDir(), "floor")
 	f := &fullFloor{File: floor.File{Path: path}, full: true}
-	log, out := said()
+	log, out := newLog()
 	w := newWire(t, in.app)
 	in.run(in.sequencer(func(q *auditlog.Sequencer) {
 		q.Store, q.Floors, q.Logger = openStore(t, w.url), []auditlog.Floor{f}, log
@@ -209,7 +209,7 @@ func TestFloorFindsOut(t *testing.T) {
 					t.Errorf("%s: %v, want %q", who, err, tt.want)
 				}
 			}
-			log, out := said()
+			log, out := newLog()
 			q.Logger = log
 			_, err := conn.Exec(ctx, `RESET session_replication_role`)
 			must(t, err)
@@ -238,8 +238,8 @@ func (f *forgetful) Keep(_ context.Context, note []byte) error {
 func TestDatabaseGoesBackUnderneath(t *testing.T) {
 	in := install(t)
 	ctx, conn := context.Background(), connect(t, in.owner)
-	leaderLog, leader := said()
-	followerLog, follower := said()
+	leaderLog, leader := newLog()
+	followerLog, follower := newLog()
 	kept := map[string]*forgetful{"the leader": {}, "the follower": {}}
 	in.run(in.sequencer(func(q *auditlog.Sequencer) {
 		q.Logger, q.Floors = leaderLog, []auditlog.Floor{kept["the leader"]}
@@ -304,7 +304,7 @@ func TestDamagedFloor(t *testing.T) {
 			if err := auditlog.CheckFloor(t.Context(), q.Store, f); (err == nil) != (tt.without == "") || err != nil && !strings.Contains(err.Error(), tt.without) {
 				t.Errorf("without: %v, want %q", err, tt.without)
 			}
-			log, out := said()
+			log, out := newLog()
 			q.Logger = log
 			in.run(q)
 			eventually(t, goesOn, "it is said", func() bool { return strings.Contains(out.String(), "level=ERROR") })

@@ -85,16 +85,16 @@ func (w *Witnessing) follow(ctx context.Context, c *witness.Client) {
 	every := cmp.Or(w.Every, time.Second)
 	grown := w.Store.Log.Changes(ctx)
 	var signed int64 // what the witness has signed last, as far as is known
-	pause, said := every, ""
+	pause, logged := every, ""
 	for {
 		size, newer, err := w.once(ctx, c, signed)
 		if err == nil {
-			signed, said, pause = size, "", every
+			signed, logged, pause = size, "", every
 		} else if ctx.Err() == nil {
 			pause = min(30*time.Second, 2*pause)
 			// Said once, and not with every attempt.
-			if err.Error() != said {
-				said = err.Error()
+			if err.Error() != logged {
+				logged = err.Error()
 				w.Logger.Warn("a witness has not signed the audit log's checkpoint", "witness", c.Verifier.Name(), "error", err)
 			}
 		}

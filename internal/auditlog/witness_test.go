@@ -64,7 +64,7 @@ func (in *installation) witness(name string, pause time.Duration) *witnessOf {
 func (in *installation) witnessed(workers int, of ...*witnessOf) (warned *output, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	log, warned := said()
+	log, warned := newLog()
 	for range workers {
 		w := &auditlog.Witnessing{Store: openStore(in.t, in.app), Every: 20 * time.Millisecond, Round: time.Minute, Logger: log}
 		for _, one := range of {

@@ -70,7 +70,7 @@ func (k *packing) chapter(ctx context.Context, number int, id string) (views.Pac
 	if err := k.seen(ctx, r, names, &c); err != nil {
 		return c, err
 	}
-	c.Contributions = k.said(r, names)
+	c.Contributions = k.contributions(r, names)
 	c.Ran = ran(r, names, v.Agent)
 	for _, e := range r.events {
 		line := views.PackEvent{PackPlace: k.place(e), ID: e.ID, Type: words(string(e.Type)), Outcome: string(e.Outcome), Who: who(names, e.Actor)}
@@ -148,13 +148,13 @@ func (k *packing) could(a approval.Approval, r engine.Requirement) []string {
 func (k *packing) seen(ctx context.Context, r record, names map[string]string, c *views.PackChapter) error {
 	there := map[string]bool{}
 	for _, e := range r.shown() {
-		c.Shown = append(c.Shown, views.PackShown{PackPlace: k.place(e), Who: who(names, e.Actor), Digest: e.told.Card})
-		if there[e.told.Card] {
+		c.Shown = append(c.Shown, views.PackShown{PackPlace: k.place(e), Who: who(names, e.Actor), Digest: e.payload.Card})
+		if there[e.payload.Card] {
 			continue
 		}
-		there[e.told.Card] = true
-		card, err := k.openCard(ctx, r.Approval.ID, e.told.Card)
-		entry := views.PackCard{Digest: e.told.Card, HTML: string(card)}
+		there[e.payload.Card] = true
+		card, err := k.openCard(ctx, r.Approval.ID, e.payload.Card)
+		entry := views.PackCard{Digest: e.payload.Card, HTML: string(card)}
 		if err != nil {
 			if entry.Why, err = why(err); err != nil {
 				return err
@@ -165,8 +165,8 @@ func (k *packing) seen(ctx context.Context, r record, names map[string]string, c
 	return nil
 }
 
-// said tells every fact.
-func (k *packing) said(r record, names map[string]string) []views.PackContribution {
+// contributions tells every fact.
+func (k *packing) contributions(r record, names map[string]string) []views.PackContribution {
 	facts := slices.Clone(r.Approval.Facts)
 	slices.SortFunc(facts, func(a, b approval.Fact) int { return int(a.Seq - b.Seq) })
 	events, behind := r.factEvents(), map[int64]approval.VoterRecord{}
@@ -197,7 +197,7 @@ func (k *packing) said(r record, names map[string]string) []views.PackContributi
 		}
 		s.PackRemark = shown(comment(f, e))
 		if decides(f) {
-			s.Decides, s.Card = true, e.told.Card
+			s.Decides, s.Card = true, e.payload.Card
 		}
 		list = append(list, s)
 	}

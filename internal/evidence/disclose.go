@@ -85,18 +85,18 @@ func (k *packing) discloseOne(ctx context.Context, d *disclosing, id string, siz
 	proved := func(e logged) bool { return e.Seq > 0 && e.Seq <= size && k.within(e.Timestamp) }
 	there := map[string]bool{}
 	for _, e := range r.shown() {
-		if !proved(e) || there[e.told.Card] {
+		if !proved(e) || there[e.payload.Card] {
 			continue
 		}
-		there[e.told.Card] = true
-		card, err := k.openCard(ctx, id, e.told.Card)
+		there[e.payload.Card] = true
+		card, err := k.openCard(ctx, id, e.payload.Card)
 		if err != nil {
 			if _, err := why(err); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := d.item(audit.Item{Kind: audit.ItemCard, ApprovalID: id, Digest: e.told.Card, Text: string(card)}); err != nil {
+		if err := d.item(audit.Item{Kind: audit.ItemCard, ApprovalID: id, Digest: e.payload.Card, Text: string(card)}); err != nil {
 			return err
 		}
 	}

@@ -94,14 +94,14 @@ func TestPackOfAnApproval(t *testing.T) {
 }
 
 // exports are what the events of exports tell.
-func (h *house) exports() (told []string) {
+func (h *house) exports() (payloads []string) {
 	h.t.Helper()
 	events, err := h.Store.Events.List(context.Background(), auditlog.EventFilter{Type: string(engine.Exported), Limit: 1000})
 	must(h.t, err)
 	for _, e := range events {
-		told = append(told, string(e.SafePayload))
+		payloads = append(payloads, string(e.SafePayload))
 	}
-	return told
+	return payloads
 }
 
 // selfContained fails when a page could load, run or send anything.

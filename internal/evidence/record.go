@@ -28,10 +28,10 @@ type record struct {
 // logged is an event, and what it tells.
 type logged struct {
 	engine.Event
-	told told
+	payload payload
 }
 
-type told struct {
+type payload struct {
 	approval.FactPayload
 	approval.CommentPayload
 	Card  string                   `json:"card_digest"`
@@ -60,7 +60,7 @@ func (k *packing) read(ctx context.Context, id string) (record, error) {
 		if err := json.Unmarshal(rec.Document(), &e.Event); err != nil {
 			return r, fmt.Errorf("read event %d: %w", rec.Seq(), err)
 		}
-		_ = json.Unmarshal(e.SafePayload, &e.told) // what tells nothing of this kind is told by its reasons
+		_ = json.Unmarshal(e.SafePayload, &e.payload) // what tells nothing of this kind is told by its reasons
 		r.events = append(r.events, e)
 	}
 	return r, nil
@@ -70,8 +70,8 @@ func (k *packing) read(ctx context.Context, id string) (record, error) {
 func (r record) factEvents() map[int64]logged {
 	events := map[int64]logged{}
 	for _, e := range r.events {
-		if e.told.Fact != nil && e.Outcome != engine.Deny {
-			events[e.told.Fact.Seq] = e
+		if e.payload.Fact != nil && e.Outcome != engine.Deny {
+			events[e.payload.Fact.Seq] = e
 		}
 	}
 	return events
@@ -81,7 +81,7 @@ func (r record) factEvents() map[int64]logged {
 func (r record) shown() []logged {
 	var list []logged
 	for _, e := range r.events {
-		if e.Type == engine.Shown && e.Outcome != engine.Deny && e.told.Card != "" {
+		if e.Type == engine.Shown && e.Outcome != engine.Deny && e.payload.Card != "" {
 			list = append(list, e)
 		}
 	}
@@ -92,8 +92,8 @@ func (r record) shown() []logged {
 // before that was told.
 func (r record) ended() *approval.SettledPayload {
 	for _, e := range r.events {
-		if e.Type == engine.Settled && e.told.Ended != nil {
-			return e.told.Ended
+		if e.Type == engine.Settled && e.payload.Ended != nil {
+			return e.payload.Ended
 		}
 	}
 	return nil
@@ -163,8 +163,8 @@ func (r remark) changed() bool { return r.Digest != "" && !r.Good && !r.Erased }
 // comment is a fact's.
 func comment(f approval.Fact, e logged) remark {
 	digest := ""
-	if e.told.Fact != nil {
-		digest = e.told.Fact.CommentDigest
+	if e.payload.Fact != nil {
+		digest = e.payload.Fact.CommentDigest
 	}
 	r := remarkOf(store.Words{Comment: f.Comment, Salt: f.Details.Salt}, digest)
 	r.Fact = f.Seq
@@ -186,8 +186,8 @@ func (r record) later() (found, review remark) {
 // written is what the event of a type, of which there is one, has the digest of.
 func (r record) written(t engine.EventType, w store.Words) remark {
 	for _, e := range r.events {
-		if e.Type == t && e.Outcome != engine.Deny && e.Actor.Kind == engine.HumanActor && e.told.CommentDigest != "" {
-			found := remarkOf(w, e.told.CommentDigest)
+		if e.Type == t && e.Outcome != engine.Deny && e.Actor.Kind == engine.HumanActor && e.payload.CommentDigest != "" {
+			found := remarkOf(w, e.payload.CommentDigest)
 			found.Seq = e.Seq
 			return found
 		}

@@ -135,11 +135,11 @@ func TestANoKeepsNoNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told, err := json.Marshal(events)
+	logged, err := json.Marshal(events)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(string(facts)+string(told), "canary name") {
+	if strings.Contains(string(facts)+string(logged), "canary name") {
 		t.Error("the names that came with a no are on record")
 	}
 }
@@ -293,11 +293,11 @@ func TestInvalidValuesAreNotOnRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told, err := json.Marshal(events)
+	logged, err := json.Marshal(events)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(string(told), "canary") {
+	if strings.Contains(string(logged), "canary") {
 		t.Error("what was supplied is on record")
 	}
 }
@@ -337,8 +337,8 @@ func TestAPersonSuppliesWhatIsAskedFor(t *testing.T) {
 		t.Errorf("the card shows %s, %v", card.Answers, err)
 	}
 	events, err := h.Events(context.Background(), store.EventFilter{ApprovalID: a.ID}, 100)
-	told, _ := json.Marshal(events)
-	if err != nil || strings.Contains(string(told), "canary") {
+	logged, _ := json.Marshal(events)
+	if err != nil || strings.Contains(string(logged), "canary") {
 		t.Errorf("an event holds what was supplied: %v", err)
 	}
 	for _, who := range []string{"ada", "ben"} {

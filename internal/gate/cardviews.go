@@ -104,22 +104,22 @@ func OpenCard(s *seal.Sealer, approvalID string, box seal.Box) ([]byte, error) {
 	return card, nil
 }
 
-// withCard adds to what an event tells of a person's say which card they were
+// withCard adds to the payload of a person's say which card they were
 // shown of the call as it is, as far as this server knows. Who was shown none has
 // said it over the API.
-func withCard(c *store.Change, told json.RawMessage) (json.RawMessage, error) {
+func withCard(c *store.Change, payload json.RawMessage) (json.RawMessage, error) {
 	f := c.Approval.Facts[len(c.Approval.Facts)-1]
 	switch f.Kind {
 	case approval.Vote, approval.BreakGlass, approval.Verification, approval.Reply:
 	default:
-		return told, nil
+		return payload, nil
 	}
 	if f.Actor.Kind != engine.HumanActor || f.Details.Grant != "" {
-		return told, nil
+		return payload, nil
 	}
 	digest, err := c.SeenCard(f.Actor.ID)
 	if err != nil || digest == "" {
-		return told, err
+		return payload, err
 	}
 	encoded, err := json.Marshal(struct {
 		approval.FactPayload

@@ -35,13 +35,13 @@ func (h *house) cardOf(id string, kind engine.EventType) (digest string) {
 		if e.Type != kind || e.Outcome == engine.Deny {
 			continue
 		}
-		var told struct {
+		var payload struct {
 			Card string `json:"card_digest"`
 		}
-		if err := json.Unmarshal(e.SafePayload, &told); err != nil {
+		if err := json.Unmarshal(e.SafePayload, &payload); err != nil {
 			h.t.Fatal(err)
 		}
-		digest = told.Card
+		digest = payload.Card
 	}
 	return digest
 }

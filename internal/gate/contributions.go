@@ -268,8 +268,8 @@ func (g *Contributions) contribute(ctx context.Context, id string, once *access.
 				}
 			}
 			e := event(c)
-			e.Reasons = []engine.Reason{said(f)}
-			if e.SafePayload, err = tells(c); err != nil {
+			e.Reasons = []engine.Reason{factReason(f)}
+			if e.SafePayload, err = factPayload(c); err != nil {
 				return none, err
 			}
 			if e.SafePayload, err = withCard(c, e.SafePayload); err != nil {
@@ -297,8 +297,8 @@ func (g *Contributions) contribute(ctx context.Context, id string, once *access.
 // somebody for whom they stand in.
 func admitted(c *store.Change, f approval.Fact) (approval.Fact, error) {
 	// A yes that has become void stays the one that there is.
-	if f.Kind == approval.Vote && f.Yes && slices.ContainsFunc(c.Approval.Facts, func(said approval.Fact) bool {
-		return said.Kind == approval.Vote && said.Yes && said.Edition == c.Approval.Plan.Edition && said.Actor.ID == f.Actor.ID
+	if f.Kind == approval.Vote && f.Yes && slices.ContainsFunc(c.Approval.Facts, func(earlier approval.Fact) bool {
+		return earlier.Kind == approval.Vote && earlier.Yes && earlier.Edition == c.Approval.Plan.Edition && earlier.Actor.ID == f.Actor.ID
 	}) && c.Approval.State.Status == approval.Pending {
 		return f, admission(approval.ErrAlreadyVoted)
 	}
@@ -371,17 +371,17 @@ func admission(err error) error {
 	return err
 }
 
-// tells is what an event says of the fact that was added last.
-func tells(c *store.Change) (json.RawMessage, error) {
+// factPayload is what an event says of the fact that was added last.
+func factPayload(c *store.Change) (json.RawMessage, error) {
 	encoded, err := json.Marshal(c.Approval.Facts[len(c.Approval.Facts)-1].Payload())
 	if err != nil {
-		return nil, fmt.Errorf("encode what an event tells: %w", err)
+		return nil, fmt.Errorf("encode the payload of a fact: %w", err)
 	}
 	return encoded, nil
 }
 
-// said is the code and the sentence of a fact's event.
-func said(f approval.Fact) engine.Reason {
+// factReason is that of a fact's event.
+func factReason(f approval.Fact) engine.Reason {
 	if f.Kind == approval.Reply && f.Yes && f.Actor.Kind == engine.HumanActor {
 		return engine.Reason{Code: "ANSWER_CONFIRMED", Message: "A person supplied what was asked for."}
 	}

@@ -521,14 +521,14 @@ func TestGrantsTellNoArguments(t *testing.T) {
 		if e.Reasons[0].Code != "GRANT_MADE" {
 			continue
 		}
-		var told struct {
+		var payload struct {
 			Grant        string
 			Uses         int
 			Matchers     int
 			PastMatching int `json:"past_matching"`
 			Acknowledged []string
 		}
-		if err := json.Unmarshal(e.SafePayload, &told); err != nil || told.Grant != g.ID || told.Uses != 10 || told.Matchers != 2 || told.PastMatching != 2 || len(told.Acknowledged) != 1 {
+		if err := json.Unmarshal(e.SafePayload, &payload); err != nil || payload.Grant != g.ID || payload.Uses != 10 || payload.Matchers != 2 || payload.PastMatching != 2 || len(payload.Acknowledged) != 1 {
 			t.Errorf("told: %s, %v", e.SafePayload, err)
 		}
 	}

@@ -113,8 +113,8 @@ func (b *ballots) cast(ctx context.Context, g store.Grant) error {
 		Kind: approval.Vote, Yes: true, Actor: engine.Actor{Kind: engine.HumanActor, ID: g.PersonID, Channel: "grant"},
 		Voter: g.Voter, Details: approval.Details{Grant: g.ID},
 	}
-	said := append(slices.Clone(a.Facts), b.votes...)
-	if spoken(a.Plan.Edition, said, g) || approval.Admit(a.Plan, said, f, b.c.Now) != nil {
+	facts := append(slices.Clone(a.Facts), b.votes...)
+	if spoken(a.Plan.Edition, facts, g) || approval.Admit(a.Plan, facts, f, b.c.Now) != nil {
 		return nil
 	}
 	t, err := openTerms(b.sealer, g)
@@ -141,8 +141,8 @@ func (b *ballots) cast(ctx context.Context, g store.Grant) error {
 		return err
 	}
 	f.Edition, f.At = a.Plan.Edition, b.c.Now
-	if n := len(said); n > 0 {
-		f.Seq = said[n-1].Seq
+	if n := len(facts); n > 0 {
+		f.Seq = facts[n-1].Seq
 	}
 	f.Seq++
 	b.votes = append(b.votes, f)

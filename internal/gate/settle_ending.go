@@ -134,14 +134,14 @@ func why(a approval.Approval) engine.Reason {
 // tightened is what the votes that counted have made of constraints and
 // validity; nil where they left the constraints alone.
 func (s *Settler) tightened(c *store.Change) (json.RawMessage, time.Duration, error) {
-	validity, said := s.Validity, false
+	validity, narrowed := s.Validity, false
 	for _, f := range c.Approval.State.Counted {
 		if d := time.Duration(f.Details.ValidFor); d > 0 {
 			validity = min(validity, d)
 		}
-		said = said || len(f.Details.Constraints) > 0
+		narrowed = narrowed || len(f.Details.Constraints) > 0
 	}
-	if !said {
+	if !narrowed {
 		return nil, validity, nil
 	}
 	constraints, err := approval.Constraints(c.Approval.Decision.Constraints, c.Approval.State.Counted)

@@ -64,7 +64,7 @@ func addFact(s *seal.Sealer, c *store.Change, f approval.Fact, kind engine.Event
 	e := ApprovalEvent(s, kind, c.Approval.Decision.Outcome, c.Approval, f.Actor, "")
 	e.Reasons = []engine.Reason{why}
 	var err error
-	if e.SafePayload, err = tells(c); err != nil {
+	if e.SafePayload, err = factPayload(c); err != nil {
 		return err
 	}
 	c.AddEvent(e)

@@ -170,7 +170,7 @@ func (d *desk) found(a approval.Approval) (approval.Ticket, bool) {
 }
 
 // reasonsOf lists the reasons of an approval's ticket events, and what they tell.
-func (d *desk) reasonsOf(a approval.Approval) (all []string, told string) {
+func (d *desk) reasonsOf(a approval.Approval) (all []string, payload string) {
 	d.t.Helper()
 	events, err := d.Events(context.Background(), store.EventFilter{ApprovalID: a.ID}, 1000)
 	if err != nil {
@@ -178,10 +178,10 @@ func (d *desk) reasonsOf(a approval.Approval) (all []string, told string) {
 	}
 	for _, e := range events {
 		if e.Type == engine.Ticketed {
-			all, told = append(all, e.Reasons[0].Code), told+string(e.SafePayload)
+			all, payload = append(all, e.Reasons[0].Code), payload+string(e.SafePayload)
 		}
 	}
-	return all, told
+	return all, payload
 }
 
 func TestGoodTicket(t *testing.T) {
@@ -214,9 +214,9 @@ func TestGoodTicket(t *testing.T) {
 	if d.look(a) != 0 || d.tracker.times() != asked || len(d.get(a.ID).Approval.Facts) != 2 {
 		t.Errorf("looked again: asked %d times, facts %+v", d.tracker.times()-asked, d.get(a.ID).Approval.Facts)
 	}
-	reasons, told := d.reasonsOf(a)
-	if strings.Join(reasons, " ") != "TICKET_ATTACHED TICKET_VALIDATED" || !strings.Contains(told, `"OPS-1"`) || strings.Contains(told, "Refund") {
-		t.Errorf("events %v tell %s", reasons, told)
+	reasons, payload := d.reasonsOf(a)
+	if strings.Join(reasons, " ") != "TICKET_ATTACHED TICKET_VALIDATED" || !strings.Contains(payload, `"OPS-1"`) || strings.Contains(payload, "Refund") {
+		t.Errorf("events %v tell %s", reasons, payload)
 	}
 	if err := d.redeem(d.agent, v.Token, "change", args); err != nil {
 		t.Errorf("redeem: %v", err)
@@ -521,8 +521,8 @@ func TestNoTokenIsKept(t *testing.T) {
 	}
 	d.step(a)
 	kept, err := json.Marshal(d.get(a.ID).Approval.Facts)
-	_, told := d.reasonsOf(a)
-	if err != nil || strings.Contains(string(kept)+told+d.log.String()+fmt.Sprintf("%+v", d.tracker.config()), trackerToken) {
-		t.Errorf("%s %s", kept, told)
+	_, payload := d.reasonsOf(a)
+	if err != nil || strings.Contains(string(kept)+payload+d.log.String()+fmt.Sprintf("%+v", d.tracker.config()), trackerToken) {
+		t.Errorf("%s %s", kept, payload)
 	}
 }

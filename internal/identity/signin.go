@@ -31,7 +31,7 @@ type SignIn struct {
 
 // failures bounds how often somebody may be wrong, and how often it is said
 // that this was too often.
-type failures struct{ wrong, said *rate.Limiter }
+type failures struct{ wrong, recorded *rate.Limiter }
 
 // Failures that an account, seen from one address, and an address may have: a
 // burst, then one every so often.
@@ -231,7 +231,7 @@ func record(ctx context.Context, s *store.Store, outcome engine.Outcome, personI
 
 // tooMany refuses an attempt that is not looked at.
 func (s *SignIn) tooMany(ctx context.Context, address *failures) error {
-	if address == nil || !address.said.Allow() {
+	if address == nil || !address.recorded.Allow() {
 		return tooManyAttempts
 	}
 	return s.refused(ctx, tooManyAttempts, "")
@@ -256,7 +256,7 @@ func (s *SignIn) failures(of map[string]*failures, who string, every time.Durati
 			return nil
 		}
 	}
-	f := &failures{wrong: rate.NewLimiter(rate.Every(every), burst), said: rate.NewLimiter(rate.Every(saidEvery), 1)}
+	f := &failures{wrong: rate.NewLimiter(rate.Every(every), burst), recorded: rate.NewLimiter(rate.Every(saidEvery), 1)}
 	of[who] = f
 	return f
 }

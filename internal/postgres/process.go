@@ -61,11 +61,11 @@ func run(cmd *exec.Cmd) error {
 	defer runtime.UnlockOSThread()
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		said := lastLines(string(out), 3)
-		if said != "" {
-			said = ": " + said
+		output := lastLines(string(out), 3)
+		if output != "" {
+			output = ": " + output
 		}
-		return fmt.Errorf("run %s: %w%s", cmd.Path, err, said)
+		return fmt.Errorf("run %s: %w%s", cmd.Path, err, output)
 	}
 	return nil
 }

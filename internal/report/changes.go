@@ -24,7 +24,7 @@ func (b *accessBuilder) changes(ctx context.Context) error {
 	}
 	b.r.Changes = make([]AccessChange, 0, len(events))
 	for _, e := range events {
-		t := readDeed(e)
+		t := readAccessChange(e)
 		c := AccessChange{
 			EventID: e.ID, At: e.Timestamp, Code: t.code(), Refused: !t.done(), By: cmp.Or(b.name(e.Actor.ID), string(e.Actor.Kind)), ByID: e.Actor.ID,
 			Channel: e.Actor.Channel, About: b.aboutWhat(t), Detail: b.detail(t), ApprovalID: e.ApprovalID,
@@ -38,7 +38,7 @@ func (b *accessBuilder) changes(ctx context.Context) error {
 }
 
 // aboutWhat names whom or what an event is about.
-func (b *accessBuilder) aboutWhat(t deed) string {
+func (b *accessBuilder) aboutWhat(t accessChange) string {
 	switch {
 	case t.Schedule != "":
 		return engine.OnCallPrefix + t.Schedule
@@ -66,7 +66,7 @@ func (b *accessBuilder) aboutWhat(t deed) string {
 }
 
 // detail says what changed.
-func (b *accessBuilder) detail(t deed) string {
+func (b *accessBuilder) detail(t accessChange) string {
 	span := func() string { return "from " + stampUTC(t.From) + " until " + stampUTC(t.Until) }
 	switch {
 	case t.RolesAfter != nil:

@@ -14,9 +14,9 @@ import (
 	"holdpoint/internal/store"
 )
 
-// deed is what an administrative event says of who may do what. Members that an
+// accessChange is what an administrative event says of who may do what. Members that an
 // Event does not have are zero: those of earlier versions say less.
-type deed struct {
+type accessChange struct {
 	engine.Event `json:"-"`
 
 	Subject string `json:"subject"`
@@ -49,18 +49,18 @@ type deed struct {
 	Means      string     `json:"means"`
 }
 
-// readDeed takes an event apart. A payload that is none of ours says nothing.
-func readDeed(e engine.Event) deed {
-	t := deed{}
+// readAccessChange takes an event apart. A payload that is none of ours says nothing.
+func readAccessChange(e engine.Event) accessChange {
+	t := accessChange{}
 	if json.Unmarshal(e.SafePayload, &t) != nil {
-		t = deed{}
+		t = accessChange{}
 	}
 	t.Event = e
 	return t
 }
 
 // code is the event's first reason.
-func (t deed) code() string {
+func (t accessChange) code() string {
 	if len(t.Reasons) == 0 {
 		return ""
 	}
@@ -68,7 +68,7 @@ func (t deed) code() string {
 }
 
 // done reports whether the event is of something that was done, not refused.
-func (t deed) done() bool { return t.Outcome != engine.Deny }
+func (t accessChange) done() bool { return t.Outcome != engine.Deny }
 
 // people finds out how everybody stood: whether the account was there, and with
 // which roles of its own.
@@ -102,9 +102,9 @@ func (b *accessBuilder) people(ctx context.Context) error {
 	if len(events) == maxReportRows {
 		b.gap("Only the newest %d events about accounts and keys are read, which go back to %s.", maxReportRows, stampUTC(events[len(events)-1].Timestamp))
 	}
-	b.about = map[string][]deed{}
+	b.about = map[string][]accessChange{}
 	for _, e := range slices.Backward(events) {
-		t := readDeed(e)
+		t := readAccessChange(e)
 		who := t.Person
 		if who == "" {
 			who = t.Subject
@@ -289,7 +289,7 @@ func (b *accessBuilder) duty(ctx context.Context) error {
 	}
 	decided := map[string]bool{}
 	for _, e := range events {
-		t := readDeed(e)
+		t := readAccessChange(e)
 		if t.Schedule == "" || decided[t.Schedule] || t.From.After(b.r.At) || !t.done() {
 			continue
 		}
@@ -384,7 +384,7 @@ func (b *accessBuilder) pastDelegations(ctx context.Context) ([]store.Delegation
 			b.gap("More than %d delegations were made or revoked: those before %s are not known.", maxReportRows, stampUTC(events[len(events)-1].Timestamp))
 		}
 		for _, e := range events {
-			t := readDeed(e)
+			t := readAccessChange(e)
 			switch {
 			case t.Delegation == "" || !t.done():
 			case code == "DELEGATION_REVOKED":

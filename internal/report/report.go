@@ -204,7 +204,7 @@ func (s Reports) Access(ctx context.Context, q AccessQuery) (AccessReport, error
 		return r, err
 	}
 	b := &accessBuilder{Reports: s, r: &r}
-	for _, step := range []func(context.Context) error{b.people, b.duty, b.deputies, b.asked, b.standing, b.grants, b.keys, b.changes} {
+	for _, step := range []func(context.Context) error{b.people, b.duty, b.deputies, b.requiredRoles, b.standing, b.grants, b.keys, b.changes} {
 		if err := step(ctx); err != nil {
 			return r, err
 		}
@@ -215,13 +215,13 @@ func (s Reports) Access(ctx context.Context, q AccessQuery) (AccessReport, error
 // accessBuilder puts an access report together.
 type accessBuilder struct {
 	Reports
-	r     *AccessReport
-	began time.Time // of the log
-	who   []*standing
-	byID  map[string]*standing
-	known []store.Key
-	about map[string][]deed // by account or key, the oldest first
-	asks  map[string][]RoleAsked
+	r        *AccessReport
+	began    time.Time // of the log
+	who      []*standing
+	byID     map[string]*standing
+	known    []store.Key
+	about    map[string][]accessChange // by account or key, the oldest first
+	required map[string][]RoleAsked
 }
 
 func (b *accessBuilder) gap(format string, args ...any) {
@@ -257,8 +257,8 @@ type lentRoles struct {
 // standing finds who has each role that is asked for, and who has gone silent.
 func (b *accessBuilder) standing(context.Context) error {
 	powers := []string{access.AdminRole, access.AuditorRole, approval.BreakGlassRole}
-	roles := make([]string, 0, len(b.asks))
-	for role := range b.asks {
+	roles := make([]string, 0, len(b.required))
+	for role := range b.required {
 		roles = append(roles, role)
 	}
 	slices.Sort(roles)
@@ -285,7 +285,7 @@ func (b *accessBuilder) standing(context.Context) error {
 // access is who has a role. A deputy has it as well, and is no further voice:
 // with their vote speaks whoever they stand in for.
 func (b *accessBuilder) access(role string) RoleAccess {
-	a := RoleAccess{Role: role, Asked: b.asks[role], Holders: []RoleHolder{}}
+	a := RoleAccess{Role: role, Asked: b.required[role], Holders: []RoleHolder{}}
 	if a.Asked == nil {
 		a.Asked = []RoleAsked{}
 	}

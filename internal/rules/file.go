@@ -20,8 +20,8 @@ type file struct {
 	// the last look. What is imported has stood there at two looks: nobody is
 	// still writing it.
 	done, seen content
-	// told is the problem that it has, "" for none: it is told once.
-	told string
+	// problem is what is wrong with it, "" for none: it is told once.
+	problem string
 }
 
 type content [sha256.Size]byte
@@ -64,16 +64,16 @@ func (k *Keeper) importFiles(ctx context.Context, all bool) error {
 		switch {
 		case err == nil:
 			continue
-		case !all && err.Error() == f.told:
+		case !all && err.Error() == f.problem:
 			continue // somebody has been told
 		}
-		f.told = err.Error()
+		f.problem = err.Error()
 		errs = append(errs, err)
 	}
 	var problems []string
 	for _, f := range k.files {
-		if f.told != "" {
-			problems = append(problems, f.told)
+		if f.problem != "" {
+			problems = append(problems, f.problem)
 		}
 	}
 	problem := strings.Join(problems, "\n")
@@ -105,23 +105,23 @@ func (k *Keeper) importFile(ctx context.Context, f *file, anyway bool) error {
 		return err
 	}
 	switch {
-	case f.told != "":
+	case f.problem != "":
 		k.Logger.WarnContext(ctx, "put right: what is in the file is in force", "kind", f.kind, "file", f.path)
 	case changed:
 		k.Logger.InfoContext(ctx, "put in force", "kind", f.kind, "file", f.path)
 	}
-	f.told = ""
+	f.problem = ""
 	return nil
 }
 
 func (k *Keeper) reimport(ctx context.Context, all bool) {
 	if err := k.importFiles(ctx, all); err != nil {
-		k.tell(ctx, err)
+		k.logProblem(ctx, err)
 	}
 }
 
 // tell says why what is in a file is not in force.
-func (k *Keeper) tell(ctx context.Context, err error) {
+func (k *Keeper) logProblem(ctx context.Context, err error) {
 	for line := range strings.Lines(err.Error()) {
 		k.Logger.ErrorContext(ctx, "not put in force: the last good rules stay", "problem", strings.TrimSpace(line))
 	}

@@ -102,7 +102,7 @@ func Open(ctx context.Context, cfg Config) (*Keeper, error) {
 		return nil, err
 	}
 	if err != nil {
-		k.tell(ctx, err)
+		k.logProblem(ctx, err)
 	}
 	return k, nil
 }

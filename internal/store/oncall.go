@@ -22,14 +22,14 @@ type Shift struct {
 // Set replaces what is known of the schedule from a moment on: the people
 // are on call from then until until, and nobody is afterwards. Nobody at all is
 // no error. What waits for the schedule's role is looked at again.
-func (s OnCall) Set(ctx context.Context, schedule string, people []string, from, until time.Time, toldBy string, once *Once[Done], e engine.Event) error {
+func (s OnCall) Set(ctx context.Context, schedule string, people []string, from, until time.Time, by string, once *Once[Done], e engine.Event) error {
 	return s.administerIn(ctx, once, e, func(ctx context.Context, tx pgx.Tx) error {
 		rows := &pgx.Batch{}
 		rows.Queue(`SELECT pg_advisory_xact_lock(hashtextextended('on-call ' || $1, 0))`, schedule)
 		rows.Queue(`DELETE FROM on_call WHERE schedule = $1 AND from_at >= $2`, schedule, from)
 		rows.Queue(`UPDATE on_call SET until_at = $2 WHERE schedule = $1 AND until_at > $2`, schedule, from)
 		rows.Queue(`INSERT INTO on_call (schedule, person_id, from_at, until_at, told_by) SELECT $1, id, $3, $4, $5 FROM unnest($2::text[]) AS people (id)`,
-			schedule, people, from, until, toldBy)
+			schedule, people, from, until, by)
 		rows.Queue(`DELETE FROM on_call WHERE schedule = $1 AND until_at < clock_timestamp() - interval '90 days'`, schedule)
 		rows.Queue(`SELECT look_again(ARRAY['on-call/' || $1], '', '')`, schedule)
 		return translate(tx.SendBatch(ctx, rows).Close())

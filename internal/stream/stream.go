@@ -41,8 +41,8 @@ type Stream struct {
 	Pause time.Duration
 
 	failures int
-	said     string // the failure that was logged last
-	told     time.Time
+	logged   string // the failure that was logged last
+	loggedAt time.Time
 }
 
 const (
@@ -51,7 +51,7 @@ const (
 	// lookAgain is how soon a follower tries to lead, and a leader looks at a log
 	// that nobody has told it about.
 	lookAgain = 2 * time.Second
-	tellEvery = time.Minute
+	logEvery  = time.Minute
 )
 
 // Run streams until ctx ends, while no other process streams under this name.
@@ -74,10 +74,10 @@ func (s *Stream) Run(ctx context.Context) {
 // process does not lead: where the receiver is out of its reach alone, another
 // one may reach it.
 func (s *Stream) failed(err error) time.Duration {
-	if err.Error() != s.said {
+	if err.Error() != s.logged {
 		s.Logger.Warn("events are not taken by a receiver; trying again until they are", "stream", s.Config.Name, "error", err)
 	}
-	s.said = err.Error()
+	s.logged = err.Error()
 	wait := or(s.Pause, time.Second) << min(s.failures, 6)
 	s.failures++
 	var later *Later
@@ -156,7 +156,7 @@ func (s *Stream) window(ctx context.Context, l *store.StreamLeader) (behind int6
 		return 0, err
 	}
 	behind = at.Size - upTo
-	s.tell(behind, upTo)
+	s.logProgress(behind, upTo)
 	return behind, nil
 }
 
@@ -170,13 +170,13 @@ func (s *Stream) keep(ctx context.Context, l *store.StreamLeader, cause error) e
 
 // tell logs how far the stream is behind: when it goes on after a failure, and now
 // and then while it has not caught up.
-func (s *Stream) tell(behind, leaf int64) {
-	recovered := s.said != ""
-	if recovered || behind > 0 && time.Since(s.told) > tellEvery {
-		s.told = time.Now()
+func (s *Stream) logProgress(behind, leaf int64) {
+	recovered := s.logged != ""
+	if recovered || behind > 0 && time.Since(s.loggedAt) > logEvery {
+		s.loggedAt = time.Now()
 		s.Logger.Info("events are taken by a receiver", "stream", s.Config.Name, "seq", leaf, "behind", behind)
 	}
-	s.failures, s.said = 0, ""
+	s.failures, s.logged = 0, ""
 }
 
 // pause waits, unless ctx ends.

@@ -41,17 +41,17 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	}
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
-	after, said := "", false
+	after, logged := "", false
 	for n := 0; ; n++ {
 		more, err := d.startDue(ctx)
 		if err == nil && n%sweepEvery == 0 {
 			after, err = d.restartLost(ctx, after)
 		}
 		// Said once for an outage, and not with every look.
-		if err != nil && ctx.Err() == nil && !said {
+		if err != nil && ctx.Err() == nil && !logged {
 			d.Logger.Warn("notifications cannot be given to Temporal; trying again until they can", "error", err)
 		}
-		if said = err != nil; more && err == nil {
+		if logged = err != nil; more && err == nil {
 			continue
 		}
 		select {

@@ -58,7 +58,7 @@ func (r *Retention) Run(ctx context.Context) {
 // approvals it erased.
 func (r *Retention) Walk(ctx context.Context) (int, error) {
 	var place store.ErasureCursor
-	total, said := 0, 0
+	total, logged := 0, 0
 	for {
 		erased, next, done, err := r.Store.Retention.EraseDue(ctx, r.After, place, retentionBatch, admin.AgeErasure(r.After), admin.AgeEvent)
 		if err != nil {
@@ -68,8 +68,8 @@ func (r *Retention) Walk(ctx context.Context) (int, error) {
 		if done {
 			return total, nil
 		}
-		if total-said >= 1000 {
-			said = total
+		if total-logged >= 1000 {
+			logged = total
 			r.Logger.InfoContext(ctx, "retention is erasing", "approvals", total, "up_to", place.EndedAt)
 		}
 		rest := retentionPause

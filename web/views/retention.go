@@ -10,7 +10,7 @@ type Erasures struct {
 	// Keeps says how long approvals are kept, and Minimum how long they cannot be
 	// erased by anybody.
 	Keeps, Minimum string
-	Rows         []ErasureRow
+	Rows           []ErasureRow
 	// Next is the cursor of the page after this one, or "".
 	Next  string
 	First bool

@@ -133,19 +133,19 @@ func (w *Webhook) Keep(ctx context.Context, note []byte) error {
 }
 
 func (w *Webhook) post(ctx context.Context) {
-	pause, said := firstPause, ""
+	pause, logged := firstPause, ""
 	for note := w.next(nil); note != nil; {
 		// What is kept as the process stops is sent all the same.
 		err := w.send(context.WithoutCancel(ctx), note)
 		if err == nil {
-			pause, said = firstPause, ""
+			pause, logged = firstPause, ""
 			note = w.next(note)
 			continue
 		}
-		if err.Error() != said && w.Failed != nil {
+		if err.Error() != logged && w.Failed != nil {
 			w.Failed(err)
 		}
-		said = err.Error()
+		logged = err.Error()
 		select {
 		case <-ctx.Done():
 			w.mu.Lock()

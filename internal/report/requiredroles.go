@@ -15,9 +15,9 @@ import (
 	"holdpoint/internal/store"
 )
 
-// asked finds out which roles the rules asked for.
-func (b *accessBuilder) asked(ctx context.Context) error {
-	b.asks = map[string][]RoleAsked{}
+// requiredRoles finds out which roles the rules asked for.
+func (b *accessBuilder) requiredRoles(ctx context.Context) error {
+	b.required = map[string][]RoleAsked{}
 	if b.r.Past {
 		return b.pastRules(ctx)
 	}
@@ -32,15 +32,15 @@ func (b *accessBuilder) asked(ctx context.Context) error {
 		if w.Approvals != 1 {
 			name = fmt.Sprintf("%d wait", w.Approvals)
 		}
-		b.ask(w.Role, RoleAsked{By: "approvals", Name: name, As: w.As, Needed: w.Needed})
+		b.require(w.Role, RoleAsked{By: "approvals", Name: name, As: w.As, Needed: w.Needed})
 	}
 	b.source("The roles are those of the policy and routing in force in this process, and of the approvals that wait.")
 	return nil
 }
 
-func (b *accessBuilder) ask(role string, a RoleAsked) {
-	if role != "" && !slices.Contains(b.asks[role], a) {
-		b.asks[role] = append(b.asks[role], a)
+func (b *accessBuilder) require(role string, a RoleAsked) {
+	if role != "" && !slices.Contains(b.required[role], a) {
+		b.required[role] = append(b.required[role], a)
 	}
 }
 
@@ -55,12 +55,12 @@ func (b *accessBuilder) rules(p *policy.Bundle, r approval.Routing) {
 			name = fmt.Sprintf("rules[%d]", i)
 		}
 		least = min(least, rule.Needed)
-		b.ask(rule.Role, RoleAsked{By: "routing", Name: name, As: "decides", Needed: rule.Needed})
+		b.require(rule.Role, RoleAsked{By: "routing", Name: name, As: "decides", Needed: rule.Needed})
 		for _, e := range rule.Escalation {
-			b.ask(e.Role, RoleAsked{By: "routing", Name: name, As: "escalation", Needed: 1})
+			b.require(e.Role, RoleAsked{By: "routing", Name: name, As: "escalation", Needed: 1})
 		}
 		for _, role := range rule.Extenders {
-			b.ask(role, RoleAsked{By: "routing", Name: name, As: "extends", Needed: 1})
+			b.require(role, RoleAsked{By: "routing", Name: name, As: "extends", Needed: 1})
 		}
 	}
 	if p == nil {
@@ -70,13 +70,13 @@ func (b *accessBuilder) rules(p *policy.Bundle, r approval.Routing) {
 	for i, requirements := range p.Requirements() {
 		for _, q := range requirements {
 			if q.Kind.Traits().VotesCount {
-				b.ask(q.Role, RoleAsked{By: "policy", Name: names[i].ID, As: "decides", Needed: max(q.Needed, least)})
+				b.require(q.Role, RoleAsked{By: "policy", Name: names[i].ID, As: "decides", Needed: max(q.Needed, least)})
 			}
 			for _, group := range q.AnyOf {
-				b.ask(group.Role, RoleAsked{By: "policy", Name: names[i].ID, As: "one_of", Needed: max(group.Needed, least)})
+				b.require(group.Role, RoleAsked{By: "policy", Name: names[i].ID, As: "one_of", Needed: max(group.Needed, least)})
 			}
 			for _, e := range q.Escalation {
-				b.ask(e.Role, RoleAsked{By: "policy", Name: names[i].ID, As: "escalation", Needed: 1})
+				b.require(e.Role, RoleAsked{By: "policy", Name: names[i].ID, As: "escalation", Needed: 1})
 			}
 		}
 	}
@@ -94,7 +94,7 @@ func (b *accessBuilder) pastRules(ctx context.Context) error {
 	if len(events) == 0 {
 		b.gap("The log has no policy that was in force at that moment.")
 	} else {
-		t := readDeed(events[0])
+		t := readAccessChange(events[0])
 		known = t.Means
 		body, err := b.Store.Rules.DocumentByDigest(ctx, t.Document)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -135,7 +135,7 @@ func (b *accessBuilder) pastGrants(ctx context.Context) error {
 	}
 	over := map[string]bool{}
 	for _, e := range events {
-		t := readDeed(e)
+		t := readAccessChange(e)
 		switch {
 		case t.Grant == "" || !t.done():
 		case t.code() == "GRANT_REVOKED":
