@@ -51,8 +51,8 @@ func (k kept) Delete(ctx context.Context, idHash []byte) error {
 	return k.s.Sessions.Delete(ctx, idHash)
 }
 
-// house is a console whose people and sessions are in a real database.
-type house struct {
+// testServer is a console whose people and sessions are in a real database.
+type testServer struct {
 	*client
 	store   *store.Store
 	factors *identity.Factors
@@ -60,7 +60,7 @@ type house struct {
 
 const horse = "correct horse"
 
-func startHouse(t *testing.T) *house {
+func startTestServer(t *testing.T) *testServer {
 	t.Helper()
 	ctx, at := t.Context(), pgtest.Migrated(t, store.Migrate)
 	key, err := seal.ParseKey(seal.NewKey())
@@ -81,7 +81,7 @@ func startHouse(t *testing.T) *house {
 		t.Fatal(err)
 	}
 	in := identity.NewSignIn(f)
-	return &house{store: s, factors: f, client: start(t, func(c *Config) {
+	return &testServer{store: s, factors: f, client: start(t, func(c *Config) {
 		c.SignIn, c.SecondStep, c.Factors, c.Sessions = in, in, f, kept{s}
 	})}
 }
@@ -91,7 +91,7 @@ func adminEvent() engine.Event {
 }
 
 // person adds somebody, with an authenticator app if app is.
-func (h *house) person(name string, app bool) (email, secret string) {
+func (h *testServer) person(name string, app bool) (email, secret string) {
 	h.t.Helper()
 	hash, err := identity.HashPassword(horse)
 	if err != nil {
@@ -111,7 +111,7 @@ func (h *house) person(name string, app bool) (email, secret string) {
 	return p.Email, secret
 }
 
-func (h *house) code(secret string, steps int64) string {
+func (h *testServer) code(secret string, steps int64) string {
 	h.t.Helper()
 	now, err := h.store.Now(h.t.Context())
 	if err != nil {
@@ -124,7 +124,7 @@ func (h *house) code(secret string, steps int64) string {
 	return code
 }
 
-func (h *house) post(path string, pairs ...string) answer {
+func (h *testServer) post(path string, pairs ...string) answer {
 	h.t.Helper()
 	form := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -146,7 +146,7 @@ func (a answer) to(t *testing.T, where string) {
 var inline = regexp.MustCompile(`(?i)<script>|\sstyle=|\son[a-z]+=|javascript:|<img[^>]+data:`)
 
 func TestSecondStep(t *testing.T) {
-	h := startHouse(t)
+	h := startTestServer(t)
 	fay, secret := h.person("fay", true)
 	ada, _ := h.person("ada", false)
 	h.post("/login", "email", ada, "password", horse).to(t, "/")
@@ -199,7 +199,7 @@ func TestSecondStep(t *testing.T) {
 }
 
 func TestVerify(t *testing.T) {
-	h := startHouse(t)
+	h := startTestServer(t)
 	h.get("/verify?next=/approvals/apr_1").to(t, "/login?next=%2Fapprovals%2Fapr_1")
 	ada, _ := h.person("ada", false)
 	h.post("/login", "email", ada, "password", horse).to(t, "/")
@@ -235,7 +235,7 @@ func TestVerify(t *testing.T) {
 }
 
 // signedRequest is a request with the client's session.
-func (h *house) signedRequest(t *testing.T) *http.Request {
+func (h *testServer) signedRequest(t *testing.T) *http.Request {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.url, nil)
 	if err != nil {
@@ -246,7 +246,7 @@ func (h *house) signedRequest(t *testing.T) *http.Request {
 }
 
 func TestAccount(t *testing.T) {
-	h := startHouse(t)
+	h := startTestServer(t)
 	ada, _ := h.person("ada", false)
 	h.get("/account").to(t, "/login?next=%2Faccount")
 	h.post("/login", "email", ada, "password", horse).to(t, "/")

@@ -150,7 +150,7 @@ func TestBreakTheGlass(t *testing.T) {
 }
 
 func TestStepUpAndTicket(t *testing.T) {
-	c := start(t, func(cfg *Config) { cfg.Prover = cfg.Inbox.(*memory) })
+	c := start(t, func(cfg *Config) { cfg.Prover = cfg.Inbox.(*fakeGate) })
 	step := c.m.add("apr_1", "secrets.rotate", `{}`, func(card *gate.Card) {
 		card.Approval.Plan.Accountable = []string{"linus"}
 		card.Approval.Plan.Requirements = []engine.Requirement{{Kind: engine.StepUp, Needed: 1}, {Kind: engine.Ticket, Needed: 1, Ticket: &engine.TicketTerms{System: "jira", Projects: []string{"OPS"}}}}
@@ -241,7 +241,7 @@ func TestEdit(t *testing.T) {
 
 func TestEditThatIsNone(t *testing.T) {
 	c := start(t, nil).signIn("ada@example.com")
-	c.m.office.known.Tools["payments.transfer"] = registry.Tool{Name: "payments.transfer", InputSchema: []byte(`{"type":"object","required":["amount"],"properties":{"amount":{"type":"integer","maximum":100,"title":"Amount in EUR"},"to":{"type":"string"}}}`)}
+	c.m.registry.known.Tools["payments.transfer"] = registry.Tool{Name: "payments.transfer", InputSchema: []byte(`{"type":"object","required":["amount"],"properties":{"amount":{"type":"integer","maximum":100,"title":"Amount in EUR"},"to":{"type":"string"}}}`)}
 	card := c.m.add("apr_1", "payments.transfer", `{"amount":1,"to":"Acme"}`, nil)
 	c.get("/approvals/apr_1/edit").want(t, http.StatusConflict, "There is more to read first", `href="/approvals/apr_1?full=1"`)
 	c.get("/approvals/apr_1").want(t, http.StatusOK)

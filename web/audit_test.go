@@ -18,11 +18,11 @@ import (
 )
 
 // audited is a console with a log, and somebody signed in.
-func audited(t *testing.T, email string, edit func(*Config)) (*client, *ledger) {
+func audited(t *testing.T, email string, edit func(*Config)) (*client, *fakeLog) {
 	t.Helper()
-	var l *ledger
+	var l *fakeLog
 	c := start(t, func(cfg *Config) {
-		l = newLedger(t, cfg.Inbox.(*memory))
+		l = newFakeLog(t, cfg.Inbox.(*fakeGate))
 		cfg.Log, cfg.LogKeys = l, []string{l.key.Public}
 		if edit != nil {
 			edit(cfg)
@@ -74,7 +74,7 @@ func TestWhoMayReadTheLog(t *testing.T) {
 			t.Errorf("%s: the navigation has the audit log: %v", email, got)
 		}
 	}
-	c := start(t, func(cfg *Config) { cfg.Log = newLedger(t, cfg.Inbox.(*memory)) })
+	c := start(t, func(cfg *Config) { cfg.Log = newFakeLog(t, cfg.Inbox.(*fakeGate)) })
 	if to := c.get("/audit?agent=a").Header.Get("Location"); to != "/login?next="+url.QueryEscape("/audit?agent=a") {
 		t.Errorf("without a session: %q", to)
 	}
@@ -331,7 +331,7 @@ func TestCheckpoints(t *testing.T) {
 // what is kept of it.
 func TestFloorOfALogThatGoesOn(t *testing.T) {
 	var c *client
-	var l *ledger
+	var l *fakeLog
 	c, l = audited(t, "aude@example.com", func(cfg *Config) {
 		cfg.Floor = func(context.Context) ([]byte, error) {
 			l.add(t, engine.Event{Type: engine.Decided, Outcome: engine.Allow, AgentID: "agt_billing", ToolName: "t"})
@@ -363,7 +363,7 @@ func TestEverythingIsOffered(t *testing.T) {
 	}
 }
 
-func sign(t *testing.T, l *ledger, size int64, root [32]byte) []byte {
+func sign(t *testing.T, l *fakeLog, size int64, root [32]byte) []byte {
 	t.Helper()
 	note, err := audit.Sign(audit.Checkpoint{Origin: logOrigin, Size: size, Root: root}, l.key)
 	if err != nil {

@@ -26,14 +26,14 @@ type client struct {
 	t *testing.T
 	*http.Client
 	url string
-	m   *memory
+	m   *fakeGate
 	c   *Console
 }
 
 func start(t *testing.T, edit func(*Config)) *client {
 	t.Helper()
-	m := newMemory()
-	cfg := Config{Inbox: m, Cards: m, Votes: m, Contributions: m, Requirements: m, Edits: m, CallSessions: m, Outcomes: m, Changes: m, Agents: m.office, Tools: m.office, Settings: m.office, InForce: m.office.inForce, SignIn: m, Sessions: m, Names: m, Clock: m.now}
+	m := newFakeGate()
+	cfg := Config{Inbox: m, Cards: m, Votes: m, Contributions: m, Requirements: m, Edits: m, CallSessions: m, Outcomes: m, Changes: m, Agents: m.registry, Tools: m.registry, Settings: m.registry, InForce: m.registry.inForce, SignIn: m, Sessions: m, Names: m, Clock: m.now}
 	if edit != nil {
 		edit(&cfg)
 	}

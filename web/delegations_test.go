@@ -17,7 +17,7 @@ import (
 // absences is an Absences in memory. The rules of who may stand in for whom are
 // the gate's, and tested there.
 type absences struct {
-	m        *memory
+	m        *fakeGate
 	list     []admin.Delegation
 	requests []admin.DelegateRequest
 	refusal  *access.Refusal

@@ -60,7 +60,7 @@ python -u /in/code/average.py --out /out/averages.csv
 `
 
 // addToolRequest adds the approval of a tool request.
-func (m *memory) addToolRequest(id, draft string) *gate.Card {
+func (m *fakeGate) addToolRequest(id, draft string) *gate.Card {
 	arguments := string(threegate.Arguments([]byte(draft)).Canonical())
 	return m.add(id, threegate.ToolName, arguments, func(c *gate.Card) {
 		c.Document = []byte(arguments)
@@ -79,7 +79,7 @@ func (m *memory) addToolRequest(id, draft string) *gate.Card {
 }
 
 // addAction adds the approval of an Agent-SPM call.
-func (m *memory) addAction(id, document string) *gate.Card {
+func (m *fakeGate) addAction(id, document string) *gate.Card {
 	return m.add(id, "payments.transfer", `{"amount":2500,"currency":"EUR","to":"DE02 1203 0000"}`, func(c *gate.Card) {
 		c.Document = []byte(document)
 		c.Approval.Call.Dialect, c.Approval.Call.RiskDomain, c.Approval.Call.Category = gate.DialectSPM, "", "tool_call"

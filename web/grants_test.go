@@ -20,7 +20,7 @@ import (
 
 // granting is Grants over a list, for tests. It has one past denial.
 type granting struct {
-	m       *memory
+	m       *fakeGate
 	list    []gate.Grant
 	asked   []gate.GrantRequest
 	revoked []string

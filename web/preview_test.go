@@ -25,7 +25,7 @@ func TestPreview(t *testing.T) {
 	if *previewAddr == "" {
 		return // nothing is tested here
 	}
-	m := newMemory()
+	m := newFakeGate()
 	start := time.Now()
 	m.now = time.Now
 	shift := start.Sub(epoch)
@@ -87,15 +87,15 @@ func TestPreview(t *testing.T) {
 		m.advance(c)
 	}
 	previewWaits(m, start, at)
-	previewOffice(t, m.office, start)
+	previewRegistry(t, m.registry, start)
 	standing := &granting{m: m}
 	standing.sample(start)
 	ada := m.people["ada@example.com"]
 	ada.VerifiedAt, ada.VerifiedBy = start, "totp" // for five minutes
 	m.people[ada.Email] = ada
-	l := newLedger(t, m)
+	l := newFakeLog(t, m)
 	previewLog(t, l)
-	c, err := New(Config{Log: l, LogKeys: []string{l.key.Public}, Inbox: m, Cards: m, Votes: m, Contributions: m, Requirements: m, Edits: m, CallSessions: m, Outcomes: m, Changes: m, Agents: m.office, Tools: m.office, Settings: m.office, Reports: sampleReports(), Grants: standing, InForce: m.office.inForce, SignIn: m, Sessions: m, Names: m, Prover: m})
+	c, err := New(Config{Log: l, LogKeys: []string{l.key.Public}, Inbox: m, Cards: m, Votes: m, Contributions: m, Requirements: m, Edits: m, CallSessions: m, Outcomes: m, Changes: m, Agents: m.registry, Tools: m.registry, Settings: m.registry, Reports: sampleReports(), Grants: standing, InForce: m.registry.inForce, SignIn: m, Sessions: m, Names: m, Prover: m})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,8 +115,8 @@ func TestPreview(t *testing.T) {
 	t.Log(server.ListenAndServe())
 }
 
-// previewOffice fills an office with what a company might have registered.
-func previewOffice(t *testing.T, o *office, now time.Time) {
+// previewRegistry fills a registry with what a company might have registered.
+func previewRegistry(t *testing.T, o *fakeRegistry, now time.Time) {
 	contracts := sampleContracts
 	example := strings.Replace(samplePolicy, "2026-12-20T00:00:00Z", now.Add(9*24*time.Hour).UTC().Format(time.RFC3339), 1)
 	o.enforce(t, strings.Replace(example, "2026-01-01T00:00:00Z", now.Add(-time.Hour).UTC().Format(time.RFC3339), 1), contracts)
@@ -144,7 +144,7 @@ func previewOffice(t *testing.T, o *office, now time.Time) {
 
 // previewLog has the same day over and over, an event that is gone, and one that
 // was changed.
-func previewLog(t *testing.T, l *ledger) {
+func previewLog(t *testing.T, l *fakeLog) {
 	for range 9 {
 		l.sample(t)
 	}

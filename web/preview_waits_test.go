@@ -13,7 +13,7 @@ import (
 )
 
 // previewWaits adds cards in all the states that a wait can have.
-func previewWaits(m *memory, start time.Time, at func(*gate.Card, time.Duration)) {
+func previewWaits(m *fakeGate, start time.Time, at func(*gate.Card, time.Duration)) {
 	ada := m.people["ada@example.com"]
 	ada.Roles = append(ada.Roles, approval.BreakGlassRole, "manager")
 	m.people[ada.Email] = ada

@@ -19,35 +19,35 @@ import (
 	"holdpoint/internal/access"
 )
 
-// office is an Office over one snapshot, for tests. What may be registered is
+// fakeRegistry is a registry over one snapshot, for tests. What may be registered is
 // checked by the real checks.
-type office struct {
+type fakeRegistry struct {
 	known  registry.Snapshot
 	acts   []access.By
 	in     InForce
 	broken error
 }
 
-func newOffice() *office {
-	return &office{known: registry.Snapshot{
+func newFakeRegistry() *fakeRegistry {
+	return &fakeRegistry{known: registry.Snapshot{
 		Settings: registry.DefaultSettings(), Tools: map[string]registry.Tool{}, Kills: map[string]registry.Kill{},
 		Agents: map[string]registry.Agent{"agt_billing": {ID: "agt_billing", Name: "billing-agent", Owner: "linus@example.com", Trust: engine.Basic, Roles: []string{"billing"}}},
 	}}
 }
 
-func (o *office) inForce() InForce {
+func (o *fakeRegistry) inForce() InForce {
 	in := o.in
 	in.Digest, in.Registered = "sha256:"+strings.Repeat("0f", 32), &o.known
 	return in
 }
 
-func (o *office) Snapshot(context.Context) (*registry.Snapshot, error) {
+func (o *fakeRegistry) Snapshot(context.Context) (*registry.Snapshot, error) {
 	known := o.known
 	known.Agents, known.Tools, known.Kills = maps.Clone(o.known.Agents), maps.Clone(o.known.Tools), maps.Clone(o.known.Kills)
 	return &known, o.broken
 }
 
-func (o *office) act(by access.By, errs []error, do func()) error {
+func (o *fakeRegistry) act(by access.By, errs []error, do func()) error {
 	if len(errs) > 0 {
 		return &access.Refusal{Kind: access.Invalid, Code: "invalid_body", Detail: errors.Join(errs...).Error()}
 	}
@@ -56,11 +56,11 @@ func (o *office) act(by access.By, errs []error, do func()) error {
 	return o.broken
 }
 
-func (o *office) RegisterAgent(_ context.Context, by access.By, a registry.Agent, _ *access.Once[access.Done]) error {
+func (o *fakeRegistry) RegisterAgent(_ context.Context, by access.By, a registry.Agent, _ *access.Once[access.Done]) error {
 	return o.act(by, a.Check(), func() { o.known.Agents[a.ID] = a })
 }
 
-func (o *office) RevokeAgent(_ context.Context, by access.By, id string, revoke bool, _ *access.Once[access.Done]) error {
+func (o *fakeRegistry) RevokeAgent(_ context.Context, by access.By, id string, revoke bool, _ *access.Once[access.Done]) error {
 	a := o.known.Agents[id]
 	if (a.RevokedAt != nil) == revoke {
 		return &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such agent."}
@@ -68,20 +68,20 @@ func (o *office) RevokeAgent(_ context.Context, by access.By, id string, revoke 
 	return o.act(by, nil, func() { a.RevokedAt = when(revoke); o.known.Agents[id] = a })
 }
 
-func (o *office) RegisterTool(_ context.Context, by access.By, t registry.Tool, _ *access.Once[access.Done]) error {
+func (o *fakeRegistry) RegisterTool(_ context.Context, by access.By, t registry.Tool, _ *access.Once[access.Done]) error {
 	return o.act(by, t.Check(), func() { o.known.Tools[t.Name] = t })
 }
 
-func (o *office) RevokeTool(_ context.Context, by access.By, name string, revoke bool, _ *access.Once[access.Done]) error {
+func (o *fakeRegistry) RevokeTool(_ context.Context, by access.By, name string, revoke bool, _ *access.Once[access.Done]) error {
 	t := o.known.Tools[name]
 	return o.act(by, nil, func() { t.RevokedAt = when(revoke); o.known.Tools[name] = t })
 }
 
-func (o *office) PutSettings(_ context.Context, by access.By, s registry.Settings, _ *access.Once[access.Done]) error {
+func (o *fakeRegistry) PutSettings(_ context.Context, by access.By, s registry.Settings, _ *access.Once[access.Done]) error {
 	return o.act(by, s.Check(), func() { o.known.Settings = s })
 }
 
-func (o *office) ThrowKillSwitch(_ context.Context, by access.By, agent, reason string, _ *access.Once[access.Done]) error {
+func (o *fakeRegistry) ThrowKillSwitch(_ context.Context, by access.By, agent, reason string, _ *access.Once[access.Done]) error {
 	if _, on := o.known.Kills[agent]; on {
 		return &access.Refusal{Kind: access.Conflict, Code: "already_on", Detail: "This kill switch is on already."}
 	}
@@ -90,7 +90,7 @@ func (o *office) ThrowKillSwitch(_ context.Context, by access.By, agent, reason 
 	})
 }
 
-func (o *office) ReleaseKillSwitch(_ context.Context, by access.By, agent string, _ *access.Once[access.Done]) error {
+func (o *fakeRegistry) ReleaseKillSwitch(_ context.Context, by access.By, agent string, _ *access.Once[access.Done]) error {
 	return o.act(by, nil, func() { delete(o.known.Kills, agent) })
 }
 
@@ -149,7 +149,7 @@ const sampleContracts = `tool_contracts:
 `
 
 // enforce puts a policy and contracts in force.
-func (o *office) enforce(t *testing.T, policyFile, contractsFile string) {
+func (o *fakeRegistry) enforce(t *testing.T, policyFile, contractsFile string) {
 	t.Helper()
 	b, problems := policy.Load([]byte(policyFile), policy.Options{})
 	if b == nil {
@@ -208,8 +208,8 @@ func TestWhoMayOpenWhat(t *testing.T) {
 			form := url.Values{"switch": {"throw"}, "reason": {"r"}, "confirm": {"STOP"}, "to": {"revoked"}, "name": {"x"}}
 			c.do("POST", path, form).want(t, http.StatusForbidden, "This page is for administrators")
 		}
-		if len(c.m.office.acts) != 0 {
-			t.Errorf("%s did %v", email, c.m.office.acts)
+		if len(c.m.registry.acts) != 0 {
+			t.Errorf("%s did %v", email, c.m.registry.acts)
 		}
 	}
 }
@@ -226,17 +226,17 @@ func TestDemoted(t *testing.T) {
 	olga.Roles = []string{"finance-approver"}
 	c.m.people[olga.Email] = olga
 	c.do("POST", "/admin/kill-switch", form).want(t, http.StatusForbidden)
-	if len(c.m.office.acts) != 0 {
-		t.Errorf("done: %v", c.m.office.acts)
+	if len(c.m.registry.acts) != 0 {
+		t.Errorf("done: %v", c.m.registry.acts)
 	}
 }
 
 func TestPolicies(t *testing.T) {
 	c := start(t, nil).signIn("aude@example.com")
 	c.get("/policies").want(t, http.StatusOK, "No policy is in force", "holdpoint policy check")
-	c.m.office.enforce(t, samplePolicy, sampleContracts)
+	c.m.registry.enforce(t, samplePolicy, sampleContracts)
 	page := c.get("/policies")
-	page.want(t, http.StatusOK, "2026.11", "not signed", c.m.office.in.Policy.Digest, "sha256:0f0f", "tools that begin with", "read.",
+	page.want(t, http.StatusOK, "2026.11", "not signed", c.m.registry.in.Policy.Digest, "sha256:0f0f", "tools that begin with", "read.",
 		"payments.transfer", "agents trusted at least", "is more than", "50000", "finance-approver", "security-approver", "REQUIRE_APPROVAL",
 		"send_email", "personal.pii.email", "masked where it holds a secret", "can never match", "&lt;b&gt;urgent&lt;/b&gt;", `data-testid="policy-file"`)
 	if strings.Contains(page.body, "<b>urgent") {
@@ -251,7 +251,7 @@ func TestPolicies(t *testing.T) {
 			t.Errorf("page lacks %q:\n%s", want, text)
 		}
 	}
-	c.m.office.in.Problem = "policy.yaml:3:1: rule \"x\u202e\": wrong\nand more"
+	c.m.registry.in.Problem = "policy.yaml:3:1: rule \"x\u202e\": wrong\nand more"
 	c.get("/policies").want(t, http.StatusOK, `data-testid="policy-problem"`, "RIGHT-TO-LEFT OVERRIDE", "and more")
 	for now, want := range map[string]string{
 		"2026-12-10T00:00:00Z": "This policy expires in 10 days", "2026-12-20T00:00:00Z": "This policy has expired", "2026-12-05T00:00:00Z": "",
@@ -278,8 +278,8 @@ func strip(body string) string {
 // TestUnreadTerms: where the file cannot be told in words, it is pointed to.
 func TestUnreadTerms(t *testing.T) {
 	c := start(t, nil).signIn("aude@example.com")
-	c.m.office.enforce(t, samplePolicy, "tool_contracts:\n  mail:\n    allowed_request_tags: [personal]\n")
-	c.m.office.in.PolicyFile, c.m.office.in.ContractsFile = []byte("rules: ["), []byte("tool_contracts: [")
+	c.m.registry.enforce(t, samplePolicy, "tool_contracts:\n  mail:\n    allowed_request_tags: [personal]\n")
+	c.m.registry.in.PolicyFile, c.m.registry.in.ContractsFile = []byte("rules: ["), []byte("tool_contracts: [")
 	text := strip(c.get("/policies").body)
 	for _, want := range []string{"see line 7 of the file", "mail see the file"} {
 		if !strings.Contains(text, want) {
@@ -291,7 +291,7 @@ func TestUnreadTerms(t *testing.T) {
 // TestJSONPolicy: a bundle in JSON is told in the same words.
 func TestJSONPolicy(t *testing.T) {
 	c := start(t, nil).signIn("aude@example.com")
-	c.m.office.enforce(t, `{"version":"7","generated_at":"2026-01-01T00:00:00Z","expires_at":"2027-12-20T00:00:00Z","defaults":{"outcome":"ALLOW"},
+	c.m.registry.enforce(t, `{"version":"7","generated_at":"2026-01-01T00:00:00Z","expires_at":"2027-12-20T00:00:00Z","defaults":{"outcome":"ALLOW"},
 		"rules":[{"id":"only","description":"d","match":{"tool_name":"*","environment":"prod","dialect":"spm"},"when":{"matches_regex":"a+b"},"outcome":"DENY"}]}`, sampleContracts)
 	text := strip(c.get("/policies").body)
 	for _, want := range []string{"any tool", "in prod", "asked as spm", "its text matches a+b", "DENY"} {
@@ -315,7 +315,7 @@ func TestTryACall(t *testing.T) {
 		}
 	}
 	try(url.Values{"tool": {"x"}}, 422)
-	c.m.office.enforce(t, samplePolicy, sampleContracts)
+	c.m.registry.enforce(t, samplePolicy, sampleContracts)
 	c.m.now = func() time.Time { return time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC) }
 	c.c.site.clock = c.m.now
 	try(url.Values{"tool": {"read.file"}, "arguments": {`{"path":"/etc"}`}, "environment": {"dev"}}, 200, "Decided by the rule read-anything", "read.file in dev runs at once", "too late never-reached")
@@ -327,19 +327,19 @@ func TestTryACall(t *testing.T) {
 	try(url.Values{"tool": {""}}, 422, "Name the tool")
 	try(url.Values{"request": {`{"toolName":7}`}}, 422, "/toolName", "/agentId")
 	try(url.Values{"request": {strings.Repeat("x", maxForm)}}, 413)
-	if len(c.m.office.acts) != 0 {
+	if len(c.m.registry.acts) != 0 {
 		t.Error("trying a call did something")
 	}
 }
 
-func agentValues(o *office, id string) url.Values {
+func agentValues(o *fakeRegistry, id string) url.Values {
 	a := o.known.Agents[id]
 	return url.Values{"seen": {fingerprint(a)}, "trust": {a.Trust.String()}, "roles": {strings.Join(a.Roles, "\r\n")}}
 }
 
 func TestChangeAgent(t *testing.T) {
 	c := start(t, nil).signIn("olga@example.com")
-	o := c.m.office
+	o := c.m.registry
 	c.get("/agents").want(t, http.StatusOK, "billing-agent", "agt_billing", "linus@example.com", "Active")
 	c.get("/agents/none").want(t, http.StatusNotFound)
 	form := agentValues(o, "agt_billing")
@@ -402,8 +402,8 @@ func TestKillSwitchOfAnAgent(t *testing.T) {
 	} {
 		c.do("POST", path, form).want(t, 422, "role=\"alert\"")
 	}
-	if len(c.m.office.acts) != 0 {
-		t.Fatalf("done: %v", c.m.office.acts)
+	if len(c.m.registry.acts) != 0 {
+		t.Fatalf("done: %v", c.m.registry.acts)
 	}
 	c.do("POST", path, url.Values{"switch": {"throw"}, "confirm": {"yes"}, "reason": {"it <loops>"}}).want(t, http.StatusSeeOther)
 	c.get("/agents/agt_billing").want(t, http.StatusOK, "kill switch is on", "it &lt;loops&gt;", "Olga Owner", "Release the kill switch")
@@ -456,7 +456,7 @@ func TestGlobalKillSwitch(t *testing.T) {
 
 func TestSettings(t *testing.T) {
 	c := start(t, nil).signIn("olga@example.com")
-	o := c.m.office
+	o := c.m.registry
 	o.known.Settings.Issuers = map[string]registry.Key{"idp.example": make([]byte, 32)}
 	c.get("/admin").want(t, http.StatusOK, "idp.example", "AAAAAAAA")
 	form := url.Values{
@@ -490,7 +490,7 @@ func TestTools(t *testing.T) {
 	res.want(t, http.StatusSeeOther)
 	c.get(res.Header.Get("Location")).want(t, http.StatusOK, "mcp/files&amp;more?&lt;b&gt;", strings.Repeat("ab", 32), "registration was changed")
 	c.do("POST", "/admin/tool", form).want(t, http.StatusConflict) // it is there by now
-	form.Set("seen", fingerprint(c.m.office.known.Tools[name]))
+	form.Set("seen", fingerprint(c.m.registry.known.Tools[name]))
 	form.Set("manifest", "")
 	c.do("POST", "/admin/tool", form).want(t, 422, "manifest_hash")
 	form.Del("needs_manifest")
@@ -499,7 +499,7 @@ func TestTools(t *testing.T) {
 	c.get("/admin").want(t, http.StatusOK, "verified", "mcp/files&amp;more?&lt;b&gt;")
 	c.do("POST", "/admin/tool/registration", url.Values{"name": {name}, "to": {"revoked"}, "confirm": {"yes"}}).want(t, http.StatusSeeOther)
 	c.get(toolURL(name)).want(t, http.StatusOK, "Calls of it are refused now", "Restore the registration")
-	if c.m.office.known.Tools[name].RevokedAt == nil {
+	if c.m.registry.known.Tools[name].RevokedAt == nil {
 		t.Error("not revoked")
 	}
 	c.do("POST", "/admin/tool", url.Values{"name": {""}, "min_trust": {"basic"}}).want(t, 422, "tool_name: is missing")
@@ -507,7 +507,7 @@ func TestTools(t *testing.T) {
 
 func TestOfficeOutage(t *testing.T) {
 	c := start(t, nil).signIn("olga@example.com")
-	c.m.office.broken = errors.New("no database")
+	c.m.registry.broken = errors.New("no database")
 	for _, path := range []string{"/agents", "/agents/agt_billing", "/admin", "/admin/tool"} {
 		c.get(path).want(t, http.StatusServiceUnavailable, "Nothing was decided")
 	}

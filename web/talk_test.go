@@ -18,7 +18,7 @@ import (
 )
 
 // contribute adds a fact by the real rules, with the event that tells of it.
-func (m *memory) contribute(s gate.Contribution, kind engine.EventType, f approval.Fact) (approval.Approval, error) {
+func (m *fakeGate) contribute(s gate.Contribution, kind engine.EventType, f approval.Fact) (approval.Approval, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.broken != nil {
@@ -50,42 +50,42 @@ func (m *memory) contribute(s gate.Contribution, kind engine.EventType, f approv
 	return *a, nil
 }
 
-func (m *memory) Comment(_ context.Context, s gate.Contribution, _ *access.Once[approval.Approval]) (approval.Approval, error) {
+func (m *fakeGate) Comment(_ context.Context, s gate.Contribution, _ *access.Once[approval.Approval]) (approval.Approval, error) {
 	return m.contribute(s, engine.Commented, approval.Fact{Kind: approval.Comment})
 }
 
-func (m *memory) Ask(_ context.Context, s gate.Contribution, _ *access.Once[approval.Approval]) (approval.Approval, error) {
+func (m *fakeGate) Ask(_ context.Context, s gate.Contribution, _ *access.Once[approval.Approval]) (approval.Approval, error) {
 	return m.contribute(s, engine.Asked, approval.Fact{Kind: approval.Question})
 }
 
-func (m *memory) InformInPerson(_ context.Context, s gate.Contribution, _ *access.Once[approval.Approval]) (approval.Approval, error) {
+func (m *fakeGate) InformInPerson(_ context.Context, s gate.Contribution, _ *access.Once[approval.Approval]) (approval.Approval, error) {
 	return m.contribute(s, engine.Asked, approval.Fact{Kind: approval.Information})
 }
 
-func (m *memory) Claim(_ context.Context, s gate.Contribution, _ *access.Once[approval.Approval]) (approval.Approval, error) {
+func (m *fakeGate) Claim(_ context.Context, s gate.Contribution, _ *access.Once[approval.Approval]) (approval.Approval, error) {
 	return m.contribute(s, engine.Claimed, approval.Fact{Kind: approval.Claim})
 }
 
-func (m *memory) Unclaim(_ context.Context, s gate.Contribution, _ *access.Once[approval.Approval]) (approval.Approval, error) {
+func (m *fakeGate) Unclaim(_ context.Context, s gate.Contribution, _ *access.Once[approval.Approval]) (approval.Approval, error) {
 	return m.contribute(s, engine.Claimed, approval.Fact{Kind: approval.Unclaim})
 }
 
-func (m *memory) Extend(_ context.Context, s gate.Contribution, by time.Duration, _ *access.Once[approval.Approval]) (approval.Approval, error) {
+func (m *fakeGate) Extend(_ context.Context, s gate.Contribution, by time.Duration, _ *access.Once[approval.Approval]) (approval.Approval, error) {
 	return m.contribute(s, engine.Extended, approval.Fact{Kind: approval.Extend, Details: approval.Details{By: engine.Duration(by)}})
 }
 
-func (m *memory) AttachTicketInPerson(_ context.Context, s gate.Contribution, system, ref string, _ *access.Once[approval.Approval]) (approval.Approval, error) {
+func (m *fakeGate) AttachTicketInPerson(_ context.Context, s gate.Contribution, system, ref string, _ *access.Once[approval.Approval]) (approval.Approval, error) {
 	return m.contribute(s, engine.Ticketed, approval.Fact{Kind: approval.TicketLink, Details: approval.Details{Ticket: &approval.Ticket{System: system, Ref: ref}}})
 }
 
-func (m *memory) MayStepUp(_ context.Context, s gate.Contribution, digest string, version int) error {
+func (m *fakeGate) MayStepUp(_ context.Context, s gate.Contribution, digest string, version int) error {
 	if a := m.cards[s.ApprovalID].Approval; digest != a.Call.Digest || version != a.Version {
 		return &access.Refusal{Kind: access.Conflict, Code: "stale", Detail: "The card changed after you opened it."}
 	}
 	return nil
 }
 
-func (m *memory) StepUp(_ context.Context, s gate.Contribution, method string, yes bool, digest string, version int, _ *access.Once[approval.Approval]) (approval.Approval, error) {
+func (m *fakeGate) StepUp(_ context.Context, s gate.Contribution, method string, yes bool, digest string, version int, _ *access.Once[approval.Approval]) (approval.Approval, error) {
 	if a := m.cards[s.ApprovalID].Approval; digest != a.Call.Digest || version != a.Version {
 		return a, &access.Refusal{Kind: access.Conflict, Code: "stale", Detail: "The card changed after you opened it."}
 	}
@@ -96,7 +96,7 @@ func (m *memory) StepUp(_ context.Context, s gate.Contribution, method string, y
 	return m.contribute(s, engine.Proved, f)
 }
 
-func (m *memory) AnswerInPerson(_ context.Context, s gate.Contribution, values canon.Value, digest string, version int, _ *access.Once[approval.Approval]) (approval.Approval, error) {
+func (m *fakeGate) AnswerInPerson(_ context.Context, s gate.Contribution, values canon.Value, digest string, version int, _ *access.Once[approval.Approval]) (approval.Approval, error) {
 	if a := m.cards[s.ApprovalID].Approval; digest != a.Call.Digest || version != a.Version {
 		return a, &access.Refusal{Kind: access.Conflict, Code: "stale", Detail: "The card changed after you opened it."}
 	}
@@ -104,7 +104,7 @@ func (m *memory) AnswerInPerson(_ context.Context, s gate.Contribution, values c
 	return m.contribute(s, engine.Answered, approval.Fact{Kind: approval.Reply, Yes: true})
 }
 
-func (m *memory) BreakGlass(_ context.Context, s gate.Contribution, alone bool, digest string, version int, _ *access.Once[approval.Approval]) (approval.Approval, error) {
+func (m *fakeGate) BreakGlass(_ context.Context, s gate.Contribution, alone bool, digest string, version int, _ *access.Once[approval.Approval]) (approval.Approval, error) {
 	if a := m.cards[s.ApprovalID].Approval; digest != a.Call.Digest || version != a.Version {
 		return a, &access.Refusal{Kind: access.Conflict, Code: "stale", Detail: "The card changed after you opened it."}
 	}
@@ -120,7 +120,7 @@ func (m *memory) BreakGlass(_ context.Context, s gate.Contribution, alone bool, 
 }
 
 // Edit begins a new edition, as the gate does.
-func (m *memory) Edit(_ context.Context, r gate.EditRequest, _ *access.Once[approval.Approval]) (approval.Approval, error) {
+func (m *fakeGate) Edit(_ context.Context, r gate.EditRequest, _ *access.Once[approval.Approval]) (approval.Approval, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.cards[r.ApprovalID]
@@ -155,7 +155,7 @@ func (m *memory) Edit(_ context.Context, r gate.EditRequest, _ *access.Once[appr
 	return *a, nil
 }
 
-func (m *memory) Reconcile(_ context.Context, s gate.Contribution, outcome approval.Execution, _ *access.Once[approval.Approval]) (approval.Approval, error) {
+func (m *fakeGate) Reconcile(_ context.Context, s gate.Contribution, outcome approval.Execution, _ *access.Once[approval.Approval]) (approval.Approval, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.cards[s.ApprovalID]
@@ -170,7 +170,7 @@ func (m *memory) Reconcile(_ context.Context, s gate.Contribution, outcome appro
 	return c.Approval, nil
 }
 
-func (m *memory) ReviewAfterwards(_ context.Context, s gate.Contribution, justified bool, _ *access.Once[approval.Approval]) (approval.Approval, error) {
+func (m *fakeGate) ReviewAfterwards(_ context.Context, s gate.Contribution, justified bool, _ *access.Once[approval.Approval]) (approval.Approval, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c, now := m.cards[s.ApprovalID], m.now()
@@ -181,7 +181,7 @@ func (m *memory) ReviewAfterwards(_ context.Context, s gate.Contribution, justif
 	return c.Approval, nil
 }
 
-func (m *memory) Tasks(_ context.Context, p engine.Person) (gate.Tasks, error) {
+func (m *fakeGate) Tasks(_ context.Context, p engine.Person) (gate.Tasks, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var e gate.Tasks
@@ -198,7 +198,7 @@ func (m *memory) Tasks(_ context.Context, p engine.Person) (gate.Tasks, error) {
 	return e, m.broken
 }
 
-func (m *memory) sorted() []*gate.Card {
+func (m *fakeGate) sorted() []*gate.Card {
 	var list []*gate.Card
 	for _, c := range m.cards {
 		list = append(list, c)
@@ -207,7 +207,7 @@ func (m *memory) sorted() []*gate.Card {
 	return list
 }
 
-func (m *memory) Session(ctx context.Context, p engine.Person, agentID, session string, look gate.Display) ([]gate.Card, bool, error) {
+func (m *fakeGate) Session(ctx context.Context, p engine.Person, agentID, session string, look gate.Display) ([]gate.Card, bool, error) {
 	var cards []gate.Card
 	for _, c := range m.sorted() {
 		if c.Approval.Call.AgentID != agentID || c.Approval.Session != session {
@@ -225,16 +225,16 @@ func (m *memory) Session(ctx context.Context, p engine.Person, agentID, session 
 	return cards, false, nil
 }
 
-// Methods and Verify make memory a Prover: the good code is 123456, and what a
+// Methods and Verify make fakeGate a Prover: the good code is 123456, and what a
 // proof was bound to is kept.
-func (m *memory) Methods(_ context.Context, p engine.Person) ([]string, error) {
+func (m *fakeGate) Methods(_ context.Context, p engine.Person) ([]string, error) {
 	if len(p.Factors) == 0 {
 		return []string{"password"}, m.broken
 	}
 	return p.Factors, m.broken
 }
 
-func (m *memory) Verify(_ context.Context, p engine.Person, purpose, boundTo string, proof identity.Proof) (string, error) {
+func (m *fakeGate) Verify(_ context.Context, p engine.Person, purpose, boundTo string, proof identity.Proof) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.proved = append(m.proved, purpose+" "+boundTo)

@@ -74,12 +74,12 @@ func (p page) verify(key string) (verdict, steps string) {
 // TestBrowserVerifies: the script in the page finds a good proof good, and nothing
 // else: whatever single value of the proof is another one, the check fails.
 func TestBrowserVerifies(t *testing.T) {
-	m := newMemory()
-	l := newLedger(t, m)
+	m := newFakeGate()
+	l := newFakeLog(t, m)
 	for range 3 {
 		l.sample(t)
 	}
-	other := newLedger(t, m)
+	other := newFakeLog(t, m)
 	private, _, err := audit.NewKey(ones{}, logOrigin)
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestBrowserVerifies(t *testing.T) {
 	for range 3 {
 		other.sample(t)
 	}
-	c, err := New(Config{Log: l, LogKeys: []string{l.key.Public}, Inbox: m, Cards: m, Votes: m, Contributions: m, Requirements: m, Edits: m, CallSessions: m, Outcomes: m, Changes: m, Agents: m.office, Tools: m.office, Settings: m.office, InForce: m.office.inForce, SignIn: m, Sessions: m, Names: m, Clock: m.now})
+	c, err := New(Config{Log: l, LogKeys: []string{l.key.Public}, Inbox: m, Cards: m, Votes: m, Contributions: m, Requirements: m, Edits: m, CallSessions: m, Outcomes: m, Changes: m, Agents: m.registry, Tools: m.registry, Settings: m.registry, InForce: m.registry.inForce, SignIn: m, Sessions: m, Names: m, Clock: m.now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +278,7 @@ func bendSignature(t *testing.T) func(string) string {
 
 // forge is a proof by another log of the same name that has the same event, all of
 // it right but for who signed it.
-func forge(t *testing.T, l, other *ledger) func(map[string]any) {
+func forge(t *testing.T, l, other *fakeLog) func(map[string]any) {
 	return func(a map[string]any) {
 		for id, r := range l.records {
 			if r.Leaf == a["leaf_index"].(int64) {

@@ -19,9 +19,9 @@ import (
 	"holdpoint/internal/auditlog"
 )
 
-// ledger is a Log over a list of events, for tests. Its tree, its checkpoints and
+// fakeLog is a Log over a list of events, for tests. Its tree, its checkpoints and
 // its proofs are real ones.
-type ledger struct {
+type fakeLog struct {
 	records []audit.Record
 	key     audit.Key
 	people  map[string]engine.Person
@@ -38,7 +38,7 @@ type ledger struct {
 
 const logOrigin = "log.example.com/test"
 
-func newLedger(t testing.TB, m *memory) *ledger {
+func newFakeLog(t testing.TB, m *fakeGate) *fakeLog {
 	t.Helper()
 	private, _, err := audit.NewKey(zeros{}, logOrigin)
 	if err != nil {
@@ -48,7 +48,7 @@ func newLedger(t testing.TB, m *memory) *ledger {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &ledger{key: keys[0], people: m.people}
+	return &fakeLog{key: keys[0], people: m.people}
 }
 
 type zeros struct{}
@@ -56,7 +56,7 @@ type zeros struct{}
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
 // add appends an event and signs a checkpoint.
-func (l *ledger) add(t testing.TB, e engine.Event) engine.Event {
+func (l *fakeLog) add(t testing.TB, e engine.Event) engine.Event {
 	t.Helper()
 	n := int64(len(l.records))
 	if e.ID == "" {
@@ -95,7 +95,7 @@ func (l *ledger) add(t testing.TB, e engine.Event) engine.Event {
 }
 
 // ReadHashes computes the tree's hashes from its leaves, over and over.
-func (l *ledger) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
+func (l *fakeLog) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	var all []tlog.Hash
 	for i, leaf := range l.leaves {
 		hashes, err := tlog.StoredHashesForRecordHash(int64(i), leaf, tlog.HashReaderFunc(func(wanted []int64) ([]tlog.Hash, error) {
@@ -117,7 +117,7 @@ func (l *ledger) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	return some, nil
 }
 
-func (l *ledger) Search(_ context.Context, f auditlog.EventFilter, limit int) (auditlog.Found, error) {
+func (l *fakeLog) Search(_ context.Context, f auditlog.EventFilter, limit int) (auditlog.Found, error) {
 	if l.broken != nil {
 		return auditlog.Found{}, l.broken
 	}
@@ -152,7 +152,7 @@ func (l *ledger) Search(_ context.Context, f auditlog.EventFilter, limit int) (a
 
 var noEvent = &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such event."}
 
-func (l *ledger) Event(_ context.Context, id string) (audit.Record, error) {
+func (l *fakeLog) Event(_ context.Context, id string) (audit.Record, error) {
 	for _, r := range l.records {
 		if r.ID == id {
 			return r, l.broken
@@ -161,14 +161,14 @@ func (l *ledger) Event(_ context.Context, id string) (audit.Record, error) {
 	return audit.Record{}, noEvent
 }
 
-func (l *ledger) EventAt(_ context.Context, seq int64) (audit.Record, error) {
+func (l *fakeLog) EventAt(_ context.Context, seq int64) (audit.Record, error) {
 	if seq < 1 || seq > int64(len(l.records)) {
 		return audit.Record{}, noEvent
 	}
 	return l.records[seq-1], l.broken
 }
 
-func (l *ledger) Standing(context.Context) (auditlog.Standing, error) {
+func (l *fakeLog) Standing(context.Context) (auditlog.Standing, error) {
 	s := auditlog.Standing{Size: int64(len(l.records)), MovedAt: epoch, Now: epoch.Add(time.Hour), Waiting: l.waiting}
 	if l.waiting > 0 {
 		s.Oldest = epoch.Add(50 * time.Minute)
@@ -179,7 +179,7 @@ func (l *ledger) Standing(context.Context) (auditlog.Standing, error) {
 	return s, l.broken
 }
 
-func (l *ledger) Checkpoints(_ context.Context, below int64, limit int) ([]auditlog.Checkpoint, error) {
+func (l *fakeLog) Checkpoints(_ context.Context, below int64, limit int) ([]auditlog.Checkpoint, error) {
 	var list []auditlog.Checkpoint
 	for _, c := range slices.Backward(l.notes) {
 		if (below == 0 || c.Size < below) && len(list) < limit {
@@ -189,7 +189,7 @@ func (l *ledger) Checkpoints(_ context.Context, below int64, limit int) ([]audit
 	return list, l.broken
 }
 
-func (l *ledger) Everybody(context.Context) ([]engine.Person, error) {
+func (l *fakeLog) Everybody(context.Context) ([]engine.Person, error) {
 	var all []engine.Person
 	for _, p := range l.people {
 		all = append(all, p)
@@ -199,7 +199,7 @@ func (l *ledger) Everybody(context.Context) ([]engine.Person, error) {
 }
 
 // proof answers as GET /v1/audit/events/{id}/proof does.
-func (l *ledger) proof(w http.ResponseWriter, r *http.Request) {
+func (l *fakeLog) proof(w http.ResponseWriter, r *http.Request) {
 	record, err := l.Event(r.Context(), r.PathValue("id"))
 	if err != nil {
 		http.Error(w, "{}", http.StatusNotFound)
@@ -229,7 +229,7 @@ func (l *ledger) proof(w http.ResponseWriter, r *http.Request) {
 }
 
 // sample fills the log with what a day might bring.
-func (l *ledger) sample(t testing.TB) {
+func (l *fakeLog) sample(t testing.TB) {
 	agent := engine.Actor{Kind: engine.AgentActor, ID: "agt_billing", Channel: "api"}
 	ada := engine.Actor{Kind: engine.HumanActor, ID: "usr_ada", Channel: "console"}
 	olga := engine.Actor{Kind: engine.HumanActor, ID: "usr_olga", Channel: "console"}

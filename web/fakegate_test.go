@@ -18,9 +18,9 @@ import (
 	"holdpoint/internal/gate"
 )
 
-// memory is a Desk, a SignIn, a Sessions and Names over one map, for tests. It
+// fakeGate is the gate, a SignIn, a Sessions and Names over one map, for tests. It
 // uses the real state machine.
-type memory struct {
+type fakeGate struct {
 	mu       sync.Mutex
 	now      func() time.Time
 	people   map[string]engine.Person // by email; the password is "right"
@@ -35,15 +35,15 @@ type memory struct {
 	facts    []approval.Fact
 	proved   []string
 	fulls    int
-	office   *office
+	registry *fakeRegistry
 }
 
 var epoch = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
-func newMemory() *memory {
-	m := &memory{
+func newFakeGate() *fakeGate {
+	m := &fakeGate{
 		now: func() time.Time { return epoch }, people: map[string]engine.Person{}, sessions: map[string]string{},
-		cards: map[string]*gate.Card{}, shown: map[string]bool{}, watchers: map[chan struct{}]bool{}, office: newOffice(),
+		cards: map[string]*gate.Card{}, shown: map[string]bool{}, watchers: map[chan struct{}]bool{}, registry: newFakeRegistry(),
 	}
 	for _, p := range []engine.Person{
 		{ID: "usr_ada", Email: "ada@example.com", Name: "Ada Lovelace", Identity: "ada", Roles: []string{"finance-approver"}},
@@ -58,7 +58,7 @@ func newMemory() *memory {
 	return m
 }
 
-func (m *memory) add(id, tool, arguments string, edit func(*gate.Card)) *gate.Card {
+func (m *fakeGate) add(id, tool, arguments string, edit func(*gate.Card)) *gate.Card {
 	c := &gate.Card{
 		Approval: approval.Approval{
 			ID: id, Version: 1, Revision: 1, Status: approval.Pending, Execution: approval.NotRun,
@@ -96,7 +96,7 @@ func (m *memory) add(id, tool, arguments string, edit func(*gate.Card)) *gate.Ca
 }
 
 // advance settles a card at once.
-func (m *memory) advance(c *gate.Card) {
+func (m *fakeGate) advance(c *gate.Card) {
 	a := &c.Approval
 	a.State = approval.Advance(a.Plan, a.Facts, m.now())
 	if a.Status == approval.Pending && a.State.Status.Terminal() {
@@ -105,11 +105,11 @@ func (m *memory) advance(c *gate.Card) {
 	}
 }
 
-func (m *memory) voter(p engine.Person) approval.Voter {
+func (m *fakeGate) voter(p engine.Person) approval.Voter {
 	return approval.Voter{Identity: p.Identity, Roles: p.Roles, Active: !p.Disabled}
 }
 
-func (m *memory) Inbox(_ context.Context, p engine.Person) ([]approval.Approval, error) {
+func (m *fakeGate) Inbox(_ context.Context, p engine.Person) ([]approval.Approval, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var list []approval.Approval
@@ -124,7 +124,7 @@ func (m *memory) Inbox(_ context.Context, p engine.Person) ([]approval.Approval,
 	return list, m.broken
 }
 
-func (m *memory) History(_ context.Context, _ engine.Person, cursor string, limit int) ([]approval.Approval, string, error) {
+func (m *fakeGate) History(_ context.Context, _ engine.Person, cursor string, limit int) ([]approval.Approval, string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var list []approval.Approval
@@ -146,7 +146,7 @@ func (m *memory) History(_ context.Context, _ engine.Person, cursor string, limi
 	return list[from:], next, m.broken
 }
 
-func (m *memory) Card(_ context.Context, p engine.Person, id string, look gate.Display) (gate.Card, error) {
+func (m *fakeGate) Card(_ context.Context, p engine.Person, id string, look gate.Display) (gate.Card, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.broken != nil {
@@ -174,7 +174,7 @@ func (m *memory) Card(_ context.Context, p engine.Person, id string, look gate.D
 }
 
 // Show keeps what was shown, as who was shown it.
-func (m *memory) Show(_ context.Context, p engine.Person, _ string, cards ...gate.SeenCard) error {
+func (m *fakeGate) Show(_ context.Context, p engine.Person, _ string, cards ...gate.SeenCard) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, c := range cards {
@@ -183,12 +183,12 @@ func (m *memory) Show(_ context.Context, p engine.Person, _ string, cards ...gat
 	return m.broken
 }
 
-func (m *memory) ForPerson(ctx context.Context, p engine.Person, id string) (gate.View, error) {
+func (m *fakeGate) ForPerson(ctx context.Context, p engine.Person, id string) (gate.View, error) {
 	c, err := m.Card(ctx, p, id, gate.Unrecorded)
 	return gate.View{Approval: c.Approval, Now: c.Now}, err
 }
 
-func (m *memory) Vote(_ context.Context, v gate.VoteRequest, _ *access.Once[approval.Approval]) (approval.Approval, error) {
+func (m *fakeGate) Vote(_ context.Context, v gate.VoteRequest, _ *access.Once[approval.Approval]) (approval.Approval, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.broken != nil {
@@ -198,7 +198,7 @@ func (m *memory) Vote(_ context.Context, v gate.VoteRequest, _ *access.Once[appr
 	if !ok {
 		return approval.Approval{}, &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such approval."}
 	}
-	if _, stopped := m.office.known.Killed(c.Approval.Call.AgentID); stopped && v.Approve {
+	if _, stopped := m.registry.known.Killed(c.Approval.Call.AgentID); stopped && v.Approve {
 		return c.Approval, &access.Refusal{Kind: access.Stopped, Code: "kill_switch", Detail: "A kill switch stops this agent."}
 	}
 	a := &c.Approval
@@ -232,7 +232,7 @@ func (m *memory) Vote(_ context.Context, v gate.VoteRequest, _ *access.Once[appr
 	return *a, nil
 }
 
-func (m *memory) notify() {
+func (m *fakeGate) notify() {
 	for ch := range m.watchers {
 		select {
 		case ch <- struct{}{}:
@@ -241,7 +241,7 @@ func (m *memory) notify() {
 	}
 }
 
-func (m *memory) Changes(ctx context.Context, _ string) <-chan struct{} {
+func (m *fakeGate) Changes(ctx context.Context, _ string) <-chan struct{} {
 	ch := make(chan struct{}, 1)
 	m.mu.Lock()
 	m.watchers[ch] = true
@@ -255,7 +255,7 @@ func (m *memory) Changes(ctx context.Context, _ string) <-chan struct{} {
 	return ch
 }
 
-func (m *memory) SignIn(_ context.Context, email, password, _, _ string) (engine.Person, error) {
+func (m *fakeGate) SignIn(_ context.Context, email, password, _, _ string) (engine.Person, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.broken != nil {
@@ -272,9 +272,9 @@ func (m *memory) SignIn(_ context.Context, email, password, _, _ string) (engine
 	return p, nil
 }
 
-func (m *memory) SignedOut(context.Context, engine.Person) error { return m.broken }
+func (m *fakeGate) SignedOut(context.Context, engine.Person) error { return m.broken }
 
-func (m *memory) Load(_ context.Context, idHash []byte) (engine.Person, error) {
+func (m *fakeGate) Load(_ context.Context, idHash []byte) (engine.Person, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	id, ok := m.sessions[string(idHash)]
@@ -289,23 +289,23 @@ func (m *memory) Load(_ context.Context, idHash []byte) (engine.Person, error) {
 	return engine.Person{}, ErrNoSession
 }
 
-func (m *memory) Verified(context.Context, []byte, string, string) error { return m.broken }
+func (m *fakeGate) Verified(context.Context, []byte, string, string) error { return m.broken }
 
-func (m *memory) Save(_ context.Context, idHash []byte, person, _ string, _ time.Time) error {
+func (m *fakeGate) Save(_ context.Context, idHash []byte, person, _ string, _ time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.sessions[string(idHash)] = person
 	return nil
 }
 
-func (m *memory) Delete(_ context.Context, idHash []byte) error {
+func (m *fakeGate) Delete(_ context.Context, idHash []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.sessions, string(idHash))
 	return nil
 }
 
-func (m *memory) Names(_ context.Context, ids []string) (map[string]string, error) {
+func (m *fakeGate) Names(_ context.Context, ids []string) (map[string]string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	names := map[string]string{"agt_billing": "billing-agent"}
