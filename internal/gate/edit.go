@@ -39,7 +39,7 @@ func (g *Contributions) Edit(ctx context.Context, r EditRequest, once *access.On
 		if err := g.mayEdit(c, r); err != nil {
 			return none, err
 		}
-		edited, err := g.edited(ctx, c, r)
+		edited, err := g.edited(c, r)
 		if err != nil {
 			return none, err
 		}
@@ -119,7 +119,7 @@ type edition struct {
 }
 
 // edited judges the changed call.
-func (g *Contributions) edited(ctx context.Context, c *store.Change, r EditRequest) (edition, error) {
+func (g *Contributions) edited(c *store.Change, r EditRequest) (edition, error) {
 	a := c.Approval
 	text, err := g.Sealer.Open(a.ID, c.Sealed)
 	if err != nil {
