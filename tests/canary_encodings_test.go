@@ -110,7 +110,7 @@ func (c *canaries) search(t *testing.T, d *dev, lawful map[string][]string) {
 // place of every dialect, and looked for everywhere in every encoding; then all
 // is erased, and looked for again.
 func TestCanariesInEveryEncoding(t *testing.T) {
-	t.Parallel()
+	ownPrograms(t)
 	c := plant()
 	k := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		title, _ := json.Marshal(c.said)

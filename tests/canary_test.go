@@ -63,7 +63,7 @@ func TestDisguises(t *testing.T) {
 // call, and afterwards it is in the encrypted column and nowhere else: not in
 // any table of ours or Temporal's, nor in any file, log, metric or event.
 func TestCanaryIsNowhere(t *testing.T) {
-	t.Parallel()
+	ownPrograms(t)
 	d := startDev(t, func(o *devOptions) { o.args = []string{"--log-level", "debug"}; o.policy = sharedPolicy })
 	secret := "canary/ü+" + newID("")
 	forms := disguises(secret)

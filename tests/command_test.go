@@ -35,7 +35,7 @@ func TestCommands(t *testing.T) {
 // TestProductionSetUp goes the operator's way: migrate, migrate again, and
 // doctor, which names what is wrong and how to mend it.
 func TestProductionSetUp(t *testing.T) {
-	t.Parallel()
+	ownPrograms(t)
 	c := startCluster(t, 1, 1)
 	admin := "HOLDPOINT_DATABASE_ADMIN_URL=" + c.OwnerURL
 	if out := must(t, []string{admin}, "", "migrate"); !strings.Contains(out, "nothing to do") {

@@ -130,7 +130,7 @@ func params(tool string, args map[string]any) map[string]any {
 // TestDialects takes a call of each of the other systems through the running
 // program, from its door to the audit log.
 func TestDialects(t *testing.T) {
-	t.Parallel()
+	ownPrograms(t)
 	d := startWith(t, map[string]string{
 		"policy.yaml": testPolicy("1", "ALLOW"),
 		"contracts.yaml": `tool_contracts:
@@ -344,7 +344,7 @@ func none() map[string]any { return map[string]any{} }
 
 // TestAdministration registers, limits and revokes over HTTP and by command.
 func TestAdministration(t *testing.T) {
-	t.Parallel()
+	ownPrograms(t)
 	d := startWith(t, map[string]string{"policy.yaml": testPolicy("1", "ALLOW")})
 	agent, admin := d.agent(t), d.admin(t)
 	agent.do("GET", "/v1/admin/agents", nil).want(t, http.StatusForbidden, "scope_missing")

@@ -20,7 +20,7 @@ import (
 // gates and workers are killed, what they are told is what one approval could
 // have told them that does one thing after the other.
 func TestLinearizable(t *testing.T) {
-	t.Parallel()
+	ownPrograms(t)
 	c := startCluster(t, 2, 2)
 	people := make([]*client, len(c.Reviewers))
 	for i := range people {

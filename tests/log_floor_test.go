@@ -124,7 +124,7 @@ func (c *cluster) refused(what ...string) {
 // last events were removed, is refused by serve and worker; with the newest copy
 // everything goes on.
 func TestRestoredBackup(t *testing.T) {
-	t.Parallel()
+	ownPrograms(t)
 	c := startCluster(t, 1, 1)
 	decide := func(n int) {
 		t.Helper()
@@ -183,7 +183,7 @@ func TestRestoredBackup(t *testing.T) {
 // TestDevRestored: dev keeps a floor as well, and refuses an older copy of its
 // own database.
 func TestDevRestored(t *testing.T) {
-	t.Parallel()
+	ownPrograms(t)
 	d := startDev(t, nil)
 	d.grow(t, 5)
 	stop := func(d *dev) {

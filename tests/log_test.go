@@ -58,7 +58,7 @@ func (in *installation) logged(t testing.TB) {
 // log that a running program serves, follows it while it grows, and sees which
 // entry somebody with all rights in the database has changed.
 func TestLogIsVerifiedByOthers(t *testing.T) {
-	t.Parallel()
+	ownPrograms(t)
 	d := startDev(t, nil)
 	d.grow(t, 300)
 	log := d.follower(t)

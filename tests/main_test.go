@@ -12,7 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -34,11 +34,13 @@ func rounds() int {
 }
 
 func TestMain(m *testing.M) {
-	// A parallel test has servers of its own: a Postgres, a Temporal, gates and workers.
-	if runtime.GOMAXPROCS(0) > 4 {
-		_ = flag.Set("test.parallel", "4")
-	}
 	flag.Parse()
+	// -parallel is of the tests with programs of their own. Those that wait for their
+	// turn would take the places of those whose turn it is.
+	parallel := flag.Lookup("test.parallel").Value
+	limit, _ := strconv.Atoi(parallel.String()) // the flag is a number
+	places = make(chan struct{}, min(limit, 4))
+	_ = parallel.Set("1000")
 	code := m.Run()
 	chrome.Close()
 	for _, s := range []*sharedDev{&shared, &waiting} {
@@ -55,6 +57,36 @@ func TestMain(m *testing.M) {
 		_ = os.RemoveAll(built.dir)
 	}
 	os.Exit(code)
+}
+
+// places are what tests with programs of their own run in.
+var places chan struct{}
+
+// ownPrograms is called first by a test that starts programs of its own: a Postgres,
+// a Temporal, gates and workers. It runs beside others, as soon as there is place.
+func ownPrograms(t *testing.T) {
+	t.Helper()
+	t.Parallel()
+	places <- struct{}{}
+	t.Cleanup(func() { <-places })
+}
+
+// queue is of tests that use something together, one after another in the order of
+// the source, beside those that do not use it.
+type queue struct {
+	last <-chan struct{} // closed when the last test that came has ended
+}
+
+// turn waits until all tests that came before have ended.
+func (q *queue) turn(t *testing.T) {
+	t.Helper()
+	before, ended := q.last, make(chan struct{})
+	q.last = ended
+	t.Cleanup(func() { close(ended) })
+	t.Parallel()
+	if before != nil {
+		<-before
+	}
 }
 
 // built is the binary under test, made when the first test asks for it.

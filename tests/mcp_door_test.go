@@ -146,7 +146,7 @@ func TestModelDoorIsGuarded(t *testing.T) {
 // TestModelWaitIsLetGo: whoever stops waiting over HTTP holds nothing in the
 // server any more.
 func TestModelWaitIsLetGo(t *testing.T) {
-	t.Parallel()
+	ownPrograms(t)
 	d := startDev(t, nil)
 	opened := d.agent(t).hold("left_alone", nil)
 	waiting := func(n string) func() bool {

@@ -143,7 +143,7 @@ func (h *hook) about(id, kind string) (posts []hooked) {
 // TestNotifications: people and programs are told what happens to approvals, by
 // the program as it is run, from the command that adds an endpoint to the mail.
 func TestNotifications(t *testing.T) {
-	t.Parallel()
+	ownPrograms(t)
 	addr, box := startMail(t)
 	receiver := startHook(t)
 	d := startWith(t, map[string]string{"settings.yaml": sharedPolicy + "smtp: {addr: '" + addr + "', from: 'Holdpoint <gate@example.com>', tls: plain}\n"})
@@ -245,6 +245,7 @@ func TestNotifications(t *testing.T) {
 // TestBrowserNotifications: an administrator adds, tests, rotates and switches
 // endpoints, and sends dead letters again; nobody else gets there.
 func TestBrowserNotifications(t *testing.T) {
+	shared.turn(t) // browsers are opened one after another
 	receiver := startHook(t)
 	d := startDev(t, nil)
 	b := openBrowser(t, d.URL)

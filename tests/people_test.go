@@ -35,7 +35,7 @@ func (c *client) idOf(email string) string {
 // TestPeopleWhoAreAway: a deputy sees and decides what waits for somebody who is
 // away, in their place, until it is revoked; and the two are one voice.
 func TestPeopleWhoAreAway(t *testing.T) {
-	t.Parallel()
+	ownPrograms(t)
 	d := startDev(t, func(o *devOptions) { o.policy = peoplePolicy })
 	away, deputy := d.reviewer(t, 0), d.newPerson(t, "--role", "gardener")
 	standIn := d.as(t, deputy)
@@ -77,7 +77,7 @@ func TestPeopleWhoAreAway(t *testing.T) {
 // TestPeopleOnCall: whoever is on call has the schedule's role; with nobody on
 // call, what waits escalates at once.
 func TestPeopleOnCall(t *testing.T) {
-	t.Parallel()
+	ownPrograms(t)
 	d := startDev(t, func(o *devOptions) { o.policy = peoplePolicy })
 	on := d.newPerson(t)
 	admin, until := d.admin(t), time.Now().Add(time.Hour).Format(time.RFC3339)

@@ -311,7 +311,7 @@ func (d *dev) again(t testing.TB, edit func(*devOptions)) *dev {
 
 // sharedDev is the program that tests use together which leave it as it is.
 type sharedDev struct {
-	mu  sync.Mutex
+	queue
 	dev *dev
 	err error
 }
@@ -329,10 +329,9 @@ const sharedPolicy = `routing:
 `
 
 // onShared gives a test the shared program, started when the first one asks.
-func onShared(t testing.TB) *dev {
+func onShared(t *testing.T) *dev {
 	t.Helper()
-	bin := binary(t)
-	return shared.use(t, func() (*dev, error) {
+	return shared.use(t, func(bin string) (*dev, error) {
 		dir := filepath.Join(built.dir, "shared")
 		if err := copyStarted(bin, dir); err != nil {
 			return nil, err
@@ -341,14 +340,13 @@ func onShared(t testing.TB) *dev {
 	})
 }
 
-// use gives a test the program, started when the first one asks. After the test
-// its database must hold no broken promise.
-func (s *sharedDev) use(t testing.TB, launch func() (*dev, error)) *dev {
+// use gives a test the program when it is its turn, started when the first one asks.
+// After the test its database must hold no broken promise.
+func (s *sharedDev) use(t *testing.T, launch func(bin string) (*dev, error)) *dev {
 	t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.dev == nil && s.err == nil {
-		s.dev, s.err = launch()
+	s.turn(t)
+	if bin := binary(t); s.dev == nil && s.err == nil {
+		s.dev, s.err = launch(bin)
 	}
 	if s.err != nil {
 		t.Fatal(s.err)

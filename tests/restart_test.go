@@ -31,7 +31,7 @@ const killPolicy = `routing:
 // TestKilledWhileApprovalsWait: kill -9 of the whole program while approvals
 // wait. Started again, they wait on; each ends once, as it should.
 func TestKilledWhileApprovalsWait(t *testing.T) {
-	t.Parallel()
+	ownPrograms(t)
 	d := startDev(t, func(o *devOptions) { o.policy = killPolicy })
 	agent := d.agent(t)
 	approve, cancel, deny, half := agent.hold("one", nil), agent.hold("two", nil), agent.hold("three", nil), agent.hold("pair_four", nil)
@@ -109,7 +109,7 @@ func TestKilledWhileApprovalsWait(t *testing.T) {
 // TestKilledUnderLoad kills the program in the middle of everything, more than
 // once: what was acknowledged is there, and what is there is whole.
 func TestKilledUnderLoad(t *testing.T) {
-	t.Parallel()
+	ownPrograms(t)
 	d := startDev(t, func(o *devOptions) { o.policy = killPolicy })
 	n := 3
 	if *long {
@@ -250,7 +250,7 @@ func TestPortInUse(t *testing.T) {
 // TestDevTakesAPolicyThatIsThere: a policy that somebody wrote before the first
 // start is the policy, and one that is wrong is said so in one line.
 func TestDevTakesAPolicyThatIsThere(t *testing.T) {
-	t.Parallel()
+	ownPrograms(t)
 	dir := devDir(t)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -287,7 +287,7 @@ func last(c command) command {
 // TestStopsWhileSomebodyWaits: SIGTERM ends the program in time although
 // requests are held and pages are open, and those who wait get an answer.
 func TestStopsWhileSomebodyWaits(t *testing.T) {
-	t.Parallel()
+	ownPrograms(t)
 	d := startDev(t, nil)
 	a := d.agent(t).hold("wait_for_it", nil)
 	reviewer := d.reviewer(t, 0)
@@ -335,7 +335,7 @@ func TestStopsWhileSomebodyWaits(t *testing.T) {
 
 // TestRunsAsAnOrdinaryUser: the same program, the same loop, without root.
 func TestRunsAsAnOrdinaryUser(t *testing.T) {
-	t.Parallel()
+	ownPrograms(t)
 	if os.Geteuid() != 0 {
 		t.Log("all of these tests run as an ordinary user here")
 		return

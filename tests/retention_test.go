@@ -12,7 +12,7 @@ import (
 // TestRetention: a retention below the floor is refused at load; one above it
 // erases what is old enough, but for what a hold covers.
 func TestRetention(t *testing.T) {
-	t.Parallel()
+	ownPrograms(t)
 	const keepAll = "routing:\n  default: {role: reviewer, needed: 1, expires_in: 1h}\n"
 	const briefly = "retention: 1s\n" + keepAll
 	d := startDev(t, func(o *devOptions) { o.policy = keepAll })

@@ -18,7 +18,7 @@ import (
 // other within a second; what waits cannot be approved, what is approved cannot
 // be redeemed; and while nobody can tell whether it is on, everything is refused.
 func TestKillSwitchOnTwoGates(t *testing.T) {
-	t.Parallel()
+	ownPrograms(t)
 	c := startCluster(t, 2, 1)
 	policy := filepath.Join(c.dir, "rules.yaml")
 	if err := os.WriteFile(policy, []byte(strings.ReplaceAll(testPolicy("1", "ALLOW"), "finance-approver", "reviewer")), 0o600); err != nil {

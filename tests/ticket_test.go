@@ -75,7 +75,7 @@ type ticketed struct {
 
 // TestTickets takes calls that need a ticket through the running program.
 func TestTickets(t *testing.T) {
-	t.Parallel()
+	ownPrograms(t)
 	k := &tracker{closed: map[string]bool{"OPS-1": false, "OPS-2": true}}
 	server := httptest.NewServer(k)
 	t.Cleanup(server.Close)

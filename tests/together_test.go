@@ -11,7 +11,7 @@ import (
 // TestTwoOfEverything runs the races on two serve and two worker processes
 // that share one Postgres and one Temporal.
 func TestTwoOfEverything(t *testing.T) {
-	t.Parallel()
+	ownPrograms(t)
 	c := startCluster(t, 2, 2)
 	for _, sub := range []struct {
 		name string

@@ -160,7 +160,7 @@ func otherTail(c byte) byte {
 // TestSigningKeysRotateAndAreRevoked: a former key's tokens are good until they
 // expire; a revoked key's are good no more, at once.
 func TestSigningKeysRotateAndAreRevoked(t *testing.T) {
-	t.Parallel()
+	ownPrograms(t)
 	d := startDev(t, nil)
 	agent := d.agent(t)
 	approved := func() (approval, string) {

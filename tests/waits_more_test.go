@@ -294,7 +294,7 @@ func TestMemory(t *testing.T) {
 // in force. Stricter ones ask people again, for the stricter of both; rules that
 // refuse it end it.
 func TestPolicyChangedWhileWaiting(t *testing.T) {
-	t.Parallel()
+	ownPrograms(t)
 	rules := func(version int, small, wire string) string {
 		text := strings.Replace(waitsPolicy, "VERSION", fmt.Sprint(version), 1)
 		i := strings.Index(text, "  - id: small")

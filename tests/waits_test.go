@@ -101,10 +101,9 @@ const (
 )
 
 // onWaiting gives a test the program, started when the first one asks.
-func onWaiting(t testing.TB) *dev {
+func onWaiting(t *testing.T) *dev {
 	t.Helper()
-	bin := binary(t)
-	return waiting.use(t, func() (*dev, error) {
+	return waiting.use(t, func(bin string) (*dev, error) {
 		dir := filepath.Join(built.dir, "waiting")
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return nil, err

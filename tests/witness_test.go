@@ -161,7 +161,7 @@ func fetchCheckpoint(t *testing.T, url string) string {
 // packed carries the witness's signature, which is verified offline; and without the
 // witness nothing is exported that would not.
 func TestWitnessedExport(t *testing.T) {
-	t.Parallel()
+	ownPrograms(t)
 	top := t.TempDir()
 	dir, key := devDir(t), filepath.Join(top, "witness.key")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
