@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"holdpoint/internal/postgres/pgtest"
 )
 
 var (
@@ -53,8 +55,9 @@ func TestMain(m *testing.M) {
 			code = 1
 		}
 	}
-	if built.dir != "" && !*keep {
+	if !*keep {
 		_ = os.RemoveAll(built.dir)
+		_ = os.RemoveAll(built.data)
 	}
 	os.Exit(code)
 }
@@ -93,6 +96,7 @@ func (q *queue) turn(t *testing.T) {
 var built struct {
 	once sync.Once
 	dir  string
+	data string // for what programs keep
 	err  error
 }
 
@@ -101,6 +105,9 @@ var built struct {
 func binary(t testing.TB) string {
 	t.Helper()
 	built.once.Do(func() {
+		if built.data, built.err = pgtest.TempDir("programs"); built.err != nil {
+			return
+		}
 		if built.dir, built.err = os.MkdirTemp("", "holdpoint-tests-"); built.err != nil {
 			return
 		}

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"holdpoint/internal/postgres/pgtest"
 )
 
 // How long a program may take to stop when it is told to (docs/spec/wire.md), and how long it is
@@ -212,11 +214,8 @@ func (d *dev) policy() string {
 // devDir is a new directory that every user can reach.
 func devDir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "holdpoint-dev-")
+	dir, err := pgtest.TempDir("dev")
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -239,7 +238,7 @@ var started struct {
 // copy has one in force.
 func copyStarted(bin, dir string) error {
 	started.once.Do(func() {
-		started.dir = filepath.Join(built.dir, "started")
+		started.dir = filepath.Join(built.data, "started")
 		d, err := launchDev(bin, devOptions{dir: started.dir})
 		if err == nil {
 			err = d.program.stop()
@@ -332,7 +331,7 @@ const sharedPolicy = `routing:
 func onShared(t *testing.T) *dev {
 	t.Helper()
 	return shared.use(t, func(bin string) (*dev, error) {
-		dir := filepath.Join(built.dir, "shared")
+		dir := filepath.Join(built.data, "shared")
 		if err := copyStarted(bin, dir); err != nil {
 			return nil, err
 		}

@@ -104,7 +104,7 @@ const (
 func onWaiting(t *testing.T) *dev {
 	t.Helper()
 	return waiting.use(t, func(bin string) (*dev, error) {
-		dir := filepath.Join(built.dir, "waiting")
+		dir := filepath.Join(built.data, "waiting")
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return nil, err
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdpoint/internal/postgres"
+	"holdpoint/internal/postgres/pgtest"
 	"holdpoint/internal/store"
 )
 
@@ -108,10 +109,9 @@ func TestStoppedLeader(t *testing.T) {
 
 // Postgres is killed and started again, under two sequencers and load.
 func TestPostgresKilled(t *testing.T) {
-	dir, err := os.MkdirTemp("", "holdpoint-log-")
+	dir, err := pgtest.TempDir("log")
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	must(t, os.Chmod(dir, 0o711)) // an ordinary user has to pass
 	// The others know one address only. Who asks for any port is given none below
 	// 32768, so that this one stays free while the server is away.
 	must(t, os.Mkdir(filepath.Join(dir, "pg"), 0o711))

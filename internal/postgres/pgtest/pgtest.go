@@ -8,12 +8,13 @@
 //		…
 //	}
 //
-// The cluster runs without fsync: what is committed survives kill -9 of the server, not a crash of the machine.
+// The cluster is in memory if there is room, and runs without fsync: what is committed survives kill -9 of the server, not a crash of the machine.
 package pgtest
 
 import (
 	"context"
 	"crypto/rand"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,8 +30,11 @@ import (
 )
 
 const (
-	prefix   = "holdpoint-pgtest-"
+	prefix   = "holdpoint-test-"
 	template = "migrated"
+	// memory is where Linux keeps files in memory, room what tests need there at most.
+	memory = "/dev/shm"
+	room   = 4 << 30
 )
 
 // shared is the cluster of this test binary. A variable of the package, because the testing package offers nothing else that
@@ -82,7 +86,6 @@ func Server(t testing.TB) *postgres.Server {
 		t.Fatal("pgtest: the package needs func TestMain(m *testing.M) { pgtest.Main(m) }")
 	}
 	if shared.server == nil && shared.err == nil {
-		sweep()
 		shared.server, shared.err = begin()
 	}
 	if shared.err != nil {
@@ -92,29 +95,50 @@ func Server(t testing.TB) *postgres.Server {
 }
 
 func begin() (*postgres.Server, error) {
-	dir, err := os.MkdirTemp("", prefix)
-	if err != nil {
-		return nil, err
-	}
-	shared.dir = dir
-	// Open for passing through, so that as root the server can run as an ordinary user.
-	if err := os.Chmod(dir, 0o711); err != nil {
+	var err error
+	if shared.dir, err = TempDir("pg"); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	return postgres.Start(ctx, postgres.Config{Dir: dir, NoSync: true, Progress: func(string) {}})
+	return postgres.Start(ctx, postgres.Config{Dir: shared.dir, NoSync: true, Progress: func(string) {}})
+}
+
+// TempDir makes a directory for clusters, which its caller removes. It is in memory if there is room and TMPDIR says nothing
+// else: on a disk, files of databases that are made and dropped cost more time than the tests. Benchmarks are of the disk.
+func TempDir(name string) (string, error) {
+	parent := os.TempDir()
+	var fs syscall.Statfs_t
+	bench := flag.Lookup("test.bench")
+	if os.Getenv("TMPDIR") == "" && (bench == nil || bench.Value.String() == "") && syscall.Statfs(memory, &fs) == nil && uint64(fs.Bsize)*fs.Bavail >= room {
+		parent = memory
+	}
+	sweep(parent)
+	dir, err := os.MkdirTemp(parent, prefix+name+"-")
+	if err != nil {
+		return "", err
+	}
+	// Open for passing through, so that as root the server can run as an ordinary user.
+	if err := os.Chmod(dir, 0o711); err != nil {
+		return "", err
+	}
+	// Locked until this process ends: it is never closed.
+	fd, err := syscall.Open(dir, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return "", err
+	}
+	return dir, syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB)
 }
 
 // sweep removes what test binaries that were killed left behind: their servers end with them, their directories stay.
-func sweep() {
-	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*")) // the pattern is well-formed
+func sweep(parent string) {
+	dirs, _ := filepath.Glob(filepath.Join(parent, prefix+"*")) // the pattern is well-formed
 	for _, dir := range dirs {
 		info, err := os.Stat(dir)
-		if err != nil || time.Since(info.ModTime()) < time.Hour {
+		if err != nil || time.Since(info.ModTime()) < time.Minute {
 			continue // perhaps one that is being made
 		}
-		lock, err := os.Open(filepath.Join(dir, "lock"))
+		lock, err := os.Open(dir)
 		if err != nil {
 			continue
 		}
