@@ -155,6 +155,8 @@ func TestTemporalIsNotBelieved(t *testing.T) {
 	}
 	for _, how := range ends {
 		t.Run(how.name, func(t *testing.T) {
+			t.Parallel() // they wait for the same deadline
+			agent, reviewer := c.agent(t), c.reviewer(t, 0)
 			var a, late approval
 			for _, one := range []struct {
 				tool string
@@ -173,7 +175,7 @@ func TestTemporalIsNotBelieved(t *testing.T) {
 			// Nobody votes and nothing happens: the reconciler finds it.
 			took := eventually(t, settleWithin, "the reconciler starts the workflow again", func() bool { return running(a.ID) })
 			t.Logf("started again after %s", took.Round(10*time.Millisecond))
-			c.reviewer(t, 0).approve(a)
+			reviewer.approve(a)
 			if got := agent.wait(a.ID); got.Status != "approved" {
 				t.Errorf("ended %+v", got)
 			}

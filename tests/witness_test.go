@@ -252,9 +252,20 @@ func TestWitnessedExport(t *testing.T) {
 	w.kill()
 	d.agent(t).hold("pair_alone", nil)
 	d.logged(t)
-	d.admin(t).do("GET", "/v1/audit/export", nil).want(t, 409, "not_witnessed_yet")
-	d.admin(t).do("GET", "/v1/audit/evidence?approval_id="+a.ID, nil).want(t, 409, "not_witnessed_yet")
-	got := cli(t, nil, "", "audit", "export", "--data", d.dir, "-o", filepath.Join(top, "alone.jsonl"), "--witnessed", "1")
+	// Each waits a while for the witness.
+	admin := d.admin(t)
+	answers := make([]answer, 2)
+	var got command
+	together(3, func(k int) {
+		if k == 2 {
+			got = cli(t, nil, "", "audit", "export", "--data", d.dir, "-o", filepath.Join(top, "alone.jsonl"), "--witnessed", "1")
+			return
+		}
+		answers[k] = admin.do("GET", []string{"/v1/audit/export", "/v1/audit/evidence?approval_id=" + a.ID}[k], nil)
+	})
+	for _, a := range answers {
+		a.want(t, 409, "not_witnessed_yet")
+	}
 	if got.code != 1 || !strings.Contains(got.err, "too few witnesses have signed the log") {
 		t.Errorf("without a witness: exit %d, %s", got.code, got.err)
 	}
