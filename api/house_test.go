@@ -27,10 +27,8 @@ import (
 	"holdpoint/internal/auditlog"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
-	"holdpoint/internal/postgres/pgtest"
 	"holdpoint/internal/report"
-	"holdpoint/internal/seal"
-	"holdpoint/internal/store"
+	"holdpoint/internal/store/storetest"
 )
 
 const origin = "holdpoint.example.com/log"
@@ -62,31 +60,11 @@ func (k keyring) Authenticate(_ context.Context, text string) (access.Principal,
 
 func newHouse(t testing.TB) *house {
 	t.Helper()
-	ctx := context.Background()
-	url := pgtest.Migrated(t, store.Migrate)
-	h := &house{t: t, stop: func() {}}
-	var err error
-	if h.owner, err = pgx.Connect(ctx, url); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = h.owner.Close(ctx) })
-	h.exec(`DO $$ BEGIN CREATE ROLE api_app LOGIN PASSWORD 'app' IN ROLE holdpoint_runtime;
-		EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`)
+	db := storetest.New(t)
+	h := &house{t: t, owner: db.Connect(db.URL), stop: func() {}}
 	// A superuser's own: nothing keeps this connection from what it wants.
 	h.exec(`SET session_replication_role = replica`)
-	key, err := seal.ParseKey(seal.NewKey())
-	if err != nil {
-		t.Fatal(err)
-	}
-	sealer, err := seal.New(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := store.Open(ctx, store.Config{URL: pgtest.Server(t).URL("api_app", "app", h.owner.Config().Database), Sealer: sealer, Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
+	s, sealer := db.Runtime(), db.Sealer
 	t.Cleanup(func() { h.stop() })
 	seed := make([]byte, ed25519.SeedSize)
 	rand.Read(seed)

@@ -20,9 +20,8 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/audit"
 	"holdpoint/internal/auditlog"
-	"holdpoint/internal/postgres/pgtest"
-	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
+	"holdpoint/internal/store/storetest"
 )
 
 // logged is a database with a log in it, which a sequencer has made.
@@ -39,26 +38,8 @@ type logged struct {
 
 func newLogged(t testing.TB) *logged {
 	t.Helper()
-	ctx := context.Background()
-	url := pgtest.Migrated(t, store.Migrate)
-	owner, err := pgx.Connect(ctx, url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = owner.Close(ctx) })
-	l := &logged{TB: t, owner: owner}
-	l.exec(`DO $$ BEGIN CREATE ROLE export_app LOGIN PASSWORD 'app' IN ROLE holdpoint_runtime;
-		EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`)
-	dataKey := make([]byte, seal.KeySize)
-	_, _ = rand.Read(dataKey)
-	sealer, err := seal.New(dataKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if l.Store, err = store.Open(ctx, store.Config{URL: pgtest.Server(t).URL("export_app", "app", owner.Config().Database), Sealer: sealer, Timeout: time.Minute}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(l.Close)
+	db := storetest.New(t)
+	l := &logged{TB: t, Store: db.Runtime(), owner: db.Connect(db.URL)}
 	private, public, err := audit.NewKey(rand.Reader, "log.example.com/export")
 	if err != nil {
 		t.Fatal(err)

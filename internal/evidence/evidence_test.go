@@ -290,7 +290,7 @@ func TestErasedRecord(t *testing.T) {
 	h.look("ada", a.ID)
 	h.vote("ada", a, false, "no canary")
 	h.settle(a.ID)
-	h.asOwner(`UPDATE retention_floor SET shortest = interval '0'`)
+	h.db.Exec(`UPDATE retention_floor SET shortest = interval '0'`)
 	must(t, second(h.Retention.Erase(context.Background(), access.PersonAdministers(h.people["owner"], "cli", ""), admin.EraseRequest{ApprovalID: a.ID, Reason: "asked for"}, nil)))
 	pack := h.pack(evidence.Request{ApprovalID: a.ID})
 	wrong, d := h.verify(pack)
@@ -316,8 +316,8 @@ func TestDamagedRecord(t *testing.T) {
 	a := h.open("pay", `{"amount":1}`)
 	h.vote("ada", a, false, "the true words")
 	h.settle(a.ID)
-	h.asOwner(`ALTER TABLE facts DISABLE TRIGGER USER`)
-	h.asOwner(`UPDATE facts SET comment = 'other words' WHERE approval_id = $1 AND comment <> ''`, a.ID)
+	h.db.Exec(`ALTER TABLE facts DISABLE TRIGGER USER`)
+	h.db.Exec(`UPDATE facts SET comment = 'other words' WHERE approval_id = $1 AND comment <> ''`, a.ID)
 	pack := h.pack(evidence.Request{ApprovalID: a.ID})
 	wrong, d := h.verify(pack)
 	if len(wrong) > 0 || d.Comments != 0 || d.NoComments != 1 {
@@ -338,7 +338,7 @@ func TestWrittenLater(t *testing.T) {
 	says := func(p engine.Person, id, comment string) gate.Contribution {
 		return gate.Contribution{Person: p, ApprovalID: id, Comment: comment, Channel: "console"}
 	}
-	h.asOwner(`UPDATE people SET roles = $2 WHERE id = $1`, fay.ID, fay.Roles)
+	h.db.Exec(`UPDATE people SET roles = $2 WHERE id = $1`, fay.ID, fay.Roles)
 	a := h.open("pay", `{"amount":1}`)
 	must(t, second(h.Contributions.BreakGlass(ctx, says(fay, a.ID, "fire"), true, a.Call.Digest, a.Version, nil)))
 	h.settle(a.ID)
@@ -368,15 +368,15 @@ func TestWrittenLater(t *testing.T) {
 		}
 	}
 
-	h.asOwner(`ALTER TABLE afterwards DISABLE TRIGGER USER`)
-	h.asOwner(`UPDATE afterwards SET comment = 'there was a fire' WHERE approval_id = $1`, a.ID)
-	h.asOwner(`ALTER TABLE afterwards ENABLE TRIGGER USER`)
+	h.db.Exec(`ALTER TABLE afterwards DISABLE TRIGGER USER`)
+	h.db.Exec(`UPDATE afterwards SET comment = 'there was a fire' WHERE approval_id = $1`, a.ID)
+	h.db.Exec(`ALTER TABLE afterwards ENABLE TRIGGER USER`)
 	changed := h.pack(evidence.Request{ApprovalID: a.ID})
 	if wrong, d := h.verify(changed); len(wrong) > 0 || d.Comments != 2 || d.NoComments != 1 || !strings.Contains(shownText(t, changed), "the record was changed") {
 		t.Errorf("changed: wrong %q, disclosed %+v", wrong, d)
 	}
 
-	h.asOwner(`UPDATE retention_floor SET shortest = interval '0'`)
+	h.db.Exec(`UPDATE retention_floor SET shortest = interval '0'`)
 	must(t, second(h.Retention.Erase(ctx, access.PersonAdministers(h.people["owner"], "cli", ""), admin.EraseRequest{ApprovalID: a.ID, Reason: "asked for"}, nil)))
 	erased := h.pack(evidence.Request{ApprovalID: a.ID})
 	if wrong, d := h.verify(erased); len(wrong) > 0 || d.Comments != 0 || d.NoComments != 3 || strings.Contains(erased, "ledger") {

@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 	"golang.org/x/mod/sumdb/note"
 
 	"holdpoint/engine"
@@ -21,7 +19,6 @@ import (
 	"holdpoint/engine/audit"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/policy"
-	"holdpoint/engine/registry"
 	"holdpoint/engine/token"
 	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
@@ -30,8 +27,8 @@ import (
 	"holdpoint/internal/gate"
 	"holdpoint/internal/postgres/pgtest"
 	"holdpoint/internal/rules"
-	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
+	"holdpoint/internal/store/storetest"
 	"holdpoint/web"
 	"holdpoint/web/views"
 )
@@ -54,7 +51,7 @@ type house struct {
 	*gate.Gate
 	*admin.Admin
 	t        testing.TB
-	url      string // of the owner
+	db       *storetest.Database
 	settler  *gate.Settler
 	people   map[string]engine.Person
 	agent    access.Principal
@@ -65,21 +62,15 @@ type house struct {
 func newHouse(t testing.TB) *house {
 	t.Helper()
 	ctx := context.Background()
-	h := &house{t: t, url: pgtest.Migrated(t, store.Migrate), people: map[string]engine.Person{}}
-	key, err := seal.ParseKey(seal.NewKey())
-	must(t, err)
-	sealer, err := seal.New(key)
-	must(t, err)
-	h.populate(ctx)
-	s, err := store.Open(ctx, store.Config{URL: h.runtime(), Sealer: sealer, MaxConns: 8, Timeout: time.Minute})
-	must(t, err)
-	t.Cleanup(s.Close)
+	h := &house{t: t, db: storetest.New(t), people: map[string]engine.Person{}}
+	s, sealer := h.db.Runtime(), h.db.Sealer
+	h.populate()
 	b, problems := policy.Load([]byte(bundle), policy.Options{})
 	if b == nil {
 		t.Fatal(problems)
 		return nil
 	}
-	must(t, second(s.Rules.Activate(ctx, store.Document{Kind: store.PolicyDocument, KnownAs: b.Digest, Body: []byte(bundle)}, "test", adminEvent(), func([]byte) error { return nil })))
+	must(t, second(s.Rules.Activate(ctx, store.Document{Kind: store.PolicyDocument, KnownAs: b.Digest, Body: []byte(bundle)}, "test", storetest.Event(), func([]byte) error { return nil })))
 	keeper, err := rules.Open(ctx, rules.Config{
 		Store: s, Environment: "test", Routing: approval.Routing{Default: approval.Rule{Role: "reviewer", Needed: 2, ExpiresIn: engine.Duration(time.Hour)}},
 	})
@@ -113,40 +104,12 @@ func (h *house) sequence(s *store.Store) {
 	h.t.Cleanup(func() { stop(); running.Wait() })
 }
 
-func adminEvent() engine.Event {
-	return engine.Event{ID: uuid.NewString(), Type: engine.Admin, Outcome: engine.Allow, SafePayload: []byte(`{}`)}
-}
-
-func (h *house) populate(ctx context.Context) {
-	s, err := store.Open(ctx, store.Config{URL: h.url, MaxConns: 2, Timeout: time.Minute})
-	must(h.t, err)
-	defer s.Close()
+func (h *house) populate() {
 	for _, name := range []string{"ada", "ben", "cleo", "owner"} {
-		p := engine.Person{ID: store.NewID("usr"), Email: name + "@example.com", Name: strings.ToUpper(name[:1]) + name[1:] + " <i>", Roles: []string{"reviewer"}}
-		p.Identity = p.ID
-		must(h.t, s.People.Create(ctx, p, "x", adminEvent()))
-		h.people[name] = p
+		h.people[name] = h.db.Person(engine.Person{Email: name + "@example.com", Name: strings.ToUpper(name[:1]) + name[1:] + " <i>", Roles: []string{"reviewer"}})
 	}
-	must(h.t, s.Registry.RegisterAgent(ctx, registry.Agent{ID: "bot", Name: "Bot \u202e</script>", Owner: h.people["owner"].Email, Trust: engine.Basic}, nil, adminEvent()))
+	h.db.Agent("bot", "Bot \u202e</script>", h.people["owner"])
 	h.agent = access.Principal{KeyID: "key_agent", AgentID: "bot", Kind: access.AgentKey, MaxState: "authenticated"}
-}
-
-// runtime is the URL of a role that may do what the migrations grant, and no more.
-func (h *house) runtime() string {
-	conn := h.asOwner(`DO $$ BEGIN CREATE ROLE evidence_app LOGIN PASSWORD 'app' IN ROLE holdpoint_runtime;
-		EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`)
-	return pgtest.Server(h.t).URL("evidence_app", "app", conn)
-}
-
-// asOwner runs SQL as the role that owns the database, and returns its name.
-func (h *house) asOwner(sql string, args ...any) string {
-	h.t.Helper()
-	conn, err := pgx.Connect(context.Background(), h.url)
-	must(h.t, err)
-	defer func() { _ = conn.Close(context.Background()) }()
-	_, err = conn.Exec(context.Background(), sql, args...)
-	must(h.t, err)
-	return conn.Config().Database
 }
 
 func must(t testing.TB, err error) {

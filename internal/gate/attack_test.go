@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/access"
@@ -157,11 +155,7 @@ func TestAfterwardsIsSaidOnce(t *testing.T) {
 	if _, err := h.Contributions.ReviewAfterwards(ctx, h.says("ada", a.ID, "that was wrong"), false, nil); err != nil {
 		t.Fatal(err)
 	}
-	conn, err := pgx.Connect(ctx, runtimeURL(t, h.url))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(ctx) }()
+	conn := h.db.Connect(h.db.RuntimeURL)
 	for _, sql := range []string{
 		`UPDATE afterwards SET justified = true`, `UPDATE afterwards SET comment = 'fine'`,
 		`UPDATE afterwards SET done_at = NULL, person_id = NULL, justified = NULL`,
@@ -258,7 +252,7 @@ func TestTalkHasAnEnd(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 1))
 	ctx := context.Background()
 	a := h.open(deferred)
-	h.asOwner(`INSERT INTO facts (approval_id, kind, actor_kind, actor_id, channel, yes, denial, comment)
+	h.db.Exec(`INSERT INTO facts (approval_id, kind, actor_kind, actor_id, channel, yes, denial, comment)
 		SELECT $1, 'comment', 'human', $2, 'api', false, '', 'x' FROM generate_series(1, 500)`, a.ID, h.people["ada"].ID)
 	if _, err := h.Contributions.Comment(ctx, h.says("ada", a.ID, "one more"), nil); code(err) != "too_much_said" {
 		t.Errorf("a comment: %q", code(err))

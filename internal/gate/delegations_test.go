@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/access"
@@ -18,19 +16,6 @@ import (
 	"holdpoint/internal/gate"
 	"holdpoint/internal/store"
 )
-
-// asOwner runs SQL as the role that owns the database.
-func (h *house) asOwner(sql string, args ...any) {
-	h.t.Helper()
-	conn, err := pgx.Connect(context.Background(), h.url)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(context.Background()) }()
-	if _, err := conn.Exec(context.Background(), sql, args...); err != nil {
-		h.t.Fatal(err)
-	}
-}
 
 // again reads a person as they stand now, as a session would.
 func (h *house) again(who string) {
@@ -45,7 +30,7 @@ func (h *house) again(who string) {
 // give replaces somebody's roles.
 func (h *house) give(who string, roles ...string) {
 	h.t.Helper()
-	h.asOwner(`UPDATE people SET roles = $2 WHERE id = $1`, h.people[who].ID, append([]string{}, roles...))
+	h.db.Exec(`UPDATE people SET roles = $2 WHERE id = $1`, h.people[who].ID, append([]string{}, roles...))
 	h.again(who)
 }
 
@@ -138,9 +123,9 @@ func TestDeputySeesWhileInForce(t *testing.T) {
 		t.Errorf("one who speaks for themselves: in place of %v, %v, %v", card.InPlaceOf, card.CannotVote, err)
 	}
 	// Its time is over: a delegation cannot be changed, so time is moved.
-	h.asOwner(`ALTER TABLE delegations DISABLE TRIGGER delegations_guard`)
-	h.asOwner(`UPDATE delegations SET from_at = from_at - interval '2 hours', until_at = clock_timestamp() WHERE id = $1`, d.ID)
-	h.asOwner(`ALTER TABLE delegations ENABLE TRIGGER delegations_guard`)
+	h.db.Exec(`ALTER TABLE delegations DISABLE TRIGGER delegations_guard`)
+	h.db.Exec(`UPDATE delegations SET from_at = from_at - interval '2 hours', until_at = clock_timestamp() WHERE id = $1`, d.ID)
+	h.db.Exec(`ALTER TABLE delegations ENABLE TRIGGER delegations_guard`)
 	if h.sees("stranger", pending, ended) {
 		t.Error("seen after its end")
 	}
@@ -296,7 +281,7 @@ func TestDelegationChain(t *testing.T) {
 		t.Errorf("the vote's event does not say in whose place: %+v", events)
 	}
 	// A link that is gone breaks the chain, and its vote is void.
-	h.asOwner(`UPDATE people SET disabled_at = clock_timestamp() WHERE id = $1`, h.people["ben"].ID)
+	h.db.Exec(`UPDATE people SET disabled_at = clock_timestamp() WHERE id = $1`, h.people["ben"].ID)
 	if n := h.given(a); n != 0 {
 		t.Errorf("a vote through somebody disabled counts %d", n)
 	}
@@ -356,7 +341,7 @@ func TestRoleLostByTheDelegator(t *testing.T) {
 	if err := h.vote("stranger", a, true); err != nil {
 		t.Fatal(err)
 	}
-	h.asOwner(`DELETE FROM outbox`)
+	h.db.Exec(`DELETE FROM outbox`)
 	h.give("ada", "gardener")
 	if n := h.given(a); n != 0 {
 		t.Errorf("the vote counts %d", n)
@@ -369,8 +354,8 @@ func TestRoleLostByTheDelegator(t *testing.T) {
 	}
 	// The delegate has no role of theirs that it asks for, and is gone.
 	h.give("ada", "reviewer")
-	h.asOwner(`DELETE FROM outbox`)
-	h.asOwner(`UPDATE people SET disabled_at = clock_timestamp() WHERE id = $1`, h.people["stranger"].ID)
+	h.db.Exec(`DELETE FROM outbox`)
+	h.db.Exec(`UPDATE people SET disabled_at = clock_timestamp() WHERE id = $1`, h.people["stranger"].ID)
 	if n := h.given(a); n != 0 || !h.pokedAt(a.ID) {
 		t.Errorf("a disabled deputy's vote counts %d", n)
 	}
@@ -379,11 +364,7 @@ func TestRoleLostByTheDelegator(t *testing.T) {
 // pokedAt reports whether the approval is in the outbox.
 func (h *house) pokedAt(id string) (there bool) {
 	h.t.Helper()
-	conn, err := pgx.Connect(context.Background(), h.url)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(context.Background()) }()
+	conn := h.db.Connect(h.db.URL)
 	if err := conn.QueryRow(context.Background(), `SELECT EXISTS (SELECT FROM outbox WHERE approval_id = $1)`, id).Scan(&there); err != nil {
 		h.t.Fatal(err)
 	}
@@ -394,7 +375,7 @@ func TestWhoMayDelegateToWhom(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 1))
 	ctx := context.Background()
 	h.give("emil", access.AdminRole)
-	h.asOwner(`UPDATE people SET disabled_at = clock_timestamp() WHERE id = $1`, h.people["dina"].ID)
+	h.db.Exec(`UPDATE people SET disabled_at = clock_timestamp() WHERE id = $1`, h.people["dina"].ID)
 	id := func(who string) string { return h.people[who].ID }
 	in := func(d time.Duration) time.Time { return time.Now().Add(d) }
 	good := admin.DelegateRequest{By: h.people["ada"], DeputyID: id("ben"), Until: in(24 * time.Hour), Reason: "away", Channel: "console"}
@@ -493,7 +474,7 @@ func TestSuggestedReviewers(t *testing.T) {
 	r := routing(time.Hour, 1)
 	r.Default.Suggested = []string{"Ben@example.com", "nobody@example.com", "dina@example.com", "stranger@example.com"}
 	h := newHouse(t, r)
-	h.asOwner(`UPDATE people SET disabled_at = clock_timestamp() WHERE id = $1`, h.people["dina"].ID)
+	h.db.Exec(`UPDATE people SET disabled_at = clock_timestamp() WHERE id = $1`, h.people["dina"].ID)
 	a := h.open(deferred)
 	card, err := h.Queries.Card(context.Background(), h.people["ada"], a.ID, gate.Unrecorded)
 	if err != nil || !slices.Equal(card.Suggested, []string{"ben", "stranger"}) {

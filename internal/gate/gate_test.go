@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
@@ -27,8 +26,8 @@ import (
 	"holdpoint/internal/gate"
 	"holdpoint/internal/postgres/pgtest"
 	"holdpoint/internal/report"
-	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
+	"holdpoint/internal/store/storetest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -41,7 +40,7 @@ type house struct {
 	Log     *auditlog.Log
 	Reports report.Reports
 	t       testing.TB
-	url     string // of the owner
+	db      *storetest.Database
 	settler *gate.Settler
 	people  map[string]engine.Person
 	agent   access.Principal
@@ -74,21 +73,8 @@ func routing(expires time.Duration, needed int) approval.Routing {
 
 func newHouse(t testing.TB, r approval.Routing) *house {
 	t.Helper()
-	ctx := context.Background()
-	h := &house{t: t, url: pgtest.Migrated(t, store.Migrate), people: map[string]engine.Person{}}
-	key, err := seal.ParseKey(seal.NewKey())
-	if err != nil {
-		t.Fatal(err)
-	}
-	sealer, err := seal.New(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := store.Open(ctx, store.Config{URL: runtimeURL(t, h.url), Sealer: sealer, MaxConns: 24, Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
+	h := &house{t: t, db: storetest.New(t), people: map[string]engine.Person{}}
+	s, sealer := h.db.Runtime(), h.db.Sealer
 	seed := make([]byte, ed25519.SeedSize)
 	rand.Read(seed)
 	ring, err := token.Ring{}.Add(seed)
@@ -105,57 +91,22 @@ func newHouse(t testing.TB, r approval.Routing) *house {
 	h.Log = auditlog.New(auditlog.Config{Store: s})
 	h.Reports = report.Reports{Store: s, Judge: h.judge.Load}
 	h.settler = &gate.Settler{Store: s, Sealer: sealer, Validity: time.Hour, Logger: h.Logger}
-	h.populate(ctx)
+	h.populate()
 	h.judgeBy(gate.Rules{Environment: "test", Routing: r})
 	return h
 }
 
-// runtimeURL logs in as a member of the runtime role, which may do no more than
-// the migrations grant.
-func runtimeURL(t testing.TB, owner string) string {
-	t.Helper()
-	conn, err := pgx.Connect(context.Background(), owner)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(context.Background()) }()
-	_, err = conn.Exec(context.Background(), `DO $$ BEGIN CREATE ROLE gate_app LOGIN PASSWORD 'app' IN ROLE holdpoint_runtime;
-		EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pgtest.Server(t).URL("gate_app", "app", conn.Config().Database)
-}
-
-func (h *house) populate(ctx context.Context) {
-	owner, err := store.Open(ctx, store.Config{URL: h.url, MaxConns: 2, Timeout: time.Minute})
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	defer owner.Close()
-	event := func() engine.Event {
-		return engine.Event{ID: uuid.NewString(), Type: engine.Admin, Outcome: engine.Allow, SafePayload: []byte(`{}`)}
-	}
+func (h *house) populate() {
 	for _, name := range []string{"ada", "ben", "cleo", "dina", "emil", "owner", "stranger"} {
-		p := engine.Person{ID: store.NewID("usr"), Email: name + "@example.com", Name: name, Roles: []string{"reviewer"}}
+		roles := []string{"reviewer"}
 		if name == "stranger" {
-			p.Roles = []string{"other"}
+			roles = []string{"other"}
 		}
-		p.Identity = p.ID
-		if err := owner.People.Create(ctx, p, "x", event()); err != nil {
-			h.t.Fatal(err)
-		}
-		h.people[name] = p
+		h.people[name] = h.db.Person(engine.Person{Name: name, Roles: roles})
 	}
-	twin := engine.Person{ID: store.NewID("usr"), Email: "ada2@example.com", Name: "ada again", Identity: h.people["ada"].Identity, Roles: []string{"reviewer"}}
-	if err := owner.People.Create(ctx, twin, "x", event()); err != nil {
-		h.t.Fatal(err)
-	}
-	h.people["ada2"] = twin
+	h.people["ada2"] = h.db.Person(engine.Person{Email: "ada2@example.com", Name: "ada again", Identity: h.people["ada"].Identity, Roles: []string{"reviewer"}})
 	for _, a := range []string{"bot", "other-bot"} {
-		if err := owner.Registry.RegisterAgent(ctx, registry.Agent{ID: a, Name: a, Owner: h.people["owner"].Email, Trust: engine.Basic}, nil, event()); err != nil {
-			h.t.Fatal(err)
-		}
+		h.db.Agent(a, a, h.people["owner"])
 	}
 	h.agent = access.Principal{KeyID: "key_agent", AgentID: "bot", Kind: access.AgentKey, MaxState: "authenticated"}
 	h.runtime = access.Principal{KeyID: "key_runtime", AgentID: "bot", Kind: access.RuntimeKey, MaxState: "confirmed"}
@@ -533,13 +484,7 @@ func TestDisabledBetweenVoteAndQuorum(t *testing.T) {
 	if err := h.vote("ada", a, true); err != nil {
 		t.Fatal(err)
 	}
-	admin, err := store.Open(context.Background(), store.Config{URL: h.url, MaxConns: 2, Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer admin.Close()
-	gone := engine.Event{ID: uuid.NewString(), Type: engine.Admin, Outcome: engine.Allow, SafePayload: []byte(`{}`)}
-	if err := admin.People.Disable(context.Background(), "ada@example.com", gone); err != nil {
+	if err := h.db.Owner().People.Disable(context.Background(), "ada@example.com", storetest.Event()); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.vote("ben", a, true); err != nil {

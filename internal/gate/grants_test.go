@@ -165,19 +165,15 @@ func TestGrantEnds(t *testing.T) {
 	}
 	late := h.grant("ada", h.open(payment(50)), upTo(100), 10)
 	waiting = h.open(payment(2))
-	h.asOwner(`ALTER TABLE standing_grants DISABLE TRIGGER USER`)
-	h.asOwner(`UPDATE standing_grants SET created_at = created_at - interval '1 hour', expires_at = expires_at - interval '1 hour' WHERE id = $1`, late.ID)
-	h.asOwner(`ALTER TABLE standing_grants ENABLE TRIGGER USER`)
+	h.db.Exec(`ALTER TABLE standing_grants DISABLE TRIGGER USER`)
+	h.db.Exec(`UPDATE standing_grants SET created_at = created_at - interval '1 hour', expires_at = expires_at - interval '1 hour' WHERE id = $1`, late.ID)
+	h.db.Exec(`ALTER TABLE standing_grants ENABLE TRIGGER USER`)
 	h.settle(waiting.ID)
 	h.want("after its time", h.get(waiting.ID).Approval, approval.Pending)
 	if n := h.uses(late.ID); n != 0 {
 		t.Errorf("%d uses after its time", n)
 	}
-	conn, err := pgx.Connect(context.Background(), runtimeURL(t, h.url))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(context.Background()) }()
+	conn := h.db.Connect(h.db.RuntimeURL)
 	for _, sql := range []string{
 		`UPDATE standing_grants SET uses = uses + 1`, `UPDATE standing_grants SET uses = 0`, `UPDATE standing_grants SET revoked_at = NULL`,
 		`UPDATE standing_grants SET expires_at = expires_at + interval '1 hour'`, `UPDATE standing_grants SET max_uses = 1000`, `DELETE FROM standing_grants`,
@@ -250,9 +246,9 @@ func TestGrantsNeverStandForHumansOrAgainstAPerson(t *testing.T) {
 	h := grantingHouse(t, r)
 	g := h.grant("ada", h.open(payment(50)), upTo(100), 10)
 	a := h.open(payment(1))
-	h.asOwner(`ALTER TABLE approvals DISABLE TRIGGER approvals_guard`)
-	h.asOwner(`UPDATE approvals SET requirements = jsonb_set(requirements, '{0,kind}', '"human"') WHERE id = $1`, a.ID)
-	h.asOwner(`ALTER TABLE approvals ENABLE TRIGGER approvals_guard`)
+	h.db.Exec(`ALTER TABLE approvals DISABLE TRIGGER approvals_guard`)
+	h.db.Exec(`UPDATE approvals SET requirements = jsonb_set(requirements, '{0,kind}', '"human"') WHERE id = $1`, a.ID)
+	h.db.Exec(`ALTER TABLE approvals ENABLE TRIGGER approvals_guard`)
 	h.settle(a.ID)
 	if a = h.get(a.ID).Approval; a.Plan.Requirements[0].Kind != engine.Human {
 		t.Fatalf("it asks for %s", a.Plan.Requirements[0].Kind)
@@ -264,9 +260,9 @@ func TestGrantsNeverStandForHumansOrAgainstAPerson(t *testing.T) {
 
 	// What the requesting side has to fill in is not filled in by a yes.
 	a = h.open(payment(1))
-	h.asOwner(`ALTER TABLE approvals DISABLE TRIGGER approvals_guard`)
-	h.asOwner(`UPDATE approvals SET requirements = '[{"kind":"answer","role":"reviewer","needed":1,"form":{"type":"object"}}]' WHERE id = $1`, a.ID)
-	h.asOwner(`ALTER TABLE approvals ENABLE TRIGGER approvals_guard`)
+	h.db.Exec(`ALTER TABLE approvals DISABLE TRIGGER approvals_guard`)
+	h.db.Exec(`UPDATE approvals SET requirements = '[{"kind":"answer","role":"reviewer","needed":1,"form":{"type":"object"}}]' WHERE id = $1`, a.ID)
+	h.db.Exec(`ALTER TABLE approvals ENABLE TRIGGER approvals_guard`)
 	h.settle(a.ID)
 	h.want("a form", h.get(a.ID).Approval, approval.Pending)
 	if _, err := h.Grants.Save(context.Background(), h.wish("ben", a, upTo(100), 10)); code(err) != "not_eligible" {
@@ -311,16 +307,16 @@ func TestGrantsNeverStandForHumansOrAgainstAPerson(t *testing.T) {
 func TestGrantIsItsMakersVote(t *testing.T) {
 	for name, change := range map[string]func(h *house){
 		"disabled": func(h *house) {
-			h.asOwner(`UPDATE people SET disabled_at = clock_timestamp() WHERE id = $1`, h.people["ada"].ID)
+			h.db.Exec(`UPDATE people SET disabled_at = clock_timestamp() WHERE id = $1`, h.people["ada"].ID)
 		},
 		"role lost": func(h *house) {
-			h.asOwner(`UPDATE people SET roles = '{other}' WHERE id = $1`, h.people["ada"].ID)
+			h.db.Exec(`UPDATE people SET roles = '{other}' WHERE id = $1`, h.people["ada"].ID)
 		},
 		"owner of the agent": func(h *house) {
-			h.asOwner(`UPDATE agents SET owner_id = $1 WHERE id = 'bot'`, h.people["ada"].ID)
+			h.db.Exec(`UPDATE agents SET owner_id = $1 WHERE id = 'bot'`, h.people["ada"].ID)
 		},
 		"twin owns the agent": func(h *house) {
-			h.asOwner(`UPDATE agents SET owner_id = $1 WHERE id = 'bot'`, h.people["ada2"].ID)
+			h.db.Exec(`UPDATE agents SET owner_id = $1 WHERE id = 'bot'`, h.people["ada2"].ID)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -455,7 +451,7 @@ func TestPastDenialsAreAcknowledged(t *testing.T) {
 		t.Fatalf("acknowledged %q, %v", g.Acknowledged, err)
 	}
 	// What has been erased cannot be compared, but for the very same call.
-	h.asOwner(`UPDATE retention_floor SET shortest = '0'`)
+	h.db.Exec(`UPDATE retention_floor SET shortest = '0'`)
 	for _, a := range []approval.Approval{denied, later} {
 		if _, err := h.Retention.Erase(context.Background(), access.By{}, admin.EraseRequest{ApprovalID: a.ID, Reason: "test"}, nil); err != nil {
 			t.Fatal(err)
@@ -490,11 +486,7 @@ func TestGrantsTellNoArguments(t *testing.T) {
 	if err := h.Grants.RevokeByKey(context.Background(), g.ID, access.Principal{KeyID: "key_admin", Kind: access.AdminKey}.Administrator("r"), nil); err != nil {
 		t.Fatal(err)
 	}
-	conn, err := pgx.Connect(context.Background(), h.url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(context.Background()) }()
+	conn := h.db.Connect(h.db.URL)
 	for _, table := range []string{"standing_grants", "facts", "events", "approvals", "idempotency", "outbox"} {
 		rows, err := conn.Query(context.Background(), `SELECT t::text FROM `+table+` t`)
 		if err != nil {
@@ -541,7 +533,7 @@ func TestGrantsTellNoArguments(t *testing.T) {
 	}
 	// A get whose record is not the one that was sealed casts no vote.
 	h.grant("ada", h.open(payment(50)), grant.Like(parse(t, `{"amount":50,"to":"canary-argument"}`)), 10)
-	h.asOwner(`ALTER TABLE standing_grants DISABLE TRIGGER standing_grants_guard`)
-	h.asOwner(`UPDATE standing_grants SET sealed = (SELECT sealed FROM standing_grants WHERE id = $1) WHERE id <> $1`, g.ID)
+	h.db.Exec(`ALTER TABLE standing_grants DISABLE TRIGGER standing_grants_guard`)
+	h.db.Exec(`UPDATE standing_grants SET sealed = (SELECT sealed FROM standing_grants WHERE id = $1) WHERE id <> $1`, g.ID)
 	h.want("after tampering", h.decided(payment(50)), approval.Pending)
 }

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/registry"
@@ -139,11 +137,7 @@ func TestRepetitionsGrantNothingToTheStopped(t *testing.T) {
 		t.Errorf("check again, released: %v", err)
 	}
 	// What is kept is kept sealed.
-	conn, err := pgx.Connect(ctx, h.url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(ctx) }()
+	conn := h.db.Connect(h.db.URL)
 	var plain int
 	if err := conn.QueryRow(ctx, `SELECT count(*) FROM idempotency WHERE position('canary'::bytea IN body) > 0 OR body_key IS NULL`).Scan(&plain); err != nil || plain > 0 {
 		t.Errorf("%d answers are kept in plain text, %v", plain, err)
@@ -247,24 +241,15 @@ func TestNothingIsGrantedAfterTheSwitch(t *testing.T) {
 // While nobody can tell whether a switch is on, everything is refused.
 func TestUnreadableKillSwitchRefuses(t *testing.T) {
 	h := newPolicyHouse(t)
-	conn, err := pgx.Connect(context.Background(), h.url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(context.Background()) }()
-	if _, err := conn.Exec(context.Background(), `ALTER TABLE kill_switches RENAME TO hidden`); err != nil {
-		t.Fatal(err)
-	}
-	_, _, err = h.CheckToolCall(context.Background(), h.agent, parse(t, params("read_mail", "")), gate.Request{}, nil)
+	h.db.Exec(`ALTER TABLE kill_switches RENAME TO hidden`)
+	_, _, err := h.CheckToolCall(context.Background(), h.agent, parse(t, params("read_mail", "")), gate.Request{}, nil)
 	if !access.IsUnavailable(err) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := h.PreToolCheck(context.Background(), h.agent, parse(t, refused), gate.Request{}, nil); !access.IsUnavailable(err) {
 		t.Errorf("a refusal: %v", err)
 	}
-	if _, err := conn.Exec(context.Background(), `ALTER TABLE hidden RENAME TO kill_switches`); err != nil {
-		t.Fatal(err)
-	}
+	h.db.Exec(`ALTER TABLE hidden RENAME TO kill_switches`)
 	if got := h.check(params("read_mail", "")); !got.Allowed {
 		t.Errorf("readable again: %+v", got.Decision)
 	}
@@ -315,7 +300,7 @@ func TestRateLimits(t *testing.T) {
 	if got := []string{try("read_a"), try("read_a")}; !slices.Equal(got, []string{"", "RATE_LIMIT_AGENT"}) {
 		t.Errorf("in one window: %q", got)
 	}
-	h.asOwner(`UPDATE rate_calls SET slot = slot - 65`) // a window is 64 of them
+	h.db.Exec(`UPDATE rate_calls SET slot = slot - 65`) // a window is 64 of them
 	if got := try("read_a"); got != "" {
 		t.Errorf("in the next: %q", got)
 	}
@@ -352,7 +337,7 @@ func TestFailingVetoRefuses(t *testing.T) {
 	if err := h.Registry.PutSettings(context.Background(), operator, registry.Settings{Limits: registry.Limits{Agent: registry.Rate{Calls: 9, Per: engine.Duration(time.Hour)}}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	h.asOwner(`ALTER TABLE rate_calls ADD CONSTRAINT nothing CHECK (calls < 0)`)
+	h.db.Exec(`ALTER TABLE rate_calls ADD CONSTRAINT nothing CHECK (calls < 0)`)
 	got := h.check(params("read_mail", ""))
 	if got.Allowed || got.Event.Outcome != engine.Deny || got.Event.PluginSource != "rate_limiter" || !slices.Equal(reasons(got.Event.Reasons), []string{"PLUGIN_ERROR"}) {
 		t.Errorf("a limiter that fails: %s by %q: %v", got.Event.Outcome, got.Event.PluginSource, got.Event.Reasons)

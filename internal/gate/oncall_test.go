@@ -50,7 +50,7 @@ func TestOnCallShiftChanges(t *testing.T) {
 	if n := h.given(a); n != 1 {
 		t.Fatalf("%d given", n)
 	}
-	h.asOwner(`DELETE FROM outbox`)
+	h.db.Exec(`DELETE FROM outbox`)
 	h.onCall(time.Hour, "stranger", "cleo")
 	if !h.pokedAt(a.ID) {
 		t.Error("after a change of shift nobody looks at what waits")
@@ -82,7 +82,7 @@ func TestNobodyOnCall(t *testing.T) {
 	if got := code(h.vote("ada", a, true)); got != "not_eligible" {
 		t.Fatalf("a reviewer before it escalates: %q", got)
 	}
-	h.asOwner(`DELETE FROM outbox`)
+	h.db.Exec(`DELETE FROM outbox`)
 	h.onCall(time.Hour)
 	if !h.pokedAt(a.ID) {
 		t.Fatal("nobody looks at what waits")
@@ -111,7 +111,7 @@ func TestShiftEndWakes(t *testing.T) {
 	if r := h.settle(a.ID); r.WakeIn > 20*time.Minute || r.WakeIn < 19*time.Minute {
 		t.Errorf("looks again in %s, want at the end of the shift", r.WakeIn)
 	}
-	h.asOwner(`UPDATE on_call SET from_at = from_at - interval '20 minutes', until_at = until_at - interval '20 minutes'`)
+	h.db.Exec(`UPDATE on_call SET from_at = from_at - interval '20 minutes', until_at = until_at - interval '20 minutes'`)
 	h.settle(a.ID)
 	if n := h.events(a.ID, engine.Escalated); n != 1 {
 		t.Errorf("at the end of the shift: escalated %d times", n)
@@ -121,7 +121,7 @@ func TestShiftEndWakes(t *testing.T) {
 func TestSetOnCall(t *testing.T) {
 	h := onCallHouse(t)
 	ctx := context.Background()
-	h.asOwner(`UPDATE people SET disabled_at = clock_timestamp() WHERE id = $1`, h.people["dina"].ID)
+	h.db.Exec(`UPDATE people SET disabled_at = clock_timestamp() WHERE id = $1`, h.people["dina"].ID)
 	in := func(d time.Duration) time.Time { return time.Now().Add(d) }
 	ada := []string{"ada@example.com"}
 	for name, c := range map[string]struct {

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/store"
@@ -84,13 +82,9 @@ func TestOneKeyForTwoRequestsAtOnce(t *testing.T) {
 		}
 		race(fns...)
 	})
-	conn, err := pgx.Connect(ctx, h.url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(ctx) }()
+	conn := h.db.Connect(h.db.URL)
 	var orphans, events, unasked int
-	err = conn.QueryRow(ctx, `SELECT
+	err := conn.QueryRow(ctx, `SELECT
 		(SELECT count(*) FROM approvals a WHERE NOT EXISTS (SELECT FROM events e WHERE e.approval_id = a.id AND e.type = 'decision')),
 		(SELECT count(*) FROM events WHERE type = 'decision'),
 		(SELECT count(*) FROM events e WHERE e.approval_id IS NOT NULL AND NOT EXISTS (SELECT FROM approvals a WHERE a.id = e.approval_id))`).Scan(&orphans, &events, &unasked)
@@ -110,14 +104,7 @@ func TestAForgottenKeyIsNew(t *testing.T) {
 			t.Fatal(err)
 		}
 		ids[checked.Approval.ID] = true
-		conn, err := pgx.Connect(ctx, h.url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := conn.Exec(ctx, `DELETE FROM idempotency`); err != nil {
-			t.Fatal(err)
-		}
-		_ = conn.Close(ctx)
+		h.db.Exec(`DELETE FROM idempotency`)
 	}
 	events, err := h.Events(ctx, store.EventFilter{AgentID: "bot"}, 100)
 	if err != nil || len(ids) != 2 || len(events) != 2 {

@@ -19,17 +19,6 @@ import (
 	"holdpoint/internal/store"
 )
 
-// owner is a store that is open as the role that owns the database.
-func (h *house) owner() *store.Store {
-	h.t.Helper()
-	s, err := store.Open(context.Background(), store.Config{URL: h.url, MaxConns: 2, Timeout: time.Minute})
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	h.t.Cleanup(s.Close)
-	return s
-}
-
 // adminEvent is an event as the commands write it.
 func (h *house) adminEvent(code string, payload map[string]any) engine.Event {
 	h.t.Helper()
@@ -104,7 +93,7 @@ func TestAccessThenAndNow(t *testing.T) {
 	if err := h.Store.Rules.KeepRuleset(ctx, h.judge.Load().Digest(), h.judge.Load().Body()); err != nil {
 		t.Fatal(err)
 	}
-	owner := h.owner()
+	owner := h.db.Owner()
 	type moment struct {
 		name string
 		at   time.Time
@@ -120,7 +109,7 @@ func TestAccessThenAndNow(t *testing.T) {
 		}
 		moments = append(moments, m)
 	}
-	h.asOwner(`UPDATE people SET roles = '{}'`)
+	h.db.Exec(`UPDATE people SET roles = '{}'`)
 	here("nobody", []string{}, []string{})
 
 	add := func(name string, roles ...string) engine.Person {
@@ -232,13 +221,13 @@ func TestAccessGaps(t *testing.T) {
 	// Whoever changes the database by hand is found out.
 	p := engine.Person{ID: store.NewID("usr"), Email: "eve@example.com", Name: "eve", Roles: []string{"reviewer"}}
 	p.Identity = p.ID
-	if err := h.owner().People.Create(ctx, p, "x", h.adminEvent("USER_ADDED", map[string]any{"person": p.ID, "subject": p.ID, "roles_before": []string{}, "roles_after": p.Roles})); err != nil {
+	if err := h.db.Owner().People.Create(ctx, p, "x", h.adminEvent("USER_ADDED", map[string]any{"person": p.ID, "subject": p.ID, "roles_before": []string{}, "roles_after": p.Roles})); err != nil {
 		t.Fatal(err)
 	}
 	if got := gaps(report.AccessQuery{}); strings.Contains(got, "eve") {
 		t.Errorf("nothing is wrong with eve: %s", got)
 	}
-	h.asOwner(`UPDATE people SET roles = '{reviewer,admin}' WHERE id = $1`, p.ID)
+	h.db.Exec(`UPDATE people SET roles = '{reviewer,admin}' WHERE id = $1`, p.ID)
 	if got := gaps(report.AccessQuery{}); !strings.Contains(got, "leaves eve (eve@example.com) with the role reviewer, and the database says the roles reviewer, admin") {
 		t.Errorf("a role that was given by hand: %s", got)
 	}
@@ -255,7 +244,7 @@ func TestAccessRulesKeysAndSilence(t *testing.T) {
 	ctx := context.Background()
 	h := newHouse(t, routing(time.Hour, 1))
 	h.give("dina", approval.BreakGlassRole)
-	owner := h.owner()
+	owner := h.db.Owner()
 	key := store.Key{ID: "key_export", Kind: access.AdminKey, SecretHash: make([]byte, 32), Scopes: []string{"audit", "admin"}, MaxState: "none", Label: "export"}
 	if err := owner.Keys.Create(ctx, key, h.adminEvent("KEY_CREATED", map[string]any{"subject": key.ID, "kind": key.Kind, "scopes": key.Scopes, "max_state": "none"})); err != nil {
 		t.Fatal(err)
@@ -297,7 +286,7 @@ func TestAccessRulesKeysAndSilence(t *testing.T) {
 	if len(r.Silent) != 0 {
 		t.Errorf("silent on their first day: %+v", r.Silent)
 	}
-	h.asOwner(`UPDATE people SET created_at = created_at - interval '100 days'`)
+	h.db.Exec(`UPDATE people SET created_at = created_at - interval '100 days'`)
 	in := engine.Event{
 		ID: uuid.NewString(), Type: engine.SignIn, Outcome: engine.Allow, Reasons: []engine.Reason{{Code: "SIGNED_IN", Message: "Signed in with a password."}},
 		SafePayload: []byte(`{}`), Actor: engine.Actor{Kind: engine.HumanActor, ID: h.people["ada"].ID, Channel: "console"},
@@ -332,7 +321,7 @@ func TestAccessFactors(t *testing.T) {
 	both := tell("FACTOR_ADDED", "passkey")
 	bare := tell("FACTORS_RESET", "")
 	last := tell("FACTOR_ADDED", "passkey")
-	h.asOwner(`INSERT INTO passkeys (credential_id, person_id, public_key, sign_count, aaguid, transports, name, backup_eligible, backed_up)
+	h.db.Exec(`INSERT INTO passkeys (credential_id, person_id, public_key, sign_count, aaguid, transports, name, backup_eligible, backed_up)
 		VALUES ('x', $1, 'x', 0, decode(repeat('00', 16), 'hex'), '{}', 'key', false, false)`, id)
 	for _, tc := range []struct {
 		what string
@@ -361,7 +350,7 @@ func TestReviewersNotes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h.asOwner(`UPDATE card_views v SET first_at = f.at - interval '1 second' FROM facts f WHERE f.approval_id = v.approval_id AND f.actor_id = v.person_id AND f.kind = 'vote'`)
+	h.db.Exec(`UPDATE card_views v SET first_at = f.at - interval '1 second' FROM facts f WHERE f.approval_id = v.approval_id AND f.actor_id = v.person_id AND f.kind = 'vote'`)
 	if err := h.vote("ben", h.open(another(deferred)), false); err != nil {
 		t.Fatal(err)
 	}

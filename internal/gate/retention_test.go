@@ -35,7 +35,7 @@ func TestErasureIsOnRecord(t *testing.T) {
 	if _, err := h.Retention.Erase(ctx, by, ask, nil); code(err) != "kept_recent" {
 		t.Errorf("below the floor: %v", err)
 	}
-	h.asOwner(`UPDATE retention_floor SET shortest = '0'`)
+	h.db.Exec(`UPDATE retention_floor SET shortest = '0'`)
 	hold, err := h.Retention.PlaceHold(ctx, by, admin.HoldRequest{Covers: admin.CoversPerson, Subject: "ada@example.com", Reason: "case 1"}, nil)
 	if err != nil || hold.Subject != h.people["ada"].ID {
 		t.Fatalf("%+v, %v", hold, err)

@@ -5,12 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/gate"
-	"holdpoint/internal/store"
 )
 
 // tasks are what a person is asked for beside deciding.
@@ -41,18 +38,7 @@ func (h *house) card(who, id string) gate.Card {
 // join adds somebody with these roles.
 func (h *house) join(name string, roles ...string) {
 	h.t.Helper()
-	ctx := context.Background()
-	admin, err := store.Open(ctx, store.Config{URL: h.url, MaxConns: 2, Timeout: time.Minute})
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	defer admin.Close()
-	p := engine.Person{ID: store.NewID("usr"), Email: name + "@example.com", Name: name, Roles: roles}
-	p.Identity = p.ID
-	if err := admin.People.Create(ctx, p, "x", engine.Event{ID: uuid.NewString(), Type: engine.Admin, Outcome: engine.Allow, SafePayload: []byte(`{}`)}); err != nil {
-		h.t.Fatal(err)
-	}
-	h.people[name] = p
+	h.people[name] = h.db.Person(engine.Person{Name: name, Roles: roles})
 }
 
 // A question is found by the side that is asked, and by nobody else.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -21,14 +20,12 @@ import (
 	"time"
 
 	"github.com/emersion/go-smtp"
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"holdpoint/activities"
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
-	"holdpoint/engine/registry"
 	"holdpoint/engine/token"
 	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
@@ -38,8 +35,8 @@ import (
 	"holdpoint/internal/outbound"
 	"holdpoint/internal/postgres/pgtest"
 	"holdpoint/internal/rules"
-	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
+	"holdpoint/internal/store/storetest"
 	"holdpoint/workflows"
 )
 
@@ -73,29 +70,15 @@ func (g guarded) RoundTrip(r *http.Request) (*http.Response, error) { return g.c
 func newHouse(t *testing.T, rule approval.Rule) *house {
 	t.Helper()
 	ctx := context.Background()
-	url := pgtest.Migrated(t, store.Migrate)
-	h := &house{t: t, people: map[string]engine.Person{}, mailbox: newMailbox(t), by: access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "test"}}}
-	var err error
-	if h.owner, err = pgx.Connect(ctx, url); err != nil {
-		t.Fatal(err)
+	db := storetest.New(t)
+	s, sealer := db.Runtime(), db.Sealer
+	h := &house{t: t, owner: db.Connect(db.URL), people: map[string]engine.Person{}, mailbox: newMailbox(t), by: access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "test"}}}
+	for name, roles := range map[string][]string{
+		"ada": {"reviewer"}, "ben": {"reviewer"}, "cleo": {"reviewer"}, "owner": {"reviewer"}, "boss": {"boss"}, "root": {"admin"}, "stranger": {"other"},
+	} {
+		h.people[name] = db.Person(engine.Person{Name: name, Roles: roles})
 	}
-	t.Cleanup(func() { _ = h.owner.Close(ctx) })
-	if _, err := h.owner.Exec(ctx, `DO $$ BEGIN CREATE ROLE notify_app LOGIN PASSWORD 'app' IN ROLE holdpoint_runtime;
-		EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`); err != nil {
-		t.Fatal(err)
-	}
-	key := make([]byte, seal.KeySize)
-	rand.Read(key)
-	sealer, err := seal.New(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := store.Open(ctx, store.Config{URL: pgtest.Server(t).URL("notify_app", "app", h.owner.Config().Database), Sealer: sealer, Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
-	h.populate(ctx, url)
+	db.Agent("bot", "Bot", h.people["owner"])
 	keeper, err := rules.Open(ctx, rules.Config{Store: s, Environment: "test", Routing: approval.Routing{Default: rule}})
 	if err != nil {
 		t.Fatal(err)
@@ -125,30 +108,6 @@ func newHouse(t *testing.T, rule approval.Rule) *house {
 		}
 	}
 	return h
-}
-
-func (h *house) populate(ctx context.Context, url string) {
-	admin, err := store.Open(ctx, store.Config{URL: url, MaxConns: 2, Timeout: time.Minute})
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	defer admin.Close()
-	event := func() engine.Event {
-		return engine.Event{ID: uuid.NewString(), Type: engine.Admin, Outcome: engine.Allow, SafePayload: []byte(`{}`)}
-	}
-	for name, roles := range map[string][]string{
-		"ada": {"reviewer"}, "ben": {"reviewer"}, "cleo": {"reviewer"}, "owner": {"reviewer"}, "boss": {"boss"}, "root": {"admin"}, "stranger": {"other"},
-	} {
-		p := engine.Person{ID: store.NewID("usr"), Email: name + "@example.com", Name: name, Roles: roles}
-		p.Identity = p.ID
-		if err := admin.People.Create(ctx, p, "x", event()); err != nil {
-			h.t.Fatal(err)
-		}
-		h.people[name] = p
-	}
-	if err := admin.Registry.RegisterAgent(ctx, registry.Agent{ID: "bot", Name: "Bot", Owner: h.people["owner"].Email, Trust: engine.Basic}, nil, event()); err != nil {
-		h.t.Fatal(err)
-	}
 }
 
 func (h *house) add(e admin.NewEndpoint) (id, secret string) {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
@@ -24,6 +23,7 @@ import (
 	"holdpoint/internal/rules"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
+	"holdpoint/internal/store/storetest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -31,52 +31,16 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 // place is a database, used as the runtime role would, and a directory of files.
 type place struct {
 	t     *testing.T
-	owner string
+	db    *storetest.Database
 	dir   string
 	store *store.Store
 }
 
 func newPlace(t *testing.T) *place {
 	t.Helper()
-	p := &place{t: t, owner: pgtest.Migrated(t, store.Migrate), dir: t.TempDir()}
-	p.sql(`DO $$ BEGIN CREATE ROLE rules_app LOGIN PASSWORD 'app' IN ROLE holdpoint_runtime;
-		EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`)
-	p.store = p.open()
+	p := &place{t: t, db: storetest.New(t), dir: t.TempDir()}
+	p.store = p.db.Runtime()
 	return p
-}
-
-func (p *place) open() *store.Store {
-	p.t.Helper()
-	key, err := seal.ParseKey(strings.Repeat("A", 43) + "=")
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	sealer, err := seal.New(key)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	cfg, err := pgx.ParseConfig(p.owner)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	s, err := store.Open(context.Background(), store.Config{URL: pgtest.Server(p.t).URL("rules_app", "app", cfg.Database), Sealer: sealer, MaxConns: 6, Timeout: time.Minute})
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	p.t.Cleanup(s.Close)
-	return s
-}
-
-func (p *place) sql(text string, args ...any) {
-	p.t.Helper()
-	conn, err := pgx.Connect(context.Background(), p.owner)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(context.Background()) }()
-	if _, err := conn.Exec(context.Background(), text, args...); err != nil {
-		p.t.Fatal(err)
-	}
 }
 
 func (p *place) file(name, text string) string {
@@ -143,7 +107,7 @@ func TestHotReload(t *testing.T) {
 	c.PolicyFile = path
 	first, reload := p.keep(c)
 	other := p.config()
-	other.Store = p.open()
+	other.Store = p.db.Runtime()
 	second, _ := p.keep(other)
 	if version(first) != "1" || version(second) != "1" || first.Judge().Digest() != second.Judge().Digest() {
 		t.Fatalf("in force: %q and %q", version(first), version(second))
@@ -185,7 +149,7 @@ func TestHotReload(t *testing.T) {
 func TestChangedWhileStarting(t *testing.T) {
 	p, ctx := newPlace(t), t.Context()
 	other := p.config()
-	other.Store = p.open()
+	other.Store = p.db.Runtime()
 	first, err := rules.Open(ctx, other)
 	if err != nil {
 		t.Fatal(err)
@@ -216,7 +180,7 @@ func TestChangedWhileStarting(t *testing.T) {
 func TestBehind(t *testing.T) {
 	p := newPlace(t)
 	ctx := t.Context()
-	p.sql(`INSERT INTO agents (id, name) VALUES ('bot', 'Bot')`)
+	p.db.Exec(`INSERT INTO agents (id, name) VALUES ('bot', 'Bot')`)
 	behind, err := rules.Open(ctx, p.config())
 	if err != nil {
 		t.Fatal(err)
@@ -274,10 +238,10 @@ func TestBehind(t *testing.T) {
 		`DELETE FROM active_documents WHERE kind = 'contracts'`,
 		`INSERT INTO agents (id, name) VALUES ('boss', 'who delegates')`,
 	} {
-		p.sql(change)
+		p.db.Exec(change)
 		check(change)
 	}
-	p.sql(`INSERT INTO kill_switches (agent_id, reason, thrown_by) VALUES ('bot', 'a test', 'test')`)
+	p.db.Exec(`INSERT INTO kill_switches (agent_id, reason, thrown_by) VALUES ('bot', 'a test', 'test')`)
 	if isBehind() {
 		t.Error("switches are read at every decision")
 	}
@@ -409,7 +373,7 @@ func TestMissingPolicyRefuses(t *testing.T) {
 	c := p.config()
 	c.PolicyFile = p.file("policy.json", doc("1", "2026-01-01T00:00:00Z", "DENY"))
 	k, _ := p.keep(c)
-	p.sql(`DELETE FROM active_documents`)
+	p.db.Exec(`DELETE FROM active_documents`)
 	k.Refresh(context.Background())
 	if !k.Judge().Unusable {
 		t.Error("without a policy, calls are judged")
@@ -451,9 +415,9 @@ func TestTamperedDocument(t *testing.T) {
 	c := p.config()
 	c.PolicyFile = p.file("policy.json", doc("1", "2026-01-01T00:00:00Z", "DENY"))
 	k, _ := p.keep(c)
-	p.sql(`ALTER TABLE documents DISABLE TRIGGER documents_append_only`)
-	p.sql(`ALTER TABLE documents DROP CONSTRAINT documents_check`)
-	p.sql(`UPDATE documents SET body = $1`, []byte(doc("1", "2026-01-01T00:00:00Z", "ALLOW")))
+	p.db.Exec(`ALTER TABLE documents DISABLE TRIGGER documents_append_only`)
+	p.db.Exec(`ALTER TABLE documents DROP CONSTRAINT documents_check`)
+	p.db.Exec(`UPDATE documents SET body = $1`, []byte(doc("1", "2026-01-01T00:00:00Z", "ALLOW")))
 	k.Refresh(context.Background())
 	c.PolicyFile = ""
 	again, _ := p.keep(c)
@@ -469,12 +433,12 @@ func TestRegistryIsShared(t *testing.T) {
 	p, ctx := newPlace(t), t.Context()
 	first, _ := p.keep(p.config())
 	other := p.config()
-	other.Store = p.open()
+	other.Store = p.db.Runtime()
 	second, _ := p.keep(other)
 	r := admin.New(admin.Config{Store: p.store, Owner: true})
 	by := access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "test"}}
 	for i, bot := range []string{"bot", "cat", "dog"} {
-		p.sql(`INSERT INTO agents (id, name) VALUES ($1, $1)`, bot)
+		p.db.Exec(`INSERT INTO agents (id, name) VALUES ($1, $1)`, bot)
 		agent := eventually(t, "the agent is known to both", func() bool {
 			_, a := first.Judge().Registry.Agents[bot]
 			_, b := second.Judge().Registry.Agents[bot]

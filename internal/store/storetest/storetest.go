@@ -1,0 +1,121 @@
+// Package storetest gives tests a migrated database of their own, in the roles in which Holdpoint uses one: the program's,
+// which may do what the migrations grant and no more, and the owner's, in which the commands add people and agents. It never
+// skips a test, and nothing of it is left after the test.
+package storetest
+
+import (
+	"cmp"
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"holdpoint/engine"
+	"holdpoint/engine/registry"
+	"holdpoint/internal/postgres/pgtest"
+	"holdpoint/internal/seal"
+	"holdpoint/internal/store"
+)
+
+// Database is of one test.
+type Database struct {
+	URL        string // of a superuser
+	RuntimeURL string // of a member of the runtime role
+	Sealer     *seal.Sealer
+	owner      *store.Store
+	t          testing.TB
+}
+
+// New makes a database with a data key of its own. The package's TestMain calls pgtest.Main.
+func New(t testing.TB) *Database {
+	t.Helper()
+	d := &Database{URL: pgtest.Migrated(t, store.Migrate), t: t}
+	key, err := seal.ParseKey(seal.NewKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Sealer, err = seal.New(key); err != nil {
+		t.Fatal(err)
+	}
+	d.Exec(`DO $$ BEGIN CREATE ROLE test_app LOGIN PASSWORD 'app' IN ROLE holdpoint_runtime;
+		EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`)
+	cfg, err := pgx.ParseConfig(d.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.RuntimeURL = pgtest.Server(t).URL("test_app", "app", cfg.Database)
+	return d
+}
+
+// Runtime opens the store as a program does.
+func (d *Database) Runtime() *store.Store { d.t.Helper(); return d.open(d.RuntimeURL, 24) }
+
+// Owner is the store as the commands have it.
+func (d *Database) Owner() *store.Store {
+	d.t.Helper()
+	if d.owner == nil {
+		d.owner = d.open(d.URL, 2)
+	}
+	return d.owner
+}
+
+func (d *Database) open(url string, conns int) *store.Store {
+	d.t.Helper()
+	s, err := store.Open(context.Background(), store.Config{URL: url, Sealer: d.Sealer, MaxConns: conns, Timeout: time.Minute})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(s.Close)
+	return s
+}
+
+// Connect connects to one of the database's URLs.
+func (d *Database) Connect(url string) *pgx.Conn {
+	d.t.Helper()
+	conn, err := pgx.Connect(context.Background(), url)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+// Exec runs SQL as a superuser, on a connection of its own.
+func (d *Database) Exec(sql string, args ...any) {
+	d.t.Helper()
+	conn, err := pgx.Connect(context.Background(), d.URL)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	if _, err := conn.Exec(context.Background(), sql, args...); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// Person adds somebody. Without an ID and identity they are new, without an address it is name@example.com.
+func (d *Database) Person(p engine.Person) engine.Person {
+	d.t.Helper()
+	p.ID = cmp.Or(p.ID, store.NewID("usr"))
+	p.Identity, p.Email = cmp.Or(p.Identity, p.ID), cmp.Or(p.Email, p.Name+"@example.com")
+	if err := d.Owner().People.Create(context.Background(), p, "x", Event()); err != nil {
+		d.t.Fatal(err)
+	}
+	return p
+}
+
+// Agent adds an agent, of basic trust.
+func (d *Database) Agent(id, name string, owner engine.Person) {
+	d.t.Helper()
+	a := registry.Agent{ID: id, Name: name, Owner: owner.Email, Trust: engine.Basic}
+	if err := d.Owner().Registry.RegisterAgent(context.Background(), a, nil, Event()); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// Event is one of an administrator's change.
+func Event() engine.Event {
+	return engine.Event{ID: uuid.NewString(), Type: engine.Admin, Outcome: engine.Allow, SafePayload: []byte(`{}`)}
+}
