@@ -166,7 +166,7 @@ func TestTrackersAreAskedByOutbound(t *testing.T) {
 // TestCommandsHoldNoSQL: SQL is the store's, and only "dev", which makes the
 // private cluster's roles, and migrations have any besides.
 func TestOnlyTheStoreTalksToPostgres(t *testing.T) {
-	allowed := []string{"holdpoint/internal/store", "holdpoint/internal/store/logtest", "holdpoint/internal/postgres", "holdpoint/internal/postgres/pgtest", "holdpoint/internal/devserver", "holdpoint/cmd/holdpoint"}
+	allowed := []string{"holdpoint/internal/store", "holdpoint/internal/store/logtest", "holdpoint/internal/store/storetest", "holdpoint/internal/postgres", "holdpoint/internal/postgres/pgtest", "holdpoint/internal/devserver", "holdpoint/cmd/holdpoint"}
 	for _, p := range listPackages(t) {
 		for _, imported := range p.Imports {
 			if strings.HasPrefix(imported, "github.com/jackc/pgx") && !slices.Contains(allowed, p.ImportPath) {
