@@ -29,11 +29,6 @@ var denials = []views.Option{
 	{Value: string(approval.Never), Label: "Never: it must not ask again"},
 }
 
-var denialWords = map[approval.Denial]string{
-	approval.NotNow: "not now", approval.WrongArgs: "wrong arguments",
-	approval.NeedsInfo: "needs more information", approval.Never: "never",
-}
-
 // card tells everything about an approval to the person p. full is whether the
 // whole of long arguments is to be shown, stopped the kill switch that stops
 // its agent, if one does.
@@ -214,26 +209,6 @@ func factsInOrder(facts []approval.Fact) []approval.Fact {
 	sorted := slices.Clone(facts)
 	slices.SortFunc(sorted, func(a, b approval.Fact) int { return int(a.Seq - b.Seq) })
 	return sorted
-}
-
-func voteWords(f approval.Fact) string {
-	switch {
-	case f.Kind == approval.BreakGlass && f.Details.Alone:
-		return "broke the glass, alone"
-	case f.Kind == approval.BreakGlass:
-		return "broke the glass"
-	case f.Yes && f.Details.Grant != "":
-		return "approved beforehand, by a standing grant"
-	case f.Yes && (len(f.Details.Constraints) > 0 || f.Details.ValidFor > 0):
-		return "approved with tighter terms"
-	}
-	if f.Yes {
-		return "approved"
-	}
-	if w := denialWords[f.Denial]; w != "" {
-		return "denied: " + w
-	}
-	return "denied"
 }
 
 func credential(by engine.Actor) string {

@@ -98,7 +98,7 @@ func votes(a approval.Approval, name func(string) string) []views.Vote {
 		if f.Kind != approval.Vote && f.Kind != approval.BreakGlass {
 			continue
 		}
-		v := views.Vote{Who: name(f.Actor.ID), Yes: f.Yes, What: voteWords(f), Comment: f.Comment, At: f.At}
+		v := views.Vote{Who: name(f.Actor.ID), Yes: f.Yes, What: f.Statement().Timeline, Comment: f.Comment, At: f.At}
 		if len(f.Via) > 0 {
 			v.For = name(f.Via[len(f.Via)-1])
 		}

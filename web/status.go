@@ -74,7 +74,7 @@ func ending(a approval.Approval, name func(string) string) string {
 	case approval.Denied:
 		if f, ok := a.Denial(); ok && !f.Yes {
 			if f.Kind == approval.Vote {
-				return strings.Replace(voteWords(f), "denied", "denied by "+name(f.Actor.ID), 1)
+				return strings.Replace(f.Statement().Timeline, "denied", "denied by "+name(f.Actor.ID), 1)
 			}
 			return "the requesting side said no"
 		}

@@ -83,59 +83,38 @@ func timeline(c gate.Card, agent string, name func(string) string) []views.Momen
 
 // describeFact says in words what somebody contributed.
 func describeFact(m *views.Moment, f approval.Fact, name func(string) string) {
-	m.Comment = f.Comment
+	m.What, m.Comment = f.Statement().Timeline, f.Comment
+	if f.Kind == approval.Vote || f.Kind == approval.BreakGlass || f.Giver() != "" {
+		m.Kind = yesNo(f.Yes)
+	}
 	if len(f.Via) > 0 {
 		m.Who += " for " + name(f.Via[len(f.Via)-1])
 	}
 	switch f.Kind {
-	case approval.Vote:
-		m.What, m.Kind = voteWords(f), yesNo(f.Yes)
 	case approval.Reply:
-		m.What, m.Kind = f.Giver().Says(f.Yes).Timeline, yesNo(f.Yes)
 		if len(f.Details.Supplied) > 0 {
 			m.What += ", and supplied " + list(f.Details.Supplied)
 		}
-	case approval.Comment:
-		m.What = "commented"
-	case approval.Question:
-		m.What = "asked the requesting side"
-	case approval.Information:
-		m.What = "answered the question"
-	case approval.Claim:
-		m.What = "took it on"
-	case approval.Unclaim:
-		m.What = "gave it back"
 	case approval.Extend:
 		m.What = "gave it " + brief(time.Duration(f.Details.By)) + " more"
 	case approval.Edit:
-		m.What = "changed the arguments"
 		if len(f.Details.Changed) > 0 {
 			m.What = "changed " + list(f.Details.Changed)
 		}
 		m.Detail = []string{"Earlier votes count no more."}
-	case approval.Reopen:
-		m.What = "asks anew: the rules ask for more than before"
-	case approval.Escalate:
-		m.What = "found that nobody could decide, and asked those of the escalation at once"
-	case approval.BreakGlass:
-		m.What, m.Kind = voteWords(f), "yes"
 	case approval.Verification:
-		m.What, m.Kind = f.Giver().Says(f.Yes).Timeline, yesNo(f.Yes)
 		if p := f.Details.Proof; f.Yes && p != nil && methodWords[p.Method] != "" {
 			m.What += ", by " + methodWords[p.Method]
 		}
 	case approval.TicketLink:
-		m.What = "attached a ticket"
 		if t := f.Details.Ticket; t != nil {
 			m.What = "attached the ticket " + t.Ref
 		}
 	case approval.TicketCheck:
-		m.What, m.Kind = f.Giver().Says(f.Yes).Timeline, yesNo(f.Yes)
 		if t := f.Details.Ticket; t != nil && t.Message != "" {
 			m.Detail = []string{t.Message}
 		}
-	case approval.Cancel:
-		m.What = "took the call back"
+	default:
 	}
 }
 

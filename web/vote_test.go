@@ -54,7 +54,7 @@ func TestDeny(t *testing.T) {
 		form := ballotFor(card, "deny")
 		form.Set("kind", kind)
 		c.do("POST", "/approvals/apr_"+kind+"/votes", form).want(t, http.StatusSeeOther)
-		c.get("/approvals/apr_"+kind).want(t, http.StatusOK, `data-status="denied"`, "Denied by Ada Lovelace: "+denialWords[approval.Denial(kind)])
+		c.get("/approvals/apr_"+kind).want(t, http.StatusOK, `data-status="denied"`, "Denied by Ada Lovelace: "+approval.Denial(kind).Text())
 	}
 	first := regexp.MustCompile(`<option value="([^"]+)"`).FindStringSubmatch(c.do("GET", "/approvals/"+c.m.add("apr_new", "x", `{}`, nil).Approval.ID, nil).body)
 	if first == nil || !approval.Denial(first[1]).Valid() {

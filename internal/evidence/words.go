@@ -61,10 +61,6 @@ func outcomeWords(x approval.Execution) string {
 	return "failed or never ran"
 }
 
-var denialWords = map[approval.Denial]string{
-	approval.NotNow: "not now", approval.WrongArgs: "wrong arguments", approval.NeedsInfo: "needs more information", approval.Never: "never",
-}
-
 var methodWords = map[string]string{
 	"totp": "with a one-time code", "passkey": "with a passkey", "password": "with a password",
 }
@@ -72,49 +68,18 @@ var methodWords = map[string]string{
 // factWords says what somebody contributed, and which way it points: "yes", "no"
 // or "".
 func factWords(f approval.Fact) (what, kind string) {
-	switch f.Kind {
-	case approval.Vote:
-		switch {
-		case f.Yes && f.Details.Grant != "":
-			return "approved it beforehand, by the standing grant " + f.Details.Grant + ".", "yes"
-		case f.Yes:
-			return "approved it.", "yes"
-		}
-		return "denied it: " + or(denialWords[f.Denial], string(f.Denial)) + ".", "no"
-	case approval.Reply, approval.TicketCheck, approval.Verification:
-		return f.Giver().Says(f.Yes).Pack, map[bool]string{true: "yes", false: "no"}[f.Yes]
-	case approval.Cancel:
-		return "took the call back.", "no"
-	case approval.TicketLink:
-		return "attached a ticket.", ""
-	case approval.Question:
-		return "asked the requesting side a question.", ""
-	case approval.Information:
-		return "answered the question.", ""
-	case approval.Comment:
-		return "commented.", ""
-	case approval.Claim:
-		return "took it on.", ""
-	case approval.Unclaim:
-		return "gave it back.", ""
-	case approval.Extend:
-		return "gave it more time: " + time.Duration(f.Details.By).String() + ".", ""
-	case approval.Escalate:
-		return "found that nobody could decide, and asked those of the escalation.", ""
-	case approval.Edit:
-		if len(f.Details.Changed) > 0 {
-			return "changed the arguments: " + strings.Join(f.Details.Changed, ", ") + ".", ""
-		}
-		return "changed the arguments.", ""
-	case approval.Reopen:
-		return "asked anew, because the rules had come to ask for more.", ""
-	case approval.BreakGlass:
-		if f.Details.Alone {
-			return "broke the glass, alone.", "yes"
-		}
-		return "broke the glass.", "yes"
+	what = or(f.Statement().Pack, words(string(f.Kind))+".")
+	switch {
+	case f.Kind == approval.Cancel:
+		kind = "no"
+	case f.Kind == approval.Vote || f.Kind == approval.BreakGlass || f.Giver() != "":
+		kind = map[bool]string{true: "yes", false: "no"}[f.Yes]
+	case f.Kind == approval.Extend:
+		what = "gave it more time: " + time.Duration(f.Details.By).String() + "."
+	case f.Kind == approval.Edit && len(f.Details.Changed) > 0:
+		what = "changed the arguments: " + strings.Join(f.Details.Changed, ", ") + "."
 	}
-	return words(string(f.Kind)) + ".", ""
+	return what, kind
 }
 
 // detailWords says what a fact tells beside that.

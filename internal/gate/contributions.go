@@ -268,7 +268,7 @@ func (g *Contributions) contribute(ctx context.Context, id string, once *access.
 				}
 			}
 			e := event(c)
-			e.Reasons = []engine.Reason{factReason(f)}
+			e.Reasons = []engine.Reason{f.Statement().Reason}
 			if e.SafePayload, err = factPayload(c); err != nil {
 				return none, err
 			}
@@ -378,35 +378,6 @@ func factPayload(c *store.Change) (json.RawMessage, error) {
 		return nil, fmt.Errorf("encode the payload of a fact: %w", err)
 	}
 	return encoded, nil
-}
-
-// factReason is that of a fact's event.
-func factReason(f approval.Fact) engine.Reason {
-	if f.Kind == approval.Reply && f.Yes && f.Actor.Kind == engine.HumanActor {
-		return engine.Reason{Code: "ANSWER_CONFIRMED", Message: "A person supplied what was asked for."}
-	}
-	if giver := f.Giver(); giver != "" {
-		return giver.Says(f.Yes).Reason
-	}
-	yes, no := map[approval.FactKind]engine.Reason{
-		approval.Vote:       {Code: "VOTE_APPROVE", Message: "Approved by a reviewer."},
-		approval.BreakGlass: {Code: "BREAK_GLASS", Message: "Somebody broke the glass: the call is to run in an emergency."},
-	}, map[approval.FactKind]engine.Reason{
-		approval.Vote:        {Code: "VOTE_DENY", Message: "Denied by a reviewer: " + string(f.Denial) + "."},
-		approval.TicketLink:  {Code: "TICKET_ATTACHED", Message: "A ticket was attached."},
-		approval.Cancel:      {Code: "CANCEL", Message: "The requesting side took the call back."},
-		approval.Question:    {Code: "QUESTION", Message: "A reviewer asks for more information."},
-		approval.Information: {Code: "INFORMATION", Message: "The requesting side answered the question."},
-		approval.Comment:     {Code: "COMMENT", Message: "Somebody commented on it."},
-		approval.Claim:       {Code: "CLAIM", Message: "A reviewer took it on."},
-		approval.Unclaim:     {Code: "UNCLAIM", Message: "A reviewer gave it back."},
-		approval.Extend:      {Code: "EXTEND", Message: "It was given more time."},
-		approval.Edit:        {Code: "EDIT", Message: "A reviewer changed the arguments; what was said before counts no more."},
-	}
-	if f.Yes {
-		return yes[f.Kind]
-	}
-	return no[f.Kind]
 }
 
 // voter is a person's standing.

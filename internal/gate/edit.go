@@ -60,7 +60,7 @@ func (g *Contributions) Edit(ctx context.Context, r EditRequest, once *access.On
 		}
 		e := event(c)
 		e.Outcome, e.Requirements = c.Approval.Decision.Outcome, approval.PayloadRequirements(edited.Requirements)
-		e.Reasons = []engine.Reason{factReason(f)}
+		e.Reasons = []engine.Reason{f.Statement().Reason}
 		if e.SafePayload, err = json.Marshal(fact.EditionPayload(c.Approval.Plan)); err != nil {
 			return none, fmt.Errorf("encode the payload of an edit: %w", err)
 		}

@@ -25,8 +25,7 @@ func (s *Settler) support(ctx context.Context, c *store.Change) error {
 		if approval.Admit(c.Approval.Plan, c.Approval.Facts, f, c.Now) != nil {
 			continue
 		}
-		reason := engine.Reason{Code: "VOTE_BY_GRANT", Message: "Approved beforehand, by the standing grant " + f.Details.Grant + "."}
-		if err := addFact(s.Sealer, c, f, engine.Voted, reason); err != nil {
+		if err := addFact(s.Sealer, c, f, engine.Voted); err != nil {
 			return err
 		}
 	}
@@ -43,8 +42,7 @@ func (s *Settler) support(ctx context.Context, c *store.Change) error {
 	// Nobody is left who could decide: others may, at once. It never approves.
 	f := approval.Fact{Kind: approval.Escalate, Actor: settlerActor}
 	if approval.Admit(c.Approval.Plan, c.Approval.Facts, f, c.Now) == nil {
-		reason := engine.Reason{Code: "NOBODY_ELIGIBLE", Message: "Nobody is left who may decide at this stage, so those whom it escalates to may at once."}
-		if err := addFact(s.Sealer, c, f, engine.Escalated, reason); err != nil {
+		if err := addFact(s.Sealer, c, f, engine.Escalated); err != nil {
 			return err
 		}
 	}
@@ -57,12 +55,12 @@ func (s *Settler) support(ctx context.Context, c *store.Change) error {
 }
 
 // addFact adds a fact, and its event.
-func addFact(s *seal.Sealer, c *store.Change, f approval.Fact, kind engine.EventType, why engine.Reason) error {
+func addFact(s *seal.Sealer, c *store.Change, f approval.Fact, kind engine.EventType) error {
 	if err := c.AddFact(f); err != nil {
 		return err
 	}
 	e := ApprovalEvent(s, kind, c.Approval.Decision.Outcome, c.Approval, f.Actor, "")
-	e.Reasons = []engine.Reason{why}
+	e.Reasons = []engine.Reason{f.Statement().Reason}
 	var err error
 	if e.SafePayload, err = factPayload(c); err != nil {
 		return err

@@ -104,12 +104,8 @@ func (t *TicketChecker) add(c *store.Change, seq int64, found approval.Ticket) e
 	if approval.Admit(c.Approval.Plan, c.Approval.Facts, f, c.Now) != nil {
 		return errTicketMoved
 	}
-	why := engine.Reason{Code: "TICKET_VALIDATED", Message: "The ticket was found to cover the call."}
-	if !f.Yes {
-		why = engine.Reason{Code: "TICKET_REJECTED", Message: "The ticket does not cover the call (" + found.Code + "): " + found.Message}
-	}
 	deadline := c.Approval.State.Deadline
-	if err := addFact(t.Sealer, c, f, engine.Ticketed, why); err != nil {
+	if err := addFact(t.Sealer, c, f, engine.Ticketed); err != nil {
 		return err
 	}
 	if !c.Now.Before(deadline) {
