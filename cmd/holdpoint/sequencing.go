@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -37,7 +35,7 @@ func floors(cfg config.Config, log *slog.Logger) []auditlog.Floor {
 // log is behind what is kept of it.
 func newSequencer(ctx context.Context, cfg config.Config, s *store.Store, log *slog.Logger) (*auditlog.Sequencer, error) {
 	q := &auditlog.Sequencer{Store: s, Keys: cfg.LogKeys, Floors: floors(cfg, log), Logger: log}
-	return q, behind(cfg, q.Check(ctx))
+	return q, auditlog.RefuseStart(q.Check(ctx), cfg.LogFloorFile)
 }
 
 // newWitnessing makes what has witnesses sign the log; nil for no witnesses.
@@ -53,27 +51,13 @@ func newWitnessing(cfg config.Config, s *store.Store, log *slog.Logger) *auditlo
 	return w
 }
 
-// behind says what to do about a database that is behind its log's floor, or
-// about a floor that cannot be read.
-func behind(cfg config.Config, err error) error {
-	if err == nil || errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.Canceled) {
-		return err
-	}
-	if !errors.Is(err, auditlog.ErrBehind) {
-		return fmt.Errorf("%w.\nNothing was started, and nothing was changed. Find out what has happened to %s before you move it away: "+
-			"it is what shows that the database was rewritten, or restored from an older copy", err, cfg.LogFloorFile)
-	}
-	return fmt.Errorf("%w.\nNothing was started, and nothing was changed. Restore the newest copy of the database and keep this one for whoever investigates.\n"+
-		"If the events are lost for good, say so where it will be found, then move %s away: the log goes on from what the database has, and every older checkpoint will show the break", err, cfg.LogFloorFile)
-}
-
 // checkFloor refuses a database whose log is behind the floor, for a process that
 // has not the log's key.
 func checkFloor(ctx context.Context, cfg config.Config, s *store.Store) error {
 	if cfg.LogFloorFile == "" {
 		return nil
 	}
-	return behind(cfg, auditlog.CheckFloor(ctx, s, floor.File{Path: cfg.LogFloorFile}))
+	return auditlog.RefuseStart(auditlog.CheckFloor(ctx, s, floor.File{Path: cfg.LogFloorFile}), cfg.LogFloorFile)
 }
 
 // kept reads the checkpoint that the floor's file keeps; nil without such a file.

@@ -186,6 +186,20 @@ func CheckFloor(ctx context.Context, s *store.Store, floor Floor) error {
 	return check(ctx, s, c)
 }
 
+// RefuseStart adds to an error of Check or CheckFloor what to do about it, for a
+// process that does not start because of it. An outage comes back as it is.
+func RefuseStart(err error, floorFile string) error {
+	if err == nil || errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	if !errors.Is(err, ErrBehind) {
+		return fmt.Errorf("%w.\nNothing was started, and nothing was changed. Find out what has happened to %s before you move it away: "+
+			"it is what shows that the database was rewritten, or restored from an older copy", err, floorFile)
+	}
+	return fmt.Errorf("%w.\nNothing was started, and nothing was changed. Restore the newest copy of the database and keep this one for whoever investigates.\n"+
+		"If the events are lost for good, say so where it will be found, then move %s away: the log goes on from what the database has, and every older checkpoint will show the break", err, floorFile)
+}
+
 // CheckSigned looks at the checkpoint that is served: whether there is one with
 // enough witnesses, and whether the keys that are shown, if any, verify it.
 func CheckSigned(ctx context.Context, s *store.Store, witnesses int, keys []string) error {
