@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"html"
-	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -244,27 +243,7 @@ func (c *canaries) afterwards(t *testing.T, d *dev, ids []string) {
 		t.Errorf("%d events tell of %d erasures", told, len(list.Erasures))
 	}
 	d.check(t)
-	if err := d.program.stop(); err != nil {
-		t.Fatal(err)
-	}
-	files := 0
-	err := filepath.WalkDir(filepath.Dir(d.dir), func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		files++
-		if found := c.hunts["secret"].in(data); found != nil {
-			t.Errorf("the file %s holds the secret: %q", path, found)
-		}
-		return nil
-	})
-	if err != nil || files < 100 {
-		t.Errorf("looked at %d files: %v", files, err)
-	}
+	d.cleanFiles(t, c.hunts["secret"].in)
 }
 
 // wholeLog is the log in a format.

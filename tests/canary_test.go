@@ -59,6 +59,32 @@ func TestDisguises(t *testing.T) {
 	}
 }
 
+// cleanFiles stops the program, and looks for what must not be there in every file that it leaves.
+func (d *dev) cleanFiles(t *testing.T, find func(data []byte) []string) {
+	t.Helper()
+	if err := d.program.stop(); err != nil {
+		t.Fatal(err)
+	}
+	files := 0
+	err := filepath.WalkDir(filepath.Dir(d.dir), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		files++
+		if found := find(data); found != nil {
+			t.Errorf("the file %s holds the canary: %q", path, found)
+		}
+		return nil
+	})
+	if err != nil || files < 100 {
+		t.Errorf("looked at %d files: %v", files, err)
+	}
+}
+
 // TestCanaryIsNowhere: an argument goes through everything that can happen to a
 // call, and afterwards it is in the encrypted column and nowhere else: not in
 // any table of ours or Temporal's, nor in any file, log, metric or event.
@@ -147,27 +173,7 @@ func TestCanaryIsNowhere(t *testing.T) {
 	}
 	t.Logf("%d tables are clean", tables)
 	d.check(t)
-	if err := d.program.stop(); err != nil {
-		t.Fatal(err)
-	}
-	files := 0
-	err := filepath.WalkDir(filepath.Dir(d.dir), func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		files++
-		if found := find(forms, data); found != nil {
-			t.Errorf("the file %s holds the argument %q", path, found)
-		}
-		return nil
-	})
-	if err != nil || files < 100 {
-		t.Errorf("looked at %d files: %v", files, err)
-	}
+	d.cleanFiles(t, func(data []byte) []string { return find(forms, data) })
 	if log := d.program.text(); !strings.Contains(log, "level=DEBUG") {
 		t.Error("the log has no debug lines: nothing was proven of it")
 	}

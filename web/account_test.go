@@ -11,15 +11,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/pquerna/otp"
 	"github.com/pquerna/otp/hotp"
 
 	"holdpoint/engine"
 	"holdpoint/internal/identity"
 	"holdpoint/internal/postgres/pgtest"
-	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
+	"holdpoint/internal/store/storetest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
@@ -62,20 +61,7 @@ const horse = "correct horse"
 
 func startTestServer(t *testing.T) *testServer {
 	t.Helper()
-	ctx, at := t.Context(), pgtest.Migrated(t, store.Migrate)
-	key, err := seal.ParseKey(seal.NewKey())
-	if err != nil {
-		t.Fatal(err)
-	}
-	sealer, err := seal.New(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := store.Open(ctx, store.Config{URL: at, Sealer: sealer, Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
+	s := storetest.New(t).Owner()
 	f, err := identity.NewFactors(s, "https://console.example.com")
 	if err != nil {
 		t.Fatal(err)
@@ -84,10 +70,6 @@ func startTestServer(t *testing.T) *testServer {
 	return &testServer{store: s, factors: f, client: start(t, func(c *Config) {
 		c.SignIn, c.SecondStep, c.Factors, c.Sessions = in, in, f, kept{s}
 	})}
-}
-
-func adminEvent() engine.Event {
-	return engine.Event{ID: uuid.NewString(), Type: engine.Admin, Outcome: engine.Allow, SafePayload: []byte(`{}`)}
 }
 
 // person adds somebody, with an authenticator app if app is.
@@ -99,12 +81,12 @@ func (h *testServer) person(name string, app bool) (email, secret string) {
 	}
 	p := engine.Person{ID: store.NewID("usr"), Email: name + "@example.com", Name: name, Roles: []string{"reviewer"}}
 	p.Identity = p.ID
-	if err := h.store.People.Create(h.t.Context(), p, hash, adminEvent()); err != nil {
+	if err := h.store.People.Create(h.t.Context(), p, hash, storetest.Event()); err != nil {
 		h.t.Fatal(err)
 	}
 	if app {
 		secret = identity.NewTOTPSecret()
-		if err := identity.RestoreTOTP(h.t.Context(), h.store, p.ID, secret, adminEvent()); err != nil {
+		if err := identity.RestoreTOTP(h.t.Context(), h.store, p.ID, secret, storetest.Event()); err != nil {
 			h.t.Fatal(err)
 		}
 	}

@@ -15,8 +15,6 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"holdpoint/internal/devserver"
-	"holdpoint/internal/postgres/pgtest"
 	"holdpoint/workflows"
 )
 
@@ -124,17 +122,7 @@ func TestRecordNotifications(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	pgtest.Database(t)
-	server, err := devserver.Start(ctx, devserver.Config{PostgresURL: pgtest.Server(t).SuperuserURL("postgres"), Database: "record", VisibilityDatabase: "record_visibility", Namespace: "holdpoint"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Stop()
-	c, err := client.DialContext(ctx, client.Options{HostPort: server.Address(), Namespace: "holdpoint", Logger: silent, Identity: "recorder"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := recorder(ctx, t)
 	again, done := workflows.DeliverResult{RetryIn: 20 * time.Millisecond}, workflows.DeliverResult{Done: true}
 	for name, d := range map[string]*deliverer{
 		"v1-notification-sent":    {answers: []workflows.DeliverResult{done}},

@@ -129,6 +129,23 @@ func histories() map[string]*recorded {
 	}
 }
 
+// recorder is a client of a real Temporal server.
+func recorder(ctx context.Context, t *testing.T) client.Client {
+	t.Helper()
+	pgtest.Database(t)
+	server, err := devserver.Start(ctx, devserver.Config{PostgresURL: pgtest.Server(t).SuperuserURL("postgres"), Database: "record", VisibilityDatabase: "record_visibility", Namespace: "holdpoint"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Stop)
+	c, err := client.DialContext(ctx, client.Options{HostPort: server.Address(), Namespace: "holdpoint", Logger: silent, Identity: "recorder"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
 // TestRecord records histories with -record: those of this version that are not
 // there yet. Those of former versions can be recorded no more.
 func TestRecord(t *testing.T) {
@@ -137,17 +154,7 @@ func TestRecord(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	pgtest.Database(t)
-	server, err := devserver.Start(ctx, devserver.Config{PostgresURL: pgtest.Server(t).SuperuserURL("postgres"), Database: "record", VisibilityDatabase: "record_visibility", Namespace: "holdpoint"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Stop()
-	c, err := client.DialContext(ctx, client.Options{HostPort: server.Address(), Namespace: "holdpoint", Logger: silent, Identity: "recorder"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := recorder(ctx, t)
 	for what, r := range histories() {
 		name := fmt.Sprintf("v%d-%s", workflows.Version, what)
 		if _, err := os.Stat(fileOf(name)); err == nil {

@@ -5,23 +5,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/pquerna/otp"
 	"github.com/pquerna/otp/hotp"
 	"pgregory.net/rapid"
 
 	"holdpoint/engine"
 	"holdpoint/internal/access"
-	"holdpoint/internal/postgres/pgtest"
-	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
+	"holdpoint/internal/store/storetest"
 )
 
 func factors(t *testing.T, s *store.Store) *Factors {
@@ -36,41 +33,15 @@ func factors(t *testing.T, s *store.Store) *Factors {
 // scene is a database with people in it, and what the runtime role may do there.
 type scene struct {
 	t     *testing.T
-	url   string
+	db    *storetest.Database
 	owner *store.Store
 	f     *Factors
 }
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	ctx := t.Context()
-	sc := &scene{t: t, url: pgtest.Migrated(t, store.Migrate)}
-	key, err := seal.ParseKey(seal.NewKey())
-	if err != nil {
-		t.Fatal(err)
-	}
-	sealer, err := seal.New(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u, err := url.Parse(sc.url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	open := func(url string) *store.Store {
-		s, err := store.Open(ctx, store.Config{URL: url, Sealer: sealer, Timeout: time.Minute})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(s.Close)
-		return s
-	}
-	sc.owner = open(sc.url)
-	q := u.Query()
-	q.Set("role", "holdpoint_runtime")
-	u.RawQuery = q.Encode()
-	sc.f = factors(t, open(u.String()))
-	return sc
+	db := storetest.New(t)
+	return &scene{t: t, db: db, owner: db.Owner(), f: factors(t, db.Runtime())}
 }
 
 // person is somebody new who has just proved who they are by password.
@@ -82,7 +53,7 @@ func (sc *scene) person(name string) engine.Person {
 	}
 	p := engine.Person{ID: store.NewID("usr"), Email: strings.ToLower(name) + "@example.com", Name: name, Roles: []string{"reviewer"}}
 	p.Identity = p.ID
-	if err := sc.owner.People.Create(sc.t.Context(), p, hash, changed()); err != nil {
+	if err := sc.owner.People.Create(sc.t.Context(), p, hash, storetest.Event()); err != nil {
 		sc.t.Fatal(err)
 	}
 	return sc.by(p, Password)
@@ -97,19 +68,6 @@ func (sc *scene) by(p engine.Person, m Method) engine.Person {
 	}
 	p.VerifiedAt, p.VerifiedBy = now, m
 	return p
-}
-
-// exec changes the database behind the program's back.
-func (sc *scene) exec(sql string, args ...any) {
-	sc.t.Helper()
-	conn, err := pgx.Connect(sc.t.Context(), sc.url)
-	if err != nil {
-		sc.t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(context.Background()) }()
-	if _, err := conn.Exec(sc.t.Context(), sql, args...); err != nil {
-		sc.t.Fatal(err)
-	}
 }
 
 // codeAt is the code of a secret so many steps from now.
@@ -130,7 +88,7 @@ func (sc *scene) codeAt(secret string, steps int64) string {
 func (sc *scene) withTOTP(p engine.Person) (engine.Person, string) {
 	sc.t.Helper()
 	secret := NewTOTPSecret()
-	if err := RestoreTOTP(sc.t.Context(), sc.owner, p.ID, secret, changed()); err != nil {
+	if err := RestoreTOTP(sc.t.Context(), sc.owner, p.ID, secret, storetest.Event()); err != nil {
 		sc.t.Fatal(err)
 	}
 	return sc.by(p, TOTP), secret
@@ -321,7 +279,7 @@ func TestEnrolmentExpires(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sc.exec(`UPDATE totp_factors SET created_at = created_at - interval '16 minutes'`)
+	sc.db.Exec(`UPDATE totp_factors SET created_at = created_at - interval '16 minutes'`)
 	if got := refusal(t, sc.f.ConfirmTOTP(t.Context(), p, sc.codeAt(e.Secret, 0))); got != "not_enrolling" {
 		t.Errorf("after 16 minutes: %q", got)
 	}
@@ -366,7 +324,7 @@ func TestTOTPAttacks(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := sc.owner.People.Disable(ctx, p.Email, changed()); err != nil {
+	if err := sc.owner.People.Disable(ctx, p.Email, storetest.Event()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.Verify(ctx, p, ForSession, "", Proof{Code: code}); refusal(t, err) != "verification_failed" {
@@ -442,7 +400,7 @@ func TestBruteForce(t *testing.T) {
 	if _, err := f.Verify(ctx, p, ForSession, "", Proof{Assertion: a.get(c.PublicKey), ChallengeID: c.ChallengeID}); err != nil {
 		t.Errorf("a passkey meanwhile: %v", err)
 	}
-	sc.exec(`UPDATE proof_attempts SET at = at - interval '15 minutes'`)
+	sc.db.Exec(`UPDATE proof_attempts SET at = at - interval '15 minutes'`)
 	if _, err := f.Verify(ctx, p, ForSession, "", Proof{Code: next}); err != nil {
 		t.Errorf("after the time has passed: %v", err)
 	}
@@ -562,12 +520,12 @@ func TestSignInWithASecondFactor(t *testing.T) {
 			t.Errorf("%s: %q", name, refused)
 		}
 	}
-	sc.exec(`UPDATE challenges SET created_at = created_at - interval '5 minutes', expires_at = expires_at - interval '5 minutes'`)
+	sc.db.Exec(`UPDATE challenges SET created_at = created_at - interval '5 minutes', expires_at = expires_at - interval '5 minutes'`)
 	if _, refused := finish(other, Proof{Code: sc.codeAt(secret, 1)}); refused != "sign_in_over" {
 		t.Errorf("after five minutes: %q", refused)
 	}
 	_, pending, _ = signIn("correct horse", "")
-	if _, err := sc.owner.Factors.Reset(ctx, p.Email, changed()); err != nil {
+	if _, err := sc.owner.Factors.Reset(ctx, p.Email, storetest.Event()); err != nil {
 		t.Fatal(err)
 	}
 	if _, refused := finish(pending, Proof{Code: sc.codeAt(secret, 1)}); refused != "sign_in_over" {

@@ -7,41 +7,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 
 	"holdpoint/engine"
 	"holdpoint/engine/registry"
 	"holdpoint/internal/access"
 	"holdpoint/internal/postgres/pgtest"
-	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
+	"holdpoint/internal/store/storetest"
 )
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
-
-func open(t *testing.T) *store.Store {
-	t.Helper()
-	ctx := context.Background()
-	url := pgtest.Migrated(t, store.Migrate)
-	key, err := seal.ParseKey(seal.NewKey())
-	if err != nil {
-		t.Fatal(err)
-	}
-	sealer, err := seal.New(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := store.Open(ctx, store.Config{URL: url, Sealer: sealer, Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
-	return s
-}
-
-func changed() engine.Event {
-	return engine.Event{ID: uuid.NewString(), Type: engine.Admin, Outcome: engine.Allow, SafePayload: []byte(`{}`)}
-}
 
 func TestPasswords(t *testing.T) {
 	hash, err := HashPassword("correct horse")
@@ -72,17 +47,17 @@ func TestPasswords(t *testing.T) {
 }
 
 func TestKeys(t *testing.T) {
-	s := open(t)
+	s := storetest.New(t).Owner()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if err := s.Registry.RegisterAgent(ctx, registry.Agent{ID: "bot", Name: "Bot"}, nil, changed()); err != nil {
+	if err := s.Registry.RegisterAgent(ctx, registry.Agent{ID: "bot", Name: "Bot"}, nil, storetest.Event()); err != nil {
 		t.Fatal(err)
 	}
 	key, text, err := NewKey("bot", access.RuntimeKey)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Keys.Create(ctx, key, changed()); err != nil {
+	if err := s.Keys.Create(ctx, key, storetest.Event()); err != nil {
 		t.Fatal(err)
 	}
 	keys := NewKeys(ctx, s)
@@ -107,7 +82,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
-	if err := s.Keys.Revoke(ctx, key.ID, changed()); err != nil {
+	if err := s.Keys.Revoke(ctx, key.ID, storetest.Event()); err != nil {
 		t.Fatal(err)
 	}
 	// At once by the database's word, and after a moment without it.
@@ -127,7 +102,7 @@ func TestKeys(t *testing.T) {
 }
 
 func TestSignIn(t *testing.T) {
-	s := open(t)
+	s := storetest.New(t).Owner()
 	ctx := context.Background()
 	hash, err := HashPassword("correct horse")
 	if err != nil {
@@ -135,7 +110,7 @@ func TestSignIn(t *testing.T) {
 	}
 	p := engine.Person{ID: store.NewID("usr"), Email: "ada@example.com", Name: "Ada", Roles: []string{"reviewer"}}
 	p.Identity = p.ID
-	if err := s.People.Create(ctx, p, hash, changed()); err != nil {
+	if err := s.People.Create(ctx, p, hash, storetest.Event()); err != nil {
 		t.Fatal(err)
 	}
 	in := NewSignIn(factors(t, s))
@@ -170,7 +145,7 @@ func TestSignIn(t *testing.T) {
 	if got := code("ada@example.com", "correct horse", "192.0.2.2"); got != "" {
 		t.Errorf("from elsewhere: %q; a stranger must not lock Ada out", got)
 	}
-	if err := s.People.Disable(ctx, "ada@example.com", changed()); err != nil {
+	if err := s.People.Disable(ctx, "ada@example.com", storetest.Event()); err != nil {
 		t.Fatal(err)
 	}
 	if got := code("ada@example.com", "correct horse", "192.0.2.3"); got != "wrong_credentials" {

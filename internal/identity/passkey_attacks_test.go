@@ -101,7 +101,7 @@ func TestPasskeyAttacks(t *testing.T) {
 		},
 		"expired": func(*authenticator) (Ceremony, []byte) {
 			c := begin(ada, ForApproval, bound)
-			sc.exec(`UPDATE challenges SET created_at = created_at - interval '5 minutes', expires_at = expires_at - interval '5 minutes'`)
+			sc.db.Exec(`UPDATE challenges SET created_at = created_at - interval '5 minutes', expires_at = expires_at - interval '5 minutes'`)
 			return c, nil
 		},
 		"no JSON": func(*authenticator) (Ceremony, []byte) { return begin(ada, ForApproval, bound), []byte(`{`) },

@@ -50,20 +50,20 @@ func New(t testing.TB) *Database {
 }
 
 // Runtime opens the store as a program does.
-func (d *Database) Runtime() *store.Store { d.t.Helper(); return d.open(d.RuntimeURL, 24) }
+func (d *Database) Runtime() *store.Store { d.t.Helper(); return d.open(d.RuntimeURL) }
 
 // Owner is the store as the commands have it.
 func (d *Database) Owner() *store.Store {
 	d.t.Helper()
 	if d.owner == nil {
-		d.owner = d.open(d.URL, 2)
+		d.owner = d.open(d.URL)
 	}
 	return d.owner
 }
 
-func (d *Database) open(url string, conns int) *store.Store {
+func (d *Database) open(url string) *store.Store {
 	d.t.Helper()
-	s, err := store.Open(context.Background(), store.Config{URL: url, Sealer: d.Sealer, MaxConns: conns, Timeout: time.Minute})
+	s, err := store.Open(context.Background(), store.Config{URL: url, Sealer: d.Sealer, MaxConns: 24, Timeout: time.Minute})
 	if err != nil {
 		d.t.Fatal(err)
 	}
