@@ -1,0 +1,81 @@
+package confusable
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// prototype says that a character is drawn like a text.
+type prototype struct {
+	of rune
+	is string
+}
+
+// Skeleton is what a text is drawn like: two texts that look the same have one
+// skeleton (UTS #39, section 4). It is for comparing, not for showing: "paypal"
+// and "modern" have other skeletons than themselves.
+func Skeleton(text string) string {
+	var b strings.Builder
+	for _, c := range norm.NFD.String(text) {
+		if ignorable(c) {
+			continue
+		}
+		if is, ok := prototypeOf(c); ok {
+			b.WriteString(is)
+		} else {
+			b.WriteRune(c)
+		}
+	}
+	return norm.NFD.String(b.String())
+}
+
+// Twin is the ASCII text that a character beyond ASCII is drawn like; "" when it
+// is drawn like none.
+func Twin(c rune) string {
+	if c < utf8.RuneSelf {
+		return ""
+	}
+	is, _ := prototypeOf(c)
+	if !isASCII(is) {
+		return ""
+	}
+	return is
+}
+
+func prototypeOf(c rune) (string, bool) {
+	i, found := slices.BinarySearchFunc(prototypes[:], c, func(p prototype, c rune) int { return cmp.Compare(p.of, c) })
+	if !found {
+		return "", false
+	}
+	return prototypes[i].is, true
+}
+
+// ignorable reports whether a character is Default_Ignorable_Code_Point: nothing is
+// drawn for it.
+func ignorable(c rune) bool {
+	switch {
+	case c < 0xAD:
+		return false
+	case c >= 0xE0000 && c <= 0xE0FFF:
+		return true
+	case c >= 0xFFF9 && c <= 0xFFFB, c >= 0x13430 && c <= 0x13440:
+		return false
+	case unicode.In(c, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector):
+		return true
+	}
+	return unicode.Is(unicode.Cf, c) && !unicode.Is(unicode.Prepended_Concatenation_Mark, c)
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
