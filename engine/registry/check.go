@@ -148,8 +148,13 @@ func (s *Snapshot) tool(c Claim) []engine.Finding {
 	t, ok := s.Tools[c.Tool]
 	var found []engine.Finding
 	switch {
-	case !ok && s.Settings.OnlyRegisteredTools:
-		found = append(found, finding(ToolUnknown, "The tool is not registered."))
+	case !ok:
+		if s.Settings.OnlyRegisteredTools {
+			found = append(found, finding(ToolUnknown, "The tool is not registered."))
+		}
+		if known, alike := s.lookalike(c.Tool); alike {
+			found = append(found, finding(ToolLookalike, fmt.Sprintf("The tool is not registered, and its name looks like that of the registered tool %q.", known)))
+		}
 	case t.RevokedAt != nil:
 		found = append(found, finding(ToolRevoked, "The tool's registration has been revoked."))
 	}

@@ -9,6 +9,7 @@ package registry
 import (
 	"crypto/ed25519"
 	"encoding/json"
+	"sync"
 	"time"
 
 	"holdpoint/engine"
@@ -31,6 +32,7 @@ const (
 	ToolUnknown     = "TOOL_UNREGISTERED"
 	BadProvenance   = "PROVENANCE_FAILED"
 	UnverifiedMCP   = "UNVERIFIED_MCP_TOOL"
+	ToolLookalike   = "TOOL_NAME_LOOKALIKE"
 	ClaimOverridden = "claim_overridden"
 )
 
@@ -123,6 +125,9 @@ type Snapshot struct {
 	Tools    map[string]Tool
 	// Kills holds the thrown switches by agent; "" is the global one.
 	Kills map[string]Kill
+
+	looks     map[string]string // Tools by what their names are drawn like
+	looksOnce sync.Once
 }
 
 // Killed returns the finding of the switch that stops the agent, the global

@@ -90,6 +90,10 @@ func TestCheck(t *testing.T) {
 		"a verified one":             {Claim{AgentID: "bot", Tool: "mcp-ok"}, nil},
 		"a stranger that says MCP":   {Claim{AgentID: "bot", Tool: "new", Provider: "mcp"}, []string{UnverifiedMCP}},
 		"MCP that says it is custom": {Claim{AgentID: "bot", Tool: "mcp", Provider: "custom"}, []string{UnverifiedMCP}},
+		"the look of a known tool":   {Claim{AgentID: "bot", Tool: "strıct"}, []string{ToolLookalike}},
+		"the look of a revoked tool": {Claim{AgentID: "bot", Tool: "retıred"}, []string{ToolLookalike}},
+		"one letter for two":         {Claim{AgentID: "bot", Tool: "rncp"}, []string{ToolLookalike}},
+		"a digit for a letter":       {Claim{AgentID: "bot", Tool: "h1gh"}, nil},
 		"no attestation":             {Claim{AgentID: "attests", Tool: "x"}, []string{BadAttestation}},
 	} {
 		if got := codes(snapshot().Check(tc.claim, now)); !slices.Equal(got, tc.want) {
@@ -100,6 +104,13 @@ func TestCheck(t *testing.T) {
 	s.Settings.OnlyRegisteredTools, s.Settings.AllowUnverifiedMCP = true, true
 	if got := codes(s.Check(Claim{AgentID: "bot", Tool: "x"}, now)); !slices.Equal(got, []string{ToolUnknown}) {
 		t.Errorf("only registered tools: %v", got)
+	}
+	if got := codes(s.Check(Claim{AgentID: "bot", Tool: "strıct"}, now)); !slices.Equal(got, []string{ToolUnknown, ToolLookalike}) {
+		t.Errorf("only registered tools, and the look of one: %v", got)
+	}
+	s.Tools["strıct"] = Tool{Name: "strıct"}
+	if got := s.Check(Claim{AgentID: "bot", Tool: "strıct"}, now); got != nil {
+		t.Errorf("registered, whatever it looks like: %v", got)
 	}
 	if got := s.Check(Claim{AgentID: "bot", Tool: "mcp"}, now); got != nil {
 		t.Errorf("unverified allowed: %v", got)
@@ -225,6 +236,9 @@ func TestMistakesAreNamed(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
+	}
+	if errs := (Agent{ID: "bоt", Name: "Bot"}).Check(); len(errs) != 1 {
+		t.Errorf("a Cyrillic о in an agent's id: %v", errs)
 	}
 	if errs := (Agent{ID: "bot", Name: "Bot"}).Check(); len(errs) != 0 {
 		t.Error(errs)

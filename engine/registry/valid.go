@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"holdpoint/engine/canon"
+	"holdpoint/engine/confusable"
 	"holdpoint/engine/form"
 )
 
@@ -29,6 +30,9 @@ func (a Agent) Check() []error {
 	var errs []error
 	if a.ID == "." || a.ID == ".." {
 		errs = append(errs, fmt.Errorf("agent_id: %q is no name that a page could have", a.ID))
+	}
+	if !confusable.ClearName(a.ID) {
+		errs = append(errs, fmt.Errorf("agent_id: %q could be taken for another's by how it is drawn", a.ID))
 	}
 	errs = append(errs, text("agent_id", a.ID, maxName, true), text("name", a.Name, maxName, true), text("agent_type", a.Type, maxName, false))
 	for _, list := range []struct {

@@ -91,7 +91,7 @@ func (r Registry) RegisterTool(ctx context.Context, by access.By, t registry.Too
 		return err
 	}
 	if registry.ConfusableName(t.Name) {
-		return &access.Refusal{Kind: access.Invalid, Code: "tool_name_unclear", Detail: "tool_name holds letters of several scripts, so that it could be taken for another tool."}
+		return &access.Refusal{Kind: access.Invalid, Code: "tool_name_unclear", Detail: "tool_name holds characters or a mixture of scripts that Unicode advises against in names, so that it could be taken for another tool."}
 	}
 	return r.administered(ctx, r.Store.Registry.RegisterTool(ctx, t, once, by.Event("TOOL_REGISTERED", "The tool was registered.", "", t.Name)))
 }

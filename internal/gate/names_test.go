@@ -71,6 +71,9 @@ func TestToolNamesAreWhatTheySeem(t *testing.T) {
 	for name, want := range map[string]string{
 		"send_payment": "", "fs.read-file/2": "", "größe_prüfen": "", "платеж": "", "支払い": "", "run tool": "",
 		" pay": "tool_name_unclear", "pay ": "tool_name_unclear", "p\u200bay": "tool_name_unclear", "p\u0430y": "tool_name_unclear",
+		"Tシャツ": "", "한국어": "", "pay\u115f": "tool_name_unclear", "\u3164": "tool_name_unclear", "pay\uffa0": "tool_name_unclear",
+		"ꓑay": "tool_name_unclear", "ⲣay": "tool_name_unclear", "payן": "tool_name_unclear", "payا": "tool_name_unclear", "ᗷuy": "tool_name_unclear",
+		"ɡet": "tool_name_unclear", "pɑy": "tool_name_unclear", "раура": "tool_name_unclear",
 		"pay\u2010now": "tool_name_unclear", "pay\u202e": "tool_name_unclear", "a\u00a0b": "tool_name_unclear",
 	} {
 		_, err := h.PreToolCheck(context.Background(), h.agent, parse(t, strings.Replace(deferred, `"pay"`, `"`+name+`"`, 1)), gate.Request{}, nil)
