@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"holdpoint/engine/confusable"
 )
 
 // Mark says why a stretch of text is not shown as it is. Plain text is.
@@ -26,6 +28,7 @@ const (
 	Stack            // combining marks without a base, or piled up
 	Unknown          // private, unassigned, not a character, not UTF-8
 	RightToLeft      // letters of a right-to-left script
+	Escaped          // the rest of a text with more marks than are spelt out
 )
 
 // Span is a stretch of a text and what a page shows in its place.
@@ -50,16 +53,34 @@ const (
 	maxStack  = 4  // combining marks on one base
 )
 
+// maxNamed is how many marks are spelt out together: a label is many times as
+// long as what it names.
+const maxNamed = 500
+
 // MarkDeceptive splits text into spans such that nothing in it can hide or pass for
 // something else: what is invisible, reorders, or looks like another character
 // is shown by name. Line breaks and tabs are Plain; it is for the caller to
-// show them. No rune of the text is dropped.
+// show them. No rune of the text is dropped. From the mark on that would be one
+// too many, the whole rest is one Escaped span.
 func MarkDeceptive(text string) []Span {
-	var r marker
-	for r.rest = text; r.rest != ""; {
+	left := maxNamed
+	return markWithin(text, &left)
+}
+
+// markWithin is MarkDeceptive with at most *left marks spelt out. It takes them
+// off: several texts of one page share a number.
+func markWithin(text string, left *int) []Span {
+	r := marker{text: text, alike: confusable.Lookalikes(text), left: left, cut: -1}
+	for r.pos < len(text) {
 		r.step()
 	}
 	r.flush()
+	if r.cut >= 0 {
+		r.spans = append(r.spans, Span{
+			Raw: text[r.cut:], Mark: Escaped, Count: r.more,
+			Shown: "[" + Thousands(r.more) + " MORE; FROM HERE ON IN ESCAPES] " + escaped(text[r.cut:]),
+		})
+	}
 	return r.spans
 }
 
@@ -74,76 +95,111 @@ func Visible(text string) string {
 }
 
 type marker struct {
-	rest  string
-	plain strings.Builder // text that no mark has claimed yet
-	marks int             // combining marks in a row at the end of plain
+	text  string
+	pos   int                // what is before it has been looked at
+	plain int                // from here to pos, no mark has claimed the text yet
+	marks int                // combining marks in a row before pos
+	alike []confusable.Range // from pos on, or nearly
+	left  *int
+	cut   int // where the text is no longer spelt out; -1 for nowhere
+	more  int // what is marked after that
 	spans []Span
+}
+
+// emit adds a span, unless the text is no longer spelt out.
+func (r *marker) emit(from, to int, kind Mark, count int, shown func() string) {
+	if kind != Plain && kind != RightToLeft {
+		if *r.left == 0 {
+			if r.cut < 0 {
+				r.cut = from
+			}
+			r.more += count
+			return
+		}
+		*r.left--
+	}
+	if r.cut >= 0 {
+		return
+	}
+	s := Span{Raw: r.text[from:to], Shown: r.text[from:to], Mark: kind, Count: count}
+	if shown != nil {
+		s.Shown = shown()
+	}
+	r.spans = append(r.spans, s)
+}
+
+// take emits a mark of the n bytes at pos.
+func (r *marker) take(n int, kind Mark, count int, shown func() string) {
+	r.flush()
+	r.emit(r.pos, r.pos+n, kind, count, shown)
+	r.pos += n
+	r.plain = r.pos
+}
+
+// flush emits the text that no mark has claimed, word by word.
+func (r *marker) flush() {
+	if r.plain < r.pos {
+		r.words(r.plain, r.pos)
+		r.plain = r.pos
+	}
+	r.marks = 0
 }
 
 func (r *marker) step() {
 	if r.blanks() {
 		return
 	}
-	c, size := utf8.DecodeRuneInString(r.rest)
-	raw := r.rest[:size]
+	rest := r.text[r.pos:]
+	c, size := utf8.DecodeRuneInString(rest)
 	if c == utf8.RuneError && size == 1 {
-		r.mark(raw, fmt.Sprintf("BYTE 0x%02X", raw[0]), Unknown, size)
+		r.repeated(fmt.Sprintf("BYTE 0x%02X", rest[0]), Unknown, size)
 		return
 	}
 	if tagChar(c) {
 		r.tags()
 		return
 	}
-	if label, kind := classify(c, r.rest[size:]); kind != Plain {
+	if label, kind := classify(c, rest[size:]); kind != Plain {
 		if kind == Lookalike {
-			r.visible(raw, label, size)
+			r.take(size, kind, 1, func() string { return rest[:size] + "[" + label + "]" })
 			return
 		}
-		r.mark(raw, label, kind, size)
+		r.repeated(label, kind, size)
 		return
 	}
 	if unicode.Is(unicode.M, c) {
-		if r.plain.Len() == 0 || r.marks >= maxStack {
-			r.mark(raw, codePoint(c)+" COMBINING MARK", Stack, size)
+		if r.plain == r.pos || r.marks >= maxStack {
+			r.repeated(codePoint(c)+" COMBINING MARK", Stack, size)
 			return
 		}
 		r.marks++
 	} else {
 		r.marks = 0
 	}
-	r.plain.WriteString(raw)
-	r.rest = r.rest[size:]
+	r.pos += size
 }
 
-// mark adds a label for the raw text at the start of rest, and takes all
-// immediate repetitions of it along.
-func (r *marker) mark(raw, label string, kind Mark, size int) {
-	r.flush()
-	n := 1
-	for strings.HasPrefix(r.rest[n*size:], raw) {
+// repeated labels the size bytes at pos, and takes all immediate repetitions of
+// them along.
+func (r *marker) repeated(label string, kind Mark, size int) {
+	rest, n := r.text[r.pos:], 1
+	for strings.HasPrefix(rest[n*size:], rest[:size]) {
 		n++
 	}
-	shown := "[" + label + "]"
-	if n > 1 {
-		shown = fmt.Sprintf("[%s × %s]", Thousands(n), label)
-	}
-	r.spans = append(r.spans, Span{Raw: r.rest[:n*size], Shown: shown, Mark: kind, Count: n})
-	r.rest = r.rest[n*size:]
-}
-
-// visible adds a character that shows itself and has its label after it.
-func (r *marker) visible(raw, label string, size int) {
-	r.flush()
-	r.spans = append(r.spans, Span{Raw: raw, Shown: raw + "[" + label + "]", Mark: Lookalike, Count: 1})
-	r.rest = r.rest[size:]
+	r.take(n*size, kind, n, func() string {
+		if n > 1 {
+			label = Thousands(n) + " × " + label
+		}
+		return "[" + label + "]"
+	})
 }
 
 // tags shows a run of tag characters with the ASCII that they spell.
 func (r *marker) tags() {
-	r.flush()
 	var spelled strings.Builder
-	n, end := 0, len(r.rest)
-	for i, c := range r.rest {
+	rest := r.text[r.pos:]
+	n, end := 0, len(rest)
+	for i, c := range rest {
 		if !tagChar(c) {
 			end = i
 			break
@@ -157,31 +213,28 @@ func (r *marker) tags() {
 	if n == 1 {
 		what = "TAG CHARACTER"
 	}
-	r.spans = append(r.spans, Span{
-		Raw: r.rest[:end], Mark: Tag, Count: n,
-		Shown: fmt.Sprintf("[%s %s U+E00xx, SPELLING “%s”]", Thousands(n), what, spelled.String()),
+	r.take(end, Tag, n, func() string {
+		return fmt.Sprintf("[%s %s U+E00xx, SPELLING “%s”]", Thousands(n), what, spelled.String())
 	})
-	r.rest = r.rest[end:]
 }
 
 // blanks takes a run of ordinary whitespace, if one is next, and reports so.
 func (r *marker) blanks() bool {
-	end := len(r.rest) - len(strings.TrimLeft(r.rest, " \t\n"))
+	rest := r.text[r.pos:]
+	end := len(rest) - len(strings.TrimLeft(rest, " \t\n"))
 	if end == 0 {
 		return false
 	}
-	run := r.rest[:end]
+	run := rest[:end]
 	breaks := strings.Count(run, "\n")
 	tail := len(run) - 1 - strings.LastIndex(run, "\n")
-	atStart := breaks > 0 || len(r.spans) == 0 && r.plain.Len() == 0
+	atStart := breaks > 0 || r.pos == 0
 	if breaks > maxBreaks || !atStart && tail > maxGap || atStart && tail > maxIndent {
-		r.flush()
-		r.spans = append(r.spans, Span{Raw: run, Shown: "[" + blankLabel(run) + "]", Mark: Run, Count: 1})
-	} else {
-		r.plain.WriteString(run)
-		r.marks = maxStack // a mark must not sit on a blank
+		r.take(end, Run, 1, func() string { return "[" + blankLabel(run) + "]" })
+		return true
 	}
-	r.rest = r.rest[end:]
+	r.pos += end
+	r.marks = maxStack // a mark must not sit on a blank
 	return true
 }
 
@@ -199,15 +252,6 @@ func blankLabel(run string) string {
 		}
 	}
 	return strings.Join(parts, ", ")
-}
-
-// flush turns the collected plain text into spans, word by word.
-func (r *marker) flush() {
-	if r.plain.Len() > 0 {
-		r.spans = append(r.spans, words(r.plain.String())...)
-		r.plain.Reset()
-	}
-	r.marks = 0
 }
 
 func tagChar(c rune) bool { return c >= 0xE0000 && c <= 0xE007F }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"holdpoint/engine/confusable"
 )
 
 // visible is text on one line in which nothing hides or passes for something
@@ -109,65 +111,13 @@ func deceptive(c rune) bool {
 // passers are signs that are drawn like one of ASCII.
 const passers = "\u01C3\u02D0\u037E\u0589\u05C3\u2010\u2011\u2012\u2024\u2044\u2212\u2215\u2216\u2236\u29F8\u3002\uA789\uFF61"
 
-// borrowed are the scripts whose letters pass for Latin ones.
-var borrowed = []*unicode.RangeTable{
-	unicode.Cyrillic, unicode.Greek, unicode.Armenian, unicode.Cherokee, unicode.Coptic, unicode.Lisu, unicode.Georgian,
-	unicode.Deseret,
-}
-
-// twins are the Cyrillic and Greek letters that fonts draw like Latin ones.
-const twins = "АВЕЅІЈКМНОРСТУХԚԜҮҺавеѕіјкмнорстухԁԛԝүһӏ" + "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧανορτυχικϲϳ"
-
-// lookalikes finds the offsets of letters that pass for Latin ones: those of
-// another script in a word that has Latin letters, and those of words that have
-// nothing but twins, where no other word of the text shows that it really is
-// Russian or Greek. It marks at least what web/views marks.
+// lookalikes finds the offsets of the characters that pass for others.
 func lookalikes(text string) map[int]bool {
-	var found map[int]bool
-	genuine := false
-	for _, c := range text {
-		if c >= utf8.RuneSelf && unicode.In(c, borrowed...) && !strings.ContainsRune(twins, c) {
-			genuine = true
-			break
+	found := map[int]bool{}
+	for _, r := range confusable.Lookalikes(text) {
+		for i := range text[r.From:r.To] {
+			found[r.From+i] = true
 		}
-	}
-	word := func(from, to int) {
-		latin, foreign, alike := 0, 0, 0
-		for _, c := range text[from:to] {
-			switch {
-			case unicode.In(c, unicode.Latin):
-				latin++
-			case unicode.In(c, borrowed...):
-				foreign++
-				if strings.ContainsRune(twins, c) {
-					alike++
-				}
-			}
-		}
-		if foreign == 0 || latin == 0 && (genuine || alike < foreign) {
-			return
-		}
-		if found == nil {
-			found = map[int]bool{}
-		}
-		for i, c := range text[from:to] {
-			if c >= utf8.RuneSelf && unicode.In(c, borrowed...) {
-				found[from+i] = true
-			}
-		}
-	}
-	start := -1
-	for i, c := range text {
-		switch inWord := unicode.In(c, unicode.L, unicode.M, unicode.N); {
-		case inWord && start < 0:
-			start = i
-		case !inWord && start >= 0:
-			word(start, i)
-			start = -1
-		}
-	}
-	if start >= 0 {
-		word(start, len(text))
 	}
 	return found
 }

@@ -23,6 +23,8 @@ func TestVisible(t *testing.T) {
 		"p\u0430ypal":                        "p‹U+0430›ypal",
 		"\u0440\u0430\u0443":                 "‹U+0440›‹U+0430›‹U+0443›",
 		"\uFF52":                             "‹U+FF52›",
+		"ɡo, pɑy, lıst, ﬁle":                 "‹U+0261›o, p‹U+0251›y, l‹U+0131›st, ‹U+FB01›le",
+		"ᗷuy ꓐꓳꓐ":                            "‹U+15F7›uy ‹U+A4D0›‹U+A4F3›‹U+A4D0›",
 		"\xff\xfe":                           "‹0xFF›‹0xFE›",
 		"a    b":                             "a‹4 × U+0020›b",
 		"a   b":                              "a   b",
