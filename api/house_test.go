@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -46,6 +47,7 @@ type house struct {
 	keys     []audit.Key
 	verifier note.Verifier
 	stop     func()
+	said     *lines // what the log says of itself
 
 	person engine.Person // who is signed in; nobody while it has no ID
 }
@@ -83,7 +85,8 @@ func newHouse(t testing.TB) *house {
 		t.Fatal(err)
 	}
 	h.Admin = admin.New(admin.Config{Store: s})
-	h.Log = auditlog.New(auditlog.Config{Store: s})
+	h.said = &lines{}
+	h.Log = auditlog.New(auditlog.Config{Store: s, Logger: slog.New(slog.NewTextHandler(h.said, nil))})
 	h.Reports = report.Reports{Store: s, Judge: h.Judge}
 	private, public, err := audit.NewKey(rand.Reader, origin)
 	if err != nil {
@@ -111,6 +114,24 @@ func newHouse(t testing.TB) *house {
 	h.server = httptest.NewServer(mux)
 	t.Cleanup(h.server.Close)
 	return h
+}
+
+// lines is what was logged. It is safe for concurrent use.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 func (h *house) exec(sql string, args ...any) {

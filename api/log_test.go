@@ -77,6 +77,7 @@ func TestLogIsServed(t *testing.T) {
 		"tile/1/000.p/3": "not_in_log", "tile/2/000.p/1": "not_in_log", "tile/7/000.p/1": "not_in_log", "tile/entries/002.p/89": "not_in_log", "tile/entries/x999/999": "not_in_log",
 		"tile/0/000.p/256": "no_such_route", "tile/0/000.p/0": "no_such_route", "tile/0/0": "no_such_route", "tile/63/000": "no_such_route", "tile/00/000": "no_such_route", "tile/-1/000": "no_such_route",
 		"tile/0/x000/000": "no_such_route", "tile/0/x000%2F000": "no_such_route", "tile/0/%300%30": "no_such_route", "tile/0/000.p/%37": "no_such_route", "tile/8/0/000": "no_such_route",
+		"tile/0/-01": "no_such_route", "tile/entries/-01": "no_such_route", "tile/0/x-01/000": "no_such_route", "tile/entries/-01.p/1": "no_such_route", "tile/1/-99": "no_such_route",
 		"tile/entries/000/": "no_such_route", "tile/": "no_such_route", "": "no_such_route", "tile/1": "no_such_route", "checkpoint/": "no_such_route", "nothing": "no_such_route", "issuer/00": "no_such_route",
 	} {
 		got := h.get("/log/"+path).want(t, 404, code)
@@ -88,6 +89,14 @@ func TestLogIsServed(t *testing.T) {
 		t.Errorf("asking for what is not there has added %d events", got-before)
 	}
 	h.do("POST", "/log/checkpoint").want(t, 405, "method_not_allowed")
+	for _, query := range []string{"from=-1", "from=601", "from=9223372036854775807", "from=1&to=-1", "from=1&to=9223372036854775807", "from=600&to=1"} {
+		if got := h.do("GET", "/v1/audit/consistency?"+query, "Authorization", "Bearer auditing"); got.StatusCode != 400 && got.StatusCode != 404 {
+			t.Errorf("%s: %d", query, got.StatusCode)
+		}
+	}
+	if said := h.said.String(); said != "" {
+		t.Errorf("asking for what is not there made the log say: %s", said)
+	}
 }
 
 // TestLogEndsAtItsCheckpoint: tiles and entries behind the newest checkpoint are

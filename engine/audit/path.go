@@ -51,7 +51,7 @@ func ParsePath(path string) (Resource, error) {
 	}
 	for part := range strings.SplitSeq(rest, "/") {
 		digits := strings.TrimPrefix(part, "x")
-		n, err := strconv.Atoi(digits)
+		n, err := strconv.ParseUint(digits, 10, 16) // takes no sign
 		if err != nil || len(digits) != 3 || r.N > (1<<62)/1000 {
 			return r, errPath
 		}
@@ -84,7 +84,7 @@ func (r Resource) Path() string {
 // has at least that many hashes.
 func (r Resource) In(size int64) bool {
 	at := size >> (TileHeight * r.Level)
-	return r.N < at/TileWidth || r.N == at/TileWidth && int64(r.Width) <= at%TileWidth
+	return r.N >= 0 && r.N < at/TileWidth || r.N == at/TileWidth && int64(r.Width) <= at%TileWidth
 }
 
 // AppendEntry adds an entry to a bundle.

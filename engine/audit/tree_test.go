@@ -2,6 +2,7 @@ package audit
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -137,7 +138,8 @@ func TestPaths(t *testing.T) {
 	for _, path := range []string{
 		"", "tile", "tile/0", "tile/0/", "tile/0/0", "tile/0/0000", "tile/00/000", "tile/-1/000", "tile/8/000", "tile/x/000", "tile/0/x000/000", "tile/0/001/000",
 		"tile/0/x001", "tile/0/000.p/0", "tile/0/000.p/256", "tile/0/000.p/07", "tile/0/000.p/", "tile/0/000/", "tile/0//000", "tile/0/+01", "tile/0/../000", "tile/entries/000.p/1/2",
-		"tile/0/x999/x999/x999/x999/x999/x999/x999/999",
+		"tile/0/x999/x999/x999/x999/x999/x999/x999/999", "tile/0/-01", "tile/0/x-01/000", "tile/0/x001/-01", "tile/entries/-01", "tile/entries/-99.p/1", "tile/0/000.p/-1",
+		"tile/0/000.p/+1", "tile/0/1_0", "tile/0/ 01", "tile/0/0x1", "tile/-0/000", "tile/+0/000", "tile/0/٠٠١",
 	} {
 		if r, err := ParsePath(path); err == nil {
 			t.Errorf("ParsePath(%q) = %+v, want an error", path, r)
@@ -145,11 +147,23 @@ func TestPaths(t *testing.T) {
 	}
 }
 
+// tilePath is the form of C2SP tlog-tiles.
+var tilePath = regexp.MustCompile(`^tile/([0-7]|entries)/(x[0-9]{3}/)*[0-9]{3}(\.p/[1-9][0-9]{0,2})?$`)
+
 func FuzzParsePath(f *testing.F) {
-	f.Add("tile/0/x001/x234/067.p/8")
+	for _, path := range []string{"tile/0/x001/x234/067.p/8", "tile/0/-01", "tile/entries/-01.p/1"} {
+		f.Add(path)
+	}
 	f.Fuzz(func(t *testing.T, path string) {
-		if r, err := ParsePath(path); err == nil && r.Path() != path {
+		r, err := ParsePath(path)
+		if err != nil {
+			return
+		}
+		if r.Path() != path || !tilePath.MatchString(path) {
 			t.Errorf("%q reads as %+v, which is %q", path, r, r.Path())
+		}
+		if r.In(0) || r.N < 0 || r.Level < 0 || r.Width < 1 || r.Width > TileWidth {
+			t.Errorf("%q reads as %+v, which no log has", path, r)
 		}
 	})
 }
