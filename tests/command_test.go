@@ -71,6 +71,13 @@ func TestProductionSetUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	foreign := filepath.Join(c.dir, "another-log-key")
+	if err := os.WriteFile(foreign, []byte(private+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := cli(t, change("LOG_FLOOR_FILE", ""), "", "doctor"); got.code != 0 || !strings.Contains(got.out, "warn  audit log's floor: none is set") || !strings.Contains(got.out, "ok    audit log's key") {
+		t.Errorf("doctor without a floor: exit %d\n%s%s", got.code, got.out, got.err)
+	}
 	above := filepath.Join(c.dir, "above")
 	if err := os.WriteFile(above, signed, 0o600); err != nil {
 		t.Fatal(err)
@@ -85,6 +92,7 @@ func TestProductionSetUp(t *testing.T) {
 		"no Temporal":           {change("TEMPORAL_ADDRESS", "127.0.0.1:1"), []string{"FAIL  Temporal"}},
 		"no such people":        {change("CONFIG", policy), []string{"FAIL  enough people for 2 × wizard", "user add"}},
 		"another log's key":     {change("LOG_PUBLIC_KEY", other), []string{"FAIL  audit log, ", "the log has not signed it"}},
+		"a worker's other key":  {change("LOG_KEY_FILE", foreign), []string{"FAIL  audit log's key: the audit log's last checkpoint was not signed by this key", "log_key_file"}},
 		"a floor above the log": {change("LOG_FLOOR_FILE", above), []string{"FAIL  audit log's floor", "Restore the newest copy"}},
 		"no public URL":         {change("PUBLIC_URL", ""), []string{"FAIL  configuration", "public_url"}},
 	} {

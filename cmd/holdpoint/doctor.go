@@ -24,7 +24,7 @@ type doctorCommand struct{}
 // Help is shown by "holdpoint doctor --help".
 func (doctorCommand) Help() string {
 	return `Takes the settings of serve and worker, changes nothing, and ends with 0 when all
-is well, else with 1.
+is well, else with 1. What it warns of is not wrong.
 
 Example:
   HOLDPOINT_CONFIG=/etc/holdpoint.yaml holdpoint doctor`
@@ -46,12 +46,21 @@ func (d *checkup) say(what string, err error, help string) bool {
 	return false
 }
 
+// warn says what is not wrong, and better otherwise.
+func (d *checkup) warn(what, why, help string) {
+	fmt.Printf("warn  %s: %s\n      %s\n", what, why, help)
+}
+
 func (doctorCommand) Run(ctx context.Context, c *cli) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	d := &checkup{}
 	cfg, err := config.Load(c.Config, os.Environ())
-	err = errors.Join(err, cfg.Check(config.Database|config.Keys|config.Temporal|config.HTTP))
+	need := config.Database | config.Keys | config.Temporal | config.HTTP
+	if cfg.LogKey != "" || cfg.LogKeyFile != "" {
+		need |= config.Log // these are the worker's settings
+	}
+	err = errors.Join(err, cfg.Check(need))
 	d.say("configuration", err, "Every line above names one setting; holdpoint serve --help lists them.")
 	if cfg.Sealer != nil {
 		d.database(ctx, cfg)
@@ -129,8 +138,14 @@ func (d *checkup) log(ctx context.Context, s *store.Store, cfg config.Config) {
 		err = fmt.Errorf("%s no place in it and never will have one", eventsHave(strays))
 	}
 	d.say("every event is in the audit log", err, "The table events was written around the program, or its numbers were set back. Find out by whom; keep a copy of the database.")
-	if cfg.LogFloorFile != "" {
+	if len(cfg.LogKeys) > 0 {
+		d.say("audit log's key", auditlog.CheckKey(ctx, s, cfg.LogKeys), "The worker signs nothing with it. Give it the log_key_file that has signed the log so far; docs/audit.md says how a log gets another key.")
+	}
+	switch {
+	case cfg.LogFloorFile != "":
 		d.say("audit log's floor in "+cfg.LogFloorFile, checkFloor(ctx, cfg, s), "")
+	case cfg.LogFloorWebhook == "":
+		d.warn("audit log's floor", "none is set", "Without log_floor_file or log_floor_webhook, nothing here shows that the database was restored from an older copy.")
 	}
 }
 

@@ -106,25 +106,11 @@ func (q *Sequencer) watch(ctx context.Context) {
 
 // follow learns the database's last checkpoint, when it continues what is known.
 func (q *Sequencer) follow(ctx context.Context) error {
-	if err := q.Check(ctx); err != nil {
-		return err
+	last, note, err := q.look(ctx)
+	if err == nil {
+		q.known.learn(last, note)
 	}
-	last, err := q.Store.Log.LatestCheckpoint(ctx, 0)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	c, err := q.open(last.Note)
-	if err != nil {
-		return fmt.Errorf("%w: its last checkpoint: %w", ErrBehind, err)
-	}
-	if err := check(ctx, q.Store, c); err != nil {
-		return err
-	}
-	q.known.learn(c, last.Note)
-	return nil
+	return err
 }
 
 // keep gives the last checkpoint to the floors that have an older one. kept says
@@ -154,19 +140,69 @@ func (q *Sequencer) keep(ctx context.Context, kept []int64) error {
 	return failed
 }
 
-// Check compares the database's log with every checkpoint that is known. It
-// returns ErrBehind when the log does not continue one of them.
+// Check compares the database's log with every checkpoint that is known, the
+// database's own last one included. It returns ErrBehind when the log does not
+// continue one of them, and ErrOtherKey when none of the keys has signed the last
+// one.
 func (q *Sequencer) Check(ctx context.Context) error {
+	_, _, err := q.look(ctx)
+	return err
+}
+
+// look is Check. It returns the database's last checkpoint.
+func (q *Sequencer) look(ctx context.Context) (last audit.Checkpoint, note []byte, err error) {
 	former, _ := q.known.get()
 	known := []audit.Checkpoint{former}
 	for _, floor := range q.Floors {
 		c, err := load(ctx, floor, q.open)
 		if err != nil {
-			return err
+			return last, nil, err
 		}
 		known = append(known, c)
 	}
-	return check(ctx, q.Store, known...)
+	if err := check(ctx, q.Store, known...); err != nil {
+		return last, nil, err
+	}
+	if last, note, err = ownCheckpoint(ctx, q.Store, q.open); err != nil {
+		return last, nil, err
+	}
+	if err := check(ctx, q.Store, last); errors.Is(err, ErrBehind) {
+		return last, nil, fmt.Errorf("%w: its tiles are not those of its own last checkpoint, of %d events", ErrBehind, last.Size)
+	} else if err != nil {
+		return last, nil, err
+	}
+	return last, note, nil
+}
+
+// ErrOtherKey is returned when none of the keys has signed the database's last
+// checkpoint: what was signed on top would verify with no key that people have.
+var ErrOtherKey = errors.New("the audit log's last checkpoint was not signed by this key")
+
+// CheckKey reports whether one of the keys has signed the database's last
+// checkpoint: nil, or ErrOtherKey.
+func CheckKey(ctx context.Context, s *store.Store, keys []audit.Key) error {
+	_, _, err := ownCheckpoint(ctx, s, (&Sequencer{Keys: keys}).open)
+	return err
+}
+
+// ownCheckpoint is the database's last checkpoint; the zero one of an empty log.
+func ownCheckpoint(ctx context.Context, s *store.Store, open func([]byte) (audit.Checkpoint, error)) (audit.Checkpoint, []byte, error) {
+	head, err := s.Log.Head(ctx) // first: whatever it counts has a checkpoint
+	if err != nil || head.Size == 0 {
+		return audit.Checkpoint{}, nil, err
+	}
+	last, err := s.Log.LatestCheckpoint(ctx, 0)
+	if errors.Is(err, store.ErrNotFound) {
+		return audit.Checkpoint{}, nil, fmt.Errorf("%w: it has %d events and no checkpoint", ErrBehind, head.Size)
+	}
+	if err != nil {
+		return audit.Checkpoint{}, nil, err
+	}
+	c, err := open(last.Note)
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrOtherKey, err)
+	}
+	return c, last.Note, err
 }
 
 // CheckFloor compares the database's log with the checkpoint that a floor keeps,
@@ -191,6 +227,13 @@ func CheckFloor(ctx context.Context, s *store.Store, floor Floor) error {
 func RefuseStart(err error, floorFile string) error {
 	if err == nil || errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.Canceled) {
 		return err
+	}
+	if errors.Is(err, ErrOtherKey) {
+		return fmt.Errorf("%w.\nNothing was started, and nothing was changed. Give the worker the log_key_file that has signed the log so far; "+
+			"a new key's line goes below the old one's in that file, and the old line stays until a checkpoint bears both", err)
+	}
+	if floorFile == "" {
+		return fmt.Errorf("%w.\nNothing was started, and nothing was changed. Restore the newest copy of the database and keep this one for whoever investigates", err)
 	}
 	if !errors.Is(err, ErrBehind) {
 		return fmt.Errorf("%w.\nNothing was started, and nothing was changed. Find out what has happened to %s before you move it away: "+

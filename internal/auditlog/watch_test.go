@@ -319,3 +319,53 @@ func TestDamagedFloor(t *testing.T) {
 		t.Error("a floor that is a directory is taken")
 	}
 }
+
+// Whoever has another key of the log's name signs nothing on top of what the log's
+// own key has signed, with and without a floor; whoever has both goes on.
+func TestAnotherKeySignsNothing(t *testing.T) {
+	in, _ := grown(t, 10)
+	other := install(t).keys
+	if other[0].Name() != in.keys[0].Name() {
+		t.Fatal("the keys have different names")
+	}
+	ctx, conn := t.Context(), connect(t, in.owner)
+	if err := auditlog.CheckKey(ctx, openStore(t, in.app), in.keys); err != nil {
+		t.Errorf("with the log's own key: %v", err)
+	}
+	if err := auditlog.CheckKey(ctx, openStore(t, in.app), other); !errors.Is(err, auditlog.ErrOtherKey) {
+		t.Errorf("with another key: %v", err)
+	}
+	log, out := newLog()
+	q := in.sequencer(func(q *auditlog.Sequencer) { q.Keys, q.Logger = other, log })
+	err := q.Check(ctx)
+	if !errors.Is(err, auditlog.ErrOtherKey) {
+		t.Errorf("Check: %v", err)
+	}
+	if said := auditlog.RefuseStart(err, "").Error(); !strings.Contains(said, "log_key_file") || !strings.Contains(said, "Nothing was started") {
+		t.Errorf("to start says %q", said)
+	}
+	fill(t, conn, 5)
+	stop := in.run(q)
+	eventually(t, goesOn, "it is said", func() bool {
+		return strings.Contains(out.String(), "does not go on") && strings.Contains(out.String(), auditlog.ErrOtherKey.Error())
+	})
+	stop()
+	if got := size(t, conn); got != 10 {
+		t.Errorf("it went on: %d leaves", got)
+	}
+	both := append(append([]audit.Key{}, in.keys...), other...)
+	stop = in.run(in.sequencer(func(q *auditlog.Sequencer) { q.Keys = both }))
+	in.placed(conn, goesOn)
+	stop()
+	in.check()
+	// The last checkpoint bears both: the old key may go.
+	if err := in.sequencer(func(q *auditlog.Sequencer) { q.Keys = other }).Check(ctx); err != nil {
+		t.Errorf("with the new key after both have signed: %v", err)
+	}
+	// Nor does it help to take the checkpoints away.
+	_, err = conn.Exec(ctx, `SET session_replication_role = replica; DELETE FROM log_checkpoints`)
+	must(t, err)
+	if err := in.sequencer(func(q *auditlog.Sequencer) { q.Keys = other }).Check(ctx); !errors.Is(err, auditlog.ErrBehind) {
+		t.Errorf("a log without checkpoints: %v", err)
+	}
+}
