@@ -22,7 +22,8 @@ func RenderRow(ctx context.Context, open string, row SessionRow, end string) (st
 func between(ctx context.Context, open string, what templ.Component, end string) (string, error) {
 	var b strings.Builder
 	b.WriteString(open)
-	if err := what.Render(ctx, &b); err != nil {
+	left := maxNamed
+	if err := what.Render(context.WithValue(ctx, sharedMarks{}, &left), &b); err != nil {
 		return "", fmt.Errorf("render a card: %w", err)
 	}
 	b.WriteString(end)

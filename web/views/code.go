@@ -39,26 +39,34 @@ type Line struct {
 type Code struct {
 	Lines    []Line
 	Warnings Warnings
-	// Secrets names the keys that usually hold secrets.
-	Secrets []string
+	// Secrets names the keys that usually hold secrets, the first few of them;
+	// MoreSecrets counts the others.
+	Secrets     []string
+	MoreSecrets int
 	// Broken says that the input was not JSON and is shown as plain text.
 	Broken bool
 }
 
+// maxLines is how many lines are laid out: the markup of one is many times as
+// long as the shortest text on it.
+const maxLines = 10_000
+
 // JSON lays out canonical JSON, two spaces a level, with the strings
 // visible. Keys keep their order and numbers their spelling. What cannot be
-// read as JSON is shown as one text, with Broken set.
+// read as JSON is shown as one text, with Broken set. After maxLines lines, or
+// maxNamed marks, the rest of the JSON is its own text, on one line and in ASCII.
 func JSON(canonical []byte) Code {
-	l := &printer{dec: json.NewDecoder(bytes.NewReader(canonical))}
+	l := &printer{dec: json.NewDecoder(bytes.NewReader(canonical)), left: maxNamed}
 	l.dec.UseNumber()
 	l.line(false)
 	err := l.value("")
 	if err == nil {
 		if _, err = l.dec.Token(); errors.Is(err, io.EOF) {
+			l.rest(canonical)
 			return l.code
 		}
 	}
-	l = &printer{code: Code{Broken: true}}
+	l = &printer{code: Code{Broken: true}, left: maxNamed}
 	l.line(false)
 	l.text(stringPart, "the text", string(canonical))
 	return l.code
@@ -67,15 +75,43 @@ func JSON(canonical []byte) Code {
 type printer struct {
 	dec   *json.Decoder
 	depth int
-	code  Code
+	left  int // marks that may still be spelt out
+	// cut is from where on the JSON is not laid out, only looked at; 0 for nowhere.
+	cut  int64
+	code Code
+}
+
+func (l *printer) full() bool { return len(l.code.Lines) >= maxLines || l.left == 0 }
+
+// rest adds the text of the JSON that is not laid out.
+func (l *printer) rest(canonical []byte) {
+	if l.cut == 0 {
+		return
+	}
+	text := string(canonical[l.cut:])
+	l.cut = 0
+	l.line(false)
+	l.add(textPart,
+		Span{Shown: "[FROM HERE ON WITHOUT LAYOUT, ALL BUT ASCII IN ESCAPES]", Mark: Escaped, Count: 1},
+		Span{Raw: text, Shown: escapedJSON(text)})
 }
 
 func (l *printer) line(continued bool) {
+	if l.cut > 0 {
+		return
+	}
 	l.code.Lines = append(l.code.Lines, Line{Indent: l.depth, Continued: continued})
 }
 
 func (l *printer) add(class string, spans ...Span) {
+	if l.cut > 0 {
+		return
+	}
 	line := &l.code.Lines[len(l.code.Lines)-1]
+	if n := len(line.Parts); n > 0 && line.Parts[n-1].Class == class {
+		line.Parts[n-1].Spans = append(line.Parts[n-1].Spans, spans...)
+		return
+	}
 	line.Parts = append(line.Parts, Part{Class: class, Spans: spans})
 }
 
@@ -122,6 +158,9 @@ func (l *printer) container(open json.Delim, place string) error {
 	l.sign(open.String())
 	l.depth++
 	for i := 0; l.dec.More(); i++ {
+		if l.cut == 0 && l.full() {
+			l.cut = l.dec.InputOffset()
+		}
 		if i > 0 {
 			l.sign(",")
 		}
@@ -140,7 +179,11 @@ func (l *printer) container(open json.Delim, place string) error {
 			l.quoted(keyPart, at, key)
 			l.sign(": ")
 			if namesSecret(key) {
-				l.code.Secrets = append(l.code.Secrets, at)
+				if len(l.code.Secrets) < maxPlaces {
+					l.code.Secrets = append(l.code.Secrets, at)
+				} else {
+					l.code.MoreSecrets++
+				}
 			}
 		}
 		if err := l.value(at); err != nil {
@@ -165,7 +208,7 @@ func (l *printer) quoted(class, place, text string) {
 // text adds a string's content: revealed, with quotes and backslashes escaped
 // as in JSON, and broken after each line break.
 func (l *printer) text(class, place, text string) {
-	spans := MarkDeceptive(text)
+	spans := markWithin(text, &l.left)
 	if place == "" {
 		place = "the value"
 	}
@@ -176,6 +219,10 @@ func (l *printer) text(class, place, text string) {
 			continue
 		}
 		for rest := s.Raw; rest != ""; {
+			if len(l.code.Lines) >= maxLines {
+				l.add(class, Span{Raw: rest, Shown: escaped(rest)})
+				break
+			}
 			i := strings.IndexAny(rest, "\n\t")
 			if i < 0 {
 				l.add(class, plain(rest))
@@ -230,7 +277,7 @@ func namesSecret(key string) bool {
 // and says how much is left out. Code that fits is returned as it is. The
 // warnings stay those of the whole.
 func (c Code) Preview(lines, runes int) (cut Code, moreLines, moreRunes int) {
-	cut = Code{Warnings: c.Warnings, Secrets: c.Secrets, Broken: c.Broken}
+	cut = Code{Warnings: c.Warnings, Secrets: c.Secrets, MoreSecrets: c.MoreSecrets, Broken: c.Broken}
 	left, full := runes, false
 	for i, line := range c.Lines {
 		full = full || i == lines
@@ -270,18 +317,27 @@ func (c Code) Preview(lines, runes int) (cut Code, moreLines, moreRunes int) {
 
 // Text lays out a text for reading, line by line as an editor counts them, with
 // everything in it revealed. No line is dropped, and none is taken for markup.
-func Text(text string) Code {
+// After maxLines lines, the rest is on one.
+func Text(text string) Code { return lined(text, textPart) }
+
+func lined(text, class string) Code {
 	var c Code
-	lines := strings.Split(text, "\n")
-	if n := len(lines); n > 1 && lines[n-1] == "" {
-		lines = lines[:n-1] // what ends with a line break has no line after it
-	}
-	for _, line := range lines {
-		spans := MarkDeceptive(line)
-		if len(spans) == 0 {
+	left := maxNamed
+	for rest, more := strings.TrimSuffix(text, "\n"), true; more; {
+		var line string
+		if len(c.Lines) < maxLines {
+			line, rest, more = strings.Cut(rest, "\n")
+		} else {
+			line, more = rest, false
+		}
+		spans := markWithin(line, &left)
+		c.Warnings.Add("the text", spans)
+		if strings.Contains(line, "\n") {
+			spans = []Span{{Shown: "[THE REST IN ONE LINE, ALL BUT ASCII IN ESCAPES]", Mark: Escaped, Count: 1}, {Raw: line, Shown: escaped(line)}}
+		} else if len(spans) == 0 {
 			spans = []Span{{}}
 		}
-		c.Lines = append(c.Lines, Line{Parts: []Part{{Class: textPart, Spans: spans}}})
+		c.Lines = append(c.Lines, Line{Parts: []Part{{Class: class, Spans: spans}}})
 	}
 	return c
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
-	"strings"
 	"time"
 )
 
@@ -167,22 +166,8 @@ type PackDocument struct {
 	Code                        Code
 }
 
-// plainCode is a text as a block of code: nothing in it hides.
-func plainCode(text string) Code {
-	l := &printer{code: Code{}}
-	for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
-		if i > 0 || len(l.code.Lines) == 0 {
-			l.line(false)
-		}
-		spans := MarkDeceptive(line)
-		l.code.Warnings.Add("the text", spans)
-		l.add(stringPart, spans...)
-	}
-	return l.code
-}
-
 // Document is a text, as people wrote it, as a block of code.
-func Document(text string) Code { return plainCode(text) }
+func Document(text string) Code { return lined(text, stringPart) }
 
 func inUTC(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 

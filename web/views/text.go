@@ -10,16 +10,23 @@ import (
 )
 
 // visible writes text with everything marked in it as labelled chips.
-func visible(text string) templ.Component { return spans(MarkDeceptive(text)) }
-
-func spans(list []Span) templ.Component {
-	return templ.ComponentFunc(func(_ context.Context, w io.Writer) error {
+func visible(text string) templ.Component {
+	return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
 		var b strings.Builder
-		writeSpans(&b, list)
+		left, shared := ctx.Value(sharedMarks{}).(*int)
+		if !shared {
+			left = new(int)
+			*left = maxNamed
+		}
+		writeSpans(&b, markWithin(text, left))
 		_, err := io.WriteString(w, b.String())
 		return err
 	})
 }
+
+// sharedMarks is the key under which a context has how many marks may still be
+// spelt out, all texts that it renders together.
+type sharedMarks struct{}
 
 // codeBlock writes the lines of a code block. It is not a template, because between
 // the pieces of a line there must be no white space but the code's own.

@@ -10,8 +10,11 @@ import (
 type Warning struct {
 	Mark  Mark
 	Count int
-	// Places names where it was found, in order of appearance.
+	// Places names where it was found, in order of appearance, at most maxPlaces of
+	// them; More counts the others.
 	Places []string
+	More   int
+	last   string
 }
 
 var warningWords = map[Mark][2]string{
@@ -27,6 +30,7 @@ var warningWords = map[Mark][2]string{
 	Selector:    {"variation selector", "variation selectors"},
 	Stack:       {"combining mark without a letter, or piled up", "combining marks without a letter, or piled up"},
 	Unknown:     {"private, unassigned or broken character", "private, unassigned or broken characters"},
+	Escaped:     {"more that deceives, beyond what is shown by name: the text there is written in escapes", "more that deceive, beyond what is shown by name: the text there is written in escapes"},
 	RightToLeft: {"word in a right-to-left script: the order on the screen may not be the order in the text", "words in right-to-left scripts: the order on the screen may not be the order in the text"},
 }
 
@@ -43,10 +47,11 @@ const maxPlaces = 6
 
 // Where names the places of the warning.
 func (w Warning) Where() string {
-	if len(w.Places) <= maxPlaces {
-		return strings.Join(w.Places, ", ")
+	places := strings.Join(w.Places, ", ")
+	if w.More > 0 {
+		places += " and " + Plural(w.More, "more place", "more places")
 	}
-	return strings.Join(w.Places[:maxPlaces], ", ") + " and " + Thousands(len(w.Places)-maxPlaces) + " more places"
+	return places
 }
 
 // Warnings is a tally of marks, in order of Mark.
@@ -64,8 +69,14 @@ func (ws *Warnings) Add(place string, spans []Span) {
 		}
 		w := &(*ws)[i]
 		w.Count += s.Count
-		if n := len(w.Places); n == 0 || w.Places[n-1] != place {
+		if len(w.Places) > 0 && w.last == place {
+			continue
+		}
+		w.last = place
+		if len(w.Places) < maxPlaces {
 			w.Places = append(w.Places, place)
+		} else {
+			w.More++
 		}
 	}
 }
