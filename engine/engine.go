@@ -155,7 +155,8 @@ type Decision struct {
 
 // Evaluate runs every check and merges what they say: no check short-circuits
 // another, the strictest finding's route wins, requirements add up in order of
-// kind, and findings keep the order of the checks. A waiting route that comes
+// kind, but nobody is asked twice for what another check's requirement covers, and
+// findings keep the order of the checks. A waiting route that comes
 // with no requirement strong enough to discharge it gets a review by one
 // person, so that nothing ever waits for nothing. Without any check the call
 // is refused.
@@ -180,8 +181,12 @@ func (d Decision) Tighten(o Opinion) Decision {
 
 // add takes in what one check says.
 func (d *Decision) add(o Opinion) {
-	d.Findings = append(d.Findings, o.Findings...)
-	d.Requirements = append(d.Requirements, o.Requirements...)
+	for _, f := range o.Findings {
+		if !slices.Contains(d.Findings, f) { // two checks may say the same
+			d.Findings = append(d.Findings, f)
+		}
+	}
+	d.Requirements = Combined(d.Requirements, o.Requirements)
 	if o.ExpiresIn > 0 && (d.ExpiresIn == 0 || o.ExpiresIn < d.ExpiresIn) {
 		d.ExpiresIn = o.ExpiresIn
 	}

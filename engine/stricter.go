@@ -88,6 +88,33 @@ func Unmet(discharged []Requirement, again Decision) []Requirement {
 	return unmet
 }
 
+// Combined is what two checks ask for together: all of both, but for people of
+// one check whom the other asks for anyway. Each requirement stands for one: two
+// of one check stay two. A confirmation, a proof and a ticket are no decisions of
+// people and stay beside them; the very same is asked for once.
+func Combined(a, b []Requirement) []Requirement {
+	others := slices.Clone(a)
+	for _, r := range b {
+		if !slices.ContainsFunc(a, func(have Requirement) bool { return reflect.DeepEqual(have, r) }) {
+			others = append(others, r)
+		}
+	}
+	people := func(list []Requirement) (of []Requirement) {
+		for _, r := range list {
+			if r.Kind.PeopleDecide() {
+				of = append(of, r)
+			}
+		}
+		return of
+	}
+	a, b = people(a), people(b)
+	both := slices.Concat(a, Unmet(a, Decision{Requirements: b}))
+	if other := append(Unmet(b, Decision{Requirements: a}), b...); len(other) < len(both) || len(other) == len(both) && len(both) > len(a) {
+		both = other
+	}
+	return append(slices.DeleteFunc(others, func(r Requirement) bool { return r.Kind.PeopleDecide() }), both...)
+}
+
 // pair finds for each of wanted one of given that covers it, -1 for none: each
 // once, and so that as many as can be are covered.
 func pair(given, wanted []Requirement) []int {

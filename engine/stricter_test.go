@@ -140,3 +140,26 @@ func TestStricter(t *testing.T) {
 		})
 	}
 }
+
+func TestCombined(t *testing.T) {
+	review := func(role string, needed int) engine.Requirement {
+		return engine.Requirement{Kind: engine.Review, Role: role, Needed: needed}
+	}
+	answer := engine.Requirement{Kind: engine.Answer, Needed: 1}
+	for name, tt := range map[string]struct{ a, b, want []engine.Requirement }{
+		"nothing":                {nil, nil, nil},
+		"one side only":          {nil, []engine.Requirement{answer}, []engine.Requirement{answer}},
+		"anybody and finance":    {[]engine.Requirement{review("", 1)}, []engine.Requirement{review("finance", 2)}, []engine.Requirement{review("finance", 2)}},
+		"finance and anybody":    {[]engine.Requirement{review("finance", 2)}, []engine.Requirement{review("", 1)}, []engine.Requirement{review("finance", 2)}},
+		"more of the same":       {[]engine.Requirement{review("finance", 1)}, []engine.Requirement{review("finance", 2)}, []engine.Requirement{review("finance", 2)}},
+		"two different groups":   {[]engine.Requirement{review("finance", 1)}, []engine.Requirement{review("security", 1)}, []engine.Requirement{review("finance", 1), review("security", 1)}},
+		"two places stay two":    {[]engine.Requirement{review("finance", 2)}, []engine.Requirement{review("", 1), review("", 1)}, []engine.Requirement{review("finance", 2), review("", 1)}},
+		"an answer and a review": {[]engine.Requirement{answer}, []engine.Requirement{review("finance", 1)}, []engine.Requirement{answer, review("finance", 1)}},
+		"two answers":            {[]engine.Requirement{answer}, []engine.Requirement{answer}, []engine.Requirement{answer}},
+		"one grows, one stays":   {[]engine.Requirement{review("finance", 1), review("security", 1)}, []engine.Requirement{review("finance", 2)}, []engine.Requirement{review("security", 1), review("finance", 2)}},
+	} {
+		if got := engine.Combined(tt.a, tt.b); !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%s: got %+v, want %+v", name, got, tt.want)
+		}
+	}
+}
