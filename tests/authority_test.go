@@ -129,7 +129,7 @@ func TestStaleVote(t *testing.T) {
 // than its key allows, whatever its event claims.
 func TestClaimsAreCapped(t *testing.T) {
 	d := onShared(t)
-	e := event("delete_account", "accept", nil)
+	e := event("update_note", "accept", nil)
 	e["tool_category"], e["authorization_state"], e["agent_id"] = "write", "confirmed", "somebody-else"
 	e["evidence_refs"] = []any{"approval:user-confirmed"}
 	a := d.agent(t).submit(e)

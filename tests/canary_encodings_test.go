@@ -21,12 +21,12 @@ const canaryPolicy = `version: "1"
 generated_at: "2026-01-01T00:00:00Z"
 expires_at: "2099-01-01T00:00:00Z"
 rules:
-  - {id: events, description: The contract judges its own., match: {tool_name: "*", environment: "*", dialect: aana}, outcome: ALLOW}
+  - {id: events, description: The contract judges its own., match: {tool_name: [search_docs, carry, glass_canary], environment: "*"}, outcome: ALLOW}
   - {id: reads, description: Reading., match: {tool_name: "read_*", environment: "*"}, outcome: ALLOW}
   - {id: pay, description: Payments., match: {tool_name: pay, environment: "*"}, outcome: REQUIRE_APPROVAL, approver_role: finance-approver}
   - {id: human, description: A person., match: {tool_name: wire, environment: "*"}, outcome: REQUIRE_HUMAN, approver_role: reviewer}
   - {id: change, description: A ticket., match: {tool_name: change, environment: "*"}, outcome: REQUIRE_TICKET}
-  - {id: exec, description: A tool request has its own., match: {tool_name: tool-exec, environment: "*", dialect: threegate}, outcome: ALLOW}
+  - {id: exec, description: A tool request has its own., match: {tool_name: tool-exec, environment: "*"}, outcome: ALLOW}
   - id: ask
     description: It needs a cost center.
     match: {tool_name: order, environment: "*"}

@@ -133,7 +133,7 @@ func TestCanaryIsNowhere(t *testing.T) {
 	clean("redeem", agent.redeem(token, "carry", args, header{"Idempotency-Key", newID("k-")}).want(t, 200))
 	clean("used", agent.redeem(token, "carry", args).want(t, 409, "token_used"))
 	clean("execution", agent.do("POST", "/v1/executions", map[string]any{"approval_id": a.ID, "outcome": "failed"}).want(t, 200))
-	denied, cancelled, expired, asked := agent.hold("carry", args), agent.hold("carry", args), agent.hold("brief_carry", args), agent.submit(event("carry", "ask", args))
+	denied, cancelled, expired, asked := agent.hold("carry", args), agent.hold("carry", args), agent.hold("brief_carry", args), agent.submit(event("search_docs", "ask", args))
 	clean("deny", reviewer.vote(denied, "deny").want(t, 200))
 	clean("cancel", agent.cancel(cancelled.ID).want(t, 200))
 	clean("answer", runtime.do("POST", approvalPath(asked.ID)+"/answers", map[string]any{"confirmed": true}).want(t, 200))

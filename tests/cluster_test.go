@@ -58,6 +58,14 @@ const clusterPolicy = `routing:
 ` + linearRule + `  default: {role: reviewer, needed: 1, expires_in: 1h}
 `
 
+// allowingPolicy leaves every call to the contract and the registry.
+const allowingPolicy = `version: "0"
+generated_at: "2026-01-01T00:00:00Z"
+expires_at: "2099-01-01T00:00:00Z"
+rules: []
+defaults: {outcome: ALLOW}
+`
+
 // startCluster starts Postgres, Temporal and the given numbers of processes.
 // After the test they must stop cleanly, and the database must be in order.
 func startCluster(t testing.TB, serves, workers int) *cluster {
@@ -82,10 +90,14 @@ func startCluster(t testing.TB, serves, workers int) *cluster {
 	if err := os.WriteFile(policy, []byte(clusterPolicy), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	rules := filepath.Join(dir, "policy.yaml")
+	if err := os.WriteFile(rules, []byte(allowingPolicy), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	dataKey := make([]byte, 32)
 	_, _ = rand.Read(dataKey) // never fails
 	c.env = []string{
-		"HOLDPOINT_CONFIG=" + policy, "HOLDPOINT_DATABASE_URL=" + c.RuntimeURL, "HOLDPOINT_TEMPORAL_ADDRESS=" + c.Temporal,
+		"HOLDPOINT_CONFIG=" + policy, "HOLDPOINT_POLICY_FILE=" + rules, "HOLDPOINT_DATABASE_URL=" + c.RuntimeURL, "HOLDPOINT_TEMPORAL_ADDRESS=" + c.Temporal,
 		"HOLDPOINT_TEMPORAL_NAMESPACE=" + temporalNamespace, "HOLDPOINT_DATA_KEY=" + base64.StdEncoding.EncodeToString(dataKey),
 		"HOLDPOINT_SIGNING_KEYS_FILE=" + keys, "HOLDPOINT_ISSUER=urn:holdpoint:tests", "HOLDPOINT_ENVIRONMENT=tests",
 		"HOLDPOINT_LOG_KEY_FILE=" + logKey, "HOLDPOINT_LOG_FLOOR_FILE=" + filepath.Join(dir, "log-floor"),

@@ -21,9 +21,9 @@ func testPolicy(version, reads string) string {
 generated_at: "2026-01-01T00:00:00Z"
 expires_at: "2099-01-01T00:00:00Z"
 rules:
-  - id: events
-    description: The contract judges its own events.
-    match: {tool_name: "*", environment: "*", dialect: aana}
+  - id: docs
+    description: Looking into the documentation.
+    match: {tool_name: search_docs, environment: "*"}
     outcome: ALLOW
   - id: reads
     description: Reading.
@@ -40,7 +40,7 @@ rules:
     approval: {quorum: 2, expires_in: 20m}
   - id: exec
     description: A tool request has its own approval.
-    match: {tool_name: tool-exec, environment: "*", dialect: threegate}
+    match: {tool_name: tool-exec, environment: "*"}
     outcome: ALLOW
 defaults: {outcome: DENY}
 `

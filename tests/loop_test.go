@@ -153,7 +153,7 @@ func TestRuntimeAnswers(t *testing.T) {
 		confirmed bool
 		status    string
 	}{{true, "approved"}, {false, "denied"}} {
-		a := agent.submit(event("ask_me", "ask", map[string]any{"q": 1}))
+		a := agent.submit(event("search_docs", "ask", map[string]any{"q": 1}))
 		body := map[string]any{"confirmed": c.confirmed}
 		agent.do("POST", approvalPath(a.ID)+"/answers", body).want(t, 403, "agent_cannot_confirm")
 		if next := runtime.get(a.ID).NextAction; next != "answer" {

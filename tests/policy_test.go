@@ -98,8 +98,8 @@ func TestSimulateRecorded(t *testing.T) {
 		}
 	}
 	for change, want := range map[string]string{
-		"issue_refund refund-medium":    "REQUIRE_APPROVAL → ALLOW refund-small",
-		tool + " agent-action-contract": "ALLOW → REQUIRE_HUMAN watched human by 1 × reviewer",
+		"issue_refund refund-medium": "REQUIRE_APPROVAL → ALLOW refund-small",
+		tool + " ":                   "REQUIRE_APPROVAL → REQUIRE_HUMAN watched human by 1 × reviewer",
 	} {
 		if !strings.HasPrefix(changes[change], want) {
 			t.Errorf("%s: got %q, want %q", change, changes[change], want)

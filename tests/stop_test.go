@@ -21,7 +21,7 @@ func TestKillSwitchOnTwoGates(t *testing.T) {
 	ownPrograms(t)
 	c := startCluster(t, 2, 1)
 	policy := filepath.Join(c.dir, "rules.yaml")
-	if err := os.WriteFile(policy, []byte(strings.ReplaceAll(testPolicy("1", "ALLOW"), "finance-approver", "reviewer")), 0o600); err != nil {
+	if err := os.WriteFile(policy, []byte(strings.NewReplacer("finance-approver", "reviewer", "search_docs", "[kill_waiting, kill_approved]").Replace(testPolicy("1", "ALLOW"))), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	// A third gate brings the policy; the others take it from the database.

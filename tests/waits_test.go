@@ -43,7 +43,6 @@ const waitsPolicy = `version: "VERSION"
 generated_at: "2026-01-01T00:00:00Z"
 expires_at: "2099-01-01T00:00:00Z"
 rules:
-  - {id: events, description: The contract judges its own., match: {tool_name: "*", environment: "*", dialect: aana}, outcome: ALLOW}
   - id: two-groups
     description: Finance and security both.
     match: {tool_name: payee, environment: "*"}
@@ -85,6 +84,7 @@ rules:
     outcome: REQUIRE_APPROVAL
     approver_role: finance-approver
     constraints: {max_amount: 1000, allow_currencies: [EUR, USD]}
+  - {id: others, description: The contract judges the rest., match: {tool_name: "*", environment: "*"}, outcome: ALLOW}
 defaults: {outcome: DENY}
 `
 

@@ -103,13 +103,20 @@ func matchWords(match canon.Value) []views.Phrase {
 		{"trust_level_min", "agents trusted at least"},
 		{"agent_roles_any", "agents with the role"},
 		{"tool_provider", "tools provided by"},
-		{"dialect", "asked as"},
+		{"tool_category", "tools registered as"},
+		{"tool_risk_domain", "tools registered for"},
 	} {
 		value, there := match.Get(m.field)
 		if !there || value.IsNull() || value.Kind() == canon.StringKind && value.Str() == "" {
 			continue
 		}
 		words = append(words, phrase(m.lead, "or", elementsOrSelf(value)...))
+	}
+	switch registered, there := match.Get("tool_registered"); {
+	case there && registered.Bool():
+		words = append(words, phrase("registered tools", ""))
+	case there:
+		words = append(words, phrase("tools that are not registered", ""))
 	}
 	return words
 }

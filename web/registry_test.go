@@ -292,9 +292,9 @@ func TestUnreadTerms(t *testing.T) {
 func TestJSONPolicy(t *testing.T) {
 	c := start(t, nil).signIn("aude@example.com")
 	c.m.registry.enforce(t, `{"version":"7","generated_at":"2026-01-01T00:00:00Z","expires_at":"2027-12-20T00:00:00Z","defaults":{"outcome":"ALLOW"},
-		"rules":[{"id":"only","description":"d","match":{"tool_name":"*","environment":"prod","dialect":"spm"},"when":{"matches_regex":"a+b"},"outcome":"DENY"}]}`, sampleContracts)
+		"rules":[{"id":"only","description":"d","match":{"tool_name":"*","environment":"prod","tool_category":"write"},"when":{"matches_regex":"a+b"},"outcome":"DENY"}]}`, sampleContracts)
 	text := strip(c.get("/policies").body)
-	for _, want := range []string{"any tool", "in prod", "asked as spm", "its text matches a+b", "DENY"} {
+	for _, want := range []string{"any tool", "in prod", "tools registered as write", "its text matches a+b", "DENY"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("page lacks %q:\n%s", want, text)
 		}

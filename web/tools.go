@@ -49,7 +49,7 @@ func (h *toolHandler) show(w http.ResponseWriter, r *http.Request, p engine.Pers
 }
 
 func (h *toolHandler) view(p engine.Person, known *registry.Snapshot, name string) (views.Tool, error) {
-	v := views.Tool{Frame: h.site.frame(p, "Register a tool", "admin"), Form: views.ToolForm{Trusts: trustOptions(), MinTrust: engine.Untrusted.String()}}
+	v := views.Tool{Frame: h.site.frame(p, "Register a tool", "admin"), Form: toolForm(registry.Tool{})}
 	if name == "" {
 		return v, nil
 	}
@@ -58,10 +58,8 @@ func (h *toolHandler) view(p engine.Person, known *registry.Snapshot, name strin
 		return v, &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such tool."}
 	}
 	v.Title, v.Known, v.ToolRow = "Tool "+views.Visible(name), true, toolRow(t)
-	v.Form = views.ToolForm{
-		Name: t.Name, Version: t.Version, Provider: t.Provider, Manifest: t.ManifestHash, NeedsManifest: t.NeedsManifest,
-		Verified: t.Verified, MinTrust: t.MinTrust.String(), Trusts: trustOptions(), Seen: fingerprint(t), Schema: indented(t.InputSchema),
-	}
+	v.Form = toolForm(t)
+	v.Form.Seen = fingerprint(t)
 	return v, nil
 }
 
@@ -74,6 +72,8 @@ func (h *toolHandler) change(w http.ResponseWriter, r *http.Request, p engine.Pe
 	t := registry.Tool{
 		Name: e.text("name"), Version: e.text("version"), Provider: e.text("provider"), ManifestHash: strings.ToLower(e.text("manifest")),
 		NeedsManifest: e.checked("needs_manifest"), Verified: e.checked("verified"), MinTrust: e.trust("min_trust"),
+		Category: e.text("category"), RiskDomain: e.text("risk_domain"), DataLabels: strings.Fields(e.text("labels")),
+		IdentityBound: e.checked("identity_bound"), SideEffects: e.checked("side_effects"),
 	}
 	if text := e.text("input_schema"); text != "" {
 		if t.InputSchema = json.RawMessage(text); !json.Valid(t.InputSchema) {
@@ -92,11 +92,9 @@ func (h *toolHandler) change(w http.ResponseWriter, r *http.Request, p engine.Pe
 		if there {
 			v, _ = h.view(p, known, t.Name) // it was there a moment ago, in the same snapshot
 		}
-		v.Form = views.ToolForm{
-			Name: t.Name, Version: t.Version, Provider: t.Provider, Manifest: e.text("manifest"), NeedsManifest: t.NeedsManifest,
-			Verified: t.Verified, MinTrust: e.text("min_trust"), Trusts: trustOptions(), Seen: r.PostForm.Get("seen"), Failure: detail,
-			Schema: e.text("input_schema"),
-		}
+		v.Form = toolForm(t)
+		v.Form.Manifest, v.Form.MinTrust, v.Form.Schema = e.text("manifest"), e.text("min_trust"), e.text("input_schema")
+		v.Form.Seen, v.Form.Failure = r.PostForm.Get("seen"), detail
 		return h.site.render(w, r, http.StatusUnprocessableEntity, views.ToolPage(v))
 	}
 	return h.site.redirectOrFail(w, r, err, "tool", toolURL(t.Name))
@@ -116,11 +114,41 @@ func (h *toolHandler) revoke(w http.ResponseWriter, r *http.Request, p engine.Pe
 	return h.site.redirectOrFail(w, r, missingIsChanged(err), what, toolURL(name))
 }
 
+// toolForm is the form with what is registered of a tool.
+func toolForm(t registry.Tool) views.ToolForm {
+	return views.ToolForm{
+		Name: t.Name, Version: t.Version, Provider: t.Provider, Manifest: t.ManifestHash, NeedsManifest: t.NeedsManifest, Verified: t.Verified,
+		MinTrust: t.MinTrust.String(), Trusts: trustOptions(), Schema: indented(t.InputSchema),
+		Category: t.Category, Categories: optionsOf(engine.ToolCategories()), RiskDomain: t.RiskDomain, RiskDomains: optionsOf(engine.RiskDomains()),
+		Labels: strings.Join(t.DataLabels, " "), IdentityBound: t.IdentityBound, SideEffects: t.SideEffects,
+	}
+}
+
+// optionsOf are the names with what people read for them, after "nobody has said".
+func optionsOf(names []string) []views.Option {
+	options := []views.Option{{Label: "not registered"}}
+	for _, name := range names {
+		options = append(options, views.Option{Value: name, Label: strings.ReplaceAll(name, "_", " ")})
+	}
+	return options
+}
+
+// toolKind says what a tool is registered as: "write, finance".
+func toolKind(t registry.Tool) string {
+	var parts []string
+	for _, part := range []string{t.Category, t.RiskDomain} {
+		if part != "" {
+			parts = append(parts, strings.ReplaceAll(part, "_", " "))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
 func toolURL(name string) string { return "/admin/tool?name=" + url.QueryEscape(name) }
 
 func toolRow(t registry.Tool) views.ToolRow {
 	row := views.ToolRow{
-		Name: t.Name, URL: toolURL(t.Name), Version: t.Version, Provider: t.Provider, MinTrust: t.MinTrust.String(), Verified: t.Verified,
+		Name: t.Name, URL: toolURL(t.Name), Kind: toolKind(t), Version: t.Version, Provider: t.Provider, MinTrust: t.MinTrust.String(), Verified: t.Verified,
 		Manifest: t.ManifestHash, NeedsManifest: t.NeedsManifest, State: views.Status{Code: "active", Word: "Registered"}, RevokedAt: t.RevokedAt,
 	}
 	if t.RevokedAt != nil {

@@ -362,6 +362,9 @@ func (s devState) seed(ctx context.Context, adminURL string) error {
 		agent := admin.NewAgent(devAgent)
 		agent.Name, agent.Owner = "Demo agent", s.Owner.Email
 		err = a.Registry.RegisterAgent(ctx, by, agent, nil)
+		for _, tool := range policies.Tools() {
+			err = errors.Join(err, a.Registry.RegisterTool(ctx, by, tool, nil))
+		}
 	}
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ type policyExplain struct {
 	Provider    string   `help:"Its tool's provider." placeholder:"NAME"`
 	UserInput   string   `help:"The user's words." placeholder:"TEXT"`
 	Label       []string `help:"A data label; may be given several times." placeholder:"LABEL"`
-	Dialect     string   `help:"aana, spm or threegate; spm when left out." placeholder:"NAME"`
+	Category    string   `name:"tool-category" help:"What its tool is registered as: public_read, private_read, write or unknown." placeholder:"NAME"`
 	At          string   `help:"The time at which it is judged; now when left out." placeholder:"TIME"`
 	JSON        bool     `name:"json" help:"Print a JSON object."`
 	Policy      string   `arg:"" help:"Policy, in YAML or JSON."`
@@ -84,7 +84,7 @@ func (p *policyExplain) read() (*policy.Request, error) {
 		return nil, errors.New("want a call: either --call FILE, or --tool NAME and what else the call says")
 	}
 	if p.Call != "" {
-		given := []any{p.Args, p.Environment, p.AgentType, p.TrustLevel, p.Provider, p.UserInput, p.Dialect}
+		given := []any{p.Args, p.Environment, p.AgentType, p.TrustLevel, p.Provider, p.UserInput, p.Category}
 		if slices.ContainsFunc(given, func(s any) bool { return s != "" }) || len(p.Role)+len(p.Label) > 0 {
 			return nil, errors.New("--call has the whole call: leave out the flags beside it")
 		}
@@ -110,7 +110,7 @@ func (p *policyExplain) read() (*policy.Request, error) {
 			*to = append(*to, canon.Member{Name: name, Value: canon.Array(elements...)})
 		}
 	}
-	given := []string{p.Tool, p.Environment, p.AgentType, p.TrustLevel, p.Provider, p.UserInput, p.Dialect}
+	given := []string{p.Tool, p.Environment, p.AgentType, p.TrustLevel, p.Provider, p.UserInput, p.Category}
 	if slices.ContainsFunc(slices.Concat(given, p.Role, p.Label), func(s string) bool { return !utf8.ValidString(s) }) {
 		return nil, errors.New("a flag is not valid UTF-8")
 	}
@@ -125,7 +125,7 @@ func (p *policyExplain) read() (*policy.Request, error) {
 	text(&members, "environment", p.Environment)
 	text(&members, "provider", p.Provider)
 	text(&members, "user_input", p.UserInput)
-	text(&members, "dialect", p.Dialect)
+	text(&members, "tool_category", p.Category)
 	list(&members, "data_labels", p.Label)
 	text(&agent, "agent_type", p.AgentType)
 	text(&agent, "trust_level", p.TrustLevel)

@@ -22,21 +22,27 @@ type toolCommand struct {
 
 type toolSet struct {
 	where
-	Name         string  `arg:"" help:"The tool's exact name."`
-	Version      *string `help:"Its version." placeholder:"VERSION"`
-	Provider     *string `help:"Where it comes from: built-in, mcp, langchain, custom." placeholder:"NAME"`
-	ManifestHash *string `help:"SHA-256 of its manifest; a call that names another one is refused." placeholder:"HEX"`
-	NeedManifest *bool   `help:"Refuse calls that name no manifest." negatable:""`
-	Verified     *bool   `help:"Say that somebody has looked at where it comes from." negatable:""`
-	MinTrust     *string `help:"The lowest trust level of agents that may call it." placeholder:"LEVEL"`
-	InputSchema  *string `help:"File with the JSON Schema of its arguments, for the form in which reviewers change them; an empty name takes it away." placeholder:"FILE"`
+	Name          string    `arg:"" help:"The tool's exact name."`
+	Version       *string   `help:"Its version." placeholder:"VERSION"`
+	Provider      *string   `help:"Where it comes from: built-in, mcp, langchain, custom." placeholder:"NAME"`
+	ManifestHash  *string   `help:"SHA-256 of its manifest; a call that names another one is refused." placeholder:"HEX"`
+	NeedManifest  *bool     `help:"Refuse calls that name no manifest." negatable:""`
+	Verified      *bool     `help:"Say that somebody has looked at where it comes from." negatable:""`
+	MinTrust      *string   `help:"The lowest trust level of agents that may call it." placeholder:"LEVEL"`
+	Category      *string   `help:"What it does: public_read, private_read, write or unknown. Calls by every door are judged by it." placeholder:"NAME"`
+	RiskDomain    *string   `help:"Its risk domain, such as finance; routing and policy look at it." placeholder:"NAME"`
+	Label         *[]string `help:"A label of the data that its calls handle; may be given several times, and replaces those there were." placeholder:"LABEL"`
+	IdentityBound *bool     `help:"Say that what it reads belongs to one person or account." negatable:""`
+	SideEffects   *bool     `help:"Say that it changes something: its calls are writes." negatable:""`
+	InputSchema   *string   `help:"File with the JSON Schema of its arguments, for the form in which reviewers change them; an empty name takes it away." placeholder:"FILE"`
 }
 
 // Help is shown by "holdpoint tool set --help".
 func (toolSet) Help() string {
 	return `What is not given stays as it is.
 
-Example:
+Examples:
+  holdpoint tool set create_transfer --category write --risk-domain finance --side-effects
   holdpoint tool set github.create_issue --provider mcp --verified \
     --manifest-hash "$(sha256sum manifest.json | cut -d' ' -f1)"`
 }
@@ -58,6 +64,11 @@ func (t *toolSet) Run(ctx context.Context, c *cli) error {
 	set(&tool.ManifestHash, t.ManifestHash)
 	set(&tool.NeedsManifest, t.NeedManifest)
 	set(&tool.Verified, t.Verified)
+	set(&tool.Category, t.Category)
+	set(&tool.RiskDomain, t.RiskDomain)
+	set(&tool.DataLabels, t.Label)
+	set(&tool.IdentityBound, t.IdentityBound)
+	set(&tool.SideEffects, t.SideEffects)
 	if t.MinTrust != nil {
 		if tool.MinTrust, err = engine.ParseTrust(*t.MinTrust); err != nil {
 			return fmt.Errorf("--min-trust: %w: want %s", err, strings.Join(engine.TrustLevels(), ", "))
@@ -83,6 +94,20 @@ func toolText(t registry.Tool) string {
 	parts := []string{"provider " + orText(t.Provider, "unknown"), map[bool]string{true: "verified", false: "not verified"}[t.Verified]}
 	if t.ManifestHash != "" {
 		parts = append(parts, "manifest "+t.ManifestHash[:12]+"…")
+	}
+	for _, fact := range []struct {
+		there bool
+		text  string
+	}{
+		{t.Category != "", "category " + t.Category},
+		{t.RiskDomain != "", "risk domain " + t.RiskDomain},
+		{len(t.DataLabels) > 0, "labels " + strings.Join(t.DataLabels, " ")},
+		{t.IdentityBound, "bound to an identity"},
+		{t.SideEffects, "has side effects"},
+	} {
+		if fact.there {
+			parts = append(parts, fact.text)
+		}
 	}
 	if len(t.InputSchema) > 0 {
 		parts = append(parts, "with a schema of its arguments")

@@ -66,18 +66,47 @@ func truthOf(b bool) truth {
 // holds reports whether all conditions of the rule hold, those on the tool name
 // excepted: the index has seen to them. Cheap ones come first.
 func (r *rule) holds(s *search) truth {
-	if !r.matches(s.request) {
+	if !r.inEnvironment(s.request) || !r.fromProvider(s.request) || !r.registered(s.request) {
 		return no
 	}
-	w := &r.when
+	if t := r.when.argumentsHold(s); t != yes {
+		return t
+	}
+	if !r.when.labelled(s.request) {
+		return no
+	}
+	return r.when.textHolds(s)
+}
+
+func (r *rule) inEnvironment(q *Request) bool {
+	return r.environment == wildcard || r.environment == q.Environment
+}
+
+func (r *rule) fromProvider(q *Request) bool { return memberOrNone(r.providers, q.Provider) }
+
+// registered is the conditions on what is registered of agent and tool.
+func (r *rule) registered(q *Request) bool {
+	return (r.toolRegistered == nil || *r.toolRegistered == q.ToolRegistered) &&
+		memberOrNone(r.categories, &q.ToolCategory) &&
+		memberOrNone(r.riskDomains, &q.ToolRiskDomain) &&
+		memberOrNone(r.agentTypes, q.AgentType) &&
+		trusted(r.trust, q.TrustLevel) &&
+		overlapOrNone(r.roles, q.Roles)
+}
+
+func (w *conditions) argumentsHold(s *search) truth {
 	for i := range w.args {
 		if t := w.args[i].holds(s); t != yes {
 			return t
 		}
 	}
-	if !overlapOrNone(w.labels, s.request.DataLabels) {
-		return no
-	}
+	return yes
+}
+
+func (w *conditions) labelled(q *Request) bool { return overlapOrNone(w.labels, q.DataLabels) }
+
+// textHolds is the conditions on the searched text.
+func (w *conditions) textHolds(s *search) truth {
 	if t := w.findsAny(s); t != yes {
 		return t
 	}
@@ -87,20 +116,10 @@ func (r *rule) holds(s *search) truth {
 	return w.findsPattern(s)
 }
 
-// matches is the conditions of match but the tool name.
-func (r *rule) matches(q *Request) bool {
-	return (r.environment == wildcard || r.environment == q.Environment) &&
-		memberOrNone(r.dialects, &q.Dialect) &&
-		memberOrNone(r.agentTypes, q.AgentType) &&
-		memberOrNone(r.providers, q.Provider) &&
-		trusted(r.trust, q.TrustLevel) &&
-		overlapOrNone(r.roles, q.Roles)
-}
-
 // memberOrNone reports whether the call says one of the names; nil is no
 // condition.
 func memberOrNone(names []string, said *string) bool {
-	return names == nil || said != nil && slices.Contains(names, *said)
+	return names == nil || said != nil && *said != "" && slices.Contains(names, *said)
 }
 
 func trusted(least int, level *string) bool {

@@ -4,6 +4,7 @@
 // could not be judged, and has no clock, no I/O and no state.
 //
 //	JSON, YAML ─ Load ─→ Bundle ─ Decide(Request, now) ──→ Decision
+//	                │      ├── Consider: the same where inputs are only claimed
 //	                │      │  └── Explain, Lint, Compare
 //	                │      └ index by tool name: rules of other tools cost nothing
 //	                └─→ Problems: file:line:column, rule, what to do
@@ -11,8 +12,8 @@
 // The rules are docs/spec/agent-spm.md. Where it leaves a choice, this package
 // chooses so:
 //
-//   - null and "" in match.agent_type, match.tool_provider, match.dialect and
-//     match.trust_level_min are no condition, as in the reference, and a
+//   - null and "" in match.agent_type, match.tool_provider, match.tool_category,
+//     match.tool_risk_domain and match.trust_level_min are no condition, as in the reference, and a
 //     warning. null for any list of texts is an error.
 //   - Fields that a bundle, rule, match or when does not have are ignored, as in
 //     the reference, and a warning; in approval, which is ours, an error.

@@ -32,7 +32,7 @@ type RuleExplanation struct {
 
 // Condition is one condition of a rule. Why is a sentence that names keys and
 // the rule's own operands, and of the call only its tool, environment, type,
-// level, provider and dialect, never an argument, an input or a label.
+// level, provider and registration, never an argument, an input or a label.
 type Condition struct {
 	Name string `json:"name"`
 	Held bool   `json:"held"`
@@ -85,12 +85,21 @@ func (r *rule) explain(s *search) []Condition {
 	}{
 		{"match.agent_type", "The agent's type", r.agentTypes, q.AgentType},
 		{"match.tool_provider", "The tool's provider", r.providers, q.Provider},
-		{"match.dialect", "The dialect", r.dialects, &q.Dialect},
+		{"match.tool_category", "The tool's registered category", r.categories, given(q.ToolCategory)},
+		{"match.tool_risk_domain", "The tool's registered risk domain", r.riskDomains, given(q.ToolRiskDomain)},
 	} {
 		if c.names != nil {
 			held = truthOf(memberOrNone(c.names, c.said))
 			add(c.name, held, why(held, c.subject, said(c.said), oneOf(c.names)))
 		}
+	}
+	if r.toolRegistered != nil {
+		held = truthOf(*r.toolRegistered == q.ToolRegistered)
+		is := "The tool is registered."
+		if !q.ToolRegistered {
+			is = "The tool is not registered."
+		}
+		add("match.tool_registered", held, is)
 	}
 	if r.trust >= 0 {
 		held = truthOf(trusted(r.trust, q.TrustLevel))
@@ -171,6 +180,14 @@ func why(held truth, subject, said, wanted string) string {
 		return subject + " is " + said + ", as wanted: " + wanted + "."
 	}
 	return subject + " is " + said + "; wanted is " + wanted + "."
+}
+
+// given is a text that may be missing.
+func given(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
 }
 
 func said(s *string) string {

@@ -74,8 +74,7 @@ func (l *linter) against(later *rule, before []rule, stricter [][]string) {
 	}
 	for i := range before {
 		earlier := &before[i]
-		// Who names a dialect has thought of the others.
-		if earlier.dialects == nil && earlier.Outcome.Route() < later.Outcome.Route() && earlier.never() == "" && earlier.mayOverlap(later) {
+		if earlier.Outcome.Route() < later.Outcome.Route() && earlier.never() == "" && earlier.mayOverlap(later) {
 			stricter[i] = append(stricter[i], later.ID)
 		}
 	}
@@ -106,6 +105,13 @@ func (l *linter) shape(r *rule) {
 			}
 		}
 	}
+	if len(r.when.labels) > 0 && !slices.Contains(r.believes, claimLabels) {
+		message := "a call that leaves its labels out passes the rule by: they are the agent's word"
+		if r.Outcome == engine.Allow {
+			message = "it allows nothing for labels that only the agent claims"
+		}
+		l.warn(r, "label_claimed", message, "register the tool's labels, match something else, or say trust_claims: [data_labels]")
+	}
 	for i := range r.when.args {
 		a := &r.when.args[i]
 		if len(a.tests) > 0 || a.value.Kind() != canon.ObjectKind {
@@ -118,7 +124,8 @@ func (l *linter) shape(r *rule) {
 
 func (r *rule) unconditional() bool {
 	w := &r.when
-	return r.tools.every && r.environment == wildcard && r.dialects == nil && r.agentTypes == nil && r.providers == nil &&
+	return r.tools.every && r.environment == wildcard && r.agentTypes == nil && r.providers == nil &&
+		r.categories == nil && r.riskDomains == nil && r.toolRegistered == nil &&
 		r.trust < 0 && len(r.roles) == 0 && len(w.labels) == 0 && len(w.containsAny) == 0 && len(w.notContains) == 0 &&
 		w.pattern == nil && len(w.args) == 0
 }
@@ -132,8 +139,12 @@ func (r *rule) never() string {
 		return "match.agent_type is an empty array"
 	case r.providers != nil && len(r.providers) == 0:
 		return "match.tool_provider is an empty array"
-	case r.dialects != nil && len(r.dialects) == 0:
-		return "match.dialect is an empty array"
+	case r.categories != nil && len(r.categories) == 0:
+		return "match.tool_category is an empty array"
+	case r.riskDomains != nil && len(r.riskDomains) == 0:
+		return "match.tool_risk_domain is an empty array"
+	case (len(r.categories) > 0 || len(r.riskDomains) > 0) && r.toolRegistered != nil && !*r.toolRegistered:
+		return "a tool that is not registered has no registered category and risk domain"
 	case r.when.contradictsItself():
 		return "every word of when.contains_any is one that when.not_contains forbids"
 	}
@@ -210,11 +221,24 @@ func (r *rule) covers(later *rule) bool {
 	w, v := &r.when, &later.when
 	return r.tools.covers(later.tools) &&
 		(r.environment == wildcard || r.environment == later.environment) &&
-		namesCover(r.dialects, later.dialects) && namesCover(r.agentTypes, later.agentTypes) && namesCover(r.providers, later.providers) &&
+		namesCover(r.categories, later.categories) && namesCover(r.riskDomains, later.riskDomains) && r.coversRegistered(later) &&
+		namesCover(r.agentTypes, later.agentTypes) && namesCover(r.providers, later.providers) &&
 		later.trust >= r.trust &&
 		anyCovers(r.roles, later.roles) && anyCovers(w.labels, v.labels) &&
 		(w.pattern == nil || w.source == v.source) &&
 		wordsCover(w, v) && argumentsCover(w.args, v.args)
+}
+
+// coversRegistered reports that every tool that later matches is registered as r
+// wants it. What has a registered category is registered.
+func (r *rule) coversRegistered(later *rule) bool {
+	switch {
+	case r.toolRegistered == nil:
+		return true
+	case later.toolRegistered != nil:
+		return *r.toolRegistered == *later.toolRegistered
+	}
+	return *r.toolRegistered && (len(later.categories) > 0 || len(later.riskDomains) > 0)
 }
 
 func (t tools) covers(later tools) bool {
@@ -316,7 +340,9 @@ func (r *rule) mayOverlap(later *rule) bool {
 		return false
 	}
 	return r.tools.mayOverlap(later.tools) &&
-		namesOverlap(r.dialects, later.dialects) && namesOverlap(r.agentTypes, later.agentTypes) && namesOverlap(r.providers, later.providers) &&
+		namesOverlap(r.categories, later.categories) && namesOverlap(r.riskDomains, later.riskDomains) &&
+		(r.toolRegistered == nil || later.toolRegistered == nil || *r.toolRegistered == *later.toolRegistered) &&
+		namesOverlap(r.agentTypes, later.agentTypes) && namesOverlap(r.providers, later.providers) &&
 		!argumentsExclude(r.when.args, later.when.args)
 }
 

@@ -16,9 +16,6 @@ var trustLevels = engine.TrustLevels()
 // trustOrdinal is the level's place from 0, or -1.
 func trustOrdinal(level string) int { return slices.Index(trustLevels, level) }
 
-// dialects is what match.dialect may name.
-var dialects = []string{"aana", "spm", "threegate"}
-
 // any is what matches every tool or environment.
 const wildcard = "*"
 
@@ -46,11 +43,14 @@ type rule struct {
 	tools       tools
 	environment string // wildcard is every one
 	// nil is no condition; an empty list never matches.
-	dialects, agentTypes, providers []string
-	trust                           int // -1 is no condition
-	roles                           []string
-	when                            conditions
-	decision                        Decision
+	agentTypes, providers, categories, riskDomains []string
+
+	toolRegistered *bool // nil is no condition
+	trust          int   // -1 is no condition
+	roles          []string
+	when           conditions
+	believes       []string // of claimNames
+	decision       Decision
 }
 
 // rules reads all rules, and makes sure that no id is there twice.
@@ -94,7 +94,7 @@ func (c *compiler) rules(root source.Node, b *Bundle) {
 
 // ruleFields is what a rule may hold. What is not in here is ignored, as the
 // reference does, but not in silence.
-var ruleFields = []string{"id", "description", "match", "when", "outcome", "approver_role", "constraints", "approval"}
+var ruleFields = []string{"id", "description", "match", "when", "trust_claims", "outcome", "approver_role", "constraints", "approval"}
 
 // maxRuleName bounds what problems name a rule by.
 const maxRuleName = 200
@@ -125,6 +125,10 @@ func (c *compiler) readRule(n source.Node) rule {
 	if m, ok := n.Get("when"); ok {
 		c.when(m, &r.when)
 	}
+	if m, ok := n.Get("trust_claims"); ok {
+		r.believes = c.texts(m, "trust_claims")
+		c.known(m, "trust_claims", "claim", r.believes, claimNames)
+	}
 	if m, ok := c.need(n, "outcome"); ok {
 		r.Outcome = c.outcome(m, "outcome")
 	}
@@ -147,7 +151,7 @@ func (c *compiler) unknown(n source.Node, what string, known []string) {
 	}
 }
 
-var matchFields = []string{"tool_name", "environment", "agent_type", "trust_level_min", "agent_roles_any", "tool_provider", "dialect"}
+var matchFields = []string{"tool_name", "environment", "agent_type", "trust_level_min", "agent_roles_any", "tool_provider", "tool_category", "tool_risk_domain", "tool_registered"}
 
 func (c *compiler) match(n source.Node, r *rule) {
 	if n.Value.Kind() != canon.ObjectKind {
@@ -162,8 +166,22 @@ func (c *compiler) match(n source.Node, r *rule) {
 	}
 	r.agentTypes = c.membership(n, "agent_type")
 	r.providers = c.membership(n, "tool_provider")
-	if r.dialects = c.membership(n, "dialect"); r.dialects != nil {
-		c.knownDialects(n, r.dialects)
+	if r.categories = c.membership(n, "tool_category"); r.categories != nil {
+		m, _ := n.Get("tool_category")
+		c.known(m, "match.tool_category", "category", r.categories, engine.ToolCategories())
+	}
+	r.riskDomains = c.membership(n, "tool_risk_domain")
+	if m, ok := n.Get("tool_registered"); ok {
+		if m.Value.Kind() != canon.BoolKind {
+			c.wrongKind(m, "match.tool_registered", "a boolean")
+		} else {
+			registered := m.Value.Bool()
+			r.toolRegistered = &registered
+		}
+	}
+	if m, ok := n.Get("dialect"); ok {
+		c.fail(m, "dialect", "match.dialect is no condition: a call is judged alike, in whatever system's document it is proposed",
+			"match the tool instead, by tool_name or by what is registered of it: tool_category, tool_risk_domain, tool_registered")
 	}
 	if m, ok := n.Get("agent_roles_any"); ok {
 		r.roles = c.texts(m, "match.agent_roles_any")
@@ -179,7 +197,7 @@ func (c *compiler) match(n source.Node, r *rule) {
 			}
 		}
 	}
-	c.unknown(n, "match", matchFields)
+	c.unknown(n, "match", append([]string{"dialect"}, matchFields...))
 }
 
 func (c *compiler) toolName(n source.Node, t *tools) {
@@ -228,11 +246,11 @@ func (c *compiler) emptyCondition(n source.Node, name string) bool {
 	return empty
 }
 
-func (c *compiler) knownDialects(n source.Node, names []string) {
+// known reports the names that are not among those that there are.
+func (c *compiler) known(n source.Node, field, what string, names, there []string) {
 	for _, name := range names {
-		if !slices.Contains(dialects, name) {
-			m, _ := n.Get("dialect")
-			c.fail(m, "unknown_dialect", "match.dialect "+quote(name)+" is not a dialect", "use "+strings.Join(dialects, ", "))
+		if !slices.Contains(there, name) {
+			c.fail(n, "unknown_"+what, field+" "+quote(name)+" is not a "+what, "use "+strings.Join(there, ", "))
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"holdpoint/engine"
 	"holdpoint/schemas"
 )
 
@@ -67,7 +68,8 @@ func TestSchemaSaysWhatTheCodeSays(t *testing.T) {
 		{"match", keys(schema.Defs["match"].Properties), matchFields},
 		{"match required", schema.Defs["match"].Required, []string{"tool_name", "environment"}},
 		{"trust", words(of(schema.Defs["match"].Properties, "trust_level_min").Enum), trustLevels},
-		{"dialect", words(schema.Defs["dialect"].Enum), dialects},
+		{"categories", words(schema.Defs["tool_category"].Enum), engine.ToolCategories()},
+		{"claims", words(schema.Defs["claim"].Enum), claimNames},
 		{"when", keys(schema.Defs["when"].Properties), whenFields},
 		{"operators", keys(schema.Defs["operators"].Properties), operatorNames},
 		{"approval", keys(schema.Defs["approval"].Properties), approvalFields},

@@ -13,13 +13,12 @@ import (
 
 // call is a call as a test writes it; nil is not said.
 type call struct {
-	tool, environment, provider, userInput, dialect *string
-	agentType, trustLevel                           *string
-	roles, labels                                   *[]string
-	args                                            *canon.Value
+	tool, environment, provider, userInput  *string
+	agentType, trustLevel, category, domain *string
+	registered                              *bool
+	roles, labels                           *[]string
+	args                                    *canon.Value
 }
-
-var dialects = []string{"aana", "spm", "threegate"}
 
 func (l *loader) call(n source.Node, what string) call {
 	var c call
@@ -41,9 +40,21 @@ func (l *loader) call(n source.Node, what string) call {
 		"provider":    text(&c.provider, "provider"),
 		"user_input":  text(&c.userInput, "user_input"),
 		"data_labels": func(n source.Node) { c.labels = l.texts(n, "data_labels") },
-		"dialect": func(n source.Node) {
-			text(&c.dialect, "dialect")(n)
-			l.oneOf(n, "dialect", dialects)
+		"tool_category": func(n source.Node) {
+			text(&c.category, "tool_category")(n)
+			l.oneOf(n, "tool category", engine.ToolCategories())
+		},
+		"tool_risk_domain": func(n source.Node) {
+			text(&c.domain, "tool_risk_domain")(n)
+			l.oneOf(n, "risk domain", engine.RiskDomains())
+		},
+		"tool_registered": func(n source.Node) {
+			if n.Value.Kind() != canon.BoolKind {
+				l.fail(n, "type", "tool_registered has to be a boolean", "write true or false")
+				return
+			}
+			registered := n.Value.Bool()
+			c.registered = &registered
 		},
 		"agent": func(n source.Node) {
 			l.object(n, "agent", fields{
@@ -79,7 +90,8 @@ func (l *loader) texts(n source.Node, what string) *[]string {
 func (c call) over(others call) call {
 	return call{
 		tool: first(c.tool, others.tool), environment: first(c.environment, others.environment), provider: first(c.provider, others.provider),
-		userInput: first(c.userInput, others.userInput), dialect: first(c.dialect, others.dialect), agentType: first(c.agentType, others.agentType),
+		userInput: first(c.userInput, others.userInput), category: first(c.category, others.category), domain: first(c.domain, others.domain),
+		registered: first(c.registered, others.registered), agentType: first(c.agentType, others.agentType),
 		trustLevel: first(c.trustLevel, others.trustLevel), roles: first(c.roles, others.roles), labels: first(c.labels, others.labels),
 		args: first(c.args, others.args),
 	}
@@ -103,7 +115,8 @@ func or[T any](p *T, otherwise T) T {
 // request is what rules look at, with Agent-SPM's defaults for what is not said.
 func (c call) request() *policy.Request {
 	return &policy.Request{
-		Dialect: or(c.dialect, "spm"), Tool: or(c.tool, ""), Args: or(c.args, canon.Object()), Environment: or(c.environment, "dev"),
+		Tool: or(c.tool, ""), ToolCategory: or(c.category, ""), ToolRiskDomain: or(c.domain, ""),
+		ToolRegistered: or(c.registered, c.category != nil || c.domain != nil), Args: or(c.args, canon.Object()), Environment: or(c.environment, "dev"),
 		AgentType: c.agentType, TrustLevel: c.trustLevel, Provider: c.provider, Roles: or(c.roles, nil), UserInput: or(c.userInput, ""),
 		DataLabels: or(c.labels, nil),
 	}

@@ -195,7 +195,7 @@ func TestLoadRefuses(t *testing.T) {
 		"unknown in call":     {good("{tool: a, arguments: {}}"), `t.yaml:3:21: call has no "arguments"`},
 		"args no mapping":     {good("{tool: a, args: [1]}"), "t.yaml:3:27: args has to be a mapping"},
 		"trust level":         {good("{tool: a, agent: {trust_level: high}}"), `"high" is no trust_level (use one of untrusted, basic`},
-		"dialect":             {good("{tool: a, dialect: SPM}"), `"SPM" is no dialect (use one of aana, spm, threegate)`},
+		"category":            {good("{tool: a, tool_category: read}"), `"read" is no tool category (use one of public_read, private_read, write, unknown)`},
 		"roles no list":       {good("{tool: a, agent: {roles: a}}"), "roles has to be a list"},
 		"a label no text":     {good("{tool: a, data_labels: [1]}"), "each of data_labels has to be a text, it is number (put it in quotes)"},
 		"no expectation":      {one("{tool: a}", "{}"), "t.yaml:4:13: the test expects nothing"},
@@ -219,11 +219,11 @@ func TestLoadRefuses(t *testing.T) {
 
 func TestReadCall(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"as in a test": {`{"tool":"pay","args":{"n":1},"agent":{"roles":["r"]}}`, "spm pay dev {\"n\":1} [r]"},
-		"as a member":  {`{"call":{"tool":"pay","dialect":"aana"},"id":7}`, "aana pay dev {} []"},
-		"params":       {`{"toolName":"pay","toolArgs":{"n":1},"agentId":"a","environment":"prod"}`, "spm pay prod {\"n\":1} []"},
+		"as in a test": {`{"tool":"pay","args":{"n":1},"agent":{"roles":["r"]}}`, " pay dev {\"n\":1} [r]"},
+		"as a member":  {`{"call":{"tool":"pay","tool_category":"write"},"id":7}`, "write pay dev {} []"},
+		"params":       {`{"toolName":"pay","toolArgs":{"n":1},"agentId":"a","environment":"prod"}`, " pay prod {\"n\":1} []"},
 		"a request": {`{"request_id":"r","timestamp":"2026-01-01T00:00:00Z","agent":{"agent_id":"a","name":"a","owner":"o","environment":"e"},
-			"action":{"type":"t","tool_name":"pay","tool_args":{}},"context":{}}`, "spm pay e {} []"},
+			"action":{"type":"t","tool_name":"pay","tool_args":{}},"context":{}}`, " pay e {} []"},
 		"no tool":       {`{"args":{}}`, `the call has no "tool"`},
 		"no call":       {`[]`, "a call has to be a mapping"},
 		"a wrong field": {`{"toolName":"pay","toolArgs":[],"agentId":"a"}`, "/toolArgs: It has to be an object"},
@@ -235,7 +235,7 @@ func TestReadCall(t *testing.T) {
 		var got string
 		r, problems := policytest.ReadCall(source.Of(v))
 		if r != nil {
-			got = r.Dialect + " " + r.Tool + " " + r.Environment + " " + string(r.Args.Canonical()) + " [" + strings.Join(r.Roles, " ") + "]"
+			got = r.ToolCategory + " " + r.Tool + " " + r.Environment + " " + string(r.Args.Canonical()) + " [" + strings.Join(r.Roles, " ") + "]"
 		} else {
 			got = problems[0].String()
 		}

@@ -68,6 +68,16 @@ type Tool struct {
 	NeedsManifest bool         `json:"needs_manifest" doc:"Refuse calls that present no manifest hash."`
 	Verified      bool         `json:"verified" doc:"Somebody has looked at where the tool comes from."`
 	MinTrust      engine.Trust `json:"min_trust_level" enum:"untrusted,basic,verified,privileged,system"`
+	// Category and RiskDomain are the tool's by the Agent Action Contract; "" when
+	// nobody has said. A call cannot claim a less strict one.
+	Category   string `json:"tool_category,omitempty" enum:"public_read,private_read,write,unknown" doc:"What the tool does, by the Agent Action Contract. It holds for calls by every door."`
+	RiskDomain string `json:"risk_domain,omitempty" doc:"The tool's risk domain by the Agent Action Contract; routing and policy look at it."`
+	// DataLabels are those of every call of the tool, beside what a call says.
+	DataLabels []string `json:"data_labels,omitempty" doc:"Labels of the data that every call of the tool handles."`
+	// IdentityBound tools read something of one person or account: never publicly.
+	IdentityBound bool `json:"identity_bound,omitempty" doc:"What it reads belongs to one person or account: it is no public read, whatever a call says."`
+	// SideEffects are had by tools that change something: their calls are writes.
+	SideEffects bool `json:"side_effects,omitempty" doc:"It changes something: its calls are writes, whatever they say."`
 	// InputSchema is the JSON Schema of the tool's arguments, by which people are
 	// given a form to change them; nil where none is known. No call is judged by it.
 	InputSchema json.RawMessage `json:"input_schema,omitempty" doc:"JSON Schema of the tool's arguments, for the form in which reviewers change them."`
@@ -148,6 +158,16 @@ func (s *Snapshot) LimitsOf(agentID string) Limits {
 		return *a.Limits
 	}
 	return s.Settings.Limits
+}
+
+// Registered returns what is registered of a tool; ok is false when nothing is,
+// or when the registration has been revoked.
+func (s *Snapshot) Registered(tool string) (t Tool, ok bool) {
+	t, ok = s.Tools[tool]
+	if !ok || t.RevokedAt != nil {
+		return Tool{}, false
+	}
+	return t, true
 }
 
 // Provider is where a tool comes from: as registered, else as claimed.

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode"
 
+	"holdpoint/engine"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/confusable"
 	"holdpoint/engine/form"
@@ -23,6 +24,7 @@ const (
 	maxRoles         = 100
 	maxChain         = 100
 	maxSchema        = 32 << 10
+	maxLabels        = 100
 )
 
 // Check returns every mistake in what is to be registered, each naming its field.
@@ -66,6 +68,21 @@ func (t Tool) Check() []error {
 	}
 	if t.NeedsManifest && t.ManifestHash == "" {
 		errs = append(errs, fmt.Errorf("needs_manifest: there is no manifest_hash to compare with"))
+	}
+	if t.Category != "" && !slices.Contains(engine.ToolCategories(), t.Category) {
+		errs = append(errs, fmt.Errorf("tool_category: want one of %s", strings.Join(engine.ToolCategories(), ", ")))
+	}
+	if t.RiskDomain != "" && !slices.Contains(engine.RiskDomains(), t.RiskDomain) {
+		errs = append(errs, fmt.Errorf("risk_domain: want one of %s", strings.Join(engine.RiskDomains(), ", ")))
+	}
+	if len(t.DataLabels) > maxLabels {
+		errs = append(errs, fmt.Errorf("data_labels: there are %d; at most %d are kept", len(t.DataLabels), maxLabels))
+	}
+	for i, label := range t.DataLabels {
+		errs = append(errs, text(fmt.Sprintf("data_labels[%d]", i), label, maxName, true))
+	}
+	if t.Category == "public_read" && (t.IdentityBound || t.SideEffects) {
+		errs = append(errs, fmt.Errorf("tool_category: a public read has no side effects and is bound to no identity"))
 	}
 	if len(t.InputSchema) > 0 {
 		if _, err := t.Form(); err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"holdpoint/engine/policy"
+	"holdpoint/engine/registry"
 )
 
 // FS holds, for each of Names, a folder with policy.yaml, contracts.yaml,
@@ -48,30 +49,46 @@ defaults:
   outcome: REQUIRE_APPROVAL
 
 rules:
-  # Calls that are proposed as Agent Action Contract events are judged by that
-  # contract, and this demonstration adds nothing to it. Delete the rule to have
-  # the rules below judge them, too: the stricter of contract and policy wins.
-  - id: agent-action-contract
-    description: The Agent Action Contract judges its own calls.
-    match:
-      tool_name: "*"
-      environment: "*"
-      dialect: aana
-    outcome: ALLOW
-
   # A tool execution request runs only once a person has approved it, whatever
   # the policy allows. A rule of yours may ask for more, or refuse some.
   - id: tool-requests
     description: A tool execution request always needs a person.
     match:
-      tool_name: "*"
+      tool_name: tool-exec
       environment: "*"
-      dialect: threegate
     outcome: ALLOW
 {{range .Parts}}
   # ---- {{.Name}} ----
 
-{{.Rules}}{{end}}`))
+{{.Rules}}{{end}}
+  # ---- every other tool ----
+
+  # What an administrator has registered with a category ("holdpoint tool set") is
+  # judged by the Agent Action Contract: reads run, writes need a confirmation. What
+  # a call says of itself counts for nothing here: a tool that nobody has registered
+  # has no category, and ends at the default above.
+  - id: registered-tools
+    description: The tool is registered, and judged by its category.
+    match:
+      tool_name: "*"
+      environment: "*"
+      tool_category: [public_read, private_read, write]
+    outcome: ALLOW
+`))
+
+// Tools are those of which a new "holdpoint dev" knows what they do, so that the
+// first calls of a newcomer's agent find an answer.
+func Tools() []registry.Tool {
+	return []registry.Tool{
+		{Name: "get_public_info", Category: "public_read", RiskDomain: "public_information"},
+		{Name: "search_docs", Category: "public_read"},
+		{Name: "show_page", Category: "public_read"},
+		{Name: "get_recent_items", Category: "private_read"},
+		{Name: "get_recent_transactions", Category: "private_read", RiskDomain: "finance"},
+		{Name: "send_payment", Category: "write", RiskDomain: "finance", SideEffects: true},
+		{Name: "update_note", Category: "write", SideEffects: true},
+	}
+}
 
 // years is how long Dev's bundle lives.
 const years = 10

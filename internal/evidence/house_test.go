@@ -42,7 +42,7 @@ defaults: {outcome: ALLOW}
 rules:
   - id: money # </script> & <b>
     description: Money </script> leaves the company.
-    match: {tool_name: "*", environment: "*", dialect: aana}
+    match: {tool_name: "*", environment: "*"}
     outcome: ALLOW
 `
 

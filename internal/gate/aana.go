@@ -30,11 +30,7 @@ type Checked struct {
 // a waiting one has its approval. A *Refusal means that the call was not
 // judged; a *Replay that it was answered before.
 func (g *Gate) PreToolCheck(ctx context.Context, p access.Principal, doc canon.Value, r Request, once *access.Once[Checked]) (Checked, error) {
-	limit, err := aana.ParseState(p.MaxState)
-	if err != nil {
-		limit = aana.None
-	}
-	proposal, result := proposeEvent(p.AgentID, limit, "apr_", doc, time.Now())
+	proposal, result := proposeEvent(p.AgentID, stateOf(p.MaxState), "apr_", doc, time.Now())
 	finish := func(o Outcome) Checked {
 		return Checked{Route: o.Route, Envelope: result.Envelope(objections(o.Decision)), Constraints: o.Constraints, Approval: o.Approval}
 	}
@@ -75,8 +71,8 @@ func proposeEvent(agentID string, limit aana.State, approvalID string, doc canon
 			Category: string(event.Category), Digest: canon.Digest(event.ToolName, event.Arguments),
 		},
 		Valid: true, Arguments: event.Arguments, Document: doc, input: event.UserIntent, subjects: []string{event.Subject.Ref},
-		claim: registry.Claim{AgentID: agentID, Tool: event.ToolName},
-		own:   []engine.Check{always(result.Opinion())},
+		claim: registry.Claim{AgentID: agentID, Tool: event.ToolName}, event: &event, state: limit,
+		own: []engine.Check{always(result.Opinion())},
 		// Judging it as confirmed takes as long as judging it: only if it is needed.
 		confirmed: []engine.Check{func(engine.Call) engine.Opinion { return confirm(event, approvalID).Judge(now).Opinion() }},
 		safe: map[string]any{

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"holdpoint/engine"
 	"holdpoint/engine/canon"
@@ -53,6 +54,8 @@ func (g *Gate) AskContract(ctx context.Context, p access.Principal, q ContractQu
 		return nil, g.contractVetoed(ctx, p, q, asks, v)
 	}
 	judge := g.Judge()
+	asks.Call.Environment, asks.Arguments, asks.labels, asks.state = judge.Environment, q.Payload, q.DataTags, stateOf(p.MaxState)
+	labels := slices.Concat(q.DataTags, judge.tool(asks).DataLabels)
 	contracts := judge.Contracts
 	if contracts == nil {
 		contracts = noContracts
@@ -79,15 +82,20 @@ func (g *Gate) AskContract(ctx context.Context, p access.Principal, q ContractQu
 	}
 	switch q.Method {
 	case ValidateRequest:
-		v := contracts.ValidateRequest(q.Tool, q.DataTags)
+		v := contracts.ValidateRequest(q.Tool, labels)
 		if answer = v; !v.Allowed {
 			deny(v.Reason)
 		}
 	case InterceptRequest:
-		i := contracts.InterceptRequest(q.Tool, q.Payload, q.DataTags, judge.Detector)
-		if answer = i; i.Action != safeai.Allow {
+		i := contracts.InterceptRequest(q.Tool, q.Payload, labels, judge.Detector)
+		if i.Action != safeai.Allow {
 			deny(i.Reason)
+		} else if d := judge.Beside(asks, time.Now()); d.Route != engine.Accept {
+			// The contract is one of several judges here too.
+			outcome, reason = engine.Deny, told(strictestFirst(d.Findings))[0]
+			i = i.Blocked(blockedBecause(d.Route, reason))
 		}
+		answer = i
 		payload["detected_tags"] = i.DetectedTags
 		redacted(i.Redactions)
 	case InterceptResponse:
@@ -114,6 +122,16 @@ func (g *Gate) AskContract(ctx context.Context, p access.Principal, q ContractQu
 		})
 	}
 	return answer, g.unlessKilled(ctx, p.AgentID, p.Actor(), err)
+}
+
+// blockedBecause is what the caller of an interception is told of a call that its
+// contract allows and the other rules do not let through at once.
+func blockedBecause(route engine.Route, first engine.Reason) string {
+	text := first.Code + ": " + first.Message
+	if route.Waits() {
+		text += " Propose the call to have it approved."
+	}
+	return text
 }
 
 // contractVetoed turns a question away that a veto has stopped.

@@ -18,6 +18,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
+	"holdpoint/engine/policy"
 	"holdpoint/engine/registry"
 	"holdpoint/engine/token"
 	"holdpoint/internal/access"
@@ -48,6 +49,19 @@ type house struct {
 
 	rules gate.Rules
 	judge atomic.Pointer[gate.Judge]
+	// withoutPolicy leaves out the policy that allows everything.
+	withoutPolicy bool
+}
+
+// allowing is a policy that has no objection to anything: what is judged is left
+// to the contract, the registry and the routing.
+func allowing(t testing.TB) *policy.Bundle {
+	t.Helper()
+	b, problems := policy.Load([]byte(`{"version":"1","generated_at":"2026-01-01T00:00:00Z","expires_at":"2036-01-01T00:00:00Z","rules":[],"defaults":{"outcome":"ALLOW"}}`), policy.Options{})
+	if b == nil {
+		t.Fatal(problems)
+	}
+	return b
 }
 
 // judgeBy makes the gate judge by these rules and what is registered now.
@@ -58,6 +72,9 @@ func (h *house) judgeBy(r gate.Rules) {
 		h.t.Fatal(err)
 	}
 	r.Registry = known
+	if r.Policy == nil && !h.withoutPolicy {
+		r.Policy = allowing(h.t)
+	}
 	judge, err := gate.NewJudge(r)
 	if err != nil {
 		h.t.Fatal(err)
@@ -338,7 +355,7 @@ func TestWhatWaitsCanBeApproved(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
-	judge, err := gate.NewJudge(gate.Rules{Environment: "test", Routing: routing(time.Hour, 1)})
+	judge, err := gate.NewJudge(gate.Rules{Environment: "test", Routing: routing(time.Hour, 1), Policy: allowing(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

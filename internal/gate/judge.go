@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -13,6 +14,7 @@ import (
 	"holdpoint/engine/canon"
 	"holdpoint/engine/dialect/aana"
 	"holdpoint/engine/dialect/safeai"
+	"holdpoint/engine/dialect/threegate"
 	"holdpoint/engine/policy"
 	"holdpoint/engine/redact"
 	"holdpoint/engine/registry"
@@ -104,9 +106,12 @@ type Proposal struct {
 	asked bool
 
 	claim  registry.Claim
-	tags   []string // declared data tags and labels
-	labels []string // those that policy looks at
+	labels []string // declared data tags and labels
 	input  string   // the user's words
+	// event is the Agent Action Contract's, where the call was proposed as one;
+	// state is the most that the caller may claim of its authorization.
+	event *aana.Event
+	state aana.State
 	// environment is where the call says that it runs; "" when it does not.
 	environment string
 	session     string
@@ -135,74 +140,163 @@ func (j *Judge) Judge(p Proposal, now time.Time) Judgement {
 		return Judgement{Decision: engine.Evaluate(p.Call, j.digest, p.own...)}
 	}
 	shared, said := j.shared(p, now)
-	d := engine.Evaluate(p.Call, j.digest, append(slices.Clone(p.own), shared...)...)
+	proposed := slices.Concat(p.own, j.classified(p, p.state, "", now), shared)
+	d := engine.Evaluate(p.Call, j.digest, proposed...)
+	if j.Policy == nil && d.Route == engine.Accept && j.tool(p).Category == "" {
+		d = d.Tighten(unvouched)
+	}
 	if d.Route.Waits() {
-		d = d.Preview(engine.Evaluate(p.Call, j.digest, append(slices.Clone(p.confirmed), shared...)...))
+		d = d.Preview(engine.Evaluate(p.Call, j.digest, j.confirmed(p, "apr_", shared, now)...))
 	}
 	return Judgement{Decision: d, Policy: said}
+}
+
+// confirmed are the checks of a call that people have approved by approvalID.
+func (j *Judge) confirmed(p Proposal, approvalID string, shared []engine.Check, now time.Time) []engine.Check {
+	return slices.Concat(p.confirmed, j.classified(p, aana.Confirmed, approvalID, now), shared)
 }
 
 // shared are the checks of every dialect's call: the tool's contract, the
 // policy, and who calls with what tool.
 func (j *Judge) shared(p Proposal, now time.Time) ([]engine.Check, *policy.Decision) {
-	var checks []engine.Check
-	known := func(engine.Call) engine.Opinion { return engine.Opinion{Findings: j.Registry.Check(p.claim, now)} }
+	checks, said := j.rules(p, now)
+	if j.Contracts != nil {
+		checks = append(checks, func(c engine.Call) engine.Opinion {
+			return j.Contracts.Opinion(c, p.Arguments, slices.Concat(p.labels, j.tool(p).DataLabels), j.Detector)
+		})
+	}
+	return checks, said
+}
+
+// rules are the shared checks but for the tool's contract.
+func (j *Judge) rules(p Proposal, now time.Time) ([]engine.Check, *policy.Decision) {
+	own, said := j.policyOpinion(p, now)
+	checks := []engine.Check{always(own), func(engine.Call) engine.Opinion { return j.known(p, now) }}
 	if j.Unusable {
 		checks = append(checks, always(unusable))
 	}
-	if j.Contracts != nil {
-		checks = append(checks, func(c engine.Call) engine.Opinion {
-			return j.Contracts.Opinion(c, p.Arguments, p.tags, j.Detector)
+	return checks, said
+}
+
+// Beside judges a call that its tool's contract allows by everything else: what
+// SafeAI's interception has to know before it lets a call through.
+func (j *Judge) Beside(p Proposal, now time.Time) engine.Decision {
+	rules, _ := j.rules(p, now)
+	return engine.Evaluate(p.Call, j.digest, append(j.classified(p, p.state, "", now), rules...)...)
+}
+
+// known says who calls, and with what tool.
+func (j *Judge) known(p Proposal, now time.Time) engine.Opinion {
+	o := engine.Opinion{Findings: j.Registry.Check(p.claim, now)}
+	if p.Call.Tool == threegate.ToolName && p.Call.Dialect != DialectThreeGate {
+		o.Findings = append(o.Findings, engine.Finding{
+			Source: registry.Source, Code: "TOOL_REQUEST_REQUIRED", Route: engine.Refuse,
+			Message: "This tool runs documents that are proposed as tool execution requests, and is called in no other way.",
 		})
 	}
-	if j.Policy == nil {
-		if p.Call.Dialect == DialectSPM && !j.Unusable {
-			checks = append(checks, always(noPolicy))
-		}
-		return append(checks, known), nil
+	return o
+}
+
+// tool is what is registered of the call's tool.
+func (j *Judge) tool(p Proposal) registry.Tool {
+	t, _ := j.Registry.Registered(p.Call.Tool)
+	return t
+}
+
+// asRegistered is the call with what is registered of its tool in place of what it
+// claims, so that routing asks the same people whatever it says.
+func (j *Judge) asRegistered(c engine.Call) engine.Call {
+	t, _ := j.Registry.Registered(c.Tool)
+	known := classification(t)
+	if known.Category != "" {
+		c.Category = string(known.Category)
 	}
-	// The gate's own environment is the one that counts. A call that says that
-	// it runs elsewhere is judged by both: its word can only make it stricter.
-	own := j.Policy.Decide(j.policyRequest(p, j.Environment), now)
-	checks = append(checks, func(engine.Call) engine.Opinion { return policyOpinion(own, p.Call.Dialect) })
-	if p.environment != "" && p.environment != j.Environment {
-		claimed := j.Policy.Decide(j.policyRequest(p, p.environment), now)
+	if t.RiskDomain != "" {
+		c.RiskDomain = t.RiskDomain
+	}
+	return c
+}
+
+// classification is what is registered of a tool in the contract's terms.
+func classification(t registry.Tool) aana.Classification {
+	return aana.Classification{
+		Category: aana.Category(t.Category), RiskDomain: aana.RiskDomain(t.RiskDomain), IdentityBound: t.IdentityBound, SideEffects: t.SideEffects,
+	}.Complete()
+}
+
+// classified holds the call against the Agent Action Contract by what is
+// registered of its tool, by whatever document it was proposed: a claim makes
+// nothing looser, and no other document does.
+func (j *Judge) classified(p Proposal, state aana.State, approvalID string, now time.Time) []engine.Check {
+	known := classification(j.tool(p))
+	var checks []engine.Check
+	if known.Category != "" && p.Call.Dialect != DialectThreeGate {
 		checks = append(checks, func(engine.Call) engine.Opinion {
-			o := policyOpinion(claimed, p.Call.Dialect)
-			if claimed.Rule == own.Rule {
-				// The same rule says the same again, and asks for nobody twice.
-				o.Findings, o.Requirements = nil, nil
-			}
-			o.Findings = append(o.Findings, engine.Finding{
-				Source: registry.Source, Code: registry.ClaimOverridden, Route: engine.Accept,
-				Message: fmt.Sprintf("The call names another environment; it was judged for that one and for this gate's, %q.", j.Environment),
-			})
+			o := aana.Known(p.Call.Tool, p.Arguments, known, state).Judge(now).Opinion()
+			// That the registry has no objection is no news.
+			o.Findings = slices.DeleteFunc(o.Findings, func(f engine.Finding) bool { return f.Route == engine.Accept })
 			return o
 		})
 	}
-	return append(checks, known), &own
+	if p.event == nil {
+		return checks
+	}
+	event, other := p.event.Classified(known)
+	if !other {
+		return checks
+	}
+	if approvalID != "" {
+		event = confirm(event, approvalID)
+	}
+	return append(checks, func(engine.Call) engine.Opinion {
+		o := event.Judge(now).Opinion()
+		o.Findings = append(o.Findings, engine.Finding{
+			Source: registry.Source, Code: registry.ClaimOverridden, Route: engine.Accept,
+			Message: "The tool is registered with another category or risk domain than the call claims; the call was judged by both.",
+		})
+		return o
+	})
 }
 
 var noPolicy = engine.Opinion{Findings: []engine.Finding{{
 	Source: policySource, Code: "NO_POLICY", Message: "No policy is in force, so nothing allows this call.", Route: engine.Refuse,
 }}}
 
+// unvouched holds a call that nothing but its own words allows: no policy is in
+// force, and nobody has registered what its tool does.
+var unvouched = engine.Opinion{
+	Findings: []engine.Finding{{
+		Source: policySource, Code: "NO_POLICY", Route: engine.Defer,
+		Message: "No policy is in force, and the tool is not registered with a category: only the call itself says that it may run.",
+	}},
+	Requirements: []engine.Requirement{{Kind: engine.Review, Needed: 1}},
+}
+
 var unusable = engine.Opinion{Findings: []engine.Finding{{
 	Source: policySource, Code: "POLICY_UNAVAILABLE", Message: "The rules in force cannot be read, so nothing allows this call.", Route: engine.Refuse,
 }}}
 
-// policyRequest is what policy rules look at: of the agent what is registered,
-// of the call what it says.
-func (j *Judge) policyRequest(p Proposal, environment string) *policy.Request {
-	who := j.Registry.Identify(p.claim)
-	trust, args := who.Trust.String(), p.Arguments
+// policyRequest is what policy rules look at: of the agent and its tool what is
+// registered, the call's arguments, and what the call claims besides.
+func (j *Judge) policyRequest(p Proposal) *policy.Request {
+	who, args := j.Registry.Identify(p.claim), p.Arguments
 	if p.policyArguments.Kind() == canon.ObjectKind {
 		args = p.policyArguments
 	}
-	return &policy.Request{
-		Dialect: p.Call.Dialect, Tool: p.Call.Tool, Args: args, Environment: environment, AgentType: given(who.Type),
-		TrustLevel: &trust, Provider: given(who.Provider), Roles: who.Roles, UserInput: p.input, DataLabels: p.labels,
+	trust := who.Trust.String()
+	tool, registered := j.Registry.Registered(p.Call.Tool)
+	r := &policy.Request{
+		Tool: p.Call.Tool, ToolRegistered: registered, ToolCategory: tool.Category, ToolRiskDomain: tool.RiskDomain, Args: args,
+		Environment: j.Environment, AgentType: given(who.Type), TrustLevel: &trust, Provider: given(tool.Provider), Roles: who.Roles,
+		DataLabels: tool.DataLabels, Claims: policy.Claims{UserInput: p.input, DataLabels: p.labels},
 	}
+	if tool.Provider == "" {
+		r.Claims.Provider = p.claim.Provider
+	}
+	if p.environment != j.Environment {
+		r.Claims.Environment = p.environment
+	}
+	return r
 }
 
 func given(text string) *string {
@@ -214,21 +308,66 @@ func given(text string) *string {
 
 const policySource = "policy"
 
-// policyOpinion is a policy's decision as one check's opinion.
-func policyOpinion(d policy.Decision, dialect string) engine.Opinion {
+// policyOpinion is what the policy makes of a call, as one check's opinion, and
+// its own decision: the strictest of those that hold for some of the claims. It
+// knows nothing of the document in which the call was proposed.
+func (j *Judge) policyOpinion(p Proposal, now time.Time) (engine.Opinion, *policy.Decision) {
+	switch {
+	case j.Policy == nil && j.Unusable:
+		return engine.Opinion{}, nil
+	case j.Policy == nil && p.event != nil:
+		return engine.Opinion{}, nil // the contract judges it; see unvouched
+	case j.Policy == nil:
+		return noPolicy, nil
+	}
+	request := j.policyRequest(p)
+	var o engine.Opinion
+	var own *policy.Decision
+	for _, d := range j.Policy.Consider(request, now) {
+		o = combined(o, opinionOf(d))
+		if own == nil || d.Outcome.Route() > own.Outcome.Route() {
+			own = &d
+		}
+	}
+	if request.Claims.Environment != "" {
+		o.Findings = append(o.Findings, engine.Finding{
+			Source: registry.Source, Code: registry.ClaimOverridden, Route: engine.Accept,
+			Message: fmt.Sprintf("The call names another environment; it was judged for that one and for this gate's, %q.", j.Environment),
+		})
+	}
+	return o, own
+}
+
+// opinionOf is one decision of a policy as an opinion.
+func opinionOf(d policy.Decision) engine.Opinion {
 	o := engine.Opinion{Requirements: d.Requirements(), Constraints: d.Constraints}
 	for _, reason := range d.Reasons {
-		// The other dialects explain their own acceptance; that no rule objects is no
-		// news there.
-		if d.Outcome == engine.Allow && d.Rule == "" && dialect != DialectSPM {
-			continue
-		}
 		o.Findings = append(o.Findings, engine.Finding{Source: policySource, Code: reason.Code, Message: reason.Message, Route: d.Outcome.Route()})
 	}
 	if d.Approval != nil {
 		o.ExpiresIn = d.Approval.ExpiresIn
 	}
 	return o
+}
+
+// combined is both opinions of one policy in one: nobody is asked twice for what
+// one of them covers, and of two ends the sooner one holds.
+func combined(a, b engine.Opinion) engine.Opinion {
+	a.Findings = append(a.Findings, b.Findings...)
+	a.Requirements = engine.Combined(a.Requirements, b.Requirements)
+	if b.ExpiresIn > 0 && (a.ExpiresIn == 0 || b.ExpiresIn < a.ExpiresIn) {
+		a.ExpiresIn = b.ExpiresIn
+	}
+	switch {
+	case a.Constraints == nil:
+		a.Constraints = b.Constraints
+	case b.Constraints != nil && !bytes.Equal(a.Constraints, b.Constraints):
+		a.Findings = append(a.Findings, engine.Finding{
+			Source: policySource, Code: "constraints_conflict", Route: engine.Refuse,
+			Message: "Two rules that hold for what the call claims set different constraints; they cannot both be carried.",
+		})
+	}
+	return a
 }
 
 // Recheck judges the sealed document of an approval whose requirements have been
@@ -249,7 +388,7 @@ func (j *Judge) Recheck(a approval.Approval, document []byte, now time.Time) (en
 		return engine.Decision{}, fmt.Errorf("judge again: the sealed document of %s is not the call that was approved", a.ID)
 	}
 	shared, _ := j.shared(p, now)
-	d, rule := engine.Evaluate(a.Call, j.digest, append(p.confirmed, shared...)...), j.Routing.For(a.Call)
+	d, rule := engine.Evaluate(a.Call, j.digest, j.confirmed(p, a.ID, shared, now)...), j.Routing.For(a.Call)
 	for i := range d.Requirements {
 		// What the policy leaves to the settings it does not ask to be stricter.
 		if r := &d.Requirements[i]; r.Deny == 0 && r.Kind.PeopleDecide() {
@@ -274,16 +413,14 @@ func propose(dialect string, doc canon.Value, agentID, approvalID string, now ti
 
 // proposeCapped is propose with what the document claims lowered to limit.
 func proposeCapped(dialect string, doc canon.Value, agentID, approvalID, limit string, now time.Time) (Proposal, error) {
+	state := stateOf(limit)
 	switch dialect {
 	case DialectAANA:
-		state, err := aana.ParseState(limit)
-		if err != nil {
-			state = aana.None
-		}
 		p, _ := proposeEvent(agentID, state, approvalID, doc, now)
 		return p, nil
 	case DialectSPM:
 		p, wrong := proposeAction(agentID, doc)
+		p.state = state
 		if len(wrong) > 0 {
 			return p, fmt.Errorf("the sealed document is no request any more: %s %s", wrong[0].Path, wrong[0].Message)
 		}
@@ -295,3 +432,12 @@ func proposeCapped(dialect string, doc canon.Value, agentID, approvalID, limit s
 }
 
 func always(o engine.Opinion) engine.Check { return func(engine.Call) engine.Opinion { return o } }
+
+// stateOf is the state that a limit names; one that names none allows none.
+func stateOf(limit string) aana.State {
+	state, err := aana.ParseState(limit)
+	if err != nil {
+		return aana.None
+	}
+	return state
+}

@@ -90,6 +90,8 @@ func TestAccessThenAndNow(t *testing.T) {
 	r := routing(time.Hour, 2)
 	r.Default.Role, r.Default.Escalation = "finance", []engine.Escalation{{After: engine.Duration(time.Minute), Role: "on-call/payments"}}
 	h := newHouse(t, r)
+	h.withoutPolicy = true // what it asked for then would have to be kept, too
+	h.judgeBy(gate.Rules{Environment: "test", Routing: r})
 	if err := h.Store.Rules.KeepRuleset(ctx, h.judge.Load().Digest(), h.judge.Load().Body()); err != nil {
 		t.Fatal(err)
 	}

@@ -35,6 +35,7 @@ type FieldError = spm.FieldError
 // request was not judged.
 func (g *Gate) CheckToolCall(ctx context.Context, p access.Principal, doc canon.Value, r Request, once *access.Once[CheckedAction]) (CheckedAction, []FieldError, error) {
 	proposal, wrong := proposeAction(p.AgentID, doc)
+	proposal.state = stateOf(p.MaxState)
 	if len(wrong) > 0 {
 		return CheckedAction{}, wrong, nil
 	}
@@ -75,7 +76,7 @@ func proposeAction(agentID string, doc canon.Value) (Proposal, []FieldError) {
 			Dialect: DialectSPM, RequestID: a.RequestID, AgentID: agentID, Tool: a.Action.ToolName, Category: a.Action.Type,
 			Digest: canon.Digest(a.Action.ToolName, a.Action.ToolArgs),
 		},
-		Valid: true, Arguments: a.Action.ToolArgs, Document: doc, claim: claim, tags: a.Context.DataLabels, labels: a.Context.DataLabels,
+		Valid: true, Arguments: a.Action.ToolArgs, Document: doc, claim: claim, labels: a.Context.DataLabels,
 		input: text(a.Context.UserInput), environment: claimedEnvironment(doc, a.Agent.Environment), session: text(a.Context.SessionID),
 		subjects: []string{a.Agent.Owner},
 		safe: map[string]any{

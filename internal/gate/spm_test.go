@@ -195,6 +195,8 @@ func TestActionRequestsAreReadStrictly(t *testing.T) {
 
 func TestWithoutPolicyNothingIsAllowed(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 1))
+	h.withoutPolicy = true
+	h.judgeBy(gate.Rules{Environment: "test", Routing: routing(time.Hour, 1)})
 	if got := h.check(params("read_mail", "")); got.Allowed || reasons(got.Decision.Reasons)[0] != "NO_POLICY" {
 		t.Errorf("no policy: %+v", got.Decision)
 	}

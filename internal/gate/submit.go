@@ -77,6 +77,7 @@ func (g *Gate) submit(ctx context.Context, p access.Principal, proposal Proposal
 		proposal.Call.RequestID = r.ID
 	}
 	proposal.Call.Environment = judge.Environment
+	proposal.Call = judge.asRegistered(proposal.Call)
 	if proposal.session == "" {
 		proposal.session = r.Session
 	}

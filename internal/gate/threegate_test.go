@@ -144,7 +144,7 @@ func TestToolRequestsThatBreakRules(t *testing.T) {
 	}
 	// What policy says of its commands counts, too.
 	h.rules.Policy = bundle(t, `{"version":"1","generated_at":"2026-01-01T00:00:00Z","expires_at":"2099-01-01T00:00:00Z","rules":[
-		{"id":"no-python","description":"No Python.","match":{"tool_name":"tool-exec","environment":"*","dialect":"threegate"},"when":{"tool_args_match":{"language":"python"}},"outcome":"DENY"}],"defaults":{"outcome":"ALLOW"}}`)
+		{"id":"no-python","description":"No Python.","match":{"tool_name":"tool-exec","environment":"*"},"when":{"tool_args_match":{"language":"python"}},"outcome":"DENY"}],"defaults":{"outcome":"ALLOW"}}`)
 	h.judgeBy(h.rules)
 	checked, broken, err := h.RequestTool(context.Background(), h.agent, []byte(draft), gate.Request{}, nil)
 	if err != nil || len(broken) > 0 || checked.Approval != nil || checked.Decision.Outcome != engine.Deny {

@@ -27,8 +27,10 @@ type SettingsForm struct {
 type ToolRow struct {
 	Name, URL, Version, Provider, MinTrust, Manifest string
 	Verified, NeedsManifest                          bool
-	State                                            Status
-	RevokedAt                                        *time.Time
+	// Kind is what the tool is registered as, in a few words; "" for nothing.
+	Kind      string
+	State     Status
+	RevokedAt *time.Time
 }
 
 // Tool is the page of one tool; Known is false for one to be registered.
@@ -47,6 +49,10 @@ type ToolForm struct {
 	NeedsManifest, Verified                     bool
 	Trusts                                      []Option
 	Seen, Failure                               string
+	// What the tool does, whatever its calls say. Labels are separated by blanks.
+	Category, RiskDomain, Labels string
+	Categories, RiskDomains      []Option
+	IdentityBound, SideEffects   bool
 }
 
 // Kill is a kill switch.

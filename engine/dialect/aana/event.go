@@ -56,15 +56,20 @@ const (
 	Unknown     Category = "unknown"
 )
 
-var categories = []Category{PublicRead, PrivateRead, Write, Unknown}
+var categories = named[Category](engine.ToolCategories())
 
 // RiskDomain is the primary risk surface of a tool call: one of the fourteen
 // names of AANA.
 type RiskDomain string
 
-var riskDomains = []RiskDomain{
-	"devops", "finance", "education", "hr", "legal", "pharma", "healthcare", "commerce", "customer_support",
-	"security", "research", "personal_productivity", "public_information", "unknown",
+var riskDomains = named[RiskDomain](engine.RiskDomains())
+
+func named[T ~string](names []string) []T {
+	list := make([]T, len(names))
+	for i, name := range names {
+		list[i] = T(name)
+	}
+	return list
 }
 
 // The remaining closed lists of AANA.

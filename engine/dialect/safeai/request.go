@@ -64,6 +64,13 @@ type Interception struct {
 	DetectedTags []string
 }
 
+// Blocked is the interception of a call that something else than its contract
+// stops: nothing of it may be sent.
+func (i Interception) Blocked(reason string) Interception {
+	i.Action, i.Payload, i.Reason, i.Redactions = Block, canon.Value{}, &reason, nil
+	return i
+}
+
 // Redaction says what was masked and where, never what it said.
 type Redaction struct {
 	Path string `json:"path"`

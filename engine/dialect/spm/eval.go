@@ -97,7 +97,6 @@ func evaluate(bundle canon.Value, request *policy.Request, now time.Time) Result
 func RequestOf(v canon.Value) *policy.Request {
 	agent, action, context := member(v, "agent"), member(v, "action"), member(v, "context")
 	return &policy.Request{
-		Dialect:     Dialect,
 		Tool:        member(action, "tool_name").Str(),
 		Args:        member(action, "tool_args"),
 		Environment: member(agent, "environment").Str(),

@@ -73,7 +73,6 @@ type Context struct {
 // Policy is what the policy's rules look at of the request.
 func (a *Request) Policy() *policy.Request {
 	r := &policy.Request{
-		Dialect:     Dialect,
 		Tool:        a.Action.ToolName,
 		Args:        a.Action.ToolArgs,
 		Environment: a.Agent.Environment,
