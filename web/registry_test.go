@@ -42,9 +42,9 @@ func (o *fakeRegistry) inForce() InForce {
 }
 
 func (o *fakeRegistry) Snapshot(context.Context) (*registry.Snapshot, error) {
-	return &registry.Snapshot{
-		Settings: o.known.Settings, Agents: maps.Clone(o.known.Agents), Tools: maps.Clone(o.known.Tools), Kills: maps.Clone(o.known.Kills),
-	}, o.broken
+	known := o.known
+	known.Agents, known.Tools, known.Kills = maps.Clone(o.known.Agents), maps.Clone(o.known.Tools), maps.Clone(o.known.Kills)
+	return &known, o.broken
 }
 
 func (o *fakeRegistry) act(by access.By, errs []error, do func()) error {

@@ -6,18 +6,24 @@ import "holdpoint/engine/confusable"
 // cannot be seen in it, or by how it is drawn. "*" means every tool elsewhere.
 func ConfusableName(name string) bool { return name == "*" || !confusable.ClearName(name) }
 
-// lookalike is a registered tool, the first by name, that looks like the one
+// AddTool registers a tool in the snapshot, and under what its name is drawn like.
+func (s *Snapshot) AddTool(t Tool) {
+	if s.Tools == nil {
+		s.Tools = map[string]Tool{}
+	}
+	if s.looks == nil {
+		s.looks = map[string]string{}
+	}
+	s.Tools[t.Name] = t
+	skeleton := confusable.Skeleton(t.Name)
+	if other, taken := s.looks[skeleton]; !taken || t.Name < other {
+		s.looks[skeleton] = t.Name
+	}
+}
+
+// lookalike is the registered tool, the first by name, that looks like the one
 // called name; false for none.
 func (s *Snapshot) lookalike(name string) (string, bool) {
-	s.looksOnce.Do(func() {
-		s.looks = make(map[string]string, len(s.Tools))
-		for known := range s.Tools {
-			skeleton := confusable.Skeleton(known)
-			if other, taken := s.looks[skeleton]; !taken || known < other {
-				s.looks[skeleton] = known
-			}
-		}
-	})
 	known, ok := s.looks[confusable.Skeleton(name)]
 	return known, ok
 }

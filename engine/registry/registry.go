@@ -9,7 +9,6 @@ package registry
 import (
 	"crypto/ed25519"
 	"encoding/json"
-	"sync"
 	"time"
 
 	"holdpoint/engine"
@@ -132,12 +131,12 @@ type Kill struct {
 type Snapshot struct {
 	Settings Settings
 	Agents   map[string]Agent
-	Tools    map[string]Tool
+	// Tools holds the tools by name; AddTool adds one.
+	Tools map[string]Tool
 	// Kills holds the thrown switches by agent; "" is the global one.
 	Kills map[string]Kill
 
-	looks     map[string]string // Tools by what their names are drawn like
-	looksOnce sync.Once
+	looks map[string]string // tools by what their names are drawn like
 }
 
 // Killed returns the finding of the switch that stops the agent, the global

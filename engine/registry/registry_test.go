@@ -26,7 +26,7 @@ func issuer() (ed25519.PrivateKey, Key) {
 func snapshot() *Snapshot {
 	_, key := issuer()
 	revoked, two := now.Add(-time.Hour), 2
-	return &Snapshot{
+	s := &Snapshot{
 		Settings: Settings{MaxDelegation: 3, MinTrust: engine.Basic, Issuers: map[string]Key{"idp": key}},
 		Agents: map[string]Agent{
 			"bot":     {ID: "bot", Type: "chat_agent", Trust: engine.Verified, Roles: []string{"mail"}},
@@ -36,16 +36,19 @@ func snapshot() *Snapshot {
 			"low":     {ID: "low", Trust: engine.Untrusted},
 			"attests": {ID: "attests", Trust: engine.Basic, NeedsAttestation: true},
 		},
-		Tools: map[string]Tool{
-			"hashed":  {Name: "hashed", ManifestHash: manifest},
-			"strict":  {Name: "strict", ManifestHash: manifest, NeedsManifest: true},
-			"retired": {Name: "retired", RevokedAt: &revoked},
-			"high":    {Name: "high", MinTrust: engine.Privileged},
-			"mcp":     {Name: "mcp", Provider: "mcp"},
-			"mcp-ok":  {Name: "mcp-ok", Provider: "mcp", Verified: true},
-		},
 		Kills: map[string]Kill{},
 	}
+	for _, t := range []Tool{
+		{Name: "hashed", ManifestHash: manifest},
+		{Name: "strict", ManifestHash: manifest, NeedsManifest: true},
+		{Name: "retired", RevokedAt: &revoked},
+		{Name: "high", MinTrust: engine.Privileged},
+		{Name: "mcp", Provider: "mcp"},
+		{Name: "mcp-ok", Provider: "mcp", Verified: true},
+	} {
+		s.AddTool(t)
+	}
+	return s
 }
 
 func codes(found []engine.Finding) (list []string) {
@@ -108,7 +111,7 @@ func TestCheck(t *testing.T) {
 	if got := codes(s.Check(Claim{AgentID: "bot", Tool: "strıct"}, now)); !slices.Equal(got, []string{ToolUnknown, ToolLookalike}) {
 		t.Errorf("only registered tools, and the look of one: %v", got)
 	}
-	s.Tools["strıct"] = Tool{Name: "strıct"}
+	s.AddTool(Tool{Name: "strıct"})
 	if got := s.Check(Claim{AgentID: "bot", Tool: "strıct"}, now); got != nil {
 		t.Errorf("registered, whatever it looks like: %v", got)
 	}

@@ -48,7 +48,7 @@ func queueRegistry(rows *pgx.Batch) *registry.Snapshot {
 	}))
 	rows.Queue(`SELECT name, profile, revoked_at FROM tools`).Query(each(func(row pgx.Rows) error {
 		t, err := scanTool(row)
-		snap.Tools[t.Name] = t
+		snap.AddTool(t)
 		return err
 	}))
 	rows.Queue(`SELECT ` + killRows.names + ` FROM kill_switches`).Query(each(func(row pgx.Rows) error {

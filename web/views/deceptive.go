@@ -150,6 +150,11 @@ func (r *marker) step() {
 		return
 	}
 	rest := r.text[r.pos:]
+	if rest[0] > ' ' && rest[0] < 0x7F {
+		r.pos++
+		r.marks = 0
+		return
+	}
 	c, size := utf8.DecodeRuneInString(rest)
 	if c == utf8.RuneError && size == 1 {
 		r.repeated(fmt.Sprintf("BYTE 0x%02X", rest[0]), Unknown, size)
