@@ -417,6 +417,14 @@ func TestRegistryDecides(t *testing.T) {
 	if got := h.check(params("pay", `,"toolIdentity":{"tool_name":"pay","manifest_hash":"00"}`)); !slices.Contains(reasons(got.Decision.Reasons), registry.BadProvenance) {
 		t.Errorf("another manifest: %+v", got.Decision)
 	}
+	if err := h.Registry.RegisterTool(ctx, by, registry.Tool{Name: "read_mail"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"read_mail": false, "read_maıl": true, "read_mai1": true, "read_maiI": true, "read_maik": false} {
+		if got := h.check(params(name, "")); slices.Contains(reasons(got.Decision.Reasons), registry.ToolLookalike) != want || want && got.Allowed {
+			t.Errorf("%s, where read_mail is registered: %+v", name, got.Decision)
+		}
+	}
 	if err := h.Registry.RevokeTool(ctx, by, "pay", true, nil); err != nil {
 		t.Fatal(err)
 	}
