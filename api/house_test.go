@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,12 +43,14 @@ type house struct {
 	Log      *auditlog.Log
 	Reports  report.Reports
 	t        testing.TB
+	db       *storetest.Database
 	owner    *pgx.Conn // a superuser
 	server   *httptest.Server
 	keys     []audit.Key
 	verifier note.Verifier
 	stop     func()
 	said     *lines // what the log says of itself
+	judge    atomic.Pointer[gate.Judge]
 
 	person engine.Person // who is signed in; nobody while it has no ID
 }
@@ -63,7 +66,7 @@ func (k keyring) Authenticate(_ context.Context, text string) (access.Principal,
 func newHouse(t testing.TB) *house {
 	t.Helper()
 	db := storetest.New(t)
-	h := &house{t: t, owner: db.Connect(db.URL), stop: func() {}}
+	h := &house{t: t, db: db, owner: db.Connect(db.URL), stop: func() {}}
 	// A superuser's own: nothing keeps this connection from what it wants.
 	h.exec(`SET session_replication_role = replica`)
 	s, sealer := db.Runtime(), db.Sealer
@@ -74,16 +77,11 @@ func newHouse(t testing.TB) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	judge, err := gate.NewJudge(gate.Rules{
-		Environment: "test", Routing: approval.Routing{Default: approval.Rule{Role: "reviewer", Needed: 1, ExpiresIn: engine.Duration(time.Hour)}},
-	})
+	h.Gate, err = gate.New(gate.Config{Store: s, Sealer: sealer, Judge: h.judge.Load, Ring: ring, Issuer: "urn:test"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Gate, err = gate.New(gate.Config{Store: s, Sealer: sealer, Judge: func() *gate.Judge { return judge }, Ring: ring, Issuer: "urn:test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h.judgeAgain()
 	h.Admin = admin.New(admin.Config{Store: s})
 	h.said = &lines{}
 	h.Log = auditlog.New(auditlog.Config{Store: s, Logger: slog.New(slog.NewTextHandler(h.said, nil))})
@@ -139,6 +137,22 @@ func (h *house) exec(sql string, args ...any) {
 	if _, err := h.owner.Exec(context.Background(), sql, args...); err != nil {
 		h.t.Fatal(err)
 	}
+}
+
+// judgeAgain makes the gate know what is registered now.
+func (h *house) judgeAgain() {
+	h.t.Helper()
+	known, err := h.Store.Registry.Snapshot(context.Background())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	judge, err := gate.NewJudge(gate.Rules{
+		Environment: "test", Registry: known, Routing: approval.Routing{Default: approval.Rule{Role: "reviewer", Needed: 1, ExpiresIn: engine.Duration(time.Hour)}},
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.judge.Store(judge)
 }
 
 // count is what a query says.

@@ -56,7 +56,9 @@ func (a approvalDoor) getApproval(c *call) error {
 	}
 	// A caller who says what it has seen is answered at once if that is old.
 	seen, hasSeen := revisionOf(c.r.Header.Get("If-None-Match"))
-	if wait > 0 && (!hasSeen || seen == v.Approval.Revision) {
+	// One who says nothing waits for the decision, and then for the outcome.
+	decided := v.Approval.Status.Terminal() && v.Approval.Execution != approval.Redeemed
+	if wait > 0 && (hasSeen && seen == v.Approval.Revision || !hasSeen && !decided) {
 		release, err := a.enter(c)
 		if err != nil {
 			return err
@@ -176,7 +178,7 @@ func (a approvalDoor) followApproval(c *call) error {
 		if _, err := fmt.Fprintf(c.w, "id: %d\nevent: approval\ndata: %s\n\n", v.Approval.Revision, data); err != nil {
 			return nil // the reader has gone
 		}
-		if over(v.Approval) {
+		if v.Approval.Over() {
 			return nil
 		}
 		for revision := v.Approval.Revision; v.Approval.Revision == revision; {
@@ -200,14 +202,4 @@ func (a approvalDoor) followApproval(c *call) error {
 			}
 		}
 	}
-}
-
-// over reports whether nothing more can happen to the approval.
-func over(a approval.Approval) bool {
-	switch a.Execution {
-	case approval.Succeeded, approval.Failed, approval.Unknown:
-		return true
-	case approval.NotRun, approval.Redeemed:
-	}
-	return a.Status.Terminal() && a.Status != approval.Approved
 }

@@ -115,6 +115,17 @@ func (a *Approval) ComputeState(now time.Time) {
 	}
 }
 
+// Over reports whether nothing more can happen to it: it was not approved, or what
+// became of the call is on record.
+func (a Approval) Over() bool {
+	switch a.Execution {
+	case Succeeded, Failed, Unknown:
+		return true
+	case NotRun, Redeemed:
+	}
+	return a.Status.Terminal() && a.Status != Approved
+}
+
 // Denial returns the fact that denied the approval, and false when nobody did.
 func (a Approval) Denial() (Fact, bool) {
 	if a.Status != Denied || a.State.Decisive == nil || a.State.Decisive.Yes {

@@ -107,7 +107,7 @@ func (g *Queries) Wait(ctx context.Context, id string, revision int64, read func
 	for {
 		// Reading must not be cut off by the wait's own end.
 		v, err := read(context.WithoutCancel(ctx))
-		if err != nil || v.Approval.Revision != revision || v.Approval.Status.Terminal() && v.Approval.Execution != approval.Redeemed {
+		if err != nil || v.Approval.Revision != revision || v.Approval.Over() {
 			return v, err
 		}
 		select {
