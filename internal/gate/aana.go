@@ -30,7 +30,7 @@ type Checked struct {
 // a waiting one has its approval. A *Refusal means that the call was not
 // judged; a *Replay that it was answered before.
 func (g *Gate) PreToolCheck(ctx context.Context, p access.Principal, doc canon.Value, r Request, once *access.Once[Checked]) (Checked, error) {
-	proposal, result := proposeEvent(p.AgentID, stateOf(p.MaxState), "apr_", doc, time.Now())
+	proposal, result := proposeEvent(p.AgentID, stateOf(p.MaxState), doc, time.Now())
 	finish := func(o Outcome) Checked {
 		return Checked{Route: o.Route, Envelope: result.Envelope(objections(o.Decision)), Constraints: o.Constraints, Approval: o.Approval}
 	}
@@ -51,9 +51,8 @@ func objections(d engine.Decision) engine.Decision {
 }
 
 // proposeEvent reads an Agent Action Contract event as a proposal. What it
-// claims of itself beyond limit is lowered. approvalID is the evidence with
-// which it is judged as confirmed.
-func proposeEvent(agentID string, limit aana.State, approvalID string, doc canon.Value, now time.Time) (Proposal, aana.Result) {
+// claims of itself beyond limit is lowered.
+func proposeEvent(agentID string, limit aana.State, doc canon.Value, now time.Time) (Proposal, aana.Result) {
 	event, invalid := aana.Parse(doc)
 	if len(invalid) > 0 {
 		result := aana.Invalid(doc, invalid)
@@ -72,9 +71,7 @@ func proposeEvent(agentID string, limit aana.State, approvalID string, doc canon
 		},
 		Valid: true, Arguments: event.Arguments, Document: doc, input: event.UserIntent, subjects: []string{event.Subject.Ref},
 		claim: registry.Claim{AgentID: agentID, Tool: event.ToolName}, event: &event, state: limit,
-		own: []engine.Check{always(result.Opinion())},
-		// Judging it as confirmed takes as long as judging it: only if it is needed.
-		confirmed: []engine.Check{func(engine.Call) engine.Opinion { return confirm(event, approvalID).Judge(now).Opinion() }},
+		result: result,
 		safe: map[string]any{
 			"tool_category": event.Category, "risk_domain": event.RiskDomain, "authorization_state": event.State, "evidence_ref_count": len(event.Evidence),
 		},

@@ -236,3 +236,24 @@ func TestShippedPoliciesCannotBeGotRound(t *testing.T) {
 		})
 	}
 }
+
+// The answer to an event tells what the registered category has found, and the
+// contract asks once, whatever it was judged as.
+func TestRegisteredCategoryIsInTheAnswer(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	if err := h.Registry.RegisterTool(t.Context(), operator, registry.Tool{Name: "update_note", Category: "write", SideEffects: true}, nil); err != nil {
+		t.Fatal(err)
+	}
+	h.judgeBy(h.rules)
+	claim := `{"tool_name":"update_note","tool_category":"public_read","authorization_state":"none","evidence_refs":["doc:1"],"risk_domain":"research","proposed_arguments":{},"recommended_route":"accept"}`
+	got, err := h.PreToolCheck(t.Context(), h.agent, parse(t, claim), gate.Request{}, nil)
+	if err != nil || got.Route != engine.Defer || !slices.Contains(got.Envelope.HardBlockers, "write_missing_authorization") || !slices.Contains(got.Envelope.Reasons, registry.ClaimOverridden) {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if asked := got.Approval.Plan.Requirements; len(asked) != 1 || asked[0].Kind != engine.Review {
+		t.Errorf("it asks for %+v", asked)
+	}
+	if got.Approval.Call.Category != "write" {
+		t.Errorf("routing and card see the category %q", got.Approval.Call.Category)
+	}
+}

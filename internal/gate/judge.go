@@ -108,10 +108,12 @@ type Proposal struct {
 	claim  registry.Claim
 	labels []string // declared data tags and labels
 	input  string   // the user's words
-	// event is the Agent Action Contract's, where the call was proposed as one;
-	// state is the most that the caller may claim of its authorization.
-	event *aana.Event
-	state aana.State
+	// event is the Agent Action Contract's, where the call was proposed as one, and
+	// result what the contract says of it as it stands; state is the most that the
+	// caller may claim of its authorization.
+	event  *aana.Event
+	result aana.Result
+	state  aana.State
 	// environment is where the call says that it runs; "" when it does not.
 	environment string
 	session     string
@@ -119,8 +121,8 @@ type Proposal struct {
 	subjects []string
 	// barred are further identities that may not decide, and answer for nothing.
 	barred []string
-	// own is what the dialect itself says of the call, and confirmed what it
-	// would say once people have approved it.
+	// own is what the dialect itself says of the call beside the contract, and
+	// confirmed what it would say once people have approved it.
 	own, confirmed []engine.Check
 	safe           map[string]any // what the event may tell of it
 }
@@ -140,20 +142,19 @@ func (j *Judge) Judge(p Proposal, now time.Time) Judgement {
 		return Judgement{Decision: engine.Evaluate(p.Call, j.digest, p.own...)}
 	}
 	shared, said := j.shared(p, now)
-	proposed := slices.Concat(p.own, j.classified(p, p.state, "", now), shared)
-	d := engine.Evaluate(p.Call, j.digest, proposed...)
+	d := engine.Evaluate(p.Call, j.digest, slices.Concat(p.own, j.checks(p, "", now), shared)...)
 	if j.Policy == nil && d.Route == engine.Accept && j.tool(p).Category == "" {
 		d = d.Tighten(unvouched)
 	}
 	if d.Route.Waits() {
-		d = d.Preview(engine.Evaluate(p.Call, j.digest, j.confirmed(p, "apr_", shared, now)...))
+		d = d.Preview(engine.Evaluate(p.Call, j.digest, slices.Concat(p.confirmed, j.checks(p, "apr_", now), shared)...))
 	}
 	return Judgement{Decision: d, Policy: said}
 }
 
-// confirmed are the checks of a call that people have approved by approvalID.
-func (j *Judge) confirmed(p Proposal, approvalID string, shared []engine.Check, now time.Time) []engine.Check {
-	return slices.Concat(p.confirmed, j.classified(p, aana.Confirmed, approvalID, now), shared)
+// checks is the contract as the checks that it is.
+func (j *Judge) checks(p Proposal, approvalID string, now time.Time) []engine.Check {
+	return []engine.Check{func(engine.Call) engine.Opinion { return j.contract(p, approvalID, now) }}
 }
 
 // shared are the checks of every dialect's call: the tool's contract, the
@@ -182,7 +183,7 @@ func (j *Judge) rules(p Proposal, now time.Time) ([]engine.Check, *policy.Decisi
 // SafeAI's interception has to know before it lets a call through.
 func (j *Judge) Beside(p Proposal, now time.Time) engine.Decision {
 	rules, _ := j.rules(p, now)
-	return engine.Evaluate(p.Call, j.digest, append(j.classified(p, p.state, "", now), rules...)...)
+	return engine.Evaluate(p.Call, j.digest, append(j.checks(p, "", now), rules...)...)
 }
 
 // known says who calls, and with what tool.
@@ -224,38 +225,48 @@ func classification(t registry.Tool) aana.Classification {
 	}.Complete()
 }
 
-// classified holds the call against the Agent Action Contract by what is
-// registered of its tool, by whatever document it was proposed: a claim makes
-// nothing looser, and no other document does.
-func (j *Judge) classified(p Proposal, state aana.State, approvalID string, now time.Time) []engine.Check {
-	known := classification(j.tool(p))
-	var checks []engine.Check
-	if known.Category != "" && p.Call.Dialect != DialectThreeGate {
-		checks = append(checks, func(engine.Call) engine.Opinion {
-			o := aana.Known(p.Call.Tool, p.Arguments, known, state).Judge(now).Opinion()
-			// That the registry has no objection is no news.
-			o.Findings = slices.DeleteFunc(o.Findings, func(f engine.Finding) bool { return f.Route == engine.Accept })
-			return o
-		})
-	}
-	if p.event == nil {
-		return checks
-	}
-	event, other := p.event.Classified(known)
-	if !other {
-		return checks
-	}
+// contract holds the call against the Agent Action Contract: an event as it
+// claims to be, and every call as what is registered of its tool. So a claim makes
+// nothing looser, and no other system's document does. approvalID is the evidence
+// of a call that people have approved, and "" before that.
+func (j *Judge) contract(p Proposal, approvalID string, now time.Time) engine.Opinion {
+	var results []aana.Result
+	known, state := classification(j.tool(p)), p.state
 	if approvalID != "" {
-		event = confirm(event, approvalID)
+		state = aana.Confirmed
 	}
-	return append(checks, func(engine.Call) engine.Opinion {
-		o := event.Judge(now).Opinion()
+	other := false
+	if p.event != nil {
+		judge := func(e aana.Event) {
+			if approvalID != "" {
+				e = confirm(e, approvalID)
+			}
+			results = append(results, e.Judge(now))
+		}
+		if approvalID == "" {
+			results = append(results, p.result)
+		} else {
+			judge(*p.event)
+		}
+		var classified aana.Event
+		if classified, other = p.event.Classified(known); other {
+			judge(classified)
+		}
+	}
+	if known.Category != "" && p.Call.Dialect != DialectThreeGate {
+		r := aana.Known(p.Call.Tool, p.Arguments, known, state).Judge(now)
+		// That the registry has no objection is no news.
+		r.Findings = slices.DeleteFunc(r.Findings, func(f engine.Finding) bool { return f.Route == engine.Accept })
+		results = append(results, r)
+	}
+	o := aana.Joined(results...)
+	if other {
 		o.Findings = append(o.Findings, engine.Finding{
 			Source: registry.Source, Code: registry.ClaimOverridden, Route: engine.Accept,
 			Message: "The tool is registered with another category or risk domain than the call claims; the call was judged by both.",
 		})
-		return o
-	})
+	}
+	return o
 }
 
 var noPolicy = engine.Opinion{Findings: []engine.Finding{{
@@ -377,7 +388,7 @@ func (j *Judge) Recheck(a approval.Approval, document []byte, now time.Time) (en
 	if err != nil {
 		return engine.Decision{}, fmt.Errorf("read the sealed document of %s again: %w", a.ID, err)
 	}
-	p, err := propose(a.Call.Dialect, doc, a.Call.AgentID, a.ID, now)
+	p, err := propose(a.Call.Dialect, doc, a.Call.AgentID, now)
 	if err != nil {
 		return engine.Decision{}, fmt.Errorf("judge %s again: %w", a.ID, err)
 	}
@@ -388,7 +399,7 @@ func (j *Judge) Recheck(a approval.Approval, document []byte, now time.Time) (en
 		return engine.Decision{}, fmt.Errorf("judge again: the sealed document of %s is not the call that was approved", a.ID)
 	}
 	shared, _ := j.shared(p, now)
-	d, rule := engine.Evaluate(a.Call, j.digest, j.confirmed(p, a.ID, shared, now)...), j.Routing.For(a.Call)
+	d, rule := engine.Evaluate(a.Call, j.digest, slices.Concat(p.confirmed, j.checks(p, a.ID, now), shared)...), j.Routing.For(a.Call)
 	for i := range d.Requirements {
 		// What the policy leaves to the settings it does not ask to be stricter.
 		if r := &d.Requirements[i]; r.Deny == 0 && r.Kind.PeopleDecide() {
@@ -407,16 +418,16 @@ func (j *Judge) Reopen(a approval.Approval, d engine.Decision) (engine.Decision,
 }
 
 // propose reads a sealed document of a dialect as the proposal that it was.
-func propose(dialect string, doc canon.Value, agentID, approvalID string, now time.Time) (Proposal, error) {
-	return proposeCapped(dialect, doc, agentID, approvalID, string(aana.Confirmed), now)
+func propose(dialect string, doc canon.Value, agentID string, now time.Time) (Proposal, error) {
+	return proposeCapped(dialect, doc, agentID, string(aana.Confirmed), now)
 }
 
 // proposeCapped is propose with what the document claims lowered to limit.
-func proposeCapped(dialect string, doc canon.Value, agentID, approvalID, limit string, now time.Time) (Proposal, error) {
+func proposeCapped(dialect string, doc canon.Value, agentID, limit string, now time.Time) (Proposal, error) {
 	state := stateOf(limit)
 	switch dialect {
 	case DialectAANA:
-		p, _ := proposeEvent(agentID, state, approvalID, doc, now)
+		p, _ := proposeEvent(agentID, state, doc, now)
 		return p, nil
 	case DialectSPM:
 		p, wrong := proposeAction(agentID, doc)

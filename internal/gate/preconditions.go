@@ -132,7 +132,7 @@ func (g *Gate) succeed(ctx context.Context, p access.Principal, id string, r Red
 // proposeAgain reads an approval's sealed document as the proposal that it was,
 // with what it claims capped at limit.
 func (g *core) proposeAgain(a approval.Approval, doc canon.Value, limit string) (Proposal, error) {
-	p, err := proposeCapped(a.Call.Dialect, doc, a.Call.AgentID, a.ID, limit, time.Now())
+	p, err := proposeCapped(a.Call.Dialect, doc, a.Call.AgentID, limit, time.Now())
 	if err == nil && !p.Valid {
 		err = errors.New("the document is not valid any more")
 	}

@@ -290,7 +290,7 @@ func arguments(a approval.Approval, document []byte, now time.Time) (canon.Value
 	if err != nil {
 		return canon.Value{}, err
 	}
-	p, err := propose(a.Call.Dialect, doc, a.Call.AgentID, a.ID, now)
+	p, err := propose(a.Call.Dialect, doc, a.Call.AgentID, now)
 	if err == nil && !p.Valid {
 		err = errors.New("it has no arguments")
 	}

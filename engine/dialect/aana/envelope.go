@@ -129,8 +129,8 @@ var scores = [...]float64{engine.Accept: 0.95, engine.Ask: 0.72, engine.Defer: 0
 var missingWords = []string{"missing", "evidence", "authorization", "citation", "source"}
 
 // Envelope words the answer. d is the decision of all checks; where it is
-// stricter than r the answer follows it, and the codes of the other checks'
-// findings join the reasons, and the hard blockers if they stop the call. A
+// stricter than r the answer follows it, and the codes of the findings that are
+// not r's join the reasons, and the hard blockers if they stop the call. A
 // looser d changes nothing.
 func (r Result) Envelope(d engine.Decision) Envelope {
 	route, own := r.Route.Stricter(d.Route), r.Own
@@ -139,8 +139,8 @@ func (r Result) Envelope(d engine.Decision) Envelope {
 	}
 	blockers, reasons := append(codes{}, r.HardBlockers...), append(codes{}, r.Reasons...)
 	for _, f := range d.Findings {
-		if f.Source == Source {
-			continue
+		if f.Source == Source && slices.Contains(r.Findings, f) {
+			continue // said already
 		}
 		reasons.add(f.Code)
 		if f.Route != engine.Accept {

@@ -64,8 +64,29 @@ func refused(errs []ValidationError) Result {
 // Opinion is the result as one check of engine.Evaluate. What AANA
 // would ask about needs an answer; what it defers needs one reviewer.
 func (r Result) Opinion() engine.Opinion {
-	o := engine.Opinion{Findings: slices.Clone(r.Findings)}
-	switch r.Route {
+	return opinion(slices.Clone(r.Findings))
+}
+
+// Joined is several judgements of one call by the contract as one opinion: of the
+// findings each once, and what the strictest of them asks for.
+func Joined(results ...Result) engine.Opinion {
+	var all []engine.Finding
+	for _, r := range results {
+		for _, f := range r.Findings {
+			if !slices.Contains(all, f) {
+				all = append(all, f)
+			}
+		}
+	}
+	return opinion(all)
+}
+
+func opinion(findings []engine.Finding) engine.Opinion {
+	o, route := engine.Opinion{Findings: findings}, engine.Accept
+	for _, f := range findings {
+		route = route.Stricter(f.Route)
+	}
+	switch route {
 	case engine.Ask:
 		o.Requirements = []engine.Requirement{{Kind: engine.Answer, Needed: 1}}
 	case engine.Defer:
