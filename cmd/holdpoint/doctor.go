@@ -138,6 +138,11 @@ func (d *checkup) log(ctx context.Context, s *store.Store, cfg config.Config) {
 		err = fmt.Errorf("%s no place in it and never will have one", eventsHave(strays))
 	}
 	d.say("every event is in the audit log", err, "The table events was written around the program, or its numbers were set back. Find out by whom; keep a copy of the database.")
+	alarms, err := s.Events.CountAlarms(ctx, alarmsWithin)
+	if err == nil && alarms > 0 {
+		err = fmt.Errorf("the audit log tells of %d that were written around the programs in the last %d days", alarms, alarmsWithin/(24*time.Hour))
+	}
+	d.say("every fact has its event", err, "Somebody writes to Postgres as the runtime role. The facts counted for nothing; their events have the code "+approval.NotInLog.Code+". Change that role's password.")
 	if len(cfg.LogKeys) > 0 {
 		d.say("audit log's key", auditlog.CheckKey(ctx, s, cfg.LogKeys), "The worker signs nothing with it. Give it the log_key_file that has signed the log so far; docs/audit.md says how a log gets another key.")
 	}
@@ -148,6 +153,9 @@ func (d *checkup) log(ctx context.Context, s *store.Store, cfg config.Config) {
 		d.warn("audit log's floor", "none is set", "Without log_floor_file or log_floor_webhook, nothing here shows that the database was restored from an older copy.")
 	}
 }
+
+// alarmsWithin is how long after its approval's end a fact without an event is told of.
+const alarmsWithin = 30 * 24 * time.Hour
 
 // logDelay is how long an event may be without a place before something is wrong:
 // a new leader is there after four seconds.

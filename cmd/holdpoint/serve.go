@@ -183,6 +183,10 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 		delay, err := s.Log.Delay(ctx)
 		return delay.Seconds(), err
 	})
+	gauge("holdpoint_facts_not_in_log", "Facts of which no event tells, of approvals that wait or ended in the last hour: somebody writes around the programs.", func() (float64, error) {
+		n, err := s.Events.CountAlarms(ctx, time.Hour)
+		return float64(n), err
+	})
 	gauge("holdpoint_notifications_waiting", "Notifications that have not been sent yet.", func() (float64, error) {
 		waiting, _, err := s.Notifications.Counts(ctx)
 		return float64(waiting), err

@@ -60,6 +60,9 @@ type Approval struct {
 
 	State State
 	Facts []Fact
+	// Unlogged are facts in the database of which no event tells the same; see
+	// HoldAgainst. They count for nothing.
+	Unlogged []Fact
 	// Final is how the approval stood when it ended; nil while pending.
 	Final *Final
 }

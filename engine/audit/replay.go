@@ -81,45 +81,10 @@ type approvedCall struct {
 // time more than once.
 const slack = time.Minute
 
-// kindsOf are the kinds of fact that events of a type tell of; nil for types that
-// tell of none.
-func kindsOf(t engine.EventType) []approval.FactKind {
-	switch t {
-	case engine.Voted:
-		return []approval.FactKind{approval.Vote}
-	case engine.Answered:
-		return []approval.FactKind{approval.Reply}
-	case engine.Cancelled:
-		return []approval.FactKind{approval.Cancel}
-	case engine.Proved:
-		return []approval.FactKind{approval.Verification}
-	case engine.Ticketed:
-		return []approval.FactKind{approval.TicketLink, approval.TicketCheck}
-	case engine.Asked:
-		return []approval.FactKind{approval.Question, approval.Information}
-	case engine.Commented:
-		return []approval.FactKind{approval.Comment}
-	case engine.Claimed:
-		return []approval.FactKind{approval.Claim, approval.Unclaim}
-	case engine.Extended:
-		return []approval.FactKind{approval.Extend}
-	case engine.Escalated:
-		return []approval.FactKind{approval.Escalate}
-	case engine.Edited:
-		return []approval.FactKind{approval.Edit}
-	case engine.Reopened:
-		return []approval.FactKind{approval.Reopen}
-	case engine.Broken:
-		return []approval.FactKind{approval.BreakGlass}
-	default:
-		return nil
-	}
-}
-
 // concerns reports whether an event of this type can mean anything to a Replay
 // that names no approval.
 func concerns(t engine.EventType) bool {
-	return t == engine.Settled || t == engine.Redeemed || t == engine.Executed || kindsOf(t) != nil
+	return t == engine.Settled || t == engine.Redeemed || t == engine.Executed || approval.FactKindsOf(t) != nil
 }
 
 // Event follows one event, in order of seq. It returns what is wrong with it, or
@@ -226,7 +191,7 @@ func bounded(e engine.Event) error {
 
 // fact collects what people and systems have contributed.
 func (r *Replay) fact(e engine.Event) error {
-	kinds := kindsOf(e.Type)
+	kinds := approval.FactKindsOf(e.Type)
 	if kinds == nil {
 		return nil // events of other types tell other things, and change nothing
 	}

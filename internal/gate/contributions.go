@@ -244,7 +244,7 @@ func (g *Contributions) contribute(ctx context.Context, id string, once *access.
 			if f.Yes && c.Kill != nil {
 				return none, killedRefusal
 			}
-			if len(c.Approval.Facts) >= maxFacts && !decides(f.Kind) {
+			if len(c.Approval.Facts)+len(c.Approval.Unlogged) >= maxFacts && !decides(f.Kind) {
 				return none, tooMuchSaid
 			}
 			f := f
@@ -302,6 +302,11 @@ func admitted(c *store.Change, f approval.Fact) (approval.Fact, error) {
 	}) && c.Approval.State.Status == approval.Pending {
 		return f, admission(approval.ErrAlreadyVoted)
 	}
+	if f.Kind == approval.Vote && f.Yes && slices.ContainsFunc(c.Approval.Unlogged, func(forged approval.Fact) bool {
+		return forged.Kind == approval.Vote && forged.Yes && forged.Edition == c.Approval.Plan.Edition && forged.Actor.ID == f.Actor.ID
+	}) {
+		return f, voteNotInLog
+	}
 	own := approval.Admit(c.Approval.Plan, c.Approval.Facts, f, c.Now)
 	if own == nil {
 		return f, nil
@@ -325,6 +330,10 @@ func admitted(c *store.Change, f approval.Fact) (approval.Fact, error) {
 	}
 	return f, admission(own)
 }
+
+// voteNotInLog is the refusal of a second yes where the first one was forged: the
+// database keeps one for each person and edition.
+var voteNotInLog = &access.Refusal{Kind: access.Conflict, Code: "vote_not_in_log", Detail: "The database has a yes in your name that the audit log does not have. It was not cast here and counts for nothing, but keeps yours from being recorded. You can deny, or have the arguments edited; tell whoever runs this."}
 
 // settledRefusal is the refusal of anything new for an approval that is over.
 func settledRefusal(a approval.Approval) error {

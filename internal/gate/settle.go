@@ -10,6 +10,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/engine/audit"
 	"holdpoint/internal/notify"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
@@ -106,6 +107,9 @@ func (s *Settler) settle(ctx context.Context, c *store.Change) (Settlement, erro
 	if c.Approval.Status.Terminal() {
 		return s.lease(ctx, c)
 	}
+	if err := s.alarm(ctx, c); err != nil {
+		return Settlement{}, err
+	}
 	if err := s.support(ctx, c); err != nil {
 		return Settlement{}, err
 	}
@@ -147,6 +151,16 @@ func (s *Settler) conclude(ctx context.Context, c *store.Change, end ending) (Se
 	if err != nil && end.status == approval.Approved {
 		end = unjudged("Reviewers set constraints that cannot all be kept to.")
 	}
+	if end.status == approval.Approved {
+		contradiction, err := s.contradiction(c, validity)
+		if err != nil {
+			return Settlement{}, err
+		}
+		if contradiction != nil {
+			s.Logger.ErrorContext(ctx, "the events of an approval do not come to what the database has of it: it is denied", "approval_id", c.Approval.ID, "error", contradiction)
+			end = unjudged("The call was approved by what the database has, and not by what the audit log has of it: " + contradiction.Error() + ".")
+		}
+	}
 	token := ""
 	if end.status == approval.Approved {
 		token = store.NewID("tok")
@@ -162,19 +176,52 @@ func (s *Settler) conclude(ctx context.Context, c *store.Change, end ending) (Se
 	if err := c.Settle(end.status, end.reasons, token, validity, constraints); err != nil {
 		return Settlement{}, err
 	}
-	e := s.event(engine.Settled, end.status.Outcome(), c)
-	if end.outcome != "" {
-		e.Outcome = end.outcome
-	}
-	e.Reasons, e.Requirements = end.reasons, approval.PayloadRequirements(c.Approval.Plan.Requirements)
 	if c.Token != nil {
 		ended.ValidUntil = c.Token.ValidUntil
 	}
-	if e.SafePayload, err = json.Marshal(map[string]any{"ended": ended}); err != nil {
-		return Settlement{}, fmt.Errorf("encode how %s ended: %w", c.Approval.ID, err)
+	e, err := s.settled(c, end.status.Outcome(), ended)
+	if err != nil {
+		return Settlement{}, err
+	}
+	e.Reasons = end.reasons
+	if end.outcome != "" {
+		e.Outcome = end.outcome
 	}
 	c.AddEvent(e)
 	return Settlement{Over: true}, s.notify(ctx, c, due)
+}
+
+// settled is the event of an approval's end.
+func (s *Settler) settled(c *store.Change, outcome engine.Outcome, ended approval.SettledPayload) (e engine.Event, err error) {
+	e = s.event(engine.Settled, outcome, c)
+	e.Requirements = approval.PayloadRequirements(c.Approval.Plan.Requirements)
+	if e.SafePayload, err = json.Marshal(map[string]any{"ended": ended}); err != nil {
+		return e, fmt.Errorf("encode how %s ended: %w", c.Approval.ID, err)
+	}
+	return e, nil
+}
+
+// contradiction is what a verifier of the log would say if the approval ended
+// approved: that its events ask for something else, say, or do not have a vote. It is
+// nil for what is in order.
+func (s *Settler) contradiction(c *store.Change, validity time.Duration) (contradiction, err error) {
+	ended := c.Approval.SettledPayload(c.Approval.State, c.Now)
+	ended.ValidUntil = c.Now.Add(validity)
+	end, err := s.settled(c, engine.Approved, ended)
+	if err != nil {
+		return nil, err
+	}
+	events, err := c.Events(end)
+	if err != nil {
+		return nil, err
+	}
+	log := audit.Replay{Whole: true}
+	for _, e := range events {
+		if err := log.Event(e); err != nil {
+			return err, nil //nolint:nilerr // it is what is asked for
+		}
+	}
+	return nil, nil
 }
 
 // wait says when to look at a pending approval again, and notifies people of what

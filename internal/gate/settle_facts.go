@@ -11,6 +11,37 @@ import (
 	"holdpoint/internal/store"
 )
 
+// maxAlarms is how many facts of one approval are put on record for having no event:
+// whoever can write one can write any number.
+const maxAlarms = 10
+
+// alarm puts on record, each once, the facts of which no event tells the same. They
+// have counted for nothing already (approval.HoldAgainst).
+func (s *Settler) alarm(ctx context.Context, c *store.Change) error {
+	if len(c.Approval.Unlogged) == 0 {
+		return nil
+	}
+	known, err := c.Alarms()
+	if err != nil {
+		return err
+	}
+	for _, f := range c.Approval.Unlogged {
+		if known[f.Seq] || len(known) >= maxAlarms {
+			continue
+		}
+		known[f.Seq] = true
+		s.Logger.ErrorContext(ctx, "the database has a fact of which no event tells the same: it was written around the programs, and counts for nothing",
+			"approval_id", c.Approval.ID, "fact", f.Seq, "kind", f.Kind, "actor_kind", f.Actor.Kind)
+		e := s.event(engine.Refusal, engine.Deny, c)
+		e.Reasons = []engine.Reason{approval.NotInLog}
+		if e.SafePayload, err = json.Marshal(f.UnloggedPayload()); err != nil {
+			return fmt.Errorf("encode what an event tells: %w", err)
+		}
+		c.AddEvent(e)
+	}
+	return nil
+}
+
 // support adds what comes by itself to a pending approval: votes of standing
 // grants, and an escalation where nobody who may decide is left.
 func (s *Settler) support(ctx context.Context, c *store.Change) error {

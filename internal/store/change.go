@@ -5,12 +5,15 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/engine/audit"
 	"holdpoint/engine/registry"
 	"holdpoint/internal/seal"
 )
@@ -113,7 +116,7 @@ func (c *Change) load(id string) error {
 		return err
 	}
 	rows := &pgx.Batch{}
-	queueFacts(rows, id, &c.Approval.Facts)
+	queueFacts(rows, &c.Approval)
 	queueToken(rows, id, &c.Token)
 	rows.Queue(`SELECT coalesce(array_agg(kid), '{}') FROM revoked_signing_keys`).QueryRow(func(row pgx.Row) error { return row.Scan(&c.Revoked) })
 	rows.Queue(`SELECT `+killRows.names+` FROM kill_switches WHERE agent_id IN ('', $1) ORDER BY agent_id LIMIT 1`,
@@ -165,17 +168,45 @@ var factRows = newRows(func(f *approval.Fact) columns {
 	}...)
 })
 
-func queueFacts(rows *pgx.Batch, id string, into *[]approval.Fact) {
+// factEvents are the types of events that tell of facts.
+var factEvents = slices.DeleteFunc(engine.EventTypes(), func(t engine.EventType) bool { return approval.FactKindsOf(t) == nil })
+
+// queueFacts reads the facts of an approval, and holds those of a pending one
+// against its events.
+func queueFacts(rows *pgx.Batch, a *approval.Approval) {
 	rows.Queue(`SELECT `+factRows.names+` FROM facts LEFT JOIN people p ON p.id = actor_id AND actor_kind = 'human' WHERE approval_id = $1 ORDER BY seq`,
-		id).Query(func(r pgx.Rows) (err error) {
-		*into, err = factRows.all(r, nil)
-		for i := range *into {
-			if f := &(*into)[i]; len(f.Voter.Via) < len(f.Via) {
+		a.ID).Query(func(r pgx.Rows) (err error) {
+		a.Facts, err = factRows.all(r, nil)
+		for i := range a.Facts {
+			if f := &a.Facts[i]; len(f.Voter.Via) < len(f.Via) {
 				f.Voter.Active = false // somebody of the chain is gone
 			}
 		}
 		return err
 	})
+	if a.Status.Terminal() {
+		return
+	}
+	rows.Queue(`SELECT -1::bigint, `+recordColumns+` FROM events e WHERE e.approval_id = $1 AND e.type = ANY ($2) AND e.outcome <> 'DENY'
+		AND EXISTS (SELECT FROM facts WHERE approval_id = $1)`, a.ID, factEvents).Query(func(r pgx.Rows) error {
+		events, err := pgx.CollectRows(r, scanLogged)
+		a.HoldAgainst(events)
+		return err
+	})
+}
+
+func scanLogged(row pgx.CollectableRow) (engine.Event, error) {
+	r, err := scanRecord(row)
+	return logged(r), err
+}
+
+// logged is a record as whoever verifies the log reads it. What was written around the
+// programs and is no event tells nothing.
+func logged(r audit.Record) (e engine.Event) {
+	if json.Unmarshal(r.Document(), &e) != nil {
+		return engine.Event{Type: engine.EventType(r.Type), ApprovalID: r.ApprovalID}
+	}
+	return e
 }
 
 var tokenRows = newRows(func(t *TokenRow) columns {
@@ -302,6 +333,47 @@ func (c *Change) People() ([]approval.Voter, error) {
 func (c *Change) OweReview() error {
 	_, err := c.tx.Exec(c.ctx, `INSERT INTO afterwards (approval_id) VALUES ($1) ON CONFLICT DO NOTHING`, c.Approval.ID)
 	return translate(err)
+}
+
+// Alarms are the numbers of the facts of which an event says that none tells of them.
+func (c *Change) Alarms() (map[int64]bool, error) {
+	rows, err := c.tx.Query(c.ctx, `SELECT -1::bigint, `+recordColumns+` FROM events e WHERE e.approval_id = $1 AND e.type = 'refusal' AND event_code(e.body) = $2`, c.Approval.ID, approval.NotInLog.Code)
+	if err != nil {
+		return nil, translate(err)
+	}
+	events, err := pgx.CollectRows(rows, scanLogged)
+	alarms := map[int64]bool{}
+	for _, e := range events {
+		var told approval.UnloggedPayload
+		if json.Unmarshal(e.SafePayload, &told) == nil {
+			alarms[told.Unlogged.Seq] = true
+		}
+	}
+	return alarms, translate(err)
+}
+
+// Events are the approval's events as the log has them, in the order in which they
+// were appended, but for refusals: those of before, those that the change appends, and
+// then more.
+func (c *Change) Events(more ...engine.Event) ([]engine.Event, error) {
+	rows, err := c.tx.Query(c.ctx, `SELECT -1::bigint, `+recordColumns+` FROM events e WHERE e.approval_id = $1 AND e.outcome <> 'DENY' ORDER BY e.seq`, c.Approval.ID)
+	if err != nil {
+		return nil, translate(err)
+	}
+	events, err := pgx.CollectRows(rows, scanLogged)
+	if err != nil {
+		return nil, translate(err)
+	}
+	for _, e := range slices.Concat(c.events, more) {
+		body, err := json.Marshal(e)
+		if err != nil {
+			return nil, fmt.Errorf("encode event %s: %w", e.ID, err)
+		}
+		events = append(events, logged(audit.Record{
+			Leaf: -1, ID: e.ID, At: c.Now, Type: string(e.Type), Outcome: string(e.Outcome), AgentID: e.AgentID, ToolName: e.ToolName, ApprovalID: e.ApprovalID, Body: body,
+		}))
+	}
+	return events, nil
 }
 
 // AddEvent appends an event when the change commits.

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"holdpoint/engine"
+	"holdpoint/engine/approval"
 	"holdpoint/engine/audit"
 )
 
@@ -172,6 +173,17 @@ func (s Events) CountUnplaced(ctx context.Context) (strays int64, err error) {
 		}
 		after, strays = *last, strays+n
 	}
+}
+
+// CountAlarms counts the events that tell of a fact without an event (approval.NotInLog)
+// of approvals that are pending, or ended less than within ago.
+func (s Events) CountAlarms(ctx context.Context, within time.Duration) (alarms int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	err = s.pool.QueryRow(ctx, `SELECT count(*) FROM approvals a JOIN events e ON e.approval_id = a.id
+		WHERE (a.status = 'pending' OR a.status <> 'pending' AND a.ended_at > clock_timestamp() - make_interval(secs => $1))
+		  AND e.type = 'refusal' AND event_code(e.body) = $2`, within.Seconds(), approval.NotInLog.Code).Scan(&alarms)
+	return alarms, translate(err)
 }
 
 // List lists events in the order in which they were appended, whether they have

@@ -1,0 +1,101 @@
+package approval
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"holdpoint/engine"
+)
+
+// FactKindsOf are the kinds of fact that events of a type tell of; nil for types
+// that tell of none.
+func FactKindsOf(t engine.EventType) []FactKind {
+	switch t {
+	case engine.Voted:
+		return []FactKind{Vote}
+	case engine.Answered:
+		return []FactKind{Reply}
+	case engine.Cancelled:
+		return []FactKind{Cancel}
+	case engine.Proved:
+		return []FactKind{Verification}
+	case engine.Ticketed:
+		return []FactKind{TicketLink, TicketCheck}
+	case engine.Asked:
+		return []FactKind{Question, Information}
+	case engine.Commented:
+		return []FactKind{Comment}
+	case engine.Claimed:
+		return []FactKind{Claim, Unclaim}
+	case engine.Extended:
+		return []FactKind{Extend}
+	case engine.Escalated:
+		return []FactKind{Escalate}
+	case engine.Edited:
+		return []FactKind{Edit}
+	case engine.Reopened:
+		return []FactKind{Reopen}
+	case engine.Broken:
+		return []FactKind{BreakGlass}
+	default:
+		return nil
+	}
+}
+
+// NotInLog is the reason of the event that tells of a fact without an event.
+var NotInLog = engine.Reason{Code: "FACT_NOT_IN_LOG", Message: "The database has a fact of which no event tells the same. It was written around the programs, and counts for nothing."}
+
+// UnloggedPayload is the payload of that event: what the row says of itself.
+type UnloggedPayload struct {
+	Unlogged struct {
+		FactRecord
+		Actor engine.Actor `json:"actor"`
+	} `json:"unlogged"`
+}
+
+// UnloggedPayload is the payload of the event that tells that no event tells of f.
+func (f Fact) UnloggedPayload() (p UnloggedPayload) {
+	p.Unlogged.FactRecord, p.Unlogged.Actor = *f.Payload().Fact, f.Actor
+	return p
+}
+
+// HoldAgainst holds the facts of a pending approval against its events, and takes
+// out of Facts those of which no event tells the same: approval, kind, contributor,
+// content, edition and time. They are in Unlogged then. Once it has ended, erasures
+// take words out of facts that the events still have the digests of, so that nothing
+// is compared.
+func (a *Approval) HoldAgainst(events []engine.Event) {
+	if a.Final != nil || len(a.Facts) == 0 {
+		return
+	}
+	claims := map[int64][]FactPayload{}
+	for _, e := range events {
+		var told FactPayload
+		if e.ApprovalID != a.ID || e.Outcome == engine.Deny || json.Unmarshal(e.SafePayload, &told) != nil || told.Fact == nil {
+			continue
+		}
+		i := slices.IndexFunc(a.Facts, func(f Fact) bool { return f.Seq == told.Fact.Seq })
+		if i >= 0 && a.Facts[i].Actor == e.Actor && slices.Contains(FactKindsOf(e.Type), a.Facts[i].Kind) {
+			claims[told.Fact.Seq] = append(claims[told.Fact.Seq], told)
+		}
+	}
+	logged := a.Facts[:0:0]
+	for _, f := range a.Facts {
+		if slices.ContainsFunc(claims[f.Seq], f.Payload().same) {
+			logged = append(logged, f)
+		} else {
+			a.Unlogged = append(a.Unlogged, f)
+		}
+	}
+	a.Facts = logged
+}
+
+// same reports whether both payloads tell of the same fact; what an edition asks for
+// is not the fact's.
+func (t FactPayload) same(other FactPayload) bool {
+	t.Asked, other.Asked = nil, nil
+	x, err1 := json.Marshal(t)
+	y, err2 := json.Marshal(other)
+	return err1 == nil && err2 == nil && bytes.Equal(x, y)
+}

@@ -1,0 +1,197 @@
+package gate_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/store"
+)
+
+// intruder is somebody who holds the runtime role of Postgres.
+type intruder struct {
+	*house
+	exec func(sql string, args ...any)
+}
+
+func (h *house) intruder() intruder {
+	conn := h.db.Connect(h.db.RuntimeURL)
+	return intruder{h, func(sql string, args ...any) {
+		h.t.Helper()
+		if _, err := conn.Exec(context.Background(), sql, args...); err != nil {
+			h.t.Fatal(err)
+		}
+	}}
+}
+
+// writes writes a row of facts, and returns it as the programs read it.
+func (i intruder) writes(a approval.Approval, f approval.Fact) approval.Fact {
+	i.t.Helper()
+	i.exec(`INSERT INTO facts (approval_id, kind, actor_kind, actor_id, channel, yes, denial, comment) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+		a.ID, f.Kind, f.Actor.Kind, f.Actor.ID, f.Actor.Channel, f.Yes, f.Denial, f.Comment)
+	r, err := i.Store.Approvals.Get(context.Background(), a.ID)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	return r.Approval.Unlogged[len(r.Approval.Unlogged)-1]
+}
+
+// appends appends an event by the function that the programs append with.
+func (i intruder) appends(e engine.Event) {
+	i.t.Helper()
+	e.ID = uuid.NewString()
+	body, err := json.Marshal(e)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	i.exec(`SELECT append_events(ARRAY[$1::uuid], ARRAY[$2], ARRAY[$3], ARRAY[$4], ARRAY[$5], ARRAY[$6], ARRAY[$7::bytea])`,
+		e.ID, string(e.Type), string(e.Outcome), e.AgentID, e.ToolName, e.ApprovalID, body)
+}
+
+// alarms are the facts of which the log says that no event tells of them.
+func (h *house) alarms(id string) (seqs []int64) {
+	h.t.Helper()
+	events, err := h.Events(context.Background(), store.EventFilter{ApprovalID: id, Type: string(engine.Refusal)}, 1000)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, e := range events {
+		var told approval.UnloggedPayload
+		if err := json.Unmarshal(e.SafePayload, &told); err != nil {
+			h.t.Fatal(err)
+		}
+		if e.Reasons[0].Code == approval.NotInLog.Code {
+			seqs = append(seqs, told.Unlogged.Seq)
+		}
+	}
+	return seqs
+}
+
+func (h *house) yes(who string) approval.Fact {
+	return approval.Fact{Kind: approval.Vote, Yes: true, Actor: engine.Actor{Kind: engine.HumanActor, ID: h.people[who].ID, Channel: "console"}}
+}
+
+// A fact that somebody writes into the table settles nothing, and is told of once.
+func TestFactWithoutEvent(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	var lines bytes.Buffer
+	h.settler.Logger = slog.New(slog.NewTextHandler(&lines, nil))
+	a := h.open(deferred)
+	vote := h.intruder().writes(a, h.yes("ada"))
+	h.intruder().writes(a, approval.Fact{Kind: approval.Cancel, Actor: engine.Actor{Kind: engine.AgentActor, ID: "bot", Channel: "api"}})
+	h.settle(a.ID)
+	h.settle(a.ID)
+	got := h.get(a.ID)
+	h.want("with forged facts only", got.Approval, approval.Pending)
+	if given := got.Approval.State.Requirements[0].Given; given != 0 {
+		t.Errorf("%d votes are shown", given)
+	}
+	if got := h.alarms(a.ID); !slices.Equal(got, []int64{vote.Seq, vote.Seq + 1}) {
+		t.Errorf("the log tells of the facts %v", got)
+	}
+	if n := strings.Count(lines.String(), "level=ERROR"); n != 2 || !strings.Contains(lines.String(), a.ID) {
+		t.Errorf("%d lines: %s", n, &lines)
+	}
+	if n, err := h.Store.Events.CountAlarms(t.Context(), time.Hour); err != nil || n != 2 {
+		t.Errorf("the doctor counts %d, %v", n, err)
+	}
+	if err := h.vote("ada", a, true); code(err) != "vote_not_in_log" {
+		t.Errorf("a yes of whose name was taken: %v", err)
+	}
+	if err := h.vote("ben", a, true); err != nil {
+		t.Fatal(err)
+	}
+	h.settle(a.ID)
+	got = h.get(a.ID)
+	h.want("with a true vote", got.Approval, approval.Approved)
+	if who := got.Approval.State.Counted; len(who) != 1 || who[0].Actor.ID != h.people["ben"].ID {
+		t.Errorf("the votes that counted: %+v", who)
+	}
+}
+
+// However many facts somebody writes, the log does not fill with them.
+func TestAlarmsAreBounded(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	a := h.open(deferred)
+	h.intruder().exec(`INSERT INTO facts (approval_id, kind, actor_kind, actor_id, channel, yes, denial, comment)
+		SELECT $1, 'vote', 'human', 'usr_' || n, 'api', true, '', '' FROM generate_series(1, 100) n`, a.ID)
+	h.settle(a.ID)
+	h.settle(a.ID)
+	if n := len(h.alarms(a.ID)); n != 10 {
+		t.Errorf("%d alarms", n)
+	}
+	h.want("with a hundred forged votes", h.get(a.ID).Approval, approval.Pending)
+}
+
+// A fact counts for nothing where an event tells of something else than it.
+func TestFactAndEventDiffer(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	another := h.open(asked)
+	for name, test := range map[string]struct {
+		edit func(e *engine.Event, p *approval.FactPayload)
+		want approval.Status
+	}{
+		"the same":         {func(*engine.Event, *approval.FactPayload) {}, approval.Approved},
+		"another actor":    {func(e *engine.Event, _ *approval.FactPayload) { e.Actor.ID = h.people["ben"].ID }, approval.Pending},
+		"another kind":     {func(_ *engine.Event, p *approval.FactPayload) { p.Fact.Kind = approval.Comment }, approval.Pending},
+		"another type":     {func(e *engine.Event, _ *approval.FactPayload) { e.Type = engine.Commented }, approval.Pending},
+		"a no":             {func(_ *engine.Event, p *approval.FactPayload) { p.Fact.Yes, p.Fact.Denial = false, approval.Never }, approval.Pending},
+		"another edition":  {func(_ *engine.Event, p *approval.FactPayload) { p.Fact.Edition++ }, approval.Pending},
+		"another time":     {func(_ *engine.Event, p *approval.FactPayload) { p.Fact.At = p.Fact.At.Add(-time.Second) }, approval.Pending},
+		"another number":   {func(_ *engine.Event, p *approval.FactPayload) { p.Fact.Seq++ }, approval.Pending},
+		"another comment":  {func(_ *engine.Event, p *approval.FactPayload) { p.Fact.CommentDigest = "sha256:0" }, approval.Pending},
+		"in another place": {func(_ *engine.Event, p *approval.FactPayload) { p.InPlaceOf = []string{h.people["ben"].ID} }, approval.Pending},
+		"with a proof": {func(_ *engine.Event, p *approval.FactPayload) {
+			p.Proof = &approval.Proof{Method: "passkey", At: p.Fact.At}
+		}, approval.Pending},
+		"of another call": {func(e *engine.Event, _ *approval.FactPayload) { e.ApprovalID = another.ID }, approval.Pending},
+		"a refusal":       {func(e *engine.Event, _ *approval.FactPayload) { e.Outcome = engine.Deny }, approval.Pending},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, i := h.open(deferred), h.intruder()
+			f := i.writes(a, h.yes("ada"))
+			p := f.Payload()
+			e := gate.ApprovalEvent(h.db.Sealer, engine.Voted, a.Decision.Outcome, a, f.Actor, "")
+			test.edit(&e, &p)
+			e.SafePayload, _ = json.Marshal(p)
+			i.appends(e)
+			h.settle(a.ID)
+			h.want(name, h.get(a.ID).Approval, test.want)
+			if alarms := h.alarms(a.ID); (len(alarms) == 1) != (test.want == approval.Pending) {
+				t.Errorf("the log tells of %v", alarms)
+			}
+		})
+	}
+}
+
+// What an approval asks for is held against its events, too: somebody who lets the
+// requesting side vote by changing rows gets no token.
+func TestWeakenedApproval(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	a, i := h.open(deferred), h.intruder()
+	i.writes(a, approval.Fact{Kind: approval.Reopen, Actor: engine.Actor{Kind: engine.SystemActor, ID: "settle", Channel: "engine"}})
+	i.exec(`UPDATE approvals SET excluded = '{}', edition = 2 WHERE id = $1`, a.ID)
+	a = h.get(a.ID).Approval
+	if err := h.vote("owner", a, true); err != nil {
+		t.Fatal(err)
+	}
+	h.settle(a.ID)
+	got := h.get(a.ID)
+	h.want("with rows that were changed", got.Approval, approval.Denied)
+	if why := got.Approval.Reasons; len(why) != 1 || why[0].Code != "recheck_failed" || !strings.Contains(why[0].Message, "edition") {
+		t.Errorf("got %+v", why)
+	}
+	if got.Token != "" {
+		t.Error("there is a token")
+	}
+}
