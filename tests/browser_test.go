@@ -284,7 +284,7 @@ func TestBrowserShowsDeception(t *testing.T) {
 	b.signIn(d.Reviewers[2])
 	evil := `</script><script>window.pwned=1</script><img src=x onerror="window.pwned=2"><svg onload=window.pwned=3>`
 	e := event("deceive<script>window.pwned=4</script>", "defer", map[string]any{
-		"invisible": "pay​ment", "reversed": "safe‮txt.exe", "tags": "hi\U000E0041\U000E0042", "lookalike": "pаypal.com",
+		"invisible": "pay​ment", "reversed": "safe‮txt.exe", "tags": "hi\U000E0041\U000E0042", "lookalike": "pаypal.com", "letters": "ɡo pɑy lıst ⅼs ﬁle rᴏot ǀs ᗷuy",
 		"ansi": "\x1b[31mred", "html": evil, "link": "javascript:window.pwned=5", evil: "key", "markdown": "[click](javascript:window.pwned=6)",
 	})
 	e["user_intent"] = evil
@@ -295,7 +295,7 @@ func TestBrowserShowsDeception(t *testing.T) {
 	b.open("/approvals/" + a.ID)
 	b.sees(testid("warning"), "not what they look like")
 	warning := strings.ToLower(b.text(testid("warning")))
-	for _, want := range []string{"invisible character", "reverse", "tag character", "passes for another", "escape sequence"} {
+	for _, want := range []string{"invisible character", "reverse", "tag character", "pass for other ones", "escape sequence"} {
 		if !strings.Contains(warning, want) {
 			t.Errorf("no warning of %q in %q", want, warning)
 		}
@@ -306,7 +306,7 @@ func TestBrowserShowsDeception(t *testing.T) {
 			t.Errorf("%U is shown as itself in %q", []rune(hidden), shown)
 		}
 	}
-	for _, want := range []string{"<script>window.pwned=1</script>", "javascript:window.pwned=5", "200B", "202E"} {
+	for _, want := range []string{"<script>window.pwned=1</script>", "javascript:window.pwned=5", "200B", "202E", "U+0261 LATIN SMALL LETTER SCRIPT G", "U+0251", "U+0131", "U+217C", "U+FB01", "U+1D0F", "U+01C0", "U+15F7"} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("%q is not shown in %q", want, shown)
 		}
@@ -343,6 +343,30 @@ func TestBrowserLongArguments(t *testing.T) {
 	}
 	b.click(`a[href*="full=1"]`)
 	b.sees(testid("args"), "the danger in the middle")
+	b.click(testid("approve"))
+	b.sees(testid("status"), "approved")
+	b.clean()
+}
+
+// TestBrowserManyLookalikes: a page full of them is of bounded length, and has all
+// that is approved.
+func TestBrowserManyLookalikes(t *testing.T) {
+	d := onShared(t)
+	text := strings.Repeat("aɡ", 300_000) + "ᗷ"
+	a := d.agent(t).hold("many_lookalikes", map[string]any{"text": text})
+	b := openBrowser(t, d.URL)
+	b.signIn(d.Reviewers[2])
+	b.open("/approvals/" + a.ID + "?full=1")
+	b.sees(testid("warning"), "300,001")
+	shown := b.text(testid("args"))
+	for _, want := range []string{"U+0261 LATIN SMALL LETTER SCRIPT G", "299,501 MORE; FROM HERE ON IN ESCAPES", `a\u0261a\u0261\u15f7`} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("%q is not shown", want)
+		}
+	}
+	if n := len(b.eval(`document.documentElement.outerHTML`)); n > 3_000_000 {
+		t.Errorf("the page has %d bytes for %d of arguments", n, len(text))
+	}
 	b.click(testid("approve"))
 	b.sees(testid("status"), "approved")
 	b.clean()
