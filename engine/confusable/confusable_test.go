@@ -175,7 +175,7 @@ func checkText(t interface{ Fatalf(string, ...any) }, text string) {
 }
 
 func FuzzLookalikes(f *testing.F) {
-	for _, text := range []string{"plain", "pаypal", "раура.com", "Tシャツ", "शब्द\u115f", "a\xffɡ", "р\xb00", "１２ ٥٠"} {
+	for _, text := range []string{"plain", "pаypal", "раура.com", "Tシャツ", "शब्द\u115f", "a\xffɡ", "р\xb00", "\xf5š", "１２ ٥٠"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) { checkText(t, text) })

@@ -18,10 +18,12 @@ type prototype struct {
 
 // Skeleton is what a text is drawn like: two texts that look the same have one
 // skeleton (UTS #39, section 4). It is for comparing, not for showing: "paypal"
-// and "modern" have other skeletons than themselves.
+// and "modern" have other skeletons than themselves. Bytes that are no UTF-8 are
+// U+FFFD.
 func Skeleton(text string) string {
 	var b strings.Builder
-	for _, c := range norm.NFD.String(text) {
+	// norm takes nothing apart right after a byte that is no UTF-8.
+	for _, c := range norm.NFD.String(strings.ToValidUTF8(text, "\uFFFD")) {
 		if ignorable(c) {
 			continue
 		}
