@@ -23,6 +23,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/audit"
+	"holdpoint/engine/policy"
 	"holdpoint/engine/token"
 	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
@@ -45,6 +46,7 @@ type house struct {
 	t        testing.TB
 	db       *storetest.Database
 	owner    *pgx.Conn // a superuser
+	settler  *gate.Settler
 	server   *httptest.Server
 	keys     []audit.Key
 	verifier note.Verifier
@@ -81,6 +83,7 @@ func newHouse(t testing.TB) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
+	h.settler = &gate.Settler{Store: s, Sealer: sealer, Validity: time.Hour, Logger: slog.New(slog.DiscardHandler)}
 	h.judgeAgain()
 	h.Admin = admin.New(admin.Config{Store: s})
 	h.said = &lines{}
@@ -100,7 +103,9 @@ func newHouse(t testing.TB) *house {
 		Gate: h.Gate, Admin: h.Admin, Log: h.Log, Reports: h.Reports, PublicURL: "https://holdpoint.example.com", Logger: slog.New(slog.DiscardHandler), Metrics: api.NewMetrics(), LogKey: public,
 		Keys: keyring{
 			"auditing": {KeyID: "key_a", Kind: access.AdminKey, Scopes: []string{identity.ScopeAudit}},
-			"checking": {KeyID: "key_c", Kind: access.AgentKey, AgentID: "bot", Scopes: []string{identity.ScopeCheck, identity.ScopeApprovals}},
+			"other":    {KeyID: "key_o", Kind: access.AgentKey, AgentID: "other-bot", Scopes: []string{identity.ScopeCheck, identity.ScopeApprovals, identity.ScopeRedeem}, MaxState: "authenticated"},
+			"ruling":   {KeyID: "key_r", Kind: access.AdminKey, Scopes: []string{identity.ScopeApprovals, identity.ScopeAdmin}},
+			"checking": {KeyID: "key_c", Kind: access.AgentKey, AgentID: "bot", Scopes: []string{identity.ScopeCheck, identity.ScopeApprovals, identity.ScopeRedeem}, MaxState: "authenticated"},
 		},
 		Person: func(*http.Request) (engine.Person, bool, error) { return h.person, h.person.ID != "", nil },
 	})
@@ -112,6 +117,16 @@ func newHouse(t testing.TB) *house {
 	h.server = httptest.NewServer(mux)
 	t.Cleanup(h.server.Close)
 	return h
+}
+
+// allowing is a policy that has no objection to anything.
+func allowing(t testing.TB) *policy.Bundle {
+	t.Helper()
+	b, problems := policy.Load([]byte(`{"version":"1","generated_at":"2026-01-01T00:00:00Z","expires_at":"2036-01-01T00:00:00Z","rules":[],"defaults":{"outcome":"ALLOW"}}`), policy.Options{})
+	if b == nil {
+		t.Fatal(problems)
+	}
+	return b
 }
 
 // lines is what was logged. It is safe for concurrent use.
@@ -147,12 +162,13 @@ func (h *house) judgeAgain() {
 		h.t.Fatal(err)
 	}
 	judge, err := gate.NewJudge(gate.Rules{
-		Environment: "test", Registry: known, Routing: approval.Routing{Default: approval.Rule{Role: "reviewer", Needed: 1, ExpiresIn: engine.Duration(time.Hour)}},
+		Environment: "test", Policy: allowing(h.t), Registry: known, Routing: approval.Routing{Default: approval.Rule{Role: "reviewer", Needed: 1, ExpiresIn: engine.Duration(time.Hour)}},
 	})
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	h.judge.Store(judge)
+	h.settler.Rules = fixedRules{judge}
 }
 
 // count is what a query says.
@@ -206,7 +222,12 @@ type reply struct {
 
 func (h *house) do(method, path string, headers ...string) reply {
 	h.t.Helper()
-	req, err := http.NewRequestWithContext(context.Background(), method, h.server.URL+path, nil)
+	return h.send(method, path, "", headers...)
+}
+
+func (h *house) send(method, path, body string, headers ...string) reply {
+	h.t.Helper()
+	req, err := http.NewRequestWithContext(context.Background(), method, h.server.URL+path, strings.NewReader(body))
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -218,11 +239,11 @@ func (h *house) do(method, path string, headers ...string) reply {
 		h.t.Fatal(err)
 	}
 	defer func() { _ = res.Body.Close() }()
-	body, err := io.ReadAll(res.Body)
+	answered, err := io.ReadAll(res.Body)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	return reply{res, body}
+	return reply{res, answered}
 }
 
 func (h *house) get(path string) reply { h.t.Helper(); return h.do(http.MethodGet, path) }

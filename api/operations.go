@@ -113,10 +113,21 @@ type Events struct {
 	NextCursor string         `json:"next_cursor" doc:"Where the next page begins; \"\" at the end."`
 }
 
+// OwnApprovals is a page of an agent's own approvals.
+type OwnApprovals struct {
+	Approvals  []Approval `json:"approvals" doc:"The newest first, without tokens and without edited arguments: read one by its id for them."`
+	NextCursor string     `json:"next_cursor" doc:"Where the next page begins; \"\" at the end."`
+}
+
 // table lists every operation.
 func (a *API) table() []operation {
 	d, approvals, audit, admin, system := dialectDoor{a}, approvalDoor{a}, auditDoor{a}, adminDoor{a}, systemDoor{a}
 	return slices.Concat(d.aana(), d.spm(), d.threegate(), d.safeai(), []operation{
+		{
+			method: "GET", path: "/v1/approvals", summary: "List the agent's own approvals", scope: identity.ScopeApprovals, out: OwnApprovals{}, statuses: []int{200}, problems: []int{400, 401, 403, 503},
+			detail: "For an agent that has lost track, after a crash for example: all that it has asked for, the newest first.",
+			query:  []parameter{{"status", "pending, approved, denied, expired or cancelled."}, {"tool_name", ""}, {"session", "The session that the calls named."}, {"cursor", "next_cursor of the page before."}, {"limit", "1 to 100; 50 when left out."}}, handle: approvals.ownApprovals,
+		},
 		{
 			method: "GET", path: "/v1/approvals/{id}", summary: "Read an approval", scope: keyOrHuman, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 503},
 			detail: "With wait=25, or Prefer: wait=25, the answer is held until the approval changes (less than 60 seconds). If-None-Match with a former ETag answers at once when it has changed already. When approved, the agent's own key gets resumption_token.",

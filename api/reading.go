@@ -83,6 +83,33 @@ func (a approvalDoor) getApproval(c *call) error {
 	return nil
 }
 
+const (
+	ownPage    = 50
+	maxOwnPage = 100
+)
+
+func (a approvalDoor) ownApprovals(c *call) error {
+	var own gate.Own
+	limit, cursor, status := ownPage, "", ""
+	read := parameters{
+		"status":    oneOf(&status, string(approval.Pending), string(approval.Approved), string(approval.Denied), string(approval.Expired), string(approval.Cancelled)),
+		"tool_name": anyText(&own.Tool), "session": anyText(&own.Session), "cursor": anyText(&cursor), "limit": whole(&limit, 1, maxOwnPage),
+	}
+	if err := read.read(c.r.URL.Query()); err != nil {
+		return err
+	}
+	own.Status = approval.Status(status)
+	page, next, err := a.Gate.Queries.Own(c.r.Context(), c.principal, own, cursor, limit)
+	if err != nil {
+		return err
+	}
+	out := OwnApprovals{Approvals: []Approval{}, NextCursor: next}
+	for _, each := range page {
+		out.Approvals = append(out.Approvals, a.wire(c.principal, gate.View{Approval: each}))
+	}
+	return ok(c, out)
+}
+
 // hold waits for the approval to change.
 func (a approvalDoor) hold(c *call, v gate.View, wait time.Duration, read func(context.Context) (gate.View, error)) (gate.View, error) {
 	a.unbounded(c)

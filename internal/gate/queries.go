@@ -73,6 +73,24 @@ func (g *Queries) ForAgent(ctx context.Context, p access.Principal, id string) (
 	return v, err
 }
 
+// Own says which of an agent's own approvals are listed.
+type Own = store.Own
+
+// Own lists an agent's own approvals for one of its keys, the newest first, without
+// tokens and without arguments. Only the filters of own are looked at. next is ""
+// at the end.
+func (g *Queries) Own(ctx context.Context, p access.Principal, own Own, cursor string, limit int) (page []approval.Approval, next string, err error) {
+	if p.AgentID == "" {
+		return nil, "", &access.Refusal{Kind: access.Forbidden, Code: "not_an_agent", Detail: "This key is no agent's, so it has no approvals of its own. Read one by its id, or read the audit log."}
+	}
+	own.AgentID = p.AgentID
+	page, next, err = g.Store.Approvals.Own(ctx, own, cursor, limit)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, "", &access.Refusal{Kind: access.Malformed, Code: "bad_cursor", Detail: "That is no place in the list. Start at its beginning."}
+	}
+	return page, next, err
+}
+
 // editedArguments are the arguments as a reviewer has left them; nil when nobody
 // has changed them, or they have been erased.
 func (g *Queries) editedArguments(r store.Record) ([]byte, error) {

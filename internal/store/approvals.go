@@ -182,17 +182,9 @@ type Reader struct {
 // see, newest end first, from after cursor on ("" for the start). next is "" at
 // the end. A cursor that is not one of ours is ErrNotFound.
 func (s Approvals) History(ctx context.Context, by Reader, cursor string, limit int) (page []approval.Approval, next string, err error) {
-	before, id := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), ""
-	if cursor != "" {
-		raw, err := base64.RawURLEncoding.DecodeString(cursor)
-		at, rest, ok := strings.Cut(string(raw), " ")
-		if err != nil || !ok {
-			return nil, "", ErrNotFound
-		}
-		if before, err = time.Parse(time.RFC3339Nano, at); err != nil || !ValidApprovalID(rest) {
-			return nil, "", ErrNotFound
-		}
-		id = rest
+	before, id, err := parsePlace(cursor)
+	if err != nil {
+		return nil, "", err
 	}
 	others, err := encodeStandings(by.For)
 	if err != nil {
@@ -207,10 +199,62 @@ func (s Approvals) History(ctx context.Context, by Reader, cursor string, limit 
 	}
 	if len(page) > limit {
 		page = page[:limit]
-		last := page[limit-1]
-		next = base64.RawURLEncoding.EncodeToString([]byte(last.EndedAt.Format(time.RFC3339Nano) + " " + last.ID))
+		next = place(page[limit-1].EndedAt, page[limit-1].ID)
 	}
 	return page, next, nil
+}
+
+// Own says which of an agent's approvals are listed: all of them, where a field is "".
+type Own struct {
+	AgentID string
+	Status  approval.Status
+	Tool    string
+	Session string
+}
+
+// Own lists up to limit of an agent's approvals, the newest first, from after cursor
+// on ("" for the start). next is "" at the end. A cursor that is not one of ours is
+// ErrNotFound. What is opened meanwhile comes before the first page and moves
+// nothing.
+func (s Approvals) Own(ctx context.Context, o Own, cursor string, limit int) (page []approval.Approval, next string, err error) {
+	before, id, err := parsePlace(cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	page, _, err = s.list(ctx, `SELECT `+approvalRows.names+`, clock_timestamp() FROM approvals
+		WHERE agent_id = $1 AND (opened_at, id) < ($2, $3)
+		  AND ($4 = '' OR status = $4) AND ($5 = '' OR tool = $5) AND ($6 = '' OR session = $6)
+		ORDER BY opened_at DESC, id DESC LIMIT $7`, o.AgentID, before, id, o.Status, o.Tool, o.Session, limit+1)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(page) > limit {
+		page = page[:limit]
+		next = place(page[limit-1].Plan.OpenedAt, page[limit-1].ID)
+	}
+	return page, next, nil
+}
+
+// place is the cursor of what comes after an approval in a list by time.
+func place(at time.Time, id string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(at.Format(time.RFC3339Nano) + " " + id))
+}
+
+// parsePlace reads a cursor of place; "" is before everything. ErrNotFound: it is
+// not one of ours.
+func parsePlace(cursor string) (before time.Time, id string, err error) {
+	if cursor == "" {
+		return time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), "", nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(cursor)
+	at, id, ok := strings.Cut(string(raw), " ")
+	if err != nil || !ok || !ValidApprovalID(id) {
+		return before, "", ErrNotFound
+	}
+	if before, err = time.Parse(time.RFC3339Nano, at); err != nil {
+		return before, "", ErrNotFound
+	}
+	return before, id, nil
 }
 
 // list runs a query for approvals and reads their facts.
