@@ -197,11 +197,14 @@ func (a *API) serve(op operation) http.Handler {
 			r = r.WithContext(ctx)
 		}
 		c := &call{w: w, r: r, asked: r.Context()}
-		if err := a.authorize(c, op.scope); err != nil {
-			a.fail(w, r, c.principal, err)
-			return
+		err := a.authorize(c, op.scope)
+		if err == nil {
+			err = op.takesQuery(r.URL.RawQuery)
 		}
-		if err := op.handle(c); err != nil {
+		if err == nil {
+			err = op.handle(c)
+		}
+		if err != nil {
 			a.fail(w, r, c.principal, err)
 		}
 	})

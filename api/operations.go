@@ -122,7 +122,7 @@ type OwnApprovals struct {
 // table lists every operation.
 func (a *API) table() []operation {
 	d, approvals, audit, admin, system := dialectDoor{a}, approvalDoor{a}, auditDoor{a}, adminDoor{a}, systemDoor{a}
-	return slices.Concat(d.aana(), d.spm(), d.threegate(), d.safeai(), []operation{
+	operations := slices.Concat(d.aana(), d.spm(), d.threegate(), d.safeai(), []operation{
 		{
 			method: "GET", path: "/v1/approvals", summary: "List the agent's own approvals", scope: identity.ScopeApprovals, out: OwnApprovals{}, statuses: []int{200}, problems: []int{400, 401, 403, 503},
 			detail: "For an agent that has lost track, after a crash for example: all that it has asked for, the newest first.",
@@ -179,6 +179,12 @@ func (a *API) table() []operation {
 		{method: "GET", path: "/readyz", summary: "Can it serve, and what is missing", scope: public, out: Health{}, statuses: []int{200}, problems: []int{503}, handle: system.readyz},
 		{method: "GET", path: "/metrics", summary: "Prometheus metrics", scope: public, statuses: []int{200}, mediaType: "text/plain", handle: system.metrics},
 	}, audit.auditReports(), approvals.conversation(), grantDoor{a}.standing(), admin.administration(), admin.retention(), admin.duty(), audit.log(), a.modelContext())
+	for i, op := range operations {
+		if !slices.Contains(op.problems, http.StatusBadRequest) { // takesQuery may refuse each of them
+			operations[i].problems = append([]int{http.StatusBadRequest}, op.problems...)
+		}
+	}
+	return operations
 }
 
 // retrySoon is the Retry-After of a call that waits, in seconds.

@@ -3,11 +3,13 @@ package api
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -16,7 +18,8 @@ import (
 // nor is the name of a parameter that is not there: both may be anything.
 type parameters map[string]func(value string) error
 
-// read reads a query. What it does not know is a mistake, and not nothing.
+// read reads a query. What it does not know is a mistake, and not nothing; takesQuery
+// has refused it before, so that it is a mistake of the operation's documentation.
 func (p parameters) read(query url.Values) error {
 	for name, values := range query {
 		read, known := p[name]
@@ -31,6 +34,39 @@ func (p parameters) read(query url.Values) error {
 		}
 	}
 	return nil
+}
+
+// takesQuery refuses a query that holds what the operation does not document: whoever
+// writes wiat=25 would not be told otherwise that nothing waits. A parameter is
+// named only where it has the form of a name: anything else may be a secret that
+// somebody put there.
+func (op operation) takesQuery(raw string) error {
+	if raw == "" {
+		return nil
+	}
+	query, err := url.ParseQuery(raw)
+	if err != nil {
+		return badQuery("The query cannot be read: write it as name=value&name=value, percent-encoded.")
+	}
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if !slices.ContainsFunc(op.query, func(p parameter) bool { return p.name == name }) {
+			what := "a query parameter that you sent"
+			if looksLikeAName(name) {
+				what = "the query parameter " + strconv.Quote(name)
+			}
+			return &failure{Status: http.StatusBadRequest, Code: "unknown_parameter", Detail: "This address does not have " + what + "; /docs lists those that it has."}
+		}
+		if len(query[name]) > 1 {
+			return badQuery(fmt.Sprintf("The query parameter %q is there twice.", name))
+		}
+	}
+	return nil
+}
+
+func looksLikeAName(s string) bool {
+	return s != "" && len(s) <= 24 && !strings.ContainsFunc(s, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && r != '_' && r != '-'
+	})
 }
 
 func badQuery(detail string) error {

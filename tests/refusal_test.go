@@ -217,7 +217,7 @@ func TestStrangers(t *testing.T) {
 		d.client(t).do("POST", "/v1/nothing", []byte(`{}`)).want(t, 404, "no_such_route")
 		d.agent(t).do("DELETE", approvalPath(a.ID), nil).want(t, 405, "method_not_allowed")
 		d.agent(t).do("GET", approvalPath(a.ID)+"?wait=60", nil).want(t, 400, "bad_wait")
-		d.admin(t).do("GET", "/v1/audit/events?approval=x", nil).want(t, 400, "bad_query")
+		d.admin(t).do("GET", "/v1/audit/events?approval=x", nil).want(t, 400, "unknown_parameter")
 	})
 }
 
