@@ -70,6 +70,8 @@ var never = []struct {
 	{"holdpoint/internal/httpstatus", []string{"holdpoint/internal/store", "holdpoint/internal/gate"}},
 	{"holdpoint/internal/store", []string{"net/http", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/internal/gate", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/internal/rules", []string{"net/http", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
+	{"holdpoint/internal/fair", []string{"holdpoint/", "github.com/", "go.temporal.io/"}},
+	{"holdpoint/internal/tally", []string{"holdpoint/", "github.com/", "go.temporal.io/"}},
 	{"holdpoint/internal/outbound", []string{"holdpoint/", "github.com/", "go.temporal.io/"}},
 	{"holdpoint/internal/auditlog", []string{"net/http", "os", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/internal/gate", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/internal/worker", []string{"net/http", "github.com/jackc/", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},

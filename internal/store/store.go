@@ -162,7 +162,7 @@ type db struct {
 	sealer  *seal.Sealer
 	log     *slog.Logger
 	timeout time.Duration
-	queue   chan *queued
+	queue   *pending
 	changes *hub
 	observe func(int, time.Duration)
 	stop    context.CancelFunc
@@ -182,7 +182,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s := &db{
 		sealer: cfg.Sealer, log: cfg.Logger, timeout: cfg.Timeout, observe: cfg.Observe,
-		queue: make(chan *queued, 4096), stopped: make(chan struct{}),
+		queue: newPending(), stopped: make(chan struct{}),
 	}
 	if s.timeout == 0 {
 		s.timeout = 5 * time.Second

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/internal/fair"
 	"holdpoint/internal/seal"
 )
 
@@ -93,31 +95,97 @@ func (r *Replay) Error() string { return "the request was answered before" }
 
 type queued struct {
 	sub  Submission
+	room func() // gives back its place in the queue
 	done chan error
 	got  Stored
 	err  error
 }
 
-// maxBatch bounds how many submissions share one commit.
-const maxBatch = 512
+// maxBatch and maxBatchBytes bound what shares one commit: what comes next waits for
+// all of it. A submission that is longer has a commit to itself.
+const (
+	maxBatch      = 512
+	maxBatchBytes = 1 << 20
+	// maxQueued is how many submissions wait for the writer.
+	maxQueued = 4096
+)
+
+// size is about how much is written for a submission.
+func (q *queued) size() int {
+	n := len(q.sub.Event.SafePayload)
+	if q.sub.Opening != nil {
+		n += len(q.sub.Opening.Sealed.Data)
+	}
+	return n
+}
+
+// pending are the submissions that wait for the writer: credentials take turns. It
+// is safe for concurrent use.
+type pending struct {
+	room *fair.Pool
+	some chan struct{} // has one when there may be submissions
+
+	mu    sync.Mutex
+	turns fair.Turns[*queued]
+}
+
+func newPending() *pending {
+	return &pending{room: fair.NewPool(maxQueued), some: make(chan struct{}, 1)}
+}
+
+// add queues a submission; the error is that there was no room before ctx ended.
+func (p *pending) add(ctx context.Context, q *queued) (err error) {
+	who := q.sub.Event.Actor.ID
+	if q.room, err = p.room.Take(ctx, who, 1); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	p.turns.Add(who, q)
+	p.mu.Unlock()
+	select {
+	case p.some <- struct{}{}:
+	default: // the writer has yet to look
+	}
+	return nil
+}
+
+// next takes what the next commit is to have.
+func (p *pending) next(batch []*queued) []*queued {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for bytes := 0; len(batch) < maxBatch; {
+		q, ok := p.turns.Head()
+		if !ok || len(batch) > 0 && bytes+q.size() > maxBatchBytes {
+			break
+		}
+		p.turns.Next()
+		bytes += q.size()
+		q.room()
+		batch = append(batch, q)
+	}
+	if p.turns.Len() > 0 {
+		select {
+		case p.some <- struct{}{}:
+		default:
+		}
+	}
+	return batch
+}
 
 // Submit appends a submission in a commit that it shares with whatever else is
 // waiting, and returns once that commit is durable. A repetition of a request
 // is answered with *Replay. ErrUnavailable means that nothing may be granted,
 // although the event may have been written.
 func (s *db) Submit(ctx context.Context, sub Submission) (Stored, error) {
+	fair.Done(ctx) // it is judged; what it waits for now is the database
 	if sub.Once != nil {
 		if err := s.Answered(ctx, sub.Once.Of()); err != nil {
 			return Stored{}, err
 		}
 	}
 	q := &queued{sub: sub, done: make(chan error, 1)}
-	select {
-	case s.queue <- q:
-	case <-ctx.Done():
+	if err := s.queue.add(ctx, q); err != nil {
 		return Stored{}, fmt.Errorf("%w: the write queue is full", ErrUnavailable)
-	case <-s.stopped:
-		return Stored{}, fmt.Errorf("%w: shutting down", ErrUnavailable)
 	}
 	// The wait outlives the caller's patience only as long as the flush may
 	// take: an answer that nobody hears is still a durable event.
@@ -143,21 +211,13 @@ func (s *db) write(ctx context.Context) {
 	defer close(s.stopped)
 	batch := make([]*queued, 0, maxBatch)
 	for {
-		batch = batch[:0]
 		select {
-		case q := <-s.queue:
-			batch = append(batch, q)
+		case <-s.queue.some:
 		case <-ctx.Done():
 			return
 		}
-	drain:
-		for len(batch) < maxBatch {
-			select {
-			case q := <-s.queue:
-				batch = append(batch, q)
-			default:
-				break drain
-			}
+		if batch = s.queue.next(batch[:0]); len(batch) == 0 {
+			continue
 		}
 		started := time.Now()
 		s.flush(context.WithoutCancel(ctx), batch)

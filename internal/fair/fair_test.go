@@ -1,0 +1,119 @@
+package fair
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+)
+
+func TestTurns(t *testing.T) {
+	var turns Turns[string]
+	for _, x := range strings.Fields("a1 a2 a3 a4 b1 a5 c1 c2") {
+		turns.Add(x[:1], x)
+	}
+	turns.Remove("a", func(x string) bool { return x == "a3" })
+	var got []string
+	for x, ok := turns.Next(); ok; x, ok = turns.Next() {
+		got = append(got, x)
+		if x == "b1" {
+			turns.Add("d", "d1")
+			turns.Add("d", "d2")
+			turns.Remove("d", func(x string) bool { return x == "d2" })
+		}
+	}
+	if got, want := strings.Join(got, " "), "a1 b1 c1 a2 d1 c2 a4 a5"; got != want {
+		t.Errorf("taken in the order %s, want %s", got, want)
+	}
+	turns.Add("e", "e1")
+	turns.Remove("e", func(string) bool { return true })
+	if _, ok := turns.Head(); ok || turns.Len() != 0 || len(turns.names) != 0 || len(turns.queues) != 0 {
+		t.Errorf("something stays: %+v", turns)
+	}
+}
+
+// Who asks for one waits for one of the other's, however many those are.
+func TestOneFloodDelaysNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPool(1)
+		first, err := p.Take(t.Context(), "flood", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var order []string // under the pool's one piece
+		var group sync.WaitGroup
+		take := func(name string) {
+			group.Go(func() {
+				give, err := p.Take(t.Context(), name, 1)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				order = append(order, name)
+				give()
+			})
+			synctest.Wait()
+		}
+		for range 100 {
+			take("flood")
+		}
+		take("quiet")
+		first()
+		group.Wait()
+		if len(order) != 101 || order[0] != "flood" || order[1] != "quiet" {
+			t.Errorf("served in the order %v …", order[:min(5, len(order))])
+		}
+	})
+}
+
+// What is asked for never goes above what there is, and all of it comes back:
+// whoever gives up, and whenever.
+func TestPoolIsKept(t *testing.T) {
+	const most = 10
+	p := NewPool(most)
+	var lent atomic.Int64
+	var group sync.WaitGroup
+	for i := range 50 {
+		group.Go(func() {
+			for range 200 {
+				ctx, cancel := context.WithCancel(context.Background())
+				if rand.IntN(3) == 0 {
+					go cancel()
+				}
+				amount := rand.Int64N(most+5) + 1
+				give, err := p.Take(ctx, string(rune('a'+i%7)), amount)
+				if err == nil {
+					if now := lent.Add(min(amount, most)); now > most {
+						t.Errorf("%d of %d are lent", now, most)
+					}
+					lent.Add(-min(amount, most))
+					give()
+					give()
+				}
+				cancel()
+			}
+		})
+	}
+	group.Wait()
+	if lent, waiting := p.Usage(); lent != 0 || waiting != 0 {
+		t.Errorf("%d are lent and %d wait", lent, waiting)
+	}
+}
+
+func TestDone(t *testing.T) {
+	Done(t.Context())
+	p := NewPool(1)
+	give, err := p.Take(t.Context(), "a", 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := With(t.Context(), give)
+	Done(ctx)
+	Done(ctx)
+	if lent, _ := p.Usage(); lent != 0 {
+		t.Errorf("%d are lent", lent)
+	}
+}
