@@ -3,7 +3,10 @@ package identity
 import (
 	"context"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -15,30 +18,40 @@ import (
 	"holdpoint/engine"
 	"holdpoint/internal/access"
 	"holdpoint/internal/store"
+	"holdpoint/internal/tally"
 )
 
 // SignIn checks people's passwords and, of those who have one, second factors.
-// Every attempt is an event, but of those that are not even looked at only some:
-// an attacker must not be able to fill the log.
+// Every attempt is put on record: an attacker must not be able to fill the log, so
+// most of the refused ones are by their number.
 type SignIn struct {
-	store   *store.Store
-	factors *Factors
+	store    *store.Store
+	factors  *Factors
+	refusals *tally.Tally[refusalKind]
 
 	mu        sync.Mutex
 	addresses map[string]*failures
 	accounts  map[string]*failures
 }
 
-// failures bounds how often somebody may be wrong, and how often it is said
-// that this was too often.
-type failures struct{ wrong, recorded *rate.Limiter }
+// refusalKind says what is counted together; person is "" where it is nobody's account.
+type refusalKind struct{ person, code, message string }
+
+// Refusals that are put on record one by one in a while, of one kind; further ones
+// are by their number.
+const (
+	refusalsEvery = time.Minute
+	refusalsFirst = 20
+)
+
+// failures bounds how often somebody may be wrong.
+type failures struct{ wrong *rate.Limiter }
 
 // Failures that an account, seen from one address, and an address may have: a
 // burst, then one every so often.
 const (
 	accountBurst, addressBurst = 10, 50
 	accountEvery, addressEvery = 30 * time.Second, 2 * time.Second
-	saidEvery                  = time.Minute
 	mostRemembered             = 10_000
 	parallelHashes             = 2
 	maxEmail                   = 254 // RFC 5321
@@ -46,8 +59,27 @@ const (
 
 // NewSignIn returns a SignIn on the store that the factors are of.
 func NewSignIn(f *Factors) *SignIn {
-	return &SignIn{store: f.store, factors: f, addresses: map[string]*failures{}, accounts: map[string]*failures{}}
+	s := &SignIn{store: f.store, factors: f, addresses: map[string]*failures{}, accounts: map[string]*failures{}}
+	s.refusals = tally.New(tally.Config[refusalKind]{
+		Every: refusalsEvery, First: refusalsFirst,
+		Write: func(ctx context.Context, kind refusalKind, n tally.Count) error {
+			payload, message := []byte(`{}`), kind.message
+			if n.N > 0 {
+				var err error
+				if payload, err = json.Marshal(n); err != nil {
+					return err
+				}
+				message = fmt.Sprintf("%d more since %s: %s", n.N, n.Since.Format(time.RFC3339), message)
+			}
+			return recordWith(ctx, f.store, engine.Deny, kind.person, engine.Reason{Code: kind.code, Message: message}, payload)
+		},
+		Failed: func(error) {}, // it is tried again, and the store says what is wrong with it
+	})
+	return s
 }
+
+// Flush puts on record what has only been counted yet: nobody signs in any more.
+func (s *SignIn) Flush() { s.refusals.Flush() }
 
 var (
 	wrongCredentials = &access.Refusal{Kind: access.Unauthenticated, Code: "wrong_credentials", Detail: "The e-mail address or the password is not right."}
@@ -70,9 +102,9 @@ func (*SecondStep) Error() string { return "a second factor is needed" }
 // caller's address without a port.
 func (s *SignIn) SignIn(ctx context.Context, email, password, code, remote string) (engine.Person, error) {
 	email = strings.ToLower(strings.TrimSpace(email))
-	address := s.failures(s.addresses, remote, addressEvery, addressBurst)
-	if address == nil || address.wrong.Tokens() < 1 {
-		return engine.Person{}, s.tooMany(ctx, address)
+	address := s.failures(s.addresses, network(remote), addressEvery, addressBurst)
+	if address.wrong.Tokens() < 1 {
+		return engine.Person{}, s.refused(ctx, tooManyAttempts, "")
 	}
 	if len(email) > maxEmail {
 		address.wrong.Allow()
@@ -92,9 +124,9 @@ func (s *SignIn) SignIn(ctx context.Context, email, password, code, remote strin
 		return engine.Person{}, ctx.Err()
 	}
 	// With the slot in hand: attempts that queued together do not all pass.
-	account := s.failures(s.accounts, email+" "+remote, accountEvery, accountBurst)
-	if account == nil || account.wrong.Tokens() < 1 || address.wrong.Tokens() < 1 {
-		return engine.Person{}, s.tooMany(ctx, address)
+	account := s.failures(s.accounts, email+" "+network(remote), accountEvery, accountBurst)
+	if account.wrong.Tokens() < 1 || address.wrong.Tokens() < 1 {
+		return engine.Person{}, s.refused(ctx, tooManyAttempts, "")
 	}
 	right, err := checkPassword(hash, password)
 	if err != nil {
@@ -168,9 +200,9 @@ func (s *SignIn) Ask(ctx context.Context, pending string) (Ceremony, error) {
 // first was too long ago or has been finished, verification_failed (403), which
 // leaves it open, and too_many_attempts (429).
 func (s *SignIn) Finish(ctx context.Context, pending string, proof Proof, remote string) (engine.Person, error) {
-	address := s.failures(s.addresses, remote, addressEvery, addressBurst)
-	if address == nil || address.wrong.Tokens() < 1 {
-		return engine.Person{}, s.tooMany(ctx, address)
+	address := s.failures(s.addresses, network(remote), addressEvery, addressBurst)
+	if address.wrong.Tokens() < 1 {
+		return engine.Person{}, s.refused(ctx, tooManyAttempts, "")
 	}
 	person, _, err := s.Pending(ctx, pending)
 	if err != nil {
@@ -210,7 +242,7 @@ func (s *SignIn) SignedOut(ctx context.Context, p engine.Person) error {
 }
 
 func (s *SignIn) refused(ctx context.Context, r *access.Refusal, personID string) error {
-	if err := s.record(ctx, engine.Deny, personID, engine.Reason{Code: r.Code, Message: r.Detail}); err != nil {
+	if err := s.refusals.Add(ctx, refusalKind{personID, r.Code, r.Detail}); err != nil {
 		return err
 	}
 	return r
@@ -222,24 +254,39 @@ func (s *SignIn) record(ctx context.Context, outcome engine.Outcome, personID st
 
 // record appends the event of an attempt to say who one is.
 func record(ctx context.Context, s *store.Store, outcome engine.Outcome, personID string, why engine.Reason) error {
+	return recordWith(ctx, s, outcome, personID, why, []byte(`{}`))
+}
+
+func recordWith(ctx context.Context, s *store.Store, outcome engine.Outcome, personID string, why engine.Reason, payload []byte) error {
 	_, err := s.Submit(ctx, store.Submission{Event: engine.Event{
 		ID: uuid.NewString(), Type: engine.SignIn, Outcome: outcome,
-		Reasons: []engine.Reason{why}, SafePayload: []byte(`{}`), Actor: engine.Actor{Kind: engine.HumanActor, ID: personID, Channel: "console"},
+		Reasons: []engine.Reason{why}, SafePayload: payload, Actor: engine.Actor{Kind: engine.HumanActor, ID: personID, Channel: "console"},
 	}})
 	return err
 }
 
-// tooMany refuses an attempt that is not looked at.
-func (s *SignIn) tooMany(ctx context.Context, address *failures) error {
-	if address == nil || !address.recorded.Allow() {
-		return tooManyAttempts
+// network is whom an address belongs to: of IPv6, one household has a /64.
+func network(remote string) string {
+	addr, err := netip.ParseAddr(remote)
+	if err != nil {
+		return remote
 	}
-	return s.refused(ctx, tooManyAttempts, "")
+	if addr = addr.Unmap(); addr.Is4() {
+		return addr.String()
+	}
+	prefix, err := addr.WithZone("").Prefix(64)
+	if err != nil {
+		return remote
+	}
+	return prefix.String()
 }
 
-// failures returns what is remembered of who; successes cost nothing. It
-// forgets only those who have recovered, and answers nil when there is no room
-// for another.
+// sampled is how many are looked at to find one to forget.
+const sampled = 64
+
+// failures returns what is remembered of who; successes cost nothing. When it has to
+// forget somebody, it is one of those who were wrong the least: whoever fills the
+// table from everywhere keeps nobody out, and is not forgotten for it.
 func (s *SignIn) failures(of map[string]*failures, who string, every time.Duration, burst int) *failures {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -247,16 +294,18 @@ func (s *SignIn) failures(of map[string]*failures, who string, every time.Durati
 		return f
 	}
 	if len(of) >= mostRemembered {
+		least, tokens, looked := "", -1.0, 0
 		for other, f := range of {
-			if f.wrong.Tokens() >= float64(f.wrong.Burst()) {
-				delete(of, other)
+			if now := f.wrong.Tokens(); now > tokens {
+				least, tokens = other, now
+			}
+			if looked++; looked == sampled {
+				break
 			}
 		}
-		if len(of) >= mostRemembered {
-			return nil
-		}
+		delete(of, least)
 	}
-	f := &failures{wrong: rate.NewLimiter(rate.Every(every), burst), recorded: rate.NewLimiter(rate.Every(saidEvery), 1)}
+	f := &failures{wrong: rate.NewLimiter(rate.Every(every), burst)}
 	of[who] = f
 	return f
 }
