@@ -11,11 +11,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 
 	"holdpoint/engine"
 	"holdpoint/internal/access"
@@ -24,6 +23,7 @@ import (
 	"holdpoint/internal/evidence"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/report"
+	"holdpoint/internal/tally"
 )
 
 // Authenticator says whose API key a text is.
@@ -66,6 +66,8 @@ type Config struct {
 	Metrics   *Metrics
 	// Probes are asked by /readyz.
 	Probes []Probe
+	// Limits bound what is being answered at once.
+	Limits Limits
 	// Stopping, when closed, ends long waits: the server is going down.
 	Stopping <-chan struct{}
 }
@@ -73,7 +75,8 @@ type Config struct {
 // API answers requests. Register puts its routes on a mux.
 type API struct {
 	Config
-	turnedAway *rate.Limiter
+	turnedAway *tally.Tally[turnedAway]
+	inFlight   *inFlight
 	operations []operation
 	document   []byte
 	docs       []byte
@@ -89,10 +92,7 @@ const maxHeld = 1000
 // enter counts a request that will be held; release must follow. The failure is
 // that there are too many already.
 func (a *API) enter(c *call) (release func(), err error) {
-	who := c.principal.KeyID
-	if c.isPerson {
-		who = c.person.ID
-	}
+	who := c.caller()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.held[who] >= maxHeld {
@@ -111,11 +111,20 @@ func (a *API) enter(c *call) (release func(), err error) {
 	}, nil
 }
 
-// How many refusals of unauthenticated requests are put on record, at most: an
-// attacker must not be able to fill the log. All of them are counted.
+// turnedAway is a kind of refusal that is put on record by number: an attacker must
+// not be able to fill the log. It says nothing that the caller wrote.
+type turnedAway struct {
+	keyID, agentID string // "" for strangers
+	route          string
+	status         int
+	code           string
+}
+
+// What of a kind is put on record: the first ones of a minute, and how many more there
+// were.
 const (
-	turnedAwayPerSecond = 20
-	turnedAwayBurst     = 200
+	turnedAwayEvery = time.Minute
+	turnedAwayFirst = 1
 )
 
 // New returns the API.
@@ -129,8 +138,21 @@ func New(cfg Config) (*API, error) {
 	if cfg.Person == nil {
 		cfg.Person = func(*http.Request) (engine.Person, bool, error) { return engine.Person{}, false, nil }
 	}
-	a := &API{Config: cfg, turnedAway: rate.NewLimiter(turnedAwayPerSecond, turnedAwayBurst), held: map[string]int{}}
+	a := &API{Config: cfg, inFlight: newInFlight(cfg.Limits), held: map[string]int{}}
+	a.turnedAway = tally.New(tally.Config[turnedAway]{Every: turnedAwayEvery, First: turnedAwayFirst, Write: a.recordMany, Failed: func(err error) {
+		a.Logger.Warn("the number of refusals could not be put on record yet", "error", err)
+	}})
+	a.Metrics.Gauge("holdpoint_in_flight_calls", "Requests with a body that are being answered.", func() float64 { return float64(a.inFlight.total().calls) })
+	a.Metrics.Gauge("holdpoint_in_flight_bytes", "What the bodies of those requests may have, in bytes.", func() float64 { return float64(a.inFlight.total().bytes) })
+	a.Metrics.Gauge("holdpoint_in_flight_waiting", "Requests that wait for their turn to be read or judged.", func() float64 { return float64(a.inFlight.waiting()) })
 	a.operations = a.table()
+	for i, op := range a.operations {
+		if op.method == http.MethodPost && op.scope != public && !slices.Contains(op.problems, http.StatusTooManyRequests) {
+			problems := append(slices.Clone(op.problems), http.StatusTooManyRequests)
+			slices.Sort(problems)
+			a.operations[i].problems = problems
+		}
+	}
 	var err error
 	if a.document, err = openAPI(a.operations, cfg.PublicURL); err != nil {
 		return nil, err
@@ -186,6 +208,9 @@ type call struct {
 	// asked is the request's context as it came: what a look-up of the session
 	// remembers in it is not there yet.
 	asked context.Context //nolint:containedctx // it lives as long as the request
+	// begin, when set, waits for the call's turn; its body has been read and has so
+	// many bytes.
+	begin func(size int) error
 }
 
 func (a *API) serve(op operation) http.Handler {
@@ -200,6 +225,12 @@ func (a *API) serve(op operation) http.Handler {
 		err := a.authorize(c, op.scope)
 		if err == nil {
 			err = op.takesQuery(r.URL.RawQuery)
+		}
+		if err == nil && op.method == http.MethodPost && op.scope != public {
+			var leave func()
+			if leave, err = a.admit(c, op); err == nil {
+				defer leave()
+			}
 		}
 		if err == nil {
 			err = op.handle(c)
@@ -232,24 +263,44 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, p access.Principal, e
 
 func (a *API) recordTurnedAway(r *http.Request, p access.Principal, f *failure) {
 	a.Metrics.turnedAway.WithLabelValues(f.Code).Inc()
-	if p.KeyID == "" && !a.turnedAway.Allow() {
-		return
-	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 2*time.Second)
 	defer cancel()
 	route := r.Pattern
 	if route == "" {
 		route = "unknown"
 	}
-	actor := engine.Actor{Kind: engine.ServiceActor, ID: p.KeyID, Channel: "api"}
-	payload, err := json.Marshal(map[string]any{"route": route, "status": f.Status})
-	if err == nil {
-		err = a.Gate.RecordRejection(ctx, access.RejectedRequest{
-			RequestID: RequestID(r.Context()), AgentID: p.AgentID, Actor: actor,
-			Code: f.Code, Message: f.Detail, Payload: payload,
-		})
+	var err error
+	if p.KeyID == "" || f.Code == tooManyInFlight {
+		// Its message may quote the request: a number has none.
+		err = a.turnedAway.Add(ctx, turnedAway{p.KeyID, p.AgentID, route, f.Status, f.Code})
+	} else {
+		err = a.recordRefusal(ctx, p, f.Code, f.Detail, map[string]any{"route": route, "status": f.Status})
 	}
 	if err != nil {
 		a.Logger.WarnContext(r.Context(), "a refusal could not be put on record", "code", f.Code, "error", err)
 	}
 }
+
+// recordMany puts refusals of a kind on record: one, or so many.
+func (a *API) recordMany(ctx context.Context, kind turnedAway, n tally.Count) error {
+	payload, message := map[string]any{"route": kind.route, "status": kind.status}, "A request was turned away."
+	if n.N > 0 {
+		payload["count"], payload["since"] = n.N, n.Since
+		message = fmt.Sprintf("%d more requests were turned away since %s.", n.N, n.Since.Format(time.RFC3339))
+	}
+	return a.recordRefusal(ctx, access.Principal{KeyID: kind.keyID, AgentID: kind.agentID}, kind.code, message, payload)
+}
+
+func (a *API) recordRefusal(ctx context.Context, p access.Principal, code, message string, said map[string]any) error {
+	payload, err := json.Marshal(said)
+	if err != nil {
+		return err
+	}
+	return a.Gate.RecordRejection(ctx, access.RejectedRequest{
+		RequestID: RequestID(ctx), AgentID: p.AgentID, Actor: engine.Actor{Kind: engine.ServiceActor, ID: p.KeyID, Channel: "api"},
+		Code: code, Message: message, Payload: payload,
+	})
+}
+
+// Flush puts on record what has only been counted yet: the server has stopped.
+func (a *API) Flush() { a.turnedAway.Flush() }

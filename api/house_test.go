@@ -48,6 +48,7 @@ type house struct {
 	owner    *pgx.Conn // a superuser
 	settler  *gate.Settler
 	server   *httptest.Server
+	door     *api.API
 	keys     []audit.Key
 	verifier note.Verifier
 	stop     func()
@@ -66,6 +67,11 @@ func (k keyring) Authenticate(_ context.Context, text string) (access.Principal,
 }
 
 func newHouse(t testing.TB) *house {
+	t.Helper()
+	return newHouseOf(t, api.Limits{})
+}
+
+func newHouseOf(t testing.TB, limits api.Limits) *house {
 	t.Helper()
 	db := storetest.New(t)
 	h := &house{t: t, db: db, owner: db.Connect(db.URL), stop: func() {}}
@@ -100,9 +106,10 @@ func newHouse(t testing.TB) *house {
 		t.Fatal(err)
 	}
 	door, err := api.New(api.Config{
-		Gate: h.Gate, Admin: h.Admin, Log: h.Log, Reports: h.Reports, PublicURL: "https://holdpoint.example.com", Logger: slog.New(slog.DiscardHandler), Metrics: api.NewMetrics(), LogKey: public,
+		Gate: h.Gate, Admin: h.Admin, Log: h.Log, Reports: h.Reports, PublicURL: "https://holdpoint.example.com", Logger: slog.New(slog.DiscardHandler), Metrics: api.NewMetrics(), LogKey: public, Limits: limits,
 		Keys: keyring{
 			"auditing": {KeyID: "key_a", Kind: access.AdminKey, Scopes: []string{identity.ScopeAudit}},
+			"quiet":    {KeyID: "key_q", Kind: access.AgentKey, AgentID: "quiet-bot", Scopes: []string{identity.ScopeCheck, identity.ScopeApprovals}},
 			"other":    {KeyID: "key_o", Kind: access.AgentKey, AgentID: "other-bot", Scopes: []string{identity.ScopeCheck, identity.ScopeApprovals, identity.ScopeRedeem}, MaxState: "authenticated"},
 			"ruling":   {KeyID: "key_r", Kind: access.AdminKey, Scopes: []string{identity.ScopeApprovals, identity.ScopeAdmin}},
 			"checking": {KeyID: "key_c", Kind: access.AgentKey, AgentID: "bot", Scopes: []string{identity.ScopeCheck, identity.ScopeApprovals, identity.ScopeRedeem}, MaxState: "authenticated"},
@@ -113,6 +120,7 @@ func newHouse(t testing.TB) *house {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
+	h.door = door
 	door.Register(mux)
 	h.server = httptest.NewServer(mux)
 	t.Cleanup(h.server.Close)

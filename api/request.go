@@ -88,6 +88,11 @@ func readAll(c *call) ([]byte, error) {
 	case err != nil:
 		return nil, &failure{Status: http.StatusBadRequest, Code: "unreadable_body", Detail: "The body could not be read to its end."}
 	}
+	if c.begin != nil {
+		if err := c.begin(len(data)); err != nil {
+			return nil, err
+		}
+	}
 	return data, nil
 }
 

@@ -141,6 +141,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 		return err
 	}
 	signIn := identity.NewSignIn(factors)
+	defer signIn.Flush()
 	stopping := make(chan struct{})
 	console, err := web.New(web.Config{
 		Inbox: g.Queries, Cards: g.Queries, CallSessions: g.Queries, Changes: g.Queries,
@@ -212,6 +213,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 		Prove: func(ctx context.Context, p engine.Person, boundTo, code string) (string, error) {
 			return factors.Verify(ctx, p, identity.ForApproval, boundTo, identity.Proof{Code: code})
 		},
+		Limits: api.Limits{Calls: cfg.MaxCallsInFlight, Bytes: int64(cfg.MaxBytesInFlight), TotalBytes: int64(cfg.MaxBytesInFlightTotal)},
 		MCP: models, Metrics: metrics, LogKey: cfg.LogPublicKey, Stopping: stopping, Probes: []api.Probe{
 			{Name: "postgres", Required: true, Ask: s.Ping},
 			{Name: "policy", Ask: keeper.Usable},
@@ -224,6 +226,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	if err != nil {
 		return err
 	}
+	defer door.Flush()
 	door.Register(mux)
 	console.Register(mux)
 	mux.HandleFunc("/", console.NotFound)

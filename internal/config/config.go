@@ -23,6 +23,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/audit"
+	"holdpoint/engine/canon"
 	"holdpoint/engine/cosign"
 	"holdpoint/engine/token"
 	"holdpoint/internal/connect"
@@ -52,7 +53,11 @@ type Config struct {
 	TokenTTL          engine.Duration `yaml:"token_ttl"`
 	TokenValidity     engine.Duration `yaml:"token_validity"`
 	MaxPending        int             `yaml:"max_pending"`
-	ExecutionLease    engine.Duration `yaml:"execution_lease"`
+	// What is answered at once: calls and bytes of one credential, bytes of all.
+	MaxCallsInFlight      int             `yaml:"max_calls_in_flight"`
+	MaxBytesInFlight      int             `yaml:"max_bytes_in_flight"`
+	MaxBytesInFlightTotal int             `yaml:"max_bytes_in_flight_total"`
+	ExecutionLease        engine.Duration `yaml:"execution_lease"`
 	// Retention is how long after its end an approval is kept before what it was
 	// about is erased: a duration, or "none", which keeps it.
 	Retention        string `yaml:"retention"`
@@ -106,7 +111,7 @@ type Config struct {
 func Default() Config {
 	return Config{
 		Listen: "127.0.0.1:8080", Environment: "production", TemporalAddress: "127.0.0.1:7233", TemporalNamespace: "holdpoint",
-		TokenTTL: engine.Duration(10 * time.Minute), TokenValidity: engine.Duration(24 * time.Hour), MaxPending: 1000, ExecutionLease: engine.Duration(15 * time.Minute),
+		TokenTTL: engine.Duration(10 * time.Minute), TokenValidity: engine.Duration(24 * time.Hour), MaxPending: 1000, MaxCallsInFlight: 128, MaxBytesInFlight: 8 << 20, MaxBytesInFlightTotal: 64 << 20, ExecutionLease: engine.Duration(15 * time.Minute),
 		Retention: "none",
 		LogLevel:  "info", LogFormat: "json", DatabaseConns: 16,
 		Routing: approval.Routing{Default: approval.Rule{Role: "reviewer", Needed: 1, ExpiresIn: engine.Duration(24 * time.Hour)}},
@@ -122,7 +127,7 @@ func (c *Config) settings() map[string]any {
 		"trusted_proxies":  &c.TrustedProxies,
 		"temporal_address": &c.TemporalAddress, "temporal_namespace": &c.TemporalNamespace,
 		"data_key": &c.DataKey, "data_key_file": &c.DataKeyFile, "signing_keys": &c.SigningKeys, "signing_keys_file": &c.SigningKeysFile,
-		"token_ttl": &c.TokenTTL, "token_validity": &c.TokenValidity, "max_pending": &c.MaxPending, "execution_lease": &c.ExecutionLease,
+		"token_ttl": &c.TokenTTL, "token_validity": &c.TokenValidity, "max_pending": &c.MaxPending, "max_calls_in_flight": &c.MaxCallsInFlight, "max_bytes_in_flight": &c.MaxBytesInFlight, "max_bytes_in_flight_total": &c.MaxBytesInFlightTotal, "execution_lease": &c.ExecutionLease,
 		"policy_file": &c.PolicyFile, "policy_secret": &c.PolicySecret, "policy_secret_file": &c.PolicySecretFile, "contracts_file": &c.ContractsFile,
 		"log_key": &c.LogKey, "log_key_file": &c.LogKeyFile, "log_public_key": &c.LogPublicKey, "log_public_key_file": &c.LogPublicKeyFile,
 		"log_floor_file": &c.LogFloorFile, "log_floor_webhook": &c.LogFloorWebhook,
@@ -494,6 +499,15 @@ func (c *Config) http() (errs []error) {
 	}
 	if c.MaxPending < 1 {
 		errs = append(errs, fmt.Errorf("max_pending: want at least 1, got %d", c.MaxPending))
+	}
+	if c.MaxCallsInFlight < 1 {
+		errs = append(errs, fmt.Errorf("max_calls_in_flight: want at least 1, got %d", c.MaxCallsInFlight))
+	}
+	if c.MaxBytesInFlight < canon.MaxBytes {
+		errs = append(errs, fmt.Errorf("max_bytes_in_flight: want at least one body of %d bytes, got %d", canon.MaxBytes, c.MaxBytesInFlight))
+	}
+	if c.MaxBytesInFlightTotal < c.MaxBytesInFlight {
+		errs = append(errs, fmt.Errorf("max_bytes_in_flight_total: want at least max_bytes_in_flight (%d), got %d", c.MaxBytesInFlight, c.MaxBytesInFlightTotal))
 	}
 	return errs
 }

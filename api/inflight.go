@@ -1,0 +1,212 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"sync"
+	"time"
+
+	"holdpoint/engine/canon"
+	"holdpoint/internal/access"
+	"holdpoint/internal/fair"
+	"holdpoint/internal/identity"
+)
+
+// Limits bound the requests that are being answered. Zero stands for the default.
+type Limits struct {
+	// Calls and Bytes are of one credential: requests that send a body, and their
+	// bodies together.
+	Calls int
+	Bytes int64
+	// TotalBytes is of all credentials together: what is above waits, in turns.
+	TotalBytes int64
+}
+
+// The default limits.
+const (
+	DefaultCalls      = 128
+	DefaultBytes      = 8 << 20
+	DefaultTotalBytes = 64 << 20
+)
+
+// tooManyInFlight is the code of what is above a credential's own limits.
+const tooManyInFlight = "too_many_in_flight"
+
+// longBody is from where on a body takes so much time to be judged that few are
+// judged at once: the others are to find a processor free.
+const longBody = 64 << 10
+
+// inFlight keeps one credential's requests from delaying another's. A request goes
+// through it in this order; each wait is a queue in which credentials take turns.
+//
+//	too many of the credential's own? ─► 429     before the body is read
+//	room for the body                            before the body is read
+//	judging                                      until the decision goes to the store
+//
+// It is safe for concurrent use.
+type inFlight struct {
+	limits Limits
+	mu     sync.Mutex
+	by     map[string]usage
+	// room is for bodies; judging is for calls, and long for those that are long.
+	room, judging, long *fair.Pool
+}
+
+// usage is what a credential has in flight.
+type usage struct {
+	calls int
+	bytes int64
+}
+
+func newInFlight(l Limits) *inFlight {
+	if l.Calls == 0 {
+		l.Calls = DefaultCalls
+	}
+	if l.Bytes == 0 {
+		l.Bytes = DefaultBytes
+	}
+	if l.TotalBytes == 0 {
+		l.TotalBytes = DefaultTotalBytes
+	}
+	processors := runtime.GOMAXPROCS(0)
+	return &inFlight{
+		limits: l, by: map[string]usage{},
+		room: fair.NewPool(l.TotalBytes), judging: fair.NewPool(int64(max(16, 4*processors))), long: fair.NewPool(int64(max(1, processors/2))),
+	}
+}
+
+// enter counts a request of who's with a body of size bytes; leave has to follow.
+// The failure is that there are too many already.
+func (f *inFlight) enter(who string, calls int, size int64) (leave func(), err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	u := f.by[who]
+	refused := &failure{Status: http.StatusTooManyRequests, Code: tooManyInFlight, RetryAfter: time.Second}
+	switch {
+	case u.calls+calls > f.limits.Calls:
+		refused.Detail = fmt.Sprintf("%d requests of yours are being answered already. Send the next one after an answer.", u.calls)
+		return nil, refused
+	case u.bytes > 0 && u.bytes+size > f.limits.Bytes:
+		refused.Detail = fmt.Sprintf("Requests of yours with %d bytes are being answered already, and at most %d may be. A body without Content-Length counts as the longest one.", u.bytes, f.limits.Bytes)
+		return nil, refused
+	}
+	f.by[who] = usage{u.calls + calls, u.bytes + size}
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		u := f.by[who]
+		if u = (usage{u.calls - calls, u.bytes - size}); u == (usage{}) {
+			delete(f.by, who)
+		} else {
+			f.by[who] = u
+		}
+	}, nil
+}
+
+// total is what all credentials have in flight.
+func (f *inFlight) total() (u usage) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, one := range f.by {
+		u.calls, u.bytes = u.calls+one.calls, u.bytes+one.bytes
+	}
+	return u
+}
+
+// waiting is how many requests wait for their turn.
+func (f *inFlight) waiting() int {
+	n := 0
+	for _, pool := range []*fair.Pool{f.room, f.judging, f.long} {
+		_, waits := pool.Usage()
+		n += waits
+	}
+	return n
+}
+
+// admitted is the key of a context whose request holds room for its body.
+type admitted struct{}
+
+// caller names whose request it is.
+func (c *call) caller() string {
+	if c.isPerson {
+		return c.person.ID
+	}
+	return c.principal.KeyID
+}
+
+// admit lets a request with a body in, whose body has not been read. leave has to
+// follow.
+func (a *API) admit(c *call, op operation) (leave func(), err error) {
+	size, calls := c.r.ContentLength, 1
+	if size < 0 || size > canon.MaxBytes {
+		size = canon.MaxBytes
+	}
+	if op.held {
+		calls = 0 // what it does by itself comes in again as a request
+	}
+	within, _ := c.r.Context().Value(admitted{}).(bool)
+	if within {
+		size = 0 // the request that this one is part of is being counted, and holds room
+	}
+	c.r = c.r.WithContext(context.WithValue(c.r.Context(), admitted{}, true))
+	who := c.caller()
+	out, err := a.inFlight.enter(who, calls, size)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(c.r.Context(), answerWithin)
+	defer cancel()
+	give := func() {}
+	if !within {
+		if give, err = a.inFlight.room.Take(ctx, who, size); err != nil {
+			out()
+			return nil, overloaded(err)
+		}
+	}
+	var turns []func()
+	if op.scope == identity.ScopeCheck {
+		c.begin = func(size int) error {
+			took, err := a.takeTurn(c, who, size)
+			turns = append(turns, took)
+			return err
+		}
+	}
+	return func() {
+		for _, give := range turns {
+			give()
+		}
+		give()
+		out()
+	}, nil
+}
+
+// takeTurn waits for the turn of a call whose body has been read. give has to
+// follow; the store gives back by itself when it has the decision.
+func (a *API) takeTurn(c *call, who string, size int) (give func(), err error) {
+	give = func() {}
+	ctx := c.r.Context()
+	if size > longBody {
+		if give, err = a.inFlight.long.Take(ctx, who, 1); err != nil {
+			return func() {}, overloaded(err)
+		}
+	}
+	judging, err := a.inFlight.judging.Take(ctx, who, 1)
+	if err != nil {
+		return give, overloaded(err)
+	}
+	long := give
+	give = func() { judging(); long() }
+	c.r = c.r.WithContext(fair.With(ctx, give))
+	return give, nil
+}
+
+// overloaded is what a wait for a turn has come to.
+func overloaded(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &access.Refusal{Kind: access.Unavailable, Code: "busy", RetryAfter: time.Second, Detail: "Too much is being judged at this moment. Nothing has been granted; try again."}
+}
