@@ -211,6 +211,30 @@ type LoggedFact struct {
 	Actor engine.Actor
 }
 
+// Accounts calls of for each account that has contributed to the facts, or in whose
+// place somebody has, with the identity that the payload tells of it.
+func (e SettledPayload) Accounts(facts []LoggedFact, of func(seq int64, account, identity string) error) error {
+	for _, b := range e.Behind {
+		for _, f := range facts {
+			if f.Fact == nil || !slices.Contains(b.Facts, f.Fact.Seq) {
+				continue
+			}
+			if err := of(f.Fact.Seq, f.Actor.ID, b.Identity); err != nil {
+				return err
+			}
+			for i, other := range b.Via {
+				if i >= len(f.InPlaceOf) {
+					break
+				}
+				if err := of(f.Fact.Seq, f.InPlaceOf[i], other.Identity); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // Replay computes from the log how an approval ended: the State that Advance
 // returns for the facts at the time when they were read. The facts must be exactly
 // those of the payload, and each actor must be one human being in all of them.

@@ -327,6 +327,38 @@ func TestForgedApprovals(t *testing.T) {
 		"a stand-in that is not told of": {func(w *world) { w.deputy() }, func(t *testing.T, e []engine.Event) []engine.Event {
 			return telling(t, e, engine.Voted, 0, func(_ *engine.Event, p map[string]any) { delete(p, "in_place_of") })
 		}, "is in the place of 0 people, and 1 are told of"},
+		"the excluded owner, as who is told to be somebody else": {two, func(t *testing.T, e []engine.Event) []engine.Event {
+			return telling(t, e, engine.Voted, 0, func(e *engine.Event, _ map[string]any) { e.Actor.ID = "owner@example.com" })
+		}, "owner@example.com, who belongs to the requesting side, and not of ben@example.com"},
+		"another account of the excluded owner": {func(w *world) {
+			w.added("usr_owner")
+			two(w)
+		}, func(t *testing.T, e []engine.Event) []engine.Event {
+			return telling(t, e, engine.Voted, 0, func(e *engine.Event, _ map[string]any) { e.Actor.ID = "usr_owner" })
+		}, "usr_owner is told to be ben@example.com, and is owner@example.com"},
+		"who spoke elsewhere as somebody else": {func(w *world) {
+			a := w.ask("pay", time.Hour, approval.Terms{}, review("security", 1))
+			w.say(a, yes("usr_dina"))
+			w.settle(a, "")
+			two(w)
+		}, func(t *testing.T, e []engine.Event) []engine.Event {
+			return telling(t, e, engine.Voted, 1, func(e *engine.Event, _ map[string]any) { e.Actor.ID = "usr_dina" })
+		}, "usr_dina is told to be ben@example.com, and is dina@example.com"},
+		"who is somebody in their own right": {two, func(t *testing.T, e []engine.Event) []engine.Event {
+			return telling(t, e, engine.Voted, 1, func(e *engine.Event, _ map[string]any) { e.Actor.ID = "ben@example.com" })
+		}, "ben@example.com is told to be cleo@example.com, and is somebody in their own right"},
+		"a stand-in for somebody else": {func(w *world) {
+			w.added("usr_owner")
+			w.deputy()
+		}, func(t *testing.T, e []engine.Event) []engine.Event {
+			return telling(t, e, engine.Voted, 0, func(_ *engine.Event, p map[string]any) { p["in_place_of"] = []any{"usr_owner"} })
+		}, "usr_owner is told to be ben@example.com, and is owner@example.com"},
+		"somebody added as two people": {func(w *world) {
+			w.added("usr_ben")
+			two(w)
+		}, func(t *testing.T, e []engine.Event) []engine.Event {
+			return telling(t, e, engine.Admin, 0, func(_ *engine.Event, p map[string]any) { p["identity"] = "owner@example.com" })
+		}, "usr_ben is told to be ben@example.com, and is owner@example.com"},
 		"nobody told of": {two, func(t *testing.T, e []engine.Event) []engine.Event {
 			return telling(t, e, engine.Settled, 0, set("behind", []any{}))
 		}, "does not tell who stands behind fact"},
@@ -363,6 +395,42 @@ func TestForgedApprovals(t *testing.T) {
 			l := newLog(t, "log.example.com", f.edit(t, slices.Clone(w.events)))
 			r := verify(l.verifier(), l.whole())
 			mustName(t, r, f.want, "event ")
+		})
+	}
+}
+
+// TestTimesRunForward: a clock may be set right, and no more.
+func TestTimesRunForward(t *testing.T) {
+	w := newWorld(t, 5)
+	for range 20 {
+		w.add(engine.Event{Type: engine.SignIn, Outcome: engine.Allow, Actor: human("usr_ada")})
+	}
+	const at = 10
+	for name, test := range map[string]struct {
+		back []time.Duration // of the events from at on
+		want int
+	}{
+		"in order":                     {nil, 0},
+		"as far as may be":             {[]time.Duration{MaxClockSetBack}, 0},
+		"further":                      {[]time.Duration{MaxClockSetBack + time.Microsecond}, 1},
+		"in small steps":               {[]time.Duration{40 * time.Second, 80 * time.Second}, 1},
+		"for good, which is told once": {slices.Repeat([]time.Duration{time.Hour}, 10), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			events := slices.Clone(w.events)
+			for i, back := range test.back {
+				events[at+i].Timestamp = events[at-1].Timestamp.Add(-back)
+			}
+			l := newLog(t, "log.example.com", events)
+			for what, lines := range map[string][][]byte{"whole": l.whole(), "a part": l.export(Filter{ActorID: "usr_ada"}, func(Record) bool { return true })} {
+				r := verify(l.verifier(), lines)
+				if len(r.Problems) != test.want {
+					t.Errorf("%s: got %v", what, r.Problems)
+				}
+				if test.want > 0 {
+					mustName(t, r, "times do not run backwards by more than 1m0s")
+				}
+			}
 		})
 	}
 }

@@ -30,7 +30,7 @@ import (
 //
 // It keeps what is under way: memory grows with the approvals that are open at one
 // time, not with the log, except that it keeps some 30 bytes for each call that has
-// run and of which nobody has reported. Of the approvals that are over it remembers the
+// run and of which nobody has reported, and who is whom for 262,144 accounts. Of the approvals that are over it remembers the
 // last 262,144, by which one that begins or ends twice is known.
 type Replay struct {
 	// Whole says that the events are all that there are, from the first: then an
@@ -46,7 +46,11 @@ type Replay struct {
 	// seed is drawn anew each time, so that nobody can write a log that collides.
 	spent map[uint64]uint64
 	seed  maphash.Seed
-	Count ReplayCount
+	// people are accounts and the identity that the log has told of each, identities
+	// those that it has told of at all: an identity is the id of its first account.
+	people     map[string]string
+	identities map[string]bool
+	Count      ReplayCount
 }
 
 // ReplayCount says what a Replay has seen.
@@ -81,10 +85,10 @@ type approvedCall struct {
 // time more than once.
 const slack = time.Minute
 
-// concerns reports whether an event of this type can mean anything to a Replay
-// that names no approval.
+// concerns reports whether an event of this type can mean anything to a Replay though
+// it names no approval.
 func concerns(t engine.EventType) bool {
-	return t == engine.Settled || t == engine.Redeemed || t == engine.Executed || approval.FactKindsOf(t) != nil
+	return t == engine.Admin || t == engine.Settled || t == engine.Redeemed || t == engine.Executed || approval.FactKindsOf(t) != nil
 }
 
 // Event follows one event, in order of seq. It returns what is wrong with it, or
@@ -95,6 +99,8 @@ func (r *Replay) Event(e engine.Event) error {
 		return fmt.Errorf("an approval ends as %s, and none does", e.Outcome)
 	case e.Outcome == engine.Deny:
 		return nil // a refusal changes nothing
+	case e.Type == engine.Admin:
+		return r.account(e)
 	case e.ApprovalID == "" && concerns(e.Type):
 		return fmt.Errorf("an event of type %s names no approval", e.Type)
 	case e.ApprovalID == "":
@@ -138,6 +144,48 @@ func told(e engine.Event) (payload, error) {
 		return p, errors.New("what it tells cannot be read")
 	}
 	return p, nil
+}
+
+// account learns who somebody is who was added.
+func (r *Replay) account(e engine.Event) error {
+	var p struct{ Subject, Identity string }
+	if !slices.ContainsFunc(e.Reasons, func(why engine.Reason) bool { return why.Code == "USER_ADDED" }) || json.Unmarshal(e.SafePayload, &p) != nil || p.Identity == "" {
+		return nil // from before the log told whose account it is, or of something else
+	}
+	return r.is(p.Subject, p.Identity)
+}
+
+// is holds against all that the log has told that an account is of this identity.
+func (r *Replay) is(account, identity string) error {
+	former, known := r.people[account]
+	switch {
+	case known && former != identity:
+		return fmt.Errorf("%s is told to be %s, and is %s", account, identity, former)
+	case account != identity && r.identities[account]:
+		return fmt.Errorf("%s is told to be %s, and is somebody in their own right", account, identity)
+	}
+	if known || len(r.people) >= maxRecent {
+		return nil
+	}
+	if r.people == nil {
+		r.people, r.identities = map[string]string{}, map[string]bool{}
+	}
+	r.people[account], r.identities[identity] = identity, true
+	return nil
+}
+
+// contributors holds the accounts that contributed against those who are told to
+// stand behind them.
+func (r *Replay) contributors(a *openApproval, end approval.SettledPayload) error {
+	return end.Accounts(a.facts, func(seq int64, account, identity string) error {
+		if account != identity && slices.Contains(end.Excluded, account) {
+			return fmt.Errorf("fact %d is of %s, who belongs to the requesting side, and not of %s", seq, account, identity)
+		}
+		if err := r.is(account, identity); err != nil {
+			return fmt.Errorf("fact %d: %w", seq, err)
+		}
+		return nil
+	})
 }
 
 func (r *Replay) begins(e engine.Event) error {
@@ -303,7 +351,11 @@ func (r *Replay) ends(e engine.Event) error {
 		if p.Ended == nil {
 			return fmt.Errorf("the end of approval %s does not tell how it came about", e.ApprovalID)
 		}
-		if err := a.judge(e, *p.Ended); err != nil {
+		err = a.judge(e, *p.Ended)
+		if err == nil {
+			err = r.contributors(a, *p.Ended)
+		}
+		if err != nil {
 			return fmt.Errorf("approval %s: %w", e.ApprovalID, err)
 		}
 		r.Count.Ended++

@@ -77,6 +77,7 @@ type Verifier struct {
 	lines    int64
 	events   int64
 	last     int64 // seq of the event before
+	clock    Clock
 	ended    bool
 	dead     bool // nothing more can be said
 	tree     Tree
@@ -289,6 +290,9 @@ func (v *Verifier) event(value canon.Value, data []byte) {
 	}
 	if !bytes.Equal(line, data) {
 		bad("the line is not written as exports are: it was changed after it was exported")
+	}
+	if err := v.clock.Follow(at); err != nil {
+		bad("%v", err)
 	}
 	v.place(seq, leaf, value, bad)
 	if err := v.header.Filter.fits(value, at); err != nil {

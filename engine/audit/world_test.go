@@ -109,6 +109,14 @@ func human(id string) engine.Actor {
 	return engine.Actor{Kind: engine.HumanActor, ID: id, Channel: "console"}
 }
 
+// added tells whose account it is.
+func (w *world) added(id string) {
+	w.add(engine.Event{
+		Type: engine.Admin, Outcome: engine.Allow, Actor: human("usr_ada"), Reasons: []engine.Reason{{Code: "USER_ADDED", Message: "A person was added."}},
+		SafePayload: w.json(map[string]any{"subject": id, "person": id, "identity": w.people[id].Identity}),
+	})
+}
+
 // ask opens an approval.
 func (w *world) ask(tool string, expires time.Duration, terms approval.Terms, requirements ...engine.Requirement) *waiting {
 	a := &waiting{outcome: engine.RequireApproval}

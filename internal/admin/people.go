@@ -47,7 +47,9 @@ func (p People) Add(ctx context.Context, by access.By, n NewPerson) (engine.Pers
 	if err != nil {
 		return added, err
 	}
-	err = p.Store.People.Create(ctx, added, hash, changed(by, "USER_ADDED", "A person was added.", added.ID, roleChange(added.ID, nil, added.Roles)))
+	told := roleChange(added.ID, nil, added.Roles)
+	told["identity"] = added.Identity // whoever verifies the log compares it with who stands behind votes
+	err = p.Store.People.Create(ctx, added, hash, changed(by, "USER_ADDED", "A person was added.", added.ID, told))
 	if errors.Is(err, store.ErrConflict) {
 		err = fmt.Errorf("there is somebody with the address %s already", added.Email)
 	}

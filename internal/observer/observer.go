@@ -82,8 +82,9 @@ func (l *Log) Verify(ctx context.Context) (Seen, error) {
 		}
 	}
 	var tree audit.Tree
+	var times times
 	for n := int64(0); n*audit.TileWidth < point.Size; n++ {
-		if err := l.tile(ctx, &tree, n, point); err != nil {
+		if err := l.tile(ctx, &tree, &times, n, point); err != nil {
 			return Seen{}, err
 		}
 		if l.Progress != nil {
@@ -93,11 +94,27 @@ func (l *Log) Verify(ctx context.Context) (Seen, error) {
 	if tree.Root() != point.Root {
 		return Seen{}, bad(0, "the entries are not those that the checkpoint was signed for: the log was rewritten")
 	}
+	if times.wrong != nil {
+		return Seen{}, times.wrong
+	}
 	return Seen{Checkpoint: point, Signed: signed, Cosigned: cosigned}, nil
 }
 
+// times are those of the entries, and what is wrong with the first one that is out of
+// order. It is said when nothing else is: a log that was rewritten has other times, too.
+type times struct {
+	clock audit.Clock
+	wrong error
+}
+
+func (t *times) follow(e audit.Entry) {
+	if err := t.clock.Follow(e.Time); err != nil && t.wrong == nil {
+		t.wrong = bad(e.Seq, "%v", err)
+	}
+}
+
 // tile checks the entries of one tile of level 0 and adds them to the tree.
-func (l *Log) tile(ctx context.Context, tree *audit.Tree, n int64, point audit.Checkpoint) error {
+func (l *Log) tile(ctx context.Context, tree *audit.Tree, times *times, n int64, point audit.Checkpoint) error {
 	width := int(min(audit.TileWidth, point.Size-n*audit.TileWidth))
 	data, err := l.get(ctx, audit.Resource{N: n, Width: width}.Path(), audit.TileWidth*tlog.HashSize)
 	if err != nil {
@@ -124,6 +141,8 @@ func (l *Log) tile(ctx context.Context, tree *audit.Tree, n int64, point audit.C
 			return bad(seq, "%v", err)
 		} else if e.Seq != seq {
 			return bad(seq, "the log has event %d in this place", e.Seq)
+		} else {
+			times.follow(e)
 		}
 		tree.Append(hashes[i], nil)
 		for _, former := range l.Former {

@@ -188,6 +188,10 @@ func TestLies(t *testing.T) {
 			s.add(s.entries[3])
 			s.publish(t)
 		}, nil, "event 301: the log has event 4 in this place"},
+		"an entry signed for of long before": {func(t *testing.T, s *served) {
+			s.add(audit.NewEntry(301, time.Date(2026, 5, 1, 12, 3, 58, 0, time.UTC), audit.Digest(nil)))
+			s.publish(t)
+		}, nil, "event 301: it is of 2026-05-01T12:03:58Z, and an event before it is of 2026-05-01T12:04:59Z"},
 		"an entry signed for that is none": {func(t *testing.T, s *served) {
 			s.add([]byte(`{"what":"ever"}`))
 			s.publish(t)
