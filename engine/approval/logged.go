@@ -91,6 +91,19 @@ func (a *Approval) HoldAgainst(events []engine.Event) {
 	a.Facts = logged
 }
 
+// Differs reports whether the fact says otherwise than its event, but for its comment,
+// which may have been erased since.
+func (f Fact) Differs(e engine.Event) bool {
+	var told FactPayload
+	if json.Unmarshal(e.SafePayload, &told) != nil || told.Fact == nil || e.Actor != f.Actor {
+		return true
+	}
+	is, was := f.Payload(), *told.Fact
+	is.Fact.CommentDigest, was.CommentDigest = "", ""
+	told.Fact = &was
+	return !is.same(told)
+}
+
 // same reports whether both payloads tell of the same fact; what an edition asks for
 // is not the fact's.
 func (t FactPayload) same(other FactPayload) bool {

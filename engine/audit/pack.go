@@ -80,6 +80,8 @@ const (
 	ItemRules     = "rules"     // Text is what decisions under Digest were judged by
 	ItemPolicy    = "policy"    // Text is the document whose meaning Digest is
 	ItemContracts = "contracts"
+	ItemFact      = "fact" // only Changed: what somebody contributed
+	ItemEnd       = "end"  // only Changed: how the approval ended
 )
 
 // Item is one thing that a pack discloses beyond the log, which has only its digest.
@@ -96,6 +98,10 @@ type Item struct {
 	Text    string `json:"text,omitempty"`
 	// Event is a line as exports have it, with its proof.
 	Event string `json:"event,omitempty"`
+	// Changed says that whoever made the pack found something else in the database than
+	// what the log names, or nothing where it names something: the pages show a record
+	// that was changed. The item has no text.
+	Changed bool `json:"changed,omitempty"`
 }
 
 // Disclosure is what a PackVerifier has found of what a pack discloses.
@@ -223,6 +229,10 @@ func (p *PackVerifier) item(data []byte) {
 		p.bad("something disclosed is not written as packs are: other programs could read something else in it")
 		return
 	}
+	if item.Changed {
+		p.changed(item)
+		return
+	}
 	if err := p.check(item); err != nil {
 		what := "what is disclosed"
 		if item.ApprovalID != "" {
@@ -230,6 +240,32 @@ func (p *PackVerifier) item(data []byte) {
 		}
 		p.bad("%s: the %.20s %.80s: %v", what, item.Kind, item.Digest, err)
 	}
+}
+
+// changed says what of the record was changed before the pack was made, and does not
+// count it among what was erased or left out.
+func (p *PackVerifier) changed(item Item) {
+	what := item.Kind
+	switch {
+	case item.Kind == ItemFact:
+		what = fmt.Sprintf("fact %d", item.Fact)
+	case item.Kind == ItemComment && item.Fact != 0:
+		what = fmt.Sprintf("the comment of fact %d", item.Fact)
+	case item.Kind == ItemComment:
+		what = fmt.Sprintf("the comment of event %d", item.Seq)
+	case item.Kind == ItemCard:
+		what = "the card " + item.Digest
+	}
+	if item.Kind == ItemComment {
+		p.given[commentID{item.ApprovalID, item.Fact, item.Seq}] = true
+	}
+	if item.Kind == ItemCard {
+		if p.came[item.ApprovalID] == nil {
+			p.came[item.ApprovalID] = map[string]bool{}
+		}
+		p.came[item.ApprovalID][item.Digest] = true
+	}
+	p.bad("the record of %.80s was changed before the pack was made: %.120s is not what the log has", item.ApprovalID, what)
 }
 
 func (p *PackVerifier) bad(format string, args ...any) {
@@ -250,7 +286,7 @@ func (p *PackVerifier) check(item Item) error {
 			of = fmt.Sprintf("event %d", item.Seq)
 		}
 		if item.Text == "" || approval.CommentDigest(item.Salt, item.Text) != item.Digest {
-			return fmt.Errorf("the comment of %s is another one", of)
+			return fmt.Errorf("the comment of %s was changed: it is another one", of)
 		}
 		if p.comments[id] != item.Digest {
 			return fmt.Errorf("%s: %w", of, errNotNamed)
@@ -303,7 +339,7 @@ func textOf(v canon.Value, name string) string {
 
 func (p *PackVerifier) checkCard(item Item) error {
 	if Digest([]byte(item.Text)) != item.Digest {
-		return errors.New("it is another one")
+		return errors.New("it was changed: it is another one")
 	}
 	if !p.named[item.ApprovalID][item.Digest] {
 		return errNotNamed

@@ -170,8 +170,8 @@ func (k *packing) contributions(r record, names map[string]string) []views.PackC
 	facts := slices.Clone(r.Approval.Facts)
 	slices.SortFunc(facts, func(a, b approval.Fact) int { return int(a.Seq - b.Seq) })
 	events, behind := r.factEvents(), map[int64]approval.VoterRecord{}
-	if end := r.ended(); end != nil {
-		for _, b := range end.Behind {
+	if end := r.end(); end != nil {
+		for _, b := range end.payload.Ended.Behind {
 			for _, seq := range b.Facts {
 				behind[seq] = b.VoterRecord
 			}

@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 
 	"holdpoint/engine"
+	"holdpoint/engine/approval"
 	"holdpoint/engine/audit"
 	"holdpoint/internal/auditlog"
 	"holdpoint/internal/store"
@@ -33,8 +36,12 @@ func (d *disclosing) item(i audit.Item) error {
 	return err
 }
 
-// remark writes what a person wrote, unless the log has another digest of it.
+// remark writes what a person wrote, and that it was changed where the log has another
+// digest of it.
 func (d *disclosing) remark(id string, r remark) error {
+	if r.changed() {
+		return d.item(audit.Item{Kind: audit.ItemComment, ApprovalID: id, Digest: r.Digest, Fact: r.Fact, Seq: r.Seq, Changed: true})
+	}
 	if !r.Good {
 		return nil
 	}
@@ -90,6 +97,12 @@ func (k *packing) discloseOne(ctx context.Context, d *disclosing, id string, siz
 		}
 		there[e.payload.Card] = true
 		card, err := k.openCard(ctx, id, e.payload.Card)
+		if errors.Is(err, errOther) {
+			if err := d.item(audit.Item{Kind: audit.ItemCard, ApprovalID: id, Digest: e.payload.Card, Changed: true}); err != nil {
+				return err
+			}
+			continue
+		}
 		if err != nil {
 			if _, err := why(err); err != nil {
 				return err
@@ -97,6 +110,11 @@ func (k *packing) discloseOne(ctx context.Context, d *disclosing, id string, siz
 			continue
 		}
 		if err := d.item(audit.Item{Kind: audit.ItemCard, ApprovalID: id, Digest: e.payload.Card, Text: string(card)}); err != nil {
+			return err
+		}
+	}
+	for _, item := range k.changes(r) {
+		if err := d.item(item); err != nil {
 			return err
 		}
 	}
@@ -136,4 +154,35 @@ func (k *packing) discloseOne(ctx context.Context, d *disclosing, id string, siz
 		return d.item(audit.Item{Kind: audit.ItemAnswers, ApprovalID: id, Text: string(r.card.Answers)})
 	}
 	return nil
+}
+
+// changes are what the pages tell of an approval that has ended otherwise than the log
+// does, but for what people wrote. What still goes on may have events that the log has
+// no place for yet.
+func (k *packing) changes(r record) (changed []audit.Item) {
+	say := func(kind string, fact int64) {
+		changed = append(changed, audit.Item{Kind: kind, ApprovalID: r.Approval.ID, Fact: fact, Changed: true})
+	}
+	end := r.end()
+	if end == nil || r.more {
+		return nil
+	}
+	events := r.factEvents()
+	for _, f := range r.Approval.Facts {
+		if e, ok := events[f.Seq]; !ok || f.Differs(e.Event) {
+			say(audit.ItemFact, f.Seq)
+		}
+		delete(events, f.Seq)
+	}
+	for _, seq := range slices.Sorted(maps.Keys(events)) {
+		say(audit.ItemFact, seq) // the database has it no more
+	}
+	a := r.Approval
+	if a.Status.Outcome() != end.Outcome && !(a.Status == approval.Denied && end.Outcome == engine.KillSwitch) {
+		say(audit.ItemEnd, 0)
+	}
+	if r.Approval.ErasedAt.IsZero() && end.DigestHMAC != k.Sealer.Digest(a.Call.Digest) {
+		say(audit.ItemArguments, 0)
+	}
+	return changed
 }

@@ -320,11 +320,76 @@ func TestDamagedRecord(t *testing.T) {
 	h.db.Exec(`UPDATE facts SET comment = 'other words' WHERE approval_id = $1 AND comment <> ''`, a.ID)
 	pack := h.pack(evidence.Request{ApprovalID: a.ID})
 	wrong, d := h.verify(pack)
-	if len(wrong) > 0 || d.Comments != 0 || d.NoComments != 1 {
+	if len(wrong) != 1 || !strings.Contains(wrong[0], "was changed before the pack was made: the comment of fact") || d.Comments != 0 || d.NoComments != 0 {
 		t.Errorf("wrong %q, disclosed %+v", wrong, d)
 	}
 	if !strings.Contains(shownText(t, pack), "the record was changed") {
 		t.Error("the pack does not say that the words were changed")
+	}
+}
+
+// TestChangedRecord: a pack whose pages tell otherwise than the log is no good, and
+// says what was changed.
+func TestChangedRecord(t *testing.T) {
+	h := newHouse(t)
+	a := h.open("pay", `{"amount":1}`)
+	h.look("ada", a.ID)
+	less, err := canon.Parse([]byte(`{"amount":0}`))
+	must(t, err)
+	a, err = h.Contributions.Edit(t.Context(), gate.EditRequest{
+		Contribution: gate.Contribution{Person: h.people["ben"], ApprovalID: a.ID, Comment: "less", Channel: "console"}, Arguments: less, Digest: a.Call.Digest, Version: a.Version,
+	}, nil)
+	must(t, err)
+	h.look("ada", a.ID)
+	h.vote("ada", a, false, "the true words")
+	h.settle(a.ID)
+	const swapped = `UPDATE cards c SET sealed = o.sealed, sealed_key = o.sealed_key FROM cards o WHERE c.approval_id = $1 AND o.approval_id = $1 AND o.digest <> c.digest`
+	sound := func() {
+		t.Helper()
+		if wrong, d := h.verify(h.pack(evidence.Request{ApprovalID: a.ID})); len(wrong) > 0 || d.Cards != 2 {
+			t.Errorf("as it is: wrong %q, disclosed %+v", wrong, d)
+		}
+	}
+	sound()
+	for name, test := range map[string]struct{ change, undo, want string }{
+		"a vote": {
+			`UPDATE facts SET yes = true, denial = '' WHERE approval_id = $1 AND kind = 'vote'`,
+			`UPDATE facts SET yes = false, denial = 'wrong_args' WHERE approval_id = $1 AND kind = 'vote'`, ": fact ",
+		},
+		"who voted": {
+			`UPDATE facts SET channel = 'engine' WHERE approval_id = $1 AND kind = 'vote'`,
+			`UPDATE facts SET channel = 'console' WHERE approval_id = $1 AND kind = 'vote'`, ": fact ",
+		},
+		"a vote that is gone": {
+			`UPDATE facts SET approval_id = approval_id || 'x' WHERE approval_id = $1`,
+			`UPDATE facts SET approval_id = $1 WHERE approval_id = $1 || 'x'`, ": fact ",
+		},
+		"the end": {
+			`UPDATE approvals SET status = 'approved' WHERE id = $1`,
+			`UPDATE approvals SET status = 'denied' WHERE id = $1`, ": end ",
+		},
+		"the call": {
+			`UPDATE approvals SET digest = 'sha256:' || repeat('0', 64) WHERE id = $1`,
+			`UPDATE approvals SET digest = '` + a.Call.Digest + `' WHERE id = $1`, ": arguments ",
+		},
+		"a card": {
+			swapped, swapped, ": the card sha256:",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			change := func(sql string) {
+				h.db.Exec(`SET session_replication_role = replica; ` + strings.ReplaceAll(sql, "$1", "'"+a.ID+"'"))
+			}
+			change(test.change)
+			wrong, d := h.verify(h.pack(evidence.Request{ApprovalID: a.ID}))
+			change(test.undo)
+			sound()
+			if !slices.ContainsFunc(wrong, func(w string) bool {
+				return strings.Contains(w, "was changed before the pack was made"+test.want)
+			}) {
+				t.Errorf("wrong %q, disclosed %+v", wrong, d)
+			}
+		})
 	}
 }
 
@@ -372,7 +437,7 @@ func TestWrittenLater(t *testing.T) {
 	h.db.Exec(`UPDATE afterwards SET comment = 'there was a fire' WHERE approval_id = $1`, a.ID)
 	h.db.Exec(`ALTER TABLE afterwards ENABLE TRIGGER USER`)
 	changed := h.pack(evidence.Request{ApprovalID: a.ID})
-	if wrong, d := h.verify(changed); len(wrong) > 0 || d.Comments != 2 || d.NoComments != 1 || !strings.Contains(shownText(t, changed), "the record was changed") {
+	if wrong, d := h.verify(changed); len(wrong) != 1 || !strings.Contains(wrong[0], "was changed before the pack was made: the comment of event") || d.Comments != 2 || d.NoComments != 0 || !strings.Contains(shownText(t, changed), "the record was changed") {
 		t.Errorf("changed: wrong %q, disclosed %+v", wrong, d)
 	}
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
@@ -88,15 +89,14 @@ func (r record) shown() []logged {
 	return list
 }
 
-// ended is what the event of the end tells; nil where there is none, or it is from
-// before that was told.
-func (r record) ended() *approval.SettledPayload {
-	for _, e := range r.events {
-		if e.Type == engine.Settled && e.payload.Ended != nil {
-			return e.payload.Ended
-		}
+// end is the event of the end; nil where there is none, or it is from before it told
+// how that came about.
+func (r record) end() *logged {
+	i := slices.IndexFunc(r.events, func(e logged) bool { return e.Type == engine.Settled && e.payload.Ended != nil })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return &r.events[i]
 }
 
 var errOther = errors.New("it is not what was on the screen: the record was changed")
