@@ -2,6 +2,8 @@ package api
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -89,6 +91,8 @@ type RedeemAnswer struct {
 	ApprovalID  string          `json:"approval_id"`
 	Constraints json.RawMessage `json:"constraints" doc:"What the call must keep to; {} when nothing."`
 	LeaseUntil  time.Time       `json:"lease_until" doc:"By when to say what became of the call."`
+	Replayed    bool            `json:"replayed,omitempty" doc:"True when this request was answered before, under its Idempotency-Key: the call may be running, or have run."`
+	RedeemedAt  *time.Time      `json:"redeemed_at,omitempty" doc:"With replayed: when the token was spent."`
 }
 
 // ExecutionBody says what became of a redeemed call.
@@ -155,7 +159,7 @@ func (a *API) table() []operation {
 		},
 		{
 			method: "POST", path: "/v1/tokens/redeem", summary: "Spend a resumption token", scope: identity.ScopeRedeem, in: RedeemBody{}, out: RedeemAnswer{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 413, 415, 422, 503}, repeats: true,
-			detail: "Succeeds once. Run the call only after the 200.", handle: approvals.redeem,
+			detail: "Succeeds once. Run the call only after the 200. Repeated with its Idempotency-Key, the answer is the first one with replayed and redeemed_at: run the call only if you know that it has not run. Once an outcome is on record: 409 already_reported.", handle: approvals.redeem,
 		},
 		{method: "POST", path: "/v1/executions", summary: "Report what became of a redeemed call", scope: identity.ScopeRedeem, in: ExecutionBody{}, out: ExecutedAnswer{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 413, 415, 422, 503}, repeats: true, handle: approvals.execution},
 		{
@@ -358,6 +362,9 @@ func (a approvalDoor) redeem(c *call) error {
 		if err == nil {
 			a.Metrics.redeemed.Inc()
 		}
+		if kept := (*access.Replay)(nil); errors.As(err, &kept) && kept.Reply.Status == http.StatusOK {
+			err = a.redeemedBefore(c, kept.Reply)
+		}
 		return redeemed, err
 	}, func(r gate.Redemption) (access.Reply, error) {
 		answer := RedeemAnswer{Redeemed: true, ApprovalID: r.ApprovalID, Constraints: r.Constraints, LeaseUntil: r.LeaseUntil}
@@ -366,6 +373,25 @@ func (a approvalDoor) redeem(c *call) error {
 		}
 		return jsonReply(http.StatusOK, answer, nil)
 	})
+}
+
+// redeemedBefore is what a repetition gets of a redemption that was answered with
+// success: the first answer and when that was, as a *Replay.
+func (a approvalDoor) redeemedBefore(c *call, first access.Reply) error {
+	var answer RedeemAnswer
+	if err := json.Unmarshal(first.Body, &answer); err != nil {
+		return fmt.Errorf("read the kept answer: %w", err)
+	}
+	at, err := a.Gate.RedeemedAt(c.r.Context(), c.principal, answer.ApprovalID, RequestID(c.r.Context()))
+	if err != nil {
+		return err
+	}
+	answer.Replayed, answer.RedeemedAt = true, &at
+	reply, err := jsonReply(http.StatusOK, answer, nil)
+	if err != nil {
+		return err
+	}
+	return &access.Replay{Reply: reply}
 }
 
 func (a approvalDoor) execution(c *call) error {

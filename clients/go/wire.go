@@ -255,6 +255,12 @@ type Redemption struct {
 	// LeaseUntil is by when to report what became of the call; afterwards a person
 	// has to find out.
 	LeaseUntil time.Time `json:"lease_until"`
+	// Replayed says that the server had answered this request before, and RedeemedAt
+	// when the token was spent. A Client repeats only requests whose answer it did
+	// not get, under a key that is new for each call of Redeem, so that the call may
+	// still run now.
+	Replayed   bool      `json:"replayed"`
+	RedeemedAt time.Time `json:"redeemed_at"`
 }
 
 // Outcome is what became of a call after its token was redeemed.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -127,6 +128,27 @@ func (g *Gate) Redeem(ctx context.Context, p access.Principal, r RedeemRequest, 
 		return Redemption{}, err
 	}
 	return result, nil
+}
+
+// RedeemedAt says when the token of an approval was spent whose redemption was
+// answered with success before, for the answer to its repetition. Once it is on
+// record what became of the call, it refuses: whoever repeats the redemption then
+// would run the call again.
+func (g *Gate) RedeemedAt(ctx context.Context, p access.Principal, approvalID, requestID string) (time.Time, error) {
+	r, err := g.Store.Approvals.Get(ctx, approvalID)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if r.Token == nil || r.Token.RedeemedAt == nil {
+		return time.Time{}, fmt.Errorf("the token of %s is not spent, although that was answered", approvalID)
+	}
+	if r.Approval.Execution != approval.Redeemed {
+		return time.Time{}, g.refuse(ctx, &access.Refusal{
+			Kind: access.Conflict, Code: "already_reported",
+			Detail: "This token was redeemed before, and what became of the call is on record: " + string(r.Approval.Execution) + ". Do not run it again.",
+		}, g.event(engine.Redeemed, engine.Deny, r.Approval, p.Actor(), requestID))
+	}
+	return r.Token.RedeemedAt.UTC(), nil
 }
 
 // spendable refuses a token that is not this agent's, not good any more, or
