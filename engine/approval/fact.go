@@ -146,6 +146,9 @@ type Details struct {
 	// Salt makes the digest of the fact's comment, which the log has, one that
 	// nobody can guess at. Erasing it with the comment leaves the log as it is.
 	Salt string `json:"salt,omitempty"`
+	// Mac is a nonce, a dot and the keyed hash of Authentic in hex: without the data key
+	// nobody can write a fact, nor the same one again.
+	Mac string `json:"mac,omitempty"`
 }
 
 // Fact is something that people or systems contributed. Seq and At are given

@@ -3,7 +3,10 @@ package approval
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"holdpoint/engine"
 )
@@ -60,19 +63,42 @@ func (f Fact) UnloggedPayload() (p UnloggedPayload) {
 	return p
 }
 
+// Authentic is what the keyed hash of a fact is of: what its event tells, but for number
+// and time, which the database gives, and for the hash itself; of the nonce, too.
+func (f Fact) Authentic(approvalID string) ([]byte, error) {
+	nonce, _, _ := strings.Cut(f.Details.Mac, ".")
+	p := f.Payload()
+	p.Mac, p.Fact.Seq, p.Fact.At = "", 0, time.Time{}
+	told, err := json.Marshal(struct {
+		Approval, Nonce string
+		Actor           engine.Actor
+		FactPayload
+	}{approvalID, nonce, f.Actor, p})
+	if err != nil {
+		return nil, fmt.Errorf("encode a fact: %w", err)
+	}
+	return told, nil
+}
+
 // HoldAgainst holds the facts of a pending approval against its events, and takes
 // out of Facts those of which no event tells the same: approval, kind, contributor,
-// content, edition and time. They are in Unlogged then. Once it has ended, erasures
-// take words out of facts that the events still have the digests of, so that nothing
-// is compared.
-func (a *Approval) HoldAgainst(events []engine.Event) {
+// content, edition and time. They are in Unlogged then. So are those that are not
+// authentic, and the later of two with one keyed hash; authentic may be nil for who has
+// no key, and is not asked for an approval that began when facts had no such hash. Once
+// it has ended, erasures take words out of facts that the events still have the digests
+// of, so that nothing is compared.
+func (a *Approval) HoldAgainst(events []engine.Event, authentic func(Fact) bool) {
 	if a.Final != nil || len(a.Facts) == 0 {
 		return
 	}
-	claims := map[int64][]FactPayload{}
+	claims, keyed := map[int64][]FactPayload{}, false
 	for _, e := range events {
 		var told FactPayload
-		if e.ApprovalID != a.ID || e.Outcome == engine.Deny || json.Unmarshal(e.SafePayload, &told) != nil || told.Fact == nil {
+		if e.ApprovalID != a.ID || e.Outcome == engine.Deny || json.Unmarshal(e.SafePayload, &told) != nil {
+			continue
+		}
+		keyed = keyed || e.Type == engine.Decided && told.Asked != nil && told.Asked.KeyedFacts
+		if told.Fact == nil {
 			continue
 		}
 		i := slices.IndexFunc(a.Facts, func(f Fact) bool { return f.Seq == told.Fact.Seq })
@@ -80,9 +106,14 @@ func (a *Approval) HoldAgainst(events []engine.Event) {
 			claims[told.Fact.Seq] = append(claims[told.Fact.Seq], told)
 		}
 	}
-	logged := a.Facts[:0:0]
+	logged, spent := a.Facts[:0:0], map[string]bool{}
 	for _, f := range a.Facts {
-		if slices.ContainsFunc(claims[f.Seq], f.Payload().same) {
+		good := slices.ContainsFunc(claims[f.Seq], f.Payload().same)
+		if keyed && authentic != nil {
+			good = good && authentic(f) && !spent[f.Details.Mac]
+		}
+		if good {
+			spent[f.Details.Mac] = true
 			logged = append(logged, f)
 		} else {
 			a.Unlogged = append(a.Unlogged, f)

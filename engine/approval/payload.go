@@ -27,11 +27,13 @@ type EditionPayload struct {
 	// ExpiresIn is the time from the edition's beginning to the overall deadline,
 	// before extensions and pauses; 0 when unknown.
 	ExpiresIn engine.Duration `json:"expires_in,omitempty"`
+	// KeyedFacts says that the approval's facts have keyed hashes (Details.Mac).
+	KeyedFacts bool `json:"keyed_facts,omitempty"`
 }
 
 // EditionPayload is the payload of the event that begins the plan's edition.
 func (p Plan) EditionPayload() *EditionPayload {
-	a := &EditionPayload{Excluded: p.Excluded, Terms: p.Terms}
+	a := &EditionPayload{Excluded: p.Excluded, Terms: p.Terms, KeyedFacts: true}
 	if !p.ExpiresAt.IsZero() {
 		a.ExpiresIn = engine.Duration(p.ExpiresAt.Sub(p.began()))
 	}

@@ -133,44 +133,70 @@ func TestAlarmsAreBounded(t *testing.T) {
 	h.want("with a hundred forged votes", h.get(a.ID).Approval, approval.Pending)
 }
 
-// A fact counts for nothing where an event tells of something else than it.
-func TestFactAndEventDiffer(t *testing.T) {
-	h := newHouse(t, routing(time.Hour, 1))
-	another := h.open(asked)
-	for name, test := range map[string]struct {
-		edit func(e *engine.Event, p *approval.FactPayload)
-		want approval.Status
-	}{
-		"the same":         {func(*engine.Event, *approval.FactPayload) {}, approval.Approved},
-		"another actor":    {func(e *engine.Event, _ *approval.FactPayload) { e.Actor.ID = h.people["ben"].ID }, approval.Pending},
-		"another kind":     {func(_ *engine.Event, p *approval.FactPayload) { p.Fact.Kind = approval.Comment }, approval.Pending},
-		"another type":     {func(e *engine.Event, _ *approval.FactPayload) { e.Type = engine.Commented }, approval.Pending},
-		"a no":             {func(_ *engine.Event, p *approval.FactPayload) { p.Fact.Yes, p.Fact.Denial = false, approval.Never }, approval.Pending},
-		"another edition":  {func(_ *engine.Event, p *approval.FactPayload) { p.Fact.Edition++ }, approval.Pending},
-		"another time":     {func(_ *engine.Event, p *approval.FactPayload) { p.Fact.At = p.Fact.At.Add(-time.Second) }, approval.Pending},
-		"another number":   {func(_ *engine.Event, p *approval.FactPayload) { p.Fact.Seq++ }, approval.Pending},
-		"another comment":  {func(_ *engine.Event, p *approval.FactPayload) { p.Fact.CommentDigest = "sha256:0" }, approval.Pending},
-		"in another place": {func(_ *engine.Event, p *approval.FactPayload) { p.InPlaceOf = []string{h.people["ben"].ID} }, approval.Pending},
-		"with a proof": {func(_ *engine.Event, p *approval.FactPayload) {
-			p.Proof = &approval.Proof{Method: "passkey", At: p.Fact.At}
-		}, approval.Pending},
-		"of another call": {func(e *engine.Event, _ *approval.FactPayload) { e.ApprovalID = another.ID }, approval.Pending},
-		"a refusal":       {func(e *engine.Event, _ *approval.FactPayload) { e.Outcome = engine.Deny }, approval.Pending},
-	} {
-		t.Run(name, func(t *testing.T) {
-			a, i := h.open(deferred), h.intruder()
-			f := i.writes(a, h.yes("ada"))
-			p := f.Payload()
-			e := gate.ApprovalEvent(h.db.Sealer, engine.Voted, a.Decision.Outcome, a, f.Actor, "")
-			test.edit(&e, &p)
-			e.SafePayload, _ = json.Marshal(p)
-			i.appends(e)
-			h.settle(a.ID)
-			h.want(name, h.get(a.ID).Approval, test.want)
-			if alarms := h.alarms(a.ID); (len(alarms) == 1) != (test.want == approval.Pending) {
-				t.Errorf("the log tells of %v", alarms)
-			}
-		})
+// Who holds the runtime role, and not the data key, casts no vote: not with the very
+// event that the gate would append, nor by writing a true one again.
+func TestFactWithForgedEvent(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 2))
+	a, i := h.open(deferred), h.intruder()
+	tells := func(f approval.Fact) {
+		e := gate.ApprovalEvent(h.db.Sealer, engine.Voted, a.Decision.Outcome, a, f.Actor, "")
+		e.SafePayload, _ = json.Marshal(f.Payload())
+		i.appends(e)
+	}
+	first := i.writes(a, h.yes("ada"))
+	tells(first)
+	if err := h.vote("ben", a, true); err != nil {
+		t.Fatal(err)
+	}
+	h.settle(a.ID)
+	h.want("with a forged vote and its event", h.get(a.ID).Approval, approval.Pending)
+	// The hash of a true vote fits no other.
+	i.exec(`INSERT INTO facts (approval_id, kind, actor_kind, actor_id, channel, yes, denial, comment, details)
+		SELECT approval_id, kind, actor_kind, $2, channel, yes, denial, comment, details FROM facts WHERE approval_id = $1 AND actor_id = $3`,
+		a.ID, h.people["cleo"].ID, h.people["ben"].ID)
+	r, err := h.Store.Approvals.Get(t.Context(), a.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := r.Approval.Unlogged[len(r.Approval.Unlogged)-1]
+	tells(copied)
+	h.settle(a.ID)
+	got := h.get(a.ID)
+	h.want("with the hash of another vote", got.Approval, approval.Pending)
+	if given := got.Approval.State.Requirements[0].Given; given != 1 {
+		t.Errorf("%d votes count", given)
+	}
+	if got := h.alarms(a.ID); !slices.Equal(got, []int64{first.Seq, copied.Seq}) {
+		t.Errorf("the log tells of the facts %v", got)
+	}
+	// Their events are in the log, so that no true votes approve the call any more.
+	if err := h.vote("dina", a, true); err != nil {
+		t.Fatal(err)
+	}
+	h.settle(a.ID)
+	h.want("with enough true votes, and events of others", h.get(a.ID).Approval, approval.Denied)
+}
+
+// What was said once is not said again by writing it again: more time, say.
+func TestFactWrittenAgain(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 2))
+	a, i := h.open(deferred), h.intruder()
+	for range 2 {
+		if _, err := h.Contributions.Comment(t.Context(), h.says("ada", a.ID, "the same words"), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	i.exec(`INSERT INTO facts (approval_id, kind, actor_kind, actor_id, channel, yes, denial, comment, details)
+		SELECT approval_id, kind, actor_kind, actor_id, channel, yes, denial, comment, details FROM facts WHERE approval_id = $1 ORDER BY seq LIMIT 1`, a.ID)
+	r, err := h.Store.Approvals.Get(t.Context(), a.ID)
+	if err != nil || len(r.Approval.Unlogged) != 1 {
+		t.Fatalf("%v, %+v", err, r.Approval.Unlogged)
+	}
+	e := gate.ApprovalEvent(h.db.Sealer, engine.Commented, a.Decision.Outcome, a, r.Approval.Unlogged[0].Actor, "")
+	e.SafePayload, _ = json.Marshal(r.Approval.Unlogged[0].Payload())
+	i.appends(e)
+	if r, err = h.Store.Approvals.Get(t.Context(), a.ID); err != nil || len(r.Approval.Facts) != 2 || len(r.Approval.Unlogged) != 1 {
+		t.Errorf("%v: %d facts, and %+v", err, len(r.Approval.Facts), r.Approval.Unlogged)
 	}
 }
 

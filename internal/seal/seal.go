@@ -29,6 +29,8 @@ type Sealer struct {
 	wrap   cipher.AEAD
 	digest []byte
 	salt   []byte
+	fact   []byte
+	row    []byte
 	check  []byte
 }
 
@@ -53,7 +55,7 @@ func New(key []byte) (*Sealer, error) {
 		return nil, fmt.Errorf("derive the wrapping key: %w", err)
 	}
 	s := &Sealer{}
-	for use, into := range map[string]*[]byte{"digest": &s.digest, "salt": &s.salt, "check": &s.check} {
+	for use, into := range map[string]*[]byte{"digest": &s.digest, "salt": &s.salt, "fact": &s.fact, "row": &s.row, "check": &s.check} {
 		if *into, err = derive(use); err != nil {
 			return nil, fmt.Errorf("derive the %s key: %w", use, err)
 		}
@@ -127,6 +129,14 @@ func (s *Sealer) Digest(digest string) string {
 // nobody can tell in advance without the data key: what is hashed together with it
 // cannot be found out by trying.
 func (s *Sealer) Salt(of ...string) string { return hex.EncodeToString(s.mac(s.salt, of...)) }
+
+// Fact is the keyed hash of a fact as its approval's log tells it, by which a row that
+// the programs have not written is known.
+func (s *Sealer) Fact(told []byte) []byte { return s.mac(s.fact, string(told)) }
+
+// Row is the keyed hash of what a row says, by which one that the programs have not
+// written is known.
+func (s *Sealer) Row(says ...string) []byte { return s.mac(s.row, says...) }
 
 // Request is the keyed hash of a request, for telling a repetition from a
 // different request under the same Idempotency-Key.

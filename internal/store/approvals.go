@@ -82,7 +82,7 @@ func (s Approvals) Get(ctx context.Context, id string) (Record, error) {
 			return err
 		}
 		rows := &pgx.Batch{}
-		queueFacts(rows, &r.Approval)
+		queueFacts(rows, s.sealer, &r.Approval)
 		queueToken(rows, id, &r.Token)
 		return tx.SendBatch(ctx, rows).Close()
 	})
@@ -272,7 +272,7 @@ func (s Approvals) list(ctx context.Context, sql string, args ...any) ([]approva
 	}
 	facts := &pgx.Batch{}
 	for i := range list {
-		queueFacts(facts, &list[i])
+		queueFacts(facts, s.sealer, &list[i])
 	}
 	if err := s.pool.SendBatch(ctx, facts).Close(); err != nil {
 		return nil, now, translate(err)

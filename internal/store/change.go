@@ -2,11 +2,14 @@ package store
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -39,6 +42,7 @@ type Change struct {
 	// Revoked holds the ids of signing keys that must not be believed.
 	Revoked []string
 
+	sealer *seal.Sealer
 	ctx    context.Context //nolint:containedctx // a Change lives no longer than the call that it is passed to
 	tx     pgx.Tx
 	events []engine.Event
@@ -82,7 +86,7 @@ func (s Approvals) Change(ctx context.Context, id string, once *Request, fn func
 				return err
 			}
 		}
-		c := &Change{ctx: ctx, tx: tx}
+		c := &Change{sealer: s.sealer, ctx: ctx, tx: tx}
 		if err := c.load(id); err != nil {
 			return err
 		}
@@ -116,7 +120,7 @@ func (c *Change) load(id string) error {
 		return err
 	}
 	rows := &pgx.Batch{}
-	queueFacts(rows, &c.Approval)
+	queueFacts(rows, c.sealer, &c.Approval)
 	queueToken(rows, id, &c.Token)
 	rows.Queue(`SELECT coalesce(array_agg(kid), '{}') FROM revoked_signing_keys`).QueryRow(func(row pgx.Row) error { return row.Scan(&c.Revoked) })
 	rows.Queue(`SELECT `+killRows.names+` FROM kill_switches WHERE agent_id IN ('', $1) ORDER BY agent_id LIMIT 1`,
@@ -168,12 +172,32 @@ var factRows = newRows(func(f *approval.Fact) columns {
 	}...)
 })
 
-// factEvents are the types of events that tell of facts.
-var factEvents = slices.DeleteFunc(engine.EventTypes(), func(t engine.EventType) bool { return approval.FactKindsOf(t) == nil })
+// factEvents are the types of events that tell of facts, and of whether they are keyed.
+var factEvents = slices.DeleteFunc(engine.EventTypes(), func(t engine.EventType) bool {
+	return approval.FactKindsOf(t) == nil && t != engine.Decided
+})
+
+// mac is the keyed hash of a fact that has its nonce.
+func mac(sealer *seal.Sealer, approvalID string, f approval.Fact) (string, error) {
+	told, err := f.Authentic(approvalID)
+	nonce, _, _ := strings.Cut(f.Details.Mac, ".")
+	return nonce + "." + hex.EncodeToString(sealer.Fact(told)), err
+}
+
+// authentic reports whether the programs have written a fact. It is nil without a key.
+func authentic(sealer *seal.Sealer, approvalID string) func(approval.Fact) bool {
+	if sealer == nil {
+		return nil
+	}
+	return func(f approval.Fact) bool {
+		want, err := mac(sealer, approvalID, f)
+		return err == nil && hmac.Equal([]byte(want), []byte(f.Details.Mac))
+	}
+}
 
 // queueFacts reads the facts of an approval, and holds those of a pending one
 // against its events.
-func queueFacts(rows *pgx.Batch, a *approval.Approval) {
+func queueFacts(rows *pgx.Batch, sealer *seal.Sealer, a *approval.Approval) {
 	rows.Queue(`SELECT `+factRows.names+` FROM facts LEFT JOIN people p ON p.id = actor_id AND actor_kind = 'human' WHERE approval_id = $1 ORDER BY seq`,
 		a.ID).Query(func(r pgx.Rows) (err error) {
 		a.Facts, err = factRows.all(r, nil)
@@ -190,7 +214,7 @@ func queueFacts(rows *pgx.Batch, a *approval.Approval) {
 	rows.Queue(`SELECT -1::bigint, `+recordColumns+` FROM events e WHERE e.approval_id = $1 AND e.type = ANY ($2) AND e.outcome <> 'DENY'
 		AND EXISTS (SELECT FROM facts WHERE approval_id = $1)`, a.ID, factEvents).Query(func(r pgx.Rows) error {
 		events, err := pgx.CollectRows(r, scanLogged)
-		a.HoldAgainst(events)
+		a.HoldAgainst(events, authentic(sealer, a.ID))
 		return err
 	})
 }
@@ -240,6 +264,13 @@ func (c *Change) AddFact(f approval.Fact) error {
 	}
 	if f.Via == nil {
 		f.Via = []string{}
+	}
+	if c.sealer != nil {
+		var err error
+		f.Edition, f.Details.Mac = c.Approval.Plan.Edition, rand.Text()
+		if f.Details.Mac, err = mac(c.sealer, c.Approval.ID, f); err != nil {
+			return err
+		}
 	}
 	row := append(contributedColumns(&f), column{"approval_id", &c.Approval.ID})
 	err := c.tx.QueryRow(c.ctx, row.insert("facts")+` RETURNING seq, at, edition`, row.fields()...).Scan(&f.Seq, &f.At, &f.Edition)

@@ -34,7 +34,7 @@ func (s Approvals) Past(ctx context.Context, after string, limit int) ([]Record,
 		}
 		facts := &pgx.Batch{}
 		for i := range page {
-			queueFacts(facts, &page[i].Approval)
+			queueFacts(facts, s.sealer, &page[i].Approval)
 		}
 		return tx.SendBatch(ctx, facts).Close()
 	})
