@@ -171,8 +171,11 @@ func (a *API) addContributions(out *Approval, v gate.View) {
 }
 
 func nextAction(p access.Principal, a approval.Approval) string {
-	if a.Status.Terminal() || a.State.Status.Terminal() {
+	if a.Status.Terminal() {
 		return "none"
+	}
+	if a.State.Status.Terminal() {
+		return "wait" // it is being settled
 	}
 	if a.State.Question != nil {
 		return "answer"

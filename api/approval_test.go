@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
@@ -64,6 +65,26 @@ func TestCircumstancesOnTheWire(t *testing.T) {
 		wire, err := json.Marshal((&API{}).wire(access.Principal{Kind: access.AgentKey}, gate.View{Approval: a}))
 		if err != nil || !strings.Contains(string(wire), "the "+field.Name) {
 			t.Errorf("%s is missing: %s, %v", field.Name, wire, err)
+		}
+	}
+}
+
+// While an approval is pending there is something to do, and be it to wait: a caller
+// who reads that there is nothing goes away.
+func TestNextActionWhilePending(t *testing.T) {
+	pending := approval.Approval{Status: approval.Pending}
+	for _, kind := range engine.Kinds() {
+		pending.Plan.Requirements = []engine.Requirement{{Kind: kind}}
+		for _, who := range []access.Principal{{Kind: access.AgentKey}, {Kind: access.RuntimeKey}, {Kind: access.AdminKey}, {}} {
+			for _, reached := range []approval.Status{approval.Pending, approval.Approved, approval.Denied, approval.Expired, approval.Cancelled} {
+				for _, question := range []*approval.Fact{nil, {Kind: approval.Question}} {
+					pending.State = approval.State{Status: reached, Question: question}
+					got := nextAction(who, pending)
+					if got == "none" || got == "" || reached.Terminal() && got != "wait" {
+						t.Errorf("%s, %q, facts say %s: %s", kind, who.Kind, reached, got)
+					}
+				}
+			}
 		}
 	}
 }

@@ -70,7 +70,9 @@ func openAPI(operations []operation, publicURL string) ([]byte, error) {
 			if op.out != nil {
 				media.Schema = registry.Schema(reflect.TypeOf(op.out), true, operationID(op)+"Answer")
 			}
-			response.Content = map[string]*huma.MediaType{kind: media}
+			if status != http.StatusNotModified { // which has no body
+				response.Content = map[string]*huma.MediaType{kind: media}
+			}
 			o.Responses[strconv.Itoa(status)] = response
 		}
 		for _, status := range op.problems {

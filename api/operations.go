@@ -133,8 +133,8 @@ func (a *API) table() []operation {
 			query:  []parameter{{"status", "pending, approved, denied, expired or cancelled."}, {"tool_name", ""}, {"session", "The session that the calls named."}, {"cursor", "next_cursor of the page before."}, {"limit", "1 to 100; 50 when left out."}}, handle: approvals.ownApprovals,
 		},
 		{
-			method: "GET", path: "/v1/approvals/{id}", summary: "Read an approval", scope: keyOrHuman, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 503},
-			detail: "With wait=25, or Prefer: wait=25, the answer is held until the approval changes (less than 60 seconds). If-None-Match with a former ETag answers at once when it has changed already. When approved, the agent's own key gets resumption_token.",
+			method: "GET", path: "/v1/approvals/{id}", summary: "Read an approval", scope: keyOrHuman, out: Approval{}, statuses: []int{200, 304}, problems: []int{400, 401, 403, 404, 503},
+			detail: "With wait=25, or Prefer: wait=25, the answer is held until the approval changes (less than 60 seconds). If-None-Match with a former ETag answers at once when it has changed already, and 304 while it has not (leave it out for a fresh token). When approved, the agent's own key gets resumption_token.",
 			query:  []parameter{{"wait", "Seconds to hold the answer for, 0 to 59."}}, handle: approvals.getApproval,
 		},
 		{

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
+	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 )
 
@@ -55,10 +57,11 @@ func (a approvalDoor) getApproval(c *call) error {
 		return err
 	}
 	// A caller who says what it has seen is answered at once if that is old.
-	seen, hasSeen := revisionOf(c.r.Header.Get("If-None-Match"))
+	tags := c.r.Header.Values("If-None-Match")
+	hasSeen, current := seenIn(tags, v.Approval)
 	// One who says nothing waits for the decision, and then for the outcome.
 	decided := v.Approval.Status.Terminal() && v.Approval.Execution != approval.Redeemed
-	if wait > 0 && (hasSeen && seen == v.Approval.Revision || !hasSeen && !decided) {
+	if wait > 0 && (current || !hasSeen && !decided) {
 		release, err := a.enter(c)
 		if err != nil {
 			return err
@@ -74,6 +77,10 @@ func (a approvalDoor) getApproval(c *call) error {
 	}
 	if preferred {
 		header["Preference-Applied"] = fmt.Sprintf("wait=%d", int(wait.Seconds()))
+	}
+	if _, current = seenIn(tags, v.Approval); current {
+		writeReply(c.w, access.Reply{Status: http.StatusNotModified, Header: header})
+		return nil
 	}
 	reply, err := jsonReply(http.StatusOK, a.wire(c.principal, v), header)
 	if err != nil {
@@ -165,14 +172,18 @@ func waitOf(r *http.Request) (wait time.Duration, preferred bool, err error) {
 
 func etag(a approval.Approval) string { return fmt.Sprintf(`"r%d"`, a.Revision) }
 
-func revisionOf(tag string) (int64, bool) {
-	text, ok := strings.CutPrefix(strings.TrimPrefix(tag, "W/"), `"r`)
-	if !ok {
-		return 0, false
+// seenIn reads If-None-Match: whether it names what the caller has seen of the
+// approval, and whether that is how it is now.
+func seenIn(headers []string, a approval.Approval) (known, current bool) {
+	for tag := range strings.SplitSeq(strings.Join(headers, ","), ",") {
+		tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/")
+		known = known || tag == "*" || ourTag.MatchString(tag)
+		current = current || tag == "*" || tag == etag(a)
 	}
-	revision, err := strconv.ParseInt(strings.TrimSuffix(text, `"`), 10, 64)
-	return revision, err == nil
+	return known, current
 }
+
+var ourTag = regexp.MustCompile(`^"r[0-9]+"$`)
 
 // heartbeat keeps a silent stream from being taken for a dead one.
 const heartbeat = 15 * time.Second

@@ -80,13 +80,16 @@ func (t *Tools) await(ctx context.Context, r request) (result, error) {
 		if err != nil {
 			return result{}, err
 		}
+		if len(next.body) == 0 {
+			break // not modified: the time is over, or the server is stopping
+		}
 		unchanged := next.header.Get("ETag") == a.header.Get("ETag")
 		a = next
 		if waiting, err = approvalOf(a.body); err != nil {
 			return result{}, err
 		}
 		if unchanged {
-			break // the time is over, or the server is stopping
+			break // likewise, of a server that sends it again
 		}
 	}
 	return result{waiting.say(), json.RawMessage(a.body)}, nil

@@ -19,7 +19,7 @@ const (
 	maxAnswer    = 8 << 20
 )
 
-// answer is a 2xx answer of the API.
+// answer is a 2xx answer of the API, or a 304, which has no body.
 type answer struct {
 	header http.Header
 	body   []byte
@@ -57,7 +57,7 @@ func (t *Tools) ask(ctx context.Context, r request, method, path string, body []
 	switch {
 	case err != nil:
 		return answer{}, t.unreachable(ctx, err)
-	case res.StatusCode/100 != 2:
+	case res.StatusCode/100 != 2 && res.StatusCode != http.StatusNotModified:
 		return answer{}, problemOf(res, data)
 	case len(data) > maxAnswer:
 		return answer{}, errors.New("the answer is too large")

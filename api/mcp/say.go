@@ -106,9 +106,6 @@ func (w *waiting) sayOpened() string {
 func (w *waiting) say() string {
 	switch w.Status {
 	case "pending":
-		if w.NextAction == "none" {
-			return "It is being settled: do not run the tool unless a later answer says approved."
-		}
 		text := fmt.Sprintf("Still waiting: do not run the tool yet. Call %s with approval_id %s again; it expires at %s.", awaitTool, w.ID, w.ExpiresAt.UTC().Format(time.RFC3339))
 		for _, k := range engine.Kinds() {
 			if kind := k.Traits(); kind.NextAction == w.NextAction && kind.Told != "" {

@@ -314,6 +314,9 @@ func (c *Client) send(ctx context.Context, method, path string, header http.Head
 	if err != nil {
 		return nil, &unreachable{err}
 	}
+	if resp.StatusCode == http.StatusNotModified {
+		return resp.Header, nil // out stays as it is
+	}
 	if resp.StatusCode/100 != 2 {
 		return resp.Header, problemOf(resp.StatusCode, resp.Header, answer)
 	}

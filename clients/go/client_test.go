@@ -213,6 +213,17 @@ func TestAwait(t *testing.T) {
 	}
 }
 
+func TestAwaitGoesOnWhenNothingHasChanged(t *testing.T) {
+	s, c := newWire(t, answer(200, pending, "ETag", `"r1"`), answer(304, "", "ETag", `"r1"`, "Retry-After", "0"), answer(200, approved))
+	a, err := c.Await(ctx, "apr_1")
+	if err != nil || a.Status != Approved || a.Token != "TOKEN" {
+		t.Fatalf("got %v, %v", a, err)
+	}
+	if len(s.seen) != 3 || s.seen[2].tag != `"r1"` {
+		t.Errorf("the tags of what had been seen: %+v", s.seen)
+	}
+}
+
 func TestAwaitAsksNoSoonerThanItIsTold(t *testing.T) {
 	_, c := newWire(t, answer(200, pending, "Retry-After", "1"), answer(200, `{"status":"denied"}`))
 	started := time.Now()
