@@ -25,13 +25,14 @@ type EventBody struct {
 	AgentID              string          `json:"agent_id,omitempty" doc:"Informative: the agent is the one that the key belongs to."`
 	UserIntent           string          `json:"user_intent,omitempty"`
 	AuthorizationSubject any             `json:"authorization_subject,omitempty" doc:"{subject_type, subject_ref}."`
+	WantToken            bool            `json:"want_token,omitempty" doc:"Ask for a token for an accepted call, too. Holdpoint's own member, which the contract's reader does not see; Prefer: token says the same."`
 }
 
 // Checked is the answer to a proposed call.
 type Checked struct {
 	aana.Envelope
 	Constraints json.RawMessage `json:"constraints,omitempty" doc:"What an accepted call has to keep to, by the policy."`
-	Approval    *Approval       `json:"approval,omitempty" doc:"Set when the call waits for people."`
+	Approval    *Approval       `json:"approval,omitempty" doc:"Set when the call waits for people, and when an accepted call got a token."`
 }
 
 // aana is the door for the Agent Action Contract.
@@ -56,12 +57,16 @@ func (a dialectDoor) preToolCheck(c *call) error {
 	if err != nil {
 		return err
 	}
+	document, err := ownMembers(body, &request)
+	if err != nil {
+		return err
+	}
 	render := func(checked gate.Checked) (access.Reply, error) {
 		answer := Checked{Envelope: checked.Envelope, Constraints: checked.Constraints, Approval: a.waiting(c, checked.Approval)}
 		return decidedReply(answer, answer.Approval)
 	}
-	return answer(a.API, c, keyed(body, request), func(once *access.Once[gate.Checked]) (gate.Checked, error) {
-		checked, err := a.Gate.PreToolCheck(c.r.Context(), c.principal, body, request, once)
+	return checked(a.API, c, body, request, func(once *access.Once[gate.Checked]) (gate.Checked, error) {
+		checked, err := a.Gate.PreToolCheck(c.r.Context(), c.principal, document, request, once)
 		if err == nil {
 			a.decided(gate.DialectAANA, checked.Route, started)
 		}

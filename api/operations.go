@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -205,10 +206,13 @@ const sessionHeader = "Holdpoint-Session"
 // keyed is what a repetition of the request is compared by: its body, and what it
 // says beside it.
 func keyed(body canon.Value, r gate.Request) canon.Value {
-	if r.Session == "" && len(r.Preconditions) == 0 {
+	if r.Session == "" && len(r.Preconditions) == 0 && !r.WantToken {
 		return body
 	}
 	members := []canon.Member{{Name: "body", Value: body}, {Name: "session", Value: canon.String(r.Session)}}
+	if r.WantToken {
+		members = append(members, canon.Member{Name: "token", Value: canon.Bool(true)})
+	}
 	for _, name := range slices.Sorted(maps.Keys(r.Preconditions)) {
 		members = append(members, canon.Member{Name: "precondition " + name, Value: canon.String(r.Preconditions[name])})
 	}
@@ -218,6 +222,7 @@ func keyed(body canon.Value, r gate.Request) canon.Value {
 // asked is what a request says beside its body.
 func asked(c *call) (gate.Request, error) {
 	r := gate.Request{ID: RequestID(c.r.Context())}
+	r.WantToken = prefers(c.r, "token")
 	r.Session = c.r.Header.Get(sessionHeader)
 	if !utf8.ValidString(r.Session) {
 		return r, &failure{Status: http.StatusBadRequest, Code: "session", Detail: "The header " + sessionHeader + " is not UTF-8."}
@@ -241,6 +246,67 @@ func asked(c *call) (gate.Request, error) {
 	return r, nil
 }
 
+// prefers reports whether the request has a preference (RFC 7240) without a value.
+func prefers(r *http.Request, name string) bool {
+	for _, line := range r.Header.Values("Prefer") {
+		for preference := range strings.SplitSeq(line, ",") {
+			preference, _, _ = strings.Cut(preference, ";")
+			if strings.EqualFold(strings.TrimSpace(preference), name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// ownMembers takes Holdpoint's own members out of a proposal: no dialect's reader
+// sees them.
+func ownMembers(body canon.Value, r *gate.Request) (canon.Value, error) {
+	own := map[string]*bool{"want_token": &r.WantToken}
+	var rest []canon.Member
+	for _, m := range body.Members() {
+		into, ours := own[m.Name]
+		switch {
+		case !ours:
+			rest = append(rest, m)
+		case m.Value.Kind() != canon.BoolKind:
+			return body, &failure{
+				Status: http.StatusUnprocessableEntity, Code: "invalid_body", Detail: m.Name + " has to be true or false.",
+				Fields: []FieldError{{Path: "/" + m.Name, Message: "has to be true or false"}},
+			}
+		default:
+			*into = *into || m.Value.Bool()
+		}
+	}
+	if body.Kind() != canon.ObjectKind || len(rest) == body.Len() {
+		return body, nil
+	}
+	return canon.Object(rest...), nil
+}
+
+// withToken gives the answer to an accepted call its token. The answer that is
+// kept for a repetition has none: a token is signed whenever its agent asks.
+func (a *API) withToken(c *call, reply access.Reply) (access.Reply, error) {
+	var answer map[string]json.RawMessage
+	var opened struct {
+		Approval struct {
+			ID string `json:"id"`
+		} `json:"approval"`
+	}
+	if reply.Status != http.StatusOK || json.Unmarshal(reply.Body, &answer) != nil || json.Unmarshal(reply.Body, &opened) != nil || opened.Approval.ID == "" {
+		return reply, nil
+	}
+	v, err := a.Gate.Accepted(c.r.Context(), c.principal, opened.Approval.ID)
+	if err != nil {
+		return reply, err
+	}
+	if answer["approval"], err = json.Marshal(a.wire(c.principal, v)); err != nil {
+		return reply, err
+	}
+	reply.Body, err = json.Marshal(answer)
+	return reply, err
+}
+
 // lease is so many seconds; too many of them are more than the gate takes, and
 // none that overflow.
 func lease(seconds int64) time.Duration {
@@ -260,7 +326,7 @@ func (a *API) waiting(c *call, opened *approval.Approval) *Approval {
 // decidedReply answers a proposed call: 200 when it was decided at once, 202
 // when it waits.
 func decidedReply(answer any, waiting *Approval) (access.Reply, error) {
-	if waiting == nil || waiting.Status.Terminal() {
+	if waiting == nil || waiting.Status.Terminal() || len(waiting.Requirements) == 0 {
 		return jsonReply(http.StatusOK, answer, nil)
 	}
 	return jsonReply(http.StatusAccepted, answer, map[string]string{"Location": waiting.Links.Self, "Retry-After": retrySoon})

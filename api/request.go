@@ -15,6 +15,7 @@ import (
 	"holdpoint/engine/canon"
 	"holdpoint/internal/access"
 	"holdpoint/internal/auditlog"
+	"holdpoint/internal/gate"
 )
 
 // authorize finds out who calls and whether they may.
@@ -260,6 +261,32 @@ const statusClientGone = 499
 // answer runs an operation that may be repeated and writes what render makes
 // of its result.
 func answer[T any](a *API, c *call, body canon.Value, do func(*access.Once[T]) (T, error), render func(T) (access.Reply, error)) error {
+	reply, err := replyTo(a, c, body, do, render)
+	if err == nil {
+		writeReply(c.w, reply)
+	}
+	return err
+}
+
+// checked is answer for a proposed call, to which an accepted one's token is added.
+func checked[T any](a *API, c *call, body canon.Value, request gate.Request, do func(*access.Once[T]) (T, error), render func(T) (access.Reply, error)) error {
+	reply, err := replyTo(a, c, keyed(body, request), do, render)
+	var replay *access.Replay
+	if request.WantToken && errors.As(err, &replay) {
+		reply, err = replay.Reply, nil
+		c.w.Header().Set("Idempotent-Replayed", "true")
+	}
+	if err == nil && request.WantToken {
+		reply, err = a.withToken(c, reply)
+	}
+	if err == nil {
+		writeReply(c.w, reply)
+	}
+	return err
+}
+
+// replyTo runs an operation that may be repeated, and renders what it returns.
+func replyTo[T any](a *API, c *call, body canon.Value, do func(*access.Once[T]) (T, error), render func(T) (access.Reply, error)) (access.Reply, error) {
 	rendered := func(result T, err error) access.Reply {
 		if err == nil {
 			var reply access.Reply
@@ -274,7 +301,7 @@ func answer[T any](a *API, c *call, body canon.Value, do func(*access.Once[T]) (
 	}
 	request, err := a.request(c, body)
 	if err != nil {
-		return err
+		return access.Reply{}, err
 	}
 	var once *access.Once[T]
 	if request != nil {
@@ -282,8 +309,7 @@ func answer[T any](a *API, c *call, body canon.Value, do func(*access.Once[T]) (
 	}
 	result, err := do(once)
 	if err != nil {
-		return err
+		return access.Reply{}, err
 	}
-	writeReply(c.w, rendered(result, nil))
-	return nil
+	return rendered(result, nil), nil
 }

@@ -43,7 +43,7 @@ type CheckedAction struct {
 	Allowed  bool            `json:"allowed" doc:"Run the call only when this is true."`
 	Decision policy.Decision `json:"decision"`
 	Event    engine.Event    `json:"event" doc:"The event that was appended to the audit log."`
-	Approval *Approval       `json:"approval,omitempty" doc:"Set when the call waits for people."`
+	Approval *Approval       `json:"approval,omitempty" doc:"Set when the call waits for people, and when an accepted call got a token."`
 }
 
 // dialectProblems are the codes of the problems of whatever proposes or judges a call.
@@ -70,12 +70,16 @@ func (a dialectDoor) checkToolCall(c *call) error {
 	if err != nil {
 		return err
 	}
+	document, err := ownMembers(body, &request)
+	if err != nil {
+		return err
+	}
 	render := func(checked gate.CheckedAction) (access.Reply, error) {
 		answer := CheckedAction{Allowed: checked.Allowed, Decision: checked.Decision, Event: checked.Event, Approval: a.waiting(c, checked.Approval)}
 		return decidedReply(answer, answer.Approval)
 	}
-	return answer(a.API, c, keyed(body, request), func(once *access.Once[gate.CheckedAction]) (gate.CheckedAction, error) {
-		checked, wrong, err := a.Gate.CheckToolCall(c.r.Context(), c.principal, body, request, once)
+	return checked(a.API, c, body, request, func(once *access.Once[gate.CheckedAction]) (gate.CheckedAction, error) {
+		checked, wrong, err := a.Gate.CheckToolCall(c.r.Context(), c.principal, document, request, once)
 		if len(wrong) > 0 {
 			f := &failure{Status: http.StatusUnprocessableEntity, Code: "invalid_body", Detail: "The body is no CheckToolCallParams or AgentActionRequest: " + wrong[0].Path + " " + wrong[0].Message}
 			for _, w := range wrong {

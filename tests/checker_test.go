@@ -59,6 +59,7 @@ type escalation struct {
 }
 
 type terms struct {
+	AcceptedAs  string   `json:"accepted_as"`
 	Accountable []string `json:"accountable"`
 	PauseFor    string   `json:"pause_for"`
 	Extenders   []string `json:"extenders"`
@@ -229,6 +230,11 @@ func (h history) checkApproval(a approvalRow, facts []factRow, settled []eventRo
 		say("I4: %s is in edition %d and was changed %d times", a.id, a.edition, changes)
 	}
 	end := a.replay(facts)
+	if len(a.requirements) == 0 && a.terms.AcceptedAs != "" && slices.ContainsFunc(h.events, func(e eventRow) bool {
+		return e.approval == a.id && e.kind == "decision" && e.outcome == "ALLOW"
+	}) {
+		end.status = "approved" // accepted when it was proposed: it asks for nobody
+	}
 	switch a.status {
 	case "approved":
 		if end.status != "approved" {
@@ -566,6 +572,7 @@ func TestCheckerFindsBrokenHistories(t *testing.T) {
 		}},
 		"approved after a denial":        {"I5: apr_a", func(h *history) { h.facts[1].yes = false }},
 		"nothing required":               {"I5: apr_a", func(h *history) { h.approvals[0].requirements = nil }},
+		"accepted, and no event says so": {"I5: apr_a", func(h *history) { h.approvals[0].requirements, h.approvals[0].terms.AcceptedAs = nil, "confirmed" }},
 		"expired early":                  {"I6: apr_e", func(h *history) { h.approvals[3].ended = h.approvals[3].opened.Add(31*time.Second - time.Millisecond) }},
 		"expired though approved":        {"I2: apr_e", func(h *history) { f := h.facts[6]; f.seq, f.identity = 8, "ben"; h.facts = append(h.facts, f) }},
 		"deadline missed":                {"I6: apr_p", func(h *history) { h.now = h.approvals[4].expires.Add(time.Minute) }},

@@ -93,6 +93,10 @@ type Terms struct {
 	PauseFor engine.Duration `json:"pause_for,omitempty"`
 	// Extenders are the roles whose people may give it more time.
 	Extenders []string `json:"extenders,omitempty"`
+	// AcceptedAs is set for a call that was accepted when it was proposed and whose
+	// caller wanted a token: it asks for nobody, and it is approved at once. It is
+	// the authorization state that the caller may claim at most.
+	AcceptedAs string `json:"accepted_as,omitempty"`
 }
 
 // began is when the edition's first turn came.

@@ -111,8 +111,13 @@ func (r *Replay) Event(e engine.Event) error {
 	}
 	switch e.Type {
 	case engine.Decided:
-		if len(e.Requirements) == 0 {
+		if len(e.Requirements) > 0 {
+			return r.begins(e)
+		}
+		if p, err := told(e); err != nil || p.Asked == nil {
 			return nil // it names an approval and begins none
+		} else if p.Asked.Terms.AcceptedAs == "" || e.Outcome != engine.Allow {
+			return fmt.Errorf("approval %s asks for nobody, and its call was not accepted", e.ApprovalID)
 		}
 		return r.begins(e)
 	case engine.Settled:

@@ -38,6 +38,9 @@ type Config struct {
 	// Tickets looks tickets up; nil where no tracker is configured, and no ticket is
 	// taken.
 	Tickets Tracker
+	// Settler approves accepted calls whose callers want a token; nil where there
+	// are no such tokens.
+	Settler *Settler
 	// LongArguments is the size in bytes of canonical arguments from which on
 	// approving needs all of them to have been shown: 4,096.
 	LongArguments int

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -98,8 +99,9 @@ func newHouse(t testing.TB, r approval.Routing) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
+	h.settler = &gate.Settler{Store: s, Sealer: sealer, Validity: time.Hour, Logger: slog.New(slog.DiscardHandler)}
 	h.Gate, err = gate.New(gate.Config{
-		Store: s, Sealer: sealer, Judge: h.judge.Load, Refresh: func(context.Context) { h.judgeBy(h.rules) }, Ring: ring, Issuer: "urn:test", MaxPending: 5000,
+		Store: s, Sealer: sealer, Judge: h.judge.Load, Refresh: func(context.Context) { h.judgeBy(h.rules) }, Ring: ring, Issuer: "urn:test", MaxPending: 5000, Settler: h.settler,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +109,6 @@ func newHouse(t testing.TB, r approval.Routing) *house {
 	h.Admin = admin.New(admin.Config{Store: s, Refresh: func(context.Context) { h.judgeBy(h.rules) }})
 	h.Log = auditlog.New(auditlog.Config{Store: s})
 	h.Reports = report.Reports{Store: s, Judge: h.judge.Load}
-	h.settler = &gate.Settler{Store: s, Sealer: sealer, Validity: time.Hour, Logger: h.Logger}
 	h.populate()
 	h.judgeBy(gate.Rules{Environment: "test", Routing: r})
 	return h

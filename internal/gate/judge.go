@@ -389,6 +389,10 @@ func (j *Judge) Recheck(a approval.Approval, document []byte, now time.Time) (en
 		return engine.Decision{}, fmt.Errorf("read the sealed document of %s again: %w", a.ID, err)
 	}
 	p, err := propose(a.Call.Dialect, doc, a.Call.AgentID, now)
+	accepted := a.Plan.AcceptedAs != ""
+	if accepted {
+		p, err = proposeCapped(a.Call.Dialect, doc, a.Call.AgentID, a.Plan.AcceptedAs, now)
+	}
 	if err != nil {
 		return engine.Decision{}, fmt.Errorf("judge %s again: %w", a.ID, err)
 	}
@@ -399,6 +403,10 @@ func (j *Judge) Recheck(a approval.Approval, document []byte, now time.Time) (en
 		return engine.Decision{}, fmt.Errorf("judge again: the sealed document of %s is not the call that was approved", a.ID)
 	}
 	shared, _ := j.shared(p, now)
+	if accepted {
+		// Nobody has approved it: it has to be accepted as it stands, as it was.
+		return j.Judge(p, now).Decision, nil
+	}
 	d, rule := engine.Evaluate(a.Call, j.digest, slices.Concat(p.confirmed, j.checks(p, a.ID, now), shared)...), j.Routing.For(a.Call)
 	for i := range d.Requirements {
 		// What the policy leaves to the settings it does not ask to be stricter.

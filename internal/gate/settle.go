@@ -188,6 +188,9 @@ func (s *Settler) conclude(ctx context.Context, c *store.Change, end ending) (Se
 		e.Outcome = end.outcome
 	}
 	c.AddEvent(e)
+	if c.Approval.Plan.AcceptedAs != "" {
+		due = nil // its caller has the answer, and nobody else was asked
+	}
 	return Settlement{Over: true}, s.notify(ctx, c, due)
 }
 

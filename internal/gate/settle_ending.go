@@ -108,6 +108,12 @@ func unjudged(message string) ending {
 
 // why is the reason code that ends a wait (Agent-SPM), by what was waited for.
 func why(a approval.Approval) engine.Reason {
+	if len(a.Plan.Requirements) == 0 {
+		if a.State.Status == approval.Approved {
+			return engine.Reason{Code: "ACCEPTED", Message: "The call was accepted when it was proposed."}
+		}
+		return engine.Reason{Code: "nothing_asked", Message: "It asks for nobody, so that nobody can approve it."}
+	}
 	asked := cmp.Or(a.Decision.Outcome.Kind(), engine.Review)
 	switch a.State.Status {
 	case approval.Approved:

@@ -32,6 +32,8 @@ type Request struct {
 	ID string
 	// Circumstances name a session only where the document has no place for one.
 	approval.Circumstances
+	// WantToken asks for a token for a call that is accepted at once, too.
+	WantToken bool
 }
 
 // Bounds of preconditions.
@@ -121,12 +123,17 @@ func (g *Gate) submit(ctx context.Context, p access.Principal, proposal Proposal
 			}
 			return g.remember(ctx, p, proposal, j, before, once)
 		}
+	}
+	if token := r.WantToken && g.Settler != nil && j.Route == engine.Accept; token || j.Route.Waits() {
 		if j.ExpiresIn > 0 {
 			rule.ExpiresIn = j.ExpiresIn
 		}
 		opening, err := g.opening(ctx, p, proposal, judge, j.Decision, rule)
 		if err != nil {
 			return Outcome{}, err
+		}
+		if token {
+			opening.Terms.AcceptedAs, opening.Requirements = string(proposal.state), []engine.Requirement{}
 		}
 		opening.Circumstances = r.Circumstances
 		opening.Session = named
@@ -297,13 +304,13 @@ func withAsked(payload json.RawMessage, asked *approval.EditionPayload) (json.Ra
 	return encoded, nil
 }
 
-// opening prepares the approval of a waiting call.
+// opening prepares the approval of a call that waits, or wants a token.
 func (g *Gate) opening(ctx context.Context, p access.Principal, proposal Proposal, judge *Judge, d engine.Decision, rule approval.Rule) (*store.Opening, error) {
 	pending, err := g.Store.Approvals.PendingCount(ctx, p.AgentID)
 	if err != nil {
 		return nil, err
 	}
-	if pending >= g.MaxPending {
+	if d.Route.Waits() && pending >= g.MaxPending {
 		r := &access.Refusal{
 			Kind: access.RateLimited, Code: "too_many_pending", RetryAfter: 30 * time.Second,
 			Detail: fmt.Sprintf("%d calls of this agent are waiting for people already. Cancel some or wait.", pending),

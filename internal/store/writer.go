@@ -417,7 +417,9 @@ func queueOpening(rows *pgx.Batch, o *Opening, q *queued) {
 		{"max_state", &o.MaxState}, {"expires_in", &o.ExpiresIn}, {"sealed", &o.Sealed.Data}, {"sealed_key", &o.Sealed.Key}, {"sealed_size", &o.ArgumentsSize},
 	}...)
 	rows.Queue(row.insert("approvals")+` ON CONFLICT (id) DO NOTHING`, row.fields()...)
-	rows.Queue(`INSERT INTO outbox (approval_id) VALUES ($1)`, o.ID)
+	if o.Terms.AcceptedAs == "" { // what waits for nobody needs no workflow to watch it
+		rows.Queue(`INSERT INTO outbox (approval_id) VALUES ($1)`, o.ID)
+	}
 	rows.Queue(`SELECT opened_at, expires_at FROM approvals WHERE id = $1`, o.ID).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&q.got.OpenedAt, &q.got.ExpiresAt)
 	})
