@@ -215,7 +215,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 			return factors.Verify(ctx, p, identity.ForApproval, boundTo, identity.Proof{Code: code})
 		},
 		Limits: api.Limits{Calls: cfg.MaxCallsInFlight, Bytes: int64(cfg.MaxBytesInFlight), TotalBytes: int64(cfg.MaxBytesInFlightTotal)},
-		MCP: models, Metrics: metrics, LogKey: cfg.LogPublicKey, Stopping: stopping, Probes: []api.Probe{
+		MCP:    models, Metrics: metrics, LogKey: cfg.LogPublicKey, Stopping: stopping, Probes: []api.Probe{
 			{Name: "postgres", Required: true, Ask: s.Ping},
 			{Name: "policy", Ask: keeper.Usable},
 			{Name: "temporal", Ask: func(ctx context.Context) error {

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-
 	"holdpoint/engine"
 	"holdpoint/engine/registry"
 	"holdpoint/internal/access"

@@ -137,13 +137,14 @@ func (l *Log) tile(ctx context.Context, tree *audit.Tree, times *times, n int64,
 		if audit.LeafHash(data) != hashes[i] {
 			return bad(seq, "it is not the event that the log has in this place: it was changed or removed after it was logged")
 		}
-		if e, err := audit.ParseEntry(data); err != nil {
+		e, err := audit.ParseEntry(data)
+		if err != nil {
 			return bad(seq, "%v", err)
-		} else if e.Seq != seq {
-			return bad(seq, "the log has event %d in this place", e.Seq)
-		} else {
-			times.follow(e)
 		}
+		if e.Seq != seq {
+			return bad(seq, "the log has event %d in this place", e.Seq)
+		}
+		times.follow(e)
 		tree.Append(hashes[i], nil)
 		for _, former := range l.Former {
 			if former.Size == tree.Size() && former.Root != tree.Root() {
