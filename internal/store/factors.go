@@ -2,14 +2,17 @@ package store
 
 import (
 	"context"
+	"crypto/hmac"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"holdpoint/engine"
+	"holdpoint/engine/canon"
 	"holdpoint/internal/seal"
 )
 
@@ -226,7 +229,7 @@ func (s Factors) CreateChallenge(ctx context.Context, c Challenge, lasting time.
 			return translate(err)
 		}
 		_, err = tx.Exec(ctx, `INSERT INTO challenges (id_hash, person_id, purpose, bound_to, data, expires_at)
-			VALUES ($1, $2, $3, $4, $5, now() + make_interval(secs => $6))`, c.IDHash, c.PersonID, c.Purpose, c.BoundTo, c.Data, lasting.Seconds())
+			VALUES ($1, $2, $3, $4, $5, now() + make_interval(secs => $6))`, s.challengeKey(c), c.PersonID, c.Purpose, c.BoundTo, c.Data, lasting.Seconds())
 		return translate(err)
 	})
 }
@@ -236,11 +239,42 @@ func (s Factors) CreateChallenge(ctx context.Context, c Challenge, lasting time.
 func (s Factors) Challenge(ctx context.Context, idHash []byte, purpose string) (Challenge, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	c := Challenge{IDHash: idHash, Purpose: purpose}
-	err := s.pool.QueryRow(ctx, `SELECT c.person_id, c.bound_to, c.data FROM challenges c JOIN people p ON p.id = c.person_id
-		WHERE c.id_hash = $1 AND c.purpose = $2 AND c.expires_at > clock_timestamp() AND p.disabled_at IS NULL`, idHash, purpose).
-		Scan(&c.PersonID, &c.BoundTo, &c.Data)
-	return c, translate(err)
+	from, to := s.keyRange(challengeRow, idHash)
+	rows, err := s.pool.Query(ctx, `SELECT c.id_hash, c.person_id, c.purpose, c.bound_to, c.data, true FROM challenges c JOIN people p ON p.id = c.person_id
+		WHERE c.id_hash BETWEEN $1 AND $2 AND c.purpose = $3 AND c.expires_at > clock_timestamp() AND p.disabled_at IS NULL`, from, to, purpose)
+	if err != nil {
+		return Challenge{}, translate(err)
+	}
+	return s.genuine(rows, idHash)
+}
+
+// challengeKey is the key of a challenge's row, which binds all of it.
+func (s *db) challengeKey(c Challenge) []byte {
+	data := string(c.Data)
+	if v, err := canon.Parse(c.Data); err == nil {
+		data = string(v.Canonical()) // the database writes it in its own way
+	}
+	return s.rowKey(challengeRow, c.IDHash, c.PersonID, c.Purpose, c.BoundTo, data)
+}
+
+// genuine is the challenge of ours among those with one secret, of which whoever can
+// write rows may have written others. ErrNotFound: there is none, or it is over.
+func (s *db) genuine(rows pgx.Rows, idHash []byte) (Challenge, error) {
+	found := Challenge{}
+	var live, is bool
+	var key []byte
+	c := Challenge{IDHash: idHash}
+	_, err := pgx.ForEachRow(rows, []any{&key, &c.PersonID, &c.Purpose, &c.BoundTo, &c.Data, &live}, func() error {
+		if live && hmac.Equal(key, s.challengeKey(c)) {
+			found, is = c, true
+			found.Data = slices.Clone(c.Data)
+		}
+		return nil
+	})
+	if err == nil && !is {
+		return Challenge{}, ErrNotFound
+	}
+	return found, translate(err)
 }
 
 // TakeChallenge uses a person's challenge up, whatever its purpose. ErrNotFound:
@@ -248,14 +282,13 @@ func (s Factors) Challenge(ctx context.Context, idHash []byte, purpose string) (
 func (s Factors) TakeChallenge(ctx context.Context, idHash []byte, personID string) (Challenge, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	c := Challenge{IDHash: idHash, PersonID: personID}
-	var live bool
-	err := s.pool.QueryRow(ctx, `DELETE FROM challenges WHERE id_hash = $1 AND person_id = $2
-		RETURNING purpose, bound_to, data, expires_at > clock_timestamp()`, idHash, personID).Scan(&c.Purpose, &c.BoundTo, &c.Data, &live)
-	if err == nil && !live {
-		return Challenge{}, ErrNotFound
+	from, to := s.keyRange(challengeRow, idHash)
+	rows, err := s.pool.Query(ctx, `DELETE FROM challenges WHERE id_hash BETWEEN $1 AND $2 AND person_id = $3
+		RETURNING id_hash, person_id, purpose, bound_to, data, expires_at > clock_timestamp()`, from, to, personID)
+	if err != nil {
+		return Challenge{}, translate(err)
 	}
-	return c, translate(err)
+	return s.genuine(rows, idHash)
 }
 
 // ErrTooMany is what TakeAttempt answers when there have been too many.
