@@ -66,6 +66,9 @@ func ending(a approval.Approval, name func(string) string) string {
 		if a.State.Broken {
 			return "the glass was broken by " + list(saidYes(a, name, approval.BreakGlass))
 		}
+		if len(a.Plan.Requirements) == 0 {
+			return "accepted when it was proposed"
+		}
 		who := saidYes(a, name, approval.Vote)
 		if len(who) == 0 {
 			return "everything needed was there"
