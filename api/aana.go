@@ -26,6 +26,7 @@ type EventBody struct {
 	UserIntent           string          `json:"user_intent,omitempty"`
 	AuthorizationSubject any             `json:"authorization_subject,omitempty" doc:"{subject_type, subject_ref}."`
 	WantToken            bool            `json:"want_token,omitempty" doc:"Ask for a token for an accepted call, too. Holdpoint's own member, which the contract's reader does not see; Prefer: token says the same."`
+	Separate             bool            `json:"separate,omitempty" doc:"Ask for an approval of its own where the very call waits already. Holdpoint's own member, too; Prefer: separate says the same."`
 }
 
 // Checked is the answer to a proposed call.
@@ -33,6 +34,7 @@ type Checked struct {
 	aana.Envelope
 	Constraints json.RawMessage `json:"constraints,omitempty" doc:"What an accepted call has to keep to, by the policy."`
 	Approval    *Approval       `json:"approval,omitempty" doc:"Set when the call waits for people, and when an accepted call got a token."`
+	Joined      bool            `json:"joined,omitempty" doc:"True when the very call waited already: approval is that one, and nobody is asked again. separate asks for another."`
 }
 
 // aana is the door for the Agent Action Contract.
@@ -62,7 +64,7 @@ func (a dialectDoor) preToolCheck(c *call) error {
 		return err
 	}
 	render := func(checked gate.Checked) (access.Reply, error) {
-		answer := Checked{Envelope: checked.Envelope, Constraints: checked.Constraints, Approval: a.waiting(c, checked.Approval)}
+		answer := Checked{Envelope: checked.Envelope, Constraints: checked.Constraints, Approval: a.waiting(c, checked.Approval), Joined: checked.Joined}
 		return decidedReply(answer, answer.Approval)
 	}
 	return checked(a.API, c, body, request, func(once *access.Once[gate.Checked]) (gate.Checked, error) {

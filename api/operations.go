@@ -206,12 +206,15 @@ const sessionHeader = "Holdpoint-Session"
 // keyed is what a repetition of the request is compared by: its body, and what it
 // says beside it.
 func keyed(body canon.Value, r gate.Request) canon.Value {
-	if r.Session == "" && len(r.Preconditions) == 0 && !r.WantToken {
+	if r.Session == "" && len(r.Preconditions) == 0 && !r.WantToken && !r.Separate {
 		return body
 	}
 	members := []canon.Member{{Name: "body", Value: body}, {Name: "session", Value: canon.String(r.Session)}}
 	if r.WantToken {
 		members = append(members, canon.Member{Name: "token", Value: canon.Bool(true)})
+	}
+	if r.Separate {
+		members = append(members, canon.Member{Name: "separate", Value: canon.Bool(true)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Preconditions)) {
 		members = append(members, canon.Member{Name: "precondition " + name, Value: canon.String(r.Preconditions[name])})
@@ -222,7 +225,7 @@ func keyed(body canon.Value, r gate.Request) canon.Value {
 // asked is what a request says beside its body.
 func asked(c *call) (gate.Request, error) {
 	r := gate.Request{ID: RequestID(c.r.Context())}
-	r.WantToken = prefers(c.r, "token")
+	r.WantToken, r.Separate = prefers(c.r, "token"), prefers(c.r, "separate")
 	r.Session = c.r.Header.Get(sessionHeader)
 	if !utf8.ValidString(r.Session) {
 		return r, &failure{Status: http.StatusBadRequest, Code: "session", Detail: "The header " + sessionHeader + " is not UTF-8."}
@@ -262,7 +265,7 @@ func prefers(r *http.Request, name string) bool {
 // ownMembers takes Holdpoint's own members out of a proposal: no dialect's reader
 // sees them.
 func ownMembers(body canon.Value, r *gate.Request) (canon.Value, error) {
-	own := map[string]*bool{"want_token": &r.WantToken}
+	own := map[string]*bool{"want_token": &r.WantToken, "separate": &r.Separate}
 	var rest []canon.Member
 	for _, m := range body.Members() {
 		into, ours := own[m.Name]

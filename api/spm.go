@@ -36,6 +36,8 @@ type ParamsBody struct {
 	Attestation     any             `json:"attestation,omitempty" doc:"{issuer, issued_at, expires_at, signature}: Ed25519 over the RFC 8785 form of {agent_id, expires_at, issued_at, issuer}."`
 	ToolIdentity    any             `json:"toolIdentity,omitempty" doc:"{tool_name, version, provider, manifest_hash, …}"`
 	DelegationChain []string        `json:"delegationChain,omitempty" doc:"The agents that handed the task on; the caller is the last."`
+	WantToken       bool            `json:"want_token,omitempty" doc:"Ask for a token for an accepted call, too. Holdpoint's own member, which the dialect's reader does not see; Prefer: token says the same."`
+	Separate        bool            `json:"separate,omitempty" doc:"Ask for an approval of its own where the very call waits already. Holdpoint's own member, too; Prefer: separate says the same."`
 }
 
 // CheckedAction is Agent-SPM's SecurityCheckResult, and the approval.
@@ -44,6 +46,7 @@ type CheckedAction struct {
 	Decision policy.Decision `json:"decision"`
 	Event    engine.Event    `json:"event" doc:"The event that was appended to the audit log."`
 	Approval *Approval       `json:"approval,omitempty" doc:"Set when the call waits for people, and when an accepted call got a token."`
+	Joined   bool            `json:"joined,omitempty" doc:"True when the very call waited already: approval is that one, and nobody is asked again. separate asks for another."`
 }
 
 // dialectProblems are the codes of the problems of whatever proposes or judges a call.
@@ -75,7 +78,7 @@ func (a dialectDoor) checkToolCall(c *call) error {
 		return err
 	}
 	render := func(checked gate.CheckedAction) (access.Reply, error) {
-		answer := CheckedAction{Allowed: checked.Allowed, Decision: checked.Decision, Event: checked.Event, Approval: a.waiting(c, checked.Approval)}
+		answer := CheckedAction{Allowed: checked.Allowed, Decision: checked.Decision, Event: checked.Event, Approval: a.waiting(c, checked.Approval), Joined: checked.Joined}
 		return decidedReply(answer, answer.Approval)
 	}
 	return checked(a.API, c, body, request, func(once *access.Once[gate.CheckedAction]) (gate.CheckedAction, error) {

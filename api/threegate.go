@@ -23,6 +23,7 @@ type RequestedTool struct {
 	Outcome   engine.Outcome  `json:"outcome"`
 	Reasons   []engine.Reason `json:"reasons"`
 	Approval  *Approval       `json:"approval,omitempty"`
+	Joined    bool            `json:"joined,omitempty" doc:"True when the very call waited already: approval is that one, and nobody is asked again. separate asks for another."`
 }
 
 // threegate is the door for ThreeGate's tool execution requests.
@@ -59,7 +60,7 @@ func (a dialectDoor) requestTool(c *call) error {
 	render := func(checked gate.CheckedDocument) (access.Reply, error) {
 		answer := RequestedTool{
 			RequestID: checked.RequestID, Digest: checked.Digest, Outcome: checked.Decision.Outcome,
-			Reasons: engine.Reasons(checked.Decision.Findings), Approval: a.waiting(c, checked.Approval),
+			Reasons: engine.Reasons(checked.Decision.Findings), Approval: a.waiting(c, checked.Approval), Joined: checked.Joined,
 		}
 		if raw != "" {
 			return jsonReply(http.StatusOK, answer, nil)

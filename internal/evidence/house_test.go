@@ -129,7 +129,7 @@ func (h *house) open(tool, arguments string) approval.Approval {
 	doc, err := canon.Parse([]byte(`{"tool_name":` + string(name) + `,"tool_category":"write","authorization_state":"none","evidence_refs":["x:1"],"risk_domain":"finance",` +
 		`"proposed_arguments":` + arguments + `,"recommended_route":"accept"}`))
 	must(h.t, err)
-	checked, err := h.PreToolCheck(context.Background(), h.agent, doc, gate.Request{}, nil)
+	checked, err := h.PreToolCheck(context.Background(), h.agent, doc, gate.Request{Separate: true}, nil)
 	if err != nil || checked.Approval == nil {
 		h.t.Fatalf("open: %s %v, %v", checked.Route, checked.Envelope.Reasons, err)
 	}

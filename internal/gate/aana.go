@@ -23,6 +23,8 @@ type Checked struct {
 	Constraints json.RawMessage
 	// Approval is set when the call waits.
 	Approval *approval.Approval
+	// Joined says that it waited already when the call was proposed again.
+	Joined bool
 }
 
 // PreToolCheck judges an Agent Action Contract event and returns once the
@@ -32,7 +34,7 @@ type Checked struct {
 func (g *Gate) PreToolCheck(ctx context.Context, p access.Principal, doc canon.Value, r Request, once *access.Once[Checked]) (Checked, error) {
 	proposal, result := proposeEvent(p.AgentID, stateOf(p.MaxState), doc, time.Now())
 	finish := func(o Outcome) Checked {
-		return Checked{Route: o.Route, Envelope: result.Envelope(objections(o.Decision)), Constraints: o.Constraints, Approval: o.Approval}
+		return Checked{Route: o.Route, Envelope: result.Envelope(objections(o.Decision)), Constraints: o.Constraints, Approval: o.Approval, Joined: o.Joined}
 	}
 	o, err := g.submit(ctx, p, proposal, r, access.Adapt(once, finish))
 	if err != nil {

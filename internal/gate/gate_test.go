@@ -147,9 +147,10 @@ const (
 	refused  = `{"tool_name":"drop","tool_category":"unknown","authorization_state":"none","evidence_refs":[],"risk_domain":"unknown","proposed_arguments":{},"recommended_route":"refuse"}`
 )
 
+// open opens an approval of its own for the call, whatever waits already.
 func (h *house) open(doc string) approval.Approval {
 	h.t.Helper()
-	checked, err := h.PreToolCheck(context.Background(), h.agent, parse(h.t, doc), gate.Request{}, nil)
+	checked, err := h.PreToolCheck(context.Background(), h.agent, parse(h.t, doc), gate.Request{Separate: true}, nil)
 	if err != nil || checked.Approval == nil {
 		h.t.Fatalf("open: %+v, %v", checked, err)
 	}
@@ -456,7 +457,7 @@ func TestPendingIsBounded(t *testing.T) {
 	h.MaxPending = 2
 	h.open(deferred)
 	h.open(deferred)
-	_, err := h.PreToolCheck(context.Background(), h.agent, parse(t, deferred), gate.Request{}, nil)
+	_, err := h.PreToolCheck(context.Background(), h.agent, parse(t, another(deferred)), gate.Request{}, nil)
 	var r *access.Refusal
 	if !errors.As(err, &r) || r.Code != "too_many_pending" || r.RetryAfter == 0 {
 		t.Errorf("got %v", err)

@@ -99,7 +99,7 @@ func TestAForgottenKeyIsNew(t *testing.T) {
 	ids := map[string]bool{}
 	for range 2 {
 		once := answered[gate.Checked]("nightly", access.Reply{Status: 202})
-		checked, err := h.PreToolCheck(ctx, h.agent, parse(t, deferred), gate.Request{}, once)
+		checked, err := h.PreToolCheck(ctx, h.agent, parse(t, deferred), gate.Request{Separate: true}, once)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,6 +110,11 @@ func TestAForgottenKeyIsNew(t *testing.T) {
 	if err != nil || len(ids) != 2 || len(events) != 2 {
 		t.Errorf("%d approvals and %d events for two requests, %v", len(ids), len(events), err)
 	}
+}
+
+func isReplay(err error) bool {
+	var replay *access.Replay
+	return errors.As(err, &replay)
 }
 
 // answered keeps the same answer to every request of this key.

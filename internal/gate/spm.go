@@ -24,6 +24,8 @@ type CheckedAction struct {
 	Event engine.Event
 	// Approval is set when the call waits.
 	Approval *approval.Approval
+	// Joined says that it waited already when the call was proposed again.
+	Joined bool
 }
 
 // FieldError is one mistake in a request: its place, as a JSON Pointer, and
@@ -40,7 +42,7 @@ func (g *Gate) CheckToolCall(ctx context.Context, p access.Principal, doc canon.
 		return CheckedAction{}, wrong, nil
 	}
 	finish := func(o Outcome) CheckedAction {
-		return CheckedAction{Allowed: o.Route == engine.Accept, Decision: spm.Answer(o.Decision, o.Policy), Event: o.Event, Approval: o.Approval}
+		return CheckedAction{Allowed: o.Route == engine.Accept, Decision: spm.Answer(o.Decision, o.Policy), Event: o.Event, Approval: o.Approval, Joined: o.Joined}
 	}
 	o, err := g.submit(ctx, p, proposal, r, access.Adapt(once, finish))
 	if err != nil {

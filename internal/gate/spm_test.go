@@ -58,7 +58,7 @@ func newPolicyHouse(t testing.TB) *house {
 
 func (h *house) check(doc string) gate.CheckedAction {
 	h.t.Helper()
-	checked, wrong, err := h.CheckToolCall(context.Background(), h.agent, parse(h.t, doc), gate.Request{ID: "req"}, nil)
+	checked, wrong, err := h.CheckToolCall(context.Background(), h.agent, parse(h.t, doc), gate.Request{ID: "req", Separate: true}, nil)
 	if err != nil || len(wrong) > 0 {
 		h.t.Fatalf("%s: %v %v", doc, wrong, err)
 	}

@@ -34,6 +34,8 @@ type Request struct {
 	approval.Circumstances
 	// WantToken asks for a token for a call that is accepted at once, too.
 	WantToken bool
+	// Separate asks for an approval of its own where the same call waits already.
+	Separate bool
 }
 
 // Bounds of preconditions.
@@ -63,6 +65,8 @@ type Outcome struct {
 	// Approval is what it waits for, or that by which people denied this very call
 	// before.
 	Approval *approval.Approval
+	// Joined says that the approval waited already when the call was proposed again.
+	Joined bool
 }
 
 // submit takes a proposal through the pipeline and returns once the decision's
@@ -144,8 +148,9 @@ func (g *Gate) submit(ctx context.Context, p access.Principal, proposal Proposal
 			return Outcome{}, err
 		}
 		sub.Event.ApprovalID, sub.Event.Requirements = opening.ID, approval.PayloadRequirements(opening.Requirements)
+		opening.Joins = !token && !r.Separate
 	}
-	o, err := g.store(ctx, j, sub, once)
+	o, err := g.join(ctx, p, proposal, j, sub, once)
 	if isKilled(err) {
 		if g.Refresh != nil {
 			g.Refresh(ctx)
@@ -306,22 +311,6 @@ func withAsked(payload json.RawMessage, asked *approval.EditionPayload) (json.Ra
 
 // opening prepares the approval of a call that waits, or wants a token.
 func (g *Gate) opening(ctx context.Context, p access.Principal, proposal Proposal, judge *Judge, d engine.Decision, rule approval.Rule) (*store.Opening, error) {
-	pending, err := g.Store.Approvals.PendingCount(ctx, p.AgentID)
-	if err != nil {
-		return nil, err
-	}
-	if d.Route.Waits() && pending >= g.MaxPending {
-		r := &access.Refusal{
-			Kind: access.RateLimited, Code: "too_many_pending", RetryAfter: 30 * time.Second,
-			Detail: fmt.Sprintf("%d calls of this agent are waiting for people already. Cancel some or wait.", pending),
-		}
-		e := g.decided(p, proposal, d)
-		e.Outcome, e.Reasons = engine.RateLimited, []engine.Reason{{Code: r.Code, Message: r.Detail}}
-		if _, err := g.Store.Submit(ctx, store.Submission{Event: e}); err != nil {
-			return nil, err
-		}
-		return nil, r
-	}
 	side, owner, err := g.requestingSide(ctx, p, proposal)
 	if err != nil {
 		return nil, err

@@ -24,6 +24,8 @@ type CheckedDocument struct {
 	Decision engine.Decision
 	// Approval is set when the draft waits, as it does unless it is refused.
 	Approval *approval.Approval
+	// Joined says that it waited already when the draft was sent again.
+	Joined bool
 }
 
 // Violation is one way in which a document breaks the rules.
@@ -62,7 +64,7 @@ func (g *Gate) RequestTool(ctx context.Context, p access.Principal, document []b
 	}
 	proposal.asked = true
 	finish := func(o Outcome) CheckedDocument {
-		return CheckedDocument{RequestID: report.Request.RequestID, Digest: threegate.Digest(document), Decision: o.Decision, Approval: o.Approval}
+		return CheckedDocument{RequestID: report.Request.RequestID, Digest: threegate.Digest(document), Decision: o.Decision, Approval: o.Approval, Joined: o.Joined}
 	}
 	o, err := g.submit(ctx, p, proposal, r, access.Adapt(once, finish))
 	if err != nil {

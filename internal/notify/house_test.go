@@ -126,7 +126,7 @@ func (h *house) open() approval.Approval {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	checked, err := h.PreToolCheck(context.Background(), access.Principal{KeyID: "key", AgentID: "bot", Kind: access.AgentKey, MaxState: "authenticated"}, v, gate.Request{}, nil)
+	checked, err := h.PreToolCheck(context.Background(), access.Principal{KeyID: "key", AgentID: "bot", Kind: access.AgentKey, MaxState: "authenticated"}, v, gate.Request{Separate: true}, nil)
 	if err != nil || checked.Approval == nil {
 		h.t.Fatalf("open: %+v, %v", checked, err)
 	}

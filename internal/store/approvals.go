@@ -107,6 +107,16 @@ func (s Approvals) LastDenied(ctx context.Context, agentID, digest string, withi
 	return s.Get(ctx, ids[0])
 }
 
+// Waiting is the id of the approval that waits for the same as o would; "" for none.
+func (s Approvals) Waiting(ctx context.Context, o *Opening) (string, error) {
+	sql, args := o.waiting()
+	ids, err := s.ids(ctx, sql, args...)
+	if err != nil || len(ids) == 0 {
+		return "", err
+	}
+	return ids[0], nil
+}
+
 // PendingCount is how many approvals of the agent are pending.
 func (s Approvals) PendingCount(ctx context.Context, agentID string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)

@@ -410,6 +410,15 @@ func (c *Change) Events(more ...engine.Event) ([]engine.Event, error) {
 // AddEvent appends an event when the change commits.
 func (c *Change) AddEvent(e engine.Event) { c.events = append(c.events, e) }
 
+// AppendEvent appends an event at once, and returns when that was.
+func (c *Change) AppendEvent(e engine.Event) (at time.Time, err error) {
+	rows := &pgx.Batch{}
+	if err := queueEvents(rows, []engine.Event{e}, false, func(written time.Time) { at = written }); err != nil {
+		return at, err
+	}
+	return at, translate(c.tx.SendBatch(c.ctx, rows).Close())
+}
+
 // Wake records the next deadline that the workflow will wake for.
 func (c *Change) Wake(at time.Time) error {
 	_, err := c.tx.Exec(c.ctx, `UPDATE approvals SET wake_at = $2 WHERE id = $1 AND wake_at <> $2`, c.Approval.ID, at)

@@ -2,11 +2,15 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -42,7 +46,17 @@ type Opening struct {
 	Sealed    seal.Box
 	// ArgumentsSize is the size of the canonical arguments, in bytes.
 	ArgumentsSize int
+	// Joins says that nothing is opened while an approval waits for the same:
+	// submitting it fails with *Waiting then.
+	Joins bool
 }
+
+// Waiting is the error that stands for "this very call waits already": nothing was
+// written.
+type Waiting struct{ ApprovalID string }
+
+// Error says that the call waits.
+func (w *Waiting) Error() string { return "the call waits as " + w.ApprovalID }
 
 // Stored is what the database made of a Submission.
 type Stored struct {
@@ -260,14 +274,17 @@ func (s *db) flush(ctx context.Context, batch []*queued) {
 func (s *db) commit(ctx context.Context, batch []*queued, again bool) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	var repeatable []*queued
+	var repeatable, joining []*queued
 	for _, q := range batch {
 		q.got, q.err = Stored{}, nil
 		if q.sub.Once != nil {
 			repeatable = append(repeatable, q)
 		}
+		if q.sub.Opening != nil && q.sub.Opening.Joins {
+			joining = append(joining, q)
+		}
 	}
-	if len(repeatable) == 0 {
+	if len(repeatable)+len(joining) == 0 {
 		rows, err := queueAll(batch, again)
 		if err != nil {
 			return err
@@ -276,8 +293,15 @@ func (s *db) commit(ctx context.Context, batch []*queued, again bool) error {
 		return translate(s.pool.SendBatch(ctx, rows).Close())
 	}
 	return s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if err := s.claimKeys(ctx, tx, repeatable); err != nil {
-			return err
+		if len(repeatable) > 0 {
+			if err := s.claimKeys(ctx, tx, repeatable); err != nil {
+				return err
+			}
+		}
+		if len(joining) > 0 {
+			if err := findWaiting(ctx, tx, joining); err != nil {
+				return err
+			}
 		}
 		fresh := slices.DeleteFunc(slices.Clone(batch), func(q *queued) bool { return q.err != nil })
 		rows, err := queueAll(fresh, again)
@@ -300,8 +324,114 @@ func (s *db) commit(ctx context.Context, batch []*queued, again bool) error {
 				return err
 			}
 		}
+		if keep.Len() == 0 {
+			return nil
+		}
 		return translate(tx.SendBatch(ctx, keep).Close())
 	})
+}
+
+// findWaiting takes the locks of the submissions' calls and marks with *Waiting those
+// that wait already, or will once this batch is written: of two at once, in whichever
+// process, one opens the approval and the other finds it.
+func findWaiting(ctx context.Context, tx pgx.Tx, joining []*queued) error {
+	// Everybody takes the locks in the same order, after those of the keys.
+	joining = slices.SortedStableFunc(slices.Values(joining), func(a, b *queued) int { return cmp.Compare(a.sub.Opening.lock(), b.sub.Opening.lock()) })
+	rows, found := &pgx.Batch{}, make([]string, len(joining))
+	for _, q := range joining {
+		rows.Queue(`SELECT pg_advisory_xact_lock($1)`, q.sub.Opening.lock())
+	}
+	for i, q := range joining {
+		sql, args := q.sub.Opening.waiting()
+		rows.Queue(sql, args...).Query(func(r pgx.Rows) error {
+			ids, err := pgx.CollectRows(r, pgx.RowTo[string])
+			if err == nil && len(ids) > 0 {
+				found[i] = ids[0]
+			}
+			return err
+		})
+	}
+	if err := tx.SendBatch(ctx, rows).Close(); err != nil {
+		return translate(err)
+	}
+	opening, first := map[string]string{}, map[[2]string]*queued{}
+	for i, q := range joining {
+		o, same := q.sub.Opening, q.sub.Opening.sameness()
+		var key [2]string
+		if q.sub.Once != nil {
+			key = [2]string{q.sub.Once.Credential, q.sub.Once.Key}
+		}
+		var waits *Waiting
+		switch {
+		case errors.Is(q.err, errTwin):
+			// What stands for the request that it repeats stands for it.
+			if f := first[key]; f != nil && errors.As(f.err, &waits) {
+				q.err = waits
+			}
+			continue
+		case q.err != nil:
+			continue
+		case found[i] != "" && found[i] != o.ID: // its own is there when it is written again
+			q.err = &Waiting{found[i]}
+		case found[i] == "" && opening[same] != "":
+			q.err = &Waiting{opening[same]}
+		case opening[same] == "":
+			opening[same] = o.ID
+		}
+		if q.sub.Once != nil {
+			first[key] = q
+		}
+	}
+	return nil
+}
+
+// approval is the approval that o opens.
+func (o *Opening) approval() *approval.Approval {
+	a := &approval.Approval{
+		ID: o.ID, Call: o.Call, RequestedBy: o.RequestedBy, Circumstances: o.Circumstances, Decision: o.Decision,
+		Plan: approval.Plan{Requirements: o.Requirements, Excluded: o.Excluded, Terms: o.Terms},
+	}
+	if a.Preconditions == nil {
+		a.Preconditions = map[string]string{}
+	}
+	if a.Plan.Excluded == nil {
+		a.Plan.Excluded = []string{}
+	}
+	return a
+}
+
+// asked are the columns in which an approval that waits for the same is the same as
+// o's: all that an opening writes of what is asked, of whom and by whom.
+func (o *Opening) asked() columns {
+	all := append(openingColumns(o.approval()), column{"max_state", &o.MaxState})
+	return slices.DeleteFunc(all, func(c column) bool { return c.name == "id" || c.name == "request_id" })
+}
+
+// waiting is the query for the approval that waits for the same, the oldest of several.
+func (o *Opening) waiting() (sql string, args []any) {
+	sql = `SELECT id FROM approvals WHERE status = 'pending' AND expires_at > clock_timestamp()`
+	for i, c := range o.asked() {
+		sql += fmt.Sprintf(" AND %s = $%d", c.name, i+1)
+		args = append(args, c.field)
+	}
+	return sql + ` ORDER BY opened_at, id LIMIT 1`, args
+}
+
+// sameness is the same text for openings of which one would find the other waiting.
+func (o *Opening) sameness() string {
+	fields := o.asked().fields()
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return o.ID // it is like no other, and writing it will say what is wrong
+	}
+	return string(text)
+}
+
+// lock is the number of the advisory lock that everybody holds who opens an approval
+// of the call, or looks whether it waits.
+func (o *Opening) lock() int64 {
+	sum := sha256.Sum256([]byte("waiting " + strconv.Itoa(len(o.Call.AgentID)) + ":" + o.Call.AgentID + o.Call.Digest))
+	return int64(binary.BigEndian.Uint64(sum[:])) // #nosec G115 -- any number will do
 }
 
 // claimKeys takes the locks of the submissions' idempotency keys and marks
@@ -403,17 +533,7 @@ func queueEvents(rows *pgx.Batch, events []engine.Event, again bool, then func(a
 // queueOpening adds an approval and its outbox row to a batch. On a second try
 // the approval may already be there; its times are read back either way.
 func queueOpening(rows *pgx.Batch, o *Opening, q *queued) {
-	a := approval.Approval{
-		ID: o.ID, Call: o.Call, RequestedBy: o.RequestedBy, Circumstances: o.Circumstances, Decision: o.Decision,
-		Plan: approval.Plan{Requirements: o.Requirements, Excluded: o.Excluded, Terms: o.Terms},
-	}
-	if a.Preconditions == nil {
-		a.Preconditions = map[string]string{}
-	}
-	if a.Plan.Excluded == nil {
-		a.Plan.Excluded = []string{}
-	}
-	row := append(openingColumns(&a), columns{
+	row := append(openingColumns(o.approval()), columns{
 		{"max_state", &o.MaxState}, {"expires_in", &o.ExpiresIn}, {"sealed", &o.Sealed.Data}, {"sealed_key", &o.Sealed.Key}, {"sealed_size", &o.ArgumentsSize},
 	}...)
 	rows.Queue(row.insert("approvals")+` ON CONFLICT (id) DO NOTHING`, row.fields()...)
