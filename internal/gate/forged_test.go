@@ -221,3 +221,22 @@ func TestWeakenedApproval(t *testing.T) {
 		t.Error("there is a token")
 	}
 }
+
+// Who writes the end of an approval and its token past settlement gets no permission.
+func TestForgedToken(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	i, forged, approved := h.intruder(), h.open(deferred), h.open(another(deferred))
+	if err := h.vote("ada", approved, true); err != nil {
+		t.Fatal(err)
+	}
+	h.settle(approved.ID)
+	if h.get(approved.ID).Token == "" {
+		t.Fatal("an approved call has no token")
+	}
+	i.writes(forged, h.yes("ada"))
+	i.exec(`UPDATE approvals SET status = 'approved', reasons = '[]', final = (SELECT final FROM approvals WHERE id = $2) WHERE id = $1`, forged.ID, approved.ID)
+	i.exec(`INSERT INTO tokens (jti, approval_id, valid_until) SELECT 'tok_x' || substr(jti, 6), $1, now() + interval '1 h' FROM tokens WHERE approval_id = $2`, forged.ID, approved.ID)
+	if got := h.get(forged.ID); got.Approval.Status != approval.Approved || got.Token != "" {
+		t.Errorf("it is %s, with the token %q", got.Approval.Status, got.Token)
+	}
+}

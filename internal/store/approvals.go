@@ -83,7 +83,7 @@ func (s Approvals) Get(ctx context.Context, id string) (Record, error) {
 		}
 		rows := &pgx.Batch{}
 		queueFacts(rows, s.sealer, &r.Approval)
-		queueToken(rows, id, &r.Token)
+		queueToken(rows, s.sealer, id, &r.Token)
 		return tx.SendBatch(ctx, rows).Close()
 	})
 	if err != nil {

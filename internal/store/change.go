@@ -121,7 +121,7 @@ func (c *Change) load(id string) error {
 	}
 	rows := &pgx.Batch{}
 	queueFacts(rows, c.sealer, &c.Approval)
-	queueToken(rows, id, &c.Token)
+	queueToken(rows, c.sealer, id, &c.Token)
 	rows.Queue(`SELECT coalesce(array_agg(kid), '{}') FROM revoked_signing_keys`).QueryRow(func(row pgx.Row) error { return row.Scan(&c.Revoked) })
 	rows.Queue(`SELECT `+killRows.names+` FROM kill_switches WHERE agent_id IN ('', $1) ORDER BY agent_id LIMIT 1`,
 		c.Approval.Call.AgentID).QueryRow(func(row pgx.Row) error {
@@ -245,10 +245,28 @@ var tokenRows = newRows(func(t *TokenRow) columns {
 	}
 })
 
-func queueToken(rows *pgx.Batch, id string, into **TokenRow) {
-	rows.Queue(`SELECT `+tokenRows.names+` FROM tokens WHERE approval_id = $1`, id).QueryRow(func(row pgx.Row) error {
-		t, err := tokenRows.one(row)
-		if errors.Is(err, ErrNotFound) {
+// tokenID is a token's id with a keyed hash behind it, by which one that Settle has not
+// made for this approval is known.
+func tokenID(sealer *seal.Sealer, approvalID, id string) string {
+	return id + hex.EncodeToString(sealer.Row("token", approvalID, id)[:tokenHash])
+}
+
+const tokenHash = 16 // bytes
+
+func authenticToken(sealer *seal.Sealer, approvalID, id string) bool {
+	bare := len(id) - hex.EncodedLen(tokenHash)
+	return bare > 0 && hmac.Equal([]byte(id), []byte(tokenID(sealer, approvalID, id[:bare])))
+}
+
+// queueToken reads an approval's token. One that the programs have not made is none;
+// approvals that began before facts had keyed hashes have tokens without.
+func queueToken(rows *pgx.Batch, sealer *seal.Sealer, id string, into **TokenRow) {
+	rows.Queue(`SELECT `+tokenRows.names+`, EXISTS (SELECT FROM events e WHERE e.approval_id = t.approval_id AND e.type = 'decision'
+			AND position('"keyed_facts":true'::bytea IN e.body) > 0)
+		FROM tokens t WHERE t.approval_id = $1`, id).QueryRow(func(row pgx.Row) error {
+		var keyed bool
+		t, err := tokenRows.one(row, &keyed)
+		if errors.Is(err, ErrNotFound) || err == nil && keyed && sealer != nil && !authenticToken(sealer, id, t.JTI) {
 			return nil
 		}
 		*into = &t
@@ -439,6 +457,9 @@ func (c *Change) Settle(status approval.Status, reasons []engine.Reason, jti str
 	c.Approval.Status, c.Approval.Reasons, c.Approval.Final = status, reasons, &final
 	if jti == "" {
 		return nil
+	}
+	if c.sealer != nil {
+		jti = tokenID(c.sealer, c.Approval.ID, jti)
 	}
 	t := TokenRow{JTI: jti, Constraints: constraints}
 	err = c.tx.QueryRow(c.ctx, `INSERT INTO tokens (jti, approval_id, valid_until, constraints) VALUES ($1, $2, clock_timestamp() + make_interval(secs => $3), $4)
