@@ -33,7 +33,7 @@ type EventBody struct {
 type Checked struct {
 	aana.Envelope
 	Constraints json.RawMessage `json:"constraints,omitempty" doc:"What an accepted call has to keep to, by the policy."`
-	Approval    *Approval       `json:"approval,omitempty" doc:"Set when the call waits for people, and when an accepted call got a token."`
+	Approval    *Approval       `json:"approval,omitempty" doc:"The approval that the call waits for; of an accepted call that wants a token, the one that has it. In a refusal with the reason DENIED_BEFORE: the former approval by which people denied this very call. It has ended, its denial says how, and nobody is asked again."`
 	Joined      bool            `json:"joined,omitempty" doc:"True when the very call waited already: approval is that one, and nobody is asked again. separate asks for another."`
 }
 

@@ -70,6 +70,31 @@ func TestOpenAPIDocument(t *testing.T) {
 	}
 }
 
+// What an answer's approval means is said where a program reads it: it is not always
+// one that waits.
+func TestTheApprovalOfAnAnswerIsDescribed(t *testing.T) {
+	data, err := openAPI((&API{}).table(), "https://holdpoint.example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type field struct{ Description string }
+	var doc struct {
+		Components struct {
+			Schemas map[string]struct{ Properties map[string]field }
+		}
+	}
+	if err := json.Unmarshal(data, &doc); err != nil {
+		t.Fatal(err)
+	}
+	for schema, words := range map[string][]string{"Checked": {"waits", "wants a token", "DENIED_BEFORE"}, "CheckedAction": {"waits", "wants a token", "DENIED_BEFORE"}, "RequestedTool": {"waits"}} {
+		for _, word := range words {
+			if got := doc.Components.Schemas[schema].Properties["approval"].Description; !strings.Contains(got, word) {
+				t.Errorf("%s does not say %q: %q", schema, word, got)
+			}
+		}
+	}
+}
+
 func TestWaitOf(t *testing.T) {
 	for _, tc := range []struct {
 		query, prefer string

@@ -45,7 +45,7 @@ type CheckedAction struct {
 	Allowed  bool            `json:"allowed" doc:"Run the call only when this is true."`
 	Decision policy.Decision `json:"decision"`
 	Event    engine.Event    `json:"event" doc:"The event that was appended to the audit log."`
-	Approval *Approval       `json:"approval,omitempty" doc:"Set when the call waits for people, and when an accepted call got a token."`
+	Approval *Approval       `json:"approval,omitempty" doc:"The approval that the call waits for; of an accepted call that wants a token, the one that has it. In a refusal with the reason DENIED_BEFORE: the former approval by which people denied this very call. It has ended, its denial says how, and nobody is asked again."`
 	Joined   bool            `json:"joined,omitempty" doc:"True when the very call waited already: approval is that one, and nobody is asked again. separate asks for another."`
 }
 

@@ -22,7 +22,7 @@ type RequestedTool struct {
 	Digest    string          `json:"digest" doc:"SHA-256 of the document's bytes."`
 	Outcome   engine.Outcome  `json:"outcome"`
 	Reasons   []engine.Reason `json:"reasons"`
-	Approval  *Approval       `json:"approval,omitempty"`
+	Approval  *Approval       `json:"approval,omitempty" doc:"The approval that the draft waits for."`
 	Joined    bool            `json:"joined,omitempty" doc:"True when the very call waited already: approval is that one, and nobody is asked again. separate asks for another."`
 }
 
