@@ -3,7 +3,6 @@ package safeai
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	"holdpoint/engine/canon"
 	"holdpoint/engine/redact"
@@ -21,7 +20,7 @@ type Filtered struct {
 }
 
 // InterceptResponse keeps the top-level fields of a response that the tool's
-// contract lists; of a tool without a contract it keeps nothing. What is kept
+// contract lists, by exactly that name; of a tool without a contract it keeps nothing. What is kept
 // stays as it is, unless the contract has mask_response: then everything found
 // in it that the contract's request tags do not cover is masked, and every
 // secret. A response that is not an object has no fields, and nothing of it is kept.
@@ -30,7 +29,7 @@ func (s *Set) InterceptResponse(tool string, response canon.Value, d *redact.Det
 	out := Filtered{SafeResponse: canon.Object()}
 	var kept []canon.Member
 	for name, v := range response.All() {
-		if c == nil || !slices.Contains(c.fields, strings.TrimSpace(name)) {
+		if c == nil || !slices.Contains(c.fields, name) {
 			out.StrippedFields = append(out.StrippedFields, name)
 			continue
 		}
