@@ -6,6 +6,7 @@ package admin
 
 import (
 	"context"
+	"net/netip"
 
 	"holdpoint/internal/store"
 )
@@ -16,6 +17,8 @@ type Config struct {
 	// Refresh, when set, is called after every change: this process looks at once;
 	// the database tells the others.
 	Refresh func(context.Context)
+	// AllowPrivate are networks that are not public and may be asked all the same.
+	AllowPrivate []netip.Prefix
 	// Owner says that the store is open as the role that owns the database. Only
 	// that role adds agents and says who answers for them.
 	Owner bool

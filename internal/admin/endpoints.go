@@ -12,6 +12,7 @@ import (
 	"holdpoint/internal/access"
 	"holdpoint/internal/notify"
 	"holdpoint/internal/notify/channel"
+	"holdpoint/internal/outbound"
 	"holdpoint/internal/store"
 )
 
@@ -77,6 +78,12 @@ func (r Endpoints) Add(ctx context.Context, by access.By, e NewEndpoint) (id, sh
 	}
 	if err := target.Check(e.Kind); err != nil {
 		errs = append(errs, err)
+	} else if target.URL != "" && !r.Owner {
+		// The worker would refuse it each time; Check has judged the scheme. Operators may know of another
+		// machine's settings; people in the console know of this one's.
+		if _, err := (outbound.Config{AllowPrivate: r.AllowPrivate, AllowHTTP: true}).CheckURL(target.URL); err != nil {
+			errs = append(errs, fmt.Errorf("url: %w", err))
+		}
 	}
 	if err := unfitting(errs); err != nil {
 		return "", "", err

@@ -90,11 +90,11 @@ func newHouse(t *testing.T, rule approval.Rule) *house {
 	if h.Gate, err = gate.New(gate.Config{Store: s, Sealer: sealer, Judge: keeper.Judge, Ring: ring, Issuer: "urn:test"}); err != nil {
 		t.Fatal(err)
 	}
-	h.Admin = admin.New(admin.Config{Store: s})
+	here := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	h.Admin = admin.New(admin.Config{Store: s, AllowPrivate: here})
 	log := slog.New(slog.DiscardHandler)
 	notifier := &notify.Notifier{PublicURL: "https://console.example.com/", Logger: log}
 	h.settler = &gate.Settler{Store: s, Sealer: sealer, Rules: keeper, Notifier: notifier, Validity: time.Hour, Logger: log}
-	here := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	over := channel.HTTPConfig{Client: &http.Client{Transport: guarded{outbound.New(outbound.Config{AllowPrivate: here, AllowHTTP: true})}}}
 	deliverer := &notify.Deliverer{Store: s, PublicURL: notifier.PublicURL, Logger: log}
 	h.deliverer = activities.Deliver{Deliverer: deliverer}

@@ -448,6 +448,8 @@ func TestRotationOverlaps(t *testing.T) {
 
 func TestPrivateAddressesAreNotAsked(t *testing.T) {
 	h := newHouse(t, hour)
+	// By command, which does not know what the worker may ask.
+	h.Endpoints.Owner = true
 	for i, url := range []string{"http://169.254.169.254/latest/meta-data", "https://10.0.0.1/x", "http://[::1]:9/x"} {
 		h.add(admin.NewEndpoint{Kind: notify.Webhook, Name: fmt.Sprint("inside ", i), URL: url, Plain: true})
 	}
@@ -523,6 +525,12 @@ func TestMistakesInEndpointsAreNamed(t *testing.T) {
 		"no mail":      {admin.NewEndpoint{Kind: notify.Email, Name: "x", Settings: notify.Settings{To: []string{"Ada <ada@example.com>"}}}, "to:"},
 		"nobody":       {admin.NewEndpoint{Kind: notify.Email, Name: "x"}, "to:"},
 		"plain":        {admin.NewEndpoint{Kind: notify.Webhook, Name: "x", URL: "http://a.example/secret-path"}, "url:"},
+		"private":      {admin.NewEndpoint{Kind: notify.Webhook, Name: "x", URL: "https://10.0.0.7/secret-path"}, "url:"},
+		"link-local":   {admin.NewEndpoint{Kind: notify.Webhook, Name: "x", URL: "https://169.254.169.254/secret-path"}, "url:"},
+		"private v6":   {admin.NewEndpoint{Kind: notify.Webhook, Name: "x", URL: "https://[fd00::1]/secret-path"}, "url:"},
+		"v4 in v6":     {admin.NewEndpoint{Kind: notify.Webhook, Name: "x", URL: "https://[::ffff:10.0.0.7]/secret-path"}, "url:"},
+		"a number":     {admin.NewEndpoint{Kind: notify.Webhook, Name: "x", URL: "https://2852039166/secret-path"}, "url:"},
+		"plain abroad": {admin.NewEndpoint{Kind: notify.Webhook, Name: "x", URL: "http://192.0.2.1/secret-path", Plain: true}, "url:"},
 		"tell":         {admin.NewEndpoint{Kind: notify.Webhook, Name: "x", URL: "https://a.example/", Settings: notify.Settings{Kinds: []engine.NotificationKind{"all"}}}, "tells:"},
 		"to of a hook": {admin.NewEndpoint{Kind: notify.Webhook, Name: "x", URL: "https://a.example/", Settings: notify.Settings{To: []string{"a@example.com"}}}, "to:"},
 	} {
