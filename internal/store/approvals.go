@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -78,13 +79,20 @@ func (s Approvals) Get(ctx context.Context, id string) (Record, error) {
 	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		var err error
 		row := tx.QueryRow(ctx, `SELECT `+approvalRows.names+`, sealed, sealed_key, answers, answers_key, sealed_size, clock_timestamp() FROM approvals WHERE id = $1`, id)
-		if r.Approval, err = approvalRows.one(row, &r.Sealed.Data, &r.Sealed.Key, &r.Answers.Data, &r.Answers.Key, &r.Size, &r.Now); err != nil {
+		if r.Approval, err = approvalRows.one(row, &r.Sealed.Data, &r.Sealed.Key, &r.Answers.Data, &r.Answers.Key, &r.Size, &r.Now); err != nil && !errors.Is(err, ErrNotFound) {
 			return err
 		}
+		missing := err
+		r.Approval.ID = id
+		// The same for one that is not there: how long the answer takes is not to tell
+		// whether somebody else has it.
 		rows := &pgx.Batch{}
 		queueFacts(rows, s.sealer, &r.Approval)
 		queueToken(rows, s.sealer, id, &r.Token)
-		return tx.SendBatch(ctx, rows).Close()
+		if err := tx.SendBatch(ctx, rows).Close(); err != nil {
+			return err
+		}
+		return missing
 	})
 	if err != nil {
 		return r, translate(err)

@@ -116,9 +116,12 @@ func (s Approvals) Change(ctx context.Context, id string, once *Request, fn func
 func (c *Change) load(id string) error {
 	var err error
 	row := c.tx.QueryRow(c.ctx, `SELECT `+approvalRows.names+`, max_state, sealed, sealed_key, sealed_size, answers, answers_key FROM approvals WHERE id = $1 FOR UPDATE`, id)
-	if c.Approval, err = approvalRows.one(row, &c.MaxState, &c.Sealed.Data, &c.Sealed.Key, &c.Size, &c.Answers.Data, &c.Answers.Key); err != nil {
+	if c.Approval, err = approvalRows.one(row, &c.MaxState, &c.Sealed.Data, &c.Sealed.Key, &c.Size, &c.Answers.Data, &c.Answers.Key); err != nil && !errors.Is(err, ErrNotFound) {
 		return err
 	}
+	missing := err
+	c.Approval.ID = id
+	// The same for one that is not there, as in Get.
 	rows := &pgx.Batch{}
 	queueFacts(rows, c.sealer, &c.Approval)
 	queueToken(rows, c.sealer, id, &c.Token)
@@ -137,6 +140,9 @@ func (c *Change) load(id string) error {
 	rows.Queue(`SELECT clock_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&c.Now) })
 	if err := c.tx.SendBatch(c.ctx, rows).Close(); err != nil {
 		return translate(err)
+	}
+	if missing != nil {
+		return missing
 	}
 	c.Approval.ComputeState(c.Now)
 	return nil
@@ -208,13 +214,15 @@ func queueFacts(rows *pgx.Batch, sealer *seal.Sealer, a *approval.Approval) {
 		}
 		return err
 	})
-	if a.Status.Terminal() {
-		return
-	}
+	// Asked for every approval, and read for the pending: the statements are not to
+	// tell one from another.
+	pending := a.Status == approval.Pending
 	rows.Queue(`SELECT -1::bigint, `+recordColumns+` FROM events e WHERE e.approval_id = $1 AND e.type = ANY ($2) AND e.outcome <> 'DENY'
-		AND EXISTS (SELECT FROM facts WHERE approval_id = $1)`, a.ID, factEvents).Query(func(r pgx.Rows) error {
+		AND $3 AND EXISTS (SELECT FROM facts WHERE approval_id = $1)`, a.ID, factEvents, pending).Query(func(r pgx.Rows) error {
 		events, err := pgx.CollectRows(r, scanLogged)
-		a.HoldAgainst(events, authentic(sealer, a.ID))
+		if pending {
+			a.HoldAgainst(events, authentic(sealer, a.ID))
+		}
 		return err
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -162,11 +163,12 @@ type db struct {
 	sealer  *seal.Sealer
 	log     *slog.Logger
 	timeout time.Duration
-	queue   *pending
-	changes *hub
-	observe func(int, time.Duration)
-	stop    context.CancelFunc
-	stopped chan struct{}
+	// short and long are what waits for the two writers.
+	short, long *pending
+	changes     *hub
+	observe     func(int, time.Duration)
+	stop        context.CancelFunc
+	stopped     chan struct{}
 }
 
 // Open connects, checks that the schema is there and that the data key is the
@@ -182,7 +184,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s := &db{
 		sealer: cfg.Sealer, log: cfg.Logger, timeout: cfg.Timeout, observe: cfg.Observe,
-		queue: newPending(), stopped: make(chan struct{}),
+		short: newPending(), long: newPending(), stopped: make(chan struct{}),
 	}
 	if s.timeout == 0 {
 		s.timeout = 5 * time.Second
@@ -222,7 +224,14 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s.stop = cancel
 	s.changes = newHub(s.pool, s.log)
 	go s.changes.run(run)
-	go s.write(run)
+	var writers sync.WaitGroup
+	for _, p := range []*pending{s.short, s.long} {
+		writers.Go(func() { s.write(run, p) })
+	}
+	go func() {
+		writers.Wait()
+		close(s.stopped)
+	}()
 	return newStore(s), nil
 }
 

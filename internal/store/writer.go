@@ -120,6 +120,9 @@ type queued struct {
 const (
 	maxBatch      = 512
 	maxBatchBytes = 1 << 20
+	// longSubmission is from where on a submission goes to a writer of its own: a
+	// mebibyte takes a database as long as hundreds of short ones.
+	longSubmission = 64 << 10
 	// maxQueued is how many submissions wait for the writer.
 	maxQueued = 4096
 )
@@ -198,7 +201,11 @@ func (s *db) Submit(ctx context.Context, sub Submission) (Stored, error) {
 		}
 	}
 	q := &queued{sub: sub, done: make(chan error, 1)}
-	if err := s.queue.add(ctx, q); err != nil {
+	queue := s.short
+	if q.size() >= longSubmission {
+		queue = s.long
+	}
+	if err := queue.add(ctx, q); err != nil {
 		return Stored{}, fmt.Errorf("%w: the write queue is full", ErrUnavailable)
 	}
 	// The wait outlives the caller's patience only as long as the flush may
@@ -219,18 +226,17 @@ func (s *db) Submit(ctx context.Context, sub Submission) (Stored, error) {
 	}
 }
 
-// write is the group-commit loop: it flushes whatever has queued as soon as the
+// write is a group-commit loop: it flushes whatever has queued as soon as its
 // former commit has returned, with no artificial delay.
-func (s *db) write(ctx context.Context) {
-	defer close(s.stopped)
+func (s *db) write(ctx context.Context, p *pending) {
 	batch := make([]*queued, 0, maxBatch)
 	for {
 		select {
-		case <-s.queue.some:
+		case <-p.some:
 		case <-ctx.Done():
 			return
 		}
-		if batch = s.queue.next(batch[:0]); len(batch) == 0 {
+		if batch = p.next(batch[:0]); len(batch) == 0 {
 			continue
 		}
 		started := time.Now()
