@@ -39,6 +39,9 @@ const tooManyInFlight = "too_many_in_flight"
 // judged at once: the others are to find a processor free.
 const longBody = 64 << 10
 
+// longestPause bounds the pause between two long bodies.
+const longestPause = 250 * time.Millisecond
+
 // inFlight keeps one credential's requests from delaying another's. A request goes
 // through it in this order; each wait is a queue in which credentials take turns.
 //
@@ -189,9 +192,13 @@ func (a *API) takeTurn(c *call, who string, size int) (give func(), err error) {
 	give = func() {}
 	ctx := c.r.Context()
 	if size > longBody {
-		if give, err = a.inFlight.long.Take(ctx, who, 1); err != nil {
+		next, err := a.inFlight.long.Take(ctx, who, 1)
+		if err != nil {
 			return func() {}, overloaded(err)
 		}
+		began := time.Now()
+		// The next long one comes after as long a pause: half of that time is the others'.
+		give = sync.OnceFunc(func() { time.AfterFunc(min(time.Since(began), longestPause), next) })
 	}
 	judging, err := a.inFlight.judging.Take(ctx, who, 1)
 	if err != nil {

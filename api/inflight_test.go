@@ -169,7 +169,10 @@ func (h *house) waitFor(lines ...string) {
 	}
 }
 
-func (h *house) metricsText() string { h.t.Helper(); return string(h.get("/metrics").body) }
+func (h *house) metricsText() string {
+	h.t.Helper()
+	return string(h.do("GET", "/metrics", "Authorization", "Bearer ruling").body)
+}
 
 // Strangers grow the log by an event for each kind of refusal, and by a number.
 func TestStrangersDoNotFillTheLog(t *testing.T) {

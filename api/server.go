@@ -42,6 +42,11 @@ func Observe(next http.Handler, log *slog.Logger, m *Metrics) http.Handler {
 		id := requestID(r)
 		r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
 		w.Header().Set("X-Request-Id", id)
+		if len(r.TransferEncoding) > 0 {
+			// It may have said a Content-Length as well, which the library has dropped: a
+			// proxy that goes by it would take what follows for another request (RFC 9112, 6.3).
+			w.Header().Set("Connection", "close")
+		}
 		rec := &recorder{ResponseWriter: w}
 		defer func() {
 			if p := recover(); p != nil {

@@ -139,7 +139,7 @@ tickets:
 	ids := c.everywhere(t, d, leaver)
 
 	for name, a := range map[string]answer{
-		"metrics": d.client(t).do("GET", "/metrics", nil), "audit": d.admin(t).do("GET", "/v1/audit/events?limit=1000", nil),
+		"metrics": d.admin(t).do("GET", "/metrics", nil), "audit": d.admin(t).do("GET", "/v1/audit/events?limit=1000", nil),
 		"export": d.wholeLog(t, "jsonl"), "csv": d.wholeLog(t, "csv"), "ocsf": d.wholeLog(t, "ocsf"),
 		"grants": d.admin(t).do("GET", "/v1/admin/rules", nil), "openapi": d.client(t).do("GET", "/openapi.json", nil), "ready": d.client(t).do("GET", "/readyz", nil),
 	} {

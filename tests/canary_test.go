@@ -155,7 +155,7 @@ func TestCanaryIsNowhere(t *testing.T) {
 	// The same call was denied above: this one is another.
 	waiting := agent.hold("carry", map[string]any{"plain": secret, "another": true})
 
-	clean("metrics", d.client(t).do("GET", "/metrics", nil).want(t, 200))
+	clean("metrics", d.admin(t).do("GET", "/metrics", nil).want(t, 200))
 	clean("audit", d.admin(t).do("GET", "/v1/audit/events?limit=1000", nil).want(t, 200))
 	clean("history", reviewer.do("GET", "/history", nil).want(t, 200))
 	clean("inbox", reviewer.do("GET", "/", nil).want(t, 200))

@@ -151,7 +151,7 @@ func TestModelWaitIsLetGo(t *testing.T) {
 	opened := d.agent(t).hold("left_alone", nil)
 	waiting := func(n string) func() bool {
 		return func() bool {
-			return strings.Contains(string(d.client(t).do("GET", "/metrics", nil).Body), "\nholdpoint_waiting_readers "+n+"\n")
+			return strings.Contains(string(d.admin(t).do("GET", "/metrics", nil).Body), "\nholdpoint_waiting_readers "+n+"\n")
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -312,7 +312,7 @@ func TestStopsWhileSomebodyWaits(t *testing.T) {
 		}
 	}
 	eventually(t, settleWithin, "the reader is held", func() bool {
-		return strings.Contains(string(agent.do("GET", "/metrics", nil).Body), "holdpoint_waiting_readers 2")
+		return strings.Contains(string(d.admin(t).do("GET", "/metrics", nil).Body), "holdpoint_waiting_readers 2")
 	})
 	began := time.Now()
 	if err := d.program.stop(); err != nil {

@@ -38,6 +38,8 @@ func (serveCommand) Help() string {
   HOLDPOINT_SIGNING_KEYS_FILE  made by "holdpoint key rotate FILE"
   HOLDPOINT_PUBLIC_URL         where people reach the console, https://…
   HOLDPOINT_LISTEN             127.0.0.1:8080 when left out
+  HOLDPOINT_METRICS_LISTEN     address of /metrics alone, without a key; else it
+                               takes a key with the scope admin
   HOLDPOINT_POLICY_FILE        policy bundle, JSON or YAML; looked at again when
                                it changes or on SIGHUP
   HOLDPOINT_POLICY_SECRET_FILE what bundles must be signed with, if anything
@@ -134,7 +136,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	if err != nil {
 		return err
 	}
-	administration := admin.New(admin.Config{Store: s, Refresh: keeper.Refresh})
+	administration := admin.New(admin.Config{Store: s, Refresh: keeper.Refresh, AllowPrivate: cfg.AllowPrivate})
 	logged := auditlog.New(auditlog.Config{Store: s, Witnessed: cfg.LogWitnessed, Logger: log})
 	reports := report.Reports{Store: s, Judge: keeper.Judge}
 	factors, err := identity.NewFactors(s, cfg.PublicURL)
@@ -237,7 +239,17 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	defer endRequests()
 	server.BaseContext = func(net.Listener) context.Context { return requests }
 
-	failed := make(chan error, 1)
+	failed := make(chan error, 2)
+	if cfg.MetricsListen != "" {
+		own, err := listen(ctx, cfg.MetricsListen)
+		if err != nil {
+			return fmt.Errorf("metrics_listen: %w", err)
+		}
+		log.Info("serving metrics", "listen", own.Addr().String())
+		scraped := api.Server(metrics.Handler(), log)
+		defer func() { _ = scraped.Close() }()
+		go func() { failed <- scraped.Serve(own) }()
+	}
 	go func() { failed <- server.Serve(listener) }()
 	ready()
 	select {

@@ -45,6 +45,7 @@ type Config struct {
 	DatabaseConns     int             `yaml:"database_max_connections"`
 	TemporalAddress   string          `yaml:"temporal_address"`
 	TrustedProxies    string          `yaml:"trusted_proxies"`
+	MetricsListen     string          `yaml:"metrics_listen"`
 	TemporalNamespace string          `yaml:"temporal_namespace"`
 	DataKey           string          `yaml:"data_key"`
 	DataKeyFile       string          `yaml:"data_key_file"`
@@ -124,7 +125,7 @@ func (c *Config) settings() map[string]any {
 		"listen": &c.Listen, "public_url": &c.PublicURL, "environment": &c.Environment, "issuer": &c.Issuer,
 		"database_url": &c.DatabaseURL, "database_url_file": &c.DatabaseURLFile,
 		"database_admin_url": &c.DatabaseAdminURL, "database_admin_url_file": &c.DatabaseAdminFile, "database_max_connections": &c.DatabaseConns,
-		"trusted_proxies":  &c.TrustedProxies,
+		"trusted_proxies": &c.TrustedProxies, "metrics_listen": &c.MetricsListen,
 		"temporal_address": &c.TemporalAddress, "temporal_namespace": &c.TemporalNamespace,
 		"data_key": &c.DataKey, "data_key_file": &c.DataKeyFile, "signing_keys": &c.SigningKeys, "signing_keys_file": &c.SigningKeysFile,
 		"token_ttl": &c.TokenTTL, "token_validity": &c.TokenValidity, "max_pending": &c.MaxPending, "max_calls_in_flight": &c.MaxCallsInFlight, "max_bytes_in_flight": &c.MaxBytesInFlight, "max_bytes_in_flight_total": &c.MaxBytesInFlightTotal, "execution_lease": &c.ExecutionLease,
@@ -463,6 +464,9 @@ func (c *Config) http() (errs []error) {
 	}
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		errs = append(errs, fmt.Errorf("listen: want host:port, got %q", c.Listen))
+	}
+	if _, _, err := net.SplitHostPort(c.MetricsListen); c.MetricsListen != "" && err != nil {
+		errs = append(errs, fmt.Errorf("metrics_listen: want host:port, got %q", c.MetricsListen))
 	}
 	u, err := url.Parse(c.PublicURL)
 	switch {

@@ -36,6 +36,8 @@ var (
 type machine struct {
 	URL              string `json:"url"`
 	AgentKey         string `json:"agent_key"`
+	RuntimeKey       string `json:"runtime_key"`
+	PID              int    `json:"pid"`
 	DatabaseAdminURL string `json:"database_admin_url"`
 }
 
