@@ -141,6 +141,17 @@ func TestCheckSendsWhatTheContractAsksFor(t *testing.T) {
 	}
 }
 
+func TestCheckSaysWhetherItJoined(t *testing.T) {
+	s, c := newWire(t, answer(202, `{"joined":true,"approval":`+pending+`}`))
+	d, err := c.Check(ctx, Event{ToolName: "t", Separate: true})
+	if err != nil || !d.Joined || d.Approval == nil {
+		t.Fatalf("got %+v, %v", d, err)
+	}
+	if !strings.Contains(s.seen[0].body, `"separate":true`) {
+		t.Errorf("it sent %s", s.seen[0].body)
+	}
+}
+
 func TestPostRepeatsUnderTheSameKey(t *testing.T) {
 	s, c := newWire(t, hangUp, answer(503, `{"code":"store_unavailable"}`), answer(200, accepted))
 	for range 2 {

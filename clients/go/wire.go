@@ -50,6 +50,10 @@ type Event struct {
 	RequestID  string   `json:"request_id,omitempty"`
 	UserIntent string   `json:"user_intent,omitempty"`
 	Subject    *Subject `json:"authorization_subject,omitempty"`
+
+	// Separate asks for an approval of its own where the very call waits already, such
+	// as for two equal payments that are both meant. It is Holdpoint's own member.
+	Separate bool `json:"separate,omitempty"`
 }
 
 // Subject is on whose behalf a call is made. A Ref that is the e-mail address
@@ -109,6 +113,8 @@ type Decision struct {
 	Constraints json.RawMessage `json:"constraints"`
 	// Approval is set when the call waits for people.
 	Approval *Approval `json:"approval"`
+	// Joined says that the very call waited already: Approval is that one.
+	Joined bool `json:"joined"`
 }
 
 // ShouldExecute reports whether the call may run at once: the contract's six
