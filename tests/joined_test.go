@@ -2,6 +2,7 @@ package tests
 
 import (
 	"net/url"
+	"strings"
 	"testing"
 )
 
@@ -11,16 +12,18 @@ func TestTheSameCallAgain(t *testing.T) {
 	d := onShared(t)
 	agent := d.agent(t)
 	joins := header{"Prefer", ""}
+	own := newID("again ") // other tests propose their calls on the same program
+	draft := strings.Replace(toolDraft, "Count the households of each district.", "Count the households, "+own+".", 1)
 	for door, propose := range map[string]func(more map[string]any, headers ...header) answer{
 		checkPath: func(more map[string]any, headers ...header) answer {
-			e := event("again_pay", "defer", map[string]any{"amount": 7})
+			e := event("again_pay", "defer", map[string]any{"amount": 7, "note": own})
 			for name, value := range more {
 				e[name] = value
 			}
 			return agent.do("POST", checkPath, e, headers...)
 		},
 		"/v1/tool-calls/check": func(more map[string]any, headers ...header) answer {
-			e := params("pay", map[string]any{"amount": 777})
+			e := params("pay", map[string]any{"amount": 777, "note": own})
 			for name, value := range more {
 				e[name] = value
 			}
@@ -30,7 +33,7 @@ func TestTheSameCallAgain(t *testing.T) {
 			if more["separate"] == true {
 				headers = append(headers, header{"Prefer", "separate"})
 			}
-			return agent.do("POST", "/v1/tool-requests", []byte(toolDraft), append(headers, header{"Content-Type", "text/markdown"})...)
+			return agent.do("POST", "/v1/tool-requests", []byte(draft), append(headers, header{"Content-Type", "text/markdown"})...)
 		},
 	} {
 		type answered struct {
