@@ -34,14 +34,12 @@ type Identity struct {
 	Type  string
 	Trust engine.Trust
 	Roles []string
-	// Provider is where the tool comes from.
-	Provider string
 }
 
 // Identify replaces a claim's values by the registered ones.
 func (s *Snapshot) Identify(c Claim) Identity {
 	a := s.Agents[c.AgentID]
-	return Identity{Type: a.Type, Trust: a.Trust, Roles: a.Roles, Provider: s.Provider(c.Tool, c.Provider)}
+	return Identity{Type: a.Type, Trust: a.Trust, Roles: a.Roles}
 }
 
 // Check judges a claim: who calls, on whose behalf, and with which tool. It
