@@ -316,6 +316,23 @@ func TestLinearModel(t *testing.T) {
 	}
 }
 
+// TestLiesAreLies: a lost reply may stand for the deed that another end would need.
+func TestLiesAreLies(t *testing.T) {
+	history := func(lost ...string) (h []porcupine.Operation) {
+		for i, what := range lost {
+			h = append(h, did(i, deed{what: what}, reply{unknown: true}))
+		}
+		return append(h, did(9, deed{what: "read"}, reply{seen: &glimpse{status: "expired"}}))
+	}
+	for want, h := range map[string][]porcupine.Operation{
+		"denied": history("approve"), "cancelled": history("deny", "approve"), "approved": history("deny", "cancel"), "": history("deny", "cancel", "approve"),
+	} {
+		if got := neverReached(h, "expired"); got != want {
+			t.Errorf("the end that cannot be is %q, want %q", got, want)
+		}
+	}
+}
+
 // doctored are histories like the one that was recorded, but for one lie.
 func doctored(history []porcupine.Operation) map[string][]porcupine.Operation {
 	lies := map[string][]porcupine.Operation{}
@@ -333,12 +350,28 @@ func doctored(history []porcupine.Operation) map[string][]porcupine.Operation {
 	for i, op := range history {
 		r := op.Output.(reply)
 		if r.seen != nil && r.seen.status != "pending" {
-			lie("another end", i, func(r *reply) {
-				r.seen.status = map[string]string{"approved": "denied", "denied": "cancelled", "cancelled": "expired", "expired": "approved"}[r.seen.status]
-			})
+			if end := neverReached(history, r.seen.status); end != "" {
+				lie("another end", i, func(r *reply) { r.seen.status = end })
+			}
 			lie("another digest", i, func(r *reply) { r.seen.digest = "sha256:0" })
 			lie("an edition more", i, func(r *reply) { r.seen.edition++ })
 		}
 	}
 	return lies
+}
+
+// neverReached is an end to which no deed of the history can have led: what would
+// lead to it was answered each time, and with another end than this. It is "" when
+// replies of all kinds were lost. That it expired is never told as a lie, for a
+// deadline may well have passed before what a lost reply stands for.
+func neverReached(history []porcupine.Operation, ended string) string {
+	for _, end := range [][2]string{{"denied", "deny"}, {"cancelled", "cancel"}, {"approved", "approve"}} {
+		lost := func(op porcupine.Operation) bool {
+			return op.Input.(deed).what == end[1] && op.Output.(reply).unknown
+		}
+		if end[0] != ended && !slices.ContainsFunc(history, lost) {
+			return end[0]
+		}
+	}
+	return ""
 }
