@@ -200,4 +200,6 @@ func TestSigningKeysRotateAndAreRevoked(t *testing.T) {
 	if c := cli(t, nil, "", "key", "revoke", "--data", d.dir, current); c.code == 0 {
 		t.Error("revoked twice")
 	}
+	// A kid of another program's making may look like a flag.
+	must(t, nil, "", "key", "revoke", "--data", d.dir, "--", "-"+strings.Repeat("A", 42))
 }

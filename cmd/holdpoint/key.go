@@ -66,7 +66,7 @@ func (k *keyCreate) Run(ctx context.Context, c *cli) error {
 
 type keyRevoke struct {
 	where
-	ID string `arg:"" help:"key_… or a signing key's kid."`
+	ID string `arg:"" help:"key_… or a signing key's kid; -- goes before one that begins with a dash."`
 }
 
 func (k *keyRevoke) Run(ctx context.Context, c *cli) error {
@@ -120,11 +120,17 @@ func (k *keyRotate) Run(*cli) error {
 	return nil
 }
 
-// newSigningKey puts a fresh key in front of the ring.
+// newSigningKey puts a fresh key in front of the ring. Its kid never begins with a dash:
+// "key revoke" would take it for a flag.
 func newSigningKey(ring token.Ring) (token.Ring, error) {
 	seed := make([]byte, ed25519.SeedSize)
-	rand.Read(seed)
-	return ring.Add(seed)
+	for {
+		rand.Read(seed)
+		added, err := ring.Add(seed)
+		if err != nil || !strings.HasPrefix(added.IDs()[0], "-") {
+			return added, err
+		}
+	}
 }
 
 func writeRing(path string, ring token.Ring) error {
