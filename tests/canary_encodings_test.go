@@ -174,7 +174,7 @@ tickets:
 	admin := d.admin(t)
 	for _, id := range ids {
 		body := map[string]any{"approval_id": id, "reason": "request 4711"}
-		eventually(t, 10*time.Second, id+" can be erased", func() bool {
+		eventually(t, settleWithin, id+" can be erased", func() bool {
 			a := admin.do("POST", "/v1/admin/erasures", body)
 			if a.Status != 200 && a.code() != "kept_running" && a.code() != "kept_spendable" {
 				t.Fatalf("erase %s: %s", id, a)
@@ -220,7 +220,7 @@ func (c *canaries) afterwards(t *testing.T, d *dev, ids []string) {
 	}
 	for _, id := range ids {
 		var pack answer
-		eventually(t, 10*time.Second, "a pack of "+id, func() bool {
+		eventually(t, settleWithin, "a pack of "+id, func() bool {
 			pack = d.admin(t).do("GET", "/v1/audit/evidence?approval_id="+id, nil)
 			return pack.code() != "no_checkpoint"
 		})
@@ -334,7 +334,7 @@ func (c *canaries) everywhere(t *testing.T, d *dev, leaver person) (ids []string
 	ticketArgs := args(n)
 	agent.spend(ran.Token, "change", ticketArgs, now).want(t, 200)
 	// Nobody says what became of it: a person finds out.
-	eventually(t, 20*time.Second, "nobody knows what became of it", func() bool { return agent.get(ticketed.ID).Execution == "unknown" })
+	eventually(t, settleWithin, "nobody knows what became of it", func() bool { return agent.get(ticketed.ID).Execution == "unknown" })
 	d.reviewer(t, cleo).act(ticketed.ID, "reconciliation", map[string]any{"outcome": "failed", "comment": c.said})
 	d.as(t, d.Owner).act(ticketed.ID, "reconciliation", map[string]any{"outcome": "failed", "comment": c.said})
 

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -54,7 +53,7 @@ func TestProductionSetUp(t *testing.T) {
 	}
 	c.agent(t).hold(newID("tool."), nil)
 	var origin string
-	eventually(t, 10*time.Second, "a signed event", func() bool {
+	eventually(t, settleWithin, "a signed event", func() bool {
 		a := c.client(t).do("GET", "/log/checkpoint", nil)
 		origin, _, _ = strings.Cut(string(a.Body), "\n")
 		return a.Status == 200

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // testPolicy is the policy of the dialects' tests.
@@ -290,7 +289,7 @@ func TestDialects(t *testing.T) {
 			approval
 			Document string
 		}
-		eventually(t, 10*time.Second, "the request is approved", func() bool {
+		eventually(t, settleWithin, "the request is approved", func() bool {
 			done = agent.do("GET", approvalPath(asked.Approval.ID)+"?wait=5", nil)
 			done.into(t, &promoted)
 			return promoted.Status == "approved"
@@ -326,17 +325,17 @@ func TestDialects(t *testing.T) {
 			}
 		}
 		write(testPolicy("2", "DENY"))
-		eventually(t, 10*time.Second, "version 2 is in force", func() bool { return rules().PolicyVersion == "2" })
+		eventually(t, settleWithin, "version 2 is in force", func() bool { return rules().PolicyVersion == "2" })
 		if r := check(t, params("read_mail", none()), http.StatusOK); r.Allowed || r.Decision.Reasons[0].Code != "reads" {
 			t.Errorf("by version 2: %+v", r)
 		}
 		write(testPolicy("3", "PERHAPS"))
-		eventually(t, 10*time.Second, "the mistake is told", func() bool { return strings.Contains(rules().Problem, "policy.yaml:12") })
+		eventually(t, settleWithin, "the mistake is told", func() bool { return strings.Contains(rules().Problem, "policy.yaml:12") })
 		if r := check(t, params("read_mail", none()), http.StatusOK); r.Allowed {
 			t.Errorf("by a bad policy: %+v", r)
 		}
 		write(testPolicy("4", "ALLOW"))
-		eventually(t, 10*time.Second, "version 4 is in force", func() bool { return rules().PolicyVersion == "4" && rules().Problem == "" })
+		eventually(t, settleWithin, "version 4 is in force", func() bool { return rules().PolicyVersion == "4" && rules().Problem == "" })
 	})
 }
 

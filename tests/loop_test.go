@@ -195,7 +195,7 @@ func TestDeadlinePasses(t *testing.T) {
 	d := onShared(t)
 	a := d.agent(t).hold("brief_call", nil)
 	got := d.agent(t).wait(a.ID)
-	if got.Status != "expired" || got.EndedAt.Before(a.ExpiresAt) || got.EndedAt.Sub(a.ExpiresAt) > settleWithin {
+	if got.Status != "expired" || got.EndedAt.Before(a.ExpiresAt) || got.EndedAt.Sub(a.ExpiresAt) > healWithin {
 		t.Fatalf("deadline %s: %+v", a.ExpiresAt, got)
 	}
 	d.reviewer(t, 0).vote(a, "approve").want(t, 410, "expired")

@@ -133,7 +133,7 @@ func TestModelDoorIsGuarded(t *testing.T) {
 		"notifications": map[string]any{"toolsListChanged": true},
 		"_meta":         map[string]any{"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientInfo": map[string]any{"name": "tests", "version": "1"}, "io.modelcontextprotocol/clientCapabilities": map[string]any{}},
 	}}
-	if a := agent.do("POST", "/mcp", listen, acceptsBoth, header{"Mcp-Protocol-Version", "2026-07-28"}, header{"Mcp-Method", "subscriptions/listen"}); a.Status != 200 || a.Took > settleWithin {
+	if a := agent.do("POST", "/mcp", listen, acceptsBoth, header{"Mcp-Protocol-Version", "2026-07-28"}, header{"Mcp-Method", "subscriptions/listen"}); a.Status != 200 || a.Took > healWithin {
 		t.Errorf("after %s: %s", a.Took, a)
 	}
 	for _, method := range []string{"GET", "DELETE"} {
@@ -159,17 +159,17 @@ func TestModelWaitIsLetGo(t *testing.T) {
 	go func() {
 		gone <- d.agent(t).doWithin(ctx, "POST", "/mcp", message(1, "holdpoint_await", map[string]any{"approval_id": opened.ID, "timeout_seconds": 50}), acceptsBoth)
 	}()
-	eventually(t, 10*time.Second, "the wait is held", waiting("1"))
+	eventually(t, settleWithin, "the wait is held", waiting("1"))
 	cancel()
 	<-gone
-	eventually(t, 10*time.Second, "the wait is let go", waiting("0"))
+	eventually(t, settleWithin, "the wait is let go", waiting("0"))
 
 	// A server that stops answers those who wait.
 	late := make(chan answer, 1)
 	go func() {
 		late <- d.agent(t).do("POST", "/mcp", message(2, "holdpoint_await", map[string]any{"approval_id": opened.ID, "timeout_seconds": 50}), acceptsBoth)
 	}()
-	eventually(t, 10*time.Second, "the wait is held", waiting("1"))
+	eventually(t, settleWithin, "the wait is held", waiting("1"))
 	d.check(t)
 	if err := d.program.stop(); err != nil {
 		t.Fatal(err)
@@ -250,7 +250,7 @@ func (k *talk) ends() {
 	if err := k.cmd.Wait(); err != nil {
 		k.t.Errorf("%v\n%s", err, k.errs.String())
 	}
-	if took := time.Since(k.began); took > settleWithin {
+	if took := time.Since(k.began); took > healWithin {
 		k.t.Errorf("it took %s to end", took)
 	}
 }

@@ -252,7 +252,7 @@ func tellModelStory(t *testing.T, d *dev, stranger *client, m model) {
 	}
 	began := time.Now()
 	still := m.call(t, "holdpoint_await", map[string]any{"approval_id": opened.ID, "timeout_seconds": 1}, nil).approval(t)
-	if took := time.Since(began); still.Status != "pending" || still.Token != "" || took < 900*time.Millisecond || took > settleWithin {
+	if took := time.Since(began); still.Status != "pending" || still.Token != "" || took < 900*time.Millisecond || took > healWithin {
 		t.Errorf("after %s: %+v", took, still)
 	}
 	await := func(a approval) <-chan modelAnswer {
@@ -367,7 +367,7 @@ func agentSPMToo(t *testing.T, d *dev, m model) {
 func (in *installation) stranger(t testing.TB) *client {
 	t.Helper()
 	c := in.client(t).with(in.newKey(t, "--agent", newID("stranger-")))
-	eventually(t, 10*time.Second, "a new agent is known", func() bool {
+	eventually(t, settleWithin, "a new agent is known", func() bool {
 		return strings.Contains(string(c.propose(event("search_docs", "accept", nil)).Body), `"gate_decision":"pass"`)
 	})
 	return c

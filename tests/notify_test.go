@@ -17,7 +17,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/emersion/go-smtp"
@@ -168,7 +167,7 @@ func TestNotifications(t *testing.T) {
 	receiver.status.Store(http.StatusInternalServerError)
 	held := d.agent(t).hold("wire_money", map[string]any{"to": argument})
 	for _, r := range d.Reviewers {
-		eventually(t, 20*time.Second, "a mail to "+r.Email, func() bool { return len(box.at(r.Email)) > 0 })
+		eventually(t, settleWithin, "a mail to "+r.Email, func() bool { return len(box.at(r.Email)) > 0 })
 		text := strings.ReplaceAll(box.at(r.Email)[0], "=\r\n", "")
 		if !strings.Contains(text, d.URL+"/approvals/"+held.ID) || strings.Contains(text, argument) {
 			t.Errorf("%s gets\n%s", r.Email, text)
@@ -178,9 +177,9 @@ func TestNotifications(t *testing.T) {
 		t.Errorf("%d mails to the requesting side and to the auditor, who cannot decide", n)
 	}
 	// Refused the first time, taken the second: the same id, and signed anew.
-	eventually(t, 20*time.Second, "a webhook", func() bool { return len(receiver.about(held.ID, "approval.opened")) >= 1 })
+	eventually(t, settleWithin, "a webhook", func() bool { return len(receiver.about(held.ID, "approval.opened")) >= 1 })
 	receiver.status.Store(http.StatusOK)
-	eventually(t, 30*time.Second, "a second attempt", func() bool { return len(receiver.about(held.ID, "approval.opened")) >= 2 })
+	eventually(t, settleWithin, "a second attempt", func() bool { return len(receiver.about(held.ID, "approval.opened")) >= 2 })
 	posts := receiver.about(held.ID, "approval.opened")
 	if posts[0].header.Get("webhook-id") != posts[1].header.Get("webhook-id") || !bytes.Equal(posts[0].body, posts[1].body) {
 		t.Error("the second attempt is not the first one again")
@@ -191,7 +190,7 @@ func TestNotifications(t *testing.T) {
 		}
 	}
 	d.reviewer(t, 0).approve(held)
-	eventually(t, 20*time.Second, "that it is decided", func() bool {
+	eventually(t, settleWithin, "that it is decided", func() bool {
 		return len(receiver.about(held.ID, "approval.decided")) == 1 && len(box.at(d.Owner.Email)) == 1
 	})
 
@@ -200,7 +199,7 @@ func TestNotifications(t *testing.T) {
 	receiver.status.Store(http.StatusGone)
 	second := d.agent(t).hold("wire_money", map[string]any{"to": argument})
 	var dead string
-	eventually(t, 20*time.Second, "a dead letter", func() bool {
+	eventually(t, settleWithin, "a dead letter", func() bool {
 		dead = regexp.MustCompile(`ntf_\w+`).FindString(notify("dead"))
 		return dead != ""
 	})
@@ -210,7 +209,7 @@ func TestNotifications(t *testing.T) {
 	receiver.status.Store(http.StatusOK)
 	notify("enable", id)
 	notify("resend", dead)
-	eventually(t, 20*time.Second, "the dead letter again", func() bool { return len(receiver.about(second.ID, "approval.opened")) == 2 })
+	eventually(t, settleWithin, "the dead letter again", func() bool { return len(receiver.about(second.ID, "approval.opened")) == 2 })
 	if again := receiver.about(second.ID, "approval.opened"); again[0].header.Get("webhook-id") != dead || again[1].header.Get("webhook-id") != dead {
 		t.Error("a dead letter that is sent again has another id")
 	}
@@ -281,7 +280,7 @@ func TestBrowserNotifications(t *testing.T) {
 	b.fits("/notifications, open")
 	b.click(row + testid("test-form") + " button")
 	b.sees(testid("notice"), "test is on its way")
-	eventually(t, 20*time.Second, "the test", func() bool { return len(receiver.about("", "endpoint.test")) == 1 })
+	eventually(t, settleWithin, "the test", func() bool { return len(receiver.about("", "endpoint.test")) == 1 })
 	if p := receiver.about("", "endpoint.test")[0]; !signedBy(first, p.header, p.body) {
 		t.Error("the test is not signed by the secret that the page showed")
 	}
@@ -296,7 +295,7 @@ func TestBrowserNotifications(t *testing.T) {
 	receiver.status.Store(http.StatusGone)
 	held := d.agent(t).hold("wire_money", map[string]any{"x": 1})
 	d.reviewer(t, 0).approve(held)
-	eventually(t, 20*time.Second, "the decision", func() bool { return len(receiver.about(held.ID, "approval.decided")) == 1 })
+	eventually(t, settleWithin, "the decision", func() bool { return len(receiver.about(held.ID, "approval.decided")) == 1 })
 	if posts := receiver.about(held.ID, "approval.opened"); len(posts) != 0 {
 		t.Error("the endpoint is told of what was not ticked")
 	}
@@ -330,7 +329,7 @@ func TestBrowserNotifications(t *testing.T) {
 	b.sees(testid("notice"), "switched on")
 	b.click(testid("dead-letters") + " tr:has(a) button")
 	b.sees(testid("notice"), "sent again")
-	eventually(t, 20*time.Second, "the dead letter again", func() bool { return len(receiver.about(held.ID, "approval.decided")) == 2 })
+	eventually(t, settleWithin, "the dead letter again", func() bool { return len(receiver.about(held.ID, "approval.decided")) == 2 })
 	b.clean()
 
 	// A mistake, in a tab of its own: a browser complains of every 422 by itself.

@@ -173,7 +173,7 @@ func TestTemporalIsNotBelieved(t *testing.T) {
 				eventually(t, settleWithin, "the workflow is gone", func() bool { return runs(id) != run })
 			}
 			// Nobody votes and nothing happens: the reconciler finds it.
-			took := eventually(t, settleWithin, "the reconciler starts the workflow again", func() bool { return running(a.ID) })
+			took := eventually(t, healWithin, "the reconciler starts the workflow again", func() bool { return running(a.ID) })
 			t.Logf("started again after %s", took.Round(10*time.Millisecond))
 			reviewer.approve(a)
 			if got := agent.wait(a.ID); got.Status != "approved" {

@@ -102,7 +102,7 @@ func TestPeopleOnCall(t *testing.T) {
 	d.as(t, on).do("GET", approvalPath(night.ID), nil).want(t, 200)
 	must(t, nil, "", "on-call", "set", "night", "--nobody", "--data", d.dir)
 	d.as(t, on).vote(night, "approve").want(t, 404, "not_found")
-	eventually(t, 10*time.Second, "it escalates", func() bool {
+	eventually(t, settleWithin, "it escalates", func() bool {
 		return slices.ContainsFunc(admin.story(night.ID), func(line string) bool { return strings.HasSuffix(line, "NOBODY_ELIGIBLE") })
 	})
 	d.reviewer(t, 0).vote(night, "deny").want(t, 200)

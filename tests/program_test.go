@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -105,10 +106,16 @@ func (p *program) text() string {
 }
 
 // tail is the end of what the program said.
-func (p *program) tail() string {
-	lines := strings.Split(strings.TrimRight(p.text(), "\n"), "\n")
-	if len(lines) > 25 {
-		lines = lines[len(lines)-25:]
+func (p *program) tail() string { return p.tailOf(p.text()) }
+
+// announced is how a dev says where everything is. It would push the line that failed out
+// of sight.
+var announced = regexp.MustCompile(`(?s)\nHoldpoint is ready: .*?\nStop: [^\n]*\n`)
+
+func (p *program) tailOf(text string) string {
+	lines := strings.Split(strings.Trim(announced.ReplaceAllString(text, ""), "\n"), "\n")
+	if len(lines) > 40 {
+		lines = lines[len(lines)-40:]
 	}
 	return "--- " + p.name + " said\n" + strings.Join(lines, "\n") + "\n---"
 }
@@ -360,7 +367,7 @@ func (s *sharedDev) use(t *testing.T, launch func(bin string) (*dev, error)) *de
 			d.check(t)
 		}
 		if t.Failed() {
-			t.Logf("--- meanwhile the shared program said\n%s", d.program.text()[from:])
+			t.Log("meanwhile\n" + d.program.tailOf(d.program.text()[from:]))
 		}
 	})
 	return d

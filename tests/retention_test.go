@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestRetention: a retention below the floor is refused at load; one above it
@@ -94,7 +93,7 @@ func TestRetention(t *testing.T) {
 	writeSettings(t, d, briefly)
 	d = d.again(t, nil)
 	agent, admin = d.agent(t), d.admin(t)
-	eventually(t, 20*time.Second, "what is old enough is erased", func() bool {
+	eventually(t, settleWithin, "what is old enough is erased", func() bool {
 		return strings.Contains(string(agent.do("GET", approvalPath(old.ID), nil).Body), `"erased_at"`)
 	})
 	for _, id := range []string{held.ID, waiting.ID} {

@@ -117,7 +117,7 @@ tickets:
 		agent.do("POST", approvalPath(a.ID)+"/ticket", map[string]any{"ticket": "OPS-1", "system": "jira"}).want(t, http.StatusUnprocessableEntity, "ticket_ref")
 		agent.do("POST", approvalPath(a.ID)+"/ticket", map[string]any{}).want(t, http.StatusUnprocessableEntity)
 		attach(a, "OPS-2").want(t, http.StatusOK)
-		eventually(t, 10*time.Second, "the ticket is rejected", func() bool { return read(t, a).Ticket.Checked })
+		eventually(t, settleWithin, "the ticket is rejected", func() bool { return read(t, a).Ticket.Checked })
 		got := read(t, a)
 		if got.Status != "pending" || got.NextAction != "attach_ticket" || got.Ticket.Code != "ticket_closed" || got.Ticket.Message == "" || got.Ticket.Title != "" || got.Ticket.Ref != "OPS-2" || got.Ticket.System != "ops" {
 			t.Fatalf("got %+v %+v", got, got.Ticket)
@@ -166,7 +166,7 @@ tickets:
 			t.Fatalf("got %+v %+v", got, got.Ticket)
 		}
 		k.set(func() { k.status = 0 })
-		eventually(t, 2*settleWithin, "the ticket is found good", func() bool { got := read(t, a); return got.Ticket.Checked && got.Requirements[0].Status == "satisfied" })
+		eventually(t, settleWithin, "the ticket is found good", func() bool { got := read(t, a); return got.Ticket.Checked && got.Requirements[0].Status == "satisfied" })
 		// And then a person, who sees it.
 		got := read(t, a)
 		if got.Status != "pending" || got.NextAction != "wait" || got.Requirements[1].Status != "waiting" {

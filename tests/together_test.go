@@ -73,7 +73,7 @@ func loopAcross(t *testing.T, c *cluster) {
 	go func() { woken <- a.do("GET", approvalPath(waiting.ID)+"?wait=40", nil) }()
 	reviewer := c.reviewer(t, 0).at(c.urls[1])
 	reviewer.approve(reviewer.get(waiting.ID))
-	if got := <-woken; got.Status != 200 || got.Took > settleWithin {
+	if got := <-woken; got.Status != 200 || got.Took > healWithin {
 		t.Errorf("the reader at A got %s after %s", got, got.Took)
 	}
 	approved := a.wait(waiting.ID)

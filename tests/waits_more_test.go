@@ -311,7 +311,7 @@ func TestPolicyChangedWhileWaiting(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(d.dir, "policy.yaml"), []byte(rules(version, small, wire)), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, 10*time.Second, "the rules are in force", func() bool {
+		eventually(t, settleWithin, "the rules are in force", func() bool {
 			var r struct {
 				Version string `json:"policy_version"`
 			}
@@ -460,7 +460,7 @@ func TestLease(t *testing.T) {
 	inTime, _ := run(2, 600)
 	report(inTime).want(t, 200)
 	a, spent := run(3, 0)
-	if lease := spent.LeaseUntil.Sub(a.OpenedAt); lease > settleWithin {
+	if lease := spent.LeaseUntil.Sub(a.OpenedAt); lease > healWithin {
 		t.Errorf("the settings' lease lasts %s", lease)
 	}
 	past(spent.LeaseUntil)

@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
@@ -98,7 +97,7 @@ func TestWitness(t *testing.T) {
 			t.Fatal(err)
 		}
 		var url string
-		eventually(t, 30*time.Second, "the witness listens", func() bool {
+		eventually(t, settleWithin, "the witness listens", func() bool {
 			if p.exited() {
 				t.Fatal(p.tail())
 			}
@@ -177,7 +176,7 @@ func TestWitnessedExport(t *testing.T) {
 	}
 	t.Cleanup(w.kill)
 	var url string
-	eventually(t, 30*time.Second, "the witness listens", func() bool {
+	eventually(t, settleWithin, "the witness listens", func() bool {
 		found := regexp.MustCompile(`listening on (http://\S+)\n`).FindStringSubmatch(w.text())
 		if found != nil {
 			url = found[1]
