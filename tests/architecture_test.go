@@ -189,6 +189,35 @@ var impure = map[string][]string{
 	"runtime": {"*"},
 }
 
+// Whatever decides goes by the database's clock (store.Clock), which is the same for
+// every process.
+func TestWhatDecidesHasNoClockOfItsOwn(t *testing.T) {
+	clockless := []string{"holdpoint/internal/access", "holdpoint/internal/admin", "holdpoint/internal/gate", "holdpoint/internal/rules"}
+	for _, p := range listPackages(t) {
+		if !slices.Contains(clockless, p.ImportPath) {
+			continue
+		}
+		for _, file := range p.GoFiles {
+			path := filepath.Join(p.Dir, file)
+			fset := token.NewFileSet()
+			parsed, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(parsed, func(n ast.Node) bool {
+				call, ok := n.(*ast.SelectorExpr)
+				if !ok {
+					return true
+				}
+				if pkg, ok := call.X.(*ast.Ident); ok && pkg.Name == "time" && slices.Contains([]string{"Now", "Since", "Until"}, call.Sel.Name) {
+					t.Errorf("%s: time.%s where only the database's clock counts", fset.Position(call.Pos()), call.Sel.Name)
+				}
+				return true
+			})
+		}
+	}
+}
+
 // TestEngineAndWorkflowsArePure holds every line of the pure packages against
 // impure, and allows no goroutine.
 func TestEngineAndWorkflowsArePure(t *testing.T) {

@@ -34,8 +34,8 @@ func (k kept) Load(ctx context.Context, idHash []byte) (engine.Person, error) {
 	return p, err
 }
 
-func (k kept) Save(ctx context.Context, idHash []byte, personID, verifiedBy string, expires time.Time) error {
-	return k.s.Sessions.Create(ctx, idHash, personID, verifiedBy, expires.Sub(epoch))
+func (k kept) Save(ctx context.Context, idHash []byte, personID, verifiedBy string, lasting time.Duration) error {
+	return k.s.Sessions.Create(ctx, idHash, personID, verifiedBy, lasting)
 }
 
 func (k kept) Verified(ctx context.Context, idHash []byte, personID, verifiedBy string) error {

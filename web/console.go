@@ -120,7 +120,7 @@ func New(c Config) (*Console, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	shared := &site{
-		sessions: &sessionStore{sessions: c.Sessions, ttl: c.SessionTTL, secure: c.Secure, now: c.Clock},
+		sessions: &sessionStore{sessions: c.Sessions, ttl: c.SessionTTL, secure: c.Secure},
 		inForce:  c.InForce, displayNames: c.Names, clock: c.Clock, secure: c.Secure, logger: c.Logger,
 		delegations: c.Delegations != nil, grants: c.Grants != nil, audit: c.Log != nil,
 	}

@@ -291,7 +291,7 @@ func (m *fakeGate) Load(_ context.Context, idHash []byte) (engine.Person, error)
 
 func (m *fakeGate) Verified(context.Context, []byte, string, string) error { return m.broken }
 
-func (m *fakeGate) Save(_ context.Context, idHash []byte, person, _ string, _ time.Time) error {
+func (m *fakeGate) Save(_ context.Context, idHash []byte, person, _ string, _ time.Duration) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.sessions[string(idHash)] = person

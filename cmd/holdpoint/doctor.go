@@ -86,7 +86,7 @@ func (d *checkup) database(ctx context.Context, cfg config.Config) {
 			err = fmt.Errorf("this machine's clock and the database's differ by %s", skew.Round(time.Millisecond))
 		}
 	}
-	d.say("clock", err, "Deadlines go by the database's clock, evidence's age by this one: set both by NTP.")
+	d.say("clock", err, "Deadlines, tokens and evidence go by the database's clock, logs and webhooks by this one: set both by NTP.")
 	excess, err := s.ExcessRights(ctx)
 	if err == nil && len(excess) > 0 {
 		err = fmt.Errorf("this role may do what it must not: %v", excess)

@@ -54,7 +54,7 @@ func (o *onCallSet) Run(ctx context.Context, c *cli) error {
 	if o.For > 0 {
 		from := o.From
 		if from.IsZero() {
-			from = time.Now()
+			from = r.OnCall.Store.Clock()
 		}
 		q.Until = from.Add(o.For)
 	}

@@ -154,7 +154,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 		Retention: administration.Retention, KeepFor: cfg.KeepFor, Reports: reports,
 		Log: logged, LogKeys: publicKeysOfLog(cfg), Floor: kept(cfg),
 		SignIn: signIn, SecondStep: signIn, Factors: factors, Prover: factors, Sessions: sessions{s}, Names: s.People,
-		Secure: cfg.Secure(), Remote: cfg.Remote, Stopping: stopping, Logger: log,
+		Secure: cfg.Secure(), Remote: cfg.Remote, Clock: s.Clock, Stopping: stopping, Logger: log,
 	})
 	if err != nil {
 		return err

@@ -37,8 +37,8 @@ func (s sessions) Load(ctx context.Context, idHash []byte) (engine.Person, error
 	return p, err
 }
 
-func (s sessions) Save(ctx context.Context, idHash []byte, personID, verifiedBy string, expires time.Time) error {
-	return s.store.Sessions.Create(ctx, idHash, personID, verifiedBy, time.Until(expires))
+func (s sessions) Save(ctx context.Context, idHash []byte, personID, verifiedBy string, lasting time.Duration) error {
+	return s.store.Sessions.Create(ctx, idHash, personID, verifiedBy, lasting)
 }
 
 func (s sessions) Verified(ctx context.Context, idHash []byte, personID, verifiedBy string) error {

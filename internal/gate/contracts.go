@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
 
 	"holdpoint/engine"
 	"holdpoint/engine/canon"
@@ -90,7 +89,7 @@ func (g *Gate) AskContract(ctx context.Context, p access.Principal, q ContractQu
 		i := contracts.InterceptRequest(q.Tool, q.Payload, labels, judge.Detector)
 		if i.Action != safeai.Allow {
 			deny(i.Reason)
-		} else if d := judge.Beside(asks, time.Now()); d.Route != engine.Accept {
+		} else if d := judge.Beside(asks, g.Store.Clock()); d.Route != engine.Accept {
 			// The contract is one of several judges here too.
 			outcome, reason = engine.Deny, told(strictestFirst(d.Findings))[0]
 			i = i.Blocked(blockedBecause(d.Route, reason))

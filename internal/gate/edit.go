@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
@@ -143,7 +142,7 @@ func (g *Contributions) edited(c *store.Change, r EditRequest) (edition, error) 
 	// No veto is asked: it is no further call to count, and the lock knows of kill
 	// switches.
 	judge := g.Judge()
-	j := judge.Judge(p, time.Now())
+	j := judge.Judge(p, g.Store.Clock())
 	if j.Route == engine.Refuse {
 		var why []string
 		for _, f := range strictestFirst(j.Findings) {

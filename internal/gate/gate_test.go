@@ -43,6 +43,7 @@ type house struct {
 	Reports report.Reports
 	t       testing.TB
 	db      *storetest.Database
+	config  gate.Config
 	settler *gate.Settler
 	people  map[string]engine.Person
 	agent   access.Principal
@@ -91,7 +92,13 @@ func routing(expires time.Duration, needed int) approval.Routing {
 
 func newHouse(t testing.TB, r approval.Routing) *house {
 	t.Helper()
-	h := &house{t: t, db: storetest.New(t), people: map[string]engine.Person{}}
+	return houseOn(t, storetest.New(t), r)
+}
+
+// houseOn is a house on a database that the test has made.
+func houseOn(t testing.TB, db *storetest.Database, r approval.Routing) *house {
+	t.Helper()
+	h := &house{t: t, db: db, people: map[string]engine.Person{}}
 	s, sealer := h.db.Runtime(), h.db.Sealer
 	seed := make([]byte, ed25519.SeedSize)
 	rand.Read(seed)
@@ -100,10 +107,10 @@ func newHouse(t testing.TB, r approval.Routing) *house {
 		t.Fatal(err)
 	}
 	h.settler = &gate.Settler{Store: s, Sealer: sealer, Validity: time.Hour, Logger: slog.New(slog.DiscardHandler)}
-	h.Gate, err = gate.New(gate.Config{
+	h.config = gate.Config{
 		Store: s, Sealer: sealer, Judge: h.judge.Load, Refresh: func(context.Context) { h.judgeBy(h.rules) }, Ring: ring, Issuer: "urn:test", MaxPending: 5000, Settler: h.settler,
-	})
-	if err != nil {
+	}
+	if h.Gate, err = gate.New(h.config); err != nil {
 		t.Fatal(err)
 	}
 	h.Admin = admin.New(admin.Config{Store: s, Refresh: func(context.Context) { h.judgeBy(h.rules) }})

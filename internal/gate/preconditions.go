@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"time"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
@@ -132,7 +131,7 @@ func (g *Gate) succeed(ctx context.Context, p access.Principal, id string, r Red
 // proposeAgain reads an approval's sealed document as the proposal that it was,
 // with what it claims capped at limit.
 func (g *core) proposeAgain(a approval.Approval, doc canon.Value, limit string) (Proposal, error) {
-	p, err := proposeCapped(a.Call.Dialect, doc, a.Call.AgentID, limit, time.Now())
+	p, err := proposeCapped(a.Call.Dialect, doc, a.Call.AgentID, limit, g.Store.Clock())
 	if err == nil && !p.Valid {
 		err = errors.New("the document is not valid any more")
 	}

@@ -116,7 +116,7 @@ func (g *Gate) submit(ctx context.Context, p access.Principal, proposal Proposal
 			return g.refuseVetoed(ctx, p, proposal, v, once)
 		}
 	}
-	j := judge.Judge(proposal, time.Now())
+	j := judge.Judge(proposal, g.Store.Clock())
 	rule := judge.Routing.For(proposal.Call)
 	j.Decision = j.Require(rule.Apply(j.Requirements))
 	sub := store.Submission{Event: g.decided(p, proposal, j.Decision)}
@@ -323,7 +323,7 @@ func (g *Gate) opening(ctx context.Context, p access.Principal, proposal Proposa
 	if err != nil {
 		return nil, fmt.Errorf("seal the arguments of %s: %w", id, err)
 	}
-	now := time.Now()
+	now := g.Store.Clock()
 	return &store.Opening{
 		ID: id, Call: proposal.Call, RequestedBy: p.Actor(), MaxState: p.MaxState, Decision: d,
 		Requirements: d.Requirements, Excluded: excluded, ExpiresIn: judge.Routing.Expiry(rule, now).Sub(now),

@@ -50,7 +50,7 @@ func (g *Gate) RequestTool(ctx context.Context, p access.Principal, document []b
 		o, err := g.refuseVetoed(ctx, p, asks, v, access.Adapt(once, finish))
 		return finish(o), nil, err
 	}
-	now := time.Now()
+	now := g.Store.Clock()
 	report, err := g.readDocument(ctx, document, now, threegate.JudgeDraft)
 	if err != nil {
 		return CheckedDocument{}, nil, err
@@ -98,7 +98,7 @@ func (g *Gate) ApprovedTool(ctx context.Context, p access.Principal, document []
 	if err != nil {
 		return turnedAway(invalidToken)
 	}
-	report, err := g.readDocument(ctx, document, time.Now(), threegate.Judge)
+	report, err := g.readDocument(ctx, document, g.Store.Clock(), threegate.Judge)
 	if err != nil {
 		return CheckedDocument{}, nil, err
 	}

@@ -169,7 +169,7 @@ func (k *Keeper) Run(ctx context.Context, reload <-chan os.Signal) {
 			k.Refresh(ctx)
 		case <-registry.C:
 			k.Refresh(ctx)
-			k.warnOfExpiry(ctx, time.Now())
+			k.warnOfExpiry(ctx, k.Store.Clock())
 		case <-files.C:
 			k.reimport(ctx, false)
 		case <-reload:
@@ -205,7 +205,7 @@ func (k *Keeper) Usable(context.Context) error {
 	switch {
 	case judge.Unusable:
 		return errors.New(k.status.Load().Problem)
-	case judge.Policy != nil && judge.Policy.Expired(time.Now()):
+	case judge.Policy != nil && judge.Policy.Expired(k.Store.Clock()):
 		return errors.New("the policy has expired")
 	}
 	return nil
@@ -230,7 +230,7 @@ func (k *Keeper) Import(ctx context.Context, kind string, data []byte, name stri
 		if err != nil {
 			return false, fmt.Errorf("read who could approve: %w", err)
 		}
-		b, problems := policy.Load(data, policy.Options{File: name, Now: time.Now(), Secret: k.Secret, Reviewers: gate.Reviewers(people), Calendars: k.Routing.Knows})
+		b, problems := policy.Load(data, policy.Options{File: name, Now: k.Store.Clock(), Secret: k.Secret, Reviewers: gate.Reviewers(people), Calendars: k.Routing.Knows})
 		if policy.HasErrors(problems) {
 			return false, lines(problems)
 		}

@@ -166,6 +166,7 @@ type db struct {
 	// short and long are what waits for the two writers.
 	short, long *pending
 	changes     *hub
+	clock       clock
 	observe     func(int, time.Duration)
 	stop        context.CancelFunc
 	stopped     chan struct{}
@@ -184,7 +185,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s := &db{
 		sealer: cfg.Sealer, log: cfg.Logger, timeout: cfg.Timeout, observe: cfg.Observe,
-		short: newPending(), long: newPending(), stopped: make(chan struct{}),
+		short: newPending(), long: newPending(), stopped: make(chan struct{}), clock: clock{began: time.Now()},
 	}
 	if s.timeout == 0 {
 		s.timeout = 5 * time.Second
@@ -215,6 +216,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	} else {
 		err = s.Ping(ctx)
 	}
+	if err == nil {
+		err = s.readClock(ctx)
+	}
 	if err != nil {
 		s.pool.Close()
 		s.reserve.Close()
@@ -228,6 +232,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	for _, p := range []*pending{s.short, s.long} {
 		writers.Go(func() { s.write(run, p) })
 	}
+	writers.Go(func() { s.followClock(run) })
 	go func() {
 		writers.Wait()
 		close(s.stopped)

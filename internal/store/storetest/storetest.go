@@ -6,6 +6,7 @@ package storetest
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -69,6 +70,26 @@ func (d *Database) open(url string) *store.Store {
 	}
 	d.t.Cleanup(s.Close)
 	return s
+}
+
+// Ahead sets the database's clock ahead of the programs', for every connection from now
+// on. Times of the schema's own tests and of Postgres itself stay as they are.
+func (d *Database) Ahead(by time.Duration) {
+	d.t.Helper()
+	d.Exec(fmt.Sprintf(`DO $$ DECLARE one record; BEGIN
+		CREATE SCHEMA ahead;
+		GRANT USAGE ON SCHEMA ahead TO PUBLIC;
+		CREATE FUNCTION ahead.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS
+			'SELECT pg_catalog.clock_timestamp() + make_interval(secs => %f)';
+		EXECUTE format('ALTER DATABASE %%I SET search_path = ahead, pg_catalog, public', current_database());
+		FOR one IN SELECT oid::regprocedure AS name, proconfig FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND proconfig IS NOT NULL LOOP
+			EXECUTE format('ALTER FUNCTION %%s SET search_path = ahead, pg_catalog, public, pg_temp', one.name);
+		END LOOP;
+		FOR one IN SELECT d.adrelid::regclass AS tab, a.attname AS col FROM pg_attrdef d JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+			WHERE pg_get_expr(d.adbin, d.adrelid) = 'clock_timestamp()' LOOP
+			EXECUTE format('ALTER TABLE %%s ALTER COLUMN %%I SET DEFAULT ahead.clock_timestamp()', one.tab, one.col);
+		END LOOP;
+	END $$`, by.Seconds()))
 }
 
 // Connect connects to one of the database's URLs.
