@@ -52,6 +52,10 @@ func (a approvalDoor) getApproval(c *call) error {
 		return err
 	}
 	read := a.reader(c)
+	var changes <-chan struct{}
+	if wait > 0 {
+		changes = a.Gate.Queries.Changes(c.r.Context(), c.r.PathValue("id"))
+	}
 	v, err := read(c.r.Context())
 	if err != nil {
 		return err
@@ -67,7 +71,14 @@ func (a approvalDoor) getApproval(c *call) error {
 			return err
 		}
 		defer release()
-		if v, err = a.hold(c, v, wait, read); err != nil {
+		a.unbounded(c)
+		ctx, end := a.untilStopping(c)
+		defer end()
+		var changed bool
+		if v, changed, err = a.hold(ctx, changes, v, wait, read); err == nil && !changed {
+			v, err = read(c.r.Context())
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -117,11 +128,23 @@ func (a approvalDoor) ownApprovals(c *call) error {
 	return ok(c, out)
 }
 
-// hold waits for the approval to change.
-func (a approvalDoor) hold(c *call, v gate.View, wait time.Duration, read func(context.Context) (gate.View, error)) (gate.View, error) {
-	a.unbounded(c)
-	ctx, cancel := context.WithTimeout(c.r.Context(), wait)
+// hold waits for the approval to change, for no longer than wait. changed is false,
+// and the view as it was, when that is over, or ctx.
+func (a approvalDoor) hold(ctx context.Context, changes <-chan struct{}, v gate.View, wait time.Duration, read func(context.Context) (gate.View, error)) (now gate.View, changed bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
+	a.Metrics.waiting.Inc()
+	defer a.Metrics.waiting.Dec()
+	if now, changed, err = gate.Wait(ctx, changes, v.Approval.Revision, read); !changed {
+		now = v
+	}
+	return now, changed, err
+}
+
+// untilStopping is the request's context, which also ends when the server is going
+// down.
+func (a approvalDoor) untilStopping(c *call) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(c.r.Context())
 	go func() {
 		select {
 		case <-a.Stopping:
@@ -129,9 +152,7 @@ func (a approvalDoor) hold(c *call, v gate.View, wait time.Duration, read func(c
 		case <-ctx.Done():
 		}
 	}()
-	a.Metrics.waiting.Inc()
-	defer a.Metrics.waiting.Dec()
-	return a.Gate.Queries.Wait(ctx, v.Approval.ID, v.Approval.Revision, read)
+	return ctx, cancel
 }
 
 // unbounded lifts the server's own time limits from a request that is held on
@@ -193,6 +214,7 @@ const writeWithin = 10 * time.Second
 
 func (a approvalDoor) followApproval(c *call) error {
 	read := a.reader(c)
+	changes := a.Gate.Queries.Changes(c.r.Context(), c.r.PathValue("id"))
 	v, err := read(c.r.Context())
 	if err != nil {
 		return err
@@ -203,41 +225,46 @@ func (a approvalDoor) followApproval(c *call) error {
 	}
 	defer release()
 	a.unbounded(c)
-	rc := http.NewResponseController(c.w)
+	ctx, end := a.untilStopping(c)
+	defer end()
 	c.w.Header().Set("Content-Type", "text/event-stream")
 	c.w.Header().Set("Cache-Control", "no-store")
 	c.w.Header().Set("X-Accel-Buffering", "no")
-	for {
-		data, err := json.Marshal(a.wire(c.principal, v))
-		if err != nil {
-			return err
+	for changed := true; ; {
+		message := []byte(": still waiting\n\n")
+		if changed {
+			data, err := json.Marshal(a.wire(c.principal, v))
+			if err != nil {
+				return err
+			}
+			message = fmt.Appendf(nil, "id: %d\nevent: approval\ndata: %s\n\n", v.Approval.Revision, data)
 		}
-		_ = rc.SetWriteDeadline(time.Now().Add(writeWithin)) // a writer without deadlines has none
-		if _, err := fmt.Fprintf(c.w, "id: %d\nevent: approval\ndata: %s\n\n", v.Approval.Revision, data); err != nil {
+		if send(c.w, message) != nil {
 			return nil // the reader has gone
 		}
 		if v.Approval.Over() {
 			return nil
 		}
-		for revision := v.Approval.Revision; v.Approval.Revision == revision; {
-			if err := rc.Flush(); err != nil || c.r.Context().Err() != nil {
-				return nil
-			}
-			select {
-			case <-a.Stopping:
-				return nil
-			default:
-			}
-			if v, err = a.hold(c, v, heartbeat, read); err != nil {
-				a.Logger.WarnContext(c.r.Context(), "a stream of events was cut short", "error", err)
-				return nil // the headers are gone: a reader connects again
-			}
-			if v.Approval.Revision == revision {
-				_ = rc.SetWriteDeadline(time.Now().Add(writeWithin))
-				if _, err := fmt.Fprint(c.w, ": still waiting\n\n"); err != nil {
-					return nil
-				}
-			}
+		v, changed, err = a.hold(ctx, changes, v, heartbeat, read)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err == nil && !changed {
+			err = a.authorize(c, keyOrHuman) // nothing is read, and a key may have been revoked
+		}
+		if err != nil {
+			a.Logger.WarnContext(c.r.Context(), "a stream of events was cut short", "error", err)
+			return nil // the headers are gone: a reader connects again
 		}
 	}
+}
+
+// send writes a message of a stream, within writeWithin.
+func send(w http.ResponseWriter, message []byte) error {
+	rc := http.NewResponseController(w)
+	_ = rc.SetWriteDeadline(time.Now().Add(writeWithin)) // a writer without deadlines has none
+	if _, err := w.Write(message); err != nil {
+		return err
+	}
+	return rc.Flush()
 }

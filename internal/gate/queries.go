@@ -38,7 +38,7 @@ type View struct {
 // ForAgent reads an approval for an API key. Another agent's approval is not
 // found; an administrator's key reads all, without tokens.
 func (g *Queries) ForAgent(ctx context.Context, p access.Principal, id string) (View, error) {
-	r, err := g.Store.Approvals.Get(ctx, id)
+	r, err := g.Store.Approvals.Shared(ctx, id)
 	if errors.Is(err, store.ErrNotFound) || err == nil && p.Kind != access.AdminKey && r.Approval.Call.AgentID != p.AgentID {
 		return View{}, access.NoSuchApproval
 	}
@@ -117,21 +117,21 @@ func (g *Queries) ForPerson(ctx context.Context, p engine.Person, id string) (Vi
 	return View{Approval: r.Approval, Now: r.Now}, err
 }
 
-// Wait returns once the approval is at another revision than the given one, or
-// over, or ctx ends; in each case as it is then. read is ForAgent or ForPerson
-// for the reader in question.
-func (g *Queries) Wait(ctx context.Context, id string, revision int64, read func(context.Context) (View, error)) (View, error) {
-	changes := g.Store.Approvals.Changes(ctx, id)
+// Wait returns once changes has received and the approval is at another revision than
+// the given one, or over, as it is then. changed is false when ctx ended before.
+// changes comes from Changes, asked before the revision was read, and read is
+// ForAgent or ForPerson for the reader in question.
+func Wait(ctx context.Context, changes <-chan struct{}, revision int64, read func(context.Context) (View, error)) (v View, changed bool, err error) {
 	for {
-		// Reading must not be cut off by the wait's own end.
-		v, err := read(context.WithoutCancel(ctx))
-		if err != nil || v.Approval.Revision != revision || v.Approval.Over() {
-			return v, err
-		}
 		select {
 		case <-changes:
 		case <-ctx.Done():
-			return v, nil
+			return View{}, false, nil
+		}
+		// Reading must not be cut off by the wait's own end.
+		v, err := read(context.WithoutCancel(ctx))
+		if err != nil || v.Approval.Revision != revision || v.Approval.Over() {
+			return v, true, err
 		}
 	}
 }

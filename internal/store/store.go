@@ -167,6 +167,7 @@ type db struct {
 	short, long *pending
 	changes     *hub
 	clock       clock
+	shared      *shared
 	observe     func(int, time.Duration)
 	stop        context.CancelFunc
 	stopped     chan struct{}
@@ -226,7 +227,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = cancel
-	s.changes = newHub(s.pool, s.log)
+	s.changes, s.shared = newHub(s.pool, s.log), newShared(pc.MaxConns, Approvals{s}.Get)
 	go s.changes.run(run)
 	var writers sync.WaitGroup
 	for _, p := range []*pending{s.short, s.long} {
