@@ -144,6 +144,7 @@ func (w *wire) back(client, server net.Conn, leads chan struct{}) {
 // The leader's connection is cut just before its append arrives, within it, and
 // after it was done and before anybody says so.
 func TestConnectionCutAroundCommit(t *testing.T) {
+	t.Parallel()
 	in := install(t)
 	ctx, conn := context.Background(), connect(t, in.owner)
 	w := newWire(t, in.app)

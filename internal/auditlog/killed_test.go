@@ -22,6 +22,7 @@ import (
 // Processes that are killed at every step, one after another and several at once,
 // while others write.
 func TestKilledAtEveryStep(t *testing.T) {
+	t.Parallel()
 	in := install(t)
 	conn := connect(t, in.owner)
 	stop := appenders(t, in.app)
@@ -61,6 +62,7 @@ func (in *installation) floorIs(conn querier, path string) {
 
 // Three processes at once, each killed again and again wherever it is.
 func TestKilledWhereverTheyAre(t *testing.T) {
+	t.Parallel()
 	in := install(t)
 	conn := connect(t, in.owner)
 	stop := appenders(t, in.app)
@@ -81,6 +83,7 @@ func TestKilledWhereverTheyAre(t *testing.T) {
 // A leader that stands still at a step loses the lead; when it wakes up, what it
 // was about to do is refused, and it follows or leads again.
 func TestStoppedLeader(t *testing.T) {
+	t.Parallel()
 	in := install(t)
 	conn := connect(t, in.owner)
 	stop := appenders(t, in.app)
@@ -109,6 +112,7 @@ func TestStoppedLeader(t *testing.T) {
 
 // Postgres is killed and started again, under two sequencers and load.
 func TestPostgresKilled(t *testing.T) {
+	t.Parallel()
 	dir, err := pgtest.TempDir("log")
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })

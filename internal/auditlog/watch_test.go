@@ -48,6 +48,7 @@ func newLog() (*slog.Logger, *output) {
 // A floor that is full does not stop the log. It is said, once, and what it
 // missed is kept when there is room again.
 func TestFullFloor(t *testing.T) {
+	t.Parallel()
 	in := install(t)
 	ctx, conn := context.Background(), connect(t, in.owner)
 	path := filepath.Join(t.TempDir(), "floor")
@@ -88,6 +89,7 @@ func TestHangingFloor(t *testing.T) {
 
 // Who does not lead keeps their floor up to date as well.
 func TestFollowerKeepsItsFloor(t *testing.T) {
+	t.Parallel()
 	in := install(t)
 	ctx, conn := context.Background(), connect(t, in.owner)
 	w := newWire(t, in.app)
@@ -171,6 +173,7 @@ func (in *installation) rewrite(conn execer, leaf int64, key audit.Key, keep fun
 // A log that was cut or rewritten is refused by whoever has a floor: before it
 // sequences, and without the key.
 func TestFloorFindsOut(t *testing.T) {
+	t.Parallel()
 	other := func(t *testing.T) audit.Key {
 		in := install(t)
 		return in.keys[0]
@@ -236,6 +239,7 @@ func (f *forgetful) Keep(_ context.Context, note []byte) error {
 // A running leader, and one that follows, notice that the database has gone back
 // under them, without a floor that says so; nothing is signed on top of it.
 func TestDatabaseGoesBackUnderneath(t *testing.T) {
+	t.Parallel()
 	in := install(t)
 	ctx, conn := context.Background(), connect(t, in.owner)
 	leaderLog, leader := newLog()

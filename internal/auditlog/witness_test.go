@@ -81,6 +81,7 @@ func (in *installation) witnessed(workers int, of ...*witnessOf) (warned *output
 // speeds, and still one checkpoint after the other has the signatures of all that
 // answer.
 func TestWitnessesSignTheSame(t *testing.T) {
+	t.Parallel()
 	in := install(t)
 	conn := connect(t, in.owner)
 	in.run(in.sequencer(nil))

@@ -101,6 +101,7 @@ func version(k *rules.Keeper) string {
 // A file comes into force when it changes, on every process that shares the
 // database; a bad one changes nothing and is told of.
 func TestHotReload(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	path := p.file("policy.json", doc("1", "2026-01-01T00:00:00Z", "DENY"))
 	c := p.config()
@@ -467,6 +468,7 @@ func TestRegistryIsShared(t *testing.T) {
 // What is wrong with a file is told for as long as it is wrong, whatever else
 // changes meanwhile; and no longer, also when the file was only away.
 func TestProblemStays(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	good := doc("1", "2026-01-01T00:00:00Z", "DENY")
 	path := p.file("policy.json", good)

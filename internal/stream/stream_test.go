@@ -180,6 +180,7 @@ func syslogTo(c *collector, a *authority) Config {
 // Whatever becomes of connections and of the receiver, every event arrives, in
 // order but for windows that are sent again.
 func TestEveryEventArrives(t *testing.T) {
+	t.Parallel()
 	h, a := newHouse(t), newAuthority(t)
 	const n = 600
 	c := newCollector(t, a, 50)
@@ -217,6 +218,7 @@ const streamLocks = `pg_locks WHERE locktype = 'advisory' AND granted AND objsub
 // A worker that is killed, in whatever it does, is followed by one that goes on
 // from what was taken.
 func TestKillAndResume(t *testing.T) {
+	t.Parallel()
 	h, a := newHouse(t), newAuthority(t)
 	const n, kills = 600, 6
 	h.events(n, engine.Decided, engine.Allow, `{}`)
@@ -289,6 +291,7 @@ func TestKillAndResume(t *testing.T) {
 // Of two workers one streams. When it loses its lead, the other goes on, and no
 // more than a window comes twice.
 func TestTwoWorkers(t *testing.T) {
+	t.Parallel()
 	h, a := newHouse(t), newAuthority(t)
 	c := newCollector(t, a, 0)
 	h.background(h.stream(h.open(), syslogTo(c, a)).Run)
@@ -326,6 +329,7 @@ func TestTwoWorkers(t *testing.T) {
 }
 
 func TestFiltersAndBeginning(t *testing.T) {
+	t.Parallel()
 	h, a := newHouse(t), newAuthority(t)
 	h.events(50, engine.Decided, engine.Allow, `{}`)
 	h.events(3, engine.SignIn, engine.Deny, `{}`)
@@ -396,6 +400,7 @@ func (d *deaf) Send(_ context.Context, messages []Message) (int, error) {
 // there for people to read, until it goes on. A failing stream holds no
 // connection.
 func TestFailuresAreKept(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	h.events(10, engine.Decided, engine.Allow, `{}`)
 	h.sequenced(10)

@@ -113,6 +113,7 @@ func always(w http.ResponseWriter, _ *http.Request) bool { return true }
 // However a receiver answers, every event arrives, in order but for windows that
 // are sent again.
 func TestEveryEventArrivesByWebhook(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	const n = 400
 	seed := uint64(time.Now().UnixNano()) // #nosec G115 -- any will do

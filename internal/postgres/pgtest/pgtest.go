@@ -57,8 +57,20 @@ func Main(m *testing.M) {
 	shared.Lock()
 	shared.entered = true
 	shared.Unlock()
+	parallel()
 	m.Run() // TestMain's caller exits with its result
 	stop()
+}
+
+// parallel lets more tests run at once than there are processors, unless -parallel says how many: those that call t.Parallel
+// wait for databases, processes and deadlines more than they compute.
+func parallel() {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", "8") // the flag is there, and a number
+	}
 }
 
 func stop() {
