@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 )
 
@@ -94,6 +95,26 @@ type Event struct {
 	PolicyDigest string          `json:"policy_digest,omitempty"`
 	Requirements []Requirement   `json:"requirements,omitempty"`
 	PrevOutcome  Outcome         `json:"prev_outcome,omitempty"`
+}
+
+// SetPayload makes what v encodes to the event's payload. v holds no argument value.
+func (e *Event) SetPayload(v any) error {
+	payload, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode the payload of an event of type %s: %w", e.Type, err)
+	}
+	e.SafePayload = payload
+	return nil
+}
+
+// AddToPayload sets a member of the event's payload, which is an object.
+func (e *Event) AddToPayload(name string, v any) error {
+	members := map[string]any{}
+	if err := json.Unmarshal(e.SafePayload, &members); err != nil {
+		return fmt.Errorf("read the payload of an event of type %s: %w", e.Type, err)
+	}
+	members[name] = v
+	return e.SetPayload(members)
 }
 
 // Reasons keeps the codes and messages of findings.

@@ -3,7 +3,6 @@ package admin
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -151,14 +150,8 @@ func (a Delegations) mayStandIn(ctx context.Context, by engine.Person, d Delegat
 // not the reason, which may be private.
 func delegated(by access.By, code, message string, d Delegation) (engine.Event, error) {
 	e := by.Event(code, message, "", "")
-	payload, err := json.Marshal(map[string]any{
-		"delegation": d.ID, "person": d.PersonID, "deputy": d.DeputyID, "from": d.From.UTC(), "until": d.Until.UTC(),
-	})
-	if err != nil {
-		return e, fmt.Errorf("encode a delegation: %w", err)
-	}
-	e.SafePayload = payload
-	return e, nil
+	err := e.SetPayload(map[string]any{"delegation": d.ID, "person": d.PersonID, "deputy": d.DeputyID, "from": d.From.UTC(), "until": d.Until.UTC()})
+	return e, err
 }
 
 // Revoke ends a delegation at once: by either side of it, or an administrator.

@@ -115,10 +115,7 @@ func encodeEndpoint(s notify.Settings, t notify.Target) (settings, target []byte
 // endpointEvent records an act of administration of an endpoint.
 func endpointEvent(b access.By, code, message, id, kind string) engine.Event {
 	e := b.Event(code, message, "", "")
-	payload, err := json.Marshal(map[string]string{"endpoint_id": id, "kind": kind})
-	if err == nil { // strings always encode
-		e.SafePayload = payload
-	}
+	_ = e.SetPayload(map[string]string{"endpoint_id": id, "kind": kind}) // strings always encode
 	return e
 }
 
@@ -294,9 +291,7 @@ func (r Endpoints) Resend(ctx context.Context, by access.By, id string) error {
 	n, err := r.Store.Notifications.Get(ctx, id)
 	if err == nil {
 		e.ApprovalID = n.ApprovalID
-		var payload []byte
-		if payload, err = json.Marshal(map[string]string{"notification_id": id, "endpoint_id": n.EndpointID}); err == nil {
-			e.SafePayload = payload
+		if err = e.SetPayload(map[string]string{"notification_id": id, "endpoint_id": n.EndpointID}); err == nil {
 			err = r.Store.Notifications.Resend(ctx, id, e)
 		}
 	}

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -71,8 +70,8 @@ func (r OnCall) Set(ctx context.Context, by access.By, q OnCallRequest, once *ac
 		return err
 	}
 	e := by.Event("ON_CALL_SET", "Who is on call was changed.", "", "")
-	if e.SafePayload, err = json.Marshal(map[string]any{"schedule": q.Schedule, "people": ids, "from": q.From.UTC(), "until": q.Until.UTC()}); err != nil {
-		return fmt.Errorf("encode who is on call: %w", err)
+	if err := e.SetPayload(map[string]any{"schedule": q.Schedule, "people": ids, "from": q.From.UTC(), "until": q.Until.UTC()}); err != nil {
+		return err
 	}
 	return r.administered(ctx, r.Store.OnCall.Set(ctx, q.Schedule, ids, q.From, q.Until, by.Actor.ID, once, e))
 }

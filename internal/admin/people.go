@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -47,9 +46,9 @@ func (p People) Add(ctx context.Context, by access.By, n NewPerson) (engine.Pers
 	if err != nil {
 		return added, err
 	}
-	told := roleChange(added.ID, nil, added.Roles)
-	told["identity"] = added.Identity // whoever verifies the log compares it with who stands behind votes
-	err = p.Store.People.Create(ctx, added, hash, changed(by, "USER_ADDED", "A person was added.", added.ID, told))
+	roles := roleChange(added.ID, nil, added.Roles)
+	roles["identity"] = added.Identity // whoever verifies the log compares it with who stands behind votes
+	err = p.Store.People.Create(ctx, added, hash, changed(by, "USER_ADDED", "A person was added.", added.ID, roles))
 	if errors.Is(err, store.ErrConflict) {
 		err = fmt.Errorf("there is somebody with the address %s already", added.Email)
 	}
@@ -116,8 +115,6 @@ func changed(by access.By, code, message, subject string, more map[string]any) e
 	payload := map[string]any{"subject": subject}
 	maps.Copy(payload, more)
 	e := by.Event(code, message, "", "")
-	if encoded, err := json.Marshal(payload); err == nil { // texts and times always encode
-		e.SafePayload = encoded
-	}
+	_ = e.SetPayload(payload) // texts and times always encode
 	return e
 }

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -62,8 +61,8 @@ func (r Registry) RegisterAgent(ctx context.Context, by access.By, a registry.Ag
 				return err
 			}
 		}
-		if e.SafePayload, err = json.Marshal(map[string]string{"owner_before": known.OwnerID, "owner": owner.ID}); err != nil {
-			return fmt.Errorf("encode who answers for %s: %w", a.ID, err)
+		if err := e.SetPayload(map[string]string{"owner_before": known.OwnerID, "owner": owner.ID}); err != nil {
+			return err
 		}
 	}
 	err = change(ctx, a, once, e)
@@ -134,12 +133,10 @@ func (r Registry) ThrowKillSwitch(ctx context.Context, by access.By, agentID, re
 	}
 	e := by.Event(code, message, agentID, "")
 	e.Outcome = engine.KillSwitch
-	encoded, err := json.Marshal(map[string]string{"reason": reason})
-	if err != nil {
-		return fmt.Errorf("encode the reason: %w", err)
+	if err := e.SetPayload(map[string]string{"reason": reason}); err != nil {
+		return err
 	}
-	e.SafePayload = encoded
-	err = r.Store.Registry.ThrowKillSwitch(ctx, kill, once, e)
+	err := r.Store.Registry.ThrowKillSwitch(ctx, kill, once, e)
 	var kept *access.Replay
 	if errors.As(err, &kept) {
 		// That it was thrown once is no answer to whoever wants it on now.

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -126,12 +125,8 @@ func holdEvent(by access.By, code, message string, h Hold) (engine.Event, error)
 	case CoversAgent:
 		e.AgentID = h.Subject
 	}
-	encoded, err := json.Marshal(payload)
-	if err != nil {
-		return e, fmt.Errorf("encode a hold: %w", err)
-	}
-	e.SafePayload = encoded
-	return e, nil
+	err := e.SetPayload(payload)
+	return e, err
 }
 
 // EraseRequest asks to erase what an approval was about, or who a person is.
@@ -204,12 +199,8 @@ func ErasureEvent(by access.By, done Erasure) (engine.Event, error) {
 	if done.Covers == CoversApproval {
 		e.ApprovalID = store.LoggableApprovalID(done.Subject)
 	}
-	encoded, err := json.Marshal(payload)
-	if err != nil {
-		return e, fmt.Errorf("encode an erasure: %w", err)
-	}
-	e.SafePayload = encoded
-	return e, nil
+	err := e.SetPayload(payload)
+	return e, err
 }
 
 // AgeErasure begins the erasure of an approval that is old enough, and AgeEvent
@@ -257,8 +248,8 @@ func (r Retention) SetMinimum(ctx context.Context, by access.By, shortest time.D
 		return err
 	}
 	e := by.Event("RETENTION_FLOOR_SET", fmt.Sprintf("How long after its end a record cannot be erased was changed from %s to %s.", inHours(former.Shortest), inHours(shortest)), "", "")
-	if e.SafePayload, err = json.Marshal(map[string]string{"floor": shortest.String(), "former": former.Shortest.String()}); err != nil {
-		return fmt.Errorf("encode the floor: %w", err)
+	if err := e.SetPayload(map[string]string{"floor": shortest.String(), "former": former.Shortest.String()}); err != nil {
+		return err
 	}
 	return r.Store.Retention.SetMinimum(ctx, shortest, by.Actor.ID, e)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/flate"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -58,8 +57,8 @@ func (g *Queries) show(ctx context.Context, p engine.Person, channel string, c S
 	}
 	e := g.event(engine.Shown, c.Approval.Decision.Outcome, c.Approval, engine.Actor{Kind: engine.HumanActor, ID: p.ID, Channel: channel}, "")
 	e.Reasons = []engine.Reason{{Code: "CARD_SHOWN", Message: "A person was shown the card with all of the arguments."}}
-	if e.SafePayload, err = json.Marshal(map[string]string{"card_digest": digest}); err != nil {
-		return fmt.Errorf("encode what an event tells: %w", err)
+	if err := e.SetPayload(map[string]string{"card_digest": digest}); err != nil {
+		return err
 	}
 	return g.Store.Cards.Show(ctx, p.ID, store.ShownCard{ApprovalID: c.Approval.ID, CallDigest: c.Approval.Call.Digest, Digest: digest, Box: box, Event: e})
 }
@@ -104,29 +103,25 @@ func OpenCard(s *seal.Sealer, approvalID string, box seal.Box) ([]byte, error) {
 	return card, nil
 }
 
-// withCard adds to the payload of a person's say which card they were
-// shown of the call as it is, as far as this server knows. Who was shown none has
-// said it over the API.
-func withCard(c *store.Change, payload json.RawMessage) (json.RawMessage, error) {
-	f := c.Approval.Facts[len(c.Approval.Facts)-1]
+// setFact makes the fact that was added last the event's payload. Of a person's say it adds
+// which card they were shown of the call as it is, as far as this server knows. Who was
+// shown none has said it over the API.
+func setFact(e *engine.Event, c *store.Change) error {
+	f := lastFact(c)
 	switch f.Kind {
 	case approval.Vote, approval.BreakGlass, approval.Verification, approval.Reply:
 	default:
-		return payload, nil
+		return e.SetPayload(f.Payload())
 	}
 	if f.Actor.Kind != engine.HumanActor || f.Details.Grant != "" {
-		return payload, nil
+		return e.SetPayload(f.Payload())
 	}
 	digest, err := c.SeenCard(f.Actor.ID)
-	if err != nil || digest == "" {
-		return payload, err
-	}
-	encoded, err := json.Marshal(struct {
-		approval.FactPayload
-		CardDigest string `json:"card_digest"`
-	}{f.Payload(), digest})
 	if err != nil {
-		return nil, fmt.Errorf("encode what an event tells: %w", err)
+		return err
 	}
-	return encoded, nil
+	return e.SetPayload(struct {
+		approval.FactPayload
+		CardDigest string `json:"card_digest,omitempty"`
+	}{f.Payload(), digest})
 }

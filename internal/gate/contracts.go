@@ -64,9 +64,9 @@ func (g *Gate) AskContract(ctx context.Context, p access.Principal, q ContractQu
 	outcome := engine.Allow
 	payload := map[string]any{"method": q.Method, "data_tags": words(q.DataTags)}
 	// What the caller is told names its own tags and members; the log does not.
-	deny := func(told *string) {
+	deny := func(answered *string) {
 		message := "The tool's contract does not allow it."
-		if told == nil {
+		if answered == nil {
 			message = "The tool has no contract."
 		}
 		outcome, reason = engine.Deny, engine.Reason{Code: safeai.Violation, Message: message}
@@ -91,7 +91,7 @@ func (g *Gate) AskContract(ctx context.Context, p access.Principal, q ContractQu
 			deny(i.Reason)
 		} else if d := judge.Beside(asks, g.Store.Clock()); d.Route != engine.Accept {
 			// The contract is one of several judges here too.
-			outcome, reason = engine.Deny, told(strictestFirst(d.Findings))[0]
+			outcome, reason = engine.Deny, boundedReasons(strictestFirst(d.Findings))[0]
 			i = i.Blocked(blockedBecause(d.Route, reason))
 		}
 		answer = i

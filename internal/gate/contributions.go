@@ -2,7 +2,6 @@ package gate
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -269,10 +268,7 @@ func (g *Contributions) contribute(ctx context.Context, id string, once *access.
 			}
 			e := event(c)
 			e.Reasons = []engine.Reason{f.Statement().Reason}
-			if e.SafePayload, err = factPayload(c); err != nil {
-				return none, err
-			}
-			if e.SafePayload, err = withCard(c, e.SafePayload); err != nil {
+			if err := setFact(&e, c); err != nil {
 				return none, err
 			}
 			c.AddEvent(e)
@@ -380,14 +376,8 @@ func admission(err error) error {
 	return err
 }
 
-// factPayload is what an event says of the fact that was added last.
-func factPayload(c *store.Change) (json.RawMessage, error) {
-	encoded, err := json.Marshal(c.Approval.Facts[len(c.Approval.Facts)-1].Payload())
-	if err != nil {
-		return nil, fmt.Errorf("encode the payload of a fact: %w", err)
-	}
-	return encoded, nil
-}
+// lastFact is the fact that was added last.
+func lastFact(c *store.Change) approval.Fact { return c.Approval.Facts[len(c.Approval.Facts)-1] }
 
 // voter is a person's standing.
 func voter(p engine.Person) approval.Voter {

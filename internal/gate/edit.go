@@ -2,7 +2,6 @@ package gate
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -53,15 +52,15 @@ func (g *Contributions) Edit(ctx context.Context, r EditRequest, once *access.On
 		if !c.Now.Before(deadline) {
 			return none, errLate
 		}
-		fact := c.Approval.Facts[len(c.Approval.Facts)-1]
+		fact := lastFact(c)
 		if err := c.Amend(edited.Amendment); err != nil {
 			return none, err
 		}
 		e := event(c)
 		e.Outcome, e.Requirements = c.Approval.Decision.Outcome, approval.PayloadRequirements(edited.Requirements)
 		e.Reasons = []engine.Reason{f.Statement().Reason}
-		if e.SafePayload, err = json.Marshal(fact.EditionPayload(c.Approval.Plan)); err != nil {
-			return none, fmt.Errorf("encode the payload of an edit: %w", err)
+		if err := e.SetPayload(fact.EditionPayload(c.Approval.Plan)); err != nil {
+			return none, err
 		}
 		c.AddEvent(e)
 		return c.Approval, nil

@@ -3,9 +3,7 @@ package gate
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -74,11 +72,9 @@ func (g *Gate) Executed(ctx context.Context, p access.Principal, r ExecutionRequ
 		if found := g.validateOutput(c.Approval, r, &done, payload); found != nil {
 			e.Reasons, e.PluginSource = append(e.Reasons, *found), outputValidator
 		}
-		encoded, err := json.Marshal(payload)
-		if err != nil {
+		if err := e.SetPayload(payload); err != nil {
 			return none, err
 		}
-		e.SafePayload = encoded
 		c.AddEvent(e)
 		return done, nil
 	})
@@ -212,11 +208,7 @@ func (g *Contributions) ReviewAfterwards(ctx context.Context, s Contribution, ju
 // write has the event tell the digest of what a person writes.
 func write(e *engine.Event, comment string) (store.Words, error) {
 	w := store.Words{Comment: comment, Salt: rand.Text()}
-	var err error
-	if e.SafePayload, err = json.Marshal(approval.CommentPayload{CommentDigest: approval.CommentDigest(w.Salt, w.Comment)}); err != nil {
-		return w, fmt.Errorf("encode what an event tells: %w", err)
-	}
-	return w, nil
+	return w, e.SetPayload(approval.CommentPayload{CommentDigest: approval.CommentDigest(w.Salt, w.Comment)})
 }
 
 // mayReviewAfterwards refuses those who broke the glass, and the requesting side.

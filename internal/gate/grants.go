@@ -2,7 +2,6 @@ package gate
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -137,12 +136,12 @@ func (g *Grants) makeGrant(ctx context.Context, r GrantRequest, from approval.Ap
 		}
 		e := event(c)
 		e.Reasons = []engine.Reason{{Code: "GRANT_MADE", Message: fmt.Sprintf("Calls like this one are approved beforehand, by the standing grant %s.", made.ID)}}
-		e.SafePayload, err = json.Marshal(map[string]any{
+		err = e.SetPayload(map[string]any{
 			"grant": made.ID, "uses": made.MaxUses, "expires_at": made.ExpiresAt, "matchers": len(r.Pattern.Matchers),
 			"past_looked_at": past.Looked, "past_matching": len(past.Matching), "acknowledged": made.Acknowledged,
 		})
 		if err != nil {
-			return none, fmt.Errorf("encode the event of %s: %w", made.ID, err)
+			return none, err
 		}
 		c.AddEvent(e)
 		return Grant{Grant: made, Pattern: r.Pattern, MayRevoke: true}, nil
@@ -375,9 +374,6 @@ func (g *Grants) revoke(ctx context.Context, one store.Grant, by access.By, once
 func grantEvent(b access.By, one store.Grant, code, message string) engine.Event {
 	e := b.Event(code, message, one.AgentID, one.Tool)
 	e.Type, e.ApprovalID = engine.Granted, one.FromApproval
-	payload, err := json.Marshal(map[string]any{"grant": one.ID, "uses": one.MaxUses, "used": one.Uses, "expires_at": one.ExpiresAt})
-	if err == nil {
-		e.SafePayload = payload
-	}
+	_ = e.SetPayload(map[string]any{"grant": one.ID, "uses": one.MaxUses, "used": one.Uses, "expires_at": one.ExpiresAt}) // numbers and times always encode
 	return e
 }

@@ -2,7 +2,6 @@ package gate
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -56,14 +55,8 @@ func (g *Gate) joinWaiting(ctx context.Context, p access.Principal, proposal Pro
 	// Without requirements an event begins no approval (engine/audit.Replay).
 	e.ApprovalID = id
 	e.Reasons = append(e.Reasons, engine.Reason{Code: "JOINED", Message: "The very call waits already, as " + id + ": nobody is asked again."})
-	var told map[string]any
-	if err := json.Unmarshal(e.SafePayload, &told); err != nil {
-		return Outcome{}, fmt.Errorf("read what an event tells: %w", err)
-	}
-	told["joined"] = true
-	var err error
-	if e.SafePayload, err = json.Marshal(told); err != nil {
-		return Outcome{}, fmt.Errorf("encode what an event tells: %w", err)
+	if err := e.AddToPayload("joined", true); err != nil {
+		return Outcome{}, err
 	}
 	o, err := change(ctx, g.core, id, once, func(*store.Change) engine.Event { return e }, func(c *store.Change) (Outcome, error) {
 		if c.Approval.Status != approval.Pending {

@@ -2,7 +2,6 @@ package gate
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -198,10 +197,8 @@ func (s *Settler) conclude(ctx context.Context, c *store.Change, end ending) (Se
 func (s *Settler) settled(c *store.Change, outcome engine.Outcome, ended approval.SettledPayload) (e engine.Event, err error) {
 	e = s.event(engine.Settled, outcome, c)
 	e.Requirements = approval.PayloadRequirements(c.Approval.Plan.Requirements)
-	if e.SafePayload, err = json.Marshal(map[string]any{"ended": ended}); err != nil {
-		return e, fmt.Errorf("encode how %s ended: %w", c.Approval.ID, err)
-	}
-	return e, nil
+	err = e.SetPayload(map[string]any{"ended": ended})
+	return e, err
 }
 
 // contradiction is what a verifier of the log would say if the approval ended

@@ -2,7 +2,6 @@ package gate
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"holdpoint/engine"
@@ -34,8 +33,8 @@ func (s *Settler) alarm(ctx context.Context, c *store.Change) error {
 			"approval_id", c.Approval.ID, "fact", f.Seq, "kind", f.Kind, "actor_kind", f.Actor.Kind)
 		e := s.event(engine.Refusal, engine.Deny, c)
 		e.Reasons = []engine.Reason{approval.NotInLog}
-		if e.SafePayload, err = json.Marshal(f.UnloggedPayload()); err != nil {
-			return fmt.Errorf("encode what an event tells: %w", err)
+		if err := e.SetPayload(f.UnloggedPayload()); err != nil {
+			return err
 		}
 		c.AddEvent(e)
 	}
@@ -92,8 +91,7 @@ func addFact(s *seal.Sealer, c *store.Change, f approval.Fact, kind engine.Event
 	}
 	e := ApprovalEvent(s, kind, c.Approval.Decision.Outcome, c.Approval, f.Actor, "")
 	e.Reasons = []engine.Reason{f.Statement().Reason}
-	var err error
-	if e.SafePayload, err = factPayload(c); err != nil {
+	if err := e.SetPayload(lastFact(c).Payload()); err != nil {
 		return err
 	}
 	c.AddEvent(e)
@@ -106,7 +104,7 @@ func (s *Settler) reopen(c *store.Change, end ending) error {
 	if err := c.AddFact(approval.Fact{Kind: approval.Reopen, Actor: settlerActor}); err != nil {
 		return err
 	}
-	fact := c.Approval.Facts[len(c.Approval.Facts)-1]
+	fact := lastFact(c)
 	d, terms := s.Rules.Reopen(c.Approval, *end.reopen)
 	terms.Accountable = c.Approval.Plan.Accountable
 	err := c.Amend(store.Amendment{
@@ -117,8 +115,8 @@ func (s *Settler) reopen(c *store.Change, end ending) error {
 	}
 	e := s.event(engine.Reopened, d.Outcome, c)
 	e.Reasons, e.Requirements = end.reasons, approval.PayloadRequirements(d.Requirements)
-	if e.SafePayload, err = json.Marshal(fact.EditionPayload(c.Approval.Plan)); err != nil {
-		return fmt.Errorf("encode what an event tells: %w", err)
+	if err := e.SetPayload(fact.EditionPayload(c.Approval.Plan)); err != nil {
+		return err
 	}
 	c.AddEvent(e)
 	return nil

@@ -144,7 +144,7 @@ func (g *Gate) submit(ctx context.Context, p access.Principal, proposal Proposal
 		sub.Opening = opening
 		// The database says when it begins; until when it may last counts from there.
 		asked := approval.Plan{Excluded: opening.Excluded, Terms: opening.Terms, ExpiresAt: time.Time{}.Add(opening.ExpiresIn)}.EditionPayload()
-		if sub.Event.SafePayload, err = withAsked(sub.Event.SafePayload, asked); err != nil {
+		if err := sub.Event.AddToPayload("asked", asked); err != nil {
 			return Outcome{}, err
 		}
 		sub.Event.ApprovalID, sub.Event.Requirements = opening.ID, approval.PayloadRequirements(opening.Requirements)
@@ -242,7 +242,7 @@ func bounded(c engine.Call) *access.Refusal {
 func (g *core) decided(p access.Principal, proposal Proposal, d engine.Decision) engine.Event {
 	e := engine.Event{
 		ID: store.NewEventID(), Type: engine.Decided, RequestID: proposal.Call.RequestID, AgentID: p.AgentID, ToolName: proposal.Call.Tool,
-		Outcome: d.Outcome, Reasons: told(strictestFirst(d.Findings)), SafePayload: safePayload(proposal, d), Actor: p.Actor(),
+		Outcome: d.Outcome, Reasons: boundedReasons(strictestFirst(d.Findings)), SafePayload: safePayload(proposal, d), Actor: p.Actor(),
 		PolicyDigest: d.PolicyDigest,
 	}
 	if proposal.Valid {
@@ -257,9 +257,9 @@ const (
 	maxMessage = 1000
 )
 
-// told is what an event says of findings: the first of very many, and of a very
-// long message the beginning.
-func told(findings []engine.Finding) []engine.Reason {
+// boundedReasons are what an event says of findings: the first of very many, and of a
+// very long message the beginning.
+func boundedReasons(findings []engine.Finding) []engine.Reason {
 	reasons := engine.Reasons(findings[:min(len(findings), maxReasons)])
 	for i, r := range reasons {
 		if len(r.Message) > maxMessage {
@@ -293,20 +293,6 @@ func safePayload(p Proposal, d engine.Decision) json.RawMessage {
 		return json.RawMessage(`{}`)
 	}
 	return encoded
-}
-
-// withAsked adds to what an event tells of a call what its approval asks.
-func withAsked(payload json.RawMessage, asked *approval.EditionPayload) (json.RawMessage, error) {
-	var told map[string]any
-	if err := json.Unmarshal(payload, &told); err != nil {
-		return nil, fmt.Errorf("read what an event tells: %w", err)
-	}
-	told["asked"] = asked
-	encoded, err := json.Marshal(told)
-	if err != nil {
-		return nil, fmt.Errorf("encode what an event tells: %w", err)
-	}
-	return encoded, nil
 }
 
 // opening prepares the approval of a call that waits, or wants a token.
