@@ -73,14 +73,17 @@ func (b *browser) fits(path string) {
 	}
 }
 
-// colours makes pages light or dark.
-func colours(scheme string) chromedp.Action[chromedp.Void] {
-	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+// colours makes pages light or dark, at once: between two colours that fade into one
+// another, contrasts are of neither.
+func (b *browser) colours(scheme string) {
+	b.t.Helper()
+	b.do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
 		})
 		return err
-	})
+	}))
+	b.until(scheme+" colours, and no others any more", `matchMedia("(prefers-color-scheme: `+scheme+`) and (prefers-reduced-motion: reduce)").matches && document.getAnimations().length === 0`)
 }
 
 // put writes into a field whatever was in it before.
@@ -246,7 +249,7 @@ func TestBrowserOfficeOnAPhone(t *testing.T) {
 	agent := b.eval(`document.querySelector("table[data-testid=agents] tbody th a").pathname`)
 	for _, path := range []string{"/policies", "/agents", agent, "/admin", "/admin/tool", "/approvals/" + asked.Approval.ID} {
 		for _, scheme := range []string{"light", "dark"} {
-			b.do(colours(scheme))
+			b.colours(scheme)
 			b.open(path)
 			b.visible("h1")
 			if got := b.eval(`document.documentElement.scrollWidth + " of " + innerWidth`); got != "360 of 360" {

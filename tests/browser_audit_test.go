@@ -77,10 +77,10 @@ func TestBrowserAudits(t *testing.T) {
 	if got := b.eval(`location.search`); got != "?tool="+tool+"&type=vote" {
 		t.Errorf("the search's address has %s", got)
 	}
-	b.do(colours("dark"))
-	b.rests()
+	b.colours("dark")
 	b.fits("/audit in the dark")
-	b.do(colours("light"), narrow(390))
+	b.colours("light")
+	b.do(narrow(390))
 	b.unscrolled("/audit")
 	b.click(testid("chips") + " li:nth-child(2) a") // any type again
 	b.until("all events of the tool", `document.querySelectorAll("[data-testid=audit-rows] tbody tr").length >= 3`)

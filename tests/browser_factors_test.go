@@ -67,7 +67,7 @@ func (b *browser) everywhere(path string) {
 	const still = `document.getAnimations().length === 0`
 	b.eval(`document.querySelectorAll("details").forEach((d) => { d.open = true; })`)
 	for _, scheme := range []string{"light", "dark"} {
-		b.do(colours(scheme))
+		b.colours(scheme)
 		b.until("the colours of "+path, still)
 		b.fits(path + " " + scheme)
 	}

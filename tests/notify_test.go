@@ -308,7 +308,7 @@ func TestBrowserNotifications(t *testing.T) {
 	for _, width := range []int64{390, 360} {
 		b.do(chromedp.EmulateViewport(width, 740, chromedp.EmulateMobile))
 		for _, scheme := range []string{"light", "dark"} {
-			b.do(colours(scheme))
+			b.colours(scheme)
 			b.open("/notifications")
 			b.click(row + "summary")
 			b.click(testid("add-webhook") + " summary")
@@ -318,7 +318,7 @@ func TestBrowserNotifications(t *testing.T) {
 			}
 			b.fits("/notifications on a phone, " + scheme)
 		}
-		b.do(colours("light"))
+		b.colours("light")
 		shot(b, "phone-"+b.eval("innerWidth"))
 	}
 	b.do(chromedp.EmulateViewport(1280, 900))
