@@ -54,11 +54,11 @@ func TestTicketOnTheWire(t *testing.T) {
 func TestCircumstancesOnTheWire(t *testing.T) {
 	var a approval.Approval
 	for field, value := range reflect.ValueOf(&a.Circumstances).Elem().Fields() {
-		switch said := value.Addr().Interface().(type) {
+		switch text := value.Addr().Interface().(type) {
 		case *string:
-			*said = "the " + field.Name
+			*text = "the " + field.Name
 		case *map[string]string:
-			*said = map[string]string{"a": "the " + field.Name}
+			*text = map[string]string{"a": "the " + field.Name}
 		default:
 			t.Fatalf("this test cannot fill in %s", field.Name)
 		}

@@ -52,7 +52,7 @@ type house struct {
 	keys     []audit.Key
 	verifier note.Verifier
 	stop     func()
-	said     *lines // what the log says of itself
+	logged   *lines // what the audit log logs of itself
 	judge    atomic.Pointer[gate.Judge]
 
 	person engine.Person // who is signed in; nobody while it has no ID
@@ -92,8 +92,8 @@ func newHouseOf(t testing.TB, limits api.Limits) *house {
 	h.settler = &gate.Settler{Store: s, Sealer: sealer, Validity: time.Hour, Logger: slog.New(slog.DiscardHandler)}
 	h.judgeAgain()
 	h.Admin = admin.New(admin.Config{Store: s})
-	h.said = &lines{}
-	h.Log = auditlog.New(auditlog.Config{Store: s, Logger: slog.New(slog.NewTextHandler(h.said, nil))})
+	h.logged = &lines{}
+	h.Log = auditlog.New(auditlog.Config{Store: s, Logger: slog.New(slog.NewTextHandler(h.logged, nil))})
 	h.Reports = report.Reports{Store: s, Judge: h.Judge}
 	private, public, err := audit.NewKey(rand.Reader, origin)
 	if err != nil {

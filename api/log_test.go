@@ -94,8 +94,8 @@ func TestLogIsServed(t *testing.T) {
 			t.Errorf("%s: %d", query, got.StatusCode)
 		}
 	}
-	if said := h.said.String(); said != "" {
-		t.Errorf("asking for what is not there made the log say: %s", said)
+	if text := h.logged.String(); text != "" {
+		t.Errorf("asking for what is not there made the log say: %s", text)
 	}
 }
 

@@ -105,9 +105,9 @@ type Traits struct {
 	Waits string
 	// Wanted asks the requesting side's people for it; "" where they cannot give it.
 	Wanted string
-	// Told tells a waiting agent who has to do what, with %s for the approval's
+	// AgentTask tells a waiting agent who has to do what, with %s for the approval's
 	// page; "" where it is told to wait.
-	Told string
+	AgentTask string
 	// NoPeople tells auditors who gives it where no people can be named; "" where
 	// they can.
 	NoPeople string
@@ -121,27 +121,27 @@ var traits = []Traits{
 	{
 		Kind: Answer, Giver: Requester, Discharges: Ask, Outcome: RequireStepUp, VotesCount: true,
 		NextAction: "answer", Noun: "answer", Title: "Confirmation", Wanted: "It needs an answer",
-		Told:     "The user has to confirm this very call, through the runtime.",
-		NoPeople: "The requesting side's own user, by its runtime or in the console.",
-		Approved: Reason{Code: "STEP_UP_PASSED", Message: "The call was confirmed."},
-		Denied:   Reason{Code: "STEP_UP_FAILED", Message: "The user does not want the call."},
+		AgentTask: "The user has to confirm this very call, through the runtime.",
+		NoPeople:  "The requesting side's own user, by its runtime or in the console.",
+		Approved:  Reason{Code: "STEP_UP_PASSED", Message: "The call was confirmed."},
+		Denied:    Reason{Code: "STEP_UP_FAILED", Message: "The user does not want the call."},
 	},
 	{
 		Kind: StepUp, Giver: Accountable, Discharges: Ask, Outcome: RequireStepUp,
 		NextAction: "verify", Noun: "proof of identity", Title: "Proof of identity by who answers for it", Wanted: "Prove that it is you",
-		Waits:    "Waits for whoever answers for the call to prove who they are.",
-		Told:     "A person has to verify themselves at %s.",
-		Approved: Reason{Code: "STEP_UP_PASSED", Message: "The call was confirmed."},
-		Denied:   Reason{Code: "STEP_UP_FAILED", Message: "The person who answers for the call does not want it."},
+		Waits:     "Waits for whoever answers for the call to prove who they are.",
+		AgentTask: "A person has to verify themselves at %s.",
+		Approved:  Reason{Code: "STEP_UP_PASSED", Message: "The call was confirmed."},
+		Denied:    Reason{Code: "STEP_UP_FAILED", Message: "The person who answers for the call does not want it."},
 	},
 	{
 		Kind: Ticket, Giver: Tracker, Discharges: Ask, Outcome: RequireTicket, BreakGlass: true,
 		NextAction: "attach_ticket", Noun: "ticket", Title: "A ticket", Wanted: "It needs a ticket",
-		Waits:    "Waits for a ticket that covers the call.",
-		Told:     "It needs a ticket.",
-		NoPeople: "No person: a ticket has to cover it, and its tracker is asked.",
-		Approved: Reason{Code: "TICKET_VALIDATED", Message: "The ticket was found to cover the call."},
-		Denied:   Reason{Code: "TICKET_MISSING", Message: "The call was denied before a ticket covered it."},
+		Waits:     "Waits for a ticket that covers the call.",
+		AgentTask: "It needs a ticket.",
+		NoPeople:  "No person: a ticket has to cover it, and its tracker is asked.",
+		Approved:  Reason{Code: "TICKET_VALIDATED", Message: "The ticket was found to cover the call."},
+		Denied:    Reason{Code: "TICKET_MISSING", Message: "The call was denied before a ticket covered it."},
 	},
 	{
 		Kind: Review, Giver: Reviewers, Discharges: Defer, Outcome: RequireApproval, VotesCount: true, BreakGlass: true,

@@ -58,17 +58,17 @@ func TestEveryKindIsWhole(t *testing.T) {
 			t.Errorf("%s: Giver %q is none", k, kind.Giver)
 		}
 		for _, yes := range []bool{true, false} {
-			if said := kind.Giver.Says(yes); !k.PeopleDecide() && (said.Reason.Code == "" || said.Reason.Message == "" || said.Timeline == "" || said.Pack == "") {
-				t.Errorf("%s: of a yes that is %t its giver says %+v", k, yes, said)
+			if statement := kind.Giver.Says(yes); !k.PeopleDecide() && (statement.Reason.Code == "" || statement.Reason.Message == "" || statement.Timeline == "" || statement.Pack == "") {
+				t.Errorf("%s: of a yes that is %t its giver says %+v", k, yes, statement)
 			}
 		}
 		// What some kinds have and others must not. A test of the console knows who
 		// has Wanted.
 		optional := map[string]bool{
-			"Waits":    !kind.VotesCount,
-			"Wanted":   kind.Wanted != "",
-			"Told":     kind.NextAction != "wait",
-			"NoPeople": kind.Giver != engine.Accountable && !k.PeopleDecide(),
+			"Waits":     !kind.VotesCount,
+			"Wanted":    kind.Wanted != "",
+			"AgentTask": kind.NextAction != "wait",
+			"NoPeople":  kind.Giver != engine.Accountable && !k.PeopleDecide(),
 		}
 		v := reflect.ValueOf(kind)
 		for f := range v.NumField() {
@@ -87,8 +87,8 @@ func TestEveryKindIsWhole(t *testing.T) {
 		if kind.Discharges == engine.Refuse || kind.Discharges != kind.Outcome.Route() {
 			t.Errorf("%s: it discharges %s, and its outcome %s is of the route %s", k, kind.Discharges, kind.Outcome, kind.Outcome.Route())
 		}
-		if strings.Count(kind.Told, "%") != strings.Count(kind.Told, "%s") || strings.Count(kind.Told, "%s") > 1 {
-			t.Errorf("%s: Told %q has room for more than the page", k, kind.Told)
+		if strings.Count(kind.AgentTask, "%") != strings.Count(kind.AgentTask, "%s") || strings.Count(kind.AgentTask, "%s") > 1 {
+			t.Errorf("%s: AgentTask %q has room for more than the page", k, kind.AgentTask)
 		}
 	}
 	for _, o := range engine.Outcomes() {

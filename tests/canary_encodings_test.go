@@ -40,9 +40,9 @@ defaults: {outcome: DENY}
 // what people said, which is to be where comments are; what callers name things
 // by; and the digests of calls, which nobody needs a key to guess by.
 type canaries struct {
-	secret, said, named string
-	hunts               map[string]hunt
-	digests             hunt
+	secret, comment, named string
+	hunts                  map[string]hunt
+	digests                hunt
 }
 
 func plant() *canaries {
@@ -50,8 +50,8 @@ func plant() *canaries {
 	var core string
 	c.secret, core = newCanary()
 	c.hunts["secret"] = huntFor(c.secret, core)
-	c.said, core = newCanary()
-	c.hunts["said"] = huntFor(c.said, core)
+	c.comment, core = newCanary()
+	c.hunts["said"] = huntFor(c.comment, core)
 	_, core = newCanary()
 	c.named = "canary-" + core // a header holds no line, and no letter that is not plain
 	c.hunts["named"] = huntFor(c.named, core)
@@ -112,7 +112,7 @@ func TestCanariesInEveryEncoding(t *testing.T) {
 	ownPrograms(t)
 	c := plant()
 	k := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		title, _ := json.Marshal(c.said)
+		title, _ := json.Marshal(c.comment)
 		fmt.Fprintf(w, `{"ref": %q, "title": %s, "project": "OPS", "state": "ready", "closed": false, "created_at": "2026-01-02T15:04:05Z"}`, strings.TrimPrefix(r.URL.Path, "/"), title)
 	}))
 	defer k.Close()
@@ -233,14 +233,14 @@ func (c *canaries) afterwards(t *testing.T, d *dev, ids []string) {
 			}
 		}
 	}
-	told := 0
+	events := 0
 	for _, e := range d.admin(t).events(url.Values{"limit": {"1000"}}) {
 		if e.Type == "erasure" && e.Outcome == "ALLOW" {
-			told++
+			events++
 		}
 	}
-	if told != len(list.Erasures) {
-		t.Errorf("%d events tell of %d erasures", told, len(list.Erasures))
+	if events != len(list.Erasures) {
+		t.Errorf("%d events tell of %d erasures", events, len(list.Erasures))
 	}
 	d.check(t)
 	d.cleanFiles(t, c.hunts["secret"].in)
@@ -295,15 +295,15 @@ func (c *canaries) everywhere(t *testing.T, d *dev, leaver person) (ids []string
 	// A whole conversation about it.
 	reviewer, second := d.reviewer(t, ada), d.as(t, leaver)
 	reviewer.do("GET", "/approvals/"+first.ID, nil).want(t, 200)
-	reviewer.act(first.ID, "comments", map[string]any{"comment": c.said}).want(t, 200)
-	second.act(first.ID, "comments", map[string]any{"comment": c.said}).want(t, 200)
-	reviewer.act(first.ID, "questions", map[string]any{"comment": c.said}).want(t, 200)
-	agent.act(first.ID, "answers", map[string]any{"information": c.said}).want(t, 200)
+	reviewer.act(first.ID, "comments", map[string]any{"comment": c.comment}).want(t, 200)
+	second.act(first.ID, "comments", map[string]any{"comment": c.comment}).want(t, 200)
+	reviewer.act(first.ID, "questions", map[string]any{"comment": c.comment}).want(t, 200)
+	agent.act(first.ID, "answers", map[string]any{"information": c.comment}).want(t, 200)
 	changed := next()
 	changed[c.secret+" in a new name"], changed["plain"] = 1, c.secret+" changed"
-	edited := keep(d.reviewer(t, ben).act(first.ID, "edits", seen(agent.get(first.ID), map[string]any{"arguments": changed, "comment": c.said})).want(t, 200).approval(t))
+	edited := keep(d.reviewer(t, ben).act(first.ID, "edits", seen(agent.get(first.ID), map[string]any{"arguments": changed, "comment": c.comment})).want(t, 200).approval(t))
 	ids = ids[:len(ids)-1] // the same one
-	second.act(edited.ID, "votes", seen(edited, map[string]any{"decision": "approve", "comment": c.said})).want(t, 200)
+	second.act(edited.ID, "votes", seen(edited, map[string]any{"decision": "approve", "comment": c.comment})).want(t, 200)
 	token := agent.wait(edited.ID).Token
 	agent.redeem(token, "carry", next()).want(t, 403, "arguments_mismatch")
 	now := map[string]string{"etag": c.named}
@@ -316,10 +316,10 @@ func (c *canaries) everywhere(t *testing.T, d *dev, leaver person) (ids []string
 
 	// A form, from the runtime and from a person.
 	form := keep(agent.checked("order", next(), headers...))
-	runtime.act(form.ID, "answers", map[string]any{"confirmed": true, "values": map[string]any{"cost_center": 4711, "more": c.secret}, "comment": c.said}).want(t, 422, "values_invalid")
-	runtime.act(form.ID, "answers", map[string]any{"confirmed": true, "values": map[string]any{"cost_center": c.secret}, "comment": c.said}).want(t, 200)
+	runtime.act(form.ID, "answers", map[string]any{"confirmed": true, "values": map[string]any{"cost_center": 4711, "more": c.secret}, "comment": c.comment}).want(t, 422, "values_invalid")
+	runtime.act(form.ID, "answers", map[string]any{"confirmed": true, "values": map[string]any{"cost_center": c.secret}, "comment": c.comment}).want(t, 200)
 	reviewer.do("GET", "/approvals/"+form.ID, nil).want(t, 200)
-	reviewer.act(form.ID, "votes", seen(form, map[string]any{"decision": "deny", "kind": "never", "comment": c.said})).want(t, 200)
+	reviewer.act(form.ID, "votes", seen(form, map[string]any{"decision": "deny", "kind": "never", "comment": c.comment})).want(t, 200)
 	supplied := keep(agent.checked("order", next(), headers...))
 	reviewer.do("POST", "/approvals/"+supplied.ID+"/answer", url.Values{"digest": {supplied.Digest}, "version": {fmt.Sprint(supplied.Version)}, "argument:cost_center": {c.secret}}).want(t, 303)
 	agent.cancel(supplied.ID).want(t, 200)
@@ -335,15 +335,15 @@ func (c *canaries) everywhere(t *testing.T, d *dev, leaver person) (ids []string
 	agent.spend(ran.Token, "change", ticketArgs, now).want(t, 200)
 	// Nobody says what became of it: a person finds out.
 	eventually(t, settleWithin, "nobody knows what became of it", func() bool { return agent.get(ticketed.ID).Execution == "unknown" })
-	d.reviewer(t, cleo).act(ticketed.ID, "reconciliation", map[string]any{"outcome": "failed", "comment": c.said})
-	d.as(t, d.Owner).act(ticketed.ID, "reconciliation", map[string]any{"outcome": "failed", "comment": c.said})
+	d.reviewer(t, cleo).act(ticketed.ID, "reconciliation", map[string]any{"outcome": "failed", "comment": c.comment})
+	d.as(t, d.Owner).act(ticketed.ID, "reconciliation", map[string]any{"outcome": "failed", "comment": c.comment})
 
 	// An emergency, and what is said of it.
 	glass := keep(agent.hold("glass_canary", next(), headers...))
 	d.reviewer(t, dina).do("GET", "/approvals/"+glass.ID, nil).want(t, 200)
-	d.reviewer(t, dina).act(glass.ID, "break-glass", seen(glass, map[string]any{"comment": c.said, "alone": true})).want(t, 200)
+	d.reviewer(t, dina).act(glass.ID, "break-glass", seen(glass, map[string]any{"comment": c.comment, "alone": true})).want(t, 200)
 	broken := agent.wait(glass.ID)
-	d.reviewer(t, ada).act(glass.ID, "afterwards", map[string]any{"justified": true, "comment": c.said}).want(t, 200)
+	d.reviewer(t, ada).act(glass.ID, "afterwards", map[string]any{"justified": true, "comment": c.comment}).want(t, 200)
 	lease(broken.Token, "glass_canary", args(n))
 	agent.do("POST", "/v1/executions", map[string]any{"approval_id": glass.ID, "outcome": "failed"}).want(t, 200)
 
@@ -372,7 +372,7 @@ func (c *canaries) everywhere(t *testing.T, d *dev, leaver person) (ids []string
 	reviewer.do("GET", "/approvals/"+pay.ID, nil).want(t, 200)
 	c.grant(t, d, pay)
 	agent.cancel(pay.ID).want(t, 200)
-	reviewer.do("POST", "/away", url.Values{"deputy": {reviewer.idOf(leaver.Email)}, "until": {time.Now().UTC().Add(time.Hour).Format("2006-01-02T15:04")}, "reason": {c.said}}).want(t, 303)
+	reviewer.do("POST", "/away", url.Values{"deputy": {reviewer.idOf(leaver.Email)}, "until": {time.Now().UTC().Add(time.Hour).Format("2006-01-02T15:04")}, "reason": {c.comment}}).want(t, 303)
 
 	// Tool contracts.
 	for _, method := range []string{"validate-request", "intercept-request", "intercept-response"} {
@@ -430,7 +430,7 @@ func (c *canaries) grant(t *testing.T, d *dev, a approval) {
 	path := "/approvals/" + a.ID + "/grant"
 	reviewer.do("GET", "/approvals/"+a.ID, nil).want(t, 200)
 	page := string(reviewer.do("GET", path, nil).want(t, 200).Body)
-	form := url.Values{"digest": {a.Digest}, "for": {"2h"}, "uses": {"3"}, "reason": {c.said}, "step": {"try"}}
+	form := url.Values{"digest": {a.Digest}, "for": {"2h"}, "uses": {"3"}, "reason": {c.comment}, "step": {"try"}}
 	for _, field := range regexp.MustCompile(`name="op([0-9]+)"`).FindAllStringSubmatch(page, -1) {
 		form.Set("op"+field[1], "equals")
 	}

@@ -87,10 +87,10 @@ func TestBrowserEvidencePack(t *testing.T) {
 	off.clean()
 
 	key := filepath.Join(d.dir, "log-key.pub")
-	said := must(t, nil, "", "audit", "verify", file, "--key", key)
+	output := must(t, nil, "", "audit", "verify", file, "--key", key)
 	for _, want := range []string{"the pages are those that were written", "1 comment, ", "the arguments of 1 call are those that a card shows"} {
-		if !strings.Contains(said, want) {
-			t.Errorf("audit verify does not say %q:\n%s", want, said)
+		if !strings.Contains(output, want) {
+			t.Errorf("audit verify does not say %q:\n%s", want, output)
 		}
 	}
 	if err := os.WriteFile(file, bytes.Replace(made.Body, []byte("fine by me"), []byte("fine by ma"), 1), 0o644); err != nil {

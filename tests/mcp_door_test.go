@@ -326,8 +326,8 @@ func TestModelLines(t *testing.T) {
 		t.Errorf("the check at the end of input: %+v", answers["4"])
 	}
 	k.ends()
-	if said := k.errs.String(); said != "" {
-		t.Errorf("on standard error: %s", said)
+	if text := k.errs.String(); text != "" {
+		t.Errorf("on standard error: %s", text)
 	}
 }
 

@@ -76,11 +76,11 @@ func (a modelAnswer) line(t testing.TB) string {
 	if len(a.Content) != 2 || a.Content[0].Type != "text" || strings.Contains(a.Content[0].Text, "\n") {
 		t.Fatalf("content: %+v", a.Content)
 	}
-	var said, structured any
-	if json.Unmarshal([]byte(a.Content[1].Text), &said) != nil || json.Unmarshal(a.Structured, &structured) != nil {
+	var text, structured any
+	if json.Unmarshal([]byte(a.Content[1].Text), &text) != nil || json.Unmarshal(a.Structured, &structured) != nil {
 		t.Fatalf("content: %+v", a.Content)
 	}
-	if got, want := canonical(t, said), canonical(t, structured); got != want {
+	if got, want := canonical(t, text), canonical(t, structured); got != want {
 		t.Errorf("the text says %s, structuredContent %s", got, want)
 	}
 	return a.Content[0].Text

@@ -37,8 +37,8 @@ func TestTemporalStopped(t *testing.T) {
 	ownPrograms(t)
 	c := startCluster(t, 1, 1)
 	agent, reviewer, runtime := c.agent(t), c.reviewer(t, 0), c.runtime(t)
-	if status, said := agent.ready(); status != 200 || said != "ok" {
-		t.Errorf("before: %d %s", status, said)
+	if status, body := agent.ready(); status != 200 || body != "ok" {
+		t.Errorf("before: %d %s", status, body)
 	}
 	before := agent.hold("pay", nil)
 	cancelled, denied, expired := agent.hold("pay", nil), agent.hold("pay", nil), agent.hold("soon_pay", nil)
@@ -64,8 +64,8 @@ func TestTemporalStopped(t *testing.T) {
 		}
 	}
 	eventually(t, settleWithin, "/readyz misses Temporal", func() bool {
-		status, said := agent.ready()
-		return status == 200 && said == "degraded temporal"
+		status, body := agent.ready()
+		return status == 200 && body == "degraded temporal"
 	})
 	<-time.After(time.Until(expired.ExpiresAt.Add(100 * time.Millisecond))) // the outage lasts beyond the deadline
 	reviewer.vote(expired, "approve").want(t, 410, "expired")
@@ -85,7 +85,7 @@ func TestTemporalStopped(t *testing.T) {
 		}
 	}
 	agent.redeem(agent.get(after.ID).Token, "pay", map[string]any{}).want(t, 200)
-	eventually(t, healWithin, "/readyz is ok again", func() bool { _, said := agent.ready(); return said == "ok" })
+	eventually(t, healWithin, "/readyz is ok again", func() bool { _, body := agent.ready(); return body == "ok" })
 }
 
 // TestTemporalIsNotBelieved: who has Temporal in hand can forge, repeat and end

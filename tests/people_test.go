@@ -50,14 +50,14 @@ func TestPeopleWhoAreAway(t *testing.T) {
 	if got := d.agent(t).wait(a.ID); got.Status != "approved" {
 		t.Errorf("approved by the deputy: %+v", got)
 	}
-	told := d.admin(t).events(query("approval_id", a.ID))
-	if !slices.ContainsFunc(told, func(e auditEvent) bool {
+	events := d.admin(t).events(query("approval_id", a.ID))
+	if !slices.ContainsFunc(events, func(e auditEvent) bool {
 		var payload struct {
 			InPlaceOf []string `json:"in_place_of"`
 		}
 		return json.Unmarshal(e.Safe, &payload) == nil && len(payload.InPlaceOf) == 1
 	}) {
-		t.Errorf("the log does not say in whose place: %+v", told)
+		t.Errorf("the log does not say in whose place: %+v", events)
 	}
 	away.approve(b)
 	standIn.vote(b, "approve").want(t, 409, "already_voted")

@@ -108,8 +108,8 @@ func (w *waiting) say() string {
 	case "pending":
 		text := fmt.Sprintf("Still waiting: do not run the tool yet. Call %s with approval_id %s again; it expires at %s.", awaitTool, w.ID, w.ExpiresAt.UTC().Format(time.RFC3339))
 		for _, k := range engine.Kinds() {
-			if kind := k.Traits(); kind.NextAction == w.NextAction && kind.Told != "" {
-				return text + " " + strings.ReplaceAll(kind.Told, "%s", w.Links.Review)
+			if kind := k.Traits(); kind.NextAction == w.NextAction && kind.AgentTask != "" {
+				return text + " " + strings.ReplaceAll(kind.AgentTask, "%s", w.Links.Review)
 			}
 		}
 		return text

@@ -18,14 +18,14 @@ func Constraints(base json.RawMessage, votes []Fact) (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the constraints that there are: %w", err)
 	}
-	members, said := slices.Clone(have.Members()), false
+	members, added := slices.Clone(have.Members()), false
 	for _, f := range votes {
 		more, err := constraints(f.Details.Constraints)
 		if err != nil {
 			return nil, fmt.Errorf("constraints: %w", err)
 		}
 		for _, m := range more.Members() {
-			said = true
+			added = true
 			i, err := member(members, m.Name)
 			if err != nil {
 				return nil, err
@@ -41,7 +41,7 @@ func Constraints(base json.RawMessage, votes []Fact) (json.RawMessage, error) {
 			members[i].Value = both
 		}
 	}
-	if !said {
+	if !added {
 		return base, nil
 	}
 	return canon.Object(members...).Canonical(), nil

@@ -36,7 +36,7 @@ func logged(t interface{ Fatal(args ...any) }, p Plan, facts []Fact, s State) (S
 }
 
 // told holds what the log tells against the approval itself.
-func (w *walk) told(s State) {
+func (w *walk) payloadOf(s State) {
 	facts := slices.Clone(w.facts)
 	for i := range facts {
 		facts[i].Seq = int64(i + 1)

@@ -147,24 +147,24 @@ func TestTwoGroups(t *testing.T) {
 func TestEditRaisesQuorum(t *testing.T) {
 	first := plan(review(2))
 	first.Edition = 1
-	said := []Fact{yes(1, "ada", 1)}
-	said[0].Edition = 1
+	facts := []Fact{yes(1, "ada", 1)}
+	facts[0].Edition = 1
 	second := plan(review(3))
 	second.Edition, second.BeganAt = 2, start.Add(10*time.Second)
-	s := Advance(second, said, start.Add(11*time.Second))
+	s := Advance(second, facts, start.Add(11*time.Second))
 	if s.Status != Pending || given(s) != 0 || s.Requirements[0].Needed != 3 {
 		t.Fatalf("after the edit: %+v", s)
 	}
 	for i, who := range []string{"ada", "ben", "dina"} {
-		wantStatus(t, Advance(second, said, start.Add(time.Minute-1)), Pending)
+		wantStatus(t, Advance(second, facts, start.Add(time.Minute-1)), Pending)
 		f := yes(int64(i+2), who, time.Duration(12+i)*time.Second)
 		f.Edition = 2
-		if err := Admit(second, said, f, f.At); err != nil {
+		if err := Admit(second, facts, f, f.At); err != nil {
 			t.Errorf("%s, of the new edition: %v", who, err)
 		}
-		said = append(said, f)
+		facts = append(facts, f)
 	}
-	wantStatus(t, Advance(second, said, start.Add(20*time.Second)), Approved)
+	wantStatus(t, Advance(second, facts, start.Add(20*time.Second)), Approved)
 }
 
 func TestDenyQuorum(t *testing.T) {

@@ -66,7 +66,7 @@ func TestWalk(t *testing.T) {
 			}
 		}
 		w.check(Advance(w.p, w.facts, w.now))
-		w.told(Advance(w.p, w.facts, w.now))
+		w.payloadOf(Advance(w.p, w.facts, w.now))
 		w.ends()
 	})
 }

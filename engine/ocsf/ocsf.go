@@ -199,13 +199,13 @@ func resources(e engine.Event) []resource {
 
 // message is what all reasons say, one after the other.
 func message(reasons []engine.Reason) string {
-	said := make([]string, 0, len(reasons))
+	messages := make([]string, 0, len(reasons))
 	for _, r := range reasons {
 		if r.Message != "" {
-			said = append(said, r.Message)
+			messages = append(messages, r.Message)
 		}
 	}
-	return strings.Join(said, " ")
+	return strings.Join(messages, " ")
 }
 
 // unmappedOf keeps what the class has no place for; nil when that is nothing.

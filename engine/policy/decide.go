@@ -118,8 +118,8 @@ func (w *conditions) textHolds(s *search) truth {
 
 // memberOrNone reports whether the call says one of the names; nil is no
 // condition.
-func memberOrNone(names []string, said *string) bool {
-	return names == nil || said != nil && *said != "" && slices.Contains(names, *said)
+func memberOrNone(names []string, given *string) bool {
+	return names == nil || given != nil && *given != "" && slices.Contains(names, *given)
 }
 
 func trusted(least int, level *string) bool {
@@ -128,6 +128,6 @@ func trusted(least int, level *string) bool {
 
 // overlapOrNone reports whether the two lists share a text; an empty condition
 // is none.
-func overlapOrNone(condition, said []string) bool {
-	return len(condition) == 0 || slices.ContainsFunc(condition, func(s string) bool { return slices.Contains(said, s) })
+func overlapOrNone(condition, given []string) bool {
+	return len(condition) == 0 || slices.ContainsFunc(condition, func(s string) bool { return slices.Contains(given, s) })
 }

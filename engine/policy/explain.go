@@ -81,16 +81,16 @@ func (r *rule) explain(s *search) []Condition {
 	for _, c := range []struct {
 		name, subject string
 		names         []string
-		said          *string
+		given         *string
 	}{
 		{"match.agent_type", "The agent's type", r.agentTypes, q.AgentType},
 		{"match.tool_provider", "The tool's provider", r.providers, q.Provider},
-		{"match.tool_category", "The tool's registered category", r.categories, given(q.ToolCategory)},
-		{"match.tool_risk_domain", "The tool's registered risk domain", r.riskDomains, given(q.ToolRiskDomain)},
+		{"match.tool_category", "The tool's registered category", r.categories, optional(q.ToolCategory)},
+		{"match.tool_risk_domain", "The tool's registered risk domain", r.riskDomains, optional(q.ToolRiskDomain)},
 	} {
 		if c.names != nil {
-			held = truthOf(memberOrNone(c.names, c.said))
-			add(c.name, held, why(held, c.subject, said(c.said), oneOf(c.names)))
+			held = truthOf(memberOrNone(c.names, c.given))
+			add(c.name, held, why(held, c.subject, quoteGiven(c.given), oneOf(c.names)))
 		}
 	}
 	if r.toolRegistered != nil {
@@ -103,7 +103,7 @@ func (r *rule) explain(s *search) []Condition {
 	}
 	if r.trust >= 0 {
 		held = truthOf(trusted(r.trust, q.TrustLevel))
-		add("match.trust_level_min", held, why(held, "The agent's trust level", said(q.TrustLevel), "at least "+trustLevels[r.trust]))
+		add("match.trust_level_min", held, why(held, "The agent's trust level", quoteGiven(q.TrustLevel), "at least "+trustLevels[r.trust]))
 	}
 	if len(r.roles) > 0 {
 		held = truthOf(overlapOrNone(r.roles, q.Roles))
@@ -172,25 +172,25 @@ func environmentWanted(environment string) string {
 }
 
 // why is the sentence for a condition on one name that the call says.
-func why(held truth, subject, said, wanted string) string {
+func why(held truth, subject, given, wanted string) string {
 	switch {
 	case wanted == "any":
 		return subject + " may be any."
 	case held == yes:
-		return subject + " is " + said + ", as wanted: " + wanted + "."
+		return subject + " is " + given + ", as wanted: " + wanted + "."
 	}
-	return subject + " is " + said + "; wanted is " + wanted + "."
+	return subject + " is " + given + "; wanted is " + wanted + "."
 }
 
-// given is a text that may be missing.
-func given(s string) *string {
+// optional is a text that may be missing.
+func optional(s string) *string {
 	if s == "" {
 		return nil
 	}
 	return &s
 }
 
-func said(s *string) string {
+func quoteGiven(s *string) string {
 	if s == nil {
 		return "not said"
 	}

@@ -53,14 +53,14 @@ func naiveMatch(match, request map[string]any) bool {
 	if e := match["environment"]; e != "*" && e != environment {
 		return false
 	}
-	for name, said := range map[string]any{"agent_type": dig(request, "agent", "agent_type"), "tool_provider": dig(request, "action", "tool_identity", "provider")} {
+	for name, value := range map[string]any{"agent_type": dig(request, "agent", "agent_type"), "tool_provider": dig(request, "action", "tool_identity", "provider")} {
 		switch want := match[name].(type) {
 		case string:
-			if want != "" && said != want {
+			if want != "" && value != want {
 				return false
 			}
 		case []any:
-			if said == nil || !slices.Contains(want, said) {
+			if value == nil || !slices.Contains(want, value) {
 				return false
 			}
 		}
@@ -75,9 +75,9 @@ func naiveMatch(match, request map[string]any) bool {
 	return naiveAny(match["agent_roles_any"], dig(request, "agent", "roles"))
 }
 
-func naiveAny(want, said any) bool {
+func naiveAny(want, value any) bool {
 	list, _ := want.([]any)
-	given, _ := said.([]any)
+	given, _ := value.([]any)
 	return len(list) == 0 || slices.ContainsFunc(list, func(v any) bool { return slices.Contains(given, v) })
 }
 

@@ -56,8 +56,8 @@ type ExportRequest struct {
 	// Actor and RequestID are who wants it, for the log.
 	Actor     engine.Actor
 	RequestID string
-	// Told is what the export's events tell besides, nil for nothing.
-	Told map[string]string
+	// Details are more members of the payload of the export's events; nil for none.
+	Details map[string]string
 	// Progress, when set, is told now and then how far it is: the place of the last
 	// event, and that of the last one there is.
 	Progress func(seq, size int64)
@@ -224,7 +224,7 @@ func (x *Exporter) witnessed(ctx context.Context, size int64) (store.Checkpoint,
 // record appends the event of an export and returns its id.
 func (x *Exporter) record(ctx context.Context, r ExportRequest, code, message string, done *ExportSummary) (string, error) {
 	details := map[string]any{"format": r.Format, "filter": json.RawMessage(HeaderFilter(r.Filter).JSON())}
-	for name, value := range r.Told {
+	for name, value := range r.Details {
 		details[name] = value
 	}
 	if r.Filter.After > 0 {
@@ -248,7 +248,7 @@ func (x *Exporter) record(ctx context.Context, r ExportRequest, code, message st
 		Reasons: []engine.Reason{{Code: code, Message: message}}, SafePayload: payload, Actor: r.Actor,
 	}
 	ctx = context.WithoutCancel(ctx)
-	if len(r.Told) > 0 {
+	if len(r.Details) > 0 {
 		// More than that it is exported is not for the reader's role to say.
 		_, err := x.Store.Submit(ctx, store.Submission{Event: e})
 		return e.ID, err

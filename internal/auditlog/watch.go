@@ -34,7 +34,7 @@ func (k *known) learn(c audit.Checkpoint, note []byte) {
 	if k.news != nil {
 		select {
 		case k.news <- struct{}{}:
-		default: // whoever is told has yet to look
+		default: // the subscriber has yet to look
 		}
 	}
 }
@@ -45,8 +45,8 @@ func (k *known) get() (audit.Checkpoint, []byte) {
 	return k.checkpoint, k.note
 }
 
-// tell returns a channel that receives after something was learnt.
-func (k *known) tell() <-chan struct{} {
+// subscribe returns a channel that receives after something was learnt.
+func (k *known) subscribe() <-chan struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.news = make(chan struct{}, 1)
@@ -74,7 +74,7 @@ func (o *outage) is(err error) {
 // sequencing, because a floor that is full or hangs must not stop the log: a log
 // that goes on and says that its floor does not is worth more than none.
 func (q *Sequencer) watch(ctx context.Context) {
-	news := q.known.tell()
+	news := q.known.subscribe()
 	every := time.NewTimer(0)
 	defer every.Stop()
 	behind := outage{report: func(err error) { q.Logger.Error("the audit log is not what is known of it", "error", err) }}

@@ -99,8 +99,8 @@ func TestTermsOr(t *testing.T) {
 	if got := (Terms{}).Or(own); !reflect.DeepEqual(got, own) {
 		t.Errorf("nothing said: %+v", got)
 	}
-	said := Terms{[]string{"OPS"}, []string{"Open"}, time.Minute}
-	if got := said.Or(own); !reflect.DeepEqual(got, said) {
+	given := Terms{[]string{"OPS"}, []string{"Open"}, time.Minute}
+	if got := given.Or(own); !reflect.DeepEqual(got, given) {
 		t.Errorf("everything said: %+v", got)
 	}
 	want := Terms{[]string{"OPS"}, []string{"Ready"}, time.Hour}

@@ -310,7 +310,7 @@ func (k *packing) prove(ctx context.Context, pages string) (auditlog.ExportSumma
 	}
 	done, err := k.Exporter.Write(ctx, escaping{k.w}, auditlog.ExportRequest{
 		Format: auditlog.JSONL, Filter: k.filter(), Actor: k.Actor, RequestID: k.RequestID, Flush: k.Flush,
-		Told: map[string]string{"as": "evidence_pack", "pages": pages},
+		Details: map[string]string{"as": "evidence_pack", "pages": pages},
 	})
 	if err != nil {
 		return done, err

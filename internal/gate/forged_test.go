@@ -66,12 +66,12 @@ func (h *house) alarms(id string) (seqs []int64) {
 		h.t.Fatal(err)
 	}
 	for _, e := range events {
-		var told approval.UnloggedPayload
-		if err := json.Unmarshal(e.SafePayload, &told); err != nil {
+		var payload approval.UnloggedPayload
+		if err := json.Unmarshal(e.SafePayload, &payload); err != nil {
 			h.t.Fatal(err)
 		}
 		if e.Reasons[0].Code == approval.NotInLog.Code {
-			seqs = append(seqs, told.Unlogged.Seq)
+			seqs = append(seqs, payload.Unlogged.Seq)
 		}
 	}
 	return seqs

@@ -38,14 +38,14 @@ func TestStrangersDoNotFillTheLog(t *testing.T) {
 		if e.Type != engine.SignIn {
 			continue
 		}
-		var said struct{ Count int }
-		if err := json.Unmarshal(e.SafePayload, &said); err != nil {
+		var payload struct{ Count int }
+		if err := json.Unmarshal(e.SafePayload, &payload); err != nil {
 			t.Fatal(err)
 		}
-		if said.Count == 0 {
+		if payload.Count == 0 {
 			alone++
 		}
-		counted += said.Count
+		counted += payload.Count
 	}
 	if alone != refusalsFirst || alone+counted != attempts {
 		t.Errorf("%d events for themselves and %d counted, of %d attempts", alone, counted, attempts)

@@ -376,12 +376,12 @@ func TestWhatIsUrgentIsNotGathered(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := h.open()
-	told := map[string]bool{}
+	kinds := map[string]bool{}
 	for _, id := range h.due() {
-		told[h.notification(id).Kind] = h.notification(id).ApprovalID == b.ID
+		kinds[h.notification(id).Kind] = h.notification(id).ApprovalID == b.ID
 	}
-	if !told["nobody_eligible"] {
-		t.Errorf("that nobody can decide has to wait; told at once: %v", told)
+	if !kinds["nobody_eligible"] {
+		t.Errorf("that nobody can decide has to wait; kinds at once: %v", kinds)
 	}
 }
 

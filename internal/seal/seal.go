@@ -132,7 +132,7 @@ func (s *Sealer) Salt(of ...string) string { return hex.EncodeToString(s.mac(s.s
 
 // Fact is the keyed hash of a fact as its approval's log tells it, by which a row that
 // the programs have not written is known.
-func (s *Sealer) Fact(told []byte) []byte { return s.mac(s.fact, string(told)) }
+func (s *Sealer) Fact(document []byte) []byte { return s.mac(s.fact, string(document)) }
 
 // Row is the keyed hash of what a row says, by which one that the programs have not
 // written is known.

@@ -326,9 +326,8 @@ func (s *db) ids(ctx context.Context, sql string, args ...any) ([]string, error)
 }
 
 // Relay claims up to limit of the oldest outbox rows that no other relay holds,
-// gives their approvals to tell, and deletes the rows of those that it names as
-// told. It returns how many rows were claimed.
-func (s Outbox) Relay(ctx context.Context, limit int, tell func(ctx context.Context, approvalIDs []string) (told map[string]bool)) (int, error) {
+// gives their approvals to signal, and deletes the rows of those that it returns. It returns how many rows were claimed.
+func (s Outbox) Relay(ctx context.Context, limit int, signal func(ctx context.Context, approvalIDs []string) (signalled map[string]bool)) (int, error) {
 	claimed := 0
 	err := s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `SELECT id, approval_id FROM outbox ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED`, limit)
@@ -353,7 +352,7 @@ func (s Outbox) Relay(ctx context.Context, limit int, tell func(ctx context.Cont
 			return nil
 		}
 		var done []int64
-		for approvalID := range tell(ctx, order) {
+		for approvalID := range signal(ctx, order) {
 			done = append(done, byApproval[approvalID]...)
 		}
 		_, err = tx.Exec(ctx, `DELETE FROM outbox WHERE id = ANY ($1)`, done)

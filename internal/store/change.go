@@ -185,9 +185,9 @@ var factEvents = slices.DeleteFunc(engine.EventTypes(), func(t engine.EventType)
 
 // mac is the keyed hash of a fact that has its nonce.
 func mac(sealer *seal.Sealer, approvalID string, f approval.Fact) (string, error) {
-	told, err := f.Authentic(approvalID)
+	document, err := f.Authentic(approvalID)
 	nonce, _, _ := strings.Cut(f.Details.Mac, ".")
-	return nonce + "." + hex.EncodeToString(sealer.Fact(told)), err
+	return nonce + "." + hex.EncodeToString(sealer.Fact(document)), err
 }
 
 // authentic reports whether the programs have written a fact. It is nil without a key.
@@ -306,12 +306,12 @@ func (c *Change) AddFact(f approval.Fact) error {
 	c.Approval.Facts = append(c.Approval.Facts, f)
 	c.Now = f.At
 	c.Approval.ComputeState(f.At)
-	return c.tell()
+	return c.queue()
 }
 
-// tell puts the approval into the outbox and wakes whoever watches it.
-func (c *Change) tell() error {
-	_, err := c.tx.Exec(c.ctx, `WITH told AS (INSERT INTO outbox (approval_id) VALUES ($1))
+// queue puts the approval into the outbox and wakes whoever watches it.
+func (c *Change) queue() error {
+	_, err := c.tx.Exec(c.ctx, `WITH queued AS (INSERT INTO outbox (approval_id) VALUES ($1))
 		UPDATE approvals SET revision = revision + 1 WHERE id = $1`, c.Approval.ID)
 	return translate(err)
 }
@@ -362,7 +362,7 @@ func (c *Change) Amend(a Amendment) error {
 	}
 	c.Now = p.BeganAt
 	c.Approval.ComputeState(c.Now)
-	return c.tell()
+	return c.queue()
 }
 
 // Answered keeps what the requesting side supplied with its answer.
@@ -401,9 +401,9 @@ func (c *Change) Alarms() (map[int64]bool, error) {
 	events, err := pgx.CollectRows(rows, scanLogged)
 	alarms := map[int64]bool{}
 	for _, e := range events {
-		var told approval.UnloggedPayload
-		if json.Unmarshal(e.SafePayload, &told) == nil {
-			alarms[told.Unlogged.Seq] = true
+		var payload approval.UnloggedPayload
+		if json.Unmarshal(e.SafePayload, &payload) == nil {
+			alarms[payload.Unlogged.Seq] = true
 		}
 	}
 	return alarms, translate(err)

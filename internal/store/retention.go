@@ -148,7 +148,7 @@ func (s Retention) holds(ctx context.Context, which string, args ...any) ([]Hold
 // Erase erases what e covers, on request. tell makes the event, of which the id
 // is e's EventID, when it is known what was erased. *NotErasable: it cannot be erased
 // now, and nothing was.
-func (s Retention) Erase(ctx context.Context, e Erasure, once *Once[Erasure], tell func(Erasure) (engine.Event, error)) (Erasure, error) {
+func (s Retention) Erase(ctx context.Context, e Erasure, once *Once[Erasure], eventOf func(Erasure) (engine.Event, error)) (Erasure, error) {
 	e.ByAge = false
 	return administerWith(ctx, s.db, once, func(ctx context.Context, tx pgx.Tx) (Erasure, engine.Event, error) {
 		done, err := erase(ctx, tx, e)
@@ -156,7 +156,7 @@ func (s Retention) Erase(ctx context.Context, e Erasure, once *Once[Erasure], te
 			return Erasure{}, engine.Event{}, err
 		}
 		e = done
-		event, err := tell(e)
+		event, err := eventOf(e)
 		return e, event, err
 	})
 }
@@ -191,8 +191,8 @@ type ErasureCursor struct {
 // longer than older ago, those that nothing keeps. It returns what it erased and
 // where it came to; done says that this was the end. Any number may walk at once:
 // what another one is erasing is passed over. next makes an erasure, without
-// what only the database knows, and tell its event.
-func (s Retention) EraseDue(ctx context.Context, older time.Duration, from ErasureCursor, limit int, next func(approvalID string) Erasure, tell func(Erasure) (engine.Event, error)) (erased []Erasure, to ErasureCursor, done bool, err error) {
+// what only the database knows, and eventOf its event.
+func (s Retention) EraseDue(ctx context.Context, older time.Duration, from ErasureCursor, limit int, next func(approvalID string) Erasure, eventOf func(Erasure) (engine.Event, error)) (erased []Erasure, to ErasureCursor, done bool, err error) {
 	err = s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		erased = nil
 		if _, err := tx.Exec(ctx, `SELECT begin_erasing()`); err != nil {
@@ -219,7 +219,7 @@ func (s Retention) EraseDue(ctx context.Context, older time.Duration, from Erasu
 			if one == nil {
 				continue
 			}
-			event, err := tell(*one)
+			event, err := eventOf(*one)
 			if err != nil {
 				return err
 			}

@@ -50,8 +50,8 @@ func BenchmarkFlood(b *testing.B) {
 		before := memory(b, m.PID)
 		flood := exec.Command("nice", "-n", "19", os.Args[0], "-test.run=^TestFloodOf$")
 		flood.Env = append(os.Environ(), "HOLDPOINT_FLOOD="+m.URL, "HOLDPOINT_FLOOD_KEY="+m.AgentKey)
-		var said bytes.Buffer
-		flood.Stdout, flood.Stderr = &said, os.Stderr
+		var output bytes.Buffer
+		flood.Stdout, flood.Stderr = &output, os.Stderr
 		stop, err := flood.StdinPipe()
 		if err != nil {
 			b.Fatal(err)
@@ -72,7 +72,7 @@ func BenchmarkFlood(b *testing.B) {
 		b.ReportMetric(float64(alone50.Microseconds())/1000, "p50-alone-ms")
 		b.ReportMetric(before, "MiB-before")
 		b.ReportMetric(after, "MiB-after")
-		b.Log(strings.Split(said.String(), "\n")[0])
+		b.Log(strings.Split(output.String(), "\n")[0])
 	}
 }
 

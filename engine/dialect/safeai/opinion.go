@@ -33,10 +33,10 @@ const maxFindings = 50
 // could be got around by swapping name and value would be none.
 func (s *Set) Opinion(call engine.Call, args canon.Value, dataTags []string, d *redact.Detector) engine.Opinion {
 	var o engine.Opinion
-	said := map[string]bool{}
+	found := map[string]bool{}
 	refuse := func(message string) {
-		if !said[message] && len(said) < maxFindings {
-			said[message] = true
+		if !found[message] && len(found) < maxFindings {
+			found[message] = true
 			o.Findings = append(o.Findings, engine.Finding{Source: "tool_contract", Code: Violation, Message: message, Route: engine.Refuse})
 		}
 	}

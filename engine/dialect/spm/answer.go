@@ -7,9 +7,9 @@ import (
 )
 
 // Answer words a decision as Agent-SPM's Decision: the reasons are those of the
-// outcome, not everything that was noticed on the way. said is what the policy
+// outcome, not everything that was noticed on the way. judged is what the policy
 // alone says; it may be nil.
-func Answer(decided engine.Decision, said *policy.Decision) policy.Decision {
+func Answer(decided engine.Decision, judged *policy.Decision) policy.Decision {
 	d := policy.Decision{Outcome: decided.Outcome, Reasons: []engine.Reason{}, Constraints: decided.Constraints}
 	for _, f := range decided.Findings {
 		if f.Route == decided.Route && f.Code != registry.ClaimOverridden {
@@ -21,8 +21,8 @@ func Answer(decided engine.Decision, said *policy.Decision) policy.Decision {
 			d.ApproverRole = r.Role // the strictest one's
 		}
 	}
-	if said != nil && said.ApproverRole != "" && decided.Route.Waits() {
-		d.ApproverRole = said.ApproverRole
+	if judged != nil && judged.ApproverRole != "" && decided.Route.Waits() {
+		d.ApproverRole = judged.ApproverRole
 	}
 	return d
 }

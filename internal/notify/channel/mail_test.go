@@ -278,8 +278,8 @@ func TestMailRefused(t *testing.T) {
 		})
 	}
 	t.Run("content", func(t *testing.T) {
-		said := &smtp.SMTPError{Code: 554, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: strings.Repeat("no \u202E", 200)}
-		box := &mailbox{data: func() error { return said }}
+		refusal := &smtp.SMTPError{Code: 554, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: strings.Repeat("no \u202E", 200)}
+		box := &mailbox{data: func() error { return refusal }}
 		serve(t, box, PlainTCP)
 		res, err := sender(t, box.config(PlainTCP)).Send(context.Background(), waiting(), ada)
 		if err == nil || res != (Result{}) || strings.ContainsFunc(err.Error(), hidden) || len(err.Error()) > 4096 {
