@@ -25,13 +25,16 @@ type Relay struct {
 	Store    *store.Store
 	Temporal client.Client
 	Logger   *slog.Logger
+
+	refusing bool // Temporal took not all of the last batch
 }
 
 // Bounds of the relay's work.
 const (
 	relayBatch      = 64
 	relayParallel   = 16
-	temporalTimeout = time.Second            // of one call
+	relayTimeout    = 4 * time.Second        // of a batch: a busy Temporal takes long, and each repetition makes it busier
+	temporalTimeout = time.Second            // of one other call
 	relayRetry      = 100 * time.Millisecond // first pause while Temporal does not answer
 	relayPoll       = time.Second            // in case a notification was lost
 	relayBackoff    = time.Second            // its longest pause
@@ -81,30 +84,39 @@ func (r *Relay) once(ctx context.Context) (claimed int, all bool) {
 // signalAll tells Temporal of several approvals at once and returns those that it
 // took. After the first that it did not take, no further one is tried.
 func (r *Relay) signalAll(ctx context.Context, ids []string) map[string]bool {
-	ctx, cancel := context.WithTimeout(ctx, temporalTimeout)
+	ctx, cancel := context.WithTimeout(ctx, relayTimeout)
 	defer cancel()
 	var mu sync.Mutex
+	var refused error
 	taken := make(map[string]bool, len(ids))
 	var group sync.WaitGroup
 	slots := make(chan struct{}, relayParallel)
 	for _, id := range ids {
 		slots <- struct{}{}
-		if ctx.Err() != nil {
+		mu.Lock()
+		stop := refused != nil || ctx.Err() != nil
+		mu.Unlock()
+		if stop {
 			break
 		}
 		group.Go(func() {
 			defer func() { <-slots }()
-			if err := r.signal(ctx, id); err != nil {
-				r.Logger.Warn("Temporal did not take an approval; it stays in the outbox", "approval", id, "error", err)
-				cancel()
-				return
-			}
+			err := r.signal(ctx, id)
 			mu.Lock()
 			defer mu.Unlock()
+			if err != nil {
+				refused = err
+				return
+			}
 			taken[id] = true
 		})
 	}
 	group.Wait()
+	// Said once for an outage, and not of every approval.
+	if refused != nil && !r.refusing {
+		r.Logger.Warn("Temporal does not take approvals at the moment; they stay in the outbox until it does", "error", refused)
+	}
+	r.refusing = refused != nil
 	return taken
 }
 
