@@ -6,6 +6,8 @@ package activities
 import (
 	"context"
 	"errors"
+	"hash/fnv"
+	"time"
 
 	"go.temporal.io/sdk/temporal"
 
@@ -21,10 +23,29 @@ type Settle struct{ Settler *gate.Settler }
 func (s Settle) Settle(ctx context.Context, in workflows.SettleInput) (workflows.SettleResult, error) {
 	found, err := s.Settler.Settle(ctx, in.ApprovalID)
 	result := workflows.SettleResult(found)
+	if !found.Over {
+		result.WakeIn += afterwards(in.ApprovalID)
+	}
 	if in.Version < 2 {
 		result.CheckTicket, result.Ticket = false, 0 // its workflow would not ask
 	}
 	return result, final(err)
+}
+
+// The worker itself settles what is due (worker.Deadlines). A workflow's timer is there
+// in case no worker does, and comes so much later; what is due at the same moment is
+// spread, because Temporal wakes far fewer workflows in a second than Postgres settles
+// approvals.
+const (
+	timerAfter  = 10 * time.Second
+	timerSpread = 5 * time.Minute
+)
+
+// afterwards is by how much an approval's timer comes later, each time the same.
+func afterwards(approvalID string) time.Duration {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(approvalID)) // a hash takes everything
+	return timerAfter + timerSpread*time.Duration(h.Sum32()>>16)>>16
 }
 
 // CheckTicket has tickets checked by their trackers.

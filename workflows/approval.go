@@ -1,7 +1,7 @@
 // Package workflows holds the Approval workflow and the contract of the
 // activities that it calls. A workflow here holds no policy, no arguments and
 // no decision: it only makes sure that Settle is asked again after every
-// change and at every deadline, until the approval is over. Names and input
+// change and after every deadline, until the approval is over. Names and input
 // fields are for ever; they may be added to, never renamed.
 //
 //	        ┌──────────────────────────────────────────────┐

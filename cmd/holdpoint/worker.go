@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
 	sdk "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
@@ -123,6 +124,11 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 	running.Go(func() { relay.Run(ctx) })
 	reconciler := &worker.Reconciler{Store: s, Temporal: temporal, Logger: log}
 	running.Go(func() { reconciler.Run(ctx) })
+	deadlines := &worker.Deadlines{Store: s, Settler: settle.Settler, Logger: log, Ready: func(ctx context.Context) error {
+		_, err := temporal.CheckHealth(ctx, &client.CheckHealthRequest{})
+		return err
+	}}
+	running.Go(func() { deadlines.Run(ctx) })
 	dispatcher := &worker.Dispatcher{Store: s, Temporal: temporal, Logger: log}
 	running.Go(func() { dispatcher.Run(ctx) })
 	cleaner := &worker.Cleaner{Store: s, Logger: log}

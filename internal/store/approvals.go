@@ -301,11 +301,34 @@ func (s Approvals) list(ctx context.Context, sql string, args ...any) ([]approva
 	return list, now, nil
 }
 
-// Overdue lists up to limit pending approvals whose workflow should have
-// settled them, or woken for their deadline, more than grace ago.
-func (s Outbox) Overdue(ctx context.Context, grace time.Duration, limit int) ([]string, error) {
-	return s.ids(ctx, `SELECT id FROM approvals WHERE (status = 'pending' OR execution = 'redeemed') AND wake_at < clock_timestamp() - make_interval(secs => $1)
-		ORDER BY wake_at LIMIT $2`, grace.Seconds(), limit)
+// Moment is when an approval is to be looked at next.
+type Moment struct {
+	ID string
+	// In is how far away the moment is by the database's clock: 0 or less when it has
+	// come.
+	In time.Duration
+}
+
+// Due lists up to limit approvals whose next moment comes within ahead, the first one
+// first, without those in except and without those that were opened within opened and
+// have not been settled for the first time.
+func (s Outbox) Due(ctx context.Context, ahead, opened time.Duration, limit int, except []string) ([]Moment, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `SELECT id, extract(epoch FROM wake_at - clock_timestamp())::float8 FROM approvals
+		WHERE (status = 'pending' OR execution = 'redeemed') AND wake_at < clock_timestamp() + make_interval(secs => $1)
+			AND (wake_at <> opened_at OR opened_at < clock_timestamp() - make_interval(secs => $2)) AND id <> ALL (coalesce($3::text[], '{}'))
+		ORDER BY wake_at LIMIT $4`, ahead.Seconds(), opened.Seconds(), except, limit)
+	if err != nil {
+		return nil, translate(err)
+	}
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d Moment, err error) {
+		var seconds float64
+		err = row.Scan(&d.ID, &seconds)
+		d.In = time.Duration(seconds * float64(time.Second))
+		return d, err
+	})
+	return found, translate(err)
 }
 
 // PendingAfter lists up to limit pending approvals in order of id, after the

@@ -232,19 +232,37 @@ func TestOutbox(t *testing.T) {
 	}
 }
 
-func TestOverdueAndSweep(t *testing.T) {
+func TestDueAndSweep(t *testing.T) {
 	ctx := context.Background()
 	s, _ := open(t)
 	id := s.mustOpen(t, time.Hour)
-	// Nobody has settled it yet, so it counts as due from its opening on.
-	if lost, err := s.Outbox.Overdue(ctx, -time.Second, 10); err != nil || len(lost) != 1 {
-		t.Errorf("overdue %v, %v", lost, err)
+	due := func(ahead, opened time.Duration, except ...string) []Moment {
+		t.Helper()
+		found, err := s.Outbox.Due(ctx, ahead, opened, 10, except)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	// Nobody has settled it yet, so it counts as due from its opening on; who opened it
+	// only now is left to its workflow.
+	if found := due(time.Second, 0); len(found) != 1 || found[0].ID != id || found[0].In > 0 {
+		t.Errorf("due %v", found)
+	}
+	if found := due(time.Second, time.Hour); len(found) != 0 {
+		t.Errorf("due although it has just been opened: %v", found)
+	}
+	if found := due(time.Second, 0, id); len(found) != 0 {
+		t.Errorf("due although it was left out: %v", found)
 	}
 	if err := s.Approvals.Change(ctx, id, nil, func(c *Change) error { return c.Wake(c.Approval.State.Wake) }); err != nil {
 		t.Fatal(err)
 	}
-	if lost, err := s.Outbox.Overdue(ctx, 0, 10); err != nil || len(lost) != 0 {
-		t.Errorf("overdue with an hour to go: %v, %v", lost, err)
+	if found := due(time.Second, 0); len(found) != 0 {
+		t.Errorf("due with an hour to go: %v", found)
+	}
+	if found := due(2*time.Hour, time.Hour); len(found) != 1 || found[0].In < 59*time.Minute || found[0].In > time.Hour {
+		t.Errorf("due within two hours: %v", found)
 	}
 	if page, err := s.Outbox.PendingAfter(ctx, "", 10); err != nil || len(page) != 1 || page[0] != id {
 		t.Errorf("pending %v, %v", page, err)

@@ -24,15 +24,10 @@ type Reconciler struct {
 	Every time.Duration
 }
 
-const (
-	overdueGrace = 2 * time.Second
-	overdueBatch = 200
-	sweepBatch   = 50
-)
+const sweepBatch = 50
 
-// Run reconciles until ctx ends: at every look the approvals whose deadline has
-// passed without anybody settling them, and a part of all pending ones, whose
-// workflows are asked for.
+// Run reconciles until ctx ends: at every look it asks for the workflows of a part of
+// all pending approvals.
 func (r *Reconciler) Run(ctx context.Context) {
 	every := r.Every
 	if every == 0 {
@@ -57,18 +52,14 @@ func (r *Reconciler) Run(ctx context.Context) {
 // look makes one look, going on with the sweep after the given id, and returns
 // where the next one goes on.
 func (r *Reconciler) look(ctx context.Context, after string) (string, error) {
-	lost, err := r.Store.Outbox.Overdue(ctx, overdueGrace, overdueBatch)
-	if err != nil {
-		return after, err
-	}
 	pending, err := r.Store.Outbox.PendingAfter(ctx, after, sweepBatch)
 	if err != nil {
 		return after, err
 	}
+	var lost []string
 	for _, id := range pending {
 		running, err := r.running(ctx, id)
 		if err != nil {
-			// What is overdue is worth a message even when Temporal cannot be asked.
 			return after, errors.Join(err, r.requeue(ctx, lost))
 		}
 		if !running {

@@ -1,0 +1,114 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"holdpoint/internal/gate"
+	"holdpoint/internal/store"
+)
+
+// Deadlines settles approvals at the moment for which they wait: a deadline, an
+// escalation, the end of a lease. It reads who is due from the database, many at a
+// time, so that thousands may be due at the same moment. Each approval's workflow has
+// a timer of its own a little later, and finds then that nothing is left to do. Any
+// number of workers may run one each.
+type Deadlines struct {
+	Store   *store.Store
+	Settler interface {
+		Settle(ctx context.Context, approvalID string) (gate.Settlement, error)
+	}
+	// Ready is nil while Temporal answers. Nothing is settled without it: which of
+	// its signals is still on the way is not known then.
+	Ready  func(context.Context) error
+	Logger *slog.Logger
+
+	// later has approvals that are due and have been looked at in vain, and when they
+	// are looked at again.
+	later map[string]time.Time
+}
+
+const (
+	dueBatch    = 256
+	dueParallel = 4
+	// dueAhead is how far ahead is looked, and the longest pause between two looks.
+	dueAhead = 500 * time.Millisecond
+	// dueRetry is the pause before an approval is looked at again that is still due
+	// after it was, or could not be.
+	dueRetry = 2 * time.Second
+	// openedBefore leaves to its workflow what was opened only just now.
+	openedBefore = 10 * time.Second
+)
+
+// Run settles until ctx ends.
+func (d *Deadlines) Run(ctx context.Context) {
+	d.later = map[string]time.Time{}
+	failing := false
+	for ctx.Err() == nil {
+		wait, err := d.once(ctx)
+		if err != nil && ctx.Err() == nil && !failing {
+			d.Logger.Warn("what is due cannot be settled at the moment; trying again until it can", "error", err)
+		}
+		if failing = err != nil; failing {
+			wait = dueRetry
+		}
+		pause(ctx, wait)
+	}
+}
+
+// once settles what is due, and returns how long nothing else is.
+func (d *Deadlines) once(ctx context.Context) (wait time.Duration, err error) {
+	now := time.Now()
+	maps.DeleteFunc(d.later, func(_ string, at time.Time) bool { return !at.After(now) })
+	found, err := d.Store.Outbox.Due(ctx, dueAhead, openedBefore, dueBatch, slices.Collect(maps.Keys(d.later)))
+	if err != nil {
+		return 0, err
+	}
+	ahead := slices.IndexFunc(found, func(due store.Moment) bool { return due.In > 0 })
+	if ahead < 0 {
+		ahead = len(found)
+	}
+	if ahead == 0 {
+		if len(found) > 0 {
+			return found[0].In, nil
+		}
+		return dueAhead, nil
+	}
+	if err := d.Ready(ctx); err != nil {
+		return 0, err
+	}
+	return 0, d.settle(ctx, found[:ahead])
+}
+
+// settle settles several at once. The error is the last one; the others are settled all
+// the same.
+func (d *Deadlines) settle(ctx context.Context, due []store.Moment) (err error) {
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	slots := make(chan struct{}, dueParallel)
+	for _, each := range due {
+		slots <- struct{}{}
+		if ctx.Err() != nil {
+			break
+		}
+		group.Go(func() {
+			defer func() { <-slots }()
+			found, failed := d.Settler.Settle(ctx, each.ID)
+			if failed == nil && found.Over {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if failed != nil {
+				err = failed
+			}
+			d.later[each.ID] = time.Now().Add(max(min(found.WakeIn, dueRetry), dueAhead))
+		})
+	}
+	group.Wait()
+	return err
+}

@@ -1,0 +1,134 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/postgres/pgtest"
+	"holdpoint/internal/store"
+	"holdpoint/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// settling settles in the real store, but for one approval that fails every time.
+type settling struct {
+	gate.Settler
+	fails string
+	asked chan string
+}
+
+func (s *settling) Settle(ctx context.Context, id string) (gate.Settlement, error) {
+	s.asked <- id
+	if id == s.fails {
+		return gate.Settlement{}, errors.New("it cannot be read")
+	}
+	return s.Settler.Settle(ctx, id)
+}
+
+// Whatever is due is settled by what the database says, once for each moment; one that
+// cannot be keeps nobody waiting, and comes again later. Without Temporal nothing is.
+func TestDeadlines(t *testing.T) {
+	db := storetest.New(t)
+	s := db.Runtime()
+	db.Agent("bot", "Bot", db.Person(engine.Person{Name: "owner", Roles: []string{"r"}}))
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	open := func(expires time.Duration) string {
+		id := store.NewID("apr")
+		e := storetest.Event()
+		e.Type, e.AgentID, e.ToolName, e.ApprovalID, e.Outcome = engine.Decided, "bot", "t", id, engine.RequireApproval
+		sealed, err := db.Sealer.Seal(id, []byte("{}"))
+		if err == nil {
+			_, err = s.Submit(ctx, store.Submission{Event: e, Opening: &store.Opening{
+				ID: id, Call: engine.Call{Dialect: "aana", AgentID: "bot", Tool: "t", Digest: "sha256:" + strings.Repeat("0", 64)},
+				MaxState: "none", Requirements: []engine.Requirement{{Kind: engine.Review, Role: "r", Needed: 1}}, ExpiresIn: expires,
+				Sealed: sealed, ArgumentsSize: 2,
+			}})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	status := func(id string) approval.Status {
+		r, err := s.Approvals.Get(ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Approval.Status
+	}
+	settler := &settling{asked: make(chan string, 1000), Settler: gate.Settler{Store: s, Sealer: db.Sealer, Validity: time.Hour, Logger: slog.New(slog.DiscardHandler)}}
+	away := errors.New("Temporal is away")
+	ready := away
+	d := &Deadlines{Store: s, Settler: settler, Logger: slog.New(slog.DiscardHandler), Ready: func(context.Context) error { return ready }, later: map[string]time.Time{}}
+	var soon []string
+	for range 5 {
+		soon = append(soon, open(100*time.Millisecond))
+	}
+	far := open(time.Hour)
+	settler.fails = soon[2]
+	// As their workflows do: from then on each waits for its own deadline.
+	for _, id := range append(slices.Clone(soon), far) {
+		if _, err := settler.Settler.Settle(ctx, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	passed := func() bool {
+		r, err := s.Approvals.Get(ctx, soon[4])
+		return err == nil && !r.Now.Before(r.Approval.State.ExpiresAt)
+	}
+	for !passed() {
+		if ctx.Err() != nil {
+			t.Fatal("the deadline does not pass")
+		}
+	}
+	if _, err := d.once(ctx); !errors.Is(err, away) || len(settler.asked) != 0 {
+		t.Fatalf("without Temporal: %v, and %d were settled", err, len(settler.asked))
+	}
+	ready = nil
+	if _, err := d.once(ctx); err == nil {
+		t.Error("that one could not be settled is not said")
+	}
+	for i, id := range soon {
+		want := approval.Expired
+		if i == 2 {
+			want = approval.Pending
+		}
+		if got := status(id); got != want {
+			t.Errorf("%d is %s, want %s", i, got, want)
+		}
+	}
+	if got := status(far); got != approval.Pending {
+		t.Errorf("the one with an hour to go is %s", got)
+	}
+	// The one that failed is left alone for a while, and then settled.
+	if wait, err := d.once(ctx); err != nil || wait <= 0 || len(settler.asked) != len(soon) {
+		t.Errorf("at once again: wait %s, %v, %d questions", wait, err, len(settler.asked))
+	}
+	settler.fails = ""
+	running, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	changes := s.Approvals.Changes(running, soon[2])
+	go func() { defer close(done); d.Run(running) }()
+	for status(soon[2]) != approval.Expired {
+		select {
+		case <-changes:
+		case <-ctx.Done():
+			t.Fatal("what had failed is never settled")
+		}
+	}
+	stop()
+	<-done
+	if got := status(far); got != approval.Pending {
+		t.Errorf("the one with an hour to go is %s", got)
+	}
+}

@@ -1,0 +1,79 @@
+package tests
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// BenchmarkDeadlines gives how late approvals time out of which thousands are due
+// within a few seconds, and how the gate answers meanwhile.
+//
+//	go test ./tests -run '^$' -bench Deadlines -benchtime 1x
+func BenchmarkDeadlines(b *testing.B) {
+	const approvals = 3000
+	d := startDev(b, func(o *devOptions) {
+		o.policy = "max_pending: 100000\nrouting:\n  rules:\n    - {tool: \"storm_*\", role: reviewer, needed: 1, expires_in: 90s}\n  default: {role: reviewer, needed: 1, expires_in: 1h}\n"
+	})
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, d.OwnerURL)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	agent := d.agent(b)
+	gate := func(until func() bool) (took []float64) {
+		for !until() {
+			at := time.Now()
+			agent.propose(event("search_docs", "accept", nil)).want(b, http.StatusOK)
+			took = append(took, time.Since(at).Seconds()*1000)
+		}
+		slices.Sort(took)
+		return took
+	}
+	for range b.N {
+		end := time.Now().Add(3 * time.Second)
+		alone := gate(func() bool { return time.Now().After(end) })
+		began := time.Now()
+		var group sync.WaitGroup
+		for worker := range 16 {
+			group.Go(func() {
+				for i := worker; i < approvals; i += 16 {
+					agent.hold("storm_call", map[string]any{"n": i})
+				}
+			})
+		}
+		group.Wait()
+		opened := time.Since(began)
+		var due time.Time
+		if err := conn.QueryRow(ctx, `SELECT min(expires_at) FROM approvals WHERE tool = 'storm_call' AND status = 'pending'`).Scan(&due); err != nil {
+			b.Fatal(err)
+		}
+		time.Sleep(time.Until(due)) // the phase is the measure
+		looked, left := time.Now(), approvals
+		beside := gate(func() bool {
+			if time.Since(looked) > 500*time.Millisecond {
+				looked = time.Now()
+				if err := conn.QueryRow(ctx, `SELECT count(*) FROM approvals WHERE tool = 'storm_call' AND status = 'pending'`).Scan(&left); err != nil {
+					b.Fatal(err)
+				}
+			}
+			return left == 0
+		})
+		var half, last float64
+		if err := conn.QueryRow(ctx, `SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY late), max(late) FROM
+			(SELECT extract(epoch FROM ended_at - expires_at)::float8 AS late FROM approvals WHERE tool = 'storm_call') x`).Scan(&half, &last); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(approvals/opened.Seconds(), "opened/s")
+		b.ReportMetric(half, "late-p50-s")
+		b.ReportMetric(last, "late-last-s")
+		b.ReportMetric(beside[len(beside)/2]/alone[len(alone)/2], "gate-p50-ratio")
+		b.ReportMetric(beside[len(beside)*99/100]/alone[len(alone)*99/100], "gate-p99-ratio")
+	}
+}
