@@ -31,6 +31,7 @@ import (
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
 	"holdpoint/internal/report"
+	"holdpoint/internal/store"
 	"holdpoint/internal/store/storetest"
 )
 
@@ -74,10 +75,16 @@ func newHouse(t testing.TB) *house {
 func newHouseOf(t testing.TB, limits api.Limits) *house {
 	t.Helper()
 	db := storetest.New(t)
+	return houseOn(t, db, db.Runtime(), limits)
+}
+
+// houseOn is a house on a database and a store of it that the test has made.
+func houseOn(t testing.TB, db *storetest.Database, s *store.Store, limits api.Limits) *house {
+	t.Helper()
 	h := &house{t: t, db: db, owner: db.Connect(db.URL), stop: func() {}}
 	// A superuser's own: nothing keeps this connection from what it wants.
 	h.exec(`SET session_replication_role = replica`)
-	s, sealer := db.Runtime(), db.Sealer
+	sealer := db.Sealer
 	t.Cleanup(func() { h.stop() })
 	seed := make([]byte, ed25519.SeedSize)
 	rand.Read(seed)
@@ -85,11 +92,11 @@ func newHouseOf(t testing.TB, limits api.Limits) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Gate, err = gate.New(gate.Config{Store: s, Sealer: sealer, Judge: h.judge.Load, Ring: ring, Issuer: "urn:test"})
+	h.settler = &gate.Settler{Store: s, Sealer: sealer, Validity: time.Hour, Logger: slog.New(slog.DiscardHandler)}
+	h.Gate, err = gate.New(gate.Config{Store: s, Sealer: sealer, Judge: h.judge.Load, Ring: ring, Issuer: "urn:test", Settler: h.settler})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.settler = &gate.Settler{Store: s, Sealer: sealer, Validity: time.Hour, Logger: slog.New(slog.DiscardHandler)}
 	h.judgeAgain()
 	h.Admin = admin.New(admin.Config{Store: s})
 	h.logged = &lines{}

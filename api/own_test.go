@@ -17,11 +17,17 @@ import (
 func withAgents(t testing.TB) *house {
 	t.Helper()
 	h := newHouse(t)
+	h.addAgents()
+	return h
+}
+
+// addAgents registers the agents of the test's keys.
+func (h *house) addAgents() {
+	h.t.Helper()
 	owner := h.db.Person(engine.Person{Name: "owner", Roles: []string{"owner"}})
 	h.db.Agent("bot", "bot", owner)
 	h.db.Agent("other-bot", "other-bot", owner)
 	h.judgeAgain()
-	return h
 }
 
 // as sends a request with a key.
