@@ -199,9 +199,16 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	// The server gives up as well: a client that is gone must not leave a lock.
 	pc.ConnConfig.RuntimeParams["statement_timeout"] = fmt.Sprint(2 * s.timeout.Milliseconds())
 	pc.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = fmt.Sprint(2 * s.timeout.Milliseconds())
-	pc.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+	// A program that was cut off between a statement and its commit holds locks, also
+	// that of the kill switches, until Postgres notices that nobody is there any more.
+	pc.ConnConfig.RuntimeParams["tcp_keepalives_idle"] = "5"
+	pc.ConnConfig.RuntimeParams["tcp_keepalives_interval"] = "5"
+	pc.ConnConfig.RuntimeParams["tcp_keepalives_count"] = "3"
+	pc.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		inUTC(conn)
-		return nil
+		// What is answered has to be durable, however the role or the database is set.
+		_, err := conn.Exec(ctx, `SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'`)
+		return err
 	}
 	if s.pool, err = pgxpool.NewWithConfig(ctx, pc); err != nil {
 		return nil, fmt.Errorf("open the database pool: %w", hideURL(err))

@@ -253,13 +253,15 @@ func (s *db) write(ctx context.Context, p *pending) {
 // writing it twice is writing it once. Silence is not: whoever asked has waited
 // long enough.
 func (s *db) flush(ctx context.Context, batch []*queued) {
-	err := s.commit(ctx, batch, false)
+	again := false
+	err := s.commit(ctx, batch, again)
 	if errors.Is(err, ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
-		err = s.commit(ctx, batch, true)
+		again = true
+		err = s.commit(ctx, batch, again)
 	}
 	if err != nil && !errors.Is(err, ErrUnavailable) && len(batch) > 1 {
 		for _, q := range batch {
-			if err := s.commit(ctx, []*queued{q}, false); err != nil {
+			if err := s.commit(ctx, []*queued{q}, again); err != nil {
 				q.err = err
 			}
 			q.done <- q.err
