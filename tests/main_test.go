@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	// turn would take the places of those whose turn it is.
 	parallel := flag.Lookup("test.parallel").Value
 	limit, _ := strconv.Atoi(parallel.String()) // the flag is a number
-	places = make(chan struct{}, min(limit, 4))
+	places, idle = make(chan struct{}, min(limit, 4)), make(chan struct{}, min(limit, 3))
 	_ = parallel.Set("1000")
 	code := m.Run()
 	chrome.Close()
@@ -62,12 +62,19 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// places are what tests with programs of their own run in.
-var places chan struct{}
+// places are what tests with programs of their own run in, idle those of the tests that
+// wait most of their time.
+var places, idle chan struct{}
 
 // ownPrograms is called first by a test that starts programs of its own: a Postgres,
 // a Temporal, gates and workers. It runs beside others, as soon as there is place.
-func ownPrograms(t *testing.T) {
+func ownPrograms(t *testing.T) { t.Helper(); inPlace(t, places) }
+
+// idlePrograms is ownPrograms for a test that waits longer than it computes, for
+// deadlines and outages: its wait keeps no other test from the processors.
+func idlePrograms(t *testing.T) { t.Helper(); inPlace(t, idle) }
+
+func inPlace(t *testing.T, places chan struct{}) {
 	t.Helper()
 	t.Parallel()
 	places <- struct{}{}

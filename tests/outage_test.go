@@ -34,7 +34,7 @@ func (c *client) ready() (int, string) {
 // TestTemporalStopped: the gate does not need Temporal. Calls are judged, votes
 // recorded, and when it is back everything is settled by what happened when.
 func TestTemporalStopped(t *testing.T) {
-	ownPrograms(t)
+	idlePrograms(t)
 	c := startCluster(t, 1, 1)
 	agent, reviewer, runtime := c.agent(t), c.reviewer(t, 0), c.runtime(t)
 	if status, body := agent.ready(); status != 200 || body != "ok" {
@@ -91,7 +91,7 @@ func TestTemporalStopped(t *testing.T) {
 // TestTemporalIsNotBelieved: who has Temporal in hand can forge, repeat and end
 // what he likes there. Nothing is granted by it, and nothing stays lost.
 func TestTemporalIsNotBelieved(t *testing.T) {
-	ownPrograms(t)
+	idlePrograms(t)
 	c := startCluster(t, 1, 1)
 	temporal := c.temporalClient()
 	agent, ctx := c.agent(t), t.Context()
@@ -192,7 +192,7 @@ const refusedWithin = 25 * time.Second
 // TestPostgresStopped: without the event store nothing is granted, everything
 // is refused with 503 in bounded time, and when it is back so is the service.
 func TestPostgresStopped(t *testing.T) {
-	ownPrograms(t)
+	idlePrograms(t)
 	c := startCluster(t, 1, 1)
 	agent, reviewer := c.agent(t), c.reviewer(t, 0)
 	for _, how := range []struct {
@@ -287,7 +287,7 @@ func TestPostgresStopped(t *testing.T) {
 // TestDevSurvivesItsPostgres: the program that runs everything starts its
 // Postgres again when that is killed, and goes on.
 func TestDevSurvivesItsPostgres(t *testing.T) {
-	ownPrograms(t)
+	idlePrograms(t)
 	d := startDev(t, nil)
 	agent := d.agent(t)
 	a, reviewer := agent.hold("pay", nil), d.reviewer(t, 0)

@@ -31,7 +31,7 @@ const killPolicy = `routing:
 // TestKilledWhileApprovalsWait: kill -9 of the whole program while approvals
 // wait. Started again, they wait on; each ends once, as it should.
 func TestKilledWhileApprovalsWait(t *testing.T) {
-	ownPrograms(t)
+	idlePrograms(t)
 	d := startDev(t, func(o *devOptions) { o.policy = killPolicy })
 	agent := d.agent(t)
 	approve, cancel, deny, half := agent.hold("one", nil), agent.hold("two", nil), agent.hold("three", nil), agent.hold("pair_four", nil)
