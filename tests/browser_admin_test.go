@@ -103,7 +103,7 @@ func (d *dev) outcomeOf(t testing.TB) string {
 // TestBrowserAdministers: the owner sees what is in force, tries a call, changes
 // an agent, and stops and releases it and all agents; everybody sees it.
 func TestBrowserAdministers(t *testing.T) {
-	shared.turn(t) // browsers are opened one after another
+	browsed.turn(t) // browsers are opened one after another
 	d := startDev(t, nil)
 	b, reviewer := openBrowser(t, d.URL), openBrowser(t, d.URL)
 	b.signIn(d.Owner)
@@ -211,7 +211,7 @@ func TestBrowserAdministers(t *testing.T) {
 // TestBrowserOfficeIsClosed: who may not administer is told so, and is not shown
 // the way there.
 func TestBrowserOfficeIsClosed(t *testing.T) {
-	d := onShared(t)
+	d := onBrowsed(t)
 	b := openBrowser(t, d.URL)
 	b.signIn(d.Reviewers[0])
 	for _, path := range []string{"/policies", "/agents", "/admin"} {
@@ -239,7 +239,7 @@ func TestBrowserOfficeIsClosed(t *testing.T) {
 // TestBrowserOfficeOnAPhone: no page of the office needs scrolling sideways, in
 // the dark as in the light, and all of its text can be read.
 func TestBrowserOfficeOnAPhone(t *testing.T) {
-	d := onShared(t)
+	d := onBrowsed(t)
 	b := openBrowser(t, d.URL)
 	var asked struct{ Approval approval }
 	d.agent(t).do("POST", "/v1/tool-requests", []byte(toolDraft), header{"Content-Type", "text/markdown"}).want(t, http.StatusAccepted).into(t, &asked)

@@ -83,7 +83,7 @@ func (b *browser) everywhere(path string) {
 // TestBrowserSecondFactors: somebody adds a passkey, needs it from then on, sets
 // up an authenticator app, and signs in with either, by keys and on any screen.
 func TestBrowserSecondFactors(t *testing.T) {
-	d := onShared(t)
+	d := onBrowsed(t)
 	p := d.newPerson(t, "--role", "reviewer")
 
 	// Passkeys are bound to a name, which an address is not.
@@ -148,7 +148,7 @@ func TestBrowserSecondFactors(t *testing.T) {
 // TestBrowserSignsInWithACode: the example person with an authenticator app
 // signs in by keys alone.
 func TestBrowserSignsInWithACode(t *testing.T) {
-	d := onShared(t)
+	d := onBrowsed(t)
 	fay := d.Reviewers[len(d.Reviewers)-1]
 	if fay.Email != "fay@example.com" || fay.TOTPSecret == "" {
 		t.Fatalf("the last reviewer is %+v", fay)

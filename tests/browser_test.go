@@ -200,7 +200,7 @@ const (
 // exact arguments, and approves it; another open tab and the waiting agent see
 // it at once.
 func TestBrowserApproves(t *testing.T) {
-	d := onShared(t)
+	d := onBrowsed(t)
 	b := openBrowser(t, d.URL)
 	b.open("/")
 	b.until("the way to sign in", `location.pathname === "/login"`)
@@ -258,7 +258,7 @@ func TestBrowserApproves(t *testing.T) {
 
 // TestBrowserDenies: the deny path, with its kind and comment, to the agent.
 func TestBrowserDenies(t *testing.T) {
-	d := onShared(t)
+	d := onBrowsed(t)
 	b := openBrowser(t, d.URL)
 	b.signIn(d.Reviewers[2])
 	a := d.agent(t).hold("deny_in_browser", map[string]any{"x": 1})
@@ -279,7 +279,7 @@ func TestBrowserDenies(t *testing.T) {
 // TestBrowserShowsDeception: what tries to look like something else is named
 // and warned of, and nothing in a call is ever run or followed.
 func TestBrowserShowsDeception(t *testing.T) {
-	d := onShared(t)
+	d := onBrowsed(t)
 	b := openBrowser(t, d.URL)
 	b.signIn(d.Reviewers[2])
 	evil := `</script><script>window.pwned=1</script><img src=x onerror="window.pwned=2"><svg onload=window.pwned=3>`
@@ -327,7 +327,7 @@ func TestBrowserShowsDeception(t *testing.T) {
 // TestBrowserLongArguments: what is long has to be shown in full before it can
 // be approved, and its middle can be read.
 func TestBrowserLongArguments(t *testing.T) {
-	d := onShared(t)
+	d := onBrowsed(t)
 	lines := make([]string, 3000)
 	for i := range lines {
 		lines[i] = fmt.Sprintf("line %d of a very long text", i)
@@ -351,7 +351,7 @@ func TestBrowserLongArguments(t *testing.T) {
 // TestBrowserManyLookalikes: a page full of them is of bounded length, and has all
 // that is approved.
 func TestBrowserManyLookalikes(t *testing.T) {
-	d := onShared(t)
+	d := onBrowsed(t)
 	text := strings.Repeat("aɡ", 300_000) + "ᗷ"
 	a := d.agent(t).hold("many_lookalikes", map[string]any{"text": text})
 	b := openBrowser(t, d.URL)
@@ -375,7 +375,7 @@ func TestBrowserManyLookalikes(t *testing.T) {
 // TestBrowserKeyboardOnly: everything from signing in to approving can be done
 // without a mouse.
 func TestBrowserKeyboardOnly(t *testing.T) {
-	d := onShared(t)
+	d := onBrowsed(t)
 	tool := newID("keys_")
 	e := event(tool, "defer", map[string]any{"x": 1})
 	a := d.agent(t).submit(e)
@@ -427,7 +427,7 @@ func TestBrowserKeyboardOnly(t *testing.T) {
 // TestBrowserOnAPhone: no page needs scrolling sideways, and a finger can hit
 // the buttons.
 func TestBrowserOnAPhone(t *testing.T) {
-	d := onShared(t)
+	d := onBrowsed(t)
 	b := openBrowser(t, d.URL)
 	b.do(chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile))
 	a := d.agent(t).hold("a_tool_with_quite_a_long_name_"+strings.Repeat("x", 60), map[string]any{"word": strings.Repeat("w", 400), "deep": map[string]any{"er": []any{1, 2}}})
@@ -460,7 +460,7 @@ func TestBrowserOnAPhone(t *testing.T) {
 
 // TestBrowserSignedOut: signing out ends the session for every tab.
 func TestBrowserSignedOut(t *testing.T) {
-	d := onShared(t)
+	d := onBrowsed(t)
 	b := openBrowser(t, d.URL)
 	b.signIn(d.Reviewers[3])
 	other := b.tab()

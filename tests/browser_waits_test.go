@@ -8,7 +8,7 @@ func (b *browser) unfold(id string) { b.t.Helper(); b.click(testid(id) + " > sum
 // TestBrowserTalks: a reviewer takes a call on, comments, asks, and is answered
 // by the agent's owner; another reviewer's open card shows all of it by itself.
 func TestBrowserTalks(t *testing.T) {
-	d := onShared(t)
+	d := onBrowsed(t)
 	a := d.agent(t).hold(newID("talk_"), map[string]any{"to": "DE02 1203 0000", "amount": 1200})
 	card := "/approvals/" + a.ID
 
@@ -63,7 +63,7 @@ func TestBrowserTalks(t *testing.T) {
 // changes; an open card does not let anybody approve what it does not show; and
 // somebody else approves the call as it is now.
 func TestBrowserEdits(t *testing.T) {
-	d := onShared(t)
+	d := onBrowsed(t)
 	tool := newID("edit_")
 	a := d.agent(t).hold(tool, map[string]any{"to": "Acme", "amount": 89000})
 	card := "/approvals/" + a.ID

@@ -21,7 +21,7 @@ import (
 // nothing, prints, and proves itself to the command line; and one changed letter
 // does not pass.
 func TestBrowserEvidencePack(t *testing.T) {
-	d := onShared(t)
+	d := onBrowsed(t)
 	b := openBrowser(t, d.URL)
 	b.signIn(d.Reviewers[2])
 	evil := `</script><script>window.pwned=1</script><img src=x onerror="window.pwned=2">`

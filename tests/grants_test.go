@@ -15,7 +15,7 @@ const unfold = `document.querySelectorAll("details").forEach((e) => { e.open = t
 // used; what is not like the card still waits, and nothing passes once it is
 // revoked.
 func TestBrowserGrants(t *testing.T) {
-	d := onShared(t)
+	d := onBrowsed(t)
 	agent, tool := d.agent(t), newID("rent_")
 	call := func(amount int) map[string]any {
 		return map[string]any{"amount": amount, "to": map[string]any{"iban": "DE02 1203 0000"}}

@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	_ = parallel.Set("1000")
 	code := m.Run()
 	chrome.Close()
-	for _, s := range []*sharedDev{&shared, &waiting} {
+	for _, s := range []*sharedDev{&shared, &browsed, &waiting} {
 		if err := s.dev.proves(); err != nil {
 			fmt.Fprintln(os.Stderr, "the shared program:", err)
 			code = 1

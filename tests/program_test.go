@@ -322,7 +322,8 @@ type sharedDev struct {
 	err error
 }
 
-var shared sharedDev
+// browsed is a second one, for the tests with browsers, which take their time.
+var shared, browsed sharedDev
 
 // sharedPolicy is the example policy and rules that tests need.
 const sharedPolicy = `routing:
@@ -335,15 +336,19 @@ const sharedPolicy = `routing:
 `
 
 // onShared gives a test the shared program, started when the first one asks.
-func onShared(t *testing.T) *dev {
-	t.Helper()
-	return shared.use(t, func(bin string) (*dev, error) {
-		dir := filepath.Join(built.data, "shared")
+func onShared(t *testing.T) *dev { t.Helper(); return shared.use(t, launchShared("shared")) }
+
+// onBrowsed is onShared for a test with a browser.
+func onBrowsed(t *testing.T) *dev { t.Helper(); return browsed.use(t, launchShared("browsed")) }
+
+func launchShared(name string) func(bin string) (*dev, error) {
+	return func(bin string) (*dev, error) {
+		dir := filepath.Join(built.data, name)
 		if err := copyStarted(bin, dir); err != nil {
 			return nil, err
 		}
 		return launchDev(bin, devOptions{dir: dir, policy: sharedPolicy})
-	})
+	}
 }
 
 // use gives a test the program when it is its turn, started when the first one asks.
