@@ -181,6 +181,7 @@ func TestOnlyTheStoreTalksToPostgres(t *testing.T) {
 // impure names what the pure packages must not call: clocks, chance, the
 // outside world.
 var impure = map[string][]string{
+	"go":      {"*"}, // the statement
 	"time":    {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"},
 	"os":      {"*"},
 	"rand":    {"*"},
@@ -189,31 +190,38 @@ var impure = map[string][]string{
 	"runtime": {"*"},
 }
 
+// forbid holds every line of a package against names, by package.
+func forbid(t *testing.T, p goPackage, names map[string][]string, where string) {
+	t.Helper()
+	for _, file := range p.GoFiles {
+		fset := token.NewFileSet()
+		parsed, err := parser.ParseFile(fset, filepath.Join(p.Dir, file), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.GoStmt:
+				if names["go"] != nil {
+					t.Errorf("%s: a goroutine %s", fset.Position(n.Pos()), where)
+				}
+			case *ast.SelectorExpr:
+				if pkg, ok := n.X.(*ast.Ident); ok && (slices.Contains(names[pkg.Name], "*") || slices.Contains(names[pkg.Name], n.Sel.Name)) {
+					t.Errorf("%s: %s.%s %s", fset.Position(n.Pos()), pkg.Name, n.Sel.Name, where)
+				}
+			}
+			return true
+		})
+	}
+}
+
 // Whatever decides goes by the database's clock (store.Clock), which is the same for
 // every process.
 func TestWhatDecidesHasNoClockOfItsOwn(t *testing.T) {
 	clockless := []string{"holdpoint/internal/access", "holdpoint/internal/admin", "holdpoint/internal/gate", "holdpoint/internal/rules"}
 	for _, p := range listPackages(t) {
-		if !slices.Contains(clockless, p.ImportPath) {
-			continue
-		}
-		for _, file := range p.GoFiles {
-			path := filepath.Join(p.Dir, file)
-			fset := token.NewFileSet()
-			parsed, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ast.Inspect(parsed, func(n ast.Node) bool {
-				call, ok := n.(*ast.SelectorExpr)
-				if !ok {
-					return true
-				}
-				if pkg, ok := call.X.(*ast.Ident); ok && pkg.Name == "time" && slices.Contains([]string{"Now", "Since", "Until"}, call.Sel.Name) {
-					t.Errorf("%s: time.%s where only the database's clock counts", fset.Position(call.Pos()), call.Sel.Name)
-				}
-				return true
-			})
+		if slices.Contains(clockless, p.ImportPath) {
+			forbid(t, p, map[string][]string{"time": {"Now", "Since", "Until"}}, "where only the database's clock counts")
 		}
 	}
 }
@@ -222,33 +230,8 @@ func TestWhatDecidesHasNoClockOfItsOwn(t *testing.T) {
 // impure, and allows no goroutine.
 func TestEngineAndWorkflowsArePure(t *testing.T) {
 	for _, p := range listPackages(t) {
-		if p.ImportPath != "holdpoint/engine" && !strings.HasPrefix(p.ImportPath, "holdpoint/engine/") && p.ImportPath != "holdpoint/workflows" {
-			continue
-		}
-		for _, file := range p.GoFiles {
-			path := filepath.Join(p.Dir, file)
-			fset := token.NewFileSet()
-			parsed, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ast.Inspect(parsed, func(n ast.Node) bool {
-				switch n := n.(type) {
-				case *ast.GoStmt:
-					t.Errorf("%s: a goroutine in a pure package", fset.Position(n.Pos()))
-				case *ast.SelectorExpr:
-					pkg, ok := n.X.(*ast.Ident)
-					if !ok {
-						break
-					}
-					for _, name := range impure[pkg.Name] {
-						if name == "*" || name == n.Sel.Name {
-							t.Errorf("%s: %s.%s in a pure package", fset.Position(n.Pos()), pkg.Name, n.Sel.Name)
-						}
-					}
-				}
-				return true
-			})
+		if p.ImportPath == "holdpoint/engine" || strings.HasPrefix(p.ImportPath, "holdpoint/engine/") || p.ImportPath == "holdpoint/workflows" {
+			forbid(t, p, impure, "in a pure package")
 		}
 	}
 }
