@@ -105,22 +105,24 @@ func operator() engine.Actor {
 	return engine.Actor{Kind: engine.ServiceActor, ID: user, Channel: "cli"}
 }
 
-// administration opens the database for changes by whoever runs the command.
-func (w where) administration(ctx context.Context, c *cli) (*admin.Admin, access.By, func(), error) {
-	return w.administrationOf(w.open(ctx, c, false))
+// administration opens the database for changes by whoever runs the command. It is open
+// until the command ends.
+func (w where) administration(ctx context.Context, c *cli) (*admin.Admin, access.By, error) {
+	return c.administrationOf(w.open(ctx, c, false))
 }
 
 // sealedAdministration is administration of what is kept encrypted, such as the
 // addresses and secrets of endpoints.
-func (w where) sealedAdministration(ctx context.Context, c *cli) (*admin.Admin, access.By, func(), error) {
-	return w.administrationOf(w.open(ctx, c, true))
+func (w where) sealedAdministration(ctx context.Context, c *cli) (*admin.Admin, access.By, error) {
+	return c.administrationOf(w.open(ctx, c, true))
 }
 
-func (where) administrationOf(s *store.Store, err error) (*admin.Admin, access.By, func(), error) {
+func (c *cli) administrationOf(s *store.Store, err error) (*admin.Admin, access.By, error) {
 	if err != nil {
-		return nil, access.By{}, nil, err
+		return nil, access.By{}, err
 	}
-	return admin.New(admin.Config{Store: s, Owner: true}), access.By{Actor: operator()}, s.Close, nil
+	c.opened = s
+	return admin.New(admin.Config{Store: s, Owner: true}), access.By{Actor: operator()}, nil
 }
 
 // plain is a refusal without its code: the sentence is enough at a terminal.

@@ -74,11 +74,10 @@ Examples:
 }
 
 func (a *agentSet) Run(ctx context.Context, c *cli) error {
-	r, by, done, err := a.administration(ctx, c)
+	r, by, err := a.administration(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer done()
 	known, err := r.Registry.Snapshot(ctx)
 	if err != nil {
 		return err
@@ -155,11 +154,10 @@ func limitsText(l *registry.Limits) string {
 type agentList struct{ where }
 
 func (a *agentList) Run(ctx context.Context, c *cli) error {
-	r, _, done, err := a.administration(ctx, c)
+	r, _, err := a.administration(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer done()
 	known, err := r.Registry.Snapshot(ctx)
 	if err != nil {
 		return err
@@ -198,11 +196,10 @@ type agentRestore struct {
 func (a *agentRestore) Run(ctx context.Context, c *cli) error { return a.revoke(ctx, c, a.ID, false) }
 
 func (w where) revoke(ctx context.Context, c *cli, id string, revoke bool) error {
-	r, by, done, err := w.administration(ctx, c)
+	r, by, err := w.administration(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer done()
 	if err := r.Registry.RevokeAgent(ctx, by, id, revoke, nil); err != nil {
 		return plain(err)
 	}

@@ -68,11 +68,10 @@ func (w where) erase(ctx context.Context, c *cli, what string, yes bool, q admin
 			return err
 		}
 	}
-	r, by, done, err := w.administration(ctx, c)
+	r, by, err := w.administration(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer done()
 	erased, err := r.Retention.Erase(ctx, by, q, nil)
 	if err != nil {
 		return plain(err)

@@ -48,11 +48,10 @@ func (h *holdAdd) Run(ctx context.Context, c *cli) error {
 	if len(asked) != 1 {
 		return errors.New("say one of --approval, --agent, --person and --everything")
 	}
-	r, by, done, err := h.administration(ctx, c)
+	r, by, err := h.administration(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer done()
 	placed, err := r.Retention.PlaceHold(ctx, by, asked[0], nil)
 	if err != nil {
 		return plain(err)
@@ -64,11 +63,10 @@ func (h *holdAdd) Run(ctx context.Context, c *cli) error {
 type holdList struct{ where }
 
 func (h *holdList) Run(ctx context.Context, c *cli) error {
-	r, _, done, err := h.administration(ctx, c)
+	r, _, err := h.administration(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer done()
 	holds, err := r.Retention.Holds(ctx)
 	if err != nil {
 		return err
@@ -95,11 +93,10 @@ type holdRelease struct {
 }
 
 func (h *holdRelease) Run(ctx context.Context, c *cli) error {
-	r, by, done, err := h.administration(ctx, c)
+	r, by, err := h.administration(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer done()
 	if err := r.Retention.ReleaseHold(ctx, by, h.ID, nil); err != nil {
 		return plain(err)
 	}

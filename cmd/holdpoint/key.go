@@ -49,11 +49,10 @@ func (k *keyCreate) Run(ctx context.Context, c *cli) error {
 	if k.ExpiresIn < 0 {
 		return errors.New("--expires-in: want a time to come")
 	}
-	a, by, done, err := k.administration(ctx, c)
+	a, by, err := k.administration(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer done()
 	key, text, err := a.Keys.Create(ctx, by, admin.NewKey{
 		Kind: k.Kind, Agent: k.Agent, Label: k.Label, MaxState: k.MaxState, Scopes: k.Scope, ExpiresIn: k.ExpiresIn, AgentName: k.Name, AgentOwner: k.Owner,
 	})
@@ -70,11 +69,10 @@ type keyRevoke struct {
 }
 
 func (k *keyRevoke) Run(ctx context.Context, c *cli) error {
-	a, by, done, err := k.administration(ctx, c)
+	a, by, err := k.administration(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer done()
 	if err := a.Keys.Revoke(ctx, by, k.ID); err != nil {
 		return err
 	}

@@ -34,11 +34,10 @@ func (k *killCommand) Run(ctx context.Context, c *cli) error {
 	if !k.List && (k.Agent == "") != k.All {
 		return errors.New("name one agent, or say --all")
 	}
-	r, by, done, err := k.administration(ctx, c)
+	r, by, err := k.administration(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer done()
 	if !k.List {
 		if err := r.Registry.ThrowKillSwitch(ctx, by, k.Agent, k.Reason, nil); err != nil {
 			return plain(err)
@@ -87,11 +86,10 @@ func (k *releaseCommand) Run(ctx context.Context, c *cli) error {
 	if (k.Agent == "") != k.All {
 		return errors.New("name one agent, or say --all")
 	}
-	r, by, done, err := k.administration(ctx, c)
+	r, by, err := k.administration(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer done()
 	if err := r.Registry.ReleaseKillSwitch(ctx, by, k.Agent, nil); err != nil {
 		return plain(err)
 	}

@@ -52,6 +52,8 @@ type cli struct {
 	Witness witnessCommand `cmd:"" help:"Witness another transparency log: cosign its checkpoints as long as it only grows."`
 
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running server whether it is ready; for containers."`
+
+	opened *store.Store // by administration, until the command has ended
 }
 
 const description = `Holdpoint is the approval engine for AI agents' tool calls.
@@ -77,6 +79,9 @@ func main() {
 	command, err := parser.Parse(os.Args[1:])
 	parser.FatalIfErrorf(err)
 	err = command.Run(&c)
+	if c.opened != nil {
+		c.opened.Close()
+	}
 	var exit exitCode
 	switch {
 	case errors.As(err, &exit):

@@ -86,11 +86,10 @@ func (a *notifyAdd) Run(ctx context.Context, c *cli) error {
 			return fmt.Errorf("read the address: %w", err)
 		}
 	}
-	r, by, done, err := a.sealedAdministration(ctx, c)
+	r, by, err := a.sealedAdministration(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer done()
 	settings := notify.Settings{
 		Roles: a.Role, Tools: a.Tool, Agents: a.Agent, To: a.To, Own: a.Own, Digest: engine.Duration(a.Digest),
 	}
@@ -124,11 +123,10 @@ func showSecret(shown string) {
 type notifyList struct{ where }
 
 func (l *notifyList) Run(ctx context.Context, c *cli) error {
-	r, _, done, err := l.administration(ctx, c)
+	r, _, err := l.administration(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer done()
 	list, _, err := r.Endpoints.Overview(ctx, 0)
 	if err != nil {
 		return err
@@ -176,11 +174,10 @@ Examples:
 }
 
 func (t *notifyTest) Run(ctx context.Context, c *cli) error {
-	r, by, done, err := t.administration(ctx, c)
+	r, by, err := t.administration(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer done()
 	id, err := r.Endpoints.Test(ctx, by, t.ID, t.To)
 	if err != nil {
 		return plain(err)
@@ -227,11 +224,10 @@ func (e *notifyEnable) Run(ctx context.Context, c *cli) error {
 }
 
 func (w where) switchEndpoint(ctx context.Context, c *cli, id string, off bool) error {
-	r, by, done, err := w.administration(ctx, c)
+	r, by, err := w.administration(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer done()
 	if err := r.Endpoints.Switch(ctx, by, id, off); err != nil {
 		return plain(err)
 	}
@@ -264,11 +260,10 @@ func (n *notifyRotate) Run(ctx context.Context, c *cli) error {
 			return fmt.Errorf("read the address: %w", err)
 		}
 	}
-	r, by, done, err := n.sealedAdministration(ctx, c)
+	r, by, err := n.sealedAdministration(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer done()
 	shown, err := r.Endpoints.RotateSecret(ctx, by, n.ID, address, n.Overlap)
 	if err != nil {
 		return plain(err)
@@ -284,11 +279,10 @@ type notifyDead struct {
 }
 
 func (d *notifyDead) Run(ctx context.Context, c *cli) error {
-	r, _, done, err := d.administration(ctx, c)
+	r, _, err := d.administration(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer done()
 	_, list, err := r.Endpoints.Overview(ctx, min(max(d.Limit, 1), 1000))
 	if err != nil {
 		return err
@@ -324,11 +318,10 @@ Example:
 }
 
 func (n *notifyResend) Run(ctx context.Context, c *cli) error {
-	r, by, done, err := n.administration(ctx, c)
+	r, by, err := n.administration(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer done()
 	var errs []error
 	for _, id := range n.ID {
 		if err := r.Endpoints.Resend(ctx, by, id); err != nil {

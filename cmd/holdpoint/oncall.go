@@ -45,11 +45,10 @@ func (o *onCallSet) Run(ctx context.Context, c *cli) error {
 	case len(o.Person) > 0 && o.Until.IsZero() && o.For <= 0:
 		return errors.New("say how long, with --until or --for")
 	}
-	r, by, done, err := o.administration(ctx, c)
+	r, by, err := o.administration(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer done()
 	q := admin.OnCallRequest{Schedule: o.Schedule, Emails: o.Person, From: o.From, Until: o.Until}
 	if o.For > 0 {
 		from := o.From
@@ -72,11 +71,10 @@ func (o *onCallSet) Run(ctx context.Context, c *cli) error {
 type onCallList struct{ where }
 
 func (o *onCallList) Run(ctx context.Context, c *cli) error {
-	r, _, done, err := o.administration(ctx, c)
+	r, _, err := o.administration(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer done()
 	shifts, err := r.OnCall.Shifts(ctx)
 	if err != nil {
 		return err

@@ -46,11 +46,10 @@ Example:
 }
 
 func (r *retentionShow) Run(ctx context.Context, c *cli) error {
-	a, _, done, err := r.administration(ctx, c)
+	a, _, err := r.administration(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer done()
 	minimum, err := a.Retention.Minimum(ctx)
 	if err != nil {
 		return err
@@ -92,11 +91,10 @@ Example:
 }
 
 func (r *retentionSetFloor) Run(ctx context.Context, c *cli) error {
-	a, by, done, err := r.administration(ctx, c)
+	a, by, err := r.administration(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer done()
 	if err := a.Retention.SetMinimum(ctx, by, r.Floor); err != nil {
 		return plain(err)
 	}

@@ -32,11 +32,10 @@ Examples:
 }
 
 func (s *settingsCommand) Run(ctx context.Context, c *cli) error {
-	r, by, done, err := s.administration(ctx, c)
+	r, by, err := s.administration(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer done()
 	known, err := r.Registry.Snapshot(ctx)
 	if err != nil {
 		return err

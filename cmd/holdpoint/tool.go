@@ -48,11 +48,10 @@ Examples:
 }
 
 func (t *toolSet) Run(ctx context.Context, c *cli) error {
-	r, by, done, err := t.administration(ctx, c)
+	r, by, err := t.administration(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer done()
 	known, err := r.Registry.Snapshot(ctx)
 	if err != nil {
 		return err
@@ -128,11 +127,10 @@ func orText(text, instead string) string {
 type toolList struct{ where }
 
 func (t *toolList) Run(ctx context.Context, c *cli) error {
-	r, _, done, err := t.administration(ctx, c)
+	r, _, err := t.administration(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer done()
 	known, err := r.Registry.Snapshot(ctx)
 	if err != nil {
 		return err
@@ -172,11 +170,10 @@ func (t *toolRestore) Run(ctx context.Context, c *cli) error {
 }
 
 func (w where) revokeTool(ctx context.Context, c *cli, name string, revoke bool) error {
-	r, by, done, err := w.administration(ctx, c)
+	r, by, err := w.administration(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer done()
 	if err := r.Registry.RevokeTool(ctx, by, name, revoke, nil); err != nil {
 		return plain(err)
 	}

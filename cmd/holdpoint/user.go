@@ -44,11 +44,10 @@ func (u *userAdd) Run(ctx context.Context, c *cli) error {
 		}
 		password, made = strings.TrimRight(line, "\r\n"), false
 	}
-	a, by, done, err := u.administration(ctx, c)
+	a, by, err := u.administration(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer done()
 	p, err := a.People.Add(ctx, by, admin.NewPerson{Email: u.Email, Name: u.Name, Roles: u.Role, Password: password, SameAs: u.SameAs})
 	if err != nil {
 		return err
@@ -97,11 +96,10 @@ type userDisable struct {
 }
 
 func (u *userDisable) Run(ctx context.Context, c *cli) error {
-	a, by, done, err := u.administration(ctx, c)
+	a, by, err := u.administration(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer done()
 	if err := a.People.Disable(ctx, by, u.Email); err != nil {
 		return err
 	}
@@ -125,11 +123,10 @@ Example:
 }
 
 func (u *userReset) Run(ctx context.Context, c *cli) error {
-	a, by, done, err := u.administration(ctx, c)
+	a, by, err := u.administration(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer done()
 	removed, err := a.People.ResetFactors(ctx, by, u.Email)
 	if err != nil {
 		return err
