@@ -63,7 +63,7 @@ var notificationTraits = []NotificationTraits{
 	{
 		Kind: NotifyEscalated, Waits: true, Urgent: true, Rank: 1,
 		Title: "Approval escalated", Summary: "others may decide as well",
-		Message: "It has waited for long, so others may decide as well.",
+		Message: "It has waited for long, or too few are left who could decide: others may decide as well.",
 	},
 	{
 		Kind: NotifyInfoRequested, Waits: true, Rank: 2,

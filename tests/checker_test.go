@@ -63,6 +63,8 @@ type terms struct {
 	Accountable []string `json:"accountable"`
 	PauseFor    string   `json:"pause_for"`
 	Extenders   []string `json:"extenders"`
+	ByClaim     []string `json:"excluded_by_claim"`
+	IfTooFew    string   `json:"if_too_few"`
 }
 
 // factRow is a fact with what is known of the person behind it. disabled is
@@ -92,9 +94,10 @@ type details struct {
 		Method string    `json:"method"`
 		At     time.Time `json:"at"`
 	} `json:"proof"`
-	Grant string `json:"grant"`
-	By    string `json:"by"`
-	Alone bool   `json:"alone"`
+	Grant   string `json:"grant"`
+	By      string `json:"by"`
+	Alone   bool   `json:"alone"`
+	Widened []int  `json:"widened"`
 }
 
 type eventRow struct {
@@ -562,6 +565,14 @@ func TestCheckerFindsBrokenHistories(t *testing.T) {
 		}},
 		"escalated too early": {"I5: apr_a", func(h *history) {
 			h.facts[2].roles, h.approvals[0].requirements[1].Escalation = []string{"chief"}, []escalation{{"10s", "chief"}}
+		}},
+		"widened without a claim": {"I5: apr_a", func(h *history) {
+			h.facts[2].roles, h.approvals[0].terms.IfTooFew = []string{"chief"}, "chief"
+			h.facts = append(h.facts, factRow{seq: 2, at: h.facts[1].at, approval: "apr_a", kind: "escalate", actorKind: "system", edition: 1, details: details{Widened: []int{1}}})
+		}},
+		"widened beside what was": {"I5: apr_a", func(h *history) {
+			h.facts[2].roles, h.approvals[0].terms.IfTooFew, h.approvals[0].terms.ByClaim = []string{"chief"}, "chief", []string{"olga"}
+			h.facts = append(h.facts, factRow{seq: 2, at: h.facts[1].at, approval: "apr_a", kind: "escalate", actorKind: "system", edition: 1, details: details{Widened: []int{0}}})
 		}},
 		"time that the clock stood still": {"I6: apr_e", func(h *history) {
 			h.approvals[3].terms.PauseFor = "5s"

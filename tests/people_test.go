@@ -14,6 +14,7 @@ const peoplePolicy = `routing:
   rules:
     - {tool: "pair_*", role: reviewer, needed: 2, expires_in: 1h}
     - {tool: "page_*", role: on-call/payments, needed: 1, expires_in: 1h}
+    - {tool: "vault_*", role: keeper, needed: 1, expires_in: 1h, if_too_few: chief}
     - {tool: "night_*", role: on-call/night, needed: 1, expires_in: 1h, escalation: [{after: 30m, role: reviewer}]}
   default: {role: reviewer, needed: 1, expires_in: 1h}
 `
@@ -109,4 +110,44 @@ func TestPeopleOnCall(t *testing.T) {
 	if got := d.agent(t).wait(night.ID); got.Status != "denied" {
 		t.Errorf("denied by whom it escalated to: %+v", got)
 	}
+}
+
+// TestReviewersBarredByTheAgentsWord: the agent names both keepers as its own side; then
+// the chief finds the call in the inbox, sees why, and decides it. An auditor sees it
+// counted. Neither keeper can vote.
+func TestReviewersBarredByTheAgentsWord(t *testing.T) {
+	ownPrograms(t)
+	d := startDev(t, func(o *devOptions) { o.policy = peoplePolicy })
+	one, two, chief := d.newPerson(t, "--role", "keeper", "--name", "Kim Keeper"), d.newPerson(t, "--role", "keeper"), d.newPerson(t, "--role", "chief")
+	b := openBrowser(t, d.URL)
+	b.signIn(chief)
+	e := event("vault_open", "defer", map[string]any{"door": 7})
+	e["authorization_subject"] = map[string]any{"subject_type": "user", "subject_ref": one.Email + ", " + two.Email}
+	a := d.agent(t).submit(e)
+	b.sees(testid("inbox-row"), "vault_open")
+	b.open("/approvals/" + a.ID)
+	b.sees(testid("by-claim"), "says the agent: none of them may decide")
+	b.sees(testid("by-claim"), "people with the role chief may decide as well")
+	b.sees(testid("timeline"), "asked others as well")
+	b.fits("/approvals/" + a.ID)
+	for _, p := range []person{one, two} {
+		d.as(t, p).vote(a, "approve").want(t, 403, "self_review")
+	}
+	b.click(testid("approve"))
+	b.sees(testid("status"), "approved")
+	if got := d.agent(t).wait(a.ID); got.Status != "approved" || got.Requirements[0].Needed != 1 {
+		t.Errorf("it came to %+v", got)
+	}
+	if told := d.admin(t).events(query("approval_id", a.ID)); !slices.ContainsFunc(told, func(e auditEvent) bool { return e.Reasons[0].Code == "WIDENED" }) {
+		t.Errorf("the log does not say that it was widened: %+v", told)
+	}
+	b.clean()
+	auditor := openBrowser(t, d.URL)
+	auditor.signIn(d.Auditor)
+	auditor.click(`nav[aria-label=Main] a[href="/audit"]`)
+	auditor.visible(testid("audit-rows"))
+	auditor.click(`nav[aria-label=Audit] a[href="/audit/claims"]`)
+	auditor.sees(testid("claims"), "Kim Keeper: 1, before 0")
+	auditor.fits("/audit/claims")
+	auditor.clean()
 }

@@ -33,6 +33,7 @@ type walk struct {
 	yes, no, broke []factRow
 	former         []factRow // the votes that carried turns which are over
 	escalated      int64     // the fact by which it was, at once
+	widened        factRow   // the fact by which claims were made up for
 	ticket         bool
 }
 
@@ -80,7 +81,7 @@ func (w *walk) turn(i int, since time.Time) {
 	for (kind == "review" || kind == "human") && w.hi < len(w.a.requirements) && w.a.requirements[w.hi].Kind == kind {
 		w.hi++
 	}
-	w.yes, w.escalated, w.ticket = nil, 0, false
+	w.yes, w.escalated, w.widened, w.ticket = nil, 0, factRow{}, false
 }
 
 func (w *walk) kind() string { return w.a.requirements[w.lo].Kind }
@@ -129,8 +130,12 @@ func (w *walk) take(f factRow) (ending, bool) {
 			w.extended, w.overall = w.extended+duration(f.details.By), w.overall.Add(duration(f.details.By))
 		}
 	case "escalate":
-		if f.actorKind == "system" {
+		switch {
+		case f.actorKind != "system":
+		case len(f.details.Widened) == 0:
 			w.escalated = f.seq
+		case len(w.a.terms.ByClaim) > 0: // nothing else widens
+			w.widened = f
 		}
 	}
 	return ending{}, false
@@ -266,7 +271,7 @@ func (w *walk) has(i int, role string, f factRow) bool {
 			return true
 		}
 	}
-	return false
+	return w.widened.seq > 0 && f.seq > w.widened.seq && slices.Contains(w.widened.details.Widened, i) && slices.Contains(roles, w.a.terms.IfTooFew)
 }
 
 // fits reports whether the person has a say in requirement i.

@@ -44,7 +44,7 @@ func card(c gate.Card, p engine.Person, full bool, stopped *engine.Finding) view
 		Over:       over(a),
 		Sentence:   sentence(a, name),
 		Votes:      votes(a, name),
-		Asker:      views.Asker{Agent: agent, AgentID: a.Call.AgentID, Owner: c.AgentOwner, Credential: credential(a.RequestedBy)},
+		Asker:      asker(c, name),
 		Statements: agentStatements(a.Call.Dialect, c.Document),
 		Path:       approvalPath(a),
 		Timeline:   timeline(c, agent, name),
@@ -209,6 +209,28 @@ func factsInOrder(facts []approval.Fact) []approval.Fact {
 	sorted := slices.Clone(facts)
 	slices.SortFunc(sorted, func(a, b approval.Fact) int { return int(a.Seq - b.Seq) })
 	return sorted
+}
+
+// asker is who asks, and whom it says it asks for.
+func asker(c gate.Card, name func(string) string) views.Asker {
+	a := c.Approval
+	v := views.Asker{Agent: agentName(c), AgentID: a.Call.AgentID, Owner: c.AgentOwner, Credential: credential(a.RequestedBy)}
+	var who []string
+	for _, identity := range a.Plan.ByClaim {
+		who = append(who, name(identity))
+	}
+	switch len(who) {
+	case 0:
+		return v
+	case 1:
+		v.ByClaim = "Asked on behalf of " + who[0] + ", says the agent: " + who[0] + " may not decide."
+	default:
+		v.ByClaim = "Asked on behalf of " + list(who) + ", says the agent: none of them may decide."
+	}
+	if role := a.WidenedTo(); role != "" {
+		v.Widened = "Without " + plainWord(len(who), "this person", "these people") + " too few are left, so people with the role " + role + " may decide as well."
+	}
+	return v
 }
 
 func credential(by engine.Actor) string {

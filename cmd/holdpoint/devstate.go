@@ -84,6 +84,9 @@ routing:
       expires_in: 1h
       pause_for: 24h
       extenders: [admin]
+      # Who may decide as well when the people whom an agent names as its own side
+      # leave too few; administrators where a rule, and the default, say nothing.
+      if_too_few: security-approver
       # Any of these may stand in every rule:
       # deny: 2                         # so many have to say no; else the first no ends it
       # calendar: office

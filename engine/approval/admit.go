@@ -131,7 +131,7 @@ func (m *machine) admit(f *Fact) error {
 	case Extend:
 		return m.admitExtension(f)
 	case Escalate:
-		if f.Actor.Kind != engine.SystemActor || m.escalated != nil || !m.hasLater(f) {
+		if f.Actor.Kind != engine.SystemActor || !m.mayEscalate(f) {
 			return ErrNotEligible
 		}
 		return nil

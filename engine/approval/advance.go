@@ -30,6 +30,7 @@ type machine struct {
 	pauses                  []span
 	extended                time.Duration
 	escalated               *Fact     // it escalated this turn at once
+	widened                 *Fact     // it widened this turn to Terms.IfTooFew
 	latest                  time.Time // when the last fact that counted came
 	clocks                  map[string]clock
 }
@@ -168,7 +169,11 @@ func (m *machine) take(f *Fact) {
 	case Extend:
 		m.extended += time.Duration(f.Details.By)
 	case Escalate:
-		m.escalated = f
+		if len(f.Details.Widened) > 0 {
+			m.widened = f
+		} else {
+			m.escalated = f
+		}
 		m.notify(engine.NotifyEscalated, fmt.Sprintf("escalate/%d", f.Seq), m.lo)
 	case Comment, Edit, Reopen:
 	}
@@ -253,7 +258,7 @@ func (m *machine) turn(i int, since time.Time) {
 		m.hi++
 	}
 	// A look at a ticket is one by what this turn asks of it.
-	m.ballots, m.escalated, m.ticket = nil, nil, nil
+	m.ballots, m.escalated, m.widened, m.ticket = nil, nil, nil, nil
 	for j := m.lo; j < m.hi; j++ {
 		m.Requirements[j].Status = Waiting
 	}

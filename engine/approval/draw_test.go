@@ -55,6 +55,9 @@ func drawPlan(t *rapid.T, opened time.Time) Plan {
 	if often(t, "pauses", 5) {
 		p.PauseFor = drawSpan(t, "pause_for")
 	}
+	if often(t, "somebody is claimed", 3) {
+		p = claiming(p, rapid.SampledFrom([]string{"ada", "dina", "cleo"}).Draw(t, "claimed"))
+	}
 	for range rapid.IntRange(1, 4).Draw(t, "requirements") {
 		p.Requirements = append(p.Requirements, drawRequirement(t))
 	}
@@ -160,6 +163,9 @@ func drawFact(t *rapid.T, p Plan, s State, now time.Time) Fact {
 	}
 	if often(t, "beforehand", 1) {
 		f.Details.Grant = "grant"
+	}
+	if f.Kind == Escalate && often(t, "widens", 5) {
+		f.Details.Widened = rapid.SliceOfN(rapid.IntRange(s.Stage, s.Stage+1), 1, 2).Draw(t, "widened")
 	}
 	f.Details.Alone = often(t, "alone", 2)
 	f.Details.By = drawSpan(t, "by")

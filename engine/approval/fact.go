@@ -25,7 +25,7 @@ const (
 	Claim        FactKind = "claim"   // a reviewer takes it on
 	Unclaim      FactKind = "unclaim" // and gives it back
 	Extend       FactKind = "extend"
-	Escalate     FactKind = "escalate" // nobody can decide, so those of the escalation may at once
+	Escalate     FactKind = "escalate" // nobody can decide, so those of the escalation, or of if_too_few, may at once
 	Edit         FactKind = "edit"     // the arguments were changed: a new edition
 	Reopen       FactKind = "reopen"   // the rules ask for more than before: a new edition
 	BreakGlass   FactKind = "break_glass"
@@ -138,6 +138,8 @@ type Details struct {
 	// Alone says that whoever broke the glass takes it upon them alone, and that
 	// somebody has to look at it afterwards.
 	Alone bool `json:"alone,omitempty"`
+	// Widened are the requirements of the plan that Terms.IfTooFew may decide as well.
+	Widened []int `json:"widened,omitempty"`
 	// Digest is the new one after an edit; Changed names the arguments that it
 	// changed. Supplied names what an answer supplied.
 	Digest   string   `json:"digest,omitempty"`

@@ -3,6 +3,7 @@ package approval
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -41,6 +42,19 @@ func (p Plan) EditionPayload() *EditionPayload {
 		a.Excluded = []string{}
 	}
 	return a
+}
+
+// Check reports what contradicts itself in what an edition asks; nil says nothing.
+func (e *EditionPayload) Check() error {
+	if e == nil {
+		return nil
+	}
+	for _, who := range e.Terms.ByClaim {
+		if !slices.Contains(e.Excluded, who) || slices.Contains(e.Terms.Accountable, who) {
+			return errors.New("somebody is excluded by claim who is not excluded, or by registration")
+		}
+	}
+	return nil
 }
 
 // FactPayload is the payload of a fact's event: everything but the actor, whom the

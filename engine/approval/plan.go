@@ -51,6 +51,7 @@
 package approval
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -93,6 +94,11 @@ type Terms struct {
 	PauseFor engine.Duration `json:"pause_for,omitempty"`
 	// Extenders are the roles whose people may give it more time.
 	Extenders []string `json:"extenders,omitempty"`
+	// ByClaim are those of Excluded who are excluded because the agent says so, and
+	// for no other reason; IfTooFew is the role whose people may decide as well when
+	// too few are left by that.
+	ByClaim  []string `json:"excluded_by_claim,omitempty"`
+	IfTooFew string   `json:"if_too_few,omitempty"`
 	// AcceptedAs is set for a call that was accepted when it was proposed and whose
 	// caller wanted a token: it asks for nobody, and it is approved at once. It is
 	// the authorization state that the caller may claim at most.
@@ -138,6 +144,9 @@ type Rule struct {
 	// Extenders are the roles whose people may give it more time; nobody may
 	// where there is none.
 	Extenders []string `json:"extenders,omitempty" yaml:"extenders"`
+	// IfTooFew is the role whose people may decide as well when the people whom an
+	// agent names as its side leave too few; "" is the default rule's.
+	IfTooFew string `json:"if_too_few,omitempty" yaml:"if_too_few"`
 }
 
 // Routing is an ordered list of rules and the rule for everything else.
@@ -249,6 +258,9 @@ func (r Rule) checkBounds(where string) []error {
 			errs = append(errs, fmt.Errorf("%s.suggested[%d]: want an e-mail address, got %q", where, i, address))
 		}
 	}
+	if r.IfTooFew != "" && strings.TrimSpace(r.IfTooFew) == "" {
+		errs = append(errs, fmt.Errorf("%s.if_too_few: name a role", where))
+	}
 	for i, role := range r.Extenders {
 		if strings.TrimSpace(role) == "" {
 			errs = append(errs, fmt.Errorf("%s.extenders[%d]: name a role", where, i))
@@ -348,8 +360,11 @@ func (r Routing) Expiry(rule Rule, opened time.Time) time.Time {
 
 // Terms are those of a plan by the rule, for the calendars that its requirements
 // name.
-func (r Routing) Terms(rule Rule, requirements []engine.Requirement, accountable []string) Terms {
-	t := Terms{Accountable: accountable, PauseFor: rule.PauseFor, Extenders: rule.Extenders}
+func (r Routing) Terms(rule Rule, requirements []engine.Requirement, accountable, byClaim []string) Terms {
+	t := Terms{Accountable: accountable, PauseFor: rule.PauseFor, Extenders: rule.Extenders, ByClaim: byClaim}
+	if len(byClaim) > 0 {
+		t.IfTooFew = cmp.Or(rule.IfTooFew, r.Default.IfTooFew)
+	}
 	for _, req := range requirements {
 		if c, known := r.Calendars[req.Calendar]; known {
 			if t.Calendars == nil {

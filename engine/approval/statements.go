@@ -45,6 +45,10 @@ func (f Fact) Statement() engine.Statement {
 		s.Reason.Message = "A person supplied what was asked for."
 	case f.Kind == TicketCheck && !f.Yes && f.Details.Ticket != nil:
 		s.Reason.Message = "The ticket does not cover the call (" + f.Details.Ticket.Code + "): " + f.Details.Ticket.Message
+	case f.Kind == Escalate && len(f.Details.Widened) > 0:
+		s.Reason = engine.Reason{Code: "WIDENED", Message: "The agent names people as its own side, and too few are left without them: people of another role may decide as well."}
+		s.Timeline = "found too few left without the people whom the agent names as its side, and asked others as well"
+		s.Pack = "found too few left without the people whom the agent names as its side, and asked others as well."
 	case f.Kind == BreakGlass && f.Details.Alone:
 		s.Timeline, s.Pack = "broke the glass, alone", "broke the glass, alone."
 	case f.Kind != Vote:

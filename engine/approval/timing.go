@@ -2,6 +2,7 @@ package approval
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"holdpoint/engine"
@@ -127,9 +128,18 @@ func (m *machine) paused() time.Duration {
 // factAt is a fact that comes at now, behind all others.
 func factAt(now time.Time) *Fact { return &Fact{At: now, Seq: math.MaxInt64} }
 
-// escalatedTo lists the roles to which requirement i had been escalated when the
+// escalatedTo lists the roles whose people might decide requirement i as well when the
 // fact came: who speaks too early is not heard later.
 func (m *machine) escalatedTo(i int, f *Fact) []string {
+	roles := m.escalation(i, f)
+	if w := m.widened; w != nil && f.Seq > w.Seq && slices.Contains(w.Details.Widened, i) && !slices.Contains(roles, m.p.IfTooFew) {
+		roles = append(roles, m.p.IfTooFew)
+	}
+	return roles
+}
+
+// escalation lists the roles to which requirement i had been escalated.
+func (m *machine) escalation(i int, f *Fact) []string {
 	var roles []string
 	for _, e := range m.p.Requirements[i].Escalation {
 		if m.escalated != nil && f.Seq > m.escalated.Seq || !f.At.Before(m.reach(i, e.After)) {
@@ -142,7 +152,7 @@ func (m *machine) escalatedTo(i int, f *Fact) []string {
 // hasLater reports whether there is anybody to escalate to who may not decide yet.
 func (m *machine) hasLater(f *Fact) bool {
 	for i := m.lo; i < m.hi; i++ {
-		if len(m.escalatedTo(i, f)) < len(m.p.Requirements[i].Escalation) {
+		if len(m.escalation(i, f)) < len(m.p.Requirements[i].Escalation) {
 			return true
 		}
 	}

@@ -116,6 +116,9 @@ func TestForgedApprovals(t *testing.T) {
 		w.pass(2 * time.Hour)
 		w.settle(a, "")
 	}
+	asked := func(what string, value any) func(*engine.Event, map[string]any) {
+		return func(_ *engine.Event, p map[string]any) { in(p, "asked")[what] = value }
+	}
 	set := func(what string, value any) func(*engine.Event, map[string]any) {
 		return func(_ *engine.Event, p map[string]any) { in(p, "ended")[what] = value }
 	}
@@ -314,6 +317,32 @@ func TestForgedApprovals(t *testing.T) {
 		"an edit that lets the requesting side vote": {func(w *world) { w.edited() }, func(t *testing.T, e []engine.Event) []engine.Event {
 			return telling(t, e, engine.Edited, 0, func(_ *engine.Event, p map[string]any) { in(p, "asked")["excluded"] = []string{"cleo@example.com"} })
 		}, "lets somebody vote who belonged to the requesting side"},
+		"a claim that excludes nobody": {func(w *world) { w.widened() }, func(t *testing.T, e []engine.Event) []engine.Event {
+			return telling(t, e, engine.Decided, -1, asked("excluded", []string{"owner@example.com"}))
+		}, "somebody is excluded by claim who is not excluded"},
+		"a claim about whoever answers for it": {func(w *world) { w.widened() }, func(t *testing.T, e []engine.Event) []engine.Event {
+			return telling(t, e, engine.Decided, -1, func(_ *engine.Event, p map[string]any) {
+				in(p, "asked", "terms")["excluded_by_claim"] = []string{"owner@example.com"}
+			})
+		}, "or by registration"},
+		"an edit that makes a claim of who was excluded": {func(w *world) { w.edited() }, func(t *testing.T, e []engine.Event) []engine.Event {
+			return telling(t, e, engine.Edited, 0, func(_ *engine.Event, p map[string]any) {
+				in(p, "asked", "terms")["excluded_by_claim"] = []string{"cleo@example.com"}
+			})
+		}, "somebody is excluded by claim who was not before"},
+		"widened to others than was asked": {func(w *world) { w.widened() }, func(t *testing.T, e []engine.Event) []engine.Event {
+			return telling(t, e, engine.Decided, -1, func(_ *engine.Event, p map[string]any) { in(p, "asked", "terms")["if_too_few"] = "gardener" })
+		}, "it ends by other terms"},
+		"widened by nobody": {func(w *world) { w.widened() }, func(t *testing.T, e []engine.Event) []engine.Event {
+			return facts(t, drop(t, e, engine.Escalated, 0), func(l []any) []any { return l[1:] })
+		}, "have made it pending"},
+		"whom a claim excludes votes": {func(w *world) { w.widened() }, func(t *testing.T, e []engine.Event) []engine.Event {
+			return behind(t, e, func(who map[string]any) {
+				if who["identity"] == "cleo@example.com" {
+					who["identity"] = "ben@example.com"
+				}
+			})
+		}, "have made it pending"},
 		"whoever edits votes": {func(w *world) { w.edited() }, func(t *testing.T, e []engine.Event) []engine.Event {
 			e = telling(t, e, engine.Edited, 0, func(_ *engine.Event, p map[string]any) { in(p, "asked")["excluded"] = []string{"owner@example.com"} })
 			return telling(t, e, engine.Settled, 0, set("excluded", []string{"owner@example.com"}))

@@ -204,6 +204,9 @@ func (r *Replay) begins(e engine.Event) error {
 	if err != nil {
 		return err
 	}
+	if err := p.Asked.Check(); err != nil {
+		return fmt.Errorf("approval %s: %w", e.ApprovalID, err)
+	}
 	r.open[e.ApprovalID] = &openApproval{
 		agent: e.AgentID, tool: e.ToolName, opened: e.Timestamp, began: e.Timestamp, digest: e.DigestHMAC, requirements: e.Requirements, asked: p.Asked, editions: 1,
 	}
@@ -308,6 +311,14 @@ func (a *openApproval) amended(e engine.Event, p payload) error {
 	for _, who := range former.asked.Excluded {
 		if !slices.Contains(a.asked.Excluded, who) {
 			return fmt.Errorf("edition %d of approval %s lets somebody vote who belonged to the requesting side", a.editions, e.ApprovalID)
+		}
+	}
+	if err := a.asked.Check(); err != nil {
+		return fmt.Errorf("edition %d of approval %s: %w", a.editions, e.ApprovalID, err)
+	}
+	for _, who := range a.asked.Terms.ByClaim {
+		if !slices.Contains(former.asked.Terms.ByClaim, who) {
+			return fmt.Errorf("in edition %d of approval %s somebody is excluded by claim who was not before", a.editions, e.ApprovalID)
 		}
 	}
 	switch {

@@ -117,7 +117,11 @@ func others(v any) map[string]any {
 		}
 		return m
 	case json.Number:
-		return map[string]any{"changed": json.Number(v.String() + "1"), "retyped": v.String(), "nulled": nil}
+		changed := v + "1"
+		if v == "0" {
+			changed = "1"
+		}
+		return map[string]any{"changed": changed, "retyped": v.String(), "nulled": nil}
 	case bool:
 		return map[string]any{"changed": !v, "retyped": fmt.Sprint(v), "nulled": nil}
 	case map[string]any, []any:

@@ -125,7 +125,7 @@ func (w *world) ask(tool string, expires time.Duration, terms approval.Terms, re
 	a.Decision.Outcome = a.outcome
 	terms.Accountable = []string{"owner@example.com"}
 	at := w.tick()
-	a.Plan = approval.Plan{OpenedAt: at, ExpiresAt: at.Add(expires), Requirements: requirements, Excluded: []string{"owner@example.com"}, Edition: 1, Terms: terms}
+	a.Plan = approval.Plan{OpenedAt: at, ExpiresAt: at.Add(expires), Requirements: requirements, Excluded: append(slices.Clone(terms.ByClaim), "owner@example.com"), Edition: 1, Terms: terms}
 	e := w.about(a, engine.Decided, a.outcome, agent)
 	e.Requirements = approval.PayloadRequirements(requirements)
 	e.SafePayload = w.json(map[string]any{"dialect": "aana", "route": "defer", "argument_count": 2, "argument_keys": []string{"amount", "to"}, "asked": a.Plan.EditionPayload()})
@@ -294,7 +294,7 @@ func no(id string) approval.Fact {
 // live goes through everything that can become of an approval.
 func (w *world) live(n int) {
 	lives := []func(){
-		w.approved, w.denied, w.expired, w.cancelled, w.judgedAgain, w.edited, w.reopened, w.broken, w.deputy, w.ticket, w.proved, w.supplied, w.granted, w.unknown, w.stillOpen, w.revised,
+		w.approved, w.denied, w.expired, w.cancelled, w.judgedAgain, w.edited, w.reopened, w.broken, w.deputy, w.ticket, w.proved, w.supplied, w.granted, w.unknown, w.stillOpen, w.revised, w.widened,
 	}
 	for i := range n {
 		lives[i%len(lives)]()
@@ -375,6 +375,17 @@ func (w *world) reopened() {
 	w.say(a, yes("usr_cleo"))
 	w.say(a, no("usr_ada"))
 	w.settle(a, "")
+}
+
+// widened is one in which claims have left too few.
+func (w *world) widened() {
+	a := w.ask("pay", time.Hour, approval.Terms{ByClaim: []string{"ben@example.com"}, IfTooFew: "security"}, review("finance", 2))
+	w.say(a, approval.Fact{Kind: approval.Escalate, Actor: system, Details: approval.Details{Widened: []int{0}}})
+	w.say(a, yes("usr_cleo"))
+	w.say(a, yes("usr_ben"))
+	w.say(a, yes("usr_dina"))
+	w.settle(a, "")
+	w.redeem(a)
 }
 
 func (w *world) broken() {

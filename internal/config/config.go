@@ -115,7 +115,7 @@ func Default() Config {
 		TokenTTL: engine.Duration(10 * time.Minute), TokenValidity: engine.Duration(24 * time.Hour), MaxPending: 1000, MaxCallsInFlight: 128, MaxBytesInFlight: 8 << 20, MaxBytesInFlightTotal: 64 << 20, ExecutionLease: engine.Duration(15 * time.Minute),
 		Retention: "none",
 		LogLevel:  "info", LogFormat: "json", DatabaseConns: 16,
-		Routing: approval.Routing{Default: approval.Rule{Role: "reviewer", Needed: 1, ExpiresIn: engine.Duration(24 * time.Hour)}},
+		Routing: approval.Routing{Default: approval.Rule{Role: "reviewer", Needed: 1, ExpiresIn: engine.Duration(24 * time.Hour), IfTooFew: "admin"}},
 	}
 }
 

@@ -164,6 +164,7 @@ func TestRoutingIsRead(t *testing.T) {
     suggested: [ada@example.com]
     pause_for: 24h
     extenders: [admin]
+    if_too_few: chief
 `), nil)
 	if err == nil {
 		err = c.Check(0)
@@ -176,6 +177,7 @@ func TestRoutingIsRead(t *testing.T) {
 		Default: approval.Rule{
 			Role: "reviewer", Needed: 1, ExpiresIn: hours(8), Deny: 2, Calendar: "office", Reminders: []engine.Duration{hours(0.5), hours(2)},
 			Escalation: []engine.Escalation{{After: hours(3), Role: "lead"}}, Suggested: []string{"ada@example.com"}, PauseFor: hours(24), Extenders: []string{"admin"},
+			IfTooFew: "chief",
 		},
 		Calendars: map[string]calendar.Calendar{"office": {
 			TimeZone: "Europe/Berlin", Hours: map[string][]string{"mon": {"09:00-12:00", "13:00-17:00"}}, Holidays: []string{"2026-12-25"},

@@ -42,7 +42,11 @@ func (k *packing) chapter(ctx context.Context, number int, id string) (views.Pac
 	c := views.PackChapter{PackRow: row(number, r.Record, v), Approval: v, Ended: a.EndedAt}
 	c.Ask.Requests = a.Call.RequestID
 	for _, identity := range a.Plan.Excluded {
-		c.Ask.Side = append(c.Ask.Side, or(names[identity], identity))
+		who := or(names[identity], identity)
+		if slices.Contains(a.Plan.ByClaim, identity) {
+			who += " (says the agent)"
+		}
+		c.Ask.Side = append(c.Ask.Side, who)
 	}
 	if r.more {
 		c.Notes = append(c.Notes, "It has more events than a chapter tells; the proof has all of them.")
@@ -130,6 +134,7 @@ func (k *packing) could(a approval.Approval, r engine.Requirement) []string {
 	for _, e := range r.Escalation {
 		roles = append(roles, e.Role)
 	}
+	roles = append(roles, a.WidenedTo())
 	var list []string
 	for _, p := range k.people {
 		has := slices.ContainsFunc(roles, func(role string) bool { return role != "" && p.Has(role) })

@@ -396,7 +396,7 @@ func mayRead(p engine.Person, a approval.Approval) bool {
 			return true
 		}
 	}
-	return asksFor(a.Plan, p.Roles)
+	return asksFor(a, p.Roles)
 }
 
 // Reviewers lists, for a role, the human beings among people who have it; for

@@ -74,14 +74,14 @@ func Undelegable(role string) bool {
 func (d delegate) mayRead(a approval.Approval) bool {
 	return mayRead(d.Person, a) || slices.ContainsFunc(d.standings(), func(s store.Eligibility) bool {
 		barred := slices.ContainsFunc(s.Voices, func(who string) bool { return slices.Contains(a.Plan.Excluded, who) })
-		return !barred && asksFor(a.Plan, s.Roles)
+		return !barred && asksFor(a, s.Roles)
 	})
 }
 
-// asksFor reports whether a plan gives one of the roles a say, at once or later.
-func asksFor(p approval.Plan, roles []string) bool {
+// asksFor reports whether an approval gives one of the roles a say, at once or later.
+func asksFor(a approval.Approval, roles []string) bool {
 	has := func(role string) bool { return slices.Contains(roles, role) }
-	return slices.ContainsFunc(p.Requirements, func(r engine.Requirement) bool {
+	return has(a.WidenedTo()) || slices.ContainsFunc(a.Plan.Requirements, func(r engine.Requirement) bool {
 		return has(r.Role) || slices.ContainsFunc(r.AnyOf, func(g engine.Group) bool { return has(g.Role) }) ||
 			slices.ContainsFunc(r.Escalation, func(e engine.Escalation) bool { return has(e.Role) })
 	})

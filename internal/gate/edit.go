@@ -163,13 +163,15 @@ func (g *Contributions) edited(c *store.Change, r EditRequest) (edition, error) 
 	}
 	excluded := append(slices.Clone(a.Plan.Excluded), r.Person.Identity)
 	slices.Sort(excluded)
+	// Whoever edits is excluded by that from here on, whatever the agent claims.
+	byClaim := slices.DeleteFunc(slices.Clone(a.Plan.ByClaim), func(who string) bool { return who == r.Person.Identity })
 	box, err := g.Sealer.Seal(a.ID, doc.Canonical())
 	if err != nil {
 		return edition{}, fmt.Errorf("seal the arguments of %s: %w", a.ID, err)
 	}
 	return edition{store.Amendment{
 		Digest: p.Call.Digest, Decision: both, Requirements: both.Requirements, Excluded: slices.Compact(excluded),
-		Terms: judge.Routing.Terms(rule, both.Requirements, a.Plan.Accountable), Sealed: &box, ArgumentsSize: len(r.Arguments.Canonical()),
+		Terms: judge.Routing.Terms(rule, both.Requirements, a.Plan.Accountable, byClaim), Sealed: &box, ArgumentsSize: len(r.Arguments.Canonical()),
 	}, changed(before, r.Arguments)}, nil
 }
 

@@ -119,8 +119,9 @@ type Proposal struct {
 	session     string
 	// subjects are references to the people on whose behalf the call is made.
 	subjects []string
-	// barred are further identities that may not decide, and answer for nothing.
-	barred []string
+	// barred are further identities that may not decide, and answer for nothing;
+	// barredByClaim are those of them whom only a claim has excluded.
+	barred, barredByClaim []string
 	// own is what the dialect itself says of the call beside the contract, and
 	// confirmed what it would say once people have approved it.
 	own, confirmed []engine.Check
@@ -422,7 +423,7 @@ func (j *Judge) Recheck(a approval.Approval, document []byte, now time.Time) (en
 func (j *Judge) Reopen(a approval.Approval, d engine.Decision) (engine.Decision, approval.Terms) {
 	rule := j.Routing.For(a.Call)
 	d = d.Require(rule.Apply(d.Requirements))
-	return d, j.Routing.Terms(rule, d.Requirements, a.Plan.Accountable)
+	return d, j.Routing.Terms(rule, d.Requirements, a.Plan.Accountable, a.Plan.ByClaim)
 }
 
 // propose reads a sealed document of a dialect as the proposal that it was.

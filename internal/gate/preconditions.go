@@ -83,7 +83,7 @@ func (g *Gate) succeed(ctx context.Context, p access.Principal, id string, r Red
 	}
 	proposal.session = record.Approval.Session
 	// Whoever has written these arguments approves them as little as before.
-	proposal.barred = record.Approval.Plan.Excluded
+	proposal.barred, proposal.barredByClaim = record.Approval.Plan.Excluded, record.Approval.Plan.ByClaim
 	opened := func(o Outcome) string {
 		if o.Approval == nil || o.Approval.Status != approval.Pending {
 			return "" // the rules in force decide it at once, when it is proposed again

@@ -42,7 +42,7 @@ func (s *Settler) alarm(ctx context.Context, c *store.Change) error {
 }
 
 // support adds what comes by itself to a pending approval: votes of standing
-// grants, and an escalation where nobody who may decide is left.
+// grants, and where nobody who may decide is left, an escalation.
 func (s *Settler) support(ctx context.Context, c *store.Change) error {
 	if c.Approval.State.Status != approval.Pending {
 		return nil
@@ -69,9 +69,15 @@ func (s *Settler) support(ctx context.Context, c *store.Change) error {
 	if approval.Possible(c.Approval.Plan, c.Approval.Facts, people, c.Now) {
 		return nil
 	}
-	// Nobody is left who could decide: others may, at once. It never approves.
+	// Nobody is left who could decide: others may, at once. It never approves. Where
+	// that is not enough, and it is claims that have left too few, still others may.
 	f := approval.Fact{Kind: approval.Escalate, Actor: settlerActor}
 	if approval.Admit(c.Approval.Plan, c.Approval.Facts, f, c.Now) == nil {
+		if err := addFact(s.Sealer, c, f, engine.Escalated); err != nil {
+			return err
+		}
+	}
+	if f.Details.Widened = approval.Widening(c.Approval.Plan, c.Approval.Facts, people, c.Now); len(f.Details.Widened) > 0 {
 		if err := addFact(s.Sealer, c, f, engine.Escalated); err != nil {
 			return err
 		}

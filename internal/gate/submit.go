@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/mail"
 	"slices"
 	"strings"
 	"time"
@@ -97,6 +96,9 @@ func (g *Gate) submit(ctx context.Context, p access.Principal, proposal Proposal
 	}
 	if wrong == nil {
 		wrong = checkPreconditions(r.Preconditions)
+	}
+	if wrong == nil {
+		wrong = checkSubjects(proposal.subjects)
 	}
 	if wrong != nil {
 		return Outcome{}, g.refuse(ctx, wrong, engine.Event{
@@ -297,13 +299,10 @@ func safePayload(p Proposal, d engine.Decision) json.RawMessage {
 
 // opening prepares the approval of a call that waits, or wants a token.
 func (g *Gate) opening(ctx context.Context, p access.Principal, proposal Proposal, judge *Judge, d engine.Decision, rule approval.Rule) (*store.Opening, error) {
-	side, owner, err := g.requestingSide(ctx, p, proposal)
+	side, err := g.requestingSide(ctx, p, proposal)
 	if err != nil {
 		return nil, err
 	}
-	excluded := append(side, proposal.barred...)
-	slices.Sort(excluded)
-	excluded = slices.Compact(excluded)
 	id := store.NewID("apr")
 	box, err := g.Sealer.Seal(id, proposal.Document.Canonical())
 	if err != nil {
@@ -312,61 +311,12 @@ func (g *Gate) opening(ctx context.Context, p access.Principal, proposal Proposa
 	now := g.Store.Clock()
 	return &store.Opening{
 		ID: id, Call: proposal.Call, RequestedBy: p.Actor(), MaxState: p.MaxState, Decision: d,
-		Requirements: d.Requirements, Excluded: excluded, ExpiresIn: judge.Routing.Expiry(rule, now).Sub(now),
+		Requirements: d.Requirements, Excluded: side.excluded(), ExpiresIn: judge.Routing.Expiry(rule, now).Sub(now),
 		// The registered owner answers for the call. Whom else the agent names as
 		// its side decides nothing, and vouches for nothing either: an agent does not
 		// choose who does.
-		Terms: judge.Routing.Terms(rule, d.Requirements, owner), Sealed: box, ArgumentsSize: len(proposal.Arguments.Canonical()),
+		Terms: judge.Routing.Terms(rule, d.Requirements, side.owner, side.byClaim()), Sealed: box, ArgumentsSize: len(proposal.Arguments.Canonical()),
 	}, nil
-}
-
-// requestingSide lists the identities that may not decide: the owners of the
-// agent and of every agent in the delegation chain, and the people on whose
-// behalf the call is made when they are some of ours; and that of the agent's own
-// registered owner, if there is one.
-func (g *Gate) requestingSide(ctx context.Context, p access.Principal, proposal Proposal) (side, owner []string, err error) {
-	agent, err := g.Store.People.Agent(ctx, p.AgentID)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read agent %s: %w", p.AgentID, err)
-	}
-	if agent.OwnerIdentity != "" {
-		owner = []string{agent.OwnerIdentity}
-		side = append(side, agent.OwnerIdentity)
-	}
-	agents := g.Judge().Registry.Agents
-	refs := slices.Clone(proposal.subjects)
-	for _, id := range append(slices.Clone(proposal.claim.Chain), proposal.claim.Parent, proposal.claim.ClaimedAgent) {
-		refs = append(refs, agents[id].Owner, id)
-	}
-	slices.Sort(refs)
-	for _, ref := range slices.Compact(refs) {
-		if strings.TrimSpace(ref) == "" {
-			continue
-		}
-		people, err := g.Store.People.Identities(ctx, addresses(ref), strings.TrimSpace(ref))
-		if err != nil {
-			return nil, nil, err
-		}
-		side = append(side, people...)
-	}
-	slices.Sort(side)
-	return slices.Compact(side), owner, nil
-}
-
-// addresses are the e-mail addresses that a reference to a person may mean,
-// however it is spelt: with white space, as a mailto link, with a name.
-func addresses(ref string) []string {
-	ref = strings.ToLower(strings.TrimSpace(ref))
-	ref = strings.TrimPrefix(ref, "mailto:")
-	ref, _, _ = strings.Cut(ref, "?")
-	found := []string{strings.TrimRight(ref, ".")}
-	if parsed, err := mail.ParseAddress(ref); err == nil {
-		found = append(found, strings.TrimRight(parsed.Address, "."))
-	}
-	if i, j := strings.LastIndexByte(ref, '<'), strings.LastIndexByte(ref, '>'); i >= 0 && j > i {
-		found = append(found, strings.TrimRight(strings.TrimSpace(ref[i+1:j]), "."))
-	}
-	return found
 }
 
 // opened is the approval as it is at the moment of its opening.

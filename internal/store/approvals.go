@@ -157,11 +157,12 @@ func encodeStandings(standings []Eligibility) (string, error) {
 }
 
 // asks is the SQL condition that an approval asks for one of the roles, at once
-// or later.
+// or later, or has been widened to one.
 func asks(roles string) string {
-	return `EXISTS (SELECT FROM jsonb_array_elements(requirements) r WHERE r->>'role' = ANY (` + roles + `)
+	return `(EXISTS (SELECT FROM jsonb_array_elements(requirements) r WHERE r->>'role' = ANY (` + roles + `)
 		OR EXISTS (SELECT FROM jsonb_array_elements(coalesce(r->'any_of', '[]')) g WHERE g->>'role' = ANY (` + roles + `))
-		OR EXISTS (SELECT FROM jsonb_array_elements(coalesce(r->'escalation', '[]')) e WHERE e->>'role' = ANY (` + roles + `)))`
+		OR EXISTS (SELECT FROM jsonb_array_elements(coalesce(r->'escalation', '[]')) e WHERE e->>'role' = ANY (` + roles + `)))
+		OR terms->>'if_too_few' = ANY (` + roles + `) AND EXISTS (SELECT FROM facts w WHERE w.approval_id = id AND w.kind = 'escalate' AND w.details ? 'widened'))`
 }
 
 // asksOneOf is the SQL condition that an approval gives one of the standings,

@@ -127,9 +127,9 @@ func (s People) Get(ctx context.Context, id string) (engine.Person, error) {
 }
 
 // Identities lists the identities of the people whom one of the e-mail
-// addresses, or the id, belongs to.
-func (s People) Identities(ctx context.Context, emails []string, id string) ([]string, error) {
-	return s.ids(ctx, `SELECT DISTINCT identity FROM people WHERE email = ANY ($1) OR id = $2 OR identity = $2 ORDER BY identity`, emails, id)
+// addresses, or of the ids, belongs to.
+func (s People) Identities(ctx context.Context, emails, ids []string) ([]string, error) {
+	return s.ids(ctx, `SELECT DISTINCT identity FROM people WHERE email = ANY ($1) OR id = ANY ($2) OR identity = ANY ($2) ORDER BY identity`, emails, ids)
 }
 
 // List lists everybody, by e-mail.

@@ -235,6 +235,9 @@ func (a Arguments) Cut() bool { return a.MoreLines > 0 || a.MoreRunes > 0 }
 // Asker is who proposed the call, as registered.
 type Asker struct {
 	Agent, AgentID, Owner, Credential string
+	// ByClaim says whom nothing but the agent's word excludes, and Widened what came of
+	// it, where too few were left; each a sentence, or "".
+	ByClaim, Widened string
 }
 
 // AgentStatements is what the agent says itself. Nobody has checked it.
