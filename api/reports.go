@@ -27,6 +27,12 @@ func (a auditDoor) auditReports() []operation {
 			detail: "Times run from when a call was put to people until the vote. notes says what looks like fatigue; none of it is proof.",
 			query:  append([]parameter{{"zone", "The time zone by which it is night (22:00 to 06:00) or a weekend, such as Europe/Berlin; UTC when left out."}}, period...),
 		},
+		{
+			method: "GET", path: "/v1/audit/claims", summary: "Whom agents name as their own side", scope: identity.ScopeAudit, out: report.ClaimReport{},
+			statuses: []int{200}, problems: []int{400, 401, 403, 422, 503}, handle: a.claimReport,
+			detail: "Whom an agent names as its side may not decide. This counts, agent by agent, the approvals of the period that nothing but such a claim takes from somebody.",
+			query:  period,
+		},
 	}
 }
 
@@ -58,6 +64,18 @@ func (a auditDoor) reviewerReport(c *call) error {
 		return err
 	}
 	r, err := a.Reports.Reviewers(c.r.Context(), q)
+	if err != nil {
+		return err
+	}
+	return ok(c, r)
+}
+
+func (a auditDoor) claimReport(c *call) error {
+	var q report.ClaimQuery
+	if err := (parameters{"since": day(&q.Since), "until": day(&q.Until)}).read(c.r.URL.Query()); err != nil {
+		return err
+	}
+	r, err := a.Reports.Claims(c.r.Context(), q)
 	if err != nil {
 		return err
 	}

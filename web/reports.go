@@ -24,6 +24,8 @@ type Reports interface {
 	Access(ctx context.Context, q report.AccessQuery) (report.AccessReport, error)
 	// Reviewers says what reviewers did in a period.
 	Reviewers(ctx context.Context, q report.ReviewerQuery) (report.ReviewerReport, error)
+	// Claims says whom agents named as their own side in a period.
+	Claims(ctx context.Context, q report.ClaimQuery) (report.ClaimReport, error)
 }
 
 // reportHandler serves the reports for auditors.
@@ -35,6 +37,7 @@ type reportHandler struct {
 func (h *reportHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /audit/access", h.site.forAuditors(h.access))
 	mux.HandleFunc("GET /audit/reviewers", h.site.forAuditors(h.reviewers))
+	mux.HandleFunc("GET /audit/claims", h.site.forAuditors(h.claims))
 }
 
 // reportForm reads the period of a report. A day without a time as the end is in
@@ -185,7 +188,7 @@ func roleRow(a report.RoleAccess, means string) views.RoleAccess {
 func roleDemandWords(a report.RoleAsked) string {
 	what := map[string]string{
 		"decides": "wants " + strconv.Itoa(a.Needed), "one_of": "wants " + strconv.Itoa(a.Needed) + ", or people of another group",
-		"escalation": "escalates to it", "extends": "lets it give more time",
+		"escalation": "escalates to it", "extends": "lets it give more time", "if_too_few": "asks it when agents’ claims leave too few",
 	}[a.As]
 	switch a.By {
 	case "policy":
@@ -224,6 +227,33 @@ func (h *reportHandler) reviewers(w http.ResponseWriter, r *http.Request, p engi
 	v.Total.Name = "All together"
 	v.Total.Busiest = ""
 	return h.site.render(w, r, http.StatusOK, views.ReviewerReportPage(v))
+}
+
+func (h *reportHandler) claims(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	form, since, until, err := reportForm(r.URL.Query())
+	v := views.ClaimReport{Frame: h.site.frame(p, "Report on claims", "audit"), Form: form, From: report.SuddenFrom, Factor: report.SuddenTimes}
+	var found report.ClaimReport
+	if err == nil {
+		found, err = h.reports.Claims(r.Context(), report.ClaimQuery{Since: since, Until: until})
+	}
+	if detail, is := refused(err); is {
+		v.Form.Failure = detail
+		return h.site.render(w, r, http.StatusUnprocessableEntity, views.ClaimReportPage(v))
+	}
+	if err != nil {
+		return err
+	}
+	v.Form.JSON = jsonURL("/audit/claims", form, found.Since, found.Until)
+	fillPeriod(&v.Form, found.Since, found.Until)
+	v.Ready, v.Since, v.Until = true, found.Since, found.Until
+	for _, a := range found.Agents {
+		row := views.AgentClaims{Name: a.Name, ID: a.AgentID, Opened: a.Opened, Claimed: a.Claimed, Before: a.Before, Widened: a.Widened, Sudden: a.Sudden}
+		for _, one := range a.People {
+			row.People = append(row.People, views.ClaimedPerson{Name: one.Name, Times: one.Times, Before: one.Before, Sudden: one.Sudden})
+		}
+		v.Rows = append(v.Rows, row)
+	}
+	return h.site.render(w, r, http.StatusOK, views.ClaimReportPage(v))
 }
 
 // thresholds say what is noted, as the gate has it.

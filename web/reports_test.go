@@ -19,6 +19,8 @@ type reports struct {
 	reviewers report.ReviewerReport
 	asked     []report.AccessQuery
 	loads     []report.ReviewerQuery
+	claims    report.ClaimReport
+	claimed   []report.ClaimQuery
 	broken    error
 }
 
@@ -46,6 +48,16 @@ func (r *reports) Reviewers(_ context.Context, q report.ReviewerQuery) (report.R
 		answer.Since, answer.Until = epoch.AddDate(0, 0, -30), epoch
 	}
 	answer.ShiftsSince = answer.Since
+	return answer, r.broken
+}
+
+func (r *reports) Claims(_ context.Context, q report.ClaimQuery) (report.ClaimReport, error) {
+	r.claimed = append(r.claimed, q)
+	answer := r.claims
+	answer.Since, answer.Until = q.Since, q.Until
+	if answer.Until.IsZero() {
+		answer.Since, answer.Until = epoch.AddDate(0, 0, -30), epoch
+	}
 	return answer, r.broken
 }
 
@@ -109,6 +121,12 @@ func sampleReports() *reports {
 			Reviewers: []report.ReviewerLoad{tired, row("Ada Lovelace", "ada@example.com", 48, 42, &share, &median, &tail), gone},
 			Total:     row("", "", 1288, 1282, &share, &quick, &tail),
 		},
+		claims: report.ClaimReport{Agents: []report.AgentClaims{
+			{AgentID: "agt_billing", Name: "billing <b>", Opened: 1200, Claimed: 14, Before: 2, Widened: 3, Sudden: true, People: []report.ClaimedPerson{
+				{Identity: "ada", Name: "Ada Lovelace", Times: 13, Sudden: true}, {Identity: "grace", Name: "Grace \u202eHopper", Times: 1, Before: 2},
+			}},
+			{AgentID: "agt_desk", Name: "agt_desk", Opened: 3, Claimed: 1, Before: 1, People: []report.ClaimedPerson{{Identity: "ada", Name: "Ada Lovelace", Times: 1, Before: 1}}},
+		}},
 	}
 }
 
@@ -119,7 +137,7 @@ func startReports(t *testing.T) (*client, *reports) {
 }
 
 func TestWhoMayOpenReports(t *testing.T) {
-	paths := []string{"/audit/access", "/audit/reviewers"}
+	paths := []string{"/audit/access", "/audit/reviewers", "/audit/claims"}
 	for email, may := range map[string]bool{"ada@example.com": false, "aude@example.com": true, "olga@example.com": true} {
 		c, r := startReports(t)
 		for _, path := range paths {
@@ -133,7 +151,7 @@ func TestWhoMayOpenReports(t *testing.T) {
 				t.Errorf("%s for %s: %s", path, email, a.Status)
 			}
 		}
-		if asked := len(r.asked) + len(r.loads); (asked > 0) != may {
+		if asked := len(r.asked) + len(r.loads) + len(r.claimed); (asked > 0) != may {
 			t.Errorf("%s: %d reports were made", email, asked)
 		}
 	}
@@ -213,4 +231,20 @@ func TestReviewerReportPage(t *testing.T) {
 	}
 	r.reviewers = report.ReviewerReport{Total: report.ReviewerLoad{}}
 	c.get("/audit/reviewers").want(t, http.StatusOK, `data-testid="no-votes"`, "Nobody decided anything")
+}
+
+func TestClaimReport(t *testing.T) {
+	c, r := startReports(t)
+	page := c.signIn("olga@example.com").get("/audit/claims?since=2026-11-01&until=2026-11-05")
+	page.want(t, http.StatusOK, `data-testid="claims"`, "billing &lt;b&gt;", "1,200", "Ada Lovelace", ": 13, before 0", `href="/audit/access"`, `href="/audit/claims" aria-current`,
+		"GET /v1/audit/claims?since=2026-11-01T00%3A00%3A00Z&amp;until=2026-11-06T00%3A00%3A00Z")
+	if n := strings.Count(page.body, `data-testid="sudden"`); n != 1 {
+		t.Errorf("%d agents stand out, want one", n)
+	}
+	if strings.Contains(page.body, "\u202e") {
+		t.Error("a name turns the text around")
+	}
+	c.get("/audit/claims?since=x").want(t, http.StatusUnprocessableEntity, "Write a time such as")
+	r.claims = report.ClaimReport{}
+	c.get("/audit/claims").want(t, http.StatusOK, `data-testid="no-claims"`)
 }

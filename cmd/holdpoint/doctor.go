@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
@@ -103,9 +102,16 @@ func (d *checkup) database(ctx context.Context, cfg config.Config) {
 	if !d.say("people", err, "") {
 		return
 	}
-	for _, rule := range append(slices.Clone(cfg.Routing.Rules), cfg.Routing.Default) {
-		needed := max(rule.Needed, rule.Deny)
-		d.say(fmt.Sprintf("enough people for %d × %s", needed, rule.Role), approval.Enough(people, rule.Role, needed), "holdpoint user add EMAIL --role "+rule.Role)
+	for _, rule := range staffing(cfg.Routing, people) {
+		d.say(fmt.Sprintf("enough people for %d × %s", max(rule.Needed, rule.Deny), rule.Role), rule.short(), "holdpoint user add EMAIL --role "+rule.Role)
+		if rule.widen != nil {
+			d.warn("if_too_few: "+rule.IfTooFew, rule.widen.Error(), "Nobody else can decide where agents name too many people as their side: holdpoint user add EMAIL --role "+rule.IfTooFew)
+		}
+	}
+	if stuck, err := gate.Undecidable(ctx, s); err != nil || len(stuck) == 0 {
+		d.say("somebody can decide each approval that waits", err, "")
+	} else {
+		d.warn("approvals that nobody can decide", fmt.Sprintf("%d wait, such as %s", len(stuck), stuck[0]), "They run out of time. Their cards say what they lack: give somebody the role.")
 	}
 	d.policy(ctx, s, cfg, people)
 	depth, oldest, err := s.Outbox.Depth(ctx)

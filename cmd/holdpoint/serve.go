@@ -9,14 +9,12 @@ import (
 	"net/http"
 	"os"
 	"runtime/debug"
-	"slices"
 	"time"
 
 	"go.temporal.io/sdk/client"
 
 	"holdpoint/api"
 	"holdpoint/engine"
-	"holdpoint/engine/approval"
 	"holdpoint/internal/admin"
 	"holdpoint/internal/auditlog"
 	"holdpoint/internal/config"
@@ -87,11 +85,15 @@ func warnOfTooFew(ctx context.Context, s *store.Store, cfg config.Config, log *s
 		log.Warn("the people cannot be counted", "error", err)
 		return
 	}
-	for _, rule := range append(slices.Clone(cfg.Routing.Rules), cfg.Routing.Default) {
-		if err := approval.Enough(people, rule.Role, rule.Needed); err != nil {
-			log.Warn("what this rule holds can only time out", "role", rule.Role, "needed", rule.Needed, "error", err)
-		} else if err := approval.Enough(people, rule.Role, rule.Deny); err != nil {
-			log.Warn("nobody can deny what this rule holds", "role", rule.Role, "deny", rule.Deny, "error", err)
+	for _, rule := range staffing(cfg.Routing, people) {
+		switch {
+		case rule.approve != nil:
+			log.Warn("what this rule holds can only time out", "role", rule.Role, "needed", rule.Needed, "error", rule.approve)
+		case rule.deny != nil:
+			log.Warn("nobody can deny what this rule holds", "role", rule.Role, "deny", rule.Deny, "error", rule.deny)
+		}
+		if rule.widen != nil {
+			log.Warn("nobody can decide where agents name too many people as their side", "if_too_few", rule.IfTooFew, "error", rule.widen)
 		}
 	}
 }

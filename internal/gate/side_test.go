@@ -129,6 +129,9 @@ func TestNobodyLeftIsFlagged(t *testing.T) {
 			a := h.open(onBehalfOf(strings.Join(all, "\n")))
 			h.settle(a.ID)
 			h.settle(a.ID)
+			if stuck, err := gate.Undecidable(context.Background(), h.Store); err != nil || !slices.Equal(stuck, []string{a.ID}) {
+				t.Errorf("doctor would tell of %v (%v), want %s", stuck, err, a.ID)
+			}
 			a = h.get(a.ID).Approval
 			c := h.card("owner", a.ID)
 			if a.Status != approval.Pending || c.Eligible != 0 || a.State.Requirements[0].Needed != 1 {

@@ -1,6 +1,6 @@
 // Package report answers what auditors and operators ask of people and approvals:
-// who may approve what, what changed, how much each reviewer decides. It reads and
-// counts, and changes nothing. Its SQL is the store's Reports.
+// who may approve what, what changed, how much each reviewer decides, whom agents
+// name as their own side. It reads and counts, and changes nothing. Its SQL is the store's Reports.
 package report
 
 import (

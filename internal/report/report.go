@@ -72,7 +72,7 @@ type RoleAccess struct {
 type RoleAsked struct {
 	By     string `json:"by" enum:"policy,routing,approvals"`
 	Name   string `json:"name" doc:"The rule's id, the routing rule's place, or how many approvals wait."`
-	As     string `json:"as" enum:"decides,one_of,escalation,extends"`
+	As     string `json:"as" enum:"decides,one_of,escalation,extends,if_too_few"`
 	Needed int    `json:"needed"`
 }
 

@@ -62,6 +62,7 @@ func (b *accessBuilder) rules(p *policy.Bundle, r approval.Routing) {
 		for _, role := range rule.Extenders {
 			b.require(role, RoleAsked{By: "routing", Name: name, As: "extends", Needed: 1})
 		}
+		b.require(rule.IfTooFew, RoleAsked{By: "routing", Name: name, As: "if_too_few", Needed: 1})
 	}
 	if p == nil {
 		return

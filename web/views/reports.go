@@ -127,6 +127,33 @@ type LoadRow struct {
 	NotedAlone, NotedBusy               bool
 }
 
+// ClaimReport is the page that says whom agents named as their own side.
+type ClaimReport struct {
+	Frame
+	Form         ReportForm
+	Ready        bool
+	Since, Until time.Time
+	Rows         []AgentClaims
+	// From and Factor say what is sudden.
+	From, Factor int
+}
+
+// AgentClaims is what one agent claimed.
+type AgentClaims struct {
+	Name, ID                         string
+	Opened, Claimed, Before, Widened int
+	Sudden                           bool
+	People                           []ClaimedPerson
+}
+
+// ClaimedPerson is somebody whom an agent named, in how many approvals, and in how many
+// in the period before.
+type ClaimedPerson struct {
+	Name          string
+	Times, Before int
+	Sudden        bool
+}
+
 // Elapsed writes how long something took, for a table: "45 s", "12 min 30 s", "3 h 05 min".
 func Elapsed(d time.Duration) string {
 	switch {
