@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -25,25 +27,32 @@ type goPackage struct {
 
 func listPackages(t *testing.T) []goPackage {
 	t.Helper()
+	packages, err := listOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return packages
+}
+
+var listOnce = sync.OnceValues(func() (packages []goPackage, err error) {
 	cmd := exec.Command("go", "list", "-json=ImportPath,Dir,GoFiles,Imports", "./...")
 	cmd.Dir = ".."
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("go list: %v\n%s", err, stderr.String())
+		return nil, fmt.Errorf("go list: %w\n%s", err, stderr.String())
 	}
-	var packages []goPackage
 	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p goPackage
 		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
-			return packages
+			return packages, nil
 		} else if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		packages = append(packages, p)
 	}
-}
+})
 
 // The dependency rule of the house (ARCHITECTURE.md): who never imports what. A
 // name that ends in "/" stands for everything below it as well.
