@@ -51,15 +51,7 @@ func (a dialectDoor) aana() []operation {
 
 func (a dialectDoor) preToolCheck(c *call) error {
 	started := time.Now()
-	body, err := readJSON(c)
-	if err != nil {
-		return err
-	}
-	request, err := asked(c)
-	if err != nil {
-		return err
-	}
-	document, err := ownMembers(body, &request)
+	body, document, request, err := proposed(c)
 	if err != nil {
 		return err
 	}

@@ -262,6 +262,19 @@ func prefers(r *http.Request, name string) bool {
 	return false
 }
 
+// proposed reads a proposal: its body, the document that a dialect's reader sees, and what
+// the request says besides.
+func proposed(c *call) (body, document canon.Value, request gate.Request, err error) {
+	if body, err = readJSON(c); err != nil {
+		return body, document, request, err
+	}
+	if request, err = asked(c); err != nil {
+		return body, document, request, err
+	}
+	document, err = ownMembers(body, &request)
+	return body, document, request, err
+}
+
 // ownMembers takes Holdpoint's own members out of a proposal: no dialect's reader
 // sees them.
 func ownMembers(body canon.Value, r *gate.Request) (canon.Value, error) {

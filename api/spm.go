@@ -65,15 +65,7 @@ func (a dialectDoor) spm() []operation {
 
 func (a dialectDoor) checkToolCall(c *call) error {
 	started := time.Now()
-	body, err := readJSON(c)
-	if err != nil {
-		return err
-	}
-	request, err := asked(c)
-	if err != nil {
-		return err
-	}
-	document, err := ownMembers(body, &request)
+	body, document, request, err := proposed(c)
 	if err != nil {
 		return err
 	}
