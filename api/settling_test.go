@@ -11,6 +11,7 @@ import (
 // TestNotModified: a caller who says that it has seen the approval as it is now is
 // told that it has, at once or after the wait, and gets what has changed.
 func TestNotModified(t *testing.T) {
+	t.Parallel()
 	h := withAgents(t)
 	a := h.propose("checking", "pay", 1)
 	read := func(query string, tags ...string) reply {
