@@ -42,7 +42,10 @@ func TestPeopleWhoAreAway(t *testing.T) {
 	standIn := d.as(t, deputy)
 	a, b := d.agent(t).hold("own", nil), d.agent(t).hold("pair_up", nil)
 	standIn.vote(a, "approve").want(t, 404, "not_found")
-	form := url.Values{"deputy": {away.idOf(deputy.Email)}, "until": {time.Now().UTC().Add(time.Hour).Format("2006-01-02T15:04")}, "reason": {"on the train"}}
+	if page := string(away.do("GET", "/away", nil).want(t, 200).Body); strings.Contains(page, deputy.Email) || !strings.Contains(page, d.Reviewers[1].Email) {
+		t.Error("offered are those who share a role that decides, and nobody else")
+	}
+	form := url.Values{"deputy_email": {deputy.Email}, "until": {time.Now().UTC().Add(time.Hour).Format("2006-01-02T15:04")}, "reason": {"on the train"}}
 	away.do("POST", "/away", form).want(t, 303)
 	if page := standIn.do("GET", "/", nil).want(t, 200); !strings.Contains(string(page.Body), a.ID) {
 		t.Error("what waits is not in the deputy's inbox")

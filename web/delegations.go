@@ -97,7 +97,7 @@ func (h *delegationHandler) delegate(w http.ResponseWriter, r *http.Request, p e
 	e := formValues{form: r.PostForm}
 	zone := e.zone("zone")
 	request := admin.DelegateRequest{
-		By: p, PersonID: e.text("person"), DeputyID: e.text("deputy"), Reason: e.text("reason"), Channel: "console", RequestID: "web_" + rand.Text(),
+		By: p, PersonID: e.text("person"), DeputyID: cmp.Or(e.text("deputy_email"), e.text("deputy")), Reason: e.text("reason"), Channel: "console", RequestID: "web_" + rand.Text(),
 		From: e.moment("from", "From", zone), Until: e.moment("until", "Until", zone),
 	}
 	err := e.err()
@@ -110,7 +110,7 @@ func (h *delegationHandler) delegate(w http.ResponseWriter, r *http.Request, p e
 			return err
 		}
 		f := &v.Form
-		f.Person, f.Deputy, f.From, f.Until = cmp.Or(request.PersonID, p.ID), request.DeputyID, e.text("from"), e.text("until")
+		f.Person, f.Deputy, f.DeputyEmail, f.From, f.Until = cmp.Or(request.PersonID, p.ID), e.text("deputy"), e.text("deputy_email"), e.text("from"), e.text("until")
 		f.Zone, f.Reason, f.Failure = e.text("zone"), request.Reason, detail
 		return h.site.render(w, r, http.StatusUnprocessableEntity, views.DelegationsPage(v))
 	}

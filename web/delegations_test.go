@@ -130,10 +130,15 @@ func TestAwayFormSaysWhatIsWrong(t *testing.T) {
 	a.refusal = &access.Refusal{Kind: access.Invalid, Code: "too_long", Detail: "Somebody can stand in for at most 90 days."}
 	again := c.do("POST", "/away", url.Values{"deputy": {"usr_grace"}, "until": {"2027-11-01T00:00"}, "zone": {"-03:30"}, "reason": {"a year off"}})
 	again.want(t, http.StatusUnprocessableEntity, "at most 90 days", `role="alert"`, `value="2027-11-01T00:00"`, `value="a year off"`, `<option value="usr_grace" selected>`, `<option value="-03:30" selected>`)
+	byAddress := c.do("POST", "/away", url.Values{"deputy": {"usr_grace"}, "deputy_email": {"gus@example.com"}, "until": {"2027-11-01T00:00"}, "reason": {"a year off"}})
+	byAddress.want(t, http.StatusUnprocessableEntity, `name="deputy_email" value="gus@example.com"`)
+	if got := a.requests[len(a.requests)-1].DeputyID; got != "gus@example.com" {
+		t.Errorf("asked for %s", got)
+	}
 	a.refusal = &access.Refusal{Kind: access.Forbidden, Code: "not_yours", Detail: "Only an administrator can do that."}
 	c.do("POST", "/away", url.Values{"person": {"usr_linus"}, "deputy": {"usr_grace"}, "until": {"2026-12-01T00:00"}, "reason": {"r"}}).want(t, http.StatusForbidden, "Only an administrator")
-	if a.requests[1].PersonID != "usr_linus" {
-		t.Errorf("asked for %+v", a.requests[1])
+	if last := a.requests[len(a.requests)-1]; last.PersonID != "usr_linus" {
+		t.Errorf("asked for %+v", last)
 	}
 	c.do("POST", "/away", url.Values{"deputy": {"usr_grace"}}, "Sec-Fetch-Site", "cross-site").want(t, http.StatusForbidden)
 	c.do("GET", "/away/dlg_1/revoke", nil).want(t, http.StatusNotFound)

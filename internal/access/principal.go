@@ -5,6 +5,7 @@ import (
 	"net/mail"
 
 	"holdpoint/engine"
+	"holdpoint/engine/approval"
 	"holdpoint/internal/store"
 )
 
@@ -36,11 +37,16 @@ func (b By) Event(code, message, agentID, tool string) engine.Event {
 	}
 }
 
-// Roles that read everything and decide nothing by themselves.
+// Roles that read everything, and decide only where a rule asks for them.
 const (
 	AuditorRole = "auditor"
 	AdminRole   = "admin"
 )
+
+// Undelegable reports whether a role stays with whoever has it.
+func Undelegable(role string) bool {
+	return role == AdminRole || role == AuditorRole || role == approval.BreakGlassRole
+}
 
 // ReadsEverything reports whether the person may see every approval.
 func ReadsEverything(p engine.Person) bool { return p.Has(AuditorRole) || p.Has(AdminRole) }

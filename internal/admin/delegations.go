@@ -30,8 +30,8 @@ type Delegation = store.Delegation
 // DelegateRequest says who is to decide in whose place, and when.
 type DelegateRequest struct {
 	By        engine.Person
-	PersonID  string // "" means By
-	DeputyID  string
+	PersonID  string    // "" means By
+	DeputyID  string    // an id, or an e-mail address
 	From      time.Time // the zero time, and any that has passed, mean now
 	Until     time.Time
 	Reason    string
@@ -53,7 +53,9 @@ type Absences struct {
 	// which the person decides in others' places; All is everybody's, for
 	// administrators.
 	Mine, For, All []Absence
-	// People are those who can be a deputy or away: everybody who is not disabled.
+	// People are those whom the person may choose from: for administrators everybody
+	// who is not disabled, for others those of them who share a role that decides. A
+	// deputy may be somebody else, whom the person names by address.
 	People []engine.Person
 	Now    time.Time
 }
@@ -74,6 +76,13 @@ func (a Delegations) Create(ctx context.Context, r DelegateRequest) (Delegation,
 	}
 	if d.From.Before(now) {
 		d.From = now
+	}
+	if strings.Contains(d.DeputyID, "@") {
+		deputy, _, err := a.Store.People.ByEmail(ctx, strings.ToLower(strings.TrimSpace(d.DeputyID)))
+		if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrUnstorable) {
+			return d, err
+		}
+		d.DeputyID = cmp.Or(deputy.ID, d.DeputyID)
 	}
 	by := access.PersonAdministers(r.By, r.Channel, r.RequestID)
 	if d.PersonID != r.By.ID && !access.MayAdminister(r.By) {
@@ -197,7 +206,7 @@ func (a Delegations) Absences(ctx context.Context, p engine.Person) (Absences, e
 	known := map[string]engine.Person{}
 	for _, one := range everybody {
 		known[one.ID] = one
-		if !one.Disabled {
+		if !one.Disabled && (whose == "" || one.ID == p.ID || slices.ContainsFunc(one.Roles, func(role string) bool { return !access.Undelegable(role) && p.Has(role) })) {
 			found.People = append(found.People, one)
 		}
 	}

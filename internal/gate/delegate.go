@@ -61,12 +61,7 @@ func delegatedRoles(chain store.Chain) []string {
 		return nil
 	}
 	roles := slices.Clone(chain.Voter[len(chain.Voter)-1].Roles)
-	return slices.DeleteFunc(roles, Undelegable)
-}
-
-// Undelegable reports whether a role stays with whoever has it.
-func Undelegable(role string) bool {
-	return role == access.AdminRole || role == access.AuditorRole || role == approval.BreakGlassRole
+	return slices.DeleteFunc(roles, access.Undelegable)
 }
 
 // mayRead reports whether the person may see the approval, for themselves or for

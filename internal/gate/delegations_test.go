@@ -439,6 +439,27 @@ func TestWhoMayDelegateToWhom(t *testing.T) {
 			t.Error("a disabled person is offered")
 		}
 	}
+	for who, want := range map[string][]string{"ada": {"ada", "ada again", "ben", "cleo", "owner"}, "stranger": {"stranger"}} {
+		a, err := h.Delegations.Absences(ctx, h.people[who])
+		var offered []string
+		for _, p := range a.People {
+			offered = append(offered, p.Name)
+		}
+		slices.Sort(offered)
+		if err != nil || !slices.Equal(offered, want) {
+			t.Errorf("%s is offered %v, %v, want %v", who, offered, err, want)
+		}
+	}
+	byAddress := good
+	byAddress.By, byAddress.DeputyID = h.people["stranger"], strings.ToUpper(h.people["ada"].Email)
+	byAddress.PersonID = ""
+	if d, err := h.Delegations.Create(ctx, byAddress); err != nil || d.DeputyID != id("ada") {
+		t.Errorf("named by address: %+v, %v", d, err)
+	}
+	byAddress.DeputyID = "nobody@example.com"
+	if _, err := h.Delegations.Create(ctx, byAddress); code(err) != "nobody" {
+		t.Errorf("nobody's address: %v", err)
+	}
 	if err := h.Delegations.Revoke(ctx, h.people["emil"], d.ID, "console", ""); err != nil {
 		t.Errorf("an administrator revokes it: %v", err)
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"holdpoint/engine"
+	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
-	"holdpoint/internal/gate"
 	"holdpoint/internal/store"
 )
 
@@ -354,7 +354,7 @@ func (b *accessBuilder) lend(p *standing, of map[string][]store.Delegation, via 
 			step.until = so.until
 		}
 		for _, role := range next.roles {
-			if !gate.Undelegable(role) {
+			if !access.Undelegable(role) {
 				step.roles = append(step.roles, role)
 			}
 		}

@@ -40,7 +40,8 @@ func (r DelegationRow) Revoking() string { return "Revoke: " + r.Deputy + " for 
 // DelegationForm is the form that makes a deputy of somebody.
 type DelegationForm struct {
 	// People are the choices of a deputy, and Persons those of who is away: empty
-	// for those who speak for themselves only.
-	People, Persons, Zones                             []Option
-	Person, Deputy, From, Until, Zone, Reason, Failure string
+	// for those who speak for themselves only. DeputyEmail names a deputy who is no
+	// choice.
+	People, Persons, Zones                                          []Option
+	Person, Deputy, DeputyEmail, From, Until, Zone, Reason, Failure string
 }
