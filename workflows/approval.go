@@ -41,7 +41,9 @@ const roundsPerRun = 64
 //
 //	1  Settle, signals and deadlines
 //	2  CheckTicket
-const Version = 2
+//	3  Settle as a local activity first; here there is a marker, because it is
+//	   asked before anything has been answered
+const Version = 3
 
 // ApprovalInput starts an Approval workflow; its id is the approval's id.
 type ApprovalInput struct {
@@ -80,10 +82,10 @@ func drain(changed workflow.ReceiveChannel) {
 func Approval(ctx workflow.Context, in ApprovalInput) error {
 	changed := workflow.GetSignalChannel(ctx, ChangedSignal)
 	tickets := &lookout{input: CheckTicketInput(in)}
+	locally := workflow.GetVersion(ctx, "settle-locally", workflow.DefaultVersion, 1) != workflow.DefaultVersion
 	for range roundsPerRun {
 		drain(changed)
-		var settled SettleResult
-		err := workflow.ExecuteActivity(untilDone(ctx), SettleActivity, SettleInput{ApprovalID: in.ApprovalID, Version: Version}).Get(ctx, &settled)
+		settled, err := settle(ctx, in.ApprovalID, locally)
 		if err != nil {
 			return err
 		}
@@ -108,4 +110,18 @@ func Approval(ctx workflow.Context, in ApprovalInput) error {
 		}
 	}
 	return workflow.NewContinueAsNewError(ctx, ApprovalWorkflow, in)
+}
+
+// settle has the approval settled, at once by the worker that has the workflow in hand:
+// that takes no further task. If this does not succeed the activity is Temporal's, which
+// tries it until it does and leaves one entry in the history however long that takes.
+func settle(ctx workflow.Context, approvalID string, locally bool) (settled SettleResult, err error) {
+	in := SettleInput{ApprovalID: approvalID, Version: Version}
+	if locally {
+		if err := workflow.ExecuteLocalActivity(once(ctx), SettleActivity, in).Get(ctx, &settled); err == nil {
+			return settled, nil
+		}
+	}
+	err = workflow.ExecuteActivity(untilDone(ctx), SettleActivity, in).Get(ctx, &settled)
+	return settled, err
 }
