@@ -33,8 +33,10 @@ func (h *accountHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("POST /account/totp/confirm", h.changes(h.confirmTOTP))
 	mux.HandleFunc("POST /account/totp/remove", h.changes(h.removeTOTP))
 	mux.HandleFunc("POST /account/passkeys/options", h.site.signedIn(h.passkeyOptions))
+	mux.HandleFunc("POST /account/passkeys/sign", h.site.signedIn(h.signPasskey))
 	mux.HandleFunc("POST /account/passkeys", h.changes(h.addPasskey))
 	mux.HandleFunc("POST /account/passkeys/rename", h.changes(h.renamePasskey))
+	mux.HandleFunc("POST /account/passkeys/remove/options", h.site.signedIn(h.removalOptions))
 	mux.HandleFunc("POST /account/passkeys/remove", h.changes(h.removePasskey))
 }
 
@@ -127,6 +129,30 @@ func (h *accountHandler) passkeyOptions(w http.ResponseWriter, r *http.Request, 
 	return nil
 }
 
+// signPasskey gives a browser that has made a passkey what it needs to have another
+// one sign it.
+func (h *accountHandler) signPasskey(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	var ceremony identity.Ceremony
+	err := readForm(w, r)
+	if err == nil {
+		ceremony, err = h.factors.SignPasskey(r.Context(), p, r.PostForm.Get("challenge"), []byte(r.PostForm.Get("assertion")))
+	}
+	h.site.renderJSON(w, r, ceremony, err)
+	return nil
+}
+
+// removalOptions gives a browser what it needs to have a passkey sign that one is
+// removed.
+func (h *accountHandler) removalOptions(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	var ceremony identity.Ceremony
+	err := readForm(w, r)
+	if err == nil {
+		ceremony, err = h.factors.BeginRemoval(r.Context(), p, credentialID(r.PostForm))
+	}
+	h.site.renderJSON(w, r, ceremony, err)
+	return nil
+}
+
 func (h *accountHandler) addPasskey(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	form := r.PostForm
 	err := h.factors.FinishPasskey(r.Context(), p, form.Get("name"), form.Get("challenge"), []byte(form.Get("assertion")))
@@ -150,7 +176,10 @@ func (h *accountHandler) removePasskey(w http.ResponseWriter, r *http.Request, p
 	if err := confirmed(r.PostForm); err != nil {
 		return err
 	}
-	err := h.factors.RemovePasskey(r.Context(), p, credentialID(r.PostForm))
+	err := h.factors.RemovePasskey(r.Context(), p, credentialID(r.PostForm), proofOf(r.PostForm))
+	if refusal := (*access.Refusal)(nil); errors.As(err, &refusal) && refusal.Kind == access.Forbidden && refusal.Code != "verification_needed" {
+		return h.render(w, r, p, httpstatus.Of(refusal.Kind), refusal.Detail)
+	}
 	return h.site.redirectOrFail(w, r, err, "keygone", "/account")
 }
 

@@ -130,3 +130,27 @@ func enrolled(t *testing.T, f *Factors, p engine.Person) *authenticator {
 	}
 	return a
 }
+
+// adds registers another passkey, which one that is there signs.
+func adds(t *testing.T, f *Factors, p engine.Person, by *authenticator) (*authenticator, error) {
+	t.Helper()
+	a := newAuthenticator(t)
+	c, err := f.BeginPasskey(t.Context(), p)
+	if err != nil || !c.Sign {
+		t.Fatalf("signed by another: %t, %v", c.Sign, err)
+	}
+	if c, err = f.SignPasskey(t.Context(), p, c.ChallengeID, a.create(c.PublicKey)); err != nil {
+		t.Fatal(err)
+	}
+	return a, f.FinishPasskey(t.Context(), p, "another", c.ChallengeID, by.get(c.PublicKey))
+}
+
+// removes removes a passkey, which one that is there signs.
+func removes(t *testing.T, f *Factors, p engine.Person, id []byte, by *authenticator) error {
+	t.Helper()
+	c, err := f.BeginRemoval(t.Context(), p, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f.RemovePasskey(t.Context(), p, id, Proof{ChallengeID: c.ChallengeID, Assertion: by.get(c.PublicKey)})
+}

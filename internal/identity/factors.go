@@ -161,6 +161,8 @@ type Ceremony struct {
 	// PublicKey is the argument of navigator.credentials.get or create, with
 	// binary values in base64url.
 	PublicKey json.RawMessage `json:"publicKey"`
+	// Sign says that what was made has to be signed by a passkey that is there.
+	Sign bool `json:"sign,omitempty"`
 }
 
 // Begin starts a proof by passkey, for one purpose and bound to boundTo, such as
@@ -180,7 +182,7 @@ func (f *Factors) Begin(ctx context.Context, p engine.Person, purpose, boundTo s
 	if err != nil {
 		return Ceremony{}, fmt.Errorf("begin a passkey's assertion: %w", err)
 	}
-	return f.challenge(ctx, p, purpose, boundTo, options.Response, session)
+	return f.challenge(ctx, p, purpose, boundTo, options.Response, session, nil)
 }
 
 // Verify checks a proof that was made for the purpose and boundTo, and says by
@@ -265,9 +267,19 @@ func hashID(id string) []byte {
 	return sum[:]
 }
 
-// challenge keeps a passkey's ceremony until it is answered.
-func (f *Factors) challenge(ctx context.Context, p engine.Person, purpose, boundTo string, options any, session *webauthn.SessionData) (Ceremony, error) {
-	data, err := json.Marshal(session)
+// pending is what is kept of a ceremony until it is answered.
+type pending struct {
+	webauthn.SessionData
+	Kept json.RawMessage `json:"kept,omitempty"`
+}
+
+// challenge keeps a passkey's ceremony until it is answered, and what it is about.
+func (f *Factors) challenge(ctx context.Context, p engine.Person, purpose, boundTo string, options any, session *webauthn.SessionData, kept any) (Ceremony, error) {
+	about, err := json.Marshal(kept)
+	if err != nil {
+		return Ceremony{}, fmt.Errorf("encode what a challenge is about: %w", err)
+	}
+	data, err := json.Marshal(pending{*session, about})
 	if err != nil {
 		return Ceremony{}, fmt.Errorf("encode a challenge: %w", err)
 	}
@@ -285,21 +297,22 @@ func (f *Factors) challenge(ctx context.Context, p engine.Person, purpose, bound
 
 // answered takes the challenge that a browser answers. It is used up, also when
 // it was made for something else, of which nothing is said.
-func (f *Factors) answered(ctx context.Context, p engine.Person, purpose, boundTo, id string) (session webauthn.SessionData, ok bool, err error) {
+func (f *Factors) answered(ctx context.Context, p engine.Person, purpose, boundTo, id string) (session webauthn.SessionData, kept json.RawMessage, ok bool, err error) {
 	c, err := f.store.Factors.TakeChallenge(ctx, hashID(id), p.ID)
 	if errors.Is(err, store.ErrNotFound) {
-		return session, false, nil
+		return session, nil, false, nil
 	}
 	if err != nil {
-		return session, false, err
+		return session, nil, false, err
 	}
 	if c.Purpose != purpose || c.BoundTo != boundTo {
-		return session, false, nil
+		return session, nil, false, nil
 	}
-	if err := json.Unmarshal(c.Data, &session); err != nil {
-		return session, false, fmt.Errorf("decode a challenge: %w", err)
+	var data pending
+	if err := json.Unmarshal(c.Data, &data); err != nil {
+		return session, nil, false, fmt.Errorf("decode a challenge: %w", err)
 	}
-	return session, true, nil
+	return data.SessionData, data.Kept, true, nil
 }
 
 // attempt counts a guess before it is looked at.
@@ -333,10 +346,14 @@ func (f *Factors) checkPassword(ctx context.Context, p engine.Person, password s
 	return true, f.store.Factors.ReturnAttempt(ctx, attempt)
 }
 
-// administered is the event of a factor, "passkey" or "totp", that comes or goes.
-func administered(p engine.Person, code, message, factor string) engine.Event {
-	return engine.Event{
+// administered is the event of a factor that comes or goes.
+func administered(p engine.Person, code, message string, payload any) engine.Event {
+	e := engine.Event{
 		ID: uuid.NewString(), Type: engine.Admin, Outcome: engine.Allow, Reasons: []engine.Reason{{Code: code, Message: message}},
-		SafePayload: fmt.Appendf(nil, `{"factor":%q,"person":%q}`, factor, p.ID), Actor: engine.Actor{Kind: engine.HumanActor, ID: p.ID, Channel: "console"},
+		SafePayload: []byte(`{}`), Actor: engine.Actor{Kind: engine.HumanActor, ID: p.ID, Channel: "console"},
 	}
+	if encoded, err := json.Marshal(payload); err == nil { // texts and bytes always encode
+		e.SafePayload = encoded
+	}
+	return e
 }

@@ -161,7 +161,7 @@ func TestEnrolAndRemove(t *testing.T) {
 	if _, err := f.EnrolTOTP(ctx, p); refusal(t, err) != "totp_enrolled" {
 		t.Errorf("a second app: %v", err)
 	}
-	enrolled(t, f, p)
+	laptop := enrolled(t, f, p)
 	keys, err := f.Passkeys(ctx, p)
 	if err != nil || len(keys) != 1 || keys[0].Name != "laptop" || keys[0].LastUsedAt != nil {
 		t.Fatalf("%+v, %v", keys, err)
@@ -171,7 +171,7 @@ func TestEnrolAndRemove(t *testing.T) {
 	}
 	other := sc.person("Ben")
 	for name, err := range map[string]error{
-		"rename another's": f.RenamePasskey(ctx, other, keys[0].ID, "mine"), "remove another's": f.RemovePasskey(ctx, other, keys[0].ID),
+		"rename another's": f.RenamePasskey(ctx, other, keys[0].ID, "mine"), "remove another's": f.RemovePasskey(ctx, other, keys[0].ID, Proof{}),
 	} {
 		if got := refusal(t, err); got != "not_found" {
 			t.Errorf("%s: %q", name, got)
@@ -182,7 +182,10 @@ func TestEnrolAndRemove(t *testing.T) {
 			t.Errorf("name %q: %q", name, got)
 		}
 	}
-	if err := errors.Join(f.RenamePasskey(ctx, p, keys[0].ID, "phone"), f.RemovePasskey(ctx, p, keys[0].ID), f.RemoveTOTP(ctx, p)); err != nil {
+	if got := refusal(t, f.RemovePasskey(ctx, p, keys[0].ID, Proof{})); got != "signature_required" {
+		t.Errorf("removed without a signature: %q", got)
+	}
+	if err := errors.Join(f.RenamePasskey(ctx, p, keys[0].ID, "phone"), removes(t, f, p, keys[0].ID, laptop), f.RemoveTOTP(ctx, p)); err != nil {
 		t.Fatal(err)
 	}
 	if got, _ := f.Methods(ctx, p); !slices.Equal(got, []Method{Password}) {

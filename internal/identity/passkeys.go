@@ -1,9 +1,12 @@
 package identity
 
 import (
+	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -12,6 +15,7 @@ import (
 	"github.com/go-webauthn/webauthn/webauthn"
 
 	"holdpoint/engine"
+	"holdpoint/engine/passkey"
 	"holdpoint/internal/access"
 	"holdpoint/internal/store"
 )
@@ -89,11 +93,18 @@ func (f *Factors) BeginPasskey(ctx context.Context, p engine.Person) (Ceremony, 
 	if len(o.keys) >= store.MaxPasskeys {
 		return Ceremony{}, tooManyPasskeys
 	}
-	options, session, err := f.passkeys.BeginRegistration(o, webauthn.WithExclusions(webauthn.Credentials(o.WebAuthnCredentials()).CredentialDescriptors()))
+	known, err := f.store.Factors.Keys(ctx, p.ID)
+	if err != nil {
+		return Ceremony{}, err
+	}
+	options, session, err := f.passkeys.BeginRegistration(o, webauthn.WithCredentialParameters(credentialParameters()),
+		webauthn.WithExclusions(webauthn.Credentials(o.WebAuthnCredentials()).CredentialDescriptors()))
 	if err != nil {
 		return Ceremony{}, fmt.Errorf("begin a passkey's registration: %w", err)
 	}
-	return f.challenge(ctx, p, forPasskey, "", options.Response, session)
+	c, err := f.challenge(ctx, p, forPasskey, "", options.Response, session, nil)
+	c.Sign = known.Has(p.ID)
+	return c, err
 }
 
 var (
@@ -102,9 +113,79 @@ var (
 	noSuchPasskey   = &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "You have no such passkey."}
 )
 
-// FinishPasskey adds the passkey that a browser has made in answer to a
-// challenge of BeginPasskey's. Refusals: verification_failed, which never says
-// why, invalid_name, passkey_known (409), too_many_passkeys.
+// made is a passkey that waits for the signature of another one.
+type made struct {
+	Passkey store.Passkey
+	Act     passkey.Act
+}
+
+// SignPasskey asks for the signature that a passkey takes which a browser has made in
+// answer to a challenge of BeginPasskey's, where the log knows another one of the
+// person's. Refusals: verification_failed, which never says why, no_signing_key.
+func (f *Factors) SignPasskey(ctx context.Context, p engine.Person, challengeID string, credential []byte) (Ceremony, error) {
+	if f.passkeys == nil {
+		return Ceremony{}, noPasskeys
+	}
+	m, err := f.registered(ctx, p, challengeID, credential)
+	if err != nil {
+		return Ceremony{}, err
+	}
+	challenge, err := passkey.Challenge(m.Act)
+	if err != nil {
+		return Ceremony{}, err
+	}
+	return f.BeginSigning(ctx, p, forAddition, "", challenge, m)
+}
+
+// registered checks what a browser has made in answer to a challenge of BeginPasskey's.
+func (f *Factors) registered(ctx context.Context, p engine.Person, challengeID string, credential []byte) (m made, err error) {
+	session, _, ok, err := f.answered(ctx, p, forPasskey, "", challengeID)
+	if err != nil {
+		return m, err
+	}
+	if !ok || len(credential) > maxCredential {
+		return m, verificationFailed
+	}
+	o, err := f.owner(ctx, p)
+	if err != nil {
+		return m, err
+	}
+	parsed, err := protocol.ParseCredentialCreationResponseBytes(credential)
+	if err != nil {
+		return m, verificationFailed
+	}
+	created, err := f.passkeys.CreateCredential(o, session, parsed)
+	if err != nil {
+		return m, verificationFailed
+	}
+	key, err := f.publicKey(created.ID, created.PublicKey)
+	if err != nil {
+		return m, verificationFailed
+	}
+	keys, err := f.store.Factors.Keys(ctx, p.ID)
+	if err != nil {
+		return m, err
+	}
+	m.Act = keys.Next(passkey.Add, p.ID, key)
+	m.Passkey = store.Passkey{
+		ID: created.ID, PersonID: p.ID, PublicKey: created.PublicKey, SignCount: created.Authenticator.SignCount, AAGUID: created.Authenticator.AAGUID,
+		Transports: []string{}, BackupEligible: created.Flags.BackupEligible, BackedUp: created.Flags.BackupState,
+	}
+	for _, t := range created.Transport {
+		// What a browser says of transports is a hint for later; only what is short
+		// enough to be one is kept.
+		if len(t) <= 20 && len(m.Passkey.Transports) < 10 {
+			m.Passkey.Transports = append(m.Passkey.Transports, string(t))
+		}
+	}
+	return m, nil
+}
+
+// FinishPasskey adds the passkey that a browser has made in answer to a challenge of
+// BeginPasskey's; where the log knows another one of the person's, the one that
+// SignPasskey was given, and the credential is the assertion of that other one.
+// Refusals: verification_failed, which never says why, invalid_name, passkey_known
+// (409), too_many_passkeys, passkeys_changed (409).
 func (f *Factors) FinishPasskey(ctx context.Context, p engine.Person, name, challengeID string, credential []byte) error {
 	if f.passkeys == nil {
 		return noPasskeys
@@ -113,42 +194,37 @@ func (f *Factors) FinishPasskey(ctx context.Context, p engine.Person, name, chal
 	if !validPasskeyName(name) {
 		return badPasskeyName
 	}
-	session, ok, err := f.answered(ctx, p, forPasskey, "", challengeID)
+	keys, err := f.store.Factors.Keys(ctx, p.ID)
 	if err != nil {
 		return err
 	}
-	if !ok || len(credential) > maxCredential {
-		return verificationFailed
+	var m made
+	var signed *passkey.Assertion
+	if keys.Has(p.ID) {
+		signed = &passkey.Assertion{}
+		*signed, err = f.Signed(ctx, p, forAddition, "", Proof{ChallengeID: challengeID, Assertion: credential}, &m)
+	} else {
+		m, err = f.registered(ctx, p, challengeID, credential)
 	}
-	o, err := f.owner(ctx, p)
 	if err != nil {
 		return err
 	}
-	parsed, err := protocol.ParseCredentialCreationResponseBytes(credential)
-	if err != nil {
-		return verificationFailed
-	}
-	made, err := f.passkeys.CreateCredential(o, session, parsed)
-	if err != nil {
-		return verificationFailed
-	}
-	k := store.Passkey{
-		ID: made.ID, PersonID: p.ID, PublicKey: made.PublicKey, SignCount: made.Authenticator.SignCount, AAGUID: made.Authenticator.AAGUID,
-		Transports: []string{}, Name: name, BackupEligible: made.Flags.BackupEligible, BackedUp: made.Flags.BackupState,
-	}
-	for _, t := range made.Transport {
-		// What a browser says of transports is a hint for later; only what is short
-		// enough to be one is kept.
-		if len(t) <= 20 && len(k.Transports) < 10 {
-			k.Transports = append(k.Transports, string(t))
-		}
-	}
-	err = f.store.Factors.CreatePasskey(ctx, k, administered(p, "FACTOR_ADDED", "A passkey was added.", "passkey"))
+	m.Passkey.Name = name
+	err = f.store.Factors.CreatePasskey(ctx, m.Passkey, administered(p, passkey.Added, "A passkey was added.", passkey.NewChange(m.Act, signed)))
 	switch {
 	case errors.Is(err, store.ErrConflict):
 		return &access.Refusal{Kind: access.Conflict, Code: "passkey_known", Detail: "This passkey is registered already."}
 	case errors.Is(err, store.ErrNotFound):
 		return tooManyPasskeys
+	}
+	return changedMeanwhile(err)
+}
+
+// changedMeanwhile is err, or the refusal of what was signed before something else
+// changed the person's passkeys.
+func changedMeanwhile(err error) error {
+	if errors.Is(err, store.ErrNotSigned) {
+		return &access.Refusal{Kind: access.Conflict, Code: "passkeys_changed", Detail: "Your passkeys were changed meanwhile, so that this was not signed as they are now. Try again."}
 	}
 	return err
 }
@@ -167,18 +243,73 @@ func (f *Factors) RenamePasskey(ctx context.Context, p engine.Person, id []byte,
 	return err
 }
 
-// RemovePasskey removes one of the person's passkeys. Refusals:
-// verification_needed, not_found.
-func (f *Factors) RemovePasskey(ctx context.Context, p engine.Person, id []byte) error {
+// BeginRemoval asks for the signature that removing a passkey takes. It is the zero
+// Ceremony for one that the log does not know, which takes none. Refusals:
+// verification_needed, not_found, no_signing_key.
+func (f *Factors) BeginRemoval(ctx context.Context, p engine.Person, id []byte) (Ceremony, error) {
+	act, err := f.removal(ctx, p, id)
+	if err != nil || act == nil {
+		return Ceremony{}, err
+	}
+	challenge, err := passkey.Challenge(*act)
+	if err != nil {
+		return Ceremony{}, err
+	}
+	return f.BeginSigning(ctx, p, forRemoval, hex.EncodeToString(id), challenge, act)
+}
+
+// removal is the statement that a passkey goes; nil for one that the log does not know.
+func (f *Factors) removal(ctx context.Context, p engine.Person, id []byte) (*passkey.Act, error) {
 	if err := f.Fresh(ctx, p); err != nil {
+		return nil, err
+	}
+	o, err := f.owner(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(o.keys, func(k store.Passkey) bool { return bytes.Equal(k.ID, id) }) {
+		return nil, noSuchPasskey
+	}
+	keys, err := f.store.Factors.Keys(ctx, p.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range keys.Of(p.ID) {
+		if bytes.Equal(key.Credential, id) {
+			act := keys.Next(passkey.Remove, p.ID, key)
+			return &act, nil
+		}
+	}
+	return nil, nil
+}
+
+// RemovePasskey removes one of the person's passkeys, with the signature that
+// BeginRemoval has asked for. Refusals: verification_needed, not_found,
+// signature_required, verification_failed, passkeys_changed (409).
+func (f *Factors) RemovePasskey(ctx context.Context, p engine.Person, id []byte, proof Proof) error {
+	act, err := f.removal(ctx, p, id)
+	if err != nil {
 		return err
 	}
-	err := f.store.Factors.DeletePasskey(ctx, p.ID, id, administered(p, "FACTOR_REMOVED", "A passkey was removed.", "passkey"))
+	told := passkey.Change{Factor: Passkey, Person: p.ID}
+	if act != nil {
+		if len(proof.Assertion) == 0 {
+			return signatureRequired
+		}
+		signed, err := f.Signed(ctx, p, forRemoval, hex.EncodeToString(id), proof, &passkey.Act{})
+		if err != nil {
+			return err
+		}
+		told = passkey.NewChange(*act, &signed)
+	}
+	err = f.store.Factors.DeletePasskey(ctx, p.ID, id, administered(p, passkey.Removed, "A passkey was removed.", told))
 	if errors.Is(err, store.ErrNotFound) {
 		return noSuchPasskey
 	}
-	return err
+	return changedMeanwhile(err)
 }
+
+var signatureRequired = &access.Refusal{Kind: access.Forbidden, Code: "signature_required", Detail: "A passkey of yours has to sign that one is removed. If you have lost it, an administrator can reset your second factors."}
 
 func validPasskeyName(name string) bool {
 	return name != "" && utf8.ValidString(name) && utf8.RuneCountInString(name) <= maxPasskeyName && !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f })
@@ -191,15 +322,24 @@ func (f *Factors) checkAssertion(ctx context.Context, p engine.Person, purpose, 
 	if f.passkeys == nil {
 		return false, nil
 	}
-	session, ok, err := f.answered(ctx, p, purpose, boundTo, proof.ChallengeID)
-	if err != nil || !ok || len(proof.Assertion) > maxCredential {
+	session, _, ok, err := f.answered(ctx, p, purpose, boundTo, proof.ChallengeID)
+	if err != nil || !ok {
 		return false, err
+	}
+	return f.validate(ctx, p, session, proof.Assertion)
+}
+
+// validate reports whether an assertion is by a passkey of the person's and answers
+// the challenge of the session.
+func (f *Factors) validate(ctx context.Context, p engine.Person, session webauthn.SessionData, assertion []byte) (bool, error) {
+	if len(assertion) > maxCredential {
+		return false, nil
 	}
 	o, err := f.owner(ctx, p)
 	if err != nil {
 		return false, err
 	}
-	parsed, err := protocol.ParseCredentialRequestResponseBytes(proof.Assertion)
+	parsed, err := protocol.ParseCredentialRequestResponseBytes(assertion)
 	if err != nil {
 		return false, nil
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/pquerna/otp/hotp"
 
 	"holdpoint/engine"
+	"holdpoint/engine/passkey"
 	"holdpoint/internal/access"
 	"holdpoint/internal/store"
 )
@@ -126,7 +127,7 @@ func (f *Factors) ConfirmTOTP(ctx context.Context, p engine.Person, code string)
 	if !ok {
 		return verificationFailed
 	}
-	err = f.store.Factors.ConfirmTOTP(ctx, p.ID, t.CreatedAt, step, administered(p, "FACTOR_ADDED", "An authenticator app was enrolled.", "totp"))
+	err = f.store.Factors.ConfirmTOTP(ctx, p.ID, t.CreatedAt, step, administered(p, "FACTOR_ADDED", "An authenticator app was enrolled.", passkey.Change{Factor: TOTP, Person: p.ID}))
 	if errors.Is(err, store.ErrNotFound) {
 		return notEnrolling
 	}
@@ -144,7 +145,7 @@ func (f *Factors) RemoveTOTP(ctx context.Context, p engine.Person) error {
 	if err := f.Fresh(ctx, p); err != nil {
 		return err
 	}
-	err := f.store.Factors.DeleteTOTP(ctx, p.ID, administered(p, "FACTOR_REMOVED", "An authenticator app was removed.", "totp"))
+	err := f.store.Factors.DeleteTOTP(ctx, p.ID, administered(p, "FACTOR_REMOVED", "An authenticator app was removed.", passkey.Change{Factor: TOTP, Person: p.ID}))
 	if errors.Is(err, store.ErrNotFound) {
 		return &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "You have no authenticator app."}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/canon"
+	"holdpoint/engine/passkey"
 	"holdpoint/internal/seal"
 )
 
@@ -145,10 +146,63 @@ var passkeyRows = newRows(func(k *Passkey) columns {
 	}
 })
 
+// Keys are the person's passkeys as the audit log knows them.
+func (s Factors) Keys(ctx context.Context, personID string) (*passkey.Keys, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	keys, err := keysOf(ctx, s.pool.Query, personID)
+	return keys, translate(err)
+}
+
+// passkeyEvents selects the events that tell of the passkeys of the people $1, in the
+// order in which they were appended.
+const passkeyEvents = `SELECT -1::bigint, ` + recordColumns + ` FROM events e
+	WHERE e.type = 'admin' AND event_subject(e.body) = ANY ($1) AND event_code(e.body) = ANY ($2) AND e.outcome <> 'DENY'`
+
+func keysOf(ctx context.Context, query func(ctx context.Context, sql string, args ...any) (pgx.Rows, error), people ...string) (*passkey.Keys, error) {
+	keys := &passkey.Keys{}
+	rows, err := query(ctx, passkeyEvents+` ORDER BY e.seq`, people, passkey.Codes())
+	if err != nil {
+		return nil, err
+	}
+	events, err := pgx.CollectRows(rows, scanLogged)
+	for _, e := range events {
+		_ = keys.Event(e) // what the log does not bear out changes nothing
+	}
+	return keys, err
+}
+
+// ErrNotSigned: what changes a person's passkeys is not signed as they are now.
+var ErrNotSigned = errors.New("a change of passkeys is not signed")
+
+// changePasskeys runs a change of a person's passkeys whose event follows from those
+// that the log has. ErrNotSigned: it does not.
+func (s Factors) changePasskeys(ctx context.Context, personID string, e engine.Event, sql string, args ...any) error {
+	return s.administerIn(ctx, nil, e, func(ctx context.Context, tx pgx.Tx) error {
+		// Of two changes at once, the second is to see the first one's event.
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('passkeys ' || $1, 0))`, personID); err != nil {
+			return translate(err)
+		}
+		keys, err := keysOf(ctx, tx.Query, personID)
+		if err != nil {
+			return translate(err)
+		}
+		if err := keys.Event(e); err != nil {
+			return fmt.Errorf("%w: %w", ErrNotSigned, err)
+		}
+		tag, err := tx.Exec(ctx, sql, args...)
+		if err == nil && tag.RowsAffected() == 0 {
+			return ErrNotFound
+		}
+		return translate(err)
+	})
+}
+
 // CreatePasskey stores a passkey. ErrConflict: the credential is known already,
-// as anybody's. ErrNotFound: the person has as many as one may have.
+// as anybody's. ErrNotFound: the person has as many as one may have. ErrNotSigned: the
+// event lacks the signature of one that is there.
 func (s Factors) CreatePasskey(ctx context.Context, k Passkey, e engine.Event) error {
-	return s.admin(ctx, e, `INSERT INTO passkeys (credential_id, person_id, public_key, sign_count, aaguid, transports, name, backup_eligible, backed_up)
+	return s.changePasskeys(ctx, k.PersonID, e, `INSERT INTO passkeys (credential_id, person_id, public_key, sign_count, aaguid, transports, name, backup_eligible, backed_up)
 		SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9 WHERE (SELECT count(*) FROM passkeys WHERE person_id = $2) < $10`,
 		k.ID, k.PersonID, k.PublicKey, int64(k.SignCount), k.AAGUID, k.Transports, k.Name, k.BackupEligible, k.BackedUp, MaxPasskeys)
 }
@@ -173,8 +227,9 @@ func (s Factors) RenamePasskey(ctx context.Context, personID string, id []byte, 
 }
 
 // DeletePasskey removes a person's passkey. ErrNotFound: it is not theirs.
+// ErrNotSigned: the event lacks the signature of one that is there.
 func (s Factors) DeletePasskey(ctx context.Context, personID string, id []byte, e engine.Event) error {
-	return s.admin(ctx, e, `DELETE FROM passkeys WHERE credential_id = $2 AND person_id = $1`, personID, id)
+	return s.changePasskeys(ctx, personID, e, `DELETE FROM passkeys WHERE credential_id = $2 AND person_id = $1`, personID, id)
 }
 
 // Reset removes all second factors of the person with the e-mail address,

@@ -1,7 +1,9 @@
 // Passkeys. A button with data-passkey asks the server for options, has the
 // browser ask the person, puts the answer into its form's hidden fields
 // "challenge" and "assertion", and submits the form as if it had been pressed
-// itself. "get" proves who somebody is; "create" makes a new passkey.
+// itself. "get" proves who somebody is, or signs what the form says: with data-fields
+// the server is sent all of it. "create" makes a new passkey, which one that is there
+// signs (data-sign) if the server asks for that.
 (() => {
   "use strict";
 
@@ -37,11 +39,8 @@
   };
 
   // options asks the server. null means that the page is on its way elsewhere.
-  const options = async (button) => {
-    const fields = new URLSearchParams();
-    if (button.dataset.purpose) fields.set("purpose", button.dataset.purpose);
-    if (button.dataset.boundTo) fields.set("bound_to", button.dataset.boundTo);
-    const answer = await fetch(button.dataset.options, { method: "POST", body: fields, credentials: "same-origin", headers: { Accept: "application/json" } });
+  const options = async (address, fields) => {
+    const answer = await fetch(address, { method: "POST", body: fields, credentials: "same-origin", headers: { Accept: "application/json" } });
     const here = location.pathname + location.search;
     if (answer.redirected) {
       location.assign("/login?next=" + encodeURIComponent(here));
@@ -54,6 +53,14 @@
       return null;
     }
     throw new Error(said.detail);
+  };
+
+  // fields are what the server is told of what is to be proved or signed.
+  const fields = (button) => {
+    const told = "fields" in button.dataset ? new URLSearchParams(new FormData(button.form, button)) : new URLSearchParams();
+    if (button.dataset.purpose) told.set("purpose", button.dataset.purpose);
+    if (button.dataset.boundTo) told.set("bound_to", button.dataset.boundTo);
+    return told;
   };
 
   const words = (error) => {
@@ -74,7 +81,7 @@
     const form = button.form;
     const status = form.querySelector("[data-passkey-status]");
     const say = (text) => { if (status) status.textContent = text; };
-    if (button.dataset.passkey === "create" && !form.reportValidity()) return;
+    if ((button.dataset.passkey === "create" || "fields" in button.dataset) && !form.reportValidity()) return;
     if (!window.PublicKeyCredential) {
       say("This browser has no passkeys.");
       return;
@@ -83,11 +90,17 @@
     say("Follow what your browser asks.");
     let ready = false;
     try {
-      const given = await options(button);
+      let given = await options(button.dataset.options, fields(button));
       if (!given) return;
-      const credential = await ask[button.dataset.passkey](given.publicKey);
+      let answer = given.publicKey ? written(await ask[button.dataset.passkey](given.publicKey)) : "";
+      if (given.sign) {
+        say("Now sign it with a passkey that you have already.");
+        given = await options(button.dataset.sign, new URLSearchParams({ challenge: given.challenge_id, assertion: answer }));
+        if (!given) return;
+        answer = written(await ask.get(given.publicKey));
+      }
       form.elements.challenge.value = given.challenge_id;
-      form.elements.assertion.value = written(credential);
+      form.elements.assertion.value = answer;
       // What somebody had typed is not a second proof.
       for (const name of ["code", "password"]) if (form.elements[name]) form.elements[name].value = "";
       ready = true;
