@@ -54,6 +54,8 @@ type Requirement struct {
 	Role   string   `json:"role,omitempty"`
 	Needed int      `json:"needed"`
 	Within Duration `json:"within,omitempty"`
+	// Signed says that only votes count which the voter's own passkey has signed.
+	Signed bool `json:"signed,omitempty"`
 	// AnyOf lists groups of which one has to agree, instead of Role and Needed.
 	AnyOf []Group `json:"any_of,omitempty"`
 	// Deny is how many people have to say no; 0 means that the first no ends it.

@@ -60,6 +60,7 @@ func (r Requirement) stricter(other Requirement) Requirement {
 		r.Kind = other.Kind
 	}
 	r.Needed = max(r.Needed, other.Needed)
+	r.Signed = r.Signed || other.Signed
 	if other.Deny > 0 {
 		r.Deny = min(max(r.Deny, 1), other.Deny)
 	}
@@ -157,7 +158,7 @@ func (r Requirement) covers(want Requirement) bool {
 			return false
 		}
 	}
-	return kind && (want.Deny == 0 || max(r.Deny, 1) <= want.Deny) && want.Ticket.within(r.Ticket) &&
+	return kind && (r.Signed || !want.Signed) && (want.Deny == 0 || max(r.Deny, 1) <= want.Deny) && want.Ticket.within(r.Ticket) &&
 		(len(want.Form) == 0 || sameForm(r.Form, want.Form))
 }
 

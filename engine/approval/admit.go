@@ -24,6 +24,7 @@ var (
 	ErrNoProofWanted   = errors.New("the approval is not waiting for a proof of identity")
 	ErrNotAccountable  = errors.New("the person does not answer for the call")
 	ErrNotFresh        = errors.New("the person has to prove again who they are")
+	ErrNotSigned       = errors.New("the person's passkey has to sign it")
 	ErrAsked           = errors.New("a question is open already")
 	ErrNotClaimed      = errors.New("the approval is not claimed by this person")
 	ErrTooLong         = errors.New("it cannot be extended that far")
@@ -145,7 +146,21 @@ func (m *machine) excluded(v Voter) bool {
 	return slices.ContainsFunc(v.voices(), func(who string) bool { return slices.Contains(m.p.Excluded, who) })
 }
 
+// admitVote says of a vote that lacks nothing but a signature that it does.
 func (m *machine) admitVote(f *Fact) error {
+	err := m.admitBallot(f)
+	if err == nil || f.Signed {
+		return err
+	}
+	signed := *f
+	signed.Signed = true
+	if m.admitBallot(&signed) == nil {
+		return ErrNotSigned
+	}
+	return err
+}
+
+func (m *machine) admitBallot(f *Fact) error {
 	switch {
 	case f.Actor.Kind != engine.HumanActor:
 		return ErrMachine
@@ -195,6 +210,8 @@ func (m *machine) admitBreak(f *Fact) error {
 		return ErrNotBreakable
 	case strings.TrimSpace(f.Comment) == "":
 		return ErrNoReason
+	case !f.Signed && slices.ContainsFunc(m.p.Requirements[m.lo:], func(r engine.Requirement) bool { return r.Signed }):
+		return ErrNotSigned
 	case !f.Details.Proof.Fresh(f.At):
 		return ErrNotFresh
 	case !f.Details.Alone && slices.ContainsFunc(m.breakers, func(b *Fact) bool { return b.Voter.Identity == f.Voter.Identity }):

@@ -47,7 +47,7 @@ func replay(p Plan, facts []Fact, now time.Time) *machine {
 	p.Requirements = somebody(p.Requirements)
 	m := &machine{p: p, latest: p.began(), State: State{Status: Pending, Requirements: make([]Progress, len(p.Requirements))}}
 	for i, r := range p.Requirements {
-		m.Requirements[i] = Progress{Kind: r.Kind, Role: r.Role, Needed: r.Needed, Status: Queued, ExpiresAt: p.ExpiresAt, AnyOf: r.AnyOf, Form: r.Form}
+		m.Requirements[i] = Progress{Kind: r.Kind, Role: r.Role, Needed: r.Needed, Status: Queued, ExpiresAt: p.ExpiresAt, AnyOf: r.AnyOf, Form: r.Form, Signed: r.Signed}
 		if r.Deny > 1 {
 			m.Requirements[i].DenyNeeded = r.Deny
 		}

@@ -156,14 +156,21 @@ func (a Approval) Ticket() (ticket Ticket, checked, attached bool) {
 }
 
 // MayVote reports why the person with this standing could not approve the
-// approval now, having just proved who they are, or nil.
+// approval now, having just proved who they are and signed it, or nil.
 func (a Approval) MayVote(v Voter, now time.Time) error {
 	if a.Status.Terminal() {
 		return ErrDecided
 	}
 	return Admit(a.Plan, a.Facts, Fact{
-		Kind: Vote, Yes: true, Voter: v, Actor: engine.Actor{Kind: engine.HumanActor}, Details: Details{Proof: &Proof{Method: "passkey", At: now}},
+		Kind: Vote, Yes: true, Voter: v, Actor: engine.Actor{Kind: engine.HumanActor}, Details: Details{Proof: &Proof{Method: "passkey", At: now}}, Signed: true,
 	}, now)
+}
+
+// NeedsSignature reports whether a vote of the person with this standing now takes the
+// signature of their passkey.
+func (a Approval) NeedsSignature(v Voter, yes bool, now time.Time) bool {
+	f := Fact{Kind: Vote, Yes: yes, Voter: v, Actor: engine.Actor{Kind: engine.HumanActor}, Details: Details{Proof: &Proof{Method: "passkey", At: now}}}
+	return !a.Status.Terminal() && Admit(a.Plan, a.Facts, f, now) == ErrNotSigned
 }
 
 // NeedsProof reports whether a vote now has to come with a fresh proof of who the

@@ -148,6 +148,8 @@ type Details struct {
 	// Salt makes the digest of the fact's comment, which the log has, one that
 	// nobody can guess at. Erasing it with the comment leaves the log as it is.
 	Salt string `json:"salt,omitempty"`
+	// Signature is set where the contributor's passkey has signed it.
+	Signature *Signature `json:"signature,omitempty"`
 	// Mac is a nonce, a dot and the keyed hash of Authentic in hex: without the data key
 	// nobody can write a fact, nor the same one again.
 	Mac string `json:"mac,omitempty"`
@@ -175,4 +177,7 @@ type Fact struct {
 	Via []string
 	// Voter is set when a person contributed.
 	Voter Voter
+	// Signed says that Details.Signature was verified by the keys that the log knows. It
+	// is not stored, and nothing that is stored sets it.
+	Signed bool
 }

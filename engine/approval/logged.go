@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"holdpoint/engine"
+	"holdpoint/engine/passkey"
 )
 
 // FactKindsOf are the kinds of fact that events of a type tell of; nil for types
@@ -47,7 +48,7 @@ func FactKindsOf(t engine.EventType) []FactKind {
 }
 
 // NotInLog is the reason of the event that tells of a fact without an event.
-var NotInLog = engine.Reason{Code: "FACT_NOT_IN_LOG", Message: "The database has a fact of which no event tells the same. It was written around the programs, and counts for nothing."}
+var NotInLog = engine.Reason{Code: "FACT_NOT_IN_LOG", Message: "The database has a fact of which no event tells the same, or without the signature that it takes. It was written around the programs, and counts for nothing."}
 
 // UnloggedPayload is the payload of that event: what the row says of itself.
 type UnloggedPayload struct {
@@ -84,16 +85,24 @@ func (f Fact) Authentic(approvalID string) ([]byte, error) {
 // out of Facts those of which no event tells the same: approval, kind, contributor,
 // content, edition and time. They are in Unlogged then. So are those that are not
 // authentic, and the later of two with one keyed hash; authentic may be nil for who has
-// no key, and is not asked for an approval that began when facts had no such hash. Once
-// it has ended, erasures take words out of facts that the events still have the digests
-// of, so that nothing is compared.
+// no key, and is not asked for an approval that began when facts had no such hash. So
+// are, last, those whose signature is none of their actor's passkeys, or that lack one
+// though only signed ones can count. The events are in the order in which they were
+// appended, with those of the passkeys of everybody who has signed. Once it has ended,
+// erasures take words out of facts that the events still have the digests of, so that
+// nothing is compared.
 func (a *Approval) HoldAgainst(events []engine.Event, authentic func(Fact) bool) {
 	if a.Final != nil || len(a.Facts) == 0 {
 		return
 	}
-	claims, keyed := map[int64][]FactPayload{}, false
+	claims, keyed := map[int64][]claim{}, false
+	var keys passkey.Keys
+	var known nonces
 	for _, e := range events {
-		var told FactPayload
+		if e.Type == engine.Admin {
+			_ = keys.Event(e) // what the log does not bear out changes nothing
+		}
+		var told signedPayload
 		if e.ApprovalID != a.ID || e.Outcome == engine.Deny || json.Unmarshal(e.SafePayload, &told) != nil {
 			continue
 		}
@@ -103,14 +112,22 @@ func (a *Approval) HoldAgainst(events []engine.Event, authentic func(Fact) bool)
 		}
 		i := slices.IndexFunc(a.Facts, func(f Fact) bool { return f.Seq == told.Fact.Seq })
 		if i >= 0 && a.Facts[i].Actor == e.Actor && slices.Contains(FactKindsOf(e.Type), a.Facts[i].Kind) {
-			claims[told.Fact.Seq] = append(claims[told.Fact.Seq], told)
+			signed := told.Signature != nil && told.verify(e, &keys) == nil && known.fresh(told.Signature.Nonce)
+			claims[told.Fact.Seq] = append(claims[told.Fact.Seq], claim{told.FactPayload, signed})
 		}
 	}
 	logged, spent := a.Facts[:0:0], map[string]bool{}
 	for _, f := range a.Facts {
-		good := slices.ContainsFunc(claims[f.Seq], f.Payload().same)
+		i := slices.IndexFunc(claims[f.Seq], func(c claim) bool { return f.Payload().same(c.FactPayload) })
+		good := i >= 0
 		if keyed && authentic != nil {
 			good = good && authentic(f) && !spent[f.Details.Mac]
+		}
+		if good && f.Details.Signature != nil {
+			f.Signed = claims[f.Seq][i].signed && f.unaltered()
+			good = f.Signed
+		} else if good && f.Edition == a.Plan.Edition {
+			good = !LacksSignature(a.Plan.Requirements, f.Kind)
 		}
 		if good {
 			spent[f.Details.Mac] = true
@@ -120,6 +137,12 @@ func (a *Approval) HoldAgainst(events []engine.Event, authentic func(Fact) bool)
 		}
 	}
 	a.Facts = logged
+}
+
+// claim is what an event tells of a fact, and whether its signature is good.
+type claim struct {
+	FactPayload
+	signed bool
 }
 
 // Differs reports whether the fact says otherwise than its event, but for its comment,

@@ -225,6 +225,8 @@ func (a Approval) SettledPayload(state State, at time.Time) SettledPayload {
 type LoggedFact struct {
 	FactPayload
 	Actor engine.Actor
+	// Signed says that its signature was verified.
+	Signed bool
 }
 
 // Accounts calls of for each account that has contributed to the facts, or in whose
@@ -293,6 +295,7 @@ func (e SettledPayload) Replay(requirements []engine.Requirement, facts []Logged
 			}
 		}
 		replayed[i] = f.fact(f.Actor, v)
+		replayed[i].Signed = f.Signed
 	}
 	for _, b := range e.Behind {
 		for _, seq := range b.Facts {

@@ -12,6 +12,7 @@ import (
 type place struct {
 	requirement int
 	role        string
+	signed      bool // it takes a signed vote
 }
 
 // ballot is an approving vote of this turn, with the requirements that it may
@@ -32,7 +33,7 @@ func (m *machine) ballot(f *Fact) ballot {
 }
 
 func (b ballot) fills(p place) bool {
-	return slices.Contains(b.Voter.speaker().Roles, p.role) || slices.Contains(b.later, p.requirement)
+	return (b.Signed || !p.signed) && (slices.Contains(b.Voter.speaker().Roles, p.role) || slices.Contains(b.later, p.requirement))
 }
 
 // maxChoices bounds how many combinations of any_of groups are looked at.
@@ -63,7 +64,7 @@ func (m *machine) layouts() [][]place {
 				}
 				with := slices.Clone(layout)
 				for range g.Needed {
-					with = append(with, place{i, g.Role})
+					with = append(with, place{i, g.Role, r.Signed})
 				}
 				next = append(next, with)
 			}
@@ -160,7 +161,7 @@ func (m *machine) fill() {
 // fits reports whether the voter of f has a say in requirement i.
 func (m *machine) fits(i int, f *Fact) bool {
 	r := m.p.Requirements[i]
-	if !f.Voter.stands(m.p) || !r.Kind.Traits().VotesCount {
+	if !f.Voter.stands(m.p) || !r.Kind.Traits().VotesCount || r.Signed && f.Kind == Vote && !f.Signed {
 		return false
 	}
 	roles := []string{r.Role}
@@ -214,7 +215,7 @@ func Possible(p Plan, facts []Fact, people []Voter, now time.Time) bool {
 	votes := slices.Clone(m.ballots)
 	for _, v := range m.voters(people) {
 		f := factAt(now)
-		f.Voter = v
+		f.Voter, f.Signed = v, true
 		votes = append(votes, m.ballot(f))
 	}
 	return slices.ContainsFunc(m.layouts(), func(layout []place) bool { return count(match(layout, votes)) == len(layout) })

@@ -125,6 +125,8 @@ type Rule struct {
 	// Role is who may decide. Needed is how many distinct people must agree.
 	Role   string `json:"role" yaml:"role"`
 	Needed int    `json:"needed" yaml:"needed"`
+	// Signed says that only votes count which the voter's own passkey has signed.
+	Signed bool `json:"signed,omitempty" yaml:"signed"`
 	// Deny is how many must say no to deny; 0 means that the first no does.
 	Deny int `json:"deny,omitempty" yaml:"deny"`
 	// Within is each requirement's own deadline, from its turn on; 0 means only
@@ -299,14 +301,14 @@ func (r Routing) For(call engine.Call) Rule {
 // Apply completes a decision's requirements by the rule: a requirement for
 // people without a role gets the rule's, a review or human requirement asks for
 // at least the rule's number of people, of whichever group, and what a
-// requirement says nothing of is as the rule says. Where the rule asks for several people, a single
-// confirmation is not enough either: such a requirement becomes a review. The
+// requirement says nothing of is as the rule says. Where the rule asks for several people or
+// signed votes, a single confirmation is not enough either: such a requirement becomes a review. The
 // result is ordered by kind and shares nothing with its argument.
 func (r Rule) Apply(requirements []engine.Requirement) []engine.Requirement {
 	out := slices.Clone(requirements)
 	for i := range out {
 		req := &out[i]
-		if req.Kind.Confirms() && r.Needed > 1 && len(req.Form) == 0 {
+		if req.Kind.Confirms() && (r.Needed > 1 || r.Signed) && len(req.Form) == 0 {
 			req.Kind = engine.Review
 		}
 		people, votes := req.Kind.PeopleDecide(), req.Kind.Traits().VotesCount
@@ -337,6 +339,7 @@ func (r Rule) Apply(requirements []engine.Requirement) []engine.Requirement {
 		if !people {
 			continue
 		}
+		req.Signed = req.Signed || r.Signed
 		if len(req.Escalation) == 0 {
 			req.Escalation = slices.Clone(r.Escalation)
 		}

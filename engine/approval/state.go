@@ -54,6 +54,7 @@ type Progress struct {
 	Needed int               `json:"needed" doc:"How many distinct people it takes."`
 	Given  int               `json:"given" doc:"How many have agreed so far."`
 	Status RequirementStatus `json:"status" enum:"queued,waiting,satisfied,closed"`
+	Signed bool              `json:"signed,omitempty" doc:"Only votes count that the voter's own passkey has signed."`
 	// AnyOf lists the groups of which one is enough; needed and given are those of
 	// the one that has come furthest.
 	AnyOf []engine.Group `json:"any_of,omitempty" doc:"Groups of which one is enough; needed and given are those of the one that has come furthest."`

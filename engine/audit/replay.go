@@ -12,6 +12,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/engine/passkey"
 )
 
 // Replay follows approvals through the events of a log and says where what was
@@ -50,7 +51,10 @@ type Replay struct {
 	// those that it has told of at all: an identity is the id of its first account.
 	people     map[string]string
 	identities map[string]bool
-	Count      ReplayCount
+	// keys are people's passkeys, and signers how many facts each has signed.
+	keys    passkey.Keys
+	signers map[string]int
+	Count   ReplayCount
 }
 
 // ReplayCount says what a Replay has seen.
@@ -59,6 +63,11 @@ type ReplayCount struct {
 	Unjudged  int // approvals whose events do not tell enough
 	Redeemed  int
 	StillOpen int
+	// Signed are votes whose signature is good, by Signers passkeys, and SignedUnknown
+	// those by passkeys of which the events do not tell, as they are a part of the log.
+	Signed, Signers, SignedUnknown int
+	// Resets are those that took somebody's passkeys, without a signature.
+	Resets int
 }
 
 // openApproval is an approval that has not ended.
@@ -71,6 +80,7 @@ type openApproval struct {
 	asked        *approval.EditionPayload // nil for approvals that tell too little
 	editions     int
 	facts        []approval.LoggedFact
+	nonces       map[string]bool // of signatures
 }
 
 // approvedCall is an approval that was approved, and whose token may still be spent.
@@ -100,7 +110,8 @@ func (r *Replay) Event(e engine.Event) error {
 	case e.Outcome == engine.Deny:
 		return nil // a refusal changes nothing
 	case e.Type == engine.Admin:
-		return r.account(e)
+		r.keys.Part = !r.Whole
+		return errors.Join(r.keys.Event(e), r.account(e))
 	case e.ApprovalID == "" && concerns(e.Type):
 		return fmt.Errorf("an event of type %s names no approval", e.Type)
 	case e.ApprovalID == "":
@@ -134,7 +145,7 @@ func (r *Replay) Event(e engine.Event) error {
 // Done completes the count.
 func (r *Replay) Done() ReplayCount {
 	c := r.Count
-	c.StillOpen = len(r.open)
+	c.StillOpen, c.Signers, c.Resets = len(r.open), len(r.signers), r.keys.Resets
 	return c
 }
 
@@ -283,7 +294,11 @@ func (r *Replay) fact(e engine.Event) error {
 	case e.DigestHMAC != a.digest && p.Fact.Kind != approval.Edit:
 		return fmt.Errorf("fact %d is about another call than approval %s", p.Fact.Seq, e.ApprovalID)
 	}
-	a.facts = append(a.facts, approval.LoggedFact{FactPayload: p.FactPayload, Actor: e.Actor})
+	signed, err := r.signed(a, e, p)
+	if err != nil {
+		return fmt.Errorf("fact %d of approval %s: %w", p.Fact.Seq, e.ApprovalID, err)
+	}
+	a.facts = append(a.facts, approval.LoggedFact{FactPayload: p.FactPayload, Actor: e.Actor, Signed: signed})
 	if p.Asked == nil {
 		return nil
 	}

@@ -186,7 +186,7 @@ func (w *world) say(a *waiting, f approval.Fact) bool {
 func (w *world) append(a *waiting, f approval.Fact) {
 	w.facts++
 	f.Seq, f.At, f.Edition = w.facts, w.tick(), a.Plan.Edition
-	if f.Comment != "" {
+	if f.Comment != "" && f.Details.Salt == "" {
 		f.Details.Salt = w.uuid()
 	}
 	a.Facts = append(a.Facts, f)

@@ -285,7 +285,7 @@ func queueToken(rows *pgx.Batch, sealer *seal.Sealer, id string, into **TokenRow
 // AddFact appends a fact and tells Temporal and everybody who waits. The
 // database gives its time; the Approval's State is computed anew with it.
 func (c *Change) AddFact(f approval.Fact) error {
-	if f.Comment != "" {
+	if f.Comment != "" && f.Details.Salt == "" {
 		f.Details.Salt = rand.Text()
 	}
 	if f.Via == nil {

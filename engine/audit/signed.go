@@ -1,0 +1,48 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/engine/passkey"
+)
+
+// signed verifies the signature of a fact, where it has one, and refuses a fact that
+// lacks one.
+func (r *Replay) signed(a *openApproval, e engine.Event, p payload) (bool, error) {
+	if p.Signature == nil {
+		if approval.LacksSignature(a.requirements, p.Fact.Kind) {
+			return false, errors.New("what it contributes to takes the signature of a passkey, and it has none")
+		}
+		return false, nil
+	}
+	err := approval.VerifySigned(e, &r.keys)
+	switch {
+	case errors.Is(err, passkey.ErrUnknown) && !r.Whole:
+		r.Count.SignedUnknown++
+	case err != nil:
+		return false, fmt.Errorf("its signature is none: %w", err)
+	default:
+		r.Count.Signed++
+		r.signer(e.Actor.ID, p.Signature.Credential)
+	}
+	if a.nonces[p.Signature.Nonce] {
+		return false, errors.New("its signature has been given before")
+	}
+	if a.nonces == nil {
+		a.nonces = map[string]bool{}
+	}
+	a.nonces[p.Signature.Nonce] = true
+	return true, nil
+}
+
+func (r *Replay) signer(person string, credential []byte) {
+	if r.signers == nil {
+		r.signers = map[string]int{}
+	}
+	if who := person + "/" + string(credential); r.signers[who] > 0 || len(r.signers) < maxRecent {
+		r.signers[who]++
+	}
+}
