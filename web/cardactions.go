@@ -52,7 +52,7 @@ func actions(c gate.Card, p engine.Person, full bool) views.Actions {
 			v.Extend = append(v.Extend, o)
 		}
 	}
-	glass := approval.Fact{Kind: approval.BreakGlass, Yes: true, Comment: "…", Details: approval.Details{Alone: true, Proof: &approval.Proof{Method: "passkey", At: c.Now}}}
+	glass := approval.Fact{Kind: approval.BreakGlass, Yes: true, Comment: "…", Details: approval.Details{Alone: true, Proof: &approval.Proof{Method: "passkey", At: c.Now}}, Signed: true}
 	if v.Break = refusalOf(c, p, glass) == nil; v.Break {
 		if !gate.Proved(p, c.Now) {
 			v.BreakVerify = verifyURL(cardURL(a.ID))

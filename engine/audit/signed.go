@@ -9,6 +9,19 @@ import (
 	"holdpoint/engine/passkey"
 )
 
+// Contradiction is the first thing that a Replay finds wrong with events which are all
+// that there are of an approval and of the passkeys that have signed its facts; nil for
+// nothing.
+func Contradiction(events []engine.Event) error {
+	log := Replay{Whole: true}
+	for _, e := range events {
+		if err := log.Event(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // signed verifies the signature of a fact, where it has one, and refuses a fact that
 // lacks one.
 func (r *Replay) signed(a *openApproval, e engine.Event, p payload) (bool, error) {

@@ -6,6 +6,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/internal/identity"
 	"holdpoint/internal/store"
 )
 
@@ -85,6 +86,8 @@ type VoteRequest struct {
 	// how long the permission is good; nil and 0 leave them.
 	Constraints json.RawMessage
 	ValidFor    time.Duration
+	// Signed answers the challenge of SignVote; zero for a vote that nobody has signed.
+	Signed identity.Proof
 }
 
 // MaxComment bounds a comment, and MaxConstraints what a vote adds to the

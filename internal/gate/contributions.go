@@ -19,13 +19,7 @@ import (
 // leaves the approval. The page that the person saw must still be true: its
 // digest and version are compared, not trusted.
 func (g *Contributions) Vote(ctx context.Context, v VoteRequest, once *access.Once[approval.Approval]) (approval.Approval, error) {
-	by := engine.Actor{Kind: engine.HumanActor, ID: v.Person.ID, Channel: v.Channel}
-	fact := approval.Fact{Kind: approval.Vote, Actor: by, Yes: v.Approve, Comment: v.Comment, Voter: voter(v.Person)}
-	if v.Approve {
-		fact.Details = approval.Details{Proof: proof(v.Person), Constraints: v.Constraints, ValidFor: engine.Duration(v.ValidFor)}
-	} else {
-		fact.Denial = v.Denial
-	}
+	by, fact := v.actor(), voteFact(v)
 	if r := checkVote(v); r != nil {
 		return approval.Approval{}, g.refuse(ctx, r, g.voteRefused(v, by))
 	}
@@ -34,24 +28,56 @@ func (g *Contributions) Vote(ctx context.Context, v VoteRequest, once *access.On
 			return approval.Approval{}, err
 		}
 	}
+	if v.Signed.Given() {
+		// A repetition has its answer, and its challenge is used up.
+		if err := g.Repeated(ctx, once.Of()); err != nil {
+			return approval.Approval{}, err
+		}
+		var err error
+		var refused *access.Refusal
+		if fact, err = g.takeSigned(ctx, v.Person, v.ApprovalID, v.Signed, fact); errors.As(err, &refused) {
+			return approval.Approval{}, g.refuse(ctx, refused, g.voteRefused(v, by))
+		} else if err != nil {
+			return approval.Approval{}, err
+		}
+	}
 	event := func(c *store.Change) engine.Event {
 		return g.event(engine.Voted, c.Approval.Decision.Outcome, c.Approval, by, v.RequestID)
 	}
-	return g.contribute(ctx, v.ApprovalID, once, fact, event, func(c *store.Change) error {
-		if err := visible(c, v.Person); err != nil {
-			return err
-		}
-		if err := sameCard(c.Approval, v.Digest, v.Version); err != nil {
-			return err
-		}
-		if _, err := approval.Tighten(c.Approval.Decision.Constraints, v.Constraints); err != nil {
-			return &access.Refusal{Kind: access.Invalid, Code: "not_tighter", Detail: "A reviewer can only make constraints narrower: " + err.Error() + "."}
-		}
-		if _, err := approval.Constraints(c.Approval.Decision.Constraints, append(slices.Clone(c.Approval.State.Counted), fact)); err != nil {
-			return &access.Refusal{Kind: access.Invalid, Code: "not_tighter", Detail: "Somebody else has set other constraints with their vote: " + err.Error() + "."}
-		}
-		return nil
-	})
+	return g.contribute(ctx, v.ApprovalID, once, fact, event, func(c *store.Change) error { return voteAllowed(c, v, fact) })
+}
+
+func (v VoteRequest) actor() engine.Actor {
+	return engine.Actor{Kind: engine.HumanActor, ID: v.Person.ID, Channel: v.Channel}
+}
+
+// voteFact is the fact that a vote comes to.
+func voteFact(v VoteRequest) approval.Fact {
+	f := approval.Fact{Kind: approval.Vote, Actor: v.actor(), Yes: v.Approve, Comment: v.Comment, Voter: voter(v.Person)}
+	if v.Approve {
+		f.Details = approval.Details{Proof: proof(v.Person), Constraints: v.Constraints, ValidFor: engine.Duration(v.ValidFor)}
+	} else {
+		f.Denial = v.Denial
+	}
+	return f
+}
+
+// voteAllowed refuses a vote of somebody who may not see the approval, of a page that
+// is no longer true, and of constraints that cannot be kept to.
+func voteAllowed(c *store.Change, v VoteRequest, f approval.Fact) error {
+	if err := visible(c, v.Person); err != nil {
+		return err
+	}
+	if err := sameCard(c.Approval, v.Digest, v.Version); err != nil {
+		return err
+	}
+	if _, err := approval.Tighten(c.Approval.Decision.Constraints, v.Constraints); err != nil {
+		return &access.Refusal{Kind: access.Invalid, Code: "not_tighter", Detail: "A reviewer can only make constraints narrower: " + err.Error() + "."}
+	}
+	if _, err := approval.Constraints(c.Approval.Decision.Constraints, append(slices.Clone(c.Approval.State.Counted), f)); err != nil {
+		return &access.Refusal{Kind: access.Invalid, Code: "not_tighter", Detail: "Somebody else has set other constraints with their vote: " + err.Error() + "."}
+	}
+	return nil
 }
 
 // sameCard refuses what somebody does on a page that is no longer true.
@@ -250,7 +276,11 @@ func (g *Contributions) contribute(ctx context.Context, id string, once *access.
 			if p := f.Details.Proof; p != nil && p.At.IsZero() {
 				f.Details.Proof = &approval.Proof{Method: p.Method, At: c.Now}
 			}
+			f.Signed = f.Details.Signature != nil // as verifySigned says in a moment
 			f, err := admitted(c, f)
+			if err == nil {
+				err = verifySigned(c, event(c), f)
+			}
 			if err != nil {
 				return none, err
 			}
@@ -363,6 +393,7 @@ func admission(err error) error {
 		{approval.ErrNoProofWanted, access.Conflict, "no_proof_wanted", "This call is not waiting for a proof of identity."},
 		{approval.ErrNotAccountable, access.Forbidden, "not_accountable", "Only a person who answers for this call can do that."},
 		{approval.ErrNotFresh, access.Forbidden, "verification_required", "Prove who you are once more: this takes a proof that is at most five minutes old."},
+		{approval.ErrNotSigned, access.Forbidden, "signature_required", "Only what your own passkey has signed counts here. Vote on the call's page, which asks your passkey; if you have none yet, add one on the page of your account."},
 		{approval.ErrAsked, access.Conflict, "already_asked", "A question is open already. Wait for its answer."},
 		{approval.ErrNotClaimed, access.Conflict, "not_claimed", "You have not taken this on."},
 		{approval.ErrTooLong, access.Invalid, "too_long", "It cannot be given that much more time."},

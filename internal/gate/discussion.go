@@ -9,6 +9,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/access"
+	"holdpoint/internal/identity"
 	"holdpoint/internal/store"
 )
 
@@ -19,6 +20,8 @@ type Contribution struct {
 	Comment    string // at most MaxComment bytes
 	RequestID  string
 	Channel    string // "console" or "api"
+	// Signed answers the challenge of SignBreakGlass; zero elsewhere.
+	Signed identity.Proof
 }
 
 func (s Contribution) actor() engine.Actor {
@@ -146,11 +149,27 @@ func (g *Contributions) MayStepUp(ctx context.Context, s Contribution, digest st
 	})
 }
 
+// glassFact is the fact that breaking the glass comes to.
+func glassFact(s Contribution, alone bool) approval.Fact {
+	return approval.Fact{Kind: approval.BreakGlass, Yes: true, Details: approval.Details{Proof: proof(s.Person), Alone: alone}}
+}
+
 // BreakGlass approves in an emergency what the person has not the role for: two
 // people do, or one alone, which somebody else has to look at afterwards. It
 // takes a reason and a fresh proof of who the person is.
 func (g *Contributions) BreakGlass(ctx context.Context, s Contribution, alone bool, digest string, version int, once *access.Once[approval.Approval]) (approval.Approval, error) {
-	f := approval.Fact{Kind: approval.BreakGlass, Yes: true, Details: approval.Details{Proof: proof(s.Person), Alone: alone}}
+	f := glassFact(s, alone)
+	if s.Signed.Given() {
+		var err error
+		var refused *access.Refusal
+		if f, err = g.takeSigned(ctx, s.Person, s.ApprovalID, s.Signed, f); errors.As(err, &refused) {
+			return approval.Approval{}, g.refuse(ctx, refused, engine.Event{
+				ID: store.NewEventID(), Type: engine.Broken, RequestID: s.RequestID, ApprovalID: store.LoggableApprovalID(s.ApprovalID), SafePayload: []byte(`{}`), Actor: s.actor(),
+			})
+		} else if err != nil {
+			return approval.Approval{}, err
+		}
+	}
 	return g.contributeFact(ctx, s, engine.Broken, f, once, func(c *store.Change) error {
 		if err := sameCard(c.Approval, digest, version); err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	"holdpoint/engine/approval"
 	"holdpoint/engine/token"
 	"holdpoint/internal/access"
+	"holdpoint/internal/identity"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
 )
@@ -41,6 +42,8 @@ type Config struct {
 	// Settler approves accepted calls whose callers want a token; nil where there
 	// are no such tokens.
 	Settler *Settler
+	// Factors asks people's passkeys to sign; nil where nobody can.
+	Factors *identity.Factors
 	// LongArguments is the size in bytes of canonical arguments from which on
 	// approving needs all of them to have been shown: 4,096.
 	LongArguments int

@@ -26,6 +26,7 @@ import (
 	"holdpoint/internal/admin"
 	"holdpoint/internal/auditlog"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/identity"
 	"holdpoint/internal/postgres/pgtest"
 	"holdpoint/internal/report"
 	"holdpoint/internal/store"
@@ -106,9 +107,13 @@ func houseOn(t testing.TB, db *storetest.Database, r approval.Routing) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
+	factors, err := identity.NewFactors(s, "https://console.example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
 	h.settler = &gate.Settler{Store: s, Sealer: sealer, Validity: time.Hour, Logger: slog.New(slog.DiscardHandler)}
 	h.config = gate.Config{
-		Store: s, Sealer: sealer, Judge: h.judge.Load, Refresh: func(context.Context) { h.judgeBy(h.rules) }, Ring: ring, Issuer: "urn:test", MaxPending: 5000, Settler: h.settler,
+		Store: s, Sealer: sealer, Judge: h.judge.Load, Refresh: func(context.Context) { h.judgeBy(h.rules) }, Ring: ring, Issuer: "urn:test", MaxPending: 5000, Settler: h.settler, Factors: factors,
 	}
 	if h.Gate, err = gate.New(h.config); err != nil {
 		t.Fatal(err)

@@ -215,13 +215,7 @@ func (s *Settler) contradiction(c *store.Change, validity time.Duration) (contra
 	if err != nil {
 		return nil, err
 	}
-	log := audit.Replay{Whole: true}
-	for _, e := range events {
-		if err := log.Event(e); err != nil {
-			return err, nil //nolint:nilerr // it is what is asked for
-		}
-	}
-	return nil, nil
+	return audit.Contradiction(events), nil
 }
 
 // wait says when to look at a pending approval again, and notifies people of what

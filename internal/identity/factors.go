@@ -141,6 +141,9 @@ type Proof struct {
 	ChallengeID string
 }
 
+// Given reports whether a passkey has made it.
+func (p Proof) Given() bool { return len(p.Assertion) > 0 }
+
 // method is what the proof is made by, or "" for none or several at once.
 func (p Proof) method() Method {
 	found := ""

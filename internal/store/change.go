@@ -17,6 +17,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/audit"
+	"holdpoint/engine/passkey"
 	"holdpoint/engine/registry"
 	"holdpoint/internal/seal"
 )
@@ -217,8 +218,10 @@ func queueFacts(rows *pgx.Batch, sealer *seal.Sealer, a *approval.Approval) {
 	// Asked for every approval, and read for the pending: the statements are not to
 	// tell one from another.
 	pending := a.Status == approval.Pending
-	rows.Queue(`SELECT -1::bigint, `+recordColumns+` FROM events e WHERE e.approval_id = $1 AND e.type = ANY ($2) AND e.outcome <> 'DENY'
-		AND $3 AND EXISTS (SELECT FROM facts WHERE approval_id = $1)`, a.ID, factEvents, pending).Query(func(r pgx.Rows) error {
+	rows.Queue(`SELECT -1::bigint, `+recordColumns+` FROM (
+			SELECT * FROM events e WHERE e.approval_id = $1 AND e.type = ANY ($2) AND e.outcome <> 'DENY'
+			UNION ALL `+passkeyEventsOf(signersOf, "$4")+`) e
+		WHERE $3 AND EXISTS (SELECT FROM facts WHERE approval_id = $1) ORDER BY e.seq`, a.ID, factEvents, pending, passkey.Codes()).Query(func(r pgx.Rows) error {
 		events, err := pgx.CollectRows(r, scanLogged)
 		if pending {
 			a.HoldAgainst(events, authentic(sealer, a.ID))
@@ -226,6 +229,9 @@ func queueFacts(rows *pgx.Batch, sealer *seal.Sealer, a *approval.Approval) {
 		return err
 	})
 }
+
+// signersOf are the people whose passkeys have signed facts of the approval $1.
+const signersOf = `ARRAY (SELECT actor_id FROM facts WHERE approval_id = $1 AND details ? 'signature')`
 
 func scanLogged(row pgx.CollectableRow) (engine.Event, error) {
 	r, err := scanRecord(row)
@@ -267,7 +273,9 @@ func authenticToken(sealer *seal.Sealer, approvalID, id string) bool {
 }
 
 // queueToken reads an approval's token. One that the programs have not made is none;
-// approvals that began before facts had keyed hashes have tokens without.
+// approvals that began before facts had keyed hashes have tokens without. Where votes
+// have to be signed, neither is one of an approval that its events do not bear out: no
+// key of ours can stand for the signatures.
 func queueToken(rows *pgx.Batch, sealer *seal.Sealer, id string, into **TokenRow) {
 	rows.Queue(`SELECT `+tokenRows.names+`, EXISTS (SELECT FROM events e WHERE e.approval_id = t.approval_id AND e.type = 'decision'
 			AND position('"keyed_facts":true'::bytea IN e.body) > 0)
@@ -280,7 +288,20 @@ func queueToken(rows *pgx.Batch, sealer *seal.Sealer, id string, into **TokenRow
 		*into = &t
 		return err
 	})
+	rows.Queue(`SELECT -1::bigint, `+recordColumns+` FROM (`+eventsOf+`) e
+		WHERE EXISTS (SELECT FROM tokens WHERE approval_id = $1) AND EXISTS (SELECT FROM events WHERE approval_id = $1
+			AND type IN ('decision', 'edit', 'reopen') AND position('"signed":true'::bytea IN body) > 0) ORDER BY e.seq`, id, passkey.Codes()).Query(func(r pgx.Rows) error {
+		events, err := pgx.CollectRows(r, scanLogged)
+		if audit.Contradiction(events) != nil {
+			*into = nil
+		}
+		return err
+	})
 }
+
+// eventsOf are the events of the approval $1 but for refusals, and those of the passkeys
+// of everybody who has signed.
+var eventsOf = `SELECT * FROM events e WHERE e.approval_id = $1 AND e.outcome <> 'DENY' UNION ALL ` + passkeyEventsOf(signersOf, "$2")
 
 // AddFact appends a fact and tells Temporal and everybody who waits. The
 // database gives its time; the Approval's State is computed anew with it.
@@ -410,10 +431,10 @@ func (c *Change) Alarms() (map[int64]bool, error) {
 }
 
 // Events are the approval's events as the log has them, in the order in which they
-// were appended, but for refusals: those of before, those that the change appends, and
-// then more.
+// were appended, but for refusals, and among them those of the passkeys of everybody
+// who has signed: those of before, those that the change appends, and then more.
 func (c *Change) Events(more ...engine.Event) ([]engine.Event, error) {
-	rows, err := c.tx.Query(c.ctx, `SELECT -1::bigint, `+recordColumns+` FROM events e WHERE e.approval_id = $1 AND e.outcome <> 'DENY' ORDER BY e.seq`, c.Approval.ID)
+	rows, err := c.tx.Query(c.ctx, `SELECT -1::bigint, `+recordColumns+` FROM (`+eventsOf+`) e ORDER BY e.seq`, c.Approval.ID, passkey.Codes())
 	if err != nil {
 		return nil, translate(err)
 	}
@@ -431,6 +452,12 @@ func (c *Change) Events(more ...engine.Event) ([]engine.Event, error) {
 		}))
 	}
 	return events, nil
+}
+
+// Keys are the person's passkeys as the audit log knows them.
+func (c *Change) Keys(personID string) (*passkey.Keys, error) {
+	keys, err := keysOf(c.ctx, c.tx.Query, personID)
+	return keys, translate(err)
 }
 
 // AddEvent appends an event when the change commits.

@@ -154,14 +154,16 @@ func (s Factors) Keys(ctx context.Context, personID string) (*passkey.Keys, erro
 	return keys, translate(err)
 }
 
-// passkeyEvents selects the events that tell of the passkeys of the people $1, in the
-// order in which they were appended.
-const passkeyEvents = `SELECT -1::bigint, ` + recordColumns + ` FROM events e
-	WHERE e.type = 'admin' AND event_subject(e.body) = ANY ($1) AND event_code(e.body) = ANY ($2) AND e.outcome <> 'DENY'`
+// passkeyEventsOf selects the events that tell of the passkeys of some people; both are
+// arrays in SQL, codes is passkey.Codes.
+func passkeyEventsOf(people, codes string) string {
+	return `SELECT * FROM events e WHERE e.type = 'admin' AND event_subject(e.body) = ANY (` + people + `) AND event_code(e.body) = ANY (` + codes + `) AND e.outcome <> 'DENY'`
+}
 
-func keysOf(ctx context.Context, query func(ctx context.Context, sql string, args ...any) (pgx.Rows, error), people ...string) (*passkey.Keys, error) {
+func keysOf(ctx context.Context, query func(ctx context.Context, sql string, args ...any) (pgx.Rows, error), person string) (*passkey.Keys, error) {
 	keys := &passkey.Keys{}
-	rows, err := query(ctx, passkeyEvents+` ORDER BY e.seq`, people, passkey.Codes())
+	rows, err := query(ctx, `SELECT -1::bigint, `+recordColumns+` FROM events e
+		WHERE e.type = 'admin' AND event_subject(e.body) = $1 AND event_code(e.body) = ANY ($2) AND e.outcome <> 'DENY' ORDER BY e.seq`, person, passkey.Codes())
 	if err != nil {
 		return nil, err
 	}
