@@ -74,6 +74,15 @@ type VoteBody struct {
 	// Constraints and ValidFor tighten what the approval permits.
 	Constraints json.RawMessage `json:"constraints,omitempty" doc:"With approve: a JSON object of constraints that are narrower than those that there are."`
 	ValidFor    engine.Duration `json:"valid_for,omitempty" doc:"With approve: for how long the permission is good at most, as in 10m."`
+	// Challenge and Assertion sign the vote.
+	Challenge string          `json:"challenge,omitempty" doc:"The challenge_id of POST …/votes/challenge."`
+	Assertion json.RawMessage `json:"assertion,omitempty" doc:"What the voter's passkey has answered: a PublicKeyCredential as JSON (WebAuthn), binary values in base64url."`
+}
+
+// VoteChallenge is what a browser needs to have a passkey sign a vote.
+type VoteChallenge struct {
+	ChallengeID string          `json:"challenge_id" doc:"Send it back with the vote, as challenge. It is good once, for five minutes."`
+	PublicKey   json.RawMessage `json:"publicKey" doc:"The argument of navigator.credentials.get, binary values in base64url."`
 }
 
 // RedeemBody spends a token.
@@ -156,7 +165,11 @@ func (a *API) table() []operation {
 		},
 		{
 			method: "POST", path: "/v1/approvals/{id}/votes", summary: "Vote", scope: signedIn, in: VoteBody{}, out: Approval{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 410, 413, 415, 422, 503}, repeats: true,
-			detail: "For a signed-in person (the session of the console). A vote for what is no longer what would be approved is refused with 409.", handle: approvals.vote,
+			detail: "For a signed-in person (the session of the console). A vote for what is no longer what would be approved is refused with 409. Where requirements say signed, it takes challenge and assertion (403 signature_required).", handle: approvals.vote,
+		},
+		{
+			method: "POST", path: "/v1/approvals/{id}/votes/challenge", summary: "Have a vote signed", scope: signedIn, in: VoteBody{}, out: VoteChallenge{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 410, 413, 415, 422, 503},
+			detail: "For a signed-in person: what their passkey has to sign so that exactly this vote can be cast. Send the same vote afterwards, with challenge and assertion. docs/audit-verify.md says what is signed.", handle: approvals.signVote,
 		},
 		{
 			method: "POST", path: "/v1/tokens/redeem", summary: "Spend a resumption token", scope: identity.ScopeRedeem, in: RedeemBody{}, out: RedeemAnswer{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 413, 415, 422, 503}, repeats: true,
@@ -409,24 +422,45 @@ func (a approvalDoor) cancelApproval(c *call) error {
 }
 
 func (a approvalDoor) vote(c *call) error {
-	var in VoteBody
-	body, err := readInto(c, &in)
+	v, body, err := a.readVote(c)
 	if err != nil {
 		return err
 	}
+	return answer(a.API, c, body, func(once *access.Once[approval.Approval]) (approval.Approval, error) {
+		return a.Gate.Contributions.Vote(c.r.Context(), v, once)
+	}, a.approvalReply(c))
+}
+
+// signVote gives what a passkey has to sign of the vote.
+func (a approvalDoor) signVote(c *call) error {
+	v, _, err := a.readVote(c)
+	if err != nil {
+		return err
+	}
+	ceremony, err := a.Gate.Contributions.SignVote(c.r.Context(), v)
+	if err != nil {
+		return err
+	}
+	return writeJSON(c, http.StatusOK, VoteChallenge{ceremony.ChallengeID, ceremony.PublicKey})
+}
+
+func (a approvalDoor) readVote(c *call) (v gate.VoteRequest, body canon.Value, err error) {
+	var in VoteBody
+	if body, err = readInto(c, &in); err != nil {
+		return v, body, err
+	}
 	if in.Decision != "approve" && in.Decision != "deny" {
-		return &failure{
+		return v, body, &failure{
 			Status: http.StatusUnprocessableEntity, Code: "invalid_body", Detail: "decision must be approve or deny.",
 			Fields: []FieldError{{Path: "/decision", Message: "must be approve or deny"}},
 		}
 	}
-	return answer(a.API, c, body, func(once *access.Once[approval.Approval]) (approval.Approval, error) {
-		return a.Gate.Contributions.Vote(c.r.Context(), gate.VoteRequest{
-			Person: c.person, ApprovalID: c.r.PathValue("id"), Approve: in.Decision == "approve",
-			Denial: approval.Denial(in.Kind), Comment: in.Comment, Digest: in.Digest, Version: in.Version,
-			RequestID: RequestID(c.r.Context()), Channel: "api", Constraints: in.Constraints, ValidFor: time.Duration(in.ValidFor),
-		}, once)
-	}, a.approvalReply(c))
+	return gate.VoteRequest{
+		Person: c.person, ApprovalID: c.r.PathValue("id"), Approve: in.Decision == "approve",
+		Denial: approval.Denial(in.Kind), Comment: in.Comment, Digest: in.Digest, Version: in.Version,
+		RequestID: RequestID(c.r.Context()), Channel: "api", Constraints: in.Constraints, ValidFor: time.Duration(in.ValidFor),
+		Signed: identity.Proof{ChallengeID: in.Challenge, Assertion: in.Assertion},
+	}, body, nil
 }
 
 func (a approvalDoor) redeem(c *call) error {

@@ -48,7 +48,8 @@ type cardHandler struct {
 	site         *site
 	cards        Cards
 	requirements Requirements
-	prover       Prover // nil when nobody can give a proof
+	prover       Prover            // nil when nobody can give a proof
+	factors      *identity.Factors // nil when nobody can have any
 }
 
 func (h *cardHandler) register(mux *http.ServeMux) {
@@ -74,6 +75,7 @@ func (h *cardHandler) render(w http.ResponseWriter, r *http.Request, p engine.Pe
 		return err
 	}
 	v := card(found, p, look == gate.Full, h.site.stopped(found.Approval.Call.AgentID))
+	signedHere(&v.Decide, passkeysElsewhere(h.factors, r))
 	// What is evidence is rendered once: these bytes are hashed, kept and sent.
 	if v.Seen, err = views.RenderCard(r.Context(), shownCard(found).Open(), v, audit.CardEnd); err != nil {
 		return err

@@ -125,8 +125,15 @@ func (h *sessionHandler) row(found gate.Card, p engine.Person) views.SessionRow 
 		row.Approve, row.Note = false, "Its arguments are long: approve it on its own card."
 	case row.Warnings > 0:
 		row.Approve, row.Note = false, "Something in it is not what it looks like: approve it on its own card."
+	case d.Sign:
+		row.Approve, row.Note = false, "Your passkey has to sign this one: decide it on its own card."
+	case d.Blocked != "":
+		row.Approve, row.Note = false, d.Blocked
 	case d.Verify != "":
 		row.Approve, row.Note = false, "A person has to decide this one: prove who you are on its own card."
+	}
+	if d.SignDeny {
+		row.Deny, row.Note = false, "Your passkey has to sign what you say of this one: decide it on its own card."
 	}
 	return row
 }

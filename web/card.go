@@ -113,7 +113,11 @@ func decisionOf(c gate.Card, p engine.Person, full bool, stopped *engine.Finding
 		return d
 	}
 	d.Approve = c.CannotVote == nil
-	d.Deny = d.Approve || refusalOf(c, p, approval.Fact{Kind: approval.Vote}) == nil
+	d.Deny = d.Approve || refusalOf(c, p, approval.Fact{Kind: approval.Vote, Signed: true}) == nil
+	d.SignDeny = d.Deny && c.SignNo
+	if d.DenyBlocked = d.SignDeny && !c.CanSign; d.DenyBlocked {
+		unsignable(&d)
+	}
 	if !d.Approve {
 		d.Note = whyNot(c, p, d.Deny)
 		return d
@@ -128,10 +132,34 @@ func decisionOf(c gate.Card, p engine.Person, full bool, stopped *engine.Finding
 		d.Blocked = "The arguments have been erased, so there is nothing left to approve."
 	case c.Long && !c.Shown && !full:
 		d.Blocked = "Approving needs the whole of the arguments to have been on your screen."
+	case c.SignYes && !c.CanSign:
+		unsignable(&d)
+	case c.SignYes:
+		d.Sign = true
 	case a.NeedsProof() && !gate.Proved(p, c.Now):
-		d.Verify = verifyURL(cardURL(a.ID))
+		// One look of the passkey is the proof and the signature.
+		d.Verify, d.Sign = verifyURL(cardURL(a.ID)), c.CanSign
 	}
 	return d
+}
+
+// unsignable says what to do to somebody whose vote has to be signed and cannot be.
+func unsignable(d *views.Decide) {
+	d.Blocked = "Only votes that the voter’s own passkey has signed count here, and the audit log knows no passkey of yours."
+	d.BlockedAt, d.BlockedLink = "/account", "Add a passkey"
+}
+
+// signedHere takes back what passkeys cannot do at the address by which the page was
+// reached, which is elsewhere where they work.
+func signedHere(d *views.Decide, elsewhere string) {
+	switch {
+	case elsewhere == "" || !d.Sign && !d.SignDeny:
+	case d.Verify != "" && !d.SignDeny:
+		d.Sign = false
+	default:
+		d.Blocked, d.BlockedAt, d.BlockedLink = "Only votes that the voter’s own passkey has signed count here, and passkeys do not work at this address.", elsewhere, "Go on where they do"
+		d.DenyBlocked = d.SignDeny
+	}
 }
 
 func whyNot(c gate.Card, p engine.Person, canDeny bool) string {

@@ -54,10 +54,18 @@ func actions(c gate.Card, p engine.Person, full bool) views.Actions {
 	}
 	glass := approval.Fact{Kind: approval.BreakGlass, Yes: true, Comment: "…", Details: approval.Details{Alone: true, Proof: &approval.Proof{Method: "passkey", At: c.Now}}, Signed: true}
 	if v.Break = refusalOf(c, p, glass) == nil; v.Break {
-		if !gate.Proved(p, c.Now) {
+		unsigned := glass
+		unsigned.Signed = false
+		must := errors.Is(refusalOf(c, p, unsigned), approval.ErrNotSigned)
+		switch {
+		case must && !c.CanSign:
+			v.BreakBlocked, v.BreakAccount = "Breaking the glass has to be signed here, and the audit log knows no passkey of yours.", "/account"
+		case must:
+			v.BreakSign = true
+		case !gate.Proved(p, c.Now):
 			v.BreakVerify = verifyURL(cardURL(a.ID))
 		}
-		if c.Long && !c.Shown && !full {
+		if c.Long && !c.Shown && !full && v.BreakBlocked == "" {
 			v.BreakBlocked = "It needs the whole of the arguments to have been on your screen."
 		}
 	}

@@ -128,7 +128,7 @@ func New(c Config) (*Console, error) {
 		&signInHandler{site: shared, signer: c.SignIn, second: c.SecondStep, factors: c.Factors, remote: c.Remote},
 		&accountHandler{site: shared, factors: c.Factors},
 		&inboxHandler{shared, c.Inbox}, &liveHandler{site: shared, inbox: c.Inbox, approvals: c.Changes, stopping: c.Stopping},
-		&cardHandler{site: shared, cards: c.Cards, requirements: c.Requirements, prover: c.Prover},
+		&cardHandler{site: shared, cards: c.Cards, requirements: c.Requirements, prover: c.Prover, factors: c.Factors},
 		&voteHandler{shared, c.Votes, c.Cards}, &contributionHandler{shared, c.Contributions, c.Requirements}, &outcomeHandler{shared, c.Outcomes},
 		&answerHandler{shared, c.Cards, c.Requirements}, &editHandler{shared, c.Cards, c.Edits}, &sessionHandler{shared, c.CallSessions, c.Votes},
 		&policyHandler{shared}, &agentHandler{shared, c.Agents}, &toolHandler{shared, c.Tools}, &adminHandler{shared, c.Settings},

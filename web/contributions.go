@@ -109,14 +109,21 @@ func (h *contributionHandler) attachTicket(ctx context.Context, s gate.Contribut
 }
 
 func (h *voteHandler) breakGlass(ctx context.Context, s gate.Contribution, form url.Values) error {
-	digest, version, err := cardVersion(form)
-	if err != nil {
-		return err
+	s, alone, digest, version, err := readBreakGlass(s, form)
+	if err == nil {
+		_, err = h.votes.BreakGlass(ctx, s, alone, digest, version, nil)
 	}
-	alone := form.Get("how") == "alone"
-	if !alone && form.Get("how") != "two" {
-		return invalid("incomplete_form", "Say whether a second person does the same, or you do it alone.")
-	}
-	_, err = h.votes.BreakGlass(ctx, s, alone, digest, version, nil)
 	return err
+}
+
+// readBreakGlass reads the form that breaks the glass.
+func readBreakGlass(s gate.Contribution, form url.Values) (_ gate.Contribution, alone bool, digest string, version int, err error) {
+	if digest, version, err = cardVersion(form); err != nil {
+		return s, false, "", 0, err
+	}
+	alone, s.Signed = form.Get("how") == "alone", signatureOf(form)
+	if !alone && form.Get("how") != "two" {
+		return s, false, "", 0, invalid("incomplete_form", "Say whether a second person does the same, or you do it alone.")
+	}
+	return s, alone, digest, version, nil
 }

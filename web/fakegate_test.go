@@ -16,6 +16,7 @@ import (
 	"holdpoint/engine/canon"
 	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/identity"
 )
 
 // fakeGate is the gate, a SignIn, a Sessions and Names over one map, for tests. It
@@ -186,6 +187,17 @@ func (m *fakeGate) Show(_ context.Context, p engine.Person, _ string, cards ...g
 func (m *fakeGate) ForPerson(ctx context.Context, p engine.Person, id string) (gate.View, error) {
 	c, err := m.Card(ctx, p, id, gate.Unrecorded)
 	return gate.View{Approval: c.Approval, Now: c.Now}, err
+}
+
+func (m *fakeGate) SignVote(_ context.Context, v gate.VoteRequest) (identity.Ceremony, error) {
+	if _, ok := m.cards[v.ApprovalID]; !ok {
+		return identity.Ceremony{}, access.NoSuchApproval
+	}
+	return identity.Ceremony{ChallengeID: "challenge", PublicKey: json.RawMessage(`{"challenge":"AA"}`)}, nil
+}
+
+func (m *fakeGate) SignBreakGlass(context.Context, gate.Contribution, bool, string, int) (identity.Ceremony, error) {
+	return identity.Ceremony{}, identity.NoSigningKey
 }
 
 func (m *fakeGate) Vote(_ context.Context, v gate.VoteRequest, _ *access.Once[approval.Approval]) (approval.Approval, error) {

@@ -102,6 +102,9 @@ func votes(a approval.Approval, name func(string) string) []views.Vote {
 		if len(f.Via) > 0 {
 			v.For = name(f.Via[len(f.Via)-1])
 		}
+		if f.Details.Signature != nil {
+			v.What += ", signed with a passkey"
+		}
 		switch {
 		case f.Edition != a.Plan.Edition:
 			v.What += " (counts no more: the call has changed)"
@@ -181,7 +184,7 @@ func approvalPath(a approval.Approval) string {
 }
 
 func requirement(c gate.Card, i int, r approval.Progress) views.Requirement {
-	v := views.Requirement{What: requirementWords(r.Kind, rolesOf(approval.Progress{Role: r.Role, AnyOf: r.AnyOf})), Given: r.Given, Needed: r.Needed, Code: string(r.Status)}
+	v := views.Requirement{What: requirementWords(r.Kind, rolesOf(approval.Progress{Role: r.Role, AnyOf: r.AnyOf})), Given: r.Given, Needed: r.Needed, Code: string(r.Status), Signed: r.Signed}
 	switch r.Status {
 	case approval.Waiting:
 		v.Standing = "waiting now"

@@ -17,6 +17,7 @@ import (
 	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/httpstatus"
+	"holdpoint/internal/identity"
 	"holdpoint/web/views"
 )
 
@@ -33,6 +34,10 @@ func requireShown(c gate.Card) error {
 type Votes interface {
 	// Vote records the person's vote and returns where that leaves the approval.
 	Vote(ctx context.Context, v gate.VoteRequest, once *access.Once[approval.Approval]) (approval.Approval, error)
+	// SignVote gives what it takes to have the person's passkey sign that vote, and
+	// SignBreakGlass the breaking of the glass.
+	SignVote(ctx context.Context, v gate.VoteRequest) (identity.Ceremony, error)
+	SignBreakGlass(ctx context.Context, s gate.Contribution, alone bool, digest string, version int) (identity.Ceremony, error)
 	BreakGlass(ctx context.Context, s gate.Contribution, alone bool, digest string, version int, once *access.Once[approval.Approval]) (approval.Approval, error)
 }
 
@@ -45,6 +50,8 @@ type voteHandler struct {
 
 func (h *voteHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("POST /approvals/{id}/votes", h.site.takesForm(h.vote))
+	mux.HandleFunc("POST /approvals/{id}/votes/options", h.options(h.signVote))
+	mux.HandleFunc("POST /approvals/{id}/break-glass/options", h.options(h.signBreakGlass))
 	mux.HandleFunc("POST /approvals/{id}/break-glass", h.site.contribute("broken", h.breakGlass))
 }
 
@@ -61,6 +68,35 @@ func (h *voteHandler) vote(w http.ResponseWriter, r *http.Request, p engine.Pers
 	return nil
 }
 
+// options gives a browser what it needs to have a passkey sign what the form says.
+func (h *voteHandler) options(sign func(r *http.Request, p engine.Person) (identity.Ceremony, error)) http.HandlerFunc {
+	return h.site.signedIn(func(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+		var ceremony identity.Ceremony
+		err := readForm(w, r)
+		if err == nil {
+			ceremony, err = sign(r, p)
+		}
+		h.site.renderJSON(w, r, ceremony, err)
+		return nil
+	})
+}
+
+func (h *voteHandler) signVote(r *http.Request, p engine.Person) (identity.Ceremony, error) {
+	request, err := readVote(r, p)
+	if err != nil {
+		return identity.Ceremony{}, err
+	}
+	return h.votes.SignVote(r.Context(), request)
+}
+
+func (h *voteHandler) signBreakGlass(r *http.Request, p engine.Person) (identity.Ceremony, error) {
+	s, alone, digest, version, err := readBreakGlass(contributionOf(r, p), r.PostForm)
+	if err != nil {
+		return identity.Ceremony{}, err
+	}
+	return h.votes.SignBreakGlass(r.Context(), s, alone, digest, version)
+}
+
 func cardURL(id string) string { return "/approvals/" + url.PathEscape(id) }
 
 // readVote reads a vote from a form. Only the body counts, never the address.
@@ -68,7 +104,7 @@ func readVote(r *http.Request, p engine.Person) (gate.VoteRequest, error) {
 	form := r.PostForm
 	v := gate.VoteRequest{
 		Person: p, ApprovalID: r.PathValue("id"), Comment: form.Get("comment"), Digest: form.Get("digest"),
-		RequestID: "web_" + rand.Text(), Channel: "console",
+		RequestID: "web_" + rand.Text(), Channel: "console", Signed: signatureOf(form),
 	}
 	var err error
 	if v.Version, err = strconv.Atoi(form.Get("version")); err != nil || v.Digest == "" {
@@ -88,6 +124,11 @@ func readVote(r *http.Request, p engine.Person) (gate.VoteRequest, error) {
 		return v, nil
 	}
 	return v, invalid("incomplete_form", "The form said neither approve nor deny.")
+}
+
+// signatureOf is what a passkey has signed of a form; zero for nothing.
+func signatureOf(form url.Values) identity.Proof {
+	return identity.Proof{Assertion: []byte(form.Get("assertion")), ChallengeID: form.Get("challenge")}
 }
 
 // readTerms reads the tighter terms of an approving vote, where there are any.

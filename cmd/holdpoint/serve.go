@@ -130,9 +130,13 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	}
 	following := followRules(ctx, keeper)
 	defer following()
+	factors, err := identity.NewFactors(s, cfg.PublicURL)
+	if err != nil {
+		return err
+	}
 	g, err := gate.New(gate.Config{
 		Store: s, Sealer: cfg.Sealer, Judge: keeper.Judge, Refresh: keeper.Refresh, Ring: cfg.Ring, Issuer: cfg.Issuer,
-		TokenTTL: time.Duration(cfg.TokenTTL), MaxPending: cfg.MaxPending, Lease: time.Duration(cfg.ExecutionLease), Logger: log, Tickets: tracked(cfg),
+		TokenTTL: time.Duration(cfg.TokenTTL), MaxPending: cfg.MaxPending, Lease: time.Duration(cfg.ExecutionLease), Logger: log, Tickets: tracked(cfg), Factors: factors,
 		Settler: &gate.Settler{Store: s, Sealer: cfg.Sealer, Rules: keeper, Validity: time.Duration(cfg.TokenValidity), Logger: log},
 	})
 	if err != nil {
@@ -141,10 +145,6 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	administration := admin.New(admin.Config{Store: s, Refresh: keeper.Refresh, AllowPrivate: cfg.AllowPrivate})
 	logged := auditlog.New(auditlog.Config{Store: s, Witnessed: cfg.LogWitnessed, Logger: log})
 	reports := report.Reports{Store: s, Judge: keeper.Judge}
-	factors, err := identity.NewFactors(s, cfg.PublicURL)
-	if err != nil {
-		return err
-	}
 	signIn := identity.NewSignIn(factors)
 	defer signIn.Flush()
 	stopping := make(chan struct{})

@@ -38,6 +38,9 @@ type Card struct {
 	// next one first: they stand in for the last one. Nil when they speak for
 	// themselves, or cannot vote.
 	InPlaceOf []string
+	// SignYes and SignNo say that the person's yes, or no, now takes the signature of
+	// their passkey, and CanSign that the log knows one of theirs.
+	SignYes, SignNo, CanSign bool
 	// Suggested names the people to ask first. It gives nobody a say.
 	Suggested []string
 	// Eligible is how many people could fill the waiting requirement's places.

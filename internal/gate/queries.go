@@ -192,6 +192,9 @@ func (g *Queries) Card(ctx context.Context, p engine.Person, id string, look Dis
 	a := r.Approval
 	card := Card{Approval: a, Now: r.Now, Long: r.Size > g.LongArguments}
 	card.InPlaceOf, card.CannotVote = d.mayVote(a, r.Now)
+	if err := g.signing(ctx, &card, p); err != nil {
+		return Card{}, err
+	}
 	if err := g.fill(ctx, &card, r); err != nil {
 		return Card{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
+	"slices"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
@@ -143,4 +144,25 @@ func verifySigned(c *store.Change, e engine.Event, f approval.Fact) error {
 		return signatureInvalid
 	}
 	return nil
+}
+
+// signing fills in what of the person's vote takes a signature, and whether they can
+// give one where it takes that or a fresh proof.
+func (g *Queries) signing(ctx context.Context, card *Card, p engine.Person) (err error) {
+	a := card.Approval
+	if a.Status.Terminal() {
+		return nil
+	}
+	card.SignYes, card.SignNo = a.NeedsSignature(voter(p), true, card.Now), a.NeedsSignature(voter(p), false, card.Now)
+	if len(card.InPlaceOf) > 0 {
+		for i, r := range a.Plan.Requirements {
+			card.SignYes = card.SignYes || r.Signed && i < len(a.State.Requirements) && a.State.Requirements[i].Status == approval.Waiting
+		}
+		card.SignNo = card.SignYes
+	}
+	asked := card.SignYes || card.SignNo || a.NeedsProof() || slices.ContainsFunc(a.Plan.Requirements, func(r engine.Requirement) bool { return r.Signed })
+	if asked && g.Factors != nil {
+		card.CanSign, err = g.Factors.Signs(ctx, p)
+	}
+	return err
 }

@@ -86,11 +86,12 @@
       say("This browser has no passkeys.");
       return;
     }
+    const told = fields(button); // while the button counts, which names the decision
     button.disabled = true;
     say("Follow what your browser asks.");
     let ready = false;
     try {
-      let given = await options(button.dataset.options, fields(button));
+      let given = await options(button.dataset.options, told);
       if (!given) return;
       let answer = given.publicKey ? written(await ask[button.dataset.passkey](given.publicKey)) : "";
       if (given.sign) {

@@ -57,14 +57,17 @@ type Actions struct {
 	// prove who they are, or "".
 	Break       bool
 	BreakVerify string
-	// BreakBlocked says why the glass cannot be broken yet, or "".
-	BreakBlocked string
+	// BreakBlocked says why the glass cannot be broken yet, or "", and BreakAccount is
+	// where the person can do something about that, or "".
+	BreakBlocked, BreakAccount string
+	// BreakSign says that the person's passkey signs it.
+	BreakSign bool
 }
 
 // Mode tells a script whether a new rendering offers the same.
 func (a Actions) Mode() string {
 	mode := ""
-	for _, on := range []bool{a.Comment, a.Ask, len(a.Extend) > 0, a.EditURL != "", a.GrantURL != "", a.Break, a.BreakVerify != "", a.BreakBlocked != ""} {
+	for _, on := range []bool{a.Comment, a.Ask, len(a.Extend) > 0, a.EditURL != "", a.GrantURL != "", a.Break, a.BreakVerify != "", a.BreakBlocked != "", a.BreakSign} {
 		if on {
 			mode += "1"
 		} else {

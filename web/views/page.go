@@ -198,6 +198,8 @@ type Requirement struct {
 	Calendar string
 	// Suggested are people to ask first.
 	Suggested []string
+	// Signed says that only votes count that a passkey has signed.
+	Signed bool
 }
 
 // Vote is a vote that somebody cast.
@@ -261,8 +263,15 @@ type Decide struct {
 	Approve, Deny bool
 	// Blocked says why Approve is there and cannot be used yet, or "".
 	Blocked string
-	// Verify is where the person first has to prove who they are, or "".
+	// BlockedAt is where the person can do something about that, and BlockedLink the
+	// words of the link; "" for nowhere.
+	BlockedAt, BlockedLink string
+	// Verify is where the person first has to prove who they are, or "". With Sign it is
+	// another way.
 	Verify string
+	// Sign and SignDeny say that the person's passkey signs the vote, and DenyBlocked that
+	// it has to and cannot.
+	Sign, SignDeny, DenyBlocked bool
 	// Note says in a sentence why the person cannot vote, or "".
 	Note string
 	// MaxComment bounds the comment, in bytes.
@@ -275,6 +284,8 @@ func (d Decide) Mode() string {
 	switch {
 	case d.Approve && d.Blocked != "":
 		return "blocked"
+	case d.Approve && d.Sign:
+		return "sign"
 	case d.Approve && d.Verify != "":
 		return "prove"
 	case d.Approve:
@@ -283,6 +294,14 @@ func (d Decide) Mode() string {
 		return "deny"
 	}
 	return "none"
+}
+
+// Ready reports whether the form approves as it is.
+func (d Decide) Ready() bool { return d.Approve && (d.Verify == "" || d.Sign) }
+
+// Asks reports whether a button of the form asks a passkey.
+func (d Decide) Asks() bool {
+	return d.Approve && d.Sign && d.Blocked == "" || d.SignDeny && !d.DenyBlocked
 }
 
 // Option is a choice of a select.
