@@ -215,6 +215,7 @@ type Requirement struct {
 	Needed    int       `json:"needed"`
 	Given     int       `json:"given"`
 	Status    string    `json:"status"` // queued, waiting, satisfied, closed
+	Signed    bool      `json:"signed"` // only votes count that the voter's passkey has signed
 	ExpiresAt time.Time `json:"expires_at"`
 }
 

@@ -78,6 +78,15 @@ routing:
       expires_in: 1h
       pause_for: 24h
       extenders: [admin]
+    # Votes on these count only if the voter's own passkey has signed them: open the
+    # console at localhost, and add a passkey on the page of your account.
+    - tool: "signed_*"
+      role: security-approver
+      needed: 1
+      signed: true
+      expires_in: 1h
+      pause_for: 24h
+      extenders: [admin]
     - risk_domain: finance
       role: finance-approver
       needed: 1
@@ -88,6 +97,7 @@ routing:
       # leave too few; administrators where a rule, and the default, say nothing.
       if_too_few: security-approver
       # Any of these may stand in every rule:
+      # signed: true                    # only votes count that the voter's passkey has signed
       # deny: 2                         # so many have to say no; else the first no ends it
       # calendar: office
       # reminders: [15m, 30m]           # those who have not decided are told again

@@ -26,6 +26,8 @@ type Approval struct {
 	// Deny is how many people have to say no, 1 to MaxQuorum, or 0. With Groups it
 	// counts for each of them.
 	Deny int `json:"deny,omitempty" yaml:"deny,omitempty"`
+	// Signed says that only votes count which the voter's own passkey has signed.
+	Signed bool `json:"signed,omitempty" yaml:"signed,omitempty"`
 	// Within is how long people have, counted from the moment they are asked.
 	Within engine.Duration `json:"within,omitempty" yaml:"within,omitempty"`
 	// ExpiresIn is how long the whole approval may take.
@@ -74,7 +76,7 @@ const (
 
 var (
 	approvalFields = []string{
-		"quorum", "groups", "any_of", "deny", "within", "expires_in", "calendar", "reminders", "escalation", "suggest", "ticket", "ask",
+		"quorum", "groups", "any_of", "deny", "signed", "within", "expires_in", "calendar", "reminders", "escalation", "suggest", "ticket", "ask",
 	}
 	groupFields      = []string{"role", "needed"}
 	escalationFields = []string{"after", "role"}
@@ -98,6 +100,12 @@ func (c *compiler) approval(n source.Node, r *rule) *Approval {
 	}
 	if m, ok := n.Get("deny"); ok {
 		a.Deny = c.people(m, "approval.deny")
+	}
+	if m, ok := n.Get("signed"); ok {
+		if m.Value.Kind() != canon.BoolKind {
+			c.wrongKind(m, "approval.signed", "a boolean")
+		}
+		a.Signed = m.Value.Bool()
 	}
 	if m, ok := n.Get("within"); ok {
 		a.Within = c.duration(m, "approval.within")
@@ -155,7 +163,7 @@ func (c *compiler) contradictions(n source.Node, a *Approval, r *rule) {
 		if a.Quorum > 0 || len(a.Groups) > 0 || len(a.AnyOf) > 0 {
 			break
 		}
-		for _, name := range []string{"deny", "suggest"} {
+		for _, name := range []string{"deny", "signed", "suggest"} {
 			if m, ok := n.Get(name); ok {
 				c.fail(m, "approval_contradiction", "approval."+name+" is about people who decide, and the rule asks for none", "add a quorum, groups or any_of, or use REQUIRE_APPROVAL")
 			}

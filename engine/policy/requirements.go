@@ -38,7 +38,7 @@ func (d Decision) Requirements() []engine.Requirement {
 	}
 	people := func(role string, needed int, anyOf []engine.Group) {
 		out = append(out, a.timed(engine.Requirement{
-			Kind: kind, Role: role, Needed: needed, AnyOf: anyOf, Deny: a.Deny, Escalation: a.escalation(), Suggested: slices.Clone(a.Suggest),
+			Kind: kind, Role: role, Needed: needed, AnyOf: anyOf, Deny: a.Deny, Signed: a.Signed, Escalation: a.escalation(), Suggested: slices.Clone(a.Suggest),
 		}))
 	}
 	switch {

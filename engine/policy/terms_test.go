@@ -26,6 +26,8 @@ func TestTermErrors(t *testing.T) {
 		{"any_of of the same", `, "outcome": "REQUIRE_HUMAN", "approval": {"any_of": [{"role":"q","needed":1},{"role":"q","needed":2}]}`, "approval_groups", `would always be enough`, `"q","needed":2`},
 		{"any_of misspelt", `, "outcome": "REQUIRE_HUMAN", "approval": {"any_of": [{"role":"q","need":1, "needed":1},{"role":"r","needed":2}]}`, "unknown_approval_field", `did you mean "needed"?`, `"need"`},
 		{"deny", `, "outcome": "REQUIRE_HUMAN", "approval": {"deny": 0}`, "approval_people", `approval.deny has to be a whole number from 1 to 20`, `0}`},
+		{"signed by nobody", `, "outcome": "STEP_UP", "approval": {"signed": true}`, "approval_contradiction", `asks for none (add a quorum`, `true}`},
+		{"signed is no text", `, "outcome": "REQUIRE_APPROVAL", "approval": {"signed": "yes"}`, "type", `approval.signed has to be a boolean`, `"yes"}`},
 		{"deny by nobody", `, "outcome": "STEP_UP", "approval": {"deny": 2}`, "approval_contradiction", `asks for none (add a quorum`, `2}`},
 		{"suggest nobody", `, "outcome": "REQUIRE_TICKET", "approval": {"suggest": ["ada@example.com"]}`, "approval_contradiction", `approval.suggest is about people`, `["ada`},
 		{"reminders no array", `, "outcome": "REQUIRE_HUMAN", "approval": {"reminders": "30m"}`, "approval_list", `1 to 20 durations`, `"30m"`},

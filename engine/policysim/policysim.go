@@ -119,6 +119,9 @@ func term(r engine.Requirement) string {
 	if r.Deny > 0 {
 		b.Write(fmt.Appendf(nil, ", denied by %d", r.Deny))
 	}
+	if r.Signed {
+		b.WriteString(", signed")
+	}
 	for i, after := range r.Reminders {
 		word := ","
 		if i == 0 {

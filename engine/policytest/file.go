@@ -182,7 +182,7 @@ func (l *loader) approval(n source.Node) canon.Value {
 		}
 	}
 	l.object(n, "approval", fields{
-		"quorum": keep("quorum"), "groups": keep("groups"), "any_of": keep("any_of"), "deny": keep("deny"), "calendar": keep("calendar"),
+		"quorum": keep("quorum"), "groups": keep("groups"), "any_of": keep("any_of"), "deny": keep("deny"), "signed": keep("signed"), "calendar": keep("calendar"),
 		"suggest": keep("suggest"), "ask": keep("ask"), "within": duration("within", &members), "expires_in": duration("expires_in", &members),
 		"reminders": func(n source.Node) {
 			if !l.isList(n, "reminders") {
