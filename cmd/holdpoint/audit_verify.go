@@ -3,14 +3,17 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -310,8 +313,35 @@ func describe(r audit.Report) {
 	}
 	fmt.Fprintf(terminal, "ok   %s ended by the rules, %d still open, %s spent once and in time\n",
 		plural(r.Approvals.Ended, "approval"), r.Approvals.StillOpen, plural(r.Approvals.Redeemed, "token"))
+	describeSigned(r)
 	if r.Approvals.Unjudged > 0 {
 		fmt.Fprintf(terminal, "note %s could not be computed again: not all of their events are here, or they are from before the log told enough\n", plural(r.Approvals.Unjudged, "approval"))
+	}
+}
+
+// maxSigners is how many passkeys are named.
+const maxSigners = 20
+
+// describeSigned says which votes are signed, and by whose passkeys.
+func describeSigned(r audit.Report) {
+	if n := r.Approvals.Signed; n > 0 {
+		fmt.Fprintf(terminal, "ok   %s signed by the voters’ own passkeys, whose public keys are in the log:\n", plural(n, "vote"))
+		signers := slices.SortedFunc(maps.Keys(r.Signed), func(a, b audit.Signer) int {
+			return cmp.Or(cmp.Compare(r.Signed[b], r.Signed[a]), cmp.Compare(a.Person, b.Person), cmp.Compare(a.Credential, b.Credential))
+		})
+		for i, s := range signers {
+			if i == maxSigners {
+				fmt.Fprintf(terminal, "     and %s\n", plural(len(signers)-i, "more passkey"))
+				break
+			}
+			fmt.Fprintf(terminal, "     %s by %s, passkey %.16s\n", plural(r.Signed[s], "vote"), s.Person, s.Credential)
+		}
+	}
+	if n := r.Approvals.SignedUnknown; n > 0 {
+		fmt.Fprintf(terminal, "note %s signed by passkeys of which these events do not tell: it takes the whole log\n", plural(n, "vote"))
+	}
+	if n := r.Approvals.Resets; n > 0 {
+		fmt.Fprintf(terminal, "note an administrator’s reset took somebody’s passkeys %s, unsigned: the next passkey was believed\n", plural(n, "time"))
 	}
 }
 

@@ -53,7 +53,7 @@ type Replay struct {
 	identities map[string]bool
 	// keys are people's passkeys, and signers how many facts each has signed.
 	keys    passkey.Keys
-	signers map[string]int
+	signers map[Signer]int
 	Count   ReplayCount
 }
 

@@ -51,11 +51,18 @@ func (r *Replay) signed(a *openApproval, e engine.Event, p payload) (bool, error
 	return true, nil
 }
 
-func (r *Replay) signer(person string, credential []byte) {
+func (r *Replay) signer(person string, credential passkey.Bytes) {
 	if r.signers == nil {
-		r.signers = map[string]int{}
+		r.signers = map[Signer]int{}
 	}
-	if who := person + "/" + string(credential); r.signers[who] > 0 || len(r.signers) < maxRecent {
+	id, _ := credential.MarshalText() // it cannot fail
+	if who := (Signer{person, string(id)}); r.signers[who] > 0 || len(r.signers) < maxRecent {
 		r.signers[who]++
 	}
 }
+
+// Signer is a passkey of a person's, by its credential id in base64url.
+type Signer struct{ Person, Credential string }
+
+// Signed is how many facts each passkey has signed.
+func (r *Replay) Signed() map[Signer]int { return r.signers }

@@ -100,6 +100,8 @@ type Report struct {
 	// asked for by what tears approvals apart, so that nothing was.
 	Approvals ReplayCount
 	Replayed  bool
+	// Signed is how many votes each passkey has signed, of those whose signatures are good.
+	Signed map[Signer]int
 	// Keyless says that nothing was checked: no key was given, and the export names
 	// none.
 	Keyless bool
@@ -436,6 +438,6 @@ func (v *Verifier) Done() Report {
 	}
 	return Report{
 		Problems: v.problems, More: v.more, Checkpoint: v.point, Header: v.header, Events: v.events,
-		Approvals: v.replay.Done(), Replayed: !v.partial, Keyless: v.keyless, Unheld: v.unheld, Cosigned: v.cosigned,
+		Approvals: v.replay.Done(), Signed: v.replay.Signed(), Replayed: !v.partial, Keyless: v.keyless, Unheld: v.unheld, Cosigned: v.cosigned,
 	}
 }
