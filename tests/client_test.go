@@ -168,6 +168,7 @@ type approval struct {
 		Needed    int       `json:"needed"`
 		Given     int       `json:"given"`
 		Status    string    `json:"status"`
+		Signed    bool      `json:"signed"`
 		ExpiresAt time.Time `json:"expires_at"`
 		Denied    int       `json:"denied"`
 		Escalated []string  `json:"escalated_to"`
