@@ -217,18 +217,13 @@ func (c *cluster) makePeople(admin []string) {
 // startServe starts one more gate and waits until it answers.
 func (c *cluster) startServe(bin string) {
 	c.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	address := l.Addr().String()
-	_ = l.Close() // for the program to take
-	p, err := run(bin, c.dir, fmt.Sprintf("serve-%d", len(c.serves)), environment(append(c.env, "HOLDPOINT_LISTEN="+address, "HOLDPOINT_PUBLIC_URL=http://"+address)...), nil, "serve")
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	c.serves, c.urls = append(c.serves, p), append(c.urls, "http://"+address)
-	at := c.client(c.t).at("http://" + address)
+	c.ready(c.beginServe(bin))
+}
+
+// ready waits until a gate answers that it is.
+func (c *cluster) ready(p *program, url string) {
+	c.t.Helper()
+	at := c.client(c.t).at(url)
 	eventually(c.t, readyWithin, p.name+" is ready", func() bool {
 		if p.exited() {
 			c.t.Fatal(p.tail())
@@ -237,14 +232,43 @@ func (c *cluster) startServe(bin string) {
 	})
 }
 
+// beginServe starts one more gate.
+func (c *cluster) beginServe(bin string) (p *program, url string) {
+	c.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	address := l.Addr().String()
+	_ = l.Close() // for the program to take
+	p, err = run(bin, c.dir, fmt.Sprintf("serve-%d", len(c.urls)), environment(append(c.env, "HOLDPOINT_LISTEN="+address, "HOLDPOINT_PUBLIC_URL=http://"+address)...), nil, "serve")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.serves, c.urls = append(c.serves, p), append(c.urls, "http://"+address)
+	return p, "http://" + address
+}
+
 // startWorker starts one more worker and waits until Temporal has taken it.
 func (c *cluster) startWorker() {
 	c.t.Helper()
-	p, err := run(binary(c.t), c.dir, fmt.Sprintf("worker-%d", len(c.workers)), environment(c.env...), nil, "worker")
+	c.works(c.beginWorker())
+}
+
+// beginWorker starts one more worker.
+func (c *cluster) beginWorker() *program {
+	c.t.Helper()
+	p, err := run(binary(c.t), c.dir, newID("worker-"), environment(c.env...), nil, "worker")
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	c.workers = append(c.workers, p)
+	return p
+}
+
+// works waits until Temporal has taken a worker.
+func (c *cluster) works(p *program) {
+	c.t.Helper()
 	eventually(c.t, readyWithin, p.name+" works", func() bool {
 		if p.exited() {
 			c.t.Fatal(p.tail())

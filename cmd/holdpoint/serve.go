@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"go.temporal.io/sdk/client"
@@ -103,7 +104,7 @@ func warnOfTooFew(ctx context.Context, s *store.Store, cfg config.Config, log *s
 const stopWithin = 4 * time.Second
 
 // serve runs gate, API and console on the listener until ctx ends, calling
-// ready once it answers.
+// ready once it has reached Postgres; before, it answers that it is not ready.
 func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener net.Listener, ready func()) error {
 	defer func() { _ = listener.Close() }()
 	if os.Getenv("GOGC") == "" {
@@ -112,22 +113,28 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 		debug.SetGCPercent(400)
 	}
 	metrics := api.NewMetrics()
-	s, err := openStore(ctx, store.Config{URL: cfg.DatabaseURL, Sealer: cfg.Sealer, Logger: log, MaxConns: cfg.DatabaseConns, Observe: metrics.Commit})
+	var doors atomic.Pointer[http.Handler]
+	openDoors := func(h http.Handler) { doors.Store(&h) }
+	openDoors(api.Starting())
+	server := api.Server(api.Observe(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*doors.Load()).ServeHTTP(w, r) }), log, metrics), log)
+	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
+	defer endRequests()
+	server.BaseContext = func(net.Listener) context.Context { return requests }
+	defer func() { _ = server.Close() }()
+	failed := make(chan error, 2)
+	go func() { failed <- server.Serve(listener) }()
+
+	s, keeper, err := open(ctx, cfg, store.Config{URL: cfg.DatabaseURL, Sealer: cfg.Sealer, Logger: log, MaxConns: cfg.DatabaseConns, Observe: metrics.Commit}, "serve", func(s *store.Store) error {
+		return checkFloor(ctx, cfg, s)
+	})
 	if err != nil {
+		if ctx.Err() != nil {
+			return nil // told to stop while it waited
+		}
 		return err
 	}
 	defer s.Close()
-	if err := checkFloor(ctx, cfg, s); err != nil {
-		return err
-	}
-	if err := allowedRetention(ctx, s, cfg); err != nil {
-		return err
-	}
 	warnOfTooFew(ctx, s, cfg, log)
-	keeper, err := openRules(ctx, cfg, s, log, "serve")
-	if err != nil {
-		return err
-	}
 	following := followRules(ctx, keeper)
 	defer following()
 	factors, err := identity.NewFactors(s, cfg.PublicURL)
@@ -236,12 +243,6 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	console.Register(mux)
 	mux.HandleFunc("/", console.NotFound)
 	guarded := web.Guard(mux, web.GuardConfig{Secure: cfg.Secure(), Hosts: cfg.Hosts(), Logger: log})
-	server := api.Server(api.Observe(guarded, log, metrics), log)
-	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
-	defer endRequests()
-	server.BaseContext = func(net.Listener) context.Context { return requests }
-
-	failed := make(chan error, 2)
 	if cfg.MetricsListen != "" {
 		own, err := listen(ctx, cfg.MetricsListen)
 		if err != nil {
@@ -252,7 +253,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 		defer func() { _ = scraped.Close() }()
 		go func() { failed <- scraped.Serve(own) }()
 	}
-	go func() { failed <- server.Serve(listener) }()
+	openDoors(guarded)
 	ready()
 	select {
 	case err := <-failed:

@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"holdpoint/activities"
+	"holdpoint/internal/auditlog"
 	"holdpoint/internal/config"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/notify"
@@ -63,20 +64,20 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 		// As with the gate (serve): giving events their places makes garbage only.
 		debug.SetGCPercent(400)
 	}
-	s, err := openStore(ctx, store.Config{URL: cfg.DatabaseURL, Sealer: cfg.Sealer, Logger: log, MaxConns: cfg.DatabaseConns})
+	// Serve imports files; what it has put in force is what counts here.
+	cfg.PolicyFile, cfg.ContractsFile = "", ""
+	var sequencer *auditlog.Sequencer
+	s, keeper, err := open(ctx, cfg, store.Config{URL: cfg.DatabaseURL, Sealer: cfg.Sealer, Logger: log, MaxConns: cfg.DatabaseConns}, "worker", func(s *store.Store) (err error) {
+		sequencer, err = newSequencer(ctx, cfg, s, log)
+		return err
+	})
 	if err != nil {
+		if ctx.Err() != nil {
+			return nil // told to stop while it waited
+		}
 		return err
 	}
 	defer s.Close()
-	if err := allowedRetention(ctx, s, cfg); err != nil {
-		return err
-	}
-	// Serve imports files; what it has put in force is what counts here.
-	cfg.PolicyFile, cfg.ContractsFile = "", ""
-	keeper, err := openRules(ctx, cfg, s, log, "worker")
-	if err != nil {
-		return err
-	}
 	following := followRules(ctx, keeper)
 	defer following()
 	temporal, err := temporalClient(cfg, log)
@@ -94,22 +95,21 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 	if err != nil {
 		return err
 	}
-	w := sdk.New(temporal, workflows.TaskQueue, sdk.Options{
-		WorkerStopTimeout: 3 * time.Second,
-		// Work that a worker remembers is offered to the others this soon after
-		// it has died.
-		StickyScheduleToStartTimeout: time.Second,
-	})
-	w.RegisterWorkflowWithOptions(workflows.Approval, workflow.RegisterOptions{Name: workflows.ApprovalWorkflow})
-	w.RegisterActivityWithOptions(settle.Settle, activity.RegisterOptions{Name: workflows.SettleActivity})
-	w.RegisterActivityWithOptions(check.CheckTicket, activity.RegisterOptions{Name: workflows.CheckTicketActivity})
-	w.RegisterWorkflowWithOptions(workflows.Notification, workflow.RegisterOptions{Name: workflows.NotificationWorkflow})
-	w.RegisterActivityWithOptions(activities.Deliver{Deliverer: deliverer}.Deliver, activity.RegisterOptions{Name: workflows.DeliverActivity})
-
-	sequencer, err := newSequencer(ctx, cfg, s, log)
-	if err != nil {
-		return err
+	polling := func() sdk.Worker {
+		w := sdk.New(temporal, workflows.TaskQueue, sdk.Options{
+			WorkerStopTimeout: 3 * time.Second,
+			// Work that a worker remembers is offered to the others this soon after
+			// it has died.
+			StickyScheduleToStartTimeout: time.Second,
+		})
+		w.RegisterWorkflowWithOptions(workflows.Approval, workflow.RegisterOptions{Name: workflows.ApprovalWorkflow})
+		w.RegisterActivityWithOptions(settle.Settle, activity.RegisterOptions{Name: workflows.SettleActivity})
+		w.RegisterActivityWithOptions(check.CheckTicket, activity.RegisterOptions{Name: workflows.CheckTicketActivity})
+		w.RegisterWorkflowWithOptions(workflows.Notification, workflow.RegisterOptions{Name: workflows.NotificationWorkflow})
+		w.RegisterActivityWithOptions(activities.Deliver{Deliverer: deliverer}.Deliver, activity.RegisterOptions{Name: workflows.DeliverActivity})
+		return w
 	}
+
 	streams, err := newStreams(cfg, s, log)
 	if err != nil {
 		return err
@@ -136,30 +136,11 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 	retention := &worker.Retention{Store: s, After: cfg.KeepFor, Logger: log}
 	running.Go(func() { retention.Run(ctx) })
 
-	if started := start(ctx, w, log); started {
+	if w := startPolling(ctx, polling, log); w != nil {
 		ready()
 		<-ctx.Done()
 		w.Stop()
 	}
 	running.Wait()
 	return nil
-}
-
-// start starts the worker, however long Temporal takes to come; false when ctx
-// ended first.
-func start(ctx context.Context, w sdk.Worker, log *slog.Logger) bool {
-	for logged := false; ; logged = true {
-		err := w.Start()
-		if err == nil {
-			return true
-		}
-		if !logged && ctx.Err() == nil {
-			log.Warn("Temporal does not take the worker yet; trying again until it does", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(time.Second):
-		}
-	}
 }

@@ -12,7 +12,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -33,6 +36,9 @@ var (
 	// ErrUnavailable: Postgres could not be asked, or did not answer in time.
 	// What was tried may or may not have been done; a retry finds out.
 	ErrUnavailable = errors.New("the event store is unavailable")
+	// ErrAway: it is unavailable, and may be there later by itself: nothing listens
+	// there, it is starting or stopping, or has no room for another connection.
+	ErrAway = errors.New("Postgres is away")
 	// ErrUnstorable: a text holds what Postgres cannot keep, such as a NUL.
 	ErrUnstorable = errors.New("a text holds what cannot be stored")
 	// ErrKilled: a kill switch stops the agent that something was to be granted to.
@@ -269,6 +275,9 @@ func (s *db) checkKey(ctx context.Context) error {
 		return fmt.Errorf("the database has no Holdpoint schema yet: run holdpoint migrate")
 	}
 	if err != nil {
+		if isAway(err) {
+			return &away{hideURL(err)}
+		}
 		return fmt.Errorf("read the installation: %w", hideURL(err))
 	}
 	if stored == nil {
@@ -317,6 +326,9 @@ func translate(err error) error {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return ErrNotFound
 	}
+	if isAway(err) {
+		return &away{hideURL(err)}
+	}
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) {
 		switch {
@@ -339,6 +351,27 @@ func translate(err error) error {
 		return &refusedByPostgres{code: pgErr.Code, at: strings.Join([]string{pgErr.TableName, pgErr.ColumnName, pgErr.ConstraintName}, ".")}
 	}
 	return fmt.Errorf("%w: %w", ErrUnavailable, hideURL(err))
+}
+
+// away is ErrAway, and ErrUnavailable, with what was found.
+type away struct{ cause error }
+
+func (e *away) Error() string { return ErrUnavailable.Error() + ": " + e.cause.Error() }
+
+func (e *away) Is(target error) bool { return target == ErrUnavailable || target == ErrAway } //nolint:errorlint // it is asked for these very values
+
+func (e *away) Unwrap() error { return e.cause }
+
+// isAway reports whether an error of the driver is one of ErrAway.
+func isAway(err error) bool {
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) {
+		// Shutting down, crashed, starting; too many connections.
+		return slices.Contains([]string{"57P01", "57P02", "57P03", "53300"}, pgErr.Code)
+	}
+	var network *net.OpError
+	var name *net.DNSError
+	return errors.As(err, &network) || errors.As(err, &name) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // refusedByPostgres is an error that no caller tests for: a mistake of ours.
