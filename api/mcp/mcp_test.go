@@ -175,3 +175,36 @@ func FuzzLines(f *testing.F) {
 		}
 	})
 }
+
+// An accepted call whose token is asked for is allowed, and says what comes first; both
+// tools take the wish.
+func TestAcceptedCallsSayWhereTheirTokenIs(t *testing.T) {
+	for name, c := range map[string]struct{ approval, want string }{
+		"no token asked for": {`null`, "run the tool now"},
+		"with its token":     {`{"id":"apr_a","status":"approved","resumption_token":"t"}`, "the host spends resumption_token"},
+		"before its token":   {`{"id":"apr_a","status":"pending","next_action":"wait"}`, "call holdpoint_await with approval_id apr_a"},
+	} {
+		handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			if !strings.Contains(string(body), "want_token") {
+				t.Errorf("%s: the API was sent %s", name, body)
+			}
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, `{"execution_policy":{"execution_allowed":true},"allowed":true,"approval":`+c.approval+`}`)
+		})
+		tools, err := New(Config{URL: "http://in-process", Door: InProcess(handler), Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := context.WithValue(t.Context(), callerKey{}, caller{gone: t.Context(), patient: t.Context()})
+		for _, o := range must(t, offers)[:2] {
+			if schema, _ := json.Marshal(o.tool.InputSchema); !strings.Contains(string(schema), `"want_token":{`) || !strings.Contains(string(schema), `"separate":{`) {
+				t.Errorf("%s does not name the members: %s", o.tool.Name, schema)
+			}
+			result, err := tools.handler(o)(ctx, &sdk.CallToolRequest{Params: &sdk.CallToolParamsRaw{Arguments: json.RawMessage(`{"want_token":true}`)}})
+			if err != nil || result.IsError || !strings.Contains(result.Content[0].(*sdk.TextContent).Text, "Allowed") || !strings.Contains(result.Content[0].(*sdk.TextContent).Text, c.want) {
+				t.Errorf("%s, %s: %v %+v", name, o.tool.Name, err, result.Content[0])
+			}
+		}
+	}
+}

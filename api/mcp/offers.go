@@ -3,6 +3,7 @@ package mcp
 import (
 	_ "embed" // a schema
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -32,8 +33,8 @@ const preToolCheckDoc = `Ask whether a tool call may run, before you make it. Ca
 Give the exact tool name, the exact proposed_arguments, and honest authorization and evidence: claims above what your key may make are lowered, and recommended_route can only make the decision stricter.
 
 What to do with the answer:
-- execution_allowed is true: run the tool now, with exactly these arguments.
-- approval is there: do not run the tool. People decide. Tell the user, then call holdpoint_await with approval.id.
+- execution_allowed is true: run the tool now, with exactly these arguments. With want_token, the host spends approval.resumption_token first.
+- approval is there, and pending: do not run the tool. People decide. Tell the user, then call holdpoint_await with approval.id.
 - otherwise: do not run the tool. recovery_suggestion, hard_blockers and missing_evidence say what is lacking. Ask the user or gather it, and propose the call again; never rephrase a call to get it past a refusal.
 - an error: do not run the tool; nothing has been granted.
 
@@ -42,8 +43,8 @@ Changed arguments are another call: propose it again.`
 const checkDoc = `Ask whether a tool call may run, before you make it, in the words of Agent-SPM. Use this when your host speaks Agent-SPM, else aana_pre_tool_check; one of the two is enough. It runs nothing.
 
 Answer: {allowed, decision {outcome, reasons, …}, event, approval}.
-- allowed is true: run the tool now, with exactly these arguments, keeping to decision.constraints.
-- approval is there: do not run the tool. People decide. Tell the user, then call holdpoint_await with approval.id.
+- allowed is true: run the tool now, with exactly these arguments, keeping to decision.constraints. With want_token, the host spends approval.resumption_token first.
+- approval is there, and pending: do not run the tool. People decide. Tell the user, then call holdpoint_await with approval.id.
 - otherwise: do not run the tool. decision.reasons says why; never rephrase a call to get it past a refusal.
 - an error: do not run the tool; nothing has been granted.`
 
@@ -57,11 +58,38 @@ Answer: the approval. What to do by its status:
 
 const cancelDoc = `Take back a call that waits for approval, because it is no longer wanted or its arguments have changed. This cannot be undone: the call would have to be proposed again. Answer: the approval, cancelled. What is decided already cannot be taken back and is answered with an error.`
 
+// withOwnMembers adds to the schema of events what Holdpoint itself takes beside them.
+// The schema is the contract's own otherwise.
+func withOwnMembers(event []byte) ([]byte, error) {
+	var schema, check map[string]json.RawMessage
+	var properties, own map[string]json.RawMessage
+	err := errors.Join(json.Unmarshal(event, &schema), json.Unmarshal(checkSchema, &check))
+	if err == nil {
+		err = errors.Join(json.Unmarshal(schema["properties"], &properties), json.Unmarshal(check["properties"], &own))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read a schema: %w", err)
+	}
+	for _, name := range []string{"want_token", "separate"} {
+		properties[name] = own[name]
+	}
+	if schema["properties"], err = json.Marshal(properties); err == nil {
+		event, err = json.Marshal(schema)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("encode a schema: %w", err)
+	}
+	return event, nil
+}
+
 // offers are the tools.
 func offers() ([]offer, error) {
 	event, err := schemas.FS.ReadFile(schemas.AgentActionContractV1)
 	if err != nil {
 		return nil, fmt.Errorf("read the schema of events: %w", err)
+	}
+	if event, err = withOwnMembers(event); err != nil {
+		return nil, err
 	}
 	yes, no := true, false
 	id := `"approval_id": {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$", "description": "The approval's id, apr_…, as the check answered it."}`

@@ -55,12 +55,24 @@ type verdict struct {
 
 const mayRun = "Allowed: run the tool now, with exactly the arguments that were checked."
 
+// sayAllowed is the line about an accepted call, with an approval where a token was
+// asked for.
+func sayAllowed(w *waiting) string {
+	switch {
+	case w == nil:
+		return mayRun
+	case w.Status == "approved" && w.Token != "":
+		return "Allowed: the host spends resumption_token with POST /v1/tokens/redeem for the same tool and arguments, and runs the tool once after that has succeeded."
+	}
+	return fmt.Sprintf("Allowed, and its token is not here yet: call %s with approval_id %s for it, and do not run the tool before.", awaitTool, w.ID)
+}
+
 func sayDecision(e aana.Envelope, w *waiting) string {
 	switch {
+	case e.ExecutionPolicy.ExecutionAllowed:
+		return sayAllowed(w)
 	case w != nil:
 		return w.sayOpened()
-	case e.ExecutionPolicy.ExecutionAllowed:
-		return mayRun
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "Not allowed (%s): do not run the tool.", e.RecommendedAction)
@@ -81,10 +93,10 @@ func sayDecision(e aana.Envelope, w *waiting) string {
 
 func (v verdict) say(w *waiting) string {
 	switch {
+	case v.Allowed:
+		return sayAllowed(w)
 	case w != nil:
 		return w.sayOpened()
-	case v.Allowed:
-		return mayRun
 	}
 	var codes []string
 	for _, r := range v.Decision.Reasons {
