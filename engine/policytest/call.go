@@ -18,6 +18,7 @@ type call struct {
 	registered                              *bool
 	roles, labels                           *[]string
 	args                                    *canon.Value
+	claims                                  *policy.Claims
 }
 
 func (l *loader) call(n source.Node, what string) call {
@@ -38,6 +39,7 @@ func (l *loader) call(n source.Node, what string) call {
 		},
 		"environment": text(&c.environment, "environment"),
 		"provider":    text(&c.provider, "provider"),
+		"claims":      func(n source.Node) { c.claims = l.claims(n) },
 		"user_input":  text(&c.userInput, "user_input"),
 		"data_labels": func(n source.Node) { c.labels = l.texts(n, "data_labels") },
 		"tool_category": func(n source.Node) {
@@ -70,6 +72,19 @@ func (l *loader) call(n source.Node, what string) call {
 	return c
 }
 
+// claims are what the call says and nobody has confirmed.
+func (l *loader) claims(n source.Node) *policy.Claims {
+	var c policy.Claims
+	text := func(to *string, name string) func(source.Node) {
+		return func(n source.Node) { *to = l.text(n, name) }
+	}
+	l.object(n, "claims", fields{
+		"user_input": text(&c.UserInput, "user_input"), "environment": text(&c.Environment, "environment"), "provider": text(&c.Provider, "provider"),
+		"data_labels": func(n source.Node) { c.DataLabels = *l.texts(n, "data_labels") },
+	})
+	return &c
+}
+
 func (l *loader) oneOf(n source.Node, what string, names []string) {
 	if n.Value.Kind() == canon.StringKind && !slices.Contains(names, n.Value.Str()) {
 		l.fail(n, "unknown_word", source.Quote(n.Value.Str())+" is no "+what, "use one of "+strings.Join(names, ", "))
@@ -93,7 +108,7 @@ func (c call) over(others call) call {
 		userInput: first(c.userInput, others.userInput), category: first(c.category, others.category), domain: first(c.domain, others.domain),
 		registered: first(c.registered, others.registered), agentType: first(c.agentType, others.agentType),
 		trustLevel: first(c.trustLevel, others.trustLevel), roles: first(c.roles, others.roles), labels: first(c.labels, others.labels),
-		args: first(c.args, others.args),
+		args: first(c.args, others.args), claims: first(c.claims, others.claims),
 	}
 }
 
@@ -118,7 +133,7 @@ func (c call) request() *policy.Request {
 		Tool: or(c.tool, ""), ToolCategory: or(c.category, ""), ToolRiskDomain: or(c.domain, ""),
 		ToolRegistered: or(c.registered, c.category != nil || c.domain != nil), Args: or(c.args, canon.Object()), Environment: or(c.environment, "dev"),
 		AgentType: c.agentType, TrustLevel: c.trustLevel, Provider: c.provider, Roles: or(c.roles, nil), UserInput: or(c.userInput, ""),
-		DataLabels: or(c.labels, nil),
+		DataLabels: or(c.labels, nil), Claims: or(c.claims, policy.Claims{}),
 	}
 }
 
@@ -147,6 +162,9 @@ func ReadCall(n source.Node) (*policy.Request, []source.Problem) {
 		n = inner
 	}
 	c := l.call(n, "a call")
+	if c.claims != nil {
+		l.fail(n, "claims_untried", "claims are looked at in a test alone; here, what a call says is true", "write it as the call's own, or as a test")
+	}
 	if c.tool == nil && len(l.problems) == 0 {
 		l.fail(n, "missing", `the call has no "tool"`, "")
 	}

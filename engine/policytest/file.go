@@ -19,8 +19,10 @@
 //	      approval: {quorum: 2}
 //
 // A call has tool, args, environment ("dev" if it says none), agent
-// (agent_type, trust_level, roles), provider, user_input, data_labels and
-// dialect ("spm"). An expectation has at least one of outcome, rule,
+// (agent_type, trust_level, roles), provider, user_input, data_labels,
+// tool_category, tool_risk_domain, tool_registered and claims: what the call says
+// of user_input, data_labels, environment and provider without anybody having
+// confirmed it, which is tried as the gate tries it. An expectation has at least one of outcome, rule,
 // approver_role, constraints and approval, and what it does not name is not
 // looked at. The rule "" or "default" is none, the approver_role "" is none, and
 // null for constraints or approval is none; constraints have to be equal as a

@@ -323,3 +323,38 @@ rules:
 		}
 	}
 }
+
+// A test sees what the gate sees: what is only claimed is tried as true and as false,
+// and the strictest counts, unless the rule believes it.
+func TestClaimsAreTriedBothWays(t *testing.T) {
+	b := load(t, `version: "1"
+generated_at: "2026-01-01T00:00:00Z"
+expires_at: "2036-01-01T00:00:00Z"
+defaults: {outcome: DENY}
+rules:
+  - {id: public, description: d, match: {tool_name: send, environment: "*"}, when: {data_labels_any: [public]}, outcome: ALLOW}
+  - {id: believed, description: d, match: {tool_name: publish, environment: "*"}, when: {data_labels_any: [public]}, trust_claims: [data_labels], outcome: ALLOW}
+  - {id: asked, description: d, match: {tool_name: [send, publish], environment: "*"}, outcome: REQUIRE_APPROVAL}
+`)
+	f, problems := policytest.Load([]byte(`tests:
+  - {name: registered, call: {tool: send, data_labels: [public]}, expect: {outcome: ALLOW, rule: public}}
+  - {name: claimed, call: {tool: send, claims: {data_labels: [public]}}, expect: {outcome: REQUIRE_APPROVAL, rule: asked}}
+  - {name: claimed and believed, call: {tool: publish, claims: {data_labels: [public]}}, expect: {outcome: ALLOW, rule: believed}}
+  - {name: not claimed, call: {tool: publish}, expect: {outcome: REQUIRE_APPROVAL}}
+`), "claims.yaml")
+	if f == nil {
+		t.Fatal(problems)
+	}
+	for _, r := range f.Run(b, now) {
+		if len(r.Differences) > 0 {
+			t.Errorf("%s: %s", r.Name, r.Text())
+		}
+	}
+	if _, problems := policytest.Load([]byte(`{"tests": [{"name": "x", "call": {"tool": "send", "claims": {"tool": "pay"}}, "expect": {"rule": "x"}}]}`), ""); len(problems) == 0 {
+		t.Error("a claim that there is not is read")
+	}
+	root, _ := source.Read([]byte(`{"tool": "send", "claims": {"provider": "x"}}`), source.Options{})
+	if _, problems := policytest.ReadCall(root); len(problems) != 1 || problems[0].Code != "claims_untried" {
+		t.Errorf("outside a test: %v", problems)
+	}
+}

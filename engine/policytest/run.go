@@ -48,8 +48,21 @@ func (f *File) Run(b *policy.Bundle, now time.Time) []Result {
 	return results
 }
 
+// considered is the decision, as the gate comes to it: of those that count because
+// claims may be true or false, the strictest, and the first of several.
+func considered(b *policy.Bundle, call *policy.Request, now time.Time) policy.Decision {
+	list := b.Consider(call, now)
+	strictest := list[0]
+	for _, d := range list[1:] {
+		if d.Outcome.Route() > strictest.Outcome.Route() {
+			strictest = d
+		}
+	}
+	return strictest
+}
+
 func (t Test) run(b *policy.Bundle, now time.Time) Result {
-	d := b.Decide(t.Call, now)
+	d := considered(b, t.Call, now)
 	r := Result{Name: t.Name, Line: t.Line, Outcome: string(d.Outcome), Rule: d.Rule}
 	differ := func(field string, want, got canon.Value) {
 		if w, g := want.Canonical(), got.Canonical(); string(w) != string(g) {
