@@ -15,6 +15,9 @@ func (a auditDoor) auditEvidence(c *call) error {
 	if err := (parameters{"approval_id": anyText(&r.ApprovalID), "since": moment(&r.Since), "until": moment(&r.Until)}).read(c.r.URL.Query()); err != nil {
 		return err
 	}
+	if a.Evidence == nil {
+		return &failure{Status: http.StatusNotFound, Code: "no_evidence_packs", Detail: "This server makes no evidence packs. Make one with “holdpoint audit pack”."}
+	}
 	name := "evidence-" + r.ApprovalID + ".html"
 	if r.ApprovalID == "" {
 		name = "evidence-" + r.Since.UTC().Format("20060102T150405Z") + "-" + r.Until.UTC().Format("20060102T150405Z") + ".html"
