@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
@@ -159,9 +160,7 @@ func encodeStandings(standings []Eligibility) (string, error) {
 // asks is the SQL condition that an approval asks for one of the roles, at once
 // or later, or has been widened to one.
 func asks(roles string) string {
-	return `(EXISTS (SELECT FROM jsonb_array_elements(requirements) r WHERE r->>'role' = ANY (` + roles + `)
-		OR EXISTS (SELECT FROM jsonb_array_elements(coalesce(r->'any_of', '[]')) g WHERE g->>'role' = ANY (` + roles + `))
-		OR EXISTS (SELECT FROM jsonb_array_elements(coalesce(r->'escalation', '[]')) e WHERE e->>'role' = ANY (` + roles + `)))
+	return `(asked_roles(requirements, '{}') && ` + roles + `
 		OR terms->>'if_too_few' = ANY (` + roles + `) AND EXISTS (SELECT FROM facts w WHERE w.approval_id = id AND w.kind = 'escalate' AND w.details ? 'widened'))`
 }
 
@@ -179,12 +178,20 @@ func (s Approvals) Inbox(ctx context.Context, personID string, standings []Eligi
 	if err != nil {
 		return nil, time.Time{}, err
 	}
+	// An index finds what asks for any of the roles. That is the whole answer for who
+	// has one standing, but for what has to be widened first.
+	roles, voices, only := []string{}, []string{}, true
+	for i, each := range standings {
+		roles, voices = append(roles, each.Roles...), append(voices, each.Voices...)
+		only = only && reflect.DeepEqual(each, standings[max(0, i-1)])
+	}
 	return s.list(ctx, `WITH waiting AS (
 			SELECT id AS waiting_id, row_number() OVER (PARTITION BY agent_id ORDER BY expires_at, id) > $3 AS late FROM approvals a
-			WHERE status = 'pending' AND `+asksOneOf("$1")+`
+			WHERE status = 'pending' AND asked_roles(requirements, terms) && $5
+			  AND ($6 AND NOT terms ? 'if_too_few' AND NOT excluded && $7 OR `+asksOneOf("$1")+`)
 			  AND NOT EXISTS (SELECT FROM facts f WHERE f.approval_id = a.id AND f.kind = 'vote' AND f.yes AND f.actor_id = $2))
 		SELECT `+approvalRows.names+`, clock_timestamp() FROM waiting JOIN approvals ON id = waiting_id
-		ORDER BY late, expires_at, id LIMIT $4`, encoded, personID, inboxShare, limit)
+		ORDER BY late, expires_at, id LIMIT $4`, encoded, personID, inboxShare, limit, roles, only, voices)
 }
 
 // Reader says which approvals somebody may see: all, or those that ask for one
