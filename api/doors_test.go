@@ -89,3 +89,11 @@ func TestTwoLengthsEndTheConnection(t *testing.T) {
 		})
 	}
 }
+
+// What a server was made without is not found there.
+func TestWithoutExportsAndEvidence(t *testing.T) {
+	h := newHouse(t)
+	for _, path := range []string{"/v1/audit/export", "/v1/audit/evidence?approval_id=apr_x"} {
+		h.ask(path).want(t, http.StatusNotFound, "not_found")
+	}
+}

@@ -35,6 +35,9 @@ func (a auditDoor) auditExport(c *call) error {
 	media := map[string]string{auditlog.JSONL: "application/jsonl", "csv": "text/csv; charset=utf-8", "ocsf": "application/jsonl"}[format]
 	ending := map[string]string{auditlog.JSONL: "jsonl", "csv": "csv", "ocsf": "ocsf.jsonl"}[format]
 	out := &streamed{w: c.w, media: media, name: "holdpoint-audit." + ending, control: http.NewResponseController(c.w)}
+	if a.Exporter == nil {
+		return &failure{Status: http.StatusNotFound, Code: "not_found", Detail: "This server exports nothing."}
+	}
 	_, err := a.Exporter.Write(c.r.Context(), out, auditlog.ExportRequest{
 		Format: format, Filter: f, Size: size, Before: before, Actor: c.actor(), RequestID: RequestID(c.r.Context()), Flush: out.Flush,
 	})
