@@ -1,11 +1,11 @@
 package api
 
 import (
+	"bytes"
 	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"reflect"
@@ -81,7 +81,12 @@ func bearer(r *http.Request) (string, bool) {
 
 // readAll reads the body's bytes, of which there may be so many.
 func readAll(c *call) ([]byte, error) {
-	data, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, canon.MaxBytes))
+	// Room for all of it at once, which was waited for: growing by and by takes twice as
+	// much, and four times as long.
+	var body bytes.Buffer
+	body.Grow(int(min(max(c.r.ContentLength, 0), canon.MaxBytes)) + bytes.MinRead)
+	_, err := body.ReadFrom(http.MaxBytesReader(c.w, c.r.Body, canon.MaxBytes))
+	data := body.Bytes()
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
