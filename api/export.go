@@ -36,7 +36,7 @@ func (a auditDoor) auditExport(c *call) error {
 	ending := map[string]string{auditlog.JSONL: "jsonl", "csv": "csv", "ocsf": "ocsf.jsonl"}[format]
 	out := &streamed{w: c.w, media: media, name: "holdpoint-audit." + ending, control: http.NewResponseController(c.w)}
 	if a.Exporter == nil {
-		return &failure{Status: http.StatusNotFound, Code: "not_found", Detail: "This server exports nothing."}
+		return &failure{Status: http.StatusNotFound, Code: "no_exports", Detail: "This server exports nothing. Export with “holdpoint audit export”."}
 	}
 	_, err := a.Exporter.Write(c.r.Context(), out, auditlog.ExportRequest{
 		Format: format, Filter: f, Size: size, Before: before, Actor: c.actor(), RequestID: RequestID(c.r.Context()), Flush: out.Flush,

@@ -38,7 +38,7 @@ var (
 	ErrUnavailable = errors.New("the event store is unavailable")
 	// ErrAway: it is unavailable, and may be there later by itself: nothing listens
 	// there, it is starting or stopping, or has no room for another connection.
-	ErrAway = errors.New("Postgres is away")
+	ErrAway = errors.New("the database is away")
 	// ErrUnstorable: a text holds what Postgres cannot keep, such as a NUL.
 	ErrUnstorable = errors.New("a text holds what cannot be stored")
 	// ErrKilled: a kill switch stops the agent that something was to be granted to.
@@ -358,7 +358,7 @@ type away struct{ cause error }
 
 func (e *away) Error() string { return ErrUnavailable.Error() + ": " + e.cause.Error() }
 
-func (e *away) Is(target error) bool { return target == ErrUnavailable || target == ErrAway } //nolint:errorlint // it is asked for these very values
+func (e *away) Is(target error) bool { return target == ErrUnavailable || target == ErrAway }
 
 func (e *away) Unwrap() error { return e.cause }
 
