@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 
@@ -29,6 +31,9 @@ func (w where) open(ctx context.Context, c *cli, seals bool) (*store.Store, erro
 		if err == nil && seals {
 			cfg.Sealer, err = devSealer(w.Data)
 		}
+		if err == nil && seals {
+			c.allowPrivate, err = devPrivate(w.Data)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -45,9 +50,27 @@ func (w where) open(ctx context.Context, c *cli, seals bool) (*store.Store, erro
 	}
 	cfg.URL = settings.DatabaseAdminURL
 	if seals {
-		cfg.Sealer = settings.Sealer
+		cfg.Sealer, c.allowPrivate = settings.Sealer, settings.AllowPrivate
 	}
 	return store.Open(ctx, cfg)
+}
+
+// devNetworks are those of receivers that somebody tries things with.
+var devNetworks = []string{"127.0.0.0/8", "::1/128"}
+
+// devPrivate are the networks that "holdpoint dev" posts to although they are not
+// public.
+func devPrivate(dir string) ([]netip.Prefix, error) {
+	path := filepath.Join(dir, settingsFile)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		path = ""
+	}
+	cfg, err := config.Load(path, nil)
+	if err != nil {
+		return nil, err
+	}
+	cfg.OutboundAllowPrivate = append(cfg.OutboundAllowPrivate, devNetworks...)
+	return cfg.PrivateNetworks()
 }
 
 // settingsFile is a data directory's: the settings of serve and worker.
@@ -122,7 +145,7 @@ func (c *cli) administrationOf(s *store.Store, err error) (*admin.Admin, access.
 		return nil, access.By{}, err
 	}
 	c.opened = s
-	return admin.New(admin.Config{Store: s, Owner: true}), access.By{Actor: operator()}, nil
+	return admin.New(admin.Config{Store: s, Owner: true, AllowPrivate: c.allowPrivate}), access.By{Actor: operator()}, nil
 }
 
 // plain is a refusal without its code: the sentence is enough at a terminal.

@@ -248,7 +248,7 @@ func (m *machine) config(temporal string) (config.Config, error) {
 	cfg.Listen, cfg.PublicURL, cfg.Issuer, cfg.Environment = m.listener.Addr().String(), m.url, "urn:holdpoint:dev", "dev"
 	cfg.DatabaseURL, cfg.TemporalAddress, cfg.TemporalNamespace = m.runtimeURL(), temporal, "holdpoint"
 	// Receivers that somebody tries things with run on this machine.
-	cfg.OutboundAllowPrivate = append(cfg.OutboundAllowPrivate, "127.0.0.0/8", "::1/128")
+	cfg.OutboundAllowPrivate = append(cfg.OutboundAllowPrivate, devNetworks...)
 	cfg.DataKey, cfg.SigningKeysFile = m.state.DataKey, filepath.Join(m.dir, signingFile)
 	if cfg.LogKey == "" && cfg.LogKeyFile == "" {
 		cfg.LogKeyFile = filepath.Join(m.dir, logKeyFile)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"os/signal"
 	"strings"
@@ -54,6 +55,8 @@ type cli struct {
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running server whether it is ready; for containers."`
 
 	opened *store.Store // by administration, until the command has ended
+	// allowPrivate are networks that endpoints may be in although they are not public.
+	allowPrivate []netip.Prefix
 }
 
 const description = `Holdpoint is the approval engine for AI agents' tool calls.

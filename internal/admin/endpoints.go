@@ -78,9 +78,8 @@ func (r Endpoints) Add(ctx context.Context, by access.By, e NewEndpoint) (id, sh
 	}
 	if err := target.Check(e.Kind); err != nil {
 		errs = append(errs, err)
-	} else if target.URL != "" && !r.Owner {
-		// The worker would refuse it each time; Check has judged the scheme. Operators may know of another
-		// machine's settings; people in the console know of this one's.
+	} else if target.URL != "" {
+		// The worker would refuse it each time; Check has judged the scheme.
 		if _, err := (outbound.Config{AllowPrivate: r.AllowPrivate, AllowHTTP: true}).CheckURL(target.URL); err != nil {
 			errs = append(errs, fmt.Errorf("url: %w", err))
 		}

@@ -312,6 +312,8 @@ func (c *Config) Check(need Need) error {
 	}
 	if need&(Temporal|HTTP) != 0 {
 		errs = append(errs, c.checkNotifications(need&HTTP == 0)...)
+	} else if need&DataKey != 0 {
+		errs = append(errs, c.privateNetworks()...) // a command adds endpoints
 	}
 	if need&HTTP != 0 {
 		errs = append(errs, c.http()...)

@@ -43,6 +43,24 @@ func (c *Config) checkNotifications(links bool) (errs []error) {
 	} else if c.SMTP != (SMTP{}) {
 		errs = append(errs, errors.New("smtp.addr: it is missing: want host:port"))
 	}
+	errs = append(errs, c.privateNetworks()...)
+	// Whoever does not serve the console still links to it.
+	if c.PublicURL = strings.TrimRight(c.PublicURL, "/"); links && c.PublicURL != "" {
+		if u, err := url.Parse(c.PublicURL); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.User != nil {
+			errs = append(errs, errors.New("public_url: want scheme and host only, such as https://holdpoint.example.com"))
+		}
+	}
+	return errs
+}
+
+// PrivateNetworks are those of OutboundAllowPrivate.
+func (c *Config) PrivateNetworks() ([]netip.Prefix, error) {
+	err := errors.Join(c.privateNetworks()...)
+	return c.AllowPrivate, err
+}
+
+// privateNetworks reads the networks that are not public and may be asked all the same.
+func (c *Config) privateNetworks() (errs []error) {
 	c.AllowPrivate = nil
 	for _, text := range c.OutboundAllowPrivate {
 		prefix, err := netip.ParsePrefix(text)
@@ -56,12 +74,6 @@ func (c *Config) checkNotifications(links bool) (errs []error) {
 		}
 		if !slices.Contains(c.AllowPrivate, prefix.Masked()) {
 			c.AllowPrivate = append(c.AllowPrivate, prefix.Masked())
-		}
-	}
-	// Whoever does not serve the console still links to it.
-	if c.PublicURL = strings.TrimRight(c.PublicURL, "/"); links && c.PublicURL != "" {
-		if u, err := url.Parse(c.PublicURL); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.User != nil {
-			errs = append(errs, errors.New("public_url: want scheme and host only, such as https://holdpoint.example.com"))
 		}
 	}
 	return errs

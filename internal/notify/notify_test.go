@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -448,8 +449,8 @@ func TestRotationOverlaps(t *testing.T) {
 
 func TestPrivateAddressesAreNotAsked(t *testing.T) {
 	h := newHouse(t, hour)
-	// By command, which does not know what the worker may ask.
-	h.Endpoints.Owner = true
+	// By settings that allow more than the worker's.
+	h.Endpoints.AllowPrivate = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 	for i, url := range []string{"http://169.254.169.254/latest/meta-data", "https://10.0.0.1/x", "http://[::1]:9/x"} {
 		h.add(admin.NewEndpoint{Kind: notify.Webhook, Name: fmt.Sprint("inside ", i), URL: url, Plain: true})
 	}
@@ -534,9 +535,12 @@ func TestMistakesInEndpointsAreNamed(t *testing.T) {
 		"tell":         {admin.NewEndpoint{Kind: notify.Webhook, Name: "x", URL: "https://a.example/", Settings: notify.Settings{Kinds: []engine.NotificationKind{"all"}}}, "tells:"},
 		"to of a hook": {admin.NewEndpoint{Kind: notify.Webhook, Name: "x", URL: "https://a.example/", Settings: notify.Settings{To: []string{"a@example.com"}}}, "to:"},
 	} {
-		_, _, err := h.Endpoints.Add(context.Background(), h.by, tc.e)
-		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "secret-path") {
-			t.Errorf("%s: %v, want it to name %s", name, err, tc.want)
+		for _, command := range []bool{false, true} {
+			h.Endpoints.Owner = command
+			_, _, err := h.Endpoints.Add(context.Background(), h.by, tc.e)
+			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "secret-path") {
+				t.Errorf("%s, by a command %t: %v, want it to name %s", name, command, err, tc.want)
+			}
 		}
 	}
 	h.add(reviewers())
