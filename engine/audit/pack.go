@@ -2,15 +2,18 @@ package audit
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/mod/sumdb/tlog"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
+	"holdpoint/engine/passkey"
 )
 
 // An evidence pack is one HTML file: pages for people, and at the end, each
@@ -80,8 +83,9 @@ const (
 	ItemRules     = "rules"     // Text is what decisions under Digest were judged by
 	ItemPolicy    = "policy"    // Text is the document whose meaning Digest is
 	ItemContracts = "contracts"
-	ItemFact      = "fact" // only Changed: what somebody contributed
-	ItemEnd       = "end"  // only Changed: how the approval ended
+	ItemPasskey   = "passkey" // Event tells of a passkey of somebody who has signed
+	ItemFact      = "fact"    // only Changed: what somebody contributed
+	ItemEnd       = "end"     // only Changed: how the approval ended
 )
 
 // Item is one thing that a pack discloses beyond the log, which has only its digest.
@@ -138,6 +142,8 @@ type PackVerifier struct {
 	rules    map[string]bool // policy digests of events
 	means    map[string]bool // digests that rules name
 	pages    string
+	unknown  []engine.Event // signed, by passkeys that the events do not tell of
+	passkeys []engine.Event // that tell of passkeys
 }
 
 // commentID says whose comment it is: a fact's, or of the event in this place.
@@ -162,6 +168,7 @@ func (p *PackVerifier) proof(data []byte) {
 	line := Unescape(data)
 	p.Line(line)
 	if p.named == nil {
+		p.replay.unknown = func(e engine.Event) { p.unknown = append(p.unknown, e) }
 		p.named, p.came = map[string]map[string]bool{}, map[string]map[string]bool{}
 		p.comments, p.given = map[commentID]string{}, map[commentID]bool{}
 		p.calls, p.subject = map[callID]string{}, map[string]*subject{}
@@ -278,6 +285,13 @@ func (p *PackVerifier) check(item Item) error {
 	switch item.Kind {
 	case ItemPages:
 		return p.checkPages(item)
+	case ItemPasskey:
+		e, err := p.proven(item)
+		if err != nil || e.Type != engine.Admin {
+			return errors.New("the log does not have the event of a passkey")
+		}
+		p.passkeys = append(p.passkeys, e)
+		return nil
 	case ItemCard:
 		return p.checkCard(item)
 	case ItemComment:
@@ -402,29 +416,8 @@ func (p *PackVerifier) checkPages(item Item) error {
 	if p.header.Checkpoint == "" || p.dead {
 		return nil // has been said
 	}
-	line := []byte(item.Event)
-	v, err := canon.Parse(line)
-	if err != nil || !bytes.Equal(v.Canonical(), line) {
-		return errors.New("the event of the pack's making cannot be read")
-	}
-	var e engine.Event
-	if err := json.Unmarshal(line, &e); err != nil || e.Type != engine.Exported {
-		return errors.New("the event of the pack's making cannot be read")
-	}
-	members := v.Members()
-	document := members[:0]
-	for _, m := range members {
-		if m.Name != "leaf" && m.Name != "proof" {
-			document = append(document, m)
-		}
-	}
-	leaf := LeafHash(NewEntry(e.Seq, e.Timestamp, Digest(canon.Object(document...).Canonical())))
-	member, _ := v.Get("proof")
-	proof, err := parseProof(member)
-	if err == nil {
-		err = tlog.CheckRecord(proof, p.point.Size, p.point.Root, e.Seq-1, leaf)
-	}
-	if err != nil {
+	e, err := p.proven(item)
+	if err != nil || e.Type != engine.Exported {
 		return errors.New("the log does not have the event of the pack's making")
 	}
 	var told struct {
@@ -444,8 +437,62 @@ func (p *PackVerifier) checkPages(item Item) error {
 	return nil
 }
 
+// proven is the event of an item, which the log has.
+func (p *PackVerifier) proven(item Item) (e engine.Event, err error) {
+	line := []byte(item.Event)
+	v, err := canon.Parse(line)
+	if err != nil || !bytes.Equal(v.Canonical(), line) {
+		return e, errors.New("the event cannot be read")
+	}
+	if err := json.Unmarshal(line, &e); err != nil {
+		return e, errors.New("the event cannot be read")
+	}
+	members := v.Members()
+	document := members[:0]
+	for _, m := range members {
+		if m.Name != "leaf" && m.Name != "proof" {
+			document = append(document, m)
+		}
+	}
+	leaf := LeafHash(NewEntry(e.Seq, e.Timestamp, Digest(canon.Object(document...).Canonical())))
+	member, _ := v.Get("proof")
+	proof, err := parseProof(member)
+	if err == nil {
+		err = tlog.CheckRecord(proof, p.point.Size, p.point.Root, e.Seq-1, leaf)
+	}
+	return e, err
+}
+
+// signed verifies what the events could not: the signatures of passkeys that are told
+// of beside them.
+func (p *PackVerifier) signed() {
+	if p.header.Checkpoint == "" || p.dead {
+		return // has been said
+	}
+	var keys passkey.Keys
+	slices.SortStableFunc(p.passkeys, func(a, b engine.Event) int { return cmp.Compare(a.Seq, b.Seq) })
+	next := 0
+	for _, e := range p.unknown {
+		for ; next < len(p.passkeys) && p.passkeys[next].Seq < e.Seq; next++ {
+			if err := keys.Event(p.passkeys[next]); err != nil {
+				p.say(Problem{Line: -1, Seq: p.passkeys[next].Seq, EventID: p.passkeys[next].ID, What: err.Error()})
+			}
+		}
+		switch err := approval.VerifySigned(e, &keys); {
+		case errors.Is(err, passkey.ErrUnknown):
+		case err != nil:
+			p.say(Problem{Line: -1, Seq: e.Seq, EventID: e.ID, What: fmt.Sprintf("its signature is none: %v", err)})
+		default:
+			p.replay.Count.SignedUnknown--
+			p.replay.Count.Signed++
+			p.replay.signer(e)
+		}
+	}
+}
+
 // Done says what was found.
 func (p *PackVerifier) Done() (Report, Disclosure) {
+	p.signed()
 	for id := range p.comments {
 		if !p.given[id] {
 			p.found.NoComments++

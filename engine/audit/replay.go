@@ -54,6 +54,9 @@ type Replay struct {
 	// keys are people's passkeys, and signers how many facts each has signed.
 	keys    passkey.Keys
 	signers map[Signer]int
+	// unknown is told of the events that are signed by passkeys of which the events do not
+	// tell, as they are a part of the log; nil is nobody.
+	unknown func(engine.Event)
 	Count   ReplayCount
 }
 

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -35,11 +36,14 @@ func (r *Replay) signed(a *openApproval, e engine.Event, p payload) (bool, error
 	switch {
 	case errors.Is(err, passkey.ErrUnknown) && !r.Whole:
 		r.Count.SignedUnknown++
+		if r.unknown != nil {
+			r.unknown(e)
+		}
 	case err != nil:
 		return false, fmt.Errorf("its signature is none: %w", err)
 	default:
 		r.Count.Signed++
-		r.signer(e.Actor.ID, p.Signature.Credential)
+		r.signer(e)
 	}
 	if a.nonces[p.Signature.Nonce] {
 		return false, errors.New("its signature has been given before")
@@ -51,12 +55,17 @@ func (r *Replay) signed(a *openApproval, e engine.Event, p payload) (bool, error
 	return true, nil
 }
 
-func (r *Replay) signer(person string, credential passkey.Bytes) {
+// signer counts a fact for the passkey that has signed it.
+func (r *Replay) signer(e engine.Event) {
+	var told approval.FactPayload
+	if json.Unmarshal(e.SafePayload, &told) != nil || told.Signature == nil {
+		return // it would not have been verified
+	}
 	if r.signers == nil {
 		r.signers = map[Signer]int{}
 	}
-	id, _ := credential.MarshalText() // it cannot fail
-	if who := (Signer{person, string(id)}); r.signers[who] > 0 || len(r.signers) < maxRecent {
+	id, _ := told.Signature.Credential.MarshalText() // it cannot fail
+	if who := (Signer{e.Actor.ID, string(id)}); r.signers[who] > 0 || len(r.signers) < maxRecent {
 		r.signers[who]++
 	}
 }

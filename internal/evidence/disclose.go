@@ -113,6 +113,9 @@ func (k *packing) discloseOne(ctx context.Context, d *disclosing, id string, siz
 			return err
 		}
 	}
+	if err := k.disclosePasskeys(ctx, d, r, size); err != nil {
+		return err
+	}
 	for _, item := range k.changes(r) {
 		if err := d.item(item); err != nil {
 			return err
@@ -185,4 +188,35 @@ func (k *packing) changes(r record) (changed []audit.Item) {
 		say(audit.ItemArguments, 0)
 	}
 	return changed
+}
+
+// disclosePasskeys writes the events of the passkeys of everybody who has signed, each
+// once in a pack: their keys are what the signatures are verified by.
+func (k *packing) disclosePasskeys(ctx context.Context, d *disclosing, r record, size int64) error {
+	for _, f := range r.Approval.Facts {
+		if f.Details.Signature == nil || k.signers[f.Actor.ID] {
+			continue
+		}
+		if k.signers == nil {
+			k.signers = map[string]bool{}
+		}
+		k.signers[f.Actor.ID] = true
+		ids, err := k.Store.Factors.PasskeyEvents(ctx, f.Actor.ID)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			line, err := k.Exporter.Line(ctx, id, size)
+			if errors.Is(err, store.ErrNotFound) {
+				continue // it came after what the pack proves
+			}
+			if err == nil {
+				err = d.item(audit.Item{Kind: audit.ItemPasskey, ApprovalID: r.Approval.ID, Event: string(line)})
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

@@ -121,7 +121,9 @@ type packing struct {
 	people []engine.Person
 	names  map[string]string // of people, by id
 	rules  map[string]*rules
-	order  []string // digests of rules, as they were met
+	// signers are those whose passkeys have been disclosed.
+	signers map[string]bool
+	order   []string // digests of rules, as they were met
 }
 
 // begin finds out whether the pack can be made.

@@ -92,6 +92,10 @@ func detailWords(f approval.Fact) []string {
 	} else if decides(f) && f.Yes {
 		add("No proof of who they are is on record beside their session.")
 	}
+	if d.Signature != nil {
+		id, _ := d.Signature.Credential.MarshalText() // it cannot fail
+		add("Signed with their passkey " + string(id) + ": the proof at the end has the signature, and the passkey’s public key.")
+	}
 	if f.Actor.Channel != "" {
 		add("Over: " + f.Actor.Channel + ". Account: " + f.Actor.ID + ".")
 	}

@@ -174,6 +174,13 @@ func keysOf(ctx context.Context, query func(ctx context.Context, sql string, arg
 	return keys, err
 }
 
+// PasskeyEvents are the ids of the events that tell of a person's passkeys, in the order
+// in which they were appended.
+func (s Factors) PasskeyEvents(ctx context.Context, personID string) ([]string, error) {
+	return s.ids(ctx, `SELECT e.event_id::text FROM events e
+		WHERE e.type = 'admin' AND event_subject(e.body) = $1 AND event_code(e.body) = ANY ($2) AND e.outcome <> 'DENY' ORDER BY e.seq`, personID, passkey.Codes())
+}
+
 // ErrNotSigned: what changes a person's passkeys is not signed as they are now.
 var ErrNotSigned = errors.New("a change of passkeys is not signed")
 
