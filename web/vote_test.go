@@ -281,3 +281,54 @@ func TestTimelineTellsRefusals(t *testing.T) {
 		t.Errorf("the same refusal is told %d times", n)
 	}
 }
+
+// What the form offers where votes are signed: to who can, to who cannot, and where a
+// signature saves the way to a proof.
+func TestSignedDecision(t *testing.T) {
+	c := start(t, nil)
+	found := *c.m.add("apr_1", "payments.transfer", `{"amount":1}`, nil)
+	ada := engine.Person{ID: "usr_x", Identity: "usr_x", Roles: []string{found.Approval.Plan.Requirements[0].Role}}
+	for name, tc := range map[string]struct {
+		yes, no, can bool
+		kind         engine.Kind
+		elsewhere    string
+		want         string
+	}{
+		"nothing is signed":       {kind: engine.Review, want: "approve deny"},
+		"both are signed":         {kind: engine.Review, yes: true, no: true, can: true, want: "sign sign-deny"},
+		"who cannot":              {kind: engine.Review, yes: true, no: true, want: "blocked:/account deny-blocked"},
+		"at another address":      {kind: engine.Review, yes: true, no: true, can: true, elsewhere: "http://localhost/", want: "blocked:http://localhost/ deny-blocked"},
+		"a proof is due":          {kind: engine.Human, want: "prove deny"},
+		"a signature proves":      {kind: engine.Human, can: true, want: "sign-or-prove deny"},
+		"not at another address":  {kind: engine.Human, can: true, elsewhere: "http://localhost/", want: "prove deny"},
+		"a signed vote is proved": {kind: engine.Human, yes: true, can: true, want: "sign deny"},
+	} {
+		card := found
+		card.Approval.Plan.Requirements = []engine.Requirement{{Kind: tc.kind, Role: ada.Roles[0], Needed: 1}}
+		card.SignYes, card.SignNo, card.CanSign, card.CannotVote = tc.yes, tc.no, tc.can, nil
+		d := decisionOf(card, ada, true, nil)
+		signedHere(&d, tc.elsewhere)
+		got := "approve"
+		switch {
+		case d.Blocked != "":
+			got = "blocked:" + d.BlockedAt
+		case d.Sign && d.Verify != "":
+			got = "sign-or-prove"
+		case d.Sign:
+			got = "sign"
+		case d.Verify != "":
+			got = "prove"
+		}
+		switch {
+		case d.DenyBlocked:
+			got += " deny-blocked"
+		case d.SignDeny:
+			got += " sign-deny"
+		case d.Deny:
+			got += " deny"
+		}
+		if got != tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
+	}
+}

@@ -427,3 +427,65 @@ func TestForgedEndOfSignedApproval(t *testing.T) {
 		t.Errorf("it is %s, with the token %q", got.Approval.Status, got.Token)
 	}
 }
+
+// Where a fresh proof is due, what the voter's passkey signs is the proof.
+func TestSignedVoteIsItsOwnProof(t *testing.T) {
+	h := newPolicyHouse(t)
+	ada, stranger := h.passkey("ada"), h.passkey("stranger")
+	a := h.check(params("deploy", "")).Approval
+	if _, err := h.Contributions.Vote(t.Context(), h.ballot("ada", *a, true), nil); code(err) != "verification_required" {
+		t.Errorf("without a proof: %v", err)
+	}
+	card, err := h.Queries.Card(t.Context(), h.people["ada"], a.ID, gate.Unrecorded)
+	if err != nil || card.SignYes || !card.CanSign {
+		t.Errorf("the card says that it takes a signature: %t, and that Ada can sign: %t, %v", card.SignYes, card.CanSign, err)
+	}
+	for who, key := range map[string]*passkeytest.Authenticator{"ada": ada, "stranger": stranger} {
+		if err := h.casts(h.signs(h.ballot(who, *a, true), key)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.settle(a.ID)
+	h.want("with signed votes of two groups", h.get(a.ID).Approval, approval.Approved)
+	if err := h.verified(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Breaking the glass of what takes signed votes is signed as well.
+func TestGlassIsBrokenSigned(t *testing.T) {
+	h := newHouse(t, signing(1))
+	h.join("eve", approval.BreakGlassRole)
+	a := h.open(deferred)
+	s := h.says("eve", a.ID, "the building is on fire")
+	s.Person.VerifiedBy, s.Person.VerifiedAt = identity.Password, time.Now()
+	breaks := func(s gate.Contribution) error {
+		_, err := h.Contributions.BreakGlass(t.Context(), s, true, a.Call.Digest, a.Version, nil)
+		return err
+	}
+	if got := code(breaks(s)); got != "signature_required" {
+		t.Errorf("unsigned: %q", got)
+	}
+	key := h.passkey("eve")
+	sign := func(alone bool) gate.Contribution {
+		t.Helper()
+		c, err := h.Contributions.SignBreakGlass(t.Context(), s, alone, a.Call.Digest, a.Version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		signed := s
+		signed.Signed = identity.Proof{ChallengeID: c.ChallengeID, Assertion: key.Get(c.PublicKey)}
+		return signed
+	}
+	if got := code(breaks(sign(false))); got != "signature_invalid" {
+		t.Errorf("signed for two, and done alone: %q", got)
+	}
+	if err := breaks(sign(true)); err != nil {
+		t.Fatal(err)
+	}
+	h.settle(a.ID)
+	h.want("with signed glass", h.get(a.ID).Approval, approval.Approved)
+	if err := h.verified(); err != nil {
+		t.Error(err)
+	}
+}
