@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -170,7 +171,7 @@ func (a Approval) MayVote(v Voter, now time.Time) error {
 // signature of their passkey.
 func (a Approval) NeedsSignature(v Voter, yes bool, now time.Time) bool {
 	f := Fact{Kind: Vote, Yes: yes, Voter: v, Actor: engine.Actor{Kind: engine.HumanActor}, Details: Details{Proof: &Proof{Method: "passkey", At: now}}}
-	return !a.Status.Terminal() && Admit(a.Plan, a.Facts, f, now) == ErrNotSigned
+	return !a.Status.Terminal() && errors.Is(Admit(a.Plan, a.Facts, f, now), ErrNotSigned)
 }
 
 // NeedsProof reports whether a vote now has to come with a fresh proof of who the
