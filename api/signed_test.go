@@ -32,10 +32,10 @@ func TestSignedVoteOverTheAPI(t *testing.T) {
 	vote := map[string]any{"decision": "approve", "comment": "as agreed", "digest": a.Digest, "version": a.Version}
 	post("/votes/challenge", vote).want(t, 403, "no_signing_key")
 	var err error
-	if h.Gate.Contributions.Factors, err = identity.NewFactors(h.Gate.Contributions.Store, "https://console.example.com"); err != nil {
+	if h.Contributions.Factors, err = identity.NewFactors(h.Contributions.Store, "https://console.example.com"); err != nil {
 		t.Fatal(err)
 	}
-	factors, key := h.Gate.Contributions.Factors, passkeytest.New(t, "console.example.com")
+	factors, key := h.Contributions.Factors, passkeytest.New(t, "console.example.com")
 	c, err := factors.BeginPasskey(ctx, h.person)
 	if err == nil {
 		err = factors.FinishPasskey(ctx, h.person, "laptop", c.ChallengeID, key.Create(c.PublicKey))

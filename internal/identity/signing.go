@@ -42,9 +42,15 @@ var algorithms = []struct {
 	id   webauthncose.COSEAlgorithmIdentifier
 	name string
 }{
-	{webauthncose.AlgES256, "ES256"}, {webauthncose.AlgES384, "ES384"}, {webauthncose.AlgES512, "ES512"},
-	{webauthncose.AlgRS256, "RS256"}, {webauthncose.AlgRS384, "RS384"}, {webauthncose.AlgRS512, "RS512"},
-	{webauthncose.AlgPS256, "PS256"}, {webauthncose.AlgPS384, "PS384"}, {webauthncose.AlgPS512, "PS512"},
+	{webauthncose.AlgES256, "ES256"},
+	{webauthncose.AlgES384, "ES384"},
+	{webauthncose.AlgES512, "ES512"},
+	{webauthncose.AlgRS256, "RS256"},
+	{webauthncose.AlgRS384, "RS384"},
+	{webauthncose.AlgRS512, "RS512"},
+	{webauthncose.AlgPS256, "PS256"},
+	{webauthncose.AlgPS384, "PS384"},
+	{webauthncose.AlgPS512, "PS512"},
 	{webauthncose.AlgEdDSA, "EdDSA"},
 }
 

@@ -181,7 +181,7 @@ func (s Factors) PasskeyEvents(ctx context.Context, personID string) ([]string, 
 		WHERE e.type = 'admin' AND event_subject(e.body) = $1 AND event_code(e.body) = ANY ($2) AND e.outcome <> 'DENY' ORDER BY e.seq`, personID, passkey.Codes())
 }
 
-// ErrNotSigned: what changes a person's passkeys is not signed as they are now.
+// ErrNotSigned says that what changes a person's passkeys is not signed as they are now.
 var ErrNotSigned = errors.New("a change of passkeys is not signed")
 
 // changePasskeys runs a change of a person's passkeys whose event follows from those
