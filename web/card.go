@@ -52,6 +52,9 @@ func card(c gate.Card, p engine.Person, full bool, stopped *engine.Finding) view
 	if !over(a) {
 		v.Deadline = deadline(a)
 	}
+	for _, r := range c.Resembles {
+		v.Resembles = append(v.Resembles, views.Resembling{Place: r.Place, At: r.At})
+	}
 	v.Stages, v.Edition, v.Claim, v.Ticket = stages(c), editionOf(a, name), claimOf(c, p, name), attachedTicket(a)
 	v.Paused, v.FollowUp, v.Tasks, v.Actions = pausedUntil(a), followUp(c, name), openTasks(c, p, name), actions(c, p, full)
 	if v.Tasks.Question == nil && !over(a) {

@@ -41,6 +41,10 @@ type Card struct {
 	// SignYes and SignNo say that the person's yes, or no, now takes the signature of
 	// their passkey, and CanSign that the log knows one of theirs.
 	SignYes, SignNo, CanSign bool
+	// Resembles says which texts of the arguments are drawn like others that were
+	// approved before: at most resembleTexts of them. It changes as others are approved, so it
+	// is no part of what is kept as shown.
+	Resembles []Resemblance
 	// Suggested names the people to ask first. It gives nobody a say.
 	Suggested []string
 	// Eligible is how many people could fill the waiting requirement's places.

@@ -198,6 +198,15 @@ func (g *Queries) Card(ctx context.Context, p engine.Person, id string, look Dis
 	if err := g.fill(ctx, &card, r); err != nil {
 		return Card{}, err
 	}
+	if card.Arguments != nil && a.Status == approval.Pending {
+		args, err := canon.Parse(card.Arguments)
+		if err == nil {
+			card.Resembles, err = g.resembles(ctx, a, args)
+		}
+		if err != nil {
+			return Card{}, err
+		}
+	}
 	if card.Arguments != nil && (look == Full || look == Excerpt && !card.Long) {
 		if err := g.Store.Approvals.MarkRead(ctx, id, p.ID, a.Call.Digest); err != nil {
 			return Card{}, err

@@ -126,6 +126,25 @@ func (s Approvals) Waiting(ctx context.Context, o *Opening) (string, error) {
 	return ids[0], nil
 }
 
+// LastApproved lists up to limit of the tool's approvals that people have approved, the
+// newest end first, without the one named and without those of more than size bytes of
+// arguments. They have no facts.
+func (s Approvals) LastApproved(ctx context.Context, tool, except string, size, limit int) ([]Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `SELECT `+approvalRows.names+`, sealed, sealed_key, clock_timestamp() FROM approvals
+		WHERE tool = $1 AND status = 'approved' AND id <> $2 AND sealed_size <= $3 AND erased_at IS NULL AND NOT terms ? 'accepted_as'
+		ORDER BY ended_at DESC LIMIT $4`, tool, except, size, limit)
+	if err != nil {
+		return nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Record, err error) {
+		r.Approval, err = approvalRows.one(row, &r.Sealed.Data, &r.Sealed.Key, &r.Now)
+		return r, err
+	})
+	return list, translate(err)
+}
+
 // PendingCount is how many approvals of the agent are pending.
 func (s Approvals) PendingCount(ctx context.Context, agentID string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)

@@ -115,6 +115,16 @@ type Status struct {
 	Word string
 }
 
+// Resembling is a text that looks like another one, which was approved at the same
+// place at that time.
+type Resembling struct {
+	Place string
+	At    time.Time
+}
+
+// maxResembling is how many of them are named; the others are counted.
+const maxResembling = 6
+
 // Approval is the page on which a person decides.
 type Approval struct {
 	Frame
@@ -128,6 +138,9 @@ type Approval struct {
 	Agent string
 	// Tags are what the call is besides, in a word each; empty ones are not shown.
 	Tags []string
+
+	// Resembles says which texts look like others that were approved before.
+	Resembles []Resembling
 
 	// Erased is since when what it was about is gone; zero while it is there.
 	Erased time.Time
