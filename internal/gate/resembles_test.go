@@ -33,7 +33,7 @@ func TestResemblingNames(t *testing.T) {
 	}
 	known := end(true, call("pay", fmt.Sprintf(`{"payee":{"name":%q},"lines":[{"to":"abc"},{"to":%q}]}`, genuine, genuine)))
 	h.want("the first call", known, approval.Approved)
-	h.want("a denied one", end(false, call("pay", `{"payee":{"name":"Оther"}}`)), approval.Denied) // a Cyrillic О
+	h.want("a denied one", end(false, call("pay", `{"payee":{"name":"\u041E2"}}`)), approval.Denied) // a Cyrillic О
 	for name, c := range map[string]struct {
 		tool, arguments string
 		want            []string
@@ -44,7 +44,7 @@ func TestResemblingNames(t *testing.T) {
 		"both, one of them known":      {"pay", fmt.Sprintf(`{"payee":{"name":%q},"lines":[{"to":%q}]}`, twin, genuine), []string{"payee.name"}},
 		"its twin somewhere else":      {"pay", fmt.Sprintf(`{"note":%q}`, twin), nil},
 		"its twin of another tool":     {"send", fmt.Sprintf(`{"payee":{"name":%q}}`, twin), nil},
-		"like what nobody has allowed": {"pay", `{"payee":{"name":"Other"}}`, nil},
+		"like what nobody has allowed": {"pay", `{"payee":{"name":"O2"}}`, nil},
 		"another name":                 {"pay", `{"payee":{"name":"Stones"}}`, nil},
 		"no texts":                     {"pay", `{"amount":7}`, nil},
 	} {
