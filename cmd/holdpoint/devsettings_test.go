@@ -27,10 +27,10 @@ func TestExampleSettings(t *testing.T) {
 		if err != nil {
 			t.Errorf("%v\n%s", err, text)
 		}
-		if r := c.Routing; r.Default.PauseFor == 0 || len(r.Default.Extenders) != 1 || len(r.Rules) != 2 {
+		if r := c.Routing; r.Default.PauseFor == 0 || len(r.Default.Extenders) != 1 || len(r.Rules) != 3 {
 			t.Errorf("got %+v", r)
 		}
-		if text == all && (!c.Routing.Knows("office") || len(c.Routing.Rules[1].Suggested) != 1) {
+		if text == all && (!c.Routing.Knows("office") || len(c.Routing.Rules[2].Suggested) != 1) {
 			t.Errorf("what is commented out was not read: %+v", c.Routing)
 		}
 	}

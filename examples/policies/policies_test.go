@@ -152,8 +152,14 @@ func TestGuide(t *testing.T) {
 			t.Error(r.Text())
 		}
 	}
-	// Every other piece fits into a policy.
+	// Every other piece fits into a file of tests or into a policy.
 	for _, block := range blocks[1 : len(blocks)-1] {
+		if strings.HasPrefix(block, "  - name:") {
+			if _, mistakes := policytest.Load([]byte("tests:\n"+block), "tests.yaml"); len(mistakes) > 0 {
+				t.Errorf("%v\n%s", mistakes, block)
+			}
+			continue
+		}
 		rule := "  - id: a\n    description: a\n    match: {tool_name: a, environment: a}\n"
 		if strings.HasPrefix(block, "  - id:") {
 			rule = block
