@@ -184,8 +184,8 @@ func TestAuditWithoutUs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, script, begins := strings.Cut(string(doc), "```python\n")
-	script, _, ends := strings.Cut(script, "```")
+	_, script, begins := strings.Cut(string(doc), "```python\nimport base64, hashlib, json, sys\n")
+	script, _, ends := strings.Cut("import base64, hashlib, json, sys\n"+script, "```")
 	python, err := exec.LookPath("python3")
 	if !begins || !ends || err != nil {
 		t.Fatalf("there is no script, or nothing to run it by: %v", err)

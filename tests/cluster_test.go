@@ -22,6 +22,7 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 
 	"holdpoint/internal/devserver"
+	"holdpoint/internal/freeport"
 	"holdpoint/internal/postgres"
 )
 
@@ -235,12 +236,11 @@ func (c *cluster) ready(p *program, url string) {
 // beginServe starts one more gate.
 func (c *cluster) beginServe(bin string) (p *program, url string) {
 	c.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := freeport.Find(0)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	address := l.Addr().String()
-	_ = l.Close() // for the program to take
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	p, err = run(bin, c.dir, fmt.Sprintf("serve-%d", len(c.urls)), environment(append(c.env, "HOLDPOINT_LISTEN="+address, "HOLDPOINT_PUBLIC_URL=http://"+address)...), nil, "serve")
 	if err != nil {
 		c.t.Fatal(err)

@@ -132,6 +132,7 @@ type recorded struct {
 // run opens the approval, has everybody work on it, and waits for its end.
 func (r *recorded) run() error {
 	var a approval
+	deadline := time.Now().Add(readyWithin + settleWithin)
 	for opened := false; !opened; {
 		got := r.agent.at(r.c.where(rand.IntN(2))).propose(event(r.tool, "defer", map[string]any{"n": 0}))
 		var v struct{ Approval approval }
@@ -140,6 +141,8 @@ func (r *recorded) run() error {
 			a = v.Approval
 		} else if got.Err == nil && got.Status < 500 {
 			return fmt.Errorf("propose: %s", got)
+		} else if time.Now().After(deadline) {
+			return fmt.Errorf("nobody opens it: %s", got)
 		} else {
 			time.Sleep(50 * time.Millisecond) // whoever was killed is being started again
 		}
@@ -154,7 +157,7 @@ func (r *recorded) run() error {
 	}
 	all.Wait()
 	// Nothing missing: it ends, and all that is known of it then is the end.
-	deadline := time.Now().Add(settleWithin + 5*time.Second)
+	deadline = time.Now().Add(settleWithin + 5*time.Second)
 	for {
 		seen, ok := r.do(len(r.people), deed{what: "read"})
 		if ok && seen.Status != "pending" {

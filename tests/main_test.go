@@ -12,10 +12,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"holdpoint/internal/postgres/pgtest"
 )
@@ -43,6 +45,9 @@ func TestMain(m *testing.M) {
 	limit, _ := strconv.Atoi(parallel.String()) // the flag is a number
 	places, idle = make(chan struct{}, min(limit, 4)), make(chan struct{}, min(limit, 3))
 	_ = parallel.Set("1000")
+	if limit := flag.Lookup("test.timeout").Value.(flag.Getter).Get().(time.Duration); limit > 0 {
+		time.AfterFunc(limit-limit/20, hangs)
+	}
 	code := m.Run()
 	chrome.Close()
 	for _, s := range []*sharedDev{&shared, &browsed, &waiting} {
@@ -60,6 +65,20 @@ func TestMain(m *testing.M) {
 		_ = os.RemoveAll(built.data)
 	}
 	os.Exit(code)
+}
+
+// hangs ends the tests shortly before their time is over. What they wait in is said
+// briefly: what the runtime would say of the servers in this process buries it.
+func hangs() {
+	all := make([]byte, 64<<20)
+	all = all[:runtime.Stack(all, true)]
+	fmt.Fprintln(os.Stderr, "the time is over; tests are here:")
+	for stack := range strings.SplitSeq(string(all), "\n\n") {
+		if strings.Contains(stack, "holdpoint/tests.") && !strings.Contains(stack, "tests.TestMain") && !strings.Contains(stack, "tests.inPlace") && !strings.Contains(stack, "(*queue).turn") {
+			fmt.Fprintln(os.Stderr, stack+"\n")
+		}
+	}
+	os.Exit(1)
 }
 
 // places are what tests with programs of their own run in, idle those of the tests that

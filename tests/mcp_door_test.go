@@ -209,6 +209,7 @@ func talkTo(t testing.TB, env []string, args ...string) *talk {
 	if err := k.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	endsBy(t, k.cmd)
 	k.say(`{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"tests","version":"1"}}}`)
 	if hello := k.hear(); string(hello.ID) != `"hello"` || hello.Error != nil {
 		t.Fatalf("initialize: %+v", hello)

@@ -173,7 +173,7 @@ func (in *installation) overHTTP(t testing.TB, key, version string) session {
 }
 
 func (in *installation) endpoint(key string) mcp.Transport {
-	return &mcp.StreamableClientTransport{Endpoint: in.URL + "/mcp", HTTPClient: &http.Client{Transport: keyed(key)}, MaxRetries: -1}
+	return &mcp.StreamableClientTransport{Endpoint: in.URL + "/mcp", HTTPClient: &http.Client{Transport: keyed(key), Timeout: 70 * time.Second}, MaxRetries: -1}
 }
 
 // overStdio connects to a "holdpoint mcp" of its own.

@@ -45,6 +45,7 @@ func startTypescript(t testing.TB, env []string, args ...string) (*typescript, s
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	endsBy(t, cmd)
 	c := &typescript{in: in, out: bufio.NewScanner(out)}
 	c.out.Buffer(nil, 8<<20)
 	first, err := c.next()

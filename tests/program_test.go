@@ -386,6 +386,13 @@ func (s *sharedDev) stop() error {
 	return s.dev.program.stop()
 }
 
+// endsBy kills a started command that talks for too long, so that whoever listens to it
+// fails and does not wait for ever.
+func endsBy(t testing.TB, cmd *exec.Cmd) {
+	timer := time.AfterFunc(5*time.Minute, func() { _ = cmd.Process.Kill() })
+	t.Cleanup(func() { timer.Stop() })
+}
+
 // command is a finished run of a subcommand.
 type command struct {
 	out, err string
@@ -400,6 +407,7 @@ func cli(t testing.TB, env []string, stdin string, args ...string) command {
 	cmd := exec.CommandContext(ctx, binary(t), args...)
 	cmd.Env = environment(env...)
 	cmd.Stdin = strings.NewReader(stdin)
+	cmd.WaitDelay = 10 * time.Second // what it started may still hold its output
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()

@@ -138,10 +138,13 @@ func TestStartThatWaitingCannotMend(t *testing.T) {
 	}
 
 	for _, command := range []string{"serve", "worker"} {
-		p := begin(command, "postgres://hp_app:x@127.0.0.1:1/holdpoint?sslmode=disable") // nothing listens there
+		p := begin(command, "postgres://hp_app:secret-word@127.0.0.1:1/holdpoint?sslmode=disable") // nothing listens there
 		eventually(t, readyWithin, command+" waits", func() bool { return strings.Contains(p.text(), "waiting for Postgres") })
 		if err := p.stop(); err != nil {
 			t.Error(err)
+		}
+		if text := p.text(); !strings.Contains(text, "refused") || strings.Contains(text, "secret-word") {
+			t.Errorf("%s does not say that nothing listens there, or it says a password\n%s", command, p.tail())
 		}
 	}
 }

@@ -73,6 +73,14 @@ func (b *Browser) stop() {
 	b.ctx, b.end = nil, nil
 }
 
+// first is a context's first step, which starts browser and tab. They end with the
+// step's context, so it cannot have one of its own; it is cancelled if they do not come.
+func first(ctx context.Context, cancel func()) error {
+	late := time.AfterFunc(2*time.Minute, cancel)
+	defer late.Stop()
+	return chromedp.Do(ctx, chromedp.Navigate("about:blank"))
+}
+
 // tab opens a tab, after the browser if there is none.
 func (b *Browser) tab(t testing.TB, path string) (context.Context, error) {
 	if b.ctx == nil {
@@ -82,8 +90,7 @@ func (b *Browser) tab(t testing.TB, path string) (context.Context, error) {
 		}
 	}
 	ctx, cancel := chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext())
-	// The tab ends with the context of its first step.
-	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
+	if err := first(ctx, cancel); err != nil {
 		cancel()
 		return nil, err
 	}
@@ -118,8 +125,7 @@ func start(path string) (context.Context, func(), error) {
 		stop()
 		_ = os.RemoveAll(profile)
 	}
-	// The first step starts the browser, which ends with this step's context.
-	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
+	if err := first(ctx, closeTab); err != nil {
 		end()
 		return nil, nil, err
 	}

@@ -29,6 +29,8 @@ import (
 	"go.temporal.io/server/temporal"
 	"go.uber.org/fx"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"holdpoint/internal/freeport"
 )
 
 const (
@@ -351,12 +353,9 @@ func choosePorts(preferred int) (ports, error) {
 		if service == primitives.FrontendService {
 			port = preferred
 		}
-		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp4", net.JoinHostPort(loopback, strconv.Itoa(port)))
-		if err != nil && port != 0 {
-			l, err = new(net.ListenConfig).Listen(context.Background(), "tcp4", net.JoinHostPort(loopback, "0"))
-		}
+		l, err := freeport.Listen(port)
 		if err != nil {
-			return nil, fmt.Errorf("find a free port: %w", err)
+			return nil, err
 		}
 		defer func() { _ = l.Close() }() // after the loop, so that no port is found twice
 		chosen[service] = l.Addr().(*net.TCPAddr).Port

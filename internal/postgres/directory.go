@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"holdpoint/internal/freeport"
 )
 
 // maxLog is the size from which a server log is put aside at the next start.
@@ -117,12 +118,10 @@ func (d directory) choosePort() (int, error) {
 	if text, err := os.ReadFile(d.portFile()); err == nil {
 		port, err := strconv.Atoi(strings.TrimSpace(string(text)))
 		if err == nil && port > 1023 && port < 65536 {
-			if l, err := new(net.ListenConfig).Listen(context.Background(), "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
-				return port, l.Close()
-			}
+			return freeport.Find(port)
 		}
 	}
-	return freePort()
+	return freeport.Find(0)
 }
 
 func (d directory) openLog() (*os.File, error) {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	embeddedpostgres "github.com/fergusstrange/embedded-postgres"
+
+	"holdpoint/internal/freeport"
 )
 
 // fetchedVersion is the major version that a new cluster gets where none is installed.
@@ -55,7 +57,7 @@ func fetch(ctx context.Context, dir directory, major int, repository string) (in
 	if err := os.WriteFile(filepath.Join(data, "PG_VERSION"), []byte(strconv.Itoa(major)+"\n"), 0o600); err != nil {
 		return installation{}, err
 	}
-	port, err := freePort()
+	port, err := freeport.Find(0)
 	if err != nil {
 		return installation{}, err
 	}

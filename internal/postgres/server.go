@@ -33,6 +33,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"holdpoint/internal/freeport"
 )
 
 // superuser is the name of the cluster's bootstrap role. Its password is random and lies in the cluster's directory.
@@ -157,7 +159,7 @@ func start(ctx context.Context, cfg Config, dir directory) (*Server, error) {
 		switch {
 		case failed.portTaken():
 			// Somebody was quicker between our look at the port and the server's bind.
-			if s.port, err = freePort(); err != nil {
+			if s.port, err = freeport.Find(0); err != nil {
 				return nil, err
 			}
 		case failed.memoryInUse():
@@ -364,15 +366,6 @@ func settings(dir directory, port int, noSync bool) []string {
 }
 
 func newPassword() string { return rand.Text() }
-
-func freePort() (int, error) {
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp4", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port, nil
-}
 
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
