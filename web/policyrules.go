@@ -171,15 +171,11 @@ func termWords(rule canon.Value) []views.Phrase {
 	case role.Str() != "":
 		words = append(words, phrase("by", "", role))
 	}
-	var groups views.Phrase
-	for i, g := range member(approval, "groups").Elements() {
-		if i > 0 {
-			groups = append(groups, views.Piece{Text: "then"})
+	// All groups in any order, or one of several.
+	for _, g := range []struct{ field, lead, joint string }{{"groups", "", "and"}, {"any_of", "either", "or"}} {
+		if list := member(approval, g.field); list.Len() > 0 {
+			words = append(words, groupWords(list, g.lead, g.joint))
 		}
-		groups = append(groups, append(phrase("", "", member(g, "needed")), phrase("of", "", member(g, "role"))...)...)
-	}
-	if groups != nil {
-		words = append(words, groups)
 	}
 	if within := member(approval, "within"); !within.IsNull() {
 		words = append(words, phrase("each within", "", canon.String(briefText(within.Str()))))
@@ -192,6 +188,17 @@ func termWords(rule canon.Value) []views.Phrase {
 	}
 	if constraints := member(rule, "constraints"); constraints.Kind() == canon.ObjectKind {
 		words = append(words, phrase("constraints", "", constraints))
+	}
+	return words
+}
+
+// groupWords names groups of people, with joint between them.
+func groupWords(list canon.Value, lead, joint string) views.Phrase {
+	words := views.Phrase{}
+	for _, g := range list.Elements() {
+		words = append(words, views.Piece{Text: lead})
+		words = append(words, append(phrase("", "", member(g, "needed")), phrase("of", "", member(g, "role"))...)...)
+		lead = joint
 	}
 	return words
 }

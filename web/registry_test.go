@@ -132,6 +132,14 @@ rules:
       expires_in: 4h
       escalation:
         - {after: 15m, role: manager}
+  - id: contract-signing
+    description: Counsel alone, or two reviewers.
+    match: {tool_name: contracts.sign, environment: dev}
+    outcome: REQUIRE_APPROVAL
+    approval:
+      any_of:
+        - {role: counsel, needed: 1}
+        - {role: reviewer, needed: 2}
   - id: never-reached
     description: It is behind its like.
     match: {tool_name: read.file, environment: dev}
@@ -244,7 +252,7 @@ func TestPolicies(t *testing.T) {
 	}
 	text := strip(page.body)
 	for _, want := range []string{
-		"the argument amount is more than 1000 and is at most 50000", "the argument currency is EUR", "2 of finance-approver then 1 of security-approver",
+		"the argument amount is more than 1000 and is at most 50000", "the argument currency is EUR", "2 of finance-approver and 1 of security-approver", "either 1 of counsel or 2 of reviewer",
 		"after 15m also manager", "in all within 4h", "a call that no rule matches is refused",
 	} {
 		if !strings.Contains(text, want) {
