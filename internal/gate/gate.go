@@ -61,6 +61,7 @@ type Gate struct {
 	Contributions *Contributions
 	Queries       *Queries
 	Grants        *Grants
+	Drafts        *Drafts
 	reading       chan struct{} // holds whoever is reading a document
 }
 
@@ -72,6 +73,8 @@ type (
 	Queries struct{ *core }
 	// Grants are standing grants: approvals of calls that are yet to come.
 	Grants struct{ *core }
+	// Drafts are what people have written and not sent.
+	Drafts struct{ *core }
 	// core is what the parts of a gate share.
 	core struct{ Config }
 )
@@ -100,7 +103,7 @@ func New(cfg Config) (*Gate, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	c := &core{cfg}
-	return &Gate{core: c, Contributions: &Contributions{c}, Queries: &Queries{c}, Grants: &Grants{c}, reading: make(chan struct{}, 1)}, nil
+	return &Gate{core: c, Contributions: &Contributions{c}, Queries: &Queries{c}, Grants: &Grants{c}, Drafts: &Drafts{c}, reading: make(chan struct{}, 1)}, nil
 }
 
 // Repeated returns *Replay when a person's request was answered before, and a

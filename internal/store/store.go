@@ -70,6 +70,7 @@ type Store struct {
 	Approvals     Approvals
 	Outbox        Outbox
 	Cards         Cards
+	Drafts        Drafts
 	Grants        Grants
 	Events        Events
 	Log           Log
@@ -139,6 +140,7 @@ func newStore(d *db) *Store {
 		Approvals:     Approvals{d},
 		Outbox:        Outbox{d},
 		Cards:         Cards{d},
+		Drafts:        Drafts{d},
 		Grants:        Grants{d},
 		Events:        Events{d},
 		Log:           Log{d},
