@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"net/url"
 
 	"holdpoint/engine"
 	"holdpoint/engine/canon"
@@ -20,7 +21,7 @@ type answerHandler struct {
 
 func (h *answerHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /approvals/{id}/answer", h.site.signedIn(h.form))
-	mux.HandleFunc("POST /approvals/{id}/answer", h.site.signedIn(h.submit))
+	mux.HandleFunc("POST /approvals/{id}/answer", h.site.takesFormOf(maxEditForm, h.submit))
 }
 
 // read reads the card, and the form of what it asks to be supplied.
@@ -41,7 +42,23 @@ func (h *answerHandler) form(w http.ResponseWriter, r *http.Request, p engine.Pe
 	if err != nil {
 		return err
 	}
-	return h.render(w, r, p, http.StatusOK, found, f.Fields(canon.Object()), nil)
+	fields := f.Fields(canon.Object())
+	if kept := h.site.kept(r, p, found.Approval.ID)["answer"]; kept != nil {
+		fields = writtenBefore(f, kept)
+	}
+	return h.render(w, r, p, http.StatusOK, found, fields, nil)
+}
+
+// writtenBefore are the form's fields as they were left.
+func writtenBefore(f *form.Form, kept url.Values) []form.Field {
+	values, again, problems := readArguments(f, kept, canon.Object())
+	if len(problems) == 0 {
+		return f.Fields(values)
+	}
+	for i := range again {
+		again[i].Problem = ""
+	}
+	return again
 }
 
 func (h *answerHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, status int, found gate.Card, fields []form.Field, problems []string) error {
@@ -55,9 +72,6 @@ func (h *answerHandler) render(w http.ResponseWriter, r *http.Request, p engine.
 // submit supplies what was entered. Where that does not do, the form comes back
 // with what is wrong.
 func (h *answerHandler) submit(w http.ResponseWriter, r *http.Request, p engine.Person) error {
-	if err := readFormOf(w, r, maxEditForm); err != nil {
-		return err
-	}
 	found, f, err := h.read(r, p)
 	if err != nil {
 		return err

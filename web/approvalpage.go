@@ -65,11 +65,15 @@ func (h *cardHandler) show(w http.ResponseWriter, r *http.Request, p engine.Pers
 	if look == gate.Excerpt && r.URL.Query().Get("full") == "1" {
 		look = gate.Full
 	}
-	return h.render(w, r, p, look, http.StatusOK, "")
+	return h.render(w, r, p, look, http.StatusOK, remarks{})
 }
 
-// render shows the card. failure is what to say of a proof that was none.
-func (h *cardHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, look gate.Display, status int, failure string) error {
+// remarks are what to say of a form that was not taken just now: of a proof that was
+// none, and of a vote.
+type remarks struct{ proof, vote string }
+
+// render shows the card.
+func (h *cardHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, look gate.Display, status int, say remarks) error {
 	found, err := h.cards.Card(r.Context(), p, r.PathValue("id"), look)
 	if err != nil {
 		return err
@@ -89,7 +93,10 @@ func (h *cardHandler) render(w http.ResponseWriter, r *http.Request, p engine.Pe
 		if err := h.stepUpForm(r, p, v.Tasks.StepUp); err != nil {
 			return err
 		}
-		v.Tasks.StepUp.Failure = failure
+		v.Tasks.StepUp.Failure = say.proof
+	}
+	if err := h.decisionForm(r, p, &v, say.vote); err != nil {
+		return err
 	}
 	if access.MayReadRules(p) {
 		v.EvidenceURL = "/v1/audit/evidence?approval_id=" + url.QueryEscape(found.Approval.ID)
@@ -153,6 +160,30 @@ func onScreen(r *http.Request) bool {
 	return false
 }
 
+// decisionForm fills in what the person has written, the proof that goes with the vote,
+// and why the one just now was not taken.
+func (h *cardHandler) decisionForm(r *http.Request, p engine.Person, v *views.Approval, failure string) error {
+	v.Kept = h.site.kept(r, p, v.ID)
+	if v.Decide.Failure = failure; failure != "" {
+		v.Kept = v.Kept.With("votes", draftOf("votes", "", r.PostForm))
+	}
+	if v.Decide.Verify == "" || h.prover == nil {
+		return nil
+	}
+	methods, err := h.prover.Methods(r.Context(), p)
+	if err != nil {
+		return err
+	}
+	f := verifyForm(h.factors, r, methods, identity.ForSession, "")
+	if v.Decide.Sign {
+		f.Passkey, f.Optional = false, true // the passkey is asked to sign
+	}
+	if f.Code || f.Password || f.Passkey {
+		v.Decide.Prove = &f
+	}
+	return nil
+}
+
 // stepUpForm fills in how the person can prove who they are.
 func (h *cardHandler) stepUpForm(r *http.Request, p engine.Person, f *views.StepUp) error {
 	if h.prover == nil {
@@ -184,7 +215,7 @@ func (h *cardHandler) proveIdentity(w http.ResponseWriter, r *http.Request, p en
 		var refusal *access.Refusal
 		if errors.As(err, &refusal) {
 			retryAfter(w, refusal)
-			return h.render(w, r, p, gate.Excerpt, httpstatus.Of(refusal.Kind), refusal.Detail)
+			return h.render(w, r, p, gate.Excerpt, httpstatus.Of(refusal.Kind), remarks{proof: refusal.Detail})
 		}
 		done = "proved"
 	case form.Get("want") != "no":

@@ -92,6 +92,9 @@ func card(c gate.Card, p engine.Person, full bool, stopped *engine.Finding) view
 		v.Warnings.Add("the agent's claims", views.MarkDeceptive(f.Value))
 	}
 	v.Decide = decisionOf(c, p, full, stopped)
+	if needs := v.Decide.Approve && a.NeedsProof() && v.Decide.Verify == "" || v.Actions.Break && v.Actions.BreakVerify == ""; needs && gate.Proved(p, c.Now) {
+		v.ProvedUntil = p.VerifiedAt.Add(approval.FreshFor)
+	}
 	return v
 }
 

@@ -30,6 +30,8 @@ type Config struct {
 	CallSessions  CallSessions
 	Outcomes      Outcomes
 	Changes       Changes
+	// Drafts may be nil: what people write is not kept then until they send it.
+	Drafts Drafts
 	// What is registered, by what is done with it.
 	Agents   Agents
 	Tools    Tools
@@ -121,17 +123,20 @@ func New(c Config) (*Console, error) {
 	}
 	shared := &site{
 		sessions: &sessionStore{sessions: c.Sessions, ttl: c.SessionTTL, secure: c.Secure},
-		inForce:  c.InForce, displayNames: c.Names, clock: c.Clock, secure: c.Secure, logger: c.Logger,
+		inForce:  c.InForce, displayNames: c.Names, clock: c.Clock, secure: c.Secure, logger: c.Logger, drafts: c.Drafts,
 		delegations: c.Delegations != nil, grants: c.Grants != nil, audit: c.Log != nil,
 	}
+	page := &cardHandler{site: shared, cards: c.Cards, requirements: c.Requirements, prover: c.Prover, factors: c.Factors}
 	groups := []group{
 		&signInHandler{site: shared, signer: c.SignIn, second: c.SecondStep, factors: c.Factors, remote: c.Remote},
 		&accountHandler{site: shared, factors: c.Factors},
 		&inboxHandler{shared, c.Inbox}, &liveHandler{site: shared, inbox: c.Inbox, approvals: c.Changes, stopping: c.Stopping},
-		&cardHandler{site: shared, cards: c.Cards, requirements: c.Requirements, prover: c.Prover, factors: c.Factors},
-		&voteHandler{shared, c.Votes, c.Cards}, &contributionHandler{shared, c.Contributions, c.Requirements}, &outcomeHandler{shared, c.Outcomes},
+		page, &voteHandler{shared, c.Votes, page}, &contributionHandler{shared, c.Contributions, c.Requirements}, &outcomeHandler{shared, c.Outcomes},
 		&answerHandler{shared, c.Cards, c.Requirements}, &editHandler{shared, c.Cards, c.Edits}, &sessionHandler{shared, c.CallSessions, c.Votes},
 		&policyHandler{shared}, &agentHandler{shared, c.Agents}, &toolHandler{shared, c.Tools}, &adminHandler{shared, c.Settings},
+	}
+	if c.Drafts != nil {
+		groups = append(groups, &draftHandler{shared})
 	}
 	if c.Factors != nil {
 		groups = append(groups, &verifyHandler{site: shared, factors: c.Factors})

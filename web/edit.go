@@ -2,11 +2,14 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,7 +36,7 @@ type editHandler struct {
 
 func (h *editHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /approvals/{id}/edit", h.site.signedIn(h.form))
-	mux.HandleFunc("POST /approvals/{id}/edit", h.site.signedIn(h.submit))
+	mux.HandleFunc("POST /approvals/{id}/edit", h.site.takesFormOf(maxEditForm, h.submit))
 }
 
 // maxEditForm bounds the form in which arguments are changed, in bytes.
@@ -124,7 +127,27 @@ func (h *editHandler) form(w http.ResponseWriter, r *http.Request, p engine.Pers
 	if err != nil {
 		return err
 	}
-	return h.render(w, r, p, http.StatusOK, e.page(e.current))
+	v := e.page(e.current)
+	if kept := h.site.kept(r, p, v.ID)["edit"]; kept != nil {
+		v = e.again(kept)
+	}
+	return h.render(w, r, p, http.StatusOK, v)
+}
+
+// again is the form as it was left. What was written over arguments that have changed
+// since is there too: what it would change is shown before it is saved.
+func (e editor) again(kept url.Values) views.Edit {
+	text, fields := kept.Get("json"), maps.Clone(kept)
+	if fields.Del("from"); !slices.ContainsFunc(slices.Collect(maps.Keys(kept)), func(name string) bool { return strings.HasPrefix(name, argumentField) }) {
+		fields.Set("from", "json")
+	}
+	_, v, _ := e.entered(fields)
+	v.JSON = cmp.Or(text, v.JSON)
+	v.Problems, v.Reason, v.Again = nil, kept.Get("comment"), true
+	if kept.Get("digest") != e.card.Approval.Call.Digest {
+		v.Problems = []string{"The arguments have changed since you wrote this. See what it would change in them as they are now."}
+	}
+	return v
 }
 
 func (h *editHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, status int, v views.Edit) error {
@@ -135,9 +158,6 @@ func (h *editHandler) render(w http.ResponseWriter, r *http.Request, p engine.Pe
 // submit takes what was entered: it first shows what that would change, and changes
 // it in a second step.
 func (h *editHandler) submit(w http.ResponseWriter, r *http.Request, p engine.Person) error {
-	if err := readFormOf(w, r, maxEditForm); err != nil {
-		return err
-	}
 	e, err := h.read(r, p)
 	if err != nil {
 		return err

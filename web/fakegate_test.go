@@ -229,6 +229,9 @@ func (m *fakeGate) Vote(_ context.Context, v gate.VoteRequest, _ *access.Once[ap
 		f.Details.Proof = &approval.Proof{Method: v.Person.VerifiedBy, At: v.Person.VerifiedAt}
 	}
 	if err := approval.Admit(a.Plan, a.Facts, f, m.now()); err != nil {
+		if errors.Is(err, approval.ErrNotFresh) {
+			return *a, &access.Refusal{Kind: access.Forbidden, Code: notVerified, Detail: "Prove again who you are."}
+		}
 		kind := access.Forbidden
 		if errors.Is(err, approval.ErrDecided) || errors.Is(err, approval.ErrAlreadyVoted) {
 			kind = access.Conflict
@@ -301,7 +304,17 @@ func (m *fakeGate) Load(_ context.Context, idHash []byte) (engine.Person, error)
 	return engine.Person{}, ErrNoSession
 }
 
-func (m *fakeGate) Verified(context.Context, []byte, string, string) error { return m.broken }
+func (m *fakeGate) Verified(_ context.Context, _ []byte, personID, method string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for email, p := range m.people {
+		if p.ID == personID {
+			p.VerifiedBy, p.VerifiedAt = method, m.now()
+			m.people[email] = p
+		}
+	}
+	return m.broken
+}
 
 func (m *fakeGate) Save(_ context.Context, idHash []byte, person, _ string, _ time.Duration) error {
 	m.mu.Lock()

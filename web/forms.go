@@ -12,6 +12,9 @@ import (
 // maxForm bounds a form's body, in bytes.
 const maxForm = 64 << 10
 
+// maxCarried bounds the form of a sign-in, which may carry another form.
+const maxCarried = 2 * maxEditForm
+
 // readForm reads a form's body into r.PostForm, or refuses it.
 func readForm(w http.ResponseWriter, r *http.Request) error { return readFormOf(w, r, maxForm) }
 

@@ -201,11 +201,7 @@ func (h *liveHandler) stream(w http.ResponseWriter, r *http.Request, id string, 
 
 // stillSignedIn looks the session of a long request up again.
 func (h *liveHandler) stillSignedIn(r *http.Request) (engine.Person, bool) {
-	id, ok := h.site.sessions.id(r)
-	if !ok {
-		return engine.Person{}, false
-	}
-	person, err := h.site.sessions.load(r.Context(), id)
+	person, err := h.site.sessions.again(r)
 	return person, err == nil
 }
 

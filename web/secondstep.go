@@ -56,23 +56,27 @@ func (h *signInHandler) pending(r *http.Request) string {
 }
 
 // askSecondStep sends somebody whose password was right on to their second factor.
-func (h *signInHandler) askSecondStep(w http.ResponseWriter, r *http.Request, pending, next string) {
+// What the sign-in carries is in no address, so that it is asked for at once then.
+func (h *signInHandler) askSecondStep(w http.ResponseWriter, r *http.Request, pending, next string) error {
 	http.SetCookie(w, h.pendingCookie(pending))
+	if carried(r.PostForm) != nil {
+		return h.showSecondStep(w, r, http.StatusOK, pending, next, "")
+	}
 	to := "/login/verify"
 	if next != "/" {
 		to += "?next=" + url.QueryEscape(next)
 	}
 	http.Redirect(w, r, to, http.StatusSeeOther)
+	return nil
 }
 
 func (h *signInHandler) secondStepForm(w http.ResponseWriter, r *http.Request, _ engine.Person) error {
-	return h.showSecondStep(w, r, http.StatusOK, localPath(r.URL.Query().Get("next")), "")
+	return h.showSecondStep(w, r, http.StatusOK, h.pending(r), localPath(r.URL.Query().Get("next")), "")
 }
 
 // showSecondStep asks for the second factor, or again for the first where that
 // was too long ago.
-func (h *signInHandler) showSecondStep(w http.ResponseWriter, r *http.Request, status int, next, failure string) error {
-	pending := h.pending(r)
+func (h *signInHandler) showSecondStep(w http.ResponseWriter, r *http.Request, status int, pending, next, failure string) error {
 	if pending == "" || h.second == nil {
 		http.Redirect(w, r, signInURL(next), http.StatusSeeOther)
 		return nil
@@ -86,7 +90,7 @@ func (h *signInHandler) showSecondStep(w http.ResponseWriter, r *http.Request, s
 		Form: verifyForm(h.factors, r, methods, "", ""), BackText: "Sign in as somebody else", BackTo: signInURL(next),
 	}
 	v.Form.Action, v.Form.Options, v.Form.Submit, v.Form.Focus, v.Form.Failure = "/login/verify", "/login/assertion", "Sign in", true, failure
-	v.Form.Hidden = []views.Field{{Name: "next", Value: next}}
+	v.Form.Hidden = append(carried(r.PostForm), views.Field{Name: "next", Value: next})
 	return h.site.render(w, r, status, views.VerifyPageView(v))
 }
 
@@ -97,12 +101,12 @@ func (h *signInHandler) signInAgain(w http.ResponseWriter, r *http.Request, next
 		return fmt.Errorf("sign in: %w", err)
 	}
 	http.SetCookie(w, h.pendingCookie(""))
-	v := views.SignIn{Frame: h.site.frame(engine.Person{}, "Sign in", ""), Next: next, Failure: refusal.Detail}
+	v := views.SignIn{Frame: h.site.frame(engine.Person{}, "Sign in", ""), Next: next, Failure: refusal.Detail, Carried: carried(r.PostForm)}
 	return h.site.render(w, r, httpstatus.Of(refusal.Kind), views.SignInPage(v))
 }
 
 func (h *signInHandler) finishSignIn(w http.ResponseWriter, r *http.Request, _ engine.Person) error {
-	if err := readForm(w, r); err != nil {
+	if err := readFormOf(w, r, maxCarried); err != nil {
 		return err
 	}
 	next := localPath(r.PostForm.Get("next"))
@@ -116,7 +120,7 @@ func (h *signInHandler) finishSignIn(w http.ResponseWriter, r *http.Request, _ e
 	switch {
 	case errors.As(err, &refusal) && refusal.Kind != access.Unauthenticated:
 		retryAfter(w, refusal)
-		return h.showSecondStep(w, r, httpstatus.Of(refusal.Kind), next, refusal.Detail)
+		return h.showSecondStep(w, r, httpstatus.Of(refusal.Kind), pending, next, refusal.Detail)
 	case err != nil:
 		return h.signInAgain(w, r, next, err)
 	}

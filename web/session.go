@@ -119,6 +119,15 @@ func (s *sessionStore) verified(r *http.Request, p engine.Person, method string)
 	return s.sessions.Verified(r.Context(), hash(id), p.ID, method)
 }
 
+// again looks the person of the request's session up anew.
+func (s *sessionStore) again(r *http.Request) (engine.Person, error) {
+	id, ok := s.id(r)
+	if !ok {
+		return engine.Person{}, ErrNoSession
+	}
+	return s.load(r.Context(), id)
+}
+
 // id returns the session id of the request's cookie, if it can be one. A
 // request with two cookies of the name has none: nobody can tell which is ours.
 func (s *sessionStore) id(r *http.Request) (string, bool) {

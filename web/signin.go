@@ -69,19 +69,18 @@ func (h *signInHandler) form(w http.ResponseWriter, r *http.Request, p engine.Pe
 }
 
 func (h *signInHandler) signIn(w http.ResponseWriter, r *http.Request, _ engine.Person) error {
-	if err := readForm(w, r); err != nil {
+	if err := readFormOf(w, r, maxCarried); err != nil {
 		return err
 	}
 	email, next := strings.TrimSpace(r.PostForm.Get("email")), localPath(r.PostForm.Get("next"))
 	person, err := h.signer.SignIn(r.Context(), email, r.PostForm.Get("password"), r.PostForm.Get("code"), h.remote(r))
 	var second *identity.SecondStep
 	if errors.As(err, &second) {
-		h.askSecondStep(w, r, second.Pending, next)
-		return nil
+		return h.askSecondStep(w, r, second.Pending, next)
 	}
 	var refusal *access.Refusal
 	if errors.As(err, &refusal) {
-		v := views.SignIn{Frame: h.site.frame(engine.Person{}, "Sign in", ""), Email: email, Next: next}
+		v := views.SignIn{Frame: h.site.frame(engine.Person{}, "Sign in", ""), Email: email, Next: next, Carried: carried(r.PostForm)}
 		status := http.StatusUnauthorized
 		v.Failure = "That email address and password do not go together."
 		if refusal.Kind == access.RateLimited {
@@ -107,6 +106,7 @@ func (h *signInHandler) startSession(w http.ResponseWriter, r *http.Request, per
 	if err != nil {
 		return fmt.Errorf("sign in: %w", err)
 	}
+	h.site.keepCarried(r, person)
 	http.Redirect(w, r, next, http.StatusSeeOther)
 	return nil
 }

@@ -26,6 +26,7 @@ type site struct {
 	clock        func() time.Time
 	secure       bool
 	logger       *slog.Logger
+	drafts       Drafts // nil where none are kept
 	// Which pages there are.
 	delegations, grants, audit bool
 }
@@ -51,6 +52,9 @@ func (s *site) signedIn(h handler) http.HandlerFunc {
 			return
 		}
 		if !ok {
+			if r.Method == http.MethodPost && s.signInAgain(w, r) {
+				return
+			}
 			next := parent(r)
 			if r.Method == http.MethodGet || r.Method == http.MethodHead {
 				next = r.URL.RequestURI()
@@ -65,12 +69,15 @@ func (s *site) signedIn(h handler) http.HandlerFunc {
 }
 
 // takesForm is signedIn for requests that carry a form, which it reads.
-func (s *site) takesForm(h handler) http.HandlerFunc {
+func (s *site) takesForm(h handler) http.HandlerFunc { return s.takesFormOf(maxForm, h) }
+
+// takesFormOf is takesForm for forms of up to limit bytes.
+func (s *site) takesFormOf(limit int64, h handler) http.HandlerFunc {
 	return s.signedIn(func(w http.ResponseWriter, r *http.Request, p engine.Person) error {
-		if err := readForm(w, r); err != nil {
+		if err := readFormOf(w, r, limit); err != nil {
 			return err
 		}
-		return h(w, r, p)
+		return s.keepingDraft(h)(w, r, p)
 	})
 }
 

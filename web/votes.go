@@ -45,7 +45,7 @@ type Votes interface {
 type voteHandler struct {
 	site  *site
 	votes Votes
-	cards Cards
+	page  *cardHandler
 }
 
 func (h *voteHandler) register(mux *http.ServeMux) {
@@ -58,14 +58,42 @@ func (h *voteHandler) register(mux *http.ServeMux) {
 // vote records what the form says, and leads back to the card.
 func (h *voteHandler) vote(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	request, err := readVote(r, p)
-	if err != nil {
-		return keeping(err, r.PostForm.Get("comment"))
+	if err == nil {
+		err = h.prove(r, &request)
 	}
-	if _, err = h.votes.Vote(r.Context(), request, nil); err != nil {
+	if err == nil {
+		_, err = h.votes.Vote(r.Context(), request, nil)
+	}
+	if err != nil {
 		return h.showRefusal(w, r, request, err)
 	}
 	http.Redirect(w, r, cardURL(request.ApprovalID), http.StatusSeeOther)
 	return nil
+}
+
+// prove takes the proof that the form of an approving vote carries: it counts for the
+// session, and so for the vote.
+func (h *voteHandler) prove(r *http.Request, v *gate.VoteRequest) error {
+	form, proof := r.PostForm, proofOf(r.PostForm)
+	typed := proof.Code != "" || proof.Password != ""
+	if h.page.prover == nil || !v.Approve || form.Get("prove") != "yes" || form.Get("signs") == "yes" && !typed {
+		return nil
+	}
+	v.Signed = identity.Proof{}
+	if !typed && len(proof.Assertion) == 0 {
+		return &access.Refusal{Kind: access.Forbidden, Code: notVerified, Detail: "Prove who you are to approve this. Nothing was recorded."}
+	}
+	method, err := h.page.prover.Verify(r.Context(), v.Person, identity.ForSession, "", proof)
+	if err == nil {
+		err = h.site.sessions.verified(r, v.Person, method)
+	}
+	if err == nil {
+		v.Person, err = h.site.sessions.again(r)
+	}
+	if errors.Is(err, ErrNoSession) {
+		return &access.Refusal{Kind: access.Forbidden, Code: notVerified, Detail: "Your session is over. Sign in again."}
+	}
+	return err
 }
 
 // options gives a browser what it needs to have a passkey sign what the form says.
@@ -156,7 +184,14 @@ const maxValidMinutes = 7 * 24 * 60
 // it was shown, the page says how.
 func (h *voteHandler) showRefusal(w http.ResponseWriter, r *http.Request, v gate.VoteRequest, err error) error {
 	var refusal *access.Refusal
-	if !errors.As(err, &refusal) || refusal.Code == notShown || refusal.Kind != access.Conflict && refusal.Kind != access.Expired {
+	switch {
+	case errors.As(err, &refusal) && votesAgain(refusal):
+		retryAfter(w, refusal)
+		if err := h.page.render(w, r, v.Person, gate.Excerpt, httpstatus.Of(refusal.Kind), remarks{vote: refusal.Detail}); err == nil {
+			return nil
+		}
+		return keeping(refusal, v.Comment)
+	case refusal == nil || refusal.Code == notShown || refusal.Kind != access.Conflict && refusal.Kind != access.Expired:
 		return keeping(err, v.Comment)
 	}
 	m := views.Message{
@@ -164,10 +199,15 @@ func (h *voteHandler) showRefusal(w http.ResponseWriter, r *http.Request, v gate
 		Comment: v.Comment, LinkText: "Open the card as it is now", LinkTo: cardURL(v.ApprovalID),
 	}
 	m.Lines = append(m.Lines, refusal.Detail)
-	if fresh, err := h.cards.Card(r.Context(), v.Person, v.ApprovalID, gate.Unrecorded); err == nil {
+	if fresh, err := h.page.cards.Card(r.Context(), v.Person, v.ApprovalID, gate.Unrecorded); err == nil {
 		m.Lines = append(m.Lines, changesSince(v, fresh)...)
 	}
 	return h.site.render(w, r, httpstatus.Of(refusal.Kind), views.MessagePage(m))
+}
+
+// votesAgain reports whether the same form, filled in otherwise, may be taken.
+func votesAgain(refusal *access.Refusal) bool {
+	return refusal.Kind == access.Invalid || refusal.Kind == access.RateLimited || refusal.Code == notVerified || refusal.Code == "verification_failed"
 }
 
 // changesSince says what is different about the card since the vote's page.

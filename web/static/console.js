@@ -1,7 +1,7 @@
 // Holdpoint console. Everything here only adds to pages that work without it:
 // it counts deadlines down, writes times in the reader's zone, looks again when
-// the server says that something changed, and moves the focus by keys. It
-// never sends a form.
+// the server says that something changed, keeps what is being written, and moves
+// the focus by keys. It never sends a form by itself.
 (() => {
   "use strict";
   const root = document.documentElement;
@@ -34,6 +34,7 @@
         setTimeout(look, 1500);
       }
     }
+    lapse();
   };
   const parts = { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", timeZoneName: "short" };
   const thisYear = new Intl.DateTimeFormat(undefined, parts);
@@ -53,6 +54,19 @@
       el.dataset.local = "1";
       el.textContent = (t.getFullYear() === new Date(now()).getFullYear() ? thisYear : anyYear).format(t);
     }
+  };
+
+  // A page that answers a form has the form's address: this is where it is found again.
+  const here = document.querySelector("[data-here]")?.dataset.here;
+  if (here && location.pathname !== here) history.replaceState(null, "", here);
+
+  // After the proof's time the page offers something else: the server says what.
+  let lapsed = false;
+  const lapse = () => {
+    const until = document.querySelector("[data-proved-until]")?.dataset.provedUntil;
+    if (!until || lapsed || Date.parse(until) >= now()) return;
+    lapsed = true;
+    look();
   };
 
   const announce = (text) => {
@@ -114,14 +128,13 @@
     }
     if (next.dataset.mode === old.dataset.mode && next.dataset.mode !== "none") return;
     const written = old.querySelector("textarea[name=comment]") || old.querySelector("textarea");
-    const kind = old.querySelector("select");
-    const had = old.contains(document.activeElement);
+    const had = old.contains(document.activeElement) ? document.activeElement : null;
     const node = document.importNode(next, true);
     const area = node.querySelector("textarea");
-    if (written && written.value) {
+    if (written) {
       if (area) {
-        area.value = written.value;
-      } else {
+        transfer(old, node);
+      } else if (written.value) {
         const label = document.createElement("label");
         const words = document.createElement("span");
         words.textContent = "What you had written, to copy";
@@ -133,10 +146,159 @@
         node.append(label);
       }
     }
-    if (kind && node.querySelector("select")) node.querySelector("select").value = kind.value;
     old.replaceWith(node);
-    if (had) (area || document.getElementById("main")).focus({ preventScroll: true });
+    if (!had) return;
+    const same = had.name ? node.querySelector(`[name="${had.name}"]:not([type=hidden])`) : null;
+    const to = same || area || document.getElementById("main");
+    to.focus({ preventScroll: true });
+    if (same && same.matches("textarea") && had.matches("textarea")) same.setSelectionRange(had.selectionStart, had.selectionEnd);
   };
+
+  // transfer writes what is in the fields of one part into those of another.
+  const transfer = (from, to) => {
+    for (const field of from.querySelectorAll(fields)) {
+      const same = to.querySelector(`[name="${field.name}"]`);
+      if (!same || same.type !== field.type) continue;
+      same.value = field.value;
+      if (field.closest("details")?.open && same.closest("details")) same.closest("details").open = true;
+    }
+  };
+
+  // Drafts. What is written into a form marked data-draft goes to the server while one
+  // writes, and is there again when the page is opened again. Codes, passwords and
+  // what passkeys say are no part of it.
+  const fields = "textarea[name]:not([readonly]), select[name], input[name]:not([type=hidden]):not([type=password]):not([type=radio]):not([type=checkbox]):not([autocomplete=one-time-code])";
+  const formName = (form) => new URL(form.action).pathname.split("/").pop();
+  const drafted = () => [...document.querySelectorAll("form[data-draft]")];
+  // What the server has no copy of yet, by the names of forms, and the request under way.
+  const unsaved = new Set();
+  let saving = null;
+  let soon = 0;
+  let failing = false;
+  let out = "";
+  const draft = (forms) => {
+    const body = new URLSearchParams();
+    for (const form of forms) {
+      const name = formName(form);
+      body.append("form", name);
+      for (const field of form.querySelectorAll(fields + ", input[type=radio]:checked, input[type=hidden][name=digest]")) body.append(`${name}:${field.name}`, field.value);
+    }
+    return body;
+  };
+  const draftAddress = (form) => form.action.replace(/[^/]+$/, "draft");
+  const note = (forms, text) => {
+    for (const form of forms) {
+      const el = form.querySelector("[data-draft-note]");
+      if (el) el.textContent = text;
+    }
+  };
+  // save sends what is unsaved, one request at a time, and answers when the server has
+  // answered. What cannot be kept now is tried again.
+  const save = async (leaving) => {
+    clearTimeout(soon);
+    if (saving) await saving;
+    const forms = drafted().filter((form) => unsaved.has(formName(form)));
+    if (!forms.length || out) return;
+    for (const form of forms) unsaved.delete(formName(form));
+    const again = (text) => {
+      for (const form of forms) unsaved.add(formName(form));
+      note(forms, text);
+      announce(text);
+      failing = true;
+      soon = setTimeout(save, 5000);
+    };
+    saving = (async () => {
+      try {
+        const answer = await fetch(draftAddress(forms[0]), {
+          method: "POST", body: draft(forms), credentials: "same-origin", keepalive: leaving === true, headers: { Accept: "application/json" }, signal: AbortSignal.timeout(10000),
+        });
+        failing = false;
+        if (answer.redirected) signedOut(answer.url);
+        else if (answer.ok) note(forms, "Saved as a draft.");
+        else if (answer.status >= 500) again("Not saved yet. It is tried again.");
+        else note(forms, "Not saved: " + (await answer.json()).detail);
+      } catch {
+        again("Not saved yet: the server cannot be reached.");
+      } finally {
+        saving = null;
+      }
+    })();
+    await saving;
+  };
+  const writes = (e) => {
+    const form = e.target.closest("form[data-draft]");
+    if (!form || !e.target.matches(fields + ", input[type=radio]")) return;
+    unsaved.add(formName(form));
+    clearTimeout(soon);
+    soon = setTimeout(save, 400);
+  };
+  document.addEventListener("input", writes);
+  document.addEventListener("change", writes);
+  // Whoever leaves with words that the server has not is asked whether they want to.
+  let going = false;
+  window.addEventListener("beforeunload", (e) => {
+    save(true);
+    if (!going && (failing || document.getElementById("signed-out")?.hidden === false)) e.preventDefault();
+  });
+  document.addEventListener("visibilitychange", () => { if (document.hidden) save(true); });
+  // A link is followed once what is written is kept.
+  document.addEventListener("click", async (e) => {
+    const link = e.target.closest("a[href]");
+    if (!link || link.target || link.download || e.defaultPrevented || e.button || e.ctrlKey || e.metaKey || e.shiftKey || e.altKey || link.origin !== location.origin || !(unsaved.size || saving)) return;
+    e.preventDefault();
+    await save();
+    location.assign(link.href);
+  });
+  // A form is sent once nothing of it is on its way as a draft: what was sent is none.
+  document.addEventListener("submit", async (e) => {
+    const form = e.target;
+    if (!form.matches("form[data-draft]")) return;
+    clearTimeout(soon);
+    if (!saving) {
+      going = true;
+      unsaved.delete(formName(form));
+      return;
+    }
+    e.preventDefault();
+    e.stopImmediatePropagation();
+    if (form.dataset.waits) return;
+    form.dataset.waits = "1";
+    await saving;
+    delete form.dataset.waits;
+    form.requestSubmit(e.submitter);
+  }, true);
+
+  // signedOut leaves for the page to sign in on, unless that would lose words: then the
+  // reader goes there with them.
+  const signedOut = (address) => {
+    stop();
+    out = address;
+    const banner = document.getElementById("signed-out");
+    const written = drafted().some((form) => [...form.querySelectorAll(fields)].some((field) => !field.matches("select") && field.value !== ""));
+    if (!written || !banner) {
+      location.assign(address);
+      return;
+    }
+    banner.hidden = false;
+    announce("You have been signed out. What you have written stays here.");
+  };
+  document.addEventListener("click", (e) => {
+    if (!e.target.closest("[data-sign-in-again]")) return;
+    const forms = drafted();
+    const form = document.createElement("form");
+    form.method = "post";
+    form.action = draftAddress(forms[0]);
+    for (const [name, value] of draft(forms)) {
+      const field = document.createElement("input");
+      field.type = "hidden";
+      field.name = name;
+      field.value = value;
+      form.append(field);
+    }
+    document.body.append(form);
+    going = true;
+    form.submit();
+  });
 
   // keep replaces the parts that offer something else than they did, but for those
   // in which the reader is or has written: the server knows what still holds.
@@ -155,6 +317,7 @@
   let looking = false;
   let again = false;
   async function look() {
+    if (out) return;
     if (looking) {
       again = true;
       return;
@@ -163,8 +326,7 @@
     try {
       const answer = await fetch(location.href, { credentials: "same-origin", cache: "no-store", headers: { Accept: "text/html" } });
       if (answer.redirected && new URL(answer.url).pathname === "/login") {
-        stop();
-        location.assign(answer.url);
+        signedOut(answer.url);
         return;
       }
       if (answer.ok) swap(new DOMParser().parseFromString(await answer.text(), "text/html"));
@@ -192,7 +354,7 @@
     source = null;
   };
   const start = () => {
-    if (source || !body.dataset.live || document.hidden) return;
+    if (out || source || !body.dataset.live || document.hidden) return;
     source = new EventSource(body.dataset.live);
     source.addEventListener("open", () => { retry = 1000; });
     source.addEventListener("changed", look);

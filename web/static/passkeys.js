@@ -81,7 +81,7 @@
     const form = button.form;
     const status = form.querySelector("[data-passkey-status]");
     const say = (text) => { if (status) status.textContent = text; };
-    if ((button.dataset.passkey === "create" || "fields" in button.dataset) && !form.reportValidity()) return;
+    if ((button.dataset.passkey === "create" || "fields" in button.dataset) && !button.formNoValidate && !form.reportValidity()) return;
     if (!window.PublicKeyCredential) {
       say("This browser has no passkeys.");
       return;

@@ -165,6 +165,8 @@ type Edit struct {
 	JSON    string
 	Current Code
 	Reason  string
+	// Again says that it is as the person left it.
+	Again bool
 	// Problems are what is wrong beside the fields.
 	Problems   []string
 	MaxComment int

@@ -37,6 +37,11 @@ type SignIn struct {
 	Email string
 	// Next is where to go afterwards.
 	Next string
+	// Lost says that a form came without a session. Carried are the hidden fields that
+	// have what it said; what is carried nowhere is in Words, to copy.
+	Lost    bool
+	Carried []Field
+	Words   string
 	// Failure is what to say about the last attempt, or "".
 	Failure string
 }
@@ -187,9 +192,15 @@ type Approval struct {
 	// Seen is the card that the decision is about, rendered (RenderCard).
 	Seen string
 
+	// Kept is what the person has written and not sent.
+	Kept Kept
+
 	Asker      Asker
 	Statements AgentStatements
 	Decide     Decide
+	// ProvedUntil is until when the person counts as having just proved who they are,
+	// where something here needs that; else zero.
+	ProvedUntil time.Time
 	Timeline   []Moment
 }
 
@@ -282,6 +293,11 @@ type Decide struct {
 	// Verify is where the person first has to prove who they are, or "". With Sign it is
 	// another way.
 	Verify string
+	// Prove is the proof of who they are that goes with the vote, nil for none. Where it
+	// is nil, and Verify is not "", Verify is where they give it.
+	Prove *VerifyForm
+	// Failure is why the vote was not taken just now, or "".
+	Failure string
 	// Sign and SignDeny say that the person's passkey signs the vote, and DenyBlocked that
 	// it has to and cannot.
 	Sign, SignDeny, DenyBlocked bool

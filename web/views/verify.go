@@ -14,6 +14,8 @@ type VerifyForm struct {
 	Elsewhere string
 	// Submit is what the button says; "Verify" when "".
 	Submit string
+	// Optional says that its form can also be sent without a proof.
+	Optional bool
 	// Focus puts the cursor into the first field.
 	Focus bool
 	// Failure is what to say about the last attempt, or "".

@@ -1,0 +1,240 @@
+package tests
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/jackc/pgx/v5"
+)
+
+// value waits until a field holds a text.
+func (b *browser) value(selector, want string) {
+	b.t.Helper()
+	b.until(selector+" with "+want, loaded+` && (document.querySelector(`+quote(selector)+`) || {}).value === `+quote(want))
+}
+
+// adds writes behind what is in a field.
+func (b *browser) adds(selector, s string) {
+	b.t.Helper()
+	b.visible(selector)
+	b.eval(`(() => { const f = document.querySelector(` + quote(selector) + `); f.focus(); f.setSelectionRange(f.value.length, f.value.length); })()`)
+	b.key(s)
+}
+
+// signInHere fills the form to sign in on the page that is there.
+func (b *browser) signInHere(p person) {
+	b.t.Helper()
+	b.visible(`input[name=password]`)
+	b.put(`input[name=email]`, p.Email)
+	b.write(`input[name=password]`, p.Password+kb.Enter)
+	b.visible(`form.who`)
+}
+
+// provedAt makes the person's proof so old, in seconds.
+func (d *dev) provedAt(t testing.TB, p person, seconds int) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), d.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	tag, err := conn.Exec(t.Context(), `UPDATE sessions SET verified_at = clock_timestamp() - make_interval(secs => $2)
+		FROM people p WHERE p.id = person_id AND lower(p.email) = lower($1)`, p.Email, seconds)
+	if err != nil || tag.RowsAffected() == 0 {
+		t.Fatalf("%d sessions, %v", tag.RowsAffected(), err)
+	}
+}
+
+// TestBrowserKeepsWords: what somebody writes is on the card again after leaving it, after
+// signing in again, after a colleague's change, and after a field that is wrong; and gone
+// once it is sent.
+func TestBrowserKeepsWords(t *testing.T) {
+	d := onBrowsed(t)
+	p := d.newPerson(t, "--role", "reviewer")
+	a := d.agent(t).hold(newID("pair_words_"), map[string]any{"to": newID("acct_"), "amount": 1})
+	card := "/approvals/" + a.ID
+	b := openBrowser(t, d.URL)
+	b.signIn(p)
+	b.open(card)
+	b.write(testid("comment"), "half a thought")
+	b.sees(testid("draft-note"), "Saved as a draft")
+	b.open("/history")
+	b.open(card)
+	b.value(testid("comment"), "half a thought")
+
+	// Left by a link at once after the last letter.
+	b.adds(testid("comment"), " and more")
+	b.click(`nav a[href="/history"]`)
+	b.at("/history")
+	b.open(card)
+	b.value(testid("comment"), "half a thought and more")
+
+	// The session ends, and the form is sent.
+	other := b.tab()
+	other.open("/history")
+	other.click(`form.who button`)
+	other.at("/login")
+	b.adds(testid("comment"), ", sent")
+	b.click(testid("deny"))
+	b.sees(testid("signed-out-words"), "it is on the card again")
+	b.signInHere(p)
+	b.at(card)
+	b.value(testid("comment"), "half a thought and more, sent")
+
+	// The session ends while somebody writes, and a colleague acts.
+	b.open(card)
+	b.unfold("do-comment")
+	other.open("/history")
+	other.click(`form.who button`)
+	other.at("/login")
+	d.reviewer(t, 0).approve(a)
+	b.write(testid("remark"), "typed after the end")
+	b.visible(testid("signed-out"))
+	b.adds(testid("remark"), ", and on")
+	b.click(testid("sign-in-again"))
+	b.signInHere(p)
+	b.at(card)
+	b.value(testid("comment"), "half a thought and more, sent")
+	b.value(testid("remark"), "typed after the end, and on")
+	b.click(testid("send-comment"))
+	b.sees(testid("timeline"), "typed after the end, and on")
+	b.value(testid("remark"), "")
+
+	// A term that is none: the card says so, with everything in place.
+	b.click(`details:has([name=constraints]) > summary`)
+	b.write(testid("constraints"), "100")
+	b.click(testid("approve"))
+	b.sees(testid("vote-failure"), "no JSON object")
+	b.value(testid("comment"), "half a thought and more, sent")
+	b.value(testid("constraints"), "100")
+	b.until("the card's own address", `location.pathname === `+quote(card))
+	b.put(testid("constraints"), "")
+	b.click(testid("approve"))
+	b.sees(testid("status"), "approved")
+	b.sees(testid("timeline"), "half a thought and more, sent")
+	conn, err := pgx.Connect(t.Context(), d.OwnerURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	var left int
+	if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM drafts WHERE approval_id = $1`, a.ID).Scan(&left); err != nil || left != 0 {
+		t.Errorf("%d drafts of a call that is decided, %v", left, err)
+	}
+}
+
+// TestBrowserKeepsWordsOfAnEdit: half an edit is there again, and one over arguments that
+// a colleague has changed meanwhile says so.
+func TestBrowserKeepsWordsOfAnEdit(t *testing.T) {
+	d := onBrowsed(t)
+	a := d.agent(t).hold(newID("edit_words_"), map[string]any{"to": newID("acct_"), "amount": 89000})
+	card := "/approvals/" + a.ID
+	b := openBrowser(t, d.URL)
+	b.signIn(d.Reviewers[2])
+	b.open(card)
+	b.write(testid("comment"), "looks odd")
+	b.click(testid("edit"))
+	b.visible(testid("edit-form"))
+	b.put(`[name="argument:amount"]`, "98000")
+	b.write(testid("reason"), "The invoice says 98,000.")
+	b.click(`.crumb a`)
+	b.at(card)
+	b.click(testid("edit"))
+	b.value(`[name="argument:amount"]`, "98000")
+	b.value(testid("reason"), "The invoice says 98,000.")
+	b.open(card)
+	b.value(testid("comment"), "looks odd")
+
+	colleague := openBrowser(t, d.URL)
+	colleague.signIn(d.Reviewers[1])
+	colleague.open(card)
+	colleague.click(testid("edit"))
+	colleague.put(`[name="argument:amount"]`, "97000")
+	colleague.write(testid("reason"), "A typo.")
+	colleague.click(testid("review-edit"))
+	colleague.click(testid("save-edit"))
+	colleague.sees(testid("edition"), "changed amount")
+	b.visible("#changed:not([hidden])")
+	b.click("#changed a")
+	b.sees(testid("args"), "97000")
+	b.value(testid("comment"), "looks odd")
+	b.click(testid("edit"))
+	b.sees(testid("problems"), "have changed since you wrote this")
+	b.value(`[name="argument:amount"]`, "98000")
+	b.clean()
+	colleague.clean()
+}
+
+// TestBrowserProvesInPlace: a card that is left open says in time that the proof is too
+// old, takes a fresh one where the decision is, and what was written goes with the vote.
+func TestBrowserProvesInPlace(t *testing.T) {
+	d := onBrowsed(t)
+	p := d.newPerson(t, "--role", "reviewer")
+	name := strings.ToLower(newID(""))
+	var asked struct{ Approval approval }
+	d.agent(t).do("POST", "/v1/tool-requests", []byte(strings.ReplaceAll(toolDraft, "census", "census"+name)), header{"Content-Type", "text/markdown; charset=utf-8"}).
+		want(t, http.StatusAccepted).into(t, &asked)
+	card := "/approvals/" + asked.Approval.ID
+	b := openBrowser(t, d.URL)
+	b.signIn(p)
+	d.provedAt(t, p, 290)
+	b.open(card)
+	b.sees(testid("approve"), "Approve")
+	b.eval(mark)
+	b.write(testid("comment"), "read it twice")
+	b.sees(testid("approve"), "Verify and approve")
+	b.value(testid("comment"), "read it twice")
+	if b.eval(marked) != "true" {
+		t.Error("the card was reloaded to say so")
+	}
+	if b.eval(`document.activeElement.matches("[data-testid=comment]")`) != "true" {
+		t.Error("the cursor is not where it was")
+	}
+	b.everywhere(card + " with a proof")
+	b.write(`[data-testid=proof] input[name=password]`, "wrong"+kb.Enter)
+	b.sees(testid("vote-failure"), "")
+	b.value(testid("comment"), "read it twice")
+	b.write(`[data-testid=proof] input[name=password]`, p.Password)
+	b.click(testid("approve"))
+	b.sees(testid("status"), "approved")
+	b.sees(testid("timeline"), "read it twice")
+}
+
+// withoutScript has the tab's pages run no scripts.
+func withoutScript(ctx context.Context, target *chromedp.Target) error {
+	_, err := cdp.Call(ctx, target, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	return err
+}
+
+// TestBrowserKeepsWordsWithoutScript: the paths of a form need no script to lose nothing.
+func TestBrowserKeepsWordsWithoutScript(t *testing.T) {
+	d := onBrowsed(t)
+	p := d.newPerson(t, "--role", "reviewer")
+	a := d.agent(t).hold(newID("noscript_words_"), map[string]any{"to": newID("acct_")})
+	card := "/approvals/" + a.ID
+	b := openBrowser(t, d.URL)
+	b.signIn(p)
+	other := b.tab()
+	b.do(chromedp.Func(withoutScript))
+	b.open(card)
+	b.write(testid("comment"), "written without a script")
+	other.open("/history")
+	other.click(`form.who button`)
+	other.at("/login")
+	b.click(testid("approve"))
+	b.visible(testid("signed-out-words"))
+	b.put(`input[name=email]`, p.Email)
+	b.write(`input[name=password]`, p.Password+kb.Enter)
+	b.visible(testid("approve"))
+	b.value(testid("comment"), "written without a script")
+	b.click(testid("approve"))
+	if got := d.agent(t).wait(a.ID); got.Status != "approved" {
+		t.Errorf("got %+v", got)
+	}
+}

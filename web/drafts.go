@@ -1,0 +1,253 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"holdpoint/engine"
+	"holdpoint/internal/access"
+	"holdpoint/web/views"
+)
+
+// Drafts keeps what people have written into a form of an approval until it is sent.
+// Errors are as Inbox's are.
+type Drafts interface {
+	// Keep keeps a form's fields in place of those before; nothing takes them away.
+	Keep(ctx context.Context, p engine.Person, id, form string, fields url.Values) error
+	// Kept is what the person has written about the approval, by form.
+	Kept(ctx context.Context, p engine.Person, id string) (map[string]url.Values, error)
+	// Drop takes away what was kept of a form.
+	Drop(ctx context.Context, p engine.Person, id, form string) error
+}
+
+// draftFields are the forms of which drafts are kept, called as the last part of their
+// address is, and the fields of each that people fill in. One that ends with a colon
+// stands for all that begin so. What proves who somebody is, is never kept.
+var draftFields = map[string][]string{
+	"votes":          {"comment", "constraints", "valid_minutes", "kind"},
+	"comments":       {"comment"},
+	"questions":      {"comment"},
+	"information":    {"comment"},
+	"ticket":         {"ref", "system"},
+	"reconciliation": {"comment", "outcome"},
+	"afterwards":     {"comment", "justified"},
+	"break-glass":    {"comment", "how"},
+	"edit":           {"comment", "json", "from", "digest", argumentField},
+	"answer":         {"digest", argumentField},
+}
+
+// beside are fields that say nothing without one that somebody has written.
+var beside = []string{"kind", "how", "outcome", "justified", "from", "digest", "system"}
+
+// draftOf is what a posted form says that is worth keeping; nil for nothing. Fields
+// are called prefix and then their name.
+func draftOf(form, prefix string, posted url.Values) url.Values {
+	fields, written := url.Values{}, false
+	for name, values := range posted {
+		name, mine := strings.CutPrefix(name, prefix)
+		if !mine || !slices.ContainsFunc(draftFields[form], func(known string) bool {
+			return name == known || strings.HasSuffix(known, ":") && strings.HasPrefix(name, known)
+		}) {
+			continue
+		}
+		fields[name] = values
+		written = written || !slices.Contains(beside, name) && strings.Join(values, "") != ""
+	}
+	if !written {
+		return nil
+	}
+	return fields
+}
+
+// formOf is the approval of a request with a form, and which of its forms it is; "" for
+// one of which no draft is kept.
+func formOf(r *http.Request) (id, form string) {
+	id = r.PathValue("id")
+	form, mine := strings.CutPrefix(r.URL.Path, "/approvals/"+id+"/")
+	if id == "" || !mine || draftFields[form] == nil {
+		return id, ""
+	}
+	return id, form
+}
+
+// keepingDraft keeps what the form says before the handler looks at it, and drops it
+// once that leads on: whatever becomes of the request in between, no word is lost.
+func (s *site) keepingDraft(h handler) handler {
+	return func(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+		id, form := formOf(r)
+		if form == "" || s.drafts == nil {
+			return h(w, r, p)
+		}
+		if fields := draftOf(form, "", r.PostForm); fields != nil {
+			s.keepDraft(r.Context(), p, id, form, fields)
+		}
+		seen := &answered{ResponseWriter: w}
+		err := h(seen, r, p)
+		if err == nil && seen.status == http.StatusSeeOther {
+			if err := s.drafts.Drop(r.Context(), p, id, form); err != nil {
+				s.logger.WarnContext(r.Context(), "draft not dropped", "approval", id, "error", err)
+			}
+		}
+		return err
+	}
+}
+
+// keepDraft keeps a draft. What the person may not see is none of theirs, and what is
+// over takes no more; an outage the handler tells of itself.
+func (s *site) keepDraft(ctx context.Context, p engine.Person, id, form string, fields url.Values) {
+	var refusal *access.Refusal
+	if err := s.drafts.Keep(ctx, p, id, form, fields); err != nil && !errors.As(err, &refusal) {
+		s.logger.WarnContext(ctx, "draft not kept", "approval", id, "error", err)
+	}
+}
+
+// answered remembers the status of an answer.
+type answered struct {
+	http.ResponseWriter
+	status int
+}
+
+func (a *answered) WriteHeader(status int) {
+	a.status = status
+	a.ResponseWriter.WriteHeader(status)
+}
+
+func (a *answered) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// kept is what the person has written about an approval and not sent. Without it the
+// page is as good as ever, so that an outage of it is none of the page.
+func (s *site) kept(r *http.Request, p engine.Person, id string) views.Kept {
+	if s.drafts == nil {
+		return nil
+	}
+	kept, err := s.drafts.Kept(r.Context(), p, id)
+	if err != nil {
+		s.logger.WarnContext(r.Context(), "drafts not read", "approval", id, "error", err)
+	}
+	return kept
+}
+
+// draftHandler keeps what a page's script sends while somebody writes.
+type draftHandler struct{ site *site }
+
+func (h *draftHandler) register(mux *http.ServeMux) {
+	mux.HandleFunc("POST /approvals/{id}/draft", h.site.takesFormOf(maxEditForm, h.keep))
+}
+
+// keep keeps the forms that the request names; their fields are called
+// form:field. A script is answered without a page.
+func (h *draftHandler) keep(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	id := r.PathValue("id")
+	for form, fields := range draftsIn(r.PostForm) {
+		if err := h.site.drafts.Keep(r.Context(), p, id, form, fields); err != nil {
+			if fromScript(r) {
+				h.site.renderJSON(w, r, nil, err)
+				return nil
+			}
+			return err
+		}
+	}
+	if fromScript(r) {
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	http.Redirect(w, r, cardURL(id), http.StatusSeeOther)
+	return nil
+}
+
+// fromScript reports whether a page's script asks, and not a page that is left.
+func fromScript(r *http.Request) bool { return r.Header.Get("Sec-Fetch-Dest") == "empty" }
+
+// carriedFor names the approval about which a sign-in carries forms.
+const carriedFor = "draft_for"
+
+// signInAgain answers a form that came without a live session with the page to sign in
+// on, which carries what it says: the server takes nothing from somebody unknown. It
+// reports false for a form that says nothing.
+func (s *site) signInAgain(w http.ResponseWriter, r *http.Request) bool {
+	if fromScript(r) || readFormOf(w, r, maxEditForm) != nil {
+		return false
+	}
+	id, form := formOf(r)
+	v := views.SignIn{Frame: s.frame(engine.Person{}, "Sign in", ""), Next: localPath(parent(r)), Lost: true}
+	drafts := map[string]url.Values{}
+	switch {
+	case s.drafts == nil:
+	case form != "":
+		drafts[form] = draftOf(form, "", r.PostForm)
+	case r.URL.Path == cardURL(id)+"/draft":
+		drafts = draftsIn(r.PostForm)
+	}
+	for _, page := range []string{"edit", "answer"} {
+		if drafts[page] != nil {
+			v.Next = localPath(cardURL(id) + "/" + page)
+		}
+	}
+	v.Carried = carry(id, drafts)
+	if v.Carried == nil {
+		if v.Words = cmp.Or(r.PostForm.Get("comment"), r.PostForm.Get("reason")); v.Words == "" {
+			return false
+		}
+	}
+	if err := s.render(w, r, http.StatusUnauthorized, views.SignInPage(v)); err != nil {
+		s.fail(w, r, engine.Person{}, err)
+	}
+	return true
+}
+
+// draftsIn are the drafts that a form carries: the forms that it names, whose fields are
+// called form:field.
+func draftsIn(posted url.Values) map[string]url.Values {
+	drafts := map[string]url.Values{}
+	for _, form := range posted["form"] {
+		if draftFields[form] != nil {
+			drafts[form] = draftOf(form, form+":", posted)
+		}
+	}
+	return drafts
+}
+
+// carry are the hidden fields in which draftsIn finds drafts about an approval again;
+// nil for none.
+func carry(id string, drafts map[string]url.Values) []views.Field {
+	var hidden []views.Field
+	for _, form := range slices.Sorted(maps.Keys(drafts)) {
+		if drafts[form] == nil {
+			continue
+		}
+		hidden = append(hidden, views.Field{Name: "form", Value: form})
+		for _, name := range slices.Sorted(maps.Keys(drafts[form])) {
+			for _, value := range drafts[form][name] {
+				hidden = append(hidden, views.Field{Name: form + ":" + name, Value: value})
+			}
+		}
+	}
+	if hidden == nil {
+		return nil
+	}
+	return append(hidden, views.Field{Name: carriedFor, Value: id})
+}
+
+// carried are the hidden fields of a form that goes on carrying what it carries.
+func carried(posted url.Values) []views.Field {
+	return carry(posted.Get(carriedFor), draftsIn(posted))
+}
+
+// keepCarried keeps, for whoever has signed in now, what the sign-in has carried.
+func (s *site) keepCarried(r *http.Request, p engine.Person) {
+	id := r.PostForm.Get(carriedFor)
+	if id == "" || s.drafts == nil {
+		return
+	}
+	for form, fields := range draftsIn(r.PostForm) {
+		if fields != nil {
+			s.keepDraft(r.Context(), p, id, form, fields)
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"html"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/gate"
+)
+
+// fakeDrafts are drafts by person, approval and form.
+type fakeDrafts map[string]url.Values
+
+func (d fakeDrafts) Keep(_ context.Context, p engine.Person, id, form string, fields url.Values) error {
+	if d[p.ID+" "+id+" "+form] = fields; fields == nil {
+		delete(d, p.ID+" "+id+" "+form)
+	}
+	return nil
+}
+
+func (d fakeDrafts) Kept(_ context.Context, p engine.Person, id string) (map[string]url.Values, error) {
+	kept := map[string]url.Values{}
+	for form := range draftFields {
+		if fields := d[p.ID+" "+id+" "+form]; fields != nil {
+			kept[form] = fields
+		}
+	}
+	return kept, nil
+}
+
+func (d fakeDrafts) Drop(_ context.Context, p engine.Person, id, form string) error {
+	delete(d, p.ID+" "+id+" "+form)
+	return nil
+}
+
+func startWithDrafts(t *testing.T) (*client, fakeDrafts) {
+	drafts := fakeDrafts{}
+	return start(t, func(cfg *Config) { cfg.Drafts, cfg.Prover = drafts, cfg.Inbox.(*fakeGate) }), drafts
+}
+
+// hiddenFields are the hidden fields of a page's forms.
+func hiddenFields(page string) url.Values {
+	fields := url.Values{}
+	for _, m := range regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)"`).FindAllStringSubmatch(page, -1) {
+		fields.Add(html.UnescapeString(m[1]), html.UnescapeString(m[2]))
+	}
+	return fields
+}
+
+// TestWordsOutliveTheSession: a form that comes after the session's end is on the card
+// again once its writer has signed in, in one step or two, and nothing of it is taken
+// before.
+func TestWordsOutliveTheSession(t *testing.T) {
+	c, drafts := startWithDrafts(t)
+	card := c.m.add("apr_1", "payments.transfer", `{"amount":1}`, nil)
+	form := ballotFor(card, "approve")
+	form.Set("comment", `<b>because "I" & you</b>`)
+	form.Set("code", "123456")
+	page := c.do("POST", "/approvals/apr_1/votes", form)
+	page.want(t, http.StatusUnauthorized, "nothing was decided", "it is on the card again", `action="/login"`)
+	if len(drafts) != 0 || len(c.m.votes) != 0 {
+		t.Fatalf("taken from nobody: %v, %v", drafts, c.m.votes)
+	}
+	fields := hiddenFields(page.body)
+	if fields.Get("votes:code") != "" || strings.Contains(page.body, "123456") {
+		t.Error("a code is carried")
+	}
+	fields.Set("email", "ada@example.com")
+	fields.Set("password", "wrong")
+	page = c.do("POST", "/login", fields)
+	page.want(t, http.StatusUnauthorized, "do not go together")
+	fields = hiddenFields(page.body)
+	fields.Set("email", "ada@example.com")
+	fields.Set("password", "right")
+	done := c.do("POST", "/login", fields)
+	if done.StatusCode != http.StatusSeeOther || done.Header.Get("Location") != "/approvals/apr_1" {
+		t.Fatalf("after signing in: %s %q", done.Status, done.Header.Get("Location"))
+	}
+	c.get("/approvals/apr_1").want(t, http.StatusOK, "&lt;b&gt;because &#34;I&#34; &amp; you&lt;/b&gt;</textarea>", "What you had written is here again")
+	c.do("POST", "/approvals/apr_1/votes", form).want(t, http.StatusSeeOther)
+	if len(drafts) != 0 || len(c.m.votes) != 1 {
+		t.Errorf("sent, and still kept: %v", drafts)
+	}
+
+	// What no draft is kept of is there to copy; what says nothing, or comes from a
+	// script, goes the old way.
+	c.do("POST", "/logout", url.Values{})
+	c.do("POST", "/sessions/agt/ses/votes", url.Values{"comment": {"for all of them"}}).want(t, http.StatusUnauthorized, "for all of them</textarea>")
+	for path, form := range map[string]url.Values{"/approvals/apr_1/votes": {"decision": {"approve"}, "kind": {"never"}}, "/approvals/apr_1/claim": {}, "/approvals/apr_1/votes/options": {"comment": {"x"}}} {
+		if path == "/approvals/apr_1/votes/options" {
+			c.do("POST", path, form, "Sec-Fetch-Dest", "empty").want(t, http.StatusSeeOther)
+			continue
+		}
+		c.do("POST", path, form).want(t, http.StatusSeeOther)
+	}
+	evil := url.Values{"email": {"ada@example.com"}, "password": {"right"}, "draft_for": {"apr_1"}, "form": {"login", "comments"}, "login:comment": {"x"}, "comments:other": {"x"}, "comments:comment": {"a\x00b"}}
+	c.do("POST", "/login", evil).want(t, http.StatusUnprocessableEntity)
+	evil.Set("comments:comment", "fine")
+	c.do("POST", "/login", evil).want(t, http.StatusSeeOther)
+	if got := drafts["usr_ada apr_1 comments"].Encode(); len(drafts) != 1 || got != "comment=fine" {
+		t.Errorf("carried %v", drafts)
+	}
+}
+
+// TestFormsThatAreNotTaken: whatever refuses a form, the card has its words again.
+func TestFormsThatAreNotTaken(t *testing.T) {
+	c, drafts := startWithDrafts(t)
+	card := c.m.add("apr_1", "payments.transfer", `{"amount":1}`, constraints(`{"max_amount":5}`))
+	c.signIn("ada@example.com")
+	form := ballotFor(card, "approve")
+	form.Set("constraints", "[1]")
+	c.do("POST", "/approvals/apr_1/votes", form).want(t, http.StatusUnprocessableEntity, `data-testid="vote-failure"`, "no JSON object", "because</textarea>", "[1]</textarea>", `data-testid="approve"`)
+	c.get("/approvals/apr_1").want(t, http.StatusOK, "because</textarea>", "[1]</textarea>", `<details class="fold" open>`)
+	card.Approval.Version = 2
+	c.do("POST", "/approvals/apr_1/votes", form).want(t, http.StatusUnprocessableEntity)
+	form.Set("constraints", "")
+	c.do("POST", "/approvals/apr_1/votes", form).want(t, http.StatusConflict, "Your vote was not recorded")
+	c.get("/approvals/apr_1").want(t, http.StatusOK, "because</textarea>")
+	c.m.broken = errors.New("away")
+	c.do("POST", "/approvals/apr_1/questions", url.Values{"comment": {"which xxx"}}).want(t, http.StatusServiceUnavailable)
+	c.m.broken = nil
+	c.get("/approvals/apr_1").want(t, http.StatusOK, "which xxx")
+	if len(drafts) != 2 || len(c.m.votes) != 0 {
+		t.Errorf("kept %v", drafts)
+	}
+	// A script keeps while somebody writes; what was emptied is kept no more.
+	c.do("POST", "/approvals/apr_1/draft", url.Values{"form": {"votes", "comments", "nonsense"}, "votes:comment": {""}, "votes:kind": {"never"}, "comments:comment": {"half"}, "nonsense:comment": {"x"}},
+		"Sec-Fetch-Dest", "empty").want(t, http.StatusNoContent)
+	if drafts["usr_ada apr_1 votes"] != nil || drafts["usr_ada apr_1 comments"].Get("comment") != "half" || len(drafts) != 2 {
+		t.Errorf("kept %v", drafts)
+	}
+	c.signIn("grace@example.com").get("/approvals/apr_1").lacks(t, "half", "which xxx")
+}
+
+// TestProofInPlace: the proof that a vote takes is asked for on the card, and goes with
+// the vote and its words; a wrong one leaves all of it there.
+func TestProofInPlace(t *testing.T) {
+	c, _ := startWithDrafts(t)
+	now := epoch
+	c.m.now = func() time.Time { return now }
+	card := c.m.add("apr_1", "payments.transfer", `{"amount":1}`, func(g *gate.Card) {
+		g.Approval.Plan.Requirements = []engine.Requirement{{Kind: engine.Human, Role: "finance-approver", Needed: 1}}
+	})
+	c.signIn("ada@example.com")
+	c.get("/approvals/apr_1").want(t, http.StatusOK, `data-proved-until="2026-11-21T10:05:00Z"`, `data-mode="both"`)
+	now = now.Add(approval.FreshFor + time.Second)
+	page := c.get("/approvals/apr_1")
+	page.want(t, http.StatusOK, `data-mode="prove"`, `data-testid="proof"`, `name="code"`, "Verify and approve", `data-testid="comment"`)
+	page.lacks(t, "/verify?next", "data-proved-until=\"2")
+	form := ballotFor(card, "approve")
+	c.do("POST", "/approvals/apr_1/votes", form).want(t, http.StatusForbidden, `data-testid="vote-failure"`, "because</textarea>", `data-testid="proof"`)
+	form.Set("prove", "yes")
+	c.do("POST", "/approvals/apr_1/votes", form).want(t, http.StatusForbidden, "Prove who you are to approve this", "because</textarea>")
+	form.Set("code", "000000")
+	c.do("POST", "/approvals/apr_1/votes", form).want(t, http.StatusForbidden, "not the right code", "because</textarea>")
+	form.Set("code", "123456")
+	c.do("POST", "/approvals/apr_1/votes", form).want(t, http.StatusSeeOther)
+	if len(c.m.votes) != 1 || c.m.votes[0].Comment != "because" || c.m.proved[len(c.m.proved)-1] != "session " {
+		t.Errorf("votes %+v, proved %v", c.m.votes, c.m.proved)
+	}
+	if deny := ballotFor(card, "deny"); deny.Get("code") != "" {
+		t.Error("denying takes a code")
+	}
+}
