@@ -201,7 +201,7 @@ type Approval struct {
 	// ProvedUntil is until when the person counts as having just proved who they are,
 	// where something here needs that; else zero.
 	ProvedUntil time.Time
-	Timeline   []Moment
+	Timeline    []Moment
 }
 
 // Requirement is one stage and how far it has come.
