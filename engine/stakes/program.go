@@ -1,0 +1,129 @@
+package stakes
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"holdpoint/engine/canon"
+)
+
+// sqlBegins is what a query begins with.
+var sqlBegins = regexp.MustCompile(`(?is)\A\s*(--[^\n]*\n\s*|/\*.*?\*/\s*)*(select|insert|update|delete|merge|drop|alter|create|truncate|grant|revoke|with|begin|explain|copy|call)\b`)
+
+// maxLooked bounds, in bytes, what of a query or a command is looked through for what
+// makes it dangerous.
+const maxLooked = 64 << 10
+
+const tooLong = "it is too long to be looked through"
+
+// looked is what of a text is looked through, and whether that is all of it.
+func looked(text string) (string, bool) {
+	if len(text) <= maxLooked {
+		return text, true
+	}
+	return text[:maxLooked], false
+}
+
+// query is an SQL statement.
+func query(c *call) (f fitting, ok bool) {
+	place := c.slot("sql query statement")
+	text, whole := looked(c.text(place))
+	if !sqlBegins.MatchString(text) {
+		return f, false
+	}
+	f.text = "Run SQL" + with(" on *", c.slot("database db database_name dsn_name connection instance project"), "") + with(": ", place, "line")
+	found := wordsFound(text, "drop", "truncate", "delete", "alter", "grant", "revoke", "update", "insert", "merge", "create", "copy", "call")
+	if len(found) > 0 {
+		f.notes = append(f.notes, "it holds "+strings.ToUpper(strings.Join(found, ", ")))
+	}
+	if n := statements(text); n > 1 {
+		f.notes = append(f.notes, counted(n, "statement", "statements"))
+	}
+	for _, each := range strings.Split(text, ";") {
+		if has := wordsFound(each, "delete", "update", "where"); len(has) > 0 && !slices.Contains(has, "where") {
+			f.danger = High
+			f.notes = append(f.notes, "no WHERE: every row")
+			break
+		}
+	}
+	switch {
+	case !whole:
+		f.danger, f.notes = High, append(f.notes, tooLong)
+	case len(found) == 0:
+		f.danger = Low
+	case slices.ContainsFunc(found, func(w string) bool {
+		return slices.Contains([]string{"drop", "truncate", "delete", "alter", "grant"}, w)
+	}):
+		f.danger = High
+	default:
+		f.danger = max(f.danger, Medium)
+	}
+	return f, true
+}
+
+// wordsFound are those of the words that are anywhere in a text, comments and strings
+// of it, too: a word too many does less harm than one too few.
+func wordsFound(text string, words ...string) []string {
+	there := map[string]bool{}
+	for _, w := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') && (r < '0' || r > '9') }) {
+		there[w] = true
+	}
+	return slices.DeleteFunc(words, func(w string) bool { return !there[w] })
+}
+
+// statements counts what is between semicolons.
+func statements(text string) int {
+	n := 0
+	for _, each := range strings.Split(text, ";") {
+		if strings.TrimSpace(each) != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// dangers are what makes a command dangerous, and what is said of it.
+var dangers = []struct {
+	note    string
+	pattern *regexp.Regexp
+}{
+	{"it deletes with rm", regexp.MustCompile(`(?i)\brm\s+(-\S+\s+)*`)},
+	{"it runs as root", regexp.MustCompile(`(?i)\b(sudo|doas)\b`)},
+	{"it runs what it downloads", regexp.MustCompile(`(?i)\b(curl|wget)\b[^|;&]*\|\s*(sudo\s+)?(ba|z|k|da)?sh\b`)},
+	{"it writes to a disk", regexp.MustCompile(`(?i)\bmkfs|\bdd\b.*\bof=|>\s*/dev/(sd|nvme|disk)`)},
+	{"it stops the machine", regexp.MustCompile(`(?i)\b(shutdown|reboot|halt|poweroff)\b`)},
+	{"it deletes with kubectl, terraform or helm", regexp.MustCompile(`(?i)\bkubectl\b.*\bdelete\b|\b(terraform|tofu|pulumi)\b.*\bdestroy\b|\bhelm\b.*\b(uninstall|delete)\b`)},
+	{"it forces a push", regexp.MustCompile(`(?i)\bgit\b.*\bpush\b.*(\s-f\b|--force)`)},
+	{"it opens permissions to everybody", regexp.MustCompile(`(?i)\bchmod\b.*\b0?777\b`)},
+}
+
+// command is a command of a shell, or a program with its arguments.
+func command(c *call) (f fitting, ok bool) {
+	place := c.slot("command cmd script argv code")
+	if place == "" || !c.says("shell bash sh exec execute run command terminal ssh script process python code powershell") {
+		return f, false
+	}
+	v, _ := at(c.args, strings.Split(place, "."))
+	format, text := "line", v.Str()
+	if v.Kind() == canon.ArrayKind {
+		var words []string
+		for _, each := range v.Elements() {
+			words = append(words, each.Str())
+		}
+		format, text = "list", strings.Join(words, " ")
+	}
+	f.text = "Run" + with(" on *", c.slot("host hostname server machine container pod"), "") + with(" in ", c.slot("cwd workdir working_directory working_dir directory"), "path") +
+		with(": ", place, format)
+	f.danger = Medium
+	text, whole := looked(text)
+	if !whole {
+		f.danger, f.notes = High, []string{tooLong}
+	}
+	for _, d := range dangers {
+		if d.pattern.MatchString(text) {
+			f.danger, f.notes = High, append(f.notes, d.note)
+		}
+	}
+	return f, true
+}
