@@ -189,6 +189,9 @@ func termWords(rule canon.Value) []views.Phrase {
 	if constraints := member(rule, "constraints"); constraints.Kind() == canon.ObjectKind {
 		words = append(words, phrase("constraints", "", constraints))
 	}
+	if stakes := member(rule, "stakes"); stakes.Str() != "" {
+		words = append(words, phrase("told as", "", stakes))
+	}
 	return words
 }
 

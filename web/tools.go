@@ -73,7 +73,7 @@ func (h *toolHandler) change(w http.ResponseWriter, r *http.Request, p engine.Pe
 		Name: e.text("name"), Version: e.text("version"), Provider: e.text("provider"), ManifestHash: strings.ToLower(e.text("manifest")),
 		NeedsManifest: e.checked("needs_manifest"), Verified: e.checked("verified"), MinTrust: e.trust("min_trust"),
 		Category: e.text("category"), RiskDomain: e.text("risk_domain"), DataLabels: strings.Fields(e.text("labels")),
-		IdentityBound: e.checked("identity_bound"), SideEffects: e.checked("side_effects"),
+		IdentityBound: e.checked("identity_bound"), SideEffects: e.checked("side_effects"), Stakes: e.text("stakes"),
 	}
 	if text := e.text("input_schema"); text != "" {
 		if t.InputSchema = json.RawMessage(text); !json.Valid(t.InputSchema) {
@@ -120,7 +120,7 @@ func toolForm(t registry.Tool) views.ToolForm {
 		Name: t.Name, Version: t.Version, Provider: t.Provider, Manifest: t.ManifestHash, NeedsManifest: t.NeedsManifest, Verified: t.Verified,
 		MinTrust: t.MinTrust.String(), Trusts: trustOptions(), Schema: indented(t.InputSchema),
 		Category: t.Category, Categories: optionsOf(engine.ToolCategories()), RiskDomain: t.RiskDomain, RiskDomains: optionsOf(engine.RiskDomains()),
-		Labels: strings.Join(t.DataLabels, " "), IdentityBound: t.IdentityBound, SideEffects: t.SideEffects,
+		Labels: strings.Join(t.DataLabels, " "), IdentityBound: t.IdentityBound, SideEffects: t.SideEffects, Stakes: t.Stakes,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -35,6 +36,7 @@ type toolSet struct {
 	IdentityBound *bool     `help:"Say that what it reads belongs to one person or account." negatable:""`
 	SideEffects   *bool     `help:"Say that it changes something: its calls are writes." negatable:""`
 	InputSchema   *string   `help:"File with the JSON Schema of its arguments, for the form in which reviewers change them; an empty name takes it away." placeholder:"FILE"`
+	Stakes        *string   `help:"Template of the sentence that says what a call will do, such as 'Pay {amount|money:currency} to {*payee}'; an empty one takes it away." placeholder:"TEMPLATE"`
 }
 
 // Help is shown by "holdpoint tool set --help".
@@ -42,7 +44,8 @@ func (toolSet) Help() string {
 	return `What is not given stays as it is.
 
 Examples:
-  holdpoint tool set create_transfer --category write --risk-domain finance --side-effects
+  holdpoint tool set create_transfer --category write --risk-domain finance --side-effects \
+    --stakes 'Pay {amount|money:currency} to {*payee.name}, account {*payee.iban|account}'
   holdpoint tool set github.create_issue --provider mcp --verified \
     --manifest-hash "$(sha256sum manifest.json | cut -d' ' -f1)"`
 }
@@ -68,6 +71,7 @@ func (t *toolSet) Run(ctx context.Context, c *cli) error {
 	set(&tool.DataLabels, t.Label)
 	set(&tool.IdentityBound, t.IdentityBound)
 	set(&tool.SideEffects, t.SideEffects)
+	set(&tool.Stakes, t.Stakes)
 	if t.MinTrust != nil {
 		if tool.MinTrust, err = engine.ParseTrust(*t.MinTrust); err != nil {
 			return fmt.Errorf("--min-trust: %w: want %s", err, strings.Join(engine.TrustLevels(), ", "))
@@ -110,6 +114,9 @@ func toolText(t registry.Tool) string {
 	}
 	if len(t.InputSchema) > 0 {
 		parts = append(parts, "with a schema of its arguments")
+	}
+	if t.Stakes != "" {
+		parts = append(parts, "stakes "+strconv.Quote(t.Stakes))
 	}
 	if t.MinTrust > engine.Untrusted {
 		parts = append(parts, "for "+t.MinTrust.String()+" agents")

@@ -103,6 +103,17 @@ type Terms struct {
 	// caller wanted a token: it asks for nobody, and it is approved at once. It is
 	// the authorization state that the caller may claim at most.
 	AcceptedAs string `json:"accepted_as,omitempty"`
+	// Stakes is by what people are told in one sentence what the call will do; nil
+	// where nobody has registered a template. It is here so that a changed
+	// registration changes no card, and so that the log has it.
+	Stakes *Stakes `json:"stakes,omitempty"`
+}
+
+// Stakes is a template of package stakes, as it was when the edition began.
+type Stakes struct {
+	Template string `json:"template"`
+	// From says whose it is: "policy rule pay", "the tool's registration".
+	From string `json:"from"`
 }
 
 // began is when the edition's first turn came.

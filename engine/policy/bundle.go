@@ -115,6 +115,9 @@ type Decision struct {
 	Constraints json.RawMessage `json:"constraints,omitempty"`
 	// Approval is the rule's own terms for the approval, or nil.
 	Approval *Approval `json:"-"`
+	// Stakes is the rule's template of the sentence that says what the call will do
+	// (package stakes), or "". Nothing is decided by it.
+	Stakes string `json:"-"`
 }
 
 // The reason codes of decisions that no rule made.

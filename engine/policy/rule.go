@@ -8,6 +8,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/source"
+	"holdpoint/engine/stakes"
 )
 
 // trustLevels is Agent-SPM's levels from the lowest to the highest.
@@ -94,7 +95,7 @@ func (c *compiler) rules(root source.Node, b *Bundle) {
 
 // ruleFields is what a rule may hold. What is not in here is ignored, as the
 // reference does, but not in silence.
-var ruleFields = []string{"id", "description", "match", "when", "trust_claims", "outcome", "approver_role", "constraints", "approval"}
+var ruleFields = []string{"id", "description", "match", "when", "trust_claims", "outcome", "approver_role", "constraints", "approval", "stakes"}
 
 // maxRuleName bounds what problems name a rule by.
 const maxRuleName = 200
@@ -272,6 +273,14 @@ func (c *compiler) decision(n source.Node, r *rule) {
 	}
 	if m, ok := n.Get("approval"); ok {
 		d.Approval = c.approval(m, r)
+	}
+	if m, ok := n.Get("stakes"); ok {
+		if text, ok := c.text(m, "stakes"); ok {
+			if err := stakes.Check(text); err != nil {
+				c.fail(m, "stakes", "stakes is no template of a sentence: "+err.Error(), "write, say, Pay {amount|money:currency} to {*payee}")
+			}
+			d.Stakes = text
+		}
 	}
 	c.reachable(n, r)
 }

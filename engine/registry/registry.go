@@ -80,7 +80,10 @@ type Tool struct {
 	// InputSchema is the JSON Schema of the tool's arguments, by which people are
 	// given a form to change them; nil where none is known. No call is judged by it.
 	InputSchema json.RawMessage `json:"input_schema,omitempty" doc:"JSON Schema of the tool's arguments, for the form in which reviewers change them."`
-	RevokedAt   *time.Time      `json:"revoked_at,omitempty"`
+	// Stakes is the template of the sentence that says what a call of the tool will do
+	// (package stakes); "" for none. No call is judged by it.
+	Stakes    string     `json:"stakes,omitempty" doc:"Template of the sentence that says what a call will do: Pay {amount|money:currency} to {*payee}."`
+	RevokedAt *time.Time `json:"revoked_at,omitempty"`
 }
 
 // Rate bounds how many calls may be made within a time. Calls 0 means any

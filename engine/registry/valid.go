@@ -12,6 +12,7 @@ import (
 	"holdpoint/engine/canon"
 	"holdpoint/engine/confusable"
 	"holdpoint/engine/form"
+	"holdpoint/engine/stakes"
 )
 
 // Bounds of what may be registered.
@@ -87,6 +88,11 @@ func (t Tool) Check() []error {
 	if len(t.InputSchema) > 0 {
 		if _, err := t.Form(); err != nil {
 			errs = append(errs, fmt.Errorf("input_schema: %w", err))
+		}
+	}
+	if t.Stakes != "" {
+		if err := stakes.Check(t.Stakes); err != nil {
+			errs = append(errs, fmt.Errorf("stakes: %w", err))
 		}
 	}
 	return without(errs)

@@ -169,9 +169,11 @@ func (g *Contributions) edited(c *store.Change, r EditRequest) (edition, error) 
 	if err != nil {
 		return edition{}, fmt.Errorf("seal the arguments of %s: %w", a.ID, err)
 	}
+	terms := judge.Routing.Terms(rule, both.Requirements, a.Plan.Accountable, byClaim)
+	terms.Stakes = judge.stakes(p, j.Policy)
 	return edition{store.Amendment{
 		Digest: p.Call.Digest, Decision: both, Requirements: both.Requirements, Excluded: slices.Compact(excluded),
-		Terms: judge.Routing.Terms(rule, both.Requirements, a.Plan.Accountable, byClaim), Sealed: &box, ArgumentsSize: len(r.Arguments.Canonical()),
+		Terms: terms, Sealed: &box, ArgumentsSize: len(r.Arguments.Canonical()),
 	}, changed(before, r.Arguments)}, nil
 }
 

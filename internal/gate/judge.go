@@ -187,6 +187,18 @@ func (j *Judge) Beside(p Proposal, now time.Time) engine.Decision {
 	return engine.Evaluate(p.Call, j.digest, append(j.checks(p, "", now), rules...)...)
 }
 
+// stakes is the template of the sentence that says what a call will do: the policy
+// rule's, else that of the tool's registration; nil without one.
+func (j *Judge) stakes(p Proposal, said *policy.Decision) *approval.Stakes {
+	if said != nil && said.Stakes != "" {
+		return &approval.Stakes{Template: said.Stakes, From: "policy rule " + said.Rule}
+	}
+	if text := j.tool(p).Stakes; text != "" {
+		return &approval.Stakes{Template: text, From: "the tool’s registration"}
+	}
+	return nil
+}
+
 // known says who calls, and with what tool.
 func (j *Judge) known(p Proposal, now time.Time) engine.Opinion {
 	o := engine.Opinion{Findings: j.Registry.Check(p.claim, now)}
@@ -423,7 +435,9 @@ func (j *Judge) Recheck(a approval.Approval, document []byte, now time.Time) (en
 func (j *Judge) Reopen(a approval.Approval, d engine.Decision) (engine.Decision, approval.Terms) {
 	rule := j.Routing.For(a.Call)
 	d = d.Require(rule.Apply(d.Requirements))
-	return d, j.Routing.Terms(rule, d.Requirements, a.Plan.Accountable, a.Plan.ByClaim)
+	terms := j.Routing.Terms(rule, d.Requirements, a.Plan.Accountable, a.Plan.ByClaim)
+	terms.Stakes = a.Plan.Stakes // the call is the same, and so is what is said of it
+	return d, terms
 }
 
 // propose reads a sealed document of a dialect as the proposal that it was.

@@ -141,6 +141,7 @@ func (g *Gate) submit(ctx context.Context, p access.Principal, proposal Proposal
 		if token {
 			opening.Terms.AcceptedAs, opening.Requirements = string(proposal.state), []engine.Requirement{}
 		}
+		opening.Terms.Stakes = judge.stakes(proposal, j.Policy)
 		opening.Circumstances = r.Circumstances
 		opening.Session = named
 		sub.Opening = opening

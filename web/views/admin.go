@@ -53,6 +53,8 @@ type ToolForm struct {
 	Category, RiskDomain, Labels string
 	Categories, RiskDomains      []Option
 	IdentityBound, SideEffects   bool
+	// Stakes is the template of the sentence that says what a call will do.
+	Stakes string
 }
 
 // Kill is a kill switch.
