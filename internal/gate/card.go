@@ -45,6 +45,14 @@ type Card struct {
 	// approved before: at most resembleTexts of them. It changes as others are approved, so it
 	// is no part of what is kept as shown.
 	Resembles []Resemblance
+	// Stakes says what is at stake; it is zero when the arguments have been erased.
+	Stakes Stakes
+	// FirstTime names the places of those whom or what the call is about that none of
+	// the last Compared approved calls of the tool has named, and Alike counts how the
+	// last calls of the same agent and tool were decided. Both change as others are, too.
+	FirstTime []string
+	Compared  int
+	Alike     Alike
 	// Suggested names the people to ask first. It gives nobody a say.
 	Suggested []string
 	// Eligible is how many people could fill the waiting requirement's places.

@@ -199,11 +199,7 @@ func (g *Queries) Card(ctx context.Context, p engine.Person, id string, look Dis
 		return Card{}, err
 	}
 	if card.Arguments != nil && a.Status == approval.Pending {
-		args, err := canon.Parse(card.Arguments)
-		if err == nil {
-			card.Resembles, err = g.resembles(ctx, a, args)
-		}
-		if err != nil {
+		if err := g.before(ctx, &card); err != nil {
 			return Card{}, err
 		}
 	}
@@ -236,11 +232,11 @@ func (g *Queries) fill(ctx context.Context, card *Card, r store.Record) error {
 		return err
 	}
 	if card.Document != nil {
-		args, err := arguments(a, card.Document, r.Now)
+		p, err := proposalOf(a, card.Document, r.Now)
 		if err != nil {
 			return fmt.Errorf("read the sealed document of %s: %w", id, err)
 		}
-		card.Arguments = args.Canonical()
+		card.Arguments, card.Stakes = p.Arguments.Canonical(), stakesOf(a, p)
 	}
 	if card.Answers, err = g.answers(id, r.Answers); err != nil {
 		return err
@@ -316,15 +312,21 @@ func suggested(standing []approval.Progress, requirements []engine.Requirement, 
 
 // arguments takes the canonical arguments out of a sealed document.
 func arguments(a approval.Approval, document []byte, now time.Time) (canon.Value, error) {
+	p, err := proposalOf(a, document, now)
+	return p.Arguments, err
+}
+
+// proposalOf is the proposal that a sealed document was.
+func proposalOf(a approval.Approval, document []byte, now time.Time) (Proposal, error) {
 	doc, err := canon.Parse(document)
 	if err != nil {
-		return canon.Value{}, err
+		return Proposal{}, err
 	}
 	p, err := propose(a.Call.Dialect, doc, a.Call.AgentID, now)
 	if err == nil && !p.Valid {
 		err = errors.New("it has no arguments")
 	}
-	return p.Arguments, err
+	return p, err
 }
 
 // JWKS is the public key set that tokens verify with, without revoked keys.

@@ -3,11 +3,13 @@ package gate
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/confusable"
+	"holdpoint/engine/stakes"
 	"holdpoint/internal/seal"
 )
 
@@ -29,44 +31,69 @@ const (
 	resembleBound = 200
 )
 
-// resembles compares a call's texts with those of the last calls of the same tool that
-// people have approved. What has been erased is not compared with.
-func (g *Queries) resembles(ctx context.Context, a approval.Approval, args canon.Value) ([]Resemblance, error) {
-	texts := textsOf(args)
-	if len(texts) == 0 {
-		return nil, nil
+// formerTexts are the texts of the last calls of a tool that people have approved.
+type formerTexts struct {
+	calls int // how many there were
+	known map[placedText]bool
+	drawn map[placedText]time.Time // by what they are drawn like: when the last one was approved
+}
+
+// formerTexts reads those of the calls before this one, if it has texts to compare.
+// What has been erased is not compared with.
+func (g *Queries) formerTexts(ctx context.Context, a approval.Approval, args canon.Value) (formerTexts, error) {
+	f := formerTexts{known: map[placedText]bool{}, drawn: map[placedText]time.Time{}}
+	if len(textsOf(args)) == 0 {
+		return f, nil
 	}
 	former, err := g.Store.Approvals.LastApproved(ctx, a.Call.Tool, a.ID, resembleBytes, resembleCalls)
 	if err != nil {
-		return nil, err
+		return f, err
 	}
-	known, drawn := map[placedText]bool{}, map[placedText]time.Time{}
 	for _, r := range former {
 		document, err := g.Sealer.Open(r.Approval.ID, r.Sealed)
 		if errors.Is(err, seal.ErrErased) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return f, err
 		}
 		approved, err := arguments(r.Approval, document, r.Now)
 		if err != nil {
 			continue // of a dialect's former version: it is compared with others
 		}
+		f.calls++
 		for _, t := range textsOf(approved) {
-			known[t] = true
-			if like := (placedText{t.place, confusable.Skeleton(t.value)}); drawn[like].IsZero() {
-				drawn[like] = r.Approval.EndedAt // the newest is first
+			f.known[t] = true
+			if like := (placedText{t.place, confusable.Skeleton(t.value)}); f.drawn[like].IsZero() {
+				f.drawn[like] = r.Approval.EndedAt // the newest is first
 			}
 		}
 	}
+	return f, nil
+}
+
+// resembling are those of the arguments' texts that are drawn like a former one and
+// are another.
+func (f formerTexts) resembling(args canon.Value) []Resemblance {
 	var found []Resemblance
-	for _, t := range texts {
-		if at := drawn[placedText{t.place, confusable.Skeleton(t.value)}]; !known[t] && !at.IsZero() {
+	for _, t := range textsOf(args) {
+		if at := f.drawn[placedText{t.place, confusable.Skeleton(t.value)}]; !f.known[t] && !at.IsZero() {
 			found = append(found, Resemblance{Place: t.place, At: at})
 		}
 	}
-	return found, nil
+	return found
+}
+
+// unknown are the places of those whom or what a call is about that no former call has
+// named there. A text that is too long to be compared is none of them.
+func (f formerTexts) unknown(targets []stakes.Target) []string {
+	var places []string
+	for _, t := range targets {
+		if len(t.Value) <= resembleBound && !f.known[placedText{t.Place, t.Value}] && !slices.Contains(places, t.Place) {
+			places = append(places, t.Place)
+		}
+	}
+	return places
 }
 
 // placedText is a text at a place; the elements of an array are at one.

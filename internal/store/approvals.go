@@ -145,6 +145,41 @@ func (s Approvals) LastApproved(ctx context.Context, tool, except string, size, 
 	return list, translate(err)
 }
 
+// Alike is how calls of one agent and tool were decided.
+type Alike struct{ Approved, Denied int }
+
+// Alike counts how the agent's last calls of the tool, up to limit, were decided,
+// without the one named and without those that nobody was asked about.
+func (s Approvals) Alike(ctx context.Context, agentID, tool, except string, limit int) (Alike, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	var n Alike
+	err := s.pool.QueryRow(ctx, `SELECT count(*) FILTER (WHERE status = 'approved'), count(*) FILTER (WHERE status = 'denied') FROM (
+			SELECT status FROM approvals WHERE agent_id = $1 AND tool = $2 AND status IN ('approved', 'denied') AND id <> $3 AND NOT terms ? 'accepted_as'
+			ORDER BY ended_at DESC LIMIT $4) AS last`, agentID, tool, except, limit).Scan(&n.Approved, &n.Denied)
+	return n, translate(err)
+}
+
+// Sealed reads the sealed documents of approvals with at most size bytes of arguments
+// that have not been erased, by id, and the time by the database's clock.
+func (s Approvals) Sealed(ctx context.Context, ids []string, size int) (map[string]seal.Box, time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	var now time.Time
+	rows, err := s.pool.Query(ctx, `SELECT id, sealed, sealed_key, clock_timestamp() FROM approvals WHERE id = ANY ($1) AND sealed_size <= $2 AND sealed_key IS NOT NULL`, ids, size)
+	if err != nil {
+		return nil, now, translate(err)
+	}
+	boxes := map[string]seal.Box{}
+	var id string
+	var box seal.Box
+	_, err = pgx.ForEachRow(rows, []any{&id, &box.Data, &box.Key, &now}, func() error {
+		boxes[id] = box
+		return nil
+	})
+	return boxes, now, translate(err)
+}
+
 // PendingCount is how many approvals of the agent are pending.
 func (s Approvals) PendingCount(ctx context.Context, agentID string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)

@@ -144,6 +144,12 @@ type Approval struct {
 	// Tags are what the call is besides, in a word each; empty ones are not shown.
 	Tags []string
 
+	// Stakes says what the call does, and Sum what else to know of it at once.
+	Stakes Stakes
+	Sum    Sum
+	// Environment is the one by whose rules it was judged.
+	Environment string
+
 	// Resembles says which texts look like others that were approved before.
 	Resembles []Resembling
 

@@ -25,6 +25,20 @@ func Until(deadline, now time.Time) string {
 	return fmt.Sprintf("in %d days", s/86400)
 }
 
+// Ago says how long ago something was: "4 min ago".
+func Ago(then, now time.Time) string {
+	switch s := int(now.Sub(then) / time.Second); {
+	case s < 60:
+		return "just now"
+	case s < 3600:
+		return fmt.Sprintf("%d min ago", s/60)
+	case s < 48*3600:
+		return fmt.Sprintf("%d h ago", s/3600)
+	default:
+		return fmt.Sprintf("%d days ago", s/86400)
+	}
+}
+
 // Soon reports whether a deadline is so near that it deserves a mark.
 func Soon(deadline, now time.Time) bool { return deadline.Sub(now) < 10*time.Minute }
 

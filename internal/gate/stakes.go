@@ -1,0 +1,114 @@
+package gate
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"holdpoint/engine/approval"
+	"holdpoint/engine/canon"
+	"holdpoint/engine/redact"
+	"holdpoint/engine/stakes"
+	"holdpoint/internal/store"
+)
+
+// Stakes is what is at stake with a call, by its exact arguments.
+type Stakes struct {
+	// Sentence says what the call will do.
+	Sentence stakes.Sentence
+	// From says whose template the sentence is; "" for one of Holdpoint's own, or none.
+	From string
+	// Environment is where the call says that it runs, "" where it says nothing. The
+	// approval's own is the one by which it was judged.
+	Environment string
+}
+
+// sentences is made when the first one is written, and never changes.
+var sentences = sync.OnceValue(func() stakes.Writer { return stakes.Writer{Detector: redact.New()} })
+
+// stakesOf says what is at stake with the call of an approval.
+func stakesOf(a approval.Approval, p Proposal) Stakes {
+	s := Stakes{Environment: namedEnvironment(p)}
+	template := ""
+	if t := a.Plan.Stakes; t != nil {
+		template, s.From = t.Template, t.From
+	}
+	s.Sentence = sentences().Write(a.Call.Tool, p.Arguments, template)
+	return s
+}
+
+// environmentNames are the arguments by which tools are told where to run.
+var environmentNames = []string{"environment", "env", "stage", "target_environment", "deployment_environment"}
+
+// namedEnvironment is where a call says that it runs: what its arguments name, which is
+// what counts for the tool, and what its document names.
+func namedEnvironment(p Proposal) string {
+	var names []string
+	for _, name := range environmentNames {
+		if v, _ := p.Arguments.Get(name); v.Str() != "" && !slices.Contains(names, v.Str()) {
+			names = append(names, v.Str())
+		}
+	}
+	if p.environment != "" && !slices.Contains(names, p.environment) {
+		names = append(names, p.environment)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Bounds of the rows that are told by their arguments: longer ones take too long for
+// a list.
+const rowBytes = 16 << 10
+
+// Stakes says what is at stake with each of these approvals, by id: those that the
+// reader has just been listed. It leaves out what has been erased, and what has more
+// arguments than a list can wait for.
+func (g *Queries) Stakes(ctx context.Context, listed []approval.Approval) (map[string]Stakes, error) {
+	ids := make([]string, len(listed))
+	for i, a := range listed {
+		ids[i] = a.ID
+	}
+	boxes, now, err := g.Store.Approvals.Sealed(ctx, ids, rowBytes)
+	if err != nil {
+		return nil, err
+	}
+	told := make(map[string]Stakes, len(boxes))
+	for _, a := range listed {
+		box, there := boxes[a.ID]
+		if !there {
+			continue
+		}
+		document, err := g.Sealer.Open(a.ID, box)
+		if err != nil {
+			return nil, err
+		}
+		if p, err := proposalOf(a, document, now); err == nil {
+			told[a.ID] = stakesOf(a, p)
+		}
+	}
+	return told, nil
+}
+
+// alikeCalls is how many former calls of the same agent and tool are counted.
+const alikeCalls = 15
+
+// before fills in what is known of former calls: it changes as others are decided.
+func (g *Queries) before(ctx context.Context, card *Card) error {
+	args, err := canon.Parse(card.Arguments)
+	if err != nil {
+		return err
+	}
+	former, err := g.formerTexts(ctx, card.Approval, args)
+	if err != nil {
+		return err
+	}
+	card.Resembles = former.resembling(args)
+	if former.calls > 0 {
+		card.FirstTime, card.Compared = former.unknown(card.Stakes.Sentence.Targets), former.calls
+	}
+	card.Alike, err = g.Store.Approvals.Alike(ctx, card.Approval.Call.AgentID, card.Approval.Call.Tool, card.Approval.ID, alikeCalls)
+	return err
+}
+
+// Alike is how former calls were decided.
+type Alike = store.Alike

@@ -1,0 +1,84 @@
+package web
+
+import (
+	"cmp"
+	"slices"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/gate"
+	"holdpoint/web/views"
+)
+
+// sumOf is what to know of a call beside its sentence, before reading on: v is the
+// rest of its card.
+func sumOf(c gate.Card, p engine.Person, v views.Approval) views.Sum {
+	a := c.Approval
+	named := c.Stakes.Environment
+	s := views.Sum{
+		Amount: c.Stakes.Sentence.Amount, Environment: cmp.Or(named, a.Call.Environment),
+		Asked: a.Plan.OpenedAt, Alike: alikeWords(c.Alike),
+	}
+	if named != "" && named != a.Call.Environment {
+		s.Judged = a.Call.Environment
+	}
+	if over(a) {
+		return s
+	}
+	s.Why = whyMe(c, p, v)
+	for _, flag := range []struct {
+		there bool
+		text  string
+	}{
+		{v.Edition != nil, "Changed since it was first asked"},
+		{a.State.Question != nil, "A question is open"},
+		{v.Warnings.Total() > 0, "Deceptive characters"},
+		{len(v.Resembles) > 0, "Looks like a known name, and is another"},
+	} {
+		if flag.there {
+			s.Flags = append(s.Flags, flag.text)
+		}
+	}
+	for _, place := range c.FirstTime {
+		s.Flags = append(s.Flags, "First time: "+place+" is in none of the last "+views.Plural(c.Compared, "approved call", "approved calls")+" of this tool")
+	}
+	return s
+}
+
+// whyMe says why a waiting call is shown to the person; "" where the form says why they
+// cannot decide.
+func whyMe(c gate.Card, p engine.Person, v views.Approval) string {
+	mine := slices.IndexFunc(c.Approval.State.Requirements, func(r approval.Progress) bool {
+		return r.Status == approval.Waiting && p.Has(r.Role)
+	})
+	switch {
+	case v.Tasks.Any():
+		return "You answer for the call"
+	case c.CannotVote != nil:
+		return ""
+	case len(c.InPlaceOf) > 0:
+		return "You stand in for " + nameIn(c.Names)(c.InPlaceOf[len(c.InPlaceOf)-1])
+	case mine >= 0:
+		return "You have the role " + c.Approval.State.Requirements[mine].Role
+	default:
+		return "You may decide it"
+	}
+}
+
+// alikeWords say how calls like one were decided; "" where none was.
+func alikeWords(n gate.Alike) string {
+	all := n.Approved + n.Denied
+	switch {
+	case all == 0:
+		return ""
+	case all == 1 && n.Approved == 1:
+		return "the only one before was approved"
+	case all == 1:
+		return "the only one before was denied"
+	case n.Approved == all:
+		return "all of the last " + views.Thousands(all) + " were approved"
+	case n.Denied == all:
+		return "all of the last " + views.Thousands(all) + " were denied"
+	}
+	return views.Thousands(n.Approved) + " of the last " + views.Thousands(all) + " were approved"
+}
