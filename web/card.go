@@ -39,7 +39,7 @@ func card(c gate.Card, p engine.Person, full bool, stopped *engine.Finding) view
 	v := views.Approval{
 		ID: a.ID, Version: a.Version, Digest: a.Call.Digest, Policy: a.Decision.PolicyDigest, Request: a.Call.RequestID,
 		Erased: a.ErasedAt, Tool: a.Call.Tool, Agent: agent,
-		Tags:       []string{words(a.Call.RiskDomain), words(a.Call.Category)}, Environment: a.Call.Environment,
+		Tags: []string{words(a.Call.RiskDomain), words(a.Call.Category)}, Environment: a.Call.Environment,
 		Stakes:     views.Stakes{Sentence: c.Stakes.Sentence, From: c.Stakes.From},
 		Status:     status(a),
 		Over:       over(a),

@@ -14,6 +14,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
+	"holdpoint/engine/stakes"
 	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
@@ -90,6 +91,9 @@ func (m *fakeGate) add(id, tool, arguments string, edit func(*gate.Card)) *gate.
 	}}
 	if edit != nil {
 		edit(c)
+	}
+	if args, err := canon.Parse(c.Arguments); err == nil {
+		c.Stakes.Sentence = stakes.Writer{}.Write(tool, args, "")
 	}
 	m.cards[id] = c
 	m.advance(c)

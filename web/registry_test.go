@@ -499,6 +499,12 @@ func TestTools(t *testing.T) {
 	c.get(res.Header.Get("Location")).want(t, http.StatusOK, "mcp/files&amp;more?&lt;b&gt;", strings.Repeat("ab", 32), "registration was changed")
 	c.do("POST", "/admin/tool", form).want(t, http.StatusConflict) // it is there by now
 	form.Set("seen", fingerprint(c.m.registry.known.Tools[name]))
+	form.Set("stakes", "Pay {")
+	c.do("POST", "/admin/tool", form).want(t, 422, "stakes: a brace is not closed", `value="Pay {"`)
+	form.Set("stakes", "[high] Pay {amount|money:currency} to {*payee}")
+	c.do("POST", "/admin/tool", form).want(t, 303)
+	c.get("/admin/tool?name="+url.QueryEscape(name)).want(t, 200, `value="[high] Pay {amount|money:currency} to {*payee}"`)
+	form.Set("seen", fingerprint(c.m.registry.known.Tools[name]))
 	form.Set("manifest", "")
 	c.do("POST", "/admin/tool", form).want(t, 422, "manifest_hash")
 	form.Del("needs_manifest")

@@ -121,7 +121,7 @@ func TestStale(t *testing.T) {
 
 func TestLongArguments(t *testing.T) {
 	c := start(t, nil).signIn("ada@example.com")
-	card := c.m.add("apr_1", "db.migrate", `{"a":"`+strings.Repeat(`line\n`, 200)+`","z":"DROP TABLE users"}`, func(g *gate.Card) { g.Long = true })
+	card := c.m.add("apr_1", "db.migrate", `{"a":"`+strings.Repeat(`line\n`, 200)+`","z":["DROP TABLE users"]}`, func(g *gate.Card) { g.Long = true })
 	cut := c.get("/approvals/apr_1")
 	cut.want(t, http.StatusOK, "more lines", "Show everything", `href="/approvals/apr_1?full=1"`, "Approving needs the whole")
 	if strings.Contains(cut.body, "DROP TABLE") || !regexp.MustCompile(`data-testid="approve" disabled`).MatchString(cut.body) {

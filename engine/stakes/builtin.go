@@ -46,7 +46,21 @@ func (c *call) says(words string) bool {
 // that is there under several names, with different values, makes the call unclear: which of
 // them counts only the tool knows.
 func (c *call) slot(names string) string {
-	place, value := "", ""
+	place, several := c.first(names)
+	c.unclear = c.unclear || several
+	return place
+}
+
+// aside is the first of several places. The others are told to be left out: it is for what
+// says less of a call.
+func (c *call) aside(names string) string {
+	place, _ := c.first(names)
+	return place
+}
+
+// first is the first place that is there, and whether another one holds something else.
+func (c *call) first(names string) (place string, several bool) {
+	value := ""
 	for _, name := range strings.Fields(names) {
 		v, there := at(c.args, strings.Split(name, "."))
 		if !there || v.IsNull() || v.Kind() == canon.ObjectKind {
@@ -56,10 +70,10 @@ func (c *call) slot(names string) string {
 		case place == "":
 			place, value = name, text
 		case text != value:
-			c.unclear = true
+			several = true
 		}
 	}
-	return place
+	return place, several
 }
 
 // text is the text of an argument.
@@ -152,7 +166,7 @@ func refund(c *call) (f fitting, ok bool) {
 		return f, false
 	}
 	f.text = "Refund " + amount + with(" to *", c.slot("customer.name customer customer_id customer_email email user_id "+payees), "") +
-		with(" for order ", c.slot("order order_id order_number"), "") + with(" of payment ", c.slot("payment payment_id payment_intent charge charge_id transaction_id"), "") +
+		with(" for order ", c.aside("order order_id order_number"), "") + with(" of payment ", c.aside("payment payment_id payment_intent charge charge_id transaction_id"), "") +
 		with(", to account *", c.slot(accounts), "account")
 	return f, true
 }
@@ -168,7 +182,7 @@ func payment(c *call) (f fitting, ok bool) {
 		f.text += with(" to *", c.slot("customer.name customer customer_id customer_email"), "")
 	}
 	f.text += with(" to *", c.slot(payees), "") + with(", account *", c.slot(accounts), "account") +
-		with(", from account ", c.slot("from_account source_account from_iban from"), "account") + with(", reference ", c.slot("reference memo description invoice invoice_id"), "")
+		with(", from account ", c.slot("from_account source_account from_iban from"), "account") + with(", reference ", c.aside("reference memo description invoice invoice_id"), "")
 	return f, true
 }
 
@@ -190,7 +204,7 @@ func mail(c *call) (f fitting, ok bool) {
 	f.text = "Send"
 	if subject := c.slot("subject title"); subject != "" {
 		f.text += with(" ", subject, "")
-	} else if body := c.slot("text body message content"); body != "" {
+	} else if body := c.aside("text body message content"); body != "" {
 		f.text += with(" ", body, "line")
 	}
 	f.text += with(" to *", to, "list") + with(", copy to *", c.slot("cc"), "list") + with(", hidden copy to *", c.slot("bcc"), "list")
@@ -213,7 +227,7 @@ func deployment(c *call) (f fitting, ok bool) {
 	if verb == "" || c.says(looks) || what == "" {
 		return f, false
 	}
-	f.text = verb + with(" *", what, "") + with(" ", c.slot("version tag ref commit revision to_version image_tag"), "") +
+	f.text = verb + with(" *", what, "") + with(" ", c.aside("version tag ref commit revision to_version image_tag"), "") +
 		with(" to ", c.slot("replicas instances count desired_count"), "") + with(" in *", c.slot("environment env stage cluster namespace target"), "")
 	return f, true
 }
@@ -263,7 +277,7 @@ func file(c *call) (f fitting, ok bool) {
 	case c.says("copy cp") && from != "" && to != "":
 		f.text = with("Copy *", from, "path") + with(" to *", to, "path")
 	case c.says("write create save put append edit update patch replace upload") && place != "":
-		f.text = with("Write *", place, "path") + with(": ", c.slot("content contents text data new_string new_text"), "line")
+		f.text = with("Write *", place, "path") + with(": ", c.aside("content contents text data new_string new_text"), "line")
 	case c.says("read open cat view get download") && place != "":
 		f.text, f.danger = with("Read *", place, "path"), Low
 	default:

@@ -11,7 +11,7 @@ func TestBuiltIns(t *testing.T) {
 		tool, args, want string
 		danger           Danger
 	}{
-		{"send_payment", `{"amount":"1250.00","currency":"EUR","to":"Paper & Pens Ltd.","iban":"DE02120300000000202051","reference":"Invoice 2026-0042"}`,
+		{"send_payment", `{"amount":"1250.00","currency":"EUR","to":"Paper & Pens Ltd.","iban":"DE02120300000000202051","reference":"Invoice 2026-0042","memo":"other"}`,
 			"Pay 1,250.00 EUR to “Paper & Pens Ltd.”, account “DE02…2051”, reference “Invoice 2026-0042”", Unsaid},
 		{"create_transfer", `{"amount":{"value":"99.5","currency":"USD"},"from_account":"12345678","to_account":"GB29NWBK60161331926819"}`,
 			"Pay 99.5 USD, account “GB29…6819”, from account “…5678”", Unsaid},

@@ -113,7 +113,7 @@ func command(c *call) (f fitting, ok bool) {
 		}
 		format, text = "list", strings.Join(words, " ")
 	}
-	f.text = "Run" + with(" on *", c.slot("host hostname server machine container pod"), "") + with(" in ", c.slot("cwd workdir working_directory working_dir directory"), "path") +
+	f.text = "Run" + with(" on *", c.slot("host hostname server machine container pod"), "") + with(" in ", c.aside("cwd workdir working_directory working_dir directory"), "path") +
 		with(": ", place, format)
 	f.danger = Medium
 	text, whole := looked(text)

@@ -1,0 +1,174 @@
+package gate_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/engine/registry"
+	"holdpoint/engine/stakes"
+	"holdpoint/internal/gate"
+)
+
+// callOf is a call of the tool with the arguments.
+func callOf(tool, arguments string) string {
+	return strings.Replace(strings.Replace(deferred, args, arguments, 1), `"tool_name":"pay"`, `"tool_name":"`+tool+`"`, 1)
+}
+
+// The template that was registered when the call was proposed says what it does, and
+// goes on doing so whatever is registered later; the log has it, and none of the arguments.
+func TestStakesAreThoseOfTheOpening(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	register := func(template string) {
+		t.Helper()
+		if err := h.Registry.RegisterTool(t.Context(), operator, registry.Tool{Name: "pay", Stakes: template}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said := func(a approval.Approval) string { return h.card("ada", a.ID).Stakes.Sentence.String() }
+	plain := h.open(callOf("pay", `{"amount":"5.10","currency":"EUR","to":"Ann"}`))
+	register("Give {*to} {amount|money:currency}")
+	written := h.open(callOf("pay", `{"amount":"5.10","currency":"EUR","to":"Ann"}`))
+	register("Nothing to see, {to}")
+	if got, want := said(plain), "Pay 5.10 EUR to “Ann”"; got != want {
+		t.Errorf("without a template: %s, want %s", got, want)
+	}
+	if got, want := said(written), "Give “Ann” 5.10 EUR"; got != want {
+		t.Errorf("by its template: %s, want %s", got, want)
+	}
+	if from := h.card("ada", written.ID).Stakes.From; from != "the tool’s registration" {
+		t.Errorf("it is from %q", from)
+	}
+	var payload struct{ Asked approval.EditionPayload }
+	for _, e := range h.about(written.ID) {
+		if e.Type != engine.Decided {
+			continue
+		}
+		if err := json.Unmarshal(e.SafePayload, &payload); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(e.SafePayload), "Ann") {
+			t.Errorf("the event tells an argument: %s", e.SafePayload)
+		}
+	}
+	if s := payload.Asked.Terms.Stakes; s == nil || s.Template != "Give {*to} {amount|money:currency}" {
+		t.Errorf("the log says %+v", s)
+	}
+	// Changed arguments are another call: it is told by what is registered then.
+	after, err := h.edit("ada", written, `{"amount":"4","currency":"EUR","to":"Bob"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := h.card("ben", after.ID).Stakes.Sentence.String(), "Nothing to see, “Bob”"; got != want {
+		t.Errorf("edited: %s, want %s", got, want)
+	}
+	if err := h.Registry.RegisterTool(t.Context(), operator, registry.Tool{Name: "pay", Stakes: "Pay {"}, nil); code(err) != "invalid_body" {
+		t.Errorf("a template that is none: %v", err)
+	}
+}
+
+// A rule's template comes before the registered one.
+func TestStakesOfARule(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	h.rules.Policy = bundle(t, `{"version":"1","generated_at":"2026-01-01T00:00:00Z","expires_at":"2036-01-01T00:00:00Z","defaults":{"outcome":"ALLOW"},"rules":[
+		{"id":"large","description":"d","match":{"tool_name":"pay","environment":"*"},"when":{"tool_args_match":{"amount":{"gt":100}}},"outcome":"REQUIRE_APPROVAL","stakes":"[high] Pay a lot: {amount}"}]}`)
+	if err := h.Registry.RegisterTool(t.Context(), operator, registry.Tool{Name: "pay", Stakes: "Pay {amount}"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	h.judgeBy(h.rules)
+	for amount, want := range map[int]string{120: "Pay a lot: 120, high, policy rule large", 20: "Pay 20, , the tool’s registration"} {
+		s := h.card("ada", h.open(callOf("pay", fmt.Sprintf(`{"amount":%d}`, amount))).ID).Stakes
+		if got := s.Sentence.String() + ", " + s.Sentence.Danger.String() + ", " + s.From; got != want {
+			t.Errorf("%d: %s, want %s", amount, got, want)
+		}
+	}
+}
+
+// A card says who is named for the first time, and how the last calls of its agent and
+// tool were decided; other agents' calls and other tools' do not count there.
+func TestFirstTimeAndAlike(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	end := func(yes bool, doc string) {
+		t.Helper()
+		a := h.decided(doc)
+		if err := h.vote("ada", a, yes); err != nil {
+			t.Fatal(err)
+		}
+		h.settle(a.ID)
+	}
+	arguments := func(n int, to string) string { return fmt.Sprintf(`{"amount":%d,"to":%q}`, n, to) }
+	card := func(doc string) gate.Card { return h.card("ben", h.open(doc).ID) }
+	if c := card(callOf("pay", arguments(1, "Ann"))); c.FirstTime != nil || c.Alike != (gate.Alike{}) {
+		t.Errorf("the first call of all: %v, %+v", c.FirstTime, c.Alike)
+	}
+	end(true, callOf("pay", arguments(2, "Ann")))
+	end(true, callOf("pay", arguments(3, "Ann")))
+	end(false, callOf("pay", arguments(4, "Eve")))
+	end(true, callOf("charge", arguments(5, "Eve")))
+	if c := card(callOf("pay", arguments(6, "Ann"))); c.FirstTime != nil || c.Alike != (gate.Alike{Approved: 2, Denied: 1}) {
+		t.Errorf("a known payee: %v, %+v", c.FirstTime, c.Alike)
+	}
+	if c := card(callOf("pay", arguments(7, "Eve"))); !slices.Equal(c.FirstTime, []string{"to"}) || c.Compared != 2 {
+		t.Errorf("a payee whom nobody has approved: %v of %d", c.FirstTime, c.Compared)
+	}
+	other := h.agent
+	other.KeyID, other.AgentID = "key_other", "other-bot"
+	a, _ := h.propose(other, callOf("pay", arguments(8, "Ann")), gate.Request{})
+	if c := h.card("ben", a.ID); c.FirstTime != nil || c.Alike != (gate.Alike{}) {
+		t.Errorf("another agent's: %v, %+v", c.FirstTime, c.Alike)
+	}
+}
+
+// The environment that a call names is told, whatever the gate's own is.
+func TestNamedEnvironment(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	for arguments, want := range map[string]string{
+		`{"service":"x"}`:                               "",
+		`{"service":"x","environment":"prod"}`:          "prod",
+		`{"service":"x","env":"prod","stage":"eu"}`:     "prod, eu",
+		`{"service":"x","env":"prod","stage":"prod"}`:   "prod",
+		`{"service":"x","env":{"name":"prod"},"n":[1]}`: "",
+	} {
+		c := h.card("ada", h.open(callOf("deploy", arguments)).ID)
+		if c.Stakes.Environment != want || c.Approval.Call.Environment != "test" {
+			t.Errorf("%s: %q, judged for %q, want %q", arguments, c.Stakes.Environment, c.Approval.Call.Environment, want)
+		}
+	}
+	h.rules.Policy = bundle(t, `{"version":"1","generated_at":"2026-01-01T00:00:00Z","expires_at":"2036-01-01T00:00:00Z","defaults":{"outcome":"REQUIRE_APPROVAL"},"rules":[]}`)
+	h.judgeBy(h.rules)
+	checked := h.check(params("deploy", `,"environment":"production"`))
+	if got := h.card("ada", checked.Approval.ID).Stakes.Environment; got != "production" {
+		t.Errorf("the document names %q", got)
+	}
+}
+
+// A list tells what its calls do, and leaves out those with long arguments.
+func TestStakesOfAList(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	ctx := context.Background()
+	short, long := h.open(callOf("pay", `{"amount":5,"to":"Ann"}`)), h.open(callOf("pay", `{"amount":5,"to":"`+strings.Repeat("x", 17<<10)+`"}`))
+	gone := h.decided(callOf("pay", `{"amount":6,"to":"Ann"}`))
+	if err := h.vote("ada", gone, false); err != nil {
+		t.Fatal(err)
+	}
+	h.settle(gone.ID)
+	told, err := h.Queries.Stakes(ctx, []approval.Approval{short, long, gone})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := told[short.ID].Sentence.String(); got != "Pay 5 to “Ann”" || len(told) != 2 {
+		t.Errorf("%q, and %d are told", got, len(told))
+	}
+	if s := told[gone.ID].Sentence; s.Origin != stakes.BuiltIn {
+		t.Errorf("an ended one: %s", s)
+	}
+	if none, err := h.Queries.Stakes(ctx, nil); err != nil || len(none) != 0 {
+		t.Errorf("of nothing: %v, %v", none, err)
+	}
+}
