@@ -39,6 +39,15 @@ const tooManyInFlight = "too_many_in_flight"
 // judged at once: the others are to find a processor free.
 const longBody = 64 << 10
 
+// promptRefusals is how many requests of a credential are refused at once within
+// refusedFor, which is what Retry-After says. The answers to the others come so much
+// later: a client that does not wait would send bodies without end, and their way
+// through the machine delays everybody.
+const (
+	promptRefusals = 128
+	refusedFor     = time.Second
+)
+
 // longestPause bounds the pause between two long bodies.
 const longestPause = 250 * time.Millisecond
 
@@ -58,10 +67,12 @@ type inFlight struct {
 	room, judging, long *fair.Pool
 }
 
-// usage is what a credential has in flight.
+// usage is what a credential has in flight, and how often it was refused since then.
 type usage struct {
-	calls int
-	bytes int64
+	calls   int
+	bytes   int64
+	refused int
+	since   time.Time
 }
 
 func newInFlight(l Limits) *inFlight {
@@ -87,7 +98,7 @@ func (f *inFlight) enter(who string, calls int, size int64) (leave func(), err e
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	u := f.by[who]
-	refused := &failure{Status: http.StatusTooManyRequests, Code: tooManyInFlight, RetryAfter: time.Second}
+	refused := &failure{Status: http.StatusTooManyRequests, Code: tooManyInFlight, RetryAfter: refusedFor}
 	switch {
 	case u.calls+calls > f.limits.Calls:
 		refused.Detail = fmt.Sprintf("%d requests of yours are being answered already. Send the next one after an answer.", u.calls)
@@ -96,17 +107,36 @@ func (f *inFlight) enter(who string, calls int, size int64) (leave func(), err e
 		refused.Detail = fmt.Sprintf("Requests of yours with %d bytes are being answered already, and at most %d may be. A body without Content-Length counts as the longest one.", u.bytes, f.limits.Bytes)
 		return nil, refused
 	}
-	f.by[who] = usage{u.calls + calls, u.bytes + size}
+	u.calls, u.bytes = u.calls+calls, u.bytes+size
+	f.by[who] = u
 	return func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		u := f.by[who]
-		if u = (usage{u.calls - calls, u.bytes - size}); u == (usage{}) {
+		u.calls, u.bytes = u.calls-calls, u.bytes-size
+		if f.by[who] = u; u.calls == 0 && u.bytes == 0 {
 			delete(f.by, who)
-		} else {
-			f.by[who] = u
 		}
 	}, nil
+}
+
+// pause is how long the answer to a request that enter has refused has to wait.
+func (f *inFlight) pause(who string, now time.Time) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	u, busy := f.by[who]
+	if !busy {
+		return 0 // what it had in flight has been answered meanwhile
+	}
+	if now.Sub(u.since) >= refusedFor {
+		u.refused, u.since = 0, now
+	}
+	u.refused++
+	f.by[who] = u
+	if u.refused <= promptRefusals {
+		return 0
+	}
+	return refusedFor
 }
 
 // total is what all credentials have in flight.
@@ -158,6 +188,10 @@ func (a *API) admit(c *call, op operation) (leave func(), err error) {
 	who := c.caller()
 	out, err := a.inFlight.enter(who, calls, size)
 	if err != nil {
+		select {
+		case <-time.After(a.inFlight.pause(who, time.Now())):
+		case <-c.r.Context().Done():
+		}
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(c.r.Context(), answerWithin)
