@@ -48,8 +48,14 @@ const (
 	refusedFor     = time.Second
 )
 
-// longestPause bounds the pause between two long bodies.
-const longestPause = 250 * time.Millisecond
+// Where other credentials had calls judged within othersFor, a pause of pauseFactor
+// times what a long body took comes before the next one, of longestPause at most: most
+// of the time is the others', and little is left for the garbage collector to do.
+const (
+	othersFor    = time.Second
+	pauseFactor  = 3
+	longestPause = 250 * time.Millisecond
+)
 
 // inFlight keeps one credential's requests from delaying another's. A request goes
 // through it in this order; each wait is a queue in which credentials take turns.
@@ -63,8 +69,15 @@ type inFlight struct {
 	limits Limits
 	mu     sync.Mutex
 	by     map[string]usage
+	judged [2]judgedLast // the last one first; of two credentials
 	// room is for bodies; judging is for calls, and long for those that are long.
 	room, judging, long *fair.Pool
+}
+
+// judgedLast is when a call of a credential was judged.
+type judgedLast struct {
+	who string
+	at  time.Time
 }
 
 // usage is what a credential has in flight, and how often it was refused since then.
@@ -137,6 +150,28 @@ func (f *inFlight) pause(who string, now time.Time) time.Duration {
 		return 0
 	}
 	return refusedFor
+}
+
+// judges says that a call of who's is judged now.
+func (f *inFlight) judges(who string, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.judged[0].who != who {
+		f.judged[1] = f.judged[0]
+	}
+	f.judged[0] = judgedLast{who, now}
+}
+
+// rest is how long the next long body waits after one of who's that took so long.
+func (f *inFlight) rest(who string, took time.Duration, now time.Time) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, last := range f.judged {
+		if last.who != "" && last.who != who && now.Sub(last.at) < othersFor {
+			return min(pauseFactor*took, longestPause)
+		}
+	}
+	return 0
 }
 
 // total is what all credentials have in flight.
@@ -231,9 +266,12 @@ func (a *API) takeTurn(c *call, who string, size int) (give func(), err error) {
 			return func() {}, overloaded(err)
 		}
 		began := time.Now()
-		// The next long one comes after as long a pause: half of that time is the others'.
-		give = sync.OnceFunc(func() { time.AfterFunc(min(time.Since(began), longestPause), next) })
+		give = sync.OnceFunc(func() {
+			now := time.Now()
+			time.AfterFunc(a.inFlight.rest(who, now.Sub(began), now), next)
+		})
 	}
+	a.inFlight.judges(who, time.Now())
 	judging, err := a.inFlight.judging.Take(ctx, who, 1)
 	if err != nil {
 		return give, overloaded(err)

@@ -40,3 +40,23 @@ func TestPause(t *testing.T) {
 		t.Errorf("it remembers %v", f.by)
 	}
 }
+
+// A long body is followed by a rest if calls of others are judged, and only then.
+func TestRest(t *testing.T) {
+	f := newInFlight(Limits{})
+	now := time.Unix(1_700_000_000, 0)
+	rest := func(after time.Duration) time.Duration { return f.rest("flood", 20*time.Millisecond, now.Add(after)) }
+	f.judges("flood", now)
+	if got := rest(0); got != 0 {
+		t.Errorf("alone, the next one waits %s", got)
+	}
+	f.judges("quiet", now)
+	f.judges("flood", now)
+	f.judges("flood", now)
+	if got := rest(othersFor - 1); got != pauseFactor*20*time.Millisecond {
+		t.Errorf("beside another's calls, the next one waits %s", got)
+	}
+	if got := rest(othersFor); got != 0 {
+		t.Errorf("after another's calls, the next one waits %s", got)
+	}
+}

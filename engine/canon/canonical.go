@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
+	"sync"
 )
 
 // Canonical is the value's RFC 8785 form: members sorted by the UTF-16 code
@@ -119,17 +120,27 @@ func appendString(dst []byte, s string) []byte {
 // digestPrefix says which hash a digest is, so that it can change one day.
 const digestPrefix = "sha256:"
 
+// scratch has the room that canonical forms are made in: a form of a mebibyte would
+// leave five behind, as it grows.
+var scratch = sync.Pool{New: func() any { b := make([]byte, 0, 1024); return &b }}
+
 // Digest names a tool call: "sha256:" and, in lower-case hex, the SHA-256 of
 // the canonical form of {"arguments": arguments, "tool": tool}. Two calls have
 // one digest exactly if they say the same. It panics where String(tool) does.
 func Digest(tool string, arguments Value) string {
 	mustText("canon.Digest", tool)
-	buf := make([]byte, 0, 1024)
-	buf = append(buf, `{"arguments":`...)
+	room := scratch.Get().(*[]byte)
+	defer func() {
+		clear(*room) // nobody's arguments stay behind
+		*room = (*room)[:0]
+		scratch.Put(room)
+	}()
+	buf := append(*room, `{"arguments":`...)
 	buf = arguments.AppendCanonical(buf)
 	buf = append(buf, `,"tool":`...)
 	buf = appendString(buf, tool)
 	buf = append(buf, '}')
+	*room = buf
 	sum := sha256.Sum256(buf)
 	out := make([]byte, len(digestPrefix), len(digestPrefix)+2*len(sum))
 	copy(out, digestPrefix)

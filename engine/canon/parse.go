@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // The bounds of a document. They are inclusive.
@@ -38,7 +39,9 @@ func Parse(data []byte) (Value, error) {
 		}
 	}
 	// The one copy: all strings without escapes are parts of it.
-	p := parser{text: string(data), elems: make([]Value, 0, 8), members: make([]Member, 0, 24)}
+	s := openStacks.Get().(*stacks)
+	p := parser{text: string(data), stacks: s}
+	defer s.putBack()
 	v, err := p.value(0)
 	if err != nil {
 		return Value{}, err
@@ -52,11 +55,41 @@ func Parse(data []byte) (Value, error) {
 // parser reads text from pos on. Open containers keep what they hold so far on
 // top of two stacks, so that each container is allocated once, at its size.
 type parser struct {
-	text    string
-	pos     int
-	values  int // values begun so far
+	text   string
+	pos    int
+	values int // values begun so far
+	*stacks
+}
+
+// stacks are used again by the next document: those of a long one would leave several
+// times its size behind, as they grow.
+type stacks struct {
 	elems   []Value
 	members []Member
+	// used is how much of each has been written to.
+	used struct{ elems, members int }
+}
+
+var openStacks = sync.Pool{New: func() any { return &stacks{elems: make([]Value, 0, 8), members: make([]Member, 0, 24)} }}
+
+// popElems and popMembers take off what is above base.
+func (s *stacks) popElems(base int) {
+	s.used.elems = max(s.used.elems, len(s.elems))
+	s.elems = s.elems[:base]
+}
+
+func (s *stacks) popMembers(base int) {
+	s.used.members = max(s.used.members, len(s.members))
+	s.members = s.members[:base]
+}
+
+func (s *stacks) putBack() {
+	s.popElems(0)
+	s.popMembers(0)
+	clear(s.elems[:s.used.elems]) // they keep no document alive
+	clear(s.members[:s.used.members])
+	s.used.elems, s.used.members = 0, 0
+	openStacks.Put(s)
 }
 
 func (p *parser) fail(code, message string) *SyntaxError {
@@ -155,7 +188,7 @@ func (p *parser) array(depth int) (Value, *SyntaxError) {
 		break
 	}
 	v := Value{kind: ArrayKind, box: &box{elems: slices.Clone(p.elems[base:])}}
-	p.elems = p.elems[:base]
+	p.popElems(base)
 	return v, nil
 }
 
@@ -200,7 +233,7 @@ func (p *parser) object(depth int) (Value, *SyntaxError) {
 		break
 	}
 	v := Value{kind: ObjectKind, box: &box{members: slices.Clone(p.members[base:])}}
-	p.members = p.members[:base]
+	p.popMembers(base)
 	return v, nil
 }
 
