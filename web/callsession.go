@@ -114,6 +114,7 @@ func (h *sessionHandler) row(found gate.Card, p engine.Person) views.SessionRow 
 		code := views.JSON(found.Arguments)
 		var lines, runes int
 		row.Arguments, lines, runes = code.Preview(rowLines, rowRunes)
+		row.Stakes = views.Stakes{Sentence: found.Stakes.Sentence, From: found.Stakes.From}
 		row.Warnings = code.Warnings.Total()
 		row.Cut = lines > 0 || runes > 0
 	}

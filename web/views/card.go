@@ -255,6 +255,7 @@ type SessionRow struct {
 	Status           Status
 	Sentence         string
 	Deadline         time.Time
+	Stakes           Stakes
 	Arguments        Code
 	// Cut says that Arguments is not all of them, and Warnings counts what in them
 	// is not what it looks like.
