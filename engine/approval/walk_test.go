@@ -199,6 +199,7 @@ func (w *walk) check(s State) {
 // checkPending: nothing changes before Wake, something does then, and the end
 // comes at the deadline and not before it.
 func (w *walk) checkPending(s State) {
+	w.checkAsking(s)
 	if !s.Wake.After(w.now) || s.Wake.After(s.Deadline) || s.Deadline.After(s.ExpiresAt) {
 		w.Fatalf("at %s it wakes at %s, with deadlines at %s and %s", w.now, s.Wake, s.Deadline, s.ExpiresAt)
 	}
@@ -222,6 +223,22 @@ func (w *walk) checkPending(s State) {
 	}
 	if s.ExpiresAt.Before(w.p.ExpiresAt) || s.ExpiresAt.After(w.latest()) {
 		w.Fatalf("it may last until %s, beyond %s to %s", s.ExpiresAt, w.p.ExpiresAt, w.latest())
+	}
+}
+
+// checkAsking: whom it asks by Asking is whose yes is admitted, for everybody.
+func (w *walk) checkAsking(s State) {
+	a := Approval{Plan: w.p, Facts: w.facts, Status: Pending}
+	asking := a.Asking(w.now)
+	if !asking.Due.Equal(s.Deadline) || asking.Kind != s.Requirements[s.Stage].Kind || (asking.Claimed != "") != (s.Claim != nil) {
+		w.Fatalf("%+v is not of %+v", asking, s)
+	}
+	for _, v := range w.world {
+		has := func(list []string) bool { return slices.Contains(list, v.Identity) }
+		counts := v.Active && slices.ContainsFunc(v.Roles, func(role string) bool { return slices.Contains(asking.Roles, role) }) && !has(w.p.Excluded) && !has(asking.Spoken)
+		if err := a.MayVote(v, w.now); counts != (err == nil) {
+			w.Fatalf("%+v asks %+v: %t, and it is %v", asking, v, counts, err)
+		}
 	}
 }
 

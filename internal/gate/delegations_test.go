@@ -47,11 +47,14 @@ func (h *house) delegate(who, deputy string) store.Delegation {
 
 func (h *house) inbox(who string) (ids []string) {
 	h.t.Helper()
-	list, err := h.Queries.Inbox(context.Background(), h.people[who])
+	page, err := h.Queries.Inbox(context.Background(), h.people[who], gate.InboxSearch{})
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	for _, a := range list {
+	if page.All != len(page.Rows) || page.Found != len(page.Rows) {
+		h.t.Errorf("%s sees %d of %d", who, len(page.Rows), page.All)
+	}
+	for _, a := range page.Rows {
 		ids = append(ids, a.ID)
 	}
 	return ids

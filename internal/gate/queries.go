@@ -142,32 +142,6 @@ func (g *Queries) Changes(ctx context.Context, id string) <-chan struct{} {
 	return g.Store.Approvals.Changes(ctx, id)
 }
 
-// MaxInbox bounds an inbox: nobody works through more at a sitting, and when
-// some are decided the next ones come.
-const MaxInbox = 200
-
-// Inbox lists the pending approvals on which the person may act now, the most
-// urgent first.
-func (g *Queries) Inbox(ctx context.Context, p engine.Person) ([]approval.Approval, error) {
-	d, err := g.delegate(ctx, p)
-	if err != nil || len(d.Roles) == 0 && len(d.chains) == 0 {
-		return nil, err
-	}
-	standings := append(d.standings(), store.Eligibility{Roles: p.Roles, Voices: []string{p.Identity}})
-	list, now, err := g.Store.Approvals.Inbox(ctx, p.ID, standings, MaxInbox)
-	if err != nil {
-		return nil, err
-	}
-	mine := list[:0]
-	for _, a := range list {
-		if _, err := d.mayVote(a, now); err == nil {
-			mine = append(mine, a)
-		}
-	}
-	slices.SortStableFunc(mine, func(a, b approval.Approval) int { return a.State.Deadline.Compare(b.State.Deadline) })
-	return mine, nil
-}
-
 // History lists approvals that have ended and that the person may see.
 func (g *Queries) History(ctx context.Context, p engine.Person, cursor string, limit int) ([]approval.Approval, string, error) {
 	d, err := g.delegate(ctx, p)

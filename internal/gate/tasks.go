@@ -20,8 +20,12 @@ type Tasks struct {
 	Mine []approval.Approval
 }
 
-// maxTasks bounds each list of errands.
-const maxTasks = 50
+const (
+	// maxTasks bounds each list of errands.
+	maxTasks = 50
+	// maxRequesting is how many waiting calls of the person's own side are looked at.
+	maxRequesting = 200
+)
 
 // Tasks lists what the person is asked for beside deciding.
 func (g *Queries) Tasks(ctx context.Context, p engine.Person) (Tasks, error) {
@@ -39,7 +43,7 @@ func (g *Queries) Tasks(ctx context.Context, p engine.Person) (Tasks, error) {
 			e.Reviews = append(e.Reviews, a)
 		}
 	}
-	mine, err := g.Store.Approvals.Requesting(ctx, p.Identity, MaxInbox)
+	mine, err := g.Store.Approvals.Requesting(ctx, p.Identity, maxRequesting)
 	if err != nil {
 		return e, err
 	}

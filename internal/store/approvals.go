@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -189,10 +189,6 @@ func (s Approvals) PendingCount(ctx context.Context, agentID string) (int, error
 	return n, translate(err)
 }
 
-// inboxShare is how many of one agent's approvals come before anybody's next
-// ones: nobody's flood hides what others wait for.
-const inboxShare = 20
-
 // Eligibility is whose say somebody has: their own, or that of somebody for whom
 // they stand in. It gives no say where one of the voices is on the requesting side.
 type Eligibility struct {
@@ -222,30 +218,6 @@ func asks(roles string) string {
 // which are a jsonb parameter, a say.
 func asksOneOf(standings string) string {
 	return `EXISTS (SELECT FROM jsonb_to_recordset(` + standings + `::jsonb) AS s (roles text[], voices text[]) WHERE NOT s.voices && excluded AND ` + asks("s.roles") + `)`
-}
-
-// Inbox lists up to limit pending approvals that ask for somebody with one of
-// the standings and have not had a vote of the person who has them: the most
-// urgent first, but of each agent only a share before those of others.
-func (s Approvals) Inbox(ctx context.Context, personID string, standings []Eligibility, limit int) ([]approval.Approval, time.Time, error) {
-	encoded, err := encodeStandings(standings)
-	if err != nil {
-		return nil, time.Time{}, err
-	}
-	// An index finds what asks for any of the roles. That is the whole answer for who
-	// has one standing, but for what has to be widened first.
-	roles, voices, only := []string{}, []string{}, true
-	for i, each := range standings {
-		roles, voices = append(roles, each.Roles...), append(voices, each.Voices...)
-		only = only && reflect.DeepEqual(each, standings[max(0, i-1)])
-	}
-	return s.list(ctx, `WITH waiting AS (
-			SELECT id AS waiting_id, row_number() OVER (PARTITION BY agent_id ORDER BY expires_at, id) > $3 AS late FROM approvals a
-			WHERE status = 'pending' AND asked_roles(requirements, terms) && $5
-			  AND ($6 AND NOT terms ? 'if_too_few' AND NOT excluded && $7 OR `+asksOneOf("$1")+`)
-			  AND NOT EXISTS (SELECT FROM facts f WHERE f.approval_id = a.id AND f.kind = 'vote' AND f.yes AND f.actor_id = $2))
-		SELECT `+approvalRows.names+`, clock_timestamp() FROM waiting JOIN approvals ON id = waiting_id
-		ORDER BY late, expires_at, id LIMIT $4`, encoded, personID, inboxShare, limit, roles, only, voices)
 }
 
 // Reader says which approvals somebody may see: all, or those that ask for one
@@ -350,9 +322,20 @@ func (s Approvals) list(ctx context.Context, sql string, args ...any) ([]approva
 	if err != nil {
 		return nil, now, translate(err)
 	}
+	ids := make([]string, len(list))
+	for i, a := range list {
+		ids[i] = a.ID
+	}
+	// Of most that wait nobody has said anything yet.
+	said, err := s.ids(ctx, `SELECT DISTINCT approval_id FROM facts WHERE approval_id = ANY ($1)`, ids)
+	if err != nil {
+		return nil, now, err
+	}
 	facts := &pgx.Batch{}
 	for i := range list {
-		queueFacts(facts, s.sealer, &list[i])
+		if slices.Contains(said, list[i].ID) {
+			queueFacts(facts, s.sealer, &list[i])
+		}
 	}
 	if err := s.pool.SendBatch(ctx, facts).Close(); err != nil {
 		return nil, now, translate(err)

@@ -330,10 +330,12 @@ func (c *Change) AddFact(f approval.Fact) error {
 	return c.queue()
 }
 
-// queue puts the approval into the outbox and wakes whoever watches it.
+// queue puts the approval into the outbox, wakes whoever watches it, and says by what
+// an inbox finds it now.
 func (c *Change) queue() error {
+	asking := askingColumns(c.Approval.Asking(c.Now))
 	_, err := c.tx.Exec(c.ctx, `WITH queued AS (INSERT INTO outbox (approval_id) VALUES ($1))
-		UPDATE approvals SET revision = revision + 1 WHERE id = $1`, c.Approval.ID)
+		UPDATE approvals SET revision = revision + 1, (`+asking.names()+`) = ($2, $3, $4, $5, $6) WHERE id = $1`, append([]any{c.Approval.ID}, asking.fields()...)...)
 	return translate(err)
 }
 
@@ -472,9 +474,13 @@ func (c *Change) AppendEvent(e engine.Event) (at time.Time, err error) {
 	return at, translate(c.tx.SendBatch(c.ctx, rows).Close())
 }
 
-// Wake records the next deadline that the workflow will wake for.
+// Wake records the next deadline that the workflow will wake for, and by what an inbox
+// finds the approval now.
 func (c *Change) Wake(at time.Time) error {
-	_, err := c.tx.Exec(c.ctx, `UPDATE approvals SET wake_at = $2 WHERE id = $1 AND wake_at <> $2`, c.Approval.ID, at)
+	asking := askingColumns(c.Approval.Asking(c.Now))
+	_, err := c.tx.Exec(c.ctx, `UPDATE approvals SET (wake_at, `+asking.names()+`) = ($2, $3, $4, $5, $6, $7)
+		WHERE id = $1 AND (wake_at, `+asking.names()+`) IS DISTINCT FROM ($2, $3::timestamptz, $4::text[], $5::text[], $6::text, $7::text)`,
+		append([]any{c.Approval.ID, at}, asking.fields()...)...)
 	return translate(err)
 }
 
@@ -484,7 +490,8 @@ func (c *Change) Wake(at time.Time) error {
 // decision's to.
 func (c *Change) Settle(status approval.Status, reasons []engine.Reason, jti string, validFor time.Duration, constraints json.RawMessage) error {
 	final := c.Approval.State.Final()
-	err := c.tx.QueryRow(c.ctx, `UPDATE approvals SET status = $2, reasons = $3, final = $4, version = version + 1 WHERE id = $1
+	err := c.tx.QueryRow(c.ctx, `UPDATE approvals SET status = $2, reasons = $3, final = $4, version = version + 1,
+			due_at = NULL, open_to = '{}', spoken = '{}', waits_for = '', claimed_by = '' WHERE id = $1
 		RETURNING ended_at, version`, c.Approval.ID, status, &reasons, &final).Scan(&c.Approval.EndedAt, &c.Approval.Version)
 	if err != nil {
 		return translate(err)

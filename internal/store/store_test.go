@@ -457,32 +457,3 @@ func BenchmarkSubmit(b *testing.B) {
 		}
 	})
 }
-
-// One agent's flood does not hide what others wait for.
-func TestInboxIsShared(t *testing.T) {
-	ctx := context.Background()
-	s, owner := open(t)
-	conn := connect(t, owner)
-	if _, err := conn.Exec(ctx, `INSERT INTO agents (id, name) VALUES ('other', 'Other')`); err != nil {
-		t.Fatal(err)
-	}
-	for range 3 * inboxShare {
-		s.mustOpen(t, time.Minute)
-	}
-	id := NewID("apr")
-	o := opening(id, time.Hour)
-	o.Call.AgentID = "other"
-	if _, err := s.Submit(ctx, Submission{Event: event(id), Opening: o}); err != nil {
-		t.Fatal(err)
-	}
-	list, _, err := s.Approvals.Inbox(ctx, "usr_a", []Eligibility{{Roles: []string{"r"}, Voices: []string{"usr_a"}}}, 2*inboxShare)
-	if err != nil || len(list) != 2*inboxShare {
-		t.Fatalf("%d rows, %v", len(list), err)
-	}
-	for _, a := range list {
-		if a.ID == id {
-			return
-		}
-	}
-	t.Error("the other agent's call is hidden")
-}

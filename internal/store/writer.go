@@ -46,6 +46,8 @@ type Opening struct {
 	Sealed    seal.Box
 	// ArgumentsSize is the size of the canonical arguments, in bytes.
 	ArgumentsSize int
+	// asking is whom it asks first; Submit computes it.
+	asking approval.Asking
 	// Joins says that nothing is opened while an approval waits for the same:
 	// submitting it fails with *Waiting then.
 	Joins bool
@@ -199,6 +201,12 @@ func (s *db) Submit(ctx context.Context, sub Submission) (Stored, error) {
 		if err := s.Answered(ctx, sub.Once.Of()); err != nil {
 			return Stored{}, err
 		}
+	}
+	if o := sub.Opening; o != nil {
+		asked := o.approval()
+		asked.Status, asked.Plan.OpenedAt = approval.Pending, s.Clock()
+		asked.Plan.ExpiresAt = asked.Plan.OpenedAt.Add(o.ExpiresIn)
+		o.asking = asked.Asking(asked.Plan.OpenedAt)
 	}
 	q := &queued{sub: sub, done: make(chan error, 1)}
 	queue := s.short
@@ -544,6 +552,7 @@ func queueOpening(rows *pgx.Batch, o *Opening, q *queued) {
 	row := append(openingColumns(o.approval()), columns{
 		{"max_state", &o.MaxState}, {"expires_in", &o.ExpiresIn}, {"sealed", &o.Sealed.Data}, {"sealed_key", &o.Sealed.Key}, {"sealed_size", &o.ArgumentsSize},
 	}...)
+	row = append(row, slices.DeleteFunc(askingColumns(o.asking), func(c column) bool { return c.name == "spoken" || c.name == "claimed_by" })...)
 	rows.Queue(row.insert("approvals")+` ON CONFLICT (id) DO NOTHING`, row.fields()...)
 	if o.Terms.AcceptedAs == "" { // what waits for nobody needs no workflow to watch it
 		rows.Queue(`INSERT INTO outbox (approval_id) VALUES ($1)`, o.ID)

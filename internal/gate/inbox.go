@@ -1,0 +1,97 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"unicode/utf8"
+
+	"holdpoint/engine"
+	"holdpoint/internal/access"
+	"holdpoint/internal/store"
+)
+
+// What is wanted of an inbox, and what there is.
+type (
+	InboxSearch = store.InboxSearch
+	InboxOrder  = store.InboxOrder
+	InboxPage   = store.InboxPage
+	InboxRow    = store.InboxRow
+	Count       = store.Count
+)
+
+// inboxPage is how many rows a page of an inbox has.
+const inboxPage = 50
+
+// Inbox is a page of the pending approvals on which the person may act now.
+func (g *Queries) Inbox(ctx context.Context, p engine.Person, search InboxSearch) (InboxPage, error) {
+	d, err := g.delegate(ctx, p)
+	if err != nil {
+		return InboxPage{}, err
+	}
+	standings := d.standings()
+	if len(p.Roles) > 0 {
+		standings = append(standings, store.Eligibility{Roles: p.Roles, Voices: []string{p.Identity}})
+	}
+	if search.Limit == 0 {
+		search.Limit = inboxPage
+	}
+	page, err := g.Store.Approvals.Inbox(ctx, standings, search)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return page, &access.Refusal{Kind: access.Malformed, Code: "bad_cursor", Detail: "That is no place in the inbox. Start at its beginning."}
+	case errors.Is(err, store.ErrUnstorable):
+		return page, &access.Refusal{Kind: access.Malformed, Code: "bad_search", Detail: "The search has a character that no call has, such as NUL."}
+	case err != nil:
+		return page, err
+	}
+	// What finds the rows says nothing of who may vote: the rules do.
+	mine := page.Rows[:0]
+	for _, row := range page.Rows {
+		if row.InPlaceOf, err = d.mayVote(row.Approval, page.Now); err == nil {
+			mine = append(mine, row)
+		}
+	}
+	page.Rows = mine
+	return page, nil
+}
+
+// InboxView is a search of the inbox that a person keeps under a name.
+type InboxView = store.InboxView
+
+const (
+	maxInboxViews = 20
+	maxViewName   = 60   // characters
+	maxViewQuery  = 2000 // bytes
+)
+
+// InboxViews lists the searches that the person keeps.
+func (g *Queries) InboxViews(ctx context.Context, p engine.Person) ([]InboxView, error) {
+	return g.Store.Approvals.InboxViews(ctx, p.ID)
+}
+
+// SaveInboxView keeps a search under a name, in place of the one that has it.
+func (g *Queries) SaveInboxView(ctx context.Context, p engine.Person, name, query string) error {
+	name = strings.Join(strings.Fields(name), " ")
+	refuse := func(why string) error {
+		return &access.Refusal{Kind: access.Invalid, Code: "bad_view", Detail: why}
+	}
+	switch {
+	case name == "":
+		return refuse("A saved view needs a name.")
+	case utf8.RuneCountInString(name) > maxViewName:
+		return refuse("The name of a saved view has up to 60 characters.")
+	case query == "" || len(query) > maxViewQuery:
+		return refuse("There is no search to save, or it is too long.")
+	}
+	err := g.Store.Approvals.SaveInboxView(ctx, p.ID, InboxView{ID: store.NewID("view"), Name: name, Query: query}, maxInboxViews)
+	if errors.Is(err, store.ErrConflict) {
+		return refuse("You have 20 saved views, and there is no room for more. Remove one first.")
+	}
+	return err
+}
+
+// DropInboxView forgets a search that the person keeps.
+func (g *Queries) DropInboxView(ctx context.Context, p engine.Person, id string) error {
+	return g.Store.Approvals.DropInboxView(ctx, p.ID, id)
+}

@@ -1,0 +1,345 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdpoint/engine/approval"
+)
+
+// askingColumns are the columns by which an inbox finds a pending approval. They are
+// written with every change of it, and read by nothing that decides.
+func askingColumns(a approval.Asking) columns {
+	if a.Roles == nil {
+		a.Roles = []string{}
+	}
+	if a.Spoken == nil {
+		a.Spoken = []string{}
+	}
+	var due *time.Time
+	if !a.Due.IsZero() {
+		due = &a.Due
+	}
+	return columns{{"due_at", &due}, {"open_to", &a.Roles}, {"spoken", &a.Spoken}, {"waits_for", &a.Kind}, {"claimed_by", &a.Claimed}}
+}
+
+// InboxOrder is the order of an inbox.
+type InboxOrder string
+
+// The orders; in each, ties are broken by id.
+const (
+	ByDue  InboxOrder = ""       // what is due first
+	Oldest InboxOrder = "oldest" // what was proposed first
+	Newest InboxOrder = "newest" // what was proposed last
+)
+
+// InboxOrders lists all orders, the usual one first.
+func InboxOrders() []InboxOrder { return []InboxOrder{ByDue, Oldest, Newest} }
+
+// InboxSearch says which approvals of an inbox are wanted: all of them, where a field
+// is zero.
+type InboxSearch struct {
+	// Words have each to be in the tool's name, the agent's name or id, the environment,
+	// the domain, or to be the approval's or the request's id. Arguments are sealed, and
+	// not searched.
+	Words []string
+	// Tool, AgentID, Environment and Domain are exact.
+	Tool, AgentID, Environment, Domain string
+	// Waits is the kind of what is asked for.
+	Waits string
+	// Roles are all of whom are asked, for the calls of one group.
+	Roles []string
+	// DueWithin is how soon the time is up.
+	DueWithin time.Duration
+	// ClaimedBy is the id of the person who has taken it on.
+	ClaimedBy string
+	Order     InboxOrder
+	// Alike makes one row of the calls of one tool by one agent that ask the same people
+	// for the same: the first of them.
+	Alike bool
+	// After and Before are cursors of a page: at most one of them is set.
+	After, Before string
+	Limit         int
+	// Counts asks for InboxPage.Counts.
+	Counts bool
+}
+
+// InboxRow is an approval in an inbox.
+type InboxRow struct {
+	approval.Approval
+	// Alike is how many calls the row stands for, and Roles whom they ask.
+	Alike int
+	Roles []string
+	// InPlaceOf is by whom the person's say comes to them, the next one first; empty for
+	// their own. The gate says it.
+	InPlaceOf []string
+}
+
+// InboxPage is a page of an inbox.
+type InboxPage struct {
+	Rows []InboxRow
+	// All is how many approvals wait for the person, Found how many of them are as the
+	// search wants them, and Groups of how many rows the list is.
+	All, Found, Groups int
+	// From is how many rows come before the page.
+	From int
+	// Previous and Next are cursors of the pages beside it; "" where there is none.
+	Previous, Next string
+	// Counts has, for "tool", "agent", "environment", "domain" and "waits", what the
+	// approvals that wait for the person have there, and how many of them.
+	Counts map[string][]Count
+	Now    time.Time
+}
+
+// Count is how often something is there.
+type Count struct {
+	Value string `json:"value"`
+	N     int    `json:"n"`
+}
+
+// Inbox is a page of the pending approvals that ask for somebody with one of the
+// standings and have not had their yes. A cursor that is not one of ours is
+// ErrNotFound.
+func (s Approvals) Inbox(ctx context.Context, standings []Eligibility, search InboxSearch) (InboxPage, error) {
+	var page InboxPage
+	if len(standings) == 0 {
+		page.Now = s.Clock()
+		return page, nil
+	}
+	sql, args, err := inboxSQL(standings, search)
+	if err != nil {
+		return page, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	var found []inboxKey
+	var counts []byte
+	err = s.pool.QueryRow(ctx, sql, args...).Scan(&page.All, &page.Found, &page.Groups, &page.From, &found, &counts)
+	if err != nil {
+		return page, translate(err)
+	}
+	if counts != nil {
+		if err := json.Unmarshal(counts, &page.Counts); err != nil {
+			return page, fmt.Errorf("read the counts of an inbox: %w", err)
+		}
+	}
+	page.cut(found, search.Before != "")
+	return page, s.fillInbox(ctx, &page)
+}
+
+// inboxKey is a row of an inbox before it is read.
+type inboxKey struct {
+	ID    string    `json:"id"`
+	At    time.Time `json:"at"`
+	Alike int       `json:"alike"`
+	Roles []string  `json:"roles"`
+}
+
+// cut makes a page of what was found.
+func (page *InboxPage) cut(found []inboxKey, backwards bool) {
+	if backwards {
+		slices.Reverse(found)
+		page.From -= len(found)
+	}
+	for _, key := range found {
+		row := InboxRow{Alike: key.Alike, Roles: key.Roles}
+		row.ID = key.ID
+		page.Rows = append(page.Rows, row)
+	}
+	if len(found) == 0 {
+		return
+	}
+	first, last := found[0], found[len(found)-1]
+	if page.From > 0 {
+		page.Previous = place(first.At, first.ID)
+	}
+	if page.From+len(found) < page.Groups {
+		page.Next = place(last.At, last.ID)
+	}
+}
+
+// fillInbox reads the approvals of a page.
+func (s Approvals) fillInbox(ctx context.Context, page *InboxPage) error {
+	ids := make([]string, len(page.Rows))
+	for i, row := range page.Rows {
+		ids[i] = row.ID
+	}
+	list, now, err := s.list(ctx, `SELECT `+approvalRows.names+`, clock_timestamp() FROM approvals WHERE id = ANY ($1)`, ids)
+	if err != nil {
+		return err
+	}
+	page.Now = now
+	for i := range page.Rows {
+		at := slices.IndexFunc(list, func(a approval.Approval) bool { return a.ID == page.Rows[i].ID })
+		page.Rows[i].Approval = list[at] // approvals are never deleted
+	}
+	return nil
+}
+
+// inboxQuery is a statement in the making.
+type inboxQuery struct{ args []any }
+
+// param is the placeholder of an argument.
+func (q *inboxQuery) param(v any) string {
+	q.args = append(q.args, v)
+	return fmt.Sprintf("$%d", len(q.args))
+}
+
+// open is the condition that an approval asks for somebody with one of the standings.
+func (q *inboxQuery) open(standings []Eligibility) string {
+	var either, roles []string
+	for _, each := range standings {
+		voices := q.param(each.Voices)
+		either = append(either, fmt.Sprintf("open_to && %s AND NOT excluded && %s AND NOT spoken && %s", q.param(each.Roles), voices, voices))
+		roles = append(roles, each.Roles...)
+	}
+	if len(either) == 1 {
+		return either[0]
+	}
+	// The first condition is for the index.
+	return "open_to && " + q.param(roles) + " AND (" + strings.Join(either, " OR ") + ")"
+}
+
+// wanted is the condition of a search.
+func (q *inboxQuery) wanted(s InboxSearch) string {
+	all := []string{"true"}
+	for _, word := range s.Words {
+		like, exact := q.param("%"+escapeLike(word)+"%"), q.param(word)
+		all = append(all, fmt.Sprintf(`(tool ILIKE %[1]s OR environment ILIKE %[1]s OR risk_domain ILIKE %[1]s OR id = %[2]s OR request_id = %[2]s
+			OR agent_id IN (SELECT g.id FROM agents g WHERE g.id ILIKE %[1]s OR g.name ILIKE %[1]s))`, like, exact))
+	}
+	for _, each := range []struct{ column, value string }{
+		{"tool", s.Tool}, {"agent_id", s.AgentID}, {"environment", s.Environment}, {"risk_domain", s.Domain}, {"waits_for", s.Waits}, {"claimed_by", s.ClaimedBy},
+	} {
+		if each.value != "" {
+			all = append(all, each.column+" = "+q.param(each.value))
+		}
+	}
+	if len(s.Roles) > 0 {
+		all = append(all, "open_to = "+q.param(s.Roles))
+	}
+	if s.DueWithin > 0 {
+		all = append(all, "due_at < clock_timestamp() + make_interval(secs => "+q.param(s.DueWithin.Seconds())+")")
+	}
+	return strings.Join(all, " AND ")
+}
+
+func escapeLike(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(s)
+}
+
+// inboxOrders are the columns by which the orders go.
+var inboxOrders = map[InboxOrder]struct {
+	column, first string
+	descending    bool
+}{
+	ByDue: {"due_at", "min", false}, Oldest: {"opened_at", "min", false}, Newest: {"opened_at", "max", true},
+}
+
+// inboxSQL is the statement that counts an inbox and finds a page of it. All that waits
+// for the person is read once, in narrow rows; the page is found by its key in them.
+func inboxSQL(standings []Eligibility, s InboxSearch) (sql string, args []any, err error) {
+	order, known := inboxOrders[s.Order]
+	if !known {
+		return "", nil, fmt.Errorf("%w: there is no order %q", ErrNotFound, s.Order)
+	}
+	later, earlier, direction := ">", "<", ""
+	if order.descending {
+		later, earlier, direction = "<", ">", " DESC"
+	}
+	rows, groups := `SELECT id, `+order.column+` AS at, 1 AS alike, open_to AS roles FROM waiting WHERE wanted`, "found"
+	if s.Alike {
+		groups = "(SELECT count(*) FROM listed)"
+		// A group has the place of its first call.
+		rows = fmt.Sprintf(`SELECT (array_agg(id ORDER BY %[1]s%[3]s, id%[3]s))[1] AS id, %[2]s(%[1]s) AS at, count(*) AS alike, open_to AS roles
+			FROM waiting WHERE wanted GROUP BY agent_id COLLATE "C", tool COLLATE "C", waits_for COLLATE "C", open_to`, order.column, order.first, direction)
+	}
+	q := &inboxQuery{}
+	key, err := q.cursor(s.After + s.Before)
+	if err != nil {
+		return "", nil, err
+	}
+	here, from := "true", "0"
+	switch {
+	case s.Before != "":
+		// The page is found backwards from the cursor.
+		here, from = "(at, id) "+earlier+" "+key, "(SELECT count(*) FROM listed WHERE (at, id) "+earlier+" "+key+")"
+		direction = map[string]string{"": " DESC", " DESC": ""}[direction]
+	case s.After != "":
+		here, from = "(at, id) "+later+" "+key, "(SELECT count(*) FROM listed WHERE NOT (at, id) "+later+" "+key+")"
+	}
+	counts := "NULL::jsonb"
+	if s.Counts {
+		counts = inboxCounts
+	}
+	sequence := "at" + direction + ", id" + direction
+	return `WITH waiting AS MATERIALIZED (
+			SELECT id, agent_id, tool, environment, risk_domain, waits_for, open_to, due_at, opened_at, ` + q.wanted(s) + ` AS wanted
+			FROM approvals WHERE status = 'pending' AND due_at > clock_timestamp() AND ` + q.open(standings) + `),
+		counted AS (SELECT count(*) AS waiting, count(*) FILTER (WHERE wanted) AS found FROM waiting),
+		listed AS (` + rows + `),
+		page AS (SELECT id, at, alike, roles FROM listed WHERE ` + here + ` ORDER BY ` + sequence + ` LIMIT ` + q.param(s.Limit) + `)
+		SELECT waiting, found, ` + groups + `, ` + from + `, (SELECT coalesce(jsonb_agg(page ORDER BY ` + sequence + `), '[]') FROM page), ` + counts + ` FROM counted`, q.args, nil
+}
+
+// cursor is the key at which a page begins or ends; "" for no cursor.
+func (q *inboxQuery) cursor(cursor string) (string, error) {
+	if cursor == "" {
+		return "", nil
+	}
+	at, id, err := parsePlace(cursor)
+	return "(" + q.param(at) + "::timestamptz, " + q.param(id) + "::text)", err
+}
+
+// inboxCounts counts what waits by what can be chosen, the most first.
+const inboxCounts = `(SELECT jsonb_object_agg(what, list) FROM (
+		SELECT what, jsonb_agg(jsonb_build_object('value', value, 'n', n) ORDER BY n DESC, value) AS list FROM (
+			SELECT CASE WHEN GROUPING(tool) = 0 THEN 'tool' WHEN GROUPING(agent_id) = 0 THEN 'agent' WHEN GROUPING(environment) = 0 THEN 'environment'
+					WHEN GROUPING(risk_domain) = 0 THEN 'domain' ELSE 'waits' END AS what,
+				coalesce(tool, agent_id, environment, risk_domain, waits_for) AS value, count(*) AS n
+			FROM waiting GROUP BY GROUPING SETS ((tool), (agent_id), (environment), (risk_domain), (waits_for))) each
+		WHERE value <> '' GROUP BY what) kinds)`
+
+// InboxView is a search of the inbox that a person keeps under a name. Query is as the
+// console writes it.
+type InboxView struct{ ID, Name, Query string }
+
+// InboxViews lists the person's, by name.
+func (s Approvals) InboxViews(ctx context.Context, personID string) ([]InboxView, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `SELECT id, name, query FROM inbox_views WHERE person_id = $1 ORDER BY lower(name), name`, personID)
+	if err != nil {
+		return nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[InboxView])
+	return list, translate(err)
+}
+
+// SaveInboxView keeps a search of the person's, in place of the one that has the name.
+// ErrConflict: there are most others already.
+func (s Approvals) SaveInboxView(ctx context.Context, personID string, v InboxView, most int) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	tag, err := s.pool.Exec(ctx, `INSERT INTO inbox_views (id, person_id, name, query)
+		SELECT $1, $2, $3, $4 WHERE (SELECT count(*) FROM inbox_views WHERE person_id = $2 AND name <> $3) < $5
+		ON CONFLICT (person_id, name) DO UPDATE SET query = excluded.query`, v.ID, personID, v.Name, v.Query, most)
+	if err == nil && tag.RowsAffected() == 0 {
+		return ErrConflict
+	}
+	return translate(err)
+}
+
+// DropInboxView forgets one of the person's; forgetting one that is not there is no error.
+func (s Approvals) DropInboxView(ctx context.Context, personID, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	_, err := s.pool.Exec(ctx, `DELETE FROM inbox_views WHERE person_id = $1 AND id = $2`, personID, id)
+	return translate(err)
+}
