@@ -154,7 +154,7 @@ func TestSignInAndOut(t *testing.T) {
 	if c.cookie() != "" {
 		t.Error("a cookie without having signed in")
 	}
-	c.signIn("ada@example.com").get("/").want(t, http.StatusOK, "Ada Lovelace", "go run ./examples/agent")
+	c.signIn("ada@example.com").get("/").want(t, http.StatusOK, "Ada Lovelace", "Nothing waits for you", "comes here by itself", "finance-approver")
 	c.get("/login?next=/history").want(t, http.StatusSeeOther)
 	id := c.cookie()
 	c.do("POST", "/logout", url.Values{}).want(t, http.StatusSeeOther)
@@ -350,7 +350,7 @@ func TestLive(t *testing.T) {
 	c.signIn("ada@example.com")
 	card := c.m.add("apr_1", "payments.transfer", `{}`, nil)
 	c.get("/approvals/none/live").want(t, http.StatusNotFound)
-	pages := []string{"/", "/approvals/apr_1"}
+	pages, events := []string{"/", "/approvals/apr_1"}, map[string]string{"/": "event: rows", "/approvals/apr_1": "event: changed"}
 	for tries := 1; len(pages) > 0; tries++ {
 		page, began := pages[0], time.Now()
 		m := regexp.MustCompile(`data-live="([^"]+)"`).FindStringSubmatch(c.get(page).body)
@@ -374,9 +374,9 @@ func TestLive(t *testing.T) {
 		card.Approval.Revision++
 		c.m.notify()
 		c.m.mu.Unlock()
-		for lines.Scan() && lines.Text() != "event: changed" {
+		for lines.Scan() && lines.Text() != events[page] {
 		}
-		if lines.Text() != "event: changed" {
+		if lines.Text() != events[page] {
 			t.Errorf("%s: not told of a change", page)
 		}
 		// Signing out elsewhere ends the stream at the next change.

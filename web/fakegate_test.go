@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -38,6 +39,7 @@ type fakeGate struct {
 	proved   []string
 	fulls    int
 	registry *fakeRegistry
+	views    map[string][]gate.InboxView // by person
 }
 
 var epoch = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
@@ -45,7 +47,7 @@ var epoch = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 func newFakeGate() *fakeGate {
 	m := &fakeGate{
 		now: func() time.Time { return epoch }, people: map[string]engine.Person{}, sessions: map[string]string{},
-		cards: map[string]*gate.Card{}, shown: map[string]bool{}, watchers: map[chan struct{}]bool{}, registry: newFakeRegistry(),
+		cards: map[string]*gate.Card{}, shown: map[string]bool{}, watchers: map[chan struct{}]bool{}, registry: newFakeRegistry(), views: map[string][]gate.InboxView{},
 	}
 	for _, p := range []engine.Person{
 		{ID: "usr_ada", Email: "ada@example.com", Name: "Ada Lovelace", Identity: "ada", Roles: []string{"finance-approver"}},
@@ -114,19 +116,68 @@ func (m *fakeGate) voter(p engine.Person) approval.Voter {
 	return approval.Voter{Identity: p.Identity, Roles: p.Roles, Active: !p.Disabled}
 }
 
-func (m *fakeGate) Inbox(_ context.Context, p engine.Person) ([]approval.Approval, error) {
+// Inbox finds by tool, word, kind and deadline, and pages by the place in the list.
+func (m *fakeGate) Inbox(_ context.Context, p engine.Person, search gate.InboxSearch) (gate.InboxPage, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var list []approval.Approval
+	page := gate.InboxPage{Now: m.now(), Counts: map[string][]gate.Count{}}
+	var list []gate.InboxRow
 	for _, c := range m.cards {
-		if c.Approval.MayVote(m.voter(p), m.now()) == nil {
-			list = append(list, c.Approval)
+		a := c.Approval
+		if a.MayVote(m.voter(p), m.now()) != nil {
+			continue
+		}
+		page.All++
+		words := a.Call.Tool + " " + a.Call.AgentID
+		if search.Tool != "" && search.Tool != a.Call.Tool || search.Waits != "" && search.Waits != string(a.Plan.Requirements[a.State.Stage].Kind) ||
+			search.DueWithin > 0 && a.State.Deadline.After(m.now().Add(search.DueWithin)) ||
+			slices.ContainsFunc(search.Words, func(word string) bool { return !strings.Contains(words, word) }) {
+			continue
+		}
+		list = append(list, gate.InboxRow{Approval: a, Alike: 1})
+	}
+	slices.SortFunc(list, func(a, b gate.InboxRow) int {
+		return cmp.Or(a.State.Deadline.Compare(b.State.Deadline), strings.Compare(a.ID, b.ID))
+	})
+	page.Found, page.Groups = len(list), len(list)
+	const limit = 50
+	if search.After != "" || search.Before != "" {
+		at, err := strconv.Atoi(search.After + search.Before)
+		if err != nil {
+			return page, &access.Refusal{Kind: access.Malformed, Code: "bad_cursor", Detail: "That is no place in the inbox."}
+		}
+		if page.From = min(at, len(list)); search.Before != "" {
+			page.From -= limit
 		}
 	}
-	slices.SortFunc(list, func(a, b approval.Approval) int {
-		return cmp.Or(a.State.Wake.Compare(b.State.Wake), strings.Compare(a.ID, b.ID))
-	})
-	return list, m.broken
+	page.Rows = list[page.From:min(page.From+limit, len(list))]
+	if page.From > 0 {
+		page.Previous = strconv.Itoa(page.From)
+	}
+	if end := page.From + len(page.Rows); end < len(list) {
+		page.Next = strconv.Itoa(end)
+	}
+	return page, m.broken
+}
+
+func (m *fakeGate) InboxViews(_ context.Context, p engine.Person) ([]gate.InboxView, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.views[p.ID]), nil
+}
+
+func (m *fakeGate) SaveInboxView(_ context.Context, p engine.Person, name, query string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.views[p.ID] = append(m.views[p.ID], gate.InboxView{ID: "view_" + strconv.Itoa(len(m.views[p.ID])), Name: name, Query: query})
+	return nil
+}
+
+func (m *fakeGate) DropInboxView(_ context.Context, p engine.Person, id string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.views[p.ID] = slices.DeleteFunc(m.views[p.ID], func(v gate.InboxView) bool { return v.ID == id })
+	return nil
 }
 
 func (m *fakeGate) History(_ context.Context, _ engine.Person, cursor string, limit int) ([]approval.Approval, string, error) {

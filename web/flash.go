@@ -48,6 +48,8 @@ var doneWords = map[string]string{
 	"declined":    "The call will not run, because you do not want it.",
 	"broken":      "You have broken the glass. Everybody concerned is told.",
 	"reconciled":  "What became of the call is on record.",
+	"viewsaved":   "The view was saved. You find it above your inbox.",
+	"viewgone":    "The view was removed.",
 	"reviewed":    "What you say of it is on record.",
 }
 

@@ -3,11 +3,14 @@ package web
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 	"holdpoint/web/views"
 )
@@ -19,14 +22,19 @@ const historyPage = 30
 // that wrap a *access.Refusal when the person, not the system, has to do something
 // about it; any other error is an outage and nothing happened.
 type Inbox interface {
-	// Inbox lists the pending approvals on which the person may act now, the
-	// most urgent deadline first, without arguments.
-	Inbox(ctx context.Context, p engine.Person) ([]approval.Approval, error)
+	// Inbox is a page of the pending approvals on which the person may act now,
+	// without arguments.
+	Inbox(ctx context.Context, p engine.Person, search gate.InboxSearch) (gate.InboxPage, error)
 	// Tasks lists what the person is asked for beside deciding.
 	Tasks(ctx context.Context, p engine.Person) (gate.Tasks, error)
 	// History lists approvals that have ended, newest end first. cursor is ""
 	// or what the last call returned; next is "" at the end.
 	History(ctx context.Context, p engine.Person, cursor string, limit int) (page []approval.Approval, next string, err error)
+	// InboxViews lists the searches of the inbox that the person keeps by a name, which
+	// SaveInboxView and DropInboxView change.
+	InboxViews(ctx context.Context, p engine.Person) ([]gate.InboxView, error)
+	SaveInboxView(ctx context.Context, p engine.Person, name, query string) error
+	DropInboxView(ctx context.Context, p engine.Person, id string) error
 }
 
 // inboxHandler serves the inbox and the history.
@@ -37,27 +45,32 @@ type inboxHandler struct {
 
 func (h *inboxHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /{$}", h.site.signedIn(h.show))
+	mux.HandleFunc("POST /inbox/views", h.site.takesForm(h.saveView))
+	mux.HandleFunc("POST /inbox/views/{id}", h.site.takesForm(h.dropView))
 	mux.HandleFunc("GET /history", h.site.signedIn(h.history))
 }
 
 func (h *inboxHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) error {
-	waiting, err := h.inbox.Inbox(r.Context(), p)
+	asked := readInbox(r.URL.Query(), p)
+	v := views.Inbox{Frame: h.site.frame(p, "Inbox", "inbox"), Roles: p.Roles}
+	v.Notice = h.site.flash(w, r)
+	saved, err := h.inbox.InboxViews(r.Context(), p)
 	if err != nil {
 		return err
 	}
-	tasks, err := h.inbox.Tasks(r.Context(), p)
+	for _, s := range saved {
+		v.Saved = append(v.Saved, views.SavedView{ID: s.ID, Name: s.Name, URL: inboxURL(s.Query), Here: s.Query == asked.query()})
+	}
+	if len(asked.problems) > 0 {
+		v.Search = asked.view(nil, nameIn(nil))
+		return h.site.render(w, r, http.StatusBadRequest, views.InboxPage(v))
+	}
+	asked.search.Counts = true
+	page, tasks, err := h.read(r.Context(), p, asked)
 	if err != nil {
 		return err
 	}
-	var ids []string
-	for _, a := range slices.Concat(waiting, tasks.Unknown, tasks.Reviews, tasks.Mine) {
-		ids = append(ids, a.Call.AgentID)
-		if a.State.Claim != nil {
-			ids = append(ids, a.State.Claim.Actor.ID)
-		}
-	}
-	name := h.site.names(r.Context(), ids...)
-	v := views.Inbox{Frame: h.site.frame(p, "Inbox", "inbox"), Full: len(waiting) >= gate.MaxInbox}
+	name := h.names(r.Context(), page, tasks)
 	for _, a := range tasks.Unknown {
 		v.Tasks = append(v.Tasks, taskRow(a, "Say what became of it: nobody knows whether it ran", name))
 	}
@@ -67,14 +80,94 @@ func (h *inboxHandler) show(w http.ResponseWriter, r *http.Request, p engine.Per
 	for _, a := range tasks.Mine {
 		v.Mine = append(v.Mine, taskRow(a, wantedFromRequester(a), name))
 	}
-	if n := len(waiting) + len(v.Tasks) + len(v.Mine); n > 0 {
+	fillInbox(&v, asked, page, name)
+	v.Search = asked.view(page.Counts, name)
+	v.Agents = agentLinks(asked, page, name)
+	v.Refresh = true
+	v.Live = "/live?" + asked.query("after", asked.search.After, "before", asked.search.Before, "seen", inboxMark(page, tasks))
+	return h.site.renderList(w, r, views.InboxPage(v))
+}
+
+// read reads a page of the inbox, and what the person is asked for beside it.
+func (h *inboxHandler) read(ctx context.Context, p engine.Person, asked inboxAsked) (gate.InboxPage, gate.Tasks, error) {
+	page, err := h.inbox.Inbox(ctx, p, asked.search)
+	if err != nil {
+		return page, gate.Tasks{}, err
+	}
+	tasks, err := h.inbox.Tasks(ctx, p)
+	return page, tasks, err
+}
+
+// names gives the names of everybody on a page of the inbox.
+func (h *inboxHandler) names(ctx context.Context, page gate.InboxPage, tasks gate.Tasks) func(string) string {
+	var ids []string
+	for _, a := range slices.Concat(tasks.Unknown, tasks.Reviews, tasks.Mine) {
+		ids = append(ids, a.Call.AgentID)
+	}
+	for _, row := range page.Rows {
+		ids = append(append(ids, row.Call.AgentID), row.InPlaceOf...)
+		if row.State.Claim != nil {
+			ids = append(ids, row.State.Claim.Actor.ID)
+		}
+	}
+	for _, c := range page.Counts["agent"] {
+		ids = append(ids, c.Value)
+	}
+	slices.Sort(ids)
+	return h.site.names(ctx, slices.Compact(ids)...)
+}
+
+// fillInbox writes a page of the inbox into its view.
+func fillInbox(v *views.Inbox, asked inboxAsked, page gate.InboxPage, name func(string) string) {
+	v.All, v.Found, v.Groups, v.From, v.First = page.All, page.Found, page.Groups, page.From, asked.address()
+	if page.Previous != "" {
+		v.Previous = asked.address("before", page.Previous)
+	}
+	if page.Next != "" {
+		v.Next = asked.address("after", page.Next)
+	}
+	if n := page.All + len(v.Tasks) + len(v.Mine); n > 0 {
 		v.Title = "(" + strconv.Itoa(n) + ") Inbox"
 	}
-	v.Live, v.Refresh = "/live?seen="+inboxMark(waiting, tasks), true
-	for _, a := range waiting {
-		v.Rows = append(v.Rows, inboxRow(a, name))
+	for _, row := range page.Rows {
+		v.Rows = append(v.Rows, inboxRow(asked, row, name))
 	}
-	return h.site.render(w, r, http.StatusOK, views.InboxPage(v))
+	v.Search.Query, v.Search.Form, v.Search.Alike = asked.query(), asked.form, asked.search.Alike
+	v.Search.Other = asked.address("group", map[bool]string{true: "", false: "alike"}[asked.search.Alike])
+}
+
+// maxAgentLinks is how many agents are named above a list that is longer than a page.
+const maxAgentLinks = 8
+
+// agentLinks leads to what waits of each agent, so that nobody's flood hides what
+// others propose.
+func agentLinks(asked inboxAsked, page gate.InboxPage, name func(string) string) (links []views.CountLink) {
+	if asked.search.AgentID != "" || page.Groups <= len(page.Rows) {
+		return nil
+	}
+	for i, c := range page.Counts["agent"] {
+		if i < maxAgentLinks {
+			links = append(links, views.CountLink{Name: name(c.Value), URL: inboxURL(url.Values{"agent": {c.Value}}.Encode()), N: c.N})
+		}
+	}
+	return links
+}
+
+// saveView keeps a search by a name.
+func (h *inboxHandler) saveView(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	query, err := url.ParseQuery(r.PostForm.Get("query"))
+	asked := readInbox(query, p)
+	if err != nil || len(asked.problems) > 0 {
+		return &access.Refusal{Kind: access.Invalid, Code: "bad_view", Detail: strings.Join(append(asked.problems, "This search cannot be saved."), "\n")}
+	}
+	err = h.inbox.SaveInboxView(r.Context(), p, r.PostForm.Get("name"), asked.query())
+	return h.site.redirectOrFail(w, r, err, "viewsaved", asked.address())
+}
+
+// dropView forgets a search.
+func (h *inboxHandler) dropView(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	err := h.inbox.DropInboxView(r.Context(), p, r.PathValue("id"))
+	return h.site.redirectOrFail(w, r, err, "viewgone", "/")
 }
 
 func (h *inboxHandler) history(w http.ResponseWriter, r *http.Request, p engine.Person) error {
@@ -95,25 +188,40 @@ func (h *inboxHandler) history(w http.ResponseWriter, r *http.Request, p engine.
 	for _, a := range ended {
 		v.Rows = append(v.Rows, historyRow(a, name))
 	}
-	return h.site.render(w, r, http.StatusOK, views.HistoryPage(v))
+	return h.site.renderList(w, r, views.HistoryPage(v))
 }
 
-// inboxRow tells an approval in one row.
-func inboxRow(a approval.Approval, name func(string) string) views.InboxRow {
+// inboxRow tells an approval, or several alike, in one row.
+func inboxRow(asked inboxAsked, found gate.InboxRow, name func(string) string) views.InboxRow {
+	a := found.Approval
 	row := views.InboxRow{
-		ID: a.ID, Tool: a.Call.Tool, Agent: name(a.Call.AgentID), Domain: words(a.Call.RiskDomain),
-		Deadline: deadline(a),
+		ID: a.ID, Tool: a.Call.Tool, Agent: name(a.Call.AgentID), Environment: a.Call.Environment, Domain: words(a.Call.RiskDomain),
+		OpenedAt: a.Plan.OpenedAt, Deadline: deadline(a), Edited: edited(a), Question: a.State.Question != nil, Alike: found.Alike,
 	}
 	if fs := strictestFirst(a.Decision.Findings); len(fs) > 0 {
 		row.Why = fs[0].Message
 	}
 	if req, ok := waiting(a); ok {
 		row.Asked, row.Given, row.Needed = lowerFirst(requirementWords(req.Kind, rolesOf(req))), req.Given, req.Needed
+		if found.Alike > 1 {
+			row.AlikeURL = asked.address("group", "", "tool", a.Call.Tool, "agent", a.Call.AgentID, "asked", string(req.Kind), "roles", strings.Join(found.Roles, ","))
+		}
 	}
 	if a.State.Claim != nil {
 		row.ClaimedBy = name(a.State.Claim.Actor.ID)
 	}
+	if len(found.InPlaceOf) > 0 {
+		row.WhyMe = "In place of " + name(found.InPlaceOf[len(found.InPlaceOf)-1])
+	}
+	for _, text := range []string{row.Tool, row.Agent, row.Environment, row.Domain, row.Why} {
+		row.Deceptive = row.Deceptive || views.Visible(text) != text
+	}
 	return row
+}
+
+// edited reports whether a reviewer has changed the call.
+func edited(a approval.Approval) bool {
+	return slices.ContainsFunc(a.Facts, func(f approval.Fact) bool { return f.Kind == approval.Edit })
 }
 
 // historyRow tells how an approval ended.

@@ -2,18 +2,15 @@ package web
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"holdpoint/engine"
-	"holdpoint/engine/approval"
 	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/httpstatus"
@@ -90,43 +87,44 @@ func (h *liveHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /approvals/{id}/live", h.approvalChanges)
 }
 
-// inboxChanges tells when the person's inbox is not the one named by ?seen= any more.
+// inboxChanges tells how the page of the inbox that the address asks for has changed
+// since the state named by ?seen=.
 func (h *liveHandler) inboxChanges(w http.ResponseWriter, r *http.Request) {
-	h.stream(w, r, "", func(ctx context.Context, p engine.Person) (string, error) {
-		waiting, err := h.inbox.Inbox(ctx, p)
-		if err != nil {
-			return "", err
+	list := &inboxHandler{h.site, h.inbox}
+	var shown *inboxShown
+	h.stream(w, r, "", func(ctx context.Context, p engine.Person) (mark, event string, err error) {
+		asked := readInbox(r.URL.Query(), p)
+		if len(asked.problems) > 0 {
+			return "", "", &access.Refusal{Kind: access.Malformed, Code: "bad_search", Detail: strings.Join(asked.problems, "\n")}
 		}
-		tasks, err := h.inbox.Tasks(ctx, p)
-		return inboxMark(waiting, tasks), err
+		page, tasks, err := list.read(ctx, p, asked)
+		if err != nil {
+			return "", "", err
+		}
+		now := showInbox(h.site, p, asked, page, tasks, list.names(ctx, page, tasks))
+		event, err = now.since(ctx, shown)
+		shown = now
+		return now.mark, event, err
 	})
 }
 
 // approvalChanges tells when the approval is past the revision named by ?seen=.
 func (h *liveHandler) approvalChanges(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
-	h.stream(w, r, id, func(ctx context.Context, p engine.Person) (string, error) {
+	h.stream(w, r, id, func(ctx context.Context, p engine.Person) (mark, event string, err error) {
 		found, err := h.approvals.ForPerson(ctx, p, id)
-		return strconv.FormatInt(found.Approval.Revision, 10), err
+		mark = strconv.FormatInt(found.Approval.Revision, 10)
+		return mark, changedEvent(mark), err
 	})
 }
 
-// inboxMark names a state of an inbox.
-func inboxMark(waiting []approval.Approval, tasks gate.Tasks) string {
-	h := sha256.New()
-	for _, list := range [][]approval.Approval{waiting, tasks.Unknown, tasks.Reviews, tasks.Mine} {
-		for _, a := range list {
-			_, _ = fmt.Fprintf(h, "%s %d\n", a.ID, a.Revision) // a hash takes everything
-		}
-		_, _ = fmt.Fprintln(h)
-	}
-	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:12])
-}
+// changedEvent tells a page to look at itself again.
+func changedEvent(mark string) string { return "event: changed\ndata: " + mark + "\n\n" }
 
-// stream streams an event whenever state names another state than the one that
-// the reader has seen. It subscribes before it looks, so that no change falls
+// stream streams the event of a state whenever it is another one than the reader has
+// seen. It subscribes before it looks, so that no change falls
 // in between, and ends with the session.
-func (h *liveHandler) stream(w http.ResponseWriter, r *http.Request, id string, state func(context.Context, engine.Person) (string, error)) {
+func (h *liveHandler) stream(w http.ResponseWriter, r *http.Request, id string, state func(context.Context, engine.Person) (mark, event string, err error)) {
 	person, ok, err := h.site.person(r)
 	if err != nil {
 		http.Error(w, "Not available.", http.StatusServiceUnavailable)
@@ -146,7 +144,7 @@ func (h *liveHandler) stream(w http.ResponseWriter, r *http.Request, id string, 
 	defer cancel()
 	changes := h.approvals.Changes(ctx, id)
 	seen := r.URL.Query().Get("seen")
-	now, err := state(ctx, person)
+	now, event, err := state(ctx, person)
 	if err != nil {
 		status := http.StatusServiceUnavailable
 		var refusal *access.Refusal
@@ -165,7 +163,7 @@ func (h *liveHandler) stream(w http.ResponseWriter, r *http.Request, id string, 
 	defer ticker.Stop()
 	for quiet := 0; ; {
 		if now != seen {
-			seen, message = now, "event: changed\ndata: "+now+"\n\n"
+			seen, message = now, event
 		}
 		if send(message) != nil {
 			return
@@ -193,7 +191,7 @@ func (h *liveHandler) stream(w http.ResponseWriter, r *http.Request, id string, 
 		if quiet%lookEvery != 0 {
 			continue
 		}
-		if now, err = state(ctx, person); err != nil {
+		if now, event, err = state(ctx, person); err != nil {
 			return // the page asks again and is told what is wrong
 		}
 	}

@@ -20,6 +20,13 @@ type (
 	Count       = store.Count
 )
 
+// The orders of an inbox.
+const (
+	ByDue  = store.ByDue
+	Oldest = store.Oldest
+	Newest = store.Newest
+)
+
 // inboxPage is how many rows a page of an inbox has.
 const inboxPage = 50
 

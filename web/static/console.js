@@ -108,6 +108,46 @@
     if (said) announce(said);
   };
 
+  // rows takes what has changed of the inbox, and nothing else. A list that has become
+  // another one than the server thinks is fetched whole.
+  const rows = (change) => {
+    const list = document.getElementById("inbox-rows");
+    if (!list) {
+      look();
+      return;
+    }
+    const row = (id) => [...list.children].find((el) => el.dataset.row === id);
+    const part = (html) => document.importNode(new DOMParser().parseFromString(html, "text/html").body.firstElementChild, true);
+    const focused = list.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
+    const place = [...list.children].indexOf(row(focused));
+    for (const id of change.drop || []) row(id)?.remove();
+    for (const put of change.put || []) {
+      const old = row(put.id);
+      old?.remove();
+      const next = part(put.html);
+      if (!old) next.classList.add("new");
+      if (put.after) row(put.after)?.after(next);
+      else list.prepend(next);
+    }
+    document.getElementById("inbox-head").replaceWith(part(change.head));
+    document.getElementById("inbox-pager").replaceWith(part(change.pager));
+    if (list.children.length !== change.rows) {
+      look();
+      return;
+    }
+    // The focus stays on its row; where that is gone, on the one in its place.
+    if (focused) {
+      const stay = row(focused) || list.children[Math.min(place, list.children.length - 1)];
+      stay.querySelector("[data-key]").focus({ preventScroll: true });
+    }
+    document.title = change.title;
+    const region = document.getElementById("rows");
+    if (region.dataset.say !== change.say) announce(change.say);
+    region.dataset.say = change.say;
+    localTimes();
+    tick();
+  };
+
   // decision replaces the form only when what the reader may do has changed, and
   // keeps what has been written. A card that shows other arguments than the ones
   // on this screen never gets into this form: the reader has to load it.
@@ -358,6 +398,7 @@
     source = new EventSource(body.dataset.live);
     source.addEventListener("open", () => { retry = 1000; });
     source.addEventListener("changed", look);
+    source.addEventListener("rows", (e) => rows(JSON.parse(e.data)));
     source.addEventListener("error", () => {
       stop();
       timer = setTimeout(async () => {
@@ -379,11 +420,17 @@
   // Keys move the focus, and only that.
   document.addEventListener("keydown", (e) => {
     if (e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey || document.activeElement.matches("input, textarea, select, summary")) return;
-    const rows = [...document.querySelectorAll(".rows [data-key]")];
-    const at = rows.indexOf(document.activeElement);
+    const all = [...document.querySelectorAll(".rows [data-key]")];
+    const at = all.indexOf(document.activeElement);
     let to = null;
-    if (e.key === "j") to = rows[Math.min(at + 1, rows.length - 1)];
-    else if (e.key === "k") to = rows[Math.max(at - 1, 0)];
+    if (e.key === "j") to = all[Math.min(at + 1, all.length - 1)];
+    else if (e.key === "k") to = all[Math.max(at - 1, 0)];
+    else if (e.key === "/") to = document.getElementById("inbox-q");
+    else if (e.key === "o" && at >= 0) {
+      e.preventDefault();
+      all[at].click();
+      return;
+    }
     else if (e.key === "a") to = document.querySelector("[data-testid=approve]:enabled");
     else if (e.key === "d") to = document.querySelector("[data-testid=deny]:enabled");
     if (!to) return;

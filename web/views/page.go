@@ -46,40 +46,6 @@ type SignIn struct {
 	Failure string
 }
 
-// Inbox is the list of what waits for the signed-in person.
-type Inbox struct {
-	// Full says that there may be more than the rows.
-	Full bool
-	Frame
-	Rows []InboxRow
-	// ReviewOwed and Mine are what the person is asked for beside deciding.
-	Tasks, Mine []TaskRow
-}
-
-// TaskRow is something that the person is asked for.
-type TaskRow struct {
-	ID, Tool, Agent string
-	What            string
-	// Deadline is when it is too late, zero for never.
-	Deadline time.Time
-}
-
-// InboxRow is one approval of the inbox.
-type InboxRow struct {
-	// ClaimedBy says who is looking at it, or "".
-	ClaimedBy string
-	ID        string
-	Tool      string
-	Agent     string
-	Domain    string
-	// Why is the strictest finding's message.
-	Why string
-	// Asked says what is needed: "review by finance-approver".
-	Asked         string
-	Given, Needed int
-	Deadline      time.Time
-}
-
 // History is a page of approvals that have ended.
 type History struct {
 	Frame

@@ -1,0 +1,144 @@
+package views
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Inbox is the list of what waits for the signed-in person.
+type Inbox struct {
+	Frame
+	// Tasks and Mine are what the person is asked for beside deciding.
+	Tasks, Mine []TaskRow
+	Rows        []InboxRow
+	// All is how many calls wait for the person, Found how many of them the search finds,
+	// and Groups in how many rows. From is how many rows come before the first one here.
+	All, Found, Groups, From int
+	// First, Previous and Next are the addresses of other pages, or "".
+	First, Previous, Next string
+	Search                InboxSearch
+	// Agents are the agents with the most calls, with how many, where there are several
+	// and more than a page.
+	Agents []CountLink
+	Saved  []SavedView
+	// Roles are the person's.
+	Roles []string
+}
+
+// InboxSearch is what is wanted of the inbox, and what there is to choose from.
+type InboxSearch struct {
+	// Form is what was entered, by parameter, and Query all of it as part of an address;
+	// "" for nothing. Problems are what cannot be understood of it.
+	Form     map[string]string
+	Query    string
+	Problems []string
+	Chips    []Chip
+	// What there is to choose, by parameter.
+	Options map[string][]Option
+	// Alike says that alike calls are one row, and Other is the address of the list where
+	// it is the other way round.
+	Alike bool
+	Other string
+}
+
+// CountLink is how many calls there are of something, and where they are.
+type CountLink struct {
+	Name, URL string
+	N         int
+}
+
+// SavedView is a search that the person keeps. Here says that it is the one shown.
+type SavedView struct {
+	ID, Name, URL string
+	Here          bool
+}
+
+// TaskRow is something that the person is asked for.
+type TaskRow struct {
+	ID, Tool, Agent string
+	What            string
+	// Deadline is when it is too late, zero for never.
+	Deadline time.Time
+}
+
+// InboxRow is one approval of the inbox, or several alike.
+type InboxRow struct {
+	ID, Tool, Agent, Environment, Domain string
+	// Alike is how many calls the row stands for; more than one are at AlikeURL.
+	Alike    int
+	AlikeURL string
+	// ClaimedBy says who is looking at it, or "".
+	ClaimedBy string
+	// Edited says that a reviewer has changed the arguments, Question that one waits for
+	// an answer, and Deceptive that the row has text that may mislead.
+	Edited, Question, Deceptive bool
+	// Why is the strictest finding's message.
+	Why string
+	// Asked says what is needed: "review by finance-approver", and WhyMe why of this
+	// person, where that needs to be said.
+	Asked, WhyMe       string
+	Given, Needed      int
+	OpenedAt, Deadline time.Time
+}
+
+// WaitingWords says how much waits.
+func WaitingWords(v Inbox) string {
+	switch {
+	case v.All == 0 && len(v.Tasks)+len(v.Mine) > 0:
+		return "Nothing else waits for you"
+	case v.All == 0:
+		return "Nothing waits for you"
+	case v.Search.Query != "" && v.Found != v.All:
+		return Thousands(v.Found) + " of the " + Plural(v.All, "call that waits", "calls that wait") + " for you"
+	}
+	return Plural(v.All, "call waits", "calls wait") + " for you"
+}
+
+// shownWords says which rows are here and in what order.
+func shownWords(v Inbox) string {
+	words := map[string]string{"": ", the most urgent first", "oldest": ", the oldest first", "newest": ", the newest first"}[v.Search.Form["sort"]]
+	if v.Search.Alike {
+		words = ", in " + Plural(v.Groups, "group", "groups") + " of alike calls" + words
+	}
+	if v.Groups > len(v.Rows) {
+		words += ": " + Thousands(v.From+1) + " to " + Thousands(v.From+len(v.Rows))
+	}
+	return words + "."
+}
+
+// Since says how long ago a moment was: "12 min ago".
+func Since(at, now time.Time) string {
+	switch ago := now.Sub(at); {
+	case ago < time.Minute:
+		return "just now"
+	case ago < time.Hour:
+		return itoa(int(ago/time.Minute)) + " min ago"
+	case ago < 48*time.Hour:
+		return itoa(int(ago/time.Hour)) + " h ago"
+	default:
+		return itoa(int(ago/(24*time.Hour))) + " days ago"
+	}
+}
+
+func inboxRowURL(row InboxRow) string {
+	if row.Alike > 1 {
+		return row.AlikeURL
+	}
+	return "/approvals/" + row.ID
+}
+
+func problemLines(problems []string) string { return strings.Join(problems, "\n") }
+
+func savedHere(saved []SavedView) (SavedView, bool) {
+	i := slices.IndexFunc(saved, func(s SavedView) bool { return s.Here })
+	if i < 0 {
+		return SavedView{}, false
+	}
+	return saved[i], true
+}
+
+func roleList(roles []string) string { return strings.Join(roles, ", ") }
+
+// PageTitle is what the browser shows as a page's title.
+func PageTitle(f Frame) string { return f.Title + " · Holdpoint" }
