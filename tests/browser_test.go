@@ -205,6 +205,7 @@ func TestBrowserApproves(t *testing.T) {
 	b.open("/")
 	b.until("the way to sign in", `location.pathname === "/login"`)
 	b.signIn(d.Reviewers[2])
+	b.open("/?sort=newest") // other tests' calls may fill the first page
 	b.eval(mark)
 	tool := newID("live_")
 	args := map[string]any{"to": "DE02 1203 0000", "amount": 1200.5, "nested": map[string]any{"b": []any{1, nil, true}, "a": "ä"}}
@@ -290,7 +291,7 @@ func TestBrowserShowsDeception(t *testing.T) {
 	e["user_intent"] = evil
 	e["evidence_refs"] = []any{evil}
 	a := d.agent(t).submit(e)
-	b.open("/")
+	b.open("/?sort=newest")
 	b.sees(testid("inbox-row"), "deceive")
 	b.open("/approvals/" + a.ID)
 	b.sees(testid("warning"), "not what they look like")
@@ -380,7 +381,7 @@ func TestBrowserKeyboardOnly(t *testing.T) {
 	e := event(tool, "defer", map[string]any{"x": 1})
 	a := d.agent(t).submit(e)
 	b := openBrowser(t, d.URL)
-	b.open("/login?next=/")
+	b.open("/login?next=/%3Fsort=newest")
 	b.until("the focus in the form", `document.activeElement.name === "email"`)
 	p := d.Reviewers[2]
 	b.key(p.Email)

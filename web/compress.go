@@ -6,9 +6,10 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/a-h/templ"
+
+	"holdpoint/web/static"
 )
 
 // Compressing an answer makes its length tell how often text in it repeats other text:
@@ -51,18 +52,7 @@ func (s *site) renderList(w http.ResponseWriter, r *http.Request, page templ.Com
 // mayCompress reports whether the request takes gzip, and was not made by another site.
 func mayCompress(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
-	return (site == "same-origin" || site == "none") && takesGzip(r)
-}
-
-// takesGzip reports whether the request accepts gzip, as browsers write it. One that
-// gives it a weight is answered as it is.
-func takesGzip(r *http.Request) bool {
-	for _, coding := range strings.Split(r.Header.Get("Accept-Encoding"), ",") {
-		if strings.TrimSpace(coding) == "gzip" {
-			return true
-		}
-	}
-	return false
+	return (site == "same-origin" || site == "none") && static.TakesGzip(r)
 }
 
 // padding is text of a random length, up to 25 characters.

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bufio"
+	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -336,6 +337,14 @@ func TestStatic(t *testing.T) {
 		a.want(t, http.StatusOK)
 		if a.Header.Get("Cache-Control") != "public, max-age=31536000, immutable" || a.body == "" {
 			t.Errorf("%s: %v", m[1], a.Header)
+		}
+		packed := c.get(m[1], "Accept-Encoding", "gzip")
+		reader, err := gzip.NewReader(strings.NewReader(packed.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := io.ReadAll(reader); err != nil || string(text) != a.body || packed.Header.Get("Content-Encoding") != "gzip" {
+			t.Errorf("%s: compressed, it is another: %v", m[1], err)
 		}
 		path, _, _ := strings.Cut(m[1], "?")
 		c.get(path, "If-None-Match", a.Header.Get("ETag")).want(t, http.StatusNotModified)

@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -103,7 +102,7 @@ func TestInboxViews(t *testing.T) {
 	c.get("/").lacks(t, "Saved views")
 }
 
-// TestInboxGroups: a row stands for several alike calls, and leads to them.
+// TestInboxRows: a row stands for several alike calls, and leads to them.
 func TestInboxRows(t *testing.T) {
 	asked := inboxAsked{form: map[string]string{"q": "tool", "group": "alike"}, search: gate.InboxSearch{Alike: true}}
 	c := start(t, nil)
@@ -258,7 +257,7 @@ func TestCompressed(t *testing.T) {
 			t.Errorf("%d bytes of %d", size, len(plain.body))
 		}
 	}
-	if size == 0 || errors.Is(c.m.broken, io.EOF) {
+	if size == 0 {
 		t.Error("nothing was compressed")
 	}
 }

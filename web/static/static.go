@@ -5,9 +5,12 @@
 package static
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
+	"errors"
 	"net/http"
 	"path"
 	"strings"
@@ -18,6 +21,7 @@ var files embed.FS
 
 type file struct {
 	content []byte
+	packed  []byte // the same, compressed
 	kind    string
 	hash    string
 }
@@ -43,9 +47,30 @@ func load() map[string]file {
 			panic(err)
 		}
 		sum := sha256.Sum256(content)
-		loaded[e.Name()] = file{content, kinds[path.Ext(e.Name())], base64.RawURLEncoding.EncodeToString(sum[:12])}
+		loaded[e.Name()] = file{content, pack(content), kinds[path.Ext(e.Name())], base64.RawURLEncoding.EncodeToString(sum[:12])}
 	}
 	return loaded
+}
+
+func pack(content []byte) []byte {
+	var b bytes.Buffer
+	zip := gzip.NewWriter(&b)
+	_, err := zip.Write(content)
+	if err = errors.Join(err, zip.Close()); err != nil {
+		panic(err) // a buffer takes everything
+	}
+	return b.Bytes()
+}
+
+// TakesGzip reports whether a request accepts gzip, as browsers write it. One that gives
+// it a weight is answered as it is.
+func TakesGzip(r *http.Request) bool {
+	for coding := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
+		if strings.TrimSpace(coding) == "gzip" {
+			return true
+		}
+	}
+	return false
 }
 
 // URL is where a page finds the named file: "/static/console.css?v=…".
@@ -71,8 +96,15 @@ func Handler() http.Handler {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
+		h.Set("Vary", "Accept-Encoding")
+		body := f.content
+		if TakesGzip(r) {
+			// It is the same for everybody: its length tells nothing.
+			h.Set("Content-Encoding", "gzip")
+			body = f.packed
+		}
 		if r.Method != http.MethodHead {
-			_, _ = w.Write(f.content) // the reader is gone: there is nobody to tell
+			_, _ = w.Write(body) // the reader is gone: there is nobody to tell
 		}
 	})
 }

@@ -1,0 +1,64 @@
+package tests
+
+import "testing"
+
+// TestBrowserInboxRows: an open inbox that is searched gets the rows that come, change
+// and go, one by one: the others stay the very elements that they were, and the focus
+// stays where it is. The search is kept as a view.
+func TestBrowserInboxRows(t *testing.T) {
+	d := onBrowsed(t)
+	agent := d.agent(t)
+	prefix := newID("rows_")
+	first, second := agent.hold(prefix+"_first", nil), agent.hold(prefix+"_second", nil)
+	b := openBrowser(t, d.URL)
+	b.signIn(d.Reviewers[2])
+	b.open("/?q=" + prefix)
+	b.sees(testid("inbox-row"), "_first")
+	found := func(n string) { // the first word, whether others wait or not
+		t.Helper()
+		b.until(n+" found", `document.querySelector("[data-testid=inbox-total]").innerText.startsWith("`+n+` ")`)
+	}
+	found("2")
+	b.eval(mark)
+	row := func(id string) string { return `document.querySelector('[data-row="` + id + `"]')` }
+	b.eval(row(second.ID) + `.querySelector("a").focus()`)
+	kept := func(what string) {
+		t.Helper()
+		if b.eval(marked) != "true" || b.eval(row(second.ID)+`.contains(document.activeElement)`) != "true" {
+			t.Errorf("%s: the page was loaded again, or the focus is at %s", what, b.eval(`document.activeElement.outerHTML.slice(0, 80)`))
+		}
+	}
+	// The page's own stream says what it is sent.
+	b.eval(`(() => { window.sent = []; const s = new EventSource(document.body.dataset.live);
+		s.addEventListener("rows", (e) => window.sent.push(e.data)); s.addEventListener("open", () => { window.listens = true }); })()`)
+	b.until("a second stream", `window.listens === true`)
+
+	third := agent.hold(prefix+"_third", nil)
+	b.sees(testid("inbox-row"), "_third")
+	found("3")
+	kept("a call that comes")
+	b.until("the row that comes was sent, and not those that stay",
+		`window.sent.some(d => { const c = JSON.parse(d); return c.rows === 3 && (c.put || []).map(p => p.id).join() === "`+third.ID+`" && !c.drop })`)
+
+	agent.cancel(first.ID).want(t, 200)
+	b.until("the row that goes is gone", row(first.ID)+` === null`)
+	found("2")
+	kept("a call that goes")
+	d.reviewer(t, 1).vote(second, "deny").want(t, 200)
+	b.until("the row with the focus is gone, and the focus on the next", row(second.ID)+` === null && `+row(third.ID)+`.contains(document.activeElement)`)
+
+	b.key("/")
+	b.until("the focus in the search", `document.activeElement.id === "inbox-q"`)
+	b.click(`.saveview summary`)
+	b.write(`.saveview input[name=name]`, prefix)
+	b.click(testid("save-view") + ` button`)
+	b.sees(testid("saved-views"), prefix)
+	b.sees(testid("notice"), "saved")
+	b.open("/")
+	b.click(testid("saved-views") + ` a:last-child`)
+	b.sees(testid("inbox-row"), "_third")
+	b.click(testid("drop-view") + ` button`)
+	b.until("no saved view", `document.querySelector("[data-testid=saved-views]") === null`)
+	b.fits("/?q=" + prefix)
+	b.clean()
+}
