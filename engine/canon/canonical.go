@@ -3,8 +3,8 @@ package canon
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"hash"
 	"slices"
-	"sync"
 )
 
 // Canonical is the value's RFC 8785 form: members sorted by the UTF-16 code
@@ -14,7 +14,18 @@ import (
 func (v Value) Canonical() []byte { return v.AppendCanonical(nil) }
 
 // AppendCanonical appends what Canonical returns to dst.
-func (v Value) AppendCanonical(dst []byte) []byte {
+func (v Value) AppendCanonical(dst []byte) []byte { return v.appendTo(dst, nil) }
+
+// flushAt is how much of a form is kept before it goes to a hash.
+const flushAt = 16 << 10
+
+// appendTo appends the form to dst. With a hash, it may give that what dst has so far
+// and begin dst anew: the form is then what the hash was given, and dst.
+func (v Value) appendTo(dst []byte, to hash.Hash) []byte {
+	if to != nil && len(dst) >= flushAt {
+		_, _ = to.Write(dst) // a hash has no errors
+		dst = dst[:0]
+	}
 	switch v.kind {
 	case BoolKind:
 		if v.num != 0 {
@@ -31,13 +42,13 @@ func (v Value) AppendCanonical(dst []byte) []byte {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			dst = e.AppendCanonical(dst)
+			dst = e.appendTo(dst, to)
 		}
 		return append(dst, ']')
 	case ObjectKind:
 		dst = append(dst, '{')
 		if v.box != nil {
-			dst = appendMembers(dst, v.box.members)
+			dst = appendMembers(dst, v.box.members, to)
 		}
 		return append(dst, '}')
 	case NullKind:
@@ -45,7 +56,7 @@ func (v Value) AppendCanonical(dst []byte) []byte {
 	return append(dst, "null"...)
 }
 
-func appendMembers(dst []byte, members []Member) []byte {
+func appendMembers(dst []byte, members []Member, to hash.Hash) []byte {
 	var few [32]uint32
 	order := few[:0]
 	sorted := true
@@ -63,7 +74,7 @@ func appendMembers(dst []byte, members []Member) []byte {
 		m := &members[at]
 		dst = appendString(dst, m.Name)
 		dst = append(dst, ':')
-		dst = m.Value.AppendCanonical(dst)
+		dst = m.Value.appendTo(dst, to)
 	}
 	return dst
 }
@@ -120,29 +131,20 @@ func appendString(dst []byte, s string) []byte {
 // digestPrefix says which hash a digest is, so that it can change one day.
 const digestPrefix = "sha256:"
 
-// scratch has the room that canonical forms are made in: a form of a mebibyte would
-// leave five behind, as it grows.
-var scratch = sync.Pool{New: func() any { b := make([]byte, 0, 1024); return &b }}
-
 // Digest names a tool call: "sha256:" and, in lower-case hex, the SHA-256 of
 // the canonical form of {"arguments": arguments, "tool": tool}. Two calls have
 // one digest exactly if they say the same. It panics where String(tool) does.
 func Digest(tool string, arguments Value) string {
 	mustText("canon.Digest", tool)
-	room := scratch.Get().(*[]byte)
-	defer func() {
-		clear(*room) // nobody's arguments stay behind
-		*room = (*room)[:0]
-		scratch.Put(room)
-	}()
-	buf := append(*room, `{"arguments":`...)
-	buf = arguments.AppendCanonical(buf)
+	sum := sha256.New()
+	buf := make([]byte, 0, 1024)
+	buf = append(buf, `{"arguments":`...)
+	buf = arguments.appendTo(buf, sum)
 	buf = append(buf, `,"tool":`...)
 	buf = appendString(buf, tool)
 	buf = append(buf, '}')
-	*room = buf
-	sum := sha256.Sum256(buf)
-	out := make([]byte, len(digestPrefix), len(digestPrefix)+2*len(sum))
+	_, _ = sum.Write(buf)
+	out := make([]byte, len(digestPrefix), len(digestPrefix)+2*sha256.Size)
 	copy(out, digestPrefix)
-	return string(hex.AppendEncode(out, sum[:]))
+	return string(hex.AppendEncode(out, sum.Sum(buf[:0])))
 }

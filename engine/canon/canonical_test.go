@@ -178,3 +178,19 @@ func TestConstructorsPanic(t *testing.T) {
 		t.Errorf("Number(-0): got %s, want %s", got, want)
 	}
 }
+
+// A digest is that of the whole form, also where the form goes to the hash in parts.
+func TestDigestOfLongCalls(t *testing.T) {
+	element := canon.Object(canon.Member{Name: "text", Value: canon.String(strings.Repeat("é\"", 700))}, canon.Member{Name: "n", Value: canon.Number(7)}, canon.Member{Name: "a", Value: canon.Array(canon.Null(), canon.Bool(true))})
+	for n := range 40 {
+		elements := make([]canon.Value, n*n)
+		for i := range elements {
+			elements[i] = element
+		}
+		arguments := canon.Object(canon.Member{Name: "z", Value: canon.String(strings.Repeat("x", n*1000))}, canon.Member{Name: "list", Value: canon.Array(elements...)})
+		whole := canon.Object(canon.Member{Name: "tool", Value: canon.String("send")}, canon.Member{Name: "arguments", Value: arguments}).Canonical()
+		if got, want := canon.Digest("send", arguments), fmt.Sprintf("sha256:%x", sha256.Sum256(whole)); got != want {
+			t.Fatalf("of %d bytes: got %s, want %s", len(whole), got, want)
+		}
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 )
 
 // The bounds of a document. They are inclusive.
@@ -39,9 +38,7 @@ func Parse(data []byte) (Value, error) {
 		}
 	}
 	// The one copy: all strings without escapes are parts of it.
-	s := openStacks.Get().(*stacks)
-	p := parser{text: string(data), stacks: s}
-	defer s.putBack()
+	p := parser{text: string(data), elems: make([]Value, 0, 8), members: make([]Member, 0, 24)}
 	v, err := p.value(0)
 	if err != nil {
 		return Value{}, err
@@ -55,41 +52,20 @@ func Parse(data []byte) (Value, error) {
 // parser reads text from pos on. Open containers keep what they hold so far on
 // top of two stacks, so that each container is allocated once, at its size.
 type parser struct {
-	text   string
-	pos    int
-	values int // values begun so far
-	*stacks
-}
-
-// stacks are used again by the next document: those of a long one would leave several
-// times its size behind, as they grow.
-type stacks struct {
+	text    string
+	pos     int
+	values  int // values begun so far
 	elems   []Value
 	members []Member
-	// used is how much of each has been written to.
-	used struct{ elems, members int }
 }
 
-var openStacks = sync.Pool{New: func() any { return &stacks{elems: make([]Value, 0, 8), members: make([]Member, 0, 24)} }}
-
-// popElems and popMembers take off what is above base.
-func (s *stacks) popElems(base int) {
-	s.used.elems = max(s.used.elems, len(s.elems))
-	s.elems = s.elems[:base]
-}
-
-func (s *stacks) popMembers(base int) {
-	s.used.members = max(s.used.members, len(s.members))
-	s.members = s.members[:base]
-}
-
-func (s *stacks) putBack() {
-	s.popElems(0)
-	s.popMembers(0)
-	clear(s.elems[:s.used.elems]) // they keep no document alive
-	clear(s.members[:s.used.members])
-	s.used.elems, s.used.members = 0, 0
-	openStacks.Put(s)
+// room doubles a full stack: append alone would grow a long one by a quarter, time and
+// again, and leave five times its size behind.
+func room[T any](stack []T) []T {
+	if len(stack) == cap(stack) {
+		return slices.Grow(stack, len(stack))
+	}
+	return stack
 }
 
 func (p *parser) fail(code, message string) *SyntaxError {
@@ -175,7 +151,7 @@ func (p *parser) array(depth int) (Value, *SyntaxError) {
 		if err != nil {
 			return Value{}, err.under(strconv.Itoa(len(p.elems) - base))
 		}
-		p.elems = append(p.elems, v)
+		p.elems = append(room(p.elems), v)
 		switch p.skipSpace() {
 		case ',':
 			p.pos++
@@ -188,7 +164,7 @@ func (p *parser) array(depth int) (Value, *SyntaxError) {
 		break
 	}
 	v := Value{kind: ArrayKind, box: &box{elems: slices.Clone(p.elems[base:])}}
-	p.popElems(base)
+	p.elems = p.elems[:base]
 	return v, nil
 }
 
@@ -220,7 +196,7 @@ func (p *parser) object(depth int) (Value, *SyntaxError) {
 		if err != nil {
 			return Value{}, err.under(name)
 		}
-		p.members = append(p.members, Member{name, v})
+		p.members = append(room(p.members), Member{name, v})
 		switch p.skipSpace() {
 		case ',':
 			p.pos++
@@ -233,7 +209,7 @@ func (p *parser) object(depth int) (Value, *SyntaxError) {
 		break
 	}
 	v := Value{kind: ObjectKind, box: &box{members: slices.Clone(p.members[base:])}}
-	p.popMembers(base)
+	p.members = p.members[:base]
 	return v, nil
 }
 
