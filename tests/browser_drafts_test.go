@@ -238,3 +238,41 @@ func TestBrowserKeepsWordsWithoutScript(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// TestBrowserShowsWhatAnEditChanged: who decides an edited call is shown what it was
+// before, field by field.
+func TestBrowserShowsWhatAnEditChanged(t *testing.T) {
+	d := onBrowsed(t)
+	to := newID("acct_")
+	a := d.agent(t).hold(newID("edited_"), map[string]any{"to": to, "amount": 89000, "memo": map[string]any{"text": "July", "ref": 7}})
+	card := "/approvals/" + a.ID
+	editor := openBrowser(t, d.URL)
+	editor.signIn(d.Reviewers[0])
+	editor.open(card)
+	editor.click(testid("edit"))
+	editor.put(`[name="argument:amount"]`, "98000")
+	editor.put(`[name="argument:memo.text"]`, "August")
+	editor.write(testid("reason"), "The invoice says so.")
+	editor.click(testid("review-edit"))
+	editor.click(testid("save-edit"))
+	editor.sees(testid("edition"), "changed")
+
+	next := openBrowser(t, d.URL)
+	next.signIn(d.Reviewers[1])
+	next.open(card)
+	next.sees(testid("what-changed"), "The invoice says so.")
+	changed := next.text(testid("what-changed"))
+	for _, want := range []string{"amount", "89000", "98000", "memo.text", `"July"`, `"August"`} {
+		if !strings.Contains(changed, want) {
+			t.Errorf("%q is not among what was changed: %s", want, changed)
+		}
+	}
+	if strings.Contains(changed, to) {
+		t.Errorf("what is as it was is among what was changed: %s", changed)
+	}
+	next.everywhere(card + " after an edit")
+	next.click(testid("approve"))
+	next.sees(testid("status"), "approved")
+	editor.clean()
+	next.clean()
+}

@@ -111,6 +111,23 @@ tickets:
 		return got
 	}
 
+	t.Run("who decides the call finds it in the inbox, and attaches one", func(t *testing.T) {
+		a := hold(t, "both")
+		b := openBrowser(t, d.URL)
+		b.signIn(d.Reviewers[2])
+		b.sees("main", "Attach a ticket: it waits for one")
+		b.click(`main a[href$="` + a.ID + `"]`)
+		if b.visible(testid("ticket-ref")); b.eval(`document.querySelector("select[name=system]") === null`) != "true" {
+			t.Error("somebody is asked which of one system it is")
+		}
+		b.write(testid("ticket-ref"), "OPS-1")
+		b.click(testid("attach-ticket"))
+		b.visible(testid("approve"))
+		b.click(testid("approve"))
+		b.sees(testid("status"), "approved")
+		b.clean()
+	})
+
 	t.Run("from a bad one to a good one, and the call runs once", func(t *testing.T) {
 		a := hold(t, "change")
 		attach(a, "no reference!").want(t, http.StatusUnprocessableEntity, "ticket_ref")
@@ -207,5 +224,28 @@ tickets:
 		if strings.Contains(string(e.Safe), trackerToken) {
 			t.Errorf("the log has the tracker's token: %s", e.Safe)
 		}
+	}
+}
+
+// TestBrowserWithoutATracker: where no ticket system is configured nobody is offered to
+// attach a ticket, nor told that they should.
+func TestBrowserWithoutATracker(t *testing.T) {
+	ownPrograms(t)
+	d := startWith(t, map[string]string{"policy.yaml": ticketPolicy})
+	var r securityResult
+	d.agent(t).do("POST", "/v1/tool-calls/check", params("both", map[string]any{"order": 4711})).want(t, http.StatusAccepted).into(t, &r)
+	for _, p := range []person{d.Reviewers[0], d.Owner} {
+		b := openBrowser(t, d.URL)
+		b.signIn(p)
+		b.until("the whole inbox", loaded)
+		if text := b.text("main"); strings.Contains(text, "Attach a ticket") || strings.Contains(text, "needs a ticket") {
+			t.Errorf("%s is told to attach one: %s", p.Email, text)
+		}
+		b.open("/approvals/" + r.Approval.ID)
+		b.sees(testid("no-tracker"), "No ticket system is configured here")
+		if b.eval(`document.querySelector("[data-testid=ticket-ref]") === null`) != "true" {
+			t.Error("a ticket is offered")
+		}
+		b.clean()
 	}
 }

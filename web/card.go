@@ -78,6 +78,9 @@ func card(c gate.Card, p engine.Person, full bool, stopped *engine.Finding) view
 		})
 	}
 	v.Arguments, v.Warnings = arguments(c, full)
+	v.Changed = changesOf(c, c.Former, v.Arguments.Cut())
+	v.EditedBy, v.EditedWhy = lastEdit(a, name)
+	v.ChangedInAll = changesOf(c, c.First, v.Arguments.Cut())
 	v.ToolRequest = toolRequest(c, v.Arguments.Cut())
 	for _, t := range []struct{ place, text string }{
 		{"the tool's name", v.Tool}, {"the agent's name", v.Agent}, {"the agent's intent", v.Statements.Intent},

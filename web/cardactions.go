@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"errors"
 	"net/url"
 	"slices"
@@ -98,8 +99,10 @@ func openTasks(c gate.Card, p engine.Person, name func(string) string) views.Ope
 			v.StepUp = &views.StepUp{Purpose: identity.ForApproval, BoundTo: proofBinding(a.ID, a.Call.Digest)}
 		}
 	case engine.Tracker:
-		if a.State.Ticket == nil || a.State.Checked != nil {
-			v.Ticket = ticketForm(req.Ticket)
+		if gate.AwaitsTicket(a, c.Trackers) {
+			v.Ticket = ticketForm(req.Ticket, c.Trackers)
+		} else if a.State.Ticket == nil {
+			v.NoTracker = noTracker(req.Ticket)
 		}
 	case engine.Requester:
 		if len(req.Form) > 0 && refusalOf(c, p, approval.Fact{Kind: approval.Reply, Yes: true}) == nil {
@@ -121,12 +124,23 @@ func openQuestion(a approval.Approval, name func(string) string) *views.Question
 	return &views.Question{Number: strconv.FormatInt(q.Seq, 10), Who: name(q.Actor.ID), Text: q.Comment, At: q.At}
 }
 
-func ticketForm(t *engine.TicketTerms) *views.TicketForm {
-	f := &views.TicketForm{}
+// noTracker says that nobody can attach the ticket that a call needs.
+func noTracker(t *engine.TicketTerms) string {
+	if t != nil && t.System != "" {
+		return "It has to be one of " + t.System + ", which is not configured here, so nobody can attach it."
+	}
+	return "No ticket system is configured here, so nobody can attach one."
+}
+
+func ticketForm(t *engine.TicketTerms, systems []string) *views.TicketForm {
+	f := &views.TicketForm{Systems: systems}
+	if len(systems) == 1 {
+		f.System = systems[0]
+	}
 	if t == nil {
 		return f
 	}
-	f.System = t.System
+	f.System = cmp.Or(t.System, f.System)
 	var terms []string
 	for _, term := range []struct{ words, value string }{
 		{"of ", t.System}, {"in project ", strings.Join(t.Projects, " or ")}, {"in state ", strings.Join(t.States, " or ")},

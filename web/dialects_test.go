@@ -176,6 +176,10 @@ func TestNotForReviewers(t *testing.T) {
 		card.Approval.Plan.Requirements = []engine.Requirement{{Kind: engine.Ticket, Needed: 1}, {Kind: engine.Review, Role: "finance-approver", Needed: 1}}
 	})
 	c.get("/approvals/apr_ticket").want(t, http.StatusOK, "Waits for a ticket that covers the call.", "This call needs a ticket", "a ticket, then 1 of finance-approver")
+	c.get("/approvals/apr_ticket").lacks(t, "No ticket system")
+	c.m.cards["apr_ticket"].Trackers = nil
+	c.get("/approvals/apr_ticket").want(t, http.StatusOK, "No ticket system is configured here")
+	c.get("/approvals/apr_ticket").lacks(t, `data-testid="ticket-ref"`)
 	c.m.add("apr_step", "db.migrate", `{}`, func(card *gate.Card) {
 		card.Approval.Plan.Requirements = []engine.Requirement{{Kind: engine.StepUp, Role: "ops", Needed: 1}}
 	})

@@ -295,6 +295,40 @@ func (e editor) review(args canon.Value, reason string) views.EditReview {
 	return v
 }
 
+// changesOf lists what is different in a card's arguments from what they were; nil for
+// nothing. cut shows the beginning of what is long.
+func changesOf(c gate.Card, before []byte, cut bool) []views.Change {
+	if before == nil || c.Arguments == nil {
+		return nil
+	}
+	was, err := canon.Parse(before)
+	now, err2 := canon.Parse(c.Arguments)
+	if err != nil || err2 != nil {
+		return nil // they are shown as text below
+	}
+	list := differences("", was, now)
+	for i := range list {
+		for _, code := range []*views.Code{list[i].Old, list[i].New} {
+			if cut && code != nil {
+				var lines, runes int
+				*code, lines, runes = code.Preview(previewLines, previewRunes)
+				list[i].Cut = list[i].Cut || lines > 0 || runes > 0
+			}
+		}
+	}
+	return list
+}
+
+// lastEdit is who edited a call last, and why.
+func lastEdit(a approval.Approval, name func(string) string) (who, why string) {
+	for _, f := range factsInOrder(a.Facts) {
+		if f.Kind == approval.Edit {
+			who, why = name(f.Actor.ID), f.Comment
+		}
+	}
+	return who, why
+}
+
 // maxDepthShown is how deep objects are compared member by member.
 const maxDepthShown = 8
 

@@ -84,7 +84,7 @@ func (m *fakeGate) add(id, tool, arguments string, edit func(*gate.Card)) *gate.
 			},
 			RequestedBy: engine.Actor{Kind: engine.ServiceActor, ID: "key_3f9a", Channel: "api"},
 		},
-		Arguments: []byte(arguments), AgentName: "billing-agent", AgentOwner: "Linus", Eligible: 2,
+		Arguments: []byte(arguments), AgentName: "billing-agent", AgentOwner: "Linus", Eligible: 2, Trackers: []string{"jira"},
 	}
 	c.Approval.Plan.Excluded = []string{"linus"}
 	c.Timeline = []engine.Event{{

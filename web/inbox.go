@@ -77,6 +77,9 @@ func (h *inboxHandler) show(w http.ResponseWriter, r *http.Request, p engine.Per
 	for _, a := range tasks.Reviews {
 		v.Tasks = append(v.Tasks, taskRow(a, "Look at it afterwards: somebody broke the glass alone", name))
 	}
+	for _, a := range tasks.Tickets {
+		v.Tickets = append(v.Tickets, taskRow(a, "Attach a ticket: it waits for one", name))
+	}
 	for _, a := range tasks.Mine {
 		v.Mine = append(v.Mine, taskRow(a, wantedFromRequester(a), name))
 	}
@@ -101,7 +104,7 @@ func (h *inboxHandler) read(ctx context.Context, p engine.Person, asked inboxAsk
 // names gives the names of everybody on a page of the inbox.
 func (h *inboxHandler) names(ctx context.Context, page gate.InboxPage, tasks gate.Tasks) func(string) string {
 	var ids []string
-	for _, a := range slices.Concat(tasks.Unknown, tasks.Reviews, tasks.Mine) {
+	for _, a := range slices.Concat(tasks.Unknown, tasks.Reviews, tasks.Tickets, tasks.Mine) {
 		ids = append(ids, a.Call.AgentID)
 	}
 	for _, row := range page.Rows {
@@ -126,7 +129,7 @@ func fillInbox(v *views.Inbox, asked inboxAsked, page gate.InboxPage, name func(
 	if page.Next != "" {
 		v.Next = asked.address("after", page.Next)
 	}
-	if n := page.All + len(v.Tasks) + len(v.Mine); n > 0 {
+	if n := page.All + v.Errands(); n > 0 {
 		v.Title = "(" + strconv.Itoa(n) + ") Inbox"
 	}
 	for _, row := range page.Rows {

@@ -33,7 +33,7 @@ func showInbox(s *site, p engine.Person, asked inboxAsked, page gate.InboxPage, 
 	for range slices.Concat(tasks.Unknown, tasks.Reviews) {
 		v.Tasks = append(v.Tasks, views.TaskRow{})
 	}
-	v.Mine = make([]views.TaskRow, len(tasks.Mine))
+	v.Tickets, v.Mine = make([]views.TaskRow, len(tasks.Tickets)), make([]views.TaskRow, len(tasks.Mine))
 	fillInbox(&v, asked, page, name)
 	shown := &inboxShown{mark: inboxMark(page, tasks), tasks: inboxMark(gate.InboxPage{}, tasks), view: v}
 	for _, row := range page.Rows {
@@ -54,7 +54,7 @@ func inboxMark(page gate.InboxPage, tasks gate.Tasks) string {
 	for _, row := range page.Rows {
 		_, _ = fmt.Fprintln(h, row.ID, rowMark(row))
 	}
-	for _, list := range [][]approval.Approval{tasks.Unknown, tasks.Reviews, tasks.Mine} {
+	for _, list := range [][]approval.Approval{tasks.Unknown, tasks.Reviews, tasks.Tickets, tasks.Mine} {
 		_, _ = fmt.Fprintln(h)
 		for _, a := range list {
 			_, _ = fmt.Fprintln(h, a.ID, a.Revision)

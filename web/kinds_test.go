@@ -29,7 +29,7 @@ func TestWhatIsWantedCanBeGiven(t *testing.T) {
 		if listed := gate.AwaitsRequester(owner, a); listed != wanted {
 			t.Errorf("%s: the owner's list has it: %t, want %t", k, listed, wanted)
 		}
-		asked := openTasks(gate.Card{Approval: a, Now: now}, owner, func(id string) string { return id })
+		asked := openTasks(gate.Card{Approval: a, Now: now, Trackers: []string{"jira"}}, owner, func(id string) string { return id })
 		if form := asked != (views.OpenTasks{}); form != wanted {
 			t.Errorf("%s: its page asks the owner: %t, want %t", k, form, wanted)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -49,6 +50,9 @@ func NewTrackers(configs []Config) (*Trackers, error) {
 	}
 	return t, errors.Join(errs...)
 }
+
+// Names are the connectors' names, in the order of the configuration.
+func (t *Trackers) Names() []string { return slices.Clone(t.names) }
 
 // Ticket reads a reference of the connector called system as the ticket that it
 // means, asking nobody. With "" it is of the connector of which it can be a

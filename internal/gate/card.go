@@ -22,6 +22,12 @@ type Card struct {
 	// Answers is the canonical JSON of what the requesting side has supplied with its
 	// answer; nil for nothing.
 	Answers []byte
+	// Former and First are the canonical JSON of the arguments as they were before the
+	// last edit, and as the agent proposed them; nil where nobody has edited them, and
+	// First also where there was one edit.
+	Former, First []byte
+	// Trackers are the ticket systems that are configured.
+	Trackers []string
 	// AgentName and AgentOwner say who asks, as registered, not as claimed.
 	AgentName, AgentOwner string
 	// Names maps the ids of people in the timeline to display names.

@@ -177,6 +177,12 @@ func (g *Queries) Card(ctx context.Context, p engine.Person, id string, look Dis
 			return Card{}, err
 		}
 	}
+	if err := g.former(ctx, &card); err != nil {
+		return Card{}, err
+	}
+	if g.Tickets != nil {
+		card.Trackers = g.Tickets.Names()
+	}
 	if card.Arguments != nil && (look == Full || look == Excerpt && !card.Long) {
 		if err := g.Store.Approvals.MarkRead(ctx, id, p.ID, a.Call.Digest); err != nil {
 			return Card{}, err
@@ -187,6 +193,35 @@ func (g *Queries) Card(ctx context.Context, p engine.Person, id string, look Dis
 	}
 	card.Timeline, err = g.Store.Events.List(ctx, store.EventFilter{ApprovalID: id, Limit: 500})
 	return card, err
+}
+
+// former reads what the arguments were before people edited them.
+func (g *Queries) former(ctx context.Context, card *Card) error {
+	a := card.Approval
+	if card.Arguments == nil || !slices.ContainsFunc(a.Facts, func(f approval.Fact) bool { return f.Kind == approval.Edit }) {
+		return nil
+	}
+	boxes, err := g.Store.Approvals.Former(ctx, a.ID)
+	if err != nil || len(boxes) == 0 {
+		return err // edited before former documents were kept
+	}
+	if card.Former, err = g.argumentsIn(a, boxes[len(boxes)-1], card.Now); err == nil && len(boxes) > 1 {
+		card.First, err = g.argumentsIn(a, boxes[0], card.Now)
+	}
+	return err
+}
+
+// argumentsIn are the canonical arguments of a sealed document of the approval.
+func (g *Queries) argumentsIn(a approval.Approval, box seal.Box, now time.Time) ([]byte, error) {
+	document, err := g.Sealer.Open(a.ID, box)
+	if err != nil {
+		return nil, err
+	}
+	args, err := arguments(a, document, now)
+	if err != nil {
+		return nil, fmt.Errorf("read a former document of %s: %w", a.ID, err)
+	}
+	return args.Canonical(), nil
 }
 
 // FileCard is the card of an approval as it was read, for whoever keeps it on file:

@@ -18,6 +18,10 @@ type Tasks struct {
 	// Mine are calls of the person's own side that wait for something that it can
 	// give: a proof of identity, a ticket, the answer to a question.
 	Mine []approval.Approval
+	// Tickets are calls that wait for a ticket and will ask the person afterwards: who
+	// decides them can attach it, too. Administrators have those with which nobody else
+	// has to do.
+	Tickets []approval.Approval
 }
 
 const (
@@ -25,6 +29,8 @@ const (
 	maxTasks = 50
 	// maxRequesting is how many waiting calls of the person's own side are looked at.
 	maxRequesting = 200
+	// maxTickets bounds the calls that are looked at for those that wait for a ticket.
+	maxTickets = 200
 )
 
 // Tasks lists what the person is asked for beside deciding.
@@ -48,11 +54,57 @@ func (g *Queries) Tasks(ctx context.Context, p engine.Person) (Tasks, error) {
 		return e, err
 	}
 	for _, a := range mine {
-		if AwaitsRequester(p, a) {
+		if AwaitsRequester(p, a) && g.givable(a) {
 			e.Mine = append(e.Mine, a)
 		}
 	}
-	return e, nil
+	e.Tickets, err = g.tickets(ctx, p)
+	return e, err
+}
+
+// givable reports whether what a waiting call wants can be given here: a ticket of a
+// system that is not configured cannot.
+func (g *core) givable(a approval.Approval) bool {
+	req := a.Plan.Requirements[a.State.Stage]
+	return req.Kind.Traits().Giver != engine.Tracker || a.State.Question != nil || g.Tickets != nil && tracked(req, g.Tickets.Names())
+}
+
+// tickets lists the calls that wait for a ticket and give the person a say.
+func (g *Queries) tickets(ctx context.Context, p engine.Person) ([]approval.Approval, error) {
+	d, err := g.delegate(ctx, p)
+	if err != nil || g.Tickets == nil {
+		return nil, err
+	}
+	roles := slices.Clone(p.Roles)
+	for _, s := range d.standings() {
+		roles = append(roles, s.Roles...)
+	}
+	list, err := g.Store.Approvals.AwaitingTickets(ctx, roles, p.Has(access.AdminRole), maxTickets)
+	if err != nil {
+		return nil, err
+	}
+	list = slices.DeleteFunc(list, func(a approval.Approval) bool {
+		return !AwaitsTicket(a, g.Tickets.Names()) || slices.Contains(a.Plan.Excluded, p.Identity) || !d.mayRead(a)
+	})
+	return list[:min(len(list), maxTasks)], nil
+}
+
+// AwaitsTicket reports whether a call waits for somebody to attach a ticket of one of the
+// systems.
+func AwaitsTicket(a approval.Approval, systems []string) bool {
+	if a.Status.Terminal() || a.State.Status.Terminal() || a.State.Stage >= len(a.Plan.Requirements) {
+		return false
+	}
+	req := a.Plan.Requirements[a.State.Stage]
+	return req.Kind.Traits().Giver == engine.Tracker && (a.State.Ticket == nil || a.State.Checked != nil) && tracked(req, systems)
+}
+
+// tracked reports whether a ticket that satisfies the requirement can be looked up.
+func tracked(req engine.Requirement, systems []string) bool {
+	if req.Ticket != nil && req.Ticket.System != "" {
+		return slices.Contains(systems, req.Ticket.System)
+	}
+	return len(systems) > 0
 }
 
 // MayReconcile reports whether the person may say what became of the call.

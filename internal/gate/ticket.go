@@ -14,6 +14,8 @@ import (
 
 // Tracker looks tickets up.
 type Tracker interface {
+	// Names are the systems that there are.
+	Names() []string
 	// Ticket reads a reference of a system, "" for the only one that there is, as
 	// the ticket that it means, without asking anybody. An error is for people to
 	// readFor: there is no such system, or the text is no reference of it.

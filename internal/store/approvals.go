@@ -102,6 +102,19 @@ func (s Approvals) Get(ctx context.Context, id string) (Record, error) {
 	return r, nil
 }
 
+// Former lists the documents with which an approval's call was proposed before somebody
+// edited its arguments, the first one first.
+func (s Approvals) Former(ctx context.Context, id string) ([]seal.Box, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `SELECT sealed, sealed_key FROM former_documents WHERE approval_id = $1 ORDER BY edition`, id)
+	if err != nil {
+		return nil, translate(err)
+	}
+	boxes, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (b seal.Box, err error) { return b, row.Scan(&b.Data, &b.Key) })
+	return boxes, translate(err)
+}
+
 // LastDenied returns the agent's last denied approval of a call with the digest
 // that ended less than within ago. ErrNotFound: there is none.
 func (s Approvals) LastDenied(ctx context.Context, agentID, digest string, within time.Duration) (Record, error) {

@@ -366,7 +366,9 @@ func (c *Change) Amend(a Amendment) error {
 		data, key = a.Sealed.Data, a.Sealed.Key
 	}
 	p := &c.Approval.Plan
-	err := c.tx.QueryRow(c.ctx, `UPDATE approvals SET digest = @digest, decision = @decision, requirements = @requirements, excluded = @excluded,
+	err := c.tx.QueryRow(c.ctx, `WITH former AS (INSERT INTO former_documents (approval_id, edition, sealed, sealed_key)
+			SELECT id, edition, sealed, sealed_key FROM approvals WHERE id = @id AND @sealed::bytea IS NOT NULL)
+		UPDATE approvals SET digest = @digest, decision = @decision, requirements = @requirements, excluded = @excluded,
 			terms = @terms, expires_at = @expires, sealed = coalesce(@sealed, sealed), sealed_key = coalesce(@key, sealed_key),
 			sealed_size = CASE WHEN @sealed::bytea IS NULL THEN sealed_size ELSE @size END, answers = NULL, answers_key = NULL, edition = edition + 1
 		WHERE id = @id RETURNING edition, began_at, version, expires_at`,

@@ -86,6 +86,8 @@ func (a Actions) Offers() bool {
 type OpenTasks struct {
 	StepUp *StepUp
 	Ticket *TicketForm
+	// NoTracker says why the ticket that the call needs cannot be attached, or "".
+	NoTracker string
 	// AnswerURL is where the person supplies what the call asks for, or "".
 	AnswerURL string
 	// Question is a reviewer's question that the person can answer, nil for none.
@@ -97,7 +99,7 @@ type OpenTasks struct {
 
 // Any reports whether something is asked.
 func (a OpenTasks) Any() bool {
-	return a.StepUp != nil || a.Ticket != nil || a.AnswerURL != "" || a.Question != nil || a.Reconcile || a.Afterwards
+	return a.StepUp != nil || a.Ticket != nil || a.NoTracker != "" || a.AnswerURL != "" || a.Question != nil || a.Reconcile || a.Afterwards
 }
 
 // Mode tells a script whether a new rendering asks the same.
@@ -108,6 +110,9 @@ func (a OpenTasks) Mode() string {
 	}
 	if a.Ticket != nil {
 		mode += "t"
+	}
+	if a.NoTracker != "" {
+		mode += "n"
 	}
 	if a.AnswerURL != "" {
 		mode += "a"
@@ -130,8 +135,9 @@ type StepUp struct {
 
 // TicketForm asks for a ticket.
 type TicketForm struct {
-	// System is the only one that is good, or "".
-	System string
+	// System is the only one that is good, or "", and Systems are those that there are.
+	System  string
+	Systems []string
 	// Terms says what the ticket has to be, or "".
 	Terms string
 }
@@ -225,8 +231,9 @@ type EditReview struct {
 // Change is one changed argument.
 type Change struct {
 	Path string
-	// Old and New are nil where there is none.
+	// Old and New are nil where there is none; Cut says that they are not all of it.
 	Old, New *Code
+	Cut      bool
 }
 
 // SessionPage is all calls of one session.

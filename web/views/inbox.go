@@ -9,9 +9,9 @@ import (
 // Inbox is the list of what waits for the signed-in person.
 type Inbox struct {
 	Frame
-	// Tasks and Mine are what the person is asked for beside deciding.
-	Tasks, Mine []TaskRow
-	Rows        []InboxRow
+	// Tasks, Tickets and Mine are what the person is asked for beside deciding.
+	Tasks, Tickets, Mine []TaskRow
+	Rows                 []InboxRow
 	// All is how many calls wait for the person, Found how many of them the search finds,
 	// and Groups in how many rows. From is how many rows come before the first one here.
 	All, Found, Groups, From int
@@ -82,10 +82,13 @@ type InboxRow struct {
 	OpenedAt, Deadline time.Time
 }
 
+// Errands is how much the person is asked for beside deciding.
+func (v Inbox) Errands() int { return len(v.Tasks) + len(v.Tickets) + len(v.Mine) }
+
 // WaitingWords says how much waits.
 func WaitingWords(v Inbox) string {
 	switch {
-	case v.All == 0 && len(v.Tasks)+len(v.Mine) > 0:
+	case v.All == 0 && v.Errands() > 0:
 		return "Nothing else waits for you"
 	case v.All == 0:
 		return "Nothing waits for you"

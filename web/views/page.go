@@ -159,8 +159,13 @@ type Approval struct {
 	// ToolRequest is the document, where a tool request proposes the call.
 	ToolRequest *ToolRequest
 
-	Arguments Arguments
-	Warnings  Warnings
+	// Changed is what the last edit has changed, and ChangedInAll what all of them have;
+	// nil for nothing.
+	Changed, ChangedInAll []Change
+	// EditedBy is who made the last edit, and EditedWhy what they wrote.
+	EditedBy, EditedWhy string
+	Arguments           Arguments
+	Warnings            Warnings
 	// Seen is the card that the decision is about, rendered (RenderCard).
 	Seen string
 
