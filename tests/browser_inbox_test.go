@@ -1,6 +1,10 @@
 package tests
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+)
 
 // TestBrowserInboxRows: an open inbox that is searched gets the rows that come, change
 // and go, one by one: the others stay the very elements that they were, and the focus
@@ -47,6 +51,10 @@ func TestBrowserInboxRows(t *testing.T) {
 	d.reviewer(t, 1).vote(second, "deny").want(t, 200)
 	b.until("the row with the focus is gone, and the focus on the next", row(second.ID)+` === null && `+row(third.ID)+`.contains(document.activeElement)`)
 
+	b.key("?")
+	b.sees(testid("keys"), "to the next call")
+	b.key(kb.Escape)
+	b.until("the list of keys is closed", `!document.getElementById("keys").open`)
 	b.key("/")
 	b.until("the focus in the search", `document.activeElement.id === "inbox-q"`)
 	b.click(`.saveview summary`)

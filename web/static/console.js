@@ -417,7 +417,7 @@
     }
   });
 
-  // Keys move the focus, and only that.
+  // Keys move the focus, open the call that has it, or say what keys there are.
   document.addEventListener("keydown", (e) => {
     if (e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey || document.activeElement.matches("input, textarea, select, summary")) return;
     const all = [...document.querySelectorAll(".rows [data-key]")];
@@ -430,8 +430,11 @@
       e.preventDefault();
       all[at].click();
       return;
-    }
-    else if (e.key === "a") to = document.querySelector("[data-testid=approve]:enabled");
+    } else if (e.key === "?" && document.getElementById("keys")) {
+      e.preventDefault();
+      document.getElementById("keys").showModal();
+      return;
+    } else if (e.key === "a") to = document.querySelector("[data-testid=approve]:enabled");
     else if (e.key === "d") to = document.querySelector("[data-testid=deny]:enabled");
     if (!to) return;
     e.preventDefault();
