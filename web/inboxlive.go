@@ -91,7 +91,7 @@ func (s *inboxShown) since(ctx context.Context, shown *inboxShown) (string, erro
 		return changedEvent(s.mark), nil
 	}
 	change := rowsChange{Rows: len(s.rows), Say: views.WaitingWords(s.view), Title: views.PageTitle(s.view.Frame)}
-	stay := shown.staying(s)
+	stay := s.staying(shown)
 	for _, old := range shown.rows {
 		if !slices.ContainsFunc(s.rows, func(r shownRow) bool { return r.id == old.id }) {
 			change.Drop = append(change.Drop, old.id)
@@ -120,9 +120,9 @@ func (s *inboxShown) since(ctx context.Context, shown *inboxShown) (string, erro
 	return "event: rows\ndata: " + string(data) + "\n\n", err
 }
 
-// staying are the rows that stay where they are, unchanged, in their order. A row that
-// moves has another deadline, and so another mark.
-func (shown *inboxShown) staying(s *inboxShown) (stay []shownRow) {
+// staying are the rows that stay where shown has them, unchanged, in their order. A row
+// that moves has another deadline, and so another mark.
+func (s *inboxShown) staying(shown *inboxShown) (stay []shownRow) {
 	from := 0
 	for _, row := range s.rows {
 		if at := slices.Index(shown.rows[from:], row); at >= 0 {

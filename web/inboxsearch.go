@@ -17,8 +17,17 @@ import (
 // inboxParams are the parameters of a search of the inbox, in the order in which they
 // are shown.
 var inboxParams = []struct{ name, words string }{
-	{"q", "Search"}, {"tool", "Tool"}, {"agent", "Agent"}, {"env", "Environment"}, {"risk", "Risk domain"}, {"asked", "Waits for"},
-	{"roles", "Asks"}, {"due", "Time is up"}, {"mine", "Taken on"}, {"sort", "Order"}, {"group", "Rows"},
+	{"q", "Search"},
+	{"tool", "Tool"},
+	{"agent", "Agent"},
+	{"env", "Environment"},
+	{"risk", "Risk domain"},
+	{"asked", "Waits for"},
+	{"roles", "Asks"},
+	{"due", "Time is up"},
+	{"mine", "Taken on"},
+	{"sort", "Order"},
+	{"group", "Rows"},
 }
 
 // inboxChoices are the parameters that have only these values, beside "".

@@ -11,13 +11,17 @@ import (
 	"holdpoint/internal/store"
 )
 
-// What is wanted of an inbox, and what there is.
 type (
+	// InboxSearch says which approvals of an inbox are wanted, in which InboxOrder.
 	InboxSearch = store.InboxSearch
-	InboxOrder  = store.InboxOrder
-	InboxPage   = store.InboxPage
-	InboxRow    = store.InboxRow
-	Count       = store.Count
+	// InboxOrder is the order of an inbox.
+	InboxOrder = store.InboxOrder
+	// InboxPage is a page of an inbox, of InboxRow and, where asked for, of each Count.
+	InboxPage = store.InboxPage
+	// InboxRow is an approval in an inbox.
+	InboxRow = store.InboxRow
+	// Count is how often something is there.
+	Count = store.Count
 )
 
 // The orders of an inbox.
