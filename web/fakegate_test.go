@@ -128,6 +128,12 @@ func (m *fakeGate) Inbox(_ context.Context, p engine.Person, search gate.InboxSe
 			continue
 		}
 		page.All++
+		agents := page.Counts["agent"]
+		if i := slices.IndexFunc(agents, func(c gate.Count) bool { return c.Value == a.Call.AgentID }); i >= 0 {
+			agents[i].N++
+		} else {
+			page.Counts["agent"] = append(agents, gate.Count{Value: a.Call.AgentID, N: 1})
+		}
 		words := a.Call.Tool + " " + a.Call.AgentID
 		if search.Tool != "" && search.Tool != a.Call.Tool || search.Waits != "" && search.Waits != string(a.Plan.Requirements[a.State.Stage].Kind) ||
 			search.DueWithin > 0 && a.State.Deadline.After(m.now().Add(search.DueWithin)) ||

@@ -145,7 +145,7 @@ const maxAgentLinks = 8
 // agentLinks leads to what waits of each agent, so that nobody's flood hides what
 // others propose.
 func agentLinks(asked inboxAsked, page gate.InboxPage, name func(string) string) (links []views.CountLink) {
-	if asked.search.AgentID != "" || page.Groups <= len(page.Rows) {
+	if page.Found < page.All || page.Groups <= len(page.Rows) {
 		return nil
 	}
 	for i, c := range page.Counts["agent"] {
