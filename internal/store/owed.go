@@ -93,12 +93,12 @@ func (s Approvals) Requesting(ctx context.Context, identity string, limit int) (
 	return list, err
 }
 
-// AwaitingTickets lists up to limit pending approvals that take a ticket and give one of
+// AwaitingTickets lists up to limit pending approvals that wait for a ticket and give one of
 // the roles a say, the first to end first; with nobodys also those that give nobody one
 // and have no requesting side.
 func (s Approvals) AwaitingTickets(ctx context.Context, roles []string, nobodys bool, limit int) ([]approval.Approval, error) {
 	list, _, err := s.list(ctx, `SELECT `+approvalRows.names+`, clock_timestamp() FROM approvals
-		WHERE status = 'pending' AND requirements @> '[{"kind": "ticket"}]' 
+		WHERE status = 'pending' AND waits_for = 'ticket'
 			AND (asked_roles(requirements, terms) && $1 OR $2 AND asked_roles(requirements, terms) = '{}' AND excluded = '{}') ORDER BY expires_at, id LIMIT $3`, roles, nobodys, limit)
 	return list, err
 }
