@@ -402,7 +402,7 @@ type command struct {
 // cli runs a subcommand to its end.
 func cli(t testing.TB, env []string, stdin string, args ...string) command {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary(t), args...)
 	cmd.Env = environment(env...)
