@@ -276,3 +276,29 @@ func TestBrowserShowsWhatAnEditChanged(t *testing.T) {
 	editor.clean()
 	next.clean()
 }
+
+// TestBrowserGoesOnToTheNext: by keys alone, a vote leads to the next call that waits.
+func TestBrowserGoesOnToTheNext(t *testing.T) {
+	d := onBrowsed(t)
+	first, second := d.agent(t).hold(newID("flow_"), map[string]any{"to": newID("acct_")}), d.agent(t).hold(newID("flow_"), map[string]any{"to": newID("acct_")})
+	b := openBrowser(t, d.URL)
+	b.signIn(d.Reviewers[2])
+	b.open("/approvals/" + first.ID)
+	b.visible(testid("approve"))
+	b.key("c")
+	b.until("the cursor in the comment", `document.activeElement.matches("[data-testid=comment]")`)
+	b.key("acd, and j")
+	b.until("letters in the comment", `document.activeElement.value.endsWith("acd, and j")`)
+	b.eval(`document.activeElement.blur()`)
+	b.key("a")
+	b.key(kb.Enter)
+	b.until("the link to the next one, with the focus", loaded+` && document.activeElement.matches("[data-testid=next-link]")`)
+	b.sees(testid("status"), "approved")
+	b.until("the focus still there", `document.activeElement.matches("[data-testid=next-link]")`)
+	b.eval(`document.activeElement.blur()`)
+	b.key("j")
+	b.key(kb.Enter)
+	b.until("another card", loaded+` && location.pathname.startsWith("/approvals/") && location.pathname !== "/approvals/`+first.ID+`" && document.querySelector("[data-testid=approve]") !== null`)
+	b.clean()
+	d.reviewer(t, 0).approve(second)
+}

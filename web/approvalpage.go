@@ -47,6 +47,7 @@ type Requirements interface {
 type cardHandler struct {
 	site         *site
 	cards        Cards
+	inbox        Inbox
 	requirements Requirements
 	prover       Prover            // nil when nobody can give a proof
 	factors      *identity.Factors // nil when nobody can have any
@@ -108,6 +109,9 @@ func (h *cardHandler) render(w http.ResponseWriter, r *http.Request, p engine.Pe
 	if status == http.StatusOK {
 		v.Notice = h.site.flash(w, r)
 	}
+	if v.Voted = v.Notice != "" && v.Notice == doneWords["voted"]; v.Voted {
+		v.Notice, v.Next = "", h.next(r, p, v.ID)
+	}
 	if a := found.Approval; !final(a) || v.FollowUp.ReviewOwed {
 		v.Live = "/approvals/" + url.PathEscape(a.ID) + "/live?seen=" + strconv.FormatInt(a.Revision, 10)
 		v.Refresh = v.Status.Code == "settling"
@@ -158,6 +162,24 @@ func onScreen(r *http.Request) bool {
 		return r.Header.Get("Sec-Fetch-Site") == "same-origin"
 	}
 	return false
+}
+
+// next is what waits for the person beside the call that they have just voted on; nil
+// for nothing. Without it there is still the inbox, so that an outage of it is none of
+// the card.
+func (h *cardHandler) next(r *http.Request, p engine.Person, voted string) *views.NextCall {
+	page, err := h.inbox.Inbox(r.Context(), p, gate.InboxSearch{Limit: 2})
+	if err != nil {
+		h.site.logger.WarnContext(r.Context(), "next call not found", "error", err)
+		return nil
+	}
+	for _, row := range page.Rows {
+		if row.ID != voted {
+			name := h.site.names(r.Context(), row.Call.AgentID)
+			return &views.NextCall{URL: cardURL(row.ID), Agent: name(row.Call.AgentID), Tool: row.Call.Tool, Waiting: page.All}
+		}
+	}
+	return nil
 }
 
 // decisionForm fills in what the person has written, the proof that goes with the vote,

@@ -35,6 +35,7 @@ var doneWords = map[string]string{
 	"tested":      "A test is on its way. It counts as sent once the other side has it.",
 	"rotated":     "The endpoint's address was changed.",
 	"resent":      "The notification is sent again.",
+	"voted":       "Your vote is recorded.",
 	"commented":   "Your comment is on the card.",
 	"asked":       "Your question was asked. The requesting side is told.",
 	"answered":    "What you supplied is on record. The call goes on.",

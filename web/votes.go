@@ -67,7 +67,7 @@ func (h *voteHandler) vote(w http.ResponseWriter, r *http.Request, p engine.Pers
 	if err != nil {
 		return h.showRefusal(w, r, request, err)
 	}
-	http.Redirect(w, r, cardURL(request.ApprovalID), http.StatusSeeOther)
+	h.site.redirectWithFlash(w, r, "voted", cardURL(request.ApprovalID))
 	return nil
 }
 

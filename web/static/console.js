@@ -423,7 +423,7 @@
     const all = [...document.querySelectorAll(".rows [data-key]")];
     const at = all.indexOf(document.activeElement);
     let to = null;
-    if (e.key === "j") to = all[Math.min(at + 1, all.length - 1)];
+    if (e.key === "j") to = all[Math.min(at + 1, all.length - 1)] || document.querySelector("[data-next]");
     else if (e.key === "k") to = all[Math.max(at - 1, 0)];
     else if (e.key === "/") to = document.getElementById("inbox-q");
     else if (e.key === "o" && at >= 0) {
@@ -434,7 +434,9 @@
       e.preventDefault();
       document.getElementById("keys").showModal();
       return;
-    } else if (e.key === "a") to = document.querySelector("[data-testid=approve]:enabled");
+    } else if (e.key === "c") to = document.querySelector("[data-testid=comment]");
+    else if (e.key === "e") to = document.querySelector("[data-testid=edit]");
+    else if (e.key === "a") to = document.querySelector("[data-testid=approve]:enabled");
     else if (e.key === "d") to = document.querySelector("[data-testid=deny]:enabled");
     if (!to) return;
     e.preventDefault();

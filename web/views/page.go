@@ -169,6 +169,11 @@ type Approval struct {
 	// Seen is the card that the decision is about, rendered (RenderCard).
 	Seen string
 
+	// Voted says that the person has just voted here; Next is what waits for them then, nil
+	// for nothing.
+	Voted bool
+	Next  *NextCall
+
 	// Kept is what the person has written and not sent.
 	Kept Kept
 
@@ -179,6 +184,13 @@ type Approval struct {
 	// where something here needs that; else zero.
 	ProvedUntil time.Time
 	Timeline    []Moment
+}
+
+// NextCall is the call that somebody looks at next.
+type NextCall struct {
+	URL, Agent, Tool string
+	// Waiting is how many calls wait for the person.
+	Waiting int
 }
 
 // Requirement is one stage and how far it has come.
