@@ -313,7 +313,11 @@ func deletion(c *call) (f fitting, ok bool) {
 	kind := strings.Join(slices.DeleteFunc(slices.Clone(c.words), func(w string) bool { return slices.Contains(strings.Fields(deletes), w) }), " ")
 	var what []string
 	for _, m := range []struct{ label, names string }{
-		{"database", "database db"}, {"schema", "schema"}, {"table", "table"}, {"bucket", "bucket"}, {"cluster", "cluster"},
+		{"database", "database db"},
+		{"schema", "schema"},
+		{"table", "table"},
+		{"bucket", "bucket"},
+		{"cluster", "cluster"},
 		{short(kind, 40), "name id ids resource_id user_id key"},
 	} {
 		if place := c.slot(m.names); place != "" {

@@ -11,18 +11,26 @@ func TestBuiltIns(t *testing.T) {
 		tool, args, want string
 		danger           Danger
 	}{
-		{"send_payment", `{"amount":"1250.00","currency":"EUR","to":"Paper & Pens Ltd.","iban":"DE02120300000000202051","reference":"Invoice 2026-0042","memo":"other"}`,
-			"Pay 1,250.00 EUR to “Paper & Pens Ltd.”, account “DE02…2051”, reference “Invoice 2026-0042”", Unsaid},
-		{"create_transfer", `{"amount":{"value":"99.5","currency":"USD"},"from_account":"12345678","to_account":"GB29NWBK60161331926819"}`,
-			"Pay 99.5 USD, account “GB29…6819”, from account “…5678”", Unsaid},
-		{"createPayout", `{"amount_cents":125000,"currency":"eur","destination":"acct_1032D82eZvKYlo2C"}`,
-			"Pay 1,250.00 eur, account “acct_1032D82eZvKYlo2C” [not written like an account number]", Unsaid},
+		{
+			"send_payment", `{"amount":"1250.00","currency":"EUR","to":"Paper & Pens Ltd.","iban":"DE02120300000000202051","reference":"Invoice 2026-0042","memo":"other"}`,
+			"Pay 1,250.00 EUR to “Paper & Pens Ltd.”, account “DE02…2051”, reference “Invoice 2026-0042”", Unsaid,
+		},
+		{
+			"create_transfer", `{"amount":{"value":"99.5","currency":"USD"},"from_account":"12345678","to_account":"GB29NWBK60161331926819"}`,
+			"Pay 99.5 USD, account “GB29…6819”, from account “…5678”", Unsaid,
+		},
+		{
+			"createPayout", `{"amount_cents":125000,"currency":"eur","destination":"acct_1032D82eZvKYlo2C"}`,
+			"Pay 1,250.00 eur, account “acct_1032D82eZvKYlo2C” [not written like an account number]", Unsaid,
+		},
 		{"stripe.create_refund", `{"charge":"ch_1NirD82eZvKYlo2C","amount":1000,"reason":"requested_by_customer"}`, "Refund 1,000 of payment “ch_1NirD82eZvKYlo2C”", Unsaid},
 		{"issue_refund", `{"order_id":"A-1009","amount":49.9,"currency":"EUR","customer_email":"ann@shop.example"}`, "Refund 49.9 EUR to “ann@shop.example” for order “A-1009”", Unsaid},
 		{"charge_card", `{"amount":"10","currency":"USD","customer_id":"cus_9"}`, "Charge 10 USD to “cus_9”", Unsaid},
 		{"update_payee", `{"payee_id":"p-77","iban":"DE02120300000000202051"}`, "From now on, pay “p-77” into account “DE02…2051”", High},
-		{"send_email", `{"to":["ann@x.example","bob@x.example"],"bcc":"eve@y.example","subject":"Offer","body":"Dear …","attachments":[{},{}]}`,
-			"Send “Offer” to “ann@x.example”, “bob@x.example”, hidden copy to “eve@y.example”, attachments: 2", Unsaid},
+		{
+			"send_email", `{"to":["ann@x.example","bob@x.example"],"bcc":"eve@y.example","subject":"Offer","body":"Dear …","attachments":[{},{}]}`,
+			"Send “Offer” to “ann@x.example”, “bob@x.example”, hidden copy to “eve@y.example”, attachments: 2", Unsaid,
+		},
 		{"slack_post_message", `{"channel":"#general","text":"Deploy done.\nSee the log."}`, "Send “Deploy done.” [1 more line] to “#general”", Unsaid},
 		{"run_sql", `{"database":"orders","sql":"SELECT id FROM t"}`, "Run SQL on “orders”: “SELECT id FROM t”", Low},
 		{"postgres.query", `{"query":"DELETE FROM users"}`, "Run SQL: “DELETE FROM users” [it holds DELETE] [no WHERE: every row]", High},
