@@ -19,7 +19,8 @@ import (
 //
 //   - No page here has a secret against forged requests: those are refused by where they
 //     come from (Guard). The session's cookie is in a header, which is not compressed.
-//   - Pages with keys, codes or arguments are written by render, and not compressed.
+//   - Pages with keys, codes or arguments are written by render, and not compressed; so is
+//     an inbox whose rows tell what is at stake, which is made from arguments.
 //   - A list is compressed only for a request that a browser says came from a page of
 //     this origin, or from nobody's page. A link or script of another site, which could
 //     ask a thousand times with a guess in ?q=, gets it as it is.

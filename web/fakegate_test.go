@@ -25,6 +25,7 @@ import (
 // uses the real state machine.
 type fakeGate struct {
 	mu       sync.Mutex
+	untold   bool // says nothing of what is at stake in lists
 	now      func() time.Time
 	people   map[string]engine.Person // by email; the password is "right"
 	sessions map[string]string        // hash → person id
@@ -117,6 +118,18 @@ func (m *fakeGate) voter(p engine.Person) approval.Voter {
 }
 
 // Inbox finds by tool, word, kind and deadline, and pages by the place in the list.
+func (m *fakeGate) Stakes(_ context.Context, listed []approval.Approval) (map[string]gate.Stakes, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	told := map[string]gate.Stakes{}
+	for _, a := range listed {
+		if c := m.cards[a.ID]; c != nil && !m.untold {
+			told[a.ID] = c.Stakes
+		}
+	}
+	return told, nil
+}
+
 func (m *fakeGate) Inbox(_ context.Context, p engine.Person, search gate.InboxSearch) (gate.InboxPage, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

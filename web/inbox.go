@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -25,6 +26,9 @@ type Inbox interface {
 	// Inbox is a page of the pending approvals on which the person may act now,
 	// without arguments.
 	Inbox(ctx context.Context, p engine.Person, search gate.InboxSearch) (gate.InboxPage, error)
+	// Stakes says what is at stake with each of these approvals, by id, which the person
+	// has been listed. What has long arguments is left out.
+	Stakes(ctx context.Context, listed []approval.Approval) (map[string]gate.Stakes, error)
 	// Tasks lists what the person is asked for beside deciding.
 	Tasks(ctx context.Context, p engine.Person) (gate.Tasks, error)
 	// History lists approvals that have ended, newest end first. cursor is ""
@@ -66,7 +70,7 @@ func (h *inboxHandler) show(w http.ResponseWriter, r *http.Request, p engine.Per
 		return h.site.render(w, r, http.StatusBadRequest, views.InboxPage(v))
 	}
 	asked.search.Counts = true
-	page, tasks, err := h.read(r.Context(), p, asked)
+	page, told, tasks, err := h.read(r.Context(), p, asked)
 	if err != nil {
 		return err
 	}
@@ -83,22 +87,34 @@ func (h *inboxHandler) show(w http.ResponseWriter, r *http.Request, p engine.Per
 	for _, a := range tasks.Mine {
 		v.Mine = append(v.Mine, taskRow(a, wantedFromRequester(a), name))
 	}
-	fillInbox(&v, asked, page, name)
+	fillInbox(&v, asked, page, told, name)
 	v.Search = asked.view(page.Counts, name)
 	v.Agents = agentLinks(asked, page, name)
 	v.Refresh = true
 	v.Live = "/live?" + asked.query("after", asked.search.After, "before", asked.search.Before, "seen", inboxMark(page, tasks))
+	if len(told) > 0 {
+		return h.site.render(w, r, http.StatusOK, views.InboxPage(v)) // it has arguments: see renderList
+	}
 	return h.site.renderList(w, r, views.InboxPage(v))
 }
 
-// read reads a page of the inbox, and what the person is asked for beside it.
-func (h *inboxHandler) read(ctx context.Context, p engine.Person, asked inboxAsked) (gate.InboxPage, gate.Tasks, error) {
+// read reads a page of the inbox, what is at stake with its rows, and what the person is
+// asked for beside it.
+func (h *inboxHandler) read(ctx context.Context, p engine.Person, asked inboxAsked) (gate.InboxPage, map[string]gate.Stakes, gate.Tasks, error) {
 	page, err := h.inbox.Inbox(ctx, p, asked.search)
 	if err != nil {
-		return page, gate.Tasks{}, err
+		return page, nil, gate.Tasks{}, err
+	}
+	listed := make([]approval.Approval, len(page.Rows))
+	for i, row := range page.Rows {
+		listed[i] = row.Approval
+	}
+	told, err := h.inbox.Stakes(ctx, listed)
+	if err != nil {
+		return page, nil, gate.Tasks{}, err
 	}
 	tasks, err := h.inbox.Tasks(ctx, p)
-	return page, tasks, err
+	return page, told, tasks, err
 }
 
 // names gives the names of everybody on a page of the inbox.
@@ -121,7 +137,7 @@ func (h *inboxHandler) names(ctx context.Context, page gate.InboxPage, tasks gat
 }
 
 // fillInbox writes a page of the inbox into its view.
-func fillInbox(v *views.Inbox, asked inboxAsked, page gate.InboxPage, name func(string) string) {
+func fillInbox(v *views.Inbox, asked inboxAsked, page gate.InboxPage, told map[string]gate.Stakes, name func(string) string) {
 	v.All, v.Found, v.Groups, v.From, v.First = page.All, page.Found, page.Groups, page.From, asked.address()
 	if page.Previous != "" {
 		v.Previous = asked.address("before", page.Previous)
@@ -133,7 +149,7 @@ func fillInbox(v *views.Inbox, asked inboxAsked, page gate.InboxPage, name func(
 		v.Title = "(" + strconv.Itoa(n) + ") Inbox"
 	}
 	for _, row := range page.Rows {
-		v.Rows = append(v.Rows, inboxRow(asked, row, name))
+		v.Rows = append(v.Rows, inboxRow(asked, row, told[row.ID], name))
 	}
 	v.Search.Query, v.Search.Form, v.Search.Alike = asked.query(), asked.form, asked.search.Alike
 	v.Search.Other = asked.address("group", map[bool]string{true: "", false: "alike"}[asked.search.Alike])
@@ -195,10 +211,11 @@ func (h *inboxHandler) history(w http.ResponseWriter, r *http.Request, p engine.
 }
 
 // inboxRow tells an approval, or several alike, in one row.
-func inboxRow(asked inboxAsked, found gate.InboxRow, name func(string) string) views.InboxRow {
+func inboxRow(asked inboxAsked, found gate.InboxRow, told gate.Stakes, name func(string) string) views.InboxRow {
 	a := found.Approval
 	row := views.InboxRow{
-		ID: a.ID, Tool: a.Call.Tool, Agent: name(a.Call.AgentID), Environment: a.Call.Environment, Domain: words(a.Call.RiskDomain),
+		ID: a.ID, Tool: a.Call.Tool, Agent: name(a.Call.AgentID), Environment: cmp.Or(told.Environment, a.Call.Environment), Domain: words(a.Call.RiskDomain),
+		Stakes:   views.Stakes{Sentence: told.Sentence, From: told.From},
 		OpenedAt: a.Plan.OpenedAt, Deadline: deadline(a), Edited: edited(a), Question: a.State.Question != nil, Alike: found.Alike,
 	}
 	if fs := strictestFirst(a.Decision.Findings); len(fs) > 0 {
@@ -216,7 +233,7 @@ func inboxRow(asked inboxAsked, found gate.InboxRow, name func(string) string) v
 	if len(found.InPlaceOf) > 0 {
 		row.WhyMe = "In place of " + name(found.InPlaceOf[len(found.InPlaceOf)-1])
 	}
-	for _, text := range []string{row.Tool, row.Agent, row.Environment, row.Domain, row.Why} {
+	for _, text := range []string{row.Tool, row.Agent, row.Environment, row.Domain, row.Why, row.Stakes.String()} {
 		row.Deceptive = row.Deceptive || views.Visible(text) != text
 	}
 	return row

@@ -114,8 +114,8 @@ func TestInboxRows(t *testing.T) {
 	card := c.m.add("apr_1", "pay\u200b", `{}`, nil)
 	found := gate.InboxRow{Approval: card.Approval, Alike: 7, Roles: []string{"a", "b"}, InPlaceOf: []string{"usr_x", "usr_y"}}
 	found.Facts = []approval.Fact{{Kind: approval.Edit}}
-	row := inboxRow(asked, found, func(id string) string { return "~" + id })
-	if row.AlikeURL != "/?agent=agt_billing&asked=review&q=tool&roles=a%2Cb&tool=pay%E2%80%8B" || row.Alike != 7 || row.WhyMe != "In place of ~usr_y" || !row.Edited || !row.Deceptive || row.Question {
+	row := inboxRow(asked, found, gate.Stakes{Environment: "prod"}, func(id string) string { return "~" + id })
+	if row.AlikeURL != "/?agent=agt_billing&asked=review&q=tool&roles=a%2Cb&tool=pay%E2%80%8B" || row.Alike != 7 || row.WhyMe != "In place of ~usr_y" || !row.Edited || !row.Deceptive || row.Question || row.Environment != "prod" {
 		t.Errorf("%+v", row)
 	}
 }
@@ -223,11 +223,15 @@ func TestInboxLive(t *testing.T) {
 }
 
 // TestCompressed: a list is compressed for its own pages and for nobody's, never for a
-// request that another site makes, and nothing else is.
+// request that another site makes, and nothing else is: what tells arguments is none.
 func TestCompressed(t *testing.T) {
 	c := start(t, nil)
 	c.m.fill(50)
 	c.signIn("ada@example.com")
+	if a := c.get("/", "Sec-Fetch-Site", "same-origin", "Accept-Encoding", "gzip"); a.Header.Get("Content-Encoding") != "" || !strings.Contains(a.body, `data-testid="row-stakes"`) {
+		t.Error("rows that tell arguments are compressed, or tell none")
+	}
+	c.m.untold = true
 	plain := c.get("/")
 	size := 0
 	for _, test := range []struct {

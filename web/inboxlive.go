@@ -28,13 +28,13 @@ type inboxShown struct {
 // shownRow is a row that an open page has, by what it shows.
 type shownRow struct{ id, mark string }
 
-func showInbox(s *site, p engine.Person, asked inboxAsked, page gate.InboxPage, tasks gate.Tasks, name func(string) string) *inboxShown {
+func showInbox(s *site, p engine.Person, asked inboxAsked, page gate.InboxPage, told map[string]gate.Stakes, tasks gate.Tasks, name func(string) string) *inboxShown {
 	v := views.Inbox{Frame: s.frame(p, "Inbox", "inbox"), Roles: p.Roles}
 	for range slices.Concat(tasks.Unknown, tasks.Reviews) {
 		v.Tasks = append(v.Tasks, views.TaskRow{})
 	}
 	v.Tickets, v.Mine = make([]views.TaskRow, len(tasks.Tickets)), make([]views.TaskRow, len(tasks.Mine))
-	fillInbox(&v, asked, page, name)
+	fillInbox(&v, asked, page, told, name)
 	shown := &inboxShown{mark: inboxMark(page, tasks), tasks: inboxMark(gate.InboxPage{}, tasks), view: v}
 	for _, row := range page.Rows {
 		shown.rows = append(shown.rows, shownRow{row.ID, rowMark(row)})

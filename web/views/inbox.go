@@ -68,6 +68,8 @@ type InboxRow struct {
 	// Alike is how many calls the row stands for; more than one are at AlikeURL.
 	Alike    int
 	AlikeURL string
+	// Stakes says what the call does; of several, the first one.
+	Stakes Stakes
 	// ClaimedBy says who is looking at it, or "".
 	ClaimedBy string
 	// Edited says that a reviewer has changed the arguments, Question that one waits for
