@@ -172,3 +172,18 @@ func TestStakesOfAList(t *testing.T) {
 		t.Errorf("of nothing: %v, %v", none, err)
 	}
 }
+
+// What a page of the inbox takes to say what its rows do.
+func BenchmarkStakesOfAPage(b *testing.B) {
+	h := newHouse(b, routing(time.Hour, 1))
+	var page []approval.Approval
+	for n := range 50 {
+		page = append(page, h.open(callOf("send_payment", fmt.Sprintf(`{"amount":"%d.50","currency":"EUR","to":"Paper & Pens Ltd.","iban":"DE02120300000000202051","reference":%q}`, n, strings.Repeat("Invoice 2026 ", 40)))))
+	}
+	for b.Loop() {
+		told, err := h.Queries.Stakes(b.Context(), page)
+		if err != nil || len(told) != len(page) {
+			b.Fatalf("%d are told: %v", len(told), err)
+		}
+	}
+}
