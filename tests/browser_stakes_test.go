@@ -1,8 +1,11 @@
 package tests
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 )
@@ -14,8 +17,8 @@ func TestBrowserSaysWhatIsAtStake(t *testing.T) {
 	d := onBrowsed(t)
 	b := openBrowser(t, d.URL)
 	b.signIn(d.Reviewers[0])
-	agent := d.agent(t)
-	a := agent.hold("deploy_stakes", map[string]any{"service": "checkout", "version": "v2.4.1", "environment": "prod"})
+	agent, run := d.agent(t), strconv.FormatInt(time.Now().UnixNano(), 10) // no other test's calls count
+	a := agent.hold("deploy_stakes_"+run, map[string]any{"service": "checkout", "version": "v2.4.1", "environment": "prod"})
 	b.open("/approvals/" + a.ID)
 	b.sees(testid("stakes"), "Deploy checkout v2.4.1 in prod")
 	if head := b.text(testid("environment")); !strings.HasPrefix(head, "prod") || !strings.Contains(head, "judged by the rules of dev") {
@@ -32,7 +35,7 @@ func TestBrowserSaysWhatIsAtStake(t *testing.T) {
 	}
 	// Whom nobody has paid before is named as such, once somebody else has been paid.
 	pay := func(n int, to string) string {
-		return agent.hold("pay_stakes", map[string]any{"amount": n, "to": to}).ID
+		return agent.hold("pay_stakes_"+run, map[string]any{"amount": n, "to": to}).ID
 	}
 	b.open("/approvals/" + pay(1, "Ann"))
 	b.click(testid("approve"))
@@ -45,5 +48,16 @@ func TestBrowserSaysWhatIsAtStake(t *testing.T) {
 	if b.text(testid("flags")) != "" {
 		t.Errorf("a known payee: %q", b.text(testid("flags")))
 	}
+	// A sentence that is registered for the tool comes before Holdpoint's own, in the row, too.
+	must(t, nil, "", "tool", "set", "sing_stakes_"+run, "--data", d.dir, "--stakes", "[high] Sing number {n} to {*to}")
+	n := 0
+	eventually(t, settleWithin, "the sentence is known", func() bool {
+		n++
+		b.open("/approvals/" + agent.hold("sing_stakes_"+run, map[string]any{"n": n, "to": "Ann"}).ID)
+		return strings.Contains(b.text(testid("stakes")), fmt.Sprintf("Sing number %d to Ann", n))
+	})
+	b.sees(testid("stakes"), "high danger")
+	b.open("/?tool=sing_stakes_" + run)
+	b.sees(testid("row-stakes"), "Sing number")
 	b.clean()
 }

@@ -158,7 +158,13 @@ func TestCanaryIsNowhere(t *testing.T) {
 	clean("metrics", d.admin(t).do("GET", "/metrics", nil).want(t, 200))
 	clean("audit", d.admin(t).do("GET", "/v1/audit/events?limit=1000", nil).want(t, 200))
 	clean("history", reviewer.do("GET", "/history", nil).want(t, 200))
-	clean("inbox", reviewer.do("GET", "/", nil).want(t, 200))
+	// The inbox says what calls do to those who may decide them, and to nobody else.
+	if inbox := reviewer.do("GET", "/", nil).want(t, 200); !bytes.Contains(inbox.Body, []byte(secret)) {
+		t.Error("the inbox does not say what the call does")
+	}
+	for name, p := range map[string]person{"the owner's inbox": d.Owner, "the auditor's inbox": d.Auditor} {
+		clean(name, d.as(t, p).do("GET", "/", nil).want(t, 200))
+	}
 	tables := 0
 	for _, database := range []string{"holdpoint", "temporal", "temporal_visibility"} {
 		for table, data := range dump(t, d.OwnerURL, database) {
