@@ -89,7 +89,7 @@ func (h *inboxHandler) show(w http.ResponseWriter, r *http.Request, p engine.Per
 	}
 	fillInbox(&v, asked, page, told, name)
 	v.Search = asked.view(page.Counts, name)
-	v.Agents = agentLinks(asked, page, name)
+	v.Agents = agentLinks(page, name)
 	v.Refresh = true
 	v.Live = "/live?" + asked.query("after", asked.search.After, "before", asked.search.Before, "seen", inboxMark(page, tasks))
 	if len(told) > 0 {
@@ -160,7 +160,7 @@ const maxAgentLinks = 8
 
 // agentLinks leads to what waits of each agent, so that nobody's flood hides what
 // others propose.
-func agentLinks(asked inboxAsked, page gate.InboxPage, name func(string) string) (links []views.CountLink) {
+func agentLinks(page gate.InboxPage, name func(string) string) (links []views.CountLink) {
 	if page.Found < page.All || page.Groups <= len(page.Rows) {
 		return nil
 	}
