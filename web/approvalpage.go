@@ -71,11 +71,17 @@ func (h *cardHandler) show(w http.ResponseWriter, r *http.Request, p engine.Pers
 
 // remarks are what to say of a form that was not taken just now: of a proof that was
 // none, and of a vote.
-type remarks struct{ proof, vote string }
+type remarks struct {
+	proof, vote string
+	about       *gate.VoteRequest // the vote, which was on this card as it is; nil for none
+}
 
 // render shows the card.
 func (h *cardHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, look gate.Display, status int, say remarks) error {
 	found, err := h.cards.Card(r.Context(), p, r.PathValue("id"), look)
+	if err == nil && say.about != nil && !isAbout(*say.about, found) {
+		err = errChanged
+	}
 	if err != nil {
 		return err
 	}

@@ -140,6 +140,42 @@ func TestFormsThatAreNotTaken(t *testing.T) {
 	c.signIn("grace@example.com").get("/approvals/apr_1").lacks(t, "half", "which xxx")
 }
 
+// TestFormsOfAnOlderCard: however the form of a card that has changed is filled in, it is
+// not answered with a form for the new one; and words of before say that they are.
+func TestFormsOfAnOlderCard(t *testing.T) {
+	c, _ := startWithDrafts(t)
+	card := c.m.add("apr_1", "payments.transfer", `{"amount":1}`, func(g *gate.Card) {
+		g.Approval.Plan.Requirements = []engine.Requirement{{Kind: engine.Human, Role: "finance-approver", Needed: 1}}
+	})
+	c.signIn("ada@example.com")
+	good := ballotFor(card, "approve")
+	c.do("POST", "/approvals/apr_1/draft", url.Values{"form": {"votes"}, "votes:comment": {"because"}, "votes:digest": {card.Approval.Call.Digest}}).want(t, http.StatusSeeOther)
+	c.get("/approvals/apr_1").lacks(t, `data-testid="written-before"`)
+	card.Approval.Version, card.Approval.Call.Digest = 2, "sha256:"+strings.Repeat("cd", 32)
+	shown := len(c.m.seen)
+	for name, change := range map[string]func(url.Values){
+		"terms that are none": func(f url.Values) { f.Set("constraints", "[1]") },
+		"minutes":             func(f url.Values) { f.Set("valid_minutes", "soon") },
+		"a long comment":      func(f url.Values) { f.Set("comment", strings.Repeat("a", gate.MaxComment+1)) },
+		"a wrong code":        func(f url.Values) { f.Set("prove", "yes"); f.Set("code", "000000") },
+		"no proof":            func(f url.Values) { f.Set("prove", "yes") },
+	} {
+		form, _ := url.ParseQuery(good.Encode())
+		change(form)
+		page := c.do("POST", "/approvals/apr_1/votes", form)
+		if !strings.Contains(page.body, "not the ones that you were shown") || strings.Contains(page.body, `value="approve"`) {
+			t.Errorf("%s: %s\n%s", name, page.Status, page.body)
+		}
+	}
+	if len(c.m.votes) != 0 || len(c.m.seen) != shown {
+		t.Errorf("votes %+v, and shown %d times", c.m.votes, len(c.m.seen)-shown)
+	}
+	c.get("/approvals/apr_1").want(t, http.StatusOK, `data-testid="written-before"`)
+	none := ballotFor(card, "approve")
+	none.Del("digest")
+	c.do("POST", "/approvals/apr_1/votes", none).lacks(t, "not the ones that you were shown", `value="approve"`)
+}
+
 // TestProofInPlace: the proof that a vote takes is asked for on the card, and goes with
 // the vote and its words; a wrong one leaves all of it there.
 func TestProofInPlace(t *testing.T) {

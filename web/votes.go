@@ -184,14 +184,22 @@ const maxValidMinutes = 7 * 24 * 60
 // it was shown, the page says how.
 func (h *voteHandler) showRefusal(w http.ResponseWriter, r *http.Request, v gate.VoteRequest, err error) error {
 	var refusal *access.Refusal
+	if !errors.As(err, &refusal) {
+		return keeping(err, v.Comment)
+	}
+	fresh, unread := h.page.cards.Card(r.Context(), v.Person, v.ApprovalID, gate.Unrecorded)
+	stale := unread == nil && !isAbout(v, fresh)
+	retryAfter(w, refusal)
 	switch {
-	case errors.As(err, &refusal) && votesAgain(refusal):
-		retryAfter(w, refusal)
-		if err := h.page.render(w, r, v.Person, gate.Excerpt, httpstatus.Of(refusal.Kind), remarks{vote: refusal.Detail}); err == nil {
+	case stale && votesAgain(refusal):
+		// The form of a card that has changed since is not offered again, however it was
+		// filled in: its writer has not decided on what the card shows now.
+	case votesAgain(refusal):
+		if err := h.page.render(w, r, v.Person, gate.Excerpt, httpstatus.Of(refusal.Kind), remarks{vote: refusal.Detail, about: &v}); err == nil {
 			return nil
 		}
 		return keeping(refusal, v.Comment)
-	case refusal == nil || refusal.Code == notShown || refusal.Kind != access.Conflict && refusal.Kind != access.Expired:
+	case refusal.Code == notShown || refusal.Kind != access.Conflict && refusal.Kind != access.Expired:
 		return keeping(err, v.Comment)
 	}
 	m := views.Message{
@@ -199,7 +207,7 @@ func (h *voteHandler) showRefusal(w http.ResponseWriter, r *http.Request, v gate
 		Comment: v.Comment, LinkText: "Open the card as it is now", LinkTo: cardURL(v.ApprovalID),
 	}
 	m.Lines = append(m.Lines, refusal.Detail)
-	if fresh, err := h.page.cards.Card(r.Context(), v.Person, v.ApprovalID, gate.Unrecorded); err == nil {
+	if unread == nil {
 		m.Lines = append(m.Lines, changesSince(v, fresh)...)
 	}
 	return h.site.render(w, r, httpstatus.Of(refusal.Kind), views.MessagePage(m))
@@ -210,9 +218,17 @@ func votesAgain(refusal *access.Refusal) bool {
 	return refusal.Kind == access.Invalid || refusal.Kind == access.RateLimited || refusal.Code == notVerified || refusal.Code == "verification_failed"
 }
 
+// isAbout reports whether a vote's page showed the card as it is now.
+func isAbout(v gate.VoteRequest, c gate.Card) bool {
+	return v.Digest == c.Approval.Call.Digest && v.Version == c.Approval.Version
+}
+
 // changesSince says what is different about the card since the vote's page.
 func changesSince(v gate.VoteRequest, fresh gate.Card) []string {
 	var lines []string
+	if v.Digest == "" || v.Version == 0 {
+		return nil // the form did not say what was shown
+	}
 	if fresh.Approval.Call.Digest != v.Digest {
 		lines = append(lines, "The arguments are not the ones that you were shown.")
 	}
