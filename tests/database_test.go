@@ -135,8 +135,8 @@ func attempt(ctx context.Context, conn *pgx.Conn, statement string) error {
 // appendSettled forges a terminal event by the one way in that there is.
 const appendSettled = `SELECT append_events(ARRAY[gen_random_uuid()], ARRAY['settled'], ARRAY['APPROVED'], ARRAY['demo-agent'], ARRAY['forge'], ARRAY['APPROVAL'], ARRAY['{}'::bytea])`
 
-// record is everything that must not change, as one text. What the workflow
-// notes for itself, when it wakes next, may.
+// record is everything that must not change, as one text. What the workflow notes for
+// itself, when it wakes next, may, and what an inbox is found by.
 func record(t testing.TB, d *dev) string {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), d.OwnerURL)
@@ -148,7 +148,7 @@ func record(t testing.TB, d *dev) string {
 	err = conn.QueryRow(t.Context(), `SELECT
 		(SELECT count(*) || ' events ' || md5(string_agg(seq || appended_at::text || event_id || body::text, ',' ORDER BY seq)) FROM events) ||
 		(SELECT count(*) || ' facts ' || md5(string_agg(f::text, ',' ORDER BY seq)) FROM facts f) ||
-		(SELECT count(*) || ' approvals ' || md5(string_agg((to_jsonb(a) - 'wake_at' - 'revision')::text, ',' ORDER BY id)) FROM approvals a) ||
+		(SELECT count(*) || ' approvals ' || md5(string_agg((to_jsonb(a) - '{wake_at,revision,due_at,open_to,spoken,waits_for,claimed_by}'::text[])::text, ',' ORDER BY id)) FROM approvals a) ||
 		(SELECT count(*) || ' tokens ' || md5(string_agg(x::text, ',' ORDER BY jti)) FROM tokens x) ||
 		(SELECT count(*) || ' people ' || md5(string_agg(p::text, ',' ORDER BY id)) FROM people p) ||
 		(SELECT count(*) || ' keys ' || md5(string_agg(k::text, ',' ORDER BY id)) FROM keys k) || (SELECT id FROM installation)`).Scan(&text)

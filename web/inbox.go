@@ -55,7 +55,7 @@ func (h *inboxHandler) register(mux *http.ServeMux) {
 }
 
 func (h *inboxHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) error {
-	asked := readInbox(r.URL.Query(), p)
+	asked := readInboxOf(r.URL.RawQuery, p)
 	v := views.Inbox{Frame: h.site.frame(p, "Inbox", "inbox"), Roles: p.Roles}
 	v.Notice = h.site.flash(w, r)
 	saved, err := h.inbox.InboxViews(r.Context(), p)

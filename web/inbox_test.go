@@ -72,13 +72,17 @@ func TestInboxSearch(t *testing.T) {
 		"q=" + strings.Repeat("x", 201):     "Search is too long",
 		"q=" + strings.Repeat("x+", 9):      "up to 8 words",
 		"tool=a&tool=b":                     "Tool is there more than once",
-		"tool=" + strings.Repeat("x", 1000): "Tool is too long",
+		"tool=&tool=b":                      "Tool is there more than once",
+		"q=%zz":                             "A part of the search cannot be read",
+		"tool=a;b":                          "A part of the search cannot be read",
+		"tool=" + strings.Repeat("x", 1001): "Tool is too long",
 	} {
 		a = c.get("/?" + query)
 		a.want(t, http.StatusBadRequest, says)
 		a.lacks(t, "tool.001")
 		c.get("/live?"+query).want(t, http.StatusBadRequest)
 	}
+	c.get("/?tool="+strings.Repeat("x", 512)).want(t, http.StatusOK, "No call fits this search")
 	a = c.signIn("linus@example.com").get("/")
 	a.want(t, http.StatusOK, "Nothing waits for you", "one of your roles", "ops")
 	a.lacks(t, "go run")

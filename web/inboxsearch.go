@@ -50,7 +50,7 @@ func kindOptions() []views.Option {
 const (
 	maxSearch      = 200 // characters
 	maxSearchWords = 8
-	maxFilter      = 300 // bytes
+	maxFilter      = 1000 // bytes: names of tools, agents and roles are shorter
 )
 
 // inboxAsked is a search of the inbox as its address has it.
@@ -60,11 +60,24 @@ type inboxAsked struct {
 	problems []string
 }
 
+// readInboxOf is readInbox for what comes after the question mark of an address.
+func readInboxOf(raw string, p engine.Person) inboxAsked {
+	query, err := url.ParseQuery(raw)
+	asked := readInbox(query, p)
+	if err != nil {
+		asked.problem("A part of the search cannot be read.")
+	}
+	return asked
+}
+
 // readInbox reads a search. What cannot be understood is a problem, and not left out: a
 // list that is longer than what was asked for would mislead.
 func readInbox(query url.Values, p engine.Person) inboxAsked {
 	asked := inboxAsked{form: map[string]string{}}
 	for _, param := range inboxParams {
+		if len(query[param.name]) > 1 {
+			asked.problem("%s is there more than once.", param.words)
+		}
 		value := strings.TrimSpace(query.Get(param.name))
 		if value == "" {
 			continue
@@ -75,8 +88,6 @@ func readInbox(query url.Values, p engine.Person) inboxAsked {
 		case !utf8.ValidString(value) || strings.ContainsRune(value, 0):
 			delete(asked.form, param.name)
 			asked.problem("%s has a character that cannot be read.", param.words)
-		case len(query[param.name]) > 1:
-			asked.problem("%s is there more than once.", param.words)
 		case len(value) > maxFilter || param.name == "q" && utf8.RuneCountInString(value) > maxSearch:
 			asked.problem("%s is too long.", param.words)
 		case choices != nil && !slices.ContainsFunc(choices, func(o views.Option) bool { return o.Value == value }):

@@ -93,7 +93,7 @@ func (h *liveHandler) inboxChanges(w http.ResponseWriter, r *http.Request) {
 	list := &inboxHandler{h.site, h.inbox}
 	var shown *inboxShown
 	h.stream(w, r, "", func(ctx context.Context, p engine.Person) (mark, event string, err error) {
-		asked := readInbox(r.URL.Query(), p)
+		asked := readInboxOf(r.URL.RawQuery, p)
 		if len(asked.problems) > 0 {
 			return "", "", &access.Refusal{Kind: access.Malformed, Code: "bad_search", Detail: strings.Join(asked.problems, "\n")}
 		}

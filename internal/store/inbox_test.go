@@ -56,7 +56,7 @@ func TestInboxPages(t *testing.T) {
 	for i := range byDue {
 		at := (i * 171) % len(byDue) // what is due first is not proposed first
 		byDue[at] = s.openFor(t, func(o *Opening) {
-			o.ExpiresIn = time.Hour + time.Duration(at)*time.Minute
+			o.ExpiresIn = time.Hour + time.Duration(at)*10*time.Minute
 			if at == 250 {
 				o.Call.AgentID = "other"
 			}

@@ -98,7 +98,7 @@ func (s Approvals) Requesting(ctx context.Context, identity string, limit int) (
 // and have no requesting side.
 func (s Approvals) AwaitingTickets(ctx context.Context, roles []string, nobodys bool, limit int) ([]approval.Approval, error) {
 	list, _, err := s.list(ctx, `SELECT `+approvalRows.names+`, clock_timestamp() FROM approvals
-		WHERE status = 'pending' AND waits_for = 'ticket'
+		WHERE status = 'pending' AND requirements @> '[{"kind": "ticket"}]' AND waits_for IN ('ticket', '')
 			AND (asked_roles(requirements, terms) && $1 OR $2 AND asked_roles(requirements, terms) = '{}' AND excluded = '{}') ORDER BY expires_at, id LIMIT $3`, roles, nobodys, limit)
 	return list, err
 }
