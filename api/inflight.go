@@ -53,7 +53,7 @@ const (
 // of the time is the others', and little is left for the garbage collector to do.
 const (
 	othersFor    = time.Second
-	pauseFactor  = 8
+	pauseFactor  = 12
 	longestPause = 250 * time.Millisecond
 )
 
