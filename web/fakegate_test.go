@@ -26,6 +26,7 @@ import (
 type fakeGate struct {
 	mu       sync.Mutex
 	untold   bool // says nothing of what is at stake in lists
+	unsaid   error
 	now      func() time.Time
 	people   map[string]engine.Person // by email; the password is "right"
 	sessions map[string]string        // hash → person id
@@ -121,6 +122,9 @@ func (m *fakeGate) voter(p engine.Person) approval.Voter {
 func (m *fakeGate) Stakes(_ context.Context, listed []approval.Approval) (map[string]gate.Stakes, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.unsaid != nil {
+		return nil, m.unsaid
+	}
 	told := map[string]gate.Stakes{}
 	for _, a := range listed {
 		if c := m.cards[a.ID]; c != nil && !m.untold {

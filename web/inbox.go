@@ -110,8 +110,8 @@ func (h *inboxHandler) read(ctx context.Context, p engine.Person, asked inboxAsk
 		listed[i] = row.Approval
 	}
 	told, err := h.inbox.Stakes(ctx, listed)
-	if err != nil {
-		return page, nil, gate.Tasks{}, err
+	if err != nil { // the rows have their reasons, and can be opened
+		h.site.logger.ErrorContext(ctx, "what is at stake not read", "error", err)
 	}
 	tasks, err := h.inbox.Tasks(ctx, p)
 	return page, told, tasks, err
@@ -227,6 +227,7 @@ func inboxRow(asked inboxAsked, found gate.InboxRow, told gate.Stakes, name func
 			row.AlikeURL = asked.address("group", "", "tool", a.Call.Tool, "agent", a.Call.AgentID, "asked", string(req.Kind), "roles", strings.Join(found.Roles, ","))
 		}
 	}
+	row.Unreadable = told.Unreadable
 	if a.State.Claim != nil {
 		row.ClaimedBy = name(a.State.Claim.Actor.ID)
 	}

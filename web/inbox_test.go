@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -121,6 +122,28 @@ func TestInboxRows(t *testing.T) {
 	row := inboxRow(asked, found, gate.Stakes{Environment: "prod"}, func(id string) string { return "~" + id })
 	if row.AlikeURL != "/?agent=agt_billing&asked=review&q=tool&roles=a%2Cb&tool=pay%E2%80%8B" || row.Alike != 7 || row.WhyMe != "In place of ~usr_y" || !row.Edited || !row.Deceptive || row.Question || row.Environment != "prod" {
 		t.Errorf("%+v", row)
+	}
+}
+
+// TestInboxWithoutSentences: what cannot be read of one call is said in its row, and what
+// cannot be read at all leaves the rows without sentences; the inbox is there.
+func TestInboxWithoutSentences(t *testing.T) {
+	c := start(t, nil)
+	c.m.fill(3)
+	c.m.cards["apr_001"].Stakes = gate.Stakes{Unreadable: true}
+	c.signIn("ada@example.com")
+	page := c.get("/")
+	page.want(t, http.StatusOK, "tool.000", "tool.001", "tool.002")
+	if rows := strings.Split(page.body, `data-row="apr_`); len(rows) != 4 || strings.Count(page.body, "cannot be read") != 1 || !strings.Contains(rows[2], "The arguments of this call cannot be read.") ||
+		strings.Count(page.body, `data-testid="row-stakes"`) != 2 {
+		t.Errorf("the rows: %q", rows)
+	}
+	c.m.unsaid = errors.New("no sentences today")
+	page = c.get("/")
+	page.want(t, http.StatusOK, "tool.000", "tool.001", "tool.002")
+	page.lacks(t, `data-testid="row-stakes"`, "cannot be read")
+	if _, kind := c.events(t, "/live?seen=x")(); kind != "changed" {
+		t.Errorf("the stream says %q", kind)
 	}
 }
 

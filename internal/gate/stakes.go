@@ -5,11 +5,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/redact"
 	"holdpoint/engine/stakes"
+	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
 )
 
@@ -22,6 +24,8 @@ type Stakes struct {
 	// Environment is where the call says that it runs, "" where it says nothing. The
 	// approval's own is the one by which it was judged.
 	Environment string
+	// Unreadable says that the call's document cannot be read, and nothing is known of it.
+	Unreadable bool
 }
 
 // sentences is made when the first one is written, and never changes.
@@ -62,7 +66,8 @@ const rowBytes = 16 << 10
 
 // Stakes says what is at stake with each of these approvals, by id: those that the
 // reader has just been listed. It leaves out what has been erased, and what has more
-// arguments than a list can wait for.
+// arguments than a list can wait for. A document that cannot be read is no error of the
+// others.
 func (g *Queries) Stakes(ctx context.Context, listed []approval.Approval) (map[string]Stakes, error) {
 	ids := make([]string, len(listed))
 	for i, a := range listed {
@@ -78,15 +83,24 @@ func (g *Queries) Stakes(ctx context.Context, listed []approval.Approval) (map[s
 		if !there {
 			continue
 		}
-		document, err := g.Sealer.Open(a.ID, box)
+		p, err := g.opened(a, box, now)
 		if err != nil {
-			return nil, err
+			g.Logger.ErrorContext(ctx, "arguments not read", "approval", a.ID, "error", err)
+			told[a.ID] = Stakes{Unreadable: true}
+			continue
 		}
-		if p, err := proposalOf(a, document, now); err == nil {
-			told[a.ID] = stakesOf(a, p)
-		}
+		told[a.ID] = stakesOf(a, p)
 	}
 	return told, nil
+}
+
+// opened is the proposal of a sealed document.
+func (g *Queries) opened(a approval.Approval, box seal.Box, now time.Time) (Proposal, error) {
+	document, err := g.Sealer.Open(a.ID, box)
+	if err != nil {
+		return Proposal{}, err
+	}
+	return proposalOf(a, document, now)
 }
 
 // alikeCalls is how many former calls of the same agent and tool are counted.

@@ -1,9 +1,11 @@
 package gate_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -170,6 +172,30 @@ func TestStakesOfAList(t *testing.T) {
 	}
 	if none, err := h.Queries.Stakes(ctx, nil); err != nil || len(none) != 0 {
 		t.Errorf("of nothing: %v, %v", none, err)
+	}
+}
+
+// A document that cannot be read is said to be, on record for whoever runs this, and
+// takes the sentence of no other call away.
+func TestStakesOfWhatCannotBeRead(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	good, bad := h.open(callOf("pay", `{"amount":5,"to":"Ann"}`)), h.open(callOf("pay", `{"amount":6,"to":"Bob"}`))
+	h.db.Exec(`ALTER TABLE approvals DISABLE TRIGGER approvals_guard`)
+	h.db.Exec(`UPDATE approvals SET sealed = b.sealed FROM approvals b WHERE b.id = $1 AND approvals.id = $2`, good.ID, bad.ID)
+	var lines bytes.Buffer
+	h.Logger = slog.New(slog.NewTextHandler(&lines, nil))
+	told, err := h.Queries.Stakes(t.Context(), []approval.Approval{bad, good})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := told[good.ID]; s.Sentence.String() != "Pay 5 to “Ann”" || s.Unreadable {
+		t.Errorf("the readable one: %+v", s)
+	}
+	if s := told[bad.ID]; len(s.Sentence.Parts) > 0 || !s.Unreadable {
+		t.Errorf("the other one: %+v", s)
+	}
+	if !strings.Contains(lines.String(), "level=ERROR") || !strings.Contains(lines.String(), bad.ID) || strings.Contains(lines.String(), good.ID) {
+		t.Errorf("logged: %s", lines.String())
 	}
 }
 

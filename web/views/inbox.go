@@ -70,6 +70,8 @@ type InboxRow struct {
 	AlikeURL string
 	// Stakes says what the call does; of several, the first one.
 	Stakes Stakes
+	// Unreadable says that the call's arguments cannot be read.
+	Unreadable bool
 	// ClaimedBy says who is looking at it, or "".
 	ClaimedBy string
 	// Edited says that a reviewer has changed the arguments, Question that one waits for
