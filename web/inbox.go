@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -214,7 +213,7 @@ func (h *inboxHandler) history(w http.ResponseWriter, r *http.Request, p engine.
 func inboxRow(asked inboxAsked, found gate.InboxRow, told gate.Stakes, name func(string) string) views.InboxRow {
 	a := found.Approval
 	row := views.InboxRow{
-		ID: a.ID, Tool: a.Call.Tool, Agent: name(a.Call.AgentID), Environment: cmp.Or(told.Environment, a.Call.Environment), Domain: words(a.Call.RiskDomain),
+		ID: a.ID, Tool: a.Call.Tool, Agent: name(a.Call.AgentID), Environment: a.Call.Environment, Named: told.Environment, Domain: words(a.Call.RiskDomain),
 		Stakes:   views.Stakes{Sentence: told.Sentence, From: told.From},
 		OpenedAt: a.Plan.OpenedAt, Deadline: deadline(a), Edited: edited(a), Question: a.State.Question != nil, Alike: found.Alike,
 	}
@@ -234,7 +233,7 @@ func inboxRow(asked inboxAsked, found gate.InboxRow, told gate.Stakes, name func
 	if len(found.InPlaceOf) > 0 {
 		row.WhyMe = "In place of " + name(found.InPlaceOf[len(found.InPlaceOf)-1])
 	}
-	for _, text := range []string{row.Tool, row.Agent, row.Environment, row.Domain, row.Why, row.Stakes.String()} {
+	for _, text := range []string{row.Tool, row.Agent, row.Environment, row.Named, row.Domain, row.Why, row.Stakes.String()} {
 		row.Deceptive = row.Deceptive || views.Visible(text) != text
 	}
 	return row

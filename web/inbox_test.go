@@ -120,9 +120,14 @@ func TestInboxRows(t *testing.T) {
 	found := gate.InboxRow{Approval: card.Approval, Alike: 7, Roles: []string{"a", "b"}, InPlaceOf: []string{"usr_x", "usr_y"}}
 	found.Facts = []approval.Fact{{Kind: approval.Edit}}
 	row := inboxRow(asked, found, gate.Stakes{Environment: "prod"}, func(id string) string { return "~" + id })
-	if row.AlikeURL != "/?agent=agt_billing&asked=review&q=tool&roles=a%2Cb&tool=pay%E2%80%8B" || row.Alike != 7 || row.WhyMe != "In place of ~usr_y" || !row.Edited || !row.Deceptive || row.Question || row.Environment != "prod" {
+	if row.AlikeURL != "/?agent=agt_billing&asked=review&q=tool&roles=a%2Cb&tool=pay%E2%80%8B" || row.Alike != 7 || row.WhyMe != "In place of ~usr_y" || !row.Edited || !row.Deceptive || row.Question || row.Environment != "dev" || row.Named != "prod" {
 		t.Errorf("%+v", row)
 	}
+	if row = inboxRow(asked, found, gate.Stakes{}, func(string) string { return "" }); row.Environment != "dev" || row.Named != "" {
+		t.Errorf("without a word of the call: %+v", row)
+	}
+	c.m.cards["apr_1"].Stakes.Environment = "prod<"
+	c.signIn("ada@example.com").get("/").want(t, http.StatusOK, `data-testid="row-environment">dev</span>`, "call names prod&lt;</span>")
 }
 
 // TestInboxWithoutSentences: what cannot be read of one call is said in its row, and what

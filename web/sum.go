@@ -19,7 +19,7 @@ func sumOf(c gate.Card, p engine.Person, v views.Approval) views.Sum {
 		Amount: c.Stakes.Sentence.Amount, Environment: cmp.Or(named, a.Call.Environment),
 		Asked: a.Plan.OpenedAt, Alike: alikeWords(c.Alike),
 	}
-	if named != "" && named != a.Call.Environment {
+	if named != "" {
 		s.Judged = a.Call.Environment
 	}
 	if over(a) {

@@ -104,7 +104,7 @@ func (s *draft) text(place, format, text string) {
 	}
 	more, masked := 0, false
 	if format != "account" {
-		shown, more, masked = s.beginning(shown)
+		shown, more, masked = beginning(s.detector, shown, maxText)
 	}
 	s.Parts = append(s.Parts, Part{Kind: Text, Text: shown, Place: place})
 	if masked {
@@ -118,22 +118,32 @@ func (s *draft) text(place, format, text string) {
 	}
 }
 
+// Beginning is so many first characters of a text, on one line and without what looks
+// like a secret in it, and a sign that there are more.
+func (w Writer) Beginning(text string, limit int) string {
+	shown, more, _ := beginning(w.Detector, text, limit)
+	if more > 0 {
+		shown += "…"
+	}
+	return shown
+}
+
 // beginning is the beginning of a text on one line, without what looks like a secret
 // in it, and how many characters are behind it.
-func (s *draft) beginning(text string) (shown string, more int, masked bool) {
+func beginning(detector *redact.Detector, text string, limit int) (shown string, more int, masked bool) {
 	head, rest := text, ""
 	if len(text) > maxScanned {
 		head = strings.ToValidUTF8(text[:maxScanned], "")
 		rest = text[len(head):]
 	}
 	var found []redact.Span
-	if s.detector != nil {
-		found = slices.DeleteFunc(s.detector.Find(head), func(f redact.Span) bool { return !redact.Secret(f.Tag) })
+	if detector != nil {
+		found = slices.DeleteFunc(detector.Find(head), func(f redact.Span) bool { return !redact.Secret(f.Tag) })
 	}
 	for _, f := range slices.Backward(redact.Merge(head, found)) {
 		head = head[:f.Start] + "•••" + head[f.End:]
 	}
-	shown, more = cut(head, maxText)
+	shown, more = cut(head, limit)
 	return oneLine.Replace(shown), more + utf8.RuneCountInString(rest), len(found) > 0
 }
 

@@ -21,8 +21,8 @@ type Stakes struct {
 	Sentence stakes.Sentence
 	// From says whose template the sentence is; "" for one of Holdpoint's own, or none.
 	From string
-	// Environment is where the call says that it runs, "" where it says nothing. The
-	// approval's own is the one by which it was judged.
+	// Environment is where the call says that it runs, cut and without secrets; "" where
+	// it says nothing, or only what it was judged for, the approval's own.
 	Environment string
 	// Unreadable says that the call's document cannot be read, and nothing is known of it.
 	Unreadable bool
@@ -33,7 +33,7 @@ var sentences = sync.OnceValue(func() stakes.Writer { return stakes.Writer{Detec
 
 // stakesOf says what is at stake with the call of an approval.
 func stakesOf(a approval.Approval, p Proposal) Stakes {
-	s := Stakes{Environment: namedEnvironment(p)}
+	s := Stakes{Environment: namedEnvironment(p, a.Call.Environment)}
 	template := ""
 	if t := a.Plan.Stakes; t != nil {
 		template, s.From = t.Template, t.From
@@ -45,17 +45,29 @@ func stakesOf(a approval.Approval, p Proposal) Stakes {
 // environmentNames are the arguments by which tools are told where to run.
 var environmentNames = []string{"environment", "env", "stage", "target_environment", "deployment_environment"}
 
+// environmentLength is how many characters of a name of an environment are told.
+const environmentLength = 40
+
 // namedEnvironment is where a call says that it runs: what its arguments name, which is
-// what counts for the tool, and what its document names.
-func namedEnvironment(p Proposal) string {
+// what counts for the tool, and what its document names. It is "" where that is no other
+// than what the call was judged for.
+func namedEnvironment(p Proposal, judged string) string {
 	var names []string
-	for _, name := range environmentNames {
-		if v, _ := p.Arguments.Get(name); v.Str() != "" && !slices.Contains(names, v.Str()) {
-			names = append(names, v.Str())
+	add := func(name string) {
+		if strings.TrimSpace(name) != "" && !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
-	if p.environment != "" && !slices.Contains(names, p.environment) {
-		names = append(names, p.environment)
+	for _, name := range environmentNames {
+		v, _ := p.Arguments.Get(name)
+		add(v.Str())
+	}
+	add(p.environment)
+	if len(names) == 1 && names[0] == judged {
+		return ""
+	}
+	for i, name := range names {
+		names[i] = sentences().Beginning(name, environmentLength)
 	}
 	return strings.Join(names, ", ")
 }

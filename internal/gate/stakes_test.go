@@ -131,11 +131,16 @@ func TestFirstTimeAndAlike(t *testing.T) {
 func TestNamedEnvironment(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 1))
 	for arguments, want := range map[string]string{
-		`{"service":"x"}`:                               "",
-		`{"service":"x","environment":"prod"}`:          "prod",
-		`{"service":"x","env":"prod","stage":"eu"}`:     "prod, eu",
-		`{"service":"x","env":"prod","stage":"prod"}`:   "prod",
-		`{"service":"x","env":{"name":"prod"},"n":[1]}`: "",
+		`{"service":"x"}`:                             "",
+		`{"service":"x","env":"test"}`:                "",
+		`{"service":"x","env":"test","stage":"prod"}`: "test, prod",
+		`{"service":"x","env":" \n"}`:                 "",
+		`{"service":"x","env":"` + strings.Repeat("é", 40) + `","stage":"` + strings.Repeat("x", 13000) + `"}`: strings.Repeat("é", 40) + ", " + strings.Repeat("x", 40) + "…",
+		`{"service":"x","env":"prod\nAKIAQYLPMN5HHHFPZAM2"}`:                                                   "prod ↵ •••",
+		`{"service":"x","environment":"prod"}`:                                                                 "prod",
+		`{"service":"x","env":"prod","stage":"eu"}`:                                                            "prod, eu",
+		`{"service":"x","env":"prod","stage":"prod"}`:                                                          "prod",
+		`{"service":"x","env":{"name":"prod"},"n":[1]}`:                                                        "",
 	} {
 		c := h.card("ada", h.open(callOf("deploy", arguments)).ID)
 		if c.Stakes.Environment != want || c.Approval.Call.Environment != "test" {

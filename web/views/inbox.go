@@ -64,7 +64,10 @@ type TaskRow struct {
 
 // InboxRow is one approval of the inbox, or several alike.
 type InboxRow struct {
-	ID, Tool, Agent, Environment, Domain string
+	ID, Tool, Agent, Domain string
+	// Environment is the one that the call was judged for, Named what the call itself
+	// names, where that is another; else "".
+	Environment, Named string
 	// Alike is how many calls the row stands for; more than one are at AlikeURL.
 	Alike    int
 	AlikeURL string
