@@ -38,7 +38,7 @@ func (w Writer) named(tool string, args canon.Value) *draft {
 		if i == 0 {
 			between = " with "
 		}
-		s.Parts = append(s.Parts, Part{Text: between}, Part{Kind: kindOfName(name), Text: short(name, maxName), Place: name}, Part{Text: " "})
+		s.Parts = append(s.Parts, Part{Text: between}, Part{Kind: KindOfName(name), Text: short(name, maxName), Place: name}, Part{Text: " "})
 		s.field(piece{place: []string{name}}, args)
 		used = append(used, []string{name})
 	}
@@ -48,9 +48,9 @@ func (w Writer) named(tool string, args canon.Value) *draft {
 
 var plainName = regexp.MustCompile(`\A[A-Za-z][A-Za-z0-9_-]*\z`)
 
-// kindOfName is how an argument's name is told: names are the agent's, too, and one of
+// KindOfName is how an argument's name is told: names are the agent's, too, and one of
 // several words would pass for ours.
-func kindOfName(name string) Kind {
+func KindOfName(name string) Kind {
 	if plainName.MatchString(name) {
 		return Words
 	}

@@ -86,18 +86,22 @@ func originWords(s Stakes) string {
 	return "No sentence is written for this tool: these are its name and some of its arguments."
 }
 
-// unsaidWords name the arguments that are not in a sentence; "" for none.
-func unsaidWords(s stakes.Sentence) string {
+// unsaid names the arguments that are not in a sentence. Names are the agent's: what is
+// no plain one is marked like a value.
+func unsaid(s stakes.Sentence) templ.Component {
 	if len(s.Unsaid) == 0 {
-		return ""
+		return templ.NopComponent
 	}
-	names := make([]string, len(s.Unsaid))
+	parts := []stakes.Part{{Text: " Not in it: "}}
 	for i, name := range s.Unsaid {
-		names[i] = Visible(name)
+		if i > 0 {
+			parts = append(parts, stakes.Part{Text: ", "})
+		}
+		parts = append(parts, stakes.Part{Kind: stakes.KindOfName(name), Text: name})
 	}
-	text := "Not in it: " + strings.Join(names, ", ")
+	end := "."
 	if s.MoreUnsaid > 0 {
-		text += " and " + Plural(s.MoreUnsaid, "more", "more")
+		end = " and " + Plural(s.MoreUnsaid, "more", "more") + "."
 	}
-	return text + "."
+	return sentence(stakes.Sentence{Parts: append(parts, stakes.Part{Text: end})})
 }
