@@ -81,6 +81,7 @@ func TestBrowserKeepsWords(t *testing.T) {
 	other.click(`form.who button`)
 	other.at("/login")
 	b.adds(testid("comment"), ", sent")
+	b.visible(testid("signed-out")) // it moves what is below it
 	b.click(testid("deny"))
 	b.sees(testid("signed-out-words"), "it is on the card again")
 	b.signInHere(p)
@@ -142,7 +143,12 @@ func TestBrowserKeepsWordsOfAnEdit(t *testing.T) {
 	b.click(testid("edit"))
 	b.visible(testid("edit-form"))
 	b.put(`[name="argument:amount"]`, "98000")
+	// More than is kept of a form: it says so, and keeps what is less.
+	b.eval(`(() => { const f = document.querySelector("[data-testid=reason]"); f.value = "ß".repeat(200000); f.dispatchEvent(new Event("input", { bubbles: true })); })()`)
+	b.sees(testid("draft-note"), "more than the server keeps")
+	b.put(testid("reason"), "")
 	b.write(testid("reason"), "The invoice says 98,000.")
+	b.sees(testid("draft-note"), "Saved as a draft")
 	b.click(`.crumb a`)
 	b.at(card)
 	b.click(testid("edit"))
@@ -183,11 +189,17 @@ func TestBrowserProvesInPlace(t *testing.T) {
 	card := "/approvals/" + asked.Approval.ID
 	b := openBrowser(t, d.URL)
 	b.signIn(p)
-	d.provedAt(t, p, 290)
 	b.open(card)
 	b.sees(testid("approve"), "Approve")
 	b.eval(mark)
 	b.write(testid("comment"), "read it twice")
+	// Proved anew in another tab: the page asks, and goes on as it is.
+	const lapses, until = `document.querySelector("[data-proved-until]").dataset.provedUntil = new Date(Date.now() - 60000).toISOString()`, `Date.parse(document.querySelector("[data-proved-until]").dataset.provedUntil)`
+	b.eval(lapses)
+	b.until("the time of the newer proof", until+` > Date.now()`)
+	b.sees(testid("approve"), "Approve")
+	d.provedAt(t, p, 3000)
+	b.eval(lapses)
 	b.sees(testid("approve"), "Verify and approve")
 	b.value(testid("comment"), "read it twice")
 	if b.eval(marked) != "true" {
@@ -295,10 +307,18 @@ func TestBrowserGoesOnToTheNext(t *testing.T) {
 	b.until("the link to the next one, with the focus", loaded+` && document.activeElement.matches("[data-testid=next-link]")`)
 	b.sees(testid("status"), "approved")
 	b.until("the focus still there", `document.activeElement.matches("[data-testid=next-link]")`)
+	if b.eval(`document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", repeat: true, bubbles: true, cancelable: true }))`) != "false" {
+		t.Error("the key that is held opens the next card")
+	}
+	next := b.eval(`document.activeElement.pathname`)
+	if next == "/approvals/"+first.ID {
+		t.Error("the next card is the one that was decided")
+	}
+	b.until("the page to take keys", `document.documentElement.dataset.settled === "1"`)
 	b.eval(`document.activeElement.blur()`)
 	b.key("j")
 	b.key(kb.Enter)
-	b.until("another card", loaded+` && location.pathname.startsWith("/approvals/") && location.pathname !== "/approvals/`+first.ID+`" && document.querySelector("[data-testid=approve]") !== null`)
+	b.until("the next card", loaded+` && location.pathname === `+quote(next)+` && document.querySelector("[data-card]") !== null`)
 	b.clean()
 	d.reviewer(t, 0).approve(second)
 }

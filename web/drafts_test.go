@@ -137,6 +137,17 @@ func TestFormsThatAreNotTaken(t *testing.T) {
 	if drafts["usr_ada apr_1 votes"] != nil || drafts["usr_ada apr_1 comments"].Get("comment") != "half" || len(drafts) != 2 {
 		t.Errorf("kept %v", drafts)
 	}
+	// A script is told in its own format why a form is not even read.
+	for status, form := range map[int]url.Values{
+		http.StatusRequestEntityTooLarge: {"form": {"comments"}, "comments:comment": {strings.Repeat("a", maxEditForm)}},
+		http.StatusUnprocessableEntity:   {"form": {"comments"}, "comments:comment": {"a\x00b"}},
+	} {
+		page := c.do("POST", "/approvals/apr_1/draft", form, "Sec-Fetch-Dest", "empty")
+		page.want(t, status, `{"code":`, `"detail":`)
+		if got := page.Header.Get("Content-Type"); got != "application/json" {
+			t.Errorf("%d comes as %q", status, got)
+		}
+	}
 	c.signIn("grace@example.com").get("/approvals/apr_1").lacks(t, "half", "which xxx")
 }
 

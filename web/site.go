@@ -75,6 +75,10 @@ func (s *site) takesForm(h handler) http.HandlerFunc { return s.takesFormOf(maxF
 func (s *site) takesFormOf(limit int64, h handler) http.HandlerFunc {
 	return s.signedIn(func(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 		if err := readFormOf(w, r, limit); err != nil {
+			if fromScript(r) {
+				s.renderJSON(w, r, nil, err)
+				return nil
+			}
 			return err
 		}
 		return s.keepingDraft(h)(w, r, p)

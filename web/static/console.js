@@ -61,11 +61,12 @@
   if (here && location.pathname !== here) history.replaceState(null, "", here);
 
   // After the proof's time the page offers something else: the server says what.
-  let lapsed = false;
+  // While it does not answer, or says that the proof still counts, it is asked again.
+  let lapsed = 0;
   const lapse = () => {
     const until = document.querySelector("[data-proved-until]")?.dataset.provedUntil;
-    if (!until || lapsed || Date.parse(until) >= now()) return;
-    lapsed = true;
+    if (!until || Date.parse(until) >= now() || Date.now() < lapsed || document.getElementById("changed")?.hidden === false) return;
+    lapsed = Date.now() + 5000;
     look();
   };
 
@@ -166,6 +167,7 @@
       announce("This card has changed since you opened it.");
       return;
     }
+    card.dataset.provedUntil = other.dataset.provedUntil || "";
     if (next.dataset.mode === old.dataset.mode && next.dataset.mode !== "none") return;
     const written = old.querySelector("textarea[name=comment]") || old.querySelector("textarea");
     const had = old.contains(document.activeElement) ? document.activeElement : null;
@@ -216,6 +218,11 @@
   let soon = 0;
   let failing = false;
   let out = "";
+  // How many bytes browsers send on after the page has gone, of 64 KiB in all; how many
+  // the server reads; and the statuses that refuse words which their writer can change.
+  const outlives = 60000;
+  const most = 1 << 20;
+  const unkept = [400, 413, 422];
   const draft = (forms) => {
     const body = new URLSearchParams();
     for (const form of forms) {
@@ -247,16 +254,31 @@
       failing = true;
       soon = setTimeout(save, 5000);
     };
+    // What is refused is not sent again before it is changed.
+    const refused = (why, changeable) => {
+      const text = "Not saved as a draft: " + why;
+      note(forms, text);
+      announce(text);
+      failing = changeable;
+    };
+    const body = draft(forms);
+    const bytes = body.toString().length;
+    const small = bytes < outlives;
+    if (bytes > most) {
+      refused("it is more than the server keeps.", true);
+      return;
+    }
+    if (leaving === true && !small) failing = true;
     saving = (async () => {
       try {
         const answer = await fetch(draftAddress(forms[0]), {
-          method: "POST", body: draft(forms), credentials: "same-origin", keepalive: leaving === true, headers: { Accept: "application/json" }, signal: AbortSignal.timeout(10000),
+          method: "POST", body, credentials: "same-origin", keepalive: leaving === true && small, headers: { Accept: "application/json" }, signal: AbortSignal.timeout(10000),
         });
         failing = false;
         if (answer.redirected) signedOut(answer.url);
         else if (answer.ok) note(forms, "Saved as a draft.");
-        else if (answer.status >= 500) again("Not saved yet. It is tried again.");
-        else note(forms, "Not saved: " + (await answer.json()).detail);
+        else if (answer.status >= 500 || answer.status === 429) again("Not saved yet. It is tried again.");
+        else refused((await answer.json().catch(() => ({}))).detail || `the server refuses it (${answer.status}).`, unkept.includes(answer.status));
       } catch {
         again("Not saved yet: the server cannot be reached.");
       } finally {
@@ -442,6 +464,12 @@
     e.preventDefault();
     to.focus();
     to.scrollIntoView({ block: "nearest" });
+  });
+
+  // The key that has sent a vote, held or pressed twice, does not open the next call too.
+  setTimeout(() => { root.dataset.settled = "1"; }, 500);
+  document.addEventListener("keydown", (e) => {
+    if (e.key === "Enter" && e.target.closest("[data-next]") && (e.repeat || !root.dataset.settled)) e.preventDefault();
   });
 
   // One press, one vote: the pressed button's value is read before it goes grey.
