@@ -84,7 +84,7 @@ func (s *site) keepingDraft(h handler) handler {
 		if form == "" || s.drafts == nil {
 			return h(w, r, p)
 		}
-		if fields := draftOf(form, "", r.PostForm); fields != nil {
+		if fields := draftOf(form, "", r.PostForm); fields != nil && !ofSomebodyElse(r.PostForm, p) {
 			s.keepDraft(r.Context(), p, id, form, fields)
 		}
 		seen := &answered{ResponseWriter: w}
@@ -145,7 +145,11 @@ func (h *draftHandler) register(mux *http.ServeMux) {
 func (h *draftHandler) keep(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	id := r.PathValue("id")
 	for form, fields := range draftsIn(r.PostForm) {
-		if err := h.site.drafts.Keep(r.Context(), p, id, form, fields); err != nil {
+		err := errNotYours
+		if !ofSomebodyElse(r.PostForm, p) {
+			err = h.site.drafts.Keep(r.Context(), p, id, form, fields)
+		}
+		if err != nil {
 			if fromScript(r) {
 				h.site.renderJSON(w, r, nil, err)
 				return nil
@@ -166,6 +170,17 @@ func fromScript(r *http.Request) bool { return r.Header.Get("Sec-Fetch-Dest") ==
 
 // carriedFor names the approval about which a sign-in carries forms.
 const carriedFor = "draft_for"
+
+// writer names the person who was signed in to the page of a form, and so has written
+// what it says.
+const writer = "writer"
+
+// ofSomebodyElse reports whether a form is of a page that was another person's.
+func ofSomebodyElse(posted url.Values, p engine.Person) bool {
+	return posted.Get(writer) != "" && posted.Get(writer) != p.ID
+}
+
+var errNotYours error = &access.Refusal{Kind: access.Conflict, Code: "not_yours", Detail: "Somebody else was signed in when this page was opened. Open it again."}
 
 // signInAgain answers a form that came without a live session with the page to sign in
 // on, which carries what it says: the server takes nothing from somebody unknown. It
@@ -189,7 +204,7 @@ func (s *site) signInAgain(w http.ResponseWriter, r *http.Request) bool {
 			v.Next = localPath(cardURL(id) + "/" + page)
 		}
 	}
-	v.Carried = carry(id, drafts)
+	v.Carried = carry(id, r.PostForm.Get(writer), drafts)
 	if v.Carried == nil {
 		if v.Words = cmp.Or(r.PostForm.Get("comment"), r.PostForm.Get("reason")); v.Words == "" {
 			return false
@@ -214,8 +229,8 @@ func draftsIn(posted url.Values) map[string]url.Values {
 }
 
 // carry are the hidden fields in which draftsIn finds drafts about an approval again;
-// nil for none.
-func carry(id string, drafts map[string]url.Values) []views.Field {
+// nil for none, and for those of which nobody knows whose they are.
+func carry(id, by string, drafts map[string]url.Values) []views.Field {
 	var hidden []views.Field
 	for _, form := range slices.Sorted(maps.Keys(drafts)) {
 		if drafts[form] == nil {
@@ -228,21 +243,22 @@ func carry(id string, drafts map[string]url.Values) []views.Field {
 			}
 		}
 	}
-	if hidden == nil {
+	if hidden == nil || by == "" {
 		return nil
 	}
-	return append(hidden, views.Field{Name: carriedFor, Value: id})
+	return append(hidden, views.Field{Name: carriedFor, Value: id}, views.Field{Name: writer, Value: by})
 }
 
 // carried are the hidden fields of a form that goes on carrying what it carries.
 func carried(posted url.Values) []views.Field {
-	return carry(posted.Get(carriedFor), draftsIn(posted))
+	return carry(posted.Get(carriedFor), posted.Get(writer), draftsIn(posted))
 }
 
-// keepCarried keeps, for whoever has signed in now, what the sign-in has carried.
+// keepCarried keeps what the sign-in has carried, when it is their writer who has signed
+// in.
 func (s *site) keepCarried(r *http.Request, p engine.Person) {
 	id := r.PostForm.Get(carriedFor)
-	if id == "" || s.drafts == nil {
+	if id == "" || s.drafts == nil || r.PostForm.Get(writer) != p.ID {
 		return
 	}
 	for form, fields := range draftsIn(r.PostForm) {

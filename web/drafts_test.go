@@ -63,6 +63,7 @@ func TestWordsOutliveTheSession(t *testing.T) {
 	card := c.m.add("apr_1", "payments.transfer", `{"amount":1}`, nil)
 	form := ballotFor(card, "approve")
 	form.Set("comment", `<b>because "I" & you</b>`)
+	form.Set("writer", "usr_ada")
 	form.Set("code", "123456")
 	page := c.do("POST", "/approvals/apr_1/votes", form)
 	page.want(t, http.StatusUnauthorized, "nothing was decided", "it is on the card again", `action="/login"`)
@@ -101,12 +102,48 @@ func TestWordsOutliveTheSession(t *testing.T) {
 		}
 		c.do("POST", path, form).want(t, http.StatusSeeOther)
 	}
-	evil := url.Values{"email": {"ada@example.com"}, "password": {"right"}, "draft_for": {"apr_1"}, "form": {"login", "comments"}, "login:comment": {"x"}, "comments:other": {"x"}, "comments:comment": {"a\x00b"}}
+	evil := url.Values{"email": {"ada@example.com"}, "password": {"right"}, "draft_for": {"apr_1"}, "writer": {"usr_ada"}, "form": {"login", "comments"}, "login:comment": {"x"}, "comments:other": {"x"}, "comments:comment": {"a\x00b"}}
 	c.do("POST", "/login", evil).want(t, http.StatusUnprocessableEntity)
 	evil.Set("comments:comment", "fine")
 	c.do("POST", "/login", evil).want(t, http.StatusSeeOther)
 	if got := drafts["usr_ada apr_1 comments"].Encode(); len(drafts) != 1 || got != "comment=fine" {
 		t.Errorf("carried %v", drafts)
+	}
+}
+
+// TestWordsStayTheirWriters: whoever signs in after somebody else's session has ended
+// does not get that person's words.
+func TestWordsStayTheirWriters(t *testing.T) {
+	c, drafts := startWithDrafts(t)
+	card := c.m.add("apr_1", "payments.transfer", `{"amount":1}`, nil)
+	form := c.signIn("ada@example.com").get("/approvals/apr_1")
+	form.want(t, http.StatusOK, `name="writer" value="usr_ada"`)
+	c.do("POST", "/logout", url.Values{})
+	written := ballotFor(card, "approve")
+	c.do("POST", "/approvals/apr_1/votes", written).want(t, http.StatusUnauthorized, "because</textarea>") // of nobody knows whom
+	written.Set("writer", "usr_ada")
+	fields := hiddenFields(c.do("POST", "/approvals/apr_1/votes", written).body)
+	if fields.Get("votes:comment") != "because" {
+		t.Fatalf("carried %v", fields)
+	}
+	fields.Set("email", "grace@example.com")
+	fields.Set("password", "right")
+	c.do("POST", "/login", fields).want(t, http.StatusSeeOther)
+	if len(drafts) != 0 {
+		t.Errorf("kept for somebody else: %v", drafts)
+	}
+	// Ada's page goes on saving, in Grace's session.
+	late := url.Values{"writer": {"usr_ada"}, "form": {"votes"}, "votes:comment": {"because"}}
+	c.do("POST", "/approvals/apr_1/draft", late, "Sec-Fetch-Dest", "empty").want(t, http.StatusConflict, `"code":"not_yours"`)
+	written.Set("constraints", "[1]")
+	c.do("POST", "/approvals/apr_1/votes", written).want(t, http.StatusUnprocessableEntity)
+	if len(drafts) != 0 {
+		t.Errorf("kept for somebody else: %v", drafts)
+	}
+	fields.Set("email", "ada@example.com")
+	c.do("POST", "/login", fields).want(t, http.StatusSeeOther)
+	if drafts["usr_ada apr_1 votes"].Get("comment") != "because" {
+		t.Errorf("kept %v", drafts)
 	}
 }
 

@@ -154,7 +154,7 @@ var errNotRendered = errors.New("page not rendered")
 
 func (s *site) frame(p engine.Person, title, here string) views.Frame {
 	f := views.Frame{
-		Title: title, Person: displayName(p), Here: here, Now: s.clock(), Rules: access.MayReadRules(p), Admin: access.MayAdminister(p),
+		Title: title, Person: displayName(p), PersonID: p.ID, Here: here, Now: s.clock(), Rules: access.MayReadRules(p), Admin: access.MayAdminister(p),
 		Delegations: s.delegations,
 		Grants:      s.grants,
 		Audit:       s.audit && access.MayReadRules(p),

@@ -225,6 +225,8 @@
   const unkept = [400, 413, 422];
   const draft = (forms) => {
     const body = new URLSearchParams();
+    const writer = forms[0].querySelector("input[name=writer]");
+    if (writer) body.append("writer", writer.value);
     for (const form of forms) {
       const name = formName(form);
       body.append("form", name);

@@ -8,6 +8,8 @@ type Frame struct {
 	Title string
 	// Person is the signed-in person's name, or "" on pages for anybody.
 	Person string
+	// PersonID is the signed-in person, whose words the page's forms have; "" for nobody.
+	PersonID string
 	// Here is the entry of the navigation that the page is: "inbox", "history",
 	// "policies", "agents", "audit", "admin", "account" or "".
 	Here string
