@@ -27,6 +27,7 @@ type fakeGate struct {
 	mu       sync.Mutex
 	untold   bool // says nothing of what is at stake in lists
 	unsaid   error
+	told     []string // of which calls lists were told what is at stake, since it was last cleared
 	now      func() time.Time
 	people   map[string]engine.Person // by email; the password is "right"
 	sessions map[string]string        // hash → person id
@@ -127,6 +128,7 @@ func (m *fakeGate) Stakes(_ context.Context, listed []approval.Approval) (map[st
 	}
 	told := map[string]gate.Stakes{}
 	for _, a := range listed {
+		m.told = append(m.told, a.ID)
 		if c := m.cards[a.ID]; c != nil && !m.untold {
 			told[a.ID] = c.Stakes
 		}

@@ -69,10 +69,11 @@ func (h *inboxHandler) show(w http.ResponseWriter, r *http.Request, p engine.Per
 		return h.site.render(w, r, http.StatusBadRequest, views.InboxPage(v))
 	}
 	asked.search.Counts = true
-	page, told, tasks, err := h.read(r.Context(), p, asked)
+	page, tasks, err := h.read(r.Context(), p, asked)
 	if err != nil {
 		return err
 	}
+	told := h.stakes(r.Context(), page.Rows)
 	name := h.names(r.Context(), page, tasks)
 	for _, a := range tasks.Unknown {
 		v.Tasks = append(v.Tasks, taskRow(a, "Say what became of it: nobody knows whether it ran", name))
@@ -97,23 +98,30 @@ func (h *inboxHandler) show(w http.ResponseWriter, r *http.Request, p engine.Per
 	return h.site.renderList(w, r, views.InboxPage(v))
 }
 
-// read reads a page of the inbox, what is at stake with its rows, and what the person is
-// asked for beside it.
-func (h *inboxHandler) read(ctx context.Context, p engine.Person, asked inboxAsked) (gate.InboxPage, map[string]gate.Stakes, gate.Tasks, error) {
+// read reads a page of the inbox, and what the person is asked for beside it.
+func (h *inboxHandler) read(ctx context.Context, p engine.Person, asked inboxAsked) (gate.InboxPage, gate.Tasks, error) {
 	page, err := h.inbox.Inbox(ctx, p, asked.search)
 	if err != nil {
-		return page, nil, gate.Tasks{}, err
+		return page, gate.Tasks{}, err
 	}
-	listed := make([]approval.Approval, len(page.Rows))
-	for i, row := range page.Rows {
+	tasks, err := h.inbox.Tasks(ctx, p)
+	return page, tasks, err
+}
+
+// stakes reads what is at stake with rows of the inbox.
+func (h *inboxHandler) stakes(ctx context.Context, rows []gate.InboxRow) map[string]gate.Stakes {
+	if len(rows) == 0 {
+		return nil
+	}
+	listed := make([]approval.Approval, len(rows))
+	for i, row := range rows {
 		listed[i] = row.Approval
 	}
 	told, err := h.inbox.Stakes(ctx, listed)
 	if err != nil { // the rows have their reasons, and can be opened
 		h.site.logger.ErrorContext(ctx, "what is at stake not read", "error", err)
 	}
-	tasks, err := h.inbox.Tasks(ctx, p)
-	return page, told, tasks, err
+	return told
 }
 
 // names gives the names of everybody on a page of the inbox.

@@ -201,9 +201,20 @@ func TestInboxLive(t *testing.T) {
 	page := c.get("/").body
 	_, live, _ := strings.Cut(page, `data-live="`)
 	live, _, _ = strings.Cut(live, `"`)
+	told := func() string {
+		c.m.mu.Lock()
+		defer c.m.mu.Unlock()
+		ids := fmt.Sprint(c.m.told)
+		c.m.told = nil
+		return ids
+	}
+	told()
 	next := c.events(t, strings.ReplaceAll(live, "&amp;", "&"))
 	if _, kind := next(); kind != "here" {
 		t.Fatalf("a page that is true is told %q", kind)
+	}
+	if ids := told(); ids != "[]" {
+		t.Errorf("sentences are written for %s, which the page has", ids)
 	}
 	change := func(do func()) (rowsChange, string) {
 		t.Helper()
@@ -233,6 +244,9 @@ func TestInboxLive(t *testing.T) {
 	}
 	if size := len(got.Put[0].HTML) + len(got.Head) + len(got.Pager); size*20 > len(page) {
 		t.Errorf("a change of one row takes %d bytes of a page of %d", size, len(page))
+	}
+	if ids := told(); ids != "[apr_003]" || !strings.Contains(got.Put[0].HTML, `data-testid="row-stakes"`) {
+		t.Errorf("sentences are written for %s", ids)
 	}
 	// The row that goes makes room for another one.
 	if got, _ = change(func() { delete(c.m.cards, "apr_007") }); says(got) != "50 -[apr_007] +apr_049>apr_050" || !strings.Contains(got.Head, "59 calls wait for you") {

@@ -36,10 +36,29 @@ func showInbox(s *site, p engine.Person, asked inboxAsked, page gate.InboxPage, 
 	v.Tickets, v.Mine = make([]views.TaskRow, len(tasks.Tickets)), make([]views.TaskRow, len(tasks.Mine))
 	fillInbox(&v, asked, page, told, name)
 	shown := &inboxShown{mark: inboxMark(page, tasks), tasks: inboxMark(gate.InboxPage{}, tasks), view: v}
-	for _, row := range page.Rows {
-		shown.rows = append(shown.rows, shownRow{row.ID, rowMark(row)})
-	}
+	shown.rows = marksOf(page.Rows)
 	return shown
+}
+
+func marksOf(rows []gate.InboxRow) []shownRow {
+	marks := make([]shownRow, len(rows))
+	for i, row := range rows {
+		marks[i] = shownRow{row.ID, rowMark(row)}
+	}
+	return marks
+}
+
+// coming are those of the rows that an open page which shows s has to put: of the others
+// nothing is written. Where nobody knows what the page shows, it loads itself again.
+func (s *inboxShown) coming(rows []gate.InboxRow) []gate.InboxRow {
+	if s == nil {
+		return nil
+	}
+	now := inboxShown{rows: marksOf(rows)}
+	stay := now.staying(s)
+	return slices.DeleteFunc(slices.Clone(rows), func(row gate.InboxRow) bool {
+		return slices.Contains(stay, shownRow{row.ID, rowMark(row)})
+	})
 }
 
 // rowMark names what a row shows.

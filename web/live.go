@@ -97,10 +97,11 @@ func (h *liveHandler) inboxChanges(w http.ResponseWriter, r *http.Request) {
 		if len(asked.problems) > 0 {
 			return "", "", &access.Refusal{Kind: access.Malformed, Code: "bad_search", Detail: strings.Join(asked.problems, "\n")}
 		}
-		page, told, tasks, err := list.read(ctx, p, asked)
+		page, tasks, err := list.read(ctx, p, asked)
 		if err != nil {
 			return "", "", err
 		}
+		told := list.stakes(ctx, shown.coming(page.Rows))
 		now := showInbox(h.site, p, asked, page, told, tasks, list.names(ctx, page, tasks))
 		event, err = now.since(ctx, shown)
 		shown = now
