@@ -235,6 +235,7 @@ func TestEdit(t *testing.T) {
 	mine.lacks(t, `data-testid="approve"`)
 	c.do("POST", "/approvals/apr_1/edit", save).want(t, http.StatusForbidden) // of the requesting side by now
 	form.Set("comment", "again")
+	form.Set("writer", "usr_grace")
 	c.signIn("grace@example.com").do("POST", "/approvals/apr_1/edit", form).want(t, http.StatusConflict, "has changed since you opened the page")
 	c.get("/approvals/apr_1").want(t, http.StatusOK, `data-testid="approve"`)
 }

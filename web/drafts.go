@@ -84,7 +84,7 @@ func (s *site) keepingDraft(h handler) handler {
 		if form == "" || s.drafts == nil {
 			return h(w, r, p)
 		}
-		if fields := draftOf(form, "", r.PostForm); fields != nil && !ofSomebodyElse(r.PostForm, p) {
+		if fields := draftOf(form, "", r.PostForm); fields != nil {
 			s.keepDraft(r.Context(), p, id, form, fields)
 		}
 		seen := &answered{ResponseWriter: w}
@@ -145,11 +145,7 @@ func (h *draftHandler) register(mux *http.ServeMux) {
 func (h *draftHandler) keep(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	id := r.PathValue("id")
 	for form, fields := range draftsIn(r.PostForm) {
-		err := errNotYours
-		if !ofSomebodyElse(r.PostForm, p) {
-			err = h.site.drafts.Keep(r.Context(), p, id, form, fields)
-		}
-		if err != nil {
+		if err := h.site.drafts.Keep(r.Context(), p, id, form, fields); err != nil {
 			if fromScript(r) {
 				h.site.renderJSON(w, r, nil, err)
 				return nil
@@ -170,17 +166,6 @@ func fromScript(r *http.Request) bool { return r.Header.Get("Sec-Fetch-Dest") ==
 
 // carriedFor names the approval about which a sign-in carries forms.
 const carriedFor = "draft_for"
-
-// writer names the person who was signed in to the page of a form, and so has written
-// what it says.
-const writer = "writer"
-
-// ofSomebodyElse reports whether a form is of a page that was another person's.
-func ofSomebodyElse(posted url.Values, p engine.Person) bool {
-	return posted.Get(writer) != "" && posted.Get(writer) != p.ID
-}
-
-var errNotYours error = &access.Refusal{Kind: access.Conflict, Code: "not_yours", Detail: "Somebody else was signed in when this page was opened. Open it again."}
 
 // signInAgain answers a form that came without a live session with the page to sign in
 // on, which carries what it says: the server takes nothing from somebody unknown. It

@@ -135,10 +135,9 @@ func TestWordsStayTheirWriters(t *testing.T) {
 	// Ada's page goes on saving, in Grace's session.
 	late := url.Values{"writer": {"usr_ada"}, "form": {"votes"}, "votes:comment": {"because"}}
 	c.do("POST", "/approvals/apr_1/draft", late, "Sec-Fetch-Dest", "empty").want(t, http.StatusConflict, `"code":"not_yours"`)
-	written.Set("constraints", "[1]")
-	c.do("POST", "/approvals/apr_1/votes", written).want(t, http.StatusUnprocessableEntity)
-	if len(drafts) != 0 {
-		t.Errorf("kept for somebody else: %v", drafts)
+	c.do("POST", "/approvals/apr_1/votes", written).want(t, http.StatusConflict, "Somebody else was signed in")
+	if len(drafts) != 0 || len(c.m.votes) != 0 {
+		t.Errorf("kept for somebody else: %v, voted for her: %v", drafts, c.m.votes)
 	}
 	fields.Set("email", "ada@example.com")
 	c.do("POST", "/login", fields).want(t, http.StatusSeeOther)

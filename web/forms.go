@@ -3,9 +3,11 @@ package web
 import (
 	"errors"
 	"net/http"
+	"net/url"
 	"strings"
 	"unicode/utf8"
 
+	"holdpoint/engine"
 	"holdpoint/internal/access"
 )
 
@@ -17,6 +19,27 @@ const maxCarried = 2 * maxEditForm
 
 // readForm reads a form's body into r.PostForm, or refuses it.
 func readForm(w http.ResponseWriter, r *http.Request) error { return readFormOf(w, r, maxForm) }
+
+// writer is the field that names who was signed in when a form's page was opened, and
+// so has written what the form says.
+const writer = "writer"
+
+// ofSomebodyElse reports whether a form is of a page that was another person's.
+func ofSomebodyElse(posted url.Values, p engine.Person) bool {
+	return posted.Get(writer) != "" && posted.Get(writer) != p.ID
+}
+
+// readFormBy is readFormOf for what p does. A form of a page that was opened while
+// somebody else was signed in is refused: it is that person's decision, and not p's.
+func readFormBy(w http.ResponseWriter, r *http.Request, p engine.Person, limit int64) error {
+	if err := readFormOf(w, r, limit); err != nil {
+		return err
+	}
+	if ofSomebodyElse(r.PostForm, p) {
+		return &access.Refusal{Kind: access.Conflict, Code: "not_yours", Detail: "Somebody else was signed in when this page was opened. Nothing was done. Open it again."}
+	}
+	return nil
+}
 
 // readFormOf is readForm for forms of up to limit bytes.
 func readFormOf(w http.ResponseWriter, r *http.Request, limit int64) error {

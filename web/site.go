@@ -74,7 +74,7 @@ func (s *site) takesForm(h handler) http.HandlerFunc { return s.takesFormOf(maxF
 // takesFormOf is takesForm for forms of up to limit bytes.
 func (s *site) takesFormOf(limit int64, h handler) http.HandlerFunc {
 	return s.signedIn(func(w http.ResponseWriter, r *http.Request, p engine.Person) error {
-		if err := readFormOf(w, r, limit); err != nil {
+		if err := readFormBy(w, r, p, limit); err != nil {
 			if fromScript(r) {
 				s.renderJSON(w, r, nil, err)
 				return nil
@@ -110,7 +110,7 @@ func (s *site) onlyFor(may func(engine.Person) bool, whom string, h handler) htt
 			return &access.Refusal{Kind: access.Forbidden, Code: notOpen, Detail: "This page is for " + whom + ". " + standing(p)}
 		}
 		if unsafe(r.Method) {
-			if err := readForm(w, r); err != nil {
+			if err := readFormBy(w, r, p, maxForm); err != nil {
 				return err
 			}
 		}

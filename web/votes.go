@@ -100,7 +100,7 @@ func (h *voteHandler) prove(r *http.Request, v *gate.VoteRequest) error {
 func (h *voteHandler) options(sign func(r *http.Request, p engine.Person) (identity.Ceremony, error)) http.HandlerFunc {
 	return h.site.signedIn(func(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 		var ceremony identity.Ceremony
-		err := readForm(w, r)
+		err := readFormBy(w, r, p, maxForm)
 		if err == nil {
 			ceremony, err = sign(r, p)
 		}
