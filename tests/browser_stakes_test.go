@@ -61,3 +61,39 @@ func TestBrowserSaysWhatIsAtStake(t *testing.T) {
 	b.sees(testid("row-stakes"), "Sing number")
 	b.clean()
 }
+
+// TestBrowserDecidesByThumb: on a phone, a bar at the bottom of the screen leads to the
+// decision, without script too. It is not over the sentence, not over what has the focus,
+// and gone where the decision is.
+func TestBrowserDecidesByThumb(t *testing.T) {
+	d := onBrowsed(t)
+	b := openBrowser(t, d.URL)
+	b.signIn(d.Reviewers[0])
+	a := d.agent(t).hold(newID("thumb_"), map[string]any{"text": strings.Repeat("a line\n", 30), "to": "Ann"})
+	b.open("/approvals/" + a.ID)
+	if got := b.eval(`[...document.querySelectorAll(".card *")].filter((el) => el.clientHeight + 1 < el.scrollHeight && /auto|scroll/.test(getComputedStyle(el).overflowY) && !el.matches("textarea")).length`); got != "0" {
+		t.Errorf("%s parts of the card scroll by themselves", got)
+	}
+	b.do(chromedp.EmulateViewport(390, 844, chromedp.EmulateMobile))
+	const bar = `document.querySelector("[data-testid=decide-bar]").parentElement.getBoundingClientRect()`
+	for _, script := range []bool{true, false} {
+		if !script {
+			b.do(chromedp.Func(withoutScript))
+		}
+		b.open("/approvals/" + a.ID)
+		b.sees(testid("stakes"), "thumb_")
+		if got := b.eval(`Math.round(` + bar + `.bottom) === innerHeight && document.querySelector("[data-testid=stakes]").getBoundingClientRect().bottom <= ` + bar + `.top`); got != "true" {
+			t.Errorf("script %t: the bar is not at the bottom of the first screen, or over the sentence", script)
+		}
+		b.click(testid("to-decision"))
+		b.until("the decision is on the screen, and the bar is not over it", `(() => {
+			const at = document.querySelector("[data-testid=approve]").getBoundingClientRect();
+			return at.top >= 0 && at.bottom <= innerHeight && (`+bar+`.bottom <= at.top || `+bar+`.top >= at.bottom);
+		})()`)
+	}
+	// Whatever gets the focus above it is above the bar.
+	b.eval(`document.querySelector("[data-testid=args]").tabIndex = 0, document.querySelector(".crumb a").focus()`)
+	b.eval(`document.querySelector(".untrusted").insertAdjacentHTML("beforeend", '<a href="/" id="last">x</a>'), document.getElementById("last").focus()`)
+	b.until("the focus is not under the bar", `document.getElementById("last").getBoundingClientRect().bottom <= `+bar+`.top`)
+	b.clean()
+}
