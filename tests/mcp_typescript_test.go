@@ -1,4 +1,4 @@
-//go:build mcpclient
+//go:build npm
 
 package tests
 
@@ -15,22 +15,22 @@ import (
 )
 
 // typescript is the official TypeScript SDK's client, in a process of its own
-// (testdata/mcp-client). It needs Node and what "npm ci" installs there: that
+// (testdata/npm). It needs Node and what "npm ci" installs there: that
 // is why it has a build tag, and why what is missing is an error.
 type typescript struct {
 	in  io.Writer
 	out *bufio.Scanner
 }
 
-const typescriptDir = "testdata/mcp-client"
+const npmDir = "testdata/npm"
 
 func startTypescript(t testing.TB, env []string, args ...string) (*typescript, string) {
 	t.Helper()
-	if _, err := os.Stat(filepath.Join(typescriptDir, "node_modules", "@modelcontextprotocol", "sdk")); err != nil {
-		t.Fatalf("%v\nrun: npm ci --ignore-scripts --prefix tests/%s", err, typescriptDir)
+	if _, err := os.Stat(filepath.Join(npmDir, "node_modules", "@modelcontextprotocol", "sdk")); err != nil {
+		t.Fatalf("%v\nrun: npm ci --ignore-scripts --prefix tests/%s", err, npmDir)
 	}
 	cmd := exec.Command("node", append([]string{"client.mjs"}, args...)...)
-	cmd.Dir, cmd.Env = typescriptDir, environment(env...)
+	cmd.Dir, cmd.Env = npmDir, environment(env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var errs strings.Builder
 	cmd.Stderr = &errs

@@ -3,6 +3,7 @@ package views
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -49,6 +50,13 @@ type RoleAccess struct {
 	Holders        []HolderRow
 	// Means says what a role of Holdpoint's own lets people do, or "".
 	Means string
+}
+
+// labels are the ids of what names the table of who has the role: a role may be in both
+// sections.
+func (r RoleAccess) labels() string {
+	section, _, _ := strings.Cut(r.Anchor, "-")
+	return section + "s-h " + r.Anchor + "-h"
 }
 
 // HolderRow is somebody who has a role.
