@@ -10,7 +10,8 @@ import (
 
 // TestBrowserSignsVotes: where votes have to be signed, somebody without a passkey is
 // told what to do; with one, the button asks for it, what was written stays when it is
-// cancelled, the signed vote approves, and the log proves whose passkey it was.
+// cancelled, the signed vote approves, as do several that are decided together, and the
+// log proves whose passkey it was.
 func TestBrowserSignsVotes(t *testing.T) {
 	d := onShared(t)
 	p := d.newPerson(t, "--role", "security-approver")
@@ -63,6 +64,26 @@ func TestBrowserSignsVotes(t *testing.T) {
 	if got := d.agent(t).wait(second.ID); got.Status != "denied" {
 		t.Errorf("denied with a signature: %+v", got)
 	}
+
+	// Several at once are signed one by one, or not at all.
+	tool := newID("signed_")
+	var pair []approval
+	for i := range 2 {
+		pair = append(pair, d.agent(t).hold(tool, map[string]any{"to": newID("acct_"), "amount": 3 + i}))
+	}
+	b.open("/inbox/together?id=" + pair[0].ID + "&id=" + pair[1].ID)
+	b.sees(testid("approve"), "Approve all and sign each")
+	finger(false)
+	b.click(testid("approve"))
+	b.sees("[data-passkey-status]", "cancelled")
+	finger(true)
+	b.click(testid("approve"))
+	b.sees("h1", "2 votes are recorded")
+	for _, one := range pair {
+		if got := d.agent(t).wait(one.ID); got.Status != "approved" {
+			t.Errorf("approved together, with a signature: %+v", got)
+		}
+	}
 	b.clean()
 
 	// The agent is told what its call waits for, and the log proves it to anybody.
@@ -70,7 +91,7 @@ func TestBrowserSignsVotes(t *testing.T) {
 		t.Errorf("the agent is told of %+v", a.Requirements)
 	}
 	r := d.verified(t, d.exported(t))
-	if r.code != 0 || !strings.Contains(r.out, "signed by the voters’ own passkeys") || !strings.Contains(r.out, "2 votes by usr_") {
+	if r.code != 0 || !strings.Contains(r.out, "signed by the voters’ own passkeys") || !strings.Contains(r.out, "4 votes by usr_") {
 		t.Errorf("%d: %s", r.code, r.out)
 	}
 }

@@ -2,16 +2,13 @@ package web
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/audit"
-	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 	"holdpoint/web/views"
 )
@@ -198,19 +195,8 @@ func (h *sessionHandler) voteOne(r *http.Request, p engine.Person, row views.Ses
 		}
 	}
 	after, err := h.votes.Vote(r.Context(), v, nil)
-	var refusal *access.Refusal
-	switch {
-	case errors.As(err, &refusal):
-		result.Text = "Not recorded: " + refusal.Detail
-	case err != nil:
+	if result.Text, result.Good, err = voteResult(v.Approve, after, err); err != nil {
 		h.site.logger.ErrorContext(r.Context(), "vote not recorded", "approval", row.ID, "error", err)
-		result.Text = "Not recorded: Holdpoint cannot answer right now. Try again in a moment."
-	default:
-		result.Good = true
-		result.Text = map[bool]string{true: "You approved it.", false: "You denied it."}[v.Approve]
-		if !over(after) {
-			result.Text += " " + strings.TrimSpace(sentence(after, nameIn(nil)))
-		}
 	}
 	return result
 }

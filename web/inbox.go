@@ -224,6 +224,7 @@ func inboxRow(asked inboxAsked, found gate.InboxRow, told gate.Stakes, name func
 		ID: a.ID, Tool: a.Call.Tool, Agent: name(a.Call.AgentID), Environment: a.Call.Environment, Named: told.Environment, Domain: words(a.Call.RiskDomain),
 		Stakes:   views.Stakes{Sentence: told.Sentence, From: told.From},
 		OpenedAt: a.Plan.OpenedAt, Deadline: deadline(a), Edited: edited(a), Question: a.State.Question != nil, Alike: found.Alike,
+		Pick: !asked.search.Alike,
 	}
 	if fs := strictestFirst(a.Decision.Findings); len(fs) > 0 {
 		row.Why = fs[0].Message

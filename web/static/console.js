@@ -75,6 +75,32 @@
     if (el && el.textContent !== text) el.textContent = text;
   };
 
+  // Calls that are ticked are decided together. A row that comes anew keeps its tick.
+  const ticked = (within) => [...within.querySelectorAll("[data-pick]:checked")].map((box) => box.value);
+  const tally = () => {
+    const bar = document.getElementById("pick-form");
+    if (!bar) return;
+    const n = ticked(document).length;
+    const words = bar.querySelector("[data-picked]");
+    words.dataset.none ||= words.textContent;
+    words.textContent = n === 0 ? words.dataset.none : n === 1 ? "1 call is ticked" : `${n} calls are ticked`;
+    bar.querySelector("[type=submit]").disabled = n < 2;
+    bar.classList.toggle("some", n > 0);
+  };
+  document.addEventListener("change", (e) => {
+    if (!e.target.matches("[data-pick]")) return;
+    tally();
+    announce(document.querySelector("[data-picked]")?.textContent || "");
+  });
+  document.addEventListener("click", (e) => {
+    if (!e.target.closest("[data-pick-all]")) return;
+    const boxes = [...document.querySelectorAll("[data-pick]")];
+    const all = boxes.every((box) => box.checked);
+    for (const box of boxes) box.checked = !all;
+    tally();
+    announce(document.querySelector("[data-picked]").textContent);
+  });
+
   // swap takes the parts marked data-swap from a fresh copy of the page. What
   // has the focus keeps it.
   const swap = (fresh) => {
@@ -91,6 +117,7 @@
       for (const el of node.querySelectorAll("[data-key]")) {
         if (!known.has(el.dataset.key)) el.parentElement.classList.add("new");
       }
+      for (const box of node.querySelectorAll("[data-pick]")) box.checked = ticked(old).includes(box.value);
       old.replaceWith(node);
       if (key) {
         const links = [...node.querySelectorAll("[data-key]")];
@@ -101,6 +128,7 @@
     }
     decision(fresh);
     keep(fresh);
+    tally();
     document.title = fresh.title;
     body.dataset.live = fresh.body.dataset.live || "";
     if (fresh.body.dataset.now) skew = Date.parse(fresh.body.dataset.now) - Date.now();
@@ -126,12 +154,15 @@
       const old = row(put.id);
       old?.remove();
       const next = part(put.html);
+      const box = next.querySelector("[data-pick]");
+      if (box) box.checked = Boolean(old?.querySelector("[data-pick]")?.checked);
       if (!old) next.classList.add("new");
       if (put.after) row(put.after)?.after(next);
       else list.prepend(next);
     }
     document.getElementById("inbox-head").replaceWith(part(change.head));
     document.getElementById("inbox-pager").replaceWith(part(change.pager));
+    tally();
     if (list.children.length !== change.rows) {
       look();
       return;
@@ -443,13 +474,18 @@
 
   // Keys move the focus, open the call that has it, or say what keys there are.
   document.addEventListener("keydown", (e) => {
-    if (e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey || document.activeElement.matches("input, textarea, select, summary")) return;
+    if (e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey || document.activeElement.matches("input:not([data-pick]), textarea, select, summary")) return;
     const all = [...document.querySelectorAll(".rows [data-key]")];
-    const at = all.indexOf(document.activeElement);
+    const row = document.activeElement.closest("[data-row]");
+    const at = row ? all.findIndex((el) => row.contains(el)) : all.indexOf(document.activeElement);
     let to = null;
     if (e.key === "j") to = all[Math.min(at + 1, all.length - 1)] || document.querySelector("[data-next]");
     else if (e.key === "k") to = all[Math.max(at - 1, 0)];
-    else if (e.key === "/") to = document.getElementById("inbox-q");
+    else if (e.key === "x" && row?.querySelector("[data-pick]")) {
+      e.preventDefault();
+      row.querySelector("[data-pick]").click();
+      return;
+    } else if (e.key === "/") to = document.getElementById("inbox-q");
     else if (e.key === "o" && at >= 0) {
       e.preventDefault();
       all[at].click();
@@ -489,6 +525,7 @@
   }
 
   localTimes();
+  tally();
   tick();
   setInterval(tick, 1000);
   start();

@@ -3,7 +3,8 @@
 // "challenge" and "assertion", and submits the form as if it had been pressed
 // itself. "get" proves who somebody is, or signs what the form says: with data-fields
 // the server is sent all of it. "create" makes a new passkey, which one that is there
-// signs (data-sign) if the server asks for that.
+// signs (data-sign) if the server asks for that. "each" signs what a form says of every
+// call that is ticked in it, one after the other.
 (() => {
   "use strict";
 
@@ -74,6 +75,31 @@
     return "That did not work. Try again.";
   };
 
+  // signEach has each ticked call's vote signed. What the server refuses goes unsigned, and
+  // is refused again by name; what the person cancels sends nothing.
+  const signEach = async (button, say) => {
+    const form = button.form;
+    const value = (name) => form.elements[name].value;
+    const ids = [...form.querySelectorAll("input[name=id]:checked")].map((box) => box.value);
+    for (const [i, id] of ids.entries()) {
+      say(`Follow what your browser asks: ${i + 1} of ${ids.length}.`);
+      const told = new URLSearchParams({
+        decision: button.value, comment: value("comment"), kind: value("kind"), writer: value("writer"), digest: value(`digest:${id}`), version: value(`version:${id}`),
+      });
+      let given = null;
+      try {
+        given = await options(`/approvals/${encodeURIComponent(id)}/votes/options`, told);
+      } catch (error) {
+        if (error.name !== "Error") throw error;
+        continue;
+      }
+      if (!given) return false;
+      form.elements[`assertion:${id}`].value = written(await ask.get(given.publicKey));
+      form.elements[`challenge:${id}`].value = given.challenge_id;
+    }
+    return true;
+  };
+
   document.addEventListener("click", async (e) => {
     const button = e.target.closest("[data-passkey]");
     if (!button || button.disabled) return;
@@ -91,6 +117,11 @@
     say("Follow what your browser asks.");
     let ready = false;
     try {
+      if (button.dataset.passkey === "each") {
+        ready = await signEach(button, say);
+        if (ready) say("");
+        return;
+      }
       let given = await options(button.dataset.options, told);
       if (!given) return;
       let answer = given.publicKey ? written(await ask[button.dataset.passkey](given.publicKey)) : "";
@@ -110,8 +141,8 @@
       say(words(error));
     } finally {
       button.disabled = false;
+      if (ready) form.requestSubmit(button);
+      else button.focus();
     }
-    if (ready) form.requestSubmit(button);
-    else button.focus();
   });
 })();

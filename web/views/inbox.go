@@ -68,6 +68,8 @@ type InboxRow struct {
 	// Environment is the one that the call was judged for, Named what the call itself
 	// names, where that is another; else "".
 	Environment, Named string
+	// Pick says that the call can be chosen, to be decided together with others.
+	Pick bool
 	// Alike is how many calls the row stands for; more than one are at AlikeURL.
 	Alike    int
 	AlikeURL string

@@ -1,0 +1,109 @@
+package views
+
+import (
+	"context"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+)
+
+// Together is the page on which somebody decides alike calls together.
+type Together struct {
+	Frame
+	// All is what is the same in all of Rows, as the card of the first one has it.
+	// Credentials, Claims and Statements say that these are not.
+	All                             Approval
+	Credentials, Claims, Statements bool
+	// Same are the arguments that are the same in all, Columns what those that differ are
+	// called, and More how many differ besides.
+	Same    []Argument
+	Columns []string
+	More    int
+	Rows    []TogetherRow
+	// Apart are the calls that are not decided here, and why.
+	Apart []ApartCall
+	// Kinds are the kinds of no; Kind, Comment and Failure are of a form that was not taken.
+	Kinds                  []Option
+	Kind, Comment, Failure string
+	MaxComment             int
+}
+
+// TogetherRow is one of several alike calls.
+type TogetherRow struct {
+	ID, Digest string
+	Version    int
+	Stakes     Stakes
+	// Credential and ByClaim are shown where they differ.
+	Credential, ByClaim string
+	// Cells are what the arguments of Columns are; nil for one that is not there.
+	Cells     []*Code
+	Deadline  time.Time
+	ClaimedBy string
+	Flags     []string
+	Left      bool // was not chosen
+	// Seen is the card (RenderCard).
+	Seen string
+}
+
+// Argument is a part of the arguments that is no object itself. JSON is its text, which
+// Code shows.
+type Argument struct {
+	Path, JSON string
+	Code       Code
+}
+
+// ApartCall is a call that is not decided together with others.
+type ApartCall struct{ ID, Tool, Why string }
+
+// TogetherDone says what became of a decision on several calls.
+type TogetherDone struct {
+	Frame
+	Results []TogetherResult
+	// Good is how many were recorded, and Comment what was written, where one was not.
+	Good    int
+	Comment string
+	// AgainURL leads to those that can still be decided together, or "".
+	AgainURL string
+}
+
+// TogetherResult is what became of one of several calls.
+type TogetherResult struct {
+	ID, Tool, Text string
+	Stakes         Stakes
+	Good           bool
+}
+
+func recordedWords(v TogetherDone) string {
+	if v.Good == len(v.Results) {
+		return Plural(v.Good, "vote is", "votes are") + " recorded"
+	}
+	return Thousands(v.Good) + " of " + Plural(len(v.Results), "vote is", "votes are") + " recorded"
+}
+
+func togetherIDs(rows []TogetherRow) string {
+	ids := make([]string, len(rows))
+	for i, row := range rows {
+		ids[i] = row.ID
+	}
+	return strings.Join(ids, " ")
+}
+
+// codeInline is code of one line within a text.
+func codeInline(c Code) templ.Component {
+	return templ.ComponentFunc(func(_ context.Context, w io.Writer) error {
+		var b strings.Builder
+		b.WriteString(`<code class="inline">`)
+		for _, line := range c.Lines {
+			for _, part := range line.Parts {
+				b.WriteString(`<span class="` + part.Class + `">`)
+				writeSpans(&b, part.Spans)
+				b.WriteString(`</span>`)
+			}
+		}
+		b.WriteString(`</code>`)
+		_, err := io.WriteString(w, b.String())
+		return err
+	})
+}
