@@ -1,0 +1,462 @@
+"""The life of a guarded call, once for functions and once for coroutines.
+
+    proposed ─┬─ accepted ────────────────────────────────────► begun ─► ran ─► over
+              ├─ waiting ─┬─ approved ─► redeeming ─► redeemed ──┘
+              │           └─ denied, expired, cancelled ──────────────────────► over
+              └─ refused ─────────────────────────────────────────────────────► over
+
+What blocks is a step: permit yields the steps up to the run, run_sync and run_async do them, here or in
+a thread. Each arrow is a line of the journal, if there is one, before what it announces.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import threading
+import time
+from dataclasses import dataclass, replace
+from typing import Any, Callable, Dict, Generator, Mapping, Optional, Sequence, TypeVar, Union
+
+from .requests import PRECONDITIONS, Requests, check_body, check_headers, new_key, redeem_body
+from .errors import (
+    AlreadyDone,
+    ConstraintsNotKept,
+    EditNotUsable,
+    HoldpointError,
+    JournalError,
+    NotApproved,
+    OutcomeUnknown,
+    Problem,
+    Refused,
+    Stopped,
+    Uncertain,
+    Unreachable,
+    Unreported,
+)
+from .journal import Entry, Journal
+from .transport import Stop
+from .wire import Approval, Call, Decision, Redemption
+
+T = TypeVar("T")
+Steps = Generator[Callable[[], Any], Any, T]
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A function that only runs when it is permitted, and how its calls are proposed."""
+
+    function: Callable[..., Any]
+    name: str
+    signature: inspect.Signature
+    call: Call
+    constraints: str  # the parameter that takes them; "" for none
+    timeout: Optional[float]
+    cancel_when_stopped: bool
+
+    @property
+    def is_async(self) -> bool:
+        return inspect.iscoroutinefunction(self.function)
+
+    def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Dict[str, Any]:
+        """The arguments by their names, with defaults: what is proposed, and approved."""
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        named = dict(bound.arguments)
+        for parameter in self.signature.parameters.values():
+            if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+                named.update(named.pop(parameter.name))
+        return named
+
+    def takes(self, arguments: Mapping[str, Any]) -> bool:
+        try:
+            self.signature.bind(**arguments)
+        except TypeError:
+            return False
+        return True
+
+
+def tool_of(function: Callable[..., Any], call: Call, constraints: str, timeout: Optional[float], cancel_when_stopped: bool) -> Tool:
+    signature = inspect.signature(function)
+    kinds = {p.kind for p in signature.parameters.values()}
+    if inspect.Parameter.VAR_POSITIONAL in kinds or inspect.Parameter.POSITIONAL_ONLY in kinds:
+        raise TypeError(f"{call.tool}: every argument of a guarded tool has a name")
+    if constraints:
+        if constraints not in signature.parameters:
+            raise TypeError(f"{call.tool} has no parameter {constraints}")
+        signature = signature.replace(parameters=[p for p in signature.parameters.values() if p.name != constraints])
+    return Tool(function, call.tool, signature, call, constraints, timeout, cancel_when_stopped)
+
+
+@dataclass
+class Run:
+    """One call on its way: what Life does it with."""
+
+    tool: Tool
+    call: Call
+    name: str  # of the call, in the journal
+    entry: Optional[Entry]  # what the journal says of it, when it goes on
+    stop: Stop
+    approval_id: str = ""
+    arguments: Optional[Mapping[str, Any]] = None  # as approved
+    limits: Optional[Dict[str, Any]] = None  # the constraints, as approved
+
+
+class Life:
+    """Runs calls of tools that are permitted, and no others."""
+
+    def __init__(self, requests: Requests, journal: Optional[Journal]) -> None:
+        self._requests, self._journal = requests, journal
+        self._live: Dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def start(self, tool: Tool, call: Call, key: str) -> Any:
+        """Propose a call, and run it; for a coroutine, what to await."""
+        if key:
+            call = replace(call, want_token=True)  # the server redeems it once, whoever asks twice
+        entry = self._journal.entry(key) if self._journal and key else None
+        if entry and (entry.step != "over" or entry.outcome) and entry.body != check_body(call):
+            raise JournalError("the key belongs to another call")
+        return self._go(Run(tool, call, key or new_key(), entry, Stop()))
+
+    def go_on(self, tool: Tool, entry: Entry) -> Any:
+        """Go on with a call of the journal."""
+        arguments = json.loads(entry.body)["proposed_arguments"]
+        preconditions = json.loads(entry.headers.get(PRECONDITIONS, "{}"))
+        call = replace(tool.call, arguments=arguments, preconditions=preconditions)
+        return self._go(Run(tool, call, entry.call, entry, Stop()))
+
+    def is_live(self, name: str) -> bool:
+        """Whether this process is busy with a call."""
+        with self._lock:
+            return name in self._live
+
+    def _go(self, run: Run) -> Any:
+        return self._run_async(run) if run.tool.is_async else self._run_sync(run)
+
+    # --- the two ways to do it
+
+    def _run_sync(self, run: Run) -> Any:
+        self._enter(run)
+        try:
+            steps = self._permit(run)
+            step = next(steps, None)
+            while step is not None:
+                try:
+                    value = step()
+                except BaseException as error:
+                    step = _throw(steps, error)
+                else:
+                    step = _send(steps, value)
+            began = time.monotonic()
+            try:
+                value = run.tool.function(**self._inputs(run))
+            except BaseException as error:
+                self._finish(run, _outcome(error), began, None, error)
+                raise
+            self._finish(run, "succeeded", began, value, None)
+            return value
+        finally:
+            self._leave(run)
+
+    async def _run_async(self, run: Run) -> Any:
+        self._enter(run)
+        try:
+            steps = self._permit(run)
+            step = next(steps, None)
+            while step is not None:
+                try:
+                    value = await in_thread(step, run.stop)
+                except BaseException as error:
+                    step = _throw(steps, error)
+                else:
+                    step = _send(steps, value)
+            began = time.monotonic()
+            try:
+                value = await run.tool.function(**self._inputs(run))
+            except BaseException as error:
+                outcome, failed = _outcome(error), error
+                await in_thread(lambda: self._finish(run, outcome, began, None, failed))
+                raise
+            await in_thread(lambda: self._finish(run, "succeeded", began, value, None))
+            return value
+        finally:
+            self._leave(run)
+
+    def _enter(self, run: Run) -> None:
+        with self._lock:
+            self._live[run.name] = self._live.get(run.name, 0) + 1
+
+    def _leave(self, run: Run) -> None:
+        with self._lock:
+            self._live[run.name] -= 1
+            if not self._live[run.name]:
+                del self._live[run.name]
+
+    # --- up to the run
+
+    def _permit(self, run: Run) -> Steps[None]:
+        """Yield what has to be done until the call may run. Any error means that it may not."""
+        at = run.entry.step if run.entry else ""
+        if run.entry and (at in ("begun", "ran") or run.entry.outcome):
+            yield lambda: self._refuse_second(run)
+        approval: Optional[Approval] = None
+        redeemed: Optional[Redemption] = None
+        if run.entry and at in ("waiting", "redeeming"):
+            run.approval_id = run.entry.approval
+        else:
+            approval = yield from self._propose(run)
+        if run.entry and at == "redeeming":
+            # With the bytes of before, because nobody knows whether they arrived; the call has not begun.
+            run.arguments = json.loads(run.entry.redeem_body)["arguments"]
+            redeemed = yield from self._spend(run, run.entry.redeem_body, run.entry.redeem_key, again=True)
+        for _ in range(2):  # the token may have become too old
+            if run.approval_id and not redeemed:
+                approval = yield from self._wait(run, approval)
+                redeemed = yield from self._redeem(run, approval)
+                approval = None
+        if run.approval_id and not redeemed:
+            raise HoldpointError(f"the server takes no token for {run.approval_id}, not even a fresh one")
+        if redeemed:
+            run.limits = redeemed.constraints
+        if run.limits and not run.tool.constraints:
+            yield lambda: self._give_up(run, redeemed is not None)
+            raise ConstraintsNotKept(f"{run.tool.name} may run under constraints only, and has no parameter for them")
+        # No step, so that nothing comes between it and the run: a task is not cancelled here.
+        if self._journal and not self._journal.begin(run.name):
+            raise OutcomeUnknown(run.name, run.approval_id)
+
+    def _refuse_second(self, run: Run) -> None:
+        entry = run.entry
+        assert entry is not None
+        if entry.step == "begun":
+            raise OutcomeUnknown(entry.call, entry.approval)
+        if entry.step == "ran":
+            settle(self._requests, self._journal, entry, entry.outcome, entry.milliseconds)
+        raise AlreadyDone(entry.call, entry.outcome)
+
+    def _propose(self, run: Run) -> Steps[Optional[Approval]]:
+        entry, call = run.entry, run.call
+        if entry and entry.step == "proposed":
+            key, body, headers = entry.key, entry.body, entry.headers
+        else:
+            key, body, headers = run.name, check_body(call), check_headers(call)
+            yield lambda: self._write(run, "proposed", tool=call.tool, key=key, body=body, headers=headers)
+        try:
+            decision: Decision = yield lambda: self._requests.check_body(body, headers, key)
+        except (Problem, Unreachable) as error:
+            why = error.code if isinstance(error, Problem) else "unreachable"
+            yield lambda: self._write(run, "over", why=why)
+            raise
+        if decision.accepted:
+            run.arguments, run.limits = call.arguments, decision.constraints
+            return None
+        approval = decision.approval
+        if approval is None or not approval.id:
+            yield lambda: self._write(run, "over", why="refused")
+            raise Refused(call.tool, decision)
+        run.approval_id = approval.id
+        yield lambda: self._write(run, "waiting", approval=run.approval_id)
+        return approval
+
+    def _wait(self, run: Run, approval: Optional[Approval]) -> Steps[Approval]:
+        if approval is None or not approval.final:
+            try:
+                approval = yield lambda: self._requests.wait(run.approval_id, timeout=run.tool.timeout, stop=run.stop)
+            except BaseException as error:
+                if isinstance(error, Stopped) or not isinstance(error, (HoldpointError, GeneratorExit)):
+                    yield from self._abandon(run)
+                raise
+        assert approval is not None
+        if approval.status != "approved":
+            status = approval.status
+            yield lambda: self._write(run, "over", why=status)
+            raise NotApproved(approval)
+        return approval
+
+    def _abandon(self, run: Run) -> Steps[None]:
+        """Nobody waits any more: the approval goes on waiting, unless it was asked to be taken back."""
+        if run.tool.cancel_when_stopped:
+            try:
+                yield lambda: take_back(self._requests, run.approval_id)
+                yield lambda: self._write(run, "over", why="cancelled")
+            except HoldpointError:
+                pass  # why the wait ended is told; the call stays unfinished
+
+    def _redeem(self, run: Run, approval: Approval) -> Steps[Optional[Redemption]]:
+        run.arguments = approval.edited_arguments if approval.is_edited else run.call.arguments
+        arguments = run.arguments
+        if approval.is_edited and not run.tool.takes(arguments):
+            yield lambda: self._write(run, "over", why="edit_not_usable")
+            raise EditNotUsable(f"a reviewer changed the arguments of {run.tool.name} to ones that it does not take")
+        if not approval.token:
+            yield lambda: self._write(run, "over", why="no_token")
+            raise AlreadyDone(run.name, approval.execution) if approval.execution not in ("", "none") else HoldpointError(
+                f"{approval.id} is approved, but there is no token: its time to run is over, or the key is not its agent's"
+            )
+        body, key = redeem_body(approval.token, run.call.tool, arguments, run.call.preconditions), new_key()
+        yield lambda: self._write(run, "redeeming", approval=approval.id, key=key, body=body)
+        return (yield from self._spend(run, body, key))
+
+    def _spend(self, run: Run, body: str, key: str, again: bool = False) -> Steps[Optional[Redemption]]:
+        """None when the token was not spent and is not good any more: it takes a fresh one."""
+        try:
+            redeemed: Redemption = yield lambda: self._requests.redeem_body(body, key)
+            return redeemed
+        except Problem as problem:
+            verdict = verdict_of(problem)
+            if verdict == "again" and again and problem.status < 500:
+                # Perhaps a former answer, which is kept with its key, although the reason for it has gone.
+                approval: Approval = yield lambda: self._requests.get(run.approval_id)
+                verdict = "fresh" if approval.execution == "none" else verdict
+            if verdict == "fresh":
+                return None
+            if verdict in ("done", "refused"):
+                code = problem.code
+                yield lambda: self._write(run, "over", why=code)
+            if verdict == "done":
+                raise AlreadyDone(run.name, "") from problem
+            raise
+
+    def _give_up(self, run: Run, redeemed: bool) -> None:
+        """What is permitted is not run after all."""
+        if redeemed:
+            self._requests.report(run.approval_id, "failed")
+        self._write(run, "over", why="constraints")
+
+    # --- from the run
+
+    def _inputs(self, run: Run) -> Dict[str, Any]:
+        inputs = dict(run.arguments if run.arguments is not None else run.call.arguments)
+        if run.tool.constraints:
+            inputs[run.tool.constraints] = dict(run.limits or {})
+        return inputs
+
+    def _finish(self, run: Run, outcome: str, began: float, value: Any, error: Optional[BaseException]) -> None:
+        milliseconds = int((time.monotonic() - began) * 1000)
+        try:
+            entry = Entry(run.name, approval=run.approval_id)
+            settle(self._requests, self._journal, entry, outcome, milliseconds, write=True)
+        except Exception as unreported:
+            raise Unreported(run.approval_id, value, error) from unreported
+
+    def _write(self, run: Run, step: str, **more: Any) -> None:
+        if self._journal:
+            self._journal.write(run.name, step, **more)
+
+
+def settle(requests: Requests, journal: Optional[Journal], entry: Entry, outcome: str, milliseconds: int, write: bool = False) -> None:
+    """Put on record what became of a call: in the journal, and with the server."""
+    try:
+        if journal and write:
+            journal.write(entry.call, "ran", outcome=outcome, ms=milliseconds)
+    finally:
+        if entry.approval:
+            key = f"{entry.approval}:report:{outcome}"
+            try:
+                requests.report(entry.approval, outcome, seconds=milliseconds / 1000, idempotency_key=key)
+            except Problem as problem:
+                # Late, but on record; or, on going on, said before.
+                if problem.code != "lease_ended" and not (entry.step and problem.code == "already_reported"):
+                    raise
+    if journal:
+        journal.write(entry.call, "over", why="reported")
+
+
+def verdict_of(problem: Problem) -> str:
+    """What an error of a redemption means for a call that has not begun.
+
+    again: the same request may be answered otherwise later. fresh: not spent, and the token is not good any
+    more. done: it ran, or was spent by somebody else. refused: this call does not run.
+    """
+    if problem.code in ("token_expired", "token_invalid"):
+        return "fresh"
+    if problem.code in ("already_reported", "token_used"):
+        return "done"
+    if problem.retryable or problem.status in (401, 423):
+        return "again"
+    return "refused"
+
+
+def take_back(requests: Requests, approval_id: str) -> None:
+    """Cancel what nobody waits for. That it is over by itself is as good."""
+    try:
+        requests.cancel(approval_id)
+    except Problem as problem:
+        if problem.status not in (409, 410):
+            raise
+
+
+def not_run(requests: Requests, approval_id: str) -> None:
+    """Say that a call did not run whose token may have been spent."""
+    try:
+        requests.report(approval_id, "failed")
+    except Problem as problem:
+        if problem.status != 409:
+            raise
+
+
+def _outcome(error: BaseException) -> str:
+    """What a tool's error says of its effect: only an ordinary error says that there was none."""
+    if isinstance(error, (Uncertain, TimeoutError, asyncio.TimeoutError)) or not isinstance(error, Exception):
+        return "unknown"
+    return "failed"
+
+
+def _send(steps: Steps[None], value: Any) -> Optional[Callable[[], Any]]:
+    try:
+        return steps.send(value)
+    except StopIteration:
+        return None
+
+
+def _throw(steps: Steps[None], error: BaseException) -> Optional[Callable[[], Any]]:
+    try:
+        return steps.throw(error)
+    except StopIteration:
+        return None
+
+
+async def in_thread(step: Callable[[], T], stop: Optional[Stop] = None) -> T:
+    """Do what blocks in a thread of its own.
+
+    A task that is cancelled meanwhile still waits for the end of the step, which stop hastens; then it
+    is cancelled.
+    """
+    loop = asyncio.get_running_loop()
+    done: "asyncio.Future[T]" = loop.create_future()
+
+    def deliver(set_: Callable[[Any], None], value: Any) -> None:
+        if not done.done():
+            set_(value)
+
+    def work() -> None:
+        result: Union[T, BaseException]
+        try:
+            result, set_ = step(), done.set_result
+        except BaseException as error:
+            result, set_ = error, done.set_exception  # type: ignore[assignment]
+        try:
+            loop.call_soon_threadsafe(deliver, set_, result)
+        except RuntimeError:
+            pass  # the loop is closed: nobody waits
+
+    threading.Thread(target=work, name="holdpoint", daemon=True).start()
+    cancelled: Optional[asyncio.CancelledError] = None
+    while not done.done():
+        try:
+            await asyncio.shield(done)
+        except asyncio.CancelledError as error:
+            if done.done():
+                break
+            cancelled = error
+            if stop:
+                stop.set()
+        except BaseException:
+            break
+    if cancelled:
+        done.exception()  # it is taken note of
+        raise cancelled
+    return done.result()
+

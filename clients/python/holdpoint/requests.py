@@ -1,0 +1,237 @@
+"""The requests: check, wait, redeem, report, cancel, list, and answers from the agent's side."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import ssl
+import time
+import urllib.parse
+from typing import Any, Dict, Iterator, Mapping, Optional
+
+from .errors import HoldpointError, Problem, Stopped, Unreachable, problem_of
+from .sse import messages
+from .transport import LONGEST_PAUSE, Patience, Stop, Transport, temporary
+from .wire import Approval, Call, Decision, Redemption, redemption_of
+
+TRIES = 4
+HOLD = 25  # seconds for which the server holds an answer
+ANSWER_WITHIN = 15.0
+SILENCE = 40.0  # a stream says something every 15 seconds
+
+PRECONDITIONS = "Holdpoint-Preconditions"
+OUTCOMES = ("succeeded", "failed", "unknown")
+
+
+class Requests:
+    """The requests of one agent. Safe for many threads; each request has a connection of its own."""
+
+    def __init__(self, url: str, key: str, context: Optional[ssl.SSLContext] = None) -> None:
+        self._transport = Transport(url, key, context)
+
+    def check(self, call: Call, *, idempotency_key: str = "") -> Decision:
+        """Propose a call. Run it when accepted; wait when it has an approval; else it is refused."""
+        return self.check_body(check_body(call), check_headers(call), idempotency_key or new_key())
+
+    def check_body(self, body: str, headers: Mapping[str, str], idempotency_key: str) -> Decision:
+        """check with the very bytes that were sent before."""
+        return Decision(self._post("/v1/pre-tool-check", body, idempotency_key, headers))
+
+    def get(self, approval_id: str) -> Approval:
+        """Read an approval as it is now, with a fresh token if it is approved."""
+        _, _, raw = self._transport.ask("GET", approval_path(approval_id))
+        return _approval(raw)
+
+    def list(self, *, status: str = "", tool_name: str = "", session: str = "") -> Iterator[Approval]:
+        """This agent's own approvals, the newest first, without tokens."""
+        wanted = {"status": status, "tool_name": tool_name, "session": session}
+        cursor = ""
+        while True:
+            query = {name: value for name, value in {**wanted, "cursor": cursor}.items() if value}
+            _, _, page = self._transport.ask("GET", "/v1/approvals?" + urllib.parse.urlencode(query))
+            if not isinstance(page, dict) or not isinstance(page.get("approvals"), list):
+                raise HoldpointError("the server's answer is no list of approvals")
+            for raw in page["approvals"]:
+                yield _approval(raw)
+            cursor = page.get("next_cursor") or ""
+            if not cursor:
+                return
+
+    def wait(self, approval_id: str, *, timeout: Optional[float] = None, stop: Optional[Stop] = None) -> Approval:
+        """Wait until the approval is over, through outages and restarts of the server.
+
+        It follows the server's events; where they do not arrive (a proxy that keeps them back), it
+        asks, and each answer is held until something changes. Raises Stopped after timeout
+        seconds, or once stop is set: the approval goes on waiting, cancel takes it back. Raises
+        Problem when the server says that waiting is of no use.
+        """
+        patience = Patience(None if timeout is None else time.monotonic() + timeout, stop, approval_id)
+        streams, seen = 2, ""
+        while True:
+            try:
+                if streams:
+                    approval, fruitful = self._follow(approval_id, patience, stop)
+                    if approval:
+                        return approval
+                    if fruitful:
+                        patience.again()
+                    streams = 2 if fruitful else streams - 1
+                    patience.pause()
+                    continue
+                asked = time.monotonic()
+                approval, tag, after = self._hold(approval_id, seen, patience, stop)
+                if approval and approval.final:
+                    return approval
+                if not tag or tag == seen:
+                    # It was not held long: the next one comes no sooner than the server asks for.
+                    patience.sleep(after - (time.monotonic() - asked))
+                seen = tag
+                patience.again()
+            except Unreachable:
+                patience.pause()
+            except Problem as problem:
+                if not problem.retryable:
+                    raise
+                patience.pause(problem.retry_after)
+
+    def _follow(self, approval_id: str, patience: Patience, stop: Optional[Stop]) -> "tuple[Optional[Approval], bool]":
+        """Read the stream: the approval once it is final, and whether anything was said at all."""
+
+        def silence() -> float:
+            return min(SILENCE, patience.left())
+
+        answer = self._transport.open("GET", approval_path(approval_id) + "/events", headers={"Accept": "text/event-stream"}, timeout=silence(), stop=stop)
+        fruitful = False
+        try:
+            if answer.status // 100 != 2:
+                problem = problem_of(answer.status, answer.headers, answer.read())
+                if problem.status == 406 or problem.status == 404 and problem.code == "http_404":
+                    return None, False  # something between that has no streams
+                raise problem
+            if answer.headers.get("content-type", "").split(";")[0].strip() != "text/event-stream":
+                return None, False
+            for message in messages(answer.chunks(silence)):
+                approval = _approval(json.loads(message.data))
+                if message.event == "approval" and approval.id == approval_id:
+                    fruitful = True
+                    if approval.final:
+                        return approval, True
+        except (ValueError, RecursionError, HoldpointError) as error:
+            if isinstance(error, (Problem, Stopped)):
+                raise
+        finally:
+            answer.close()
+        patience.left()
+        return None, fruitful
+
+    def _hold(self, approval_id: str, seen: str, patience: Patience, stop: Optional[Stop]) -> "tuple[Optional[Approval], str, float]":
+        """Ask once, and have the answer held until something changes."""
+        hold = int(min(HOLD, max(patience.left(), 1)))
+        headers = {"If-None-Match": seen} if seen else {}
+        status, got, raw = self._transport.ask(
+            "GET", f"{approval_path(approval_id)}?wait={hold}", headers=headers, timeout=min(hold + ANSWER_WITHIN, max(patience.left(), 0.1)), stop=stop
+        )
+        after = problem_of(status, got, b"").retry_after
+        return (None if raw is None else _approval(raw)), got.get("etag", ""), after
+
+    def cancel(self, approval_id: str) -> Approval:
+        """Take back a call that still waits."""
+        return _approval(self._post(approval_path(approval_id) + "/cancel", "{}"))
+
+    def answer(self, approval_id: str, confirmed: bool, *, digest: str = "", comment: str = "") -> Approval:
+        """Say, with a key of kind runtime, what the user said of this very call."""
+        said: Dict[str, Any] = {"confirmed": confirmed, **({"digest": digest} if digest else {}), **({"comment": comment} if comment else {})}
+        return _approval(self._post(approval_path(approval_id) + "/answers", json.dumps(said)))
+
+    def inform(self, approval_id: str, information: str) -> Approval:
+        """Answer the question of a reviewer."""
+        return _approval(self._post(approval_path(approval_id) + "/answers", json.dumps({"information": information})))
+
+    def attach_ticket(self, approval_id: str, ticket: str, system: str = "") -> Approval:
+        """Name the ticket that covers a call whose next_action is attach_ticket."""
+        said = {"ticket": ticket, **({"system": system} if system else {})}
+        return _approval(self._post(approval_path(approval_id) + "/ticket", json.dumps(said)))
+
+    def redeem(
+        self, token: str, tool: str, arguments: Mapping[str, Any], *, preconditions: Optional[Mapping[str, str]] = None, idempotency_key: str = ""
+    ) -> Redemption:
+        """Spend a token. Run the call only when this returns, and only once.
+
+        A redemption that is replayed was answered before, under the same key: run the call only
+        if your own records say that it has not begun.
+        """
+        return self.redeem_body(redeem_body(token, tool, arguments, preconditions), idempotency_key or new_key())
+
+    def redeem_body(self, body: str, idempotency_key: str) -> Redemption:
+        """redeem with the very bytes that were sent before."""
+        redeemed = redemption_of(self._post("/v1/tokens/redeem", body, idempotency_key))
+        if redeemed is None:
+            raise HoldpointError("the server did not say that the token is redeemed")
+        return redeemed
+
+    def report(self, approval_id: str, outcome: str, *, seconds: float = 0.0, idempotency_key: str = "") -> None:
+        """Say what became of a call after its token was redeemed: succeeded, failed, unknown."""
+        if outcome not in OUTCOMES:
+            raise ValueError("an outcome is succeeded, failed or unknown")
+        said = {"approval_id": approval_id, "outcome": outcome, "duration_ms": round(max(seconds, 0.0) * 1000)}
+        self._post("/v1/executions", json.dumps(said), idempotency_key)
+
+    def jwks(self) -> bytes:
+        """The keys that verify_token needs."""
+        _, _, keys = self._transport.ask("GET", "/.well-known/jwks.json")
+        return json.dumps(keys).encode()
+
+    def _post(self, path: str, body: str, idempotency_key: str = "", headers: Optional[Mapping[str, str]] = None) -> Dict[str, Any]:
+        """Send a body under a key, and again under the same key when nobody can know whether it arrived."""
+        sent = {**(headers or {}), "Content-Type": "application/json", "Idempotency-Key": idempotency_key or new_key()}
+        patience = Patience(None, None)
+        for attempt in range(1, TRIES + 1):
+            try:
+                _, _, raw = self._transport.ask("POST", path, headers=sent, body=body.encode("utf-8"), timeout=ANSWER_WITHIN)
+                if not isinstance(raw, dict):
+                    raise HoldpointError("the server's answer is no JSON object")
+                return raw
+            except HoldpointError as error:
+                if attempt == TRIES or not temporary(error):
+                    raise
+                patience.pause(min(getattr(error, "retry_after", 0.0), LONGEST_PAUSE))
+        raise AssertionError("unreachable")
+
+
+def new_key() -> str:
+    """An idempotency key that nobody has used."""
+    return secrets.token_hex(16)
+
+
+def approval_path(approval_id: str) -> str:
+    return "/v1/approvals/" + urllib.parse.quote(approval_id, safe="")
+
+
+def check_body(call: Call) -> str:
+    return _json(call.event())
+
+
+def check_headers(call: Call) -> Dict[str, str]:
+    headers = {}
+    if call.session:
+        headers["Holdpoint-Session"] = call.session
+    if call.preconditions:
+        headers[PRECONDITIONS] = json.dumps(dict(call.preconditions))
+    return headers
+
+
+def redeem_body(token: str, tool: str, arguments: Mapping[str, Any], preconditions: Optional[Mapping[str, str]] = None) -> str:
+    body: Dict[str, Any] = {"token": token, "tool_name": tool, "arguments": dict(arguments)}
+    if preconditions:
+        body["preconditions"] = dict(preconditions)
+    return _json(body)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _approval(raw: Any) -> Approval:
+    if not isinstance(raw, dict) or not isinstance(raw.get("id"), str):
+        raise HoldpointError("the server's answer is no approval")
+    return Approval(raw)
