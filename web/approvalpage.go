@@ -55,6 +55,7 @@ type cardHandler struct {
 
 func (h *cardHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /approvals/{id}", h.site.signedIn(h.show))
+	mux.HandleFunc("GET /approvals/{id}/arguments", h.site.signedIn(h.exact))
 	mux.HandleFunc("POST /approvals/{id}/step-up", h.site.takesForm(h.proveIdentity))
 }
 
@@ -67,6 +68,24 @@ func (h *cardHandler) show(w http.ResponseWriter, r *http.Request, p engine.Pers
 		look = gate.Full
 	}
 	return h.render(w, r, p, look, http.StatusOK, remarks{})
+}
+
+// exact sends the exact arguments, to those who have been shown them.
+func (h *cardHandler) exact(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	found, err := h.cards.Card(r.Context(), p, r.PathValue("id"), gate.Unrecorded)
+	if err == nil {
+		err = requireShown(found)
+	}
+	if err == nil && found.Arguments == nil {
+		err = &access.Refusal{Kind: access.Conflict, Code: "erased", Detail: "The arguments have been erased."}
+	}
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Disposition", `attachment; filename="arguments-`+found.Approval.ID+`.json"`)
+	_, err = w.Write(found.Arguments)
+	return err
 }
 
 // remarks are what to say of a form that was not taken just now: of a proof that was
@@ -95,6 +114,9 @@ func (h *cardHandler) render(w http.ResponseWriter, r *http.Request, p engine.Pe
 		if err := h.cards.Show(r.Context(), p, "console", gate.SeenCard{Approval: found.Approval, Card: []byte(v.Seen)}); err != nil {
 			return err
 		}
+	}
+	if found.Shown && !v.Arguments.Erased {
+		v.Arguments.ExactURL = cardURL(v.ID) + "/arguments"
 	}
 	if v.Tasks.StepUp != nil {
 		if err := h.stepUpForm(r, p, v.Tasks.StepUp); err != nil {

@@ -112,7 +112,9 @@ func arguments(c gate.Card, full bool) (views.Arguments, views.Warnings) {
 	if c.Long && !c.Shown && !full {
 		args.Code, args.MoreLines, args.MoreRunes = args.Code.Preview(previewLines, previewRunes)
 		args.FullURL = "/approvals/" + c.Approval.ID + "?full=1"
+		return args, found
 	}
+	args.Forms, args.Tree = layOut(c.Arguments, views.NewBudget())
 	return args, found
 }
 

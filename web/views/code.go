@@ -31,6 +31,7 @@ type Part struct {
 type Line struct {
 	Indent    int
 	Continued bool
+	Class     string // of the line as a whole, or ""
 	Parts     []Part
 }
 
@@ -56,7 +57,14 @@ const maxLines = 10_000
 // read as JSON is shown as one text, with Broken set. After maxLines lines, or
 // maxNamed marks, the rest of the JSON is its own text, on one line and in ASCII.
 func JSON(canonical []byte) Code {
-	l := &printer{dec: json.NewDecoder(bytes.NewReader(canonical)), left: maxNamed}
+	left := maxNamed
+	return jsonWithin(canonical, &left, maxLines)
+}
+
+// jsonWithin is JSON with at most *left marks spelt out, which it takes off, and at most
+// so many lines.
+func jsonWithin(canonical []byte, left *int, lines int) Code {
+	l := &printer{dec: json.NewDecoder(bytes.NewReader(canonical)), left: left, lines: lines}
 	l.dec.UseNumber()
 	l.line(false)
 	err := l.value("")
@@ -66,7 +74,7 @@ func JSON(canonical []byte) Code {
 			return l.code
 		}
 	}
-	l = &printer{code: Code{Broken: true}, left: maxNamed}
+	l = &printer{code: Code{Broken: true}, left: left, lines: lines}
 	l.line(false)
 	l.text(stringPart, "the text", string(canonical))
 	return l.code
@@ -75,13 +83,14 @@ func JSON(canonical []byte) Code {
 type printer struct {
 	dec   *json.Decoder
 	depth int
-	left  int // marks that may still be spelt out
+	left  *int // marks that may still be spelt out
+	lines int  // how many lines there are at the most, nearly
 	// cut is from where on the JSON is not laid out, only looked at; 0 for nowhere.
 	cut  int64
 	code Code
 }
 
-func (l *printer) full() bool { return len(l.code.Lines) >= maxLines || l.left == 0 }
+func (l *printer) full() bool { return len(l.code.Lines) >= l.lines || *l.left == 0 }
 
 // rest adds the text of the JSON that is not laid out.
 func (l *printer) rest(canonical []byte) {
@@ -208,7 +217,7 @@ func (l *printer) quoted(class, place, text string) {
 // text adds a string's content: revealed, with quotes and backslashes escaped
 // as in JSON, and broken after each line break.
 func (l *printer) text(class, place, text string) {
-	spans := markWithin(text, &l.left)
+	spans := markWithin(text, l.left)
 	if place == "" {
 		place = "the value"
 	}
@@ -219,7 +228,7 @@ func (l *printer) text(class, place, text string) {
 			continue
 		}
 		for rest := s.Raw; rest != ""; {
-			if len(l.code.Lines) >= maxLines {
+			if len(l.code.Lines) >= l.lines {
 				l.add(class, Span{Raw: rest, Shown: escaped(rest)})
 				break
 			}

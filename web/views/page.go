@@ -244,6 +244,12 @@ type Arguments struct {
 	// MoreLines and MoreRunes count what the preview leaves out; FullURL shows it.
 	MoreLines, MoreRunes int
 	FullURL              string
+	// Forms are arguments as people read them, and Tree all of them; nil where they are
+	// too long.
+	Forms []Form
+	Tree  []Node
+	// ExactURL has the exact bytes, for those who have been shown them; else "".
+	ExactURL string
 }
 
 // Cut reports whether not everything is shown.

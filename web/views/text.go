@@ -38,6 +38,9 @@ func codeBlock(c Code) templ.Component {
 			if line.Continued {
 				b.WriteString(" cont")
 			}
+			if line.Class != "" {
+				b.WriteString(" is-" + line.Class)
+			}
 			b.WriteString(`">`)
 			b.WriteString(strings.Repeat("  ", line.Indent))
 			for _, part := range line.Parts {
@@ -47,6 +50,16 @@ func codeBlock(c Code) templ.Component {
 			}
 			b.WriteString("\n</span>")
 		}
+		_, err := io.WriteString(w, b.String())
+		return err
+	})
+}
+
+// spans writes spans that are already marked.
+func spans(list []Span) templ.Component {
+	return templ.ComponentFunc(func(_ context.Context, w io.Writer) error {
+		var b strings.Builder
+		writeSpans(&b, list)
 		_, err := io.WriteString(w, b.String())
 		return err
 	})
