@@ -16,13 +16,13 @@ import (
 // What is laid out beside the exact arguments: of how many bytes of them, how many forms,
 // how much of an array, and how many values of how deep a tree.
 const (
-	maxLaidOut     = 32 << 10
-	maxForms       = 12
-	maxTableRows   = 100
-	maxColumns     = 12
-	maxTreeValues  = 1000
-	maxTreeDepth   = 12
-	minTableLength = 2
+	maxLaidOut      = 32 << 10
+	maxForms        = 12
+	maxTableRows    = 100
+	maxTableColumns = 12
+	maxTreeValues   = 1000
+	maxTreeDepth    = 12
+	minTableLength  = 2
 )
 
 // layOut makes of arguments what people read beside them, out of one budget. It makes
@@ -218,7 +218,7 @@ func (l *layout) table(v canon.Value) *views.Table {
 				columns = append(columns, name)
 			}
 		}
-		if len(columns) > maxColumns {
+		if len(columns) > maxTableColumns {
 			return nil
 		}
 	}
