@@ -22,6 +22,7 @@ import (
 type Config struct {
 	// Approvals, by what is done with them.
 	Inbox         Inbox
+	History       History
 	Cards         Cards
 	Votes         Votes
 	Contributions Contributions
@@ -96,7 +97,7 @@ type group interface{ register(mux *http.ServeMux) }
 // New makes a console, or says what is missing.
 func New(c Config) (*Console, error) {
 	if c.InForce == nil || slices.Contains([]any{
-		c.Inbox, c.Cards, c.Votes, c.Contributions, c.Requirements, c.Edits, c.CallSessions, c.Outcomes, c.Changes,
+		c.Inbox, c.History, c.Cards, c.Votes, c.Contributions, c.Requirements, c.Edits, c.CallSessions, c.Outcomes, c.Changes,
 		c.Agents, c.Tools, c.Settings, c.SignIn, c.Sessions,
 	}, nil) {
 		return nil, errors.New("console: what serves approvals and what is registered, InForce, SignIn and Sessions are needed")
@@ -130,7 +131,7 @@ func New(c Config) (*Console, error) {
 	groups := []group{
 		&signInHandler{site: shared, signer: c.SignIn, second: c.SecondStep, factors: c.Factors, remote: c.Remote},
 		&accountHandler{site: shared, factors: c.Factors},
-		&inboxHandler{shared, c.Inbox}, &liveHandler{site: shared, inbox: c.Inbox, approvals: c.Changes, stopping: c.Stopping},
+		&inboxHandler{shared, c.Inbox}, &historyHandler{shared, c.History}, &liveHandler{site: shared, inbox: c.Inbox, approvals: c.Changes, stopping: c.Stopping},
 		page, &voteHandler{shared, c.Votes, page}, &contributionHandler{shared, c.Contributions, c.Requirements}, &outcomeHandler{shared, c.Outcomes},
 		&answerHandler{shared, c.Cards, c.Requirements}, &editHandler{shared, c.Cards, c.Edits}, &sessionHandler{shared, c.CallSessions, c.Votes},
 		&togetherHandler{site: shared, cards: c.Cards, votes: c.Votes, factors: c.Factors},

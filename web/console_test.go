@@ -34,7 +34,7 @@ type client struct {
 func start(t *testing.T, edit func(*Config)) *client {
 	t.Helper()
 	m := newFakeGate()
-	cfg := Config{Inbox: m, Cards: m, Votes: m, Contributions: m, Requirements: m, Edits: m, CallSessions: m, Outcomes: m, Changes: m, Agents: m.registry, Tools: m.registry, Settings: m.registry, InForce: m.registry.inForce, SignIn: m, Sessions: m, Names: m, Clock: m.now}
+	cfg := Config{Inbox: m, History: m, Cards: m, Votes: m, Contributions: m, Requirements: m, Edits: m, CallSessions: m, Outcomes: m, Changes: m, Agents: m.registry, Tools: m.registry, Settings: m.registry, InForce: m.registry.inForce, SignIn: m, Sessions: m, Names: m, Clock: m.now}
 	if edit != nil {
 		edit(&cfg)
 	}

@@ -127,7 +127,12 @@ func exported(e engine.Event) string {
 	var p struct {
 		As string `json:"as"`
 	}
-	switch pack := json.Unmarshal(e.SafePayload, &p) == nil && p.As == "evidence_pack"; {
+	_ = json.Unmarshal(e.SafePayload, &p) // without it, it is the log
+	switch pack, history := p.As == "evidence_pack", p.As == "approval_history"; {
+	case history && begun:
+		return "began to export the history of approvals"
+	case history:
+		return "exported the history of approvals"
 	case pack && begun:
 		return "began to make an evidence pack"
 	case pack:

@@ -205,28 +205,6 @@ func (m *fakeGate) DropInboxView(_ context.Context, p engine.Person, id string) 
 	return nil
 }
 
-func (m *fakeGate) History(_ context.Context, _ engine.Person, cursor string, limit int) ([]approval.Approval, string, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var list []approval.Approval
-	for _, c := range m.cards {
-		if c.Approval.Status.Terminal() {
-			list = append(list, c.Approval)
-		}
-	}
-	slices.SortFunc(list, func(a, b approval.Approval) int { return strings.Compare(a.ID, b.ID) })
-	from := 0
-	if cursor != "" {
-		from = slices.IndexFunc(list, func(a approval.Approval) bool { return a.ID == cursor })
-	}
-	next := ""
-	if from+limit < len(list) {
-		next = list[from+limit].ID
-		list = list[:from+limit]
-	}
-	return list[from:], next, m.broken
-}
-
 func (m *fakeGate) Card(_ context.Context, p engine.Person, id string, look gate.Display) (gate.Card, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -15,24 +15,16 @@ import (
 	"holdpoint/web/views"
 )
 
-// historyPage is how many approvals a page of the history holds.
-const historyPage = 30
-
-// Inbox is what waits for a person, and what has ended. All methods return errors
+// Inbox is what waits for a person. All methods return errors
 // that wrap a *access.Refusal when the person, not the system, has to do something
 // about it; any other error is an outage and nothing happened.
 type Inbox interface {
 	// Inbox is a page of the pending approvals on which the person may act now,
 	// without arguments.
 	Inbox(ctx context.Context, p engine.Person, search gate.InboxSearch) (gate.InboxPage, error)
-	// Stakes says what is at stake with each of these approvals, by id, which the person
-	// has been listed. What has long arguments is left out.
-	Stakes(ctx context.Context, listed []approval.Approval) (map[string]gate.Stakes, error)
+	Listed
 	// Tasks lists what the person is asked for beside deciding.
 	Tasks(ctx context.Context, p engine.Person) (gate.Tasks, error)
-	// History lists approvals that have ended, newest end first. cursor is ""
-	// or what the last call returned; next is "" at the end.
-	History(ctx context.Context, p engine.Person, cursor string, limit int) (page []approval.Approval, next string, err error)
 	// InboxViews lists the searches of the inbox that the person keeps by a name, which
 	// SaveInboxView and DropInboxView change.
 	InboxViews(ctx context.Context, p engine.Person) ([]gate.InboxView, error)
@@ -40,7 +32,14 @@ type Inbox interface {
 	DropInboxView(ctx context.Context, p engine.Person, id string) error
 }
 
-// inboxHandler serves the inbox and the history.
+// Listed is what rows of lists are told by.
+type Listed interface {
+	// Stakes says what is at stake with each of these approvals, by id, which the person
+	// has been listed. What has long arguments is left out.
+	Stakes(ctx context.Context, listed []approval.Approval) (map[string]gate.Stakes, error)
+}
+
+// inboxHandler serves the inbox.
 type inboxHandler struct {
 	site  *site
 	inbox Inbox
@@ -50,7 +49,6 @@ func (h *inboxHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /{$}", h.site.signedIn(h.show))
 	mux.HandleFunc("POST /inbox/views", h.site.takesForm(h.saveView))
 	mux.HandleFunc("POST /inbox/views/{id}", h.site.takesForm(h.dropView))
-	mux.HandleFunc("GET /history", h.site.signedIn(h.history))
 }
 
 func (h *inboxHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) error {
@@ -110,16 +108,21 @@ func (h *inboxHandler) read(ctx context.Context, p engine.Person, asked inboxAsk
 
 // stakes reads what is at stake with rows of the inbox.
 func (h *inboxHandler) stakes(ctx context.Context, rows []gate.InboxRow) map[string]gate.Stakes {
-	if len(rows) == 0 {
-		return nil
-	}
 	listed := make([]approval.Approval, len(rows))
 	for i, row := range rows {
 		listed[i] = row.Approval
 	}
-	told, err := h.inbox.Stakes(ctx, listed)
+	return h.site.stakes(ctx, h.inbox, listed)
+}
+
+// stakes reads what is at stake with rows of a list.
+func (s *site) stakes(ctx context.Context, from Listed, listed []approval.Approval) map[string]gate.Stakes {
+	if len(listed) == 0 {
+		return nil
+	}
+	told, err := from.Stakes(ctx, listed)
 	if err != nil { // the rows have their reasons, and can be opened
-		h.site.logger.ErrorContext(ctx, "what is at stake not read", "error", err)
+		s.logger.ErrorContext(ctx, "what is at stake not read", "error", err)
 	}
 	return told
 }
@@ -196,27 +199,6 @@ func (h *inboxHandler) dropView(w http.ResponseWriter, r *http.Request, p engine
 	return h.site.redirectOrFail(w, r, err, "viewgone", "/")
 }
 
-func (h *inboxHandler) history(w http.ResponseWriter, r *http.Request, p engine.Person) error {
-	cursor := r.URL.Query().Get("cursor")
-	ended, next, err := h.inbox.History(r.Context(), p, cursor, historyPage)
-	if err != nil {
-		return err
-	}
-	var ids []string
-	for _, a := range ended {
-		ids = append(ids, a.Call.AgentID)
-		for _, f := range a.Facts {
-			ids = append(ids, f.Actor.ID)
-		}
-	}
-	name := h.site.names(r.Context(), ids...)
-	v := views.History{Frame: h.site.frame(p, "History", "history"), Next: next, First: cursor == ""}
-	for _, a := range ended {
-		v.Rows = append(v.Rows, historyRow(a, name))
-	}
-	return h.site.renderList(w, r, views.HistoryPage(v))
-}
-
 // inboxRow tells an approval, or several alike, in one row.
 func inboxRow(asked inboxAsked, found gate.InboxRow, told gate.Stakes, name func(string) string) views.InboxRow {
 	a := found.Approval
@@ -251,18 +233,6 @@ func inboxRow(asked inboxAsked, found gate.InboxRow, told gate.Stakes, name func
 // edited reports whether a reviewer has changed the call.
 func edited(a approval.Approval) bool {
 	return slices.ContainsFunc(a.Facts, func(f approval.Fact) bool { return f.Kind == approval.Edit })
-}
-
-// historyRow tells how an approval ended.
-func historyRow(a approval.Approval, name func(string) string) views.HistoryRow {
-	row := views.HistoryRow{
-		ID: a.ID, Tool: a.Call.Tool, Agent: name(a.Call.AgentID), Status: status(a),
-		By: ending(a, name), EndedAt: a.EndedAt, Execution: executionWords(a), Erased: !a.ErasedAt.IsZero(),
-	}
-	if row.Execution == "" {
-		row.Execution = "did not run"
-	}
-	return row
 }
 
 // taskRow tells something that the person is asked for.

@@ -114,7 +114,7 @@ func TestInboxViews(t *testing.T) {
 
 // TestInboxRows: a row stands for several alike calls, and leads to them.
 func TestInboxRows(t *testing.T) {
-	asked := inboxAsked{form: map[string]string{"q": "tool", "group": "alike"}, search: gate.InboxSearch{Alike: true}}
+	asked := inboxAsked{searchForm: searchForm{path: "/", form: map[string]string{"q": "tool", "group": "alike"}}, search: gate.InboxSearch{Alike: true}}
 	c := start(t, nil)
 	card := c.m.add("apr_1", "pay\u200b", `{}`, nil)
 	found := gate.InboxRow{Approval: card.Approval, Alike: 7, Roles: []string{"a", "b"}, InPlaceOf: []string{"usr_x", "usr_y"}}

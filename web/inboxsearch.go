@@ -2,12 +2,9 @@ package web
 
 import (
 	"cmp"
-	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"holdpoint/engine"
 	"holdpoint/internal/gate"
@@ -16,7 +13,7 @@ import (
 
 // inboxParams are the parameters of a search of the inbox, in the order in which they
 // are shown.
-var inboxParams = []struct{ name, words string }{
+var inboxParams = []searchParam{
 	{"q", "Search"},
 	{"tool", "Tool"},
 	{"agent", "Agent"},
@@ -47,17 +44,10 @@ func kindOptions() []views.Option {
 	return options
 }
 
-const (
-	maxSearch      = 200 // characters
-	maxSearchWords = 8
-	maxFilter      = 1000 // bytes: names of tools, agents and roles are shorter
-)
-
 // inboxAsked is a search of the inbox as its address has it.
 type inboxAsked struct {
-	search   gate.InboxSearch
-	form     map[string]string // without what is empty
-	problems []string
+	searchForm
+	search gate.InboxSearch
 }
 
 // readInboxOf is readInbox for what comes after the question mark of an address.
@@ -70,35 +60,12 @@ func readInboxOf(raw string, p engine.Person) inboxAsked {
 	return asked
 }
 
-// readInbox reads a search. What cannot be understood is a problem, and not left out: a
-// list that is longer than what was asked for would mislead.
+// readInbox reads a search of the person's inbox.
 func readInbox(query url.Values, p engine.Person) inboxAsked {
-	asked := inboxAsked{form: map[string]string{}}
-	for _, param := range inboxParams {
-		if len(query[param.name]) > 1 {
-			asked.problem("%s is there more than once.", param.words)
-		}
-		value := strings.TrimSpace(query.Get(param.name))
-		if value == "" {
-			continue
-		}
-		asked.form[param.name] = value
-		choices := inboxChoices[param.name]
-		switch {
-		case !utf8.ValidString(value) || strings.ContainsRune(value, 0):
-			delete(asked.form, param.name)
-			asked.problem("%s has a character that cannot be read.", param.words)
-		case len(value) > maxFilter || param.name == "q" && utf8.RuneCountInString(value) > maxSearch:
-			asked.problem("%s is too long.", param.words)
-		case choices != nil && !slices.ContainsFunc(choices, func(o views.Option) bool { return o.Value == value }):
-			asked.problem("%s cannot be “%s”. It can be: %s.", param.words, value, values(choices))
-		}
-	}
+	asked := inboxAsked{searchForm: readSearch("/", inboxParams, inboxChoices, query)}
 	form := asked.form
 	s := &asked.search
-	if s.Words = strings.Fields(form["q"]); len(s.Words) > maxSearchWords {
-		asked.problem("Search takes up to %d words.", maxSearchWords)
-	}
+	s.Words = asked.words()
 	s.Tool, s.AgentID, s.Environment, s.Domain, s.Waits = form["tool"], form["agent"], form["env"], form["risk"], form["asked"]
 	if form["roles"] != "" {
 		s.Roles = strings.Split(form["roles"], ",")
@@ -115,46 +82,7 @@ func readInbox(query url.Values, p engine.Person) inboxAsked {
 	return asked
 }
 
-func (a *inboxAsked) problem(format string, args ...any) {
-	a.problems = append(a.problems, fmt.Sprintf(format, args...))
-}
-
-func values(options []views.Option) string {
-	var list []string
-	for _, o := range options {
-		if o.Value != "" {
-			list = append(list, o.Value)
-		}
-	}
-	return strings.Join(list, ", ")
-}
-
-// query is the search as part of an address, with some parameters changed: name, value.
-func (a inboxAsked) query(changes ...string) string {
-	values := url.Values{}
-	for name, value := range a.form {
-		values.Set(name, value)
-	}
-	for i := 0; i+1 < len(changes); i += 2 {
-		values.Set(changes[i], changes[i+1])
-	}
-	for name := range values {
-		if values.Get(name) == "" {
-			values.Del(name)
-		}
-	}
-	return values.Encode()
-}
-
-// address is where the search is, with some parameters changed.
-func (a inboxAsked) address(changes ...string) string { return inboxURL(a.query(changes...)) }
-
-func inboxURL(query string) string {
-	if query == "" {
-		return "/"
-	}
-	return "/?" + query
-}
+func inboxURL(query string) string { return addressOf("/", query) }
 
 // view is the search as its page shows it.
 func (a inboxAsked) view(counts map[string][]gate.Count, name func(string) string) views.InboxSearch {
@@ -178,21 +106,12 @@ func (a inboxAsked) view(counts map[string][]gate.Count, name func(string) strin
 			v.Options["asked"] = append(v.Options["asked"], views.Option{Value: c.Value, Label: noun + " (" + views.Thousands(c.N) + ")"})
 		}
 	}
-	for _, param := range inboxParams {
-		value := a.form[param.name]
-		if value == "" {
-			continue
+	v.Chips = a.chips(func(param, value string) string {
+		if param == "agent" {
+			return name(value)
 		}
-		for _, o := range inboxChoices[param.name] {
-			if o.Value == value {
-				value = o.Label
-			}
-		}
-		if param.name == "agent" {
-			value = name(value)
-		}
-		v.Chips = append(v.Chips, views.Chip{Param: param.name, Name: param.words, Value: value, Without: a.address(param.name, "")})
-	}
+		return value
+	})
 	v.Other = a.address("group", map[bool]string{true: "", false: "alike"}[v.Alike])
 	return v
 }

@@ -95,7 +95,7 @@ func TestPreview(t *testing.T) {
 	m.people[ada.Email] = ada
 	l := newFakeLog(t, m)
 	previewLog(t, l)
-	c, err := New(Config{Log: l, LogKeys: []string{l.key.Public}, Inbox: m, Cards: m, Votes: m, Contributions: m, Requirements: m, Edits: m, CallSessions: m, Outcomes: m, Changes: m, Agents: m.registry, Tools: m.registry, Settings: m.registry, Reports: sampleReports(), Grants: standing, InForce: m.registry.inForce, SignIn: m, Sessions: m, Names: m, Prover: m})
+	c, err := New(Config{Log: l, LogKeys: []string{l.key.Public}, Inbox: m, History: m, Cards: m, Votes: m, Contributions: m, Requirements: m, Edits: m, CallSessions: m, Outcomes: m, Changes: m, Agents: m.registry, Tools: m.registry, Settings: m.registry, Reports: sampleReports(), Grants: standing, InForce: m.registry.inForce, SignIn: m, Sessions: m, Names: m, Prover: m})
 	if err != nil {
 		t.Fatal(err)
 	}

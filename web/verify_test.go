@@ -92,7 +92,7 @@ func TestBrowserVerifies(t *testing.T) {
 	for range 3 {
 		other.sample(t)
 	}
-	c, err := New(Config{Log: l, LogKeys: []string{l.key.Public}, Inbox: m, Cards: m, Votes: m, Contributions: m, Requirements: m, Edits: m, CallSessions: m, Outcomes: m, Changes: m, Agents: m.registry, Tools: m.registry, Settings: m.registry, InForce: m.registry.inForce, SignIn: m, Sessions: m, Names: m, Clock: m.now})
+	c, err := New(Config{Log: l, LogKeys: []string{l.key.Public}, Inbox: m, History: m, Cards: m, Votes: m, Contributions: m, Requirements: m, Edits: m, CallSessions: m, Outcomes: m, Changes: m, Agents: m.registry, Tools: m.registry, Settings: m.registry, InForce: m.registry.inForce, SignIn: m, Sessions: m, Names: m, Clock: m.now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -227,25 +227,6 @@ func TestOutage(t *testing.T) {
 	c.do("POST", "/approvals/apr_1/votes", ballotFor(card, "approve")).want(t, http.StatusServiceUnavailable, "Nothing was decided", "because</textarea>")
 }
 
-func TestHistoryPages(t *testing.T) {
-	c := start(t, nil).signIn("ada@example.com")
-	c.get("/history").want(t, http.StatusOK, "Nothing has been decided yet")
-	for i := range historyPage + 5 {
-		c.m.add("apr_"+string(rune('A'+i)), "payments.transfer", `{}`, func(g *gate.Card) { g.Approval.Plan.ExpiresAt = epoch })
-	}
-	first := c.get("/history")
-	first.want(t, http.StatusOK, "nobody decided in time", "did not run")
-	m := regexp.MustCompile(`href="(/history\?cursor=[^"]+)" rel="next"`).FindStringSubmatch(first.body)
-	if m == nil || strings.Count(first.body, "<tr>") != historyPage+1 {
-		t.Fatalf("first page: next %q, %d rows", m, strings.Count(first.body, "<tr>")-1)
-	}
-	second := c.get(m[1])
-	second.want(t, http.StatusOK, "Newest")
-	if strings.Count(second.body, "<tr>") != 6 || strings.Contains(second.body, "Older") {
-		t.Errorf("second page: %d rows", strings.Count(second.body, "<tr>")-1)
-	}
-}
-
 func TestTimelineTellsRefusals(t *testing.T) {
 	c := start(t, nil).signIn("ada@example.com")
 	c.m.add("apr_1", "payments.transfer", `{}`, func(g *gate.Card) {

@@ -156,7 +156,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	defer signIn.Flush()
 	stopping := make(chan struct{})
 	console, err := web.New(web.Config{
-		Inbox: g.Queries, Cards: g.Queries, CallSessions: g.Queries, Changes: g.Queries,
+		Inbox: g.Queries, History: g.Queries, Cards: g.Queries, CallSessions: g.Queries, Changes: g.Queries,
 		Votes: g.Contributions, Contributions: g.Contributions, Requirements: g.Contributions, Edits: g.Contributions, Outcomes: g.Contributions,
 		Drafts: g.Drafts, Grants: g.Grants, Delegations: administration.Delegations,
 		Agents: administration.Registry, Tools: administration.Registry, Settings: administration.Registry, InForce: judgedBy(keeper), Notifications: administration.Endpoints,

@@ -62,11 +62,14 @@ func (h *house) inbox(who string) (ids []string) {
 
 func (h *house) history(who string) (ids []string) {
 	h.t.Helper()
-	list, _, err := h.Queries.History(context.Background(), h.people[who], "", 100)
+	page, err := h.Queries.History(context.Background(), h.people[who], gate.HistorySearch{Limit: 100, Counts: true})
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	for _, a := range list {
+	if page.Found != len(page.Rows) {
+		h.t.Errorf("%s sees %d of %d", who, len(page.Rows), page.Found)
+	}
+	for _, a := range page.Rows {
 		ids = append(ids, a.ID)
 	}
 	return ids

@@ -142,20 +142,6 @@ func (g *Queries) Changes(ctx context.Context, id string) <-chan struct{} {
 	return g.Store.Approvals.Changes(ctx, id)
 }
 
-// History lists approvals that have ended and that the person may see.
-func (g *Queries) History(ctx context.Context, p engine.Person, cursor string, limit int) ([]approval.Approval, string, error) {
-	d, err := g.delegate(ctx, p)
-	if err != nil {
-		return nil, "", err
-	}
-	by := store.Reader{All: access.ReadsEverything(p), Roles: p.Roles, Identity: p.Identity, For: d.standings()}
-	page, next, err := g.Store.Approvals.History(ctx, by, cursor, limit)
-	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnstorable) {
-		return nil, "", &access.Refusal{Kind: access.Malformed, Code: "bad_cursor", Detail: "That is no place in the history. Start at its beginning."}
-	}
-	return page, next, err
-}
-
 // Card returns everything that a reviewer needs to decide, and records when the
 // look at it shows the person all of the arguments.
 func (g *Queries) Card(ctx context.Context, p engine.Person, id string, look Display) (Card, error) {

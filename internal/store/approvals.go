@@ -3,9 +3,7 @@ package store
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -209,30 +207,6 @@ type Eligibility struct {
 	Voices []string `json:"voices"` // identities
 }
 
-func encodeStandings(standings []Eligibility) (string, error) {
-	if standings == nil {
-		standings = []Eligibility{}
-	}
-	encoded, err := json.Marshal(standings)
-	if err != nil {
-		return "", fmt.Errorf("encode whose say somebody has: %w", err)
-	}
-	return string(encoded), nil
-}
-
-// asks is the SQL condition that an approval asks for one of the roles, at once
-// or later, or has been widened to one.
-func asks(roles string) string {
-	return `(asked_roles(requirements, '{}') && ` + roles + `
-		OR terms->>'if_too_few' = ANY (` + roles + `) AND EXISTS (SELECT FROM facts w WHERE w.approval_id = id AND w.kind = 'escalate' AND w.details ? 'widened'))`
-}
-
-// asksOneOf is the SQL condition that an approval gives one of the standings,
-// which are a jsonb parameter, a say.
-func asksOneOf(standings string) string {
-	return `EXISTS (SELECT FROM jsonb_to_recordset(` + standings + `::jsonb) AS s (roles text[], voices text[]) WHERE NOT s.voices && excluded AND ` + asks("s.roles") + `)`
-}
-
 // Reader says which approvals somebody may see: all, or those that ask for one
 // of the roles, exclude the identity because it is on the requesting side, or
 // give one of the others a say for whom the reader stands in.
@@ -241,32 +215,6 @@ type Reader struct {
 	Roles    []string
 	Identity string
 	For      []Eligibility
-}
-
-// History lists up to limit approvals that have ended and that the reader may
-// see, newest end first, from after cursor on ("" for the start). next is "" at
-// the end. A cursor that is not one of ours is ErrNotFound.
-func (s Approvals) History(ctx context.Context, by Reader, cursor string, limit int) (page []approval.Approval, next string, err error) {
-	before, id, err := parsePlace(cursor)
-	if err != nil {
-		return nil, "", err
-	}
-	others, err := encodeStandings(by.For)
-	if err != nil {
-		return nil, "", err
-	}
-	page, _, err = s.list(ctx, `SELECT `+approvalRows.names+`, clock_timestamp() FROM approvals
-		WHERE status <> 'pending' AND (ended_at, id) < ($1, $2)
-		  AND ($4 OR $6 = ANY (excluded) OR `+asks("$5")+` OR `+asksOneOf("$7")+`)
-		ORDER BY ended_at DESC, id DESC LIMIT $3`, before, id, limit+1, by.All, by.Roles, by.Identity, others)
-	if err != nil {
-		return nil, "", err
-	}
-	if len(page) > limit {
-		page = page[:limit]
-		next = place(page[limit-1].EndedAt, page[limit-1].ID)
-	}
-	return page, next, nil
 }
 
 // Own says which of an agent's approvals are listed: all of them, where a field is "".

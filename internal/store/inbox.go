@@ -208,12 +208,7 @@ func (q *inboxQuery) open(standings []Eligibility) string {
 
 // wanted is the condition of a search.
 func (q *inboxQuery) wanted(s InboxSearch) string {
-	all := []string{"true"}
-	for _, word := range s.Words {
-		like, exact := q.param("%"+escapeLike(word)+"%"), q.param(word)
-		all = append(all, fmt.Sprintf(`(tool ILIKE %[1]s OR environment ILIKE %[1]s OR risk_domain ILIKE %[1]s OR id = %[2]s OR request_id = %[2]s
-			OR agent_id IN (SELECT g.id FROM agents g WHERE g.id ILIKE %[1]s OR g.name ILIKE %[1]s))`, like, exact))
-	}
+	all := append([]string{"true"}, q.words(s.Words)...)
 	for _, each := range []struct{ column, value string }{
 		{"tool", s.Tool}, {"agent_id", s.AgentID}, {"environment", s.Environment}, {"risk_domain", s.Domain}, {"waits_for", s.Waits}, {"claimed_by", s.ClaimedBy},
 	} {
@@ -228,6 +223,20 @@ func (q *inboxQuery) wanted(s InboxSearch) string {
 		all = append(all, "due_at < clock_timestamp() + make_interval(secs => "+q.param(s.DueWithin.Seconds())+")")
 	}
 	return strings.Join(all, " AND ")
+}
+
+// words are the conditions that each of the words is in what is searched.
+func (q *inboxQuery) words(words []string) (all []string) {
+	for _, word := range words {
+		if ValidApprovalID(word) { // found by its key, however many there are
+			all = append(all, "id = "+q.param(word))
+			continue
+		}
+		like, exact := q.param("%"+escapeLike(word)+"%"), q.param(word)
+		all = append(all, fmt.Sprintf(`(tool ILIKE %[1]s OR environment ILIKE %[1]s OR risk_domain ILIKE %[1]s OR id = %[2]s OR request_id = %[2]s
+			OR agent_id IN (SELECT g.id FROM agents g WHERE g.id ILIKE %[1]s OR g.name ILIKE %[1]s))`, like, exact))
+	}
+	return all
 }
 
 func escapeLike(s string) string {

@@ -314,44 +314,6 @@ func TestChangesWakeWhoWaits(t *testing.T) {
 	}
 }
 
-func TestHistoryPages(t *testing.T) {
-	ctx := context.Background()
-	s, _ := open(t)
-	ended := map[string]bool{}
-	for range 7 {
-		id := s.mustOpen(t, time.Hour)
-		ended[id] = true
-		err := s.Approvals.Change(ctx, id, nil, func(c *Change) error { return c.Settle(approval.Denied, nil, "", 0, nil) })
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	seen, cursor := map[string]bool{}, ""
-	for pages := 0; ; pages++ {
-		page, next, err := s.Approvals.History(ctx, Reader{Roles: []string{"r"}}, cursor, 3)
-		if err != nil || pages > 3 {
-			t.Fatal(pages, err)
-		}
-		for _, a := range page {
-			seen[a.ID] = true
-		}
-		if cursor = next; next == "" {
-			break
-		}
-	}
-	if len(seen) != len(ended) {
-		t.Errorf("saw %d of %d", len(seen), len(ended))
-	}
-	if page, _, err := s.Approvals.History(ctx, Reader{Roles: []string{"other"}, Identity: "x"}, "", 3); err != nil || len(page) != 0 {
-		t.Errorf("a stranger saw %d, %v", len(page), err)
-	}
-	for _, cursor := range []string{"x", "!!", "bm90IGEgdGltZSBhcHJfeA"} {
-		if _, _, err := s.Approvals.History(ctx, Reader{All: true}, cursor, 3); !errors.Is(err, ErrNotFound) {
-			t.Errorf("cursor %q: %v", cursor, err)
-		}
-	}
-}
-
 // The database itself stops what the programs must never do.
 func TestTheSchemaKeepsThePromises(t *testing.T) {
 	ctx := context.Background()

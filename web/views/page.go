@@ -48,28 +48,6 @@ type SignIn struct {
 	Failure string
 }
 
-// History is a page of approvals that have ended.
-type History struct {
-	Frame
-	Rows []HistoryRow
-	// Next is the cursor of the page after this one, or "".
-	Next string
-	// First is whether this is the first page.
-	First bool
-}
-
-// HistoryRow is an approval that has ended.
-type HistoryRow struct {
-	ID        string
-	Tool      string
-	Agent     string
-	Status    Status
-	By        string // who or what ended it, in words
-	EndedAt   time.Time
-	Execution string // what became of the call, in words
-	Erased    bool   // what it was about is gone
-}
-
 // Message is a page that says one thing.
 type Message struct {
 	Frame

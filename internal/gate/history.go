@@ -1,0 +1,77 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/access"
+	"holdpoint/internal/store"
+)
+
+type (
+	// HistorySearch says which approvals that have ended are wanted.
+	HistorySearch = store.HistorySearch
+	// HistoryPage is a page of them.
+	HistoryPage = store.HistoryPage
+)
+
+// HistoryCounted is how many approvals that have ended are counted; one more stands for
+// more.
+const HistoryCounted = store.HistoryCounted
+
+// historyPage is how many rows a page of the history has.
+const historyPage = 30
+
+// History is a page of the approvals that have ended and that the person may see.
+func (g *Queries) History(ctx context.Context, p engine.Person, search HistorySearch) (HistoryPage, error) {
+	by, err := g.reader(ctx, p)
+	if err != nil {
+		return HistoryPage{}, err
+	}
+	if search.Limit == 0 {
+		search.Limit = historyPage
+	}
+	return g.history(ctx, by, search)
+}
+
+// reader is which approvals the person may see.
+func (g *Queries) reader(ctx context.Context, p engine.Person) (store.Reader, error) {
+	d, err := g.delegate(ctx, p)
+	return store.Reader{All: access.ReadsEverything(p), Roles: p.Roles, Identity: p.Identity, For: d.standings()}, err
+}
+
+func (g *Queries) history(ctx context.Context, by store.Reader, search HistorySearch) (HistoryPage, error) {
+	page, err := g.Store.Approvals.History(ctx, by, search)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return page, &access.Refusal{Kind: access.Malformed, Code: "bad_cursor", Detail: "That is no place in the history. Start at its beginning."}
+	case errors.Is(err, store.ErrUnstorable):
+		return page, &access.Refusal{Kind: access.Malformed, Code: "bad_search", Detail: "The search has a character that no call has, such as NUL."}
+	}
+	return page, err
+}
+
+// Deciders are those whose say ended the approval: whose yes counted for it as it was
+// then, or who denied it. A standing grant has no say of its own: its maker has.
+func Deciders(a approval.Approval) []approval.Fact {
+	if f, denied := a.Denial(); denied {
+		return []approval.Fact{f}
+	}
+	kind := approval.Vote
+	if a.State.Broken {
+		kind = approval.BreakGlass
+	}
+	var by []approval.Fact
+	for _, f := range a.Facts {
+		if a.Status == approval.Approved && f.Kind == kind && f.Yes && f.Edition == a.Plan.Edition {
+			by = append(by, f)
+		}
+	}
+	return by
+}
+
+// Took is how long an approval was open, from when it was proposed to its end.
+func Took(a approval.Approval) time.Duration { return a.EndedAt.Sub(a.Plan.OpenedAt) }

@@ -1,0 +1,200 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/access"
+	"holdpoint/internal/gate"
+	"holdpoint/web/views"
+)
+
+// History is what has ended, as far as a person may see it. Errors are as Inbox's are.
+type History interface {
+	Listed
+	// History is a page of the approvals that have ended, the newest end first.
+	History(ctx context.Context, p engine.Person, search gate.HistorySearch) (gate.HistoryPage, error)
+	// ExportHistory writes what a search finds as CSV, and records it. flush is called
+	// after every page.
+	ExportHistory(ctx context.Context, by access.By, p engine.Person, search gate.HistorySearch, w io.Writer, flush func() error) error
+}
+
+// historyHandler serves the history.
+type historyHandler struct {
+	site    *site
+	history History
+}
+
+func (h *historyHandler) register(mux *http.ServeMux) {
+	mux.HandleFunc("GET /history", h.site.signedIn(h.show))
+	mux.HandleFunc("POST /history/export", h.site.takesForm(h.export))
+}
+
+// byMe stands for the reader where a search names who decided.
+const byMe = "me"
+
+var historyParams = []searchParam{
+	{"q", "Search"},
+	{"tool", "Tool"},
+	{"agent", "Agent"},
+	{"env", "Environment"},
+	{"outcome", "Outcome"},
+	{"by", "Decided by"},
+	{"since", "Ended from"},
+	{"until", "Ended to"},
+}
+
+var historyChoices = map[string][]views.Option{
+	"outcome": {
+		{Value: string(approval.Approved), Label: "approved"}, {Value: string(approval.Denied), Label: "denied"},
+		{Value: string(approval.Expired), Label: "expired: nobody decided in time"}, {Value: string(approval.Cancelled), Label: "cancelled by the requesting side"},
+	},
+}
+
+// historyAsked is a search of the history as its address has it.
+type historyAsked struct {
+	searchForm
+	search gate.HistorySearch
+}
+
+// readHistory reads a search of the history from what comes after the question mark of
+// an address.
+func readHistory(raw string, p engine.Person) historyAsked {
+	query, err := url.ParseQuery(raw)
+	asked := historyAsked{searchForm: readSearch("/history", historyParams, historyChoices, query)}
+	if err != nil {
+		asked.problem("A part of the search cannot be read.")
+	}
+	form, s := asked.form, &asked.search
+	s.Words = asked.words()
+	s.Tool, s.AgentID, s.Environment, s.Status, s.DecidedBy = form["tool"], form["agent"], form["env"], approval.Status(form["outcome"]), form["by"]
+	if s.DecidedBy == byMe {
+		s.DecidedBy = p.ID
+	}
+	when := func(param searchParam, wholeDay bool) time.Time {
+		at, ok := parseTime(form[param.name], wholeDay)
+		if !ok || at.Year() < 0 || at.Year() > 9999 {
+			asked.problem("%s is no day. Write it as 2026-11-21, in UTC.", param.words)
+		}
+		return at
+	}
+	s.Since, s.Until = when(historyParams[6], false), when(historyParams[7], true)
+	if !s.Since.IsZero() && !s.Until.IsZero() && !s.Since.Before(s.Until) {
+		asked.problem("The period ends before it begins.")
+	}
+	if s.After, s.Before = query.Get("after"), query.Get("before"); s.After != "" {
+		s.Before = ""
+	}
+	return asked
+}
+
+// view is the search as its page shows it.
+func (a historyAsked) view(recent map[string][]gate.Count, name func(string) string) views.HistorySearch {
+	v := views.HistorySearch{Form: a.form, Query: a.query(), Problems: a.problems, Options: map[string][]views.Option{"outcome": historyChoices["outcome"]}}
+	for param, of := range map[string]string{"tool": "tool", "agent": "agent", "env": "environment"} {
+		for _, c := range recent[of] {
+			label := c.Value
+			if param == "agent" {
+				label = name(label)
+			}
+			v.Options[param] = append(v.Options[param], views.Option{Value: c.Value, Label: views.Visible(label)})
+		}
+		slices.SortFunc(v.Options[param], func(a, b views.Option) int { return compareFold(a.Label, b.Label) })
+	}
+	v.Chips = a.chips(func(param, value string) string {
+		switch {
+		case param == "agent":
+			return name(value)
+		case param == "by" && value == byMe:
+			return "me"
+		}
+		return value
+	})
+	v.Mine = a.address("by", byMe)
+	v.IsMine = a.form["by"] == byMe
+	v.Anybody = a.address("by", "")
+	return v
+}
+
+func (h *historyHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	asked := readHistory(r.URL.RawQuery, p)
+	v := views.History{Frame: h.site.frame(p, "History", "history"), MayExport: gate.MayExportHistory(p)}
+	if len(asked.problems) > 0 {
+		v.Search = asked.view(nil, nameIn(nil))
+		return h.site.render(w, r, http.StatusBadRequest, views.HistoryPage(v))
+	}
+	asked.search.Counts = true
+	page, err := h.history.History(r.Context(), p, asked.search)
+	if err != nil {
+		return err
+	}
+	told := h.site.stakes(r.Context(), h.history, page.Rows)
+	name := h.names(r.Context(), page)
+	v.Search = asked.view(page.Recent, name)
+	v.Found, v.More = min(page.Found, gate.HistoryCounted), page.Found > gate.HistoryCounted
+	v.First = asked.address()
+	if page.Previous != "" {
+		v.Previous = asked.address("before", page.Previous)
+	}
+	if page.Next != "" {
+		v.Next = asked.address("after", page.Next)
+	}
+	for _, a := range page.Rows {
+		v.Rows = append(v.Rows, historyRow(a, told[a.ID], name))
+	}
+	if len(told) > 0 {
+		return h.site.render(w, r, http.StatusOK, views.HistoryPage(v)) // it has arguments: see renderList
+	}
+	return h.site.renderList(w, r, views.HistoryPage(v))
+}
+
+// names gives the names of everybody on a page of the history.
+func (h *historyHandler) names(ctx context.Context, page gate.HistoryPage) func(string) string {
+	var ids []string
+	for _, a := range page.Rows {
+		ids = append(ids, a.Call.AgentID)
+		for _, f := range a.Facts {
+			ids = append(append(ids, f.Actor.ID), f.Via...)
+		}
+	}
+	for _, c := range page.Recent["agent"] {
+		ids = append(ids, c.Value)
+	}
+	slices.Sort(ids)
+	return h.site.names(ctx, slices.Compact(ids)...)
+}
+
+// historyRow tells how an approval ended.
+func historyRow(a approval.Approval, told gate.Stakes, name func(string) string) views.HistoryRow {
+	row := views.HistoryRow{
+		ID: a.ID, Tool: a.Call.Tool, Agent: name(a.Call.AgentID), Environment: a.Call.Environment, Stakes: views.Stakes{Sentence: told.Sentence, From: told.From},
+		Status: status(a), By: ending(a, name), EndedAt: a.EndedAt, Took: gate.Took(a), Execution: executionWords(a), Erased: !a.ErasedAt.IsZero(), Edited: edited(a),
+	}
+	if row.Execution == "" {
+		row.Execution = "did not run"
+	}
+	return row
+}
+
+// export sends what a search finds as a file.
+func (h *historyHandler) export(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	asked := readHistory(r.PostForm.Get("query"), p)
+	if len(asked.problems) > 0 {
+		v := views.History{Frame: h.site.frame(p, "History", "history"), MayExport: gate.MayExportHistory(p), Search: asked.view(nil, nameIn(nil))}
+		return h.site.render(w, r, http.StatusBadRequest, views.HistoryPage(v))
+	}
+	file := newDownload(w, "text/csv; charset=utf-8", "holdpoint-history.csv")
+	return file.end(h.history.ExportHistory(r.Context(), by(p), p, asked.search, file, file.Flush))
+}
+
+// compareFold is the order of names in lists, without regard to case.
+func compareFold(a, b string) int {
+	return bytes.Compare(bytes.ToLower([]byte(a)), bytes.ToLower([]byte(b)))
+}
