@@ -27,7 +27,10 @@ type clientLanguage struct {
 	args    []string
 }
 
-var pythonAgent = clientLanguage{"python", "python3", []string{"-B", "../clients/python/tests/agent.py"}}
+var (
+	pythonAgent     = clientLanguage{"python", "python3", []string{"-B", "../clients/python/tests/agent.py"}}
+	typescriptAgent = clientLanguage{"typescript", "node", []string{"../clients/typescript/test/agent.mjs"}}
+)
 
 // needs ends a test whose interpreter is not there: as failed where CI says that all is
 // there, else as skipped.

@@ -30,6 +30,13 @@ func TestPythonClientTypes(t *testing.T) {
 	runClientTests(t, "../clients/python", "mypy", "--cache-dir", t.TempDir())
 }
 
+// TestTypescriptClientTests is the client's own tests, of what was built and is in the repository.
+func TestTypescriptClientTests(t *testing.T) {
+	needs(t, "node")
+	t.Parallel()
+	runClientTests(t, "../clients/typescript", "node", "--test", "test/life.test.mjs", "test/vectors.test.mjs")
+}
+
 func runClientTests(t *testing.T, dir, program string, args ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
@@ -46,7 +53,7 @@ func runClientTests(t *testing.T, dir, program string, args ...string) {
 // once at most.
 func TestClientsRunACallOnce(t *testing.T) {
 	d := onShared(t)
-	for _, language := range []clientLanguage{pythonAgent} {
+	for _, language := range []clientLanguage{pythonAgent, typescriptAgent} {
 		t.Run(language.name, func(t *testing.T) {
 			needs(t, language.program)
 			for name, story := range map[string]func(*testing.T, *clientAgent){

@@ -1,0 +1,161 @@
+// What can go wrong. Each of these, from whatever function, means: the call is not permitted.
+// Two mean more: Unreported, after the call has run, and OutcomeUnknown, where it may have.
+/** The base of all errors of this package. */
+export class HoldpointError extends Error {
+    /** The same may do better in a moment. */
+    retryable = false;
+    constructor(message, options) {
+        super(message, options);
+        this.name = new.target.name;
+    }
+}
+/** The server gave no answer. */
+export class Unreachable extends HoldpointError {
+    retryable = true;
+}
+/** An error that the server answered with (RFC 9457). code is stable and meant for programs. */
+export class Problem extends HoldpointError {
+    status;
+    retryAfter;
+    requestId;
+    retryable;
+    code;
+    title;
+    detail;
+    errors;
+    /** The approval by which people are asked anew for a call that is stale; "" otherwise. */
+    successor;
+    constructor(status, document, 
+    /** How many seconds the server asks to be left alone; 0 when it does not. */
+    retryAfter = 0, 
+    /** Finds the request in the server's log. */
+    requestId = "") {
+        const text = (name) => (typeof document[name] === "string" ? document[name] : "");
+        super(text("code") + (text("detail") ? ": " + text("detail") : "") + (requestId ? ` (request ${requestId})` : ""));
+        this.status = status;
+        this.retryAfter = retryAfter;
+        this.requestId = requestId;
+        this.code = text("code");
+        this.title = text("title");
+        this.detail = text("detail");
+        this.errors = Array.isArray(document["errors"]) ? document["errors"] : [];
+        this.successor = text("successor");
+        this.retryable = [429, 502, 503, 504].includes(status);
+    }
+}
+/** The most, in seconds, that a server may ask for in Retry-After. */
+const MAX_RETRY_AFTER = 600;
+/** Reads an answer that is not a 2xx. What is no problem document gets the code "http_" and its status. */
+export function problemOf(status, headers, body, now = Date.now()) {
+    let document;
+    if ((headers.get("content-type") ?? "").split(";")[0].trim().toLowerCase() === "application/problem+json") {
+        try {
+            document = JSON.parse(body);
+        }
+        catch {
+            // it is no problem document
+        }
+    }
+    const known = typeof document === "object" && document !== null && typeof document.code === "string" && document.code !== "";
+    const said = known ? document : { code: `http_${status}`, detail: `The server answered ${status} without saying why.` };
+    return new Problem(status, said, retryAfter(headers.get("retry-after") ?? "", now), headers.get("x-request-id") ?? "");
+}
+/** Reads Retry-After, which is seconds or a date. */
+export function retryAfter(text, now = Date.now()) {
+    text = text.trim();
+    if (/^[0-9]+$/.test(text))
+        return Math.min(Number(text), MAX_RETRY_AFTER);
+    const at = /^[A-Z][a-z]{2}, /.test(text) ? Date.parse(text) : NaN;
+    return Number.isNaN(at) ? 0 : Math.min(Math.max((at - now) / 1000, 0), MAX_RETRY_AFTER);
+}
+/** The call was refused at once, or people did not approve it. The tool has not run. */
+export class Refused extends HoldpointError {
+    tool;
+    decision;
+    constructor(tool, decision, text = "") {
+        const codes = decision ? (decision.hardBlockers.length ? decision.hardBlockers : decision.reasons) : [];
+        super(text || `${tool} was refused: ${codes.join(", ")}`);
+        this.tool = tool;
+        this.decision = decision;
+    }
+}
+/** People did not approve the call: it was denied, or has expired, or was taken back. */
+export class NotApproved extends Refused {
+    approval;
+    constructor(approval) {
+        const { denial } = approval;
+        let text = `${approval.toolName} was not approved: ${approval.status}`;
+        if (denial)
+            text += ` (${denial.kind})` + (denial.comment ? ` ${JSON.stringify(denial.comment)}` : "");
+        else if (approval.reasons.length)
+            text += ": " + approval.reasons.map((reason) => reason.message).join("; ");
+        super(approval.toolName, undefined, text);
+        this.approval = approval;
+    }
+}
+/**
+ * The wait was ended from this side, by a timeout or a signal. The approval goes on waiting; with a journal,
+ * the call is one of Client.unfinished().
+ */
+export class Stopped extends HoldpointError {
+    approvalId;
+    constructor(approvalId, options) {
+        super(`the wait for ${approvalId || "the server"} was stopped; it goes on waiting`, options);
+        this.approvalId = approvalId;
+    }
+}
+/** The call may run under constraints only, and the tool does not take them. It has not run. */
+export class ConstraintsNotKept extends HoldpointError {
+}
+/** A reviewer changed the arguments to ones that the tool does not take. It has not run. */
+export class EditNotUsable extends HoldpointError {
+}
+/**
+ * The call had begun before. Whether it ran, nobody knows; it is not run again. Look at what it would have
+ * changed, and say so: Unfinished.settle.
+ */
+export class OutcomeUnknown extends HoldpointError {
+    call;
+    approvalId;
+    constructor(call, approvalId) {
+        super(`the call ${call} had begun, and it is unknown whether it ran`);
+        this.call = call;
+        this.approvalId = approvalId;
+    }
+}
+/** The call ran before; outcome is what became of it, "" if that is on record elsewhere. */
+export class AlreadyDone extends HoldpointError {
+    call;
+    outcome;
+    constructor(call, outcome, options) {
+        super(`the call ${call} has run before: ${outcome || "the server knows what became of it"}`, options);
+        this.call = call;
+        this.outcome = outcome;
+    }
+}
+/** The call ran, but that could not be reported. Do not run it again because of that. */
+export class Unreported extends HoldpointError {
+    approvalId;
+    value;
+    error;
+    constructor(approvalId, 
+    /** What the tool returned. */
+    value, 
+    /** What the tool threw, if it did. */
+    error, options) {
+        super(`the call of ${approvalId} ran, but that could not be reported`, options);
+        this.approvalId = approvalId;
+        this.value = value;
+        this.error = error;
+    }
+}
+/** The journal cannot be written or read, or belongs to another call. The call has not run. */
+export class JournalError extends HoldpointError {
+}
+/** The token is not believed. No reason quotes it. */
+export class InvalidToken extends HoldpointError {
+}
+/** For tools to throw, when they do not know whether they had their effect: reported as unknown. */
+export class Uncertain extends Error {
+    name = "Uncertain";
+}

@@ -1,0 +1,166 @@
+// A file that outlives the process: what has been proposed, approved, begun and done. It is append-only, one JSON object
+// in a line, and each line is on the disk before what it announces is done. docs/clients.md has the format, which the
+// clients of all languages share.
+//
+// What makes a call run at most once is the line "begun": of all processes that would run a call, only the one whose
+// "begun" comes first in the file runs it. A line that a crash has cut off is no line, and what it would have announced
+// has not been done.
+import { randomBytes } from "node:crypto";
+import * as fs from "node:fs";
+import * as path from "node:path";
+import { JournalError } from "./errors.js";
+import { encode, isObject } from "./wire.js";
+export function newEntry(call, approval = "") {
+    return { call, step: "", tool: "", key: "", body: "", headers: {}, approval, redeemKey: "", redeemBody: "", by: "", outcome: "", milliseconds: 0, why: "" };
+}
+const members = {
+    proposed: ["tool", "key", "body"],
+    waiting: ["approval"],
+    redeeming: ["approval", "key", "body"],
+    begun: ["by"],
+    ran: ["outcome"],
+    over: ["why"],
+};
+/** Reads one more line about a call. */
+function take(e, line) {
+    const step = line["step"];
+    const needed = Object.hasOwn(members, step) ? members[step] : undefined;
+    if (!needed || !needed.every((name) => typeof line[name] === "string"))
+        return; // of a later version, or it says too little
+    // Only the first to begin has begun, and it cannot be undone.
+    if ((e.step === "begun" || e.step === "ran") && step !== "ran" && step !== "over")
+        return;
+    // What did not run may be proposed again under its key.
+    if (e.step === "over" && (e.outcome || step !== "proposed"))
+        return;
+    const text = (name) => line[name];
+    switch (step) {
+        case "proposed":
+            Object.assign(e, newEntry(e.call), { tool: text("tool"), key: text("key"), body: text("body"), headers: isObject(line["headers"]) ? line["headers"] : {} });
+            break;
+        case "waiting":
+            e.approval = text("approval");
+            break;
+        case "redeeming":
+            e.approval = text("approval");
+            e.redeemKey = text("key");
+            e.redeemBody = text("body");
+            break;
+        case "begun":
+            e.by = text("by");
+            break;
+        case "ran":
+            e.outcome = text("outcome");
+            e.milliseconds = typeof line["ms"] === "number" ? line["ms"] : 0;
+            break;
+        case "over":
+            e.why = text("why");
+    }
+    e.step = step;
+}
+/** A journal in a file, which is made with mode 0600: it holds arguments and tokens. */
+export class Journal {
+    path;
+    #fd;
+    #entries = new Map();
+    #readTo = 0;
+    constructor(path) {
+        this.path = path;
+        this.#fd = this.#tried("open", () => {
+            const made = !fs.existsSync(path);
+            const fd = fs.openSync(path, "a+", 0o600);
+            if (made)
+                syncDirectory(path);
+            return fd;
+        });
+        this.#tried("read", () => this.#readOn());
+    }
+    close() {
+        fs.closeSync(this.#fd);
+    }
+    /** What is known of a call. */
+    entry(call) {
+        this.#tried("read", () => this.#readOn());
+        const e = this.#entries.get(call);
+        return e && { ...e };
+    }
+    /** All calls, the oldest first. */
+    all() {
+        this.#tried("read", () => this.#readOn());
+        return [...this.#entries.values()].map((e) => ({ ...e }));
+    }
+    /** The calls that are not over. */
+    unfinished() {
+        return this.all().filter((e) => e.step !== "over");
+    }
+    /** Appends a line. When this returns, it is on the disk. */
+    write(call, step, more) {
+        // The line break before it ends a line that a crash has cut off.
+        const data = Buffer.from(`\n${encode({ call, step, at: new Date().toISOString(), ...more })}\n`);
+        this.#tried("write to", () => {
+            if (fs.writeSync(this.#fd, data) !== data.length)
+                throw new Error("the disk is full");
+            fs.fsyncSync(this.#fd);
+            this.#readOn();
+        });
+    }
+    /** Claims the one right to run a call. False: somebody else has begun it, or it is over. */
+    begin(call) {
+        const by = randomBytes(8).toString("hex");
+        this.write(call, "begun", { by });
+        const e = this.#entries.get(call);
+        return e?.step === "begun" && e.by === by;
+    }
+    /** Reads the lines that have been added since, by whomever. */
+    #readOn() {
+        const size = fs.fstatSync(this.#fd).size;
+        const data = Buffer.alloc(Math.max(size - this.#readTo, 0));
+        let filled = 0;
+        while (filled < data.length) {
+            const read = fs.readSync(this.#fd, data, filled, data.length - filled, this.#readTo + filled);
+            if (read === 0)
+                break;
+            filled += read;
+        }
+        const end = data.subarray(0, filled).lastIndexOf("\n") + 1;
+        this.#readTo += end;
+        for (const text of data.toString("utf8", 0, end).split("\n")) {
+            let line;
+            try {
+                line = JSON.parse(text);
+            }
+            catch {
+                continue;
+            }
+            if (!isObject(line) || typeof line["call"] !== "string" || typeof line["step"] !== "string")
+                continue;
+            const e = this.#entries.get(line["call"]) ?? newEntry(line["call"]);
+            take(e, line);
+            if (e.step)
+                this.#entries.set(e.call, e);
+        }
+    }
+    #tried(what, act) {
+        try {
+            return act();
+        }
+        catch (error) {
+            throw new JournalError(`${what} the journal ${this.path}: ${error.message}`);
+        }
+    }
+}
+/** Puts a new file's name on the disk, where directories can be opened. */
+function syncDirectory(file) {
+    try {
+        const fd = fs.openSync(path.dirname(path.resolve(file)), "r");
+        try {
+            fs.fsyncSync(fd);
+        }
+        finally {
+            fs.closeSync(fd);
+        }
+    }
+    catch {
+        // not on this system
+    }
+}

@@ -1,0 +1,375 @@
+// The guard around tools: the life of a call.
+//
+//   proposed ─┬─ accepted ────────────────────────────────────► begun ─► ran ─► over
+//             ├─ waiting ─┬─ approved ─► redeeming ─► redeemed ──┘
+//             │           └─ denied, expired, cancelled ──────────────────────► over
+//             └─ refused ─────────────────────────────────────────────────────► over
+//
+// Each arrow is a line of the journal, if there is one, before what it announces.
+
+import { AlreadyDone, ConstraintsNotKept, EditNotUsable, HoldpointError, JournalError, NotApproved, OutcomeUnknown, Problem, Refused, Stopped, Uncertain, Unreachable, Unreported } from "./errors.js";
+import { Journal, newEntry, type Entry } from "./journal.js";
+import { newKey, Requests, type Options } from "./requests.js";
+import { checkBody, checkHeaders, PRECONDITIONS, redeemBody, type Approval, type Json, type Outcome, type Proposal, type Redemption } from "./wire.js";
+
+export interface ClientOptions extends Options {
+  /**
+   * A file (made if it is not there) by which calls survive a crash of this process: they are Client.unfinished()
+   * afterwards, and none of them runs twice. It belongs to one agent.
+   */
+  journal?: string;
+}
+
+export interface GuardOptions<A extends object> extends Proposal {
+  /** The tool's name. */
+  tool: string;
+  /** The tool keeps to constraints, which it finds in its context. One that does not is not run under constraints. */
+  constraints?: boolean;
+  /** Checks arguments that a reviewer has changed: returns them as the tool takes them, or throws. */
+  parse?: (args: unknown) => A;
+  /** How long people are waited for; for ever when left out. */
+  timeoutMs?: number;
+  /** A wait that ends from this side takes the call back; else the approval goes on waiting. */
+  cancelWhenStopped?: boolean;
+}
+
+/** What a tool is told beside its arguments. */
+export interface Context {
+  /** What the call must keep to; {} for nothing. */
+  constraints: Json;
+  /** "" for a call that was accepted at once. */
+  approvalId: string;
+}
+
+/** More about one call. */
+export interface CallOptions extends Proposal {
+  /** Your own name for it, such as "invoice:42": whatever is called twice under one key runs once. */
+  key?: string;
+  /** Ends the wait for people. */
+  signal?: AbortSignal;
+}
+
+export type Tool<A extends object, R> = (args: A, context: Context) => R | Promise<R>;
+export type Guarded<A extends object, R> = (args: A, call?: CallOptions) => Promise<R>;
+
+interface Made {
+  options: GuardOptions<object>;
+  run: Tool<object, unknown>;
+}
+
+/** One call on its way. */
+interface Run {
+  made: Made;
+  name: string; // of the call, in the journal
+  proposal: Proposal;
+  args: Json; // as proposed; once approved, as approved
+  entry: Entry | undefined; // what the journal says of it, when it goes on
+  signal: AbortSignal | undefined;
+  approvalId: string;
+}
+
+/** One agent at one server. */
+export class Client extends Requests {
+  readonly #journal: Journal | undefined;
+  readonly #tools = new Map<string, Made>();
+  readonly #live = new Set<string>();
+
+  constructor(options: ClientOptions = {}) {
+    super(options);
+    this.#journal = options.journal === undefined ? undefined : new Journal(options.journal);
+  }
+
+  /**
+   * Wraps a tool so that it runs only when it is permitted. A call of it is proposed with its arguments, waits for people
+   * as long as it takes, and then runs with the arguments that they approved, also where they edited them. It rejects with
+   * Refused or NotApproved, Stopped, or what else keeps it from running. The server is told what became of it: succeeded;
+   * failed for an error; unknown for Uncertain, and for an AbortError or TimeoutError.
+   */
+  guard<A extends object, R>(options: GuardOptions<A>, run: Tool<A, R>): Guarded<A, R> {
+    const made = { options, run } as unknown as Made;
+    this.#tools.set(options.tool, made);
+    return (args, call = {}) => this.#start(made, args, call) as Promise<R>;
+  }
+
+  /** The calls of the journal that are not over and that this process is not busy with. */
+  unfinished(): Unfinished[] {
+    if (!this.#journal) throw new HoldpointError("without a journal nothing is known of earlier calls");
+    return this.#journal.unfinished().filter((e) => !this.#live.has(e.call)).map((e) => new Unfinished(this, e));
+  }
+
+  async #start(made: Made, args: object, { key = "", signal, ...more }: CallOptions): Promise<unknown> {
+    const { tool, constraints: _c, parse: _p, timeoutMs: _t, cancelWhenStopped: _w, ...proposal } = { ...made.options, ...more };
+    if (key) proposal.wantToken = true; // the server redeems it once, whoever asks twice
+    const body = checkBody(tool, args, proposal);
+    const entry = key ? this.#journal?.entry(key) : undefined;
+    if (entry && (entry.step !== "over" || entry.outcome) && entry.body !== body) throw new JournalError("the key belongs to another call");
+    return this.#go({ made, name: key || newKey(), proposal, args: argumentsOf(body), entry, signal, approvalId: "" });
+  }
+
+  /** @internal Goes on with a call of the journal. */
+  async goOn(entry: Entry, signal?: AbortSignal): Promise<unknown> {
+    const made = this.#tools.get(entry.tool);
+    if (!made) throw new HoldpointError(`no tool ${entry.tool} is guarded here`);
+    const preconditions = JSON.parse(entry.headers[PRECONDITIONS] ?? "{}") as Record<string, string>;
+    return this.#go({ made, name: entry.call, proposal: { preconditions }, args: argumentsOf(entry.body), entry, signal, approvalId: "" });
+  }
+
+  /** @internal Says what became of a call that had begun. */
+  settle(entry: Entry, outcome: Outcome): Promise<void> {
+    return this.#settle(entry, outcome, 0, true);
+  }
+
+  /** @internal Does not go on with a call that has not begun. */
+  async drop(entry: Entry): Promise<void> {
+    if (entry.step === "waiting") await this.#takeBack(entry.approval);
+    if (entry.step === "redeeming") {
+      await this.report(entry.approval, "failed").catch((error: unknown) => {
+        if (!(error instanceof Problem && error.status === 409)) throw error; // it was not redeemed
+      });
+    }
+    this.#journal?.write(entry.call, "over", { why: "dropped" });
+  }
+
+  async #go(run: Run): Promise<unknown> {
+    if (this.#live.has(run.name)) throw new HoldpointError("a call under this key is on its way");
+    this.#live.add(run.name);
+    try {
+      const constraints = await this.#permit(run);
+      const began = performance.now();
+      let value: unknown;
+      try {
+        value = await run.made.run(run.args, { constraints, approvalId: run.approvalId });
+      } catch (error) {
+        await this.#finish(run, outcomeOf(error), began, undefined, error);
+        throw error;
+      }
+      await this.#finish(run, "succeeded", began, value, undefined);
+      return value;
+    } finally {
+      this.#live.delete(run.name);
+    }
+  }
+
+  /** Does what has to be done until the call may run, and returns its constraints. Any error means that it may not. */
+  async #permit(run: Run): Promise<Json> {
+    const { entry } = run;
+    if (entry && (entry.step === "begun" || entry.step === "ran" || entry.outcome)) await this.#refuseSecond(entry);
+    let limits: Json = {}, redeemed: Redemption | undefined, approval: Approval | undefined;
+    if (entry?.step === "waiting" || entry?.step === "redeeming") run.approvalId = entry.approval;
+    else ({ approval, limits } = await this.#propose(run));
+    const proposed = run.args;
+    if (entry?.step === "redeeming") {
+      // With the bytes of before, because nobody knows whether they arrived; the call has not begun.
+      run.args = (JSON.parse(entry.redeemBody) as { arguments: Json }).arguments;
+      redeemed = await this.#spend(run, entry.redeemBody, entry.redeemKey, true);
+    }
+    for (let i = 0; i < 2 && run.approvalId && !redeemed; i++) { // the token may have become too old
+      approval = await this.#waitFor(run, approval);
+      redeemed = await this.#redeem(run, approval, proposed);
+      approval = undefined;
+    }
+    if (run.approvalId && !redeemed) throw new HoldpointError(`the server takes no token for ${run.approvalId}, not even a fresh one`);
+    if (redeemed) limits = redeemed.constraints;
+    if (Object.keys(limits).length && !run.made.options.constraints) {
+      if (redeemed) await this.report(run.approvalId, "failed");
+      this.#write(run, "over", { why: "constraints" });
+      throw new ConstraintsNotKept(`${run.made.options.tool} may run under constraints only, and does not take them`);
+    }
+    if (this.#journal && !this.#journal.begin(run.name)) throw new OutcomeUnknown(run.name, run.approvalId);
+    return limits;
+  }
+
+  async #refuseSecond(entry: Entry): Promise<never> {
+    if (entry.step === "begun") throw new OutcomeUnknown(entry.call, entry.approval);
+    if (entry.step === "ran") await this.#settle(entry, entry.outcome as Outcome, entry.milliseconds);
+    throw new AlreadyDone(entry.call, entry.outcome);
+  }
+
+  async #propose(run: Run): Promise<{ approval: Approval | undefined; limits: Json }> {
+    const { tool } = run.made.options;
+    let key = run.name, body: string, headers: Record<string, string>;
+    if (run.entry?.step === "proposed") ({ key, body, headers } = run.entry);
+    else {
+      body = checkBody(tool, run.args, run.proposal);
+      headers = checkHeaders(run.proposal);
+      this.#write(run, "proposed", { tool, key, body, headers });
+    }
+    const decision = await this.checkBody(body, headers, key).catch((error: unknown) => {
+      if (error instanceof Problem || error instanceof Unreachable) this.#write(run, "over", { why: error instanceof Problem ? error.code : "unreachable" });
+      throw error;
+    });
+    if (decision.accepted) return { approval: undefined, limits: decision.constraints };
+    if (!decision.approval?.id) {
+      this.#write(run, "over", { why: "refused" });
+      throw new Refused(tool, decision);
+    }
+    run.approvalId = decision.approval.id;
+    this.#write(run, "waiting", { approval: run.approvalId });
+    return { approval: decision.approval, limits: {} };
+  }
+
+  async #waitFor(run: Run, approval: Approval | undefined): Promise<Approval> {
+    if (!approval?.final) {
+      try {
+        approval = await this.wait(run.approvalId, { signal: run.signal, timeoutMs: run.made.options.timeoutMs });
+      } catch (error) {
+        if (error instanceof Stopped && run.made.options.cancelWhenStopped) await this.#abandon(run);
+        throw error;
+      }
+    }
+    if (approval.status !== "approved") {
+      this.#write(run, "over", { why: approval.status });
+      throw new NotApproved(approval);
+    }
+    return approval;
+  }
+
+  /** Nobody waits any more, and the approval is to be taken back. */
+  async #abandon(run: Run): Promise<void> {
+    try {
+      await this.#takeBack(run.approvalId);
+      this.#write(run, "over", { why: "cancelled" });
+    } catch (error) {
+      if (!(error instanceof HoldpointError)) throw error; // why the wait ended is told; the call stays unfinished
+    }
+  }
+
+  async #redeem(run: Run, approval: Approval, proposed: Json): Promise<Redemption | undefined> {
+    const { tool, parse } = run.made.options;
+    const approved = approval.edited ?? proposed;
+    let args = approved as object;
+    if (approval.edited && parse) {
+      try {
+        args = parse(approval.edited);
+      } catch (error) {
+        this.#write(run, "over", { why: "edit_not_usable" });
+        throw new EditNotUsable(`a reviewer changed the arguments of ${tool} to ones that it does not take`, { cause: error });
+      }
+    }
+    if (!approval.token) {
+      this.#write(run, "over", { why: "no_token" });
+      if (approval.execution && approval.execution !== "none") throw new AlreadyDone(run.name, approval.execution);
+      throw new HoldpointError(`${approval.id} is approved, but there is no token: its time to run is over, or the key is not its agent's`);
+    }
+    const body = redeemBody(approval.token, tool, approved, run.proposal.preconditions);
+    const key = newKey();
+    this.#write(run, "redeeming", { approval: approval.id, key, body });
+    run.args = args as Json;
+    return this.#spend(run, body, key);
+  }
+
+  /** undefined when the token was not spent and is not good any more: it takes a fresh one. */
+  async #spend(run: Run, body: string, key: string, again = false): Promise<Redemption | undefined> {
+    try {
+      return await this.redeemBody(body, key);
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      let verdict = verdictOf(error);
+      if (verdict === "again" && again && error.status < 500 && (await this.get(run.approvalId)).execution === "none") {
+        verdict = "fresh"; // a former answer, which is kept with its key, although the reason for it may have gone
+      }
+      if (verdict === "fresh") return undefined;
+      if (verdict === "done" || verdict === "refused") this.#write(run, "over", { why: error.code });
+      if (verdict === "done") throw new AlreadyDone(run.name, "", { cause: error });
+      throw error;
+    }
+  }
+
+  async #finish(run: Run, outcome: Outcome, began: number, value: unknown, error: unknown): Promise<void> {
+    try {
+      await this.#settle(newEntry(run.name, run.approvalId), outcome, Math.round(performance.now() - began), true);
+    } catch (unreported) {
+      throw new Unreported(run.approvalId, value, error, { cause: unreported });
+    }
+  }
+
+  /** Puts on record what became of a call: in the journal, and with the server. */
+  async #settle(entry: Entry, outcome: Outcome, milliseconds: number, write = false): Promise<void> {
+    try {
+      if (write) this.#journal?.write(entry.call, "ran", { outcome, ms: milliseconds });
+    } finally {
+      if (entry.approval) {
+        await this.report(entry.approval, outcome, milliseconds, `${entry.approval}:report:${outcome}`).catch((error: unknown) => {
+          // Late, but on record; or, on going on, said before.
+          const code = error instanceof Problem ? error.code : "";
+          if (code !== "lease_ended" && !(entry.step && code === "already_reported")) throw error;
+        });
+      }
+    }
+    this.#journal?.write(entry.call, "over", { why: "reported" });
+  }
+
+  /** Cancels what nobody waits for. That it is over by itself is as good. */
+  async #takeBack(approvalId: string): Promise<void> {
+    await this.cancel(approvalId).catch((error: unknown) => {
+      if (!(error instanceof Problem && (error.status === 409 || error.status === 410))) throw error;
+    });
+  }
+
+  #write(run: Run, step: string, more: Json): void {
+    this.#journal?.write(run.name, step, more);
+  }
+}
+
+/**
+ * A call that a former process left behind, or whose wait was stopped. state: proposed, waiting or redeeming, which resume
+ * runs; begun, where it is unknown whether it ran; ran, where only the report is missing, which resume makes up for.
+ */
+export class Unfinished {
+  readonly call: string;
+  readonly state: string;
+  readonly tool: string;
+  readonly args: Json;
+  readonly approvalId: string;
+  readonly #client: Client;
+  readonly #entry: Entry;
+
+  constructor(client: Client, entry: Entry) {
+    this.#client = client;
+    this.#entry = entry;
+    this.call = entry.call;
+    this.state = entry.step;
+    this.tool = entry.tool;
+    this.args = entry.body ? argumentsOf(entry.body) : {};
+    this.approvalId = entry.approval;
+  }
+
+  /** Goes on: waits, and runs the tool of this name, which is guarded again by now. Rejects as a guarded call does. */
+  resume(options: { signal?: AbortSignal } = {}): Promise<unknown> {
+    return this.#client.goOn(this.#entry, options.signal);
+  }
+
+  /** Says what became of a call that had begun. */
+  async settle(outcome: Outcome): Promise<void> {
+    if (this.state !== "begun") throw new HoldpointError("the call has not begun, or its outcome is known");
+    await this.#client.settle(this.#entry, outcome);
+  }
+
+  /** Does not go on with a call that has not begun: what waits is taken back. */
+  async drop(): Promise<void> {
+    if (this.state === "begun" || this.state === "ran") throw new HoldpointError("the call has begun: settle it");
+    await this.#client.drop(this.#entry);
+  }
+}
+
+/** What is run is what was sent, whatever becomes of the caller's object meanwhile. */
+function argumentsOf(body: string): Json {
+  return (JSON.parse(body) as { proposed_arguments: Json }).proposed_arguments;
+}
+
+/**
+ * What an error of a redemption means for a call that has not begun. again: the same request may be answered otherwise later.
+ * fresh: not spent, and the token is not good any more. done: it ran, or was spent by somebody else. refused: this call does
+ * not run.
+ */
+export function verdictOf(problem: Problem): "again" | "fresh" | "done" | "refused" {
+  if (["token_expired", "token_invalid"].includes(problem.code)) return "fresh";
+  if (["already_reported", "token_used"].includes(problem.code)) return "done";
+  return problem.retryable || problem.status === 401 || problem.status === 423 ? "again" : "refused";
+}
+
+/** What a tool's error says of its effect. */
+function outcomeOf(error: unknown): Outcome {
+  const name = error instanceof Error ? error.name : "";
+  return error instanceof Uncertain || name === "AbortError" || name === "TimeoutError" ? "unknown" : "failed";
+}

@@ -1,0 +1,315 @@
+// The life of guarded calls, against a stand-in for the server.
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { inspect } from "node:util";
+import test from "node:test";
+import * as holdpoint from "../dist/index.js";
+import { ACCEPTED, APPROVED, DENIED, EDITED, hangsUp, message, PENDING, problem, REDEEMED, REFUSED, says, serve, streams, WAITING } from "./standin.mjs";
+
+const OK = says(200, {});
+const followed = (...approvals) => streams(approvals.map(message));
+const client = (server, more) => new holdpoint.Client({ url: server.url, key: "hp_test", firstPause: 5, ...more });
+
+/** A tool that notes what it ran with. */
+function tool(hp, { does, ...options } = {}) {
+  const ran = [];
+  const pay = hp.guard({ tool: "pay", category: "write", ...options }, (args, context) => {
+    ran.push(args.amount);
+    return does ? does(args, context) : "paid";
+  });
+  return { pay, ran };
+}
+
+function journalOf(t, ...lines) {
+  const dir = mkdtempSync(join(tmpdir(), "holdpoint-"));
+  t.after(() => rmSync(dir, { recursive: true }));
+  const path = join(dir, "journal");
+  if (lines.length) writeFileSync(path, lines.map((line) => `\n${JSON.stringify({ call: "c", ...line })}\n`).join(""));
+  return path;
+}
+const PROPOSED = { step: "proposed", tool: "pay", key: "c", body: '{"tool_name":"pay","proposed_arguments":{"amount":1}}', headers: {} };
+const WAITS = { step: "waiting", approval: "apr_1" };
+const REDEEMS = { step: "redeeming", approval: "apr_1", key: "k", body: '{"token":"OLD","tool_name":"pay","arguments":{"amount":5}}' };
+const BEGUN = { step: "begun", by: "x" };
+
+function resume(server, journal) {
+  const hp = client(server, { journal });
+  const { ran } = tool(hp);
+  const [left, ...more] = hp.unfinished();
+  assert.equal(more.length, 0);
+  return { hp, left, ran };
+}
+
+test("accepted", async (t) => {
+  const server = await serve(t, says(200, ACCEPTED));
+  const { pay, ran } = tool(client(server));
+  assert.equal(await pay({ amount: 1 }), "paid");
+  assert.deepEqual(server.lines(), ["POST /v1/pre-tool-check"]);
+  assert.equal(server.seen[0].headers.authorization, "Bearer hp_test");
+  assert.ok(server.seen[0].headers["idempotency-key"]);
+  assert.deepEqual(JSON.parse(server.seen[0].body).proposed_arguments, { amount: 1 });
+  assert.deepEqual(ran, [1]);
+});
+
+test("refused", async (t) => {
+  const { pay, ran } = tool(client(await serve(t, says(200, REFUSED))));
+  await assert.rejects(pay({ amount: 1 }), { name: "Refused", message: "pay was refused: runtime_refusal" });
+  assert.deepEqual(ran, []);
+});
+
+test("approved", async (t) => {
+  const server = await serve(t, says(202, WAITING), followed(PENDING, APPROVED), says(200, REDEEMED), OK);
+  const args = { amount: 1 };
+  const { pay, ran } = tool(client(server));
+  const paid = pay(args);
+  args.amount = 1000; // what was proposed is what runs
+  assert.equal(await paid, "paid");
+  assert.deepEqual(server.lines(), ["POST /v1/pre-tool-check", "GET /v1/approvals/apr_1/events", "POST /v1/tokens/redeem", "POST /v1/executions"]);
+  assert.deepEqual(JSON.parse(server.seen[2].body), { token: "TOKEN", tool_name: "pay", arguments: { amount: 1 } });
+  assert.equal(JSON.parse(server.seen[3].body).outcome, "succeeded");
+  assert.deepEqual(ran, [1]);
+});
+
+test("denied", async (t) => {
+  const { pay, ran } = tool(client(await serve(t, says(202, WAITING), followed(DENIED))));
+  await assert.rejects(pay({ amount: 1 }), { name: "NotApproved", message: 'pay was not approved: denied (never) "no"' });
+  assert.deepEqual(ran, []);
+});
+
+test("edited arguments run as approved", async (t) => {
+  const server = await serve(t, says(202, WAITING), followed(EDITED), says(200, REDEEMED), OK);
+  const { pay, ran } = tool(client(server));
+  await pay({ amount: 1 });
+  assert.deepEqual(ran, [2]);
+  assert.deepEqual(JSON.parse(server.seen[2].body).arguments, { amount: 2 });
+});
+
+test("an edit that the tool does not take", async (t) => {
+  const server = await serve(t, says(202, WAITING), followed(EDITED));
+  const { pay, ran } = tool(client(server), { parse() { throw new Error("too much"); } });
+  await assert.rejects(pay({ amount: 1 }), holdpoint.EditNotUsable);
+  assert.deepEqual([ran, server.seen.length], [[], 2]);
+});
+
+test("constraints", async (t) => {
+  const limited = says(200, { ...REDEEMED, constraints: { max: 1 } });
+  let server = await serve(t, says(202, WAITING), followed(APPROVED), limited, OK);
+  const one = tool(client(server));
+  await assert.rejects(one.pay({ amount: 1 }), holdpoint.ConstraintsNotKept);
+  assert.equal(JSON.parse(server.seen[3].body).outcome, "failed");
+  const two = tool(client(await serve(t, says(200, { ...ACCEPTED, constraints: { max: 1 } }))));
+  await assert.rejects(two.pay({ amount: 1 }), holdpoint.ConstraintsNotKept);
+  assert.deepEqual([one.ran, two.ran], [[], []]);
+  server = await serve(t, says(202, WAITING), followed(APPROVED), limited, OK);
+  const { pay } = tool(client(server), { constraints: true, does: (_, context) => context });
+  assert.deepEqual(await pay({ amount: 1 }), { constraints: { max: 1 }, approvalId: "apr_1" });
+});
+
+test("outcomes", async (t) => {
+  for (const [error, outcome] of [[new TypeError("x"), "failed"], [new holdpoint.Uncertain("x"), "unknown"], [new DOMException("x", "AbortError"), "unknown"], [new DOMException("x", "TimeoutError"), "unknown"]]) {
+    const server = await serve(t, says(202, WAITING), followed(APPROVED), says(200, REDEEMED), OK);
+    const { pay } = tool(client(server), { does() { throw error; } });
+    await assert.rejects(pay({ amount: 1 }), (got) => got === error);
+    assert.equal(JSON.parse(server.seen[3].body).outcome, outcome);
+  }
+});
+
+test("a report that is lost", async (t) => {
+  const { pay } = tool(client(await serve(t, says(202, WAITING), followed(APPROVED), says(200, REDEEMED), problem(409, "already_reported"))));
+  await assert.rejects(pay({ amount: 1 }), { name: "Unreported", value: "paid", approvalId: "apr_1" });
+});
+
+test("fails closed", async (t) => {
+  const page = says(200, "<html>", { "Content-Type": "text/html" });
+  for (const [step, name] of [
+    [hangsUp, "Unreachable"], [problem(503, "event_store_unavailable"), "Problem"], [problem(423, "kill_switch"), "Problem"], [page, "HoldpointError"],
+    [says(200, []), "HoldpointError"], [says(200, {}), "Refused"], [says(302, "", { Location: "http://127.0.0.1:1/" }), "Problem"],
+  ]) {
+    const { pay, ran } = tool(client(await serve(t, step)));
+    await assert.rejects(pay({ amount: 1 }), { name });
+    assert.deepEqual(ran, []);
+  }
+  const nobody = await serve(t, OK);
+  await nobody.close();
+  const { pay, ran } = tool(client(nobody));
+  await assert.rejects(pay({ amount: 1 }), { name: "Unreachable", retryable: true });
+  for (const redeemed of [problem(409, "token_used"), says(200, {}), problem(423, "kill_switch"), hangsUp]) {
+    const waits = tool(client(await serve(t, says(202, WAITING), followed(APPROVED), redeemed)));
+    await assert.rejects(waits.pay({ amount: 1 }), holdpoint.HoldpointError);
+    assert.deepEqual(waits.ran, []);
+  }
+  await assert.rejects(pay({ amount: NaN }), TypeError);
+  assert.deepEqual(ran, []);
+});
+
+test("a POST is repeated under its key", async (t) => {
+  let server = await serve(t, hangsUp, problem(503, "event_store_unavailable"), says(200, ACCEPTED));
+  await tool(client(server)).pay({ amount: 1 });
+  assert.equal(server.seen.length, 3);
+  assert.equal(new Set(server.seen.map((r) => r.headers["idempotency-key"])).size, 1);
+  server = await serve(t, problem(429, "RATE_LIMIT_AGENT", { "Retry-After": "7" }));
+  await assert.rejects(tool(client(server)).pay({ amount: 1 }), { retryable: true, retryAfter: 7 });
+  assert.equal(server.seen.length, 1);
+});
+
+test("waits through breaks", async (t) => {
+  const server = await serve(t, followed(PENDING), hangsUp, streams(['event: approval\ndata: {"status":"app']), followed(APPROVED));
+  assert.equal((await client(server).wait("apr_1")).status, "approved");
+  assert.equal(server.seen.length, 4);
+});
+
+test("falls back to asking", async (t) => {
+  const page = says(200, "<html>", { "Content-Type": "text/html" });
+  const pending = says(200, PENDING, { ETag: '"r1"', "Retry-After": "0" });
+  const server = await serve(t, page, page, pending, says(304, "", { ETag: '"r1"', "Retry-After": "0" }), hangsUp, says(200, APPROVED, { ETag: '"r2"' }));
+  assert.equal((await client(server).wait("apr_1")).status, "approved");
+  assert.deepEqual(server.lines().slice(2), Array(4).fill("GET /v1/approvals/apr_1?wait=25"));
+  assert.deepEqual(server.seen.slice(2).map((r) => r.headers["if-none-match"]), [undefined, '"r1"', '"r1"', '"r1"']);
+});
+
+test("a wait that is of no use", async (t) => {
+  for (const step of [problem(404, "not_found"), problem(401, "unauthenticated")]) await assert.rejects(client(await serve(t, step)).wait("apr_1"), holdpoint.Problem);
+});
+
+test("a stopped wait leaves the approval", async (t) => {
+  const waits = streams([message(PENDING)], { open: true });
+  let server = await serve(t, says(202, WAITING), waits);
+  await assert.rejects(tool(client(server), { timeoutMs: 100 }).pay({ amount: 1 }), { name: "Stopped", approvalId: "apr_1" });
+  assert.equal(server.seen.length, 2);
+  server = await serve(t, says(202, WAITING), waits, says(200, PENDING));
+  await assert.rejects(tool(client(server), { timeoutMs: 100, cancelWhenStopped: true }).pay({ amount: 1 }), holdpoint.Stopped);
+  assert.equal(server.lines()[2], "POST /v1/approvals/apr_1/cancel");
+  const end = new AbortController();
+  const journal = journalOf(t);
+  server = await serve(t, says(202, WAITING), (...answer) => { waits(...answer); end.abort(new Error("enough")); });
+  const hp = client(server, { journal });
+  await assert.rejects(tool(hp).pay({ amount: 1 }, { signal: end.signal }), (error) => error instanceof holdpoint.Stopped && error.cause.message === "enough");
+  assert.deepEqual(hp.unfinished().map((left) => left.state), ["waiting"]);
+  await assert.rejects(client(server).wait("apr_1", { signal: AbortSignal.abort() }), holdpoint.Stopped);
+});
+
+test("list", async (t) => {
+  const server = await serve(t, says(200, { approvals: [PENDING], next_cursor: "c/1" }), says(200, { approvals: [APPROVED] }));
+  const got = [];
+  for await (const approval of client(server).list({ status: "pending", toolName: "pay" })) got.push(approval.status);
+  assert.deepEqual(got, ["pending", "approved"]);
+  assert.equal(server.lines()[1], "GET /v1/approvals?status=pending&tool_name=pay&cursor=c%2F1");
+});
+
+test("a key of one's own takes a token", async (t) => {
+  const approved = says(200, { ...ACCEPTED, approval: APPROVED });
+  const server = await serve(t, approved, says(200, REDEEMED), OK);
+  assert.equal(await tool(client(server)).pay({ amount: 1 }, { key: "invoice:1" }), "paid");
+  assert.equal(server.seen[0].headers["idempotency-key"], "invoice:1");
+  assert.equal(JSON.parse(server.seen[0].body).want_token, true);
+  const again = tool(client(await serve(t, approved, problem(409, "token_used"))));
+  await assert.rejects(again.pay({ amount: 1 }, { key: "invoice:1" }), holdpoint.AlreadyDone);
+  assert.deepEqual(again.ran, []);
+});
+
+test("nothing secret is said", async (t) => {
+  const { pay } = tool(client(await serve(t, says(202, WAITING), followed(APPROVED), problem(409, "token_used"))));
+  await assert.rejects(pay({ amount: "4711" }), (error) => !/TOKEN|hp_test|4711/.test(inspect(error)));
+  assert.doesNotMatch(inspect(new holdpoint.Approval(APPROVED)), /TOKEN/);
+});
+
+test("journal of a whole life", async (t) => {
+  const journal = journalOf(t);
+  const hp = client(await serve(t, says(202, WAITING), followed(APPROVED), says(200, REDEEMED), OK), { journal });
+  const steps = () => readFileSync(journal, "utf8").split("\n").filter(Boolean).map((line) => JSON.parse(line).step);
+  const { pay } = tool(hp, { does: steps });
+  assert.deepEqual(await pay({ amount: 1 }), ["proposed", "waiting", "redeeming", "begun"]);
+  assert.deepEqual(steps().slice(4), ["ran", "over"]);
+  assert.deepEqual(hp.unfinished(), []);
+  assert.equal(statSync(journal).mode & 0o777, 0o600);
+});
+
+test("resume", async (t) => {
+  for (const [name, lines, steps, ran, key] of [
+    ["proposed", [PROPOSED], [says(202, WAITING), followed(APPROVED), says(200, REDEEMED), OK], [1], "c"],
+    ["waiting", [PROPOSED, WAITS], [followed(EDITED), says(200, REDEEMED), OK], [2]],
+    ["redeeming", [PROPOSED, WAITS, REDEEMS], [says(200, { ...REDEEMED, replayed: true }), OK], [5], "k"],
+    ["redeeming, the token too old", [PROPOSED, WAITS, REDEEMS], [problem(401, "token_expired"), followed(APPROVED), says(200, REDEEMED), OK], [1], "k"],
+  ]) {
+    const server = await serve(t, ...steps);
+    const resumed = resume(server, journalOf(t, ...lines));
+    assert.equal(await resumed.left.resume(), "paid", name);
+    assert.deepEqual([resumed.ran, resumed.hp.unfinished()], [ran, []], name);
+    if (key) assert.equal(server.seen[0].headers["idempotency-key"], key, name);
+  }
+  for (const code of ["already_reported", "token_used"]) {
+    const { left, ran, hp } = resume(await serve(t, problem(409, code)), journalOf(t, PROPOSED, WAITS, REDEEMS));
+    await assert.rejects(left.resume(), holdpoint.AlreadyDone);
+    assert.deepEqual([ran, hp.unfinished()], [[], []]);
+  }
+});
+
+test("a kill switch can be waited out", async (t) => {
+  const stopped = problem(423, "kill_switch"), journal = journalOf(t, PROPOSED, WAITS, REDEEMS);
+  const server = await serve(t, stopped, says(200, APPROVED), followed(APPROVED), stopped, stopped, says(200, APPROVED), followed(APPROVED), says(200, REDEEMED), OK);
+  const { left, hp, ran } = resume(server, journal);
+  await assert.rejects(left.resume(), { code: "kill_switch" });
+  await hp.unfinished()[0].resume();
+  assert.deepEqual(ran, [1]);
+  // Spent before it was thrown: only the former request can tell.
+  const spent = await serve(t, stopped, says(200, { ...APPROVED, execution: "redeemed" }), says(200, { ...REDEEMED, replayed: true }), OK);
+  const late = resume(spent, journalOf(t, PROPOSED, WAITS, REDEEMS));
+  await assert.rejects(late.left.resume(), { code: "kill_switch" });
+  await late.hp.unfinished()[0].resume();
+  assert.deepEqual([late.ran, spent.seen[2].headers["idempotency-key"]], [[5], "k"]);
+});
+
+test("begun is unknown", async (t) => {
+  const server = await serve(t, OK);
+  const { left, hp, ran } = resume(server, journalOf(t, PROPOSED, WAITS, REDEEMS, BEGUN));
+  await assert.rejects(left.resume(), holdpoint.OutcomeUnknown);
+  await assert.rejects(left.drop(), holdpoint.HoldpointError);
+  assert.deepEqual([ran, server.seen], [[], []]);
+  await left.settle("succeeded");
+  assert.equal(JSON.parse(server.seen[0].body).outcome, "succeeded");
+  assert.deepEqual(hp.unfinished(), []);
+});
+
+test("ran is reported", async (t) => {
+  const server = await serve(t, OK);
+  const { left, hp, ran } = resume(server, journalOf(t, PROPOSED, WAITS, REDEEMS, BEGUN, { step: "ran", outcome: "failed", ms: 7 }));
+  await assert.rejects(left.resume(), { name: "AlreadyDone", outcome: "failed" });
+  assert.deepEqual(JSON.parse(server.seen[0].body), { approval_id: "apr_1", outcome: "failed", duration_ms: 7 });
+  assert.deepEqual([ran, hp.unfinished()], [[], []]);
+});
+
+test("a key of one's own, with a journal", async (t) => {
+  const journal = journalOf(t);
+  const server = await serve(t, says(200, { ...ACCEPTED, approval: APPROVED }), says(200, REDEEMED), OK);
+  await tool(client(server, { journal })).pay({ amount: 1 }, { key: "invoice:1" });
+  const again = tool(client(await serve(t, problem(500, "not_asked")), { journal }));
+  await assert.rejects(again.pay({ amount: 1 }, { key: "invoice:1" }), { name: "AlreadyDone", outcome: "succeeded" });
+  await assert.rejects(again.pay({ amount: 2 }, { key: "invoice:1" }), holdpoint.JournalError);
+  assert.deepEqual(again.ran, []);
+});
+
+test("two that resume at once run it once", async (t) => {
+  const journal = journalOf(t, PROPOSED, WAITS, REDEEMS), replayed = says(200, { ...REDEEMED, replayed: true });
+  const both = [resume(await serve(t, replayed, OK), journal), resume(await serve(t, replayed, OK), journal)];
+  const ends = await Promise.allSettled(both.map(({ left }) => left.resume()));
+  assert.deepEqual(ends.map((end) => end.status).sort(), ["fulfilled", "rejected"]);
+  assert.ok(ends.some((end) => end.reason instanceof holdpoint.OutcomeUnknown));
+  assert.deepEqual(both.flatMap(({ ran }) => ran), [5]);
+});
+
+test("drop", async (t) => {
+  const server = await serve(t, problem(409, "already_denied"));
+  const { left, hp } = resume(server, journalOf(t, PROPOSED, WAITS));
+  await left.drop();
+  assert.deepEqual([server.lines(), hp.unfinished()], [["POST /v1/approvals/apr_1/cancel"], []]);
+});
+
+test("a journal that cannot be written", async (t) => {
+  const server = await serve(t, says(200, ACCEPTED));
+  assert.throws(() => client(server, { journal: "/nowhere/at/all" }), holdpoint.JournalError);
+  const { pay, ran } = tool(client(server, { journal: "/dev/full" }));
+  await assert.rejects(pay({ amount: 1 }), holdpoint.JournalError);
+  assert.deepEqual([ran, server.seen], [[], []]);
+});
