@@ -115,6 +115,22 @@ type ExecutionBody struct {
 	Output   json.RawMessage `json:"output,omitempty" doc:"What the tool answered. It is looked at and not kept; the answer says what of it the agent may see."`
 }
 
+// UngatedBody is a call that ran without a decision.
+type UngatedBody struct {
+	ToolName  string          `json:"tool_name"`
+	Arguments json.RawMessage `json:"arguments,omitempty" doc:"What it ran with. It is not kept; the event has the names of the arguments, and the keyed digest by which decisions on the same call are found."`
+	Outcome   string          `json:"outcome" enum:"succeeded,failed,unknown"`
+	SessionID string          `json:"session_id,omitempty" doc:"The host's conversation."`
+	CallID    string          `json:"call_id,omitempty" doc:"The host's id of the call."`
+	Host      string          `json:"host,omitempty" doc:"What the agent runs in, such as claude-code."`
+}
+
+// UngatedAnswer says where that is on record.
+type UngatedAnswer struct {
+	EventID    string    `json:"event_id"`
+	RecordedAt time.Time `json:"recorded_at"`
+}
+
 // ExecutedAnswer is the approval, and what of the tool's answer the agent may see.
 type ExecutedAnswer struct {
 	Approval
@@ -176,6 +192,10 @@ func (a *API) table() []operation {
 			detail: "Succeeds once. Run the call only after the 200. Repeated with its Idempotency-Key, the answer is the first one with replayed and redeemed_at: run the call only if you know that it has not run. Once an outcome is on record: 409 already_reported.", handle: approvals.redeem,
 		},
 		{method: "POST", path: "/v1/executions", summary: "Report what became of a redeemed call", scope: identity.ScopeRedeem, in: ExecutionBody{}, out: ExecutedAnswer{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 413, 415, 422, 503}, repeats: true, handle: approvals.execution},
+		{
+			method: "POST", path: "/v1/executions/ungated", summary: "Report a call that ran without a decision", scope: identity.ScopeRedeem, in: UngatedBody{}, out: UngatedAnswer{}, statuses: []int{200}, problems: []int{400, 401, 403, 409, 413, 415, 422, 503}, repeats: true,
+			detail: "For programs that stand beside an agent and see what it has run, such as the hook of a coding agent. Nothing is permitted by it. The log has an event of type ungated with the reason UNGATED_EXECUTION.", handle: approvals.ungated,
+		},
 		{
 			method: "GET", path: "/v1/audit/events", summary: "Read the audit log", scope: auditOrHuman, out: Events{}, statuses: []int{200}, problems: []int{400, 401, 403, 503},
 			query: []parameter{{"since", "RFC 3339 time; events from then on."}, {"until", "RFC 3339 time; events before then."}, {"agent_id", ""}, {"tool_name", ""}, {"outcome", ""}, {"type", "decision, vote, settled, redeem …"}, {"actor_id", "Who did it: a person's, an agent's or a key's id."}, {"approval_id", ""}, {"order", "asc, the default, or desc: from the newest on."}, {"cursor", "next_cursor of the page before, or the seq of the last event seen: reading on from there misses none."}, {"limit", "1 to 1000; 100 when left out."}}, handle: audit.auditEvents,
@@ -533,6 +553,38 @@ func (a approvalDoor) execution(c *call) error {
 		return a.Gate.Executed(c.r.Context(), c.principal, request, once)
 	}, func(done gate.ExecutedCall) (access.Reply, error) {
 		return jsonReply(http.StatusOK, ExecutedAnswer{a.wire(c.principal, gate.View{Approval: done.Approval}), done.Output}, nil)
+	})
+}
+
+func (a approvalDoor) ungated(c *call) error {
+	var in UngatedBody
+	body, err := readInto(c, &in)
+	if err != nil {
+		return err
+	}
+	u := gate.UngatedExecution{
+		Tool: in.ToolName, Outcome: approval.Execution(in.Outcome), Session: in.SessionID, CallID: in.CallID, Host: in.Host, RequestID: RequestID(c.r.Context()),
+	}
+	if arguments, sent := body.Get("arguments"); sent {
+		u.Arguments = &arguments
+	}
+	var wrong []FieldError
+	if u.Outcome != approval.Succeeded && u.Outcome != approval.Failed && u.Outcome != approval.Unknown {
+		wrong = append(wrong, FieldError{Path: "/outcome", Message: "must be succeeded, failed or unknown"})
+	}
+	if u.Tool == "" {
+		wrong = append(wrong, FieldError{Path: "/tool_name", Message: "must not be empty"})
+	}
+	if u.Arguments != nil && u.Arguments.Kind() != canon.ObjectKind {
+		wrong = append(wrong, FieldError{Path: "/arguments", Message: "must be an object"})
+	}
+	if len(wrong) > 0 {
+		return &failure{Status: http.StatusUnprocessableEntity, Code: "invalid_body", Detail: "The body is not what it has to be.", Fields: wrong}
+	}
+	return answer(a.API, c, body, func(once *access.Once[engine.Event]) (engine.Event, error) {
+		return a.Gate.Ungated(c.r.Context(), c.principal, u, once)
+	}, func(e engine.Event) (access.Reply, error) {
+		return jsonReply(http.StatusOK, UngatedAnswer{e.ID, e.Timestamp}, nil)
 	})
 }
 

@@ -52,6 +52,7 @@ const (
 	Settled      EventType = "settled"           // an approval reached its terminal state
 	Redeemed     EventType = "redeem"            // a token was spent
 	Executed     EventType = "execution"         // the agent reported what happened
+	Ungated      EventType = "ungated"           // a call ran without a decision
 	Refusal      EventType = "refusal"           // a door turned a request away
 	Exported     EventType = "export"            // somebody exports the log, or a part of it
 	SignIn       EventType = "sign_in"           // somebody signed in or out, or tried to
@@ -64,7 +65,7 @@ const (
 func EventTypes() []EventType {
 	return []EventType{
 		Decided, ToolContract, Voted, Answered, Cancelled, Proved, Ticketed, Asked, Shown, Commented, Claimed, Extended, Escalated, Edited, Reopened,
-		Broken, Afterward, Granted, Notified, Settled, Redeemed, Executed, Refusal, Exported, SignIn, Admin, Erased, Held,
+		Broken, Afterward, Granted, Notified, Settled, Redeemed, Executed, Ungated, Refusal, Exported, SignIn, Admin, Erased, Held,
 	}
 }
 

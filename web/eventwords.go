@@ -73,6 +73,8 @@ func describeEvent(e engine.Event, name func(string) string) eventText {
 		t.Sentence = who + " took the permission and started " + call
 	case e.Type == engine.Executed:
 		t.Sentence = who + " reported what became of " + call
+	case e.Type == engine.Ungated:
+		t.Sentence = nameOr(e.AgentID, name, "An agent") + " ran " + orSome(e.ToolName, "a tool") + " without a decision"
 	case e.Type == engine.Escalated:
 		t.Sentence = who + " asked those of the escalation about " + call
 	case e.Type == engine.Reopened:
@@ -231,6 +233,7 @@ var eventTypes = []struct {
 	{engine.Shown, "a call's card was shown"},
 	{engine.Redeemed, "an approved call started"},
 	{engine.Executed, "what became of a call"},
+	{engine.Ungated, "a call ran without a decision"},
 	{engine.Answered, "an answer"},
 	{engine.Proved, "a proof of who somebody is"},
 	{engine.Ticketed, "a ticket"},

@@ -224,6 +224,24 @@ func (c *Client) Report(ctx context.Context, approvalID string, outcome Outcome,
 	return nil
 }
 
+// UngatedExecution is a call that ran although nothing had permitted it.
+type UngatedExecution struct {
+	ToolName  string  `json:"tool_name"`
+	Arguments any     `json:"arguments,omitempty"` // an object; the log keeps the names of its members
+	Outcome   Outcome `json:"outcome"`
+	SessionID string  `json:"session_id,omitempty"`
+	CallID    string  `json:"call_id,omitempty"` // the host's own id of the call
+	Host      string  `json:"host,omitempty"`    // what the agent runs in
+}
+
+// ReportUngated puts on record that a call ran without a decision. It permits nothing.
+func (c *Client) ReportUngated(ctx context.Context, u UngatedExecution) error {
+	if err := c.post(ctx, "/v1/executions/ungated", u, nil); err != nil {
+		return fmt.Errorf("report that %s ran without a decision: %w", u.ToolName, err)
+	}
+	return nil
+}
+
 // JWKS fetches the keys that VerifyToken needs.
 func (c *Client) JWKS(ctx context.Context) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestBudget)

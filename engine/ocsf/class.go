@@ -31,8 +31,8 @@ var operations = map[engine.EventType]named{
 	engine.Ticketed: {3, "Update"}, engine.Asked: {3, "Update"}, engine.Commented: {3, "Update"}, engine.Claimed: {3, "Update"},
 	engine.Extended: {3, "Update"}, engine.Escalated: {3, "Update"}, engine.Edited: {3, "Update"}, engine.Reopened: {3, "Update"},
 	engine.Broken: {3, "Update"}, engine.Afterward: {3, "Update"}, engine.Settled: {3, "Update"}, engine.Redeemed: {3, "Update"},
-	engine.Executed: {3, "Update"},
-	engine.Refusal:  {0, "Unknown"}, // the request was not read
+	engine.Executed: {3, "Update"}, engine.Ungated: {1, "Create"},
+	engine.Refusal: {0, "Unknown"}, // the request was not read
 }
 
 // entityActivities are the activities of Entity Management by the verb, the last

@@ -57,7 +57,7 @@ var (
 // where a person has to see to something, Low for what was refused.
 func severityOf(e engine.Event) named {
 	refused := e.Outcome.Route() == engine.Refuse
-	if thrown(e) || e.Type == engine.Broken && !refused {
+	if thrown(e) || e.Type == engine.Ungated || e.Type == engine.Broken && !refused {
 		return high
 	}
 	found := informational
@@ -91,7 +91,7 @@ func control(e engine.Event) (action, disposition named) {
 	switch e.Outcome {
 	case engine.Allow:
 		switch e.Type { //nolint:exhaustive // nothing was asked of Holdpoint by these alone
-		case engine.Executed, engine.Afterward, engine.Notified, engine.Shown:
+		case engine.Executed, engine.Ungated, engine.Afterward, engine.Notified, engine.Shown:
 			return observed, logged
 		}
 		return allowed, named{1, "Allowed"}

@@ -243,6 +243,7 @@ hold ALLOW HOLD_RELEASED: 300413 Resume, Informational, Success, Allowed
 erasure ALLOW ERASED_ON_REQUEST: 300404 Delete, Informational, Success, Allowed
 erasure DENY under_hold: 300499 under_hold, Low, Failure, Blocked
 erasure ALLOW ERASED_BY_AGE: 300404 Delete, Informational, Success, Allowed
+ungated ALLOW UNGATED_EXECUTION: 600301 Create, High, Success, Logged
 `), "\n")
 	events := samples(t)
 	if len(events) != len(want) {

@@ -21,7 +21,9 @@ type AgentRow struct {
 type Agent struct {
 	Frame
 	AgentRow
-	MayChange        bool
+	MayChange bool
+	// UngatedURL leads to the events of calls that ran without a decision.
+	UngatedURL       string
 	Capabilities     []string
 	NeedsAttestation bool
 	Delegation       string
