@@ -18,10 +18,20 @@ import (
 	"holdpoint/internal/store"
 )
 
-type doctorCommand struct{}
+type doctorCommand struct {
+	Server     doctorServer     `cmd:"" default:"1" help:"Check configuration, database, Temporal and keys of a server."`
+	ClaudeCode doctorClaudeCode `cmd:"" name:"claude-code" help:"Try whether Claude Code's hook blocks calls, whatever fails."`
+}
 
 // Help is shown by "holdpoint doctor --help".
 func (doctorCommand) Help() string {
+	return "Without a further word it is “doctor server”.\n\n" + doctorServer{}.Help()
+}
+
+type doctorServer struct{}
+
+// Help is shown by "holdpoint doctor server --help".
+func (doctorServer) Help() string {
 	return `Takes the settings of serve and worker, changes nothing, and ends with 0 when all
 is well, else with 1. What it warns of is not wrong.
 
@@ -50,7 +60,7 @@ func (d *checkup) warn(what, why, help string) {
 	fmt.Printf("warn  %s: %s\n      %s\n", what, why, help)
 }
 
-func (doctorCommand) Run(ctx context.Context, c *cli) error {
+func (doctorServer) Run(ctx context.Context, c *cli) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	d := &checkup{}

@@ -44,11 +44,14 @@ type cli struct {
 	Audit     auditCommand     `cmd:"" help:"Export the audit log, and check that nothing in it was changed."`
 	Policy    policyCommand    `cmd:"" help:"Check, test, explain, simulate and sign policies."`
 	Contracts contractsCommand `cmd:"" help:"Check files of tool contracts."`
-	Doctor    doctorCommand    `cmd:"" help:"Check configuration, database, Temporal and keys, and say what to do about what is wrong."`
+	Doctor    doctorCommand    `cmd:"" help:"Find out what is wrong with a server, or with a hook, and what to do about it."`
 
 	ToolRequest toolRequestCommand `cmd:"" name:"toolrequest" help:"Check ThreeGate tool execution requests."`
 
 	MCP mcpCommand `cmd:"" name:"mcp" help:"Offer the API to models, over the Model Context Protocol."`
+
+	Hook    hookCommand    `cmd:"" help:"Stand between a coding agent and its tools, as a hook of its host."`
+	Connect connectCommand `cmd:"" help:"Put Holdpoint before the tools of an agent's host."`
 
 	Witness witnessCommand `cmd:"" help:"Witness another transparency log: cosign its checkpoints as long as it only grows."`
 

@@ -18,7 +18,7 @@ import (
 // FS holds, for each of Names, a folder with policy.yaml, contracts.yaml,
 // tests.yaml and README.md.
 //
-//go:embed payments production support suppliers
+//go:embed payments production support coding suppliers
 var FS embed.FS
 
 // Names are the settings.
@@ -26,7 +26,7 @@ func Names() []string { return append(inDev(), "suppliers") }
 
 // inDev are those of which Dev takes the rules, in their order. The others need
 // people or calendars that a new data directory has not.
-func inDev() []string { return []string{"payments", "production", "support"} }
+func inDev() []string { return []string{"payments", "production", "support", "coding"} }
 
 // devHeader is the beginning of Dev's bundle.
 var devHeader = template.Must(template.New("policy").Parse(`# The policy of this data directory: which calls may run at once, which wait for
@@ -38,7 +38,7 @@ var devHeader = template.Must(template.New("policy").Parse(`# The policy of this
 #   holdpoint policy explain policy.yaml --tool issue_refund --args '{"amount": 1200}'
 #
 # The first rule that matches decides. The rules below are those of
-# examples/policies: payments, production and support.
+# examples/policies: payments, production, support and coding.
 version: "1"
 generated_at: "{{.Generated}}"
 expires_at: "{{.Expires}}"

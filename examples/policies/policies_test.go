@@ -65,9 +65,13 @@ func TestExamples(t *testing.T) {
 			for _, p := range policy.Lint(b) {
 				t.Error(p)
 			}
-			set, wrong := safeai.Load(read("contracts.yaml"), "")
-			if set == nil {
-				t.Fatal(wrong)
+			var tools []string
+			if data, err := FS.ReadFile(name + "/contracts.yaml"); err == nil { // a shell's data has no kinds
+				set, wrong := safeai.Load(data, "")
+				if set == nil {
+					t.Fatal(wrong)
+				}
+				tools = set.Tools()
 			}
 			f, mistakes := policytest.Load(read("tests.yaml"), "tests.yaml")
 			if f == nil {
@@ -85,7 +89,7 @@ func TestExamples(t *testing.T) {
 			validates(t, read("policy.yaml"))
 			// The page names every tool of the contracts.
 			readme := string(read("README.md"))
-			for _, tool := range set.Tools() {
+			for _, tool := range tools {
 				_, verb, _ := strings.Cut(tool, "_")
 				if !strings.Contains(readme, "`"+tool+"`") && !strings.Contains(readme, "`_"+verb+"`") && !strings.HasPrefix(tool, "kubectl_get") {
 					t.Errorf("README.md says nothing of %s", tool)

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"holdpoint/internal/hook"
+)
+
+type hookCommand struct {
+	ClaudeCode hookClaudeCode `cmd:"" name:"claude-code" help:"Answer a hook of Claude Code: may this tool call run?"`
+}
+
+// hookFlags are what every hook needs to know. "holdpoint connect" writes them.
+type hookFlags struct {
+	clientFlags
+	Wait     time.Duration `help:"How long to wait for people before the call is turned down as waiting." default:"0s" placeholder:"DURATION"`
+	Deadline time.Duration `help:"How long the server may take to answer besides; then the call does not run." default:"20s" placeholder:"DURATION"`
+	State    string        `help:"Directory of what is known of waiting calls; by default below the user's own." type:"path" placeholder:"DIR"`
+}
+
+type hookClaudeCode struct {
+	hookFlags
+	Check         bool `help:"Ask the server whether it knows the key, and nothing else."`
+	AllowAccepted bool `help:"Let calls that the rules accept run without asking the host's own permissions."`
+}
+
+// Help is shown by "holdpoint hook claude-code --help".
+func (hookClaudeCode) Help() string {
+	return `Claude Code runs this before and after each tool call (PreToolUse, PostToolUse,
+PostToolUseFailure). “holdpoint connect claude-code” writes its settings.
+
+A call runs when the rules accept it or people have approved it. A call that
+waits for people is turned down with the address at which they decide; the very
+same call, made again after they have approved it, runs, once. Whatever fails —
+no server, no key, no answer in time — the program ends with 2, and the call
+does not run.
+
+Example:
+  echo '{"hook_event_name":"PreToolUse","session_id":"s","tool_use_id":"t1",
+    "tool_name":"Bash","tool_input":{"command":"make"}}' |
+    holdpoint hook claude-code --data .holdpoint; echo $?`
+}
+
+func (h *hookClaudeCode) Run(ctx context.Context, _ *cli) error {
+	return h.answer(ctx, "claude-code", func(ctx context.Context, g *hook.Gate) error {
+		if h.Check {
+			return g.Check(ctx)
+		}
+		return g.ClaudeCode(ctx, os.Stdin, os.Stdout, h.AllowAccepted)
+	})
+}
+
+// answer runs what answers a host. Whatever goes wrong the program ends with 2, in
+// time: hosts let a call run whose hook ends with another code, or not soon enough.
+func (h *hookFlags) answer(ctx context.Context, host string, run func(context.Context, *hook.Gate) error) error {
+	limit := h.Wait + h.Deadline
+	// The context ends what waits for the server; this is for what waits for anything else.
+	time.AfterFunc(limit+time.Second, func() { turnDown(os.Stderr, errors.New("there was no answer in time")) })
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("Holdpoint did not answer within %s", limit))
+	defer cancel()
+	g, err := h.gate(host)
+	if err == nil {
+		err = run(ctx, g)
+	}
+	if err != nil {
+		turnDown(os.Stderr, err)
+	}
+	return nil
+}
+
+// turnDown ends the program with the code that blocks the call.
+func turnDown(to io.Writer, why error) {
+	_, _ = fmt.Fprintln(to, "Holdpoint:", why)
+	os.Exit(2)
+}
+
+func (h *hookFlags) gate(host string) (*hook.Gate, error) {
+	address, key, err := h.server()
+	if err != nil {
+		return nil, err
+	}
+	dir := h.State
+	if dir == "" {
+		if dir, err = stateDir(); err != nil {
+			return nil, err
+		}
+	}
+	return &hook.Gate{URL: address, Key: key, Agent: host, Dir: filepath.Join(dir, "hook"), Wait: h.Wait}, nil
+}
+
+// stateDir is where programs of a user keep what they need the next time.
+func stateDir() (string, error) {
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "holdpoint"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("find where to keep what waits: %w; name a directory with --state", err)
+	}
+	return filepath.Join(home, ".local", "state", "holdpoint"), nil
+}

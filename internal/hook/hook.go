@@ -1,0 +1,250 @@
+// Package hook stands between a coding agent and its tools, where the agent's host
+// starts a program before and after each tool call. Each run of the program is short:
+// what has to be known in the next one is in files (memory.go).
+package hook
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	holdpoint "holdpoint/clients/go"
+)
+
+// Call is a tool call of a host.
+type Call struct {
+	Session string // the host's conversation
+	ID      string // the host's id of this very call; another try has another one
+	Tool    string
+	// Arguments is the JSON object that the tool is called with.
+	Arguments json.RawMessage
+}
+
+// Verdict says whether a call may run. The zero value says no.
+type Verdict struct {
+	Run bool
+	// ByPeople says that people have approved the call, and not only the rules.
+	ByPeople bool
+	// Changed is what to run the call with instead, when a reviewer has changed it.
+	Changed json.RawMessage
+	// Why is for the model, when the call may not run.
+	Why string
+}
+
+// Gate asks a Holdpoint server. Every error is a no.
+type Gate struct {
+	URL, Key string
+	// Agent is what the host is called; the server goes by the key.
+	Agent string
+	// Dir is where files are kept from one run to the next.
+	Dir string
+	// Wait is how long Before waits for people before it says that they are waited for.
+	Wait time.Duration
+}
+
+func (g *Gate) client() *holdpoint.Client { return &holdpoint.Client{URL: g.URL, Key: g.Key} }
+
+// Check asks the server whether it knows the key as an agent's.
+func (g *Gate) Check(ctx context.Context) error {
+	_, err := g.client().Get(ctx, "apr_none")
+	var p *holdpoint.Problem
+	if errors.As(err, &p) && p.Status == http.StatusNotFound {
+		return nil // it may ask, and there is no such approval
+	}
+	return err
+}
+
+// Before says whether a call may run now. A call that waits for people may be tried
+// again: the very same one goes on with the same approval, and runs once after it.
+func (g *Gate) Before(ctx context.Context, c Call) (Verdict, error) {
+	m, err := g.memory(c.Session)
+	if err != nil {
+		return Verdict{}, err
+	}
+	client := g.client()
+	approvalID, err := m.waiting(c)
+	if err != nil {
+		return Verdict{}, err
+	}
+	if approvalID != "" {
+		v, err := g.goOn(ctx, client, m, c, approvalID)
+		if !errors.Is(err, errOver) {
+			return v, err
+		}
+	}
+	r, err := client.CheckToolCall(ctx, holdpoint.ToolCall{ToolName: c.Tool, ToolArgs: c.Arguments, AgentID: g.Agent, SessionID: c.Session})
+	switch {
+	case err != nil:
+		return Verdict{}, err
+	case r.Allowed && constrained(r.Decision.Constraints):
+		return Verdict{Why: "The rules accept the call under constraints, which this host cannot keep: " + string(r.Decision.Constraints)}, nil
+	case r.Allowed && r.Approval == nil:
+		return Verdict{Run: true}, m.permit(c, "")
+	case r.Approval == nil:
+		return Verdict{Why: "The call is refused: " + sentences(r.Decision.Reasons)}, nil
+	}
+	if err := m.wait(c, r.Approval.ID); err != nil {
+		return Verdict{}, err
+	}
+	return g.goOn(ctx, client, m, c, r.Approval.ID)
+}
+
+// errOver says that an approval which was waited for is of no use any more.
+var errOver = errors.New("the approval is over")
+
+// goOn is what has become of an approval that the call waits for. errOver means that
+// people have to be asked anew.
+func (g *Gate) goOn(ctx context.Context, client *holdpoint.Client, m *memory, c Call, id string) (Verdict, error) {
+	a, err := client.Get(ctx, id)
+	if err == nil && a.Status == holdpoint.Pending {
+		wait := g.Wait
+		if len(waitedFor(a)) == 0 {
+			wait = max(wait, settling)
+		}
+		a, err = g.await(ctx, client, a, wait)
+	}
+	var p *holdpoint.Problem
+	if errors.As(err, &p) && p.Status == http.StatusNotFound {
+		return Verdict{}, cmp.Or(m.forget(c), errOver)
+	}
+	if err != nil {
+		return Verdict{}, err
+	}
+	if a.Status == holdpoint.Pending {
+		return Verdict{Why: pending(a)}, nil
+	}
+	if !a.Status.Final() {
+		return Verdict{}, fmt.Errorf("the approval %s is %q, which this program does not know", a.ID, a.Status)
+	}
+	if a.Status != holdpoint.Approved {
+		return Verdict{Why: (&holdpoint.Refused{Approval: &a}).Error() + ". " + a.Links.Review}, m.forget(c)
+	}
+	if a.Token == "" { // spent, or its time to run is over
+		return Verdict{}, cmp.Or(m.forget(c), errOver)
+	}
+	return g.redeem(ctx, client, m, c, a)
+}
+
+// settling is how long an approval is waited for on which people have decided: it is
+// settled a moment later.
+const settling = 10 * time.Second
+
+// await waits for people for a while. That they have not decided then is no error.
+func (g *Gate) await(ctx context.Context, client *holdpoint.Client, now holdpoint.Approval, wait time.Duration) (holdpoint.Approval, error) {
+	if wait <= 0 {
+		return now, nil
+	}
+	waited, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	a, err := client.Await(waited, now.ID)
+	if err != nil && waited.Err() != nil && ctx.Err() == nil {
+		return now, nil
+	}
+	return a, err
+}
+
+// redeem spends the token. The call may run if that is known to have been done, by
+// this run of the program and for this try of the call.
+func (g *Gate) redeem(ctx context.Context, client *holdpoint.Client, m *memory, c Call, a holdpoint.Approval) (Verdict, error) {
+	v := Verdict{Run: true, ByPeople: true}
+	arguments := c.Arguments
+	if a.Edited != nil {
+		arguments, v.Changed = a.Edited.Arguments, a.Edited.Arguments
+	}
+	if err := m.permit(c, a.ID); err != nil {
+		return Verdict{}, err
+	}
+	r, err := client.Redeem(ctx, a.Token, c.Tool, arguments)
+	if err != nil {
+		return Verdict{}, errors.Join(fmt.Errorf("%w; make the very same call again", err), m.revoke(c), m.unspent(c, err))
+	}
+	if err := m.forget(c); err != nil {
+		return Verdict{}, err
+	}
+	if constrained(r.Constraints) {
+		why := "The call is approved under constraints, which this host cannot keep: " + string(r.Constraints)
+		return Verdict{Why: why}, errors.Join(client.Report(ctx, a.ID, holdpoint.Failed, 0), m.revoke(c))
+	}
+	return v, nil
+}
+
+// unspent keeps in mind what the next try of a call goes on with, whose token was not
+// taken: the same approval; the one that people are asked by anew, since something has
+// changed; or none, since the token is spent.
+func (m *memory) unspent(c Call, err error) error {
+	var p *holdpoint.Problem
+	switch {
+	case !errors.As(err, &p):
+	case p.Successor != "":
+		return m.wait(c, p.Successor)
+	case p.Code == "token_used" || p.Code == "already_reported":
+		return m.forget(c)
+	}
+	return nil
+}
+
+// After says what became of a call: of one that was approved, the outcome; of one that
+// was never permitted, that it ran.
+func (g *Gate) After(ctx context.Context, c Call, outcome holdpoint.Outcome, took time.Duration) error {
+	m, err := g.memory(c.Session)
+	if err != nil {
+		return err
+	}
+	approvalID, permitted, err := m.permitted(c)
+	switch {
+	case err != nil:
+		return err
+	case !permitted:
+		return g.client().ReportUngated(ctx, holdpoint.UngatedExecution{
+			ToolName: c.Tool, Arguments: c.Arguments, Outcome: outcome, SessionID: c.Session, CallID: c.ID, Host: g.Agent,
+		})
+	case approvalID != "":
+		if err := g.client().Report(ctx, approvalID, outcome, took); err != nil {
+			return err
+		}
+	}
+	return m.revoke(c)
+}
+
+func constrained(constraints json.RawMessage) bool {
+	limits := string(bytes.TrimSpace(constraints))
+	return limits != "" && limits != "{}" && limits != "null"
+}
+
+func sentences(reasons []holdpoint.Reason) string {
+	said := make([]string, len(reasons))
+	for i, r := range reasons {
+		said[i] = r.Message + " (" + r.Code + ")"
+	}
+	return strings.Join(said, " ")
+}
+
+// waitedFor is what has still to be given.
+func waitedFor(a holdpoint.Approval) []string {
+	var whom []string
+	for _, r := range a.Requirements {
+		if r.Status == "waiting" || r.Status == "queued" {
+			what := r.Kind
+			if r.Role != "" {
+				what += " by " + r.Role
+			}
+			whom = append(whom, what)
+		}
+	}
+	return whom
+}
+
+func pending(a holdpoint.Approval) string {
+	why := "The call waits for people"
+	if whom := waitedFor(a); len(whom) > 0 {
+		why += " (" + strings.Join(whom, ", then ") + ")"
+	}
+	return fmt.Sprintf("%s, until %s, and has not run. They decide on it at %s. Go on with other work; when it is approved, make exactly the same call again, and it runs.",
+		why, a.ExpiresAt.UTC().Format("2006-01-02 15:04 UTC"), a.Links.Review)
+}
