@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
@@ -34,8 +35,22 @@ const seeWithin = 30 * time.Second
 // chrome is the installed browser, which all tests share.
 var chrome chromium.Browser
 
-// openBrowser is a browser with nothing in it: no cookie, no other tab.
+// openBrowser is a browser with nothing in it: no cookie, no other tab. Its person has
+// votes sent at once.
 func openBrowser(t testing.TB, url string) *browser {
+	t.Helper()
+	b := openHolding(t, url)
+	b.do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+			Source: `try { localStorage.setItem("holdpoint-send-at-once", "yes") } catch {}`,
+		})
+		return err
+	}))
+	return b
+}
+
+// openHolding is openBrowser for somebody whose votes are held for a moment.
+func openHolding(t testing.TB, url string) *browser {
 	t.Helper()
 	b := &browser{t: t, ctx: chrome.Open(t), url: url}
 	b.listen()

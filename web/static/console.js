@@ -188,7 +188,8 @@
     const other = fresh.querySelector("[data-card]");
     const old = document.getElementById("decide");
     const next = fresh.getElementById("decide");
-    if (!card || !other || !old || !next) return;
+    // A vote that is held is on the card as its sender saw it: the server judges it by that.
+    if (!card || !other || !old || !next || document.getElementById("hold")?.hidden === false) return;
     const changed = card.dataset.version !== other.dataset.version || card.dataset.digest !== other.dataset.digest;
     // Whoever has changed the arguments has none to decide, and still the old ones
     // on the screen.

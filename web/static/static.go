@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-//go:embed console.css console.js passkeys.js verify.js logo.svg
+//go:embed console.css console.js flow.js passkeys.js verify.js logo.svg
 var files embed.FS
 
 type file struct {
