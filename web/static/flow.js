@@ -143,7 +143,7 @@
   const list = document.getElementById("palette-list");
   let entries = [];
   let at = 0;
-  const seen = (el) => el.offsetParent !== null || el.getClientRects().length > 0;
+  const seen = (el) => (el.checkVisibility ? el.checkVisibility() : el.offsetParent !== null);
   const text = (el) => (el.dataset.name || el.getAttribute("aria-label") || el.textContent).replace(/\s+/g, " ").trim();
   const collect = () => {
     const found = [];
