@@ -10,6 +10,7 @@ var doneWords = map[string]string{
 	"held":        "The hold was placed. What it covers is kept until it is released.",
 	"unheld":      "The hold was released.",
 	"grant":       "The standing grant was made. It votes for calls that are proposed from now on.",
+	"grantwaits":  "The standing grant was made. It votes for calls that are proposed from now on. What fits it and waits already is here, for you to decide.",
 	"ungrant":     "The standing grant was revoked. It votes for nothing any more.",
 	"agent":       "The agent's registration was changed. It holds from the next call on.",
 	"revoked":     "The agent's registration was revoked. Its calls are refused now.",

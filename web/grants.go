@@ -356,7 +356,11 @@ func (h *grantHandler) submit(w http.ResponseWriter, r *http.Request, p engine.P
 			status, d.view.Failure = http.StatusConflict, "You have changed it since. Look at what it would have let pass now, then make it."
 		default:
 			if _, err = h.grants.Save(r.Context(), request); err == nil {
-				h.site.redirectWithFlash(w, r, "grant", "/grants")
+				what, to := "grant", "/grants"
+				if ids := h.waiting(r.Context(), request); len(ids) > 0 {
+					what, to = "grantwaits", togetherURL(ids)
+				}
+				h.site.redirectWithFlash(w, r, what, to)
 				return nil
 			}
 			if refusal := (*access.Refusal)(nil); errors.As(err, &refusal) && refusal.Code == "denials_not_acknowledged" {
@@ -379,6 +383,22 @@ func (h *grantHandler) submit(w http.ResponseWriter, r *http.Request, p engine.P
 		return err
 	}
 	return h.site.render(w, r, status, views.GrantFormPage(d.view))
+}
+
+// waiting are the calls that a grant is too late for: they fit it, and wait already. The
+// grant is made, whatever becomes of looking for them.
+func (h *grantHandler) waiting(ctx context.Context, r gate.GrantRequest) (ids []string) {
+	b, err := h.grants.Propose(ctx, r)
+	if err != nil {
+		h.site.logger.WarnContext(ctx, "waiting calls not found", "error", err)
+		return nil
+	}
+	for _, one := range b.Matching {
+		if one.Status == approval.Pending && len(ids) < maxTogether {
+			ids = append(ids, one.ID)
+		}
+	}
+	return ids
 }
 
 // maxOthers is how many past calls that nobody denied are listed.

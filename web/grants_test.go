@@ -24,6 +24,7 @@ type granting struct {
 	list    []gate.Grant
 	asked   []gate.GrantRequest
 	revoked []string
+	waiting []gate.PastCall // fit, and wait
 }
 
 func (g *granting) ForPerson(context.Context, engine.Person) ([]gate.Grant, time.Time, error) {
@@ -47,11 +48,11 @@ func (g *granting) Propose(_ context.Context, r gate.GrantRequest) (gate.Backtes
 		return gate.Backtest{}, err
 	}
 	at := g.m.now().Add(-26 * time.Hour)
-	return gate.Backtest{Looked: 214, Unreadable: 3, Matching: []gate.PastCall{
+	return gate.Backtest{Looked: 214, Unreadable: 3, Matching: append(g.waiting, []gate.PastCall{
 		{ID: "apr_yesterday", Status: approval.Approved, OpenedAt: at},
 		{ID: "apr_before", Status: approval.Denied, OpenedAt: at.Add(-30 * time.Hour)},
 		{ID: "apr_late", Status: approval.Expired, OpenedAt: at.Add(-50 * time.Hour)},
-	}}, nil
+	}...)}, nil
 }
 
 func (g *granting) Save(_ context.Context, r gate.GrantRequest) (gate.Grant, error) {
@@ -233,4 +234,25 @@ func TestGrantsPage(t *testing.T) {
 		t.Errorf("revoked %q", g.revoked)
 	}
 	c.get("/grants").want(t, 200, "The standing grant was revoked")
+}
+
+// TestGrantLeadsToWhatWaits: calls that fit a new grant and wait already are offered to be
+// decided together; one alone on its own card.
+func TestGrantLeadsToWhatWaits(t *testing.T) {
+	c, g := startGranting(t)
+	for _, id := range []string{"apr_2", "apr_3"} {
+		c.m.add(id, "pay", `{"amount":120,"gross":true,"memo":"a\nb","tags":["x"],"to":"acme"}`, nil)
+		g.waiting = append(g.waiting, gate.PastCall{ID: id, Status: approval.Pending})
+	}
+	c.get("/approvals/apr_1").want(t, http.StatusOK)
+	form := filled(c)
+	form["acknowledged"] = []string{"apr_before"}
+	tried := c.do("POST", "/approvals/apr_1/grant", form)
+	form.Set("step", "save")
+	form.Set("seen", seenField.FindStringSubmatch(tried.body)[1])
+	made := c.do("POST", "/approvals/apr_1/grant", form)
+	if got := made.Header.Get("Location"); made.StatusCode != http.StatusSeeOther || got != togetherURL([]string{"apr_2", "apr_3"}) {
+		t.Fatalf("%s, to %q", made.Status, got)
+	}
+	c.get(made.Header.Get("Location")).want(t, http.StatusOK, "What fits it and waits already is here", "2 calls of ")
 }

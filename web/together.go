@@ -56,7 +56,7 @@ func (h *togetherHandler) show(w http.ResponseWriter, r *http.Request, p engine.
 		http.Redirect(w, r, cardURL(ids[0]), http.StatusSeeOther)
 		return nil
 	}
-	return h.render(w, r, p, ids, views.Together{}, http.StatusOK)
+	return h.render(w, r, p, ids, views.Together{Frame: views.Frame{Notice: h.site.flash(w, r)}}, http.StatusOK)
 }
 
 // chosen are the ids of a form, each once.
@@ -89,7 +89,9 @@ func (h *togetherHandler) render(w http.ResponseWriter, r *http.Request, p engin
 		calls[i].apart = "None of the others is like it: decide it on its own card."
 	}
 	fillTogether(&v, calls)
+	notice := v.Notice
 	v.Frame, v.Kinds, v.MaxComment = h.site.frame(p, "Decide together", ""), denials, gate.MaxComment
+	v.Notice = notice
 	var seen []gate.SeenCard
 	for i, c := range together(calls) {
 		row := &v.Rows[i]
