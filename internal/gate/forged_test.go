@@ -235,7 +235,7 @@ func TestForgedToken(t *testing.T) {
 	}
 	i.writes(forged, h.yes("ada"))
 	i.exec(`UPDATE approvals SET status = 'approved', reasons = '[]', final = (SELECT final FROM approvals WHERE id = $2) WHERE id = $1`, forged.ID, approved.ID)
-	i.exec(`INSERT INTO tokens (jti, approval_id, valid_until) SELECT 'tok_x' || substr(jti, 6), $1, now() + interval '1 h' FROM tokens WHERE approval_id = $2`, forged.ID, approved.ID)
+	i.exec(`INSERT INTO tokens (jti, approval_id, valid_until) SELECT 'tok_' || reverse(substr(jti, 5)), $1, now() + interval '1 h' FROM tokens WHERE approval_id = $2`, forged.ID, approved.ID)
 	if got := h.get(forged.ID); got.Approval.Status != approval.Approved || got.Token != "" {
 		t.Errorf("it is %s, with the token %q", got.Approval.Status, got.Token)
 	}
