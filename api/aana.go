@@ -2,8 +2,12 @@ package api
 
 import (
 	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
 	"time"
 
+	"holdpoint/engine"
 	"holdpoint/engine/dialect/aana"
 	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
@@ -35,28 +39,106 @@ type Checked struct {
 	Constraints json.RawMessage `json:"constraints,omitempty" doc:"What an accepted call has to keep to, by the policy."`
 	Approval    *Approval       `json:"approval,omitempty" doc:"The approval that the call waits for; of an accepted call that wants a token, the one that has it. In a refusal with the reason DENIED_BEFORE: the former approval by which people denied this very call. It has ended, its denial says how, and nobody is asked again."`
 	Joined      bool            `json:"joined,omitempty" doc:"True when the very call waited already: approval is that one, and nobody is asked again. separate asks for another."`
+	// The rest is there in the answer to a dry run only.
+	ShadowMode        bool    `json:"shadow_mode,omitempty" doc:"True in the answer to a dry run, which permits nothing."`
+	ExecutionMode     string  `json:"execution_mode,omitempty" enum:"shadow"`
+	ShadowObservation *Shadow `json:"shadow_observation,omitempty"`
 }
 
-// aana is the door for the Agent Action Contract.
+// Shadow is what AANA calls a dry run's observation: what would have become of the call.
+type Shadow struct {
+	ShadowMode             bool         `json:"shadow_mode"`
+	Enforcement            string       `json:"enforcement" enum:"observe_only"`
+	WouldGateDecision      string       `json:"would_gate_decision" enum:"pass,fail"`
+	WouldRecommendedAction engine.Route `json:"would_recommended_action"`
+	WouldRoute             engine.Route `json:"would_route"`
+	ProductionEffect       string       `json:"production_effect" enum:"not_blocked"`
+}
+
+// ValidatedEvent says whether an event has the contract's structure.
+type ValidatedEvent struct {
+	Valid         bool                   `json:"valid"`
+	Errors        []aana.ValidationError `json:"errors"`
+	SchemaVersion string                 `json:"schema_version" enum:"aana.agent_tool_precheck.v1"`
+}
+
+// shadowParameter is how AANA's clients ask for a dry run.
+const shadowParameter = "shadow_mode"
+
+// aana is the door for the Agent Action Contract. Its further addresses are those that
+// AANA's own clients ask.
 func (a dialectDoor) aana() []operation {
 	check := operation{
 		method: "POST", path: "/v1/pre-tool-check", summary: "Propose a tool call", scope: identity.ScopeCheck,
-		detail: "Judges an Agent Action Contract v1 event. 200: decided at once — run the call only when gate_decision is pass and recommended_action accept. 202: it waits for people; follow approval.",
+		detail: "Judges an Agent Action Contract v1 event. 200: decided at once — run the call only when gate_decision is pass and recommended_action accept. 202: it waits for people; follow approval. With shadow_mode=true it is a dry run: the call is judged and recorded as one, nothing is opened, and nothing that the answer says permits the call.",
+		query:  []parameter{{shadowParameter, "true for a dry run; false when left out."}},
 		in:     EventBody{}, out: Checked{}, statuses: []int{200, 202}, problems: []int{400, 401, 403, 413, 415, 422, 429, 503}, repeats: true, handle: a.preToolCheck,
 	}
-	alias := check
-	alias.path, alias.summary = "/pre-tool-check", "Propose a tool call (alias)"
-	return []operation{check, alias}
+	operations := []operation{check}
+	for _, path := range []string{"/pre-tool-check", "/tool-precheck"} {
+		alias := check
+		alias.path, alias.summary = path, "Propose a tool call (alias)"
+		operations = append(operations, alias)
+	}
+	return append(operations, operation{
+		method: "POST", path: "/validate-tool-precheck", summary: "Is it an Agent Action Contract event", scope: identity.ScopeCheck,
+		detail: "Says what is wrong with the structure of an event. It is not judged, and nothing is recorded.",
+		in:     EventBody{}, out: ValidatedEvent{}, statuses: []int{200}, problems: []int{400, 401, 403, 413, 415, 429, 503}, handle: a.validateEvent,
+	})
+}
+
+func (a dialectDoor) validateEvent(c *call) error {
+	document, err := readJSON(c)
+	if err != nil {
+		return err
+	}
+	_, wrong := aana.Parse(document)
+	return writeJSON(c, http.StatusOK, ValidatedEvent{Valid: len(wrong) == 0, Errors: append([]aana.ValidationError{}, wrong...), SchemaVersion: aana.Version})
+}
+
+// asksForShadow reports whether the request asks for a dry run.
+func asksForShadow(r *http.Request) (dry bool, err error) {
+	err = parameters{shadowParameter: func(value string) error {
+		switch strings.ToLower(value) {
+		case "true", "1", "yes", "on":
+			dry = true
+		case "false", "0", "no", "off", "":
+		default:
+			return errors.New("true or false")
+		}
+		return nil
+	}}.read(r.URL.Query())
+	return dry, err
+}
+
+// shadowed marks the answer to a dry run as one, in AANA's words.
+func shadowed(answer Checked) Checked {
+	answer.ShadowMode, answer.ExecutionMode, answer.ExecutionPolicy.Mode = true, "shadow", "shadow"
+	answer.ShadowObservation = &Shadow{
+		ShadowMode: true, Enforcement: "observe_only", WouldGateDecision: answer.GateDecision, WouldRecommendedAction: answer.RecommendedAction,
+		WouldRoute: answer.ArchitectureDecision.Route, ProductionEffect: "not_blocked",
+	}
+	return answer
 }
 
 func (a dialectDoor) preToolCheck(c *call) error {
 	started := time.Now()
+	dry, err := asksForShadow(c.r)
+	if err != nil {
+		return err
+	}
 	body, document, request, err := proposed(c)
 	if err != nil {
 		return err
 	}
+	if request.DryRun = dry; dry {
+		request.WantToken = false // a dry run permits nothing
+	}
 	render := func(checked gate.Checked) (access.Reply, error) {
 		answer := Checked{Envelope: checked.Envelope, Constraints: checked.Constraints, Approval: a.waiting(c, checked.Approval), Joined: checked.Joined}
+		if dry {
+			answer = shadowed(answer)
+		}
 		return decidedReply(answer, answer.Approval)
 	}
 	return checked(a.API, c, body, request, func(once *access.Once[gate.Checked]) (gate.Checked, error) {

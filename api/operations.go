@@ -213,6 +213,8 @@ func (a *API) table() []operation {
 		{method: "GET", path: "/.well-known/jwks.json", summary: "Keys that verify tokens", scope: public, statuses: []int{200}, problems: []int{503}, mediaType: "application/jwk-set+json", handle: system.jwks},
 		{method: "GET", path: "/openapi.json", summary: "This document", scope: public, statuses: []int{200}, handle: a.openapi},
 		{method: "GET", path: "/docs", summary: "This document, to read", scope: public, statuses: []int{200}, mediaType: "text/html", handle: a.docsHTML},
+		{method: "GET", path: "/health", summary: "Is the process alive (AANA's address)", scope: public, out: Health{}, statuses: []int{200}, handle: system.healthz},
+		{method: "GET", path: "/ready", summary: "Can it serve (AANA's address)", scope: public, out: Health{}, statuses: []int{200}, problems: []int{503}, handle: system.readyz},
 		{method: "GET", path: "/healthz", summary: "Is the process alive", scope: public, out: Health{}, statuses: []int{200}, handle: system.healthz},
 		{method: "GET", path: "/readyz", summary: "Can it serve, and what is missing", scope: public, out: Health{}, statuses: []int{200}, problems: []int{503}, handle: system.readyz},
 		{method: "GET", path: "/metrics", summary: "Prometheus metrics", scope: identity.ScopeAdmin, statuses: []int{200}, problems: []int{401, 403, 503}, mediaType: "text/plain", handle: system.metrics},
@@ -239,7 +241,7 @@ const sessionHeader = "Holdpoint-Session"
 // keyed is what a repetition of the request is compared by: its body, and what it
 // says beside it.
 func keyed(body canon.Value, r gate.Request) canon.Value {
-	if r.Session == "" && len(r.Preconditions) == 0 && !r.WantToken && !r.Separate {
+	if r.Session == "" && len(r.Preconditions) == 0 && !r.WantToken && !r.Separate && !r.DryRun {
 		return body
 	}
 	members := []canon.Member{{Name: "body", Value: body}, {Name: "session", Value: canon.String(r.Session)}}
@@ -248,6 +250,9 @@ func keyed(body canon.Value, r gate.Request) canon.Value {
 	}
 	if r.Separate {
 		members = append(members, canon.Member{Name: "separate", Value: canon.Bool(true)})
+	}
+	if r.DryRun {
+		members = append(members, canon.Member{Name: "dry run", Value: canon.Bool(true)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Preconditions)) {
 		members = append(members, canon.Member{Name: "precondition " + name, Value: canon.String(r.Preconditions[name])})

@@ -48,6 +48,7 @@ func (a *API) authorize(c *call, scope string) error {
 		return &failure{Status: http.StatusUnauthorized, Code: "unauthenticated", Detail: "This API key is unknown, revoked or expired."}
 	}
 	c.principal = p
+	c.r.Header.Set("Authorization", "Bearer "+text) // for what passes the request on (api/mcp)
 	if scope == signedIn {
 		return &failure{Status: http.StatusForbidden, Code: "machine_principal", Detail: "Only a signed-in person can do this; no key can."}
 	}
@@ -66,17 +67,27 @@ func (a *API) authorize(c *call, scope string) error {
 	return nil
 }
 
-// bearer returns the request's API key.
-func bearer(r *http.Request) (string, bool) {
-	values := r.Header.Values("Authorization")
-	if len(values) == 0 {
+// aanaTokenHeader is where AANA's clients may put their key, instead of Authorization.
+const aanaTokenHeader = "X-Aana-Token"
+
+// bearer returns the request's API key. Where something was sent that is no key it is
+// "": not good, rather than absent. Both headers may be there if they say the same.
+func bearer(r *http.Request) (text string, sent bool) {
+	values, tokens := r.Header.Values("Authorization"), r.Header.Values(aanaTokenHeader)
+	switch {
+	case len(values) == 0 && len(tokens) == 0:
 		return "", false
+	case len(values) > 1 || len(tokens) > 1:
+		return "", true
+	case len(values) == 0:
+		return strings.TrimSpace(tokens[0]), true
 	}
 	scheme, text, _ := strings.Cut(values[0], " ")
-	if len(values) > 1 || !strings.EqualFold(scheme, "Bearer") {
-		return "", true // something was sent: it is not good, rather than absent
+	text = strings.TrimSpace(text)
+	if !strings.EqualFold(scheme, "Bearer") || len(tokens) == 1 && strings.TrimSpace(tokens[0]) != text {
+		return "", true
 	}
-	return strings.TrimSpace(text), true
+	return text, true
 }
 
 // readAll reads the body's bytes, of which there may be so many.

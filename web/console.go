@@ -179,7 +179,12 @@ func (c *Console) Register(mux *http.ServeMux) {
 func (c *Console) Signed(r *http.Request) (engine.Person, bool, error) { return c.site.person(r) }
 
 // NotFound is the page for addresses that do not exist.
+// A program gets a problem instead: what it asked for may be a door of another system.
 func (c *Console) NotFound(w http.ResponseWriter, r *http.Request) {
+	if !asksForPage(r) {
+		problem(w, http.StatusNotFound, "no_such_route", "There is nothing at this address for this method. /docs lists what there is.")
+		return
+	}
 	person, _, _ := c.site.person(r) // only decides whether the page has its navigation
 	c.site.fail(w, r, person, errNoPage)
 }

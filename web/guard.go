@@ -104,17 +104,28 @@ func hostOnly(host string) string {
 
 // isAPI reports whether an address is the API's, whose errors are problems.
 func isAPI(path string) bool {
-	return path == "/v1" || strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/log/") || path == "/mcp" || path == "/pre-tool-check"
+	return path == "/v1" || strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/log/") || path == "/mcp" ||
+		path == "/pre-tool-check" || path == "/tool-precheck" || path == "/validate-tool-precheck"
+}
+
+// asksForPage reports whether the request asks for a page, as browsers do.
+func asksForPage(r *http.Request) bool {
+	return strings.Contains(strings.ToLower(strings.Join(r.Header.Values("Accept"), ",")), "text/html")
+}
+
+// problem answers with a problem document.
+func problem(w http.ResponseWriter, status int, code, detail string) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]any{ // the caller is gone: there is nobody to tell
+		"type": "urn:holdpoint:problem:" + code, "title": http.StatusText(status), "status": status, "code": code, "detail": detail,
+	})
 }
 
 // refuse answers a program with a problem document and a person with a page.
 func refuse(w http.ResponseWriter, r *http.Request, status int, code, detail string) {
 	if isAPI(r.URL.Path) {
-		w.Header().Set("Content-Type", "application/problem+json")
-		w.WriteHeader(status)
-		_ = json.NewEncoder(w).Encode(map[string]any{ // the caller is gone: there is nobody to tell
-			"title": http.StatusText(status), "status": status, "code": code, "detail": detail,
-		})
+		problem(w, status, code, detail)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

@@ -104,6 +104,8 @@ type Proposal struct {
 
 	// asked says that the vetoes have been asked already.
 	asked bool
+	// dryRun says that the caller only wants to know: its events say so.
+	dryRun bool
 
 	claim  registry.Claim
 	labels []string // declared data tags and labels

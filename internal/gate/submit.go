@@ -35,6 +35,9 @@ type Request struct {
 	WantToken bool
 	// Separate asks for an approval of its own where the same call waits already.
 	Separate bool
+	// DryRun judges the call and records that it was a dry run: nothing is opened, and
+	// nothing is permitted.
+	DryRun bool
 }
 
 // Bounds of preconditions.
@@ -81,6 +84,7 @@ func (g *Gate) submit(ctx context.Context, p access.Principal, proposal Proposal
 	if proposal.Call.RequestID == "" {
 		proposal.Call.RequestID = r.ID
 	}
+	proposal.dryRun = r.DryRun
 	proposal.Call.Environment = judge.Environment
 	proposal.Call = judge.asRegistered(proposal.Call)
 	if proposal.session == "" {
@@ -130,7 +134,7 @@ func (g *Gate) submit(ctx context.Context, p access.Principal, proposal Proposal
 			return g.remember(ctx, p, proposal, j, before, once)
 		}
 	}
-	if token := r.WantToken && g.Settler != nil && j.Route == engine.Accept; token || j.Route.Waits() {
+	if token := r.WantToken && g.Settler != nil && j.Route == engine.Accept; (token || j.Route.Waits()) && !r.DryRun {
 		if j.ExpiresIn > 0 {
 			rule.ExpiresIn = j.ExpiresIn
 		}
@@ -251,6 +255,9 @@ func (g *core) decided(p access.Principal, proposal Proposal, d engine.Decision)
 	if proposal.Valid {
 		e.DigestHMAC = g.Sealer.Digest(proposal.Call.Digest)
 	}
+	if proposal.dryRun {
+		e.Reasons = append(e.Reasons, engine.Reason{Code: "DRY_RUN", Message: "The caller asked for a dry run: the call was judged, nothing was opened, and nobody is asked."})
+	}
 	return e
 }
 
@@ -285,6 +292,9 @@ func strictestFirst(findings []engine.Finding) []engine.Finding {
 // value.
 func safePayload(p Proposal, d engine.Decision) json.RawMessage {
 	payload := map[string]any{"dialect": p.Call.Dialect, "route": d.Route}
+	if p.dryRun {
+		payload["dry_run"] = true
+	}
 	if p.Valid {
 		maps.Copy(payload, p.safe)
 		payload["argument_count"], payload["argument_keys"] = p.Arguments.Len(), words(aana.ArgumentKeys(p.Arguments))

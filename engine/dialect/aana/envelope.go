@@ -92,7 +92,7 @@ type AuditEvent struct {
 
 // ExecutionPolicy says in one place whether the tool may run.
 type ExecutionPolicy struct {
-	Mode             string `json:"mode"` // always enforce
+	Mode             string `json:"mode"` // enforce; shadow in the answer to a dry run
 	ExecutionAllowed bool   `json:"execution_allowed"`
 	FailClosed       bool   `json:"fail_closed"` // always true
 	// Reason is schema_or_contract_validation_failed, hard_blockers_present,
