@@ -215,6 +215,10 @@ func contractRows(s *safeai.Set, file []byte) []views.Contract {
 	var rows []views.Contract
 	for _, tool := range s.Tools() {
 		contract, there := written[tool]
+		if terms, ok := s.Terms(tool); ok && !there && len(written) == 0 { // a file of SafeAI's own version
+			rows = append(rows, views.Contract{Tool: tool, Tags: terms.Tags, Fields: terms.Fields, Masks: terms.Masks})
+			continue
+		}
 		rows = append(rows, views.Contract{
 			Tool: tool, Tags: texts(member(contract, "allowed_request_tags")), Fields: texts(member(contract, "allowed_response_fields")),
 			Masks: member(contract, "mask_response").Bool(), Unread: !there,

@@ -15,6 +15,9 @@ const (
 	tagsKey   = "allowed_request_tags"
 	fieldsKey = "allowed_response_fields"
 	maskKey   = "mask_response"
+
+	requestFieldsKey = "allowed_request_fields"
+	approvalKey      = "requires_approval"
 )
 
 // maxName bounds the names of tools, tags and fields, in bytes.
@@ -41,7 +44,11 @@ type compiler struct {
 // document reads {tool_contracts: …}.
 func (c *compiler) document(n source.Node) *Set {
 	var contracts []*contract
-	if c.mapping(n, "") {
+	switch {
+	case !c.mapping(n, ""):
+	case isAlpha(n):
+		contracts = c.alpha(n)
+	default:
 		for m := range n.Members() {
 			if m.Name != rootKey {
 				c.add(m.Key, m.Name, UnknownKey, source.Quote(m.Name)+" is no key of a contract file", "the only one is "+rootKey)
@@ -96,12 +103,13 @@ func (c *compiler) contract(n source.Node, tool, path string) *contract {
 		case fieldsKey:
 			out.fields = c.fields(m.Node, at)
 		case maskKey:
-			if m.Value.Kind() != canon.BoolKind {
-				c.wrongType(m.Node, at, "true or false")
-			}
-			out.maskResponse = m.Value.Bool()
+			out.maskResponse = c.truth(m.Node, at)
+		case requestFieldsKey:
+			out.requestFields, out.boundsFields = c.fields(m.Node, at), m.Value.Kind() == canon.ArrayKind
+		case approvalKey:
+			out.approval = c.truth(m.Node, at)
 		default:
-			c.add(m.Key, at, UnknownKey, source.Quote(m.Name)+" is no key of a contract", "the keys are "+tagsKey+", "+fieldsKey+" and "+maskKey)
+			c.add(m.Key, at, UnknownKey, source.Quote(m.Name)+" is no key of a contract", "the keys are "+tagsKey+", "+requestFieldsKey+", "+fieldsKey+", "+maskKey+" and "+approvalKey)
 		}
 	}
 	return out

@@ -66,7 +66,7 @@ version: 1
 c.yaml:5:9: this has to be a tag as text, not number (tool_contracts.send_email.allowed_request_tags[1]; wrong_type): put it in quotes
 c.yaml:6:9: a tag has at least one part (tool_contracts.send_email.allowed_request_tags[2]; bad_tag): write personal.pii.email, for example
 c.yaml:7:30: this has to be a list, not string (tool_contracts.send_email.allowed_response_fields; wrong_type)
-c.yaml:8:5: "mask" is no key of a contract (tool_contracts.send_email.mask; unknown_key): the keys are allowed_request_tags, allowed_response_fields and mask_response
+c.yaml:8:5: "mask" is no key of a contract (tool_contracts.send_email.mask; unknown_key): the keys are allowed_request_tags, allowed_request_fields, allowed_response_fields, mask_response and requires_approval
 c.yaml:9:20: this has to be true or false, not string (tool_contracts.send_email.mask_response; wrong_type)
 c.yaml:10:3: "send_email" has a contract already (tool_contracts[" send_email"]; duplicate_tool): join the two, or rename one
 c.yaml:11:3: a tool has to have a name that can be seen (tool_contracts[""]; bad_tool)

@@ -8,8 +8,12 @@ import (
 	"holdpoint/engine/redact"
 )
 
-// Violation is the code of every finding of Opinion.
-const Violation = "tool_contract_violation"
+// Violation is the code of every finding of Opinion that refuses, and ApprovalNeeded that
+// of the one that asks for a person.
+const (
+	Violation      = "tool_contract_violation"
+	ApprovalNeeded = "tool_contract_requires_approval"
+)
 
 // maxFindings bounds what one opinion tells: one violation refuses already.
 const maxFindings = 50
@@ -17,9 +21,10 @@ const maxFindings = 50
 // Opinion judges a call for the gate, whichever dialect proposed it: args is
 // its arguments, dataTags what it declares about them. Each violation is a
 // finding that refuses: a tool without a contract, a declared tag that the
-// contract does not cover, a secret in the arguments, any other detected tag
-// that it does not cover. All of them are reported. A call without violations
-// gives no findings.
+// contract does not cover, an argument that is none of the contract's fields, a
+// secret in the arguments, any other detected tag that it does not cover. All of
+// them are reported. A call without violations gives no findings, unless the
+// contract says that each call needs an approval: then a review.
 //
 // Where InterceptRequest would mask, Opinion refuses. The gate binds an approval
 // to the digest of the arguments, and what was approved is what must run; a call
@@ -49,6 +54,14 @@ func (s *Set) Opinion(call engine.Call, args canon.Value, dataTags []string, d *
 			if tag := normal(raw); tag != "" && !c.accepts(tag) {
 				refuse("The call declares data that the tool's contract does not allow: " + shown(tag) + ".")
 			}
+		}
+		if _, found := c.foreign(args); found {
+			// A name of the caller's might be anything: it is not repeated.
+			refuse("The call has an argument that is none of the fields of the tool's contract.")
+		}
+		if c.approval {
+			o.Findings = append(o.Findings, engine.Finding{Source: "tool_contract", Code: ApprovalNeeded, Message: "The tool's contract says that its calls need an approval.", Route: engine.Defer})
+			o.Requirements = []engine.Requirement{{Kind: engine.Review, Needed: 1}}
 		}
 	}
 	declared := s.Declared(call.Tool)

@@ -79,7 +79,7 @@ type Redaction struct {
 
 // InterceptRequest judges a call and what it would send. The contract comes
 // first: a declared tag that it does not cover blocks, and the payload is not
-// looked at. A secret in the payload blocks, whatever the contract says. What
+// looked at; neither is one with a field that it does not list. A secret in the payload blocks, whatever the contract says. What
 // else is found and not covered is masked.
 func (s *Set) InterceptRequest(tool string, payload canon.Value, dataTags []string, d *redact.Detector) Interception {
 	valid := s.ValidateRequest(tool, dataTags)
@@ -88,6 +88,9 @@ func (s *Set) InterceptRequest(tool string, payload canon.Value, dataTags []stri
 		return out
 	}
 	c := s.find(tool)
+	if name, found := c.foreign(payload); found {
+		return out.Blocked("Field '" + name + "' not in allowed_request_fields for " + c.tool)
+	}
 	m := masker{detector: d, covered: c.accepts}
 	masked := m.mask(payload, "$")
 	out.DetectedTags = m.tags()

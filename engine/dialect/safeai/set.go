@@ -15,6 +15,46 @@ type contract struct {
 	tags         []string // normal, sorted, each once
 	fields       []string // trimmed, sorted, each once
 	maskResponse bool
+	// requestFields are the arguments that the tool may be given, where boundsFields
+	// says that it may not be given others: sorted, each once.
+	requestFields []string
+	boundsFields  bool
+	// approval says that each call needs a person.
+	approval bool
+}
+
+// foreign is the first argument by name that the tool may not be given, "" for none.
+func (c *contract) foreign(args canon.Value) (name string, found bool) {
+	if !c.boundsFields {
+		return "", false
+	}
+	for name := range args.All() {
+		if !slices.Contains(c.requestFields, name) {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// Terms are what a contract says, tags in their normal form and lists sorted.
+type Terms struct {
+	Tags, Fields []string
+	// RequestFields are the arguments that the tool may be given; nil for any.
+	RequestFields     []string
+	Masks, NeedsHuman bool
+}
+
+// Terms returns the terms of a tool's contract; ok is false for a tool without one.
+func (s *Set) Terms(tool string) (terms Terms, ok bool) {
+	c := s.find(tool)
+	if c == nil {
+		return Terms{}, false
+	}
+	terms = Terms{Tags: c.tags, Fields: c.fields, Masks: c.maskResponse, NeedsHuman: c.approval}
+	if c.boundsFields {
+		terms.RequestFields = append([]string{}, c.requestFields...)
+	}
+	return terms, true
 }
 
 func (c *contract) accepts(tag string) bool {
@@ -60,13 +100,22 @@ func newSet(contracts []*contract) *Set {
 		c.tags = slices.Compact(c.tags)
 		slices.Sort(c.fields)
 		c.fields = slices.Compact(c.fields)
+		slices.Sort(c.requestFields)
+		c.requestFields = slices.Compact(c.requestFields)
 		s.contracts[c.tool] = c
-		all = append(all, canon.Object(
-			canon.Member{Name: "tool", Value: canon.String(c.tool)},
-			canon.Member{Name: "allowed_request_tags", Value: stringsValue(c.tags)},
-			canon.Member{Name: "allowed_response_fields", Value: stringsValue(c.fields)},
-			canon.Member{Name: "mask_response", Value: canon.Bool(c.maskResponse)},
-		))
+		members := []canon.Member{
+			{Name: "tool", Value: canon.String(c.tool)},
+			{Name: "allowed_request_tags", Value: stringsValue(c.tags)},
+			{Name: "allowed_response_fields", Value: stringsValue(c.fields)},
+			{Name: "mask_response", Value: canon.Bool(c.maskResponse)},
+		}
+		if c.boundsFields { // contracts without these have the digest that they always had
+			members = append(members, canon.Member{Name: requestFieldsKey, Value: stringsValue(c.requestFields)})
+		}
+		if c.approval {
+			members = append(members, canon.Member{Name: approvalKey, Value: canon.Bool(true)})
+		}
+		all = append(all, canon.Object(members...))
 	}
 	sum := sha256.Sum256(canon.Array(all...).Canonical())
 	s.digest = "sha256:" + hex.EncodeToString(sum[:])
