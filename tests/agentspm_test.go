@@ -1,0 +1,137 @@
+//go:build npm
+
+package tests
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net/url"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// protected is a program whose tools are behind Agent-SPM's protect() with our plugin.
+type protected struct {
+	in  io.Writer
+	out *bufio.Scanner
+}
+
+type protectedCall struct {
+	Ran      bool
+	Runs     int
+	Decision struct {
+		Outcome string
+		Reasons []struct{ Code, Message string }
+	}
+	Problems []string
+}
+
+func startProtected(t *testing.T, url, key string) *protected {
+	t.Helper()
+	cmd := exec.Command("node", "agentspm.mjs", url)
+	cmd.Dir, cmd.Env = npmDir, environment("HOLDPOINT_TEST_KEY="+key)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	endsBy(t, cmd)
+	t.Cleanup(func() {
+		_ = in.Close()
+		if err := cmd.Wait(); err != nil || errs.Len() > 0 {
+			t.Errorf("the program ended: %v\n%s", err, errs.String())
+		}
+	})
+	return &protected{in, bufio.NewScanner(out)}
+}
+
+func (p *protected) call(t *testing.T, order map[string]any) (got protectedCall) {
+	t.Helper()
+	if _, err := io.WriteString(p.in, canonical(t, order)+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	if !p.out.Scan() {
+		t.Fatal("the program says nothing")
+	}
+	if err := json.Unmarshal(p.out.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Problems) > 0 {
+		t.Errorf("%v: %v", order, got.Problems)
+	}
+	return got
+}
+
+// Agent-SPM's protect() with our plugin runs what is accepted or approved, once each,
+// reports it, and runs nothing in doubt.
+func TestAgentSPMPlugin(t *testing.T) {
+	d := onShared(t)
+	p := startProtected(t, d.URL, d.AgentKey)
+	blocked := func(order map[string]any, outcome, code string) {
+		t.Helper()
+		if got := p.call(t, order); got.Ran || got.Decision.Outcome != outcome || got.Decision.Reasons[0].Code != code {
+			t.Errorf("%v: %+v, want %s %s", order, got, outcome, code)
+		}
+	}
+	waiting := func(tool string) string {
+		t.Helper()
+		var own struct{ Approvals []struct{ ID string } }
+		d.agent(t).do("GET", "/v1/approvals?tool_name="+url.QueryEscape(tool), nil).want(t, 200).into(t, &own)
+		if len(own.Approvals) != 1 {
+			t.Fatalf("%s has %d approvals", tool, len(own.Approvals))
+		}
+		return own.Approvals[0].ID
+	}
+	pay := map[string]any{"tool": "spm_payment", "args": map[string]any{"amount": 12.5, "to": []any{"a", nil}}}
+	blocked(pay, "REQUIRE_APPROVAL", "HOLDPOINT_WAITING")
+	blocked(pay, "REQUIRE_APPROVAL", "HOLDPOINT_WAITING")
+	id := waiting("spm_payment")
+	reviewer := d.reviewer(t, 0)
+	reviewer.vote(reviewer.get(id), "approve").want(t, 200)
+	d.agent(t).wait(id)
+	pay["args"] = map[string]any{"to": []any{"a", nil}, "amount": 12.5}
+	if got := p.call(t, pay); !got.Ran || got.Runs != 1 {
+		t.Fatalf("the approved call: %+v", got)
+	}
+	if got := d.agent(t).get(id); got.Execution != "succeeded" {
+		t.Errorf("its execution is %q", got.Execution)
+	}
+
+	failing := map[string]any{"tool": "spm_failing", "args": map[string]any{}, "fails": true}
+	blocked(failing, "REQUIRE_APPROVAL", "HOLDPOINT_WAITING")
+	id = waiting("spm_failing")
+	reviewer.vote(reviewer.get(id), "approve").want(t, 200)
+	d.agent(t).wait(id)
+	if got := p.call(t, failing); !got.Ran || d.agent(t).get(id).Execution != "failed" {
+		t.Errorf("%+v, its execution is %q", got, d.agent(t).get(id).Execution)
+	}
+
+	denied := map[string]any{"tool": "spm_denied", "args": map[string]any{}}
+	blocked(denied, "REQUIRE_APPROVAL", "HOLDPOINT_WAITING")
+	id = waiting("spm_denied")
+	reviewer.vote(reviewer.get(id), "deny").want(t, 200)
+	d.agent(t).wait(id)
+	if got := p.call(t, denied); got.Ran || got.Decision.Outcome != "DENY" || got.Decision.Reasons[0].Code != "HOLDPOINT_DENIED" {
+		t.Errorf("%+v", got)
+	}
+	if got := p.call(t, denied); got.Ran || got.Decision.Outcome == "ALLOW" {
+		t.Errorf("proposed again: %+v", got)
+	}
+	blocked(map[string]any{"tool": "spm_payment", "args": map[string]any{}, "elsewhere": "http://127.0.0.1:1"}, "DENY", "HOLDPOINT_UNAVAILABLE")
+	blocked(map[string]any{"tool": "spm_payment", "args": map[string]any{}, "elsewhere": d.URL}, "DENY", "unauthenticated")
+	if got := p.call(t, map[string]any{"tool": "", "args": map[string]any{}}); got.Ran {
+		t.Errorf("without a tool: %+v", got)
+	}
+}
