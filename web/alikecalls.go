@@ -43,6 +43,8 @@ func (c *alikeCall) alone() string {
 		return own("A person has to decide this one, having proved who they are")
 	case c.found.Long:
 		return own("Its arguments are long")
+	case c.found.Masked != nil:
+		return own("It has values that look like secrets")
 	case v.Decide.Blocked != "":
 		return v.Decide.Blocked
 	case a.Plan.Edition > 1 || edited(a):
@@ -53,8 +55,6 @@ func (c *alikeCall) alone() string {
 		return own("Something in it is not what it looks like")
 	case len(v.Resembles) > 0:
 		return own("A text in it looks like one that was approved before, and is another")
-	case len(v.Arguments.Code.Secrets) > 0:
-		return own("It has values that look like secrets")
 	case v.ToolRequest != nil:
 		return own("It is a document")
 	case v.Answers != nil || v.Ticket != nil:

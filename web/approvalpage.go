@@ -56,6 +56,7 @@ type cardHandler struct {
 func (h *cardHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /approvals/{id}", h.site.signedIn(h.show))
 	mux.HandleFunc("GET /approvals/{id}/arguments", h.site.signedIn(h.exact))
+	mux.HandleFunc("POST /approvals/{id}/reveal", h.site.takesForm(h.reveal))
 	mux.HandleFunc("POST /approvals/{id}/step-up", h.site.takesForm(h.proveIdentity))
 }
 
@@ -68,6 +69,11 @@ func (h *cardHandler) show(w http.ResponseWriter, r *http.Request, p engine.Pers
 		look = gate.Full
 	}
 	return h.render(w, r, p, look, http.StatusOK, remarks{})
+}
+
+// reveal shows the card with what looks like a secret. It is on record before it is sent.
+func (h *cardHandler) reveal(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	return h.render(w, r, p, gate.Revealed, http.StatusOK, remarks{})
 }
 
 // exact sends the exact arguments, to those who have been shown them.
@@ -104,18 +110,18 @@ func (h *cardHandler) render(w http.ResponseWriter, r *http.Request, p engine.Pe
 	if err != nil {
 		return err
 	}
-	v := card(found, p, look == gate.Full, h.site.stopped(found.Approval.Call.AgentID))
+	v := card(found, p, look, h.site.stopped(found.Approval.Call.AgentID))
 	signedHere(&v.Decide, passkeysElsewhere(h.factors, r))
 	// What is evidence is rendered once: these bytes are hashed, kept and sent.
 	if v.Seen, err = views.RenderCard(r.Context(), shownCard(found).Open(), v, audit.CardEnd); err != nil {
 		return err
 	}
-	if look != gate.Unrecorded && !v.Arguments.Erased && !v.Arguments.Cut() {
-		if err := h.cards.Show(r.Context(), p, "console", gate.SeenCard{Approval: found.Approval, Card: []byte(v.Seen)}); err != nil {
+	if look != gate.Unrecorded && found.Arguments != nil && !v.Secrets.Hidden && !v.Arguments.Cut() {
+		if err := h.cards.Show(r.Context(), p, "console", gate.SeenCard{Approval: found.Approval, Card: []byte(v.Seen), Revealed: look == gate.Revealed && found.Masked != nil}); err != nil {
 			return err
 		}
 	}
-	if found.Shown && !v.Arguments.Erased {
+	if found.Shown && found.Arguments != nil && !v.Secrets.Hidden {
 		v.Arguments.ExactURL = cardURL(v.ID) + "/arguments"
 	}
 	if v.Tasks.StepUp != nil {

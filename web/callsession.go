@@ -80,7 +80,7 @@ func (h *sessionHandler) render(w http.ResponseWriter, r *http.Request, p engine
 		if row.Seen, err = views.RenderRow(r.Context(), shownCard(found).Open(), row, audit.CardEnd); err != nil {
 			return err
 		}
-		if look != gate.Unrecorded && len(row.Arguments.Lines) > 0 && !row.Cut {
+		if look != gate.Unrecorded && len(row.Arguments.Lines) > 0 && !row.Cut && !row.Masked {
 			seen = append(seen, gate.SeenCard{Approval: found.Approval, Card: []byte(row.Seen)})
 		}
 		v.Rows = append(v.Rows, row)
@@ -107,16 +107,22 @@ func (h *sessionHandler) row(found gate.Card, p engine.Person) views.SessionRow 
 	row.Deadline = deadline(a)
 	d := decisionOf(found, p, false, h.site.stopped(a.Call.AgentID))
 	row.Approve, row.Deny, row.Note = d.Approve, d.Deny, d.Note
+	masked := found.Masked != nil
+	found = found.Concealed()
 	if found.Arguments != nil {
 		code := views.JSON(found.Arguments)
 		var lines, runes int
 		row.Arguments, lines, runes = code.Preview(rowLines, rowRunes)
 		row.Stakes = views.Stakes{Sentence: found.Stakes.Sentence, From: found.Stakes.From}
 		row.Warnings = code.Warnings.Total()
-		row.Cut = lines > 0 || runes > 0
+		row.Cut, row.Masked = lines > 0 || runes > 0, masked
 	}
 	switch {
+	case found.Unreadable:
+		row.Note = "This call cannot be read, so nobody can approve it. Its card says more."
 	case !row.Approve:
+	case masked:
+		row.Approve, row.Note = false, "Some of its values look like secrets and are masked: approve it on its own card."
 	case found.Arguments == nil:
 		row.Approve, row.Note = false, d.Blocked
 	case found.Long || row.Cut:

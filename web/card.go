@@ -29,10 +29,15 @@ var denials = []views.Option{
 	{Value: string(approval.Never), Label: "Never: it must not ask again"},
 }
 
-// card tells everything about an approval to the person p. full is whether the
-// whole of long arguments is to be shown, stopped the kill switch that stops
-// its agent, if one does.
-func card(c gate.Card, p engine.Person, full bool, stopped *engine.Finding) views.Approval {
+// card tells everything about an approval to the person p. look says whether the whole of
+// long arguments is to be shown, and what looks like a secret in them; stopped is the kill
+// switch that stops its agent, if one does.
+func card(c gate.Card, p engine.Person, look gate.Display, stopped *engine.Finding) views.Approval {
+	full := look == gate.Full || look == gate.Revealed
+	hidden := c.Masked != nil && look != gate.Revealed
+	if hidden {
+		c = c.Concealed()
+	}
 	a := c.Approval
 	name := nameIn(c.Names)
 	agent := agentName(c)
@@ -78,6 +83,9 @@ func card(c gate.Card, p engine.Person, full bool, stopped *engine.Finding) view
 		})
 	}
 	v.Arguments, v.Warnings = arguments(c, full)
+	if m := c.Masked; m != nil {
+		v.Secrets = views.Secrets{Places: m.Places, More: m.More, Hidden: hidden}
+	}
 	v.Changed = changesOf(c, c.Former, v.Arguments.Cut())
 	v.EditedBy, v.EditedWhy = lastEdit(a, name)
 	v.ChangedInAll = changesOf(c, c.First, v.Arguments.Cut())
@@ -104,6 +112,9 @@ func card(c gate.Card, p engine.Person, full bool, stopped *engine.Finding) view
 }
 
 func arguments(c gate.Card, full bool) (views.Arguments, views.Warnings) {
+	if c.Unreadable {
+		return views.Arguments{Unreadable: true}, nil
+	}
 	if c.Arguments == nil {
 		return views.Arguments{Erased: true, ErasedAt: c.Approval.ErasedAt}, nil
 	}
@@ -140,11 +151,16 @@ func decisionOf(c gate.Card, p engine.Person, full bool, stopped *engine.Finding
 		d.Note = stopped.Message + " Nothing of this agent can be approved until an administrator releases it; you can still deny this."
 		return d
 	}
+	if c.Unreadable {
+		d.Approve = false
+		d.Note = "This call cannot be read, so nobody can approve it. You can deny it."
+		return d
+	}
+	d.Blocked = unseen(c, full)
 	switch {
+	case d.Blocked != "":
 	case c.Arguments == nil:
 		d.Blocked = "The arguments have been erased, so there is nothing left to approve."
-	case c.Long && !c.Shown && !full:
-		d.Blocked = "Approving needs the whole of the arguments to have been on your screen."
 	case c.SignYes && !c.CanSign:
 		unsignable(&d)
 	case c.SignYes:
@@ -154,6 +170,19 @@ func decisionOf(c gate.Card, p engine.Person, full bool, stopped *engine.Finding
 		d.Verify, d.Sign = verifyURL(cardURL(a.ID)), c.CanSign
 	}
 	return d
+}
+
+// unseen says what of the call the person has not been shown, or "".
+func unseen(c gate.Card, full bool) string {
+	switch {
+	case c.Shown || c.Arguments == nil:
+		return ""
+	case c.Masked != nil:
+		return "Approving needs the values that look like secrets to have been revealed to you."
+	case c.Long && !full:
+		return "Approving needs the whole of the arguments to have been on your screen."
+	}
+	return ""
 }
 
 // unsignable says what to do to somebody whose vote has to be signed and cannot be.
@@ -289,6 +318,6 @@ func credential(by engine.Actor) string {
 }
 
 // EvidenceCard is how a card is put before people, whoever they are: for evidence packs.
-func EvidenceCard(c gate.Card) views.Approval { return card(c, engine.Person{}, true, nil) }
+func EvidenceCard(c gate.Card) views.Approval { return card(c, engine.Person{}, gate.Revealed, nil) }
 
 func agentName(c gate.Card) string { return cmp.Or(c.AgentName, c.Approval.Call.AgentID) }

@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -38,4 +39,88 @@ func TestACardIsReadFromTheTop(t *testing.T) {
 	if c.signIn("linus@example.com"); strings.Contains(c.get("/approvals/apr_1").body, "decide-bar") {
 		t.Error("somebody who may not decide is led to a decision")
 	}
+}
+
+// TestSecretsAreRevealed: what looks like a secret is nowhere on the page before somebody
+// asks for it by a form; nothing is on record as shown before, and nothing is approved. A
+// no takes no look.
+func TestSecretsAreRevealed(t *testing.T) {
+	c := start(t, nil).signIn("ada@example.com")
+	c.m.add("apr_1", "set_config", `{"api_key":"sk_live_4eC39HqLyjWDarjtT1zdp7dcXb2","service":"checkout"}`, func(c *gate.Card) {
+		c.Former = []byte(`{"api_key":"old-secret-value","service":"shop"}`)
+		c.Document = []byte(`{"user_intent":"use ghp_16C7e42F292c6912E7710c838347Ae178B4a"}`)
+	})
+	secrets := []string{"4eC39HqLyjWDarjtT1zdp7dcXb2", "old-secret-value", "ghp_16C7"}
+	hidden := func(p answer) {
+		t.Helper()
+		for _, secret := range secrets {
+			if strings.Contains(p.body, secret) {
+				t.Errorf("%q is on the page", secret)
+			}
+		}
+	}
+	for _, path := range []string{"/approvals/apr_1", "/approvals/apr_1?full=1"} {
+		page := c.get(path)
+		page.want(t, http.StatusOK, "Masked: api_key", `data-testid="reveal"`, "••••••••", "checkout", `data-mode="blocked"`, "Arguments, with secrets masked")
+		hidden(page)
+	}
+	if len(c.m.seen) != 0 {
+		t.Errorf("a masked card is on record as shown: %q", c.m.seen)
+	}
+	c.get("/approvals/apr_1/arguments").want(t, http.StatusConflict)
+	c.get("/approvals/apr_1/edit").want(t, http.StatusConflict)
+	form := func(decision string) url.Values {
+		return url.Values{"digest": {c.m.cards["apr_1"].Approval.Call.Digest}, "version": {"1"}, "decision": {decision}, "kind": {"never"}, "writer": {"usr_ada"}}
+	}
+	c.do("POST", "/approvals/apr_1/votes", form("approve")).want(t, http.StatusConflict)
+	c.get("/approvals/apr_1/reveal").want(t, http.StatusNotFound)
+	c.do("POST", "/approvals/apr_1/reveal", url.Values{"writer": {"usr_ada"}}, "Sec-Fetch-Site", "cross-site").want(t, http.StatusForbidden)
+	revealed := c.do("POST", "/approvals/apr_1/reveal", url.Values{"writer": {"usr_ada"}})
+	revealed.want(t, http.StatusOK, append(secrets, "Revealed: api_key", `data-mode="both"`, "Exact arguments", `data-here="/approvals/apr_1"`)...)
+	if len(c.m.seen) != 1 || !strings.Contains(c.m.seen[0], secrets[0]) {
+		t.Errorf("on record as shown: %q", c.m.seen)
+	}
+	again := c.get("/approvals/apr_1")
+	again.want(t, http.StatusOK, "Masked: api_key", `data-mode="both"`)
+	hidden(again)
+	c.do("POST", "/approvals/apr_1/votes", form("approve")).want(t, http.StatusSeeOther)
+	c.do("POST", "/logout", nil, "Sec-Fetch-Site", "same-origin")
+	c.signIn("grace@example.com")
+	deny := form("deny")
+	deny.Set("writer", "usr_grace")
+	c.do("POST", "/approvals/apr_1/votes", deny).want(t, http.StatusSeeOther)
+}
+
+// TestASessionMasksSecrets: what looks like a secret is approved on its own card.
+func TestASessionMasksSecrets(t *testing.T) {
+	c := start(t, nil).signIn("ada@example.com")
+	for _, id := range []string{"apr_1", "apr_2"} {
+		c.m.add(id, "set_config", `{"password":"`+id+`-hunter2"}`, func(c *gate.Card) { c.Approval.Session = "s1" })
+	}
+	page := c.get("/sessions/agt_billing/s1")
+	page.want(t, http.StatusOK, "masked: approve it on its own card", "••••••••")
+	if strings.Contains(page.body, "hunter2") || len(c.m.seen) != 0 {
+		t.Errorf("a session shows secrets; %d cards are on record", len(c.m.seen))
+	}
+}
+
+// TestACallThatCannotBeRead: its card says so and takes a no, and no yes.
+func TestACallThatCannotBeRead(t *testing.T) {
+	c := start(t, nil).signIn("ada@example.com")
+	card := c.m.add("apr_1", "pay", `{}`, func(c *gate.Card) { c.Approval.Session = "s1"; c.Session = 2 })
+	card.Arguments, card.Unreadable, card.Stakes = nil, true, gate.Stakes{}
+	c.m.add("apr_2", "pay", `{"to":"Ann"}`, func(c *gate.Card) { c.Approval.Session = "s1" })
+	page := c.get("/approvals/apr_1")
+	page.want(t, http.StatusOK, `data-testid="unreadable"`, "cannot be decrypted", `data-testid="deny"`, "nobody can approve it", "Whoever runs this installation")
+	for _, bad := range []string{`data-testid="approve"`, "have been erased", "/approvals/apr_1/edit", "/approvals/apr_1/grant", `data-testid="stakes"`, "arguments/"} {
+		if strings.Contains(page.body, bad) {
+			t.Errorf("%s is on the page", bad)
+		}
+	}
+	if len(c.m.seen) != 0 {
+		t.Error("it is on record as shown")
+	}
+	c.get("/sessions/agt_billing/s1").want(t, http.StatusOK, "This call cannot be read", "Ann")
+	c.do("POST", "/approvals/apr_1/votes", url.Values{"digest": {card.Approval.Call.Digest}, "version": {"1"}, "decision": {"deny"}, "kind": {"never"}, "writer": {"usr_ada"}}).want(t, http.StatusSeeOther)
+	c.get("/approvals/apr_1").want(t, http.StatusOK, "This call cannot be read")
 }

@@ -43,7 +43,7 @@ func actions(c gate.Card, p engine.Person, full bool) views.Actions {
 		if a.Call.Dialect != gate.DialectThreeGate && c.Arguments != nil {
 			v.EditURL = cardURL(a.ID) + "/edit"
 		}
-		if !a.NeedsProof() {
+		if !a.NeedsProof() && !c.Unreadable {
 			v.GrantURL = cardURL(a.ID) + "/grant"
 		}
 	}
@@ -66,8 +66,12 @@ func actions(c gate.Card, p engine.Person, full bool) views.Actions {
 		case !gate.Proved(p, c.Now):
 			v.BreakVerify = verifyURL(cardURL(a.ID))
 		}
-		if c.Long && !c.Shown && !full && v.BreakBlocked == "" {
-			v.BreakBlocked = "It needs the whole of the arguments to have been on your screen."
+		switch unread := unseen(c, full); {
+		case v.BreakBlocked != "":
+		case c.Unreadable:
+			v.BreakBlocked = "This call cannot be read, so nobody can let it run."
+		case unread != "":
+			v.BreakBlocked = unread
 		}
 	}
 	return v

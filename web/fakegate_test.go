@@ -218,10 +218,13 @@ func (m *fakeGate) Card(_ context.Context, p engine.Person, id string, look gate
 	if look == gate.Full {
 		m.fulls++
 	}
-	if look == gate.Full || look == gate.Excerpt && !c.Long {
+	out := *c
+	if err := out.Conceal(); err != nil {
+		return gate.Card{}, err
+	}
+	if out.Arguments != nil && (look == gate.Revealed || out.Masked == nil && (look == gate.Full || look == gate.Excerpt && !c.Long)) {
 		m.shown[p.ID+id] = true
 	}
-	out := *c
 	out.Now = m.now()
 	out.Shown = m.shown[p.ID+id]
 	out.Names = map[string]string{}
@@ -275,7 +278,9 @@ func (m *fakeGate) Vote(_ context.Context, v gate.VoteRequest, _ *access.Once[ap
 	if v.Digest != a.Call.Digest || v.Version != a.Version {
 		return *a, &access.Refusal{Kind: access.Conflict, Code: "stale", Detail: "The card changed after you opened it."}
 	}
-	if v.Approve && c.Long && !m.shown[v.Person.ID+v.ApprovalID] {
+	secret := *c
+	_ = secret.Conceal() // of arguments that can be read
+	if v.Approve && (c.Long || secret.Masked != nil) && !m.shown[v.Person.ID+v.ApprovalID] {
 		return *a, &access.Refusal{Kind: access.Conflict, Code: "arguments_not_shown", Detail: "Look at the whole of the arguments first."}
 	}
 	f := approval.Fact{

@@ -71,6 +71,9 @@ func timeline(c gate.Card, agent string, name func(string) string) []views.Momen
 			m.What, m.Detail = "changed a legal hold on it", reasonMessages(e)
 		case engine.Shown:
 			m.What = "was shown all of it"
+			if slices.ContainsFunc(e.Reasons, func(r engine.Reason) bool { return r.Code == gate.CodeRevealed }) {
+				m.What = "revealed what looks like a secret, and was shown all of it"
+			}
 		case engine.Refusal, engine.SignIn, engine.Admin:
 			m.What, m.Detail = words(string(e.Type)), reasonMessages(e)
 		default:

@@ -124,7 +124,7 @@ func (h *togetherHandler) read(r *http.Request, p engine.Person, ids []string) (
 		case err != nil:
 			return nil, err
 		}
-		c := alikeCall{id: id, found: found, view: card(found, p, false, h.site.stopped(found.Approval.Call.AgentID))}
+		c := alikeCall{id: id, found: found, view: card(found, p, gate.Unrecorded, h.site.stopped(found.Approval.Call.AgentID))}
 		signedHere(&c.view.Decide, elsewhere)
 		c.apart = c.alone()
 		calls[i] = c

@@ -32,7 +32,7 @@ func (s *draft) field(p piece, args canon.Value) {
 		absent = place + " is null"
 	case v.Kind() == canon.StringKind && strings.TrimSpace(v.Str()) == "":
 		absent = place + " is empty"
-	case secretName(p.place[len(p.place)-1]):
+	case NamesSecret(p.place[len(p.place)-1]):
 		absent = place + " is named like a secret, and is in the arguments"
 	}
 	if absent != "" {
@@ -152,7 +152,8 @@ var oneLine = strings.NewReplacer("\r\n", " ↵ ", "\n", " ↵ ", "\t", " ")
 // secretNames are the words that say, in a member's name, that its value is a secret.
 var secretNames = []string{"password", "passwd", "passphrase", "secret", "token", "apikey", "accesskey", "privatekey", "credential", "authorization", "cookie"}
 
-func secretName(name string) bool {
+// NamesSecret reports whether a member's name says that its value is a secret.
+func NamesSecret(name string) bool {
 	bare := strings.NewReplacer("_", "", "-", "", " ", "", ".", "").Replace(strings.ToLower(name))
 	return slices.ContainsFunc(secretNames, func(word string) bool { return strings.Contains(bare, word) })
 }

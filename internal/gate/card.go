@@ -26,6 +26,11 @@ type Card struct {
 	// last edit, and as the agent proposed them; nil where nobody has edited them, and
 	// First also where there was one edit.
 	Former, First []byte
+	// Masked is the card with what looks like a secret left out; nil where nothing does.
+	Masked *Masked
+	// Unreadable says that what was sealed of the call cannot be read, so that nothing of
+	// it is known but what events tell.
+	Unreadable bool
 	// Trackers are the ticket systems that are configured.
 	Trackers []string
 	// AgentName and AgentOwner say who asks, as registered, not as claimed.
@@ -85,11 +90,13 @@ type Display uint8
 
 // A Unrecorded shows the card to nobody in particular and records nothing. A Page
 // puts it before the person, with the beginning of long arguments. Whole puts
-// all of the arguments there. What puts all of them there is recorded.
+// all of the arguments there. What puts all of them there is recorded. In both, what
+// looks like a secret is masked; a Revealed shows everything.
 const (
 	Unrecorded Display = iota
 	Excerpt
 	Full
+	Revealed
 )
 
 // VoteRequest is a person's vote as the door received it.

@@ -20,6 +20,9 @@ type SeenCard struct {
 	Approval approval.Approval
 	// Card is exactly what is rendered of it (engine/audit, card.go).
 	Card []byte
+	// Revealed says that somebody asked for what looks like a secret in it: each time goes
+	// on record.
+	Revealed bool
 }
 
 // Show records that the person is about to be shown these cards, unless they have
@@ -40,7 +43,7 @@ func (g *Queries) Show(ctx context.Context, p engine.Person, channel string, car
 	}
 	for _, c := range cards {
 		digest := audit.Digest(c.Card)
-		if last[c.Approval.ID] == digest {
+		if last[c.Approval.ID] == digest && !c.Revealed {
 			continue
 		}
 		if err := g.show(ctx, p, channel, c, digest); err != nil {
@@ -50,6 +53,10 @@ func (g *Queries) Show(ctx context.Context, p engine.Person, channel string, car
 	return nil
 }
 
+// CodeRevealed is the reason of an event that a card was shown with what looks like a
+// secret.
+const CodeRevealed = "SECRETS_REVEALED"
+
 func (g *Queries) show(ctx context.Context, p engine.Person, channel string, c SeenCard, digest string) error {
 	box, err := SealCard(g.Sealer, c.Approval.ID, c.Card)
 	if err != nil {
@@ -57,10 +64,13 @@ func (g *Queries) show(ctx context.Context, p engine.Person, channel string, c S
 	}
 	e := g.event(engine.Shown, c.Approval.Decision.Outcome, c.Approval, engine.Actor{Kind: engine.HumanActor, ID: p.ID, Channel: channel}, "")
 	e.Reasons = []engine.Reason{{Code: "CARD_SHOWN", Message: "A person was shown the card with all of the arguments."}}
+	if c.Revealed {
+		e.Reasons = append(e.Reasons, engine.Reason{Code: CodeRevealed, Message: "They asked for the values that look like secrets."})
+	}
 	if err := e.SetPayload(map[string]string{"card_digest": digest}); err != nil {
 		return err
 	}
-	return g.Store.Cards.Show(ctx, p.ID, store.ShownCard{ApprovalID: c.Approval.ID, CallDigest: c.Approval.Call.Digest, Digest: digest, Box: box, Event: e})
+	return g.Store.Cards.Show(ctx, p.ID, store.ShownCard{ApprovalID: c.Approval.ID, CallDigest: c.Approval.Call.Digest, Digest: digest, Box: box, Event: e, Always: c.Revealed})
 }
 
 // CardSalt is the salt of an approval's cards.

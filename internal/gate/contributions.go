@@ -123,39 +123,29 @@ func (g *Contributions) voteRefused(v VoteRequest, by engine.Actor) engine.Event
 	return engine.Event{ID: store.NewEventID(), Type: engine.Voted, RequestID: v.RequestID, ApprovalID: store.LoggableApprovalID(v.ApprovalID), SafePayload: []byte(`{}`), Actor: by}
 }
 
-// mustHaveSeen refuses to take an approval of long arguments from somebody who
-// has not been shown all of them.
+// mustHaveSeen refuses to take an approval from somebody who has not been shown all of
+// the arguments (unseen).
 func (g *Contributions) mustHaveSeen(ctx context.Context, v VoteRequest, by engine.Actor) error {
 	r, _, err := g.readFor(ctx, v.Person, v.ApprovalID)
 	switch {
 	case errors.Is(err, access.NoSuchApproval):
 		return nil // contribute says so, and records it
-	case err != nil || r.Size <= g.LongArguments:
+	case err != nil:
 		return err
-	}
-	shown, err := g.Store.Approvals.WasRead(ctx, v.ApprovalID, v.Person.ID, v.Digest)
-	if err != nil || shown {
-		return err
-	}
-	if settled := settledRefusal(r.Approval); settled != nil {
+	case settledRefusal(r.Approval) != nil:
 		return nil // likewise
 	}
-	return g.refuse(ctx, notShown, g.event(engine.Voted, engine.Deny, r.Approval, by, v.RequestID))
+	var refused *access.Refusal
+	if err := g.unseen(ctx, r.Approval, r.Sealed, r.Size, v.Person.ID, v.Digest); !errors.As(err, &refused) {
+		return err
+	}
+	return g.refuse(ctx, refused, g.event(engine.Voted, engine.Deny, r.Approval, by, v.RequestID))
 }
 
 // hasSeen refuses, under the lock of a change, what mustHaveSeen refuses.
 func (g *Contributions) hasSeen(ctx context.Context, c *store.Change, p engine.Person, digest string) error {
-	if c.Size <= g.LongArguments {
-		return nil
-	}
-	shown, err := g.Store.Approvals.WasRead(ctx, c.Approval.ID, p.ID, digest)
-	if err != nil || shown {
-		return err
-	}
-	return notShown
+	return g.unseen(ctx, c.Approval, c.Sealed, c.Size, p.ID, digest)
 }
-
-var notShown = &access.Refusal{Kind: access.Conflict, Code: "arguments_not_shown", Detail: "The arguments are long. Have all of them shown before you approve."}
 
 // AnswerRequest is what the requesting side says to an approval that asks.
 type AnswerRequest struct {

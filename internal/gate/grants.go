@@ -167,14 +167,8 @@ func (g *Grants) grantable(ctx context.Context, r GrantRequest) (store.Record, c
 	if err != nil {
 		return record, canon.Value{}, err
 	}
-	if record.Size > g.LongArguments {
-		shown, err := g.Store.Approvals.WasRead(ctx, r.ApprovalID, r.Person.ID, r.Digest)
-		if err != nil {
-			return record, canon.Value{}, err
-		}
-		if !shown {
-			return record, canon.Value{}, notShown
-		}
+	if err := g.unseen(ctx, record.Approval, record.Sealed, record.Size, r.Person.ID, r.Digest); err != nil {
+		return record, canon.Value{}, err
 	}
 	if err := r.check(); err != nil {
 		return record, canon.Value{}, err

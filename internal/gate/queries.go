@@ -155,7 +155,11 @@ func (g *Queries) Card(ctx context.Context, p engine.Person, id string, look Dis
 	if err := g.signing(ctx, &card, p); err != nil {
 		return Card{}, err
 	}
-	if err := g.fill(ctx, &card, r); err != nil {
+	if err := g.read(&card, r); err != nil {
+		g.Logger.ErrorContext(ctx, "arguments not read", "approval", id, "error", err)
+		card.Unreadable, card.Arguments, card.Document, card.Answers = true, nil, nil, nil
+	}
+	if err := g.around(ctx, &card, r); err != nil {
 		return Card{}, err
 	}
 	if card.Arguments != nil && a.Status == approval.Pending {
@@ -169,7 +173,10 @@ func (g *Queries) Card(ctx context.Context, p engine.Person, id string, look Dis
 	if g.Tickets != nil {
 		card.Trackers = g.Tickets.Names()
 	}
-	if card.Arguments != nil && (look == Full || look == Excerpt && !card.Long) {
+	if err := card.Conceal(); err != nil {
+		return Card{}, err
+	}
+	if open := card.Masked == nil && (look == Full || look == Excerpt && !card.Long); card.Arguments != nil && (open || look == Revealed) {
 		if err := g.Store.Approvals.MarkRead(ctx, id, p.ID, a.Call.Digest); err != nil {
 			return Card{}, err
 		}
@@ -191,23 +198,22 @@ func (g *Queries) former(ctx context.Context, card *Card) error {
 	if err != nil || len(boxes) == 0 {
 		return err // edited before former documents were kept
 	}
-	if card.Former, err = g.argumentsIn(a, boxes[len(boxes)-1], card.Now); err == nil && len(boxes) > 1 {
-		card.First, err = g.argumentsIn(a, boxes[0], card.Now)
+	card.Former = g.argumentsIn(ctx, a, boxes[len(boxes)-1], card.Now)
+	if len(boxes) > 1 {
+		card.First = g.argumentsIn(ctx, a, boxes[0], card.Now)
 	}
-	return err
+	return nil
 }
 
-// argumentsIn are the canonical arguments of a sealed document of the approval.
-func (g *Queries) argumentsIn(a approval.Approval, box seal.Box, now time.Time) ([]byte, error) {
-	document, err := g.Sealer.Open(a.ID, box)
+// argumentsIn are the canonical arguments of a sealed document of the approval; nil where
+// they cannot be read, which keeps nobody from the call as it is.
+func (g *Queries) argumentsIn(ctx context.Context, a approval.Approval, box seal.Box, now time.Time) []byte {
+	p, err := g.opened(a, box, now)
 	if err != nil {
-		return nil, err
+		g.Logger.ErrorContext(ctx, "former arguments not read", "approval", a.ID, "error", err)
+		return nil
 	}
-	args, err := arguments(a, document, now)
-	if err != nil {
-		return nil, fmt.Errorf("read a former document of %s: %w", a.ID, err)
-	}
-	return args.Canonical(), nil
+	return p.Arguments.Canonical()
 }
 
 // FileCard is the card of an approval as it was read, for whoever keeps it on file:
@@ -215,14 +221,16 @@ func (g *Queries) argumentsIn(a approval.Approval, box seal.Box, now time.Time) 
 func FileCard(ctx context.Context, s *store.Store, sealer *seal.Sealer, r store.Record) (Card, error) {
 	card := Card{Approval: r.Approval, Now: r.Now}
 	q := &Queries{&core{Config{Store: s, Sealer: sealer}}}
-	return card, q.fill(ctx, &card, r)
+	if err := q.read(&card, r); err != nil {
+		return card, err
+	}
+	return card, q.around(ctx, &card, r)
 }
 
-// fill reads what everybody is shown.
-func (g *Queries) fill(ctx context.Context, card *Card, r store.Record) error {
+// read opens what is sealed of the call. It leaves out what has been erased.
+func (g *Queries) read(card *Card, r store.Record) error {
 	a, id := r.Approval, r.Approval.ID
 	var err error
-	card.Salt = g.CardSalt(id)
 	if card.Document, err = g.Sealer.Open(id, r.Sealed); err != nil && !errors.Is(err, seal.ErrErased) {
 		return err
 	}
@@ -233,9 +241,14 @@ func (g *Queries) fill(ctx context.Context, card *Card, r store.Record) error {
 		}
 		card.Arguments, card.Stakes = p.Arguments.Canonical(), stakesOf(a, p)
 	}
-	if card.Answers, err = g.answers(id, r.Answers); err != nil {
-		return err
-	}
+	card.Answers, err = g.answers(id, r.Answers)
+	return err
+}
+
+// around reads what everybody is shown beside the call.
+func (g *Queries) around(ctx context.Context, card *Card, r store.Record) error {
+	a := r.Approval
+	card.Salt = g.CardSalt(a.ID)
 	agent, err := g.Store.People.Agent(ctx, a.Call.AgentID)
 	if err != nil {
 		return err

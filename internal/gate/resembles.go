@@ -55,7 +55,8 @@ func (g *Queries) formerTexts(ctx context.Context, a approval.Approval, args can
 			continue
 		}
 		if err != nil {
-			return f, err
+			g.Logger.ErrorContext(ctx, "arguments not read", "approval", r.Approval.ID, "error", err)
+			continue
 		}
 		approved, err := arguments(r.Approval, document, r.Now)
 		if err != nil {

@@ -19,8 +19,9 @@ type ShownCard struct {
 	CallDigest, Digest string
 	// Box holds the card.
 	Box seal.Box
-	// Event records that it is shown for the first time.
-	Event engine.Event
+	// Event records that it is shown for the first time, or, with Always, that it is.
+	Event  engine.Event
+	Always bool
 }
 
 // Last returns the digests of the cards that the person was shown last of
@@ -56,7 +57,7 @@ func (s Cards) Show(ctx context.Context, personID string, c ShownCard) error {
 		if err := tx.SendBatch(ctx, rows).Close(); err != nil {
 			return translate(err)
 		}
-		if !first {
+		if !first && !c.Always {
 			return nil
 		}
 		event := &pgx.Batch{}

@@ -268,6 +268,8 @@ type SessionRow struct {
 	// is not what it looks like.
 	Cut      bool
 	Warnings int
+	// Masked says that values of it are, because they look like secrets.
+	Masked bool
 	// Approve and Deny say what can be done here, and Note why not more.
 	Approve, Deny bool
 	Note          string

@@ -40,10 +40,6 @@ type Line struct {
 type Code struct {
 	Lines    []Line
 	Warnings Warnings
-	// Secrets names the keys that usually hold secrets, the first few of them;
-	// MoreSecrets counts the others.
-	Secrets     []string
-	MoreSecrets int
 	// Broken says that the input was not JSON and is shown as plain text.
 	Broken bool
 }
@@ -187,13 +183,6 @@ func (l *printer) container(open json.Delim, place string) error {
 			at = join(place, key)
 			l.quoted(keyPart, at, key)
 			l.sign(": ")
-			if namesSecret(key) {
-				if len(l.code.Secrets) < maxPlaces {
-					l.code.Secrets = append(l.code.Secrets, at)
-				} else {
-					l.code.MoreSecrets++
-				}
-			}
 		}
 		if err := l.value(at); err != nil {
 			return err
@@ -267,26 +256,11 @@ func join(place, key string) string {
 	return place + "." + key
 }
 
-// secretNames are the words which, in a key, say that its value is a secret.
-var secretNames = []string{
-	"password", "passwd", "passphrase", "secret", "token", "apikey", "accesskey", "privatekey", "credential", "authorization", "cookie",
-}
-
-func namesSecret(key string) bool {
-	bare := strings.NewReplacer("_", "", "-", "", " ", "", ".", "").Replace(strings.ToLower(key))
-	for _, name := range secretNames {
-		if strings.Contains(bare, name) {
-			return true
-		}
-	}
-	return false
-}
-
 // Preview cuts code to at most lines lines and about runes shown characters,
 // and says how much is left out. Code that fits is returned as it is. The
 // warnings stay those of the whole.
 func (c Code) Preview(lines, runes int) (cut Code, moreLines, moreRunes int) {
-	cut = Code{Warnings: c.Warnings, Secrets: c.Secrets, MoreSecrets: c.MoreSecrets, Broken: c.Broken}
+	cut = Code{Warnings: c.Warnings, Broken: c.Broken}
 	left, full := runes, false
 	for i, line := range c.Lines {
 		full = full || i == lines

@@ -211,9 +211,6 @@ func TestJSONLayout(t *testing.T) {
 	if shown != want {
 		t.Errorf("shown:\n got %q\nwant %q", shown, want)
 	}
-	if len(code.Secrets) != 1 || code.Secrets[0] != "a[1].token" {
-		t.Errorf("secrets: got %q", code.Secrets)
-	}
 	if code.Warnings.Total() != 1 || code.Warnings[0].Where() != "ключ" {
 		t.Errorf("warnings: got %+v", code.Warnings)
 	}

@@ -146,6 +146,7 @@ type Approval struct {
 	EditedBy, EditedWhy string
 	Arguments           Arguments
 	Warnings            Warnings
+	Secrets             Secrets
 	// Seen is the card that the decision is about, rendered (RenderCard).
 	Seen string
 
@@ -219,6 +220,8 @@ type Arguments struct {
 	// is known.
 	Erased   bool
 	ErasedAt time.Time
+	// Unreadable says that they are there and cannot be read.
+	Unreadable bool
 	// MoreLines and MoreRunes count what the preview leaves out; FullURL shows it.
 	MoreLines, MoreRunes int
 	FullURL              string
@@ -228,6 +231,15 @@ type Arguments struct {
 	Tree  []Node
 	// ExactURL has the exact bytes, for those who have been shown them; else "".
 	ExactURL string
+}
+
+// Secrets are what looks like a secret on a card.
+type Secrets struct {
+	// Places are where, the first of them, and More how many others there are.
+	Places []string
+	More   int
+	// Hidden says that they are masked.
+	Hidden bool
 }
 
 // Cut reports whether not everything is shown.
