@@ -88,6 +88,7 @@ var never = []struct {
 	{"holdpoint/internal/simulation", []string{"net/http", "os", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
 	// Whoever verifies trusts nobody, and has nothing but bytes.
 	{"holdpoint/internal/observer", []string{"github.com/", "go.temporal.io/", "holdpoint/internal/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
+	{"holdpoint/internal/mcpproxy", []string{"holdpoint/internal/", "holdpoint/api", "holdpoint/web", "holdpoint/workflows", "holdpoint/activities", "github.com/jackc/", "go.temporal.io/"}},
 	{"holdpoint/internal/auditlog/floor", []string{"github.com/", "go.temporal.io/", "holdpoint/"}},
 	{"holdpoint/internal/witness", []string{"github.com/jackc/", "go.temporal.io/", "holdpoint/internal/store", "holdpoint/workflows", "holdpoint/activities", "holdpoint/internal/gate", "holdpoint/api", "holdpoint/web"}},
 	// What is said to the outside world goes through outbound, and is decided elsewhere.

@@ -38,6 +38,13 @@ func rounds() int {
 }
 
 func TestMain(m *testing.M) {
+	if file := os.Getenv(toolServerEnv); file != "" {
+		if err := serveTools(file); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	flag.Parse()
 	// -parallel is of the tests with programs of their own. Those that wait for their
 	// turn would take the places of those whose turn it is.

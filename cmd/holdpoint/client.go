@@ -31,8 +31,7 @@ func (f *clientFlags) server() (address, key string, err error) {
 	if f.Runtime {
 		return "", "", errors.New("--runtime goes with --data; elsewhere the key itself says what it is")
 	}
-	u, err := url.Parse(f.URL)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+	if !isAddress(f.URL) {
 		return "", "", errors.New("say where the server is with --url or HOLDPOINT_URL, such as https://holdpoint.example.com, or name the data directory of a running “holdpoint dev” with --data")
 	}
 	key = os.Getenv("HOLDPOINT_API_KEY")
@@ -47,4 +46,10 @@ func (f *clientFlags) server() (address, key string, err error) {
 		return "", "", errors.New("give the API key in HOLDPOINT_API_KEY or in a file named by --key-file; it is one word, hp_…")
 	}
 	return strings.TrimRight(f.URL, "/"), key, nil
+}
+
+// isAddress reports whether a text is the address of a server, and nothing besides.
+func isAddress(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == ""
 }

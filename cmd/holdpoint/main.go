@@ -48,7 +48,8 @@ type cli struct {
 
 	ToolRequest toolRequestCommand `cmd:"" name:"toolrequest" help:"Check ThreeGate tool execution requests."`
 
-	MCP mcpCommand `cmd:"" name:"mcp" help:"Offer the API to models, over the Model Context Protocol."`
+	MCP      mcpCommand      `cmd:"" name:"mcp" help:"Offer the API to models, over the Model Context Protocol."`
+	MCPProxy mcpProxyCommand `cmd:"" name:"mcp-proxy" help:"Stand before an MCP server: no call of its tools runs without a permission."`
 
 	Hook    hookCommand    `cmd:"" help:"Stand between a coding agent and its tools, as a hook of its host."`
 	Connect connectCommand `cmd:"" help:"Put Holdpoint before the tools of an agent's host."`

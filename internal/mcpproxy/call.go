@@ -1,0 +1,362 @@
+package mcpproxy
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	holdpoint "holdpoint/clients/go"
+	"holdpoint/engine/canon"
+)
+
+// ConstraintsKey is the member of a call's _meta that tells a server under which
+// constraints the call was approved.
+const ConstraintsKey = "holdpoint/constraints"
+
+// call is one tools/call of the host's.
+type call struct {
+	id        jsonrpc.ID
+	tool      string      // the server's own name for it
+	arguments canon.Value // as the host sent them
+	params    canon.Value
+	name      string      // of this very call, the same whenever it is asked for again
+	progress  canon.Value // the host's progressToken; null for none
+
+	cancel  context.CancelFunc
+	running bool // the server has got it; guarded by Proxy.mu
+}
+
+// permission is what Holdpoint lets run.
+type permission struct {
+	approval    string // "" for a call that was accepted and has no token
+	arguments   canon.Value
+	edited      []string // the arguments that a reviewer has changed
+	constraints json.RawMessage
+}
+
+// refusal is why a call does not run, in words for the model.
+type refusal struct{ text, approval string }
+
+func (r *refusal) Error() string { return r.text }
+
+// begin takes a call on.
+func (p *Proxy) begin(ctx context.Context, r *jsonrpc.Request) {
+	c, err := p.read(r)
+	if err != nil {
+		p.toHost(ctx, failure(r.ID, jsonrpc.CodeInvalidParams, err.Error()))
+		return
+	}
+	ctx, c.cancel = context.WithCancel(ctx)
+	p.mu.Lock()
+	p.calls[c.id] = c
+	p.mu.Unlock()
+	p.work.Go(func() {
+		defer c.cancel()
+		a := p.called(ctx, c)
+		p.mu.Lock()
+		delete(p.calls, c.id)
+		p.mu.Unlock()
+		if ctx.Err() == nil { // who has cancelled a call wants no answer
+			p.toHost(ctx, a)
+		}
+	})
+}
+
+// read takes a call apart. Its arguments have one reading, or it is none.
+func (p *Proxy) read(r *jsonrpc.Request) (*call, error) {
+	params, err := canon.Parse(r.Params)
+	if err != nil {
+		return nil, errors.New("params is not JSON with exactly one reading: " + err.Error())
+	}
+	name, _ := params.Get("name")
+	arguments, _ := params.Get("arguments")
+	if arguments.IsNull() { // or not there: both mean none
+		arguments = canon.Object()
+	}
+	if name.Str() == "" || arguments.Kind() != canon.ObjectKind {
+		return nil, errors.New("params has a name, and arguments that are an object")
+	}
+	meta, _ := params.Get("_meta")
+	token, _ := meta.Get("progressToken")
+	return &call{
+		id: r.ID, tool: name.Str(), arguments: arguments, params: params,
+		name: p.callName(name.Str(), arguments), progress: token,
+	}, nil
+}
+
+// callName names a call at Holdpoint, so that it is found there when it is asked for
+// again. Only who has the agent's key can try guesses at arguments against it.
+func (p *Proxy) callName(tool string, arguments canon.Value) string {
+	h := hmac.New(sha256.New, []byte(p.Gate.Client.Key))
+	h.Write([]byte(canon.Digest(ToolName(p.Name, tool), arguments)))
+	return "mcp-" + hex.EncodeToString(h.Sum(nil)[:20])
+}
+
+// called is the answer to a call.
+func (p *Proxy) called(ctx context.Context, c *call) *jsonrpc.Response {
+	allowed, err := p.permit(ctx, c)
+	if err != nil {
+		return p.refused(ctx, c, err)
+	}
+	return p.run(ctx, c, allowed)
+}
+
+// permit has Holdpoint decide on a call. Every error means that it may not run.
+func (p *Proxy) permit(ctx context.Context, c *call) (permission, error) {
+	def, err := p.definitionOf(ctx, c)
+	if err != nil {
+		return permission{}, err
+	}
+	a, err := p.known(ctx, c)
+	if err != nil {
+		return permission{}, err
+	}
+	if a == nil {
+		answer, err := p.Gate.check(ctx, c.name, proposal{Tool: ToolName(p.Name, c.tool), Arguments: json.RawMessage(c.arguments.Canonical()), Manifest: def.sum()})
+		switch {
+		case err != nil:
+			return permission{}, err
+		case answer.allowed():
+			return p.accepted(c, answer)
+		case answer.Approval == nil || answer.Approval.Status != holdpoint.Pending:
+			return permission{}, answer.refusal(ToolName(p.Name, c.tool), def.sum())
+		}
+		a = answer.Approval
+	}
+	if a.Status == holdpoint.Pending {
+		if a, err = p.await(ctx, c, a); err != nil {
+			return permission{}, err
+		}
+	}
+	p.told(c)
+	if a.Status != holdpoint.Approved {
+		return permission{}, ended(a)
+	}
+	return p.redeem(ctx, c, a)
+}
+
+func (p *Proxy) accepted(c *call, answer checked) (permission, error) {
+	if constrained(answer.Decision.Constraints) && !p.KeepsConstraints {
+		return permission{}, &refusal{text: "Not run: it is allowed only under constraints, and nothing here can keep to them."}
+	}
+	return permission{arguments: c.arguments, constraints: answer.Decision.Constraints}, nil
+}
+
+// known is the approval of this very call that still counts: it waits, or is
+// approved and was not run. nil: the call has to be proposed.
+func (p *Proxy) known(ctx context.Context, c *call) (*holdpoint.Approval, error) {
+	p.mu.Lock()
+	id := p.asked[c.name]
+	p.mu.Unlock()
+	awaited := id != ""
+	if !awaited {
+		last, err := p.Gate.last(ctx, ToolName(p.Name, c.tool), c.name)
+		if err != nil || last == nil || last.Status != holdpoint.Pending && last.Status != holdpoint.Approved {
+			return nil, err
+		}
+		id = last.ID
+	}
+	a, err := p.Gate.get(ctx, id)
+	var problem *holdpoint.Problem
+	switch {
+	case errors.As(err, &problem) && problem.Status == http.StatusNotFound:
+		p.told(c)
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case a.Status == holdpoint.Pending, awaited && a.Status != holdpoint.Approved:
+		return &a, nil
+	case a.Status != holdpoint.Approved:
+		return nil, nil
+	}
+	switch a.Execution {
+	case "none":
+		if a.Token != "" {
+			return &a, nil
+		}
+	case "succeeded", "failed":
+	default:
+		// It has begun, here before a crash or in another host, and may have had its effect.
+		return nil, &refusal{approval: a.ID, text: "Not run: this very call was approved and begun before, and nobody knows what became of it (" + a.ID +
+			"). It is not run again until that is on record: " + a.Links.Review}
+	}
+	p.told(c)
+	return nil, nil
+}
+
+// told forgets that the host was to come back for a call.
+func (p *Proxy) told(c *call) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.asked, c.name)
+}
+
+// await waits for people, as long as the host should be kept waiting.
+func (p *Proxy) await(ctx context.Context, c *call, a *holdpoint.Approval) (*holdpoint.Approval, error) {
+	p.mu.Lock()
+	p.asked[c.name] = a.ID
+	p.mu.Unlock()
+	waiting, stop := context.WithTimeout(ctx, p.Wait)
+	defer stop()
+	go func() {
+		select {
+		case <-p.patient:
+			stop()
+		case <-waiting.Done():
+		}
+	}()
+	p.tellWaiting(waiting, c, a)
+	done, err := p.Gate.Client.Await(waiting, a.ID)
+	switch {
+	case err == nil:
+		return &done, nil
+	case waiting.Err() != nil:
+		return nil, pending(a)
+	}
+	return nil, err
+}
+
+// redeem spends the token of an approved call. From here on nothing is cancelled:
+// what is spent is run, or reported as not run.
+func (p *Proxy) redeem(ctx context.Context, c *call, a *holdpoint.Approval) (permission, error) {
+	allowed := permission{approval: a.ID, arguments: c.arguments}
+	switch {
+	case ctx.Err() != nil:
+		return allowed, context.Cause(ctx)
+	case a.Token == "":
+		return allowed, &refusal{approval: a.ID, text: "Not run: it was approved (" + a.ID + "), but the time to run it is over, or it has run. Call the tool again to ask anew."}
+	case constrained(tokenConstraints(a.Token)) && !p.KeepsConstraints:
+		return allowed, &refusal{approval: a.ID, text: "Not run: it was approved only under constraints (" + a.ID + "), and nothing here can keep to them."}
+	}
+	if a.Edited != nil {
+		edited, err := canon.Parse(a.Edited.Arguments)
+		if err != nil || edited.Kind() != canon.ObjectKind {
+			return allowed, errors.New("the edited arguments cannot be read")
+		}
+		allowed.arguments, allowed.edited = edited, a.Edited.Changed
+	}
+	work, stop := context.WithTimeout(context.WithoutCancel(ctx), gateWithin)
+	defer stop()
+	r, err := p.Gate.Client.Redeem(work, a.Token, ToolName(p.Name, c.tool), json.RawMessage(allowed.arguments.Canonical()))
+	var known *holdpoint.Problem
+	switch {
+	case errors.As(err, &known) && !spent(known):
+		return allowed, err
+	case err != nil:
+		// The token may be spent. Nothing ran, so say so, as far as that can be said.
+		p.report(ctx, a.ID, holdpoint.Failed, 0)
+		return allowed, err
+	case constrained(r.Constraints) && !p.KeepsConstraints, ctx.Err() != nil:
+		p.report(ctx, a.ID, holdpoint.Failed, 0)
+		return allowed, &refusal{approval: a.ID, text: "Not run: it may run only under constraints that nothing here can keep to, or was cancelled."}
+	}
+	allowed.constraints = r.Constraints
+	return allowed, nil
+}
+
+// spent reports whether a refused redemption may have spent the token for this call
+// nevertheless: only an outage leaves that open.
+func spent(problem *holdpoint.Problem) bool { return problem.Status >= 500 }
+
+// run hands the call to the server and reports what became of it.
+func (p *Proxy) run(ctx context.Context, c *call, allowed permission) *jsonrpc.Response {
+	p.mu.Lock()
+	c.running = true
+	p.mu.Unlock()
+	params := p.forwarded(c, allowed)
+	// A cancelled call has begun: its answer is waited for a little longer.
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(cancelWithin, stop) })()
+	started := time.Now()
+	a, err := p.ask(running, &jsonrpc.Request{ID: c.id, Method: "tools/call", Params: params})
+	if allowed.approval != "" {
+		p.report(ctx, allowed.approval, outcomeOf(a, err), time.Since(started))
+	}
+	if err != nil {
+		return p.result(c, lost(allowed.approval, err), allowed.approval)
+	}
+	return withEdit(a, allowed)
+}
+
+// forwarded is what the server gets: the arguments as approved, the rest as the host
+// sent it.
+func (p *Proxy) forwarded(c *call, allowed permission) json.RawMessage {
+	var members []canon.Member
+	meta := canon.Object()
+	for name, v := range c.params.All() {
+		switch name {
+		case "arguments", "task":
+		case "_meta":
+			if v.Kind() == canon.ObjectKind {
+				meta = v
+			}
+		default:
+			members = append(members, canon.Member{Name: name, Value: v})
+		}
+	}
+	if limits, err := canon.Parse(allowed.constraints); err == nil && constrained(allowed.constraints) {
+		var rest []canon.Member
+		for name, v := range meta.All() {
+			if name != ConstraintsKey {
+				rest = append(rest, canon.Member{Name: name, Value: v})
+			}
+		}
+		meta = canon.Object(append(rest, canon.Member{Name: ConstraintsKey, Value: limits})...)
+	}
+	if meta.Len() > 0 {
+		members = append(members, canon.Member{Name: "_meta", Value: meta})
+	}
+	return canon.Object(append(members, canon.Member{Name: "arguments", Value: allowed.arguments})...).Canonical()
+}
+
+// outcomeOf says what became of a call by what the server answered. Where that
+// leaves open whether it had its effect, a person finds out.
+func outcomeOf(a *jsonrpc.Response, err error) holdpoint.Outcome {
+	if err == nil && a.Error != nil {
+		err = a.Error
+	}
+	var dial *net.OpError
+	var wire *jsonrpc.Error
+	switch {
+	case errors.As(err, &dial) && dial.Op == "dial":
+		return holdpoint.Failed // it never left
+	case errors.As(err, &wire):
+		switch wire.Code {
+		case jsonrpc.CodeInvalidParams, jsonrpc.CodeInvalidRequest, jsonrpc.CodeMethodNotFound, jsonrpc.CodeParseError:
+			return holdpoint.Failed
+		}
+		return holdpoint.Uncertain
+	case err != nil:
+		return holdpoint.Uncertain
+	}
+	var result struct {
+		Content json.RawMessage `json:"content"`
+		IsError bool            `json:"isError"`
+	}
+	switch {
+	case json.Unmarshal(a.Result, &result) != nil || result.Content == nil:
+		return holdpoint.Uncertain
+	case result.IsError:
+		return holdpoint.Failed
+	}
+	return holdpoint.Succeeded
+}
+
+// report tells Holdpoint what became of a call. What cannot be told is found out by
+// a person, after the lease.
+func (p *Proxy) report(ctx context.Context, approvalID string, outcome holdpoint.Outcome, took time.Duration) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), reportWithin)
+	defer stop()
+	if err := p.Gate.Client.Report(ctx, approvalID, outcome, took); err != nil {
+		p.Logger.WarnContext(ctx, "what became of a call cannot be reported", "approval", approvalID, "outcome", outcome, "error", err)
+	}
+}

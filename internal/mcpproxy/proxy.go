@@ -1,0 +1,359 @@
+// Package mcpproxy stands between a host of the Model Context Protocol and one of
+// its servers, and lets no call of a tool through that Holdpoint has not permitted:
+//
+//	host ── tools/call ──► Proxy ── check, await, redeem ──► Holdpoint
+//	                         │ permitted: the arguments as approved, once
+//	                         ▼
+//	                       server ── result ──► Proxy ── report ──► Holdpoint
+//	                                              └─► host
+//
+// Everything else passes as it is: resources, prompts, progress, cancellation, and
+// what the server asks its host. Tools are listed as the server describes them, but
+// only as an operator has accepted those descriptions (Pins).
+//
+// The package keeps no state of approvals: which approval is of a call is found at
+// Holdpoint, by a name that is made of the call under the agent's key, and that a
+// call runs once is the redemption of its token. It never shows a token to the host
+// or the server, never hands the agent's key on, and never takes silence, an error
+// or an answer that it does not understand for a permission.
+package mcpproxy
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Config is what a proxy needs to know.
+type Config struct {
+	// Name is the operator's name for the server. A call of its tool t is proposed as
+	// ToolName(Name, t).
+	Name string
+	Gate *Gate
+	Pins *Pins
+	// Wait is how long a call is held while people decide. It is best less than the
+	// time after which the host gives up, often 60 seconds.
+	Wait time.Duration
+	// KeepsConstraints says that the server keeps to the constraints in a call's
+	// _meta (ConstraintsKey). Without it a call under constraints is not run.
+	KeepsConstraints bool
+	// Logger takes what an operator has to know; no arguments and no keys.
+	Logger *slog.Logger
+}
+
+// Bounds of what is done for calls that nobody waits for any more.
+const (
+	drainWithin  = 8 * time.Second  // what runs may still end, after the host has gone
+	cancelWithin = 10 * time.Second // a server may still answer a call that was cancelled
+	reportWithin = 10 * time.Second
+	gateWithin   = 20 * time.Second // one question to Holdpoint
+)
+
+// separator stands between the server's name and the tool's own.
+const separator = "__"
+
+// ToolName is the name under which Holdpoint knows a server's tool.
+func ToolName(server, tool string) string { return server + separator + tool }
+
+// CheckName says what is wrong with a server's name. With the name of a tool behind
+// it, it has to have one reading.
+func CheckName(name string) error {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-.", r)
+	}
+	switch {
+	case name == "" || len(name) > 64 || strings.ContainsFunc(name, func(r rune) bool { return !plain(r) }):
+		return errors.New("a server's name is 1 to 64 of the letters a to z, digits, and - . _")
+	case strings.Contains(name, separator), strings.HasSuffix(name, "_"), strings.HasPrefix(name, "."):
+		return errors.New("a server's name has no two underscores beside each other, ends with none, and does not begin with a dot")
+	}
+	return nil
+}
+
+// Proxy is one conversation of a host with a server.
+type Proxy struct {
+	Config
+	host, server sdk.Connection
+	own          string // begins the ids of the proxy's own requests
+
+	// patient ends when nobody will wait for people any more, gone when the server
+	// answers nothing any more.
+	patient, gone chan struct{}
+	work          sync.WaitGroup // calls, until they are reported
+
+	mu    sync.Mutex
+	count int
+	open  map[jsonrpc.ID]*exchange
+	calls map[jsonrpc.ID]*call
+	defs  map[string]definition // what the server last said of its tools; nil when that has to be asked
+	// changes counts how often the server said that its tools are others.
+	changes int
+	asked   map[string]string // approvals that the host was told to come back for, by their call's name
+}
+
+// exchange is a request that the server has got and not answered.
+type exchange struct {
+	method string
+	answer chan *jsonrpc.Response // nil: the host's own request, whose answer passes
+}
+
+// New returns a proxy between two connections.
+func New(cfg Config, host, server sdk.Connection) (*Proxy, error) {
+	if cfg.Gate == nil || cfg.Pins == nil || cfg.Logger == nil || cfg.Wait < 0 {
+		return nil, errors.New("a proxy needs a gate, pins and a logger")
+	}
+	if err := CheckName(cfg.Name); err != nil {
+		return nil, err
+	}
+	return &Proxy{
+		Config: cfg, host: host, server: server, own: "holdpoint-" + rand.Text() + "-",
+		patient: make(chan struct{}), gone: make(chan struct{}),
+		open: map[jsonrpc.ID]*exchange{}, calls: map[jsonrpc.ID]*call{}, asked: map[string]string{},
+	}, nil
+}
+
+// ErrServerEnded is returned when the server ended while the host was there.
+var ErrServerEnded = errors.New("the server has ended")
+
+// Run passes messages until the host or the server ends, or ctx does. What runs by
+// then may end and is reported. Only the server's end is an error.
+func (p *Proxy) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	hostEnded, serverEnded := make(chan struct{}), make(chan struct{})
+	go func() { defer close(hostEnded); p.fromHost(ctx) }()
+	go func() { defer close(serverEnded); p.fromServer(ctx) }()
+	finished := func(within time.Duration) {
+		done := make(chan struct{})
+		go func() { p.work.Wait(); close(done) }()
+		limit := time.NewTimer(within)
+		defer limit.Stop()
+		select {
+		case <-done:
+		case <-limit.C:
+		}
+	}
+	select {
+	case <-serverEnded:
+		close(p.patient)
+		close(p.gone)
+		p.abandon(ctx)
+		finished(reportWithin)
+		return ErrServerEnded
+	case <-hostEnded:
+	case <-ctx.Done():
+	}
+	close(p.patient)
+	finished(drainWithin)
+	close(p.gone)
+	finished(reportWithin)
+	return nil
+}
+
+// abandon answers what the host has asked and the server will not answer.
+func (p *Proxy) abandon(ctx context.Context) {
+	p.mu.Lock()
+	var left []jsonrpc.ID
+	for id, e := range p.open {
+		if e.answer == nil {
+			left = append(left, id)
+		}
+	}
+	p.mu.Unlock()
+	for _, id := range left {
+		p.toHost(ctx, failure(id, jsonrpc.CodeInternalError, "the server has ended"))
+	}
+}
+
+// failure is an answer with an error.
+func failure(id jsonrpc.ID, code int64, message string) *jsonrpc.Response {
+	return &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: code, Message: message}}
+}
+
+// toHost sends a message to the host. One that has gone needs none.
+func (p *Proxy) toHost(ctx context.Context, m jsonrpc.Message) { _ = p.host.Write(ctx, m) }
+
+// toServer sends a message to the server, whose end is seen where it is read.
+func (p *Proxy) toServer(ctx context.Context, m jsonrpc.Message) { _ = p.server.Write(ctx, m) }
+
+func (p *Proxy) fromHost(ctx context.Context) {
+	for {
+		m, err := p.host.Read(ctx)
+		if err != nil {
+			return
+		}
+		switch m := m.(type) {
+		case *jsonrpc.Response:
+			p.toServer(ctx, m)
+		case *jsonrpc.Request:
+			if m.IsCall() {
+				p.requested(ctx, m)
+			} else {
+				p.notified(ctx, m)
+			}
+		}
+	}
+}
+
+// requested handles a request of the host's.
+func (p *Proxy) requested(ctx context.Context, r *jsonrpc.Request) {
+	p.mu.Lock()
+	_, open := p.open[r.ID]
+	_, called := p.calls[r.ID]
+	p.mu.Unlock()
+	switch {
+	case open || called:
+		p.toHost(ctx, failure(r.ID, jsonrpc.CodeInvalidRequest, "this id is that of a request that is not answered yet"))
+	case r.Method == "tools/call":
+		p.begin(ctx, r)
+	case r.Method == "tools/list":
+		p.work.Go(func() { p.list(ctx, r) })
+	case strings.HasPrefix(r.Method, "tools/"), r.Method == "server/discover":
+		// What is not known here may run a tool. Without server/discover a host falls
+		// back on initialize, and on versions in which a call is one request.
+		p.toHost(ctx, failure(r.ID, jsonrpc.CodeMethodNotFound, "the proxy does not offer "+r.Method))
+	default:
+		p.mu.Lock()
+		p.open[r.ID] = &exchange{method: r.Method}
+		p.mu.Unlock()
+		if err := p.server.Write(ctx, r); err != nil {
+			p.answered(r.ID)
+			p.toHost(ctx, failure(r.ID, jsonrpc.CodeInternalError, "the server cannot be reached"))
+		}
+	}
+}
+
+// notified handles a notification of the host's. A tool is called by a request
+// only: a call that nobody can be answered is not passed on.
+func (p *Proxy) notified(ctx context.Context, r *jsonrpc.Request) {
+	if strings.HasPrefix(r.Method, "tools/") {
+		p.Logger.WarnContext(ctx, "the host calls a tool by a notification: it is dropped", "method", r.Method)
+		return
+	}
+	if r.Method == "notifications/cancelled" && p.cancelled(r.Params) {
+		return
+	}
+	p.toServer(ctx, r)
+}
+
+// cancelled ends the wait of a call, and reports whether the server need not know.
+func (p *Proxy) cancelled(params json.RawMessage) bool {
+	var about struct {
+		ID any `json:"requestId"`
+	}
+	if json.Unmarshal(params, &about) != nil {
+		return false
+	}
+	id, err := jsonrpc.MakeID(about.ID)
+	if err != nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c, ok := p.calls[id]
+	if !ok {
+		return false
+	}
+	c.cancel()
+	return !c.running
+}
+
+func (p *Proxy) fromServer(ctx context.Context) {
+	for {
+		m, err := p.server.Read(ctx)
+		if err != nil {
+			return
+		}
+		switch m := m.(type) {
+		case *jsonrpc.Request:
+			if m.Method == "notifications/tools/list_changed" {
+				p.forget()
+			}
+			p.toHost(ctx, m)
+		case *jsonrpc.Response:
+			e := p.answered(m.ID)
+			switch {
+			case e == nil:
+				// Also an answer to a call that the server has not got.
+				p.Logger.WarnContext(ctx, "the server answers what it was not asked: it is dropped")
+			case e.answer != nil:
+				e.answer <- m
+			case e.method == "initialize":
+				p.toHost(ctx, withoutTasks(m))
+			default:
+				p.toHost(ctx, m)
+			}
+		}
+	}
+}
+
+// answered takes a request from those that the server has not answered; nil if it
+// is none of them.
+func (p *Proxy) answered(id jsonrpc.ID) *exchange {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e := p.open[id]
+	delete(p.open, id)
+	return e
+}
+
+// errGone says that the server will not answer any more.
+var errGone = errors.New("the server has ended, or its answer was not waited for")
+
+// ask sends the server a request and waits for its answer, as long as ctx and the
+// server last.
+func (p *Proxy) ask(ctx context.Context, r *jsonrpc.Request) (*jsonrpc.Response, error) {
+	e := &exchange{method: r.Method, answer: make(chan *jsonrpc.Response, 1)}
+	p.mu.Lock()
+	p.open[r.ID] = e
+	p.mu.Unlock()
+	if err := p.server.Write(ctx, r); err != nil {
+		p.answered(r.ID)
+		return nil, err
+	}
+	select {
+	case a := <-e.answer:
+		return a, nil
+	case <-p.gone:
+		return nil, errGone
+	case <-ctx.Done():
+		p.answered(r.ID)
+		return nil, context.Cause(ctx)
+	}
+}
+
+// ownID is the id of a request of the proxy's own.
+func (p *Proxy) ownID() jsonrpc.ID {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.count++
+	id, _ := jsonrpc.MakeID(fmt.Sprint(p.own, p.count)) // a text always is one
+	return id
+}
+
+// withoutTasks takes from a server's capabilities that calls may be answered
+// before they have run: then nobody could report what became of them.
+func withoutTasks(m *jsonrpc.Response) *jsonrpc.Response {
+	var result, capabilities map[string]json.RawMessage
+	if json.Unmarshal(m.Result, &result) != nil || json.Unmarshal(result["capabilities"], &capabilities) != nil || capabilities["tasks"] == nil {
+		return m
+	}
+	delete(capabilities, "tasks")
+	changed, err := json.Marshal(capabilities)
+	if err == nil {
+		result["capabilities"] = changed
+		if changed, err = json.Marshal(result); err == nil {
+			return &jsonrpc.Response{ID: m.ID, Result: changed}
+		}
+	}
+	return failure(m.ID, jsonrpc.CodeInternalError, "the server's capabilities cannot be read")
+}

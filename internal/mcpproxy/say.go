@@ -1,0 +1,181 @@
+package mcpproxy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	holdpoint "holdpoint/clients/go"
+	"holdpoint/engine"
+)
+
+// refused is the answer to a call that did not run.
+func (p *Proxy) refused(ctx context.Context, c *call, err error) *jsonrpc.Response {
+	var known *refusal
+	var problem *holdpoint.Problem
+	switch {
+	case errors.As(err, &known):
+		return p.result(c, known.text, known.approval)
+	case errors.As(err, &problem):
+		text := fmt.Sprintf("Not run: nothing has been granted. %s (%s)", problem.Detail, problem.Code)
+		if problem.RetryAfter > 0 {
+			text += fmt.Sprintf(" Try again after %d seconds.", int(problem.RetryAfter.Seconds()))
+		}
+		return p.result(c, text, "")
+	}
+	p.Logger.WarnContext(ctx, "a call was not permitted", "tool", ToolName(p.Name, c.tool), "error", err)
+	return p.result(c, "Not run: nothing has been granted, because Holdpoint could not be asked. Try again later. ("+err.Error()+")", "")
+}
+
+// result is a tool's result that says why it did not run.
+func (p *Proxy) result(c *call, text, approval string) *jsonrpc.Response {
+	out := struct {
+		Content []block           `json:"content"`
+		IsError bool              `json:"isError"`
+		Meta    map[string]string `json:"_meta,omitempty"`
+	}{[]block{{"text", text}}, true, nil}
+	if approval != "" {
+		out.Meta = map[string]string{"holdpoint/approval_id": approval}
+	}
+	data, err := json.Marshal(out)
+	if err != nil {
+		return failure(c.id, jsonrpc.CodeInternalError, "not run") // texts always encode
+	}
+	return &jsonrpc.Response{ID: c.id, Result: data}
+}
+
+type block struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+// refusal is why a proposed call was refused at once.
+func (c checked) refusal(tool, manifest string) *refusal {
+	if a := c.Approval; a != nil {
+		r := ended(a)
+		r.text = "People have denied this very call before. " + r.text
+		return r
+	}
+	text := "Not allowed"
+	var verify bool
+	for i, reason := range c.Decision.Reasons {
+		text += map[bool]string{true: ": ", false: "; "}[i == 0] + reason.Message + " (" + reason.Code + ")"
+		verify = verify || reason.Code == "UNVERIFIED_MCP_TOOL" || reason.Code == "PROVENANCE_FAILED"
+	}
+	text += ". The tool was not run; do not rephrase the call to get it past this."
+	if verify {
+		text += fmt.Sprintf(" An operator who has looked at the tool says so with: %s", Register(tool, manifest))
+	}
+	return &refusal{text: text}
+}
+
+// Register is the command that registers a tool as it is described now.
+func Register(tool, manifest string) string {
+	return fmt.Sprintf("holdpoint tool set %s --provider mcp --verified --manifest-hash %s", tool, manifest)
+}
+
+// pending is the answer to a call that people still decide on.
+func pending(a *holdpoint.Approval) *refusal {
+	text := fmt.Sprintf("Not run yet: people decide on this call at %s. Call the tool again with the same arguments to wait for them; once approved, it runs then, once. "+
+		"Do not change the arguments, and do not do the same by other means. (%s, until %s)", a.Links.Review, a.ID, a.ExpiresAt.UTC().Format(time.RFC3339))
+	for _, k := range engine.Kinds() {
+		if kind := k.Traits(); kind.NextAction == a.NextAction && kind.AgentTask != "" {
+			text += " " + strings.ReplaceAll(kind.AgentTask, "%s", a.Links.Review)
+		}
+	}
+	if a.Question != nil {
+		text += fmt.Sprintf(" A reviewer asks: %q", a.Question.Text)
+	}
+	return &refusal{text: text, approval: a.ID}
+}
+
+// ended is the answer to a call that was not approved.
+func ended(a *holdpoint.Approval) *refusal {
+	text := fmt.Sprintf("Not run: it is %s (%s).", a.Status, a.ID)
+	if d := a.Denial; d != nil {
+		text += fmt.Sprintf(" Kind: %s.", d.Kind)
+		if d.Comment != "" {
+			text += fmt.Sprintf(" The reviewer wrote %q.", d.Comment)
+		}
+		switch {
+		case d.RetryAfter > 0:
+			text += fmt.Sprintf(" It may be called again after %d seconds.", d.RetryAfter)
+		case d.Retryable:
+			text += " Corrected, it may be called again."
+		default:
+			text += " Do not call it again."
+		}
+	} else if a.Status != holdpoint.Denied {
+		text += " Call the tool again if it is still wanted."
+	}
+	return &refusal{text: text, approval: a.ID}
+}
+
+// lost is the answer to a call that ran, or may have.
+func lost(approval string, err error) string {
+	if errors.Is(err, errGone) || errors.Is(err, context.Canceled) {
+		err = errGone
+	}
+	text := fmt.Sprintf("It is not known whether the tool had its effect: %v. Do not call it again before you know.", err)
+	if approval != "" {
+		text += " (" + approval + ")"
+	}
+	return text
+}
+
+// withEdit says in a result that the call ran with other arguments than the model's.
+func withEdit(a *jsonrpc.Response, allowed permission) *jsonrpc.Response {
+	var result map[string]json.RawMessage
+	var content []json.RawMessage
+	if allowed.edited == nil || a.Error != nil || json.Unmarshal(a.Result, &result) != nil || json.Unmarshal(result["content"], &content) != nil {
+		return a
+	}
+	note, err := json.Marshal(block{"text", fmt.Sprintf("A reviewer changed %s: the tool ran with the arguments %s", strings.Join(allowed.edited, ", "), allowed.arguments.Canonical())})
+	if err != nil {
+		return a
+	}
+	if result["content"], err = json.Marshal(append([]json.RawMessage{note}, content...)); err != nil {
+		return a
+	}
+	changed, err := json.Marshal(result)
+	if err != nil {
+		return a
+	}
+	return &jsonrpc.Response{ID: a.ID, Result: changed}
+}
+
+// progressEvery is how often a host is told that a call waits: hosts that count
+// silence count from the last time.
+const progressEvery = 5 * time.Second
+
+// tellWaiting tells a host that asked for it that a call waits for people, now and
+// every few seconds until ctx ends. The steps are small, so that whatever the server
+// counts itself comes after them.
+func (p *Proxy) tellWaiting(ctx context.Context, c *call, a *holdpoint.Approval) {
+	if c.progress.IsNull() {
+		return
+	}
+	go func() {
+		tick := time.NewTicker(progressEvery)
+		defer tick.Stop()
+		for n := 1; ctx.Err() == nil; n++ {
+			params, err := json.Marshal(map[string]any{
+				"progressToken": json.RawMessage(c.progress.Canonical()), "progress": float64(n) / 1e6,
+				"message": "Waiting for people to decide: " + a.Links.Review,
+			})
+			if err != nil {
+				return
+			}
+			p.toHost(ctx, &jsonrpc.Request{Method: "notifications/progress", Params: params})
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+			}
+		}
+	}()
+}

@@ -1,0 +1,249 @@
+package mcpproxy
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"holdpoint/engine/canon"
+)
+
+// definition is a tool as its server describes it, in canonical form: name, title,
+// description, schemas, annotations, and whatever else is there.
+type definition []byte
+
+// sum is the SHA-256 of a definition, in hexadecimal: the manifest_hash of the
+// registry.
+func (d definition) sum() string {
+	s := sha256.Sum256(d)
+	return hex.EncodeToString(s[:])
+}
+
+// tool is one member of a list of tools.
+type tool struct {
+	name string
+	definition
+	raw json.RawMessage
+}
+
+// toolOf reads a definition that has one reading.
+func toolOf(raw json.RawMessage) (tool, error) {
+	v, err := canon.Parse(raw)
+	if err != nil {
+		return tool{}, err
+	}
+	name, _ := v.Get("name")
+	text := name.Str()
+	// It stands in commands that are shown to operators, too.
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:", r)
+	}
+	if text == "" || len(text) > 128 || text[0] == '-' || strings.ContainsFunc(text, func(r rune) bool { return !plain(r) }) {
+		return tool{}, errors.New("its name is not 1 to 128 letters a to z, digits, and _ - . / :")
+	}
+	return tool{text, v.Canonical(), raw}, nil
+}
+
+// page is what tools/list answers.
+type page struct {
+	members map[string]json.RawMessage
+	tools   []tool
+	raw     int // how many there were, readable or not
+	next    string
+}
+
+// readPage reads a page of tools. What cannot be read, or is there twice, is left out.
+func (p *Proxy) readPage(ctx context.Context, a *jsonrpc.Response) (page, error) {
+	var got page
+	var raw []json.RawMessage
+	if a.Error != nil {
+		return got, a.Error
+	}
+	if err := json.Unmarshal(a.Result, &got.members); err != nil {
+		return got, fmt.Errorf("read the list of tools: %w", err)
+	}
+	if err := json.Unmarshal(got.members["tools"], &raw); err != nil {
+		return got, fmt.Errorf("read the list of tools: %w", err)
+	}
+	if next := got.members["nextCursor"]; next != nil {
+		if err := json.Unmarshal(next, &got.next); err != nil {
+			return got, fmt.Errorf("read the list of tools: %w", err)
+		}
+	}
+	seen := map[string]bool{}
+	for _, r := range raw {
+		t, err := toolOf(r)
+		if err == nil && seen[t.name] {
+			err = errors.New("it is there twice")
+		}
+		if err != nil {
+			p.Logger.WarnContext(ctx, "a tool of the server is left out", "error", err)
+			continue
+		}
+		seen[t.name] = true
+		got.tools = append(got.tools, t)
+	}
+	got.raw = len(raw)
+	return got, nil
+}
+
+// forget has the tools asked for again before the next call.
+func (p *Proxy) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.defs = nil
+	p.changes++
+}
+
+// maxPages bounds a list of tools.
+const maxPages = 100
+
+// learn asks the server for all of its tools, unless it is known what it said last.
+// The first time, when nothing is pinned yet, they are what is pinned.
+func (p *Proxy) learn(ctx context.Context) error {
+	p.mu.Lock()
+	known, since := p.defs != nil, p.changes
+	p.mu.Unlock()
+	if known {
+		return nil
+	}
+	ctx, stop := context.WithTimeout(ctx, gateWithin)
+	defer stop()
+	defs, all, params := map[string]definition{}, []tool{}, json.RawMessage(`{}`)
+	for range maxPages {
+		a, err := p.ask(ctx, &jsonrpc.Request{ID: p.ownID(), Method: "tools/list", Params: params})
+		if err != nil {
+			return fmt.Errorf("list the server's tools: %w", err)
+		}
+		got, err := p.readPage(ctx, a)
+		if err != nil {
+			return err
+		}
+		for _, t := range got.tools {
+			if _, twice := defs[t.name]; !twice {
+				defs[t.name] = t.definition
+				all = append(all, t)
+			}
+		}
+		if got.next == "" {
+			if err := p.hold(ctx, all, true); err != nil {
+				return err
+			}
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if p.changes != since {
+				return errors.New("the server has changed its tools meanwhile")
+			}
+			p.defs = defs
+			return nil
+		}
+		if params, err = json.Marshal(map[string]string{"cursor": got.next}); err != nil {
+			return fmt.Errorf("encode a cursor: %w", err)
+		}
+	}
+	return errors.New("the server's list of tools does not end")
+}
+
+// hold compares tools with what is pinned, and says which of them are held back.
+func (p *Proxy) hold(ctx context.Context, tools []tool, all bool) error {
+	newly, err := p.Pins.see(tools, all)
+	for _, name := range newly {
+		p.Logger.WarnContext(ctx, "a tool is held back: its description is not the one that was accepted",
+			"tool", ToolName(p.Name, name), "accept", "holdpoint mcp-proxy accept --pins "+p.Pins.Path+" "+name)
+	}
+	return err
+}
+
+// definitionOf is the tool's definition, which the server gives now and an operator
+// has accepted. The error is for the model.
+func (p *Proxy) definitionOf(ctx context.Context, c *call) (definition, error) {
+	if err := p.learn(ctx); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	def, listed := p.defs[c.tool]
+	p.mu.Unlock()
+	if !listed {
+		return nil, &refusal{text: "Not run: the server does not list such a tool, or its description cannot be read."}
+	}
+	accepted, err := p.Pins.accepted(c.tool)
+	if err != nil {
+		return nil, err
+	}
+	if string(accepted) != string(def) {
+		return nil, &refusal{text: "Not run: the server has changed what it says of this tool, and no operator has accepted that. Tell the user; an operator looks at it with: holdpoint mcp-proxy accept --pins " + p.Pins.Path + " " + c.tool}
+	}
+	return def, nil
+}
+
+// list answers the host's tools/list: each tool as it was accepted, and none that
+// was not. When nothing is held back the server's answer passes as it is.
+func (p *Proxy) list(ctx context.Context, r *jsonrpc.Request) {
+	if err := p.learn(ctx); err != nil {
+		p.toHost(ctx, failure(r.ID, jsonrpc.CodeInternalError, "the tools cannot be listed: "+err.Error()))
+		return
+	}
+	a, err := p.ask(ctx, r)
+	if err != nil {
+		p.toHost(ctx, failure(r.ID, jsonrpc.CodeInternalError, "the server cannot be reached"))
+		return
+	}
+	if a.Error != nil {
+		p.toHost(ctx, a)
+		return
+	}
+	if a, err = p.shown(ctx, a); err != nil {
+		a = failure(r.ID, jsonrpc.CodeInternalError, "the tools cannot be listed: "+err.Error())
+	}
+	p.toHost(ctx, a)
+}
+
+// shown is a page of tools as the host may see it.
+func (p *Proxy) shown(ctx context.Context, a *jsonrpc.Response) (*jsonrpc.Response, error) {
+	got, err := p.readPage(ctx, a)
+	if err == nil {
+		err = p.hold(ctx, got.tools, false)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	for _, t := range got.tools {
+		if p.defs != nil {
+			p.defs[t.name] = t.definition
+		}
+	}
+	p.mu.Unlock()
+	shown, same := []json.RawMessage{}, got.raw == len(got.tools)
+	for _, t := range got.tools {
+		accepted, err := p.Pins.accepted(t.name)
+		switch {
+		case err != nil:
+			return nil, err
+		case accepted == nil:
+			same = false
+		case string(accepted) != string(t.definition):
+			same = false
+			shown = append(shown, json.RawMessage(accepted))
+		default:
+			shown = append(shown, t.raw)
+		}
+	}
+	if same {
+		return a, nil
+	}
+	if got.members["tools"], err = json.Marshal(shown); err != nil {
+		return nil, err
+	}
+	result, err := json.Marshal(got.members)
+	if err != nil {
+		return nil, err
+	}
+	return &jsonrpc.Response{ID: a.ID, Result: result}, nil
+}
