@@ -204,20 +204,21 @@ func (o *office) set(f func()) {
 
 // workshop is a server with one tool that counts, and a host before a proxy.
 type workshop struct {
-	t      *testing.T
-	office *office
-	gate   *Gate
-	pins   *Pins
-	server *sdk.Server
-	runs   atomic.Int64
-	ran    chan string // the arguments of each run
-	hold   chan struct{}
-	proxy  *Proxy
-	host   *sdk.ClientSession
-	serve  sdk.Connection
-	done   chan error
-	told   chan string // progress
-	end    func()      // ends the server
+	t       *testing.T
+	office  *office
+	gate    *Gate
+	pins    *Pins
+	server  *sdk.Server
+	runs    atomic.Int64
+	ran     chan string // the arguments of each run
+	hold    chan struct{}
+	proxy   *Proxy
+	host    *sdk.ClientSession
+	serve   sdk.Connection
+	done    chan error
+	told    chan string     // progress
+	changed <-chan struct{} // that the tools are others
+	end     func()          // ends the server
 }
 
 func newWorkshop(t *testing.T) *workshop {
