@@ -23,8 +23,9 @@ type GuardConfig struct {
 }
 
 // contentPolicy allows what the console is made of and nothing else: its own
-// style sheet, script and image, its own forms and event streams.
-const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+// style sheet, script and image, its own forms and event streams, its manifest. A service
+// worker is a script, by script-src.
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; manifest-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 // permissions turns off what no page here needs. Passkeys are not named: pages of

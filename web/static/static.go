@@ -16,12 +16,12 @@ import (
 	"strings"
 )
 
-//go:embed console.css console.js flow.js passkeys.js verify.js logo.svg
+//go:embed console.css console.js flow.js passkeys.js push.js sw.js verify.js logo.svg manifest.webmanifest *.png
 var files embed.FS
 
 type file struct {
 	content []byte
-	packed  []byte // the same, compressed
+	packed  []byte // the same, compressed; nil where that gains nothing
 	kind    string
 	hash    string
 }
@@ -30,7 +30,14 @@ var kinds = map[string]string{
 	".css": "text/css; charset=utf-8",
 	".js":  "text/javascript; charset=utf-8",
 	".svg": "image/svg+xml",
+	".png": "image/png",
+
+	".webmanifest": "application/manifest+json",
 }
+
+// worker is the service worker. It is served at the root, so that it is for all of the
+// console, and nowhere else.
+const worker = "sw.js"
 
 // all is made once from what the binary embeds; it cannot fail at run time.
 var all = load()
@@ -47,7 +54,11 @@ func load() map[string]file {
 			panic(err)
 		}
 		sum := sha256.Sum256(content)
-		loaded[e.Name()] = file{content, pack(content), kinds[path.Ext(e.Name())], base64.RawURLEncoding.EncodeToString(sum[:12])}
+		f := file{content, nil, kinds[path.Ext(e.Name())], base64.RawURLEncoding.EncodeToString(sum[:12])}
+		if f.kind != "image/png" {
+			f.packed = pack(content)
+		}
+		loaded[e.Name()] = f
 	}
 	return loaded
 }
@@ -80,31 +91,39 @@ func URL(name string) string { return "/static/" + name + "?v=" + all[name].hash
 // kept for a year; anything else is asked for again, with an ETag.
 func Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		f, ok := all[strings.TrimPrefix(r.URL.Path, "/static/")]
-		if !ok {
+		name := strings.TrimPrefix(r.URL.Path, "/static/")
+		f, ok := all[name]
+		if !ok || name == worker {
 			http.Error(w, "There is no such file.", http.StatusNotFound)
 			return
 		}
-		h := w.Header()
-		h.Set("Content-Type", f.kind)
-		h.Set("ETag", `"`+f.hash+`"`)
-		h.Set("Cache-Control", "no-cache")
-		if r.URL.Query().Get("v") == f.hash {
-			h.Set("Cache-Control", "public, max-age=31536000, immutable")
-		}
-		if r.Header.Get("If-None-Match") == `"`+f.hash+`"` {
-			w.WriteHeader(http.StatusNotModified)
-			return
-		}
-		h.Set("Vary", "Accept-Encoding")
-		body := f.content
-		if TakesGzip(r) {
-			// It is the same for everybody: its length tells nothing.
-			h.Set("Content-Encoding", "gzip")
-			body = f.packed
-		}
-		if r.Method != http.MethodHead {
-			_, _ = w.Write(body) // the reader is gone: there is nobody to tell
-		}
+		f.serve(w, r)
 	})
+}
+
+// Worker serves the console's service worker. Browsers ask for it again each time.
+func Worker(w http.ResponseWriter, r *http.Request) { all[worker].serve(w, r) }
+
+func (f file) serve(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", f.kind)
+	h.Set("ETag", `"`+f.hash+`"`)
+	h.Set("Cache-Control", "no-cache")
+	if r.URL.Query().Get("v") == f.hash {
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	if r.Header.Get("If-None-Match") == `"`+f.hash+`"` {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	h.Set("Vary", "Accept-Encoding")
+	body := f.content
+	if f.packed != nil && TakesGzip(r) {
+		// It is the same for everybody: its length tells nothing.
+		h.Set("Content-Encoding", "gzip")
+		body = f.packed
+	}
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(body) // the reader is gone: there is nobody to tell
+	}
 }
