@@ -67,8 +67,8 @@ func (p poster) send(ctx context.Context, target string, header http.Header, bod
 	if err != nil {
 		return answer{}, errors.New("make request: the address is no URL")
 	}
-	maps.Copy(req.Header, header)
 	req.Header.Set("Content-Type", "application/json")
+	maps.Copy(req.Header, header)
 	req.Header.Set("User-Agent", "Holdpoint")
 	resp, err := p.client.Do(req)
 	if err != nil {
