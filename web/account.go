@@ -22,10 +22,12 @@ var methodWords = map[string]string{identity.Password: "password", identity.TOTP
 type accountHandler struct {
 	site    *site
 	factors *identity.Factors // nil when nobody can have any
+	push    Push              // nil when nobody can be notified in a browser
 }
 
 func (h *accountHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /account", h.site.signedIn(h.show))
+	h.registerPush(mux)
 	if h.factors == nil {
 		return
 	}
@@ -55,12 +57,15 @@ func (h *accountHandler) changes(change handler) http.HandlerFunc {
 }
 
 func (h *accountHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) error {
-	return h.render(w, r, p, http.StatusOK, "")
+	return h.render(w, r, p, http.StatusOK, failures{})
 }
 
-func (h *accountHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, status int, failure string) error {
+// failures are what to say about the last attempt to change something, or "".
+type failures struct{ passkey, push string }
+
+func (h *accountHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, status int, failed failures) error {
 	v := views.Account{
-		Frame: h.site.frame(p, "Your account", "account"), Email: p.Email, Roles: p.Roles, At: p.VerifiedAt, Failure: failure,
+		Frame: h.site.frame(p, "Your account", "account"), Email: p.Email, Roles: p.Roles, At: p.VerifiedAt, Failure: failed.passkey,
 		Verified: methodWords[p.VerifiedBy],
 	}
 	v.Notice = h.site.flash(w, r)
@@ -79,6 +84,13 @@ func (h *accountHandler) render(w http.ResponseWriter, r *http.Request, p engine
 				ID: base64.RawURLEncoding.EncodeToString(k.ID), Name: k.Name, Synced: k.Synced, CreatedAt: k.CreatedAt, UsedAt: k.LastUsedAt,
 			})
 		}
+	}
+	if h.push != nil {
+		var err error
+		if v.Browsers, err = h.browsers(r, p); err != nil {
+			return err
+		}
+		v.Browsers.Failure = failed.push
 	}
 	return h.site.render(w, r, status, views.AccountPage(v))
 }
@@ -162,7 +174,7 @@ func (h *accountHandler) addPasskey(w http.ResponseWriter, r *http.Request, p en
 		if refusal.Code == "verification_failed" {
 			failure = "The passkey could not be checked, so it was not added. Try again."
 		}
-		return h.render(w, r, p, httpstatus.Of(refusal.Kind), failure)
+		return h.render(w, r, p, httpstatus.Of(refusal.Kind), failures{passkey: failure})
 	}
 	return h.site.redirectOrFail(w, r, err, "passkey", "/account")
 }
@@ -178,7 +190,7 @@ func (h *accountHandler) removePasskey(w http.ResponseWriter, r *http.Request, p
 	}
 	err := h.factors.RemovePasskey(r.Context(), p, credentialID(r.PostForm), proofOf(r.PostForm))
 	if refusal := (*access.Refusal)(nil); errors.As(err, &refusal) && refusal.Kind == access.Forbidden && refusal.Code != "verification_needed" {
-		return h.render(w, r, p, httpstatus.Of(refusal.Kind), refusal.Detail)
+		return h.render(w, r, p, httpstatus.Of(refusal.Kind), failures{passkey: refusal.Detail})
 	}
 	return h.site.redirectOrFail(w, r, err, "keygone", "/account")
 }

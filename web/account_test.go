@@ -59,7 +59,7 @@ type testServer struct {
 
 const horse = "correct horse"
 
-func startTestServer(t *testing.T) *testServer {
+func startTestServer(t *testing.T, edits ...func(*Config)) *testServer {
 	t.Helper()
 	s := storetest.New(t).Owner()
 	f, err := identity.NewFactors(s, "https://console.example.com")
@@ -69,6 +69,9 @@ func startTestServer(t *testing.T) *testServer {
 	in := identity.NewSignIn(f)
 	return &testServer{store: s, factors: f, client: start(t, func(c *Config) {
 		c.SignIn, c.SecondStep, c.Factors, c.Sessions = in, in, f, kept{s}
+		for _, edit := range edits {
+			edit(c)
+		}
 	})}
 }
 

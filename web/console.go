@@ -39,6 +39,8 @@ type Config struct {
 	Settings Settings
 	// Notifications says who is told; without it there is no page for that.
 	Notifications Notifications
+	// Push has people's browsers notified; it may be nil.
+	Push Push
 	// InForce says what is judged by at the moment of asking.
 	InForce  func() InForce
 	SignIn   SignIn
@@ -124,13 +126,13 @@ func New(c Config) (*Console, error) {
 	}
 	shared := &site{
 		sessions: &sessionStore{sessions: c.Sessions, ttl: c.SessionTTL, secure: c.Secure},
-		inForce:  c.InForce, displayNames: c.Names, clock: c.Clock, secure: c.Secure, logger: c.Logger, drafts: c.Drafts,
+		inForce:  c.InForce, displayNames: c.Names, clock: c.Clock, secure: c.Secure, logger: c.Logger, drafts: c.Drafts, push: c.Push,
 		delegations: c.Delegations != nil, grants: c.Grants != nil, audit: c.Log != nil,
 	}
 	page := &cardHandler{site: shared, cards: c.Cards, inbox: c.Inbox, requirements: c.Requirements, prover: c.Prover, factors: c.Factors}
 	groups := []group{
 		&signInHandler{site: shared, signer: c.SignIn, second: c.SecondStep, factors: c.Factors, remote: c.Remote},
-		&accountHandler{site: shared, factors: c.Factors},
+		&accountHandler{site: shared, factors: c.Factors, push: c.Push},
 		&inboxHandler{shared, c.Inbox}, &historyHandler{shared, c.History}, &liveHandler{site: shared, inbox: c.Inbox, approvals: c.Changes, stopping: c.Stopping},
 		page, &voteHandler{shared, c.Votes, page}, &contributionHandler{shared, c.Contributions, c.Requirements}, &outcomeHandler{shared, c.Outcomes},
 		&answerHandler{shared, c.Cards, c.Requirements}, &editHandler{shared, c.Cards, c.Edits}, &sessionHandler{shared, c.CallSessions, c.Votes},
@@ -172,6 +174,7 @@ func (c *Console) Register(mux *http.ServeMux) {
 		g.register(mux)
 	}
 	mux.Handle("GET /static/", static.Handler())
+	mux.HandleFunc("GET /sw.js", static.Worker)
 }
 
 // Signed returns the person of the request's session, or false without a live

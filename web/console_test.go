@@ -339,6 +339,12 @@ func TestStatic(t *testing.T) {
 			t.Errorf("%s: %v", m[1], a.Header)
 		}
 		packed := c.get(m[1], "Accept-Encoding", "gzip")
+		if strings.Contains(m[1], ".png?") { // it is compressed already
+			if packed.Header.Get("Content-Encoding") != "" || packed.body != a.body {
+				t.Errorf("%s: compressed again", m[1])
+			}
+			continue
+		}
 		reader, err := gzip.NewReader(strings.NewReader(packed.body))
 		if err != nil {
 			t.Fatal(err)

@@ -83,12 +83,16 @@ func (h *notificationHandler) view(ctx context.Context, p engine.Person) (views.
 		},
 		{Kind: notify.Webhook, Label: "Webhook", Hint: "A signed POST to a program of yours, by the Standard Webhooks specification. You get its secret once, after this."},
 		{Kind: notify.Slack, Label: "Slack", Hint: "A message to a channel. Make an incoming webhook in Slack and write its address here."},
+		{Kind: notify.Push, Label: "Web push", Hint: "A notification in the browsers, on phones too, of everybody who could act and has switched it on, on the page of their account. It takes the setting push_key."},
 	}
 	if len(endpoints) == 0 {
 		v.Forms[0].Name = "The reviewers"
 	}
 	for i := range v.Forms {
-		v.Forms[i].Kinds = ticks(nil)
+		v.Forms[i].Kinds = ticks[string](nil)
+		if f := &v.Forms[i]; f.Kind == notify.Push {
+			f.Kinds = ticks(notify.PushKinds())
+		}
 	}
 	return v, nil
 }
@@ -101,25 +105,28 @@ func sentenceCase(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-func ticks(on []string) []views.Tick {
+func ticks[K ~string](on []K) []views.Tick {
 	var list []views.Tick
 	for _, t := range engine.EndpointKinds() {
-		list = append(list, views.Tick{Value: string(t), Label: sentenceCase(t.Traits().Summary), On: slices.Contains(on, string(t))})
+		list = append(list, views.Tick{Value: string(t), Label: sentenceCase(t.Traits().Summary), On: slices.Contains(on, K(t))})
 	}
 	return list
 }
 
-var endpointKinds = map[string]string{notify.Webhook: "Webhook", notify.Email: "E-mail", notify.Slack: "Slack"}
+var endpointKinds = map[string]string{notify.Webhook: "Webhook", notify.Email: "E-mail", notify.Slack: "Slack", notify.Push: "Web push"}
 
 func endpointRow(e admin.Endpoint, p engine.Person) views.EndpointRow {
 	s := e.Settings
 	row := views.EndpointRow{
 		ID: e.ID, URL: "/notifications/endpoints/" + url.PathEscape(e.ID), Name: e.Name, Kind: endpointKinds[e.Kind], Where: []string{s.Host}, On: e.DisabledAt == nil,
 		State: views.Status{Code: "active", Word: "On"}, Waiting: e.Waiting, Sent: e.Sent, Dead: e.Dead, LastAt: e.LastAt,
-		Rotates: e.Kind != notify.Email, NewURL: e.Kind == notify.Slack,
+		Rotates: e.Kind != notify.Email && e.Kind != notify.Push, Tests: e.Kind != notify.Push, NewURL: e.Kind == notify.Slack,
 	}
 	if e.Kind == notify.Email {
 		row.Where, row.NeedsTo, row.TestTo = s.To, true, p.Email
+	}
+	if e.Kind == notify.Push {
+		row.Where = nil // people say where
 	}
 	if !row.On {
 		row.State = views.Status{Code: "revoked", Word: "Off"}

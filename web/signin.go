@@ -120,6 +120,7 @@ func (h *signInHandler) signOut(w http.ResponseWriter, r *http.Request, p engine
 	if err != nil {
 		return fmt.Errorf("sign out: %w", err)
 	}
+	h.site.endPush(w, r, p)
 	if p.ID != "" {
 		if err := h.signer.SignedOut(r.Context(), p); err != nil {
 			h.site.logger.ErrorContext(r.Context(), "sign-out not recorded", "person", p.ID, "error", err)

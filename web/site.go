@@ -27,6 +27,7 @@ type site struct {
 	secure       bool
 	logger       *slog.Logger
 	drafts       Drafts // nil where none are kept
+	push         Push   // nil where nobody is notified in a browser
 	// Which pages there are.
 	delegations, grants, audit bool
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"holdpoint/internal/config"
+	"holdpoint/internal/gate"
 	"holdpoint/internal/notify"
 	"holdpoint/internal/notify/channel"
 	"holdpoint/internal/outbound"
@@ -26,8 +27,18 @@ func newDeliverer(cfg config.Config, s *store.Store, log *slog.Logger) (*notify.
 	over := channel.HTTPConfig{Timeout: sendWithin, Client: &http.Client{Transport: guarded{outbound.New(outbound.Config{
 		AllowPrivate: cfg.AllowPrivate, AllowHTTP: len(cfg.AllowPrivate) > 0, Timeout: sendWithin,
 	})}}}
-	d := &notify.Deliverer{Store: s, PublicURL: cfg.PublicURL, Logger: log}
+	d := &notify.Deliverer{Store: s, PublicURL: cfg.PublicURL, Logger: log, Calls: gate.Glance{Store: s, Sealer: cfg.Sealer, Logger: log}}
 	var err error
+	if cfg.Pushes.There() {
+		// Anybody who signs in names a push service: what administrators may reach
+		// inside the house is not theirs.
+		services := channel.HTTPConfig{Timeout: sendWithin, Client: &http.Client{Transport: guarded{outbound.New(outbound.Config{
+			AllowPrivate: cfg.PushPrivate, AllowHTTP: len(cfg.PushPrivate) > 0, Timeout: sendWithin,
+		})}}}
+		if d.Push, err = channel.NewPush(services, cfg.Pushes, cfg.PublicURL); err != nil {
+			return nil, err
+		}
+	}
 	if d.Webhook, err = channel.NewWebhook(over); err != nil {
 		return nil, err
 	}

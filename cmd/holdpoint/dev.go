@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -250,6 +251,12 @@ func (m *machine) config(temporal string) (config.Config, error) {
 	// Receivers that somebody tries things with run on this machine.
 	cfg.OutboundAllowPrivate = append(cfg.OutboundAllowPrivate, devNetworks...)
 	cfg.DataKey, cfg.SigningKeysFile = m.state.DataKey, filepath.Join(m.dir, signingFile)
+	for _, network := range devNetworks {
+		cfg.PushPrivate = append(cfg.PushPrivate, netip.MustParsePrefix(network))
+	}
+	if cfg.PushKey == "" && cfg.PushKeyFile == "" {
+		cfg.PushKeyFile = filepath.Join(m.dir, pushKeyFile)
+	}
 	if cfg.LogKey == "" && cfg.LogKeyFile == "" {
 		cfg.LogKeyFile = filepath.Join(m.dir, logKeyFile)
 	}

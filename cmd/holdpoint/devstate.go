@@ -34,6 +34,7 @@ const (
 	stateFile    = "secrets.json"
 	signingFile  = "signing-keys.json"
 	logFloorFile = "log-floor"
+	pushKeyFile  = "push-key"
 	// What used to be one file: the policy bundle, and the settings of serve.
 	policyFile = "policy.yaml"
 	// contractsFile is looked at when it is there.
@@ -208,6 +209,11 @@ func (s *devState) addMissing() bool {
 func openFiles(dir string) error {
 	if missing(dir, logKeyFile) {
 		if _, err := newLogKey(filepath.Join(dir, logKeyFile), "dev.holdpoint.local/"+secret()[:8]); err != nil {
+			return err
+		}
+	}
+	if missing(dir, pushKeyFile) {
+		if err := newPushKey(filepath.Join(dir, pushKeyFile)); err != nil {
 			return err
 		}
 	}

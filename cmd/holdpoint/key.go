@@ -20,6 +20,7 @@ type keyCommand struct {
 	Create keyCreate `cmd:"" help:"Create an API key for an agent, its runtime, or an administrator."`
 	Revoke keyRevoke `cmd:"" help:"Revoke an API key (key_…), or a signing key by its kid."`
 	Log    keyLog    `cmd:"" help:"Make the key that the audit log's checkpoints are signed with."`
+	Push   keyPush   `cmd:"" help:"Make the key that pushes to people's browsers are signed with."`
 	Rotate keyRotate `cmd:"" help:"Put a fresh signing key into a key file; the former ones go on verifying."`
 }
 

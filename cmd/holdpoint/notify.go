@@ -20,7 +20,7 @@ import (
 
 type notifyCommand struct {
 	List    notifyList    `cmd:"" help:"List endpoints."`
-	Add     notifyAdd     `cmd:"" help:"Add a webhook, an e-mail or a Slack endpoint."`
+	Add     notifyAdd     `cmd:"" help:"Add a webhook, an e-mail, a Slack or a web push endpoint."`
 	Test    notifyTest    `cmd:"" help:"Send a test, and wait for what comes of it."`
 	Disable notifyDisable `cmd:"" help:"Switch an endpoint off."`
 	Enable  notifyEnable  `cmd:"" help:"Switch an endpoint on again."`
@@ -50,7 +50,7 @@ func devSealer(dir string) (*seal.Sealer, error) {
 
 type notifyAdd struct {
 	where
-	Kind    string        `arg:"" enum:"webhook,email,slack" help:"webhook, email or slack."`
+	Kind    string        `arg:"" enum:"webhook,email,slack,push" help:"webhook, email, slack or push."`
 	Name    string        `arg:"" help:"A name for people."`
 	URL     string        `name:"url" help:"Where a webhook or Slack is posted to. “-” reads it from standard input, so that no list of processes shows it." placeholder:"URL"`
 	To      []string      `help:"Mail address, or “reviewers” for everybody who could act; again for more." placeholder:"ADDRESS"`
@@ -75,6 +75,7 @@ Examples:
   holdpoint notify add email "The team's box" --to team@example.com --digest 15m
   holdpoint notify add webhook "Incident desk" --url https://desk.example.com/hooks \
     --tell break_glass --tell execution_unknown
+  holdpoint notify add push "People's browsers"
   holdpoint notify add slack "#approvals" --url - --role finance-approver < address`
 }
 
@@ -104,6 +105,10 @@ func (a *notifyAdd) Run(ctx context.Context, c *cli) error {
 	}
 	fmt.Fprintf(terminal, "%s  %s %q\n", id, a.Kind, a.Name)
 	showSecret(shown)
+	if a.Kind == notify.Push {
+		fmt.Fprintln(terminal, "people switch it on for their browsers, and try it, on the page of their account")
+		return nil
+	}
 	try := "holdpoint notify test " + id
 	if slices.Contains(a.To, "reviewers") {
 		try += " --to ADDRESS" // whoever could act has no address of its own

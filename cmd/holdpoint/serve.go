@@ -49,6 +49,8 @@ func (serveCommand) Help() string {
                                what the audit log is verified with, to be shown in
                                the console and at /log/key
   HOLDPOINT_EXECUTION_LEASE    how long an agent has to say what became of a call; 15m
+  HOLDPOINT_PUSH_KEY_FILE      made by "holdpoint key push FILE"; people can then have
+                               their browsers notified (docs/notifications.md)
   HOLDPOINT_TRUSTED_PROXIES    whose X-Forwarded-For to believe, such as 10.0.0.0/8
 The file alone has routing (who decides) and tickets (the trackers that tickets
 may be of; docs/tickets.md).
@@ -149,7 +151,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	if err != nil {
 		return err
 	}
-	administration := admin.New(admin.Config{Store: s, Refresh: keeper.Refresh, AllowPrivate: cfg.AllowPrivate})
+	administration := admin.New(admin.Config{Store: s, Refresh: keeper.Refresh, AllowPrivate: cfg.AllowPrivate, PushKey: cfg.Pushes, PushPrivate: cfg.PushPrivate})
 	logged := auditlog.New(auditlog.Config{Store: s, Witnessed: cfg.LogWitnessed, Logger: log})
 	reports := report.Reports{Store: s, Judge: keeper.Judge}
 	signIn := identity.NewSignIn(factors)
@@ -159,7 +161,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 		Inbox: g.Queries, History: g.Queries, Cards: g.Queries, CallSessions: g.Queries, Changes: g.Queries,
 		Votes: g.Contributions, Contributions: g.Contributions, Requirements: g.Contributions, Edits: g.Contributions, Outcomes: g.Contributions,
 		Drafts: g.Drafts, Grants: g.Grants, Delegations: administration.Delegations,
-		Agents: administration.Registry, Tools: administration.Registry, Settings: administration.Registry, InForce: judgedBy(keeper), Notifications: administration.Endpoints,
+		Agents: administration.Registry, Tools: administration.Registry, Settings: administration.Registry, InForce: judgedBy(keeper), Notifications: administration.Endpoints, Push: administration.Push,
 		Retention: administration.Retention, KeepFor: cfg.KeepFor, Reports: reports,
 		Log: logged, LogKeys: publicKeysOfLog(cfg), Floor: kept(cfg),
 		SignIn: signIn, SecondStep: signIn, Factors: factors, Prover: factors, Sessions: sessions{s}, Names: s.People,

@@ -41,6 +41,7 @@ HOLDPOINT_TEMPORAL_ADDRESS and HOLDPOINT_TEMPORAL_NAMESPACE. For the audit log:
                                kept, such as 2160h; none, the default, keeps it
 For telling people:
   HOLDPOINT_SMTP_ADDR, _FROM, _USER, _PASSWORD_FILE, _TLS (starttls, tls, plain)
+  HOLDPOINT_PUSH_KEY_FILE      the same as for serve: signs what browsers are pushed
   HOLDPOINT_OUTBOUND_ALLOW_PRIVATE  networks of receivers inside the house, such
                                as 10.20.0.0/16; all others have to be public
 

@@ -8,6 +8,7 @@ import (
 	"context"
 	"net/netip"
 
+	"holdpoint/internal/notify/webpush"
 	"holdpoint/internal/store"
 )
 
@@ -19,6 +20,11 @@ type Config struct {
 	Refresh func(context.Context)
 	// AllowPrivate are networks that are not public and may be asked all the same.
 	AllowPrivate []netip.Prefix
+	// PushKey is what pushes to browsers are signed with; the zero Key for none.
+	// PushPrivate are networks that are not public and may have push services all the
+	// same. They are not AllowPrivate: anybody who signs in names a push service.
+	PushKey     webpush.Key
+	PushPrivate []netip.Prefix
 	// Owner says that the store is open as the role that owns the database. Only
 	// that role adds agents and says who answers for them.
 	Owner bool
@@ -32,6 +38,7 @@ type Admin struct {
 	Delegations Delegations
 	OnCall      OnCall
 	Endpoints   Endpoints
+	Push        Push
 	Retention   Retention
 }
 
@@ -49,11 +56,13 @@ type (
 	OnCall struct{ Config }
 	// Endpoints are where notifications go.
 	Endpoints struct{ Config }
+	// Push has people's browsers notified, each by its own person.
+	Push struct{ Config }
 	// Retention places legal holds and erases.
 	Retention struct{ Config }
 )
 
 // New returns administration over a store.
 func New(c Config) *Admin {
-	return &Admin{People: People{c}, Keys: Keys{c}, Registry: Registry{c}, Delegations: Delegations{c}, OnCall: OnCall{c}, Endpoints: Endpoints{c}, Retention: Retention{c}}
+	return &Admin{People: People{c}, Keys: Keys{c}, Registry: Registry{c}, Delegations: Delegations{c}, OnCall: OnCall{c}, Endpoints: Endpoints{c}, Push: Push{c}, Retention: Retention{c}}
 }

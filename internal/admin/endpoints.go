@@ -69,12 +69,18 @@ func (r Endpoints) Add(ctx context.Context, by access.By, e NewEndpoint) (id, sh
 		target.Keys = []notify.Key{{Secret: secret}}
 	}
 	e.Settings.Host = target.Host()
+	if e.Kind == notify.Push && len(e.Settings.Kinds) == 0 {
+		e.Settings.Kinds = notify.PushKinds()
+	}
 	errs := e.Settings.Check(e.Kind)
 	if e.Name == "" || len(e.Name) > 200 {
 		errs = append(errs, errors.New("name: want 1 to 200 bytes"))
 	}
 	if e.Kind == notify.Email && target.URL != "" {
 		errs = append(errs, errors.New("url: e-mail has none: addresses stand in “to”"))
+	}
+	if e.Kind == notify.Push && target.URL != "" {
+		errs = append(errs, errors.New("url: web push has none: browsers say where they are reached"))
 	}
 	if err := target.Check(e.Kind); err != nil {
 		errs = append(errs, err)
@@ -91,7 +97,7 @@ func (r Endpoints) Add(ctx context.Context, by access.By, e NewEndpoint) (id, sh
 	if err != nil {
 		return "", "", err
 	}
-	if e.Kind == notify.Email {
+	if e.Kind == notify.Email || e.Kind == notify.Push {
 		secret = nil
 	}
 	err = r.Store.Endpoints.Create(ctx, store.Endpoint{ID: id, Kind: e.Kind, Name: e.Name, Settings: settings, CreatedBy: by.Actor.ID}, secret,
@@ -184,7 +190,7 @@ func (r Endpoints) RotateSecret(ctx context.Context, by access.By, id, url strin
 		target.URL = strings.TrimSpace(url)
 		settings.Host = target.Host()
 	default:
-		return "", &access.Refusal{Kind: access.Invalid, Code: "no_secret", Detail: "An endpoint for e-mail has no secret of its own: the mail server's is in the settings."}
+		return "", &access.Refusal{Kind: access.Invalid, Code: "no_secret", Detail: "An endpoint for e-mail or web push has no secret of its own: it is in the settings."}
 	}
 	if err := target.Check(e.Kind); err != nil {
 		return "", unfitting([]error{err})
@@ -209,6 +215,9 @@ func (r Endpoints) Test(ctx context.Context, by access.By, id, to string) (strin
 	}
 	if e.DisabledAt != nil {
 		return "", &access.Refusal{Kind: access.Invalid, Code: "endpoint_off", Detail: "The endpoint is switched off. Switch it on before you test it."}
+	}
+	if e.Kind == notify.Push {
+		return "", &access.Refusal{Kind: access.Invalid, Code: "no_addressee", Detail: "Web push goes to people's own browsers. Each of them sends a test to theirs, on the page of their account."}
 	}
 	if e.Kind != notify.Email {
 		to = ""
@@ -235,7 +244,7 @@ func (r Endpoints) Test(ctx context.Context, by access.By, id, to string) (strin
 	return test.ID, r.administered(ctx, err)
 }
 
-// Delivery is how far a notification has come: "waiting", "bundled", "sent" or
+// Delivery is how far a notification has come: "waiting", "bundled", "sent", "dropped" or
 // "dead", after how many attempts, and why the last one failed.
 type Delivery struct {
 	Status   string

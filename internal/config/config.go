@@ -27,6 +27,7 @@ import (
 	"holdpoint/engine/cosign"
 	"holdpoint/engine/token"
 	"holdpoint/internal/connect"
+	"holdpoint/internal/notify/webpush"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/stream"
 )
@@ -87,10 +88,17 @@ type Config struct {
 	LogStreams []stream.Config `yaml:"log_streams"`
 
 	SMTP SMTP `yaml:"smtp"`
+	// PushKey signs what people's browsers are pushed.
+	PushKey     string `yaml:"push_key"`
+	PushKeyFile string `yaml:"push_key_file"`
 	// OutboundAllowPrivate are networks that are not public and may be asked all the
 	// same: those of receivers inside the house.
 	OutboundAllowPrivate []string `yaml:"outbound_allow_private"`
 
+	// Pushes is PushKey, read by Check; the zero Key where there is none. PushPrivate are
+	// networks whose push services are asked although they are not public: dev's own.
+	Pushes      webpush.Key    `yaml:"-"`
+	PushPrivate []netip.Prefix `yaml:"-"`
 	// KeepFor is Retention, read by Check; 0 keeps all.
 	KeepFor time.Duration `yaml:"-"`
 	// AllowPrivate are OutboundAllowPrivate, read by Check.
@@ -134,6 +142,7 @@ func (c *Config) settings() map[string]any {
 		"log_floor_file": &c.LogFloorFile, "log_floor_webhook": &c.LogFloorWebhook,
 		"smtp_addr": &c.SMTP.Addr, "smtp_from": &c.SMTP.From, "smtp_user": &c.SMTP.User, "smtp_password": &c.SMTP.Password,
 		"smtp_password_file": &c.SMTP.PasswordFile, "smtp_tls": &c.SMTP.TLS, "smtp_allow_plain": &c.SMTP.AllowPlain,
+		"push_key": &c.PushKey, "push_key_file": &c.PushKeyFile,
 		"outbound_allow_private": &c.OutboundAllowPrivate,
 		"retention":              &c.Retention,
 		"log_level":              &c.LogLevel, "log_format": &c.LogFormat,
@@ -256,6 +265,7 @@ func (c *Config) Check(need Need) error {
 		{"signing_keys", c.SigningKeysFile, &c.SigningKeys},
 		{"policy_secret", c.PolicySecretFile, &c.PolicySecret},
 		{"smtp.password", c.SMTP.PasswordFile, &c.SMTP.Password},
+		{"push_key", c.PushKeyFile, &c.PushKey},
 		{"log_key", c.LogKeyFile, &c.LogKey},
 		{"log_public_key", c.LogPublicKeyFile, &c.LogPublicKey},
 	} {

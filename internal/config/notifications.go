@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"holdpoint/internal/notify/channel"
+	"holdpoint/internal/notify/webpush"
 )
 
 // SMTP is the mail server that sends notifications, and their sender.
@@ -44,6 +45,12 @@ func (c *Config) checkNotifications(links bool) (errs []error) {
 		errs = append(errs, errors.New("smtp.addr: it is missing: want host:port"))
 	}
 	errs = append(errs, c.privateNetworks()...)
+	if c.PushKey != "" {
+		var err error
+		if c.Pushes, err = webpush.ParseKey(c.PushKey); err != nil {
+			errs = append(errs, fmt.Errorf("push_key: %w (holdpoint key push FILE makes one)", err))
+		}
+	}
 	// Whoever does not serve the console still links to it.
 	if c.PublicURL = strings.TrimRight(c.PublicURL, "/"); links && c.PublicURL != "" {
 		if u, err := url.Parse(c.PublicURL); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.User != nil {

@@ -21,9 +21,12 @@ type audience struct {
 	could []engine.Person
 }
 
-// of lists the addressees of an announcement at an endpoint: mail addresses, or
-// "" where the endpoint itself is the only one.
+// of lists the addressees of an announcement at an endpoint: mail addresses, push
+// subscriptions, or "" where the endpoint itself is the only one.
 func (u *audience) of(kind string, s Settings, what approval.Notification) ([]string, error) {
+	if kind == Push {
+		return u.browsers(what)
+	}
 	if kind != Email {
 		return []string{""}, nil
 	}
@@ -50,6 +53,21 @@ func (u *audience) of(kind string, s Settings, what approval.Notification) ([]st
 		}
 	}
 	return list, nil
+}
+
+// browsers lists the push subscriptions of those who are told.
+func (u *audience) browsers(what approval.Notification) ([]string, error) {
+	if err := u.load(); err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, p := range u.concerned(what) {
+		ids = append(ids, p.ID)
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	return u.change.PushSubscriptions(ids)
 }
 
 func (u *audience) load() error {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"holdpoint/engine"
+	"holdpoint/engine/approval"
 	"holdpoint/internal/notify/channel"
 	"holdpoint/internal/store"
 )
@@ -24,9 +25,20 @@ type Deliverer struct {
 	PublicURL string
 	Webhook   *channel.Webhook
 	Slack     *channel.Slack
+	// Push is nil where no key signs pushes.
+	Push *channel.Push
+	// Calls says what may be told of a call by push.
+	Calls Calls
 	// Mail is nil where no mail server is configured.
 	Mail   *channel.Mail
 	Logger *slog.Logger
+}
+
+// Calls says what a person may be told of the call of an approval, now. gate.Glance is one.
+type Calls interface {
+	// Glance says how the approval stands, "" where the person may not see it, and what
+	// the call will do, "" where nobody can tell.
+	Glance(ctx context.Context, personID, approvalID string) (status approval.Status, sentence string, err error)
 }
 
 // Result is what came of a delivery.
@@ -76,6 +88,9 @@ func (d *Deliverer) Deliver(ctx context.Context, id string) (Result, error) {
 		return over, nil
 	}
 	reason := failure(err)
+	if delivery.Endpoint.Kind == Push && (sent.Gone || errors.Is(err, errNobody) || errors.Is(err, channel.ErrTooLate)) {
+		return over, d.drop(ctx, delivery, reason, sent.Gone)
+	}
 	wait, another := Backoff(delivery.ID, delivery.Attempts+2)
 	d.Logger.WarnContext(ctx, "a notification was not taken", "notification", delivery.ID, "endpoint", delivery.EndpointID,
 		"attempt", delivery.Attempts+1, "error", reason)
@@ -114,6 +129,8 @@ func (d *Deliverer) send(ctx context.Context, delivery store.Delivery) (channel.
 		return d.Webhook.Send(ctx, content, target.Webhook(now))
 	case Slack:
 		return d.Slack.Send(ctx, content, target.URL)
+	case Push:
+		return d.push(ctx, delivery, content)
 	case Email:
 		if d.Mail == nil {
 			return channel.Result{}, errors.New("no mail server is configured: the setting smtp is missing")

@@ -20,6 +20,7 @@ const (
 	Webhook = "webhook"
 	Email   = "email"
 	Slack   = "slack"
+	Push    = "push"
 )
 
 // Reviewers stands, among an endpoint's addressees, for everybody who could act
@@ -103,10 +104,26 @@ func (s Settings) Check(kind string) []error {
 		if s.Own {
 			bad("own: only e-mail is anybody's own")
 		}
+	case Push:
+		if len(s.To) > 0 {
+			bad("to: people choose their browsers themselves")
+		}
+		if s.Own {
+			bad("own: web push is always somebody's own")
+		}
+		if s.Digest != 0 {
+			bad("digest: web push gathers nothing: what is told later of a call takes the place of what was told before")
+		}
 	default:
-		bad("kind: want %s, %s or %s, got %.20q", Webhook, Email, Slack, kind)
+		bad("kind: want %s, %s, %s or %s, got %.20q", Webhook, Email, Slack, Push, kind)
 	}
 	return errs
+}
+
+// PushKinds are what web push tells unless its endpoint says otherwise: what waits for
+// somebody, and what is urgent.
+func PushKinds() []engine.NotificationKind {
+	return slices.DeleteFunc(engine.EndpointKinds(), func(k engine.NotificationKind) bool { return !k.Traits().Waits && !k.Traits().Urgent })
 }
 
 // Key is a secret that signs webhooks, for as long as it does.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/ed25519"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -32,8 +33,10 @@ import (
 	"holdpoint/internal/gate"
 	"holdpoint/internal/notify"
 	"holdpoint/internal/notify/channel"
+	"holdpoint/internal/notify/webpush"
 	"holdpoint/internal/outbound"
 	"holdpoint/internal/postgres/pgtest"
+	"holdpoint/internal/pushtest"
 	"holdpoint/internal/rules"
 	"holdpoint/internal/store"
 	"holdpoint/internal/store/storetest"
@@ -57,6 +60,8 @@ type house struct {
 	owner     *pgx.Conn
 	settler   *gate.Settler
 	deliverer activities.Deliver
+	service   *pushtest.Service
+	key       webpush.Key
 	people    map[string]engine.Person
 	mailbox   *mailbox
 	by        access.By
@@ -91,18 +96,28 @@ func newHouse(t *testing.T, rule approval.Rule) *house {
 		t.Fatal(err)
 	}
 	here := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	h.Admin = admin.New(admin.Config{Store: s, AllowPrivate: here})
+	h.service = pushtest.New(t, false)
+	text, err := webpush.NewKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.key, err = webpush.ParseKey(text); err != nil {
+		t.Fatal(err)
+	}
+	h.Admin = admin.New(admin.Config{Store: s, AllowPrivate: here, PushPrivate: here, PushKey: h.key})
 	log := slog.New(slog.DiscardHandler)
 	notifier := &notify.Notifier{PublicURL: "https://console.example.com/", Logger: log}
 	h.settler = &gate.Settler{Store: s, Sealer: sealer, Rules: keeper, Notifier: notifier, Validity: time.Hour, Logger: log}
 	over := channel.HTTPConfig{Client: &http.Client{Transport: guarded{outbound.New(outbound.Config{AllowPrivate: here, AllowHTTP: true})}}}
-	deliverer := &notify.Deliverer{Store: s, PublicURL: notifier.PublicURL, Logger: log}
+	deliverer := &notify.Deliverer{Store: s, PublicURL: notifier.PublicURL, Logger: log, Calls: gate.Glance{Store: s, Sealer: sealer, Logger: log}}
 	h.deliverer = activities.Deliver{Deliverer: deliverer}
 	var err1, err2, err3 error
 	deliverer.Webhook, err1 = channel.NewWebhook(over)
 	deliverer.Slack, err2 = channel.NewSlack(over)
 	deliverer.Mail, err3 = channel.NewMail(channel.MailConfig{Addr: h.mailbox.addr, From: "Holdpoint <gate@example.com>", TLS: channel.PlainTCP})
-	for _, err := range []error{err1, err2, err3} {
+	var err4 error
+	deliverer.Push, err4 = channel.NewPush(over, h.key, notifier.PublicURL)
+	for _, err := range []error{err1, err2, err3, err4} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +237,7 @@ func (h *house) everything() string {
 	h.t.Helper()
 	var text string
 	if err := h.owner.QueryRow(context.Background(), `SELECT coalesce((SELECT string_agg(n::text, E'\n') FROM notifications n), '') ||
-		coalesce((SELECT string_agg(a::text, E'\n') FROM announcements a), '') || coalesce((SELECT string_agg(e::text, E'\n') FROM endpoints e), '') ||
+		coalesce((SELECT string_agg(a::text, E'\n') FROM announcements a), '') || coalesce((SELECT string_agg(e::text, E'\n') FROM endpoints e), '') || coalesce((SELECT string_agg(s::text, E'\n') FROM push_subscriptions s), '') ||
 		coalesce((SELECT string_agg(convert_from(e.body, 'utf8'), E'\n') FROM events e), '')`).Scan(&text); err != nil {
 		h.t.Fatal(err)
 	}

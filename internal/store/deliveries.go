@@ -129,6 +129,14 @@ func (s Notifications) Take(ctx context.Context, id string) (Delivery, error) {
 	return d, err
 }
 
+// Drop ends a notification for which there is nobody any more, or nothing to tell.
+func (s Notifications) Drop(ctx context.Context, id, reason string) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	_, err := s.pool.Exec(ctx, `UPDATE notifications SET status = 'dropped', last_error = $2, ended_at = clock_timestamp() WHERE id = $1 AND status = 'waiting'`, id, reason)
+	return translate(err)
+}
+
 // MarkSent records that the other side has it.
 func (s Notifications) MarkSent(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)

@@ -18,7 +18,7 @@ import (
 // sealed; Secret opens it.
 type Endpoint struct {
 	ID   string // "end_…"
-	Kind string // webhook, email or slack
+	Kind string // webhook, email, slack or push
 	Name string
 	// Settings are those of package notify: what is told, about what, to whom, how bundled.
 	Settings   json.RawMessage
@@ -38,7 +38,7 @@ type Counts struct {
 type Notification struct {
 	ID         string // "ntf_…"
 	EndpointID string
-	Recipient  string          // a mail address; "" where the endpoint has only one
+	Recipient  string          // a mail address, or a push subscription's id; "" where the endpoint has only one
 	ApprovalID string          // "" for none
 	Kind       string          // engine.NotificationKind
 	Body       json.RawMessage // a channel.Notification; no argument, no token, no secret
@@ -48,7 +48,7 @@ type Notification struct {
 	Window  time.Duration
 
 	CreatedAt, DueAt time.Time
-	Status           string // waiting, bundled, sent or dead
+	Status           string // waiting, bundled, sent, dead or dropped
 	Attempts         int
 	LastError        string
 	EndedAt          *time.Time

@@ -87,6 +87,7 @@ type Store struct {
 	OnCall        OnCall
 	Notifications Notifications
 	Endpoints     Endpoints
+	Push          Push
 	Retention     Retention
 }
 
@@ -157,6 +158,7 @@ func newStore(d *db) *Store {
 		OnCall:        OnCall{d},
 		Notifications: Notifications{d},
 		Endpoints:     Endpoints{d},
+		Push:          Push{d},
 		Retention:     Retention{d},
 	}
 }

@@ -22,7 +22,29 @@ type Account struct {
 	NoPasskeys bool
 	TOTP       bool
 	// Failure is what to say about the last attempt to add a passkey, or "".
-	Failure string
+	Failure  string
+	Browsers Browsers
+}
+
+// Browsers are those that a person has notified.
+type Browsers struct {
+	// There says that browsers can be notified at all; Key is what they subscribe to, ""
+	// while no administrator has switched that on.
+	There bool
+	Key   string
+	List  []Browser
+	// Here says that this browser is among them. Suggested is what to call it.
+	Here      bool
+	Suggested string
+	Failure   string
+}
+
+// Browser is one that is notified.
+type Browser struct {
+	ID, Name      string
+	Details, Here bool
+	CreatedAt     time.Time
+	UsedAt        *time.Time
 }
 
 // Passkey is one of a person's passkeys.

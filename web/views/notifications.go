@@ -33,6 +33,8 @@ type EndpointRow struct {
 	NeedsTo         bool
 	TestTo          string
 	Rotates, NewURL bool
+	// Tests says that an administrator can send a test.
+	Tests bool
 	// Open shows what can be done with it; Failure says why something was not.
 	Open    bool
 	Failure string

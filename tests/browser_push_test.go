@@ -1,0 +1,122 @@
+package tests
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	cdpbrowser "github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/serviceworker"
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/chromedp"
+
+	"holdpoint/internal/pushtest"
+)
+
+// allowNotifications is what somebody answers whom the browser asks.
+func (b *browser) allowNotifications() {
+	b.t.Helper()
+	b.do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		about, err := cdp.Call(ctx, tab, target.GetTargetInfo, target.GetTargetInfoParams{})
+		if err != nil {
+			return err
+		}
+		_, err = cdp.Call(ctx, tab, cdpbrowser.SetPermission, cdpbrowser.SetPermissionParams{
+			Permission: &cdpbrowser.PermissionDescriptor{Name: "notifications"}, Setting: cdpbrowser.PermissionSettingGranted, Origin: b.url,
+			BrowserContextID: about.TargetInfo.BrowserContextID,
+		})
+		return err
+	}))
+}
+
+// pushTo has a push of this text come to the page's service worker, as the browser's own
+// push service would.
+func (b *browser) pushTo(text string) {
+	b.t.Helper()
+	found := make(chan serviceworker.RegistrationID, 100)
+	if err := chromedp.Listen(b.ctx, func(ev any) {
+		if e, ok := ev.(*serviceworker.EventWorkerRegistrationUpdated); ok {
+			for _, r := range e.Registrations {
+				if !r.IsDeleted && strings.HasPrefix(r.ScopeURL, b.url) {
+					found <- r.RegistrationID
+				}
+			}
+		}
+	}); err != nil {
+		b.t.Fatal(err)
+	}
+	b.do(chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		if _, err := cdp.Call(ctx, tab, serviceworker.Enable, cdp.Empty{}); err != nil {
+			return err
+		}
+		select {
+		case id := <-found:
+			_, err := cdp.Call(ctx, tab, serviceworker.DeliverPushMessage, serviceworker.DeliverPushMessageParams{Origin: b.url, RegistrationID: id, Data: text})
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}))
+}
+
+// TestBrowserIsPushedTo: somebody has their browser notified, by a stand-in of a push
+// service that takes what a real one takes; a call that waits is told there; the service
+// worker shows it; and signing out ends it.
+func TestBrowserIsPushedTo(t *testing.T) {
+	d := onBrowsed(t)
+	service := pushtest.New(t, false)
+	must(t, nil, "", "notify", "add", "push", "People's browsers", "--data", d.dir)
+	b := openBrowser(t, d.URL)
+	b.signIn(d.Reviewers[1])
+	b.allowNotifications()
+	b.open("/account")
+	phone := service.Subscribe(t, b.eval(`document.querySelector("[data-push]").dataset.push`))
+	said, err := json.Marshal(phone.Subscription)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The browser's maker cannot be reached from here. All else is real.
+	b.eval(`(() => {
+		const said = ` + string(said) + `;
+		const bytes = (text) => Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (c) => c.charCodeAt(0)).buffer;
+		PushManager.prototype.subscribe = async () => ({ endpoint: said.endpoint, getKey: (name) => bytes(said[name]) });
+	})()`)
+	b.click(testid("push-add") + ` input[name=details]`)
+	b.click(testid("push-add") + ` button`)
+	b.sees(testid("push"), "this browser")
+	b.sees(testid("push"), "with details")
+	b.until("the service worker is there for the whole console", `(navigator.serviceWorker.getRegistration().then((r) => { window.scopeThere = r.scope; }), window.scopeThere === location.origin + "/")`)
+
+	agent, run := d.agent(t), strconv.FormatInt(time.Now().UnixNano(), 10)
+	a := agent.hold("pay_push_"+run, map[string]any{"amount": 12, "currency": "EUR", "to": "Ann " + run})
+	ctx, cancel := context.WithTimeout(t.Context(), seeWithin)
+	defer cancel()
+	var got pushtest.Push
+	for !strings.Contains(got.Text, "/approvals/"+a.ID) { // other tests' calls wait for the same people
+		if got, err = phone.Next(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !strings.Contains(got.Text, "A payment waits for you") || !strings.Contains(got.Text, "Pay 12 EUR") || got.Urgency != "high" {
+		t.Errorf("pushed %s, urgency %s", got.Text, got.Urgency)
+	}
+	b.pushTo(got.Text)
+	b.until("the notification is shown", `(navigator.serviceWorker.getRegistration().then((r) => r.getNotifications()).then((l) => { window.shownThere = l; }), (window.shownThere || []).some((n) =>
+		n.title === "A payment waits for you" && n.body.startsWith("Pay 12 EUR") && n.body.includes("Until ") && n.data.path === "/approvals/`+a.ID+`"))`)
+	b.open("/account")
+	b.sees(testid("push"), "last notified")
+	b.clean()
+
+	b.click(`form.who button`)
+	b.at("/login")
+	b.signIn(d.Reviewers[1])
+	b.open("/account")
+	b.visible(testid("push-add"))
+	if text := b.text(testid("push")); strings.Contains(text, "last notified") {
+		t.Errorf("signed out, the browser is notified still: %s", text)
+	}
+}
