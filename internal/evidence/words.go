@@ -35,7 +35,7 @@ func reported(e engine.Event) string {
 }
 
 func statusWords(status string) string {
-	return map[string]string{"waiting": "not sent yet", "bundled": "with another one", "sent": "yes", "dead": "no, given up"}[status]
+	return map[string]string{"waiting": "not sent yet", "bundled": "with another one", "sent": "yes", "dead": "no, given up", "dropped": "no: nobody was to be told any more"}[status]
 }
 
 func executionWords(a approval.Approval) string {
