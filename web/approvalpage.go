@@ -133,6 +133,11 @@ func (h *cardHandler) render(w http.ResponseWriter, r *http.Request, p engine.Pe
 	if err := h.decisionForm(r, p, &v, say.vote); err != nil {
 		return err
 	}
+	if len(v.Actions.Snooze) > 0 {
+		if v.Actions.SnoozedUntil, err = h.inbox.Snoozed(r.Context(), p, v.ID); err != nil {
+			h.site.logger.WarnContext(r.Context(), "snooze not read", "approval", v.ID, "error", err)
+		}
+	}
 	if access.MayReadRules(p) {
 		v.EvidenceURL = "/v1/audit/evidence?approval_id=" + url.QueryEscape(found.Approval.ID)
 	}

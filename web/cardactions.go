@@ -38,6 +38,13 @@ func actions(c gate.Card, p engine.Person, full bool) views.Actions {
 		return views.Actions{}
 	}
 	v := views.Actions{Comment: true}
+	if c.CannotVote == nil {
+		for _, o := range snoozes {
+			if long, err := time.ParseDuration(o.Value); err == nil && c.Now.Add(long).Before(deadline(a)) {
+				v.Snooze = append(v.Snooze, o)
+			}
+		}
+	}
 	if canDecide(c, p) {
 		v.Ask, v.AskNote = a.State.Question == nil, pauseWords(a)
 		if a.Call.Dialect != gate.DialectThreeGate && c.Arguments != nil {

@@ -43,6 +43,7 @@ type fakeGate struct {
 	fulls    int
 	registry *fakeRegistry
 	views    map[string][]gate.InboxView // by person
+	snoozed  map[string]time.Time        // by person and approval
 }
 
 var epoch = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
@@ -51,6 +52,7 @@ func newFakeGate() *fakeGate {
 	m := &fakeGate{
 		now: func() time.Time { return epoch }, people: map[string]engine.Person{}, sessions: map[string]string{},
 		cards: map[string]*gate.Card{}, shown: map[string]bool{}, watchers: map[chan struct{}]bool{}, registry: newFakeRegistry(), views: map[string][]gate.InboxView{},
+		snoozed: map[string]time.Time{},
 	}
 	for _, p := range []engine.Person{
 		{ID: "usr_ada", Email: "ada@example.com", Name: "Ada Lovelace", Identity: "ada", Roles: []string{"finance-approver"}},
@@ -146,6 +148,12 @@ func (m *fakeGate) Inbox(_ context.Context, p engine.Person, search gate.InboxSe
 		if a.MayVote(m.voter(p), m.now()) != nil {
 			continue
 		}
+		if until := m.snoozed[p.ID+a.ID]; (until.After(m.now()) && until.Before(a.State.Deadline)) != search.Snoozed {
+			if !search.Snoozed {
+				page.Snoozed++
+			}
+			continue
+		}
 		page.All++
 		agents := page.Counts["agent"]
 		if i := slices.IndexFunc(agents, func(c gate.Count) bool { return c.Value == a.Call.AgentID }); i >= 0 {
@@ -183,6 +191,26 @@ func (m *fakeGate) Inbox(_ context.Context, p engine.Person, search gate.InboxSe
 		page.Next = strconv.Itoa(end)
 	}
 	return page, m.broken
+}
+
+func (m *fakeGate) Snooze(_ context.Context, p engine.Person, id string, long time.Duration) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.snoozed[p.ID+id] = m.now().Add(long)
+	return m.broken
+}
+
+func (m *fakeGate) Unsnooze(_ context.Context, p engine.Person, id string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.snoozed, p.ID+id)
+	return m.broken
+}
+
+func (m *fakeGate) Snoozed(_ context.Context, p engine.Person, id string) (time.Time, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.snoozed[p.ID+id], m.broken
 }
 
 func (m *fakeGate) InboxViews(_ context.Context, p engine.Person) ([]gate.InboxView, error) {

@@ -57,6 +57,8 @@ var doneWords = map[string]string{
 	"reconciled":  "What became of the call is on record.",
 	"viewsaved":   "The view was saved. You find it above your inbox.",
 	"viewgone":    "The view was removed.",
+	"snoozed":     "The call is snoozed. It comes back by itself, and others still see it.",
+	"unsnoozed":   "The call is in your inbox again.",
 	"reviewed":    "What you say of it is on record.",
 }
 

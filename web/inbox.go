@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
@@ -30,6 +31,11 @@ type Inbox interface {
 	InboxViews(ctx context.Context, p engine.Person) ([]gate.InboxView, error)
 	SaveInboxView(ctx context.Context, p engine.Person, name, query string) error
 	DropInboxView(ctx context.Context, p engine.Person, id string) error
+	// Snooze keeps an approval out of the person's inbox for so long, but not past its
+	// time; Unsnooze brings it back, and Snoozed says until when, zero for not at all.
+	Snooze(ctx context.Context, p engine.Person, id string, long time.Duration) error
+	Unsnooze(ctx context.Context, p engine.Person, id string) error
+	Snoozed(ctx context.Context, p engine.Person, id string) (time.Time, error)
 }
 
 // Listed is what rows of lists are told by.
@@ -49,6 +55,8 @@ func (h *inboxHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /{$}", h.site.signedIn(h.show))
 	mux.HandleFunc("POST /inbox/views", h.site.takesForm(h.saveView))
 	mux.HandleFunc("POST /inbox/views/{id}", h.site.takesForm(h.dropView))
+	mux.HandleFunc("POST /approvals/{id}/snooze", h.site.takesForm(h.snooze))
+	mux.HandleFunc("POST /approvals/{id}/unsnooze", h.site.takesForm(h.unsnooze))
 }
 
 func (h *inboxHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) error {
@@ -161,6 +169,9 @@ func fillInbox(v *views.Inbox, asked inboxAsked, page gate.InboxPage, told map[s
 	for _, row := range page.Rows {
 		v.Rows = append(v.Rows, inboxRow(asked, row, told[row.ID], name))
 	}
+	if v.Snoozed = page.Snoozed; page.Snoozed > 0 && !asked.search.Snoozed {
+		v.SnoozedURL = inboxURL("snoozed=1")
+	}
 	v.Search.Query, v.Search.Form, v.Search.Alike = asked.query(), asked.form, asked.search.Alike
 	v.Search.Other = asked.address("group", map[bool]string{true: "", false: "alike"}[asked.search.Alike])
 }
@@ -180,6 +191,25 @@ func agentLinks(page gate.InboxPage, name func(string) string) (links []views.Co
 		}
 	}
 	return links
+}
+
+// snoozes are for how long a call can be snoozed.
+var snoozes = []views.Option{{Value: "30m", Label: "30 minutes"}, {Value: "1h", Label: "1 hour"}, {Value: "4h", Label: "4 hours"}, {Value: "24h", Label: "1 day"}, {Value: "72h", Label: "3 days"}}
+
+// snooze keeps a call out of the person's own inbox for a while.
+func (h *inboxHandler) snooze(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	long, err := time.ParseDuration(r.PostForm.Get("for"))
+	if err != nil {
+		return invalid("incomplete_form", "Choose for how long.")
+	}
+	err = h.inbox.Snooze(r.Context(), p, r.PathValue("id"), long)
+	return h.site.redirectOrFail(w, r, err, "snoozed", "/")
+}
+
+func (h *inboxHandler) unsnooze(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	id := r.PathValue("id")
+	err := h.inbox.Unsnooze(r.Context(), p, id)
+	return h.site.redirectOrFail(w, r, err, "unsnoozed", cardURL(id))
 }
 
 // saveView keeps a search by a name.

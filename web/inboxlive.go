@@ -69,7 +69,7 @@ func rowMark(row gate.InboxRow) string {
 // inboxMark names a page of the inbox, and what is asked for beside it.
 func inboxMark(page gate.InboxPage, tasks gate.Tasks) string {
 	h := sha256.New()
-	_, _ = fmt.Fprintln(h, page.All, page.Found, page.Groups, page.From, page.Next != "") // a hash takes everything
+	_, _ = fmt.Fprintln(h, page.All, page.Found, page.Groups, page.From, page.Snoozed, page.Next != "") // a hash takes everything
 	for _, row := range page.Rows {
 		_, _ = fmt.Fprintln(h, row.ID, rowMark(row))
 	}

@@ -23,17 +23,19 @@ var inboxParams = []searchParam{
 	{"roles", "Asks"},
 	{"due", "Time is up"},
 	{"mine", "Taken on"},
+	{"snoozed", "Snoozed"},
 	{"sort", "Order"},
 	{"group", "Rows"},
 }
 
 // inboxChoices are the parameters that have only these values, beside "".
 var inboxChoices = map[string][]views.Option{
-	"due":   {{Value: "10m", Label: "within 10 minutes"}, {Value: "1h", Label: "within an hour"}, {Value: "24h", Label: "within a day"}},
-	"mine":  {{Value: "1", Label: "by me"}},
-	"sort":  {{Value: "", Label: "most urgent first"}, {Value: string(gate.Oldest), Label: "oldest first"}, {Value: string(gate.Newest), Label: "newest first"}},
-	"group": {{Value: "", Label: "each call"}, {Value: "alike", Label: "groups of alike calls"}},
-	"asked": kindOptions(),
+	"due":     {{Value: "10m", Label: "within 10 minutes"}, {Value: "1h", Label: "within an hour"}, {Value: "24h", Label: "within a day"}},
+	"mine":    {{Value: "1", Label: "by me"}},
+	"snoozed": {{Value: "1", Label: "by me"}},
+	"sort":    {{Value: "", Label: "most urgent first"}, {Value: string(gate.Oldest), Label: "oldest first"}, {Value: string(gate.Newest), Label: "newest first"}},
+	"group":   {{Value: "", Label: "each call"}, {Value: "alike", Label: "groups of alike calls"}},
+	"asked":   kindOptions(),
 }
 
 func kindOptions() []views.Option {
@@ -74,6 +76,7 @@ func readInbox(query url.Values, p engine.Person) inboxAsked {
 	if form["mine"] != "" {
 		s.ClaimedBy = p.ID
 	}
+	s.Snoozed = form["snoozed"] != ""
 	s.Order, s.Alike = gate.InboxOrder(form["sort"]), form["group"] != ""
 	s.After, s.Before = query.Get("after"), query.Get("before")
 	if s.After != "" {

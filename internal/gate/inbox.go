@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"holdpoint/engine"
@@ -47,6 +48,7 @@ func (g *Queries) Inbox(ctx context.Context, p engine.Person, search InboxSearch
 	if search.Limit == 0 {
 		search.Limit = inboxPage
 	}
+	search.PersonID = p.ID
 	page, err := g.Store.Approvals.Inbox(ctx, standings, search)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -65,6 +67,38 @@ func (g *Queries) Inbox(ctx context.Context, p engine.Person, search InboxSearch
 	}
 	page.Rows = mine
 	return page, nil
+}
+
+// maxSnooze bounds how long a call can be kept out of one's inbox.
+const maxSnooze = 7 * 24 * time.Hour
+
+// Snooze keeps a call out of the person's inbox for so long, and out of nobody else's. It
+// comes back by itself, and is never hidden when its time is up before that.
+func (g *Queries) Snooze(ctx context.Context, p engine.Person, id string, long time.Duration) error {
+	r, _, err := g.readFor(ctx, p, id)
+	switch {
+	case err != nil:
+		return err
+	case long < time.Minute || long > maxSnooze:
+		return &access.Refusal{Kind: access.Invalid, Code: "bad_snooze", Detail: "A call can be snoozed for a minute or more, up to seven days."}
+	}
+	if err := settledRefusal(r.Approval); err != nil {
+		return err
+	}
+	if err = g.Store.Approvals.Snooze(ctx, p.ID, id, long); errors.Is(err, store.ErrConflict) {
+		return &access.Refusal{Kind: access.Conflict, Code: "due_before", Detail: "Its time is up before that, so it stays in your inbox."}
+	}
+	return err
+}
+
+// Unsnooze brings a call back.
+func (g *Queries) Unsnooze(ctx context.Context, p engine.Person, id string) error {
+	return g.Store.Approvals.Unsnooze(ctx, p.ID, id)
+}
+
+// Snoozed says until when the person has snoozed a call; the zero time for not at all.
+func (g *Queries) Snoozed(ctx context.Context, p engine.Person, id string) (time.Time, error) {
+	return g.Store.Approvals.Snoozed(ctx, p.ID, id)
 }
 
 // InboxView is a search of the inbox that a person keeps under a name.

@@ -59,7 +59,11 @@ type InboxSearch struct {
 	DueWithin time.Duration
 	// ClaimedBy is the id of the person who has taken it on.
 	ClaimedBy string
-	Order     InboxOrder
+	// PersonID is whose inbox it is, and Snoozed wants what that person has snoozed, which
+	// is left out otherwise.
+	PersonID string
+	Snoozed  bool
+	Order    InboxOrder
 	// Alike makes one row of the calls of one tool by one agent that ask the same people
 	// for the same: the first of them.
 	Alike bool
@@ -87,6 +91,8 @@ type InboxPage struct {
 	// All is how many approvals wait for the person, Found how many of them are as the
 	// search wants them, and Groups of how many rows the list is.
 	All, Found, Groups int
+	// Snoozed is how many the person has snoozed.
+	Snoozed int
 	// From is how many rows come before the page.
 	From int
 	// Previous and Next are cursors of the pages beside it; "" where there is none.
@@ -120,7 +126,7 @@ func (s Approvals) Inbox(ctx context.Context, standings []Eligibility, search In
 	defer cancel()
 	var found []inboxKey
 	var counts []byte
-	err = s.pool.QueryRow(ctx, sql, args...).Scan(&page.All, &page.Found, &page.Groups, &page.From, &found, &counts)
+	err = s.pool.QueryRow(ctx, sql, args...).Scan(&page.All, &page.Found, &page.Groups, &page.From, &page.Snoozed, &found, &counts)
 	if err != nil {
 		return page, translate(err)
 	}
@@ -288,13 +294,17 @@ func inboxSQL(standings []Eligibility, s InboxSearch) (sql string, args []any, e
 		counts = inboxCounts
 	}
 	sequence := "at" + direction + ", id" + direction
+	own, hidden := q.param(s.PersonID), map[bool]string{false: "z.until IS NULL", true: "z.until IS NOT NULL"}[s.Snoozed]
 	return `WITH waiting AS MATERIALIZED (
 			SELECT id, agent_id, tool, environment, risk_domain, waits_for, open_to, due_at, opened_at, ` + q.wanted(s) + ` AS wanted
-			FROM approvals WHERE status = 'pending' AND due_at > clock_timestamp() AND ` + q.open(standings) + `),
+			FROM approvals a LEFT JOIN snoozes z ON z.person_id = ` + own + ` AND z.approval_id = a.id AND ` + snoozed + `
+			WHERE status = 'pending' AND due_at > clock_timestamp() AND ` + q.open(standings) + ` AND ` + hidden + `),
+		snoozed AS (SELECT count(*) AS n FROM snoozes z JOIN approvals a ON a.id = z.approval_id
+			WHERE z.person_id = ` + own + ` AND ` + snoozed + ` AND status = 'pending' AND due_at > clock_timestamp() AND ` + q.open(standings) + `),
 		counted AS (SELECT count(*) AS waiting, count(*) FILTER (WHERE wanted) AS found FROM waiting),
 		listed AS (` + rows + `),
 		page AS (SELECT id, at, alike, roles FROM listed WHERE ` + here + ` ORDER BY ` + sequence + ` LIMIT ` + q.param(s.Limit) + `)
-		SELECT waiting, found, ` + groups + `, ` + from + `, (SELECT coalesce(jsonb_agg(page ORDER BY ` + sequence + `), '[]') FROM page), ` + counts + ` FROM counted`, q.args, nil
+		SELECT waiting, found, ` + groups + `, ` + from + `, (SELECT n FROM snoozed), (SELECT coalesce(jsonb_agg(page ORDER BY ` + sequence + `), '[]') FROM page), ` + counts + ` FROM counted`, q.args, nil
 }
 
 // cursor is the key at which a page begins or ends; "" for no cursor.

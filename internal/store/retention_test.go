@@ -431,12 +431,14 @@ func TestErasePerson(t *testing.T) {
 	// What was written about a call that others decide, and not sent.
 	a.as(`INSERT INTO drafts (approval_id, person_id, form, sealed, sealed_key) SELECT $1, id, 'votes', 's', 'k' FROM people WHERE id IN ('usr_ada', 'usr_ben')`, a.mustOpen(t, time.Hour))
 	a.as(`INSERT INTO inbox_views (id, person_id, name, query) VALUES ('view_1', 'usr_ada', 'private', 'q=x'), ('view_2', 'usr_ben', 'kept', 'q=x')`)
+	a.as(`INSERT INTO snoozes (person_id, approval_id, until) SELECT p.id, $1, clock_timestamp() FROM people p WHERE p.id IN ('usr_ada', 'usr_ben')`, a.mustOpen(t, time.Hour))
 	if err := a.erase(person); err != nil {
 		t.Fatal(err)
 	}
 	for sql, want := range map[string]string{
-		`SELECT string_agg(name, ',') FROM inbox_views`: "kept",
-		`SELECT string_agg(person_id, ',') FROM drafts`: "usr_ben",
+		`SELECT string_agg(person_id, ',') FROM snoozes`: "usr_ben",
+		`SELECT string_agg(name, ',') FROM inbox_views`:  "kept",
+		`SELECT string_agg(person_id, ',') FROM drafts`:  "usr_ben",
 		`SELECT name || ',' || email || ',' || identity || (disabled_at IS NOT NULL) || (erased_at IS NOT NULL) FROM people WHERE id = 'usr_ada'`: "erased usr_ada,erased usr_ada,usr_adatruetrue",
 		`SELECT (SELECT count(*) FROM sessions) || ',' || (SELECT count(*) FROM totp_factors) || ',' || (SELECT count(*) FROM on_call)`:           "0,0,0",
 		`SELECT string_agg(reason || (revoked_at IS NOT NULL), ',' ORDER BY id) FROM delegations`:                                                 "[erased]true,keptfalse",

@@ -51,6 +51,10 @@ type Actions struct {
 	AskNote string
 	// Extend lists by how much the person may lengthen its time.
 	Extend []Option
+	// Snooze lists for how long the person may snooze it, and SnoozedUntil is until when
+	// they have; zero for not at all.
+	Snooze       []Option
+	SnoozedUntil time.Time
 	// EditURL and GrantURL are pages, or "".
 	EditURL, GrantURL string
 	// Break lets the person break the glass; BreakVerify is where they first have to
@@ -67,7 +71,7 @@ type Actions struct {
 // Mode tells a script whether a new rendering offers the same.
 func (a Actions) Mode() string {
 	mode := ""
-	for _, on := range []bool{a.Comment, a.Ask, len(a.Extend) > 0, a.EditURL != "", a.GrantURL != "", a.Break, a.BreakVerify != "", a.BreakBlocked != "", a.BreakSign} {
+	for _, on := range []bool{a.Comment, a.Ask, len(a.Extend) > 0, a.EditURL != "", a.GrantURL != "", len(a.Snooze) > 0, !a.SnoozedUntil.IsZero(), a.Break, a.BreakVerify != "", a.BreakBlocked != "", a.BreakSign} {
 		if on {
 			mode += "1"
 		} else {

@@ -15,6 +15,10 @@ type Inbox struct {
 	// All is how many calls wait for the person, Found how many of them the search finds,
 	// and Groups in how many rows. From is how many rows come before the first one here.
 	All, Found, Groups, From int
+	// Snoozed is how many calls the person has snoozed, which are at SnoozedURL; that is ""
+	// where there are none, or it is them who are shown.
+	Snoozed    int
+	SnoozedURL string
 	// First, Previous and Next are the addresses of other pages, or "".
 	First, Previous, Next string
 	Search                InboxSearch
@@ -101,6 +105,8 @@ func WaitingWords(v Inbox) string {
 		return "Nothing else waits for you"
 	case v.All == 0:
 		return "Nothing waits for you"
+	case v.Search.Form["snoozed"] != "":
+		return Plural(v.Found, "call is", "calls are") + " snoozed"
 	case v.Search.Query != "" && v.Found != v.All:
 		return Thousands(v.Found) + " of the " + Plural(v.All, "call that waits", "calls that wait") + " for you"
 	}

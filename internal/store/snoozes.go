@@ -1,0 +1,50 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Snooze keeps an approval out of the person's inbox for so long. ErrConflict: its time is
+// up before that, or it waits no more.
+func (s Approvals) Snooze(ctx context.Context, personID, approvalID string, long time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	// The lock keeps the approval from ending in between, after which nothing would take
+	// the row away.
+	tag, err := s.pool.Exec(ctx, `INSERT INTO snoozes (person_id, approval_id, until)
+		SELECT $1, a.id, clock_timestamp() + make_interval(secs => $3) FROM approvals a
+		WHERE a.id = $2 AND a.status = 'pending' AND a.due_at > clock_timestamp() + make_interval(secs => $3) FOR SHARE OF a
+		ON CONFLICT (person_id, approval_id) DO UPDATE SET until = excluded.until`, personID, approvalID, long.Seconds())
+	if err == nil && tag.RowsAffected() == 0 {
+		return ErrConflict
+	}
+	return translate(err)
+}
+
+// Unsnooze brings it back; what is not snoozed stays so.
+func (s Approvals) Unsnooze(ctx context.Context, personID, approvalID string) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	_, err := s.pool.Exec(ctx, `DELETE FROM snoozes WHERE person_id = $1 AND approval_id = $2`, personID, approvalID)
+	return translate(err)
+}
+
+// Snoozed is until when the person has snoozed the approval; the zero time for not at all.
+func (s Approvals) Snoozed(ctx context.Context, personID, approvalID string) (until time.Time, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	err = s.pool.QueryRow(ctx, `SELECT z.until FROM snoozes z JOIN approvals a ON a.id = z.approval_id WHERE z.person_id = $1 AND z.approval_id = $2 AND `+snoozed,
+		personID, approvalID).Scan(&until)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return time.Time{}, nil
+	}
+	return until.UTC(), translate(err)
+}
+
+// snoozed is the condition that a row of snoozes, z, hides its approval, a: never what is
+// due before the end.
+const snoozed = `z.until > clock_timestamp() AND z.until < a.due_at`
