@@ -53,8 +53,10 @@ var historyParams = []searchParam{
 
 var historyChoices = map[string][]views.Option{
 	"outcome": {
-		{Value: string(approval.Approved), Label: "approved"}, {Value: string(approval.Denied), Label: "denied"},
-		{Value: string(approval.Expired), Label: "expired: nobody decided in time"}, {Value: string(approval.Cancelled), Label: "cancelled by the requesting side"},
+		{Value: string(approval.Approved), Label: "approved"},
+		{Value: string(approval.Denied), Label: "denied"},
+		{Value: string(approval.Expired), Label: "expired: nobody decided in time"},
+		{Value: string(approval.Cancelled), Label: "cancelled by the requesting side"},
 	},
 }
 

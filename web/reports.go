@@ -26,6 +26,8 @@ type Reports interface {
 	Reviewers(ctx context.Context, q report.ReviewerQuery) (report.ReviewerReport, error)
 	// Claims says whom agents named as their own side in a period.
 	Claims(ctx context.Context, q report.ClaimQuery) (report.ClaimReport, error)
+	// Statistics counts what happened in a period, and what waits.
+	Statistics(ctx context.Context, since, until time.Time) (report.StatisticsReport, error)
 }
 
 // reportHandler serves the reports for auditors.
@@ -38,6 +40,7 @@ func (h *reportHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /audit/access", h.site.forAuditors(h.access))
 	mux.HandleFunc("GET /audit/reviewers", h.site.forAuditors(h.reviewers))
 	mux.HandleFunc("GET /audit/claims", h.site.forAuditors(h.claims))
+	mux.HandleFunc("GET /audit/statistics", h.site.forAuditors(h.statistics))
 }
 
 // reportForm reads the period of a report. A day without a time as the end is in
@@ -153,7 +156,7 @@ func accessView(v *views.AccessReport, r report.AccessReport) {
 }
 
 var powerWords = map[string]string{
-	access.AdminRole:        "Changes agents, tools and limits, throws kill switches, and reads everything.",
+	access.AdminRole:        "Changes agents, tools and limits, activates kill switches, and reads everything.",
 	access.AuditorRole:      "Reads everything, and decides nothing by it.",
 	approval.BreakGlassRole: "Two of them, or one who owes a review of it, approve in an emergency what they have not the role for.",
 }

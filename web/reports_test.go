@@ -21,7 +21,16 @@ type reports struct {
 	loads     []report.ReviewerQuery
 	claims    report.ClaimReport
 	claimed   []report.ClaimQuery
+	counted   report.StatisticsReport
 	broken    error
+}
+
+func (r *reports) Statistics(_ context.Context, since, until time.Time) (report.StatisticsReport, error) {
+	answer := r.counted
+	if answer.Since, answer.Until = since, until; until.IsZero() {
+		answer.Since, answer.Until = epoch.AddDate(0, 0, -30), epoch
+	}
+	return answer, r.broken
 }
 
 func (r *reports) Access(_ context.Context, q report.AccessQuery) (report.AccessReport, error) {
