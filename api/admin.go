@@ -26,7 +26,7 @@ type KillSwitches struct {
 	KillSwitches []registry.Kill `json:"kill_switches"`
 }
 
-// KillBody throws or releases a switch.
+// KillBody activates or releases a switch.
 type KillBody struct {
 	AgentID string `json:"agent_id,omitempty" doc:"The agent; or all is true."`
 	All     bool   `json:"all,omitempty" doc:"The switch that stops every agent."`
@@ -81,7 +81,7 @@ func (a adminDoor) administration() []operation {
 		read("settings", "Read the settings for all agents", registry.Settings{}, a.getSettings),
 		change("settings", "Replace the settings for all agents", "Limits, delegation, trust, tools and attestation issuers.", registry.Settings{}, registry.Settings{}, a.putSettings),
 		read("kill-switches", "List the kill switches that are on", KillSwitches{}, a.listKills),
-		change("kill-switches", "Throw or release a kill switch", "Once it answers, nothing is granted any more by any gate: no call, no approval, no redemption.", KillBody{}, KillBody{}, a.kill),
+		change("kill-switches", "Activate or release a kill switch", "Once it answers, nothing is granted any more by any gate: no call, no approval, no redemption.", KillBody{}, KillBody{}, a.kill),
 		read("rules", "What calls are judged by", RulesInForce{}, a.rules),
 	}
 }

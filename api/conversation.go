@@ -115,7 +115,7 @@ func (a approvalDoor) conversation() []operation {
 			say(func(s gate.Contribution, c *call, once *access.Once[approval.Approval]) (approval.Approval, error) {
 				return a.Gate.Contributions.InformInPerson(c.r.Context(), s, once)
 			})),
-		person("claim", "Take it on", "For half an hour. It keeps nobody else from deciding. The body may be left out.", EmptyBody{},
+		person("claim", "Claim it", "For half an hour. It keeps nobody else from deciding. The body may be left out.", EmptyBody{},
 			bare(func(s gate.Contribution, c *call, once *access.Once[approval.Approval]) (approval.Approval, error) {
 				return a.Gate.Contributions.Claim(c.r.Context(), s, once)
 			})),

@@ -40,7 +40,7 @@ const (
 	Asked        EventType = "question" // a reviewer asked for more information, or got it
 	Shown        EventType = "shown"    // a person was shown the whole of a call's card
 	Commented    EventType = "comment"  // somebody commented on an approval
-	Claimed      EventType = "claim"    // a reviewer took an approval on, or gave it back
+	Claimed      EventType = "claim"    // a reviewer claimed an approval, or released the claim
 	Extended     EventType = "extend"   // somebody gave an approval more time
 	Escalated    EventType = "escalate" // nobody could decide, so others may
 	Edited       EventType = "edit"     // a reviewer changed the arguments

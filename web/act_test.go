@@ -46,9 +46,9 @@ func TestTalk(t *testing.T) {
 	})
 	c.signIn("ada@example.com")
 	c.acts("apr_1", "comments", says("looks <b>odd</b>\u202e"), "Your comment is on the card", "commented", "looks &lt;b&gt;odd&lt;/b&gt;", "[U+202E RIGHT-TO-LEFT OVERRIDE]")
-	c.acts("apr_1", "claim", url.Values{}, "You are looking at this", `data-testid="unclaim"`)
-	c.get("/").want(t, http.StatusOK, "Ada Lovelace is looking at it")
-	c.acts("apr_1", "unclaim", url.Values{}, "You have given it back", `data-testid="claim"`)
+	c.acts("apr_1", "claim", url.Values{}, "You have claimed this", `data-testid="unclaim"`)
+	c.get("/").want(t, http.StatusOK, "Claimed by Ada Lovelace")
+	c.acts("apr_1", "unclaim", url.Values{}, "You have released your claim", `data-testid="claim"`)
 	c.acts("apr_1", "extension", url.Values{"by": {"4h"}}, "gave it 4h more")
 	c.do("POST", "/approvals/apr_1/extension", url.Values{"by": {"5h"}}).want(t, http.StatusUnprocessableEntity, "how much more time")
 	c.get("/approvals/apr_1").want(t, http.StatusOK, "The clock stands still for the answer, for 4h in all")
@@ -143,7 +143,7 @@ func TestBreakTheGlass(t *testing.T) {
 	c.m.people[p.Email] = p
 	own := c.acts("apr_1", "break-glass", form, "broke the glass, alone", "fire", `data-status="approved"`, `data-testid="owed"`)
 	own.lacks(t, `data-testid="reviewed"`) // not by whoever did it
-	c.signIn("olga@example.com").get("/").want(t, http.StatusOK, "Owed", "Look at it afterwards")
+	c.signIn("olga@example.com").get("/").want(t, http.StatusOK, "Follow-ups", "Look at it afterwards")
 	c.do("POST", "/approvals/apr_1/afterwards", says("hm")).want(t, http.StatusUnprocessableEntity)
 	after := c.acts("apr_1", "afterwards", url.Values{"justified": {"no"}, "comment": {"it was not"}}, "not justified", "it was not")
 	after.lacks(t, `data-testid="owed"`)

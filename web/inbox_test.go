@@ -66,7 +66,7 @@ func TestInboxSearch(t *testing.T) {
 		"sort=size":                         "Order cannot be “size”. It can be: oldest, newest.",
 		"asked=luck":                        "Waits for cannot be “luck”. It can be: answer, step_up, ticket, review, human.",
 		"due=1y":                            "Time is up cannot be “1y”",
-		"mine=2":                            "Taken on cannot be “2”",
+		"mine=2":                            "Claimed cannot be “2”",
 		"group=tool":                        "Rows cannot be “tool”",
 		"q=%00":                             "a character that cannot be read",
 		"q=%ff":                             "a character that cannot be read",

@@ -22,7 +22,7 @@ var inboxParams = []searchParam{
 	{"asked", "Waits for"},
 	{"roles", "Asks"},
 	{"due", "Time is up"},
-	{"mine", "Taken on"},
+	{"mine", "Claimed"},
 	{"snoozed", "Snoozed"},
 	{"sort", "Order"},
 	{"group", "Rows"},

@@ -24,14 +24,14 @@ type KillSwitches interface {
 	ReleaseKillSwitch(ctx context.Context, by access.By, agentID string, once *access.Once[access.Done]) error
 }
 
-// switchForm reads a form that turns a kill switch. A switch is thrown with a
+// switchForm reads a form that turns a kill switch. A switch is activated with a
 // reason, and turned either way only with an explicit second step.
 func switchForm(form url.Values, confirm string) (throw bool, reason, failure string) {
 	throw = form.Get("switch") == "throw"
 	reason = strings.TrimSpace(form.Get("reason"))
 	switch {
 	case !throw && form.Get("switch") != "release":
-		return throw, reason, "The form said neither throw nor release."
+		return throw, reason, "The form said neither to activate nor to release."
 	case !strings.EqualFold(strings.TrimSpace(form.Get("confirm")), confirm):
 		return throw, reason, "Nothing was switched: the confirmation is missing."
 	case throw && reason == "":
@@ -40,7 +40,7 @@ func switchForm(form url.Values, confirm string) (throw bool, reason, failure st
 	return throw, reason, ""
 }
 
-// turn throws or releases a kill switch.
+// turn activates or releases a kill switch.
 func turn(ctx context.Context, switches KillSwitches, p engine.Person, agentID, reason string, throw bool) error {
 	if throw {
 		return switches.ThrowKillSwitch(ctx, by(p), agentID, reason, nil)

@@ -151,7 +151,7 @@ func describeExecution(m *views.Moment, e engine.Event, c gate.Card, agent strin
 var attemptWords = map[engine.EventType]string{
 	engine.Voted: "tried to vote", engine.Answered: "tried to answer", engine.Cancelled: "tried to cancel",
 	engine.Redeemed: "tried to start the call", engine.Executed: "tried to report a result",
-	engine.Commented: "tried to comment", engine.Asked: "tried to ask or answer a question", engine.Claimed: "tried to take it on or give it back",
+	engine.Commented: "tried to comment", engine.Asked: "tried to ask or answer a question", engine.Claimed: "tried to claim it or to release the claim",
 	engine.Extended: "tried to give it more time", engine.Edited: "tried to change the arguments", engine.Broken: "tried to break the glass",
 	engine.Proved: "tried to prove who they are", engine.Ticketed: "tried to attach a ticket", engine.Afterward: "tried to review it afterwards",
 	engine.Erased: "tried to erase it",

@@ -20,7 +20,7 @@ type killCommand struct {
 
 // Help is shown by "holdpoint kill --help".
 func (killCommand) Help() string {
-	return `Throws a kill switch. Once this returns, no gate grants that agent anything any
+	return `Activates a kill switch. Once this returns, no gate grants that agent anything any
 more: no call, no approval, no redemption. What waits goes on waiting; what was
 approved and not yet settled ends as denied. “holdpoint release” ends it.
 

@@ -48,7 +48,7 @@ type (
 	People struct{ Config }
 	// Keys are the API keys, and the agents that they are for. They change by command, too.
 	Keys struct{ Config }
-	// Registry registers agents and tools, sets limits, and throws kill switches.
+	// Registry registers agents and tools, sets limits, and activates kill switches.
 	Registry struct{ Config }
 	// Delegations say who decides in whose place.
 	Delegations struct{ Config }

@@ -127,9 +127,9 @@ func (r Registry) ThrowKillSwitch(ctx context.Context, by access.By, agentID, re
 		}
 	}
 	kill := registry.Kill{AgentID: agentID, Reason: reason, By: by.Actor.ID}
-	code, message := registry.AgentKill, "The agent's kill switch was thrown."
+	code, message := registry.AgentKill, "The agent's kill switch was activated."
 	if agentID == "" {
-		code, message = registry.GlobalKill, "The kill switch for all agents was thrown."
+		code, message = registry.GlobalKill, "The kill switch for all agents was activated."
 	}
 	e := by.Event(code, message, agentID, "")
 	e.Outcome = engine.KillSwitch

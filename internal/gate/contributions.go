@@ -385,7 +385,7 @@ func admission(err error) error {
 		{approval.ErrNotFresh, access.Forbidden, "verification_required", "Prove who you are once more: this takes a proof that is at most five minutes old."},
 		{approval.ErrNotSigned, access.Forbidden, "signature_required", "Only what your own passkey has signed counts here. Vote on the call's page, which asks your passkey; if you have none yet, add one on the page of your account."},
 		{approval.ErrAsked, access.Conflict, "already_asked", "A question is open already. Wait for its answer."},
-		{approval.ErrNotClaimed, access.Conflict, "not_claimed", "You have not taken this on."},
+		{approval.ErrNotClaimed, access.Conflict, "not_claimed", "You have not claimed this."},
 		{approval.ErrTooLong, access.Invalid, "too_long", "It cannot be given that much more time."},
 		{approval.ErrNoReason, access.Invalid, "reason_required", "Say why."},
 		{approval.ErrNotBreakable, access.Conflict, "not_breakable", "What this waits for cannot be skipped in an emergency."},

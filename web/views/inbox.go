@@ -81,7 +81,7 @@ type InboxRow struct {
 	Stakes Stakes
 	// Unreadable says that the call's arguments cannot be read.
 	Unreadable bool
-	// ClaimedBy says who is looking at it, or "".
+	// ClaimedBy is who has claimed it, or "".
 	ClaimedBy string
 	// Edited says that a reviewer has changed the arguments, Question that one waits for
 	// an answer, and Deceptive that the row has text that may mislead.

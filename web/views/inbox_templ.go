@@ -49,7 +49,7 @@ func InboxPage(v Inbox) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(v.Tasks) > 0 {
-				templ_7745c5c3_Err = tasks(v.Frame, "owed", "Owed", "These calls are over, and somebody has to say something about them.", v.Tasks).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = tasks(v.Frame, "owed", "Follow-ups", "These calls are over. Each needs a report of what became of it, or a review.", v.Tasks).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -694,7 +694,7 @@ func inboxSearch(v Inbox) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 56, "</label> <label><span>Taken on</span>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 56, "</label> <label><span>Claimed</span>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1617,7 +1617,7 @@ func rowMarks(row InboxRow) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = visible(row.ClaimedBy+" is looking at it").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = visible("Claimed by "+row.ClaimedBy).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

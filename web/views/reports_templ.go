@@ -1881,7 +1881,7 @@ func ReviewerReportPage(v ReviewerReport) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = auditHead("How reviewers fare", "reviewers").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = auditHead("Reviewer activity", "reviewers").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

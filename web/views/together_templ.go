@@ -874,7 +874,7 @@ func togetherRow(v Together, row TogetherRow, n int) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = visible(row.ClaimedBy+" is looking at it").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = visible("Claimed by "+row.ClaimedBy).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
