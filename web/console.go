@@ -65,6 +65,8 @@ type Config struct {
 	Reports Reports
 	// Log may be nil: there are no pages for the audit log then.
 	Log Log
+	// Exporter may be nil: the log is not exported from a page then.
+	Exporter Exporter
 	// LogKeys are the public keys of the audit log, one name+hash+base64 each, as
 	// far as this process knows them.
 	LogKeys []string
@@ -163,6 +165,9 @@ func New(c Config) (*Console, error) {
 	if c.Log != nil {
 		groups = append(groups, &auditHandler{site: shared, log: c.Log, registry: c.Agents}, &eventHandler{shared, c.Log, c.LogKeys},
 			&checkpointHandler{site: shared, log: c.Log, keys: c.LogKeys, floor: c.Floor})
+	}
+	if c.Exporter != nil {
+		groups = append(groups, &exportHandler{shared, c.Exporter, c.LogKeys})
 	}
 	return &Console{site: shared, groups: groups}, nil
 }

@@ -157,13 +157,18 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	signIn := identity.NewSignIn(factors)
 	defer signIn.Flush()
 	stopping := make(chan struct{})
+	known, err := auditlog.Encodings()
+	if err != nil {
+		return err
+	}
+	exporter := &auditlog.Exporter{Store: s, Keys: publicKeysOfLog(cfg), Encodings: known, Witnessed: cfg.LogWitnessed}
 	console, err := web.New(web.Config{
 		Inbox: g.Queries, History: g.Queries, Cards: g.Queries, CallSessions: g.Queries, Changes: g.Queries,
 		Votes: g.Contributions, Contributions: g.Contributions, Requirements: g.Contributions, Edits: g.Contributions, Outcomes: g.Contributions,
 		Drafts: g.Drafts, Grants: g.Grants, Delegations: administration.Delegations,
 		Agents: administration.Registry, Tools: administration.Registry, Settings: administration.Registry, InForce: judgedBy(keeper), Notifications: administration.Endpoints, Push: administration.Push,
 		Retention: administration.Retention, KeepFor: cfg.KeepFor, Reports: reports,
-		Log: logged, LogKeys: publicKeysOfLog(cfg), Floor: kept(cfg),
+		Log: logged, Exporter: exporter, LogKeys: publicKeysOfLog(cfg), Floor: kept(cfg),
 		SignIn: signIn, SecondStep: signIn, Factors: factors, Prover: factors, Sessions: sessions{s}, Names: s.People,
 		Secure: cfg.Secure(), Remote: cfg.Remote, Clock: s.Clock, Stopping: stopping, Logger: log,
 	})
@@ -215,11 +220,6 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	if err != nil {
 		return err
 	}
-	known, err := auditlog.Encodings()
-	if err != nil {
-		return err
-	}
-	exporter := &auditlog.Exporter{Store: s, Keys: publicKeysOfLog(cfg), Encodings: known, Witnessed: cfg.LogWitnessed}
 	door, err := api.New(api.Config{
 		Exporter: exporter,
 		Evidence: &evidence.Packer{Store: s, Sealer: cfg.Sealer, Exporter: exporter, Present: web.EvidenceCard},

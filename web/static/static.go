@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-//go:embed console.css console.js flow.js passkeys.js push.js sw.js verify.js logo.svg manifest.webmanifest *.png
+//go:embed console.css console.js export.js flow.js passkeys.js push.js sw.js verify.js logo.svg manifest.webmanifest *.png
 var files embed.FS
 
 type file struct {
