@@ -38,6 +38,7 @@ type reportHandler struct {
 
 func (h *reportHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /audit/access", h.site.forAuditors(h.access))
+	mux.HandleFunc("GET /audit/access.csv", h.site.forAuditors(h.accessFile))
 	mux.HandleFunc("GET /audit/reviewers", h.site.forAuditors(h.reviewers))
 	mux.HandleFunc("GET /audit/claims", h.site.forAuditors(h.claims))
 	mux.HandleFunc("GET /audit/statistics", h.site.forAuditors(h.statistics))
@@ -102,6 +103,7 @@ func (h *reportHandler) access(w http.ResponseWriter, r *http.Request, p engine.
 		v.Form.At = found.At.Format("2006-01-02T15:04:05")
 	}
 	accessView(&v, found)
+	findPeople(&v, r.URL.Query())
 	return h.site.render(w, r, http.StatusOK, views.AccessReportPage(v))
 }
 

@@ -14,6 +14,9 @@ type ReportForm struct {
 	// Since and Until are days; Until is the last one of the period.
 	Since, Until string
 	Zone         string
+	// Query is a part of people's names or addresses, and Role the one role that is asked
+	// for, in the access report; "" for all.
+	Query, Role string
 	// Failure is why there is no report, or "".
 	Failure string
 	// JSON is where the same is as JSON.
@@ -38,6 +41,7 @@ type AccessReport struct {
 	More           bool
 	Short          []string // the roles that too few people have
 	WithoutFactors []string // people with a say and no second factor
+	CSV            string   // where who has which role is as a file
 	Nobody         bool     // nobody is known to have had a say, so nothing is right or wrong
 }
 
@@ -48,6 +52,11 @@ type RoleAccess struct {
 	Needed, People int
 	Short          bool
 	Holders        []HolderRow
+	// All are those whom nobody searched for as well, Found how many are as the search
+	// wants them, and AllURL where all of these are, or "".
+	All    []HolderRow
+	Found  int
+	AllURL string
 	// Means says what a role of Holdpoint's own lets people do, or "".
 	Means string
 }
