@@ -17,6 +17,7 @@ import (
 
 type connectCommand struct {
 	ClaudeCode connectClaudeCode `cmd:"" name:"claude-code" help:"Put Holdpoint before the tools of Claude Code."`
+	MCP        connectMCP        `cmd:"" name:"mcp" help:"Put Holdpoint before the MCP servers of a host."`
 }
 
 type connectClaudeCode struct {
