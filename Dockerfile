@@ -5,6 +5,7 @@ FROM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 COPY internal/devserver/autoscaling/go.mod internal/devserver/autoscaling/
+COPY clients/go/go.mod clients/go/
 RUN --mount=type=cache,target=/go/pkg/mod go mod download
 COPY . .
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \

@@ -39,6 +39,7 @@ require (
 	golang.org/x/time v0.15.0
 	google.golang.org/grpc v1.83.2
 	google.golang.org/protobuf v1.36.12
+	holdpoint.example/client v0.0.0
 	pgregory.net/rapid v1.3.0
 )
 
@@ -222,3 +223,6 @@ require (
 tool github.com/a-h/templ/cmd/templ
 
 replace go.temporal.io/auto-scaled-workers => ./internal/devserver/autoscaling
+
+// The Go client is a module of its own, for others to take without the server.
+replace holdpoint.example/client => ./clients/go

@@ -35,7 +35,7 @@ func listPackages(t *testing.T) []goPackage {
 }
 
 var listOnce = sync.OnceValues(func() (packages []goPackage, err error) {
-	cmd := exec.Command("go", "list", "-json=ImportPath,Dir,GoFiles,Imports", "./...")
+	cmd := exec.Command("go", "list", "-json=ImportPath,Dir,GoFiles,Imports", "./...", "holdpoint.example/client")
 	cmd.Dir = ".."
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -110,7 +110,7 @@ var never = []struct {
 	{"holdpoint/web", []string{"holdpoint/internal/store", "github.com/jackc/", "go.temporal.io/"}},
 	{"holdpoint/web/", []string{"holdpoint/internal/store", "github.com/jackc/", "go.temporal.io/"}},
 	{"holdpoint/web/views", []string{"net/http", "holdpoint/internal/"}},
-	{"holdpoint/clients/", []string{"holdpoint/"}},
+	{"holdpoint.example/client", []string{"holdpoint/", "holdpoint.example/", "github.com/", "golang.org/", "go.temporal.io/"}},
 }
 
 func within(name, path string) bool {

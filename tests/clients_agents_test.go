@@ -32,6 +32,12 @@ var (
 	typescriptAgent = clientLanguage{"typescript", "node", []string{"../clients/typescript/test/agent.mjs"}}
 )
 
+// goAgent is built from a module outside of the repository, as one of somebody else's.
+func goAgent(t *testing.T) clientLanguage {
+	t.Helper()
+	return clientLanguage{"go", buildOutside(t, "agent"), nil}
+}
+
 // needs ends a test whose interpreter is not there: as failed where CI says that all is
 // there, else as skipped.
 func needs(t *testing.T, program string) {

@@ -53,7 +53,7 @@ func runClientTests(t *testing.T, dir, program string, args ...string) {
 // once at most.
 func TestClientsRunACallOnce(t *testing.T) {
 	d := onShared(t)
-	for _, language := range []clientLanguage{pythonAgent, typescriptAgent} {
+	for _, language := range []clientLanguage{pythonAgent, typescriptAgent, goAgent(t)} {
 		t.Run(language.name, func(t *testing.T) {
 			needs(t, language.program)
 			for name, story := range map[string]func(*testing.T, *clientAgent){

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"net/url"
 	"strings"
@@ -24,6 +25,9 @@ type Client struct {
 	// HTTP sends the requests. Nil means a client of the standard library that
 	// follows no redirect. One of your own must allow answers to take 30 seconds.
 	HTTP *http.Client
+	// Journal is where a Tool notes how far its calls are, so that they survive a crash. Nil
+	// means that they do not.
+	Journal *Journal
 }
 
 // Bounds of one request. A server holds an answer for holdFor when it is asked to wait.
@@ -46,17 +50,35 @@ var noRedirects = &http.Client{CheckRedirect: func(*http.Request, []*http.Reques
 // Check proposes a call. Run it when ShouldExecute says so; when Decision has
 // an Approval, Await that; otherwise the call is refused.
 func (c *Client) Check(ctx context.Context, e Event) (Decision, error) {
+	return c.CheckAs(ctx, "", e)
+}
+
+// CheckAs is Check under an idempotency key of the caller's own: the same event under the
+// same key has the same answer.
+func (c *Client) CheckAs(ctx context.Context, key string, e Event) (Decision, error) {
+	body, err := checkBody(e)
+	if err != nil {
+		return Decision{}, err
+	}
+	var d Decision
+	if err := c.postUnder(ctx, key, "/v1/pre-tool-check", body, nil, &d); err != nil {
+		return Decision{}, fmt.Errorf("check %s: %w", e.ToolName, err)
+	}
+	return d, nil
+}
+
+func checkBody(e Event) ([]byte, error) {
 	if e.EvidenceRefs == nil {
 		e.EvidenceRefs = []any{}
 	}
 	if e.Arguments == nil {
 		e.Arguments = struct{}{}
 	}
-	var d Decision
-	if err := c.post(ctx, "/v1/pre-tool-check", e, &d); err != nil {
-		return Decision{}, fmt.Errorf("check %s: %w", e.ToolName, err)
+	body, err := json.Marshal(e)
+	if err != nil {
+		return nil, fmt.Errorf("encode the call of %s: %w", e.ToolName, err)
 	}
-	return d, nil
+	return body, nil
 }
 
 // Get reads an approval as it is now.
@@ -190,19 +212,10 @@ func (c *Client) RedeemIf(ctx context.Context, token, toolName string, arguments
 	if arguments == nil {
 		arguments = struct{}{}
 	}
-	in := struct {
-		Token         string            `json:"token"`
-		ToolName      string            `json:"tool_name"`
-		Arguments     any               `json:"arguments"`
-		Preconditions map[string]string `json:"preconditions,omitempty"`
-	}{token, toolName, arguments, unchanged}
-	var out struct {
-		Redeemed bool `json:"redeemed"`
-		Redemption
-	}
-	err := c.post(ctx, "/v1/tokens/redeem", in, &out)
-	if err == nil && !out.Redeemed {
-		err = errors.New("the server did not say that the token is redeemed")
+	var out redemptionAnswer
+	err := c.post(ctx, "/v1/tokens/redeem", redeemBody{token, toolName, arguments, unchanged}, &out)
+	if err == nil {
+		err = out.valid()
 	}
 	if err != nil {
 		return Redemption{}, fmt.Errorf("redeem the token for %s: %w", toolName, err)
@@ -210,15 +223,44 @@ func (c *Client) RedeemIf(ctx context.Context, token, toolName string, arguments
 	return out.Redemption, nil
 }
 
+type redeemBody struct {
+	Token         string            `json:"token"`
+	ToolName      string            `json:"tool_name"`
+	Arguments     any               `json:"arguments"`
+	Preconditions map[string]string `json:"preconditions,omitempty"`
+}
+
+type redemptionAnswer struct {
+	Redeemed bool `json:"redeemed"`
+	Redemption
+}
+
+func (r redemptionAnswer) valid() error {
+	if !r.Redeemed {
+		return errors.New("the server did not say that the token is redeemed")
+	}
+	if !isLimits(r.Constraints) {
+		return errors.New("the constraints are no object")
+	}
+	return nil
+}
+
 // Report says what became of a call after its token was redeemed, and how
 // long it took.
 func (c *Client) Report(ctx context.Context, approvalID string, outcome Outcome, took time.Duration) error {
-	in := struct {
+	return c.reportUnder(ctx, "", approvalID, outcome, max(took, 0).Milliseconds())
+}
+
+func (c *Client) reportUnder(ctx context.Context, key, approvalID string, outcome Outcome, ms int64) error {
+	body, err := json.Marshal(struct {
 		ApprovalID string  `json:"approval_id"`
 		Outcome    Outcome `json:"outcome"`
 		DurationMS int64   `json:"duration_ms"`
-	}{approvalID, outcome, max(took, 0).Milliseconds()}
-	if err := c.post(ctx, "/v1/executions", in, nil); err != nil {
+	}{approvalID, outcome, ms})
+	if err == nil {
+		err = c.postUnder(ctx, key, "/v1/executions", body, nil, nil)
+	}
+	if err != nil {
 		return fmt.Errorf("report on %s: %w", approvalID, err)
 	}
 	return nil
@@ -240,6 +282,48 @@ func (c *Client) ReportUngated(ctx context.Context, u UngatedExecution) error {
 		return fmt.Errorf("report that %s ran without a decision: %w", u.ToolName, err)
 	}
 	return nil
+}
+
+// Filter says which of the agent's own approvals are wanted; "" means all.
+type Filter struct {
+	Status   Status
+	ToolName string
+	Session  string
+}
+
+// List goes through the agent's own approvals, the newest first, without their tokens. It
+// ends after an error.
+func (c *Client) List(ctx context.Context, f Filter) iter.Seq2[Approval, error] {
+	return func(yield func(Approval, error) bool) {
+		query := url.Values{}
+		for name, value := range map[string]string{"status": string(f.Status), "tool_name": f.ToolName, "session": f.Session} {
+			if value != "" {
+				query.Set(name, value)
+			}
+		}
+		for {
+			var page struct {
+				Approvals  []Approval `json:"approvals"`
+				NextCursor string     `json:"next_cursor"`
+			}
+			attempt, cancel := context.WithTimeout(ctx, requestBudget)
+			_, err := c.send(attempt, http.MethodGet, "/v1/approvals?"+query.Encode(), nil, nil, &page)
+			cancel()
+			if err != nil {
+				yield(Approval{}, fmt.Errorf("list approvals: %w", err))
+				return
+			}
+			for _, a := range page.Approvals {
+				if !yield(a, nil) {
+					return
+				}
+			}
+			if page.NextCursor == "" {
+				return
+			}
+			query.Set("cursor", page.NextCursor)
+		}
+	}
 }
 
 // JWKS fetches the keys that VerifyToken needs.
@@ -265,7 +349,22 @@ func (c *Client) post(ctx context.Context, path string, in, out any) error {
 }
 
 func (c *Client) postAs(ctx context.Context, path, kind string, body []byte, out any) error {
-	header := http.Header{"Content-Type": {kind}, "Idempotency-Key": {rand.Text()}}
+	return c.postWith(ctx, path, http.Header{"Content-Type": {kind}, "Idempotency-Key": {rand.Text()}}, body, out)
+}
+
+// postUnder is post of JSON under a key, or one of its own for "".
+func (c *Client) postUnder(ctx context.Context, key, path string, body []byte, headers map[string]string, out any) error {
+	if key == "" {
+		key = rand.Text()
+	}
+	header := http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {key}}
+	for name, value := range headers {
+		header.Set(name, value)
+	}
+	return c.postWith(ctx, path, header, body, out)
+}
+
+func (c *Client) postWith(ctx context.Context, path string, header http.Header, body []byte, out any) error {
 	for try, pause := 1, firstPause; ; try, pause = try+1, min(2*pause, longestPause) {
 		attempt, cancel := context.WithTimeout(ctx, requestBudget)
 		_, err := c.send(attempt, http.MethodPost, path, header, body, out)
@@ -279,15 +378,18 @@ func (c *Client) postAs(ctx context.Context, path, kind string, body []byte, out
 	}
 }
 
-// unreachable is a request that got no answer.
-type unreachable struct{ err error }
+// Unreachable is a request that got no answer: nothing is permitted by it.
+type Unreachable struct{ Err error }
 
-func (u *unreachable) Error() string { return "the server cannot be reached: " + u.err.Error() }
-func (u *unreachable) Unwrap() error { return u.err }
+// Error says why.
+func (u *Unreachable) Error() string { return "the server cannot be reached: " + u.Err.Error() }
+
+// Unwrap is what the HTTP client said.
+func (u *Unreachable) Unwrap() error { return u.Err }
 
 // temporary reports whether trying again may help.
 func temporary(err error) bool {
-	var u *unreachable
+	var u *Unreachable
 	var p *Problem
 	return errors.As(err, &u) || errors.As(err, &p) && p.again()
 }
@@ -300,20 +402,19 @@ func askedFor(err error) time.Duration {
 	return 0
 }
 
-// send sends one request and decodes its answer into out. The error is an
-// *unreachable, a *Problem, or about this side.
-func (c *Client) send(ctx context.Context, method, path string, header http.Header, body []byte, out any) (http.Header, error) {
+// do sends one request. The error is an *Unreachable, or about this side.
+func (c *Client) do(ctx context.Context, method, path string, header http.Header, body []byte) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(c.URL, "/")+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("make the request: %w", err)
 	}
-	if header != nil {
-		req.Header = header.Clone()
+	req.Header.Set("Accept", "application/json, application/problem+json")
+	for name, values := range header {
+		req.Header[name] = values
 	}
 	if c.Key != "" {
 		req.Header.Set("Authorization", "Bearer "+c.Key)
 	}
-	req.Header.Set("Accept", "application/json, application/problem+json")
 	doer := c.HTTP
 	if doer == nil {
 		doer = noRedirects
@@ -325,12 +426,22 @@ func (c *Client) send(ctx context.Context, method, path string, header http.Head
 		if errors.As(err, &inner) {
 			err = inner.Err
 		}
-		return nil, &unreachable{err}
+		return nil, &Unreachable{err}
+	}
+	return resp, nil
+}
+
+// send sends one request and decodes its answer into out. The error is an
+// *Unreachable, a *Problem, or about this side.
+func (c *Client) send(ctx context.Context, method, path string, header http.Header, body []byte, out any) (http.Header, error) {
+	resp, err := c.do(ctx, method, path, header, body)
+	if err != nil {
+		return nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
-		return nil, &unreachable{err}
+		return nil, &Unreachable{err}
 	}
 	if resp.StatusCode == http.StatusNotModified {
 		return resp.Header, nil // out stays as it is

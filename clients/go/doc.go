@@ -1,10 +1,12 @@
 // Package holdpoint is the Go client of Holdpoint, the approval engine for AI
 // agents' tool calls. It proposes calls, waits for people, spends the token
 // that their approval yields, and reports what became of the call. It uses
-// the standard library only, keeps no state, runs nothing by itself, and never
-// puts a key, a token or an argument into an error.
+// the standard library only, runs nothing that is not permitted, keeps no state but
+// a Journal, if it is given one, and never puts a key, a token or an argument into
+// an error.
 //
-// The short way does all of it:
+// A Tool does all of it, and survives crashes: README.md has an example. Guard is
+// shorter, for a call that nobody edits:
 //
 //	c := &holdpoint.Client{URL: "http://127.0.0.1:8080", Key: os.Getenv("HOLDPOINT_API_KEY")}
 //	err := c.Guard(ctx, holdpoint.Event{

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 )
@@ -84,7 +85,8 @@ const tidyUp = 10 * time.Second
 // arguments, as they are at that moment. It returns what run returned, or a
 // *Refused, or why the call could not be checked, awaited or redeemed; run has
 // not been called then. When ctx ends while people are being waited for, the
-// call is taken back.
+// call is taken back. A Tool does more: it runs what was edited, keeps to constraints, and
+// survives a crash.
 //
 // After a redeemed run the outcome is reported: succeeded for nil; unknown for
 // a panic, for ErrUncertain and for an error of a context; failed for any
@@ -112,7 +114,7 @@ func (c *Client) Guard(ctx context.Context, e Event, run func(context.Context) e
 		return ErrEdited
 	}
 	if a.Token == "" {
-		return fmt.Errorf("%s is approved, but the server gave no token: its time to run is over, or the key is not its agent's", a.ID)
+		return noToken(a.ID)
 	}
 	redeemed, err := c.Redeem(ctx, a.Token, e.ToolName, e.Arguments)
 	if err != nil {
@@ -122,6 +124,10 @@ func (c *Client) Guard(ctx context.Context, e Event, run func(context.Context) e
 		return errors.Join(ErrConstraints, c.reportAfter(ctx, a.ID, Failed, 0))
 	}
 	return c.runRedeemed(ctx, a.ID, run)
+}
+
+func noToken(approvalID string) error {
+	return fmt.Errorf("%s is approved, but the server gave no token: its time to run is over, or the key is not its agent's", approvalID)
 }
 
 // constrained reports whether there is anything to keep to.
@@ -139,13 +145,7 @@ func (c *Client) runRedeemed(ctx context.Context, approvalID string, run func(co
 		}
 	}()
 	err = run(ctx)
-	switch {
-	case err == nil:
-		outcome = Succeeded
-	case errors.Is(err, ErrUncertain), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-	default:
-		outcome = Failed
-	}
+	outcome = outcomeOf(err)
 	return err
 }
 
@@ -163,9 +163,14 @@ func (c *Client) takeBack(ctx context.Context, approvalID string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyUp)
 	defer cancel()
+	return c.cancelOver(ctx, approvalID)
+}
+
+// cancelOver cancels. That the call is over by itself is as good.
+func (c *Client) cancelOver(ctx context.Context, approvalID string) error {
 	_, err := c.Cancel(ctx, approvalID)
 	var p *Problem
-	if errors.As(err, &p) && (p.Status == 409 || p.Status == 410) {
+	if errors.As(err, &p) && (p.Status == http.StatusConflict || p.Status == http.StatusGone) {
 		return nil
 	}
 	return err

@@ -48,6 +48,10 @@ func (p *Problem) Error() string {
 // problemOf reads an answer that is not a 2xx. What is no problem document,
 // such as a proxy's own page, gets the code "http_" and its status.
 func problemOf(status int, header http.Header, body []byte) *Problem {
+	return problemAt(status, header, body, time.Now())
+}
+
+func problemAt(status int, header http.Header, body []byte, now time.Time) *Problem {
 	p := &Problem{}
 	kind, _, err := mime.ParseMediaType(header.Get("Content-Type"))
 	if err != nil || kind != "application/problem+json" || json.Unmarshal(body, p) != nil || p.Code == "" {
@@ -56,9 +60,12 @@ func problemOf(status int, header http.Header, body []byte) *Problem {
 			Detail: fmt.Sprintf("The server answered %d without saying why.", status),
 		}
 	}
-	p.Status, p.RetryAfter, p.RequestID = status, retryAfter(header, time.Now()), header.Get("X-Request-Id")
+	p.Status, p.RetryAfter, p.RequestID = status, retryAfter(header, now), header.Get("X-Request-Id")
 	return p
 }
+
+// Retryable reports whether the same request may do better later, not sooner than RetryAfter.
+func (p *Problem) Retryable() bool { return p.again() || p.Status == http.StatusTooManyRequests }
 
 // again reports whether the same request may do better in a moment: the event
 // store was away, or something between client and server was.

@@ -1,6 +1,7 @@
 package holdpoint
 
 import (
+	"bytes"
 	"encoding/json"
 	"time"
 )
@@ -54,6 +55,9 @@ type Event struct {
 	// Separate asks for an approval of its own where the very call waits already, such
 	// as for two equal payments that are both meant. It is Holdpoint's own member.
 	Separate bool `json:"separate,omitempty"`
+	// WantToken asks for an approval, approved, with a token for an accepted call as well. It
+	// is Holdpoint's own member.
+	WantToken bool `json:"want_token,omitempty"`
 }
 
 // Subject is on whose behalf a call is made. A Ref that is the e-mail address
@@ -130,7 +134,14 @@ func ShouldExecute(d Decision) bool {
 		empty(d.AIx.HardBlockers) &&
 		len(d.ValidationErrors) == 0 &&
 		d.ExecutionPolicy.ExecutionAllowed &&
-		d.Approval == nil
+		d.Approval == nil &&
+		isLimits(d.Constraints)
+}
+
+// isLimits reports whether constraints are an object, or none.
+func isLimits(constraints json.RawMessage) bool {
+	limits := bytes.TrimSpace(constraints)
+	return len(limits) == 0 || limits[0] == '{' || string(limits) == "null"
 }
 
 // Status is where an approval stands.

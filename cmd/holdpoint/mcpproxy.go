@@ -15,7 +15,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	holdpoint "holdpoint/clients/go"
+	holdpoint "holdpoint.example/client"
 	"holdpoint/internal/mcpproxy"
 )
 

@@ -22,7 +22,7 @@ import (
 	"syscall"
 	"time"
 
-	holdpoint "holdpoint/clients/go"
+	holdpoint "holdpoint.example/client"
 )
 
 const usage = `An example agent. It proposes three tool calls to Holdpoint:

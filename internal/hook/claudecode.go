@@ -8,7 +8,7 @@ import (
 	"io"
 	"time"
 
-	holdpoint "holdpoint/clients/go"
+	holdpoint "holdpoint.example/client"
 )
 
 // The events of Claude Code's hooks that are known here.

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	holdpoint "holdpoint/clients/go"
+	holdpoint "holdpoint.example/client"
 )
 
 // Call is a tool call of a host.

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	holdpoint "holdpoint/clients/go"
+	holdpoint "holdpoint.example/client"
 )
 
 // Gate is the Holdpoint server that decides. Client needs URL and Key.

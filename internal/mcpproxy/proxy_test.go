@@ -19,7 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	holdpoint "holdpoint/clients/go"
+	holdpoint "holdpoint.example/client"
 )
 
 // within bounds every wait of these tests.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
-	holdpoint "holdpoint/clients/go"
+	holdpoint "holdpoint.example/client"
 	"holdpoint/engine"
 )
 

@@ -1,0 +1,431 @@
+package holdpoint
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// Tool is a function whose calls run only when they are permitted, as they were approved,
+// and once at most. A is what encoding/json writes as an object, and reads back.
+//
+// Call proposes a call, waits for people, redeems the token, runs with the arguments that
+// were approved (also where a reviewer changed them) and reports. With a Client.Journal the
+// call survives a crash: Client.Unfinished has it afterwards.
+type Tool[A, R any] struct {
+	Client *Client
+	// Event says how the calls are proposed. Its Arguments are those of each call.
+	Event Event
+	// Run is the tool itself.
+	Run func(ctx context.Context, arguments A, permit Permit) (R, error)
+	// KeepsConstraints says that Run keeps to Permit.Constraints. A tool that does not is
+	// not run under constraints.
+	KeepsConstraints bool
+	// CancelWhenDone takes a call back whose wait was ended by its context. Else the
+	// approval goes on waiting.
+	CancelWhenDone bool
+}
+
+// Permit is what a call may do.
+type Permit struct {
+	ApprovalID string // "" for a call that was accepted at once
+	// Constraints is a JSON object that the call must keep to; {} for nothing.
+	Constraints json.RawMessage
+}
+
+// ErrOutcomeUnknown is of a call that had begun before. Whether it ran, nobody knows; it is
+// not run again. Look at what it would have changed, and say so: Unfinished.Settle.
+var ErrOutcomeUnknown = errors.New("the call had begun, and it is unknown whether it ran")
+
+// ErrOtherCall is of a key that belongs to a call with other arguments.
+var ErrOtherCall = errors.New("the key belongs to another call")
+
+// AlreadyDone is of a call that ran before. Outcome is what became of it, "" if that is on
+// record elsewhere.
+type AlreadyDone struct {
+	Call    string
+	Outcome Outcome
+	Err     error
+}
+
+// Error names the call and its outcome.
+func (a *AlreadyDone) Error() string {
+	outcome := a.Outcome
+	if outcome == "" {
+		outcome = "the server knows what became of it"
+	}
+	return fmt.Sprintf("the call %s has run before: %s", a.Call, outcome)
+}
+
+// Unwrap is the server's answer, if that told.
+func (a *AlreadyDone) Unwrap() error { return a.Err }
+
+// Call runs the tool if, and only if, that is permitted. Its errors are those of Guard, and
+// ErrOutcomeUnknown and *AlreadyDone. When ctx ends the wait for people, the approval goes on
+// waiting, unless CancelWhenDone.
+func (t *Tool[A, R]) Call(ctx context.Context, arguments A) (R, error) {
+	return t.CallAs(ctx, "", arguments)
+}
+
+// CallAs is Call under a key of the caller's own, such as "invoice:42": whatever is called
+// twice under one key runs once. With a journal, a call that was interrupted goes on from
+// where it was.
+func (t *Tool[A, R]) CallAs(ctx context.Context, key string, arguments A) (result R, err error) {
+	event := t.Event
+	event.Arguments = arguments
+	event.WantToken = event.WantToken || key != "" // the server redeems it once, whoever asks twice
+	body, err := checkBody(event)
+	if err != nil {
+		return result, err
+	}
+	l := life{c: t.Client, entry: entry{call: key}, tool: event.ToolName, body: string(body), keeps: t.KeepsConstraints, cancels: t.CancelWhenDone}
+	if key == "" {
+		l.entry.call = rand.Text()
+	} else if j := t.Client.Journal; j != nil {
+		if l.entry, err = j.entry(key); err != nil {
+			return result, err
+		}
+		if (l.entry.step != "" && l.entry.step != stepOver || l.entry.outcome != "") && l.entry.body != string(body) {
+			return result, ErrOtherCall
+		}
+		l.entry.call = key
+	}
+	return t.live(ctx, &l)
+}
+
+// Resume goes on with a call that Client.Unfinished has of this tool: it waits, and runs it.
+func (t *Tool[A, R]) Resume(ctx context.Context, u *Unfinished) (result R, err error) {
+	if u.Tool != t.Event.ToolName {
+		return result, fmt.Errorf("the call is of the tool %s, not of %s", u.Tool, t.Event.ToolName)
+	}
+	return t.live(ctx, &life{c: t.Client, entry: u.entry, tool: u.Tool, body: u.entry.body, keeps: t.KeepsConstraints, cancels: t.CancelWhenDone})
+}
+
+func (t *Tool[A, R]) live(ctx context.Context, l *life) (result R, err error) {
+	if j := l.c.Journal; j != nil {
+		defer j.enter(l.entry.call)()
+	}
+	var arguments A
+	l.takes = func(approved json.RawMessage) error {
+		var fresh A
+		dec := json.NewDecoder(bytes.NewReader(approved))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&fresh); err != nil {
+			return err
+		}
+		arguments = fresh
+		return nil
+	}
+	constraints, err := l.permit(ctx)
+	if err != nil {
+		return result, err
+	}
+	outcome, began := Uncertain, time.Now()
+	defer func() {
+		if failed := l.finish(ctx, outcome, time.Since(began)); failed != nil {
+			err = &Unreported{ApprovalID: l.approval, Run: err, Err: failed}
+		}
+	}()
+	result, err = t.Run(ctx, arguments, Permit{l.approval, constraints})
+	outcome = outcomeOf(err)
+	return result, err
+}
+
+// outcomeOf is what a tool's error says of its effect.
+func outcomeOf(err error) Outcome {
+	switch {
+	case err == nil:
+		return Succeeded
+	case errors.Is(err, ErrUncertain), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return Uncertain
+	}
+	return Failed
+}
+
+// life is one call on its way:
+//
+//	proposed ─┬─ accepted ────────────────────────────────────► begun ─► ran ─► over
+//	          ├─ waiting ─┬─ approved ─► redeeming ─► redeemed ──┘
+//	          │           └─ denied, expired, cancelled ──────────────────────► over
+//	          └─ refused ─────────────────────────────────────────────────────► over
+//
+// Each arrow is a line of the journal, if there is one, before what it announces.
+type life struct {
+	c        *Client
+	entry    entry // what the journal says of it
+	tool     string
+	body     string // the proposal
+	keeps    bool
+	cancels  bool
+	approval string
+	// takes reads the approved arguments as the tool takes them.
+	takes func(approved json.RawMessage) error
+}
+
+func (l *life) write(n line) error {
+	if l.c.Journal == nil {
+		return nil
+	}
+	n.Call = l.entry.call
+	return l.c.Journal.write(n)
+}
+
+func (l *life) over(why string) error { return l.write(line{Step: stepOver, Why: &why}) }
+
+// overBecause closes the call, and returns why.
+func (l *life) overBecause(why string, err error) error { return errors.Join(err, l.over(why)) }
+
+// permit does what has to be done until the call may run, and returns its constraints. Any
+// error means that it may not.
+func (l *life) permit(ctx context.Context) (constraints json.RawMessage, err error) {
+	if l.entry.step == stepBegun || l.entry.step == stepRan || l.entry.outcome != "" {
+		return nil, l.refuseSecond(ctx)
+	}
+	var redeemed *Redemption
+	proposed, err := argumentsOf(l.body)
+	if err != nil {
+		return nil, err
+	}
+	switch l.entry.step {
+	case stepWaiting:
+		l.approval = l.entry.approval
+	case stepRedeeming:
+		l.approval = l.entry.approval
+		redeemed, err = l.redeemAgain(ctx)
+	default:
+		if err = l.takes(proposed); err == nil {
+			constraints, err = l.propose(ctx)
+		}
+	}
+	for i := 0; i < 2 && err == nil && l.approval != "" && redeemed == nil; i++ { // the token may have become too old
+		redeemed, err = l.approved(ctx, proposed)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case l.approval != "" && redeemed == nil:
+		return nil, fmt.Errorf("the server takes no token for %s, not even a fresh one", l.approval)
+	case redeemed != nil:
+		constraints = redeemed.Constraints
+	}
+	if constrained(constraints) && !l.keeps {
+		if redeemed != nil {
+			err = l.c.reportAfter(ctx, l.approval, Failed, 0)
+		}
+		return nil, errors.Join(ErrConstraints, err, l.over("constraints"))
+	}
+	if j := l.c.Journal; j != nil {
+		if first, err := j.begin(l.entry.call); err != nil || !first {
+			return nil, errors.Join(err, unless(err != nil, ErrOutcomeUnknown))
+		}
+	}
+	if !constrained(constraints) {
+		constraints = json.RawMessage(`{}`)
+	}
+	return constraints, nil
+}
+
+func unless(not bool, err error) error {
+	if not {
+		return nil
+	}
+	return err
+}
+
+func (l *life) refuseSecond(ctx context.Context) error {
+	e := l.entry
+	if e.step == stepBegun {
+		return fmt.Errorf("%s: %w", e.call, ErrOutcomeUnknown)
+	}
+	if e.step == stepRan {
+		if err := l.c.settle(ctx, e, e.outcome, e.ms, false); err != nil {
+			return err
+		}
+	}
+	return &AlreadyDone{Call: e.call, Outcome: e.outcome}
+}
+
+// propose proposes the call. Without an error it is accepted, or has an approval.
+func (l *life) propose(ctx context.Context) (constraints json.RawMessage, err error) {
+	key, headers := l.entry.call, l.entry.headers
+	if l.entry.step == stepProposed {
+		key = l.entry.key
+	} else {
+		headers = nil
+		if err := l.write(line{Step: stepProposed, Tool: &l.tool, Key: &key, Body: &l.body}); err != nil {
+			return nil, err
+		}
+	}
+	var d Decision
+	if err := l.c.postUnder(ctx, key, "/v1/pre-tool-check", []byte(l.body), headers, &d); err != nil {
+		why := "unreachable"
+		var p *Problem
+		switch {
+		case errors.As(err, &p):
+			why = p.Code
+		case ctx.Err() != nil:
+			return nil, err // it may go on
+		}
+		return nil, l.overBecause(why, fmt.Errorf("check %s: %w", l.tool, err))
+	}
+	switch {
+	case ShouldExecute(d):
+		return d.Constraints, nil
+	case d.Approval == nil || d.Approval.ID == "":
+		return nil, l.overBecause("refused", &Refused{Decision: d})
+	}
+	l.approval = d.Approval.ID
+	return nil, l.write(line{Step: stepWaiting, Approval: &l.approval})
+}
+
+// approved waits for people, and redeems the token. nil without an error: the token was not
+// spent and is not good any more, so that it takes a fresh one.
+func (l *life) approved(ctx context.Context, proposed json.RawMessage) (*Redemption, error) {
+	a, err := l.c.Wait(ctx, l.approval)
+	if err != nil {
+		if l.cancels && ctx.Err() != nil && l.c.takeBack(ctx, l.approval) == nil {
+			return nil, l.overBecause("cancelled", err)
+		}
+		return nil, err
+	}
+	if a.Status != Approved {
+		return nil, l.overBecause(string(a.Status), &Refused{Decision: Decision{ToolName: l.tool}, Approval: &a})
+	}
+	arguments := proposed
+	if a.Edited != nil {
+		arguments = a.Edited.Arguments
+	}
+	if err := l.takes(arguments); err != nil {
+		return nil, l.overBecause("edit_not_usable", fmt.Errorf("%w: %w", ErrEdited, err))
+	}
+	if a.Token == "" {
+		if a.Execution != "" && a.Execution != "none" {
+			return nil, l.overBecause("no_token", &AlreadyDone{Call: l.entry.call, Outcome: Outcome(a.Execution)})
+		}
+		return nil, l.overBecause("no_token", noToken(a.ID))
+	}
+	body, err := marshal(redeemBody{a.Token, l.tool, arguments, l.preconditions()})
+	if err != nil {
+		return nil, err
+	}
+	key, text := rand.Text(), string(body)
+	if err := l.write(line{Step: stepRedeeming, Approval: &l.approval, Key: &key, Body: &text}); err != nil {
+		return nil, err
+	}
+	return l.spend(ctx, text, key, false)
+}
+
+// redeemAgain redeems with the bytes of before, because nobody knows whether they arrived;
+// the call has not begun.
+func (l *life) redeemAgain(ctx context.Context) (*Redemption, error) {
+	var before struct {
+		Arguments json.RawMessage `json:"arguments"`
+	}
+	if err := json.Unmarshal([]byte(l.entry.redeemBody), &before); err != nil {
+		return nil, fmt.Errorf("read the journal: %w", err)
+	}
+	if err := l.takes(before.Arguments); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrEdited, err)
+	}
+	return l.spend(ctx, l.entry.redeemBody, l.entry.redeemKey, true)
+}
+
+// spend redeems. again says that the same was sent before.
+func (l *life) spend(ctx context.Context, body, key string, again bool) (*Redemption, error) {
+	var out redemptionAnswer
+	err := l.c.postUnder(ctx, key, "/v1/tokens/redeem", []byte(body), nil, &out)
+	if err == nil {
+		if err = out.valid(); err == nil {
+			return &out.Redemption, nil
+		}
+	}
+	err = fmt.Errorf("redeem the token for %s: %w", l.tool, err)
+	var p *Problem
+	if !errors.As(err, &p) {
+		return nil, err
+	}
+	verdict := verdictOf(p)
+	if verdict == verdictAgain && again && p.Status < 500 {
+		// Perhaps a former answer, which is kept with its key, although the reason for it has gone.
+		if a, err := l.c.Get(ctx, l.approval); err == nil && a.Execution == "none" {
+			verdict = verdictFresh
+		}
+	}
+	switch verdict {
+	case verdictFresh:
+		return nil, nil //nolint:nilnil // said above
+	case verdictDone:
+		return nil, l.overBecause(p.Code, &AlreadyDone{Call: l.entry.call, Err: err})
+	case verdictRefused:
+		return nil, l.overBecause(p.Code, err)
+	}
+	return nil, err
+}
+
+func (l *life) preconditions() (unchanged map[string]string) {
+	_ = json.Unmarshal([]byte(l.entry.headers["Holdpoint-Preconditions"]), &unchanged) // none, if there are none
+	return unchanged
+}
+
+func (l *life) finish(ctx context.Context, outcome Outcome, took time.Duration) error {
+	return l.c.settle(ctx, entry{call: l.entry.call, approval: l.approval}, outcome, max(took, 0).Milliseconds(), true)
+}
+
+// settle puts on record what became of a call: in the journal, and with the server.
+func (c *Client) settle(ctx context.Context, e entry, outcome Outcome, ms int64, write bool) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyUp)
+	defer cancel()
+	var unwritten, unsaid error
+	if c.Journal != nil && write {
+		unwritten = c.Journal.write(line{Call: e.call, Step: stepRan, Outcome: &outcome, MS: ms})
+	}
+	if e.approval != "" {
+		unsaid = c.reportUnder(ctx, e.approval+":report:"+string(outcome), e.approval, outcome, ms)
+		var p *Problem
+		// Late, but on record; or, on going on, said before.
+		if errors.As(unsaid, &p) && (p.Code == "lease_ended" || e.step != "" && p.Code == "already_reported") {
+			unsaid = nil
+		}
+	}
+	if err := errors.Join(unwritten, unsaid); err != nil || c.Journal == nil {
+		return err
+	}
+	why := "reported"
+	return c.Journal.write(line{Call: e.call, Step: stepOver, Why: &why})
+}
+
+// Verdicts on a call that has not begun.
+const (
+	verdictAgain   = "again"   // the same request may be answered otherwise later
+	verdictFresh   = "fresh"   // not spent, and the token is not good any more
+	verdictDone    = "done"    // it ran, or was spent by somebody else
+	verdictRefused = "refused" // it does not run
+)
+
+func verdictOf(p *Problem) string {
+	switch p.Code {
+	case "token_expired", "token_invalid":
+		return verdictFresh
+	case "already_reported", "token_used":
+		return verdictDone
+	}
+	if p.Retryable() || p.Status == http.StatusUnauthorized || p.Status == http.StatusLocked {
+		return verdictAgain
+	}
+	return verdictRefused
+}
+
+func argumentsOf(body string) (json.RawMessage, error) {
+	var event struct {
+		Arguments json.RawMessage `json:"proposed_arguments"`
+	}
+	if err := json.Unmarshal([]byte(body), &event); err != nil {
+		return nil, fmt.Errorf("read the proposal: %w", err)
+	}
+	return event.Arguments, nil
+}
