@@ -14,6 +14,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // This file drives an agent that is written with one of our clients, such as clients/python,
@@ -257,6 +258,27 @@ func (p *agentProxy) on(hook func(r *http.Request, deliver func()) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.hook = hook
+}
+
+// followed starts the agent, and waits until it follows its approval: by then its journal
+// says that it waits.
+func (a *clientAgent) followed(args ...string) *agentProcess {
+	a.t.Helper()
+	follows := make(chan struct{})
+	var once sync.Once
+	a.proxy.on(func(r *http.Request, _ func()) bool {
+		if strings.HasSuffix(r.URL.Path, "/events") {
+			once.Do(func() { close(follows) })
+		}
+		return false
+	})
+	p := a.start(args...)
+	select {
+	case <-follows:
+	case <-time.After(settleWithin):
+		a.t.Fatal("the agent does not follow its approval")
+	}
+	return p
 }
 
 // killedAt starts the agent and has it killed at its first request to a path, before or

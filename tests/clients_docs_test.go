@@ -54,6 +54,8 @@ func TestClientsExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	agent := newClientAgent(t, d, clientLanguage{})
+	agent.apart() // other tests leave calls of these tools behind
 	for language, command := range map[string]func(t *testing.T, name string) []string{
 		"python": func(t *testing.T, name string) []string {
 			needs(t, "python3")
@@ -70,7 +72,7 @@ func TestClientsExamples(t *testing.T) {
 				args := command(t, example.name)
 				cmd := exec.Command(args[0], args[1:]...)
 				cmd.Dir = t.TempDir()
-				cmd.Env = environment("HOLDPOINT_URL="+d.URL, "HOLDPOINT_API_KEY="+d.AgentKey, "PYTHONPATH="+filepath.Join(here, "python"))
+				cmd.Env = environment("HOLDPOINT_URL="+d.URL, "HOLDPOINT_API_KEY="+agent.client.key, "PYTHONPATH="+filepath.Join(here, "python"))
 				cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 				var out, errs strings.Builder
 				cmd.Stdout, cmd.Stderr = &out, &errs
@@ -79,7 +81,7 @@ func TestClientsExamples(t *testing.T) {
 				}
 				endsBy(t, cmd)
 				t.Cleanup(func() { _ = cmd.Process.Kill() })
-				a := &clientAgent{t: t, d: d, client: d.agent(t)}
+				a := &clientAgent{t: t, d: d, client: agent.client}
 				d.reviewer(t, 0).approve(a.opened(example.tool + "&status=pending"))
 				if err := cmd.Wait(); err != nil || strings.TrimSuffix(strings.TrimSpace(out.String()), " <nil>") != example.want {
 					t.Errorf("%v\n%s%s", err, &out, &errs)

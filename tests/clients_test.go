@@ -217,7 +217,7 @@ func killSwitchAtRedeeming(t *testing.T, a *clientAgent) {
 func serverDown(t *testing.T, a *clientAgent) {
 	var down atomic.Bool
 	met := make(chan struct{}, 100)
-	a.proxy.on(func(*http.Request, func()) bool {
+	fails := func(*http.Request, func()) bool {
 		if down.Load() {
 			select {
 			case met <- struct{}{}:
@@ -225,21 +225,21 @@ func serverDown(t *testing.T, a *clientAgent) {
 			}
 		}
 		return down.Load()
-	})
+	}
 	down.Store(true)
+	a.proxy.on(fails)
 	if got := a.do("call", "search_docs", oneArgument, "route=accept"); got.Error != "Unreachable" {
 		t.Errorf("without a server: %+v", got)
 	}
 	a.ran(0)
-	down.Store(false)
 	// It waits through an outage.
 	tool := newID("clients_")
-	p := a.start("call", tool, oneArgument)
+	p := a.followed("call", tool, oneArgument)
 	opened := a.opened(tool)
 	for len(met) > 0 {
 		<-met
 	}
-	down.Store(true)
+	a.proxy.on(fails)
 	a.proxy.cut()
 	<-met
 	<-met
@@ -253,15 +253,8 @@ func serverDown(t *testing.T, a *clientAgent) {
 
 func killedWhileWaiting(t *testing.T, a *clientAgent) {
 	tool := newID("clients_")
-	p := a.start("call", tool, oneArgument)
+	p := a.followed("call", tool, oneArgument)
 	opened := a.opened(tool)
-	following := make(chan struct{}, 100)
-	a.proxy.on(func(r *http.Request, _ func()) bool {
-		following <- struct{}{}
-		return false
-	})
-	a.proxy.cut() // so that it asks again: by then it has read that it waits
-	<-following
 	p.kill()
 	a.d.reviewer(t, 0).approve(opened)
 	a.resumed(tool, "waiting", "")

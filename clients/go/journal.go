@@ -27,7 +27,7 @@ type Journal struct {
 	readTo  int64
 	entries map[string]*entry
 	order   []string
-	live    map[string]int
+	live    map[string]bool
 }
 
 // Steps of a call in the journal.
@@ -111,7 +111,7 @@ func OpenJournal(path string) (*Journal, error) {
 			_ = dir.Close()
 		}
 	}
-	j := &Journal{file: file, entries: map[string]*entry{}, live: map[string]int{}}
+	j := &Journal{file: file, entries: map[string]*entry{}, live: map[string]bool{}}
 	if err := j.readOn(); err != nil {
 		_ = file.Close()
 		return nil, err
@@ -143,24 +143,26 @@ func (j *Journal) unfinished() (list []entry, err error) {
 		return nil, err
 	}
 	for _, call := range j.order {
-		if e := j.entries[call]; e.step != stepOver && j.live[call] == 0 {
+		if e := j.entries[call]; e.step != stepOver && !j.live[call] {
 			list = append(list, *e)
 		}
 	}
 	return list, nil
 }
 
-func (j *Journal) enter(call string) (leave func()) {
+// enter says that this process is busy with a call, until leave.
+func (j *Journal) enter(call string) (leave func(), err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.live[call]++
+	if j.live[call] {
+		return nil, errors.New("a call under this key is on its way")
+	}
+	j.live[call] = true
 	return func() {
 		j.mu.Lock()
 		defer j.mu.Unlock()
-		if j.live[call]--; j.live[call] == 0 {
-			delete(j.live, call)
-		}
-	}
+		delete(j.live, call)
+	}, nil
 }
 
 // write appends a line. When it returns without an error, the line is on the disk.

@@ -108,7 +108,11 @@ func (t *Tool[A, R]) Resume(ctx context.Context, u *Unfinished) (result R, err e
 
 func (t *Tool[A, R]) live(ctx context.Context, l *life) (result R, err error) {
 	if j := l.c.Journal; j != nil {
-		defer j.enter(l.entry.call)()
+		leave, err := j.enter(l.entry.call)
+		if err != nil {
+			return result, err
+		}
+		defer leave()
 	}
 	var arguments A
 	l.takes = func(approved json.RawMessage) error {

@@ -292,6 +292,21 @@ func TestOwnKey(t *testing.T) {
 	}
 }
 
+func TestOwnKeyTwiceAtOnce(t *testing.T) {
+	withApproval := strings.TrimSuffix(accepted, "}") + `,"approval":` + wanted + `}`
+	_, tool := newTool(t, filepath.Join(t.TempDir(), "journal"), answer(200, withApproval), streams(wanted), answer(200, redeemed), answer(200, `{}`))
+	tool.Run = func(ctx context.Context, in numbered, _ Permit) (string, error) {
+		tool.ran = append(tool.ran, in.N)
+		if _, err := tool.CallAs(ctx, "invoice:1", in); err == nil || errors.Is(err, ErrOutcomeUnknown) {
+			t.Errorf("the second call: %v", err)
+		}
+		return "", nil
+	}
+	if _, err := tool.CallAs(ctx, "invoice:1", numbered{1}); err != nil || len(tool.ran) != 1 {
+		t.Errorf("ran %v, %v", tool.ran, err)
+	}
+}
+
 func TestJournalThatCannotBeWritten(t *testing.T) {
 	s, tool := newTool(t, filepath.Join(t.TempDir(), "journal"), answer(200, accepted))
 	if err := tool.Client.Journal.Close(); err != nil {

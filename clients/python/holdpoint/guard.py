@@ -17,7 +17,7 @@ import json
 import threading
 import time
 from dataclasses import dataclass, replace
-from typing import Any, Callable, Dict, Generator, Mapping, Optional, Sequence, TypeVar, Union
+from typing import Any, Callable, Dict, Generator, Mapping, Optional, Sequence, Set, TypeVar, Union
 
 from .requests import PRECONDITIONS, Requests, check_body, check_headers, new_key, redeem_body
 from .errors import (
@@ -108,7 +108,7 @@ class Life:
 
     def __init__(self, requests: Requests, journal: Optional[Journal]) -> None:
         self._requests, self._journal = requests, journal
-        self._live: Dict[str, int] = {}
+        self._live: Set[str] = set()
         self._lock = threading.Lock()
 
     def start(self, tool: Tool, call: Call, key: str) -> Any:
@@ -189,13 +189,13 @@ class Life:
 
     def _enter(self, run: Run) -> None:
         with self._lock:
-            self._live[run.name] = self._live.get(run.name, 0) + 1
+            if run.name in self._live:
+                raise HoldpointError("a call under this key is on its way")
+            self._live.add(run.name)
 
     def _leave(self, run: Run) -> None:
         with self._lock:
-            self._live[run.name] -= 1
-            if not self._live[run.name]:
-                del self._live[run.name]
+            self._live.discard(run.name)
 
     # --- up to the run
 

@@ -361,6 +361,17 @@ class Life(unittest.TestCase):
             again.call(self.tool(again), {"amount": 1}, key="invoice:1")
         self.assertEqual((raised.exception.outcome, self.ran), ("succeeded", [1]))
 
+    def test_own_key_twice_at_once(self):
+        hp = self.client(self.server(says(200, {**ACCEPTED, "approval": APPROVED}), says(200, REDEEMED), OK))
+
+        def again():
+            with self.assertRaisesRegex(holdpoint.HoldpointError, "on its way"):
+                hp.call(pay, {"amount": 1}, key="invoice:1")
+
+        pay = self.tool(hp, again)
+        hp.call(pay, {"amount": 1}, key="invoice:1")
+        self.assertEqual(self.ran, [1])
+
     def test_own_key_of_another_call(self):
         self.crash(self.WAITS)
         hp = self.client(self.server(OK), journal=self.journal)
