@@ -45,7 +45,7 @@ func toolOf(raw json.RawMessage) (tool, error) {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:", r)
 	}
 	if text == "" || len(text) > 128 || text[0] == '-' || strings.ContainsFunc(text, func(r rune) bool { return !plain(r) }) {
-		return tool{}, errors.New("its name is not 1 to 128 letters a to z, digits, and _ - . / :")
+		return tool{}, errors.New("its name is not 1 to 128 of the letters a to z, digits, and . / : _ -, with a dash not the first of them")
 	}
 	return tool{text, v.Canonical(), raw}, nil
 }
