@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -89,6 +90,13 @@ func card(c gate.Card, p engine.Person, look gate.Display, stopped *engine.Findi
 	v.Changed = changesOf(c, c.Former, v.Arguments.Cut())
 	v.EditedBy, v.EditedWhy = lastEdit(a, name)
 	v.ChangedInAll = changesOf(c, c.First, v.Arguments.Cut())
+	if last := c.LastAlike; last != nil && c.Approval.Call.Dialect != gate.DialectThreeGate {
+		masked := c
+		if c.Masked != nil {
+			masked = c.Concealed() // as the other one is
+		}
+		v.LastAlike = &views.LastAlike{URL: cardURL(last.ID), At: last.At, Changes: changesOf(masked, last.Arguments, v.Arguments.Cut()), Masked: c.Masked != nil || bytes.Contains(last.Arguments, []byte("••••••••"))}
+	}
 	v.ToolRequest = toolRequest(c, v.Arguments.Cut())
 	for _, t := range []struct{ place, text string }{
 		{"the tool's name", v.Tool}, {"the agent's name", v.Agent}, {"the agent's intent", v.Statements.Intent},

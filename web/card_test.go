@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -123,4 +124,29 @@ func TestACallThatCannotBeRead(t *testing.T) {
 	c.get("/sessions/agt_billing/s1").want(t, http.StatusOK, "This call cannot be read", "Ann")
 	c.do("POST", "/approvals/apr_1/votes", url.Values{"digest": {card.Approval.Call.Digest}, "version": {"1"}, "decision": {"deny"}, "kind": {"never"}, "writer": {"usr_ada"}}).want(t, http.StatusSeeOther)
 	c.get("/approvals/apr_1").want(t, http.StatusOK, "This call cannot be read")
+}
+
+// TestACardComparesWithTheLastOneLikeIt: field by field, folded, and outside of what is
+// kept as shown. However much differs, the page is bounded.
+func TestACardComparesWithTheLastOneLikeIt(t *testing.T) {
+	c := start(t, nil).signIn("ada@example.com")
+	last := &gate.AlikeCall{ID: "apr_0", At: epoch, Arguments: []byte(`{"amount":5,"key":"••••••••","to":"Ann"}`)}
+	c.m.add("apr_1", "refund_payment", `{"amount":7,"key":"x","to":"Ann"}`, func(c *gate.Card) { c.LastAlike = last; c.Alike.Approved = 3 })
+	page := c.get("/approvals/apr_1")
+	page.want(t, http.StatusOK, `data-testid="last-alike"`, "2 differences to the last approved call like it", `href="/approvals/apr_0"`, "Approved then", "Masked values are not compared", `href="#last-alike"`)
+	if strings.Contains(c.m.seen[0], "last-alike") {
+		t.Error("it is in what is kept as shown")
+	}
+	c.m.add("apr_2", "refund_payment", `{"amount":5,"to":"Ann"}`, func(c *gate.Card) {
+		c.LastAlike = &gate.AlikeCall{ID: "apr_0", At: epoch, Arguments: []byte(`{"amount":5,"to":"Ann"}`)}
+	})
+	c.get("/approvals/apr_2").want(t, http.StatusOK, "The same arguments as in the last approved call like it")
+	var many strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&many, `,"m%d":"aɡaɡaɡaɡ"`, i)
+	}
+	c.m.add("apr_3", "refund_payment", "{"+many.String()[1:]+"}", func(c *gate.Card) { c.Former = []byte(`{}`); c.LastAlike = &gate.AlikeCall{Arguments: []byte(`{}`)} })
+	if page := c.get("/approvals/apr_3"); strings.Count(page.body, "looks like “g”") > 2000 || !strings.Contains(page.body, "Not all of it is shown here.") {
+		t.Errorf("%d marks are spelt out", strings.Count(page.body, "looks like “g”"))
+	}
 }

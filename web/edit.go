@@ -289,7 +289,7 @@ func (e editor) review(args canon.Value, reason string) views.EditReview {
 	a := e.card.Approval
 	v := views.EditReview{
 		ID: a.ID, Digest: a.Call.Digest, Version: a.Version, Tool: a.Call.Tool, Agent: e.card.AgentName,
-		JSON: string(args.Canonical()), Reason: reason, Changes: differences("", e.current, args),
+		JSON: string(args.Canonical()), Reason: reason, Changes: differences(nil, "", e.current, args),
 	}
 	v.Warnings = views.JSON(args.Canonical()).Warnings
 	return v
@@ -306,7 +306,11 @@ func changesOf(c gate.Card, before []byte, cut bool) []views.Change {
 	if err != nil || err2 != nil {
 		return nil // they are shown as text below
 	}
-	list := differences("", was, now)
+	budget := views.NewBudget()
+	list := differences(budget, "", was, now)
+	if budget.Spent() && len(list) > 0 {
+		list[len(list)-1].Cut = true
+	}
 	for i := range list {
 		for _, code := range []*views.Code{list[i].Old, list[i].New} {
 			if cut && code != nil {
@@ -332,9 +336,19 @@ func lastEdit(a approval.Approval, name func(string) string) (who, why string) {
 // maxDepthShown is how deep objects are compared member by member.
 const maxDepthShown = 8
 
-// differences lists what is different in after, member by member of objects.
-func differences(path string, before, after canon.Value) []views.Change {
+// differences lists what is different in after, member by member of objects, until the
+// budget is spent; nil is one without end.
+func differences(budget *views.Budget, path string, before, after canon.Value) []views.Change {
 	var list []views.Change
+	laidOut := func(v canon.Value) *views.Code {
+		if budget == nil {
+			code := views.JSON(v.Canonical())
+			return &code
+		}
+		code := budget.JSON(v.Canonical())
+		return &code
+	}
+	spent := func() bool { return budget != nil && budget.Spent() }
 	at := func(name string) string {
 		if path == "" {
 			return name
@@ -345,24 +359,21 @@ func differences(path string, before, after canon.Value) []views.Change {
 	for _, m := range before.Members() {
 		now, there := after.Get(m.Name)
 		switch {
+		case spent():
+			return list
 		case !there:
 			list = append(list, views.Change{Path: at(m.Name), Old: laidOut(m.Value)})
 		case string(now.Canonical()) == string(m.Value.Canonical()):
 		case deeper && now.Kind() == canon.ObjectKind && m.Value.Kind() == canon.ObjectKind && now.Len() > 0 && m.Value.Len() > 0:
-			list = append(list, differences(at(m.Name), m.Value, now)...)
+			list = append(list, differences(budget, at(m.Name), m.Value, now)...)
 		default:
 			list = append(list, views.Change{Path: at(m.Name), Old: laidOut(m.Value), New: laidOut(now)})
 		}
 	}
 	for _, m := range after.Members() {
-		if _, there := before.Get(m.Name); !there {
+		if _, there := before.Get(m.Name); !there && !spent() {
 			list = append(list, views.Change{Path: at(m.Name), New: laidOut(m.Value)})
 		}
 	}
 	return list
-}
-
-func laidOut(v canon.Value) *views.Code {
-	code := views.JSON(v.Canonical())
-	return &code
 }

@@ -64,6 +64,9 @@ type Card struct {
 	FirstTime []string
 	Compared  int
 	Alike     Alike
+	// LastAlike is the last approved call of the same agent and tool that the person may
+	// read; nil for none.
+	LastAlike *AlikeCall
 	// Suggested names the people to ask first. It gives nobody a say.
 	Suggested []string
 	// Eligible is how many people could fill the waiting requirement's places.

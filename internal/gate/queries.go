@@ -166,6 +166,9 @@ func (g *Queries) Card(ctx context.Context, p engine.Person, id string, look Dis
 		if err := g.before(ctx, &card); err != nil {
 			return Card{}, err
 		}
+		if card.LastAlike, err = g.lastAlike(ctx, d, a); err != nil {
+			return Card{}, err
+		}
 	}
 	if err := g.former(ctx, &card); err != nil {
 		return Card{}, err

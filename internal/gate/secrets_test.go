@@ -130,3 +130,42 @@ func TestWhatCannotBeReadHasACard(t *testing.T) {
 		t.Errorf("a call beside it: %+v", c)
 	}
 }
+
+// TestTheLastCallLikeIt: the last approved one of the same agent and tool that can be
+// read, by who may read it, without what looks like a secret.
+func TestTheLastCallLikeIt(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	decided := func(doc string, yes bool) approval.Approval {
+		a := h.open(doc)
+		if _, err := h.Queries.Card(context.Background(), h.people["ada"], a.ID, gate.Revealed); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.vote("ada", a, yes); err != nil {
+			t.Fatal(err)
+		}
+		h.settle(a.ID)
+		return a
+	}
+	last := func(who string) *gate.AlikeCall {
+		return h.card(who, h.open(another(callOf("pay", `{"amount":9}`))).ID).LastAlike
+	}
+	if got := last("ada"); got != nil {
+		t.Errorf("before any: %+v", got)
+	}
+	first := decided(callOf("pay", `{"amount":1,"password":"hunter2x"}`), true)
+	second := decided(callOf("pay", `{"amount":2}`), true)
+	decided(callOf("pay", `{"amount":3}`), false)
+	decided(callOf("other", `{"amount":4}`), true)
+	if got := last("ada"); got == nil || got.ID != second.ID || string(got.Arguments) != `{"amount":2}` || got.At.IsZero() {
+		t.Errorf("the last one: %+v", got)
+	}
+	h.db.Exec(`ALTER TABLE approvals DISABLE TRIGGER approvals_guard`)
+	h.db.Exec(`UPDATE approvals SET sealed = substring(sealed FROM 2) WHERE id = $1`, second.ID)
+	if got := last("ada"); got == nil || got.ID != first.ID || string(got.Arguments) != `{"amount":1,"password":"••••••••"}` {
+		t.Errorf("where the last one cannot be read: %+v", got)
+	}
+	h.db.Exec(`UPDATE approvals SET requirements = replace(requirements::text, 'reviewer', 'nobody')::jsonb WHERE id = $1`, first.ID)
+	if got := last("ada"); got != nil {
+		t.Errorf("one that is somebody else's to read: %+v", got)
+	}
+}

@@ -138,3 +138,36 @@ func (g *Queries) before(ctx context.Context, card *Card) error {
 
 // Alike is how former calls were decided.
 type Alike = store.Alike
+
+// AlikeCall is a former call of the same agent and tool.
+type AlikeCall struct {
+	ID string
+	At time.Time // when it was approved
+	// Arguments are its canonical arguments, with what looks like a secret masked.
+	Arguments []byte
+}
+
+// comparedCalls is among how many approved calls the last one is looked for that the
+// person may read, and that can be read.
+const comparedCalls = 10
+
+// lastAlike is the last approved call of the same agent and tool that the person may
+// read; nil for none.
+func (g *Queries) lastAlike(ctx context.Context, d delegate, a approval.Approval) (*AlikeCall, error) {
+	former, err := g.Store.Approvals.LastApprovedOf(ctx, a.Call.AgentID, a.Call.Tool, a.ID, resembleBytes, comparedCalls)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range former {
+		if !d.mayRead(r.Approval) {
+			continue
+		}
+		p, err := g.opened(r.Approval, r.Sealed, r.Now)
+		if err != nil {
+			continue // erased meanwhile, or unreadable: its own card says so
+		}
+		masked := (&secretFinder{words: true}).mask("", "", p.Arguments)
+		return &AlikeCall{ID: r.Approval.ID, At: r.Approval.EndedAt, Arguments: masked.Canonical()}, nil
+	}
+	return nil, nil
+}

@@ -156,6 +156,23 @@ func (s Approvals) LastApproved(ctx context.Context, tool, except string, size, 
 	return list, translate(err)
 }
 
+// LastApprovedOf is LastApproved for the calls of one agent.
+func (s Approvals) LastApprovedOf(ctx context.Context, agentID, tool, except string, size, limit int) ([]Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `SELECT `+approvalRows.names+`, sealed, sealed_key, clock_timestamp() FROM approvals
+		WHERE agent_id = $1 AND tool = $2 AND status = 'approved' AND id <> $3 AND sealed_size <= $4 AND erased_at IS NULL AND NOT terms ? 'accepted_as'
+		ORDER BY ended_at DESC LIMIT $5`, agentID, tool, except, size, limit)
+	if err != nil {
+		return nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Record, err error) {
+		r.Approval, err = approvalRows.one(row, &r.Sealed.Data, &r.Sealed.Key, &r.Now)
+		return r, err
+	})
+	return list, translate(err)
+}
+
 // Alike is how calls of one agent and tool were decided.
 type Alike struct{ Approved, Denied int }
 

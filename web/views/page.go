@@ -139,6 +139,9 @@ type Approval struct {
 	// ToolRequest is the document, where a tool request proposes the call.
 	ToolRequest *ToolRequest
 
+	// LastAlike is the last approved call like it, nil for none.
+	LastAlike *LastAlike
+
 	// Changed is what the last edit has changed, and ChangedInAll what all of them have;
 	// nil for nothing.
 	Changed, ChangedInAll []Change
@@ -231,6 +234,15 @@ type Arguments struct {
 	Tree  []Node
 	// ExactURL has the exact bytes, for those who have been shown them; else "".
 	ExactURL string
+}
+
+// LastAlike is the last approved call of the same agent and tool.
+type LastAlike struct {
+	URL     string
+	At      time.Time
+	Changes []Change
+	// Masked says that values of one of them are masked, and not compared.
+	Masked bool
 }
 
 // Secrets are what looks like a secret on a card.
