@@ -79,9 +79,11 @@ func card(c gate.Card, p engine.Person, look gate.Display, stopped *engine.Findi
 		v.SessionURL, v.SessionSize = sessionURL(a.Call.AgentID, a.Session), c.Session
 	}
 	for _, f := range strictestFirst(a.Decision.Findings) {
-		v.Findings = append(v.Findings, views.Finding{
-			Message: f.Message, From: findingSource(f), Route: f.Route.String(), RouteWord: routeWords(f.Route),
-		})
+		finding := views.Finding{Message: f.Message, From: findingSource(f), Route: f.Route.String(), RouteWord: routeWords(f.Route)}
+		if plain := plainWords(f); plain != "" {
+			finding.Message, finding.Original = plain, f.Message
+		}
+		v.Findings = append(v.Findings, finding)
 	}
 	v.Arguments, v.Warnings = arguments(c, full)
 	if m := c.Masked; m != nil {
@@ -261,6 +263,23 @@ func findingSource(f engine.Finding) string {
 		return "policy/" + f.Code
 	}
 	return "policy rule " + f.Code
+}
+
+// plainWords say what a finding means, where its own message is for those who write rules;
+// else "".
+func plainWords(f engine.Finding) string {
+	if f.Source != "policy" || !strings.HasPrefix(f.Code, "DEFAULT_") {
+		return ""
+	}
+	switch f.Route {
+	case engine.Accept:
+		return "No rule of the policy is about this call; its default lets such calls run."
+	case engine.Refuse:
+		return "No rule of the policy is about this call; its default refuses such calls."
+	case engine.Ask, engine.Defer:
+		return "No rule of the policy is about this call; by its default somebody looks at such calls."
+	}
+	return ""
 }
 
 func routeWords(r engine.Route) string {

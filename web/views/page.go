@@ -214,6 +214,8 @@ type Finding struct {
 	Message, Route, RouteWord string
 	// From names the check: "contract/confirmation_missing", "policy rule pay".
 	From string
+	// Original is what the check said, where Message says it in other words; else "".
+	Original string
 }
 
 // Arguments is the code block of what will run.
