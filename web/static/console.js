@@ -529,13 +529,14 @@
     const bar = document.createElement("div");
     bar.className = "argtools";
     const field = Object.assign(document.createElement("input"), { type: "search", placeholder: "Search in the arguments" });
-    field.setAttribute("aria-label", "Search in the arguments");
+    const label = document.createElement("label");
+    label.append(Object.assign(document.createElement("span"), { className: "hidden", textContent: "Search in the arguments" }), field);
     const said = Object.assign(document.createElement("span"), { className: "meta" });
     said.setAttribute("role", "status");
     const copy = Object.assign(document.createElement("button"), { type: "button", textContent: "Copy" });
     copy.dataset.testid = "copy-arguments";
     copy.hidden = !card.dataset.exact;
-    bar.append(field, said, copy);
+    bar.append(label, said, copy);
     args.parentElement.querySelector("h2").after(bar);
     let ranges = [];
     let at = 0;
@@ -561,7 +562,7 @@
       }
       mark();
     };
-    field.hidden = !window.Highlight;
+    label.hidden = !window.Highlight;
     field.addEventListener("input", search);
     field.addEventListener("keydown", (e) => {
       if (e.key !== "Enter" || !ranges.length) return;
