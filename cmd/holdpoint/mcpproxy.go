@@ -14,8 +14,8 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
 	holdpoint "holdpoint.example/client"
+
 	"holdpoint/internal/mcpproxy"
 )
 

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-
 	holdpoint "holdpoint.example/client"
+
 	"holdpoint/engine"
 )
 
