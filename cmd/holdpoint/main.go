@@ -54,6 +54,8 @@ type cli struct {
 	Hook    hookCommand    `cmd:"" help:"Stand between a coding agent and its tools, as a hook of its host."`
 	Connect connectCommand `cmd:"" help:"Put Holdpoint before the tools of an agent's host."`
 
+	Enforce enforceCommand `cmd:"" help:"Stand before a tool's server: forward only what a token permits, once."`
+
 	Witness witnessCommand `cmd:"" help:"Witness another transparency log: cosign its checkpoints as long as it only grows."`
 
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running server whether it is ready; for containers."`
