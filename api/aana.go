@@ -65,14 +65,20 @@ type ValidatedEvent struct {
 // shadowParameter is how AANA's clients ask for a dry run.
 const shadowParameter = "shadow_mode"
 
+// exampleEvent is an event, for the documentation.
+var exampleEvent = map[string]any{
+	"tool_name": "create_transfer", "tool_category": "write", "authorization_state": "authenticated", "evidence_refs": []any{"invoice:42"},
+	"risk_domain": "finance", "proposed_arguments": map[string]any{"amount": 120, "to": "DE02"}, "recommended_route": "accept",
+}
+
 // aana is the door for the Agent Action Contract. Its further addresses are those that
 // AANA's own clients ask.
 func (a dialectDoor) aana() []operation {
 	check := operation{
 		method: "POST", path: "/v1/pre-tool-check", summary: "Propose a tool call", scope: identity.ScopeCheck,
 		detail: "Judges an Agent Action Contract v1 event. 200: decided at once — run the call only when gate_decision is pass and recommended_action accept. 202: it waits for people; follow approval. With shadow_mode=true it is a dry run: the call is judged and recorded as one, nothing is opened, and nothing that the answer says permits the call.",
-		query:  []parameter{{shadowParameter, "true for a dry run; false when left out."}},
-		in:     EventBody{}, out: Checked{}, statuses: []int{200, 202}, problems: []int{400, 401, 403, 413, 415, 422, 429, 503}, repeats: true, handle: a.preToolCheck,
+		query:  []parameter{{shadowParameter, "true for a dry run; false when left out."}}, headers: proposing, example: exampleEvent,
+		in: EventBody{}, out: Checked{}, statuses: []int{200, 202}, problems: []int{400, 401, 403, 413, 415, 422, 429, 503}, repeats: true, handle: a.preToolCheck,
 	}
 	operations := []operation{check}
 	for _, path := range []string{"/pre-tool-check", "/tool-precheck"} {
@@ -82,8 +88,8 @@ func (a dialectDoor) aana() []operation {
 	}
 	return append(operations, operation{
 		method: "POST", path: "/validate-tool-precheck", summary: "Is it an Agent Action Contract event", scope: identity.ScopeCheck,
-		detail: "Says what is wrong with the structure of an event. It is not judged, and nothing is recorded.",
-		in:     EventBody{}, out: ValidatedEvent{}, statuses: []int{200}, problems: []int{400, 401, 403, 413, 415, 429, 503}, handle: a.validateEvent,
+		detail:  "Says what is wrong with the structure of an event. It is not judged, and nothing is recorded.",
+		example: exampleEvent, in: EventBody{}, out: ValidatedEvent{}, statuses: []int{200}, problems: []int{400, 401, 403, 413, 415, 429, 503}, handle: a.validateEvent,
 	})
 }
 

@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -258,7 +261,77 @@ func (h *house) send(method, path, body string, headers ...string) reply {
 	if err != nil {
 		h.t.Fatal(err)
 	}
+	h.documented(req, res)
 	return reply{res, answered}
+}
+
+// documented fails the test unless the answer's status, and its media type, are in the
+// OpenAPI document.
+func (h *house) documented(req *http.Request, res *http.Response) {
+	h.t.Helper()
+	if req.Method == http.MethodHead || res.StatusCode == http.StatusMethodNotAllowed {
+		return // as GET, without the body; and no operation of the address
+	}
+	says, err := documentOf(h.door)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	_, pattern := says.routes.Handler(req)
+	if pattern == "" {
+		return // no operation
+	}
+	contents, ok := says.answers[pattern][strconv.Itoa(res.StatusCode)]
+	kind, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
+	if !ok || kind != "" && contents != nil && !slices.Contains(contents, kind) {
+		h.t.Errorf("%s answers %d %s, which is not documented", pattern, res.StatusCode, kind)
+	}
+}
+
+// apiDocument is what the OpenAPI document says of answers: by pattern and status, their
+// media types.
+type apiDocument struct {
+	routes  *http.ServeMux
+	answers map[string]map[string][]string
+}
+
+var documentOf = func() func(*api.API) (apiDocument, error) {
+	var once sync.Once
+	var d apiDocument
+	var err error
+	return func(a *api.API) (apiDocument, error) {
+		once.Do(func() { d, err = readDocument(a) })
+		return d, err
+	}
+}()
+
+func readDocument(a *api.API) (d apiDocument, err error) {
+	mux := http.NewServeMux()
+	a.Register(mux)
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/openapi.json", nil))
+	var doc struct {
+		Paths map[string]map[string]struct {
+			Responses map[string]struct{ Content map[string]any }
+		}
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), &doc); err != nil {
+		return d, err
+	}
+	d = apiDocument{http.NewServeMux(), map[string]map[string][]string{}}
+	for path, methods := range doc.Paths {
+		for method, op := range methods {
+			pattern := strings.ToUpper(method) + " " + path
+			if strings.HasPrefix(path, "/log/tile/") {
+				pattern = strings.TrimSuffix(pattern, "}") + "...}"
+			}
+			d.routes.Handle(pattern, http.NotFoundHandler())
+			d.answers[pattern] = map[string][]string{}
+			for status, r := range op.Responses {
+				d.answers[pattern][status] = slices.Collect(maps.Keys(r.Content))
+			}
+		}
+	}
+	return d, nil
 }
 
 func (h *house) get(path string) reply { h.t.Helper(); return h.do(http.MethodGet, path) }

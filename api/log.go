@@ -60,19 +60,19 @@ const (
 func (a auditDoor) log() []operation {
 	return []operation{
 		{
-			method: "GET", path: "/log/checkpoint", summary: "The audit log's newest checkpoint", scope: public, statuses: []int{200}, problems: []int{404, 503}, mediaType: "text/plain",
+			method: "GET", path: "/log/checkpoint", summary: "The audit log's newest checkpoint", scope: public, statuses: []int{200, 304}, problems: []int{404, 503}, mediaType: "text/plain",
 			detail: "A signed note (C2SP tlog-checkpoint), with the cosignatures of witnesses. 404 while nothing was logged.", handle: a.logCheckpoint,
 		},
 		{
-			method: "GET", path: "/log/tile/{tile...}", summary: "A tile of the audit log, or its entries", scope: public, statuses: []int{200}, problems: []int{404, 500, 503}, mediaType: "application/octet-stream",
+			method: "GET", path: "/log/tile/{tile...}", summary: "A tile of the audit log, or its entries", scope: public, statuses: []int{200, 304}, problems: []int{404, 500, 503}, mediaType: "application/octet-stream",
 			detail: "The rest of the address is as in C2SP tlog-tiles: 0/x001/067 is tile 1067 of level 0, entries/x001/067 its entries, and 0/x001/067.p/8 its first 8 hashes. Entries hold digests and no content.", handle: a.logTile,
 		},
 		{
-			method: "GET", path: "/log/key", summary: "The audit log's public key", scope: public, statuses: []int{200}, problems: []int{404}, mediaType: "text/plain",
+			method: "GET", path: "/log/key", summary: "The audit log's public key", scope: public, statuses: []int{200, 304}, problems: []int{404}, mediaType: "text/plain",
 			detail: "To compare with. Whoever verifies the log must have got the key by another way: who could change the log could change this.", handle: a.logKey,
 		},
 		{
-			method: "GET", path: "/v1/audit/events/{event_id}/proof", summary: "Prove that an event is in the audit log", scope: auditOrHuman, out: EventProof{}, statuses: []int{200}, problems: []int{401, 403, 404, 409, 500, 503},
+			method: "GET", path: "/v1/audit/events/{event_id}/proof", summary: "Prove that an event is in the audit log", scope: auditOrHuman, out: EventProof{}, statuses: []int{200, 304}, problems: []int{401, 403, 404, 409, 500, 503},
 			detail: "To the newest checkpoint. 409 not_placed_yet: the event has no place in the log yet; it gets one within a second. 409 not_witnessed_yet: not enough witnesses have signed a checkpoint that has it. 409 event_changed: the event in the database is not the one that was logged.", handle: a.eventProof,
 		},
 		{

@@ -33,17 +33,24 @@ func openAPI(operations []operation, publicURL string) ([]byte, error) {
 			"session": {Type: "apiKey", In: "cookie", Name: "holdpoint", Description: "The console's session of a signed-in person."},
 		}},
 	}
+	doc.Components.SecuritySchemes["aana"] = &huma.SecurityScheme{Type: "apiKey", In: "header", Name: aanaTokenHeader, Description: "The same API key, where AANA's clients put it."}
 	problem := registry.Schema(reflect.TypeOf(Problem{}), true, "Problem")
 	for _, op := range operations {
 		o := &huma.Operation{
 			OperationID: operationID(op), Method: op.method, Path: documented(op.path), Summary: op.summary, Description: op.detail,
 			Responses: map[string]*huma.Response{}, Security: security(op.scope),
 		}
+		if o.Security == nil {
+			o.Security = []map[string][]string{} // anybody: said, and not left out
+		}
 		for _, name := range pathParameters(op.path) {
 			o.Parameters = append(o.Parameters, &huma.Param{Name: name, In: "path", Required: true, Schema: &huma.Schema{Type: "string"}})
 		}
 		for _, q := range op.query {
 			o.Parameters = append(o.Parameters, &huma.Param{Name: q.name, In: "query", Description: q.doc, Schema: &huma.Schema{Type: "string"}})
+		}
+		for _, h := range append(slices.Clone(op.headers), parameter{"X-Request-Id", "The caller's id of the request: up to 128 letters, digits, dots, underscores and hyphens. The answer and the log have it."}) {
+			o.Parameters = append(o.Parameters, &huma.Param{Name: h.name, In: "header", Description: h.doc, Schema: &huma.Schema{Type: "string"}})
 		}
 		if op.repeats {
 			o.Parameters = append(o.Parameters, &huma.Param{
@@ -57,11 +64,11 @@ func openAPI(operations []operation, publicURL string) ([]byte, error) {
 				takes = "application/json"
 			}
 			o.RequestBody = &huma.RequestBody{Required: op.in != CancelBody{}, Content: map[string]*huma.MediaType{
-				takes: {Schema: registry.Schema(reflect.TypeOf(op.in), true, operationID(op)+"Body")},
+				takes: {Schema: registry.Schema(reflect.TypeOf(op.in), true, operationID(op)+"Body"), Example: op.example},
 			}}
 		}
 		for _, status := range op.statuses {
-			response := &huma.Response{Description: http.StatusText(status)}
+			response := &huma.Response{Description: http.StatusText(status), Headers: answerHeaders(op, status)}
 			kind := op.mediaType
 			if kind == "" {
 				kind = "application/json"
@@ -77,21 +84,126 @@ func openAPI(operations []operation, publicURL string) ([]byte, error) {
 		}
 		for _, status := range op.problems {
 			o.Responses[strconv.Itoa(status)] = &huma.Response{
-				Description: http.StatusText(status),
-				Content:     map[string]*huma.MediaType{"application/problem+json": {Schema: problem}},
+				Description: http.StatusText(status), Headers: answerHeaders(op, status),
+				Content: map[string]*huma.MediaType{"application/problem+json": {Schema: problem}},
 			}
 		}
 		doc.AddOperation(o)
 	}
-	asked := registry.Map()["Progress"].Properties["kind"]
-	for _, k := range engine.Kinds() {
-		asked.Enum = append(asked.Enum, string(k)) // a tag would be a second list
-	}
+	name(registry.Map())
+	open(operations, registry)
 	encoded, err := json.MarshalIndent(doc, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encode the OpenAPI document: %w", err)
 	}
 	return encoded, nil
+}
+
+// answerHeaders are the headers of an answer with this status.
+func answerHeaders(op operation, status int) map[string]*huma.Param {
+	headers := map[string]*huma.Param{}
+	add := func(name, doc string) {
+		headers[name] = &huma.Param{Description: doc, Schema: &huma.Schema{Type: "string"}}
+	}
+	add("X-Request-Id", "The request's id, by which the logs have it.")
+	switch {
+	case status == http.StatusAccepted:
+		add("Location", "Where the approval is.")
+		add("Retry-After", "In how many seconds to look again, where the answer is not waited for.")
+	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable:
+		add("Retry-After", "In how many seconds to try again; it may be left out.")
+	case status == http.StatusUnauthorized:
+		add("WWW-Authenticate", "Bearer, with the realm.")
+	}
+	if slices.Contains(op.statuses, http.StatusNotModified) && (status == http.StatusOK || status == http.StatusNotModified) {
+		add("ETag", "What to send as If-None-Match.")
+	}
+	if op.repeats && status < http.StatusMultipleChoices {
+		add("Idempotent-Replayed", "true, where the answer is that of an earlier request with the same Idempotency-Key.")
+	}
+	return headers
+}
+
+// name gives the fields that hold one of so many words their enums, where their types
+// have them: tags would be second lists.
+func name(schemas map[string]*huma.Schema) {
+	texts := func(values ...string) (enum []any) {
+		for _, v := range values {
+			enum = append(enum, v)
+		}
+		return enum
+	}
+	routes, verdicts := texts("accept", "ask", "defer", "refuse"), texts("pass", "fail")
+	var kinds, outcomes, types []any
+	for _, k := range engine.Kinds() {
+		kinds = append(kinds, string(k))
+	}
+	for _, o := range engine.Outcomes() {
+		outcomes = append(outcomes, string(o))
+	}
+	for _, t := range engine.EventTypes() {
+		types = append(types, string(t))
+	}
+	event := schemas["EventBody"].Properties
+	for schema, fields := range map[string]map[string][]any{
+		"Progress":        {"kind": kinds},
+		"Requirement":     {"kind": kinds},
+		"Event":           {"type": types, "outcome": outcomes, "prev_outcome": outcomes},
+		"Actor":           {"kind": texts(string(engine.HumanActor), string(engine.AgentActor), string(engine.ServiceActor), string(engine.SystemActor))},
+		"RequestedTool":   {"outcome": outcomes},
+		"AIx":             {"decision": routes},
+		"ExecutionPolicy": {"mode": texts("enforce", "shadow")},
+		"Shadow":          {"would_route": routes, "would_recommended_action": routes},
+		"Checked":         {"recommended_action": routes, "aana_route": routes, "gate_decision": verdicts, "candidate_gate": verdicts},
+		"Architecture":    {"route": routes, "gate_decision": verdicts},
+		"AuditEvent":      {"route": routes, "gate_decision": verdicts, "candidate_gate": verdicts},
+	} {
+		for field, enum := range fields {
+			schemas[schema].Properties[field].Enum = enum
+		}
+	}
+	for _, schema := range []string{"Checked", "Architecture", "AuditEvent"} {
+		for _, field := range []string{"tool_category", "authorization_state", "risk_domain"} {
+			schemas[schema].Properties[field].Enum = event[field].Enum
+		}
+	}
+}
+
+// open lets answers have fields that are not documented yet: fields are added to the
+// wire, and a client of today has to take tomorrow's answer. What only requests have
+// stays closed: a field that is not known there is refused.
+func open(operations []operation, registry huma.Registry) {
+	seen := map[string]bool{}
+	var visit func(s *huma.Schema)
+	visit = func(s *huma.Schema) {
+		if s == nil {
+			return
+		}
+		if s.Ref != "" {
+			if seen[s.Ref] {
+				return
+			}
+			seen[s.Ref] = true
+			visit(registry.SchemaFromRef(s.Ref))
+			return
+		}
+		if closed, ok := s.AdditionalProperties.(bool); ok && !closed {
+			s.AdditionalProperties = nil
+		}
+		visit(s.Items)
+		for _, p := range s.Properties {
+			visit(p)
+		}
+		if each, ok := s.AdditionalProperties.(*huma.Schema); ok {
+			visit(each)
+		}
+	}
+	for _, op := range operations {
+		if op.out != nil {
+			visit(registry.Schema(reflect.TypeOf(op.out), true, ""))
+		}
+	}
+	visit(registry.Schema(reflect.TypeOf(Problem{}), true, ""))
 }
 
 func operationID(op operation) string {
@@ -106,9 +218,9 @@ func security(scope string) []map[string][]string {
 	case signedIn:
 		return []map[string][]string{{"session": {}}}
 	case keyOrHuman, adminOrHuman, auditOrHuman:
-		return []map[string][]string{{"key": {}}, {"session": {}}}
+		return []map[string][]string{{"key": {}}, {"aana": {}}, {"session": {}}}
 	}
-	return []map[string][]string{{"key": {}}}
+	return []map[string][]string{{"key": {}}, {"aana": {}}}
 }
 
 // documented is a path as OpenAPI writes it, where a parameter for all the rest of

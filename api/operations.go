@@ -33,7 +33,11 @@ type operation struct {
 	statuses []int
 	problems []int
 	query    []parameter
-	handle   func(*call) error
+	// headers are those of the request beside Idempotency-Key and X-Request-Id.
+	headers []parameter
+	// example is a body, as its document.
+	example any
+	handle  func(*call) error
 	// mediaType of the answer; "" means JSON.
 	mediaType string
 	repeats   bool // takes Idempotency-Key
@@ -44,6 +48,13 @@ type operation struct {
 }
 
 type parameter struct{ name, doc string }
+
+// proposing are the headers of whatever proposes a call.
+var proposing = []parameter{
+	{sessionHeader, "The session that the call belongs to, where its document has no place for it."},
+	{preconditionsHeader, "A JSON object of texts: what must be unchanged when the call runs."},
+	{"Prefer", "token: a token for an accepted call, too. separate: an approval of its own where the very call waits already."},
+}
 
 // AnswerBody is what the requesting side answers: whether the user confirms the
 // call, with the values that it asks for, or what a reviewer wanted to know.
@@ -160,8 +171,9 @@ func (a *API) table() []operation {
 		},
 		{
 			method: "GET", path: "/v1/approvals/{id}", summary: "Read an approval", scope: keyOrHuman, out: Approval{}, statuses: []int{200, 304}, problems: []int{400, 401, 403, 404, 503},
-			detail: "With wait=25, or Prefer: wait=25, the answer is held until the approval changes (less than 60 seconds). If-None-Match with a former ETag answers at once when it has changed already, and 304 while it has not (leave it out for a fresh token). When approved, the agent's own key gets resumption_token.",
-			query:  []parameter{{"wait", "Seconds to hold the answer for, 0 to 59."}}, handle: approvals.getApproval,
+			detail:  "With wait=25, or Prefer: wait=25, the answer is held until the approval changes (less than 60 seconds). If-None-Match with a former ETag answers at once when it has changed already, and 304 while it has not (leave it out for a fresh token). When approved, the agent's own key gets resumption_token.",
+			query:   []parameter{{"wait", "Seconds to hold the answer for, 0 to 59."}},
+			headers: []parameter{{"Prefer", "wait=25: seconds to hold the answer for."}, {"If-None-Match", "A former ETag."}}, handle: approvals.getApproval,
 		},
 		{
 			method: "GET", path: "/v1/approvals/{id}/events", summary: "Follow an approval", scope: keyOrHuman, out: Approval{}, statuses: []int{200}, problems: []int{401, 403, 404, 503}, mediaType: "text/event-stream",
@@ -188,10 +200,10 @@ func (a *API) table() []operation {
 			detail: "For a signed-in person: what their passkey has to sign so that exactly this vote can be cast. Send the same vote afterwards, with challenge and assertion. docs/audit-verify.md says what is signed.", handle: approvals.signVote,
 		},
 		{
-			method: "POST", path: "/v1/tokens/redeem", summary: "Spend a resumption token", scope: identity.ScopeRedeem, in: RedeemBody{}, out: RedeemAnswer{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 413, 415, 422, 503}, repeats: true,
+			method: "POST", path: "/v1/tokens/redeem", example: map[string]any{"token": "eyJhbGciOiJFZERTQSJ9.e30.c2ln", "tool_name": "create_transfer", "arguments": map[string]any{"amount": 120}}, summary: "Spend a resumption token", scope: identity.ScopeRedeem, in: RedeemBody{}, out: RedeemAnswer{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 413, 415, 422, 503}, repeats: true,
 			detail: "Succeeds once. Run the call only after the 200. Repeated with its Idempotency-Key, the answer is the first one with replayed and redeemed_at: run the call only if you know that it has not run. Once an outcome is on record: 409 already_reported.", handle: approvals.redeem,
 		},
-		{method: "POST", path: "/v1/executions", summary: "Report what became of a redeemed call", scope: identity.ScopeRedeem, in: ExecutionBody{}, out: ExecutedAnswer{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 413, 415, 422, 503}, repeats: true, handle: approvals.execution},
+		{method: "POST", path: "/v1/executions", example: map[string]any{"approval_id": "apr_jxitrr2ecdfgdvk6wwjoctbdxt", "outcome": "succeeded", "duration_ms": 12}, summary: "Report what became of a redeemed call", scope: identity.ScopeRedeem, in: ExecutionBody{}, out: ExecutedAnswer{}, statuses: []int{200}, problems: []int{400, 401, 403, 404, 409, 413, 415, 422, 503}, repeats: true, handle: approvals.execution},
 		{
 			method: "POST", path: "/v1/executions/ungated", summary: "Report a call that ran without a decision", scope: identity.ScopeRedeem, in: UngatedBody{}, out: UngatedAnswer{}, statuses: []int{200}, problems: []int{400, 401, 403, 409, 413, 415, 422, 503}, repeats: true,
 			detail: "For programs that stand beside an agent and see what it has run, such as the hook of a coding agent. Nothing is permitted by it. The log has an event of type ungated with the reason UNGATED_EXECUTION.", handle: approvals.ungated,

@@ -57,8 +57,9 @@ func (a dialectDoor) spm() []operation {
 	return []operation{
 		{
 			method: "POST", path: "/v1/tool-calls/check", summary: "Propose a tool call (Agent-SPM)", scope: identity.ScopeCheck,
-			detail: "Judges Agent-SPM's CheckToolCallParams, or an AgentActionRequest, by the policy in force. 200: decided at once — run the call only when allowed is true. 202: it waits; follow approval. 429: a rate limit; the call was not judged.",
-			in:     ParamsBody{}, out: CheckedAction{}, statuses: []int{200, 202}, problems: dialectProblems, repeats: true, handle: a.checkToolCall,
+			detail:  "Judges Agent-SPM's CheckToolCallParams, or an AgentActionRequest, by the policy in force. 200: decided at once — run the call only when allowed is true. 202: it waits; follow approval. 429: a rate limit; the call was not judged.",
+			headers: proposing, example: map[string]any{"toolName": "create_transfer", "toolArgs": map[string]any{"amount": 120}, "agentId": "billing"},
+			in: ParamsBody{}, out: CheckedAction{}, statuses: []int{200, 202}, problems: dialectProblems, repeats: true, handle: a.checkToolCall,
 		},
 	}
 }

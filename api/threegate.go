@@ -30,7 +30,7 @@ type RequestedTool struct {
 func (a dialectDoor) threegate() []operation {
 	return []operation{
 		{
-			method: "POST", path: "/v1/tool-requests", summary: "Request a tool execution (ThreeGate)", scope: identity.ScopeCheck,
+			method: "POST", headers: proposing, path: "/v1/tool-requests", summary: "Request a tool execution (ThreeGate)", scope: identity.ScopeCheck,
 			detail: "Takes a draft: approved_by and approved_utc are left out or empty. 202: a person has to approve it; the approval then holds the promoted document and a token bound to it. 422 names every rule that is broken. A document that is approved already is taken only with the token, as Holdpoint-Token; nothing is spent.",
 			in:     MarkdownBody(""), out: RequestedTool{}, statuses: []int{200, 202}, problems: dialectProblems, repeats: true, handle: a.requestTool, takes: "text/markdown",
 		},
