@@ -6,6 +6,7 @@ WORKDIR /src
 COPY go.mod go.sum ./
 COPY internal/devserver/autoscaling/go.mod internal/devserver/autoscaling/
 COPY clients/go/go.mod clients/go/
+COPY clients/temporal/go.mod clients/temporal/
 RUN --mount=type=cache,target=/go/pkg/mod go mod download
 COPY . .
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \

@@ -40,6 +40,7 @@ require (
 	google.golang.org/grpc v1.83.2
 	google.golang.org/protobuf v1.36.12
 	holdpoint.example/client v0.0.0
+	holdpoint.example/client/temporal v0.0.0
 	pgregory.net/rapid v1.3.0
 )
 
@@ -226,3 +227,5 @@ replace go.temporal.io/auto-scaled-workers => ./internal/devserver/autoscaling
 
 // The Go client is a module of its own, for others to take without the server.
 replace holdpoint.example/client => ./clients/go
+
+replace holdpoint.example/client/temporal => ./clients/temporal

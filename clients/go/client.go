@@ -223,6 +223,24 @@ func (c *Client) RedeemIf(ctx context.Context, token, toolName string, arguments
 	return out.Redemption, nil
 }
 
+// RedeemAs is Redeem under an idempotency key of the caller's own. Redemption.Replayed says
+// that the token was spent under this key before: run the call only if you know that it has
+// not run.
+func (c *Client) RedeemAs(ctx context.Context, key, token, toolName string, arguments any) (Redemption, error) {
+	body, err := json.Marshal(redeemBody{Token: token, ToolName: toolName, Arguments: arguments})
+	if err != nil {
+		return Redemption{}, fmt.Errorf("encode the call of %s: %w", toolName, err)
+	}
+	var out redemptionAnswer
+	if err = c.postUnder(ctx, key, "/v1/tokens/redeem", body, nil, &out); err == nil {
+		err = out.valid()
+	}
+	if err != nil {
+		return Redemption{}, fmt.Errorf("redeem the token for %s: %w", toolName, err)
+	}
+	return out.Redemption, nil
+}
+
 type redeemBody struct {
 	Token         string            `json:"token"`
 	ToolName      string            `json:"tool_name"`
