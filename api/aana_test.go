@@ -123,10 +123,10 @@ func TestShadowMode(t *testing.T) {
 	// One key belongs to one of the two.
 	dry("/tool-precheck", payment("pay_shadow", 2), "Idempotency-Key", "k1")
 	h.as("checking", http.MethodPost, "/tool-precheck", payment("pay_shadow", 2), "Idempotency-Key", "k1").want(t, 422, "idempotency_key_reused")
-	var real api.Checked
-	h.as("checking", http.MethodPost, "/tool-precheck?shadow_mode=false", payment("pay_shadow", 1)).want(t, 202, "").into(t, &real)
-	if e, approvals := last(); real.ShadowMode || real.Joined || e.Payload.DryRun || approvals != 1 {
-		t.Errorf("%+v, %+v, %d approvals", real, e, approvals)
+	var opened api.Checked
+	h.as("checking", http.MethodPost, "/tool-precheck?shadow_mode=false", payment("pay_shadow", 1)).want(t, 202, "").into(t, &opened)
+	if e, approvals := last(); opened.ShadowMode || opened.Joined || e.Payload.DryRun || approvals != 1 {
+		t.Errorf("%+v, %+v, %d approvals", opened, e, approvals)
 	}
 	h.as("checking", http.MethodPost, "/tool-precheck?shadow_mode=maybe", quickstart).want(t, 400, "bad_query")
 	h.as("checking", http.MethodPost, "/tool-precheck?shadow_mode=true&shadow_mode=false", quickstart).want(t, 400, "bad_query")

@@ -106,13 +106,13 @@ func answerHeaders(op operation, status int) map[string]*huma.Param {
 		headers[name] = &huma.Param{Description: doc, Schema: &huma.Schema{Type: "string"}}
 	}
 	add("X-Request-Id", "The request's id, by which the logs have it.")
-	switch {
-	case status == http.StatusAccepted:
+	switch status {
+	case http.StatusAccepted:
 		add("Location", "Where the approval is.")
 		add("Retry-After", "In how many seconds to look again, where the answer is not waited for.")
-	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable:
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		add("Retry-After", "In how many seconds to try again; it may be left out.")
-	case status == http.StatusUnauthorized:
+	case http.StatusUnauthorized:
 		add("WWW-Authenticate", "Bearer, with the realm.")
 	}
 	if slices.Contains(op.statuses, http.StatusNotModified) && (status == http.StatusOK || status == http.StatusNotModified) {

@@ -63,7 +63,7 @@ func TestBrowserHoldsVotes(t *testing.T) {
 		t.Errorf("the time was up: it is %s", got.Status)
 	}
 
-	a = held()
+	held()
 	b.click(testid("hold-off"))
 	b.sees(testid("status"), "approved")
 	a = agent.hold(newID("held_"), map[string]any{"n": newID("")})

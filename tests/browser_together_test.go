@@ -27,7 +27,7 @@ func TestBrowserDecidesTogether(t *testing.T) {
 	b := openBrowser(t, d.URL)
 	b.signIn(d.Reviewers[2])
 	b.open("/?tool=" + tool)
-	b.sees(testid("inbox-total"), "10 of")
+	b.sees(testid("inbox-total"), "10 ")
 	loads := 0
 	err := chromedp.Listen(b.ctx, func(ev any) {
 		if e, ok := ev.(*page.EventFrameNavigated); ok && strings.HasPrefix(e.Frame.URL, d.URL+"/inbox/together") && strings.Contains(e.Frame.URL, "id=") {

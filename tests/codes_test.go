@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	codeRow  = regexp.MustCompile("(?m)^\\| \\d{3} \\| ([^|]+) \\|")
+	codeRow  = regexp.MustCompile(`(?m)^\| \d{3} \| ([^|]+) \|`)
 	codeWord = regexp.MustCompile("`([A-Za-z_]+)`")
 )
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"html"
 	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -151,8 +152,9 @@ func (d *dev) pages(t *testing.T) []shownPage {
 		"deceive": agent.submit(asked("grant_access", "write", "devops", map[string]any{"user": "eve@exаmple.com", "role": "admin", "note": "safe\u202etxt.exe"})),
 		"access":  agent.submit(asked("deploy_service", "write", "devops", map[string]any{"service": "checkout", "version": "2.4.1", "environment": "prod"})),
 	}
+	var alike []string
 	for i := range 6 {
-		agent.submit(asked("refund_payment", "write", "finance", map[string]any{"amount": fmt.Sprintf("%d.50", 20+i), "currency": "EUR", "payee": map[string]any{"name": "Acme GmbH", "iban": "DE02100500000024290661"}, "order": fmt.Sprint("B-", i)}))
+		alike = append(alike, agent.submit(asked("refund_payment", "write", "finance", map[string]any{"amount": fmt.Sprintf("%d.50", 20+i), "currency": "EUR", "payee": map[string]any{"name": "Acme GmbH", "iban": "DE02100500000024290661"}, "order": fmt.Sprint("B-", i)})).ID)
 	}
 	denied := agent.submit(asked("refund_payment", "write", "finance", map[string]any{"amount": "9000.00", "currency": "EUR", "payee": map[string]any{"name": "Nobody", "iban": "DE02120300000000202051"}, "order": "C-1"}))
 	ben.vote(denied, "deny").want(t, 200)
@@ -169,12 +171,28 @@ func (d *dev) pages(t *testing.T) []shownPage {
 		as         person
 	}{
 		{"sign-in", "/login", person{}},
-		{"inbox", "/", ada}, {"inbox-groups", "/?group=alike", ada}, {"inbox-search", "/?q=refund", ada}, {"inbox-no-hit", "/?q=nothing-of-that", ada},
-		{"history", "/history", ada}, {"ended", "/approvals/" + denied.ID, ada}, {"account", "/account", ada}, {"away", "/away", ada}, {"grants", "/grants", ada},
-		{"edit", "/approvals/" + cards["payment"].ID + "/edit", ada}, {"grant-form", "/approvals/" + cards["payment"].ID + "/grant", ada},
-		{"policies", "/policies", owner}, {"agents", "/agents", owner}, {"admin", "/admin", owner}, {"tool", "/admin/tool?name=send_payment", owner},
-		{"notifications", "/notifications", owner}, {"audit", "/audit", owner}, {"checkpoints", "/audit/checkpoints", owner},
-		{"access", "/audit/access", owner}, {"reviewers", "/audit/reviewers", owner}, {"claims", "/audit/claims", owner}, {"erasures", "/audit/erasures", owner},
+		{"inbox", "/", ada},
+		{"inbox-groups", "/?group=alike", ada},
+		{"inbox-search", "/?q=refund", ada},
+		{"inbox-no-hit", "/?q=nothing-of-that", ada},
+		{"history", "/history", ada}, {"history-search", "/history?tool=refund_payment&outcome=denied", ada}, {"together", "/inbox/together?" + url.Values{"id": alike}.Encode(), ada},
+		{"ended", "/approvals/" + denied.ID, ada},
+		{"account", "/account", ada},
+		{"away", "/away", ada},
+		{"grants", "/grants", ada},
+		{"edit", "/approvals/" + cards["payment"].ID + "/edit", ada},
+		{"grant-form", "/approvals/" + cards["payment"].ID + "/grant", ada},
+		{"policies", "/policies", owner},
+		{"agents", "/agents", owner},
+		{"admin", "/admin", owner},
+		{"tool", "/admin/tool?name=send_payment", owner},
+		{"notifications", "/notifications", owner},
+		{"audit", "/audit", owner},
+		{"checkpoints", "/audit/checkpoints", owner},
+		{"access", "/audit/access", owner},
+		{"reviewers", "/audit/reviewers", owner},
+		{"claims", "/audit/claims", owner}, {"statistics", "/audit/statistics", owner}, {"export", "/audit/export", owner},
+		{"erasures", "/audit/erasures", owner},
 	} {
 		pages = append(pages, shownPage{name: p.name, path: p.path, as: p.as})
 	}

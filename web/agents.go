@@ -100,7 +100,7 @@ func (h *agentHandler) find(r *http.Request) (*registry.Snapshot, registry.Agent
 func (h *agentHandler) view(r *http.Request, p engine.Person, known *registry.Snapshot, a registry.Agent) views.Agent {
 	v := views.Agent{
 		Frame: h.site.frame(p, "Agent "+views.Visible(a.Name), "agents"), AgentRow: agentRow(known, a), MayChange: access.MayAdminister(p),
-		UngatedURL: "/audit?" + url.Values{"type": {string(engine.Ungated)}, "agent": {a.ID}}.Encode(),
+		UngatedURL:   "/audit?" + url.Values{"type": {string(engine.Ungated)}, "agent": {a.ID}}.Encode(),
 		Capabilities: a.Capabilities, NeedsAttestation: a.NeedsAttestation, RevokedAt: a.RevokedAt,
 		Delegation: strconv.Itoa(known.Settings.MaxDelegation) + ", as the settings say", Form: agentForm(a),
 	}

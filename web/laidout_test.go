@@ -35,8 +35,10 @@ func TestArgumentsAreLaidOut(t *testing.T) {
 		"sql":   {map[string]any{"query": "DELETE FROM a; -- all\nSELECT 1"}, []string{`data-form="SQL"`, "SQL, 2 statements", `<span class="dg">DELETE</span>`, `<span class="co">-- all</span>`, "a guess, by what it looks like"}},
 		"shell": {map[string]any{"command": "cat a | sudo tee b > c"}, []string{"Shell, 2 commands", `<span class="op">|</span>`, `<span class="dg">sudo</span>`, `<span class="rd">&gt; </span>`}},
 		"diff":  {map[string]any{"patch": "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n"}, []string{"Diff, 1 file, 1 added, 1 removed", `<span class="line is-rm">`, `<span class="line is-ad">`}},
-		"mail": {map[string]any{"to": []string{"a@x.test", "b@x.test"}, "bcc": "eve@y.test", "subject": "Hi", "body": `<p>See <a href="https://evil.test/x">bank.test</a></p><!-- psst -->`},
-			[]string{`data-form="Mail"`, "Hidden copy", "eve@y.test", "its HTML as text", "[leads to ", `<span class="ho">evil.test</span>`, "[comment:", " psst "}},
+		"mail": {
+			map[string]any{"to": []string{"a@x.test", "b@x.test"}, "bcc": "eve@y.test", "subject": "Hi", "body": `<p>See <a href="https://evil.test/x">bank.test</a></p><!-- psst -->`},
+			[]string{`data-form="Mail"`, "Hidden copy", "eve@y.test", "its HTML as text", "[leads to ", `<span class="ho">evil.test</span>`, "[comment:", " psst "},
+		},
 		"markdown": {map[string]any{"body": "# T\n\n- see [this](https://evil.test/x)\n<img src=x onerror=alert(1)>"}, []string{`data-form="Markdown"`, `<span class="ho">evil.test</span>`, "&lt;img src=x onerror=alert(1)&gt;"}},
 		"yaml":     {map[string]any{"manifest": "kind: Pod # x\nname: y\n"}, []string{`data-form="YAML"`, `<span class="k">kind</span>`, `<span class="co"># x</span>`}},
 		"address":  {map[string]any{"url": "https://bank.test@xn--pypal-4ve.com/x"}, []string{`data-form="Address"`, `<span class="dg">bank.test@</span>`, "is shown elsewhere as p<mark", "What stands before the @ is no part of the host."}},

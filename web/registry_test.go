@@ -283,13 +283,14 @@ func strip(body string) string {
 	return html.UnescapeString(strings.Join(strings.Fields(tags.ReplaceAllString(body, " ")), " "))
 }
 
-// TestUnreadTerms: where the file cannot be told in words, it is pointed to.
+// TestUnreadTerms: a rule that the file does not tell in words is pointed to; a contract is
+// told as it is in force.
 func TestUnreadTerms(t *testing.T) {
 	c := start(t, nil).signIn("aude@example.com")
 	c.m.registry.enforce(t, samplePolicy, "tool_contracts:\n  mail:\n    allowed_request_tags: [personal]\n")
 	c.m.registry.in.PolicyFile, c.m.registry.in.ContractsFile = []byte("rules: ["), []byte("tool_contracts: [")
 	text := strip(c.get("/policies").body)
-	for _, want := range []string{"see line 7 of the file", "mail see the file"} {
+	for _, want := range []string{"see line 7 of the file", "mail personal no field"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("page lacks %q:\n%s", want, text)
 		}

@@ -96,7 +96,7 @@ func (d *checkup) tries(ctx context.Context, h hook.Installed) {
 		limit = time.Minute // the shortest that Claude Code has had by itself
 	}
 	const call = `{"hook_event_name":"PreToolUse","session_id":"holdpoint-doctor","tool_use_id":"holdpoint-doctor","tool_name":"holdpoint_doctor","tool_input":{}}`
-	away, err := closedAddress()
+	away, err := closedAddress(ctx)
 	if err != nil {
 		d.say("an address at which nobody listens", err, "")
 		return
@@ -105,7 +105,7 @@ func (d *checkup) tries(ctx context.Context, h hook.Installed) {
 		s := httptest.NewServer(handle)
 		return s.URL, s.Close
 	}
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	silent, err := loopback(ctx)
 	if err != nil {
 		d.say("a server that never answers", err, "")
 		return
@@ -180,12 +180,16 @@ func blocks(ctx context.Context, command, url, in string, limit time.Duration) e
 }
 
 // closedAddress is one at which nobody listens.
-func closedAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func closedAddress(ctx context.Context) (string, error) {
+	l, err := loopback(ctx)
 	if err != nil {
 		return "", err
 	}
 	return l.Addr().String(), l.Close()
+}
+
+func loopback(ctx context.Context) (net.Listener, error) {
+	return (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 }
 
 // reaches runs a hook's command with --check: it asks the server for nothing but whether

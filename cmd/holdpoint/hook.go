@@ -62,7 +62,7 @@ func (h *hookFlags) answer(ctx context.Context, host string, run func(context.Co
 	limit := h.Wait + h.Deadline
 	// The context ends what waits for the server; this is for what waits for anything else.
 	time.AfterFunc(limit+time.Second, func() { turnDown(os.Stderr, errors.New("there was no answer in time")) })
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("Holdpoint did not answer within %s", limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the server did not answer within %s", limit))
 	defer cancel()
 	g, err := h.gate(host)
 	if err == nil {

@@ -384,9 +384,11 @@ func TestOutcomes(t *testing.T) {
 		outcome string
 		broken  bool
 	}{
-		"a refusal":  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(422) }, 422, "failed", false},
-		"an error":   {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, 500, "failed", false},
-		"a redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/transfers", 307) }, 307, "failed", false},
+		"a refusal": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(422) }, 422, "failed", false},
+		"an error":  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, 500, "failed", false},
+		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/transfers", http.StatusTemporaryRedirect)
+		}, 307, "failed", false},
 		"no content": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }, 204, "succeeded", false},
 		"no answer":  {hangUp, 502, "unknown", false},
 		"half an answer": {func(w http.ResponseWriter, _ *http.Request) {

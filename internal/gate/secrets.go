@@ -47,8 +47,11 @@ func maskedOf(c Card) (*Masked, error) {
 		name  string
 		words bool // words in names count: they are the tool's, and not the document's
 	}{
-		{c.Arguments, &m.Arguments, "", true}, {c.Document, &m.Document, "what the agent says", false}, {c.Answers, &m.Answers, "what was supplied", true},
-		{c.Former, &m.Former, "what it was before", true}, {c.First, &m.First, "what was asked first", true},
+		{c.Arguments, &m.Arguments, "", true},
+		{c.Document, &m.Document, "what the agent says", false},
+		{c.Answers, &m.Answers, "what was supplied", true},
+		{c.Former, &m.Former, "what it was before", true},
+		{c.First, &m.First, "what was asked first", true},
 	} {
 		if *part.to = part.from; part.from == nil {
 			continue
@@ -215,8 +218,8 @@ func (g *core) unseen(ctx context.Context, a approval.Approval, sealed seal.Box,
 }
 
 // Conceal fills in Masked.
-func (card *Card) Conceal() error {
+func (c *Card) Conceal() error {
 	var err error
-	card.Masked, err = maskedOf(*card)
+	c.Masked, err = maskedOf(*c)
 	return err
 }

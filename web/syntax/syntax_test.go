@@ -65,8 +65,10 @@ func TestOthers(t *testing.T) {
 		"yaml":     {YAML("a: \"x # y\" # c\n- b: &i 1\n"), "k:a op:: s:\"x # y\" co:# c\n k:b op:: dg:&i"},
 		"markdown": {Markdown("# T\nsee [x](https://evil.test/y) `c` <b> <!-- z\nz --> w\n"), "hd:# T\n mu:[ mu:]( li:https:// ho:evil.test li:/y s:`c` dg:<b> co:<!-- z\nz -->"},
 		"address":  {Text("go to https://bank.test@evil.test:80/x."), "li:https:// dg:bank.test@ ho:evil.test li::80/x"},
-		"html": {HTML(`<p>Hi <a href="https://evil.test/a">https://bank.test</a></p><!-- c --><div style="display: none">h</div><img src="//t.test/p"><script>alert(1)</script>`),
-			"mu:https://bank.test no: [leads to  li:https:// ho:evil.test li:/a no:] no:[comment: co: c  no:] no:[hidden from the reader:  dg:h no:] no:[img, loads  li://t.test/p no:] no:[script:  co:alert(1) no:]"},
+		"html": {
+			HTML(`<p>Hi <a href="https://evil.test/a">https://bank.test</a></p><!-- c --><div style="display: none">h</div><img src="//t.test/p"><script>alert(1)</script>`),
+			"mu:https://bank.test no: [leads to  li:https:// ho:evil.test li:/a no:] no:[comment: co: c  no:] no:[hidden from the reader:  dg:h no:] no:[img, loads  li://t.test/p no:] no:[script:  co:alert(1) no:]",
+		},
 	} {
 		if got := brief(c.list); got != c.want {
 			t.Errorf("%s\n got %q\nwant %q", what, got, c.want)
