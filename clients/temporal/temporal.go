@@ -220,7 +220,7 @@ func (x *execution) ExecuteActivity(ctx context.Context, in *interceptor.Execute
 
 // run spends the permission and runs the activity, unless an earlier attempt has spent it.
 func (x *execution) run(ctx context.Context, in *interceptor.ExecuteActivityInput, tool Tool, key string, a holdpoint.Approval) (any, error) {
-	var arguments any = argumentsOf(in.Args)
+	arguments := argumentsOf(in.Args)
 	if a.Edited != nil {
 		changed, err := retold(in.Args, a.Edited.Arguments)
 		if err != nil {
