@@ -14,6 +14,7 @@
 package holdpointtemporal
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -81,10 +82,8 @@ type gate struct {
 
 // The members of an activity's header.
 const (
-	headerKey  = "holdpoint-key"  // under which the call is proposed
-	headerStep = "holdpoint-step" // permit or run
-	permitStep = "permit"
-	runStep    = "run"
+	headerKey      = "holdpoint-key"      // under which the call is proposed
+	headerApproval = "holdpoint-approval" // by which it runs; missing while it is proposed
 )
 
 func (g *gate) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
@@ -113,20 +112,25 @@ func (o *outbound) ExecuteActivity(ctx workflow.Context, activityType string, ar
 	if _, gated := o.gate.tools[activityType]; !gated {
 		return o.Next.ExecuteActivity(ctx, activityType, args...)
 	}
+	// A workflow that has called it before there was this interceptor goes on as it began:
+	// what is in its history has run. What is not, its worker refuses.
+	if workflow.GetVersion(ctx, "holdpoint:"+activityType, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return o.Next.ExecuteActivity(ctx, activityType, args...)
+	}
 	future, settable := workflow.NewFuture(ctx)
 	o.calls++
 	run := workflow.GetInfo(ctx).WorkflowExecution
 	key := "temporal:" + run.ID + ":" + run.RunID + ":" + strconv.Itoa(o.calls)
 	workflow.Go(ctx, func(ctx workflow.Context) {
-		if err := step(ctx, key, permitStep); err != nil {
-			settable.SetError(err)
-			return
+		var approvalID string
+		err := header(ctx, headerKey, key)
+		if err == nil {
+			err = o.Next.ExecuteActivity(patient(ctx), activityType, args...).Get(ctx, &approvalID)
 		}
-		if err := o.Next.ExecuteActivity(patient(ctx), activityType, args...).Get(ctx, nil); err != nil {
-			settable.SetError(err)
-			return
+		if err == nil {
+			err = header(ctx, headerApproval, approvalID)
 		}
-		if err := step(ctx, key, runStep); err != nil {
+		if err != nil {
 			settable.SetError(err)
 			return
 		}
@@ -156,15 +160,12 @@ func patient(ctx workflow.Context) workflow.Context {
 	return workflow.WithActivityOptions(ctx, options)
 }
 
-func step(ctx workflow.Context, key, name string) error {
-	header := interceptor.WorkflowHeader(ctx)
-	for member, value := range map[string]string{headerKey: key, headerStep: name} {
-		payload, err := converter.GetDefaultDataConverter().ToPayload(value)
-		if err != nil {
-			return fmt.Errorf("write the activity's header: %w", err)
-		}
-		header[member] = payload
+func header(ctx workflow.Context, member, value string) error {
+	payload, err := converter.GetDefaultDataConverter().ToPayload(value)
+	if err != nil {
+		return fmt.Errorf("write the activity's header: %w", err)
 	}
+	interceptor.WorkflowHeader(ctx)[member] = payload
 	return nil
 }
 
@@ -184,36 +185,41 @@ func (x *execution) ExecuteActivity(ctx context.Context, in *interceptor.Execute
 	if !gated {
 		return x.Next.ExecuteActivity(ctx, in)
 	}
-	header := interceptor.Header(ctx)
-	key, name := member(header, headerKey), member(header, headerStep)
+	members := interceptor.Header(ctx)
+	key, approvalID := member(members, headerKey), member(members, headerApproval)
 	if key == "" {
 		return nil, temporal.NewNonRetryableApplicationError(info.ActivityType.Name+" is gated, and was started without a permit", Ungated, nil)
 	}
 	if tool.Name == "" {
 		tool.Name = info.ActivityType.Name
 	}
-	event, err := tool.event(info, in.Args)
-	if err != nil {
-		return nil, temporal.NewNonRetryableApplicationError(err.Error(), Refused, err)
+	runs := approvalID != ""
+	if !runs {
+		event, err := tool.event(info, in.Args)
+		if err != nil {
+			return nil, temporal.NewNonRetryableApplicationError(err.Error(), Refused, err)
+		}
+		// Under the same key the server answers every attempt as it did the first.
+		d, err := x.gate.client.CheckAs(ctx, key, event)
+		switch {
+		case err != nil:
+			return nil, failure(err)
+		case d.Approval == nil:
+			return nil, refusal(&holdpoint.Refused{Decision: d})
+		}
+		approvalID = d.Approval.ID
 	}
-	// Under the same key the server answers as it did, to every attempt of both steps.
-	d, err := x.gate.client.CheckAs(ctx, key, event)
-	if err != nil {
-		return nil, failure(err)
-	}
-	if d.Approval == nil {
-		return nil, refusal(&holdpoint.Refused{Decision: d})
-	}
-	a, err := x.gate.client.Get(ctx, d.Approval.ID)
+	// What runs is this very approval, whatever the server still knows of the key.
+	a, err := x.gate.client.Get(ctx, approvalID)
 	switch {
 	case err != nil:
 		return nil, failure(err)
 	case !a.Status.Final():
 		return nil, temporal.NewApplicationErrorWithOptions("people have not decided yet: "+a.Links.Review, waiting, temporal.ApplicationErrorOptions{NextRetryDelay: pause(info.Attempt)})
 	case a.Status != holdpoint.Approved:
-		return nil, refusal(&holdpoint.Refused{Decision: d, Approval: &a})
-	case name != runStep:
-		return nil, nil
+		return nil, refusal(&holdpoint.Refused{Approval: &a})
+	case !runs:
+		return approvalID, nil
 	}
 	return x.run(ctx, in, tool, key, a)
 }
@@ -256,6 +262,8 @@ func (x *execution) run(ctx context.Context, in *interceptor.ExecuteActivityInpu
 	}
 	result, err := x.Next.ExecuteActivity(ctx, in)
 	switch {
+	case errors.Is(err, activity.ErrResultPending):
+		return result, err // it goes on elsewhere, and nobody knows yet
 	case err == nil:
 		outcome = holdpoint.Succeeded
 	case errors.Is(err, holdpoint.ErrUncertain), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -306,14 +314,16 @@ func retold(args []any, approved json.RawMessage) ([]any, error) {
 	}
 	var err error
 	if len(args) == 1 && isObject(args[0]) {
-		err = json.Unmarshal(approved, into[0])
+		err = exactly(approved, into[0])
 	} else {
-		list := struct{ Args []json.RawMessage }{}
-		if err = json.Unmarshal(approved, &list); err == nil && len(list.Args) != len(args) {
+		list := struct {
+			Args []json.RawMessage `json:"args"`
+		}{}
+		if err = exactly(approved, &list); err == nil && len(list.Args) != len(args) {
 			err = fmt.Errorf("it takes %d arguments, not %d", len(args), len(list.Args))
 		}
 		for i := 0; err == nil && i < len(args); i++ {
-			err = json.Unmarshal(list.Args[i], into[i])
+			err = exactly(list.Args[i], into[i])
 		}
 	}
 	changed := make([]any, len(args))
@@ -321,6 +331,13 @@ func retold(args []any, approved json.RawMessage) ([]any, error) {
 		changed[i] = reflect.ValueOf(into[i]).Elem().Interface()
 	}
 	return changed, err
+}
+
+// exactly reads JSON without leaving anything out.
+func exactly(data []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	return d.Decode(into)
 }
 
 // pause is how long it takes until people are looked after again: a share of how long
