@@ -180,11 +180,11 @@ func (g *Queries) Card(ctx context.Context, p engine.Person, id string, look Dis
 		return Card{}, err
 	}
 	if open := card.Masked == nil && (look == Full || look == Excerpt && !card.Long); card.Arguments != nil && (open || look == Revealed) {
-		if err := g.Store.Approvals.MarkRead(ctx, id, p.ID, a.Call.Digest); err != nil {
+		if err := g.Store.Approvals.MarkRead(ctx, id, p.ID, readKey(a.Call.Digest, r.Answers)); err != nil {
 			return Card{}, err
 		}
 	}
-	if card.Shown, err = g.Store.Approvals.WasRead(ctx, id, p.ID, a.Call.Digest); err != nil {
+	if card.Shown, err = g.Store.Approvals.WasRead(ctx, id, p.ID, readKey(a.Call.Digest, r.Answers)); err != nil {
 		return Card{}, err
 	}
 	card.Timeline, err = g.Store.Events.List(ctx, store.EventFilter{ApprovalID: id, Limit: 500})

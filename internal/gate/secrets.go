@@ -2,7 +2,10 @@ package gate
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -95,9 +98,14 @@ func (m *Masked) add(place string) {
 
 // secretFinder looks through values.
 type secretFinder struct {
-	words  bool
+	words  bool // names of members count: they are the tool's, and not those of a document, such as its session
+	under  bool // a name above says that all of it is secret
 	places []string
 }
+
+// argumentMembers are the members of documents that hold the call's arguments, whose
+// names are the tool's.
+var argumentMembers = []string{"proposed_arguments", "toolArgs", "tool_args", "arguments"}
 
 // mask is a value with what looks like a secret masked. name is what announces it.
 func (s *secretFinder) mask(place, name string, v canon.Value) canon.Value {
@@ -109,6 +117,12 @@ func (s *secretFinder) mask(place, name string, v canon.Value) canon.Value {
 		}
 		s.places = append(s.places, place)
 		return canon.String(masked)
+	case canon.NumberKind, canon.BoolKind:
+		if text := string(v.Canonical()); s.text(name, text) != text {
+			s.places = append(s.places, place)
+			return canon.String(mask)
+		}
+		return v
 	case canon.ArrayKind:
 		list := make([]canon.Value, 0, v.Len())
 		for i, each := range v.Elements() {
@@ -122,7 +136,11 @@ func (s *secretFinder) mask(place, name string, v canon.Value) canon.Value {
 			if place != "" {
 				at = place + "." + member
 			}
+			before := *s
+			s.words = s.words || slices.Contains(argumentMembers, member)
+			s.under = s.under || s.words && each.Kind() == canon.ObjectKind && stakes.NamesSecret(member)
 			list = append(list, canon.Member{Name: member, Value: s.mask(at, announced(v, member), each)})
+			s.words, s.under = before.words, before.under
 		}
 		return canon.Object(list...)
 	default:
@@ -146,11 +164,11 @@ func announced(v canon.Value, member string) string {
 
 // text is a text with what looks like a secret masked.
 func (s *secretFinder) text(name, text string) string {
-	if s.words && stakes.NamesSecret(name) && text != "" {
+	if (s.under || s.words && stakes.NamesSecret(name)) && text != "" {
 		return mask
 	}
 	detector := sentences().Detector
-	if name != "" && len(name) <= 100 {
+	if s.words && name != "" && len(name) <= 100 {
 		before := `"` + name + `": "`
 		for _, f := range detector.Find(before + text + `"`) {
 			if redact.Secret(f.Tag) && f.Start <= len(before) && f.End > len(before) {
@@ -187,7 +205,7 @@ var (
 // unseen refuses the yes of a person who has not been shown all of the arguments, where it
 // takes more than opening the card: where they are long, or hold what looks like a
 // secret. Nobody can have been shown what cannot be read.
-func (g *core) unseen(ctx context.Context, a approval.Approval, sealed seal.Box, size int, personID, digest string) error {
+func (g *core) unseen(ctx context.Context, a approval.Approval, sealed, answers seal.Box, size int, personID, digest string) error {
 	document, err := g.Sealer.Open(a.ID, sealed)
 	switch {
 	case errors.Is(err, seal.ErrErased):
@@ -196,7 +214,7 @@ func (g *core) unseen(ctx context.Context, a approval.Approval, sealed seal.Box,
 		g.Logger.ErrorContext(ctx, "arguments not read", "approval", a.ID, "error", err)
 		return notReadable
 	}
-	shown, err := g.Store.Approvals.WasRead(ctx, a.ID, personID, digest)
+	shown, err := g.Store.Approvals.WasRead(ctx, a.ID, personID, readKey(digest, answers))
 	switch {
 	case err != nil || shown:
 		return err
@@ -210,11 +228,26 @@ func (g *core) unseen(ctx context.Context, a approval.Approval, sealed seal.Box,
 		g.Logger.ErrorContext(ctx, "arguments not read", "approval", a.ID, "error", err)
 		return notReadable
 	}
-	m, err := maskedOf(Card{Arguments: args.Canonical(), Document: document})
+	supplied, err := g.answers(a.ID, answers)
+	if err != nil {
+		g.Logger.ErrorContext(ctx, "answers not read", "approval", a.ID, "error", err)
+		return notReadable
+	}
+	m, err := maskedOf(Card{Arguments: args.Canonical(), Document: document, Answers: supplied})
 	if err == nil && m != nil {
 		return notRevealed
 	}
 	return err
+}
+
+// readKey is under which it is kept that somebody has been shown all of a call: its
+// digest, and which values were supplied by then.
+func readKey(digest string, answers seal.Box) string {
+	if len(answers.Data) == 0 {
+		return digest
+	}
+	sum := sha256.Sum256(answers.Data)
+	return digest + "+" + hex.EncodeToString(sum[:8])
 }
 
 // Conceal fills in Masked.

@@ -95,6 +95,36 @@ func TestSecretsAreMasked(t *testing.T) {
 	}
 }
 
+// TestSecretsOfEveryShape: a name that says secret masks whatever it stands for, on the
+// card as in the sentence, in the arguments as in the document that has them again.
+func TestSecretsOfEveryShape(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	for args, secrets := range map[string][]string{
+		`{"password":48392017}`: {"48392017"},
+		`{"credentials":{"user":"bob","value":"hunter2x"},"to":"Ann"}`:     {"hunter2x"},
+		`{"secret":{"data":["correct-horse",7719]}}`:                       {"correct-horse", "7719"},
+		`{"pwd":"Tr0ub4dor&3","user":"svc"}`:                               {"Tr0ub4dor"},
+		`{"name":"DB_PASSWORD","value":"hunter2x"}`:                        {"hunter2x"},
+		`{"amount":5,"settings":{"api_key":{"current":"abcd-efgh-ijkl"}}}`: {"abcd-efgh"},
+	} {
+		a := h.open(callOf("db_login", args))
+		c, err := h.Queries.Card(context.Background(), h.people["ada"], a.ID, gate.Excerpt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, secret := range secrets {
+			for where, text := range map[string]string{"arguments": string(c.Concealed().Arguments), "document": string(c.Concealed().Document), "sentence": c.Stakes.Sentence.String()} {
+				if strings.Contains(text, secret) {
+					t.Errorf("%s: %s is in the %s: %s", args, secret, where, text)
+				}
+			}
+		}
+		if got := code(h.vote("ada", a, true)); got != "arguments_not_shown" {
+			t.Errorf("%s: a yes without a look: %q", args, got)
+		}
+	}
+}
+
 // TestWhatCannotBeReadHasACard: it says so, takes no yes, and goes on to take a no; it
 // takes no other card away.
 func TestWhatCannotBeReadHasACard(t *testing.T) {

@@ -39,6 +39,12 @@ func stakesOf(a approval.Approval, p Proposal) Stakes {
 		template, s.From = t.Template, t.From
 	}
 	s.Sentence = sentences().Write(a.Call.Tool, p.Arguments, template)
+	// What is masked on the card is masked in its sentence. Danger, amount and targets are
+	// those of the call.
+	found := secretFinder{words: true}
+	if masked := found.mask("", "", p.Arguments); len(found.places) > 0 {
+		s.Sentence.Parts = sentences().Write(a.Call.Tool, masked, template).Parts
+	}
 	return s
 }
 
