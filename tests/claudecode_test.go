@@ -90,10 +90,10 @@ func (m *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	event("message_stop", map[string]any{})
 }
 
-// claudeCode runs Claude Code itself until it is done, with settings, and returns what
+// claudeCode runs Claude Code itself in a directory until it is done, with settings, and returns what
 // the model was told became of its calls. Every permission of its own is off: what keeps
 // a call from running is the hook alone.
-func claudeCode(t *testing.T, settings string, steps ...modelStep) []string {
+func claudeCode(t *testing.T, settings, dir string, steps ...modelStep) []string {
 	t.Helper()
 	program, err := filepath.Abs(filepath.Join(npmDir, "node_modules", "@anthropic-ai", "claude-code-"+runtime.GOOS+"-"+strings.Replace(runtime.GOARCH, "amd64", "x64", 1), "claude"))
 	if err == nil {
@@ -107,7 +107,7 @@ func claudeCode(t *testing.T, settings string, steps ...modelStep) []string {
 	defer server.Close()
 	home := t.TempDir()
 	cmd := exec.Command(program, "-p", "go on", "--settings", settings, "--model", "stand-in", "--dangerously-skip-permissions")
-	cmd.Dir = t.TempDir()
+	cmd.Dir = dir
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "CLAUDE_CONFIG_DIR=" + home + "/.claude", "ANTHROPIC_BASE_URL=" + server.URL, "ANTHROPIC_API_KEY=sk-none",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "IS_SANDBOX=1", // root may not do without permissions elsewhere
@@ -142,7 +142,7 @@ func TestClaudeCode(t *testing.T) {
 	}
 	read := modelStep{tool: "Read", arguments: map[string]any{"file_path": ran}}
 	run := func(word string) modelStep {
-		return modelStep{tool: "Bash", arguments: map[string]any{"command": "echo " + word + " >> " + ran, "description": "Write a word"}}
+		return modelStep{tool: "Bash", arguments: map[string]any{"command": "echo " + word + " >> ran", "description": "Write a word"}}
 	}
 	decided := func(step modelStep, decision string) modelStep {
 		step.before = func(results []string) {
@@ -156,7 +156,7 @@ func TestClaudeCode(t *testing.T) {
 		}
 		return step
 	}
-	results := claudeCode(t, settings, read, run("approved"), decided(run("approved"), "approve"), run("approved"), run("denied"), decided(run("denied"), "deny"))
+	results := claudeCode(t, settings, filepath.Dir(ran), read, run("approved"), decided(run("approved"), "approve"), run("approved"), run("denied"), decided(run("denied"), "deny"))
 	for i, want := range []string{"begun", "waits for people", "", "waits for people", "waits for people", "was not approved: denied"} {
 		if !strings.Contains(results[i], want) || i == 2 && strings.Contains(results[i], "Holdpoint") {
 			t.Errorf("call %d: %s, want %q", i, results[i], want)
@@ -170,7 +170,7 @@ func TestClaudeCode(t *testing.T) {
 	// agent, and a server that is away.
 	blocked := func(what, settings string) {
 		t.Helper()
-		if got := claudeCode(t, settings, run("never")); strings.Contains(fileText(ran), "never") {
+		if got := claudeCode(t, settings, filepath.Dir(ran), run("never")); strings.Contains(fileText(ran), "never") {
 			t.Errorf("%s: the call ran: %q", what, got)
 		}
 	}
@@ -203,7 +203,7 @@ func TestClaudeCode(t *testing.T) {
 	if err := os.WriteFile(empty, []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	claudeCode(t, empty, run("unhooked"))
+	claudeCode(t, empty, filepath.Dir(ran), run("unhooked"))
 	if !strings.Contains(fileText(ran), "unhooked") {
 		t.Error("the calls of this test run nowhere")
 	}

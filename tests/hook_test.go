@@ -83,7 +83,7 @@ func (h *hookRun) blocked(why, call, tool string, arguments any, flags ...string
 func TestHook(t *testing.T) {
 	d := onShared(t)
 	h, ada := d.hook(t), d.reviewer(t, 0)
-	args := func(name string) map[string]any { return map[string]any{"command": name + " " + h.prefix} }
+	args := func(name string) map[string]any { return map[string]any{"command": name + " " + h.prefix[2:7]} } // a longer word could be a secret
 
 	// Accepted by the rules: the host's own permissions still count, unless they need not.
 	must(t, nil, "", "tool", "set", "Lookup-"+h.prefix, "--data", d.dir, "--category", "public_read")
@@ -203,14 +203,14 @@ func TestConnectClaudeCode(t *testing.T) {
 	if strings.Count(text, " hook claude-code ") != 3 || !strings.Contains(text, `"a && b"`) || !strings.Contains(text, `"model": "m"`) || !strings.Contains(text, `"Stop"`) {
 		t.Errorf("settings\n%s", text)
 	}
-	if out := must(t, nil, "", "doctor", "claude-code", "--settings", file); strings.Count("\n"+out, "\nok ") != 12 {
+	if out := must(t, nil, "", "doctor", "claude-code", "--settings", file); strings.Count("\n"+out, "\nok ") != 13 {
 		t.Errorf("doctor says\n%s", out)
 	}
 	loose := strings.ReplaceAll(text, " || exit 2", " || exit 1")
 	if err := os.WriteFile(file, []byte(loose), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if c := cli(t, nil, "", "doctor", "claude-code", "--settings", file); c.code != 1 || !strings.Contains(c.out, "FAIL  a call that cannot be read: the call is blocked: it ended with exit status 1") {
+	if c := cli(t, nil, "", "doctor", "claude-code", "--settings", file); c.code != 1 || !strings.Contains(c.out, "it was not run") {
 		t.Errorf("exit %d\n%s", c.code, c.out)
 	}
 	if c := cli(t, nil, "", "connect", "claude-code", "--url", d.URL, "--settings", file); c.code == 0 || !strings.Contains(c.err, "--key-file") {

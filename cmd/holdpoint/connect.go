@@ -64,6 +64,11 @@ func (k *connectClaudeCode) Run(_ context.Context, _ *cli) error {
 	}
 	// The hook ends by itself well before the host lets the call run.
 	timeout := int((k.Wait + k.Deadline + 10*time.Second).Seconds())
+	if len(bytes.TrimSpace(before)) > 0 {
+		if err := hook.HooksRun(before); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+	}
 	after, err := hook.InstallClaudeCode(before, command, timeout)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
@@ -150,20 +155,33 @@ func managedSettings() string {
 	return "/etc/claude-code/managed-settings.json"
 }
 
-// replaceSettings puts a file in the place of another, at once, and keeps that one.
+// replaceSettings puts a file in the place of another, at once, and keeps that one. What
+// is the machine's, everybody's Claude Code has to be able to read, whatever the umask.
 func replaceSettings(file string, before, after []byte) error {
-	err := os.MkdirAll(filepath.Dir(file), 0o750)
-	mode := fs.FileMode(0o600)
+	mode, dirMode := fs.FileMode(0o600), fs.FileMode(0o700)
+	shared := file == managedSettings()
+	if shared {
+		mode, dirMode = 0o644, 0o755
+	}
+	dir := filepath.Dir(file)
+	_, missing := os.Stat(dir)
+	err := os.MkdirAll(dir, dirMode)
+	if err == nil && shared && missing != nil {
+		err = os.Chmod(dir, dirMode)
+	}
 	if info, statErr := os.Stat(file); statErr == nil {
-		mode = info.Mode().Perm()
+		if !shared {
+			mode = info.Mode().Perm()
+		}
 		if err == nil {
 			err = os.WriteFile(file+".before-holdpoint", before, mode)
 		}
-	} else if strings.HasPrefix(file, "/etc/") || strings.HasPrefix(file, "/Library/") {
-		mode = 0o644 // everybody's Claude Code reads it
 	}
 	if err == nil {
 		err = os.WriteFile(file+".new", after, mode)
+	}
+	if err == nil {
+		err = os.Chmod(file+".new", mode)
 	}
 	if err == nil {
 		err = os.Rename(file+".new", file)

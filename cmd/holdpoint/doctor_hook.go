@@ -11,6 +11,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,6 +57,17 @@ func (k *doctorClaudeCode) Run(ctx context.Context, _ *cli) error {
 		if err == nil {
 			found, err = hook.InClaudeCode(data)
 		}
+		if err == nil {
+			err = hook.HooksRun(data)
+		}
+		if err == nil && file == managedSettings() {
+			err = everybodyReads(file)
+		}
+		if err == nil && file != managedSettings() && len(found) > 0 {
+			if machines, _ := os.ReadFile(managedSettings()); hook.OnlyManagedHooks(machines) {
+				err = fmt.Errorf("its hooks do not run: allowManagedHooksOnly is on in %s", managedSettings())
+			}
+		}
 		if !d.say(file, err, "Claude Code takes no notice of settings that it cannot read.") {
 			continue
 		}
@@ -95,6 +108,7 @@ func (d *checkup) tries(ctx context.Context, h hook.Installed) {
 	if limit == 0 {
 		limit = time.Minute // the shortest that Claude Code has had by itself
 	}
+	d.say("it ends before Claude Code gives up", inTime(h, limit), "holdpoint connect claude-code, with the same --wait and --deadline")
 	const call = `{"hook_event_name":"PreToolUse","session_id":"holdpoint-doctor","tool_use_id":"holdpoint-doctor","tool_name":"holdpoint_doctor","tool_input":{}}`
 	away, err := closedAddress(ctx)
 	if err != nil {
@@ -145,15 +159,14 @@ func (d *checkup) tries(ctx context.Context, h hook.Installed) {
 func blocks(ctx context.Context, command, url, in string, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	words, own := hook.Words(command)
+	if !own || len(words) < 3 || words[1] != "hook" {
+		return errors.New("its command is not as “holdpoint connect claude-code” writes it, so that it is not known what it does when the program is missing or is killed; it was not run")
+	}
 	if url != "" {
 		// Without the real server and its key: what is tried is the program, and the line
 		// around it.
-		program, flags, found := strings.Cut(command, " hook claude-code")
-		_, tail, ended := strings.Cut(flags, "||")
-		if !found || !ended {
-			return errors.New("its command does not end with || exit 2, so that Claude Code runs the call where the program is missing or is killed")
-		}
-		command = program + " hook claude-code --url " + url + " --deadline 2s --state \"$HOLDPOINT_DOCTOR\" ||" + tail
+		command = hook.Blocks([]string{words[0], "hook", "claude-code", "--url", url, "--deadline", "2s"})
 	}
 	dir, err := os.MkdirTemp("", "holdpoint-doctor-")
 	if err != nil {
@@ -161,7 +174,7 @@ func blocks(ctx context.Context, command, url, in string, limit time.Duration) e
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	cmd := exec.CommandContext(ctx, "sh", "-c", command) // #nosec G204 -- it is the hook that is tried
-	cmd.Env = append(os.Environ(), "HOLDPOINT_API_KEY=hp_holdpoint-doctor", "HOLDPOINT_DOCTOR="+dir)
+	cmd.Env = append(os.Environ(), "HOLDPOINT_API_KEY=hp_holdpoint-doctor", "XDG_STATE_HOME="+dir)
 	cmd.Stdin = strings.NewReader(in)
 	cmd.WaitDelay = time.Second
 	var said bytes.Buffer
@@ -177,6 +190,37 @@ func blocks(ctx context.Context, command, url, in string, limit time.Duration) e
 		return errors.New("it ended with 0")
 	}
 	return fmt.Errorf("it ended with %w: %s", err, strings.TrimSpace(said.String()))
+}
+
+// inTime reports a hook that may take longer than its host waits for it.
+func inTime(h hook.Installed, limit time.Duration) error {
+	words, _ := hook.Words(h.Command)
+	longest := time.Second
+	for i, word := range words {
+		if (word == "--wait" || word == "--deadline") && i+1 < len(words) {
+			if d, err := time.ParseDuration(words[i+1]); err == nil {
+				longest += d
+			}
+		}
+	}
+	if longest >= limit {
+		return fmt.Errorf("it may take %s, and Claude Code runs the call after %s", longest, limit)
+	}
+	return nil
+}
+
+// everybodyReads reports settings of the machine that only some can read.
+func everybodyReads(file string) error {
+	for _, name := range []string{file, filepath.Dir(file)} {
+		info, err := os.Stat(name)
+		if err != nil {
+			return err
+		}
+		if info.Mode().Perm()&0o004 == 0 {
+			return fmt.Errorf("not everybody may read %s, so that their Claude Code runs no hook", name)
+		}
+	}
+	return nil
 }
 
 // closedAddress is one at which nobody listens.
@@ -195,7 +239,11 @@ func loopback(ctx context.Context) (net.Listener, error) {
 // reaches runs a hook's command with --check: it asks the server for nothing but whether
 // it knows the key.
 func reaches(ctx context.Context, command string) error {
-	command = strings.Replace(command, " hook claude-code", " hook claude-code --check", 1)
+	words, own := hook.Words(command)
+	if !own || len(words) < 3 {
+		return errors.New("its command is not as “holdpoint connect claude-code” writes it; it was not run")
+	}
+	command = hook.Blocks(append(slices.Clone(words), "--check"))
 	cmd := exec.CommandContext(ctx, "sh", "-c", command) // #nosec G204 -- it is the hook that is tried
 	cmd.WaitDelay = time.Second
 	said, err := cmd.CombinedOutput()

@@ -3,6 +3,7 @@ package hook
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -145,6 +146,59 @@ func withoutOurs(entries []json.RawMessage) ([]json.RawMessage, error) {
 		}
 	}
 	return kept, nil
+}
+
+// HooksRun says why Claude Code would run no hook by these settings; nil if it would.
+func HooksRun(settings []byte) error {
+	var switches struct {
+		Off bool `json:"disableAllHooks"`
+	}
+	if err := json.Unmarshal(settings, &switches); err != nil {
+		return fmt.Errorf("read the settings: %w", err)
+	}
+	if switches.Off {
+		return errors.New("disableAllHooks is on, so that Claude Code runs no hook: take it out")
+	}
+	return nil
+}
+
+// OnlyManagedHooks reports whether these settings of the machine let no other hooks run.
+func OnlyManagedHooks(settings []byte) bool {
+	var switches struct {
+		Managed bool `json:"allowManagedHooksOnly"`
+	}
+	return json.Unmarshal(settings, &switches) == nil && switches.Managed
+}
+
+// Words are those of a line that Blocks has made; ok is false for any other line.
+func Words(line string) (words []string, ok bool) {
+	rest, found := strings.CutSuffix(line, " || exit 2")
+	if !found {
+		return nil, false
+	}
+	var word strings.Builder
+	quoted, any := false, false
+	for i := 0; i < len(rest); i++ {
+		switch c := rest[i]; {
+		case c == '\'':
+			quoted, any = !quoted, true
+		case !quoted && c == '\\' && i+1 < len(rest):
+			i++
+			word.WriteByte(rest[i])
+		case !quoted && c == ' ':
+			if any || word.Len() > 0 {
+				words = append(words, word.String())
+			}
+			word.Reset()
+			any = false
+		default:
+			word.WriteByte(c)
+		}
+	}
+	if any || word.Len() > 0 {
+		words = append(words, word.String())
+	}
+	return words, !quoted && Blocks(words) == line
 }
 
 // InClaudeCode finds our hooks in Claude Code's settings.
