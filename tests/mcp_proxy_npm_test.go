@@ -59,7 +59,9 @@ func TestProxyBeforeRealServers(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 		g.register("echo", "get-env", "get-structured-content")
-		eventually(t, settleWithin, "the tools are known", func() bool { return !c.call(t, "get-env", nil, nil).IsError })
+		eventually(t, settleWithin, "the tools are known", func() bool {
+			return !c.call(t, "get-structured-content", map[string]any{"location": "Chicago"}, nil).IsError // the last one
+		})
 		if a := c.call(t, "echo", hello, nil); a.IsError || !strings.Contains(text(a), "hello") {
 			t.Errorf("%+v", a)
 		}

@@ -104,17 +104,34 @@ func (p *Proxy) forget() {
 // maxPages bounds a list of tools.
 const maxPages = 100
 
+// errChanged says that the server has changed its tools while it told them.
+var errChanged = errors.New("the server has changed its tools meanwhile")
+
+// maxLists bounds how often the tools are asked for anew because they have changed
+// meanwhile, as those of servers do that are just starting.
+const maxLists = 5
+
 // learn asks the server for all of its tools, unless it is known what it said last.
 // The first time, when nothing is pinned yet, they are what is pinned.
 func (p *Proxy) learn(ctx context.Context) error {
+	ctx, stop := context.WithTimeout(ctx, gateWithin)
+	defer stop()
+	var err error
+	for range maxLists {
+		if err = p.learnOnce(ctx); !errors.Is(err, errChanged) {
+			return err
+		}
+	}
+	return err
+}
+
+func (p *Proxy) learnOnce(ctx context.Context) error {
 	p.mu.Lock()
 	known, since := p.defs != nil, p.changes
 	p.mu.Unlock()
 	if known {
 		return nil
 	}
-	ctx, stop := context.WithTimeout(ctx, gateWithin)
-	defer stop()
 	defs, all, params := map[string]definition{}, []tool{}, json.RawMessage(`{}`)
 	for range maxPages {
 		a, err := p.ask(ctx, &jsonrpc.Request{ID: p.ownID(), Method: "tools/list", Params: params})
@@ -132,13 +149,16 @@ func (p *Proxy) learn(ctx context.Context) error {
 			}
 		}
 		if got.next == "" {
+			if p.changedSince(since) {
+				return errChanged // nothing of it is pinned
+			}
 			if err := p.hold(ctx, all, true); err != nil {
 				return err
 			}
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			if p.changes != since {
-				return errors.New("the server has changed its tools meanwhile")
+				return errChanged
 			}
 			p.defs = defs
 			return nil
@@ -148,6 +168,12 @@ func (p *Proxy) learn(ctx context.Context) error {
 		}
 	}
 	return errors.New("the server's list of tools does not end")
+}
+
+func (p *Proxy) changedSince(changes int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.changes != changes
 }
 
 // hold compares tools with what is pinned, and says which of them are held back.
