@@ -50,6 +50,7 @@ func TestBrowserGrants(t *testing.T) {
 	b.click(testid("acknowledge"))
 	b.click(testid("save-grant"))
 	b.sees(testid("notice"), "standing grant was made")
+	b.open("/grants")
 	b.sees(testid("grant"), "is at most 100")
 	b.sees(testid("grant"), "0 of 10")
 
