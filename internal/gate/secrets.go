@@ -117,8 +117,9 @@ func (s *secretFinder) mask(place, name string, v canon.Value) canon.Value {
 		}
 		s.places = append(s.places, place)
 		return canon.String(masked)
-	case canon.NumberKind, canon.BoolKind:
-		if text := string(v.Canonical()); s.text(name, text) != text {
+	case canon.NumberKind:
+		counts := !s.under && strings.Contains(strings.ToLower(name), "tokens") // as max_tokens does
+		if text := string(v.Canonical()); !counts && s.text(name, text) != text {
 			s.places = append(s.places, place)
 			return canon.String(mask)
 		}

@@ -44,6 +44,10 @@ func TestSecretsAreMasked(t *testing.T) {
 			t.Errorf("%s is masked in %s", plain, masked)
 		}
 	}
+	limits := h.open(callOf("ask_model", `{"max_tokens":500,"password_required":true}`))
+	if c, err := h.Queries.Card(ctx, h.people["ada"], limits.ID, gate.Excerpt); err != nil || c.Masked != nil {
+		t.Errorf("a number of tokens is masked: %+v, %v", c.Masked, err)
+	}
 	if want := []string{"env[0].value", "note", "password"}; !slices.Equal(c.Masked.Places, want) {
 		t.Errorf("they are at %q", c.Masked.Places)
 	}
