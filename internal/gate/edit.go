@@ -34,7 +34,7 @@ func (g *Contributions) Edit(ctx context.Context, r EditRequest, once *access.On
 	}
 	write := func(c *store.Change) (approval.Approval, error) {
 		var none approval.Approval
-		if err := g.mayEdit(c, r); err != nil {
+		if err := g.mayEdit(ctx, c, r); err != nil {
 			return none, err
 		}
 		edited, err := g.edited(c, r)
@@ -74,8 +74,9 @@ func (g *Contributions) Edit(ctx context.Context, r EditRequest, once *access.On
 	}
 }
 
-// mayEdit refuses an edit by somebody who has no say, or of what nobody can edit.
-func (g *Contributions) mayEdit(c *store.Change, r EditRequest) error {
+// mayEdit refuses an edit by somebody who has no say or has not been shown all of the
+// arguments, or of what nobody can edit.
+func (g *Contributions) mayEdit(ctx context.Context, c *store.Change, r EditRequest) error {
 	if err := visible(c, r.Person); err != nil {
 		return err
 	}
@@ -105,10 +106,10 @@ func (g *Contributions) mayEdit(c *store.Change, r EditRequest) error {
 	// Whoever could ask about it could decide it.
 	_, err := admitted(c, approval.Fact{Kind: approval.Claim, Actor: r.actor(), Voter: voter(r.Person)})
 	var refused *access.Refusal
-	if errors.As(err, &refused) && refused.Code == "already_voted" {
-		return nil // they have taken it on already
+	if err != nil && !(errors.As(err, &refused) && refused.Code == "already_voted") { // who has voted has taken it on already
+		return err
 	}
-	return err
+	return g.hasSeen(ctx, c, r.Person, r.Digest)
 }
 
 type edition struct {

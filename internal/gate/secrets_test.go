@@ -129,6 +129,26 @@ func TestSecretsOfEveryShape(t *testing.T) {
 	}
 }
 
+// TestWhatIsMaskedIsNotEditedUnseen: whoever changes a call's arguments has been shown
+// them, by whatever way the edit comes.
+func TestWhatIsMaskedIsNotEditedUnseen(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	a := h.open(callOf("pay", secretCall))
+	const other = `{"amount":2,"password":"hunter2y","to":"Ann"}`
+	if _, err := h.edit("ada", a, other); code(err) != "arguments_not_shown" {
+		t.Errorf("an edit without a look at them: %v", err)
+	}
+	if got := h.get(a.ID).Approval; got.Call.Digest != a.Call.Digest || len(got.Facts) != 0 {
+		t.Errorf("what was refused is on the approval: %+v", got.Facts)
+	}
+	if _, err := h.Queries.Card(context.Background(), h.people["ada"], a.ID, gate.Revealed); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.edit("ada", a, other); err != nil {
+		t.Errorf("an edit after a look: %v", err)
+	}
+}
+
 // TestWhatCannotBeReadHasACard: it says so, takes no yes, and goes on to take a no; it
 // takes no other card away.
 func TestWhatCannotBeReadHasACard(t *testing.T) {
