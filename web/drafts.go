@@ -89,7 +89,7 @@ func (s *site) keepingDraft(h handler) handler {
 		}
 		seen := &answered{ResponseWriter: w}
 		err := h(seen, r, p)
-		if err == nil && seen.status == http.StatusSeeOther {
+		if err == nil && (seen.status == http.StatusSeeOther || seen.status == http.StatusNoContent) {
 			if err := s.drafts.Drop(r.Context(), p, id, form); err != nil {
 				s.logger.WarnContext(r.Context(), "draft not dropped", "approval", id, "error", err)
 			}

@@ -64,8 +64,13 @@ var doneWords = map[string]string{
 
 // redirectWithFlash leads on after a change, to a page that says what was done.
 func (s *site) redirectWithFlash(w http.ResponseWriter, r *http.Request, what, to string) {
-	http.SetCookie(w, &http.Cookie{Name: doneCookie, Value: what, Path: "/", MaxAge: 60, HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteLaxMode})
+	s.setFlash(w, what)
 	http.Redirect(w, r, to, http.StatusSeeOther)
+}
+
+// setFlash has the next page say what was done.
+func (s *site) setFlash(w http.ResponseWriter, what string) {
+	http.SetCookie(w, &http.Cookie{Name: doneCookie, Value: what, Path: "/", MaxAge: 60, HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteLaxMode})
 }
 
 // flash is what was done just now, said once.

@@ -47,6 +47,26 @@ func TestVote(t *testing.T) {
 	c.do("POST", "/approvals/apr_1/votes", ballotFor(card, "deny")).want(t, http.StatusConflict, "Meanwhile: Approved by", "because")
 }
 
+// TestVoteByScript: a script is told apart what was recorded, what was refused and that
+// nobody is signed in. The page that comes next says what was done.
+func TestVoteByScript(t *testing.T) {
+	c := start(t, nil)
+	card := c.m.add("apr_1", "payments.transfer", `{"amount":1}`, nil)
+	send := func() answer {
+		return c.do("POST", "/approvals/apr_1/votes", ballotFor(card, "approve"), "Sec-Fetch-Dest", "empty")
+	}
+	if res := send(); res.StatusCode != http.StatusSeeOther || !strings.HasPrefix(res.Header.Get("Location"), "/login") || len(c.m.votes) != 0 {
+		t.Errorf("signed out: %s to %q, %d votes", res.Status, res.Header.Get("Location"), len(c.m.votes))
+	}
+	c.signIn("ada@example.com")
+	send().want(t, http.StatusNoContent)
+	if len(c.m.votes) != 1 {
+		t.Errorf("%d votes", len(c.m.votes))
+	}
+	c.get("/").want(t, http.StatusOK, "Your vote is recorded.")
+	send().want(t, http.StatusConflict)
+}
+
 func TestDeny(t *testing.T) {
 	c := start(t, nil).signIn("ada@example.com")
 	for _, kind := range []string{"wrong_args", "not_now", "never", "needs_info"} {

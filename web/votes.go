@@ -55,7 +55,8 @@ func (h *voteHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("POST /approvals/{id}/break-glass", h.site.contribute("broken", h.breakGlass))
 }
 
-// vote records what the form says, and leads back to the card.
+// vote records what the form says, and leads back to the card. A page's script is
+// answered without a page: it could not tell one redirect from another.
 func (h *voteHandler) vote(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	request, err := readVote(r, p)
 	if err == nil {
@@ -66,6 +67,11 @@ func (h *voteHandler) vote(w http.ResponseWriter, r *http.Request, p engine.Pers
 	}
 	if err != nil {
 		return h.showRefusal(w, r, request, err)
+	}
+	if fromScript(r) {
+		h.site.setFlash(w, "voted")
+		w.WriteHeader(http.StatusNoContent)
+		return nil
 	}
 	h.site.redirectWithFlash(w, r, "voted", cardURL(request.ApprovalID))
 	return nil

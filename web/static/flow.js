@@ -59,7 +59,7 @@
     const body = new URLSearchParams(new FormData(form, button));
     try {
       const answer = await fetch(form.action, { method: "POST", body, credentials: "same-origin", keepalive: true, redirect: "manual" });
-      return answer.type === "opaqueredirect";
+      return answer.status === 204;
     } catch {
       return false;
     }
