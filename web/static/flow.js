@@ -84,10 +84,11 @@
     say(`${held.words} is sent in ${seconds} seconds. Z takes it back.`);
   };
 
-  // Nothing is held into the last minute of its call.
+  // Nothing is held into the last minute of its call, by the server's clock.
+  const skew = Date.parse(document.body.dataset.now) - Date.now() || 0;
   const urgent = () => {
     const due = document.querySelector("#statusline [data-countdown]")?.dataset.countdown;
-    return Boolean(due) && Date.parse(due) - Date.now() < 60000;
+    return Boolean(due) && Date.parse(due) - (Date.now() + skew) < 60000;
   };
 
   document.addEventListener("submit", (e) => {
