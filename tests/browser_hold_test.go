@@ -53,6 +53,12 @@ func TestBrowserHoldsVotes(t *testing.T) {
 	b.open("/history")
 	approved("another page was opened", a)
 
+	a = held()
+	b.eval(`document.querySelector("form[action='/logout']").requestSubmit()`)
+	b.until("the page to sign in on", `location.pathname === "/login"`)
+	approved("its sender signed out", a)
+	b.signIn(d.Reviewers[2])
+
 	a = agent.hold(newID("held_"), map[string]any{"n": newID("")})
 	b.open("/approvals/" + a.ID)
 	b.visible(testid("deny"))

@@ -91,8 +91,28 @@
     return Boolean(due) && Date.parse(due) - (Date.now() + skew) < 60000;
   };
 
+  // Another form goes once the vote is taken; else the page says what became of it. The
+  // form of the vote stays shut: it is sent.
+  const after = async (form, button) => {
+    if (held.sent) return;
+    if (!await post()) {
+      send();
+      return;
+    }
+    bar().hidden = true;
+    held = null;
+    if (form.isConnected) form.requestSubmit(button);
+    else location.reload(); // the page has moved on meanwhile
+  };
+
   document.addEventListener("submit", (e) => {
     const form = e.target;
+    if (held && !form.matches("[data-hold], [method=dialog]")) {
+      e.preventDefault();
+      e.stopImmediatePropagation();
+      after(form, e.submitter);
+      return;
+    }
     if (!form.matches("[data-hold]") || urgent() || form.dataset.held || !e.submitter || !bar() || atOnce()) return;
     e.preventDefault();
     e.stopImmediatePropagation();
