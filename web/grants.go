@@ -9,12 +9,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/grant"
+	"holdpoint/engine/redact"
+	"holdpoint/engine/stakes"
 	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/httpstatus"
@@ -95,7 +98,8 @@ func patternWords(p grant.Pattern) []views.Phrase {
 	var list []views.Phrase
 	for _, m := range p.Matchers {
 		phrase := views.Phrase{}
-		for i, name := range pointerNames(m.Path) {
+		names := pointerNames(m.Path)
+		for i, name := range names {
 			if i > 0 {
 				phrase = append(phrase, views.Piece{Text: "›"})
 			}
@@ -105,6 +109,7 @@ func patternWords(p grant.Pattern) []views.Phrase {
 			phrase = append(phrase, views.Piece{Text: "all arguments"})
 		}
 		phrase = append(phrase, views.Piece{Text: words[m.Op]})
+		names = append(names, announcing(p, m.Path)...)
 		var operands []canon.Value
 		switch m.Op {
 		case grant.OneOf:
@@ -117,11 +122,97 @@ func patternWords(p grant.Pattern) []views.Phrase {
 			if i > 0 {
 				phrase = append(phrase, views.Piece{Text: "or"})
 			}
-			phrase = append(phrase, views.Piece{Text: shorten(string(operand.Canonical())), Code: true})
+			phrase = append(phrase, views.Piece{Text: shorten(string(withoutSecrets(operand, names).Canonical())), Code: true})
 		}
 		list = append(list, phrase)
 	}
 	return list
+}
+
+// dots stand in the place of what looks like a secret, as on cards.
+const dots = "••••••••"
+
+var secrets = sync.OnceValue(redact.New)
+
+// withoutSecrets is a value with what looks like a secret masked, by what leads to it or by
+// its looks: who may list grants need not be allowed to see the calls that they are from.
+func withoutSecrets(v canon.Value, names []string) canon.Value {
+	if slices.ContainsFunc(names, stakes.NamesSecret) {
+		return canon.String(dots)
+	}
+	switch v.Kind() {
+	case canon.StringKind:
+		if looksSecret(v.Str(), names) {
+			return canon.String(dots)
+		}
+	case canon.ArrayKind:
+		var list []canon.Value
+		for _, each := range v.Elements() {
+			list = append(list, withoutSecrets(each, names))
+		}
+		return canon.Array(list...)
+	case canon.ObjectKind:
+		// In a pair such as {"name": "API_KEY", "value": "…"} one announces the other.
+		pair := slices.Clone(names)
+		for _, beside := range announcers {
+			if name, there := v.Get(beside); there && name.Kind() == canon.StringKind {
+				pair = append(pair, name.Str())
+			}
+		}
+		var list []canon.Member
+		for name, each := range v.All() {
+			to := names
+			if isAnnounced(name) {
+				to = pair
+			}
+			list = append(list, canon.Member{Name: name, Value: withoutSecrets(each, append(slices.Clone(to), name))})
+		}
+		return canon.Object(list...)
+	default:
+	}
+	return v
+}
+
+// announcers are the members that may say what the value beside them is.
+var announcers = []string{"name", "key", "Name", "Key"}
+
+func isAnnounced(name string) bool {
+	return strings.EqualFold(name, "value") || strings.EqualFold(name, "val")
+}
+
+// announcing is what other conditions say of the value at a path: its name, where that
+// stands beside it.
+func announcing(p grant.Pattern, path string) []string {
+	at := strings.LastIndexByte(path, '/') + 1
+	if !isAnnounced(path[at:]) {
+		return nil
+	}
+	var names []string
+	for _, m := range p.Matchers {
+		beside, there := strings.CutPrefix(m.Path, path[:at])
+		if there && slices.Contains(announcers, beside) && m.Value.Kind() == canon.StringKind {
+			names = append(names, m.Value.Str())
+		}
+	}
+	return names
+}
+
+// looksSecret reports whether the detectors find a secret in a text, or take it for one
+// because of a name that leads to it.
+func looksSecret(text string, names []string) bool {
+	isSecret := func(f redact.Span) bool { return redact.Secret(f.Tag) }
+	if slices.ContainsFunc(secrets().Find(text), isSecret) {
+		return true
+	}
+	return slices.ContainsFunc(names, func(name string) bool {
+		if name == "" || len(name) > 100 {
+			return false
+		}
+		before := `"` + name + `": "`
+		return slices.ContainsFunc(secrets().Find(before+text+`"`), func(f redact.Span) bool {
+			return isSecret(f) && f.Start <= len(before) && f.End > len(before)
+		})
+	})
 }
 
 // shorten keeps a list readable: the card that a grant was made from shows the

@@ -236,6 +236,29 @@ func TestGrantsPage(t *testing.T) {
 	c.get("/grants").want(t, 200, "The standing grant was revoked")
 }
 
+// TestGrantsAreListedWithoutSecrets: by what leads to a value, by its looks, and inside of
+// it. What is none is shown.
+func TestGrantsAreListedWithoutSecrets(t *testing.T) {
+	c, g := startGranting(t)
+	g.sample(epoch)
+	args, err := canon.Parse([]byte(`{"env":[{"name":"API_KEY","value":"kw7Fq2Lm9Xz4Rt8Vb3Nc6Pd1"},{"name":"LEVEL","value":"verbose"}],"password":"hunter3x"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.list[0].Pattern = grant.Pattern{Matchers: []grant.Matcher{
+		{Path: "/login/password", Op: grant.Equals, Value: canon.String("hunter2x")},
+		{Path: "/credentials/0/of", Op: grant.OneOf, Value: canon.Array(canon.String("opensesame"), canon.String("swordfish"))},
+		{Path: "/note", Op: grant.Prefix, Value: canon.String("use ghp_16C7e42F292c6912E7710c838347Ae178B4a now")},
+		{Path: "/config", Op: grant.Equals, Value: args},
+		{Path: "/header/name", Op: grant.Equals, Value: canon.String("Authorization")},
+		{Path: "/header/value", Op: grant.Equals, Value: canon.String("open the door")},
+		{Path: "/memo", Op: grant.Prefix, Value: canon.String("Invoice 2026-")},
+	}}
+	page := c.get("/grants")
+	page.want(t, 200, "••••••••", "Invoice 2026-", "verbose", "API_KEY", "password")
+	page.lacks(t, "hunter2x", "hunter3x", "opensesame", "swordfish", "ghp_", "kw7F", "open the door")
+}
+
 // TestGrantLeadsToWhatWaits: calls that fit a new grant and wait already are offered to be
 // decided together; one alone on its own card.
 func TestGrantLeadsToWhatWaits(t *testing.T) {
