@@ -250,8 +250,12 @@ func (p *Proxy) forward(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	if !stream(w, res.Body) {
 		return "unknown", true
 	}
-	if res.StatusCode/100 == 2 {
+	switch {
+	case res.StatusCode/100 == 2:
 		return "succeeded", false
+	case res.StatusCode >= 500, res.StatusCode == http.StatusRequestTimeout:
+		// It may come from something before the upstream, or from the middle of the call.
+		return "unknown", false
 	}
 	return "failed", false
 }

@@ -306,6 +306,8 @@ func TestRefuses(t *testing.T) {
 		"a parameter twice":   {"DELETE", "/accounts/1?reason=a&reason=b", account, "", nil, 400, "bad_query"},
 		"an unreadable query": {"DELETE", "/accounts/1?reason=a;b", account, "", nil, 400, "bad_query"},
 		"an argument twice":   {"DELETE", "/accounts/1", account, `{"account_id":"1"}`, nil, 422, "argument_twice"},
+		"in the wrong place":  {"DELETE", "/accounts/1", account, `{"reason":"x"}`, nil, 422, "argument_twice"},
+		"the same, capitals":  {"DELETE", "/accounts/1", account, `{"Reason":"x"}`, nil, 422, "argument_twice"},
 		"a member twice":      {"POST", "/transfers", token, `{"amount":1,"amount":120,"to":"DE02"}`, nil, 400, "malformed_json"},
 		"no JSON":             {"POST", "/transfers", token, `amount=120`, nil, 400, "malformed_json"},
 		"no object":           {"POST", "/transfers", token, `[]`, nil, 422, "invalid_body"},
@@ -384,8 +386,10 @@ func TestOutcomes(t *testing.T) {
 		outcome string
 		broken  bool
 	}{
-		"a refusal": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(422) }, 422, "failed", false},
-		"an error":  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, 500, "failed", false},
+		"a refusal":             {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(422) }, 422, "failed", false},
+		"an error":              {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, 500, "unknown", false},
+		"too late at a gateway": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(504) }, 504, "unknown", false},
+		"a request timeout":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(408) }, 408, "unknown", false},
 		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/transfers", http.StatusTemporaryRedirect)
 		}, 307, "failed", false},

@@ -119,17 +119,29 @@ func readRoute(n source.Node) (r route, err error) {
 	case !slices.Contains([]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}, r.method):
 		return r, errors.New("method: want GET, HEAD, POST, PUT, PATCH or DELETE")
 	}
-	arguments := slices.Clone(r.query)
-	for _, s := range r.path {
-		if name, variable := variable(s); variable {
-			arguments = append(arguments, name)
+	arguments := r.outsideBody()
+	for i, name := range arguments {
+		if name == "" || named(arguments[:i], name) {
+			return r, errors.New("two variables or parameters have one name, capitals or not, or one has none")
 		}
 	}
-	slices.Sort(arguments)
-	if len(slices.Compact(slices.Clone(arguments))) != len(arguments) || slices.Contains(arguments, "") {
-		return r, errors.New("two variables or parameters have one name, or one has none")
-	}
 	return r, nil
+}
+
+// outsideBody names the arguments that have their place in the path or the query.
+func (r route) outsideBody() []string {
+	list := slices.Clone(r.query)
+	for _, s := range r.path {
+		if name, variable := variable(s); variable {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// named reports whether a list has a name, capitals or not: many a server reads them alike.
+func named(list []string, name string) bool {
+	return slices.ContainsFunc(list, func(other string) bool { return strings.EqualFold(other, name) })
 }
 
 func names(v canon.Value) (list []string, err error) {
@@ -265,9 +277,12 @@ func (rs Routes) read(r *http.Request, body []byte) (call, *refusal) {
 		case v.Kind() != canon.ObjectKind:
 			return call{}, refuse(http.StatusUnprocessableEntity, "invalid_body", "The body has to be a JSON object: its members are the arguments.")
 		}
+		// Also a parameter that this request leaves out: in the body it would be the same
+		// call to people, and another one to the upstream.
+		outside := found.outsideBody()
 		for _, m := range v.Members() {
-			if slices.ContainsFunc(members, func(other canon.Member) bool { return strings.EqualFold(other.Name, m.Name) }) {
-				return call{}, refuse(http.StatusUnprocessableEntity, "argument_twice", "An argument is in the body, and in the path or the query as well.")
+			if named(outside, m.Name) {
+				return call{}, refuse(http.StatusUnprocessableEntity, "argument_twice", "An argument is in the body, and its place is the path or the query.")
 			}
 			members = append(members, m)
 		}
