@@ -27,7 +27,7 @@ type call struct {
 	tool      string      // the server's own name for it
 	arguments canon.Value // as the host sent them
 	params    canon.Value
-	name      string      // of this very call, the same whenever it is asked for again
+	name      string      // of this very call of the tool as it is described, the same whenever it is asked for again
 	progress  canon.Value // the host's progressToken; null for none
 
 	cancel  context.CancelFunc
@@ -88,15 +88,17 @@ func (p *Proxy) read(r *jsonrpc.Request) (*call, error) {
 	token, _ := meta.Get("progressToken")
 	return &call{
 		id: r.ID, tool: name.Str(), arguments: arguments, params: params,
-		name: p.callName(name.Str(), arguments), progress: token,
+		progress: token,
 	}, nil
 }
 
 // callName names a call at Holdpoint, so that it is found there when it is asked for
-// again. Only who has the agent's key can try guesses at arguments against it.
-func (p *Proxy) callName(tool string, arguments canon.Value) string {
+// again. Of a tool that is described otherwise it is another call: what people have
+// approved was not that. Only who has the agent's key can try guesses at arguments
+// against it.
+func (p *Proxy) callName(tool string, arguments canon.Value, def definition) string {
 	h := hmac.New(sha256.New, []byte(p.Gate.Client.Key))
-	h.Write([]byte(canon.Digest(ToolName(p.Name, tool), arguments)))
+	h.Write([]byte(canon.Digest(ToolName(p.Name, tool), arguments) + " " + def.sum()))
 	return "mcp-" + hex.EncodeToString(h.Sum(nil)[:20])
 }
 
@@ -115,12 +117,20 @@ func (p *Proxy) permit(ctx context.Context, c *call) (permission, error) {
 	if err != nil {
 		return permission{}, err
 	}
+	c.name = p.callName(c.tool, c.arguments, def)
 	a, err := p.known(ctx, c)
 	if err != nil {
 		return permission{}, err
 	}
 	if a == nil {
-		answer, err := p.Gate.check(ctx, c.name, proposal{Tool: ToolName(p.Name, c.tool), Arguments: json.RawMessage(c.arguments.Canonical()), Manifest: def.sum()})
+		asked := proposal{Tool: ToolName(p.Name, c.tool), Arguments: json.RawMessage(c.arguments.Canonical()), Manifest: def.sum()}
+		answer, err := p.Gate.check(ctx, c.name, asked)
+		if err == nil && answer.Approval != nil && answer.Approval.Status == holdpoint.Pending && answer.Approval.RequestID != c.name {
+			// Holdpoint joins calls by tool and arguments: what waits may be about the tool
+			// as it was described before.
+			asked.Separate = true
+			answer, err = p.Gate.check(ctx, c.name, asked)
+		}
 		switch {
 		case err != nil:
 			return permission{}, err
@@ -139,6 +149,14 @@ func (p *Proxy) permit(ctx context.Context, c *call) (permission, error) {
 	p.told(c)
 	if a.Status != holdpoint.Approved {
 		return permission{}, ended(a)
+	}
+	// The tool may have become another while people decided.
+	now, err := p.definitionOf(ctx, c)
+	switch {
+	case err != nil:
+		return permission{}, err
+	case string(now) != string(def):
+		return permission{}, p.changed(c)
 	}
 	return p.redeem(ctx, c, a)
 }

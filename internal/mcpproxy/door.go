@@ -37,6 +37,7 @@ type proposal struct {
 	Tool      string
 	Arguments json.RawMessage
 	Manifest  string // SHA-256 of the tool's definition
+	Separate  bool   // it joins nothing that waits
 }
 
 // checked is the answer to a proposal.
@@ -71,10 +72,14 @@ func (g *Gate) check(ctx context.Context, name string, p proposal) (checked, err
 	if agent == "" {
 		agent = "mcp-proxy"
 	}
-	body, err := json.Marshal(map[string]any{
+	members := map[string]any{
 		"toolName": p.Tool, "toolArgs": p.Arguments, "agentId": agent,
 		"toolIdentity": map[string]string{"tool_name": p.Tool, "provider": "mcp", "manifest_hash": p.Manifest},
-	})
+	}
+	if p.Separate {
+		members["separate"] = true
+	}
+	body, err := json.Marshal(members)
 	if err != nil {
 		return checked{}, fmt.Errorf("encode the proposal: %w", err)
 	}

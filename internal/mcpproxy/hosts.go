@@ -73,7 +73,8 @@ func wrapEntry(name string, raw json.RawMessage, proxy []string) (json.RawMessag
 	if err := json.Unmarshal(raw, &is); err != nil {
 		return nil, fmt.Errorf("read the entry: %w", err)
 	}
-	if slices.Contains(is.Args, "mcp-proxy") {
+	// There are other programs of the name mcp-proxy, which ask nobody.
+	if len(is.Args) > 0 && is.Args[0] == "mcp-proxy" && (is.Command == proxy[0] || program(is.Command) == "holdpoint") {
 		return nil, nil
 	}
 	if err := CheckName(name); err != nil {
@@ -113,6 +114,11 @@ func wrapEntry(name string, raw json.RawMessage, proxy []string) (json.RawMessag
 		entry["type"] = json.RawMessage(`"stdio"`)
 	}
 	return encode(entry)
+}
+
+// program is the name of a command's program, whichever system's path it is.
+func program(command string) string {
+	return strings.TrimSuffix(command[strings.LastIndexAny(command, `/\`)+1:], ".exe")
 }
 
 // encode writes JSON for people to read: without escapes for HTML.

@@ -30,6 +30,21 @@ func TestWrap(t *testing.T) {
 			t.Errorf("%s, again: %v %q\n%s", name, err, wrapped, again)
 		}
 	}
+	// Another program of that name asks nobody.
+	for entry, has := range map[string]bool{
+		`{"command":"uvx","args":["mcp-proxy","https://crm/sse"]}`:                          false,
+		`{"command":"mcp-proxy","args":["https://crm/sse"]}`:                                false,
+		`{"command":"npx","args":["-y","x","mcp-proxy"]}`:                                   false,
+		`{"command":"/bin/holdpoint","args":["connect","mcp-proxy"]}`:                       false,
+		`{"command":"/opt/other/holdpoint","args":["mcp-proxy","--name","a","--","x"]}`:     true,
+		`{"command":"C:\\tools\\holdpoint.exe","args":["mcp-proxy","--name","a","--","x"]}`: true,
+		`{"command":"/opt/hp-1","args":["mcp-proxy","--name","a","--","x"]}`:                true,
+	} {
+		_, wrapped, err := Wrap([]byte(`{"mcpServers":{"a":`+entry+`}}`), nil, []string{"/opt/hp-1", "mcp-proxy"})
+		if err != nil || (len(wrapped) == 0) != has {
+			t.Errorf("%s: %v %q", entry, err, wrapped)
+		}
+	}
 	for _, wrong := range []string{``, `[]`, `{}`, `{"mcpServers":{}}`, `{"mcpServers":{"a":{}}}`, `{"mcpServers":{"a":{"type":"sse","url":"https://x"}}}`, `{"mcpServers":{"a__b":{"command":"x"}}}`, `{"mcpServers":{"a":{"command":"x","args":"y"}}}`, "{} // x"} {
 		if got, _, err := Wrap([]byte(wrong), nil, command); err == nil {
 			t.Errorf("%s: %s", wrong, got)

@@ -2,6 +2,7 @@ package mcpproxy
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -112,8 +113,24 @@ func TestNobodyAtTheAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if text, err := jsonrpc.EncodeMessage(m); err != nil || strings.Contains(string(text), "127.0.0.1") || !strings.Contains(string(text), "cannot be reached") {
+		t.Errorf("the model is told %s, %v", text, err)
+	}
 	if got := outcomeOf(m.(*jsonrpc.Response), nil); got != "failed" {
 		t.Errorf("%s", got)
+	}
+}
+
+// An address is left out also where an error has it as a text only; what the server
+// says of itself stays.
+func TestWithoutAddress(t *testing.T) {
+	r := &remote{address: "https://user:word@inside.example:8443/mcp?key=k"}
+	if err := r.withoutAddress(errors.New(`failed: Get "https://user:***@inside.example:8443/mcp?key=k": EOF`)); err.Error() != "the server cannot be reached" {
+		t.Error(err)
+	}
+	said := &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "no such account"}
+	if err := r.withoutAddress(said); err != said {
+		t.Error(err)
 	}
 }
 

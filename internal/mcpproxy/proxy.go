@@ -281,6 +281,9 @@ func (p *Proxy) fromServer(ctx context.Context) {
 			p.toHost(ctx, m)
 		case *jsonrpc.Response:
 			e := p.answered(m.ID)
+			if u := (*unreached)(nil); errors.As(m.Error, &u) {
+				p.Logger.WarnContext(ctx, "the server cannot be reached", "error", u.cause)
+			}
 			switch {
 			case e == nil:
 				// Also an answer to a call that the server has not got.

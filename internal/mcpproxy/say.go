@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -29,6 +30,11 @@ func (p *Proxy) refused(ctx context.Context, c *call, err error) *jsonrpc.Respon
 		return p.result(c, text, "")
 	}
 	p.Logger.WarnContext(ctx, "a call was not permitted", "tool", ToolName(p.Name, c.tool), "error", err)
+	var unreachable *holdpoint.Unreachable
+	var address *url.Error
+	if errors.As(err, &unreachable) || errors.As(err, &address) {
+		err = errUnreachable // theirs have the address in them
+	}
 	return p.result(c, "Not run: nothing has been granted, because Holdpoint could not be asked. Try again later. ("+err.Error()+")", "")
 }
 

@@ -203,9 +203,15 @@ func (p *Proxy) definitionOf(ctx context.Context, c *call) (definition, error) {
 		return nil, err
 	}
 	if string(accepted) != string(def) {
-		return nil, &refusal{text: "Not run: the server has changed what it says of this tool, and no operator has accepted that. Tell the user; an operator looks at it with: holdpoint mcp-proxy accept --pins " + p.Pins.Path + " " + c.tool}
+		return nil, p.changed(c)
 	}
 	return def, nil
+}
+
+// changed refuses a call of a tool that is described otherwise than it was accepted
+// for this call.
+func (p *Proxy) changed(c *call) *refusal {
+	return &refusal{text: "Not run: the server has changed what it says of this tool, and no operator has accepted that. Tell the user; an operator looks at it with: holdpoint mcp-proxy accept --pins " + p.Pins.Path + " " + c.tool}
 }
 
 // list answers the host's tools/list: each tool as it was accepted, and none that
