@@ -177,25 +177,25 @@ func Words(line string) (words []string, ok bool) {
 		return nil, false
 	}
 	var word strings.Builder
-	quoted, any := false, false
+	quoted, begun := false, false
 	for i := 0; i < len(rest); i++ {
 		switch c := rest[i]; {
 		case c == '\'':
-			quoted, any = !quoted, true
+			quoted, begun = !quoted, true
 		case !quoted && c == '\\' && i+1 < len(rest):
 			i++
 			word.WriteByte(rest[i])
 		case !quoted && c == ' ':
-			if any || word.Len() > 0 {
+			if begun || word.Len() > 0 {
 				words = append(words, word.String())
 			}
 			word.Reset()
-			any = false
+			begun = false
 		default:
 			word.WriteByte(c)
 		}
 	}
-	if any || word.Len() > 0 {
+	if begun || word.Len() > 0 {
 		words = append(words, word.String())
 	}
 	return words, !quoted && Blocks(words) == line
