@@ -96,7 +96,7 @@ func (c *Client) Guard(ctx context.Context, e Event, run func(context.Context) e
 	switch {
 	case err != nil:
 		return err
-	case ShouldExecute(d) && constrained(d.Constraints):
+	case ShouldExecute(d) && Constrained(d.Constraints):
 		return ErrConstraints
 	case ShouldExecute(d):
 		return run(ctx)
@@ -120,7 +120,7 @@ func (c *Client) Guard(ctx context.Context, e Event, run func(context.Context) e
 	if err != nil {
 		return err
 	}
-	if constrained(redeemed.Constraints) {
+	if Constrained(redeemed.Constraints) {
 		return errors.Join(ErrConstraints, c.reportAfter(ctx, a.ID, Failed, 0))
 	}
 	return c.runRedeemed(ctx, a.ID, run)
@@ -130,8 +130,9 @@ func noToken(approvalID string) error {
 	return fmt.Errorf("%s is approved, but the server gave no token: its time to run is over, or the key is not its agent's", approvalID)
 }
 
-// constrained reports whether there is anything to keep to.
-func constrained(constraints json.RawMessage) bool {
+// Constrained reports whether constraints, of a decision or of a redemption, hold anything
+// that the call has to keep to.
+func Constrained(constraints json.RawMessage) bool {
 	limits := bytes.TrimSpace(constraints)
 	return len(limits) > 0 && string(limits) != "{}" && string(limits) != "null"
 }

@@ -217,7 +217,7 @@ func (l *life) permit(ctx context.Context) (constraints json.RawMessage, err err
 	case redeemed != nil:
 		constraints = redeemed.Constraints
 	}
-	if constrained(constraints) && !l.keeps {
+	if Constrained(constraints) && !l.keeps {
 		if redeemed != nil {
 			err = l.c.reportAfter(ctx, l.approval, Failed, 0)
 		}
@@ -228,7 +228,7 @@ func (l *life) permit(ctx context.Context) (constraints json.RawMessage, err err
 			return nil, errors.Join(err, unless(err != nil, ErrOutcomeUnknown))
 		}
 	}
-	if !constrained(constraints) {
+	if !Constrained(constraints) {
 		constraints = json.RawMessage(`{}`)
 	}
 	return constraints, nil

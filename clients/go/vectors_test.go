@@ -241,7 +241,7 @@ func TestVectorsOfTokens(t *testing.T) {
 	}
 	for _, v := range file.Good {
 		c, err := verify(v)
-		if err != nil || c.ApprovalID != v.Claims.ApprovalID || c.Subject != v.Claims.Subject || c.Expires != v.Claims.Expires || constrained(c.Constraints) != constrained(v.Claims.Constraints) {
+		if err != nil || c.ApprovalID != v.Claims.ApprovalID || c.Subject != v.Claims.Subject || c.Expires != v.Claims.Expires || Constrained(c.Constraints) != Constrained(v.Claims.Constraints) {
 			t.Errorf("%s: %+v, %v", v.Name, c, err)
 		}
 	}

@@ -256,9 +256,9 @@ func (x *execution) run(ctx context.Context, in *interceptor.ExecuteActivityInpu
 			activity.GetLogger(ctx).Error("what became of a call is not reported", "approval", a.ID, "error", err)
 		}
 	}()
-	if c := string(redeemed.Constraints); c != "" && c != "{}" && c != "null" {
+	if holdpoint.Constrained(redeemed.Constraints) {
 		outcome = holdpoint.Failed
-		return nil, temporal.NewNonRetryableApplicationError("the call is approved under constraints, which an activity cannot be held to: "+c, Refused, nil)
+		return nil, temporal.NewNonRetryableApplicationError("the call is approved under constraints, which an activity cannot be held to: "+string(redeemed.Constraints), Refused, nil)
 	}
 	result, err := x.Next.ExecuteActivity(ctx, in)
 	switch {

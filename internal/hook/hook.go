@@ -4,7 +4,6 @@
 package hook
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -82,7 +81,7 @@ func (g *Gate) Before(ctx context.Context, c Call) (Verdict, error) {
 	switch {
 	case err != nil:
 		return Verdict{}, err
-	case r.Allowed && constrained(r.Decision.Constraints):
+	case r.Allowed && holdpoint.Constrained(r.Decision.Constraints):
 		return Verdict{Why: "The rules accept the call under constraints, which this host cannot keep: " + string(r.Decision.Constraints)}, nil
 	case r.Allowed && r.Approval == nil:
 		return Verdict{Run: true}, m.permit(c, "")
@@ -167,7 +166,7 @@ func (g *Gate) redeem(ctx context.Context, client *holdpoint.Client, m *memory, 
 	if err := m.forget(c); err != nil {
 		return Verdict{}, err
 	}
-	if constrained(r.Constraints) {
+	if holdpoint.Constrained(r.Constraints) {
 		why := "The call is approved under constraints, which this host cannot keep: " + string(r.Constraints)
 		return Verdict{Why: why}, errors.Join(client.Report(ctx, a.ID, holdpoint.Failed, 0), m.revoke(c))
 	}
@@ -210,11 +209,6 @@ func (g *Gate) After(ctx context.Context, c Call, outcome holdpoint.Outcome, too
 		}
 	}
 	return m.revoke(c)
-}
-
-func constrained(constraints json.RawMessage) bool {
-	limits := string(bytes.TrimSpace(constraints))
-	return limits != "" && limits != "{}" && limits != "null"
 }
 
 func sentences(reasons []holdpoint.Reason) string {

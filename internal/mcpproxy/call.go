@@ -162,7 +162,7 @@ func (p *Proxy) permit(ctx context.Context, c *call) (permission, error) {
 }
 
 func (p *Proxy) accepted(c *call, answer checked) (permission, error) {
-	if constrained(answer.Decision.Constraints) && !p.KeepsConstraints {
+	if holdpoint.Constrained(answer.Decision.Constraints) && !p.KeepsConstraints {
 		return permission{}, &refusal{text: "Not run: it is allowed only under constraints, and nothing here can keep to them."}
 	}
 	return permission{arguments: c.arguments, constraints: answer.Decision.Constraints}, nil
@@ -251,7 +251,7 @@ func (p *Proxy) redeem(ctx context.Context, c *call, a *holdpoint.Approval) (per
 		return allowed, context.Cause(ctx)
 	case a.Token == "":
 		return allowed, &refusal{approval: a.ID, text: "Not run: it was approved (" + a.ID + "), but the time to run it is over, or it has run. Call the tool again to ask anew."}
-	case constrained(tokenConstraints(a.Token)) && !p.KeepsConstraints:
+	case holdpoint.Constrained(tokenConstraints(a.Token)) && !p.KeepsConstraints:
 		return allowed, &refusal{approval: a.ID, text: "Not run: it was approved only under constraints (" + a.ID + "), and nothing here can keep to them."}
 	}
 	if a.Edited != nil {
@@ -272,7 +272,7 @@ func (p *Proxy) redeem(ctx context.Context, c *call, a *holdpoint.Approval) (per
 		// The token may be spent. Nothing ran, so say so, as far as that can be said.
 		p.report(ctx, a.ID, holdpoint.Failed, 0)
 		return allowed, err
-	case constrained(r.Constraints) && !p.KeepsConstraints, ctx.Err() != nil:
+	case holdpoint.Constrained(r.Constraints) && !p.KeepsConstraints, ctx.Err() != nil:
 		p.report(ctx, a.ID, holdpoint.Failed, 0)
 		return allowed, &refusal{approval: a.ID, text: "Not run: it may run only under constraints that nothing here can keep to, or was cancelled."}
 	}
@@ -321,7 +321,7 @@ func (p *Proxy) forwarded(c *call, allowed permission) json.RawMessage {
 			members = append(members, canon.Member{Name: name, Value: v})
 		}
 	}
-	if limits, err := canon.Parse(allowed.constraints); err == nil && constrained(allowed.constraints) {
+	if limits, err := canon.Parse(allowed.constraints); err == nil && holdpoint.Constrained(allowed.constraints) {
 		var rest []canon.Member
 		for name, v := range meta.All() {
 			if name != ConstraintsKey {

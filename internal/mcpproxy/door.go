@@ -177,12 +177,6 @@ func (g *Gate) send(ctx context.Context, method, path string, header http.Header
 // errUnreachable leaves out the address, which a model need not know.
 var errUnreachable = errors.New("the Holdpoint server cannot be reached")
 
-// constrained reports whether there is anything to keep to.
-func constrained(constraints json.RawMessage) bool {
-	limits := bytes.TrimSpace(constraints)
-	return len(limits) > 0 && string(limits) != "{}" && string(limits) != "null"
-}
-
 // tokenConstraints reads a token's constraints without verifying it: redeeming does
 // that. What cannot be read counts as a constraint.
 func tokenConstraints(token string) json.RawMessage {
