@@ -13,6 +13,7 @@ import (
 	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/store"
+	"holdpoint/internal/store/storetest"
 )
 
 // edit changes the call's amount, on the page of a.
@@ -97,6 +98,31 @@ func TestAnEditWinsNoTime(t *testing.T) {
 	}
 	if left := time.Duration(a.Plan.PauseFor); left >= 24*time.Hour || left < 23*time.Hour {
 		t.Errorf("questions may stop the clock for another %s", left)
+	}
+}
+
+// A change holds a lock and a connection; if it waited for a second one, changes at once
+// could have all of them and wait for each other until they give up.
+func TestAChangeTakesOneConnection(t *testing.T) {
+	db := storetest.New(t)
+	db.Connections = 1
+	h := houseOn(t, db, routing(time.Hour, 3))
+	h.give("dina", "reviewer", approval.BreakGlassRole)
+	key := h.passkey("cleo")
+	a, err := h.edit("ada", h.open(deferred), `{"amount":12}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.casts(h.ballot("ben", a, true)); err != nil {
+		t.Fatal(err)
+	}
+	a = h.get(a.ID).Approval
+	if err := h.casts(h.signs(h.ballot("cleo", a, true), key)); err != nil {
+		t.Fatal(err)
+	}
+	a = h.get(a.ID).Approval
+	if a, err = h.Contributions.BreakGlass(context.Background(), h.says("dina", a.ID, "the house is on fire"), true, a.Call.Digest, a.Version, nil); err != nil || a.State.Status != approval.Approved {
+		t.Fatalf("%v %+v", err, a.State)
 	}
 }
 

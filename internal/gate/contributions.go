@@ -136,7 +136,7 @@ func (g *Contributions) mustHaveSeen(ctx context.Context, v VoteRequest, by engi
 		return nil // likewise
 	}
 	var refused *access.Refusal
-	if err := g.unseen(ctx, r.Approval, r.Sealed, r.Answers, r.Size, v.Person.ID, v.Digest); !errors.As(err, &refused) {
+	if err := g.unseen(ctx, r.Approval, r.Sealed, r.Answers, r.Size, v.Digest, g.wasRead(ctx, v.ApprovalID, v.Person.ID)); !errors.As(err, &refused) {
 		return err
 	}
 	return g.refuse(ctx, refused, g.event(engine.Voted, engine.Deny, r.Approval, by, v.RequestID))
@@ -144,7 +144,12 @@ func (g *Contributions) mustHaveSeen(ctx context.Context, v VoteRequest, by engi
 
 // hasSeen refuses, under the lock of a change, what mustHaveSeen refuses.
 func (g *Contributions) hasSeen(ctx context.Context, c *store.Change, p engine.Person, digest string) error {
-	return g.unseen(ctx, c.Approval, c.Sealed, c.Answers, c.Size, p.ID, digest)
+	return g.unseen(ctx, c.Approval, c.Sealed, c.Answers, c.Size, digest, func(key string) (bool, error) { return c.WasRead(p.ID, key) })
+}
+
+// wasRead asks what a person has been shown, outside of any change.
+func (g *core) wasRead(ctx context.Context, id, personID string) func(key string) (bool, error) {
+	return func(key string) (bool, error) { return g.Store.Approvals.WasRead(ctx, id, personID, key) }
 }
 
 // AnswerRequest is what the requesting side says to an approval that asks.

@@ -167,7 +167,7 @@ func (g *Grants) grantable(ctx context.Context, r GrantRequest) (store.Record, c
 	if err != nil {
 		return record, canon.Value{}, err
 	}
-	if err := g.unseen(ctx, record.Approval, record.Sealed, record.Answers, record.Size, r.Person.ID, r.Digest); err != nil {
+	if err := g.unseen(ctx, record.Approval, record.Sealed, record.Answers, record.Size, r.Digest, g.wasRead(ctx, record.Approval.ID, r.Person.ID)); err != nil {
 		return record, canon.Value{}, err
 	}
 	if err := r.check(); err != nil {

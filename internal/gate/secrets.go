@@ -205,8 +205,8 @@ var (
 
 // unseen refuses the yes of a person who has not been shown all of the arguments, where it
 // takes more than opening the card: where they are long, or hold what looks like a
-// secret. Nobody can have been shown what cannot be read.
-func (g *core) unseen(ctx context.Context, a approval.Approval, sealed, answers seal.Box, size int, personID, digest string) error {
+// secret. Nobody can have been shown what cannot be read. wasRead is the person's WasRead.
+func (g *core) unseen(ctx context.Context, a approval.Approval, sealed, answers seal.Box, size int, digest string, wasRead func(key string) (bool, error)) error {
 	document, err := g.Sealer.Open(a.ID, sealed)
 	switch {
 	case errors.Is(err, seal.ErrErased):
@@ -215,7 +215,7 @@ func (g *core) unseen(ctx context.Context, a approval.Approval, sealed, answers 
 		g.Logger.ErrorContext(ctx, "arguments not read", "approval", a.ID, "error", err)
 		return notReadable
 	}
-	shown, err := g.Store.Approvals.WasRead(ctx, a.ID, personID, readKey(digest, answers))
+	shown, err := wasRead(readKey(digest, answers))
 	switch {
 	case err != nil || shown:
 		return err

@@ -439,8 +439,17 @@ func (s Approvals) MarkRead(ctx context.Context, approvalID, personID, digest st
 func (s Approvals) WasRead(ctx context.Context, approvalID, personID, digest string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	var shown bool
-	err := s.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM card_views WHERE approval_id = $1 AND person_id = $2 AND digest = $3)`,
+	return wasRead(ctx, s.pool, approvalID, personID, digest)
+}
+
+// WasRead reports it on the change's own connection: one that waited for a second while
+// it holds the lock could wait for all others that do the same.
+func (c *Change) WasRead(personID, digest string) (bool, error) {
+	return wasRead(c.ctx, c.tx, c.Approval.ID, personID, digest)
+}
+
+func wasRead(ctx context.Context, q querier, approvalID, personID, digest string) (shown bool, err error) {
+	err = q.QueryRow(ctx, `SELECT EXISTS (SELECT FROM card_views WHERE approval_id = $1 AND person_id = $2 AND digest = $3)`,
 		approvalID, personID, digest).Scan(&shown)
 	return shown, translate(err)
 }

@@ -25,8 +25,10 @@ type Database struct {
 	URL        string // of a superuser
 	RuntimeURL string // of a member of the runtime role
 	Sealer     *seal.Sealer
-	owner      *store.Store
-	t          testing.TB
+	// Connections is how many a store opened from now on may take; 0 means 24.
+	Connections int
+	owner       *store.Store
+	t           testing.TB
 }
 
 // New makes a database with a data key of its own. The package's TestMain calls pgtest.Main.
@@ -64,7 +66,7 @@ func (d *Database) Owner() *store.Store {
 
 func (d *Database) open(url string) *store.Store {
 	d.t.Helper()
-	s, err := store.Open(context.Background(), store.Config{URL: url, Sealer: d.Sealer, MaxConns: 24, Timeout: time.Minute})
+	s, err := store.Open(context.Background(), store.Config{URL: url, Sealer: d.Sealer, MaxConns: cmp.Or(d.Connections, 24), Timeout: time.Minute})
 	if err != nil {
 		d.t.Fatal(err)
 	}
