@@ -57,6 +57,12 @@ type SupplyBody struct {
 	Version int             `json:"version"`
 }
 
+// PassOnBody says to whom an approval is passed on.
+type PassOnBody struct {
+	To      string `json:"to" maxLength:"254" doc:"The colleague's e-mail address, or id."`
+	Comment string `json:"comment,omitempty" maxLength:"4000" doc:"What the colleague should know."`
+}
+
 // ReconciliationBody is what a person found out.
 type ReconciliationBody struct {
 	Outcome string `json:"outcome" enum:"succeeded,failed"`
@@ -123,6 +129,7 @@ func (a approvalDoor) conversation() []operation {
 			bare(func(s gate.Contribution, c *call, once *access.Once[approval.Approval]) (approval.Approval, error) {
 				return a.Gate.Contributions.Unclaim(c.r.Context(), s, once)
 			})),
+		person("pass-on", "Pass it on to a colleague", "A claim for somebody else who could approve it now, and who is told. It keeps nobody else from deciding.", PassOnBody{}, a.passOn),
 		person("extensions", "Give it more time", "Where the approval's rule lets the person do so.", ExtensionBody{}, a.extend),
 		person("edits", "Change the arguments", "Another digest, judged anew; what was said before is void, and somebody else has to approve.", EditBody{}, a.edit),
 		person("break-glass", "Approve in an emergency", "Takes the role break-glass, a reason, and a proof of who you are that is at most five minutes old.", BreakGlassBody{}, a.breakGlass),
@@ -147,6 +154,17 @@ func (a approvalDoor) extend(c *call) error {
 	}
 	return a.person(c, body, in.Comment, func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
 		return a.Gate.Contributions.Extend(c.r.Context(), s, time.Duration(in.By), once)
+	})
+}
+
+func (a approvalDoor) passOn(c *call) error {
+	var in PassOnBody
+	body, err := readInto(c, &in)
+	if err != nil {
+		return err
+	}
+	return a.person(c, body, in.Comment, func(s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+		return a.Gate.Contributions.PassOn(c.r.Context(), s, in.To, once)
 	})
 }
 

@@ -13,6 +13,7 @@ const (
 	NotifyEdited           NotificationKind = "edited"            // what is to be approved has changed
 	NotifyReminder         NotificationKind = "reminder"          // it still waits
 	NotifyEscalated        NotificationKind = "escalated"         // another role may act on it, too
+	NotifyPassedOn         NotificationKind = "passed_on"         // a reviewer passed it on to a colleague
 	NotifyInfoRequested    NotificationKind = "info_requested"    // a reviewer asks the agent for something
 	NotifyInfoGiven        NotificationKind = "info_given"        // the agent has answered
 	NotifyBreakGlass       NotificationKind = "break_glass"       // somebody let a call pass in an emergency
@@ -64,6 +65,11 @@ var notificationTraits = []NotificationTraits{
 		Kind: NotifyEscalated, Waits: true, Urgent: true, Rank: 1,
 		Title: "Approval escalated", Summary: "others may decide as well",
 		Message: "It has waited for long, or too few are left who could decide: others may decide as well.",
+	},
+	{
+		Kind: NotifyPassedOn, Waits: true, Urgent: true, Rank: 1,
+		Title: "Approval passed on", Summary: "a reviewer passed it on",
+		Message: "A reviewer passed it on to a colleague.",
 	},
 	{
 		Kind: NotifyInfoRequested, Waits: true, Rank: 2,

@@ -1,6 +1,9 @@
 package tests
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // unfold opens a folded part of a card.
 func (b *browser) unfold(id string) { b.t.Helper(); b.click(testid(id) + " > summary") }
@@ -54,6 +57,13 @@ func TestBrowserTalks(t *testing.T) {
 	}
 	b.click(testid("unclaim"))
 	b.visible(testid("claim"))
+	b.unfold("do-pass-on")
+	b.write(testid("pass-on-to"), strings.TrimSuffix(d.Reviewers[1].Email, "@example.com"))
+	b.click(testid("pass-on"))
+	b.sees(testid("notice"), "Your colleague is told")
+	other.sees(testid("taken"), "has passed this on to you")
+	other.open("/?mine=1")
+	other.sees("[data-row="+a.ID+"]", "passed it on to")
 	for _, one := range []*browser{b, other, owner} {
 		one.clean()
 	}

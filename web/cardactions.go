@@ -46,6 +46,7 @@ func actions(c gate.Card, p engine.Person, full bool) views.Actions {
 		}
 	}
 	if canDecide(c, p) {
+		v.PassOn, v.PassOnByEmail = colleagues(c, p)
 		v.Ask, v.AskNote = a.State.Question == nil, pauseWords(a)
 		if a.Call.Dialect != gate.DialectThreeGate && c.Arguments != nil {
 			v.EditURL = cardURL(a.ID) + "/edit"
@@ -82,6 +83,20 @@ func actions(c gate.Card, p engine.Person, full bool) views.Actions {
 		}
 	}
 	return v
+}
+
+// colleagues are those to whom the person could pass it on; many says that there are more
+// than the card names.
+func colleagues(c gate.Card, p engine.Person) (list []views.Option, many bool) {
+	if c.Eligible > len(c.Colleagues) {
+		return nil, true
+	}
+	for _, other := range c.Colleagues {
+		if other.Identity != p.Identity && (c.Approval.State.Claim == nil || c.Approval.State.Claim.Claimant() != other.ID) {
+			list = append(list, views.Option{Value: other.ID, Label: views.Visible(other.Name)})
+		}
+	}
+	return list, false
 }
 
 // pauseWords says what asking a question does to the clock.
@@ -224,7 +239,10 @@ func claimOf(c gate.Card, p engine.Person, name func(string) string) views.Claim
 		return v
 	}
 	if claim := a.State.Claim; claim != nil {
-		v.By, v.Mine = name(claim.Actor.ID), claim.Actor.ID == p.ID
+		v.By, v.Mine = name(claim.Claimant()), claim.Claimant() == p.ID
+		if claim.Details.For != "" {
+			v.PassedBy = name(claim.Actor.ID)
+		}
 	}
 	v.CanTake = !v.Mine && (c.CannotVote == nil || refusalOf(c, p, approval.Fact{Kind: approval.Claim}) == nil)
 	return v

@@ -25,6 +25,8 @@ type Contributions interface {
 	InformInPerson(ctx context.Context, s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error)
 	Claim(ctx context.Context, s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error)
 	Unclaim(ctx context.Context, s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error)
+	// PassOn claims it for a colleague, by id or e-mail address.
+	PassOn(ctx context.Context, s gate.Contribution, to string, once *access.Once[approval.Approval]) (approval.Approval, error)
 	Extend(ctx context.Context, s gate.Contribution, by time.Duration, once *access.Once[approval.Approval]) (approval.Approval, error)
 }
 
@@ -45,6 +47,7 @@ func (h *contributionHandler) register(mux *http.ServeMux) {
 		"information": {"informed", plain(h.contributions.InformInPerson)},
 		"claim":       {"claimed", plain(h.contributions.Claim)},
 		"unclaim":     {"unclaimed", plain(h.contributions.Unclaim)},
+		"pass-on":     {"passed-on", h.passOn},
 		"extension":   {"extended", h.extend},
 		"ticket":      {"ticket", h.attachTicket},
 	} {
@@ -96,6 +99,15 @@ func (h *contributionHandler) extend(ctx context.Context, s gate.Contribution, f
 		return invalid("incomplete_form", "Choose how much more time it gets.")
 	}
 	_, err = h.contributions.Extend(ctx, s, by, nil)
+	return err
+}
+
+func (h *contributionHandler) passOn(ctx context.Context, s gate.Contribution, form url.Values) error {
+	to := strings.TrimSpace(form.Get("to"))
+	if to == "" || len(to) > 254 {
+		return invalid("incomplete_form", "Choose the colleague whom you pass it on to.")
+	}
+	_, err := h.contributions.PassOn(ctx, s, to, nil)
 	return err
 }
 

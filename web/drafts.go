@@ -33,6 +33,7 @@ var draftFields = map[string][]string{
 	"votes":          {"comment", "constraints", "valid_minutes", "kind", "digest"},
 	"comments":       {"comment"},
 	"questions":      {"comment"},
+	"pass-on":        {"comment", "to"},
 	"information":    {"comment"},
 	"ticket":         {"ref", "system"},
 	"reconciliation": {"comment", "outcome"},
@@ -43,7 +44,7 @@ var draftFields = map[string][]string{
 }
 
 // beside are fields that say nothing without one that somebody has written.
-var beside = []string{"kind", "how", "outcome", "justified", "from", "digest", "system"}
+var beside = []string{"kind", "how", "outcome", "justified", "from", "digest", "system", "to"}
 
 // draftOf is what a posted form says that is worth keeping; nil for nothing. Fields
 // are called prefix and then their name.

@@ -47,6 +47,7 @@ var doneWords = map[string]string{
 	"answered":    "What you supplied is on record. The call goes on.",
 	"informed":    "Your answer is on the card. The reviewers are told.",
 	"claimed":     "You have claimed this for half an hour. Others can still decide it.",
+	"passed-on":   "You have passed it on. Your colleague is told; others can still decide it.",
 	"unclaimed":   "You have released your claim.",
 	"extended":    "It has more time now.",
 	"ticket":      "The ticket is attached. Its tracker is being asked.",

@@ -144,7 +144,7 @@ func (h *inboxHandler) names(ctx context.Context, page gate.InboxPage, tasks gat
 	for _, row := range page.Rows {
 		ids = append(append(ids, row.Call.AgentID), row.InPlaceOf...)
 		if row.State.Claim != nil {
-			ids = append(ids, row.State.Claim.Actor.ID)
+			ids = append(ids, row.State.Claim.Actor.ID, row.State.Claim.Claimant())
 		}
 	}
 	for _, c := range page.Counts["agent"] {
@@ -249,7 +249,10 @@ func inboxRow(asked inboxAsked, found gate.InboxRow, told gate.Stakes, name func
 	}
 	row.Unreadable = told.Unreadable
 	if a.State.Claim != nil {
-		row.ClaimedBy = name(a.State.Claim.Actor.ID)
+		row.ClaimedBy = name(a.State.Claim.Claimant())
+		if a.State.Claim.Details.For != "" {
+			row.PassedBy = name(a.State.Claim.Actor.ID)
+		}
 	}
 	if len(found.InPlaceOf) > 0 {
 		row.WhyMe = "In place of " + name(found.InPlaceOf[len(found.InPlaceOf)-1])

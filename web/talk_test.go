@@ -70,6 +70,10 @@ func (m *fakeGate) Unclaim(_ context.Context, s gate.Contribution, _ *access.Onc
 	return m.contribute(s, engine.Claimed, approval.Fact{Kind: approval.Unclaim})
 }
 
+func (m *fakeGate) PassOn(_ context.Context, s gate.Contribution, to string, _ *access.Once[approval.Approval]) (approval.Approval, error) {
+	return m.contribute(s, engine.Claimed, approval.Fact{Kind: approval.Claim, Details: approval.Details{For: to}})
+}
+
 func (m *fakeGate) Extend(_ context.Context, s gate.Contribution, by time.Duration, _ *access.Once[approval.Approval]) (approval.Approval, error) {
 	return m.contribute(s, engine.Extended, approval.Fact{Kind: approval.Extend, Details: approval.Details{By: engine.Duration(by)}})
 }

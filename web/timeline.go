@@ -98,6 +98,10 @@ func describeFact(m *views.Moment, f approval.Fact, name func(string) string) {
 		if len(f.Details.Supplied) > 0 {
 			m.What += ", and supplied " + list(f.Details.Supplied)
 		}
+	case approval.Claim:
+		if f.Details.For != "" {
+			m.What = "passed it on to " + name(f.Details.For)
+		}
 	case approval.Extend:
 		m.What = "gave it " + brief(time.Duration(f.Details.By)) + " more"
 	case approval.Edit:

@@ -110,12 +110,12 @@ func (m *machine) admit(f *Fact) error {
 			return ErrAsked
 		case f.Kind == Question && strings.TrimSpace(f.Comment) == "":
 			return ErrNoReason
-		case f.Kind == Claim && m.claimed(f.At) && m.claim.Actor.ID == f.Actor.ID:
+		case f.Kind == Claim && m.claimed(f.At) && m.claim.Claimant() == f.Claimant():
 			return ErrAlreadyVoted
 		}
 		return nil
 	case Unclaim:
-		if !m.claimed(f.At) || m.claim.Actor.ID != f.Actor.ID {
+		if !m.claimed(f.At) || m.claim.Claimant() != f.Actor.ID {
 			return ErrNotClaimed
 		}
 		return nil

@@ -164,6 +164,9 @@ func (m *machine) take(f *Fact) {
 		m.notify(engine.NotifyInfoGiven, fmt.Sprintf("information/%d", f.Seq), m.lo)
 	case Claim:
 		m.claim = f
+		if f.Details.For != "" {
+			m.notify(engine.NotifyPassedOn, f.PassedOnKey(), m.lo)
+		}
 	case Unclaim:
 		m.claim = nil
 	case Extend:
@@ -309,15 +312,18 @@ func (m *machine) stand(now time.Time) {
 	}
 	if m.claimed(now) {
 		m.Claim = m.claim
-		m.wake(m.claim.At.Add(claimFor), now)
+		if m.claim.Details.For == "" {
+			m.wake(m.claim.At.Add(claimFor), now)
+		}
 	}
 	m.Counted = m.counted()
 	m.remind(now)
 }
 
-// claimed reports whether somebody has taken it on, and not too long ago.
+// claimed reports whether somebody has taken it on, and not too long ago. Whom it was
+// passed on to may be asleep: that is not forgotten.
 func (m *machine) claimed(now time.Time) bool {
-	return m.claim != nil && now.Before(m.claim.At.Add(claimFor))
+	return m.claim != nil && (m.claim.Details.For != "" || now.Before(m.claim.At.Add(claimFor)))
 }
 
 func (m *machine) wake(at, now time.Time) {

@@ -35,7 +35,7 @@ func (a Approval) Asking(now time.Time) Asking {
 	}
 	asking := Asking{Kind: m.p.Requirements[m.Stage].Kind, Due: m.Deadline}
 	if m.Claim != nil {
-		asking.Claimed = m.Claim.Actor.ID
+		asking.Claimed = m.Claim.Claimant()
 	}
 	f := factAt(now)
 	f.Kind, f.Yes, f.Edition, f.Signed = Vote, true, m.p.Edition, true

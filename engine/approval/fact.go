@@ -1,8 +1,10 @@
 package approval
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"time"
 
 	"holdpoint/engine"
@@ -138,6 +140,9 @@ type Details struct {
 	// Alone says that whoever broke the glass takes it upon them alone, and that
 	// somebody has to look at it afterwards.
 	Alone bool `json:"alone,omitempty"`
+	// For is whom a claim is made for, where somebody passes the approval on; "" where
+	// the actor claims it.
+	For string `json:"for,omitempty"`
 	// Widened are the requirements of the plan that Terms.IfTooFew may decide as well.
 	Widened []int `json:"widened,omitempty"`
 	// Digest is the new one after an edit; Changed names the arguments that it
@@ -181,3 +186,9 @@ type Fact struct {
 	// is not stored, and nothing that is stored sets it.
 	Signed bool
 }
+
+// Claimant is the id of the person who has the approval by the claim f.
+func (f Fact) Claimant() string { return cmp.Or(f.Details.For, f.Actor.ID) }
+
+// PassedOnKey is the key of the notification that tells of the claim f.
+func (f Fact) PassedOnKey() string { return "claim/" + strconv.FormatInt(f.Seq, 10) }

@@ -347,6 +347,29 @@ func TestAYesIsNoForm(t *testing.T) {
 	wantStatus(t, try(t, p, []Fact{{Seq: 1, At: start, Kind: Reply, Yes: true, Actor: engine.Actor{Kind: engine.ServiceActor}}}), Approved)
 }
 
+// What was passed on stays with the colleague until they give it back or somebody claims it.
+func TestPassedOn(t *testing.T) {
+	p := long(review(1))
+	pass, again := by(1, Claim, "ada", 0), by(2, Claim, "ada", 2*claimFor)
+	pass.Details.For, again.Details.For = "ben", "ben"
+	s := try(t, p, []Fact{pass})
+	if s.Claim == nil || s.Claim.Claimant() != "ben" || !slices.ContainsFunc(s.Due, func(n Notification) bool {
+		return n.Kind == engine.NotifyPassedOn && n.Key == pass.PassedOnKey()
+	}) {
+		t.Fatalf("passed on: %+v", s)
+	}
+	if s := try(t, p, []Fact{pass, again}, nil, ErrAlreadyVoted); s.Claim == nil {
+		t.Error("it lapses")
+	}
+	try(t, p, []Fact{pass, by(2, Unclaim, "ada", 1)}, nil, ErrNotClaimed)
+	if s := try(t, p, []Fact{pass, by(2, Unclaim, "ben", 1)}); s.Claim != nil {
+		t.Errorf("given back: %+v", s.Claim)
+	}
+	if s := try(t, p, []Fact{pass, by(2, Claim, "ada", 1)}); s.Claim == nil || s.Claim.Claimant() != "ada" {
+		t.Errorf("claimed by another: %+v", s.Claim)
+	}
+}
+
 func TestClaimsLapse(t *testing.T) {
 	p := long(review(1))
 	claim, late := by(1, Claim, "ada", 0), by(2, Unclaim, "ada", claimFor)

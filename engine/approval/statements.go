@@ -49,6 +49,9 @@ func (f Fact) Statement() engine.Statement {
 		s.Reason = engine.Reason{Code: "WIDENED", Message: "The agent names people as its own side, and too few are left without them: people of another role may decide as well."}
 		s.Timeline = "found too few left without the people whom the agent names as its side, and asked others as well"
 		s.Pack = "found too few left without the people whom the agent names as its side, and asked others as well."
+	case f.Kind == Claim && f.Details.For != "":
+		s.Reason = engine.Reason{Code: "PASSED_ON", Message: "A reviewer passed it on to a colleague."}
+		s.Timeline, s.Pack = "passed it on", "passed it on to a colleague."
 	case f.Kind == BreakGlass && f.Details.Alone:
 		s.Timeline, s.Pack = "broke the glass, alone", "broke the glass, alone."
 	case f.Kind != Vote:

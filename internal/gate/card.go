@@ -71,6 +71,8 @@ type Card struct {
 	Suggested []string
 	// Eligible is how many people could fill the waiting requirement's places.
 	Eligible int
+	// Colleagues are those people, by name: the first of them, if there are very many.
+	Colleagues []engine.Person
 	// Session is how many calls the call's session has; 0 for a call of none.
 	Session int
 	// LeaseUntil is by when the agent has to say what became of a redeemed call, and

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"holdpoint/engine"
@@ -76,6 +78,59 @@ func (g *Contributions) Ask(ctx context.Context, s Contribution, once *access.On
 // It keeps nobody else from deciding.
 func (g *Contributions) Claim(ctx context.Context, s Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
 	return g.contributeFact(ctx, s, engine.Claimed, approval.Fact{Kind: approval.Claim}, once, nil)
+}
+
+// PassOn claims it for a colleague, who is told: to is their id or e-mail address. They
+// have to be somebody who could approve it now. It keeps nobody else from deciding.
+func (g *Contributions) PassOn(ctx context.Context, s Contribution, to string, once *access.Once[approval.Approval]) (approval.Approval, error) {
+	id := strings.TrimSpace(to)
+	if strings.Contains(id, "@") {
+		colleague, _, err := g.Store.People.ByEmail(ctx, strings.ToLower(id))
+		if err != nil && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrUnstorable) {
+			return approval.Approval{}, err
+		}
+		id = colleague.ID
+	}
+	f := approval.Fact{Kind: approval.Claim, Details: approval.Details{For: id}}
+	return g.contributeFact(ctx, s, engine.Claimed, f, once, func(c *store.Change) error {
+		if c.Approval.State.Status != approval.Pending {
+			return nil // contribute says what became of it
+		}
+		may, err := couldApprove(c, id, s.Person)
+		switch {
+		case err != nil:
+			return err
+		case !may:
+			return notTheirs
+		case c.Approval.State.Claim != nil && c.Approval.State.Claim.Claimant() == id:
+			return alreadyTheirs
+		}
+		return nil
+	})
+}
+
+var (
+	notTheirs     = &access.Refusal{Kind: access.Invalid, Code: "cannot_pass_on", Detail: "Choose a colleague who could approve this call now: who has the role, has not voted, and is not of the requesting side."}
+	alreadyTheirs = &access.Refusal{Kind: access.Invalid, Code: "cannot_pass_on", Detail: "Your colleague has it already."}
+)
+
+// couldApprove reports, under the lock, whether a yes of the person would count now, and
+// they are another human being than by.
+func couldApprove(c *store.Change, id string, by engine.Person) (bool, error) {
+	everybody, err := c.Everybody()
+	if err != nil {
+		return false, err
+	}
+	i := slices.IndexFunc(everybody, func(p engine.Person) bool { return p.ID == id })
+	if i < 0 || everybody[i].Identity == by.Identity {
+		return false, nil
+	}
+	chains, err := c.StandsIn(id)
+	if err != nil {
+		return false, err
+	}
+	_, err = delegate{everybody[i], chains}.mayVote(c.Approval, c.Now)
+	return err == nil, nil
 }
 
 // Unclaim takes a claim back.

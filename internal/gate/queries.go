@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -285,6 +286,9 @@ func (g *Queries) more(ctx context.Context, card *Card, t *store.TokenRow) error
 	return err
 }
 
+// maxColleagues is how many people a card names that it can be passed on to.
+const maxColleagues = 50
+
 // people fills in names, counts who could still decide, and says who is
 // suggested.
 func (g *Queries) people(ctx context.Context, card *Card) error {
@@ -296,9 +300,12 @@ func (g *Queries) people(ctx context.Context, card *Card) error {
 	for _, p := range everybody {
 		card.Names[p.ID] = p.Name
 		if card.Approval.MayVote(voter(p), card.Now) == nil {
-			card.Eligible++
+			if card.Eligible++; card.Eligible <= maxColleagues {
+				card.Colleagues = append(card.Colleagues, p)
+			}
 		}
 	}
+	slices.SortStableFunc(card.Colleagues, func(x, y engine.Person) int { return cmp.Compare(strings.ToLower(x.Name), strings.ToLower(y.Name)) })
 	card.Suggested = suggested(card.Approval.State.Requirements, card.Approval.Plan.Requirements, everybody)
 	return nil
 }

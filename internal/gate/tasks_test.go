@@ -2,12 +2,15 @@ package gate_test
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/store/storetest"
 )
 
 // tasks are what a person is asked for beside deciding.
@@ -146,5 +149,62 @@ func TestSessionTogether(t *testing.T) {
 	}
 	if _, _, err := h.Queries.Session(ctx, h.people["ada"], "other-bot", first.Session, gate.Excerpt); code(err) != "not_found" {
 		t.Errorf("another agent's: %v", err)
+	}
+}
+
+// A colleague whom a call is passed on to could decide it, has it in their inbox as
+// claimed, and is named in the event.
+func TestPassOn(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 2))
+	ctx := context.Background()
+	h.join("gone", "reviewer")
+	if err := h.db.Owner().People.Disable(ctx, h.people["gone"].Email, storetest.Event()); err != nil {
+		t.Fatal(err)
+	}
+	a := h.open(deferred)
+	pass := func(who, to string) error {
+		_, err := h.Contributions.PassOn(ctx, h.says(who, a.ID, "you know them"), to, nil)
+		return err
+	}
+	if got := h.card("ada", a.ID).Colleagues; len(got) != 6 || got[0].Name != "ada" {
+		t.Errorf("it could be passed on to %+v", got)
+	}
+	if err := h.vote("cleo", a, true); err != nil {
+		t.Fatal(err)
+	}
+	for who, to := range map[string]string{
+		"themselves": h.people["ada"].ID, "their other account": h.people["ada2"].ID, "who has voted": h.people["cleo"].ID, "the requesting side": h.people["owner"].Email, "without the role": h.people["stranger"].Email,
+		"disabled": h.people["gone"].Email, "nobody": "nobody@example.com", "no address": "ben", "none": "", "bytes": "\xff@\x00",
+	} {
+		if got := code(pass("ada", to)); got != "cannot_pass_on" {
+			t.Errorf("%s: %q", who, got)
+		}
+	}
+	if got := code(pass("stranger", h.people["ben"].ID)); got != "not_found" {
+		t.Errorf("by a stranger: %q", got)
+	}
+	if got := code(pass("owner", h.people["ben"].ID)); got != "self_review" {
+		t.Errorf("by the requesting side: %q", got)
+	}
+	if err := pass("ada", strings.ToUpper(h.people["ben"].Email)); err != nil {
+		t.Fatal(err)
+	}
+	if got := code(pass("dina", h.people["ben"].ID)); got != "cannot_pass_on" {
+		t.Errorf("to whoever has it: %q", got)
+	}
+	page, err := h.Queries.Inbox(ctx, h.people["ben"], gate.InboxSearch{ClaimedBy: h.people["ben"].ID})
+	if err != nil || len(page.Rows) != 1 || page.Rows[0].State.Claim.Claimant() != h.people["ben"].ID {
+		t.Errorf("ben finds %v %+v", err, page.Rows)
+	}
+	if !slices.ContainsFunc(h.everything(), func(e engine.Event) bool {
+		return e.Type == engine.Claimed && e.Outcome != engine.Deny && e.Reasons[0].Code == "PASSED_ON" && strings.Contains(string(e.SafePayload), `"for":"`+h.people["ben"].ID)
+	}) {
+		t.Error("no event tells of it")
+	}
+	if err := h.vote("dina", a, true); err != nil {
+		t.Errorf("somebody else decides: %v", err)
+	}
+	if got := code(pass("ada", h.people["ben"].ID)); got != "already_decided" {
+		t.Errorf("when it is over: %q", got)
 	}
 }

@@ -126,6 +126,8 @@ func (u *audience) concerned(what approval.Notification) []engine.Person {
 	case engine.NotifyReminder, engine.NotifyEscalated, engine.NotifyInfoGiven:
 		first := u.suggested(what.Stage)
 		return append(filter(u.could, first), filter(u.could, func(p engine.Person) bool { return !first(p) })...)
+	case engine.NotifyPassedOn:
+		return filter(u.could, func(p engine.Person) bool { return u.has(p, what) })
 	case engine.NotifyInfoRequested:
 		return filter(u.people, u.answers)
 	case engine.NotifyDecided:
@@ -171,6 +173,12 @@ func (u *audience) eligible(what approval.Notification) []engine.Person {
 // answers reports whether the person answers for the call.
 func (u *audience) answers(p engine.Person) bool {
 	return slices.Contains(u.change.Approval.Plan.Accountable, p.Identity)
+}
+
+// has reports whether the person has the approval by the very claim that is told of.
+func (u *audience) has(p engine.Person, what approval.Notification) bool {
+	claim := u.change.Approval.State.Claim
+	return claim != nil && claim.Claimant() == p.ID && what.Key == claim.PassedOnKey()
 }
 
 // took reports whether the person took part.

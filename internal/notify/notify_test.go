@@ -16,6 +16,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/internal/admin"
+	"holdpoint/internal/gate"
 	"holdpoint/internal/notify"
 	"holdpoint/internal/notify/channel"
 	"holdpoint/workflows"
@@ -57,6 +58,33 @@ func TestThoseWhoCouldActAreMailed(t *testing.T) {
 	}
 	if rows := h.everything(); strings.Contains(rows, canary) || strings.Count(rows, a.ID) < 5 {
 		t.Error("an argument is in the rows, or these are not the rows")
+	}
+}
+
+// Who passes a call on twice before anybody is told tells the one who has it.
+func TestWhomItIsPassedOnToIsTold(t *testing.T) {
+	h := newHouse(t, hour)
+	h.add(reviewers())
+	a := h.open()
+	h.deliverAll()
+	h.mailbox.take()
+	for _, to := range []string{"cleo", "ben"} {
+		s := gate.Contribution{Person: h.people["ada"], ApprovalID: a.ID, Channel: "console"}
+		if _, err := h.Contributions.PassOn(context.Background(), s, h.people[to].ID, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.settle(a.ID)
+	h.deliverAll()
+	got := h.mailbox.take()
+	if to := addressees(got); to != "ben" {
+		t.Fatalf("mailed to %q", to)
+	}
+	if !strings.Contains(got[0].text, "passed it on") {
+		t.Errorf("the mail says:\n%s", got[0].text)
+	}
+	if h.settle(a.ID); len(h.due()) != 0 {
+		t.Error("settled again, it is told again")
 	}
 }
 

@@ -21,6 +21,8 @@ type Edition struct {
 // Claim says who has taken the approval on.
 type Claim struct {
 	By string // "" for nobody
+	// PassedBy is who passed it on to them; "" where they claimed it themselves.
+	PassedBy string
 	// Mine says that the reader has, and CanTake that the reader may.
 	Mine, CanTake bool
 }
@@ -55,6 +57,10 @@ type Actions struct {
 	// they have; zero for not at all.
 	Snooze       []Option
 	SnoozedUntil time.Time
+	// PassOn lists the colleagues to whom it can be passed on: Value is an id, and
+	// PassOnByEmail says that there are too many to list. Neither: it cannot be.
+	PassOn        []Option
+	PassOnByEmail bool
 	// EditURL and GrantURL are pages, or "".
 	EditURL, GrantURL string
 	// Break lets the person break the glass; BreakVerify is where they first have to
@@ -71,7 +77,7 @@ type Actions struct {
 // Mode tells a script whether a new rendering offers the same.
 func (a Actions) Mode() string {
 	mode := ""
-	for _, on := range []bool{a.Comment, a.Ask, len(a.Extend) > 0, a.EditURL != "", a.GrantURL != "", len(a.Snooze) > 0, !a.SnoozedUntil.IsZero(), a.Break, a.BreakVerify != "", a.BreakBlocked != "", a.BreakSign} {
+	for _, on := range []bool{a.Comment, a.Ask, len(a.Extend) > 0, a.EditURL != "", a.GrantURL != "", len(a.Snooze) > 0, !a.SnoozedUntil.IsZero(), len(a.PassOn) > 0, a.PassOnByEmail, a.Break, a.BreakVerify != "", a.BreakBlocked != "", a.BreakSign} {
 		if on {
 			mode += "1"
 		} else {

@@ -83,6 +83,8 @@ type InboxRow struct {
 	Unreadable bool
 	// ClaimedBy is who has claimed it, or "".
 	ClaimedBy string
+	// PassedBy is who passed it on to them; "" where they claimed it themselves.
+	PassedBy string
 	// Edited says that a reviewer has changed the arguments, Question that one waits for
 	// an answer, and Deceptive that the row has text that may mislead.
 	Edited, Question, Deceptive bool

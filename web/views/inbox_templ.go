@@ -1617,7 +1617,7 @@ func rowMarks(row InboxRow) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = visible("Claimed by "+row.ClaimedBy).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = visible(claimedWords(row)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1780,6 +1780,13 @@ func inboxEmpty(v Inbox) templ.Component {
 		}
 		return nil
 	})
+}
+
+func claimedWords(row InboxRow) string {
+	if row.PassedBy != "" {
+		return row.PassedBy + " passed it on to " + row.ClaimedBy
+	}
+	return "Claimed by " + row.ClaimedBy
 }
 
 var _ = templruntime.GeneratedTemplate

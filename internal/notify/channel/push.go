@@ -144,6 +144,8 @@ func pushText(n Notification, sentence string) ([]byte, error) {
 	switch n.Kind {
 	case engine.NotifyOpened, engine.NotifyStage, engine.NotifyEdited, engine.NotifyEscalated, engine.NotifyInfoGiven:
 		t.Title = waitingFor(n.Tool) + " waits for you"
+	case engine.NotifyPassedOn:
+		t.Title = waitingFor(n.Tool) + " was passed on to you"
 	case engine.NotifyReminder:
 		t.Title = waitingFor(n.Tool) + " still waits for you"
 	case engine.NotifyTest:
