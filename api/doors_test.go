@@ -2,6 +2,8 @@ package api_test
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -10,6 +12,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"holdpoint/api"
 )
@@ -22,7 +26,7 @@ func TestMetricsAreNotPublic(t *testing.T) {
 	if got := h.do("GET", "/metrics", "Authorization", "Bearer ruling"); got.StatusCode != 200 || !strings.Contains(string(got.body), "holdpoint_in_flight_calls 0") {
 		t.Errorf("with an administrator's key: %d %.80s", got.StatusCode, got.body)
 	}
-	own := httptest.NewServer(api.NewMetrics().Handler())
+	own := httptest.NewServer(api.NewMetrics(prometheus.NewRegistry()).Handler())
 	defer own.Close()
 	for path, want := range map[string]int{"/metrics": 200, "/": 404, "/v1/approvals": 404, "/readyz": 404} {
 		res, err := http.Get(own.URL + path)
@@ -36,6 +40,36 @@ func TestMetricsAreNotPublic(t *testing.T) {
 	}
 }
 
+// A worker says whether it is alive and ready, and its figures, at an address of their
+// own; while something is missing that it needs, it is not ready.
+func TestMonitoring(t *testing.T) {
+	missing := errors.New("missing")
+	own := httptest.NewServer(api.Monitoring(prometheus.NewRegistry(), []api.Probe{
+		{Name: "postgres", Required: true, Ask: func(context.Context) error { return nil }},
+		{Name: "temporal", Required: true, Ask: func(context.Context) error { return missing }},
+	}))
+	defer own.Close()
+	get := func(path string, status int, says string) {
+		t.Helper()
+		res, err := http.Get(own.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		body, _ := io.ReadAll(res.Body)
+		if res.StatusCode != status || !strings.Contains(string(body), says) {
+			t.Errorf("%s: %d %s, want %d %s", path, res.StatusCode, body, status, says)
+		}
+	}
+	get("/healthz", 200, `"ok"`)
+	get("/readyz", 503, `{"status":"unavailable","missing":["temporal"]}`)
+	get("/metrics", 200, "")
+	get("/", 404, "")
+	get("/v1/approvals", 404, "")
+	missing = nil
+	get("/readyz", 200, `{"status":"ok","missing":[]}`)
+}
+
 // A request whose length can be read in two ways is the last of its connection:
 // nothing that was sent behind it is taken for a request.
 func TestTwoLengthsEndTheConnection(t *testing.T) {
@@ -43,7 +77,7 @@ func TestTwoLengthsEndTheConnection(t *testing.T) {
 	handler := api.Observe(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		asked <- r.URL.Path
-	}), slog.New(slog.DiscardHandler), api.NewMetrics())
+	}), slog.New(slog.DiscardHandler), api.NewMetrics(prometheus.NewRegistry()))
 	server := httptest.NewServer(handler)
 	defer server.Close()
 	for name, tc := range map[string]struct {

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/mod/sumdb/note"
 
 	"holdpoint/api"
@@ -116,7 +117,7 @@ func houseOn(t testing.TB, db *storetest.Database, s *store.Store, limits api.Li
 		t.Fatal(err)
 	}
 	door, err := api.New(api.Config{
-		Gate: h.Gate, Admin: h.Admin, Log: h.Log, Reports: h.Reports, PublicURL: "https://holdpoint.example.com", Logger: slog.New(slog.DiscardHandler), Metrics: api.NewMetrics(), LogKey: public, Limits: limits,
+		Gate: h.Gate, Admin: h.Admin, Log: h.Log, Reports: h.Reports, PublicURL: "https://holdpoint.example.com", Logger: slog.New(slog.DiscardHandler), Metrics: api.NewMetrics(prometheus.NewRegistry()), LogKey: public, Limits: limits,
 		Keys: keyring{
 			"auditing": {KeyID: "key_a", Kind: access.AdminKey, Scopes: []string{identity.ScopeAudit}},
 			"quiet":    {KeyID: "key_q", Kind: access.AgentKey, AgentID: "quiet-bot", Scopes: []string{identity.ScopeCheck, identity.ScopeApprovals}},

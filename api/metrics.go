@@ -6,14 +6,13 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
 // Metrics are the server's Prometheus metrics. No label ever holds anything
 // that a caller wrote.
 type Metrics struct {
-	registry        *prometheus.Registry
+	*prometheus.Registry
 	decisions       *prometheus.CounterVec
 	decisionSeconds prometheus.Histogram
 	redeemed        prometheus.Counter
@@ -25,10 +24,10 @@ type Metrics struct {
 	commitSeconds   prometheus.Histogram
 }
 
-// NewMetrics returns metrics on a registry of their own.
-func NewMetrics() *Metrics {
+// NewMetrics returns metrics that are registered.
+func NewMetrics(r *prometheus.Registry) *Metrics {
 	m := &Metrics{
-		registry: prometheus.NewRegistry(),
+		Registry: r,
 		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "holdpoint_decisions_total",
 			Help: "Calls that were judged, by dialect and route.",
@@ -60,8 +59,7 @@ func NewMetrics() *Metrics {
 			Help: "Time of one group commit.", Buckets: prometheus.ExponentialBuckets(0.0002, 2, 14),
 		}),
 	}
-	m.registry.MustRegister(m.decisions, m.decisionSeconds, m.redeemed, m.turnedAway, m.requests, m.requestSeconds, m.waiting, m.commitSize, m.commitSeconds,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.MustRegister(m.decisions, m.decisionSeconds, m.redeemed, m.turnedAway, m.requests, m.requestSeconds, m.waiting, m.commitSize, m.commitSeconds)
 	return m
 }
 
@@ -73,19 +71,47 @@ func (m *Metrics) Commit(size int, took time.Duration) {
 
 // Gauge adds a gauge that is read when metrics are.
 func (m *Metrics) Gauge(name, help string, read func() float64) {
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
+	m.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
 }
 
 // Handler serves the metrics under /metrics, and nothing else, to whoever asks: for
 // an address that only those reach who may.
 func (m *Metrics) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", exposition(m.Registry))
 	return mux
 }
 
+// Monitoring serves /healthz, /readyz and /metrics, and nothing else, to whoever asks:
+// for an address that only those reach who may.
+func Monitoring(r *prometheus.Registry, probes []Probe) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", health(func(context.Context) (int, Health) { return http.StatusOK, alive }))
+	mux.HandleFunc("GET /readyz", health(func(ctx context.Context) (int, Health) { return ready(ctx, probes) }))
+	mux.Handle("GET /metrics", exposition(r))
+	return mux
+}
+
+// health answers with what ask says.
+func health(ask func(context.Context) (int, Health)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		status, h := ask(r.Context())
+		reply, err := jsonReply(status, h, nil)
+		if err != nil {
+			reply = (&failure{Status: http.StatusInternalServerError, Code: "internal"}).reply()
+		}
+		writeReply(w, reply)
+	}
+}
+
+// exposition is the metrics as text. Those that can be had are there, whatever becomes
+// of the others.
+func exposition(r *prometheus.Registry) http.Handler {
+	return promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
+}
+
 func (a systemDoor) metrics(c *call) error {
-	promhttp.HandlerFor(a.Metrics.registry, promhttp.HandlerOpts{}).ServeHTTP(c.w, c.r)
+	exposition(a.Metrics.Registry).ServeHTTP(c.w, c.r)
 	return nil
 }
 
@@ -104,23 +130,29 @@ type Health struct {
 	Missing []string `json:"missing" doc:"Dependencies that do not answer."`
 }
 
-func (a systemDoor) healthz(c *call) error {
-	return writeJSON(c, http.StatusOK, Health{Status: "ok", Missing: []string{}})
-}
+var alive = Health{Status: "ok", Missing: []string{}}
+
+func (a systemDoor) healthz(c *call) error { return writeJSON(c, http.StatusOK, alive) }
 
 // probeTimeout bounds a readiness answer.
 const probeTimeout = 2 * time.Second
 
 func (a systemDoor) readyz(c *call) error {
-	ctx, cancel := context.WithTimeout(c.r.Context(), probeTimeout)
+	status, h := ready(c.r.Context(), a.Probes)
+	return writeJSON(c, status, h)
+}
+
+// ready asks all dependencies at once.
+func ready(ctx context.Context, probes []Probe) (status int, h Health) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	errs := make([]chan error, len(a.Probes))
-	for i, p := range a.Probes {
+	errs := make([]chan error, len(probes))
+	for i, p := range probes {
 		errs[i] = make(chan error, 1)
 		go func() { errs[i] <- p.Ask(ctx) }()
 	}
-	h, status := Health{Status: "ok", Missing: []string{}}, http.StatusOK
-	for i, p := range a.Probes {
+	h, status = Health{Status: "ok", Missing: []string{}}, http.StatusOK
+	for i, p := range probes {
 		var err error
 		select {
 		case err = <-errs[i]:
@@ -137,7 +169,7 @@ func (a systemDoor) readyz(c *call) error {
 			h.Status = "degraded"
 		}
 	}
-	return writeJSON(c, status, h)
+	return status, h
 }
 
 func writeJSON(c *call, status int, body any) error {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"time"
 )
@@ -8,18 +9,11 @@ import (
 // Starting answers while the server has yet to reach its database: it is alive and not
 // ready, and everything else is a 503 as it is without the database later on.
 func Starting() http.Handler {
-	answer := func(status int, h Health) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) {
-			reply, err := jsonReply(status, h, nil)
-			if err != nil {
-				reply = (&failure{Status: http.StatusInternalServerError, Code: "internal"}).reply()
-			}
-			writeReply(w, reply)
-		}
-	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", answer(http.StatusOK, Health{Status: "ok", Missing: []string{}}))
-	mux.HandleFunc("GET /readyz", answer(http.StatusServiceUnavailable, Health{Status: "unavailable", Missing: []string{"postgres"}}))
+	mux.HandleFunc("GET /healthz", health(func(context.Context) (int, Health) { return http.StatusOK, alive }))
+	mux.HandleFunc("GET /readyz", health(func(context.Context) (int, Health) {
+		return http.StatusServiceUnavailable, Health{Status: "unavailable", Missing: []string{"postgres"}}
+	}))
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		writeReply(w, (&failure{
 			Status: http.StatusServiceUnavailable, Code: "store_unavailable", RetryAfter: time.Second,

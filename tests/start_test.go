@@ -2,7 +2,9 @@ package tests
 
 import (
 	"context"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -10,6 +12,8 @@ import (
 
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"holdpoint/internal/freeport"
 )
 
 // killAll kills every process of the installation at once.
@@ -79,18 +83,38 @@ func TestStartedBeforePostgresAndTemporal(t *testing.T) {
 	}
 
 	// A namespace that is not there yet is waited for, too.
-	c.env = append(c.env, "HOLDPOINT_TEMPORAL_NAMESPACE=late")
+	port, err := freeport.Find(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	monitored := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	c.env = append(c.env, "HOLDPOINT_TEMPORAL_NAMESPACE=late", "HOLDPOINT_METRICS_LISTEN="+monitored)
 	early := c.beginWorker()
 	eventually(t, readyWithin, "a worker waits for its namespace", func() bool {
 		return strings.Contains(early.text(), "waiting for Temporal") && strings.Contains(early.text(), "late is not found")
 	})
-	_, err := c.temporalClient().WorkflowService().RegisterNamespace(t.Context(), &workflowservice.RegisterNamespaceRequest{
+	of := c.client(t).at("http://" + monitored)
+	if status, said := of.ready(); status != 503 || said != "unavailable temporal" {
+		t.Errorf("it is ready: %d %s", status, said)
+	}
+	of.do("GET", "/healthz", nil).want(t, 200)
+	_, err = c.temporalClient().WorkflowService().RegisterNamespace(t.Context(), &workflowservice.RegisterNamespaceRequest{
 		Namespace: "late", WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.works(early)
+	if status, said := of.ready(); status != 200 || said != "ok" {
+		t.Errorf("it is not ready: %d %s", status, said)
+	}
+	text := string(of.do("GET", "/metrics", nil).want(t, 200).Body)
+	for _, line := range []string{"holdpoint_postgres_up 1", "holdpoint_temporal_up 1", "holdpoint_log_unsigned_events 0", `holdpoint_policy_info{version="0"} 1`} {
+		if !strings.Contains(text, "\n"+line+"\n") {
+			t.Errorf("%q is not in\n%s", line, text)
+		}
+	}
+	of.do("GET", "/v1/approvals", nil).want(t, 404)
 }
 
 // TestStartThatWaitingCannotMend: what will not come by itself ends serve and worker at

@@ -119,7 +119,9 @@ func (m *machine) run(ctx context.Context) error {
 			cancel(err)
 		}
 	}
-	running.Go(func() { fail(work(ctx, cfg, m.log, func() { ready <- struct{}{} })) })
+	alone := cfg
+	alone.MetricsListen = "" // serve has it
+	running.Go(func() { fail(work(ctx, alone, m.log, func() { ready <- struct{}{} })) })
 	running.Go(func() { fail(serve(ctx, cfg, m.log, m.listener, func() { ready <- struct{}{} })) })
 	running.Go(func() {
 		select {

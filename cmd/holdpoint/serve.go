@@ -12,14 +12,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.temporal.io/sdk/client"
-
 	"holdpoint/api"
 	"holdpoint/engine"
 	"holdpoint/internal/admin"
 	"holdpoint/internal/auditlog"
 	"holdpoint/internal/config"
 	"holdpoint/internal/evidence"
+	"holdpoint/internal/figures"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
 	"holdpoint/internal/report"
@@ -114,7 +113,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 		// quarter as often is worth a fifth of its throughput.
 		debug.SetGCPercent(400)
 	}
-	metrics := api.NewMetrics()
+	metrics := api.NewMetrics(figures.NewRegistry(version()))
 	var doors atomic.Pointer[http.Handler]
 	openDoors := func(h http.Handler) { doors.Store(&h) }
 	openDoors(api.Starting())
@@ -126,7 +125,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	failed := make(chan error, 2)
 	go func() { failed <- server.Serve(listener) }()
 
-	s, keeper, err := open(ctx, cfg, store.Config{URL: cfg.DatabaseURL, Sealer: cfg.Sealer, Logger: log, MaxConns: cfg.DatabaseConns, Observe: metrics.Commit}, "serve", func(s *store.Store) error {
+	s, keeper, err := open(ctx, cfg, store.Config{URL: cfg.DatabaseURL, Sealer: cfg.Sealer, Logger: log, MaxConns: cfg.DatabaseConns, Observe: metrics.Commit, Observer: figures.NewCounters(metrics.Registry)}, "serve", func(s *store.Store) error {
 		return checkFloor(ctx, cfg, s)
 	})
 	if err != nil {
@@ -182,39 +181,8 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 		return err
 	}
 	defer temporal.Close()
-	gauge := func(name, help string, read func() (float64, error)) {
-		metrics.Gauge(name, help, func() float64 {
-			n, err := read()
-			if err != nil {
-				return -1
-			}
-			return n
-		})
-	}
-	gauge("holdpoint_outbox_messages", "Messages that wait for Temporal.", func() (float64, error) {
-		n, _, err := s.Outbox.Depth(ctx)
-		return float64(n), err
-	})
-	gauge("holdpoint_log_events", "Events that have their place in the audit log.", func() (float64, error) {
-		head, err := s.Log.Head(ctx)
-		return float64(head.Size), err
-	})
-	gauge("holdpoint_log_delay_seconds", "For how long the oldest event without a place in the audit log has waited for it.", func() (float64, error) {
-		delay, err := s.Log.Delay(ctx)
-		return delay.Seconds(), err
-	})
-	gauge("holdpoint_facts_not_in_log", "Facts of which no event tells, of approvals that wait or ended in the last hour: somebody writes around the programs.", func() (float64, error) {
-		n, err := s.Events.CountAlarms(ctx, time.Hour)
-		return float64(n), err
-	})
-	gauge("holdpoint_notifications_waiting", "Notifications that have not been sent yet.", func() (float64, error) {
-		waiting, _, err := s.Notifications.Counts(ctx)
-		return float64(waiting), err
-	})
-	gauge("holdpoint_notifications_dead", "Notifications that were given up.", func() (float64, error) {
-		_, dead, err := s.Notifications.Counts(ctx)
-		return float64(dead), err
-	})
+	temporalThere := reachable(temporal)
+	metrics.MustRegister(stateOf(cfg, s, keeper, temporalThere))
 	mux := http.NewServeMux()
 	models, err := modelContext(mux, metrics, log)
 	if err != nil {
@@ -231,10 +199,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 		MCP:    models, Metrics: metrics, LogKey: cfg.LogPublicKey, Stopping: stopping, Probes: []api.Probe{
 			{Name: "postgres", Required: true, Ask: s.Ping},
 			{Name: "policy", Ask: keeper.Usable},
-			{Name: "temporal", Ask: func(ctx context.Context) error {
-				_, err := temporal.CheckHealth(ctx, &client.CheckHealthRequest{})
-				return err
-			}},
+			{Name: "temporal", Ask: temporalThere},
 		},
 	})
 	if err != nil {
@@ -245,16 +210,11 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	console.Register(mux)
 	mux.HandleFunc("/", console.NotFound)
 	guarded := web.Guard(mux, web.GuardConfig{Secure: cfg.Secure(), Hosts: cfg.Hosts(), Logger: log})
-	if cfg.MetricsListen != "" {
-		own, err := listen(ctx, cfg.MetricsListen)
-		if err != nil {
-			return fmt.Errorf("metrics_listen: %w", err)
-		}
-		log.Info("serving metrics", "listen", own.Addr().String())
-		scraped := api.Server(metrics.Handler(), log)
-		defer func() { _ = scraped.Close() }()
-		go func() { failed <- scraped.Serve(own) }()
+	end, err := serveMetrics(ctx, cfg, metrics.Handler(), log, func(err error) { failed <- err })
+	if err != nil {
+		return err
 	}
+	defer end()
 	openDoors(guarded)
 	ready()
 	select {

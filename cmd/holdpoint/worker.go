@@ -2,20 +2,23 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"net/http"
 	"os"
 	"runtime/debug"
 	"sync"
 	"time"
 
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/client"
 	sdk "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"holdpoint/activities"
+	"holdpoint/api"
 	"holdpoint/internal/auditlog"
 	"holdpoint/internal/config"
+	"holdpoint/internal/figures"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/notify"
 	"holdpoint/internal/store"
@@ -37,6 +40,7 @@ HOLDPOINT_TEMPORAL_ADDRESS and HOLDPOINT_TEMPORAL_NAMESPACE. For the audit log:
   HOLDPOINT_LOG_FLOOR_WEBHOOK  an address that the last checkpoint is posted to
   log_streams                  only in the file: receivers that events are sent to
                                (docs/siem.md)
+  HOLDPOINT_METRICS_LISTEN     address of /healthz, /readyz and /metrics, without a key
   HOLDPOINT_RETENTION          how long after its end what an approval was about is
                                kept, such as 2160h; none, the default, keeps it
 For telling people:
@@ -67,8 +71,19 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 	}
 	// Serve imports files; what it has put in force is what counts here.
 	cfg.PolicyFile, cfg.ContractsFile = "", ""
+	registry := figures.NewRegistry(version())
+	var watched monitored
+	end, err := serveMetrics(ctx, cfg, api.Monitoring(registry, watched.probes()), log, func(err error) {
+		if !errors.Is(err, http.ErrServerClosed) {
+			log.Error("health and metrics are served no more; the work goes on", "error", err)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	defer end()
 	var sequencer *auditlog.Sequencer
-	s, keeper, err := open(ctx, cfg, store.Config{URL: cfg.DatabaseURL, Sealer: cfg.Sealer, Logger: log, MaxConns: cfg.DatabaseConns}, "worker", func(s *store.Store) (err error) {
+	s, keeper, err := open(ctx, cfg, store.Config{URL: cfg.DatabaseURL, Sealer: cfg.Sealer, Logger: log, MaxConns: cfg.DatabaseConns, Observer: figures.NewCounters(registry)}, "worker", func(s *store.Store) (err error) {
 		sequencer, err = newSequencer(ctx, cfg, s, log)
 		return err
 	})
@@ -86,6 +101,8 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 		return err
 	}
 	defer temporal.Close()
+	reached(&watched.postgres, s.Ping)
+	registry.MustRegister(stateOf(cfg, s, keeper, reachable(temporal)))
 
 	settle := activities.Settle{Settler: &gate.Settler{
 		Store: s, Sealer: cfg.Sealer, Rules: keeper, Notifier: &notify.Notifier{PublicURL: cfg.PublicURL, Logger: log},
@@ -125,10 +142,7 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 	running.Go(func() { relay.Run(ctx) })
 	reconciler := &worker.Reconciler{Store: s, Temporal: temporal, Logger: log}
 	running.Go(func() { reconciler.Run(ctx) })
-	deadlines := &worker.Deadlines{Store: s, Settler: settle.Settler, Logger: log, Ready: func(ctx context.Context) error {
-		_, err := temporal.CheckHealth(ctx, &client.CheckHealthRequest{})
-		return err
-	}}
+	deadlines := &worker.Deadlines{Store: s, Settler: settle.Settler, Logger: log, Ready: reachable(temporal)}
 	running.Go(func() { deadlines.Run(ctx) })
 	dispatcher := &worker.Dispatcher{Store: s, Temporal: temporal, Logger: log}
 	running.Go(func() { dispatcher.Run(ctx) })
@@ -138,6 +152,7 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 	running.Go(func() { retention.Run(ctx) })
 
 	if w := startPolling(ctx, polling, log); w != nil {
+		reached(&watched.temporal, reachable(temporal))
 		ready()
 		<-ctx.Done()
 		w.Stop()

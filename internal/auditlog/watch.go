@@ -222,6 +222,12 @@ func CheckFloor(ctx context.Context, s *store.Store, floor Floor) error {
 	return check(ctx, s, c)
 }
 
+// FloorSize is how many events the checkpoint covers that a floor keeps; 0 for none.
+func FloorSize(ctx context.Context, floor Floor) (int64, error) {
+	c, err := load(ctx, floor, unsigned)
+	return c.Size, err
+}
+
 // RefuseStart adds to an error of Check or CheckFloor what to do about it, for a
 // process that does not start because of it. An outage comes back as it is.
 func RefuseStart(err error, floorFile string) error {

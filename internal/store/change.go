@@ -48,6 +48,7 @@ type Change struct {
 	tx     pgx.Tx
 	events []engine.Event
 	reply  *Reply
+	changed
 }
 
 // SaveReply says what is answered to a repetition of the request that makes the change.
@@ -76,7 +77,8 @@ func (s Approvals) Change(ctx context.Context, id string, once *Request, fn func
 	if !ValidApprovalID(id) {
 		return ErrNotFound
 	}
-	return s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	c := &Change{sealer: s.sealer}
+	err := s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if once != nil {
 			// Under the key's lock: of two repetitions at once, the second waits
 			// here and finds the first one's answer.
@@ -87,7 +89,7 @@ func (s Approvals) Change(ctx context.Context, id string, once *Request, fn func
 				return err
 			}
 		}
-		c := &Change{sealer: s.sealer, ctx: ctx, tx: tx}
+		c.ctx, c.tx = ctx, tx
 		if err := c.load(id); err != nil {
 			return err
 		}
@@ -110,6 +112,10 @@ func (s Approvals) Change(ctx context.Context, id string, once *Request, fn func
 		}
 		return translate(tx.SendBatch(ctx, rows).Close())
 	})
+	if err == nil {
+		s.observed(c)
+	}
+	return err
 }
 
 // load takes the lock, then reads everything else and the clock: statements
@@ -325,6 +331,7 @@ func (c *Change) AddFact(f approval.Fact) error {
 		return translate(err)
 	}
 	c.Approval.Facts = append(c.Approval.Facts, f)
+	c.facts = append(c.facts, f)
 	c.Now = f.At
 	c.Approval.ComputeState(f.At)
 	return c.queue()
@@ -499,6 +506,7 @@ func (c *Change) Settle(status approval.Status, reasons []engine.Reason, jti str
 		return translate(err)
 	}
 	c.Approval.Status, c.Approval.Reasons, c.Approval.Final = status, reasons, &final
+	c.settled = true
 	if jti == "" {
 		return nil
 	}

@@ -180,11 +180,13 @@ func (s Events) CountUnplaced(ctx context.Context) (strays int64, err error) {
 func (s Events) CountAlarms(ctx context.Context, within time.Duration) (alarms int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	err = s.pool.QueryRow(ctx, `SELECT count(*) FROM approvals a JOIN events e ON e.approval_id = a.id
-		WHERE (a.status = 'pending' OR a.status <> 'pending' AND a.ended_at > clock_timestamp() - make_interval(secs => $1))
-		  AND e.type = 'refusal' AND event_code(e.body) = $2`, within.Seconds(), approval.NotInLog.Code).Scan(&alarms)
+	err = s.pool.QueryRow(ctx, countAlarms, within.Seconds(), approval.NotInLog.Code).Scan(&alarms)
 	return alarms, translate(err)
 }
+
+const countAlarms = `SELECT count(*) FROM approvals a JOIN events e ON e.approval_id = a.id
+	WHERE (a.status = 'pending' OR a.status <> 'pending' AND a.ended_at > clock_timestamp() - make_interval(secs => $1))
+	  AND e.type = 'refusal' AND event_code(e.body) = $2`
 
 // List lists events in the order in which they were appended, whether they have
 // a place in the log or not: those of one approval, or the first ones. Of the

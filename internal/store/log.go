@@ -51,11 +51,14 @@ func logHead(ctx context.Context, q querier) (LogHead, error) {
 func (s Log) Delay(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	var seconds float64
-	err := s.pool.QueryRow(ctx, `SELECT CASE WHEN (SELECT last_value FROM events_seq_seq) < h.seq THEN extract(epoch FROM clock_timestamp() - h.moved_at)
-		ELSE coalesce((SELECT extract(epoch FROM clock_timestamp() - e.appended_at) FROM events e WHERE e.seq > h.seq ORDER BY e.seq LIMIT 1), 0) END::float8 FROM log_head h`).Scan(&seconds)
-	return time.Duration(seconds * float64(time.Second)), translate(err)
+	var delay time.Duration
+	err := s.pool.QueryRow(ctx, `SELECT `+logDelay+` FROM log_head h`).Scan(&delay)
+	return delay, translate(err)
 }
+
+// logDelay is Delay, of log_head h.
+const logDelay = `CASE WHEN (SELECT last_value FROM events_seq_seq) < h.seq THEN clock_timestamp() - h.moved_at
+	ELSE coalesce((SELECT clock_timestamp() - e.appended_at FROM events e WHERE e.seq > h.seq ORDER BY e.seq LIMIT 1), interval '0') END`
 
 // Tiles reads tiles of the log.
 func (s Log) Tiles(ctx context.Context) audit.Tiles {

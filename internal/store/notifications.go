@@ -202,6 +202,7 @@ func (c *Change) RecordDue(due []approval.Notification) ([]approval.Notification
 			delete(isNew, a.Key) // a key that is there twice is told once
 		}
 	}
+	c.announced = append(c.announced, fresh...)
 	return fresh, nil
 }
 

@@ -61,6 +61,8 @@ type Config struct {
 	// Observe, when set, is told of every group commit: how many submissions
 	// shared it and how long it took.
 	Observe func(size int, took time.Duration)
+	// Observer may be nil.
+	Observer Observer
 }
 
 // Store is one pool of connections and the group-commit writer on top of it, with
@@ -179,6 +181,7 @@ type db struct {
 	clock       clock
 	shared      *shared
 	observe     func(int, time.Duration)
+	observer    Observer
 	stop        context.CancelFunc
 	stopped     chan struct{}
 }
@@ -195,7 +198,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		pc.MaxConns = int32(cfg.MaxConns) // #nosec G115 -- configuration bounds it
 	}
 	s := &db{
-		sealer: cfg.Sealer, log: cfg.Logger, timeout: cfg.Timeout, observe: cfg.Observe,
+		sealer: cfg.Sealer, log: cfg.Logger, timeout: cfg.Timeout, observe: cfg.Observe, observer: cfg.Observer,
 		short: newPending(), long: newPending(), stopped: make(chan struct{}), clock: clock{began: time.Now()},
 	}
 	if s.timeout == 0 {

@@ -86,11 +86,13 @@ var positionRows = newRows(func(p *StreamPosition) columns {
 	}
 })
 
+var positions = `SELECT ` + positionRows.names + ` FROM log_positions p CROSS JOIN log_head h ORDER BY p.name`
+
 // Positions lists how far streams have come, by name; those that have never
 // run are not there.
 func (s Streams) Positions(ctx context.Context) (list []StreamPosition, err error) {
 	err = s.within(ctx, func(ctx context.Context) error {
-		list, err = positionRows.all(s.pool.Query(ctx, `SELECT `+positionRows.names+` FROM log_positions p CROSS JOIN log_head h ORDER BY p.name`))
+		list, err = positionRows.all(s.pool.Query(ctx, positions))
 		return err
 	})
 	return list, translate(err)

@@ -272,7 +272,7 @@ func (s *db) flush(ctx context.Context, batch []*queued) {
 			if err := s.commit(ctx, []*queued{q}, again); err != nil {
 				q.err = err
 			}
-			q.done <- q.err
+			s.finish(q)
 		}
 		return
 	}
@@ -280,8 +280,16 @@ func (s *db) flush(ctx context.Context, batch []*queued) {
 		if err != nil {
 			q.err = err
 		}
-		q.done <- q.err
+		s.finish(q)
 	}
+}
+
+// finish tells whoever waits for a submission what has become of it.
+func (s *db) finish(q *queued) {
+	if q.err == nil && s.observer != nil {
+		s.observer.Recorded(q.sub.Event)
+	}
+	q.done <- q.err
 }
 
 // commit writes a batch in one transaction. again says that it may have been

@@ -27,8 +27,10 @@ type Database struct {
 	Sealer     *seal.Sealer
 	// Connections is how many a store opened from now on may take; 0 means 24.
 	Connections int
-	owner       *store.Store
-	t           testing.TB
+	// Observer is of every store opened from now on; it may be nil.
+	Observer store.Observer
+	owner    *store.Store
+	t        testing.TB
 }
 
 // New makes a database with a data key of its own. The package's TestMain calls pgtest.Main.
@@ -66,7 +68,7 @@ func (d *Database) Owner() *store.Store {
 
 func (d *Database) open(url string) *store.Store {
 	d.t.Helper()
-	s, err := store.Open(context.Background(), store.Config{URL: url, Sealer: d.Sealer, MaxConns: cmp.Or(d.Connections, 24), Timeout: time.Minute})
+	s, err := store.Open(context.Background(), store.Config{URL: url, Sealer: d.Sealer, MaxConns: cmp.Or(d.Connections, 24), Timeout: time.Minute, Observer: d.Observer})
 	if err != nil {
 		d.t.Fatal(err)
 	}
