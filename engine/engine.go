@@ -17,7 +17,7 @@ import (
 // canonical form.
 type Call struct {
 	// Dialect names the system whose document proposed the call: "aana",
-	// "spm" or "threegate".
+	// "spm", "threegate" or "authzen".
 	Dialect string
 	// RequestID is the caller's own name for the request; it may be empty.
 	RequestID string

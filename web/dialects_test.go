@@ -164,6 +164,10 @@ func TestActionClaims(t *testing.T) {
 	if v.Intent != "please" || values["Calls itself"] != "Shiny" || values["The tool's provider"] != "mcp" || values["Data labels"] != "x, y" || values["Attested by"] != "idp" || values["Delegation chain"] != "" {
 		t.Errorf("claims: %+v", v)
 	}
+	v = agentStatements(gate.DialectAuthZEN, []byte(`{"subject":{"type":"user","id":"alice","properties":{}},"action":{"name":"pay"},"context":{"time":"now"}}`))
+	if len(v.Facts) != 3 || v.Facts[0].Value != "alice" || v.Facts[1].Value != "user" || v.Facts[2].Value != `{"time":"now"}` {
+		t.Errorf("of an AuthZEN request: %+v", v)
+	}
 	if v := agentStatements(gate.DialectSPM, []byte(`[]`)); !v.Unread {
 		t.Error("what cannot be read is not said to be unreadable")
 	}

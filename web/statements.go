@@ -22,6 +22,9 @@ func agentStatements(dialect string, document []byte) views.AgentStatements {
 	if dialect == gate.DialectSPM {
 		return spmStatements(doc)
 	}
+	if dialect == gate.DialectAuthZEN {
+		return authzenStatements(doc)
+	}
 	c := views.AgentStatements{Intent: text(doc["user_intent"])}
 	for _, f := range []struct{ field, name string }{
 		{"authorization_state", "Authorization"},
@@ -77,6 +80,22 @@ func spmStatements(doc map[string]json.RawMessage) views.AgentStatements {
 	add("Acts for the agent", context, "parentAgentId", "parent_agent_id")
 	add("Session", context, "sessionId", "session_id")
 	add("Attested by", objectOf(agent["attestation"]), "issuer")
+	return c
+}
+
+// authzenStatements reads an AuthZEN Access Evaluation request.
+func authzenStatements(doc map[string]json.RawMessage) views.AgentStatements {
+	var c views.AgentStatements
+	add := func(name, value string) {
+		if value != "" && value != "{}" {
+			c.Facts = append(c.Facts, views.Field{Name: name, Value: value})
+		}
+	}
+	subject := objectOf(doc["subject"])
+	add("On behalf of", text(subject["id"]))
+	add("What that is", text(subject["type"]))
+	add("What it says of it", text(subject["properties"]))
+	add("Context", text(doc["context"]))
 	return c
 }
 

@@ -3,6 +3,7 @@ package gate_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"testing"
@@ -127,6 +128,32 @@ func (c doorCall) action(r *rapid.T, claims bool) map[string]any {
 	return doc
 }
 
+// evaluation is the call as an AuthZEN Access Evaluation request; claims has it made for
+// somebody who claims to be anything.
+func (c doorCall) evaluation(r *rapid.T, claims bool) map[string]any {
+	action, resource := map[string]any{}, map[string]any{}
+	for name, value := range c.args {
+		if rapid.Bool().Draw(r, "of the resource") {
+			resource[name] = value
+		} else {
+			action[name] = value
+		}
+	}
+	doc := map[string]any{
+		"subject": map[string]any{"type": "agent", "id": "bot"}, "action": map[string]any{"name": c.tool, "properties": action},
+		"resource": map[string]any{"type": "x", "id": "1", "properties": resource},
+	}
+	if claims {
+		doc["subject"] = map[string]any{
+			"type": anyOf(r, "subject", "agent", "Agent", "user", "ai_agent"), "id": anyOf(r, "subject's id", "bot", "other-bot", "ada@example.com"),
+			"properties": map[string]any{"roles": []any{"admin"}, "trustLevel": "system", "decision": true},
+		}
+		doc["context"] = map[string]any{"environment": "dev", "authorization_state": "confirmed", "approval": map[string]any{"id": "apr_x"}, "dataLabels": []any{"public"}}
+		doc["roles"], doc["decision"], doc["recommended_route"] = []any{"admin"}, true, "accept"
+	}
+	return doc
+}
+
 func value(t interface{ Fatal(...any) }, doc any) canon.Value {
 	text, err := json.Marshal(doc)
 	if err != nil {
@@ -165,9 +192,27 @@ func TestNoDoorIsLooser(t *testing.T) {
 				r.Fatal(wrong)
 			}
 			_, event := gate.JudgeEvent(judge, p, value(r, c.event(r)), now)
+			evaluated, arguments, wrong := gate.JudgeEvaluation(judge, p, value(r, c.evaluation(r, true)), now)
+			if len(wrong) > 0 {
+				r.Fatal(wrong)
+			}
+			for _, again := range []map[string]any{c.evaluation(r, true), c.evaluation(r, false)} {
+				// Which part names an argument changes nothing.
+				if _, other, wrong := gate.JudgeEvaluation(judge, p, value(r, again), now); len(wrong) > 0 || canon.Digest("", other) != canon.Digest("", arguments) {
+					r.Fatalf("%s and %s, %v", arguments.Canonical(), other.Canonical(), wrong)
+				}
+			}
+			// The same call by another door: what names the resource is two more arguments.
+			named := c
+			named.args = maps.Clone(c.args)
+			named.args["resource_type"], named.args["resource_id"] = "x", "1"
+			same, wrong := gate.JudgeAction(judge, p, value(r, named.action(r, false)), now)
+			if len(wrong) > 0 || evaluated.Route < same.Route {
+				r.Fatalf("AuthZEN answers %s to %+v, Agent-SPM %s", evaluated.Route, named, same.Route)
+			}
 			tags := rapid.SliceOfN(rapid.SampledFrom(doorLabels), 0, 2).Draw(r, "tags")
 			intercepted := gate.JudgeInterception(judge, p, c.tool, value(r, c.args), tags, now)
-			for door, d := range map[string]engine.Decision{"Agent-SPM with claims": claiming.Decision, "Agent Action Contract": event.Decision, "SafeAI": intercepted} {
+			for door, d := range map[string]engine.Decision{"Agent-SPM with claims": claiming.Decision, "Agent Action Contract": event.Decision, "SafeAI": intercepted, "AuthZEN": evaluated.Decision} {
 				if d.Route < plain.Route {
 					r.Fatalf("%s answers %s to %+v, it is %s without claims\n%+v\n%+v", door, d.Route, c, plain.Route, d.Findings, plain.Findings)
 				}
@@ -228,7 +273,8 @@ func TestShippedPoliciesCannotBeGotRound(t *testing.T) {
 			_, event := gate.JudgeEvent(judge, p, value(r, c.event(r)), now)
 			action, _ := gate.JudgeAction(judge, p, value(r, c.action(r, true)), now)
 			intercepted := gate.JudgeInterception(judge, p, c.tool, value(r, c.args), nil, now)
-			for door, d := range map[string]engine.Decision{"Agent Action Contract": event.Decision, "Agent-SPM": action.Decision, "SafeAI": intercepted} {
+			evaluated, _, _ := gate.JudgeEvaluation(judge, p, value(r, c.evaluation(r, true)), now)
+			for door, d := range map[string]engine.Decision{"Agent Action Contract": event.Decision, "Agent-SPM": action.Decision, "SafeAI": intercepted, "AuthZEN": evaluated.Decision} {
 				if d.Route == engine.Accept {
 					r.Fatalf("%s, %s: %+v is accepted: %+v", name, door, c, d.Findings)
 				}

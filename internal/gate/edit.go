@@ -10,6 +10,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
+	"holdpoint/engine/dialect/authzen"
 	"holdpoint/internal/access"
 	"holdpoint/internal/store"
 )
@@ -210,6 +211,9 @@ func changed(before, after canon.Value) []string {
 // had.
 func withArguments(dialect string, doc, arguments canon.Value) (canon.Value, canon.Value, error) {
 	path := []string{"proposed_arguments"}
+	if dialect == DialectAuthZEN {
+		return authzen.WithArguments(doc, arguments)
+	}
 	if dialect == DialectSPM {
 		path = []string{"toolArgs"}
 		if _, full := doc.Get("action"); full {

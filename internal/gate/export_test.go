@@ -23,6 +23,13 @@ func JudgeAction(j *Judge, p access.Principal, doc canon.Value, now time.Time) (
 	return j.Judge(proposal, now), wrong
 }
 
+// JudgeEvaluation judges an AuthZEN request as Evaluate does, and tells its arguments.
+func JudgeEvaluation(j *Judge, p access.Principal, doc canon.Value, now time.Time) (Judgement, canon.Value, []FieldError) {
+	proposal, wrong := proposeEvaluation(p.AgentID, doc)
+	proposal.state = stateOf(p.MaxState)
+	return j.Judge(proposal, now), proposal.Arguments, wrong
+}
+
 // JudgeInterception judges a call whose SafeAI contract allows it.
 func JudgeInterception(j *Judge, p access.Principal, tool string, arguments canon.Value, tags []string, now time.Time) engine.Decision {
 	asks := Proposal{

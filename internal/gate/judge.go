@@ -25,6 +25,7 @@ const (
 	DialectAANA      = "aana"      // Agent Action Contract v1
 	DialectSPM       = "spm"       // Agent-SPM v0.3
 	DialectThreeGate = "threegate" // ThreeGate tool execution requests
+	DialectAuthZEN   = "authzen"   // OpenID AuthZEN Authorization API 1.0
 	DialectSafeAI    = "safeai"    // SafeAI's methods, which ask and propose nothing
 )
 
@@ -463,6 +464,13 @@ func proposeCapped(dialect string, doc canon.Value, agentID, limit string, now t
 		return p, nil
 	case DialectThreeGate:
 		return proposeDraft(agentID, doc, now)
+	case DialectAuthZEN:
+		p, wrong := proposeEvaluation(agentID, doc)
+		p.state = state
+		if len(wrong) > 0 {
+			return p, fmt.Errorf("the sealed document is no request any more: %s %s", wrong[0].Path, wrong[0].Message)
+		}
+		return p, nil
 	}
 	return Proposal{}, fmt.Errorf("unknown dialect %q", dialect)
 }
