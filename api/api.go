@@ -221,6 +221,9 @@ func (a *API) serve(op operation) http.Handler {
 			defer cancel()
 			r = r.WithContext(ctx)
 		}
+		if strings.HasPrefix(op.path, accessPrefix) {
+			echo(w, r)
+		}
 		c := &call{w: w, r: r, asked: r.Context()}
 		err := a.authorize(c, op.scope)
 		if err == nil {

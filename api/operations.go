@@ -163,7 +163,7 @@ type OwnApprovals struct {
 // table lists every operation.
 func (a *API) table() []operation {
 	d, approvals, audit, admin, system := dialectDoor{a}, approvalDoor{a}, auditDoor{a}, adminDoor{a}, systemDoor{a}
-	operations := slices.Concat(d.aana(), d.spm(), d.threegate(), d.safeai(), []operation{
+	operations := slices.Concat(d.aana(), d.spm(), d.threegate(), d.authzen(), d.safeai(), []operation{
 		{
 			method: "GET", path: "/v1/approvals", summary: "List the agent's own approvals", scope: identity.ScopeApprovals, out: OwnApprovals{}, statuses: []int{200}, problems: []int{400, 401, 403, 503},
 			detail: "For an agent that has lost track, after a crash for example: all that it has asked for, the newest first.",

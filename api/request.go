@@ -303,6 +303,15 @@ func checked[T any](a *API, c *call, body canon.Value, request gate.Request, do 
 
 // replyTo runs an operation that may be repeated, and renders what it returns.
 func replyTo[T any](a *API, c *call, body canon.Value, do func(*access.Once[T]) (T, error), render func(T) (access.Reply, error)) (access.Reply, error) {
+	request, err := a.request(c, body)
+	if err != nil {
+		return access.Reply{}, err
+	}
+	return replyOnce(a, c, request, do, render)
+}
+
+// replyOnce is replyTo for a request whose key has been read; nil without one.
+func replyOnce[T any](a *API, c *call, request *access.Request, do func(*access.Once[T]) (T, error), render func(T) (access.Reply, error)) (access.Reply, error) {
 	rendered := func(result T, err error) access.Reply {
 		if err == nil {
 			var reply access.Reply
@@ -314,10 +323,6 @@ func replyTo[T any](a *API, c *call, body canon.Value, do func(*access.Once[T]) 
 			return f.reply()
 		}
 		return access.Reply{Status: statusClientGone} // nobody reads it
-	}
-	request, err := a.request(c, body)
-	if err != nil {
-		return access.Reply{}, err
 	}
 	var once *access.Once[T]
 	if request != nil {
