@@ -94,9 +94,11 @@ func Unmet(discharged []Requirement, again Decision) []Requirement {
 // of one check stay two. A confirmation, a proof and a ticket are no decisions of
 // people and stay beside them; the very same is asked for once.
 func Combined(a, b []Requirement) []Requirement {
-	others := slices.Clone(a)
+	others, unmatched := slices.Clone(a), slices.Clone(a)
 	for _, r := range b {
-		if !slices.ContainsFunc(a, func(have Requirement) bool { return reflect.DeepEqual(have, r) }) {
+		if i := slices.IndexFunc(unmatched, func(have Requirement) bool { return reflect.DeepEqual(have, r) }); i >= 0 {
+			unmatched = slices.Delete(unmatched, i, i+1)
+		} else {
 			others = append(others, r)
 		}
 	}

@@ -156,6 +156,7 @@ func TestCombined(t *testing.T) {
 		"two places stay two":    {[]engine.Requirement{review("finance", 2)}, []engine.Requirement{review("", 1), review("", 1)}, []engine.Requirement{review("finance", 2), review("", 1)}},
 		"an answer and a review": {[]engine.Requirement{answer}, []engine.Requirement{review("finance", 1)}, []engine.Requirement{answer, review("finance", 1)}},
 		"two answers":            {[]engine.Requirement{answer}, []engine.Requirement{answer}, []engine.Requirement{answer}},
+		"the same answers twice": {[]engine.Requirement{answer}, []engine.Requirement{answer, answer}, []engine.Requirement{answer, answer}},
 		"one grows, one stays":   {[]engine.Requirement{review("finance", 1), review("security", 1)}, []engine.Requirement{review("finance", 2)}, []engine.Requirement{review("security", 1), review("finance", 2)}},
 	} {
 		if got := engine.Combined(tt.a, tt.b); !reflect.DeepEqual(got, tt.want) {
