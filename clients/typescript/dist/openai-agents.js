@@ -1,0 +1,53 @@
+// For the OpenAI Agents SDK (@openai/agents). A run is interrupted at a call that people have to decide on; its state can be kept as
+// text and resumed by any process. What the SDK itself is told, approved or rejected, permits nothing: execute asks the server.
+import { decided, denied, Gate, NotRun, parserOf } from "./gate.js";
+export { NotRun } from "./gate.js";
+/** Gates a tool: what is given to the SDK's tool() passes through this. Why a call did not run is its result. */
+export function gated(client, options, how = {}) {
+    if (options.needsApproval)
+        throw new TypeError(`${options.name} has a needsApproval of its own`);
+    const parse = how.parse ?? parserOf(options.parameters);
+    const gate = new Gate(client, options.name, { ...how, ...(parse ? { parse } : {}) }, options.execute);
+    return {
+        ...options,
+        needsApproval: async (_context, input, callId) => !!callId && !!(await gate.pending(input, callId)),
+        execute: async (input, context, details) => {
+            try {
+                return await gate.run(input, { id: details?.toolCall?.callId, signal: details?.signal, more: [context, details] });
+            }
+            catch (error) {
+                if (error instanceof NotRun && !options.outputSchema)
+                    return error.message;
+                throw error;
+            }
+        },
+    };
+}
+/**
+ * Waits until people have decided on a call that interrupted the run, and tells the state so: true when the run can go on.
+ * With timeoutMs 0 it looks without waiting. It leaves alone what other tools ask for.
+ */
+export async function awaitDecisions(client, state, { timeoutMs } = {}) {
+    for (;;) {
+        const waiting = [];
+        let any = false;
+        for (const interruption of state.getInterruptions()) {
+            const call = interruption.rawItem;
+            const gate = call.type === "function_call" ? Gate.of(client, call.name ?? "") : undefined;
+            if (!gate || !call.callId)
+                continue;
+            const approval = await gate.standing(gate.parse(JSON.parse(call.arguments ?? "{}")), call.callId);
+            if (approval && !approval.final) {
+                waiting.push(approval.id);
+                continue;
+            }
+            any = true;
+            if (approval && approval.status !== "approved")
+                state.reject(interruption, { message: denied(approval) });
+            else
+                state.approve(interruption); // execute is told what the server says now
+        }
+        if (any || !waiting.length || !(await decided(client, waiting, false, timeoutMs)))
+            return any;
+    }
+}
