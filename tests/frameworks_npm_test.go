@@ -1,0 +1,265 @@
+//go:build npm
+
+package tests
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// frameworkCase is one agent of testdata/npm/frameworks/drive.mjs, with one call.
+type frameworkCase struct {
+	Name   string         `json:"name"`
+	Call   frameworkCall  `json:"call"`
+	How    map[string]any `json:"how"`
+	URL    string         `json:"url"`
+	Key    string         `json:"key"`
+	Forced bool           `json:"forced"` // the framework is told that it is approved
+	Wait   map[string]any `json:"wait,omitempty"`
+	Dies   bool           `json:"dies"` // while the tool runs
+	agent  *clientAgent
+}
+
+type frameworkCall struct {
+	ID   string         `json:"id"`
+	Name string         `json:"name"`
+	Args map[string]any `json:"args"`
+}
+
+// frameworkSays is what came of a case: said is what the model was told.
+type frameworkSays struct {
+	Name, Said, Failed string
+	Parked             bool
+}
+
+// frameworkStory is a test of one framework's adapter.
+type frameworkStory struct {
+	t         *testing.T
+	framework string
+	dir       string
+	cases     map[string]*frameworkCase
+}
+
+// TestFrameworks: an agent of each framework is gated by our adapter. A call that waits is
+// parked in what the framework keeps of its run, and goes on in another process. A
+// tool runs when its call is permitted, as it was permitted, and once at most,
+// whatever the framework itself is told.
+func TestFrameworks(t *testing.T) {
+	d := onShared(t)
+	for _, framework := range []string{"openai_agents", "vercel_ai", "langgraph"} {
+		t.Run(framework, func(t *testing.T) {
+			t.Parallel()
+			s := &frameworkStory{t: t, framework: framework, dir: t.TempDir(), cases: map[string]*frameworkCase{}}
+			agent, stopped := newClientAgent(t, d, clientLanguage{}), newClientAgent(t, d, clientLanguage{})
+			stoppedID := stopped.apart()
+			for _, name := range []string{"accept", "refuse", "approve", "edit", "deny", "expire", "forced", "waits", "broken", "outage", "stopped", "killed"} {
+				s.add(agent, name)
+			}
+			s.cases["accept"].Call.Name, s.cases["accept"].How["route"] = "search_docs", "accept"
+			s.cases["refuse"].Call.Name, s.cases["refuse"].How["route"] = "search_docs", "refuse"
+			s.cases["expire"].Call.Name = newID("brief_")
+			s.cases["forced"].Forced, s.cases["forced"].How["timeoutMs"] = true, 200
+			s.cases["waits"].Wait = map[string]any{"timeoutMs": 0}
+			s.cases["stopped"].agent, s.cases["stopped"].Key = stopped, stopped.client.key
+			s.cases["killed"].Dies = true
+
+			s.begins()
+			opened := s.decided(d)
+			kill := func(on bool) {
+				d.admin(t).do("POST", "/v1/admin/kill-switches", map[string]any{"agent_id": stoppedID, "on": on, "reason": "a test"}).want(t, http.StatusOK)
+			}
+			kill(true)
+			s.goesOn()
+			kill(false)
+			s.goesOnAgain()
+			s.ran()
+			for name, execution := range map[string]string{
+				"approve": "succeeded", "edit": "succeeded", "deny": "none", "expire": "none", "forced": "none", "waits": "none",
+				"broken": "failed", "outage": "succeeded", "stopped": "succeeded", "killed": "redeemed",
+			} {
+				s.cases[name].agent.executed(opened[name].ID, execution)
+			}
+		})
+	}
+}
+
+func (s *frameworkStory) add(agent *clientAgent, name string) {
+	s.cases[name] = &frameworkCase{
+		Name: name, agent: agent, URL: agent.d.URL, Key: agent.client.key,
+		Call: frameworkCall{ID: newID("call_"), Name: newID(name + "_"), Args: map[string]any{"word": name, "n": 1}},
+		How:  map[string]any{"category": "public_read", "riskDomain": "research", "route": "defer"},
+	}
+}
+
+// begins runs every case up to where it is parked, if it is, and one without a server.
+func (s *frameworkStory) begins() {
+	s.t.Helper()
+	s.add(s.cases["accept"].agent, "down")
+	s.cases["down"].URL, s.cases["down"].How["route"] = noServer(), "accept"
+	got := s.drive("begin", "accept", "refuse", "approve", "edit", "deny", "expire", "forced", "waits", "broken", "outage", "stopped", "killed", "down")
+	s.said(got, map[string]string{"accept": "ran accept 1", "refuse": "search_docs was refused", "down": "cannot be reached"})
+	for name, each := range got {
+		if decided := name == "accept" || name == "refuse" || name == "down"; each.Parked == decided {
+			s.t.Errorf("begun: %+v", each)
+		}
+	}
+}
+
+// decided has people decide on what waits.
+func (s *frameworkStory) decided(d *dev) map[string]approval {
+	s.t.Helper()
+	opened := map[string]approval{}
+	for name, c := range s.cases {
+		if name == "accept" || name == "refuse" || name == "down" {
+			continue
+		}
+		a := c.agent.opened(c.Call.Name)
+		opened[name] = a
+		want := "approved"
+		switch name {
+		case "forced", "waits":
+			continue
+		case "expire":
+			want = "expired"
+		case "deny":
+			want = "denied"
+			vote := ballot(a, "deny")
+			vote["kind"], vote["comment"] = "never", "Not this one."
+			d.reviewer(s.t, 0).do("POST", approvalPath(a.ID)+"/votes", vote).want(s.t, http.StatusOK)
+		case "edit":
+			a = d.reviewer(s.t, 1).edit(a, map[string]any{"word": "edit", "n": 2}).want(s.t, http.StatusOK).approval(s.t)
+			d.reviewer(s.t, 0).approve(a)
+		default:
+			d.reviewer(s.t, 0).approve(a)
+		}
+		if got := c.agent.client.wait(a.ID); got.Status != want {
+			s.t.Errorf("%s is %s, want %s", name, got.Status, want)
+		}
+	}
+	return opened
+}
+
+// goesOn resumes what is parked, in another process, which is killed at last: one case has
+// no server, one a kill switch.
+func (s *frameworkStory) goesOn() {
+	s.t.Helper()
+	outage := s.cases["outage"]
+	url := outage.URL
+	outage.URL = noServer()
+	got := s.drive("resume", "approve", "edit", "deny", "expire", "forced", "waits", "broken", "outage", "stopped", "killed")
+	outage.URL = url
+	forced := "goes on waiting"
+	if s.framework == "langgraph" { // its tool is asked again, and interrupts again
+		forced = ""
+	}
+	s.said(got, map[string]string{
+		"approve": "ran approve 1", "edit": "ran edit 2", "deny": `denied (never) "Not this one."`, "expire": "was not approved: expired",
+		"forced": forced, "broken": map[string]string{"openai_agents": "error occurred"}[s.framework],
+	})
+	if each := got["waits"]; !each.Parked {
+		s.t.Errorf("nobody decided: %+v", each)
+	}
+	for name, want := range map[string]string{"outage": "Unreachable", "stopped": "kill_switch"} {
+		if each := got[name]; !strings.Contains(each.Failed+each.Said, want) {
+			s.t.Errorf("%s: %+v, want %s", name, each, want)
+		}
+	}
+	if each, ok := got["killed"]; ok {
+		s.t.Errorf("it was to be killed: %+v", each)
+	}
+}
+
+// goesOnAgain resumes what could not go on, and what has run already.
+func (s *frameworkStory) goesOnAgain() {
+	s.t.Helper()
+	s.cases["killed"].Dies = false
+	s.said(s.drive("resume", "approve", "edit", "broken", "killed", "outage", "stopped"), map[string]string{
+		"approve": "is not run again: it has run, and succeeded", "edit": "is not run again: it has run, and succeeded",
+		"broken": "is not run again: it has run, and failed", "killed": "is not run again: it may have run",
+		"outage": "ran outage 1", "stopped": "ran stopped 1",
+	})
+}
+
+// ran fails the test unless each approved call has run once, and no other.
+func (s *frameworkStory) ran() {
+	s.t.Helper()
+	data, err := os.ReadFile(filepath.Join(s.dir, "runs"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ran := map[string][]int{}
+	for line := range strings.Lines(string(data)) {
+		var r struct {
+			Name string
+			N    int
+		}
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			s.t.Fatal(err)
+		}
+		ran[r.Name] = append(ran[r.Name], r.N)
+	}
+	want := map[string][]int{"accept": {1}, "approve": {1}, "edit": {2}, "broken": {1}, "outage": {1}, "stopped": {1}, "killed": {1}}
+	if fmt.Sprint(ran) != fmt.Sprint(want) {
+		s.t.Errorf("the tools ran %v, want %v", ran, want)
+	}
+}
+
+func (s *frameworkStory) said(got map[string]frameworkSays, want map[string]string) {
+	s.t.Helper()
+	for name, words := range want {
+		if each, ok := got[name]; !ok || each.Failed != "" || !strings.Contains(each.Said, words) {
+			s.t.Errorf("%s: %+v, want %q", name, each, words)
+		}
+	}
+}
+
+// drive runs a step of these cases in a process of its own.
+func (s *frameworkStory) drive(step string, names ...string) map[string]frameworkSays {
+	s.t.Helper()
+	var cases []*frameworkCase
+	dies := false
+	for _, name := range names {
+		cases = append(cases, s.cases[name])
+		dies = dies || step == "resume" && s.cases[name].Dies
+	}
+	in, err := json.Marshal(cases)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	cmd := exec.Command("node", "frameworks/drive.mjs", s.framework, step, s.dir)
+	cmd.Dir, cmd.Stdin, cmd.Env = npmDir, strings.NewReader(string(in)), environment()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	endsBy(s.t, cmd)
+	if err := cmd.Wait(); (err != nil) != dies || errs.Len() > 0 {
+		s.t.Fatalf("%s: %v\n%s%s\nrun: npm ci --ignore-scripts --prefix tests/%s", step, err, &out, &errs, npmDir)
+	}
+	got := map[string]frameworkSays{}
+	for line := range strings.Lines(out.String()) {
+		var each frameworkSays
+		if err := json.Unmarshal([]byte(line), &each); err != nil {
+			s.t.Fatalf("%v in %q", err, line)
+		}
+		got[each.Name] = each
+	}
+	return got
+}
+
+// noServer is an address at which nobody listens.
+func noServer() string {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	return server.URL
+}
