@@ -165,7 +165,7 @@ func (c *cluster) makeRoles() {
 			}
 		}
 	}
-	run("postgres", "CREATE ROLE holdpoint_runtime NOLOGIN", "CREATE ROLE holdpoint_reader NOLOGIN", "CREATE ROLE hp_owner LOGIN PASSWORD '"+owner+"'",
+	run("postgres", "CREATE ROLE holdpoint_runtime NOLOGIN", "CREATE ROLE holdpoint_reader NOLOGIN", "CREATE ROLE holdpoint_people NOLOGIN", "CREATE ROLE hp_owner LOGIN PASSWORD '"+owner+"'",
 		"CREATE ROLE hp_app LOGIN PASSWORD '"+app+"' IN ROLE holdpoint_runtime", "CREATE ROLE hp_temporal LOGIN CREATEDB PASSWORD '"+temporal+"'",
 		"CREATE DATABASE holdpoint OWNER hp_owner")
 	run("holdpoint", "ALTER SCHEMA public OWNER TO hp_owner")

@@ -45,6 +45,9 @@ type Config struct {
 	InForce  func() InForce
 	SignIn   SignIn
 	Sessions Sessions
+	// PasswordLinks may be nil: there is no page then on which people set a password by
+	// a link.
+	PasswordLinks PasswordLinks
 	// SecondStep finishes the sign-ins that SignIn says lack one.
 	SecondStep SecondStep
 	// Factors are people's second factors; nil when nobody can have any.
@@ -133,7 +136,7 @@ func New(c Config) (*Console, error) {
 	}
 	page := &cardHandler{site: shared, cards: c.Cards, inbox: c.Inbox, requirements: c.Requirements, prover: c.Prover, factors: c.Factors}
 	groups := []group{
-		&signInHandler{site: shared, signer: c.SignIn, second: c.SecondStep, factors: c.Factors, remote: c.Remote},
+		&signInHandler{site: shared, signer: c.SignIn, links: c.PasswordLinks, second: c.SecondStep, factors: c.Factors, remote: c.Remote},
 		&accountHandler{site: shared, factors: c.Factors, push: c.Push},
 		&inboxHandler{shared, c.Inbox}, &historyHandler{shared, c.History}, &liveHandler{site: shared, inbox: c.Inbox, approvals: c.Changes, stopping: c.Stopping},
 		page, &voteHandler{shared, c.Votes, page}, &contributionHandler{shared, c.Contributions, c.Requirements}, &outcomeHandler{shared, c.Outcomes},

@@ -45,6 +45,7 @@ func localPath(next string) string {
 type signInHandler struct {
 	site    *site
 	signer  SignIn
+	links   PasswordLinks     // nil where there are no links to set a password by
 	second  SecondStep        // nil when nobody has a second factor
 	factors *identity.Factors // likewise
 	remote  func(*http.Request) string
@@ -57,6 +58,10 @@ func (h *signInHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /login/verify", h.site.forEverybody(h.secondStepForm))
 	mux.HandleFunc("POST /login/verify", h.site.forEverybody(h.finishSignIn))
 	mux.HandleFunc("POST /login/assertion", h.secondStepAssertion)
+	if h.links != nil {
+		mux.HandleFunc("GET /welcome/{token}", h.welcome)
+		mux.HandleFunc("POST /welcome", h.site.forEverybody(h.setPassword))
+	}
 }
 
 func (h *signInHandler) form(w http.ResponseWriter, r *http.Request, p engine.Person) error {
@@ -72,6 +77,11 @@ func (h *signInHandler) signIn(w http.ResponseWriter, r *http.Request, _ engine.
 	if err := readFormOf(w, r, maxCarried); err != nil {
 		return err
 	}
+	return h.enter(w, r)
+}
+
+// enter signs in by the password of a form that was read.
+func (h *signInHandler) enter(w http.ResponseWriter, r *http.Request) error {
 	email, next := strings.TrimSpace(r.PostForm.Get("email")), localPath(r.PostForm.Get("next"))
 	person, err := h.signer.SignIn(r.Context(), email, r.PostForm.Get("password"), r.PostForm.Get("code"), h.remote(r))
 	var second *identity.SecondStep

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"holdpoint/engine"
+	"holdpoint/engine/policy"
 	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
 	"holdpoint/internal/config"
@@ -34,10 +35,14 @@ func (w where) open(ctx context.Context, c *cli, seals bool) (*store.Store, erro
 		if err == nil && seals {
 			c.allowPrivate, err = devPrivate(w.Data)
 		}
+		var settings config.Config
+		if err == nil {
+			settings, err = devSettings(w.Data)
+		}
 		if err != nil {
 			return nil, err
 		}
-		cfg.URL = running.DatabaseAdminURL
+		cfg.URL, c.routing, c.publicURL = running.DatabaseAdminURL, settings.Routing, running.URL
 		return store.Open(ctx, cfg)
 	}
 	needed := config.Admin
@@ -48,7 +53,7 @@ func (w where) open(ctx context.Context, c *cli, seals bool) (*store.Store, erro
 	if err != nil {
 		return nil, fmt.Errorf("%w\n(or name the data directory of a running “holdpoint dev” with --data)", err)
 	}
-	cfg.URL = settings.DatabaseAdminURL
+	cfg.URL, c.routing, c.publicURL = settings.DatabaseAdminURL, settings.Routing, settings.PublicURL
 	if seals {
 		cfg.Sealer, c.allowPrivate = settings.Sealer, settings.AllowPrivate
 	}
@@ -61,16 +66,21 @@ var devNetworks = []string{"127.0.0.0/8", "::1/128"}
 // devPrivate are the networks that "holdpoint dev" posts to although they are not
 // public.
 func devPrivate(dir string) ([]netip.Prefix, error) {
-	path := filepath.Join(dir, settingsFile)
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		path = ""
-	}
-	cfg, err := config.Load(path, nil)
+	cfg, err := devSettings(dir)
 	if err != nil {
 		return nil, err
 	}
 	cfg.OutboundAllowPrivate = append(cfg.OutboundAllowPrivate, devNetworks...)
 	return cfg.PrivateNetworks()
+}
+
+// devSettings are those of a data directory's serve and worker, unchecked.
+func devSettings(dir string) (config.Config, error) {
+	path := filepath.Join(dir, settingsFile)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		path = ""
+	}
+	return config.Load(path, nil)
 }
 
 // settingsFile is a data directory's: the settings of serve and worker.
@@ -145,7 +155,23 @@ func (c *cli) administrationOf(s *store.Store, err error) (*admin.Admin, access.
 		return nil, access.By{}, err
 	}
 	c.opened = s
-	return admin.New(admin.Config{Store: s, Owner: true, AllowPrivate: c.allowPrivate}), access.By{Actor: operator()}, nil
+	return admin.New(admin.Config{Store: s, Owner: true, AllowPrivate: c.allowPrivate, PublicURL: c.publicURL, Roles: c.rolesOf(s)}), access.By{Actor: operator()}, nil
+}
+
+// rolesOf are the roles that people may be given: those of the settings' routing and
+// of the policy in force, and those that Holdpoint knows itself.
+func (c *cli) rolesOf(s *store.Store) func(context.Context) ([]string, error) {
+	return func(ctx context.Context) ([]string, error) {
+		active, _, err := s.Rules.ActiveDocuments(ctx)
+		if err != nil {
+			return nil, err
+		}
+		var b *policy.Bundle
+		if doc, ok := active[store.PolicyDocument]; ok {
+			b, _ = policy.Load(doc.Body, policy.Options{}) // what cannot be read asks for nobody
+		}
+		return admin.KnownRoles(b, c.routing), nil
+	}
 }
 
 // plain is a refusal without its code: the sentence is enough at a terminal.

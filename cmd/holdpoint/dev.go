@@ -249,6 +249,7 @@ func (m *machine) config(temporal string) (config.Config, error) {
 		cfg.ContractsFile = filepath.Join(m.dir, contractsFile)
 	}
 	cfg.Listen, cfg.PublicURL, cfg.Issuer, cfg.Environment = m.listener.Addr().String(), m.url, "urn:holdpoint:dev", "dev"
+	cfg.DatabasePeopleURL = m.postgres.URL(peopleRole, m.state.PeoplePassword, "holdpoint")
 	cfg.DatabaseURL, cfg.TemporalAddress, cfg.TemporalNamespace = m.runtimeURL(), temporal, "holdpoint"
 	// Receivers that somebody tries things with run on this machine.
 	cfg.OutboundAllowPrivate = append(cfg.OutboundAllowPrivate, devNetworks...)

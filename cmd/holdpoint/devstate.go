@@ -46,6 +46,7 @@ const (
 	ownerRole    = "holdpoint_owner"
 	runtimeRole  = "holdpoint_app"
 	temporalRole = "temporal"
+	peopleRole   = "holdpoint_people_app"
 )
 
 const devAgent = "demo-agent"
@@ -121,6 +122,7 @@ type devState struct {
 	DataKey          string        `json:"data_key"`
 	OwnerPassword    string        `json:"owner_password"`
 	RuntimePassword  string        `json:"runtime_password"`
+	PeoplePassword   string        `json:"people_password"`
 	TemporalPassword string        `json:"temporal_password"`
 	TemporalPort     int           `json:"temporal_port"`
 	AdminKey         string        `json:"admin_key"`
@@ -192,12 +194,16 @@ func openState(dir string) (devState, error) {
 	return s, s.save(dir)
 }
 
-// addMissing adds the person with a second factor, whom directories of former
-// versions lack, and reports whether it did.
+// addMissing adds the person with a second factor and the password of the role that
+// changes accounts, which directories of former versions lack, and reports whether it did.
 func (s *devState) addMissing() bool {
 	const email = "fay@example.com"
+	added := s.PeoplePassword == ""
+	if added {
+		s.PeoplePassword = secret()
+	}
 	if slices.ContainsFunc(s.Reviewers, func(r devReviewer) bool { return r.Email == email }) {
-		return false
+		return added
 	}
 	s.Reviewers = append(s.Reviewers, devReviewer{
 		Name: "Fay Factor", Email: email, Password: secret()[:12], Roles: []string{"reviewer", "finance-approver"}, TOTPSecret: identity.NewTOTPSecret(),
@@ -288,7 +294,7 @@ func (m *machine) prepare(ctx context.Context) error {
 		_, err := conn.Exec(ctx, fmt.Sprintf(format, quoted...))
 		return err
 	}
-	for _, group := range []string{"holdpoint_runtime", "holdpoint_reader"} {
+	for _, group := range []string{"holdpoint_runtime", "holdpoint_reader", "holdpoint_people"} {
 		found, err := exists(`SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)`, group)
 		if err != nil {
 			return err
@@ -300,7 +306,7 @@ func (m *machine) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	for role, password := range map[string]string{ownerRole: m.state.OwnerPassword, runtimeRole: m.state.RuntimePassword, temporalRole: m.state.TemporalPassword} {
+	for role, password := range map[string]string{ownerRole: m.state.OwnerPassword, runtimeRole: m.state.RuntimePassword, peopleRole: m.state.PeoplePassword, temporalRole: m.state.TemporalPassword} {
 		found, err := exists(`SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)`, role)
 		if err != nil {
 			return err
@@ -312,7 +318,8 @@ func (m *machine) prepare(ctx context.Context) error {
 			}
 		}
 	}
-	if err := errors.Join(do(`GRANT %s TO %s`, "holdpoint_runtime", runtimeRole), do(`GRANT %s TO %s`, temporalRole, ownerRole)); err != nil {
+	err = errors.Join(do(`GRANT %s TO %s`, "holdpoint_runtime", runtimeRole), do(`GRANT %s, %s TO %s`, "holdpoint_runtime", "holdpoint_people", peopleRole), do(`GRANT %s TO %s`, temporalRole, ownerRole))
+	if err != nil {
 		return err
 	}
 	for _, database := range []struct{ name, owner string }{{"holdpoint", ownerRole}, {"temporal", temporalRole}, {"temporal_visibility", temporalRole}} {
@@ -330,7 +337,7 @@ func (m *machine) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := do(`GRANT CONNECT ON DATABASE holdpoint TO %s, %s`, runtimeRole, "holdpoint_reader"); err != nil {
+	if err := do(`GRANT CONNECT ON DATABASE holdpoint TO %s, %s, %s`, runtimeRole, peopleRole, "holdpoint_reader"); err != nil {
 		return err
 	}
 	return m.ownPublic(ctx)

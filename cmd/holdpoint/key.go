@@ -18,6 +18,7 @@ import (
 
 type keyCommand struct {
 	Create keyCreate `cmd:"" help:"Create an API key for an agent, its runtime, or an administrator."`
+	List   keyList   `cmd:"" help:"List API keys, without their secrets."`
 	Revoke keyRevoke `cmd:"" help:"Revoke an API key (key_…), or a signing key by its kid."`
 	Log    keyLog    `cmd:"" help:"Make the key that the audit log's checkpoints are signed with."`
 	Push   keyPush   `cmd:"" help:"Make the key that pushes to people's browsers are signed with."`

@@ -16,6 +16,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"holdpoint/engine/approval"
 	"holdpoint/internal/config"
 	"holdpoint/internal/store"
 )
@@ -29,9 +30,9 @@ type cli struct {
 	Worker    workerCommand    `cmd:"" help:"Run the worker that sees approvals through to their end."`
 	Migrate   migrateCommand   `cmd:"" help:"Bring the database's schema up to date."`
 	Eval      evalCommand      `cmd:"" help:"Judge calls offline: JSON Lines in, JSON Lines out."`
-	User      userCommand      `cmd:"" help:"Add, list and disable the people who decide."`
+	User      userCommand      `cmd:"" help:"Add, invite, change, list and disable the people who decide."`
 	OnCall    onCallCommand    `cmd:"" name:"on-call" help:"Say and list who is on call."`
-	Key       keyCommand       `cmd:"" help:"Create, revoke and rotate keys."`
+	Key       keyCommand       `cmd:"" help:"Create, list, revoke and rotate keys."`
 	Agent     agentCommand     `cmd:"" help:"Register agents, with their trust, roles and limits."`
 	Tool      toolCommand      `cmd:"" help:"Register tools, with where they come from."`
 	Kill      killCommand      `cmd:"" help:"Stop an agent, or all of them, at once."`
@@ -63,6 +64,9 @@ type cli struct {
 	opened *store.Store // by administration, until the command has ended
 	// allowPrivate are networks that endpoints may be in although they are not public.
 	allowPrivate []netip.Prefix
+	// routing is that of the settings, and publicURL where people reach the console.
+	routing   approval.Routing
+	publicURL string
 }
 
 const description = `Holdpoint is the approval engine for AI agents' tool calls.
@@ -136,7 +140,7 @@ func openStore(ctx context.Context, cfg store.Config) (*store.Store, error) {
 	}
 	excess, err := s.ExcessRights(ctx)
 	if err == nil && len(excess) > 0 {
-		err = fmt.Errorf("database_url: its role may %s: log in as a member of holdpoint_runtime that owns nothing", strings.Join(excess, ", "))
+		err = fmt.Errorf("database_url, database_people_url: its role may %s: log in as a member of holdpoint_runtime that owns nothing", strings.Join(excess, ", "))
 	}
 	if err != nil {
 		s.Close()

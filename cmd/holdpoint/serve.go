@@ -125,7 +125,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	failed := make(chan error, 2)
 	go func() { failed <- server.Serve(listener) }()
 
-	s, keeper, err := open(ctx, cfg, store.Config{URL: cfg.DatabaseURL, Sealer: cfg.Sealer, Logger: log, MaxConns: cfg.DatabaseConns, Observe: metrics.Commit, Observer: figures.NewCounters(metrics.Registry)}, "serve", func(s *store.Store) error {
+	s, keeper, err := open(ctx, cfg, store.Config{URL: cfg.DatabaseURL, PeopleURL: cfg.DatabasePeopleURL, Sealer: cfg.Sealer, Logger: log, MaxConns: cfg.DatabaseConns, Observe: metrics.Commit, Observer: figures.NewCounters(metrics.Registry)}, "serve", func(s *store.Store) error {
 		return checkFloor(ctx, cfg, s)
 	})
 	if err != nil {
@@ -150,7 +150,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	if err != nil {
 		return err
 	}
-	administration := admin.New(admin.Config{Store: s, Refresh: keeper.Refresh, AllowPrivate: cfg.AllowPrivate, PushKey: cfg.Pushes, PushPrivate: cfg.PushPrivate})
+	administration := admin.New(admin.Config{Store: s, Refresh: keeper.Refresh, PublicURL: cfg.PublicURL, Roles: rolesInForce(keeper), AllowPrivate: cfg.AllowPrivate, PushKey: cfg.Pushes, PushPrivate: cfg.PushPrivate})
 	logged := auditlog.New(auditlog.Config{Store: s, Witnessed: cfg.LogWitnessed, Logger: log})
 	reports := report.Reports{Store: s, Judge: keeper.Judge}
 	signIn := identity.NewSignIn(factors)
@@ -168,7 +168,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 		Agents: administration.Registry, Tools: administration.Registry, Settings: administration.Registry, InForce: judgedBy(keeper), Notifications: administration.Endpoints, Push: administration.Push,
 		Retention: administration.Retention, KeepFor: cfg.KeepFor, Reports: reports,
 		Log: logged, Exporter: exporter, LogKeys: publicKeysOfLog(cfg), Floor: kept(cfg),
-		SignIn: signIn, SecondStep: signIn, Factors: factors, Prover: factors, Sessions: sessions{s}, Names: s.People,
+		SignIn: signIn, PasswordLinks: signIn, SecondStep: signIn, Factors: factors, Prover: factors, Sessions: sessions{s}, Names: s.People,
 		Secure: cfg.Secure(), Remote: cfg.Remote, Clock: s.Clock, Stopping: stopping, Logger: log,
 	})
 	if err != nil {

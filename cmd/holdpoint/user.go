@@ -4,19 +4,29 @@ import (
 	"bufio"
 	"context"
 	"crypto/rand"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
+	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
 )
 
 type userCommand struct {
-	Add     userAdd     `cmd:"" help:"Add somebody who signs in to the console."`
-	List    userList    `cmd:"" help:"List everybody."`
-	Disable userDisable `cmd:"" help:"Keep somebody out from now on; votes in what still waits become void."`
-	Reset   userReset   `cmd:"" name:"reset-factors" help:"Remove somebody's authenticator app and passkeys, when they are lost."`
+	Add      userAdd           `cmd:"" help:"Add somebody who signs in to the console."`
+	Invite   userInvite        `cmd:"" help:"Add somebody who sets a password of their own, by a link."`
+	List     userList          `cmd:"" help:"List everybody."`
+	Set      userSet           `cmd:"" help:"Change somebody's name and roles."`
+	Disable  userDisable       `cmd:"" help:"Keep somebody out from now on; votes in what still waits become void."`
+	Enable   userEnable        `cmd:"" help:"Let somebody who was disabled in again, with a new password."`
+	Password userResetPassword `cmd:"" name:"reset-password" help:"Make somebody's password void, and a link by which they set another."`
+	SignOut  userSignOut       `cmd:"" help:"End all sessions of somebody."`
+	Reset    userReset         `cmd:"" name:"reset-factors" help:"Remove somebody's authenticator app and passkeys, when they are lost."`
 }
 
 type userAdd struct {
@@ -50,6 +60,9 @@ func (u *userAdd) Run(ctx context.Context, c *cli) error {
 	}
 	p, err := a.People.Add(ctx, by, admin.NewPerson{Email: u.Email, Name: u.Name, Roles: u.Role, Password: password, SameAs: u.SameAs})
 	if err != nil {
+		return plain(err)
+	}
+	if err := u.warn(ctx, c, a, p.Roles); err != nil {
 		return err
 	}
 	fmt.Fprintf(terminal, "added %s (%s), roles: %s\n", p.Email, p.ID, strings.Join(p.Roles, ", "))
@@ -62,15 +75,48 @@ func (u *userAdd) Run(ctx context.Context, c *cli) error {
 	return nil
 }
 
-type userList struct{ where }
-
-func (u *userList) Run(ctx context.Context, c *cli) error {
-	s, err := u.open(ctx, c, false)
+// warn says which of the roles no rule asks for: they may be meant for rules to come.
+func (u *userAdd) warn(ctx context.Context, c *cli, a *admin.Admin, roles []string) error {
+	known, err := a.People.Roles(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.Close()
-	people, err := s.People.List(ctx)
+	for _, role := range roles {
+		if !slices.Contains(known, role) {
+			fmt.Fprintf(os.Stderr, "no rule asks for the role %q; known roles: %s\n", role, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+type userList struct {
+	where
+	JSON bool `name:"json" help:"Print one JSON object for each on standard output."`
+}
+
+// listedPerson is what "user list --json" prints of somebody.
+type listedPerson struct {
+	ID         string     `json:"id"`
+	Email      string     `json:"email"`
+	Name       string     `json:"name"`
+	Identity   string     `json:"identity"`
+	Roles      []string   `json:"roles"`
+	Disabled   bool       `json:"disabled"`
+	CreatedAt  time.Time  `json:"created_at"`
+	LastSignIn *time.Time `json:"last_sign_in,omitempty"`
+	TOTP       bool       `json:"totp"`
+	Passkeys   int        `json:"passkeys"`
+}
+
+func (u *userList) Run(ctx context.Context, c *cli) error {
+	a, _, err := u.administration(ctx, c)
+	if err != nil {
+		return err
+	}
+	if u.JSON {
+		return u.json(ctx, a)
+	}
+	people, err := a.People.Store.People.List(ctx)
 	if err != nil {
 		return err
 	}
@@ -90,6 +136,24 @@ func (u *userList) Run(ctx context.Context, c *cli) error {
 	return table.Flush()
 }
 
+func (u *userList) json(ctx context.Context, a *admin.Admin) error {
+	accounts, err := a.People.Accounts(ctx)
+	if err != nil {
+		return err
+	}
+	out := json.NewEncoder(os.Stdout)
+	for _, p := range accounts {
+		err := out.Encode(listedPerson{
+			ID: p.ID, Email: p.Email, Name: p.Name, Identity: p.Identity, Roles: append([]string{}, p.Roles...), Disabled: p.Disabled,
+			CreatedAt: p.CreatedAt.UTC(), LastSignIn: p.LastSignIn, TOTP: p.TOTPSince != nil, Passkeys: p.Passkeys,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 type userDisable struct {
 	where
 	Email string `arg:"" help:"E-mail address of the account."`
@@ -100,8 +164,12 @@ func (u *userDisable) Run(ctx context.Context, c *cli) error {
 	if err != nil {
 		return err
 	}
-	if err := a.People.Disable(ctx, by, u.Email); err != nil {
-		return err
+	err = a.People.Disable(ctx, by, u.Email, nil)
+	if refusal := (*access.Refusal)(nil); errors.As(err, &refusal) && (refusal.Code == "not_found" || refusal.Code == "disabled") {
+		return fmt.Errorf("there is no active account with the address %s", strings.ToLower(u.Email))
+	}
+	if err != nil {
+		return plain(err)
 	}
 	fmt.Fprintf(terminal, "disabled %s: signed out everywhere, and votes in what still waits are void\n", strings.ToLower(u.Email))
 	return nil

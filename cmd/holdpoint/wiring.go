@@ -7,6 +7,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/internal/access"
+	"holdpoint/internal/admin"
 	"holdpoint/internal/config"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
@@ -23,6 +24,14 @@ func judgedBy(k *rules.Keeper) func() web.InForce {
 			Digest: s.Digest, Policy: s.Policy, PolicyFile: s.PolicyFile, Contracts: s.Contracts, ContractsFile: s.ContractsFile,
 			Problem: s.Problem, Registered: k.Judge().Registry,
 		}
+	}
+}
+
+// rolesInForce are the roles that people may be given by what this process judges by.
+func rolesInForce(k *rules.Keeper) func(context.Context) ([]string, error) {
+	return func(context.Context) ([]string, error) {
+		now := k.Judge().Rules
+		return admin.KnownRoles(now.Policy, now.Routing), nil
 	}
 }
 

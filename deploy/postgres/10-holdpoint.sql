@@ -7,12 +7,14 @@ SET log_min_error_statement = panic;
 \set app_password `cat /run/secrets/app_password`
 \set temporal_password `cat /run/secrets/temporal_password`
 
--- Four roles (docs/database.md). Nobody logs in as the owner: the migrator acts as
+-- Five roles (docs/database.md). Nobody logs in as the owner: the migrator acts as
 -- it. What serve and worker may do is granted to the runtime, which owns nothing;
--- holdpoint_app is its member. The reader only looks.
+-- holdpoint_app is its member. The reader only looks. Whoever is a member of people,
+-- too, changes accounts: nobody is, unless you make a login for database_people_url.
 CREATE ROLE holdpoint_owner NOLOGIN;
 CREATE ROLE holdpoint_runtime NOLOGIN;
 CREATE ROLE holdpoint_reader NOLOGIN;
+CREATE ROLE holdpoint_people NOLOGIN;
 CREATE ROLE holdpoint_migrator LOGIN PASSWORD :'owner_password' IN ROLE holdpoint_owner;
 CREATE ROLE holdpoint_app LOGIN PASSWORD :'app_password' IN ROLE holdpoint_runtime;
 CREATE ROLE temporal LOGIN PASSWORD :'temporal_password';

@@ -52,6 +52,8 @@ var entityActivities = map[string]named{
 // accounts are the activities of Account Change by the whole code.
 var accounts = map[string]named{
 	"USER_ADDED": {1, "Create"}, "USER_ENABLED": {2, "Enable"}, "USER_DISABLED": {5, "Disable"}, "USER_DELETED": {6, "Delete"},
+	"PASSWORD_CHANGED": {3, "Password Change"}, "PASSWORD_SET": {3, "Password Change"}, "PASSWORD_RESET": {4, "Password Reset"},
+	"USER_ROLES_CHANGED": {other, "Change Roles"}, "USER_RENAMED": {other, "Rename"}, "USER_SIGNED_OUT": {other, "Sign Out"},
 	"FACTOR_ADDED": {10, "MFA Factor Enable"}, "FACTOR_REMOVED": {11, "MFA Factor Disable"}, "FACTORS_RESET": {11, "MFA Factor Disable"},
 }
 

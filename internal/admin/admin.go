@@ -25,6 +25,11 @@ type Config struct {
 	// same. They are not AllowPrivate: anybody who signs in names a push service.
 	PushKey     webpush.Key
 	PushPrivate []netip.Prefix
+	// Roles are those that people may be given; nil where any role may be.
+	Roles func(context.Context) ([]string, error)
+	// PublicURL is where people reach the console: links by which they set a password
+	// lead there.
+	PublicURL string
 	// Owner says that the store is open as the role that owns the database. Only
 	// that role adds agents and says who answers for them.
 	Owner bool
@@ -44,7 +49,7 @@ type Admin struct {
 
 type (
 	// People are the accounts of those who sign in. They change by command, as the
-	// role that owns the database: errors name its flags.
+	// role that owns the database, and elsewhere where there is a login for it.
 	People struct{ Config }
 	// Keys are the API keys, and the agents that they are for. They change by command, too.
 	Keys struct{ Config }

@@ -25,34 +25,50 @@ type NewPerson struct {
 	SameAs string
 }
 
-// Add adds somebody who signs in to the console.
+// Add adds somebody who signs in to the console, with a password.
 func (p People) Add(ctx context.Context, by access.By, n NewPerson) (engine.Person, error) {
-	added := engine.Person{ID: store.NewID("usr"), Email: strings.ToLower(strings.TrimSpace(n.Email)), Name: n.Name, Roles: append([]string{}, n.Roles...)}
-	if !access.ValidEmail(added.Email) {
-		return added, fmt.Errorf("%q is no e-mail address", n.Email)
-	}
-	if added.Name == "" {
-		added.Name = added.Email
-	}
-	added.Identity = added.ID
-	if n.SameAs != "" {
-		other, err := p.Find(ctx, n.SameAs)
-		if err != nil {
-			return added, fmt.Errorf("--same-as: %w", err)
-		}
-		added.Identity = other.Identity
+	added, event, err := p.adding(ctx, by, n)
+	if err != nil {
+		return added, err
 	}
 	hash, err := identity.HashPassword(n.Password)
 	if err != nil {
 		return added, err
 	}
-	roles := roleChange(added.ID, nil, added.Roles)
-	roles["identity"] = added.Identity // whoever verifies the log compares it with who stands behind votes
-	err = p.Store.People.Create(ctx, added, hash, changed(by, "USER_ADDED", "A person was added.", added.ID, roles))
+	err = p.Store.People.Create(ctx, added, hash, event)
 	if errors.Is(err, store.ErrConflict) {
-		err = fmt.Errorf("there is somebody with the address %s already", added.Email)
+		err = emailTaken(added.Email)
 	}
 	return added, err
+}
+
+// adding is the account to add, and the event that tells of it.
+func (p People) adding(ctx context.Context, by access.By, n NewPerson) (engine.Person, engine.Event, error) {
+	added := engine.Person{ID: store.NewID("usr"), Email: strings.ToLower(strings.TrimSpace(n.Email)), Name: strings.TrimSpace(n.Name), Roles: append([]string{}, n.Roles...)}
+	if !access.ValidEmail(added.Email) {
+		return added, engine.Event{}, &access.Refusal{Kind: access.Invalid, Code: "unfit_email", Detail: fmt.Sprintf("%.300q is no e-mail address", n.Email)}
+	}
+	if added.Name == "" {
+		added.Name = added.Email
+	}
+	if err := nameFits(added.Name); err != nil {
+		return added, engine.Event{}, err
+	}
+	added.Identity = added.ID
+	if n.SameAs != "" {
+		other, err := p.Find(ctx, n.SameAs)
+		if err != nil {
+			return added, engine.Event{}, fmt.Errorf("--same-as: %w", err)
+		}
+		added.Identity = other.Identity
+	}
+	roles := roleChange(added.ID, nil, added.Roles)
+	roles["identity"] = added.Identity // whoever verifies the log compares it with who stands behind votes
+	return added, changed(by, "USER_ADDED", "A person was added.", added.ID, roles), nil
+}
+
+func emailTaken(email string) error {
+	return &access.Refusal{Kind: access.Conflict, Code: "email_taken", Detail: "there is somebody with the address " + email + " already"}
 }
 
 // Find returns the account with an e-mail address, disabled or not.
@@ -62,19 +78,6 @@ func (p People) Find(ctx context.Context, email string) (engine.Person, error) {
 		err = fmt.Errorf("there is nobody with the address %s: %w", email, err)
 	}
 	return found, err
-}
-
-// Disable keeps somebody out from now on; votes in what still waits become void.
-func (p People) Disable(ctx context.Context, by access.By, email string) error {
-	email = strings.ToLower(email)
-	found, _, err := p.Store.People.ByEmail(ctx, email)
-	if err == nil {
-		err = p.Store.People.Disable(ctx, email, changed(by, "USER_DISABLED", "A person was disabled.", found.ID, roleChange(found.ID, found.Roles, nil)))
-	}
-	if errors.Is(err, store.ErrNotFound) {
-		err = fmt.Errorf("there is no active account with the address %s", email)
-	}
-	return err
 }
 
 // ResetFactors removes somebody's second factors and says how many there were.

@@ -35,26 +35,29 @@ import (
 // Config is every setting of a process. Fields that end in _file
 // name a file that holds the setting of the same name.
 type Config struct {
-	Listen            string          `yaml:"listen"`
-	PublicURL         string          `yaml:"public_url"`
-	Environment       string          `yaml:"environment"`
-	Issuer            string          `yaml:"issuer"`
-	DatabaseURL       string          `yaml:"database_url"`
-	DatabaseURLFile   string          `yaml:"database_url_file"`
-	DatabaseAdminURL  string          `yaml:"database_admin_url"`
-	DatabaseAdminFile string          `yaml:"database_admin_url_file"`
-	DatabaseConns     int             `yaml:"database_max_connections"`
-	TemporalAddress   string          `yaml:"temporal_address"`
-	TrustedProxies    string          `yaml:"trusted_proxies"`
-	MetricsListen     string          `yaml:"metrics_listen"`
-	TemporalNamespace string          `yaml:"temporal_namespace"`
-	DataKey           string          `yaml:"data_key"`
-	DataKeyFile       string          `yaml:"data_key_file"`
-	SigningKeys       string          `yaml:"signing_keys"`
-	SigningKeysFile   string          `yaml:"signing_keys_file"`
-	TokenTTL          engine.Duration `yaml:"token_ttl"`
-	TokenValidity     engine.Duration `yaml:"token_validity"`
-	MaxPending        int             `yaml:"max_pending"`
+	Listen            string `yaml:"listen"`
+	PublicURL         string `yaml:"public_url"`
+	Environment       string `yaml:"environment"`
+	Issuer            string `yaml:"issuer"`
+	DatabaseURL       string `yaml:"database_url"`
+	DatabaseURLFile   string `yaml:"database_url_file"`
+	DatabaseAdminURL  string `yaml:"database_admin_url"`
+	DatabaseAdminFile string `yaml:"database_admin_url_file"`
+	// DatabasePeopleURL is of a login that may change accounts; "" where only commands do.
+	DatabasePeopleURL  string          `yaml:"database_people_url"`
+	DatabasePeopleFile string          `yaml:"database_people_url_file"`
+	DatabaseConns      int             `yaml:"database_max_connections"`
+	TemporalAddress    string          `yaml:"temporal_address"`
+	TrustedProxies     string          `yaml:"trusted_proxies"`
+	MetricsListen      string          `yaml:"metrics_listen"`
+	TemporalNamespace  string          `yaml:"temporal_namespace"`
+	DataKey            string          `yaml:"data_key"`
+	DataKeyFile        string          `yaml:"data_key_file"`
+	SigningKeys        string          `yaml:"signing_keys"`
+	SigningKeysFile    string          `yaml:"signing_keys_file"`
+	TokenTTL           engine.Duration `yaml:"token_ttl"`
+	TokenValidity      engine.Duration `yaml:"token_validity"`
+	MaxPending         int             `yaml:"max_pending"`
 	// What is answered at once: calls and bytes of one credential, bytes of all.
 	MaxCallsInFlight      int             `yaml:"max_calls_in_flight"`
 	MaxBytesInFlight      int             `yaml:"max_bytes_in_flight"`
@@ -133,6 +136,7 @@ func (c *Config) settings() map[string]any {
 		"listen": &c.Listen, "public_url": &c.PublicURL, "environment": &c.Environment, "issuer": &c.Issuer,
 		"database_url": &c.DatabaseURL, "database_url_file": &c.DatabaseURLFile,
 		"database_admin_url": &c.DatabaseAdminURL, "database_admin_url_file": &c.DatabaseAdminFile, "database_max_connections": &c.DatabaseConns,
+		"database_people_url": &c.DatabasePeopleURL, "database_people_url_file": &c.DatabasePeopleFile,
 		"trusted_proxies": &c.TrustedProxies, "metrics_listen": &c.MetricsListen,
 		"temporal_address": &c.TemporalAddress, "temporal_namespace": &c.TemporalNamespace,
 		"data_key": &c.DataKey, "data_key_file": &c.DataKeyFile, "signing_keys": &c.SigningKeys, "signing_keys_file": &c.SigningKeysFile,
@@ -261,6 +265,7 @@ func (c *Config) Check(need Need) error {
 	}{
 		{"database_url", c.DatabaseURLFile, &c.DatabaseURL},
 		{"database_admin_url", c.DatabaseAdminFile, &c.DatabaseAdminURL},
+		{"database_people_url", c.DatabasePeopleFile, &c.DatabasePeopleURL},
 		{"data_key", c.DataKeyFile, &c.DataKey},
 		{"signing_keys", c.SigningKeysFile, &c.SigningKeys},
 		{"policy_secret", c.PolicySecretFile, &c.PolicySecret},
@@ -296,6 +301,9 @@ func (c *Config) Check(need Need) error {
 		if c.DatabaseConns < 4 || c.DatabaseConns > 500 {
 			bad("database_max_connections", "want 4 to 500, got %d", c.DatabaseConns)
 		}
+	}
+	if need&HTTP != 0 && c.DatabasePeopleURL != "" {
+		postgres("database_people_url", c.DatabasePeopleURL)
 	}
 	if need&Admin != 0 {
 		postgres("database_admin_url", c.DatabaseAdminURL)

@@ -515,9 +515,7 @@ func TestDisabledBetweenVoteAndQuorum(t *testing.T) {
 	if err := h.vote("ada", a, true); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.db.Owner().People.Disable(context.Background(), "ada@example.com", storetest.Event()); err != nil {
-		t.Fatal(err)
-	}
+	h.db.Disable(h.people["ada"].ID, storetest.Event())
 	if err := h.vote("ben", a, true); err != nil {
 		t.Fatal(err)
 	}

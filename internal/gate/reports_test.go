@@ -151,10 +151,19 @@ func TestAccessThenAndNow(t *testing.T) {
 
 	h.onCall(time.Hour)
 	gone := h.adminEvent("USER_DISABLED", map[string]any{"subject": gil.Email, "person": gil.ID, "roles_before": gil.Roles, "roles_after": []string{}})
-	if err := owner.People.Disable(ctx, gil.Email, gone); err != nil {
+	h.db.Disable(gil.ID, gone)
+	here("one was disabled", []string{"fay direct"}, []string{})
+
+	h.db.Exec(`UPDATE people SET disabled_at = NULL WHERE id = $1`, gil.ID)
+	if gaps := strings.Join(h.access(report.AccessQuery{}).Gaps, "\n"); !strings.Contains(gaps, "The log leaves gil (gil@example.com) disabled") {
+		t.Errorf("an account that was enabled past Holdpoint is not among the gaps: %s", gaps)
+	}
+	if _, err := h.Store.Submit(ctx, store.Submission{Event: h.adminEvent("USER_ENABLED", map[string]any{"subject": gil.ID, "person": gil.ID, "roles_before": []string{}, "roles_after": gil.Roles})}); err != nil {
 		t.Fatal(err)
 	}
-	here("one was disabled", []string{"fay direct"}, []string{})
+	here("who was disabled is back", []string{"ada delegation hal gil", "fay direct", "gil direct", "hal delegation gil"}, []string{})
+	h.db.Disable(gil.ID, h.adminEvent("USER_DISABLED", map[string]any{"subject": gil.Email, "person": gil.ID, "roles_before": gil.Roles, "roles_after": []string{}}))
+	here("and gone again", []string{"fay direct"}, []string{})
 
 	change := h.adminEvent("USER_ROLES_CHANGED", map[string]any{"subject": hal.ID, "person": hal.ID, "roles_before": hal.Roles, "roles_after": []string{"other", "finance"}})
 	if _, err := h.Store.Submit(ctx, store.Submission{Event: change}); err != nil {

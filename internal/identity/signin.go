@@ -113,7 +113,7 @@ func (s *SignIn) SignIn(ctx context.Context, email, password, code, remote strin
 	person, hash, err := s.store.People.ByEmail(ctx, email)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		hash = noPassword
+		hash = store.NoPassword
 	case err != nil:
 		return engine.Person{}, err
 	}

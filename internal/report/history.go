@@ -132,7 +132,10 @@ func (b *accessBuilder) people(ctx context.Context) error {
 func (b *accessBuilder) stood(a store.Account) *standing {
 	p := &standing{Account: a, since: map[string]time.Time{}, roles: slices.Clone(a.Roles)}
 	at, who := b.r.At, b.label(a)
-	added, disabled := a.CreatedAt, a.DisabledAt
+	added := a.CreatedAt
+	// away says that the account was disabled then, saysDisabled that the log's last
+	// word is that it is.
+	away := a.DisabledAt != nil && !a.DisabledAt.After(at)
 	saysAdded, saysDisabled, explained := false, false, false
 	var before, after []string // of the events around the moment
 	for _, t := range b.about[a.ID] {
@@ -142,12 +145,18 @@ func (b *accessBuilder) stood(a store.Account) *standing {
 		case t.code() == "USER_ADDED":
 			saysAdded, added = true, t.Timestamp
 		case t.code() == "USER_DISABLED":
-			saysDisabled, disabled = true, &t.Timestamp
+			saysDisabled = true
+			away = away || !t.Timestamp.After(at)
 			// What roles the account was left with gives nobody anything.
 			if t.RolesBefore != nil && t.Timestamp.After(at) && before == nil {
 				before = t.RolesBefore
 			}
 			continue
+		case t.code() == "USER_ENABLED":
+			saysDisabled = false
+			if a.DisabledAt == nil || a.DisabledAt.After(at) {
+				away = away && t.Timestamp.After(at)
+			}
 		}
 		if t.RolesAfter == nil {
 			continue
@@ -159,13 +168,13 @@ func (b *accessBuilder) stood(a store.Account) *standing {
 			continue
 		}
 		for _, role := range t.RolesAfter {
-			if !slices.Contains(after, role) {
+			if !slices.Contains(after, role) || t.code() == "USER_ENABLED" {
 				p.since[role] = t.Timestamp
 			}
 		}
 		after, explained = t.RolesAfter, true
 	}
-	p.there = !added.After(at) && (disabled == nil || disabled.After(at))
+	p.there = !added.After(at) && !away
 	if !b.r.Past {
 		p.there = a.DisabledAt == nil
 		switch {
@@ -174,8 +183,11 @@ func (b *accessBuilder) stood(a store.Account) *standing {
 		case p.there && explained && !sameRoles(after, a.Roles):
 			b.gap("The log leaves %s with %s, and the database says %s: that was changed past Holdpoint.", who, rolesWords(after), rolesWords(a.Roles))
 		}
-		if a.DisabledAt != nil && !saysDisabled {
+		switch {
+		case a.DisabledAt != nil && !saysDisabled:
 			b.gap("The log does not say who disabled %s.", who)
+		case a.DisabledAt == nil && saysDisabled:
+			b.gap("The log leaves %s disabled, and the database does not: that was changed past Holdpoint.", who)
 		}
 		for role := range p.since {
 			if !slices.Contains(a.Roles, role) {

@@ -104,12 +104,6 @@ func (s People) Create(ctx context.Context, p engine.Person, passwordHash string
 		p.ID, p.Email, p.Name, p.Identity, passwordHash, slices.Clone(p.Roles))
 }
 
-// Disable ends a person's sessions and voids their votes in approvals
-// that are still pending. ErrNotFound: there is no such person who is enabled.
-func (s People) Disable(ctx context.Context, email string, e engine.Event) error {
-	return s.admin(ctx, e, `UPDATE people SET disabled_at = clock_timestamp() WHERE email = $1 AND disabled_at IS NULL`, email)
-}
-
 // ByEmail returns a person and the password hash. ErrNotFound: there is none.
 func (s People) ByEmail(ctx context.Context, email string) (engine.Person, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
@@ -249,7 +243,21 @@ func (s People) Names(ctx context.Context, ids []string) (map[string]string, err
 // ExcessRights names what the role that is logged in may do and must not: a
 // runtime role that can change the audit log makes it worthless.
 func (s *db) ExcessRights(ctx context.Context) ([]string, error) {
-	return s.ids(ctx, `SELECT what FROM (VALUES
+	excess, err := s.ids(ctx, excessRights)
+	if err != nil || s.people == nil {
+		return excess, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	rows, err := s.people.Query(ctx, excessRights)
+	if err != nil {
+		return nil, translate(err)
+	}
+	more, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return append(excess, more...), translate(err)
+}
+
+const excessRights = `SELECT what FROM (VALUES
 			('be a superuser', (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)),
 			('own the events', pg_has_role(current_user, (SELECT relowner FROM pg_class WHERE oid = 'events'::regclass), 'USAGE')),
 			('INSERT events', has_table_privilege('events', 'INSERT')),
@@ -267,5 +275,4 @@ func (s *db) ExcessRights(ctx context.Context) ([]string, error) {
 			('DELETE facts', has_table_privilege('facts', 'DELETE')),
 			('INSERT erasures', has_table_privilege('erasures', 'INSERT')),
 			('DELETE legal holds', has_table_privilege('legal_holds', 'DELETE')),
-			('UPDATE the retention floor', has_table_privilege('retention_floor', 'UPDATE'))) AS rights (what, held) WHERE held`)
-}
+			('UPDATE the retention floor', has_table_privilege('retention_floor', 'UPDATE'))) AS rights (what, held) WHERE held`

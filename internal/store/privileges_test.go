@@ -24,11 +24,11 @@ const privileges = `
 	SELECT line FROM (
 		SELECT format('%s: %s %s', grantee, string_agg(privilege_type, ', ' ORDER BY privilege_type), table_name) AS line
 		FROM information_schema.table_privileges
-		WHERE table_schema = 'public' AND grantee IN ('holdpoint_runtime', 'holdpoint_reader', 'PUBLIC') GROUP BY grantee, table_name
+		WHERE table_schema = 'public' AND grantee IN ('holdpoint_runtime', 'holdpoint_reader', 'holdpoint_people', 'PUBLIC') GROUP BY grantee, table_name
 		UNION ALL
 		SELECT format('%s: %s %s (%s)', c.grantee, c.privilege_type, c.table_name, string_agg(c.column_name, ', ' ORDER BY c.column_name))
 		FROM information_schema.column_privileges c
-		WHERE c.table_schema = 'public' AND c.grantee IN ('holdpoint_runtime', 'holdpoint_reader', 'PUBLIC')
+		WHERE c.table_schema = 'public' AND c.grantee IN ('holdpoint_runtime', 'holdpoint_reader', 'holdpoint_people', 'PUBLIC')
 		  AND NOT EXISTS (SELECT FROM information_schema.table_privileges t
 			WHERE t.table_schema = 'public' AND (t.grantee, t.table_name, t.privilege_type) = (c.grantee, c.table_name, c.privilege_type))
 		GROUP BY c.grantee, c.privilege_type, c.table_name

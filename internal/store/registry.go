@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"holdpoint/engine"
 	"holdpoint/engine/registry"
@@ -225,8 +226,13 @@ func (s *db) administerIn(ctx context.Context, once *Once[Done], e engine.Event,
 // administerWith is administerIn for an event that tells what the change did.
 // once.Render is given what the change returns.
 func administerWith[T any](ctx context.Context, s *db, once *Once[T], change func(context.Context, pgx.Tx) (T, engine.Event, error)) (T, error) {
+	return administerOn(ctx, s, s.reserve, once, change)
+}
+
+// administerOn is administerWith on one of the pools.
+func administerOn[T any](ctx context.Context, s *db, pool *pgxpool.Pool, once *Once[T], change func(context.Context, pgx.Tx) (T, engine.Event, error)) (T, error) {
 	var result T
-	err := s.inTxOn(ctx, s.reserve, func(ctx context.Context, tx pgx.Tx) error {
+	err := s.inTxOn(ctx, pool, func(ctx context.Context, tx pgx.Tx) error {
 		if once != nil {
 			if err := lockKeys(ctx, tx, []int64{once.lock()}); err != nil {
 				return err

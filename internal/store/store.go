@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -50,6 +51,9 @@ var (
 // Config says how to reach Postgres.
 type Config struct {
 	URL string // of the runtime role; of the owner for administration
+	// PeopleURL is of a login that may write accounts as well; "" where only the owner
+	// does.
+	PeopleURL string
 	// Sealer holds the data key; without one, nothing can be checked against
 	// it, and the store is good for administration only.
 	Sealer *seal.Sealer
@@ -171,6 +175,9 @@ type db struct {
 	// reserve is for administration and for asking whether Postgres answers:
 	// whoever throws a kill switch must not wait behind those whom it stops.
 	reserve *pgxpool.Pool
+	// people is for changes of accounts, as the role that may; nil where there is no
+	// login for it.
+	people  *pgxpool.Pool
 	turns   turns
 	sealer  *seal.Sealer
 	log     *slog.Logger
@@ -232,17 +239,21 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		s.pool.Close()
 		return nil, fmt.Errorf("open the database pool: %w", hideURL(err))
 	}
-	if s.sealer != nil {
+	if cfg.PeopleURL != "" {
+		err = s.openPeople(ctx, cfg.PeopleURL, kept)
+	}
+	switch {
+	case err != nil:
+	case s.sealer != nil:
 		err = s.checkKey(ctx)
-	} else {
+	default:
 		err = s.Ping(ctx)
 	}
 	if err == nil {
 		err = s.readClock(ctx)
 	}
 	if err != nil {
-		s.pool.Close()
-		s.reserve.Close()
+		s.closePools()
 		return nil, err
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -267,8 +278,37 @@ func (s *db) Close() {
 	s.stop()
 	<-s.stopped
 	s.changes.wait()
-	s.pool.Close()
-	s.reserve.Close()
+	s.closePools()
+}
+
+func (s *db) closePools() {
+	for _, pool := range []*pgxpool.Pool{s.pool, s.reserve, s.people} {
+		if pool != nil {
+			pool.Close()
+		}
+	}
+}
+
+// openPeople opens the pool for changes of accounts, which connects as another login
+// and is set like the one given.
+func (s *db) openPeople(ctx context.Context, url string, like *pgxpool.Config) error {
+	own, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return fmt.Errorf("read the people's database URL: %w", hideURL(err))
+	}
+	maps.Copy(own.ConnConfig.RuntimeParams, like.ConnConfig.RuntimeParams)
+	own.ConnConfig.ConnectTimeout, own.AfterConnect, own.MaxConns, own.MinConns = like.ConnConfig.ConnectTimeout, like.AfterConnect, like.MaxConns, like.MinConns
+	if s.people, err = pgxpool.NewWithConfig(ctx, own); err != nil {
+		return fmt.Errorf("open the people's database pool: %w", hideURL(err))
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	may := false
+	err = s.people.QueryRow(ctx, `SELECT coalesce(bool_and(pg_has_role(oid, 'USAGE')), false) FROM pg_roles WHERE rolname IN ('holdpoint_runtime', 'holdpoint_people')`).Scan(&may)
+	if err == nil && !may {
+		return errors.New("database_people_url: its role may not change accounts: log in as a member of holdpoint_runtime and holdpoint_people")
+	}
+	return translate(err)
 }
 
 // checkKey compares the data key with the one that the database was first used with.

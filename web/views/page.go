@@ -48,6 +48,14 @@ type SignIn struct {
 	Failure string
 }
 
+// Welcome is the page on which somebody who has a link sets a password.
+type Welcome struct {
+	Frame
+	Token string
+	// Failure is what to say about the last attempt, or "".
+	Failure string
+}
+
 // Message is a page that says one thing.
 type Message struct {
 	Frame

@@ -24,6 +24,7 @@ import (
 type Database struct {
 	URL        string // of a superuser
 	RuntimeURL string // of a member of the runtime role
+	PeopleURL  string // of a member of the runtime role and of the one that writes accounts
 	Sealer     *seal.Sealer
 	// Connections is how many a store opened from now on may take; 0 means 24.
 	Connections int
@@ -51,24 +52,33 @@ func New(t testing.TB) *Database {
 		t.Fatal(err)
 	}
 	d.RuntimeURL = pgtest.Server(t).URL("test_app", "app", cfg.Database)
+	d.Exec(`DO $$ BEGIN CREATE ROLE test_people LOGIN PASSWORD 'people' IN ROLE holdpoint_runtime, holdpoint_people;
+		EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`)
+	d.PeopleURL = pgtest.Server(t).URL("test_people", "people", cfg.Database)
 	return d
 }
 
 // Runtime opens the store as a program does.
-func (d *Database) Runtime() *store.Store { d.t.Helper(); return d.open(d.RuntimeURL) }
+func (d *Database) Runtime() *store.Store { d.t.Helper(); return d.open(d.RuntimeURL, "") }
+
+// Administering opens it as a program does that may change accounts as well.
+func (d *Database) Administering() *store.Store {
+	d.t.Helper()
+	return d.open(d.RuntimeURL, d.PeopleURL)
+}
 
 // Owner is the store as the commands have it.
 func (d *Database) Owner() *store.Store {
 	d.t.Helper()
 	if d.owner == nil {
-		d.owner = d.open(d.URL)
+		d.owner = d.open(d.URL, "")
 	}
 	return d.owner
 }
 
-func (d *Database) open(url string) *store.Store {
+func (d *Database) open(url, people string) *store.Store {
 	d.t.Helper()
-	s, err := store.Open(context.Background(), store.Config{URL: url, Sealer: d.Sealer, MaxConns: cmp.Or(d.Connections, 24), Timeout: time.Minute, Observer: d.Observer})
+	s, err := store.Open(context.Background(), store.Config{URL: url, PeopleURL: people, Sealer: d.Sealer, MaxConns: cmp.Or(d.Connections, 24), Timeout: time.Minute, Observer: d.Observer})
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -129,6 +139,17 @@ func (d *Database) Person(p engine.Person) engine.Person {
 		d.t.Fatal(err)
 	}
 	return p
+}
+
+// Disable keeps somebody out, as the commands do; e is the event that tells of it.
+func (d *Database) Disable(person string, e engine.Event) {
+	d.t.Helper()
+	_, err := d.Owner().People.Change(context.Background(), person, "", "admin", nil, func(store.Standing) (store.Edit, engine.Event, error) {
+		return store.Edit{Disable: true, SignOut: true}, e, nil
+	})
+	if err != nil {
+		d.t.Fatal(err)
+	}
 }
 
 // Agent adds an agent, of basic trust.

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"holdpoint/internal/admin"
+)
+
+// unknownRoles lets an operator give a role before the policy that uses it is in force.
+type unknownRoles struct {
+	AllowUnknownRole bool `help:"Take roles that no rule asks for yet."`
+}
+
+type userInvite struct {
+	where
+	unknownRoles
+	Email  string   `arg:"" help:"E-mail address to sign in with."`
+	Name   string   `help:"Name to show; the address when left out."`
+	Role   []string `help:"What the person may decide, such as reviewer; again for more."`
+	SameAs string   `help:"E-mail address of another account of the same human being: both have one voice." placeholder:"EMAIL"`
+}
+
+// Help is shown by "holdpoint user invite --help".
+func (userInvite) Help() string {
+	return `Prints a link that is good once, for 72 hours. Whoever opens it sets the password:
+send it to nobody else, by a way that you trust.
+
+Example:
+  holdpoint user invite ada@example.com --name "Ada Lovelace" --role reviewer`
+}
+
+func (u *userInvite) Run(ctx context.Context, c *cli) error {
+	a, by, err := u.administration(ctx, c)
+	if err != nil {
+		return err
+	}
+	link, err := a.People.Invite(ctx, by, admin.NewPerson{Email: u.Email, Name: u.Name, Roles: u.Role, SameAs: u.SameAs}, u.AllowUnknownRole, nil)
+	if err != nil {
+		return plain(err)
+	}
+	fmt.Fprintf(terminal, "added %s (%s), roles: %s\n", link.Person.Email, link.Person.ID, strings.Join(link.Person.Roles, ", "))
+	printLink(link)
+	return nil
+}
+
+// printLink prints a link by which somebody sets a password.
+func printLink(link admin.PasswordLink) {
+	fmt.Fprintf(terminal, "link to set a password (shown only now, good once, until %s):\n%s\n", link.ExpiresAt.Format(time.RFC3339), link.URL)
+}
+
+type userSet struct {
+	where
+	unknownRoles
+	Email      string   `arg:"" help:"E-mail address of the account."`
+	Name       *string  `help:"Name to show."`
+	Role       []string `help:"The roles from now on, instead of those that there are; again for more."`
+	AddRole    []string `help:"A role more; again for more." placeholder:"ROLE"`
+	RemoveRole []string `help:"A role less; again for more." placeholder:"ROLE"`
+}
+
+// Help is shown by "holdpoint user set --help".
+func (userSet) Help() string {
+	return `Votes count by the roles that their voters have when enough people have voted:
+without the role, a vote in what still waits is void.
+
+Examples:
+  holdpoint user set ada@example.com --add-role finance-approver
+  holdpoint user set ada@example.com --role reviewer --name "Ada King"`
+}
+
+func (u *userSet) Run(ctx context.Context, c *cli) error {
+	change := admin.PersonChange{Name: u.Name, AddRoles: u.AddRole, RemoveRoles: u.RemoveRole, AllowUnknownRoles: u.AllowUnknownRole}
+	if len(u.Role) > 0 {
+		change.Roles = &u.Role
+	}
+	switch {
+	case u.Name == nil && len(u.Role)+len(u.AddRole)+len(u.RemoveRole) == 0:
+		return errors.New("say what to change: --name, --role, --add-role or --remove-role")
+	case len(u.Role) > 0 && len(u.AddRole)+len(u.RemoveRole) > 0:
+		return errors.New("say either --role, for all of them, or --add-role and --remove-role")
+	}
+	a, by, err := u.administration(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := a.People.Change(ctx, by, u.Email, change, nil); err != nil {
+		return plain(err)
+	}
+	p, err := a.People.Find(ctx, u.Email)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(terminal, "changed %s: %s, roles: %s\n", p.Email, p.Name, strings.Join(p.Roles, ", "))
+	return nil
+}
+
+type userEnable struct {
+	where
+	Email string `arg:"" help:"E-mail address of the account."`
+}
+
+// Help is shown by "holdpoint user enable --help".
+func (userEnable) Help() string {
+	return `The same account, with its roles. The former password is void: a link is printed by
+which the person sets another. Second factors stay; “user reset-factors” removes them.`
+}
+
+func (u *userEnable) Run(ctx context.Context, c *cli) error {
+	a, by, err := u.administration(ctx, c)
+	if err != nil {
+		return err
+	}
+	link, err := a.People.Enable(ctx, by, u.Email, nil)
+	if err != nil {
+		return plain(err)
+	}
+	fmt.Fprintf(terminal, "enabled %s, roles: %s\n", link.Person.Email, strings.Join(link.Person.Roles, ", "))
+	printLink(link)
+	return nil
+}
+
+type userResetPassword struct {
+	where
+	Email string `arg:"" help:"E-mail address of the account."`
+}
+
+// Help is shown by "holdpoint user reset-password --help".
+func (userResetPassword) Help() string {
+	return `The former password is void at once, and all sessions end. Second factors stay:
+“user reset-factors” removes them.`
+}
+
+func (u *userResetPassword) Run(ctx context.Context, c *cli) error {
+	a, by, err := u.administration(ctx, c)
+	if err != nil {
+		return err
+	}
+	link, err := a.People.ResetPassword(ctx, by, u.Email, nil)
+	if err != nil {
+		return plain(err)
+	}
+	fmt.Fprintf(terminal, "the password of %s is void: signed out everywhere\n", link.Person.Email)
+	printLink(link)
+	return nil
+}
+
+type userSignOut struct {
+	where
+	Email string `arg:"" help:"E-mail address of the account."`
+}
+
+func (u *userSignOut) Run(ctx context.Context, c *cli) error {
+	a, by, err := u.administration(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := a.People.SignOut(ctx, by, u.Email, nil); err != nil {
+		return plain(err)
+	}
+	fmt.Fprintf(terminal, "signed %s out everywhere\n", strings.ToLower(u.Email))
+	return nil
+}

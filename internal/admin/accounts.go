@@ -1,0 +1,367 @@
+package admin
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/engine/policy"
+	"holdpoint/internal/access"
+	"holdpoint/internal/store"
+)
+
+// Account is a person as administrators look at them.
+type Account = store.Account
+
+// LinkLasts is how long a link is good by which somebody sets a password.
+const LinkLasts = 72 * time.Hour
+
+// Bounds of what is written of a person.
+const (
+	maxPersonName = 200
+	maxRoles      = 50
+	maxRole       = 100
+)
+
+// PasswordLink is a link by which a person sets a password, once. It is shown to
+// whoever asked for it, and stored nowhere.
+type PasswordLink struct {
+	Person    engine.Person
+	URL       string
+	ExpiresAt time.Time
+}
+
+// WelcomePath is the page of a link by which somebody sets a password.
+const WelcomePath = "/welcome/"
+
+// PersonChange is what to change of an account. What is nil stays.
+type PersonChange struct {
+	Name *string
+	// Roles replaces all of them; AddRoles and RemoveRoles change some.
+	Roles                 *[]string
+	AddRoles, RemoveRoles []string
+	// AllowUnknownRoles takes roles that no rule asks for yet.
+	AllowUnknownRoles bool
+}
+
+// KnownRoles are the roles that a policy and a routing ask for and those that
+// Holdpoint itself knows, sorted. The policy may be nil.
+func KnownRoles(p *policy.Bundle, r approval.Routing) []string {
+	roles := []string{access.AdminRole, access.AuditorRole, approval.BreakGlassRole}
+	for _, rule := range append(slices.Clone(r.Rules), r.Default) {
+		roles = append(append(roles, rule.Role, rule.IfTooFew), rule.Extenders...)
+		for _, e := range rule.Escalation {
+			roles = append(roles, e.Role)
+		}
+	}
+	if p != nil {
+		roles = append(roles, p.Roles()...)
+	}
+	slices.Sort(roles)
+	return slices.DeleteFunc(slices.Compact(roles), func(role string) bool { return role == "" || strings.HasPrefix(role, engine.OnCallPrefix) })
+}
+
+// Refusals of changes of accounts.
+var (
+	noSuchPerson = &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such person."}
+	byCommand    = &access.Refusal{Kind: access.Invalid, Code: "by_command", Detail: "People are administered by command here: “holdpoint user --help”. Whoever runs Holdpoint can allow it in the console and by the API: database_people_url."}
+	ownAccount   = &access.Refusal{Kind: access.Forbidden, Code: "own_account", Detail: "Nobody changes their own roles, and nobody disables themselves or gives themselves a password in this way: another administrator does it."}
+	notAdmin     = &access.Refusal{Kind: access.Forbidden, Code: "not_an_administrator", Detail: "Only administrators change who there is."}
+	lastAdmin    = &access.Refusal{Kind: access.Conflict, Code: "last_administrator", Detail: "This is the last administrator. Give somebody else the role admin first."}
+	notEnabled   = &access.Refusal{Kind: access.Invalid, Code: "disabled", Detail: "This account is disabled. Enable it first."}
+)
+
+// MayBeChanged reports whether accounts can be changed from here: by the role that
+// owns the database, or by a login of its own.
+func (p People) MayBeChanged() bool { return p.Owner || p.Store.People.AdministersPeople() }
+
+// Accounts lists everybody, by e-mail.
+func (p People) Accounts(ctx context.Context) ([]Account, error) {
+	now, err := p.Store.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p.Store.Reports.Accounts(ctx, now)
+}
+
+// change changes the account of an id or e-mail address. judge is given the account
+// under the lock, and says what becomes of it.
+func (p People) change(ctx context.Context, by access.By, who string, once *access.Once[store.Standing], judge func(store.Standing) (store.Edit, engine.Event, error)) (store.Standing, error) {
+	if !p.MayBeChanged() {
+		return store.Standing{}, byCommand
+	}
+	if once != nil {
+		if err := p.Store.Answered(ctx, once.Of()); err != nil {
+			return store.Standing{}, err
+		}
+	}
+	found, err := Retention(p).person(ctx, who)
+	if err != nil {
+		return store.Standing{}, err
+	}
+	done, err := p.Store.People.Change(ctx, found.ID, by.Actor.ID, access.AdminRole, once, func(now store.Standing) (store.Edit, engine.Event, error) {
+		if err := mayChange(by, now); err != nil {
+			return store.Edit{}, engine.Event{}, err
+		}
+		return judge(now)
+	})
+	if errors.Is(err, store.ErrNotFound) {
+		err = noSuchPerson
+	}
+	return done, p.administered(ctx, err)
+}
+
+// mayChange refuses a person who administers no more at the moment of the change.
+func mayChange(by access.By, now store.Standing) error {
+	if by.Actor.Kind == engine.HumanActor && !now.ByAdministers {
+		return notAdmin
+	}
+	return nil
+}
+
+// another refuses what people do not do to an account of their own.
+func another(by access.By, now store.Standing) error {
+	if by.Actor.Kind == engine.HumanActor && (by.Actor.ID == now.ID || by.Actor.ID == now.Identity || now.ByIdentity == now.Identity) {
+		return ownAccount
+	}
+	return nil
+}
+
+// Change changes somebody's name and roles. Votes in what still waits count by the
+// roles of then. A refusal changes nothing.
+func (p People) Change(ctx context.Context, by access.By, who string, c PersonChange, once *access.Once[access.Done]) error {
+	known, err := p.known(ctx, c.AllowUnknownRoles)
+	if err != nil {
+		return err
+	}
+	_, err = p.change(ctx, by, who, access.Adapt(once, func(store.Standing) access.Done { return access.Done{} }), func(now store.Standing) (store.Edit, engine.Event, error) {
+		var edit store.Edit
+		if c.Name != nil {
+			if edit.Name = strings.TrimSpace(*c.Name); edit.Name == now.Name {
+				edit.Name = ""
+			} else if err := nameFits(edit.Name); err != nil {
+				return edit, engine.Event{}, err
+			}
+		}
+		edit.Roles = c.roles(now.Roles)
+		edit.SetRoles = !slices.Equal(edit.Roles, uniqueRoles(now.Roles))
+		if err := c.judge(by, now, edit, known); err != nil {
+			return edit, engine.Event{}, err
+		}
+		code, message, more := "USER_RENAMED", "A person was given another name.", map[string]any{"person": now.ID}
+		if edit.SetRoles {
+			code, message, more = "USER_ROLES_CHANGED", "A person’s roles were changed.", roleChange(now.ID, now.Roles, edit.Roles)
+			if edit.Name != "" {
+				more["renamed"] = true
+			}
+		}
+		return edit, changed(by, code, message, now.ID, more), nil
+	})
+	return err
+}
+
+// roles are the account's after the change, sorted.
+func (c PersonChange) roles(now []string) []string {
+	if c.Roles != nil {
+		now = *c.Roles
+	}
+	now = append(slices.Clone(now), c.AddRoles...)
+	return uniqueRoles(slices.DeleteFunc(now, func(role string) bool { return slices.Contains(c.RemoveRoles, role) }))
+}
+
+func uniqueRoles(roles []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(roles)))
+}
+
+func (c PersonChange) judge(by access.By, now store.Standing, edit store.Edit, known []string) error {
+	if !edit.SetRoles {
+		if edit.Name == "" {
+			return &access.Refusal{Kind: access.Conflict, Code: "unchanged", Detail: "That is how the account is already. Nothing was changed."}
+		}
+		return nil
+	}
+	if err := another(by, now); err != nil {
+		return err
+	}
+	// A role that somebody has, and no rule asks for any more, may stay.
+	if err := rolesFit(edit.Roles, append(slices.Clone(known), now.Roles...), known == nil); err != nil {
+		return err
+	}
+	if !now.Disabled && now.Has(access.AdminRole) && !slices.Contains(edit.Roles, access.AdminRole) && now.OtherAdministrators == 0 {
+		return lastAdmin
+	}
+	return nil
+}
+
+// known are the roles that may be given, nil for any.
+func (p People) known(ctx context.Context, anyRole bool) ([]string, error) {
+	if anyRole || p.Roles == nil {
+		return nil, nil
+	}
+	return p.Roles(ctx)
+}
+
+// rolesFit refuses roles that cannot be given.
+func rolesFit(roles, known []string, anyOther bool) error {
+	wrong := func(code, format string, args ...any) error {
+		return &access.Refusal{Kind: access.Invalid, Code: code, Detail: fmt.Sprintf(format, args...)}
+	}
+	if len(roles) > maxRoles {
+		return wrong("too_many_roles", "Nobody has more than %d roles.", maxRoles)
+	}
+	var unknown []string
+	for _, role := range roles {
+		switch {
+		case role == "" || len(role) > maxRole || role != strings.TrimSpace(role) || strings.ContainsFunc(role, func(r rune) bool { return !unicode.IsPrint(r) || r == ',' }):
+			return wrong("unfit_role", "A role is a word of at most %d bytes, without commas.", maxRole)
+		case strings.HasPrefix(role, engine.OnCallPrefix):
+			return wrong("unfit_role", "The roles %s… come and go with the on-call schedule: “holdpoint on-call set”.", engine.OnCallPrefix)
+		case !anyOther && !slices.Contains(known, role):
+			unknown = append(unknown, fmt.Sprintf("%q", role))
+		}
+	}
+	if unknown != nil {
+		return wrong("unknown_role", "No rule asks for %s. Known roles: %s. Nothing was changed.", strings.Join(unknown, ", "), strings.Join(uniqueRoles(known), ", "))
+	}
+	return nil
+}
+
+func nameFits(name string) error {
+	if name == "" || len(name) > maxPersonName || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
+		return &access.Refusal{Kind: access.Invalid, Code: "unfit_name", Detail: fmt.Sprintf("A name has 1 to %d bytes, on one line.", maxPersonName)}
+	}
+	return nil
+}
+
+// Disable keeps somebody out from now on; votes in what still waits become void.
+func (p People) Disable(ctx context.Context, by access.By, who string, once *access.Once[access.Done]) error {
+	_, err := p.change(ctx, by, who, access.Adapt(once, func(store.Standing) access.Done { return access.Done{} }), func(now store.Standing) (store.Edit, engine.Event, error) {
+		err := another(by, now)
+		switch {
+		case err != nil:
+		case now.Disabled:
+			err = &access.Refusal{Kind: access.Invalid, Code: "disabled", Detail: "there is no active account with the address " + now.Email}
+		case now.Has(access.AdminRole) && now.OtherAdministrators == 0:
+			err = lastAdmin
+		}
+		return store.Edit{Disable: true, SignOut: true}, changed(by, "USER_DISABLED", "A person was disabled.", now.ID, roleChange(now.ID, now.Roles, nil)), err
+	})
+	return err
+}
+
+// Enable lets somebody who was disabled in again: the same account, with the roles
+// that it had. The former password is void, and the person sets another by the link
+// that is returned; second factors stay, so that whoever reads the link does not get
+// in with nothing else.
+func (p People) Enable(ctx context.Context, by access.By, who string, once *access.Once[PasswordLink]) (PasswordLink, error) {
+	return p.withLink(ctx, by, who, once, func(now store.Standing) (store.Edit, engine.Event, error) {
+		err := another(by, now)
+		if err == nil && !now.Disabled {
+			err = &access.Refusal{Kind: access.Conflict, Code: "unchanged", Detail: "This account is not disabled. Nothing was changed."}
+		}
+		return store.Edit{Enable: true}, changed(by, "USER_ENABLED", "A person was enabled again, and sets another password.", now.ID, roleChange(now.ID, nil, now.Roles)), err
+	})
+}
+
+// ResetPassword makes somebody's password void, ends their sessions, and returns a
+// link by which they set another. Second factors stay.
+func (p People) ResetPassword(ctx context.Context, by access.By, who string, once *access.Once[PasswordLink]) (PasswordLink, error) {
+	return p.withLink(ctx, by, who, once, func(now store.Standing) (store.Edit, engine.Event, error) {
+		err := another(by, now)
+		if err == nil && now.Disabled {
+			err = notEnabled
+		}
+		return store.Edit{}, changed(by, "PASSWORD_RESET", "A person’s password was made void, and is set anew by a link.", now.ID, map[string]any{"person": now.ID}), err
+	})
+}
+
+// withLink is change for what ends with a link by which the person sets a password.
+func (p People) withLink(ctx context.Context, by access.By, who string, once *access.Once[PasswordLink], judge func(store.Standing) (store.Edit, engine.Event, error)) (PasswordLink, error) {
+	link, edit, err := p.newLink(ctx)
+	if err != nil {
+		return link, err
+	}
+	done, err := p.change(ctx, by, who, access.Adapt(once, func(now store.Standing) PasswordLink { return link.of(now.Person) }), func(now store.Standing) (store.Edit, engine.Event, error) {
+		own, e, err := judge(now)
+		own.PasswordHash, own.SignOut, own.LinkHash, own.LinkLasts = store.NoPassword, true, edit.LinkHash, edit.LinkLasts
+		return own, e, err
+	})
+	return link.of(done.Person), err
+}
+
+// newLink makes a link, and the edit that stores its hash.
+func (p People) newLink(ctx context.Context) (PasswordLink, store.Edit, error) {
+	now, err := p.Store.Now(ctx)
+	token := strings.ToLower(rand.Text())
+	return PasswordLink{URL: strings.TrimSuffix(p.PublicURL, "/") + WelcomePath + token, ExpiresAt: now.Add(LinkLasts).UTC().Truncate(time.Second)},
+		store.Edit{LinkHash: linkHash(token), LinkLasts: LinkLasts}, err
+}
+
+func (l PasswordLink) of(p engine.Person) PasswordLink {
+	l.Person = p
+	return l
+}
+
+// linkHash is what is stored of a link: nothing slower is needed for 130 random bits.
+func linkHash(token string) []byte {
+	sum := sha256.Sum256([]byte(token))
+	return sum[:]
+}
+
+// SignOut ends all of somebody's sessions.
+func (p People) SignOut(ctx context.Context, by access.By, who string, once *access.Once[access.Done]) error {
+	_, err := p.change(ctx, by, who, access.Adapt(once, func(store.Standing) access.Done { return access.Done{} }), func(now store.Standing) (store.Edit, engine.Event, error) {
+		return store.Edit{SignOut: true}, changed(by, "USER_SIGNED_OUT", "A person was signed out everywhere.", now.ID, map[string]any{"person": now.ID}), nil
+	})
+	return err
+}
+
+// Invite adds somebody without a password, who sets one by the link that is returned.
+func (p People) Invite(ctx context.Context, by access.By, n NewPerson, anyRole bool, once *access.Once[PasswordLink]) (PasswordLink, error) {
+	if !p.MayBeChanged() {
+		return PasswordLink{}, byCommand
+	}
+	if once != nil {
+		if err := p.Store.Answered(ctx, once.Of()); err != nil {
+			return PasswordLink{}, p.administered(ctx, err)
+		}
+	}
+	known, err := p.known(ctx, anyRole)
+	if err != nil {
+		return PasswordLink{}, err
+	}
+	n.Roles = uniqueRoles(n.Roles)
+	added, event, err := p.adding(ctx, by, n)
+	if err == nil {
+		err = rolesFit(added.Roles, known, known == nil)
+	}
+	if err != nil {
+		return PasswordLink{}, err
+	}
+	link, edit, err := p.newLink(ctx)
+	if err != nil {
+		return link, err
+	}
+	link = link.of(added)
+	_, err = p.Store.People.Invite(ctx, added, by.Actor.ID, access.AdminRole, store.NoPassword, edit, access.Adapt(once, func(store.Standing) PasswordLink { return link }),
+		func(now store.Standing) (engine.Event, error) {
+			err := mayChange(by, now)
+			if err == nil {
+				err = another(by, now) // another account of one's own, with other roles
+			}
+			return event, err
+		})
+	if errors.Is(err, store.ErrConflict) {
+		return link, emailTaken(added.Email)
+	}
+	return link, p.administered(ctx, err)
+}

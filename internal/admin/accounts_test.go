@@ -1,0 +1,390 @@
+package admin_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/access"
+	"holdpoint/internal/admin"
+	"holdpoint/internal/identity"
+	"holdpoint/internal/postgres/pgtest"
+	"holdpoint/internal/store"
+	"holdpoint/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+// office is a database with people, administered from a console.
+type office struct {
+	*testing.T
+	db     *storetest.Database
+	store  *store.Store
+	people admin.People
+	signIn *identity.SignIn
+	olga   engine.Person
+}
+
+var routing = approval.Routing{Default: approval.Rule{Role: "reviewer", Needed: 1, Extenders: []string{"lead"}}}
+
+func newOffice(t *testing.T) *office {
+	db := storetest.New(t)
+	s := db.Administering()
+	f, err := identity.NewFactors(s, "https://hp.example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := identity.NewSignIn(f)
+	t.Cleanup(in.Flush)
+	known := func(context.Context) ([]string, error) { return admin.KnownRoles(nil, routing), nil }
+	return &office{
+		T: t, db: db, store: s, signIn: in,
+		people: admin.New(admin.Config{Store: s, PublicURL: "https://hp.example.com/", Roles: known}).People,
+		olga:   db.Person(engine.Person{Name: "olga", Roles: []string{"admin"}}),
+	}
+}
+
+// by is a person as the one who administers, command the command line.
+func by(p engine.Person) access.By { return access.PersonAdministers(p, "console", "req") }
+
+var command = access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "ops", Channel: "cli"}}
+
+func code(err error) string {
+	var r *access.Refusal
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &r):
+		return r.Code
+	}
+	return err.Error()
+}
+
+// check fails unless the refusal is the one wanted.
+func (o *office) check(what string, err error, want string) {
+	o.Helper()
+	if got := code(err); got != want {
+		o.Errorf("%s: %q, want %q", what, got, want)
+	}
+}
+
+// roles are the account's, by the database.
+func (o *office) roles(p engine.Person) string {
+	o.Helper()
+	now, err := o.store.People.Get(o.Context(), p.ID)
+	if err != nil {
+		o.Fatal(err)
+	}
+	return strings.Join(now.Roles, " ")
+}
+
+// last is the newest event that is about the person.
+func (o *office) last(p engine.Person) (engine.Event, map[string]any) {
+	o.Helper()
+	events, err := o.store.Reports.EventsAbout(o.Context(), []string{p.ID}, 1)
+	if err != nil || len(events) != 1 {
+		o.Fatal(events, err)
+	}
+	told := map[string]any{}
+	if err := json.Unmarshal(events[0].SafePayload, &told); err != nil {
+		o.Fatal(err)
+	}
+	return events[0], told
+}
+
+func (o *office) signsIn(p engine.Person, password string) bool {
+	o.Helper()
+	_, err := o.signIn.SignIn(o.Context(), p.Email, password, "", "192.0.2.1")
+	if err != nil && code(err) != "wrong_credentials" {
+		o.Fatal(err)
+	}
+	return err == nil
+}
+
+// session starts a session of the person, and returns whether it lives.
+func (o *office) session(p engine.Person) func() bool {
+	o.Helper()
+	id := make([]byte, 32)
+	copy(id, p.ID)
+	if err := o.store.Sessions.Create(o.Context(), id, p.ID, "password", 1e12); err != nil {
+		o.Fatal(err)
+	}
+	return func() bool {
+		_, err := o.store.Sessions.Person(o.Context(), id)
+		return err == nil
+	}
+}
+
+func token(l admin.PasswordLink) string {
+	return l.URL[strings.LastIndex(l.URL, "/")+1:]
+}
+
+func (o *office) follow(l admin.PasswordLink, password string) error {
+	_, err := o.signIn.FollowLink(o.Context(), token(l), password, "192.0.2.9")
+	return err
+}
+
+func TestChangeRolesAndName(t *testing.T) {
+	o := newOffice(t)
+	ctx, ada := t.Context(), o.db.Person(engine.Person{Name: "ada", Roles: []string{"reviewer", "retired"}})
+	name := func(s string) *string { return &s }
+	roles := func(list ...string) *[]string { return &list }
+	for _, c := range []struct {
+		what   string
+		change admin.PersonChange
+		code   string
+		roles  string
+	}{
+		{"one more", admin.PersonChange{AddRoles: []string{"lead"}}, "", "lead retired reviewer"},
+		{"nothing new", admin.PersonChange{AddRoles: []string{"lead"}, Name: name("ada")}, "unchanged", "lead retired reviewer"},
+		{"one that no rule asks for", admin.PersonChange{AddRoles: []string{"reviewr"}}, "unknown_role", "lead retired reviewer"},
+		{"one that no rule asks for yet", admin.PersonChange{AddRoles: []string{"next"}, AllowUnknownRoles: true}, "", "lead next retired reviewer"},
+		{"some less", admin.PersonChange{RemoveRoles: []string{"retired", "next", "never"}}, "", "lead reviewer"},
+		{"other ones, one of them twice", admin.PersonChange{Roles: roles("auditor", "auditor")}, "", "auditor"},
+		{"of being on call", admin.PersonChange{AddRoles: []string{"on-call/pay"}, AllowUnknownRoles: true}, "unfit_role", "auditor"},
+		{"with a comma", admin.PersonChange{AddRoles: []string{"a,b"}, AllowUnknownRoles: true}, "unfit_role", "auditor"},
+		{"empty", admin.PersonChange{AddRoles: []string{""}}, "unfit_role", "auditor"},
+		{"a name of two lines", admin.PersonChange{Name: name("a\nb")}, "unfit_name", "auditor"},
+		{"no name", admin.PersonChange{Name: name(" ")}, "unfit_name", "auditor"},
+		{"none, and a name", admin.PersonChange{Roles: roles(), Name: name("Ada King")}, "", ""},
+	} {
+		o.check(c.what, o.people.Change(ctx, by(o.olga), ada.Email, c.change, nil), c.code)
+		if got := o.roles(ada); got != c.roles {
+			t.Errorf("%s: the roles are %q, want %q", c.what, got, c.roles)
+		}
+	}
+	e, told := o.last(ada)
+	if e.Reasons[0].Code != "USER_ROLES_CHANGED" || e.Actor.ID != o.olga.ID || told["person"] != ada.ID || told["renamed"] != true {
+		t.Errorf("the event is %+v, %v", e, told)
+	}
+	if strings.Contains(string(e.SafePayload), "King") {
+		t.Error("the log has a name, which an erasure could not take back")
+	}
+	o.check("a name", o.people.Change(ctx, by(o.olga), ada.ID, admin.PersonChange{Name: name("Ada")}, nil), "")
+	if e, _ := o.last(ada); e.Reasons[0].Code != "USER_RENAMED" {
+		t.Errorf("the event is %+v", e)
+	}
+	o.check("nobody", o.people.Change(ctx, by(o.olga), "nobody@example.com", admin.PersonChange{Name: name("x")}, nil), "not_found")
+}
+
+// Whoever administers does not do it to themselves, and has to be an administrator at
+// the moment of the change.
+func TestNobodyRaisesThemselves(t *testing.T) {
+	o := newOffice(t)
+	ctx := t.Context()
+	ada := o.db.Person(engine.Person{Name: "ada", Roles: []string{"reviewer"}})
+	second := o.db.Person(engine.Person{Name: "olga2", Identity: o.olga.Identity, Roles: []string{"reviewer"}})
+	more := admin.PersonChange{AddRoles: []string{"lead"}}
+	reset := func(p engine.Person, who string) error {
+		_, err := o.people.ResetPassword(ctx, by(p), who, nil)
+		return err
+	}
+	invite := func(p engine.Person, n admin.NewPerson) error {
+		_, err := o.people.Invite(ctx, by(p), n, false, nil)
+		return err
+	}
+	o.check("their own roles", o.people.Change(ctx, by(o.olga), o.olga.Email, more, nil), "own_account")
+	o.check("their other account's", o.people.Change(ctx, by(o.olga), second.Email, more, nil), "own_account")
+	o.check("their own password", reset(o.olga, o.olga.Email), "own_account")
+	o.check("themselves disabled", o.people.Disable(ctx, by(o.olga), o.olga.Email, nil), "own_account")
+	o.check("another account of theirs", invite(o.olga, admin.NewPerson{Email: "o3@example.com", Roles: []string{"reviewer"}, SameAs: o.olga.Email}), "own_account")
+	o.check("no administrator", o.people.Change(ctx, by(ada), second.Email, more, nil), "not_an_administrator")
+	o.check("no administrator invites", invite(ada, admin.NewPerson{Email: "x@example.com"}), "not_an_administrator")
+	o.check("their own name", o.people.Change(ctx, by(o.olga), o.olga.Email, admin.PersonChange{Name: new("Olga")}, nil), "")
+	o.check("by command", o.people.Change(ctx, command, o.olga.Email, more, nil), "")
+
+	plain := admin.New(admin.Config{Store: o.db.Runtime()}).People
+	o.check("without a login for it", plain.Change(ctx, by(o.olga), ada.Email, more, nil), "by_command")
+	conn := o.db.Connect(o.db.RuntimeURL)
+	for _, sql := range []string{
+		`UPDATE people SET roles = '{admin}'`, `INSERT INTO people (id, email, name, identity, password_hash) VALUES ('usr_x', 'x', 'x', 'x', 'x')`,
+		`SELECT * FROM password_links`, `INSERT INTO password_links (person_id, token_hash, expires_at) VALUES ('` + ada.ID + `', sha256('x'), now())`,
+	} {
+		if _, err := conn.Exec(ctx, sql); err == nil || !strings.Contains(err.Error(), "42501") {
+			t.Errorf("the runtime role may %s: %v", sql, err)
+		}
+	}
+}
+
+// The last administrator stays, also when two disable each other at once.
+func TestLastAdministrator(t *testing.T) {
+	o := newOffice(t)
+	ctx := t.Context()
+	o.check("the last one is disabled", o.people.Disable(ctx, command, o.olga.Email, nil), "last_administrator")
+	o.check("the last one loses the role", o.people.Change(ctx, command, o.olga.Email, admin.PersonChange{RemoveRoles: []string{"admin"}}, nil), "last_administrator")
+	for range 5 {
+		pair := []engine.Person{o.olga, o.db.Person(engine.Person{Name: store.NewID("otto"), Roles: []string{"admin"}})}
+		results := make([]string, 2)
+		var both sync.WaitGroup
+		for i := range pair {
+			both.Go(func() { results[i] = code(o.people.Disable(ctx, by(pair[1-i]), pair[i].Email, nil)) })
+		}
+		both.Wait()
+		slices.Sort(results)
+		if results[0] != "" || results[1] != "not_an_administrator" && results[1] != "last_administrator" {
+			t.Fatalf("got %q", results)
+		}
+		for _, p := range pair {
+			if now, err := o.store.People.Get(ctx, p.ID); err != nil {
+				t.Fatal(err)
+			} else if !now.Disabled {
+				o.olga = p
+			}
+		}
+	}
+}
+
+// A disabled account comes back as the same one, with nothing of what it could get in by.
+func TestDisableAndEnable(t *testing.T) {
+	o := newOffice(t)
+	ctx := t.Context()
+	ada, err := admin.New(admin.Config{Store: o.db.Owner(), Owner: true}).People.Add(ctx, command, admin.NewPerson{Email: "ada@example.com", Roles: []string{"reviewer"}, Password: "correct horse"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	live := o.session(ada)
+	if !o.signsIn(ada, "correct horse") || !live() {
+		t.Fatal("she cannot sign in")
+	}
+	o.check("enabled, and never disabled", second(o.people.Enable(ctx, by(o.olga), ada.Email, nil)), "unchanged")
+	o.check("disabled", o.people.Disable(ctx, by(o.olga), ada.Email, nil), "")
+	o.check("twice", o.people.Disable(ctx, by(o.olga), ada.Email, nil), "disabled")
+	o.check("a password of a disabled account", second(o.people.ResetPassword(ctx, by(o.olga), ada.Email, nil)), "disabled")
+	if e, told := o.last(ada); e.Reasons[0].Code != "USER_DISABLED" || len(told["roles_after"].([]any)) != 0 {
+		t.Errorf("the event is %+v, %v", e, told)
+	}
+	link, err := o.people.Enable(ctx, by(o.olga), ada.Email, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, told := o.last(ada); e.Reasons[0].Code != "USER_ENABLED" || len(told["roles_after"].([]any)) != 1 {
+		t.Errorf("the event is %+v, %v", e, told)
+	}
+	if live() || o.signsIn(ada, "correct horse") {
+		t.Error("the former session or password lives again")
+	}
+	o.check("her link", o.follow(link, "battery staple"), "")
+	if !o.signsIn(ada, "battery staple") || o.roles(ada) != "reviewer" || link.Person.ID != ada.ID {
+		t.Error("she does not get in as who she was")
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestLinks(t *testing.T) {
+	o := newOffice(t)
+	ctx := t.Context()
+	link, err := o.people.Invite(ctx, by(o.olga), admin.NewPerson{Email: "Ada@Example.com", Name: "Ada", Roles: []string{"reviewer"}}, false, nil)
+	if err != nil || !strings.HasPrefix(link.URL, "https://hp.example.com/welcome/") || len(token(link)) != 26 {
+		t.Fatal(link, err)
+	}
+	ada := link.Person
+	o.check("the address is taken", second(o.people.Invite(ctx, by(o.olga), admin.NewPerson{Email: "ada@example.com"}, false, nil)), "email_taken")
+	o.check("no address", second(o.people.Invite(ctx, by(o.olga), admin.NewPerson{Email: "ada"}, false, nil)), "unfit_email")
+	o.check("a role that nothing knows", second(o.people.Invite(ctx, by(o.olga), admin.NewPerson{Email: "ben@example.com", Roles: []string{"x"}}, false, nil)), "unknown_role")
+	if o.signsIn(ada, "") || o.signsIn(ada, "battery staple") {
+		t.Error("she signs in without a password")
+	}
+	o.check("too short", o.follow(link, "short"), "unfit_password")
+	o.check("a wrong one", o.follow(admin.PasswordLink{URL: "/" + strings.Repeat("a", 26)}, "battery staple"), "link_over")
+	o.check("no link at all", o.follow(admin.PasswordLink{URL: "/'; DROP"}, "battery staple"), "link_over")
+
+	// Two follow it at once: one password is set.
+	var both sync.WaitGroup
+	results := make([]string, 2)
+	words := []string{"first password", "second password"}
+	for i := range results {
+		both.Go(func() { results[i] = code(o.follow(link, words[i])) })
+	}
+	both.Wait()
+	if !slices.Contains(results, "") || !slices.Contains(results, "link_over") {
+		t.Fatalf("two at once: %q", results)
+	}
+	won := slices.Index(results, "")
+	if !o.signsIn(ada, words[won]) || o.signsIn(ada, words[1-won]) {
+		t.Error("it is not the winner's password")
+	}
+	if e, _ := o.last(ada); e.Reasons[0].Code != "PASSWORD_SET" || e.Actor.ID != ada.ID {
+		t.Errorf("the event is %+v", e)
+	}
+
+	// A reset ends what there was, and a second link the first.
+	live := o.session(ada)
+	first, err := o.people.ResetPassword(ctx, by(o.olga), ada.ID, nil)
+	if err != nil || live() || o.signsIn(ada, words[won]) {
+		t.Error("the former session or password still gets in:", err)
+	}
+	again, err := o.people.ResetPassword(ctx, by(o.olga), ada.ID, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.check("the earlier link", o.follow(first, "battery staple"), "link_over")
+	o.db.Exec(`UPDATE password_links SET created_at = created_at - interval '73 hours', expires_at = expires_at - interval '73 hours'`)
+	o.check("an old link", o.follow(again, "battery staple"), "link_over")
+	if again, err = o.people.ResetPassword(ctx, by(o.olga), ada.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	o.check("disabled", o.people.Disable(ctx, by(o.olga), ada.ID, nil), "")
+	o.check("a disabled person's", o.follow(again, "battery staple"), "link_over")
+	o.db.Exec(`UPDATE people SET disabled_at = NULL WHERE id = $1`, ada.ID)
+	o.check("after she is back", o.follow(again, "battery staple"), "link_over")
+}
+
+// Wrong links are limited for each address, as wrong passwords are.
+func TestLinksAreLimited(t *testing.T) {
+	o := newOffice(t)
+	wrong := admin.PasswordLink{URL: "/x"}
+	for range 200 {
+		if code(o.follow(wrong, "battery staple")) == "too_many_attempts" {
+			return
+		}
+	}
+	t.Error("200 wrong links were looked at")
+}
+
+func TestSignOutAndOwnPassword(t *testing.T) {
+	o := newOffice(t)
+	ctx := t.Context()
+	link, err := o.people.Invite(ctx, by(o.olga), admin.NewPerson{Email: "ada@example.com"}, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.check("her link", o.follow(link, "battery staple"), "")
+	live := o.session(link.Person)
+	o.check("signed out", o.people.SignOut(ctx, by(o.olga), "ada@example.com", nil), "")
+	if live() || !o.signsIn(link.Person, "battery staple") {
+		t.Error("the session lives, or the password does not")
+	}
+	f, err := identity.NewFactors(o.store, "https://hp.example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	live = o.session(link.Person)
+	o.check("a wrong former one", f.ChangePassword(ctx, link.Person, "battery stapl", "another password"), "verification_failed")
+	o.check("too short", f.ChangePassword(ctx, link.Person, "battery staple", "short"), "unfit_password")
+	if !live() {
+		t.Error("a refusal ended the session")
+	}
+	o.check("her own", f.ChangePassword(ctx, link.Person, "battery staple", "another password"), "")
+	if live() || o.signsIn(link.Person, "battery staple") || !o.signsIn(link.Person, "another password") {
+		t.Error("the password was not changed, or a session lives on")
+	}
+	if e, _ := o.last(link.Person); e.Reasons[0].Code != "PASSWORD_CHANGED" || e.Actor.ID != link.Person.ID {
+		t.Errorf("the event is %+v", e)
+	}
+	wrong := 0
+	for range 10 {
+		if code(f.ChangePassword(ctx, link.Person, "no such thing", "another password")) == "verification_failed" {
+			wrong++
+		}
+	}
+	if wrong > 5 {
+		t.Errorf("%d guesses of the former password were looked at", wrong)
+	}
+}

@@ -1,0 +1,96 @@
+package identity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"holdpoint/engine"
+	"holdpoint/internal/access"
+	"holdpoint/internal/store"
+)
+
+// linkLength is the length of the token of a link by which somebody sets a password:
+// 130 random bits.
+const linkLength = 26
+
+// linkOver is the one answer for a link that is wrong, used, or too old.
+var linkOver = &access.Refusal{Kind: access.NotFound, Code: "link_over", Detail: "This link is not good any more: it was used, or is too old. Ask for another one."}
+
+// FollowLink sets the password of the person whom a link is of, which is used up by
+// that, and ends their sessions. It signs nobody in. Refusals are unfit_password (422),
+// which leaves the link as it is, link_over (404), and too_many_attempts (429).
+func (s *SignIn) FollowLink(ctx context.Context, token, password, remote string) (engine.Person, error) {
+	address := s.failures(s.addresses, network(remote), addressEvery, addressBurst)
+	if address.wrong.Tokens() < 1 {
+		return engine.Person{}, s.refused(ctx, tooManyAttempts, "")
+	}
+	wrong := func() error {
+		address.wrong.Allow()
+		return s.refused(ctx, linkOver, "")
+	}
+	if len(token) != linkLength || strings.ContainsFunc(token, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '2' || r > '7') }) {
+		return engine.Person{}, wrong()
+	}
+	hash, err := s.factors.newPassword(ctx, password)
+	if err != nil {
+		return engine.Person{}, err
+	}
+	p, err := s.store.People.FollowLink(ctx, token, hash, func(personID string) engine.Event {
+		return administered(engine.Person{ID: personID}, "PASSWORD_SET", "A person has set a password by their link.", map[string]any{"person": personID, "subject": personID})
+	})
+	if errors.Is(err, store.ErrNotFound) {
+		return engine.Person{}, wrong()
+	}
+	return p, err
+}
+
+// newPassword hashes a password that somebody wants. The refusal is unfit_password.
+func (f *Factors) newPassword(ctx context.Context, password string) (string, error) {
+	if len(password) < minPassword || len(password) > maxPassword {
+		return "", &access.Refusal{Kind: access.Invalid, Code: "unfit_password", Detail: fmt.Sprintf("A password has %d to %d bytes.", minPassword, maxPassword)}
+	}
+	select {
+	case f.slots <- struct{}{}:
+		defer func() { <-f.slots }()
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	return HashPassword(password)
+}
+
+// MayChangePasswords reports whether people can change their own password here.
+func (f *Factors) MayChangePasswords() bool { return f.store.People.AdministersPeople() }
+
+// ChangePassword sets another password of a person who knows the former one, and ends
+// all of their sessions. Refusals are by_command (422) where nobody can,
+// verification_failed (403), unfit_password (422) and too_many_attempts (429).
+func (f *Factors) ChangePassword(ctx context.Context, p engine.Person, former, password string) error {
+	if !f.MayChangePasswords() {
+		return &access.Refusal{Kind: access.Invalid, Code: "by_command", Detail: "Passwords are changed by a link here: ask an administrator for one."}
+	}
+	right, err := f.checkPassword(ctx, p, former)
+	if err != nil {
+		return err
+	}
+	if !right {
+		return access.Refuse(ctx, f.store, verificationFailed, engine.Event{
+			ID: uuid.NewString(), Type: engine.SignIn, SafePayload: []byte(`{}`), Actor: engine.Actor{Kind: engine.HumanActor, ID: p.ID, Channel: "console"},
+		})
+	}
+	hash, err := f.newPassword(ctx, password)
+	if err != nil {
+		return err
+	}
+	_, err = f.store.People.Change(ctx, p.ID, p.ID, access.AdminRole, nil, func(now store.Standing) (store.Edit, engine.Event, error) {
+		if now.Disabled || !now.HasPassword {
+			return store.Edit{}, engine.Event{}, verificationFailed // since it was checked
+		}
+		return store.Edit{PasswordHash: hash, SignOut: true},
+			administered(p, "PASSWORD_CHANGED", "A person has changed their password.", map[string]any{"person": p.ID, "subject": p.ID}), nil
+	})
+	return err
+}
