@@ -62,7 +62,7 @@ func (u *userAdd) Run(ctx context.Context, c *cli) error {
 	if err != nil {
 		return plain(err)
 	}
-	if err := u.warn(ctx, c, a, p.Roles); err != nil {
+	if err := u.warn(ctx, a, p.Roles); err != nil {
 		return err
 	}
 	fmt.Fprintf(terminal, "added %s (%s), roles: %s\n", p.Email, p.ID, strings.Join(p.Roles, ", "))
@@ -76,7 +76,7 @@ func (u *userAdd) Run(ctx context.Context, c *cli) error {
 }
 
 // warn says which of the roles no rule asks for: they may be meant for rules to come.
-func (u *userAdd) warn(ctx context.Context, c *cli, a *admin.Admin, roles []string) error {
+func (u *userAdd) warn(ctx context.Context, a *admin.Admin, roles []string) error {
 	known, err := a.People.Roles(ctx)
 	if err != nil {
 		return err

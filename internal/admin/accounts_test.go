@@ -143,7 +143,7 @@ func TestChangeRolesAndName(t *testing.T) {
 	}{
 		{"one more", admin.PersonChange{AddRoles: []string{"lead"}}, "", "lead retired reviewer"},
 		{"nothing new", admin.PersonChange{AddRoles: []string{"lead"}, Name: name("ada")}, "unchanged", "lead retired reviewer"},
-		{"one that no rule asks for", admin.PersonChange{AddRoles: []string{"reviewr"}}, "unknown_role", "lead retired reviewer"},
+		{"one that no rule asks for", admin.PersonChange{AddRoles: []string{"review-r"}}, "unknown_role", "lead retired reviewer"},
 		{"one that no rule asks for yet", admin.PersonChange{AddRoles: []string{"next"}, AllowUnknownRoles: true}, "", "lead next retired reviewer"},
 		{"some less", admin.PersonChange{RemoveRoles: []string{"retired", "next", "never"}}, "", "lead reviewer"},
 		{"other ones, one of them twice", admin.PersonChange{Roles: roles("auditor", "auditor")}, "", "auditor"},
