@@ -300,6 +300,7 @@ func (h *grantHandler) read(r *http.Request, p engine.Person) (grantDraft, error
 	for i, l := range d.leaves {
 		v := grantLeaf(i, l, min(left, maxField))
 		left -= len(v.Value)
+		v.Folded = len(d.leaves) > unfoldedLeaves
 		d.view.Leaves = append(d.view.Leaves, v)
 	}
 	return d, nil
@@ -314,6 +315,9 @@ var lasting = []views.Option{
 	{Value: "72h", Label: "3 days"},
 	{Value: "168h", Label: "7 days"},
 }
+
+// unfoldedLeaves is how many leaves a form shows with all of their fields.
+const unfoldedLeaves = 6
 
 // maxField is the longest text that a field of the form takes, and maxFields all
 // of them together, in bytes: the form has to come back. What is longer can be
@@ -369,6 +373,7 @@ func (d *grantDraft) fill(form url.Values, p engine.Person, id string) (gate.Gra
 		if field.Fields == "" {
 			entered = ""
 		}
+		field.Folded = field.Folded && field.Op == string(grant.Equals) && entered == field.Value
 		m, err := matcher(*field, l, entered)
 		if err != nil {
 			e.problems = append(e.problems, leafName(field.Names)+": "+err.Error()+".")

@@ -2,10 +2,12 @@ package web
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -152,6 +154,39 @@ func TestGrantIsTriedThenMade(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	c.get("/grants").want(t, 200, "The standing grant was made", "choose <strong>Approve calls like this…")
+}
+
+// Of a call with many arguments each is a line, until it may be something else.
+func TestGrantFormOfALargeCallIsShort(t *testing.T) {
+	c, _ := startGranting(t)
+	args, form := map[string]any{}, url.Values{}
+	for i := range 9 {
+		args[string(rune('a'+i))] = i
+		form.Set("op"+strconv.Itoa(i), "equals")
+		form.Set("value"+strconv.Itoa(i), strconv.Itoa(i))
+	}
+	text, err := json.Marshal(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.m.add("apr_large", "pay", string(text), nil)
+	c.get("/approvals/apr_large").want(t, 200)
+	lines := func(a answer) int { return strings.Count(a.body, `data-testid="leaf-line"`) }
+	page := c.get("/approvals/apr_large/grant")
+	if page.want(t, 200, "A closed line has to be exactly as shown"); lines(page) != 9 || strings.Count(page.body, `<select name="op`) != 9 {
+		t.Errorf("%d lines of 9", lines(page))
+	}
+	for name, value := range map[string]string{"digest": c.m.cards["apr_large"].Approval.Call.Digest, "for": "2h", "uses": "10", "reason": "the rent", "step": "try", "op3": "at_most", "value5": "77"} {
+		form.Set(name, value)
+	}
+	tried := c.do("POST", "/approvals/apr_large/grant", form)
+	if tried.want(t, 422, "f: “exactly this”"); lines(tried) != 7 {
+		t.Errorf("%d lines are closed, want all but the changed and the mistaken one", lines(tried))
+	}
+	c.get("/approvals/apr_1").want(t, 200)
+	if small := c.get("/approvals/apr_1/grant"); lines(small) != 0 {
+		t.Error("a short form has lines")
+	}
 }
 
 func TestGrantFormMistakes(t *testing.T) {

@@ -61,6 +61,16 @@ type GrantLeaf struct {
 	// Value is what the operation compares with; Fields says how it is entered:
 	// "text", "number", or "" for not at all.
 	Value, Fields string
+	// Folded says that it is a line to open: there are many, and it is as in this call.
+	Folded bool
+}
+
+// line is the leaf of this call in one line.
+func (l GrantLeaf) line() string {
+	if r := []rune(l.Is); len(r) > 80 {
+		return string(r[:79]) + "…"
+	}
+	return l.Is
 }
 
 // GrantBacktest is what a grant would have done to the past.
