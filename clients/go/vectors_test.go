@@ -256,3 +256,50 @@ func TestVectorsOfTokens(t *testing.T) {
 		t.Errorf("%d bad tokens", len(file.Bad))
 	}
 }
+
+func TestWebhooks(t *testing.T) {
+	type vector struct {
+		Name, Secret, Body string
+		Headers            map[string]string
+		Want               struct {
+			Type, Status string
+			ApprovalID   string `json:"approval_id"`
+		}
+	}
+	var file struct {
+		Now       int64
+		Secret    string
+		Good, Bad []vector
+	}
+	vectors(t, "webhooks.json", &file)
+	verify := func(v vector, more ...string) (Webhook, error) {
+		secret, header := file.Secret, http.Header{}
+		if v.Secret != "" || v.Name == "no secret" {
+			secret = v.Secret
+		}
+		for name, value := range v.Headers {
+			header.Set(name, value)
+		}
+		for _, id := range more {
+			header.Add("Webhook-Id", id)
+		}
+		return VerifyWebhook(secret, header, []byte(v.Body), time.Unix(file.Now, 0))
+	}
+	for _, v := range file.Good {
+		w, err := verify(v)
+		if err != nil || w.ID != v.Headers["webhook-id"] || w.Type != v.Want.Type || w.ApprovalID != v.Want.ApprovalID || string(w.Status) != v.Want.Status {
+			t.Errorf("%s: %+v, %v", v.Name, w, err)
+		}
+	}
+	for _, v := range file.Bad {
+		if w, err := verify(v); !errors.Is(err, ErrWebhook) {
+			t.Errorf("%s: believed as %+v, %v", v.Name, w, err)
+		}
+	}
+	if _, err := verify(file.Good[0], "ntf_2"); !errors.Is(err, ErrWebhook) {
+		t.Errorf("a header twice: %v", err)
+	}
+	if len(file.Bad) < 40 {
+		t.Errorf("%d bad webhooks", len(file.Bad))
+	}
+}

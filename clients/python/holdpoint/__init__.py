@@ -21,6 +21,7 @@ from .errors import (
     EditNotUsable,
     HoldpointError,
     InvalidToken,
+    InvalidWebhook,
     JournalError,
     NotApproved,
     OutcomeUnknown,
@@ -34,6 +35,7 @@ from .errors import (
 from .token import Claims, verify_token
 from .transport import VERSION as __version__
 from .transport import Stop
+from .webhook import Webhook, verify_webhook
 from .wire import Approval, Call, Decision, Redemption
 
 __all__ = [
@@ -48,6 +50,7 @@ __all__ = [
     "EditNotUsable",
     "HoldpointError",
     "InvalidToken",
+    "InvalidWebhook",
     "JournalError",
     "NotApproved",
     "OutcomeUnknown",
@@ -60,8 +63,10 @@ __all__ = [
     "Unfinished",
     "Unreachable",
     "Unreported",
+    "Webhook",
     "__version__",
     "canonical",
     "digest",
     "verify_token",
+    "verify_webhook",
 ]

@@ -164,5 +164,9 @@ class InvalidToken(HoldpointError):
     """The token is not believed. No reason quotes it."""
 
 
+class InvalidWebhook(HoldpointError):
+    """The webhook is not believed. No reason quotes it."""
+
+
 class Uncertain(Exception):
     """For tools to raise, when they do not know whether they had their effect: reported as unknown."""

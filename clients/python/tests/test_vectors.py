@@ -117,5 +117,32 @@ class Tokens(unittest.TestCase):
                 self.verify(self.file["good"][0])
 
 
+class Webhooks(unittest.TestCase):
+    def setUp(self):
+        self.file = vectors("webhooks.json")
+
+    def verify(self, case, body):
+        return holdpoint.verify_webhook(case.get("secret", self.file["secret"]), case["headers"], body, now=self.file["now"])
+
+    def test_good(self):
+        for case in self.file["good"]:
+            for body in (case["body"], case["body"].encode()):
+                with self.subTest(case["name"]):
+                    said = self.verify(case, body)
+                    self.assertEqual({name: getattr(said, name) for name in case["want"]}, case["want"])
+                    self.assertEqual(said.id, case["headers"]["webhook-id"])
+
+    def test_bad(self):
+        for case in self.file["bad"]:
+            with self.subTest(case["name"]), self.assertRaises(holdpoint.InvalidWebhook):
+                self.verify(case, case["body"].encode())
+
+    def test_a_header_twice(self):
+        case = self.file["good"][0]
+        headers = dict(case["headers"], **{"Webhook-Id": "ntf_2"})
+        with self.assertRaises(holdpoint.InvalidWebhook):
+            holdpoint.verify_webhook(self.file["secret"], headers, case["body"], now=self.file["now"])
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -99,6 +99,9 @@ export declare class JournalError extends HoldpointError {
 /** The token is not believed. No reason quotes it. */
 export declare class InvalidToken extends HoldpointError {
 }
+/** The webhook is not believed. No reason quotes it. */
+export declare class InvalidWebhook extends HoldpointError {
+}
 /** For tools to throw, when they do not know whether they had their effect: reported as unknown. */
 export declare class Uncertain extends Error {
     name: string;

@@ -11,4 +11,5 @@ export { Client, Unfinished, type CallOptions, type ClientOptions, type Context,
 export * from "./errors.js";
 export { type Options, type WaitOptions } from "./requests.js";
 export { verifyToken, type Claims, type Expect } from "./token.js";
+export { verifyWebhook, type Webhook, type WebhookHeaders } from "./webhook.js";
 export { Approval, Decision, type Denial, type Json, type Outcome, type Proposal, type Redemption, type Status } from "./wire.js";

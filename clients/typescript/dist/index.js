@@ -10,4 +10,5 @@ export { canonical, digest } from "./canon.js";
 export { Client, Unfinished } from "./client.js";
 export * from "./errors.js";
 export { verifyToken } from "./token.js";
+export { verifyWebhook } from "./webhook.js";
 export { Approval, Decision } from "./wire.js";

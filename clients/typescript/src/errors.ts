@@ -166,6 +166,9 @@ export class JournalError extends HoldpointError {}
 /** The token is not believed. No reason quotes it. */
 export class InvalidToken extends HoldpointError {}
 
+/** The webhook is not believed. No reason quotes it. */
+export class InvalidWebhook extends HoldpointError {}
+
 /** For tools to throw, when they do not know whether they had their effect: reported as unknown. */
 export class Uncertain extends Error {
   override name = "Uncertain";

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test from "node:test";
-import { canonical, Decision, digest, InvalidToken, Problem, verifyToken } from "../dist/index.js";
+import { canonical, Decision, digest, InvalidToken, InvalidWebhook, Problem, verifyToken, verifyWebhook } from "../dist/index.js";
 import { verdictOf } from "../dist/client.js";
 import { problemOf } from "../dist/errors.js";
 import { Journal } from "../dist/journal.js";
@@ -86,4 +86,23 @@ test("tokens", () => {
   for (const c of file.bad) {
     assert.throws(() => check(c), (error) => (error instanceof InvalidToken || error instanceof TypeError) && !(c.token.length > 10 && error.message.includes(c.token)), c.name);
   }
+});
+
+test("webhooks", () => {
+  const file = vectors("webhooks.json");
+  for (const c of file.good) {
+    for (const body of [c.body, new TextEncoder().encode(c.body)]) {
+      for (const headers of [c.headers, new Headers(c.headers), Object.fromEntries(Object.entries(c.headers).map(([name, value]) => [name.toUpperCase(), value]))]) {
+        const said = verifyWebhook(c.secret ?? file.secret, headers, body, file.now);
+        for (const [name, want] of Object.entries(c.want)) assert.deepEqual(said[camel(name)], want, `${c.name}: ${name}`);
+        assert.equal(said.id, c.headers["webhook-id"]);
+      }
+    }
+  }
+  for (const c of file.bad) {
+    assert.throws(() => verifyWebhook(c.secret ?? file.secret, c.headers, new TextEncoder().encode(c.body), file.now), InvalidWebhook, c.name);
+  }
+  const [plain] = file.good;
+  assert.throws(() => verifyWebhook(file.secret, { ...plain.headers, "Webhook-Id": "ntf_2" }, plain.body, file.now), InvalidWebhook);
+  assert.throws(() => verifyWebhook(file.secret, plain.headers, plain.body), InvalidWebhook); // of another time
 });
