@@ -8,6 +8,7 @@ import (
 
 	"holdpoint/engine/registry"
 	"holdpoint/internal/access"
+	"holdpoint/internal/admin"
 	"holdpoint/internal/identity"
 )
 
@@ -32,6 +33,21 @@ type KillBody struct {
 	All     bool   `json:"all,omitempty" doc:"The switch that stops every agent."`
 	On      bool   `json:"on"`
 	Reason  string `json:"reason,omitempty" maxLength:"1000"`
+}
+
+// AgentWebhookBody says where an agent is told how its approvals end.
+type AgentWebhookBody struct {
+	AgentID string `json:"agent_id"`
+	URL     string `json:"url" doc:"Its address: https, and public or of a network that outbound_allow_private names. Empty ends it. An address in place of another comes with another secret."`
+	Format  string `json:"format,omitempty" enum:"cloudevents" doc:"How the body is written: CloudEvents 1.0 instead of Holdpoint's own form."`
+	Plain   bool   `json:"plain,omitempty" doc:"Allow http, to networks that outbound_allow_private names."`
+}
+
+// AgentWebhookAnswer has what the agent verifies by.
+type AgentWebhookAnswer struct {
+	AgentID    string `json:"agent_id"`
+	EndpointID string `json:"endpoint_id"`
+	Secret     string `json:"secret,omitempty" doc:"whsec_…: what the agent verifies by. It is not shown again."`
 }
 
 // RevokeAgentBody revokes or restores an agent's registration.
@@ -75,6 +91,7 @@ func (a adminDoor) administration() []operation {
 		read("agents", "List agents", Agents{}, a.listAgents),
 		change("agents", "Register an agent, or replace what is registered of it", "What policy sees of the agent is this, not what its requests say.", registry.Agent{}, registry.Agent{}, a.putAgent),
 		change("agents/revoke", "Revoke or restore an agent", "", RevokeAgentBody{}, RevokeAgentBody{}, a.revokeAgent),
+		change("agents/webhook", "Tell an agent at its own address how its approvals end", "A webhook by the Standard Webhooks specification for each approval of the agent that is over, as docs/notifications.md describes them. The secret is in this answer only.", AgentWebhookBody{}, AgentWebhookAnswer{}, a.agentWebhook),
 		read("tools", "List tools", Tools{}, a.listTools),
 		change("tools", "Register a tool, or replace what is registered of it", "", registry.Tool{}, registry.Tool{}, a.putTool),
 		change("tools/revoke", "Revoke or restore a tool", "", RevokeToolBody{}, RevokeToolBody{}, a.revokeTool),
@@ -153,6 +170,20 @@ func administer[T any](a *API, c *call, do func(by access.By, in T, once *access
 func (a adminDoor) putAgent(c *call) error {
 	return administer(a.API, c, func(by access.By, in registry.Agent, once *access.Once[access.Done]) error {
 		return a.Admin.Registry.RegisterAgent(c.r.Context(), by, in, once)
+	})
+}
+
+func (a adminDoor) agentWebhook(c *call) error {
+	var in AgentWebhookBody
+	body, err := readInto(c, &in)
+	if err != nil {
+		return err
+	}
+	return answer(a.API, c, body, func(once *access.Once[admin.AgentSecret]) (admin.AgentSecret, error) {
+		by := c.principal.Administrator(RequestID(c.r.Context()))
+		return a.Admin.Endpoints.SetAgentWebhook(c.r.Context(), by, admin.AgentWebhook{AgentID: in.AgentID, URL: in.URL, Plain: in.Plain, Format: in.Format}, once)
+	}, func(s admin.AgentSecret) (access.Reply, error) {
+		return jsonReply(http.StatusOK, AgentWebhookAnswer{AgentID: in.AgentID, EndpointID: s.EndpointID, Secret: s.Secret}, nil)
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -11,6 +12,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/registry"
+	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
 )
 
@@ -59,6 +61,8 @@ type agentSet struct {
 	Trust         *string  `help:"untrusted, basic, verified, privileged or system." placeholder:"LEVEL"`
 	Role          []string `help:"Role that policies may ask for; again for more. Replaces those there are." placeholder:"ROLE"`
 	MaxDelegation *int     `help:"Longest delegation chain that may end with this agent." placeholder:"N"`
+	Webhook       *string  `help:"Where the agent is told how its approvals end; “-” reads it from standard input, “off” ends it. Its secret is printed once." placeholder:"URL"`
+	WebhookFormat string   `help:"How the webhook's body is written: cloudevents." placeholder:"FORMAT"`
 	Attest        *bool    `help:"Refuse calls without a valid attestation." negatable:""`
 	DefaultLimits bool     `help:"Drop the agent's own limits: those for all agents hold again."`
 }
@@ -70,11 +74,16 @@ What is not given stays as it is.
 
 Examples:
   holdpoint agent set billing-bot --owner olga@example.com --trust verified --role finance.reader
+  holdpoint agent set billing-bot --webhook https://billing.example.com/holdpoint
   holdpoint agent set billing-bot --calls 60 --per 1m --tool-calls 10 --tool-per 1m`
 }
 
 func (a *agentSet) Run(ctx context.Context, c *cli) error {
-	r, by, err := a.administration(ctx, c)
+	administration := a.administration
+	if a.Webhook != nil {
+		administration = a.sealedAdministration
+	}
+	r, by, err := administration(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -115,6 +124,35 @@ func (a *agentSet) Run(ctx context.Context, c *cli) error {
 	if !exists {
 		fmt.Fprintf(terminal, "it has no key yet: holdpoint key create --agent %s\n", agent.ID)
 	}
+	if a.Webhook == nil {
+		return nil
+	}
+	return a.setWebhook(ctx, r, by)
+}
+
+// setWebhook has the agent told at its own address how its approvals end, or no more.
+func (a *agentSet) setWebhook(ctx context.Context, r *admin.Admin, by access.By) error {
+	w := admin.AgentWebhook{AgentID: a.ID, URL: *a.Webhook, Format: a.WebhookFormat}
+	switch w.URL {
+	case "off":
+		w.URL = ""
+	case "-":
+		interruptible()
+		if _, err := fmt.Fscanln(os.Stdin, &w.URL); err != nil {
+			return fmt.Errorf("read the address: %w", err)
+		}
+	}
+	secret, err := r.Endpoints.SetAgentWebhook(ctx, by, w, nil)
+	if err != nil {
+		return plain(err)
+	}
+	if w.URL == "" {
+		fmt.Fprintln(terminal, "it is told of nothing at an address of its own")
+		return nil
+	}
+	fmt.Fprintf(terminal, "%s is told how its approvals end\n", a.ID)
+	showSecret(secret.Secret)
+	fmt.Fprintf(terminal, "try it: holdpoint notify test %s\n", secret.EndpointID)
 	return nil
 }
 

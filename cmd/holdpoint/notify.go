@@ -60,6 +60,7 @@ type notifyAdd struct {
 	Agent   []string      `help:"Only this agent; again for more." placeholder:"ID"`
 	Digest  time.Duration `help:"Gather for so long and tell at once; what is urgent is not gathered." placeholder:"15m"`
 	Own     bool          `help:"Tell each address only of what its owner could act on, took part in or answers for."`
+	Format  string        `help:"How a webhook's body is written: cloudevents; Holdpoint's own form when left out." placeholder:"FORMAT"`
 	Plain   bool          `help:"Allow http, to networks that outbound_allow_private names."`
 	Ed25519 bool          `name:"ed25519" help:"Sign webhooks with a key pair instead of a shared secret."`
 }
@@ -92,7 +93,7 @@ func (a *notifyAdd) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	settings := notify.Settings{
-		Roles: a.Role, Tools: a.Tool, Agents: a.Agent, To: a.To, Own: a.Own, Digest: engine.Duration(a.Digest),
+		Roles: a.Role, Tools: a.Tool, Agents: a.Agent, To: a.To, Own: a.Own, Digest: engine.Duration(a.Digest), Format: a.Format,
 	}
 	for _, t := range a.Tell {
 		settings.Kinds = append(settings.Kinds, engine.NotificationKind(t))

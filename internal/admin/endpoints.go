@@ -12,7 +12,6 @@ import (
 	"holdpoint/internal/access"
 	"holdpoint/internal/notify"
 	"holdpoint/internal/notify/channel"
-	"holdpoint/internal/outbound"
 	"holdpoint/internal/store"
 )
 
@@ -82,14 +81,7 @@ func (r Endpoints) Add(ctx context.Context, by access.By, e NewEndpoint) (id, sh
 	if e.Kind == notify.Push && target.URL != "" {
 		errs = append(errs, errors.New("url: web push has none: browsers say where they are reached"))
 	}
-	if err := target.Check(e.Kind); err != nil {
-		errs = append(errs, err)
-	} else if target.URL != "" {
-		// The worker would refuse it each time; Check has judged the scheme.
-		if _, err := (outbound.Config{AllowPrivate: r.AllowPrivate, AllowHTTP: true}).CheckURL(target.URL); err != nil {
-			errs = append(errs, fmt.Errorf("url: %w", err))
-		}
-	}
+	errs = append(errs, r.reachable(e.Kind, target)...)
 	if err := unfitting(errs); err != nil {
 		return "", "", err
 	}
@@ -100,7 +92,7 @@ func (r Endpoints) Add(ctx context.Context, by access.By, e NewEndpoint) (id, sh
 	if e.Kind == notify.Email || e.Kind == notify.Push {
 		secret = nil
 	}
-	err = r.Store.Endpoints.Create(ctx, store.Endpoint{ID: id, Kind: e.Kind, Name: e.Name, Settings: settings, CreatedBy: by.Actor.ID}, secret,
+	err = r.Store.Endpoints.Create(ctx, store.Endpoint{ID: id, Kind: e.Kind, Name: e.Name, Settings: settings, CreatedBy: by.Actor.ID}, secret, nil,
 		endpointEvent(by, "ENDPOINT_ADDED", "An endpoint for notifications was added.", id, e.Kind))
 	if errors.Is(err, store.ErrConflict) {
 		err = &access.Refusal{Kind: access.Invalid, Code: "name_taken", Detail: "name: there is an endpoint of this name already."}
@@ -149,7 +141,7 @@ func (r Endpoints) Switch(ctx context.Context, by access.By, id string, off bool
 	if !off {
 		code, message = "ENDPOINT_ENABLED", "The endpoint was switched on."
 	}
-	err = r.Store.Endpoints.Switch(ctx, id, off, endpointEvent(by, code, message, id, e.Kind))
+	err = r.Store.Endpoints.Switch(ctx, id, off, nil, endpointEvent(by, code, message, id, e.Kind))
 	if errors.Is(err, store.ErrNotFound) {
 		return nil // it is so already
 	}
@@ -199,7 +191,7 @@ func (r Endpoints) RotateSecret(ctx context.Context, by access.By, id, url strin
 	if err != nil {
 		return "", err
 	}
-	err = r.Store.Endpoints.Change(ctx, id, encoded, secret, endpointEvent(by, "ENDPOINT_ROTATED", "The endpoint was given a new secret.", id, e.Kind))
+	err = r.Store.Endpoints.Change(ctx, id, encoded, secret, false, nil, endpointEvent(by, "ENDPOINT_ROTATED", "The endpoint was given a new secret.", id, e.Kind))
 	if err = r.administered(ctx, err); err != nil {
 		return "", err
 	}

@@ -18,7 +18,7 @@ import (
 func newContent(publicURL string, a approval.Approval, what approval.Notification, now time.Time) channel.Notification {
 	n := channel.Notification{
 		Kind: what.Kind, At: now, ApprovalID: a.ID, Tool: a.Call.Tool, Agent: a.Call.AgentID, Environment: a.Call.Environment,
-		Status: string(a.Status), Outcome: string(a.Decision.Outcome), Deadline: a.State.Deadline, Link: link(publicURL, "/approvals/"+a.ID), Message: sentence(a, what),
+		Status: string(a.Status), Outcome: string(a.Decision.Outcome), Deadline: a.State.Deadline, Link: link(publicURL, "/approvals/"+a.ID), Self: link(publicURL, "/v1/approvals/"+a.ID), Message: sentence(a, what),
 	}
 	if len(a.Decision.Findings) > 0 {
 		n.Reason = a.Decision.Findings[0].Message

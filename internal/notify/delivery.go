@@ -126,7 +126,13 @@ func (d *Deliverer) send(ctx context.Context, delivery store.Delivery) (channel.
 		if err != nil {
 			return channel.Result{}, err
 		}
-		return d.Webhook.Send(ctx, content, target.Webhook(now))
+		settings, err := ParseSettings(delivery.Endpoint.Settings)
+		if err != nil {
+			return channel.Result{}, err
+		}
+		to := target.Webhook(now)
+		to.Format = settings.Format
+		return d.Webhook.Send(ctx, content, to)
 	case Slack:
 		return d.Slack.Send(ctx, content, target.URL)
 	case Push:

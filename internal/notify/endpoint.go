@@ -52,6 +52,8 @@ type Settings struct {
 	// Own tells the addresses only of what their owners could act on, took part
 	// in, or answer for.
 	Own bool `json:"own,omitempty"`
+	// Format is how a webhook's body is written: "", or CloudEvents.
+	Format string `json:"format,omitempty"`
 	// Host is where it leads, for people to recognize it. The address itself is
 	// secret.
 	Host string `json:"host,omitempty"`
@@ -86,6 +88,9 @@ func (s Settings) Check(kind string) []error {
 	}
 	if d := time.Duration(s.Digest); d < 0 || d > maxDigest || d > 0 && d < time.Second {
 		bad("digest: want 1s to %s, or 0s for none, got %s", maxDigest, d)
+	}
+	if s.Format != "" && (kind != Webhook || s.Format != channel.CloudEvents) {
+		bad("format: a webhook may have %s, everything else has none", channel.CloudEvents)
 	}
 	switch kind {
 	case Email:

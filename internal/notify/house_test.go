@@ -84,6 +84,7 @@ func newHouse(t *testing.T, rule approval.Rule) *house {
 		h.people[name] = db.Person(engine.Person{Name: name, Roles: roles})
 	}
 	db.Agent("bot", "Bot", h.people["owner"])
+	db.Agent("other-bot", "Other", h.people["owner"])
 	keeper, err := rules.Open(ctx, rules.Config{Store: s, Environment: "test", Routing: approval.Routing{Default: rule}})
 	if err != nil {
 		t.Fatal(err)

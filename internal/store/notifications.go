@@ -86,30 +86,30 @@ func (s Endpoints) sealSecret(id string, secret []byte) (seal.Box, error) {
 
 // Create stores an endpoint, with its secret sealed. ErrConflict: the
 // name is taken.
-func (s Endpoints) Create(ctx context.Context, e Endpoint, secret []byte, ev engine.Event) error {
+func (s Endpoints) Create(ctx context.Context, e Endpoint, secret []byte, once *Once[Done], ev engine.Event) error {
 	box, err := s.sealSecret(e.ID, secret)
 	if err != nil {
 		return err
 	}
-	return s.admin(ctx, ev, `INSERT INTO endpoints (id, kind, name, settings, sealed, sealed_key, created_by) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+	return s.administer(ctx, once, ev, `INSERT INTO endpoints (id, kind, name, settings, sealed, sealed_key, created_by) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 		e.ID, e.Kind, e.Name, e.Settings, box.Data, box.Key, e.CreatedBy)
 }
 
-// Change replaces an endpoint's settings and, unless it is nil, its
-// secret. ErrNotFound: there is none.
-func (s Endpoints) Change(ctx context.Context, id string, settings json.RawMessage, secret []byte, ev engine.Event) error {
+// Change replaces an endpoint's settings and, unless it is nil, its secret, and switches
+// it on where it is to be on. ErrNotFound: there is none.
+func (s Endpoints) Change(ctx context.Context, id string, settings json.RawMessage, secret []byte, on bool, once *Once[Done], ev engine.Event) error {
 	box, err := s.sealSecret(id, secret)
 	if err != nil {
 		return err
 	}
-	return s.admin(ctx, ev, `UPDATE endpoints SET settings = $2, sealed = coalesce($3, sealed), sealed_key = coalesce($4, sealed_key) WHERE id = $1`,
-		id, settings, box.Data, box.Key)
+	return s.administer(ctx, once, ev, `UPDATE endpoints SET settings = $2, sealed = coalesce($3, sealed), sealed_key = coalesce($4, sealed_key),
+		disabled_at = CASE WHEN $5 THEN NULL ELSE disabled_at END WHERE id = $1`, id, settings, box.Data, box.Key, on)
 }
 
 // Switch switches an endpoint off, or on again. ErrNotFound: there is
 // none of which that would change anything.
-func (s Endpoints) Switch(ctx context.Context, id string, off bool, ev engine.Event) error {
-	return s.admin(ctx, ev, `UPDATE endpoints SET disabled_at = CASE WHEN $2 THEN clock_timestamp() END WHERE id = $1 AND (disabled_at IS NULL) = $2`, id, off)
+func (s Endpoints) Switch(ctx context.Context, id string, off bool, once *Once[Done], ev engine.Event) error {
+	return s.administer(ctx, once, ev, `UPDATE endpoints SET disabled_at = CASE WHEN $2 THEN clock_timestamp() END WHERE id = $1 AND (disabled_at IS NULL) = $2`, id, off)
 }
 
 // Get reads an endpoint. ErrNotFound: there is none.

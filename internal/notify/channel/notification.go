@@ -31,6 +31,7 @@ type Notification struct {
 	Stage       string // "review by finance-approver, 1 of 2"
 	Deadline    time.Time
 	Link        string // the console's page about it
+	Self        string // where the API has it, for programs
 	Message     string // one sentence
 
 	Items []Notification // of a digest
@@ -50,6 +51,9 @@ func (n Notification) Check() error {
 	}
 	if err := checkLink(n.Link); err != nil {
 		errs = append(errs, fmt.Errorf("link: %w", err))
+	}
+	if err := checkLink(n.Self); err != nil {
+		errs = append(errs, fmt.Errorf("self: %w", err))
 	}
 	if n.Kind != engine.NotifyDigest && len(n.Items) > 0 {
 		errs = append(errs, errors.New("items: only a digest has any"))

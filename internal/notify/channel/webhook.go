@@ -24,6 +24,8 @@ type WebhookEndpoint struct {
 	// Secrets sign, each of them (whsec_ or whsk_): one, or two while one replaces
 	// the other.
 	Secrets []string
+	// Format is how the body is written: "", or CloudEvents.
+	Format string
 	// AllowPlain allows http to other hosts than this one.
 	AllowPlain bool
 }
@@ -96,9 +98,17 @@ func (w *Webhook) send(ctx context.Context, n Notification, to WebhookEndpoint) 
 	if err != nil {
 		return Result{}, err
 	}
+	if to.Format == CloudEvents {
+		if body, err = cloudEvent(n, body); err != nil {
+			return Result{}, err
+		}
+	}
 	header, err := Sign(to.Secrets, n.ID, time.Now(), body)
 	if err != nil {
 		return Result{}, err
+	}
+	if to.Format == CloudEvents {
+		header.Set("Content-Type", cloudEventType)
 	}
 	a, err := w.post.send(ctx, to.URL, header, body)
 	if err != nil {
@@ -135,6 +145,7 @@ type datum struct {
 	Stage       string                  `json:"stage,omitempty"`
 	Deadline    string                  `json:"deadline,omitempty"`
 	Link        string                  `json:"link,omitempty"`
+	Self        string                  `json:"self,omitempty"`
 	Message     string                  `json:"message,omitempty"`
 	Truncated   []string                `json:"truncated,omitempty"`
 	Items       []datum                 `json:"items,omitempty"`
@@ -177,7 +188,7 @@ func EventType(k engine.NotificationKind) string {
 func newDatum(n Notification) datum {
 	d := datum{
 		ID: n.ID, Kind: n.Kind, At: stamp(n.At), ApprovalID: n.ApprovalID, Tool: n.Tool, Agent: n.Agent,
-		Environment: n.Environment, Reason: n.Reason, Status: n.Status, Outcome: n.Outcome, Stage: n.Stage, Link: n.Link,
+		Environment: n.Environment, Reason: n.Reason, Status: n.Status, Outcome: n.Outcome, Stage: n.Stage, Link: n.Link, Self: n.Self,
 		Message: n.Message,
 	}
 	if !n.Deadline.IsZero() {

@@ -1,0 +1,118 @@
+package admin
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"strings"
+
+	"holdpoint/engine"
+	"holdpoint/internal/access"
+	"holdpoint/internal/notify"
+	"holdpoint/internal/notify/channel"
+	"holdpoint/internal/outbound"
+	"holdpoint/internal/store"
+)
+
+// AgentWebhook is where an agent is told how its approvals end.
+type AgentWebhook struct {
+	AgentID string
+	// URL is its address; "" ends it.
+	URL string
+	// Plain allows http inside the house.
+	Plain bool
+	// Format is "" or channel.CloudEvents.
+	Format string
+}
+
+// AgentSecret is what the agent verifies by. It is never shown again.
+type AgentSecret struct{ EndpointID, Secret string }
+
+// agentEndpoint is the id of an agent's own endpoint: there is one.
+func agentEndpoint(agentID string) string {
+	sum := sha256.Sum256([]byte("agent webhook " + agentID))
+	return "end_" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:15]))
+}
+
+// SetAgentWebhook has an agent told at its own address how its approvals end, by an
+// endpoint that is told of nothing else. An address in place of another comes with
+// another secret; the former one signs nothing any more.
+func (r Endpoints) SetAgentWebhook(ctx context.Context, by access.By, w AgentWebhook, once *access.Once[AgentSecret]) (AgentSecret, error) {
+	id := agentEndpoint(w.AgentID)
+	known, err := r.Store.Registry.Snapshot(ctx)
+	if err != nil {
+		return AgentSecret{}, err
+	}
+	if _, ok := known.Agents[w.AgentID]; !ok {
+		return AgentSecret{}, &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such agent."}
+	}
+	_, err = r.Store.Endpoints.Get(ctx, id)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return AgentSecret{}, err
+	}
+	exists := err == nil
+	event := func(code, message string) engine.Event {
+		e := endpointEvent(by, code, message, id, notify.Webhook)
+		e.AgentID = w.AgentID
+		return e
+	}
+	done := func(s AgentSecret) (AgentSecret, *access.Once[access.Done]) {
+		return s, access.Adapt(once, func(access.Done) AgentSecret { return s })
+	}
+	if w.URL == "" {
+		answer, kept := done(AgentSecret{EndpointID: id})
+		err := r.Store.Endpoints.Switch(ctx, id, true, kept, event("ENDPOINT_DISABLED", "The agent's endpoint was switched off."))
+		if errors.Is(err, store.ErrNotFound) {
+			return answer, nil // there is none, or it is off already
+		}
+		return answer, r.administered(ctx, err)
+	}
+	target := notify.Target{URL: strings.TrimSpace(w.URL), Plain: w.Plain, Keys: []notify.Key{{Secret: channel.NewSecret()}}}
+	settings := notify.Settings{Kinds: []engine.NotificationKind{engine.NotifyDecided}, Agents: []string{w.AgentID}, Format: w.Format, Host: target.Host()}
+	if err := unfitting(append(settings.Check(notify.Webhook), r.reachable(notify.Webhook, target)...)); err != nil {
+		return AgentSecret{}, err
+	}
+	encoded, secret, err := encodeEndpoint(settings, target)
+	if err != nil {
+		return AgentSecret{}, err
+	}
+	answer, kept := done(AgentSecret{EndpointID: id, Secret: target.Keys[0].Secret})
+	if exists {
+		err = r.Store.Endpoints.Change(ctx, id, encoded, secret, true, kept, event("ENDPOINT_ROTATED", "The agent's endpoint was given another address and secret."))
+	} else {
+		err = r.Store.Endpoints.Create(ctx, store.Endpoint{ID: id, Kind: notify.Webhook, Name: endpointName(w.AgentID, id), Settings: encoded, CreatedBy: by.Actor.ID}, secret, kept,
+			event("ENDPOINT_ADDED", "An endpoint was added at which the agent is told how its approvals end."))
+	}
+	if errors.Is(err, store.ErrConflict) {
+		err = &access.Refusal{Kind: access.Conflict, Code: "conflict", Detail: "Somebody else has just set it, or another endpoint has its name. Look at the list of endpoints."}
+	}
+	if err := r.administered(ctx, err); err != nil {
+		return AgentSecret{}, err
+	}
+	return answer, nil
+}
+
+// endpointName is what people read; two agents never share one.
+func endpointName(agentID, id string) string {
+	if len(agentID) > 100 {
+		agentID = strings.ToValidUTF8(agentID[:100], "") + "…"
+	}
+	return fmt.Sprintf("Agent %s (%s)", agentID, id[len(id)-6:])
+}
+
+// reachable says what is wrong with where an endpoint leads.
+func (r Endpoints) reachable(kind string, target notify.Target) []error {
+	if err := target.Check(kind); err != nil {
+		return []error{err}
+	}
+	if target.URL == "" {
+		return nil
+	}
+	// The worker would refuse it each time; Check has judged the scheme.
+	if _, err := (outbound.Config{AllowPrivate: r.AllowPrivate, AllowHTTP: true}).CheckURL(target.URL); err != nil {
+		return []error{fmt.Errorf("url: %w", err)}
+	}
+	return nil
+}
