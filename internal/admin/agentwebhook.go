@@ -86,7 +86,7 @@ func (r Endpoints) SetAgentWebhook(ctx context.Context, by access.By, w AgentWeb
 			event("ENDPOINT_ADDED", "An endpoint was added at which the agent is told how its approvals end."))
 	}
 	if errors.Is(err, store.ErrConflict) {
-		err = &access.Refusal{Kind: access.Conflict, Code: "conflict", Detail: "Somebody else has just set it, or another endpoint has its name. Look at the list of endpoints."}
+		err = &access.Refusal{Kind: access.Invalid, Code: "name_taken", Detail: "Somebody else has just set it, or another endpoint has its name. Look at the list of endpoints."}
 	}
 	if err := r.administered(ctx, err); err != nil {
 		return AgentSecret{}, err

@@ -28,7 +28,7 @@ func TestNoticeHasNoPlaceForSecrets(t *testing.T) {
 	want := map[string]reflect.Type{
 		"ID": text, "Kind": reflect.TypeFor[engine.NotificationKind](), "At": at, "ApprovalID": text, "Tool": text, "Agent": text,
 		"Environment": text, "Reason": text, "Status": text, "Outcome": text, "Stage": text, "Deadline": at, "Link": text,
-		"Message": text, "Items": reflect.TypeFor[[]Notification](),
+		"Message": text, "Self": text /* an address without a query, as Link is */, "Items": reflect.TypeFor[[]Notification](),
 	}
 	notice := reflect.TypeFor[Notification]()
 	for i := range notice.NumField() {
