@@ -97,7 +97,7 @@ func card(c gate.Card, p engine.Person, look gate.Display, stopped *engine.Findi
 		if c.Masked != nil {
 			masked = c.Concealed() // as the other one is
 		}
-		v.LastAlike = &views.LastAlike{URL: cardURL(last.ID), At: last.At, Changes: changesOf(masked, last.Arguments, v.Arguments.Cut()), Masked: c.Masked != nil || bytes.Contains(last.Arguments, []byte(dots))}
+		v.LastAlike = &views.LastAlike{URL: cardURL(last.ID), At: last.At, Changes: changesOf(masked, last.Arguments, v.Arguments.Cut()), Masked: c.Masked != nil || bytes.Contains(last.Arguments, []byte(gate.MaskText))}
 	}
 	v.ToolRequest = toolRequest(c, v.Arguments.Cut())
 	for _, t := range []struct{ place, text string }{

@@ -9,15 +9,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/grant"
-	"holdpoint/engine/redact"
-	"holdpoint/engine/stakes"
 	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/httpstatus"
@@ -95,6 +92,7 @@ func patternWords(p grant.Pattern) []views.Phrase {
 	words := map[grant.Op]string{
 		grant.Equals: "is", grant.OneOf: "is one of", grant.AtMost: "is at most", grant.AtLeast: "is at least", grant.Prefix: "begins with", grant.Any: "is anything",
 	}
+	masked := withoutSecrets(p)
 	var list []views.Phrase
 	for _, m := range p.Matchers {
 		phrase := views.Phrase{}
@@ -109,110 +107,66 @@ func patternWords(p grant.Pattern) []views.Phrase {
 			phrase = append(phrase, views.Piece{Text: "all arguments"})
 		}
 		phrase = append(phrase, views.Piece{Text: words[m.Op]})
-		names = append(names, announcing(p, m.Path)...)
+		value := at(masked, names)
 		var operands []canon.Value
 		switch m.Op {
 		case grant.OneOf:
-			operands = elements(m.Value)
+			operands = elements(value)
 		case grant.Equals, grant.AtMost, grant.AtLeast, grant.Prefix:
-			operands = []canon.Value{m.Value}
+			operands = []canon.Value{value}
 		case grant.Any:
 		}
 		for i, operand := range operands {
 			if i > 0 {
 				phrase = append(phrase, views.Piece{Text: "or"})
 			}
-			phrase = append(phrase, views.Piece{Text: shorten(string(withoutSecrets(operand, names).Canonical())), Code: true})
+			phrase = append(phrase, views.Piece{Text: shorten(string(operand.Canonical())), Code: true})
 		}
 		list = append(list, phrase)
 	}
 	return list
 }
 
-// dots stand in the place of what looks like a secret, as on cards.
-const dots = "••••••••"
-
-var secrets = sync.OnceValue(redact.New)
-
-// withoutSecrets is a value with what looks like a secret masked, by what leads to it or by
-// its looks: who may list grants need not be allowed to see the calls that they are from.
-func withoutSecrets(v canon.Value, names []string) canon.Value {
-	if slices.ContainsFunc(names, stakes.NamesSecret) {
-		return canon.String(dots)
+// withoutSecrets is what a pattern compares with, as one document and masked as on a card:
+// who may list grants need not be allowed to see the calls that they are from.
+func withoutSecrets(p grant.Pattern) canon.Value {
+	all := canon.Object()
+	for _, m := range p.Matchers {
+		if m.Op != grant.Any {
+			all = put(all, pointerNames(m.Path), m.Value)
+		}
 	}
-	switch v.Kind() {
-	case canon.StringKind:
-		if looksSecret(v.Str(), names) {
-			return canon.String(dots)
+	return gate.Mask(all)
+}
+
+// put is a document with a value at a place in it.
+func put(in canon.Value, names []string, v canon.Value) canon.Value {
+	if len(names) == 0 {
+		return v
+	}
+	members := []canon.Member{}
+	inner := canon.Object()
+	for name, each := range in.All() {
+		switch {
+		case name == names[0] && each.Kind() == canon.ObjectKind:
+			inner = each
+		case !strings.EqualFold(name, names[0]):
+			members = append(members, canon.Member{Name: name, Value: each})
 		}
-	case canon.ArrayKind:
-		var list []canon.Value
-		for _, each := range v.Elements() {
-			list = append(list, withoutSecrets(each, names))
+	}
+	return canon.Object(append(members, canon.Member{Name: names[0], Value: put(inner, names[1:], v)})...)
+}
+
+// at is the value at a place in a document; a mask where there is none.
+func at(v canon.Value, names []string) canon.Value {
+	for _, name := range names {
+		inner, there := v.Get(name)
+		if !there {
+			return canon.String(gate.MaskText)
 		}
-		return canon.Array(list...)
-	case canon.ObjectKind:
-		// In a pair such as {"name": "API_KEY", "value": "…"} one announces the other.
-		pair := slices.Clone(names)
-		for _, beside := range announcers {
-			if name, there := v.Get(beside); there && name.Kind() == canon.StringKind {
-				pair = append(pair, name.Str())
-			}
-		}
-		var list []canon.Member
-		for name, each := range v.All() {
-			to := names
-			if isAnnounced(name) {
-				to = pair
-			}
-			list = append(list, canon.Member{Name: name, Value: withoutSecrets(each, append(slices.Clone(to), name))})
-		}
-		return canon.Object(list...)
-	default:
+		v = inner
 	}
 	return v
-}
-
-// announcers are the members that may say what the value beside them is.
-var announcers = []string{"name", "key", "Name", "Key"}
-
-func isAnnounced(name string) bool {
-	return strings.EqualFold(name, "value") || strings.EqualFold(name, "val")
-}
-
-// announcing is what other conditions say of the value at a path: its name, where that
-// stands beside it.
-func announcing(p grant.Pattern, path string) []string {
-	at := strings.LastIndexByte(path, '/') + 1
-	if !isAnnounced(path[at:]) {
-		return nil
-	}
-	var names []string
-	for _, m := range p.Matchers {
-		beside, there := strings.CutPrefix(m.Path, path[:at])
-		if there && slices.Contains(announcers, beside) && m.Value.Kind() == canon.StringKind {
-			names = append(names, m.Value.Str())
-		}
-	}
-	return names
-}
-
-// looksSecret reports whether the detectors find a secret in a text, or take it for one
-// because of a name that leads to it.
-func looksSecret(text string, names []string) bool {
-	isSecret := func(f redact.Span) bool { return redact.Secret(f.Tag) }
-	if slices.ContainsFunc(secrets().Find(text), isSecret) {
-		return true
-	}
-	return slices.ContainsFunc(names, func(name string) bool {
-		if name == "" || len(name) > 100 {
-			return false
-		}
-		before := `"` + name + `": "`
-		return slices.ContainsFunc(secrets().Find(before+text+`"`), func(f redact.Span) bool {
-			return isSecret(f) && f.Start <= len(before) && f.End > len(before)
-		})
-	})
 }
 
 // shorten keeps a list readable: the card that a grant was made from shows the

@@ -288,9 +288,12 @@ func TestGrantsAreListedWithoutSecrets(t *testing.T) {
 		{Path: "/header/name", Op: grant.Equals, Value: canon.String("Authorization")},
 		{Path: "/header/value", Op: grant.Equals, Value: canon.String("open the door")},
 		{Path: "/memo", Op: grant.Prefix, Value: canon.String("Invoice 2026-")},
+		{Path: "/max_tokens", Op: grant.AtMost, Value: canon.Number(4096)},
+		{Path: "/twice", Op: grant.Equals, Value: canon.String("first of two")},
+		{Path: "/Twice", Op: grant.Equals, Value: canon.String("second of two")},
 	}}
 	page := c.get("/grants")
-	page.want(t, 200, "••••••••", "Invoice 2026-", "verbose", "API_KEY", "password")
+	page.want(t, 200, "••••••••", "Invoice 2026-", "verbose", "API_KEY", "password", "4096", "second of two")
 	page.lacks(t, "hunter2x", "hunter3x", "opensesame", "swordfish", "ghp_", "kw7F", "open the door")
 }
 

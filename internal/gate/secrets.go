@@ -17,8 +17,8 @@ import (
 	"holdpoint/internal/seal"
 )
 
-// mask stands in the place of what looks like a secret, however long that is.
-const mask = "••••••••"
+// MaskText stands in the place of what looks like a secret, however long that is.
+const MaskText = "••••••••"
 
 // maxSecrets is how many places of secrets are named.
 const maxSecrets = 20
@@ -96,6 +96,11 @@ func (m *Masked) add(place string) {
 	m.Places = append(m.Places, place)
 }
 
+// Mask is a value, such as arguments, with what looks like a secret masked.
+func Mask(v canon.Value) canon.Value {
+	return (&secretFinder{words: true}).mask("", "", v)
+}
+
 // secretFinder looks through values.
 type secretFinder struct {
 	words  bool // names of members count: they are the tool's, and not those of a document, such as its session
@@ -121,7 +126,7 @@ func (s *secretFinder) mask(place, name string, v canon.Value) canon.Value {
 		counts := !s.under && strings.Contains(strings.ToLower(name), "tokens") // as max_tokens does
 		if text := string(v.Canonical()); !counts && s.text(name, text) != text {
 			s.places = append(s.places, place)
-			return canon.String(mask)
+			return canon.String(MaskText)
 		}
 		return v
 	case canon.ArrayKind:
@@ -166,14 +171,14 @@ func announced(v canon.Value, member string) string {
 // text is a text with what looks like a secret masked.
 func (s *secretFinder) text(name, text string) string {
 	if (s.under || s.words && stakes.NamesSecret(name)) && text != "" {
-		return mask
+		return MaskText
 	}
 	detector := sentences().Detector
 	if s.words && name != "" && len(name) <= 100 {
 		before := `"` + name + `": "`
 		for _, f := range detector.Find(before + text + `"`) {
 			if redact.Secret(f.Tag) && f.Start <= len(before) && f.End > len(before) {
-				return mask // by its name
+				return MaskText // by its name
 			}
 		}
 	}
@@ -189,7 +194,7 @@ func (s *secretFinder) text(name, text string) string {
 	var b strings.Builder
 	at := 0
 	for _, f := range redact.Merge(text, spans) {
-		b.WriteString(text[at:f.Start] + mask)
+		b.WriteString(text[at:f.Start] + MaskText)
 		at = f.End
 	}
 	return b.String() + text[at:]
