@@ -43,7 +43,7 @@ func (w where) open(ctx context.Context, c *cli, seals bool) (*store.Store, erro
 			return nil, err
 		}
 		cfg.URL, c.routing, c.publicURL = running.DatabaseAdminURL, settings.Routing, running.URL
-		return store.Open(ctx, cfg)
+		return openSchema(ctx, cfg)
 	}
 	needed := config.Admin
 	if seals {
@@ -57,7 +57,7 @@ func (w where) open(ctx context.Context, c *cli, seals bool) (*store.Store, erro
 	if seals {
 		cfg.Sealer, c.allowPrivate = settings.Sealer, settings.AllowPrivate
 	}
-	return store.Open(ctx, cfg)
+	return openSchema(ctx, cfg)
 }
 
 // devNetworks are those of receivers that somebody tries things with.

@@ -24,6 +24,9 @@ import (
 	"holdpoint/internal/store"
 )
 
+// withDev says that the embedded servers are in this build.
+const withDev = true
+
 type devCommand struct {
 	Data     string `default:".holdpoint" type:"path" help:"Where everything is kept; the same directory again goes on where it stopped." placeholder:"DIR"`
 	Listen   string `default:"127.0.0.1:8080" help:"Address to listen on; port 0 for any." placeholder:"ADDR"`

@@ -101,13 +101,7 @@ func (d *checkup) database(ctx context.Context, cfg config.Config) {
 		err = fmt.Errorf("this role may do what it must not: %v", excess)
 	}
 	d.say("audit log is append-only for this role", err, "Serve and worker must log in as a member of holdpoint_runtime that owns nothing.")
-	if cfg.DatabaseAdminURL != "" {
-		pending, err := store.PendingMigrations(ctx, cfg.DatabaseAdminURL)
-		if err == nil && pending > 0 {
-			err = fmt.Errorf("%d migrations are missing", pending)
-		}
-		d.say("migrations", err, "Run holdpoint migrate.")
-	}
+	d.say(fmt.Sprintf("schema version %d", store.SchemaVersion()), s.CheckSchema(ctx), "holdpoint migrate plan shows what is missing, holdpoint version what each program needs.")
 	people, err := s.People.List(ctx)
 	if !d.say("people", err, "") {
 		return

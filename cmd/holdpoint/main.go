@@ -61,6 +61,8 @@ type cli struct {
 
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running server whether it is ready; for containers."`
 
+	Version versionCommand `cmd:"" help:"Say which build this is, and which schema it needs."`
+
 	opened *store.Store // by administration, until the command has ended
 	// allowPrivate are networks that endpoints may be in although they are not public.
 	allowPrivate []netip.Prefix
@@ -131,10 +133,21 @@ func (c *cli) load(need config.Need) (config.Config, error) {
 	return cfg, errors.Join(err, cfg.Check(need))
 }
 
+// openSchema opens a database whose schema is of this program's version.
+func openSchema(ctx context.Context, cfg store.Config) (*store.Store, error) {
+	s, err := store.Open(ctx, cfg)
+	if err == nil {
+		if err = s.CheckSchema(ctx); err != nil {
+			s.Close()
+		}
+	}
+	return s, err
+}
+
 // openStore opens the database for serve and worker, and refuses a role that
 // could change the audit log behind its back.
 func openStore(ctx context.Context, cfg store.Config) (*store.Store, error) {
-	s, err := store.Open(ctx, cfg)
+	s, err := openSchema(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}

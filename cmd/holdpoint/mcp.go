@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"runtime/debug"
 
 	"holdpoint/api"
 	"holdpoint/api/mcp"
@@ -72,9 +71,4 @@ func modelContext(handler http.Handler, metrics *api.Metrics, log *slog.Logger) 
 }
 
 // version is this program's, as the build says.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "unknown"
-}
+func version() string { return thisBuild().Version }

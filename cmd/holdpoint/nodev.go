@@ -4,6 +4,9 @@ package main
 
 import "errors"
 
+// withDev says that the embedded servers are in this build.
+const withDev = false
+
 // devCommand is not in this build: production goes without the embedded servers.
 type devCommand struct{}
 

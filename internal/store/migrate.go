@@ -25,11 +25,11 @@ var ErrBeforeBaseline = errors.New("the database was made before version 0.1.0, 
 // of the migrations that it ran. Several processes may do so at once: they
 // take turns.
 func Migrate(ctx context.Context, ownerURL string) ([]string, error) {
-	provider, closeDB, err := migrator(ctx, ownerURL)
+	provider, db, err := migrator(ctx, ownerURL)
 	if err != nil {
 		return nil, err
 	}
-	defer closeDB()
+	defer func() { _ = db.Close() }()
 	results, err := provider.Up(ctx)
 	var names []string
 	for _, r := range results {
@@ -37,56 +37,73 @@ func Migrate(ctx context.Context, ownerURL string) ([]string, error) {
 			names = append(names, r.Source.Path)
 		}
 	}
+	if err == nil {
+		err = lookable(ctx, db)
+	}
 	if err != nil {
 		return names, fmt.Errorf("migrate: %w", hideURL(err))
 	}
 	return names, nil
 }
 
-// PendingMigrations reports how many migrations the database lacks.
-func PendingMigrations(ctx context.Context, ownerURL string) (int, error) {
-	provider, closeDB, err := migrator(ctx, ownerURL)
+// grantLock is held while lookable looks and grants.
+const grantLock = 4703514210561396090
+
+// lookable lets the programs read which migrations there were. Two at once would both
+// change the same row of Postgres' catalogue.
+func lookable(ctx context.Context, db *sql.DB) error {
+	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	defer closeDB()
-	status, err := provider.Status(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("read the migrations' state: %w", hideURL(err))
-	}
-	pending := 0
-	for _, m := range status {
-		if m.State == goose.StatePending {
-			pending++
+	defer func() { _ = tx.Rollback() }()
+	for _, statement := range []string{
+		fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d)`, grantLock),
+		`DO $$ BEGIN
+			IF NOT has_table_privilege('holdpoint_runtime', '` + versionTable + `', 'SELECT') THEN
+				GRANT SELECT ON ` + versionTable + ` TO holdpoint_runtime;
+			END IF;
+		END $$`,
+	} {
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return err
 		}
 	}
-	return pending, nil
+	return tx.Commit()
 }
 
-func migrator(ctx context.Context, ownerURL string) (*goose.Provider, func(), error) {
+func migrator(ctx context.Context, ownerURL string) (*goose.Provider, *sql.DB, error) {
+	db, err := openOwner(ctx, ownerURL)
+	if err != nil {
+		return nil, nil, err
+	}
+	locker, err := lock.NewPostgresSessionLocker()
+	if err != nil {
+		_ = db.Close()
+		return nil, nil, fmt.Errorf("make the migration lock: %w", err)
+	}
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, migrations.FS, goose.WithTableName(versionTable), goose.WithSessionLocker(locker))
+	if err != nil {
+		_ = db.Close()
+		return nil, nil, fmt.Errorf("read the migrations: %w", err)
+	}
+	return provider, db, nil
+}
+
+// openOwner opens a database that is not older than the baseline.
+func openOwner(ctx context.Context, ownerURL string) (*sql.DB, error) {
 	db, err := sql.Open("pgx", ownerURL)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read the database URL: %w", hideURL(err))
+		return nil, fmt.Errorf("read the database URL: %w", hideURL(err))
 	}
-	closeDB := func() { _ = db.Close() }
 	var old bool
 	err = db.QueryRowContext(ctx, `SELECT to_regclass('goose_db_version') IS NOT NULL AND to_regclass('installation') IS NOT NULL AND to_regclass($1) IS NULL`, versionTable).Scan(&old)
 	if err == nil && old {
 		err = ErrBeforeBaseline
 	}
 	if err != nil {
-		closeDB()
-		return nil, nil, fmt.Errorf("migrate: %w", hideURL(err))
+		_ = db.Close()
+		return nil, fmt.Errorf("migrate: %w", hideURL(err))
 	}
-	locker, err := lock.NewPostgresSessionLocker()
-	if err != nil {
-		closeDB()
-		return nil, nil, fmt.Errorf("make the migration lock: %w", err)
-	}
-	provider, err := goose.NewProvider(goose.DialectPostgres, db, migrations.FS, goose.WithTableName(versionTable), goose.WithSessionLocker(locker))
-	if err != nil {
-		closeDB()
-		return nil, nil, fmt.Errorf("read the migrations: %w", err)
-	}
-	return provider, closeDB, nil
+	return db, nil
 }

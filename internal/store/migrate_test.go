@@ -51,7 +51,7 @@ func TestMigrateBeforeBaseline(t *testing.T) {
 	if names, err := Migrate(ctx, url); !errors.Is(err, ErrBeforeBaseline) || len(names) != 0 {
 		t.Errorf("got %v, %v", names, err)
 	}
-	if _, err := PendingMigrations(ctx, url); !errors.Is(err, ErrBeforeBaseline) {
+	if _, err := Migrations(ctx, url); !errors.Is(err, ErrBeforeBaseline) {
 		t.Errorf("got %v", err)
 	}
 	var tables int
