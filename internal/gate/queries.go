@@ -39,7 +39,7 @@ type View struct {
 // ForAgent reads an approval for an API key. Another agent's approval is not
 // found; an administrator's key reads all, without tokens.
 func (g *Queries) ForAgent(ctx context.Context, p access.Principal, id string) (View, error) {
-	r, err := g.Store.Approvals.Shared(ctx, id)
+	r, err := g.Store.Approvals.GetShared(ctx, id)
 	if errors.Is(err, store.ErrNotFound) || err == nil && p.Kind != access.AdminKey && r.Approval.Call.AgentID != p.AgentID {
 		return View{}, access.NoSuchApproval
 	}

@@ -186,7 +186,7 @@ type db struct {
 	short, long *pending
 	changes     *hub
 	clock       clock
-	shared      *shared
+	sharedReads *sharedReads
 	observe     func(int, time.Duration)
 	observer    Observer
 	stop        context.CancelFunc
@@ -258,7 +258,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = cancel
-	s.changes, s.shared = newHub(s.pool, s.log), newShared(pc.MaxConns, Approvals{s}.Get)
+	s.changes, s.sharedReads = newHub(s.pool, s.log), newSharedReads(pc.MaxConns, Approvals{s}.Get)
 	go s.changes.run(run)
 	var writers sync.WaitGroup
 	for _, p := range []*pending{s.short, s.long} {

@@ -36,7 +36,7 @@ func (r *readings) read(context.Context, string) (Record, error) {
 // who have asked meanwhile.
 func TestSharedReading(t *testing.T) {
 	source := &readings{began: make(chan int), end: make(chan struct{})}
-	s := newShared(8, source.read)
+	s := newSharedReads(8, source.read)
 	type answer struct {
 		who  string
 		read int
@@ -82,7 +82,7 @@ func TestSharedReading(t *testing.T) {
 // the others their reading.
 func TestSharedReadingsAreBounded(t *testing.T) {
 	source := &readings{}
-	s := newShared(8, source.read)
+	s := newSharedReads(8, source.read)
 	var group sync.WaitGroup
 	for i := range 2000 {
 		group.Go(func() {
@@ -96,7 +96,7 @@ func TestSharedReadingsAreBounded(t *testing.T) {
 		t.Errorf("%d readings at once, of 8 connections", most)
 	}
 	slow := &readings{began: make(chan int), end: make(chan struct{})}
-	s = newShared(8, slow.read)
+	s = newSharedReads(8, slow.read)
 	r := s.join("a")
 	<-slow.began
 	gone, cancel := context.WithCancel(t.Context())

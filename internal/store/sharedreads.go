@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// shared lets all who ask for the same approval at about the same time have one
+// sharedReads lets all who ask for the same approval at about the same time have one
 // reading of it. A reading that has begun is not joined: whoever asks gets one that
 // began after the question, so that a change that somebody has been told of is in it.
-type shared struct {
+type sharedReads struct {
 	read func(ctx context.Context, id string) (Record, error)
 	// slots bounds the readings at one time, so that waiting readers leave
 	// connections to those who vote and decide.
@@ -28,12 +28,12 @@ type reading struct {
 	err    error
 }
 
-func newShared(connections int32, read func(context.Context, string) (Record, error)) *shared {
-	return &shared{read: read, slots: make(chan struct{}, max(1, connections/2)), asking: map[string]*asking{}}
+func newSharedReads(connections int32, read func(context.Context, string) (Record, error)) *sharedReads {
+	return &sharedReads{read: read, slots: make(chan struct{}, max(1, connections/2)), asking: map[string]*asking{}}
 }
 
 // get reads an approval. What it returns belongs to others as well: nobody changes it.
-func (s *shared) get(ctx context.Context, id string) (Record, error) {
+func (s *sharedReads) get(ctx context.Context, id string) (Record, error) {
 	r := s.join(id)
 	select {
 	case <-r.done:
@@ -43,7 +43,7 @@ func (s *shared) get(ctx context.Context, id string) (Record, error) {
 	}
 }
 
-func (s *shared) join(id string) *reading {
+func (s *sharedReads) join(id string) *reading {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a, busy := s.asking[id]
@@ -61,7 +61,7 @@ func (s *shared) join(id string) *reading {
 }
 
 // run makes one reading after the other for as long as somebody waits for one.
-func (s *shared) run(id string, a *asking) {
+func (s *sharedReads) run(id string, a *asking) {
 	for {
 		s.slots <- struct{}{}
 		s.mu.Lock()
@@ -82,9 +82,9 @@ func (s *shared) run(id string, a *asking) {
 	}
 }
 
-// Shared is Get for those who wait: all who ask at once share a reading, and
+// GetShared is Get for those who wait: all who ask at once share a reading, and
 // readings take no more than half of the connections. What it returns is others' as
 // well, and must not be changed.
-func (s Approvals) Shared(ctx context.Context, id string) (Record, error) {
-	return s.shared.get(ctx, id)
+func (s Approvals) GetShared(ctx context.Context, id string) (Record, error) {
+	return s.sharedReads.get(ctx, id)
 }
