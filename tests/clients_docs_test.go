@@ -40,7 +40,16 @@ func TestPagesQuoteClients(t *testing.T) {
 			}
 		}
 	}
+	for _, framework := range frameworks {
+		if name := "clients/typescript/examples/" + framework + ".mjs"; !quoted[name] {
+			t.Errorf("no page quotes %s", name)
+		}
+	}
 }
+
+// frameworks are the agent frameworks that the TypeScript client has adapters for, as their
+// examples are named, which TestFrameworksExamples runs.
+var frameworks = []string{"openai_agents", "vercel_ai", "langgraph"}
 
 var clientExamples = []struct{ name, tool, want string }{
 	{"ten_lines", "send_payment", "paid 12.50 to Paper & Pens Ltd."},

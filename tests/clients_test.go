@@ -34,7 +34,7 @@ func TestPythonClientTypes(t *testing.T) {
 func TestTypescriptClientTests(t *testing.T) {
 	needs(t, "node")
 	t.Parallel()
-	runClientTests(t, "../clients/typescript", "node", "--test", "test/life.test.mjs", "test/vectors.test.mjs")
+	runClientTests(t, "../clients/typescript", "node", "--test", "test/life.test.mjs", "test/vectors.test.mjs", "test/adapters.test.mjs")
 }
 
 func runClientTests(t *testing.T, dir, program string, args ...string) {

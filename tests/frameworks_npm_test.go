@@ -54,7 +54,7 @@ type frameworkStory struct {
 // whatever the framework itself is told.
 func TestFrameworks(t *testing.T) {
 	d := onShared(t)
-	for _, framework := range []string{"openai_agents", "vercel_ai", "langgraph"} {
+	for _, framework := range frameworks {
 		t.Run(framework, func(t *testing.T) {
 			t.Parallel()
 			s := &frameworkStory{t: t, framework: framework, dir: t.TempDir(), cases: map[string]*frameworkCase{}}
@@ -262,4 +262,55 @@ func noServer() string {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	return server.URL
+}
+
+// TestFrameworksExamples runs what the page of frameworks shows, as it is, and compiles what
+// the adapters promise to TypeScript.
+func TestFrameworksExamples(t *testing.T) {
+	d := onShared(t)
+	packages, err := filepath.Abs(npmDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("types", func(t *testing.T) {
+		t.Parallel()
+		runClientTests(t, npmDir, "node_modules/.bin/tsc", "--noEmit", "--strict", "--skipLibCheck", "--module", "nodenext", "--target", "es2022", "frameworks/types.mts")
+	})
+	for _, framework := range frameworks {
+		t.Run(framework, func(t *testing.T) {
+			t.Parallel()
+			agent := newClientAgent(t, d, clientLanguage{})
+			agent.apart() // others propose the very call
+			dir := t.TempDir()
+			example, err := os.ReadFile("../clients/typescript/examples/" + framework + ".mjs")
+			if err != nil {
+				t.Fatal(err)
+			}
+			model := fmt.Sprintf(`import { standIn } from "%s/frameworks/%s.mjs";
+export const model = standIn({ id: "%s", name: "send_payment", args: { amount: "12.50", to: "Paper & Pens Ltd." } });
+`, packages, framework, newID("call_"))
+			for name, text := range map[string]string{"example.mjs": string(example), "model.mjs": model} {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.Symlink(filepath.Join(packages, "node_modules"), filepath.Join(dir, "node_modules")); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command("node", "example.mjs")
+			cmd.Dir, cmd.Env = dir, environment("HOLDPOINT_URL="+d.URL, "HOLDPOINT_API_KEY="+agent.client.key)
+			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+			var out, errs strings.Builder
+			cmd.Stdout, cmd.Stderr = &out, &errs
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			endsBy(t, cmd)
+			t.Cleanup(func() { _ = cmd.Process.Kill() })
+			d.reviewer(t, 0).approve(agent.opened("send_payment&status=pending"))
+			if err := cmd.Wait(); err != nil || strings.TrimSpace(out.String()) != "paid 12.50 to Paper & Pens Ltd." {
+				t.Errorf("%v\n%s%s", err, &out, &errs)
+			}
+		})
+	}
 }

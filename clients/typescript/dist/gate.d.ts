@@ -19,8 +19,10 @@ export declare class Gate {
     readonly client: Client;
     readonly tool: string;
     constructor(client: Client, tool: string, options: GateOptions, run: (args: never, ...more: never[]) => unknown);
-    /** The gate of the tool of this name, if it has one. */
-    static of(client: Client, tool: string): Gate | undefined;
+    /** The gate of a tool with this needsApproval, which a framework keeps as it is; undefined for a tool that is not gated. */
+    static of(needsApproval: unknown): Gate | undefined;
+    /** Makes a tool with this needsApproval known as gated. */
+    behind<F extends (...args: never[]) => Promise<boolean>>(needsApproval: F): F;
     /** The arguments as the tool takes them. Throws for others. */
     parse(args: unknown): object;
     /** Proposes a call, or asks how it stands; undefined when nothing is to be decided by people. */
@@ -38,6 +40,9 @@ export declare class Gate {
 /** What the model is told of a call that people did not approve. */
 export declare function denied(approval: Approval): string;
 /** Waits until the first of these approvals is over, or each; false when the time is over before. */
-export declare function decided(client: Client, ids: string[], each: boolean, timeoutMs?: number): Promise<boolean>;
+export declare function decided(waiting: readonly {
+    client: Client;
+    id: string;
+}[], each: boolean, timeoutMs?: number): Promise<boolean>;
 /** What a tool's own schema makes of arguments: one of Zod, or another with the Standard Schema interface. */
 export declare function parserOf(schema: unknown): ((args: unknown) => object) | undefined;

@@ -36,13 +36,15 @@ export class Gate {
                 within.began = true;
             return run(args, ...(within?.more ?? []));
         });
-        if (!gates.has(client))
-            gates.set(client, new Map());
-        gates.get(client).set(tool, this);
     }
-    /** The gate of the tool of this name, if it has one. */
-    static of(client, tool) {
-        return gates.get(client)?.get(tool);
+    /** The gate of a tool with this needsApproval, which a framework keeps as it is; undefined for a tool that is not gated. */
+    static of(needsApproval) {
+        return typeof needsApproval === "function" ? gates.get(needsApproval) : undefined;
+    }
+    /** Makes a tool with this needsApproval known as gated. */
+    behind(needsApproval) {
+        gates.set(needsApproval, this);
+        return needsApproval;
     }
     /** The arguments as the tool takes them. Throws for others. */
     parse(args) {
@@ -93,9 +95,9 @@ export function denied(approval) {
     return new NotRun(approval.toolName, new NotApproved(approval)).message;
 }
 /** Waits until the first of these approvals is over, or each; false when the time is over before. */
-export async function decided(client, ids, each, timeoutMs) {
+export async function decided(waiting, each, timeoutMs) {
     const end = new AbortController();
-    const waits = ids.map((id) => client.wait(id, { signal: end.signal, timeoutMs }));
+    const waits = waiting.map(({ client, id }) => client.wait(id, { signal: end.signal, timeoutMs }));
     try {
         await (each ? Promise.all(waits) : Promise.race(waits));
         return true;

@@ -47,14 +47,14 @@ async function returned(value) {
 export async function awaitDecisions(client, interrupts, { timeoutMs } = {}) {
     const waiting = interrupts.flatMap(({ id, value }) => {
         const approval = value?.holdpoint;
-        return id && typeof approval === "string" ? [{ id, approval }] : [];
+        return id && typeof approval === "string" ? [{ client, interrupt: id, id: approval }] : [];
     });
     while (waiting.length) {
-        const now = await Promise.all(waiting.map(async ({ id, approval }) => [id, await client.get(approval)]));
+        const now = await Promise.all(waiting.map(async ({ interrupt, id }) => [interrupt, await client.get(id)]));
         const over = now.filter(([, approval]) => approval.final);
         if (over.length)
-            return Object.fromEntries(over.map(([id, approval]) => [id, approval.status]));
-        if (!(await decided(client, waiting.map((each) => each.approval), false, timeoutMs)))
+            return Object.fromEntries(over.map(([interrupt, approval]) => [interrupt, approval.status]));
+        if (!(await decided(waiting, false, timeoutMs)))
             break;
     }
     return undefined;

@@ -14,6 +14,12 @@ interface Interruption {
     rawItem: {
         type?: string;
     };
+    agent: {
+        tools: readonly {
+            name?: string;
+            needsApproval?: unknown;
+        }[];
+    };
 }
 interface RunState {
     getInterruptions(): Interruption[];
@@ -24,8 +30,8 @@ interface RunState {
 }
 /**
  * Waits until people have decided on a call that interrupted the run, and tells the state so: true when the run can go on.
- * With timeoutMs 0 it looks without waiting. It leaves alone what other tools ask for.
+ * With timeoutMs 0 it looks without waiting. It leaves alone what tools that are not gated ask for.
  */
-export declare function awaitDecisions(client: Client, state: RunState, { timeoutMs }?: {
+export declare function awaitDecisions(state: RunState, { timeoutMs }?: {
     timeoutMs?: number;
 }): Promise<boolean>;

@@ -10,7 +10,7 @@ export function gated(client, options, how = {}) {
     const gate = new Gate(client, options.name, { ...how, ...(parse ? { parse } : {}) }, options.execute);
     return {
         ...options,
-        needsApproval: async (_context, input, callId) => !!callId && !!(await gate.pending(input, callId)),
+        needsApproval: gate.behind(async (_context, input, callId) => !!callId && !!(await gate.pending(input, callId))),
         execute: async (input, context, details) => {
             try {
                 return await gate.run(input, { id: details?.toolCall?.callId, signal: details?.signal, more: [context, details] });
@@ -25,20 +25,21 @@ export function gated(client, options, how = {}) {
 }
 /**
  * Waits until people have decided on a call that interrupted the run, and tells the state so: true when the run can go on.
- * With timeoutMs 0 it looks without waiting. It leaves alone what other tools ask for.
+ * With timeoutMs 0 it looks without waiting. It leaves alone what tools that are not gated ask for.
  */
-export async function awaitDecisions(client, state, { timeoutMs } = {}) {
+export async function awaitDecisions(state, { timeoutMs } = {}) {
     for (;;) {
         const waiting = [];
         let any = false;
         for (const interruption of state.getInterruptions()) {
             const call = interruption.rawItem;
-            const gate = call.type === "function_call" ? Gate.of(client, call.name ?? "") : undefined;
+            const tool = call.type === "function_call" ? interruption.agent.tools.find(({ name }) => name === call.name) : undefined;
+            const gate = Gate.of(tool?.needsApproval);
             if (!gate || !call.callId)
                 continue;
             const approval = await gate.standing(gate.parse(JSON.parse(call.arguments ?? "{}")), call.callId);
             if (approval && !approval.final) {
-                waiting.push(approval.id);
+                waiting.push({ client: gate.client, id: approval.id });
                 continue;
             }
             any = true;
@@ -47,7 +48,7 @@ export async function awaitDecisions(client, state, { timeoutMs } = {}) {
             else
                 state.approve(interruption); // execute is told what the server says now
         }
-        if (any || !waiting.length || !(await decided(client, waiting, false, timeoutMs)))
+        if (any || !waiting.length || !(await decided(waiting, false, timeoutMs)))
             return any;
     }
 }

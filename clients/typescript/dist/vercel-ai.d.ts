@@ -7,6 +7,9 @@ interface Message {
 }
 /** Gates tools, each under its name in the set. A call that did not run is an error with the text of NotRun. */
 export declare function gated<T extends Record<string, object>>(client: Client, tools: T, how?: GateOptions): T;
+type Tools = Readonly<Record<string, {
+    needsApproval?: unknown;
+}>>;
 export interface ApprovalResponse {
     type: "tool-approval-response";
     approvalId: string;
@@ -14,9 +17,10 @@ export interface ApprovalResponse {
     reason?: string;
 }
 /**
- * Waits until people have decided on every gated call that the messages ask approval for. The answers are the content of the
+ * Waits until people have decided on every call of these tools that the messages ask approval for. The answers are the content of the
  * next message, of the role tool; undefined when the time is over before. With timeoutMs 0 it looks without waiting.
  */
-export declare function awaitDecisions(client: Client, messages: readonly Message[], { timeoutMs }?: {
+export declare function awaitDecisions(tools: Tools, messages: readonly Message[]): Promise<ApprovalResponse[]>;
+export declare function awaitDecisions(tools: Tools, messages: readonly Message[], options: {
     timeoutMs?: number;
 }): Promise<ApprovalResponse[] | undefined>;

@@ -19,7 +19,7 @@ function gatedTool(client, name, tool, how) {
     return {
         ...tool,
         // A call that has been asked for stays so: the SDK looks again before it takes the answer.
-        needsApproval: async (input, { toolCallId, messages }) => partsOf(messages).some((part) => part.type === "tool-approval-request" && part.toolCallId === toolCallId) || !!(await gate.pending(input, toolCallId)),
+        needsApproval: gate.behind(async (input, { toolCallId, messages }) => partsOf(messages).some((part) => part.type === "tool-approval-request" && part.toolCallId === toolCallId) || !!(await gate.pending(input, toolCallId))),
         execute: (input, call) => gate.run(input, { id: call.toolCallId, signal: call.abortSignal, more: [call] }),
     };
 }
@@ -32,29 +32,25 @@ async function last(value) {
         ;
     return result;
 }
-/**
- * Waits until people have decided on every gated call that the messages ask approval for. The answers are the content of the
- * next message, of the role tool; undefined when the time is over before. With timeoutMs 0 it looks without waiting.
- */
-export async function awaitDecisions(client, messages, { timeoutMs } = {}) {
+export async function awaitDecisions(tools, messages, { timeoutMs } = {}) {
     const parts = partsOf(messages);
     const answered = new Set(parts.filter((part) => part.type === "tool-approval-response").map((part) => part.approvalId));
     for (;;) {
         const responses = [], waiting = [];
         for (const { approvalId, toolCallId } of parts.filter((part) => part.type === "tool-approval-request" && !answered.has(part.approvalId))) {
             const call = parts.find((part) => part.type === "tool-call" && part.toolCallId === toolCallId);
-            const gate = call && Gate.of(client, call.toolName);
+            const gate = call && Gate.of(tools[call.toolName]?.needsApproval);
             if (!gate)
                 continue;
             const approval = await gate.standing(call.input, toolCallId);
             if (approval && !approval.final)
-                waiting.push(approval.id);
+                waiting.push({ client: gate.client, id: approval.id });
             const approved = !approval || approval.status === "approved"; // execute is told what the server says now
             responses.push({ type: "tool-approval-response", approvalId, approved, ...(approved ? {} : { reason: denied(approval) }) });
         }
         if (!waiting.length)
             return responses;
-        if (!(await decided(client, waiting, true, timeoutMs)))
+        if (!(await decided(waiting, true, timeoutMs)))
             return undefined;
     }
 }

@@ -35,7 +35,7 @@ interface Within {
   began: boolean;
 }
 
-const gates = new WeakMap<Client, Map<string, Gate>>();
+const gates = new WeakMap<object, Gate>();
 
 /** A tool of a framework, before which a client stands. */
 export class Gate {
@@ -56,13 +56,17 @@ export class Gate {
       if (within) within.began = true;
       return run(args as never, ...((within?.more ?? []) as never[]));
     });
-    if (!gates.has(client)) gates.set(client, new Map());
-    gates.get(client)!.set(tool, this);
   }
 
-  /** The gate of the tool of this name, if it has one. */
-  static of(client: Client, tool: string): Gate | undefined {
-    return gates.get(client)?.get(tool);
+  /** The gate of a tool with this needsApproval, which a framework keeps as it is; undefined for a tool that is not gated. */
+  static of(needsApproval: unknown): Gate | undefined {
+    return typeof needsApproval === "function" ? gates.get(needsApproval) : undefined;
+  }
+
+  /** Makes a tool with this needsApproval known as gated. */
+  behind<F extends (...args: never[]) => Promise<boolean>>(needsApproval: F): F {
+    gates.set(needsApproval, this);
+    return needsApproval;
   }
 
   /** The arguments as the tool takes them. Throws for others. */
@@ -115,9 +119,9 @@ export function denied(approval: Approval): string {
 }
 
 /** Waits until the first of these approvals is over, or each; false when the time is over before. */
-export async function decided(client: Client, ids: string[], each: boolean, timeoutMs?: number): Promise<boolean> {
+export async function decided(waiting: readonly { client: Client; id: string }[], each: boolean, timeoutMs?: number): Promise<boolean> {
   const end = new AbortController();
-  const waits = ids.map((id) => client.wait(id, { signal: end.signal, timeoutMs }));
+  const waits = waiting.map(({ client, id }) => client.wait(id, { signal: end.signal, timeoutMs }));
   try {
     await (each ? Promise.all(waits) : Promise.race(waits));
     return true;

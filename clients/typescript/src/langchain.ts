@@ -75,13 +75,13 @@ interface Interrupt {
 export async function awaitDecisions(client: Client, interrupts: readonly Interrupt[], { timeoutMs }: { timeoutMs?: number } = {}): Promise<Record<string, string> | undefined> {
   const waiting = interrupts.flatMap(({ id, value }) => {
     const approval = (value as Partial<Waiting> | undefined)?.holdpoint;
-    return id && typeof approval === "string" ? [{ id, approval }] : [];
+    return id && typeof approval === "string" ? [{ client, interrupt: id, id: approval }] : [];
   });
   while (waiting.length) {
-    const now = await Promise.all(waiting.map(async ({ id, approval }) => [id, await client.get(approval)] as const));
+    const now = await Promise.all(waiting.map(async ({ interrupt, id }) => [interrupt, await client.get(id)] as const));
     const over = now.filter(([, approval]) => approval.final);
-    if (over.length) return Object.fromEntries(over.map(([id, approval]) => [id, approval.status]));
-    if (!(await decided(client, waiting.map((each) => each.approval), false, timeoutMs))) break;
+    if (over.length) return Object.fromEntries(over.map(([interrupt, approval]) => [interrupt, approval.status]));
+    if (!(await decided(waiting, false, timeoutMs))) break;
   }
   return undefined;
 }

@@ -21,7 +21,7 @@ export function gated<T extends ToolOptions>(client: Client, options: T, how: Ga
   const gate = new Gate(client, options.name, { ...how, ...(parse ? { parse } : {}) }, options.execute);
   return {
     ...options,
-    needsApproval: async (_context: unknown, input: object, callId?: string) => !!callId && !!(await gate.pending(input, callId)),
+    needsApproval: gate.behind(async (_context: unknown, input: object, callId?: string) => !!callId && !!(await gate.pending(input, callId))),
     execute: async (input: object, context?: unknown, details?: { toolCall?: { callId: string }; signal?: AbortSignal }) => {
       try {
         return await gate.run(input, { id: details?.toolCall?.callId, signal: details?.signal, more: [context, details] });
@@ -35,6 +35,7 @@ export function gated<T extends ToolOptions>(client: Client, options: T, how: Ga
 
 interface Interruption {
   rawItem: { type?: string };
+  agent: { tools: readonly { name?: string; needsApproval?: unknown }[] };
 }
 
 interface RunState {
@@ -45,25 +46,26 @@ interface RunState {
 
 /**
  * Waits until people have decided on a call that interrupted the run, and tells the state so: true when the run can go on.
- * With timeoutMs 0 it looks without waiting. It leaves alone what other tools ask for.
+ * With timeoutMs 0 it looks without waiting. It leaves alone what tools that are not gated ask for.
  */
-export async function awaitDecisions(client: Client, state: RunState, { timeoutMs }: { timeoutMs?: number } = {}): Promise<boolean> {
+export async function awaitDecisions(state: RunState, { timeoutMs }: { timeoutMs?: number } = {}): Promise<boolean> {
   for (;;) {
-    const waiting: string[] = [];
+    const waiting: { client: Client; id: string }[] = [];
     let any = false;
     for (const interruption of state.getInterruptions()) {
       const call = interruption.rawItem as { type?: string; name?: string; callId?: string; arguments?: string };
-      const gate = call.type === "function_call" ? Gate.of(client, call.name ?? "") : undefined;
+      const tool = call.type === "function_call" ? interruption.agent.tools.find(({ name }) => name === call.name) : undefined;
+      const gate = Gate.of(tool?.needsApproval);
       if (!gate || !call.callId) continue;
       const approval = await gate.standing(gate.parse(JSON.parse(call.arguments ?? "{}")), call.callId);
       if (approval && !approval.final) {
-        waiting.push(approval.id);
+        waiting.push({ client: gate.client, id: approval.id });
         continue;
       }
       any = true;
       if (approval && approval.status !== "approved") state.reject(interruption, { message: denied(approval) });
       else state.approve(interruption); // execute is told what the server says now
     }
-    if (any || !waiting.length || !(await decided(client, waiting, false, timeoutMs))) return any;
+    if (any || !waiting.length || !(await decided(waiting, false, timeoutMs))) return any;
   }
 }

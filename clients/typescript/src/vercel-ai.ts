@@ -42,8 +42,8 @@ function gatedTool(client: Client, name: string, tool: object, how: GateOptions)
   return {
     ...tool,
     // A call that has been asked for stays so: the SDK looks again before it takes the answer.
-    needsApproval: async (input: object, { toolCallId, messages }: Execution) =>
-      partsOf(messages).some((part) => part.type === "tool-approval-request" && part.toolCallId === toolCallId) || !!(await gate.pending(input, toolCallId)),
+    needsApproval: gate.behind(async (input: object, { toolCallId, messages }: Execution) =>
+      partsOf(messages).some((part) => part.type === "tool-approval-request" && part.toolCallId === toolCallId) || !!(await gate.pending(input, toolCallId))),
     execute: (input: object, call: Execution) => gate.run(input, { id: call.toolCallId, signal: call.abortSignal, more: [call] }),
   };
 }
@@ -56,6 +56,8 @@ async function last(value: unknown): Promise<unknown> {
   return result;
 }
 
+type Tools = Readonly<Record<string, { needsApproval?: unknown }>>;
+
 export interface ApprovalResponse {
   type: "tool-approval-response";
   approvalId: string;
@@ -64,24 +66,26 @@ export interface ApprovalResponse {
 }
 
 /**
- * Waits until people have decided on every gated call that the messages ask approval for. The answers are the content of the
+ * Waits until people have decided on every call of these tools that the messages ask approval for. The answers are the content of the
  * next message, of the role tool; undefined when the time is over before. With timeoutMs 0 it looks without waiting.
  */
-export async function awaitDecisions(client: Client, messages: readonly Message[], { timeoutMs }: { timeoutMs?: number } = {}): Promise<ApprovalResponse[] | undefined> {
+export async function awaitDecisions(tools: Tools, messages: readonly Message[]): Promise<ApprovalResponse[]>;
+export async function awaitDecisions(tools: Tools, messages: readonly Message[], options: { timeoutMs?: number }): Promise<ApprovalResponse[] | undefined>;
+export async function awaitDecisions(tools: Tools, messages: readonly Message[], { timeoutMs }: { timeoutMs?: number } = {}): Promise<ApprovalResponse[] | undefined> {
   const parts = partsOf(messages);
   const answered = new Set(parts.filter((part) => part.type === "tool-approval-response").map((part) => part.approvalId));
   for (;;) {
-    const responses: ApprovalResponse[] = [], waiting: string[] = [];
+    const responses: ApprovalResponse[] = [], waiting: { client: Client; id: string }[] = [];
     for (const { approvalId, toolCallId } of parts.filter((part) => part.type === "tool-approval-request" && !answered.has(part.approvalId))) {
       const call = parts.find((part) => part.type === "tool-call" && part.toolCallId === toolCallId);
-      const gate = call && Gate.of(client, call.toolName);
+      const gate = call && Gate.of(tools[call.toolName]?.needsApproval);
       if (!gate) continue;
       const approval = await gate.standing(call.input, toolCallId);
-      if (approval && !approval.final) waiting.push(approval.id);
+      if (approval && !approval.final) waiting.push({ client: gate.client, id: approval.id });
       const approved = !approval || approval.status === "approved"; // execute is told what the server says now
       responses.push({ type: "tool-approval-response", approvalId, approved, ...(approved ? {} : { reason: denied(approval) }) });
     }
     if (!waiting.length) return responses;
-    if (!(await decided(client, waiting, true, timeoutMs))) return undefined;
+    if (!(await decided(waiting, true, timeoutMs))) return undefined;
   }
 }

@@ -29,6 +29,6 @@ export async function resume(c, parked) {
   const agent = agentOf(c);
   const state = await RunState.fromString(agent, parked);
   if (c.forced) for (const each of state.getInterruptions()) state.approve(each);
-  else if (!(await awaitDecisions(c.client, state, c.wait))) return { parked };
+  else if (!(await awaitDecisions(state, c.wait))) return { parked };
   return outcome(await new Runner().run(agent, state));
 }

@@ -18,20 +18,20 @@ export const standIn = (...calls) => new MockLanguageModelV3({
   },
 });
 
-async function go(c, messages) {
-  const tools = gated(c.client, { [c.call.name]: tool({ inputSchema: z.object({ word: z.string(), n: z.number() }), execute: c.run }) }, c.how);
+const toolsOf = (c) => gated(c.client, { [c.call.name]: tool({ inputSchema: z.object({ word: z.string(), n: z.number() }), execute: c.run }) }, c.how);
+
+async function go(c, tools, messages) {
   const { response, text } = await generateText({ model: standIn(c.call), tools, messages, stopWhen: stepCountIs(3) });
   return text ? { said: text } : { parked: JSON.stringify([...messages, ...response.messages]) };
 }
 
-export const begin = (c) => go(c, [{ role: "user", content: "Go on." }]);
+export const begin = (c) => go(c, toolsOf(c), [{ role: "user", content: "Go on." }]);
 
 export async function resume(c, parked) {
-  const messages = JSON.parse(parked);
-  gated(c.client, { [c.call.name]: { execute: c.run } }, c.how);
+  const messages = JSON.parse(parked), tools = toolsOf(c);
   const asked = messages.at(-1).content.filter((part) => part.type === "tool-approval-request");
   const content = c.forced
     ? asked.map(({ approvalId }) => ({ type: "tool-approval-response", approvalId, approved: true }))
-    : await awaitDecisions(c.client, messages, c.wait);
-  return content ? go(c, [...messages, { role: "tool", content }]) : { parked };
+    : await awaitDecisions(tools, messages, c.wait);
+  return content ? go(c, tools, [...messages, { role: "tool", content }]) : { parked };
 }
