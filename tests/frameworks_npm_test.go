@@ -15,16 +15,16 @@ import (
 	"testing"
 )
 
-// frameworkCase is one agent of testdata/npm/frameworks/drive.mjs, with one call.
+// frameworkCase is one agent of testdata/npm/frameworks/drive.mjs, with what its model calls.
 type frameworkCase struct {
-	Name   string         `json:"name"`
-	Call   frameworkCall  `json:"call"`
-	How    map[string]any `json:"how"`
-	URL    string         `json:"url"`
-	Key    string         `json:"key"`
-	Forced bool           `json:"forced"` // the framework is told that it is approved
-	Wait   map[string]any `json:"wait,omitempty"`
-	Dies   bool           `json:"dies"` // while the tool runs
+	Name   string          `json:"name"`
+	Calls  []frameworkCall `json:"calls"`
+	How    map[string]any  `json:"how"`
+	URL    string          `json:"url"`
+	Key    string          `json:"key"`
+	Forced bool            `json:"forced"` // the framework is told that it is approved
+	Wait   map[string]any  `json:"wait,omitempty"`
+	Dies   bool            `json:"dies"` // while the tool runs
 	agent  *clientAgent
 }
 
@@ -60,14 +60,16 @@ func TestFrameworks(t *testing.T) {
 			s := &frameworkStory{t: t, framework: framework, dir: t.TempDir(), cases: map[string]*frameworkCase{}}
 			agent, stopped := newClientAgent(t, d, clientLanguage{}), newClientAgent(t, d, clientLanguage{})
 			stoppedID := stopped.apart()
-			for _, name := range []string{"accept", "refuse", "approve", "edit", "deny", "expire", "forced", "waits", "broken", "outage", "stopped", "killed"} {
+			for _, name := range []string{"accept", "refuse", "approve", "edit", "deny", "expire", "forced", "waits", "broken", "outage", "both", "stopped", "killed"} {
 				s.add(agent, name)
 			}
-			s.cases["accept"].Call.Name, s.cases["accept"].How["route"] = "search_docs", "accept"
-			s.cases["refuse"].Call.Name, s.cases["refuse"].How["route"] = "search_docs", "refuse"
-			s.cases["expire"].Call.Name = newID("brief_")
+			s.cases["accept"].Calls[0].Name, s.cases["accept"].How["route"] = "search_docs", "accept"
+			s.cases["refuse"].Calls[0].Name, s.cases["refuse"].How["route"] = "search_docs", "refuse"
+			s.cases["expire"].Calls[0].Name = newID("brief_")
 			s.cases["forced"].Forced, s.cases["forced"].How["timeoutMs"] = true, 200
 			s.cases["waits"].Wait = map[string]any{"timeoutMs": 0}
+			s.cases["both"].Wait = map[string]any{"timeoutMs": 0}
+			s.cases["both"].Calls = append(s.cases["both"].Calls, newFrameworkCall("second"))
 			s.cases["stopped"].agent, s.cases["stopped"].Key = stopped, stopped.client.key
 			s.cases["killed"].Dies = true
 
@@ -79,11 +81,14 @@ func TestFrameworks(t *testing.T) {
 			kill(true)
 			s.goesOn()
 			kill(false)
+			second := agent.opened(s.cases["both"].Calls[1].Name)
+			d.reviewer(t, 0).vote(second, "deny").want(t, http.StatusOK)
+			agent.client.wait(second.ID)
 			s.goesOnAgain()
 			s.ran()
 			for name, execution := range map[string]string{
 				"approve": "succeeded", "edit": "succeeded", "deny": "none", "expire": "none", "forced": "none", "waits": "none",
-				"broken": "failed", "outage": "succeeded", "stopped": "succeeded", "killed": "redeemed",
+				"broken": "failed", "outage": "succeeded", "both": "succeeded", "stopped": "succeeded", "killed": "redeemed",
 			} {
 				s.cases[name].agent.executed(opened[name].ID, execution)
 			}
@@ -94,9 +99,12 @@ func TestFrameworks(t *testing.T) {
 func (s *frameworkStory) add(agent *clientAgent, name string) {
 	s.cases[name] = &frameworkCase{
 		Name: name, agent: agent, URL: agent.d.URL, Key: agent.client.key,
-		Call: frameworkCall{ID: newID("call_"), Name: newID(name + "_"), Args: map[string]any{"word": name, "n": 1}},
-		How:  map[string]any{"category": "public_read", "riskDomain": "research", "route": "defer"},
+		Calls: []frameworkCall{newFrameworkCall(name)}, How: map[string]any{"category": "public_read", "riskDomain": "research", "route": "defer"},
 	}
+}
+
+func newFrameworkCall(name string) frameworkCall {
+	return frameworkCall{ID: newID("call_"), Name: newID(name + "_"), Args: map[string]any{"word": name, "n": 1}}
 }
 
 // begins runs every case up to where it is parked, if it is, and one without a server.
@@ -104,7 +112,7 @@ func (s *frameworkStory) begins() {
 	s.t.Helper()
 	s.add(s.cases["accept"].agent, "down")
 	s.cases["down"].URL, s.cases["down"].How["route"] = noServer(), "accept"
-	got := s.drive("begin", "accept", "refuse", "approve", "edit", "deny", "expire", "forced", "waits", "broken", "outage", "stopped", "killed", "down")
+	got := s.drive("begin", "accept", "refuse", "approve", "edit", "deny", "expire", "forced", "waits", "broken", "outage", "both", "stopped", "killed", "down")
 	s.said(got, map[string]string{"accept": "ran accept 1", "refuse": "search_docs was refused", "down": "cannot be reached"})
 	for name, each := range got {
 		if decided := name == "accept" || name == "refuse" || name == "down"; each.Parked == decided {
@@ -121,7 +129,7 @@ func (s *frameworkStory) decided(d *dev) map[string]approval {
 		if name == "accept" || name == "refuse" || name == "down" {
 			continue
 		}
-		a := c.agent.opened(c.Call.Name)
+		a := c.agent.opened(c.Calls[0].Name)
 		opened[name] = a
 		want := "approved"
 		switch name {
@@ -154,7 +162,7 @@ func (s *frameworkStory) goesOn() {
 	outage := s.cases["outage"]
 	url := outage.URL
 	outage.URL = noServer()
-	got := s.drive("resume", "approve", "edit", "deny", "expire", "forced", "waits", "broken", "outage", "stopped", "killed")
+	got := s.drive("resume", "approve", "edit", "deny", "expire", "forced", "waits", "broken", "outage", "both", "stopped", "killed")
 	outage.URL = url
 	forced := "goes on waiting"
 	if s.framework == "langgraph" { // its tool is asked again, and interrupts again
@@ -164,8 +172,10 @@ func (s *frameworkStory) goesOn() {
 		"approve": "ran approve 1", "edit": "ran edit 2", "deny": `denied (never) "Not this one."`, "expire": "was not approved: expired",
 		"forced": forced, "broken": map[string]string{"openai_agents": "error occurred"}[s.framework],
 	})
-	if each := got["waits"]; !each.Parked {
-		s.t.Errorf("nobody decided: %+v", each)
+	for _, name := range []string{"waits", "both"} { // of both, one has not been decided
+		if each := got[name]; !each.Parked {
+			s.t.Errorf("nobody decided: %+v", each)
+		}
 	}
 	for name, want := range map[string]string{"outage": "Unreachable", "stopped": "kill_switch"} {
 		if each := got[name]; !strings.Contains(each.Failed+each.Said, want) {
@@ -181,10 +191,10 @@ func (s *frameworkStory) goesOn() {
 func (s *frameworkStory) goesOnAgain() {
 	s.t.Helper()
 	s.cases["killed"].Dies = false
-	s.said(s.drive("resume", "approve", "edit", "broken", "killed", "outage", "stopped"), map[string]string{
+	s.said(s.drive("resume", "approve", "edit", "broken", "killed", "outage", "both", "stopped"), map[string]string{
 		"approve": "is not run again: it has run, and succeeded", "edit": "is not run again: it has run, and succeeded",
 		"broken": "is not run again: it has run, and failed", "killed": "is not run again: it may have run",
-		"outage": "ran outage 1", "stopped": "ran stopped 1",
+		"outage": "ran outage 1", "stopped": "ran stopped 1", "both": "ran both 1; second_",
 	})
 }
 
@@ -206,7 +216,7 @@ func (s *frameworkStory) ran() {
 		}
 		ran[r.Name] = append(ran[r.Name], r.N)
 	}
-	want := map[string][]int{"accept": {1}, "approve": {1}, "edit": {2}, "broken": {1}, "outage": {1}, "stopped": {1}, "killed": {1}}
+	want := map[string][]int{"accept": {1}, "approve": {1}, "edit": {2}, "broken": {1}, "outage": {1}, "both": {1}, "stopped": {1}, "killed": {1}}
 	if fmt.Sprint(ran) != fmt.Sprint(want) {
 		s.t.Errorf("the tools ran %v, want %v", ran, want)
 	}

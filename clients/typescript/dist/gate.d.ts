@@ -19,10 +19,10 @@ export declare class Gate {
     readonly client: Client;
     readonly tool: string;
     constructor(client: Client, tool: string, options: GateOptions, run: (args: never, ...more: never[]) => unknown);
-    /** The gate of a tool with this needsApproval, which a framework keeps as it is; undefined for a tool that is not gated. */
-    static of(needsApproval: unknown): Gate | undefined;
-    /** Makes a tool with this needsApproval known as gated. */
-    behind<F extends (...args: never[]) => Promise<boolean>>(needsApproval: F): F;
+    /** The gate of a tool with this function, which its framework keeps as it is; undefined for a tool that is not gated. */
+    static of(part: unknown): Gate | undefined;
+    /** Makes the tool with this function, such as its needsApproval, known as gated. */
+    behind<F extends (...args: never[]) => Promise<unknown>>(part: F): F;
     /** The arguments as the tool takes them. Throws for others. */
     parse(args: unknown): object;
     /** Proposes a call, or asks how it stands; undefined when nothing is to be decided by people. */

@@ -37,14 +37,14 @@ export class Gate {
             return run(args, ...(within?.more ?? []));
         });
     }
-    /** The gate of a tool with this needsApproval, which a framework keeps as it is; undefined for a tool that is not gated. */
-    static of(needsApproval) {
-        return typeof needsApproval === "function" ? gates.get(needsApproval) : undefined;
+    /** The gate of a tool with this function, which its framework keeps as it is; undefined for a tool that is not gated. */
+    static of(part) {
+        return typeof part === "function" ? gates.get(part) : undefined;
     }
-    /** Makes a tool with this needsApproval known as gated. */
-    behind(needsApproval) {
-        gates.set(needsApproval, this);
-        return needsApproval;
+    /** Makes the tool with this function, such as its needsApproval, known as gated. */
+    behind(part) {
+        gates.set(part, this);
+        return part;
     }
     /** The arguments as the tool takes them. Throws for others. */
     parse(args) {

@@ -18,6 +18,7 @@ export declare function gated<T extends {
     name: string;
     func: unknown;
     schema?: unknown;
+    responseFormat?: unknown;
 }>(client: Client, tool: T, { interrupt, ...how }?: LangChainOptions): T;
 interface Interrupt {
     id?: string;

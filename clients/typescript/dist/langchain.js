@@ -8,12 +8,13 @@ export { NotRun } from "./gate.js";
  */
 export function gated(client, tool, { interrupt, ...how } = {}) {
     const { func } = tool;
-    const parse = how.parse ?? parserOf(tool.schema);
-    // The only argument of a tool without a schema is a text.
+    if (Gate.of(func))
+        throw new TypeError(`${tool.name} is gated already`);
+    const parser = parserOf(tool.schema);
+    const parse = how.parse ?? (parser && ((args) => objectOf(parser(args))));
     const gate = new Gate(client, tool.name, { ...how, ...(parse ? { parse } : {}) }, async (args, text, ...more) => returned(await func.call(tool, text ? args.input : args, ...more)));
-    tool.func = async (input, manager, config) => {
-        const text = typeof input === "string";
-        const args = text ? { input } : input;
+    tool.func = gate.behind(async (input, manager, config) => {
+        const args = objectOf(input), text = args !== input;
         const call = { id: config?.toolCall?.id, scope: String(config?.configurable?.thread_id ?? ""), signal: config?.signal, more: [text, manager, config] };
         try {
             for (let approval; interrupt && call.id && (approval = await gate.pending(args, call.id, call.scope));) {
@@ -23,11 +24,15 @@ export function gated(client, tool, { interrupt, ...how } = {}) {
         }
         catch (error) {
             if (error instanceof NotRun && call.id)
-                return error.message;
+                return tool.responseFormat === "content_and_artifact" ? [error.message, undefined] : error.message;
             throw error;
         }
-    };
+    });
     return tool;
+}
+/** The only argument of a tool that takes a text has a name as well. */
+function objectOf(input) {
+    return typeof input === "string" ? { input } : input;
 }
 /** A tool that yields has run when it is through; what it returns then is its result. */
 async function returned(value) {

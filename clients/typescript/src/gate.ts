@@ -58,15 +58,15 @@ export class Gate {
     });
   }
 
-  /** The gate of a tool with this needsApproval, which a framework keeps as it is; undefined for a tool that is not gated. */
-  static of(needsApproval: unknown): Gate | undefined {
-    return typeof needsApproval === "function" ? gates.get(needsApproval) : undefined;
+  /** The gate of a tool with this function, which its framework keeps as it is; undefined for a tool that is not gated. */
+  static of(part: unknown): Gate | undefined {
+    return typeof part === "function" ? gates.get(part) : undefined;
   }
 
-  /** Makes a tool with this needsApproval known as gated. */
-  behind<F extends (...args: never[]) => Promise<boolean>>(needsApproval: F): F {
-    gates.set(needsApproval, this);
-    return needsApproval;
+  /** Makes the tool with this function, such as its needsApproval, known as gated. */
+  behind<F extends (...args: never[]) => Promise<unknown>>(part: F): F {
+    gates.set(part, this);
+    return part;
   }
 
   /** The arguments as the tool takes them. Throws for others. */

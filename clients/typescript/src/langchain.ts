@@ -25,20 +25,18 @@ interface Config {
   signal?: AbortSignal;
 }
 
-type Input = object | string;
-
 /**
  * Gates a tool, which is changed and returned. Why a call of the model's did not run is its result; a call of a program's throws.
  */
-export function gated<T extends { name: string; func: unknown; schema?: unknown }>(client: Client, tool: T, { interrupt, ...how }: LangChainOptions = {}): T {
+export function gated<T extends { name: string; func: unknown; schema?: unknown; responseFormat?: unknown }>(client: Client, tool: T, { interrupt, ...how }: LangChainOptions = {}): T {
   const { func } = tool as { func: (input: unknown, manager: unknown, config?: Config) => unknown };
-  const parse = how.parse ?? parserOf(tool.schema);
-  // The only argument of a tool without a schema is a text.
+  if (Gate.of(func)) throw new TypeError(`${tool.name} is gated already`);
+  const parser = parserOf(tool.schema);
+  const parse = how.parse ?? (parser && ((args: unknown) => objectOf(parser(args))));
   const gate = new Gate(client, tool.name, { ...how, ...(parse ? { parse } : {}) }, async (args: { input: string }, text: boolean, ...more: [unknown, Config?]) =>
     returned(await func.call(tool, text ? args.input : args, ...more)));
-  tool.func = async (input: Input, manager: unknown, config?: Config) => {
-    const text = typeof input === "string";
-    const args = text ? { input } : input;
+  tool.func = gate.behind(async (input: object | string, manager: unknown, config?: Config) => {
+    const args = objectOf(input), text = args !== input;
     const call = { id: config?.toolCall?.id, scope: String(config?.configurable?.thread_id ?? ""), signal: config?.signal, more: [text, manager, config] };
     try {
       for (let approval; interrupt && call.id && (approval = await gate.pending(args, call.id, call.scope)); ) {
@@ -46,11 +44,16 @@ export function gated<T extends { name: string; func: unknown; schema?: unknown 
       }
       return await gate.run(args, call);
     } catch (error) {
-      if (error instanceof NotRun && call.id) return error.message;
+      if (error instanceof NotRun && call.id) return tool.responseFormat === "content_and_artifact" ? [error.message, undefined] : error.message;
       throw error;
     }
-  };
+  });
   return tool;
+}
+
+/** The only argument of a tool that takes a text has a name as well. */
+function objectOf(input: object | string): object {
+  return typeof input === "string" ? { input } : input;
 }
 
 /** A tool that yields has run when it is through; what it returns then is its result. */

@@ -89,6 +89,8 @@ test("what cannot be gated is refused", async (t) => {
   assert.throws(() => openai.gated(hp, { name: "pay", execute() {}, needsApproval: true }), TypeError);
   assert.throws(() => vercel.gated(hp, { pay: { execute() {}, needsApproval: true } }), TypeError);
   assert.throws(() => vercel.gated(hp, { pay: {} }), TypeError);
+  const tool = langchain.gated(hp, { name: "pay", func() {} });
+  assert.throws(() => langchain.gated(hp, tool), TypeError);
 });
 
 test("a tool of the Vercel AI SDK that yields", async (t) => {
@@ -103,15 +105,18 @@ test("a tool of the Vercel AI SDK that yields", async (t) => {
 test("a tool of LangChain that takes a text, and yields", async (t) => {
   const edited = { ...APPROVED, edited: { arguments: { input: "less" } } };
   const server = await serve(t, ...permits(edited), OK);
-  const tool = { name: "pay", async *func(input) { yield "paying"; return `paid ${input}`; } };
+  const schema = { parse: ({ input }) => input };
+  const tool = { name: "pay", schema, async *func(input) { yield "paying"; return `paid ${input}`; } };
   assert.equal(langchain.gated(client(server), tool), tool);
   assert.equal(await tool.func("much", undefined, { toolCall: { id: "call_1" } }), "paid less");
   assert.deepEqual(JSON.parse(server.seen[0].body).proposed_arguments, { input: "much" });
 });
 
-test("a tool of LangChain that a program calls", async (t) => {
+test("a tool of LangChain that a program calls, and a model", async (t) => {
   const tool = langchain.gated(client(await serve(t, says(200, REFUSED))), { name: "pay", func() {} });
   await assert.rejects(tool.func({ amount: 1 }), langchain.NotRun);
+  tool.responseFormat = "content_and_artifact";
+  assert.deepEqual(await tool.func({ amount: 1 }, undefined, { toolCall: { id: "call_1" } }), ["pay was refused: runtime_refusal", undefined]);
 });
 
 test("LangGraph is interrupted until people have decided", async (t) => {

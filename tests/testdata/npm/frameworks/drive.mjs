@@ -1,7 +1,7 @@
-// Drives the agents of one framework through the cases of a test, each with a tool and a client of its own.
+// Drives the agents of one framework through the cases of a test, each with a client and tools of its own.
 //
 //   drive.mjs FRAMEWORK begin|resume DIR, with the cases on standard input:
-//   [{"name", "call": {"id", "name", "args"}, "how", "url", "key", "forced", "wait", "dies"}]
+//   [{"name", "calls": [{"id", "name", "args"}], "how", "url", "key", "forced", "wait", "dies"}]
 //
 // What a case parks at is kept in DIR; resume goes on with it, in another process. Each run of a tool is a line of DIR/runs. What
 // came of each case is a line on standard output: {"name", "said"} with what the model was told, {"name", "parked": true}, or
@@ -13,14 +13,14 @@ import { Client } from "holdpoint";
 const [framework, step, dir] = process.argv.slice(2);
 const { begin, resume } = await import(`./${framework}.mjs`);
 
-async function drive({ name, call, how, url, key, forced, wait, dies }) {
+async function drive({ name, calls, how, url, key, forced, wait, dies }) {
   const run = async ({ word, n }) => {
     appendFileSync(`${dir}/runs`, JSON.stringify({ name, word, n }) + "\n");
     if (dies) process.kill(process.pid, "SIGKILL");
     if (word === "broken") throw new Error("it did not work");
     return `ran ${word} ${n}`;
   };
-  const c = { client: new Client({ url, key, firstPause: 10 }), call, how, run, forced, wait };
+  const c = { client: new Client({ url, key, firstPause: 10 }), calls, how, run, forced, wait };
   const file = `${dir}/${name}`;
   try {
     const { parked, said } = step === "begin" ? await begin(c) : await resume(c, readFileSync(file, "utf8"));

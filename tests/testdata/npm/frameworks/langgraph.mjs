@@ -32,11 +32,12 @@ export const standIn = (...calls) => new StandIn(calls);
 
 function graphOf(c, saved) {
   const checkpointer = Object.assign(new MemorySaver(), saved && deserialize(Buffer.from(saved, "base64")));
-  const gatedTool = gated(c.client, tool(c.run, { name: c.call.name, schema: z.object({ word: z.string(), n: z.number() }) }), { interrupt, ...c.how });
-  const graph = createReactAgent({ llm: standIn(c.call), tools: [gatedTool], checkpointer, version: "v2" });
+  const toolOf = (name) => tool(c.run, { name, schema: z.object({ word: z.string(), n: z.number() }) });
+  const tools = c.calls.map(({ name }) => gated(c.client, toolOf(name), { interrupt, ...c.how }));
+  const graph = createReactAgent({ llm: standIn(...c.calls), tools, checkpointer, version: "v2" });
   return async (input) => {
-    const result = await graph.invoke(input, { configurable: { thread_id: c.call.id } });
-    if (!result.__interrupt__) return { said: result.messages.at(-1).content };
+    const result = await graph.invoke(input, { configurable: { thread_id: c.calls[0].id } });
+    if (!result.__interrupt__?.length) return { said: result.messages.at(-1).content };
     const { storage, writes } = checkpointer;
     return { parked: JSON.stringify({ interrupts: result.__interrupt__, saved: serialize({ storage, writes }).toString("base64") }) };
   };

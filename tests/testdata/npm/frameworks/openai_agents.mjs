@@ -17,9 +17,9 @@ export const standIn = (...calls) => ({
   },
 });
 
-const agentOf = (c) => new Agent({ name: "agent", model: standIn(c.call), tools: [tool(gated(c.client, {
-  name: c.call.name, description: "A tool of the test.", parameters: z.object({ word: z.string(), n: z.number() }), execute: c.run,
-}, c.how))] });
+const agentOf = (c) => new Agent({ name: "agent", model: standIn(...c.calls), tools: c.calls.map(({ name }) => tool(gated(c.client, {
+  name, description: "A tool of the test.", parameters: z.object({ word: z.string(), n: z.number() }), execute: c.run,
+}, c.how))) });
 
 const outcome = (result) => (result.interruptions.length ? { parked: result.state.toString() } : { said: result.finalOutput });
 

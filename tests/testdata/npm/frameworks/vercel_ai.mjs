@@ -18,10 +18,11 @@ export const standIn = (...calls) => new MockLanguageModelV3({
   },
 });
 
-const toolsOf = (c) => gated(c.client, { [c.call.name]: tool({ inputSchema: z.object({ word: z.string(), n: z.number() }), execute: c.run }) }, c.how);
+const toolOf = (c) => tool({ inputSchema: z.object({ word: z.string(), n: z.number() }), execute: c.run });
+const toolsOf = (c) => gated(c.client, Object.fromEntries(c.calls.map(({ name }) => [name, toolOf(c)])), c.how);
 
 async function go(c, tools, messages) {
-  const { response, text } = await generateText({ model: standIn(c.call), tools, messages, stopWhen: stepCountIs(3) });
+  const { response, text } = await generateText({ model: standIn(...c.calls), tools, messages, stopWhen: stepCountIs(3) });
   return text ? { said: text } : { parked: JSON.stringify([...messages, ...response.messages]) };
 }
 
