@@ -102,7 +102,9 @@ func houseOn(t testing.TB, db *storetest.Database, s *store.Store, limits api.Li
 		t.Fatal(err)
 	}
 	h.judgeAgain()
-	h.Admin = admin.New(admin.Config{Store: s})
+	h.Admin = admin.New(admin.Config{Store: s, PublicURL: "https://holdpoint.example.com", Roles: func(context.Context) ([]string, error) {
+		return admin.KnownRoles(nil, approval.Routing{Default: approval.Rule{Role: "reviewer"}}), nil
+	}})
 	h.logged = &lines{}
 	h.Log = auditlog.New(auditlog.Config{Store: s, Logger: slog.New(slog.NewTextHandler(h.logged, nil))})
 	h.Reports = report.Reports{Store: s, Judge: h.Judge}

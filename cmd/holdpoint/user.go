@@ -60,7 +60,7 @@ func (u *userAdd) Run(ctx context.Context, c *cli) error {
 	}
 	p, err := a.People.Add(ctx, by, admin.NewPerson{Email: u.Email, Name: u.Name, Roles: u.Role, Password: password, SameAs: u.SameAs})
 	if err != nil {
-		return plain(err)
+		return sameAs(err)
 	}
 	if err := u.warn(ctx, a, p.Roles); err != nil {
 		return err
@@ -73,6 +73,14 @@ func (u *userAdd) Run(ctx context.Context, c *cli) error {
 		fmt.Fprintln(terminal, "without a --role there is nothing that this person may decide")
 	}
 	return nil
+}
+
+// sameAs is plain, which names the flag where somebody is not there.
+func sameAs(err error) error {
+	if refusal := (*access.Refusal)(nil); errors.As(err, &refusal) && refusal.Code == "unknown_people" {
+		return fmt.Errorf("--same-as: %s", refusal.Detail)
+	}
+	return plain(err)
 }
 
 // warn says which of the roles no rule asks for: they may be meant for rules to come.
@@ -164,7 +172,7 @@ func (u *userDisable) Run(ctx context.Context, c *cli) error {
 	if err != nil {
 		return err
 	}
-	err = a.People.Disable(ctx, by, u.Email, nil)
+	_, err = a.People.Disable(ctx, by, u.Email, nil)
 	if refusal := (*access.Refusal)(nil); errors.As(err, &refusal) && (refusal.Code == "not_found" || refusal.Code == "disabled") {
 		return fmt.Errorf("there is no active account with the address %s", strings.ToLower(u.Email))
 	}

@@ -40,7 +40,7 @@ func (u *userInvite) Run(ctx context.Context, c *cli) error {
 	}
 	link, err := a.People.Invite(ctx, by, admin.NewPerson{Email: u.Email, Name: u.Name, Roles: u.Role, SameAs: u.SameAs}, u.AllowUnknownRole, nil)
 	if err != nil {
-		return plain(err)
+		return sameAs(err)
 	}
 	fmt.Fprintf(terminal, "added %s (%s), roles: %s\n", link.Person.Email, link.Person.ID, strings.Join(link.Person.Roles, ", "))
 	printLink(link)
@@ -87,12 +87,9 @@ func (u *userSet) Run(ctx context.Context, c *cli) error {
 	if err != nil {
 		return err
 	}
-	if err := a.People.Change(ctx, by, u.Email, change, nil); err != nil {
-		return plain(err)
-	}
-	p, err := a.People.Find(ctx, u.Email)
+	p, err := a.People.Change(ctx, by, u.Email, change, nil)
 	if err != nil {
-		return err
+		return plain(err)
 	}
 	fmt.Fprintf(terminal, "changed %s: %s, roles: %s\n", p.Email, p.Name, strings.Join(p.Roles, ", "))
 	return nil
@@ -158,7 +155,7 @@ func (u *userSignOut) Run(ctx context.Context, c *cli) error {
 	if err != nil {
 		return err
 	}
-	if err := a.People.SignOut(ctx, by, u.Email, nil); err != nil {
+	if _, err := a.People.SignOut(ctx, by, u.Email, nil); err != nil {
 		return plain(err)
 	}
 	fmt.Fprintf(terminal, "signed %s out everywhere\n", strings.ToLower(u.Email))

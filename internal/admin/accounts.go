@@ -93,6 +93,19 @@ func (p People) Accounts(ctx context.Context) ([]Account, error) {
 	return p.Store.Reports.Accounts(ctx, now)
 }
 
+// Account is one of them, by id.
+func (p People) Account(ctx context.Context, id string) (Account, error) {
+	all, err := p.Accounts(ctx)
+	if err != nil {
+		return Account{}, err
+	}
+	i := slices.IndexFunc(all, func(a Account) bool { return a.ID == id })
+	if i < 0 {
+		return Account{}, noSuchPerson
+	}
+	return all[i], nil
+}
+
 // change changes the account of an id or e-mail address. judge is given the account
 // under the lock, and says what becomes of it.
 func (p People) change(ctx context.Context, by access.By, who string, once *access.Once[store.Standing], judge func(store.Standing) (store.Edit, engine.Event, error)) (store.Standing, error) {
@@ -138,12 +151,12 @@ func another(by access.By, now store.Standing) error {
 
 // Change changes somebody's name and roles. Votes in what still waits count by the
 // roles of then. A refusal changes nothing.
-func (p People) Change(ctx context.Context, by access.By, who string, c PersonChange, once *access.Once[access.Done]) error {
+func (p People) Change(ctx context.Context, by access.By, who string, c PersonChange, once *access.Once[engine.Person]) (engine.Person, error) {
 	known, err := p.known(ctx, c.AllowUnknownRoles)
 	if err != nil {
-		return err
+		return engine.Person{}, err
 	}
-	_, err = p.change(ctx, by, who, access.Adapt(once, func(store.Standing) access.Done { return access.Done{} }), func(now store.Standing) (store.Edit, engine.Event, error) {
+	done, err := p.change(ctx, by, who, access.Adapt(once, personOf), func(now store.Standing) (store.Edit, engine.Event, error) {
 		var edit store.Edit
 		if c.Name != nil {
 			if edit.Name = strings.TrimSpace(*c.Name); edit.Name == now.Name {
@@ -166,8 +179,10 @@ func (p People) Change(ctx context.Context, by access.By, who string, c PersonCh
 		}
 		return edit, changed(by, code, message, now.ID, more), nil
 	})
-	return err
+	return done.Person, err
 }
+
+func personOf(now store.Standing) engine.Person { return now.Person }
 
 // roles are the account's after the change, sorted.
 func (c PersonChange) roles(now []string) []string {
@@ -243,8 +258,8 @@ func nameFits(name string) error {
 }
 
 // Disable keeps somebody out from now on; votes in what still waits become void.
-func (p People) Disable(ctx context.Context, by access.By, who string, once *access.Once[access.Done]) error {
-	_, err := p.change(ctx, by, who, access.Adapt(once, func(store.Standing) access.Done { return access.Done{} }), func(now store.Standing) (store.Edit, engine.Event, error) {
+func (p People) Disable(ctx context.Context, by access.By, who string, once *access.Once[engine.Person]) (engine.Person, error) {
+	done, err := p.change(ctx, by, who, access.Adapt(once, personOf), func(now store.Standing) (store.Edit, engine.Event, error) {
 		err := another(by, now)
 		switch {
 		case err != nil:
@@ -255,7 +270,7 @@ func (p People) Disable(ctx context.Context, by access.By, who string, once *acc
 		}
 		return store.Edit{Disable: true, SignOut: true}, changed(by, "USER_DISABLED", "A person was disabled.", now.ID, roleChange(now.ID, now.Roles, nil)), err
 	})
-	return err
+	return done.Person, err
 }
 
 // Enable lets somebody who was disabled in again: the same account, with the roles
@@ -318,11 +333,11 @@ func linkHash(token string) []byte {
 }
 
 // SignOut ends all of somebody's sessions.
-func (p People) SignOut(ctx context.Context, by access.By, who string, once *access.Once[access.Done]) error {
-	_, err := p.change(ctx, by, who, access.Adapt(once, func(store.Standing) access.Done { return access.Done{} }), func(now store.Standing) (store.Edit, engine.Event, error) {
+func (p People) SignOut(ctx context.Context, by access.By, who string, once *access.Once[engine.Person]) (engine.Person, error) {
+	done, err := p.change(ctx, by, who, access.Adapt(once, personOf), func(now store.Standing) (store.Edit, engine.Event, error) {
 		return store.Edit{SignOut: true}, changed(by, "USER_SIGNED_OUT", "A person was signed out everywhere.", now.ID, map[string]any{"person": now.ID}), nil
 	})
-	return err
+	return done.Person, err
 }
 
 // Invite adds somebody without a password, who sets one by the link that is returned.

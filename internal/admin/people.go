@@ -57,8 +57,11 @@ func (p People) adding(ctx context.Context, by access.By, n NewPerson) (engine.P
 	added.Identity = added.ID
 	if n.SameAs != "" {
 		other, err := p.Find(ctx, n.SameAs)
+		if errors.Is(err, store.ErrNotFound) {
+			return added, engine.Event{}, &access.Refusal{Kind: access.Invalid, Code: "unknown_people", Detail: "there is nobody with the address " + n.SameAs}
+		}
 		if err != nil {
-			return added, engine.Event{}, fmt.Errorf("--same-as: %w", err)
+			return added, engine.Event{}, err
 		}
 		added.Identity = other.Identity
 	}
