@@ -31,6 +31,7 @@ func (h *accountHandler) register(mux *http.ServeMux) {
 	if h.factors == nil {
 		return
 	}
+	mux.HandleFunc("POST /account/password", h.site.takesForm(h.changePassword))
 	mux.HandleFunc("POST /account/totp", h.changes(h.enrolTOTP))
 	mux.HandleFunc("POST /account/totp/confirm", h.changes(h.confirmTOTP))
 	mux.HandleFunc("POST /account/totp/remove", h.changes(h.removeTOTP))
@@ -61,7 +62,7 @@ func (h *accountHandler) show(w http.ResponseWriter, r *http.Request, p engine.P
 }
 
 // failures are what to say about the last attempt to change something, or "".
-type failures struct{ passkey, push string }
+type failures struct{ passkey, push, password string }
 
 func (h *accountHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, status int, failed failures) error {
 	v := views.Account{
@@ -84,6 +85,7 @@ func (h *accountHandler) render(w http.ResponseWriter, r *http.Request, p engine
 				ID: base64.RawURLEncoding.EncodeToString(k.ID), Name: k.Name, Synced: k.Synced, CreatedAt: k.CreatedAt, UsedAt: k.LastUsedAt,
 			})
 		}
+		v.Password, v.PasswordFailure = f.MayChangePasswords(), failed.password
 	}
 	if h.push != nil {
 		var err error
@@ -93,6 +95,37 @@ func (h *accountHandler) render(w http.ResponseWriter, r *http.Request, p engine
 		v.Browsers.Failure = failed.push
 	}
 	return h.site.render(w, r, status, views.AccountPage(v))
+}
+
+// changePassword sets the person's own password. All sessions end by that; this browser
+// gets another one, which has proved no more than the password.
+func (h *accountHandler) changePassword(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	f := r.PostForm
+	var refusal *access.Refusal
+	if f.Get("password") != f.Get("again") {
+		refusal = &access.Refusal{Kind: access.Invalid, Code: "unfit_password", Detail: "The two passwords are not the same."}
+	} else if err := h.factors.ChangePassword(r.Context(), p, f.Get("former"), f.Get("password")); err != nil && !errors.As(err, &refusal) {
+		return err
+	}
+	if refusal != nil {
+		detail := refusal.Detail
+		if refusal.Code == "verification_failed" {
+			detail = "That is not your present password. Nothing was changed."
+		}
+		retryAfter(w, refusal)
+		return h.render(w, r, p, httpstatus.Of(refusal.Kind), failures{password: detail})
+	}
+	session, err := h.site.sessions.Get(r, h.site.sessions.name())
+	if err != nil {
+		return err
+	}
+	p.VerifiedBy = identity.Password
+	session.Values[personKey{}] = p
+	if err := session.Save(r, w); err != nil {
+		return err
+	}
+	h.site.redirectWithFlash(w, r, "password", "/account")
+	return nil
 }
 
 func (h *accountHandler) enrolTOTP(w http.ResponseWriter, r *http.Request, p engine.Person) error {

@@ -52,6 +52,10 @@ type Config struct {
 	SecondStep SecondStep
 	// Factors are people's second factors; nil when nobody can have any.
 	Factors *identity.Factors
+	// People may be nil: there are no pages for them then; they take Factors, too. OnCall
+	// may be nil.
+	People People
+	OnCall OnCall
 	// Delegations may be nil: nobody can then say that they are away.
 	Delegations Delegations
 	// Prover checks proofs for single approvals; nil when nobody can give any.
@@ -149,6 +153,10 @@ func New(c Config) (*Console, error) {
 	}
 	if c.Factors != nil {
 		groups = append(groups, &verifyHandler{site: shared, factors: c.Factors})
+	}
+	if c.People != nil && c.Factors != nil {
+		shared.people = true
+		groups = append(groups, &peopleHandler{site: shared, people: c.People, onCall: c.OnCall, factors: c.Factors})
 	}
 	if c.Grants != nil {
 		groups = append(groups, &grantHandler{shared, c.Grants, c.Cards})

@@ -60,6 +60,10 @@ var doneWords = map[string]string{
 	"viewgone":    "The view was removed.",
 	"snoozed":     "The call is snoozed. It comes back by itself, and others still see it.",
 	"unsnoozed":   "The call is in your inbox again.",
+	"person":      "The account was changed. It holds from now on, also for what waits.",
+	"persongone":  "The account is disabled: signed out everywhere, and votes in what still waits are void.",
+	"personout":   "The person was signed out everywhere.",
+	"password":    "Your password was changed. All other sessions of yours have ended.",
 	"reviewed":    "What you say of it is on record.",
 }
 

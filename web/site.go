@@ -29,7 +29,7 @@ type site struct {
 	drafts       Drafts // nil where none are kept
 	push         Push   // nil where nobody is notified in a browser
 	// Which pages there are.
-	delegations, grants, audit bool
+	delegations, grants, audit, people bool
 }
 
 // person returns the person of the request's session, or false without a live

@@ -217,6 +217,9 @@ func (c PersonChange) judge(by access.By, now store.Standing, edit store.Edit, k
 	return nil
 }
 
+// KnownRoles are those that some rule asks for, or that Holdpoint knows itself.
+func (p People) KnownRoles(ctx context.Context) ([]string, error) { return p.known(ctx, false) }
+
 // known are the roles that may be given, nil for any.
 func (p People) known(ctx context.Context, anyRole bool) ([]string, error) {
 	if anyRole || p.Roles == nil {

@@ -21,6 +21,10 @@ type Account struct {
 	PasskeysAt string
 	NoPasskeys bool
 	TOTP       bool
+	// Password says that the person can change their password here; PasswordFailure is
+	// what to say about the last attempt, or "".
+	Password        bool
+	PasswordFailure string
 	// Failure is what to say about the last attempt to add a passkey, or "".
 	Failure  string
 	Browsers Browsers

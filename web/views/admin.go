@@ -5,6 +5,8 @@ import "time"
 // Admin is the page for administrators.
 type Admin struct {
 	Frame
+	// People says that there are pages for people.
+	People   bool
 	Kill     Kill // of all agents
 	Kills    []Kill
 	Switch   Switch

@@ -1,0 +1,342 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"holdpoint/engine"
+	"holdpoint/internal/access"
+	"holdpoint/internal/admin"
+	"holdpoint/internal/httpstatus"
+	"holdpoint/internal/identity"
+	"holdpoint/web/views"
+)
+
+// People is what the pages of people need; admin.People is one. Every change is on
+// record with who made it, and is judged by who they are at that moment.
+type People interface {
+	// MayBeChanged says that accounts can be changed from here.
+	MayBeChanged() bool
+	Accounts(ctx context.Context) ([]admin.Account, error)
+	Account(ctx context.Context, id string) (admin.Account, error)
+	// KnownRoles are those that some rule asks for.
+	KnownRoles(ctx context.Context) ([]string, error)
+	Invite(ctx context.Context, by access.By, n admin.NewPerson, anyRole bool, once *access.Once[admin.PasswordLink]) (admin.PasswordLink, error)
+	Change(ctx context.Context, by access.By, who string, c admin.PersonChange, once *access.Once[engine.Person]) (engine.Person, error)
+	Disable(ctx context.Context, by access.By, who string, once *access.Once[engine.Person]) (engine.Person, error)
+	SignOut(ctx context.Context, by access.By, who string, once *access.Once[engine.Person]) (engine.Person, error)
+	Enable(ctx context.Context, by access.By, who string, once *access.Once[admin.PasswordLink]) (admin.PasswordLink, error)
+	ResetPassword(ctx context.Context, by access.By, who string, once *access.Once[admin.PasswordLink]) (admin.PasswordLink, error)
+}
+
+// OnCall says who is on call.
+type OnCall interface {
+	Shifts(ctx context.Context) ([]admin.Shift, error)
+}
+
+func personURL(id string) string { return "/people/" + url.PathEscape(id) }
+
+// peopleHandler serves the list of people and the page of each.
+type peopleHandler struct {
+	site    *site
+	people  People
+	onCall  OnCall // nil where nobody is
+	factors *identity.Factors
+}
+
+func (h *peopleHandler) register(mux *http.ServeMux) {
+	mux.HandleFunc("GET /people", h.site.forAdministrators(h.list))
+	mux.HandleFunc("GET /people/new", h.site.forAdministrators(h.newForm))
+	mux.HandleFunc("POST /people/new", h.changes(h.invite))
+	mux.HandleFunc("GET /people/{id}", h.site.forAdministrators(h.show))
+	mux.HandleFunc("POST /people/{id}", h.changes(h.change))
+	mux.HandleFunc("POST /people/{id}/disable", h.changes(h.disable))
+	mux.HandleFunc("POST /people/{id}/sign-out", h.changes(h.signOut))
+	mux.HandleFunc("POST /people/{id}/enable", h.changes(h.linking(h.people.Enable)))
+	mux.HandleFunc("POST /people/{id}/password", h.changes(h.linking(h.people.ResetPassword)))
+}
+
+// changes is a handler of administrators that changes somebody's account. Whose session
+// has ended meanwhile signs in again.
+func (h *peopleHandler) changes(change handler) http.HandlerFunc {
+	return h.site.forAdministrators(func(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+		err := change(w, r, p)
+		if errors.Is(err, ErrNoSession) {
+			http.Redirect(w, r, signInURL(parent(r)), http.StatusSeeOther)
+			return nil
+		}
+		return err
+	})
+}
+
+// maxPeopleShown bounds a page of people; a search finds the others.
+const maxPeopleShown = 500
+
+func (h *peopleHandler) list(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	all, err := h.people.Accounts(r.Context())
+	if err != nil {
+		return err
+	}
+	duty, err := h.duty(r.Context())
+	if err != nil {
+		return err
+	}
+	v := views.People{Frame: h.site.frame(p, "People", "admin"), Query: strings.TrimSpace(r.URL.Query().Get("q")), Total: len(all), MayChange: h.people.MayBeChanged()}
+	v.Notice = h.site.flash(w, r)
+	for _, a := range all {
+		row := personRow(a, duty)
+		if !row.Matches(v.Query) {
+			continue
+		}
+		if v.Found++; v.Found <= maxPeopleShown {
+			v.Rows = append(v.Rows, row)
+		}
+	}
+	return h.site.render(w, r, http.StatusOK, views.PeoplePage(v))
+}
+
+// duty are the schedules on which people are on call now, by address.
+func (h *peopleHandler) duty(ctx context.Context) (map[string][]string, error) {
+	if h.onCall == nil {
+		return nil, nil
+	}
+	shifts, err := h.onCall.Shifts(ctx)
+	duty := map[string][]string{}
+	for _, s := range shifts {
+		if s.OnCall && !slices.Contains(duty[s.Email], s.Schedule) {
+			duty[s.Email] = append(duty[s.Email], s.Schedule)
+		}
+	}
+	return duty, err
+}
+
+func personRow(a admin.Account, duty map[string][]string) views.PersonRow {
+	row := views.PersonRow{
+		ID: a.ID, URL: personURL(a.ID), Name: a.Name, Email: a.Email, Roles: a.Roles, OnCall: duty[a.Email], LastSignIn: a.LastSignIn,
+		App: a.TOTPSince != nil, Passkeys: a.Passkeys, Disabled: a.Disabled, State: views.Status{Code: "active", Word: "Active"},
+	}
+	if a.Disabled {
+		row.State = views.Status{Code: "revoked", Word: "Disabled"}
+	}
+	return row
+}
+
+func (h *peopleHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	v, err := h.page(r, p)
+	if err != nil {
+		return err
+	}
+	v.Notice = h.site.flash(w, r)
+	return h.site.render(w, r, http.StatusOK, views.PersonPageView(v))
+}
+
+// page is the page of the person whom the address names.
+func (h *peopleHandler) page(r *http.Request, p engine.Person) (views.PersonPage, error) {
+	a, err := h.people.Account(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return views.PersonPage{}, err
+	}
+	duty, err := h.duty(r.Context())
+	if err != nil {
+		return views.PersonPage{}, err
+	}
+	v := views.PersonPage{
+		Frame: h.site.frame(p, "Person "+views.Visible(a.Name), "admin"), PersonRow: personRow(a, duty), CreatedAt: a.CreatedAt, DisabledAt: a.DisabledAt,
+		MayChange: h.people.MayBeChanged(), Own: a.ID == p.ID || a.Identity == p.Identity,
+		AuditURL: "/audit?" + url.Values{"actor": {a.ID}}.Encode(),
+	}
+	if !v.MayChange {
+		return v, nil
+	}
+	if v.Boxes, err = h.boxes(r.Context(), a.Roles, a.Roles); err != nil {
+		return v, err
+	}
+	v.NewName = a.Name
+	v.Proof, err = h.proof(r, p)
+	return v, err
+}
+
+// boxes are the roles to choose from: those that rules ask for, and those that the
+// person has.
+func (h *peopleHandler) boxes(ctx context.Context, has, ticked []string) ([]views.RoleBox, error) {
+	known, err := h.people.KnownRoles(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var boxes []views.RoleBox
+	for _, role := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(known, has)))) {
+		boxes = append(boxes, views.RoleBox{Role: role, On: slices.Contains(ticked, role), Unused: !slices.Contains(known, role)})
+	}
+	return boxes, nil
+}
+
+// proof asks who somebody is whose last proof is too long ago; nil for whoever need not
+// prove it.
+func (h *peopleHandler) proof(r *http.Request, p engine.Person) (*views.VerifyForm, error) {
+	err := h.factors.Fresh(r.Context(), p)
+	if refusal := (*access.Refusal)(nil); !errors.As(err, &refusal) {
+		return nil, err
+	}
+	methods, err := h.factors.Methods(r.Context(), p)
+	if err != nil {
+		return nil, err
+	}
+	f := verifyForm(h.factors, r, methods, identity.ForSession, "")
+	return &f, nil
+}
+
+// prove lets through whoever has proved lately who they are, or does with this form.
+func (h *peopleHandler) prove(r *http.Request, p engine.Person) error {
+	err, proof := h.factors.Fresh(r.Context(), p), proofOf(r.PostForm)
+	if refusal := (*access.Refusal)(nil); !errors.As(err, &refusal) || proof.Code+proof.Password == "" && !proof.Given() {
+		return err
+	}
+	method, err := h.factors.Verify(r.Context(), p, identity.ForSession, "", proof)
+	if err != nil {
+		return err
+	}
+	return h.site.sessions.verified(r, p, method)
+}
+
+// again shows the person's page with what was refused, and asks for a proof where that
+// was it.
+func (h *peopleHandler) again(w http.ResponseWriter, r *http.Request, p engine.Person, refusal *access.Refusal, edit func(*views.PersonPage) error) error {
+	p, err := h.site.sessions.again(r) // the proof may have been good, and the change not
+	if err != nil {
+		return err
+	}
+	v, err := h.page(r, p)
+	if err == nil && edit != nil {
+		err = edit(&v)
+	}
+	if err != nil {
+		return err
+	}
+	v.Failure = refusal.Detail
+	retryAfter(w, refusal)
+	return h.site.render(w, r, httpstatus.Of(refusal.Kind), views.PersonPageView(v))
+}
+
+// do runs a change of the person whom the address names, with a proof.
+func (h *peopleHandler) do(w http.ResponseWriter, r *http.Request, p engine.Person, said string, edit func(*views.PersonPage) error, change func() error) error {
+	err := h.prove(r, p)
+	if err == nil {
+		err = change()
+	}
+	if refusal := (*access.Refusal)(nil); errors.As(err, &refusal) && refusal.Kind != access.NotFound {
+		return h.again(w, r, p, refusal, edit)
+	}
+	if said == "" {
+		return err
+	}
+	return h.site.redirectOrFail(w, r, err, said, personURL(r.PathValue("id")))
+}
+
+// chosenRoles are the roles of a form, and whether one of them is said to be for rules to come.
+func chosenRoles(form url.Values) (roles []string, toCome bool) {
+	roles = append([]string{}, form["roles"]...)
+	if more := strings.TrimSpace(form.Get("role_to_come")); more != "" {
+		return append(roles, more), true
+	}
+	return roles, false
+}
+
+func (h *peopleHandler) change(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	name := r.PostForm.Get("name")
+	roles, toCome := chosenRoles(r.PostForm)
+	c := admin.PersonChange{Name: &name, Roles: &roles, AllowUnknownRoles: toCome}
+	if !r.PostForm.Has("with_roles") { // the form of one's own account
+		c.Roles = nil
+	}
+	keep := func(v *views.PersonPage) (err error) {
+		v.NewName, v.RoleToCome = name, r.PostForm.Get("role_to_come")
+		v.Boxes, err = h.boxes(r.Context(), v.Roles, r.PostForm["roles"])
+		return err
+	}
+	return h.do(w, r, p, "person", keep, func() error {
+		_, err := h.people.Change(r.Context(), by(p), r.PathValue("id"), c, nil)
+		return err
+	})
+}
+
+func (h *peopleHandler) disable(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	return h.do(w, r, p, "persongone", nil, func() error {
+		_, err := h.people.Disable(r.Context(), by(p), r.PathValue("id"), nil)
+		return err
+	})
+}
+
+func (h *peopleHandler) signOut(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	return h.do(w, r, p, "personout", nil, func() error {
+		_, err := h.people.SignOut(r.Context(), by(p), r.PathValue("id"), nil)
+		return err
+	})
+}
+
+// linking is a handler that ends with a link, which is shown once.
+func (h *peopleHandler) linking(change func(context.Context, access.By, string, *access.Once[admin.PasswordLink]) (admin.PasswordLink, error)) handler {
+	return func(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+		var link admin.PasswordLink
+		shown := false
+		err := h.do(w, r, p, "", func(*views.PersonPage) error { shown = true; return nil }, func() (err error) {
+			link, err = change(r.Context(), by(p), r.PathValue("id"), nil)
+			return err
+		})
+		if err != nil || shown {
+			return err
+		}
+		return h.showLink(w, r, p, link)
+	}
+}
+
+func (h *peopleHandler) showLink(w http.ResponseWriter, r *http.Request, p engine.Person, l admin.PasswordLink) error {
+	return h.site.render(w, r, http.StatusOK, views.PersonLinkPage(views.PersonLink{
+		Frame: h.site.frame(p, "Link for "+views.Visible(l.Person.Name), "admin"), Name: l.Person.Name, Email: l.Person.Email, URL: personURL(l.Person.ID), Link: l.URL, ExpiresAt: l.ExpiresAt,
+	}))
+}
+
+func (h *peopleHandler) newForm(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	return h.renderNew(w, r, p, http.StatusOK, "")
+}
+
+func (h *peopleHandler) renderNew(w http.ResponseWriter, r *http.Request, p engine.Person, status int, failure string) error {
+	v := views.NewPerson{
+		Frame: h.site.frame(p, "Invite somebody", "admin"), MayChange: h.people.MayBeChanged(), Failure: failure,
+		Email: r.PostForm.Get("email"), Name: r.PostForm.Get("name"), SameAs: r.PostForm.Get("same_as"), RoleToCome: r.PostForm.Get("role_to_come"),
+	}
+	var err error
+	if v.Boxes, err = h.boxes(r.Context(), nil, r.PostForm["roles"]); err != nil {
+		return err
+	}
+	if v.Proof, err = h.proof(r, p); err != nil {
+		return err
+	}
+	return h.site.render(w, r, status, views.NewPersonPage(v))
+}
+
+func (h *peopleHandler) invite(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	roles, toCome := chosenRoles(r.PostForm)
+	f := r.PostForm
+	err := h.prove(r, p)
+	var link admin.PasswordLink
+	if err == nil {
+		n := admin.NewPerson{Email: f.Get("email"), Name: f.Get("name"), Roles: roles, SameAs: strings.TrimSpace(f.Get("same_as"))}
+		link, err = h.people.Invite(r.Context(), by(p), n, toCome, nil)
+	}
+	var refusal *access.Refusal
+	if errors.As(err, &refusal) {
+		if p, err = h.site.sessions.again(r); err != nil {
+			return err
+		}
+		retryAfter(w, refusal)
+		return h.renderNew(w, r, p, httpstatus.Of(refusal.Kind), refusal.Detail)
+	}
+	if err != nil {
+		return err
+	}
+	return h.showLink(w, r, p, link)
+}
