@@ -142,6 +142,8 @@ func asked(tool, category, domain string, args map[string]any) map[string]any {
 func (d *dev) pages(t *testing.T) []shownPage {
 	t.Helper()
 	agent, ada, ben := d.agent(t), d.Reviewers[0], d.as(t, d.Reviewers[1])
+	var everybody struct{ People []struct{ ID string } }
+	d.admin(t).do("GET", "/v1/admin/people", nil).want(t, 200).into(t, &everybody)
 	cards := map[string]approval{
 		"payment": agent.submit(asked("refund_payment", "write", "finance", map[string]any{"amount": "1250.00", "currency": "EUR", "payee": map[string]any{"name": "Paper & Pens Ltd.", "iban": "DE02120300000000202051"}, "order": "A-17"})),
 		"mail":    agent.submit(asked("send_email", "write", "customer_support", map[string]any{"to": []any{"ann@example.com", "bob@example.org"}, "subject": "Your refund", "body": "Dear Ann,\nyour refund is on its way.\n\nYours\nPaper & Pens"})),
@@ -185,6 +187,7 @@ func (d *dev) pages(t *testing.T) []shownPage {
 		{"policies", "/policies", owner},
 		{"agents", "/agents", owner},
 		{"admin", "/admin", owner},
+		{"people", "/people", owner}, {"person", "/people/" + everybody.People[0].ID, owner}, {"person-new", "/people/new", owner}, {"welcome", "/welcome/aaaaaaaaaaaaaaaaaaaaaaaaaa", ada},
 		{"tool", "/admin/tool?name=send_payment", owner},
 		{"notifications", "/notifications", owner},
 		{"audit", "/audit", owner},

@@ -147,7 +147,7 @@ func (h *peopleHandler) page(r *http.Request, p engine.Person) (views.PersonPage
 	v := views.PersonPage{
 		Frame: h.site.frame(p, "Person "+views.Visible(a.Name), "admin"), PersonRow: personRow(a, duty), CreatedAt: a.CreatedAt, DisabledAt: a.DisabledAt,
 		MayChange: h.people.MayBeChanged(), Own: a.ID == p.ID || a.Identity == p.Identity,
-		AuditURL: "/audit?" + url.Values{"actor": {a.ID}}.Encode(),
+		AuditURL: "/audit?" + url.Values{"person": {a.Email}}.Encode(),
 	}
 	if !v.MayChange {
 		return v, nil
