@@ -235,7 +235,7 @@ func (h *cardHandler) decisionForm(r *http.Request, p engine.Person, v *views.Ap
 	if err != nil {
 		return err
 	}
-	f := verifyForm(h.factors, r, methods, identity.ForSession, "")
+	f := verifyForm(h.factors, r, methods, identity.ForSession)
 	f.Focus = failure != ""
 	if v.Decide.Sign {
 		f.Passkey, f.Optional = false, true // the passkey is asked to sign

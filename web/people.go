@@ -185,7 +185,7 @@ func (h *peopleHandler) proof(r *http.Request, p engine.Person) (*views.VerifyFo
 	if err != nil {
 		return nil, err
 	}
-	f := verifyForm(h.factors, r, methods, identity.ForSession, "")
+	f := verifyForm(h.factors, r, methods, identity.ForSession)
 	return &f, nil
 }
 
@@ -204,7 +204,7 @@ func (h *peopleHandler) prove(r *http.Request, p engine.Person) error {
 
 // again shows the person's page with what was refused, and asks for a proof where that
 // was it.
-func (h *peopleHandler) again(w http.ResponseWriter, r *http.Request, p engine.Person, refusal *access.Refusal, edit func(*views.PersonPage) error) error {
+func (h *peopleHandler) again(w http.ResponseWriter, r *http.Request, refusal *access.Refusal, edit func(*views.PersonPage) error) error {
 	p, err := h.site.sessions.again(r) // the proof may have been good, and the change not
 	if err != nil {
 		return err
@@ -228,7 +228,7 @@ func (h *peopleHandler) do(w http.ResponseWriter, r *http.Request, p engine.Pers
 		err = change()
 	}
 	if refusal := (*access.Refusal)(nil); errors.As(err, &refusal) && refusal.Kind != access.NotFound {
-		return h.again(w, r, p, refusal, edit)
+		return h.again(w, r, refusal, edit)
 	}
 	if said == "" {
 		return err

@@ -100,7 +100,9 @@ func TestPeoplePages(t *testing.T) {
 	h.get(h.at("ada")).want(t, http.StatusOK, `value="reviewer" checked`, `value="auditor"`)
 	h.get("/people/usr_nobody").want(t, http.StatusNotFound)
 
-	save := func(who string, pairs ...string) answer { return h.post(h.at(who), append([]string{"with_roles", "yes"}, pairs...)...) }
+	save := func(who string, pairs ...string) answer {
+		return h.post(h.at(who), append([]string{"with_roles", "yes"}, pairs...)...)
+	}
 	save("ada", "name", "Ada King", "roles", "reviewer", "roles", "auditor").to(t, h.at("ada"))
 	h.get(h.at("ada")).want(t, http.StatusOK, "Ada King", "The account was changed")
 	save("ada", "name", "Ada King", "roles", "reviewer", "roles", "auditor").want(t, http.StatusConflict, "Nothing was changed")

@@ -87,7 +87,7 @@ func (h *signInHandler) showSecondStep(w http.ResponseWriter, r *http.Request, s
 	}
 	v := views.VerifyPage{
 		Frame: h.site.frame(engine.Person{}, "Sign in", ""), Heading: "One more step", Lead: "Your password is right. Now your second factor.",
-		Form: verifyForm(h.factors, r, methods, "", ""), BackText: "Sign in as somebody else", BackTo: signInURL(next),
+		Form: verifyForm(h.factors, r, methods, ""), BackText: "Sign in as somebody else", BackTo: signInURL(next),
 	}
 	v.Form.Action, v.Form.Options, v.Form.Submit, v.Form.Focus, v.Form.Failure = "/login/verify", "/login/assertion", "Sign in", true, failure
 	v.Form.Hidden = append(carried(r.PostForm), views.Field{Name: "next", Value: next})

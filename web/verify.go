@@ -18,10 +18,10 @@ import (
 
 // verifyForm is a form by which somebody proves, by one of the methods, who they
 // are. What it is bound to has to be what Verify is given.
-func verifyForm(factors *identity.Factors, r *http.Request, methods []identity.Method, purpose, boundTo string) views.VerifyForm {
+func verifyForm(factors *identity.Factors, r *http.Request, methods []identity.Method, purpose string) views.VerifyForm {
 	return views.VerifyForm{
 		Code: slices.Contains(methods, identity.TOTP), Password: slices.Contains(methods, identity.Password), Passkey: slices.Contains(methods, identity.Passkey),
-		Purpose: purpose, BoundTo: boundTo, Elsewhere: passkeysElsewhere(factors, r),
+		Purpose: purpose, Elsewhere: passkeysElsewhere(factors, r),
 	}
 }
 
@@ -91,7 +91,7 @@ func (h *verifyHandler) render(w http.ResponseWriter, r *http.Request, p engine.
 	}
 	v := views.VerifyPage{
 		Frame: h.site.frame(p, "Prove who you are", ""), Heading: "Prove who you are", Lead: "What comes next needs to know that it is still you. It counts for five minutes.",
-		Form: verifyForm(h.factors, r, methods, identity.ForSession, ""), BackText: "Not now", BackTo: "/",
+		Form: verifyForm(h.factors, r, methods, identity.ForSession), BackText: "Not now", BackTo: "/",
 	}
 	v.Form.Action, v.Form.Focus, v.Form.Failure = "/verify", true, failure
 	v.Form.Hidden = []views.Field{{Name: "next", Value: next}}
