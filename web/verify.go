@@ -17,7 +17,7 @@ import (
 )
 
 // verifyForm is a form by which somebody proves, by one of the methods, who they
-// are. What it is bound to has to be what Verify is given.
+// are, once, for the purpose and nothing more.
 func verifyForm(factors *identity.Factors, r *http.Request, methods []identity.Method, purpose string) views.VerifyForm {
 	return views.VerifyForm{
 		Code: slices.Contains(methods, identity.TOTP), Password: slices.Contains(methods, identity.Password), Passkey: slices.Contains(methods, identity.Passkey),
