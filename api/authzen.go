@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"holdpoint/engine"
+	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
 	"holdpoint/engine/dialect/authzen"
 	"holdpoint/internal/access"
@@ -64,9 +65,21 @@ type DecisionContext struct {
 	Reason       string           `json:"reason,omitempty" doc:"The code of the strictest reason."`
 	Reasons      []engine.Reason  `json:"reasons,omitempty"`
 	Constraints  json.RawMessage  `json:"constraints,omitempty" doc:"What a permitted call has to keep to, by the policy."`
-	Approval     *Approval        `json:"approval,omitempty" doc:"The approval that the call waits for. In a refusal with the reason DENIED_BEFORE: the former approval by which people denied this very call."`
+	Approval     *AccessApproval  `json:"approval,omitempty" doc:"The approval that the call waits for, or by which it is permitted. In a refusal with the reason DENIED_BEFORE: the former approval by which people denied this very call."`
 	Joined       bool             `json:"joined,omitempty" doc:"True when the very call waited already: approval is that one, and nobody is asked again."`
+	Requestable  *Requestable     `json:"access_request,omitempty" doc:"Where a program of the Access Request and Approval Profile asks for access. People have been asked already."`
+	NextAction   string           `json:"next_action,omitempty" enum:"retry,none" doc:"What to do about an approval that was presented and does not permit the call."`
+	RetryAfter   int              `json:"retry_after,omitempty" doc:"With retry: in how many seconds."`
+	LeaseUntil   *time.Time       `json:"lease_until,omitempty" doc:"Of a call that an approval permits: by when to say what became of it (POST /v1/executions)."`
+	Replayed     bool             `json:"replayed,omitempty" doc:"True when the approval was used by this very request before: run the call only if you know that it has not run."`
+	RedeemedAt   *time.Time       `json:"redeemed_at,omitempty" doc:"With replayed: when the approval was used."`
 	Error        *EvaluationError `json:"error,omitempty" doc:"Of one of several evaluations: why it was not evaluated."`
+}
+
+// AccessApproval is an approval, and until when it permits its call.
+type AccessApproval struct {
+	Approval
+	ApprovedUntil *time.Time `json:"approved_until,omitempty"`
 }
 
 // EvaluationError says why one of several requests was not evaluated.
@@ -90,6 +103,9 @@ type PDPMetadata struct {
 	PolicyDecisionPoint string `json:"policy_decision_point"`
 	Evaluation          string `json:"access_evaluation_endpoint"`
 	Evaluations         string `json:"access_evaluations_endpoint"`
+	// The others are of the Access Request and Approval Profile.
+	AccessRequest string   `json:"access_request_endpoint"`
+	Capabilities  []string `json:"capabilities"`
 }
 
 // The addresses of AuthZEN's Authorization API.
@@ -105,7 +121,7 @@ var evaluating = []parameter{
 }
 
 // evaluationProblems are the codes of the problems here: AuthZEN knows no 415.
-var evaluationProblems = []int{400, 401, 403, 413, 422, 423, 429, 503}
+var evaluationProblems = []int{400, 401, 403, 409, 410, 413, 422, 423, 429, 503}
 
 // authzen is the door for OpenID AuthZEN's Authorization API 1.0.
 func (a dialectDoor) authzen() []operation {
@@ -113,7 +129,7 @@ func (a dialectDoor) authzen() []operation {
 		"subject": map[string]any{"type": "user", "id": "alice@example.com"}, "action": map[string]any{"name": "issue_refund", "properties": map[string]any{"amount": 120}},
 		"resource": map[string]any{"type": "order", "id": "4711"},
 	}
-	return []operation{
+	return append([]operation{
 		{
 			method: "POST", path: evaluationPath, summary: "Evaluate an access (AuthZEN)", scope: identity.ScopeCheck,
 			detail:  "OpenID AuthZEN Authorization API 1.0. The call of the tool action.name is judged as any proposed call is. decision is true only for a call that may run now; where people have to approve it, it is false, and context.approval is what it waits for.",
@@ -129,7 +145,7 @@ func (a dialectDoor) authzen() []operation {
 			method: "GET", path: "/.well-known/authzen-configuration", summary: "What this server offers (AuthZEN)", scope: public, out: PDPMetadata{}, statuses: []int{200},
 			handle: a.authzenConfiguration,
 		},
-	}
+	}, a.accessRequests()...)
 }
 
 // badRequests answers 400 where this API has 415 and 422 elsewhere, but for an
@@ -163,7 +179,10 @@ func echo(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a dialectDoor) authzenConfiguration(c *call) error {
-	return writeJSON(c, http.StatusOK, PDPMetadata{PolicyDecisionPoint: a.PublicURL, Evaluation: a.PublicURL + evaluationPath, Evaluations: a.PublicURL + evaluationsPath})
+	return writeJSON(c, http.StatusOK, PDPMetadata{
+		PolicyDecisionPoint: a.PublicURL, Evaluation: a.PublicURL + evaluationPath, Evaluations: a.PublicURL + evaluationsPath,
+		AccessRequest: a.PublicURL + accessRequests, Capabilities: []string{accessRequestCapability},
+	})
 }
 
 // evaluationRequest reads what a request says beside its body.
@@ -201,6 +220,9 @@ func (a dialectDoor) evaluated(c *call, document canon.Value, request gate.Reque
 	if err == nil {
 		a.decided(gate.DialectAuthZEN, evaluated.Decision.Route, started)
 	}
+	if kept := (*access.Replay)(nil); errors.As(err, &kept) && kept.Reply.Status == http.StatusOK {
+		err = a.permittedBefore(c, kept)
+	}
 	return evaluated, err
 }
 
@@ -221,16 +243,38 @@ func (a dialectDoor) decisionReply(c *call) func(gate.Evaluated) (access.Reply, 
 // decision is the gate's answer in AuthZEN's words.
 func (a dialectDoor) decision(c *call, e gate.Evaluated) AccessDecision {
 	d := AccessDecision{Decision: e.Decision.Route == engine.Accept, Context: DecisionContext{
-		EvaluationID: e.Event.ID, EvaluatedAt: &e.Event.Timestamp, Outcome: e.Event.Outcome, Reasons: engine.Reasons(e.Decision.Findings),
-		Approval: a.waiting(c, e.Approval), Joined: e.Joined,
+		Outcome: e.Decision.Outcome, Reasons: engine.Reasons(e.Decision.Findings), Joined: e.Joined, NextAction: e.NextAction, LeaseUntil: given(e.LeaseUntil),
 	}}
+	if len(e.Decision.Findings) > 0 {
+		d.Context.Reason = e.Decision.Findings[0].Code
+	}
+	if e.Event.ID != "" {
+		d.Context.EvaluationID, d.Context.EvaluatedAt, d.Context.Outcome = gate.EvaluationID(e.Event, e.Approval), &e.Event.Timestamp, e.Event.Outcome
+		if len(e.Event.Reasons) > 0 {
+			d.Context.Reason = e.Event.Reasons[0].Code // the strictest comes first
+		}
+	}
+	if waiting := a.waiting(c, e.Approval); waiting != nil {
+		d.Context.Approval = &AccessApproval{*waiting, given(e.ApprovedUntil)}
+		if waiting.Status == approval.Pending {
+			d.Context.Requestable = &Requestable{a.PublicURL + accessRequests, e.Approval.Plan.ExpiresAt}
+		}
+	}
 	if d.Decision {
 		d.Context.Constraints = e.Decision.Constraints
 	}
-	if len(e.Event.Reasons) > 0 {
-		d.Context.Reason = e.Event.Reasons[0].Code // the strictest comes first
+	if e.NextAction == "retry" {
+		d.Context.RetryAfter = retrySeconds
 	}
 	return d
+}
+
+// given is a time that there is; nil for none.
+func given(at time.Time) *time.Time {
+	if at.IsZero() {
+		return nil
+	}
+	return &at
 }
 
 // evaluateAll evaluates one request after the other. Under an Idempotency-Key each has
@@ -282,6 +326,11 @@ func (a dialectDoor) evaluateItem(c *call, item canon.Value, request gate.Reques
 		own := *repeat
 		own.Key = fmt.Sprintf("%s %d", repeat.Key, i) // no caller's key has a blank
 		repeat = &own
+	}
+	if authzen.PresentsApproval(item) {
+		return json.Marshal(AccessDecision{Context: DecisionContext{Reason: "approval_alone", Error: &EvaluationError{
+			Status: http.StatusBadRequest, Code: "approval_alone", Message: "An approval is presented by a request of its own, at " + evaluationPath + ".", Path: "/context/approval",
+		}}})
 	}
 	reply, err := replyOnce(a.API, c, repeat, func(once *access.Once[gate.Evaluated]) (gate.Evaluated, error) {
 		return a.evaluated(c, item, request, once)

@@ -139,7 +139,7 @@ func TestEvaluationWaits(t *testing.T) {
 	}
 
 	// It is approved by the console, and redeemed as any other approval.
-	a := *d.Context.Approval
+	a := d.Context.Approval.Approval
 	h.vote(a, "approve")
 	h.settle(a.ID)
 	var own api.Approval
@@ -324,7 +324,7 @@ func TestAccessConfiguration(t *testing.T) {
 	h := newHouse(t)
 	var got map[string]any
 	h.get("/.well-known/authzen-configuration").want(t, 200, "").into(t, &got)
-	if text, _ := json.Marshal(got); string(text) != `{"access_evaluation_endpoint":"https://holdpoint.example.com/access/v1/evaluation","access_evaluations_endpoint":"https://holdpoint.example.com/access/v1/evaluations","policy_decision_point":"https://holdpoint.example.com"}` {
+	if text, _ := json.Marshal(got); string(text) != `{"access_evaluation_endpoint":"https://holdpoint.example.com/access/v1/evaluation","access_evaluations_endpoint":"https://holdpoint.example.com/access/v1/evaluations","access_request_endpoint":"https://holdpoint.example.com/access/v1/requests","capabilities":["urn:openid:authzen:capability:access-request"],"policy_decision_point":"https://holdpoint.example.com"}` {
 		t.Errorf("got %s", text)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -73,8 +74,12 @@ func (a *API) failureOf(r *http.Request, err error) *failure {
 
 // reply is the failure as application/problem+json.
 func (f *failure) reply() access.Reply {
+	kind := "urn:holdpoint:problem:"
+	if slices.Contains(accessRequestCodes, f.Code) {
+		kind = accessRequestError
+	}
 	body, err := json.Marshal(Problem{
-		Type: "urn:holdpoint:problem:" + f.Code, Title: http.StatusText(f.Status), Status: f.Status,
+		Type: kind + f.Code, Title: http.StatusText(f.Status), Status: f.Status,
 		Code: f.Code, Detail: f.Detail, Errors: f.Fields, Violations: f.Violations, Successor: f.Successor,
 	})
 	if err != nil {

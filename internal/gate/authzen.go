@@ -3,7 +3,9 @@ package gate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
@@ -11,6 +13,7 @@ import (
 	"holdpoint/engine/dialect/authzen"
 	"holdpoint/engine/registry"
 	"holdpoint/internal/access"
+	"holdpoint/internal/identity"
 )
 
 // Evaluated is the gate's answer to an AuthZEN Access Evaluation request.
@@ -22,6 +25,10 @@ type Evaluated struct {
 	Approval *approval.Approval
 	// Joined says that it waited already when the call was proposed again.
 	Joined bool
+	// Of a request that presents an approval: until when the approval is good, by when to
+	// say what became of the call, and what to do about an approval that does not permit it.
+	ApprovedUntil, LeaseUntil time.Time
+	NextAction                string
 }
 
 // Evaluate judges an AuthZEN Access Evaluation request and returns once the
@@ -31,6 +38,15 @@ func (g *Gate) Evaluate(ctx context.Context, p access.Principal, doc canon.Value
 	proposal.state = stateOf(p.MaxState)
 	if len(wrong) > 0 {
 		return Evaluated{}, wrong, nil
+	}
+	request, _ := authzen.Parse(doc) // it is read without a mistake
+	proposal.safe["binding"] = g.Sealer.Digest(request.Binding())
+	if request.Approval() != "" {
+		if !slices.Contains(p.Scopes, identity.ScopeRedeem) {
+			return Evaluated{}, nil, &access.Refusal{Kind: access.Forbidden, Code: "scope_missing", Detail: "To be permitted by an approval takes a key that has the scope “redeem”."}
+		}
+		e, err := g.reevaluate(ctx, p, request, proposal, r, once)
+		return e, nil, err
 	}
 	finish := func(o Outcome) Evaluated {
 		return Evaluated{Decision: o.Decision, Event: o.Event, Approval: o.Approval, Joined: o.Joined}

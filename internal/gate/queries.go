@@ -33,6 +33,8 @@ type View struct {
 	// LeaseUntil is by when the agent has to say what became of the redeemed call;
 	// nil before and after.
 	LeaseUntil *time.Time
+	// ValidUntil is until when the approved call may run; zero before it is approved.
+	ValidUntil time.Time
 	Now        time.Time
 }
 
@@ -48,6 +50,9 @@ func (g *Queries) ForAgent(ctx context.Context, p access.Principal, id string) (
 	}
 	v := View{Approval: r.Approval, Now: r.Now}
 	t := r.Token
+	if t != nil {
+		v.ValidUntil = t.ValidUntil.UTC()
+	}
 	if t != nil && r.Approval.Execution == approval.Redeemed {
 		v.LeaseUntil = t.LeaseUntil
 	}
