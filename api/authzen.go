@@ -327,12 +327,13 @@ func (a dialectDoor) evaluateItem(c *call, item canon.Value, request gate.Reques
 		own.Key = fmt.Sprintf("%s %d", repeat.Key, i) // no caller's key has a blank
 		repeat = &own
 	}
-	if authzen.PresentsApproval(item) {
-		return json.Marshal(AccessDecision{Context: DecisionContext{Reason: "approval_alone", Error: &EvaluationError{
-			Status: http.StatusBadRequest, Code: "approval_alone", Message: "An approval is presented by a request of its own, at " + evaluationPath + ".", Path: "/context/approval",
-		}}})
-	}
 	reply, err := replyOnce(a.API, c, repeat, func(once *access.Once[gate.Evaluated]) (gate.Evaluated, error) {
+		if authzen.PresentsApproval(item) {
+			return gate.Evaluated{}, &failure{
+				Status: http.StatusBadRequest, Code: "approval_alone", Detail: "An approval is presented by a request of its own, at " + evaluationPath + ".",
+				Fields: []FieldError{{Path: "/context/approval", Message: "is not taken among several evaluations"}},
+			}
+		}
 		return a.evaluated(c, item, request, once)
 	}, a.decisionReply(c))
 	var replay *access.Replay
