@@ -135,9 +135,10 @@ func (g *Gate) reevaluate(ctx context.Context, p access.Principal, request authz
 		var refused *access.Refusal
 		if errors.As(err, &refused) && refused.Kind != access.Unavailable {
 			n := notApplicable{"policy_denied", noNextAction, refused.Detail}
-			if refused.Code == "arguments_mismatch" {
+			switch refused.Code {
+			case "arguments_mismatch":
 				n.code = "out_of_scope"
-			} else if refused.Code == usedToken.Code || refused.Code == expiredToken.Code || refused.Code == staleToken.Code {
+			case usedToken.Code, expiredToken.Code, staleToken.Code:
 				n.code = "approval_expired"
 			}
 			return Evaluated{Decision: g.Judge().refusal(proposal, n), NextAction: n.next}, nil
