@@ -318,6 +318,9 @@ func (p People) withLink(ctx context.Context, by access.By, who string, once *ac
 
 // newLink makes a link, and the edit that stores its hash.
 func (p People) newLink(ctx context.Context) (PasswordLink, store.Edit, error) {
+	if p.PublicURL == "" {
+		return PasswordLink{}, store.Edit{}, errors.New("public_url: it is missing, and the link leads there (HOLDPOINT_PUBLIC_URL)")
+	}
 	now, err := p.Store.Now(ctx)
 	token := strings.ToLower(rand.Text())
 	return PasswordLink{URL: strings.TrimSuffix(p.PublicURL, "/") + WelcomePath + token, ExpiresAt: now.Add(LinkLasts).UTC().Truncate(time.Second)},

@@ -295,6 +295,11 @@ func TestLinks(t *testing.T) {
 	o.check("a wrong one", o.follow(admin.PasswordLink{URL: "/" + strings.Repeat("a", 26)}, "battery staple"), "link_over")
 	o.check("no link at all", o.follow(admin.PasswordLink{URL: "/'; DROP"}, "battery staple"), "link_over")
 
+	lost := admin.New(admin.Config{Store: o.store}).People
+	if _, err := lost.ResetPassword(ctx, by(o.olga), ada.Email, nil); err == nil || !strings.Contains(err.Error(), "public_url") {
+		t.Errorf("a link that leads nowhere: %v", err)
+	}
+
 	// Two follow it at once: one password is set.
 	var both sync.WaitGroup
 	results := make([]string, 2)
