@@ -200,6 +200,6 @@ func (d *checkup) temporal(ctx context.Context, cfg config.Config) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	_, err = c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: cfg.TemporalNamespace})
-	d.say("Temporal at "+cfg.TemporalAddress+", namespace "+cfg.TemporalNamespace, err,
+	d.say("Temporal at "+cfg.TemporalAddress+", namespace "+cfg.TemporalNamespace, temporalCause(cfg, err),
 		"Without it nothing is lost: calls are judged and votes recorded, and what waits goes on when it is back.")
 }

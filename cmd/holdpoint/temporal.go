@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
 	"google.golang.org/grpc"
@@ -40,9 +41,13 @@ func temporalClient(cfg config.Config, to *slog.Logger) (client.Client, error) {
 		}
 		return err
 	}
+	var who client.Credentials
+	if cfg.TemporalKey != "" {
+		who = client.NewAPIKeyStaticCredentials(cfg.TemporalKey)
+	}
 	c, err := client.NewLazyClient(client.Options{
-		HostPort: cfg.TemporalAddress, Namespace: cfg.TemporalNamespace, Logger: temporalLog(to),
-		ConnectionOptions: client.ConnectionOptions{DialOptions: []grpc.DialOption{
+		HostPort: cfg.TemporalAddress, Namespace: cfg.TemporalNamespace, Logger: temporalLog(to), Credentials: who,
+		ConnectionOptions: client.ConnectionOptions{TLS: cfg.ToTemporal, TLSDisabled: cfg.ToTemporal == nil, DialOptions: []grpc.DialOption{
 			grpc.WithConnectParams(grpc.ConnectParams{Backoff: again, MinConnectTimeout: 5 * time.Second}), grpc.WithChainUnaryInterceptor(patient),
 		}},
 	})
@@ -50,6 +55,24 @@ func temporalClient(cfg config.Config, to *slog.Logger) (client.Client, error) {
 		return nil, fmt.Errorf("configure the Temporal client: %w", err)
 	}
 	return c, nil
+}
+
+// temporalCause says in one line why Temporal cannot be had, and what to do where that is
+// known.
+func temporalCause(cfg config.Config, err error) error {
+	var missing *serviceerror.NamespaceNotFound
+	var refused *serviceerror.PermissionDenied
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &missing):
+		return fmt.Errorf("%w: temporal operator namespace create -n %s --retention 72h makes it", err, cfg.TemporalNamespace)
+	case errors.As(err, &refused):
+		return fmt.Errorf("%w: temporal_api_key, or the certificate of temporal_tls, is not one that may use the namespace %s", err, cfg.TemporalNamespace)
+	case cfg.ToTemporal == nil && strings.Contains(err.Error(), "error reading server preface"):
+		return fmt.Errorf("%s closes connections without TLS: is temporal_tls missing? (%w)", cfg.TemporalAddress, err)
+	}
+	return fmt.Errorf("%s: %w", cfg.TemporalAddress, err)
 }
 
 // temporalLog gives Temporal's client our logger, without its chatter.

@@ -91,10 +91,10 @@ func open(ctx context.Context, cfg config.Config, of store.Config, by string, ch
 // startPolling starts a worker, however long Temporal and its namespace take to come:
 // nil when ctx ended first. create makes one for each attempt, because a worker that has
 // failed to start gives the same error again whatever has come meanwhile.
-func startPolling(ctx context.Context, create func() sdk.Worker, log *slog.Logger) (w sdk.Worker) {
+func startPolling(ctx context.Context, create func() sdk.Worker, cause func(error) error, log *slog.Logger) (w sdk.Worker) {
 	err := waitFor(ctx, func() error {
 		w = create()
-		return w.Start()
+		return cause(w.Start())
 	}, func(error) bool { return true }, func(waited time.Duration, err error) {
 		log.Warn("waiting for Temporal", "waited", waited.String(), "error", err)
 	})

@@ -151,7 +151,7 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 	retention := &worker.Retention{Store: s, After: cfg.KeepFor, Logger: log}
 	running.Go(func() { retention.Run(ctx) })
 
-	if w := startPolling(ctx, polling, log); w != nil {
+	if w := startPolling(ctx, polling, func(err error) error { return temporalCause(cfg, err) }, log); w != nil {
 		reached(&watched.temporal, reachable(temporal))
 		ready()
 		<-ctx.Done()

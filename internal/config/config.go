@@ -5,6 +5,7 @@
 package config
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -51,6 +52,9 @@ type Config struct {
 	TrustedProxies     string          `yaml:"trusted_proxies"`
 	MetricsListen      string          `yaml:"metrics_listen"`
 	TemporalNamespace  string          `yaml:"temporal_namespace"`
+	TemporalTLS        TemporalTLS     `yaml:"temporal_tls"`
+	TemporalKey        string          `yaml:"temporal_api_key"`
+	TemporalKeyFile    string          `yaml:"temporal_api_key_file"`
 	DataKey            string          `yaml:"data_key"`
 	DataKeyFile        string          `yaml:"data_key_file"`
 	SigningKeys        string          `yaml:"signing_keys"`
@@ -114,6 +118,8 @@ type Config struct {
 	Sealer *seal.Sealer `yaml:"-"`
 	Ring   token.Ring   `yaml:"-"`
 	Level  slog.Level   `yaml:"-"`
+	// ToTemporal is made of TemporalTLS by Check; nil for a connection without TLS.
+	ToTemporal *tls.Config `yaml:"-"`
 	// LogKeys are those of LogKey, read by Check where the process signs the audit
 	// log.
 	LogKeys []audit.Key `yaml:"-"`
@@ -139,6 +145,9 @@ func (c *Config) settings() map[string]any {
 		"database_people_url": &c.DatabasePeopleURL, "database_people_url_file": &c.DatabasePeopleFile,
 		"trusted_proxies": &c.TrustedProxies, "metrics_listen": &c.MetricsListen,
 		"temporal_address": &c.TemporalAddress, "temporal_namespace": &c.TemporalNamespace,
+		"temporal_tls_enabled": &c.TemporalTLS.Enabled, "temporal_tls_ca_file": &c.TemporalTLS.CAFile, "temporal_tls_cert_file": &c.TemporalTLS.CertFile,
+		"temporal_tls_key_file": &c.TemporalTLS.KeyFile, "temporal_tls_server_name": &c.TemporalTLS.ServerName,
+		"temporal_api_key": &c.TemporalKey, "temporal_api_key_file": &c.TemporalKeyFile,
 		"data_key": &c.DataKey, "data_key_file": &c.DataKeyFile, "signing_keys": &c.SigningKeys, "signing_keys_file": &c.SigningKeysFile,
 		"token_ttl": &c.TokenTTL, "token_validity": &c.TokenValidity, "max_pending": &c.MaxPending, "max_calls_in_flight": &c.MaxCallsInFlight, "max_bytes_in_flight": &c.MaxBytesInFlight, "max_bytes_in_flight_total": &c.MaxBytesInFlightTotal, "execution_lease": &c.ExecutionLease,
 		"policy_file": &c.PolicyFile, "policy_secret": &c.PolicySecret, "policy_secret_file": &c.PolicySecretFile, "contracts_file": &c.ContractsFile,
@@ -234,6 +243,9 @@ func oneLine(err error) string {
 	return text
 }
 
+// tlsModes are the values of sslmode in a database's URL.
+var tlsModes = []string{"disable", "allow", "prefer", "require", "verify-ca", "verify-full"}
+
 // minSecret is the shortest policy_secret, in characters.
 const minSecret = 16
 
@@ -271,6 +283,7 @@ func (c *Config) Check(need Need) error {
 		{"policy_secret", c.PolicySecretFile, &c.PolicySecret},
 		{"smtp.password", c.SMTP.PasswordFile, &c.SMTP.Password},
 		{"push_key", c.PushKeyFile, &c.PushKey},
+		{"temporal_api_key", c.TemporalKeyFile, &c.TemporalKey},
 		{"log_key", c.LogKeyFile, &c.LogKey},
 		{"log_public_key", c.LogPublicKeyFile, &c.LogPublicKey},
 	} {
@@ -294,6 +307,8 @@ func (c *Config) Check(need Need) error {
 			bad(setting, "it is missing: want postgres://user:password@host:port/database")
 		} else if err != nil || !slices.Contains([]string{"postgres", "postgresql"}, u.Scheme) {
 			bad(setting, "want postgres://user:password@host:port/database")
+		} else if mode := u.Query().Get("sslmode"); mode != "" && !slices.Contains(tlsModes, mode) {
+			bad(setting, "sslmode: want one of %s", strings.Join(tlsModes, ", "))
 		}
 	}
 	if need&Database != 0 {
@@ -315,6 +330,7 @@ func (c *Config) Check(need Need) error {
 		if c.TemporalNamespace == "" {
 			bad("temporal_namespace", "it is missing")
 		}
+		errs = append(errs, c.temporalTLS()...)
 	}
 	switch {
 	case need&Keys != 0:

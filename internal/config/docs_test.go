@@ -21,7 +21,7 @@ func TestEverySettingIsDocumented(t *testing.T) {
 			if name == "-" {
 				continue
 			}
-			if field.Type == reflect.TypeFor[SMTP]() {
+			if field.Type == reflect.TypeFor[SMTP]() || field.Type == reflect.TypeFor[TemporalTLS]() {
 				look(field.Type)
 			}
 			value, isFile := strings.CutSuffix(name, "_file")

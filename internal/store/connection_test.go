@@ -2,10 +2,48 @@ package store
 
 import (
 	"context"
+	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"holdpoint/internal/postgres/pgtest"
 )
+
+// TestCauseOfNoConnection: whatever the URL says of TLS, the line that is shown names the
+// cause, and no password.
+func TestCauseOfNoConnection(t *testing.T) {
+	is, err := url.Parse(pgtest.Server(t).URL("nobody", "secret-word", "postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range []struct{ mode, host, want string }{
+		{"disable", is.Host, "password authentication failed for user"},
+		{"prefer", is.Host, "password authentication failed for user"},
+		{"allow", is.Host, "password authentication failed for user"},
+		{"require", is.Host, "server refused TLS connection, which sslmode in the URL asks for"},
+		{"prefer", "127.0.0.1:1", "refused"},
+		{"require", "127.0.0.1:1", "connection refused"},
+	} {
+		to := *is
+		to.Host, to.RawQuery = of.host, "sslmode="+of.mode
+		_, err := Open(context.Background(), Config{URL: to.String()})
+		if err == nil || !strings.Contains(err.Error(), of.want) || strings.ContainsAny(err.Error(), "\n") || strings.Contains(err.Error(), "secret-word") {
+			t.Errorf("%s at %s: %v, want %q", of.mode, of.host, err, of.want)
+		}
+	}
+	missing := *is
+	missing.User, missing.Path, missing.RawQuery = nil, "/nowhere", "sslmode=prefer"
+	with, err := url.Parse(pgtest.Server(t).SuperuserURL("nowhere"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing.User = with.User
+	if _, err := Open(context.Background(), Config{URL: missing.String()}); err == nil || !strings.Contains(err.Error(), `database "nowhere" does not exist`) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("got %v", err)
+	}
+}
 
 // However the database is set: what is answered is on its disk, and it does not keep
 // the locks of a program that was cut off.

@@ -376,6 +376,10 @@ func translate(err error) error {
 	if isAway(err) {
 		return &away{hideURL(err)}
 	}
+	var connect *pgconn.ConnectError
+	if errors.As(err, &connect) {
+		return fmt.Errorf("%w: %w", ErrUnavailable, hideURL(err))
+	}
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) {
 		switch {
@@ -442,12 +446,30 @@ func hideURL(err error) error {
 		return errors.New("it is not a postgres:// URL that can be read")
 	case errors.As(err, &connect):
 		if inner := errors.Unwrap(connect); inner != nil {
-			// Two attempts, with and without TLS, are two lines: one says it.
-			line, _, _ := strings.Cut(inner.Error(), "\n")
-			return errors.New("connect: " + line)
+			return errors.New("connect: " + causeOf(inner))
 		}
 	}
 	return err
+}
+
+// noTLS is what the driver says of a server that takes connections without TLS only.
+const noTLS = "server refused TLS connection"
+
+// causeOf is the one line that says why there is no connection. There may be two
+// attempts, with TLS and without, and several addresses: what a server has said about
+// the login tells more than that another attempt found no TLS.
+func causeOf(err error) string {
+	var said *pgconn.PgError
+	if errors.As(err, &said) {
+		return fmt.Sprintf("%s: %s (SQLSTATE %s)", said.Severity, said.Message, said.Code)
+	}
+	lines := strings.Split(err.Error(), "\n")
+	for _, line := range slices.Backward(lines) {
+		if !strings.Contains(line, noTLS) {
+			return line
+		}
+	}
+	return lines[0] + ", which sslmode in the URL asks for"
 }
 
 // inTx runs fn in one transaction at READ COMMITTED. Errors of fn come back as
