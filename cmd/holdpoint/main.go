@@ -130,7 +130,17 @@ func (e exitCode) Error() string { return fmt.Sprintf("exit %d", int(e)) }
 // load reads the configuration and checks it for what a command needs.
 func (c *cli) load(need config.Need) (config.Config, error) {
 	cfg, err := config.Load(c.Config, os.Environ())
-	return cfg, errors.Join(err, cfg.Check(need))
+	return cfg, checked(&cfg, err, need)
+}
+
+// checked adds to the error of reading a configuration what else is wrong with it. Of a
+// file that cannot be read nothing else is known.
+func checked(cfg *config.Config, err error, need config.Need) error {
+	var unreadable *config.Unreadable
+	if errors.As(err, &unreadable) {
+		return err
+	}
+	return errors.Join(err, cfg.Check(need))
 }
 
 // openSchema opens a database whose schema is of this program's version.

@@ -15,10 +15,10 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
 	"golang.org/x/mod/sumdb/note"
 
 	"holdpoint/engine"
@@ -167,15 +167,8 @@ func (c *Config) settings() map[string]any {
 func Load(path string, environ []string) (Config, error) {
 	c := Default()
 	if path != "" {
-		data, err := os.ReadFile(path) // #nosec G304 -- the operator names the file
-		if err != nil {
-			return c, fmt.Errorf("read the configuration: %w", err)
-		}
-		if err := durations(data); err != nil {
-			return c, named(path, err)
-		}
-		if err := yaml.UnmarshalWithOptions(data, &c, yaml.Strict()); err != nil {
-			return c, fmt.Errorf("%s: %s", path, oneLine(err))
+		if err := c.readFile(path); err != nil {
+			return c, &Unreadable{err}
 		}
 	}
 	settings := c.settings()
@@ -214,9 +207,11 @@ func set(target any, value string) error {
 		*t = value
 		return nil
 	case *int:
-		if _, err := fmt.Sscanf(value+"\n", "%d\n", t); err != nil {
+		n, err := strconv.Atoi(value)
+		if err != nil {
 			return errors.New("want a whole number")
 		}
+		*t = n
 		return nil
 	case *bool:
 		if value != "true" && value != "false" {
@@ -228,19 +223,14 @@ func set(target any, value string) error {
 		*t = strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' })
 		return nil
 	case *engine.Duration:
-		if err := t.UnmarshalText([]byte(value)); err != nil {
+		var d engine.Duration
+		if err := d.UnmarshalText([]byte(value)); err != nil {
 			return errors.New("want a duration such as 10m or 24h")
 		}
+		*t = d // what cannot be read leaves the default, of which there is nothing to say
 		return nil
 	}
 	return fmt.Errorf("a setting of type %T cannot be read", target)
-}
-
-// oneLine keeps the first line of a YAML error: position and cause, without
-// the excerpt of the file, which may hold a secret.
-func oneLine(err error) string {
-	text, _, _ := strings.Cut(err.Error(), "\n")
-	return text
 }
 
 // tlsModes are the values of sslmode in a database's URL.

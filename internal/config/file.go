@@ -1,0 +1,67 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+)
+
+// Unreadable is the error of a file that is no configuration: what it would have set is
+// not known, and nothing is to be said of that.
+type Unreadable struct{ err error }
+
+func (u *Unreadable) Error() string { return u.err.Error() }
+
+func (u *Unreadable) Unwrap() error { return u.err }
+
+// readFile reads one YAML document. An empty one changes nothing.
+func (c *Config) readFile(path string) error {
+	data, err := os.ReadFile(path) // #nosec G304 -- the operator names the file
+	if err != nil {
+		return fmt.Errorf("read the configuration: %w", err)
+	}
+	if err := durations(data); err != nil {
+		return named(path, err)
+	}
+	var anything any
+	if err := yaml.Unmarshal(data, &anything); err == nil && anything == nil {
+		return nil
+	}
+	file := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict())
+	if err := file.Decode(c); err != nil {
+		return fmt.Errorf("%s: %s", path, inWords(err))
+	}
+	if err := file.Decode(&anything); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s: it has more than one YAML document: only one is read", path)
+	}
+	return nil
+}
+
+var wrongType = regexp.MustCompile(`cannot unmarshal (\w+) into Go (?:struct field \S+|value) of type (\S+)`)
+
+// inWords keeps the first line of a YAML error: position and cause, without the excerpt
+// of the file, which may hold a secret; and without the names of this program's types.
+func inWords(err error) string {
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	return wrongType.ReplaceAllStringFunc(text, func(found string) string {
+		of := wrongType.FindStringSubmatch(found)
+		want := "something else"
+		switch {
+		case strings.HasPrefix(of[2], "int"):
+			want = "a whole number"
+		case of[2] == "bool":
+			want = "true or false"
+		case of[2] == "string":
+			want = "text"
+		case strings.HasPrefix(of[2], "[]"):
+			want = "a list"
+		}
+		return "want " + want + ", got " + of[1]
+	})
+}
