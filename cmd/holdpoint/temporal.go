@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,8 +73,15 @@ func temporalCause(cfg config.Config, err error) error {
 	case cfg.ToTemporal == nil && strings.Contains(err.Error(), "error reading server preface"):
 		return fmt.Errorf("%s closes connections without TLS: is temporal_tls missing? (%w)", cfg.TemporalAddress, err)
 	}
+	if cfg.ToTemporal != nil && slices.ContainsFunc(hungUp, func(text string) bool { return strings.Contains(err.Error(), text) }) {
+		return fmt.Errorf("%s: %w: is the certificate in temporal_tls.cert_file one that Temporal takes?", cfg.TemporalAddress, err)
+	}
 	return fmt.Errorf("%s: %w", cfg.TemporalAddress, err)
 }
+
+// hungUp is what comes of a server that does not take the certificate of this process: it
+// says so, or only hangs up, as the handshake is over here before it looks (RFC 8446, 4.4).
+var hungUp = []string{"certificate required", "unknown certificate authority", "bad certificate", "broken pipe", "connection reset", "EOF"}
 
 // temporalLog gives Temporal's client our logger, without its chatter.
 func temporalLog(to *slog.Logger) log.Logger {
