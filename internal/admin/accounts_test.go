@@ -393,3 +393,21 @@ func TestSignOutAndOwnPassword(t *testing.T) {
 		t.Errorf("%d guesses of the former password were looked at", wrong)
 	}
 }
+
+// The login for accounts is not for everything else: a program that uses it for that, or
+// whose runtime role may write accounts, does not start (ExcessRights).
+func TestTheLoginForAccountsIsOnlyForThem(t *testing.T) {
+	db := storetest.New(t)
+	for what, tc := range map[string]struct {
+		s    *store.Store
+		want []string
+	}{
+		"a login of its own": {db.Administering(), nil},
+		"none":               {db.Runtime(), nil},
+		"for everything":     {db.Open(db.PeopleURL), []string{"write accounts"}},
+	} {
+		if got, err := tc.s.ExcessRights(t.Context()); err != nil || !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %q, %v", what, got, err)
+		}
+	}
+}

@@ -243,7 +243,8 @@ func (s People) Names(ctx context.Context, ids []string) (map[string]string, err
 // ExcessRights names what the role that is logged in may do and must not: a
 // runtime role that can change the audit log makes it worthless.
 func (s *db) ExcessRights(ctx context.Context) ([]string, error) {
-	excess, err := s.ids(ctx, excessRights)
+	// The login for accounts writes them; the one for everything else must not.
+	excess, err := s.ids(ctx, excessRights+accountRights)
 	if err != nil || s.people == nil {
 		return excess, err
 	}
@@ -256,6 +257,9 @@ func (s *db) ExcessRights(ctx context.Context) ([]string, error) {
 	more, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	return append(excess, more...), translate(err)
 }
+
+const accountRights = ` UNION ALL SELECT 'write accounts' WHERE has_column_privilege('people', 'roles', 'UPDATE') OR
+	has_column_privilege('people', 'password_hash', 'UPDATE') OR has_table_privilege('people', 'INSERT')`
 
 const excessRights = `SELECT what FROM (VALUES
 			('be a superuser', (SELECT rolsuper FROM pg_roles WHERE rolname = current_user)),

@@ -61,6 +61,9 @@ func New(t testing.TB) *Database {
 // Runtime opens the store as a program does.
 func (d *Database) Runtime() *store.Store { d.t.Helper(); return d.open(d.RuntimeURL, "") }
 
+// Open opens it as whoever a URL logs in.
+func (d *Database) Open(url string) *store.Store { d.t.Helper(); return d.open(url, "") }
+
 // Administering opens it as a program does that may change accounts as well.
 func (d *Database) Administering() *store.Store {
 	d.t.Helper()
