@@ -1,13 +1,49 @@
 package api_test
 
 import (
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"holdpoint/api"
 	"holdpoint/engine"
 	"holdpoint/internal/store/storetest"
 )
+
+// A key that was used for another request is refused, however many use it at once.
+func TestReusedKeyOfPeople(t *testing.T) {
+	db := storetest.New(t)
+	h := houseOn(t, db, db.Administering(), api.Limits{})
+	db.Person(engine.Person{Name: "olga", Roles: []string{"admin"}})
+	ada := "/" + db.Person(engine.Person{Name: "ada", Roles: []string{"reviewer"}}).ID
+	do := func(path, body string) reply {
+		return h.as("ruling", "POST", "/v1/admin/people"+path, body, "Idempotency-Key", "one")
+	}
+	const parallel = 10
+	replies := make([]reply, parallel)
+	var all sync.WaitGroup
+	for i := range replies {
+		all.Go(func() { replies[i] = do(ada, fmt.Sprintf(`{"name":"Ada %d"}`, i)) })
+	}
+	all.Wait()
+	done := 0
+	for _, r := range replies {
+		if r.StatusCode == 200 {
+			done++
+			continue
+		}
+		r.want(t, 422, "idempotency_key_reused")
+	}
+	if done != 1 {
+		t.Fatalf("%d of %d requests with one key were done", done, parallel)
+	}
+	for path, body := range map[string]string{
+		"": `{"email":"ben@example.com"}`, ada: `{"name":"x"}`, ada + "/disable": `{}`, ada + "/enable": `{}`, ada + "/reset-password": `{}`, ada + "/sign-out": `{}`,
+	} {
+		do(path, body).want(t, 422, "idempotency_key_reused")
+	}
+}
 
 // People are administered by an administrator's key, where there is a login for it; a
 // repeated request is answered as it was, with the same link.

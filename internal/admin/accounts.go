@@ -28,12 +28,14 @@ const LinkLasts = 72 * time.Hour
 // Bounds of what is written of a person.
 const (
 	maxPersonName = 200
+	maxEmail      = 254 // RFC 5321, as signing in takes it
 	maxRoles      = 50
 	maxRole       = 100
 )
 
 // PasswordLink is a link by which a person sets a password, once. It is shown to
-// whoever asked for it, and stored nowhere.
+// whoever asked for it. Only its hash is stored; with an Idempotency-Key the answer
+// that has the link is kept, sealed, for repetitions until it lapses.
 type PasswordLink struct {
 	Person    engine.Person
 	URL       string
@@ -114,7 +116,7 @@ func (p People) change(ctx context.Context, by access.By, who string, once *acce
 	}
 	if once != nil {
 		if err := p.Store.Answered(ctx, once.Of()); err != nil {
-			return store.Standing{}, err
+			return store.Standing{}, p.administered(ctx, err)
 		}
 	}
 	found, err := Retention(p).person(ctx, who)
