@@ -57,7 +57,7 @@ type PersonBody struct {
 // PersonLink answers with a link by which somebody sets a password.
 type PersonLink struct {
 	Person    Person    `json:"person"`
-	Link      string    `json:"link" doc:"It sets the password of whoever opens it, once. It is stored nowhere."`
+	Link      string    `json:"link" doc:"It sets the password of whoever opens it, once. Only its hash is stored; with an Idempotency-Key, this answer is also kept, sealed, for repetitions until it lapses."`
 	ExpiresAt time.Time `json:"expires_at"`
 }
 

@@ -287,6 +287,11 @@ func TestLinks(t *testing.T) {
 	ada := link.Person
 	o.check("the address is taken", second(o.people.Invite(ctx, by(o.olga), admin.NewPerson{Email: "ada@example.com"}, false, nil)), "email_taken")
 	o.check("no address", second(o.people.Invite(ctx, by(o.olga), admin.NewPerson{Email: "ada"}, false, nil)), "unfit_email")
+	for what, unfit := range map[string]string{
+		"long": strings.Repeat("a", 243) + "@example.com", "zero width": "ada\u200b@example.com", "a filler": "ada\u3164@example.com", "turned around": "ada\u202e@example.com",
+	} {
+		o.check("an address: "+what, second(o.people.Invite(ctx, by(o.olga), admin.NewPerson{Email: unfit, Name: "Eve"}, false, nil)), "unfit_email")
+	}
 	o.check("a role that nothing knows", second(o.people.Invite(ctx, by(o.olga), admin.NewPerson{Email: "ben@example.com", Roles: []string{"x"}}, false, nil)), "unknown_role")
 	if o.signsIn(ada, "") || o.signsIn(ada, "battery staple") {
 		t.Error("she signs in without a password")

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"holdpoint/engine"
 	"holdpoint/internal/access"
@@ -45,7 +47,7 @@ func (p People) Add(ctx context.Context, by access.By, n NewPerson) (engine.Pers
 // adding is the account to add, and the event that tells of it.
 func (p People) adding(ctx context.Context, by access.By, n NewPerson) (engine.Person, engine.Event, error) {
 	added := engine.Person{ID: store.NewID("usr"), Email: strings.ToLower(strings.TrimSpace(n.Email)), Name: strings.TrimSpace(n.Name), Roles: append([]string{}, n.Roles...)}
-	if !access.ValidEmail(added.Email) {
+	if !access.ValidEmail(added.Email) || len(added.Email) > maxEmail || !utf8.ValidString(added.Email) || strings.ContainsFunc(added.Email, unseen) {
 		return added, engine.Event{}, &access.Refusal{Kind: access.Invalid, Code: "unfit_email", Detail: fmt.Sprintf("%.300q is no e-mail address", n.Email)}
 	}
 	if added.Name == "" {
@@ -68,6 +70,12 @@ func (p People) adding(ctx context.Context, by access.By, n NewPerson) (engine.P
 	roles := roleChange(added.ID, nil, added.Roles)
 	roles["identity"] = added.Identity // whoever verifies the log compares it with who stands behind votes
 	return added, changed(by, "USER_ADDED", "A person was added.", added.ID, roles), nil
+}
+
+// unseen reports whether a character does not show: two addresses that differ by it
+// look the same.
+func unseen(r rune) bool {
+	return !unicode.IsPrint(r) || unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
 func emailTaken(email string) error {
