@@ -135,6 +135,24 @@ func TestAccessRequest(t *testing.T) {
 	h.as("checking", http.MethodPost, evaluation, presented, "Idempotency-Key", "run").want(t, 409, "already_reported")
 }
 
+// What people approve for one subject permits nothing for another, although the call is
+// the same, and is not used up by it.
+func TestApprovalIsForItsSubject(t *testing.T) {
+	h := withAccess(t)
+	d, _ := h.denied(refund(120))
+	carols := strings.Replace(refund(120), "alice", "carol", 1)
+	h.denied(carols)
+	h.vote(d.Context.Approval.Approval, "approve")
+	h.settle(d.Context.Approval.ID)
+	approved := fmt.Sprintf(`{"id":%q}`, d.Context.Approval.ID)
+	if got := h.evaluate(presenting(carols, approved)); got.Decision || got.Context.Reason != "approval_unverifiable" {
+		t.Errorf("for carol: %+v", got)
+	}
+	if got := h.evaluate(presenting(refund(120), approved)); !got.Decision {
+		t.Errorf("for alice: %+v", got)
+	}
+}
+
 // An access request is bound to its denial.
 func TestAccessRequestIsBound(t *testing.T) {
 	h := withAccess(t)
@@ -165,13 +183,28 @@ func TestAccessRequestIsBound(t *testing.T) {
 	}
 	h.as("other", http.MethodPost, requests, body).want(t, 400, "invalid_denial_binding")
 
-	// Somebody else's evaluation of the same call joins the approval, and is bound to them.
-	joined, theirs := h.denied(strings.Replace(refund(120), "alice", "carol", 1))
-	if joined.Context.Approval.ID != d.Context.Approval.ID {
-		t.Fatalf("got %+v", joined)
+	// The same call for somebody else waits for itself; for alice it joins.
+	carols := strings.Replace(refund(120), "alice", "carol", 1)
+	own, theirs := h.denied(carols)
+	if own.Context.Joined || own.Context.Approval.ID == d.Context.Approval.ID {
+		t.Fatalf("got %+v", own)
 	}
-	h.as("checking", http.MethodPost, requests, theirs).want(t, 202, "")
-	h.as("checking", http.MethodPost, requests, body).want(t, 202, "")
+	if again, _ := h.denied(carols); !again.Context.Joined || again.Context.Approval.ID != own.Context.Approval.ID {
+		t.Errorf("carol's again: %+v", again)
+	}
+	again, bodyAgain := h.denied(refund(120))
+	if !again.Context.Joined || again.Context.Approval.ID != d.Context.Approval.ID {
+		t.Errorf("alice's again: %+v", again)
+	}
+	for _, body := range []string{theirs, body, bodyAgain} {
+		h.as("checking", http.MethodPost, requests, body).want(t, 202, "")
+	}
+
+	// However often it was evaluated before.
+	h.exec(`INSERT INTO events (event_id, type, outcome, agent_id, tool_name, approval_id, body)
+		SELECT gen_random_uuid(), type, outcome, agent_id, tool_name, approval_id, body FROM events, generate_series(1, 1000) WHERE event_id = '` + again.Context.EvaluationID[:36] + `'`)
+	_, newest := h.denied(refund(120))
+	h.as("checking", http.MethodPost, requests, newest).want(t, 202, "")
 
 	path := requests + "/" + d.Context.Approval.ID
 	var t1 api.AccessTask

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 
 	"holdpoint/engine"
@@ -54,7 +53,7 @@ func (g *Gate) RequestAccess(ctx context.Context, p access.Principal, s authzen.
 	if err != nil {
 		return none, err
 	}
-	bound, err := g.evaluatedAs(ctx, v.Approval, s.Request, event)
+	bound, err := g.Store.Events.Evaluated(ctx, event, id, g.Sealer.Digest(s.Request.Binding()))
 	switch {
 	case err != nil:
 		return none, err
@@ -77,23 +76,6 @@ func (g *Gate) RequestAccess(ctx context.Context, p access.Principal, s authzen.
 	})
 }
 
-// evaluatedAs reports whether the approval was what an evaluation of this very subject,
-// action and resource waited for; event is which one, or "" for any.
-func (g *core) evaluatedAs(ctx context.Context, a approval.Approval, r authzen.Request, event string) (bool, error) {
-	events, err := g.Store.Events.List(ctx, store.EventFilter{ApprovalID: a.ID, Type: string(engine.Decided), Newest: true, Limit: maxEvaluations})
-	if err != nil {
-		return false, err
-	}
-	binding := g.Sealer.Digest(r.Binding())
-	return slices.ContainsFunc(events, func(e engine.Event) bool {
-		var said struct{ Binding string }
-		return (event == "" || e.ID == event) && e.AgentID == a.Call.AgentID && json.Unmarshal(e.SafePayload, &said) == nil && said.Binding == binding
-	}), nil
-}
-
-// maxEvaluations is how many evaluations that joined one approval are looked at.
-const maxEvaluations = 1000
-
 // What a program does about an approval that does not permit its call.
 const (
 	retryEvaluation = "retry"
@@ -115,7 +97,8 @@ func (g *Gate) reevaluate(ctx context.Context, p access.Principal, request authz
 	}
 	bound := false
 	if err == nil {
-		if bound, err = g.evaluatedAs(ctx, v.Approval, request, ""); err != nil {
+		// What was evaluated later for somebody else has not been shown to people.
+		if bound, err = g.Store.Events.Bound(ctx, v.Approval.ID, proposal.binding); err != nil {
 			return Evaluated{}, err
 		}
 	}

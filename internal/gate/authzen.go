@@ -40,7 +40,7 @@ func (g *Gate) Evaluate(ctx context.Context, p access.Principal, doc canon.Value
 		return Evaluated{}, wrong, nil
 	}
 	request, _ := authzen.Parse(doc) // it is read without a mistake
-	proposal.safe["binding"] = g.Sealer.Digest(request.Binding())
+	g.bind(&proposal, request)
 	if request.Approval() != "" {
 		if !slices.Contains(p.Scopes, identity.ScopeRedeem) {
 			return Evaluated{}, nil, &access.Refusal{Kind: access.Forbidden, Code: "scope_missing", Detail: "To be permitted by an approval takes a key that has the scope “redeem”."}
@@ -56,6 +56,12 @@ func (g *Gate) Evaluate(ctx context.Context, p access.Principal, doc canon.Value
 		return Evaluated{}, nil, err
 	}
 	return finish(o), nil, nil
+}
+
+// bind binds a proposal to what was evaluated: it joins what waits for the same.
+func (g *core) bind(p *Proposal, r authzen.Request) {
+	p.binding = g.Sealer.Digest(r.Binding())
+	p.safe["binding"] = p.binding
 }
 
 // agentSubjects are the types of a subject that is an agent; any other one is somebody

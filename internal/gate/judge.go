@@ -129,6 +129,8 @@ type Proposal struct {
 	// confirmed what it would say once people have approved it.
 	own, confirmed []engine.Check
 	safe           map[string]any // what the event may tell of it
+	// binding is a keyed digest of what was evaluated; "" by other doors than AuthZEN's.
+	binding string
 }
 
 // Judgement is a decision, and the part of it that is the policy's own.

@@ -9,6 +9,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
+	"holdpoint/engine/dialect/authzen"
 	"holdpoint/internal/access"
 	"holdpoint/internal/store"
 )
@@ -76,6 +77,10 @@ func (g *Gate) succeed(ctx context.Context, p access.Principal, id string, r Red
 	proposal, err := g.proposeAgain(record.Approval, doc, p.MaxState)
 	if err != nil {
 		return fmt.Errorf("ask again for %s: %w", id, err)
+	}
+	if record.Approval.Call.Dialect == DialectAuthZEN {
+		request, _ := authzen.Parse(doc) // proposeAgain has read it without a mistake
+		g.bind(&proposal, request)
 	}
 	conditions := maps.Clone(record.Approval.Preconditions)
 	for name := range conditions {

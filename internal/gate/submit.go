@@ -148,6 +148,7 @@ func (g *Gate) submit(ctx context.Context, p access.Principal, proposal Proposal
 		opening.Terms.Stakes = judge.stakes(proposal, j.Policy)
 		opening.Circumstances = r.Circumstances
 		opening.Session = named
+		opening.Binding = proposal.binding
 		sub.Opening = opening
 		// The database says when it begins; until when it may last counts from there.
 		asked := approval.Plan{Excluded: opening.Excluded, Terms: opening.Terms, ExpiresAt: time.Time{}.Add(opening.ExpiresIn)}.EditionPayload()

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"holdpoint/engine"
@@ -187,6 +188,33 @@ func (s Events) CountAlarms(ctx context.Context, within time.Duration) (alarms i
 const countAlarms = `SELECT count(*) FROM approvals a JOIN events e ON e.approval_id = a.id
 	WHERE (a.status = 'pending' OR a.status <> 'pending' AND a.ended_at > clock_timestamp() - make_interval(secs => $1))
 	  AND e.type = 'refusal' AND event_code(e.body) = $2`
+
+// opens is the condition on an event e that it is the one that opened its approval.
+const opens = `e.type = 'decision' AND position('"asked":{'::bytea IN e.body) > 0`
+
+// binds is what an event's body holds that has this binding.
+func binds(binding string) []byte { return []byte(`"binding":"` + binding + `"`) }
+
+// Bound reports whether the event that opened the approval has this binding.
+func (s Events) Bound(ctx context.Context, approvalID, binding string) (bool, error) {
+	return s.exists(ctx, `SELECT EXISTS (SELECT FROM events e WHERE e.approval_id = $1 AND `+opens+` AND position($2::bytea IN e.body) > 0)`, approvalID, binds(binding))
+}
+
+// Evaluated reports whether the event of this id is a decision that waited for the
+// approval, and has this binding.
+func (s Events) Evaluated(ctx context.Context, id, approvalID, binding string) (bool, error) {
+	if uuid.Validate(id) != nil {
+		return false, nil
+	}
+	return s.exists(ctx, `SELECT EXISTS (SELECT FROM events e WHERE e.event_id = $1 AND e.approval_id = $2 AND e.type = 'decision' AND position($3::bytea IN e.body) > 0)`,
+		id, approvalID, binds(binding))
+}
+
+func (s Events) exists(ctx context.Context, sql string, args ...any) (there bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	return there, translate(s.pool.QueryRow(ctx, sql, args...).Scan(&there))
+}
 
 // List lists events in the order in which they were appended, whether they have
 // a place in the log or not: those of one approval, or the first ones. Of the

@@ -51,6 +51,9 @@ type Opening struct {
 	// Joins says that nothing is opened while an approval waits for the same:
 	// submitting it fails with *Waiting then.
 	Joins bool
+	// Binding, when set, is what the opening's event has as its binding: it joins no
+	// approval whose own event has another one.
+	Binding string
 }
 
 // Waiting is the error that stands for "this very call waits already": nothing was
@@ -438,12 +441,16 @@ func (o *Opening) waiting() (sql string, args []any) {
 		sql += fmt.Sprintf(" AND %s = $%d", c.name, i+1)
 		args = append(args, c.field)
 	}
+	if o.Binding != "" {
+		args = append(args, binds(o.Binding))
+		sql += fmt.Sprintf(" AND EXISTS (SELECT FROM events e WHERE e.approval_id = approvals.id AND %s AND position($%d::bytea IN e.body) > 0)", opens, len(args))
+	}
 	return sql + ` ORDER BY opened_at, id LIMIT 1`, args
 }
 
 // sameness is the same text for openings of which one would find the other waiting.
 func (o *Opening) sameness() string {
-	fields := o.asked().fields()
+	fields := append(o.asked().fields(), o.Binding)
 	text, err := json.Marshal(fields)
 	if err != nil {
 		return o.ID // it is like no other, and writing it will say what is wrong
