@@ -48,6 +48,10 @@ func (w *Witnessing) Run(ctx context.Context) {
 // is a newer one already. Asked for what is newest at the moment, each would sign
 // another, and of a log that never rests none would have the signatures of two.
 func (w *Witnessing) next(ctx context.Context) (point store.Checkpoint, newer bool, err error) {
+	// Read under the lock: one that was read before another witness's would take all of
+	// them back to a checkpoint that is older than the one they sign.
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	latest, err := w.Store.Log.LatestCheckpoint(ctx, 0)
 	if errors.Is(err, store.ErrNotFound) {
 		return store.Checkpoint{}, false, nil
@@ -55,8 +59,6 @@ func (w *Witnessing) next(ctx context.Context) (point store.Checkpoint, newer bo
 	if err != nil {
 		return store.Checkpoint{}, false, err
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	waiting := 0
 	for _, c := range w.Witnesses {
 		if name := c.Verifier.Name(); !w.heard[name] && !w.away[name] {
