@@ -27,6 +27,9 @@ type Person struct {
 	VerifiedAt time.Time
 	VerifiedBy string
 	Factors    []string
+	// PasswordChecked is a digest of the stored hash that this person's password was
+	// just compared with; a session starts only while that is still their password.
+	PasswordChecked []byte
 }
 
 // Has reports whether the person has the role.

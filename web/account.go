@@ -104,8 +104,12 @@ func (h *accountHandler) changePassword(w http.ResponseWriter, r *http.Request, 
 	var refusal *access.Refusal
 	if f.Get("password") != f.Get("again") {
 		refusal = &access.Refusal{Kind: access.Invalid, Code: "unfit_password", Detail: "The two passwords are not the same."}
-	} else if err := h.factors.ChangePassword(r.Context(), p, f.Get("former"), f.Get("password")); err != nil && !errors.As(err, &refusal) {
-		return err
+	} else {
+		changed, err := h.factors.ChangePassword(r.Context(), p, f.Get("former"), f.Get("password"))
+		if err != nil && !errors.As(err, &refusal) {
+			return err
+		}
+		p = changed
 	}
 	if refusal != nil {
 		detail := refusal.Detail
@@ -119,9 +123,11 @@ func (h *accountHandler) changePassword(w http.ResponseWriter, r *http.Request, 
 	if err != nil {
 		return err
 	}
-	p.VerifiedBy = identity.Password
 	session.Values[personKey{}] = p
-	if err := session.Save(r, w); err != nil {
+	if err := session.Save(r, w); errors.Is(err, ErrNoSession) { // reset or disabled since
+		http.Redirect(w, r, "/login", http.StatusSeeOther)
+		return nil
+	} else if err != nil {
 		return err
 	}
 	h.site.redirectWithFlash(w, r, "password", "/account")

@@ -34,8 +34,12 @@ func (k kept) Load(ctx context.Context, idHash []byte) (engine.Person, error) {
 	return p, err
 }
 
-func (k kept) Save(ctx context.Context, idHash []byte, personID, verifiedBy string, lasting time.Duration) error {
-	return k.s.Sessions.Create(ctx, idHash, personID, verifiedBy, lasting)
+func (k kept) Save(ctx context.Context, idHash []byte, p engine.Person, lasting time.Duration) error {
+	err := k.s.Sessions.Create(ctx, idHash, p, lasting)
+	if errors.Is(err, store.ErrNotFound) {
+		return ErrNoSession
+	}
+	return err
 }
 
 func (k kept) Verified(ctx context.Context, idHash []byte, personID, verifiedBy string) error {
@@ -129,6 +133,37 @@ func (a answer) to(t *testing.T, where string) {
 
 // inline finds what the content policy would keep from working.
 var inline = regexp.MustCompile(`(?i)<script>|\sstyle=|\son[a-z]+=|javascript:|<img[^>]+data:`)
+
+// late is kept, of which a session starts after something else has happened.
+type late struct {
+	kept
+	before func()
+}
+
+func (l late) Save(ctx context.Context, idHash []byte, p engine.Person, lasting time.Duration) error {
+	l.before()
+	return l.kept.Save(ctx, idHash, p, lasting)
+}
+
+// A password that is another one by the time that the session starts is a wrong one.
+func TestSignInWithFormerPassword(t *testing.T) {
+	reset := func() {}
+	h := startTestServer(t, func(c *Config) { c.Sessions = late{c.Sessions.(kept), func() { reset() }} })
+	email, _ := h.person("ada", false)
+	reset = func() {
+		p, _, err := h.store.People.ByEmail(h.t.Context(), email)
+		if err == nil {
+			_, err = h.store.People.Change(h.t.Context(), p.ID, "", "admin", nil, func(store.Standing) (store.Edit, engine.Event, error) {
+				return store.Edit{PasswordHash: store.NoPassword, SignOut: true}, storetest.Event(), nil
+			})
+		}
+		if err != nil {
+			h.t.Error(err)
+		}
+	}
+	h.post("/login", "email", email, "password", horse).want(t, http.StatusUnauthorized, notTogether)
+	h.get("/").to(t, "/login")
+}
 
 func TestSecondStep(t *testing.T) {
 	h := startTestServer(t)

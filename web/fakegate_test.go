@@ -407,10 +407,10 @@ func (m *fakeGate) Verified(_ context.Context, _ []byte, personID, method string
 	return m.broken
 }
 
-func (m *fakeGate) Save(_ context.Context, idHash []byte, person, _ string, _ time.Duration) error {
+func (m *fakeGate) Save(_ context.Context, idHash []byte, p engine.Person, _ time.Duration) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.sessions[string(idHash)] = person
+	m.sessions[string(idHash)] = p.ID
 	return nil
 }
 

@@ -101,7 +101,7 @@ func (s *sessionStore) Save(r *http.Request, w http.ResponseWriter, session *ses
 	raw := make([]byte, idBytes)
 	_, _ = rand.Read(raw) // never fails: it ends the program instead
 	id := base64.RawURLEncoding.EncodeToString(raw)
-	if err := s.sessions.Save(r.Context(), hash(id), person.ID, person.VerifiedBy, s.ttl); err != nil {
+	if err := s.sessions.Save(r.Context(), hash(id), person, s.ttl); err != nil {
 		return fmt.Errorf("start a session: %w", err)
 	}
 	session.ID, session.IsNew = id, false
@@ -159,8 +159,9 @@ type Sessions interface {
 	// person, or an expired or ended session, is ErrNoSession.
 	Load(ctx context.Context, idHash []byte) (engine.Person, error)
 	// Save starts a session for the person, who has just proved who they are by
-	// verifiedBy, that ends after lasting at the latest.
-	Save(ctx context.Context, idHash []byte, personID, verifiedBy string, lasting time.Duration) error
+	// VerifiedBy, that ends after lasting at the latest; ErrNoSession when they are
+	// disabled, or have another password than PasswordChecked is of.
+	Save(ctx context.Context, idHash []byte, p engine.Person, lasting time.Duration) error
 	// Verified notes that the person of a session has just proved again who they
 	// are; ErrNoSession when it is not theirs, or over.
 	Verified(ctx context.Context, idHash []byte, personID, verifiedBy string) error

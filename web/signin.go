@@ -92,7 +92,7 @@ func (h *signInHandler) enter(w http.ResponseWriter, r *http.Request) error {
 	if errors.As(err, &refusal) {
 		v := views.SignIn{Frame: h.site.frame(engine.Person{}, "Sign in", ""), Email: email, Next: next, Carried: carried(r.PostForm)}
 		status := http.StatusUnauthorized
-		v.Failure = "That email address and password do not go together."
+		v.Failure = notTogether
 		if refusal.Kind == access.RateLimited {
 			status = http.StatusTooManyRequests
 			v.Failure = "Too many attempts. Wait a while, then try again."
@@ -106,12 +106,18 @@ func (h *signInHandler) enter(w http.ResponseWriter, r *http.Request) error {
 	return h.startSession(w, r, person, next)
 }
 
+const notTogether = "That email address and password do not go together."
+
 // startSession starts a session for somebody who has proved who they are.
 func (h *signInHandler) startSession(w http.ResponseWriter, r *http.Request, person engine.Person, next string) error {
 	session, err := h.site.sessions.Get(r, h.site.sessions.name())
 	if err == nil {
 		session.Values[personKey{}] = person
 		err = session.Save(r, w)
+	}
+	if errors.Is(err, ErrNoSession) {
+		// Disabled, or the password is another one, since it was checked.
+		return h.signInAgain(w, r, next, &access.Refusal{Kind: access.Unauthenticated, Code: "wrong_credentials", Detail: notTogether})
 	}
 	if err != nil {
 		return fmt.Errorf("sign in: %w", err)

@@ -46,8 +46,12 @@ func (s sessions) Load(ctx context.Context, idHash []byte) (engine.Person, error
 	return p, err
 }
 
-func (s sessions) Save(ctx context.Context, idHash []byte, personID, verifiedBy string, lasting time.Duration) error {
-	return s.store.Sessions.Create(ctx, idHash, personID, verifiedBy, lasting)
+func (s sessions) Save(ctx context.Context, idHash []byte, p engine.Person, lasting time.Duration) error {
+	err := s.store.Sessions.Create(ctx, idHash, p, lasting)
+	if errors.Is(err, store.ErrNotFound) {
+		return web.ErrNoSession
+	}
+	return err
 }
 
 func (s sessions) Verified(ctx context.Context, idHash []byte, personID, verifiedBy string) error {

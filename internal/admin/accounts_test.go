@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
@@ -112,7 +114,12 @@ func (o *office) session(p engine.Person) func() bool {
 	o.Helper()
 	id := make([]byte, 32)
 	copy(id, p.ID)
-	if err := o.store.Sessions.Create(o.Context(), id, p.ID, "password", 1e12); err != nil {
+	_, hash, err := o.store.People.ByEmail(o.Context(), p.Email)
+	if err != nil {
+		o.Fatal(err)
+	}
+	p.VerifiedBy, p.PasswordChecked = identity.Password, store.PasswordDigest(hash)
+	if err := o.store.Sessions.Create(o.Context(), id, p, 1e12); err != nil {
 		o.Fatal(err)
 	}
 	return func() bool {
@@ -218,6 +225,13 @@ func TestLastAdministrator(t *testing.T) {
 	ctx := t.Context()
 	o.check("the last one is disabled", second(o.people.Disable(ctx, command, o.olga.Email, nil)), "last_administrator")
 	o.check("the last one loses the role", second(o.people.Change(ctx, command, o.olga.Email, admin.PersonChange{RemoveRoles: []string{"admin"}}, nil)), "last_administrator")
+	// One who has no password yet cannot sign in, and is not another one.
+	invited, err := o.people.Invite(ctx, command, admin.NewPerson{Email: "ida@example.com", Roles: []string{"admin"}}, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.check("the last one who can sign in", second(o.people.Disable(ctx, command, o.olga.Email, nil)), "last_administrator")
+	o.check("who cannot is disabled", second(o.people.Disable(ctx, command, invited.Person.Email, nil)), "")
 	for range 5 {
 		pair := []engine.Person{o.olga, o.db.Person(engine.Person{Name: store.NewID("otto"), Roles: []string{"admin"}})}
 		results := make([]string, 2)
@@ -346,6 +360,35 @@ func TestLinks(t *testing.T) {
 	o.check("after she is back", o.follow(again, "battery staple"), "link_over")
 }
 
+// Links are limited for each address, as wrong passwords are, also when many are
+// followed at once: each costs a hash that sign-ins wait for.
+func TestParallelLinksAreLimited(t *testing.T) {
+	o := newOffice(t)
+	link, err := o.people.Invite(t.Context(), by(o.olga), admin.NewPerson{Email: "ada@example.com"}, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong := admin.PasswordLink{URL: "/" + strings.Repeat("a", 26)}
+	results := make([]string, 200)
+	began := time.Now()
+	var all sync.WaitGroup
+	for i := range results {
+		all.Go(func() { results[i] = code(o.follow(wrong, "battery staple")) })
+	}
+	all.Wait()
+	counts := map[string]int{}
+	for _, r := range results {
+		counts[r]++
+	}
+	most := 50 + int(time.Since(began)/(2*time.Second)) + 1
+	if counts["link_over"] > most || counts["link_over"]+counts["too_many_attempts"] != len(results) {
+		t.Errorf("got %v, and at most %d are to be looked at", counts, most)
+	}
+	if _, err := o.signIn.FollowLink(t.Context(), token(link), "battery staple", "192.0.2.10"); err != nil {
+		t.Errorf("from elsewhere: %v", err)
+	}
+}
+
 // Wrong links are limited for each address, as wrong passwords are.
 func TestLinksAreLimited(t *testing.T) {
 	o := newOffice(t)
@@ -356,6 +399,119 @@ func TestLinksAreLimited(t *testing.T) {
 		}
 	}
 	t.Error("200 wrong links were looked at")
+}
+
+// Whoever signs in while their password is reset has no session by the former one, and
+// no first step that a second factor completes.
+func TestResetBesideSignIns(t *testing.T) {
+	o := newOffice(t)
+	ctx := t.Context()
+	const old, rounds, parallel = "battery staple", 8, 4
+	for round := range rounds {
+		link, err := o.people.Invite(ctx, by(o.olga), admin.NewPerson{Email: fmt.Sprintf("ada%d@example.com", round)}, false, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ada := link.Person
+		o.check("her link", o.follow(link, old), "")
+		checked, err := o.signIn.SignIn(ctx, ada.Email, old, "", "192.0.2.7")
+		if err != nil {
+			t.Fatal(err)
+		}
+		app := round%2 == 1
+		if app {
+			if err := o.people.RestoreTOTP(ctx, command, ada.ID, "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ids, pending := make([][]byte, parallel), make([]string, parallel)
+		var all sync.WaitGroup
+		for i := range parallel {
+			ids[i] = slices.Repeat([]byte{byte(10*round + i)}, 32)
+			all.Go(func() {
+				p, err := o.signIn.SignIn(ctx, ada.Email, old, "", fmt.Sprintf("192.0.2.%d", 100+i))
+				var step *identity.SecondStep
+				switch {
+				case errors.As(err, &step):
+					pending[i] = step.Pending
+				case err == nil:
+					if err := o.store.Sessions.Create(ctx, ids[i], p, time.Hour); err != nil && !errors.Is(err, store.ErrNotFound) {
+						t.Error(err)
+					}
+				case code(err) != "wrong_credentials":
+					t.Error(err)
+				}
+			})
+		}
+		var again admin.PasswordLink
+		all.Go(func() { again, err = o.people.ResetPassword(ctx, by(o.olga), ada.ID, nil) })
+		all.Wait()
+		if err != nil {
+			t.Fatal(err)
+		}
+		none := func(when string) {
+			t.Helper()
+			for i := range parallel {
+				if _, err := o.store.Sessions.Person(ctx, ids[i]); !errors.Is(err, store.ErrNotFound) {
+					t.Errorf("%s: a session by the former password lives: %v", when, err)
+				}
+				if pending[i] != "" {
+					_, _, err := o.signIn.Pending(ctx, pending[i])
+					o.check(when+": the second step", err, "sign_in_over")
+				}
+			}
+			if err := o.store.Sessions.Create(ctx, slices.Repeat([]byte{0xff}, 32), checked, time.Hour); !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("%s: a session of whom the former password was checked: %v", when, err)
+			}
+		}
+		none("reset")
+		o.check("her new link", o.follow(again, "another password"), "")
+		none("with another password")
+	}
+}
+
+// Of two who change a password, the second has to know what the first has set.
+func TestOwnPasswordThatIsAnotherSince(t *testing.T) {
+	o := newOffice(t)
+	ctx := t.Context()
+	link, err := o.people.Invite(ctx, by(o.olga), admin.NewPerson{Email: "ada@example.com"}, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.check("her link", o.follow(link, "battery staple"), "")
+	f, err := identity.NewFactors(o.store, "https://hp.example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := identity.HashPassword("another password")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Somebody else's change, which has the lock.
+	conn := o.db.Connect(o.db.URL)
+	exec := func(sql string, args ...any) {
+		t.Helper()
+		if _, err := conn.Exec(ctx, sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`BEGIN`)
+	exec(`SELECT pg_advisory_xact_lock(hashtextextended('people', 0))`)
+	result := make(chan error, 1)
+	go func() { result <- second(f.ChangePassword(ctx, link.Person, "battery staple", "third password")) }()
+	for waiting := false; !waiting; {
+		err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+			AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))`).Scan(&waiting)
+		if err != nil || len(result) > 0 {
+			t.Fatal("it does not wait: ", err)
+		}
+	}
+	exec(`UPDATE people SET password_hash = $2 WHERE id = $1`, link.Person.ID, other)
+	exec(`COMMIT`)
+	o.check("her own", <-result, "verification_failed")
+	if !o.signsIn(link.Person, "another password") {
+		t.Error("the password that was set meanwhile is overwritten")
+	}
 }
 
 func TestSignOutAndOwnPassword(t *testing.T) {
@@ -376,12 +532,12 @@ func TestSignOutAndOwnPassword(t *testing.T) {
 		t.Fatal(err)
 	}
 	live = o.session(link.Person)
-	o.check("a wrong former one", f.ChangePassword(ctx, link.Person, "battery stapl", "another password"), "verification_failed")
-	o.check("too short", f.ChangePassword(ctx, link.Person, "battery staple", "short"), "unfit_password")
+	o.check("a wrong former one", second(f.ChangePassword(ctx, link.Person, "battery stapl", "another password")), "verification_failed")
+	o.check("too short", second(f.ChangePassword(ctx, link.Person, "battery staple", "short")), "unfit_password")
 	if !live() {
 		t.Error("a refusal ended the session")
 	}
-	o.check("her own", f.ChangePassword(ctx, link.Person, "battery staple", "another password"), "")
+	o.check("her own", second(f.ChangePassword(ctx, link.Person, "battery staple", "another password")), "")
 	if live() || o.signsIn(link.Person, "battery staple") || !o.signsIn(link.Person, "another password") {
 		t.Error("the password was not changed, or a session lives on")
 	}
@@ -390,7 +546,7 @@ func TestSignOutAndOwnPassword(t *testing.T) {
 	}
 	wrong := 0
 	for range 10 {
-		if code(f.ChangePassword(ctx, link.Person, "no such thing", "another password")) == "verification_failed" {
+		if code(second(f.ChangePassword(ctx, link.Person, "no such thing", "another password"))) == "verification_failed" {
 			wrong++
 		}
 	}

@@ -223,7 +223,7 @@ func (f *Factors) check(ctx context.Context, p engine.Person, purpose, boundTo s
 	case TOTP:
 		right, err = f.checkCode(ctx, p, proof.Code)
 	case Password:
-		right, err = f.checkPassword(ctx, p, proof.Password)
+		_, right, err = f.checkPassword(ctx, p, proof.Password)
 	}
 	if err != nil {
 		return "", fmt.Errorf("check the proof of %s: %w", p.ID, err)
@@ -327,26 +327,27 @@ func (f *Factors) attempt(ctx context.Context, p engine.Person) (int64, error) {
 	return attempt, err
 }
 
-func (f *Factors) checkPassword(ctx context.Context, p engine.Person, password string) (bool, error) {
+// checkPassword reports whether it is the person's password, of which it returns the hash.
+func (f *Factors) checkPassword(ctx context.Context, p engine.Person, password string) (hash string, right bool, err error) {
 	attempt, err := f.attempt(ctx, p)
 	if err != nil {
-		return false, err
+		return "", false, err
 	}
-	_, hash, err := f.store.People.ByEmail(ctx, p.Email)
+	_, hash, err = f.store.People.ByEmail(ctx, p.Email)
 	if err != nil {
-		return false, err
+		return "", false, err
 	}
 	select {
 	case f.slots <- struct{}{}:
 		defer func() { <-f.slots }()
 	case <-ctx.Done():
-		return false, ctx.Err()
+		return "", false, ctx.Err()
 	}
-	right, err := checkPassword(hash, password)
+	right, err = checkPassword(hash, password)
 	if err != nil || !right {
-		return false, err
+		return "", false, err
 	}
-	return true, f.store.Factors.ReturnAttempt(ctx, attempt)
+	return hash, true, f.store.Factors.ReturnAttempt(ctx, attempt)
 }
 
 // administered is the event of a factor that comes or goes.

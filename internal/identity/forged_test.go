@@ -20,6 +20,7 @@ func TestForgedSessionsAndChallenges(t *testing.T) {
 	db := storetest.New(t)
 	s, ctx := db.Runtime(), t.Context()
 	ada, ben := db.Person(engine.Person{Name: "ada", Roles: []string{}}), db.Person(engine.Person{Name: "ben", Roles: []string{}})
+	ben.VerifiedBy, ben.PasswordChecked = Password, store.PasswordDigest("x")
 	intruder := db.Connect(db.RuntimeURL)
 	exec := func(sql string, args ...any) {
 		t.Helper()
@@ -37,7 +38,7 @@ func TestForgedSessionsAndChallenges(t *testing.T) {
 	own, genuine := sha256.Sum256([]byte("chosen")), sha256.Sum256([]byte("ben's"))
 	exec(`INSERT INTO sessions (id_hash, person_id, expires_at, verified_at, verified_by) VALUES ($1, $2, now() + interval '1 h', now(), 'passkey')`, own[:], ada.ID)
 	is(own, "")
-	if err := s.Sessions.Create(ctx, genuine[:], ben.ID, Password, time.Hour); err != nil {
+	if err := s.Sessions.Create(ctx, genuine[:], ben, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	is(genuine, ben.ID)
@@ -57,7 +58,7 @@ func TestForgedSessionsAndChallenges(t *testing.T) {
 		beside := append(slices.Clone(key[:16]), bytes.Repeat([]byte{filler}, 16)...)
 		exec(`INSERT INTO sessions (id_hash, person_id, expires_at) VALUES ($2, $1, now() + interval '1 h')`, ada.ID, beside)
 	}
-	if err := s.Sessions.Create(ctx, genuine[:], ben.ID, Password, time.Hour); err != nil {
+	if err := s.Sessions.Create(ctx, genuine[:], ben, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	is(genuine, ben.ID)

@@ -28,14 +28,18 @@ func (s *SignIn) FollowLink(ctx context.Context, token, password, remote string)
 	if address.wrong.Tokens() < 1 {
 		return engine.Person{}, s.refused(ctx, tooManyAttempts, "")
 	}
-	wrong := func() error {
-		address.wrong.Allow()
-		return s.refused(ctx, linkOver, "")
-	}
 	if len(token) != linkLength || strings.ContainsFunc(token, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '2' || r > '7') }) {
-		return engine.Person{}, wrong()
+		address.wrong.Allow()
+		return engine.Person{}, s.refused(ctx, linkOver, "")
 	}
-	hash, err := s.factors.newPassword(ctx, password)
+	hash, err := s.factors.newPassword(ctx, password, func() error {
+		// With the slot in hand, and before the hash: attempts that queued together, or
+		// that wait for the database, do not all pass.
+		if !address.wrong.Allow() {
+			return s.refused(ctx, tooManyAttempts, "")
+		}
+		return nil
+	})
 	if err != nil {
 		return engine.Person{}, err
 	}
@@ -43,13 +47,14 @@ func (s *SignIn) FollowLink(ctx context.Context, token, password, remote string)
 		return administered(engine.Person{ID: personID}, "PASSWORD_SET", "A person has set a password by their link.", map[string]any{"person": personID, "subject": personID})
 	})
 	if errors.Is(err, store.ErrNotFound) {
-		return engine.Person{}, wrong()
+		return engine.Person{}, s.refused(ctx, linkOver, "")
 	}
 	return p, err
 }
 
-// newPassword hashes a password that somebody wants. The refusal is unfit_password.
-func (f *Factors) newPassword(ctx context.Context, password string) (string, error) {
+// newPassword hashes a password that somebody wants, if may agrees once it is their
+// turn. The refusal is unfit_password, or may's.
+func (f *Factors) newPassword(ctx context.Context, password string, may func() error) (string, error) {
 	if len(password) < minPassword || len(password) > maxPassword {
 		return "", &access.Refusal{Kind: access.Invalid, Code: "unfit_password", Detail: fmt.Sprintf("A password has %d to %d bytes.", minPassword, maxPassword)}
 	}
@@ -59,6 +64,9 @@ func (f *Factors) newPassword(ctx context.Context, password string) (string, err
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
+	if err := may(); err != nil {
+		return "", err
+	}
 	return HashPassword(password)
 }
 
@@ -66,31 +74,34 @@ func (f *Factors) newPassword(ctx context.Context, password string) (string, err
 func (f *Factors) MayChangePasswords() bool { return f.store.People.AdministersPeople() }
 
 // ChangePassword sets another password of a person who knows the former one, and ends
-// all of their sessions. Refusals are by_command (422) where nobody can,
+// all of their sessions. It returns the person as who starts another one. Refusals are by_command (422) where nobody can,
 // verification_failed (403), unfit_password (422) and too_many_attempts (429).
-func (f *Factors) ChangePassword(ctx context.Context, p engine.Person, former, password string) error {
+func (f *Factors) ChangePassword(ctx context.Context, p engine.Person, former, password string) (engine.Person, error) {
 	if !f.MayChangePasswords() {
-		return &access.Refusal{Kind: access.Invalid, Code: "by_command", Detail: "Passwords are changed by a link here: ask an administrator for one."}
+		return p, &access.Refusal{Kind: access.Invalid, Code: "by_command", Detail: "Passwords are changed by a link here: ask an administrator for one."}
 	}
-	right, err := f.checkPassword(ctx, p, former)
+	checked, right, err := f.checkPassword(ctx, p, former)
 	if err != nil {
-		return err
+		return p, err
 	}
 	if !right {
-		return access.Refuse(ctx, f.store, verificationFailed, engine.Event{
+		return p, access.Refuse(ctx, f.store, verificationFailed, engine.Event{
 			ID: uuid.NewString(), Type: engine.SignIn, SafePayload: []byte(`{}`), Actor: engine.Actor{Kind: engine.HumanActor, ID: p.ID, Channel: "console"},
 		})
 	}
-	hash, err := f.newPassword(ctx, password)
+	hash, err := f.newPassword(ctx, password, func() error { return nil })
 	if err != nil {
-		return err
+		return p, err
 	}
 	_, err = f.store.People.Change(ctx, p.ID, p.ID, access.AdminRole, nil, func(now store.Standing) (store.Edit, engine.Event, error) {
-		if now.Disabled || !now.HasPassword {
+		if now.Disabled || !now.HasHash(checked) {
 			return store.Edit{}, engine.Event{}, verificationFailed // since it was checked
 		}
 		return store.Edit{PasswordHash: hash, SignOut: true},
 			administered(p, "PASSWORD_CHANGED", "A person has changed their password.", map[string]any{"person": p.ID, "subject": p.ID}), nil
 	})
-	return err
+	if err == nil {
+		p.VerifiedBy, p.PasswordChecked = Password, store.PasswordDigest(hash)
+	}
+	return p, err
 }

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -137,6 +138,7 @@ func (s *SignIn) SignIn(ctx context.Context, email, password, code, remote strin
 		account.wrong.Allow()
 		return engine.Person{}, s.refused(ctx, wrongCredentials, person.ID)
 	}
+	person.PasswordChecked = store.PasswordDigest(hash)
 	methods, err := s.factors.Methods(ctx, person)
 	switch {
 	case err != nil:
@@ -144,8 +146,12 @@ func (s *SignIn) SignIn(ctx context.Context, email, password, code, remote strin
 	case slices.Contains(methods, Password):
 		return s.signedIn(ctx, person, Password)
 	case code == "":
+		data, err := json.Marshal(pendingData{PasswordChecked: person.PasswordChecked})
+		if err != nil {
+			return engine.Person{}, err
+		}
 		id, hash := newID()
-		c := store.Challenge{IDHash: hash, PersonID: person.ID, Purpose: forPending, Data: []byte(`{}`)}
+		c := store.Challenge{IDHash: hash, PersonID: person.ID, Purpose: forPending, Data: data}
 		if err := s.store.Factors.CreateChallenge(ctx, c, FreshFor); err != nil {
 			return engine.Person{}, err
 		}
@@ -163,8 +169,14 @@ func (s *SignIn) SignIn(ctx context.Context, email, password, code, remote strin
 	return s.signedIn(ctx, person, method)
 }
 
+// pendingData is what a sign-in that lacks its second step keeps of its first.
+type pendingData struct {
+	PasswordChecked []byte `json:"password_checked"`
+}
+
 // Pending returns whose sign-in lacks its second step, and by what they can do
-// it. The refusal is sign_in_over (401): it was too long ago, or is done.
+// it. The refusal is sign_in_over (401): it was too long ago, or is done, or the
+// password is another one since.
 func (s *SignIn) Pending(ctx context.Context, pending string) (engine.Person, []Method, error) {
 	c, err := s.store.Factors.Challenge(ctx, hashID(pending), forPending)
 	if errors.Is(err, store.ErrNotFound) {
@@ -173,9 +185,16 @@ func (s *SignIn) Pending(ctx context.Context, pending string) (engine.Person, []
 	if err != nil {
 		return engine.Person{}, nil, err
 	}
-	person, err := s.store.People.Get(ctx, c.PersonID)
+	var first pendingData
+	if err := json.Unmarshal(c.Data, &first); err != nil {
+		return engine.Person{}, nil, err
+	}
+	person, hash, err := s.store.People.WithPassword(ctx, c.PersonID)
 	if err != nil {
 		return engine.Person{}, nil, err
+	}
+	if person.PasswordChecked = first.PasswordChecked; !bytes.Equal(store.PasswordDigest(hash), first.PasswordChecked) {
+		return engine.Person{}, nil, signInOver
 	}
 	methods, err := s.factors.Methods(ctx, person)
 	if err == nil && (len(methods) == 0 || slices.Contains(methods, Password)) {

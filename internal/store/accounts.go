@@ -20,15 +20,20 @@ type Standing struct {
 	// HasPassword says that a password signs in; an account that waits for its link to
 	// be followed has none.
 	HasPassword bool
-	// OtherAdministrators is how many other enabled accounts have the role that
-	// administers.
+	// OtherAdministrators is how many other enabled accounts, whose password signs in,
+	// have the role that administers.
 	OtherAdministrators int
 	// ByAdministers says that whoever makes the change is an enabled account with that
 	// role. It is false for whoever is no person.
 	ByAdministers bool
 	// ByIdentity is the identity of whoever makes it, "" for whoever is no person.
 	ByIdentity string
+
+	passwordHash string
 }
+
+// HasHash reports whether the account's password has that hash.
+func (s Standing) HasHash(hash string) bool { return s.passwordHash == hash }
 
 // Edit is what becomes of an account. What is zero stays as it is.
 type Edit struct {
@@ -105,15 +110,14 @@ func standing(ctx context.Context, tx pgx.Tx, id, by, adminRole string) (Standin
 		return Standing{}, err
 	}
 	var now Standing
-	var hash string
 	err := tx.QueryRow(ctx, `SELECT id, email, name, identity, roles, disabled_at IS NOT NULL, password_hash,
-			(SELECT count(*) FROM people o WHERE o.id <> p.id AND o.disabled_at IS NULL AND $2 = ANY (o.roles))
-		FROM people p WHERE id = $1 AND erased_at IS NULL FOR NO KEY UPDATE`, id, adminRole).
-		Scan(&now.ID, &now.Email, &now.Name, &now.Identity, &now.Roles, &now.Disabled, &hash, &now.OtherAdministrators)
+			(SELECT count(*) FROM people o WHERE o.id <> p.id AND o.disabled_at IS NULL AND o.password_hash <> $3 AND $2 = ANY (o.roles))
+		FROM people p WHERE id = $1 AND erased_at IS NULL FOR NO KEY UPDATE`, id, adminRole, NoPassword).
+		Scan(&now.ID, &now.Email, &now.Name, &now.Identity, &now.Roles, &now.Disabled, &now.passwordHash, &now.OtherAdministrators)
 	if err != nil {
 		return now, translate(err)
 	}
-	now.HasPassword = hash != NoPassword
+	now.HasPassword = now.passwordHash != NoPassword
 	return now, whoChanges(ctx, tx, &now, by, adminRole)
 }
 
@@ -178,7 +182,9 @@ func (e Edit) run(ctx context.Context, tx pgx.Tx, id string) error {
 // and appends the event that tells of it. The link is used up. ErrNotFound: there is
 // no such link, or it is over, or its person is disabled.
 func (s People) FollowLink(ctx context.Context, token, passwordHash string, event func(personID string) engine.Event) (engine.Person, error) {
-	return administerWith(ctx, s.db, nil, func(ctx context.Context, tx pgx.Tx) (engine.Person, engine.Event, error) {
+	// Everybody may ask for it, and it waits for a lock: not on the connections that are
+	// kept for kill switches.
+	return administerOn(ctx, s.db, s.pool, nil, func(ctx context.Context, tx pgx.Tx) (engine.Person, engine.Event, error) {
 		var p engine.Person
 		if err := tx.QueryRow(ctx, `SELECT id, email FROM follow_link($1, $2)`, token, passwordHash).Scan(&p.ID, &p.Email); err != nil {
 			return p, engine.Event{}, translate(err)

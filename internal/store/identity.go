@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/hmac"
+	"crypto/sha256"
 	"slices"
 	"time"
 
@@ -113,6 +114,16 @@ func (s People) ByEmail(ctx context.Context, email string) (engine.Person, strin
 	return p, hash, err
 }
 
+// WithPassword returns the person with an id, and the password hash. ErrNotFound:
+// there is none.
+func (s People) WithPassword(ctx context.Context, id string) (engine.Person, string, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	var hash string
+	p, err := personRows.one(s.pool.QueryRow(ctx, `SELECT `+personRows.names+`, p.password_hash FROM people p WHERE p.id = $1`, id), &hash)
+	return p, hash, err
+}
+
 // Get reads a person by id. ErrNotFound: there is none.
 func (s People) Get(ctx context.Context, id string) (engine.Person, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
@@ -188,15 +199,31 @@ func (s *db) keyRange(kind string, idHash []byte) (from, to []byte) {
 	return slices.Concat(found, make([]byte, 16)), slices.Concat(found, bytes.Repeat([]byte{0xff}, 16))
 }
 
-// Create starts a session of somebody who has just proved, by
-// verifiedBy, who they are, and drops those that are over.
-func (s Sessions) Create(ctx context.Context, idHash []byte, personID, verifiedBy string, lasting time.Duration) error {
+// PasswordDigest is what engine.Person has of the hash of a password.
+func PasswordDigest(hash string) []byte {
+	sum := sha256.Sum256([]byte(hash))
+	return sum[:]
+}
+
+// Create starts a session of somebody who has just proved, by VerifiedBy, who they
+// are, and drops those that are over. ErrNotFound: the person is disabled, or has
+// another password than the one that was checked.
+func (s Sessions) Create(ctx context.Context, idHash []byte, p engine.Person, lasting time.Duration) error {
 	return s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		// Before the first row, as changes of accounts take it: a session is there when a
+		// change ends them, or starts by what the account is after it.
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock_shared(hashtextextended('people', 0))`); err != nil {
+			return translate(err)
+		}
 		if _, err := tx.Exec(ctx, `DELETE FROM sessions WHERE expires_at < clock_timestamp()`); err != nil {
 			return translate(err)
 		}
-		_, err := tx.Exec(ctx, `INSERT INTO sessions (id_hash, person_id, expires_at, verified_at, verified_by)
-			VALUES ($1, $2, clock_timestamp() + make_interval(secs => $3), clock_timestamp(), $4)`, s.rowKey(sessionRow, idHash, personID), personID, lasting.Seconds(), verifiedBy)
+		tag, err := tx.Exec(ctx, `INSERT INTO sessions (id_hash, person_id, expires_at, verified_at, verified_by)
+			SELECT $1, id, clock_timestamp() + make_interval(secs => $3), clock_timestamp(), $4 FROM people
+			WHERE id = $2 AND disabled_at IS NULL AND sha256(convert_to(password_hash, 'UTF8')) = $5`, s.rowKey(sessionRow, idHash, p.ID), p.ID, lasting.Seconds(), p.VerifiedBy, p.PasswordChecked)
+		if err == nil && tag.RowsAffected() == 0 {
+			return ErrNotFound
+		}
 		return translate(err)
 	})
 }
