@@ -40,6 +40,12 @@ func (h *house) task(id string) (t api.AccessTask) {
 	return t
 }
 
+// redemption reports whether a decision names the event of a redemption.
+func (h *house) redemption(d api.AccessDecision, outcome string) bool {
+	return d.Context.EvaluatedAt != nil && !d.Context.EvaluatedAt.IsZero() &&
+		h.count(`SELECT count(*) FROM events WHERE type = 'redeem' AND outcome = '`+outcome+`' AND event_id::text = '`+d.Context.EvaluationID+`'`) == 1
+}
+
 // Access is asked for by the profile, decided by people, read by both protocols, and
 // permits the call once.
 func TestAccessRequest(t *testing.T) {
@@ -111,7 +117,7 @@ func TestAccessRequest(t *testing.T) {
 	if err := h.Registry.ThrowKillSwitch(t.Context(), by, "bot", "it went mad", nil); err != nil {
 		t.Fatal(err)
 	}
-	if d := h.evaluate(presented); d.Decision || d.Context.Reason != "policy_denied" {
+	if d := h.evaluate(presented); d.Decision || d.Context.Reason != "policy_denied" || !h.redemption(d, "DENY") {
 		t.Errorf("with a kill switch: %+v", d)
 	}
 	if err := h.Registry.ReleaseKillSwitch(t.Context(), by, "bot", nil); err != nil {
@@ -119,7 +125,7 @@ func TestAccessRequest(t *testing.T) {
 	}
 
 	permitted := h.evaluate(presented, "Idempotency-Key", "run")
-	if !permitted.Decision || permitted.Context.LeaseUntil == nil || permitted.Context.Approval.ApprovedUntil == nil || permitted.Context.Replayed {
+	if !permitted.Decision || permitted.Context.LeaseUntil == nil || permitted.Context.Approval.ApprovedUntil == nil || permitted.Context.Replayed || !h.redemption(permitted, "ALLOW") {
 		t.Fatalf("got %+v", permitted)
 	}
 	if d := h.evaluate(presented); d.Decision || d.Context.Reason != "approval_expired" || d.Context.NextAction != "none" {

@@ -124,13 +124,15 @@ func (g *Gate) reevaluate(ctx context.Context, p access.Principal, request authz
 			case usedToken.Code, expiredToken.Code, staleToken.Code:
 				n.code = "approval_expired"
 			}
-			return Evaluated{Decision: g.Judge().refusal(proposal, n), NextAction: n.next}, nil
+			d := g.Judge().refusal(proposal, n)
+			return Evaluated{Decision: d, Event: engine.Event{ID: redeemed.Event.ID, Timestamp: redeemed.Event.At, Outcome: d.Outcome}, NextAction: n.next}, nil
 		}
 		if err != nil {
 			return Evaluated{}, err
 		}
 		return Evaluated{
 			Decision: engine.Decision{Route: engine.Accept, Outcome: engine.Allow, Constraints: redeemed.Constraints}, Approval: &v.Approval,
+			Event:         engine.Event{ID: redeemed.Event.ID, Timestamp: redeemed.Event.At, Outcome: engine.Allow},
 			ApprovedUntil: v.ValidUntil, LeaseUntil: redeemed.LeaseUntil,
 		}, nil
 	}

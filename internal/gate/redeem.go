@@ -37,6 +37,14 @@ type Redemption struct {
 	Constraints json.RawMessage
 	// LeaseUntil is by when the agent has to say what became of the call.
 	LeaseUntil time.Time
+	// Event names what the log has of it, and when that was. A refusal has it, too.
+	Event EventRef
+}
+
+// EventRef names an event.
+type EventRef struct {
+	ID string
+	At time.Time
 }
 
 var (
@@ -50,17 +58,17 @@ var (
 // the call's digest and that it is unspent are all checked in the one
 // transaction that spends it.
 func (g *Gate) Redeem(ctx context.Context, p access.Principal, r RedeemRequest, once *access.Once[Redemption]) (Redemption, error) {
-	by := p.Actor()
+	by, said := p.Actor(), EventRef{store.NewEventID(), g.Store.Clock()}
 	claims, kid, err := token.Open(g.Ring, r.Token, g.Issuer, g.Judge().Environment)
 	if err != nil {
-		return Redemption{}, g.refuse(ctx, invalidToken, engine.Event{
-			ID: store.NewEventID(), Type: engine.Redeemed, RequestID: r.RequestID,
+		return Redemption{Event: said}, g.refuse(ctx, invalidToken, engine.Event{
+			ID: said.ID, Type: engine.Redeemed, RequestID: r.RequestID,
 			AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: by,
 		})
 	}
 	if r.Lease < 0 || r.Lease > MaxLease {
-		return Redemption{}, g.refuse(ctx, &access.Refusal{Kind: access.Invalid, Code: "lease", Detail: "A lease lasts at most " + MaxLease.String() + "."}, engine.Event{
-			ID: store.NewEventID(), Type: engine.Redeemed, RequestID: r.RequestID,
+		return Redemption{Event: said}, g.refuse(ctx, &access.Refusal{Kind: access.Invalid, Code: "lease", Detail: "A lease lasts at most " + MaxLease.String() + "."}, engine.Event{
+			ID: said.ID, Type: engine.Redeemed, RequestID: r.RequestID,
 			ApprovalID: claims.ApprovalID, AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: by,
 		})
 	}
@@ -68,13 +76,17 @@ func (g *Gate) Redeem(ctx context.Context, p access.Principal, r RedeemRequest, 
 	if lease == 0 {
 		lease = g.Lease
 	}
-	if err := g.ticketStillGood(ctx, p, claims.ApprovalID, by, r.RequestID); err != nil {
-		return Redemption{}, err
+	if err := g.ticketStillGood(ctx, p, claims.ApprovalID, by, r.RequestID, said.ID); err != nil {
+		return Redemption{Event: said}, err
 	}
 	event := func(c *store.Change) engine.Event {
-		return g.event(engine.Redeemed, engine.Allow, c.Approval, by, r.RequestID)
+		e := g.event(engine.Redeemed, engine.Allow, c.Approval, by, r.RequestID)
+		e.ID = said.ID
+		return e
 	}
 	spend := func(c *store.Change) (none Redemption, err error) {
+		said.At = c.Now
+		none.Event = said
 		if r := g.spendable(c, p, claims, kid); r != nil {
 			return none, r
 		}
@@ -94,7 +106,7 @@ func (g *Gate) Redeem(ctx context.Context, p access.Principal, r RedeemRequest, 
 		if c.Token.Constraints != nil {
 			constraints = c.Token.Constraints
 		}
-		return Redemption{ApprovalID: c.Approval.ID, Constraints: constraints, LeaseUntil: c.Now.Add(lease)}, nil
+		return Redemption{ApprovalID: c.Approval.ID, Constraints: constraints, LeaseUntil: c.Now.Add(lease), Event: said}, nil
 	}
 	result, err := change(ctx, g.core, claims.ApprovalID, once, event, func(c *store.Change) (Redemption, error) {
 		result, err := spend(c)
@@ -105,27 +117,27 @@ func (g *Gate) Redeem(ctx context.Context, p access.Principal, r RedeemRequest, 
 	})
 	if errors.Is(err, errStale) {
 		// Its answer is not kept: it names the successor, which is the same every time.
-		return Redemption{}, g.outdated(ctx, p, claims.ApprovalID, r, event)
+		return Redemption{Event: said}, g.outdated(ctx, p, claims.ApprovalID, r, event)
 	}
 	if kept := (*access.Replay)(nil); errors.As(err, &kept) {
-		return Redemption{}, g.unlessKilled(ctx, p.AgentID, p.Actor(), err)
+		return Redemption{Event: said}, g.unlessKilled(ctx, p.AgentID, p.Actor(), err)
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		// Signed by us, for an approval that this database does not have.
-		return Redemption{}, g.refuse(ctx, invalidToken, engine.Event{
-			ID: store.NewEventID(), Type: engine.Redeemed, RequestID: r.RequestID,
+		return Redemption{Event: said}, g.refuse(ctx, invalidToken, engine.Event{
+			ID: said.ID, Type: engine.Redeemed, RequestID: r.RequestID,
 			AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: by,
 		})
 	}
 	if isKilled(err) {
 		// The switch was thrown between looking and writing: nothing was spent.
-		return Redemption{}, g.refuse(ctx, killedRefusal, engine.Event{
-			ID: store.NewEventID(), Type: engine.Redeemed, RequestID: r.RequestID,
+		return Redemption{Event: said}, g.refuse(ctx, killedRefusal, engine.Event{
+			ID: said.ID, Type: engine.Redeemed, RequestID: r.RequestID,
 			ApprovalID: claims.ApprovalID, AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: by,
 		})
 	}
 	if err != nil {
-		return Redemption{}, err
+		return Redemption{Event: said}, err
 	}
 	return result, nil
 }

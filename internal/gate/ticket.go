@@ -82,7 +82,7 @@ func (g *core) ticket(system, ref string) (approval.Ticket, error) {
 // ticketStillGood looks at an approved call's ticket once more before the call
 // runs: what was closed or moved since does not cover it any more. Where the
 // tracker cannot be asked, nothing is granted.
-func (g *Gate) ticketStillGood(ctx context.Context, p access.Principal, id string, by engine.Actor, requestID string) error {
+func (g *Gate) ticketStillGood(ctx context.Context, p access.Principal, id string, by engine.Actor, requestID, eventID string) error {
 	r, err := g.Store.Approvals.Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) || err == nil && (r.Approval.Call.AgentID != p.AgentID || r.Approval.Status != approval.Approved || r.Approval.Execution != approval.NotRun) {
 		return nil // redeeming says so
@@ -90,7 +90,11 @@ func (g *Gate) ticketStillGood(ctx context.Context, p access.Principal, id strin
 	if err != nil {
 		return err
 	}
-	event := func() engine.Event { return g.event(engine.Redeemed, engine.Deny, r.Approval, by, requestID) }
+	event := func() engine.Event {
+		e := g.event(engine.Redeemed, engine.Deny, r.Approval, by, requestID)
+		e.ID = eventID
+		return e
+	}
 	for _, c := range coveredBy(r.Approval) {
 		again, err := g.lookAgain(ctx, c, r)
 		if err != nil {
