@@ -53,7 +53,7 @@ func (g *Gate) RequestAccess(ctx context.Context, p access.Principal, s authzen.
 	if err != nil {
 		return none, err
 	}
-	bound, err := g.Store.Events.Evaluated(ctx, event, id, g.Sealer.Digest(s.Request.Binding()))
+	bound, err := g.Store.Events.Evaluated(ctx, event, id, g.Sealer.Digest(s.Binding()))
 	switch {
 	case err != nil:
 		return none, err
