@@ -45,8 +45,8 @@ func reachable(c client.Client) func(context.Context) error {
 }
 
 // stateOf is how things stand, of a process that has opened them.
-func stateOf(cfg config.Config, s *store.Store, k *rules.Keeper, temporal func(context.Context) error) *figures.State {
-	state := &figures.State{Store: s, Temporal: temporal, Policy: func() figures.Policy {
+func stateOf(cfg config.Config, s *store.Store, k *rules.Keeper, temporal func(context.Context) error, log *slog.Logger) *figures.State {
+	state := &figures.State{Store: s, Logger: log, Temporal: temporal, Policy: func() figures.Policy {
 		p := figures.Policy{Usable: k.Usable(context.Background()) == nil}
 		if b := k.Judge().Policy; b != nil {
 			p.Version, p.ExpiresAt = b.Version, b.ExpiresAt

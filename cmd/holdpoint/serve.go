@@ -182,7 +182,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	}
 	defer temporal.Close()
 	temporalThere := reachable(temporal)
-	metrics.MustRegister(stateOf(cfg, s, keeper, temporalThere))
+	metrics.MustRegister(stateOf(cfg, s, keeper, temporalThere, log))
 	mux := http.NewServeMux()
 	models, err := modelContext(mux, metrics, log)
 	if err != nil {

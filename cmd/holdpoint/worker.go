@@ -102,7 +102,7 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 	}
 	defer temporal.Close()
 	reached(&watched.postgres, s.Ping)
-	registry.MustRegister(stateOf(cfg, s, keeper, reachable(temporal)))
+	registry.MustRegister(stateOf(cfg, s, keeper, reachable(temporal), log))
 
 	settle := activities.Settle{Settler: &gate.Settler{
 		Store: s, Sealer: cfg.Sealer, Rules: keeper, Notifier: &notify.Notifier{PublicURL: cfg.PublicURL, Logger: log},

@@ -3,6 +3,7 @@ package figures
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -30,6 +31,8 @@ type State struct {
 	Policy func() Policy
 	// Floor reads what is kept of the audit log outside Postgres; nil where nothing is.
 	Floor func() (Floor, error)
+	// Logger is told why something has not answered.
+	Logger *slog.Logger
 	// Every is for how long a reading is shown again; 15 s when 0.
 	Every time.Duration
 
@@ -235,15 +238,24 @@ func (s *State) read() reading {
 	defer cancel()
 	r := reading{}
 	var asking sync.WaitGroup
-	asking.Go(func() { r.temporal = s.Temporal(ctx) == nil })
+	asking.Go(func() {
+		err := s.Temporal(ctx)
+		if r.temporal = err == nil; !r.temporal {
+			s.Logger.Warn("figures not read", "of", "temporal", "error", err)
+		}
+	})
 	asking.Go(func() {
 		var err error
 		r.figures, err = s.Store.Figures(ctx)
-		r.postgres = err == nil
+		if r.postgres = err == nil; !r.postgres {
+			s.Logger.Warn("figures not read", "of", "postgres", "error", err)
+		}
 	})
 	if s.Floor != nil {
 		if f, err := s.Floor(); err == nil {
 			r.floor = &f
+		} else {
+			s.Logger.Warn("figures not read", "of", "floor", "error", err)
 		}
 	}
 	asking.Wait()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"regexp"
 	"slices"
@@ -38,7 +39,7 @@ func (*source) Connections() store.Connections { return store.Connections{} }
 // state is a State of the source, registered.
 func state(s *source, temporal error) *prometheus.Registry {
 	r := prometheus.NewRegistry()
-	r.MustRegister(&State{Store: s, Temporal: func(context.Context) error { return temporal }, Policy: func() Policy { return Policy{} }})
+	r.MustRegister(&State{Store: s, Logger: slog.New(slog.DiscardHandler), Temporal: func(context.Context) error { return temporal }, Policy: func() Policy { return Policy{} }})
 	return r
 }
 

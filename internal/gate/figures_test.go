@@ -3,6 +3,7 @@ package gate_test
 import (
 	"bytes"
 	"context"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -82,7 +83,7 @@ func watchedHouse(t *testing.T, r approval.Routing) (*house, scraper) {
 	h := houseOn(t, db, r)
 	h.settler.Notifier = &notify.Notifier{PublicURL: "https://console.example.com"}
 	s.registry.MustRegister(&figures.State{
-		Store: h.Store, Every: 1, Temporal: func(context.Context) error { return nil },
+		Store: h.Store, Logger: slog.New(slog.DiscardHandler), Every: 1, Temporal: func(context.Context) error { return nil },
 		Policy: func() figures.Policy {
 			p := h.rules.Policy
 			return figures.Policy{Version: p.Version, ExpiresAt: p.ExpiresAt, Usable: true}
