@@ -94,6 +94,49 @@ func (r Ring) PublicSet(revoked []string) ([]byte, error) {
 	return json.Marshal(public.set(func(k ringKey) any { return k.public }))
 }
 
+// PublicKey is a key of a ring as others verify with it.
+type PublicKey struct {
+	ID    string
+	Key   ed25519.PublicKey
+	Signs bool // the ring has its private part
+}
+
+// Keys lists the ring's keys, the signing one first.
+func (r Ring) Keys() []PublicKey {
+	keys := make([]PublicKey, len(r.keys))
+	for i, k := range r.keys {
+		keys[i] = PublicKey{ID: k.id, Key: k.public, Signs: k.private != nil}
+	}
+	return keys
+}
+
+// SignedBy is the ring with the key of that id in front, so that it signs. The ring
+// stays as it is when it has no private part for the id.
+func (r Ring) SignedBy(id string) Ring {
+	key, ok := r.find(id)
+	if !ok || key.private == nil {
+		return r
+	}
+	others := slices.DeleteFunc(slices.Clone(r.keys), func(k ringKey) bool { return k.id == id })
+	return Ring{keys: append([]ringKey{key}, others...)}
+}
+
+// Verifying is the ring with one more key, which only verifies. A key that it has
+// already changes nothing.
+func (r Ring) Verifying(public ed25519.PublicKey) (Ring, error) {
+	if len(public) != ed25519.PublicKeySize {
+		return r, fmt.Errorf("a public key has %d bytes, this one has %d", ed25519.PublicKeySize, len(public))
+	}
+	id, err := thumbprint(public)
+	if err != nil {
+		return r, err
+	}
+	if _, there := r.find(id); there {
+		return r, nil
+	}
+	return Ring{keys: append(slices.Clone(r.keys), ringKey{id: id, public: public})}, nil
+}
+
 // IDs lists the ids of the ring's keys, the signing one first.
 func (r Ring) IDs() []string {
 	ids := make([]string, len(r.keys))

@@ -38,6 +38,9 @@ const (
 // reasons are for logs and the audit trail; a caller learns only the code.
 var ErrInvalid = errors.New("the token is not valid")
 
+// ErrUnknownKey is the ErrInvalid of a token whose key the ring does not have.
+var ErrUnknownKey = fmt.Errorf("%w: no key has the id that it names", ErrInvalid)
+
 // ErrExpired is returned for a genuine token outside its time.
 var ErrExpired = errors.New("the token has expired or is not valid yet")
 
@@ -59,7 +62,7 @@ type Claims struct {
 
 // Sign makes a token with the ring's first key.
 func Sign(ring Ring, c Claims) (string, error) {
-	if len(ring.keys) == 0 {
+	if len(ring.keys) == 0 || ring.keys[0].private == nil {
 		return "", errors.New("there is no signing key")
 	}
 	key := ring.keys[0]
@@ -96,7 +99,7 @@ func Open(ring Ring, raw, issuer, audience string) (c Claims, kid string, err er
 	}
 	key, ok := ring.find(kid)
 	if !ok {
-		return c, kid, invalid("no key has the id that it names")
+		return c, kid, ErrUnknownKey
 	}
 	signed, err := jose.ParseSignedCompact(raw, []jose.SignatureAlgorithm{jose.EdDSA})
 	if err != nil {

@@ -26,9 +26,11 @@ type Config struct {
 	// Refresh, when set, makes Judge look again at once at what it is made of.
 	Refresh func(context.Context)
 	Logger  *slog.Logger
-	// Ring signs tokens; Issuer is their iss.
-	Ring   token.Ring
-	Issuer string
+	// Ring are the keys of this process's own that sign tokens; Issuer is their iss. A
+	// new one is published for KeyDelay before it signs (TokenKeys).
+	Ring     token.Ring
+	KeyDelay time.Duration
+	Issuer   string
 	// TokenTTL is how long one signed token lives: 10 minutes.
 	TokenTTL time.Duration
 	// MaxPending is how many approvals of one agent may wait at once: 1,000.
@@ -62,6 +64,7 @@ type Gate struct {
 	Queries       *Queries
 	Grants        *Grants
 	Drafts        *Drafts
+	TokenKeys     *TokenKeys
 	reading       chan struct{} // holds whoever is reading a document
 }
 
@@ -76,7 +79,10 @@ type (
 	// Drafts are what people have written and not sent.
 	Drafts struct{ *core }
 	// core is what the parts of a gate share.
-	core struct{ Config }
+	core struct {
+		Config
+		keys *TokenKeys
+	}
 )
 
 // New returns a gate.
@@ -102,8 +108,8 @@ func New(cfg Config) (*Gate, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &core{cfg}
-	return &Gate{core: c, Contributions: &Contributions{c}, Queries: &Queries{c}, Grants: &Grants{c}, Drafts: &Drafts{c}, reading: make(chan struct{}, 1)}, nil
+	c := &core{cfg, newTokenKeys(cfg)}
+	return &Gate{core: c, TokenKeys: c.keys, Contributions: &Contributions{c}, Queries: &Queries{c}, Grants: &Grants{c}, Drafts: &Drafts{c}, reading: make(chan struct{}, 1)}, nil
 }
 
 // Repeated returns *Replay when a person's request was answered before, and a

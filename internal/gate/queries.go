@@ -229,7 +229,7 @@ func (g *Queries) argumentsIn(ctx context.Context, a approval.Approval, box seal
 // nobody's own, and without the timeline.
 func FileCard(ctx context.Context, s *store.Store, sealer *seal.Sealer, r store.Record) (Card, error) {
 	card := Card{Approval: r.Approval, Now: r.Now}
-	q := &Queries{&core{Config{Store: s, Sealer: sealer}}}
+	q := &Queries{&core{Config: Config{Store: s, Sealer: sealer}}}
 	if err := q.read(&card, r); err != nil {
 		return card, err
 	}
@@ -354,9 +354,9 @@ func proposalOf(a approval.Approval, document []byte, now time.Time) (Proposal, 
 
 // JWKS is the public key set that tokens verify with, without revoked keys.
 func (g *Queries) JWKS(ctx context.Context) ([]byte, error) {
-	revoked, err := g.Store.Keys.RevokedSigningKeys(ctx)
+	now, err := g.keys.look(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return g.Ring.PublicSet(revoked)
+	return now.ring.PublicSet(now.revoked)
 }

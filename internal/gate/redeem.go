@@ -59,7 +59,10 @@ var (
 // transaction that spends it.
 func (g *Gate) Redeem(ctx context.Context, p access.Principal, r RedeemRequest, once *access.Once[Redemption]) (Redemption, error) {
 	by, said := p.Actor(), EventRef{store.NewEventID(), g.Store.Clock()}
-	claims, kid, err := token.Open(g.Ring, r.Token, g.Issuer, g.Judge().Environment)
+	claims, kid, err := g.openToken(ctx, r.Token)
+	if err != nil && !errors.Is(err, token.ErrInvalid) {
+		return Redemption{Event: said}, err // whether it is ours could not be looked up
+	}
 	if err != nil {
 		return Redemption{Event: said}, g.refuse(ctx, invalidToken, engine.Event{
 			ID: said.ID, Type: engine.Redeemed, RequestID: r.RequestID,

@@ -94,7 +94,10 @@ func (g *Gate) ApprovedTool(ctx context.Context, p access.Principal, document []
 			ID: store.NewEventID(), Type: engine.Refusal, RequestID: requestID, AgentID: p.AgentID, SafePayload: []byte(`{}`), Actor: p.Actor(),
 		})
 	}
-	claims, kid, err := token.Open(g.Ring, raw, g.Issuer, g.Judge().Environment)
+	claims, kid, err := g.openToken(ctx, raw)
+	if err != nil && !errors.Is(err, token.ErrInvalid) {
+		return CheckedDocument{}, nil, err // whether it is ours could not be looked up
+	}
 	if err != nil {
 		return turnedAway(invalidToken)
 	}

@@ -25,7 +25,7 @@ func (g *Queries) sign(a approval.Approval, t *store.TokenRow, digest string, no
 	if t.Constraints != nil {
 		constraints = t.Constraints
 	}
-	signed, err := token.Sign(g.Ring, token.Claims{
+	signed, err := token.Sign(g.keys.ring(), token.Claims{
 		Issuer: g.Issuer, Audience: a.Call.Environment, Subject: a.Call.AgentID,
 		IssuedAt: now.Unix(), NotBefore: now.Unix(), Expires: expires.Unix(), ID: t.JTI, ApprovalID: a.ID,
 		Outcome: string(engine.Approved), Digest: digest, PolicyDigest: a.Decision.PolicyDigest, Constraints: constraints,
