@@ -25,6 +25,7 @@ func TestTwoOfEverything(t *testing.T) {
 		{"approve against deny", approveAgainstDeny},
 		{"one reviewer 50 times at once", oneReviewerManyTimes},
 		{"one idempotency key at once", oneKeyAtOnce},
+		{"signing keys of two gates", keysOfTwoGates},
 		{"either half may go", eitherHalfMayGo},
 	} {
 		t.Run(sub.name, func(t *testing.T) {

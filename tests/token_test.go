@@ -161,7 +161,7 @@ func otherTail(c byte) byte {
 // expire; a revoked key's are good no more, at once.
 func TestSigningKeysRotateAndAreRevoked(t *testing.T) {
 	ownPrograms(t)
-	d := startDev(t, nil)
+	d := startDev(t, func(o *devOptions) { o.policy = "signing_key_delay: 0s\n" })
 	agent := d.agent(t)
 	approved := func() (approval, string) {
 		t.Helper()

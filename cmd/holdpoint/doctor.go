@@ -129,6 +129,7 @@ func (d *checkup) database(ctx context.Context, cfg config.Config) {
 	d.say("outbox", err, "Is a worker running, and does it reach Temporal?")
 	d.log(ctx, s, cfg)
 	d.streams(ctx, s, cfg)
+	d.keys(ctx, s, cfg)
 }
 
 // log looks at the audit log: whether it goes on, is signed with the key that is

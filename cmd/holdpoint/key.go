@@ -89,8 +89,11 @@ type keyRotate struct {
 
 // Help is shown by "holdpoint key rotate --help".
 func (keyRotate) Help() string {
-	return `Tokens signed with the former key stay good until they expire. Restart serve
-afterwards. Example:
+	return `Tokens signed with the former key stay good until they expire, also when it is
+dropped from the file. Serve reads the file again by itself within seconds, or on
+SIGHUP, and signs with the new key when it has been published for signing_key_delay.
+
+Example:
   holdpoint key rotate /etc/holdpoint/signing-keys.json`
 }
 
@@ -116,7 +119,7 @@ func (k *keyRotate) Run(*cli) error {
 	if err := writeRing(k.File, ring); err != nil {
 		return err
 	}
-	fmt.Fprintf(terminal, "%s now signs with %s and holds %d keys\n", k.File, ring.IDs()[0], len(ring.IDs()))
+	fmt.Fprintf(terminal, "%s is to sign with %s and holds %d keys\n", k.File, ring.IDs()[0], len(ring.IDs()))
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"holdpoint/api"
 	"holdpoint/internal/config"
+	"holdpoint/internal/gate"
 	"holdpoint/internal/rules"
 	"holdpoint/internal/store"
 )
@@ -26,11 +27,27 @@ func openRules(ctx context.Context, cfg config.Config, s *store.Store, log *slog
 // followRules follows every change of the rules until the returned function is
 // called. SIGHUP makes it look at the files again.
 func followRules(ctx context.Context, k *rules.Keeper) (stop func()) {
+	return following(ctx, k.Run)
+}
+
+// followSigningKeys publishes the signing keys, and follows their file as followRules
+// follows the rules'.
+func followSigningKeys(ctx context.Context, cfg config.Config, k *gate.TokenKeys) (stop func(), err error) {
+	if err := k.Use(ctx, cfg.Ring); err != nil {
+		return nil, err
+	}
+	read := cfg.SigningKeysReader()
+	return following(ctx, func(ctx context.Context, reload <-chan os.Signal) { k.Run(ctx, read, reload) }), nil
+}
+
+// following runs what looks at files again on SIGHUP, until the returned function is
+// called.
+func following(ctx context.Context, run func(ctx context.Context, reload <-chan os.Signal)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	reload := make(chan os.Signal, 1)
 	signal.Notify(reload, syscall.SIGHUP)
 	var running sync.WaitGroup
-	running.Go(func() { k.Run(ctx, reload) })
+	running.Go(func() { run(ctx, reload) })
 	return func() {
 		signal.Stop(reload)
 		cancel()

@@ -33,7 +33,8 @@ func (serveCommand) Help() string {
 	return `Settings (variables, or the same names in lower case in the file):
   HOLDPOINT_DATABASE_URL       the runtime role's, postgres://…
   HOLDPOINT_DATA_KEY_FILE      32 random bytes in base64; encrypts arguments
-  HOLDPOINT_SIGNING_KEYS_FILE  made by "holdpoint key rotate FILE"
+  HOLDPOINT_SIGNING_KEYS_FILE  made by "holdpoint key rotate FILE"; looked at again
+                               when it changes or on SIGHUP
   HOLDPOINT_PUBLIC_URL         where people reach the console, https://…
   HOLDPOINT_LISTEN             127.0.0.1:8080 when left out
   HOLDPOINT_METRICS_LISTEN     address of /metrics alone, without a key; else it
@@ -143,13 +144,18 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 		return err
 	}
 	g, err := gate.New(gate.Config{
-		Store: s, Sealer: cfg.Sealer, Judge: keeper.Judge, Refresh: keeper.Refresh, Ring: cfg.Ring, Issuer: cfg.Issuer,
+		Store: s, Sealer: cfg.Sealer, Judge: keeper.Judge, Refresh: keeper.Refresh, Ring: cfg.Ring, KeyDelay: time.Duration(cfg.SigningKeyDelay), Issuer: cfg.Issuer,
 		TokenTTL: time.Duration(cfg.TokenTTL), MaxPending: cfg.MaxPending, Lease: time.Duration(cfg.ExecutionLease), Logger: log, Tickets: tracked(cfg), Factors: factors,
 		Settler: &gate.Settler{Store: s, Sealer: cfg.Sealer, Rules: keeper, Validity: time.Duration(cfg.TokenValidity), Logger: log},
 	})
 	if err != nil {
 		return err
 	}
+	signingKeys, err := followSigningKeys(ctx, cfg, g.TokenKeys)
+	if err != nil {
+		return err
+	}
+	defer signingKeys()
 	administration := admin.New(admin.Config{Store: s, Refresh: keeper.Refresh, PublicURL: cfg.PublicURL, Roles: rolesInForce(keeper), AllowPrivate: cfg.AllowPrivate, PushKey: cfg.Pushes, PushPrivate: cfg.PushPrivate})
 	logged := auditlog.New(auditlog.Config{Store: s, Witnessed: cfg.LogWitnessed, Logger: log})
 	reports := report.Reports{Store: s, Judge: keeper.Judge}

@@ -59,6 +59,7 @@ type Config struct {
 	DataKeyFile        string          `yaml:"data_key_file"`
 	SigningKeys        string          `yaml:"signing_keys"`
 	SigningKeysFile    string          `yaml:"signing_keys_file"`
+	SigningKeyDelay    engine.Duration `yaml:"signing_key_delay"` // how long a new one is published before it signs
 	TokenTTL           engine.Duration `yaml:"token_ttl"`
 	TokenValidity      engine.Duration `yaml:"token_validity"`
 	MaxPending         int             `yaml:"max_pending"`
@@ -129,7 +130,7 @@ type Config struct {
 func Default() Config {
 	return Config{
 		Listen: "127.0.0.1:8080", Environment: "production", TemporalAddress: "127.0.0.1:7233", TemporalNamespace: "holdpoint",
-		TokenTTL: engine.Duration(10 * time.Minute), TokenValidity: engine.Duration(24 * time.Hour), MaxPending: 1000, MaxCallsInFlight: 128, MaxBytesInFlight: 8 << 20, MaxBytesInFlightTotal: 64 << 20, ExecutionLease: engine.Duration(15 * time.Minute),
+		SigningKeyDelay: engine.Duration(5 * time.Minute), TokenTTL: engine.Duration(10 * time.Minute), TokenValidity: engine.Duration(24 * time.Hour), MaxPending: 1000, MaxCallsInFlight: 128, MaxBytesInFlight: 8 << 20, MaxBytesInFlightTotal: 64 << 20, ExecutionLease: engine.Duration(15 * time.Minute),
 		Retention: "none",
 		LogLevel:  "info", LogFormat: "json", DatabaseConns: 16,
 		Routing: approval.Routing{Default: approval.Rule{Role: "reviewer", Needed: 1, ExpiresIn: engine.Duration(24 * time.Hour), IfTooFew: "admin"}},
@@ -148,7 +149,7 @@ func (c *Config) settings() map[string]any {
 		"temporal_tls_enabled": &c.TemporalTLS.Enabled, "temporal_tls_ca_file": &c.TemporalTLS.CAFile, "temporal_tls_cert_file": &c.TemporalTLS.CertFile,
 		"temporal_tls_key_file": &c.TemporalTLS.KeyFile, "temporal_tls_server_name": &c.TemporalTLS.ServerName,
 		"temporal_api_key": &c.TemporalKey, "temporal_api_key_file": &c.TemporalKeyFile,
-		"data_key": &c.DataKey, "data_key_file": &c.DataKeyFile, "signing_keys": &c.SigningKeys, "signing_keys_file": &c.SigningKeysFile,
+		"data_key": &c.DataKey, "data_key_file": &c.DataKeyFile, "signing_keys": &c.SigningKeys, "signing_keys_file": &c.SigningKeysFile, "signing_key_delay": &c.SigningKeyDelay,
 		"token_ttl": &c.TokenTTL, "token_validity": &c.TokenValidity, "max_pending": &c.MaxPending, "max_calls_in_flight": &c.MaxCallsInFlight, "max_bytes_in_flight": &c.MaxBytesInFlight, "max_bytes_in_flight_total": &c.MaxBytesInFlightTotal, "execution_lease": &c.ExecutionLease,
 		"policy_file": &c.PolicyFile, "policy_secret": &c.PolicySecret, "policy_secret_file": &c.PolicySecretFile, "contracts_file": &c.ContractsFile,
 		"log_key": &c.LogKey, "log_key_file": &c.LogKeyFile, "log_public_key": &c.LogPublicKey, "log_public_key_file": &c.LogPublicKeyFile,
@@ -408,29 +409,6 @@ func (c *Config) tickets() (errs []error) {
 	return errs
 }
 
-func (c *Config) dataKey() (errs []error) {
-	key, err := seal.ParseKey(c.DataKey)
-	if c.DataKey == "" {
-		errs = append(errs, fmt.Errorf("data_key: it is missing: want %d random bytes in base64 (openssl rand -base64 %d)", seal.KeySize, seal.KeySize))
-	} else if err != nil {
-		errs = append(errs, fmt.Errorf("data_key: %w", err))
-	} else if c.Sealer, err = seal.New(key); err != nil {
-		errs = append(errs, fmt.Errorf("data_key: %w", err))
-	}
-	return errs
-}
-
-func (c *Config) keys() []error {
-	errs := c.dataKey()
-	var err error
-	if c.SigningKeys == "" {
-		errs = append(errs, errors.New("signing_keys: it is missing: holdpoint key rotate FILE makes one"))
-	} else if c.Ring, err = token.ParseRing([]byte(c.SigningKeys)); err != nil {
-		errs = append(errs, fmt.Errorf("signing_keys: %w (holdpoint key rotate FILE makes one)", err))
-	}
-	return errs
-}
-
 // Witness is somebody who signs checkpoints of others' logs.
 type Witness struct {
 	URL string `yaml:"url"` // without /add-checkpoint
@@ -523,6 +501,9 @@ func (c *Config) http() (errs []error) {
 	}
 	if validity := time.Duration(c.TokenValidity); validity < time.Duration(c.TokenTTL) || validity > approval.MaxExpiresIn {
 		errs = append(errs, fmt.Errorf("token_validity: want token_ttl (%s) to %s, got %s", time.Duration(c.TokenTTL), approval.MaxExpiresIn, validity))
+	}
+	if delay := time.Duration(c.SigningKeyDelay); delay < 0 || delay > token.MaxTTL {
+		errs = append(errs, fmt.Errorf("signing_key_delay: want 0s to %s, got %s", token.MaxTTL, delay))
 	}
 	if lease := time.Duration(c.ExecutionLease); lease < time.Second || lease > 24*time.Hour {
 		errs = append(errs, fmt.Errorf("execution_lease: want 1s to 24h, got %s", lease))

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"holdpoint/internal/config"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/store"
+)
+
+// keys looks at the keys of the installation: which of them are in use, and who can
+// read their files.
+func (d *checkup) keys(ctx context.Context, s *store.Store, cfg config.Config) {
+	list, err := gate.TokenKeyStates(ctx, s, cfg.Ring, time.Duration(cfg.SigningKeyDelay))
+	what := "signing keys"
+	good := err != nil
+	for _, key := range list {
+		good = good || key.Own && !key.Revoked
+		switch {
+		case key.Signs:
+			what = fmt.Sprintf("signing keys: %s signs, published %s ago", key.ID, key.For.Round(time.Second))
+		case key.Own && key.PublishedAt.IsZero() && !key.Revoked:
+			d.warn("signing key "+key.ID, "it is in the file and not published", "A running serve publishes it within seconds. Does it read this file?")
+		}
+	}
+	if !good {
+		err = errors.New("every key of the file is revoked")
+	}
+	d.say(what, err, "holdpoint keys new --for tokens FILE makes one; docs/keys.md has all steps.")
+	for _, path := range []string{cfg.DataKeyFile, cfg.SigningKeysFile, cfg.LogKeyFile, cfg.PolicySecretFile, cfg.PushKeyFile} {
+		if path == "" {
+			continue
+		}
+		info, err := os.Stat(path)
+		if err == nil && info.Mode().Perm()&0o007 != 0 {
+			d.warn("permissions of "+path, fmt.Sprintf("everybody on this machine may open it (%s)", info.Mode().Perm()), "chmod o= "+path)
+		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			d.say("permissions of "+path, err, "")
+		}
+	}
+}
