@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"testing"
@@ -19,7 +20,10 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-var screens = flag.String("screens", "", "write a picture of every page to this `directory`, and an index.html of them")
+var (
+	screens  = flag.String("screens", "", "write a picture of every page to this `directory`, and an index.html of them")
+	onlyThis = flag.String("pages", "", "open only the pages whose names match this `expression`")
+)
 
 // widths are those of the windows in which pages are looked at, in pixels.
 var widths = []int{1440, 390}
@@ -42,10 +46,14 @@ func TestBrowserPages(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\nrun: npm ci --ignore-scripts --prefix tests/%s", err, npmDir)
 	}
+	only := regexp.MustCompile(*onlyThis)
 	d := startDev(t, nil)
 	var shown []string
 	browsers := map[string]*browser{}
 	for _, p := range d.pages(t) {
+		if !only.MatchString(p.name) {
+			continue
+		}
 		b := browsers[p.as.Email]
 		if b == nil {
 			b = openBrowser(t, d.URL)

@@ -28,6 +28,9 @@ type Cards interface {
 	// Show records that the person is about to be shown cards with all of their
 	// arguments. Nothing is shown when it fails.
 	Show(ctx context.Context, p engine.Person, channel string, cards ...gate.SeenCard) error
+	// RuleTrace says which rules met the call of a card that the person has read; nil where
+	// that is not for them to know.
+	RuleTrace(ctx context.Context, p engine.Person, c gate.Card) (*gate.RuleTrace, error)
 }
 
 // Requirements takes what discharges a requirement, beside votes. The console keeps
@@ -138,6 +141,7 @@ func (h *cardHandler) render(w http.ResponseWriter, r *http.Request, p engine.Pe
 			h.site.logger.WarnContext(r.Context(), "snooze not read", "approval", v.ID, "error", err)
 		}
 	}
+	v.Rules = h.rules(r, p, found)
 	if access.MayReadRules(p) {
 		v.EvidenceURL = "/v1/audit/evidence?approval_id=" + url.QueryEscape(found.Approval.ID)
 	}
@@ -156,6 +160,16 @@ func (h *cardHandler) render(w http.ResponseWriter, r *http.Request, p engine.Pe
 		v.Refresh = v.Status.Code == "settling"
 	}
 	return h.site.render(w, r, status, views.ApprovalPage(v))
+}
+
+// rules tells which rules met the call. That they cannot be read keeps nobody from the card.
+func (h *cardHandler) rules(r *http.Request, p engine.Person, c gate.Card) *views.RuleTrace {
+	t, err := h.cards.RuleTrace(r.Context(), p, c)
+	if err != nil {
+		h.site.logger.WarnContext(r.Context(), "rules of a card not read", "approval", c.Approval.ID, "error", err)
+		return nil
+	}
+	return ruleTrace(t)
 }
 
 // shownCard says which card somebody is shown.

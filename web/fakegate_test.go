@@ -44,6 +44,7 @@ type fakeGate struct {
 	registry *fakeRegistry
 	views    map[string][]gate.InboxView // by person
 	snoozed  map[string]time.Time        // by person and approval
+	rules    *gate.RuleTrace             // of every call
 }
 
 var epoch = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
@@ -136,6 +137,13 @@ func (m *fakeGate) Stakes(_ context.Context, listed []approval.Approval) (map[st
 		}
 	}
 	return told, nil
+}
+
+func (m *fakeGate) RuleTrace(_ context.Context, p engine.Person, c gate.Card) (*gate.RuleTrace, error) {
+	if !gate.MayReadTrace(p, c) {
+		return nil, nil
+	}
+	return m.rules, nil
 }
 
 func (m *fakeGate) Inbox(_ context.Context, p engine.Person, search gate.InboxSearch) (gate.InboxPage, error) {

@@ -73,7 +73,10 @@ type (
 	// answers, questions, tickets, edits, and what became of a call that ran.
 	Contributions struct{ *core }
 	// Queries read approvals for people and agents.
-	Queries struct{ *core }
+	Queries struct {
+		*core
+		policies formerPolicies
+	}
 	// Grants are standing grants: approvals of calls that are yet to come.
 	Grants struct{ *core }
 	// Drafts are what people have written and not sent.
@@ -109,7 +112,7 @@ func New(cfg Config) (*Gate, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	c := &core{cfg, newTokenKeys(cfg)}
-	return &Gate{core: c, TokenKeys: c.keys, Contributions: &Contributions{c}, Queries: &Queries{c}, Grants: &Grants{c}, Drafts: &Drafts{c}, reading: make(chan struct{}, 1)}, nil
+	return &Gate{core: c, TokenKeys: c.keys, Contributions: &Contributions{c}, Queries: &Queries{core: c}, Grants: &Grants{c}, Drafts: &Drafts{c}, reading: make(chan struct{}, 1)}, nil
 }
 
 // Repeated returns *Replay when a person's request was answered before, and a

@@ -28,7 +28,7 @@ func (g Glance) Glance(ctx context.Context, personID, approvalID string) (approv
 	if err != nil {
 		return "", "", err
 	}
-	q := &Queries{&core{Config: Config{Store: g.Store, Sealer: g.Sealer, Logger: g.Logger}}}
+	q := &Queries{core: &core{Config: Config{Store: g.Store, Sealer: g.Sealer, Logger: g.Logger}}}
 	d, err := q.delegate(ctx, p)
 	if err != nil {
 		return "", "", err

@@ -229,7 +229,7 @@ func (g *Queries) argumentsIn(ctx context.Context, a approval.Approval, box seal
 // nobody's own, and without the timeline.
 func FileCard(ctx context.Context, s *store.Store, sealer *seal.Sealer, r store.Record) (Card, error) {
 	card := Card{Approval: r.Approval, Now: r.Now}
-	q := &Queries{&core{Config: Config{Store: s, Sealer: sealer}}}
+	q := &Queries{core: &core{Config: Config{Store: s, Sealer: sealer}}}
 	if err := q.read(&card, r); err != nil {
 		return card, err
 	}

@@ -149,6 +149,8 @@ type Approval struct {
 
 	// LastAlike is the last approved call like it, nil for none.
 	LastAlike *LastAlike
+	// Rules says which rules of the policy met it, nil where that is not told.
+	Rules *RuleTrace
 
 	// Changed is what the last edit has changed, and ChangedInAll what all of them have;
 	// nil for nothing.
