@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"holdpoint/api"
 )
@@ -77,7 +78,7 @@ func TestTwoLengthsEndTheConnection(t *testing.T) {
 	handler := api.Observe(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		asked <- r.URL.Path
-	}), slog.New(slog.DiscardHandler), api.NewMetrics(prometheus.NewRegistry()))
+	}), slog.New(slog.DiscardHandler), api.NewMetrics(prometheus.NewRegistry()), noop.Tracer{})
 	server := httptest.NewServer(handler)
 	defer server.Close()
 	for name, tc := range map[string]struct {

@@ -7,9 +7,15 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
 )
 
 type requestIDKey struct{}
@@ -33,14 +39,16 @@ func requestID(r *http.Request) string {
 }
 
 // Observe is the outermost middleware of the whole server: it gives every
-// request an id, logs and counts it under its route's pattern, and turns a
-// panic into a 500. It writes no URL, header or body into the log: only the
+// request an id and a span, logs and counts it under its route's pattern, and turns a
+// panic into a 500. It writes no URL, header or body into log or span: only the
 // pattern, which holds nothing that a caller wrote.
-func Observe(next http.Handler, log *slog.Logger, m *Metrics) http.Handler {
+func Observe(next http.Handler, log *slog.Logger, m *Metrics, spans trace.Tracer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		started := time.Now()
 		id := requestID(r)
-		r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
+		ctx, span := spans.Start(propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header)), "HTTP", trace.WithSpanKind(trace.SpanKindServer))
+		defer span.End()
+		r = r.WithContext(context.WithValue(ctx, requestIDKey{}, id))
 		w.Header().Set("X-Request-Id", id)
 		if len(r.TransferEncoding) > 0 {
 			// It may have said a Content-Length as well, which the library has dropped: a
@@ -69,10 +77,42 @@ func Observe(next http.Handler, log *slog.Logger, m *Metrics) http.Handler {
 			took := time.Since(started)
 			m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
 			m.requestSeconds.WithLabelValues(route).Observe(took.Seconds())
-			log.Debug("request", "request_id", id, "route", route, "status", status, "ms", float64(took.Microseconds())/1000)
+			told := []any{"request_id", id, "route", route, "status", status, "ms", float64(took.Microseconds()) / 1000}
+			if span.IsRecording() {
+				describe(span, id, route, status)
+				told = append(told, "trace_id", span.SpanContext().TraceID().String())
+			}
+			log.Log(ctx, levelOf(route), "request", told...)
 		}()
 		next.ServeHTTP(rec, r)
 	})
+}
+
+// describe says what a request's span is of, in OpenTelemetry's words.
+func describe(span trace.Span, id, route string, status int) {
+	method, path, ok := strings.Cut(route, " ")
+	if !ok {
+		method, path = "HTTP", route
+	}
+	span.SetName(method + " " + path)
+	span.SetAttributes(
+		attribute.String("http.request.method", method), attribute.String("http.route", path), attribute.Int("http.response.status_code", status),
+		attribute.String("holdpoint.request_id", id),
+	)
+	if status >= http.StatusInternalServerError {
+		span.SetStatus(codes.Error, "")
+	}
+}
+
+// unremarkable are the routes that programs ask all the time, and whose requests are
+// logged for who looks for them only.
+var unremarkable = []string{"GET /healthz", "GET /readyz", "GET /health", "GET /ready", "GET /metrics", "GET /static/"}
+
+func levelOf(route string) slog.Level {
+	if slices.Contains(unremarkable, route) {
+		return slog.LevelDebug
+	}
+	return slog.LevelInfo
 }
 
 // recorder remembers the status that was written.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"go.opentelemetry.io/otel/trace/noop"
 	"go.temporal.io/api/workflowservice/v1"
 
 	"holdpoint/engine"
@@ -196,7 +197,7 @@ func (d *checkup) policy(ctx context.Context, s *store.Store, cfg config.Config,
 }
 
 func (d *checkup) temporal(ctx context.Context, cfg config.Config) {
-	c, err := temporalClient(cfg, logger(cfg))
+	c, err := temporalClient(cfg, logger(cfg), noop.NewTracerProvider())
 	if err != nil {
 		d.say("Temporal", err, "")
 		return

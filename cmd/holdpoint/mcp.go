@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"os"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"holdpoint/api"
 	"holdpoint/api/mcp"
 )
@@ -62,8 +64,8 @@ func (m *mcpServe) Run(ctx context.Context, _ *cli) error {
 
 // modelContext is the tools for clients that come over HTTP. They go to the
 // API without leaving the program.
-func modelContext(handler http.Handler, metrics *api.Metrics, log *slog.Logger) (http.Handler, error) {
-	tools, err := mcp.New(mcp.Config{URL: "http://in-process", Door: mcp.InProcess(api.Observe(handler, log, metrics)), Version: version(), Logger: log})
+func modelContext(handler http.Handler, metrics *api.Metrics, log *slog.Logger, spans trace.Tracer) (http.Handler, error) {
+	tools, err := mcp.New(mcp.Config{URL: "http://in-process", Door: mcp.InProcess(api.Observe(handler, log, metrics, spans)), Version: version(), Logger: log})
 	if err != nil {
 		return nil, err
 	}

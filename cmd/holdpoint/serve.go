@@ -114,11 +114,16 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 		// quarter as often is worth a fifth of its throughput.
 		debug.SetGCPercent(400)
 	}
+	traces, endTraces, err := startTraces(ctx, "holdpoint-serve", log)
+	if err != nil {
+		return err
+	}
+	defer endTraces()
 	metrics := api.NewMetrics(figures.NewRegistry(version()))
 	var doors atomic.Pointer[http.Handler]
 	openDoors := func(h http.Handler) { doors.Store(&h) }
 	openDoors(api.Starting())
-	server := api.Server(api.Observe(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*doors.Load()).ServeHTTP(w, r) }), log, metrics), log)
+	server := api.Server(api.Observe(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*doors.Load()).ServeHTTP(w, r) }), log, metrics, traces.Tracer(traced)), log)
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRequests()
 	server.BaseContext = func(net.Listener) context.Context { return requests }
@@ -126,7 +131,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	failed := make(chan error, 2)
 	go func() { failed <- server.Serve(listener) }()
 
-	s, keeper, err := open(ctx, cfg, store.Config{URL: cfg.DatabaseURL, PeopleURL: cfg.DatabasePeopleURL, Sealer: cfg.Sealer, Logger: log, MaxConns: cfg.DatabaseConns, Observe: metrics.Commit, Observer: figures.NewCounters(metrics.Registry)}, "serve", func(s *store.Store) error {
+	s, keeper, err := open(ctx, cfg, store.Config{URL: cfg.DatabaseURL, PeopleURL: cfg.DatabasePeopleURL, Sealer: cfg.Sealer, Logger: log, MaxConns: cfg.DatabaseConns, Traces: traces, Observe: metrics.Commit, Observer: figures.NewCounters(metrics.Registry)}, "serve", func(s *store.Store) error {
 		return checkFloor(ctx, cfg, s)
 	})
 	if err != nil {
@@ -182,7 +187,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	}
 	// Lazy: the gate never waits for Temporal, and asks for it only when
 	// somebody wants to know whether it is there.
-	temporal, err := temporalClient(cfg, log)
+	temporal, err := temporalClient(cfg, log, traces)
 	if err != nil {
 		return err
 	}
@@ -190,7 +195,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	temporalThere := reachable(temporal)
 	metrics.MustRegister(stateOf(cfg, s, keeper, temporalThere, log))
 	mux := http.NewServeMux()
-	models, err := modelContext(mux, metrics, log)
+	models, err := modelContext(mux, metrics, log, traces.Tracer(traced))
 	if err != nil {
 		return err
 	}

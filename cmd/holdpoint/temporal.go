@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/log"
@@ -27,7 +28,11 @@ const maxPause = time.Second
 // temporalClient is a lazy client of the configured Temporal: nothing waits for it
 // until it is used. However long Temporal was away, workers poll again as soon as
 // it is back: left to themselves, connection and polls each wait up to ten seconds.
-func temporalClient(cfg config.Config, to *slog.Logger) (client.Client, error) {
+func temporalClient(cfg config.Config, to *slog.Logger, traces trace.TracerProvider) (client.Client, error) {
+	tracing, err := temporalTraces(traces)
+	if err != nil {
+		return nil, err
+	}
 	again := backoff.DefaultConfig
 	again.BaseDelay, again.MaxDelay = 200*time.Millisecond, maxPause
 	// A poll waits for the connection, where other calls fail at once. When its time
@@ -47,7 +52,7 @@ func temporalClient(cfg config.Config, to *slog.Logger) (client.Client, error) {
 		who = client.NewAPIKeyStaticCredentials(cfg.TemporalKey)
 	}
 	c, err := client.NewLazyClient(client.Options{
-		HostPort: cfg.TemporalAddress, Namespace: cfg.TemporalNamespace, Logger: temporalLog(to), Credentials: who,
+		HostPort: cfg.TemporalAddress, Namespace: cfg.TemporalNamespace, Logger: temporalLog(to), Credentials: who, Interceptors: tracing,
 		ConnectionOptions: client.ConnectionOptions{TLS: cfg.ToTemporal, TLSDisabled: cfg.ToTemporal == nil, DialOptions: []grpc.DialOption{
 			grpc.WithConnectParams(grpc.ConnectParams{Backoff: again, MinConnectTimeout: 5 * time.Second}), grpc.WithChainUnaryInterceptor(patient),
 		}},

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/trace/noop"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc"
@@ -44,7 +45,7 @@ func TestPollsWaitForTemporal(t *testing.T) {
 			_ = conn.Close()
 		}
 	}()
-	c, err := temporalClient(config.Config{TemporalAddress: listener.Addr().String(), TemporalNamespace: "test"}, slog.New(slog.DiscardHandler))
+	c, err := temporalClient(config.Config{TemporalAddress: listener.Addr().String(), TemporalNamespace: "test"}, slog.New(slog.DiscardHandler), noop.NewTracerProvider())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/trace/noop"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -140,7 +141,7 @@ func TestTemporalByTLS(t *testing.T) {
 			if err := cfg.Check(config.Temporal); err != nil {
 				t.Fatal(err)
 			}
-			c, err := temporalClient(cfg, slog.New(slog.DiscardHandler))
+			c, err := temporalClient(cfg, slog.New(slog.DiscardHandler), noop.NewTracerProvider())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -71,6 +71,11 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 	}
 	// Serve imports files; what it has put in force is what counts here.
 	cfg.PolicyFile, cfg.ContractsFile = "", ""
+	traces, endTraces, err := startTraces(ctx, "holdpoint-worker", log)
+	if err != nil {
+		return err
+	}
+	defer endTraces()
 	registry := figures.NewRegistry(version())
 	var watched monitored
 	end, err := serveMetrics(ctx, cfg, api.Monitoring(registry, watched.probes()), log, func(err error) {
@@ -83,7 +88,7 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 	}
 	defer end()
 	var sequencer *auditlog.Sequencer
-	s, keeper, err := open(ctx, cfg, store.Config{URL: cfg.DatabaseURL, Sealer: cfg.Sealer, Logger: log, MaxConns: cfg.DatabaseConns, Observer: figures.NewCounters(registry)}, "worker", func(s *store.Store) (err error) {
+	s, keeper, err := open(ctx, cfg, store.Config{URL: cfg.DatabaseURL, Sealer: cfg.Sealer, Logger: log, MaxConns: cfg.DatabaseConns, Traces: traces, Observer: figures.NewCounters(registry)}, "worker", func(s *store.Store) (err error) {
 		sequencer, err = newSequencer(ctx, cfg, s, log)
 		return err
 	})
@@ -96,7 +101,7 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 	defer s.Close()
 	following := followRules(ctx, keeper)
 	defer following()
-	temporal, err := temporalClient(cfg, log)
+	temporal, err := temporalClient(cfg, log, traces)
 	if err != nil {
 		return err
 	}

@@ -372,23 +372,24 @@ func (s *db) ids(ctx context.Context, sql string, args ...any) ([]string, error)
 }
 
 // Relay claims up to limit of the oldest outbox rows that no other relay holds,
-// gives their approvals to signal, and deletes the rows of those that it returns. It returns how many rows were claimed.
-func (s Outbox) Relay(ctx context.Context, limit int, signal func(ctx context.Context, approvalIDs []string) (signalled map[string]bool)) (int, error) {
+// gives a message for each of their approvals to signal, and deletes the rows of those
+// approvals that it returns. It returns how many rows were claimed.
+func (s Outbox) Relay(ctx context.Context, limit int, signal func(ctx context.Context, messages []Message) (signalled map[string]bool)) (int, error) {
 	claimed := 0
 	err := s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `SELECT id, approval_id FROM outbox ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED`, limit)
+		rows, err := tx.Query(ctx, `SELECT id, approval_id, coalesce(traceparent, '') FROM outbox ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED`, limit)
 		if err != nil {
 			return translate(err)
 		}
 		byApproval := map[string][]int64{}
-		var order []string
+		var order []Message
 		var id int64
-		var approvalID string
-		if _, err := pgx.ForEachRow(rows, []any{&id, &approvalID}, func() error {
-			if byApproval[approvalID] == nil {
-				order = append(order, approvalID)
+		var m Message
+		if _, err := pgx.ForEachRow(rows, []any{&id, &m.ApprovalID, &m.Traceparent}, func() error {
+			if byApproval[m.ApprovalID] == nil {
+				order = append(order, m)
 			}
-			byApproval[approvalID] = append(byApproval[approvalID], id)
+			byApproval[m.ApprovalID] = append(byApproval[m.ApprovalID], id)
 			claimed++
 			return nil
 		}); err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"go.opentelemetry.io/otel/trace"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
@@ -341,8 +342,9 @@ func (c *Change) AddFact(f approval.Fact) error {
 // an inbox finds it now.
 func (c *Change) queue() error {
 	asking := askingColumns(c.Approval.Asking(c.Now))
-	_, err := c.tx.Exec(c.ctx, `WITH queued AS (INSERT INTO outbox (approval_id) VALUES ($1))
-		UPDATE approvals SET revision = revision + 1, (`+asking.names()+`) = ($2, $3, $4, $5, $6) WHERE id = $1`, append([]any{c.Approval.ID}, asking.fields()...)...)
+	_, err := c.tx.Exec(c.ctx, `WITH queued AS (INSERT INTO outbox (approval_id, traceparent) VALUES ($1, $2))
+		UPDATE approvals SET revision = revision + 1, (`+asking.names()+`) = ($3, $4, $5, $6, $7) WHERE id = $1`,
+		append([]any{c.Approval.ID, traceparent(trace.SpanContextFromContext(c.ctx))}, asking.fields()...)...)
 	return translate(err)
 }
 
@@ -531,7 +533,7 @@ func (c *Change) Redeem(by string, lease time.Duration) error {
 	batch := &pgx.Batch{}
 	batch.Queue(`UPDATE tokens SET redeemed_by = $2, lease_until = $3 WHERE approval_id = $1`, c.Approval.ID, by, until)
 	batch.Queue(`UPDATE approvals SET execution = 'redeemed', wake_at = $2 WHERE id = $1`, c.Approval.ID, until)
-	batch.Queue(`INSERT INTO outbox (approval_id) VALUES ($1)`, c.Approval.ID)
+	batch.Queue(`INSERT INTO outbox (approval_id, traceparent) VALUES ($1, $2)`, c.Approval.ID, traceparent(trace.SpanContextFromContext(c.ctx)))
 	c.Approval.Execution = approval.Redeemed
 	return translate(c.tx.SendBatch(c.ctx, batch).Close())
 }

@@ -21,9 +21,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/exaring/otelpgx"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"holdpoint/internal/seal"
 )
@@ -65,6 +68,8 @@ type Config struct {
 	// Observe, when set, is told of every group commit: how many submissions
 	// shared it and how long it took.
 	Observe func(size int, took time.Duration)
+	// Traces makes the spans of statements and commits; nil for none.
+	Traces trace.TracerProvider
 	// Observer may be nil.
 	Observer Observer
 }
@@ -188,6 +193,7 @@ type db struct {
 	clock       clock
 	sharedReads *sharedReads
 	observe     func(int, time.Duration)
+	spans       trace.Tracer
 	observer    Observer
 	stop        context.CancelFunc
 	stopped     chan struct{}
@@ -224,6 +230,14 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	pc.ConnConfig.RuntimeParams["tcp_keepalives_idle"] = "5"
 	pc.ConnConfig.RuntimeParams["tcp_keepalives_interval"] = "5"
 	pc.ConnConfig.RuntimeParams["tcp_keepalives_count"] = "3"
+	if cfg.Traces == nil {
+		cfg.Traces = noop.NewTracerProvider()
+	}
+	s.spans = cfg.Traces.Tracer("holdpoint/store")
+	if _, off := cfg.Traces.(noop.TracerProvider); !off {
+		// A statement has a span where what it belongs to has one; its text holds no values.
+		pc.ConnConfig.Tracer = otelpgx.NewTracer(otelpgx.WithTracerProvider(cfg.Traces), otelpgx.WithDisableConnectionDetailsInAttributes(), otelpgx.WithDisableAcquireTracer())
+	}
 	pc.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		inUTC(conn)
 		// What is answered has to be durable, however the role or the database is set.

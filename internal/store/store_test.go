@@ -201,9 +201,10 @@ func TestOutbox(t *testing.T) {
 	told := map[string]int{}
 	relay := func(refuse string) int {
 		t.Helper()
-		n, err := s.Outbox.Relay(ctx, 10, func(_ context.Context, ids []string) map[string]bool {
+		n, err := s.Outbox.Relay(ctx, 10, func(_ context.Context, messages []Message) map[string]bool {
 			took := map[string]bool{}
-			for _, id := range ids {
+			for _, m := range messages {
+				id := m.ApprovalID
 				if id != refuse {
 					told[id]++
 					took[id] = true

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"go.opentelemetry.io/otel/trace"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
@@ -114,7 +115,8 @@ func (r *Replay) Error() string { return "the request was answered before" }
 
 type queued struct {
 	sub  Submission
-	room func() // gives back its place in the queue
+	room func()            // gives back its place in the queue
+	span trace.SpanContext // of the request
 	done chan error
 	got  Stored
 	err  error
@@ -211,7 +213,7 @@ func (s *db) Submit(ctx context.Context, sub Submission) (Stored, error) {
 		asked.Plan.ExpiresAt = asked.Plan.OpenedAt.Add(o.ExpiresIn)
 		o.asking = asked.Asking(asked.Plan.OpenedAt)
 	}
-	q := &queued{sub: sub, done: make(chan error, 1)}
+	q := &queued{sub: sub, done: make(chan error, 1), span: trace.SpanContextFromContext(ctx)}
 	queue := s.short
 	if q.size() >= longSubmission {
 		queue = s.long
@@ -264,6 +266,8 @@ func (s *db) write(ctx context.Context, p *pending) {
 // writing it twice is writing it once. Silence is not: whoever asked has waited
 // long enough.
 func (s *db) flush(ctx context.Context, batch []*queued) {
+	ctx, span := s.spanOf(ctx, batch)
+	defer span.End()
 	again := false
 	err := s.commit(ctx, batch, again)
 	if errors.Is(err, ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded) {
@@ -570,7 +574,7 @@ func queueOpening(rows *pgx.Batch, o *Opening, q *queued) {
 	row = append(row, slices.DeleteFunc(askingColumns(o.asking), func(c column) bool { return c.name == "spoken" || c.name == "claimed_by" })...)
 	rows.Queue(row.insert("approvals")+` ON CONFLICT (id) DO NOTHING`, row.fields()...)
 	if o.Terms.AcceptedAs == "" { // what waits for nobody needs no workflow to watch it
-		rows.Queue(`INSERT INTO outbox (approval_id) VALUES ($1)`, o.ID)
+		rows.Queue(`INSERT INTO outbox (approval_id, traceparent) VALUES ($1, $2)`, o.ID, traceparent(q.span))
 	}
 	rows.Queue(`SELECT opened_at, expires_at FROM approvals WHERE id = $1`, o.ID).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&q.got.OpenedAt, &q.got.ExpiresAt)

@@ -67,9 +67,9 @@ func (r *Relay) Run(ctx context.Context) {
 // Temporal took all of them.
 func (r *Relay) once(ctx context.Context) (claimed int, all bool) {
 	all = true
-	claimed, err := r.Store.Outbox.Relay(ctx, relayBatch, func(ctx context.Context, ids []string) map[string]bool {
-		taken := r.signalAll(ctx, ids)
-		all = len(taken) == len(ids)
+	claimed, err := r.Store.Outbox.Relay(ctx, relayBatch, func(ctx context.Context, messages []store.Message) map[string]bool {
+		taken := r.signalAll(ctx, messages)
+		all = len(taken) == len(messages)
 		return taken
 	})
 	if err != nil {
@@ -83,15 +83,15 @@ func (r *Relay) once(ctx context.Context) (claimed int, all bool) {
 
 // signalAll tells Temporal of several approvals at once and returns those that it
 // took. After the first that it did not take, no further one is tried.
-func (r *Relay) signalAll(ctx context.Context, ids []string) map[string]bool {
+func (r *Relay) signalAll(ctx context.Context, messages []store.Message) map[string]bool {
 	ctx, cancel := context.WithTimeout(ctx, relayTimeout)
 	defer cancel()
 	var mu sync.Mutex
 	var refused error
-	taken := make(map[string]bool, len(ids))
+	taken := make(map[string]bool, len(messages))
 	var group sync.WaitGroup
 	slots := make(chan struct{}, relayParallel)
-	for _, id := range ids {
+	for _, m := range messages {
 		slots <- struct{}{}
 		mu.Lock()
 		stop := refused != nil || ctx.Err() != nil
@@ -101,14 +101,14 @@ func (r *Relay) signalAll(ctx context.Context, ids []string) map[string]bool {
 		}
 		group.Go(func() {
 			defer func() { <-slots }()
-			err := r.signal(ctx, id)
+			err := r.signal(m.Within(ctx), m.ApprovalID)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
 				refused = err
 				return
 			}
-			taken[id] = true
+			taken[m.ApprovalID] = true
 		})
 	}
 	group.Wait()
