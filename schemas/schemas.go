@@ -27,3 +27,7 @@ const ToolContracts = "tool_contracts.schema.json"
 // OCSFEvent is the file of an audit event in the Open Cybersecurity Schema
 // Framework: exactly what package engine/ocsf writes.
 const OCSFEvent = "ocsf/audit_event.schema.json"
+
+// Setup is the file of what operators set up, as “holdpoint apply” reads it
+// (docs/apply.md): exactly the fields of package internal/setup.
+const Setup = "setup.schema.json"

@@ -73,6 +73,7 @@ var never = []struct {
 	{"holdpoint/internal/gate", []string{"net/http", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/internal/notify", []string{"net/http", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/internal/gate", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/internal/access", []string{"net/http", "github.com/jackc/", "go.temporal.io/", "holdpoint/internal/gate", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
+	{"holdpoint/internal/setup", []string{"net/http", "github.com/jackc/", "go.temporal.io/", "holdpoint/internal/gate", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/internal/admin", []string{"net/http", "github.com/jackc/", "go.temporal.io/", "holdpoint/internal/gate", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/internal/report", []string{"net/http", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
 	// Only the doors know HTTP's status codes.
@@ -228,7 +229,7 @@ func forbid(t *testing.T, p goPackage, names map[string][]string, where string) 
 // Whatever decides goes by the database's clock (store.Clock), which is the same for
 // every process.
 func TestWhatDecidesHasNoClockOfItsOwn(t *testing.T) {
-	clockless := []string{"holdpoint/internal/access", "holdpoint/internal/admin", "holdpoint/internal/gate", "holdpoint/internal/rules"}
+	clockless := []string{"holdpoint/internal/access", "holdpoint/internal/admin", "holdpoint/internal/gate", "holdpoint/internal/rules", "holdpoint/internal/setup"}
 	for _, p := range listPackages(t) {
 		if slices.Contains(clockless, p.ImportPath) {
 			forbid(t, p, map[string][]string{"time": {"Now", "Since", "Until"}}, "where only the database's clock counts")

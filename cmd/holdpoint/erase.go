@@ -64,7 +64,7 @@ func (e *erasePerson) Run(ctx context.Context, c *cli) error {
 // erase asks whether it is meant, and erases.
 func (w where) erase(ctx context.Context, c *cli, what string, yes bool, q admin.EraseRequest) error {
 	if !yes {
-		if err := confirmed("erase " + what + " for good?"); err != nil {
+		if err := confirmed("erase "+what+" for good?", "erased"); err != nil {
 			return err
 		}
 	}
@@ -80,8 +80,9 @@ func (w where) erase(ctx context.Context, c *cli, what string, yes bool, q admin
 	return nil
 }
 
-// confirmed asks a person at a terminal; without one, the answer is no.
-func confirmed(question string) error {
+// confirmed asks a person at a terminal; without one, the answer is no, and nothing was
+// done.
+func confirmed(question, done string) error {
 	if info, err := os.Stdin.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
 		return errors.New("there is nobody to ask whether this is meant: say --yes")
 	}
@@ -90,10 +91,10 @@ func confirmed(question string) error {
 	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
 	if err != nil && line == "" { // /dev/null is a device, too
 		fmt.Fprintln(terminalError)
-		return errors.New("nobody has answered, and nothing was erased: say --yes where nobody can")
+		return fmt.Errorf("nobody has answered, and nothing was %s: say --yes where nobody can", done)
 	}
 	if strings.TrimSpace(line) != "yes" {
-		return errors.New("nothing was erased")
+		return errors.New("nothing was " + done)
 	}
 	return nil
 }

@@ -36,6 +36,9 @@ type cli struct {
 	Keys      keysCommand      `cmd:"" help:"List and change what tokens are signed with."`
 	Agent     agentCommand     `cmd:"" help:"Register agents, with their trust, roles and limits."`
 	Tool      toolCommand      `cmd:"" help:"Register tools, with where they come from."`
+	Apply     applyCommand     `cmd:"" help:"Make what files say: agents, tools, people, endpoints, on-call schedules, settings."`
+	Diff      diffCommand      `cmd:"" help:"Say what files would change."`
+	Export    exportCommand    `cmd:"" help:"Write what is set up as a file that “apply” reads."`
 	Kill      killCommand      `cmd:"" help:"Stop an agent, or all of them, at once."`
 	Release   releaseCommand   `cmd:"" help:"Release a kill switch."`
 	Notify    notifyCommand    `cmd:"" help:"Say who is told of approvals, by webhook, e-mail and Slack."`

@@ -21,6 +21,7 @@ import (
 type notifyCommand struct {
 	List    notifyList    `cmd:"" help:"List endpoints."`
 	Add     notifyAdd     `cmd:"" help:"Add a webhook, an e-mail, a Slack or a web push endpoint."`
+	Set     notifySet     `cmd:"" help:"Change what an endpoint is told, and where it leads."`
 	Test    notifyTest    `cmd:"" help:"Send a test, and wait for what comes of it."`
 	Disable notifyDisable `cmd:"" help:"Switch an endpoint off."`
 	Enable  notifyEnable  `cmd:"" help:"Switch an endpoint on again."`
@@ -81,12 +82,9 @@ Examples:
 }
 
 func (a *notifyAdd) Run(ctx context.Context, c *cli) error {
-	address := a.URL
-	if address == "-" {
-		interruptible()
-		if _, err := fmt.Fscanln(os.Stdin, &address); err != nil {
-			return fmt.Errorf("read the address: %w", err)
-		}
+	address, err := addressOf(a.URL)
+	if err != nil {
+		return err
 	}
 	r, by, err := a.sealedAdministration(ctx, c)
 	if err != nil {
@@ -116,6 +114,90 @@ func (a *notifyAdd) Run(ctx context.Context, c *cli) error {
 	}
 	fmt.Fprintf(terminal, "try it: %s\n", try)
 	return nil
+}
+
+type notifySet struct {
+	where
+	ID     string         `arg:"" help:"The endpoint's id."`
+	URL    string         `name:"url" help:"Another address of a webhook or Slack. “-” reads it from standard input." placeholder:"URL"`
+	Plain  bool           `help:"Allow http for that address, to networks that outbound_allow_private names."`
+	To     *[]string      `help:"Mail address, or “reviewers”; again for more." placeholder:"ADDRESS"`
+	Tell   *[]string      `help:"Only this, as for “notify add”; again for more." placeholder:"WHAT"`
+	Role   *[]string      `help:"Only approvals that ask this role; again for more." placeholder:"ROLE"`
+	Tool   *[]string      `help:"Only this tool, or prefix with *; again for more." placeholder:"TOOL"`
+	Agent  *[]string      `help:"Only this agent; again for more." placeholder:"ID"`
+	Digest *time.Duration `help:"Gather for so long and tell at once; 0s for not." placeholder:"15m"`
+	Own    *bool          `help:"Tell each address only of what its owner could act on, took part in or answers for." negatable:""`
+	Format *string        `help:"How a webhook's body is written: cloudevents, or nothing for Holdpoint's own form." placeholder:"FORMAT"`
+}
+
+// Help is shown by "holdpoint notify set --help".
+func (notifySet) Help() string {
+	return `What is not given stays as it is, and so does what a webhook is signed with. A list
+that is given takes the place of the one that there is; an empty one, as in --role=,
+leaves nothing out.
+
+Examples:
+  holdpoint notify set end_4f… --to reviewers --to team@example.com
+  holdpoint notify set end_4f… --role= --digest 15m`
+}
+
+func (n *notifySet) Run(ctx context.Context, c *cli) error {
+	address, err := addressOf(n.URL)
+	if err != nil {
+		return err
+	}
+	r, by, err := n.sealedAdministration(ctx, c)
+	if err != nil {
+		return err
+	}
+	list, _, err := r.Endpoints.Overview(ctx, 0)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(list, func(e admin.Endpoint) bool { return e.ID == n.ID })
+	if i < 0 {
+		return fmt.Errorf("there is no endpoint %s", n.ID)
+	}
+	settings := list[i].Settings
+	replace(&settings.To, n.To)
+	replace(&settings.Kinds, n.Tell)
+	replace(&settings.Roles, n.Role)
+	replace(&settings.Tools, n.Tool)
+	replace(&settings.Agents, n.Agent)
+	set(&settings.Digest, (*engine.Duration)(n.Digest))
+	set(&settings.Own, n.Own)
+	set(&settings.Format, n.Format)
+	if err := r.Endpoints.Change(ctx, by, n.ID, admin.EndpointChange{Settings: settings, URL: address, Plain: n.Plain}); err != nil {
+		return plain(err)
+	}
+	fmt.Fprintf(terminal, "changed %s\n", n.ID)
+	return nil
+}
+
+// replace replaces a list by one that was given, without what is empty.
+func replace[T ~string](list *[]T, given *[]string) {
+	if given == nil {
+		return
+	}
+	*list = nil
+	for _, value := range *given {
+		if value != "" {
+			*list = append(*list, T(value))
+		}
+	}
+}
+
+// addressOf is an address as it was given; “-” stands for what standard input has.
+func addressOf(given string) (string, error) {
+	if given != "-" {
+		return given, nil
+	}
+	interruptible()
+	if _, err := fmt.Fscanln(os.Stdin, &given); err != nil {
+		return "", fmt.Errorf("read the address: %w", err)
+	}
+	return given, nil
 }
 
 // showSecret prints what the receiver verifies by.
@@ -259,12 +341,9 @@ Examples:
 }
 
 func (n *notifyRotate) Run(ctx context.Context, c *cli) error {
-	address := n.URL
-	if address == "-" {
-		interruptible()
-		if _, err := fmt.Fscanln(os.Stdin, &address); err != nil {
-			return fmt.Errorf("read the address: %w", err)
-		}
+	address, err := addressOf(n.URL)
+	if err != nil {
+		return err
 	}
 	r, by, err := n.sealedAdministration(ctx, c)
 	if err != nil {

@@ -30,8 +30,8 @@ type AgentWebhook struct {
 // AgentSecret is what the agent verifies by. It is never shown again.
 type AgentSecret struct{ EndpointID, Secret string }
 
-// agentEndpoint is the id of an agent's own endpoint: there is one.
-func agentEndpoint(agentID string) string {
+// AgentEndpoint is the id of an agent's own endpoint: there is one.
+func AgentEndpoint(agentID string) string {
 	sum := sha256.Sum256([]byte("agent webhook " + agentID))
 	return "end_" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:15]))
 }
@@ -40,13 +40,13 @@ func agentEndpoint(agentID string) string {
 // endpoint that is told of nothing else. An address in place of another comes with
 // another secret; the former one signs nothing any more.
 func (r Endpoints) SetAgentWebhook(ctx context.Context, by access.By, w AgentWebhook, once *access.Once[AgentSecret]) (AgentSecret, error) {
-	id := agentEndpoint(w.AgentID)
-	known, err := r.Store.Registry.Snapshot(ctx)
+	id := AgentEndpoint(w.AgentID)
+	_, err := r.Store.People.Agent(ctx, w.AgentID)
+	if errors.Is(err, store.ErrNotFound) {
+		return AgentSecret{}, &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such agent."}
+	}
 	if err != nil {
 		return AgentSecret{}, err
-	}
-	if _, ok := known.Agents[w.AgentID]; !ok {
-		return AgentSecret{}, &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such agent."}
 	}
 	_, err = r.Store.Endpoints.Get(ctx, id)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {

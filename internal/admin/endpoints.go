@@ -67,14 +67,8 @@ func (r Endpoints) Add(ctx context.Context, by access.By, e NewEndpoint) (id, sh
 		secret, shown = newKey(e.Ed25519)
 		target.Keys = []notify.Key{{Secret: secret}}
 	}
-	e.Settings.Host = target.Host()
-	if e.Kind == notify.Push && len(e.Settings.Kinds) == 0 {
-		e.Settings.Kinds = notify.PushKinds()
-	}
-	errs := e.Settings.Check(e.Kind)
-	if e.Name == "" || len(e.Name) > 200 {
-		errs = append(errs, errors.New("name: want 1 to 200 bytes"))
-	}
+	e.Settings = settled(e.Kind, e.Settings, target)
+	errs := r.Check(NewEndpoint{Kind: e.Kind, Name: e.Name, Settings: e.Settings})
 	if e.Kind == notify.Email && target.URL != "" {
 		errs = append(errs, errors.New("url: e-mail has none: addresses stand in “to”"))
 	}
@@ -98,6 +92,29 @@ func (r Endpoints) Add(ctx context.Context, by access.By, e NewEndpoint) (id, sh
 		err = &access.Refusal{Kind: access.Invalid, Code: "name_taken", Detail: "name: there is an endpoint of this name already."}
 	}
 	return id, shown, r.administered(ctx, err)
+}
+
+// settled are an endpoint's settings with what follows from its kind and its address.
+func settled(kind string, s notify.Settings, t notify.Target) notify.Settings {
+	s.Host = t.Host()
+	if kind == notify.Push && len(s.Kinds) == 0 {
+		s.Kinds = notify.PushKinds()
+	}
+	return s
+}
+
+// Check says what is wrong with an endpoint that is to be, field by field; with its
+// address where one is given.
+func (r Endpoints) Check(e NewEndpoint) []error {
+	errs := e.Settings.Check(e.Kind)
+	if e.Name == "" || len(e.Name) > 200 {
+		errs = append(errs, errors.New("name: want 1 to 200 bytes"))
+	}
+	if e.URL != "" {
+		secret, _ := newKey(e.Ed25519) // any will do
+		errs = append(errs, r.reachable(e.Kind, notify.Target{URL: e.URL, Plain: e.Plain, Keys: []notify.Key{{Secret: secret}}})...)
+	}
+	return errs
 }
 
 func encodeEndpoint(s notify.Settings, t notify.Target) (settings, target []byte, err error) {
@@ -148,6 +165,67 @@ func (r Endpoints) Switch(ctx context.Context, by access.By, id string, off bool
 	return r.administered(ctx, err)
 }
 
+// EndpointChange is what an endpoint is to be told from now on. URL "" leaves its
+// address as it is; Plain is that of an address that is given.
+type EndpointChange struct {
+	Settings notify.Settings
+	URL      string
+	Plain    bool
+}
+
+// Change replaces an endpoint's settings, and its address where one is given. What a
+// webhook is signed with stays.
+func (r Endpoints) Change(ctx context.Context, by access.By, id string, c EndpointChange) error {
+	e, _, err := r.read(ctx, id)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	sealed, err := r.Store.Endpoints.Secret(ctx, id)
+	if err != nil {
+		return err
+	}
+	target, err := notify.ParseTarget(sealed)
+	if err != nil {
+		return err
+	}
+	if c.URL = strings.TrimSpace(c.URL); c.URL != "" {
+		target.URL, target.Plain = c.URL, c.Plain
+		if e.Kind == notify.Email || e.Kind == notify.Push {
+			errs = append(errs, errors.New("url: an endpoint for e-mail or web push has none"))
+		} else {
+			errs = append(errs, r.reachable(e.Kind, target)...)
+		}
+	}
+	settings := settled(e.Kind, c.Settings, target)
+	if err := unfitting(append(errs, settings.Check(e.Kind)...)); err != nil {
+		return err
+	}
+	encoded, secret, err := encodeEndpoint(settings, target)
+	if err != nil {
+		return err
+	}
+	if c.URL == "" {
+		secret = nil
+	}
+	return r.administered(ctx, r.Store.Endpoints.Change(ctx, id, encoded, secret, false, nil, endpointEvent(by, "ENDPOINT_CHANGED", "The endpoint’s settings were changed.", id, e.Kind)))
+}
+
+// Targets opens what is secret about all endpoints, by id.
+func (r Endpoints) Targets(ctx context.Context) (map[string]notify.Target, error) {
+	secrets, err := r.Store.Endpoints.Secrets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	targets := make(map[string]notify.Target, len(secrets))
+	for id, secret := range secrets {
+		if targets[id], err = notify.ParseTarget(secret); err != nil {
+			return nil, fmt.Errorf("endpoint %s: %w", id, err)
+		}
+	}
+	return targets, nil
+}
+
 // RotateSecret gives a webhook a new secret, and returns what its receiver
 // verifies by, which is never shown again. The former secret goes on signing
 // beside it for overlap; 0 drops it at once. A Slack endpoint's secret is its
@@ -175,8 +253,7 @@ func (r Endpoints) RotateSecret(ctx context.Context, by access.By, id, url strin
 	switch e.Kind {
 	case notify.Webhook:
 		var secret string
-		pair := len(target.Keys) > 0 && strings.HasPrefix(target.Keys[0].Secret, "whsk_")
-		secret, shown = newKey(pair)
+		secret, shown = newKey(target.Pair())
 		target = target.Rotate(secret, now, overlap)
 	case notify.Slack:
 		target.URL = strings.TrimSpace(url)

@@ -38,6 +38,24 @@ const maxOnCall = 100
 
 var scheduleName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
+// Check refuses what no schedule can be told at a moment.
+func (q OnCallRequest) Check(now time.Time) error {
+	wrong := func(code, detail string) error {
+		return &access.Refusal{Kind: access.Invalid, Code: code, Detail: detail}
+	}
+	switch {
+	case !scheduleName.MatchString(q.Schedule):
+		return wrong("schedule", "A schedule's name has up to 64 of the characters a–z, 0–9, “.”, “_” and “-”, and begins with a letter or digit.")
+	case len(q.Emails) > maxOnCall:
+		return wrong("too_many", fmt.Sprintf("At most %d people are on call at a time.", maxOnCall))
+	case len(q.Emails) > 0 && !q.Until.After(q.From):
+		return wrong("until_too_early", "until has to come after from, and after now.")
+	case q.Until.Sub(now) > AwayAhead:
+		return wrong("too_far", "A shift ends at most a year from now.")
+	}
+	return nil
+}
+
 // Set replaces what is known of a schedule from a moment on. Whoever is on
 // call has the role "on-call/" and the schedule's name for that time. With
 // nobody, nobody has it, and what waits for them escalates at once.
@@ -52,18 +70,8 @@ func (r OnCall) Set(ctx context.Context, by access.By, q OnCallRequest, once *ac
 	if len(q.Emails) == 0 && q.Until.IsZero() {
 		q.Until = q.From
 	}
-	wrong := func(code, detail string) error {
-		return &access.Refusal{Kind: access.Invalid, Code: code, Detail: detail}
-	}
-	switch {
-	case !scheduleName.MatchString(q.Schedule):
-		return wrong("schedule", "A schedule's name has up to 64 of the characters a–z, 0–9, “.”, “_” and “-”, and begins with a letter or digit.")
-	case len(q.Emails) > maxOnCall:
-		return wrong("too_many", fmt.Sprintf("At most %d people are on call at a time.", maxOnCall))
-	case len(q.Emails) > 0 && !q.Until.After(q.From):
-		return wrong("until_too_early", "until has to come after from, and after now.")
-	case q.Until.Sub(now) > AwayAhead:
-		return wrong("too_far", "A shift ends at most a year from now.")
+	if err := q.Check(now); err != nil {
+		return err
 	}
 	ids, err := r.ids(ctx, q.Emails)
 	if err != nil {

@@ -47,11 +47,11 @@ func (p People) Add(ctx context.Context, by access.By, n NewPerson) (engine.Pers
 // adding is the account to add, and the event that tells of it.
 func (p People) adding(ctx context.Context, by access.By, n NewPerson) (engine.Person, engine.Event, error) {
 	added := engine.Person{ID: store.NewID("usr"), Email: strings.ToLower(strings.TrimSpace(n.Email)), Name: strings.TrimSpace(n.Name), Roles: append([]string{}, n.Roles...)}
-	if !access.ValidEmail(added.Email) || len(added.Email) > maxEmail || !utf8.ValidString(added.Email) || strings.ContainsFunc(added.Email, unseen) {
-		return added, engine.Event{}, &access.Refusal{Kind: access.Invalid, Code: "unfit_email", Detail: fmt.Sprintf("%.300q is no e-mail address", n.Email)}
-	}
 	if added.Name == "" {
 		added.Name = added.Email
+	}
+	if err := emailFits(added.Email, n.Email); err != nil {
+		return added, engine.Event{}, err
 	}
 	if err := nameFits(added.Name); err != nil {
 		return added, engine.Event{}, err
@@ -70,6 +70,20 @@ func (p People) adding(ctx context.Context, by access.By, n NewPerson) (engine.P
 	roles := roleChange(added.ID, nil, added.Roles)
 	roles["identity"] = added.Identity // whoever verifies the log compares it with who stands behind votes
 	return added, changed(by, "USER_ADDED", "A person was added.", added.ID, roles), nil
+}
+
+// emailFits refuses an address that nobody can have; written is how it was written.
+func emailFits(email, written string) error {
+	if !access.ValidEmail(email) || len(email) > maxEmail || !utf8.ValidString(email) || strings.ContainsFunc(email, unseen) {
+		return &access.Refusal{Kind: access.Invalid, Code: "unfit_email", Detail: fmt.Sprintf("%.300q is no e-mail address", written)}
+	}
+	return nil
+}
+
+// Check says what is wrong with what an account is to be. known are the roles that may
+// be given, nil for any.
+func (n NewPerson) Check(known []string) []error {
+	return slices.DeleteFunc([]error{emailFits(n.Email, n.Email), nameFits(n.Name), rolesFit(n.Roles, known, known == nil)}, func(err error) bool { return err == nil })
 }
 
 // unseen reports whether a character does not show: two addresses that differ by it

@@ -184,6 +184,9 @@ func (t Target) Webhook(now time.Time) channel.WebhookEndpoint {
 	return e
 }
 
+// Pair reports whether a key pair signs, instead of a shared secret.
+func (t Target) Pair() bool { return len(t.Keys) > 0 && strings.HasPrefix(t.Keys[0].Secret, "whsk_") }
+
 // Rotate puts a new secret first. The one before it goes on signing for overlap;
 // those before that are dropped.
 func (t Target) Rotate(secret string, now time.Time, overlap time.Duration) Target {

@@ -120,6 +120,32 @@ func (s Endpoints) Get(ctx context.Context, id string) (Endpoint, error) {
 	return e, translate(err)
 }
 
+// Secrets opens what is secret about every endpoint, by id; one about which nothing is
+// secret is left out.
+func (s Endpoints) Secrets(ctx context.Context) (map[string][]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `SELECT id, sealed, sealed_key FROM endpoints WHERE sealed IS NOT NULL`)
+	if err != nil {
+		return nil, translate(err)
+	}
+	secrets := map[string][]byte{}
+	var id string
+	var box seal.Box
+	_, err = pgx.ForEachRow(rows, []any{&id, &box.Data, &box.Key}, func() error {
+		if s.sealer == nil {
+			return errNoSealer
+		}
+		secret, err := s.sealer.Open(id, box)
+		if err != nil {
+			return fmt.Errorf("open the secret of endpoint %s: %w", id, err)
+		}
+		secrets[id] = secret
+		return nil
+	})
+	return secrets, translate(err)
+}
+
 // Secret opens what is secret about an endpoint: nil where nothing is.
 // ErrNotFound: there is no such endpoint.
 func (s Endpoints) Secret(ctx context.Context, id string) ([]byte, error) {

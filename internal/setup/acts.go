@@ -1,0 +1,177 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"holdpoint/internal/access"
+	"holdpoint/internal/admin"
+)
+
+// act is one act of administration, as a single command does it.
+type act func(context.Context, *Applier) error
+
+// Secret is something that is shown once.
+type Secret struct {
+	// Kind and Name are of the entry that it is of.
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+	// What is password_link or webhook_secret.
+	What string `json:"what"`
+	Text string `json:"text"`
+	// Until is when a link lapses.
+	Until *time.Time `json:"until,omitempty"`
+}
+
+// Applier does what a plan says.
+type Applier struct {
+	Admin *admin.Admin
+	By    access.By
+	// AllowUnknownRoles is that of the comparison.
+	AllowUnknownRoles bool
+	// Show is given each secret as soon as it is made.
+	Show func(Secret) error
+	// Done is told of each change that was done, or refused.
+	Done func(c Change, err error)
+}
+
+// Apply does the changes of a plan one after the other, each by the same act as the
+// single command. What is refused is left out, and the others are done; anything else
+// that goes wrong ends it. It returns how many were done and how many refused: what was
+// not done is in the next plan again. When ctx is over, it ends behind a change.
+func (a *Applier) Apply(ctx context.Context, p Plan) (done, refused int, err error) {
+	for _, c := range p.Changes {
+		if err := ctx.Err(); err != nil {
+			return done, refused, err
+		}
+		err := a.one(context.WithoutCancel(ctx), c)
+		a.Done(c, err)
+		var no *access.Refusal
+		switch {
+		case err == nil:
+			done++
+		case errors.As(err, &no):
+			refused++
+		default:
+			return done, refused, err
+		}
+	}
+	return done, refused, nil
+}
+
+func (a *Applier) one(ctx context.Context, c Change) error {
+	for _, do := range c.acts {
+		if err := do(ctx, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s Settings) put(ctx context.Context, a *Applier) error {
+	return a.Admin.Registry.PutSettings(ctx, a.By, s.registry(), nil)
+}
+
+func (p Person) invite(ctx context.Context, a *Applier) error {
+	link, err := a.Admin.People.Invite(ctx, a.By, admin.NewPerson{Email: p.Email, Name: p.Name, Roles: p.Roles, SameAs: p.SameAs}, a.AllowUnknownRoles, nil)
+	if err != nil || p.Disabled != nil && *p.Disabled {
+		return err // nobody needs the link
+	}
+	return a.link(link)
+}
+
+func (a *Applier) link(link admin.PasswordLink) error {
+	return a.Show(Secret{Kind: words[peopleSection], Name: link.Person.Email, What: "password_link", Text: link.URL, Until: &link.ExpiresAt})
+}
+
+func (p Person) change(ctx context.Context, a *Applier) error {
+	_, err := a.Admin.People.Change(ctx, a.By, p.Email, admin.PersonChange{Name: &p.Name, Roles: &p.Roles, AllowUnknownRoles: a.AllowUnknownRoles}, nil)
+	return err
+}
+
+func (p Person) disable(ctx context.Context, a *Applier) error {
+	_, err := a.Admin.People.Disable(ctx, a.By, p.Email, nil)
+	return err
+}
+
+func (p Person) enable(ctx context.Context, a *Applier) error {
+	link, err := a.Admin.People.Enable(ctx, a.By, p.Email, nil)
+	if err != nil {
+		return err
+	}
+	return a.link(link)
+}
+
+func (t Tool) register(ctx context.Context, a *Applier) error {
+	return a.Admin.Registry.RegisterTool(ctx, a.By, t.registry(), nil)
+}
+
+func (t Tool) revoke(ctx context.Context, a *Applier) error {
+	return a.Admin.Registry.RevokeTool(ctx, a.By, t.Name, true, nil)
+}
+
+func (t Tool) restore(ctx context.Context, a *Applier) error {
+	return a.Admin.Registry.RevokeTool(ctx, a.By, t.Name, false, nil)
+}
+
+func (g Agent) register(ctx context.Context, a *Applier) error {
+	return a.Admin.Registry.RegisterAgent(ctx, a.By, g.registry(), nil)
+}
+
+func (g Agent) revoke(ctx context.Context, a *Applier) error {
+	return a.Admin.Registry.RevokeAgent(ctx, a.By, g.ID, true, nil)
+}
+
+func (g Agent) restore(ctx context.Context, a *Applier) error {
+	return a.Admin.Registry.RevokeAgent(ctx, a.By, g.ID, false, nil)
+}
+
+// tell has the agent told at an address; "" ends it.
+func (g Agent) tell(address string) act {
+	return func(ctx context.Context, a *Applier) error {
+		w := admin.AgentWebhook{AgentID: g.ID, URL: address}
+		if address != "" {
+			w.Plain, w.Format = g.Webhook.Plain, g.Webhook.Format
+		}
+		made, err := a.Admin.Endpoints.SetAgentWebhook(ctx, a.By, w, nil)
+		if err != nil || made.Secret == "" {
+			return err
+		}
+		return a.Show(Secret{Kind: words[agentsSection], Name: g.ID, What: "webhook_secret", Text: made.Secret})
+	}
+}
+
+func (e Endpoint) add(address string) act {
+	return func(ctx context.Context, a *Applier) error {
+		id, shown, err := a.Admin.Endpoints.Add(ctx, a.By, admin.NewEndpoint{Kind: e.Kind, Name: e.Name, Settings: e.settings(), URL: address, Plain: e.Plain, Ed25519: e.Ed25519})
+		if err == nil && shown != "" {
+			err = a.Show(Secret{Kind: words[endpointsSection], Name: e.Name, What: "webhook_secret", Text: shown})
+		}
+		if err == nil && e.Disabled != nil && *e.Disabled {
+			err = e.turn(id, true)(ctx, a)
+		}
+		return err
+	}
+}
+
+func (e Endpoint) change(id, address string) act {
+	return func(ctx context.Context, a *Applier) error {
+		return a.Admin.Endpoints.Change(ctx, a.By, id, admin.EndpointChange{Settings: e.settings(), URL: address, Plain: e.Plain})
+	}
+}
+
+func (e Endpoint) turn(id string, off bool) act {
+	return func(ctx context.Context, a *Applier) error { return a.Admin.Endpoints.Switch(ctx, a.By, id, off) }
+}
+
+// put has people on call for a shift, or nobody from a moment on.
+func (s Schedule) put(shift Shift) act {
+	return func(ctx context.Context, a *Applier) error {
+		q := admin.OnCallRequest{Schedule: s.Name, Emails: shift.People, Until: shift.Until}
+		if shift.From != nil {
+			q.From = *shift.From
+		}
+		return a.Admin.OnCall.Set(ctx, a.By, q, nil)
+	}
+}
