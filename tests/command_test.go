@@ -21,6 +21,14 @@ func TestCommands(t *testing.T) {
 	bin := filepath.Dir(binary(t))
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			// expand writes a file's $NAMES as the script has them.
+			"expand": func(ts *testscript.TestScript, _ bool, files []string) {
+				for _, f := range files {
+					ts.Check(os.WriteFile(ts.MkAbs(f), []byte(os.Expand(ts.ReadFile(f), ts.Getenv)), 0o600))
+				}
+			},
+		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", bin+string(os.PathListSeparator)+env.Getenv("PATH"))
 			env.Setenv("DEV", d.dir)

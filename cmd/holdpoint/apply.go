@@ -47,7 +47,7 @@ func (p *prune) IsBool() bool { return true }
 type setupFiles struct {
 	where
 	unknownRoles
-	File      string `short:"f" required:"" type:"path" help:"File, or directory of files that end in .yaml, .yml or .json." placeholder:"FILE|DIR"`
+	File      string `short:"f" required:"" help:"File, or directory of files that end in .yaml, .yml or .json." placeholder:"FILE|DIR"`
 	Addresses string `type:"path" help:"File with the addresses of webhooks and Slack, which are secret." placeholder:"FILE"`
 	Prune     prune  `help:"Revoke or disable what no file names, in the sections that files have. “--prune people” disables people, too."`
 	JSON      bool   `name:"json" help:"Print JSON on standard output."`
@@ -293,7 +293,7 @@ func (a *applyCommand) do(ctx context.Context, p setup.Plan, applier *setup.Appl
 	if !a.JSON {
 		fmt.Fprintf(terminal, "%d of %d changes done in %s\n", done, len(p.Changes), time.Since(started).Round(10*time.Millisecond))
 		if len(keyless) > 0 {
-			fmt.Fprintf(terminal, "%d new agents have no key yet, such as: holdpoint key create --agent %s\n", len(keyless), strconv.Quote(keyless[0]))
+			fmt.Fprintf(terminal, "new agents without a key: %d (holdpoint key create --agent %s)\n", len(keyless), strconv.Quote(keyless[0]))
 		}
 	}
 	switch {
