@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/signal"
@@ -13,11 +12,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/alecthomas/kong"
 
+	"holdpoint/engine/source"
 	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
 	"holdpoint/internal/setup"
@@ -83,7 +84,7 @@ func (s *setupFiles) plan(ctx context.Context, c *cli) (*admin.Admin, access.By,
 }
 
 // wrongFiles is the error that tells of every mistake.
-func wrongFiles[P fmt.Stringer](problems []P) error {
+func wrongFiles(problems []source.Problem) error {
 	lines := make([]string, len(problems), len(problems)+1)
 	for i, p := range problems {
 		lines[i] = p.String()
@@ -259,7 +260,7 @@ func (a *applyCommand) Run(ctx context.Context, c *cli) error {
 			return err
 		}
 	}
-	show, err := a.shows()
+	show, err := a.shows(p)
 	if err != nil {
 		return err
 	}
@@ -322,19 +323,32 @@ func (a *applyCommand) mayShow(p setup.Plan) error {
 }
 
 // shows tells a secret, in a file before the next change is made. Only the file's owner
-// reads it.
-func (a *applyCommand) shows() (func(setup.Secret) error, error) {
+// reads it; it is made where the plan has secrets to show.
+func (a *applyCommand) shows(p setup.Plan) (func(setup.Secret) error, error) {
 	if a.Secrets == "" {
 		return func(s setup.Secret) error {
 			fmt.Fprintf(terminal, "%s %q, %s (shown only now): %s\n", s.Kind, s.Name, strings.ReplaceAll(s.What, "_", " "), s.Text)
 			return nil
 		}, nil
 	}
-	f, err := os.OpenFile(a.Secrets, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // #nosec G304 -- the user names the file
-	if err != nil {
-		return nil, fmt.Errorf("--secrets: %w; nothing was changed", err)
+	open := sync.OnceValues(func() (*os.File, error) {
+		f, err := os.OpenFile(a.Secrets, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // #nosec G304 -- the user names the file
+		if err != nil {
+			err = fmt.Errorf("--secrets: %w", err)
+		}
+		return f, err
+	})
+	var err error
+	if p.Shows() > 0 {
+		_, err = open()
 	}
-	return func(s setup.Secret) error { return errors.Join(json.NewEncoder(f).Encode(s), f.Sync()) }, nil
+	return func(s setup.Secret) error {
+		f, err := open()
+		if err != nil {
+			return err
+		}
+		return errors.Join(json.NewEncoder(f).Encode(s), f.Sync())
+	}, err
 }
 
 type exportCommand struct {
@@ -380,7 +394,7 @@ func (e *exportCommand) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	if e.Dir == "" {
-		_, err := io.WriteString(os.Stdout, string(files[0].Data))
+		_, err := os.Stdout.Write(files[0].Data)
 		return err
 	}
 	if err := os.MkdirAll(e.Dir, 0o750); err != nil {

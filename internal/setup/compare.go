@@ -147,8 +147,8 @@ func (c *comparison) switched(section, name, field string, now, want *bool, show
 }
 
 // fields are those in which two entries differ, without those named.
-func fields(old, new any, without ...string) []Field {
-	was, is := flat(old), flat(new)
+func fields(before, after any, without ...string) []Field {
+	was, is := flat(before), flat(after)
 	var list []Field
 	names := maps.Clone(was)
 	maps.Copy(names, is)

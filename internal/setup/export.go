@@ -151,19 +151,19 @@ func holdsMore(v canon.Value) bool {
 // flow writes a value on one line.
 func flow(v canon.Value) string {
 	var parts []string
-	switch v.Kind() {
-	case canon.ArrayKind:
+	if v.Kind() == canon.ArrayKind {
 		for _, e := range v.Elements() {
 			parts = append(parts, flow(e))
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
-	case canon.ObjectKind:
-		for name, e := range v.All() {
-			parts = append(parts, scalar(canon.String(name))+": "+flow(e))
-		}
-		return "{" + strings.Join(parts, ", ") + "}"
 	}
-	return scalar(v)
+	if v.Kind() != canon.ObjectKind {
+		return scalar(v)
+	}
+	for name, e := range v.All() {
+		parts = append(parts, scalar(canon.String(name))+": "+flow(e))
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
 }
 
 // plain are texts that YAML reads as texts without quotes, whichever its version.

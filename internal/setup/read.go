@@ -149,7 +149,7 @@ func (w *Wanted) problem(section, name, text string) source.Problem {
 			at.Node = below
 		}
 	}
-	p := at.Node.Problem(unfit, entryName(section, name)+": "+text, "")
+	p := at.Problem(unfit, entryName(section, name)+": "+text, "")
 	p.File = at.file
 	return p
 }

@@ -150,7 +150,7 @@ endpoints:
 on_call:
   - schedule: payments
     shifts:
-      - {people: [ada@example.com, olga@example.com], until: "2026-12-24T06:00:00Z"}
+      - {people: [ada@example.com, olga@example.com], until: 2026-12-24T06:00:00Z}
       - {people: [olga@example.com], from: "2026-12-24T06:00:00Z", until: "2026-12-25T06:00:00Z"}
 `
 
