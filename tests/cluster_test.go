@@ -3,7 +3,6 @@ package tests
 import (
 	"context"
 	"crypto/rand"
-	"encoding/base64"
 	"fmt"
 	"log/slog"
 	"net"
@@ -95,11 +94,11 @@ func startCluster(t testing.TB, serves, workers int) *cluster {
 	if err := os.WriteFile(rules, []byte(allowingPolicy), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	dataKey := make([]byte, 32)
-	_, _ = rand.Read(dataKey) // never fails
+	dataKey := filepath.Join(dir, "data_key")
+	must(t, nil, "", "keys", "new", "--for", "data", dataKey)
 	c.env = []string{
 		"HOLDPOINT_CONFIG=" + policy, "HOLDPOINT_POLICY_FILE=" + rules, "HOLDPOINT_DATABASE_URL=" + c.RuntimeURL, "HOLDPOINT_TEMPORAL_ADDRESS=" + c.Temporal,
-		"HOLDPOINT_TEMPORAL_NAMESPACE=" + temporalNamespace, "HOLDPOINT_DATA_KEY=" + base64.StdEncoding.EncodeToString(dataKey),
+		"HOLDPOINT_TEMPORAL_NAMESPACE=" + temporalNamespace, "HOLDPOINT_DATA_KEY_FILE=" + dataKey,
 		"HOLDPOINT_SIGNING_KEYS_FILE=" + keys, "HOLDPOINT_ISSUER=urn:holdpoint:tests", "HOLDPOINT_ENVIRONMENT=tests",
 		"HOLDPOINT_LOG_KEY_FILE=" + logKey, "HOLDPOINT_LOG_FLOOR_FILE=" + filepath.Join(dir, "log-floor"),
 	}

@@ -89,12 +89,16 @@ func TestProductionSetUp(t *testing.T) {
 	if err := os.WriteFile(above, signed, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	anotherKey := filepath.Join(c.dir, "another-data-key")
+	if err := os.WriteFile(anotherKey, []byte(strings.Repeat("A", 43)), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, wrong := range map[string]struct {
 		env  []string
 		want []string
 	}{
 		"the owner's URL":       {change("DATABASE_URL", c.OwnerURL), []string{"FAIL  audit log is append-only", "must not"}},
-		"another data key":      {change("DATA_KEY", strings.Repeat("A", 43)), []string{"FAIL  database", "not the one"}},
+		"another data key":      {change("DATA_KEY_FILE", anotherKey), []string{"FAIL  database", "not the one"}},
 		"no Postgres":           {change("DATABASE_URL", "postgres://hp_app:secret-word@127.0.0.1:1/holdpoint"), []string{"FAIL  database", "refused"}},
 		"no Temporal":           {change("TEMPORAL_ADDRESS", "127.0.0.1:1"), []string{"FAIL  Temporal"}},
 		"no such people":        {change("CONFIG", policy), []string{"FAIL  enough people for 2 × wizard", "user add"}},
@@ -115,7 +119,7 @@ func TestProductionSetUp(t *testing.T) {
 	}
 	// Serve and worker refuse what doctor finds fault with, if no wait can mend it.
 	for _, command := range []string{"serve", "worker"} {
-		oneLine(t, cli(t, change("DATA_KEY", strings.Repeat("A", 43)), "", command), "data key")
+		oneLine(t, cli(t, change("DATA_KEY_FILE", anotherKey), "", command), "data key")
 	}
 }
 

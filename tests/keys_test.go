@@ -1,8 +1,11 @@
 package tests
 
 import (
+	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 )
@@ -51,4 +54,98 @@ func keysOfTwoGates(t *testing.T, c *cluster) {
 	eventually(t, settleWithin, "the new key signs", func() bool { return kid(token(there)) != kid(mine) })
 	taken(here, token(there))
 	taken(here, mine)
+}
+
+// dataKeyUnderLoad changes the data key of everything that runs, while calls are made,
+// approved and redeemed, from the new key to the former one's retirement.
+func dataKeyUnderLoad(t *testing.T, c *cluster) {
+	t.Helper()
+	file := filepath.Join(c.dir, "data_key")
+	agent, reviewer := c.agent(t), c.reviewer(t, 0)
+	waiting, approved := agent.hold("data_waiting", nil), agent.hold("data_approved", nil)
+	reviewer.approve(approved)
+	token := agent.wait(approved.ID).Token
+	load := c.underLoad(t)
+	programs := append(slices.Clone(c.serves), c.workers...)
+	read := 0
+	everyone := func() {
+		t.Helper()
+		read++
+		for _, p := range programs {
+			if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, p := range programs {
+			eventually(t, settleWithin, p.name+" has read the data keys", func() bool { return strings.Count(p.text(), "the data keys were read again") >= read })
+		}
+	}
+	admin := append(slices.Clone(c.env), "HOLDPOINT_DATABASE_ADMIN_URL="+c.OwnerURL)
+	must(t, nil, "", "keys", "new", "--for", "data", file)
+	everyone()
+	must(t, nil, "", "keys", "use", file)
+	everyone()
+	if early := cli(t, admin, "", "keys", "retire", file); early.code == 0 || !strings.Contains(early.err, "records are sealed with") {
+		t.Errorf("retired before anything is sealed anew: %s%s", early.out, early.err)
+	}
+	if out := must(t, admin, "", "keys", "reseal", "--progress"); !strings.Contains(out, "approvals.sealed_key: 100%") || !strings.Contains(out, "nothing is left") {
+		t.Errorf("reseal says %s", out)
+	}
+	if early := cli(t, admin, "", "keys", "retire", file); early.code == 0 || !strings.Contains(early.err, "last two minutes") {
+		t.Errorf("retired while somebody may be sealing: %s%s", early.out, early.err)
+	}
+	c.superuser("holdpoint", `UPDATE data_keys SET sealed_at = sealed_at - interval '1 hour' WHERE sealed_at <> (SELECT max(sealed_at) FROM data_keys)`)
+	must(t, admin, "", "keys", "retire", file)
+	everyone()
+	load()
+	c.startServe(binary(t)) // with the new key alone
+	last := len(c.serves) - 1
+	fresh := c.agent(t).at(c.where(last))
+	fresh.redeem(token, "data_approved", none()).want(t, 200)
+	c.reviewer(t, 1).at(c.where(last)).approve(waiting)
+	fresh.wait(waiting.ID)
+	if err := c.serves[last].stop(); err != nil {
+		t.Error(err)
+	}
+	c.serves, c.urls = c.serves[:last], c.urls[:last]
+	list := must(t, c.env, "", "keys", "list")
+	for _, want := range []string{"tokens ", " signs ", "data ", " seals ", " retired "} {
+		if !strings.Contains(list, want) {
+			t.Errorf("no %q in\n%s", want, list)
+		}
+	}
+}
+
+// underLoad has calls made, approved and redeemed on all gates until the function that
+// it returns is called, which reports what failed.
+func (c *cluster) underLoad(t *testing.T) (end func()) {
+	t.Helper()
+	stop := make(chan struct{})
+	var load sync.WaitGroup
+	for i := range 2 {
+		agent, reviewer := c.agent(t).at(c.where(i)), c.reviewer(t, 2+i).at(c.where(i+1))
+		load.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				tool := fmt.Sprintf("load_%d", i)
+				a, err := opened(agent, tool)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if got := reviewer.vote(reviewer.get(a.ID), "approve"); got.Status != 200 {
+					t.Errorf("vote: %s", got)
+					return
+				}
+			}
+		})
+	}
+	return func() {
+		close(stop)
+		load.Wait()
+	}
 }

@@ -26,6 +26,7 @@ func TestTwoOfEverything(t *testing.T) {
 		{"one reviewer 50 times at once", oneReviewerManyTimes},
 		{"one idempotency key at once", oneKeyAtOnce},
 		{"signing keys of two gates", keysOfTwoGates},
+		{"the data key is changed", dataKeyUnderLoad},
 		{"either half may go", eitherHalfMayGo},
 	} {
 		t.Run(sub.name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"holdpoint/internal/config"
@@ -32,6 +33,13 @@ func (d *checkup) keys(ctx context.Context, s *store.Store, cfg config.Config) {
 		err = errors.New("every key of the file is revoked")
 	}
 	d.say(what, err, "holdpoint keys new --for tokens FILE makes one; docs/keys.md has all steps.")
+	known, err := s.DataKeys.List(ctx)
+	d.say(fmt.Sprintf("data key: %s seals, of %d in use", cfg.Sealer.Keys().IDs()[0], len(cfg.Sealer.Keys().IDs())), err, "")
+	for _, k := range known {
+		if i := slices.Index(cfg.Sealer.Keys().IDs(), k.ID); i > 0 && !k.Empty() {
+			d.warn("data key "+k.ID, fmt.Sprintf("it is there since %s and does not seal any more", k.CreatedAt.UTC().Format(time.DateOnly)), "holdpoint keys reseal, then holdpoint keys retire FILE, finish the change of keys.")
+		}
+	}
 	for _, path := range []string{cfg.DataKeyFile, cfg.SigningKeysFile, cfg.LogKeyFile, cfg.PolicySecretFile, cfg.PushKeyFile} {
 		if path == "" {
 			continue

@@ -5,17 +5,23 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
 	"holdpoint/internal/config"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
 )
 
 type keysCommand struct {
-	List keysList `cmd:"" help:"List the keys of this installation, and which of them are in use."`
-	New  keysNew  `cmd:"" help:"Put a new key into a key file; the former ones stay good."`
+	List   keysList   `cmd:"" help:"List the keys of this installation, and which of them are in use."`
+	New    keysNew    `cmd:"" help:"Put a new key into a key file; the former ones stay good."`
+	Use    keysUse    `cmd:"" help:"Have another data key seal."`
+	Reseal keysReseal `cmd:"" help:"Take what is sealed with former data keys over to the one that seals."`
+	Retire keysRetire `cmd:"" help:"Take data keys out of their file that nothing is sealed with."`
 }
 
 // Help is shown by "holdpoint keys --help".
@@ -25,11 +31,12 @@ administrators. docs/keys.md has the steps for changing each of them.
 
 Examples:
   holdpoint keys list
-  holdpoint keys new --for tokens /etc/holdpoint/signing-keys.json`
+  holdpoint keys new --for tokens /etc/holdpoint/signing-keys.json
+  holdpoint keys reseal --progress`
 }
 
 type keysNew struct {
-	For  string `required:"" enum:"tokens" help:"tokens: what tokens are signed with."`
+	For  string `required:"" enum:"tokens,data" help:"tokens: what tokens are signed with. data: what arguments are encrypted with."`
 	File string `arg:"" type:"path" help:"The key file, which the settings name; made when it is not there."`
 }
 
@@ -38,12 +45,19 @@ func (keysNew) Help() string {
 	return `tokens: serve reads the file again by itself within seconds, or on SIGHUP. It publishes
 the key, and signs with it when it has been published for signing_key_delay. Every
 gate takes what any of them signs, whatever is in its own file.
+data: the new key opens, and seals nothing before “keys use”.
 
-Example:
-  holdpoint keys new --for tokens /etc/holdpoint/signing-keys.json`
+Examples:
+  holdpoint keys new --for tokens /etc/holdpoint/signing-keys.json
+  holdpoint keys new --for data /etc/holdpoint/data_key`
 }
 
-func (k *keysNew) Run(c *cli) error { return (&keyRotate{File: k.File, Keep: 3}).Run(c) }
+func (k *keysNew) Run(c *cli) error {
+	if k.For == "data" {
+		return newDataKey(k.File)
+	}
+	return (&keyRotate{File: k.File, Keep: 3}).Run(c)
+}
 
 type keysList struct {
 	JSON bool `name:"json" help:"Print one JSON object for each on standard output."`
@@ -51,7 +65,8 @@ type keysList struct {
 
 // Help is shown by "holdpoint keys list --help".
 func (keysList) Help() string {
-	return `Takes the settings of serve and changes nothing.
+	return `Takes the settings of serve and changes nothing. It counts what is sealed with each
+data key, which reads whole tables.
 
 Example:
   HOLDPOINT_CONFIG=/etc/holdpoint.yaml holdpoint keys list`
@@ -59,11 +74,13 @@ Example:
 
 // listedSecret is what "keys list --json" prints of a key.
 type listedSecret struct {
-	For         string     `json:"for"`
-	ID          string     `json:"id"`
-	State       string     `json:"state"`
-	PublishedAt *time.Time `json:"published_at,omitempty"`
-	SeenAt      *time.Time `json:"seen_at,omitempty"`
+	For        string     `json:"for"`
+	ID         string     `json:"id"`
+	State      string     `json:"state"`
+	Since      *time.Time `json:"since,omitempty"`
+	LastUsedAt *time.Time `json:"last_used_at,omitempty"`
+	// Records is how many are sealed with a data key.
+	Records *int64 `json:"records,omitempty"`
 }
 
 func (k *keysList) Run(ctx context.Context, c *cli) error {
@@ -84,11 +101,15 @@ func (k *keysList) Run(ctx context.Context, c *cli) error {
 	for _, key := range tokens {
 		one := listedSecret{For: "tokens", ID: key.ID, State: tokenKeyState(key)}
 		if !key.PublishedAt.IsZero() {
-			one.PublishedAt, one.SeenAt = &key.PublishedAt, &key.SeenAt
+			one.Since, one.LastUsedAt = &key.PublishedAt, &key.SeenAt
 		}
 		list = append(list, one)
 	}
-	return printSecrets(list, k.JSON)
+	data, err := listDataKeys(ctx, s, cfg.Sealer.Keys())
+	if err != nil {
+		return err
+	}
+	return printSecrets(append(list, data...), k.JSON)
 }
 
 func tokenKeyState(k gate.TokenKey) string {
@@ -105,6 +126,46 @@ func tokenKeyState(k gate.TokenKey) string {
 		return "verifies"
 	}
 	return "verifies, not in this file"
+}
+
+// listDataKeys lists the data keys of the settings and those that the database knows.
+func listDataKeys(ctx context.Context, s *store.Store, keys *seal.Keys) ([]listedSecret, error) {
+	known, err := s.DataKeys.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	counts, err := s.DataKeys.Count(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if first := keys.First(); first != "" {
+		counts[first] = counts[""]
+	}
+	ids := slices.Clone(keys.IDs())
+	for _, k := range known {
+		if !slices.Contains(ids, k.ID) {
+			ids = append(ids, k.ID)
+		}
+	}
+	var list []listedSecret
+	for i, id := range ids {
+		n := counts[id]
+		one := listedSecret{For: "data", ID: id, State: "opens", Records: &n}
+		switch {
+		case i == 0:
+			one.State = "seals"
+		case i >= len(keys.IDs()):
+			one.State = "not in data_key"
+		}
+		if j := slices.IndexFunc(known, func(k store.DataKey) bool { return k.ID == id }); j >= 0 {
+			one.Since, one.LastUsedAt = &known[j].CreatedAt, &known[j].SealedAt
+			if known[j].Empty() && i >= len(keys.IDs()) {
+				one.State = "retired"
+			}
+		}
+		list = append(list, one)
+	}
+	return list, nil
 }
 
 func printSecrets(list []listedSecret, asJSON bool) error {
@@ -124,9 +185,13 @@ func printSecrets(list []listedSecret, asJSON bool) error {
 		return t.UTC().Format(time.RFC3339)
 	}
 	table := tabwriter.NewWriter(terminal, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "FOR\tID\tSTATE\tPUBLISHED\tLAST SEEN")
+	fmt.Fprintln(table, "FOR\tID\tSTATE\tSINCE\tLAST USED\tRECORDS")
 	for _, one := range list {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", one.For, one.ID, one.State, shown(one.PublishedAt), shown(one.SeenAt))
+		records := "-"
+		if one.Records != nil {
+			records = strconv.FormatInt(*one.Records, 10)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", one.For, one.ID, one.State, shown(one.Since), shown(one.LastUsedAt), records)
 	}
 	return table.Flush()
 }

@@ -33,7 +33,7 @@ type cli struct {
 	User      userCommand      `cmd:"" help:"Add, invite, change, list and disable the people who decide."`
 	OnCall    onCallCommand    `cmd:"" name:"on-call" help:"Say and list who is on call."`
 	Key       keyCommand       `cmd:"" help:"Create, list, revoke and rotate keys."`
-	Keys      keysCommand      `cmd:"" help:"List and change what tokens are signed with."`
+	Keys      keysCommand      `cmd:"" help:"List and change what tokens are signed and arguments are encrypted with."`
 	Agent     agentCommand     `cmd:"" help:"Register agents, with their trust, roles and limits."`
 	Tool      toolCommand      `cmd:"" help:"Register tools, with where they come from."`
 	Apply     applyCommand     `cmd:"" help:"Make what files say: agents, tools, people, endpoints, on-call schedules, settings."`

@@ -142,6 +142,11 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	}
 	defer s.Close()
 	warnOfTooFew(ctx, s, cfg, log)
+	dataKeys, err := followDataKeys(ctx, cfg, s, log)
+	if err != nil {
+		return err
+	}
+	defer dataKeys()
 	following := followRules(ctx, keeper)
 	defer following()
 	factors, err := identity.NewFactors(s, cfg.PublicURL)

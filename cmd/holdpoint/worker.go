@@ -99,6 +99,11 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 		return err
 	}
 	defer s.Close()
+	dataKeys, err := followDataKeys(ctx, cfg, s, log)
+	if err != nil {
+		return err
+	}
+	defer dataKeys()
 	following := followRules(ctx, keeper)
 	defer following()
 	temporal, err := temporalClient(cfg, log, traces)

@@ -10,16 +10,16 @@ import (
 	"holdpoint/internal/seal"
 )
 
-func (c *Config) dataKey() (errs []error) {
-	key, err := seal.ParseKey(c.DataKey)
+func (c *Config) dataKey() []error {
+	keys, err := seal.ParseKeys(c.DataKey)
 	if c.DataKey == "" {
-		errs = append(errs, fmt.Errorf("data_key: it is missing: want %d random bytes in base64 (openssl rand -base64 %d)", seal.KeySize, seal.KeySize))
-	} else if err != nil {
-		errs = append(errs, fmt.Errorf("data_key: %w", err))
-	} else if c.Sealer, err = seal.New(key); err != nil {
-		errs = append(errs, fmt.Errorf("data_key: %w", err))
+		return []error{fmt.Errorf("data_key: it is missing: want %d random bytes in base64 (openssl rand -base64 %d)", seal.KeySize, seal.KeySize)}
 	}
-	return errs
+	if err != nil {
+		return []error{fmt.Errorf("data_key: %w", err)}
+	}
+	c.Sealer = keys.Sealer()
+	return nil
 }
 
 func (c *Config) keys() []error {
@@ -36,24 +36,35 @@ func (c *Config) keys() []error {
 // SigningKeysReader returns a function that reads the file of signing keys again. It
 // returns nil when the file has not changed since, or when there is none.
 func (c *Config) SigningKeysReader() func() (*token.Ring, error) {
-	path, former := c.SigningKeysFile, c.SigningKeys
-	return func() (*token.Ring, error) {
+	return reader("signing_keys_file", c.SigningKeysFile, c.SigningKeys, func(text string) (*token.Ring, error) {
+		ring, err := token.ParseRing([]byte(text))
+		return &ring, err
+	})
+}
+
+// DataKeysReader is SigningKeysReader for the file of data keys.
+func (c *Config) DataKeysReader() func() (*seal.Keys, error) {
+	return reader("data_key_file", c.DataKeyFile, c.DataKey, seal.ParseKeys)
+}
+
+func reader[T any](setting, path, former string, parse func(string) (*T, error)) func() (*T, error) {
+	return func() (*T, error) {
 		if path == "" {
 			return nil, nil
 		}
 		data, err := os.ReadFile(path) // #nosec G304 -- the settings name it
 		if err != nil {
-			return nil, fmt.Errorf("signing_keys_file: %w", err)
+			return nil, fmt.Errorf("%s: %w", setting, err)
 		}
 		text := strings.TrimSpace(string(data))
 		if text == former {
 			return nil, nil
 		}
-		ring, err := token.ParseRing([]byte(text))
+		parsed, err := parse(text)
 		if err != nil {
-			return nil, fmt.Errorf("signing_keys_file: %s: %w", path, err)
+			return nil, fmt.Errorf("%s: %s: %w", setting, path, err)
 		}
 		former = text
-		return &ring, nil
+		return parsed, nil
 	}
 }

@@ -1,21 +1,20 @@
 // Package seal keeps secrets: it encrypts records so that erasing one small
 // key erases the record, and it makes the keyed hashes that stand for secrets
-// where the secrets themselves must not be. It holds the data key in memory
-// and never writes it anywhere.
+// where the secrets themselves must not be. It holds the data keys in memory
+// and never writes them anywhere.
 package seal
 
 import (
+	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
-	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
+	"sync/atomic"
 )
 
 // KeySize is the size of a data key, in bytes.
@@ -24,66 +23,52 @@ const KeySize = 32
 // ErrErased is returned for a record whose own key is gone.
 var ErrErased = errors.New("the record has been erased")
 
-// Sealer encrypts records and makes keyed hashes under one data key.
+// Sealer encrypts records under data keys, and makes keyed hashes. Its data keys may
+// change while it is used (Use); its hashes never do.
 type Sealer struct {
-	wrap   cipher.AEAD
-	digest []byte
-	salt   []byte
-	fact   []byte
-	row    []byte
-	check  []byte
+	keys   atomic.Pointer[Keys]
+	hashes hashes
 }
 
 // Box is a sealed record: AES-256-GCM under a key of its own, and that key
-// wrapped by the data key. Both are nonce ‖ ciphertext ‖ tag and bound to the
-// record's id.
+// wrapped by a data key. Both are nonce ‖ ciphertext ‖ tag and bound to the
+// record's id; what a later data key wraps has its id before that (wrapped).
 type Box struct {
 	Data []byte
 	Key  []byte // nil once erased
 }
 
-// New makes a Sealer from a data key of KeySize bytes.
+// New makes a Sealer from one data key of KeySize bytes.
 func New(key []byte) (*Sealer, error) {
-	if len(key) != KeySize {
-		return nil, fmt.Errorf("a data key has %d bytes, this one has %d", KeySize, len(key))
-	}
-	derive := func(use string) ([]byte, error) {
-		return hkdf.Key(sha256.New, key, nil, "holdpoint "+use+" v1", KeySize)
-	}
-	wrapKey, err := derive("wrap")
+	keys, err := newKeys([][]byte{key}, nil)
 	if err != nil {
-		return nil, fmt.Errorf("derive the wrapping key: %w", err)
+		return nil, err
 	}
-	s := &Sealer{}
-	for use, into := range map[string]*[]byte{"digest": &s.digest, "salt": &s.salt, "fact": &s.fact, "row": &s.row, "check": &s.check} {
-		if *into, err = derive(use); err != nil {
-			return nil, fmt.Errorf("derive the %s key: %w", use, err)
-		}
-	}
-	s.wrap, err = aead(wrapKey)
-	return s, err
+	return keys.Sealer(), nil
 }
 
-// ParseKey reads a data key as it stands in files and variables: base64, with
-// or without padding, white space around it ignored.
-func ParseKey(text string) ([]byte, error) {
-	key, err := base64.RawStdEncoding.Strict().DecodeString(strings.TrimRight(strings.TrimSpace(text), "="))
-	if err != nil || len(key) != KeySize {
-		return nil, fmt.Errorf("want %d random bytes in base64 (openssl rand -base64 %d)", KeySize, KeySize)
+// Sealer makes a Sealer that has these keys.
+func (k *Keys) Sealer() *Sealer {
+	s := &Sealer{hashes: k.hashes}
+	s.keys.Store(k)
+	return s
+}
+
+// Use takes other data keys from now on. They have to belong to the same hashes.
+func (s *Sealer) Use(k *Keys) error {
+	if !bytes.Equal(k.hashes.check, s.hashes.check) {
+		return errors.New("these data keys are of another installation: their hashes are other ones")
 	}
-	return key, nil
+	s.keys.Store(k)
+	return nil
 }
 
-// NewKey makes a random data key, in the form that ParseKey reads.
-func NewKey() string {
-	key := make([]byte, KeySize)
-	rand.Read(key)
-	return base64.StdEncoding.EncodeToString(key)
-}
+// Keys are the data keys that the Sealer has now.
+func (s *Sealer) Keys() *Keys { return s.keys.Load() }
 
-// Check is a value that tells whether two Sealers have the same data key,
-// without telling the key.
-func (s *Sealer) Check() []byte { return s.check }
+// Check is a value that tells whether two Sealers are of the same installation,
+// without telling a key.
+func (s *Sealer) Check() []byte { return s.hashes.check }
 
 // Seal encrypts plain under a fresh key, bound to the record's id.
 func (s *Sealer) Seal(id string, plain []byte) (Box, error) {
@@ -93,7 +78,7 @@ func (s *Sealer) Seal(id string, plain []byte) (Box, error) {
 	if err != nil {
 		return Box{}, err
 	}
-	return Box{Data: encrypt(data, id, plain), Key: encrypt(s.wrap, id, key)}, nil
+	return Box{Data: encrypt(data, id, plain), Key: s.Keys().wrap(id, key)}, nil
 }
 
 // Open decrypts a box. It returns ErrErased when the record's key is gone, and
@@ -103,7 +88,7 @@ func (s *Sealer) Open(id string, b Box) ([]byte, error) {
 	if b.Key == nil {
 		return nil, ErrErased
 	}
-	key, err := decrypt(s.wrap, id, b.Key)
+	key, err := s.Keys().unwrap(id, b.Key)
 	if err != nil {
 		return nil, fmt.Errorf("unwrap the key of record %s: %w", id, err)
 	}
@@ -118,29 +103,40 @@ func (s *Sealer) Open(id string, b Box) ([]byte, error) {
 	return plain, nil
 }
 
+// Rewrap wraps a record's own key by the data key that seals now. What is encrypted
+// under it stays as it is.
+func (s *Sealer) Rewrap(id string, wrapped []byte) ([]byte, error) {
+	keys := s.Keys()
+	key, err := keys.unwrap(id, wrapped)
+	if err != nil {
+		return nil, fmt.Errorf("unwrap the key of record %s: %w", id, err)
+	}
+	return keys.wrap(id, key), nil
+}
+
 // Digest is the keyed hash that stands for a call's digest in the audit log:
 // "hmac-sha256:" and 64 hex digits. Equal calls have equal ones, and without
 // the data key nobody can try guesses against it.
 func (s *Sealer) Digest(digest string) string {
-	return "hmac-sha256:" + hex.EncodeToString(s.mac(s.digest, digest))
+	return "hmac-sha256:" + hex.EncodeToString(s.mac(s.hashes.digest, digest))
 }
 
 // Salt is 64 hex digits that are always the same for the same subject, and that
 // nobody can tell in advance without the data key: what is hashed together with it
 // cannot be found out by trying.
-func (s *Sealer) Salt(of ...string) string { return hex.EncodeToString(s.mac(s.salt, of...)) }
+func (s *Sealer) Salt(of ...string) string { return hex.EncodeToString(s.mac(s.hashes.salt, of...)) }
 
 // Fact is the keyed hash of a fact as its approval's log tells it, by which a row that
 // the programs have not written is known.
-func (s *Sealer) Fact(document []byte) []byte { return s.mac(s.fact, string(document)) }
+func (s *Sealer) Fact(document []byte) []byte { return s.mac(s.hashes.fact, string(document)) }
 
 // Row is the keyed hash of what a row says, by which one that the programs have not
 // written is known.
-func (s *Sealer) Row(says ...string) []byte { return s.mac(s.row, says...) }
+func (s *Sealer) Row(says ...string) []byte { return s.mac(s.hashes.row, says...) }
 
 // Request is the keyed hash of a request, for telling a repetition from a
 // different request under the same Idempotency-Key.
-func (s *Sealer) Request(parts ...string) []byte { return s.mac(s.digest, parts...) }
+func (s *Sealer) Request(parts ...string) []byte { return s.mac(s.hashes.digest, parts...) }
 
 // mac hashes parts, each preceded by its length so that no two lists are alike.
 func (s *Sealer) mac(key []byte, parts ...string) []byte {

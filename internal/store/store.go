@@ -94,6 +94,7 @@ type Store struct {
 	Sessions      Sessions
 	Factors       Factors
 	Keys          Keys
+	DataKeys      DataKeys
 	Delegations   Delegations
 	OnCall        OnCall
 	Notifications Notifications
@@ -165,6 +166,7 @@ func newStore(d *db) *Store {
 		Sessions:      Sessions{d},
 		Factors:       Factors{d},
 		Keys:          Keys{d},
+		DataKeys:      DataKeys{d},
 		Delegations:   Delegations{d},
 		OnCall:        OnCall{d},
 		Notifications: Notifications{d},
@@ -350,7 +352,7 @@ func (s *db) checkKey(ctx context.Context) error {
 	if !bytes.Equal(stored, s.sealer.Check()) {
 		return errors.New("this data key is not the one that the database's records are encrypted with")
 	}
-	return nil
+	return DataKeys{s}.Check(ctx, s.sealer.Keys())
 }
 
 // Ping reports whether Postgres answers.

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"time"
+
+	"holdpoint/internal/access"
+	"holdpoint/internal/config"
+	"holdpoint/internal/seal"
+	"holdpoint/internal/store"
+)
+
+// dataKeysEvery is how often a process says which data key it seals with, and looks at
+// their file.
+const dataKeysEvery = 15 * time.Second
+
+// followDataKeys says which data key this process seals with, and takes those of a file
+// that has changed, as followRules does with the rules.
+func followDataKeys(ctx context.Context, cfg config.Config, s *store.Store, log *slog.Logger) (stop func(), err error) {
+	if err := s.DataKeys.Keep(ctx); err != nil {
+		return nil, err
+	}
+	read := cfg.DataKeysReader()
+	return following(ctx, func(ctx context.Context, reload <-chan os.Signal) {
+		tick := time.NewTicker(dataKeysEvery)
+		defer tick.Stop()
+		var next *seal.Keys // read and not taken yet
+		var failed error    // of the last look; what was said once is not said again
+		for {
+			asked := false
+			select {
+			case <-ctx.Done():
+				return
+			case <-reload:
+				asked = true
+			case <-tick.C:
+			}
+			fresh, err := read()
+			if fresh != nil {
+				next = fresh
+			}
+			// What was refused is looked at again when somebody says so: it may count
+			// everything that is sealed.
+			if err == nil && next != nil && (asked || fresh != nil || access.IsUnavailable(failed)) {
+				if err = takeDataKeys(ctx, cfg.Sealer, s, next); err == nil {
+					log.Info("the data keys were read again", "seals", next.IDs()[0], "all", next.IDs())
+					next = nil
+				}
+			} else if err == nil && next != nil {
+				err = failed
+			}
+			if err != nil && ctx.Err() == nil && (asked || failed == nil || failed.Error() != err.Error()) {
+				log.Error("the data keys stay as they are", "error", err)
+			}
+			failed = err
+			if err := s.DataKeys.Keep(ctx); err != nil && ctx.Err() == nil {
+				log.Warn("the data key's use cannot be noted", "error", err)
+			}
+		}
+	}), nil
+}
+
+// takeDataKeys seals and opens with other data keys from now on, unless something could
+// not be read any more.
+func takeDataKeys(ctx context.Context, sealer *seal.Sealer, s *store.Store, keys *seal.Keys) error {
+	if err := s.DataKeys.Check(ctx, keys); err != nil {
+		return err
+	}
+	return sealer.Use(keys)
+}

@@ -1,0 +1,253 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"holdpoint/internal/config"
+	"holdpoint/internal/seal"
+	"holdpoint/internal/store"
+)
+
+// readDataKeys reads a file of data keys. fs.ErrNotExist: there is none.
+func readDataKeys(path string) (*seal.Keys, error) {
+	data, err := os.ReadFile(path) // #nosec G304 -- the operator names the file
+	if err != nil {
+		return nil, err
+	}
+	keys, err := seal.ParseKeys(string(data))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return keys, nil
+}
+
+// newDataKey adds a data key to a file, which opens and does not seal, or makes the file.
+func newDataKey(path string) error {
+	fresh := seal.NewKey()
+	keys, err := readDataKeys(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if keys, err = seal.ParseKeys(fresh); err != nil {
+			return err
+		}
+		if err := writeSecret(path, keys.Marshal()); err != nil {
+			return err
+		}
+		fmt.Fprintf(terminal, "made %s with the data key %s\n", path, keys.IDs()[0])
+		return nil
+	case err != nil:
+		return err
+	}
+	key, err := seal.ParseKey(fresh)
+	if err != nil {
+		return err
+	}
+	if keys, err = keys.Add(key); err != nil {
+		return err
+	}
+	if err := writeSecret(path, keys.Marshal()); err != nil {
+		return err
+	}
+	ids := keys.IDs()
+	fmt.Fprintf(terminal, "%s opens with %s as well now, and seals with %s as before\nwhen every serve and worker has this file: holdpoint keys use %s\n", path, ids[len(ids)-1], ids[0], path)
+	return nil
+}
+
+type keysUse struct {
+	File string `arg:"" type:"path" help:"The file of data keys, which data_key_file names."`
+	ID   string `arg:"" optional:"" help:"The key that is to seal; the newest when left out."`
+}
+
+// Help is shown by "holdpoint keys use --help".
+func (keysUse) Help() string {
+	return `From then on new records are sealed with another data key of the file. First every
+serve and worker has to have the file with that key, so that it opens what the others
+seal. “keys use FILE ID” with the former id goes back.
+
+Example:
+  holdpoint keys use /etc/holdpoint/data_key`
+}
+
+func (k *keysUse) Run(*cli) error {
+	keys, err := readDataKeys(k.File)
+	if err != nil {
+		return err
+	}
+	id := k.ID
+	if id == "" {
+		id = keys.IDs()[len(keys.IDs())-1]
+	}
+	if keys, err = keys.SealWith(id); err != nil {
+		return err
+	}
+	if err := writeSecret(k.File, keys.Marshal()); err != nil {
+		return err
+	}
+	fmt.Fprintf(terminal, "%s seals with %s; when every serve and worker has this file: holdpoint keys reseal\n", k.File, id)
+	return nil
+}
+
+type keysReseal struct {
+	where
+	Progress bool `help:"Say how far it is, table by table."`
+}
+
+// Help is shown by "holdpoint keys reseal --help".
+func (keysReseal) Help() string {
+	return `Takes what is sealed with former data keys over to the one that seals, while
+everything runs. It may be stopped and started again at any time, and run twice at
+once. The arguments themselves are not written anew: each has a key of its own, and
+that is sealed again. It logs in as the owner and takes the data keys of the settings.
+
+Example:
+  holdpoint keys reseal --progress`
+}
+
+// resealBlocks is how many of a table's blocks, of 8 KiB each, are done in one
+// transaction.
+const resealBlocks = 64
+
+func (k *keysReseal) Run(ctx context.Context, c *cli) error {
+	s, err := k.open(ctx, c, true)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return reseal(ctx, s, k.Progress)
+}
+
+// reseal goes through all that is sealed until nothing is left under another key than the
+// one that seals. What somebody works on is left out and looked at again.
+func reseal(ctx context.Context, s *store.Store, progress bool) error {
+	total := 0
+	for {
+		done, err := resealOnce(ctx, s, progress)
+		total += done
+		if err != nil {
+			return fmt.Errorf("%w\n%d records were sealed anew so far; run it again to go on", err, total)
+		}
+		left, err := resealLeft(ctx, s)
+		if err != nil {
+			return err
+		}
+		if left == 0 {
+			fmt.Fprintf(terminal, "%d records were sealed anew; everything is sealed with %s, nothing is left under a former data key\n", total, s.DataKeys.Seals())
+			return nil
+		}
+		fmt.Fprintf(terminal, "%d records are left, which others worked on or have sealed meanwhile\n", left)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+func resealOnce(ctx context.Context, s *store.Store, progress bool) (done int, err error) {
+	parts, err := s.DataKeys.Parts(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, part := range parts {
+		inPart := 0
+		for from := int64(0); from < part.Blocks; from += resealBlocks {
+			n, err := s.DataKeys.Rewrap(ctx, part, from, min(from+resealBlocks, part.Blocks))
+			if done, inPart = done+n, inPart+n; err != nil {
+				return done, err
+			}
+			if block := from / resealBlocks; progress && block > 0 && block%100 == 0 {
+				fmt.Fprintf(terminal, "%s: %d%%, %d records\n", part.Name, 100*from/part.Blocks, inPart)
+			}
+		}
+		if progress {
+			fmt.Fprintf(terminal, "%s: 100%%, %d records\n", part.Name, inPart)
+		}
+	}
+	return done, nil
+}
+
+// resealLeft counts what is not under the key that seals.
+func resealLeft(ctx context.Context, s *store.Store) (left int64, err error) {
+	_, counts, err := s.DataKeys.Emptied(ctx)
+	for id, n := range counts {
+		if id != s.DataKeys.SealsAs() {
+			left += n
+		}
+	}
+	return left, err
+}
+
+type keysRetire struct {
+	File string `arg:"" type:"path" help:"The file of data keys, which data_key_file names."`
+}
+
+// Help is shown by "holdpoint keys retire --help".
+func (keysRetire) Help() string {
+	return `Takes the data keys out of the file that nothing is sealed with, once no process has
+had them seal for two minutes. Each is put into a file of its own beside it: keep that
+for as long as you keep backups from before. It logs in as the owner.
+
+Example:
+  holdpoint keys retire /etc/holdpoint/data_key`
+}
+
+func (k *keysRetire) Run(ctx context.Context, c *cli) error {
+	cfg, err := c.load(config.Admin)
+	if err != nil {
+		return err
+	}
+	keys, err := readDataKeys(k.File)
+	if err != nil {
+		return err
+	}
+	if len(keys.IDs()) == 1 {
+		return fmt.Errorf("%s has one data key, which seals: there is none to retire", k.File)
+	}
+	s, err := openSchema(ctx, store.Config{URL: cfg.DatabaseAdminURL, Sealer: keys.Sealer(), MaxConns: 4})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	empty, counts, err := s.DataKeys.Emptied(ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range keys.IDs()[1:] {
+		if !slices.Contains(empty, id) {
+			err = errors.Join(err, notEmpty(keys, id, counts))
+		}
+	}
+	for _, id := range empty {
+		rest, gone, err := keys.Without(id)
+		if err != nil {
+			return err
+		}
+		retired := k.File + ".retired-" + id
+		if err := writeSecret(retired, gone.Marshal()); err != nil {
+			return err
+		}
+		if err := writeSecret(k.File, rest.Marshal()); err != nil {
+			return err
+		}
+		keys = rest
+		fmt.Fprintf(terminal, "retired %s; it is in %s: keep that as long as backups from before\n", id, retired)
+	}
+	return err
+}
+
+func notEmpty(keys *seal.Keys, id string, counts map[string]int64) error {
+	as := id
+	if id == keys.First() {
+		as = ""
+	}
+	if n := counts[as]; n > 0 {
+		return fmt.Errorf("%d records are sealed with %s: run holdpoint keys reseal first", n, id)
+	}
+	return fmt.Errorf("a process seals with %s, or did within the last two minutes: has every serve and worker the file in which another key seals?", id)
+}

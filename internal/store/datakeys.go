@@ -1,0 +1,248 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"holdpoint/internal/seal"
+)
+
+// DataKeys keeps which data keys records are sealed with, and wraps the records' own keys
+// by another data key.
+type DataKeys struct{ *db }
+
+// sealedColumns are all columns of records' own keys, each with what the record is sealed
+// under as SQL.
+var sealedColumns = []struct{ table, column, name string }{
+	{"approvals", "sealed_key", `id`},
+	{"approvals", "answers_key", `id || '/answers'`},
+	{"cards", "sealed_key", `'card of ' || approval_id`},
+	{"former_documents", "sealed_key", `approval_id`},
+	{"standing_grants", "sealed_key", `id`},
+	{"drafts", "sealed_key", `'draft ' || approval_id || ' ' || person_id || ' ' || form`},
+	{"endpoints", "sealed_key", `id`},
+	{"push_subscriptions", "sealed_key", `'push ' || id || ' ' || person_id`},
+	{"idempotency", "body_key", `'reply ' || octet_length(credential) || ':' || credential || ' ' || key`},
+	{"totp_factors", "secret_key", `'totp ' || person_id`},
+}
+
+// DataKey is a data key as the database knows it.
+type DataKey struct {
+	ID string
+	// SealedAt is when a process last had it seal, and EmptiedAt when nothing was found
+	// under it; nil for never.
+	CreatedAt, SealedAt time.Time
+	EmptiedAt           *time.Time
+	// Idle is how long no process has had it seal.
+	Idle time.Duration
+}
+
+// Empty says that nothing is sealed with the key.
+func (k DataKey) Empty() bool { return k.EmptiedAt != nil && k.EmptiedAt.After(k.SealedAt) }
+
+// Keep says that this process seals with the first of its data keys.
+func (s DataKeys) Keep(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	_, err := s.pool.Exec(ctx, `INSERT INTO data_keys (id) VALUES ($1) ON CONFLICT (id) DO UPDATE SET sealed_at = clock_timestamp()`, s.Seals())
+	return translate(err)
+}
+
+// List lists the data keys that were ever sealed with, the oldest first.
+func (s DataKeys) List(ctx context.Context) ([]DataKey, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `SELECT id, created_at, sealed_at, emptied_at, extract(epoch FROM clock_timestamp() - sealed_at)::float8 FROM data_keys ORDER BY created_at, id`)
+	if err != nil {
+		return nil, translate(err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (k DataKey, err error) {
+		var idle float64
+		err = row.Scan(&k.ID, &k.CreatedAt, &k.SealedAt, &k.EmptiedAt, &idle)
+		k.Idle = time.Duration(idle * float64(time.Second))
+		return k, err
+	})
+	return list, translate(err)
+}
+
+// Count counts the records that are sealed with each data key, by its id; those of the
+// installation's first are under "". It reads every table that has any.
+func (s DataKeys) Count(ctx context.Context) (map[string]int64, error) {
+	var parts []string
+	for _, c := range sealedColumns {
+		parts = append(parts, fmt.Sprintf(`SELECT wrapped_by(%[2]s) AS id, count(*) AS n FROM %[1]s WHERE %[2]s IS NOT NULL GROUP BY 1`, c.table, c.column))
+	}
+	counts := map[string]int64{}
+	tx, err := s.pool.Begin(ctx)
+	if err != nil {
+		return nil, translate(err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	// As long as it takes: it is asked for by a command, or where the start is refused.
+	if _, err := tx.Exec(ctx, `SET LOCAL statement_timeout = 0`); err != nil {
+		return nil, translate(err)
+	}
+	rows, err := tx.Query(ctx, `SELECT id, sum(n)::bigint FROM (`+strings.Join(parts, ` UNION ALL `)+`) counted GROUP BY id`)
+	if err != nil {
+		return nil, translate(err)
+	}
+	var id string
+	var n int64
+	_, err = pgx.ForEachRow(rows, []any{&id, &n}, func() error {
+		counts[id] = n
+		return nil
+	})
+	return counts, translate(err)
+}
+
+// Check refuses data keys without which something cannot be read. It counts only when a
+// key is missing that was not found to be empty.
+func (s DataKeys) Check(ctx context.Context, keys *seal.Keys) error {
+	known, err := s.List(ctx)
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) && pgErr.Code == "42P01" {
+		return nil // a schema from before there could be more than one
+	}
+	if err != nil {
+		return fmt.Errorf("read the data keys: %w", err)
+	}
+	// Whether the first key is empty is only known of a first key that has a row; its id
+	// is nowhere else, so any row that is not empty may be its.
+	missing := keys.First() == "" && !slices.ContainsFunc(known, DataKey.Empty)
+	for _, k := range known {
+		missing = missing || !k.Empty() && !slices.Contains(keys.IDs(), k.ID)
+	}
+	if !missing {
+		return nil
+	}
+	counts, err := s.Count(ctx)
+	if err != nil {
+		return fmt.Errorf("count what is sealed with each data key: %w", err)
+	}
+	var errs []error
+	for _, id := range slices.Sorted(maps.Keys(counts)) {
+		if id == "" && keys.First() == "" || id != "" && !slices.Contains(keys.IDs(), id) {
+			errs = append(errs, fmt.Errorf("data_key: %d records are sealed with %s, which is not in it: put it back, and run holdpoint keys reseal before it is retired (docs/keys.md)", counts[id], dataKeyName(id)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func dataKeyName(id string) string {
+	if id == "" {
+		return "the installation's first data key"
+	}
+	return "the data key " + id
+}
+
+// SealedPart is a column of records' own keys, as large as it was when it was asked for.
+type SealedPart struct {
+	Name   string // table.column
+	Blocks int64
+	index  int
+}
+
+// Parts lists what Rewrap goes through.
+func (s DataKeys) Parts(ctx context.Context) ([]SealedPart, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	var parts []SealedPart
+	for i, c := range sealedColumns {
+		p := SealedPart{Name: c.table + "." + c.column, index: i}
+		if err := s.pool.QueryRow(ctx, `SELECT pg_relation_size($1::regclass) / current_setting('block_size')::bigint`, c.table).Scan(&p.Blocks); err != nil {
+			return nil, translate(err)
+		}
+		parts = append(parts, p)
+	}
+	return parts, nil
+}
+
+// Rewrap wraps, in one transaction, the records' own keys in blocks [from, to) of a part
+// by the data key that seals, and returns how many. Rows that somebody else works on are
+// left for another time, so that it waits for nobody. It takes the owner's login.
+func (s DataKeys) Rewrap(ctx context.Context, part SealedPart, from, to int64) (done int, err error) {
+	c := sealedColumns[part.index]
+	err = s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SET LOCAL holdpoint.rewrapping = 'on'`); err != nil {
+			return translate(err)
+		}
+		rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT ctid, %[3]s, %[2]s FROM %[1]s
+			WHERE ctid >= $1::tid AND ctid < $2::tid AND %[2]s IS NOT NULL AND wrapped_by(%[2]s) <> $3 FOR UPDATE SKIP LOCKED`, c.table, c.column, c.name),
+			pgtype.TID{BlockNumber: uint32(from), Valid: true}, pgtype.TID{BlockNumber: uint32(to), Valid: true}, s.SealsAs()) // #nosec G115 -- Postgres' own limit
+		if err != nil {
+			return translate(err)
+		}
+		var at pgtype.TID
+		var name string
+		var wrapped []byte
+		changes := &pgx.Batch{}
+		_, err = pgx.ForEachRow(rows, []any{&at, &name, &wrapped}, func() error {
+			again, err := s.sealer.Rewrap(name, wrapped)
+			if err != nil {
+				return fmt.Errorf("%s: %w", part.Name, err)
+			}
+			changes.Queue(fmt.Sprintf(`UPDATE %[1]s SET %[2]s = $2 WHERE ctid = $1`, c.table, c.column), at, again)
+			wrapped = nil
+			return nil
+		})
+		if err != nil {
+			return translate(err)
+		}
+		done = changes.Len()
+		return translate(tx.SendBatch(ctx, changes).Close())
+	})
+	return done, err
+}
+
+// Seals is the id of the data key that seals.
+func (s DataKeys) Seals() string { return s.sealer.Keys().IDs()[0] }
+
+// SealsAs is the id by which Count knows what is sealed now.
+func (s DataKeys) SealsAs() string {
+	if id := s.Seals(); id != s.sealer.Keys().First() {
+		return id
+	}
+	return ""
+}
+
+// idleFor is how long no process has to have had a data key seal before nothing can be
+// on its way under it any more: several times as long as Keep is called apart.
+const idleFor = 2 * time.Minute
+
+// Emptied notes which data keys nothing is sealed with, nor will be, and returns them, and
+// the counts of the others as Count does. It takes the owner's login.
+func (s DataKeys) Emptied(ctx context.Context) (empty []string, counts map[string]int64, err error) {
+	// Who has it seal is asked before anything is counted: what they have sealed is
+	// counted then.
+	known, err := s.List(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if counts, err = s.Count(ctx); err != nil {
+		return nil, nil, err
+	}
+	keys := s.sealer.Keys()
+	for _, id := range keys.IDs()[1:] {
+		as := id
+		if id == keys.First() {
+			as = ""
+		}
+		if counts[as] == 0 && !slices.ContainsFunc(known, func(k DataKey) bool { return k.ID == id && k.Idle < idleFor }) {
+			empty = append(empty, id)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	_, err = s.pool.Exec(ctx, `INSERT INTO data_keys (id, sealed_at, emptied_at) SELECT id, to_timestamp(0), clock_timestamp() FROM unnest($1::text[]) id
+		ON CONFLICT (id) DO UPDATE SET emptied_at = clock_timestamp()`, empty)
+	return empty, counts, translate(err)
+}
