@@ -186,11 +186,18 @@ func (d *checkup) policy(ctx context.Context, s *store.Store, cfg config.Config,
 	}
 	what := "policy"
 	if err == nil {
-		b, problems := policy.Load(doc.Body, policy.Options{Now: time.Now(), Secret: []byte(cfg.PolicySecret), Reviewers: gate.Reviewers(people), Calendars: cfg.Routing.Knows})
+		b, problems := policy.Load(doc.Body, policy.Options{Now: time.Now(), Secret: []byte(cfg.PolicySecret), FormerSecret: []byte(cfg.FormerPolicySecret), Reviewers: gate.Reviewers(people), Calendars: cfg.Routing.Knows})
 		if policy.HasErrors(problems) {
 			err = errors.New(problems[0].String())
 		} else {
 			what = fmt.Sprintf("policy version %q, until %s", b.Version, b.ExpiresAt.Format(time.DateOnly))
+		}
+	}
+	if cfg.FormerPolicySecret != "" && err == nil {
+		if _, problems := policy.Load(doc.Body, policy.Options{Secret: []byte(cfg.PolicySecret)}); policy.HasErrors(problems) {
+			d.warn("policy_secret_former", "the policy in force is signed with it", "Sign the policy with the new secret (holdpoint policy sign) before policy_secret_former goes: without it every call would be refused.")
+		} else {
+			d.warn("policy_secret_former", "nothing in force is signed with it any more", "Take it out of the settings of every serve and worker.")
 		}
 	}
 	d.say(what, err, "holdpoint policy check FILE says more; a newer version in policy_file comes into force by itself.")

@@ -225,7 +225,11 @@ func (c *compiler) signature(root source.Node, b *Bundle) {
 	if len(c.options.Secret) == 0 {
 		return
 	}
-	switch err := Verify(root.Value, c.options.Secret); {
+	err := Verify(root.Value, c.options.Secret)
+	if errors.Is(err, ErrSignature) && len(c.options.FormerSecret) > 0 {
+		err = Verify(root.Value, c.options.FormerSecret)
+	}
+	switch {
 	case errors.Is(err, ErrUnsigned):
 		c.fail(n, "unsigned", "the bundle is not signed, and a secret is configured", "sign it: holdpoint policy sign")
 	case err != nil:

@@ -17,6 +17,9 @@ type Options struct {
 	Now time.Time
 	// Secret, unless empty, makes a bundle without a right signature a problem.
 	Secret []byte
+	// FormerSecret, unless empty, may have signed it as well: while one secret follows
+	// another.
+	FormerSecret []byte
 	// MaxRules is the largest number of rules; 0 is the constant MaxRules.
 	MaxRules int
 	// Reviewers, unless nil, lists the people who could review for a role, or at

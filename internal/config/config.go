@@ -76,6 +76,9 @@ type Config struct {
 	PolicyFile       string `yaml:"policy_file"`
 	PolicySecret     string `yaml:"policy_secret"`
 	PolicySecretFile string `yaml:"policy_secret_file"`
+	// FormerPolicySecret may have signed policies as well.
+	FormerPolicySecret     string `yaml:"policy_secret_former"`
+	FormerPolicySecretFile string `yaml:"policy_secret_former_file"`
 	ContractsFile    string `yaml:"contracts_file"`
 	LogKey           string `yaml:"log_key"`
 	LogKeyFile       string `yaml:"log_key_file"`
@@ -151,7 +154,7 @@ func (c *Config) settings() map[string]any {
 		"temporal_api_key": &c.TemporalKey, "temporal_api_key_file": &c.TemporalKeyFile,
 		"data_key": &c.DataKey, "data_key_file": &c.DataKeyFile, "signing_keys": &c.SigningKeys, "signing_keys_file": &c.SigningKeysFile, "signing_key_delay": &c.SigningKeyDelay,
 		"token_ttl": &c.TokenTTL, "token_validity": &c.TokenValidity, "max_pending": &c.MaxPending, "max_calls_in_flight": &c.MaxCallsInFlight, "max_bytes_in_flight": &c.MaxBytesInFlight, "max_bytes_in_flight_total": &c.MaxBytesInFlightTotal, "execution_lease": &c.ExecutionLease,
-		"policy_file": &c.PolicyFile, "policy_secret": &c.PolicySecret, "policy_secret_file": &c.PolicySecretFile, "contracts_file": &c.ContractsFile,
+		"policy_file": &c.PolicyFile, "policy_secret": &c.PolicySecret, "policy_secret_file": &c.PolicySecretFile, "policy_secret_former": &c.FormerPolicySecret, "policy_secret_former_file": &c.FormerPolicySecretFile, "contracts_file": &c.ContractsFile,
 		"log_key": &c.LogKey, "log_key_file": &c.LogKeyFile, "log_public_key": &c.LogPublicKey, "log_public_key_file": &c.LogPublicKeyFile,
 		"log_floor_file": &c.LogFloorFile, "log_floor_webhook": &c.LogFloorWebhook,
 		"smtp_addr": &c.SMTP.Addr, "smtp_from": &c.SMTP.From, "smtp_user": &c.SMTP.User, "smtp_password": &c.SMTP.Password,
@@ -272,6 +275,7 @@ func (c *Config) Check(need Need) error {
 		{"data_key", c.DataKeyFile, &c.DataKey},
 		{"signing_keys", c.SigningKeysFile, &c.SigningKeys},
 		{"policy_secret", c.PolicySecretFile, &c.PolicySecret},
+		{"policy_secret_former", c.FormerPolicySecretFile, &c.FormerPolicySecret},
 		{"smtp.password", c.SMTP.PasswordFile, &c.SMTP.Password},
 		{"push_key", c.PushKeyFile, &c.PushKey},
 		{"temporal_api_key", c.TemporalKeyFile, &c.TemporalKey},
@@ -358,9 +362,7 @@ func (c *Config) Check(need Need) error {
 			bad("retention", "want a duration such as 2160h (90 days), or none, which keeps all, got %q", c.Retention)
 		}
 	}
-	if c.PolicySecret != "" && len(c.PolicySecret) < minSecret {
-		bad("policy_secret", "want at least %d characters: with a short one anybody could sign (openssl rand -base64 32)", minSecret)
-	}
+	errs = append(errs, c.policySecrets()...)
 	if need&(Temporal|HTTP) != 0 {
 		errs = append(errs, c.tickets()...)
 	}

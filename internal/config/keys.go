@@ -33,6 +33,18 @@ func (c *Config) keys() []error {
 	return errs
 }
 
+func (c *Config) policySecrets() (errs []error) {
+	for _, s := range []struct{ name, value string }{{"policy_secret", c.PolicySecret}, {"policy_secret_former", c.FormerPolicySecret}} {
+		if s.value != "" && len(s.value) < minSecret {
+			errs = append(errs, fmt.Errorf("%s: want at least %d characters: with a short one anybody could sign (openssl rand -base64 32)", s.name, minSecret))
+		}
+	}
+	if c.FormerPolicySecret != "" && c.PolicySecret == "" {
+		errs = append(errs, errors.New("policy_secret_former: there is no policy_secret that has followed it"))
+	}
+	return errs
+}
+
 // SigningKeysReader returns a function that reads the file of signing keys again. It
 // returns nil when the file has not changed since, or when there is none.
 func (c *Config) SigningKeysReader() func() (*token.Ring, error) {

@@ -38,8 +38,9 @@ type Config struct {
 	Routing     approval.Routing
 	// PolicyFile and ContractsFile are imported when they are named.
 	PolicyFile, ContractsFile string
-	// Secret, when set, is what policies must be signed with.
-	Secret []byte
+	// Secret, when set, is what policies must be signed with; FormerSecret may have
+	// signed them as well, while one follows the other.
+	Secret, FormerSecret []byte
 	Logger *slog.Logger
 	// By names this process in the audit log.
 	By string
@@ -230,7 +231,7 @@ func (k *Keeper) Import(ctx context.Context, kind string, data []byte, name stri
 		if err != nil {
 			return false, fmt.Errorf("read who could approve: %w", err)
 		}
-		b, problems := policy.Load(data, policy.Options{File: name, Now: k.Store.Clock(), Secret: k.Secret, Reviewers: gate.Reviewers(people), Calendars: k.Routing.Knows})
+		b, problems := policy.Load(data, policy.Options{File: name, Now: k.Store.Clock(), Secret: k.Secret, FormerSecret: k.FormerSecret, Reviewers: gate.Reviewers(people), Calendars: k.Routing.Knows})
 		if policy.HasErrors(problems) {
 			return false, lines(problems)
 		}
@@ -310,7 +311,7 @@ func (k *Keeper) CatchUp(ctx context.Context) error {
 	if hasPolicy {
 		k.policy = k.policy.read(policyDoc, func(body []byte) (*policy.Bundle, error) {
 			// Expiry is judged at every decision: an expired policy refuses, it is not forgotten.
-			b, problems := policy.Load(body, policy.Options{Secret: k.Secret})
+			b, problems := policy.Load(body, policy.Options{Secret: k.Secret, FormerSecret: k.FormerSecret})
 			if policy.HasErrors(problems) {
 				return nil, lines(problems)
 			}

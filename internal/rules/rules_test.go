@@ -410,6 +410,42 @@ func TestSigned(t *testing.T) {
 	}
 }
 
+// While one secret follows another, what either has signed is in force and comes into
+// force; a policy can be signed anew without a change of its version.
+func TestSecretsOverlap(t *testing.T) {
+	p := newPlace(t)
+	former, secret := []byte("a secret of some length"), []byte("the secret that follows it")
+	v, err := canon.Parse([]byte(doc("1", "2026-01-01T00:00:00Z", "ALLOW")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed := func(by []byte) string {
+		return p.file("policy.json", string(canon.Object(append(v.Members(), canon.Member{Name: "signature", Value: canon.String(policy.Sign(v, by))})...).Canonical()))
+	}
+	c := p.config()
+	for _, step := range []struct {
+		name, file           string
+		secret, formerSecret []byte
+		usable               bool
+	}{
+		{"before", signed(former), former, nil, true},
+		{"both, signed by the former", "", secret, former, true},
+		{"the former is gone too early", "", secret, nil, false},
+		{"both, signed by the new one", "anew", secret, former, true},
+		{"the former is gone", "", secret, nil, true},
+		{"put back", "", former, nil, false},
+	} {
+		if step.file == "anew" {
+			step.file = signed(secret)
+		}
+		c.PolicyFile, c.Secret, c.FormerSecret = step.file, step.secret, step.formerSecret
+		k, _ := p.keep(c)
+		if got := !k.Judge().Unusable; got != step.usable {
+			t.Errorf("%s: usable %v, want %v: %s", step.name, got, step.usable, k.Status().Problem)
+		}
+	}
+}
+
 // A document that was changed behind our back is not used.
 func TestTamperedDocument(t *testing.T) {
 	p := newPlace(t)
