@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"holdpoint/engine/audit"
@@ -58,6 +60,42 @@ func newLogKey(path, name string) (public string, err error) {
 		return "", errors.Join(err, os.Remove(path)) // nobody has used it, and the next attempt would stumble over it
 	}
 	return public, nil
+}
+
+// addLogKey puts a further key of the same log into the file: the worker signs with all
+// of them, so that whoever verifies by any has a signature.
+func addLogKey(path string) error {
+	data, err := os.ReadFile(path) // #nosec G304 -- the operator names the file
+	if err != nil {
+		return fmt.Errorf("%w (holdpoint key log makes the first key of a log)", err)
+	}
+	keys, err := audit.ParseKeys(string(data))
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	var private string
+	for twin := true; twin; { // 32 bits tell the keys of a log apart
+		if private, _, err = audit.NewKey(rand.Reader, keys[0].Name()); err != nil {
+			return err
+		}
+		fresh, err := audit.ParseKeys(private)
+		if err != nil {
+			return err
+		}
+		twin = slices.ContainsFunc(keys, func(k audit.Key) bool { return k.KeyHash() == fresh[0].KeyHash() })
+		if !twin {
+			keys = append(keys, fresh[0])
+		}
+	}
+	if err := writeSecret(path, append(bytes.TrimRight(data, "\n"), "\n"+private+"\n"...)); err != nil {
+		return err
+	}
+	public := publicLogKeys(keys)
+	if err := replaceFile(path+".pub", []byte(public+"\n")); err != nil {
+		return err
+	}
+	fmt.Fprintf(terminal, "%s has %d keys; whoever verifies takes any of these public keys, which are in %s.pub\n%s\n", path, len(keys), path, public)
+	return nil
 }
 
 // publicLogKeys are the public halves of a file's keys, one a line.

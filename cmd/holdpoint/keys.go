@@ -36,7 +36,7 @@ Examples:
 }
 
 type keysNew struct {
-	For  string `required:"" enum:"tokens,data" help:"tokens: what tokens are signed with. data: what arguments are encrypted with."`
+	For  string `required:"" enum:"tokens,data,log" help:"tokens: what tokens are signed with. data: what arguments are encrypted with. log: what the audit log is signed with."`
 	File string `arg:"" type:"path" help:"The key file, which the settings name; made when it is not there."`
 }
 
@@ -46,6 +46,8 @@ func (keysNew) Help() string {
 the key, and signs with it when it has been published for signing_key_delay. Every
 gate takes what any of them signs, whatever is in its own file.
 data: the new key opens, and seals nothing before “keys use”.
+log: a worker that is started with the file signs with all keys in it. FILE.pub has
+the public keys. “key log” makes the first one.
 
 Examples:
   holdpoint keys new --for tokens /etc/holdpoint/signing-keys.json
@@ -53,8 +55,11 @@ Examples:
 }
 
 func (k *keysNew) Run(c *cli) error {
-	if k.For == "data" {
+	switch k.For {
+	case "data":
 		return newDataKey(k.File)
+	case "log":
+		return addLogKey(k.File)
 	}
 	return (&keyRotate{File: k.File, Keep: 3}).Run(c)
 }
