@@ -79,13 +79,13 @@ type Config struct {
 	// FormerPolicySecret may have signed policies as well.
 	FormerPolicySecret     string `yaml:"policy_secret_former"`
 	FormerPolicySecretFile string `yaml:"policy_secret_former_file"`
-	ContractsFile    string `yaml:"contracts_file"`
-	LogKey           string `yaml:"log_key"`
-	LogKeyFile       string `yaml:"log_key_file"`
-	LogPublicKey     string `yaml:"log_public_key"`
-	LogPublicKeyFile string `yaml:"log_public_key_file"`
-	LogFloorFile     string `yaml:"log_floor_file"`
-	LogFloorWebhook  string `yaml:"log_floor_webhook"`
+	ContractsFile          string `yaml:"contracts_file"`
+	LogKey                 string `yaml:"log_key"`
+	LogKeyFile             string `yaml:"log_key_file"`
+	LogPublicKey           string `yaml:"log_public_key"`
+	LogPublicKeyFile       string `yaml:"log_public_key_file"`
+	LogFloorFile           string `yaml:"log_floor_file"`
+	LogFloorWebhook        string `yaml:"log_floor_webhook"`
 	// LogWitnesses are asked to sign the audit log's checkpoints, and LogWitnessed is
 	// how many of them have to have signed what is served or exported; only the file
 	// has them.

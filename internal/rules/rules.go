@@ -41,7 +41,7 @@ type Config struct {
 	// Secret, when set, is what policies must be signed with; FormerSecret may have
 	// signed them as well, while one follows the other.
 	Secret, FormerSecret []byte
-	Logger *slog.Logger
+	Logger               *slog.Logger
 	// By names this process in the audit log.
 	By string
 }
