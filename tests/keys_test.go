@@ -2,6 +2,7 @@ package tests
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -61,6 +62,10 @@ func keysOfTwoGates(t *testing.T, c *cluster) {
 func dataKeyUnderLoad(t *testing.T, c *cluster) {
 	t.Helper()
 	file := filepath.Join(c.dir, "data_key")
+	former, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
 	agent, reviewer := c.agent(t), c.reviewer(t, 0)
 	waiting, approved := agent.hold("data_waiting", nil), agent.hold("data_approved", nil)
 	reviewer.approve(approved)
@@ -97,6 +102,26 @@ func dataKeyUnderLoad(t *testing.T, c *cluster) {
 	c.superuser("holdpoint", `UPDATE data_keys SET sealed_at = sealed_at - interval '1 hour' WHERE sealed_at <> (SELECT max(sealed_at) FROM data_keys)`)
 	must(t, admin, "", "keys", "retire", file)
 	everyone()
+	// The former file is put back, and one that is half written: nobody takes them.
+	now, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, wrong := range [][]byte{former, now[:len(now)/2]} {
+		if err := os.WriteFile(file, wrong, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := programs[0].cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, settleWithin, "the wrong file is refused", func() bool { return strings.Count(programs[0].text(), "the data keys stay as they are") > i })
+	}
+	if said := programs[0].text(); !strings.Contains(said, "records are sealed with the data key") {
+		t.Errorf("it does not say how many records need the key: %s", programs[0].tail())
+	}
+	if err := os.WriteFile(file, now, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	load()
 	c.startServe(binary(t)) // with the new key alone
 	last := len(c.serves) - 1

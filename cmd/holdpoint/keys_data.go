@@ -220,7 +220,7 @@ func (k *keysRetire) Run(ctx context.Context, c *cli) error {
 	}
 	for _, id := range keys.IDs()[1:] {
 		if !slices.Contains(empty, id) {
-			err = errors.Join(err, notEmpty(keys, id, counts))
+			err = errors.Join(err, notEmpty(ctx, s, keys, id, counts))
 		}
 	}
 	for _, id := range empty {
@@ -241,13 +241,21 @@ func (k *keysRetire) Run(ctx context.Context, c *cli) error {
 	return err
 }
 
-func notEmpty(keys *seal.Keys, id string, counts map[string]int64) error {
+// notEmpty says why a data key cannot be retired.
+func notEmpty(ctx context.Context, s *store.Store, keys *seal.Keys, id string, counts map[string]int64) error {
 	as := id
 	if id == keys.First() {
 		as = ""
 	}
 	if n := counts[as]; n > 0 {
 		return fmt.Errorf("%d records are sealed with %s: run holdpoint keys reseal first", n, id)
+	}
+	known, err := s.DataKeys.List(ctx)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(known, func(k store.DataKey) bool { return k.ID == id }) {
+		return fmt.Errorf("%s has not sealed yet: holdpoint keys use FILE has it seal", id)
 	}
 	return fmt.Errorf("a process seals with %s, or did within the last two minutes: has every serve and worker the file in which another key seals?", id)
 }

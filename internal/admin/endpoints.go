@@ -231,48 +231,53 @@ func (r Endpoints) Targets(ctx context.Context) (map[string]notify.Target, error
 // beside it for overlap; 0 drops it at once. A Slack endpoint's secret is its
 // address: url is the new one.
 func (r Endpoints) RotateSecret(ctx context.Context, by access.By, id, url string, overlap time.Duration) (shown string, err error) {
-	e, settings, err := r.read(ctx, id)
+	e, _, err := r.read(ctx, id)
 	if err != nil {
 		return "", err
 	}
 	if overlap < 0 || overlap > notify.MaxOverlap {
 		return "", &access.Refusal{Kind: access.Invalid, Code: "overlap", Detail: fmt.Sprintf("overlap: want 0s to %s.", notify.MaxOverlap)}
 	}
-	sealed, err := r.Store.Endpoints.Secret(ctx, id)
-	if err != nil {
-		return "", err
-	}
-	target, err := notify.ParseTarget(sealed)
-	if err != nil {
-		return "", err
-	}
 	now, err := r.Store.Now(ctx)
 	if err != nil {
 		return "", err
 	}
-	switch e.Kind {
-	case notify.Webhook:
-		var secret string
-		secret, shown = newKey(target.Pair())
-		target = target.Rotate(secret, now, overlap)
-	case notify.Slack:
-		target.URL = strings.TrimSpace(url)
-		settings.Host = target.Host()
-	default:
-		return "", &access.Refusal{Kind: access.Invalid, Code: "no_secret", Detail: "An endpoint for e-mail or web push has no secret of its own: it is in the settings."}
-	}
-	if err := target.Check(e.Kind); err != nil {
-		return "", unfitting([]error{err})
-	}
-	encoded, secret, err := encodeEndpoint(settings, target)
-	if err != nil {
-		return "", err
-	}
-	err = r.Store.Endpoints.Change(ctx, id, encoded, secret, false, nil, endpointEvent(by, "ENDPOINT_ROTATED", "The endpoint was given a new secret.", id, e.Kind))
+	err = r.Store.Endpoints.Rotate(ctx, id, func(settings json.RawMessage, secret []byte) (_ json.RawMessage, _ []byte, err error) {
+		settings, secret, shown, err = rotated(e.Kind, settings, secret, url, now, overlap)
+		return settings, secret, err
+	}, endpointEvent(by, "ENDPOINT_ROTATED", "The endpoint was given a new secret.", id, e.Kind))
 	if err = r.administered(ctx, err); err != nil {
 		return "", err
 	}
 	return shown, nil
+}
+
+// rotated is what is kept of an endpoint with a new secret, and what is shown of that.
+func rotated(kind string, settings json.RawMessage, secret []byte, url string, now time.Time, overlap time.Duration) (_ json.RawMessage, _ []byte, shown string, err error) {
+	known, err := notify.ParseSettings(settings)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	target, err := notify.ParseTarget(secret)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	switch kind {
+	case notify.Webhook:
+		var fresh string
+		fresh, shown = newKey(target.Pair())
+		target = target.Rotate(fresh, now, overlap)
+	case notify.Slack:
+		target.URL = strings.TrimSpace(url)
+		known.Host = target.Host()
+	default:
+		return nil, nil, "", &access.Refusal{Kind: access.Invalid, Code: "no_secret", Detail: "An endpoint for e-mail or web push has no secret of its own: it is in the settings."}
+	}
+	if err := target.Check(kind); err != nil {
+		return nil, nil, "", unfitting([]error{err})
+	}
+	settings, secret, err = encodeEndpoint(known, target)
+	return settings, secret, shown, err
 }
 
 // Test queues a test and returns its notification's id. to is where

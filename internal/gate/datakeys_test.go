@@ -187,6 +187,18 @@ func TestDataKeyIsChanged(t *testing.T) {
 		t.Errorf("%v is empty, and somebody may be sealing with it: %v", empty, err)
 	}
 	h.idle()
+	// A key that is yet to seal is not one that has ended.
+	waiting, err := seal.ParseKey(seal.NewKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	three, err := h.db.Sealer.Keys().Add(waiting)
+	if err == nil {
+		err = h.db.Sealer.Use(three)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	empty, counts, err := owner.DataKeys.Emptied(ctx)
 	if err != nil || len(empty) != 1 || counts[""] != 0 {
 		t.Fatalf("%v is empty, %v: %v", empty, counts, err)

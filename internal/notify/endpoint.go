@@ -187,12 +187,21 @@ func (t Target) Webhook(now time.Time) channel.WebhookEndpoint {
 // Pair reports whether a key pair signs, instead of a shared secret.
 func (t Target) Pair() bool { return len(t.Keys) > 0 && strings.HasPrefix(t.Keys[0].Secret, "whsk_") }
 
-// Rotate puts a new secret first. The one before it goes on signing for overlap;
-// those before that are dropped.
+// maxKeys is how many secrets sign at most.
+const maxKeys = 4
+
+// Rotate puts a new secret first. The one before it goes on signing for overlap, and
+// those before that for as long as they were to, so that nobody is cut off when a secret
+// is changed twice; 0 drops them all.
 func (t Target) Rotate(secret string, now time.Time, overlap time.Duration) Target {
 	keys := []Key{{Secret: secret}}
-	if len(t.Keys) > 0 && overlap > 0 {
-		keys = append(keys, Key{Secret: t.Keys[0].Secret, Until: now.Add(overlap)})
+	for i, k := range t.Keys {
+		if i == 0 {
+			k.Until = now.Add(overlap)
+		}
+		if overlap > 0 && now.Before(k.Until) && len(keys) < maxKeys {
+			keys = append(keys, k)
+		}
 	}
 	t.Keys = keys
 	return t

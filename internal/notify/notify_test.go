@@ -475,6 +475,33 @@ func TestRotationOverlaps(t *testing.T) {
 	}
 }
 
+// TestRotationsAtOnce: of two people who change a secret at once, and of those that it had
+// before within its overlap, nobody is cut off.
+func TestRotationsAtOnce(t *testing.T) {
+	h := newHouse(t, hour)
+	r := newReceiver(t)
+	id, old := h.add(webhook(r, notify.Settings{}))
+	var both sync.WaitGroup
+	secrets := make([]string, 2)
+	for i := range secrets {
+		both.Go(func() {
+			var err error
+			if secrets[i], err = h.Endpoints.RotateSecret(context.Background(), h.by, id, "", time.Hour); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	both.Wait()
+	h.open()
+	h.deliverAll()
+	p := r.take()[0]
+	for i, secret := range append(secrets, old) {
+		if err := channel.Verify([]string{secret}, p.header, p.body, time.Now()); err != nil {
+			t.Errorf("secret %d: %v", i, err)
+		}
+	}
+}
+
 func TestPrivateAddressesAreNotAsked(t *testing.T) {
 	h := newHouse(t, hour)
 	// By settings that allow more than the worker's.

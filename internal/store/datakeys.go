@@ -219,7 +219,8 @@ func (s DataKeys) SealsAs() string {
 const idleFor = 2 * time.Minute
 
 // Emptied notes which data keys nothing is sealed with, nor will be, and returns them, and
-// the counts of the others as Count does. It takes the owner's login.
+// the counts of the others as Count does. A key that has yet to seal is none of them. It
+// takes the owner's login.
 func (s DataKeys) Emptied(ctx context.Context) (empty []string, counts map[string]int64, err error) {
 	// Who has it seal is asked before anything is counted: what they have sealed is
 	// counted then.
@@ -236,13 +237,12 @@ func (s DataKeys) Emptied(ctx context.Context) (empty []string, counts map[strin
 		if id == keys.First() {
 			as = ""
 		}
-		if counts[as] == 0 && !slices.ContainsFunc(known, func(k DataKey) bool { return k.ID == id && k.Idle < idleFor }) {
+		if counts[as] == 0 && slices.ContainsFunc(known, func(k DataKey) bool { return k.ID == id && k.Idle >= idleFor }) {
 			empty = append(empty, id)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	_, err = s.pool.Exec(ctx, `INSERT INTO data_keys (id, sealed_at, emptied_at) SELECT id, to_timestamp(0), clock_timestamp() FROM unnest($1::text[]) id
-		ON CONFLICT (id) DO UPDATE SET emptied_at = clock_timestamp()`, empty)
+	_, err = s.pool.Exec(ctx, `UPDATE data_keys SET emptied_at = clock_timestamp() WHERE id = ANY ($1)`, empty)
 	return empty, counts, translate(err)
 }

@@ -106,6 +106,30 @@ func (s Endpoints) Change(ctx context.Context, id string, settings json.RawMessa
 		disabled_at = CASE WHEN $5 THEN NULL ELSE disabled_at END WHERE id = $1`, id, settings, box.Data, box.Key, on)
 }
 
+// Rotate replaces an endpoint's settings and secret by what change makes of them. Of two
+// at once, the second is given what the first has made. ErrNotFound: there is none.
+func (s Endpoints) Rotate(ctx context.Context, id string, change func(settings json.RawMessage, secret []byte) (json.RawMessage, []byte, error), ev engine.Event) error {
+	return s.administerIn(ctx, nil, ev, func(ctx context.Context, tx pgx.Tx) error {
+		var settings json.RawMessage
+		var box seal.Box
+		if err := tx.QueryRow(ctx, `SELECT settings, sealed, sealed_key FROM endpoints WHERE id = $1 FOR UPDATE`, id).Scan(&settings, &box.Data, &box.Key); err != nil {
+			return translate(err)
+		}
+		secret, err := s.openSecret(id, box)
+		if err != nil {
+			return err
+		}
+		if settings, secret, err = change(settings, secret); err != nil {
+			return err
+		}
+		if box, err = s.sealSecret(id, secret); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `UPDATE endpoints SET settings = $2, sealed = $3, sealed_key = $4 WHERE id = $1`, id, settings, box.Data, box.Key)
+		return translate(err)
+	})
+}
+
 // Switch switches an endpoint off, or on again. ErrNotFound: there is
 // none of which that would change anything.
 func (s Endpoints) Switch(ctx context.Context, id string, off bool, once *Once[Done], ev engine.Event) error {
@@ -155,6 +179,11 @@ func (s Endpoints) Secret(ctx context.Context, id string) ([]byte, error) {
 	if err := s.pool.QueryRow(ctx, `SELECT sealed, sealed_key FROM endpoints WHERE id = $1`, id).Scan(&box.Data, &box.Key); err != nil {
 		return nil, translate(err)
 	}
+	return s.openSecret(id, box)
+}
+
+// openSecret opens a box as sealSecret makes it: nil for nothing.
+func (s Endpoints) openSecret(id string, box seal.Box) ([]byte, error) {
 	if box.Data == nil {
 		return nil, nil
 	}
