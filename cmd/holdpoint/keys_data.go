@@ -111,7 +111,7 @@ Example:
 
 // resealBlocks is how many of a table's blocks, of 8 KiB each, are done in one
 // transaction.
-const resealBlocks = 64
+const resealBlocks = 16
 
 func (k *keysReseal) Run(ctx context.Context, c *cli) error {
 	s, err := k.open(ctx, c, true)
@@ -161,7 +161,7 @@ func resealOnce(ctx context.Context, s *store.Store, progress bool) (done int, e
 			if done, inPart = done+n, inPart+n; err != nil {
 				return done, err
 			}
-			if block := from / resealBlocks; progress && block > 0 && block%100 == 0 {
+			if block := from / resealBlocks; progress && block > 0 && block%500 == 0 {
 				fmt.Fprintf(terminal, "%s: %d%%, %d records\n", part.Name, 100*from/part.Blocks, inPart)
 			}
 		}
