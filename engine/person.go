@@ -20,13 +20,17 @@ type Person struct {
 	Identity string
 	Roles    []string
 	Disabled bool
-	// VerifiedAt and VerifiedBy say when and how ("password", "totp", "passkey")
+	// VerifiedAt and VerifiedBy say when and how ("password", "totp", "passkey", "sso")
 	// this person last proved who they are in the session that they come from,
 	// and Factors which second factors they have ("totp", "passkey"). They are
 	// zero where a person is read without a session.
 	VerifiedAt time.Time
 	VerifiedBy string
 	Factors    []string
+	// Provider is the provider of single sign-on by which that session began, or "";
+	// ProviderMFA says that more than one factor was given there.
+	Provider    string
+	ProviderMFA bool
 	// PasswordChecked is a digest of the stored hash that this person's password was
 	// just compared with; a session starts only while that is still their password.
 	PasswordChecked []byte

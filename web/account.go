@@ -15,7 +15,7 @@ import (
 )
 
 // methodWords are by what somebody has proved who they are.
-var methodWords = map[string]string{identity.Password: "password", identity.TOTP: "a code", identity.Passkey: "a passkey"}
+var methodWords = map[string]string{identity.Password: "password", identity.TOTP: "a code", identity.Passkey: "a passkey", identity.Provider: "single sign-on"}
 
 // accountHandler serves the page on which people look after how they can prove
 // who they are.
@@ -67,7 +67,7 @@ type failures struct{ passkey, push, password string }
 func (h *accountHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, status int, failed failures) error {
 	v := views.Account{
 		Frame: h.site.frame(p, "Your account", "account"), Email: p.Email, Roles: p.Roles, At: p.VerifiedAt, Failure: failed.passkey,
-		Verified: methodWords[p.VerifiedBy],
+		Verified: methodWords[p.VerifiedBy], Needed: h.site.lacksFactor(p),
 	}
 	v.Notice = h.site.flash(w, r)
 	if f := h.factors; f != nil {
@@ -85,7 +85,7 @@ func (h *accountHandler) render(w http.ResponseWriter, r *http.Request, p engine
 				ID: base64.RawURLEncoding.EncodeToString(k.ID), Name: k.Name, Synced: k.Synced, CreatedAt: k.CreatedAt, UsedAt: k.LastUsedAt,
 			})
 		}
-		v.Password, v.PasswordFailure = f.MayChangePasswords(), failed.password
+		v.Password, v.PasswordFailure = f.MayChangePasswords() && p.Provider == "", failed.password
 	}
 	if h.push != nil {
 		var err error

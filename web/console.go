@@ -48,6 +48,12 @@ type Config struct {
 	// PasswordLinks may be nil: there is no page then on which people set a password by
 	// a link.
 	PasswordLinks PasswordLinks
+	// SSO may be nil: people sign in with passwords alone then. With SSOOnly, the form for
+	// a password is folded away.
+	SSO     SSO
+	SSOOnly bool
+	// SecondFactorRoles are those whose people do nothing without a second factor.
+	SecondFactorRoles []string
 	// SecondStep finishes the sign-ins that SignIn says lack one.
 	SecondStep SecondStep
 	// Factors are people's second factors; nil when nobody can have any.
@@ -136,6 +142,7 @@ func New(c Config) (*Console, error) {
 	shared := &site{
 		sessions: &sessionStore{sessions: c.Sessions, ttl: c.SessionTTL, secure: c.Secure},
 		inForce:  c.InForce, displayNames: c.Names, clock: c.Clock, secure: c.Secure, logger: c.Logger, drafts: c.Drafts, push: c.Push,
+		sso: c.SSO, ssoOnly: c.SSOOnly, factorRoles: c.SecondFactorRoles,
 		delegations: c.Delegations != nil, grants: c.Grants != nil, audit: c.Log != nil,
 	}
 	page := &cardHandler{site: shared, cards: c.Cards, inbox: c.Inbox, requirements: c.Requirements, prover: c.Prover, factors: c.Factors}
@@ -195,7 +202,15 @@ func (c *Console) Register(mux *http.ServeMux) {
 
 // Signed returns the person of the request's session, or false without a live
 // one. An error means that nobody can tell, and nothing may be done.
-func (c *Console) Signed(r *http.Request) (engine.Person, bool, error) { return c.site.person(r) }
+// Somebody whose role needs a second factor that they do not have is refused
+// (second_factor_needed).
+func (c *Console) Signed(r *http.Request) (engine.Person, bool, error) {
+	p, ok, err := c.site.person(r)
+	if err == nil {
+		err = c.site.withFactor(p)
+	}
+	return p, ok, err
+}
 
 // NotFound is the page for addresses that do not exist.
 // A program gets a problem instead: what it asked for may be a door of another system.

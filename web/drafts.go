@@ -191,12 +191,13 @@ func (s *site) signInAgain(w http.ResponseWriter, r *http.Request) bool {
 		}
 	}
 	v.Carried = carry(id, r.PostForm.Get(writer), drafts)
-	if v.Carried == nil {
-		if v.Words = cmp.Or(r.PostForm.Get("comment"), r.PostForm.Get("reason")); v.Words == "" {
-			return false
-		}
+	if v.Carried == nil || s.sso != nil { // a provider carries nothing
+		v.Words = cmp.Or(r.PostForm.Get("comment"), r.PostForm.Get("reason"))
 	}
-	if err := s.render(w, r, http.StatusUnauthorized, views.SignInPage(v)); err != nil {
+	if v.Carried == nil && v.Words == "" {
+		return false
+	}
+	if err := s.render(w, r, http.StatusUnauthorized, s.signInPage(v)); err != nil {
 		s.fail(w, r, engine.Person{}, err)
 	}
 	return true

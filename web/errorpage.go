@@ -66,6 +66,9 @@ func (s *site) failure(w http.ResponseWriter, r *http.Request, p engine.Person, 
 	if refusal.Code == notShown {
 		m.LinkText, m.LinkTo = "Show everything", cardURL(r.PathValue("id"))+"?full=1"
 	}
+	if refusal.Code == noFactor {
+		m.LinkText, m.LinkTo = "Go to your account", "/account"
+	}
 	if refusal.Code == notVerified {
 		m.LinkText, m.LinkTo = "Prove who you are", verifyURL(parent(r))
 	}
@@ -77,9 +80,14 @@ func heading(refusal *access.Refusal) string {
 	if refusal.Code == notShown {
 		return "There is more to read first"
 	}
+	if strings.HasPrefix(refusal.Code, "sso_") {
+		return "That did not work at the provider"
+	}
 	switch refusal.Code {
 	case notVerified:
 		return "Prove who you are first"
+	case noFactor:
+		return "Add a second factor first"
 	case notOpen:
 		return "This page is not open to you"
 	case killSwitch:
@@ -120,6 +128,8 @@ func parent(r *http.Request) string {
 		return "/notifications"
 	case path == "/policies", path == "/account":
 		return path
+	case strings.HasPrefix(path, "/people/") && id != "":
+		return "/people/" + id
 	case strings.HasPrefix(path, "/away"):
 		return "/away"
 	}

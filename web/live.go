@@ -135,6 +135,10 @@ func (h *liveHandler) stream(w http.ResponseWriter, r *http.Request, id string, 
 		http.Error(w, "Sign in first.", http.StatusUnauthorized)
 		return
 	}
+	if h.site.lacksFactor(person) != "" {
+		http.Error(w, "Add a second factor first.", http.StatusForbidden)
+		return
+	}
 	if !h.streams.enter(person.ID) {
 		w.Header().Set("Retry-After", "30")
 		http.Error(w, "Too many pages are open.", http.StatusTooManyRequests)
@@ -186,7 +190,7 @@ func (h *liveHandler) stream(w http.ResponseWriter, r *http.Request, id string, 
 		case <-ticker.C:
 			quiet++
 		}
-		if person, ok = h.stillSignedIn(r); !ok {
+		if person, ok = h.stillSignedIn(r); !ok || h.site.lacksFactor(person) != "" {
 			return
 		}
 		if quiet%lookEvery != 0 {

@@ -81,13 +81,16 @@ func (h *signInHandler) showSecondStep(w http.ResponseWriter, r *http.Request, s
 		http.Redirect(w, r, signInURL(next), http.StatusSeeOther)
 		return nil
 	}
-	_, methods, err := h.second.Pending(r.Context(), pending)
+	person, methods, err := h.second.Pending(r.Context(), pending)
 	if err != nil {
 		return h.signInAgain(w, r, next, err)
 	}
 	v := views.VerifyPage{
 		Frame: h.site.frame(engine.Person{}, "Sign in", ""), Heading: "One more step", Lead: "Your password is right. Now your second factor.",
 		Form: verifyForm(h.factors, r, methods, ""), BackText: "Sign in as somebody else", BackTo: signInURL(next),
+	}
+	if person.Provider != "" {
+		v.Lead = "Your single sign-on is right. Now your second factor."
 	}
 	v.Form.Action, v.Form.Options, v.Form.Submit, v.Form.Focus, v.Form.Failure = "/login/verify", "/login/assertion", "Sign in", true, failure
 	v.Form.Hidden = append(carried(r.PostForm), views.Field{Name: "next", Value: next})
@@ -102,7 +105,7 @@ func (h *signInHandler) signInAgain(w http.ResponseWriter, r *http.Request, next
 	}
 	http.SetCookie(w, h.pendingCookie(""))
 	v := views.SignIn{Frame: h.site.frame(engine.Person{}, "Sign in", ""), Next: next, Failure: refusal.Detail, Carried: carried(r.PostForm)}
-	return h.site.render(w, r, httpstatus.Of(refusal.Kind), views.SignInPage(v))
+	return h.site.render(w, r, httpstatus.Of(refusal.Kind), h.site.signInPage(v))
 }
 
 func (h *signInHandler) finishSignIn(w http.ResponseWriter, r *http.Request, _ engine.Person) error {

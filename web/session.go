@@ -95,7 +95,7 @@ func (s *sessionStore) Save(r *http.Request, w http.ResponseWriter, session *ses
 		return nil
 	}
 	person, ok := session.Values[personKey{}].(engine.Person)
-	if !ok || person.VerifiedBy == "" {
+	if !ok || person.VerifiedBy == "" && person.Provider == "" {
 		return errors.New("start a session: nobody has signed in")
 	}
 	raw := make([]byte, idBytes)
@@ -159,7 +159,7 @@ type Sessions interface {
 	// person, or an expired or ended session, is ErrNoSession.
 	Load(ctx context.Context, idHash []byte) (engine.Person, error)
 	// Save starts a session for the person, who has just proved who they are by
-	// VerifiedBy, that ends after lasting at the latest; ErrNoSession when they are
+	// VerifiedBy, or at Provider, that ends after lasting at the latest; ErrNoSession when they are
 	// disabled, or have another password than PasswordChecked is of.
 	Save(ctx context.Context, idHash []byte, p engine.Person, lasting time.Duration) error
 	// Verified notes that the person of a session has just proved again who they

@@ -58,6 +58,9 @@ func (h *signInHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /login/verify", h.site.forEverybody(h.secondStepForm))
 	mux.HandleFunc("POST /login/verify", h.site.forEverybody(h.finishSignIn))
 	mux.HandleFunc("POST /login/assertion", h.secondStepAssertion)
+	if h.site.sso != nil {
+		h.registerSSO(mux)
+	}
 	if h.links != nil {
 		mux.HandleFunc("GET /welcome/{token}", h.welcome)
 		mux.HandleFunc("POST /welcome", h.site.forEverybody(h.setPassword))
@@ -70,7 +73,7 @@ func (h *signInHandler) form(w http.ResponseWriter, r *http.Request, p engine.Pe
 		http.Redirect(w, r, next, http.StatusSeeOther)
 		return nil
 	}
-	return h.site.render(w, r, http.StatusOK, views.SignInPage(views.SignIn{Frame: h.site.frame(p, "Sign in", ""), Next: next}))
+	return h.site.render(w, r, http.StatusOK, h.site.signInPage(views.SignIn{Frame: h.site.frame(p, "Sign in", ""), Next: next}))
 }
 
 func (h *signInHandler) signIn(w http.ResponseWriter, r *http.Request, _ engine.Person) error {
@@ -98,7 +101,7 @@ func (h *signInHandler) enter(w http.ResponseWriter, r *http.Request) error {
 			v.Failure = "Too many attempts. Wait a while, then try again."
 			retryAfter(w, refusal)
 		}
-		return h.site.render(w, r, status, views.SignInPage(v))
+		return h.site.render(w, r, status, h.site.signInPage(v))
 	}
 	if err != nil {
 		return fmt.Errorf("sign in: %w", err)
@@ -142,7 +145,11 @@ func (h *signInHandler) signOut(w http.ResponseWriter, r *http.Request, p engine
 			h.site.logger.ErrorContext(r.Context(), "sign-out not recorded", "person", p.ID, "error", err)
 		}
 	}
-	http.Redirect(w, r, "/login", http.StatusSeeOther)
+	to := "/login"
+	if p.Provider != "" && h.site.sso != nil && h.site.sso.SignOut(r.Context(), p.Provider) != "" {
+		to = "/login/sso/" + url.PathEscape(p.Provider) + "/sign-out"
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther)
 	return nil
 }
 

@@ -28,6 +28,9 @@ type site struct {
 	logger       *slog.Logger
 	drafts       Drafts // nil where none are kept
 	push         Push   // nil where nobody is notified in a browser
+	sso          SSO    // nil where there is no single sign-on
+	ssoOnly      bool
+	factorRoles  []string // need a second factor
 	// Which pages there are.
 	delegations, grants, audit, people bool
 }
@@ -61,6 +64,14 @@ func (s *site) signedIn(h handler) http.HandlerFunc {
 				next = r.URL.RequestURI()
 			}
 			http.Redirect(w, r, signInURL(next), http.StatusSeeOther)
+			return
+		}
+		if err := s.factorNeeded(r, person); err != nil {
+			if !unsafe(r.Method) && asksForPage(r) {
+				http.Redirect(w, r, "/account", http.StatusSeeOther)
+				return
+			}
+			s.fail(w, r, person, err)
 			return
 		}
 		if err := h(w, r, person); err != nil {
@@ -156,9 +167,9 @@ var errNotRendered = errors.New("page not rendered")
 func (s *site) frame(p engine.Person, title, here string) views.Frame {
 	f := views.Frame{
 		Title: title, Person: displayName(p), PersonID: p.ID, Here: here, Now: s.clock(), Rules: access.MayReadRules(p), Admin: access.MayAdminister(p),
-		Delegations: s.delegations,
-		Grants:      s.grants,
-		Audit:       s.audit && access.MayReadRules(p),
+		Delegations: s.delegations, Enrolling: s.lacksFactor(p) != "",
+		Grants: s.grants,
+		Audit:  s.audit && access.MayReadRules(p),
 	}
 	if k, on := s.inForce().Registered.Kills[""]; on && p.ID != "" {
 		f.AllStopped = views.Kill{On: true, Reason: k.Reason, At: k.At}

@@ -19,11 +19,22 @@ import (
 // verifyForm is a form by which somebody proves, by one of the methods, who they
 // are, once, for the purpose and nothing more.
 func verifyForm(factors *identity.Factors, r *http.Request, methods []identity.Method, purpose string) views.VerifyForm {
-	return views.VerifyForm{
+	f := views.VerifyForm{
 		Code: slices.Contains(methods, identity.TOTP), Password: slices.Contains(methods, identity.Password), Passkey: slices.Contains(methods, identity.Passkey),
 		Purpose: purpose, Elsewhere: passkeysElsewhere(factors, r),
 	}
+	if slices.Contains(methods, identity.Provider) {
+		next := parent(r)
+		if !unsafe(r.Method) {
+			next = r.URL.RequestURI()
+		}
+		f.Provider = atProviderURL(next)
+	}
+	return f
 }
+
+// atProviderURL is where people prove who they are at their provider.
+func atProviderURL(next string) string { return "/verify/sso?next=" + url.QueryEscape(next) }
 
 // passkeysElsewhere is this page where passkeys work, if they do not work here:
 // they are bound to a name, and this machine may be reached by its address.
@@ -95,6 +106,9 @@ func (h *verifyHandler) render(w http.ResponseWriter, r *http.Request, p engine.
 	}
 	v.Form.Action, v.Form.Focus, v.Form.Failure = "/verify", true, failure
 	v.Form.Hidden = []views.Field{{Name: "next", Value: next}}
+	if v.Form.Provider != "" {
+		v.Form.Provider = atProviderURL(next)
+	}
 	return h.site.render(w, r, status, views.VerifyPageView(v))
 }
 

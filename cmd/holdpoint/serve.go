@@ -52,8 +52,8 @@ func (serveCommand) Help() string {
   HOLDPOINT_PUSH_KEY_FILE      made by "holdpoint key push FILE"; people can then have
                                their browsers notified (docs/notifications.md)
   HOLDPOINT_TRUSTED_PROXIES    whose X-Forwarded-For to believe, such as 10.0.0.0/8
-The file alone has routing (who decides) and tickets (the trackers that tickets
-may be of; docs/tickets.md).
+The file alone has routing (who decides), sso (providers of single sign-on;
+docs/sso.md) and tickets (the trackers that tickets may be of; docs/tickets.md).
 
 Example:
   HOLDPOINT_CONFIG=/etc/holdpoint.yaml holdpoint serve`
@@ -171,6 +171,10 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	reports := report.Reports{Store: s, Judge: keeper.Judge}
 	signIn := identity.NewSignIn(factors)
 	defer signIn.Flush()
+	byProvider, err := singleSignOn(cfg, s, signIn, administration, log)
+	if err != nil {
+		return err
+	}
 	stopping := make(chan struct{})
 	known, err := auditlog.Encodings()
 	if err != nil {
@@ -184,6 +188,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 		Agents: administration.Registry, Tools: administration.Registry, Settings: administration.Registry, InForce: judgedBy(keeper), Notifications: administration.Endpoints, Push: administration.Push,
 		Retention: administration.Retention, KeepFor: cfg.KeepFor, Reports: reports,
 		Log: logged, Exporter: exporter, LogKeys: publicKeysOfLog(cfg), Floor: kept(cfg),
+		SSO: byProvider, SSOOnly: cfg.SSOOnly, SecondFactorRoles: cfg.SecondFactorRoles,
 		SignIn: signIn, PasswordLinks: signIn, SecondStep: signIn, Factors: factors, Prover: factors, Sessions: sessions{s}, Names: s.People,
 		Secure: cfg.Secure(), Remote: cfg.Remote, Clock: s.Clock, Stopping: stopping, Logger: log,
 	})

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"holdpoint/engine"
@@ -12,6 +13,7 @@ import (
 	"holdpoint/internal/gate"
 	"holdpoint/internal/identity"
 	"holdpoint/internal/rules"
+	"holdpoint/internal/sso"
 	"holdpoint/internal/store"
 	"holdpoint/web"
 )
@@ -64,6 +66,21 @@ func (s sessions) Verified(ctx context.Context, idHash []byte, personID, verifie
 
 func (s sessions) Delete(ctx context.Context, idHash []byte) error {
 	return s.store.Sessions.Delete(ctx, idHash)
+}
+
+// singleSignOn is the sign-in by the configured providers: nil for none.
+func singleSignOn(cfg config.Config, s *store.Store, in *identity.SignIn, a *admin.Admin, log *slog.Logger) (web.SSO, error) {
+	if len(cfg.SSO) == 0 {
+		return nil, nil
+	}
+	providers, err := sso.New(cfg.SSO, cfg.PublicURL, cfg.Sealer, s.Clock, log)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.SSOOnly {
+		in.RequireSSO()
+	}
+	return identity.NewSSO(in, providers, a.People), nil
 }
 
 // tracked is the configured trackers as the gate knows them: nil for none.

@@ -228,7 +228,7 @@ func (m *machine) admitProof(f *Fact) error {
 		return ErrMachine
 	case !f.Voter.Active || !slices.Contains(m.p.Accountable, f.Voter.Identity):
 		return ErrNotAccountable
-	case f.Yes && (!f.Details.Proof.Fresh(f.At) || f.Details.Proof.Method == "password"):
+	case f.Yes && (!f.Details.Proof.Fresh(f.At) || f.Details.Proof.Method == "password" || f.Details.Proof.Method == "sso"):
 		return ErrNotFresh
 	}
 	return nil

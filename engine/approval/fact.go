@@ -103,7 +103,7 @@ func (v Voter) stands(p Plan) bool {
 
 // Proof says how somebody proved who they are, and when.
 type Proof struct {
-	Method string    `json:"method"` // passkey, totp or password
+	Method string    `json:"method"` // passkey, totp, password or sso
 	At     time.Time `json:"at"`
 }
 

@@ -30,6 +30,7 @@ import (
 	"holdpoint/internal/connect"
 	"holdpoint/internal/notify/webpush"
 	"holdpoint/internal/seal"
+	"holdpoint/internal/sso"
 	"holdpoint/internal/stream"
 )
 
@@ -98,6 +99,13 @@ type Config struct {
 	// them.
 	LogStreams []stream.Config `yaml:"log_streams"`
 
+	// SSO are the providers by which people sign in; only the file has them. With
+	// SSOOnly, passwords sign in administrators alone.
+	SSO     []sso.Config `yaml:"sso"`
+	SSOOnly bool         `yaml:"sso_only"`
+	// SecondFactorRoles are those whose people do nothing without a second factor.
+	SecondFactorRoles []string `yaml:"second_factor_roles"`
+
 	SMTP SMTP `yaml:"smtp"`
 	// PushKey signs what people's browsers are pushed.
 	PushKey     string `yaml:"push_key"`
@@ -159,6 +167,7 @@ func (c *Config) settings() map[string]any {
 		"log_floor_file": &c.LogFloorFile, "log_floor_webhook": &c.LogFloorWebhook,
 		"smtp_addr": &c.SMTP.Addr, "smtp_from": &c.SMTP.From, "smtp_user": &c.SMTP.User, "smtp_password": &c.SMTP.Password,
 		"smtp_password_file": &c.SMTP.PasswordFile, "smtp_tls": &c.SMTP.TLS, "smtp_allow_plain": &c.SMTP.AllowPlain,
+		"sso_only": &c.SSOOnly, "second_factor_roles": &c.SecondFactorRoles,
 		"push_key": &c.PushKey, "push_key_file": &c.PushKeyFile,
 		"outbound_allow_private": &c.OutboundAllowPrivate,
 		"retention":              &c.Retention,
@@ -346,6 +355,7 @@ func (c *Config) Check(need Need) error {
 	}
 	if need&HTTP != 0 {
 		errs = append(errs, c.http()...)
+		errs = append(errs, c.sso()...)
 	}
 	if err := c.Level.UnmarshalText([]byte(c.LogLevel)); err != nil {
 		bad("log_level", "want debug, info, warn or error, got %q", c.LogLevel)

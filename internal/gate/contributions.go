@@ -12,6 +12,7 @@ import (
 	"holdpoint/engine/approval"
 	"holdpoint/engine/canon"
 	"holdpoint/internal/access"
+	"holdpoint/internal/identity"
 	"holdpoint/internal/store"
 )
 
@@ -92,10 +93,10 @@ func sameCard(a approval.Approval, digest string, version int) error {
 	return &access.Refusal{Kind: access.Conflict, Code: "stale", Detail: "What you looked at is no longer what would be approved. Look at it again."}
 }
 
-// proof is when and how the person last proved who they are; nil for never. A
-// password proves nothing once there is a second factor.
+// proof is when and how the person last proved who they are; nil for never. A password
+// and a provider of single sign-on prove nothing once there is a second factor.
 func proof(p engine.Person) *approval.Proof {
-	if p.VerifiedBy == "" || p.VerifiedAt.IsZero() || p.VerifiedBy == "password" && len(p.Factors) > 0 {
+	if p.VerifiedBy == "" || p.VerifiedAt.IsZero() || (p.VerifiedBy == identity.Password || p.VerifiedBy == identity.Provider) && len(p.Factors) > 0 {
 		return nil
 	}
 	return &approval.Proof{Method: p.VerifiedBy, At: p.VerifiedAt}

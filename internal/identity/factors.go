@@ -26,11 +26,13 @@ import (
 // Method is a way to prove who one is, as sessions, events and forms name it.
 type Method = string
 
-// The methods. A password proves nothing once there is a second factor.
+// The methods. A password and a provider of single sign-on prove nothing here once there
+// is a second factor.
 const (
 	Passkey  Method = "passkey"
 	TOTP     Method = "totp"
 	Password Method = "password"
+	Provider Method = "sso"
 )
 
 // What a proof is asked for. A proof that was made for one purpose is none for
@@ -117,17 +119,21 @@ var (
 	noPasskeys         = &access.Refusal{Kind: access.Invalid, Code: "passkeys_unavailable", Detail: "Passkeys need a console that is reached by a host name."}
 )
 
-// Methods lists how a person can prove who they are: by their second factors,
-// or by password when they have none. Nobody who is disabled can.
+// Methods lists how a person can prove who they are: by their second factors, or when
+// they have none by what began their session: at the provider, or by password. Nobody
+// who is disabled can.
 func (f *Factors) Methods(ctx context.Context, p engine.Person) ([]Method, error) {
 	factors, err := f.store.Factors.Of(ctx, p.ID)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}
-	if err == nil && len(factors) == 0 {
-		return []Method{Password}, nil
+	switch {
+	case err != nil || len(factors) > 0:
+		return factors, err
+	case p.Provider != "":
+		return []Method{Provider}, nil
 	}
-	return factors, err
+	return []Method{Password}, nil
 }
 
 // Proof is what somebody shows to prove who they are: exactly one of a code, a
@@ -251,7 +257,8 @@ func (f *Factors) Fresh(ctx context.Context, p engine.Person) error {
 	if err != nil {
 		return err
 	}
-	if len(methods) == 0 || p.VerifiedAt.IsZero() || now.Sub(p.VerifiedAt) > FreshFor || p.VerifiedBy == Password && !slices.Contains(methods, Password) {
+	first := p.VerifiedBy == Password || p.VerifiedBy == Provider
+	if len(methods) == 0 || p.VerifiedAt.IsZero() || now.Sub(p.VerifiedAt) > FreshFor || first && !slices.Contains(methods, p.VerifiedBy) {
 		return verificationNeeded
 	}
 	return nil

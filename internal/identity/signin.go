@@ -29,6 +29,7 @@ type SignIn struct {
 	store    *store.Store
 	factors  *Factors
 	refusals *tally.Tally[refusalKind]
+	ssoOnly  bool
 
 	mu        sync.Mutex
 	addresses map[string]*failures
@@ -78,6 +79,10 @@ func NewSignIn(f *Factors) *SignIn {
 	})
 	return s
 }
+
+// RequireSSO has passwords sign in administrators alone, who need them where no provider
+// is there. It is for before the first sign-in.
+func (s *SignIn) RequireSSO() { s.ssoOnly = true }
 
 // Flush puts on record what has only been counted yet: nobody signs in any more.
 func (s *SignIn) Flush() { s.refusals.Flush() }
@@ -133,7 +138,7 @@ func (s *SignIn) SignIn(ctx context.Context, email, password, code, remote strin
 	if err != nil {
 		return engine.Person{}, err
 	}
-	if !right || person.ID == "" || person.Disabled {
+	if !right || person.ID == "" || person.Disabled || s.ssoOnly && !person.Has(access.AdminRole) {
 		address.wrong.Allow()
 		account.wrong.Allow()
 		return engine.Person{}, s.refused(ctx, wrongCredentials, person.ID)
@@ -150,12 +155,7 @@ func (s *SignIn) SignIn(ctx context.Context, email, password, code, remote strin
 		if err != nil {
 			return engine.Person{}, err
 		}
-		id, hash := newID()
-		c := store.Challenge{IDHash: hash, PersonID: person.ID, Purpose: forPending, Data: data}
-		if err := s.store.Factors.CreateChallenge(ctx, c, FreshFor); err != nil {
-			return engine.Person{}, err
-		}
-		return engine.Person{}, &SecondStep{Pending: id}
+		return engine.Person{}, s.pend(ctx, person, data)
 	}
 	method, err := s.factors.check(ctx, person, ForSignIn, "", Proof{Code: code})
 	if errors.Is(err, verificationFailed) {
@@ -172,6 +172,8 @@ func (s *SignIn) SignIn(ctx context.Context, email, password, code, remote strin
 // pendingData is what a sign-in that lacks its second step keeps of its first.
 type pendingData struct {
 	PasswordChecked []byte `json:"password_checked"`
+	// Provider is where the first step was made, "" for a password.
+	Provider string `json:"provider,omitempty"`
 }
 
 // Pending returns whose sign-in lacks its second step, and by what they can do
@@ -193,12 +195,13 @@ func (s *SignIn) Pending(ctx context.Context, pending string) (engine.Person, []
 	if err != nil {
 		return engine.Person{}, nil, err
 	}
+	person.Provider = first.Provider
 	if person.PasswordChecked = first.PasswordChecked; !bytes.Equal(store.PasswordDigest(hash), first.PasswordChecked) {
 		return engine.Person{}, nil, signInOver
 	}
 	methods, err := s.factors.Methods(ctx, person)
-	if err == nil && (len(methods) == 0 || slices.Contains(methods, Password)) {
-		// The factors are gone since: sign in again, by password alone.
+	if err == nil && (len(methods) == 0 || methods[0] == Password || methods[0] == Provider) {
+		// The factors are gone since: sign in again, without them.
 		err = signInOver
 	}
 	return person, methods, err
@@ -248,11 +251,14 @@ func boundToPending(pending string) string { return hex.EncodeToString(hashID(pe
 
 func (s *SignIn) signedIn(ctx context.Context, p engine.Person, method Method) (engine.Person, error) {
 	p.VerifiedBy = method
-	how := "a password."
-	if method != Password {
-		how = "a password and " + by[method] + "."
+	how := "a password"
+	if p.Provider != "" {
+		how = "single sign-on at " + p.Provider
 	}
-	return p, s.record(ctx, engine.Allow, p.ID, engine.Reason{Code: "SIGNED_IN", Message: "Signed in with " + how})
+	if method != Password {
+		how += " and " + by[method]
+	}
+	return p, recordWith(ctx, s.store, engine.Allow, p.ID, engine.Reason{Code: "SIGNED_IN", Message: "Signed in with " + how + "."}, bySSO(p))
 }
 
 // SignedOut records that the person signed out.

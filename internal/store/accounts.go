@@ -20,8 +20,8 @@ type Standing struct {
 	// HasPassword says that a password signs in; an account that waits for its link to
 	// be followed has none.
 	HasPassword bool
-	// OtherAdministrators is how many other enabled accounts, whose password signs in,
-	// have the role that administers.
+	// OtherAdministrators is how many other enabled accounts, which a password or a
+	// provider signs in, have the role that administers.
 	OtherAdministrators int
 	// ByAdministers says that whoever makes the change is an enabled account with that
 	// role. It is false for whoever is no person.
@@ -111,7 +111,8 @@ func standing(ctx context.Context, tx pgx.Tx, id, by, adminRole string) (Standin
 	}
 	var now Standing
 	err := tx.QueryRow(ctx, `SELECT id, email, name, identity, roles, disabled_at IS NOT NULL, password_hash,
-			(SELECT count(*) FROM people o WHERE o.id <> p.id AND o.disabled_at IS NULL AND o.password_hash <> $3 AND $2 = ANY (o.roles))
+			(SELECT count(*) FROM people o WHERE o.id <> p.id AND o.disabled_at IS NULL AND $2 = ANY (o.roles)
+				AND (o.password_hash <> $3 OR EXISTS (SELECT FROM sso_identities i WHERE i.person_id = o.id)))
 		FROM people p WHERE id = $1 AND erased_at IS NULL FOR NO KEY UPDATE`, id, adminRole, NoPassword).
 		Scan(&now.ID, &now.Email, &now.Name, &now.Identity, &now.Roles, &now.Disabled, &now.passwordHash, &now.OtherAdministrators)
 	if err != nil {

@@ -151,7 +151,7 @@ func (s Sessions) Person(ctx context.Context, idHash []byte) (engine.Person, err
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	from, to := s.keyRange(sessionRow, idHash)
-	rows, err := s.pool.Query(ctx, `SELECT `+personRows.names+`, s.verified_at, coalesce(s.verified_by, ''), `+factorsOf+`, s.id_hash
+	rows, err := s.pool.Query(ctx, `SELECT `+personRows.names+`, s.verified_at, coalesce(s.verified_by, ''), coalesce(s.provider, ''), s.provider_mfa, `+factorsOf+`, s.id_hash
 		FROM sessions s JOIN people p ON p.id = s.person_id
 		WHERE s.id_hash BETWEEN $1 AND $2 AND s.expires_at > clock_timestamp() AND p.disabled_at IS NULL`, from, to)
 	if err != nil {
@@ -159,14 +159,15 @@ func (s Sessions) Person(ctx context.Context, idHash []byte) (engine.Person, err
 	}
 	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (engine.Person, error) {
 		var verified time.Time
-		var by string
+		var by, provider string
+		var mfa bool
 		var factors []string
 		var key []byte
-		p, err := personRows.one(row, zeroTime{&verified}, &by, &factors, &key)
+		p, err := personRows.one(row, zeroTime{&verified}, &by, &provider, &mfa, &factors, &key)
 		if err != nil || !hmac.Equal(key, s.rowKey(sessionRow, idHash, p.ID)) {
 			return engine.Person{}, err // not a row of ours
 		}
-		p.VerifiedAt, p.VerifiedBy, p.Factors = verified, by, factors
+		p.VerifiedAt, p.VerifiedBy, p.Factors, p.Provider, p.ProviderMFA = verified, by, factors, provider, mfa
 		return p, nil
 	})
 	if err != nil {
@@ -206,8 +207,9 @@ func PasswordDigest(hash string) []byte {
 }
 
 // Create starts a session of somebody who has just proved, by VerifiedBy, who they
-// are, and drops those that are over. ErrNotFound: the person is disabled, or has
-// another password than the one that was checked.
+// are, and drops those that are over. Whoever comes from a provider has proved it at
+// VerifiedAt; VerifiedBy is "" where it did not say when. ErrNotFound: the person is
+// disabled, or has another password than the one that was checked.
 func (s Sessions) Create(ctx context.Context, idHash []byte, p engine.Person, lasting time.Duration) error {
 	return s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		// Before the first row, as changes of accounts take it: a session is there when a
@@ -218,9 +220,11 @@ func (s Sessions) Create(ctx context.Context, idHash []byte, p engine.Person, la
 		if _, err := tx.Exec(ctx, `DELETE FROM sessions WHERE expires_at < clock_timestamp()`); err != nil {
 			return translate(err)
 		}
-		tag, err := tx.Exec(ctx, `INSERT INTO sessions (id_hash, person_id, expires_at, verified_at, verified_by)
-			SELECT $1, id, clock_timestamp() + make_interval(secs => $3), clock_timestamp(), $4 FROM people
-			WHERE id = $2 AND disabled_at IS NULL AND sha256(convert_to(password_hash, 'UTF8')) = $5`, s.rowKey(sessionRow, idHash, p.ID), p.ID, lasting.Seconds(), p.VerifiedBy, p.PasswordChecked)
+		tag, err := tx.Exec(ctx, `INSERT INTO sessions (id_hash, person_id, expires_at, verified_at, verified_by, provider, provider_mfa)
+			SELECT $1, id, clock_timestamp() + make_interval(secs => $3),
+				CASE $4 WHEN '' THEN NULL WHEN 'sso' THEN least($6, clock_timestamp()) ELSE clock_timestamp() END, nullif($4, ''), nullif($7, ''), $8 FROM people
+			WHERE id = $2 AND disabled_at IS NULL AND sha256(convert_to(password_hash, 'UTF8')) = $5`,
+			s.rowKey(sessionRow, idHash, p.ID), p.ID, lasting.Seconds(), p.VerifiedBy, p.PasswordChecked, p.VerifiedAt, p.Provider, p.ProviderMFA)
 		if err == nil && tag.RowsAffected() == 0 {
 			return ErrNotFound
 		}

@@ -21,6 +21,8 @@ type Account struct {
 	PasskeysAt string
 	NoPasskeys bool
 	TOTP       bool
+	// Needed is a role of the person that needs a second factor, of whom they have none.
+	Needed string
 	// Password says that the person can change their password here; PasswordFailure is
 	// what to say about the last attempt, or "".
 	Password        bool

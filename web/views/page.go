@@ -25,6 +25,8 @@ type Frame struct {
 	AllStopped Kill
 	// Notice says what was done just now, or "".
 	Notice string
+	// Enrolling says that the person can do nothing but add a second factor.
+	Enrolling bool
 	// Live is the address of the event stream that says when to look again, or "".
 	Live string
 	// Refresh makes the page load itself again where there is no script.
@@ -32,6 +34,9 @@ type Frame struct {
 	// Now is the server's time, by which a script counts down.
 	Now time.Time
 }
+
+// Link is a text and where it leads.
+type Link struct{ Text, To string }
 
 // SignIn is the page on which people sign in.
 type SignIn struct {
@@ -44,6 +49,10 @@ type SignIn struct {
 	Lost    bool
 	Carried []Field
 	Words   string
+	// Providers are those of single sign-on: what they are called, and where they begin.
+	// SSOOnly says that a password is for administrators alone.
+	Providers []Link
+	SSOOnly   bool
 	// Failure is what to say about the last attempt, or "".
 	Failure string
 }

@@ -10,6 +10,8 @@ type VerifyForm struct {
 	// Purpose and BoundTo are what a passkey's assertion is for; Options is where
 	// the script asks for its challenge, "/account/assertion" when "".
 	Purpose, BoundTo, Options string
+	// Provider is where to prove it at the provider by which one has signed in, or "".
+	Provider string
 	// Elsewhere is where passkeys work, when they do not at this page's address.
 	Elsewhere string
 	// Submit is what the button says; "Verify" when "".

@@ -1,0 +1,101 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdpoint/engine"
+)
+
+// Arrival is somebody who comes in by single sign-on: what a provider calls them, and
+// the address that may find their account ("" for none).
+type Arrival struct{ Issuer, Subject, Email string }
+
+// Admission is what becomes of an arrival.
+type Admission struct {
+	// Add is the account to add, nil for none; Link links the one that was found.
+	Add  *engine.Person
+	Link bool
+	Edit Edit
+	// Events tell of what changes; there are none where nothing does.
+	Events []engine.Event
+}
+
+// Arrive changes the account of somebody who comes in by single sign-on as decide says.
+// It is given, under the lock of every change of an account, the account that is linked
+// to the arrival, or else the one that has its address, or else nobody. The person who
+// is returned has the digest of the password of this moment. ErrConflict: the address is
+// taken, or the account is linked to somebody else of the same provider.
+func (s People) Arrive(ctx context.Context, a Arrival, adminRole string, decide func(found Standing, linked bool) (Admission, error)) (engine.Person, error) {
+	var in Standing
+	err := s.inTxOn(ctx, s.writesPeople(), func(ctx context.Context, tx pgx.Tx) error {
+		if err := lockPeople(ctx, tx); err != nil {
+			return err
+		}
+		found, linked, err := a.find(ctx, tx, adminRole)
+		if err != nil {
+			return err
+		}
+		admit, err := decide(found, linked)
+		if err != nil {
+			return err
+		}
+		if p := admit.Add; p != nil {
+			found = Standing{Person: *p, passwordHash: NoPassword}
+			if _, err := tx.Exec(ctx, `INSERT INTO people (id, email, name, identity, password_hash, roles) VALUES ($1, $2, $3, $4, $5, $6)`,
+				p.ID, p.Email, p.Name, p.Identity, NoPassword, append([]string{}, p.Roles...)); err != nil {
+				return translate(err)
+			}
+		}
+		if admit.Add != nil || admit.Link {
+			if _, err := tx.Exec(ctx, `INSERT INTO sso_identities (issuer, subject, person_id) VALUES ($1, $2, $3)`, a.Issuer, a.Subject, found.ID); err != nil {
+				return translate(err)
+			}
+		}
+		in = admit.Edit.of(found)
+		if err := admit.Edit.run(ctx, tx, found.ID); err != nil || len(admit.Events) == 0 {
+			return err
+		}
+		rows := &pgx.Batch{}
+		if err := queueEvents(rows, admit.Events, false, nil); err != nil {
+			return err
+		}
+		return translate(tx.SendBatch(ctx, rows).Close())
+	})
+	in.PasswordChecked = PasswordDigest(in.passwordHash)
+	return in.Person, err
+}
+
+// find returns the account of an arrival, with an empty id for none.
+func (a Arrival) find(ctx context.Context, tx pgx.Tx, adminRole string) (found Standing, linked bool, err error) {
+	var id string
+	err = tx.QueryRow(ctx, `SELECT person_id, true FROM sso_identities WHERE issuer = $1 AND subject = $2
+		UNION ALL SELECT id, false FROM people WHERE email = $3 AND $3 <> '' AND erased_at IS NULL
+		ORDER BY 2 DESC LIMIT 1`, a.Issuer, a.Subject, a.Email).Scan(&id, &linked)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return found, false, nil
+	}
+	if err != nil {
+		return found, false, translate(err)
+	}
+	found, err = standing(ctx, tx, id, "", adminRole)
+	return found, linked, err
+}
+
+// Returned notes that a sign-in has come back from its provider. ErrConflict: it has
+// already. Those that are over are forgotten.
+func (s Sessions) Returned(ctx context.Context, stateHash []byte, until time.Time) error {
+	return s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `DELETE FROM sso_returned WHERE expires_at < clock_timestamp()`); err != nil {
+			return translate(err)
+		}
+		tag, err := tx.Exec(ctx, `INSERT INTO sso_returned (state_hash, expires_at) VALUES ($1, $2) ON CONFLICT DO NOTHING`, stateHash, until)
+		if err == nil && tag.RowsAffected() == 0 {
+			return ErrConflict
+		}
+		return translate(err)
+	})
+}
