@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"encoding/csv"
 	"net/http"
 	"net/url"
@@ -61,7 +62,7 @@ func matching(people []views.HolderRow, text string) []views.HolderRow {
 }
 
 // accessFile sends who has which role, as the report says it, for spreadsheets.
-func (h *reportHandler) accessFile(w http.ResponseWriter, r *http.Request, _ engine.Person) error {
+func (h *reportHandler) accessFile(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	query := r.URL.Query()
 	_, since, until, err := reportForm(query)
 	q := report.AccessQuery{Since: since, Until: until}
@@ -78,14 +79,16 @@ func (h *reportHandler) accessFile(w http.ResponseWriter, r *http.Request, _ eng
 	var v views.AccessReport
 	accessView(&v, found)
 	findPeople(&v, url.Values{"q": query["q"], "role": query["role"]})
-	file := newDownload(w, "text/csv; charset=utf-8", "holdpoint-access.csv")
-	out := csv.NewWriter(file)
+	var text bytes.Buffer
+	out := csv.NewWriter(&text)
+	rows := 0
 	err = spreadsheet.Write(out, []string{"role", "name", "email", "how", "since", "until", "second_factors", "last_signed_in", "needed", "as_of"})
 	for _, role := range append(v.Roles, v.Powers...) {
-		for _, p := range role.All {
-			if err == nil && len(matching([]views.HolderRow{p}, v.Form.Query)) == 1 {
+		for _, held := range role.All {
+			if err == nil && len(matching([]views.HolderRow{held}, v.Form.Query)) == 1 {
+				rows++
 				err = spreadsheet.Write(out, []string{
-					role.Role, p.Name, p.Email, p.How, timeOr(p.Since), timeOr(p.Until), factorWords(p.Factors), timeOr(p.LastSignIn), strconv.Itoa(role.Needed), found.At.UTC().Format(time.RFC3339),
+					role.Role, held.Name, held.Email, held.How, timeOr(held.Since), timeOr(held.Until), factorWords(held.Factors), timeOr(held.LastSignIn), strconv.Itoa(role.Needed), found.At.UTC().Format(time.RFC3339),
 				})
 			}
 		}
@@ -93,6 +96,15 @@ func (h *reportHandler) accessFile(w http.ResponseWriter, r *http.Request, _ eng
 	if out.Flush(); err == nil {
 		err = out.Error()
 	}
+	if err != nil {
+		return err
+	}
+	// On record before anything of it is sent, with the digest of what is.
+	if err := h.reports.Exported(r.Context(), by(p), report.File{As: report.AccessFile, At: found.At, Role: query.Get("role"), Searched: query.Get("q") != "", Rows: rows, Text: text.Bytes()}); err != nil {
+		return err
+	}
+	file := newDownload(w, "text/csv; charset=utf-8", "holdpoint-access.csv")
+	_, err = file.Write(text.Bytes())
 	return file.end(err)
 }
 

@@ -2,6 +2,7 @@ package web
 
 import (
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -24,7 +25,8 @@ func TestAccessOfMany(t *testing.T) {
 		a.Holders[7].Name = "=HYPERLINK(1)"
 		company.Roles = append(company.Roles, a)
 	}
-	c := start(t, withReports(&reports{access: company})).signIn("aude@example.com")
+	kept := &reports{access: company}
+	c := start(t, withReports(kept)).signIn("aude@example.com")
 	all := c.get("/audit/access")
 	all.want(t, http.StatusOK, "Show all 300", `/audit/access?role=ops"`, " and 290 more", `href="/audit/access.csv?"`)
 	if n := strings.Count(all.body, "@example.com</span>"); n != 3*roleHolders || len(all.body) > 200_000 {
@@ -46,10 +48,18 @@ func TestAccessOfMany(t *testing.T) {
 		if err != nil || len(rows) != want+1 || !strings.HasPrefix(file.Header.Get("Content-Type"), "text/csv") {
 			t.Errorf("%q: %d rows, %v, %v", query, len(rows), err, file.Header)
 		}
+		if last := kept.files[len(kept.files)-1]; last.As != report.AccessFile || last.Rows != want || string(last.Text) != file.body || last.Searched != strings.Contains(query, "q=") {
+			t.Errorf("%q: on record is a file of %d rows, %d bytes, searched %t", query, last.Rows, len(last.Text), last.Searched)
+		}
 		if query == "" && rows[8][1] != "[U+003D]HYPERLINK(1)" {
 			t.Errorf("a formula: %q", rows[8])
 		}
 	}
+	kept.broken = errors.New("the database is down")
+	if unsent := c.get("/audit/access.csv"); unsent.StatusCode == http.StatusOK || strings.Contains(unsent.body, "@example.com") {
+		t.Errorf("what could not be recorded was sent: %d", unsent.StatusCode)
+	}
+	kept.broken = nil
 	c.get("/audit/access.csv?at=never").want(t, http.StatusUnprocessableEntity, "That did not work")
 	start(t, withReports(&reports{access: company})).signIn("ada@example.com").get("/audit/access.csv").want(t, http.StatusForbidden)
 }

@@ -6,6 +6,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/audit"
+	"holdpoint/internal/report"
 	"holdpoint/web/views"
 )
 
@@ -131,6 +132,8 @@ func exported(e engine.Event) string {
 	}
 	_ = json.Unmarshal(e.SafePayload, &p) // without it, it is the log
 	switch pack, history := p.As == "evidence_pack", p.As == "approval_history"; {
+	case p.As == report.AccessFile:
+		return "exported who has which role"
 	case history && begun:
 		return "began to export the history of approvals"
 	case history:

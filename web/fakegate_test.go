@@ -386,6 +386,8 @@ func (m *fakeGate) SignIn(_ context.Context, email, password, _, _ string) (engi
 	return p, nil
 }
 
+func (m *fakeGate) NotStarted(context.Context, engine.Person) error { return m.broken }
+
 func (m *fakeGate) SignedOut(context.Context, engine.Person) error { return m.broken }
 
 func (m *fakeGate) Load(_ context.Context, idHash []byte) (engine.Person, error) {

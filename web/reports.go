@@ -22,6 +22,8 @@ import (
 type Reports interface {
 	// Access says who can approve what, or could at a moment of the past.
 	Access(ctx context.Context, q report.AccessQuery) (report.AccessReport, error)
+	// Exported records that a person takes a file of a report.
+	Exported(ctx context.Context, by access.By, f report.File) error
 	// Reviewers says what reviewers did in a period.
 	Reviewers(ctx context.Context, q report.ReviewerQuery) (report.ReviewerReport, error)
 	// Claims says whom agents named as their own side in a period.

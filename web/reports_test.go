@@ -22,7 +22,13 @@ type reports struct {
 	claims    report.ClaimReport
 	claimed   []report.ClaimQuery
 	counted   report.StatisticsReport
+	files     []report.File
 	broken    error
+}
+
+func (r *reports) Exported(_ context.Context, _ access.By, f report.File) error {
+	r.files = append(r.files, f)
+	return r.broken
 }
 
 func (r *reports) Statistics(_ context.Context, since, until time.Time) (report.StatisticsReport, error) {

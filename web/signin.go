@@ -119,7 +119,10 @@ func (h *signInHandler) startSession(w http.ResponseWriter, r *http.Request, per
 		err = session.Save(r, w)
 	}
 	if errors.Is(err, ErrNoSession) {
-		// Disabled, or the password is another one, since it was checked.
+		// Disabled, or the password is another one or the factor gone, since it was checked.
+		if err := h.signer.NotStarted(r.Context(), person); err != nil {
+			return fmt.Errorf("sign in: %w", err)
+		}
 		return h.signInAgain(w, r, next, &access.Refusal{Kind: access.Unauthenticated, Code: "wrong_credentials", Detail: notTogether})
 	}
 	if err != nil {
@@ -159,6 +162,8 @@ func (h *signInHandler) signOut(w http.ResponseWriter, r *http.Request, p engine
 // *identity.SecondStep. code may be "". remote is the caller's address.
 type SignIn interface {
 	SignIn(ctx context.Context, email, password, code, remote string) (engine.Person, error)
+	// NotStarted records that somebody who signed in has no session all the same.
+	NotStarted(ctx context.Context, p engine.Person) error
 	// SignedOut records that the person signed out.
 	SignedOut(ctx context.Context, p engine.Person) error
 }

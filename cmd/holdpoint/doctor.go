@@ -107,6 +107,9 @@ func (d *checkup) database(ctx context.Context, cfg config.Config) {
 	}
 	d.say("audit log is append-only for this role", err, "Serve and worker must log in as a member of holdpoint_runtime that owns nothing.")
 	d.say(fmt.Sprintf("schema version %d", store.SchemaVersion()), s.CheckSchema(ctx), "holdpoint migrate plan shows what is missing, holdpoint version what each program needs.")
+	if cfg.DatabasePeopleURL != "" {
+		d.say("login that changes accounts", peopleLogin(ctx, cfg), "database_people_url is of a login of its own, a member of holdpoint_runtime and holdpoint_people, that owns nothing (docs/database.md).")
+	}
 	people, err := s.People.List(ctx)
 	if !d.say("people", err, "") {
 		return
@@ -131,6 +134,20 @@ func (d *checkup) database(ctx context.Context, cfg config.Config) {
 	d.log(ctx, s, cfg)
 	d.streams(ctx, s, cfg)
 	d.keys(ctx, s, cfg)
+}
+
+// peopleLogin says what is wrong with the login that changes accounts.
+func peopleLogin(ctx context.Context, cfg config.Config) error {
+	s, err := store.Open(ctx, store.Config{URL: cfg.DatabaseURL, PeopleURL: cfg.DatabasePeopleURL, Sealer: cfg.Sealer, MaxConns: 4})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	excess, err := s.ExcessRights(ctx)
+	if err == nil && len(excess) > 0 {
+		err = fmt.Errorf("this role may do what it must not: %v", excess)
+	}
+	return err
 }
 
 // log looks at the audit log: whether it goes on, is signed with the key that is

@@ -572,3 +572,72 @@ func TestTheLoginForAccountsIsOnlyForThem(t *testing.T) {
 		}
 	}
 }
+
+// A second factor that was passed starts no session once the factors are reset.
+func TestFactorThatIsResetSince(t *testing.T) {
+	o := newOffice(t)
+	ctx := t.Context()
+	link, err := o.people.Invite(ctx, by(o.olga), admin.NewPerson{Email: "ada@example.com"}, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.check("her link", o.follow(link, "battery staple"), "")
+	if err := o.people.RestoreTOTP(ctx, command, link.Person.ID, "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"); err != nil {
+		t.Fatal(err)
+	}
+	ada, hash, err := o.store.People.WithPassword(ctx, link.Person.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ada.VerifiedBy, ada.PasswordChecked = identity.TOTP, store.PasswordDigest(hash)
+	if err := o.store.Sessions.Create(ctx, slices.Repeat([]byte{1}, 32), ada, time.Hour); err != nil {
+		t.Fatal("before:", err)
+	}
+	if removed, err := o.people.ResetFactors(ctx, command, "ada@example.com"); err != nil || removed != 1 {
+		t.Fatal(removed, err)
+	}
+	for _, method := range []string{identity.TOTP, identity.Passkey} {
+		ada.VerifiedBy = method
+		if err := o.store.Sessions.Create(ctx, slices.Repeat([]byte{2}, 32), ada, time.Hour); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("after the reset a session by %s: %v", method, err)
+		}
+	}
+}
+
+// The kept answer to an invitation has a name and an address: it is erased with them.
+// The last administrator is not erased.
+func TestErasedPersonsAnswers(t *testing.T) {
+	o := newOffice(t)
+	ctx := t.Context()
+	once := func() *access.Once[admin.PasswordLink] {
+		return &access.Once[admin.PasswordLink]{
+			Request: access.Request{Credential: "key_1", Key: "invite", Hash: []byte("asked")},
+			Render:  func(l admin.PasswordLink, _ error) access.Reply { return access.Reply{Status: 201, Body: []byte(l.Person.Email)} },
+		}
+	}
+	answer := func() (status int, body string) {
+		t.Helper()
+		_, err := o.people.Invite(ctx, by(o.olga), admin.NewPerson{Email: "ada@example.com"}, false, once())
+		var kept *access.Replay
+		if err != nil && !errors.As(err, &kept) {
+			t.Fatal(err)
+		}
+		if kept == nil {
+			return 0, ""
+		}
+		return kept.Reply.Status, string(kept.Reply.Body)
+	}
+	answer()
+	if status, body := answer(); status != 201 || body != "ada@example.com" {
+		t.Fatalf("a repetition gets %d %s", status, body)
+	}
+	o.db.Exec(`UPDATE retention_floor SET shortest = '0'`)
+	retention := admin.New(admin.Config{Store: o.store}).Retention
+	_, err := retention.Erase(ctx, by(o.olga), admin.EraseRequest{Person: "ada@example.com", Reason: "asked for"}, nil)
+	o.check("erasing her", err, "")
+	if status, body := answer(); status != 410 || strings.Contains(body, "ada@") {
+		t.Errorf("after the erasure a repetition gets %d %s", status, body)
+	}
+	_, err = retention.Erase(ctx, command, admin.EraseRequest{Person: o.olga.ID, Reason: "asked for"}, nil)
+	o.check("erasing the last administrator", err, "last_administrator")
+}

@@ -163,7 +163,7 @@ func (r Retention) Erase(ctx context.Context, by access.By, q EraseRequest, once
 	} else if !store.ValidApprovalID(e.Subject) {
 		return e, keptRefusal(CoversApproval, "missing")
 	}
-	done, err := r.Store.Retention.Erase(ctx, e, once, func(done Erasure) (engine.Event, error) { return ErasureEvent(by, done) })
+	done, err := r.Store.Retention.Erase(ctx, e, access.AdminRole, once, func(done Erasure) (engine.Event, error) { return ErasureEvent(by, done) })
 	var kept *store.NotErasable
 	if errors.As(err, &kept) {
 		refused := keptRefusal(e.Covers, kept.Why)
@@ -298,6 +298,8 @@ var personKept = map[string]string{
 	"endpoint": "Notifications go to the person's address by name. Change that endpoint first.",
 	"pending":  "Something in which the person takes part has not ended.",
 	"recent":   "Something in which the person took part ended too recently: the database's floor keeps it.",
+
+	store.LastAdministrator: lastAdmin.Detail,
 }
 
 func keptRefusal(covers, why string) *access.Refusal {
@@ -307,6 +309,8 @@ func keptRefusal(covers, why string) *access.Refusal {
 		r.Kind, r.Code = access.NotFound, "not_found"
 	case "erased":
 		r.Code = "already_erased"
+	case store.LastAdministrator:
+		r.Code = lastAdmin.Code
 	}
 	return r
 }

@@ -261,6 +261,12 @@ func (s *SignIn) signedIn(ctx context.Context, p engine.Person, method Method) (
 	return p, recordWith(ctx, s.store, engine.Allow, p.ID, engine.Reason{Code: "SIGNED_IN", Message: "Signed in with " + how + "."}, bySSO(p))
 }
 
+// NotStarted records that somebody who signed in has no session all the same: their
+// account was changed between the two.
+func (s *SignIn) NotStarted(ctx context.Context, p engine.Person) error {
+	return s.record(ctx, engine.Deny, p.ID, engine.Reason{Code: "SESSION_NOT_STARTED", Message: "The account was changed after the password or the second factor was checked: no session was started."})
+}
+
 // SignedOut records that the person signed out.
 func (s *SignIn) SignedOut(ctx context.Context, p engine.Person) error {
 	return s.record(ctx, engine.Allow, p.ID, engine.Reason{Code: "SIGNED_OUT", Message: "Signed out."})

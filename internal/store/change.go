@@ -107,7 +107,7 @@ func (s Approvals) Change(ctx context.Context, id string, once *Request, fn func
 			if c.reply == nil {
 				return errors.New("a change that may be repeated has no answer to keep")
 			}
-			if err := s.queueReply(rows, once, id, *c.reply); err != nil {
+			if err := s.queueReply(rows, once, id, "", *c.reply); err != nil {
 				return err
 			}
 		}

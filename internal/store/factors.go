@@ -247,6 +247,10 @@ func (s Factors) DeletePasskey(ctx context.Context, personID string, id []byte, 
 func (s Factors) Reset(ctx context.Context, email string, e engine.Event) (removed int64, err error) {
 	err = s.inTxOn(ctx, s.reserve, func(ctx context.Context, tx pgx.Tx) error {
 		removed = 0
+		// As sign-ins do: a session is there before, and ends, or does not begin.
+		if err := lockPeople(ctx, tx); err != nil {
+			return err
+		}
 		var id string
 		if err := tx.QueryRow(ctx, `SELECT id FROM people WHERE email = $1`, email).Scan(&id); err != nil {
 			return translate(err)

@@ -76,9 +76,10 @@ func lockKeys(ctx context.Context, tx pgx.Tx, locks []int64) error {
 	return translate(tx.SendBatch(ctx, rows).Close())
 }
 
-// queueReply adds the answer, sealed, to a batch. The caller holds the key's
+// queueReply adds the answer, sealed, to a batch. approvalID or personID, when it is not
+// "", is what the answer tells of: it is erased with that. The caller holds the key's
 // lock and has found no answer, so that there is none.
-func (s *db) queueReply(rows *pgx.Batch, o *Request, approvalID string, r Reply) error {
+func (s *db) queueReply(rows *pgx.Batch, o *Request, approvalID, personID string, r Reply) error {
 	header, err := json.Marshal(r.Header)
 	if err != nil {
 		return fmt.Errorf("encode the answer's header: %w", err)
@@ -87,8 +88,8 @@ func (s *db) queueReply(rows *pgx.Batch, o *Request, approvalID string, r Reply)
 	if err != nil {
 		return fmt.Errorf("seal an answer: %w", err)
 	}
-	rows.Queue(`INSERT INTO idempotency (credential, key, request_hmac, approval_id, status, header, body, body_key)
-		VALUES ($1, $2, $3, nullif($4, ''), $5, $6, $7, $8)`, o.Credential, o.Key, o.Hash, approvalID, r.Status, header, box.Data, box.Key)
+	rows.Queue(`INSERT INTO idempotency (credential, key, request_hmac, approval_id, person_id, status, header, body, body_key)
+		VALUES ($1, $2, $3, nullif($4, ''), nullif($5, ''), $6, $7, $8, $9)`, o.Credential, o.Key, o.Hash, approvalID, personID, r.Status, header, box.Data, box.Key)
 	return nil
 }
 

@@ -251,7 +251,11 @@ func administerOn[T any](ctx context.Context, s *db, pool *pgxpool.Pool, once *O
 			return err
 		}
 		if once != nil {
-			if err := s.queueReply(rows, once.Of(), "", once.Render(result, nil)); err != nil {
+			person := ""
+			if account, of := any(result).(Standing); of {
+				person = account.ID
+			}
+			if err := s.queueReply(rows, once.Of(), "", person, once.Render(result, nil)); err != nil {
 				return err
 			}
 		}

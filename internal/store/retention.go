@@ -31,6 +31,9 @@ const (
 	CoversEverything = "everything"
 )
 
+// LastAdministrator is why the last person who administers cannot be erased.
+const LastAdministrator = "last_administrator"
+
 // Hold keeps what it covers from being erased until it is released.
 type Hold struct {
 	ID      string // "hold_…"
@@ -147,10 +150,15 @@ func (s Retention) holds(ctx context.Context, which string, args ...any) ([]Hold
 
 // Erase erases what e covers, on request. tell makes the event, of which the id
 // is e's EventID, when it is known what was erased. *NotErasable: it cannot be erased
-// now, and nothing was.
-func (s Retention) Erase(ctx context.Context, e Erasure, once *Once[Erasure], eventOf func(Erasure) (engine.Event, error)) (Erasure, error) {
+// now, and nothing was. The last whom adminRole lets administer is not erased.
+func (s Retention) Erase(ctx context.Context, e Erasure, adminRole string, once *Once[Erasure], eventOf func(Erasure) (engine.Event, error)) (Erasure, error) {
 	e.ByAge = false
 	return administerWith(ctx, s.db, once, func(ctx context.Context, tx pgx.Tx) (Erasure, engine.Event, error) {
+		if e.Covers == CoversPerson {
+			if err := spareLast(ctx, tx, e.Subject, adminRole); err != nil {
+				return Erasure{}, engine.Event{}, err
+			}
+		}
 		done, err := erase(ctx, tx, e)
 		if err != nil {
 			return Erasure{}, engine.Event{}, err
@@ -159,6 +167,20 @@ func (s Retention) Erase(ctx context.Context, e Erasure, once *Once[Erasure], ev
 		event, err := eventOf(e)
 		return e, event, err
 	})
+}
+
+// spareLast keeps the last administrator: as every change of accounts, under their lock.
+func spareLast(ctx context.Context, tx pgx.Tx, id, adminRole string) error {
+	if err := lockPeople(ctx, tx); err != nil {
+		return err
+	}
+	var last bool
+	err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM people WHERE id = $1 AND disabled_at IS NULL AND $2 = ANY (roles))
+		AND NOT EXISTS (SELECT FROM people WHERE id <> $1 AND disabled_at IS NULL AND password_hash <> $3 AND $2 = ANY (roles))`, id, adminRole, NoPassword).Scan(&last)
+	if err == nil && last {
+		return &NotErasable{Why: LastAdministrator}
+	}
+	return translate(err)
 }
 
 // erase calls the one function that may, and reads what it has written.

@@ -139,7 +139,7 @@ func (a *archive) erase(e Erasure) error {
 	if e.Covers == "" {
 		e.Covers = CoversApproval
 	}
-	_, err := a.Retention.Erase(a.t.Context(), e, nil, tell)
+	_, err := a.Retention.Erase(a.t.Context(), e, "admin", nil, tell)
 	return err
 }
 
@@ -406,6 +406,12 @@ func TestErasePerson(t *testing.T) {
 			t.Errorf("%s: something was changed", want)
 		}
 	}
+	// The last administrator: an account without a password is none.
+	a.as(`UPDATE people SET roles = '{admin}' WHERE id = 'usr_ada'`)
+	a.as(`INSERT INTO people (id, email, name, identity, password_hash, roles) VALUES ('usr_invited', 'invited@example.com', 'i', 'usr_invited', $1, '{admin}')`, NoPassword)
+	refused(LastAdministrator)
+	a.as(`UPDATE people SET password_hash = 'set' WHERE id = 'usr_invited'`)
+	a.as(`INSERT INTO idempotency (credential, key, person_id, request_hmac, status, header, body) VALUES ('usr_ben', 'k1', 'usr_ada', 'h', 201, '{}', 'ada'), ('usr_ben', 'k2', 'usr_ben', 'h', 201, '{}', 'ben')`)
 	a.as(`UPDATE agents SET owner_id = 'usr_ada'`)
 	refused("agents")
 	a.as(`UPDATE agents SET owner_id = NULL`)
@@ -436,9 +442,10 @@ func TestErasePerson(t *testing.T) {
 		t.Fatal(err)
 	}
 	for sql, want := range map[string]string{
-		`SELECT string_agg(person_id, ',') FROM snoozes`: "usr_ben",
-		`SELECT string_agg(name, ',') FROM inbox_views`:  "kept",
-		`SELECT string_agg(person_id, ',') FROM drafts`:  "usr_ben",
+		`SELECT string_agg(status::text, ',' ORDER BY key) FROM idempotency WHERE key IN ('k1', 'k2')`:                                            "410,201",
+		`SELECT string_agg(person_id, ',') FROM snoozes`:                                                                                          "usr_ben",
+		`SELECT string_agg(name, ',') FROM inbox_views`:                                                                                           "kept",
+		`SELECT string_agg(person_id, ',') FROM drafts`:                                                                                           "usr_ben",
 		`SELECT name || ',' || email || ',' || identity || (disabled_at IS NOT NULL) || (erased_at IS NOT NULL) FROM people WHERE id = 'usr_ada'`: "erased usr_ada,erased usr_ada,usr_adatruetrue",
 		`SELECT (SELECT count(*) FROM sessions) || ',' || (SELECT count(*) FROM totp_factors) || ',' || (SELECT count(*) FROM on_call)`:           "0,0,0",
 		`SELECT string_agg(reason || (revoked_at IS NOT NULL), ',' ORDER BY id) FROM delegations`:                                                 "[erased]true,keptfalse",

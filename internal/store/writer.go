@@ -351,7 +351,7 @@ func (s *db) commit(ctx context.Context, batch []*queued, again bool) error {
 			if q.sub.Opening != nil {
 				approval = q.sub.Opening.ID
 			}
-			if err := s.queueReply(keep, q.sub.Once.Of(), approval, q.sub.Once.Render(q.got, nil)); err != nil {
+			if err := s.queueReply(keep, q.sub.Once.Of(), approval, "", q.sub.Once.Render(q.got, nil)); err != nil {
 				return err
 			}
 		}
