@@ -60,6 +60,16 @@ func (w where) open(ctx context.Context, c *cli, seals bool) (*store.Store, erro
 	return openSchema(ctx, cfg)
 }
 
+// url is where the database is, for its owner.
+func (w where) url(c *cli) (string, error) {
+	if w.Data != "" {
+		running, err := readDevFile(w.Data)
+		return running.DatabaseAdminURL, err
+	}
+	cfg, err := c.load(config.Admin)
+	return cfg.DatabaseAdminURL, err
+}
+
 // devNetworks are those of receivers that somebody tries things with.
 var devNetworks = []string{"127.0.0.0/8", "::1/128"}
 

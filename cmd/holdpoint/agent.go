@@ -189,7 +189,10 @@ func limitsText(l *registry.Limits) string {
 	return strings.Join(parts, ", ")
 }
 
-type agentList struct{ where }
+type agentList struct {
+	where
+	listing
+}
 
 func (a *agentList) Run(ctx context.Context, c *cli) error {
 	r, _, err := a.administration(ctx, c)
@@ -199,6 +202,12 @@ func (a *agentList) Run(ctx context.Context, c *cli) error {
 	known, err := r.Registry.Snapshot(ctx)
 	if err != nil {
 		return err
+	}
+	if a.JSON {
+		return printEach(slices.Sorted(maps.Keys(known.Agents)), func(id string) listedAgent {
+			_, stopped := known.Killed(id)
+			return listedAgent{known.Agents[id], stopped}
+		})
 	}
 	if len(known.Agents) == 0 {
 		fmt.Fprintln(terminal, "no agents yet: holdpoint key create --agent ID")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -20,7 +21,7 @@ import (
 )
 
 type doctorCommand struct {
-	Server     doctorServer     `cmd:"" default:"1" help:"Check configuration, database, Temporal and keys of a server."`
+	Server     doctorServer     `cmd:"" default:"withargs" help:"Check configuration, database, Temporal and keys of a server."`
 	ClaudeCode doctorClaudeCode `cmd:"" name:"claude-code" help:"Try whether Claude Code's hook blocks calls, whatever fails."`
 }
 
@@ -29,7 +30,9 @@ func (doctorCommand) Help() string {
 	return "Without a further word it is “doctor server”.\n\n" + doctorServer{}.Help()
 }
 
-type doctorServer struct{}
+type doctorServer struct {
+	JSON bool `name:"json" help:"Print one JSON object for each check on standard output."`
+}
 
 // Help is shown by "holdpoint doctor server --help".
 func (doctorServer) Help() string {
@@ -40,31 +43,48 @@ Example:
   HOLDPOINT_CONFIG=/etc/holdpoint.yaml holdpoint doctor`
 }
 
-// checkup prints one line for each thing that it looks at.
-type checkup struct{ failed bool }
+// checkup prints one line for each thing that it looks at, or one JSON object.
+type checkup struct{ failed, json bool }
+
+// checkedThing is what "doctor --json" prints of one thing.
+type checkedThing struct {
+	Check   string `json:"check"`
+	Status  string `json:"status"` // ok, warn or fail
+	Problem string `json:"problem,omitempty"`
+	Help    string `json:"help,omitempty"`
+}
 
 func (d *checkup) say(what string, err error, help string) bool {
 	if err == nil {
-		fmt.Printf("ok    %s\n", what)
+		d.print(checkedThing{Check: what, Status: "ok"})
 		return true
 	}
 	d.failed = true
-	fmt.Printf("FAIL  %s: %v\n", what, err)
-	if help != "" {
-		fmt.Printf("      %s\n", help)
-	}
+	d.print(checkedThing{what, "fail", err.Error(), help})
 	return false
 }
 
 // warn says what is not wrong, and better otherwise.
-func (d *checkup) warn(what, why, help string) {
-	fmt.Printf("warn  %s: %s\n      %s\n", what, why, help)
+func (d *checkup) warn(what, why, help string) { d.print(checkedThing{what, "warn", why, help}) }
+
+func (d *checkup) print(c checkedThing) {
+	switch {
+	case d.json:
+		_ = json.NewEncoder(os.Stdout).Encode(c) // as the lines are: nobody else is told
+	case c.Status == "ok":
+		fmt.Printf("ok    %s\n", c.Check)
+	default:
+		fmt.Printf("%s  %s: %s\n", map[string]string{"warn": "warn", "fail": "FAIL"}[c.Status], c.Check, c.Problem)
+		if c.Help != "" {
+			fmt.Printf("      %s\n", c.Help)
+		}
+	}
 }
 
-func (doctorServer) Run(ctx context.Context, c *cli) error {
+func (s doctorServer) Run(ctx context.Context, c *cli) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	d := &checkup{}
+	d := &checkup{json: s.JSON}
 	cfg, err := config.Load(c.Config, os.Environ())
 	need := config.Database | config.Keys | config.Temporal | config.HTTP
 	if cfg.LogKey != "" || cfg.LogKeyFile != "" {

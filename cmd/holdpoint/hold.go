@@ -60,7 +60,10 @@ func (h *holdAdd) Run(ctx context.Context, c *cli) error {
 	return nil
 }
 
-type holdList struct{ where }
+type holdList struct {
+	where
+	listing
+}
 
 func (h *holdList) Run(ctx context.Context, c *cli) error {
 	r, _, err := h.administration(ctx, c)
@@ -70,6 +73,9 @@ func (h *holdList) Run(ctx context.Context, c *cli) error {
 	holds, err := r.Retention.Holds(ctx)
 	if err != nil {
 		return err
+	}
+	if h.JSON {
+		return printEach(holds, holdListed)
 	}
 	if len(holds) == 0 {
 		fmt.Fprintln(terminal, "no hold was ever placed")

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"text/tabwriter"
 	"time"
+
+	"holdpoint/engine/registry"
 )
 
 type killCommand struct {
@@ -16,6 +18,7 @@ type killCommand struct {
 	All    bool   `help:"Stop every agent."`
 	Reason string `help:"Why, for whoever finds everything refused." placeholder:"TEXT"`
 	List   bool   `help:"Only list the switches that are on."`
+	JSON   bool   `name:"json" help:"With --list: print one JSON object for each on standard output."`
 }
 
 // Help is shown by "holdpoint kill --help".
@@ -48,6 +51,9 @@ func (k *killCommand) Run(ctx context.Context, c *cli) error {
 	known, err := r.Registry.Snapshot(ctx)
 	if err != nil {
 		return err
+	}
+	if k.JSON {
+		return printEach(slices.Sorted(maps.Keys(known.Kills)), func(id string) registry.Kill { return known.Kills[id] })
 	}
 	if len(known.Kills) == 0 {
 		fmt.Fprintln(terminal, "no kill switch is on")

@@ -65,6 +65,8 @@ type cli struct {
 
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running server whether it is ready; for containers."`
 
+	Completion completionCommand `cmd:"" help:"Print what has a shell complete commands and flags."`
+
 	Version versionCommand `cmd:"" help:"Say which build this is, and which schema it needs."`
 
 	opened *store.Store // by administration, until the command has ended

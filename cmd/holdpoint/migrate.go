@@ -52,6 +52,7 @@ func (migrateUp) Run(ctx context.Context, c *cli) error {
 }
 
 type migrateStatus struct {
+	where
 	JSON bool `help:"As JSON, one object a line." name:"json"`
 }
 
@@ -64,11 +65,11 @@ Example:
 }
 
 func (m migrateStatus) Run(ctx context.Context, c *cli) error {
-	cfg, err := c.load(config.Admin)
+	url, err := m.url(c)
 	if err != nil {
 		return err
 	}
-	list, err := store.Migrations(ctx, cfg.DatabaseAdminURL)
+	list, err := store.Migrations(ctx, url)
 	if err != nil {
 		return err
 	}
@@ -103,7 +104,7 @@ func (m migrateStatus) Run(ctx context.Context, c *cli) error {
 	return nil
 }
 
-type migratePlan struct{}
+type migratePlan struct{ where }
 
 // Help is shown by "holdpoint migrate plan --help".
 func (migratePlan) Help() string {
@@ -115,12 +116,12 @@ Example:
   holdpoint migrate plan | less`
 }
 
-func (migratePlan) Run(ctx context.Context, c *cli) error {
-	cfg, err := c.load(config.Admin)
+func (m migratePlan) Run(ctx context.Context, c *cli) error {
+	url, err := m.url(c)
 	if err != nil {
 		return err
 	}
-	list, err := store.Migrations(ctx, cfg.DatabaseAdminURL)
+	list, err := store.Migrations(ctx, url)
 	if err != nil {
 		return err
 	}

@@ -208,7 +208,10 @@ func showSecret(shown string) {
 	fmt.Fprintf(terminal, "%s\nThe receiver verifies by this. It is not shown again.\n", shown)
 }
 
-type notifyList struct{ where }
+type notifyList struct {
+	where
+	listing
+}
 
 func (l *notifyList) Run(ctx context.Context, c *cli) error {
 	r, _, err := l.administration(ctx, c)
@@ -218,6 +221,9 @@ func (l *notifyList) Run(ctx context.Context, c *cli) error {
 	list, _, err := r.Endpoints.Overview(ctx, 0)
 	if err != nil {
 		return err
+	}
+	if l.JSON {
+		return printEach(list, endpointListed)
 	}
 	if len(list) == 0 {
 		fmt.Fprintln(terminal, `nobody is told yet: holdpoint notify add email "The reviewers" --to reviewers`)
@@ -360,6 +366,7 @@ func (n *notifyRotate) Run(ctx context.Context, c *cli) error {
 
 type notifyDead struct {
 	where
+	listing
 	Limit int `default:"50" help:"How many at most." placeholder:"N"`
 }
 
@@ -371,6 +378,9 @@ func (d *notifyDead) Run(ctx context.Context, c *cli) error {
 	_, list, err := r.Endpoints.Overview(ctx, min(max(d.Limit, 1), 1000))
 	if err != nil {
 		return err
+	}
+	if d.JSON {
+		return printEach(list, deadListed)
 	}
 	if len(list) == 0 {
 		fmt.Fprintln(terminal, "no notification was given up")

@@ -68,7 +68,10 @@ func (o *onCallSet) Run(ctx context.Context, c *cli) error {
 	return nil
 }
 
-type onCallList struct{ where }
+type onCallList struct {
+	where
+	listing
+}
 
 func (o *onCallList) Run(ctx context.Context, c *cli) error {
 	r, _, err := o.administration(ctx, c)
@@ -78,6 +81,9 @@ func (o *onCallList) Run(ctx context.Context, c *cli) error {
 	shifts, err := r.OnCall.Shifts(ctx)
 	if err != nil {
 		return err
+	}
+	if o.JSON {
+		return printEach(shifts, asIs)
 	}
 	if len(shifts) == 0 {
 		fmt.Fprintln(terminal, "nobody is on call: holdpoint on-call set SCHEDULE --person EMAIL --for 12h")

@@ -33,6 +33,7 @@ type retentionCommand struct {
 
 type retentionShow struct {
 	where
+	listing
 	Limit int `help:"How many to list." default:"20"`
 }
 
@@ -54,10 +55,15 @@ func (r *retentionShow) Run(ctx context.Context, c *cli) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(terminal, "floor: nothing can be erased sooner than %s after its end (set %s)\n", minimum.Shortest, minimum.ChangedAt.Format(time.RFC3339))
+	if !r.JSON {
+		fmt.Fprintf(terminal, "floor: nothing can be erased sooner than %s after its end (set %s)\n", minimum.Shortest, minimum.ChangedAt.Format(time.RFC3339))
+	}
 	due, err := a.Retention.NextDue(ctx, min(max(r.Limit, 1), 1000))
 	if err != nil {
 		return err
+	}
+	if r.JSON {
+		return printEach(due, dueListed)
 	}
 	if len(due) == 0 {
 		fmt.Fprintln(terminal, "no ended approval is there that has not been erased")

@@ -131,7 +131,10 @@ func orText(text, instead string) string {
 	return text
 }
 
-type toolList struct{ where }
+type toolList struct {
+	where
+	listing
+}
 
 func (t *toolList) Run(ctx context.Context, c *cli) error {
 	r, _, err := t.administration(ctx, c)
@@ -141,6 +144,9 @@ func (t *toolList) Run(ctx context.Context, c *cli) error {
 	known, err := r.Registry.Snapshot(ctx)
 	if err != nil {
 		return err
+	}
+	if t.JSON {
+		return printEach(slices.Sorted(maps.Keys(known.Tools)), func(name string) registry.Tool { return known.Tools[name] })
 	}
 	if len(known.Tools) == 0 {
 		fmt.Fprintln(terminal, "no tools yet: holdpoint tool set NAME --verified")
