@@ -612,7 +612,9 @@ func TestErasedPersonsAnswers(t *testing.T) {
 	once := func() *access.Once[admin.PasswordLink] {
 		return &access.Once[admin.PasswordLink]{
 			Request: access.Request{Credential: "key_1", Key: "invite", Hash: []byte("asked")},
-			Render:  func(l admin.PasswordLink, _ error) access.Reply { return access.Reply{Status: 201, Body: []byte(l.Person.Email)} },
+			Render: func(l admin.PasswordLink, _ error) access.Reply {
+				return access.Reply{Status: 201, Body: []byte(l.Person.Email)}
+			},
 		}
 	}
 	answer := func() (status int, body string) {
