@@ -105,14 +105,18 @@ func lockPeople(ctx context.Context, tx pgx.Tx) error {
 	return translate(err)
 }
 
+// administers is the condition that an account o is that of an administrator who can sign
+// in: $2 is the role that administers, $3 NoPassword.
+const administers = `o.disabled_at IS NULL AND $2 = ANY (o.roles)
+	AND (o.password_hash <> $3 OR EXISTS (SELECT FROM sso_identities i WHERE i.person_id = o.id))`
+
 func standing(ctx context.Context, tx pgx.Tx, id, by, adminRole string) (Standing, error) {
 	if err := lockPeople(ctx, tx); err != nil {
 		return Standing{}, err
 	}
 	var now Standing
 	err := tx.QueryRow(ctx, `SELECT id, email, name, identity, roles, disabled_at IS NOT NULL, password_hash,
-			(SELECT count(*) FROM people o WHERE o.id <> p.id AND o.disabled_at IS NULL AND $2 = ANY (o.roles)
-				AND (o.password_hash <> $3 OR EXISTS (SELECT FROM sso_identities i WHERE i.person_id = o.id)))
+			(SELECT count(*) FROM people o WHERE o.id <> p.id AND `+administers+`)
 		FROM people p WHERE id = $1 AND erased_at IS NULL FOR NO KEY UPDATE`, id, adminRole, NoPassword).
 		Scan(&now.ID, &now.Email, &now.Name, &now.Identity, &now.Roles, &now.Disabled, &now.passwordHash, &now.OtherAdministrators)
 	if err != nil {

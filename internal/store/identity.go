@@ -224,8 +224,8 @@ func (s Sessions) Create(ctx context.Context, idHash []byte, p engine.Person, la
 			SELECT $1, id, clock_timestamp() + make_interval(secs => $3),
 				CASE $4 WHEN '' THEN NULL WHEN 'sso' THEN least($6, clock_timestamp()) ELSE clock_timestamp() END, nullif($4, ''), nullif($7, ''), $8 FROM people
 			WHERE id = $2 AND disabled_at IS NULL AND sha256(convert_to(password_hash, 'UTF8')) = $5
-				AND CASE $4 WHEN 'totp' THEN EXISTS (SELECT FROM totp_factors f WHERE f.person_id = id AND f.confirmed_at IS NOT NULL)
-					WHEN 'passkey' THEN EXISTS (SELECT FROM passkeys k WHERE k.person_id = id) ELSE true END`,
+				AND CASE $4 WHEN 'totp' THEN EXISTS (SELECT FROM totp_factors f WHERE f.person_id = people.id AND f.confirmed_at IS NOT NULL)
+					WHEN 'passkey' THEN EXISTS (SELECT FROM passkeys k WHERE k.person_id = people.id) ELSE true END`,
 			s.rowKey(sessionRow, idHash, p.ID), p.ID, lasting.Seconds(), p.VerifiedBy, p.PasswordChecked, p.VerifiedAt, p.Provider, p.ProviderMFA)
 		if err == nil && tag.RowsAffected() == 0 {
 			return ErrNotFound

@@ -176,7 +176,7 @@ func spareLast(ctx context.Context, tx pgx.Tx, id, adminRole string) error {
 	}
 	var last bool
 	err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM people WHERE id = $1 AND disabled_at IS NULL AND $2 = ANY (roles))
-		AND NOT EXISTS (SELECT FROM people WHERE id <> $1 AND disabled_at IS NULL AND password_hash <> $3 AND $2 = ANY (roles))`, id, adminRole, NoPassword).Scan(&last)
+		AND NOT EXISTS (SELECT FROM people o WHERE o.id <> $1 AND `+administers+`)`, id, adminRole, NoPassword).Scan(&last)
 	if err == nil && last {
 		return &NotErasable{Why: LastAdministrator}
 	}
