@@ -180,35 +180,36 @@ func (r Endpoints) Change(ctx context.Context, by access.By, id string, c Endpoi
 	if err != nil {
 		return err
 	}
-	var errs []error
-	sealed, err := r.Store.Endpoints.Secret(ctx, id)
-	if err != nil {
-		return err
-	}
+	err = r.Store.Endpoints.Rotate(ctx, id, func(_ json.RawMessage, sealed []byte) (json.RawMessage, []byte, error) {
+		return r.rewritten(e.Kind, sealed, c)
+	}, endpointEvent(by, "ENDPOINT_CHANGED", "The endpoint’s settings were changed.", id, e.Kind))
+	return r.administered(ctx, err)
+}
+
+// rewritten are an endpoint's settings, and what is secret about it, after a change.
+func (r Endpoints) rewritten(kind string, sealed []byte, c EndpointChange) (json.RawMessage, []byte, error) {
 	target, err := notify.ParseTarget(sealed)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
+	var errs []error
 	if c.URL = strings.TrimSpace(c.URL); c.URL != "" {
 		target.URL, target.Plain = c.URL, c.Plain
-		if e.Kind == notify.Email || e.Kind == notify.Push {
+		if kind == notify.Email || kind == notify.Push {
 			errs = append(errs, errors.New("url: an endpoint for e-mail or web push has none"))
 		} else {
-			errs = append(errs, r.reachable(e.Kind, target)...)
+			errs = append(errs, r.reachable(kind, target)...)
 		}
 	}
-	settings := settled(e.Kind, c.Settings, target)
-	if err := unfitting(append(errs, settings.Check(e.Kind)...)); err != nil {
-		return err
+	settings := settled(kind, c.Settings, target)
+	if err := unfitting(append(errs, settings.Check(kind)...)); err != nil {
+		return nil, nil, err
 	}
 	encoded, secret, err := encodeEndpoint(settings, target)
-	if err != nil {
-		return err
-	}
 	if c.URL == "" {
-		secret = nil
+		secret = sealed // stays as it is
 	}
-	return r.administered(ctx, r.Store.Endpoints.Change(ctx, id, encoded, secret, false, nil, endpointEvent(by, "ENDPOINT_CHANGED", "The endpoint’s settings were changed.", id, e.Kind)))
+	return encoded, secret, err
 }
 
 // Targets opens what is secret about all endpoints, by id.

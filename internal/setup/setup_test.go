@@ -254,6 +254,33 @@ func TestChanges(t *testing.T) {
 	}
 }
 
+// A webhook whose settings or address change signs as before.
+func TestWebhookKeepsItsSecret(t *testing.T) {
+	s := newSite(t)
+	const file, addresses = "endpoints: [{name: desk, kind: webhook, host: a.example.com, tells: [decided]}]", "endpoints: {desk: 'https://a.example.com/1'}"
+	s.apply(file, addresses, setup.Options{})
+	target := func() (url, secret string) {
+		t.Helper()
+		all, err := s.admin.Endpoints.Targets(t.Context())
+		if err != nil || len(all) != 1 {
+			t.Fatal(all, err)
+		}
+		for _, one := range all {
+			url, secret = one.URL, one.Keys[0].Secret
+		}
+		return url, secret
+	}
+	_, first := target()
+	s.apply(strings.Replace(file, "decided", "break_glass", 1), "", setup.Options{})
+	if url, secret := target(); url != "https://a.example.com/1" || secret != first {
+		t.Errorf("other settings, and it leads to %s, the same secret: %t", url, secret == first)
+	}
+	s.apply(strings.Replace(file, "a.example", "b.example", 1), strings.Replace(addresses, "a.example.com/1", "b.example.com/2", 1), setup.Options{})
+	if url, secret := target(); url != "https://b.example.com/2" || secret != first {
+		t.Errorf("another address, and it leads to %s, the same secret: %t", url, secret == first)
+	}
+}
+
 // What no file names stays, unless it is pruned; people only where that is said.
 func TestPrune(t *testing.T) {
 	s := newSite(t)
