@@ -196,6 +196,7 @@ func (d *dev) pages(t *testing.T) []shownPage {
 		{"agents", "/agents", owner},
 		{"admin", "/admin", owner},
 		{"people", "/people", owner}, {"person", "/people/" + everybody.People[0].ID, owner}, {"person-new", "/people/new", owner}, {"welcome", "/welcome/aaaaaaaaaaaaaaaaaaaaaaaaaa", ada},
+		{"keys", "/keys", owner}, {"key-new", "/keys/new", owner}, {"key", "/keys/key_" + d.AgentKey[len("hp_"):][:26], owner}, {"on-call", "/on-call", owner},
 		{"tool", "/admin/tool?name=send_payment", owner},
 		{"notifications", "/notifications", owner},
 		{"audit", "/audit", owner},

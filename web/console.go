@@ -62,6 +62,8 @@ type Config struct {
 	// may be nil.
 	People People
 	OnCall OnCall
+	// APIKeys may be nil: there are no pages for them then.
+	APIKeys APIKeys
 	// Delegations may be nil: nobody can then say that they are away.
 	Delegations Delegations
 	// Prover checks proofs for single approvals; nil when nobody can give any.
@@ -163,7 +165,15 @@ func New(c Config) (*Console, error) {
 	}
 	if c.People != nil && c.Factors != nil {
 		shared.people = true
-		groups = append(groups, &peopleHandler{site: shared, people: c.People, onCall: c.OnCall, factors: c.Factors})
+		groups = append(groups, &peopleHandler{freshProof: freshProof{shared, c.Factors}, people: c.People, onCall: c.OnCall})
+	}
+	if c.OnCall != nil && c.Factors != nil {
+		shared.onCall = true
+		groups = append(groups, &onCallHandler{freshProof{shared, c.Factors}, c.OnCall})
+	}
+	if c.APIKeys != nil && c.Factors != nil {
+		shared.keys = true
+		groups = append(groups, &keyHandler{freshProof{shared, c.Factors}, c.APIKeys, c.Agents})
 	}
 	if c.Grants != nil {
 		groups = append(groups, &grantHandler{shared, c.Grants, c.Cards})

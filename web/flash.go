@@ -64,6 +64,8 @@ var doneWords = map[string]string{
 	"persongone":  "The account is disabled: signed out everywhere, and votes in what still waits are void.",
 	"personout":   "The person was signed out everywhere.",
 	"password":    "Your password was changed. All other sessions of yours have ended.",
+	"apikeygone":  "The API key was revoked. Whatever uses it is refused.",
+	"oncall":      "Who is on call was changed. What waits for the role is looked at again.",
 	"reviewed":    "What you say of it is on record.",
 }
 

@@ -12,6 +12,7 @@ import (
 	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
 	"holdpoint/internal/notify"
+	"holdpoint/internal/notify/channel"
 	"holdpoint/web/views"
 )
 
@@ -90,6 +91,7 @@ func (h *notificationHandler) view(ctx context.Context, p engine.Person) (views.
 	}
 	for i := range v.Forms {
 		v.Forms[i].Kinds = ticks[string](nil)
+		v.Forms[i].Formats = []views.Option{{Value: "", Label: "Holdpoint’s own form"}, {Value: channel.CloudEvents, Label: "CloudEvents 1.0"}}
 		if f := &v.Forms[i]; f.Kind == notify.Push {
 			f.Kinds = ticks(notify.PushKinds())
 		}
@@ -131,6 +133,9 @@ func endpointRow(e admin.Endpoint, p engine.Person) views.EndpointRow {
 	if !row.On {
 		row.State = views.Status{Code: "revoked", Word: "Off"}
 	}
+	if s.Format == channel.CloudEvents {
+		row.About = append(row.About, "as CloudEvents")
+	}
 	if s.Digest > 0 {
 		row.Digest = brief(time.Duration(s.Digest))
 	}
@@ -157,7 +162,7 @@ func (h *notificationHandler) addEndpoint(w http.ResponseWriter, r *http.Request
 		Kind: e.text("kind"), Name: e.text("name"), URL: e.text("url"), Plain: e.checked("plain"), Ed25519: e.checked("pair"),
 		Settings: notify.Settings{
 			Roles: e.lines("roles"), Tools: e.lines("tools"), Agents: e.lines("agents"), To: e.lines("to"), Own: e.checked("own"),
-			Digest: e.duration("digest", "Gather for"),
+			Digest: e.duration("digest", "Gather for"), Format: e.text("format"),
 		},
 	}
 	for _, t := range r.PostForm["tell"] {
@@ -190,7 +195,7 @@ func (h *notificationHandler) showFormAgain(w http.ResponseWriter, r *http.Reque
 			continue
 		}
 		f.Name, f.To, f.Roles, f.Tools, f.Agents, f.Digest = e.text("name"), e.form.Get("to"), e.form.Get("roles"), e.form.Get("tools"), e.form.Get("agents"), e.text("digest")
-		f.Own, f.Plain, f.Pair, f.Kinds, f.Failure = e.checked("own"), e.checked("plain"), e.checked("pair"), ticks(e.form["tell"]), detail
+		f.Own, f.Plain, f.Pair, f.Format, f.Kinds, f.Failure = e.checked("own"), e.checked("plain"), e.checked("pair"), e.text("format"), ticks(e.form["tell"]), detail
 	}
 	return h.site.render(w, r, http.StatusUnprocessableEntity, views.NotificationsPage(v))
 }

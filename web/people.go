@@ -12,7 +12,6 @@ import (
 	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
 	"holdpoint/internal/httpstatus"
-	"holdpoint/internal/identity"
 	"holdpoint/web/views"
 )
 
@@ -33,19 +32,19 @@ type People interface {
 	ResetPassword(ctx context.Context, by access.By, who string, once *access.Once[admin.PasswordLink]) (admin.PasswordLink, error)
 }
 
-// OnCall says who is on call.
+// OnCall says who is on call, and changes it; admin.OnCall is one.
 type OnCall interface {
 	Shifts(ctx context.Context) ([]admin.Shift, error)
+	Set(ctx context.Context, by access.By, q admin.OnCallRequest, once *access.Once[access.Done]) error
 }
 
 func personURL(id string) string { return "/people/" + url.PathEscape(id) }
 
 // peopleHandler serves the list of people and the page of each.
 type peopleHandler struct {
-	site    *site
-	people  People
-	onCall  OnCall // nil where nobody is
-	factors *identity.Factors
+	freshProof
+	people People
+	onCall OnCall // nil where nobody is
 }
 
 func (h *peopleHandler) register(mux *http.ServeMux) {
@@ -58,19 +57,6 @@ func (h *peopleHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("POST /people/{id}/sign-out", h.changes(h.signOut))
 	mux.HandleFunc("POST /people/{id}/enable", h.changes(h.linking(h.people.Enable)))
 	mux.HandleFunc("POST /people/{id}/password", h.changes(h.linking(h.people.ResetPassword)))
-}
-
-// changes is a handler of administrators that changes somebody's account. Whose session
-// has ended meanwhile signs in again.
-func (h *peopleHandler) changes(change handler) http.HandlerFunc {
-	return h.site.forAdministrators(func(w http.ResponseWriter, r *http.Request, p engine.Person) error {
-		err := change(w, r, p)
-		if errors.Is(err, ErrNoSession) {
-			http.Redirect(w, r, signInURL(parent(r)), http.StatusSeeOther)
-			return nil
-		}
-		return err
-	})
 }
 
 // maxPeopleShown bounds a page of people; a search finds the others.
@@ -172,34 +158,6 @@ func (h *peopleHandler) boxes(ctx context.Context, has, ticked []string) ([]view
 		boxes = append(boxes, views.RoleBox{Role: role, On: slices.Contains(ticked, role), Unused: !slices.Contains(known, role)})
 	}
 	return boxes, nil
-}
-
-// proof asks who somebody is whose last proof is too long ago; nil for whoever need not
-// prove it.
-func (h *peopleHandler) proof(r *http.Request, p engine.Person) (*views.VerifyForm, error) {
-	err := h.factors.Fresh(r.Context(), p)
-	if refusal := (*access.Refusal)(nil); !errors.As(err, &refusal) {
-		return nil, err
-	}
-	methods, err := h.factors.Methods(r.Context(), p)
-	if err != nil {
-		return nil, err
-	}
-	f := verifyForm(h.factors, r, methods, identity.ForSession)
-	return &f, nil
-}
-
-// prove lets through whoever has proved lately who they are, or does with this form.
-func (h *peopleHandler) prove(r *http.Request, p engine.Person) error {
-	err, proof := h.factors.Fresh(r.Context(), p), proofOf(r.PostForm)
-	if refusal := (*access.Refusal)(nil); !errors.As(err, &refusal) || proof.Code+proof.Password == "" && !proof.Given() {
-		return err
-	}
-	method, err := h.factors.Verify(r.Context(), p, identity.ForSession, "", proof)
-	if err != nil {
-		return err
-	}
-	return h.site.sessions.verified(r, p, method)
 }
 
 // again shows the person's page with what was refused, and asks for a proof where that

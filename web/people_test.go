@@ -41,7 +41,7 @@ func startStaff(t *testing.T, changes bool) *staff {
 	}
 	a := admin.New(admin.Config{Store: s, PublicURL: "https://console.example.com", Roles: known})
 	h := &staff{db: db, byID: map[string]engine.Person{}, client: start(t, func(c *Config) {
-		c.SignIn, c.SecondStep, c.PasswordLinks, c.Factors, c.Sessions, c.People, c.OnCall = in, in, in, f, kept{s}, a.People, a.OnCall
+		c.SignIn, c.SecondStep, c.PasswordLinks, c.Factors, c.Sessions, c.People, c.OnCall, c.APIKeys = in, in, in, f, kept{s}, a.People, a.OnCall, a.Keys
 	})}
 	owner := admin.New(admin.Config{Store: db.Owner(), Owner: true}).People
 	ops := access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "ops", Channel: "cli"}}

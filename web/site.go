@@ -32,7 +32,7 @@ type site struct {
 	ssoOnly      bool
 	factorRoles  []string // need a second factor
 	// Which pages there are.
-	delegations, grants, audit, people bool
+	delegations, grants, audit, people, onCall, keys bool
 }
 
 // person returns the person of the request's session, or false without a live

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"holdpoint/engine"
 	"holdpoint/engine/dialect/aana"
 	"holdpoint/internal/access"
 	"holdpoint/internal/identity"
@@ -56,6 +57,11 @@ func (k Keys) Create(ctx context.Context, by access.By, n NewKey) (store.Key, st
 }
 
 func (k Keys) create(ctx context.Context, by access.By, key store.Key) error {
+	return k.Store.Keys.Create(ctx, key, keyCreated(by, key))
+}
+
+// keyCreated records that a key was made, without its secret and its label.
+func keyCreated(by access.By, key store.Key) engine.Event {
 	payload := map[string]any{"kind": key.Kind, "scopes": key.Scopes, "max_state": key.MaxState}
 	if key.AgentID != "" {
 		payload["agent"] = key.AgentID
@@ -63,7 +69,7 @@ func (k Keys) create(ctx context.Context, by access.By, key store.Key) error {
 	if key.ExpiresAt != nil {
 		payload["expires_at"] = key.ExpiresAt.UTC()
 	}
-	return k.Store.Keys.Create(ctx, key, changed(by, "KEY_CREATED", "An API key of kind "+key.Kind+" was created.", key.ID, payload))
+	return changed(by, "KEY_CREATED", "An API key of kind "+key.Kind+" was created.", key.ID, payload)
 }
 
 // narrow gives the key less than its kind has; more is a mistake.

@@ -73,7 +73,7 @@ func (r OnCall) Set(ctx context.Context, by access.By, q OnCallRequest, once *ac
 	if err := q.Check(now); err != nil {
 		return err
 	}
-	ids, err := r.ids(ctx, q.Emails)
+	ids, err := r.ids(ctx, by, q.Emails)
 	if err != nil {
 		return err
 	}
@@ -85,8 +85,16 @@ func (r OnCall) Set(ctx context.Context, by access.By, q OnCallRequest, once *ac
 }
 
 // ids finds the accounts of the addresses. Those that are nobody's are
-// named in the refusal.
-func (r OnCall) ids(ctx context.Context, emails []string) ([]string, error) {
+// named in the refusal. A person does not name an account of their own: being on call is
+// a role, and nobody gives themselves one.
+func (r OnCall) ids(ctx context.Context, by access.By, emails []string) ([]string, error) {
+	var self engine.Person
+	if by.Actor.Kind == engine.HumanActor && len(emails) > 0 {
+		var err error
+		if self, err = r.Store.People.Get(ctx, by.Actor.ID); err != nil {
+			return nil, err
+		}
+	}
 	ids, unknown := []string{}, []string{}
 	for _, email := range emails {
 		p, _, err := r.Store.People.ByEmail(ctx, strings.ToLower(strings.TrimSpace(email)))
@@ -95,6 +103,8 @@ func (r OnCall) ids(ctx context.Context, emails []string) ([]string, error) {
 			unknown = append(unknown, fmt.Sprintf("%q", email))
 		case err != nil:
 			return nil, err
+		case self.ID != "" && self.Identity == p.Identity:
+			return nil, &access.Refusal{Kind: access.Forbidden, Code: "own_account", Detail: "Nobody puts themselves on call: another administrator does it, or the schedule's own system."}
 		case !slices.Contains(ids, p.ID):
 			ids = append(ids, p.ID)
 		}

@@ -47,6 +47,8 @@ type EndpointForm struct {
 	Roles, Tools, Agents   string
 	Digest                 string
 	Own, Plain, Pair, Open bool
+	Format                 string // of a webhook, one of Formats
+	Formats                []Option
 	Kinds                  []Tick
 	Failure                string
 }
