@@ -17,6 +17,7 @@ import (
 	"holdpoint/internal/auditlog"
 	"holdpoint/internal/config"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/sso"
 	"holdpoint/internal/store"
 )
 
@@ -98,6 +99,10 @@ func (s doctorServer) Run(ctx context.Context, c *cli) error {
 	}
 	if cfg.Sealer != nil {
 		d.database(ctx, cfg)
+	}
+	for _, p := range cfg.SSO {
+		redirect, err := sso.Check(ctx, p, cfg.PublicURL)
+		d.say(fmt.Sprintf("single sign-on %s at %s, back to %s", p.Name, p.Issuer, redirect), err, "Nobody signs in there until it is mended; passwords and live sessions go on.")
 	}
 	d.temporal(ctx, cfg)
 	if d.failed {

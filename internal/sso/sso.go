@@ -103,6 +103,20 @@ func (s *Providers) find(name string) *provider {
 	return s.list[i]
 }
 
+// Check asks a provider what it says of itself, and returns where it has to send people
+// back to. It is for the operator: the error says what is wrong.
+func Check(ctx context.Context, c Config, publicURL string) (redirect string, err error) {
+	p, err := newProvider(c, publicURL, time.Now)
+	if err != nil {
+		return "", err
+	}
+	a, err := p.read(ctx)
+	if err == nil && c.SignOut && a.EndSession == "" {
+		err = errors.New("sign_out: the provider has no sign-out (end_session_endpoint)")
+	}
+	return p.redirect, err
+}
+
 // Begin starts a flow: it returns where to send the browser, and what the browser has to
 // keep until it comes back, to next. personID is whose session is to be proved anew, by
 // somebody who is there, or "". Errors are ErrUnknown and ErrAway.
