@@ -38,7 +38,12 @@ type ssoServer struct {
 // back there. edit may change the settings of the provider "corp", and more the console.
 func startSSO(t *testing.T, edit func(*sso.Config), more func(*Config, *identity.SignIn)) *ssoServer {
 	t.Helper()
-	db := storetest.New(t)
+	return startSSOOn(t, storetest.New(t), edit, more)
+}
+
+// startSSOOn is startSSO on a database that may have people already.
+func startSSOOn(t *testing.T, db *storetest.Database, edit func(*sso.Config), more func(*Config, *identity.SignIn)) *ssoServer {
+	t.Helper()
 	s := db.Administering()
 	f, err := identity.NewFactors(s, "https://console.example.com")
 	if err != nil {
@@ -238,6 +243,7 @@ func (h *ssoServer) signOut() {
 
 // TestSSOAccounts: whose account somebody gets who comes for the first time.
 func TestSSOAccounts(t *testing.T) {
+	db := storetest.New(t)
 	for name, c := range map[string]struct {
 		settings func(*sso.Config)
 		email    string
@@ -269,7 +275,8 @@ func TestSSOAccounts(t *testing.T) {
 		"with a space that does not show":   {func(c *sso.Config) { c.LinkByEmail = true }, "ada\u200b@example.com", nil, "ada", "not in plain letters"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := startSSO(t, c.settings, nil)
+			db.Exec(`UPDATE people SET email = id || '@gone.example'`)
+			h := startSSOOn(t, db, c.settings, nil)
 			local := engine.Person{}
 			if c.local != "" {
 				local = h.db.Person(engine.Person{Name: c.local, Roles: []string{"lead"}})

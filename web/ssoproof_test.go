@@ -102,6 +102,7 @@ func (h *ssoServer) appOf(p engine.Person) func() string {
 // TestSSOSecondFactor: somebody with a second factor here gives it after the provider, but
 // for one whose word on it is trusted.
 func TestSSOSecondFactor(t *testing.T) {
+	db := storetest.New(t)
 	for name, c := range map[string]struct {
 		settings func(*sso.Config)
 		claims   map[string]any
@@ -115,7 +116,8 @@ func TestSSOSecondFactor(t *testing.T) {
 		"by a class of no worth": {func(c *sso.Config) { c.TrustMFA, c.MFAACR = true, []string{"gold"} }, map[string]any{"acr": "silver"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := startSSO(t, c.settings, nil)
+			db.Exec(`UPDATE people SET email = id || '@gone.example'`)
+			h := startSSOOn(t, db, c.settings, nil)
 			h.provider.Person("u-1", "ada@example.com", nil)
 			h.enter()
 			code := h.appOf(h.session())
