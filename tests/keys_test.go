@@ -133,8 +133,12 @@ func dataKeyUnderLoad(t *testing.T, c *cluster) {
 		t.Error(err)
 	}
 	c.serves, c.urls = c.serves[:last], c.urls[:last]
+	record := string(c.admin(t).do("GET", "/v1/audit/events?type=admin&limit=500", nil).Body)
+	if added, removed := strings.Count(record, "DATA_KEY_ADDED"), strings.Count(record, "DATA_KEY_REMOVED"); added != 2 || removed != 1 {
+		t.Errorf("%d data keys were added by the log, and %d removed, want 2 and 1", added, removed)
+	}
 	list := must(t, c.env, "", "keys", "list")
-	for _, want := range []string{"tokens ", " signs ", "data ", " seals ", " retired "} {
+	for _, want := range []string{"tokens ", " signs ", "data ", " seals ", " retired ", "log "} {
 		if !strings.Contains(list, want) {
 			t.Errorf("no %q in\n%s", want, list)
 		}

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"time"
 
+	"holdpoint/engine"
 	"holdpoint/internal/access"
 	"holdpoint/internal/config"
 	"holdpoint/internal/seal"
@@ -16,10 +18,14 @@ import (
 // their file.
 const dataKeysEvery = 15 * time.Second
 
-// followDataKeys says which data key this process seals with, and takes those of a file
+// followDataKeys says which data key this process, serve or worker, seals with, and takes those of a file
 // that has changed, as followRules does with the rules.
-func followDataKeys(ctx context.Context, cfg config.Config, s *store.Store, log *slog.Logger) (stop func(), err error) {
-	if err := s.DataKeys.Keep(ctx); err != nil {
+func followDataKeys(ctx context.Context, cfg config.Config, s *store.Store, name string, log *slog.Logger) (stop func(), err error) {
+	keep := func(ctx context.Context) error {
+		by := engine.Actor{Kind: engine.ServiceActor, ID: name, Channel: "engine"}
+		return s.DataKeys.Keep(ctx, dataKeyEvent("DATA_KEY_ADDED", "Records are sealed with another data key.", s.DataKeys.Seals(), by))
+	}
+	if err := keep(ctx); err != nil {
 		return nil, err
 	}
 	read := cfg.DataKeysReader()
@@ -55,11 +61,19 @@ func followDataKeys(ctx context.Context, cfg config.Config, s *store.Store, log 
 				log.Error("the data keys stay as they are", "error", err)
 			}
 			failed = err
-			if err := s.DataKeys.Keep(ctx); err != nil && ctx.Err() == nil {
+			if err := keep(ctx); err != nil && ctx.Err() == nil {
 				log.Warn("the data key's use cannot be noted", "error", err)
 			}
 		}
 	}), nil
+}
+
+// dataKeyEvent is an event about a data key.
+func dataKeyEvent(code, message, id string, by engine.Actor) engine.Event {
+	return engine.Event{
+		ID: store.NewEventID(), Type: engine.Admin, Outcome: engine.Allow, Reasons: []engine.Reason{{Code: code, Message: message}},
+		SafePayload: fmt.Appendf(nil, `{"subject":%q}`, id), Actor: by,
+	}
 }
 
 // takeDataKeys seals and opens with other data keys from now on, unless something could

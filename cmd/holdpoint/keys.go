@@ -70,7 +70,7 @@ type keysList struct {
 
 // Help is shown by "holdpoint keys list --help".
 func (keysList) Help() string {
-	return `Takes the settings of serve and changes nothing. It counts what is sealed with each
+	return `Takes the settings of serve, or of the worker, and changes nothing. It counts what is sealed with each
 data key, which reads whole tables.
 
 Example:
@@ -89,8 +89,12 @@ type listedSecret struct {
 }
 
 func (k *keysList) Run(ctx context.Context, c *cli) error {
-	cfg, err := c.load(config.Database | config.Keys)
-	if err != nil {
+	cfg, err := config.Load(c.Config, os.Environ())
+	need := config.Database | config.Keys
+	if cfg.LogKey != "" || cfg.LogKeyFile != "" {
+		need |= config.Log // the worker's settings
+	}
+	if err = checked(&cfg, err, need); err != nil {
 		return err
 	}
 	s, err := openSchema(ctx, store.Config{URL: cfg.DatabaseURL, Sealer: cfg.Sealer, MaxConns: 4})
@@ -114,7 +118,11 @@ func (k *keysList) Run(ctx context.Context, c *cli) error {
 	if err != nil {
 		return err
 	}
-	return printSecrets(append(list, data...), k.JSON)
+	list = append(list, data...)
+	for _, key := range cfg.LogKeys {
+		list = append(list, listedSecret{For: "log", ID: fmt.Sprintf("%s+%08x", key.Name(), key.KeyHash()), State: "signs"})
+	}
+	return printSecrets(list, k.JSON)
 }
 
 func tokenKeyState(k gate.TokenKey) string {

@@ -127,7 +127,7 @@ func (k *keysReseal) Run(ctx context.Context, c *cli) error {
 func reseal(ctx context.Context, s *store.Store, progress bool) error {
 	total := 0
 	for {
-		done, err := resealOnce(ctx, s, progress)
+		done, broken, err := resealOnce(ctx, s, progress)
 		total += done
 		if err != nil {
 			return fmt.Errorf("%w\n%d records were sealed anew so far; run it again to go on", err, total)
@@ -135,6 +135,9 @@ func reseal(ctx context.Context, s *store.Store, progress bool) error {
 		left, err := resealLeft(ctx, s)
 		if err != nil {
 			return err
+		}
+		if n := len(broken); n > 0 && left <= int64(n) {
+			return fmt.Errorf("%d records were sealed anew; %d cannot be opened with any key of the settings and stay as they are, such as %s (docs/keys.md)", total, n, broken[0])
 		}
 		if left == 0 {
 			fmt.Fprintf(terminal, "%d records were sealed anew; everything is sealed with %s, nothing is left under a former data key\n", total, s.DataKeys.Seals())
@@ -149,17 +152,18 @@ func reseal(ctx context.Context, s *store.Store, progress bool) error {
 	}
 }
 
-func resealOnce(ctx context.Context, s *store.Store, progress bool) (done int, err error) {
+func resealOnce(ctx context.Context, s *store.Store, progress bool) (done int, broken []string, err error) {
 	parts, err := s.DataKeys.Parts(ctx)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	for _, part := range parts {
 		inPart := 0
 		for from := int64(0); from < part.Blocks; from += resealBlocks {
-			n, err := s.DataKeys.Rewrap(ctx, part, from, min(from+resealBlocks, part.Blocks))
+			n, bad, err := s.DataKeys.Rewrap(ctx, part, from, min(from+resealBlocks, part.Blocks))
+			broken = append(broken, bad...)
 			if done, inPart = done+n, inPart+n; err != nil {
-				return done, err
+				return done, broken, err
 			}
 			if block := from / resealBlocks; progress && block > 0 && block%500 == 0 {
 				fmt.Fprintf(terminal, "%s: %d%%, %d records\n", part.Name, 100*from/part.Blocks, inPart)
@@ -169,7 +173,7 @@ func resealOnce(ctx context.Context, s *store.Store, progress bool) (done int, e
 			fmt.Fprintf(terminal, "%s: 100%%, %d records\n", part.Name, inPart)
 		}
 	}
-	return done, nil
+	return done, broken, nil
 }
 
 // resealLeft counts what is not under the key that seals.
@@ -236,6 +240,9 @@ func (k *keysRetire) Run(ctx context.Context, c *cli) error {
 			return err
 		}
 		keys = rest
+		if err := s.DataKeys.Retired(ctx, id, dataKeyEvent("DATA_KEY_REMOVED", "A data key was retired: nothing is sealed with it.", id, operator())); err != nil {
+			return fmt.Errorf("%s is out of %s; put that on record: %w", id, k.File, err)
+		}
 		fmt.Fprintf(terminal, "retired %s; it is in %s: keep that as long as backups from before\n", id, retired)
 	}
 	return err

@@ -142,7 +142,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	}
 	defer s.Close()
 	warnOfTooFew(ctx, s, cfg, log)
-	dataKeys, err := followDataKeys(ctx, cfg, s, log)
+	dataKeys, err := followDataKeys(ctx, cfg, s, "serve", log)
 	if err != nil {
 		return err
 	}

@@ -99,7 +99,7 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 		return err
 	}
 	defer s.Close()
-	dataKeys, err := followDataKeys(ctx, cfg, s, log)
+	dataKeys, err := followDataKeys(ctx, cfg, s, "worker", log)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func (h *house) changeDataKey() {
 		err = h.db.Sealer.Use(keys)
 	}
 	if err == nil {
-		err = h.Store.DataKeys.Keep(context.Background())
+		err = h.Store.DataKeys.Keep(context.Background(), h.adminEvent("DATA_KEY_ADDED", nil))
 	}
 	if err != nil {
 		h.t.Fatal(err)
@@ -54,9 +54,12 @@ func rewrapAll(ctx context.Context, s *store.Store) (done int, err error) {
 	}
 	for _, part := range parts {
 		for from := int64(0); from < part.Blocks; from += 2 {
-			n, err := s.DataKeys.Rewrap(ctx, part, from, from+2)
+			n, broken, err := s.DataKeys.Rewrap(ctx, part, from, from+2)
 			if done += n; err != nil {
 				return done, err
+			}
+			if broken != nil {
+				return done, fmt.Errorf("%v cannot be opened", broken)
 			}
 		}
 	}
@@ -132,7 +135,7 @@ func TestDataKeyIsChanged(t *testing.T) {
 	ctx := context.Background()
 	h := grantingHouse(t, routing(time.Hour, 1))
 	conn, owner := h.db.Connect(h.db.URL), h.db.Owner()
-	if err := h.Store.DataKeys.Keep(ctx); err != nil {
+	if err := h.Store.DataKeys.Keep(ctx, h.adminEvent("DATA_KEY_ADDED", nil)); err != nil {
 		t.Fatal(err)
 	}
 	first := h.sealEverything("first")
@@ -262,7 +265,7 @@ func TestEverySealedColumnIsKnown(t *testing.T) {
 func TestDataKeyRemovedTooEarly(t *testing.T) {
 	ctx := context.Background()
 	h := newHouse(t, routing(time.Hour, 1))
-	if err := h.Store.DataKeys.Keep(ctx); err != nil {
+	if err := h.Store.DataKeys.Keep(ctx, h.adminEvent("DATA_KEY_ADDED", nil)); err != nil {
 		t.Fatal(err)
 	}
 	former := h.db.Sealer.Keys()
@@ -321,6 +324,28 @@ func TestRewrappingIsTheOwners(t *testing.T) {
 	}
 	if _, err := conn.Exec(ctx, `UPDATE data_keys SET emptied_at = clock_timestamp()`); err == nil {
 		t.Error("the runtime role says that a data key is empty")
+	}
+}
+
+// TestBrokenRecordsAreLeft: what no key opens stays as it is, is named, and keeps nothing
+// else from being sealed anew.
+func TestBrokenRecordsAreLeft(t *testing.T) {
+	h := newHouse(t, routing(time.Hour, 1))
+	ctx := context.Background()
+	good, bad := h.open(another(asked)), h.open(another(asked))
+	h.db.Exec(`ALTER TABLE approvals DISABLE TRIGGER approvals_guard`)
+	h.db.Exec(`UPDATE approvals SET sealed_key = decode(repeat('41', 60), 'hex') WHERE id = $1`, bad.ID)
+	h.db.Exec(`ALTER TABLE approvals ENABLE TRIGGER approvals_guard`)
+	h.changeDataKey()
+	if _, err := rewrapAll(ctx, h.db.Owner()); err == nil || !strings.Contains(err.Error(), bad.ID) || strings.Contains(err.Error(), good.ID) {
+		t.Errorf("%v, want %s to be named", err, bad.ID)
+	}
+	if got := h.card("ada", good.ID); got.Arguments == nil {
+		t.Error("the other one cannot be read")
+	}
+	counts, err := h.Store.DataKeys.Count(ctx)
+	if err != nil || counts[""] != 1 || counts[h.db.Sealer.Keys().IDs()[0]] != 1 {
+		t.Errorf("%v, %v", counts, err)
 	}
 }
 

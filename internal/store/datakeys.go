@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"holdpoint/engine"
 	"holdpoint/internal/seal"
 )
 
@@ -49,12 +50,22 @@ type DataKey struct {
 // Empty says that nothing is sealed with the key.
 func (k DataKey) Empty() bool { return k.EmptiedAt != nil && k.EmptiedAt.After(k.SealedAt) }
 
-// Keep says that this process seals with the first of its data keys.
-func (s DataKeys) Keep(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	_, err := s.pool.Exec(ctx, `INSERT INTO data_keys (id) VALUES ($1) ON CONFLICT (id) DO UPDATE SET sealed_at = clock_timestamp()`, s.Seals())
-	return translate(err)
+// Keep says that this process seals with the first of its data keys. With e it is on
+// record when it is the first process that does.
+func (s DataKeys) Keep(ctx context.Context, e engine.Event) error {
+	err := s.change(ctx, `UPDATE data_keys SET sealed_at = clock_timestamp() WHERE id = $1`, s.Seals())
+	if errors.Is(err, ErrNotFound) {
+		err = s.admin(ctx, e, `INSERT INTO data_keys (id) VALUES ($1) ON CONFLICT DO NOTHING`, s.Seals())
+	}
+	if errors.Is(err, ErrNotFound) {
+		return nil // another process was first
+	}
+	return err
+}
+
+// Retired says that a data key was taken out of its file. It takes the owner's login.
+func (s DataKeys) Retired(ctx context.Context, id string, e engine.Event) error {
+	return s.admin(ctx, e, `UPDATE data_keys SET emptied_at = clock_timestamp() WHERE id = $1`, id)
 }
 
 // List lists the data keys that were ever sealed with, the oldest first.
@@ -167,9 +178,11 @@ func (s DataKeys) Parts(ctx context.Context) ([]SealedPart, error) {
 }
 
 // Rewrap wraps, in one transaction, the records' own keys in blocks [from, to) of a part
-// by the data key that seals, and returns how many. Rows that somebody else works on are
-// left for another time, so that it waits for nobody. It takes the owner's login.
-func (s DataKeys) Rewrap(ctx context.Context, part SealedPart, from, to int64) (done int, err error) {
+// by the data key that seals, and returns how many, and the names of those that no key
+// opens: they were written around the programs, and stay as they are. Rows that somebody
+// else works on are left for another time, so that it waits for nobody. It takes the
+// owner's login.
+func (s DataKeys) Rewrap(ctx context.Context, part SealedPart, from, to int64) (done int, broken []string, err error) {
 	c := sealedColumns[part.index]
 	err = s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SET LOCAL holdpoint.rewrapping = 'on'`); err != nil {
@@ -188,7 +201,8 @@ func (s DataKeys) Rewrap(ctx context.Context, part SealedPart, from, to int64) (
 		_, err = pgx.ForEachRow(rows, []any{&at, &name, &wrapped}, func() error {
 			again, err := s.sealer.Rewrap(name, wrapped)
 			if err != nil {
-				return fmt.Errorf("%s: %w", part.Name, err)
+				broken = append(broken, part.Name+" of "+name)
+				return nil
 			}
 			changes.Queue(fmt.Sprintf(`UPDATE %[1]s SET %[2]s = $2 WHERE ctid = $1`, c.table, c.column), at, again)
 			wrapped = nil
@@ -200,7 +214,7 @@ func (s DataKeys) Rewrap(ctx context.Context, part SealedPart, from, to int64) (
 		done = changes.Len()
 		return translate(tx.SendBatch(ctx, changes).Close())
 	})
-	return done, err
+	return done, broken, err
 }
 
 // Seals is the id of the data key that seals.
