@@ -18,14 +18,14 @@ import (
 // their file.
 const dataKeysEvery = 15 * time.Second
 
-// followDataKeys says which data key this process, serve or worker, seals with, and takes those of a file
-// that has changed, as followRules does with the rules.
+// followDataKeys says which data key this process, serve or worker, seals with, and takes
+// those of a file that has changed, as followRules does with the rules.
 func followDataKeys(ctx context.Context, cfg config.Config, s *store.Store, name string, log *slog.Logger) (stop func(), err error) {
-	keep := func(ctx context.Context) error {
+	keep := func(ctx context.Context, id string) error {
 		by := engine.Actor{Kind: engine.ServiceActor, ID: name, Channel: "engine"}
-		return s.DataKeys.Keep(ctx, dataKeyEvent("DATA_KEY_ADDED", "Records are sealed with another data key.", s.DataKeys.Seals(), by))
+		return s.DataKeys.Keep(ctx, id, dataKeyEvent("DATA_KEY_ADDED", "Records are sealed with another data key.", id, by))
 	}
-	if err := keep(ctx); err != nil {
+	if err := keep(ctx, s.DataKeys.Seals()); err != nil {
 		return nil, err
 	}
 	read := cfg.DataKeysReader()
@@ -50,7 +50,17 @@ func followDataKeys(ctx context.Context, cfg config.Config, s *store.Store, name
 			// What was refused is looked at again when somebody says so: it may count
 			// everything that is sealed.
 			if err == nil && next != nil && (asked || fresh != nil || access.IsUnavailable(failed)) {
-				if err = takeDataKeys(ctx, cfg.Sealer, s, next); err == nil {
+				// Said before it seals: nobody starts without the key from then on.
+				if err = cfg.Sealer.Fits(next); err == nil {
+					err = s.DataKeys.Check(ctx, next)
+				}
+				if err == nil {
+					err = keep(ctx, next.IDs()[0])
+				}
+				if err == nil {
+					err = cfg.Sealer.Use(next)
+				}
+				if err == nil {
 					log.Info("the data keys were read again", "seals", next.IDs()[0], "all", next.IDs())
 					next = nil
 				}
@@ -61,7 +71,7 @@ func followDataKeys(ctx context.Context, cfg config.Config, s *store.Store, name
 				log.Error("the data keys stay as they are", "error", err)
 			}
 			failed = err
-			if err := keep(ctx); err != nil && ctx.Err() == nil {
+			if err := keep(ctx, s.DataKeys.Seals()); err != nil && ctx.Err() == nil {
 				log.Warn("the data key's use cannot be noted", "error", err)
 			}
 		}
@@ -74,13 +84,4 @@ func dataKeyEvent(code, message, id string, by engine.Actor) engine.Event {
 		ID: store.NewEventID(), Type: engine.Admin, Outcome: engine.Allow, Reasons: []engine.Reason{{Code: code, Message: message}},
 		SafePayload: fmt.Appendf(nil, `{"subject":%q}`, id), Actor: by,
 	}
-}
-
-// takeDataKeys seals and opens with other data keys from now on, unless something could
-// not be read any more.
-func takeDataKeys(ctx context.Context, sealer *seal.Sealer, s *store.Store, keys *seal.Keys) error {
-	if err := s.DataKeys.Check(ctx, keys); err != nil {
-		return err
-	}
-	return sealer.Use(keys)
 }

@@ -70,8 +70,8 @@ type keysList struct {
 
 // Help is shown by "holdpoint keys list --help".
 func (keysList) Help() string {
-	return `Takes the settings of serve, or of the worker, and changes nothing. It counts what is sealed with each
-data key, which reads whole tables.
+	return `Takes the settings of serve, or of the worker, and changes nothing. It counts what is
+sealed with each data key, which reads whole tables.
 
 Example:
   HOLDPOINT_CONFIG=/etc/holdpoint.yaml holdpoint keys list`

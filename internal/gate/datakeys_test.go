@@ -34,7 +34,7 @@ func (h *house) changeDataKey() {
 		err = h.db.Sealer.Use(keys)
 	}
 	if err == nil {
-		err = h.Store.DataKeys.Keep(context.Background(), h.adminEvent("DATA_KEY_ADDED", nil))
+		err = h.Store.DataKeys.Keep(context.Background(), keys.IDs()[0], h.adminEvent("DATA_KEY_ADDED", nil))
 	}
 	if err != nil {
 		h.t.Fatal(err)
@@ -135,7 +135,7 @@ func TestDataKeyIsChanged(t *testing.T) {
 	ctx := context.Background()
 	h := grantingHouse(t, routing(time.Hour, 1))
 	conn, owner := h.db.Connect(h.db.URL), h.db.Owner()
-	if err := h.Store.DataKeys.Keep(ctx, h.adminEvent("DATA_KEY_ADDED", nil)); err != nil {
+	if err := h.Store.DataKeys.Keep(ctx, h.db.Sealer.Keys().IDs()[0], h.adminEvent("DATA_KEY_ADDED", nil)); err != nil {
 		t.Fatal(err)
 	}
 	first := h.sealEverything("first")
@@ -265,7 +265,7 @@ func TestEverySealedColumnIsKnown(t *testing.T) {
 func TestDataKeyRemovedTooEarly(t *testing.T) {
 	ctx := context.Background()
 	h := newHouse(t, routing(time.Hour, 1))
-	if err := h.Store.DataKeys.Keep(ctx, h.adminEvent("DATA_KEY_ADDED", nil)); err != nil {
+	if err := h.Store.DataKeys.Keep(ctx, h.db.Sealer.Keys().IDs()[0], h.adminEvent("DATA_KEY_ADDED", nil)); err != nil {
 		t.Fatal(err)
 	}
 	former := h.db.Sealer.Keys()

@@ -54,10 +54,18 @@ func (k *Keys) Sealer() *Sealer {
 	return s
 }
 
-// Use takes other data keys from now on. They have to belong to the same hashes.
-func (s *Sealer) Use(k *Keys) error {
+// Fits reports whether the data keys are of the same installation.
+func (s *Sealer) Fits(k *Keys) error {
 	if !bytes.Equal(k.hashes.check, s.hashes.check) {
 		return errors.New("these data keys are of another installation: their hashes are other ones")
+	}
+	return nil
+}
+
+// Use takes other data keys from now on. They have to fit.
+func (s *Sealer) Use(k *Keys) error {
+	if err := s.Fits(k); err != nil {
+		return err
 	}
 	s.keys.Store(k)
 	return nil

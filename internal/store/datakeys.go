@@ -50,12 +50,12 @@ type DataKey struct {
 // Empty says that nothing is sealed with the key.
 func (k DataKey) Empty() bool { return k.EmptiedAt != nil && k.EmptiedAt.After(k.SealedAt) }
 
-// Keep says that this process seals with the first of its data keys. With e it is on
+// Keep says that this process seals with a data key, or is about to. With e it is on
 // record when it is the first process that does.
-func (s DataKeys) Keep(ctx context.Context, e engine.Event) error {
-	err := s.change(ctx, `UPDATE data_keys SET sealed_at = clock_timestamp() WHERE id = $1`, s.Seals())
+func (s DataKeys) Keep(ctx context.Context, id string, e engine.Event) error {
+	err := s.change(ctx, `UPDATE data_keys SET sealed_at = clock_timestamp() WHERE id = $1`, id)
 	if errors.Is(err, ErrNotFound) {
-		err = s.admin(ctx, e, `INSERT INTO data_keys (id) VALUES ($1) ON CONFLICT DO NOTHING`, s.Seals())
+		err = s.admin(ctx, e, `INSERT INTO data_keys (id) VALUES ($1) ON CONFLICT DO NOTHING`, id)
 	}
 	if errors.Is(err, ErrNotFound) {
 		return nil // another process was first
