@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -44,11 +45,35 @@ func (d *checkup) keys(ctx context.Context, s *store.Store, cfg config.Config) {
 		if path == "" {
 			continue
 		}
-		info, err := os.Stat(path)
-		if err == nil && info.Mode().Perm()&0o007 != 0 {
-			d.warn("permissions of "+path, fmt.Sprintf("everybody on this machine may open it (%s)", info.Mode().Perm()), "chmod o= "+path)
+		mode, all, err := openToAll(path)
+		if err == nil && all {
+			d.warn("permissions of "+path, fmt.Sprintf("everybody on this machine may open it (%s)", mode),
+				"Give it to the user that serve and worker run as, and take it from others then (chmod 600); or put it into a directory that others may not enter.")
 		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			d.say("permissions of "+path, err, "")
 		}
 	}
+}
+
+// openToAll says whether everybody on this machine may open a file: by its mode, and by
+// those of the directories that lead to it.
+func openToAll(path string) (mode fs.FileMode, all bool, err error) {
+	if path, err = filepath.Abs(path); err != nil {
+		return 0, false, err
+	}
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return 0, false, err
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm()&0o007 == 0 {
+		return 0, false, err
+	}
+	mode = info.Mode().Perm()
+	for path != filepath.Dir(path) {
+		path = filepath.Dir(path)
+		if info, err = os.Stat(path); err != nil || info.Mode().Perm()&0o001 == 0 {
+			return mode, false, err
+		}
+	}
+	return mode, true, nil
 }
