@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"holdpoint/engine/token"
@@ -152,9 +153,9 @@ func writeSecret(path string, data []byte) error {
 	}
 	defer func() { _ = os.Remove(f.Name()) }() // gone after the rename
 	if former, err := os.Stat(path); err == nil {
-		// Who was allowed to read it still is.
-		if err := f.Chmod(former.Mode().Perm()); err != nil {
-			return err
+		if err := keepAccess(f, former); err != nil {
+			_ = f.Close()
+			return fmt.Errorf("%s stays as it is, because its owner and mode cannot be kept: %w", path, err)
 		}
 	}
 	if _, err := f.Write(data); err != nil {
@@ -165,4 +166,21 @@ func writeSecret(path string, data []byte) error {
 		return err
 	}
 	return os.Rename(f.Name(), path)
+}
+
+// keepAccess gives a file the owner, the group and the mode of the one that it replaces:
+// who was allowed to read that still is.
+func keepAccess(f *os.File, former fs.FileInfo) error {
+	fresh, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	was, wasOK := former.Sys().(*syscall.Stat_t)
+	is, isOK := fresh.Sys().(*syscall.Stat_t)
+	if wasOK && isOK && (was.Uid != is.Uid || was.Gid != is.Gid) {
+		if err := f.Chown(int(was.Uid), int(was.Gid)); err != nil {
+			return err
+		}
+	}
+	return f.Chmod(former.Mode().Perm())
 }
