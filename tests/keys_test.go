@@ -86,9 +86,9 @@ func dataKeyUnderLoad(t *testing.T, c *cluster) {
 		}
 	}
 	admin := append(slices.Clone(c.env), "HOLDPOINT_DATABASE_ADMIN_URL="+c.OwnerURL)
-	must(t, nil, "", "keys", "new", "--for", "data", file)
+	added := strings.Fields(must(t, nil, "", "keys", "new", "--for", "data", file))
 	everyone()
-	must(t, nil, "", "keys", "use", file)
+	must(t, nil, "", "keys", "use", file, added[len(added)-1])
 	everyone()
 	if early := cli(t, admin, "", "keys", "retire", file); early.code == 0 || !strings.Contains(early.err, "records are sealed with") {
 		t.Errorf("retired before anything is sealed anew: %s%s", early.out, early.err)

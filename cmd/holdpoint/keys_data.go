@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"time"
 
 	"holdpoint/internal/config"
@@ -27,8 +30,26 @@ func readDataKeys(path string) (*seal.Keys, error) {
 	return keys, nil
 }
 
-// newDataKey adds a data key to a file, which opens and does not seal, or makes the file.
+// changing runs f, which reads a key file and writes it, while no other process does so.
+// The lock is on the directory, because the file is replaced.
+func changing(path string, f func() error) error {
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dir.Close() }() // which ends the lock
+	if err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX); err != nil {
+		return fmt.Errorf("lock %s: %w", dir.Name(), err)
+	}
+	return f()
+}
+
 func newDataKey(path string) error {
+	return changing(path, func() error { return addDataKey(path) })
+}
+
+// addDataKey adds a data key to a file, which opens and does not seal, or makes the file.
+func addDataKey(path string) error {
 	fresh := seal.NewKey()
 	keys, err := readDataKeys(path)
 	switch {
@@ -55,41 +76,51 @@ func newDataKey(path string) error {
 		return err
 	}
 	ids := keys.IDs()
-	fmt.Fprintf(terminal, "%s opens with %s as well now, and seals with %s as before\nwhen every serve and worker has this file: holdpoint keys use %s\n", path, ids[len(ids)-1], ids[0], path)
+	fmt.Fprintf(terminal, "%s opens with %s as well now, and seals with %s as before\nwhen every serve and worker has this file: holdpoint keys use %s %s\n", path, ids[len(ids)-1], ids[0], path, ids[len(ids)-1])
 	return nil
 }
 
 type keysUse struct {
 	File string `arg:"" type:"path" help:"The file of data keys, which data_key_file names."`
-	ID   string `arg:"" optional:"" help:"The key that is to seal; the newest when left out."`
+	ID   string `arg:"" optional:"" help:"The key that is to seal, as “keys new” printed it."`
 }
 
 // Help is shown by "holdpoint keys use --help".
 func (keysUse) Help() string {
 	return `From then on new records are sealed with another data key of the file. First every
 serve and worker has to have the file with that key, so that it opens what the others
-seal. “keys use FILE ID” with the former id goes back.
+seal. The same with the former id goes back. Without an id it says which keys
+the file has.
 
 Example:
-  holdpoint keys use /etc/holdpoint/data_key`
+  holdpoint keys use /etc/holdpoint/data_key 0f1e2d3c4b5a6978`
 }
 
 func (k *keysUse) Run(*cli) error {
+	return changing(k.File, k.use)
+}
+
+func (k *keysUse) use() error {
 	keys, err := readDataKeys(k.File)
 	if err != nil {
 		return err
 	}
-	id := k.ID
-	if id == "" {
-		id = keys.IDs()[len(keys.IDs())-1]
+	ids := keys.IDs()
+	switch k.ID {
+	case "":
+		// Which of them is the newest is not in the file, and a former key must not seal again by mistake.
+		return fmt.Errorf("say which key is to seal: of %s in %s the first does now", strings.Join(ids, ", "), k.File)
+	case ids[0]:
+		fmt.Fprintf(terminal, "%s seals with %s already\n", k.File, k.ID)
+		return nil
 	}
-	if keys, err = keys.SealWith(id); err != nil {
+	if keys, err = keys.SealWith(k.ID); err != nil {
 		return err
 	}
 	if err := writeSecret(k.File, keys.Marshal()); err != nil {
 		return err
 	}
-	fmt.Fprintf(terminal, "%s seals with %s; when every serve and worker has this file: holdpoint keys reseal\n", k.File, id)
+	fmt.Fprintf(terminal, "%s seals with %s; when every serve and worker has this file: holdpoint keys reseal\n", k.File, k.ID)
 	return nil
 }
 
@@ -228,24 +259,33 @@ func (k *keysRetire) Run(ctx context.Context, c *cli) error {
 		}
 	}
 	for _, id := range empty {
-		rest, gone, err := keys.Without(id)
-		if err != nil {
-			return err
-		}
 		retired := k.File + ".retired-" + id
-		if err := writeSecret(retired, gone.Marshal()); err != nil {
+		if err := changing(k.File, func() error { return takeOut(k.File, id, retired) }); err != nil {
 			return err
 		}
-		if err := writeSecret(k.File, rest.Marshal()); err != nil {
-			return err
-		}
-		keys = rest
 		if err := s.DataKeys.Retired(ctx, id, dataKeyEvent("DATA_KEY_REMOVED", "A data key was retired: nothing is sealed with it.", id, operator())); err != nil {
 			return fmt.Errorf("%s is out of %s; put that on record: %w", id, k.File, err)
 		}
 		fmt.Fprintf(terminal, "retired %s; it is in %s: keep that as long as backups from before\n", id, retired)
 	}
 	return err
+}
+
+// takeOut takes one data key out of the file as it is now, and puts it into another: to
+// count takes minutes, in which somebody may have changed the file.
+func takeOut(path, id, retired string) error {
+	keys, err := readDataKeys(path)
+	if err != nil {
+		return err
+	}
+	rest, gone, err := keys.Without(id)
+	if err != nil {
+		return fmt.Errorf("%s was changed meanwhile: %w", path, err)
+	}
+	if err := writeSecret(retired, gone.Marshal()); err != nil {
+		return err
+	}
+	return writeSecret(path, rest.Marshal())
 }
 
 // notEmpty says why a data key cannot be retired.
@@ -262,7 +302,7 @@ func notEmpty(ctx context.Context, s *store.Store, keys *seal.Keys, id string, c
 		return err
 	}
 	if !slices.ContainsFunc(known, func(k store.DataKey) bool { return k.ID == id }) {
-		return fmt.Errorf("%s has not sealed yet: holdpoint keys use FILE has it seal", id)
+		return fmt.Errorf("%s has not sealed yet: holdpoint keys use FILE %s has it seal", id, id)
 	}
 	return fmt.Errorf("a process seals with %s, or did within the last two minutes: has every serve and worker the file in which another key seals?", id)
 }
