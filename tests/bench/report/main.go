@@ -29,7 +29,7 @@ import (
 // sets are the benchmarks of a report: arguments of go test.
 var sets = [][]string{
 	{"./tests/bench", "-bench", "."},
-	{"./tests", "-bench", "Waiters|Deadlines|Cycle"},
+	{"./tests", "-bench", "Waiters|Deadlines|Cycle|Pending"},
 	{"./internal/store", "-bench", "Inbox"},
 }
 
