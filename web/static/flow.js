@@ -136,11 +136,19 @@
       else send();
     }
   }, true);
+  // The key that has pressed the button, still held or pressed twice, sends nothing. A
+  // button is pressed by Enter when it goes down, and by Space when it comes up.
+  let early = false;
+  document.addEventListener("keyup", (e) => {
+    if (early && e.key === " ") e.preventDefault();
+    early = false;
+  }, true);
   document.addEventListener("keydown", (e) => {
     if (!held) return;
-    // The key that has pressed the button, still held, sends nothing.
-    if (e.key === "Enter" && e.target.closest("[data-hold-now]") && (e.repeat || Date.now() - held.from < 400)) e.preventDefault();
-    else if ((e.key === "z" || e.key === "Escape") && !e.ctrlKey && !e.metaKey && !e.altKey && !e.target.matches("input, textarea, select")) {
+    if ((e.key === "Enter" || e.key === " ") && e.target.closest("[data-hold-now]")) {
+      early = e.repeat || Date.now() - held.from < 400;
+      if (early) e.preventDefault();
+    } else if ((e.key === "z" || e.key === "Escape") && !e.ctrlKey && !e.metaKey && !e.altKey && !e.target.matches("input, textarea, select")) {
       e.preventDefault();
       e.stopImmediatePropagation();
       undo();
