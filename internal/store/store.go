@@ -21,7 +21,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/exaring/otelpgx"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -238,7 +237,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s.spans = cfg.Traces.Tracer("holdpoint/store")
 	if _, off := cfg.Traces.(noop.TracerProvider); !off {
 		// A statement has a span where what it belongs to has one; its text holds no values.
-		pc.ConnConfig.Tracer = otelpgx.NewTracer(otelpgx.WithTracerProvider(cfg.Traces), otelpgx.WithDisableConnectionDetailsInAttributes(), otelpgx.WithDisableAcquireTracer())
+		pc.ConnConfig.Tracer = newStatementTracer(cfg.Traces)
 	}
 	pc.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		inUTC(conn)

@@ -2,7 +2,10 @@ package store
 
 import (
 	"context"
+	"errors"
 
+	"github.com/exaring/otelpgx"
+	"github.com/jackc/pgx/v5"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
@@ -51,4 +54,56 @@ func (s *db) spanOf(ctx context.Context, batch []*queued) (context.Context, trac
 		return ctx, trace.SpanFromContext(ctx)
 	}
 	return s.spans.Start(trace.ContextWithSpanContext(ctx, first), "commit", trace.WithLinks(others...), trace.WithAttributes(attribute.Int("holdpoint.submissions", len(batch))))
+}
+
+// statementTracer makes the spans of statements. A message of Postgres may quote a row,
+// and one of a connection its URL: a span has what the programs log of an error.
+type statementTracer struct{ *otelpgx.Tracer }
+
+func newStatementTracer(traces trace.TracerProvider) statementTracer {
+	return statementTracer{otelpgx.NewTracer(otelpgx.WithTracerProvider(traces), otelpgx.WithDisableConnectionDetailsInAttributes(), otelpgx.WithDisableAcquireTracer())}
+}
+
+// traceable is an error as a span may have it; no rows are no error.
+func traceable(err error) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	return translate(err)
+}
+
+// TraceQueryEnd ends the span of a statement.
+func (t statementTracer) TraceQueryEnd(ctx context.Context, conn *pgx.Conn, data pgx.TraceQueryEndData) {
+	data.Err = traceable(data.Err)
+	t.Tracer.TraceQueryEnd(ctx, conn, data)
+}
+
+// TraceCopyFromEnd ends the span of a COPY.
+func (t statementTracer) TraceCopyFromEnd(ctx context.Context, conn *pgx.Conn, data pgx.TraceCopyFromEndData) {
+	data.Err = traceable(data.Err)
+	t.Tracer.TraceCopyFromEnd(ctx, conn, data)
+}
+
+// TraceBatchQuery makes the span of a statement of a batch.
+func (t statementTracer) TraceBatchQuery(ctx context.Context, conn *pgx.Conn, data pgx.TraceBatchQueryData) {
+	data.Err = traceable(data.Err)
+	t.Tracer.TraceBatchQuery(ctx, conn, data)
+}
+
+// TraceBatchEnd ends the span of a batch.
+func (t statementTracer) TraceBatchEnd(ctx context.Context, conn *pgx.Conn, data pgx.TraceBatchEndData) {
+	data.Err = traceable(data.Err)
+	t.Tracer.TraceBatchEnd(ctx, conn, data)
+}
+
+// TraceConnectEnd ends the span of a connection that is made.
+func (t statementTracer) TraceConnectEnd(ctx context.Context, data pgx.TraceConnectEndData) {
+	data.Err = traceable(data.Err)
+	t.Tracer.TraceConnectEnd(ctx, data)
+}
+
+// TracePrepareEnd ends the span of a statement that is prepared.
+func (t statementTracer) TracePrepareEnd(ctx context.Context, conn *pgx.Conn, data pgx.TracePrepareEndData) {
+	data.Err = traceable(data.Err)
+	t.Tracer.TracePrepareEnd(ctx, conn, data)
 }
