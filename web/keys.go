@@ -150,13 +150,12 @@ const maxSuggested = 500
 func (h *keyHandler) renderNew(w http.ResponseWriter, r *http.Request, p engine.Person, status int, form url.Values, failure string) error {
 	v := views.NewKey{
 		Frame: h.site.frame(p, "Make an API key", "admin"), MayChange: h.keys.MayBeChanged(), Failure: failure,
-		Kind: form.Get("kind"), Agent: form.Get("agent"), Label: form.Get("label"), Lifetime: form.Get("lifetime"), Scope: form.Get("scope"),
+		Kind: form.Get("kind"), Agent: form.Get("agent"), Label: form.Get("label"), Lifetime: form.Get("lifetime"),
 		Kinds: []views.Option{
 			{Value: access.AgentKey, Label: "An agent: it proposes calls"},
 			{Value: access.RuntimeKey, Label: "An agent’s runtime: it also confirms on a user’s behalf"},
-			{Value: access.AdminKey, Label: "An administrator: it administers and reads the audit log"},
+			{Value: access.AdminKey, Label: "An auditor’s program: it reads the audit log"},
 		},
-		Scopes:    []views.Option{{Value: "", Label: "Everything of its kind"}, {Value: identity.ScopeAudit, Label: "Reading the audit log, and nothing else"}},
 		Lifetimes: []views.Option{{Value: "720h", Label: "30 days"}, {Value: "2160h", Label: "90 days"}, {Value: "8760h", Label: "a year"}, {Value: "", Label: "for ever"}},
 	}
 	known, err := h.agents.Snapshot(r.Context())
@@ -179,8 +178,8 @@ func (h *keyHandler) renderNew(w http.ResponseWriter, r *http.Request, p engine.
 func (h *keyHandler) issue(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	e := formValues{form: r.PostForm}
 	n := admin.NewKey{Kind: e.text("kind"), Agent: e.text("agent"), Label: e.text("label"), ExpiresIn: time.Duration(e.duration("lifetime", "Good for"))}
-	if scope := e.text("scope"); scope != "" {
-		n.Scopes = []string{scope}
+	if n.Kind == access.AdminKey {
+		n.Scopes = []string{identity.ScopeAudit} // the only one that is made here
 	}
 	err := e.err()
 	if err == nil {

@@ -38,7 +38,8 @@ func (h *staff) good(text string) bool {
 // once, and revoke one.
 func TestKeyPages(t *testing.T) {
 	h := startStaff(t, true)
-	h.db.Agent("bot", "The bot", engine.Person{})
+	h.db.Agent("bot", "The bot", h.byID["olga"])
+	h.db.Agent("others", "Somebody else’s", h.byID["ada"])
 	h.enter("ada", horse).to(t, "/")
 	for _, path := range []string{"/keys", "/keys/new", "/keys/key_a"} {
 		h.get(path).want(t, http.StatusForbidden, "administrators")
@@ -50,8 +51,8 @@ func TestKeyPages(t *testing.T) {
 	h.get("/keys").want(t, http.StatusOK, "No keys yet", "Make a key")
 	h.get("/keys/new?agent=bot").want(t, http.StatusOK, `value="bot"`)
 	for pair, want := range map[string]string{
-		"kind=agent": "belong to an agent", "kind=agent&agent=nobody": "no such agent", "kind=admin&agent=bot": "belongs to none", "kind=king": "administrator",
-		"kind=agent&agent=bot&scope=audit": "not for that", "kind=agent&agent=bot&lifetime=-1h": "at most ten years", "kind=agent&agent=bot&lifetime=soon": "write a time",
+		"kind=agent": "belong to an agent", "kind=agent&agent=nobody": "no such agent", "kind=admin&agent=bot": "belongs to none", "kind=agent&agent=others": "for which you answer", "kind=king": "administrator",
+		"kind=agent&agent=bot&lifetime=-1h": "at most ten years", "kind=agent&agent=bot&lifetime=soon": "write a time",
 		"kind=agent&agent=bot&label=a%0ab": "on one line",
 	} {
 		a := h.do(http.MethodPost, "/keys/new", parsed(t, pair))
@@ -60,6 +61,9 @@ func TestKeyPages(t *testing.T) {
 	if ids := h.keyIDs(); len(ids) != 0 {
 		t.Fatalf("what was refused made %v", ids)
 	}
+	h.db.Exec(`UPDATE agents SET revoked_at = clock_timestamp() WHERE id = 'bot'`)
+	h.post("/keys/new", "kind", "agent", "agent", "bot").want(t, http.StatusUnprocessableEntity, "its registration is revoked")
+	h.db.Exec(`UPDATE agents SET revoked_at = NULL WHERE id = 'bot'`)
 	made := h.post("/keys/new", "kind", "agent", "agent", "bot", "label", "night run", "lifetime", "720h")
 	made.want(t, http.StatusOK, "shown only now", "night run")
 	if got := made.Header.Get("Cache-Control"); got != "no-store" {
@@ -85,7 +89,7 @@ func TestKeyPages(t *testing.T) {
 	if says(text[len("hp_")+27:]) || says("night run") || !says("KEY_CREATED") || !says(`"actor":{"kind":"human","id":"`+h.byID["olga"].ID) {
 		t.Errorf("the log says %s", told)
 	}
-	audit := h.post("/keys/new", "kind", "admin", "scope", "audit")
+	audit := h.post("/keys/new", "kind", "admin")
 	audit.want(t, http.StatusOK, ">audit</code>", "never")
 
 	h.post("/keys/"+id+"/revoke", "writer", h.byID["ada"].ID).want(t, http.StatusConflict)
@@ -110,7 +114,7 @@ func TestKeyPages(t *testing.T) {
 // TestKeysTakeAFreshProof, and an administrator of this very moment.
 func TestKeysTakeAFreshProof(t *testing.T) {
 	h := startStaff(t, true)
-	h.db.Agent("bot", "The bot", engine.Person{})
+	h.db.Agent("bot", "The bot", h.byID["olga"])
 	h.enter("olga", horse).to(t, "/")
 	h.post("/keys/new", "kind", "agent", "agent", "bot").want(t, http.StatusOK)
 	id := h.keyIDs()[0]

@@ -185,7 +185,13 @@ func (s *site) lacksFactor(p engine.Person) string {
 // factorNeeded refuses whatever is not for getting a second factor to somebody whose
 // role needs one.
 func (s *site) factorNeeded(r *http.Request, p engine.Person) error {
-	if r.URL.Path == "/account" || strings.HasPrefix(r.URL.Path, "/account/") {
+	path := r.URL.Path
+	for _, allowed := range []string{"/account/totp", "/account/passkeys", "/account/assertion"} {
+		if path == allowed || strings.HasPrefix(path, allowed+"/") {
+			return nil
+		}
+	}
+	if path == "/account" {
 		return nil
 	}
 	return s.withFactor(p)

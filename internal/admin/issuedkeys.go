@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -30,7 +31,7 @@ var (
 	keysByCommand = &access.Refusal{Kind: access.Invalid, Code: "by_command", Detail: "API keys are made and revoked by command here: “holdpoint key --help”. Whoever runs Holdpoint can allow it in the console: database_people_url."}
 	notKeyAdmin   = &access.Refusal{Kind: access.Forbidden, Code: "not_an_administrator", Detail: "Only administrators make and revoke API keys."}
 	noSuchKey     = &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such API key that is not revoked already."}
-	noSuchAgent   = &access.Refusal{Kind: access.Invalid, Code: "unknown_agent", Detail: "There is no such agent, or its registration is revoked. “holdpoint key create --agent ID” makes an agent, with its first key."}
+	noSuchAgent   = &access.Refusal{Kind: access.Invalid, Code: "unknown_agent", Detail: "There is no such agent for which you answer, or its registration is revoked. Here its owner makes keys of an agent, who never decides on its calls; for anybody else it is “holdpoint key create --agent ID”."}
 )
 
 // MayBeChanged reports whether keys can be made and revoked from here.
@@ -55,6 +56,8 @@ func (k Keys) Issue(ctx context.Context, by access.By, n NewKey) (Key, string, e
 		return wrong("unknown_kind", "A key is an agent's, its runtime's, or an administrator's.")
 	case (n.Agent == "") != (n.Kind == access.AdminKey):
 		return wrong("unknown_agent", "An agent's and a runtime's key belong to an agent; an administrator's key belongs to none.")
+	case n.Kind == access.AdminKey && !slices.Equal(n.Scopes, []string{identity.ScopeAudit}):
+		return wrong("by_command", "Here an administrator’s key is made for reading the audit log, and for nothing else: who holds one that administers acts as nobody in particular. “holdpoint key create --kind admin” makes it.")
 	case len(n.Label) > maxKeyLabel || !utf8.ValidString(n.Label) || strings.ContainsFunc(n.Label, unicode.IsControl):
 		return wrong("unfit_label", fmt.Sprintf("A label has at most %d bytes, on one line.", maxKeyLabel))
 	case n.ExpiresIn < 0 || n.ExpiresIn > maxKeyAge:

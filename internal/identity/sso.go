@@ -99,6 +99,10 @@ func (s *SSO) Finish(ctx context.Context, provider, cookie string, answer url.Va
 	if err := s.in.mayTry(ctx, remote); err != nil {
 		return Arrived{}, err
 	}
+	c, known := s.providers.Config(provider)
+	if !known {
+		return Arrived{}, ssoUnknown // its name is whoever asked's: it is not for the log
+	}
 	f, err := s.providers.Flow(provider, cookie, answer)
 	if err == nil {
 		if err = s.in.store.Sessions.Returned(ctx, f.StateHash(), f.Until()); errors.Is(err, store.ErrConflict) {
@@ -106,6 +110,13 @@ func (s *SSO) Finish(ctx context.Context, provider, cookie string, answer url.Va
 		}
 	}
 	a := Arrived{Next: f.Next}
+	if err == nil && f.PersonID != "" {
+		if f.PersonID != p.ID {
+			return a, s.refused(ctx, ssoOther, provider, p.ID, remote)
+		}
+		// A proof finds an account out, and changes none, whoever gives it.
+		c.Create, c.LinkByEmail, c.Roles = false, false, nil
+	}
 	var who sso.Who
 	if err == nil {
 		who, err = s.providers.Finish(ctx, f, answer)
@@ -113,15 +124,14 @@ func (s *SSO) Finish(ctx context.Context, provider, cookie string, answer url.Va
 	if err != nil {
 		return a, s.refused(ctx, refusalOf(err), provider, p.ID, remote)
 	}
-	c, _ := s.providers.Config(provider)
 	in, kept, err := s.accounts.Arrive(ctx, c, who)
+	if f.PersonID != "" && (err == nil && in.ID != p.ID || isRefusal(err, "no_account")) {
+		err = ssoOther
+	}
 	if err != nil {
 		return a, s.refused(ctx, err, provider, in.ID, remote)
 	}
 	if f.PersonID != "" {
-		if f.PersonID != p.ID || in.ID != p.ID {
-			return a, s.refused(ctx, ssoOther, provider, p.ID, remote)
-		}
 		a.Person, a.Proved = p, true
 		return a, record(ctx, s.in.store, engine.Allow, p.ID, engine.Reason{Code: "VERIFIED", Message: "Proved who they are at " + provider + ", for the session."})
 	}
@@ -133,13 +143,23 @@ func (s *SSO) Finish(ctx context.Context, provider, cookie string, answer url.Va
 	return a, err
 }
 
+// isRefusal reports whether an error is the refusal with a code.
+func isRefusal(err error, code string) bool {
+	var r *access.Refusal
+	return errors.As(err, &r) && r.Code == code
+}
+
 // refused puts a refusal on record, under the name of the provider, and counts it.
 func (s *SSO) refused(ctx context.Context, err error, provider, personID, remote string) error {
 	var r *access.Refusal
 	if !errors.As(err, &r) {
 		return err
 	}
-	s.in.failed(remote)
+	// Any page on the web makes a browser come here without a flow, and a provider that
+	// is away is nobody's guess: neither keeps an office from signing in.
+	if r != ssoOver && r != ssoAway {
+		s.in.failed(remote)
+	}
 	if unrecorded := s.in.refusals.Add(ctx, refusalKind{personID, r.Code, "Single sign-on at " + provider + ": " + r.Detail}); unrecorded != nil {
 		return unrecorded
 	}

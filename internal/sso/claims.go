@@ -83,9 +83,10 @@ func (p *provider) more(ctx context.Context, a *about, subject string, tokens *o
 	} else {
 		delete(more, "email_verified")
 	}
-	for name, value := range more {
-		if c[name] == nil {
-			c[name] = value
+	// Nothing signs these: when and how somebody signed in, only the ID token says.
+	for _, name := range []string{"email", "email_verified", "name", "_claim_names", p.groupsClaim()} {
+		if c[name] == nil && more[name] != nil {
+			c[name] = more[name]
 		}
 	}
 	return nil

@@ -78,7 +78,7 @@ func (p *provider) discover(ctx context.Context) (*about, error) {
 		if ctx.Err() != nil && err != nil {
 			return nil, err // whoever asked has gone: that says nothing of the provider
 		}
-		if p.asked, p.err = now, err; err == nil {
+		if p.asked, p.err = p.now(), err; err == nil {
 			p.about = about
 		}
 	}

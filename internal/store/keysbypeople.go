@@ -10,11 +10,11 @@ import (
 
 // Issue stores a key that an administrator makes in the console, as Change changes an
 // account: may is told, under the lock that every change of an account holds, whether by is
-// an enabled account with the role that administers. ErrNotFound: its agent is not there.
+// an enabled account with the role that administers. ErrNotFound: there is no such agent for which by answers.
 func (s Keys) Issue(ctx context.Context, k Key, by, adminRole string, may func(administers bool) error, e engine.Event) error {
 	return s.byPeople(ctx, by, adminRole, may, e, `INSERT INTO keys (id, agent_id, kind, secret_hash, scopes, max_state, label, expires_at)
-		SELECT $1, nullif($2::text, ''), $3, $4::bytea, $5::text[], $6, $7, $8::timestamptz WHERE $2::text = '' OR EXISTS (SELECT FROM agents WHERE id = $2::text AND disabled_at IS NULL)`,
-		k.ID, k.AgentID, k.Kind, k.SecretHash, k.Scopes, k.MaxState, k.Label, k.ExpiresAt)
+		SELECT $1, nullif($2::text, ''), $3, $4::bytea, $5::text[], $6, $7, $8::timestamptz WHERE $2::text = '' OR EXISTS (SELECT FROM agents WHERE id = $2::text AND disabled_at IS NULL AND revoked_at IS NULL AND owner_id = $9)`,
+		k.ID, k.AgentID, k.Kind, k.SecretHash, k.Scopes, k.MaxState, k.Label, k.ExpiresAt, by)
 }
 
 // Withdraw is Revoke by an administrator, as Issue stores a key.

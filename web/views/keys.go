@@ -57,11 +57,11 @@ type KeyPage struct {
 // NewKey is the page on which a key is made.
 type NewKey struct {
 	Frame
-	MayChange                           bool
-	Kind, Agent, Label, Lifetime, Scope string
-	Kinds, Agents, Lifetimes, Scopes    []Option
-	Proof                               *VerifyForm
-	Failure                             string
+	MayChange                    bool
+	Kind, Agent, Label, Lifetime string
+	Kinds, Agents, Lifetimes     []Option
+	Proof                        *VerifyForm
+	Failure                      string
 }
 
 // KeyMade shows a key's text, this once.
