@@ -488,3 +488,21 @@ func TestSSOUserInformation(t *testing.T) {
 		t.Errorf("%s: %s", a.Status, a.alert())
 	}
 }
+
+// TestSSOStrangers: whoever has not begun to sign in writes nothing of their own into the
+// log, and keeps nobody else from signing in.
+func TestSSOStrangers(t *testing.T) {
+	h := startSSO(t, nil, nil)
+	h.provider.Person("u-1", "ada@example.com", map[string]any{"groups": []string{"deciders"}})
+	for i := range 60 {
+		h.get(fmt.Sprintf("/login/sso/lemon%d/callback?state=x&code=y", i)).want(t, http.StatusNotFound)
+		h.get("/login/sso/corp/callback?state=x&code=y").want(t, http.StatusUnauthorized)
+	}
+	var words int
+	if err := h.db.Connect(h.db.URL).QueryRow(t.Context(), `SELECT count(*) FROM events WHERE position('lemon' IN convert_from(body, 'UTF8')) > 0`).Scan(&words); err != nil || words > 0 {
+		t.Errorf("%d events have a stranger's words, %v", words, err)
+	}
+	if a := h.enter(); h.session().ID == "" {
+		t.Errorf("nobody can sign in any more: %d %s", a.StatusCode, a.alert())
+	}
+}
