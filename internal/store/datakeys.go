@@ -63,6 +63,29 @@ func (s DataKeys) Keep(ctx context.Context, id string, e engine.Event) error {
 	return err
 }
 
+// ErrRetired is of a data key that nothing is sealed with any more.
+var ErrRetired = errors.New("nothing is sealed with it any more")
+
+// Use is Keep for a command, whose data keys may be older than those of the programs that
+// run: a key that was found to be empty is ErrRetired, until one of those has it seal again.
+func (s DataKeys) Use(ctx context.Context, id string, e engine.Event) error {
+	use := func() error {
+		return s.change(ctx, `UPDATE data_keys SET sealed_at = clock_timestamp() WHERE id = $1 AND (emptied_at IS NULL OR emptied_at <= sealed_at)`, id)
+	}
+	err := use()
+	if !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	if err = s.admin(ctx, e, `INSERT INTO data_keys (id) VALUES ($1) ON CONFLICT DO NOTHING`, id); !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	// It is there: another process was first, or the key is empty.
+	if err = use(); errors.Is(err, ErrNotFound) {
+		return fmt.Errorf("data key %s: %w", id, ErrRetired)
+	}
+	return err
+}
+
 // Retired says that a data key was taken out of its file. It takes the owner's login.
 func (s DataKeys) Retired(ctx context.Context, id string, e engine.Event) error {
 	return s.admin(ctx, e, `UPDATE data_keys SET emptied_at = clock_timestamp() WHERE id = $1`, id)
@@ -135,6 +158,7 @@ func (s DataKeys) Check(ctx context.Context, keys *seal.Keys) error {
 	if !missing {
 		return nil
 	}
+	s.log.Info("counting what is sealed: data_key lacks a data key that records may need; when none does, holdpoint keys reseal notes it, and nothing is counted any more")
 	counts, err := s.Count(ctx)
 	if err != nil {
 		return fmt.Errorf("count what is sealed with each data key: %w", err)
@@ -232,9 +256,9 @@ func (s DataKeys) SealsAs() string {
 // on its way under it any more: several times as long as Keep is called apart.
 const idleFor = 2 * time.Minute
 
-// Emptied notes which data keys nothing is sealed with, nor will be, and returns them, and
-// the counts of the others as Count does. A key that has yet to seal is none of them. It
-// takes the owner's login.
+// Emptied notes which data keys nothing is sealed with, nor will be, and returns those of
+// them that are among the keys, and the counts of the others as Count does. A key that has
+// yet to seal is none of them. It takes the owner's login.
 func (s DataKeys) Emptied(ctx context.Context) (empty []string, counts map[string]int64, err error) {
 	// Who has it seal is asked before anything is counted: what they have sealed is
 	// counted then.
@@ -246,17 +270,26 @@ func (s DataKeys) Emptied(ctx context.Context) (empty []string, counts map[strin
 		return nil, nil, err
 	}
 	keys := s.sealer.Keys()
-	for _, id := range keys.IDs()[1:] {
-		as := id
-		if id == keys.First() {
-			as = ""
+	var ids []string
+	var used []time.Time
+	for _, k := range known {
+		n := counts[k.ID]
+		if keys.First() == k.ID || keys.First() == "" && !slices.Contains(keys.IDs(), k.ID) {
+			n += counts[""] // which are its, or may be
 		}
-		if counts[as] == 0 && slices.ContainsFunc(known, func(k DataKey) bool { return k.ID == id && k.Idle >= idleFor }) {
-			empty = append(empty, id)
+		if n == 0 && k.ID != s.Seals() && k.Idle >= idleFor {
+			ids, used = append(ids, k.ID), append(used, k.SealedAt)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	_, err = s.pool.Exec(ctx, `UPDATE data_keys SET emptied_at = clock_timestamp() WHERE id = ANY ($1)`, empty)
+	// What was used while it was counted is not empty.
+	rows, err := s.pool.Query(ctx, `UPDATE data_keys SET emptied_at = clock_timestamp()
+		WHERE (id, sealed_at) IN (SELECT * FROM unnest($1::text[], $2::timestamptz[])) RETURNING id`, ids, used)
+	if err != nil {
+		return nil, counts, translate(err)
+	}
+	empty, err = pgx.CollectRows(rows, pgx.RowTo[string])
+	empty = slices.DeleteFunc(empty, func(id string) bool { return !slices.Contains(keys.IDs(), id) })
 	return empty, counts, translate(err)
 }
