@@ -43,7 +43,7 @@ func (w where) open(ctx context.Context, c *cli, seals bool) (*store.Store, erro
 			return nil, err
 		}
 		cfg.URL, c.routing, c.publicURL = running.DatabaseAdminURL, settings.Routing, running.URL
-		return openSchema(ctx, cfg)
+		return openOwn(ctx, cfg)
 	}
 	needed := config.Admin
 	if seals {
@@ -56,6 +56,14 @@ func (w where) open(ctx context.Context, c *cli, seals bool) (*store.Store, erro
 	cfg.URL, c.routing, c.publicURL = settings.DatabaseAdminURL, settings.Routing, settings.PublicURL
 	if seals {
 		cfg.Sealer, c.allowPrivate = settings.Sealer, settings.AllowPrivate
+	}
+	return openOwn(ctx, cfg)
+}
+
+// openOwn opens the database, for sealing where there are data keys.
+func openOwn(ctx context.Context, cfg store.Config) (*store.Store, error) {
+	if cfg.Sealer != nil {
+		return sealing(ctx, cfg)
 	}
 	return openSchema(ctx, cfg)
 }
