@@ -54,33 +54,36 @@ type setupFiles struct {
 	JSON      bool   `name:"json" help:"Print JSON on standard output."`
 }
 
-// plan says what the files would change in the system as it is.
-func (s *setupFiles) plan(ctx context.Context, c *cli) (*admin.Admin, access.By, setup.Plan, error) {
+// comparing reads the files. What it returns says, each time, what they would change in
+// the system as it is then.
+func (s *setupFiles) comparing(ctx context.Context, c *cli) (*admin.Admin, access.By, func() (setup.Plan, error), error) {
 	files, err := setupInputs(s.File)
 	var addresses setup.Input
 	if err == nil && s.Addresses != "" {
 		addresses, err = setupInput(s.Addresses)
 	}
 	if err != nil {
-		return nil, access.By{}, setup.Plan{}, err
+		return nil, access.By{}, nil, err
 	}
 	wanted, problems := setup.Read(files, addresses)
 	if len(problems) > 0 {
-		return nil, access.By{}, setup.Plan{}, wrongFiles(problems)
+		return nil, access.By{}, nil, wrongFiles(problems)
 	}
 	a, by, err := s.sealedAdministration(ctx, c)
 	if err != nil {
-		return nil, by, setup.Plan{}, err
+		return nil, by, nil, err
 	}
-	now, err := setup.Now(ctx, a)
-	if err != nil {
-		return nil, by, setup.Plan{}, err
-	}
-	p, problems := setup.Compare(now, wanted, setup.Options{Prune: s.Prune.Prune, AllowUnknownRoles: s.AllowUnknownRole, CheckEndpoint: a.Endpoints.Check})
-	if len(problems) > 0 {
-		return nil, by, setup.Plan{}, wrongFiles(problems)
-	}
-	return a, by, p, nil
+	return a, by, func() (setup.Plan, error) {
+		now, err := setup.Now(ctx, a)
+		if err != nil {
+			return setup.Plan{}, err
+		}
+		p, problems := setup.Compare(now, wanted, setup.Options{Prune: s.Prune.Prune, AllowUnknownRoles: s.AllowUnknownRole, CheckEndpoint: a.Endpoints.Check})
+		if len(problems) > 0 {
+			return setup.Plan{}, wrongFiles(problems)
+		}
+		return p, nil
+	}, nil
 }
 
 // wrongFiles is the error that tells of every mistake.
@@ -194,7 +197,11 @@ type plannedChanges struct {
 }
 
 func (d *diffCommand) Run(ctx context.Context, c *cli) error {
-	_, _, p, err := d.plan(ctx, c)
+	_, _, compare, err := d.comparing(ctx, c)
+	if err != nil {
+		return err
+	}
+	p, err := compare()
 	if err != nil {
 		return err
 	}
@@ -239,7 +246,11 @@ type appliedChange struct {
 }
 
 func (a *applyCommand) Run(ctx context.Context, c *cli) error {
-	r, by, p, err := a.plan(ctx, c)
+	r, by, compare, err := a.comparing(ctx, c)
+	if err != nil {
+		return err
+	}
+	p, err := compare()
 	if err != nil {
 		return err
 	}
@@ -256,7 +267,8 @@ func (a *applyCommand) Run(ctx context.Context, c *cli) error {
 		return err
 	}
 	if !a.Yes {
-		if err := confirmed(counted(p)+": do it?", "changed"); err != nil {
+		ask := func() error { return confirmed(counted(p)+": do it?", "changed") }
+		if p, err = p.Confirm(ask, compare); err != nil {
 			return err
 		}
 	}

@@ -151,28 +151,23 @@ func (n *notifySet) Run(ctx context.Context, c *cli) error {
 	if err != nil {
 		return err
 	}
-	list, _, err := r.Endpoints.Overview(ctx, 0)
-	if err != nil {
-		return err
-	}
-	i := slices.IndexFunc(list, func(e admin.Endpoint) bool { return e.ID == n.ID })
-	if i < 0 {
-		return fmt.Errorf("there is no endpoint %s", n.ID)
-	}
-	settings := list[i].Settings
-	replace(&settings.To, n.To)
-	replace(&settings.Kinds, n.Tell)
-	replace(&settings.Roles, n.Role)
-	replace(&settings.Tools, n.Tool)
-	replace(&settings.Agents, n.Agent)
-	set(&settings.Digest, (*engine.Duration)(n.Digest))
-	set(&settings.Own, n.Own)
-	set(&settings.Format, n.Format)
-	if err := r.Endpoints.Change(ctx, by, n.ID, admin.EndpointChange{Settings: settings, URL: address, Plain: n.Plain}); err != nil {
+	if err := r.Endpoints.Change(ctx, by, n.ID, admin.EndpointChange{Settings: n.settings, URL: address, Plain: n.Plain}); err != nil {
 		return plain(err)
 	}
 	fmt.Fprintf(terminal, "changed %s\n", n.ID)
 	return nil
+}
+
+// settings replaces what was given.
+func (n *notifySet) settings(s *notify.Settings) {
+	replace(&s.To, n.To)
+	replace(&s.Kinds, n.Tell)
+	replace(&s.Roles, n.Role)
+	replace(&s.Tools, n.Tool)
+	replace(&s.Agents, n.Agent)
+	set(&s.Digest, (*engine.Duration)(n.Digest))
+	set(&s.Own, n.Own)
+	set(&s.Format, n.Format)
 }
 
 // replace replaces a list by one that was given, without what is empty.

@@ -165,29 +165,35 @@ func (r Endpoints) Switch(ctx context.Context, by access.By, id string, off bool
 	return r.administered(ctx, err)
 }
 
-// EndpointChange is what an endpoint is to be told from now on. URL "" leaves its
-// address as it is; Plain is that of an address that is given.
+// EndpointChange is what an endpoint is to be told from now on. Settings changes the
+// settings that there are at the moment of the change: of two changes at once, the second
+// is given what the first has made. URL "" leaves the address as it is; Plain is that of
+// an address that is given.
 type EndpointChange struct {
-	Settings notify.Settings
+	Settings func(*notify.Settings)
 	URL      string
 	Plain    bool
 }
 
-// Change replaces an endpoint's settings, and its address where one is given. What a
+// Change changes an endpoint's settings, and its address where one is given. What a
 // webhook is signed with stays.
 func (r Endpoints) Change(ctx context.Context, by access.By, id string, c EndpointChange) error {
 	e, _, err := r.read(ctx, id)
 	if err != nil {
 		return err
 	}
-	err = r.Store.Endpoints.Rotate(ctx, id, func(_ json.RawMessage, sealed []byte) (json.RawMessage, []byte, error) {
-		return r.rewritten(e.Kind, sealed, c)
+	err = r.Store.Endpoints.Rotate(ctx, id, func(settings json.RawMessage, sealed []byte) (json.RawMessage, []byte, error) {
+		return r.rewritten(e.Kind, settings, sealed, c)
 	}, endpointEvent(by, "ENDPOINT_CHANGED", "The endpoint’s settings were changed.", id, e.Kind))
 	return r.administered(ctx, err)
 }
 
 // rewritten are an endpoint's settings, and what is secret about it, after a change.
-func (r Endpoints) rewritten(kind string, sealed []byte, c EndpointChange) (json.RawMessage, []byte, error) {
+func (r Endpoints) rewritten(kind string, now json.RawMessage, sealed []byte, c EndpointChange) (json.RawMessage, []byte, error) {
+	settings, err := notify.ParseSettings(now)
+	if err != nil {
+		return nil, nil, err
+	}
 	target, err := notify.ParseTarget(sealed)
 	if err != nil {
 		return nil, nil, err
@@ -201,7 +207,8 @@ func (r Endpoints) rewritten(kind string, sealed []byte, c EndpointChange) (json
 			errs = append(errs, r.reachable(kind, target)...)
 		}
 	}
-	settings := settled(kind, c.Settings, target)
+	c.Settings(&settings)
+	settings = settled(kind, settings, target)
 	if err := unfitting(append(errs, settings.Check(kind)...)); err != nil {
 		return nil, nil, err
 	}

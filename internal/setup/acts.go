@@ -3,10 +3,12 @@ package setup
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
+	"holdpoint/internal/notify"
 )
 
 // act is one act of administration, as a single command does it.
@@ -85,9 +87,22 @@ func (a *Applier) link(link admin.PasswordLink) error {
 	return a.Show(Secret{Kind: words[peopleSection], Name: link.Person.Email, What: "password_link", Text: link.URL, Until: &link.ExpiresAt})
 }
 
-func (p Person) change(ctx context.Context, a *Applier) error {
-	_, err := a.Admin.People.Change(ctx, a.By, p.Email, admin.PersonChange{Name: &p.Name, Roles: &p.Roles, AllowUnknownRoles: a.AllowUnknownRoles}, nil)
-	return err
+// change changes what differs from was: a role that is the same in both is neither given
+// nor taken.
+func (p Person) change(was Person) act {
+	return func(ctx context.Context, a *Applier) error {
+		c := admin.PersonChange{AddRoles: without(p.Roles, was.Roles), RemoveRoles: without(was.Roles, p.Roles), AllowUnknownRoles: a.AllowUnknownRoles}
+		if p.Name != was.Name {
+			c.Name = &p.Name
+		}
+		_, err := a.Admin.People.Change(ctx, a.By, p.Email, c, nil)
+		return err
+	}
+}
+
+// without are the values that others does not have.
+func without(values, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(values), func(v string) bool { return slices.Contains(others, v) })
 }
 
 func (p Person) disable(ctx context.Context, a *Applier) error {
@@ -157,7 +172,9 @@ func (e Endpoint) add(address string) act {
 
 func (e Endpoint) change(id, address string) act {
 	return func(ctx context.Context, a *Applier) error {
-		return a.Admin.Endpoints.Change(ctx, a.By, id, admin.EndpointChange{Settings: e.settings(), URL: address, Plain: e.Plain})
+		return a.Admin.Endpoints.Change(ctx, a.By, id, admin.EndpointChange{
+			Settings: func(s *notify.Settings) { *s = e.settings() }, URL: address, Plain: e.Plain,
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -72,6 +73,20 @@ func (p Plan) Shows() int {
 		n += c.Shows
 	}
 	return n
+}
+
+// Confirm asks whether the plan is meant, which may take as long as a person takes, and
+// compares anew. It returns the new plan, or an error where that is another one: nobody
+// has seen it.
+func (p Plan) Confirm(ask func() error, compare func() (Plan, error)) (Plan, error) {
+	if err := ask(); err != nil {
+		return Plan{}, err
+	}
+	again, err := compare()
+	if err == nil && !bytes.Equal(jsonOf([]any{p.Changes, p.Kept}), jsonOf([]any{again.Changes, again.Kept})) {
+		err = errors.New("what is set up has changed since this plan was made, and nothing was done: run it again, and look at the new plan")
+	}
+	return again, err
 }
 
 // comparison makes a plan.

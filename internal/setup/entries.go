@@ -89,7 +89,7 @@ func (c *comparison) persons() {
 		p.SameAs = was.SameAs
 		if list := fields(was, p, "disabled"); len(list) > 0 {
 			c.wrong(peopleSection, p.Email, c.fits(p, was.Roles)...)
-			c.change(peopleSection, p.Email, Update, list, 0, p.change)
+			c.change(peopleSection, p.Email, Update, list, 0, p.change(was))
 		}
 		c.switched(peopleSection, p.Email, "disabled", was.Disabled, p.Disabled, 1, p.disable, p.enable)
 	}

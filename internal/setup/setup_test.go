@@ -2,6 +2,7 @@ package setup_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"holdpoint/engine"
+	"holdpoint/engine/registry"
 	"holdpoint/engine/source"
 	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
@@ -467,4 +469,42 @@ func random(r *rapid.T, now time.Time) (file, addresses string) {
 		addresses += "endpoints:\n" + endpoints.String()
 	}
 	return file, addresses
+}
+
+// What changes while somebody is asked is not done by a plan that they have not seen.
+func TestConfirm(t *testing.T) {
+	s := newSite(t)
+	const file = "people: [{email: ada@example.com, name: Ada, roles: [auditor, reviewer]}]\nsettings: {min_trust_level: basic}\n"
+	s.apply(file, "", setup.Options{})
+	changed := strings.Replace(file, "name: Ada", "name: Ada L", 1)
+	p := s.plan(changed, "", setup.Options{})
+	compare := func() (setup.Plan, error) { return s.plan(changed, "", setup.Options{}), nil }
+	no := errors.New("no")
+	if _, err := p.Confirm(func() error { return no }, compare); !errors.Is(err, no) {
+		t.Errorf("whoever says no is told %v", err)
+	}
+	if same, err := p.Confirm(func() error { return nil }, compare); err != nil || lines(same) != lines(p) {
+		t.Errorf("nothing has changed, and the plan is\n%s%v", lines(same), err)
+	}
+	for _, meanwhile := range []func() error{
+		func() error {
+			return s.admin.Registry.PutSettings(t.Context(), command, registry.DefaultSettings(), nil)
+		},
+		func() error {
+			_, err := s.admin.People.Change(t.Context(), command, "ada@example.com", admin.PersonChange{RemoveRoles: []string{"reviewer"}}, nil)
+			return err
+		},
+	} {
+		p := s.plan(changed, "", setup.Options{})
+		if _, err := p.Confirm(meanwhile, compare); err == nil || !strings.Contains(err.Error(), "has changed since") {
+			t.Errorf("another plan was made meanwhile, and it is told %v", err)
+		}
+	}
+	// The first plan gives no role again that it does not change.
+	if refused := s.do(p); refused != nil {
+		t.Fatal(refused)
+	}
+	if ada, err := s.admin.People.Find(t.Context(), "ada@example.com"); err != nil || ada.Name != "Ada L" || !slices.Equal(ada.Roles, []string{"auditor"}) {
+		t.Errorf("Ada is %q with %v: %v", ada.Name, ada.Roles, err)
+	}
 }
