@@ -140,3 +140,22 @@ func TestCountOutlastsTheTimeout(t *testing.T) {
 		t.Errorf("%v of the file is empty, and the former key is not: %v", empty, err)
 	}
 }
+
+// TestTimesOfKeysCanBeRead: the runtime role writes no time of a key that programs could
+// not read, which would keep all of them from starting.
+func TestTimesOfKeysCanBeRead(t *testing.T) {
+	ctx := context.Background()
+	h, _, _ := retiredHouse(t)
+	h.db.Exec(`INSERT INTO signing_keys (kid, public, mac) VALUES (repeat('x', 43), decode(repeat('00', 32), 'hex'), decode(repeat('00', 32), 'hex'))`)
+	conn := h.db.Connect(h.db.RuntimeURL)
+	for _, set := range []string{"data_keys SET sealed_at", "signing_keys SET published_at", "signing_keys SET seen_at"} {
+		for _, when := range []string{"infinity", "-infinity", "10000-01-01", "0044-03-15 BC"} {
+			if _, err := conn.Exec(ctx, `UPDATE `+set+` = '`+when+`'`); err == nil {
+				t.Errorf("%s = %s was let through", set, when)
+			}
+		}
+		if _, err := conn.Exec(ctx, `UPDATE `+set+` = clock_timestamp()`); err != nil {
+			t.Errorf("%s: %v", set, err)
+		}
+	}
+}
