@@ -28,7 +28,7 @@ func TestSpansOfFailures(t *testing.T) {
 		told := of.Status().Description
 		for _, e := range of.Events() {
 			for _, a := range e.Attributes {
-				told += " " + a.Value.Emit()
+				told += " " + a.Value.String()
 			}
 		}
 		if strings.Contains(told, "lemon") {
