@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -30,18 +29,36 @@ func readDataKeys(path string) (*seal.Keys, error) {
 	return keys, nil
 }
 
-// changing runs f, which reads a key file and writes it, while no other process does so.
-// The lock is on the directory, because the file is replaced.
+// changing runs f, which reads a key file and replaces it, while no other process does so.
+// A file that is not there yet is not locked.
 func changing(path string, f func() error) error {
-	dir, err := os.Open(filepath.Dir(path))
+	for {
+		lock, err := os.Open(path) // #nosec G304 -- the operator names the file
+		if err != nil {
+			return f() // which makes the file, or says why it cannot be read
+		}
+		same, err := locked(lock, path)
+		if err == nil && same {
+			err = f()
+		}
+		_ = lock.Close() // which ends the lock
+		if err != nil || same {
+			return err
+		}
+	}
+}
+
+// locked waits for the lock on an open file, and says whether it is still the one at path.
+func locked(lock *os.File, path string) (bool, error) {
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return false, fmt.Errorf("lock %s: %w", path, err)
+	}
+	held, err := lock.Stat()
 	if err != nil {
-		return err
+		return false, err
 	}
-	defer func() { _ = dir.Close() }() // which ends the lock
-	if err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX); err != nil {
-		return fmt.Errorf("lock %s: %w", dir.Name(), err)
-	}
-	return f()
+	now, err := os.Stat(path)
+	return err == nil && os.SameFile(held, now), err
 }
 
 func newDataKey(path string) error {
