@@ -68,7 +68,7 @@ func TestBrowserClearsTheInbox(t *testing.T) {
 	b.click(testid("pick-all"))
 	b.click(testid("decide-together"))
 	keys += 2
-	b.sees(testid("same"), fmt.Sprint(alike, " calls of"))
+	b.sees(testid("together-count"), fmt.Sprint(alike, " calls of"))
 	press("a")
 	press(kb.Enter)
 	b.sees("h1", fmt.Sprint(alike, " votes are recorded"))

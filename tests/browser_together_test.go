@@ -42,7 +42,7 @@ func TestBrowserDecidesTogether(t *testing.T) {
 	act(func() { b.click(testid("pick-all")) })
 	b.sees(testid("pick-bar"), "10 calls are ticked")
 	act(func() { b.click(testid("decide-together")) })
-	b.sees(testid("same"), "10 calls of")
+	b.sees(testid("together-count"), "10 calls of")
 	if got := b.eval(`[...document.querySelectorAll("table.alikes > thead th")].map(e => e.innerText.trim()).join()`); got != "Chosen,What it does,amount,order,Time left" {
 		t.Errorf("the table has the columns %s", got)
 	}
@@ -81,7 +81,7 @@ func TestBrowserDecidesTogether(t *testing.T) {
 	}
 	b.sees(testid("pick-bar"), "4 calls are ticked")
 	b.click(testid("decide-together"))
-	b.sees(testid("same"), "4 calls of")
+	b.sees(testid("together-count"), "4 calls of")
 	d.reviewer(t, 1).vote(calls[1], "deny").want(t, 200)
 	b.click(testid("approve"))
 	b.sees("h1", "3 of 4 votes are recorded")
