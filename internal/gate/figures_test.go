@@ -167,7 +167,6 @@ func TestFiguresFollowWhatIsDone(t *testing.T) {
 func TestFiguresOfWhatEndsByItself(t *testing.T) {
 	h, s := watchedHouse(t, routing(300*time.Millisecond, 1))
 	a := h.open(deferred)
-	h.settle(a.ID)
 	h.db.Exec(`UPDATE approvals SET wake_at = clock_timestamp() - interval '2 minutes' WHERE id = $1`, a.ID)
 	s.want("no worker runs", 1, "holdpoint_approvals_late")
 	for deadline := time.Now().Add(20 * time.Second); h.get(a.ID).Approval.Status == approval.Pending; {
