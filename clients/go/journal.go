@@ -72,9 +72,10 @@ type line struct {
 
 // take reads one more line about the call.
 func (e *entry) take(l line) {
+	dropped := l.Step == stepOver && l.By != nil && *l.By == e.by
 	switch {
-	case (e.step == stepBegun || e.step == stepRan) && l.Step != stepRan && l.Step != stepOver:
-		return // only the first to begin has begun, and it cannot be undone
+	case e.step == stepBegun && l.Step != stepRan && !dropped, e.step == stepRan && l.Step != stepRan && l.Step != stepOver:
+		return // only the first to begin has begun, and nobody else can undo it
 	case e.step == stepOver && (e.outcome != "" || l.Step != stepProposed):
 		return // what did not run may be proposed again under its key
 	}
@@ -184,16 +185,19 @@ func (j *Journal) write(l line) error {
 	return j.readOn()
 }
 
-// begin claims the one right to run a call. False: somebody else has begun it, or it is over.
-func (j *Journal) begin(call string) (bool, error) {
-	by := rand.Text()
+// begin claims the one right to run a call, and returns the claim's name. "": somebody else
+// has begun it, or it is over.
+func (j *Journal) begin(call string) (by string, err error) {
+	by = rand.Text()
 	if err := j.write(line{Call: call, Step: stepBegun, By: &by}); err != nil {
-		return false, err
+		return "", err
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	e := j.entries[call]
-	return e != nil && e.step == stepBegun && e.by == by, nil
+	if e := j.entries[call]; e == nil || e.step != stepBegun || e.by != by {
+		return "", nil
+	}
+	return by, nil
 }
 
 // readOn reads the lines that have been added since, by whomever.

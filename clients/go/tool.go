@@ -224,7 +224,7 @@ func (l *life) permit(ctx context.Context) (constraints json.RawMessage, err err
 		return nil, errors.Join(ErrConstraints, err, l.over("constraints"))
 	}
 	if j := l.c.Journal; j != nil {
-		if first, err := j.begin(l.entry.call); err != nil || !first {
+		if by, err := j.begin(l.entry.call); err != nil || by == "" {
 			return nil, errors.Join(err, unless(err != nil, ErrOutcomeUnknown))
 		}
 	}
@@ -391,8 +391,9 @@ func (c *Client) settle(ctx context.Context, e entry, outcome Outcome, ms int64,
 	if e.approval != "" {
 		unsaid = c.reportUnder(ctx, e.approval+":report:"+string(outcome), e.approval, outcome, ms)
 		var p *Problem
-		// Late, but on record; or, on going on, said before.
-		if errors.As(unsaid, &p) && (p.Code == "lease_ended" || e.step != "" && p.Code == "already_reported") {
+		// Late, but on record; or, on going on, said before, or there is nothing to say: it was
+		// not redeemed.
+		if errors.As(unsaid, &p) && (p.Code == "lease_ended" || e.step != "" && (p.Code == "already_reported" || p.Code == "not_redeemed")) {
 			unsaid = nil
 		}
 	}

@@ -249,6 +249,74 @@ func TestUnfinishedIsSettledOrDropped(t *testing.T) {
 	}
 }
 
+// TestDropOfWhatHasBegunMeanwhile: a call that another process has gone on with since it
+// was listed is not dropped: its outcome stays on record, and it does not run again.
+func TestDropOfWhatHasBegunMeanwhile(t *testing.T) {
+	for name, c := range map[string]struct {
+		lines []string
+		steps []step
+	}{
+		"waiting":   {[]string{waits}, []step{streams(wanted), answer(200, redeemed), answer(200, `{}`)}},
+		"redeeming": {[]string{waits, redeems}, []step{answer(200, redeemed), answer(200, `{}`)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			journal := crashed(t, c.lines...)
+			s, dropping := newTool(t, journal)
+			stale, err := dropping.Client.Unfinished()
+			if err != nil || len(stale) != 1 {
+				t.Fatalf("unfinished: %+v, %v", stale, err)
+			}
+			_, running := newTool(t, journal, c.steps...)
+			left, err := running.Client.Unfinished()
+			if err != nil || len(left) != 1 {
+				t.Fatalf("unfinished: %+v, %v", left, err)
+			}
+			running.Run = func(ctx context.Context, in numbered, _ Permit) (string, error) {
+				running.ran = append(running.ran, in.N)
+				if err := stale[0].Drop(ctx); err == nil {
+					t.Error("what runs is dropped")
+				}
+				return "done", nil
+			}
+			if _, err := running.Resume(ctx, left[0]); err != nil {
+				t.Fatal(err)
+			}
+			if e, err := dropping.Client.Journal.entry("c"); err != nil || e.outcome != Succeeded || e.step != stepOver {
+				t.Errorf("on record: %+v, %v", e, err)
+			}
+			if err := stale[0].Drop(ctx); err == nil {
+				t.Error("what ran is dropped")
+			}
+			if len(running.ran) != 1 || len(s.seen) != 0 {
+				t.Errorf("ran %v; the one that drops asked %q", running.ran, s.lines())
+			}
+		})
+	}
+}
+
+// TestDropOfWhatIsRedeemed: that it did not run is reported, also where it went on since
+// it was listed; then nobody runs it under its key of then.
+func TestDropOfWhatIsRedeemed(t *testing.T) {
+	s, tool := newTool(t, crashed(t, waits), problemStep(409, "not_redeemed"))
+	left, err := tool.Client.Unfinished()
+	if err != nil || len(left) != 1 {
+		t.Fatalf("unfinished: %+v, %v", left, err)
+	}
+	id, key, body := "apr_1", "k", `{"token":"OLD"}`
+	if err := tool.Client.Journal.write(line{Call: "c", Step: stepRedeeming, Approval: &id, Key: &key, Body: &body}); err != nil {
+		t.Fatal(err)
+	}
+	if err := left[0].Drop(ctx); err != nil || len(s.seen) != 1 || !strings.Contains(s.seen[0].body, `"failed"`) {
+		t.Errorf("%v, %+v", err, s.seen)
+	}
+	if by, err := tool.Client.Journal.begin("c"); err != nil || by != "" {
+		t.Errorf("what was dropped begins: %q, %v", by, err)
+	}
+	if err := left[0].Drop(ctx); err != nil || len(s.seen) != 1 {
+		t.Errorf("again: %v, %+v", err, s.seen)
+	}
+}
+
 // TestTwoThatResumeAtOnce: two processes with one journal run a call once.
 func TestTwoThatResumeAtOnce(t *testing.T) {
 	journal, replayed := crashed(t, waits, redeems), answer(200, strings.Replace(redeemed, "{", `{"replayed":true,`, 1))

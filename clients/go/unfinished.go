@@ -50,22 +50,49 @@ func (u *Unfinished) Settle(ctx context.Context, outcome Outcome) error {
 	return u.c.settle(ctx, u.entry, outcome, 0, true)
 }
 
-// Drop does not go on with a call that has not begun: what waits is taken back.
+var errBegun = errors.New("the call has begun: settle it")
+
+// Drop does not go on with a call that has not begun: what waits is taken back. What has
+// begun meanwhile, in another process for example, is not dropped, which is an error.
 func (u *Unfinished) Drop(ctx context.Context) error {
-	switch u.State {
-	case stepWaiting:
-		if err := u.c.cancelOver(ctx, u.ApprovalID); err != nil {
+	j := u.c.Journal
+	leave, err := j.enter(u.Call)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	now, err := j.entry(u.Call) // it may be further on than when it was listed
+	switch {
+	case err != nil:
+		return err
+	case now.step == stepBegun, now.step == stepRan, now.outcome != "":
+		return errBegun
+	case now.step == stepOver:
+		return nil
+	case now.step == stepWaiting:
+		if err := u.c.cancelOver(ctx, now.approval); err != nil {
 			return err
 		}
-	case stepRedeeming:
+	}
+	// Whoever has the right to run the call may say that it does not run: nobody else can
+	// begin it any more.
+	by, err := j.begin(u.Call)
+	if err != nil {
+		return err
+	}
+	if by == "" {
+		return errBegun
+	}
+	if now, err = j.entry(u.Call); err == nil && now.redeemKey != "" {
 		var p *Problem
 		// That it was not redeemed is as good.
-		if err := u.c.Report(ctx, u.ApprovalID, Failed, 0); err != nil && (!errors.As(err, &p) || p.Status != http.StatusConflict) {
-			return err
+		if err = u.c.Report(ctx, now.approval, Failed, 0); errors.As(err, &p) && p.Status == http.StatusConflict {
+			err = nil
 		}
-	case stepBegun, stepRan:
-		return errors.New("the call has begun: settle it")
+	}
+	if err != nil {
+		return err // begun, as far as anybody knows: it may be settled
 	}
 	why := "dropped"
-	return u.c.Journal.write(line{Call: u.Call, Step: stepOver, Why: &why})
+	return j.write(line{Call: u.Call, Step: stepOver, By: &by, Why: &why})
 }

@@ -110,6 +110,7 @@ type Decision struct {
 	} `json:"architecture_decision"`
 	ExecutionPolicy struct {
 		ExecutionAllowed bool   `json:"execution_allowed"`
+		Mode             string `json:"mode"` // enforce; shadow of a dry run
 		Reason           string `json:"reason"`
 	} `json:"execution_policy"`
 	// Constraints is a JSON object that an accepted call has to keep to; empty
@@ -119,12 +120,15 @@ type Decision struct {
 	Approval *Approval `json:"approval"`
 	// Joined says that the very call waited already: Approval is that one.
 	Joined bool `json:"joined"`
+	// ShadowMode says that this answers a dry run, which permits nothing, whatever
+	// else is in it.
+	ShadowMode bool `json:"shadow_mode"`
 }
 
 // ShouldExecute reports whether the call may run at once: the contract's six
-// conditions, that the server says so in as many words, and that nothing
-// waits. A list that is absent does not count as empty, so the zero Decision
-// executes nothing.
+// conditions, that the server says so in as many words, that nothing waits, and
+// that it was no dry run. A list that is absent does not count as empty, so the
+// zero Decision executes nothing.
 func ShouldExecute(d Decision) bool {
 	empty := func(list []string) bool { return list != nil && len(list) == 0 }
 	return d.GateDecision == "pass" &&
@@ -134,6 +138,8 @@ func ShouldExecute(d Decision) bool {
 		empty(d.AIx.HardBlockers) &&
 		len(d.ValidationErrors) == 0 &&
 		d.ExecutionPolicy.ExecutionAllowed &&
+		d.ExecutionPolicy.Mode != "shadow" &&
+		!d.ShadowMode &&
 		d.Approval == nil &&
 		isLimits(d.Constraints)
 }

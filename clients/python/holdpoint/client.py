@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, TypeV
 
 from .requests import OUTCOMES, Requests
 from .errors import HoldpointError
-from .guard import Life, Tool, in_thread, not_run, settle, take_back, tool_of
+from .guard import Life, Tool, in_thread, settle, tool_of
 from .journal import Entry, Journal
 from .transport import Stop
 from .wire import Approval, Call, Decision, Redemption
@@ -158,16 +158,11 @@ class Unfinished:
         settle(self._client, self._client._journal, self._entry, outcome, 0, write=True)
 
     def drop(self) -> None:
-        """Do not go on with a call that has not begun: what waits is taken back."""
-        if self.state not in ("proposed", "waiting", "redeeming"):
-            raise HoldpointError("the call has begun: settle it")
-        if self.state == "waiting":
-            take_back(self._client, self.approval_id)
-        if self.state == "redeeming":
-            not_run(self._client, self.approval_id)
-        journal = self._client._journal
-        assert journal is not None
-        journal.write(self.call, "over", why="dropped")
+        """Do not go on with a call that has not begun: what waits is taken back.
+
+        What has begun meanwhile, in another process for example, is not dropped, which is an error.
+        """
+        self._client._life.drop(self.call)
 
     def __repr__(self) -> str:
         return f"Unfinished({self.tool}, {self.state}, {self.approval_id})"

@@ -141,7 +141,7 @@ class Life:
     # --- the two ways to do it
 
     def _run_sync(self, run: Run) -> Any:
-        self._enter(run)
+        self._enter(run.name)
         try:
             steps = self._permit(run)
             step = next(steps, None)
@@ -161,10 +161,10 @@ class Life:
             self._finish(run, "succeeded", began, value, None)
             return value
         finally:
-            self._leave(run)
+            self._leave(run.name)
 
     async def _run_async(self, run: Run) -> Any:
-        self._enter(run)
+        self._enter(run.name)
         try:
             steps = self._permit(run)
             step = next(steps, None)
@@ -185,17 +185,41 @@ class Life:
             await in_thread(lambda: self._finish(run, "succeeded", began, value, None))
             return value
         finally:
-            self._leave(run)
+            self._leave(run.name)
 
-    def _enter(self, run: Run) -> None:
+    def drop(self, name: str) -> None:
+        """Do not go on with a call of the journal, unless it has begun by now."""
+        journal = self._journal
+        assert journal is not None
+        self._enter(name)
+        try:
+            now = journal.entry(name)  # it may be further on than when it was listed
+            if now is None or now.step in ("begun", "ran") or now.outcome:
+                raise HoldpointError("the call has begun: settle it")
+            if now.step == "over":
+                return
+            if now.step == "waiting":
+                take_back(self._requests, now.approval)
+            # Whoever has the right to run the call may say that it does not run: nobody else can begin it any more.
+            by = journal.begin(name)
+            if not by:
+                raise HoldpointError("the call has begun: settle it")
+            now = journal.entry(name)
+            if now and now.redeem_key:
+                not_run(self._requests, now.approval)
+            journal.write(name, "over", why="dropped", by=by)
+        finally:
+            self._leave(name)
+
+    def _enter(self, name: str) -> None:
         with self._lock:
-            if run.name in self._live:
+            if name in self._live:
                 raise HoldpointError("a call under this key is on its way")
-            self._live.add(run.name)
+            self._live.add(name)
 
-    def _leave(self, run: Run) -> None:
+    def _leave(self, name: str) -> None:
         with self._lock:
-            self._live.discard(run.name)
+            self._live.discard(name)
 
     # --- up to the run
 
@@ -360,8 +384,8 @@ def settle(requests: Requests, journal: Optional[Journal], entry: Entry, outcome
             try:
                 requests.report(entry.approval, outcome, seconds=milliseconds / 1000, idempotency_key=key)
             except Problem as problem:
-                # Late, but on record; or, on going on, said before.
-                if problem.code != "lease_ended" and not (entry.step and problem.code == "already_reported"):
+                # Late, but on record; or, on going on, said before, or there is nothing to say: it was not redeemed.
+                if problem.code != "lease_ended" and not (entry.step and problem.code in ("already_reported", "not_redeemed")):
                     raise
     if journal:
         journal.write(entry.call, "over", why="reported")

@@ -42,8 +42,9 @@ class Entry:
     def take(self, record: Dict[str, Any]) -> None:
         """Read one more line about the call."""
         step = record["step"]
-        if self.step in ("begun", "ran") and step not in ("ran", "over"):
-            return  # only the first to begin has begun, and it cannot be undone
+        dropped = step == "over" and record.get("by") == self.by
+        if (self.step == "begun" and step != "ran" and not dropped) or (self.step == "ran" and step not in ("ran", "over")):
+            return  # only the first to begin has begun, and nobody else can undo it
         if self.step == "over" and (self.outcome or step != "proposed"):
             return  # what did not run may be proposed again under its key
         if step == "proposed":
@@ -113,11 +114,11 @@ class Journal:
                 raise JournalError(f"write to the journal {self._path}: {e.strerror}") from None
             return self._entries[call]
 
-    def begin(self, call: str) -> bool:
-        """Claim the one right to run a call. False: somebody else has begun it, or it is over."""
+    def begin(self, call: str) -> str:
+        """Claim the one right to run a call; the claim's name. "": somebody else has begun it, or it is over."""
         by = secrets.token_hex(8)
         entry = self.write(call, "begun", by=by)
-        return entry.step == "begun" and entry.by == by
+        return by if entry.step == "begun" and entry.by == by else ""
 
     def _read_on(self) -> None:
         """Read the lines that have been added since, by whomever."""

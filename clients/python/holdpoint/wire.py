@@ -113,8 +113,8 @@ class Decision:
     def accepted(self) -> bool:
         """Whether the call may run at once.
 
-        These are the contract's six conditions, that the server says so in as many words, and that
-        nothing waits. A list that is absent does not count as empty.
+        These are the contract's six conditions, that the server says so in as many words, that nothing
+        waits, and that it was no dry run. A list that is absent does not count as empty.
         """
         r = self.raw
         return (
@@ -125,6 +125,8 @@ class Decision:
             and _object(r.get("aix")).get("hard_blockers") == []
             and r.get("validation_errors") in (None, [])
             and _object(r.get("execution_policy")).get("execution_allowed") is True
+            and _object(r.get("execution_policy")).get("mode") != "shadow"
+            and (r.get("shadow_mode") is None or r.get("shadow_mode") is False)
             and r.get("approval") is None
             and (r.get("constraints") is None or isinstance(r.get("constraints"), dict))
         )

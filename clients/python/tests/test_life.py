@@ -405,6 +405,45 @@ class Life(unittest.TestCase):
         left.drop()
         self.assertEqual((server.lines(), hp.unfinished()), (["POST /v1/approvals/apr_1/cancel"], []))
 
+    def test_drop_of_what_has_begun_meanwhile(self):
+        for lines, steps in (
+            ((self.WAITS,), (streams(message(APPROVED)), says(200, REDEEMED), OK)),
+            ((self.WAITS, self.REDEEMS), (says(200, REDEEMED), OK)),
+        ):
+            self.crash(*lines)
+            self.ran = []
+            asked = self.server()
+            dropping = self.client(asked, journal=self.journal)
+            (stale,) = dropping.unfinished()
+            hp = self.client(self.server(*steps), journal=self.journal)
+
+            def drop():
+                with self.assertRaises(holdpoint.HoldpointError):
+                    stale.drop()
+
+            self.tool(hp, does=drop)
+            (left,) = hp.unfinished()
+            left.resume()
+            self.assertEqual((len(self.ran), asked.seen), (1, []))
+            entry = dropping._journal.entry("c")
+            self.assertEqual((entry.step, entry.outcome), ("over", "succeeded"))
+            drop()
+            self.tool(dropping)
+            with self.assertRaises(holdpoint.AlreadyDone):
+                stale.resume()
+            self.assertEqual(len(self.ran), 1)
+
+    def test_drop_of_what_is_redeemed(self):
+        self.crash(self.WAITS)
+        server = self.server(problem(409, "not_redeemed"))
+        hp, left = self.resume(server)
+        hp._journal.write("c", "redeeming", approval="apr_1", key="k", body=self.REDEEMS["body"])
+        left.drop()
+        self.assertEqual(json.loads(server.seen[0][2])["outcome"], "failed")
+        self.assertEqual((hp._journal.begin("c"), hp.unfinished()), ("", []))
+        left.drop()
+        self.assertEqual(len(server.seen), 1)
+
     def test_journal_that_cannot_be_written(self):
         server = self.server(says(200, ACCEPTED))
         hp = self.client(server, journal=self.journal)

@@ -69,7 +69,10 @@ export declare class Unfinished {
     }): Promise<unknown>;
     /** Says what became of a call that had begun. */
     settle(outcome: Outcome): Promise<void>;
-    /** Does not go on with a call that has not begun: what waits is taken back. */
+    /**
+     * Does not go on with a call that has not begun: what waits is taken back. What has begun meanwhile, in another process for
+     * example, is not dropped: that rejects.
+     */
     drop(): Promise<void>;
 }
 /**

@@ -58,17 +58,36 @@ export class Client extends Requests {
     settle(entry, outcome) {
         return this.#settle(entry, outcome, 0, true);
     }
-    /** @internal Does not go on with a call that has not begun. */
-    async drop(entry) {
-        if (entry.step === "waiting")
-            await this.#takeBack(entry.approval);
-        if (entry.step === "redeeming") {
-            await this.report(entry.approval, "failed").catch((error) => {
-                if (!(error instanceof Problem && error.status === 409))
-                    throw error; // it was not redeemed
-            });
+    /** @internal Does not go on with a call of the journal, unless it has begun by now. */
+    async drop(call) {
+        const journal = this.#journal;
+        if (this.#live.has(call))
+            throw new HoldpointError("a call under this key is on its way");
+        this.#live.add(call);
+        try {
+            const now = journal.entry(call); // it may be further on than when it was listed
+            if (!now || now.step === "begun" || now.step === "ran" || now.outcome)
+                throw new HoldpointError("the call has begun: settle it");
+            if (now.step === "over")
+                return;
+            if (now.step === "waiting")
+                await this.#takeBack(now.approval);
+            // Whoever has the right to run the call may say that it does not run: nobody else can begin it any more.
+            const by = journal.begin(call);
+            if (!by)
+                throw new HoldpointError("the call has begun: settle it");
+            const claimed = journal.entry(call);
+            if (claimed.redeemKey) {
+                await this.report(claimed.approval, "failed").catch((error) => {
+                    if (!(error instanceof Problem && error.status === 409))
+                        throw error; // it was not redeemed
+                });
+            }
+            journal.write(call, "over", { why: "dropped", by });
         }
-        this.#journal?.write(entry.call, "over", { why: "dropped" });
+        finally {
+            this.#live.delete(call);
+        }
     }
     async #go(run) {
         if (this.#live.has(run.name))
@@ -252,7 +271,7 @@ export class Client extends Requests {
                 await this.report(entry.approval, outcome, milliseconds, `${entry.approval}:report:${outcome}`).catch((error) => {
                     // Late, but on record; or, on going on, said before.
                     const code = error instanceof Problem ? error.code : "";
-                    if (code !== "lease_ended" && !(entry.step && code === "already_reported"))
+                    if (code !== "lease_ended" && !(entry.step && (code === "already_reported" || code === "not_redeemed")))
                         throw error;
                 });
             }
@@ -301,11 +320,12 @@ export class Unfinished {
             throw new HoldpointError("the call has not begun, or its outcome is known");
         await this.#client.settle(this.#entry, outcome);
     }
-    /** Does not go on with a call that has not begun: what waits is taken back. */
+    /**
+     * Does not go on with a call that has not begun: what waits is taken back. What has begun meanwhile, in another process for
+     * example, is not dropped: that rejects.
+     */
     async drop() {
-        if (this.state === "begun" || this.state === "ran")
-            throw new HoldpointError("the call has begun: settle it");
-        await this.#client.drop(this.#entry);
+        await this.#client.drop(this.call);
     }
 }
 /** What is run is what was sent, whatever becomes of the caller's object meanwhile. */

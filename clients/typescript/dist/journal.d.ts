@@ -34,6 +34,6 @@ export declare class Journal {
     unfinished(): Entry[];
     /** Appends a line. When this returns, it is on the disk. */
     write(call: string, step: string, more: Json): void;
-    /** Claims the one right to run a call. False: somebody else has begun it, or it is over. */
-    begin(call: string): boolean;
+    /** Claims the one right to run a call, and returns the claim's name. "": somebody else has begun it, or it is over. */
+    begin(call: string): string;
 }

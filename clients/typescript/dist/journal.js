@@ -27,8 +27,9 @@ function take(e, line) {
     const needed = Object.hasOwn(members, step) ? members[step] : undefined;
     if (!needed || !needed.every((name) => typeof line[name] === "string"))
         return; // of a later version, or it says too little
-    // Only the first to begin has begun, and it cannot be undone.
-    if ((e.step === "begun" || e.step === "ran") && step !== "ran" && step !== "over")
+    // Only the first to begin has begun, and nobody else can undo it.
+    const dropped = step === "over" && line["by"] === e.by;
+    if ((e.step === "begun" && step !== "ran" && !dropped) || (e.step === "ran" && step !== "ran" && step !== "over"))
         return;
     // What did not run may be proposed again under its key.
     if (e.step === "over" && (e.outcome || step !== "proposed"))
@@ -104,12 +105,12 @@ export class Journal {
             this.#readOn();
         });
     }
-    /** Claims the one right to run a call. False: somebody else has begun it, or it is over. */
+    /** Claims the one right to run a call, and returns the claim's name. "": somebody else has begun it, or it is over. */
     begin(call) {
         const by = randomBytes(8).toString("hex");
         this.write(call, "begun", { by });
         const e = this.#entries.get(call);
-        return e?.step === "begun" && e.by === by;
+        return e?.step === "begun" && e.by === by ? by : "";
     }
     /** Reads the lines that have been added since, by whomever. */
     #readOn() {

@@ -165,8 +165,8 @@ export class Decision {
     this.constraints = json(raw["constraints"]);
     this.approval = isObject(raw["approval"]) ? new Approval(raw["approval"]) : undefined;
     this.joined = raw["joined"] === true;
-    // The contract's six conditions, that the server says so in as many words, and that nothing waits. A list
-    // that is absent does not count as empty.
+    // The contract's six conditions, that the server says so in as many words, that nothing waits, and that it was no dry
+    // run. A list that is absent does not count as empty.
     const empty = (value: unknown) => Array.isArray(value) && value.length === 0;
     const absent = (value: unknown) => value === undefined || value === null;
     this.accepted =
@@ -177,6 +177,8 @@ export class Decision {
       empty(json(raw["aix"])["hard_blockers"]) &&
       (absent(raw["validation_errors"]) || empty(raw["validation_errors"])) &&
       json(raw["execution_policy"])["execution_allowed"] === true &&
+      json(raw["execution_policy"])["mode"] !== "shadow" &&
+      (absent(raw["shadow_mode"]) || raw["shadow_mode"] === false) &&
       absent(raw["approval"]) &&
       (absent(raw["constraints"]) || isObject(raw["constraints"]));
   }

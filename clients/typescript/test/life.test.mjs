@@ -1,6 +1,6 @@
 // The life of guarded calls, against a stand-in for the server.
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inspect } from "node:util";
@@ -304,6 +304,34 @@ test("drop", async (t) => {
   const { left, hp } = resume(server, journalOf(t, PROPOSED, WAITS));
   await left.drop();
   assert.deepEqual([server.lines(), hp.unfinished()], [["POST /v1/approvals/apr_1/cancel"], []]);
+});
+
+test("drop of what has begun meanwhile", async (t) => {
+  for (const [lines, steps] of [
+    [[WAITS], [followed(APPROVED), says(200, REDEEMED), OK]],
+    [[WAITS, REDEEMS], [says(200, REDEEMED), OK]],
+  ]) {
+    const journal = journalOf(t, PROPOSED, ...lines), asked = await serve(t);
+    const stale = resume(asked, journal);
+    const hp = client(await serve(t, ...steps), { journal });
+    const { ran } = tool(hp, { does: () => assert.rejects(stale.left.drop(), holdpoint.HoldpointError) });
+    await hp.unfinished()[0].resume();
+    assert.deepEqual([ran.length, asked.seen, stale.hp.unfinished()], [1, [], []]);
+    await assert.rejects(stale.left.drop(), holdpoint.HoldpointError);
+    const written = readFileSync(journal, "utf8").split("\n").filter(Boolean).map((line) => JSON.parse(line).step);
+    assert.deepEqual(written.slice(-3), ["begun", "ran", "over"]);
+  }
+});
+
+test("drop of what is redeemed", async (t) => {
+  const server = await serve(t, problem(409, "not_redeemed")), journal = journalOf(t, PROPOSED, WAITS);
+  const { left, hp } = resume(server, journal);
+  appendFileSync(journal, `\n${JSON.stringify({ call: "c", ...REDEEMS })}\n`);
+  await left.drop();
+  assert.equal(JSON.parse(server.seen[0].body).outcome, "failed");
+  assert.deepEqual(hp.unfinished(), []);
+  await left.drop();
+  assert.equal(server.seen.length, 1);
 });
 
 test("a journal that cannot be written", async (t) => {
