@@ -1,0 +1,145 @@
+package report
+
+import "slices"
+
+// Lists are the reports that are lists, in the order in which an auditor asks. Their SQL
+// is the store's, with columns of the same names in the same order.
+func Lists() []List {
+	return []List{
+		{
+			Name: "roles", Title: "Joiners, movers, leavers", Asks: "Who got or lost which role, when, and by whose act.",
+			None: "Nobody joined, left or changed roles in this period, nobody was put on call, and nobody stood in for anybody.",
+			Columns: slices.Concat(
+				[]ListColumn{own("time", "When", TimeCell), own("act", "What", TermCell)}, person("Person"),
+				[]ListColumn{
+					own("roles_given", "Roles given", TextCell), own("roles_taken", "Roles taken", TextCell), file("roles_after", "Roles afterwards"),
+					below("in_place_of", "In place of", TextCell, "in place of "), below("valid_from", "From", TimeCell, "from "), below("valid_until", "Until", TimeCell, "until "),
+				}, byWhom()),
+			Terms: []Term{
+				{"joined", "The account was added."}, {"moved", "The account’s roles were changed."}, {"left", "The account was disabled."}, {"returned", "The account was enabled again."},
+				{"on_call", "They were put on call, which gives the schedule’s role for a time. Without a person: the schedule was emptied."},
+				{"stands_in", "They decide in somebody else’s place for a time."}, {"stands_in_no_more", "That was revoked."},
+			},
+		},
+		{
+			Name: "approvals", Title: "Approvals", Asks: "Every approval that ended: of which call, asked of which role, who decided, how long it took, and how it ended.",
+			None: "No approval ended in this period.",
+			Columns: slices.Concat(
+				[]ListColumn{own("time", "Ended", TimeCell)}, call(),
+				[]ListColumn{
+					file("risk_domain", "Risk domain"), own("roles", "Asked of", TextCell), {Name: "proposed_at", Title: "Proposed", Kind: TimeCell, Place: InFile},
+					own("seconds", "Took", SecondsCell), own("status", "Outcome", TermCell), own("decided", "Decided by", TermCell), below("decided_by", "Who decided", TextCell, ""),
+					file("decided_by_id", "Who decided, by id"), own("execution", "The call", TermCell),
+				}),
+			Terms: append([]Term{
+				{"approved", "It may run once."}, {"denied", "It may not run."}, {"expired", "Nobody decided in time: it may not run."}, {"cancelled", "The requesting side took it back."},
+				{"people", "By people: those whose yes counted, or who denied it. A standing grant counts as its maker."}, {"break_glass", "In an emergency, by people without the role."},
+				{"rules", "By the rules alone: accepted when it was proposed, or refused when it was judged again."}, {"time", "By the deadline."},
+				{"requesting_side", "By the requesting side: it confirmed, or took it back."},
+			}, executionTerms()...),
+		},
+		{
+			Name: "duties", Title: "Separation of duties", Asks: "Who has duties that should be apart, and who decided on what was their own.",
+			None: "Nobody had duties that should be apart, as far as accounts, roles and votes say.",
+			Columns: slices.Concat(
+				[]ListColumn{own("finding", "Finding", TermCell), own("time", "Since", TimeCell)}, person("Person"),
+				[]ListColumn{
+					own("other", "With", TextCell), own("approval_id", "Approval", ApprovalCell), below("tool", "Tool", TextCell, ""), below("agent_id", "Agent", TextCell, "by "), own("count", "How many", NumberCell),
+				}),
+			Terms: []Term{
+				{"two_accounts", "The person has another account. Both share one voice, so that they count once; with is the first account."},
+				{"administers_and_decides", "At the period’s end the account administered and had the roles beside it, by which it decides."},
+				{"audits_and_decides", "At the period’s end the account read everything as auditor and had the roles beside it, by which it decides."},
+				{"administered_and_decided", "In the period they changed people, keys, agents, tools or limits, and approved calls: how many."},
+				{"decided_own_call", "They approved a call of their own side. Holdpoint refuses that: a row means that data was changed around it, or that accounts were joined since."},
+				{"decided_for_own_agent", "They approved a call of an agent for which they answer today."},
+				{"voted_twice", "One person approved the same call by two accounts."},
+				{"reviewed_own_emergency", "They reviewed an emergency approval of their own."},
+			},
+		},
+		{
+			Name: "break-glass", Title: "Break-glass register", Asks: "Who approved in an emergency without the role, and whether somebody else has reviewed it.",
+			None: "Nobody broke the glass in this period.",
+			Columns: slices.Concat(
+				[]ListColumn{own("time", "When", TimeCell)}, person("Who"), call(),
+				[]ListColumn{
+					own("roles", "In place of", TextCell), own("status", "Outcome", TermCell), own("review", "Review", TermCell), below("owed_at", "Owed since", TimeCell, "owed since "),
+					below("reviewed_at", "Reviewed", TimeCell, "reviewed "), below("reviewed_by", "Reviewer", TextCell, "by "), file("reviewed_by_id", "Reviewer, by id"),
+					own("execution", "The call", TermCell), own("event_id", "Event", EventCell),
+				}),
+			Terms: append([]Term{
+				{"owed", "One person did so alone, and nobody has reviewed it yet."}, {"justified", "Somebody else reviewed it: it was justified."},
+				{"not_justified", "Somebody else reviewed it: it was not justified."}, {"not_owed", "Two people did so together, or it did not end that way: no review is owed."},
+			}, executionTerms()...),
+		},
+		{
+			Name: "executions", Title: "Approved, not seen to run", Asks: "Which approved calls never ran or were never reported, and which calls ran without a decision.",
+			None: "Every approved call ran and was reported, and no call is known to have run without a decision.",
+			Columns: slices.Concat(
+				[]ListColumn{own("time", "Approved", TimeCell), own("finding", "Finding", TermCell)}, call(),
+				[]ListColumn{
+					own("may_run_until", "May run until", TimeCell), own("run_at", "Started", TimeCell), below("report_until", "Report due", TimeCell, "report due "),
+					file("execution", "The call"), own("found_out_by", "Found out by", TextCell), below("found_out_at", "Found out", TimeCell, ""), own("event_id", "Event", EventCell),
+				}),
+			Terms: []Term{
+				{"never_run", "It was approved, and its time to run has passed or the world has changed."}, {"not_run_yet", "It was approved, and may still run."},
+				{"running", "It was started, and its time to report is not over."}, {"not_reported", "It was started, and its time to report is over."},
+				{"outcome_unknown", "It was started, and nobody knows what became of it. A person has to find out."}, {"found_out", "Nobody knew what became of it, and a person found out."},
+				{"ungated", "It ran although nothing had permitted it, as the program beside the agent has found. The time is that of the report."},
+			},
+		},
+		{
+			Name: "policies", Title: "Policy history", Asks: "Which policy and tool contracts were in force from when to when, and who put them there.",
+			None: "The log has no policy that was in force in this period.",
+			Columns: slices.Concat(
+				[]ListColumn{
+					own("kind", "What", TermCell), own("version", "Version", TextCell), own("in_force_from", "From", TimeCell), own("in_force_until", "Until", TimeCell),
+					own("digest", "Digest", TextCell), file("document", "The file’s digest"),
+				}, byWhom()),
+			Terms: []Term{
+				{"policy", "A policy bundle. The digest is that which decisions and tokens name."}, {"contracts", "Tool contracts."},
+			},
+		},
+		{
+			Name: "factors", Title: "Second factors", Asks: "Who had which second factor, from when to when.",
+			None: "Nobody had a second factor in this period.",
+			Columns: slices.Concat(
+				person("Person"),
+				[]ListColumn{
+					own("factor", "Factor", TermCell), own("since", "Since", TimeCell), own("until", "Until", TimeCell), below("ended_by", "How it ended", TermCell, ""), own("source", "Known from", TermCell),
+				}, byWhom()),
+			Terms: []Term{
+				{"passkey", "A passkey (WebAuthn)."}, {"totp", "An authenticator app (TOTP)."}, {"removed", "Its holder removed it."}, {"reset", "An administrator removed all of the person’s factors."},
+				{"log", "The event that added it."}, {"database", "It is there today, and no event says who added it."},
+			},
+		},
+	}
+}
+
+func own(name, title string, kind CellKind) ListColumn {
+	return ListColumn{Name: name, Title: title, Kind: kind}
+}
+
+func below(name, title string, kind CellKind, lead string) ListColumn {
+	return ListColumn{Name: name, Title: title, Kind: kind, Place: Below, Lead: lead}
+}
+
+func file(name, title string) ListColumn {
+	return ListColumn{Name: name, Title: title, Kind: TextCell, Place: InFile}
+}
+
+func person(title string) []ListColumn {
+	return []ListColumn{own("person", title, TextCell), below("email", "E-mail", TextCell, ""), file("person_id", "Person, by id")}
+}
+
+func byWhom() []ListColumn {
+	return []ListColumn{own("by", "By", TextCell), file("by_id", "By, by id"), below("channel", "Through", TextCell, ""), own("event_id", "Event", EventCell)}
+}
+
+func call() []ListColumn {
+	return []ListColumn{own("approval_id", "Approval", ApprovalCell), own("tool", "Tool", TextCell), file("agent_id", "Agent, by id"), below("agent", "Agent", TextCell, "by "), file("environment", "Environment")}
+}
+
+func executionTerms() []Term {
+	return []Term{{"none", "It did not run."}, {"redeemed", "It was started, and not reported yet."}, {"succeeded", "It ran."}, {"failed", "It was started and failed."}, {"unknown", "Nobody knows what became of it."}}
+}

@@ -1,0 +1,154 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"holdpoint/internal/access"
+	"holdpoint/internal/store"
+)
+
+// List is a report that is a list of rows: the same rows are a page, a CSV file and JSON.
+type List struct {
+	Name  string `json:"name" doc:"As in its address."`
+	Title string `json:"title"`
+	// Asks is what the report answers, and None what it means that there is nothing.
+	Asks    string       `json:"asks" doc:"The question that it answers."`
+	None    string       `json:"-"`
+	Columns []ListColumn `json:"columns" doc:"In the order of the CSV file."`
+	Terms   []Term       `json:"terms" doc:"What the words mean that a column may have."`
+}
+
+// ListColumn is a column of a report. Names stay, and new ones come at the end.
+type ListColumn struct {
+	Name  string    `json:"name"`
+	Title string    `json:"title"`
+	Kind  CellKind  `json:"kind" enum:"text,time,number,seconds,term,approval,event"`
+	Place CellPlace `json:"-"`
+	// Lead stands before the value where it is shown below another one.
+	Lead string `json:"-"`
+}
+
+// CellKind says what a column holds.
+type CellKind string
+
+// The kinds of cells. A time is RFC 3339 in UTC; an approval and an event are ids; a term
+// is one of List.Terms.
+const (
+	TextCell     CellKind = "text"
+	TimeCell     CellKind = "time"
+	NumberCell   CellKind = "number"
+	SecondsCell  CellKind = "seconds"
+	TermCell     CellKind = "term"
+	ApprovalCell CellKind = "approval"
+	EventCell    CellKind = "event"
+)
+
+// CellPlace says where a column is on the page.
+type CellPlace uint8
+
+// A cell has a column of its own, is below the one before it, or is in the file alone.
+const (
+	OwnColumn CellPlace = iota
+	Below
+	InFile
+)
+
+// Term is a word that a report uses.
+type Term struct {
+	Word  string `json:"word"`
+	Means string `json:"means"`
+}
+
+// ListQuery says of which period a report is, and which page of it. Zero times stand for
+// the last thirty days.
+type ListQuery struct {
+	Since, Until time.Time
+	Cursor       string
+	Limit        int // 0 means 100
+	Count        bool
+}
+
+// ListPage is a page of a report.
+type ListPage struct {
+	List
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until"`
+	// Rows have a text for each column, by its name.
+	Rows       []map[string]string `json:"rows" doc:"By the columns' names. What is not known, or is not there, is an empty text."`
+	NextCursor string              `json:"next_cursor" doc:"Where the next page begins; \"\" at the end."`
+	Gaps       []string            `json:"gaps" doc:"What the log does not reach: sentences."`
+	// Found is how many rows there are, up to ListCounted; one more stands for more. It is
+	// there where it was asked for.
+	Found int `json:"-"`
+}
+
+// Bounds of lists.
+const (
+	// MaxListPage is how many rows a page has at the most.
+	MaxListPage = 1000
+	// ListCounted is how many rows are counted.
+	ListCounted = 10_000
+	listPage    = 100
+)
+
+var errNoList = &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such report."}
+
+// FindList is the list of a name; ok is false where there is none.
+func FindList(name string) (l List, ok bool) {
+	for _, l := range Lists() {
+		if l.Name == name {
+			return l, true
+		}
+	}
+	return List{}, false
+}
+
+// List is a page of a report that is a list. Refusals are not_found (404), bad_cursor and
+// those of periods.
+func (s Reports) List(ctx context.Context, name string, q ListQuery) (ListPage, error) {
+	l, ok := FindList(name)
+	if !ok {
+		return ListPage{}, errNoList
+	}
+	page := ListPage{List: l, Gaps: []string{}}
+	now, err := s.Store.Now(ctx)
+	if err != nil {
+		return page, err
+	}
+	if page.Since, page.Until, err = reportPeriod(q.Since, q.Until, now); err != nil {
+		return page, err
+	}
+	began, err := s.Store.Reports.LogBegan(ctx)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return page, err
+	}
+	if page.Since.Before(began) {
+		page.Gaps = append(page.Gaps, "The log begins at "+stampUTC(began)+", later than the period.")
+	}
+	if q.Limit <= 0 {
+		q.Limit = listPage
+	}
+	wanted := store.ListQuery{
+		List: l.Name, Since: page.Since, Until: page.Until, After: q.Cursor, Limit: min(q.Limit, MaxListPage), Admin: access.AdminRole, Auditor: access.AuditorRole,
+	}
+	found, err := s.Store.Reports.List(ctx, wanted)
+	if errors.Is(err, store.ErrNotFound) {
+		return page, &access.Refusal{Kind: access.Malformed, Code: "bad_cursor", Detail: "That is no place in this report. Start at its beginning."}
+	}
+	if err != nil {
+		return page, err
+	}
+	page.NextCursor, page.Rows = found.Next, make([]map[string]string, len(found.Rows))
+	for i, cells := range found.Rows {
+		page.Rows[i] = make(map[string]string, len(cells))
+		for n, name := range found.Columns {
+			page.Rows[i][name] = cells[n]
+		}
+	}
+	if q.Count {
+		page.Found, err = s.Store.Reports.CountList(ctx, wanted, ListCounted)
+	}
+	return page, err
+}
