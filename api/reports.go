@@ -2,8 +2,11 @@ package api
 
 import (
 	"errors"
+	"net/http"
+	"slices"
 	"time"
 
+	"holdpoint/internal/access"
 	"holdpoint/internal/identity"
 	"holdpoint/internal/report"
 )
@@ -33,7 +36,23 @@ func (a auditDoor) auditReports() []operation {
 			detail: "Whom an agent names as its side may not decide. This counts, agent by agent, the approvals of the period that nothing but such a claim takes from somebody.",
 			query:  period,
 		},
+		{
+			method: "GET", path: "/v1/audit/reports", summary: "Which reports there are that are lists", scope: identity.ScopeAudit, out: Reports{},
+			statuses: []int{200}, problems: []int{401, 403}, handle: a.reports,
+			detail: "Each with the question that it answers, and its columns.",
+		},
+		{
+			method: "GET", path: "/v1/audit/reports/{name}", summary: "A report of a period, as rows", scope: identity.ScopeAudit, out: report.ListPage{},
+			statuses: []int{200}, problems: []int{400, 401, 403, 404, 422, 503}, handle: a.listReport,
+			detail: "The console's page, its CSV file and this have the same rows. With format=csv the answer is the whole file, and that it was exported is on record; it has no end when something went wrong on the way.",
+			query:  append(slices.Clone(period), parameter{"format", "json, the default, or csv."}, parameter{"cursor", "next_cursor of the page before. Name the same since and until with it."}, parameter{"limit", "1 to 1000; 100 when left out."}),
+		},
 	}
+}
+
+// Reports are the reports that are lists.
+type Reports struct {
+	Reports []report.List `json:"reports"`
 }
 
 // day reads a moment as people write one in a report's form: a date will do.
@@ -80,4 +99,33 @@ func (a auditDoor) claimReport(c *call) error {
 		return err
 	}
 	return ok(c, r)
+}
+
+func (a auditDoor) reports(c *call) error { return ok(c, Reports{report.Lists()}) }
+
+func (a auditDoor) listReport(c *call) error {
+	name, format := c.r.PathValue("name"), "json"
+	var q report.ListQuery
+	err := (parameters{
+		"since": day(&q.Since), "until": day(&q.Until), "format": oneOf(&format, "json", "csv"), "cursor": anyText(&q.Cursor), "limit": whole(&q.Limit, 1, report.MaxListPage),
+	}).read(c.r.URL.Query())
+	if err != nil {
+		return err
+	}
+	if format == "json" {
+		page, err := a.Reports.List(c.r.Context(), name, q)
+		if err != nil {
+			return err
+		}
+		return ok(c, page)
+	}
+	if q.Cursor != "" || q.Limit != 0 {
+		return badQuery("A CSV file is whole: leave out cursor and limit.")
+	}
+	out := &streamed{w: c.w, media: "text/csv; charset=utf-8", name: "holdpoint-" + name + ".csv", control: http.NewResponseController(c.w)}
+	err = a.Reports.ExportList(c.r.Context(), access.By{Actor: c.actor(), RequestID: RequestID(c.r.Context())}, name, q, out, out.Flush)
+	if err != nil && out.begun {
+		panic(http.ErrAbortHandler) // it ends in the middle, so that nobody takes it for the whole
+	}
+	return err
 }
