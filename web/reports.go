@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -30,6 +31,10 @@ type Reports interface {
 	Claims(ctx context.Context, q report.ClaimQuery) (report.ClaimReport, error)
 	// Statistics counts what happened in a period, and what waits.
 	Statistics(ctx context.Context, since, until time.Time) (report.StatisticsReport, error)
+	// List is a page of a report that is a list, by its name.
+	List(ctx context.Context, name string, q report.ListQuery) (report.ListPage, error)
+	// ExportList writes one as CSV, and records it. flush is called after every page.
+	ExportList(ctx context.Context, by access.By, name string, q report.ListQuery, w io.Writer, flush func() error) error
 }
 
 // reportHandler serves the reports for auditors.
@@ -44,6 +49,9 @@ func (h *reportHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /audit/reviewers", h.site.forAuditors(h.reviewers))
 	mux.HandleFunc("GET /audit/claims", h.site.forAuditors(h.claims))
 	mux.HandleFunc("GET /audit/statistics", h.site.forAuditors(h.statistics))
+	mux.HandleFunc("GET /audit/reports", h.site.forAuditors(h.hall))
+	mux.HandleFunc("GET /audit/reports/{name}", h.site.forAuditors(h.list))
+	mux.HandleFunc("POST /audit/reports/{name}/export", h.site.forAuditors(h.listFile))
 }
 
 // reportForm reads the period of a report. A day without a time as the end is in

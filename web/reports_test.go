@@ -2,6 +2,8 @@ package web
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -23,6 +25,8 @@ type reports struct {
 	claimed   []report.ClaimQuery
 	counted   report.StatisticsReport
 	files     []report.File
+	list      report.ListPage
+	listed    []report.ListQuery
 	broken    error
 }
 
@@ -74,6 +78,30 @@ func (r *reports) Claims(_ context.Context, q report.ClaimQuery) (report.ClaimRe
 		answer.Since, answer.Until = epoch.AddDate(0, 0, -30), epoch
 	}
 	return answer, r.broken
+}
+
+func (r *reports) List(_ context.Context, name string, q report.ListQuery) (report.ListPage, error) {
+	r.listed = append(r.listed, q)
+	l, ok := report.FindList(name)
+	if !ok {
+		return report.ListPage{}, &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such report."}
+	}
+	page := r.list
+	page.List, page.Since, page.Until = l, q.Since, q.Until
+	if page.Until.IsZero() {
+		page.Since, page.Until = epoch.AddDate(0, 0, -30), epoch
+	}
+	return page, r.broken
+}
+
+func (r *reports) ExportList(ctx context.Context, by access.By, name string, q report.ListQuery, w io.Writer, flush func() error) error {
+	page, err := r.List(ctx, name, q)
+	if err != nil {
+		return err
+	}
+	r.files = append(r.files, report.File{As: report.ListFile, Role: name, At: page.Until, Rows: len(page.Rows)})
+	_, err = io.WriteString(w, "time,act\n")
+	return errors.Join(err, flush())
 }
 
 func onDay(days int, clock time.Duration) *time.Time {
@@ -152,7 +180,7 @@ func startReports(t *testing.T) (*client, *reports) {
 }
 
 func TestWhoMayOpenReports(t *testing.T) {
-	paths := []string{"/audit/access", "/audit/reviewers", "/audit/claims"}
+	paths := []string{"/audit/access", "/audit/reviewers", "/audit/claims", "/audit/reports", "/audit/reports/roles"}
 	for email, may := range map[string]bool{"ada@example.com": false, "aude@example.com": true, "olga@example.com": true} {
 		c, r := startReports(t)
 		for _, path := range paths {
@@ -166,7 +194,7 @@ func TestWhoMayOpenReports(t *testing.T) {
 				t.Errorf("%s for %s: %s", path, email, a.Status)
 			}
 		}
-		if asked := len(r.asked) + len(r.loads) + len(r.claimed); (asked > 0) != may {
+		if asked := len(r.asked) + len(r.loads) + len(r.claimed) + len(r.listed); (asked > 0) != may {
 			t.Errorf("%s: %d reports were made", email, asked)
 		}
 	}

@@ -1,0 +1,171 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/internal/report"
+	"holdpoint/web/views"
+)
+
+// otherReports are the reports that are no lists, with the questions that they answer.
+var otherReports = []views.ReportLink{
+	{Title: "Access", URL: "/audit/access", Asks: "Who can approve what, now or at a moment of the past, with which second factors, and since when."},
+	{Title: "Reviewers", URL: "/audit/reviewers", Asks: "How much each person decides, how fast, and what looks like fatigue."},
+	{Title: "Claims", URL: "/audit/claims", Asks: "Whom agents name as their own side, so that these cannot decide."},
+	{Title: "Statistics", URL: "/audit/statistics", Asks: "What waits, how long decisions take, and how they end, as plots."},
+	{Title: "Erasures and legal holds", URL: "/audit/erasures", Asks: "What was erased, by which rule, and what is held."},
+	{Title: "The log", URL: "/audit/export", Asks: "Everything, with the proof that nothing was changed, removed or put in front of it."},
+}
+
+// hall is the page from which each report is reached.
+func (h *reportHandler) hall(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	v := views.ReportHall{Frame: h.site.frame(p, "Reports", "audit"), Others: otherReports}
+	for _, l := range report.Lists() {
+		v.Lists = append(v.Lists, views.ReportLink{Title: l.Title, Asks: l.Asks, URL: "/audit/reports/" + l.Name})
+	}
+	return h.site.render(w, r, http.StatusOK, views.ReportHallPage(v))
+}
+
+// list shows a report that is a list.
+func (h *reportHandler) list(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	return h.showList(w, r, p, r.URL.Query(), "")
+}
+
+// showList shows the report of a query, or says why there is none.
+func (h *reportHandler) showList(w http.ResponseWriter, r *http.Request, p engine.Person, query url.Values, failure string) error {
+	form, since, until, err := reportForm(query)
+	name := r.PathValue("name")
+	l, _ := report.FindList(name)
+	v := views.ListReport{Frame: h.site.frame(p, l.Title, "audit"), Form: form, Name: name, Title: l.Title, Asks: l.Asks, None: l.None}
+	v.Periods = periods(h.site.clock().UTC(), "/audit/reports/"+name, form)
+	var found report.ListPage
+	if err == nil {
+		found, err = h.reports.List(r.Context(), name, report.ListQuery{Since: since, Until: until, Cursor: query.Get("after"), Count: true})
+	}
+	detail, is := refused(err)
+	if failure != "" {
+		detail, is = failure, true
+	}
+	if is && l.Name != "" {
+		v.Form.Failure = detail
+		return h.site.render(w, r, http.StatusUnprocessableEntity, views.ListReportPage(v))
+	}
+	if err != nil {
+		return err
+	}
+	v.Form.JSON = jsonURL("/audit/reports/"+name, form, found.Since, found.Until)
+	v.Form.Since, v.Form.Until = "", "" // links have moments: the form shows days
+	fillPeriod(&v.Form, found.Since, found.Until)
+	v.Ready, v.Since, v.Until, v.Gaps = true, found.Since, found.Until, found.Gaps
+	v.Found, v.More = min(found.Found, report.ListCounted), found.Found > report.ListCounted
+	listView(&v, found)
+	here := url.Values{"since": {found.Since.Format(time.RFC3339Nano)}, "until": {found.Until.Format(time.RFC3339Nano)}}
+	v.Exact = views.Exact{Since: here.Get("since"), Until: here.Get("until")}
+	if query.Get("after") != "" {
+		v.First = "/audit/reports/" + name + "?" + here.Encode()
+	}
+	if found.NextCursor != "" {
+		here.Set("after", found.NextCursor)
+		v.Next = "/audit/reports/" + name + "?" + here.Encode()
+	}
+	return h.site.render(w, r, http.StatusOK, views.ListReportPage(v))
+}
+
+// listView lays a page of a list out: what is only in the file is left out, and what
+// belongs to another cell is below it.
+func listView(v *views.ListReport, page report.ListPage) {
+	used := map[string]bool{}
+	for _, c := range page.Columns {
+		if c.Place == report.OwnColumn {
+			v.Heads = append(v.Heads, views.ListHead{Title: c.Title, Number: c.Kind == report.NumberCell || c.Kind == report.SecondsCell})
+		}
+	}
+	for _, row := range page.Rows {
+		var cells []views.ListCell
+		for _, c := range page.Columns {
+			part := listPart(c, row[c.Name])
+			switch {
+			case c.Place == report.OwnColumn:
+				cells = append(cells, views.ListCell{Part: part})
+			case c.Place == report.Below && row[c.Name] != "" && len(cells) > 0:
+				last := &cells[len(cells)-1]
+				last.Below = append(last.Below, part)
+			}
+			if c.Kind == report.TermCell && c.Place != report.InFile {
+				used[row[c.Name]] = true
+			}
+		}
+		v.Rows = append(v.Rows, cells)
+	}
+	for _, t := range page.Terms {
+		if used[t.Word] {
+			v.Terms = append(v.Terms, views.Term{Word: reportWord(t.Word), Means: t.Means})
+		}
+	}
+}
+
+func listPart(c report.ListColumn, value string) views.ListPart {
+	part := views.ListPart{Text: value, Lead: c.Lead}
+	switch c.Kind {
+	case report.TimeCell:
+		part.Time, _ = time.Parse(time.RFC3339Nano, value) // zero where there is none
+	case report.SecondsCell:
+		if s, err := strconv.ParseFloat(value, 64); err == nil {
+			part.Text = views.Elapsed(seconds(s))
+		}
+	case report.TermCell:
+		part.Text, part.Term = reportWord(value), true
+	case report.ApprovalCell:
+		part.Href = "/approvals/" + url.PathEscape(value)
+	case report.EventCell:
+		part.Text, part.Href = "event", eventURL(value)
+	case report.TextCell, report.NumberCell:
+	}
+	if value == "" {
+		part = views.ListPart{}
+	}
+	return part
+}
+
+// reportWord writes a word of a report as people do.
+func reportWord(word string) string { return strings.ReplaceAll(word, "_", " ") }
+
+// periods are those that auditors ask for, as of now.
+func periods(now time.Time, path string, chosen views.ReportForm) []views.PeriodLink {
+	day := func(t time.Time) string { return t.Format(time.DateOnly) }
+	quarter := time.Date(now.Year(), (now.Month()-1)/3*3+1, 1, 0, 0, 0, 0, time.UTC)
+	year := time.Date(now.Year(), 1, 1, 0, 0, 0, 0, time.UTC)
+	var links []views.PeriodLink
+	for _, one := range []struct {
+		label       string
+		first, last time.Time
+	}{
+		{"This quarter", quarter, now},
+		{"Last quarter", quarter.AddDate(0, -3, 0), quarter.AddDate(0, 0, -1)},
+		{"This year", year, now},
+		{"Last year", year.AddDate(-1, 0, 0), year.AddDate(0, 0, -1)},
+	} {
+		q := url.Values{"since": {day(one.first)}, "until": {day(one.last)}}
+		links = append(links, views.PeriodLink{Label: one.label, URL: path + "?" + q.Encode(), Here: chosen.Since == day(one.first) && chosen.Until == day(one.last)})
+	}
+	return links
+}
+
+// listFile sends a report that is a list as a file.
+func (h *reportHandler) listFile(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	_, since, until, err := reportForm(r.PostForm)
+	name := r.PathValue("name")
+	file := newDownload(w, "text/csv; charset=utf-8", "holdpoint-"+name+".csv")
+	if err == nil {
+		err = h.reports.ExportList(r.Context(), by(p), name, report.ListQuery{Since: since, Until: until}, file, file.Flush)
+	}
+	if detail, is := refused(err); is && !file.begun {
+		return h.showList(w, r, p, r.PostForm, detail)
+	}
+	return file.end(err)
+}

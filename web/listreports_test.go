@@ -1,0 +1,101 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"holdpoint/internal/access"
+	"holdpoint/internal/report"
+)
+
+func TestReportHall(t *testing.T) {
+	c, _ := startReports(t)
+	page := c.signIn("aude@example.com").get("/audit/reports")
+	page.want(t, http.StatusOK, `href="/audit/reports" aria-current`, `href="/audit/access"`, `href="/audit/statistics"`)
+	for _, l := range report.Lists() {
+		if !strings.Contains(page.body, `href="/audit/reports/`+l.Name+`"`) || !strings.Contains(strip(page.body), l.Asks) {
+			t.Errorf("the page does not lead to %s, or does not say what it answers", l.Name)
+		}
+	}
+}
+
+// TestListReportPages opens each report with a row that has a value in each column.
+func TestListReportPages(t *testing.T) {
+	for _, l := range report.Lists() {
+		c, r := startReports(t)
+		row := map[string]string{}
+		for _, column := range l.Columns {
+			row[column.Name] = "<b>" + column.Name + "\u202e"
+			switch column.Kind {
+			case report.TimeCell:
+				row[column.Name] = "2026-11-02T10:30:00.5Z"
+			case report.SecondsCell, report.NumberCell:
+				row[column.Name] = "7384.000"
+			case report.TermCell:
+				row[column.Name] = l.Terms[0].Word
+			case report.TextCell, report.ApprovalCell, report.EventCell:
+			}
+		}
+		r.list = report.ListPage{Rows: []map[string]string{row, {}}, Found: 2, NextCursor: "more", Gaps: []string{"The log begins at noon."}}
+		page := c.signIn("aude@example.com").get("/audit/reports/" + l.Name + "?since=2026-11-01&until=2026-11-05")
+		page.want(t, http.StatusOK, "<caption", `scope="col"`, `scope="row"`, `data-testid="list-export"`, `value="2026-11-05"`, "2026-11-02 10:30:00Z", l.Terms[0].Means, "The log begins at noon.", "after=more",
+			"GET /v1/audit/reports/"+l.Name+"?since=2026-11-01T00%3A00%3A00Z&amp;until=2026-11-06T00%3A00%3A00Z", "2 rows")
+		if strings.Contains(page.body, "<b>") || strings.Contains(page.body, "\u202e") || strings.Contains(page.body, "0001-01-01") {
+			t.Errorf("%s: a value is markup, turns the text around, or is a time that there is not", l.Name)
+		}
+		if q := r.listed[len(r.listed)-1]; q.Since != time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC) || q.Until != time.Date(2026, 11, 6, 0, 0, 0, 0, time.UTC) || !q.Count {
+			t.Errorf("%s: asked for %+v", l.Name, q)
+		}
+		r.list = report.ListPage{}
+		c.get("/audit/reports/"+l.Name).want(t, http.StatusOK, `data-testid="list-empty"`, l.None, "0 rows")
+	}
+}
+
+func TestListReportPeriods(t *testing.T) {
+	c, r := startReports(t)
+	c.signIn("olga@example.com")
+	first := c.get("/audit/reports/roles?since=2026-07-01&until=2026-09-30")
+	first.want(t, http.StatusOK, `href="/audit/reports/roles?since=2026-07-01&amp;until=2026-09-30" aria-current`, "Last quarter", "?since=2025-01-01&amp;until=2025-12-31", `name="since" value="2026-07-01"`)
+	r.list.NextCursor = "next-one"
+	next := c.get("/audit/reports/roles?after=cursor&since=2026-07-01T00:00:00Z&until=2026-10-01T00:00:00.5Z")
+	next.want(t, http.StatusOK, "First page", `name="until" value="2026-10-01"`, "after=next-one&amp;since=2026-07-01T00%3A00%3A00Z&amp;until=2026-10-01T00%3A00%3A00.5Z")
+	if q := r.listed[len(r.listed)-1]; q.Cursor != "cursor" || q.Until.Nanosecond() != 5e8 {
+		t.Errorf("asked for %+v", q)
+	}
+	asked := len(r.listed)
+	c.get("/audit/reports/roles?since=x").want(t, http.StatusUnprocessableEntity, "Write a time such as", `data-testid="report-form"`)
+	if len(r.listed) != asked {
+		t.Error("a report was made of a time that there is not")
+	}
+	c.get("/audit/reports/nothing").want(t, http.StatusNotFound)
+	r.broken = &access.Refusal{Kind: access.Invalid, Code: "period_too_long", Detail: "A report covers at most 366 days."}
+	c.get("/audit/reports/roles").want(t, http.StatusUnprocessableEntity, "at most 366 days")
+	r.broken = &access.Refusal{Kind: access.Malformed, Code: "bad_cursor", Detail: "That is no place in this report."}
+	c.get("/audit/reports/roles?after=x").want(t, http.StatusBadRequest, "That is no place")
+}
+
+func TestListReportFile(t *testing.T) {
+	c, r := startReports(t)
+	c.signIn("aude@example.com")
+	form := url.Values{"since": {"2026-07-01T00:00:00Z"}, "until": {"2026-10-01T00:00:00Z"}}
+	file := c.do("POST", "/audit/reports/roles/export", form)
+	if file.StatusCode != http.StatusOK || file.body != "time,act\n" || file.Header.Get("Content-Disposition") != `attachment; filename="holdpoint-roles.csv"` || file.Header.Get("Cache-Control") != "no-store" {
+		t.Errorf("%s %v %q", file.Status, file.Header, file.body)
+	}
+	if len(r.files) != 1 || r.files[0].Role != "roles" || !r.files[0].At.Equal(time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)) {
+		t.Errorf("exported %+v", r.files)
+	}
+	c.do("POST", "/audit/reports/roles/export", url.Values{"since": {"x"}}).want(t, http.StatusUnprocessableEntity, "Write a time such as")
+	c.do("POST", "/audit/reports/nothing/export", form).want(t, http.StatusNotFound)
+	if len(r.files) != 1 {
+		t.Errorf("exported %+v", r.files)
+	}
+	ada, none := startReports(t)
+	ada.signIn("ada@example.com").do("POST", "/audit/reports/roles/export", form).want(t, http.StatusForbidden)
+	if len(none.files) > 0 {
+		t.Error("somebody who is no auditor exported a report")
+	}
+}

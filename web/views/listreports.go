@@ -1,0 +1,82 @@
+package views
+
+import "time"
+
+// ReportHall is the page from which each report is reached.
+type ReportHall struct {
+	Frame
+	Lists, Others []ReportLink
+}
+
+// ReportLink leads to a report; Asks is the question that it answers.
+type ReportLink struct{ Title, URL, Asks string }
+
+// ListReport is the page of a report that is a list.
+type ListReport struct {
+	Frame
+	Form              ReportForm
+	Ready             bool
+	Name, Title, Asks string
+	// None is what it means that there is no row.
+	None         string
+	Since, Until time.Time
+	// Exact is the period as a form sends it.
+	Exact   Exact
+	Periods []PeriodLink
+	Gaps    []string
+	Heads   []ListHead
+	Rows    [][]ListCell
+	Terms   []Term
+	// Found is how many rows there are; More says that there are more than are counted.
+	Found int
+	More  bool
+	// First and Next are addresses, or "".
+	First, Next string
+}
+
+// Exact are two moments, RFC 3339.
+type Exact struct{ Since, Until string }
+
+// PeriodLink leads to the same report of another period.
+type PeriodLink struct {
+	Label, URL string
+	Here       bool
+}
+
+// ListHead is the head of a column.
+type ListHead struct {
+	Title  string
+	Number bool
+}
+
+// ListCell is a cell, with what belongs to it below.
+type ListCell struct {
+	Part  ListPart
+	Below []ListPart
+}
+
+// ListPart is a value. Lead stands before it; a zero Time is none.
+type ListPart struct {
+	Text, Lead, Href string
+	Time             time.Time
+	Term             bool
+}
+
+// Term is a word with what it means.
+type Term struct{ Word, Means string }
+
+// listFound says how many rows a report has.
+func listFound(v ListReport) string {
+	if v.More {
+		return "More than " + Thousands(v.Found) + " rows"
+	}
+	return Plural(v.Found, "row", "rows")
+}
+
+// numberClass is the class of a column of numbers.
+func numberClass(h ListHead) string {
+	if h.Number {
+		return "num"
+	}
+	return ""
+}
