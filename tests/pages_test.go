@@ -204,6 +204,7 @@ func (d *dev) pages(t *testing.T) []shownPage {
 		{"access", "/audit/access", owner},
 		{"reviewers", "/audit/reviewers", owner},
 		{"claims", "/audit/claims", owner}, {"statistics", "/audit/statistics", owner}, {"export", "/audit/export", owner},
+		{"reports", "/audit/reports", owner}, {"report-roles", "/audit/reports/roles", owner}, {"report-approvals", "/audit/reports/approvals", owner}, {"report-duties", "/audit/reports/duties", owner}, {"report-empty", "/audit/reports/break-glass", owner},
 		{"erasures", "/audit/erasures", owner},
 	} {
 		pages = append(pages, shownPage{name: p.name, path: p.path, as: p.as})
