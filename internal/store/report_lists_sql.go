@@ -34,7 +34,7 @@ const rolesGiven = `SELECT ` + seqKey + ` || '/' || coalesce(one.n, 0) AS key, e
 			(SELECT string_agg(r, ', ' ORDER BY r) FROM json_array_elements_text(roles.after) r WHERE r NOT IN (SELECT json_array_elements_text(roles.before))) END AS roles_given,
 		(SELECT string_agg(r, ', ' ORDER BY r) FROM json_array_elements_text(roles.before) r WHERE r NOT IN (SELECT json_array_elements_text(roles.after))) AS roles_taken,
 		(SELECT string_agg(r, ', ' ORDER BY r) FROM json_array_elements_text(roles.after) r) AS roles_after,
-		coalesce(nullif(lent.name, ''), j.told->>'person') AS in_place_of, j.told->>'from' AS valid_from, j.told->>'until' AS valid_until, ` + byWhom + `
+		CASE WHEN act.name LIKE 'stands_in%' THEN coalesce(nullif(lent.name, ''), j.told->>'person') END AS in_place_of, j.told->>'from' AS valid_from, j.told->>'until' AS valid_until, ` + byWhom + `
 	FROM events e
 	JOIN (VALUES ('USER_ADDED', 'joined'), ('USER_ROLES_CHANGED', 'moved'), ('USER_DISABLED', 'left'), ('USER_ENABLED', 'returned'),
 		('ON_CALL_SET', 'on_call'), ('DELEGATION_MADE', 'stands_in'), ('DELEGATION_REVOKED', 'stands_in_no_more')) AS act (code, name) ON act.code = event_code(e.body)` + eventOpened + `
@@ -44,7 +44,7 @@ const rolesGiven = `SELECT ` + seqKey + ` || '/' || coalesce(one.n, 0) AS key, e
 		SELECT id, n FROM json_array_elements_text(CASE WHEN act.code = 'ON_CALL_SET' AND json_typeof(j.told->'people') = 'array' THEN j.told->'people' END) WITH ORDINALITY AS duty (id, n)
 		UNION ALL SELECT coalesce(j.told->>'deputy', j.told->>'person', j.told->>'subject'), 1 WHERE act.code <> 'ON_CALL_SET') one ON true
 	LEFT JOIN people p ON p.id = one.id OR p.email = one.id
-	LEFT JOIN people lent ON act.name LIKE 'stands_in%' AND lent.id = j.told->>'person'
+	LEFT JOIN people lent ON lent.id = j.told->>'person'
 	WHERE e.type = 'admin' AND e.outcome <> 'DENY' AND e.appended_at >= $3 AND e.appended_at < $2`
 
 // approvalsEnded are all approvals that ended. decided_by are those whose yes counted, or

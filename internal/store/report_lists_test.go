@@ -159,6 +159,7 @@ func TestListsOfAQuarter(t *testing.T) {
 			UNION ALL SELECT 'on-call/pay', 2 * count(*) FROM ` + told + ` WHERE doc->'safe_payload' ? 'schedule' GROUP BY ()`},
 		{"roles taken", "roles", wordsIn("roles_taken", ", "), `SELECT role, count(*) FROM ` + told + `, jsonb_array_elements_text(doc #> '{safe_payload,roles_before}') role
 			WHERE NOT doc #> '{safe_payload,roles_after}' @> to_jsonb(role) GROUP BY 1`},
+		{"in place of", "roles", wordsIn("in_place_of", ", "), `SELECT name, count(*) FROM ` + told + ` JOIN people ON doc @> jsonb_build_object('safe_payload', jsonb_build_object('person', people.id, 'deputy', 'usr_8')) GROUP BY 1`},
 		{"outcomes", "approvals", inColumn("status"), `SELECT status, count(*) FROM approvals WHERE ended_at` + inQuarter + `GROUP BY 1`},
 		{"by role", "approvals", wordsIn("roles", ", "), `SELECT role, count(*) FROM approvals, unnest(asked) role WHERE ended_at` + inQuarter + `GROUP BY 1`},
 		{"by tool", "approvals", inColumn("tool"), `SELECT tool, count(*) FROM approvals WHERE ended_at` + inQuarter + `GROUP BY 1`},
