@@ -17,6 +17,7 @@ import (
 	"holdpoint/activities"
 	"holdpoint/api"
 	"holdpoint/internal/auditlog"
+	"holdpoint/internal/auditlog/floor"
 	"holdpoint/internal/config"
 	"holdpoint/internal/figures"
 	"holdpoint/internal/gate"
@@ -160,6 +161,10 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 	running.Go(func() { cleaner.Run(ctx) })
 	retention := &worker.Retention{Store: s, After: cfg.KeepFor, Logger: log}
 	running.Go(func() { retention.Run(ctx) })
+	if cfg.LogFloorFile != "" {
+		erased := &worker.Erased{Store: s, File: floor.ErasedBeside(cfg.LogFloorFile), Logger: log}
+		running.Go(func() { erased.Run(ctx) })
+	}
 
 	if w := startPolling(ctx, polling, func(err error) error { return temporalCause(cfg, err) }, log); w != nil {
 		reached(&watched.temporal, reachable(temporal))

@@ -212,11 +212,36 @@ func AgeErasure(older time.Duration) func(approvalID string) Erasure {
 }
 
 // AgeEvent is described at AgeErasure.
-func AgeEvent(done Erasure) (engine.Event, error) {
-	return ErasureEvent(access.By{Actor: retainer}, done)
-}
+func AgeEvent(done Erasure) (engine.Event, error) { return ErasureEvent(ByRetention(), done) }
+
+// ByRetention is who erases without being asked at that moment.
+func ByRetention() access.By { return access.By{Actor: retainer} }
 
 var retainer = engine.Actor{Kind: engine.SystemActor, ID: "retention", Channel: "engine"}
+
+// EraseAgain erases what subjects name and the database has, as they were erased before
+// an older copy of it was restored. What cannot be erased now is in kept, with why.
+func EraseAgain(ctx context.Context, s *store.Store, by access.By, subjects []string) (done []Erasure, kept map[string]string, err error) {
+	back, err := s.Retention.NotErased(ctx, subjects)
+	if err != nil {
+		return nil, nil, err
+	}
+	kept = map[string]string{}
+	for _, subject := range back {
+		e := Erasure{Covers: store.CoversOf(subject), Subject: subject, Reason: "erased before an older copy of the database was restored", By: by.Actor.ID, EventID: store.NewEventID()}
+		e, err := s.Retention.Erase(ctx, e, access.AdminRole, nil, func(done Erasure) (engine.Event, error) { return ErasureEvent(by, done) })
+		var why *store.NotErasable
+		switch {
+		case errors.As(err, &why):
+			kept[subject] = why.Why
+		case err != nil:
+			return done, kept, fmt.Errorf("erase %s again: %w", subject, err)
+		default:
+			done = append(done, e)
+		}
+	}
+	return done, kept, nil
+}
 
 // Erasures lists up to limit erasures, the newest first.
 func (r Retention) Erasures(ctx context.Context, cursor string, limit int) ([]Erasure, string, error) {

@@ -371,3 +371,23 @@ func (m RetentionMinimum) Allows(older time.Duration) error {
 	}
 	return nil
 }
+
+// AskedErasures lists what was erased on request, from the oldest on.
+func (s Retention) AskedErasures(ctx context.Context) ([]string, error) {
+	return s.ids(ctx, `SELECT subject FROM erasures WHERE rule = 'request' ORDER BY erased_at, id`)
+}
+
+// NotErased lists those of the approvals and people that are there and are not erased,
+// approvals first.
+func (s Retention) NotErased(ctx context.Context, subjects []string) ([]string, error) {
+	return s.ids(ctx, `SELECT id FROM (SELECT id, 1 AS turn FROM approvals WHERE erased_at IS NULL AND id = ANY ($1)
+		UNION ALL SELECT id, 2 FROM people WHERE erased_at IS NULL AND id = ANY ($1)) back ORDER BY turn, id`, subjects)
+}
+
+// CoversOf says what an erasure of a subject covers, by the form of its id.
+func CoversOf(subject string) string {
+	if strings.HasPrefix(subject, "usr_") {
+		return CoversPerson
+	}
+	return CoversApproval
+}
