@@ -26,7 +26,7 @@ func (a *API) modelContext() []operation {
 	}
 	return []operation{{
 		method: "POST", path: "/mcp", summary: "Model Context Protocol (streamable HTTP)", scope: anyKey, held: true,
-		detail: "Tools: aana_pre_tool_check, holdpoint_check, holdpoint_await, holdpoint_cancel. Every message carries the key; there are no sessions, no streams from the server, and no batches.",
+		detail: "Tools: aana_pre_tool_check, holdpoint_check, holdpoint_await, holdpoint_cancel, holdpoint_redeem, holdpoint_report. Every message carries the key; there are no sessions, no streams from the server, and no batches.",
 		in:     MessageBody{}, statuses: []int{200, 202}, problems: []int{400, 401, 403, 413, 415, 503}, handle: a.serveModelContext,
 	}}
 }

@@ -24,6 +24,9 @@ type modelTool struct {
 		Type     string   `json:"type"`
 		Required []string `json:"required"`
 	} `json:"inputSchema"`
+	Answer struct {
+		Type string `json:"type"`
+	} `json:"outputSchema"`
 	Annotations struct {
 		ReadOnly    bool  `json:"readOnlyHint"`
 		Destructive *bool `json:"destructiveHint"`
@@ -299,6 +302,7 @@ func tellModelStory(t *testing.T, d *dev, stranger *client, m model) {
 	}
 	m.call(t, "holdpoint_cancel", map[string]any{"approval_id": unwanted.ID}, nil).problem(t, "already_cancelled")
 	agentSPMToo(t, d, m)
+	withoutCode(t, d, m)
 	modelMistakes(t, stranger.hold("hidden_note", nil), m)
 }
 
@@ -325,15 +329,51 @@ func toolsAreDescribed(t *testing.T, tools []modelTool) {
 	for _, tool := range tools {
 		names = append(names, tool.Name)
 		reads, ends := tool.Name == "holdpoint_await", tool.Name == "holdpoint_cancel"
-		if len(tool.Description) < 100 || tool.Schema.Type != "object" || len(tool.Schema.Required) == 0 || tool.Annotations.ReadOnly != reads ||
+		if len(tool.Description) < 100 || tool.Schema.Type != "object" || tool.Answer.Type != "object" || len(tool.Schema.Required) == 0 || tool.Annotations.ReadOnly != reads ||
 			tool.Annotations.OpenWorld == nil || *tool.Annotations.OpenWorld || !reads && (tool.Annotations.Destructive == nil || *tool.Annotations.Destructive != ends) {
 			t.Errorf("%+v", tool)
 		}
 	}
 	slices.Sort(names)
-	if want := []string{"aana_pre_tool_check", "holdpoint_await", "holdpoint_cancel", "holdpoint_check"}; !slices.Equal(names, want) {
+	if want := []string{"aana_pre_tool_check", "holdpoint_await", "holdpoint_cancel", "holdpoint_check", "holdpoint_redeem", "holdpoint_report"}; !slices.Equal(names, want) {
 		t.Errorf("the tools are %q, want %q", names, want)
 	}
+}
+
+// withoutCode is a host that has no code to spend a token with: it names the call once
+// more, is permitted it once, and says what became of it.
+func withoutCode(t *testing.T, d *dev, m model) {
+	t.Helper()
+	arguments := map[string]any{"to": "host@example.com", "round": newID("r-")}
+	opened := held(t, m.call(t, "aana_pre_tool_check", event("send_note", "defer", arguments), nil).good(t))
+	redeem := func(arguments map[string]any) modelAnswer {
+		return m.call(t, "holdpoint_redeem", map[string]any{"approval_id": opened.ID, "tool_name": "send_note", "arguments": arguments}, nil)
+	}
+	report := func() modelAnswer {
+		return m.call(t, "holdpoint_report", map[string]any{"approval_id": opened.ID, "outcome": "succeeded", "duration_ms": 3}, nil)
+	}
+	redeem(arguments).problem(t, "not_approved")
+	report().problem(t, "not_redeemed")
+	d.reviewer(t, 0).approve(opened)
+	if got := m.call(t, "holdpoint_await", map[string]any{"approval_id": opened.ID, "timeout_seconds": 50}, nil).approval(t); got.Status != "approved" {
+		t.Fatalf("approved: %+v", got)
+	}
+	redeem(map[string]any{"to": "other@example.com"}).problem(t, "arguments_mismatch")
+	permitted := redeem(arguments).good(t)
+	var got struct {
+		Run        bool
+		ApprovalID string `json:"approval_id"`
+		LeaseUntil string `json:"lease_until"`
+	}
+	permitted.into(t, &got)
+	if !got.Run || got.ApprovalID != opened.ID || got.LeaseUntil == "" || strings.Contains(string(permitted.Structured), "eyJ") || !strings.Contains(permitted.line(t), "Run the tool now, once") {
+		t.Errorf("permitted: %s", permitted.Structured)
+	}
+	redeem(arguments).problem(t, "nothing_to_redeem")
+	if done := report(); done.approval(t).Status != "approved" || !strings.Contains(string(done.Structured), `"execution":"succeeded"`) || !strings.Contains(done.line(t), "on record that the call succeeded") {
+		t.Errorf("reported: %s", done.Structured)
+	}
+	report().problem(t, "already_reported")
 }
 
 // agentSPMToo proposes a call in the words of Agent-SPM, twice under one key.
@@ -397,6 +437,12 @@ func modelMistakes(t *testing.T, hidden approval, m model) {
 		{"holdpoint_await", map[string]any{"approval_id": hidden.ID, "timeout_seconds": "1"}, "invalid_body"},
 		{"holdpoint_cancel", map[string]any{"approval_id": hidden.ID, "force": true}, "invalid_body"},
 		{"holdpoint_check", map[string]any{"toolName": "x"}, "invalid_body"},
+		{"holdpoint_redeem", map[string]any{"approval_id": hidden.ID, "tool_name": "hidden_note", "arguments": map[string]any{}}, "not_found"},
+		{"holdpoint_redeem", map[string]any{"approval_id": hidden.ID, "tool_name": "hidden_note"}, "invalid_body"},
+		{"holdpoint_redeem", map[string]any{"approval_id": "../x", "tool_name": "x", "arguments": map[string]any{}}, "invalid_body"},
+		{"holdpoint_redeem", map[string]any{"approval_id": hidden.ID, "tool_name": "x", "arguments": map[string]any{}, "token": "t"}, "invalid_body"},
+		{"holdpoint_report", map[string]any{"approval_id": hidden.ID, "outcome": "succeeded"}, "not_found"},
+		{"holdpoint_report", map[string]any{"approval_id": hidden.ID, "outcome": "fine"}, "invalid_body"},
 	} {
 		m.call(t, c.tool, c.arguments, nil).problem(t, c.code)
 	}

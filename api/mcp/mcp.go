@@ -1,5 +1,6 @@
-// Package mcp offers the API to models, as four tools of the Model Context
-// Protocol: propose a call, wait for the people who decide on it, take it back.
+// Package mcp offers the API to models, as six tools of the Model Context
+// Protocol: propose a call, wait for the people who decide on it, take it back, and
+// for hosts without code of their own redeem it and report what became of it.
 // Every call of a tool becomes the ordinary request to the API under the
 // caller's own key, so that who may do what, the one reading of JSON, the audit
 // log and the errors are the same at every door:
@@ -8,7 +9,8 @@
 //	client ── POST /mcp ──────► Handler ──┴─► tool ─► Config.Door ─► API
 //
 // The package decides nothing, keeps nothing between two calls, runs no
-// proposed tool, spends no token, and knows no key but its caller's.
+// proposed tool, spends a token only for who names the call, and knows no key but
+// its caller's.
 package mcp
 
 import (

@@ -111,6 +111,9 @@ func TestStrangeAnswersGrantNothing(t *testing.T) {
 		ctx := context.WithValue(t.Context(), callerKey{}, caller{gone: t.Context(), patient: t.Context()})
 		for _, o := range must(t, offers) {
 			arguments := json.RawMessage(`{"approval_id":"apr_a"}`)
+			if o.tool.Name == redeemTool {
+				arguments = json.RawMessage(`{"approval_id":"apr_a","tool_name":"x","arguments":{}}`)
+			}
 			result, err := tools.handler(o)(ctx, &sdk.CallToolRequest{Params: &sdk.CallToolParamsRaw{Arguments: arguments}})
 			if err != nil || !result.IsError || !strings.Contains(result.Content[0].(*sdk.TextContent).Text, "("+c.code+")") {
 				t.Errorf("%s, %s: %v %+v", name, o.tool.Name, err, result.Content[0])

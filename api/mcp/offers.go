@@ -17,6 +17,8 @@ const (
 	checkTool        = "holdpoint_check"
 	awaitTool        = "holdpoint_await"
 	cancelTool       = "holdpoint_cancel"
+	redeemTool       = "holdpoint_redeem"
+	reportTool       = "holdpoint_report"
 )
 
 // How long holdpoint_await waits, in seconds: clients give up after 60.
@@ -27,6 +29,9 @@ const (
 
 //go:embed check.schema.json
 var checkSchema []byte
+
+//go:embed answers.schema.json
+var answersSchema []byte
 
 const preToolCheckDoc = `Ask whether a tool call may run, before you make it. Call this for every call that writes, pays, sends, deletes, deploys or reads private data. It runs nothing.
 
@@ -52,11 +57,17 @@ const awaitDoc = `Wait for the decision on a call that needs approval. It return
 
 Answer: the approval. What to do by its status:
 - pending: do not run the tool. Call this again, or go on with other work and come back before expires_at. If next_action is answer, attach_ticket or verify, tell the user that this is needed; links.review is the page where people decide.
-- approved: the host spends resumption_token with POST /v1/tokens/redeem, naming the same tool and the same arguments, and runs the tool once, only after that succeeded. Never show the token or put it anywhere else.
+- approved: the host spends resumption_token with POST /v1/tokens/redeem, naming the same tool and the same arguments, and runs the tool once, only after that succeeded. A host that has no code for that calls holdpoint_redeem. Where edited is there, the arguments are edited.arguments. Never show the token or put it anywhere else.
 - denied: do not run the tool. denial.kind says how to go on: wrong_args (correct the arguments as denial.comment says and propose again), needs_info (supply it and propose again), not_now (propose again after denial.retry_after seconds), never (give it up).
 - expired or cancelled: do not run the tool; propose the call again if it is still wanted.`
 
 const cancelDoc = `Take back a call that waits for approval, because it is no longer wanted or its arguments have changed. This cannot be undone: the call would have to be proposed again. Answer: the approval, cancelled. What is decided already cannot be taken back and is answered with an error.`
+
+const redeemDoc = `Ask, right before a tool runs, whether an approved call may run now. It is for hosts that have no code of their own to spend a token with; this tool neither takes nor shows one. Run the tool only when the answer has run: true, once, and with exactly the arguments that you sent here. Where the approval has edited, send edited.arguments, which are what people approved.
+
+It permits a call once: what is asked again is refused, also when the answer was lost. Any error means: do not run the tool. Afterwards say what became of the call with holdpoint_report, before lease_until.`
+
+const reportDoc = `Say what became of a call after holdpoint_redeem permitted it: succeeded, failed, or unknown when it may or may not have had its effect. It is said once, and a person reads it; never say what you do not know. With output, the answer's output.safe_response is what of it may be shown.`
 
 // withOwnMembers adds to the schema of events what Holdpoint itself takes beside them.
 // The schema is the contract's own otherwise.
@@ -82,8 +93,53 @@ func withOwnMembers(event []byte) ([]byte, error) {
 	return event, nil
 }
 
-// offers are the tools.
+// answering is the schema of a tool's structured content, of the kind of answer and of a
+// problem. It says what is always there: answers have more, and get more, which a client
+// of today has to take.
+func answering(kind string) (json.RawMessage, error) {
+	var defs map[string]json.RawMessage
+	if err := json.Unmarshal(answersSchema, &defs); err != nil {
+		return nil, fmt.Errorf("read the schemas of answers: %w", err)
+	}
+	own := defs[kind]
+	if own == nil {
+		return nil, fmt.Errorf("there is no schema of the answer %q", kind)
+	}
+	type ref struct {
+		Ref string `json:"$ref"`
+	}
+	schema, err := json.Marshal(map[string]any{
+		"type": "object", "anyOf": []ref{{"#/$defs/" + kind}, {"#/$defs/problem"}},
+		"$defs": map[string]json.RawMessage{kind: own, "approval": defs["approval"], "problem": defs["problem"]},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode a schema: %w", err)
+	}
+	return schema, nil
+}
+
+// offers are the tools, with the schemas of their answers.
 func offers() ([]offer, error) {
+	list, err := describedOffers()
+	if err != nil {
+		return nil, err
+	}
+	kinds := map[string]string{preToolCheckTool: "decision", checkTool: "verdict", redeemTool: "permission"}
+	for _, o := range list {
+		kind := kinds[o.tool.Name]
+		if kind == "" {
+			kind = "approval"
+		}
+		schema, err := answering(kind)
+		if err != nil {
+			return nil, err
+		}
+		o.tool.OutputSchema = schema
+	}
+	return list, nil
+}
+
+func describedOffers() ([]offer, error) {
 	event, err := schemas.FS.ReadFile(schemas.AgentActionContractV1)
 	if err != nil {
 		return nil, fmt.Errorf("read the schema of events: %w", err)
@@ -96,6 +152,15 @@ func offers() ([]offer, error) {
 	await := fmt.Sprintf(`{"type": "object", "additionalProperties": false, "required": ["approval_id"], "properties": {%s,
 		"timeout_seconds": {"type": "integer", "minimum": 0, "maximum": %d, "default": %d, "description": "How long to wait at most."}}}`, id, longestWait, usualWait)
 	cancel := fmt.Sprintf(`{"type": "object", "additionalProperties": false, "required": ["approval_id"], "properties": {%s}}`, id)
+	redeem := fmt.Sprintf(`{"type": "object", "additionalProperties": false, "required": ["approval_id", "tool_name", "arguments"], "properties": {%s,
+		"tool_name": {"type": "string", "minLength": 1, "description": "The exact name of the tool that is about to run."},
+		"arguments": {"type": "object", "description": "Exactly the arguments that it is about to run with."},
+		"lease_seconds": {"type": "integer", "minimum": 0, "maximum": 86400, "description": "How long the call may take; 900 when left out."},
+		"preconditions": {"type": "object", "additionalProperties": {"type": "string"}, "description": "What the things that the call depends on are now, by the approval's names for them."}}}`, id)
+	report := fmt.Sprintf(`{"type": "object", "additionalProperties": false, "required": ["approval_id", "outcome"], "properties": {%s,
+		"outcome": {"enum": ["succeeded", "failed", "unknown"]},
+		"duration_ms": {"type": "integer", "minimum": 0},
+		"output": {"description": "What the tool answered. It is looked at and not kept."}}}`, id)
 	return []offer{
 		{&sdk.Tool{
 			Name: preToolCheckTool, Title: "May this tool call run?", Description: preToolCheckDoc, InputSchema: json.RawMessage(event),
@@ -114,5 +179,13 @@ func offers() ([]offer, error) {
 			Name: cancelTool, Title: "Take a waiting call back", Description: cancelDoc, InputSchema: json.RawMessage(cancel),
 			Annotations: &sdk.ToolAnnotations{DestructiveHint: &yes, IdempotentHint: true, OpenWorldHint: &no},
 		}, (*Tools).cancel},
+		{&sdk.Tool{
+			Name: redeemTool, Title: "May the approved call run now?", Description: redeemDoc, InputSchema: json.RawMessage(redeem),
+			Annotations: &sdk.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &no},
+		}, (*Tools).redeem},
+		{&sdk.Tool{
+			Name: reportTool, Title: "Say what became of a call", Description: reportDoc, InputSchema: json.RawMessage(report),
+			Annotations: &sdk.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &no},
+		}, (*Tools).report},
 	}, nil
 }

@@ -23,6 +23,7 @@ type waiting struct {
 	Links      struct {
 		Review string `json:"review"`
 	} `json:"links"`
+	Edited *struct{} `json:"edited"`
 	Denial *struct {
 		Kind       string `json:"kind"`
 		Retryable  bool   `json:"retryable"`
@@ -114,6 +115,14 @@ func (w *waiting) sayOpened() string {
 	return fmt.Sprintf("Waiting for people: do not run the tool yet. Call %s with approval_id %s; they decide at %s.", awaitTool, w.ID, w.Links.Review)
 }
 
+// sayEdited says which arguments are approved, where those are not the proposed ones.
+func (w *waiting) sayEdited() string {
+	if w.Edited == nil {
+		return ""
+	}
+	return " A reviewer has changed the arguments: use edited.arguments, and no others."
+}
+
 // say is the line about an approval, wherever it stands.
 func (w *waiting) say() string {
 	switch w.Status {
@@ -129,7 +138,7 @@ func (w *waiting) say() string {
 		if w.Token == "" {
 			return fmt.Sprintf("Approved, but there is no token here to run it with (execution: %s). Do not run the tool again.", w.Execution)
 		}
-		return "Approved: the host spends resumption_token with POST /v1/tokens/redeem for the same tool and arguments, and runs the tool once after that has succeeded."
+		return fmt.Sprintf("Approved: the host spends resumption_token with POST /v1/tokens/redeem for the same tool and arguments, or calls %s with them, and runs the tool once after that has succeeded.", redeemTool) + w.sayEdited()
 	case "denied":
 		return w.sayDenied()
 	}

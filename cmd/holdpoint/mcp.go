@@ -29,7 +29,8 @@ func (mcpCommand) Help() string {
 func (mcpServe) Help() string {
 	return `Speaks the Model Context Protocol on standard input and output, for hosts that
 start their servers as programs. Tools: aana_pre_tool_check, holdpoint_check,
-holdpoint_await, holdpoint_cancel. Each call is a request to the server under
+holdpoint_await, holdpoint_cancel, and for hosts without code of their own
+holdpoint_redeem and holdpoint_report. Each call is a request to the server under
 your key. Hosts that speak HTTP need no program: URL/mcp, with the key as
 “Authorization: Bearer hp_…”.
 
