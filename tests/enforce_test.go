@@ -14,19 +14,28 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	logged "github.com/envoyproxy/go-control-plane/envoy/data/accesslog/v3"
+	accesslog "github.com/envoyproxy/go-control-plane/envoy/service/accesslog/v3"
+	auth "github.com/envoyproxy/go-control-plane/envoy/service/auth/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-var forwarding = regexp.MustCompile(`forwarding (http://\S+) to`)
-
-// startEnforce runs "holdpoint enforce" before an upstream, and returns its address.
-func startEnforce(t *testing.T, d *dev, upstream string) string {
+// startEnforce runs a command that stands before a tool, and returns the address that it
+// says, which the expression finds.
+func startEnforce(t *testing.T, d *dev, address, command string, flags ...string) string {
 	t.Helper()
+	says := regexp.MustCompile(address)
 	dir := t.TempDir()
 	routes := filepath.Join(dir, "routes.yaml")
 	if err := os.WriteFile(routes, []byte("routes:\n  - {tool: enforced_transfer, method: POST, path: /transfers}\n  - {tool: enforced_close, method: DELETE, path: \"/accounts/{id}\"}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p, err := run(binary(t), dir, "enforce", environment("HOLDPOINT_API_KEY="+d.AgentKey), func(*exec.Cmd) {}, "enforce", "--url", d.URL, "--upstream", upstream, "--routes", routes, "--listen", "127.0.0.1:0")
+	p, err := run(binary(t), dir, "enforce", environment("HOLDPOINT_API_KEY="+d.AgentKey), func(*exec.Cmd) {}, append([]string{command, "--url", d.URL, "--routes", routes, "--listen", "127.0.0.1:0"}, flags...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +45,7 @@ func startEnforce(t *testing.T, d *dev, upstream string) string {
 		}
 	})
 	for deadline := time.Now().Add(readyWithin); ; time.Sleep(20 * time.Millisecond) {
-		if m := forwarding.FindStringSubmatch(p.text()); m != nil {
+		if m := says.FindStringSubmatch(p.text()); m != nil {
 			return m[1]
 		}
 		if p.exited() || time.Now().After(deadline) {
@@ -56,15 +65,10 @@ func TestEnforce(t *testing.T) {
 		fmt.Fprintf(w, "%s %s %s", r.Method, r.URL.Path, body)
 	}))
 	defer upstream.Close()
-	front := startEnforce(t, d, upstream.URL)
+	front := startEnforce(t, d, `forwarding (http://\S+) to`, "enforce", "--upstream", upstream.URL)
 	agent, reviewer := d.agent(t), d.reviewer(t, 0)
 	approved := func(tool string, arguments map[string]any) approval {
-		t.Helper()
-		var waiting struct{ Approval struct{ ID string } }
-		agent.do("POST", "/v1/tool-calls/check", map[string]any{"toolName": tool, "toolArgs": arguments, "agentId": "demo-agent", "environment": "dev"}).want(t, 202).into(t, &waiting)
-		a := reviewer.get(waiting.Approval.ID)
-		reviewer.vote(a, "approve").want(t, 200)
-		return agent.wait(a.ID)
+		return approvedTool(t, agent, reviewer, tool, arguments)
 	}
 	send := func(method, path, token, body string) (int, string) {
 		r, err := http.NewRequestWithContext(t.Context(), method, front+path, bytes.NewBufferString(body))
@@ -122,4 +126,65 @@ func TestEnforce(t *testing.T) {
 	if status, body := send("DELETE", "/accounts/7", closing.Token, ""); status != 200 || body != "DELETE /accounts/7 " {
 		t.Errorf("the other call: %d %s", status, body)
 	}
+}
+
+// approvedTool is an approved call of a tool, with its token.
+func approvedTool(t *testing.T, agent, reviewer *client, tool string, arguments map[string]any) approval {
+	t.Helper()
+	var waiting struct{ Approval struct{ ID string } }
+	agent.do("POST", "/v1/tool-calls/check", map[string]any{"toolName": tool, "toolArgs": arguments, "agentId": "demo-agent", "environment": "dev"}).want(t, 202).into(t, &waiting)
+	a := reviewer.get(waiting.Approval.ID)
+	reviewer.vote(a, "approve").want(t, 200)
+	return agent.wait(a.ID)
+}
+
+// An Envoy is told by its own protocol to let through what people have approved, once,
+// and says in its log what became of it.
+func TestExtAuthz(t *testing.T) {
+	d := onShared(t)
+	address := startEnforce(t, d, `answering Envoy on (\S+)`, "ext-authz")
+	agent := d.agent(t)
+	a := approvedTool(t, agent, d.reviewer(t, 0), "enforced_transfer", map[string]any{"amount": 7, "to": "DE07"})
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	check := func(body string) *auth.CheckResponse {
+		t.Helper()
+		in := &auth.AttributeContext_HttpRequest{Method: "POST", Path: "/transfers", RawBody: []byte(body), Headers: map[string]string{
+			"content-type": "application/json", "holdpoint-token": a.Token, "x-envoy-auth-partial-body": "false",
+		}}
+		out, err := auth.NewAuthorizationClient(conn).Check(t.Context(), &auth.CheckRequest{Attributes: &auth.AttributeContext{Request: &auth.AttributeContext_Request{Http: in}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	if no := check(`{"amount":8,"to":"DE07"}`).GetDeniedResponse(); no.GetStatus().GetCode() != 403 {
+		t.Errorf("another call: %v", no)
+	}
+	yes := check(`{"amount":7,"to":"DE07"}`)
+	if yes.GetOkResponse() == nil {
+		t.Fatalf("the approved call: %v", yes)
+	}
+	if no := check(`{"amount":7,"to":"DE07"}`).GetDeniedResponse(); no.GetStatus().GetCode() != 409 {
+		t.Errorf("again: %v", no)
+	}
+	log, err := accesslog.NewAccessLogServiceClient(conn).StreamAccessLogs(t.Context())
+	if err == nil {
+		err = log.Send(&accesslog.StreamAccessLogsMessage{LogEntries: &accesslog.StreamAccessLogsMessage_HttpLogs{
+			HttpLogs: &accesslog.StreamAccessLogsMessage_HTTPAccessLogEntries{LogEntry: []*logged.HTTPAccessLogEntry{{
+				CommonProperties: &logged.AccessLogCommon{Metadata: &core.Metadata{FilterMetadata: map[string]*structpb.Struct{"envoy.filters.http.ext_authz": yes.GetDynamicMetadata()}}},
+				Response:         &logged.HTTPResponseProperties{ResponseCode: wrapperspb.UInt32(200)},
+			}}},
+		}})
+	}
+	if err == nil {
+		_, err = log.CloseAndRecv()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, settleWithin, "the report", func() bool { return agent.get(a.ID).Execution == "succeeded" })
 }

@@ -14,12 +14,17 @@ import (
 	"holdpoint/internal/enforce"
 )
 
-type enforceCommand struct {
+// enforcing is what the commands before a tool's server have in common.
+type enforcing struct {
 	clientFlags
-	Upstream string        `required:"" help:"Where the tool's server is." placeholder:"URL"`
-	Routes   string        `required:"" help:"File that says which requests are calls of which tools." type:"path" placeholder:"FILE"`
-	Listen   string        `help:"Where to listen. It has to be the only way to the upstream." default:"127.0.0.1:8090" placeholder:"ADDR"`
-	Timeout  time.Duration `help:"How long the upstream may take, its answer included." default:"15m"`
+	Routes  string        `required:"" help:"File that says which requests are calls of which tools." type:"path" placeholder:"FILE"`
+	Timeout time.Duration `help:"How long the upstream may take, its answer included." default:"15m"`
+}
+
+type enforceCommand struct {
+	enforcing
+	Upstream string `required:"" help:"Where the tool's server is." placeholder:"URL"`
+	Listen   string `help:"Where to listen. It has to be the only way to the upstream." default:"127.0.0.1:8090" placeholder:"ADDR"`
 }
 
 // Help is shown by "holdpoint enforce --help".
@@ -67,31 +72,86 @@ func (e *enforceCommand) Run(ctx context.Context, _ *cli) error {
 }
 
 func (e *enforceCommand) proxy() (*enforce.Proxy, error) {
-	address, key, err := e.server()
+	config, err := e.config()
 	if err != nil {
 		return nil, err
+	}
+	config.Upstream, err = url.Parse(e.Upstream)
+	if u := config.Upstream; err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, errors.New("--upstream: want an address such as http://10.0.0.7:9000, without a user or a query")
+	}
+	return enforce.New(config)
+}
+
+func (e *enforcing) config() (c enforce.Config, err error) {
+	address, key, err := e.server()
+	if err != nil {
+		return c, err
 	}
 	gate, err := url.Parse(address)
 	if err != nil {
-		return nil, fmt.Errorf("--url: %w", err)
-	}
-	upstream, err := url.Parse(e.Upstream)
-	if err != nil || upstream.Scheme != "https" && upstream.Scheme != "http" || upstream.Host == "" || upstream.User != nil || upstream.RawQuery != "" || upstream.Fragment != "" {
-		return nil, errors.New("--upstream: want an address such as http://10.0.0.7:9000, without a user or a query")
+		return c, fmt.Errorf("--url: %w", err)
 	}
 	data, err := os.ReadFile(e.Routes)
 	if err != nil {
-		return nil, fmt.Errorf("--routes: %w", err)
+		return c, fmt.Errorf("--routes: %w", err)
 	}
 	routes, err := enforce.Load(data, e.Routes)
 	if err != nil {
-		return nil, err
+		return c, err
 	}
 	if e.Timeout < time.Second || e.Timeout > 24*time.Hour {
-		return nil, errors.New("--timeout: want 1s to 24h")
+		return c, errors.New("--timeout: want 1s to 24h")
 	}
-	return enforce.New(enforce.Config{
-		Upstream: upstream, Gate: gate, Key: key, Authorization: strings.TrimSpace(os.Getenv("HOLDPOINT_UPSTREAM_AUTHORIZATION")), Routes: routes, Timeout: e.Timeout,
+	return enforce.Config{
+		Gate: gate, Key: key, Authorization: strings.TrimSpace(os.Getenv("HOLDPOINT_UPSTREAM_AUTHORIZATION")), Routes: routes, Timeout: e.Timeout,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
-	})
+	}, nil
+}
+
+type extAuthzCommand struct {
+	enforcing
+	Listen string `help:"Where to listen. Nobody but Envoy may reach it." default:"127.0.0.1:9191" placeholder:"ADDR"`
+}
+
+// Help is shown by "holdpoint ext-authz --help".
+func (extAuthzCommand) Help() string {
+	return `Envoy's external authorization: Envoy stands before the tool's server, and asks here
+whether a request may pass. It may with the token of exactly this call, in the header
+Holdpoint-Token, once. Envoy's access log says what became of it. It takes the same
+routes, key and variables as "holdpoint enforce". docs/enforce.md has Envoy's part.
+
+Example:
+  holdpoint ext-authz --url https://holdpoint.example.com --key-file redeem.key \
+    --routes routes.yaml --listen 127.0.0.1:9191`
+}
+
+func (e *extAuthzCommand) Run(ctx context.Context, _ *cli) error {
+	config, err := e.config()
+	if err != nil {
+		return err
+	}
+	authorizer, err := enforce.NewAuthorizer(config)
+	if err != nil {
+		return err
+	}
+	listener, err := listen(ctx, e.Listen)
+	if err != nil {
+		return err
+	}
+	server := authorizer.Server()
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	fmt.Fprintf(terminal, "answering Envoy on %s\n", listener.Addr())
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve: %w", err)
+	case <-ctx.Done():
+	}
+	// Envoy's log is a stream that never ends by itself.
+	late := time.AfterFunc(stopWithin, server.Stop)
+	defer late.Stop()
+	server.GracefulStop()
+	authorizer.Wait()
+	return nil
 }

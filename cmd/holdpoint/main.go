@@ -61,6 +61,8 @@ type cli struct {
 
 	Enforce enforceCommand `cmd:"" help:"Stand before a tool's server: forward only what a token permits, once."`
 
+	ExtAuthz extAuthzCommand `cmd:"" name:"ext-authz" help:"Tell an Envoy before a tool's server what to let through."`
+
 	Witness witnessCommand `cmd:"" help:"Witness another transparency log: cosign its checkpoints as long as it only grows."`
 
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running server whether it is ready; for containers."`

@@ -49,6 +49,11 @@ type permission struct {
 	Constraints json.RawMessage `json:"constraints"`
 }
 
+// constrained reports whether the call has to keep to something.
+func (p permission) constrained() bool {
+	return len(p.Constraints) > 0 && string(p.Constraints) != "{}"
+}
+
 // redeem spends a token for a call. The refusal is for whoever sent the request.
 func (g *gate) redeem(ctx context.Context, token string, c call, lease time.Duration) (permission, *refusal) {
 	var p permission

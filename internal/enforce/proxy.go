@@ -148,9 +148,7 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, f *refusal) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(f.status)
-	_ = json.NewEncoder(w).Encode(map[string]any{ // a caller who has gone cannot be told so
-		"type": "urn:holdpoint:problem:" + f.code, "title": http.StatusText(f.status), "status": f.status, "code": f.code, "detail": f.detail,
-	})
+	_ = json.NewEncoder(w).Encode(f.problem()) // a caller who has gone cannot be told so
 }
 
 // readBody reads all of the body: what is judged is what is forwarded.
@@ -181,7 +179,8 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *refusal) {
 // keeps to them.
 func tokenOf(r *http.Request, to route) (string, *refusal) {
 	values := r.Header.Values(TokenHeader)
-	if len(values) != 1 || values[0] == "" {
+	// Envoy joins headers of one name by commas.
+	if len(values) != 1 || values[0] == "" || strings.Contains(values[0], ",") {
 		return "", refuse(http.StatusUnauthorized, "token_missing", "Send the token of the approved call in the header %s.", TokenHeader)
 	}
 	bound, err := constrained(values[0])
@@ -204,7 +203,7 @@ func (p *Proxy) forward(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		p.refuse(w, r, refuse(http.StatusBadGateway, "upstream_unavailable", "%s Nothing was sent.", detail))
 		return "failed", false
 	}
-	if len(by.Constraints) > 0 && string(by.Constraints) != "{}" && !c.constraints {
+	if by.constrained() && !c.constraints {
 		return unsent("The call has constraints that this route's upstream does not keep to.")
 	}
 	var connected atomic.Bool

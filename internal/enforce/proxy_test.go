@@ -274,6 +274,17 @@ func TestForwards(t *testing.T) {
 // token is still good for the approved one.
 func TestRefuses(t *testing.T) {
 	s := newStand(t)
+	s.refuses()
+	limited := s.approve("limited", `{}`, constrainedClaims)
+	if g := s.send("POST", "/limited", limited, ""); g.StatusCode != 200 || s.seen[1].Header.Get(ConstraintsHeader) != `{"max":1}` {
+		t.Errorf("with constraints: %d %s", g.StatusCode, g.body)
+	}
+}
+
+// refuses tries what goes nowhere.
+func (s *stand) refuses() {
+	t := s.t
+	t.Helper()
 	token := s.approve("create_transfer", transfer)
 	account := s.approve("close_account", `{"account_id":"1"}`)
 	expired := s.approve("create_transfer", transfer)
@@ -327,10 +338,6 @@ func TestRefuses(t *testing.T) {
 	}
 	if g := s.send("POST", "/transfers", token, transfer); g.StatusCode != 200 {
 		t.Errorf("the approved call: %d %s", g.StatusCode, g.body)
-	}
-	limited := s.approve("limited", `{}`, constrainedClaims)
-	if g := s.send("POST", "/limited", limited, ""); g.StatusCode != 200 || s.seen[1].Header.Get(ConstraintsHeader) != `{"max":1}` {
-		t.Errorf("with constraints: %d %s", g.StatusCode, g.body)
 	}
 }
 

@@ -220,6 +220,11 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.code + ": " + r.detail }
 
+// problem is the refusal as a problem document (RFC 9457).
+func (r *refusal) problem() map[string]any {
+	return map[string]any{"type": "urn:holdpoint:problem:" + r.code, "title": http.StatusText(r.status), "status": r.status, "code": r.code, "detail": r.detail}
+}
+
 func refuse(status int, code, format string, args ...any) *refusal {
 	return &refusal{status, code, fmt.Sprintf(format, args...)}
 }
