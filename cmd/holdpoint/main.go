@@ -29,6 +29,8 @@ type cli struct {
 	Serve     serveCommand     `cmd:"" help:"Run the gate, the API and the console."`
 	Worker    workerCommand    `cmd:"" help:"Run the worker that sees approvals through to their end."`
 	Migrate   migrateCommand   `cmd:"" help:"Bring the database's schema up to date."`
+	Backup    backupCommand    `cmd:"" help:"Copy the database into a directory, while everything runs."`
+	Restore   restoreCommand   `cmd:"" help:"Bring a backup back into an empty database, and make it safe to go on from."`
 	Eval      evalCommand      `cmd:"" help:"Judge calls offline: JSON Lines in, JSON Lines out."`
 	User      userCommand      `cmd:"" help:"Add, invite, change, list and disable the people who decide."`
 	OnCall    onCallCommand    `cmd:"" name:"on-call" help:"Say and list who is on call."`
