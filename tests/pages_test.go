@@ -190,6 +190,7 @@ func (d *dev) pages(t *testing.T) []shownPage {
 		{"together", "/inbox/together?" + url.Values{"id": alike}.Encode(), ada},
 		{"ended", "/approvals/" + denied.ID, ada},
 		{"account", "/account", ada},
+		{"components", "/components", ada},
 		{"away", "/away", ada},
 		{"grants", "/grants", ada},
 		{"edit", "/approvals/" + cards["payment"].ID + "/edit", ada},

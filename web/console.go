@@ -155,7 +155,7 @@ func New(c Config) (*Console, error) {
 		page, &voteHandler{shared, c.Votes, page}, &contributionHandler{shared, c.Contributions, c.Requirements}, &outcomeHandler{shared, c.Outcomes},
 		&answerHandler{shared, c.Cards, c.Requirements}, &editHandler{shared, c.Cards, c.Edits}, &sessionHandler{shared, c.CallSessions, c.Votes},
 		&togetherHandler{site: shared, cards: c.Cards, votes: c.Votes, factors: c.Factors},
-		&policyHandler{shared}, &agentHandler{shared, c.Agents}, &toolHandler{shared, c.Tools}, &adminHandler{shared, c.Settings},
+		&policyHandler{shared}, &agentHandler{shared, c.Agents}, &toolHandler{shared, c.Tools}, &adminHandler{shared, c.Settings}, &componentHandler{shared},
 	}
 	if c.Drafts != nil {
 		groups = append(groups, &draftHandler{shared})

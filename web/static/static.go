@@ -87,6 +87,9 @@ func TakesGzip(r *http.Request) bool {
 // URL is where a page finds the named file: "/static/console.css?v=…".
 func URL(name string) string { return "/static/" + name + "?v=" + all[name].hash }
 
+// Stylesheet is the console's style sheet.
+func Stylesheet() []byte { return all["console.css"].content }
+
 // Handler serves the files under /static/. What is asked for by its hash may be
 // kept for a year; anything else is asked for again, with an ETag.
 func Handler() http.Handler {
