@@ -261,7 +261,11 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, p access.Principal, e
 	if errors.As(err, &ours) && f.Status < http.StatusInternalServerError {
 		a.recordTurnedAway(r, p, f)
 	}
-	writeReply(w, f.reply())
+	reply := f.reply()
+	if f.Status == http.StatusUnauthorized && r.URL.Path == mcpPath {
+		reply.Header["WWW-Authenticate"] += `, resource_metadata="` + a.PublicURL + protectedResource + mcpPath + `"`
+	}
+	writeReply(w, reply)
 }
 
 func (a *API) recordTurnedAway(r *http.Request, p access.Principal, f *failure) {

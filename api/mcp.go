@@ -24,11 +24,35 @@ func (a *API) modelContext() []operation {
 	if a.MCP == nil {
 		return nil
 	}
-	return []operation{{
-		method: "POST", path: "/mcp", summary: "Model Context Protocol (streamable HTTP)", scope: anyKey, held: true,
-		detail: "Tools: aana_pre_tool_check, holdpoint_check, holdpoint_await, holdpoint_cancel, holdpoint_redeem, holdpoint_report. Every message carries the key; there are no sessions, no streams from the server, and no batches.",
+	operations := []operation{{
+		method: "POST", path: mcpPath, summary: "Model Context Protocol (streamable HTTP)", scope: anyKey, held: true,
+		detail: "Tools: aana_pre_tool_check, holdpoint_check, holdpoint_await, holdpoint_cancel, holdpoint_redeem, holdpoint_report. Every message carries the key; there are no sessions and no batches. A call of holdpoint_await with a progressToken is answered as text/event-stream, with its progress first; every other message as application/json.",
 		in:     MessageBody{}, statuses: []int{200, 202}, problems: []int{400, 401, 403, 413, 415, 503}, handle: a.serveModelContext,
 	}}
+	for _, resource := range []string{"", mcpPath} {
+		operations = append(operations, operation{
+			method: "GET", path: protectedResource + resource, summary: "How to be let in (OAuth 2.0 Protected Resource Metadata)", scope: public, out: ResourceMetadata{}, statuses: []int{200},
+			detail: "RFC 9728. There is no authorization_servers: a key is a bearer token that the operator of this server issues (holdpoint key create).",
+			handle: func(c *call) error {
+				return writeJSON(c, http.StatusOK, ResourceMetadata{Resource: a.PublicURL + resource, Methods: []string{"header"}, Name: "Holdpoint", Documentation: a.PublicURL + "/docs"})
+			},
+		})
+	}
+	return operations
+}
+
+const (
+	mcpPath           = "/mcp"
+	protectedResource = "/.well-known/oauth-protected-resource"
+)
+
+// ResourceMetadata is OAuth 2.0 Protected Resource Metadata (RFC 9728), which clients of
+// the Model Context Protocol read when they are turned away.
+type ResourceMetadata struct {
+	Resource      string   `json:"resource"`
+	Methods       []string `json:"bearer_methods_supported"`
+	Name          string   `json:"resource_name"`
+	Documentation string   `json:"resource_documentation"`
 }
 
 // mcpWithin bounds a message: the longest wait, and time to write its answer.

@@ -113,7 +113,7 @@ func answerHeaders(op operation, status int) map[string]*huma.Param {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		add("Retry-After", "In how many seconds to try again; it may be left out.")
 	case http.StatusUnauthorized:
-		add("WWW-Authenticate", "Bearer, with the realm.")
+		add("WWW-Authenticate", "Bearer, with the realm; at /mcp also resource_metadata (RFC 9728).")
 	}
 	if slices.Contains(op.statuses, http.StatusNotModified) && (status == http.StatusOK || status == http.StatusNotModified) {
 		add("ETag", "What to send as If-None-Match.")

@@ -45,10 +45,20 @@ func TestModelDoorIsGuarded(t *testing.T) {
 		"a person":    {t: t, url: d.URL, cookie: d.reviewer(t, 0).cookie, http: agent.http, journal: d.journal},
 	} {
 		for _, body := range []any{check, []byte("{"), bytes.Repeat([]byte(" "), 2<<20)} {
-			if a := c.do("POST", "/mcp", body, acceptsBoth).want(t, 401, "unauthenticated"); a.Header.Get("WWW-Authenticate") == "" {
+			if a := c.do("POST", "/mcp", body, acceptsBoth).want(t, 401, "unauthenticated"); a.Header.Get("WWW-Authenticate") != `Bearer realm="holdpoint", resource_metadata="`+d.URL+`/.well-known/oauth-protected-resource/mcp"` {
 				t.Errorf("%s: %v", name, a.Header)
 			}
 		}
+	}
+	for _, resource := range []string{"", "/mcp"} {
+		var got map[string]any
+		d.client(t).do("GET", "/.well-known/oauth-protected-resource"+resource, nil).want(t, 200).into(t, &got)
+		if _, named := got["authorization_servers"]; got["resource"] != d.URL+resource || named {
+			t.Errorf("the metadata of %q: %v", resource, got)
+		}
+	}
+	if a := d.client(t).do("GET", "/v1/approvals", nil).want(t, 401); strings.Contains(a.Header.Get("WWW-Authenticate"), "resource_metadata") {
+		t.Errorf("elsewhere: %v", a.Header)
 	}
 	revoked := d.newKey(t, "--agent", "demo-agent")
 	d.client(t).with(revoked).do("POST", "/mcp", check, acceptsBoth).want(t, 200)

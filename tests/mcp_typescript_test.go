@@ -70,6 +70,14 @@ type typescriptLine struct {
 	Connected json.RawMessage `json:"connected"`
 	Tools     []modelTool     `json:"tools"`
 	Result    modelAnswer     `json:"result"`
+	Progress  *struct {
+		Message string
+		Total   float64
+	} `json:"progress"`
+	Resource struct {
+		Resource string
+		Servers  []string `json:"authorization_servers"`
+	} `json:"resource"`
 }
 
 func (c *typescript) next() (typescriptLine, error) {
@@ -102,6 +110,27 @@ func (c *typescript) call(t testing.TB, tool string, arguments, meta map[string]
 	return c.do(t, map[string]any{"do": "call", "tool": tool, "arguments": arguments, "meta": meta}).Result
 }
 
+// isToldOfTheWait waits for a call that nobody decides on before the client has been told
+// that it waits.
+func (c *typescript) isToldOfTheWait(t *testing.T, d *dev) {
+	t.Helper()
+	opened := held(t, c.call(t, "aana_pre_tool_check", event("send_note", "defer", map[string]any{"round": newID("r-")}), nil).good(t))
+	line := c.do(t, map[string]any{"do": "call", "tool": "holdpoint_await", "arguments": map[string]any{"approval_id": opened.ID, "timeout_seconds": 50}, "progress": true})
+	if line.Progress == nil || line.Progress.Total != 50 || !strings.HasSuffix(line.Progress.Message, "/approvals/"+opened.ID) {
+		t.Fatalf("before it is decided: %+v", line)
+	}
+	d.reviewer(t, 0).approve(opened)
+	for line.Progress != nil { // it may be told once more
+		var err error
+		if line, err = c.next(); err != nil || line.Failed != "" {
+			t.Fatalf("%v %s", err, line.Failed)
+		}
+	}
+	if got := line.Result.approval(t); got.Status != "approved" {
+		t.Errorf("decided: %+v", got)
+	}
+}
+
 // TestTypescriptClient tells the same story with a client that shares no line
 // with the server, over both transports.
 func TestTypescriptClient(t *testing.T) {
@@ -121,6 +150,12 @@ func TestTypescriptClient(t *testing.T) {
 				t.Fatal(refused)
 			}
 			tellModelStory(t, d, stranger, m)
+			m.isToldOfTheWait(t, d)
+			if name == "http" {
+				if got := m.do(t, map[string]any{"do": "discover"}).Resource; got.Resource != d.URL+"/mcp" || got.Servers != nil {
+					t.Errorf("the metadata of the server: %+v", got)
+				}
+			}
 		})
 	}
 	if _, refused := startTypescript(t, []string{"HOLDPOINT_TEST_KEY=hp_wrong"}, "http", d.URL+"/mcp"); !strings.Contains(refused, "unauthenticated") {

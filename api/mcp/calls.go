@@ -72,6 +72,9 @@ func (t *Tools) await(ctx context.Context, r request) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
+	if waiting.Status == "pending" && wait > 0 {
+		defer r.tellWaiting(ctx, waiting.Links.Review, wait)()
+	}
 	for left := time.Until(until); waiting.Status == "pending" && left > 0 && r.caller.patient.Err() == nil; left = time.Until(until) {
 		next, err := t.hold(ctx, r, path, left, a.header.Get("ETag"))
 		if err != nil && ctx.Err() == nil && r.caller.patient.Err() != nil {

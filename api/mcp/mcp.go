@@ -14,6 +14,7 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -88,18 +89,36 @@ type callerKey struct{}
 // calls it has read the body strictly and knows that the key is good; the key
 // is taken from the request again for what the tools do.
 func (t *Tools) Handler() http.Handler {
-	streamable := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return t.server }, &sdk.StreamableHTTPOptions{
+	plain, stream := t.streamable(true), streamed(t.streamable(false))
+	protected := http.NewCrossOriginProtection().Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		message, err := io.ReadAll(r.Body)
+		if err != nil {
+			http.Error(w, "the message cannot be read", http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(message))
+		if asksForProgress(message) {
+			stream.ServeHTTP(w, r)
+			return
+		}
+		plain.ServeHTTP(w, r)
+	}))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		who := caller{authorization: r.Header.Get("Authorization"), requestID: api.RequestID(r.Context()), gone: r.Context(), patient: r.Context()}
+		protected.ServeHTTP(unstored{w}, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
+	})
+}
+
+// streamable is the SDK's handler, which answers with one JSON document, or with
+// events. It would drop what is told before the answer where that is one document.
+func (t *Tools) streamable(document bool) http.Handler {
+	return sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return t.server }, &sdk.StreamableHTTPOptions{
 		Stateless:    true,
-		JSONResponse: true,
+		JSONResponse: document,
 		// The host name is looked at by who stands before the whole server and
 		// knows its public name, as this does not: behind a proxy on the same
 		// machine it would refuse everybody.
 		DisableLocalhostProtection: true,
-	})
-	protected := http.NewCrossOriginProtection().Handler(streamable)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		who := caller{authorization: r.Header.Get("Authorization"), requestID: api.RequestID(r.Context()), gone: r.Context(), patient: r.Context()}
-		protected.ServeHTTP(unstored{w}, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
 	})
 }
 
@@ -147,6 +166,8 @@ type request struct {
 	caller    caller
 	arguments json.RawMessage // as they came; never empty
 	once      string          // Idempotency-Key; "" for none
+	// tell tells the client of the call's progress; nil where it does not ask for that.
+	tell func(context.Context, *sdk.ProgressNotificationParams)
 }
 
 // result is what a tool answers: what is so, and in a line what to do now.
@@ -171,7 +192,7 @@ func (t *Tools) handler(o offer) sdk.ToolHandler {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(who.gone, cancel)()
-		req := request{caller: who, arguments: r.Params.Arguments}
+		req := request{caller: who, arguments: r.Params.Arguments, tell: teller(r)}
 		if len(req.arguments) == 0 {
 			req.arguments = json.RawMessage(`{}`)
 		}

@@ -4,10 +4,14 @@
 // does what each line of standard input says and answers it with a line:
 //
 //   {"do": "list"}                                   -> {"tools": […]}
-//   {"do": "call", "tool", "arguments", "meta"}      -> {"result": {…}}
+//   {"do": "call", "tool", "arguments", "meta"}      -> {"result": {…}}, and with
+//     "progress": true a line {"progress": {…}} before it for each notification
+//   {"do": "discover"}                               -> {"resource": {…}}, what
+//     a client that is turned away reads about the server (RFC 9728)
 //
 // Usage: node client.mjs stdio PROGRAM ARG…  |  node client.mjs http URL
 import { createInterface } from "node:readline";
+import { discoverOAuthProtectedResourceMetadata, extractWWWAuthenticateParams } from "@modelcontextprotocol/sdk/client/auth.js";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
@@ -36,8 +40,13 @@ for await (const line of createInterface({ input: process.stdin })) {
   try {
     if (order.do === "list") {
       answer({ tools: (await client.listTools()).tools });
+    } else if (order.do === "discover") {
+      const refused = await fetch(where, { method: "POST" });
+      const { resourceMetadataUrl } = extractWWWAuthenticateParams(refused);
+      answer({ resource: await discoverOAuthProtectedResourceMetadata(where, { resourceMetadataUrl }) });
     } else {
-      answer({ result: await client.callTool({ name: order.tool, arguments: order.arguments ?? {}, _meta: order.meta ?? undefined }) });
+      const onprogress = order.progress ? (progress) => answer({ progress }) : undefined;
+      answer({ result: await client.callTool({ name: order.tool, arguments: order.arguments ?? {}, _meta: order.meta ?? undefined }, undefined, { onprogress }) });
     }
   } catch (error) {
     answer({ failed: error.message });
