@@ -309,11 +309,11 @@ type Filter struct {
 	Session  string
 }
 
-// List goes through the agent's own approvals, the newest first, without their tokens. It
-// ends after an error.
+// List goes through the agent's own approvals, the newest first, without their tokens, and
+// asks for a page of 100 at a time. It ends after an error; an answer that is no list is one.
 func (c *Client) List(ctx context.Context, f Filter) iter.Seq2[Approval, error] {
 	return func(yield func(Approval, error) bool) {
-		query := url.Values{}
+		query := url.Values{"limit": {"100"}}
 		for name, value := range map[string]string{"status": string(f.Status), "tool_name": f.ToolName, "session": f.Session} {
 			if value != "" {
 				query.Set(name, value)
@@ -327,6 +327,9 @@ func (c *Client) List(ctx context.Context, f Filter) iter.Seq2[Approval, error] 
 			attempt, cancel := context.WithTimeout(ctx, requestBudget)
 			_, err := c.send(attempt, http.MethodGet, "/v1/approvals?"+query.Encode(), nil, nil, &page)
 			cancel()
+			if err == nil && page.Approvals == nil {
+				err = errors.New("the server's answer is no list of approvals")
+			}
 			if err != nil {
 				yield(Approval{}, fmt.Errorf("list approvals: %w", err))
 				return

@@ -426,7 +426,27 @@ func TestList(t *testing.T) {
 		}
 		got = append(got, a.ID)
 	}
-	if !slices.Equal(got, []string{"apr_1", "apr_2"}) || s.lines()[1] != "GET /v1/approvals?cursor=c%2F1&status=pending&tool_name=t" {
+	if !slices.Equal(got, []string{"apr_1", "apr_2"}) || s.lines()[1] != "GET /v1/approvals?cursor=c%2F1&limit=100&status=pending&tool_name=t" {
 		t.Errorf("got %v by %q", got, s.lines())
+	}
+}
+
+// No list is not an empty one: what has run would be taken for what never began.
+func TestListOfNothingKnown(t *testing.T) {
+	for _, body := range []string{`{}`, `{"approvals":null}`, `{"approval":[]}`, `[]`, `null`, `{"approvals":{}}`} {
+		_, c := newWire(t, answer(200, body))
+		var errs []error
+		for a, err := range c.List(ctx, Filter{}) {
+			if errs = append(errs, err); a.ID != "" {
+				t.Errorf("%s: %+v", body, a)
+			}
+		}
+		if len(errs) != 1 || errs[0] == nil {
+			t.Errorf("%s: %v", body, errs)
+		}
+	}
+	_, c := newWire(t, answer(200, `{"approvals":[]}`))
+	for a, err := range c.List(ctx, Filter{}) {
+		t.Errorf("an empty list has %+v, %v", a, err)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync/atomic"
 
@@ -27,7 +26,7 @@ type Gate struct {
 	learned atomic.Pointer[string]
 }
 
-// noRedirects sends requests for the two questions that the client has no method for.
+// noRedirects sends proposals: the client has no method that names the request.
 var noRedirects = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
 const maxAnswer = 8 << 20
@@ -85,7 +84,7 @@ func (g *Gate) check(ctx context.Context, name string, p proposal) (checked, err
 	}
 	var answer checked
 	header := http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {rand.Text()}, "X-Request-Id": {name}}
-	status, err := g.send(ctx, http.MethodPost, "/v1/tool-calls/check", header, body, &answer)
+	status, err := g.send(ctx, "/v1/tool-calls/check", header, body, &answer)
 	if err != nil {
 		return checked{}, err
 	}
@@ -98,37 +97,27 @@ func (g *Gate) check(ctx context.Context, name string, p proposal) (checked, err
 	return answer, nil
 }
 
-// lastPages bounds how far back an agent's calls of one tool are looked through.
-const lastPages = 10
+// lastCalls bounds how far back an agent's calls of one tool are looked through.
+const lastCalls = 1000
 
 // last is the newest approval of the tool's call with this name; nil for none.
 func (g *Gate) last(ctx context.Context, tool, name string) (*holdpoint.Approval, error) {
 	ctx, cancel := context.WithTimeout(ctx, gateWithin)
 	defer cancel()
-	query := url.Values{"tool_name": {tool}, "limit": {"100"}}
-	for range lastPages {
-		var page struct {
-			Approvals []holdpoint.Approval `json:"approvals"`
-			Next      string               `json:"next_cursor"`
-		}
-		if _, err := g.send(ctx, http.MethodGet, "/v1/approvals?"+query.Encode(), http.Header{}, nil, &page); err != nil {
+	seen := 0
+	for a, err := range g.Client.List(ctx, holdpoint.Filter{ToolName: tool}) {
+		if err != nil {
 			return nil, err
 		}
-		if page.Approvals == nil {
-			return nil, errors.New("the server's list has no approvals member")
+		if g.learned.Load() == nil {
+			g.learned.Store(&a.AgentID)
 		}
-		for _, a := range page.Approvals {
-			if g.learned.Load() == nil {
-				g.learned.Store(&a.AgentID)
-			}
-			if a.RequestID == name && a.ToolName == tool {
-				return &a, nil
-			}
+		if a.RequestID == name && a.ToolName == tool {
+			return &a, nil
 		}
-		if page.Next == "" {
+		if seen++; seen == lastCalls {
 			break
 		}
-		query.Set("cursor", page.Next)
 	}
 	return nil, nil
 }
@@ -139,10 +128,10 @@ func (g *Gate) get(ctx context.Context, id string) (holdpoint.Approval, error) {
 	return g.Client.Get(ctx, id)
 }
 
-// send sends one request and reads its answer into out. What is no 2xx is a
+// send posts a body and reads its answer into out. What is no 2xx is a
 // *holdpoint.Problem.
-func (g *Gate) send(ctx context.Context, method, path string, header http.Header, body []byte, out any) (int, error) {
-	req, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(g.Client.URL, "/")+path, bytes.NewReader(body))
+func (g *Gate) send(ctx context.Context, path string, header http.Header, body []byte, out any) (int, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimRight(g.Client.URL, "/")+path, bytes.NewReader(body))
 	if err != nil {
 		return 0, fmt.Errorf("make the request: %w", err)
 	}
