@@ -137,6 +137,8 @@ func TestDialects(t *testing.T) {
   pay: {allowed_request_tags: [personal.financial, personal.pii.email], allowed_response_fields: [status]}
   search_docs: {allowed_request_tags: [public], allowed_response_fields: [results]}
   tool-exec: {allowed_request_tags: [], allowed_response_fields: []}
+  read_files__read: {allowed_request_tags: [public], allowed_response_fields: [content]}
+  read_files__pay: {allowed_request_tags: [public], allowed_response_fields: [receipt]}
 `,
 	})
 	agent, admin := d.agent(t), d.admin(t)
@@ -254,6 +256,21 @@ func TestDialects(t *testing.T) {
 		agent.propose(event("search_docs", "accept", map[string]any{"q": "tides"})).want(t, http.StatusOK).into(t, &envelope)
 		if envelope.Route != "accept" {
 			t.Errorf("a harmless event: %+v", envelope)
+		}
+	})
+
+	t.Run("tool contracts, of what an MCP server answers", func(t *testing.T) {
+		g := newGateway(t, d, "unused-")
+		g.name, g.flags = "read_files", []string{"--filter-results", "--server-keeps-constraints"} // reads have constraints
+		g.register("read", "pay")
+		host := g.start(0)
+		for tool, says := range map[string]string{"read": "done", "pay": "The tool has answered. Nothing of its answer is for the agent, by the tool's contract."} {
+			var text string
+			eventually(t, settleWithin, "the tool is known", func() (isError bool) { text, isError = host.says(t, tool, none()); return !isError })
+			if strings.TrimSpace(text) != says {
+				t.Errorf("%s is answered with %q, want %q", tool, text, says)
+			}
+			g.wantRuns(1, tool, none())
 		}
 	})
 

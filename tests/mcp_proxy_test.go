@@ -66,6 +66,7 @@ type gateway struct {
 	d                 *dev
 	name, key, agent  string
 	dir, runs, server string
+	flags             []string // further ones of the proxies
 }
 
 func newGateway(t *testing.T, d *dev, prefix string) *gateway {
@@ -90,7 +91,8 @@ func (g *gateway) register(tools ...string) {
 // start starts a proxy before a server of its own.
 func (g *gateway) start(wait time.Duration, env ...string) *gated {
 	g.t.Helper()
-	cmd := exec.Command(binary(g.t), "mcp-proxy", "--name", g.name, "--pins", filepath.Join(g.dir, "pins.json"), "--wait", wait.String(), "--", g.server)
+	flags := append([]string{"mcp-proxy", "--name", g.name, "--pins", filepath.Join(g.dir, "pins.json"), "--wait", wait.String()}, g.flags...)
+	cmd := exec.Command(binary(g.t), append(flags, "--", g.server)...)
 	cmd.Env = environment(append([]string{"HOLDPOINT_URL=" + g.d.URL, "HOLDPOINT_API_KEY=" + g.key, toolServerEnv + "=" + g.runs}, env...)...)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr

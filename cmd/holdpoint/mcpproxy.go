@@ -54,6 +54,7 @@ type mcpProxyRun struct {
 	Agent       string        `help:"The id of the key's agent, as it is registered; else it is learned from the answers." placeholder:"ID"`
 	Wait        time.Duration `default:"45s" help:"How long a call is held while people decide. Less than the time after which the host gives up."`
 	Constraints bool          `name:"server-keeps-constraints" help:"The server keeps to what a call's _meta has as holdpoint/constraints; else calls under constraints are not run."`
+	Filter      bool          `name:"filter-results" help:"Leave out of results what the tool's contract does not let the agent see; a result that cannot be looked at is held back."`
 	Server      []string      `arg:"" optional:"" passthrough:"" help:"The MCP server's command, after --." placeholder:"COMMAND"`
 }
 
@@ -116,7 +117,7 @@ func (m *mcpProxyRun) Run(ctx context.Context, _ *cli) error {
 	}
 	host := mcpproxy.Lines(os.Stdin, os.Stdout)
 	p, err := mcpproxy.New(mcpproxy.Config{
-		Name: m.Name, Gate: gate, Pins: pins, Wait: m.Wait, KeepsConstraints: m.Constraints,
+		Name: m.Name, Gate: gate, Pins: pins, Wait: m.Wait, KeepsConstraints: m.Constraints, FilterResults: m.Filter,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}, host, server)
 	if err == nil {

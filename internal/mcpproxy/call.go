@@ -302,6 +302,9 @@ func (p *Proxy) run(ctx context.Context, c *call, allowed permission) *jsonrpc.R
 	if err != nil {
 		return p.result(c, lost(allowed.approval, err), allowed.approval)
 	}
+	if p.FilterResults {
+		a = p.filtered(ctx, c, a, allowed.approval)
+	}
 	return withEdit(a, allowed)
 }
 

@@ -1,6 +1,7 @@
 package mcpproxy
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -53,6 +54,7 @@ func newOffice(t *testing.T) (*office, *Gate) {
 
 func (o *office) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	o.mu.Lock()
 	broken := o.broken
 	o.mu.Unlock()

@@ -46,6 +46,9 @@ type Config struct {
 	// KeepsConstraints says that the server keeps to the constraints in a call's
 	// _meta (ConstraintsKey). Without it a call under constraints is not run.
 	KeepsConstraints bool
+	// FilterResults has the host see of each result only what the tool's contract lets
+	// the agent see. What cannot be looked at is held back.
+	FilterResults bool
 	// Logger takes what an operator has to know; no arguments and no keys.
 	Logger *slog.Logger
 }
