@@ -289,6 +289,18 @@ func (w *workshop) start(edit func(*Config)) *workshop {
 	return w
 }
 
+// ranWith waits until the tool is called, and returns with what.
+func (w *workshop) ranWith() string {
+	w.t.Helper()
+	select {
+	case with := <-w.ran:
+		return with
+	case <-time.After(2 * within):
+		w.t.Fatal("the tool is not called")
+		return ""
+	}
+}
+
 // call calls a tool and says what it answered.
 func (w *workshop) call(tool string, arguments any) (text string, isError bool) {
 	w.t.Helper()

@@ -87,8 +87,8 @@ func TestWaitApproveRun(t *testing.T) {
 	if r == nil || r.IsError || len(r.Content) != 2 || !strings.Contains(r.Content[0].(*sdk.TextContent).Text, `A reviewer changed n: the tool ran with the arguments {"n":2.5}`) {
 		t.Fatalf("%+v", r)
 	}
-	<-w.ran
-	if ran := <-w.ran; !strings.HasPrefix(ran, `{"n":2.5}`) {
+	w.ranWith()
+	if ran := w.ranWith(); !strings.HasPrefix(ran, `{"n":2.5}`) {
 		t.Errorf("it ran with %s", ran)
 	}
 	if strings.Contains(fmt.Sprint(r.Content, r.Meta), "h.e") {
@@ -111,7 +111,7 @@ func TestConstraints(t *testing.T) {
 	}
 	w.start(func(c *Config) { c.KeepsConstraints = true })
 	w.runs1("pay", nil, "done")
-	if ran := <-w.ran; !strings.Contains(ran, `"holdpoint/constraints":{"max":5}`) {
+	if ran := w.ranWith(); !strings.Contains(ran, `"holdpoint/constraints":{"max":5}`) {
 		t.Errorf("the server gets %s", ran)
 	}
 }
@@ -238,6 +238,7 @@ func TestCancelledByTheHost(t *testing.T) {
 	w.office.until(t, "an approval", func() bool { return len(w.office.approvals) == 1 })
 	cancel()
 	<-ended
+	w.proxy.work.Wait() // the proxy has heard of it too, or it would spend the approval
 	if a := w.office.approvals[0]; a.Status != "pending" || w.runs.Load() != 0 {
 		t.Fatalf("it is %s, %d runs", a.Status, w.runs.Load())
 	}
@@ -245,7 +246,7 @@ func TestCancelledByTheHost(t *testing.T) {
 	ctx, cancel = context.WithCancel(t.Context())
 	ended = make(chan struct{})
 	go func() { defer close(ended); w.host.CallTool(ctx, &sdk.CallToolParams{Name: "pay"}) }()
-	<-w.ran
+	w.ranWith()
 	cancel() // the server's tool ends with it, or the test does not end
 	<-ended
 	w.office.until(t, "a report", func() bool { return len(w.office.reports) == 1 })
@@ -261,7 +262,7 @@ func TestServerEnds(t *testing.T) {
 	w.office.set(func() { w.office.approvals[0].Status = "approved" })
 	answer := make(chan string, 1)
 	go func() { text, _ := w.call("pay", nil); answer <- text }()
-	<-w.ran
+	w.ranWith()
 	w.serve.(*lines).Close()
 	if text := <-answer; !strings.Contains(text, "not known whether") {
 		t.Errorf("the host is told %q", text)
