@@ -95,19 +95,20 @@ func (r *recorded) check() (sum linearSum, wrong []string) {
 	began := time.Now()
 	verdict, info := linearizable(r.begins, r.history, checkWithin)
 	sum.Longest = time.Since(began)
-	switch verdict {
-	case porcupine.Unknown:
+	if verdict == porcupine.Unknown {
 		sum.Open++
-	case porcupine.Illegal:
+	}
+	if verdict == porcupine.Illegal {
 		return sum, []string{"it is not linearizable:\n" + r.story(info)}
 	}
 	for name, h := range doctored(r.history) {
 		sum.Lies++
 		began = time.Now()
-		switch verdict, info := linearizable(r.begins, h, checkWithin); verdict {
-		case porcupine.Unknown:
+		verdict, info := linearizable(r.begins, h, checkWithin)
+		if verdict == porcupine.Unknown {
 			sum.Open++
-		case porcupine.Ok:
+		}
+		if verdict == porcupine.Ok {
 			wrong = append(wrong, fmt.Sprintf("a history with %s is taken for linearizable:\n%s", name, r.story(info)))
 		}
 		sum.Longest = max(sum.Longest, time.Since(began))
