@@ -30,9 +30,15 @@ func (h *componentHandler) show(w http.ResponseWriter, r *http.Request, p engine
 		Frame: frame, Far: now.Add(26 * time.Hour), Soon: now.Add(4 * time.Minute),
 		Deceptive: "pay \u202e001 EUR\u202c to pаypal.com\u200b",
 		Statuses: []views.Status{
-			{Code: "pending", Word: "Waiting"}, {Code: "settling", Word: "Settling"}, {Code: "approved", Word: "Approved"},
-			{Code: "denied", Word: "Denied"}, {Code: "expired", Word: "Expired"}, {Code: "cancelled", Word: "Cancelled"},
-			{Code: "active", Word: "Active"}, {Code: "stopped", Word: "Stopped"}, {Code: "revoked", Word: "Revoked"},
+			{Code: "pending", Word: "Waiting"},
+			{Code: "settling", Word: "Settling"},
+			{Code: "approved", Word: "Approved"},
+			{Code: "denied", Word: "Denied"},
+			{Code: "expired", Word: "Expired"},
+			{Code: "cancelled", Word: "Cancelled"},
+			{Code: "active", Word: "Active"},
+			{Code: "stopped", Word: "Stopped"},
+			{Code: "revoked", Word: "Revoked"},
 		},
 		Plots: []views.Plot{
 			{
