@@ -166,6 +166,7 @@ func (a *API) Register(mux *http.ServeMux) {
 	for _, op := range a.operations {
 		mux.Handle(op.method+" "+op.path, a.serve(op))
 	}
+	directoryDoor{a}.register(mux)
 	mux.HandleFunc("GET /docs/style.css", a.docsCSS)
 	methods := map[string][]string{}
 	for _, op := range a.operations {

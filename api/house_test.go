@@ -121,11 +121,12 @@ func houseOn(t testing.TB, db *storetest.Database, s *store.Store, limits api.Li
 	door, err := api.New(api.Config{
 		Gate: h.Gate, Admin: h.Admin, Log: h.Log, Reports: h.Reports, PublicURL: "https://holdpoint.example.com", Logger: slog.New(slog.DiscardHandler), Metrics: api.NewMetrics(prometheus.NewRegistry()), LogKey: public, Limits: limits,
 		Keys: keyring{
-			"auditing": {KeyID: "key_a", Kind: access.AdminKey, Scopes: []string{identity.ScopeAudit}},
-			"quiet":    {KeyID: "key_q", Kind: access.AgentKey, AgentID: "quiet-bot", Scopes: []string{identity.ScopeCheck, identity.ScopeApprovals}},
-			"other":    {KeyID: "key_o", Kind: access.AgentKey, AgentID: "other-bot", Scopes: []string{identity.ScopeCheck, identity.ScopeApprovals, identity.ScopeRedeem}, MaxState: "authenticated"},
-			"ruling":   {KeyID: "key_r", Kind: access.AdminKey, Scopes: []string{identity.ScopeApprovals, identity.ScopeAdmin}},
-			"checking": {KeyID: "key_c", Kind: access.AgentKey, AgentID: "bot", Scopes: []string{identity.ScopeCheck, identity.ScopeApprovals, identity.ScopeRedeem}, MaxState: "authenticated"},
+			"directory": {KeyID: "key_d", Kind: access.AdminKey, Scopes: []string{identity.ScopeSCIM}},
+			"auditing":  {KeyID: "key_a", Kind: access.AdminKey, Scopes: []string{identity.ScopeAudit}},
+			"quiet":     {KeyID: "key_q", Kind: access.AgentKey, AgentID: "quiet-bot", Scopes: []string{identity.ScopeCheck, identity.ScopeApprovals}},
+			"other":     {KeyID: "key_o", Kind: access.AgentKey, AgentID: "other-bot", Scopes: []string{identity.ScopeCheck, identity.ScopeApprovals, identity.ScopeRedeem}, MaxState: "authenticated"},
+			"ruling":    {KeyID: "key_r", Kind: access.AdminKey, Scopes: []string{identity.ScopeApprovals, identity.ScopeAdmin}},
+			"checking":  {KeyID: "key_c", Kind: access.AgentKey, AgentID: "bot", Scopes: []string{identity.ScopeCheck, identity.ScopeApprovals, identity.ScopeRedeem}, MaxState: "authenticated"},
 		},
 		Person: func(*http.Request) (engine.Person, bool, error) { return h.person, h.person.ID != "", nil },
 	})

@@ -105,7 +105,7 @@ func hostOnly(host string) string {
 
 // isAPI reports whether an address is the API's, whose errors are problems.
 func isAPI(path string) bool {
-	return path == "/v1" || strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/access/") || strings.HasPrefix(path, "/log/") || path == "/mcp" ||
+	return path == "/v1" || strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/access/") || strings.HasPrefix(path, "/scim/") || strings.HasPrefix(path, "/log/") || path == "/mcp" ||
 		path == "/pre-tool-check" || path == "/tool-precheck" || path == "/validate-tool-precheck"
 }
 

@@ -34,7 +34,7 @@ type keyCreate struct {
 	Owner     string        `help:"E-mail address of the person who answers for the agent, and therefore never decides on its calls." placeholder:"EMAIL"`
 	Label     string        `help:"What the key is for, for your own lists."`
 	MaxState  string        `help:"The highest authorization_state that it may claim, if that is less than its kind's." enum:",none,user_claimed,authenticated,validated,confirmed" default:"" placeholder:"STATE"`
-	Scope     []string      `help:"What it is for, if that is less than its kind's: check, approvals, redeem, audit, admin." placeholder:"SCOPE"`
+	Scope     []string      `help:"What it is for, if that is not all of its kind's: check, approvals, redeem, audit, admin; scim, for a directory, only by name." placeholder:"SCOPE"`
 	ExpiresIn time.Duration `help:"How long the key lives; for ever when left out." placeholder:"DURATION"`
 }
 
@@ -45,7 +45,8 @@ func (keyCreate) Help() string {
 Examples:
   holdpoint key create --agent billing-bot --name "Billing bot" --owner olga@example.com
   holdpoint key create --agent billing-bot --kind runtime
-  holdpoint key create --kind admin --label "nightly export" --expires-in 8760h`
+  holdpoint key create --kind admin --label "nightly export" --expires-in 8760h
+  holdpoint key create --kind admin --scope scim --label "Entra ID"`
 }
 
 func (k *keyCreate) Run(ctx context.Context, c *cli) error {

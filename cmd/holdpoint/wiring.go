@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"holdpoint/engine"
@@ -81,6 +82,15 @@ func singleSignOn(cfg config.Config, s *store.Store, in *identity.SignIn, a *adm
 		in.RequireSSO()
 	}
 	return identity.NewSSO(in, providers, a.People), nil
+}
+
+// directory is the provider whose directory tells of people: nil for none.
+func directory(cfg config.Config) *sso.Config {
+	i := slices.IndexFunc(cfg.SSO, func(p sso.Config) bool { return p.SCIM })
+	if i < 0 {
+		return nil
+	}
+	return &cfg.SSO[i]
 }
 
 // tracked is the configured trackers as the gate knows them: nil for none.

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 
 	"holdpoint/internal/notify/webpush"
+	"holdpoint/internal/sso"
 	"holdpoint/internal/store"
 )
 
@@ -30,6 +31,8 @@ type Config struct {
 	// PublicURL is where people reach the console: links by which they set a password
 	// lead there.
 	PublicURL string
+	// SCIM is the provider whose directory tells of people; nil for none.
+	SCIM *sso.Config
 	// Owner says that the store is open as the role that owns the database. Only
 	// that role adds agents and says who answers for them.
 	Owner bool
@@ -38,6 +41,7 @@ type Config struct {
 // Admin is all of administration, by what is administered.
 type Admin struct {
 	People      People
+	Directory   Directory
 	Keys        Keys
 	Registry    Registry
 	Delegations Delegations
@@ -51,6 +55,8 @@ type (
 	// People are the accounts of those who sign in. They change by command, as the
 	// role that owns the database, and elsewhere where there is a login for it.
 	People struct{ Config }
+	// Directory is what a provider's directory tells of people and groups (SCIM).
+	Directory struct{ Config }
 	// Keys are the API keys, and the agents that they are for. They change by command, too.
 	Keys struct{ Config }
 	// Registry registers agents and tools, sets limits, and activates kill switches.
@@ -69,5 +75,5 @@ type (
 
 // New returns administration over a store.
 func New(c Config) *Admin {
-	return &Admin{People: People{c}, Keys: Keys{c}, Registry: Registry{c}, Delegations: Delegations{c}, OnCall: OnCall{c}, Endpoints: Endpoints{c}, Push: Push{c}, Retention: Retention{c}}
+	return &Admin{People: People{c}, Directory: Directory{c}, Keys: Keys{c}, Registry: Registry{c}, Delegations: Delegations{c}, OnCall: OnCall{c}, Endpoints: Endpoints{c}, Push: Push{c}, Retention: Retention{c}}
 }

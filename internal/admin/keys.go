@@ -84,9 +84,10 @@ func narrow(key *store.Key, n NewKey) error {
 		}
 		key.MaxState = n.MaxState
 	}
+	may := slices.Concat(key.Scopes, identity.Kinds()[key.Kind].Named)
 	for _, scope := range n.Scopes {
-		if !slices.Contains(key.Scopes, scope) {
-			return fmt.Errorf("--scope: a key of kind %s may have %s, not %q", key.Kind, strings.Join(key.Scopes, ", "), scope)
+		if !slices.Contains(may, scope) {
+			return fmt.Errorf("--scope: a key of kind %s may have %s, not %q", key.Kind, strings.Join(may, ", "), scope)
 		}
 	}
 	if len(n.Scopes) > 0 {

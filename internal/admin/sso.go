@@ -21,7 +21,7 @@ var accountDisabled = &access.Refusal{Kind: access.Forbidden, Code: "disabled", 
 // Arrive finds the account of somebody who comes in by single sign-on, by what the
 // provider calls them. Somebody who comes for the first time gets the account that has
 // their address, or a new one, where the provider's settings say so and the address is
-// verified. The roles that the settings name come and go with the groups, as an
+// verified; or the one that the provider's directory has told of. The roles that the settings name come and go with the groups, as an
 // administrator changes them; kept says that the last administrator keeps theirs.
 // Refusals are no_account and disabled (403); nothing is changed by them.
 func (p People) Arrive(ctx context.Context, c sso.Config, who sso.Who) (in engine.Person, kept bool, err error) {
@@ -30,14 +30,18 @@ func (p People) Arrive(ctx context.Context, c sso.Config, who sso.Who) (in engin
 	}
 	provider := access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "sso:" + c.Name, Channel: "console"}}
 	email, emailErr := arrivingEmail(c, who)
+	if !c.SCIM {
+		who.ExternalID = ""
+	}
 	var found engine.Person
 	changes := false
-	in, err = p.Store.People.Arrive(ctx, store.Arrival{Issuer: who.Issuer, Subject: who.Subject, Email: email}, access.AdminRole, func(now store.Standing, linked bool) (store.Admission, error) {
+	in, err = p.Store.People.Arrive(ctx, store.Arrival{Issuer: who.Issuer, Subject: who.Subject, ExternalID: who.ExternalID, Email: email}, access.AdminRole, func(account store.ArrivalAccount) (store.Admission, error) {
+		now := account.Standing
 		found = now.Person
 		switch {
 		case now.ID != "" && now.Disabled:
 			return store.Admission{}, accountDisabled
-		case linked:
+		case account.Linked || account.Named:
 		case emailErr != nil:
 			return store.Admission{}, emailErr
 		case now.ID != "" && !c.LinkByEmail:
@@ -50,13 +54,17 @@ func (p People) Arrive(ctx context.Context, c sso.Config, who sso.Who) (in engin
 			return p.arriving(ctx, provider, c, who, email)
 		}
 		var admit store.Admission
-		if !linked {
+		if !account.Linked {
 			admit.Link = true
 			admit.Events = append(admit.Events, changed(provider, "USER_LINKED", "An account was linked to a person of a provider of single sign-on.", now.ID, map[string]any{"person": now.ID, "provider": c.Name}))
 		}
+		groups := who.Groups
+		if c.SCIM {
+			groups = account.Groups // none, for whoever the directory does not tell of
+		}
 		var roles []string
 		var err error
-		if roles, kept, err = rolesByGroups(c, who.Groups, now); err != nil {
+		if roles, kept, err = rolesByGroups(c, groups, now); err != nil {
 			return admit, err
 		}
 		if !slices.Equal(roles, uniqueRoles(now.Roles)) {

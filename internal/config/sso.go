@@ -10,6 +10,7 @@ import (
 // sso reads the files of secrets and checks the providers by which people sign in.
 func (c *Config) sso() (errs []error) {
 	names, issuers := map[string]bool{}, map[string]bool{}
+	directory := ""
 	for i := range c.SSO {
 		p := &c.SSO[i]
 		bad := func(err error) { errs = append(errs, fmt.Errorf("sso[%d].%w", i, err)) }
@@ -21,6 +22,11 @@ func (c *Config) sso() (errs []error) {
 			bad(errors.New("issuer: another one has it already"))
 		}
 		names[p.Name], issuers[p.Issuer] = true, true
+		if p.SCIM && directory != "" {
+			bad(fmt.Errorf("scim: %s has it already; one directory says who there is", directory))
+		} else if p.SCIM {
+			directory = p.Name
+		}
 		if p.ClientSecretFile != "" {
 			if p.ClientSecret != "" {
 				bad(errors.New("client_secret: it is given both by itself and as a file; give one"))

@@ -29,12 +29,15 @@ const (
 	ScopeRedeem    = "redeem"    // spend tokens and report executions
 	ScopeAudit     = "audit"     // read the audit log
 	ScopeAdmin     = "admin"     // change agents, tools, limits and kill switches
+	ScopeSCIM      = "scim"      // tell of a directory's people and groups
 )
 
 // Kind is what a kind of key may do unless its maker says less.
 type Kind struct {
 	Scopes   []string
 	MaxState string
+	// Named are scopes that a key has only where its maker names them.
+	Named []string
 }
 
 // Kinds are the kinds of API key.
@@ -43,7 +46,7 @@ func Kinds() map[string]Kind {
 	return map[string]Kind{
 		access.AgentKey:   {Scopes: calls, MaxState: "authenticated"},
 		access.RuntimeKey: {Scopes: calls, MaxState: "confirmed"},
-		access.AdminKey:   {Scopes: []string{ScopeApprovals, ScopeAudit, ScopeAdmin}, MaxState: "none"},
+		access.AdminKey:   {Scopes: []string{ScopeApprovals, ScopeAudit, ScopeAdmin}, MaxState: "none", Named: []string{ScopeSCIM}},
 	}
 }
 

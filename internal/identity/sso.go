@@ -115,7 +115,7 @@ func (s *SSO) Finish(ctx context.Context, provider, cookie string, answer url.Va
 			return a, s.refused(ctx, ssoOther, provider, p.ID, remote)
 		}
 		// A proof finds an account out, and changes none, whoever gives it.
-		c.Create, c.LinkByEmail, c.Roles = false, false, nil
+		c.Create, c.LinkByEmail, c.SCIM, c.Roles = false, false, false, nil
 	}
 	var who sso.Who
 	if err == nil {

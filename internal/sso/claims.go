@@ -28,12 +28,18 @@ func (p *provider) who(ctx context.Context, a *about, token *oidc.IDToken, token
 	if (len(token.Audience) > 1 || parties != "") && parties != p.ClientID {
 		return Who{}, wrong("it was issued to another client (azp)")
 	}
+	var externalID string
+	if p.SCIM {
+		if err := c.read(p.IDClaim(), &externalID); err != nil {
+			return Who{}, err
+		}
+	}
 	if p.lacks(c) && a.UserInfoEndpoint() != "" {
 		if err := p.more(ctx, a, token.Subject, tokens, c); err != nil {
 			return Who{}, err
 		}
 	}
-	w := Who{Issuer: token.Issuer, Subject: token.Subject}
+	w := Who{Issuer: token.Issuer, Subject: token.Subject, ExternalID: externalID}
 	verified, err := c.bool("email_verified", p.AssumeEmailVerified)
 	if err != nil {
 		return w, err
@@ -61,7 +67,7 @@ func wrong(why string) error { return fmt.Errorf("%w: %s", ErrWrong, why) }
 
 // lacks reports whether the ID token does not have what is needed.
 func (p *provider) lacks(c claims) bool {
-	return c["email"] == nil || len(p.Roles) > 0 && c[p.groupsClaim()] == nil
+	return c["email"] == nil || len(p.Roles) > 0 && !p.SCIM && c[p.groupsClaim()] == nil
 }
 
 // more adds what the provider's user information has, which has to be of the same person.
@@ -122,9 +128,9 @@ func (c claims) bool(name string, without bool) (bool, error) {
 
 // groups are those of the claim. One that is not there is none: providers leave an empty
 // list out. But a provider that has too many for a token says so, and nobody loses roles
-// by that.
+// by that. Where the directory tells of groups, the claim says nothing.
 func (p *provider) groups(c claims) ([]string, error) {
-	if len(p.Roles) == 0 {
+	if len(p.Roles) == 0 || p.SCIM {
 		return nil, nil
 	}
 	var groups []string

@@ -44,6 +44,11 @@ type Config struct {
 	Create       bool     `yaml:"create"`
 	LinkByEmail  bool     `yaml:"link_by_email"`
 	EmailDomains []string `yaml:"email_domains"`
+	// SCIM says that the provider's directory tells of people and groups, and that Roles
+	// go by the groups that it tells of. SCIMIDClaim is the claim of the ID token that has
+	// somebody's externalId there; "sub" when "".
+	SCIM        bool   `yaml:"scim"`
+	SCIMIDClaim string `yaml:"scim_id_claim"`
 	// AssumeEmailVerified takes addresses of which the provider does not say whether
 	// they are verified.
 	AssumeEmailVerified bool `yaml:"assume_email_verified"`
@@ -71,6 +76,10 @@ var (
 	nameForm   = regexp.MustCompile(`^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$`)
 	domainForm = regexp.MustCompile(`^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$`)
 )
+
+// changing are claims that are no identity: people change them, or get a former
+// colleague's.
+var changing = []string{"email", "name", "nickname", "preferred_username", "unique_name", "upn", "phone_number", "given_name", "family_name"}
 
 // onCall is how the roles begin that come and go with an on-call schedule.
 const onCall = "on-call/"
@@ -102,8 +111,17 @@ func (c Config) Check() (errs []error) {
 			bad("email_domains: want names such as example.com in lower case, got %q", domain)
 		}
 	}
-	if (c.Create || c.LinkByEmail) && len(c.EmailDomains) == 0 {
-		bad("email_domains: it is missing: create and link_by_email take addresses of these domains only")
+	if (c.Create || c.LinkByEmail || c.SCIM) && len(c.EmailDomains) == 0 {
+		bad("email_domains: it is missing: create, link_by_email and scim take addresses of these domains only")
+	}
+	if c.Create && c.SCIM {
+		bad("create: accounts come from the directory with scim: true; leave one of the two out")
+	}
+	if c.SCIMIDClaim != "" && !c.SCIM {
+		bad("scim_id_claim: it says nothing without scim: true")
+	}
+	if slices.Contains(changing, c.SCIMIDClaim) {
+		bad("scim_id_claim: %s may change hands; name a claim that never does, such as sub or oid", c.SCIMIDClaim)
 	}
 	if len(c.MFAACR) > 0 && !c.TrustMFA {
 		bad("mfa_acr: it says nothing without trust_mfa: true")
@@ -175,6 +193,14 @@ func (c Config) label() string {
 		return c.Name
 	}
 	return c.Label
+}
+
+// IDClaim is the claim that has somebody's externalId in the directory.
+func (c Config) IDClaim() string {
+	if c.SCIMIDClaim == "" {
+		return "sub"
+	}
+	return c.SCIMIDClaim
 }
 
 func (c Config) groupsClaim() string {

@@ -36,6 +36,9 @@ var (
 // Who is somebody as a provider knows them.
 type Who struct {
 	Issuer, Subject string
+	// ExternalID is what the provider's directory calls them, "" where none tells of
+	// people here.
+	ExternalID string
 	// Email is as the provider has written it; EmailVerified says that it is theirs.
 	Email         string
 	EmailVerified bool

@@ -11,8 +11,21 @@ import (
 )
 
 // Arrival is somebody who comes in by single sign-on: what a provider calls them, and
-// the address that may find their account ("" for none).
-type Arrival struct{ Issuer, Subject, Email string }
+// the external id of its directory and the address that may find their account ("" for
+// none).
+type Arrival struct{ Issuer, Subject, ExternalID, Email string }
+
+// ArrivalAccount is the account of an arrival; its id is empty where there is none.
+type ArrivalAccount struct {
+	Standing
+	// Linked says that it is linked to the arrival, and Named that the directory has
+	// told of it by the external id. Else it has the address.
+	Linked, Named bool
+	// InDirectory says that the directory tells of the account, and Groups in which
+	// groups.
+	InDirectory bool
+	Groups      []string
+}
 
 // Admission is what becomes of an arrival.
 type Admission struct {
@@ -26,23 +39,24 @@ type Admission struct {
 
 // Arrive changes the account of somebody who comes in by single sign-on as decide says.
 // It is given, under the lock of every change of an account, the account that is linked
-// to the arrival, or else the one that has its address, or else nobody. The person who
-// is returned has the digest of the password of this moment. ErrConflict: the address is
+// to the arrival, or else the one that the directory names so, or else the one that has
+// its address, or else nobody. The person who is returned has the digest of the password of this moment. ErrConflict: the address is
 // taken, or the account is linked to somebody else of the same provider.
-func (s People) Arrive(ctx context.Context, a Arrival, adminRole string, decide func(found Standing, linked bool) (Admission, error)) (engine.Person, error) {
+func (s People) Arrive(ctx context.Context, a Arrival, adminRole string, decide func(ArrivalAccount) (Admission, error)) (engine.Person, error) {
 	var in Standing
 	err := s.inTxOn(ctx, s.writesPeople(), func(ctx context.Context, tx pgx.Tx) error {
 		if err := lockPeople(ctx, tx); err != nil {
 			return err
 		}
-		found, linked, err := a.find(ctx, tx, adminRole)
+		account, err := a.find(ctx, tx, adminRole)
 		if err != nil {
 			return err
 		}
-		admit, err := decide(found, linked)
+		admit, err := decide(account)
 		if err != nil {
 			return err
 		}
+		found := account.Standing
 		if p := admit.Add; p != nil {
 			found = Standing{Person: *p, passwordHash: NoPassword}
 			if _, err := tx.Exec(ctx, `INSERT INTO people (id, email, name, identity, password_hash, roles) VALUES ($1, $2, $3, $4, $5, $6)`,
@@ -70,19 +84,25 @@ func (s People) Arrive(ctx context.Context, a Arrival, adminRole string, decide 
 }
 
 // find returns the account of an arrival, with an empty id for none.
-func (a Arrival) find(ctx context.Context, tx pgx.Tx, adminRole string) (found Standing, linked bool, err error) {
-	var id string
-	err = tx.QueryRow(ctx, `SELECT person_id, true FROM sso_identities WHERE issuer = $1 AND subject = $2
-		UNION ALL SELECT id, false FROM people WHERE email = $3 AND $3 <> '' AND erased_at IS NULL
-		ORDER BY 2 DESC LIMIT 1`, a.Issuer, a.Subject, a.Email).Scan(&id, &linked)
+func (a Arrival) find(ctx context.Context, tx pgx.Tx, adminRole string) (found ArrivalAccount, err error) {
+	var id, by string
+	err = tx.QueryRow(ctx, `SELECT person_id, '1 linked' FROM sso_identities WHERE issuer = $1 AND subject = $2
+		UNION ALL SELECT person_id, '2 named' FROM directory_users WHERE external_id = $3 AND $3 <> ''
+		UNION ALL SELECT id, '3 address' FROM people WHERE email = $4 AND $4 <> '' AND erased_at IS NULL
+		ORDER BY 2 LIMIT 1`, a.Issuer, a.Subject, a.ExternalID, a.Email).Scan(&id, &by)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return found, false, nil
+		return found, nil
 	}
 	if err != nil {
-		return found, false, translate(err)
+		return found, translate(err)
 	}
-	found, err = standing(ctx, tx, id, "", adminRole)
-	return found, linked, err
+	found.Linked, found.Named = by == "1 linked", by == "2 named"
+	if found.Standing, err = standing(ctx, tx, id, "", adminRole); err != nil {
+		return found, err
+	}
+	groups, err := groupsOf(ctx, tx, []string{id})
+	found.Groups, found.InDirectory = groups[id]
+	return found, err
 }
 
 // Returned notes that a sign-in has come back from its provider. ErrConflict: it has

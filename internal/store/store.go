@@ -90,6 +90,7 @@ type Store struct {
 	Registry      Registry
 	Rules         Rules
 	People        People
+	Directory     Directory
 	Sessions      Sessions
 	Factors       Factors
 	Keys          Keys
@@ -162,6 +163,7 @@ func newStore(d *db) *Store {
 		Registry:      Registry{d},
 		Rules:         Rules{d},
 		People:        People{d},
+		Directory:     Directory{d},
 		Sessions:      Sessions{d},
 		Factors:       Factors{d},
 		Keys:          Keys{d},

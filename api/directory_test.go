@@ -1,0 +1,419 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"holdpoint/api"
+	"holdpoint/engine"
+	"holdpoint/internal/sso"
+	"holdpoint/internal/store"
+	"holdpoint/internal/store/storetest"
+)
+
+// office is a house of which a directory tells who is in it.
+type office struct {
+	*house
+	t    *testing.T
+	olga engine.Person
+	corp *sso.Config
+}
+
+func newOffice(t *testing.T) *office {
+	db := storetest.New(t)
+	h := houseOn(t, db, db.Administering(), api.Limits{})
+	o := &office{house: h, t: t, corp: &sso.Config{
+		Name: "corp", Issuer: "https://id.example.com", SCIM: true, EmailDomains: []string{"example.com"},
+		Roles: map[string][]string{"finance": {"reviewer", "finance"}, "ops": {"admin"}},
+	}}
+	o.olga = db.Person(engine.Person{Name: "olga", Roles: []string{"admin"}})
+	h.Admin.Directory.SCIM = o.corp
+	return o
+}
+
+type scimAnswer map[string]any
+
+// scim sends a request as the directory, and fails the test unless the status, and for an
+// error its scimType, are these.
+func (o *office) scim(method, path, body string, status int, kind string) scimAnswer {
+	o.t.Helper()
+	headers := []string{"Authorization", "Bearer directory"}
+	if body != "" {
+		headers = append(headers, "Content-Type", "application/scim+json")
+	}
+	r := o.send(method, "/scim/v2"+path, body, headers...)
+	a := scimAnswer{}
+	if len(r.body) > 0 {
+		if err := json.Unmarshal(r.body, &a); err != nil {
+			o.t.Fatalf("%s %s: %v: %s", method, path, err, r.body)
+		}
+		if got := r.Header.Get("Content-Type"); got != "application/scim+json" {
+			o.t.Errorf("%s %s: Content-Type %s", method, path, got)
+		}
+	}
+	said, _ := a["scimType"].(string)
+	if r.StatusCode != status || said != kind || status >= 400 && (a["status"] != fmt.Sprint(status) || a["detail"] == "") {
+		o.t.Fatalf("%s %s %.200s: %d %s, want %d %q", method, path, body, r.StatusCode, r.body, status, kind)
+	}
+	if status == 201 && r.Header.Get("Location") != a.meta("location") {
+		o.t.Errorf("%s %s: Location %q", method, path, r.Header.Get("Location"))
+	}
+	return a
+}
+
+func (a scimAnswer) id() string { id, _ := a["id"].(string); return id }
+
+func (a scimAnswer) meta(name string) string {
+	meta, _ := a["meta"].(map[string]any)
+	text, _ := meta[name].(string)
+	return text
+}
+
+func (o *office) user(name, more string) scimAnswer {
+	o.t.Helper()
+	return o.scim("POST", "/Users", fmt.Sprintf(`{"schemas":["urn:ietf:params:scim:schemas:core:2.0:User"],"userName":"%s@example.com","displayName":%q,"externalId":"x-%s"%s}`, name, name, name, more), 201, "")
+}
+
+func (o *office) group(name string, members ...string) scimAnswer {
+	o.t.Helper()
+	return o.scim("POST", "/Groups", fmt.Sprintf(`{"displayName":%q,"members":[%s]}`, name, values(members)), 201, "")
+}
+
+func values(ids []string) string {
+	var list []string
+	for _, id := range ids {
+		list = append(list, fmt.Sprintf(`{"value":%q}`, id))
+	}
+	return strings.Join(list, ",")
+}
+
+func (o *office) patch(path, operations string, status int, kind string) scimAnswer {
+	o.t.Helper()
+	return o.scim("PATCH", path, `{"schemas":["urn:ietf:params:scim:api:messages:2.0:PatchOp"],"Operations":`+operations+`}`, status, kind)
+}
+
+// roles are somebody's, and whether they are disabled.
+func (o *office) roles(id string) string {
+	o.t.Helper()
+	p, err := o.Store.People.Get(o.t.Context(), id)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	slices.Sort(p.Roles)
+	if p.Disabled {
+		return strings.Join(append(p.Roles, "disabled"), " ")
+	}
+	return strings.Join(p.Roles, " ")
+}
+
+func (o *office) check(what, id, want string) {
+	o.t.Helper()
+	if got := o.roles(id); got != want {
+		o.t.Errorf("%s: %q, want %q", what, got, want)
+	}
+}
+
+// codes are those of the events about somebody, the newest first; each by the key.
+func (o *office) codes(id string) (codes []string) {
+	o.t.Helper()
+	events, err := o.Store.Reports.EventsAbout(o.t.Context(), []string{id}, 50)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	for _, e := range events {
+		if e.Actor.ID != "key_d" || e.Actor.Kind != engine.ServiceActor {
+			o.t.Errorf("the actor is %+v", e.Actor)
+		}
+		codes = append(codes, e.Reasons[0].Code)
+	}
+	return codes
+}
+
+const off, on = `[{"op":"replace","value":{"active":false}}]`, `[{"op":"Replace","path":"active","value":"True"}]`
+
+// People come, change, go, and come back as who they were.
+func TestDirectoryUsers(t *testing.T) {
+	o := newOffice(t)
+	ada := o.user("ada", `,"name":{"givenName":"Ada","familyName":"King"},"password":"hush","roles":[{"value":"admin"}],"groups":[{"value":"ops"}],"title":"x"`)
+	path := "/Users/" + ada.id()
+	o.check("without a group", ada.id(), "")
+	if got := o.scim("GET", path, "", 200, ""); got["userName"] != "ada@example.com" || got["active"] != true || got["externalId"] != "x-ada" || got["password"] != nil || got["roles"] != nil {
+		t.Errorf("she is %v", got)
+	}
+	finance := o.group("finance", ada.id())
+	o.check("in a group", ada.id(), "finance reviewer")
+	session := []byte(strings.Repeat("s", 32))
+	p, hash, err := o.Store.People.ByEmail(t.Context(), "ada@example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.PasswordChecked = store.PasswordDigest(hash)
+	if err := o.Store.Sessions.Create(t.Context(), session, p, 1e12); err != nil {
+		t.Fatal(err)
+	}
+	if got := o.patch(path, off, 200, ""); got["active"] != false {
+		t.Errorf("she is %v", got)
+	}
+	if _, err := o.Store.Sessions.Person(t.Context(), session); err == nil {
+		t.Error("her session lives")
+	}
+	o.check("left", ada.id(), "finance reviewer disabled")
+	o.patch(path, on, 200, "")
+	o.check("back", ada.id(), "finance reviewer")
+	o.scim("PUT", path, `{"userName":"ada.king@example.com","externalId":"x-ada","name":{"formatted":"Ada King"},"active":true,"emails":[{"value":"eve@example.com"}]}`, 200, "")
+	if got := o.scim("GET", path, "", 200, ""); got["userName"] != "ada.king@example.com" || got["displayName"] != "Ada King" || fmt.Sprint(got["emails"]) != "[map[primary:true type:work value:ada@example.com]]" {
+		t.Errorf("she is %v", got)
+	}
+	o.scim("DELETE", path, "", 204, "")
+	o.scim("GET", path, "", 404, "")
+	o.scim("DELETE", path, "", 404, "")
+	o.patch(path, on, 404, "")
+	o.check("removed", ada.id(), "finance reviewer disabled")
+	if got := o.scim("GET", "/Groups/"+finance.id(), "", 200, ""); got["members"] != nil {
+		t.Errorf("the group is %v", got)
+	}
+	// Another person who has got the address is not given her account.
+	o.scim("POST", "/Users", `{"userName":"ada@example.com","externalId":"x-other"}`, 409, "uniqueness")
+	o.scim("POST", "/Users", `{"userName":"ada@example.com"}`, 409, "uniqueness")
+	if back := o.user("ada", ""); back.id() != ada.id() {
+		t.Errorf("she came back as %s, and was %s", back.id(), ada.id())
+	}
+	o.check("back without groups", ada.id(), "")
+	want := []string{"USER_ENABLED", "USER_RENAMED", "USER_ROLES_CHANGED", "USER_DISABLED", "USER_RENAMED", "USER_ENABLED", "USER_DISABLED", "USER_ROLES_CHANGED", "USER_ADDED"}
+	got := o.codes(ada.id())
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("the log has %v, want %v", got, want)
+	}
+}
+
+// Roles go by the names of groups, and by nothing else.
+func TestDirectoryGroups(t *testing.T) {
+	o := newOffice(t)
+	ada, ben := o.user("ada", "").id(), o.user("ben", "").id()
+	o.exec(`UPDATE people SET roles = '{auditor}' WHERE id = $1`, ada)
+	g := "/Groups/" + o.group("nobody's", ada, ben).id()
+	o.check("of a group that gives nothing", ada, "auditor")
+	o.patch(g, `[{"op":"replace","value":{"displayName":"finance"}}]`, 204, "")
+	o.check("of a group that was renamed", ben, "finance reviewer")
+	o.check("with a role that no group gives", ada, "auditor finance reviewer")
+	o.patch(g, `[{"op":"Remove","path":"members","value":[{"value":"`+ben+`"}]}]`, 204, "")
+	o.check("who was taken out", ben, "")
+	o.patch(g, `[{"op":"add","path":"members","value":[{"value":"`+ben+`"}]},{"op":"remove","path":"members[value eq \"`+ada+`\"]"}]`, 204, "")
+	o.check("who went", ada, "auditor")
+	o.check("who came", ben, "finance reviewer")
+	o.scim("PUT", g, `{"displayName":"finance","members":[`+values([]string{ada, ada})+`]}`, 200, "")
+	o.check("in place of", ada, "auditor finance reviewer")
+	o.check("replaced", ben, "")
+	o.scim("DELETE", g, "", 204, "")
+	o.check("of a group that is gone", ada, "auditor")
+	o.scim("GET", g, "", 404, "")
+	o.scim("GET", "/Groups/", "", 404, "")
+
+	// The last administrator stays, and a second group of a name does not come.
+	ops := "/Groups/" + o.group("ops", ada, ben).id()
+	o.scim("POST", "/Groups", `{"displayName":"OPS","members":[`+values([]string{ada})+`]}`, 409, "uniqueness")
+	o.exec(`INSERT INTO sso_identities (issuer, subject, person_id) VALUES ('https://id.example.com', 's', $1)`, ada)
+	o.exec(`UPDATE people SET roles = '{}' WHERE id = $1`, o.olga.ID)
+	o.scim("PUT", ops, `{"displayName":"ops"}`, 200, "")
+	o.check("the last one who can sign in", ada, "admin auditor")
+	o.check("who cannot", ben, "")
+	o.patch("/Users/"+ada, off, 409, "")
+	o.scim("DELETE", "/Users/"+ada, "", 409, "")
+	o.check("the last one", ada, "admin auditor")
+}
+
+// What was made here, or decided here, is not the directory's.
+func TestDirectoryTakesNothingOver(t *testing.T) {
+	o := newOffice(t)
+	o.scim("POST", "/Users", `{"userName":"olga@example.com","externalId":"x"}`, 409, "uniqueness")
+	o.scim("POST", "/Users", `{"userName":"o","emails":[{"value":"Olga@Example.com","primary":true}]}`, 409, "uniqueness")
+	for _, path := range []string{"/Users/" + o.olga.ID, "/Users/usr_x", "/Users/'"} {
+		o.scim("GET", path, "", 404, "")
+		o.patch(path, off, 404, "")
+		o.scim("PUT", path, `{"userName":"x"}`, 404, "")
+		o.scim("DELETE", path, "", 404, "")
+	}
+	o.scim("POST", "/Groups", `{"displayName":"ops","members":[{"value":"`+o.olga.ID+`"}]}`, 400, "invalidValue")
+	o.check("she", o.olga.ID, "admin")
+
+	ada := o.user("ada", "").id()
+	o.db.Disable(ada, storetest.Event())
+	for range 2 {
+		if got := o.patch("/Users/"+ada, on, 200, ""); got["active"] != false {
+			t.Errorf("who was disabled here is %v", got)
+		}
+		o.scim("PUT", "/Users/"+ada, `{"userName":"ada@example.com","externalId":"x-ada","active":true}`, 200, "")
+		o.patch("/Users/"+ada, off, 200, "")
+	}
+	o.check("disabled here", ada, "disabled")
+
+	// The settings may give the directory accounts that there are.
+	o.corp.LinkByEmail = true
+	leo := o.db.Person(engine.Person{Name: "leo", Roles: []string{"auditor", "finance"}})
+	if got := o.user("leo", "").id(); got != leo.ID {
+		t.Errorf("he is %s", got)
+	}
+	o.check("linked", leo.ID, "auditor finance")
+	mia := o.db.Person(engine.Person{Name: "mia", Roles: []string{}})
+	o.exec(`INSERT INTO sso_identities (issuer, subject, person_id) VALUES ('https://id.example.com', 'x-former', $1)`, mia.ID)
+	o.scim("POST", "/Users", `{"userName":"mia@example.com","externalId":"x-mia"}`, 409, "uniqueness")
+}
+
+// Whose account a sign-in opens, and with which roles.
+func TestDirectoryAndSignIn(t *testing.T) {
+	o := newOffice(t)
+	ada := o.user("ada", "").id()
+	o.group("finance", ada)
+	arrive := func(c sso.Config, w sso.Who) (string, error) {
+		w.Issuer = c.Issuer
+		p, _, err := o.Admin.People.Arrive(t.Context(), c, w)
+		return p.ID, err
+	}
+	without := *o.corp
+	without.SCIM = false
+	for what, c := range map[string]struct {
+		corp sso.Config
+		who  sso.Who
+	}{
+		"another one with her address":     {*o.corp, sso.Who{Subject: "s2", ExternalID: "x-eve", Email: "ada@example.com", EmailVerified: true}},
+		"a provider that has no directory": {without, sso.Who{Subject: "s2", ExternalID: "x-ada"}},
+		"nobody":                           {*o.corp, sso.Who{Subject: "s2"}},
+	} {
+		if id, err := arrive(c.corp, c.who); err == nil {
+			t.Errorf("%s came in as %s", what, id)
+		}
+	}
+	o.exec(`UPDATE people SET roles = '{admin,auditor}' WHERE id = $1`, ada)
+	for range 2 {
+		if id, err := arrive(*o.corp, sso.Who{Subject: "s1", ExternalID: "x-ada", Groups: []string{"ops"}}); err != nil || id != ada {
+			t.Errorf("she came in as %s: %v", id, err)
+		}
+		o.check("by the directory, not by a claim", ada, "auditor finance reviewer")
+	}
+	if id, err := arrive(*o.corp, sso.Who{Subject: "s3", ExternalID: "x-ada"}); err == nil {
+		t.Errorf("a second one came in as %s", id)
+	}
+	o.patch("/Users/"+ada, off, 200, "")
+	if _, err := arrive(*o.corp, sso.Who{Subject: "s1", ExternalID: "x-ada"}); err == nil {
+		t.Error("she came in, and had left")
+	}
+}
+
+// What the RFCs ask for, and what is refused.
+func TestDirectoryProtocol(t *testing.T) {
+	o := newOffice(t)
+	ids := []string{}
+	for _, name := range []string{"ada", "ben", "cem"} {
+		ids = append(ids, o.user(name, "").id())
+	}
+	g := o.group("finance", ids...)
+	for query, want := range map[string]int{
+		``: 3, `?filter=userName%20eq%20%22BEN@example.com%22`: 1, `?filter=externalId+eq+"x-ada"`: 1, `?filter=externalId+eq+"X-ada"`: 0, `?filter=id+eq+"` + ids[0] + `"`: 1,
+		`?filter=active+eq+true`: 3, `?filter=active+eq+true+and+userName+sw+"c"`: 1, `?filter=userName+eq+"x"+or+id+pr`: 3, `?filter=groups.value+eq+"` + g.id() + `"`: 3,
+		`?filter=userName+eq+"x'%20OR%201=1%20--"`: 0, `?filter=emails[value+eq+"ada@example.com"]`: 1, `?sortBy=userName`: 3,
+	} {
+		if a := o.scim("GET", "/Users"+strings.ReplaceAll(query, `"`, "%22"), "", 200, ""); fmt.Sprint(a["totalResults"]) != fmt.Sprint(want) {
+			t.Errorf("%s: %v, want %d", query, a, want)
+		}
+	}
+	for query, want := range map[string]string{
+		`?count=2`: "3 1 2 2", `?startIndex=3`: "3 3 1 1", `?startIndex=0&count=1`: "3 1 1 1", `?startIndex=9`: "3 9 0 0", `?count=0`: "3 1 0 0", `?count=-1`: "3 1 0 0",
+	} {
+		a := o.scim("GET", "/Users"+query, "", 200, "")
+		if got := fmt.Sprint(a["totalResults"], a["startIndex"], a["itemsPerPage"], len(a["Resources"].([]any))); got != want {
+			t.Errorf("%s: %s, want %s", query, got, want)
+		}
+	}
+	for query, want := range map[string]string{
+		`?attributes=userName`: "id schemas userName", `?attributes=MEMBERS,displayName`: "displayName id schemas", `?attributes=name.formatted`: "id name schemas",
+		`?excludedAttributes=id,meta,emails,groups,name,externalId`: "active displayName id schemas userName", `?attributes=nothing`: "id schemas",
+	} {
+		names := []string{}
+		for name := range o.scim("GET", "/Users/"+ids[0]+query, "", 200, "") {
+			names = append(names, name)
+		}
+		if slices.Sort(names); strings.Join(names, " ") != want {
+			t.Errorf("%s: %v, want %s", query, names, want)
+		}
+	}
+	if a := o.scim("GET", "/Groups?excludedAttributes=members&filter=displayName+eq+%22Finance%22", "", 200, ""); fmt.Sprint(a["totalResults"]) != "1" || strings.Contains(fmt.Sprint(a), ids[0]) {
+		t.Errorf("the groups are %v", a)
+	}
+	if a := o.scim("GET", "/Groups?filter=members.value+eq+%22"+ids[0]+"%22&excludedAttributes=members", "", 200, ""); fmt.Sprint(a["totalResults"]) != "1" {
+		t.Errorf("the groups are %v", a)
+	}
+	for _, path := range []string{"/ServiceProviderConfig", "/ResourceTypes", "/ResourceTypes/User", "/Schemas", "/Schemas/urn:ietf:params:scim:schemas:core:2.0:Group"} {
+		o.scim("GET", path, "", 200, "")
+	}
+	const user = `{"userName":"dan@example.com"}`
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		kind               string
+	}{
+		{"GET", "/Users?filter=password+pr", "", 400, "invalidFilter"},
+		{"GET", "/Users?filter=userName+eq", "", 400, "invalidFilter"},
+		{"GET", "/Users?count=many", "", 400, "invalidValue"}, {"GET", "/Users/%00", "", 400, "invalidValue"}, {"DELETE", "/Groups/%00", "", 400, "invalidValue"},
+		{"GET", "/Users?attributes=id&excludedAttributes=id", "", 400, "invalidValue"},
+		{"GET", "/Users?filter=%zz", "", 400, "invalidSyntax"},
+		{"GET", "/Nobody", "", 404, ""}, {"POST", "/Users/" + ids[0], user, 404, ""},
+		{"GET", "/Me", "", 501, ""}, {"POST", "/Bulk", `{}`, 501, ""}, {"POST", "/Users/.search", `{}`, 501, ""},
+		{"POST", "/Users", `{`, 400, "invalidSyntax"}, {"POST", "/Users", `[]`, 400, "invalidSyntax"}, {"POST", "/Users", `{"userName":"a","username":"b"}`, 400, "invalidSyntax"},
+		{"POST", "/Users", `{}`, 400, "invalidValue"}, {"POST", "/Users", `{"userName":7}`, 400, "invalidValue"}, {"POST", "/Users", `{"userName":"x@elsewhere.com"}`, 400, "invalidValue"},
+		{"POST", "/Users", `{"userName":"аda@example.com"}`, 400, "invalidValue"}, {"POST", "/Users", `{"userName":"no address"}`, 400, "invalidValue"},
+		{"POST", "/Users", `{"userName":"x@example.com","active":"perhaps"}`, 400, "invalidValue"}, {"POST", "/Users", `{"userName":"x@example.com","emails":[1]}`, 400, "invalidValue"},
+		{"POST", "/Users", `{"userName":"x@example.com","externalId":"` + strings.Repeat("x", 256) + `"}`, 400, "invalidValue"},
+		{"POST", "/Users", `{"userName":"ADA@example.com","externalId":"y"}`, 409, "uniqueness"}, {"POST", "/Users", `{"userName":"z@example.com","externalId":"x-ada"}`, 409, "uniqueness"},
+		{"PUT", "/Users/" + ids[1], `{"userName":"ADA@example.com"}`, 409, "uniqueness"}, {"PUT", "/Users/" + ids[1], `{"displayName":"x"}`, 400, "invalidValue"},
+		{"POST", "/Groups", `{"members":[]}`, 400, "invalidValue"}, {"POST", "/Groups", `{"displayName":"x","members":[{"display":"y"}]}`, 400, "invalidValue"},
+		{"POST", "/Groups", `{"displayName":"x","members":[{"value":"usr_nobody"}]}`, 400, "invalidValue"}, {"POST", "/Groups", `{"displayName":"a\u202eb"}`, 400, "invalidValue"},
+		{"POST", "/Groups", `{"displayName":"x","members":[{"value":"` + g.id() + `"}]}`, 400, "invalidValue"},
+		{"POST", "/Groups", `{"displayName":"x","members":"` + strings.Repeat("x", 1<<20) + `"}`, 413, ""},
+		{"PATCH", "/Groups/" + g.id(), `{"Operations":[]}`, 400, "invalidSyntax"},
+	} {
+		o.scim(c.method, c.path, c.body, c.status, c.kind)
+	}
+	for _, ops := range []string{`[{"op":"replace","path":"active","value":"perhaps"}]`, `[{"op":"remove","path":"userName"}]`} {
+		o.patch("/Users/"+ids[0], ops, 400, "invalidValue")
+	}
+	if n := o.count(`SELECT count(*) FROM people`); n != 4 {
+		t.Errorf("there are %d people: a refusal has left some", n)
+	}
+}
+
+// The directory's key is for the directory, and no other key is.
+func TestDirectoryKey(t *testing.T) {
+	o := newOffice(t)
+	for _, key := range []string{"", "ruling", "auditing", "checking", "nothing"} {
+		want := 403
+		headers := []string{"Authorization", "Bearer " + key}
+		if key == "" {
+			headers = nil
+		}
+		if key == "" || key == "nothing" {
+			want = 401
+		}
+		for _, path := range []string{"/Users", "/Schemas", "/ServiceProviderConfig", "/nothing"} {
+			r := o.send("GET", "/scim/v2"+path, "", headers...)
+			if r.StatusCode != want || !strings.Contains(string(r.body), "urn:ietf:params:scim:api:messages:2.0:Error") || (want == 401) != (r.Header.Get("WWW-Authenticate") != "") {
+				t.Errorf("%q at %s: %d %s", key, path, r.StatusCode, r.body)
+			}
+		}
+	}
+	for _, path := range []string{"/v1/admin/people", "/v1/audit/events", "/v1/approvals", "/metrics"} {
+		if r := o.do("GET", path, "Authorization", "Bearer directory"); r.StatusCode != 403 {
+			t.Errorf("the directory's key at %s: %d", path, r.StatusCode)
+		}
+	}
+	if r := o.send("POST", "/scim/v2/Users", `{}`, "Authorization", "Bearer directory", "Content-Type", "text/plain"); r.StatusCode != 415 {
+		t.Errorf("a text: %d", r.StatusCode)
+	}
+	o.Admin.Directory.SCIM = nil
+	o.scim("GET", "/Users", "", 404, "")
+	o.scim("POST", "/Users", `{"userName":"x@example.com"}`, 404, "")
+}
