@@ -9,6 +9,9 @@ import (
 
 	"holdpoint/api"
 	"holdpoint/engine"
+	"holdpoint/internal/access"
+	"holdpoint/internal/admin"
+	"holdpoint/internal/identity"
 	"holdpoint/internal/sso"
 	"holdpoint/internal/store"
 	"holdpoint/internal/store/storetest"
@@ -30,7 +33,7 @@ func newOffice(t *testing.T) *office {
 		Roles: map[string][]string{"finance": {"reviewer", "finance"}, "ops": {"admin"}},
 	}}
 	o.olga = db.Person(engine.Person{Name: "olga", Roles: []string{"admin"}})
-	h.Admin.Directory.SCIM = o.corp
+	h.Directory.SCIM = o.corp
 	return o
 }
 
@@ -171,7 +174,7 @@ func TestDirectoryUsers(t *testing.T) {
 	o.scim("GET", path, "", 404, "")
 	o.scim("DELETE", path, "", 404, "")
 	o.patch(path, on, 404, "")
-	o.check("removed", ada.id(), "finance reviewer disabled")
+	o.check("removed", ada.id(), "disabled")
 	if got := o.scim("GET", "/Groups/"+finance.id(), "", 200, ""); got["members"] != nil {
 		t.Errorf("the group is %v", got)
 	}
@@ -182,7 +185,11 @@ func TestDirectoryUsers(t *testing.T) {
 		t.Errorf("she came back as %s, and was %s", back.id(), ada.id())
 	}
 	o.check("back without groups", ada.id(), "")
-	want := []string{"USER_ENABLED", "USER_RENAMED", "USER_ROLES_CHANGED", "USER_DISABLED", "USER_RENAMED", "USER_ENABLED", "USER_DISABLED", "USER_ROLES_CHANGED", "USER_ADDED"}
+	o.patch(path, `[{"op":"replace","path":"externalId","value":"x-new"}]`, 200, "")
+	want := []string{
+		"DIRECTORY_USER_CHANGED", "USER_LINKED", "USER_ENABLED", "USER_RENAMED", "USER_ROLES_CHANGED", "DIRECTORY_USER_REMOVED", "USER_DISABLED",
+		"DIRECTORY_USER_CHANGED", "USER_RENAMED", "USER_ENABLED", "USER_DISABLED", "USER_ROLES_CHANGED", "USER_ADDED",
+	}
 	got := o.codes(ada.id())
 	slices.Sort(want)
 	slices.Sort(got)
@@ -219,9 +226,18 @@ func TestDirectoryGroups(t *testing.T) {
 	o.scim("POST", "/Groups", `{"displayName":"OPS","members":[`+values([]string{ada})+`]}`, 409, "uniqueness")
 	o.exec(`INSERT INTO sso_identities (issuer, subject, person_id) VALUES ('https://id.example.com', 's', $1)`, ada)
 	o.exec(`UPDATE people SET roles = '{}' WHERE id = $1`, o.olga.ID)
-	o.scim("PUT", ops, `{"displayName":"ops"}`, 200, "")
+	events := o.count(`SELECT count(*) FROM events`)
+	o.scim("PUT", ops, `{"displayName":"ops"}`, 409, "")
+	o.patch(ops, `[{"op":"remove","path":"members[value eq \"`+ada+`\"]"}]`, 409, "")
+	o.patch(ops, `[{"op":"replace","path":"displayName","value":"nothing"}]`, 409, "")
+	o.scim("DELETE", ops, "", 409, "")
 	o.check("the last one who can sign in", ada, "admin auditor")
-	o.check("who cannot", ben, "")
+	o.check("of a group that could not be changed", ben, "admin")
+	if n := o.count(`SELECT count(*) FROM events`); n != events {
+		t.Errorf("refusals have left %d events", n-events)
+	}
+	o.scim("PUT", ops, `{"displayName":"ops","members":[`+values([]string{ada})+`]}`, 200, "")
+	o.check("who cannot sign in", ben, "")
 	o.patch("/Users/"+ada, off, 409, "")
 	o.scim("DELETE", "/Users/"+ada, "", 409, "")
 	o.check("the last one", ada, "admin auditor")
@@ -259,6 +275,18 @@ func TestDirectoryTakesNothingOver(t *testing.T) {
 		t.Errorf("he is %s", got)
 	}
 	o.check("linked", leo.ID, "auditor finance")
+
+	// But by an address alone no administrator's, and nobody's who comes in elsewhere.
+	o.scim("POST", "/Users", `{"userName":"olga@example.com","externalId":"x-olga"}`, 409, "uniqueness")
+	o.check("the account for emergencies", o.olga.ID, "admin")
+	zoe := o.db.Person(engine.Person{Name: "zoe", Roles: []string{}})
+	o.exec(`INSERT INTO sso_identities (issuer, subject, person_id) VALUES ('https://other.example.com', 'x-zoe', $1)`, zoe.ID)
+	o.scim("POST", "/Users", `{"userName":"zoe@example.com","externalId":"x-zoe"}`, 409, "uniqueness")
+	ida := o.db.Person(engine.Person{Name: "ida", Roles: []string{"admin"}})
+	o.exec(`INSERT INTO sso_identities (issuer, subject, person_id) VALUES ('https://id.example.com', 'x-ida', $1)`, ida.ID)
+	if got := o.user("ida", "").id(); got != ida.ID {
+		t.Errorf("an administrator who comes in by the provider is %s", got)
+	}
 	mia := o.db.Person(engine.Person{Name: "mia", Roles: []string{}})
 	o.exec(`INSERT INTO sso_identities (issuer, subject, person_id) VALUES ('https://id.example.com', 'x-former', $1)`, mia.ID)
 	o.scim("POST", "/Users", `{"userName":"mia@example.com","externalId":"x-mia"}`, 409, "uniqueness")
@@ -271,7 +299,7 @@ func TestDirectoryAndSignIn(t *testing.T) {
 	o.group("finance", ada)
 	arrive := func(c sso.Config, w sso.Who) (string, error) {
 		w.Issuer = c.Issuer
-		p, _, err := o.Admin.People.Arrive(t.Context(), c, w)
+		p, _, err := o.People.Arrive(t.Context(), c, w)
 		return p.ID, err
 	}
 	without := *o.corp
@@ -304,6 +332,60 @@ func TestDirectoryAndSignIn(t *testing.T) {
 	}
 }
 
+// A day of a directory, in the words of two that are known: each person and each group is
+// asked for, made, and changed.
+func TestDirectoryAsProvidersSend(t *testing.T) {
+	o := newOffice(t)
+	const core, more, group = "urn:ietf:params:scim:schemas:core:2.0:User", "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User", "urn:ietf:params:scim:schemas:core:2.0:Group"
+	var ids []string
+	for i := range 12 {
+		name := fmt.Sprintf("p%d", i)
+		if a := o.scim("GET", "/Users?filter=userName+eq+%22"+name+"@example.com%22", "", 200, ""); fmt.Sprint(a["totalResults"], a["Resources"]) != "0 []" {
+			t.Fatalf("before: %v", a)
+		}
+		body := fmt.Sprintf(`{"schemas":[%q],"userName":"%[2]s@example.com","name":{"givenName":"Pia","familyName":"N"},"emails":[{"primary":true,"value":"%[2]s@example.com","type":"work"}],`+
+			`"displayName":"Pia N","locale":"en-US","externalId":"x-%[2]s","groups":[],"password":"hush","active":true}`, core, name)
+		if i%2 == 0 {
+			body = fmt.Sprintf(`{"schemas":[%q,%[2]q],"externalId":"x-%[3]s","userName":"%[3]s@example.com","active":true,"displayName":"Pia N","emails":[{"primary":true,"type":"work","value":"%[3]s@example.com"}],`+
+				`"meta":{"resourceType":"User"},"name":{"formatted":"Pia N","familyName":"N","givenName":"Pia"},%[2]q:{"department":"x"}}`, core, more, name)
+		}
+		ids = append(ids, o.scim("POST", "/Users", body, 201, "").id())
+	}
+	finance := "/Groups/" + o.scim("POST", "/Groups", fmt.Sprintf(`{"schemas":[%q],"displayName":"finance","members":[{"value":%q,"display":"p0"}]}`, group, ids[0]), 201, "").id()
+	ops := "/Groups/" + o.scim("POST", "/Groups", fmt.Sprintf(`{"schemas":[%q,"http://schemas.microsoft.com/2006/11/ResourceManagement/ADSCIM/2.0/Group"],"externalId":"g","displayName":"ops","meta":{"resourceType":"Group"}}`, group), 201, "").id()
+	for i := 1; i < 12; i++ {
+		to := []string{finance, ops}[i%2]
+		o.patch(to, `[{"op":"Add","path":"members","value":[{"$ref":null,"value":"`+ids[i]+`"}]}]`, 204, "")
+	}
+	// Some move.
+	o.patch(finance, `[{"op":"remove","path":"members[value eq \"`+ids[0]+`\"]"}]`, 204, "")
+	o.patch(ops, `[{"op":"Remove","path":"members","value":[{"$ref":null,"value":"`+ids[1]+`"}]}]`, 204, "")
+	o.patch(finance, `[{"op":"add","path":"members","value":[{"value":"`+ids[1]+`","display":"p1"}]}]`, 204, "")
+	// Some leave, in each of the ways, and one of them comes back.
+	o.patch("/Users/"+ids[2], off, 200, "")
+	o.patch("/Users/"+ids[3], `[{"op":"Replace","path":"active","value":"False"}]`, 200, "")
+	o.scim("PUT", "/Users/"+ids[4], fmt.Sprintf(`{"schemas":[%q],"id":%q,"userName":"p4@example.com","externalId":"x-p4","active":false,"emails":[]}`, core, ids[4]), 200, "")
+	o.scim("DELETE", "/Users/"+ids[5], "", 204, "")
+	o.patch("/Users/"+ids[2], on, 200, "")
+	o.patch("/Users/"+ids[6], `[{"op":"Replace","path":"displayName","value":"Pia M"},{"op":"Replace","path":"name.familyName","value":"M"},{"op":"Add","path":"emails[type eq \"work\"].value","value":"eve@example.com"},{"op":"Add","path":"`+more+`:department","value":"y"}]`, 200, "")
+	o.patch(ops, `[{"op":"replace","value":{"id":"`+strings.TrimPrefix(ops, "/Groups/")+`","displayName":"readers"}}]`, 204, "")
+	for i, want := range []string{"", "finance reviewer", "finance reviewer", "disabled", "finance reviewer disabled", "disabled", "finance reviewer", "", "finance reviewer", "", "finance reviewer", ""} {
+		o.check(fmt.Sprintf("p%d", i), ids[i], want)
+	}
+	for sql, want := range map[string]int64{
+		`SELECT count(*) FROM people WHERE name = 'Pia M' AND email = 'p6@example.com'`:                                                             1,
+		`SELECT count(*) FROM directory_members`:                                                                                                    11 - 1,
+		`SELECT count(*) FROM people WHERE 'admin' = ANY (roles) AND disabled_at IS NULL`:                                                           1,
+		`SELECT count(*) FROM events WHERE convert_from(body, 'UTF8') LIKE '%USER_ADDED%'`:                                                          12,
+		`SELECT count(*) FROM events WHERE convert_from(body, 'UTF8') LIKE '%hush%' OR convert_from(body, 'UTF8') LIKE '%Pia%'`:                     0,
+		`SELECT count(*) FROM events WHERE convert_from(body, 'UTF8') LIKE '%DIRECTORY_%' AND convert_from(body, 'UTF8') NOT LIKE '%"id":"key_d"%'`: 0,
+	} {
+		if got := o.count(sql); got != want {
+			t.Errorf("%s: %d, want %d", sql, got, want)
+		}
+	}
+}
+
 // What the RFCs ask for, and what is refused.
 func TestDirectoryProtocol(t *testing.T) {
 	o := newOffice(t)
@@ -313,6 +395,7 @@ func TestDirectoryProtocol(t *testing.T) {
 	}
 	g := o.group("finance", ids...)
 	for query, want := range map[string]int{
+		`?filter=userName+eq+"%C3%A9%FF"`: 0, `?filter=id+eq+"%25"`: 0, `?filter=id+eq+"_"`: 0,
 		``: 3, `?filter=userName%20eq%20%22BEN@example.com%22`: 1, `?filter=externalId+eq+"x-ada"`: 1, `?filter=externalId+eq+"X-ada"`: 0, `?filter=id+eq+"` + ids[0] + `"`: 1,
 		`?filter=active+eq+true`: 3, `?filter=active+eq+true+and+userName+sw+"c"`: 1, `?filter=userName+eq+"x"+or+id+pr`: 3, `?filter=groups.value+eq+"` + g.id() + `"`: 3,
 		`?filter=userName+eq+"x'%20OR%201=1%20--"`: 0, `?filter=emails[value+eq+"ada@example.com"]`: 1, `?sortBy=userName`: 3,
@@ -322,7 +405,7 @@ func TestDirectoryProtocol(t *testing.T) {
 		}
 	}
 	for query, want := range map[string]string{
-		`?count=2`: "3 1 2 2", `?startIndex=3`: "3 3 1 1", `?startIndex=0&count=1`: "3 1 1 1", `?startIndex=9`: "3 9 0 0", `?count=0`: "3 1 0 0", `?count=-1`: "3 1 0 0",
+		`?count=2`: "3 1 2 2", `?startIndex=3`: "3 3 1 1", `?startIndex=0&count=1`: "3 1 1 1", `?startIndex=9`: "3 9 0 0", `?startIndex=90000&count=2147483647`: "3 90000 0 0", `?startIndex=-5`: "3 1 3 3", `?count=0`: "3 1 0 0", `?count=-1`: "3 1 0 0",
 	} {
 		a := o.scim("GET", "/Users"+query, "", 200, "")
 		if got := fmt.Sprint(a["totalResults"], a["startIndex"], a["itemsPerPage"], len(a["Resources"].([]any))); got != want {
@@ -358,31 +441,67 @@ func TestDirectoryProtocol(t *testing.T) {
 	}{
 		{"GET", "/Users?filter=password+pr", "", 400, "invalidFilter"},
 		{"GET", "/Users?filter=userName+eq", "", 400, "invalidFilter"},
-		{"GET", "/Users?count=many", "", 400, "invalidValue"}, {"GET", "/Users/%00", "", 400, "invalidValue"}, {"DELETE", "/Groups/%00", "", 400, "invalidValue"},
+		{"GET", "/Users?filter=" + strings.Repeat("(", 3000), "", 400, "invalidFilter"},
+		{"GET", "/Users?filter=" + strings.Repeat("not+(", 90), "", 400, "invalidFilter"},
+		{"GET", `/Users?filter=externalId+eq+%22a\u0000b%22`, "", 400, "invalidValue"},
+		{"GET", "/Users?count=many", "", 400, "invalidValue"},
+		{"GET", "/Users?count=99999999999", "", 400, "invalidValue"},
+		{"GET", "/Schemas?filter=id+pr", "", 403, ""},
+		{"GET", "/ResourceTypes?filter=id+pr", "", 403, ""},
+		{"GET", "", "", 404, ""},
+		{"GET", "/", "", 404, ""},
+		{"GET", "/ResourceTypes/x", "", 404, ""},
+		{"POST", "/Users", `{"x":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}`, 400, "invalidSyntax"},
+		{"POST", "/Users", `{"userName":"a\u0000@example.com"}`, 400, "invalidSyntax"},
+		{"GET", "/Users/%00", "", 400, "invalidValue"},
+		{"DELETE", "/Groups/%00", "", 400, "invalidValue"},
 		{"GET", "/Users?attributes=id&excludedAttributes=id", "", 400, "invalidValue"},
 		{"GET", "/Users?filter=%zz", "", 400, "invalidSyntax"},
-		{"GET", "/Nobody", "", 404, ""}, {"POST", "/Users/" + ids[0], user, 404, ""},
-		{"GET", "/Me", "", 501, ""}, {"POST", "/Bulk", `{}`, 501, ""}, {"POST", "/Users/.search", `{}`, 501, ""},
-		{"POST", "/Users", `{`, 400, "invalidSyntax"}, {"POST", "/Users", `[]`, 400, "invalidSyntax"}, {"POST", "/Users", `{"userName":"a","username":"b"}`, 400, "invalidSyntax"},
-		{"POST", "/Users", `{}`, 400, "invalidValue"}, {"POST", "/Users", `{"userName":7}`, 400, "invalidValue"}, {"POST", "/Users", `{"userName":"x@elsewhere.com"}`, 400, "invalidValue"},
-		{"POST", "/Users", `{"userName":"аda@example.com"}`, 400, "invalidValue"}, {"POST", "/Users", `{"userName":"no address"}`, 400, "invalidValue"},
-		{"POST", "/Users", `{"userName":"x@example.com","active":"perhaps"}`, 400, "invalidValue"}, {"POST", "/Users", `{"userName":"x@example.com","emails":[1]}`, 400, "invalidValue"},
+		{"GET", "/Nobody", "", 404, ""},
+		{"POST", "/Users/" + ids[0], user, 404, ""},
+		{"GET", "/Me", "", 501, ""},
+		{"POST", "/Bulk", `{}`, 501, ""},
+		{"POST", "/Users/.search", `{}`, 501, ""},
+		{"POST", "/Users", `{`, 400, "invalidSyntax"},
+		{"POST", "/Users", `[]`, 400, "invalidSyntax"},
+		{"POST", "/Users", `{"userName":"a","username":"b"}`, 400, "invalidSyntax"},
+		{"POST", "/Users", `{}`, 400, "invalidValue"},
+		{"POST", "/Users", `{"userName":7}`, 400, "invalidValue"},
+		{"POST", "/Users", `{"userName":"x@elsewhere.com"}`, 400, "invalidValue"},
+		{"POST", "/Users", `{"userName":"аda@example.com"}`, 400, "invalidValue"},
+		{"POST", "/Users", `{"userName":"no address"}`, 400, "invalidValue"},
+		{"POST", "/Users", `{"userName":"x@example.com","active":"perhaps"}`, 400, "invalidValue"},
+		{"POST", "/Users", `{"userName":"x@example.com","emails":[1]}`, 400, "invalidValue"},
 		{"POST", "/Users", `{"userName":"x@example.com","externalId":"` + strings.Repeat("x", 256) + `"}`, 400, "invalidValue"},
-		{"POST", "/Users", `{"userName":"ADA@example.com","externalId":"y"}`, 409, "uniqueness"}, {"POST", "/Users", `{"userName":"z@example.com","externalId":"x-ada"}`, 409, "uniqueness"},
-		{"PUT", "/Users/" + ids[1], `{"userName":"ADA@example.com"}`, 409, "uniqueness"}, {"PUT", "/Users/" + ids[1], `{"displayName":"x"}`, 400, "invalidValue"},
-		{"POST", "/Groups", `{"members":[]}`, 400, "invalidValue"}, {"POST", "/Groups", `{"displayName":"x","members":[{"display":"y"}]}`, 400, "invalidValue"},
-		{"POST", "/Groups", `{"displayName":"x","members":[{"value":"usr_nobody"}]}`, 400, "invalidValue"}, {"POST", "/Groups", `{"displayName":"a\u202eb"}`, 400, "invalidValue"},
+		{"POST", "/Users", `{"userName":"ADA@example.com","externalId":"y"}`, 409, "uniqueness"},
+		{"POST", "/Users", `{"userName":"z@example.com","externalId":"x-ada"}`, 409, "uniqueness"},
+		{"PUT", "/Users/" + ids[1], `{"userName":"ADA@example.com"}`, 409, "uniqueness"},
+		{"PUT", "/Users/" + ids[1], `{"displayName":"x"}`, 400, "invalidValue"},
+		{"POST", "/Groups", `{"members":[]}`, 400, "invalidValue"},
+		{"POST", "/Groups", `{"displayName":"x","members":[{"display":"y"}]}`, 400, "invalidValue"},
+		{"POST", "/Groups", `{"displayName":"x","members":[{"value":"usr_nobody"}]}`, 400, "invalidValue"},
+		{"POST", "/Groups", `{"displayName":"a\u202eb"}`, 400, "invalidValue"},
 		{"POST", "/Groups", `{"displayName":"x","members":[{"value":"` + g.id() + `"}]}`, 400, "invalidValue"},
 		{"POST", "/Groups", `{"displayName":"x","members":"` + strings.Repeat("x", 1<<20) + `"}`, 413, ""},
 		{"PATCH", "/Groups/" + g.id(), `{"Operations":[]}`, 400, "invalidSyntax"},
 	} {
 		o.scim(c.method, c.path, c.body, c.status, c.kind)
 	}
-	for _, ops := range []string{`[{"op":"replace","path":"active","value":"perhaps"}]`, `[{"op":"remove","path":"userName"}]`} {
+	for _, ops := range []string{`[{"op":"replace","path":"active","value":"perhaps"}]`, `[{"op":"remove","path":"userName"}]`, `[{"op":"replace","path":"active"}]`} {
 		o.patch("/Users/"+ids[0], ops, 400, "invalidValue")
 	}
+	o.patch("/Groups/"+g.id(), `[{"op":"replace","path":"members"}]`, 400, "invalidValue") // nobody loses a role by what was left out
+	o.check("of a group that could not be changed", ids[0], "finance reviewer")
 	if n := o.count(`SELECT count(*) FROM people`); n != 4 {
 		t.Errorf("there are %d people: a refusal has left some", n)
+	}
+	if config := o.scim("GET", "/ServiceProviderConfig", "", 200, ""); fmt.Sprint(config["bulk"], config["etag"], config["patch"]) != "map[maxOperations:0 maxPayloadSize:0 supported:false] map[supported:false] map[supported:true]" {
+		t.Errorf("what is supported: %v", config)
+	}
+	// What is refused is on record, without what was written.
+	o.scim("GET", "/Users?filter=secret@example.com+eq+1", "", 400, "invalidFilter")
+	if n, all := o.count(`SELECT count(*) FROM events WHERE convert_from(body, 'UTF8') LIKE '%secret@%'`), o.count(`SELECT count(*) FROM events WHERE convert_from(body, 'UTF8') LIKE '%A request of a directory was turned away.%'`); n != 0 || all == 0 {
+		t.Errorf("%d of %d events quote it", n, all)
 	}
 }
 
@@ -405,15 +524,36 @@ func TestDirectoryKey(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"/v1/admin/people", "/v1/audit/events", "/v1/approvals", "/metrics"} {
-		if r := o.do("GET", path, "Authorization", "Bearer directory"); r.StatusCode != 403 {
-			t.Errorf("the directory's key at %s: %d", path, r.StatusCode)
+	for _, path := range []string{"GET /v1/admin/people", "GET /v1/audit/events", "GET /v1/approvals", "GET /metrics", "POST /pre-tool-check"} {
+		method, path, _ := strings.Cut(path, " ")
+		if r := o.send(method, path, "{}", "Authorization", "Bearer directory", "Content-Type", "application/json"); r.StatusCode != 403 {
+			t.Errorf("the directory's key at %s: %d %s", path, r.StatusCode, r.body)
 		}
+	}
+	if r := o.do("GET", "/v1/audit/events", "Authorization", "Bearer both"); r.StatusCode != 403 { // such a key cannot be made
+		t.Errorf("a key for a directory and more: %d", r.StatusCode)
 	}
 	if r := o.send("POST", "/scim/v2/Users", `{}`, "Authorization", "Bearer directory", "Content-Type", "text/plain"); r.StatusCode != 415 {
 		t.Errorf("a text: %d", r.StatusCode)
 	}
-	o.Admin.Directory.SCIM = nil
+	by := access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "ops"}}
+	for scopes, want := range map[string]bool{identity.ScopeSCIM: true, "": true, identity.ScopeSCIM + "," + identity.ScopeAdmin: false, identity.ScopeAudit + "," + identity.ScopeSCIM: false} {
+		n := admin.NewKey{Kind: access.AdminKey}
+		if scopes != "" {
+			n.Scopes = strings.Split(scopes, ",")
+		}
+		// The store refuses all of them here: keys are made as the owner.
+		key, _, err := o.Keys.Create(t.Context(), by, n)
+		if (err != nil && !strings.Contains(err.Error(), "--scope")) != want || scopes == "" && slices.Contains(key.Scopes, identity.ScopeSCIM) {
+			t.Errorf("a key for %q has %v: %v", scopes, key.Scopes, err)
+		}
+	}
+	for kind, agent := range map[string]string{access.AdminKey: "", access.AgentKey: "bot"} {
+		if _, _, err := o.Keys.Issue(t.Context(), by, admin.NewKey{Kind: kind, Agent: agent, Scopes: []string{identity.ScopeSCIM}}); err == nil {
+			t.Errorf("the console makes a key of kind %s for a directory", kind)
+		}
+	}
+	o.Directory.SCIM = nil
 	o.scim("GET", "/Users", "", 404, "")
 	o.scim("POST", "/Users", `{"userName":"x@example.com"}`, 404, "")
 }

@@ -122,6 +122,7 @@ func houseOn(t testing.TB, db *storetest.Database, s *store.Store, limits api.Li
 		Gate: h.Gate, Admin: h.Admin, Log: h.Log, Reports: h.Reports, PublicURL: "https://holdpoint.example.com", Logger: slog.New(slog.DiscardHandler), Metrics: api.NewMetrics(prometheus.NewRegistry()), LogKey: public, Limits: limits,
 		Keys: keyring{
 			"directory": {KeyID: "key_d", Kind: access.AdminKey, Scopes: []string{identity.ScopeSCIM}},
+			"both":      {KeyID: "key_b", Kind: access.AdminKey, Scopes: []string{identity.ScopeSCIM, identity.ScopeAudit}},
 			"auditing":  {KeyID: "key_a", Kind: access.AdminKey, Scopes: []string{identity.ScopeAudit}},
 			"quiet":     {KeyID: "key_q", Kind: access.AgentKey, AgentID: "quiet-bot", Scopes: []string{identity.ScopeCheck, identity.ScopeApprovals}},
 			"other":     {KeyID: "key_o", Kind: access.AgentKey, AgentID: "other-bot", Scopes: []string{identity.ScopeCheck, identity.ScopeApprovals, identity.ScopeRedeem}, MaxState: "authenticated"},

@@ -16,6 +16,7 @@ import (
 	"holdpoint/internal/access"
 	"holdpoint/internal/auditlog"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/identity"
 )
 
 // authorize finds out who calls and whether they may.
@@ -60,6 +61,9 @@ func (a *API) authorize(c *call, scope string) error {
 	}
 	if scope == auditOrHuman {
 		scope = "audit"
+	}
+	if scope != identity.ScopeSCIM && slices.Contains(p.Scopes, identity.ScopeSCIM) {
+		return &failure{Status: http.StatusForbidden, Code: "scope_missing", Detail: "This key is for a directory, and for nothing else."}
 	}
 	if scope != anyKey && !slices.Contains(p.Scopes, scope) {
 		return &failure{Status: http.StatusForbidden, Code: "scope_missing", Detail: fmt.Sprintf("This key does not have the scope %q.", scope)}

@@ -35,10 +35,10 @@ func scimOK(body scim.Resource) (scimReply, error) { return scimReply{http.Statu
 func (d directoryDoor) register(mux *http.ServeMux) {
 	for pattern, handle := range map[string]func(*call) (scimReply, error){
 		"GET /ServiceProviderConfig": func(*call) (scimReply, error) { return scimOK(scim.Config(d.base())) },
-		"GET /ResourceTypes":         func(*call) (scimReply, error) { return scimOK(scim.List(scim.Types(d.base()), 1, scim.MostResults)) },
-		"GET /ResourceTypes/{id}":    func(c *call) (scimReply, error) { return described(scim.Types(d.base()), c) },
-		"GET /Schemas":               func(*call) (scimReply, error) { return scimOK(scim.List(scim.Schemas(d.base()), 1, scim.MostResults)) },
-		"GET /Schemas/{id}":          func(c *call) (scimReply, error) { return described(scim.Schemas(d.base()), c) },
+		"GET /ResourceTypes":         d.described(scim.Types),
+		"GET /ResourceTypes/{id}":    d.described(scim.Types),
+		"GET /Schemas":               d.described(scim.Schemas),
+		"GET /Schemas/{id}":          d.described(scim.Schemas),
 		"GET /Users":                 d.listUsers,
 		"POST /Users":                d.addUser,
 		"GET /Users/{id}":            d.getUser,
@@ -52,6 +52,7 @@ func (d directoryDoor) register(mux *http.ServeMux) {
 		"PATCH /Groups/{id}":         d.patchGroup,
 		"DELETE /Groups/{id}":        d.deleteGroup,
 		"/":                          noSuchResource,
+		"":                           noSuchResource, // and not a redirect in HTML
 	} {
 		method, path, methods := strings.Cut(pattern, " ")
 		if !methods {
@@ -71,12 +72,22 @@ func noSuchResource(c *call) (scimReply, error) {
 	return scimReply{}, &failure{Status: http.StatusNotFound, Code: "no_such_route", Detail: "There is nothing at this address for this method."}
 }
 
-func described(list []scim.Resource, c *call) (scimReply, error) {
-	r := scim.Named(list, c.r.PathValue("id"))
-	if r == nil {
+// described answers with descriptions of a kind, or the one that is asked for. They are not
+// filtered (RFC 7644, section 4).
+func (d directoryDoor) described(list func(base string) []scim.Resource) func(*call) (scimReply, error) {
+	return func(c *call) (scimReply, error) {
+		if c.r.URL.Query().Has("filter") {
+			return scimReply{}, &failure{Status: http.StatusForbidden, Code: "not_filtered", Detail: "Descriptions are not filtered."}
+		}
+		id := c.r.PathValue("id")
+		if id == "" {
+			return scimOK(scim.List(list(d.base()), 1, scim.MostResults))
+		}
+		if r := scim.Named(list(d.base()), id); r != nil {
+			return scimOK(r)
+		}
 		return noSuchResource(c)
 	}
-	return scimOK(r)
 }
 
 // serve lets the directory's own key in, and answers in SCIM's form.
@@ -136,7 +147,8 @@ func (d directoryDoor) failSCIM(w http.ResponseWriter, r *http.Request, p access
 	}
 	var ours *failure
 	if errors.As(err, &ours) && f.Status < http.StatusInternalServerError {
-		d.recordTurnedAway(r, p, f)
+		// The detail may quote an address, and the log is for ever.
+		d.recordTurnedAway(r, p, &failure{Status: f.Status, Code: f.Code, Detail: "A request of a directory was turned away."})
 	}
 	reply := f.reply()
 	if f.Status == http.StatusUnprocessableEntity { // it is none of SCIM's

@@ -26,7 +26,7 @@ func (k *Kind) Filter(text string) (*Filter, error) {
 	}
 	root, err := p.either("")
 	if err == nil && p.at < len(p.tokens) {
-		err = unfit("there is more than a filter, from %s on", p.next())
+		err = unfit("there is more than a filter, from %.100q on", p.next())
 	}
 	if err != nil {
 		return nil, err

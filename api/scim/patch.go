@@ -68,10 +68,13 @@ func (k *Kind) apply(r, op Resource) error {
 	if op["path"] != nil && !isText {
 		return wrong("invalidPath", "path has to be a text.")
 	}
-	value, verb := op["value"], strings.ToLower(verb)
+	value, hasValue := op["value"]
+	verb = strings.ToLower(verb)
 	switch {
 	case verb != "add" && verb != "replace" && verb != "remove":
 		return wrong("invalidSyntax", "op has to be add, replace or remove.")
+	case verb != "remove" && !hasValue:
+		return wrong("invalidValue", "%s takes a value.", verb)
 	case verb == "remove" && path == "":
 		return wrong("noTarget", "remove takes a path.")
 	case path != "":

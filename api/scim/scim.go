@@ -106,8 +106,8 @@ func (k *Kind) bare(path string) string {
 // is the same as none (RFC 7643, section 2.5).
 func (k *Kind) Read(body map[string]any) Resource {
 	r := Resource{}
-	for name, value := range body {
-		if value != nil {
+	for _, name := range slices.Sorted(maps.Keys(body)) { // of two spellings, always the same one
+		if value := body[name]; value != nil {
 			a, ok := k.find(name)
 			if ok {
 				name = a.name

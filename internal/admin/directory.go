@@ -50,7 +50,8 @@ var (
 	noSuchUser       = &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such user."}
 	noSuchGroup      = &access.Refusal{Kind: access.NotFound, Code: "not_found", Detail: "There is no such group."}
 	taken            = &access.Refusal{Kind: access.Conflict, Code: "directory_conflict", Detail: "There is a user, or a group, of that name or externalId already."}
-	localAccount     = &access.Refusal{Kind: access.Conflict, Code: "local_account", Detail: "The address has an account that was not made by the directory. It is given to the directory where link_by_email says so (docs/scim.md)."}
+	localAccount     = &access.Refusal{Kind: access.Conflict, Code: "local_account", Detail: "The address has an account that was not made by the directory, and is not given to it (docs/scim.md says which are)."}
+	lastToSignIn     = &access.Refusal{Kind: access.Conflict, Code: "last_administrator", Detail: "This is the last administrator who can sign in. Give somebody else the role admin, who has signed in once, first. Nothing was changed."}
 	formerAccount    = &access.Refusal{Kind: access.Conflict, Code: "former_account", Detail: "The address has the account of somebody whom the directory has removed, and nothing says that this is the same person."}
 	unknownMembers   = &access.Refusal{Kind: access.Invalid, Code: "unknown_members", Detail: "Not all members are users whom the directory has told of."}
 	outsideDirectory = &access.Refusal{Kind: access.Invalid, Code: "unfit_email", Detail: "The address is none in plain letters, or not of one of email_domains."}
@@ -136,14 +137,8 @@ func (d Directory) AddUser(ctx context.Context, by access.By, e UserEntry) (Dire
 		if err := tx.Put(DirectoryUser{ID: id, UserName: e.UserName, ExternalID: e.ExternalID}); err != nil {
 			return err
 		}
-		if h.ID != "" && !h.Known {
+		if h.ID != "" {
 			tx.Record(changed(by, "USER_LINKED", "An account was given to a provider's directory.", id, map[string]any{"person": id, "provider": c.Name}))
-		}
-		if h.Removed {
-			// The groups of before are gone.
-			if err := d.giveRoles(tx, by, c, []string{id}); err != nil {
-				return err
-			}
 		}
 		active := e.Active == nil || *e.Active
 		return d.setAccount(tx, by, id, e.Name, &active)
@@ -168,7 +163,9 @@ func (d Directory) addAccount(ctx context.Context, tx *store.DirectoryChange, by
 	return added.ID, tx.Add(added)
 }
 
-// mayHave refuses the directory an account that is not its own.
+// mayHave refuses the directory an account that is not its own. An address alone gives it
+// no account of an administrator, which may be the one for emergencies, and none of
+// somebody who comes in by another provider.
 func mayHave(c sso.Config, h store.Holder, externalID string) error {
 	switch {
 	case h.Known && !h.Removed:
@@ -183,7 +180,7 @@ func mayHave(c sso.Config, h store.Holder, externalID string) error {
 			return nil
 		}
 		return localAccount
-	case !c.LinkByEmail:
+	case !c.LinkByEmail || h.Subject == "" && (h.Administers || h.Elsewhere):
 		return localAccount
 	}
 	return nil
@@ -222,6 +219,9 @@ func (d Directory) ChangeUser(ctx context.Context, by access.By, id string, chan
 			if err := tx.Put(DirectoryUser{ID: id, UserName: e.UserName, ExternalID: e.ExternalID}); err != nil {
 				return err
 			}
+			// The names themselves are personal data, and stay out of the log.
+			tx.Record(changed(by, "DIRECTORY_USER_CHANGED", "The directory has changed what it calls a person.", id,
+				map[string]any{"person": id, "user_name": e.UserName != u.UserName, "external_id": e.ExternalID != u.ExternalID}))
 		}
 		return d.setAccount(tx, by, id, e.Name, e.Active)
 	})
@@ -278,7 +278,7 @@ func (d Directory) setAccount(tx *store.DirectoryChange, by access.By, id, name 
 // disable keeps somebody out from now on, unless nobody else administers.
 func (d Directory) disable(tx *store.DirectoryChange, by access.By, now store.Standing) error {
 	if now.Has(access.AdminRole) && now.OtherAdministrators == 0 {
-		return lastAdmin
+		return lastToSignIn
 	}
 	tx.Record(changed(by, "USER_DISABLED", "A person was disabled.", now.ID, roleChange(now.ID, now.Roles, nil)))
 	return tx.Disable(now.ID)
@@ -287,7 +287,7 @@ func (d Directory) disable(tx *store.DirectoryChange, by access.By, now store.St
 // RemoveUser disables somebody whom the directory has no more. The account stays, for
 // what the log says of it.
 func (d Directory) RemoveUser(ctx context.Context, by access.By, id string) error {
-	return d.change(ctx, func(tx *store.DirectoryChange, _ sso.Config) error {
+	return d.change(ctx, func(tx *store.DirectoryChange, c sso.Config) error {
 		if _, err := known(tx, id); err != nil {
 			return err
 		}
@@ -295,7 +295,11 @@ func (d Directory) RemoveUser(ctx context.Context, by access.By, id string) erro
 		if err := d.setAccount(tx, by, id, "", &gone); err != nil {
 			return err
 		}
-		return tx.Remove(id)
+		tx.Record(changed(by, "DIRECTORY_USER_REMOVED", "The directory has a person no more.", id, map[string]any{"person": id}))
+		if err := tx.Remove(id); err != nil {
+			return err
+		}
+		return d.giveRoles(tx, by, c, []string{id}) // those of groups are gone with them
 	})
 }
 
@@ -427,7 +431,7 @@ func groupChanged(by access.By, code, message, id string, roles []string, in, ou
 }
 
 // giveRoles gives people the roles of the groups that they are in. The last administrator
-// keeps the role, as at a sign-in.
+// is not taken the role: that is refused, so that the directory hears of it.
 func (d Directory) giveRoles(tx *store.DirectoryChange, by access.By, c sso.Config, people []string) error {
 	if len(people) == 0 {
 		return nil
@@ -450,7 +454,10 @@ func (d Directory) giveRoles(tx *store.DirectoryChange, by access.By, c sso.Conf
 		if administrators[id] {
 			now.OtherAdministrators--
 		}
-		roles, _, err := rolesByGroups(c, names, now)
+		roles, kept, err := rolesByGroups(c, names, now)
+		if kept && !now.Disabled {
+			return lastToSignIn
+		}
 		if err != nil {
 			return &access.Refusal{Kind: access.Invalid, Code: "too_many_roles", Detail: fmt.Sprintf("Nobody has more than %d roles.", maxRoles)}
 		}

@@ -90,6 +90,9 @@ func narrow(key *store.Key, n NewKey) error {
 			return fmt.Errorf("--scope: a key of kind %s may have %s, not %q", key.Kind, strings.Join(may, ", "), scope)
 		}
 	}
+	if len(n.Scopes) > 1 && slices.Contains(n.Scopes, identity.ScopeSCIM) {
+		return fmt.Errorf("--scope: a key for a directory has %s alone", identity.ScopeSCIM)
+	}
 	if len(n.Scopes) > 0 {
 		key.Scopes = n.Scopes
 	}

@@ -18,6 +18,7 @@ import (
 	"holdpoint/engine/calendar"
 	"holdpoint/internal/connect"
 	"holdpoint/internal/seal"
+	"holdpoint/internal/sso"
 )
 
 func write(t *testing.T, text string) string {
@@ -69,6 +70,22 @@ func TestMistakesAreNamed(t *testing.T) {
 				t.Errorf("got %v, want an error naming %s", err, tc.want)
 			}
 		})
+	}
+}
+
+// TestOneDirectory: one directory alone says who there is, and it has a login to write as.
+func TestOneDirectory(t *testing.T) {
+	provider := func(name string, scim bool) sso.Config {
+		return sso.Config{Name: name, Issuer: "https://" + name + ".example.com", ClientID: "x", SCIM: scim, EmailDomains: []string{"example.com"}}
+	}
+	for want, c := range map[string]Config{
+		"":                             {SSO: []sso.Config{provider("a", false), provider("b", true)}, DatabasePeopleURL: "x"},
+		"sso[1].scim: a has it":        {SSO: []sso.Config{provider("a", true), provider("b", true)}, DatabasePeopleURL: "x"},
+		"database_people_url: it is m": {SSO: []sso.Config{provider("a", true)}},
+	} {
+		if errs := c.sso(); (len(errs) == 0) != (want == "") || want != "" && (len(errs) != 1 || !strings.HasPrefix(errs[0].Error(), want)) {
+			t.Errorf("want %q, got %v", want, errs)
+		}
 	}
 }
 

@@ -79,7 +79,7 @@ var (
 
 // changing are claims that are no identity: people change them, or get a former
 // colleague's.
-var changing = []string{"email", "name", "nickname", "preferred_username", "unique_name", "upn", "phone_number", "given_name", "family_name"}
+var changing = []string{"email", "mail", "login", "username", "name", "nickname", "preferred_username", "unique_name", "upn", "phone_number", "given_name", "family_name"}
 
 // onCall is how the roles begin that come and go with an on-call schedule.
 const onCall = "on-call/"
@@ -120,7 +120,7 @@ func (c Config) Check() (errs []error) {
 	if c.SCIMIDClaim != "" && !c.SCIM {
 		bad("scim_id_claim: it says nothing without scim: true")
 	}
-	if slices.Contains(changing, c.SCIMIDClaim) {
+	if slices.Contains(changing, strings.ToLower(c.SCIMIDClaim)) {
 		bad("scim_id_claim: %s may change hands; name a claim that never does, such as sub or oid", c.SCIMIDClaim)
 	}
 	if len(c.MFAACR) > 0 && !c.TrustMFA {

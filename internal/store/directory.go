@@ -145,17 +145,22 @@ type Holder struct {
 	// ByExternalID says that the directory has told of them by the external id, and
 	// Known that it has told of them at all. Removed says that it has removed them.
 	ByExternalID, Known, Removed bool
-	// Subject is what the provider calls them, "" where they have not come in by it.
-	Subject string
+	// Subject is what the provider calls them, "" where they have not come in by it, and
+	// Elsewhere says that they have come in by another one.
+	Subject   string
+	Elsewhere bool
+	// Administers says that the account has the role that administers.
+	Administers bool
 }
 
 // Holder finds the account that an external id ("" for none) names, or else the one that
 // has an address. ErrNotFound: there is neither.
 func (c *DirectoryChange) Holder(externalID, email, issuer string) (h Holder, err error) {
-	err = c.tx.QueryRow(c.ctx, `SELECT p.id, u.external_id IS NOT NULL AND u.external_id = $1, u.person_id IS NOT NULL, u.removed_at IS NOT NULL, coalesce(i.subject, '')
+	err = c.tx.QueryRow(c.ctx, `SELECT p.id, u.external_id IS NOT NULL AND u.external_id = $1, u.person_id IS NOT NULL, u.removed_at IS NOT NULL, coalesce(i.subject, ''),
+			EXISTS (SELECT FROM sso_identities o WHERE o.person_id = p.id AND o.issuer <> $3), $4 = ANY (p.roles)
 		FROM people p LEFT JOIN directory_users u ON u.person_id = p.id LEFT JOIN sso_identities i ON i.person_id = p.id AND i.issuer = $3
-		WHERE u.external_id = $1 OR p.email = $2 ORDER BY 2 DESC LIMIT 1`, externalID, email, issuer).
-		Scan(&h.ID, &h.ByExternalID, &h.Known, &h.Removed, &h.Subject)
+		WHERE u.external_id = $1 OR p.email = $2 ORDER BY 2 DESC LIMIT 1`, externalID, email, issuer, c.adminRole).
+		Scan(&h.ID, &h.ByExternalID, &h.Known, &h.Removed, &h.Subject, &h.Elsewhere, &h.Administers)
 	return h, translate(err)
 }
 

@@ -21,10 +21,8 @@ type ArrivalAccount struct {
 	// Linked says that it is linked to the arrival, and Named that the directory has
 	// told of it by the external id. Else it has the address.
 	Linked, Named bool
-	// InDirectory says that the directory tells of the account, and Groups in which
-	// groups.
-	InDirectory bool
-	Groups      []string
+	// Groups are those that the directory tells of, none for whoever it does not have.
+	Groups []string
 }
 
 // Admission is what becomes of an arrival.
@@ -40,8 +38,8 @@ type Admission struct {
 // Arrive changes the account of somebody who comes in by single sign-on as decide says.
 // It is given, under the lock of every change of an account, the account that is linked
 // to the arrival, or else the one that the directory names so, or else the one that has
-// its address, or else nobody. The person who is returned has the digest of the password of this moment. ErrConflict: the address is
-// taken, or the account is linked to somebody else of the same provider.
+// its address, or else nobody. The person who is returned has the digest of the password
+// of this moment. ErrConflict: the address is taken, or the account is linked to somebody else of the same provider.
 func (s People) Arrive(ctx context.Context, a Arrival, adminRole string, decide func(ArrivalAccount) (Admission, error)) (engine.Person, error) {
 	var in Standing
 	err := s.inTxOn(ctx, s.writesPeople(), func(ctx context.Context, tx pgx.Tx) error {
@@ -101,7 +99,7 @@ func (a Arrival) find(ctx context.Context, tx pgx.Tx, adminRole string) (found A
 		return found, err
 	}
 	groups, err := groupsOf(ctx, tx, []string{id})
-	found.Groups, found.InDirectory = groups[id]
+	found.Groups = groups[id]
 	return found, err
 }
 
