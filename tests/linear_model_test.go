@@ -89,6 +89,8 @@ type outcome struct {
 	next standing
 	// done says that it was done, or seen, while the approval was pending.
 	done bool
+	// over says that it is shown as one whose time is up.
+	over bool
 }
 
 // outcomes are all ways in which a deed may go from here, at some moment between
@@ -102,16 +104,20 @@ func (s standing) outcomes(d deed, replied int64) []outcome {
 		if replied < s.deadline.lo-tick {
 			return all
 		}
+		if d.what == "read" {
+			// It waits for nobody: what was done in time may be written just after it.
+			all = append(all, outcome{next: s, over: true})
+		}
 		s.end = "expired"
 	}
 	if s.end == "expired" && replied < s.deadline.lo-tick {
 		return all // what came before it cannot be later than this
 	}
 	if !s.settled {
-		all = append(all, outcome{s.tooLate(d), s, false})
+		all = append(all, outcome{code: s.tooLate(d), next: s})
 		s.settled = true
 	}
-	return append(all, outcome{s.tooLate(d), s, false})
+	return append(all, outcome{code: s.tooLate(d), next: s})
 }
 
 // tooLate is the refusal of a deed after the end. What has ended and has not been
@@ -132,7 +138,7 @@ func (s standing) tooLate(d deed) string {
 }
 
 func (s standing) inTime(d deed, replied int64) outcome {
-	who, no := uint8(1)<<d.who, func(code string) outcome { return outcome{code, s, false} }
+	who, no := uint8(1)<<d.who, func(code string) outcome { return outcome{code: code, next: s} }
 	card, person := false, true
 	switch d.what {
 	case "approve", "deny", "edit":
@@ -187,7 +193,7 @@ func (s standing) inTime(d deed, replied int64) outcome {
 	case "cancel":
 		s.end = "cancelled"
 	}
-	return outcome{"", s, true}
+	return outcome{next: s, done: true}
 }
 
 // resumed is the state once the clock goes on at some moment within at.
@@ -216,7 +222,7 @@ func (o outcome) shows(g *glimpse) (standing, bool) {
 	if g.version != version || g.status != status || g.digest != s.digest || g.edition != s.edition {
 		return s, false
 	}
-	if s.end != "" {
+	if s.end != "" || o.over {
 		return s, true
 	}
 	if g.given != bits.OnesCount8(s.yes) || g.denied != bits.OnesCount8(s.no) || g.question != s.question {
@@ -304,18 +310,26 @@ func TestLinearModel(t *testing.T) {
 		history []porcupine.Operation
 		want    bool
 	}{
-		"two agree":                      {[]porcupine.Operation{op("approve", 0, 1, 2, "", pending(glimpse{given: 1})), op("approve", 1, 3, 4, "", nil), op("read", 5, 5, 6, "", over("approved"))}, true},
-		"two at once":                    {[]porcupine.Operation{op("approve", 0, 1, 9, "", nil), op("approve", 1, 1, 9, "", nil), op("approve", 2, 1, 9, "already_decided", nil)}, true},
-		"one is enough":                  {[]porcupine.Operation{op("approve", 0, 1, 2, "", nil), op("read", 5, 5, 6, "", over("approved"))}, false},
-		"one votes twice":                {[]porcupine.Operation{op("approve", 0, 1, 2, "", nil), op("approve", 0, 3, 4, "", nil)}, false},
-		"one's second vote is refused":   {[]porcupine.Operation{op("approve", 0, 1, 2, "", nil), op("approve", 0, 3, 4, "already_voted", nil)}, true},
-		"a vote is lost":                 {[]porcupine.Operation{op("approve", 0, 1, 2, "", nil), op("read", 5, 5, 6, "", pending(glimpse{}))}, false},
-		"a vote that nobody cast":        {[]porcupine.Operation{op("read", 5, 5, 6, "", pending(glimpse{given: 1}))}, false},
-		"a vote without an answer":       {[]porcupine.Operation{lost("approve", 0, 1), op("read", 5, 5, 6, "", pending(glimpse{given: 1}))}, true},
-		"a vote that came later":         {[]porcupine.Operation{lost("approve", 0, 1), op("read", 5, 5, 6, "", pending(glimpse{})), op("read", 5, 7, 8, "", pending(glimpse{given: 1}))}, true},
-		"a vote that went again":         {[]porcupine.Operation{lost("approve", 0, 1), op("read", 5, 5, 6, "", pending(glimpse{given: 1})), op("read", 5, 7, 8, "", pending(glimpse{}))}, false},
-		"two ends":                       {[]porcupine.Operation{op("cancel", 5, 1, 2, "", nil), op("read", 5, 3, 4, "", over("cancelled")), op("read", 5, 5, 6, "", over("denied"))}, false},
-		"an end that is undone":          {[]porcupine.Operation{op("cancel", 5, 1, 2, "", nil), op("read", 5, 3, 4, "", over("cancelled")), op("read", 5, 5, 6, "", pending(glimpse{}))}, false},
+		"two agree":                    {[]porcupine.Operation{op("approve", 0, 1, 2, "", pending(glimpse{given: 1})), op("approve", 1, 3, 4, "", nil), op("read", 5, 5, 6, "", over("approved"))}, true},
+		"two at once":                  {[]porcupine.Operation{op("approve", 0, 1, 9, "", nil), op("approve", 1, 1, 9, "", nil), op("approve", 2, 1, 9, "already_decided", nil)}, true},
+		"one is enough":                {[]porcupine.Operation{op("approve", 0, 1, 2, "", nil), op("read", 5, 5, 6, "", over("approved"))}, false},
+		"one votes twice":              {[]porcupine.Operation{op("approve", 0, 1, 2, "", nil), op("approve", 0, 3, 4, "", nil)}, false},
+		"one's second vote is refused": {[]porcupine.Operation{op("approve", 0, 1, 2, "", nil), op("approve", 0, 3, 4, "already_voted", nil)}, true},
+		"a vote is lost":               {[]porcupine.Operation{op("approve", 0, 1, 2, "", nil), op("read", 5, 5, 6, "", pending(glimpse{}))}, false},
+		"a vote that nobody cast":      {[]porcupine.Operation{op("read", 5, 5, 6, "", pending(glimpse{given: 1}))}, false},
+		"a vote without an answer":     {[]porcupine.Operation{lost("approve", 0, 1), op("read", 5, 5, 6, "", pending(glimpse{given: 1}))}, true},
+		"a vote that came later":       {[]porcupine.Operation{lost("approve", 0, 1), op("read", 5, 5, 6, "", pending(glimpse{})), op("read", 5, 7, 8, "", pending(glimpse{given: 1}))}, true},
+		"a vote that went again":       {[]porcupine.Operation{lost("approve", 0, 1), op("read", 5, 5, 6, "", pending(glimpse{given: 1})), op("read", 5, 7, 8, "", pending(glimpse{}))}, false},
+		"two ends":                     {[]porcupine.Operation{op("cancel", 5, 1, 2, "", nil), op("read", 5, 3, 4, "", over("cancelled")), op("read", 5, 5, 6, "", over("denied"))}, false},
+		"an end that is undone":        {[]porcupine.Operation{op("cancel", 5, 1, 2, "", nil), op("read", 5, 3, 4, "", over("cancelled")), op("read", 5, 5, 6, "", pending(glimpse{}))}, false},
+		"over, and an edit of before": {[]porcupine.Operation{
+			op("ask", 0, 1, 2, "", nil), op("edit", 1, 1690, 1710, "", &glimpse{status: "pending", digest: "d2", version: 2, edition: 2, expires: 1700 * ms}),
+			op("read", 5, 1705, 1708, "", pending(glimpse{expires: 1700 * ms})), op("read", 5, 1711, 1712, "", &glimpse{status: "expired", digest: "d2", version: 3, edition: 2}),
+		}, true},
+		"not over, and an edit after it": {[]porcupine.Operation{
+			op("ask", 0, 1, 2, "", nil), op("edit", 1, 1600, 1710, "", &glimpse{status: "pending", digest: "d2", version: 2, edition: 2, expires: 1700 * ms}),
+			op("read", 5, 1605, 1608, "", pending(glimpse{expires: 1700 * ms})),
+		}, false},
 		"after the end":                  {[]porcupine.Operation{op("cancel", 5, 1, 2, "", nil), op("approve", 0, 3, 4, "", nil)}, false},
 		"refused after the end":          {[]porcupine.Operation{op("cancel", 5, 1, 2, "", nil), op("approve", 0, 3, 4, "already_cancelled", nil)}, true},
 		"expired":                        {[]porcupine.Operation{op("approve", 0, 990, 1010, "expired", nil), op("read", 5, 1100, 1101, "", over("expired"))}, true},
