@@ -170,7 +170,7 @@ func (e Edit) run(ctx context.Context, tx pgx.Tx, id string) error {
 		rows.Queue(`UPDATE people SET password_hash = $2 WHERE id = $1`, id, e.PasswordHash)
 	}
 	if e.SignOut {
-		for _, table := range []string{"sessions", "challenges", "push_subscriptions"} {
+		for _, table := range []string{"sessions", "challenges", "push_subscriptions", "slack_links", "slack_codes"} {
 			rows.Queue(`DELETE FROM `+table+` WHERE person_id = $1`, id)
 		}
 	}

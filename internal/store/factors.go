@@ -242,7 +242,7 @@ func (s Factors) DeletePasskey(ctx context.Context, personID string, id []byte, 
 }
 
 // Reset removes all second factors of the person with the e-mail address,
-// ends their sessions, what they were about to prove and their browsers' notifications, and returns how
+// ends their sessions, what they were about to prove, their browsers' notifications and their link to Slack, and returns how
 // many factors there were. ErrNotFound: there is no such person.
 func (s Factors) Reset(ctx context.Context, email string, e engine.Event) (removed int64, err error) {
 	err = s.inTxOn(ctx, s.reserve, func(ctx context.Context, tx pgx.Tx) error {
@@ -255,7 +255,7 @@ func (s Factors) Reset(ctx context.Context, email string, e engine.Event) (remov
 		if err := tx.QueryRow(ctx, `SELECT id FROM people WHERE email = $1`, email).Scan(&id); err != nil {
 			return translate(err)
 		}
-		for _, table := range []string{"totp_factors", "passkeys", "challenges", "proof_attempts", "sessions", "push_subscriptions"} {
+		for _, table := range []string{"totp_factors", "passkeys", "challenges", "proof_attempts", "sessions", "push_subscriptions", "slack_links", "slack_codes"} {
 			tag, err := tx.Exec(ctx, `DELETE FROM `+table+` WHERE person_id = $1`, id)
 			if err != nil {
 				return translate(err)

@@ -98,6 +98,8 @@ func (s *db) CloseRestored(ctx context.Context, by, reason string, tell func(Clo
 			{`DELETE FROM sessions`, &c.Sessions, nil},
 			{`DELETE FROM password_links`, &c.Links, nil},
 			{`DELETE FROM challenges`, new(int64), nil},
+			{`DELETE FROM slack_links`, new(int64), nil},
+			{`DELETE FROM slack_codes`, new(int64), nil},
 			{`INSERT INTO outbox (approval_id) SELECT a.id FROM approvals a WHERE a.status = 'pending'
 				AND NOT EXISTS (SELECT FROM outbox o WHERE o.approval_id = a.id)`, new(int64), nil},
 		} {

@@ -100,6 +100,7 @@ type Store struct {
 	Notifications Notifications
 	Endpoints     Endpoints
 	Push          Push
+	Slack         Slack
 	Retention     Retention
 }
 
@@ -173,6 +174,7 @@ func newStore(d *db) *Store {
 		Notifications: Notifications{d},
 		Endpoints:     Endpoints{d},
 		Push:          Push{d},
+		Slack:         Slack{d},
 		Retention:     Retention{d},
 	}
 }
