@@ -18,7 +18,7 @@ const (
 )
 
 // Actor is who did something, and through which door. ID is a person's, an
-// agent's or a key's id; Channel is "api", "console", "cli" or "engine".
+// agent's or a key's id; Channel is "api", "console", "slack", "cli" or "engine".
 type Actor struct {
 	Kind    ActorKind `json:"kind"`
 	ID      string    `json:"id"`

@@ -114,7 +114,7 @@ type VoteRequest struct {
 	Digest     string          // of the arguments that the page showed
 	Version    int             // of the card that the page showed
 	RequestID  string
-	Channel    string // "console" or "api"
+	Channel    string // "console", "api" or "slack"
 	// Constraints and ValidFor tighten what an approval permits: a JSON object, and
 	// how long the permission is good; nil and 0 leave them.
 	Constraints json.RawMessage
