@@ -64,6 +64,30 @@ type notifyAdd struct {
 	Format  string        `help:"How a webhook's body is written: cloudevents; Holdpoint's own form when left out." placeholder:"FORMAT"`
 	Plain   bool          `help:"Allow http, to networks that outbound_allow_private names."`
 	Ed25519 bool          `name:"ed25519" help:"Sign webhooks with a key pair instead of a shared secret."`
+	inSlack
+}
+
+// inSlack says what of Slack decides.
+type inSlack struct {
+	Decide            *string `help:"Slack: let people decide calls there whose danger is at most this: low or medium; nothing for links only." placeholder:"DANGER"`
+	SigningSecretFile string  `name:"signing-secret-file" help:"Slack: file with the signing secret of the app that the address is of." placeholder:"FILE"`
+}
+
+// signing reads the signing secret, "" for none.
+func (s inSlack) signing() (string, error) {
+	if s.SigningSecretFile == "" {
+		return "", nil
+	}
+	secret, err := os.ReadFile(s.SigningSecretFile)
+	if err != nil {
+		return "", fmt.Errorf("read the signing secret: %w", err)
+	}
+	return strings.TrimSpace(string(secret)), nil
+}
+
+// tellSlack says what Slack has to be told of an endpoint at which calls are decided.
+func tellSlack(id string) {
+	fmt.Fprintf(terminal, "in the app's settings, with your public_url: interactivity at /v1/slack/interactions/%s, the command /holdpoint at /v1/slack/commands/%s\n", id, id)
 }
 
 // Help is shown by "holdpoint notify add --help".
@@ -78,11 +102,16 @@ Examples:
   holdpoint notify add webhook "Incident desk" --url https://desk.example.com/hooks \
     --tell break_glass --tell execution_unknown
   holdpoint notify add push "People's browsers"
-  holdpoint notify add slack "#approvals" --url - --role finance-approver < address`
+  holdpoint notify add slack "#approvals" --url - --role finance-approver < address
+  holdpoint notify add slack "#small" --url - --decide low --signing-secret-file secret < address`
 }
 
 func (a *notifyAdd) Run(ctx context.Context, c *cli) error {
 	address, err := addressOf(a.URL)
+	if err != nil {
+		return err
+	}
+	signing, err := a.signing()
 	if err != nil {
 		return err
 	}
@@ -96,8 +125,9 @@ func (a *notifyAdd) Run(ctx context.Context, c *cli) error {
 	for _, t := range a.Tell {
 		settings.Kinds = append(settings.Kinds, engine.NotificationKind(t))
 	}
+	set(&settings.Decide, a.Decide)
 	id, shown, err := r.Endpoints.Add(ctx, by, admin.NewEndpoint{
-		Kind: a.Kind, Name: a.Name, Settings: settings, URL: address, Plain: a.Plain, Ed25519: a.Ed25519,
+		Kind: a.Kind, Name: a.Name, Settings: settings, URL: address, Plain: a.Plain, Ed25519: a.Ed25519, Signing: signing,
 	})
 	if err != nil {
 		return plain(err)
@@ -107,6 +137,9 @@ func (a *notifyAdd) Run(ctx context.Context, c *cli) error {
 	if a.Kind == notify.Push {
 		fmt.Fprintln(terminal, "people switch it on for their browsers, and try it, on the page of their account")
 		return nil
+	}
+	if settings.Decide != "" {
+		tellSlack(id)
 	}
 	try := "holdpoint notify test " + id
 	if slices.Contains(a.To, "reviewers") {
@@ -129,6 +162,7 @@ type notifySet struct {
 	Digest *time.Duration `help:"Gather for so long and tell at once; 0s for not." placeholder:"15m"`
 	Own    *bool          `help:"Tell each address only of what its owner could act on, took part in or answers for." negatable:""`
 	Format *string        `help:"How a webhook's body is written: cloudevents, or nothing for Holdpoint's own form." placeholder:"FORMAT"`
+	inSlack
 }
 
 // Help is shown by "holdpoint notify set --help".
@@ -139,7 +173,8 @@ leaves nothing out.
 
 Examples:
   holdpoint notify set end_4f… --to reviewers --to team@example.com
-  holdpoint notify set end_4f… --role= --digest 15m`
+  holdpoint notify set end_4f… --role= --digest 15m
+  holdpoint notify set end_4f… --decide=             people decide in the console only`
 }
 
 func (n *notifySet) Run(ctx context.Context, c *cli) error {
@@ -147,14 +182,21 @@ func (n *notifySet) Run(ctx context.Context, c *cli) error {
 	if err != nil {
 		return err
 	}
+	signing, err := n.signing()
+	if err != nil {
+		return err
+	}
 	r, by, err := n.sealedAdministration(ctx, c)
 	if err != nil {
 		return err
 	}
-	if err := r.Endpoints.Change(ctx, by, n.ID, admin.EndpointChange{Settings: n.settings, URL: address, Plain: n.Plain}); err != nil {
+	if err := r.Endpoints.Change(ctx, by, n.ID, admin.EndpointChange{Settings: n.settings, URL: address, Plain: n.Plain, Signing: signing}); err != nil {
 		return plain(err)
 	}
 	fmt.Fprintf(terminal, "changed %s\n", n.ID)
+	if n.Decide != nil && *n.Decide != "" {
+		tellSlack(n.ID)
+	}
 	return nil
 }
 
@@ -168,6 +210,7 @@ func (n *notifySet) settings(s *notify.Settings) {
 	set(&s.Digest, (*engine.Duration)(n.Digest))
 	set(&s.Own, n.Own)
 	set(&s.Format, n.Format)
+	set(&s.Decide, n.Decide)
 }
 
 // replace replaces a list by one that was given, without what is empty.

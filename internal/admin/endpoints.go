@@ -46,6 +46,8 @@ type NewEndpoint struct {
 	// house. Ed25519 signs webhooks with a key pair instead of a shared secret.
 	URL            string
 	Plain, Ed25519 bool
+	// Signing is the signing secret of the Slack app, where calls may be decided in Slack.
+	Signing string
 }
 
 // newKey makes a secret that signs, and what the receiver gets to verify by.
@@ -61,7 +63,7 @@ func newKey(pair bool) (secret, shown string) {
 // receiver verifies by: it is never shown again.
 func (r Endpoints) Add(ctx context.Context, by access.By, e NewEndpoint) (id, shown string, err error) {
 	id, e.Name = store.NewID("end"), strings.TrimSpace(e.Name)
-	target := notify.Target{URL: strings.TrimSpace(e.URL), Plain: e.Plain}
+	target := notify.Target{URL: strings.TrimSpace(e.URL), Plain: e.Plain, Signing: strings.TrimSpace(e.Signing)}
 	if e.Kind == notify.Webhook {
 		var secret string
 		secret, shown = newKey(e.Ed25519)
@@ -75,7 +77,7 @@ func (r Endpoints) Add(ctx context.Context, by access.By, e NewEndpoint) (id, sh
 	if e.Kind == notify.Push && target.URL != "" {
 		errs = append(errs, errors.New("url: web push has none: browsers say where they are reached"))
 	}
-	errs = append(errs, r.reachable(e.Kind, target)...)
+	errs = append(append(errs, r.reachable(e.Kind, target)...), decides(e.Kind, e.Settings, target)...)
 	if err := unfitting(errs); err != nil {
 		return "", "", err
 	}
@@ -92,6 +94,17 @@ func (r Endpoints) Add(ctx context.Context, by access.By, e NewEndpoint) (id, sh
 		err = &access.Refusal{Kind: access.Invalid, Code: "name_taken", Detail: "name: there is an endpoint of this name already."}
 	}
 	return id, shown, r.administered(ctx, err)
+}
+
+// decides says what is missing where calls may be decided in Slack.
+func decides(kind string, s notify.Settings, t notify.Target) []error {
+	switch {
+	case kind != notify.Slack && t.Signing != "":
+		return []error{errors.New("signing secret: only Slack has one")}
+	case s.Decide != "" && t.Signing == "":
+		return []error{errors.New("signing secret: is missing; without it nobody knows that it is Slack that says who has decided")}
+	}
+	return nil
 }
 
 // settled are an endpoint's settings with what follows from its kind and its address.
@@ -173,6 +186,8 @@ type EndpointChange struct {
 	Settings func(*notify.Settings)
 	URL      string
 	Plain    bool
+	// Signing is another signing secret of the Slack app; "" leaves the one that there is.
+	Signing string
 }
 
 // Change changes an endpoint's settings, and its address where one is given. What a
@@ -207,13 +222,19 @@ func (r Endpoints) rewritten(kind string, now json.RawMessage, sealed []byte, c 
 			errs = append(errs, r.reachable(kind, target)...)
 		}
 	}
+	if c.Signing = strings.TrimSpace(c.Signing); c.Signing != "" {
+		target.Signing = c.Signing
+		if err := target.Check(kind); err != nil && c.URL == "" {
+			errs = append(errs, err)
+		}
+	}
 	c.Settings(&settings)
 	settings = settled(kind, settings, target)
-	if err := unfitting(append(errs, settings.Check(kind)...)); err != nil {
+	if err := unfitting(append(append(errs, settings.Check(kind)...), decides(kind, settings, target)...)); err != nil {
 		return nil, nil, err
 	}
 	encoded, secret, err := encodeEndpoint(settings, target)
-	if c.URL == "" {
+	if c.URL == "" && c.Signing == "" {
 		secret = sealed // stays as it is
 	}
 	return encoded, secret, err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/engine/stakes"
 	"holdpoint/internal/notify/channel"
 	"holdpoint/internal/store"
 )
@@ -27,7 +29,7 @@ type Deliverer struct {
 	Slack     *channel.Slack
 	// Push is nil where no key signs pushes.
 	Push *channel.Push
-	// Calls says what may be told of a call by push.
+	// Calls says what may be told of a call by push, and what Slack may decide.
 	Calls Calls
 	// Mail is nil where no mail server is configured.
 	Mail   *channel.Mail
@@ -39,6 +41,9 @@ type Calls interface {
 	// Glance says how the approval stands, "" where the person may not see it, and what
 	// the call will do, "" where nobody can tell.
 	Glance(ctx context.Context, personID, approvalID string) (status approval.Status, sentence string, err error)
+	// Offer says what a message at an endpoint, where calls of up to a danger may be
+	// decided, shows of the call for that.
+	Offer(ctx context.Context, endpointID, approvalID string, danger stakes.Danger) (engine.Offer, error)
 }
 
 // Result is what came of a delivery.
@@ -134,7 +139,11 @@ func (d *Deliverer) send(ctx context.Context, delivery store.Delivery) (channel.
 		to.Format = settings.Format
 		return d.Webhook.Send(ctx, content, to)
 	case Slack:
-		return d.Slack.Send(ctx, content, target.URL)
+		offer, err := d.offer(ctx, delivery, content, target)
+		if err != nil {
+			return channel.Result{}, err
+		}
+		return d.Slack.SendOffer(ctx, content, offer, target.URL)
 	case Push:
 		return d.push(ctx, delivery, content)
 	case Email:
@@ -144,6 +153,23 @@ func (d *Deliverer) send(ctx context.Context, delivery store.Delivery) (channel.
 		return d.Mail.Send(ctx, content, delivery.Recipient)
 	}
 	return channel.Result{}, fmt.Errorf("there is no kind of endpoint %.20q", delivery.Endpoint.Kind)
+}
+
+// decidable are the notifications that ask people for a decision.
+var decidable = []engine.NotificationKind{engine.NotifyOpened, engine.NotifyStage, engine.NotifyEdited, engine.NotifyReminder, engine.NotifyEscalated}
+
+// offer is what a message in Slack has for deciding right there; nil where the endpoint
+// does not allow it. It is made for the attempt, from the call as it is now, and kept nowhere.
+func (d *Deliverer) offer(ctx context.Context, delivery store.Delivery, content channel.Notification, target Target) (*engine.Offer, error) {
+	settings, err := ParseSettings(delivery.Endpoint.Settings)
+	if err != nil {
+		return nil, err
+	}
+	if settings.Decide == "" || target.Signing == "" || delivery.ApprovalID == "" || !slices.Contains(decidable, content.Kind) {
+		return nil, nil
+	}
+	o, err := d.Calls.Offer(ctx, delivery.EndpointID, delivery.ApprovalID, settings.Danger())
+	return &o, err
 }
 
 // giveUp makes a dead letter of the notification and, where the other side wants

@@ -12,6 +12,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/engine/stakes"
 	"holdpoint/internal/notify/channel"
 )
 
@@ -54,6 +55,9 @@ type Settings struct {
 	Own bool `json:"own,omitempty"`
 	// Format is how a webhook's body is written: "", or CloudEvents.
 	Format string `json:"format,omitempty"`
+	// Decide is the highest danger of a call that may be decided in Slack, "low" or
+	// "medium"; "" for none, which only links to the console.
+	Decide string `json:"decide,omitempty"`
 	// Host is where it leads, for people to recognize it. The address itself is
 	// secret.
 	Host string `json:"host,omitempty"`
@@ -92,6 +96,16 @@ func (s Settings) Check(kind string) []error {
 	if s.Format != "" && (kind != Webhook || s.Format != channel.CloudEvents) {
 		bad("format: a webhook may have %s, everything else has none", channel.CloudEvents)
 	}
+	if s.Decide != "" {
+		switch {
+		case kind != Slack:
+			bad("decide: only in Slack can calls be decided")
+		case s.Danger() == stakes.Unsaid:
+			bad("decide: want low or medium, got %.20q", s.Decide)
+		case s.Digest != 0:
+			bad("decide: what is gathered cannot be decided: leave digest out")
+		}
+	}
 	switch kind {
 	case Email:
 		if len(s.To) == 0 {
@@ -125,6 +139,17 @@ func (s Settings) Check(kind string) []error {
 	return errs
 }
 
+// Danger is the highest danger that Decide names; stakes.Unsaid for none.
+func (s Settings) Danger() stakes.Danger {
+	switch s.Decide {
+	case stakes.Low.String():
+		return stakes.Low
+	case stakes.Medium.String():
+		return stakes.Medium
+	}
+	return stakes.Unsaid
+}
+
 // PushKinds are what web push tells unless its endpoint says otherwise: what waits for
 // somebody, and what is urgent.
 func PushKinds() []engine.NotificationKind {
@@ -144,7 +169,15 @@ type Target struct {
 	// Plain allows http: inside the house, where the worker's settings permit it.
 	Plain bool  `json:"plain,omitempty"`
 	Keys  []Key `json:"keys,omitempty"`
+	// Signing is the signing secret of a Slack app, by which its requests are known.
+	Signing string `json:"signing,omitempty"`
 }
+
+// Slack's signing secrets have 32 hex digits.
+const (
+	minSigning = 16
+	maxSigning = 200
+)
 
 // ParseTarget reads what an endpoint has sealed; nothing is an empty Target. Its
 // errors hold nothing of it.
@@ -168,6 +201,9 @@ func (t Target) Check(kind string) error {
 	case Slack:
 		if err := channel.CheckSlack(t.URL); err != nil {
 			return fmt.Errorf("url: %w", err)
+		}
+		if n := len(t.Signing); n != 0 && (n < minSigning || n > maxSigning) {
+			return fmt.Errorf("signing secret: want %d to %d bytes", minSigning, maxSigning)
 		}
 	}
 	return nil

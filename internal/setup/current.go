@@ -252,13 +252,13 @@ func (c *Current) endpointOf(e admin.Endpoint) Endpoint {
 	off, target, s := e.DisabledAt != nil, c.targets[e.ID], e.Settings
 	return Endpoint{
 		Name: e.Name, Kind: e.Kind, Tells: s.Kinds, Roles: s.Roles, Tools: s.Tools, Agents: s.Agents, Digest: s.Digest, To: s.To, Own: s.Own,
-		Format: s.Format, Host: s.Host, Plain: target.Plain, Ed25519: target.Pair(), Disabled: &off,
+		Format: s.Format, Decide: s.Decide, Host: s.Host, Plain: target.Plain, Ed25519: target.Pair(), Disabled: &off,
 	}
 }
 
 func (e Endpoint) settings() notify.Settings {
 	s := notify.Settings{
-		Kinds: e.Tells, Roles: e.Roles, Tools: e.Tools, Agents: e.Agents, Digest: e.Digest, To: e.To, Own: e.Own, Format: e.Format, Host: e.Host,
+		Kinds: e.Tells, Roles: e.Roles, Tools: e.Tools, Agents: e.Agents, Digest: e.Digest, To: e.To, Own: e.Own, Format: e.Format, Decide: e.Decide, Host: e.Host,
 	}
 	if e.Kind == notify.Push && len(s.Kinds) == 0 {
 		s.Kinds = notify.PushKinds()

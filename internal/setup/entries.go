@@ -249,6 +249,9 @@ func (c *comparison) endpoints() {
 		} else if e.Host != "" || c.Addresses.Endpoints[e.Name] != "" {
 			c.wrong(endpointsSection, e.Name, fmt.Errorf("host: an endpoint of kind %q has no address", e.Kind))
 		}
+		if e.Decide != "" && c.from.targets[id].Signing == "" {
+			c.wrong(endpointsSection, e.Name, errors.New("decide: it takes the signing secret of the Slack app first: add the endpoint without it, then give both by holdpoint notify set"))
+		}
 		check := admin.NewEndpoint{Kind: e.Kind, Name: e.Name, Settings: e.settings(), URL: address, Plain: e.Plain, Ed25519: e.Ed25519}
 		if !there {
 			c.wrong(endpointsSection, e.Name, c.checkEndpoint(check)...)

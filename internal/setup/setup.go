@@ -116,6 +116,7 @@ type Endpoint struct {
 	To      []string                  `json:"to,omitempty" doc:"Mail addresses, or reviewers for everybody who could act."`
 	Own     bool                      `json:"own,omitempty" doc:"Tell each address only of what its owner could act on, took part in or answers for."`
 	Format  string                    `json:"format,omitempty" enum:"cloudevents" doc:"How a webhook's body is written; Holdpoint's own form when left out."`
+	Decide  string                    `json:"decide,omitempty" enum:"low,medium" doc:"Slack: the highest danger of a call that may be decided there; only links when left out. The app's signing secret is given by holdpoint notify set."`
 	Host    string                    `json:"host,omitempty" doc:"Host of the address of a webhook or of Slack. The address itself is in the file that --addresses names, under endpoints."`
 	Plain   bool                      `json:"plain,omitempty" doc:"Allow http, to networks that outbound_allow_private names."`
 	Ed25519 bool                      `json:"ed25519,omitempty" doc:"Sign webhooks with a key pair instead of a shared secret. It is said when the endpoint is added."`

@@ -241,7 +241,7 @@ func TestSlack(t *testing.T) {
 			}
 		})
 	}
-	want, err := slackBody(waiting())
+	want, err := slackBody(waiting(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

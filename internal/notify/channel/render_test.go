@@ -37,7 +37,7 @@ func mailer(t testing.TB) *Mail {
 // renderers is every way in which a notification leaves the house, by file extension.
 var renderers = map[string]func(Notification) ([]byte, error){
 	"webhook.json": webhookBody,
-	"slack.json":   slackBody,
+	"slack.json":   func(n Notification) ([]byte, error) { return slackBody(n, nil) },
 	"txt": func(n Notification) ([]byte, error) {
 		l, err := newMailBody(n)
 		return []byte(l.Subject + "\n\n" + l.Text), err
@@ -235,7 +235,7 @@ func checkWebhook(t *testing.T, n Notification) {
 
 func checkSlack(t *testing.T, n Notification) {
 	t.Helper()
-	body, err := slackBody(n)
+	body, err := slackBody(n, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +269,14 @@ func checkSlack(t *testing.T, n Notification) {
 	}
 	links := 0
 	for _, b := range m.Blocks {
-		list := append(append([]slackText{}, b.Fields...), b.Elements...)
+		list := append([]slackText{}, b.Fields...)
+		for _, e := range b.Elements {
+			var text slackText
+			if encoded, err := json.Marshal(e); err != nil || json.Unmarshal(encoded, &text) != nil {
+				t.Fatalf("%v is no text", e)
+			}
+			list = append(list, text)
+		}
 		if len(b.Fields) > 10 || len(b.Elements) > 10 {
 			t.Errorf("%d fields, %d elements", len(b.Fields), len(b.Elements))
 		}

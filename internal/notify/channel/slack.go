@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"holdpoint/engine"
 )
 
 // Slack posts notifications to incoming webhooks of Slack.
@@ -36,18 +38,24 @@ var closed = []string{
 // Send makes one attempt. It is done when Slack answers "ok". An error holds
 // Slack's word for what is wrong, and not the address.
 func (s *Slack) Send(ctx context.Context, n Notification, address string) (Result, error) {
-	res, err := s.send(ctx, n, address)
+	return s.SendOffer(ctx, n, nil, address)
+}
+
+// SendOffer is Send with buttons that decide, where the offer has a ticket and can be shown
+// as it is; nil for none. It is the one thing that is sent with arguments.
+func (s *Slack) SendOffer(ctx context.Context, n Notification, o *engine.Offer, address string) (Result, error) {
+	res, err := s.send(ctx, n, o, address)
 	if err != nil {
 		return res, fmt.Errorf("send %.40q to Slack: %w", n.ID, err)
 	}
 	return res, nil
 }
 
-func (s *Slack) send(ctx context.Context, n Notification, address string) (Result, error) {
+func (s *Slack) send(ctx context.Context, n Notification, o *engine.Offer, address string) (Result, error) {
 	if err := CheckSlack(address); err != nil {
 		return Result{}, fmt.Errorf("address: %w", err)
 	}
-	body, err := slackBody(n)
+	body, err := slackBody(n, o)
 	if err != nil {
 		return Result{}, err
 	}
@@ -81,7 +89,8 @@ type slackBlock struct {
 	Type     string      `json:"type"`
 	Text     *slackText  `json:"text,omitempty"`
 	Fields   []slackText `json:"fields,omitempty"`
-	Elements []slackText `json:"elements,omitempty"`
+	Elements []any       `json:"elements,omitempty"` // slackText of a context, slackButton of actions
+	Expand   bool        `json:"expand,omitempty"`   // a section's text is shown whole, without a click
 }
 
 type slackText struct {
@@ -96,8 +105,8 @@ const (
 	maxSections = 40   // of the 50 blocks that it takes in a message
 )
 
-// slackBody renders a notification for Slack.
-func slackBody(n Notification) ([]byte, error) {
+// slackBody renders a notification for Slack, with an offer where there is one.
+func slackBody(n Notification, o *engine.Offer) ([]byte, error) {
 	if err := n.Check(); err != nil {
 		return nil, fmt.Errorf("notice: %w", err)
 	}
@@ -112,7 +121,8 @@ func slackBody(n Notification) ([]byte, error) {
 	if n.Message != "" {
 		section(visible(n.Message, maxSentence))
 	}
-	var fields, small []slackText
+	var fields []slackText
+	var small []any
 	reason := ""
 	for _, f := range facts(n) {
 		switch f.Label {
@@ -127,9 +137,10 @@ func slackBody(n Notification) ([]byte, error) {
 	if len(fields) > 0 {
 		add(slackBlock{Type: "section", Fields: fields})
 	}
-	if reason != "" {
+	if reason != "" && !offered(o, n) {
 		section(reason)
 	}
+	m.Blocks = append(m.Blocks, offerBlocks(o, n)...)
 	for _, text := range sections(n.Items) {
 		section(text)
 	}
@@ -143,6 +154,10 @@ func slackBody(n Notification) ([]byte, error) {
 			Type: "mrkdwn", Text: "<" + escape(n.Link) + "|Open in Holdpoint>", Verbatim: &yes,
 		}})
 	}
+	return encode(m)
+}
+
+func encode(m any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
