@@ -23,6 +23,7 @@ import (
 	"holdpoint/internal/evidence"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/report"
+	"holdpoint/internal/slack"
 	"holdpoint/internal/tally"
 )
 
@@ -52,6 +53,8 @@ type Config struct {
 	// MCP serves clients of the Model Context Protocol, whose key and body have
 	// been looked at. Nil where there is none.
 	MCP http.Handler
+	// Slack takes what people do in Slack; nil where nothing is decided there.
+	Slack *slack.Door
 	// Exporter writes exports of the audit log; nil where there are none.
 	Exporter *auditlog.Exporter
 	// LogKey is the audit log's public key, a line for each, to be shown; "" where

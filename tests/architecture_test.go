@@ -102,6 +102,7 @@ var never = []struct {
 		"os", "database/", "github.com/jackc/", "go.temporal.io/", "holdpoint/engine/approval", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api",
 		"holdpoint/web", "holdpoint/internal/gate", "holdpoint/internal/store", "holdpoint/internal/config", "holdpoint/internal/connect", "holdpoint/internal/notify",
 	}},
+	{"holdpoint/internal/slack", []string{"net/http", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
 	{"holdpoint/internal/stream", []string{
 		"os", "database/", "github.com/jackc/", "go.temporal.io/", "holdpoint/engine/approval", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api",
 		"holdpoint/web", "holdpoint/internal/gate", "holdpoint/internal/config", "holdpoint/internal/connect",

@@ -150,6 +150,11 @@ func asked(tool, category, domain string, args map[string]any) map[string]any {
 func (d *dev) pages(t *testing.T) []shownPage {
 	t.Helper()
 	agent, ada, ben := d.agent(t), d.Reviewers[0], d.as(t, d.Reviewers[1])
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte(newID("signing")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	must(t, nil, "", "notify", "add", "slack", "Small things", "--url", "https://hooks.slack.com/services/x", "--decide", "low", "--signing-secret-file", secret, "--tool", "none", "--data", d.dir)
 	var everybody struct{ People []struct{ ID string } }
 	d.admin(t).do("GET", "/v1/admin/people", nil).want(t, 200).into(t, &everybody)
 	cards := map[string]approval{

@@ -23,11 +23,13 @@ type accountHandler struct {
 	site    *site
 	factors *identity.Factors // nil when nobody can have any
 	push    Push              // nil when nobody can be notified in a browser
+	slack   Slack             // nil when nobody can decide in Slack
 }
 
 func (h *accountHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /account", h.site.signedIn(h.show))
 	h.registerPush(mux)
+	h.registerSlack(mux)
 	if h.factors == nil {
 		return
 	}
@@ -61,8 +63,9 @@ func (h *accountHandler) show(w http.ResponseWriter, r *http.Request, p engine.P
 	return h.render(w, r, p, http.StatusOK, failures{})
 }
 
-// failures are what to say about the last attempt to change something, or "".
-type failures struct{ passkey, push, password string }
+// failures are what to say about the last attempt to change something, or ""; slackCode
+// is a code that was made by it.
+type failures struct{ passkey, push, password, slack, slackCode string }
 
 func (h *accountHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, status int, failed failures) error {
 	v := views.Account{
@@ -93,6 +96,10 @@ func (h *accountHandler) render(w http.ResponseWriter, r *http.Request, p engine
 			return err
 		}
 		v.Browsers.Failure = failed.push
+	}
+	var err error
+	if v.Slack, err = h.inSlack(r, p, failed); err != nil {
+		return err
 	}
 	return h.site.render(w, r, status, views.AccountPage(v))
 }

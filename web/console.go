@@ -41,6 +41,8 @@ type Config struct {
 	Notifications Notifications
 	// Push has people's browsers notified; it may be nil.
 	Push Push
+	// Slack links people's accounts in Slack; it may be nil.
+	Slack Slack
 	// InForce says what is judged by at the moment of asking.
 	InForce  func() InForce
 	SignIn   SignIn
@@ -150,7 +152,7 @@ func New(c Config) (*Console, error) {
 	page := &cardHandler{site: shared, cards: c.Cards, inbox: c.Inbox, requirements: c.Requirements, prover: c.Prover, factors: c.Factors}
 	groups := []group{
 		&signInHandler{site: shared, signer: c.SignIn, links: c.PasswordLinks, second: c.SecondStep, factors: c.Factors, remote: c.Remote},
-		&accountHandler{site: shared, factors: c.Factors, push: c.Push},
+		&accountHandler{site: shared, factors: c.Factors, push: c.Push, slack: c.Slack},
 		&inboxHandler{shared, c.Inbox}, &historyHandler{shared, c.History}, &liveHandler{site: shared, inbox: c.Inbox, approvals: c.Changes, stopping: c.Stopping},
 		page, &voteHandler{shared, c.Votes, page}, &contributionHandler{shared, c.Contributions, c.Requirements}, &outcomeHandler{shared, c.Outcomes},
 		&answerHandler{shared, c.Cards, c.Requirements}, &editHandler{shared, c.Cards, c.Edits}, &sessionHandler{shared, c.CallSessions, c.Votes},

@@ -121,6 +121,8 @@ func channelWords(channel string) string {
 		return ", in the console"
 	case "api":
 		return ", over the API"
+	case "slack":
+		return ", in Slack"
 	}
 	return ", " + channel
 }

@@ -33,6 +33,7 @@ var doneWords = map[string]string{
 	"pushdetails": "Notifications there say what calls will do.",
 	"pushplain":   "Notifications there say that something waits, and nothing of what.",
 	"pushtest":    "A test is on its way to the browser.",
+	"slackgone":   "The account in Slack is not linked any more.",
 	"away":        "The deputy decides for that time. You both find it on this page.",
 	"back":        "The delegation was revoked. It is over now; what the deputy has decided stays decided.",
 	"endpoint":    "The endpoint was added. Send it a test.",

@@ -83,7 +83,7 @@ func (h *notificationHandler) view(ctx context.Context, p engine.Person) (views.
 			Hint: "A mail to everybody who could act, or to addresses. It goes by the mail server of the worker's settings (smtp).",
 		},
 		{Kind: notify.Webhook, Label: "Webhook", Hint: "A signed POST to a program of yours, by the Standard Webhooks specification. You get its secret once, after this."},
-		{Kind: notify.Slack, Label: "Slack", Hint: "A message to a channel. Make an incoming webhook in Slack and write its address here."},
+		{Kind: notify.Slack, Label: "Slack", Hint: "A message to a channel. Make an incoming webhook in Slack and write its address here. People can decide calls of low danger there, if you choose so."},
 		{Kind: notify.Push, Label: "Web push", Hint: "A notification in the browsers, on phones too, of everybody who could act and has switched it on, on the page of their account. It takes the setting push_key."},
 	}
 	if len(endpoints) == 0 {
@@ -94,6 +94,8 @@ func (h *notificationHandler) view(ctx context.Context, p engine.Person) (views.
 		v.Forms[i].Formats = []views.Option{{Value: "", Label: "Holdpoint’s own form"}, {Value: channel.CloudEvents, Label: "CloudEvents 1.0"}}
 		if f := &v.Forms[i]; f.Kind == notify.Push {
 			f.Kinds = ticks(notify.PushKinds())
+		} else if f.Kind == notify.Slack {
+			f.Decides = []views.Option{{Value: "", Label: "Nothing: messages link here"}, {Value: "low", Label: "Calls of low danger"}, {Value: "medium", Label: "Calls of low and medium danger"}}
 		}
 	}
 	return v, nil
@@ -130,6 +132,9 @@ func endpointRow(e admin.Endpoint, p engine.Person) views.EndpointRow {
 	if e.Kind == notify.Push {
 		row.Where = nil // people say where
 	}
+	if row.Decides = s.Decide; s.Decide != "" {
+		row.Presses, row.Commands = "/v1/slack/interactions/"+e.ID, "/v1/slack/commands/"+e.ID
+	}
 	if !row.On {
 		row.State = views.Status{Code: "revoked", Word: "Off"}
 	}
@@ -159,10 +164,10 @@ func endpointRow(e admin.Endpoint, p engine.Person) views.EndpointRow {
 func (h *notificationHandler) addEndpoint(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	e := formValues{form: r.PostForm}
 	given := admin.NewEndpoint{
-		Kind: e.text("kind"), Name: e.text("name"), URL: e.text("url"), Plain: e.checked("plain"), Ed25519: e.checked("pair"),
+		Kind: e.text("kind"), Name: e.text("name"), URL: e.text("url"), Plain: e.checked("plain"), Ed25519: e.checked("pair"), Signing: e.text("signing"),
 		Settings: notify.Settings{
 			Roles: e.lines("roles"), Tools: e.lines("tools"), Agents: e.lines("agents"), To: e.lines("to"), Own: e.checked("own"),
-			Digest: e.duration("digest", "Gather for"), Format: e.text("format"),
+			Digest: e.duration("digest", "Gather for"), Format: e.text("format"), Decide: e.text("decide"),
 		},
 	}
 	for _, t := range r.PostForm["tell"] {
@@ -195,7 +200,7 @@ func (h *notificationHandler) showFormAgain(w http.ResponseWriter, r *http.Reque
 			continue
 		}
 		f.Name, f.To, f.Roles, f.Tools, f.Agents, f.Digest = e.text("name"), e.form.Get("to"), e.form.Get("roles"), e.form.Get("tools"), e.form.Get("agents"), e.text("digest")
-		f.Own, f.Plain, f.Pair, f.Format, f.Kinds, f.Failure = e.checked("own"), e.checked("plain"), e.checked("pair"), e.text("format"), ticks(e.form["tell"]), detail
+		f.Own, f.Plain, f.Pair, f.Format, f.Decide, f.Kinds, f.Failure = e.checked("own"), e.checked("plain"), e.checked("pair"), e.text("format"), e.text("decide"), ticks(e.form["tell"]), detail
 	}
 	return h.site.render(w, r, http.StatusUnprocessableEntity, views.NotificationsPage(v))
 }

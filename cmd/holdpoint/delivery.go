@@ -5,16 +5,21 @@ import (
 	"net/http"
 	"time"
 
+	"holdpoint/internal/admin"
 	"holdpoint/internal/config"
 	"holdpoint/internal/gate"
 	"holdpoint/internal/notify"
 	"holdpoint/internal/notify/channel"
 	"holdpoint/internal/outbound"
+	"holdpoint/internal/slack"
 	"holdpoint/internal/store"
 )
 
 // sendWithin bounds an attempt to send, from the first lookup on.
 const sendWithin = 20 * time.Second
+
+// answerWithin bounds an answer to who has decided in Slack.
+const answerWithin = 3 * time.Second
 
 // guarded is the one client for addresses that people configure, as net/http's
 // clients use it.
@@ -22,11 +27,25 @@ type guarded struct{ client *outbound.Client }
 
 func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) { return g.client.Do(req) }
 
+// posting is the guarded client for what administrators configure.
+func posting(cfg config.Config, within time.Duration) channel.HTTPConfig {
+	return channel.HTTPConfig{Timeout: within, Client: &http.Client{Transport: guarded{outbound.New(outbound.Config{
+		AllowPrivate: cfg.AllowPrivate, AllowHTTP: len(cfg.AllowPrivate) > 0, Timeout: within,
+	})}}}
+}
+
+// slackDoor makes what takes decisions in Slack.
+func slackDoor(cfg config.Config, s *store.Store, g *gate.Gate, a *admin.Admin, log *slog.Logger) (*slack.Door, error) {
+	answers, err := channel.NewSlack(posting(cfg, answerWithin))
+	if err != nil {
+		return nil, err
+	}
+	return &slack.Door{Store: s, Votes: g.Contributions, Linker: a.Slack, Answers: answers, SecondFactorRoles: cfg.SecondFactorRoles, Logger: log}, nil
+}
+
 // newDeliverer makes what delivers notifications, by the settings.
 func newDeliverer(cfg config.Config, s *store.Store, log *slog.Logger) (*notify.Deliverer, error) {
-	over := channel.HTTPConfig{Timeout: sendWithin, Client: &http.Client{Transport: guarded{outbound.New(outbound.Config{
-		AllowPrivate: cfg.AllowPrivate, AllowHTTP: len(cfg.AllowPrivate) > 0, Timeout: sendWithin,
-	})}}}
+	over := posting(cfg, sendWithin)
 	d := &notify.Deliverer{Store: s, PublicURL: cfg.PublicURL, Logger: log, Calls: gate.Glance{Store: s, Sealer: cfg.Sealer, Logger: log}}
 	var err error
 	if cfg.Pushes.There() {

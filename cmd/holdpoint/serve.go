@@ -185,7 +185,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 		Inbox: g.Queries, History: g.Queries, Cards: g.Queries, CallSessions: g.Queries, Changes: g.Queries,
 		Votes: g.Contributions, Contributions: g.Contributions, Requirements: g.Contributions, Edits: g.Contributions, Outcomes: g.Contributions,
 		Drafts: g.Drafts, Grants: g.Grants, Delegations: administration.Delegations, People: administration.People, OnCall: administration.OnCall, APIKeys: administration.Keys,
-		Agents: administration.Registry, Tools: administration.Registry, Settings: administration.Registry, InForce: judgedBy(keeper), Notifications: administration.Endpoints, Push: administration.Push,
+		Agents: administration.Registry, Tools: administration.Registry, Settings: administration.Registry, InForce: judgedBy(keeper), Notifications: administration.Endpoints, Push: administration.Push, Slack: administration.Slack,
 		Retention: administration.Retention, KeepFor: cfg.KeepFor, Reports: reports,
 		Log: logged, Exporter: exporter, LogKeys: publicKeysOfLog(cfg), Floor: kept(cfg),
 		SSO: byProvider, SSOOnly: cfg.SSOOnly, SecondFactorRoles: cfg.SecondFactorRoles,
@@ -209,8 +209,12 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener ne
 	if err != nil {
 		return err
 	}
+	inSlack, err := slackDoor(cfg, s, g, administration, log)
+	if err != nil {
+		return err
+	}
 	door, err := api.New(api.Config{
-		Exporter: exporter,
+		Exporter: exporter, Slack: inSlack,
 		Evidence: &evidence.Packer{Store: s, Sealer: cfg.Sealer, Exporter: exporter, Present: web.EvidenceCard},
 		Gate:     g, Admin: administration, Log: logged, Reports: reports, Keys: keys{identity.NewKeys(ctx, s)}, Person: console.Signed, PublicURL: cfg.PublicURL, Logger: log, Rules: inForce(keeper),
 		Prove: func(ctx context.Context, p engine.Person, boundTo, code string) (string, error) {

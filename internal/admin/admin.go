@@ -48,6 +48,7 @@ type Admin struct {
 	OnCall      OnCall
 	Endpoints   Endpoints
 	Push        Push
+	Slack       Slack
 	Retention   Retention
 }
 
@@ -69,11 +70,13 @@ type (
 	Endpoints struct{ Config }
 	// Push has people's browsers notified, each by its own person.
 	Push struct{ Config }
+	// Slack links people's accounts in Slack, each by its own person.
+	Slack struct{ Config }
 	// Retention places legal holds and erases.
 	Retention struct{ Config }
 )
 
 // New returns administration over a store.
 func New(c Config) *Admin {
-	return &Admin{People: People{c}, Directory: Directory{c}, Keys: Keys{c}, Registry: Registry{c}, Delegations: Delegations{c}, OnCall: OnCall{c}, Endpoints: Endpoints{c}, Push: Push{c}, Retention: Retention{c}}
+	return &Admin{People: People{c}, Directory: Directory{c}, Keys: Keys{c}, Registry: Registry{c}, Delegations: Delegations{c}, OnCall: OnCall{c}, Endpoints: Endpoints{c}, Push: Push{c}, Slack: Slack{c}, Retention: Retention{c}}
 }

@@ -30,6 +30,20 @@ type Account struct {
 	// Failure is what to say about the last attempt to add a passkey, or "".
 	Failure  string
 	Browsers Browsers
+	Slack    InSlack
+}
+
+// InSlack is a person's account in Slack, in which they can decide.
+type InSlack struct {
+	// There says that there is something to say of it, and On that calls can be decided
+	// in Slack.
+	There, On bool
+	// Team and User are the account, "" for none.
+	Team, User string
+	LinkedAt   time.Time
+	// Code links one, and is shown this once; "" for none. Failure is what to say about
+	// the last attempt, or "".
+	Code, Failure string
 }
 
 // Browsers are those that a person has notified.

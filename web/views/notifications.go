@@ -33,6 +33,10 @@ type EndpointRow struct {
 	NeedsTo         bool
 	TestTo          string
 	Rotates, NewURL bool
+	// Decides says up to which danger calls can be decided there, "" for none; Presses and
+	// Commands are the paths that the Slack app is told of.
+	Decides           string
+	Presses, Commands string
 	// Tests says that an administrator can send a test.
 	Tests bool
 	// Open shows what can be done with it; Failure says why something was not.
@@ -50,6 +54,8 @@ type EndpointForm struct {
 	Format                 string // of a webhook, one of Formats
 	Formats                []Option
 	Kinds                  []Tick
+	Decide                 string // in Slack, one of Decides
+	Decides                []Option
 	Failure                string
 }
 
