@@ -105,6 +105,7 @@ func TestProductionSetUp(t *testing.T) {
 		"another log's key":     {change("LOG_PUBLIC_KEY", other), []string{"FAIL  audit log, ", "the log has not signed it"}},
 		"a worker's other key":  {change("LOG_KEY_FILE", foreign), []string{"FAIL  audit log's key: the audit log's last checkpoint was not signed by this key", "log_key_file"}},
 		"a floor above the log": {change("LOG_FLOOR_FILE", above), []string{"FAIL  audit log's floor", "Restore the newest copy"}},
+		"sso_only, and nothing": {change("SSO_ONLY", "true"), []string{"FAIL  configuration", "an administrator who has a password, for when the provider is away"}},
 		"no public URL":         {change("PUBLIC_URL", ""), []string{"FAIL  configuration", "public_url"}},
 	} {
 		got := cli(t, wrong.env, "", "doctor")

@@ -14,6 +14,7 @@ import (
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/policy"
+	"holdpoint/internal/access"
 	"holdpoint/internal/auditlog"
 	"holdpoint/internal/config"
 	"holdpoint/internal/gate"
@@ -139,6 +140,9 @@ func (d *checkup) database(ctx context.Context, cfg config.Config) {
 	if !d.say("people", err, "") {
 		return
 	}
+	if cfg.SSOOnly {
+		d.emergency(ctx, s)
+	}
 	for _, rule := range staffing(cfg.Routing, people) {
 		d.say(fmt.Sprintf("enough people for %d × %s", max(rule.Needed, rule.Deny), rule.Role), rule.short(), "holdpoint user add EMAIL --role "+rule.Role)
 		if rule.widen != nil {
@@ -159,6 +163,17 @@ func (d *checkup) database(ctx context.Context, cfg config.Config) {
 	d.log(ctx, s, cfg)
 	d.streams(ctx, s, cfg)
 	d.keys(ctx, s, cfg)
+}
+
+// emergency looks whether somebody comes in when the provider of single sign-on is away.
+func (d *checkup) emergency(ctx context.Context, s *store.Store) {
+	const what = "an administrator who has a password, for when the provider is away"
+	n, err := s.People.CountWithPassword(ctx, access.AdminRole)
+	if err == nil && n == 0 {
+		d.warn(what, "sso_only is set, and there is none", "Make one, and keep its password in a safe: holdpoint user add ops@example.com --role admin")
+		return
+	}
+	d.say(what, err, "")
 }
 
 // peopleLogin says what is wrong with the login that changes accounts.

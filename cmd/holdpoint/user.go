@@ -26,6 +26,7 @@ type userCommand struct {
 	Enable   userEnable        `cmd:"" help:"Let somebody who was disabled in again, with a new password."`
 	Password userResetPassword `cmd:"" name:"reset-password" help:"Make somebody's password void, and a link by which they set another."`
 	SignOut  userSignOut       `cmd:"" help:"End all sessions of somebody."`
+	Unlink   userUnlink        `cmd:"" help:"Have no provider of single sign-on open somebody's account any more."`
 	Reset    userReset         `cmd:"" name:"reset-factors" help:"Remove somebody's authenticator app and passkeys, when they are lost."`
 }
 

@@ -145,6 +145,33 @@ func (u *userResetPassword) Run(ctx context.Context, c *cli) error {
 	return nil
 }
 
+type userUnlink struct {
+	where
+	Email string `arg:"" help:"E-mail address of the account."`
+}
+
+// Help is shown by "holdpoint user unlink --help".
+func (userUnlink) Help() string {
+	return `For somebody whom the provider knows by another id since. All sessions end. Whoever
+comes in next by the address (link_by_email) or as the directory's user (scim)
+has the account: be sure who that is.
+
+Example:
+  holdpoint user unlink ada@example.com`
+}
+
+func (u *userUnlink) Run(ctx context.Context, c *cli) error {
+	a, by, err := u.administration(ctx, c)
+	if err != nil {
+		return err
+	}
+	if _, err := a.People.Unlink(ctx, by, u.Email); err != nil {
+		return plain(err)
+	}
+	fmt.Fprintf(terminal, "no provider opens the account of %s any more: signed out everywhere\n", strings.ToLower(u.Email))
+	return nil
+}
+
 type userSignOut struct {
 	where
 	Email string `arg:"" help:"E-mail address of the account."`

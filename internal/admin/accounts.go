@@ -348,6 +348,26 @@ func (p People) SignOut(ctx context.Context, by access.By, who string, once *acc
 	return done.Person, err
 }
 
+// Unlink has no provider of single sign-on open somebody's account any more, and ends
+// their sessions. It is done by command only: where link_by_email is set, whoever has the
+// address at the provider opens the account next.
+func (p People) Unlink(ctx context.Context, by access.By, who string) (engine.Person, error) {
+	if !p.Owner {
+		return engine.Person{}, byCommand
+	}
+	done, err := p.change(ctx, by, who, nil, func(now store.Standing) (store.Edit, engine.Event, error) {
+		var err error
+		switch {
+		case !now.Linked:
+			err = &access.Refusal{Kind: access.Conflict, Code: "unchanged", Detail: "No provider of single sign-on opens this account. Nothing was changed."}
+		case !now.Disabled && !now.HasPassword && now.Has(access.AdminRole) && now.OtherAdministrators == 0:
+			err = lastToSignIn
+		}
+		return store.Edit{Unlink: true, SignOut: true}, changed(by, "USER_UNLINKED", "No provider of single sign-on opens a person’s account any more.", now.ID, map[string]any{"person": now.ID}), err
+	})
+	return done.Person, err
+}
+
 // Invite adds somebody without a password, who sets one by the link that is returned.
 func (p People) Invite(ctx context.Context, by access.By, n NewPerson, anyRole bool, once *access.Once[PasswordLink]) (PasswordLink, error) {
 	if !p.MayBeChanged() {

@@ -20,6 +20,8 @@ type Standing struct {
 	// HasPassword says that a password signs in; an account that waits for its link to
 	// be followed has none.
 	HasPassword bool
+	// Linked says that a provider of single sign-on opens it.
+	Linked bool
 	// OtherAdministrators is how many other enabled accounts, which a password or a
 	// provider signs in, have the role that administers.
 	OtherAdministrators int
@@ -44,6 +46,9 @@ type Edit struct {
 	Enable   bool
 	// PasswordHash replaces the password's.
 	PasswordHash string
+	// Unlink has no provider of single sign-on open the account any more. Only the role
+	// that owns the database may.
+	Unlink bool
 	// SignOut ends all sessions, and where notifications go that were asked for in them.
 	SignOut bool
 	// LinkHash is that of a link by which the person sets a password, once, within
@@ -115,10 +120,10 @@ func standing(ctx context.Context, tx pgx.Tx, id, by, adminRole string) (Standin
 		return Standing{}, err
 	}
 	var now Standing
-	err := tx.QueryRow(ctx, `SELECT id, email, name, identity, roles, disabled_at IS NOT NULL, password_hash,
+	err := tx.QueryRow(ctx, `SELECT id, email, name, identity, roles, disabled_at IS NOT NULL, password_hash, EXISTS (SELECT FROM sso_identities i WHERE i.person_id = p.id),
 			(SELECT count(*) FROM people o WHERE o.id <> p.id AND `+administers+`)
 		FROM people p WHERE id = $1 AND erased_at IS NULL FOR NO KEY UPDATE`, id, adminRole, NoPassword).
-		Scan(&now.ID, &now.Email, &now.Name, &now.Identity, &now.Roles, &now.Disabled, &now.passwordHash, &now.OtherAdministrators)
+		Scan(&now.ID, &now.Email, &now.Name, &now.Identity, &now.Roles, &now.Disabled, &now.passwordHash, &now.Linked, &now.OtherAdministrators)
 	if err != nil {
 		return now, translate(err)
 	}
@@ -168,6 +173,9 @@ func (e Edit) run(ctx context.Context, tx pgx.Tx, id string) error {
 	}
 	if e.PasswordHash != "" {
 		rows.Queue(`UPDATE people SET password_hash = $2 WHERE id = $1`, id, e.PasswordHash)
+	}
+	if e.Unlink {
+		rows.Queue(`DELETE FROM sso_identities WHERE person_id = $1`, id)
 	}
 	if e.SignOut {
 		for _, table := range []string{"sessions", "challenges", "push_subscriptions", "slack_links", "slack_codes"} {

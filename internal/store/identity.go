@@ -144,6 +144,14 @@ func (s People) List(ctx context.Context) ([]engine.Person, error) {
 	return personRows.all(s.pool.Query(ctx, `SELECT `+personRows.names+` FROM people p ORDER BY p.email`))
 }
 
+// CountWithPassword counts the enabled people with a role whom a password signs in.
+func (s People) CountWithPassword(ctx context.Context, role string) (n int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	err = s.pool.QueryRow(ctx, `SELECT count(*) FROM people WHERE disabled_at IS NULL AND $1 = ANY (roles) AND password_hash <> $2`, role, NoPassword).Scan(&n)
+	return n, translate(err)
+}
+
 // Person returns the person of a live session, with when and how they
 // last proved who they are in it and which second factors they have; a disabled
 // person's session is none. ErrNotFound: there is none.
