@@ -66,12 +66,18 @@ func unlessNone(err error) error {
 	return err
 }
 
+// Which approvals ExecutionUnknown and Requesting list. Both are asked for with each look
+// at an inbox, and found by indexes.
+const (
+	whereUnknown    = ` WHERE execution = 'unknown' AND ($1 OR excluded @> ARRAY[$2::text]) ORDER BY ended_at, id LIMIT $3`
+	whereRequesting = ` WHERE status = 'pending' AND excluded @> ARRAY[$1::text] ORDER BY expires_at, id LIMIT $2`
+)
+
 // ExecutionUnknown lists up to limit approvals of which nobody knows whether
 // their call ran, the oldest first: all, or those that exclude the identity
 // because it is on the requesting side.
 func (s Approvals) ExecutionUnknown(ctx context.Context, all bool, identity string, limit int) ([]approval.Approval, error) {
-	list, _, err := s.list(ctx, `SELECT `+approvalRows.names+`, clock_timestamp() FROM approvals
-		WHERE execution = 'unknown' AND ($1 OR $2 = ANY (excluded)) ORDER BY ended_at, id LIMIT $3`, all, identity, limit)
+	list, _, err := s.list(ctx, `SELECT `+approvalRows.names+`, clock_timestamp() FROM approvals`+whereUnknown, all, identity, limit)
 	return list, err
 }
 
@@ -88,8 +94,7 @@ func (s Approvals) ReviewOwed(ctx context.Context, identity string, limit int) (
 // Requesting lists up to limit pending approvals that exclude the identity, the
 // first to end first.
 func (s Approvals) Requesting(ctx context.Context, identity string, limit int) ([]approval.Approval, error) {
-	list, _, err := s.list(ctx, `SELECT `+approvalRows.names+`, clock_timestamp() FROM approvals
-		WHERE status = 'pending' AND $1 = ANY (excluded) ORDER BY expires_at, id LIMIT $2`, identity, limit)
+	list, _, err := s.list(ctx, `SELECT `+approvalRows.names+`, clock_timestamp() FROM approvals`+whereRequesting, identity, limit)
 	return list, err
 }
 

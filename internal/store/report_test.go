@@ -223,7 +223,8 @@ func TestReportEvents(t *testing.T) {
 	}
 }
 
-// The reports look into indexes, however long the log is.
+// The reports, and what an inbox has beside its calls, look into indexes, however much there
+// was.
 func TestReportsUseTheirIndexes(t *testing.T) {
 	ctx := context.Background()
 	_, owner := open(t)
@@ -256,6 +257,9 @@ func TestReportsUseTheirIndexes(t *testing.T) {
 		{"events_signed_in", `SELECT e.appended_at FROM events e WHERE e.type = 'sign_in' AND e.outcome = 'ALLOW' AND event_code(e.body) = 'SIGNED_IN' AND event_actor(e.body) = $1 AND e.appended_at <= $2
 			ORDER BY e.appended_at DESC LIMIT 1`, []any{"usr_ada", now}},
 		{"facts_said", loads, []any{now.Add(-time.Hour), now, "UTC", 5.0, 22, 6}},
+		{"approvals_unknown", `SELECT id FROM approvals` + whereUnknown, []any{true, "usr_ada", 20}},
+		{"approvals_unknown", `SELECT id FROM approvals` + whereUnknown, []any{false, "usr_ada", 20}},
+		{"approvals_", `SELECT id FROM approvals` + whereRequesting, []any{"usr_ada", 20}},
 	} {
 		rows, err := conn.Query(ctx, `EXPLAIN `+tc.sql, tc.args...)
 		if err != nil {
