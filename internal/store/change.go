@@ -338,13 +338,22 @@ func (c *Change) AddFact(f approval.Fact) error {
 	return c.queue()
 }
 
+// SettledWithin is how long Temporal has to settle what has been decided, before a worker
+// settles it without being asked (worker.Deadlines).
+const SettledWithin = 500 * time.Millisecond
+
 // queue puts the approval into the outbox, wakes whoever watches it, and says by what
-// an inbox finds it now.
+// an inbox finds it now, and when to settle it where it has been decided.
 func (c *Change) queue() error {
 	asking := askingColumns(c.Approval.Asking(c.Now))
+	var settle *time.Time
+	if c.Approval.State.Status.Terminal() && !c.Approval.Status.Terminal() {
+		at := c.Now.Add(SettledWithin)
+		settle = &at
+	}
 	_, err := c.tx.Exec(c.ctx, `WITH queued AS (INSERT INTO outbox (approval_id, traceparent) VALUES ($1, $2))
-		UPDATE approvals SET revision = revision + 1, (`+asking.names()+`) = ($3, $4, $5, $6, $7) WHERE id = $1`,
-		append([]any{c.Approval.ID, traceparent(trace.SpanContextFromContext(c.ctx))}, asking.fields()...)...)
+		UPDATE approvals SET revision = revision + 1, wake_at = coalesce($3, wake_at), (`+asking.names()+`) = ($4, $5, $6, $7, $8) WHERE id = $1`,
+		append([]any{c.Approval.ID, traceparent(trace.SpanContextFromContext(c.ctx)), settle}, asking.fields()...)...)
 	return translate(err)
 }
 

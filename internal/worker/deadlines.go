@@ -13,7 +13,8 @@ import (
 )
 
 // Deadlines settles approvals at the moment for which they wait: a deadline, an
-// escalation, the end of a lease. It reads who is due from the database, many at a
+// escalation, the end of a lease, and what was decided a moment ago and is not settled
+// yet, because Temporal has much to do. It reads who is due from the database, many at a
 // time, so that thousands may be due at the same moment. Each approval's workflow has
 // a timer of its own a little later, and finds then that nothing is left to do. Any
 // number of workers may run one each.

@@ -34,6 +34,26 @@ func (s *settling) Settle(ctx context.Context, id string) (gate.Settlement, erro
 	return s.Settler.Settle(ctx, id)
 }
 
+// openWaiting opens an approval that a person with the role r decides.
+func openWaiting(ctx context.Context, t *testing.T, db *storetest.Database, s *store.Store, expires time.Duration) string {
+	t.Helper()
+	id := store.NewID("apr")
+	e := storetest.Event()
+	e.Type, e.AgentID, e.ToolName, e.ApprovalID, e.Outcome = engine.Decided, "bot", "t", id, engine.RequireApproval
+	sealed, err := db.Sealer.Seal(id, []byte("{}"))
+	if err == nil {
+		_, err = s.Submit(ctx, store.Submission{Event: e, Opening: &store.Opening{
+			ID: id, Call: engine.Call{Dialect: "aana", AgentID: "bot", Tool: "t", Digest: "sha256:" + strings.Repeat("0", 64)},
+			MaxState: "none", Requirements: []engine.Requirement{{Kind: engine.Review, Role: "r", Needed: 1}}, ExpiresIn: expires,
+			Sealed: sealed, ArgumentsSize: 2,
+		}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
 // Whatever is due is settled by what the database says, once for each moment; one that
 // cannot be keeps nobody waiting, and comes again later. Without Temporal nothing is.
 func TestDeadlines(t *testing.T) {
@@ -42,23 +62,7 @@ func TestDeadlines(t *testing.T) {
 	db.Agent("bot", "Bot", db.Person(engine.Person{Name: "owner", Roles: []string{"r"}}))
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	open := func(expires time.Duration) string {
-		id := store.NewID("apr")
-		e := storetest.Event()
-		e.Type, e.AgentID, e.ToolName, e.ApprovalID, e.Outcome = engine.Decided, "bot", "t", id, engine.RequireApproval
-		sealed, err := db.Sealer.Seal(id, []byte("{}"))
-		if err == nil {
-			_, err = s.Submit(ctx, store.Submission{Event: e, Opening: &store.Opening{
-				ID: id, Call: engine.Call{Dialect: "aana", AgentID: "bot", Tool: "t", Digest: "sha256:" + strings.Repeat("0", 64)},
-				MaxState: "none", Requirements: []engine.Requirement{{Kind: engine.Review, Role: "r", Needed: 1}}, ExpiresIn: expires,
-				Sealed: sealed, ArgumentsSize: 2,
-			}})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return id
-	}
+	open := func(expires time.Duration) string { return openWaiting(ctx, t, db, s, expires) }
 	status := func(id string) approval.Status {
 		r, err := s.Approvals.Get(ctx, id)
 		if err != nil {
@@ -106,6 +110,10 @@ func TestDeadlines(t *testing.T) {
 		t.Errorf("the one with an hour to go is %s", got)
 	}
 	// The one that failed is left alone for a while, and then settled.
+	if len(d.later) != 1 || d.later[soon[2]].IsZero() {
+		t.Errorf("left alone are %v, want %s", d.later, soon[2])
+	}
+	d.later[soon[2]] = time.Now().Add(time.Hour)
 	if wait, err := d.once(ctx); err != nil || wait <= 0 || len(settler.asked) != len(soon) {
 		t.Errorf("at once again: wait %s, %v, %d questions", wait, err, len(settler.asked))
 	}
@@ -125,5 +133,47 @@ func TestDeadlines(t *testing.T) {
 	<-done
 	if got := status(far); got != approval.Pending {
 		t.Errorf("the one with an hour to go is %s", got)
+	}
+}
+
+// What people have decided is settled soon, also when its workflow has not begun: not at
+// once, which is the workflow's.
+func TestDecided(t *testing.T) {
+	db := storetest.New(t)
+	s := db.Runtime()
+	owner := db.Person(engine.Person{Name: "owner", Roles: []string{"r"}})
+	db.Agent("bot", "Bot", owner)
+	ctx := t.Context()
+	settler := &settling{asked: make(chan string, 10), Settler: gate.Settler{Store: s, Sealer: db.Sealer, Validity: time.Hour, Logger: slog.New(slog.DiscardHandler)}}
+	d := &Deadlines{Store: s, Settler: settler, Logger: slog.New(slog.DiscardHandler), Ready: func(context.Context) error { return nil }, later: map[string]time.Time{}}
+	decided, waiting := openWaiting(ctx, t, db, s, time.Hour), openWaiting(ctx, t, db, s, time.Hour)
+	if _, err := d.once(ctx); err != nil || len(settler.asked) != 0 {
+		t.Fatalf("what was opened just now: %v, %d were settled", err, len(settler.asked))
+	}
+	person := db.Person(engine.Person{Name: "ada", Roles: []string{"r"}})
+	ada := engine.Actor{Kind: engine.HumanActor, ID: person.ID}
+	err := s.Approvals.Change(ctx, decided, nil, func(c *store.Change) error {
+		err := c.AddFact(approval.Fact{Kind: approval.Vote, Denial: approval.WrongArgs, Actor: ada, Voter: approval.Voter{Identity: person.Identity, Roles: person.Roles, Active: true}})
+		if err != nil {
+			return err
+		}
+		e := gate.ApprovalEvent(db.Sealer, engine.Voted, engine.RequireApproval, c.Approval, ada, "")
+		err = e.SetPayload(c.Approval.Facts[0].Payload())
+		c.AddEvent(e)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.Ahead(store.SettledWithin)
+	s = db.Runtime()
+	settler.Store, d.Store = s, s
+	if _, err := d.once(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]approval.Status{decided: approval.Denied, waiting: approval.Pending} {
+		if r, err := s.Approvals.Get(ctx, id); err != nil || r.Approval.Status != want {
+			t.Errorf("it is %s, want %s (%v)", r.Approval.Status, want, err)
+		}
 	}
 }
