@@ -58,7 +58,7 @@ func (r Slack) Link(ctx context.Context, code string, a store.SlackAccount, app,
 		}
 		return c
 	}, code))
-	err := error(store.ErrNotFound)
+	err := store.ErrNotFound
 	if len(plain) == codeLength {
 		err = r.Store.Slack.Link(ctx, plain, a, app, func(personID string) engine.Event {
 			return access.PersonAdministers(engine.Person{ID: personID}, "slack", requestID).Event("SLACK_LINKED", "A person linked an account in Slack.", "", "")

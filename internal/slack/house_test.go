@@ -199,7 +199,7 @@ func user(name string) string { return "U" + strings.ToUpper(name) }
 
 func (h *house) link(name string) {
 	h.t.Helper()
-	code, err := h.Admin.Slack.NewCode(h.t.Context(), access.PersonAdministers(h.people[name], "console", ""))
+	code, err := h.Slack.NewCode(h.t.Context(), access.PersonAdministers(h.people[name], "console", ""))
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -207,9 +207,10 @@ func account(team, user string) (store.SlackAccount, bool) {
 	return store.SlackAccount{Team: team, User: user}, slackID.MatchString(team) && slackID.MatchString(user)
 }
 
-// The refusals of people. Channel is how events say where they decided.
+// Channel is how events say where somebody has decided.
 const Channel = "slack"
 
+// The refusals of people.
 var (
 	switchedOff = &access.Refusal{Kind: access.Forbidden, Code: "slack_off", Detail: "Nothing is decided in this channel any more. Open Holdpoint instead."}
 	stranger    = &access.Refusal{Kind: access.Forbidden, Code: "slack_stranger", Detail: "You are not a member of the workspace that this channel is of. Open Holdpoint instead."}

@@ -333,7 +333,7 @@ func TestLink(t *testing.T) {
 	asPerson := func(name string) access.By { return access.PersonAdministers(h.people[name], "console", "") }
 	make1 := func(name string) string {
 		t.Helper()
-		code, err := h.Admin.Slack.NewCode(t.Context(), asPerson(name))
+		code, err := h.Slack.NewCode(t.Context(), asPerson(name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -363,10 +363,10 @@ func TestLink(t *testing.T) {
 	if says := h.command("UX", "link "+make1("ben")); !strings.Contains(says, "is linked") {
 		t.Errorf("taken over: %q", says)
 	}
-	if link, err := h.Admin.Slack.Of(t.Context(), h.people["ada"]); err != nil || link != nil {
+	if link, err := h.Slack.Of(t.Context(), h.people["ada"]); err != nil || link != nil {
 		t.Errorf("ada still has %+v, %v", link, err)
 	}
-	if link, err := h.Admin.Slack.Of(t.Context(), h.people["ben"]); err != nil || link == nil || link.User != "UX" || link.Team != team {
+	if link, err := h.Slack.Of(t.Context(), h.people["ben"]); err != nil || link == nil || link.User != "UX" || link.Team != team {
 		t.Errorf("ben has %+v, %v", link, err)
 	}
 	// A row that was written without the key is nobody's.
@@ -392,13 +392,13 @@ func TestLink(t *testing.T) {
 		t.Errorf("another app: %s", h.space.answers[before])
 	}
 	h.set(nil, secret)
-	if err := h.Admin.Slack.Unlink(t.Context(), asPerson("ada")); err != nil {
+	if err := h.Slack.Unlink(t.Context(), asPerson("ada")); err != nil {
 		t.Fatal(err)
 	}
 	if says := h.press("ada", channel.SlackApprove, m.button(channel.SlackApprove)); !strings.Contains(says, "not linked") {
 		t.Errorf("after the end: %q", says)
 	}
-	if err := h.Admin.Slack.Unlink(t.Context(), asPerson("ada")); err == nil {
+	if err := h.Slack.Unlink(t.Context(), asPerson("ada")); err == nil {
 		t.Error("what is not there was ended")
 	}
 	late := make1("ada")
