@@ -41,7 +41,7 @@ func TestBrowserSaysWhatIsAtStake(t *testing.T) {
 	b.click(testid("approve"))
 	b.sees(testid("status"), "approved")
 	b.open("/approvals/" + pay(2, "Eve"))
-	b.sees(testid("flags"), "First time: to is in none of the last 1 approved call")
+	b.sees(testid("flags"), "First time: what is in “to” was not in the one approved call")
 	b.sees(testid("alike"), "the only one before was approved")
 	b.open("/approvals/" + pay(3, "Ann"))
 	b.sees(testid("stakes"), "Pay 3 to Ann")

@@ -42,6 +42,8 @@ func actions(c gate.Card, p engine.Person, full bool) views.Actions {
 		for _, o := range snoozes {
 			if long, err := time.ParseDuration(o.Value); err == nil && c.Now.Add(long).Before(deadline(a)) {
 				v.Snooze = append(v.Snooze, o)
+			} else {
+				v.SnoozeCut = true
 			}
 		}
 	}

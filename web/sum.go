@@ -40,7 +40,11 @@ func sumOf(c gate.Card, p engine.Person, v views.Approval) views.Sum {
 		}
 	}
 	for _, place := range c.FirstTime {
-		s.Flags = append(s.Flags, "First time: "+place+" is in none of the last "+views.Plural(c.Compared, "approved call", "approved calls")+" of this tool")
+		before := "the last " + views.Plural(c.Compared, "approved call", "approved calls") + " of this tool"
+		if c.Compared == 1 {
+			before = "the one approved call of this tool"
+		}
+		s.Flags = append(s.Flags, "First time: what is in “"+place+"” was not in "+before)
 	}
 	return s
 }

@@ -22,7 +22,7 @@ func TestWhatIsAtStake(t *testing.T) {
 	page := c.get("/approvals/apr_1")
 	page.want(t, http.StatusOK,
 		`Deploy <b class="val">check&lt;b&gt;out</b> <b class="val">v2</b> in <b class="val">prod</b>`, "Holdpoint’s own sentence", "Not in it: note.",
-		"First time: service is in none of the last 23 approved calls of this tool", "12 of the last 15 were approved", "Deceptive characters", "You have the role finance-approver",
+		"First time: what is in “service” was not in the last 23 approved calls of this tool", "12 of the last 15 were approved", "Deceptive characters", "You have the role finance-approver",
 	)
 	head, seen, _ := strings.Cut(page.body, `<div class="seen"`)
 	if !strings.Contains(seen, `data-testid="stakes"`) || strings.Contains(head, `data-testid="stakes"`) {

@@ -66,7 +66,9 @@
   };
   const hold = (form, button) => {
     const seconds = Number(form.dataset.hold);
-    held = { form, button, words: button.textContent.trim(), until: Date.now() + seconds * 1000, sent: false };
+    const kind = button.value === "deny" && form.querySelector("select[name=kind]");
+    const what = button.textContent.trim() + (kind ? ` (${kind.selectedOptions[0].textContent.trim()})` : "");
+    held = { form, button, words: what, until: Date.now() + seconds * 1000, sent: false };
     const words = bar().querySelector("[data-hold-words]");
     const tick = () => {
       const left = Math.ceil((held.until - Date.now()) / 1000);

@@ -55,7 +55,9 @@ type Actions struct {
 	Extend []Option
 	// Snooze lists for how long the person may snooze it, and SnoozedUntil is until when
 	// they have; zero for not at all.
-	Snooze       []Option
+	Snooze []Option
+	// SnoozeCut says that its time is up too soon for some of them.
+	SnoozeCut    bool
 	SnoozedUntil time.Time
 	// PassOn lists the colleagues to whom it can be passed on: Value is an id, and
 	// PassOnByEmail says that there are too many to list. Neither: it cannot be.

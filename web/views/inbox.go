@@ -148,6 +148,12 @@ func inboxRowURL(row InboxRow) string {
 	return "/approvals/" + row.ID
 }
 
+// What to know of a search that finds nothing.
+const (
+	argumentsUnsearched = "Arguments are sealed, and not searched."
+	searchScope         = "Words are looked for in tools, agents, environments, risk domains and ids. What a call’s sentence and arguments say is sealed, and not searched."
+)
+
 func problemLines(problems []string) string { return strings.Join(problems, "\n") }
 
 func savedHere(saved []SavedView) (SavedView, bool) {

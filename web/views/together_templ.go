@@ -1172,12 +1172,12 @@ func togetherDecide(v Together) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if v.All.Decide.SignDeny {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 122, "<button type=\"submit\" name=\"decision\" value=\"deny\" data-testid=\"deny\" data-passkey=\"each\">Deny all and sign each</button>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 122, "<button class=\"refuse\" type=\"submit\" name=\"decision\" value=\"deny\" data-testid=\"deny\" data-passkey=\"each\">Deny all and sign each</button>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 123, "<button type=\"submit\" name=\"decision\" value=\"deny\" data-testid=\"deny\">Deny all</button>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 123, "<button class=\"refuse\" type=\"submit\" name=\"decision\" value=\"deny\" data-testid=\"deny\">Deny all</button>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -6,8 +6,8 @@ package aana
 var messages = map[string]string{
 	"schema_validation_failed": "The request does not follow the contract, so nothing in it can be relied on.",
 
-	"public_read_allowed_without_identity_auth": "The tool only reads public information.",
-	"private_read_has_authenticated_context":    "The tool reads private data for a user who has signed in.",
+	"public_read_allowed_without_identity_auth": "The tool is declared as one that only reads public information.",
+	"private_read_has_authenticated_context":    "The tool is declared as one that reads private data, for a user who has signed in.",
 	"write_has_explicit_confirmation":           "The change was explicitly confirmed.",
 
 	"public_read_identity_bound_misclassified":      "The tool is declared as reading public information, but its name or arguments point to one person's data.",
