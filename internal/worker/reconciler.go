@@ -27,7 +27,8 @@ type Reconciler struct {
 const sweepBatch = 50
 
 // Run reconciles until ctx ends: at every look it asks for the workflows of a part of
-// all pending approvals.
+// all pending approvals. Where some of a part are lost others may be, too, and the next
+// look follows at once, until all have been looked at.
 func (r *Reconciler) Run(ctx context.Context) {
 	every := r.Every
 	if every == 0 {
@@ -38,8 +39,12 @@ func (r *Reconciler) Run(ctx context.Context) {
 	after := ""
 	for {
 		var err error
-		if after, err = r.look(ctx, after); err != nil && ctx.Err() == nil {
+		var lost int
+		if after, lost, err = r.look(ctx, after); err != nil && ctx.Err() == nil {
 			r.Logger.Warn("approvals cannot be reconciled with Temporal", "error", err)
+		}
+		if lost > 0 && after != "" && err == nil && ctx.Err() == nil {
+			continue
 		}
 		select {
 		case <-ctx.Done():
@@ -49,18 +54,18 @@ func (r *Reconciler) Run(ctx context.Context) {
 	}
 }
 
-// look makes one look, going on with the sweep after the given id, and returns
-// where the next one goes on.
-func (r *Reconciler) look(ctx context.Context, after string) (string, error) {
+// look makes one look, going on with the sweep after the given id. It returns where the
+// next one goes on, "" after the last, and how many were lost.
+func (r *Reconciler) look(ctx context.Context, after string) (next string, found int, err error) {
 	pending, err := r.Store.Outbox.PendingAfter(ctx, after, sweepBatch)
 	if err != nil {
-		return after, err
+		return after, 0, err
 	}
 	var lost []string
 	for _, id := range pending {
 		running, err := r.running(ctx, id)
 		if err != nil {
-			return after, errors.Join(err, r.requeue(ctx, lost))
+			return after, len(lost), errors.Join(err, r.requeue(ctx, lost))
 		}
 		if !running {
 			lost = append(lost, id)
@@ -70,7 +75,7 @@ func (r *Reconciler) look(ctx context.Context, after string) (string, error) {
 	if len(pending) < sweepBatch {
 		after = ""
 	}
-	return after, r.requeue(ctx, lost)
+	return after, len(lost), r.requeue(ctx, lost)
 }
 
 func (r *Reconciler) requeue(ctx context.Context, lost []string) error {
