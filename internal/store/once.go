@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -20,7 +21,12 @@ import (
 func (s *db) Answered(ctx context.Context, o *Request) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	return s.replayIn(ctx, s.pool, o)
+	err := s.replayIn(ctx, s.pool, o)
+	var kept *Replay
+	if errors.As(err, &kept) {
+		return cmp.Or(replicated(ctx, s.pool), err)
+	}
+	return err
 }
 
 // name is what a kept answer is sealed under.

@@ -8,13 +8,13 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -225,16 +225,6 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	pc.ConnConfig.ConnectTimeout = s.timeout
-	pc.ConnConfig.RuntimeParams["application_name"] = "holdpoint"
-	// The server gives up as well: a client that is gone must not leave a lock.
-	pc.ConnConfig.RuntimeParams["statement_timeout"] = fmt.Sprint(2 * s.timeout.Milliseconds())
-	pc.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = fmt.Sprint(2 * s.timeout.Milliseconds())
-	// A program that was cut off between a statement and its commit holds locks, also
-	// that of the kill switches, until Postgres notices that nobody is there any more.
-	pc.ConnConfig.RuntimeParams["tcp_keepalives_idle"] = "5"
-	pc.ConnConfig.RuntimeParams["tcp_keepalives_interval"] = "5"
-	pc.ConnConfig.RuntimeParams["tcp_keepalives_count"] = "3"
 	if cfg.Traces == nil {
 		cfg.Traces = noop.NewTracerProvider()
 	}
@@ -243,12 +233,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		// A statement has a span where what it belongs to has one; its text holds no values.
 		pc.ConnConfig.Tracer = newStatementTracer(cfg.Traces)
 	}
-	pc.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		inUTC(conn)
-		// What is answered has to be durable, however the role or the database is set.
-		_, err := conn.Exec(ctx, `SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'`)
-		return err
-	}
+	s.connectsLike(pc)
 	if s.pool, err = pgxpool.NewWithConfig(ctx, pc); err != nil {
 		return nil, fmt.Errorf("open the database pool: %w", hideURL(err))
 	}
@@ -260,6 +245,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	if cfg.PeopleURL != "" {
 		err = s.openPeople(ctx, cfg.PeopleURL, kept)
+	}
+	if err == nil {
+		err = s.refusePooler(ctx)
 	}
 	switch {
 	case err != nil:
@@ -318,8 +306,8 @@ func (s *db) openPeople(ctx context.Context, url string, like *pgxpool.Config) e
 	if err != nil {
 		return fmt.Errorf("read the people's database URL: %w", hideURL(err))
 	}
-	maps.Copy(own.ConnConfig.RuntimeParams, like.ConnConfig.RuntimeParams)
-	own.ConnConfig.ConnectTimeout, own.AfterConnect, own.MaxConns, own.MinConns = like.ConnConfig.ConnectTimeout, like.AfterConnect, like.MaxConns, like.MinConns
+	s.connectsLike(own)
+	own.MaxConns, own.MinConns = like.MaxConns, like.MinConns
 	if s.people, err = pgxpool.NewWithConfig(ctx, own); err != nil {
 		return fmt.Errorf("open the people's database pool: %w", hideURL(err))
 	}
@@ -416,8 +404,8 @@ func translate(err error) error {
 		case pgErr.Code == "42P01" || pgErr.Code == "42703" || pgErr.Code == "42883":
 			return fmt.Errorf("%w: %s: its schema is not the one that this program knows (is a holdpoint migrate due, or is the program an older one?)", ErrUnavailable, pgErr.Code)
 		case pgErr.Code[:2] == "57" || pgErr.Code[:2] == "53" || pgErr.Code[:2] == "08" || pgErr.Code == "40001" || pgErr.Code == "40P01",
-			// Rights that are missing: nothing can be written there.
-			pgErr.Code == "42501":
+			// Rights that are missing, or a standby: nothing can be written there.
+			pgErr.Code == "42501", pgErr.Code == readOnly:
 			return fmt.Errorf("%w: %s", ErrUnavailable, pgErr.Code)
 		}
 		// A server message may quote a row; its code and object names do not.
@@ -511,7 +499,12 @@ func (s *db) inTxOn(ctx context.Context, pool *pgxpool.Pool, fn func(ctx context
 	// caller who went away still gives the connection back clean.
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	if err := fn(ctx, tx); err != nil {
-		return err
+		var kept *Replay
+		if !errors.As(err, &kept) {
+			return err
+		}
+		_ = tx.Rollback(context.WithoutCancel(ctx)) // it holds the connection that the next line may need
+		return cmp.Or(replicated(ctx, pool), err)
 	}
 	return translate(tx.Commit(ctx))
 }

@@ -320,6 +320,9 @@ func (s *db) commit(ctx context.Context, batch []*queued, again bool) error {
 		if err != nil {
 			return err
 		}
+		if again {
+			rows.Queue(writeNothing)
+		}
 		// A batch without BEGIN is one implicit transaction and one round trip.
 		return translate(s.pool.SendBatch(ctx, rows).Close())
 	}
@@ -335,6 +338,12 @@ func (s *db) commit(ctx context.Context, batch []*queued, again bool) error {
 			}
 		}
 		fresh := slices.DeleteFunc(slices.Clone(batch), func(q *queued) bool { return q.err != nil })
+		if again || len(fresh) < len(batch) {
+			// What is answered was written by another commit.
+			if _, err := tx.Exec(ctx, writeNothing); err != nil {
+				return translate(err)
+			}
+		}
 		rows, err := queueAll(fresh, again)
 		if err != nil {
 			return err
