@@ -40,6 +40,7 @@ type cluster struct {
 	temporal *devserver.Server
 	// temporalURL is where Temporal keeps its state.
 	temporalURL string
+	logKey      string // its file
 	serves      []*program
 	urls        []string
 	workers     []*program
@@ -70,7 +71,15 @@ defaults: {outcome: ALLOW}
 // After the test they must stop cleanly, and the database must be in order.
 func startCluster(t testing.TB, serves, workers int) *cluster {
 	t.Helper()
-	bin := binary(t)
+	c := layCluster(t)
+	c.startPrograms(serves, workers)
+	return c
+}
+
+// layCluster starts what an installation needs, and makes its roles, keys and people:
+// everything but the programs.
+func layCluster(t testing.TB) *cluster {
+	t.Helper()
 	dir := filepath.Dir(devDir(t))
 	c := &cluster{t: t, dir: dir, installation: &installation{journal: &journal{}, sessions: &sync.Map{}}}
 	c.startPostgres()
@@ -105,17 +114,26 @@ func startCluster(t testing.TB, serves, workers int) *cluster {
 	admin := []string{"HOLDPOINT_DATABASE_ADMIN_URL=" + c.OwnerURL}
 	must(t, admin, "", "migrate")
 	c.makePeople(admin)
+	c.logKey = logKey
+	return c
+}
+
+// startPrograms starts the programs; after the test they must stop cleanly, and the
+// database must be in order.
+func (c *cluster) startPrograms(serves, workers int) {
+	c.t.Helper()
+	t := c.t
 	for range workers {
 		c.startWorker()
 	}
 	for range serves {
-		c.startServe(bin)
+		c.startServe(binary(t))
 	}
 	c.URL = c.urls[0]
 	t.Cleanup(func() {
 		if !t.Failed() {
 			c.check(t)
-			if err := proves(logKey+".pub", c.env); err != nil {
+			if err := proves(c.logKey+".pub", c.env); err != nil {
 				t.Error(err)
 			}
 		}
@@ -131,7 +149,6 @@ func startCluster(t testing.TB, serves, workers int) *cluster {
 		}
 		wait.Wait()
 	})
-	return c
 }
 
 func (c *cluster) startPostgres() {

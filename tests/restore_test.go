@@ -142,5 +142,5 @@ func (c *cluster) rebuilt(t *testing.T, waits []approval, began time.Time) {
 			return err == nil && d.GetWorkflowExecutionInfo().GetStatus() == enums.WORKFLOW_EXECUTION_STATUS_RUNNING
 		})
 	}
-	t.Logf("%d waits were rebuilt %s after the start of serve and worker", len(waits), time.Since(began).Round(time.Millisecond))
+	t.Logf("%d waits were rebuilt after %s", len(waits), time.Since(began).Round(time.Millisecond))
 }
