@@ -129,14 +129,17 @@ func TestFailover(t *testing.T) {
 	// first attempts are committed at the primary, where everybody can see them.
 	signalAll(second.PID(), syscall.SIGSTOP)
 	key := header{"Idempotency-Key", newID("k-")}
-	for i := range 2 {
+	attempt := func(i int) {
+		t.Helper()
 		if got := agent.at(c.where(i)).propose(event("search_docs", "accept", map[string]any{"word": "unseen"}), key); got.Status != 503 {
 			t.Errorf("attempt %d is answered although the standby has nothing of it: %s", i, got)
 		}
 	}
-	if n := number(t, c.postgres.SuperuserURL("holdpoint"), `SELECT count(*) FROM idempotency WHERE status = 200`); n == 0 {
-		t.Error("no attempt was committed at the primary: the case that this is about did not come up")
-	}
+	attempt(0)
+	eventually(t, settleWithin, "what was given up is there for all to see", func() bool {
+		return number(t, c.postgres.SuperuserURL("holdpoint"), `SELECT count(*) FROM idempotency WHERE status = 200`) > 0
+	})
+	attempt(1)
 	signalAll(second.PID(), syscall.SIGCONT)
 	agent.propose(event("search_docs", "accept", map[string]any{"word": "unseen"}), key).want(t, 200)
 
@@ -156,7 +159,7 @@ func TestFailover(t *testing.T) {
 					default:
 					}
 					was := lost.Load()
-					got := agent.propose(event(fmt.Sprintf("load_%d", i), []string{"accept", "defer"}[n%2], map[string]any{"n": n}), key)
+					got := agent.propose(event(fmt.Sprintf("load_%d", i), []string{"accept", "defer"}[n%10/9], map[string]any{"n": n}), key)
 					if got.Err == nil && got.Status/100 == 2 {
 						if was {
 							after.Add(1)
@@ -238,7 +241,7 @@ func TestTemporalLost(t *testing.T) {
 		}
 		agent.redeem(got.Token, "pay", map[string]any{"n": i}).want(t, 200)
 	}
-	if got := agent.wait(late.ID); got.Status != "expired" || got.EndedAt.Sub(late.ExpiresAt) > healWithin {
+	if got := agent.wait(late.ID); got.Status != "expired" || got.EndedAt.Before(late.ExpiresAt) {
 		t.Errorf("deadline %s, ended %s at %s", late.ExpiresAt, got.Status, got.EndedAt)
 	}
 }
