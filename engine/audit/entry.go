@@ -41,23 +41,39 @@ func (r Record) Seq() int64 { return r.Leaf + 1 }
 // value for every record, and another one for every other record: what is not
 // an event that agrees with its columns is shown as it is.
 func (r Record) Document() []byte {
-	v, _ := r.Value()
-	return v.AppendCanonical(make([]byte, 0, len(r.Body)+128))
+	document, _ := r.documentActor()
+	return document
+}
+
+// documentActor is Document and Actor, for the price of reading the body once.
+func (r Record) documentActor() (document []byte, actor string) {
+	v, readable, actor := r.read()
+	document = make([]byte, 0, len(r.Body)+128)
+	if !readable {
+		return r.unreadable().AppendCanonical(document), actor
+	}
+	return v.AppendCanonicalWith(document, r.given()...), actor
 }
 
 // Value is the document as a value, and who the event names as its actor; "" where
 // it names nobody.
 func (r Record) Value() (document canon.Value, actor string) {
+	v, readable, actor := r.read()
+	if !readable {
+		return r.unreadable(), actor
+	}
+	return v.With(r.given()...), actor
+}
+
+// read reads the body. It is not readable where it is no event that agrees with its columns.
+func (r Record) read() (body canon.Value, readable bool, actor string) {
 	v, err := canon.Parse(r.Body)
 	if err != nil {
-		return r.unreadable(), ""
+		return v, false, ""
 	}
 	who, _ := v.Get("actor")
 	id, _ := who.Get("id")
-	if v.Kind() != canon.ObjectKind || !r.agrees(v) {
-		return r.unreadable(), id.Str()
-	}
-	return v.With(r.given()...), id.Str()
+	return v, v.Kind() == canon.ObjectKind && r.agrees(v), id.Str()
 }
 
 // given is what the log itself gives an event.
@@ -72,10 +88,14 @@ func (r Record) given() []canon.Member {
 // agrees reports whether the body says what the columns say, and nothing of
 // what the log gives by itself.
 func (r Record) agrees(v canon.Value) bool {
-	for name, column := range map[string]string{
-		"event_id": r.ID, "type": r.Type, "outcome": r.Outcome, "agent_id": r.AgentID, "tool_name": r.ToolName,
+	for _, column := range [...]struct{ name, value string }{
+		{"event_id", r.ID},
+		{"type", r.Type},
+		{"outcome", r.Outcome},
+		{"agent_id", r.AgentID},
+		{"tool_name", r.ToolName},
 	} {
-		if member, ok := v.Get(name); !ok || member.Kind() != canon.StringKind || member.Str() != column {
+		if member, ok := v.Get(column.name); !ok || member.Kind() != canon.StringKind || member.Str() != column.value {
 			return false
 		}
 	}
@@ -122,13 +142,18 @@ func (r Record) Entry() []byte { return NewEntry(r.Seq(), r.At, Digest(r.Documen
 
 // EntryActor is Entry and Actor, for the price of reading the body once.
 func (r Record) EntryActor() (entry []byte, actor string) {
-	v, actor := r.Value()
-	return NewEntry(r.Seq(), r.At, Digest(v.AppendCanonical(make([]byte, 0, len(r.Body)+128)))), actor
+	document, actor := r.documentActor()
+	return NewEntry(r.Seq(), r.At, Digest(document)), actor
 }
 
 // NewEntry is the leaf data of the event with this place, time and digest.
 func NewEntry(seq int64, at time.Time, digest string) []byte {
-	return fmt.Appendf(nil, `{"digest":"%s","seq":%d,"time":"%s","v":%d}`, digest, seq, Time(at), Version)
+	entry := make([]byte, 0, 160)
+	entry = append(append(entry, `{"digest":"`...), digest...)
+	entry = strconv.AppendInt(append(entry, `","seq":`...), seq, 10)
+	entry = appendTime(append(entry, `,"time":"`...), at)
+	entry = strconv.AppendInt(append(entry, `","v":`...), Version, 10)
+	return append(entry, '}')
 }
 
 // Digest is the digest of a document.
@@ -139,7 +164,11 @@ func Digest(document []byte) string {
 
 // Time writes a time as events and entries have it: RFC 3339, UTC, to the
 // microsecond, without trailing zeros.
-func Time(at time.Time) string { return at.UTC().Truncate(time.Microsecond).Format(time.RFC3339Nano) }
+func Time(at time.Time) string { return string(appendTime(make([]byte, 0, 32), at)) }
+
+func appendTime(dst []byte, at time.Time) []byte {
+	return at.UTC().Truncate(time.Microsecond).AppendFormat(dst, time.RFC3339Nano)
+}
 
 // MaxClockSetBack is how far the times of a log may run backwards: the clock of the
 // database is set right, and another machine's takes over.

@@ -16,6 +16,13 @@ func (v Value) Canonical() []byte { return v.AppendCanonical(nil) }
 // AppendCanonical appends what Canonical returns to dst.
 func (v Value) AppendCanonical(dst []byte) []byte { return v.appendTo(dst, nil) }
 
+// AppendCanonicalWith appends what v.With(more...).Canonical() returns to dst, and panics
+// where With does.
+func (v Value) AppendCanonicalWith(dst []byte, more ...Member) []byte {
+	var few [fewNames]Member
+	return append(appendMembers(append(dst, '{'), v.with(few[:0], more), nil), '}')
+}
+
 // flushAt is how much of a form is kept before it goes to a hash.
 const flushAt = 16 << 10
 

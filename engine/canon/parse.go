@@ -38,7 +38,7 @@ func Parse(data []byte) (Value, error) {
 		}
 	}
 	// The one copy: all strings without escapes are parts of it.
-	p := parser{text: string(data), elems: make([]Value, 0, 8), members: make([]Member, 0, 24)}
+	p := parser{text: string(data), open: open{elems: make([]Value, 0, 8), members: make([]Member, 0, fewNames)}}
 	v, err := p.value(0)
 	if err != nil {
 		return Value{}, err
@@ -49,14 +49,47 @@ func Parse(data []byte) (Value, error) {
 	return v, nil
 }
 
-// parser reads text from pos on. Open containers keep what they hold so far on
-// top of two stacks, so that each container is allocated once, at its size.
+// parser reads text from pos on.
 type parser struct {
-	text    string
-	pos     int
-	values  int // values begun so far
+	text   string
+	pos    int
+	values int // values begun so far
+	open
+	ended
+}
+
+// open are two stacks, on top of which containers that have not ended keep what they
+// hold so far.
+type open struct {
 	elems   []Value
 	members []Member
+}
+
+// ended is where containers are kept that have ended: small ones share an allocation.
+type ended struct {
+	elems   []Value
+	members []Member
+	boxes   []box
+}
+
+// shared is how many values, members or containers share an allocation at first, and at most.
+const (
+	sharedFirst = 8
+	sharedMost  = 64
+)
+
+// cut takes room for n from what is free, which is allocated anew where there is too
+// little: twice as much each time, and alone for what is long.
+func cut[T any](free *[]T, n int) []T {
+	if n > sharedMost/2 {
+		return make([]T, n)
+	}
+	if n > len(*free) {
+		*free = make([]T, max(n, min(2*cap(*free), sharedMost), sharedFirst))
+	}
+	taken := (*free)[:n:n]
+	*free = (*free)[n:]
+	return taken
 }
 
 // room doubles a full stack: append alone would grow a long one by a quarter, time and
@@ -145,13 +178,13 @@ func (p *parser) array(depth int) (Value, *SyntaxError) {
 		p.pos++
 		return Value{kind: ArrayKind}, nil
 	}
-	base := len(p.elems)
+	base := len(p.open.elems)
 	for {
 		v, err := p.value(depth)
 		if err != nil {
-			return Value{}, err.under(strconv.Itoa(len(p.elems) - base))
+			return Value{}, err.under(strconv.Itoa(len(p.open.elems) - base))
 		}
-		p.elems = append(room(p.elems), v)
+		p.open.elems = append(room(p.open.elems), v)
 		switch p.skipSpace() {
 		case ',':
 			p.pos++
@@ -163,9 +196,11 @@ func (p *parser) array(depth int) (Value, *SyntaxError) {
 		}
 		break
 	}
-	v := Value{kind: ArrayKind, box: &box{elems: slices.Clone(p.elems[base:])}}
-	p.elems = p.elems[:base]
-	return v, nil
+	b := &cut(&p.boxes, 1)[0]
+	b.elems = cut(&p.ended.elems, len(p.open.elems)-base)
+	copy(b.elems, p.open.elems[base:])
+	p.open.elems = p.open.elems[:base]
+	return Value{kind: ArrayKind, box: b}, nil
 }
 
 func (p *parser) object(depth int) (Value, *SyntaxError) {
@@ -174,7 +209,7 @@ func (p *parser) object(depth int) (Value, *SyntaxError) {
 		p.pos++
 		return Value{kind: ObjectKind}, nil
 	}
-	base := len(p.members)
+	base := len(p.open.members)
 	var names nameSet
 	for {
 		if p.skipSpace() != '"' {
@@ -185,7 +220,7 @@ func (p *parser) object(depth int) (Value, *SyntaxError) {
 		if err != nil {
 			return Value{}, err
 		}
-		if err := p.checkName(&names, p.members[base:], name, start); err != nil {
+		if err := p.checkName(&names, p.open.members[base:], name, start); err != nil {
 			return Value{}, err
 		}
 		if p.skipSpace() != ':' {
@@ -196,7 +231,7 @@ func (p *parser) object(depth int) (Value, *SyntaxError) {
 		if err != nil {
 			return Value{}, err.under(name)
 		}
-		p.members = append(room(p.members), Member{name, v})
+		p.open.members = append(room(p.open.members), Member{name, v})
 		switch p.skipSpace() {
 		case ',':
 			p.pos++
@@ -208,9 +243,11 @@ func (p *parser) object(depth int) (Value, *SyntaxError) {
 		}
 		break
 	}
-	v := Value{kind: ObjectKind, box: &box{members: slices.Clone(p.members[base:])}}
-	p.members = p.members[:base]
-	return v, nil
+	b := &cut(&p.boxes, 1)[0]
+	b.members = cut(&p.ended.members, len(p.open.members)-base)
+	copy(b.members, p.open.members[base:])
+	p.open.members = p.open.members[:base]
+	return Value{kind: ObjectKind, box: b}, nil
 }
 
 // checkName refuses a name that an earlier member has, and too many members.

@@ -120,13 +120,17 @@ func Object(members ...Member) Value {
 // With is the object with further members at its end. It panics where Object does,
 // and if v is not an object; the members that v has are not looked at again.
 func (v Value) With(more ...Member) Value {
+	members := v.with(make([]Member, 0, v.Len()+len(more)), more)
+	return Value{kind: ObjectKind, box: &box{members: members}}
+}
+
+// with appends the members of the object v and more to members.
+func (v Value) with(members, more []Member) []Member {
 	if v.kind != ObjectKind {
 		panic("canon.With: not an object")
 	}
-	had := v.Len()
-	members := make([]Member, had, had+len(more))
 	if v.box != nil {
-		copy(members, v.box.members)
+		members = append(members, v.box.members...)
 	}
 	for _, m := range more {
 		mustText("canon.With", m.Name)
@@ -137,7 +141,7 @@ func (v Value) With(more ...Member) Value {
 		}
 		members = append(members, m)
 	}
-	return Value{kind: ObjectKind, box: &box{members: members}}
+	return members
 }
 
 func mustText(caller, s string) {
