@@ -101,18 +101,30 @@ func jsonReply(status int, body any, header map[string]string) (access.Reply, er
 	if err != nil {
 		return access.Reply{}, fmt.Errorf("encode answer: %w", err)
 	}
-	if header == nil {
-		header = map[string]string{}
-	}
-	header["Content-Type"] = "application/json"
-	return access.Reply{Status: status, Header: header, Body: append(encoded, '\n')}, nil
+	return encodedReply(status, encoded, header), nil
 }
 
-func writeReply(w http.ResponseWriter, r access.Reply) {
-	for name, value := range r.Header {
-		w.Header().Set(name, value)
+// encodedReply is an answer whose JSON has been written.
+func encodedReply(status int, body []byte, header map[string]string) access.Reply {
+	if header == nil {
+		header = make(map[string]string, 1)
 	}
-	w.Header().Set("Cache-Control", "no-store")
+	header["Content-Type"] = "application/json"
+	return access.Reply{Status: status, Header: header, Body: append(body, '\n')}
+}
+
+// notKept is for all answers: what they say may be true for a moment only.
+var notKept = []string{"no-store"}
+
+func writeReply(w http.ResponseWriter, r access.Reply) {
+	h := w.Header()
+	for name, value := range r.Header {
+		h.Set(name, value)
+	}
+	h["Cache-Control"] = notKept
+	if r.Status >= http.StatusOK && r.Status != http.StatusNoContent && r.Status != http.StatusNotModified {
+		h.Set("Content-Length", strconv.Itoa(len(r.Body)))
+	}
 	w.WriteHeader(r.Status)
 	_, _ = w.Write(r.Body) // a caller who has gone cannot be told so
 }

@@ -75,7 +75,7 @@ func proposeEvent(agentID string, limit aana.State, doc canon.Value, now time.Ti
 		claim: registry.Claim{AgentID: agentID, Tool: event.ToolName}, event: &event, state: limit,
 		result: result,
 		safe: map[string]any{
-			"tool_category": event.Category, "risk_domain": event.RiskDomain, "authorization_state": event.State, "evidence_ref_count": len(event.Evidence),
+			"tool_category": string(event.Category), "risk_domain": string(event.RiskDomain), "authorization_state": string(event.State), "evidence_ref_count": len(event.Evidence),
 		},
 	}
 	if capped {

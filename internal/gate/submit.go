@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -292,21 +293,57 @@ func strictestFirst(findings []engine.Finding) []engine.Finding {
 // and the names of arguments, as far as they have the form of names, never a
 // value.
 func safePayload(p Proposal, d engine.Decision) json.RawMessage {
-	payload := map[string]any{"dialect": p.Call.Dialect, "route": d.Route}
+	payload := make(map[string]any, len(p.safe)+5)
 	if p.dryRun {
 		payload["dry_run"] = true
 	}
+	payload["dialect"], payload["route"] = p.Call.Dialect, d.Route
 	if p.Valid {
 		maps.Copy(payload, p.safe)
 		payload["argument_count"], payload["argument_keys"] = p.Arguments.Len(), words(aana.ArgumentKeys(p.Arguments))
 	}
-	encoded, err := json.Marshal(payload)
+	encoded, err := appendPayload(make([]byte, 0, 256), payload)
 	if err != nil {
 		// Strings, numbers and routes always encode; an event without its
 		// payload is still better than none.
 		return json.RawMessage(`{}`)
 	}
 	return encoded
+}
+
+// appendPayload appends an object as encoding/json writes it.
+func appendPayload(dst []byte, members map[string]any) ([]byte, error) {
+	var few [16]string
+	names := few[:0]
+	for name := range members {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	before := byte('{')
+	for _, name := range names {
+		dst = append(engine.AppendJSONString(append(dst, before), name), ':')
+		before = ','
+		switch v := members[name].(type) {
+		case string:
+			dst = engine.AppendJSONString(dst, v)
+		case []string:
+			dst = engine.AppendJSONStrings(dst, v)
+		case int:
+			dst = strconv.AppendInt(dst, int64(v), 10)
+		case bool:
+			dst = strconv.AppendBool(dst, v)
+		default:
+			encoded, err := json.Marshal(v)
+			if err != nil {
+				return nil, err
+			}
+			dst = append(dst, encoded...)
+		}
+	}
+	if before == '{' {
+		dst = append(dst, before)
+	}
+	return append(dst, '}'), nil
 }
 
 // opening prepares the approval of a call that waits, or wants a token.

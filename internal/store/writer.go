@@ -549,7 +549,7 @@ func queueEvents(rows *pgx.Batch, events []engine.Event, again bool, then func(a
 	agents, tools, approvals, bodies := make([]string, n), make([]string, n), make([]string, n), make([][]byte, n)
 	for i, e := range events {
 		e.Seq, e.Timestamp = 0, time.Time{}
-		body, err := json.Marshal(e)
+		body, err := e.AppendJSON(make([]byte, 0, 1024))
 		if err != nil {
 			return fmt.Errorf("encode event %s: %w", e.ID, err)
 		}
