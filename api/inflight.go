@@ -229,8 +229,12 @@ func (a *API) admit(c *call, op operation) (leave func(), err error) {
 		}
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(c.r.Context(), answerWithin)
-	defer cancel()
+	ctx := c.r.Context()
+	if op.held { // what is not held has an end already (serve)
+		var cancel func()
+		ctx, cancel = context.WithTimeout(ctx, answerWithin)
+		defer cancel()
+	}
 	give := func() {}
 	if !within {
 		if give, err = a.inFlight.room.Take(ctx, who, size); err != nil {

@@ -77,12 +77,16 @@ func Observe(next http.Handler, log *slog.Logger, m *Metrics, spans trace.Tracer
 			took := time.Since(started)
 			m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
 			m.requestSeconds.WithLabelValues(route).Observe(took.Seconds())
-			told := []any{"request_id", id, "route", route, "status", status, "ms", float64(took.Microseconds()) / 1000}
 			if span.IsRecording() {
 				describe(span, id, route, status)
-				told = append(told, "trace_id", span.SpanContext().TraceID().String())
 			}
-			log.Log(ctx, levelOf(route), "request", told...)
+			if level := levelOf(route); log.Enabled(ctx, level) {
+				told := []any{"request_id", id, "route", route, "status", status, "ms", float64(took.Microseconds()) / 1000}
+				if span.IsRecording() {
+					told = append(told, "trace_id", span.SpanContext().TraceID().String())
+				}
+				log.Log(ctx, level, "request", told...)
+			}
 		}()
 		next.ServeHTTP(rec, r)
 	})

@@ -62,18 +62,31 @@ func Guard(next http.Handler, c GuardConfig) http.Handler {
 	})
 }
 
+// What secureHeaders sets, made once. Nothing is ever added to these.
+var (
+	secureAlways = []struct {
+		name   string
+		values []string
+	}{
+		{"Content-Security-Policy", []string{contentPolicy}},
+		{"X-Content-Type-Options", []string{"nosniff"}},
+		{"X-Frame-Options", []string{"DENY"}},
+		// Not no-referrer: under that, browsers send our own forms with "Origin: null".
+		{"Referrer-Policy", []string{"same-origin"}},
+		{"Cross-Origin-Opener-Policy", []string{"same-origin"}},
+		{"Cross-Origin-Resource-Policy", []string{"same-origin"}},
+		{"Permissions-Policy", []string{permissions}},
+		{"Cache-Control", []string{"no-store"}},
+	}
+	strictTransport = []string{"max-age=31536000"}
+)
+
 func secureHeaders(h http.Header, secure bool) {
-	h.Set("Content-Security-Policy", contentPolicy)
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("X-Frame-Options", "DENY")
-	// Not no-referrer: under that, browsers send our own forms with "Origin: null".
-	h.Set("Referrer-Policy", "same-origin")
-	h.Set("Cross-Origin-Opener-Policy", "same-origin")
-	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("Permissions-Policy", permissions)
-	h.Set("Cache-Control", "no-store")
+	for _, s := range secureAlways {
+		h[s.name] = s.values
+	}
 	if secure {
-		h.Set("Strict-Transport-Security", "max-age=31536000")
+		h["Strict-Transport-Security"] = strictTransport
 	}
 }
 

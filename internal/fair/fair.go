@@ -102,8 +102,14 @@ func NewPool(most int64) *Pool { return &Pool{most: most, free: most} }
 // more than there is. give has to be called once, or more often. The error is that
 // ctx ended first, and then nothing was taken.
 func (p *Pool) Take(ctx context.Context, name string, amount int64) (give func(), err error) {
-	b := &borrower{min(amount, p.most), make(chan struct{})}
+	amount = min(amount, p.most)
 	p.mu.Lock()
+	if p.waiting.Len() == 0 && amount <= p.free {
+		p.free -= amount
+		p.mu.Unlock()
+		return p.giving(amount), nil
+	}
+	b := &borrower{amount, make(chan struct{})}
 	p.waiting.Add(name, b)
 	p.lend()
 	p.mu.Unlock()
@@ -121,15 +127,21 @@ func (p *Pool) Take(ctx context.Context, name string, amount int64) (give func()
 		p.lend()
 		return nil, ctx.Err()
 	}
-	var once sync.Once
+	return p.giving(b.amount), nil
+}
+
+// giving gives so much back, once.
+func (p *Pool) giving(amount int64) func() {
+	lent := true
 	return func() {
-		once.Do(func() {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.free += b.amount
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if lent {
+			lent = false
+			p.free += amount
 			p.lend()
-		})
-	}, nil
+		}
+	}
 }
 
 // lend gives to those whose turn it is, as far as it goes. Who asks for much is not
