@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -109,11 +107,9 @@ const stopWithin = 4 * time.Second
 // ready once it has reached Postgres; before, it answers that it is not ready.
 func serve(ctx context.Context, cfg config.Config, log *slog.Logger, listener net.Listener, ready func()) error {
 	defer func() { _ = listener.Close() }()
-	if os.Getenv("GOGC") == "" {
-		// A gate's live heap is small and its garbage plenty: collecting a
-		// quarter as often is worth a fifth of its throughput.
-		debug.SetGCPercent(400)
-	}
+	tuning, endTuning := context.WithCancel(ctx)
+	defer endTuning()
+	go tuneGarbage(tuning)
 	traces, endTraces, err := startTraces(ctx, "holdpoint-serve", log)
 	if err != nil {
 		return err

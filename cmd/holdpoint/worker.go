@@ -5,8 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"os"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -63,13 +61,17 @@ func (workerCommand) Run(ctx context.Context, c *cli) error {
 	return work(ctx, cfg, log, func() { log.Info("working", "temporal", cfg.TemporalAddress, "namespace", cfg.TemporalNamespace) })
 }
 
+// stickyWorkflows is how many workflows that wait a worker keeps in memory, at some 20 KB
+// each; another one is read from Temporal when something happens to it.
+const stickyWorkflows = 2000
+
 // work runs the worker until ctx ends, calling ready once Temporal has taken it.
 // While Temporal does not answer it keeps trying.
 func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()) error {
-	if os.Getenv("GOGC") == "" {
-		// As with the gate (serve): giving events their places makes garbage only.
-		debug.SetGCPercent(400)
-	}
+	tuning, endTuning := context.WithCancel(ctx)
+	defer endTuning()
+	go tuneGarbage(tuning)
+	sdk.SetStickyWorkflowCacheSize(stickyWorkflows)
 	// Serve imports files; what it has put in force is what counts here.
 	cfg.PolicyFile, cfg.ContractsFile = "", ""
 	traces, endTraces, err := startTraces(ctx, "holdpoint-worker", log)

@@ -211,6 +211,8 @@ func tuning() dynamicconfig.Client {
 		// One partition a task queue: more would make workers and tasks look for each other, on a single machine for nothing.
 		dynamicconfig.MatchingNumTaskqueueReadPartitions.Key():  1,
 		dynamicconfig.MatchingNumTaskqueueWritePartitions.Key(): 1,
+		// How many workflows it keeps in memory, at some 10 KB each. By default it is 128,000: all that wait.
+		dynamicconfig.HistoryCacheHostLevelMaxSize.Key(): 2000,
 		// It would ask the makers of the server for news.
 		dynamicconfig.EnableServerVersionCheck.Key(): false,
 	}
