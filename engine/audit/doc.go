@@ -18,9 +18,9 @@
 //	leaf hash  SHA-256(0x00 ‖ entry)                            RFC 6962, 2.1
 //	node hash  SHA-256(0x01 ‖ left ‖ right)                     RFC 6962, 2.1
 //
-// The entry is all that the public log shows of an event. An event_id is a
-// random UUID, so nobody can find out what happened by trying digests; and
-// nobody can be shown another event under the same digest.
+// The entry is all that the public log shows of an event. An event_id is a UUID
+// with 74 random bits at least, so nobody can find out what happened by trying
+// digests; and nobody can be shown another event under the same digest.
 //
 // Tiles hold 256 hashes of 32 bytes each; tile N of level L holds hashes 256·N
 // to 256·N+255 of the complete subtrees of height 8·L. Bundles hold the entries
