@@ -10,33 +10,57 @@ import (
 	"testing"
 )
 
-// hookRun runs Claude Code's hook as Claude Code does.
+// hookHost is a coding agent, as far as its hooks are told apart.
+type hookHost struct {
+	name, before, after, failed string
+	nameless                    bool // it tells no ids of calls
+	answers                     bool // it reads an answer, not only the program's code
+	file                        string
+}
+
+var hookHosts = []hookHost{
+	{name: "claude-code", before: "PreToolUse", after: "PostToolUse", failed: "PostToolUseFailure", answers: true, file: ".claude/settings.json"},
+	{name: "codex", before: "PreToolUse", after: "PostToolUse", file: ".codex/hooks.json"},
+	{name: "gemini-cli", before: "BeforeTool", after: "AfterTool", nameless: true, file: ".gemini/settings.json"},
+}
+
+// hookRun runs a hook as its host does.
 type hookRun struct {
 	t             testing.TB
 	d             *dev
+	host          hookHost
 	state, prefix string
 }
 
-func (d *dev) hook(t testing.TB) *hookRun {
-	return &hookRun{t, d, t.TempDir(), newID("s-")}
+func (d *dev) hook(t testing.TB) *hookRun { return d.hookOf(t, hookHosts[0]) }
+
+func (d *dev) hookOf(t testing.TB, host hookHost) *hookRun {
+	return &hookRun{t, d, host, t.TempDir(), newID("s-")}
 }
 
 // tell runs the hook for an event of a call.
 func (h *hookRun) tell(event, call, tool string, arguments any, flags ...string) command {
 	h.t.Helper()
-	in, err := json.Marshal(map[string]any{
+	said := map[string]any{
 		"hook_event_name": event, "session_id": h.prefix, "tool_use_id": call, "tool_name": tool, "tool_input": arguments, "cwd": "/", "duration_ms": 7,
-	})
+	}
+	if h.host.nameless {
+		delete(said, "tool_use_id")
+	}
+	if event == "failed" { // where it is no event of its own
+		said["hook_event_name"], said["tool_response"] = h.host.after, map[string]any{"error": map[string]any{"message": "no"}}
+	}
+	in, err := json.Marshal(said)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	flags = append([]string{"hook", "claude-code", "--data", h.d.dir, "--state", h.state}, flags...)
+	flags = append([]string{"hook", h.host.name, "--data", h.d.dir, "--state", h.state}, flags...)
 	return cli(h.t, nil, string(in), flags...)
 }
 
 func (h *hookRun) before(call, tool string, arguments any, flags ...string) command {
 	h.t.Helper()
-	return h.tell("PreToolUse", call, tool, arguments, flags...)
+	return h.tell(h.host.before, call, tool, arguments, flags...)
 }
 
 // waits is before for a call that has to wait; it returns its approval's id.
@@ -82,7 +106,16 @@ func (h *hookRun) blocked(why, call, tool string, arguments any, flags ...string
 // approved one once, and never otherwise.
 func TestHook(t *testing.T) {
 	d := onShared(t)
-	h, ada := d.hook(t), d.reviewer(t, 0)
+	for _, host := range hookHosts {
+		t.Run(host.name, func(t *testing.T) {
+			t.Parallel()
+			testHook(t, d, host)
+		})
+	}
+}
+
+func testHook(t *testing.T, d *dev, host hookHost) {
+	h, ada := d.hookOf(t, host), d.reviewer(t, 0)
 	args := func(name string) map[string]any { return map[string]any{"command": name + " " + h.prefix[2:7]} } // a longer word could be a secret
 
 	// Accepted by the rules: the host's own permissions still count, unless they need not.
@@ -91,8 +124,10 @@ func TestHook(t *testing.T) {
 	if got := h.runs("a1", "Lookup-"+h.prefix, args("x")); got != nil {
 		t.Errorf("answered %v", got)
 	}
-	if got := h.runs("a2", "Lookup-"+h.prefix, args("x"), "--allow-accepted"); got == nil {
-		t.Error("it is not allowed")
+	if host.answers {
+		if got := h.runs("a2", "Lookup-"+h.prefix, args("x"), "--allow-accepted"); got == nil {
+			t.Error("it is not allowed")
+		}
 	}
 
 	// Waits; the same call again waits for the same people; approved, it runs once.
@@ -101,15 +136,10 @@ func TestHook(t *testing.T) {
 		t.Errorf("asked anew: %s and %s", id, again)
 	}
 	ada.approve(d.agent(t).get(id))
-	if got := h.runs("b3", "Bash", args("approve")); got == nil || got["updatedInput"] != nil {
+	if got := h.runs("b3", "Bash", args("approve")); (got != nil) != host.answers || got["updatedInput"] != nil {
 		t.Errorf("answered %v", got)
 	}
-	if c := h.tell("PostToolUse", "b3", "Bash", args("approve")); c.code != 0 || c.err != "" {
-		t.Errorf("after it: exit %d\n%s", c.code, c.err)
-	}
-	if got := d.agent(t).get(id); got.Execution != "succeeded" {
-		t.Errorf("execution %s", got.Execution)
-	}
+	h.after(id, "succeeded", host.after, "b3", args("approve"))
 	if next := h.waits("b4", "Bash", args("approve")); next == id {
 		t.Error("the same approval permits a second run")
 	}
@@ -131,18 +161,7 @@ func TestHook(t *testing.T) {
 		t.Errorf("%d of %d ran: %+v", ran, len(codes), codes)
 	}
 
-	// A reviewer's changes are what runs.
-	id = h.waits("d1", "Bash", args("edit"))
-	edited := d.agent(t).get(id)
-	ada.do("POST", approvalPath(id)+"/edits", map[string]any{"digest": edited.Digest, "version": edited.Version, "arguments": args("safer"), "comment": "so"}).want(t, 200)
-	d.reviewer(t, 1).approve(d.agent(t).get(id))
-	got := h.runs("d2", "Bash", args("edit"))
-	if changed, _ := got["updatedInput"].(map[string]any); changed["command"] != args("safer")["command"] {
-		t.Errorf("runs with %v", got)
-	}
-	if c := h.tell("PostToolUseFailure", "d2", "Bash", args("safer")); c.code != 0 || d.agent(t).get(id).Execution != "failed" {
-		t.Errorf("after it: exit %d\n%s", c.code, c.err)
-	}
+	h.edited(args("edit"), args("safer"))
 
 	// A no is a no, and the next try asks anew.
 	id = h.waits("e1", "Bash", args("deny"))
@@ -150,71 +169,161 @@ func TestHook(t *testing.T) {
 	h.blocked("was not approved: denied", "e2", "Bash", args("deny"))
 
 	// A call that ran without a decision is on record, by name and not by argument.
-	for _, event := range []string{"PostToolUse", "PostToolUseFailure"} {
+	ungated := []string{host.after}
+	if host.failed != "" {
+		ungated = append(ungated, host.failed)
+	}
+	for _, event := range ungated {
 		if c := h.tell(event, "f-"+event, "Ungated-"+h.prefix, args("secret")); c.code != 0 {
 			t.Fatalf("exit %d\n%s", c.code, c.err)
 		}
 	}
 	events := d.admin(t).events(url.Values{"type": {"ungated"}, "tool_name": {"Ungated-" + h.prefix}})
-	if len(events) != 2 || events[0].Reasons[0].Code != "UNGATED_EXECUTION" || strings.Contains(string(events[0].Safe), "secret") || events[0].DigestHMAC == "" {
+	if len(events) != len(ungated) || events[0].Reasons[0].Code != "UNGATED_EXECUTION" || strings.Contains(string(events[0].Safe), "secret") || events[0].DigestHMAC == "" {
 		t.Errorf("on record: %+v", events)
 	}
 }
 
-// TestHookFails: whatever fails, the call is blocked, by the only code that blocks.
-func TestHookFails(t *testing.T) {
-	d := onShared(t)
-	h := d.hook(t)
-	args := map[string]any{"command": "x"}
-	for _, in := range []string{"", "{", "null", `{"hook_event_name":"PreToolUse"}`, `{"hook_event_name":"PreToolUse","session_id":"s","tool_use_id":"t","tool_name":"Bash","tool_input":[1]}`, `{"hook_event_name":"Stop","session_id":"s","tool_use_id":"t","tool_name":"Bash"}`} {
-		if c := cli(t, nil, in, "hook", "claude-code", "--data", d.dir, "--state", h.state); c.code != 2 || c.err == "" {
-			t.Errorf("%q: exit %d\n%s", in, c.code, c.err)
-		}
+// after tells the hook that a call has run, and looks at what that is on record as.
+func (h *hookRun) after(id, outcome, event, call string, arguments any) {
+	h.t.Helper()
+	c := h.tell(event, call, "Bash", arguments)
+	if got := h.d.agent(h.t).get(id); c.code != 0 || c.err != "" || got.Execution != outcome {
+		h.t.Errorf("after it: %s, exit %d\n%s", got.Execution, c.code, c.err)
 	}
-	if c := h.before("x", "Bash", args, "--no-such-flag"); c.code != 2 {
-		t.Errorf("a flag that there is not: exit %d", c.code)
-	}
-	file := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(file, []byte("hp_none\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	flags := []string{"hook", "claude-code", "--url", d.URL, "--key-file", file, "--state", h.state}
-	call := `{"hook_event_name":"PreToolUse","session_id":"s","tool_use_id":"t","tool_name":"Bash","tool_input":{}}`
-	if c := cli(t, nil, call, flags...); c.code != 2 || !strings.Contains(c.err, "unauthenticated") {
-		t.Errorf("a wrong key: exit %d\n%s", c.code, c.err)
-	}
-	h.state = file // no place for what it has to remember
-	h.blocked("keep what is known", "y", "Bash", args)
 }
 
-// TestConnectClaudeCode: the settings get the hook beside what was there, once, and
-// doctor proves that it blocks; a hook that does not is found.
-func TestConnectClaudeCode(t *testing.T) {
-	d := onShared(t)
-	file := filepath.Join(t.TempDir(), "settings.json")
-	was := `{"model":"m","hooks":{"PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command","command":"a && b"}]}],"Stop":[{"hooks":[]}]}}`
-	if err := os.WriteFile(file, []byte(was), 0o600); err != nil {
-		t.Fatal(err)
+// edited: a reviewer's changes are what runs. A host that takes no changes is told them,
+// and runs the changed call in place of the other.
+func (h *hookRun) edited(was, safer map[string]any) {
+	h.t.Helper()
+	t, d := h.t, h.d
+	id := h.waits("d1", "Bash", was)
+	a := d.agent(t).get(id)
+	d.reviewer(t, 0).do("POST", approvalPath(id)+"/edits", map[string]any{"digest": a.Digest, "version": a.Version, "arguments": safer, "comment": "so"}).want(t, 200)
+	d.reviewer(t, 1).approve(d.agent(t).get(id))
+	failed := h.host.failed
+	if failed == "" {
+		failed = "failed"
+	}
+	if h.host.answers {
+		got := h.runs("d2", "Bash", was)
+		if changed, _ := got["updatedInput"].(map[string]any); changed["command"] != safer["command"] {
+			t.Errorf("runs with %v", got)
+		}
+		h.after(id, "failed", failed, "d2", safer)
+		return
 	}
 	for range 2 {
-		must(t, nil, "", "connect", "claude-code", "--data", d.dir, "--settings", file, "--deadline", "5s")
+		h.blocked(`{"command":"`+safer["command"].(string)+`"}`, "d2", "Bash", was)
 	}
-	text := fileText(file)
-	if strings.Count(text, " hook claude-code ") != 3 || !strings.Contains(text, `"a && b"`) || !strings.Contains(text, `"model": "m"`) || !strings.Contains(text, `"Stop"`) {
-		t.Errorf("settings\n%s", text)
+	if got := h.runs("d3", "Bash", safer); got != nil {
+		t.Errorf("answered %v", got)
 	}
-	if out := must(t, nil, "", "doctor", "claude-code", "--settings", file); strings.Count("\n"+out, "\nok ") != 13 {
-		t.Errorf("doctor says\n%s", out)
+	if h.host.nameless {
+		h.after(id, "failed", failed, "d3", safer)
+	} else { // it does not say whether a call has failed
+		h.after(id, "succeeded", h.host.after, "d3", safer)
 	}
-	loose := strings.ReplaceAll(text, " || exit 2", " || exit 1")
-	if err := os.WriteFile(file, []byte(loose), 0o600); err != nil {
-		t.Fatal(err)
+	if next := h.waits("d4", "Bash", safer); next == id {
+		t.Error("the same approval permits a second run")
 	}
-	if c := cli(t, nil, "", "doctor", "claude-code", "--settings", file); c.code != 1 || !strings.Contains(c.out, "it was not run") {
-		t.Errorf("exit %d\n%s", c.code, c.out)
+}
+
+// TestHookFails: whatever fails, the call is blocked, by the only code that blocks, and
+// with a reason, without which Codex runs it.
+func TestHookFails(t *testing.T) {
+	d := onShared(t)
+	for _, host := range hookHosts {
+		h := d.hookOf(t, host)
+		args := map[string]any{"command": "x"}
+		said := func(more string) string {
+			return `{"hook_event_name":"` + host.before + `","session_id":"s","tool_use_id":"t",` + more + `}`
+		}
+		for _, in := range []string{
+			"", "{", "null", `{"hook_event_name":"` + host.before + `"}`, said(`"tool_name":"Bash","tool_input":[1]`),
+			`{"hook_event_name":"Stop","session_id":"s","tool_use_id":"t","tool_name":"Bash"}`,
+			`{"hook_event_name":"` + host.before + `","tool_use_id":"t","tool_name":"Bash"}`,
+			`{"session_id":"s","tool_use_id":"t","tool_name":"Bash"}`,
+		} {
+			if c := cli(t, nil, in, "hook", host.name, "--data", d.dir, "--state", h.state); c.code != 2 || c.err == "" || c.out != "" {
+				t.Errorf("%s: %q: exit %d\n%s", host.name, in, c.code, c.err)
+			}
+		}
+		if c := h.before("x", "Bash", args, "--no-such-flag"); c.code != 2 {
+			t.Errorf("a flag that there is not: exit %d", c.code)
+		}
+		file := filepath.Join(t.TempDir(), "key")
+		if err := os.WriteFile(file, []byte("hp_none\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		flags := []string{"hook", host.name, "--url", d.URL, "--key-file", file, "--state", h.state}
+		if c := cli(t, nil, said(`"tool_name":"Bash","tool_input":{}`), flags...); c.code != 2 || !strings.Contains(c.err, "unauthenticated") {
+			t.Errorf("a wrong key: exit %d\n%s", c.code, c.err)
+		}
+		h.state = file // no place for what it has to remember
+		h.blocked("keep what is known", "y", "Bash", args)
 	}
-	if c := cli(t, nil, "", "connect", "claude-code", "--url", d.URL, "--settings", file); c.code == 0 || !strings.Contains(c.err, "--key-file") {
-		t.Errorf("without a key: exit %d\n%s", c.code, c.err)
+}
+
+// TestConnectHosts: the settings get the hook beside what was there, once, and doctor
+// proves that it blocks; a hook that does not is found.
+func TestConnectHosts(t *testing.T) {
+	d := onShared(t)
+	for _, host := range hookHosts {
+		t.Run(host.name, func(t *testing.T) {
+			t.Parallel()
+			home := t.TempDir()
+			file := filepath.Join(home, host.file)
+			was := `{"model":"m","hooks":{"` + host.before + `":[{"matcher":"Bash","hooks":[{"type":"command","command":"a && b"}]}],"Stop":[{"hooks":[]}]}}`
+			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, []byte(was), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			env := []string{"HOME=" + home, "CODEX_HOME=", "CLAUDE_CONFIG_DIR="}
+			for range 2 { // the user's own settings, without being told where they are
+				must(t, env, "", "connect", host.name, "--data", d.dir, "--deadline", "5s")
+			}
+			text, hooks := fileText(file), 2
+			if host.failed != "" {
+				hooks = 3
+			}
+			if strings.Count(text, " hook "+host.name+" ") != hooks || !strings.Contains(text, `"a && b"`) || !strings.Contains(text, `"model": "m"`) || !strings.Contains(text, `"Stop"`) {
+				t.Errorf("settings\n%s", text)
+			}
+			if out := must(t, env, "", "doctor", host.name, "--settings", file); strings.Count("\n"+out, "\nok ") != 15 {
+				t.Errorf("doctor says\n%s", out)
+			}
+			narrow := strings.ReplaceAll(strings.ReplaceAll(text, `"matcher": "*"`, `"matcher": "Bash"`), `"timeout": 15`, `"timeout": 5`)
+			loose := map[string][]string{
+				strings.ReplaceAll(text, " || exit 2", " || exit 1"):       {"it was not run"},
+				strings.ReplaceAll(text, `/bin/sh -c '`, `/bin/bash -c '`): {"it was not run"},
+				narrow: {"Give it the matcher", "gives up"},
+			}
+			switch host.name {
+			case "claude-code":
+				loose[strings.Replace(text, `"hooks": {`, `"disableAllHooks": true, "hooks": {`, 1)] = []string{"disableAllHooks"}
+			case "gemini-cli":
+				loose[strings.Replace(text, `"hooks": {`, `"hooksConfig": {"enabled": false}, "hooks": {`, 1)] = []string{"hooksConfig"}
+				loose[strings.Replace(text, `"hooks": {`, `"hooksConfig": {"disabled": ["x hook gemini-cli y"]}, "hooks": {`, 1)] = []string{"hooksConfig"}
+			}
+			for text, finds := range loose {
+				if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				c := cli(t, env, "", "doctor", host.name, "--settings", file)
+				for _, words := range finds {
+					if c.code != 1 || !strings.Contains(c.out, words) {
+						t.Errorf("want %q, exit %d\n%s", words, c.code, c.out)
+					}
+				}
+			}
+			if c := cli(t, env, "", "connect", host.name, "--url", d.URL, "--settings", file); c.code == 0 || !strings.Contains(c.err, "--key-file") {
+				t.Errorf("without a key: exit %d\n%s", c.code, c.err)
+			}
+		})
 	}
 }
 

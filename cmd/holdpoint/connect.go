@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
@@ -17,25 +16,39 @@ import (
 
 type connectCommand struct {
 	ClaudeCode connectClaudeCode `cmd:"" name:"claude-code" help:"Put Holdpoint before the tools of Claude Code."`
+	Codex      connectCodex      `cmd:"" name:"codex" help:"Put Holdpoint before the tools of Codex."`
+	GeminiCLI  connectGeminiCLI  `cmd:"" name:"gemini-cli" help:"Put Holdpoint before the tools of Gemini CLI."`
 	MCP        connectMCP        `cmd:"" name:"mcp" help:"Put Holdpoint before the MCP servers of a host."`
 }
 
-type connectClaudeCode struct {
+// connectFlags are what the settings of every host are written by.
+type connectFlags struct {
 	hookFlags
-	AllowAccepted bool   `help:"Let calls that the rules accept run without asking Claude Code's own permissions."`
-	Settings      string `help:"Settings file to change; by default the user's own, ~/.claude/settings.json." type:"path" placeholder:"FILE" xor:"where"`
-	Project       bool   `help:"Change the settings of the project in this directory, .claude/settings.json." xor:"where"`
-	Managed       bool   `help:"Change the settings of this machine, which no user and no agent may change." xor:"where"`
-	Program       string `help:"The holdpoint program that the hook runs; by default this one." type:"path" placeholder:"FILE"`
-	DryRun        bool   `help:"Print what the settings would be, and change nothing."`
+	Settings string `help:"Settings file to change; by default the user's own." type:"path" placeholder:"FILE" xor:"where"`
+	Project  bool   `help:"Change the settings of the project in this directory." xor:"where"`
+	Program  string `help:"The holdpoint program that the hook runs; by default this one." type:"path" placeholder:"FILE"`
+	DryRun   bool   `help:"Print what the settings would be, and change nothing."`
+}
+
+type connectClaudeCode struct {
+	connectFlags
+	AllowAccepted bool `help:"Let calls that the rules accept run without asking Claude Code's own permissions."`
+	Managed       bool `help:"Change the settings of this machine, which no user and no agent may change." xor:"where"`
+}
+
+type connectCodex struct{ connectFlags }
+
+type connectGeminiCLI struct {
+	connectFlags
+	Managed bool `help:"Change the settings of this machine, which no user and no agent may change." xor:"where"`
 }
 
 // Help is shown by "holdpoint connect claude-code --help".
 func (connectClaudeCode) Help() string {
-	return `Writes three hooks into Claude Code's settings: one before each tool call, which
-asks Holdpoint, and two after it, which report. What else is there stays, and the
-former file is kept beside it, with the ending .before-holdpoint. Start Claude Code
-again afterwards.
+	return `Writes three hooks into Claude Code's settings (~/.claude/settings.json): one before
+each tool call, which asks Holdpoint, and two after it, which report. What else is
+there stays, and the former file is kept beside it, with the ending
+.before-holdpoint. Start Claude Code again afterwards.
 
 An agent that may write files may write its settings too. Where it must not get
 round the hook, use --managed, and let its user not be root.
@@ -46,15 +59,55 @@ Examples:
   sudo holdpoint connect claude-code --managed --url … --key-file /etc/holdpoint/agent-key`
 }
 
+// Help is shown by "holdpoint connect codex --help".
+func (connectCodex) Help() string {
+	return `Writes two hooks into Codex's hooks.json (~/.codex/hooks.json, or where CODEX_HOME
+says): one before each tool call, which asks Holdpoint, and one after it, which
+reports. What else is there stays, and the former file is kept beside it, with the
+ending .before-holdpoint.
+
+Codex runs no hook before its user has trusted it: start Codex, and trust both by
+/hooks, again after each change.
+
+Example:
+  holdpoint connect codex --data .holdpoint`
+}
+
+// Help is shown by "holdpoint connect gemini-cli --help".
+func (connectGeminiCLI) Help() string {
+	return `Writes two hooks into Gemini CLI's settings (~/.gemini/settings.json): one before
+each tool call, which asks Holdpoint, and one after it, which reports. What else is
+there stays, and the former file is kept beside it, with the ending
+.before-holdpoint. Start Gemini CLI again afterwards.
+
+Example:
+  holdpoint connect gemini-cli --data .holdpoint`
+}
+
 func (k *connectClaudeCode) Run(_ context.Context, _ *cli) error {
+	var more []string
+	if k.AllowAccepted {
+		more = append(more, "--allow-accepted")
+	}
+	return k.connect(claudeCodeFiles, k.Managed, more...)
+}
+
+func (k *connectCodex) Run(_ context.Context, _ *cli) error { return k.connect(codexFiles, false) }
+
+func (k *connectGeminiCLI) Run(_ context.Context, _ *cli) error {
+	return k.connect(geminiCLIFiles, k.Managed)
+}
+
+func (k *connectFlags) connect(files hostFiles, managed bool, more ...string) error {
 	if _, _, err := k.server(); err != nil {
 		return err
 	}
-	command, err := k.command()
+	host := files.host
+	command, err := k.command(host, more)
 	if err != nil {
 		return err
 	}
-	file, err := k.file()
+	file, err := k.file(files, managed)
 	if err != nil {
 		return err
 	}
@@ -62,14 +115,13 @@ func (k *connectClaudeCode) Run(_ context.Context, _ *cli) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read the settings: %w", err)
 	}
-	// The hook ends by itself well before the host lets the call run.
-	timeout := int((k.Wait + k.Deadline + 10*time.Second).Seconds())
 	if len(bytes.TrimSpace(before)) > 0 {
-		if err := hook.HooksRun(before); err != nil {
+		if err := host.HooksRun(before); err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
 	}
-	after, err := hook.InstallClaudeCode(before, command, timeout)
+	// The hook ends by itself well before the host lets the call run.
+	after, err := host.Install(before, command, k.Wait+k.Deadline+10*time.Second)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
@@ -78,27 +130,27 @@ func (k *connectClaudeCode) Run(_ context.Context, _ *cli) error {
 		return err
 	}
 	if !bytes.Equal(before, after) {
-		if err := replaceSettings(file, before, after); err != nil {
+		if err := replaceSettings(file, before, after, file == files.managed); err != nil {
 			return err
 		}
 	}
-	fmt.Printf("Claude Code asks Holdpoint before every tool call, by %s.\nStart it again, and see that nothing gets past:\n  holdpoint doctor claude-code --settings %s\n", file, file)
+	fmt.Printf("%s asks Holdpoint before every tool call, by %s.\n%s, and see that nothing gets past:\n  holdpoint doctor %s --settings %s\n", host.Title, file, files.then, host.Name, file)
 	return nil
 }
 
 // command is what the hook runs.
-func (k *connectClaudeCode) command() (string, error) {
+func (k *connectFlags) command(host *hook.Host, more []string) ([]string, error) {
 	program := k.Program
 	if program == "" {
 		var err error
 		if program, err = os.Executable(); err != nil {
-			return "", fmt.Errorf("find this program: %w; name it with --program", err)
+			return nil, fmt.Errorf("find this program: %w; name it with --program", err)
 		}
 		if strings.Contains(program, "go-build") {
-			return "", errors.New("“go run” removes the program when it ends: build one (go build -o ~/bin/holdpoint ./cmd/holdpoint), and run that or name it with --program")
+			return nil, errors.New("“go run” removes the program when it ends: build one (go build -o ~/bin/holdpoint ./cmd/holdpoint), and run that or name it with --program")
 		}
 	}
-	words := []string{program, "hook", "claude-code"}
+	words := []string{program, "hook", host.Name}
 	if k.Data != "" {
 		words = append(words, "--data", k.Data)
 		if k.Runtime {
@@ -106,7 +158,7 @@ func (k *connectClaudeCode) command() (string, error) {
 		}
 	} else {
 		if k.KeyFile == "" {
-			return "", errors.New("name the file of the API key with --key-file: settings are no place for a key")
+			return nil, errors.New("name the file of the API key with --key-file: settings are no place for a key")
 		}
 		words = append(words, "--url", k.URL, "--key-file", k.KeyFile)
 	}
@@ -117,49 +169,25 @@ func (k *connectClaudeCode) command() (string, error) {
 	if k.State != "" {
 		words = append(words, "--state", k.State)
 	}
-	if k.AllowAccepted {
-		words = append(words, "--allow-accepted")
-	}
-	return hook.Blocks(words), nil
+	return append(words, more...), nil
 }
 
-func (k *connectClaudeCode) file() (string, error) {
+func (k *connectFlags) file(files hostFiles, managed bool) (string, error) {
 	switch {
 	case k.Settings != "":
 		return k.Settings, nil
-	case k.Managed:
-		return managedSettings(), nil
+	case managed:
+		return files.managed, nil
 	case k.Project:
-		return filepath.Abs(filepath.Join(".claude", "settings.json"))
+		return filepath.Abs(files.project[0])
 	}
-	return userSettings()
-}
-
-// userSettings is where Claude Code keeps what its user has set.
-func userSettings() (string, error) {
-	if dir := os.Getenv("CLAUDE_CONFIG_DIR"); dir != "" {
-		return filepath.Join(dir, "settings.json"), nil
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", fmt.Errorf("find the settings: %w; name them with --settings", err)
-	}
-	return filepath.Join(home, ".claude", "settings.json"), nil
-}
-
-// managedSettings is where Claude Code reads what an administrator has set.
-func managedSettings() string {
-	if runtime.GOOS == "darwin" {
-		return "/Library/Application Support/ClaudeCode/managed-settings.json"
-	}
-	return "/etc/claude-code/managed-settings.json"
+	return files.user()
 }
 
 // replaceSettings puts a file in the place of another, at once, and keeps that one. What
 // is the machine's, everybody's Claude Code has to be able to read, whatever the umask.
-func replaceSettings(file string, before, after []byte) error {
+func replaceSettings(file string, before, after []byte, shared bool) error {
 	mode, dirMode := fs.FileMode(0o600), fs.FileMode(0o700)
-	shared := file == managedSettings()
 	if shared {
 		mode, dirMode = 0o644, 0o755
 	}

@@ -52,7 +52,7 @@ func (m *connectMCP) Run(_ context.Context, _ *cli) error {
 		_, err := os.Stdout.Write(after)
 		return err
 	}
-	if err := replaceSettings(m.File, before, after); err != nil {
+	if err := replaceSettings(m.File, before, after, false); err != nil {
 		return err
 	}
 	fmt.Fprintf(terminal, "The proxy stands before %s in %s. Start the host again.\n", strings.Join(wrapped, ", "), m.File)

@@ -25,6 +25,8 @@ import (
 type doctorCommand struct {
 	Server     doctorServer     `cmd:"" default:"withargs" help:"Check configuration, database, Temporal and keys of a server."`
 	ClaudeCode doctorClaudeCode `cmd:"" name:"claude-code" help:"Try whether Claude Code's hook blocks calls, whatever fails."`
+	Codex      doctorCodex      `cmd:"" name:"codex" help:"Try whether Codex's hook blocks calls, whatever fails."`
+	GeminiCLI  doctorGeminiCLI  `cmd:"" name:"gemini-cli" help:"Try whether Gemini CLI's hook blocks calls, whatever fails."`
 }
 
 // Help is shown by "holdpoint doctor --help".

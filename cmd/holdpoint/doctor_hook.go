@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -19,76 +20,103 @@ import (
 	"holdpoint/internal/hook"
 )
 
-type doctorClaudeCode struct {
+// doctorHook are the flags of a look at a host's hooks.
+type doctorHook struct {
 	Settings []string `help:"Settings file to look at; may be given several times. By default the user's, the project's and the machine's." type:"path" placeholder:"FILE"`
 }
 
+type doctorClaudeCode struct{ doctorHook }
+
+type doctorCodex struct{ doctorHook }
+
+type doctorGeminiCLI struct{ doctorHook }
+
 // Help is shown by "holdpoint doctor claude-code --help".
-func (doctorClaudeCode) Help() string {
-	return `Runs the very hooks that are in Claude Code's settings as Claude Code would, with
-a server that is away, that hangs, that answers nonsense, that lets in nobody, and
-with a call that cannot be read. Each has to end with 2, in time: with any other
-code Claude Code runs the call. No call is proposed, and nobody is asked anything.
+func (doctorClaudeCode) Help() string { return doctorHookHelp(hook.ClaudeCode) }
+
+// Help is shown by "holdpoint doctor codex --help".
+func (doctorCodex) Help() string {
+	return doctorHookHelp(hook.Codex) + `
+
+It cannot see whether Codex trusts the hooks: look by /hooks.`
+}
+
+// Help is shown by "holdpoint doctor gemini-cli --help".
+func (doctorGeminiCLI) Help() string { return doctorHookHelp(hook.GeminiCLI) }
+
+func doctorHookHelp(host *hook.Host) string {
+	return `Runs the very hooks that are in the settings of ` + host.Title + ` as it would, with a
+server that is away, that hangs, that answers nonsense, that lets in nobody, and
+with calls that cannot be read. Each has to end with 2, in time, and to say why:
+otherwise ` + host.Title + ` runs the call. No call is proposed, and nobody is asked anything.
 
 Example:
-  holdpoint doctor claude-code`
+  holdpoint doctor ` + host.Name
 }
 
 func (k *doctorClaudeCode) Run(ctx context.Context, _ *cli) error {
+	return k.look(ctx, claudeCodeFiles)
+}
+
+func (k *doctorCodex) Run(ctx context.Context, _ *cli) error { return k.look(ctx, codexFiles) }
+
+func (k *doctorGeminiCLI) Run(ctx context.Context, _ *cli) error { return k.look(ctx, geminiCLIFiles) }
+
+func (k *doctorHook) look(ctx context.Context, files hostFiles) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	files := k.Settings
-	if len(files) == 0 {
-		user, err := userSettings()
-		if err != nil {
+	host, looked := files.host, k.Settings
+	if len(looked) == 0 {
+		var err error
+		if looked, err = files.all(); err != nil {
 			return err
 		}
-		files = []string{user, ".claude/settings.json", ".claude/settings.local.json", managedSettings()}
 	}
 	d := &checkup{}
 	var before []hook.Installed
 	after := map[string]bool{}
-	for _, file := range files {
+	for _, file := range looked {
 		data, err := os.ReadFile(file) // #nosec G304 -- the user names the file
 		if errors.Is(err, fs.ErrNotExist) && len(k.Settings) == 0 {
 			continue
 		}
 		var found []hook.Installed
 		if err == nil {
-			found, err = hook.InClaudeCode(data)
+			found, err = host.Hooks(data)
 		}
 		if err == nil {
-			err = hook.HooksRun(data)
+			err = host.HooksRun(data)
 		}
-		if err == nil && file == managedSettings() {
-			err = everybodyReads(file)
+		if err == nil && file == files.managed {
+			err = everybodyReads(host, file)
 		}
-		if err == nil && file != managedSettings() && len(found) > 0 {
-			if machines, _ := os.ReadFile(managedSettings()); hook.OnlyManagedHooks(machines) {
-				err = fmt.Errorf("its hooks do not run: allowManagedHooksOnly is on in %s", managedSettings())
+		if err == nil && host == hook.ClaudeCode && file != files.managed && len(found) > 0 {
+			if machines, _ := os.ReadFile(files.managed); hook.OnlyManagedHooks(machines) {
+				err = fmt.Errorf("its hooks do not run: allowManagedHooksOnly is on in %s", files.managed)
 			}
 		}
-		if !d.say(file, err, "Claude Code takes no notice of settings that it cannot read.") {
+		if !d.say(file, err, host.Title+" takes no notice of settings that it cannot read.") {
 			continue
 		}
 		for _, h := range found {
-			if h.Event == "PreToolUse" {
+			if h.Event == host.Before {
 				before = append(before, h)
 			} else {
 				after[h.Event] = true
 			}
 		}
 	}
+	anew := "holdpoint connect " + host.Name
 	var none error
 	if len(before) == 0 {
 		none = errors.New("there is none in these settings")
 	}
-	if d.say("a hook before each tool call", none, "holdpoint connect claude-code") {
+	if d.say("a hook before each tool call", none, anew) {
 		for _, h := range before {
-			d.tries(ctx, h)
+			d.tries(ctx, host, h)
 		}
-		if !after["PostToolUse"] || !after["PostToolUseFailure"] {
-			d.warn("hooks after each tool call", "there are none", "What became of calls is not reported, and calls without a decision are not found: holdpoint connect claude-code")
+		if len(after) < len(host.After) {
+			d.warn("hooks after each tool call", "there are none", "What became of calls is not reported, and calls without a decision are not found: "+anew)
 		}
 	}
 	if d.failed {
@@ -98,18 +126,19 @@ func (k *doctorClaudeCode) Run(ctx context.Context, _ *cli) error {
 }
 
 // tries runs a hook in every way in which it may go wrong.
-func (d *checkup) tries(ctx context.Context, h hook.Installed) {
+func (d *checkup) tries(ctx context.Context, host *hook.Host, h hook.Installed) {
+	anew := "holdpoint connect " + host.Name
 	var narrow error
 	if h.Matcher != "" && h.Matcher != "*" {
 		narrow = fmt.Errorf("it is for %q only", h.Matcher)
 	}
-	d.say("it is for every tool", narrow, "Give it the matcher *: holdpoint connect claude-code")
-	limit := time.Duration(h.Timeout) * time.Second
+	d.say("it is for every tool", narrow, "Give it the matcher *: "+anew)
+	limit := h.Timeout
 	if limit == 0 {
-		limit = time.Minute // the shortest that Claude Code has had by itself
+		limit = host.Patience
 	}
-	d.say("it ends before Claude Code gives up", inTime(h, limit), "holdpoint connect claude-code, with the same --wait and --deadline")
-	const call = `{"hook_event_name":"PreToolUse","session_id":"holdpoint-doctor","tool_use_id":"holdpoint-doctor","tool_name":"holdpoint_doctor","tool_input":{}}`
+	d.say("it ends before "+host.Title+" gives up", inTime(host, h, limit), anew+", with the same --wait and --deadline")
+	call := `{"hook_event_name":"` + host.Before + `","session_id":"holdpoint-doctor","tool_use_id":"holdpoint-doctor","tool_name":"holdpoint_doctor","tool_input":{}}`
 	away, err := closedAddress(ctx)
 	if err != nil {
 		d.say("an address at which nobody listens", err, "")
@@ -140,9 +169,12 @@ func (d *checkup) tries(ctx context.Context, h hook.Installed) {
 	defer end3()
 	moved, end4 := answers(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://"+away, http.StatusFound) })
 	defer end4()
+	long := call + strings.Repeat(" ", 9<<20)
 	for _, try := range []struct{ what, url, in string }{
+		{"a program that is not there", noProgram, long},
 		{"a call that cannot be read", "", "{"},
-		{"a call without a name", "", `{"hook_event_name":"PreToolUse","session_id":"s","tool_use_id":"t"}`},
+		{"a call without a name", "", `{"hook_event_name":"` + host.Before + `","session_id":"s","tool_use_id":"t"}`},
+		{"a call that is too long to be read", "", long},
 		{"a server that is away", "http://" + away, call},
 		{"a server that answers nonsense", garbled, call},
 		{"a server that says nothing", empty, call},
@@ -150,23 +182,31 @@ func (d *checkup) tries(ctx context.Context, h hook.Installed) {
 		{"a server that sends elsewhere", moved, call},
 		{"a server that hangs", "http://" + silent.Addr().String(), call},
 	} {
-		d.say(try.what+": the call is blocked", blocks(ctx, h.Command, try.url, try.in, limit), "Claude Code would run the call. Write the hook anew: holdpoint connect claude-code")
+		d.say(try.what+": the call is blocked", blocks(ctx, host, h.Command, try.url, try.in, limit), host.Title+" would run the call. Write the hook anew: "+anew)
 	}
-	d.say("the server answers, and knows the key", reaches(ctx, h.Command), "Start the server, or name the right one and its key: holdpoint connect claude-code")
+	d.say("the server answers, and knows the key", reaches(ctx, host, h.Command), "Start the server, or name the right one and its key: "+anew)
 }
 
+// noProgram stands for an address where the program is not there to ask anybody.
+const noProgram = "no program"
+
 // blocks runs a hook's command against a server of ours and reports how it fails to block.
-func blocks(ctx context.Context, command, url, in string, limit time.Duration) error {
+func blocks(ctx context.Context, host *hook.Host, command, url, in string, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	words, own := hook.Words(command)
 	if !own || len(words) < 3 || words[1] != "hook" {
-		return errors.New("its command is not as “holdpoint connect claude-code” writes it, so that it is not known what it does when the program is missing or is killed; it was not run")
+		return fmt.Errorf("its command is not as “holdpoint connect %s” writes it, so that it is not known what it does when the program is missing or is killed; it was not run", host.Name)
 	}
-	if url != "" {
+	switch url {
+	case "":
+	case noProgram:
+		words[0] += "-that-is-not-there"
+		command = hook.Blocks(words)
+	default:
 		// Without the real server and its key: what is tried is the program, and the line
 		// around it.
-		command = hook.Blocks([]string{words[0], "hook", "claude-code", "--url", url, "--deadline", "2s"})
+		command = hook.Blocks([]string{words[0], "hook", host.Name, "--url", url, "--deadline", "2s"})
 	}
 	dir, err := os.MkdirTemp("", "holdpoint-doctor-")
 	if err != nil {
@@ -175,16 +215,37 @@ func blocks(ctx context.Context, command, url, in string, limit time.Duration) e
 	defer func() { _ = os.RemoveAll(dir) }()
 	cmd := exec.CommandContext(ctx, "sh", "-c", command) // #nosec G204 -- it is the hook that is tried
 	cmd.Env = append(os.Environ(), "HOLDPOINT_API_KEY=hp_holdpoint-doctor", "XDG_STATE_HOME="+dir)
-	cmd.Stdin = strings.NewReader(in)
 	cmd.WaitDelay = time.Second
 	var said bytes.Buffer
 	cmd.Stderr = &said
-	err = cmd.Run()
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	// The call is written as hosts do. Where it is not read to its end they may run it.
+	written := make(chan error, 1)
+	go func() {
+		_, err := io.WriteString(stdin, in)
+		written <- errors.Join(err, stdin.Close())
+	}()
+	var unread error
+	select {
+	case unread = <-written:
+	case <-ctx.Done():
+		_ = stdin.Close()
+		unread = <-written
+	}
+	err = cmd.Wait()
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("it had not ended after %s", limit)
-	case errors.As(err, &exit) && exit.ExitCode() == 2:
+	case unread != nil:
+		return fmt.Errorf("it did not read the call to its end: %w", unread)
+	case errors.As(err, &exit) && exit.ExitCode() == 2 && said.Len() > 0:
 		return nil
 	case err == nil:
 		return errors.New("it ended with 0")
@@ -193,7 +254,7 @@ func blocks(ctx context.Context, command, url, in string, limit time.Duration) e
 }
 
 // inTime reports a hook that may take longer than its host waits for it.
-func inTime(h hook.Installed, limit time.Duration) error {
+func inTime(host *hook.Host, h hook.Installed, limit time.Duration) error {
 	words, _ := hook.Words(h.Command)
 	longest := time.Second
 	for i, word := range words {
@@ -204,20 +265,20 @@ func inTime(h hook.Installed, limit time.Duration) error {
 		}
 	}
 	if longest >= limit {
-		return fmt.Errorf("it may take %s, and Claude Code runs the call after %s", longest, limit)
+		return fmt.Errorf("it may take %s, and %s runs the call after %s", longest, host.Title, limit)
 	}
 	return nil
 }
 
 // everybodyReads reports settings of the machine that only some can read.
-func everybodyReads(file string) error {
+func everybodyReads(host *hook.Host, file string) error {
 	for _, name := range []string{file, filepath.Dir(file)} {
 		info, err := os.Stat(name)
 		if err != nil {
 			return err
 		}
 		if info.Mode().Perm()&0o004 == 0 {
-			return fmt.Errorf("not everybody may read %s, so that their Claude Code runs no hook", name)
+			return fmt.Errorf("not everybody may read %s, so that their %s runs no hook", name, host.Title)
 		}
 	}
 	return nil
@@ -238,10 +299,10 @@ func loopback(ctx context.Context) (net.Listener, error) {
 
 // reaches runs a hook's command with --check: it asks the server for nothing but whether
 // it knows the key.
-func reaches(ctx context.Context, command string) error {
+func reaches(ctx context.Context, host *hook.Host, command string) error {
 	words, own := hook.Words(command)
 	if !own || len(words) < 3 {
-		return errors.New("its command is not as “holdpoint connect claude-code” writes it; it was not run")
+		return fmt.Errorf("its command is not as “holdpoint connect %s” writes it; it was not run", host.Name)
 	}
 	command = hook.Blocks(append(slices.Clone(words), "--check"))
 	cmd := exec.CommandContext(ctx, "sh", "-c", command) // #nosec G204 -- it is the hook that is tried

@@ -14,6 +14,8 @@ import (
 
 type hookCommand struct {
 	ClaudeCode hookClaudeCode `cmd:"" name:"claude-code" help:"Answer a hook of Claude Code: may this tool call run?"`
+	Codex      hookCodex      `cmd:"" name:"codex" help:"Answer a hook of Codex: may this tool call run?"`
+	GeminiCLI  hookGeminiCLI  `cmd:"" name:"gemini-cli" help:"Answer a hook of Gemini CLI: may this tool call run?"`
 }
 
 // hookFlags are what every hook needs to know. "holdpoint connect" writes them.
@@ -24,11 +26,20 @@ type hookFlags struct {
 	State    string        `help:"Directory of what is known of waiting calls; by default below the user's own." type:"path" placeholder:"DIR"`
 }
 
-type hookClaudeCode struct {
+// hookRun are the flags of a run of a hook.
+type hookRun struct {
 	hookFlags
-	Check         bool `help:"Ask the server whether it knows the key, and nothing else."`
+	Check bool `help:"Ask the server whether it knows the key, and nothing else."`
+}
+
+type hookClaudeCode struct {
+	hookRun
 	AllowAccepted bool `help:"Let calls that the rules accept run without asking the host's own permissions."`
 }
+
+type hookCodex struct{ hookRun }
+
+type hookGeminiCLI struct{ hookRun }
 
 // Help is shown by "holdpoint hook claude-code --help".
 func (hookClaudeCode) Help() string {
@@ -47,12 +58,46 @@ Example:
     holdpoint hook claude-code --data .holdpoint; echo $?`
 }
 
+// Help is shown by "holdpoint hook codex --help".
+func (hookCodex) Help() string {
+	return `Codex runs this before and after each tool call (PreToolUse, PostToolUse).
+“holdpoint connect codex” writes its hooks.json, which Codex runs once its user
+has trusted it (/hooks). It is otherwise as “holdpoint hook claude-code”.
+
+Example:
+  echo '{"hook_event_name":"PreToolUse","session_id":"s","tool_use_id":"t1",
+    "tool_name":"Bash","tool_input":{"command":"make"}}' |
+    holdpoint hook codex --data .holdpoint; echo $?`
+}
+
+// Help is shown by "holdpoint hook gemini-cli --help".
+func (hookGeminiCLI) Help() string {
+	return `Gemini CLI runs this before and after each tool call (BeforeTool, AfterTool).
+“holdpoint connect gemini-cli” writes its settings. It is otherwise as
+“holdpoint hook claude-code”.
+
+Example:
+  echo '{"hook_event_name":"BeforeTool","session_id":"s",
+    "tool_name":"run_shell_command","tool_input":{"command":"make"}}' |
+    holdpoint hook gemini-cli --data .holdpoint; echo $?`
+}
+
 func (h *hookClaudeCode) Run(ctx context.Context, _ *cli) error {
-	return h.answer(ctx, "claude-code", func(ctx context.Context, g *hook.Gate) error {
+	return h.run(ctx, hook.ClaudeCode, h.AllowAccepted)
+}
+
+func (h *hookCodex) Run(ctx context.Context, _ *cli) error { return h.run(ctx, hook.Codex, false) }
+
+func (h *hookGeminiCLI) Run(ctx context.Context, _ *cli) error {
+	return h.run(ctx, hook.GeminiCLI, false)
+}
+
+func (h *hookRun) run(ctx context.Context, host *hook.Host, allow bool) error {
+	return h.answer(ctx, host.Name, func(ctx context.Context, g *hook.Gate) error {
 		if h.Check {
 			return g.Check(ctx)
 		}
-		return g.ClaudeCode(ctx, os.Stdin, os.Stdout, h.AllowAccepted)
+		return g.Answer(ctx, host, os.Stdin, os.Stdout, allow)
 	})
 }
 

@@ -19,7 +19,7 @@ import (
 // Call is a tool call of a host.
 type Call struct {
 	Session string // the host's conversation
-	ID      string // the host's id of this very call; another try has another one
+	ID      string // the host's id of this very call; another try has another one. "" if the host has none
 	Tool    string
 	// Arguments is the JSON object that the tool is called with.
 	Arguments json.RawMessage
@@ -60,8 +60,10 @@ func (g *Gate) Check(ctx context.Context) error {
 }
 
 // Before says whether a call may run now. A call that waits for people may be tried
-// again: the very same one goes on with the same approval, and runs once after it.
-func (g *Gate) Before(ctx context.Context, c Call) (Verdict, error) {
+// again: the very same one goes on with the same approval, and runs once after it. A
+// call that reviewers have changed runs as they have, if the host takes changes; else
+// it is turned down, and the changed one runs in its place when it is made.
+func (g *Gate) Before(ctx context.Context, c Call, takesChanges bool) (Verdict, error) {
 	m, err := g.memory(c.Session)
 	if err != nil {
 		return Verdict{}, err
@@ -72,7 +74,7 @@ func (g *Gate) Before(ctx context.Context, c Call) (Verdict, error) {
 		return Verdict{}, err
 	}
 	if approvalID != "" {
-		v, err := g.goOn(ctx, client, m, c, approvalID)
+		v, err := g.goOn(ctx, client, m, c, approvalID, takesChanges)
 		if !errors.Is(err, errOver) {
 			return v, err
 		}
@@ -84,14 +86,15 @@ func (g *Gate) Before(ctx context.Context, c Call) (Verdict, error) {
 	case r.Allowed && holdpoint.Constrained(r.Decision.Constraints):
 		return Verdict{Why: "The rules accept the call under constraints, which this host cannot keep: " + string(r.Decision.Constraints)}, nil
 	case r.Allowed && r.Approval == nil:
-		return Verdict{Run: true}, m.permit(c, "")
+		_, err := m.permit(c, "")
+		return Verdict{Run: true}, err
 	case r.Approval == nil:
 		return Verdict{Why: "The call is refused: " + sentences(r.Decision.Reasons)}, nil
 	}
 	if err := m.wait(c, r.Approval.ID); err != nil {
 		return Verdict{}, err
 	}
-	return g.goOn(ctx, client, m, c, r.Approval.ID)
+	return g.goOn(ctx, client, m, c, r.Approval.ID, takesChanges)
 }
 
 // errOver says that an approval which was waited for is of no use any more.
@@ -99,7 +102,7 @@ var errOver = errors.New("the approval is over")
 
 // goOn is what has become of an approval that the call waits for. errOver means that
 // people have to be asked anew.
-func (g *Gate) goOn(ctx context.Context, client *holdpoint.Client, m *memory, c Call, id string) (Verdict, error) {
+func (g *Gate) goOn(ctx context.Context, client *holdpoint.Client, m *memory, c Call, id string, takesChanges bool) (Verdict, error) {
 	a, err := client.Get(ctx, id)
 	if err == nil && a.Status == holdpoint.Pending {
 		wait := g.Wait
@@ -127,7 +130,26 @@ func (g *Gate) goOn(ctx context.Context, client *holdpoint.Client, m *memory, c 
 	if a.Token == "" { // spent, or its time to run is over
 		return Verdict{}, cmp.Or(m.forget(c), errOver)
 	}
+	if a.Edited != nil && !takesChanges {
+		wanted := c
+		wanted.Arguments = a.Edited.Arguments
+		if same, err := alike(c, wanted); err != nil {
+			return Verdict{}, err
+		} else if !same {
+			return Verdict{Why: changed(wanted)}, m.wait(wanted, a.ID)
+		}
+	}
 	return g.redeem(ctx, client, m, c, a)
+}
+
+// alike reports whether two calls say the same.
+func alike(a, b Call) (bool, error) {
+	one, err := holdpoint.Digest(a.Tool, a.Arguments)
+	if err != nil {
+		return false, err
+	}
+	other, err := holdpoint.Digest(b.Tool, b.Arguments)
+	return one == other, err
 }
 
 // settling is how long an approval is waited for on which people have decided: it is
@@ -152,23 +174,24 @@ func (g *Gate) await(ctx context.Context, client *holdpoint.Client, now holdpoin
 // this run of the program and for this try of the call.
 func (g *Gate) redeem(ctx context.Context, client *holdpoint.Client, m *memory, c Call, a holdpoint.Approval) (Verdict, error) {
 	v := Verdict{Run: true, ByPeople: true}
-	arguments := c.Arguments
+	ran := c
 	if a.Edited != nil {
-		arguments, v.Changed = a.Edited.Arguments, a.Edited.Arguments
+		ran.Arguments, v.Changed = a.Edited.Arguments, a.Edited.Arguments
 	}
-	if err := m.permit(c, a.ID); err != nil {
+	permit, err := m.permit(ran, a.ID)
+	if err != nil {
 		return Verdict{}, err
 	}
-	r, err := client.Redeem(ctx, a.Token, c.Tool, arguments)
+	r, err := client.Redeem(ctx, a.Token, c.Tool, ran.Arguments)
 	if err != nil {
-		return Verdict{}, errors.Join(fmt.Errorf("%w; make the very same call again", err), m.revoke(c), m.unspent(c, err))
+		return Verdict{}, errors.Join(fmt.Errorf("%w; make the very same call again", err), m.remove(permit), m.unspent(c, err))
 	}
 	if err := m.forget(c); err != nil {
 		return Verdict{}, err
 	}
 	if holdpoint.Constrained(r.Constraints) {
 		why := "The call is approved under constraints, which this host cannot keep: " + string(r.Constraints)
-		return Verdict{Why: why}, errors.Join(client.Report(ctx, a.ID, holdpoint.Failed, 0), m.revoke(c))
+		return Verdict{Why: why}, errors.Join(client.Report(ctx, a.ID, holdpoint.Failed, 0), m.remove(permit))
 	}
 	return v, nil
 }
@@ -195,11 +218,11 @@ func (g *Gate) After(ctx context.Context, c Call, outcome holdpoint.Outcome, too
 	if err != nil {
 		return err
 	}
-	approvalID, permitted, err := m.permitted(c)
+	permit, approvalID, err := m.permitted(c)
 	switch {
 	case err != nil:
 		return err
-	case !permitted:
+	case permit == "":
 		return g.client().ReportUngated(ctx, holdpoint.UngatedExecution{
 			ToolName: c.Tool, Arguments: c.Arguments, Outcome: outcome, SessionID: c.Session, CallID: c.ID, Host: g.Agent,
 		})
@@ -208,7 +231,7 @@ func (g *Gate) After(ctx context.Context, c Call, outcome holdpoint.Outcome, too
 			return err
 		}
 	}
-	return m.revoke(c)
+	return m.remove(permit)
 }
 
 func sentences(reasons []holdpoint.Reason) string {
@@ -241,4 +264,15 @@ func pending(a holdpoint.Approval) string {
 	}
 	return fmt.Sprintf("%s, until %s, and has not run. They decide on it at %s. Go on with other work; when it is approved, make exactly the same call again, and it runs.",
 		why, a.ExpiresAt.UTC().Format("2006-01-02 15:04 UTC"), a.Links.Review)
+}
+
+// shown bounds what of changed arguments a model is told, in bytes.
+const shown = 32 << 10
+
+func changed(wanted Call) string {
+	why := "The call was approved with other arguments than these, and has not run. "
+	if len(wanted.Arguments) > shown {
+		return why + "They are too long to be told here."
+	}
+	return why + "Make the call with exactly these arguments, and it runs: " + string(wanted.Arguments)
 }

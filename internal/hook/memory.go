@@ -1,10 +1,9 @@
 package hook
 
 import (
-	"bytes"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	holdpoint "holdpoint.example/client"
 )
 
 // forgotten is how long the files of a session are kept that nobody touches.
@@ -51,39 +52,75 @@ func digest(kind string, data []byte) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// same is the name of the file of all tries of one call: the same tool, called with the
-// same arguments as the host writes them.
+// same names all tries of one call: the same tool, called with arguments that say the
+// same.
 func same(c Call) string {
-	var compact bytes.Buffer
-	if json.Compact(&compact, c.Arguments) != nil {
-		compact.Reset()
-		compact.Write(c.Arguments)
+	if said, err := holdpoint.Digest(c.Tool, c.Arguments); err == nil {
+		return digest("call", []byte(said))
 	}
-	return "waiting-" + digest(c.Tool, compact.Bytes())
+	return digest(c.Tool, c.Arguments) // of numbers that no server takes
 }
 
-// this is the name of the file of one try.
-func this(c Call) string { return "permitted-" + digest("call", []byte(c.ID)) }
+// this names one try, if the host has ids of calls; else any try of the same call.
+func this(c Call) string {
+	if c.ID == "" {
+		return "permitted-" + same(c)
+	}
+	return "permitted-" + digest("call", []byte(c.ID))
+}
 
 // waiting is the approval that an earlier try of the call waits for; "" for none.
 func (m *memory) waiting(c Call) (approvalID string, err error) {
-	id, _, err := m.read(same(c))
+	id, _, err := m.read("waiting-" + same(c))
 	return id, err
 }
 
-func (m *memory) wait(c Call, approvalID string) error { return m.write(same(c), approvalID) }
-func (m *memory) forget(c Call) error                  { return m.remove(same(c)) }
+func (m *memory) wait(c Call, approvalID string) error {
+	return m.write("waiting-"+same(c), approvalID)
+}
+func (m *memory) forget(c Call) error { return m.remove("waiting-" + same(c)) }
 
-// permit notes that this try may run, and by which approval; "" for none.
-func (m *memory) permit(c Call, approvalID string) error {
-	if c.ID == "" {
-		return errors.New("the host does not say which call it is about")
+// permit notes that this try may run, and by which approval; "" for none. The note has a
+// name, by which it is removed.
+func (m *memory) permit(c Call, approvalID string) (note string, err error) {
+	note = this(c)
+	if c.ID == "" { // several tries may run beside one another
+		note += "-" + rand.Text()
 	}
-	return m.write(this(c), approvalID)
+	return note, m.write(note, approvalID)
 }
 
-func (m *memory) permitted(c Call) (approvalID string, ok bool, err error) { return m.read(this(c)) }
-func (m *memory) revoke(c Call) error                                      { return m.remove(this(c)) }
+// permitted finds the note of a try that has run; "" if there is none. One of a host
+// without ids is taken from others that look for the same call.
+func (m *memory) permitted(c Call) (note, approvalID string, err error) {
+	note = this(c)
+	if c.ID != "" {
+		approvalID, ok, err := m.read(note)
+		if !ok {
+			note = ""
+		}
+		return note, approvalID, err
+	}
+	files, err := os.ReadDir(m.dir)
+	if err != nil {
+		return "", "", fmt.Errorf("look for the call: %w", err)
+	}
+	for _, file := range files {
+		if !strings.HasPrefix(file.Name(), note+"-") {
+			continue
+		}
+		taken := "taken-" + file.Name()
+		switch err := os.Rename(filepath.Join(m.dir, file.Name()), filepath.Join(m.dir, taken)); {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return "", "", fmt.Errorf("take the note of the call: %w", err)
+		}
+		approvalID, _, err := m.read(taken)
+		return taken, approvalID, err
+	}
+	return "", "", nil
+}
 
 func (m *memory) read(name string) (text string, ok bool, err error) {
 	data, err := os.ReadFile(filepath.Join(m.dir, name)) // #nosec G304 -- names are digests

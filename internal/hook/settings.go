@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Installed is a hook of ours in a host's settings.
@@ -14,20 +15,33 @@ type Installed struct {
 	Event   string
 	Matcher string // "*" or "" is every tool
 	Command string // a line for a shell
-	Timeout int    // seconds; 0 is the host's own
+	Timeout time.Duration
 }
 
-// ours is in the command of every hook that is ours.
-const ours = " hook claude-code"
+// ours is in the command of every hook of this host that is ours.
+func (h *Host) ours() string { return " hook " + h.Name }
 
-// Blocks makes of a command a line for a shell that never ends in any other way than
-// with 0 or with 2, also where the program is missing or is killed.
-func Blocks(command []string) string {
-	quoted := make([]string, len(command))
+// Blocks makes of a command a line for a shell that ends with 0 or with 2 and in no
+// other way, also where the program is missing or is killed. Where it ends with 2
+// something is written to standard error, and standard input is read to its end, both
+// because Codex runs the call otherwise.
+func Blocks(command []string) string { return blocksBefore + quoted(command) + blocksAfter }
+
+const (
+	blocksBefore = `/bin/sh -c '"$@" || { exec 3<&0; cat <&3 >/dev/null 2>&1 & echo "Holdpoint: the call does not run." >&2; exit 2; }' holdpoint `
+	blocksAfter  = ` || exit 2`
+)
+
+// reports makes of a command a line for a shell by which the host's user hears that a
+// report went wrong, and nothing else happens: the call has run.
+func reports(command []string) string { return quoted(command) + " || exit 1" }
+
+func quoted(command []string) string {
+	words := make([]string, len(command))
 	for i, word := range command {
-		quoted[i] = quote(word)
+		words[i] = quote(word)
 	}
-	return strings.Join(quoted, " ") + " || exit 2"
+	return strings.Join(words, " ")
 }
 
 // quote writes a word so that a POSIX shell reads it as one.
@@ -41,25 +55,25 @@ func quote(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// claudeCodeHook and claudeCodeMatcher are parts of Claude Code's settings.
-type claudeCodeHook struct {
+// settingsHook and settingsMatcher are parts of the hosts' settings, which are alike.
+type settingsHook struct {
 	Type    string `json:"type"`
 	Command string `json:"command"`
-	Timeout int    `json:"timeout,omitempty"`
-	// OnFailure is of newer versions; older ones take no notice.
+	Timeout int    `json:"timeout,omitempty"` // in the host's unit
+	// OnFailure is of newer versions of Claude Code; older ones take no notice.
 	OnFailure string `json:"onFailure,omitempty"`
 }
 
-type claudeCodeMatcher struct {
+type settingsMatcher struct {
 	Matcher string            `json:"matcher"`
 	Hooks   []json.RawMessage `json:"hooks"`
 }
 
-// InstallClaudeCode returns Claude Code's settings with our hooks in them, each as the
-// only one of ours for its event. Everything else stays.
-func InstallClaudeCode(settings []byte, command string, timeout int) ([]byte, error) {
+// Install returns a host's settings with our hooks in them, each as the only one of ours
+// for its event, which runs the command. Everything else stays.
+func (h *Host) Install(settings []byte, command []string, timeout time.Duration) ([]byte, error) {
 	all := map[string]json.RawMessage{}
-	hooks := map[string][]json.RawMessage{}
+	hooks := map[string]json.RawMessage{}
 	if len(bytes.TrimSpace(settings)) > 0 {
 		if err := json.Unmarshal(settings, &all); err != nil {
 			return nil, fmt.Errorf("read the settings: %w", err)
@@ -70,24 +84,35 @@ func InstallClaudeCode(settings []byte, command string, timeout int) ([]byte, er
 			return nil, fmt.Errorf("read the settings' hooks: %w", err)
 		}
 	}
-	for _, event := range []string{preToolUse, postToolUse, postToolUseFailure} {
-		h := claudeCodeHook{Type: "command", Command: command, Timeout: timeout}
-		if event == preToolUse {
-			h.OnFailure = "block"
+	for _, event := range h.events() {
+		hook := settingsHook{Type: "command", Command: reports(command), Timeout: int(timeout / h.Unit)}
+		if event == h.Before {
+			hook.Command = Blocks(command)
+			if h.blocks {
+				hook.OnFailure = "block"
+			}
 		}
-		one, err := encode(h)
+		one, err := encode(hook)
 		if err != nil {
 			return nil, err
 		}
-		entry, err := encode(claudeCodeMatcher{"*", []json.RawMessage{one}})
+		entry, err := encode(settingsMatcher{"*", []json.RawMessage{one}})
 		if err != nil {
 			return nil, err
 		}
-		others, err := withoutOurs(hooks[event])
+		var entries []json.RawMessage
+		if was, ok := hooks[event]; ok {
+			if err := json.Unmarshal(was, &entries); err != nil {
+				return nil, fmt.Errorf("read the settings' hooks for %s: %w", event, err)
+			}
+		}
+		others, err := h.withoutOurs(entries)
 		if err != nil {
 			return nil, err
 		}
-		hooks[event] = append(others, entry)
+		if hooks[event], err = encode(append(others, entry)); err != nil {
+			return nil, err
+		}
 	}
 	raw, err := encode(hooks)
 	if err != nil {
@@ -117,17 +142,17 @@ func encode(v any) (json.RawMessage, error) {
 }
 
 // withoutOurs takes our hooks out of the entries of an event, and entries with no others.
-func withoutOurs(entries []json.RawMessage) ([]json.RawMessage, error) {
+func (h *Host) withoutOurs(entries []json.RawMessage) ([]json.RawMessage, error) {
 	var kept []json.RawMessage
 	for _, raw := range entries {
 		var entry map[string]json.RawMessage
 		var hooks []json.RawMessage
 		if json.Unmarshal(raw, &entry) != nil || json.Unmarshal(entry["hooks"], &hooks) != nil {
-			return nil, fmt.Errorf("an entry of the settings' hooks is not what Claude Code reads: %.80s", raw)
+			return nil, fmt.Errorf("an entry of the settings' hooks is not what %s reads: %.80s", h.Title, raw)
 		}
 		others := slices.DeleteFunc(slices.Clone(hooks), func(raw json.RawMessage) bool {
-			var h claudeCodeHook
-			return json.Unmarshal(raw, &h) == nil && strings.Contains(h.Command, ours)
+			var hook settingsHook
+			return json.Unmarshal(raw, &hook) == nil && strings.Contains(hook.Command, h.ours())
 		})
 		switch {
 		case len(others) == len(hooks):
@@ -148,16 +173,28 @@ func withoutOurs(entries []json.RawMessage) ([]json.RawMessage, error) {
 	return kept, nil
 }
 
-// HooksRun says why Claude Code would run no hook by these settings; nil if it would.
-func HooksRun(settings []byte) error {
+func (h *Host) events() []string { return append([]string{h.Before}, h.After...) }
+
+// HooksRun says why the host would run no hook of ours by these settings; nil if it
+// would.
+func (h *Host) HooksRun(settings []byte) error {
 	var switches struct {
-		Off bool `json:"disableAllHooks"`
+		Off    bool `json:"disableAllHooks"` // Claude Code
+		Config struct {
+			Enabled  *bool    `json:"enabled"`
+			Disabled []string `json:"disabled"`
+		} `json:"hooksConfig"` // Gemini CLI
 	}
 	if err := json.Unmarshal(settings, &switches); err != nil {
 		return fmt.Errorf("read the settings: %w", err)
 	}
-	if switches.Off {
+	switch {
+	case h == ClaudeCode && switches.Off:
 		return errors.New("disableAllHooks is on, so that Claude Code runs no hook: take it out")
+	case h == GeminiCLI && switches.Config.Enabled != nil && !*switches.Config.Enabled:
+		return errors.New("hooksConfig.enabled is off, so that Gemini CLI runs no hook: take it out")
+	case h == GeminiCLI && slices.ContainsFunc(switches.Config.Disabled, func(name string) bool { return strings.Contains(name, h.ours()) }):
+		return errors.New("hooksConfig.disabled names the hook, so that Gemini CLI does not run it: take it out")
 	}
 	return nil
 }
@@ -172,8 +209,9 @@ func OnlyManagedHooks(settings []byte) bool {
 
 // Words are those of a line that Blocks has made; ok is false for any other line.
 func Words(line string) (words []string, ok bool) {
-	rest, found := strings.CutSuffix(line, " || exit 2")
-	if !found {
+	rest, begins := strings.CutPrefix(line, blocksBefore)
+	rest, ends := strings.CutSuffix(rest, blocksAfter)
+	if !begins || !ends {
 		return nil, false
 	}
 	var word strings.Builder
@@ -201,23 +239,29 @@ func Words(line string) (words []string, ok bool) {
 	return words, !quoted && Blocks(words) == line
 }
 
-// InClaudeCode finds our hooks in Claude Code's settings.
-func InClaudeCode(settings []byte) ([]Installed, error) {
+// Hooks finds our hooks in a host's settings.
+func (h *Host) Hooks(settings []byte) ([]Installed, error) {
 	var all struct {
-		Hooks map[string][]struct {
-			Matcher string           `json:"matcher"`
-			Hooks   []claudeCodeHook `json:"hooks"`
-		} `json:"hooks"`
+		Hooks map[string]json.RawMessage `json:"hooks"`
 	}
 	if err := json.Unmarshal(settings, &all); err != nil {
 		return nil, fmt.Errorf("read the settings: %w", err)
 	}
 	var found []Installed
-	for _, event := range []string{preToolUse, postToolUse, postToolUseFailure} {
-		for _, entry := range all.Hooks[event] {
-			for _, h := range entry.Hooks {
-				if strings.Contains(h.Command, ours) {
-					found = append(found, Installed{event, entry.Matcher, h.Command, h.Timeout})
+	for _, event := range h.events() {
+		var entries []struct {
+			Matcher string         `json:"matcher"`
+			Hooks   []settingsHook `json:"hooks"`
+		}
+		if raw, ok := all.Hooks[event]; ok {
+			if err := json.Unmarshal(raw, &entries); err != nil {
+				return nil, fmt.Errorf("read the settings' hooks for %s: %w", event, err)
+			}
+		}
+		for _, entry := range entries {
+			for _, hook := range entry.Hooks {
+				if strings.Contains(hook.Command, h.ours()) {
+					found = append(found, Installed{event, entry.Matcher, hook.Command, time.Duration(hook.Timeout) * h.Unit})
 				}
 			}
 		}

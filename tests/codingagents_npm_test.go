@@ -1,0 +1,583 @@
+//go:build npm
+
+package tests
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// standIn stands in for the model of a coding agent: it has tools called, one after
+// another, and says done. Nothing of what it is asked counts.
+type standIn struct {
+	agent   *codingAgent
+	mu      sync.Mutex
+	steps   []modelStep
+	results []string // what the host says became of the calls
+}
+
+// modelStep is a command for the shell; before runs first, when the result of the former
+// one is there.
+type modelStep struct {
+	shell  string
+	before func(results []string)
+}
+
+func (m *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	results, asks := m.agent.results(r.URL.Path, body)
+	if !asks { // it is asked for a title or the like
+		m.agent.says(w, r, nil)
+		return
+	}
+	m.mu.Lock()
+	m.results = results
+	m.mu.Unlock()
+	n := len(results)
+	if n >= len(m.steps) {
+		m.agent.says(w, r, nil)
+		return
+	}
+	if m.steps[n].before != nil {
+		m.steps[n].before(results)
+	}
+	m.agent.says(w, r, &m.steps[n].shell)
+}
+
+// codingAgent is a coding agent itself, as it is released.
+type codingAgent struct {
+	hookHost
+	shell string // what its hooks call the shell
+	// command runs it with a home of its own and a model at an address. Every permission
+	// of its own is off: what keeps a call from running is the hook alone.
+	command func(t *testing.T, home, model string) *exec.Cmd
+	// results are what a request for the model says became of its calls.
+	results func(path string, body []byte) (results []string, asks bool)
+	// says answers for the model: with a command for the shell, or that it is done.
+	says func(w http.ResponseWriter, r *http.Request, shell *string)
+}
+
+var codingAgents = []codingAgent{
+	{hookHost: hookHosts[0], shell: "Bash", command: claudeCode, results: claudeCodeResults, says: claudeCodeSays},
+	{hookHost: hookHosts[1], shell: "Bash", command: codex, results: codexResults, says: codexSays},
+	{hookHost: hookHosts[2], shell: "run_shell_command", command: geminiCLI, results: geminiCLIResults, says: geminiCLISays},
+}
+
+func claudeCode(t *testing.T, home, model string) *exec.Cmd {
+	program, err := filepath.Abs(filepath.Join(npmDir, "node_modules", "@anthropic-ai", "claude-code-"+runtime.GOOS+"-"+strings.Replace(runtime.GOARCH, "amd64", "x64", 1), "claude"))
+	if err == nil {
+		err = os.Chmod(program, 0o755) //nolint:gosec // npm ci --ignore-scripts leaves that to whoever wants to run it
+	}
+	if err != nil {
+		t.Fatalf("%v\nrun: npm ci --ignore-scripts --prefix tests/%s", err, npmDir)
+	}
+	cmd := exec.Command(program, "-p", "go on", "--model", "stand-in", "--dangerously-skip-permissions")
+	cmd.Env = []string{
+		"CLAUDE_CONFIG_DIR=" + home + "/.claude", "ANTHROPIC_BASE_URL=" + model, "ANTHROPIC_API_KEY=sk-none",
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "IS_SANDBOX=1", // root may not do without permissions elsewhere
+	}
+	return cmd
+}
+
+func claudeCodeResults(path string, body []byte) (results []string, asks bool) {
+	var asked struct {
+		Tools    []json.RawMessage
+		Messages []struct{ Content json.RawMessage }
+	}
+	if !strings.HasSuffix(path, "/v1/messages") || json.Unmarshal(body, &asked) != nil {
+		return nil, false
+	}
+	for _, message := range asked.Messages {
+		var parts []struct {
+			Type    string
+			Content json.RawMessage
+		}
+		_ = json.Unmarshal(message.Content, &parts)
+		for _, part := range parts {
+			if part.Type == "tool_result" {
+				results = append(results, string(part.Content))
+			}
+		}
+	}
+	return results, len(asked.Tools) > 0
+}
+
+func claudeCodeSays(w http.ResponseWriter, r *http.Request, shell *string) {
+	if !strings.HasSuffix(r.URL.Path, "/v1/messages") {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"input_tokens":1}`)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	event := func(kind string, members map[string]any) { serverEvent(w, kind, members) }
+	event("message_start", map[string]any{"message": map[string]any{
+		"id": newID("msg_"), "type": "message", "role": "assistant", "model": "stand-in", "content": []any{}, "stop_reason": nil, "stop_sequence": nil,
+		"usage": map[string]any{"input_tokens": 1, "output_tokens": 1},
+	}})
+	stop, block, delta := "end_turn", map[string]any{"type": "text", "text": ""}, map[string]any{"type": "text_delta", "text": "done"}
+	if shell != nil {
+		input, _ := json.Marshal(map[string]any{"command": *shell, "description": "Write a word"})
+		stop, block = "tool_use", map[string]any{"type": "tool_use", "id": newID("toolu_"), "name": "Bash", "input": map[string]any{}}
+		delta = map[string]any{"type": "input_json_delta", "partial_json": string(input)}
+	}
+	event("content_block_start", map[string]any{"index": 0, "content_block": block})
+	event("content_block_delta", map[string]any{"index": 0, "delta": delta})
+	event("content_block_stop", map[string]any{"index": 0})
+	event("message_delta", map[string]any{"delta": map[string]any{"stop_reason": stop, "stop_sequence": nil}, "usage": map[string]any{"output_tokens": 1}})
+	event("message_stop", map[string]any{})
+}
+
+func serverEvent(w io.Writer, kind string, members map[string]any) {
+	members["type"] = kind
+	data, _ := json.Marshal(members)
+	fmt.Fprintf(w, "event: %s\ndata: %s\n\n", kind, data)
+}
+
+// codex is on the PATH (npm install --global @openai/codex), or what
+// HOLDPOINT_TEST_CODEX names: its package has 400 MB.
+func codex(t *testing.T, home, model string) *exec.Cmd {
+	program := os.Getenv("HOLDPOINT_TEST_CODEX")
+	if program == "" {
+		var err error
+		if program, err = exec.LookPath("codex"); err != nil {
+			t.Skip("there is no codex on the PATH")
+		}
+	}
+	dir := filepath.Join(home, ".codex")
+	config := fmt.Sprintf(`model = "stand-in"
+model_provider = "stand-in"
+check_for_update_on_startup = false
+
+[analytics]
+enabled = false
+
+[model_providers.stand-in]
+name = "stand-in"
+base_url = "%s/v1"
+wire_api = "responses"
+env_key = "STAND_IN_KEY"
+request_max_retries = 0
+stream_max_retries = 0
+`, model)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// Its user trusts the hooks.
+	cmd := exec.Command(program, "exec", "--dangerously-bypass-approvals-and-sandbox", "--dangerously-bypass-hook-trust", "--skip-git-repo-check", "go on")
+	cmd.Env = []string{"CODEX_HOME=" + dir, "STAND_IN_KEY=none"}
+	return cmd
+}
+
+func codexResults(path string, body []byte) (results []string, asks bool) {
+	var asked struct {
+		Input []struct {
+			Type   string
+			Output json.RawMessage
+		}
+	}
+	if !strings.HasSuffix(path, "/responses") || json.Unmarshal(body, &asked) != nil {
+		return nil, false
+	}
+	for _, item := range asked.Input {
+		if item.Type == "function_call_output" {
+			results = append(results, string(item.Output))
+		}
+	}
+	return results, true
+}
+
+func codexSays(w http.ResponseWriter, r *http.Request, shell *string) {
+	if !strings.HasSuffix(r.URL.Path, "/responses") {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"models":[],"data":[]}`)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	item := map[string]any{"type": "message", "id": newID("msg_"), "role": "assistant", "content": []any{map[string]any{"type": "output_text", "text": "done"}}}
+	if shell != nil {
+		arguments, _ := json.Marshal(map[string]any{"cmd": *shell})
+		item = map[string]any{"type": "function_call", "id": newID("fc_"), "call_id": newID("call_"), "name": "exec_command", "arguments": string(arguments)}
+	}
+	serverEvent(w, "response.created", map[string]any{"response": map[string]any{"id": "r"}})
+	serverEvent(w, "response.output_item.done", map[string]any{"output_index": 0, "item": item})
+	serverEvent(w, "response.completed", map[string]any{"response": map[string]any{"id": "r", "usage": map[string]any{"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}}})
+}
+
+func geminiCLI(t *testing.T, home, model string) *exec.Cmd {
+	program, err := filepath.Abs(filepath.Join(npmDir, "node_modules", "@google", "gemini-cli", "bundle", "gemini.js"))
+	if err == nil {
+		_, err = os.Stat(program)
+	}
+	if err != nil {
+		t.Fatalf("%v\nrun: npm ci --ignore-scripts --prefix tests/%s", err, npmDir)
+	}
+	cmd := exec.Command("node", program, "--yolo", "--model", "gemini-2.5-flash", "--prompt", "go on")
+	cmd.Env = []string{
+		"GEMINI_API_KEY=none", "GOOGLE_GEMINI_BASE_URL=" + model, "GEMINI_CLI_TRUST_WORKSPACE=true", "GEMINI_CLI_NO_RELAUNCH=true",
+	}
+	file := filepath.Join(home, ".gemini", "settings.json")
+	if _, err := os.Stat(file); err == nil {
+		return cmd
+	}
+	settings := `{"privacy": {"usageStatisticsEnabled": false}, "general": {"enableAutoUpdate": false}, "security": {"auth": {"selectedType": "gemini-api-key"}}}`
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return cmd
+}
+
+func geminiCLIResults(path string, body []byte) (results []string, asks bool) {
+	var asked struct {
+		Tools    []json.RawMessage
+		Contents []struct {
+			Parts []struct {
+				FunctionResponse *struct{ Response json.RawMessage }
+			}
+		}
+	}
+	if !strings.Contains(path, "enerateContent") || json.Unmarshal(body, &asked) != nil {
+		return nil, false
+	}
+	for _, content := range asked.Contents {
+		for _, part := range content.Parts {
+			if part.FunctionResponse != nil {
+				results = append(results, string(part.FunctionResponse.Response))
+			}
+		}
+	}
+	return results, len(asked.Tools) > 0
+}
+
+func geminiCLISays(w http.ResponseWriter, r *http.Request, shell *string) {
+	part := map[string]any{"text": "done"}
+	if shell != nil {
+		part = map[string]any{"functionCall": map[string]any{"id": newID("call_"), "name": "run_shell_command", "args": map[string]any{"command": *shell}}}
+	}
+	data, _ := json.Marshal(map[string]any{
+		"candidates":    []any{map[string]any{"content": map[string]any{"role": "model", "parts": []any{part}}, "finishReason": "STOP", "index": 0}},
+		"usageMetadata": map[string]any{"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},
+	})
+	if strings.Contains(r.URL.Path, "stream") {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "data: %s\n\n", data)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(data)
+}
+
+// codingRun is a test of a coding agent in a directory of its own.
+type codingRun struct {
+	*codingAgent
+	t         *testing.T
+	d         *dev
+	home, dir string
+}
+
+// ran is what the commands have written, in order.
+func (c *codingRun) ran() string {
+	return strings.Join(strings.Fields(fileText(filepath.Join(c.dir, "ran"))), " ")
+}
+
+func word(w string) string { return "echo " + w + " >> ran" }
+
+// goes runs the agent until it is done, or is killed, and returns what the model was told
+// became of its calls.
+func (c *codingRun) goes(steps ...modelStep) []string {
+	c.t.Helper()
+	results, err := c.starts(nil, steps...)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if len(results) != len(steps) {
+		c.t.Fatalf("%d of %d calls were made: %q", len(results), len(steps), results)
+	}
+	return results
+}
+
+func (c *codingRun) starts(begun func(pid int), steps ...modelStep) ([]string, error) {
+	c.t.Helper()
+	model := &standIn{agent: c.codingAgent, steps: steps}
+	server := httptest.NewServer(model)
+	defer server.Close()
+	cmd := c.command(c.t, c.home, server.URL)
+	cmd.Dir = c.dir
+	cmd.Env = append(cmd.Env, "PATH="+os.Getenv("PATH"), "HOME="+c.home)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.WaitDelay = 10 * time.Second
+	if err := cmd.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	if begun != nil {
+		begun(cmd.Process.Pid)
+	}
+	endsBy(c.t, cmd)
+	err := cmd.Wait()
+	if err != nil {
+		err = fmt.Errorf("%s: %w\n%s", c.name, err, out.String())
+	}
+	model.mu.Lock()
+	defer model.mu.Unlock()
+	return model.results, err
+}
+
+// approval is the one that the model was told of last.
+func (c *codingRun) approval(results []string) approval {
+	last := results[len(results)-1]
+	_, id, _ := strings.Cut(last, "/approvals/")
+	id, _, _ = strings.Cut(id, ". ")
+	return c.d.agent(c.t).get(id)
+}
+
+// codingPolicy accepts and refuses by what a command says; everything else waits.
+const codingPolicy = `version: "2"
+generated_at: "NOW"
+expires_at: "2036-01-01T00:00:00Z"
+defaults:
+  outcome: REQUIRE_APPROVAL
+rules:
+  - id: test-accept
+    description: Is accepted.
+    match: {tool_name: [Bash, run_shell_command], environment: "*"}
+    when: {tool_args_match: {command: "echo accepted >> ran"}}
+    outcome: ALLOW
+  - id: test-refuse
+    description: Is refused.
+    match: {tool_name: [Bash, run_shell_command], environment: "*"}
+    when: {matches_regex: refused}
+    outcome: DENY
+  - id: test-brief
+    description: Waits briefly.
+    match: {tool_name: [Bash, run_shell_command], environment: "*"}
+    when: {matches_regex: brief}
+    outcome: REQUIRE_APPROVAL
+    approval: {expires_in: 1s}
+`
+
+// TestCodingAgents puts Holdpoint before the tools of coding agents themselves: a call
+// runs when it is accepted, or once when it is approved, as it was approved, and not when
+// it is refused, denied, too late or stopped, or when anything fails.
+func TestCodingAgents(t *testing.T) {
+	for _, agent := range codingAgents {
+		t.Run(agent.name, func(t *testing.T) {
+			t.Parallel()
+			c := &codingRun{codingAgent: &agent, t: t, home: t.TempDir(), dir: t.TempDir()}
+			agent.command(t, c.home, "") // is it there?
+			c.d = startDev(t, nil)
+			if err := os.WriteFile(filepath.Join(c.d.dir, "policy.yaml"), []byte(strings.Replace(codingPolicy, "NOW", time.Now().UTC().Format(time.RFC3339), 1)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, seeWithin, "the policy is in force", func() bool {
+				return c.d.hookOf(t, agent.hookHost).before("x", agent.shell, map[string]any{"command": word("accepted")}).code == 0
+			})
+			must(t, []string{"HOME=" + c.home, "CODEX_HOME=", "CLAUDE_CONFIG_DIR="}, "", "connect", c.name, "--data", c.d.dir, "--state", t.TempDir())
+			c.decides()
+			c.diesWhileItRuns()
+			c.fails()
+		})
+	}
+}
+
+// decides: the rules and people decide on calls.
+func (c *codingRun) decides() {
+	t, d := c.t, c.d
+	t.Helper()
+	after := func(shell string, before func(approval)) modelStep {
+		return modelStep{word(shell), func(results []string) { before(c.approval(results)) }}
+	}
+	steps := []modelStep{
+		{shell: word("accepted")},
+		{shell: word("refused")},
+		{shell: word("approved")},
+		after("approved", func(a approval) { d.reviewer(t, 0).approve(a) }),
+		{shell: word("approved")},
+		{shell: word("edit")},
+		after("edit", func(a approval) {
+			arguments := map[string]any{"command": word("edited")}
+			if c.answers { // it shows its hooks all of a call
+				arguments["description"] = "Write a word"
+			}
+			a = d.reviewer(t, 1).edit(a, arguments).want(t, http.StatusOK).approval(t)
+			d.reviewer(t, 0).approve(a)
+		}),
+		{shell: word("denied")},
+		after("denied", func(a approval) { d.reviewer(t, 0).vote(a, "deny").want(t, http.StatusOK) }),
+		{shell: word("brief")},
+		after("brief", func(a approval) { d.agent(t).wait(a.ID) }),
+	}
+	want := []string{"", "The call is refused", "waits for people", "", "waits for people", "waits for people", "", "waits for people", "was not approved: denied", "waits for people", "was not approved: expired"}
+	if !c.answers { // it takes no changes: the model makes the changed call itself
+		steps = append(steps[:7], append([]modelStep{{shell: word("edited")}}, steps[7:]...)...)
+		want = append(want[:6], append([]string{"exactly these arguments", ""}, want[7:]...)...)
+	}
+	results := c.goes(steps...)
+	for i, words := range want {
+		if !strings.Contains(results[i], words) || words == "" && strings.Contains(results[i], "Holdpoint") {
+			t.Errorf("call %d, %s: %s, want %q", i, steps[i].shell, results[i], words)
+		}
+	}
+	if got := c.ran(); got != "accepted approved edited" {
+		t.Errorf("ran: %q", got)
+	}
+	events := d.admin(t).events(url.Values{"type": {"execution"}})
+	if len(events) != 2 || events[0].Reasons[0].Code != "EXECUTION_SUCCEEDED" {
+		t.Errorf("reported: %+v", events)
+	}
+	if events := d.admin(t).events(url.Values{"type": {"ungated"}}); len(events) != 0 {
+		t.Errorf("ungated: %+v", events)
+	}
+}
+
+// diesWhileItRuns: the agent is killed in the middle of an approved call. The call does
+// not run again, whatever the next process does.
+func (c *codingRun) diesWhileItRuns() {
+	c.t.Helper()
+	pid := filepath.Join(c.t.TempDir(), "pid")
+	kills := word("killed") + "; xargs kill -9 < " + pid + "; sleep 60"
+	results, err := c.starts(func(id int) {
+		if err := os.WriteFile(pid, []byte(strconv.Itoa(id)), 0o600); err != nil {
+			c.t.Error(err)
+		}
+	}, modelStep{shell: kills}, modelStep{kills, func(results []string) { c.d.reviewer(c.t, 0).approve(c.approval(results)) }})
+	if err == nil || len(results) != 1 {
+		c.t.Fatalf("it was to be killed: %v, %q", err, results)
+	}
+	if again := c.goes(modelStep{shell: kills}); !strings.Contains(again[0], "waits for people") {
+		c.t.Errorf("the same call after it: %s", again[0])
+	}
+	if got := c.ran(); got != "accepted approved edited killed" {
+		c.t.Errorf("ran: %q", got)
+	}
+}
+
+// fails: whatever fails, the call does not run. Without the hook it does: what kept it
+// from running was the hook.
+func (c *codingRun) fails() {
+	t, d := c.t, c.d
+	t.Helper()
+	var mode string
+	var mu sync.Mutex
+	is := func(now string) func([]string) {
+		return func([]string) { mu.Lock(); defer mu.Unlock(); mode = now }
+	}
+	target, err := url.Parse(d.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	real := httputil.NewSingleHostReverseProxy(target)
+	real.ErrorLog = log.New(io.Discard, "", 0)
+	held := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		now := mode
+		mu.Unlock()
+		says := func(status int, kind, text string) {
+			w.Header().Set("Content-Type", kind)
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, text)
+		}
+		switch now {
+		case "real":
+			real.ServeHTTP(w, r)
+		case "slow":
+			select {
+			case <-held:
+			case <-r.Context().Done():
+			}
+		case "cut":
+			w.Header().Set("Content-Length", "1000")
+			_, _ = io.WriteString(w, `{"allowed":true,`)
+			panic(http.ErrAbortHandler)
+		case "500":
+			says(http.StatusInternalServerError, "application/json", `{"allowed":true}`)
+		case "html":
+			says(http.StatusOK, "text/html", `<p>Welcome to this network. Please sign in.`)
+		case "empty":
+			says(http.StatusOK, "application/json", `{}`)
+		case "none":
+			says(http.StatusNoContent, "application/json", ``)
+		case "text":
+			says(http.StatusOK, "application/json", `{"allowed":"true","decision":{"outcome":"ALLOW"}}`)
+		default:
+			t.Errorf("mode %q", now)
+		}
+	}))
+	defer server.Close()
+	defer close(held)
+	key, shim, ill := filepath.Join(t.TempDir(), "key"), filepath.Join(t.TempDir(), "holdpoint"), filepath.Join(t.TempDir(), "ill")
+	// What the hook runs, which is killed while there is the file.
+	script := "#!/bin/sh\nif [ -e " + ill + " ]; then kill -9 $$; fi\nexec " + binaryPath() + ` "$@"` + "\n"
+	for name, text := range map[string]string{key: d.AgentKey, shim: script} {
+		if err := os.WriteFile(name, []byte(text), 0o700); err != nil { //nolint:gosec // it is a program
+			t.Fatal(err)
+		}
+	}
+	must(t, []string{"HOME=" + c.home, "CODEX_HOME=", "CLAUDE_CONFIG_DIR="}, "", "connect", c.name, "--url", server.URL, "--key-file", key, "--state", t.TempDir(), "--deadline", "2s", "--program", shim)
+	do := func(err error) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	never, long := "", " # "+strings.Repeat("x", 100_000)
+	steps := []modelStep{{never, is("real")}}
+	for _, each := range []string{"slow", "cut", "500", "html", "empty", "none", "text"} {
+		steps = append(steps, modelStep{never, is(each)})
+	}
+	steps = append(steps,
+		modelStep{never, func([]string) {
+			is("real")(nil)
+			must(t, nil, "", "kill", "--all", "--reason", "enough", "--data", d.dir)
+		}},
+		modelStep{never, func([]string) {
+			must(t, nil, "", "release", "--all", "--data", d.dir)
+			do(os.WriteFile(ill, nil, 0o600))
+		}},
+		modelStep{long, nil},
+		modelStep{never, func([]string) { do(os.Remove(ill)); do(d.program.stop()) }},
+		modelStep{never, func([]string) { server.CloseClientConnections(); do(os.Remove(key)) }},
+		modelStep{never, func([]string) { do(os.Remove(shim)) }},
+		modelStep{long, nil},
+	)
+	for i := range steps { // Gemini CLI gives up on a model that makes the same call five times
+		steps[i].shell = word("never"+strconv.Itoa(i)) + steps[i].shell
+	}
+	for i, result := range c.goes(steps...) {
+		if !strings.Contains(result, "Holdpoint: ") {
+			t.Errorf("failure %d: %s", i, result)
+		}
+	}
+	if got := c.ran(); got != "accepted approved edited killed" {
+		t.Errorf("ran: %q", got)
+	}
+	for _, file := range []string{c.file, ".claude/settings.json"} {
+		do(os.RemoveAll(filepath.Join(c.home, file)))
+	}
+	c.goes(modelStep{shell: word("unhooked")})
+	if !strings.HasSuffix(c.ran(), " unhooked") {
+		t.Error("the calls of this test run nowhere")
+	}
+}
