@@ -40,7 +40,7 @@ func TestPagesQuoteClients(t *testing.T) {
 			}
 		}
 	}
-	for _, framework := range frameworks {
+	for _, framework := range append([]string{"langgraph_webhook"}, frameworks...) {
 		if name := "clients/typescript/examples/" + framework + ".mjs"; !quoted[name] {
 			t.Errorf("no page quotes %s", name)
 		}

@@ -3,6 +3,7 @@
 package tests
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -10,9 +11,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"holdpoint/internal/freeport"
 )
 
 // frameworkCase is one agent of testdata/npm/frameworks/drive.mjs, with what its model calls.
@@ -291,25 +297,7 @@ func TestFrameworksExamples(t *testing.T) {
 			t.Parallel()
 			agent := newClientAgent(t, d, clientLanguage{})
 			agent.apart() // others propose the very call
-			dir := t.TempDir()
-			example, err := os.ReadFile("../clients/typescript/examples/" + framework + ".mjs")
-			if err != nil {
-				t.Fatal(err)
-			}
-			model := fmt.Sprintf(`import { standIn } from "%s/frameworks/%s.mjs";
-export const model = standIn({ id: "%s", name: "send_payment", args: { amount: "12.50", to: "Paper & Pens Ltd." } });
-`, packages, framework, newID("call_"))
-			for name, text := range map[string]string{"example.mjs": string(example), "model.mjs": model} {
-				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := os.Symlink(filepath.Join(packages, "node_modules"), filepath.Join(dir, "node_modules")); err != nil {
-				t.Fatal(err)
-			}
-			cmd := exec.Command("node", "example.mjs")
-			cmd.Dir, cmd.Env = dir, environment("HOLDPOINT_URL="+d.URL, "HOLDPOINT_API_KEY="+agent.client.key)
-			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+			cmd := frameworkExample(t, packages, framework, framework, agent)
 			var out, errs strings.Builder
 			cmd.Stdout, cmd.Stderr = &out, &errs
 			if err := cmd.Start(); err != nil {
@@ -322,5 +310,96 @@ export const model = standIn({ id: "%s", name: "send_payment", args: { amount: "
 				t.Errorf("%v\n%s%s", err, &out, &errs)
 			}
 		})
+	}
+}
+
+// frameworkExample is an example, as it is, with a model that makes its call.
+func frameworkExample(t *testing.T, packages, framework, name string, agent *clientAgent, env ...string) *exec.Cmd {
+	t.Helper()
+	dir := t.TempDir()
+	example, err := os.ReadFile("../clients/typescript/examples/" + name + ".mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	model := fmt.Sprintf(`import { standIn } from "%s/frameworks/%s.mjs";
+export const model = standIn({ id: "%s", name: "send_payment", args: { amount: "12.50", to: "Paper & Pens Ltd." } });
+`, packages, framework, newID("call_"))
+	for name, text := range map[string]string{"example.mjs": string(example), "model.mjs": model} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(filepath.Join(packages, "node_modules"), filepath.Join(dir, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("node", "example.mjs")
+	cmd.Dir, cmd.Env = dir, environment(append(env, "HOLDPOINT_URL="+agent.d.URL, "HOLDPOINT_API_KEY="+agent.client.key)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return cmd
+}
+
+// TestFrameworkIsResumedByWebhook: a thread of LangGraph waits without asking, and goes on
+// when our webhook comes. One that is not ours resumes nothing.
+func TestFrameworkIsResumedByWebhook(t *testing.T) {
+	d := onShared(t)
+	packages, err := filepath.Abs(npmDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent := newClientAgent(t, d, clientLanguage{})
+	id := agent.apart()
+	port, err := freeport.Listen(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := "http://" + port.Addr().String()
+	told := must(t, nil, "", "agent", "set", id, "--webhook", address, "--data", d.dir)
+	secret := regexp.MustCompile(`whsec_\S+`).FindString(told)
+	if secret == "" {
+		t.Fatalf("no secret in %q", told)
+	}
+	_, number, _ := strings.Cut(port.Addr().String(), ":")
+	cmd := frameworkExample(t, packages, "langgraph", "langgraph_webhook", agent, "HOLDPOINT_WEBHOOK_SECRET="+secret, "PORT="+number)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	if err := port.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	endsBy(t, cmd)
+	a := agent.opened("send_payment&status=pending")
+	forged := fmt.Sprintf(`{"type":"approval.decided","timestamp":"2026-01-01T00:00:00Z","data":{"approval_id":%q,"status":"approved"}}`, a.ID)
+	request, err := http.NewRequest(http.MethodPost, address, strings.NewReader(forged))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"webhook-id": "msg_1", "webhook-timestamp": strconv.FormatInt(time.Now().Unix(), 10), "webhook-signature": "v1,AAAA"} {
+		request.Header.Set(name, value)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := response.Body.Close(); err != nil || response.StatusCode != http.StatusUnauthorized {
+		t.Errorf("forged: %s, %v", response.Status, err)
+	}
+	d.reviewer(t, 0).approve(a)
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || line != "paid 12.50 to Paper & Pens Ltd.\n" {
+		t.Errorf("%q, %v\n%s", line, err, &errs)
+	}
+	agent.executed(a.ID, "succeeded")
+	if err := cmd.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	_ = cmd.Wait()
+	if errs.Len() > 0 {
+		t.Errorf("it said %s", &errs)
 	}
 }
