@@ -80,6 +80,7 @@ func startCluster(t testing.TB, serves, workers int) *cluster {
 // everything but the programs.
 func layCluster(t testing.TB) *cluster {
 	t.Helper()
+	binary(t) // the first use builds it, which may take longer than a command may
 	dir := filepath.Dir(devDir(t))
 	c := &cluster{t: t, dir: dir, installation: &installation{journal: &journal{}, sessions: &sync.Map{}}}
 	c.startPostgres()

@@ -30,6 +30,9 @@ type People interface {
 	SignOut(ctx context.Context, by access.By, who string, once *access.Once[engine.Person]) (engine.Person, error)
 	Enable(ctx context.Context, by access.By, who string, once *access.Once[admin.PasswordLink]) (admin.PasswordLink, error)
 	ResetPassword(ctx context.Context, by access.By, who string, once *access.Once[admin.PasswordLink]) (admin.PasswordLink, error)
+	// MailsLinks says that there is a mail server, by which Mail sends a link to whom it is for.
+	MailsLinks() bool
+	Mail(ctx context.Context, l admin.PasswordLink) error
 }
 
 // OnCall says who is on call, and changes it; admin.OnCall is one.
@@ -132,7 +135,7 @@ func (h *peopleHandler) page(r *http.Request, p engine.Person) (views.PersonPage
 	}
 	v := views.PersonPage{
 		Frame: h.site.frame(p, "Person "+views.Visible(a.Name), "admin"), PersonRow: personRow(a, duty), CreatedAt: a.CreatedAt, DisabledAt: a.DisabledAt,
-		MayChange: h.people.MayBeChanged(), Own: a.ID == p.ID || a.Identity == p.Identity,
+		MayChange: h.people.MayBeChanged(), Mail: h.mail(r), Own: a.ID == p.ID || a.Identity == p.Identity,
 		AuditURL: "/audit?" + url.Values{"person": {a.Email}}.Encode(),
 	}
 	if !v.MayChange {
@@ -251,10 +254,26 @@ func (h *peopleHandler) linking(change func(context.Context, access.By, string, 
 	}
 }
 
+// mail is what a form says of sending its link; it is to be sent unless somebody has said no.
+func (h *peopleHandler) mail(r *http.Request) views.MailChoice {
+	return views.MailChoice{Offered: h.people.MailsLinks(), Ticked: r.Method != http.MethodPost || r.PostForm.Has("mail")}
+}
+
+// showLink sends a link to whom it is for, where that was ticked, and shows it, once, where it
+// was not, or could not be sent: it exists by then.
 func (h *peopleHandler) showLink(w http.ResponseWriter, r *http.Request, p engine.Person, l admin.PasswordLink) error {
-	return h.site.render(w, r, http.StatusOK, views.PersonLinkPage(views.PersonLink{
+	v := views.PersonLink{
 		Frame: h.site.frame(p, "Link for "+views.Visible(l.Person.Name), "admin"), Name: l.Person.Name, Email: l.Person.Email, URL: personURL(l.Person.ID), Link: l.URL, ExpiresAt: l.ExpiresAt,
-	}))
+	}
+	if h.people.MailsLinks() && r.PostForm.Has("mail") {
+		if err := h.people.Mail(r.Context(), l); err != nil {
+			h.site.logger.Warn("a link to set a password could not be sent by mail", "person", l.Person.ID, "error", err)
+			v.NotSent = true
+		} else {
+			v.Link = ""
+		}
+	}
+	return h.site.render(w, r, http.StatusOK, views.PersonLinkPage(v))
 }
 
 func (h *peopleHandler) newForm(w http.ResponseWriter, r *http.Request, p engine.Person) error {
@@ -263,7 +282,7 @@ func (h *peopleHandler) newForm(w http.ResponseWriter, r *http.Request, p engine
 
 func (h *peopleHandler) renderNew(w http.ResponseWriter, r *http.Request, p engine.Person, status int, failure string) error {
 	v := views.NewPerson{
-		Frame: h.site.frame(p, "Invite somebody", "admin"), MayChange: h.people.MayBeChanged(), Failure: failure,
+		Frame: h.site.frame(p, "Invite somebody", "admin"), MayChange: h.people.MayBeChanged(), Mail: h.mail(r), Failure: failure,
 		Email: r.PostForm.Get("email"), Name: r.PostForm.Get("name"), SameAs: r.PostForm.Get("same_as"), RoleToCome: r.PostForm.Get("role_to_come"),
 	}
 	var err error

@@ -2,11 +2,13 @@ package web
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
@@ -25,6 +27,12 @@ type staff struct {
 
 func startStaff(t *testing.T, changes bool) *staff {
 	t.Helper()
+	return startStaffWith(t, changes, nil)
+}
+
+// startStaffWith is startStaff with what sends links by mail; nil for no mail server.
+func startStaffWith(t *testing.T, changes bool, mail func(to, link string) error) *staff {
+	t.Helper()
 	db := storetest.New(t)
 	s := db.Runtime()
 	if changes {
@@ -39,10 +47,15 @@ func startStaff(t *testing.T, changes bool) *staff {
 	known := func(context.Context) ([]string, error) {
 		return admin.KnownRoles(nil, approval.Routing{Default: approval.Rule{Role: "reviewer"}}), nil
 	}
-	a := admin.New(admin.Config{Store: s, PublicURL: "https://console.example.com", Roles: known})
-	h := &staff{db: db, byID: map[string]engine.Person{}, client: start(t, func(c *Config) {
+	h := &staff{db: db, byID: map[string]engine.Person{}}
+	config := admin.Config{Store: s, PublicURL: "https://console.example.com", Roles: known}
+	if mail != nil {
+		config.MailLink = func(_ context.Context, to, link string, _ time.Time) error { return mail(to, link) }
+	}
+	a := admin.New(config)
+	h.client = start(t, func(c *Config) {
 		c.SignIn, c.SecondStep, c.PasswordLinks, c.Factors, c.Sessions, c.People, c.OnCall, c.APIKeys = in, in, in, f, kept{s}, a.People, a.OnCall, a.Keys
-	})}
+	})
 	owner := admin.New(admin.Config{Store: db.Owner(), Owner: true}).People
 	ops := access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "ops", Channel: "cli"}}
 	for name, roles := range map[string][]string{"olga": {"admin"}, "ada": {"reviewer"}} {
@@ -141,7 +154,9 @@ var shownLink = regexp.MustCompile(`https://console\.example\.com/welcome/([a-z2
 // token is the one of the link that a page shows.
 func (a answer) token(t *testing.T) string {
 	t.Helper()
-	a.want(t, http.StatusOK, "shown only now")
+	if a.want(t, http.StatusOK, "shown only now", "@example.com"); strings.Contains(a.body, "@visible") || strings.Contains(a.body, "@moment") {
+		t.Errorf("the page has its template's words: %s", a.body)
+	}
 	m := shownLink.FindStringSubmatch(a.body)
 	if m == nil {
 		t.Fatalf("no link: %s", a.body)
@@ -181,6 +196,47 @@ func TestPeopleLinks(t *testing.T) {
 	other.get("/account", "Cookie", cookieName+"="+former).to(t, "/login?next=%2Faccount")
 	h.enter("ben", horse).want(t, http.StatusUnauthorized)
 	h.enter("ben", "third horse").to(t, "/")
+}
+
+// Where there is a mail server, links go to whom they are for, unless somebody says no; one
+// that could not be sent is shown.
+func TestPeopleLinksByMail(t *testing.T) {
+	sent, away := map[string]string{}, false
+	h := startStaffWith(t, true, func(to, link string) error {
+		if away {
+			return errors.New("the mail server is away")
+		}
+		sent[to] = link
+		return nil
+	})
+	h.enter("olga", horse).to(t, "/")
+	h.get("/people/new").want(t, http.StatusOK, `name="mail" checked`)
+	h.get(h.at("ada")).want(t, http.StatusOK, `name="mail" checked`)
+	h.post("/people/new", "email", "ben").want(t, http.StatusUnprocessableEntity, `name="mail"> <span>Send the link by mail`) // it stays as it was
+	invited := h.post("/people/new", "email", "ben@example.com", "roles", "reviewer", "mail", "on")
+	if invited.want(t, http.StatusOK, "was sent to ben@example.com."); shownLink.MatchString(invited.body) || !shownLink.MatchString(sent["ben@example.com"]) {
+		t.Errorf("sent %v, and shown %s", sent, invited.body)
+	}
+	h.post(h.at("ada") + "/password").token(t)
+	if len(sent) != 1 {
+		t.Errorf("sent although it was not ticked: %v", sent)
+	}
+	away = true
+	shown := h.post(h.at("ada")+"/password", "mail", "on")
+	shown.want(t, http.StatusOK, "could not be sent by mail")
+	token := shown.token(t)
+	h.post("/logout")
+	for name, token := range map[string]string{"ada": token, "ben": shownLink.FindStringSubmatch(sent["ben@example.com"])[1]} {
+		h.post("/welcome", "token", token, "password", "new horse of "+name, "again", "new horse of "+name).to(t, "/")
+		h.post("/logout")
+	}
+
+	without := startStaff(t, true)
+	without.enter("olga", horse).to(t, "/")
+	if page := without.get("/people/new"); strings.Contains(page.body, `name="mail"`) {
+		t.Error("mail is offered without a server")
+	}
+	without.post(without.at("ada")+"/password", "mail", "on").token(t)
 }
 
 // A change takes a fresh proof, which its own form asks for.

@@ -43,6 +43,7 @@ func (w where) open(ctx context.Context, c *cli, seals bool) (*store.Store, erro
 			return nil, err
 		}
 		cfg.URL, c.routing, c.publicURL = running.DatabaseAdminURL, settings.Routing, running.URL
+		c.mailLink = mailLink(settings)
 		return openOwn(ctx, cfg)
 	}
 	needed := config.Admin
@@ -54,6 +55,7 @@ func (w where) open(ctx context.Context, c *cli, seals bool) (*store.Store, erro
 		return nil, fmt.Errorf("%w\n(or name the data directory of a running “holdpoint dev” with --data)", err)
 	}
 	cfg.URL, c.routing, c.publicURL = settings.DatabaseAdminURL, settings.Routing, settings.PublicURL
+	c.mailLink = mailLink(settings)
 	if seals {
 		cfg.Sealer, c.allowPrivate = settings.Sealer, settings.AllowPrivate
 	}
@@ -173,7 +175,7 @@ func (c *cli) administrationOf(s *store.Store, err error) (*admin.Admin, access.
 		return nil, access.By{}, err
 	}
 	c.opened = s
-	return admin.New(admin.Config{Store: s, Owner: true, AllowPrivate: c.allowPrivate, PublicURL: c.publicURL, Roles: c.rolesOf(s)}), access.By{Actor: operator()}, nil
+	return admin.New(admin.Config{Store: s, Owner: true, AllowPrivate: c.allowPrivate, PublicURL: c.publicURL, MailLink: c.mailLink, Roles: c.rolesOf(s)}), access.By{Actor: operator()}, nil
 }
 
 // rolesOf are the roles that people may be given: those of the settings' routing and

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"time"
@@ -41,6 +42,22 @@ func slackDoor(cfg config.Config, s *store.Store, g *gate.Gate, a *admin.Admin, 
 		return nil, err
 	}
 	return &slack.Door{Store: s, Votes: g.Contributions, Linker: a.Slack, Answers: answers, SecondFactorRoles: cfg.SecondFactorRoles, Logger: log}, nil
+}
+
+// mailLink sends links by which people set a password, by the settings' mail server; nil
+// where there is none. What is wrong with the settings is said when one is to be sent.
+func mailLink(cfg config.Config) func(ctx context.Context, to, link string, until time.Time) error {
+	settings, there := cfg.Mail()
+	if !there {
+		return nil
+	}
+	return func(ctx context.Context, to, link string, until time.Time) error {
+		mail, err := channel.NewMail(settings)
+		if err != nil {
+			return err
+		}
+		return mail.SendLink(ctx, to, link, until)
+	}
 }
 
 // newDeliverer makes what delivers notifications, by the settings.

@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -79,6 +80,8 @@ type cli struct {
 	// routing is that of the settings, and publicURL where people reach the console.
 	routing   approval.Routing
 	publicURL string
+	// mailLink sends links by which people set a password; nil without a mail server.
+	mailLink func(ctx context.Context, to, link string, until time.Time) error
 }
 
 const description = `Holdpoint is the approval engine for AI agents' tool calls.

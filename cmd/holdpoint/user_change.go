@@ -17,6 +17,7 @@ type unknownRoles struct {
 
 type userInvite struct {
 	where
+	byMail
 	unknownRoles
 	Email  string   `arg:"" help:"E-mail address to sign in with."`
 	Name   string   `help:"Name to show; the address when left out."`
@@ -27,7 +28,7 @@ type userInvite struct {
 // Help is shown by "holdpoint user invite --help".
 func (userInvite) Help() string {
 	return `Prints a link that is good once, for 72 hours. Whoever opens it sets the password:
-send it to nobody else, by a way that you trust.
+send it to nobody else, by a way that you trust, or have it sent (--mail).
 
 Example:
   holdpoint user invite ada@example.com --name "Ada Lovelace" --role reviewer`
@@ -35,6 +36,9 @@ Example:
 
 func (u *userInvite) Run(ctx context.Context, c *cli) error {
 	a, by, err := u.administration(ctx, c)
+	if err == nil {
+		err = u.check(a)
+	}
 	if err != nil {
 		return err
 	}
@@ -43,7 +47,34 @@ func (u *userInvite) Run(ctx context.Context, c *cli) error {
 		return sameAs(err)
 	}
 	fmt.Fprintf(terminal, "added %s (%s), roles: %s\n", link.Person.Email, link.Person.ID, strings.Join(link.Person.Roles, ", "))
-	printLink(link)
+	return u.hand(ctx, a, link)
+}
+
+// byMail sends a link instead of printing it.
+type byMail struct {
+	Mail bool `help:"Send the link to the person by mail (smtp), and do not print it."`
+}
+
+// check refuses, before anything is changed, what cannot be sent.
+func (m byMail) check(a *admin.Admin) error {
+	if m.Mail && !a.People.MailsLinks() {
+		return errors.New("--mail: there is no mail server: the setting smtp is missing. Nothing was changed")
+	}
+	return nil
+}
+
+// hand brings a link to the person, or to whoever runs the command. One that could not be sent
+// is printed: it exists by then.
+func (m byMail) hand(ctx context.Context, a *admin.Admin, link admin.PasswordLink) error {
+	if !m.Mail {
+		printLink(link)
+		return nil
+	}
+	if err := a.People.Mail(ctx, link); err != nil {
+		printLink(link)
+		return err
+	}
+	fmt.Fprintf(terminal, "the link to set a password was sent to %s; it is good once, until %s\n", link.Person.Email, link.ExpiresAt.Format(time.RFC3339))
 	return nil
 }
 
@@ -97,6 +128,7 @@ func (u *userSet) Run(ctx context.Context, c *cli) error {
 
 type userEnable struct {
 	where
+	byMail
 	Email string `arg:"" help:"E-mail address of the account."`
 }
 
@@ -108,6 +140,9 @@ which the person sets another. Second factors stay; “user reset-factors” rem
 
 func (u *userEnable) Run(ctx context.Context, c *cli) error {
 	a, by, err := u.administration(ctx, c)
+	if err == nil {
+		err = u.check(a)
+	}
 	if err != nil {
 		return err
 	}
@@ -116,12 +151,12 @@ func (u *userEnable) Run(ctx context.Context, c *cli) error {
 		return plain(err)
 	}
 	fmt.Fprintf(terminal, "enabled %s, roles: %s\n", link.Person.Email, strings.Join(link.Person.Roles, ", "))
-	printLink(link)
-	return nil
+	return u.hand(ctx, a, link)
 }
 
 type userResetPassword struct {
 	where
+	byMail
 	Email string `arg:"" help:"E-mail address of the account."`
 }
 
@@ -133,6 +168,9 @@ func (userResetPassword) Help() string {
 
 func (u *userResetPassword) Run(ctx context.Context, c *cli) error {
 	a, by, err := u.administration(ctx, c)
+	if err == nil {
+		err = u.check(a)
+	}
 	if err != nil {
 		return err
 	}
@@ -141,8 +179,7 @@ func (u *userResetPassword) Run(ctx context.Context, c *cli) error {
 		return plain(err)
 	}
 	fmt.Fprintf(terminal, "the password of %s is void: signed out everywhere\n", link.Person.Email)
-	printLink(link)
-	return nil
+	return u.hand(ctx, a, link)
 }
 
 type userUnlink struct {

@@ -79,6 +79,7 @@ var (
 	ownAccount   = &access.Refusal{Kind: access.Forbidden, Code: "own_account", Detail: "Nobody changes their own roles, and nobody disables themselves or gives themselves a password in this way: another administrator does it."}
 	notAdmin     = &access.Refusal{Kind: access.Forbidden, Code: "not_an_administrator", Detail: "Only administrators change who there is."}
 	lastAdmin    = &access.Refusal{Kind: access.Conflict, Code: "last_administrator", Detail: "This is the last administrator. Give somebody else the role admin first."}
+	noMailServer = &access.Refusal{Kind: access.Invalid, Code: "no_mail_server", Detail: "There is no mail server here: the setting smtp is missing. Nothing was sent."}
 	notEnabled   = &access.Refusal{Kind: access.Invalid, Code: "disabled", Detail: "This account is disabled. Enable it first."}
 )
 
@@ -316,6 +317,18 @@ func (p People) withLink(ctx context.Context, by access.By, who string, once *ac
 		return own, e, err
 	})
 	return link.of(done.Person), err
+}
+
+// MailsLinks reports whether links can be sent by mail.
+func (p People) MailsLinks() bool { return p.Config.MailLink != nil }
+
+// Mail sends a link to whom it is for. The link is made by then, so an error changes nothing
+// but that somebody else has to bring it, or that another one is made.
+func (p People) Mail(ctx context.Context, l PasswordLink) error {
+	if p.Config.MailLink == nil {
+		return noMailServer
+	}
+	return p.Config.MailLink(ctx, l.Person.Email, l.URL, l.ExpiresAt)
 }
 
 // newLink makes a link, and the edit that stores its hash.

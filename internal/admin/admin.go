@@ -7,6 +7,7 @@ package admin
 import (
 	"context"
 	"net/netip"
+	"time"
 
 	"holdpoint/internal/notify/webpush"
 	"holdpoint/internal/sso"
@@ -31,6 +32,9 @@ type Config struct {
 	// PublicURL is where people reach the console: links by which they set a password
 	// lead there.
 	PublicURL string
+	// MailLink sends a link by which somebody sets a password to their address, once; nil
+	// where there is no mail server.
+	MailLink func(ctx context.Context, to, link string, until time.Time) error
 	// SCIM is the provider whose directory tells of people; nil for none.
 	SCIM *sso.Config
 	// Owner says that the store is open as the role that owns the database. Only

@@ -74,10 +74,14 @@ type PersonPage struct {
 	NewName    string
 	Boxes      []RoleBox
 	RoleToCome string
+	Mail       MailChoice
 	// Proof is what a change has to prove; nil where the last proof is fresh.
 	Proof   *VerifyForm
 	Failure string
 }
+
+// MailChoice is whether links can be sent by mail, and whether this one is to be.
+type MailChoice struct{ Offered, Ticked bool }
 
 // NewPerson is the page on which somebody is invited.
 type NewPerson struct {
@@ -85,13 +89,16 @@ type NewPerson struct {
 	MayChange                       bool
 	Email, Name, SameAs, RoleToCome string
 	Boxes                           []RoleBox
+	Mail                            MailChoice
 	Proof                           *VerifyForm
 	Failure                         string
 }
 
-// PersonLink shows, once, a link by which somebody sets a password.
+// PersonLink shows, once, a link by which somebody sets a password; or that it was sent
+// to them, where Link is "".
 type PersonLink struct {
 	Frame
 	Name, Email, URL, Link string
+	NotSent                bool // it was to be sent, and could not be
 	ExpiresAt              time.Time
 }

@@ -156,6 +156,11 @@ func (m *Mail) send(ctx context.Context, n Notification, to string) (Result, err
 	if err != nil {
 		return Result{}, err
 	}
+	return m.deliver(ctx, msg)
+}
+
+// deliver makes one attempt to hand a message to the server.
+func (m *Mail) deliver(ctx context.Context, msg *mail.Msg) (Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.config.Timeout)
 	defer cancel()
 	client, err := m.client(ctx)
@@ -231,29 +236,38 @@ func (m *Mail) client(ctx context.Context) (*mail.Client, error) {
 
 // message is a notification, written and addressed: the same bytes each time.
 func (m *Mail) message(n Notification, to string) (*mail.Msg, error) {
-	addressee, err := parseAddress(to)
-	if err != nil {
-		return nil, fmt.Errorf("recipient: %w", err)
-	}
 	l, err := newMailBody(n)
 	if err != nil {
 		return nil, err
 	}
-	id := fingerprint(n.ID, strings.ToLower(addressee.Address))
-	msg := mail.NewMsg(mail.WithNoDefaultUserAgent(), mail.WithBoundary("holdpoint-"+id))
-	msg.FromMailAddress(m.from)
-	msg.ToMailAddress(&netmail.Address{Address: addressee.Address})
-	msg.Subject(l.Subject)
-	msg.SetDateWithValue(n.At.UTC())
-	msg.SetMessageIDWithValue(id + "@" + m.domain)
+	msg, err := m.addressed(l, to, n.ID, n.At)
+	if err != nil {
+		return nil, err
+	}
 	if n.ApprovalID != "" {
 		// Never sent itself: it makes mail programs show an approval's mails together.
 		msg.SetGenHeader(mail.HeaderReferences, "<"+fingerprint(n.ApprovalID)+"@"+m.domain+">")
 	}
-	msg.SetGenHeader("Auto-Submitted", "auto-generated")
-	msg.SetGenHeader("X-Auto-Response-Suppress", "All")
 	msg.SetGenHeader("List-Id", "Holdpoint <notifications."+m.domain+">")
 	msg.SetGenHeader("X-Holdpoint-Id", n.ID)
+	return msg, nil
+}
+
+// addressed is a mail to somebody, whose Message-ID is made of id.
+func (m *Mail) addressed(l mailBody, to, id string, at time.Time) (*mail.Msg, error) {
+	addressee, err := parseAddress(to)
+	if err != nil {
+		return nil, fmt.Errorf("recipient: %w", err)
+	}
+	id = fingerprint(id, strings.ToLower(addressee.Address))
+	msg := mail.NewMsg(mail.WithNoDefaultUserAgent(), mail.WithBoundary("holdpoint-"+id))
+	msg.FromMailAddress(m.from)
+	msg.ToMailAddress(&netmail.Address{Address: addressee.Address})
+	msg.Subject(l.Subject)
+	msg.SetDateWithValue(at.UTC())
+	msg.SetMessageIDWithValue(id + "@" + m.domain)
+	msg.SetGenHeader("Auto-Submitted", "auto-generated")
+	msg.SetGenHeader("X-Auto-Response-Suppress", "All")
 	msg.SetBodyString(mail.TypeTextPlain, l.Text)
 	msg.AddAlternativeString(mail.TypeTextHTML, l.HTML)
 	return msg, nil
