@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
@@ -85,6 +86,80 @@ func TestBrowserHoldsVotes(t *testing.T) {
 		t.Error("a dangerous call's vote is held")
 	}
 	agent.cancel(a.ID)
+	b.clean()
+}
+
+// TestBrowserHoldsTogether: votes on several calls are held, too, whatever is at stake, with
+// what they are about in one sum, and can be taken back; who leaves sends them. Several are
+// snoozed and brought back together.
+func TestBrowserHoldsTogether(t *testing.T) {
+	d := onBrowsed(t)
+	agent, tool := d.agent(t), newID("refund_")
+	hold := func(n int) approval {
+		return agent.hold(tool, map[string]any{"amount": fmt.Sprintf("%d.50", n), "currency": "EUR", "order": fmt.Sprintf("A-%d", n)})
+	}
+	calls := []approval{hold(1000), hold(2000), hold(3000)}
+	b := openHolding(t, d.URL)
+	b.signIn(d.Reviewers[2])
+	inbox := "/?tool=" + tool
+	b.open(inbox)
+	b.click(testid("pick-all"))
+	b.unfold("snooze-picked")
+	b.click(testid("snooze-picked") + " button[value='30m']")
+	b.sees(testid("notice"), "the calls are snoozed")
+	b.until("the same search", `location.search === "?tool=`+tool+`" && document.querySelector("[data-row]") === null`)
+	b.open(inbox + "&snoozed=1")
+	b.click(testid("pick-all"))
+	b.click(testid("unsnooze-picked"))
+	b.sees(testid("notice"), "in your inbox again")
+	b.open(inbox)
+	b.sees(testid("inbox-total"), "3 ")
+
+	together := func() {
+		t.Helper()
+		b.open(inbox)
+		b.click(testid("pick-all"))
+		b.click(testid("decide-together"))
+		b.visible(testid("together-sum"))
+	}
+	together()
+	b.sees(testid("together-sum"), "3 calls · 6,001.50 eur in all")
+	b.eval(`document.querySelector("[data-sum]").click()`)
+	b.sees(testid("together-sum"), "2 of 3 calls · 5,001.00 eur in all")
+	b.fits("a sum of several calls")
+	b.key("a")
+	b.key(kb.Enter)
+	b.sees(testid("hold"), "approve all (2 of 3 calls · 5,001.00 eur in all): sent in")
+	b.fits("votes that are held")
+	b.key("z")
+	b.until("the votes taken back, and the focus on their button", `document.getElementById("hold").hidden && document.activeElement.dataset.testid === "approve"`)
+	for _, c := range calls {
+		if got := agent.get(c.ID); got.Status != "pending" || got.Requirements[0].Given != 0 {
+			t.Errorf("what was taken back is recorded: %+v", got)
+		}
+	}
+	b.key(kb.Enter)
+	b.sees(testid("hold"), "sent in")
+	b.open("/history")
+	for _, c := range calls[1:] {
+		if got := agent.wait(c.ID); got.Status != "approved" {
+			t.Errorf("another page was opened: %s is %s", c.ID, got.Status)
+		}
+	}
+	if got := agent.get(calls[0].ID); got.Status != "pending" {
+		t.Errorf("what was not ticked is %s", got.Status)
+	}
+	calls = []approval{calls[0], hold(4)}
+	together()
+	b.click(testid("deny"))
+	b.sees(testid("hold"), "deny all (not now")
+	b.click(testid("hold-now"))
+	b.sees("h1", "2 votes are recorded")
+	for _, c := range calls {
+		if got := agent.wait(c.ID); got.Status != "denied" {
+			t.Errorf("%s is %s", c.ID, got.Status)
+		}
+	}
 	b.clean()
 }
 

@@ -71,6 +71,9 @@ func TestBrowserClearsTheInbox(t *testing.T) {
 	b.sees(testid("together-count"), fmt.Sprint(alike, " calls of"))
 	press("a")
 	press(kb.Enter)
+	b.sees(testid("hold"), fmt.Sprint(alike, " calls"))
+	b.click(testid("hold-now"))
+	keys++
 	b.sees("h1", fmt.Sprint(alike, " votes are recorded"))
 
 	b.open("/")

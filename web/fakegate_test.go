@@ -204,6 +204,9 @@ func (m *fakeGate) Inbox(_ context.Context, p engine.Person, search gate.InboxSe
 func (m *fakeGate) Snooze(_ context.Context, p engine.Person, id string, long time.Duration) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if a := m.cards[id].Approval; !a.State.Deadline.After(m.now().Add(long)) {
+		return &access.Refusal{Kind: access.Conflict, Code: "due_before", Detail: "Its time is up before that, so it stays in your inbox."}
+	}
 	m.snoozed[p.ID+id] = m.now().Add(long)
 	return m.broken
 }

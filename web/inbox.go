@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -55,6 +56,8 @@ func (h *inboxHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /{$}", h.site.signedIn(h.show))
 	mux.HandleFunc("POST /inbox/views", h.site.takesForm(h.saveView))
 	mux.HandleFunc("POST /inbox/views/{id}", h.site.takesForm(h.dropView))
+	mux.HandleFunc("POST /inbox/snooze", h.site.takesForm(h.snoozeSeveral))
+	mux.HandleFunc("POST /inbox/unsnooze", h.site.takesForm(h.unsnoozeSeveral))
 	mux.HandleFunc("POST /approvals/{id}/snooze", h.site.takesForm(h.snooze))
 	mux.HandleFunc("POST /approvals/{id}/unsnooze", h.site.takesForm(h.unsnooze))
 }
@@ -94,7 +97,7 @@ func (h *inboxHandler) show(w http.ResponseWriter, r *http.Request, p engine.Per
 		v.Mine = append(v.Mine, taskRow(a, wantedFromRequester(a), name))
 	}
 	fillInbox(&v, asked, page, told, name)
-	v.Search = asked.view(page.Counts, name)
+	v.Search, v.Snoozes = asked.view(page.Counts, name), snoozes
 	v.Agents = agentLinks(page, name)
 	v.Refresh = true
 	v.Live = "/live?" + asked.query("after", asked.search.After, "before", asked.search.Before, "seen", inboxMark(page, tasks))
@@ -210,6 +213,48 @@ func (h *inboxHandler) unsnooze(w http.ResponseWriter, r *http.Request, p engine
 	id := r.PathValue("id")
 	err := h.inbox.Unsnooze(r.Context(), p, id)
 	return h.site.redirectOrFail(w, r, err, "unsnoozed", cardURL(id))
+}
+
+// snoozeSeveral keeps the calls that are ticked out of the person's own inbox for a while,
+// but for those whose time is up before that: they stay.
+func (h *inboxHandler) snoozeSeveral(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	long, err := time.ParseDuration(r.PostForm.Get("for"))
+	if err != nil {
+		return invalid("incomplete_form", "Choose for how long.")
+	}
+	return h.several(w, r, p, "snoozedall", "snoozedsome", func(id string) error { return h.inbox.Snooze(r.Context(), p, id, long) })
+}
+
+func (h *inboxHandler) unsnoozeSeveral(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	return h.several(w, r, p, "unsnoozedall", "unsnoozedall", func(id string) error { return h.inbox.Unsnooze(r.Context(), p, id) })
+}
+
+// several does something to each call that is ticked, and leads back to the search with
+// what all or some says of it. What is refused of each alike is refused.
+func (h *inboxHandler) several(w http.ResponseWriter, r *http.Request, p engine.Person, all, some string, do func(id string) error) error {
+	ids, err := chosen(r.PostForm["id"])
+	if err != nil {
+		return err
+	}
+	what, done := all, 0
+	var refused error
+	for _, id := range ids {
+		err := do(id)
+		var refusal *access.Refusal
+		switch {
+		case err == nil:
+			done++
+		case errors.As(err, &refusal):
+			what, refused = some, err
+		default:
+			return err
+		}
+	}
+	if done == 0 {
+		return refused
+	}
+	h.site.redirectWithFlash(w, r, what, readInboxOf(r.URL.RawQuery, p).address())
+	return nil
 }
 
 // saveView keeps a search by a name.

@@ -39,3 +39,30 @@ func TestSnooze(t *testing.T) {
 	c.do("POST", "/approvals/apr_1/unsnooze", url.Values{}).want(t, http.StatusSeeOther)
 	c.get("/").want(t, http.StatusOK, "2 calls wait for you", `data-row="apr_1"`)
 }
+
+// TestSnoozeSeveral: what is ticked is snoozed and brought back together, in the search in
+// which it was ticked; what is due before stays.
+func TestSnoozeSeveral(t *testing.T) {
+	c := start(t, nil).signIn("ada@example.com")
+	for id, left := range map[string]time.Duration{"apr_1": 3 * time.Hour, "apr_2": 3 * time.Hour, "apr_3": 30 * time.Minute} {
+		c.m.add(id, "pay", `{"n":1}`, func(card *gate.Card) { card.Approval.Plan.ExpiresAt = epoch.Add(left) })
+	}
+	c.get("/?tool=pay").want(t, http.StatusOK, `formaction="/inbox/snooze?tool=pay"`, `name="for" value="1h"`)
+	for name, form := range map[string]url.Values{"nothing ticked": {"for": {"1h"}}, "no time": {"id": {"apr_1"}}, "too long": {"id": {"apr_1"}, "for": {"1000h"}}, "due before": {"id": {"apr_3"}, "for": {"1h"}}} {
+		if got := c.do("POST", "/inbox/snooze", form); got.StatusCode < 400 || got.StatusCode > 499 {
+			t.Errorf("%s: %s", name, got.Status)
+		}
+	}
+	done := c.do("POST", "/inbox/snooze?tool=pay", url.Values{"id": {"apr_1", "apr_2", "apr_3"}, "for": {"1h"}})
+	if done.StatusCode != http.StatusSeeOther || done.Header.Get("Location") != "/?tool=pay" {
+		t.Fatalf("%s to %s", done.Status, done.Header.Get("Location"))
+	}
+	c.get("/?tool=pay").want(t, http.StatusOK, "What could be is snoozed", `data-row="apr_3"`, "2 snoozed</a>")
+	snoozed := c.get("/?snoozed=1")
+	snoozed.want(t, http.StatusOK, `data-row="apr_1"`, `data-row="apr_2"`, `formaction="/inbox/unsnooze?snoozed=1"`)
+	if strings.Contains(snoozed.body, "/inbox/snooze") {
+		t.Error("what is snoozed can be snoozed")
+	}
+	c.do("POST", "/inbox/unsnooze", url.Values{"id": {"apr_1", "apr_2"}}).want(t, http.StatusSeeOther)
+	c.get("/").want(t, http.StatusOK, "The calls are in your inbox again", "3 calls wait for you")
+}

@@ -71,9 +71,9 @@ func chosen(named []string) ([]string, error) {
 	}
 	switch {
 	case len(ids) == 0:
-		return nil, invalid("nothing_chosen", "Choose the calls first that you want to decide together. Nothing was recorded.")
+		return nil, invalid("nothing_chosen", "Tick the calls first. Nothing was done.")
 	case len(ids) > maxTogether:
-		return nil, invalid("too_many", "Up to "+strconv.Itoa(maxTogether)+" calls are decided together. Choose fewer. Nothing was recorded.")
+		return nil, invalid("too_many", "Up to "+strconv.Itoa(maxTogether)+" calls are taken together. Choose fewer. Nothing was done.")
 	}
 	return ids, nil
 }
@@ -181,6 +181,11 @@ func (h *togetherHandler) vote(w http.ResponseWriter, r *http.Request, p engine.
 	}
 	if len(again) > 0 {
 		v.AgainURL = togetherURL(again)
+	}
+	if fromScript(r) && v.Good == len(v.Results) { // who leaves a page that held it
+		h.site.setFlash(w, "votedall")
+		w.WriteHeader(http.StatusNoContent)
+		return nil
 	}
 	return h.site.render(w, r, http.StatusOK, views.TogetherDonePage(v))
 }

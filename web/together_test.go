@@ -236,7 +236,7 @@ func TestTogetherForms(t *testing.T) {
 		change func(url.Values)
 		says   string
 	}{
-		"none ticked":       {func(f url.Values) { f.Del("id") }, "Choose the calls first"},
+		"none ticked":       {func(f url.Values) { f.Del("id") }, "Tick the calls first"},
 		"no decision":       {func(f url.Values) { f.Del("decision") }, "neither approve nor deny"},
 		"a no of no kind":   {func(f url.Values) { f.Set("decision", "deny"); f.Set("kind", "maybe") }, "what kind of no"},
 		"an endless remark": {func(f url.Values) { f.Set("comment", "as agreed"+strings.Repeat("a", gate.MaxComment)) }, "longer than"},
@@ -254,7 +254,7 @@ func TestTogetherForms(t *testing.T) {
 	}
 	c.get(pageFor(many...)).want(t, http.StatusUnprocessableEntity, "Up to 100 calls")
 	c.do("POST", togetherPath, formFor(c.m, "approve", many...)).want(t, http.StatusUnprocessableEntity, "Up to 100 calls", "as agreed")
-	c.get(togetherPath).want(t, http.StatusUnprocessableEntity, "Choose the calls first")
+	c.get(togetherPath).want(t, http.StatusUnprocessableEntity, "Tick the calls first")
 	if a := c.get(pageFor(ids[0], ids[0])); a.StatusCode != http.StatusSeeOther || a.Header.Get("Location") != "/approvals/"+ids[0] {
 		t.Errorf("one call: %s to %s", a.Status, a.Header.Get("Location"))
 	}

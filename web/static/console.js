@@ -84,7 +84,7 @@
     const words = bar.querySelector("[data-picked]");
     words.dataset.none ||= words.textContent;
     words.textContent = n === 0 ? words.dataset.none : n === 1 ? "1 call is ticked" : `${n} calls are ticked`;
-    bar.querySelector("[type=submit]").disabled = n < 2;
+    for (const button of bar.querySelectorAll("[data-least]")) button.disabled = n < Number(button.dataset.least);
     bar.classList.toggle("some", n > 0);
   };
   document.addEventListener("change", (e) => {

@@ -67,7 +67,8 @@
   const hold = (form, button) => {
     const seconds = Number(form.dataset.hold);
     const kind = button.value === "deny" && form.querySelector("select[name=kind]");
-    const what = button.textContent.trim() + (kind ? ` (${kind.selectedOptions[0].textContent.trim()})` : "");
+    const about = [kind && kind.selectedOptions[0].textContent, form.querySelector("[data-hold-sum]")?.textContent].filter(Boolean);
+    const what = button.textContent.trim() + about.map((text) => ` (${text.replace(/\s+/g, " ").trim()})`).join("");
     held = { form, button, words: what, until: Date.now() + seconds * 1000, sent: false };
     const words = bar().querySelector("[data-hold-words]");
     const tick = () => {
@@ -89,8 +90,8 @@
   // Nothing is held into the last minute of its call, by the server's clock.
   const skew = Date.parse(document.body.dataset.now) - Date.now() || 0;
   const urgent = () => {
-    const due = document.querySelector("#statusline [data-countdown]")?.dataset.countdown;
-    return Boolean(due) && Date.parse(due) - (Date.now() + skew) < 60000;
+    const due = [...document.querySelectorAll("#statusline [data-countdown], [data-hold] [data-countdown]")].map((el) => Date.parse(el.dataset.countdown));
+    return due.some((at) => at - (Date.now() + skew) < 60000);
   };
 
   // Another form goes once the vote is taken; else the page says what became of it. The
@@ -165,6 +166,42 @@
   };
   window.addEventListener("pagehide", leave);
   document.addEventListener("visibilitychange", () => { if (document.hidden) leave(); });
+
+  // The sum of the calls that are ticked, to be decided together: as stakes.Total has it.
+  const sum = document.querySelector("[data-hold-sum]");
+  const boxes = [...document.querySelectorAll("[data-sum]")];
+  const total = (amounts) => {
+    const sums = new Map();
+    let without = 0;
+    for (const amount of amounts) {
+      const [, sign, whole, fraction = "", code] = /^(-?)([\d,]+)(?:\.(\d+))?(?: (.+))?$/.exec(amount) || [];
+      if (whole === undefined) {
+        without++;
+        continue;
+      }
+      const known = sums.get((code || "").toUpperCase()) || { value: 0n, digits: 0 };
+      const digits = Math.max(known.digits, fraction.length);
+      const value = BigInt(sign + whole.replaceAll(",", "") + fraction.padEnd(digits, "0"));
+      sums.set((code || "").toUpperCase(), { value: known.value * 10n ** BigInt(digits - known.digits) + value, digits });
+    }
+    const texts = [...sums].sort().map(([code, { value, digits }]) => {
+      const all = String(value < 0n ? -value : value).padStart(digits + 1, "0");
+      const whole = all.slice(0, all.length - digits).replace(/\B(?=(\d{3})+$)/g, ",");
+      return `${value < 0n ? "-" : ""}${whole}${digits ? "." + all.slice(-digits) : ""} ${code}`.trim();
+    });
+    if (!texts.length) return "";
+    return ` · ${texts.join(" + ")} in all${without ? `, and ${without} without an amount` : ""}`;
+  };
+  const add = () => {
+    const on = boxes.filter((box) => box.checked);
+    sum.querySelector("[data-sum-calls]").textContent = on.length === boxes.length ? `${on.length} calls` : `${on.length} of ${boxes.length} calls`;
+    sum.querySelector("[data-sum-total]").textContent = total(on.map((box) => box.dataset.sum));
+  };
+  if (sum) {
+    add();
+    for (const box of boxes) box.addEventListener("change", add);
+    window.addEventListener("pageshow", add); // a browser that goes back ticks as it was
+  }
 
   // The palette: pages, views and what can be done on the page, found by a few letters.
   // All of it is on the page already. Links are followed; a button gets the focus, so that

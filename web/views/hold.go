@@ -11,6 +11,15 @@ import (
 // holdSeconds is how long a vote is held by the page before it is sent.
 const holdSeconds = 8
 
+// heldTogether is heldFor for the form that decides several calls: it holds them whatever is
+// at stake, because one slip there is many.
+func heldTogether(all Approval) templ.Attributes {
+	if all.Decide.Asks() {
+		return nil
+	}
+	return templ.Attributes{"data-hold": strconv.Itoa(holdSeconds)}
+}
+
 // heldFor says on the form of a vote whether its page holds it for a moment, so that it can
 // be taken back: where little is at stake, and nothing has to be signed or proved, whose
 // time would go on meanwhile.

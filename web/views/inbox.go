@@ -19,6 +19,8 @@ type Inbox struct {
 	// where there are none, or it is them who are shown.
 	Snoozed    int
 	SnoozedURL string
+	// Snoozes are for how long calls can be snoozed.
+	Snoozes []Option
 	// First, Previous and Next are the addresses of other pages, or "".
 	First, Previous, Next string
 	Search                InboxSearch

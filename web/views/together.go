@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/a-h/templ"
+
+	"holdpoint/engine/stakes"
 )
 
 // Together is the page on which somebody decides alike calls together.
@@ -106,4 +108,20 @@ func codeInline(c Code) templ.Component {
 		_, err := io.WriteString(w, b.String())
 		return err
 	})
+}
+
+// sumOf says how many calls there are to decide, and what they are about together.
+func sumOf(rows []TogetherRow) (calls, total string) {
+	amounts := make([]string, len(rows))
+	for i, row := range rows {
+		amounts[i] = row.Stakes.Amount
+	}
+	totals, without := stakes.Total(amounts)
+	if total = strings.Join(totals, " + "); total != "" {
+		total += " in all"
+		if without > 0 {
+			total += ", and " + Thousands(without) + " without an amount"
+		}
+	}
+	return Plural(len(rows), "call", "calls"), total
 }
