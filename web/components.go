@@ -72,6 +72,7 @@ func (h *componentHandler) show(w http.ResponseWriter, r *http.Request, p engine
 		Flags: []string{"First call for this payee"}, Alike: "12 approved, 1 denied in 30 days",
 	}
 	v.Call.Changed, v.Call.EditedBy, v.Call.EditedWhy = differences(nil, "", before, after), "Grace", "The reminder says more."
+	markWords(v.Call.Changed)
 	v.Call.Findings = []views.Finding{
 		{Message: "Payments above 1,000 EUR wait for two people.", Route: "defer", RouteWord: "waits", From: "policy rule large-payments"},
 		{Message: "The payee is on no list.", Route: "ask", RouteWord: "asks", From: "contract/unknown_payee"},

@@ -287,9 +287,11 @@ func problemWords(problems []form.Problem) []string {
 // review is the page that shows what the change would be.
 func (e editor) review(args canon.Value, reason string) views.EditReview {
 	a := e.card.Approval
+	changes := differences(nil, "", e.current, args)
+	markWords(changes)
 	v := views.EditReview{
 		ID: a.ID, Digest: a.Call.Digest, Version: a.Version, Tool: a.Call.Tool, Agent: e.card.AgentName,
-		JSON: string(args.Canonical()), Reason: reason, Changes: differences(nil, "", e.current, args),
+		JSON: string(args.Canonical()), Reason: reason, Changes: changes,
 	}
 	v.Warnings = views.JSON(args.Canonical()).Warnings
 	return v
@@ -308,6 +310,7 @@ func changesOf(c gate.Card, before []byte, cut bool) []views.Change {
 	}
 	budget := views.NewBudget()
 	list := differences(budget, "", was, now)
+	markWords(list)
 	if budget.Spent() && len(list) > 0 {
 		list[len(list)-1].Cut = true
 	}
@@ -321,6 +324,16 @@ func changesOf(c gate.Card, before []byte, cut bool) []views.Change {
 		}
 	}
 	return list
+}
+
+// markWords marks inside of what has changed which words are others.
+func markWords(list []views.Change) {
+	compared := views.NewCompared()
+	for _, c := range list {
+		if c.Old != nil && c.New != nil {
+			compared.Mark(c.Old, c.New)
+		}
+	}
 }
 
 // lastEdit is who edited a call last, and why.

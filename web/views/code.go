@@ -274,7 +274,7 @@ func (c Code) Preview(lines, runes int) (cut Code, moreLines, moreRunes int) {
 					moreRunes += n
 				case n > left && s.Mark == Plain:
 					head := string([]rune(s.Shown)[:left])
-					p.Spans = append(p.Spans, Span{Raw: s.Raw, Shown: head})
+					p.Spans = append(p.Spans, Span{Raw: s.Raw, Shown: head, Differs: s.Differs})
 					moreRunes += n - left
 					full = true
 				case n > left:

@@ -43,6 +43,8 @@ type Span struct {
 	Mark  Mark
 	// Count is how many times the mark applies; 0 for Plain.
 	Count int
+	// Differs says that the text which this one is compared with does not have it.
+	Differs bool
 }
 
 // Thresholds from which whitespace is counted instead of shown.

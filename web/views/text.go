@@ -67,6 +67,9 @@ func spans(list []Span) templ.Component {
 
 func writeSpans(b *strings.Builder, list []Span) {
 	for _, s := range list {
+		if s.Differs {
+			b.WriteString(`<b class="differs">`)
+		}
 		switch s.Mark {
 		case Plain:
 			b.WriteString(templ.EscapeString(s.Shown))
@@ -74,6 +77,9 @@ func writeSpans(b *strings.Builder, list []Span) {
 			b.WriteString("<bdi>" + templ.EscapeString(s.Shown) + "</bdi>")
 		default:
 			b.WriteString(`<mark class="chip">` + templ.EscapeString(s.Shown) + `</mark>`)
+		}
+		if s.Differs {
+			b.WriteString(`</b>`)
 		}
 	}
 }
