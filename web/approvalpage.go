@@ -75,7 +75,15 @@ func (h *cardHandler) show(w http.ResponseWriter, r *http.Request, p engine.Pers
 }
 
 // reveal shows the card with what looks like a secret. It is on record before it is sent.
+// What is written already into the form of the vote stays there.
 func (h *cardHandler) reveal(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+	if id := r.PathValue("id"); h.site.drafts != nil && r.PostForm.Has("comment") {
+		if fields := draftOf("votes", "", r.PostForm); fields != nil {
+			h.site.keepDraft(r.Context(), p, id, "votes", fields)
+		} else if err := h.site.drafts.Drop(r.Context(), p, id, "votes"); err != nil {
+			h.site.logger.WarnContext(r.Context(), "draft not dropped", "approval", id, "error", err)
+		}
+	}
 	return h.render(w, r, p, gate.Revealed, http.StatusOK, remarks{})
 }
 

@@ -60,7 +60,7 @@ func card(c gate.Card, p engine.Person, look gate.Display, stopped *engine.Findi
 		v.Deadline = deadline(a)
 	}
 	for _, r := range c.Resembles {
-		v.Resembles = append(v.Resembles, views.Resembling{Place: r.Place, At: r.At})
+		v.Resembles = append(v.Resembles, resembling(r, hidden))
 	}
 	v.Stages, v.Edition, v.Claim, v.Ticket = stages(c), editionOf(a, name), claimOf(c, p, name), attachedTicket(a)
 	v.Paused, v.FollowUp, v.Tasks, v.Actions = pausedUntil(a), followUp(c, name), openTasks(c, p, name), actions(c, p, full)
@@ -118,6 +118,15 @@ func card(c gate.Card, p engine.Person, look gate.Display, stopped *engine.Findi
 		v.ProvedUntil = p.VerifiedAt.Add(approval.FreshFor)
 	}
 	v.Sum = sumOf(c, p, v)
+	return v
+}
+
+// resembling is a text that resembles another one; neither is shown while secrets are hidden.
+func resembling(r gate.Resemblance, hidden bool) views.Resembling {
+	v := views.Resembling{Place: r.Place, At: r.At}
+	if !hidden {
+		v.Here, v.Known = r.Here, r.Known
+	}
 	return v
 }
 

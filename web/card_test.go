@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"holdpoint/internal/gate"
 )
@@ -155,5 +156,22 @@ func TestACardComparesWithTheLastOneLikeIt(t *testing.T) {
 	c.m.add("apr_3", "refund_payment", "{"+many.String()[1:]+"}", func(c *gate.Card) { c.Former = []byte(`{}`); c.LastAlike = &gate.AlikeCall{Arguments: []byte(`{}`)} })
 	if page := c.get("/approvals/apr_3"); strings.Count(page.body, "looks like “g”") > 2000 || !strings.Contains(page.body, "Not all of it is shown here.") {
 		t.Errorf("%d marks are spelt out", strings.Count(page.body, "looks like “g”"))
+	}
+}
+
+// TestResembledText: a card shows the text that one of its texts is drawn like, with the
+// letters marked that are others; and neither of them while secrets are masked.
+func TestResembledText(t *testing.T) {
+	c := start(t, nil).signIn("ada@example.com")
+	resembles := []gate.Resemblance{{Place: "payee", Here: "Paypa1", Known: "Paypal", At: epoch.Add(-time.Hour)}}
+	c.m.add("apr_1", "pay", `{"payee":"Paypa1"}`, func(card *gate.Card) { card.Resembles = resembles })
+	c.m.add("apr_2", "pay", `{"payee":"Paypa1","token":"x"}`, func(card *gate.Card) {
+		card.Resembles, card.Masked = resembles, &gate.Masked{Places: []string{"payee"}, Arguments: []byte(`{"payee":"x"}`)}
+	})
+	c.get("/approvals/apr_1").want(t, http.StatusOK, `Paypa<b class="differs">1</b>`, `Paypa<b class="differs">l</b>`)
+	masked := c.get("/approvals/apr_2")
+	masked.want(t, http.StatusOK, "looks like one that was approved")
+	if strings.Contains(masked.body, "drawn-alike") || strings.Contains(masked.body, "Paypal") {
+		t.Error("a text is shown that may be a secret")
 	}
 }

@@ -73,6 +73,7 @@ func (h *componentHandler) show(w http.ResponseWriter, r *http.Request, p engine
 	}
 	v.Call.Changed, v.Call.EditedBy, v.Call.EditedWhy = differences(nil, "", before, after), "Grace", "The reminder says more."
 	markWords(v.Call.Changed)
+	v.Call.Resembles = []views.Resembling{{Place: "to", Here: "P\u0430per & Pens Ltd.", Known: "Paper & Pens Ltd.", At: now.Add(-48 * time.Hour)}}
 	v.Call.Findings = []views.Finding{
 		{Message: "Payments above 1,000 EUR wait for two people.", Route: "defer", RouteWord: "waits", From: "policy rule large-payments"},
 		{Message: "The payee is on no list.", Route: "ask", RouteWord: "asks", From: "contract/unknown_payee"},

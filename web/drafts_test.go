@@ -253,3 +253,20 @@ func TestProofInPlace(t *testing.T) {
 		t.Error("denying takes a code")
 	}
 }
+
+// TestRevealKeepsTheComment: what is written into the form of a vote goes with it when
+// secrets are revealed, without script too, and what has been taken out of it is gone.
+func TestRevealKeepsTheComment(t *testing.T) {
+	c, drafts := startWithDrafts(t)
+	c.signIn("ada@example.com")
+	c.m.add("apr_1", "deploy", `{"api_key":"x"}`, func(card *gate.Card) {
+		card.Masked = &gate.Masked{Places: []string{"api_key"}, Arguments: []byte(`{"api_key":"m"}`)}
+	})
+	c.get("/approvals/apr_1").want(t, http.StatusOK, `form="vote" formaction="/approvals/apr_1/reveal"`, `<form id="vote"`)
+	form := url.Values{"writer": {"usr_ada"}, "comment": {"I asked Grace about it."}, "kind": {"never"}}
+	c.do("POST", "/approvals/apr_1/reveal", form).want(t, http.StatusOK, "Revealed: api_key", "I asked Grace about it.</textarea>", `<option value="never" selected>`)
+	form.Set("comment", "")
+	if page := c.do("POST", "/approvals/apr_1/reveal", form); strings.Contains(page.body, "I asked Grace") || len(drafts) != 0 {
+		t.Errorf("what was taken out is there again: %v", drafts)
+	}
+}

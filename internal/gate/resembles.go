@@ -18,8 +18,10 @@ import (
 type Resemblance struct {
 	// Place is where it is, such as "payee.name".
 	Place string
-	// At is when a call with the other text was approved last.
-	At time.Time
+	// Here is the text, and Known the other one, as it was approved last, At. Who sees the
+	// one learns nothing from the other: both are drawn alike.
+	Here, Known string
+	At          time.Time
 }
 
 // What is compared: with how many of a tool's last approved calls, of how many bytes of
@@ -35,13 +37,19 @@ const (
 type formerTexts struct {
 	calls int // how many there were
 	known map[placedText]bool
-	drawn map[placedText]time.Time // by what they are drawn like: when the last one was approved
+	drawn map[placedText]knownText // by what they are drawn like: the last one
+}
+
+// knownText is a text of a call that was approved.
+type knownText struct {
+	text string
+	at   time.Time
 }
 
 // formerTexts reads those of the calls before this one, if it has texts to compare.
 // What has been erased is not compared with.
 func (g *Queries) formerTexts(ctx context.Context, a approval.Approval, args canon.Value) (formerTexts, error) {
-	f := formerTexts{known: map[placedText]bool{}, drawn: map[placedText]time.Time{}}
+	f := formerTexts{known: map[placedText]bool{}, drawn: map[placedText]knownText{}}
 	if len(textsOf(args)) == 0 {
 		return f, nil
 	}
@@ -65,8 +73,8 @@ func (g *Queries) formerTexts(ctx context.Context, a approval.Approval, args can
 		f.calls++
 		for _, t := range textsOf(approved) {
 			f.known[t] = true
-			if like := (placedText{t.place, confusable.Skeleton(t.value)}); f.drawn[like].IsZero() {
-				f.drawn[like] = r.Approval.EndedAt // the newest is first
+			if like := (placedText{t.place, confusable.Skeleton(t.value)}); f.drawn[like].at.IsZero() {
+				f.drawn[like] = knownText{t.value, r.Approval.EndedAt} // the newest is first
 			}
 		}
 	}
@@ -78,8 +86,8 @@ func (g *Queries) formerTexts(ctx context.Context, a approval.Approval, args can
 func (f formerTexts) resembling(args canon.Value) []Resemblance {
 	var found []Resemblance
 	for _, t := range textsOf(args) {
-		if at := f.drawn[placedText{t.place, confusable.Skeleton(t.value)}]; !f.known[t] && !at.IsZero() {
-			found = append(found, Resemblance{Place: t.place, At: at})
+		if like := f.drawn[placedText{t.place, confusable.Skeleton(t.value)}]; !f.known[t] && !like.at.IsZero() {
+			found = append(found, Resemblance{Place: t.place, Here: t.value, Known: like.text, At: like.at})
 		}
 	}
 	return found

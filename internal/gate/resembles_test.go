@@ -51,6 +51,9 @@ func TestResemblingNames(t *testing.T) {
 		var places []string
 		for _, r := range h.card("ada", h.open(call(c.tool, c.arguments)).ID).Resembles {
 			places = append(places, r.Place)
+			if r.Here != twin || r.Known != genuine {
+				t.Errorf("%s: %q resembles %q", name, r.Here, r.Known)
+			}
 			if !r.At.Equal(known.EndedAt) {
 				t.Errorf("%s: approved at %s, want %s", name, r.At, known.EndedAt)
 			}

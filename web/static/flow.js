@@ -116,7 +116,7 @@
       after(form, e.submitter);
       return;
     }
-    if (!form.matches("[data-hold]") || urgent() || form.dataset.held || !e.submitter || !bar() || atOnce()) return;
+    if (!form.matches("[data-hold]") || urgent() || form.dataset.held || e.submitter?.name !== "decision" || !bar() || atOnce()) return;
     e.preventDefault();
     e.stopImmediatePropagation();
     if (!held) hold(form, e.submitter);

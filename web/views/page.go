@@ -87,7 +87,9 @@ type Status struct {
 // place at that time.
 type Resembling struct {
 	Place string
-	At    time.Time
+	// Here is the text, and Known the other one; "" for both where they are masked.
+	Here, Known string
+	At          time.Time
 }
 
 // maxResembling is how many of them are named; the others are counted.

@@ -1,9 +1,11 @@
 package views
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Compared is how much two texts may be compared word by word: so many words of one
@@ -23,7 +25,27 @@ const maxCompared = 1_000_000
 // have. Where they share no word, nothing is marked: all of it is another one. What is too
 // long is marked from the first difference to the last.
 func (c *Compared) Mark(before, after *Code) {
-	was, is := wordsOf(before), wordsOf(after)
+	c.mark(before, after, wordsOf(before, wordEnd), wordsOf(after, wordEnd))
+}
+
+// drawnAlike are two texts that are drawn alike, with the characters marked that are others.
+func drawnAlike(here, known string) (a, b Code) {
+	one := func(text string, from int) int { return from }
+	a, b = quotedText(here), quotedText(known)
+	NewCompared().mark(&a, &b, wordsOf(&a, one), wordsOf(&b, one))
+	return a, b
+}
+
+// quotedText lays out a text as JSON has it.
+func quotedText(text string) Code {
+	raw, err := json.Marshal(text)
+	if err != nil {
+		return Text(text)
+	}
+	return JSON(raw)
+}
+
+func (c *Compared) mark(before, after *Code, was, is []word) {
 	from := 0
 	for from < min(len(was), len(is)) && was[from].text == is[from].text {
 		from++
@@ -66,8 +88,9 @@ func (w word) says() bool {
 
 func inWord(c rune) bool { return unicode.In(c, unicode.L, unicode.M, unicode.N) }
 
-// wordsOf takes code apart. A span that shows something else than its text is one word.
-func wordsOf(code *Code) []word {
+// wordsOf takes code apart. A span that shows something else than its text is one word; end
+// is where a word ends that begins at from, and from itself for one of a single character.
+func wordsOf(code *Code, end func(text string, from int) int) []word {
 	var all []word
 	for i, line := range code.Lines {
 		for j, part := range line.Parts {
@@ -77,26 +100,17 @@ func wordsOf(code *Code) []word {
 					continue
 				}
 				for rest := s.Raw; rest != ""; {
-					end := wordEnd(rest, 0)
-					if end == 0 {
-						_, end = firstRune(rest)
+					to := end(rest, 0)
+					if to == 0 {
+						_, to = utf8.DecodeRuneInString(rest)
 					}
-					all = append(all, word{line: i, part: j, text: rest[:end], span: plain(rest[:end])})
-					rest = rest[end:]
+					all = append(all, word{line: i, part: j, text: rest[:to], span: plain(rest[:to])})
+					rest = rest[to:]
 				}
 			}
 		}
 	}
 	return all
-}
-
-func firstRune(text string) (rune, int) {
-	for i, c := range text {
-		if i > 0 {
-			return c, i
-		}
-	}
-	return 0, len(text)
 }
 
 // common finds the longest sequence of words that both have, and marks it as no
