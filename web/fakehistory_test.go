@@ -21,8 +21,9 @@ func (m *fakeGate) ended(search gate.HistorySearch) []approval.Approval {
 	for _, c := range m.cards {
 		a := c.Approval
 		by := func(f approval.Fact) bool { return f.Actor.ID == search.DecidedBy }
+		part := func(f approval.Fact) bool { return f.Actor.ID == search.PartOf }
 		if a.Status.Terminal() && (search.Tool == "" || a.Call.Tool == search.Tool) && (search.Status == "" || a.Status == search.Status) &&
-			(search.DecidedBy == "" || slices.ContainsFunc(a.Facts, by)) {
+			(search.DecidedBy == "" || slices.ContainsFunc(a.Facts, by)) && (search.PartOf == "" || slices.ContainsFunc(a.Facts, part)) {
 			list = append(list, a)
 		}
 	}

@@ -47,6 +47,7 @@ var historyParams = []searchParam{
 	{"env", "Environment"},
 	{"outcome", "Outcome"},
 	{"by", "Decided by"},
+	{"part", "Took part"},
 	{"since", "Ended from"},
 	{"until", "Ended to"},
 }
@@ -58,6 +59,7 @@ var historyChoices = map[string][]views.Option{
 		{Value: string(approval.Expired), Label: "expired: nobody decided in time"},
 		{Value: string(approval.Cancelled), Label: "cancelled by the requesting side"},
 	},
+	"part": {{Value: byMe, Label: "me"}},
 }
 
 // historyAsked is a search of the history as its address has it.
@@ -80,6 +82,9 @@ func readHistory(raw string, p engine.Person) historyAsked {
 	if s.DecidedBy == byMe {
 		s.DecidedBy = p.ID
 	}
+	if form["part"] != "" {
+		s.PartOf = p.ID
+	}
 	when := func(param searchParam, wholeDay bool) time.Time {
 		at, ok := parseTime(form[param.name], wholeDay)
 		if !ok || at.Year() < 0 || at.Year() > 9999 {
@@ -87,7 +92,7 @@ func readHistory(raw string, p engine.Person) historyAsked {
 		}
 		return at
 	}
-	s.Since, s.Until = when(historyParams[6], false), when(historyParams[7], true)
+	s.Since, s.Until = when(historyParams[7], false), when(historyParams[8], true)
 	if !s.Since.IsZero() && !s.Until.IsZero() && !s.Since.Before(s.Until) {
 		asked.problem("The period ends before it begins.")
 	}
@@ -119,9 +124,9 @@ func (a historyAsked) view(recent map[string][]gate.Count, name func(string) str
 		}
 		return value
 	})
-	v.Mine = a.address("by", byMe)
-	v.IsMine = a.form["by"] == byMe
-	v.Anybody = a.address("by", "")
+	v.Mine, v.IsMine = a.address("by", byMe, "part", ""), a.form["by"] == byMe
+	v.Part, v.IsPart = a.address("by", "", "part", byMe), a.form["part"] != ""
+	v.Anybody = a.address("by", "", "part", "")
 	return v
 }
 
@@ -149,7 +154,7 @@ func (h *historyHandler) show(w http.ResponseWriter, r *http.Request, p engine.P
 		v.Next = asked.address("after", page.Next)
 	}
 	for _, a := range page.Rows {
-		v.Rows = append(v.Rows, historyRow(a, told[a.ID], name))
+		v.Rows = append(v.Rows, historyRow(a, p, told[a.ID], name))
 	}
 	if len(told) > 0 {
 		return h.site.render(w, r, http.StatusOK, views.HistoryPage(v)) // it has arguments: see renderList
@@ -173,11 +178,29 @@ func (h *historyHandler) names(ctx context.Context, page gate.HistoryPage) func(
 	return h.site.names(ctx, slices.Compact(ids)...)
 }
 
-// historyRow tells how an approval ended.
-func historyRow(a approval.Approval, told gate.Stakes, name func(string) string) views.HistoryRow {
+// ownWords are what the person has written about an approval themself, the last of it.
+func ownWords(a approval.Approval, p engine.Person) (own []views.Said) {
+	verbs := map[approval.FactKind]string{
+		approval.Vote: "With your vote", approval.Comment: "Your comment", approval.Question: "You asked", approval.Information: "You answered",
+		approval.Edit: "Why you changed it", approval.BreakGlass: "Why you broke the glass",
+	}
+	for _, f := range factsInOrder(a.Facts) {
+		if f.Actor.ID == p.ID && f.Comment != "" && verbs[f.Kind] != "" {
+			own = append(own, views.Said{What: verbs[f.Kind], Text: f.Comment})
+		}
+	}
+	return own[max(0, len(own)-maxOwnWords):]
+}
+
+// maxOwnWords is how much of what somebody has written a row of the history has.
+const maxOwnWords = 3
+
+// historyRow tells the person p how an approval ended.
+func historyRow(a approval.Approval, p engine.Person, told gate.Stakes, name func(string) string) views.HistoryRow {
 	row := views.HistoryRow{
 		ID: a.ID, Tool: a.Call.Tool, Agent: name(a.Call.AgentID), Environment: a.Call.Environment, Stakes: views.Stakes{Sentence: told.Sentence, From: told.From},
 		Status: status(a), By: ending(a, name), EndedAt: a.EndedAt, Took: gate.Took(a), Execution: executionWords(a), Erased: !a.ErasedAt.IsZero(), Edited: edited(a),
+		Own: ownWords(a, p),
 	}
 	if row.Execution == "" {
 		row.Execution = "did not run"

@@ -54,6 +54,19 @@ func TestHistorySearch(t *testing.T) {
 	if strings.Contains(mine.body, "payments.transfer") {
 		t.Error("what others have decided is mine")
 	}
+	c.m.add("apr_y", "files.read", `{}`, func(g *gate.Card) {
+		g.Approval.Plan.ExpiresAt = epoch
+		g.Approval.Facts = []approval.Fact{
+			{Seq: 1, At: epoch, Kind: approval.Question, Comment: "Whose file\nis it?", Actor: engine.Actor{Kind: engine.HumanActor, ID: "usr_grace"}},
+			{Seq: 2, At: epoch, Kind: approval.Comment, Comment: "I do not know.", Actor: engine.Actor{Kind: engine.HumanActor, ID: "usr_ada"}},
+		}
+	})
+	part := c.get("/history?part=me")
+	part.want(t, http.StatusOK, "2 approvals<", "mail.send", "You asked</span> <q>Whose file is it?</q>", `href="/history?part=me" aria-current`, `href="/history?by=me"`)
+	if strings.Contains(part.body, "I do not know") {
+		t.Error("what somebody else has written is the reader's")
+	}
+	c.get("/history?part=you").want(t, http.StatusBadRequest, "Took part cannot be")
 	c.get("/history?tool=none").want(t, http.StatusOK, "No approval fits this search")
 	for query, want := range map[string]string{
 		"since=yesterday": "Ended from is no day", "until=2026-13-01": "Ended to is no day", "outcome=good": "Outcome cannot be", "tool=a&tool=b": "more than once",

@@ -97,7 +97,7 @@ func (g *Queries) recordExport(ctx context.Context, by access.By, code, message 
 func filterOf(s HistorySearch) map[string]any {
 	filter := map[string]any{}
 	for name, value := range map[string]string{
-		"tool_name": s.Tool, "agent_id": s.AgentID, "environment": s.Environment, "status": string(s.Status), "decided_by": s.DecidedBy, "words": strings.Join(s.Words, " "),
+		"tool_name": s.Tool, "agent_id": s.AgentID, "environment": s.Environment, "status": string(s.Status), "decided_by": s.DecidedBy, "part_of": s.PartOf, "words": strings.Join(s.Words, " "),
 	} {
 		if value != "" {
 			filter[name] = value

@@ -22,6 +22,9 @@ type HistorySearch struct {
 	// DecidedBy is the id, the address or the name of a person who has voted on it, or
 	// approved it in an emergency.
 	DecidedBy string
+	// PartOf is the id of a person who has contributed to it: a vote, a comment, a question
+	// or an answer to one, a claim, an edit.
+	PartOf string
 	// Since and Until are between when it ended; Until is not in it.
 	Since, Until time.Time
 	// After and Before are cursors of a page: at most one of them is set.
@@ -152,6 +155,9 @@ func (q *inboxQuery) ended(s HistorySearch) string {
 		who := q.param(s.DecidedBy)
 		all = append(all, `id IN (SELECT f.approval_id FROM facts f WHERE f.kind IN ('vote', 'break_glass') AND f.actor_kind = 'human'
 			AND f.actor_id IN (SELECT p.id FROM people p WHERE p.id = `+who+` OR lower(p.email) = lower(`+who+`) OR lower(p.name) = lower(`+who+`)))`)
+	}
+	if s.PartOf != "" {
+		all = append(all, "id IN (SELECT f.approval_id FROM facts f WHERE f.actor_kind = 'human' AND f.actor_id = "+q.param(s.PartOf)+")")
 	}
 	if !s.Since.IsZero() {
 		all = append(all, "ended_at >= "+q.param(s.Since))

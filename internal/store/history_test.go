@@ -119,7 +119,9 @@ func TestHistorySearch(t *testing.T) {
 	escalated := s.openFor(t, func(o *Opening) {
 		o.Requirements = []engine.Requirement{{Kind: engine.Review, Role: "elsewhere", Needed: 1, Escalation: []engine.Escalation{{Role: "r", After: engine.Duration(time.Minute)}}}}
 	})
-	s.end(t, mail, approval.Cancelled)
+	remark := voteBy("usr_a", false)
+	remark.Kind, remark.Comment = approval.Comment, "Who is it for?"
+	s.end(t, mail, approval.Cancelled, remark)
 	s.end(t, refund, approval.Approved, voteBy("usr_a", true))
 	s.end(t, again, approval.Denied, voteBy("usr_a", true), voteBy("usr_b", false))
 	s.end(t, elsewhere, approval.Expired)
@@ -152,6 +154,9 @@ func TestHistorySearch(t *testing.T) {
 		{mine, HistorySearch{DecidedBy: "ada@X.org"}, []string{again, refund}},
 		{mine, HistorySearch{DecidedBy: "grace"}, []string{again}},
 		{mine, HistorySearch{DecidedBy: "nobody"}, nil},
+		{mine, HistorySearch{PartOf: "usr_a"}, []string{again, refund, mail}},
+		{mine, HistorySearch{PartOf: "usr_b"}, []string{again}},
+		{mine, HistorySearch{PartOf: "Grace"}, nil},
 		{mine, HistorySearch{Since: middle}, []string{escalated, own, again}},
 		{mine, HistorySearch{Until: middle}, []string{refund, mail}},
 	} {

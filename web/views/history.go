@@ -1,6 +1,9 @@
 package views
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // History is a page of approvals that have ended.
 type History struct {
@@ -26,10 +29,10 @@ type HistorySearch struct {
 	Problems []string
 	Chips    []Chip
 	Options  map[string][]Option
-	// Mine and Anybody are the addresses of the same search, of what the reader has
-	// decided and of all; IsMine says that it is the former.
-	Mine, Anybody string
-	IsMine        bool
+	// Mine, Part and Anybody are the addresses of the same search, of what the reader has
+	// decided, of what they took part in, and of all; IsMine and IsPart say which it is.
+	Mine, Part, Anybody string
+	IsMine, IsPart      bool
 }
 
 // HistoryRow is an approval that has ended.
@@ -44,6 +47,20 @@ type HistoryRow struct {
 	Execution string        // what became of the call, in words
 	Erased    bool          // what it was about is gone
 	Edited    bool          // a reviewer changed its arguments
+	Own       []Said        // what the reader has written about it
+}
+
+// Said is something that somebody has written, and as what.
+type Said struct{ What, Text string }
+
+// beginning is the first part of a text, on one line.
+func beginning(text string) string {
+	const most = 160
+	text = strings.Join(strings.Fields(text), " ")
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return text
 }
 
 // foundWords says how much the search finds.
