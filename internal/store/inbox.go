@@ -316,13 +316,15 @@ func (q *inboxQuery) cursor(cursor string) (string, error) {
 	return "(" + q.param(at) + "::timestamptz, " + q.param(id) + "::text)", err
 }
 
-// inboxCounts counts what waits by what can be chosen, the most first.
+// inboxCounts counts what waits by what can be chosen, the most first. It counts the sorts of
+// calls first, of which there are few.
 const inboxCounts = `(SELECT jsonb_object_agg(what, list) FROM (
 		SELECT what, jsonb_agg(jsonb_build_object('value', value, 'n', n) ORDER BY n DESC, value) AS list FROM (
 			SELECT CASE WHEN GROUPING(tool) = 0 THEN 'tool' WHEN GROUPING(agent_id) = 0 THEN 'agent' WHEN GROUPING(environment) = 0 THEN 'environment'
 					WHEN GROUPING(risk_domain) = 0 THEN 'domain' ELSE 'waits' END AS what,
-				coalesce(tool, agent_id, environment, risk_domain, waits_for) AS value, count(*) AS n
-			FROM waiting GROUP BY GROUPING SETS ((tool), (agent_id), (environment), (risk_domain), (waits_for))) each
+				coalesce(tool, agent_id, environment, risk_domain, waits_for) AS value, sum(n)::bigint AS n
+			FROM (SELECT tool, agent_id, environment, risk_domain, waits_for, count(*) AS n FROM waiting GROUP BY 1, 2, 3, 4, 5) sorts
+			GROUP BY GROUPING SETS ((tool), (agent_id), (environment), (risk_domain), (waits_for))) each
 		WHERE value <> '' GROUP BY what) kinds)`
 
 // InboxView is a search of the inbox that a person keeps under a name. Query is as the
