@@ -291,6 +291,20 @@ func TestBrowserNotifications(t *testing.T) {
 		t.Error("the new secret is the old one")
 	}
 
+	// Its settings are changed on a page of their own; the secret and the address stay.
+	settings := "/notifications/endpoints/" + strings.Trim(id, `"`)
+	b.open(settings)
+	b.visible(testid("endpoint-form"))
+	b.fits("the page of an endpoint")
+	shot(b, "endpoint")
+	if page := b.eval(`document.documentElement.outerHTML`); strings.Contains(page, "path-canary") || b.eval(`document.querySelector("input[value=decided]").checked`) != "true" {
+		t.Error("the page shows the address, or not what is told")
+	}
+	b.put(testid("endpoint-form")+" textarea[name=tools]", "wire_*")
+	b.click(testid("endpoint-form") + " button")
+	b.sees(testid("notice"), "the endpoint was changed")
+	b.sees(row, "tools wire_*")
+
 	// A dead letter, by a receiver that wants no more.
 	receiver.status.Store(http.StatusGone)
 	held := d.agent(t).hold("wire_money", map[string]any{"x": 1})

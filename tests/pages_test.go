@@ -154,7 +154,7 @@ func (d *dev) pages(t *testing.T) []shownPage {
 	if err := os.WriteFile(secret, []byte(newID("signing")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	must(t, nil, "", "notify", "add", "slack", "Small things", "--url", "https://hooks.slack.com/services/x", "--decide", "low", "--signing-secret-file", secret, "--tool", "none", "--data", d.dir)
+	added := must(t, nil, "", "notify", "add", "slack", "Small things", "--url", "https://hooks.slack.com/services/x", "--decide", "low", "--signing-secret-file", secret, "--tool", "none", "--data", d.dir)
 	var everybody struct{ People []struct{ ID string } }
 	d.admin(t).do("GET", "/v1/admin/people", nil).want(t, 200).into(t, &everybody)
 	cards := map[string]approval{
@@ -191,6 +191,7 @@ func (d *dev) pages(t *testing.T) []shownPage {
 		{"inbox-search", "/?q=refund", ada},
 		{"inbox-no-hit", "/?q=nothing-of-that", ada},
 		{"history", "/history", ada},
+		{"history-part", "/history?part=me", d.Reviewers[1]},
 		{"history-search", "/history?tool=refund_payment&outcome=denied", ada},
 		{"together", "/inbox/together?" + url.Values{"id": alike}.Encode(), ada},
 		{"ended", "/approvals/" + denied.ID, ada},
@@ -213,6 +214,7 @@ func (d *dev) pages(t *testing.T) []shownPage {
 		{"on-call", "/on-call", owner},
 		{"tool", "/admin/tool?name=send_payment", owner},
 		{"notifications", "/notifications", owner},
+		{"endpoint", "/notifications/endpoints/" + regexp.MustCompile(`end_[0-9a-z]+`).FindString(added), owner},
 		{"audit", "/audit", owner},
 		{"checkpoints", "/audit/checkpoints", owner},
 		{"access", "/audit/access", owner},

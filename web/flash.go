@@ -37,6 +37,7 @@ var doneWords = map[string]string{
 	"away":         "The deputy decides for that time. You both find it on this page.",
 	"back":         "The delegation was revoked. It is over now; what the deputy has decided stays decided.",
 	"endpoint":     "The endpoint was added. Send it a test.",
+	"endpointset":  "The endpoint was changed. What is told from now on goes by it.",
 	"endpointoff":  "The endpoint was switched off. Nothing is sent there any more.",
 	"endpointon":   "The endpoint was switched on.",
 	"tested":       "A test is on its way. It counts as sent once the other side has it.",

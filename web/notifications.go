@@ -19,9 +19,7 @@ import (
 // Notifications is what the console needs to say who is told; admin.Endpoints is one.
 // Every change is on record with who made it. Errors are as Inbox's are.
 type Notifications interface {
-	// Overview lists the endpoints, without what is secret about them, and up to limit
-	// notifications that were given up: both as they are at one moment.
-	Overview(ctx context.Context, limit int) ([]admin.Endpoint, []admin.DeadLetter, error)
+	EndpointSettings
 	// Add returns what the receiver verifies by, which is not kept where it
 	// could be shown again; "" for kinds that have nothing of the sort.
 	Add(ctx context.Context, by access.By, e admin.NewEndpoint) (id, shown string, err error)
@@ -48,6 +46,8 @@ func (h *notificationHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("POST /notifications/endpoints/{id}/secret", h.site.forAdministrators(h.rotateSecret))
 	mux.HandleFunc("POST /notifications/endpoints/{id}/switch", h.site.forAdministrators(h.switchEndpoint))
 	mux.HandleFunc("POST /notifications/dead/{id}", h.site.forAdministrators(h.resend))
+	mux.HandleFunc("GET /notifications/endpoints/{id}", h.site.forAdministrators(h.endpoint))
+	mux.HandleFunc("POST /notifications/endpoints/{id}", h.site.forAdministrators(h.changeEndpoint))
 }
 
 func (h *notificationHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) error {
@@ -77,28 +77,35 @@ func (h *notificationHandler) view(ctx context.Context, p engine.Person) (views.
 			Approval: d.ApprovalID, Attempts: d.Attempts, Reason: d.Reason, At: d.At,
 		})
 	}
-	v.Forms = []views.EndpointForm{
+	v.Forms = endpointForms(len(endpoints) == 0)
+	return v, nil
+}
+
+// endpointForms are the forms that add an endpoint of each kind; first is of nobody being
+// told yet.
+func endpointForms(first bool) []views.EndpointForm {
+	forms := []views.EndpointForm{
 		{
-			Kind: notify.Email, Label: "E-mail", To: notify.Reviewers, Open: len(endpoints) == 0,
+			Kind: notify.Email, Label: "E-mail", To: notify.Reviewers, Open: first,
 			Hint: "A mail to everybody who could act, or to addresses. It goes by the mail server of the worker's settings (smtp).",
 		},
 		{Kind: notify.Webhook, Label: "Webhook", Hint: "A signed POST to a program of yours, by the Standard Webhooks specification. You get its secret once, after this."},
 		{Kind: notify.Slack, Label: "Slack", Hint: "A message to a channel. Make an incoming webhook in Slack and write its address here. People can decide calls of low danger there, if you choose so."},
 		{Kind: notify.Push, Label: "Web push", Hint: "A notification in the browsers, on phones too, of everybody who could act and has switched it on, on the page of their account. It takes the setting push_key."},
 	}
-	if len(endpoints) == 0 {
-		v.Forms[0].Name = "The reviewers"
+	if first {
+		forms[0].Name = "The reviewers"
 	}
-	for i := range v.Forms {
-		v.Forms[i].Kinds = ticks[string](nil)
-		v.Forms[i].Formats = []views.Option{{Value: "", Label: "Holdpoint’s own form"}, {Value: channel.CloudEvents, Label: "CloudEvents 1.0"}}
-		if f := &v.Forms[i]; f.Kind == notify.Push {
+	for i := range forms {
+		forms[i].Kinds = ticks[string](nil)
+		forms[i].Formats = []views.Option{{Value: "", Label: "Holdpoint’s own form"}, {Value: channel.CloudEvents, Label: "CloudEvents 1.0"}}
+		if f := &forms[i]; f.Kind == notify.Push {
 			f.Kinds = ticks(notify.PushKinds())
 		} else if f.Kind == notify.Slack {
 			f.Decides = []views.Option{{Value: "", Label: "Nothing: messages link here"}, {Value: "low", Label: "Calls of low danger"}, {Value: "medium", Label: "Calls of low and medium danger"}}
 		}
 	}
-	return v, nil
+	return forms
 }
 
 // sentenceCase begins a phrase with a capital.
@@ -165,13 +172,7 @@ func (h *notificationHandler) addEndpoint(w http.ResponseWriter, r *http.Request
 	e := formValues{form: r.PostForm}
 	given := admin.NewEndpoint{
 		Kind: e.text("kind"), Name: e.text("name"), URL: e.text("url"), Plain: e.checked("plain"), Ed25519: e.checked("pair"), Signing: e.text("signing"),
-		Settings: notify.Settings{
-			Roles: e.lines("roles"), Tools: e.lines("tools"), Agents: e.lines("agents"), To: e.lines("to"), Own: e.checked("own"),
-			Digest: e.duration("digest", "Gather for"), Format: e.text("format"), Decide: e.text("decide"),
-		},
-	}
-	for _, t := range r.PostForm["tell"] {
-		given.Settings.Kinds = append(given.Settings.Kinds, engine.NotificationKind(t))
+		Settings: endpointSettings(&e),
 	}
 	var shown string
 	err := e.err()

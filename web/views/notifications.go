@@ -57,6 +57,18 @@ type EndpointForm struct {
 	Decide                 string // in Slack, one of Decides
 	Decides                []Option
 	Failure                string
+	// Known says that the endpoint is there already: its name stays, and its address unless
+	// another one is given.
+	Known bool
+}
+
+// EndpointSettings is the page on which the settings of an endpoint are changed. Seen stands
+// for those that it shows.
+type EndpointSettings struct {
+	Frame
+	EndpointRow
+	Form EndpointForm
+	Seen string
 }
 
 // Tick is a box to tick.
