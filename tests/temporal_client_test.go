@@ -27,8 +27,13 @@ type payment struct {
 
 // agentWorkflow is an agent that already is a workflow: it calls one activity.
 func agentWorkflow(ctx workflow.Context, tool string, p payment) (string, error) {
+	return agentPatience(ctx, tool, p, time.Minute)
+}
+
+// agentPatience is agentWorkflow with another limit of an attempt.
+func agentPatience(ctx workflow.Context, tool string, p payment, limit time.Duration) (string, error) {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: time.Minute, RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Millisecond, MaximumAttempts: 3},
+		StartToCloseTimeout: limit, RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Millisecond, MaximumAttempts: 3},
 	})
 	var result string
 	err := workflow.ExecuteActivity(ctx, tool, p).Get(ctx, &result)
@@ -45,27 +50,41 @@ type temporalAgent struct {
 	runs  atomic.Int32
 	paid  atomic.Value // payment
 	err   error        // of the activity
+	lost  bool         // an attempt never ends
 }
 
 func (d *dev) temporalAgent(t *testing.T, fails error) *temporalAgent {
+	t.Helper()
+	return d.temporalTool(t, "Pay", fails, holdpointtemporal.Tool{}, &holdpoint.Client{URL: d.URL, Key: d.AgentKey})
+}
+
+// temporalTool is a temporalAgent whose tool is called and proposed as the test says, by
+// a client of its own.
+func (d *dev) temporalTool(t *testing.T, name string, fails error, tool holdpointtemporal.Tool, client *holdpoint.Client) *temporalAgent {
 	t.Helper()
 	c, err := temporalclient.Dial(temporalclient.Options{HostPort: d.Temporal, Namespace: "holdpoint", Logger: quiet{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &temporalAgent{t: t, d: d, c: c, queue: newID("q-"), tool: newID("Pay"), err: fails}
-	gate := holdpointtemporal.New(&holdpoint.Client{URL: d.URL, Key: d.AgentKey}, holdpointtemporal.Tools{a.tool: {}})
+	a := &temporalAgent{t: t, d: d, c: c, queue: newID("q-"), tool: newID(name), err: fails}
+	gate := holdpointtemporal.New(client, holdpointtemporal.Tools{a.tool: tool})
 	w := worker.New(c, a.queue, worker.Options{Interceptors: []interceptor.WorkerInterceptor{gate}, WorkerStopTimeout: time.Second})
 	w.RegisterWorkflow(agentWorkflow)
+	w.RegisterWorkflow(agentPatience)
+	end := make(chan struct{})
 	w.RegisterActivityWithOptions(func(_ context.Context, p payment) (string, error) {
 		a.runs.Add(1)
 		a.paid.Store(p)
+		if a.lost {
+			<-end
+		}
 		return "paid " + p.To, a.err
 	}, activity.RegisterOptions{Name: a.tool})
 	if err := w.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		close(end)
 		w.Stop()
 		c.Close()
 	})
@@ -83,20 +102,32 @@ func (quiet) Error(string, ...any) {}
 // starts starts the workflow, and returns it with the approval that its call waits for.
 func (a *temporalAgent) starts(to string) (temporalclient.WorkflowRun, approval) {
 	a.t.Helper()
-	run, err := a.c.ExecuteWorkflow(a.t.Context(), temporalclient.StartWorkflowOptions{TaskQueue: a.queue}, agentWorkflow, a.tool, payment{to, 7})
+	run := a.begins(agentWorkflow, a.tool, payment{to, 7})
+	return run, a.opened(a.d.agent(a.t))
+}
+
+func (a *temporalAgent) begins(workflow any, args ...any) temporalclient.WorkflowRun {
+	a.t.Helper()
+	run, err := a.c.ExecuteWorkflow(a.t.Context(), temporalclient.StartWorkflowOptions{TaskQueue: a.queue}, workflow, args...)
 	if err != nil {
 		a.t.Fatal(err)
 	}
+	return run
+}
+
+// opened is the approval that the call waits for, of the agent with this client.
+func (a *temporalAgent) opened(agent *client) approval {
+	a.t.Helper()
 	var waiting approval
 	eventually(a.t, seeWithin, "the call's approval", func() bool {
 		var page struct{ Approvals []approval }
-		a.d.agent(a.t).do("GET", "/v1/approvals?status=pending&tool_name="+a.tool, nil).want(a.t, 200).into(a.t, &page)
+		agent.do("GET", "/v1/approvals?status=pending&tool_name="+a.tool, nil).want(a.t, 200).into(a.t, &page)
 		if len(page.Approvals) == 1 {
 			waiting = page.Approvals[0]
 		}
 		return waiting.ID != ""
 	})
-	return run, a.d.agent(a.t).get(waiting.ID)
+	return agent.get(waiting.ID)
 }
 
 // ends is how the workflow ends.
