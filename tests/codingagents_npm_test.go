@@ -488,8 +488,8 @@ func (c *codingRun) fails() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	real := httputil.NewSingleHostReverseProxy(target)
-	real.ErrorLog = log.New(io.Discard, "", 0)
+	onward := httputil.NewSingleHostReverseProxy(target)
+	onward.ErrorLog = log.New(io.Discard, "", 0)
 	held := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
@@ -502,7 +502,7 @@ func (c *codingRun) fails() {
 		}
 		switch now {
 		case "real":
-			real.ServeHTTP(w, r)
+			onward.ServeHTTP(w, r)
 		case "slow":
 			select {
 			case <-held:

@@ -32,8 +32,6 @@ type hookRun struct {
 	state, prefix string
 }
 
-func (d *dev) hook(t testing.TB) *hookRun { return d.hookOf(t, hookHosts[0]) }
-
 func (d *dev) hookOf(t testing.TB, host hookHost) *hookRun {
 	return &hookRun{t, d, host, t.TempDir(), newID("s-")}
 }
