@@ -71,20 +71,33 @@ defaults: {outcome: ALLOW}
 // After the test they must stop cleanly, and the database must be in order.
 func startCluster(t testing.TB, serves, workers int) *cluster {
 	t.Helper()
-	c := layCluster(t)
+	c := layCluster(t, false)
 	c.startPrograms(serves, workers)
 	return c
 }
 
 // layCluster starts what an installation needs, and makes its roles, keys and people:
-// everything but the programs.
-func layCluster(t testing.TB) *cluster {
+// everything but the programs. Where Temporal is apart, it keeps its state in a Postgres of its
+// own, whose survival is not the test's.
+func layCluster(t testing.TB, apart bool) *cluster {
 	t.Helper()
 	binary(t) // the first use builds it, which may take longer than a command may
 	dir := filepath.Dir(devDir(t))
 	c := &cluster{t: t, dir: dir, installation: &installation{journal: &journal{}, sessions: &sync.Map{}}}
 	c.startPostgres()
 	c.makeRoles()
+	if apart {
+		own, err := postgres.Start(context.Background(), postgres.Config{Dir: filepath.Join(dir, "temporal-postgres"), NoSync: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := own.Stop(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		c.temporalURL = own.SuperuserURL("postgres")
+	}
 	c.startTemporal()
 	t.Cleanup(func() {
 		c.temporal.Stop()

@@ -133,7 +133,7 @@ func TestDayInTheLife(t *testing.T) {
 	provider := ssotest.New(t)
 	var second *postgres.Server
 	d.step("a primary and its synchronous standby, roles, keys, schema, first people", "`migrate`, `key …`, `user add`", func() {
-		d.cluster = layCluster(t)
+		d.cluster = layCluster(t, true)
 		second = d.standby()
 		t.Cleanup(func() {
 			if err := second.Stop(context.Background()); err != nil {

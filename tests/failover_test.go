@@ -24,21 +24,6 @@ import (
 func (c *cluster) standby() *postgres.Server {
 	c.t.Helper()
 	ctx := context.Background()
-	// Temporal keeps its state elsewhere: how it survives is its own operators' care.
-	c.temporal.Stop()
-	apart, err := postgres.Start(ctx, postgres.Config{Dir: filepath.Join(c.dir, "temporal-postgres"), NoSync: true})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	c.t.Cleanup(func() {
-		c.temporal.Stop()
-		if err := apart.Stop(context.Background()); err != nil {
-			c.t.Error(err)
-		}
-	})
-	c.temporalURL = apart.SuperuserURL("postgres")
-	c.startTemporal()
-
 	hba, err := os.OpenFile(filepath.Join(c.dir, "postgres", "data", "pg_hba.conf"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		c.t.Fatal(err)
@@ -110,7 +95,7 @@ func number(t testing.TB, url, sql string) (n int64) {
 // lost: not even what a commit that was given up had left for others to see.
 func TestFailover(t *testing.T) {
 	ownPrograms(t)
-	c := layCluster(t)
+	c := layCluster(t, true)
 	second := c.standby()
 	t.Cleanup(func() {
 		if err := second.Stop(context.Background()); err != nil {

@@ -320,15 +320,15 @@ func (p People) withLink(ctx context.Context, by access.By, who string, once *ac
 }
 
 // MailsLinks reports whether links can be sent by mail.
-func (p People) MailsLinks() bool { return p.Config.MailLink != nil }
+func (p People) MailsLinks() bool { return p.MailLink != nil }
 
 // Mail sends a link to whom it is for. The link is made by then, so an error changes nothing
 // but that somebody else has to bring it, or that another one is made.
 func (p People) Mail(ctx context.Context, l PasswordLink) error {
-	if p.Config.MailLink == nil {
+	if p.MailLink == nil {
 		return noMailServer
 	}
-	return p.Config.MailLink(ctx, l.Person.Email, l.URL, l.ExpiresAt)
+	return p.MailLink(ctx, l.Person.Email, l.URL, l.ExpiresAt)
 }
 
 // newLink makes a link, and the edit that stores its hash.

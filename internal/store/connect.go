@@ -63,7 +63,7 @@ func severalHosts(c *pgconn.Config) bool {
 	return false
 }
 
-// ErrPooler: the connections are those of a pooler that lends them by the transaction.
+// ErrPooler says that the connections are those of a pooler that lends them by the transaction.
 var ErrPooler = errors.New("the database URL leads to a pooler that lends connections by the transaction (pgbouncer: pool_mode = transaction): " +
 	"who signs the log is found by a lock of a session, and changes are heard on one; give the address of Postgres itself, or of a pool with pool_mode = session")
 

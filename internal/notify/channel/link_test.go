@@ -29,7 +29,9 @@ func TestSendLink(t *testing.T) {
 		t.Errorf("the link is in the header:\n%s", header)
 	}
 
-	refusing := &mailbox{refuse: func(string) error { return &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no such mailbox"} }}
+	refusing := &mailbox{refuse: func(string) error {
+		return &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no such mailbox"}
+	}}
 	serve(t, refusing, PlainTCP)
 	for _, c := range []MailConfig{refusing.config(PlainTCP), {Addr: "127.0.0.1:1", From: "holdpoint@gate.example", TLS: PlainTCP}} {
 		if err := sender(t, c).SendLink(context.Background(), ada, link, until); err == nil || strings.Contains(err.Error(), "abcdefghijklmnopqrstuvwxyz") {
