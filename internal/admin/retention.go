@@ -309,6 +309,7 @@ var approvalKept = map[string]string{
 	"unknown":   "Nobody knows what became of its call. Somebody has to find out and say so first.",
 	"owed":      "Somebody still has to look at the emergency for which one person let it pass.",
 	"spendable": "Its permission can still be spent. It can be erased once that is used or over.",
+	"in_force":  "What it has put in force still is: its approval is kept as long as that.",
 	"granted":   "A standing grant that was made from it still votes. Revoke that first.",
 	"recent":    "It ended too recently: the database's floor keeps it.",
 	"young":     "It ended too recently for what retention says.",

@@ -42,7 +42,7 @@ func queueRegistry(rows *pgx.Batch) *registry.Snapshot {
 		return decode("the settings", body, &snap.Settings)
 	}))
 	rows.Queue(`SELECT a.id, a.name, coalesce(p.email, ''), a.profile, coalesce(a.revoked_at, a.disabled_at)
-		FROM agents a LEFT JOIN people p ON p.id = a.owner_id`).Query(each(func(row pgx.Rows) error {
+		FROM agents a LEFT JOIN people p ON p.id = a.owner_id WHERE a.id <> $1`, RulesAgent).Query(each(func(row pgx.Rows) error {
 		a, err := scanAgent(row)
 		snap.Agents[a.ID] = a
 		return err

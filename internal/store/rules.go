@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -24,6 +25,10 @@ type Document struct {
 	Kind    string // PolicyDocument or ContractsDocument
 	KnownAs string // the digest of what it means, by which decisions name it
 	Body    []byte // as it was written
+	// ApprovalID is by which approval a document in force has come into force; "" for none.
+	ApprovalID string
+	// ActivatedAt is since when it is in force.
+	ActivatedAt time.Time
 }
 
 // Digest is "sha256:" and the SHA-256 of the body in hex.
@@ -38,7 +43,7 @@ func (d Document) Digest() string {
 func (s Rules) ActiveDocuments(ctx context.Context) (active map[string]Document, digests map[string]string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	rows, err := s.pool.Query(ctx, `SELECT a.kind, d.known_as, d.body, d.digest FROM active_documents a JOIN documents d ON d.digest = a.digest`)
+	rows, err := s.pool.Query(ctx, `SELECT a.kind, d.known_as, d.body, coalesce(a.approval_id, ''), a.activated_at, d.digest FROM active_documents a JOIN documents d ON d.digest = a.digest`)
 	if err != nil {
 		return nil, nil, translate(err)
 	}
@@ -47,7 +52,7 @@ func (s Rules) ActiveDocuments(ctx context.Context) (active map[string]Document,
 	err = each(func(row pgx.Rows) error {
 		var d Document
 		var digest string
-		if err := row.Scan(&d.Kind, &d.KnownAs, &d.Body, &digest); err != nil {
+		if err := row.Scan(&d.Kind, &d.KnownAs, &d.Body, &d.ApprovalID, &d.ActivatedAt, &digest); err != nil {
 			return err
 		}
 		if digests[d.Kind] = digest; d.Digest() != digest {
@@ -88,12 +93,22 @@ func (c *Change) Rules() (RulesInForce, error) {
 // the one that is in force already changes nothing and leaves no event. allowed
 // is asked, under the lock on what is in force, with the body of the former
 // document (nil for none); its error comes back as it is, and nothing changes.
+// ErrGuarded: documents of its kind take an approval.
 func (s Rules) Activate(ctx context.Context, d Document, by string, e engine.Event, allowed func(former []byte) error) (changed bool, err error) {
+	return s.activate(ctx, d, by, false, e, allowed)
+}
+
+// ActivateAround is Activate where people should have been asked and are not; it takes the
+// role that owns the database.
+func (s Rules) ActivateAround(ctx context.Context, d Document, by string, e engine.Event, allowed func(former []byte) error) (changed bool, err error) {
+	return s.activate(ctx, d, by, true, e, allowed)
+}
+
+func (s Rules) activate(ctx context.Context, d Document, by string, around bool, e engine.Event, allowed func(former []byte) error) (changed bool, err error) {
 	err = s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		changed = false
-		// Where no row is yet, there is none to lock.
-		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('activate ' || $1, 0))`, d.Kind); err != nil {
-			return translate(err)
+		if err := lockActive(ctx, tx, d.Kind); err != nil {
+			return err
 		}
 		var digest string
 		var former []byte
@@ -108,10 +123,16 @@ func (s Rules) Activate(ctx context.Context, d Document, by string, e engine.Eve
 		if err := allowed(former); err != nil {
 			return err
 		}
+		var guarded bool
+		if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM guarded_documents WHERE kind = $1)`, d.Kind).Scan(&guarded); err != nil {
+			return translate(err)
+		}
+		if guarded && !around {
+			return errGuarded(d.Kind)
+		}
 		rows := &pgx.Batch{}
 		rows.Queue(`INSERT INTO documents (digest, kind, known_as, body) VALUES ($1, $2, $3, $4) ON CONFLICT (digest) DO NOTHING`, d.Digest(), d.Kind, d.KnownAs, d.Body)
-		rows.Queue(`INSERT INTO active_documents (kind, digest, activated_by) VALUES ($1, $2, $3) ON CONFLICT (kind)
-			DO UPDATE SET digest = excluded.digest, activated_by = excluded.activated_by, activated_at = clock_timestamp()`, d.Kind, d.Digest(), by)
+		rows.Queue(putInForce, d.Kind, d.Digest(), by, "")
 		if err := queueEvents(rows, []engine.Event{e}, false, nil); err != nil {
 			return err
 		}

@@ -55,6 +55,8 @@ type Opening struct {
 	// Binding, when set, is what the opening's event has as its binding: it joins no
 	// approval whose own event has another one.
 	Binding string
+	// Proposes is what comes into force when it is approved; nil for a call.
+	Proposes *Proposes
 }
 
 // Waiting is the error that stands for "this very call waits already": nothing was
@@ -139,6 +141,9 @@ func (q *queued) size() int {
 	n := len(q.sub.Event.SafePayload)
 	if q.sub.Opening != nil {
 		n += len(q.sub.Opening.Sealed.Data)
+		if p := q.sub.Opening.Proposes; p != nil {
+			n += len(p.Body)
+		}
 	}
 	return n
 }
@@ -581,6 +586,7 @@ func queueOpening(rows *pgx.Batch, o *Opening, q *queued) {
 		{"max_state", &o.MaxState}, {"expires_in", &o.ExpiresIn}, {"sealed", &o.Sealed.Data}, {"sealed_key", &o.Sealed.Key}, {"sealed_size", &o.ArgumentsSize},
 	}...)
 	row = append(row, slices.DeleteFunc(askingColumns(o.asking), func(c column) bool { return c.name == "spoken" || c.name == "claimed_by" })...)
+	row = append(row, o.queueProposed(rows)...)
 	rows.Queue(row.insert("approvals")+` ON CONFLICT (id) DO NOTHING`, row.fields()...)
 	if o.Terms.AcceptedAs == "" { // what waits for nobody needs no workflow to watch it
 		rows.Queue(`INSERT INTO outbox (approval_id, traceparent) VALUES ($1, $2)`, o.ID, traceparent(q.span))

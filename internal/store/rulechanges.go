@@ -1,0 +1,151 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+)
+
+// RulesAgent stands where an approval names its agent, for changes of the rules: they are
+// proposed by people. It has no key, and is listed among no agents.
+const RulesAgent = "holdpoint:rules"
+
+// Guard says that documents of a kind come into force by an approval only.
+type Guard struct {
+	Kind string
+	// Rule says who decides, how many, and until when.
+	Rule  approval.Rule
+	SetBy string
+	SetAt time.Time
+}
+
+var guardRows = newRows(func(g *Guard) columns {
+	return columns{{"kind", &g.Kind}, {"rule", &g.Rule}, {"set_by", &g.SetBy}, {"set_at", &g.SetAt}}
+})
+
+// Guards reads which kinds of documents are guarded, by kind.
+func (s Rules) Guards(ctx context.Context) (map[string]Guard, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `SELECT `+guardRows.names+` FROM guarded_documents`)
+	if err != nil {
+		return nil, translate(err)
+	}
+	all, err := guardRows.all(rows, nil)
+	guards := map[string]Guard{}
+	for _, g := range all {
+		guards[g.Kind] = g
+	}
+	return guards, translate(err)
+}
+
+// SetGuard guards documents of a kind from now on; it takes the role that owns the
+// database.
+func (s Rules) SetGuard(ctx context.Context, g Guard, e engine.Event) error {
+	return s.administerIn(ctx, nil, e, func(ctx context.Context, tx pgx.Tx) error {
+		rows := &pgx.Batch{}
+		rows.Queue(`INSERT INTO agents (id, name) VALUES ($1, 'Change of the rules') ON CONFLICT (id) DO NOTHING`, RulesAgent)
+		rows.Queue(`INSERT INTO guarded_documents (kind, rule, set_by) VALUES ($1, $2, $3)
+			ON CONFLICT (kind) DO UPDATE SET rule = excluded.rule, set_by = excluded.set_by, set_at = clock_timestamp()`, g.Kind, g.Rule, g.SetBy)
+		return translate(tx.SendBatch(ctx, rows).Close())
+	})
+}
+
+// Unguard ends a guard; it takes the role that owns the database. ErrNotFound: there is none.
+func (s Rules) Unguard(ctx context.Context, kind string, e engine.Event) error {
+	return s.administer(ctx, nil, e, `DELETE FROM guarded_documents WHERE kind = $1`, kind)
+}
+
+// Proposes is a document that an approval puts in force when people approve it.
+type Proposes struct {
+	Document
+	// Replaces is the digest of the one in force, in whose place it comes; "" for none.
+	Replaces string
+}
+
+// Proposed is the last approval that has proposed a document in place of another, and how it
+// ended. ErrNotFound: none has.
+func (s Rules) Proposed(ctx context.Context, digest, replaces string) (id string, status approval.Status, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	err = s.pool.QueryRow(ctx, `SELECT id, status FROM approvals WHERE proposes = $1 AND replaces = $2 ORDER BY opened_at DESC, id DESC LIMIT 1`,
+		digest, replaces).Scan(&id, &status)
+	return id, status, translate(err)
+}
+
+// queueProposed adds what an opening proposes: the document stands before the approval that
+// names it.
+func (o *Opening) queueProposed(rows *pgx.Batch) columns {
+	if o.Proposes == nil {
+		return nil
+	}
+	digest := o.Proposes.Digest()
+	rows.Queue(`INSERT INTO documents (digest, kind, known_as, body) VALUES ($1, $2, $3, $4) ON CONFLICT (digest) DO NOTHING`,
+		digest, o.Proposes.Kind, o.Proposes.KnownAs, o.Proposes.Body)
+	return columns{{"proposes", &digest}, {"replaces", &o.Proposes.Replaces}}
+}
+
+// Proposal is what an approval proposes, and what stands in its way, under the lock on what
+// is in force.
+type Proposal struct {
+	Proposes
+	// Former is the body of the document in force, and InForce its digest; nil and "" for none.
+	Former  []byte
+	InForce string
+	// Guard is nil where nobody has to be asked any more.
+	Guard *Guard
+}
+
+// Proposal takes the lock on what is in force and reads what the approval proposes.
+func (c *Change) Proposal() (Proposal, error) {
+	var p Proposal
+	err := c.tx.QueryRow(c.ctx, `SELECT d.kind, d.known_as, d.body, a.replaces FROM approvals a JOIN documents d ON d.digest = a.proposes WHERE a.id = $1`,
+		c.Approval.ID).Scan(&p.Kind, &p.KnownAs, &p.Body, &p.Replaces)
+	if err != nil {
+		return p, translate(err)
+	}
+	if err := lockActive(c.ctx, c.tx, p.Kind); err != nil {
+		return p, err
+	}
+	err = c.tx.QueryRow(c.ctx, `SELECT d.digest, d.body FROM active_documents a JOIN documents d ON d.digest = a.digest WHERE a.kind = $1`, p.Kind).Scan(&p.InForce, &p.Former)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return p, translate(err)
+	}
+	g, err := guardRows.one(c.tx.QueryRow(c.ctx, `SELECT `+guardRows.names+` FROM guarded_documents WHERE kind = $1`, p.Kind))
+	if errors.Is(err, ErrNotFound) {
+		return p, nil
+	}
+	p.Guard = &g
+	return p, err
+}
+
+// PutInForce puts what the approval proposes in force. Its token has to have been redeemed,
+// and nobody to have been told yet what became of it.
+func (c *Change) PutInForce(p Proposal, by string) error {
+	_, err := c.tx.Exec(c.ctx, putInForce, p.Kind, p.Digest(), by, c.Approval.ID)
+	return translate(err)
+}
+
+const putInForce = `INSERT INTO active_documents (kind, digest, activated_by, approval_id) VALUES ($1, $2, $3, nullif($4, '')) ON CONFLICT (kind)
+	DO UPDATE SET digest = excluded.digest, activated_by = excluded.activated_by, approval_id = excluded.approval_id, activated_at = clock_timestamp()`
+
+// lockActive takes the lock on what is in force of a kind. Where no row is yet, there is
+// none to lock.
+func lockActive(ctx context.Context, tx pgx.Tx, kind string) error {
+	_, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('activate ' || $1, 0))`, kind)
+	return translate(err)
+}
+
+// errGuarded is ErrGuarded with the kind.
+func errGuarded(kind string) error {
+	return fmt.Errorf("%w: %s", ErrGuarded, kind)
+}
+
+// ErrGuarded is the error of putting in force directly what takes an approval.
+var ErrGuarded = errors.New("it comes into force by an approval only")
