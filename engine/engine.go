@@ -17,7 +17,8 @@ import (
 // canonical form.
 type Call struct {
 	// Dialect names the system whose document proposed the call: "aana",
-	// "spm", "threegate" or "authzen".
+	// "spm", "threegate" or "authzen"; or "change", for a change of the rules, which
+	// people propose.
 	Dialect string
 	// RequestID is the caller's own name for the request; it may be empty.
 	RequestID string

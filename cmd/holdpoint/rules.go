@@ -20,7 +20,7 @@ import (
 func openRules(ctx context.Context, cfg config.Config, s *store.Store, log *slog.Logger, by string) (*rules.Keeper, error) {
 	return rules.Open(ctx, rules.Config{
 		Store: s, Environment: cfg.Environment, Routing: cfg.Routing, PolicyFile: cfg.PolicyFile, ContractsFile: cfg.ContractsFile,
-		Secret: []byte(cfg.PolicySecret), FormerSecret: []byte(cfg.FormerPolicySecret), Logger: log, By: by,
+		Secret: []byte(cfg.PolicySecret), FormerSecret: []byte(cfg.FormerPolicySecret), Logger: log, By: by, Sealer: cfg.Sealer,
 	})
 }
 

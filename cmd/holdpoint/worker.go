@@ -118,7 +118,7 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 	registry.MustRegister(stateOf(cfg, s, keeper, reachable(temporal), log))
 
 	settle := activities.Settle{Settler: &gate.Settler{
-		Store: s, Sealer: cfg.Sealer, Rules: keeper, Notifier: &notify.Notifier{PublicURL: cfg.PublicURL, Logger: log},
+		Store: s, Sealer: cfg.Sealer, Rules: keeper, Documents: keeper, Notifier: &notify.Notifier{PublicURL: cfg.PublicURL, Logger: log},
 		Validity: time.Duration(cfg.TokenValidity), Logger: log,
 	}}
 	check := activities.CheckTicket{Checker: &gate.TicketChecker{Store: s, Sealer: cfg.Sealer, Tracker: tracked(cfg), Logger: log}}

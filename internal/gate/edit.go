@@ -97,6 +97,8 @@ func (g *Contributions) mayEdit(ctx context.Context, c *store.Change, r EditRequ
 		return admission(approval.ErrExpired)
 	case c.Approval.State.Status != approval.Pending:
 		return admission(approval.ErrDecided)
+	case c.Approval.Call.Dialect == DialectChange:
+		return &access.Refusal{Kind: access.Conflict, Code: "not_editable", Detail: "A change of the rules is approved as it was proposed. Deny it, and say what to change."}
 	case c.Approval.Call.Dialect == DialectThreeGate:
 		return &access.Refusal{Kind: access.Conflict, Code: "not_editable", Detail: "A tool request is signed for as the document that it is. Deny it, and say what to change."}
 	case strings.TrimSpace(r.Comment) == "":

@@ -213,7 +213,7 @@ func MayGrant(p engine.Person, a approval.Approval, now time.Time) error {
 		return admission(approval.ErrNotEligible)
 	case !slices.ContainsFunc(roles, p.Has):
 		return &access.Refusal{Kind: access.Conflict, Code: "human_only", Detail: "A person has to decide each call like this one, and nobody can do so beforehand."}
-	case a.Call.Dialect == DialectThreeGate:
+	case a.Call.Dialect == DialectThreeGate || a.Call.Dialect == DialectChange:
 		return &access.Refusal{Kind: access.Conflict, Code: "not_grantable", Detail: "A tool request is signed for as the document that it is. Each has to be looked at."}
 	}
 	if !Proved(p, now) {

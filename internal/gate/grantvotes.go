@@ -77,7 +77,7 @@ func reasonsOf(d engine.Decision) []string {
 // reason; if the vote would count; and if the maker has not voted themselves. It is
 // used up by that in the same transaction. What cannot be read casts no vote.
 func grantedVotes(ctx context.Context, s *seal.Sealer, log *slog.Logger, c *store.Change) ([]approval.Fact, error) {
-	if c.Kill != nil || c.Approval.Status != approval.Pending || c.Approval.Call.Dialect == DialectThreeGate {
+	if c.Kill != nil || c.Approval.Status != approval.Pending || c.Approval.Call.Dialect == DialectThreeGate || c.Approval.Call.Dialect == DialectChange {
 		return nil, nil
 	}
 	if stage := c.Approval.State.Stage; stage < len(c.Approval.Plan.Requirements) && len(c.Approval.Plan.Requirements[stage].Form) > 0 {

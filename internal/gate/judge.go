@@ -466,6 +466,9 @@ func proposeCapped(dialect string, doc canon.Value, agentID, limit string, now t
 		return p, nil
 	case DialectThreeGate:
 		return proposeDraft(agentID, doc, now)
+	case DialectChange:
+		_, p, err := ruleChange(doc)
+		return p, err
 	case DialectAuthZEN:
 		p, wrong := proposeEvaluation(agentID, doc)
 		p.state = state

@@ -42,7 +42,7 @@ func MayReadTrace(p engine.Person, c Card) bool {
 // It is nil where they may not see it, and where nothing is known of the call.
 func (g *Queries) RuleTrace(ctx context.Context, p engine.Person, c Card) (*RuleTrace, error) {
 	a := c.Approval
-	if c.Document == nil || !MayReadTrace(p, c) {
+	if c.Document == nil || a.Call.Dialect == DialectChange || !MayReadTrace(p, c) {
 		return nil, nil
 	}
 	judge := g.Judge()

@@ -24,6 +24,8 @@ type Settler struct {
 	Rules  CurrentRules
 	// Notifier notifies people of what has come up; nil notifies nobody.
 	Notifier *notify.Notifier
+	// Documents says what may come into force; nil where no rules are put in force.
+	Documents Documents
 	// Validity is how long an approved call may wait for its agent.
 	Validity time.Duration
 	Logger   *slog.Logger
@@ -103,6 +105,9 @@ func (s *Settler) Settle(ctx context.Context, id string) (Settlement, error) {
 }
 
 func (s *Settler) settle(ctx context.Context, c *store.Change) (Settlement, error) {
+	if c.Approval.Status.Terminal() && c.Approval.Call.Dialect == DialectChange {
+		return s.scheduled(c)
+	}
 	if c.Approval.Status.Terminal() {
 		return s.lease(ctx, c)
 	}
@@ -189,6 +194,13 @@ func (s *Settler) conclude(ctx context.Context, c *store.Change, end ending) (Se
 	c.AddEvent(e)
 	if c.Approval.Plan.AcceptedAs != "" {
 		due = nil // its caller has the answer, and nobody else was asked
+	}
+	if c.Approval.Call.Dialect == DialectChange && end.status == approval.Approved {
+		result, err := s.begin(c)
+		if err == nil {
+			err = s.notify(ctx, c, due)
+		}
+		return result, err
 	}
 	return Settlement{Over: true}, s.notify(ctx, c, due)
 }

@@ -44,6 +44,9 @@ func (s *Settler) end(c *store.Change) (ending, error) {
 		}
 		return ending{status: approval.Denied, reasons: []engine.Reason{{Code: code, Message: "The call was approved, but a kill switch stops its agent."}}, outcome: engine.KillSwitch}, nil
 	}
+	if c.Approval.Call.Dialect == DialectChange {
+		return s.endChange(c)
+	}
 	// Opening depends on nothing that may be back later, and judging on little
 	// (ErrNoRules): what else fails now fails always, and the approval must end all
 	// the same.

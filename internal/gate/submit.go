@@ -238,6 +238,9 @@ func bounded(c engine.Call) *access.Refusal {
 	if len(c.Tool) > maxToolName {
 		return &access.Refusal{Kind: access.Invalid, Code: "field_too_long", Detail: fmt.Sprintf("tool_name has %d bytes; at most %d are accepted.", len(c.Tool), maxToolName)}
 	}
+	if reservedTool(c.Tool) {
+		return &access.Refusal{Kind: access.Invalid, Code: "tool_name_reserved", Detail: "tool_name is one under which changes of the rules wait for people; no agent's tool is called so."}
+	}
 	if registry.ConfusableName(c.Tool) {
 		return &access.Refusal{Kind: access.Invalid, Code: "tool_name_unclear", Detail: "tool_name holds invisible characters, surrounding blanks or letters of several scripts, so that it could be taken for another tool."}
 	}

@@ -22,6 +22,8 @@ type file struct {
 	done, seen content
 	// problem is what is wrong with it, "" for none: it is told once.
 	problem string
+	// proposed says that it waits for its approval, or was denied it.
+	proposed bool
 }
 
 type content [sha256.Size]byte
@@ -98,6 +100,9 @@ func (k *Keeper) importFile(ctx context.Context, f *file, anyway bool) error {
 		return err // it is tried again at the next look
 	}
 	f.done = now
+	if f.proposed = errors.Is(err, ErrProposed); f.proposed {
+		return err
+	}
 	if errors.Is(err, ErrOlder) {
 		return fmt.Errorf("%s: %w", f.path, err)
 	}
@@ -112,6 +117,17 @@ func (k *Keeper) importFile(ctx context.Context, f *file, anyway bool) error {
 	}
 	f.problem = ""
 	return nil
+}
+
+// lookAgain has what was proposed looked at again: it may be in force by now, or denied.
+func (k *Keeper) lookAgain() {
+	k.reading.Lock()
+	defer k.reading.Unlock()
+	for i := range k.files {
+		if k.files[i].proposed {
+			k.files[i].done = content{}
+		}
+	}
 }
 
 func (k *Keeper) reimport(ctx context.Context, all bool) {

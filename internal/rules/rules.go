@@ -19,8 +19,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
-
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
 	"holdpoint/engine/dialect/safeai"
@@ -28,6 +26,7 @@ import (
 	"holdpoint/engine/redact"
 	"holdpoint/internal/access"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
 )
 
@@ -42,6 +41,8 @@ type Config struct {
 	// signed them as well, while one follows the other.
 	Secret, FormerSecret []byte
 	Logger               *slog.Logger
+	// Sealer opens the approvals by which documents are in force.
+	Sealer *seal.Sealer
 	// By names this process in the audit log.
 	By string
 }
@@ -57,6 +58,7 @@ type Keeper struct {
 	mu        sync.Mutex // of what follows: one look at a time
 	policy    kept[*policy.Bundle]
 	contracts kept[*safeai.Set]
+	born      map[string]kept[error] // of documents in force that name an approval, by kind
 
 	reading sync.Mutex // of the files: one import at a time
 	files   [2]file
@@ -83,6 +85,9 @@ type Status struct {
 	// is not in force; "" when all is well.
 	Problem string
 
+	// Guards are the kinds of documents of which a change takes an approval.
+	Guards map[string]store.Guard
+
 	documents map[string]string // digests of the documents that were looked at, by kind
 }
 
@@ -93,10 +98,10 @@ func Open(ctx context.Context, cfg Config) (*Keeper, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	k := &Keeper{Config: cfg, detector: redact.New()}
+	k := &Keeper{Config: cfg, detector: redact.New(), born: map[string]kept[error]{}}
 	k.files = [2]file{{kind: store.PolicyDocument, path: cfg.PolicyFile}, {kind: store.ContractsDocument, path: cfg.ContractsFile}}
 	err := k.importFiles(ctx, true)
-	if err != nil && !errors.Is(err, ErrOlder) {
+	if err != nil && !errors.Is(err, ErrOlder) && !errors.Is(err, ErrProposed) {
 		return nil, err
 	}
 	if err := k.CatchUp(ctx); err != nil {
@@ -168,8 +173,10 @@ func (k *Keeper) Run(ctx context.Context, reload <-chan os.Signal) {
 			return
 		case <-changes:
 			k.Refresh(ctx)
+			k.lookAgain()
 		case <-registry.C:
 			k.Refresh(ctx)
+			k.lookAgain()
 			k.warnOfExpiry(ctx, k.Store.Clock())
 		case <-files.C:
 			k.reimport(ctx, false)
@@ -217,42 +224,72 @@ var ErrOlder = errors.New("it is older than the policy in force")
 
 // Import checks a document and puts it in force for every process. name is its
 // file's. It reports whether that changed anything. The error has one line for
-// each mistake.
+// each mistake. Where such documents take an approval, it is proposed, once, and the error is
+// ErrProposed.
 func (k *Keeper) Import(ctx context.Context, kind string, data []byte, name string) (changed bool, err error) {
-	d := store.Document{Kind: kind, Body: data}
-	e := engine.Event{
-		ID: uuid.NewString(), Type: engine.Admin, Outcome: engine.Allow,
-		Actor: engine.Actor{Kind: engine.ServiceActor, ID: k.By, Channel: "engine"},
+	in, err := k.read(ctx, kind, data, name)
+	if err != nil {
+		return false, err
 	}
-	allowed := func([]byte) error { return nil }
+	e, err := gate.ActivationEvent(in.Document, in.version, "", "")
+	if err != nil {
+		return false, err
+	}
+	e.Actor = engine.Actor{Kind: engine.ServiceActor, ID: k.By, Channel: "engine"}
+	changed, err = k.Store.Rules.Activate(ctx, in.Document, k.By, e, in.newer)
+	if errors.Is(err, store.ErrGuarded) {
+		return false, k.proposeFile(ctx, in, name)
+	}
+	return changed, err
+}
+
+// incoming is a document that has been checked.
+type incoming struct {
+	store.Document
+	version string         // a policy's
+	bundle  *policy.Bundle // nil for other documents
+}
+
+// read checks a document as if it was to come into force now.
+func (k *Keeper) read(ctx context.Context, kind string, data []byte, name string) (incoming, error) {
+	people, err := k.Store.People.List(ctx)
+	if err != nil {
+		return incoming{}, fmt.Errorf("read who could approve: %w", err)
+	}
+	return k.check(kind, data, name, gate.Reviewers(people))
+}
+
+// check is read for whoever knows who could approve; nil is not asked.
+func (k *Keeper) check(kind string, data []byte, name string, reviewers func(role string) []string) (incoming, error) {
+	in := incoming{Document: store.Document{Kind: kind, Body: data}}
 	switch kind {
 	case store.PolicyDocument:
-		people, err := k.Store.People.List(ctx)
-		if err != nil {
-			return false, fmt.Errorf("read who could approve: %w", err)
-		}
-		b, problems := policy.Load(data, policy.Options{File: name, Now: k.Store.Clock(), Secret: k.Secret, FormerSecret: k.FormerSecret, Reviewers: gate.Reviewers(people), Calendars: k.Routing.Knows})
+		b, problems := policy.Load(data, policy.Options{File: name, Now: k.Store.Clock(), Secret: k.Secret, FormerSecret: k.FormerSecret, Reviewers: reviewers, Calendars: k.Routing.Knows})
 		if policy.HasErrors(problems) {
-			return false, lines(problems)
+			return in, lines(problems)
 		}
 		if len(b.Version) > 64 || strings.ContainsFunc(b.Version, func(r rune) bool { return r < ' ' || r > '~' }) {
-			return false, fmt.Errorf("%s: the version has to be at most 64 plain ASCII characters: versions are compared", name)
+			return in, fmt.Errorf("%s: the version has to be at most 64 plain ASCII characters: versions are compared", name)
 		}
-		d.KnownAs, e.PolicyDigest = b.Digest, b.Digest
-		e.Reasons = []engine.Reason{{Code: "POLICY_ACTIVATED", Message: fmt.Sprintf("Policy version %s was put in force.", shown(b.Version))}}
-		allowed = func(former []byte) error { return newer(b, former) }
+		in.KnownAs, in.bundle, in.version = b.Digest, b, b.Version
 	case store.ContractsDocument:
 		s, problems := safeai.Load(data, name)
 		if len(problems) > 0 {
-			return false, lines(problems)
+			return in, lines(problems)
 		}
-		d.KnownAs = s.Digest()
-		e.Reasons = []engine.Reason{{Code: "TOOL_CONTRACTS_ACTIVATED", Message: "Tool contracts were put in force."}}
+		in.KnownAs = s.Digest()
 	default:
-		return false, fmt.Errorf("unknown kind of document %q", kind)
+		return in, fmt.Errorf("unknown kind of document %q", kind)
 	}
-	e.SafePayload = fmt.Appendf(nil, `{"document":%q,"means":%q}`, d.Digest(), d.KnownAs)
-	return k.Store.Rules.Activate(ctx, d, k.By, e, allowed)
+	return in, nil
+}
+
+// newer refuses a policy that is older than the one in force.
+func (in incoming) newer(former []byte) error {
+	if in.bundle == nil {
+		return nil
+	}
+	return newer(in.bundle, former)
 }
 
 // shown is a version as a message may quote it.
@@ -303,6 +340,10 @@ func (k *Keeper) CatchUp(ctx context.Context) error {
 		// Whatever has become of them, who is stopped and revoked is known all the same.
 		r.Unusable, problem = true, "the rules in force cannot be used, so that every call is refused: "+err.Error()
 	}
+	guards, unread := k.Store.Rules.Guards(ctx)
+	if unread != nil {
+		return fmt.Errorf("read which changes take an approval: %w", unread)
+	}
 	policyDoc, hasPolicy := active[store.PolicyDocument]
 	contractsDoc, hasContracts := active[store.ContractsDocument]
 	if err == nil && !hasPolicy && (k.PolicyFile != "" || len(k.Secret) > 0) {
@@ -318,8 +359,12 @@ func (k *Keeper) CatchUp(ctx context.Context) error {
 			return b, nil
 		})
 		r.Policy = k.policy.value
-		if k.policy.err != nil {
-			r.Unusable, problem = true, "the policy in force cannot be used, so that every call is refused: "+k.policy.err.Error()
+		refused, err := k.approved(ctx, policyDoc)
+		if err != nil {
+			return err
+		}
+		if refused = errors.Join(k.policy.err, refused); refused != nil {
+			r.Unusable, problem = true, "the policy in force cannot be used, so that every call is refused: "+refused.Error()
 		}
 	}
 	if hasContracts {
@@ -331,8 +376,12 @@ func (k *Keeper) CatchUp(ctx context.Context) error {
 			return s, nil
 		})
 		r.Contracts = k.contracts.value
-		if k.contracts.err != nil {
-			r.Unusable, problem = true, "the tool contracts in force cannot be used, so that every call is refused: "+k.contracts.err.Error()
+		refused, err := k.approved(ctx, contractsDoc)
+		if err != nil {
+			return err
+		}
+		if refused = errors.Join(k.contracts.err, refused); refused != nil {
+			r.Unusable, problem = true, "the tool contracts in force cannot be used, so that every call is refused: "+refused.Error()
 		}
 	}
 	if problem != "" {
@@ -351,8 +400,8 @@ func (k *Keeper) CatchUp(ctx context.Context) error {
 	// than it is.
 	k.judge.Store(judge)
 	k.status.Store(&Status{
-		documents: digests,
-		Digest:    judge.Digest(), Policy: r.Policy, PolicyFile: policyDoc.Body, Contracts: r.Contracts, ContractsFile: contractsDoc.Body,
+		documents: digests, Guards: guards,
+		Digest: judge.Digest(), Policy: r.Policy, PolicyFile: policyDoc.Body, Contracts: r.Contracts, ContractsFile: contractsDoc.Body,
 		Problem: problem,
 	})
 	return nil

@@ -29,6 +29,9 @@ type Config struct {
 	// Next is the new policy. Against is the one that it is compared with; nil is
 	// the policy of each approval's own time.
 	Next, Against *policy.Bundle
+	// Max bounds how many approvals are judged; 0 is all. Their ids are drawn, so that any part
+	// of them is a fair one.
+	Max int
 }
 
 // Result is what a simulation has found.
@@ -109,7 +112,7 @@ func (r *run) all(ctx context.Context) (err error) {
 				found = append(found, dated{c, record.Approval.Plan.OpenedAt})
 			}
 		}
-		if len(page) < pageSize {
+		if len(page) < pageSize || r.Max > 0 && len(found)+r.Erased+r.Unreadable >= r.Max {
 			break
 		}
 	}
@@ -134,6 +137,9 @@ func (r *run) all(ctx context.Context) (err error) {
 // cannot be judged again, which is counted.
 func (r *run) judge(ctx context.Context, record store.Record) (c policysim.Case, ok bool, err error) {
 	a := record.Approval
+	if a.Call.Dialect == gate.DialectChange {
+		return c, false, nil // no policy judges changes of policies
+	}
 	document, err := r.Sealer.Open(a.ID, record.Sealed)
 	if errors.Is(err, seal.ErrErased) {
 		r.Erased++
