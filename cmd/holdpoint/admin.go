@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"holdpoint/engine"
 	"holdpoint/engine/policy"
@@ -190,7 +192,8 @@ func (c *cli) rolesOf(s *store.Store) func(context.Context) ([]string, error) {
 		if doc, ok := active[store.PolicyDocument]; ok {
 			b, _ = policy.Load(doc.Body, policy.Options{}) // what cannot be read asks for nobody
 		}
-		return admin.KnownRoles(b, c.routing), nil
+		guards, err := s.Rules.Guards(ctx)
+		return admin.KnownRoles(b, c.routing, slices.Collect(maps.Values(guards))...), err
 	}
 }
 

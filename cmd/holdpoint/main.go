@@ -51,6 +51,7 @@ type cli struct {
 	Limits    settingsCommand  `cmd:"" name:"settings" help:"Show or change limits, delegation and trust for all agents."`
 	Audit     auditCommand     `cmd:"" help:"Export the audit log, and check that nothing in it was changed."`
 	Policy    policyCommand    `cmd:"" help:"Check, test, explain, simulate and sign policies."`
+	Changes   changesCommand   `cmd:"" help:"Say which changes of the rules people have to approve."`
 	Contracts contractsCommand `cmd:"" help:"Check files of tool contracts."`
 	Doctor    doctorCommand    `cmd:"" help:"Find out what is wrong with a server, or with a hook, and what to do about it."`
 

@@ -21,6 +21,8 @@ type policyCommand struct {
 	Test     policyTests    `cmd:"" help:"Run files of policy tests."`
 	Explain  policyExplain  `cmd:"" help:"Show what a policy makes of one call, rule by rule."`
 	Simulate policySimulate `cmd:"" help:"Show what a new policy would change for past calls."`
+	Propose  policyPropose  `cmd:"" help:"Have people approve a policy before it comes into force."`
+	Activate policyActivate `cmd:"" help:"Put a policy in force without asking anybody, in an emergency."`
 	Sign     policySign     `cmd:"" help:"Put a signature into a policy."`
 	Verify   policyVerify   `cmd:"" help:"Check a policy's signature."`
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -34,7 +35,7 @@ func judgedBy(k *rules.Keeper) func() web.InForce {
 func rolesInForce(k *rules.Keeper) func(context.Context) ([]string, error) {
 	return func(context.Context) ([]string, error) {
 		now := k.Judge().Rules
-		return admin.KnownRoles(now.Policy, now.Routing), nil
+		return admin.KnownRoles(now.Policy, now.Routing, slices.Collect(maps.Values(k.Status().Guards))...), nil
 	}
 }
 

@@ -56,12 +56,19 @@ type PersonChange struct {
 }
 
 // KnownRoles are the roles that a policy and a routing ask for and those that
-// Holdpoint itself knows, sorted. The policy may be nil.
-func KnownRoles(p *policy.Bundle, r approval.Routing) []string {
+// Holdpoint itself knows, sorted. The policy may be nil. guards say who approves changes of
+// the rules.
+func KnownRoles(p *policy.Bundle, r approval.Routing, guards ...store.Guard) []string {
 	roles := []string{access.AdminRole, access.AuditorRole, approval.BreakGlassRole}
 	for _, rule := range append(slices.Clone(r.Rules), r.Default) {
 		roles = append(append(roles, rule.Role, rule.IfTooFew), rule.Extenders...)
 		for _, e := range rule.Escalation {
+			roles = append(roles, e.Role)
+		}
+	}
+	for _, g := range guards {
+		roles = append(append(roles, g.Rule.Role), g.Rule.Extenders...)
+		for _, e := range g.Rule.Escalation {
 			roles = append(roles, e.Role)
 		}
 	}

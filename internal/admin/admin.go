@@ -54,6 +54,7 @@ type Admin struct {
 	Push        Push
 	Slack       Slack
 	Retention   Retention
+	Changes     Changes
 }
 
 type (
@@ -78,9 +79,11 @@ type (
 	Slack struct{ Config }
 	// Retention places legal holds and erases.
 	Retention struct{ Config }
+	// Changes say which changes of the rules take an approval.
+	Changes struct{ Config }
 )
 
 // New returns administration over a store.
 func New(c Config) *Admin {
-	return &Admin{People: People{c}, Directory: Directory{c}, Keys: Keys{c}, Registry: Registry{c}, Delegations: Delegations{c}, OnCall: OnCall{c}, Endpoints: Endpoints{c}, Push: Push{c}, Slack: Slack{c}, Retention: Retention{c}}
+	return &Admin{People: People{c}, Directory: Directory{c}, Keys: Keys{c}, Registry: Registry{c}, Delegations: Delegations{c}, OnCall: OnCall{c}, Endpoints: Endpoints{c}, Push: Push{c}, Slack: Slack{c}, Retention: Retention{c}, Changes: Changes{c}}
 }

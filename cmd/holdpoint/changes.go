@@ -1,0 +1,293 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/engine/approval"
+	"holdpoint/internal/access"
+	"holdpoint/internal/admin"
+	"holdpoint/internal/config"
+	"holdpoint/internal/rules"
+	"holdpoint/internal/store"
+)
+
+type changesCommand struct {
+	Require changesRequire `cmd:"" help:"Have people approve every change of the policy, or of the tool contracts, from now on."`
+	Free    changesFree    `cmd:"" help:"Let such changes come into force at once again."`
+	List    changesList    `cmd:"" help:"List the changes that people have to approve, and who."`
+}
+
+type changesRequire struct {
+	where
+	Kind      string          `arg:"" enum:"policy,contracts" help:"policy or contracts."`
+	Role      string          `required:"" help:"Role whose people approve." placeholder:"ROLE"`
+	Needed    int             `help:"How many of them, beside the author." default:"1" placeholder:"N"`
+	Deny      int             `help:"How many have to say no; the first no when left out." placeholder:"N"`
+	ExpiresIn time.Duration   `help:"How long a change waits before it lapses; 72h when left out." placeholder:"DURATION"`
+	Signed    bool            `help:"Only votes count that the voter's own passkey has signed."`
+	Reminder  []time.Duration `help:"Remind those who have not decided after this; again for more." placeholder:"DURATION"`
+}
+
+// Help is shown by "holdpoint changes require --help".
+func (changesRequire) Help() string {
+	return `A changed policy does not come into force then: it waits for people, as a call does,
+who see the difference, what it would have done to past calls, its author and the
+reason. Whoever has written it does not approve it. What they approve is what comes
+into force; denied or expired, the present policy stays.
+
+A changed policy_file is proposed by itself. Nobody knows who has written it, so one
+person more has to approve it; “holdpoint policy propose --author” names somebody.
+
+The database enforces it: serve and worker cannot put anything else in force. It takes
+the login that owns the database to change this, or to go round it in an emergency
+(“holdpoint policy activate”), and that is on record.
+
+Example:
+  holdpoint changes require policy --role policy-owner --needed 1 --expires-in 48h`
+}
+
+func (r *changesRequire) Run(ctx context.Context, c *cli) error {
+	a, by, err := r.administration(ctx, c)
+	if err != nil {
+		return err
+	}
+	if r.ExpiresIn == 0 {
+		r.ExpiresIn = admin.DefaultExpiry
+	}
+	rule := approval.Rule{Role: r.Role, Needed: r.Needed, Deny: r.Deny, ExpiresIn: engine.Duration(r.ExpiresIn), Signed: r.Signed}
+	for _, after := range r.Reminder {
+		rule.Reminders = append(rule.Reminders, engine.Duration(after))
+	}
+	if err := a.Changes.RequireApproval(ctx, by, r.Kind, rule); err != nil {
+		return plain(err)
+	}
+	fmt.Fprintf(terminal, "changes of the %s wait for %d × %s from now on\n", r.Kind, rule.Needed, rule.Role)
+	people, err := c.opened.People.List(ctx)
+	if err != nil {
+		return err
+	}
+	// Whoever writes a change does not approve it.
+	if err := approval.Enough(people, rule.Role, rule.Needed+1); err != nil {
+		fmt.Fprintf(terminal, "careful: %s %q, and whoever writes a change does not approve it: “holdpoint user set EMAIL --add-role %s” gives it to more\n",
+			err, rule.Role, rule.Role)
+	}
+	return nil
+}
+
+type changesFree struct {
+	where
+	Kind   string `arg:"" enum:"policy,contracts" help:"policy or contracts."`
+	Reason string `required:"" help:"Why, for the audit log." placeholder:"TEXT"`
+}
+
+// Help is shown by "holdpoint changes free --help".
+func (changesFree) Help() string {
+	return `What waits already goes on waiting.
+
+Example:
+  holdpoint changes free policy --reason "one administrator is left"`
+}
+
+func (f *changesFree) Run(ctx context.Context, c *cli) error {
+	a, by, err := f.administration(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := a.Changes.NoApproval(ctx, by, f.Kind, f.Reason); err != nil {
+		return plain(err)
+	}
+	fmt.Fprintf(terminal, "changes of the %s come into force at once again\n", f.Kind)
+	return nil
+}
+
+type changesList struct {
+	where
+	JSON bool `name:"json" help:"Print one JSON object for each on standard output."`
+}
+
+// Help is shown by "holdpoint changes list --help".
+func (changesList) Help() string {
+	return `Example:
+  holdpoint changes list --json`
+}
+
+func (l *changesList) Run(ctx context.Context, c *cli) error {
+	s, err := l.open(ctx, c, false)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	guards, err := s.Rules.Guards(ctx)
+	if err != nil {
+		return err
+	}
+	if l.JSON {
+		return printEach(slices.Sorted(maps.Keys(guards)), func(kind string) guardLine {
+			g := guards[kind]
+			return guardLine{g.Kind, g.Rule, g.SetBy, g.SetAt.UTC()}
+		})
+	}
+	if len(guards) == 0 {
+		fmt.Fprintln(terminal, "every change of the rules comes into force at once")
+		return nil
+	}
+	table := tabwriter.NewWriter(terminal, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "CHANGES OF\tWAIT FOR\tAT MOST\tSIGNED\tSINCE\tBY")
+	for _, kind := range slices.Sorted(maps.Keys(guards)) {
+		g := guards[kind]
+		fmt.Fprintf(table, "%s\t%d × %s\t%s\t%t\t%s\t%s\n", kind, g.Rule.Needed, g.Rule.Role, time.Duration(g.Rule.ExpiresIn), g.Rule.Signed, g.SetAt.Format(time.RFC3339), g.SetBy)
+	}
+	return table.Flush()
+}
+
+// guardLine is what --json prints of a kind of rules.
+type guardLine struct {
+	Kind  string        `json:"kind"`
+	Rule  approval.Rule `json:"rule"`
+	SetBy string        `json:"set_by"`
+	SetAt time.Time     `json:"set_at"`
+}
+
+type policyPropose struct {
+	where
+	Contracts bool   `help:"It is a set of tool contracts, not a policy."`
+	Author    string `help:"E-mail address of whoever has written it, who does not approve it then." placeholder:"EMAIL"`
+	Reason    string `required:"" help:"Why, for those who decide." placeholder:"TEXT"`
+	From      string `help:"When it comes into force at the earliest; as soon as it is approved when left out." placeholder:"TIME"`
+	File      string `arg:"" help:"Policy, in YAML or JSON."`
+}
+
+// Help is shown by "holdpoint policy propose --help".
+func (policyPropose) Help() string {
+	return `Checks the policy, and has people decide about it where “holdpoint changes require”
+says so. They see the difference to the policy in force and what the new one would have
+done to past calls; it takes the data key of serve to look at those. Exactly the text of
+the file comes into force, whatever becomes of the file.
+
+Without --author nobody can be kept from approving what they have written, so one person
+more has to approve it.
+
+Example:
+  holdpoint policy propose policy.yaml --author ben@example.com --reason "refunds up to 500 without asking"`
+}
+
+func (p *policyPropose) Run(ctx context.Context, c *cli) error {
+	data, err := os.ReadFile(p.File)
+	if err != nil {
+		return unreadable(err)
+	}
+	what := rules.Proposal{Kind: store.PolicyDocument, Data: data, Name: p.File, Reason: p.Reason, By: access.By{Actor: operator()}}
+	if p.Contracts {
+		what.Kind = store.ContractsDocument
+	}
+	if p.From != "" {
+		if what.From, err = time.Parse(time.RFC3339, p.From); err != nil {
+			return errors.New("--from: want a time such as 2026-11-21T12:00:00Z")
+		}
+	}
+	s, k, err := p.rules(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if p.Author != "" {
+		author, _, err := s.People.ByEmail(ctx, p.Author)
+		if errors.Is(err, store.ErrNotFound) {
+			return fmt.Errorf("--author: there is nobody with the address %s", p.Author)
+		}
+		if err != nil {
+			return err
+		}
+		what.Author = &author
+	}
+	opened, err := k.Propose(ctx, what)
+	if err != nil {
+		return plain(err)
+	}
+	fmt.Fprintf(terminal, "proposed: waits for %d × %s until %s\n", opened.Needed, opened.Role, opened.ExpiresAt.Local().Format(time.RFC1123))
+	if c.publicURL != "" {
+		fmt.Fprintf(terminal, "review it: %s/approvals/%s\n", c.publicURL, opened.ApprovalID)
+	} else {
+		fmt.Fprintf(terminal, "approval:  %s\n", opened.ApprovalID)
+	}
+	return nil
+}
+
+type policyActivate struct {
+	where
+	Contracts bool   `help:"It is a set of tool contracts, not a policy."`
+	Reason    string `required:"" help:"Why nobody can be asked, for the audit log." placeholder:"TEXT"`
+	File      string `arg:"" help:"Policy, in YAML or JSON."`
+}
+
+// Help is shown by "holdpoint policy activate --help".
+func (policyActivate) Help() string {
+	return `Puts a policy in force at once, also where people should have approved it. It takes
+the login that owns the database, and is on record as what it is. What waits for approval
+lapses with it: it was approved as a change of another policy.
+
+Example:
+  holdpoint policy activate policy.yaml --reason "incident 4711, nobody of policy-owner can be reached"`
+}
+
+func (p *policyActivate) Run(ctx context.Context, c *cli) error {
+	data, err := os.ReadFile(p.File)
+	if err != nil {
+		return unreadable(err)
+	}
+	kind := store.PolicyDocument
+	if p.Contracts {
+		kind = store.ContractsDocument
+	}
+	s, k, err := p.rules(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	changed, err := k.ActivateAround(ctx, access.By{Actor: operator()}, kind, data, p.File, p.Reason)
+	if err != nil {
+		return plain(err)
+	}
+	if !changed {
+		fmt.Fprintln(terminal, "it is in force already")
+		return nil
+	}
+	fmt.Fprintf(terminal, "in force: the %s of %s, by no approval\n", kind, p.File)
+	return nil
+}
+
+// rules opens the database as the role that owns it, with what is in force there.
+func (w where) rules(ctx context.Context, c *cli) (*store.Store, *rules.Keeper, error) {
+	var settings config.Config
+	var err error
+	if w.Data != "" {
+		if settings, err = devSettings(w.Data); err == nil {
+			settings.Environment = "dev"
+			settings.Sealer, err = devSealer(w.Data)
+		}
+	} else {
+		settings, err = c.load(config.Admin | config.DataKey)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := w.open(ctx, c, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	settings.PolicyFile, settings.ContractsFile = "", ""
+	k, err := openRules(ctx, settings, s, nil, operator().ID)
+	if err != nil {
+		s.Close()
+		return nil, nil, err
+	}
+	return s, k, nil
+}
