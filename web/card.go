@@ -56,6 +56,7 @@ func card(c gate.Card, p engine.Person, look gate.Display, stopped *engine.Findi
 		Path:       approvalPath(a),
 		Timeline:   timeline(c, agent, name),
 	}
+	ruleChange(&v, c)
 	if !over(a) {
 		v.Deadline = deadline(a)
 	}
@@ -92,7 +93,7 @@ func card(c gate.Card, p engine.Person, look gate.Display, stopped *engine.Findi
 	v.Changed = changesOf(c, c.Former, v.Arguments.Cut())
 	v.EditedBy, v.EditedWhy = lastEdit(a, name)
 	v.ChangedInAll = changesOf(c, c.First, v.Arguments.Cut())
-	if last := c.LastAlike; last != nil && c.Approval.Call.Dialect != gate.DialectThreeGate {
+	if last := c.LastAlike; last != nil && c.Approval.Call.Dialect != gate.DialectThreeGate && c.Approval.Call.Dialect != gate.DialectChange {
 		masked := c
 		if c.Masked != nil {
 			masked = c.Concealed() // as the other one is

@@ -49,8 +49,9 @@ func actions(c gate.Card, p engine.Person, full bool) views.Actions {
 	}
 	if canDecide(c, p) {
 		v.PassOn, v.PassOnByEmail = colleagues(c, p)
-		v.Ask, v.AskNote = a.State.Question == nil, pauseWords(a)
-		if a.Call.Dialect != gate.DialectThreeGate && c.Arguments != nil {
+		// A change of the rules has nobody behind it who would be told of a question.
+		v.Ask, v.AskNote = a.State.Question == nil && a.Call.Dialect != gate.DialectChange, pauseWords(a)
+		if a.Call.Dialect != gate.DialectThreeGate && a.Call.Dialect != gate.DialectChange && c.Arguments != nil {
 			v.EditURL = cardURL(a.ID) + "/edit"
 		}
 		if !a.NeedsProof() && !c.Unreadable {

@@ -64,7 +64,7 @@ func (h *editHandler) read(r *http.Request, p engine.Person) (editor, error) {
 	switch {
 	case over(found.Approval):
 		return e, &access.Refusal{Kind: access.Conflict, Code: "already_decided", Detail: "This call is already decided, so there is nothing to change any more."}
-	case found.Approval.Call.Dialect == gate.DialectThreeGate:
+	case found.Approval.Call.Dialect == gate.DialectThreeGate || found.Approval.Call.Dialect == gate.DialectChange:
 		return e, &access.Refusal{Kind: access.Conflict, Code: "not_editable", Detail: "A tool request is signed for as the document that it is. Deny it, and say what to change."}
 	case found.Arguments == nil:
 		return e, &access.Refusal{Kind: access.Conflict, Code: "erased", Detail: "The arguments have been erased."}

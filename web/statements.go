@@ -12,7 +12,7 @@ import (
 // proposed it. All of it is the agent's word. A tool request is shown as a
 // whole elsewhere and claims nothing here.
 func agentStatements(dialect string, document []byte) views.AgentStatements {
-	if len(document) == 0 || dialect == gate.DialectThreeGate {
+	if len(document) == 0 || dialect == gate.DialectThreeGate || dialect == gate.DialectChange {
 		return views.AgentStatements{}
 	}
 	var doc map[string]json.RawMessage

@@ -296,7 +296,7 @@ func decide(v Approval) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			if v.Decide.Ready() {
+			if v.Decide.Ready() && v.Changes == "" {
 				templ_7745c5c3_Err = tighten(v).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

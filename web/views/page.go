@@ -106,6 +106,8 @@ type Approval struct {
 
 	Tool  string
 	Agent string
+	// Changes is what of the rules would change, by what Agent has written; "" for a call.
+	Changes string
 	// Tags are what the call is besides, in a word each; empty ones are not shown.
 	Tags []string
 
@@ -283,6 +285,8 @@ func (a Arguments) Cut() bool { return a.MoreLines > 0 || a.MoreRunes > 0 }
 // Asker is who proposed the call, as registered.
 type Asker struct {
 	Agent, AgentID, Owner, Credential string
+	// Author is who has written a change of the rules, or that nobody knows; "" for a call.
+	Author string
 	// ByClaim says whom nothing but the agent's word excludes, and Widened what came of
 	// it, where too few were left; each a sentence, or "".
 	ByClaim, Widened string

@@ -1,0 +1,23 @@
+package web
+
+import (
+	"cmp"
+	"strings"
+
+	"holdpoint/internal/gate"
+	"holdpoint/web/views"
+)
+
+// ruleChange tells of a change of the rules who has written it, and what it changes.
+func ruleChange(v *views.Approval, c gate.Card) {
+	change, ok := gate.RuleChangeOf(c.Approval, c.Document)
+	if !ok {
+		return
+	}
+	v.Changes = change.What()
+	v.Asker.Author = cmp.Or(change.Author, "nobody is known to have written it, so one person more decides")
+	v.Agent = "Somebody"
+	if name, _, named := strings.Cut(change.Author, " <"); named {
+		v.Agent = name
+	}
+}
