@@ -104,15 +104,19 @@ func Lists() []List {
 			},
 		},
 		{
-			Name: "policies", Title: "Policy history", Asks: "Which policy and tool contracts were in force from when to when, and who put them there.",
+			Name: "policies", Title: "Policy history", Asks: "Which policy and tool contracts were in force from when to when, who put them there, and on whose approval.",
 			None: "The log has no policy that was in force in this period.",
 			Columns: slices.Concat(
 				[]ListColumn{
 					own("kind", "What", TermCell), own("version", "Version", TextCell), own("in_force_from", "From", TimeCell), own("in_force_until", "Until", TimeCell),
 					own("digest", "Digest", TextCell), file("document", "The file’s digest"),
+					own("approved", "Approved", TermCell), own("approval_id", "Approval", ApprovalCell), below("author", "Author", TextCell, "written by "), below("approved_by", "Who approved", TextCell, "approved by "),
 				}, byWhom()),
 			Terms: []Term{
 				{"policy", "A policy bundle. The digest is that which decisions and tokens name."}, {"contracts", "Tool contracts."},
+				{"people", "By people, who saw the difference to what was in force before: the approval has it, with its author and the reason."},
+				{"nobody_asked", "People should have approved it, and were not asked: whoever owns the database put it in force in an emergency."},
+				{"no_need", "Nobody had to approve it."},
 			},
 		},
 		{

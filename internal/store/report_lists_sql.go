@@ -95,7 +95,11 @@ const executionsOpen = `SELECT a.id AS key, a.ended_at AS at,
 const policiesInForce = `SELECT ` + seqKey + ` AS key, greatest(e.appended_at, $1) AS at,
 		CASE e.code WHEN 'POLICY_ACTIVATED' THEN 'policy' ELSE 'contracts' END AS kind,
 		substring(b.body->'reasons'->0->>'message' FROM 'version "(.*)"') AS version, e.appended_at AS in_force_from, e.until AS in_force_until,
-		coalesce(j.told->>'means', '') AS digest, j.told->>'document' AS document, ` + byWhom + `
+		coalesce(j.told->>'means', '') AS digest, j.told->>'document' AS document,
+		CASE WHEN e.approval_id IS NOT NULL THEN 'people' WHEN b.body->'reasons'->1->>'code' = 'NOBODY_ASKED' THEN 'nobody_asked' ELSE 'no_need' END AS approved,
+		e.approval_id, (SELECT string_agg(coalesce(nullif(p.name, ''), p.id), ', ' ORDER BY p.id) FROM approvals a JOIN people p ON p.id = ANY (a.excluded) WHERE a.id = e.approval_id) AS author,
+		(SELECT string_agg(DISTINCT coalesce(nullif(p.name, ''), p.id), ', ') FROM approvals a JOIN facts f ON f.approval_id = a.id AND f.seq IN (SELECT jsonb_array_elements_text(coalesce(a.final->'counted', '[]'))::bigint)
+			JOIN people p ON p.id = f.actor_id WHERE a.id = e.approval_id AND f.yes) AS approved_by, ` + byWhom + `
 	FROM (SELECT *, event_code(body) AS code, lead(appended_at) OVER (PARTITION BY event_code(body) ORDER BY appended_at, seq) AS until FROM events
 		WHERE type = 'admin' AND event_code(body) IN ('POLICY_ACTIVATED', 'TOOL_CONTRACTS_ACTIVATED') AND outcome <> 'DENY') e` + eventOpened + `
 	WHERE e.appended_at < $2 AND (e.until IS NULL OR e.until > $1)`

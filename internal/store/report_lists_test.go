@@ -280,6 +280,10 @@ func TestListsOfStates(t *testing.T) {
 		e.Reasons[0].Message = fmt.Sprintf("Policy version %q was put in force.", version)
 		return e
 	}
+	around := func(e engine.Event) engine.Event {
+		e.Reasons = append(e.Reasons, engine.Reason{Code: "NOBODY_ASKED", Message: "People should have approved it, and were not asked."})
+		return e
+	}
 	factor := func(code, who, kind, key string) engine.Event {
 		e := administered(code, fmt.Sprintf(`{"factor":%q,"person":%q}`, kind, who))
 		if key != "" {
@@ -289,7 +293,7 @@ func TestListsOfStates(t *testing.T) {
 	}
 	asOwner(t, owner,
 		happened(t, day(-2, 1), policy("1")), happened(t, day(-1, 1), policy("2")), happened(t, day(2, 1), policy("3")), happened(t, day(2, 10), administered("TOOL_CONTRACTS_ACTIVATED", `{}`)),
-		happened(t, day(3, 1), policy("4")), happened(t, day(4, 1), policy("5")),
+		happened(t, day(3, 1), around(policy("4"))), happened(t, day(4, 1), policy("5")),
 		happened(t, day(-1, 1), factor("FACTOR_ADDED", "usr_3", "totp", "")), happened(t, day(0, 20), factor("FACTOR_REMOVED", "usr_3", "totp", "")),
 		happened(t, day(1, 5), factor("FACTOR_ADDED", "usr_3", "totp", "")), happened(t, day(1, 6), factor("FACTOR_ADDED", "usr_3", "passkey", "a")), happened(t, day(1, 7), factor("FACTOR_ADDED", "usr_3", "passkey", "b")),
 		happened(t, day(2, 1), factor("FACTOR_REMOVED", "usr_3", "passkey", "a")), happened(t, day(3, 1), factor("FACTORS_RESET", "usr_3", "", "")),
@@ -306,8 +310,8 @@ func TestListsOfStates(t *testing.T) {
 		slices.Sort(lines)
 		return lines
 	}
-	if got, want := text("policies", "kind", "version", "in_force_from", "in_force_until", "by"), []string{
-		"contracts  2021-02-10  P0", "policy 2 2020-11-01 2021-02-01 P0", "policy 3 2021-02-01 2021-03-01 P0", "policy 4 2021-03-01 2021-04-01 P0",
+	if got, want := text("policies", "kind", "version", "in_force_from", "in_force_until", "by", "approved"), []string{
+		"contracts  2021-02-10  P0 no_need", "policy 2 2020-11-01 2021-02-01 P0 no_need", "policy 3 2021-02-01 2021-03-01 P0 no_need", "policy 4 2021-03-01 2021-04-01 P0 nobody_asked",
 	}; !slices.Equal(got, want) {
 		t.Errorf("policies:\n got %q\nwant %q", got, want)
 	}
