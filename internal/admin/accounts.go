@@ -86,7 +86,6 @@ var (
 	ownAccount   = &access.Refusal{Kind: access.Forbidden, Code: "own_account", Detail: "Nobody changes their own roles, and nobody disables themselves or gives themselves a password in this way: another administrator does it."}
 	notAdmin     = &access.Refusal{Kind: access.Forbidden, Code: "not_an_administrator", Detail: "Only administrators change who there is."}
 	lastAdmin    = &access.Refusal{Kind: access.Conflict, Code: "last_administrator", Detail: "This is the last administrator. Give somebody else the role admin first."}
-	noMailServer = &access.Refusal{Kind: access.Invalid, Code: "no_mail_server", Detail: "There is no mail server here: the setting smtp is missing. Nothing was sent."}
 	notEnabled   = &access.Refusal{Kind: access.Invalid, Code: "disabled", Detail: "This account is disabled. Enable it first."}
 )
 
@@ -333,7 +332,7 @@ func (p People) MailsLinks() bool { return p.MailLink != nil }
 // but that somebody else has to bring it, or that another one is made.
 func (p People) Mail(ctx context.Context, l PasswordLink) error {
 	if p.MailLink == nil {
-		return noMailServer
+		return errors.New("there is no mail server: the setting smtp is missing")
 	}
 	return p.MailLink(ctx, l.Person.Email, l.URL, l.ExpiresAt)
 }
