@@ -80,8 +80,12 @@ func (q *Sequencer) Run(ctx context.Context) {
 		every = sequenceEvery
 	}
 	var watching sync.WaitGroup
-	watching.Go(func() { q.watch(ctx) })
-	defer watching.Wait()
+	kept := make([]int64, len(q.Floors))
+	watching.Go(func() { q.watch(ctx, kept) })
+	defer func() {
+		watching.Wait()
+		q.leave(ctx, kept)
+	}()
 	wanted := q.Store.Log.Wanted(ctx)
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

@@ -12,8 +12,12 @@ import (
 	"holdpoint/internal/store"
 )
 
-// watchEvery is how often the log is held against what is known of it.
-const watchEvery = 3 * time.Second
+const (
+	// watchEvery is how often the log is held against what is known of it.
+	watchEvery = 3 * time.Second
+	// leaveWithin is how long a process that stops may take to look for the last time.
+	leaveWithin = 2 * time.Second
+)
 
 // known is the last checkpoint that a process has signed, found or been given by
 // a floor: the log never goes behind it. The zero one knows nothing.
@@ -73,7 +77,7 @@ func (o *outage) is(err error) {
 // soon as it has, and what others sign every few seconds. It does so beside the
 // sequencing, because a floor that is full or hangs must not stop the log: a log
 // that goes on and says that its floor does not is worth more than none.
-func (q *Sequencer) watch(ctx context.Context) {
+func (q *Sequencer) watch(ctx context.Context, kept []int64) {
 	news := q.known.subscribe()
 	every := time.NewTimer(0)
 	defer every.Stop()
@@ -81,7 +85,6 @@ func (q *Sequencer) watch(ctx context.Context) {
 	full := outage{report: func(err error) {
 		q.Logger.Error("checkpoints cannot be kept outside the database; the log goes on without, and it is tried again", "error", err)
 	}}
-	kept := make([]int64, len(q.Floors))
 	for {
 		select {
 		case <-ctx.Done():
@@ -101,6 +104,20 @@ func (q *Sequencer) watch(ctx context.Context) {
 		if err := q.keep(ctx, kept); ctx.Err() == nil {
 			full.is(err)
 		}
+	}
+}
+
+// leave keeps the last checkpoint of a process that was told to stop: of what was
+// signed just before, the floors are to know when it has ended.
+func (q *Sequencer) leave(ctx context.Context, kept []int64) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWithin)
+	defer cancel()
+	err := q.follow(ctx) // the commit that ctx cut off may be there
+	if errors.Is(err, ErrBehind) || errors.Is(err, ErrOtherKey) {
+		return // what may be wrong is kept nowhere
+	}
+	if err := q.keep(ctx, kept); err != nil {
+		q.Logger.Error("the last checkpoint cannot be kept outside the database", "error", err)
 	}
 }
 

@@ -87,6 +87,30 @@ func TestHangingFloor(t *testing.T) {
 	in.floorIs(conn, f.Path)
 }
 
+// A process that is stopped just after a commit has its checkpoint in its floor when it ends.
+func TestStopKeepsTheFloor(t *testing.T) {
+	t.Parallel()
+	in := install(t)
+	ctx, conn := context.Background(), connect(t, in.owner)
+	file := floor.File{Path: filepath.Join(t.TempDir(), "floor")}
+	for range 5 {
+		must(t, write(ctx, conn, 2))
+		running, stop := context.WithCancel(ctx)
+		in.sequencer(func(q *auditlog.Sequencer) {
+			q.Floors = []auditlog.Floor{file}
+			q.At = func(step string) {
+				if step == "appended" {
+					stop()
+				}
+			}
+		}).Run(running)
+		size, err := auditlog.FloorSize(ctx, file)
+		if want := in.check(); err != nil || size != want {
+			t.Errorf("the floor has %d of %d events (%v)", size, want, err)
+		}
+	}
+}
+
 // Who does not lead keeps their floor up to date as well.
 func TestFollowerKeepsItsFloor(t *testing.T) {
 	t.Parallel()
