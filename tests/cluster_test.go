@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -33,11 +34,13 @@ const healWithin = 5*time.Second + 15*time.Second
 // processes on one Postgres and one Temporal, each of which a test can stop.
 type cluster struct {
 	*installation
-	t        testing.TB
-	dir      string
-	env      []string // of every process
-	postgres *postgres.Server
-	temporal *devserver.Server
+	t   testing.TB
+	dir string
+	env []string // of every process
+	// passwords are of the roles in Postgres.
+	passwords struct{ owner, app, temporal string }
+	postgres  *postgres.Server
+	temporal  *devserver.Server
 	// temporalURL is where Temporal keeps its state.
 	temporalURL string
 	logKey      string // its file
@@ -76,18 +79,17 @@ func startCluster(t testing.TB, serves, workers int) *cluster {
 	return c
 }
 
-// layCluster starts what an installation needs, and makes its roles, keys and people:
+// layCluster starts what an installation needs, with its roles, keys and people:
 // everything but the programs. Where Temporal is apart, it keeps its state in a Postgres of its
 // own, whose survival is not the test's.
 func layCluster(t testing.TB, apart bool) *cluster {
 	t.Helper()
 	binary(t) // the first use builds it, which may take longer than a command may
-	dir := filepath.Dir(devDir(t))
-	c := &cluster{t: t, dir: dir, installation: &installation{journal: &journal{}, sessions: &sync.Map{}}}
+	c := prepareCluster(t, filepath.Dir(devDir(t)))
 	c.startPostgres()
-	c.makeRoles()
+	c.addresses()
 	if apart {
-		own, err := postgres.Start(context.Background(), postgres.Config{Dir: filepath.Join(dir, "temporal-postgres"), NoSync: true})
+		own, err := postgres.Start(context.Background(), postgres.Config{Dir: filepath.Join(c.dir, "temporal-postgres"), NoSync: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,29 +108,14 @@ func layCluster(t testing.TB, apart bool) *cluster {
 		}
 	})
 
-	keys, policy := filepath.Join(dir, "signing-keys.json"), filepath.Join(dir, "holdpoint.yaml")
-	must(t, nil, "", "key", "rotate", keys)
-	logKey := filepath.Join(dir, "log-key")
-	must(t, nil, "", "key", "log", logKey, "--name", "log.example.com/tests")
-	if err := os.WriteFile(policy, []byte(clusterPolicy), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	rules := filepath.Join(dir, "policy.yaml")
-	if err := os.WriteFile(rules, []byte(allowingPolicy), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	dataKey := filepath.Join(dir, "data_key")
-	must(t, nil, "", "keys", "new", "--for", "data", dataKey)
+	c.logKey = filepath.Join(c.dir, "log-key")
 	c.env = []string{
-		"HOLDPOINT_CONFIG=" + policy, "HOLDPOINT_POLICY_FILE=" + rules, "HOLDPOINT_DATABASE_URL=" + c.RuntimeURL, "HOLDPOINT_TEMPORAL_ADDRESS=" + c.Temporal,
-		"HOLDPOINT_TEMPORAL_NAMESPACE=" + temporalNamespace, "HOLDPOINT_DATA_KEY_FILE=" + dataKey,
-		"HOLDPOINT_SIGNING_KEYS_FILE=" + keys, "HOLDPOINT_ISSUER=urn:holdpoint:tests", "HOLDPOINT_ENVIRONMENT=tests",
-		"HOLDPOINT_LOG_KEY_FILE=" + logKey, "HOLDPOINT_LOG_FLOOR_FILE=" + filepath.Join(dir, "log-floor"),
+		"HOLDPOINT_CONFIG=" + filepath.Join(c.dir, "holdpoint.yaml"), "HOLDPOINT_POLICY_FILE=" + filepath.Join(c.dir, "policy.yaml"),
+		"HOLDPOINT_DATABASE_URL=" + c.RuntimeURL, "HOLDPOINT_TEMPORAL_ADDRESS=" + c.Temporal,
+		"HOLDPOINT_TEMPORAL_NAMESPACE=" + temporalNamespace, "HOLDPOINT_DATA_KEY_FILE=" + filepath.Join(c.dir, "data_key"),
+		"HOLDPOINT_SIGNING_KEYS_FILE=" + filepath.Join(c.dir, "signing-keys.json"), "HOLDPOINT_ISSUER=urn:holdpoint:tests", "HOLDPOINT_ENVIRONMENT=tests",
+		"HOLDPOINT_LOG_KEY_FILE=" + c.logKey, "HOLDPOINT_LOG_FLOOR_FILE=" + filepath.Join(c.dir, "log-floor"),
 	}
-	admin := []string{"HOLDPOINT_DATABASE_ADMIN_URL=" + c.OwnerURL}
-	must(t, admin, "", "migrate")
-	c.makePeople(admin)
-	c.logKey = logKey
 	return c
 }
 
@@ -165,6 +152,62 @@ func (c *cluster) startPrograms(serves, workers int) {
 	})
 }
 
+// prepared is what an operator makes before the first program of a cluster starts: roles,
+// databases, keys and people. It is made once, and each cluster has a copy.
+var prepared struct {
+	once sync.Once
+	ok   bool
+	cluster
+}
+
+// prepareCluster is a cluster in dir of which nothing runs yet.
+func prepareCluster(t testing.TB, dir string) *cluster {
+	t.Helper()
+	prepared.once.Do(func() { prepared.ok = makePrepared(t, filepath.Join(built.data, "prepared")) })
+	if !prepared.ok {
+		t.Fatal("no cluster could be prepared; the first test that needs one says why")
+	}
+	// With owners: as root, Postgres runs as another user.
+	if out, err := exec.Command("cp", "-a", prepared.dir+"/.", dir).CombinedOutput(); err != nil {
+		t.Fatalf("copy %s: %v\n%s", prepared.dir, err, out)
+	}
+	in := *prepared.installation
+	in.journal, in.sessions = &journal{}, &sync.Map{}
+	return &cluster{t: t, dir: dir, installation: &in, passwords: prepared.passwords}
+}
+
+func makePrepared(t testing.TB, dir string) bool {
+	t.Helper()
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c := &prepared.cluster
+	c.t, c.dir, c.installation = t, dir, &installation{}
+	c.startPostgres()
+	c.makeRoles()
+	c.startTemporal()
+	must(t, nil, "", "key", "rotate", filepath.Join(dir, "signing-keys.json"))
+	must(t, nil, "", "key", "log", filepath.Join(dir, "log-key"), "--name", "log.example.com/tests")
+	must(t, nil, "", "keys", "new", "--for", "data", filepath.Join(dir, "data_key"))
+	for name, text := range map[string]string{"holdpoint.yaml": clusterPolicy, "policy.yaml": allowingPolicy} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	admin := []string{"HOLDPOINT_DATABASE_ADMIN_URL=" + c.OwnerURL}
+	must(t, admin, "", "migrate")
+	c.makePeople(admin)
+	c.temporal.Stop()
+	if err := c.postgres.Stop(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "postgres", "port")); err != nil { // each copy finds one of its own
+		t.Fatal(err)
+	}
+	c.Temporal = ""
+	return true
+}
+
 func (c *cluster) startPostgres() {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -181,7 +224,7 @@ func (c *cluster) startPostgres() {
 func (c *cluster) makeRoles() {
 	c.t.Helper()
 	password := func() string { return strings.ToLower(rand.Text()) }
-	owner, app, temporal := password(), password(), password()
+	c.passwords.owner, c.passwords.app, c.passwords.temporal = password(), password(), password()
 	ctx := context.Background()
 	run := func(database string, statements ...string) {
 		conn, err := pgx.Connect(ctx, c.postgres.SuperuserURL(database))
@@ -195,13 +238,18 @@ func (c *cluster) makeRoles() {
 			}
 		}
 	}
-	run("postgres", "CREATE ROLE holdpoint_runtime NOLOGIN", "CREATE ROLE holdpoint_reader NOLOGIN", "CREATE ROLE holdpoint_people NOLOGIN", "CREATE ROLE hp_owner LOGIN PASSWORD '"+owner+"'",
-		"CREATE ROLE hp_app LOGIN PASSWORD '"+app+"' IN ROLE holdpoint_runtime", "CREATE ROLE hp_temporal LOGIN CREATEDB PASSWORD '"+temporal+"'",
+	run("postgres", "CREATE ROLE holdpoint_runtime NOLOGIN", "CREATE ROLE holdpoint_reader NOLOGIN", "CREATE ROLE holdpoint_people NOLOGIN", "CREATE ROLE hp_owner LOGIN PASSWORD '"+c.passwords.owner+"'",
+		"CREATE ROLE hp_app LOGIN PASSWORD '"+c.passwords.app+"' IN ROLE holdpoint_runtime", "CREATE ROLE hp_temporal LOGIN CREATEDB PASSWORD '"+c.passwords.temporal+"'",
 		"CREATE DATABASE holdpoint OWNER hp_owner")
 	run("holdpoint", "ALTER SCHEMA public OWNER TO hp_owner")
-	c.OwnerURL = c.postgres.URL("hp_owner", owner, "holdpoint")
-	c.RuntimeURL = c.postgres.URL("hp_app", app, "holdpoint")
-	c.temporalURL = c.postgres.URL("hp_temporal", temporal, "postgres")
+	c.addresses()
+}
+
+// addresses says where Postgres has each role.
+func (c *cluster) addresses() {
+	c.OwnerURL = c.postgres.URL("hp_owner", c.passwords.owner, "holdpoint")
+	c.RuntimeURL = c.postgres.URL("hp_app", c.passwords.app, "holdpoint")
+	c.temporalURL = c.postgres.URL("hp_temporal", c.passwords.temporal, "postgres")
 }
 
 // startTemporal starts Temporal, again at the address that it had.
