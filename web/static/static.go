@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 )
 
 //go:embed console.css console.js export.js flow.js passkeys.js push.js sw.js verify.js logo.svg manifest.webmanifest *.png
@@ -39,8 +40,9 @@ var kinds = map[string]string{
 // console, and nowhere else.
 const worker = "sw.js"
 
-// all is made once from what the binary embeds; it cannot fail at run time.
-var all = load()
+// all is made from what the binary embeds when the first page needs it, so that a command
+// that has none starts at once; it cannot fail at run time.
+var all = sync.OnceValue(load)
 
 func load() map[string]file {
 	loaded := map[string]file{}
@@ -85,17 +87,17 @@ func TakesGzip(r *http.Request) bool {
 }
 
 // URL is where a page finds the named file: "/static/console.css?v=…".
-func URL(name string) string { return "/static/" + name + "?v=" + all[name].hash }
+func URL(name string) string { return "/static/" + name + "?v=" + all()[name].hash }
 
 // Stylesheet is the console's style sheet.
-func Stylesheet() []byte { return all["console.css"].content }
+func Stylesheet() []byte { return all()["console.css"].content }
 
 // Handler serves the files under /static/. What is asked for by its hash may be
 // kept for a year; anything else is asked for again, with an ETag.
 func Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := strings.TrimPrefix(r.URL.Path, "/static/")
-		f, ok := all[name]
+		f, ok := all()[name]
 		if !ok || name == worker {
 			http.Error(w, "There is no such file.", http.StatusNotFound)
 			return
@@ -105,7 +107,7 @@ func Handler() http.Handler {
 }
 
 // Worker serves the console's service worker. Browsers ask for it again each time.
-func Worker(w http.ResponseWriter, r *http.Request) { all[worker].serve(w, r) }
+func Worker(w http.ResponseWriter, r *http.Request) { all()[worker].serve(w, r) }
 
 func (f file) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
