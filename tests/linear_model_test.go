@@ -22,8 +22,8 @@ const (
 	linearRule   = `    - {tool: "linear_*", role: reviewer, needed: 2, deny: 2, expires_in: 2500ms, pause_for: 700ms, extenders: [reviewer]}` + "\n"
 )
 
-// deed is what a client asks for: porcupine's input.
-type deed struct {
+// request is what a client asks for: porcupine's input.
+type request struct {
 	what string // approve, deny, edit, ask, tell, extend, cancel, read
 	who  uint   // which reviewer
 	// What the client has seen, and what it wants the digest to be.
@@ -34,7 +34,7 @@ type deed struct {
 }
 
 // reply is what the client was told: porcupine's output. A reply that never came
-// may stand for a deed that was done, or will be, or never.
+// may stand for a request that was done, or will be, or never.
 type reply struct {
 	unknown bool
 	code    string // "" is yes
@@ -63,7 +63,7 @@ type standing struct {
 	span                   bounds // and how long it was to last; zero when none
 	end                    string
 	settled                bool
-	// unplaced is how many answered deeds of the history are still to come.
+	// unplaced is how many answered requests of the history are still to come.
 	unplaced int
 }
 
@@ -83,7 +83,7 @@ const checkWithin = 20 * time.Second
 // are one clock, read to a microsecond.
 const tick = int64(2 * time.Millisecond)
 
-// outcome is one way in which a deed may go.
+// outcome is one way in which a request may go.
 type outcome struct {
 	code string
 	next standing
@@ -93,9 +93,9 @@ type outcome struct {
 	over bool
 }
 
-// outcomes are all ways in which a deed may go from here, at some moment between
+// outcomes are all ways in which a request may go from here, at some moment between
 // its call and its reply.
-func (s standing) outcomes(d deed, replied int64) []outcome {
+func (s standing) outcomes(d request, replied int64) []outcome {
 	var all []outcome
 	if s.end == "" {
 		if d.called < s.deadline.hi+tick {
@@ -120,9 +120,9 @@ func (s standing) outcomes(d deed, replied int64) []outcome {
 	return append(all, outcome{code: s.tooLate(d), next: s})
 }
 
-// tooLate is the refusal of a deed after the end. What has ended and has not been
+// tooLate is the refusal of a request after the end. What has ended and has not been
 // settled yet is still shown as it was.
-func (s standing) tooLate(d deed) string {
+func (s standing) tooLate(d request) string {
 	card := d.what == "approve" || d.what == "deny" || d.what == "edit"
 	switch {
 	case d.what == "read":
@@ -137,7 +137,7 @@ func (s standing) tooLate(d deed) string {
 	return "already_decided"
 }
 
-func (s standing) inTime(d deed, replied int64) outcome {
+func (s standing) inTime(d request, replied int64) outcome {
 	who, no := uint8(1)<<d.who, func(code string) outcome { return outcome{code: code, next: s} }
 	card, person := false, true
 	switch d.what {
@@ -235,11 +235,11 @@ func (o outcome) shows(g *glimpse) (standing, bool) {
 	return s, true
 }
 
-// next are the states after a deed. One whose reply was lost changes something, or
+// next are the states after a request. One whose reply was lost changes something, or
 // it comes after all that were answered and changes nothing: anywhere else, doing
 // nothing would only multiply the orders that are to be tried.
 func next(state, input, output any) []any {
-	s, d, r := state.(standing), input.(deed), output.(reply)
+	s, d, r := state.(standing), input.(request), output.(reply)
 	if r.unknown && s.unplaced == 0 {
 		return []any{s}
 	}
@@ -278,7 +278,7 @@ func linearizable(begins standing, history []porcupine.Operation, within time.Du
 }
 
 // did is an operation of a history: when it was called, and when it was answered.
-func did(client int, d deed, r reply) porcupine.Operation {
+func did(client int, d request, r reply) porcupine.Operation {
 	until := r.at
 	if r.unknown {
 		until = math.MaxInt64
@@ -299,10 +299,10 @@ func TestLinearModel(t *testing.T) {
 		return &more
 	}
 	op := func(what string, who uint, call, ret int64, code string, seen *glimpse) porcupine.Operation {
-		return did(int(who), deed{what: what, who: who, digest: "d1", version: 1, called: call * ms, by: time.Second, becomes: "d2"}, reply{code: code, at: ret * ms, seen: seen})
+		return did(int(who), request{what: what, who: who, digest: "d1", version: 1, called: call * ms, by: time.Second, becomes: "d2"}, reply{code: code, at: ret * ms, seen: seen})
 	}
 	lost := func(what string, who uint, call int64) porcupine.Operation {
-		return did(int(who), deed{what: what, who: who, digest: "d1", version: 1, called: call * ms, becomes: "d2"}, reply{unknown: true, at: 5000 * ms})
+		return did(int(who), request{what: what, who: who, digest: "d1", version: 1, called: call * ms, becomes: "d2"}, reply{unknown: true, at: 5000 * ms})
 	}
 	over := func(status string) *glimpse { return &glimpse{status: status, digest: "d1", version: 2, edition: 1} }
 	edited := glimpse{status: "pending", digest: "d2", version: 2, edition: 2, expires: 1000 * ms}
@@ -345,7 +345,7 @@ func TestLinearModel(t *testing.T) {
 		"a vote on what was changed":     {[]porcupine.Operation{op("edit", 0, 1, 2, "", &edited), op("approve", 1, 3, 4, "", nil)}, false},
 		"a stale vote":                   {[]porcupine.Operation{op("edit", 0, 1, 2, "", &edited), op("approve", 1, 3, 4, "stale", nil)}, true},
 		"votes that outlive the edition": {[]porcupine.Operation{op("approve", 1, 1, 2, "", nil), op("edit", 0, 3, 4, "", &glimpse{status: "pending", digest: "d2", version: 2, edition: 2, given: 1, expires: 1000 * ms})}, false},
-		"an editor's own vote":           {[]porcupine.Operation{op("edit", 0, 1, 2, "", &edited), did(0, deed{what: "approve", digest: "d2", version: 2, called: 3 * ms}, reply{at: 4 * ms})}, false},
+		"an editor's own vote":           {[]porcupine.Operation{op("edit", 0, 1, 2, "", &edited), did(0, request{what: "approve", digest: "d2", version: 2, called: 3 * ms}, reply{at: 4 * ms})}, false},
 		"one no of two":                  {[]porcupine.Operation{op("deny", 0, 1, 2, "", nil), op("read", 5, 3, 4, "", over("denied"))}, false},
 	} {
 		got, _ := linearizable(begun("d1", 1000*ms), c.history, checkWithin)
@@ -355,13 +355,13 @@ func TestLinearModel(t *testing.T) {
 	}
 }
 
-// TestLiesAreLies: a lost reply may stand for the deed that another end would need.
+// TestLiesAreLies: a lost reply may stand for the request that another end would need.
 func TestLiesAreLies(t *testing.T) {
 	history := func(lost ...string) (h []porcupine.Operation) {
 		for i, what := range lost {
-			h = append(h, did(i, deed{what: what}, reply{unknown: true}))
+			h = append(h, did(i, request{what: what}, reply{unknown: true}))
 		}
-		return append(h, did(9, deed{what: "read"}, reply{seen: &glimpse{status: "expired"}}))
+		return append(h, did(9, request{what: "read"}, reply{seen: &glimpse{status: "expired"}}))
 	}
 	for want, h := range map[string][]porcupine.Operation{
 		"denied": history("approve"), "cancelled": history("deny", "approve"), "approved": history("deny", "cancel"), "": history("deny", "cancel", "approve"),
@@ -399,14 +399,14 @@ func doctored(history []porcupine.Operation) map[string][]porcupine.Operation {
 	return lies
 }
 
-// neverReached is an end to which no deed of the history can have led: what would
+// neverReached is an end to which no request of the history can have led: what would
 // lead to it was answered each time, and with another end than this. It is "" when
 // replies of all kinds were lost. That it expired is never told as a lie, for a
 // deadline may well have passed before what a lost reply stands for.
 func neverReached(history []porcupine.Operation, ended string) string {
 	for _, end := range [][2]string{{"denied", "deny"}, {"cancelled", "cancel"}, {"approved", "approve"}} {
 		lost := func(op porcupine.Operation) bool {
-			return op.Input.(deed).what == end[1] && op.Output.(reply).unknown
+			return op.Input.(request).what == end[1] && op.Output.(reply).unknown
 		}
 		if end[0] != ended && !slices.ContainsFunc(history, lost) {
 			return end[0]

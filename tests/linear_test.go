@@ -89,7 +89,7 @@ func (r *recorded) check() (sum linearSum, wrong []string) {
 		if o := op.Output.(reply); o.unknown {
 			sum.Lost++
 		} else {
-			sum.Codes[op.Input.(deed).what+" "+o.code]++
+			sum.Codes[op.Input.(request).what+" "+o.code]++
 		}
 	}
 	began := time.Now()
@@ -202,7 +202,7 @@ func (r *recorded) run() error {
 	// Nothing missing: it ends, and all that is known of it then is the end.
 	deadline = time.Now().Add(settleWithin + 5*time.Second)
 	for {
-		seen, ok := r.do(len(r.people), deed{what: "read"})
+		seen, ok := r.do(len(r.people), request{what: "read"})
 		if ok && seen.Status != "pending" {
 			r.end = seen.Status
 			break
@@ -224,13 +224,13 @@ func (r *recorded) run() error {
 
 // work is one client: a reviewer, or the agent twice.
 func (r *recorded) work(i int, a approval) {
-	deeds := []string{"approve", "approve", "approve", "deny", "edit", "ask", "ask", "extend", "read", "read"}
+	requests := []string{"approve", "approve", "approve", "deny", "edit", "ask", "ask", "extend", "read", "read"}
 	if i >= len(r.people) {
-		deeds = []string{"tell", "tell", "tell", "read", "read", "read", "read", "cancel"}
+		requests = []string{"tell", "tell", "tell", "read", "read", "read", "read", "cancel"}
 	}
 	for range 3 + rand.IntN(4) {
 		<-time.After(time.Duration(rand.IntN(450)) * time.Millisecond) // the phase is the test
-		d := deed{what: deeds[rand.IntN(len(deeds))], who: uint(i), digest: a.Digest, version: a.Version, by: time.Duration(rand.IntN(4)) * 100 * time.Millisecond}
+		d := request{what: requests[rand.IntN(len(requests))], who: uint(i), digest: a.Digest, version: a.Version, by: time.Duration(rand.IntN(4)) * 100 * time.Millisecond}
 		if d.by == 0 {
 			d.by = 50 * time.Millisecond
 		}
@@ -246,7 +246,7 @@ func (r *recorded) work(i int, a approval) {
 
 // do does one thing at one of the gates and records it. ok says that the answer
 // showed the approval.
-func (r *recorded) do(i int, d deed) (seen approval, ok bool) {
+func (r *recorded) do(i int, d request) (seen approval, ok bool) {
 	c := r.agent
 	if i < len(r.people) {
 		c = r.people[i]
@@ -324,7 +324,7 @@ func (r *recorded) story(info porcupine.LinearizationInfo) string {
 		}
 	}
 	for i, op := range r.history {
-		d, out := op.Input.(deed), op.Output.(reply)
+		d, out := op.Input.(request), op.Output.(reply)
 		mark := " "
 		if !explained[i] {
 			mark = "?"

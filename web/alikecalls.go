@@ -59,14 +59,14 @@ func (c *alikeCall) alone() string {
 		return own("It is a document")
 	case v.Answers != nil || v.Ticket != nil:
 		return own("Something was supplied for it")
-	case slices.ContainsFunc(a.Facts, said):
+	case slices.ContainsFunc(a.Facts, addsText):
 		return own("People have written about it")
 	}
 	return c.readArguments()
 }
 
-// said reports whether a fact tells readers something that is in no table.
-func said(f approval.Fact) bool {
+// addsText reports whether a fact tells readers something that is in no table.
+func addsText(f approval.Fact) bool {
 	switch f.Kind {
 	case approval.Comment, approval.Question, approval.Information, approval.BreakGlass, approval.Edit, approval.Reopen:
 		return true

@@ -166,7 +166,7 @@ func fillInbox(v *views.Inbox, asked inboxAsked, page gate.InboxPage, told map[s
 	if page.Next != "" {
 		v.Next = asked.address("after", page.Next)
 	}
-	if n := page.All + v.Errands(); n > 0 {
+	if n := page.All + v.OtherTasks(); n > 0 {
 		v.Title = "(" + strconv.Itoa(n) + ") Inbox"
 	}
 	for _, row := range page.Rows {

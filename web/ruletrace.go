@@ -14,13 +14,13 @@ func ruleTrace(t *gate.RuleTrace) *views.RuleTrace {
 	case t == nil:
 		return nil
 	case t.Gone:
-		return &views.RuleTrace{Said: "The rules of this call", Notes: []string{"The policy by which this call was judged is not kept here any more, so its rules cannot be shown. What they said is above."}}
+		return &views.RuleTrace{Summary: "The rules of this call", Notes: []string{"The policy by which this call was judged is not kept here any more, so its rules cannot be shown. What they said is above."}}
 	case t.None:
-		return &views.RuleTrace{Said: "The rules of this call", Notes: []string{"No policy was in force when this call was judged."}}
+		return &views.RuleTrace{Summary: "The rules of this call", Notes: []string{"No policy was in force when this call was judged."}}
 	case t.Expired:
-		return &views.RuleTrace{Said: "No rule was tried: the policy had expired", Notes: traceNotes(t)}
+		return &views.RuleTrace{Summary: "No rule was tried: the policy had expired", Notes: traceNotes(t)}
 	}
-	v := &views.RuleTrace{Said: traceSummary(t), Notes: traceNotes(t)}
+	v := &views.RuleTrace{Summary: traceSummary(t), Notes: traceNotes(t)}
 	if t.Differs {
 		v.Warning = "The agent or the tool is registered in another way now than when this call was judged: these are not quite the rules that decided then. What decided is above."
 	}

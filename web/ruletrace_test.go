@@ -61,7 +61,7 @@ func TestRuleTraceSummary(t *testing.T) {
 		{policy.Trace{Steps: []policy.Step{step("a", policy.TooLong)}}, "Rule a could not be tried in bounded time, so the call is refused"},
 		{policy.Trace{Expired: true}, "No rule was tried: the policy had expired"},
 	} {
-		if got := ruleTrace(&gate.RuleTrace{Trace: tt.trace, Default: engine.Deny}).Said; got != tt.want {
+		if got := ruleTrace(&gate.RuleTrace{Trace: tt.trace, Default: engine.Deny}).Summary; got != tt.want {
 			t.Errorf("got %q, want %q", got, tt.want)
 		}
 	}

@@ -26,7 +26,7 @@ func (k *Kind) Filter(text string) (*Filter, error) {
 	}
 	root, err := p.either("")
 	if err == nil && p.at < len(p.tokens) {
-		err = unfit("there is more than a filter, from %.100q on", p.next())
+		err = invalidFilter("there is more than a filter, from %.100q on", p.next())
 	}
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func (k *Kind) Filter(text string) (*Filter, error) {
 // Match reports whether a resource is one that the filter asks for.
 func (f *Filter) Match(r Resource) bool { return f == nil || f.root(r) }
 
-func unfit(format string, args ...any) error { return wrong("invalidFilter", format, args...) }
+func invalidFilter(format string, args ...any) error { return wrong("invalidFilter", format, args...) }
 
 // parser reads filters by recursive descent.
 //
@@ -52,7 +52,7 @@ type parser struct {
 
 func newParser(k *Kind, text string) (*parser, error) {
 	if len(text) > maxFilter {
-		return nil, unfit("it has more than %d bytes", maxFilter)
+		return nil, invalidFilter("it has more than %d bytes", maxFilter)
 	}
 	tokens, err := split(text)
 	return &parser{kind: k, tokens: tokens}, err
@@ -72,7 +72,7 @@ func split(text string) (tokens []string, err error) {
 				n++
 			}
 			if n++; n > len(text) {
-				return nil, unfit("a text has no end")
+				return nil, invalidFilter("a text has no end")
 			}
 		default:
 			if n = strings.IndexAny(text, ` ()[]"`); n < 0 {
@@ -130,18 +130,18 @@ func (p *parser) joined(parent, word string, read func(string) (node, error)) (n
 
 func (p *parser) one(parent string) (node, error) {
 	if p.terms++; p.terms > maxTerms {
-		return nil, unfit("it has more than %d parts", maxTerms)
+		return nil, invalidFilter("it has more than %d parts", maxTerms)
 	}
 	not := p.take("not")
 	if p.take("(") {
 		inner, err := p.either(parent)
 		if err == nil && !p.take(")") {
-			err = unfit("a bracket is not closed")
+			err = invalidFilter("a bracket is not closed")
 		}
 		return func(r map[string]any) bool { return inner(r) != not }, err
 	}
 	if not {
-		return nil, unfit("“not” goes before a bracket")
+		return nil, invalidFilter("“not” goes before a bracket")
 	}
 	path := p.kind.bare(p.next())
 	if parent != "" {
@@ -149,13 +149,13 @@ func (p *parser) one(parent string) (node, error) {
 	}
 	a, known := p.kind.find(path)
 	if !known {
-		return nil, unfit("%.100q is no attribute that is filtered by", p.next())
+		return nil, invalidFilter("%.100q is no attribute that is filtered by", p.next())
 	}
 	p.at++
 	if parent == "" && a.multi && p.take("[") {
 		inner, err := p.either(a.name)
 		if err == nil && !p.take("]") {
-			err = unfit("a bracket is not closed")
+			err = invalidFilter("a bracket is not closed")
 		}
 		return func(r map[string]any) bool { return slices.ContainsFunc(objects(r[a.name]), inner) }, err
 	}
@@ -174,12 +174,12 @@ func (p *parser) comparison(parent string, a attribute) (node, error) {
 	token := p.next()
 	p.at++
 	if token == "" || json.Unmarshal([]byte(strings.TrimSpace(token)), &want) != nil {
-		return nil, unfit("%s is not followed by a value", a.name)
+		return nil, invalidFilter("%s is not followed by a value", a.name)
 	}
 	compare, ok := operators[op]
 	_, text := want.(string)
 	if !ok || !text && op != "eq" && op != "ne" {
-		return nil, unfit("%.20q is no operator for it", op)
+		return nil, invalidFilter("%.20q is no operator for it", op)
 	}
 	if op == "ne" {
 		return func(r map[string]any) bool {

@@ -63,7 +63,7 @@ func mailLink(cfg config.Config) func(ctx context.Context, to, link string, unti
 // newDeliverer makes what delivers notifications, by the settings.
 func newDeliverer(cfg config.Config, s *store.Store, log *slog.Logger) (*notify.Deliverer, error) {
 	over := posting(cfg, sendWithin)
-	d := &notify.Deliverer{Store: s, PublicURL: cfg.PublicURL, Logger: log, Calls: gate.Glance{Store: s, Sealer: cfg.Sealer, Logger: log}}
+	d := &notify.Deliverer{Store: s, PublicURL: cfg.PublicURL, Logger: log, Calls: gate.Messages{Store: s, Sealer: cfg.Sealer, Logger: log}}
 	var err error
 	if cfg.Pushes.There() {
 		// Anybody who signs in names a push service: what administrators may reach

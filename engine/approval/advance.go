@@ -44,7 +44,7 @@ type machine struct {
 func Advance(p Plan, facts []Fact, now time.Time) State { return replay(p, facts, now).State }
 
 func replay(p Plan, facts []Fact, now time.Time) *machine {
-	p.Requirements = somebody(p.Requirements)
+	p.Requirements = askingSomeone(p.Requirements)
 	m := &machine{p: p, latest: p.began(), State: State{Status: Pending, Requirements: make([]Progress, len(p.Requirements))}}
 	for i, r := range p.Requirements {
 		m.Requirements[i] = Progress{Kind: r.Kind, Role: r.Role, Needed: r.Needed, Status: Queued, ExpiresAt: p.ExpiresAt, AnyOf: r.AnyOf, Form: r.Form, Signed: r.Signed}
@@ -85,9 +85,9 @@ func replay(p Plan, facts []Fact, now time.Time) *machine {
 	return m
 }
 
-// somebody is the requirements with at least one person for each: one that asks
+// askingSomeone is the requirements with at least one person for each: one that asks
 // for nobody is a mistake of ours, and nothing must satisfy it by itself.
-func somebody(requirements []engine.Requirement) []engine.Requirement {
+func askingSomeone(requirements []engine.Requirement) []engine.Requirement {
 	out := slices.Clone(requirements)
 	for i := range out {
 		out[i].Needed = max(out[i].Needed, 1)

@@ -128,7 +128,7 @@ func (r *Replay) Event(e engine.Event) error {
 		if len(e.Requirements) > 0 {
 			return r.begins(e)
 		}
-		if p, err := told(e); err != nil || p.Asked == nil {
+		if p, err := payloadOf(e); err != nil || p.Asked == nil {
 			return nil // it names an approval and begins none
 		} else if p.Asked.Terms.AcceptedAs == "" || e.Outcome != engine.Allow {
 			return fmt.Errorf("approval %s asks for nobody, and its call was not accepted", e.ApprovalID)
@@ -157,7 +157,7 @@ type payload struct {
 	Ended *approval.SettledPayload `json:"ended"`
 }
 
-func told(e engine.Event) (payload, error) {
+func payloadOf(e engine.Event) (payload, error) {
 	var p payload
 	if err := json.Unmarshal(e.SafePayload, &p); err != nil {
 		return p, errors.New("what it tells cannot be read")
@@ -214,7 +214,7 @@ func (r *Replay) begins(e engine.Event) error {
 	if err := bounded(e); err != nil {
 		return err
 	}
-	p, err := told(e)
+	p, err := payloadOf(e)
 	if err != nil {
 		return err
 	}
@@ -278,7 +278,7 @@ func (r *Replay) fact(e engine.Event) error {
 	if a.asked == nil {
 		return nil // from before the log recorded enough
 	}
-	p, err := told(e)
+	p, err := payloadOf(e)
 	switch {
 	case err != nil:
 		return err
@@ -378,7 +378,7 @@ func (r *Replay) ends(e engine.Event) error {
 		r.Count.Unjudged++
 		done.digest = e.DigestHMAC // an edit may have changed it
 	} else {
-		p, err := told(e)
+		p, err := payloadOf(e)
 		if err != nil {
 			return err
 		}

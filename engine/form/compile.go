@@ -81,7 +81,7 @@ func compile(schema canon.Value) (*Form, error) {
 	}
 	compiled, err := compiler.Compile(location)
 	if err != nil {
-		return nil, told(err)
+		return nil, schemaError(err)
 	}
 
 	top, _, ok := d.resolve(schema)
@@ -96,8 +96,8 @@ func compile(schema canon.Value) (*Form, error) {
 	return f, nil
 }
 
-// told says why the compiler refused, without its words: they quote the schema.
-func told(err error) error {
+// schemaError says why the compiler refused, without its words: they quote the schema.
+func schemaError(err error) error {
 	var invalid *jsonschema.SchemaValidationError
 	var pattern *jsonschema.InvalidRegexError
 	var validation *jsonschema.ValidationError

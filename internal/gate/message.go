@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,9 +29,43 @@ const (
 	messageReasons   = 5
 )
 
+// Messages say what may be told of a call where there is no page.
+type Messages struct {
+	Store  *store.Store
+	Sealer *seal.Sealer
+	Logger *slog.Logger
+}
+
+// Summary says how an approval stands, and in one sentence what its call will do; "" is
+// the sentence where nobody can tell, and the status where the person may not see it.
+// Nothing is recorded: nobody has been shown the arguments.
+func (g Messages) Summary(ctx context.Context, personID, approvalID string) (approval.Status, string, error) {
+	p, err := g.Store.People.Get(ctx, personID)
+	if errors.Is(err, store.ErrNotFound) || err == nil && p.Disabled {
+		return "", "", nil
+	}
+	if err != nil {
+		return "", "", err
+	}
+	q := &Queries{core: &core{Config: Config{Store: g.Store, Sealer: g.Sealer, Logger: g.Logger}}}
+	d, err := q.delegate(ctx, p)
+	if err != nil {
+		return "", "", err
+	}
+	r, err := g.Store.Approvals.Get(ctx, approvalID)
+	if errors.Is(err, store.ErrNotFound) || err == nil && !d.mayRead(r.Approval) {
+		return "", "", nil
+	}
+	if err != nil {
+		return "", "", err
+	}
+	told, err := q.Stakes(ctx, []approval.Approval{r.Approval})
+	return r.Approval.Status, told[approvalID].Sentence.String(), err
+}
+
 // Offer says what a message to an endpoint may show of a call, where danger is the highest
 // that may be decided there. Nothing is recorded: a message is shown to nobody in particular.
-func (g Glance) Offer(ctx context.Context, endpointID, approvalID string, danger stakes.Danger) (engine.Offer, error) {
+func (g Messages) Offer(ctx context.Context, endpointID, approvalID string, danger stakes.Danger) (engine.Offer, error) {
 	q := &Queries{core: &core{Config: Config{Store: g.Store, Sealer: g.Sealer, Logger: g.Logger}}}
 	r, err := g.Store.Approvals.Get(ctx, approvalID)
 	if err != nil {

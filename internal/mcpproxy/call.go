@@ -146,7 +146,7 @@ func (p *Proxy) permit(ctx context.Context, c *call) (permission, error) {
 			return permission{}, err
 		}
 	}
-	p.told(c)
+	p.settled(c)
 	if a.Status != holdpoint.Approved {
 		return permission{}, ended(a)
 	}
@@ -186,7 +186,7 @@ func (p *Proxy) known(ctx context.Context, c *call) (*holdpoint.Approval, error)
 	var problem *holdpoint.Problem
 	switch {
 	case errors.As(err, &problem) && problem.Status == http.StatusNotFound:
-		p.told(c)
+		p.settled(c)
 		return nil, nil
 	case err != nil:
 		return nil, err
@@ -206,12 +206,12 @@ func (p *Proxy) known(ctx context.Context, c *call) (*holdpoint.Approval, error)
 		return nil, &refusal{approval: a.ID, text: "Not run: this very call was approved and begun before, and nobody knows what became of it (" + a.ID +
 			"). It is not run again until that is on record: " + a.Links.Review}
 	}
-	p.told(c)
+	p.settled(c)
 	return nil, nil
 }
 
-// told forgets that the host was to come back for a call.
-func (p *Proxy) told(c *call) {
+// settled forgets that the host was to come back for a call.
+func (p *Proxy) settled(c *call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.asked, c.name)

@@ -36,11 +36,11 @@ type Deliverer struct {
 	Logger *slog.Logger
 }
 
-// Calls says what a person may be told of the call of an approval, now. gate.Glance is one.
+// Calls says what a person may be told of the call of an approval, now. gate.Messages is one.
 type Calls interface {
 	// Glance says how the approval stands, "" where the person may not see it, and what
 	// the call will do, "" where nobody can tell.
-	Glance(ctx context.Context, personID, approvalID string) (status approval.Status, sentence string, err error)
+	Summary(ctx context.Context, personID, approvalID string) (status approval.Status, sentence string, err error)
 	// Offer says what a message at an endpoint, where calls of up to a danger may be
 	// decided, shows of the call for that.
 	Offer(ctx context.Context, endpointID, approvalID string, danger stakes.Danger) (engine.Offer, error)

@@ -110,7 +110,7 @@ func newHouse(t *testing.T, rule approval.Rule) *house {
 	notifier := &notify.Notifier{PublicURL: "https://console.example.com/", Logger: log}
 	h.settler = &gate.Settler{Store: s, Sealer: sealer, Rules: keeper, Notifier: notifier, Validity: time.Hour, Logger: log}
 	over := channel.HTTPConfig{Client: &http.Client{Transport: guarded{outbound.New(outbound.Config{AllowPrivate: here, AllowHTTP: true})}}}
-	deliverer := &notify.Deliverer{Store: s, PublicURL: notifier.PublicURL, Logger: log, Calls: gate.Glance{Store: s, Sealer: sealer, Logger: log}}
+	deliverer := &notify.Deliverer{Store: s, PublicURL: notifier.PublicURL, Logger: log, Calls: gate.Messages{Store: s, Sealer: sealer, Logger: log}}
 	h.deliverer = activities.Deliver{Deliverer: deliverer}
 	var err1, err2, err3 error
 	deliverer.Webhook, err1 = channel.NewWebhook(over)

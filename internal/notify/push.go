@@ -33,7 +33,7 @@ func (d *Deliverer) push(ctx context.Context, delivery store.Delivery, content c
 	}
 	sentence := ""
 	if delivery.ApprovalID != "" {
-		status, says, err := d.Calls.Glance(ctx, to.PersonID, delivery.ApprovalID)
+		status, says, err := d.Calls.Summary(ctx, to.PersonID, delivery.ApprovalID)
 		switch {
 		case err != nil:
 			return channel.Result{}, err

@@ -160,7 +160,7 @@ func newHouse(t *testing.T) *house {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	h.deliver = &notify.Deliverer{Store: h.store, Slack: poster, Logger: log, Calls: gate.Glance{Store: h.store, Sealer: db.Sealer, Logger: log}}
+	h.deliver = &notify.Deliverer{Store: h.store, Slack: poster, Logger: log, Calls: gate.Messages{Store: h.store, Sealer: db.Sealer, Logger: log}}
 	h.poster = poster
 	h.door, h.second = h.doorOn(h.store), h.doorOn(db.Runtime())
 	h.endpoint = h.add("#small", "low", secret)

@@ -99,13 +99,13 @@ type InboxRow struct {
 	OpenedAt, Deadline time.Time
 }
 
-// Errands is how much the person is asked for beside deciding.
-func (v Inbox) Errands() int { return len(v.Tasks) + len(v.Tickets) + len(v.Mine) }
+// OtherTasks is how much the person is asked for beside deciding.
+func (v Inbox) OtherTasks() int { return len(v.Tasks) + len(v.Tickets) + len(v.Mine) }
 
 // WaitingWords says how much waits.
 func WaitingWords(v Inbox) string {
 	switch {
-	case v.All == 0 && v.Errands() > 0:
+	case v.All == 0 && v.OtherTasks() > 0:
 		return "Nothing else waits for you"
 	case v.All == 0:
 		return "Nothing waits for you"

@@ -66,7 +66,7 @@ func InboxPage(v Inbox) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			if v.Errands() > 0 {
+			if v.OtherTasks() > 0 {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<h2 class=\"sechead\">To decide</h2>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

@@ -2,11 +2,11 @@ package views
 
 // RuleTrace is which rules of the policy met a call.
 type RuleTrace struct {
-	// Said is one line about all of it. Notes say what to know of the version, and Warning
+	// Summary is one line about all of it. Notes say what to know of the version, and Warning
 	// what the trace does not tell, or "".
-	Said, Warning string
-	Notes         []string
-	Steps         []TraceStep
+	Summary, Warning string
+	Notes            []string
+	Steps            []TraceStep
 }
 
 // TraceStep is one rule that was tried.

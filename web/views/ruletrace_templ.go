@@ -35,7 +35,7 @@ func ruleTrace(t *RuleTrace) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = visible(shortened(t.Said)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = visible(shortened(t.Summary)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
