@@ -113,7 +113,8 @@ func Lists() []List {
 					own("approved", "Approved", TermCell), own("approval_id", "Approval", ApprovalCell), below("author", "Author", TextCell, "written by "), below("approved_by", "Who approved", TextCell, "approved by "),
 				}, byWhom()),
 			Terms: []Term{
-				{"policy", "A policy bundle. The digest is that which decisions and tokens name."}, {"contracts", "Tool contracts."},
+				{"policy", "A policy bundle. The digest is that which decisions and tokens name."},
+				{"contracts", "Tool contracts."},
 				{"people", "By people, who saw the difference to what was in force before: the approval has it, with its author and the reason."},
 				{"nobody_asked", "People should have approved it, and were not asked: whoever owns the database put it in force in an emergency."},
 				{"no_need", "Nobody had to approve it."},
