@@ -67,7 +67,7 @@ func covers(a approval.Approval, rule approval.Rule) bool {
 		return false
 	}
 	asked := a.Plan.Requirements[0]
-	return asked.Kind == engine.Human && asked.Role == rule.Role && asked.Needed >= rule.Needed && (asked.Signed || !rule.Signed)
+	return asked.Kind.PeopleDecide() && asked.Kind.Traits().FreshProof && asked.Role == rule.Role && asked.Needed >= rule.Needed && (asked.Signed || !rule.Signed)
 }
 
 // endChange is the end of a change of the rules that people approved.
