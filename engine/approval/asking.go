@@ -8,12 +8,13 @@ import (
 )
 
 // Asking is whom an approval asks at a moment, for an index of inboxes: a yes of a
-// person counts exactly if they have one of Roles, are nobody of Plan.Excluded and
-// have not Spoken. (Who stands in for somebody else says nothing against that one's
-// no, and that is not in here.) It is zero for what asks nobody any more.
+// person counts exactly if they have one of Roles, are nobody of Plan.Excluded, have
+// not Spoken, and stand in for nobody of one of the Noes in which they have no part
+// themselves. It is zero for what asks nobody any more.
 type Asking struct {
-	Roles  []string // sorted
-	Spoken []string // identities
+	Roles  []string   // sorted
+	Spoken []string   // identities
+	Noes   [][]string // the identities that spoke with each no
 	Kind   engine.Kind
 	// Due is when the first of the waiting requirements' times is up.
 	Due time.Time
@@ -56,6 +57,9 @@ func (a Approval) Asking(now time.Time) Asking {
 	slices.Sort(asking.Roles)
 	for _, yes := range m.yeses {
 		asking.Spoken = append(asking.Spoken, yes.Voter.voices()...)
+	}
+	for _, no := range m.noes {
+		asking.Noes = append(asking.Noes, no.Voter.voices())
 	}
 	return asking
 }

@@ -239,6 +239,20 @@ func (w *walk) checkAsking(s State) {
 		if err := a.MayVote(v, w.now); counts != (err == nil) {
 			w.Fatalf("%+v asks %+v: %t, and it is %v", asking, v, counts, err)
 		}
+		// The same of everybody in whose place they may speak.
+		for _, other := range w.world {
+			if other.Identity == v.Identity || other.Identity == "" {
+				continue
+			}
+			deputy := v
+			deputy.Via = []Voter{other}
+			both := func(list []string) bool { return has(list) || slices.Contains(list, other.Identity) }
+			counts := v.Active && other.Active && slices.ContainsFunc(other.Roles, func(role string) bool { return slices.Contains(asking.Roles, role) }) &&
+				!both(w.p.Excluded) && !both(asking.Spoken) && !slices.ContainsFunc(asking.Noes, func(no []string) bool { return both(no) && !has(no) })
+			if err := a.MayVote(deputy, w.now); counts != (err == nil) {
+				w.Fatalf("%+v asks %+v: %t, and it is %v", asking, deputy, counts, err)
+			}
+		}
 	}
 }
 

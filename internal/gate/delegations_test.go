@@ -180,6 +180,29 @@ func TestDeputyOfTheRequestingSide(t *testing.T) {
 	}
 }
 
+// Where it takes two noes, somebody's deputies have nothing to say once that one has said
+// no, and the numbers of their inboxes say so too. Their own no they may take back.
+func TestDeputyAfterANo(t *testing.T) {
+	two := routing(time.Hour, 2)
+	two.Default.Deny = 2
+	h := newHouse(t, two)
+	h.give("cleo")
+	h.delegate("ada", "stranger")
+	h.delegate("ada", "cleo")
+	theirs, other := h.open(deferred), h.open(deferred)
+	if err := h.vote("ada", theirs, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.vote("cleo", other, false); err != nil { // in Ada's place
+		t.Fatal(err)
+	}
+	for who, want := range map[string][]string{"ada": {theirs.ID, other.ID}, "stranger": nil, "cleo": {other.ID}, "ben": {theirs.ID, other.ID}} {
+		if got := h.inbox(who); len(got) != len(want) || !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))) {
+			t.Errorf("the inbox of %s: got %v, want %v", who, got, want)
+		}
+	}
+}
+
 func TestDelegationLoop(t *testing.T) {
 	h := newHouse(t, routing(time.Hour, 2))
 	h.give("ben")

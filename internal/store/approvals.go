@@ -221,7 +221,7 @@ func (s Approvals) PendingCount(ctx context.Context, agentID string) (int, error
 // they stand in. It gives no say where one of the voices is on the requesting side.
 type Eligibility struct {
 	Roles  []string `json:"roles"`
-	Voices []string `json:"voices"` // identities
+	Voices []string `json:"voices"` // identities, the person's own first
 }
 
 // Reader says which approvals somebody may see: all, or those that ask for one

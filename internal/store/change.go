@@ -352,7 +352,7 @@ func (c *Change) queue() error {
 		settle = &at
 	}
 	_, err := c.tx.Exec(c.ctx, `WITH queued AS (INSERT INTO outbox (approval_id, traceparent) VALUES ($1, $2))
-		UPDATE approvals SET revision = revision + 1, wake_at = coalesce($3, wake_at), (`+asking.names()+`) = ($4, $5, $6, $7, $8) WHERE id = $1`,
+		UPDATE approvals SET revision = revision + 1, wake_at = coalesce($3, wake_at), (`+asking.names()+`) = ($4, $5, $6, $7, $8, $9) WHERE id = $1`,
 		append([]any{c.Approval.ID, traceparent(trace.SpanContextFromContext(c.ctx)), settle}, asking.fields()...)...)
 	return translate(err)
 }
@@ -498,8 +498,8 @@ func (c *Change) AppendEvent(e engine.Event) (at time.Time, err error) {
 // finds the approval now.
 func (c *Change) Wake(at time.Time) error {
 	asking := askingColumns(c.Approval.Asking(c.Now))
-	_, err := c.tx.Exec(c.ctx, `UPDATE approvals SET (wake_at, `+asking.names()+`) = ($2, $3, $4, $5, $6, $7)
-		WHERE id = $1 AND (wake_at, `+asking.names()+`) IS DISTINCT FROM ($2, $3::timestamptz, $4::text[], $5::text[], $6::text, $7::text)`,
+	_, err := c.tx.Exec(c.ctx, `UPDATE approvals SET (wake_at, `+asking.names()+`) = ($2, $3, $4, $5, $6, $7, $8)
+		WHERE id = $1 AND (wake_at, `+asking.names()+`) IS DISTINCT FROM ($2, $3::timestamptz, $4::text[], $5::text[], $6::text, $7::text, $8::jsonb)`,
 		append([]any{c.Approval.ID, at}, asking.fields()...)...)
 	return translate(err)
 }
@@ -511,7 +511,7 @@ func (c *Change) Wake(at time.Time) error {
 func (c *Change) Settle(status approval.Status, reasons []engine.Reason, jti string, validFor time.Duration, constraints json.RawMessage) error {
 	final := c.Approval.State.Final()
 	err := c.tx.QueryRow(c.ctx, `UPDATE approvals SET status = $2, reasons = $3, final = $4, version = version + 1,
-			due_at = NULL, open_to = '{}', spoken = '{}', waits_for = '', claimed_by = '' WHERE id = $1
+			due_at = NULL, open_to = '{}', spoken = '{}', waits_for = '', claimed_by = '', noes = '[]' WHERE id = $1
 		RETURNING ended_at, version`, c.Approval.ID, status, &reasons, &final).Scan(&c.Approval.EndedAt, &c.Approval.Version)
 	if err != nil {
 		return translate(err)

@@ -22,11 +22,14 @@ func askingColumns(a approval.Asking) columns {
 	if a.Spoken == nil {
 		a.Spoken = []string{}
 	}
+	if a.Noes == nil {
+		a.Noes = [][]string{}
+	}
 	var due *time.Time
 	if !a.Due.IsZero() {
 		due = &a.Due
 	}
-	return columns{{"due_at", &due}, {"open_to", &a.Roles}, {"spoken", &a.Spoken}, {"waits_for", &a.Kind}, {"claimed_by", &a.Claimed}}
+	return columns{{"due_at", &due}, {"open_to", &a.Roles}, {"spoken", &a.Spoken}, {"waits_for", &a.Kind}, {"claimed_by", &a.Claimed}, {"noes", &a.Noes}}
 }
 
 // InboxOrder is the order of an inbox.
@@ -202,7 +205,11 @@ func (q *inboxQuery) open(standings []Eligibility) string {
 	var either, roles []string
 	for _, each := range standings {
 		voices := q.param(each.Voices)
-		either = append(either, fmt.Sprintf("open_to && %s AND NOT excluded && %s AND NOT spoken && %s", q.param(each.Roles), voices, voices))
+		say := fmt.Sprintf("open_to && %s AND NOT excluded && %s AND NOT spoken && %s", q.param(each.Roles), voices, voices)
+		if len(each.Voices) > 1 { // whoever stands in says nothing against another's no
+			say += fmt.Sprintf(" AND (noes = '[]' OR NOT EXISTS (SELECT FROM jsonb_array_elements(noes) no WHERE no ?| %s AND NOT no ? %s))", voices, q.param(each.Voices[0]))
+		}
+		either = append(either, say)
 		roles = append(roles, each.Roles...)
 	}
 	if len(either) == 1 {

@@ -585,7 +585,7 @@ func queueOpening(rows *pgx.Batch, o *Opening, q *queued) {
 	row := append(openingColumns(o.approval()), columns{
 		{"max_state", &o.MaxState}, {"expires_in", &o.ExpiresIn}, {"sealed", &o.Sealed.Data}, {"sealed_key", &o.Sealed.Key}, {"sealed_size", &o.ArgumentsSize},
 	}...)
-	row = append(row, slices.DeleteFunc(askingColumns(o.asking), func(c column) bool { return c.name == "spoken" || c.name == "claimed_by" })...)
+	row = append(row, slices.DeleteFunc(askingColumns(o.asking), func(c column) bool { return c.name == "spoken" || c.name == "claimed_by" || c.name == "noes" })...)
 	row = append(row, o.queueProposed(rows)...)
 	rows.Queue(row.insert("approvals")+` ON CONFLICT (id) DO NOTHING`, row.fields()...)
 	if o.Terms.AcceptedAs == "" { // what waits for nobody needs no workflow to watch it
