@@ -76,7 +76,7 @@ func (h *keyHandler) list(w http.ResponseWriter, r *http.Request, p engine.Perso
 func keyRow(k admin.Key, now time.Time) views.KeyRow {
 	row := views.KeyRow{
 		ID: k.ID, URL: keyURL(k.ID), Label: k.Label, Agent: k.AgentID, Kind: keyKinds[k.Kind], Scopes: k.Scopes, MaxState: k.MaxState,
-		CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt, RevokedAt: k.RevokedAt, State: views.Status{Code: "active", Word: "Active"},
+		CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt, RevokedAt: k.RevokedAt, LastUsedAt: k.LastUsedAt, State: views.Status{Code: "active", Word: "Active"},
 	}
 	switch {
 	case k.RevokedAt != nil:

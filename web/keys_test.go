@@ -76,7 +76,7 @@ func TestKeyPages(t *testing.T) {
 	id := h.keyIDs()[0]
 	for _, path := range []string{"/keys", "/keys/" + id} {
 		page := h.get(path)
-		page.want(t, http.StatusOK, "night run", "bot", "Active")
+		page.want(t, http.StatusOK, "night run", "bot", "Active", "Last used")
 		if shownKey.MatchString(page.body) {
 			t.Errorf("%s has the key's text", path)
 		}

@@ -30,6 +30,8 @@ type listedKey struct {
 	CreatedAt time.Time  `json:"created_at"`
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 	RevokedAt *time.Time `json:"revoked_at,omitempty"`
+	// LastUsedAt is to the minute; there is none where no use is noted.
+	LastUsedAt *time.Time `json:"last_used_at,omitempty"`
 	// Dead says that it is revoked or expired, or its agent disabled.
 	Dead bool `json:"dead"`
 }
@@ -48,7 +50,7 @@ func (k *keyList) Run(ctx context.Context, c *cli) error {
 		for _, key := range keys {
 			err := out.Encode(listedKey{
 				ID: key.ID, Agent: key.AgentID, Kind: key.Kind, Scopes: key.Scopes, MaxState: key.MaxState, Label: key.Label,
-				CreatedAt: key.CreatedAt.UTC(), ExpiresAt: key.ExpiresAt, RevokedAt: key.RevokedAt, Dead: key.Dead,
+				CreatedAt: key.CreatedAt.UTC(), ExpiresAt: key.ExpiresAt, RevokedAt: key.RevokedAt, LastUsedAt: key.LastUsedAt, Dead: key.Dead,
 			})
 			if err != nil {
 				return err
@@ -61,9 +63,12 @@ func (k *keyList) Run(ctx context.Context, c *cli) error {
 		return nil
 	}
 	table := tabwriter.NewWriter(terminal, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "ID\tAGENT\tKIND\tSCOPES\tCREATED\tEXPIRES\tSTATE\tLABEL")
+	fmt.Fprintln(table, "ID\tAGENT\tKIND\tSCOPES\tCREATED\tEXPIRES\tLAST USED\tSTATE\tLABEL")
 	for _, key := range keys {
-		expires, state := "never", "active"
+		expires, used, state := "never", "-", "active"
+		if key.LastUsedAt != nil {
+			used = key.LastUsedAt.UTC().Format("2006-01-02 15:04")
+		}
 		if key.ExpiresAt != nil {
 			expires = key.ExpiresAt.UTC().Format(time.DateOnly)
 		}
@@ -73,8 +78,8 @@ func (k *keyList) Run(ctx context.Context, c *cli) error {
 		case key.Dead:
 			state = "dead"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", key.ID, cmp.Or(key.AgentID, "-"), key.Kind, strings.Join(key.Scopes, ","),
-			key.CreatedAt.UTC().Format(time.DateOnly), expires, state, key.Label)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", key.ID, cmp.Or(key.AgentID, "-"), key.Kind, strings.Join(key.Scopes, ","),
+			key.CreatedAt.UTC().Format(time.DateOnly), expires, used, state, key.Label)
 	}
 	return table.Flush()
 }

@@ -64,6 +64,31 @@ func TestKeys(t *testing.T) {
 	if err != nil || p.AgentID != "bot" || p.Kind != access.RuntimeKey || p.MaxState != "confirmed" {
 		t.Fatalf("%+v, %v", p, err)
 	}
+	// Its use is noted, and the next one within the minute is not.
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		list, err := s.Keys.List(ctx, 10)
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("no use of the key is noted: %+v, %v", list, err)
+		}
+		if used := list[0].LastUsedAt; used != nil {
+			if used.Before(list[0].CreatedAt) {
+				t.Errorf("used at %s, before it was made", used)
+			}
+			break
+		}
+	}
+	if _, err := keys.Authenticate(ctx, text); err != nil {
+		t.Fatal(err)
+	}
+	keys.mu.Lock()
+	if len(keys.used) != 0 {
+		t.Errorf("each use is noted: %v", keys.used)
+	}
+	keys.use(key.ID, time.Now().Add(noteEvery))
+	if len(keys.used) != 1 {
+		t.Error("a use after a minute is not noted")
+	}
+	keys.mu.Unlock()
 	restored, err := RestoreKey(text, "bot", access.RuntimeKey)
 	if err != nil || restored.ID != key.ID || string(restored.SecretHash) != string(key.SecretHash) {
 		t.Errorf("restored %+v, %v", restored, err)

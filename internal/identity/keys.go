@@ -96,12 +96,17 @@ func parseKey(text string) (store.Key, error) {
 }
 
 // Keys checks API keys, remembering each for at most a moment and forgetting
-// all of them as soon as the database says that any has changed.
+// all of them as soon as the database says that any has changed. It notes when
+// each was last used, to the minute.
 type Keys struct {
 	store *store.Store
 
 	mu    sync.Mutex
 	known map[string]knownKey
+	// When each key's use was noted last, those of which it is to be noted, and that there are any.
+	noted  map[string]time.Time
+	used   map[string]struct{}
+	noting chan struct{}
 }
 
 type knownKey struct {
@@ -118,7 +123,8 @@ const (
 
 // NewKeys returns a checker that listens for changes until ctx ends.
 func NewKeys(ctx context.Context, s *store.Store) *Keys {
-	k := &Keys{store: s, known: map[string]knownKey{}}
+	k := &Keys{store: s, known: map[string]knownKey{}, noted: map[string]time.Time{}, used: map[string]struct{}{}, noting: make(chan struct{}, 1)}
+	go k.note(ctx)
 	changes := s.Keys.Changes(ctx)
 	go func() {
 		for {
@@ -154,6 +160,9 @@ func (k *Keys) Authenticate(ctx context.Context, text string) (access.Principal,
 	if subtle.ConstantTimeCompare(claimed.SecretHash, key.SecretHash) != 1 || key.Dead {
 		return access.Principal{}, ErrUnknown
 	}
+	k.mu.Lock()
+	k.use(key.ID, time.Now())
+	k.mu.Unlock()
 	return access.Principal{KeyID: key.ID, AgentID: key.AgentID, Kind: key.Kind, Scopes: slices.Clone(key.Scopes), MaxState: key.MaxState}, nil
 }
 

@@ -26,6 +26,7 @@ type Key struct {
 	CreatedAt  time.Time
 	ExpiresAt  *time.Time
 	RevokedAt  *time.Time
+	LastUsedAt *time.Time // to the minute, in lists; nil where no use is noted
 	// Dead says that the key is revoked or expired, or its agent disabled.
 	Dead bool
 }
@@ -56,6 +57,16 @@ func (s Keys) SetScopes(ctx context.Context, id string, scopes []string, e engin
 // Revoke makes a key useless from now on. ErrNotFound: there is none that lives.
 func (s Keys) Revoke(ctx context.Context, id string, e engine.Event) error {
 	return s.admin(ctx, e, `UPDATE keys SET revoked_at = clock_timestamp() WHERE id = $1 AND revoked_at IS NULL`, id)
+}
+
+// Used notes that the keys are in use. Those that there are not are passed over.
+func (s Keys) Used(ctx context.Context, ids []string) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	// In one order, so that two processes do not wait for each other.
+	_, err := s.pool.Exec(ctx, `INSERT INTO key_uses (key_id) SELECT id FROM keys WHERE id = ANY ($1) ORDER BY id
+		ON CONFLICT (key_id) DO UPDATE SET used_at = clock_timestamp()`, ids)
+	return translate(err)
 }
 
 // RevokeSigningKey makes every token of that key id worthless at once.

@@ -29,6 +29,7 @@ type KeyRow struct {
 	CreatedAt       time.Time
 	ExpiresAt       *time.Time
 	RevokedAt       *time.Time
+	LastUsedAt      *time.Time // nil where no use is noted
 	State           Status
 }
 
