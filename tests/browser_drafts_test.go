@@ -235,6 +235,17 @@ func TestBrowserKeepsWordsWithoutScript(t *testing.T) {
 	other := b.tab()
 	b.do(chromedp.Func(withoutScript))
 	b.open(card)
+	// A form of its own beside the vote has a page of its own.
+	b.unfold("do-comment")
+	if b.eval(`document.querySelector("[data-testid=remark]").checkVisibility()`) != "false" {
+		t.Error("without script a card has another form for words than the vote's")
+	}
+	b.click(`[data-testid=do-comment] .apartlink a`)
+	b.at(card + "/comments")
+	b.write(testid("remark"), "said by itself")
+	b.click(testid("send-comment"))
+	b.at(card)
+	b.sees(testid("timeline"), "said by itself")
 	b.write(testid("comment"), "written without a script")
 	other.open("/history")
 	other.click(`form.who button`)

@@ -200,6 +200,7 @@ func (d *dev) pages(t *testing.T) []shownPage {
 		{"away", "/away", ada},
 		{"grants", "/grants", ada},
 		{"edit", "/approvals/" + cards["payment"].ID + "/edit", ada},
+		{"card-form", "/approvals/" + cards["payment"].ID + "/questions", ada},
 		{"grant-form", "/approvals/" + cards["payment"].ID + "/grant", ada},
 		{"policies", "/policies", owner},
 		{"agents", "/agents", owner},

@@ -59,6 +59,9 @@ type cardHandler struct {
 func (h *cardHandler) register(mux *http.ServeMux) {
 	mux.HandleFunc("GET /approvals/{id}", h.site.signedIn(h.show))
 	mux.HandleFunc("GET /approvals/{id}/arguments", h.site.signedIn(h.exact))
+	for form, has := range offered {
+		mux.HandleFunc("GET /approvals/{id}/"+form, h.site.signedIn(h.form(form, has)))
+	}
 	mux.HandleFunc("POST /approvals/{id}/reveal", h.site.takesForm(h.reveal))
 	mux.HandleFunc("POST /approvals/{id}/step-up", h.site.takesForm(h.proveIdentity))
 }

@@ -270,3 +270,28 @@ func TestRevealKeepsTheComment(t *testing.T) {
 		t.Errorf("what was taken out is there again: %v", drafts)
 	}
 }
+
+// TestFormsApart: without script the forms into which people write beside their vote are on
+// pages of their own, so that no other form of the card takes their words away. What is
+// kept of each is there, and what the card does not offer is not.
+func TestFormsApart(t *testing.T) {
+	c, drafts := startWithDrafts(t)
+	c.signIn("ada@example.com")
+	c.m.add("apr_1", "deploy", `{"api_key":"x"}`, func(card *gate.Card) {
+		card.Masked = &gate.Masked{Places: []string{"api_key"}, Arguments: []byte(`{"api_key":"m"}`)}
+	})
+	for form, button := range map[string]string{"comments": "send-comment", "questions": "send-question"} {
+		address := "/approvals/apr_1/" + form
+		c.get("/approvals/apr_1").want(t, http.StatusOK, `<form class="folded apart" method="post" action="`+address+`"`, `class="apartlink"><a class="button" href="`+address+`"`)
+		page := c.get(address)
+		page.want(t, http.StatusOK, `data-testid="form-page"`, `data-testid="`+button+`"`, "Back to the card")
+		if strings.Contains(page.body, "/reveal") || strings.Contains(page.body, `id="vote"`) || strings.Count(page.body, "<textarea") != 1 {
+			t.Errorf("%s has another form beside it", address)
+		}
+	}
+	drafts["usr_ada apr_1 comments"] = url.Values{"comment": {"Grace knows it."}}
+	c.get("/approvals/apr_1/comments").want(t, http.StatusOK, "Grace knows it.</textarea>", "is here again")
+	c.get("/approvals/apr_1/break-glass").to(t, "/approvals/apr_1")
+	c.get("/approvals/apr_1/votes").want(t, http.StatusNotFound)
+	c.get("/approvals/apr_none/comments").want(t, http.StatusNotFound)
+}

@@ -183,6 +183,8 @@ type Approval struct {
 
 	// Kept is what the person has written and not sent.
 	Kept Kept
+	// Apart says that one of the forms is on a page of its own.
+	Apart bool
 
 	Asker      Asker
 	Statements AgentStatements
