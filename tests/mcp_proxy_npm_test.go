@@ -23,9 +23,13 @@ func (g *gateway) through(server string, args ...string) *typescript {
 	}
 	// The client hands its servers little of its environment, and what servers print
 	// as errors is theirs.
+	holdpoint := g.d.URL
+	if g.away {
+		holdpoint = "http://127.0.0.1:1"
+	}
 	command := append([]string{
 		"stdio", "sh", "-c", `HOLDPOINT_API_KEY=$(cat "$0"); export HOLDPOINT_API_KEY; exec "$@" 2>/dev/null`, key,
-		program, "mcp-proxy", "--name", g.name, "--pins", filepath.Join(g.dir, "pins.json"), "--wait", "0s", "--holdpoint", g.d.URL,
+		program, "mcp-proxy", "--name", g.name, "--pins", filepath.Join(g.dir, "pins.json"), "--wait", "0s", "--holdpoint", holdpoint,
 		"--", "node", filepath.Join("node_modules", "@modelcontextprotocol", server, "dist", "index.js"),
 	}, args...)
 	c, refused := startTypescript(g.t, nil, command...)
@@ -70,6 +74,48 @@ func TestProxyBeforeRealServers(t *testing.T) {
 		}
 		if a := c.call(t, "get-structured-content", map[string]any{"location": "Chicago"}, nil); a.IsError || len(a.Structured) == 0 {
 			t.Errorf("%+v", a)
+		}
+		g.away = true
+		if a := g.through("server-everything", "stdio").call(t, "echo", hello, nil); !a.IsError || strings.Contains(text(a), "Echo") || !strings.Contains(text(a), "Not run") {
+			t.Errorf("Holdpoint is away: %+v", a)
+		}
+	})
+
+	// Killed while the server runs a call as a task: nobody knows what became of it, and it
+	// is not run again.
+	t.Run("everything, killed", func(t *testing.T) {
+		g := newGateway(t, d, "s-")
+		const slow = "trigger-long-running-operation"
+		g.register(slow)
+		c := g.through("server-everything", "stdio")
+		takes := map[string]any{"duration": 60, "steps": 120}
+		eventually(t, settleWithin, "the tool is known", func() bool { return strings.Contains(text(c.call(t, slow, takes, nil)), "people decide") })
+		a := g.waits(slow, 1)
+		c.task(t, slow, takes)
+		d.reviewer(t, 0).approve(a)
+		agent := d.client(t).with(g.key)
+		eventually(t, settleWithin, "it runs", func() bool { return agent.get(a.ID).Execution == "redeemed" })
+		c.do(t, map[string]any{"do": "kill"})
+		c = g.through("server-everything", "stdio")
+		if got := c.about(t, "await", c.task(t, slow, takes)); got.State.Status != "failed" || !strings.Contains(got.State.Message, "nobody knows what became of it") {
+			t.Errorf("%+v", got)
+		}
+		g.waits(slow, 1)
+	})
+
+	t.Run("expire", func(t *testing.T) {
+		g := newGateway(t, d, "brief_")
+		files := t.TempDir()
+		g.register("create_directory")
+		c := g.through("server-filesystem", files)
+		path := filepath.Join(files, "new")
+		var got typescriptLine
+		eventually(t, settleWithin, "the call expires", func() bool {
+			got = c.about(t, "await", c.task(t, "create_directory", map[string]any{"path": path}))
+			return strings.Contains(text(got.Result), "expired")
+		})
+		if _, err := os.Stat(path); err == nil || got.State.Status != "failed" || !got.Result.IsError {
+			t.Errorf("%+v, %v", got, err)
 		}
 	})
 
@@ -144,6 +190,70 @@ func TestProxyBeforeRealServers(t *testing.T) {
 		}
 		if got := agent.get(a.ID); got.Execution != "failed" {
 			t.Errorf("it is on record as %s", got.Execution)
+		}
+
+		// As a task: it waits without holding the host, its user is shown where people decide,
+		// and it runs by itself when they have.
+		six, path := write("six", "6")
+		task := c.task(t, "write_file", six)
+		a = g.waits("write_file", 5)
+		eventually(t, settleWithin, "the host is told where people decide", func() bool {
+			now := c.do(t, map[string]any{"do": "tasks"}).States
+			return len(now) == 1 && now[0].ID == task && now[0].Status == "working" && strings.HasSuffix(now[0].Message, "/approvals/"+a.ID)
+		})
+		shown := c.do(t, map[string]any{"do": "links"})
+		if last := shown.Links[len(shown.Links)-1]; len(shown.Links) != 5 || last.Mode != "url" || last.URL != a.Links.Review || last.ID != a.ID {
+			t.Errorf("the host is to show %+v", shown.Links)
+		}
+		if there(path) != "" || agent.get(a.ID).Status != "pending" {
+			t.Error("to accept a link decides")
+		}
+		d.reviewer(t, 0).approve(a)
+		if got := c.about(t, "await", task); got.State.Status != "completed" || got.Result.IsError || there(path) != "6" {
+			t.Errorf("%+v", got)
+		}
+		if got := agent.get(a.ID); got.Execution != "succeeded" {
+			t.Errorf("it is on record as %s", got.Execution)
+		}
+		if over := c.do(t, map[string]any{"do": "links"}).Over; len(over) != 5 || over[4] != a.ID {
+			t.Errorf("the links that are over: %v", over)
+		}
+
+		// Cancelled: the approval goes on waiting. Killed: so does it, the next proxy knows the
+		// task no more, and the same call finds it, once.
+		seven, path := write("seven", "7")
+		task = c.task(t, "write_file", seven)
+		a = g.waits("write_file", 6)
+		if got := c.about(t, "cancel", task); got.State.Status != "cancelled" {
+			t.Errorf("%+v", got)
+		}
+		if got := c.about(t, "await", task); !strings.Contains(text(got.Result), "Not run") || agent.get(a.ID).Status != "pending" {
+			t.Errorf("%+v", got)
+		}
+		task = c.task(t, "write_file", seven)
+		c.do(t, map[string]any{"do": "kill"})
+		c = g.through("server-filesystem", files)
+		d.reviewer(t, 0).approve(a)
+		agent.wait(a.ID)
+		if got := c.fails(t, map[string]any{"do": "get", "task": task}); !strings.Contains(got, "Call the tool again") || there(path) != "" {
+			t.Errorf("the task of a killed proxy: %q", got)
+		}
+		if got := c.about(t, "await", c.task(t, "write_file", seven)); got.State.Status != "completed" || there(path) != "7" {
+			t.Errorf("%+v", got)
+		}
+		g.waits("write_file", 6)
+
+		// Stopped after it was approved.
+		eight, path := write("eight", "8")
+		if got := c.call(t, "write_file", eight, nil); !strings.Contains(text(got), "people decide") {
+			t.Fatalf("%+v", got)
+		}
+		a = g.waits("write_file", 7)
+		d.reviewer(t, 0).approve(a)
+		agent.wait(a.ID)
+		d.admin(t).do("POST", "/v1/admin/kill-switches", map[string]any{"agent_id": g.agent, "on": true, "reason": "a test"}).want(t, http.StatusOK)
+		if got := c.call(t, "write_file", eight, nil); !got.IsError || there(path) != "" || !strings.Contains(text(got), "kill switch") {
+			t.Errorf("%+v", got)
 		}
 	})
 }

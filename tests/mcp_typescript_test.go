@@ -74,10 +74,37 @@ type typescriptLine struct {
 		Message string
 		Total   float64
 	} `json:"progress"`
+	Task   string      `json:"task"`
+	State  taskState   `json:"state"`
+	States []taskState `json:"states"`
+	Links  []struct {
+		Mode, URL, Message string
+		ID                 string `json:"elicitationId"`
+	} `json:"links"`
+	Over     []string `json:"over"`
 	Resource struct {
 		Resource string
 		Servers  []string `json:"authorization_servers"`
 	} `json:"resource"`
+}
+
+// taskState is a task as its requestor is shown it.
+type taskState struct {
+	ID      string `json:"taskId"`
+	Status  string `json:"status"`
+	Message string `json:"statusMessage"`
+}
+
+// task calls a tool as a task, and returns the task's id.
+func (c *typescript) task(t testing.TB, tool string, arguments map[string]any) string {
+	t.Helper()
+	return c.do(t, map[string]any{"do": "task", "tool": tool, "arguments": arguments}).Task
+}
+
+// about is a task after that was done with it: await, get or cancel.
+func (c *typescript) about(t testing.TB, do, task string) typescriptLine {
+	t.Helper()
+	return c.do(t, map[string]any{"do": do, "task": task})
 }
 
 func (c *typescript) next() (typescriptLine, error) {
@@ -98,6 +125,19 @@ func (c *typescript) do(t testing.TB, order map[string]any) typescriptLine {
 		t.Fatalf("%v: %v %s", order["do"], err, line.Failed)
 	}
 	return line
+}
+
+// fails does what the client is to fail at, and is what it says then.
+func (c *typescript) fails(t testing.TB, order map[string]any) string {
+	t.Helper()
+	if _, err := io.WriteString(c.in, canonical(t, order)+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	line, err := c.next()
+	if err != nil || line.Failed == "" {
+		t.Fatalf("%v: %v %+v", order["do"], err, line)
+	}
+	return line.Failed
 }
 
 func (c *typescript) list(t testing.TB) []modelTool {

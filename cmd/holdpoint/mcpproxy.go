@@ -65,7 +65,9 @@ it is accepted, or approved and its token redeemed: with the arguments as they
 were approved, once. What became of it is reported. Everything else passes.
 
 A call that waits for people is held for --wait; then the host is told to call
-again with the same arguments. When Holdpoint cannot be asked, nothing runs.
+again with the same arguments. A host that has tasks calls it as one and comes
+back for the result; one that shows links is given the approval's page. When
+Holdpoint cannot be asked, nothing runs.
 
 The server's tools are pinned the first time. A tool that is described
 otherwise later, or is new, is held back until you accept it.

@@ -29,6 +29,7 @@ type call struct {
 	params    canon.Value
 	name      string      // of this very call of the tool as it is described, the same whenever it is asked for again
 	progress  canon.Value // the host's progressToken; null for none
+	task      *task       // what the host comes back for; nil where it waits for the answer
 
 	cancel  context.CancelFunc
 	running bool // the server has got it; guarded by Proxy.mu
@@ -50,11 +51,30 @@ func (r *refusal) Error() string { return r.text }
 // begin takes a call on.
 func (p *Proxy) begin(ctx context.Context, r *jsonrpc.Request) {
 	c, err := p.read(r)
+	var ttl time.Duration
+	p.mu.Lock()
+	tasks := p.offersTasks
+	p.mu.Unlock()
+	if err == nil && tasks {
+		ttl, err = ttlOf(c.params)
+	}
 	if err != nil {
 		p.toHost(ctx, failure(r.ID, jsonrpc.CodeInvalidParams, err.Error()))
 		return
 	}
 	ctx, c.cancel = context.WithCancel(ctx)
+	if ttl > 0 {
+		if err := p.newTask(c, ttl); err != nil {
+			c.cancel()
+			p.toHost(ctx, failure(r.ID, jsonrpc.CodeInternalError, err.Error()))
+			return
+		}
+		c.id = p.ownID() // the host's is answered now
+		p.mu.Lock()
+		created := c.task.state()
+		p.mu.Unlock()
+		p.reply(ctx, r.ID, map[string]any{"task": created})
+	}
 	p.mu.Lock()
 	p.calls[c.id] = c
 	p.mu.Unlock()
@@ -64,7 +84,10 @@ func (p *Proxy) begin(ctx context.Context, r *jsonrpc.Request) {
 		p.mu.Lock()
 		delete(p.calls, c.id)
 		p.mu.Unlock()
-		if ctx.Err() == nil { // who has cancelled a call wants no answer
+		switch {
+		case c.task != nil:
+			p.finish(ctx, c.task, a)
+		case ctx.Err() == nil: // who has cancelled a call wants no answer
 			p.toHost(ctx, a)
 		}
 	})
@@ -147,6 +170,7 @@ func (p *Proxy) permit(ctx context.Context, c *call) (permission, error) {
 		}
 	}
 	p.settled(c)
+	p.linkOver(ctx, a.ID)
 	if a.Status != holdpoint.Approved {
 		return permission{}, ended(a)
 	}
@@ -217,12 +241,17 @@ func (p *Proxy) settled(c *call) {
 	delete(p.asked, c.name)
 }
 
-// await waits for people, as long as the host should be kept waiting.
+// await waits for people, as long as the host should be kept waiting. A task keeps nobody
+// waiting: it goes on until its time is over.
 func (p *Proxy) await(ctx context.Context, c *call, a *holdpoint.Approval) (*holdpoint.Approval, error) {
 	p.mu.Lock()
 	p.asked[c.name] = a.ID
 	p.mu.Unlock()
-	waiting, stop := context.WithTimeout(ctx, p.Wait)
+	wait := p.Wait
+	if c.task != nil {
+		wait = c.task.ttl
+	}
+	waiting, stop := context.WithTimeout(ctx, wait)
 	defer stop()
 	go func() {
 		select {
@@ -232,6 +261,7 @@ func (p *Proxy) await(ctx context.Context, c *call, a *holdpoint.Approval) (*hol
 		}
 	}()
 	p.tellWaiting(waiting, c, a)
+	p.showLink(ctx, c, a)
 	done, err := p.Gate.Client.Await(waiting, a.ID)
 	switch {
 	case err == nil:
@@ -287,8 +317,15 @@ func spent(problem *holdpoint.Problem) bool { return problem.Status >= 500 }
 // run hands the call to the server and reports what became of it.
 func (p *Proxy) run(ctx context.Context, c *call, allowed permission) *jsonrpc.Response {
 	p.mu.Lock()
-	c.running = true
+	late := ctx.Err() != nil
+	c.running = !late
 	p.mu.Unlock()
+	if late {
+		if allowed.approval != "" {
+			p.report(ctx, allowed.approval, holdpoint.Failed, 0)
+		}
+		return p.refused(ctx, c, context.Cause(ctx))
+	}
 	params := p.forwarded(c, allowed)
 	// A cancelled call has begun: its answer is waited for a little longer.
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -256,8 +256,8 @@ func (w *workshop) tool(name, says string) {
 	})
 }
 
-// start begins a conversation. It may be called again.
-func (w *workshop) start(edit func(*Config)) *workshop {
+// open puts a proxy before the server, for a host that reads and writes there.
+func (w *workshop) open(edit func(*Config)) (in io.ReadCloser, out io.WriteCloser) {
 	w.t.Helper()
 	cfg := Config{Name: "s", Gate: w.gate, Pins: w.pins, Wait: within, Logger: slog.New(slog.DiscardHandler)}
 	if edit != nil {
@@ -279,13 +279,22 @@ func (w *workshop) start(edit func(*Config)) *workshop {
 	done := make(chan error, 1)
 	w.done = done
 	go func(p *Proxy) { done <- p.Run(context.WithoutCancel(w.t.Context())); toHost.Close(); toProxy.Close() }(w.proxy)
+	w.t.Cleanup(func() { hostOut.Close(); w.end(); <-done })
+	return hostIn, hostOut
+}
+
+// start begins a conversation. It may be called again.
+func (w *workshop) start(edit func(*Config)) *workshop {
+	w.t.Helper()
+	in, out := w.open(edit)
 	client := sdk.NewClient(&sdk.Implementation{Name: "host", Version: "1"}, &sdk.ClientOptions{
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { w.told <- r.Params.Message },
 	})
-	if w.host, err = client.Connect(w.t.Context(), &sdk.IOTransport{Reader: hostIn, Writer: hostOut}, nil); err != nil {
+	var err error
+	if w.host, err = client.Connect(w.t.Context(), &sdk.IOTransport{Reader: in, Writer: out}, nil); err != nil {
 		w.t.Fatal(err)
 	}
-	w.t.Cleanup(func() { w.host.Close(); hostOut.Close(); w.end(); <-done })
+	w.t.Cleanup(func() { w.host.Close() })
 	return w
 }
 

@@ -7,6 +7,9 @@
 //	                       server ── result ──► Proxy ── report ──► Holdpoint
 //	                                              └─► host
 //
+// A host may come back for the result instead of waiting for it (tasks), and is asked to show
+// its user where people decide, if it can (elicitation).
+//
 // Everything else passes as it is: resources, prompts, progress, cancellation, and
 // what the server asks its host. Tools are listed as the server describes them, but
 // only as an operator has accepted those descriptions (Pins).
@@ -101,6 +104,12 @@ type Proxy struct {
 	// changes counts how often the server said that its tools are others.
 	changes int
 	asked   map[string]string // approvals that the host was told to come back for, by their call's name
+
+	offersTasks bool // the conversation's version has them
+	tasks       []*task
+	results     map[jsonrpc.ID]context.CancelFunc // requests that wait for a task's result
+	opensLinks  bool                              // the host shows addresses to its user
+	links       map[string]*link                  // that it was asked to show, by approval
 }
 
 // exchange is a request that the server has got and not answered.
@@ -121,6 +130,7 @@ func New(cfg Config, host, server sdk.Connection) (*Proxy, error) {
 		Config: cfg, host: host, server: server, own: "holdpoint-" + rand.Text() + "-",
 		patient: make(chan struct{}), gone: make(chan struct{}),
 		open: map[jsonrpc.ID]*exchange{}, calls: map[jsonrpc.ID]*call{}, asked: map[string]string{},
+		results: map[jsonrpc.ID]context.CancelFunc{}, links: map[string]*link{},
 	}, nil
 }
 
@@ -196,7 +206,9 @@ func (p *Proxy) fromHost(ctx context.Context) {
 		}
 		switch m := m.(type) {
 		case *jsonrpc.Response:
-			p.toServer(ctx, m)
+			if !p.answersOwn(m) {
+				p.toServer(ctx, m)
+			}
 		case *jsonrpc.Request:
 			if m.IsCall() {
 				p.requested(ctx, m)
@@ -212,19 +224,26 @@ func (p *Proxy) requested(ctx context.Context, r *jsonrpc.Request) {
 	p.mu.Lock()
 	_, open := p.open[r.ID]
 	_, called := p.calls[r.ID]
+	_, waiting := p.results[r.ID]
+	tasks := p.offersTasks
 	p.mu.Unlock()
 	switch {
-	case open || called:
+	case open || called || waiting:
 		p.toHost(ctx, failure(r.ID, jsonrpc.CodeInvalidRequest, "this id is that of a request that is not answered yet"))
 	case r.Method == "tools/call":
 		p.begin(ctx, r)
 	case r.Method == "tools/list":
 		p.work.Go(func() { p.list(ctx, r) })
-	case strings.HasPrefix(r.Method, "tools/"), r.Method == "server/discover":
+	case strings.HasPrefix(r.Method, "tasks/") && tasks:
+		p.tasked(ctx, r)
+	case strings.HasPrefix(r.Method, "tools/"), strings.HasPrefix(r.Method, "tasks/"), r.Method == "server/discover":
 		// What is not known here may run a tool. Without server/discover a host falls
 		// back on initialize, and on versions in which a call is one request.
 		p.toHost(ctx, failure(r.ID, jsonrpc.CodeMethodNotFound, "the proxy does not offer "+r.Method))
 	default:
+		if r.Method == "initialize" {
+			p.met(r.Params)
+		}
 		p.mu.Lock()
 		p.open[r.ID] = &exchange{method: r.Method}
 		p.mu.Unlock()
@@ -248,7 +267,8 @@ func (p *Proxy) notified(ctx context.Context, r *jsonrpc.Request) {
 	p.toServer(ctx, r)
 }
 
-// cancelled ends the wait of a call, and reports whether the server need not know.
+// cancelled ends the wait of a call or for a task's result, and reports whether the server
+// need not know.
 func (p *Proxy) cancelled(params json.RawMessage) bool {
 	var about struct {
 		ID any `json:"requestId"`
@@ -262,6 +282,10 @@ func (p *Proxy) cancelled(params json.RawMessage) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if stop := p.results[id]; stop != nil {
+		stop()
+		return true
+	}
 	c, ok := p.calls[id]
 	if !ok {
 		return false
@@ -294,7 +318,7 @@ func (p *Proxy) fromServer(ctx context.Context) {
 			case e.answer != nil:
 				e.answer <- m
 			case e.method == "initialize":
-				p.toHost(ctx, withoutTasks(m))
+				p.toHost(ctx, p.introduced(m))
 			default:
 				p.toHost(ctx, m)
 			}
@@ -346,20 +370,8 @@ func (p *Proxy) ownID() jsonrpc.ID {
 	return id
 }
 
-// withoutTasks takes from a server's capabilities that calls may be answered
-// before they have run: then nobody could report what became of them.
-func withoutTasks(m *jsonrpc.Response) *jsonrpc.Response {
-	var result, capabilities map[string]json.RawMessage
-	if json.Unmarshal(m.Result, &result) != nil || json.Unmarshal(result["capabilities"], &capabilities) != nil || capabilities["tasks"] == nil {
-		return m
-	}
-	delete(capabilities, "tasks")
-	changed, err := json.Marshal(capabilities)
-	if err == nil {
-		result["capabilities"] = changed
-		if changed, err = json.Marshal(result); err == nil {
-			return &jsonrpc.Response{ID: m.ID, Result: changed}
-		}
-	}
-	return failure(m.ID, jsonrpc.CodeInternalError, "the server's capabilities cannot be read")
+// isOwn reports whether a request with this id was the proxy's own.
+func (p *Proxy) isOwn(id jsonrpc.ID) bool {
+	text, _ := id.Raw().(string)
+	return strings.HasPrefix(text, p.own)
 }

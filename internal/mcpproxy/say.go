@@ -22,6 +22,8 @@ func (p *Proxy) refused(ctx context.Context, c *call, err error) *jsonrpc.Respon
 	switch {
 	case errors.As(err, &known):
 		return p.result(c, known.text, known.approval)
+	case ctx.Err() != nil:
+		return p.result(c, "Not run: the call was cancelled.", "")
 	case errors.As(err, &problem):
 		text := fmt.Sprintf("Not run: nothing has been granted. %s (%s)", problem.Detail, problem.Code)
 		if problem.RetryAfter > 0 {
@@ -159,10 +161,13 @@ func withEdit(a *jsonrpc.Response, allowed permission) *jsonrpc.Response {
 // silence count from the last time.
 const progressEvery = 5 * time.Second
 
-// tellWaiting tells a host that asked for it that a call waits for people, now and
+// tellWaiting tells who looks at a call's task that it waits for people, and a host that
+// asked for it, now and
 // every few seconds until ctx ends. The steps are small, so that whatever the server
 // counts itself comes after them.
 func (p *Proxy) tellWaiting(ctx context.Context, c *call, a *holdpoint.Approval) {
+	says := "Waiting for people to decide: " + a.Links.Review
+	p.waits(c, says)
 	if c.progress.IsNull() {
 		return
 	}
@@ -170,14 +175,11 @@ func (p *Proxy) tellWaiting(ctx context.Context, c *call, a *holdpoint.Approval)
 		tick := time.NewTicker(progressEvery)
 		defer tick.Stop()
 		for n := 1; ctx.Err() == nil; n++ {
-			params, err := json.Marshal(map[string]any{
-				"progressToken": json.RawMessage(c.progress.Canonical()), "progress": float64(n) / 1e6,
-				"message": "Waiting for people to decide: " + a.Links.Review,
-			})
-			if err != nil {
-				return
+			params := map[string]any{"progressToken": json.RawMessage(c.progress.Canonical()), "progress": float64(n) / 1e6, "message": says}
+			if c.task != nil {
+				params["_meta"] = c.task.meta()
 			}
-			p.toHost(ctx, &jsonrpc.Request{Method: "notifications/progress", Params: params})
+			p.notify(ctx, "notifications/progress", params)
 			select {
 			case <-tick.C:
 			case <-ctx.Done():

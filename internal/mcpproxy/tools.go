@@ -246,13 +246,14 @@ func (p *Proxy) shown(ctx context.Context, a *jsonrpc.Response) (*jsonrpc.Respon
 		return nil, err
 	}
 	p.mu.Lock()
+	tasks := p.offersTasks
 	for _, t := range got.tools {
 		if p.defs != nil {
 			p.defs[t.name] = t.definition
 		}
 	}
 	p.mu.Unlock()
-	shown, same := []json.RawMessage{}, got.raw == len(got.tools)
+	shown, same := []json.RawMessage{}, got.raw == len(got.tools) && !tasks
 	for _, t := range got.tools {
 		accepted, err := p.Pins.accepted(t.name)
 		switch {
@@ -269,6 +270,14 @@ func (p *Proxy) shown(ctx context.Context, a *jsonrpc.Response) (*jsonrpc.Respon
 	}
 	if same {
 		return a, nil
+	}
+	for i := range shown {
+		if tasks && err == nil {
+			shown[i], err = asTask(shown[i])
+		}
+	}
+	if err != nil {
+		return nil, err
 	}
 	if got.members["tools"], err = json.Marshal(shown); err != nil {
 		return nil, err

@@ -223,9 +223,16 @@ func TestTricks(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 	send(t, host, `{"jsonrpc":"2.0","id":10,"method":"initialize","params":{}}`)
-	answers(t, server, "initialize", `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"tasks":{"list":{}}},"serverInfo":{"name":"x","version":"1"}}`)
-	if got := next(t, host); strings.Contains(got, "tasks") || !strings.Contains(got, `"tools":{}`) || !strings.Contains(got, "serverInfo") {
+	answers(t, server, "initialize", `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"tasks":{"mine":{}}},"serverInfo":{"name":"x","version":"1"}}`)
+	if got := next(t, host); strings.Contains(got, "mine") || !strings.Contains(got, `"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}`) || !strings.Contains(got, `"tools":{}`) || !strings.Contains(got, "serverInfo") {
 		t.Errorf("%s", got)
+	}
+	for _, earlier := range []string{`"protocolVersion":"2025-06-18","capabilities":{"tools":{},"tasks":{"mine":{}}}`, `"capabilities":{"tools":{},"tasks":{"mine":{}}}`, `"protocolVersion":"2025-11-25","capabilities":{"tasks":{"mine":{}}}`} {
+		send(t, host, `{"jsonrpc":"2.0","id":11,"method":"initialize","params":{}}`)
+		answers(t, server, "initialize", `{`+earlier+`}`)
+		if got := next(t, host); strings.Contains(got, "tasks") {
+			t.Errorf("%s", got)
+		}
 	}
 }
 
