@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -171,6 +172,36 @@ func (c *typescript) isToldOfTheWait(t *testing.T, d *dev) {
 	}
 }
 
+// waitsAsATask waits for people without holding a call open, and gets no token by that.
+func (c *typescript) waitsAsATask(t *testing.T, d *dev) {
+	t.Helper()
+	arguments := map[string]any{"round": newID("r-")}
+	opened := held(t, c.call(t, "aana_pre_tool_check", event("send_note", "defer", arguments), nil).good(t))
+	task := c.task(t, "holdpoint_await", map[string]any{"approval_id": opened.ID})
+	now := c.about(t, "get", task).State
+	if task != opened.ID || now.Status != "working" || !strings.HasSuffix(now.Message, "/approvals/"+opened.ID) {
+		t.Errorf("task %s of %s: %+v", task, opened.ID, now)
+	}
+	if all := c.do(t, map[string]any{"do": "tasks"}).States; !slices.Contains(all, now) {
+		t.Errorf("the task is not among %+v", all)
+	}
+	if says := c.fails(t, map[string]any{"do": "get", "task": "apr_none"}); !strings.Contains(says, "-32602") {
+		t.Errorf("a task that there is not: %s", says)
+	}
+	if says := c.fails(t, map[string]any{"do": "task", "tool": "holdpoint_cancel", "arguments": map[string]any{"approval_id": opened.ID}}); !strings.Contains(says, "-32601") {
+		t.Errorf("another tool as a task: %s", says)
+	}
+	d.reviewer(t, 0).approve(opened)
+	done := c.about(t, "await", task)
+	if a := done.Result.approval(t); done.State.Status != "completed" || a.Status != "approved" || strings.Contains(string(done.Result.Structured)+text(done.Result), "resumption_token") || a.Token != "" {
+		t.Fatalf("decided: %+v %s", done.State, done.Result.Structured)
+	}
+	if line := done.Result.line(t); !strings.Contains(line, "holdpoint_redeem") {
+		t.Errorf("the line is %q", line)
+	}
+	c.call(t, "holdpoint_redeem", map[string]any{"approval_id": opened.ID, "tool_name": "send_note", "arguments": arguments}, nil).good(t)
+}
+
 // TestTypescriptClient tells the same story with a client that shares no line
 // with the server, over both transports.
 func TestTypescriptClient(t *testing.T) {
@@ -191,6 +222,7 @@ func TestTypescriptClient(t *testing.T) {
 			}
 			tellModelStory(t, d, stranger, m)
 			m.isToldOfTheWait(t, d)
+			m.waitsAsATask(t, d)
 			if name == "http" {
 				if got := m.do(t, map[string]any{"do": "discover"}).Resource; got.Resource != d.URL+"/mcp" || got.Servers != nil {
 					t.Errorf("the metadata of the server: %+v", got)

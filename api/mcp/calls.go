@@ -165,16 +165,20 @@ func members(arguments []byte, names ...string) (canon.Value, error) {
 func idOf(v canon.Value) (string, error) {
 	given, _ := v.Get("approval_id")
 	id := given.Str()
-	if id == "" {
+	if !plainID(id) {
 		return "", invalid("approval_id must be the id of an approval, as the check answered it.")
 	}
+	return id, nil
+}
+
+func plainID(id string) bool {
 	for _, c := range id {
 		plain := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
-		if !plain || len(id) > 64 {
-			return "", invalid("approval_id must be the id of an approval, as the check answered it.")
+		if !plain {
+			return false
 		}
 	}
-	return id, nil
+	return id != "" && len(id) <= 64
 }
 
 func invalid(format string, args ...any) error {

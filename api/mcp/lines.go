@@ -136,7 +136,7 @@ func (l *lines) Read(ctx context.Context) (jsonrpc.Message, error) {
 		if message == nil {
 			continue
 		}
-		if r, ok := message.(*jsonrpc.Request); ok && r.IsCall() && r.Method == "tools/call" {
+		if r, ok := message.(*jsonrpc.Request); ok && r.IsCall() && (r.Method == "tools/call" || r.Method == "tasks/result") {
 			l.mu.Lock()
 			l.open[r.ID] = true
 			l.mu.Unlock()
@@ -164,7 +164,7 @@ func (l *lines) decode(text []byte) (jsonrpc.Message, error) {
 		return nil, l.complain(jsonrpc.CodeInvalidRequest, "an id that is a number is a whole one, less than 2^53", nil)
 	}
 	// The canonical form says the same, and every reader reads it alike.
-	message, err := jsonrpc.DecodeMessage(v.Canonical())
+	message, err := jsonrpc.DecodeMessage(asTask(v.Canonical()))
 	if err != nil {
 		var named json.RawMessage
 		if id.Kind() == canon.StringKind || id.Kind() == canon.NumberKind {

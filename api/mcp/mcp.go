@@ -68,7 +68,7 @@ func New(cfg Config) (*Tools, error) {
 	for _, o := range offered {
 		t.server.AddTool(o.tool, t.handler(o))
 	}
-	return t, nil
+	return t, t.offerTasks()
 }
 
 // caller is on whose behalf tools are called.
@@ -80,6 +80,7 @@ type caller struct {
 	// patient ends when nobody will wait for people any more: then what waits
 	// answers as things stand.
 	patient context.Context //nolint:containedctx // as above
+	once    bool            // one answer is all that there is time for
 }
 
 type callerKey struct{}
@@ -96,6 +97,8 @@ func (t *Tools) Handler() http.Handler {
 			http.Error(w, "the message cannot be read", http.StatusBadRequest)
 			return
 		}
+		message = asTask(message)
+		r.ContentLength = int64(len(message))
 		r.Body = io.NopCloser(bytes.NewReader(message))
 		if asksForProgress(message) {
 			stream.ServeHTTP(w, r)
@@ -104,7 +107,7 @@ func (t *Tools) Handler() http.Handler {
 		plain.ServeHTTP(w, r)
 	}))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		who := caller{authorization: r.Header.Get("Authorization"), requestID: api.RequestID(r.Context()), gone: r.Context(), patient: r.Context()}
+		who := caller{authorization: r.Header.Get("Authorization"), requestID: api.RequestID(r.Context()), gone: r.Context(), patient: r.Context(), once: true}
 		protected.ServeHTTP(unstored{w}, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
 	})
 }

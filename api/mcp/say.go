@@ -16,7 +16,9 @@ type waiting struct {
 	ID         string    `json:"id"`
 	Status     string    `json:"status"`
 	ToolName   string    `json:"tool_name"`
+	OpenedAt   time.Time `json:"opened_at"`
 	ExpiresAt  time.Time `json:"expires_at"`
+	EndedAt    time.Time `json:"ended_at"` // zero while it is pending
 	NextAction string    `json:"next_action"`
 	Execution  string    `json:"execution"`
 	Token      string    `json:"resumption_token"`
