@@ -52,6 +52,7 @@ type PersonBody struct {
 	AddRoles          []string  `json:"add_roles,omitempty" doc:"some more,"`
 	RemoveRoles       []string  `json:"remove_roles,omitempty" doc:"and some less."`
 	AllowUnknownRoles bool      `json:"allow_unknown_roles,omitempty" doc:"Take roles that no rule asks for yet."`
+	Reason            string    `json:"reason,omitempty" maxLength:"1000" doc:"Why, for those who have to approve it, where giving roles takes an approval."`
 }
 
 // PersonLink answers with a link by which somebody sets a password.
@@ -59,6 +60,7 @@ type PersonLink struct {
 	Person    Person    `json:"person"`
 	Link      string    `json:"link" doc:"It sets the password of whoever opens it, once. Only its hash is stored; with an Idempotency-Key, this answer is also kept, sealed, for repetitions until it lapses."`
 	ExpiresAt time.Time `json:"expires_at"`
+	RolesWait string    `json:"roles_wait,omitempty" doc:"The approval by which the person gets the roles, where giving them takes one. Left out, they have them."`
 }
 
 // people are the operations that say who there is.
@@ -74,7 +76,7 @@ func (a adminDoor) people() []operation {
 		{method: "GET", path: path, summary: "List people", scope: identity.ScopeAdmin, out: People{}, statuses: []int{200}, problems: []int{401, 403, 503}, handle: a.listPeople},
 		{method: "GET", path: path + "/{id}", summary: "Read a person", scope: identity.ScopeAdmin, out: PersonAccount{}, statuses: []int{200}, problems: []int{401, 403, 404, 503}, handle: a.getPerson},
 		change("", "Invite a person", "Changes of people take database_people_url; without it they are made by command (422 by_command).", InviteBody{}, PersonLink{}, a.invite),
-		change("/{id}", "Change a person's name and roles", "Without a role, votes in what still waits are void.", PersonBody{}, Person{}, a.changePerson),
+		change("/{id}", "Change a person's name and roles", "Without a role, votes in what still waits are void. Where giving roles takes an approval, nothing is changed yet: 409 approval_required names it as successor.", PersonBody{}, Person{}, a.changePerson),
 		change("/{id}/disable", "Disable a person", "", CancelBody{}, Person{}, a.changing(func(c *call, by access.By, once *access.Once[engine.Person]) (engine.Person, error) {
 			return a.Admin.People.Disable(c.r.Context(), by, c.r.PathValue("id"), once)
 		})),
@@ -155,7 +157,7 @@ func linked(a adminDoor, c *call, in any, do func(*call, access.By, *access.Once
 	return answer(a.API, c, body, func(once *access.Once[admin.PasswordLink]) (admin.PasswordLink, error) {
 		return do(c, c.principal.Administrator(RequestID(c.r.Context())), once)
 	}, func(l admin.PasswordLink) (access.Reply, error) {
-		return jsonReply(http.StatusOK, PersonLink{Person: wirePerson(l.Person), Link: l.URL, ExpiresAt: l.ExpiresAt}, nil)
+		return jsonReply(http.StatusOK, PersonLink{Person: wirePerson(l.Person), Link: l.URL, ExpiresAt: l.ExpiresAt, RolesWait: l.RolesWait}, nil)
 	})
 }
 

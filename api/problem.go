@@ -27,7 +27,7 @@ type Problem struct {
 	// Violations is how a tool request breaks its rules.
 	Violations []gate.Violation `json:"violations,omitempty" doc:"Which rules a tool request breaks, and in which line."`
 	// Successor is the approval to go on with instead.
-	Successor string `json:"successor,omitempty" doc:"The approval by which people are asked anew, where what the call depends on had changed."`
+	Successor string `json:"successor,omitempty" doc:"The approval to go on with: by which people are asked anew, where what the call depends on had changed, or by which a change waits that takes an approval."`
 }
 
 // FieldError says which part of a body is wrong.

@@ -1,12 +1,19 @@
 package web
 
-import "net/http"
+import (
+	"errors"
+	"net/http"
+
+	"holdpoint/internal/access"
+	"holdpoint/internal/admin"
+)
 
 // doneCookie carries the one sentence that the next page says. It names the
 // sentence and does not hold it, so that nobody else can put words there.
 const doneCookie = "holdpoint_done"
 
 var doneWords = map[string]string{
+	"proposed":     "Nothing is changed yet: this takes an approval. Here is what waits for it.",
 	"held":         "The hold was placed. What it covers is kept until it is released.",
 	"unheld":       "The hold was released.",
 	"grant":        "The standing grant was made. It votes for calls that are proposed from now on.",
@@ -98,8 +105,21 @@ func (s *site) flash(w http.ResponseWriter, r *http.Request) string {
 
 // redirectOrFail leads on after a change, or returns why there was none.
 func (s *site) redirectOrFail(w http.ResponseWriter, r *http.Request, err error, what, to string) error {
+	if s.leadsToApproval(w, r, err) {
+		return nil
+	}
 	if err == nil {
 		s.redirectWithFlash(w, r, what, to)
 	}
 	return err
+}
+
+// leadsToApproval leads to the approval that a change waits for, where it waits for one.
+func (s *site) leadsToApproval(w http.ResponseWriter, r *http.Request, err error) bool {
+	var refusal *access.Refusal
+	if !errors.As(err, &refusal) || refusal.Code != admin.ApprovalRequired || refusal.Successor == "" {
+		return false
+	}
+	s.redirectWithFlash(w, r, "proposed", cardURL(refusal.Successor))
+	return true
 }

@@ -67,7 +67,7 @@ func (h *onCallHandler) set(w http.ResponseWriter, r *http.Request, p engine.Per
 		err = h.onCall.Set(r.Context(), by(p), q, nil)
 	}
 	var refusal *access.Refusal
-	if !errors.As(err, &refusal) {
+	if !errors.As(err, &refusal) || refusal.Code == admin.ApprovalRequired && refusal.Successor != "" {
 		return h.site.redirectOrFail(w, r, err, "oncall", "/on-call")
 	}
 	if p, err = h.site.sessions.again(r); err != nil {

@@ -22,6 +22,8 @@ type People interface {
 	MayBeChanged() bool
 	Accounts(ctx context.Context) ([]admin.Account, error)
 	Account(ctx context.Context, id string) (admin.Account, error)
+	// RolesTakeApproval says that giving roles takes an approval.
+	RolesTakeApproval(ctx context.Context) (bool, error)
 	// KnownRoles are those that some rule asks for.
 	KnownRoles(ctx context.Context) ([]string, error)
 	Invite(ctx context.Context, by access.By, n admin.NewPerson, anyRole bool, once *access.Once[admin.PasswordLink]) (admin.PasswordLink, error)
@@ -145,6 +147,9 @@ func (h *peopleHandler) page(r *http.Request, p engine.Person) (views.PersonPage
 		return v, err
 	}
 	v.NewName = a.Name
+	if v.RolesWait, err = h.people.RolesTakeApproval(r.Context()); err != nil {
+		return v, err
+	}
 	v.Proof, err = h.proof(r, p)
 	return v, err
 }
@@ -188,6 +193,9 @@ func (h *peopleHandler) do(w http.ResponseWriter, r *http.Request, p engine.Pers
 	if err == nil {
 		err = change()
 	}
+	if h.site.leadsToApproval(w, r, err) {
+		return nil
+	}
 	if refusal := (*access.Refusal)(nil); errors.As(err, &refusal) && refusal.Kind != access.NotFound {
 		return h.again(w, r, refusal, edit)
 	}
@@ -209,7 +217,7 @@ func chosenRoles(form url.Values) (roles []string, toCome bool) {
 func (h *peopleHandler) change(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	name := r.PostForm.Get("name")
 	roles, toCome := chosenRoles(r.PostForm)
-	c := admin.PersonChange{Name: &name, Roles: &roles, AllowUnknownRoles: toCome}
+	c := admin.PersonChange{Name: &name, Roles: &roles, AllowUnknownRoles: toCome, Reason: r.PostForm.Get("reason")}
 	if !r.PostForm.Has("with_roles") { // the form of one's own account
 		c.Roles = nil
 	}
@@ -264,6 +272,9 @@ func (h *peopleHandler) mail(r *http.Request) views.MailChoice {
 func (h *peopleHandler) showLink(w http.ResponseWriter, r *http.Request, p engine.Person, l admin.PasswordLink) error {
 	v := views.PersonLink{
 		Frame: h.site.frame(p, "Link for "+views.Visible(l.Person.Name), "admin"), Name: l.Person.Name, Email: l.Person.Email, URL: personURL(l.Person.ID), Link: l.URL, ExpiresAt: l.ExpiresAt,
+	}
+	if l.RolesWait != "" {
+		v.RolesURL = cardURL(l.RolesWait)
 	}
 	if h.people.MailsLinks() && r.PostForm.Has("mail") {
 		if err := h.people.Mail(r.Context(), l); err != nil {

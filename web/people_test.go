@@ -59,7 +59,7 @@ func startStaffWith(t *testing.T, changes bool, mail func(to, link string) error
 	owner := admin.New(admin.Config{Store: db.Owner(), Owner: true}).People
 	ops := access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "ops", Channel: "cli"}}
 	for name, roles := range map[string][]string{"olga": {"admin"}, "ada": {"reviewer"}} {
-		p, err := owner.Add(t.Context(), ops, admin.NewPerson{Email: name + "@example.com", Name: strings.ToUpper(name[:1]) + name[1:], Roles: roles, Password: horse})
+		p, _, err := owner.Add(t.Context(), ops, admin.NewPerson{Email: name + "@example.com", Name: strings.ToUpper(name[:1]) + name[1:], Roles: roles, Password: horse})
 		if err != nil {
 			t.Fatal(err)
 		}

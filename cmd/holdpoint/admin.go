@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"holdpoint/engine"
 	"holdpoint/engine/policy"
@@ -158,6 +159,45 @@ func operator() engine.Actor {
 		user = fmt.Sprintf("uid %d", os.Getuid())
 	}
 	return engine.Actor{Kind: engine.ServiceActor, ID: user, Channel: "cli"}
+}
+
+// administers opens the database for changes.
+type administers func(context.Context, *cli) (*admin.Admin, access.By, error)
+
+// approvable is where for changes that people can have to approve.
+type approvable struct {
+	where
+	Unapproved string `help:"In an emergency: change it at once, for this reason, although people should approve it (“holdpoint changes”). It is on record." placeholder:"REASON"`
+}
+
+func (w approvable) administration(ctx context.Context, c *cli) (*admin.Admin, access.By, error) {
+	return w.holding(ctx, c, w.where.administration)
+}
+
+func (w approvable) sealedAdministration(ctx context.Context, c *cli) (*admin.Admin, access.By, error) {
+	return w.holding(ctx, c, w.where.sealedAdministration)
+}
+
+// holding is administration that has people approve what takes their approval. It takes the data key
+// then.
+func (w approvable) holding(ctx context.Context, c *cli, as administers) (*admin.Admin, access.By, error) {
+	a, by, err := as(ctx, c)
+	if err != nil {
+		return a, by, err
+	}
+	if by.Unapproved = strings.TrimSpace(w.Unapproved); len(by.Unapproved) > access.MaxReason {
+		return nil, by, fmt.Errorf("--unapproved: the reason has %d bytes; at most %d are kept", len(by.Unapproved), access.MaxReason)
+	}
+	cfg := a.People.Config
+	cfg.Hold = func(ctx context.Context, by access.By, h admin.HeldChange) (admin.Held, error) {
+		s, k, err := w.rules(ctx, c)
+		if err != nil {
+			return admin.Held{}, fmt.Errorf("it takes an approval, and that takes the data key: %w", err)
+		}
+		defer s.Close()
+		return k.Hold(ctx, by, h)
+	}
+	return admin.New(cfg), by, nil
 }
 
 // administration opens the database for changes by whoever runs the command. It is open

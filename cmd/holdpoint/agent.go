@@ -52,7 +52,7 @@ func set[T any](setting, given *T) {
 }
 
 type agentSet struct {
-	where
+	approvable
 	rates
 	ID            string   `arg:"" help:"The agent's id, as its key has it."`
 	Name          *string  `help:"Name to show."`
@@ -233,17 +233,21 @@ type agentRevoke struct {
 	ID string `arg:"" help:"The agent's id."`
 }
 
-func (a *agentRevoke) Run(ctx context.Context, c *cli) error { return a.revoke(ctx, c, a.ID, true) }
+func (a *agentRevoke) Run(ctx context.Context, c *cli) error {
+	return revokeAgent(ctx, a.administration, c, a.ID, true)
+}
 
 type agentRestore struct {
-	where
+	approvable
 	ID string `arg:"" help:"The agent's id."`
 }
 
-func (a *agentRestore) Run(ctx context.Context, c *cli) error { return a.revoke(ctx, c, a.ID, false) }
+func (a *agentRestore) Run(ctx context.Context, c *cli) error {
+	return revokeAgent(ctx, a.administration, c, a.ID, false)
+}
 
-func (w where) revoke(ctx context.Context, c *cli, id string, revoke bool) error {
-	r, by, err := w.administration(ctx, c)
+func revokeAgent(ctx context.Context, as administers, c *cli, id string, revoke bool) error {
+	r, by, err := as(ctx, c)
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func (p *prune) IsBool() bool { return true }
 
 // setupFiles are the files that apply and diff read.
 type setupFiles struct {
-	where
+	approvable
 	unknownRoles
 	File      string `short:"f" required:"" help:"File, or directory of files that end in .yaml, .yml or .json." placeholder:"FILE|DIR"`
 	Addresses string `type:"path" help:"File with the addresses of webhooks and Slack, which are secret." placeholder:"FILE"`
@@ -223,6 +223,7 @@ func (d *diffCommand) Run(ctx context.Context, c *cli) error {
 type applyCommand struct {
 	setupFiles
 	Yes     bool   `help:"Do not ask."`
+	Reason  string `help:"Why, for those who have to approve what takes an approval." placeholder:"TEXT"`
 	Secrets string `type:"path" help:"New file for what is shown once: links by which people set a password, secrets of webhooks." placeholder:"FILE"`
 }
 
@@ -241,7 +242,7 @@ Examples:
 // appliedChange is what "apply --json" prints of each change, on a line of its own.
 type appliedChange struct {
 	setup.Change
-	Status string `json:"status"` // done or refused
+	Status string `json:"status"` // done, refused or waits
 	Error  string `json:"error,omitempty"`
 }
 
@@ -279,7 +280,7 @@ func (a *applyCommand) Run(ctx context.Context, c *cli) error {
 	// Ctrl-C ends it behind a change, never within one.
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	return a.do(ctx, p, &setup.Applier{Admin: r, By: by, AllowUnknownRoles: a.AllowUnknownRole, Show: show})
+	return a.do(ctx, p, &setup.Applier{Admin: r, By: by, AllowUnknownRoles: a.AllowUnknownRole, Show: show, Reason: a.Reason})
 }
 
 // do does what a plan says, and tells exactly what was done.
@@ -288,11 +289,15 @@ func (a *applyCommand) do(ctx context.Context, p setup.Plan, applier *setup.Appl
 	progress := progressOf("applied")
 	var printing error
 	var keyless []string
+	waiting := 0
 	applier.Done = func(change setup.Change, err error) {
 		told++
 		progress(int64(told), int64(len(p.Changes)))
 		status := appliedChange{Change: change, Status: "done"}
-		if err != nil {
+		if admin.WasCollected(err) {
+			status.Status = "waits"
+			waiting++
+		} else if err != nil {
 			status.Status, status.Error = "refused", plain(err).Error()
 			fmt.Fprintf(terminalError, "not done: %s %s: %s\n", change.Action, changeName(change), status.Error)
 		} else if change.Kind == "agent" && change.Action == setup.Create {
@@ -309,7 +314,12 @@ func (a *applyCommand) do(ctx context.Context, p setup.Plan, applier *setup.Appl
 			fmt.Fprintf(terminal, "new agents without a key: %d (holdpoint key create --agent %s)\n", len(keyless), strconv.Quote(keyless[0]))
 		}
 	}
+	for _, h := range applier.Held {
+		fmt.Fprintf(terminalError, "%s waits for %d × %s until %s\n", h.ApprovalID, h.Needed, h.Role, h.ExpiresAt.Local().Format(time.RFC1123))
+	}
 	switch {
+	case err == nil && refused > 0 && refused == waiting:
+		return fmt.Errorf("%d changes wait for their approval, and are not made yet", waiting)
 	case err != nil:
 		return fmt.Errorf("%d changes are left, from the one before on: run it again (%w)", len(p.Changes)-done-refused, err)
 	case refused > 0:

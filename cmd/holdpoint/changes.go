@@ -20,20 +20,21 @@ import (
 )
 
 type changesCommand struct {
-	Require changesRequire `cmd:"" help:"Have people approve every change of the policy, or of the tool contracts, from now on."`
+	Require changesRequire `cmd:"" help:"Have people approve every change of the policy, of tool contracts, roles, routing or settings, from now on."`
 	Free    changesFree    `cmd:"" help:"Let such changes come into force at once again."`
 	List    changesList    `cmd:"" help:"List the changes that people have to approve, and who."`
 }
 
 type changesRequire struct {
 	where
-	Kind      string          `arg:"" enum:"policy,contracts" help:"policy or contracts."`
+	Kind      string          `arg:"" enum:"policy,contracts,roles,routing,settings" help:"policy, contracts, roles, routing or settings."`
 	Role      string          `required:"" help:"Role whose people approve." placeholder:"ROLE"`
 	Needed    int             `help:"How many of them, beside the author." default:"1" placeholder:"N"`
 	Deny      int             `help:"How many have to say no; the first no when left out." placeholder:"N"`
 	ExpiresIn time.Duration   `help:"How long a change waits before it lapses; 72h when left out." placeholder:"DURATION"`
 	Signed    bool            `help:"Only votes count that the voter's own passkey has signed."`
 	Reminder  []time.Duration `help:"Remind those who have not decided after this; again for more." placeholder:"DURATION"`
+	ByGroup   []string        `help:"With roles: a role that a provider's group may go on giving at once (SCIM, single sign-on); again for more." placeholder:"ROLE"`
 }
 
 // Help is shown by "holdpoint changes require --help".
@@ -43,6 +44,12 @@ who see the difference, what it would have done to past calls, its author and th
 reason. Whoever has written it does not approve it. What they approve is what comes
 into force; denied or expired, the present policy stays.
 
+With roles, giving somebody a role waits, by whichever door; with routing, putting
+somebody on call; with settings, what is set for all agents and registered of agents and
+tools. Taking away is done at once: a role, a shift, a registration. What a provider's
+group gives by the settings' mapping waits for nobody where --by-group names the role;
+other roles it does not give any more. Changes by “holdpoint apply” wait together.
+
 A changed policy_file is proposed by itself. Nobody knows who has written it, so one
 person more has to approve it; “holdpoint policy propose --author” names somebody.
 
@@ -51,7 +58,8 @@ the login that owns the database to change this, or to go round it in an emergen
 (“holdpoint policy activate”), and that is on record.
 
 Example:
-  holdpoint changes require policy --role policy-owner --needed 1 --expires-in 48h`
+  holdpoint changes require policy --role policy-owner --needed 1 --expires-in 48h
+  holdpoint changes require roles --role access-owner --by-group reviewer`
 }
 
 func (r *changesRequire) Run(ctx context.Context, c *cli) error {
@@ -66,10 +74,10 @@ func (r *changesRequire) Run(ctx context.Context, c *cli) error {
 	for _, after := range r.Reminder {
 		rule.Reminders = append(rule.Reminders, engine.Duration(after))
 	}
-	if err := a.Changes.RequireApproval(ctx, by, r.Kind, rule); err != nil {
+	if err := a.Changes.RequireApproval(ctx, by, r.Kind, rule, r.ByGroup...); err != nil {
 		return plain(err)
 	}
-	fmt.Fprintf(terminal, "changes of the %s wait for %d × %s from now on\n", r.Kind, rule.Needed, rule.Role)
+	fmt.Fprintf(terminal, "changes of %s wait for %d × %s from now on\n", admin.ChangeWords(r.Kind), rule.Needed, rule.Role)
 	people, err := c.opened.People.List(ctx)
 	if err != nil {
 		return err
@@ -84,7 +92,7 @@ func (r *changesRequire) Run(ctx context.Context, c *cli) error {
 
 type changesFree struct {
 	where
-	Kind   string `arg:"" enum:"policy,contracts" help:"policy or contracts."`
+	Kind   string `arg:"" enum:"policy,contracts,roles,routing,settings" help:"policy, contracts, roles, routing or settings."`
 	Reason string `required:"" help:"Why, for the audit log." placeholder:"TEXT"`
 }
 
@@ -104,7 +112,7 @@ func (f *changesFree) Run(ctx context.Context, c *cli) error {
 	if err := a.Changes.NoApproval(ctx, by, f.Kind, f.Reason); err != nil {
 		return plain(err)
 	}
-	fmt.Fprintf(terminal, "changes of the %s come into force at once again\n", f.Kind)
+	fmt.Fprintf(terminal, "changes of %s come into force at once again\n", admin.ChangeWords(f.Kind))
 	return nil
 }
 
@@ -132,7 +140,7 @@ func (l *changesList) Run(ctx context.Context, c *cli) error {
 	if l.JSON {
 		return printEach(slices.Sorted(maps.Keys(guards)), func(kind string) guardLine {
 			g := guards[kind]
-			return guardLine{g.Kind, g.Rule, g.SetBy, g.SetAt.UTC()}
+			return guardLine{g.Kind, g.Rule, g.ByGroups, g.SetBy, g.SetAt.UTC()}
 		})
 	}
 	if len(guards) == 0 {
@@ -150,10 +158,11 @@ func (l *changesList) Run(ctx context.Context, c *cli) error {
 
 // guardLine is what --json prints of a kind of rules.
 type guardLine struct {
-	Kind  string        `json:"kind"`
-	Rule  approval.Rule `json:"rule"`
-	SetBy string        `json:"set_by"`
-	SetAt time.Time     `json:"set_at"`
+	Kind     string        `json:"kind"`
+	Rule     approval.Rule `json:"rule"`
+	ByGroups []string      `json:"by_groups,omitempty"`
+	SetBy    string        `json:"set_by"`
+	SetAt    time.Time     `json:"set_at"`
 }
 
 type policyPropose struct {

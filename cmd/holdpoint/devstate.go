@@ -374,7 +374,7 @@ func (s devState) seed(ctx context.Context, adminURL string) error {
 	for _, r := range append([]devReviewer{s.Owner, s.Auditor}, s.Reviewers...) {
 		p, err := a.People.Find(ctx, r.Email)
 		if errors.Is(err, store.ErrNotFound) {
-			p, err = a.People.Add(ctx, by, admin.NewPerson{Email: r.Email, Name: r.Name, Roles: r.Roles, Password: r.Password})
+			p, _, err = a.People.Add(ctx, by, admin.NewPerson{Email: r.Email, Name: r.Name, Roles: r.Roles, Password: r.Password})
 		}
 		if err == nil && r.TOTPSecret != "" {
 			err = a.People.RestoreTOTP(ctx, by, p.ID, r.TOTPSecret)

@@ -17,7 +17,7 @@ type onCallCommand struct {
 }
 
 type onCallSet struct {
-	where
+	approvable
 	Schedule string        `arg:"" help:"The schedule; its role is on-call/SCHEDULE."`
 	Person   []string      `help:"E-mail address of somebody who is on call; again for more." placeholder:"EMAIL"`
 	Nobody   bool          `help:"Nobody is on call: what waits for them escalates at once."`

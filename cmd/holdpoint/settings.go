@@ -12,7 +12,7 @@ import (
 )
 
 type settingsCommand struct {
-	where
+	approvable
 	rates
 	MaxDelegation *int     `help:"Longest delegation chain." placeholder:"N"`
 	MinTrust      *string  `help:"The lowest trust level of agents whose calls are judged at all." placeholder:"LEVEL"`

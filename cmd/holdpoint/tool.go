@@ -22,7 +22,7 @@ type toolCommand struct {
 }
 
 type toolSet struct {
-	where
+	approvable
 	Name          string    `arg:"" help:"The tool's exact name."`
 	Version       *string   `help:"Its version." placeholder:"VERSION"`
 	Provider      *string   `help:"Where it comes from: built-in, mcp, langchain, custom." placeholder:"NAME"`
@@ -170,20 +170,20 @@ type toolRevoke struct {
 }
 
 func (t *toolRevoke) Run(ctx context.Context, c *cli) error {
-	return t.revokeTool(ctx, c, t.Name, true)
+	return revokeTool(ctx, t.administration, c, t.Name, true)
 }
 
 type toolRestore struct {
-	where
+	approvable
 	Name string `arg:"" help:"The tool's exact name."`
 }
 
 func (t *toolRestore) Run(ctx context.Context, c *cli) error {
-	return t.revokeTool(ctx, c, t.Name, false)
+	return revokeTool(ctx, t.administration, c, t.Name, false)
 }
 
-func (w where) revokeTool(ctx context.Context, c *cli, name string, revoke bool) error {
-	r, by, err := w.administration(ctx, c)
+func revokeTool(ctx context.Context, as administers, c *cli, name string, revoke bool) error {
+	r, by, err := as(ctx, c)
 	if err != nil {
 		return err
 	}

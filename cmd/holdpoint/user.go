@@ -31,7 +31,7 @@ type userCommand struct {
 }
 
 type userAdd struct {
-	where
+	approvable
 	Email         string   `arg:"" help:"E-mail address to sign in with."`
 	Name          string   `help:"Name to show; the address when left out."`
 	Role          []string `help:"What the person may decide, such as reviewer; again for more. “auditor” reads everything."`
@@ -59,7 +59,7 @@ func (u *userAdd) Run(ctx context.Context, c *cli) error {
 	if err != nil {
 		return err
 	}
-	p, err := a.People.Add(ctx, by, admin.NewPerson{Email: u.Email, Name: u.Name, Roles: u.Role, Password: password, SameAs: u.SameAs})
+	p, waits, err := a.People.Add(ctx, by, admin.NewPerson{Email: u.Email, Name: u.Name, Roles: u.Role, Password: password, SameAs: u.SameAs})
 	if err != nil {
 		return sameAs(err)
 	}
@@ -70,7 +70,9 @@ func (u *userAdd) Run(ctx context.Context, c *cli) error {
 	if made {
 		fmt.Fprintf(terminal, "password (shown only now): %s\n", password)
 	}
-	if len(p.Roles) == 0 {
+	if waits != "" {
+		fmt.Fprintln(terminal, rolesWait(waits))
+	} else if len(p.Roles) == 0 {
 		fmt.Fprintln(terminal, "without a --role there is nothing that this person may decide")
 	}
 	return nil

@@ -16,7 +16,7 @@ type unknownRoles struct {
 }
 
 type userInvite struct {
-	where
+	approvable
 	byMail
 	unknownRoles
 	Email  string   `arg:"" help:"E-mail address to sign in with."`
@@ -50,6 +50,9 @@ func (u *userInvite) Run(ctx context.Context, c *cli) error {
 	return u.hand(ctx, a, link)
 }
 
+// rolesWait says by which approval somebody gets their roles.
+func rolesWait(id string) string { return "the roles wait for their approval, as " + id }
+
 // byMail sends a link instead of printing it.
 type byMail struct {
 	Mail bool `help:"Send the link to the person by mail (smtp), and do not print it."`
@@ -66,6 +69,9 @@ func (m byMail) check(a *admin.Admin) error {
 // hand brings a link to the person, or to whoever runs the command. One that could not be sent
 // is printed: it exists by then.
 func (m byMail) hand(ctx context.Context, a *admin.Admin, link admin.PasswordLink) error {
+	if link.RolesWait != "" {
+		fmt.Fprintln(terminal, rolesWait(link.RolesWait))
+	}
 	if !m.Mail {
 		printLink(link)
 		return nil
@@ -84,13 +90,14 @@ func printLink(link admin.PasswordLink) {
 }
 
 type userSet struct {
-	where
+	approvable
 	unknownRoles
 	Email      string   `arg:"" help:"E-mail address of the account."`
 	Name       *string  `help:"Name to show."`
 	Role       []string `help:"The roles from now on, instead of those that there are; again for more."`
 	AddRole    []string `help:"A role more; again for more." placeholder:"ROLE"`
 	RemoveRole []string `help:"A role less; again for more." placeholder:"ROLE"`
+	Reason     string   `help:"Why, for those who have to approve it, where somebody has to." placeholder:"TEXT"`
 }
 
 // Help is shown by "holdpoint user set --help".
@@ -104,7 +111,7 @@ Examples:
 }
 
 func (u *userSet) Run(ctx context.Context, c *cli) error {
-	change := admin.PersonChange{Name: u.Name, AddRoles: u.AddRole, RemoveRoles: u.RemoveRole, AllowUnknownRoles: u.AllowUnknownRole}
+	change := admin.PersonChange{Name: u.Name, AddRoles: u.AddRole, RemoveRoles: u.RemoveRole, AllowUnknownRoles: u.AllowUnknownRole, Reason: u.Reason}
 	if len(u.Role) > 0 {
 		change.Roles = &u.Role
 	}
@@ -127,7 +134,7 @@ func (u *userSet) Run(ctx context.Context, c *cli) error {
 }
 
 type userEnable struct {
-	where
+	approvable
 	byMail
 	Email string `arg:"" help:"E-mail address of the account."`
 }

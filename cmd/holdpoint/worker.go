@@ -91,7 +91,7 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 	}
 	defer end()
 	var sequencer *auditlog.Sequencer
-	s, keeper, err := open(ctx, cfg, store.Config{URL: cfg.DatabaseURL, Sealer: cfg.Sealer, Logger: log, MaxConns: cfg.DatabaseConns, Traces: traces, Observer: figures.NewCounters(registry)}, "worker", func(s *store.Store) (err error) {
+	s, keeper, err := open(ctx, cfg, store.Config{URL: cfg.DatabaseURL, PeopleURL: cfg.DatabasePeopleURL, Sealer: cfg.Sealer, Logger: log, MaxConns: cfg.DatabaseConns, Traces: traces, Observer: figures.NewCounters(registry)}, "worker", func(s *store.Store) (err error) {
 		sequencer, err = newSequencer(ctx, cfg, s, log)
 		return err
 	})

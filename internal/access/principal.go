@@ -13,14 +13,19 @@ import (
 type By struct {
 	Actor     engine.Actor
 	RequestID string
+	// Unapproved is why nobody is asked who should be: in an emergency, by whoever owns the
+	// database.
+	Unapproved string
 }
 
 // Administrator is the principal as the one who administers.
-func (p Principal) Administrator(requestID string) By { return By{p.Actor(), requestID} }
+func (p Principal) Administrator(requestID string) By {
+	return By{Actor: p.Actor(), RequestID: requestID}
+}
 
 // PersonAdministers is a signed-in person as the one who administers.
 func PersonAdministers(p engine.Person, channel, requestID string) By {
-	return By{engine.Actor{Kind: engine.HumanActor, ID: p.ID, Channel: channel}, requestID}
+	return By{Actor: engine.Actor{Kind: engine.HumanActor, ID: p.ID, Channel: channel}, RequestID: requestID}
 }
 
 // MayAdminister reports whether the person may change agents, tools and switches.
@@ -31,10 +36,14 @@ func MayReadRules(p engine.Person) bool { return ReadsEverything(p) }
 
 // Event records an act of administration.
 func (b By) Event(code, message, agentID, tool string) engine.Event {
-	return engine.Event{
+	e := engine.Event{
 		ID: store.NewEventID(), Type: engine.Admin, RequestID: b.RequestID, AgentID: agentID, ToolName: tool, Outcome: engine.Allow,
 		Reasons: []engine.Reason{{Code: code, Message: message}}, SafePayload: json.RawMessage(`{}`), Actor: b.Actor,
 	}
+	if b.Unapproved != "" {
+		e.Reasons = append(e.Reasons, engine.Reason{Code: "NOBODY_ASKED", Message: "People should have approved it, and were not asked: " + b.Unapproved})
+	}
+	return e
 }
 
 // Roles that read everything, and decide only where a rule asks for them.

@@ -40,6 +40,9 @@ type PasswordLink struct {
 	Person    engine.Person
 	URL       string
 	ExpiresAt time.Time
+	// RolesWait is the approval by which the person gets the roles, where that takes one; ""
+	// where they have them.
+	RolesWait string
 }
 
 // WelcomePath is the page of a link by which somebody sets a password.
@@ -53,6 +56,8 @@ type PersonChange struct {
 	AddRoles, RemoveRoles []string
 	// AllowUnknownRoles takes roles that no rule asks for yet.
 	AllowUnknownRoles bool
+	// Reason is why, for those who have to approve it, where somebody has to.
+	Reason string
 }
 
 // KnownRoles are the roles that a policy and a routing ask for and those that
@@ -86,6 +91,7 @@ var (
 	ownAccount   = &access.Refusal{Kind: access.Forbidden, Code: "own_account", Detail: "Nobody changes their own roles, and nobody disables themselves or gives themselves a password in this way: another administrator does it."}
 	notAdmin     = &access.Refusal{Kind: access.Forbidden, Code: "not_an_administrator", Detail: "Only administrators change who there is."}
 	lastAdmin    = &access.Refusal{Kind: access.Conflict, Code: "last_administrator", Detail: "This is the last administrator. Give somebody else the role admin first."}
+	nameApart    = &access.Refusal{Kind: access.Invalid, Code: "name_apart", Detail: "Giving a role takes an approval here, and a name does not: change one after the other. Nothing was changed."}
 	notEnabled   = &access.Refusal{Kind: access.Invalid, Code: "disabled", Detail: "This account is disabled. Enable it first."}
 )
 
@@ -165,6 +171,11 @@ func (p People) Change(ctx context.Context, by access.By, who string, c PersonCh
 	if err != nil {
 		return engine.Person{}, err
 	}
+	_, guarded, err := p.guarded(ctx, by, store.RolesChange)
+	if err != nil {
+		return engine.Person{}, err
+	}
+	var waits *item
 	done, err := p.change(ctx, by, who, access.Adapt(once, personOf), func(now store.Standing) (store.Edit, engine.Event, error) {
 		var edit store.Edit
 		if c.Name != nil {
@@ -179,6 +190,14 @@ func (p People) Change(ctx context.Context, by access.By, who string, c PersonCh
 		if err := c.judge(by, now, edit, known); err != nil {
 			return edit, engine.Event{}, err
 		}
+		if guarded && edit.SetRoles && !now.Disabled && gains(now.Roles, edit.Roles) != nil {
+			if edit.Name != "" {
+				return edit, engine.Event{}, nameApart
+			}
+			i, err := p.rolesItem(by, now.Person, now.Roles, edit.Roles)
+			waits = &i
+			return edit, engine.Event{}, errors.Join(errWaits, err)
+		}
 		code, message, more := "USER_RENAMED", "A person was given another name.", map[string]any{"person": now.ID}
 		if edit.SetRoles {
 			code, message, more = "USER_ROLES_CHANGED", "A person’s roles were changed.", roleChange(now.ID, now.Roles, edit.Roles)
@@ -188,8 +207,14 @@ func (p People) Change(ctx context.Context, by access.By, who string, c PersonCh
 		}
 		return edit, changed(by, code, message, now.ID, more), nil
 	})
+	if waits != nil && errors.Is(err, errWaits) {
+		err = p.hold(ctx, by, store.RolesChange, c.Reason, "", *waits)
+	}
 	return done.Person, err
 }
+
+// errWaits undoes what has to wait for its approval.
+var errWaits = errors.New("it takes an approval")
 
 func personOf(now store.Standing) engine.Person { return now.Person }
 
@@ -290,35 +315,69 @@ func (p People) Disable(ctx context.Context, by access.By, who string, once *acc
 // that is returned; second factors stay, so that whoever reads the link does not get
 // in with nothing else.
 func (p People) Enable(ctx context.Context, by access.By, who string, once *access.Once[PasswordLink]) (PasswordLink, error) {
-	return p.withLink(ctx, by, who, once, func(now store.Standing) (store.Edit, engine.Event, error) {
+	_, guarded, err := p.guarded(ctx, by, store.RolesChange)
+	if err != nil {
+		return PasswordLink{}, err
+	}
+	if guarded && p.Hold == nil {
+		return PasswordLink{}, cannotHold
+	}
+	// Where giving roles takes an approval, getting them back does.
+	var roles []string
+	waitsAs := store.NewID("apr")
+	link, err := p.withLink(ctx, by, who, once, func(now store.Standing) (store.Edit, engine.Event, string, error) {
 		err := another(by, now)
 		if err == nil && !now.Disabled {
 			err = &access.Refusal{Kind: access.Conflict, Code: "unchanged", Detail: "This account is not disabled. Nothing was changed."}
 		}
-		return store.Edit{Enable: true}, changed(by, "USER_ENABLED", "A person was enabled again, and sets another password.", now.ID, roleChange(now.ID, nil, now.Roles)), err
+		edit, after, waits := store.Edit{Enable: true}, now.Roles, ""
+		if guarded && len(now.Roles) > 0 {
+			roles, after, waits, edit.SetRoles = now.Roles, nil, waitsAs, true
+		}
+		return edit, changed(by, "USER_ENABLED", "A person was enabled again, and sets another password.", now.ID, roleChange(now.ID, nil, after)), waits, err
 	})
+	if err != nil || roles == nil {
+		return link, err
+	}
+	return link, p.holdRoles(ctx, by, link, roles)
+}
+
+// holdRoles has people approve the roles of an account that has none yet.
+func (p People) holdRoles(ctx context.Context, by access.By, l PasswordLink, roles []string) error {
+	i, err := p.rolesItem(by, l.Person, nil, roles)
+	if err != nil {
+		return err
+	}
+	err = p.hold(ctx, by, store.RolesChange, "", l.RolesWait, i)
+	var refusal *access.Refusal
+	if WasCollected(err) || errors.As(err, &refusal) && refusal.Code == ApprovalRequired && refusal.Successor != "" {
+		return nil
+	}
+	return err
 }
 
 // ResetPassword makes somebody's password void, ends their sessions, and returns a
 // link by which they set another. Second factors stay.
 func (p People) ResetPassword(ctx context.Context, by access.By, who string, once *access.Once[PasswordLink]) (PasswordLink, error) {
-	return p.withLink(ctx, by, who, once, func(now store.Standing) (store.Edit, engine.Event, error) {
+	return p.withLink(ctx, by, who, once, func(now store.Standing) (store.Edit, engine.Event, string, error) {
 		err := another(by, now)
 		if err == nil && now.Disabled {
 			err = notEnabled
 		}
-		return store.Edit{}, changed(by, "PASSWORD_RESET", "A person’s password was made void, and is set anew by a link.", now.ID, map[string]any{"person": now.ID}), err
+		return store.Edit{}, changed(by, "PASSWORD_RESET", "A person’s password was made void, and is set anew by a link.", now.ID, map[string]any{"person": now.ID}), "", err
 	})
 }
 
-// withLink is change for what ends with a link by which the person sets a password.
-func (p People) withLink(ctx context.Context, by access.By, who string, once *access.Once[PasswordLink], judge func(store.Standing) (store.Edit, engine.Event, error)) (PasswordLink, error) {
+// withLink is change for what ends with a link by which the person sets a password. judge also
+// says by which approval the person gets their roles, "" for none.
+func (p People) withLink(ctx context.Context, by access.By, who string, once *access.Once[PasswordLink], judge func(store.Standing) (store.Edit, engine.Event, string, error)) (PasswordLink, error) {
 	link, edit, err := p.newLink(ctx)
 	if err != nil {
 		return link, err
 	}
 	done, err := p.change(ctx, by, who, access.Adapt(once, func(now store.Standing) PasswordLink { return link.of(now.Person) }), func(now store.Standing) (store.Edit, engine.Event, error) {
-		own, e, err := judge(now)
+		own, e, waits, err := judge(now)
+		link.RolesWait = waits
 		own.PasswordHash, own.SignOut, own.LinkHash, own.LinkLasts = store.NoPassword, true, edit.LinkHash, edit.LinkLasts
 		return own, e, err
 	})
@@ -414,6 +473,13 @@ func (p People) Invite(ctx context.Context, by access.By, n NewPerson, anyRole b
 		return link, err
 	}
 	link = link.of(added)
+	added, event, roles, err := p.rolesLater(ctx, by, added, event)
+	if err != nil {
+		return link, err
+	}
+	if link = link.of(added); roles != nil {
+		link.RolesWait = store.NewID("apr")
+	}
 	_, err = p.Store.People.Invite(ctx, added, by.Actor.ID, access.AdminRole, store.NoPassword, edit, access.Adapt(once, func(store.Standing) PasswordLink { return link }),
 		func(now store.Standing) (engine.Event, error) {
 			err := mayChange(by, now)
@@ -425,5 +491,25 @@ func (p People) Invite(ctx context.Context, by access.By, n NewPerson, anyRole b
 	if errors.Is(err, store.ErrConflict) {
 		return link, emailTaken(added.Email)
 	}
-	return link, p.administered(ctx, err)
+	if err = p.administered(ctx, err); err != nil || roles == nil {
+		return link, err
+	}
+	return link, p.holdRoles(ctx, by, link, roles)
+}
+
+// rolesLater is the account to add, and its event: without its roles, which are returned, where
+// giving them takes an approval.
+func (p People) rolesLater(ctx context.Context, by access.By, added engine.Person, e engine.Event) (engine.Person, engine.Event, []string, error) {
+	_, guarded, err := p.guarded(ctx, by, store.RolesChange)
+	if err != nil || !guarded || len(added.Roles) == 0 {
+		return added, e, nil, err
+	}
+	if p.Hold == nil {
+		return added, e, nil, cannotHold
+	}
+	roles := added.Roles
+	added.Roles = []string{}
+	said := roleChange(added.ID, nil, nil)
+	said["identity"] = added.Identity
+	return added, changed(by, "USER_ADDED", "A person was added.", added.ID, said), roles, nil
 }

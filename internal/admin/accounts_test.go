@@ -258,7 +258,7 @@ func TestLastAdministrator(t *testing.T) {
 func TestDisableAndEnable(t *testing.T) {
 	o := newOffice(t)
 	ctx := t.Context()
-	ada, err := admin.New(admin.Config{Store: o.db.Owner(), Owner: true}).People.Add(ctx, command, admin.NewPerson{Email: "ada@example.com", Roles: []string{"reviewer"}, Password: "correct horse"})
+	ada, _, err := admin.New(admin.Config{Store: o.db.Owner(), Owner: true}).People.Add(ctx, command, admin.NewPerson{Email: "ada@example.com", Roles: []string{"reviewer"}, Password: "correct horse"})
 	if err != nil {
 		t.Fatal(err)
 	}

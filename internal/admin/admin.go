@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"time"
 
+	"holdpoint/internal/access"
 	"holdpoint/internal/notify/webpush"
 	"holdpoint/internal/sso"
 	"holdpoint/internal/store"
@@ -37,6 +38,9 @@ type Config struct {
 	MailLink func(ctx context.Context, to, link string, until time.Time) error
 	// SCIM is the provider whose directory tells of people; nil for none.
 	SCIM *sso.Config
+	// Hold has people decide about a change that takes their approval; nil where none can be
+	// proposed from here.
+	Hold func(context.Context, access.By, HeldChange) (Held, error)
 	// Owner says that the store is open as the role that owns the database. Only
 	// that role adds agents and says who answers for them.
 	Owner bool

@@ -15,35 +15,53 @@ import (
 // RequireApproval has people approve every change of a kind of rules from now on, as the
 // rule says. Nobody is bound by it who could have changed the rule: it takes the role that
 // owns the database.
-func (r Changes) RequireApproval(ctx context.Context, by access.By, kind string, rule approval.Rule) error {
+func (r Changes) RequireApproval(ctx context.Context, by access.By, kind string, rule approval.Rule, byGroups ...string) error {
 	if err := errors.Join(approval.Routing{Default: rule}.Check()...); err != nil {
 		return fmt.Errorf("the rule: %w", err)
 	}
 	if rule.Needed >= approval.MaxNeeded {
 		return fmt.Errorf("the rule: at most %d people are asked: one more is where nobody knows who has written a change", approval.MaxNeeded-1)
 	}
-	e := by.Event("RULES_GUARDED", "Changes of "+kindWords[kind]+" come into force by an approval only.", "", "")
-	if err := e.SetPayload(map[string]any{"kind": kind, "rule": rule}); err != nil {
+	e := by.Event("RULES_GUARDED", "Changes of "+ChangeWords(kind)+" come into force by an approval only.", "", "")
+	said := map[string]any{"kind": kind, "rule": rule}
+	if len(byGroups) > 0 {
+		if kind != store.RolesChange {
+			return errors.New("groups give roles only")
+		}
+		if err := rolesFit(byGroups, nil, true); err != nil {
+			return err
+		}
+		said["by_groups"] = byGroups
+	}
+	if err := e.SetPayload(said); err != nil {
 		return err
 	}
-	return r.Store.Rules.SetGuard(ctx, store.Guard{Kind: kind, Rule: rule, SetBy: by.Actor.ID}, e)
+	return r.Store.Rules.SetGuard(ctx, store.Guard{Kind: kind, Rule: rule, ByGroups: byGroups, SetBy: by.Actor.ID}, e)
 }
 
-// kindWords name the kinds of rules.
-var kindWords = map[string]string{store.PolicyDocument: "the policy", store.ContractsDocument: "the tool contracts"}
+// ChangeWords name a kind of changes.
+func ChangeWords(kind string) string {
+	switch kind {
+	case store.PolicyDocument:
+		return "the policy"
+	case store.ContractsDocument:
+		return "the tool contracts"
+	}
+	return kind
+}
 
 // NoApproval has changes of a kind of rules come into force at once again.
 func (r Changes) NoApproval(ctx context.Context, by access.By, kind, reason string) error {
 	if reason = strings.TrimSpace(reason); reason == "" || len(reason) > access.MaxReason {
 		return fmt.Errorf("say why, in at most %d bytes", access.MaxReason)
 	}
-	e := by.Event("RULES_UNGUARDED", "Changes of "+kindWords[kind]+" come into force at once again.", "", "")
+	e := by.Event("RULES_UNGUARDED", "Changes of "+ChangeWords(kind)+" come into force at once again.", "", "")
 	if err := e.SetPayload(map[string]any{"kind": kind, "reason": reason}); err != nil {
 		return err
 	}
 	err := r.Store.Rules.Unguard(ctx, kind, e)
 	if errors.Is(err, store.ErrNotFound) {
-		return fmt.Errorf("changes of %s come into force at once already", kindWords[kind])
+		return fmt.Errorf("changes of %s come into force at once already", ChangeWords(kind))
 	}
 	return err
 }

@@ -88,6 +88,11 @@ func (a Delegations) Create(ctx context.Context, r DelegateRequest) (Delegation,
 	if d.PersonID != r.By.ID && !access.MayAdminister(r.By) {
 		return d, access.Refuse(ctx, a.Store, &access.Refusal{Kind: access.Forbidden, Code: "not_yours", Detail: "Only an administrator can say who decides in somebody else's place."}, by.Event("", "", "", ""))
 	}
+	if _, guarded, err := a.guarded(ctx, by, store.RolesChange); err != nil {
+		return d, err
+	} else if guarded && d.PersonID != r.By.ID {
+		return d, access.Refuse(ctx, a.Store, ownSay, by.Event("", "", "", ""))
+	}
 	if err := fitting(d, now); err != nil {
 		return d, err
 	}
@@ -107,6 +112,9 @@ func (a Delegations) Create(ctx context.Context, r DelegateRequest) (Delegation,
 		return d, err
 	}
 }
+
+// ownSay: whoever said for somebody else who decides in their place would give a role.
+var ownSay = &access.Refusal{Kind: access.Forbidden, Code: ApprovalRequired, Detail: "Giving a role takes an approval here, so only people themselves say who decides in their place."}
 
 // fitting refuses times and reasons that no delegation can have.
 func fitting(d Delegation, now time.Time) error {

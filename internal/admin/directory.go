@@ -96,13 +96,24 @@ func (d Directory) Groups(ctx context.Context, id string, withMembers bool) ([]D
 	return d.Store.Directory.Groups(ctx, id, withMembers)
 }
 
+// providing is a provider, and which roles its groups give at once.
+type providing struct {
+	sso.Config
+
+	given func(role string) bool
+}
+
 // change makes a change of the directory's, all of it or nothing.
-func (d Directory) change(ctx context.Context, do func(*store.DirectoryChange, sso.Config) error) error {
+func (d Directory) change(ctx context.Context, do func(*store.DirectoryChange, providing) error) error {
 	c, err := d.provider()
 	if err != nil {
 		return err
 	}
-	err = d.Store.Directory.Change(ctx, access.AdminRole, func(tx *store.DirectoryChange) error { return do(tx, c) })
+	given, err := d.givenByGroups(ctx)
+	if err != nil {
+		return err
+	}
+	err = d.Store.Directory.Change(ctx, access.AdminRole, func(tx *store.DirectoryChange) error { return do(tx, providing{c, given}) })
 	if errors.Is(err, store.ErrConflict) {
 		err = taken
 	}
@@ -114,8 +125,8 @@ func (d Directory) change(ctx context.Context, do func(*store.DirectoryChange, s
 // that was made otherwise is given to the directory only where the settings say so.
 func (d Directory) AddUser(ctx context.Context, by access.By, e UserEntry) (DirectoryUser, error) {
 	var id string
-	err := d.change(ctx, func(tx *store.DirectoryChange, c sso.Config) error {
-		email, err := directoryEmail(c, e)
+	err := d.change(ctx, func(tx *store.DirectoryChange, c providing) error {
+		email, err := directoryEmail(c.Config, e)
 		if err == nil {
 			err = e.fits()
 		}
@@ -129,7 +140,7 @@ func (d Directory) AddUser(ctx context.Context, by access.By, e UserEntry) (Dire
 		if id = h.ID; err != nil {
 			id, err = d.addAccount(ctx, tx, by, e, email)
 		} else {
-			err = mayHave(c, h, e.ExternalID)
+			err = mayHave(c.Config, h, e.ExternalID)
 		}
 		if err != nil {
 			return err
@@ -141,7 +152,7 @@ func (d Directory) AddUser(ctx context.Context, by access.By, e UserEntry) (Dire
 			tx.Record(changed(by, "USER_LINKED", "An account was given to a provider's directory.", id, map[string]any{"person": id, "provider": c.Name}))
 		}
 		active := e.Active == nil || *e.Active
-		return d.setAccount(tx, by, id, e.Name, &active)
+		return d.setAccount(tx, by, c, id, e.Name, &active)
 	})
 	if err != nil {
 		return DirectoryUser{}, err
@@ -203,7 +214,7 @@ func plainASCII(text string) bool {
 // ChangeUser changes what the directory says of somebody, as change says, which is given
 // what there is at that moment. The address stays.
 func (d Directory) ChangeUser(ctx context.Context, by access.By, id string, change func(DirectoryUser) (UserEntry, error)) (DirectoryUser, error) {
-	err := d.change(ctx, func(tx *store.DirectoryChange, _ sso.Config) error {
+	err := d.change(ctx, func(tx *store.DirectoryChange, c providing) error {
 		u, err := known(tx, id)
 		if err != nil {
 			return err
@@ -223,7 +234,7 @@ func (d Directory) ChangeUser(ctx context.Context, by access.By, id string, chan
 			tx.Record(changed(by, "DIRECTORY_USER_CHANGED", "The directory has changed what it calls a person.", id,
 				map[string]any{"person": id, "user_name": e.UserName != u.UserName, "external_id": e.ExternalID != u.ExternalID}))
 		}
-		return d.setAccount(tx, by, id, e.Name, e.Active)
+		return d.setAccount(tx, by, c, id, e.Name, e.Active)
 	})
 	if err != nil {
 		return DirectoryUser{}, err
@@ -253,7 +264,7 @@ func (e UserEntry) fits() error {
 
 // setAccount gives an account its name, and lets the person in or keeps them out. Who was
 // disabled by an administrator stays so.
-func (d Directory) setAccount(tx *store.DirectoryChange, by access.By, id, name string, active *bool) error {
+func (d Directory) setAccount(tx *store.DirectoryChange, by access.By, c providing, id, name string, active *bool) error {
 	u, now, err := tx.User(id)
 	if err != nil {
 		return err
@@ -269,8 +280,9 @@ func (d Directory) setAccount(tx *store.DirectoryChange, by access.By, id, name 
 	case !*active && !now.Disabled:
 		return d.disable(tx, by, now)
 	case *active && u.ByDirectory:
-		tx.Record(changed(by, "USER_ENABLED", "A person was enabled again.", id, roleChange(id, nil, now.Roles)))
-		return tx.Edit(id, store.Edit{Enable: true, PasswordHash: store.NoPassword, SignOut: true})
+		roles := slices.DeleteFunc(slices.Clone(now.Roles), func(role string) bool { return !c.given(role) })
+		tx.Record(changed(by, "USER_ENABLED", "A person was enabled again.", id, roleChange(id, nil, roles)))
+		return tx.Edit(id, store.Edit{Enable: true, SetRoles: len(roles) != len(now.Roles), Roles: roles, PasswordHash: store.NoPassword, SignOut: true})
 	}
 	return nil
 }
@@ -287,12 +299,12 @@ func (d Directory) disable(tx *store.DirectoryChange, by access.By, now store.St
 // RemoveUser disables somebody whom the directory has no more. The account stays, for
 // what the log says of it.
 func (d Directory) RemoveUser(ctx context.Context, by access.By, id string) error {
-	return d.change(ctx, func(tx *store.DirectoryChange, c sso.Config) error {
+	return d.change(ctx, func(tx *store.DirectoryChange, c providing) error {
 		if _, err := known(tx, id); err != nil {
 			return err
 		}
 		gone := false
-		if err := d.setAccount(tx, by, id, "", &gone); err != nil {
+		if err := d.setAccount(tx, by, c, id, "", &gone); err != nil {
 			return err
 		}
 		tx.Record(changed(by, "DIRECTORY_USER_REMOVED", "The directory has a person no more.", id, map[string]any{"person": id}))
@@ -327,7 +339,7 @@ func (d Directory) ChangeGroup(ctx context.Context, by access.By, id string, cha
 }
 
 func (d Directory) changeGroup(ctx context.Context, by access.By, id string, read func(*store.DirectoryChange) (DirectoryGroup, GroupEntry, error)) (DirectoryGroup, error) {
-	err := d.change(ctx, func(tx *store.DirectoryChange, c sso.Config) error {
+	err := d.change(ctx, func(tx *store.DirectoryChange, c providing) error {
 		was, e, err := read(tx)
 		if err == nil {
 			err = e.fits()
@@ -381,7 +393,7 @@ func (e GroupEntry) fits() error {
 
 // RemoveGroup deletes a group, and takes the roles that it gave.
 func (d Directory) RemoveGroup(ctx context.Context, by access.By, id string) error {
-	return d.change(ctx, func(tx *store.DirectoryChange, c sso.Config) error {
+	return d.change(ctx, func(tx *store.DirectoryChange, c providing) error {
 		g, err := tx.Group(id)
 		if errors.Is(err, store.ErrNotFound) {
 			return noSuchGroup
@@ -432,7 +444,7 @@ func groupChanged(by access.By, code, message, id string, roles []string, in, ou
 
 // giveRoles gives people the roles of the groups that they are in. The last administrator
 // is not taken the role: that is refused, so that the directory hears of it.
-func (d Directory) giveRoles(tx *store.DirectoryChange, by access.By, c sso.Config, people []string) error {
+func (d Directory) giveRoles(tx *store.DirectoryChange, by access.By, c providing, people []string) error {
 	if len(people) == 0 {
 		return nil
 	}
@@ -454,7 +466,7 @@ func (d Directory) giveRoles(tx *store.DirectoryChange, by access.By, c sso.Conf
 		if administrators[id] {
 			now.OtherAdministrators--
 		}
-		roles, kept, err := rolesByGroups(c, names, now)
+		roles, kept, err := rolesByGroups(c.Config, names, now, c.given)
 		if kept && !now.Disabled {
 			return lastToSignIn
 		}

@@ -81,7 +81,41 @@ func (r OnCall) Set(ctx context.Context, by access.By, q OnCallRequest, once *ac
 	if err := e.SetPayload(map[string]any{"schedule": q.Schedule, "people": ids, "from": q.From.UTC(), "until": q.Until.UTC()}); err != nil {
 		return err
 	}
+	if _, guarded, err := r.guarded(ctx, by, store.RoutingChange); err != nil {
+		return err
+	} else if guarded && len(ids) > 0 {
+		return r.wait(ctx, by, q, ids, e)
+	}
 	return r.administered(ctx, r.Store.OnCall.Set(ctx, q.Schedule, ids, q.From, q.Until, by.Actor.ID, once, e))
+}
+
+// wait has people approve who is on call.
+func (r OnCall) wait(ctx context.Context, by access.By, q OnCallRequest, ids []string, e engine.Event) error {
+	i, err := r.newItem(ctx, store.ScheduleEntry, q.Schedule, "on call as "+q.Schedule, store.ScheduleBecomes{People: ids, From: q.From.UTC(), Until: q.Until.UTC(), ToldBy: by.Actor.ID}, e)
+	if err != nil {
+		return err
+	}
+	shifts, err := r.Shifts(ctx)
+	if err != nil {
+		return err
+	}
+	i.was, i.becomes = "", "" // by addresses, for people
+	line := func(email string, from, until time.Time) string {
+		return fmt.Sprintf("\n  %s from %s until %s", email, from.UTC().Format(time.RFC3339), until.UTC().Format(time.RFC3339))
+	}
+	for _, s := range shifts {
+		if s.Schedule != q.Schedule {
+			continue
+		}
+		i.was += line(s.Email, s.From, s.Until)
+		if s.From.Before(q.From) {
+			i.becomes += line(s.Email, s.From, slices.MinFunc([]time.Time{s.Until, q.From}, time.Time.Compare))
+		}
+	}
+	for _, email := range q.Emails {
+		i.becomes += line(strings.ToLower(strings.TrimSpace(email)), q.From, q.Until)
+	}
+	return r.hold(ctx, by, store.RoutingChange, "", "", i)
 }
 
 // ids finds the accounts of the addresses. Those that are nobody's are

@@ -27,21 +27,30 @@ type NewPerson struct {
 	SameAs string
 }
 
-// Add adds somebody who signs in to the console, with a password.
-func (p People) Add(ctx context.Context, by access.By, n NewPerson) (engine.Person, error) {
+// Add adds somebody who signs in to the console, with a password. waits is the approval by
+// which they get their roles, "" where they have them.
+func (p People) Add(ctx context.Context, by access.By, n NewPerson) (added engine.Person, waits string, err error) {
 	added, event, err := p.adding(ctx, by, n)
 	if err != nil {
-		return added, err
+		return added, "", err
 	}
 	hash, err := identity.HashPassword(n.Password)
 	if err != nil {
-		return added, err
+		return added, "", err
+	}
+	added, event, roles, err := p.rolesLater(ctx, by, added, event)
+	if err != nil {
+		return added, "", err
 	}
 	err = p.Store.People.Create(ctx, added, hash, event)
 	if errors.Is(err, store.ErrConflict) {
 		err = emailTaken(added.Email)
 	}
-	return added, err
+	if err != nil || roles == nil {
+		return added, "", err
+	}
+	waits = store.NewID("apr")
+	return added, waits, p.holdRoles(ctx, by, PasswordLink{Person: added, RolesWait: waits}, roles)
 }
 
 // adding is the account to add, and the event that tells of it.

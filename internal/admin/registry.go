@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -65,11 +66,96 @@ func (r Registry) RegisterAgent(ctx context.Context, by access.By, a registry.Ag
 			return err
 		}
 	}
-	err = change(ctx, a, once, e)
+	waits, err := r.waits(ctx, by, store.AgentEntry, a.ID, "agent "+a.ID, func(was registered) (any, error) {
+		profile, err := store.AgentProfile(a)
+		return registered{profile, was.Revoked}, err
+	}, e)
+	if err != nil {
+		return err
+	}
+	if waits == nil {
+		if err = change(ctx, a, once, e); errors.Is(err, store.ErrNotFound) {
+			err = noSuchOwner
+		}
+		return r.administered(ctx, err)
+	}
+	if r.Owner { // whose agent it is, and what it is called, waits for nobody
+		if err := r.named(ctx, by, a, e); err != nil {
+			return err
+		}
+	}
+	return r.hold(ctx, by, store.SettingsChange, "", "", *waits)
+}
+
+// named makes an agent that is new, and sets the name and owner of any.
+func (r Registry) named(ctx context.Context, by access.By, a registry.Agent, e engine.Event) error {
+	known, err := r.Store.Registry.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	was, there := known.Agents[a.ID]
+	if !there {
+		was = NewAgent(a.ID)
+		was.Roles, was.Capabilities = []string{}, []string{}
+	}
+	if there && was.Name == a.Name && was.Owner == a.Owner {
+		return nil
+	}
+	was.Name, was.Owner = a.Name, a.Owner
+	e.Reasons = by.Event("AGENT_REGISTERED", fmt.Sprintf("The agent was registered with trust level %s.", was.Trust), a.ID, "").Reasons
+	e.ID = store.NewEventID()
+	err = r.Store.Registry.RegisterAgent(ctx, was, nil, e)
 	if errors.Is(err, store.ErrNotFound) {
 		err = noSuchOwner
 	}
 	return r.administered(ctx, err)
+}
+
+// registered is what is registered of a tool or an agent, as entries have it.
+type registered struct {
+	Profile json.RawMessage `json:"profile"`
+	Revoked bool            `json:"revoked"`
+}
+
+// waits is the change of a tool or an agent where it takes an approval, nil where it is made
+// at once: revoking is, and so is what changes nothing.
+func (r Registry) waits(ctx context.Context, by access.By, what, id, name string, becomes func(was registered) (any, error), e engine.Event) (*item, error) {
+	_, guarded, err := r.guarded(ctx, by, store.SettingsChange)
+	if err != nil || !guarded {
+		return nil, err
+	}
+	text, err := r.Store.Rules.EntryNow(ctx, what, id)
+	if err != nil {
+		return nil, err
+	}
+	var was registered
+	if err := json.Unmarshal(text, &was); err != nil {
+		return nil, fmt.Errorf("read what is registered of %s: %w", name, err)
+	}
+	to, err := becomes(was)
+	if err != nil {
+		return nil, err
+	}
+	i, err := r.newItem(ctx, what, id, name, to, e)
+	if err != nil || i.was == i.becomes {
+		return nil, err
+	}
+	return &i, nil
+}
+
+// restored is the change of a tool or an agent that is revoked no more, where it takes an
+// approval.
+func (r Registry) restored(ctx context.Context, by access.By, what, id string, e engine.Event) error {
+	i, err := r.waits(ctx, by, what, id, what+" "+id, func(was registered) (any, error) {
+		if was.Profile == nil {
+			return nil, missing(store.ErrNotFound, what, false)
+		}
+		return registered{was.Profile, false}, nil
+	}, e)
+	if err != nil || i == nil {
+		return err
+	}
+	return r.hold(ctx, by, store.SettingsChange, "", "", *i)
 }
 
 // RevokeAgent ends an agent's registration, or restores it: a revoked agent's
@@ -79,7 +165,13 @@ func (r Registry) RevokeAgent(ctx context.Context, by access.By, id string, revo
 	if !revoke {
 		code, message = "AGENT_RESTORED", "The agent's registration was restored."
 	}
-	return r.administered(ctx, missing(r.Store.Registry.RevokeAgent(ctx, id, revoke, once, by.Event(code, message, id, "")), "agent", revoke))
+	e := by.Event(code, message, id, "")
+	if !revoke {
+		if err := r.restored(ctx, by, store.AgentEntry, id, e); err != nil {
+			return err
+		}
+	}
+	return r.administered(ctx, missing(r.Store.Registry.RevokeAgent(ctx, id, revoke, once, e), "agent", revoke))
 }
 
 var noSuchOwner = &access.Refusal{Kind: access.Invalid, Code: "no_such_owner", Detail: "owner: there is nobody with this e-mail address."}
@@ -92,7 +184,18 @@ func (r Registry) RegisterTool(ctx context.Context, by access.By, t registry.Too
 	if registry.ConfusableName(t.Name) {
 		return &access.Refusal{Kind: access.Invalid, Code: "tool_name_unclear", Detail: "tool_name holds characters or a mixture of scripts that Unicode advises against in names, so that it could be taken for another tool."}
 	}
-	return r.administered(ctx, r.Store.Registry.RegisterTool(ctx, t, once, by.Event("TOOL_REGISTERED", "The tool was registered.", "", t.Name)))
+	e := by.Event("TOOL_REGISTERED", "The tool was registered.", "", t.Name)
+	waits, err := r.waits(ctx, by, store.ToolEntry, t.Name, "tool "+t.Name, func(was registered) (any, error) {
+		profile, err := store.ToolProfile(t)
+		return registered{profile, was.Revoked}, err
+	}, e)
+	if err != nil {
+		return err
+	}
+	if waits != nil {
+		return r.hold(ctx, by, store.SettingsChange, "", "", *waits)
+	}
+	return r.administered(ctx, r.Store.Registry.RegisterTool(ctx, t, once, e))
 }
 
 // RevokeTool ends a tool's registration, or restores it.
@@ -101,7 +204,13 @@ func (r Registry) RevokeTool(ctx context.Context, by access.By, name string, rev
 	if !revoke {
 		code, message = "TOOL_RESTORED", "The tool's registration was restored."
 	}
-	return r.administered(ctx, missing(r.Store.Registry.RevokeTool(ctx, name, revoke, once, by.Event(code, message, "", name)), "tool", revoke))
+	e := by.Event(code, message, "", name)
+	if !revoke {
+		if err := r.restored(ctx, by, store.ToolEntry, name, e); err != nil {
+			return err
+		}
+	}
+	return r.administered(ctx, missing(r.Store.Registry.RevokeTool(ctx, name, revoke, once, e), "tool", revoke))
 }
 
 // PutSettings replaces the settings: limits, delegation, trust, tools.
@@ -109,7 +218,17 @@ func (r Registry) PutSettings(ctx context.Context, by access.By, s registry.Sett
 	if err := unfitting(s.Check()); err != nil {
 		return err
 	}
-	return r.administered(ctx, r.Store.Registry.PutSettings(ctx, s, once, by.Event("SETTINGS_CHANGED", "The settings for all agents were changed.", "", "")))
+	e := by.Event("SETTINGS_CHANGED", "The settings for all agents were changed.", "", "")
+	if _, guarded, err := r.guarded(ctx, by, store.SettingsChange); err != nil {
+		return err
+	} else if guarded {
+		i, err := r.newItem(ctx, store.SettingsEntry, "", "settings for all agents", s, e)
+		if err != nil {
+			return err
+		}
+		return r.hold(ctx, by, store.SettingsChange, "", "", i)
+	}
+	return r.administered(ctx, r.Store.Registry.PutSettings(ctx, s, once, e))
 }
 
 // ThrowKillSwitch throws the kill switch of an agent, or of all for "". Once it returns
@@ -175,6 +294,9 @@ func (r Config) administered(ctx context.Context, err error) error {
 	}
 	if errors.Is(err, store.ErrUnstorable) {
 		return access.UnstorableText
+	}
+	if errors.Is(err, store.ErrGuarded) {
+		return cannotHold // the rule for it has come between
 	}
 	if err == nil && r.Refresh != nil {
 		r.Refresh(ctx)

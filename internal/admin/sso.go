@@ -33,6 +33,10 @@ func (p People) Arrive(ctx context.Context, c sso.Config, who sso.Who) (in engin
 	if !c.SCIM {
 		who.ExternalID = ""
 	}
+	given, err := p.givenByGroups(ctx)
+	if err != nil {
+		return in, false, err
+	}
 	var found engine.Person
 	changes := false
 	in, err = p.Store.People.Arrive(ctx, store.Arrival{Issuer: who.Issuer, Subject: who.Subject, ExternalID: who.ExternalID, Email: email}, access.AdminRole, func(account store.ArrivalAccount) (store.Admission, error) {
@@ -51,7 +55,7 @@ func (p People) Arrive(ctx context.Context, c sso.Config, who sso.Who) (in engin
 		}
 		if now.ID == "" {
 			changes = true
-			return p.arriving(ctx, provider, c, who, email)
+			return p.arriving(ctx, provider, c, who, email, given)
 		}
 		var admit store.Admission
 		if !account.Linked {
@@ -64,7 +68,7 @@ func (p People) Arrive(ctx context.Context, c sso.Config, who sso.Who) (in engin
 		}
 		var roles []string
 		var err error
-		if roles, kept, err = rolesByGroups(c, groups, now); err != nil {
+		if roles, kept, err = rolesByGroups(c, groups, now, given); err != nil {
 			return admit, err
 		}
 		if !slices.Equal(roles, uniqueRoles(now.Roles)) {
@@ -87,8 +91,8 @@ func (p People) Arrive(ctx context.Context, c sso.Config, who sso.Who) (in engin
 }
 
 // arriving is the account to add for somebody who has none.
-func (p People) arriving(ctx context.Context, provider access.By, c sso.Config, who sso.Who, email string) (store.Admission, error) {
-	roles, _, err := rolesByGroups(c, who.Groups, store.Standing{})
+func (p People) arriving(ctx context.Context, provider access.By, c sso.Config, who sso.Who, email string, given func(string) bool) (store.Admission, error) {
+	roles, _, err := rolesByGroups(c, who.Groups, store.Standing{}, given)
 	if err != nil {
 		return store.Admission{}, err
 	}
@@ -124,9 +128,9 @@ func arrivingEmail(c sso.Config, who sso.Who) (string, error) {
 }
 
 // rolesByGroups are somebody's roles, sorted: those that groups give, and of theirs those
-// that no group gives. The last administrator keeps the role: a mistake in the groups
+// that no group gives. A role that groups may not give (given) is kept and not gained. The last administrator keeps the role: a mistake in the groups
 // locks nobody out.
-func rolesByGroups(c sso.Config, groups []string, now store.Standing) (roles []string, kept bool, err error) {
+func rolesByGroups(c sso.Config, groups []string, now store.Standing, given func(role string) bool) (roles []string, kept bool, err error) {
 	governed := map[string]bool{}
 	for _, list := range c.Roles {
 		for _, role := range list {
@@ -139,7 +143,11 @@ func rolesByGroups(c sso.Config, groups []string, now store.Standing) (roles []s
 		}
 	}
 	for _, group := range groups {
-		roles = append(roles, c.Roles[group]...)
+		for _, role := range c.Roles[group] {
+			if given(role) || now.Has(role) && !now.Disabled {
+				roles = append(roles, role)
+			}
+		}
 	}
 	if now.Has(access.AdminRole) && !slices.Contains(roles, access.AdminRole) && now.OtherAdministrators == 0 {
 		roles, kept = append(roles, access.AdminRole), true
@@ -149,4 +157,11 @@ func rolesByGroups(c sso.Config, groups []string, now store.Standing) (roles []s
 		return nil, false, noAccount("Your groups at " + c.Name + " give too many roles.")
 	}
 	return roles, kept, nil
+}
+
+// givenByGroups says which roles membership in a provider's group gives at once: all of them,
+// or those that the rule for changes of roles names.
+func (r Config) givenByGroups(ctx context.Context) (func(role string) bool, error) {
+	g, guarded, err := r.guarded(ctx, access.By{}, store.RolesChange)
+	return func(role string) bool { return !guarded || slices.Contains(g.ByGroups, role) }, err
 }

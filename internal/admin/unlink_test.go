@@ -36,7 +36,7 @@ func TestUnlink(t *testing.T) {
 	if !live() {
 		t.Error("a refusal has ended her session")
 	}
-	if _, err := owner.Add(ctx, command, admin.NewPerson{Email: "ops@example.com", Roles: []string{"admin"}, Password: "correct horse"}); err != nil {
+	if _, _, err := owner.Add(ctx, command, admin.NewPerson{Email: "ops@example.com", Roles: []string{"admin"}, Password: "correct horse"}); err != nil {
 		t.Fatal(err)
 	}
 	password(1)

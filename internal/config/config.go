@@ -321,7 +321,7 @@ func (c *Config) Check(need Need) error {
 			bad("database_max_connections", "want 4 to 500, got %d", c.DatabaseConns)
 		}
 	}
-	if need&HTTP != 0 && c.DatabasePeopleURL != "" {
+	if need&(HTTP|Temporal) != 0 && c.DatabasePeopleURL != "" {
 		postgres("database_people_url", c.DatabasePeopleURL)
 	}
 	if need&Admin != 0 {

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +22,16 @@ const DialectChange = "change"
 
 // ruleTools are the names under which changes of the rules wait, by the kind of document. No
 // agent's call has one of them.
-var ruleTools = map[string]string{store.PolicyDocument: "holdpoint.policy", store.ContractsDocument: "holdpoint.contracts"}
+var ruleTools = map[string]string{
+	store.PolicyDocument: "holdpoint.policy", store.ContractsDocument: "holdpoint.contracts",
+	store.RolesChange: "holdpoint.roles", store.RoutingChange: "holdpoint.routing", store.SettingsChange: "holdpoint.settings",
+}
+
+// ruleWords say what a kind of changes is of.
+var ruleWords = map[string]string{
+	store.PolicyDocument: "the policy", store.ContractsDocument: "the tool contracts",
+	store.RolesChange: "roles", store.RoutingChange: "routing", store.SettingsChange: "settings",
+}
 
 // reservedTool reports whether a name is one of those, however it is spelt.
 func reservedTool(name string) bool {
@@ -36,7 +46,7 @@ func reservedTool(name string) bool {
 // RuleChange is a change of the rules that waits for people. All of it is in the arguments
 // that they approve.
 type RuleChange struct {
-	Kind string // store.PolicyDocument or store.ContractsDocument
+	Kind string // one of store.ChangeKinds
 	// Document and Replaces are digests of bytes; Replaces is "" where nothing is in force.
 	Document, Replaces string
 	// Version and Former are the versions of a policy; "" where there is none.
@@ -53,12 +63,7 @@ type RuleChange struct {
 }
 
 // What is what would change, in words.
-func (r RuleChange) What() string {
-	if r.Kind == store.PolicyDocument {
-		return "the policy"
-	}
-	return "the tool contracts"
-}
+func (r RuleChange) What() string { return ruleWords[r.Kind] }
 
 // arguments are the change as people approve it.
 func (r RuleChange) arguments() canon.Value {
@@ -131,6 +136,10 @@ type RuleChangeRequest struct {
 	Body    []byte
 	KnownAs string // the digest of what it means
 	Author  *engine.Person
+	// Subjects are the identities of those who gain by it: they do not decide either.
+	Subjects []string
+	// ID is that of the approval, made anew when it is "".
+	ID      string
 	By      access.By
 	Guard   store.Guard
 	Routing approval.Routing
@@ -148,9 +157,9 @@ var AlreadyProposed = &access.Refusal{Kind: access.Conflict, Code: "already_prop
 // they have approved it. Its author is on the requesting side.
 func OpenRuleChange(ctx context.Context, s *store.Store, sealer *seal.Sealer, r RuleChangeRequest) (OpenedRuleChange, error) {
 	var none OpenedRuleChange
-	rule, side := r.Guard.Rule, []string{}
+	rule, side := r.Guard.Rule, append([]string{}, r.Subjects...)
 	if r.Author != nil {
-		side, r.RuleChange.Author = []string{r.Author.Identity}, r.Author.Name+" <"+r.Author.Email+">"
+		side, r.RuleChange.Author = append(side, r.Author.Identity), r.Author.Name+" <"+r.Author.Email+">"
 	} else if rule.Needed++; rule.Needed > approval.MaxNeeded {
 		return none, &access.Refusal{Kind: access.Invalid, Code: "author_unknown", Detail: "Nobody is known to have written it, and more people cannot be asked."}
 	}
@@ -169,7 +178,7 @@ func OpenRuleChange(ctx context.Context, s *store.Store, sealer *seal.Sealer, r 
 		Requirements: []engine.Requirement{{Kind: engine.Human, Role: rule.Role, Needed: rule.Needed}},
 	}))
 	d = d.Require(rule.Apply(d.Requirements))
-	now, id := s.Clock(), store.NewID("apr")
+	now, id := s.Clock(), cmp.Or(r.ID, store.NewID("apr"))
 	box, err := sealer.Seal(id, document.Canonical())
 	if err != nil {
 		return none, fmt.Errorf("seal the arguments of %s: %w", id, err)
@@ -217,6 +226,9 @@ func changeWords(r RuleChangeRequest) string {
 // changeTemplate is the sentence that says what a change will do.
 func changeTemplate(r RuleChange) string {
 	text := "Puts a set of tool contracts in force"
+	if store.ByEntries(r.Kind) {
+		text = map[string]string{store.RolesChange: "Gives people roles", store.RoutingChange: "Changes who is on call", store.SettingsChange: "Changes what is set up"}[r.Kind]
+	}
 	if r.Kind == store.PolicyDocument {
 		text = "Puts policy version {version} in force"
 		if r.Former != "" {
@@ -240,10 +252,16 @@ func RuleChangeOf(a approval.Approval, document []byte) (r RuleChange, ok bool) 
 			return r, true
 		}
 	}
-	for kind, tool := range ruleTools {
-		if tool == a.Call.Tool {
-			r.Kind = kind
+	r.Kind = kindOfRuleTool(a.Call.Tool)
+	return r, true
+}
+
+// kindOfRuleTool is the kind of changes that wait under a name; "" for any other name.
+func kindOfRuleTool(tool string) string {
+	for kind, name := range ruleTools {
+		if name == tool {
+			return kind
 		}
 	}
-	return r, true
+	return ""
 }

@@ -82,11 +82,15 @@ var errBehind = errors.New("the rules in force have to be looked at first")
 func (s *Settler) Settle(ctx context.Context, id string) (Settlement, error) {
 	var result Settlement
 	attempt := func() error {
-		return s.Store.Approvals.Change(ctx, id, nil, func(c *store.Change) error {
-			var err error
+		settle := func(c *store.Change) (err error) {
 			result, err = s.settle(ctx, c)
 			return err
-		})
+		}
+		err := s.Store.Approvals.Change(ctx, id, nil, settle)
+		if errors.Is(err, store.ErrOtherLogin) {
+			err = s.Store.Approvals.ChangeAsPeople(ctx, id, settle)
+		}
+		return err
 	}
 	err := attempt()
 	for range maxCatchUps {
@@ -126,6 +130,9 @@ func (s *Settler) settle(ctx context.Context, c *store.Change) (Settlement, erro
 	end, err := s.end(c)
 	if errors.Is(err, ErrNoRules) && c.Now.Before(c.Approval.State.ExpiresAt) {
 		return Settlement{WakeIn: retryWithoutRules}, nil
+	}
+	if err != nil && !errors.Is(err, ErrNoRules) {
+		return Settlement{}, err
 	}
 	if end.reopen != nil {
 		if err := s.reopen(c, end); err != nil {

@@ -54,11 +54,38 @@ func (s *Settler) applicable(c *store.Change) (p store.Proposal, r RuleChange, o
 		return p, r, "The rule for such changes asks for more than was given. Propose it again.", nil
 	case s.Documents == nil:
 		return p, r, "", errors.New("this process puts no rules in force")
+	case store.ByEntries(p.Kind):
+		obstacle, err = s.standing(c, p)
+		return p, r, obstacle, err
 	}
 	if err := s.Documents.MayComeIntoForce(p.Kind, p.Body, p.Former); err != nil {
 		return p, r, "It may not come into force any more: " + err.Error(), nil
 	}
 	return p, r, "", nil
+}
+
+// standing says what stands in the way of a change of entries.
+func (s *Settler) standing(c *store.Change, p store.Proposal) (obstacle string, err error) {
+	entries, err := p.Entries()
+	if err != nil {
+		return "What it proposes cannot be read.", nil //nolint:nilerr // it ends all the same, with no
+	}
+	if p.Kind == store.RolesChange {
+		may, err := c.MayGiveRoles()
+		switch {
+		case err != nil:
+			return "", err
+		case !may && s.Store.People.AdministersPeople():
+			return "", store.ErrOtherLogin
+		case !may:
+			return "The worker has no login that gives roles (database_people_url). Set it, and propose the change again.", nil
+		}
+	}
+	stand, err := c.Stand(entries)
+	if err == nil && !stand {
+		return "What it would change has been changed since it was proposed. Propose it again.", nil
+	}
+	return "", err
 }
 
 // covers reports whether an approval asked for all that a rule asks for now.
@@ -125,6 +152,9 @@ func (s *Settler) comeIntoForce(c *store.Change) (Settlement, error) {
 		c.AddEvent(e)
 		return Settlement{Over: true}, c.Executed(approval.Failed)
 	}
+	if store.ByEntries(p.Kind) {
+		return s.putEntries(c, p, e)
+	}
 	if err := c.PutInForce(p, settlerActor.ID); err != nil {
 		return Settlement{}, fmt.Errorf("put in force what %s proposes: %w", c.Approval.ID, err)
 	}
@@ -136,6 +166,24 @@ func (s *Settler) comeIntoForce(c *store.Change) (Settlement, error) {
 	}
 	in.Actor = settlerActor
 	c.AddEvent(in)
+	return Settlement{Over: true}, c.Executed(approval.Succeeded)
+}
+
+// putEntries makes the change of entries that people approved, with the events of changes that
+// are made at once.
+func (s *Settler) putEntries(c *store.Change, p store.Proposal, e engine.Event) (Settlement, error) {
+	entries, err := p.Entries()
+	if err == nil {
+		err = c.PutEntries(entries)
+	}
+	if err != nil {
+		return Settlement{}, fmt.Errorf("make the change that %s proposes: %w", c.Approval.ID, err)
+	}
+	e.Reasons = []engine.Reason{{Code: "EXECUTION_SUCCEEDED", Message: "The change is made."}}
+	c.AddEvent(e)
+	for _, n := range entries {
+		c.AddEvent(n.Of(engine.Event{ID: store.NewEventID(), Type: engine.Admin, Outcome: engine.Allow, ApprovalID: c.Approval.ID, Actor: settlerActor}))
+	}
 	return Settlement{Over: true}, c.Executed(approval.Succeeded)
 }
 

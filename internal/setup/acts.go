@@ -36,6 +36,10 @@ type Applier struct {
 	Show func(Secret) error
 	// Done is told of each change that was done, or refused.
 	Done func(c Change, err error)
+	// Reason is why, for those who have to approve what takes an approval.
+	Reason string
+	// Held is what waits for its approval, once all else is done.
+	Held []admin.Held
 }
 
 // Apply does the changes of a plan one after the other, each by the same act as the
@@ -43,17 +47,24 @@ type Applier struct {
 // that goes wrong ends it. It returns how many were done and how many refused: what was
 // not done is in the next plan again. When ctx is over, it ends behind a change.
 func (a *Applier) Apply(ctx context.Context, p Plan) (done, refused int, err error) {
+	// What takes an approval is proposed together.
+	collecting, waits := admin.Collect(context.WithoutCancel(ctx))
+	defer func() {
+		if ctx.Err() == nil && err == nil {
+			a.Held, err = a.Admin.Changes.Propose(ctx, a.By, waits, a.Reason)
+		}
+	}()
 	for _, c := range p.Changes {
 		if err := ctx.Err(); err != nil {
 			return done, refused, err
 		}
-		err := a.one(context.WithoutCancel(ctx), c)
+		err := a.one(collecting, c)
 		a.Done(c, err)
 		var no *access.Refusal
 		switch {
 		case err == nil:
 			done++
-		case errors.As(err, &no):
+		case errors.As(err, &no), admin.WasCollected(err):
 			refused++
 		default:
 			return done, refused, err
@@ -63,12 +74,17 @@ func (a *Applier) Apply(ctx context.Context, p Plan) (done, refused int, err err
 }
 
 func (a *Applier) one(ctx context.Context, c Change) error {
+	var waits error
 	for _, do := range c.acts {
-		if err := do(ctx, a); err != nil {
+		err := do(ctx, a)
+		if admin.WasCollected(err) {
+			waits, err = err, nil
+		}
+		if err != nil {
 			return err
 		}
 	}
-	return nil
+	return waits
 }
 
 func (s Settings) put(ctx context.Context, a *Applier) error {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"go.opentelemetry.io/otel/trace"
 
 	"holdpoint/engine"
@@ -51,11 +52,20 @@ func (c *Change) SaveReply(r Reply) { c.reply = &r }
 // may be nil). An error of fn rolls all of it
 // back and is returned as it is. ErrNotFound: there is no such approval.
 func (s Approvals) Change(ctx context.Context, id string, once *Request, fn func(c *Change) error) error {
+	return s.change(ctx, s.pool, id, once, fn)
+}
+
+// ChangeAsPeople is Change by the login that writes accounts, where the store has one.
+func (s Approvals) ChangeAsPeople(ctx context.Context, id string, fn func(c *Change) error) error {
+	return s.change(ctx, s.writesPeople(), id, nil, fn)
+}
+
+func (s Approvals) change(ctx context.Context, pool *pgxpool.Pool, id string, once *Request, fn func(c *Change) error) error {
 	if !ValidApprovalID(id) {
 		return ErrNotFound
 	}
 	c := &Change{sealer: s.sealer}
-	err := s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err := s.inTxOn(ctx, pool, func(ctx context.Context, tx pgx.Tx) error {
 		if once != nil {
 			// Under the key's lock: of two repetitions at once, the second waits
 			// here and finds the first one's answer.

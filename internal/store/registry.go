@@ -119,7 +119,7 @@ var killRows = newRows(func(k *registry.Kill) columns {
 // takes the role that owns the database. The owner, if any, is the person with
 // that e-mail address: ErrNotFound when there is none.
 func (s Registry) RegisterAgent(ctx context.Context, a registry.Agent, once *Once[Done], e engine.Event) error {
-	profile, err := profileOf(a)
+	profile, err := AgentProfile(a)
 	if err != nil {
 		return err
 	}
@@ -132,15 +132,15 @@ func (s Registry) RegisterAgent(ctx context.Context, a registry.Agent, once *Onc
 // ChangeAgent replaces what is registered of an agent beside its name and its
 // owner. ErrNotFound: there is none.
 func (s Registry) ChangeAgent(ctx context.Context, a registry.Agent, once *Once[Done], e engine.Event) error {
-	profile, err := profileOf(a)
+	profile, err := AgentProfile(a)
 	if err != nil {
 		return err
 	}
 	return s.administer(ctx, once, e, `UPDATE agents SET profile = $2 WHERE id = $1`, a.ID, profile)
 }
 
-// profileOf is what has no column of its own.
-func profileOf(a registry.Agent) ([]byte, error) {
+// AgentProfile is what is registered of an agent and has no column of its own.
+func AgentProfile(a registry.Agent) ([]byte, error) {
 	id := a.ID
 	a.ID, a.Name, a.Owner, a.RevokedAt = "", "", "", nil
 	encoded, err := json.Marshal(a)
@@ -157,12 +157,21 @@ func (s Registry) RevokeAgent(ctx context.Context, id string, revoke bool, once 
 		WHERE id = $1 AND (revoked_at IS NULL) = $2`, id, revoke)
 }
 
-// RegisterTool registers a tool or replaces what is registered of it.
-func (s Registry) RegisterTool(ctx context.Context, t registry.Tool, once *Once[Done], e engine.Event) error {
+// ToolProfile is what is registered of a tool.
+func ToolProfile(t registry.Tool) ([]byte, error) {
 	t.RevokedAt = nil
 	encoded, err := json.Marshal(t)
 	if err != nil {
-		return fmt.Errorf("encode tool %s: %w", t.Name, err)
+		return nil, fmt.Errorf("encode tool %s: %w", t.Name, err)
+	}
+	return encoded, nil
+}
+
+// RegisterTool registers a tool or replaces what is registered of it.
+func (s Registry) RegisterTool(ctx context.Context, t registry.Tool, once *Once[Done], e engine.Event) error {
+	encoded, err := ToolProfile(t)
+	if err != nil {
+		return err
 	}
 	return s.administer(ctx, once, e, `INSERT INTO tools (name, profile) VALUES ($1, $2)
 		ON CONFLICT (name) DO UPDATE SET profile = excluded.profile`, t.Name, encoded)

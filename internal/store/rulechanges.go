@@ -16,17 +16,19 @@ import (
 // proposed by people. It has no key, and is listed among no agents.
 const RulesAgent = "holdpoint:rules"
 
-// Guard says that documents of a kind come into force by an approval only.
+// Guard says that changes of a kind are made by an approval only.
 type Guard struct {
 	Kind string
 	// Rule says who decides, how many, and until when.
-	Rule  approval.Rule
-	SetBy string
-	SetAt time.Time
+	Rule approval.Rule
+	// ByGroups are the roles that membership in a provider's group gives all the same.
+	ByGroups []string
+	SetBy    string
+	SetAt    time.Time
 }
 
 var guardRows = newRows(func(g *Guard) columns {
-	return columns{{"kind", &g.Kind}, {"rule", &g.Rule}, {"set_by", &g.SetBy}, {"set_at", &g.SetAt}}
+	return columns{{"kind", &g.Kind}, {"rule", &g.Rule}, {"by_groups", &g.ByGroups}, {"set_by", &g.SetBy}, {"set_at", &g.SetAt}}
 })
 
 // Guards reads which kinds of documents are guarded, by kind.
@@ -51,8 +53,8 @@ func (s Rules) SetGuard(ctx context.Context, g Guard, e engine.Event) error {
 	return s.administerIn(ctx, nil, e, func(ctx context.Context, tx pgx.Tx) error {
 		rows := &pgx.Batch{}
 		rows.Queue(`INSERT INTO agents (id, name) VALUES ($1, 'Change of the rules') ON CONFLICT (id) DO NOTHING`, RulesAgent)
-		rows.Queue(`INSERT INTO guarded_documents (kind, rule, set_by) VALUES ($1, $2, $3)
-			ON CONFLICT (kind) DO UPDATE SET rule = excluded.rule, set_by = excluded.set_by, set_at = clock_timestamp()`, g.Kind, g.Rule, g.SetBy)
+		rows.Queue(`INSERT INTO guarded_documents (kind, rule, set_by, by_groups) VALUES ($1, $2, $3, $4)
+			ON CONFLICT (kind) DO UPDATE SET rule = excluded.rule, set_by = excluded.set_by, by_groups = excluded.by_groups, set_at = clock_timestamp()`, g.Kind, g.Rule, g.SetBy, append([]string{}, g.ByGroups...))
 		return translate(tx.SendBatch(ctx, rows).Close())
 	})
 }

@@ -57,10 +57,12 @@ func (s People) Arrive(ctx context.Context, a Arrival, adminRole string, decide 
 		found := account.Standing
 		if p := admit.Add; p != nil {
 			found = Standing{Person: *p, passwordHash: NoPassword}
-			if _, err := tx.Exec(ctx, `INSERT INTO people (id, email, name, identity, password_hash, roles) VALUES ($1, $2, $3, $4, $5, $6)`,
-				p.ID, p.Email, p.Name, p.Identity, NoPassword, append([]string{}, p.Roles...)); err != nil {
+			// Its roles come when it is linked: groups give none to anybody else.
+			if _, err := tx.Exec(ctx, `INSERT INTO people (id, email, name, identity, password_hash, roles) VALUES ($1, $2, $3, $4, $5, '{}')`,
+				p.ID, p.Email, p.Name, p.Identity, NoPassword); err != nil {
 				return translate(err)
 			}
+			admit.Edit.SetRoles, admit.Edit.Roles = true, p.Roles
 		}
 		if admit.Add != nil || admit.Link {
 			if _, err := tx.Exec(ctx, `INSERT INTO sso_identities (issuer, subject, person_id) VALUES ($1, $2, $3)`, a.Issuer, a.Subject, found.ID); err != nil {

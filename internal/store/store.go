@@ -395,6 +395,8 @@ func translate(err error) error {
 		switch {
 		case pgErr.Code == "23505":
 			return fmt.Errorf("%w (%s)", ErrConflict, pgErr.ConstraintName)
+		case pgErr.Code == "23514" && strings.HasPrefix(pgErr.ConstraintName, "guarded_"):
+			return ErrGuarded
 		case pgErr.Code == "HPK01":
 			return ErrKilled
 		case pgErr.Code == "HPE01":
@@ -443,7 +445,7 @@ func (e *refusedByPostgres) Error() string { return "postgres error " + e.code +
 func isOurs(err error) bool {
 	var refused *refusedByPostgres
 	var kept *NotErasable
-	return errors.As(err, &refused) || errors.As(err, &kept) || errors.Is(err, ErrUnstorable) || errors.Is(err, ErrKilled) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrConflict) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrOtherRequest)
+	return errors.As(err, &refused) || errors.As(err, &kept) || errors.Is(err, ErrUnstorable) || errors.Is(err, ErrKilled) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrConflict) || errors.Is(err, ErrGuarded) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrOtherRequest)
 }
 
 // hideURL drops what a connection error says of user and host: it may hold a

@@ -74,7 +74,9 @@ type PersonPage struct {
 	NewName    string
 	Boxes      []RoleBox
 	RoleToCome string
-	Mail       MailChoice
+	// RolesWait says that giving a role takes an approval.
+	RolesWait bool
+	Mail      MailChoice
 	// Proof is what a change has to prove; nil where the last proof is fresh.
 	Proof   *VerifyForm
 	Failure string
@@ -99,6 +101,7 @@ type NewPerson struct {
 type PersonLink struct {
 	Frame
 	Name, Email, URL, Link string
-	NotSent                bool // it was to be sent, and could not be
+	RolesURL               string // of the approval by which they get their roles, "" where they have them
+	NotSent                bool   // it was to be sent, and could not be
 	ExpiresAt              time.Time
 }

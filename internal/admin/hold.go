@@ -1,0 +1,211 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"holdpoint/engine"
+	"holdpoint/internal/access"
+	"holdpoint/internal/store"
+)
+
+// HeldChange is a change that people are to approve before it is made.
+type HeldChange struct {
+	Kind    string // store.RolesChange, store.RoutingChange or store.SettingsChange
+	Entries []store.Entry
+	// Before and After are what would change, as people read it.
+	Before, After string
+	Reason        string
+	// Subjects are the identities of those who gain by it, who do not decide about it.
+	Subjects []string
+	// ApprovalID is that of the approval; made anew for "".
+	ApprovalID string
+}
+
+// Held is the approval that a change waits for.
+type Held struct {
+	ApprovalID string
+	Needed     int
+	Role       string
+	ExpiresAt  time.Time
+}
+
+// ApprovalRequired is the code of the refusal of a change that waits for its approval, which
+// the refusal names as successor, or that cannot be held from here.
+const ApprovalRequired = "approval_required"
+
+var cannotHold = &access.Refusal{Kind: access.Conflict, Code: ApprovalRequired, Detail: "Such changes take an approval here, and this one cannot wait for any. Nothing was changed."}
+
+// refusal says what a change waits for.
+func (h Held) refusal() error {
+	return &access.Refusal{
+		Kind: access.Conflict, Code: ApprovalRequired, Successor: h.ApprovalID,
+		Detail: fmt.Sprintf("Nothing is changed yet: it waits for %d × %s, as approval %s.", h.Needed, h.Role, h.ApprovalID),
+	}
+}
+
+// guarded reports whether changes of a kind take an approval, unless whoever makes them says
+// that nobody can be asked.
+func (r Config) guarded(ctx context.Context, by access.By, kind string) (store.Guard, bool, error) {
+	guards, err := r.Store.Rules.Guards(ctx)
+	g, guarded := guards[kind]
+	return g, guarded && by.Unapproved == "", err
+}
+
+// item is a change of one thing, as people read it and as it is made.
+type item struct {
+	store.Entry
+
+	// name is what it is of, in words, and was and becomes how it reads; "" for nothing.
+	name, was, becomes string
+	subject            string // identity of who gains by it, "" for nobody
+}
+
+// newItem is the change of something to what becomes says. It reads as JSON.
+func (r Config) newItem(ctx context.Context, what, id, name string, becomes any, e engine.Event) (item, error) {
+	was, err := r.Store.Rules.EntryNow(ctx, what, id)
+	if err != nil {
+		return item{}, err
+	}
+	entry, err := store.NewEntry(what, id, was, becomes, e)
+	return item{Entry: entry, name: name, was: readable(was), becomes: readable(entry.Becomes)}, err
+}
+
+// readable is JSON on lines, "" for null.
+func readable(text json.RawMessage) string {
+	var v any
+	if json.Unmarshal(text, &v) != nil || v == nil {
+		return ""
+	}
+	lines, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return string(text)
+	}
+	return string(lines)
+}
+
+// hold has people decide about changes of a kind, or puts them beside those that ctx collects.
+// The error is never nil: it says what they wait for.
+func (r Config) hold(ctx context.Context, by access.By, kind, reason, approvalID string, items ...item) error {
+	if c, collecting := ctx.Value(collecting{}).(*Collected); collecting {
+		c.items = append(c.items, keptItem{kind, items})
+		return errCollected
+	}
+	held, err := r.open(ctx, by, kind, reason, approvalID, items)
+	if err != nil {
+		return err
+	}
+	return held.refusal()
+}
+
+func (r Config) open(ctx context.Context, by access.By, kind, reason, approvalID string, items []item) (Held, error) {
+	if r.Hold == nil {
+		return Held{}, cannotHold
+	}
+	if len(reason) > access.MaxReason {
+		return Held{}, &access.Refusal{Kind: access.Invalid, Code: "reason_too_long", Detail: fmt.Sprintf("The reason has %d bytes; at most %d are kept.", len(reason), access.MaxReason)}
+	}
+	if strings.TrimSpace(reason) == "" {
+		reason = "none was given"
+	}
+	h := HeldChange{Kind: kind, Reason: reason, ApprovalID: approvalID}
+	for _, i := range items {
+		h.Entries = append(h.Entries, i.Entry)
+		h.Before += block(i.name, i.was)
+		h.After += block(i.name, i.becomes)
+		if i.subject != "" && !slices.Contains(h.Subjects, i.subject) {
+			h.Subjects = append(h.Subjects, i.subject)
+		}
+	}
+	return r.Hold(ctx, by, h)
+}
+
+func block(name, text string) string {
+	if text == "" {
+		return ""
+	}
+	if !strings.HasPrefix(text, "\n") {
+		text = " " + text
+	}
+	return name + ":" + text + "\n"
+}
+
+// Collected gathers changes that have to be approved, so that people decide about them
+// together.
+type Collected struct{ items []keptItem }
+
+type keptItem struct {
+	kind  string
+	items []item
+}
+
+type collecting struct{}
+
+// errCollected is the error of a change that was put beside others.
+var errCollected = errors.New("it waits for its approval, together with the others")
+
+// WasCollected reports whether a change was put beside others that wait.
+func WasCollected(err error) bool { return errors.Is(err, errCollected) }
+
+// Collect has changes under ctx that take an approval gathered, and not proposed one by one.
+func Collect(ctx context.Context) (context.Context, *Collected) {
+	c := &Collected{}
+	return context.WithValue(ctx, collecting{}, c), c
+}
+
+// Propose has people decide about what was gathered, one approval for each kind.
+func (r Changes) Propose(ctx context.Context, by access.By, c *Collected, reason string) ([]Held, error) {
+	var all []Held
+	for _, kind := range store.ChangeKinds() {
+		var items []item
+		for _, k := range c.items {
+			if k.kind == kind {
+				items = append(items, k.items...)
+			}
+		}
+		if len(items) == 0 {
+			continue
+		}
+		held, err := r.open(ctx, by, kind, reason, "", items)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, held)
+	}
+	return all, nil
+}
+
+// rolesItem is the change of what roles somebody has. It reads with a role a line.
+func (r Config) rolesItem(by access.By, p engine.Person, was, becomes []string) (item, error) {
+	was, becomes = uniqueRoles(was), uniqueRoles(becomes)
+	e := changed(by, "USER_ROLES_CHANGED", "A person’s roles were changed.", p.ID, roleChange(p.ID, was, becomes))
+	entry, err := store.NewEntry(store.PersonEntry, p.ID, append([]string{}, was...), append([]string{}, becomes...), e)
+	lines := func(roles []string) string {
+		if len(roles) == 0 {
+			return "no role"
+		}
+		return "\n  " + strings.Join(roles, "\n  ")
+	}
+	return item{Entry: entry, name: p.Name + " <" + p.Email + ">", was: lines(was), becomes: lines(becomes), subject: p.Identity}, err
+}
+
+// gains are the roles of becomes that was does not have.
+func gains(was, becomes []string) (more []string) {
+	for _, role := range becomes {
+		if !slices.Contains(was, role) {
+			more = append(more, role)
+		}
+	}
+	return more
+}
+
+// RolesTakeApproval reports whether giving roles takes an approval.
+func (p People) RolesTakeApproval(ctx context.Context) (bool, error) {
+	_, guarded, err := p.guarded(ctx, access.By{}, store.RolesChange)
+	return guarded, err
+}

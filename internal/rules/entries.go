@@ -1,0 +1,69 @@
+package rules
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"holdpoint/engine"
+	"holdpoint/internal/access"
+	"holdpoint/internal/admin"
+	"holdpoint/internal/gate"
+	"holdpoint/internal/store"
+)
+
+// Hold has people decide about a change of what is set up, where such changes take an
+// approval (admin.Config.Hold). A person who makes it is its author. Of a change that a key or a command
+// makes nobody is known to be the author, so one person more decides.
+func (k *Keeper) Hold(ctx context.Context, by access.By, h admin.HeldChange) (admin.Held, error) {
+	var none admin.Held
+	guards, err := k.Store.Rules.Guards(ctx)
+	if err != nil {
+		return none, err
+	}
+	guard, guarded := guards[h.Kind]
+	if !guarded {
+		return none, ErrNotGuarded
+	}
+	d, err := store.EntriesDocument(h.Kind, h.Entries)
+	if err != nil {
+		return none, err
+	}
+	var author *engine.Person
+	if by.Actor.Kind == engine.HumanActor {
+		p, err := k.Store.People.Get(ctx, by.Actor.ID)
+		if err != nil {
+			return none, fmt.Errorf("read the author: %w", err)
+		}
+		author = &p
+	}
+	opened, err := gate.OpenRuleChange(ctx, k.Store, k.Sealer, gate.RuleChangeRequest{
+		RuleChange: gate.RuleChange{
+			Kind: h.Kind, Document: d.Digest(), Reason: strings.TrimSpace(h.Reason),
+			Difference: udiff.Unified("now", "proposed", h.Before, h.After),
+		},
+		ID: h.ApprovalID, Body: d.Body, KnownAs: d.KnownAs, Author: author, Subjects: h.Subjects, By: by, Guard: guard,
+		Routing: k.Routing, Environment: k.Environment, Rules: k.Judge().Digest(),
+	})
+	if errors.Is(err, gate.AlreadyProposed) {
+		return k.heldAlready(ctx, d.Digest())
+	}
+	return admin.Held{ApprovalID: opened.ApprovalID, Needed: opened.Needed, Role: opened.Role, ExpiresAt: opened.ExpiresAt}, err
+}
+
+// heldAlready is the approval by which the very same change waits.
+func (k *Keeper) heldAlready(ctx context.Context, digest string) (admin.Held, error) {
+	id, _, err := k.Store.Rules.Proposed(ctx, digest, "")
+	if err != nil {
+		return admin.Held{}, err
+	}
+	r, err := k.Store.Approvals.Get(ctx, id)
+	if err != nil || len(r.Approval.Plan.Requirements) == 0 {
+		return admin.Held{}, errors.Join(err, gate.AlreadyProposed)
+	}
+	asked := r.Approval.Plan.Requirements[0]
+	return admin.Held{ApprovalID: id, Needed: asked.Needed, Role: asked.Role, ExpiresAt: r.Approval.Plan.ExpiresAt.UTC()}, nil
+}

@@ -1,0 +1,247 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"holdpoint/engine"
+	"holdpoint/engine/canon"
+)
+
+// The kinds of changes that can take an approval beside those of documents: what an approval
+// proposes then are entries, each of which is what one row becomes.
+const (
+	RolesChange    = "roles"
+	RoutingChange  = "routing"
+	SettingsChange = "settings"
+)
+
+// ChangeKinds are all kinds of changes that can take an approval.
+func ChangeKinds() []string {
+	return []string{PolicyDocument, ContractsDocument, RolesChange, RoutingChange, SettingsChange}
+}
+
+// Entry is what becomes of one thing that is set up, and what it was: a change of something
+// that was otherwise by then is not made. It holds ids and no names, so that nothing of it has to be
+// erased.
+type Entry struct {
+	What    string          `json:"what"` // a key of entryRows
+	ID      string          `json:"id"`
+	Was     json.RawMessage `json:"was"` // null where there was none
+	Becomes json.RawMessage `json:"becomes"`
+	// What the event of the change says.
+	Code     string          `json:"code"`
+	Message  string          `json:"message"`
+	AgentID  string          `json:"agent_id,omitempty"`
+	ToolName string          `json:"tool_name,omitempty"`
+	Payload  json.RawMessage `json:"payload"`
+}
+
+// The things that entries are of.
+const (
+	PersonEntry   = "person"
+	SettingsEntry = "settings"
+	ToolEntry     = "tool"
+	AgentEntry    = "agent"
+	ScheduleEntry = "schedule"
+)
+
+// NewEntry is an entry, with the event that a change made at once would have.
+func NewEntry(what, id string, was, becomes any, e engine.Event) (Entry, error) {
+	n := Entry{What: what, ID: id, AgentID: e.AgentID, ToolName: e.ToolName, Payload: e.SafePayload}
+	if len(e.Reasons) > 0 {
+		n.Code, n.Message = e.Reasons[0].Code, e.Reasons[0].Message
+	}
+	var err1, err2 error
+	n.Was, err1 = json.Marshal(was)
+	n.Becomes, err2 = json.Marshal(becomes)
+	return n, errors.Join(err1, err2)
+}
+
+// Of is the event of the entry's change.
+func (n Entry) Of(e engine.Event) engine.Event {
+	e.AgentID, e.ToolName, e.SafePayload = n.AgentID, n.ToolName, n.Payload
+	e.Reasons = []engine.Reason{{Code: n.Code, Message: n.Message}}
+	return e
+}
+
+// EntriesDocument is the document that proposes entries.
+func EntriesDocument(kind string, entries []Entry) (Document, error) {
+	body, err := json.Marshal(map[string][]Entry{"entries": entries})
+	if err != nil {
+		return Document{}, fmt.Errorf("encode a change of %s: %w", kind, err)
+	}
+	v, err := canon.Parse(body)
+	if err != nil {
+		return Document{}, fmt.Errorf("encode a change of %s: %w", kind, err)
+	}
+	d := Document{Kind: kind, Body: v.Canonical()}
+	d.KnownAs = d.Digest()
+	return d, nil
+}
+
+// Entries are those that a document proposes; it is an error for any other document.
+func (d Document) Entries() ([]Entry, error) {
+	var body struct{ Entries []Entry }
+	if err := json.Unmarshal(d.Body, &body); err != nil {
+		return nil, fmt.Errorf("read a change of %s: %w", d.Kind, err)
+	}
+	for _, n := range body.Entries {
+		if entryRows[n.What].kind != d.Kind {
+			return nil, fmt.Errorf("a change of %s has an entry %q", d.Kind, n.What)
+		}
+	}
+	return body.Entries, nil
+}
+
+// ByEntries reports whether changes of a kind are entries, and no document of their own.
+func ByEntries(kind string) bool {
+	return kind == RolesChange || kind == RoutingChange || kind == SettingsChange
+}
+
+// entryRows say where entries are: lock ($1 is the id) keeps others from changing the row, read
+// is what it is now, as JSON, and write ($2 is what it becomes) makes it that. Where nothing is
+// written, the entry cannot be made any more; can says so beforehand, "" where a row that is as it
+// was can always be written.
+var entryRows = map[string]struct {
+	kind, lock, read, can string
+	write                 []string
+}{
+	// Whoever is disabled gets no role.
+	PersonEntry: {
+		RolesChange, `SELECT pg_advisory_xact_lock(hashtextextended('people', 0)) WHERE $1 <> ''`,
+		`SELECT to_jsonb(ARRAY(SELECT unnest(roles) ORDER BY 1)) FROM people WHERE id = $1 AND disabled_at IS NULL AND erased_at IS NULL FOR NO KEY UPDATE`, ``,
+		[]string{`UPDATE people SET roles = ARRAY(SELECT jsonb_array_elements_text($2::jsonb)) WHERE id = $1`},
+	},
+	SettingsEntry: {
+		SettingsChange, `SELECT pg_advisory_xact_lock(hashtextextended('settings ' || $1::text, 0))`,
+		`SELECT body FROM settings WHERE $1 = '' FOR UPDATE`, ``,
+		[]string{`INSERT INTO settings (body) SELECT $2::jsonb WHERE $1 = '' ON CONFLICT (only_row) DO UPDATE SET body = excluded.body`},
+	},
+	ToolEntry: {
+		SettingsChange, `SELECT pg_advisory_xact_lock(hashtextextended('tool ' || $1::text, 0))`,
+		`SELECT jsonb_build_object('profile', profile, 'revoked', revoked_at IS NOT NULL) FROM tools WHERE name = $1 FOR UPDATE`, ``,
+		[]string{`INSERT INTO tools (name, profile) SELECT $1, $2::jsonb->'profile' ON CONFLICT (name) DO UPDATE SET profile = excluded.profile, revoked_at = CASE WHEN ($2::jsonb->>'revoked')::boolean THEN tools.revoked_at END`},
+	},
+	AgentEntry: {
+		SettingsChange, `SELECT pg_advisory_xact_lock(hashtextextended('agent ' || $1::text, 0))`,
+		`SELECT jsonb_build_object('profile', profile, 'revoked', revoked_at IS NOT NULL) FROM agents WHERE id = $1 FOR UPDATE`, ``,
+		[]string{`UPDATE agents SET profile = $2::jsonb->'profile', revoked_at = CASE WHEN ($2::jsonb->>'revoked')::boolean THEN revoked_at END WHERE id = $1`},
+	},
+	// From the moment that was asked for, or from now on, where that has passed.
+	ScheduleEntry: {
+		RoutingChange, `SELECT pg_advisory_xact_lock(hashtextextended('on-call ' || $1::text, 0))`, scheduleNow,
+		`SELECT $1 <> '' AND ($2::jsonb->>'until')::timestamptz > transaction_timestamp()
+			AND NOT EXISTS (SELECT FROM jsonb_array_elements_text($2::jsonb->'people') AS wanted (id) LEFT JOIN people p ON p.id = wanted.id AND p.disabled_at IS NULL WHERE p.id IS NULL)`,
+		[]string{
+			`DELETE FROM on_call WHERE schedule = $1 AND from_at >= ` + shiftFrom,
+			`UPDATE on_call SET until_at = ` + shiftFrom + ` WHERE schedule = $1 AND until_at > ` + shiftFrom,
+			`SELECT look_again(ARRAY['on-call/' || $1::text], '', '') WHERE $2::jsonb IS NOT NULL`,
+			`INSERT INTO on_call (schedule, person_id, from_at, until_at, told_by)
+				SELECT $1, wanted.id, ` + shiftFrom + `, ($2::jsonb->>'until')::timestamptz, $2::jsonb->>'told_by' FROM jsonb_array_elements_text($2::jsonb->'people') AS wanted (id)`,
+		},
+	},
+}
+
+// shiftFrom is when the shift of an entry begins.
+const shiftFrom = `greatest(($2::jsonb->>'from')::timestamptz, transaction_timestamp())`
+
+// scheduleNow are the shifts of a schedule that are not over.
+const scheduleNow = `SELECT jsonb_agg(jsonb_build_object('person', person_id, 'from', from_at, 'until', until_at) ORDER BY from_at, person_id)
+	FROM on_call WHERE schedule = $1 AND until_at > transaction_timestamp()`
+
+// EntryNow is what something is now: null where there is none.
+func (s Rules) EntryNow(ctx context.Context, what, id string) (json.RawMessage, error) {
+	var now json.RawMessage
+	err := s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
+		now, err = entryNow(ctx, tx, what, id)
+		return err
+	})
+	return now, err
+}
+
+func entryNow(ctx context.Context, tx pgx.Tx, what, id string) (json.RawMessage, error) {
+	rows := entryRows[what]
+	if _, err := tx.Exec(ctx, rows.lock, id); err != nil {
+		return nil, translate(err)
+	}
+	var now json.RawMessage
+	err := tx.QueryRow(ctx, rows.read, id).Scan(&now)
+	if errors.Is(err, pgx.ErrNoRows) || err == nil && now == nil {
+		return json.RawMessage("null"), nil
+	}
+	return now, translate(err)
+}
+
+// Stand reports whether everything that entries would change is as it was when they were
+// proposed, under locks that keep it so until the change commits.
+func (c *Change) Stand(entries []Entry) (bool, error) {
+	for _, n := range entries {
+		now, err := entryNow(c.ctx, c.tx, n.What, n.ID)
+		if err != nil {
+			return false, err
+		}
+		was, err1 := canon.Parse(n.Was)
+		is, err2 := canon.Parse(now)
+		if err := errors.Join(err1, err2); err != nil {
+			return false, fmt.Errorf("compare a change of %s: %w", n.What, err)
+		}
+		if string(was.Canonical()) != string(is.Canonical()) {
+			return false, nil
+		}
+		can := true
+		if sql := entryRows[n.What].can; sql != "" {
+			err = c.tx.QueryRow(c.ctx, sql, n.ID, n.Becomes).Scan(&can)
+		}
+		if err != nil || !can {
+			return false, translate(err)
+		}
+	}
+	return true, nil
+}
+
+// MayGiveRoles reports whether the login of the change may write what roles people have.
+func (c *Change) MayGiveRoles() (may bool, err error) {
+	err = c.tx.QueryRow(c.ctx, `SELECT has_column_privilege('people', 'roles', 'UPDATE')`).Scan(&may)
+	return may, translate(err)
+}
+
+// ErrOtherLogin is the error of a change that another login of the store can make
+// (ChangeAsPeople).
+var ErrOtherLogin = errors.New("the login that writes accounts makes this change")
+
+// PutEntries makes of everything what the approval proposes. Its token has to have been
+// redeemed, and they have to Stand.
+func (c *Change) PutEntries(entries []Entry) error {
+	if _, err := c.tx.Exec(c.ctx, `SELECT set_config('holdpoint.approval', $1, true)`, c.Approval.ID); err != nil {
+		return translate(err)
+	}
+	for _, n := range entries {
+		var written int64
+		for _, sql := range entryRows[n.What].write {
+			tag, err := c.tx.Exec(c.ctx, sql, n.ID, n.Becomes)
+			if err != nil {
+				return translate(err)
+			}
+			written = tag.RowsAffected()
+		}
+		if written == 0 {
+			return ErrNotFound
+		}
+	}
+	_, err := c.tx.Exec(c.ctx, `SELECT set_config('holdpoint.approval', '', true)`)
+	return translate(err)
+}
+
+// ScheduleBecomes is what an entry of a schedule becomes.
+type ScheduleBecomes struct {
+	People []string  `json:"people"` // ids
+	From   time.Time `json:"from"`
+	Until  time.Time `json:"until"`
+	ToldBy string    `json:"told_by"`
+}
