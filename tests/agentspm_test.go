@@ -77,7 +77,7 @@ func (p *protected) call(t *testing.T, order map[string]any) (got protectedCall)
 // Agent-SPM's protect() with our plugin runs what is accepted or approved, once each,
 // reports it, and runs nothing in doubt.
 func TestAgentSPMPlugin(t *testing.T) {
-	d := onShared(t)
+	d := onCalled(t)
 	p := startProtected(t, d.URL, d.AgentKey)
 	blocked := func(order map[string]any, outcome, code string) {
 		t.Helper()

@@ -90,7 +90,7 @@ func TestBrowserIsPushedTo(t *testing.T) {
 	d := onBrowsed(t)
 	service := pushtest.New(t, false)
 	must(t, nil, "", "notify", "add", "push", "People's browsers", "--data", d.dir)
-	b := openBrowser(t, d.URL)
+	b := openIn(&whole, t, d.URL)
 	b.signIn(d.Reviewers[1])
 	b.allowNotifications()
 	b.open("/account")

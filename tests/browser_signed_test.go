@@ -13,7 +13,7 @@ import (
 // cancelled, the signed vote approves, as do several that are decided together, and the
 // log proves whose passkey it was.
 func TestBrowserSignsVotes(t *testing.T) {
-	d := onShared(t)
+	d := onBrowsed(t)
 	p := d.newPerson(t, "--role", "security-approver")
 	a := d.agent(t).hold(newID("signed_"), map[string]any{"to": newID("acct_"), "amount": 1})
 	card := "/approvals/" + a.ID

@@ -32,14 +32,24 @@ type browser struct {
 // seeWithin is how long a page may take to show what has happened.
 const seeWithin = 30 * time.Second
 
-// chrome is the installed browser, which all tests share.
-var chrome chromium.Browser
+// chrome is the browser that all tests share, and whole the one of those that need more
+// of it than its engine.
+var (
+	chrome chromium.Browser
+	whole  = chromium.Browser{Whole: true}
+)
 
 // openBrowser is a browser with nothing in it: no cookie, no other tab. Its person has
 // votes sent at once.
 func openBrowser(t testing.TB, url string) *browser {
 	t.Helper()
-	b := openHolding(t, url)
+	return openIn(&chrome, t, url)
+}
+
+// openIn is openBrowser in one of the browsers.
+func openIn(program *chromium.Browser, t testing.TB, url string) *browser {
+	t.Helper()
+	b := openTab(program, t, url)
 	b.do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		_, err := cdp.Call(ctx, target, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
 			Source: `try { localStorage.setItem("holdpoint-send-at-once", "yes") } catch {}`,
@@ -52,7 +62,12 @@ func openBrowser(t testing.TB, url string) *browser {
 // openHolding is openBrowser for somebody whose votes are held for a moment.
 func openHolding(t testing.TB, url string) *browser {
 	t.Helper()
-	b := &browser{t: t, ctx: chrome.Open(t), url: url}
+	return openTab(&chrome, t, url)
+}
+
+func openTab(program *chromium.Browser, t testing.TB, url string) *browser {
+	t.Helper()
+	b := &browser{t: t, ctx: program.Open(t), url: url}
 	b.listen()
 	return b
 }

@@ -58,7 +58,7 @@ var clientExamples = []struct{ name, tool, want string }{
 
 // TestClientsExamples runs what the pages show, as it is.
 func TestClientsExamples(t *testing.T) {
-	d := onShared(t)
+	d := onCalled(t)
 	here, err := filepath.Abs("../clients")
 	if err != nil {
 		t.Fatal(err)

@@ -52,7 +52,7 @@ func runClientTests(t *testing.T, dir, program string, args ...string) {
 // is guarded by a client runs when its call is permitted, as it was permitted, and
 // once at most.
 func TestClientsRunACallOnce(t *testing.T) {
-	d := onShared(t)
+	d := onCalled(t)
 	for _, language := range []clientLanguage{pythonAgent, typescriptAgent, goAgent(t)} {
 		t.Run(language.name, func(t *testing.T) {
 			needs(t, language.program)

@@ -57,7 +57,7 @@ func startEnforce(t *testing.T, d *dev, address, command string, flags ...string
 // A tool behind the proxy runs what people have approved, exactly that and once,
 // however often and by whomever it is sent.
 func TestEnforce(t *testing.T) {
-	d := onShared(t)
+	d := onCalled(t)
 	var ran atomic.Int64
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ran.Add(1)
@@ -141,7 +141,7 @@ func approvedTool(t *testing.T, agent, reviewer *client, tool string, arguments 
 // An Envoy is told by its own protocol to let through what people have approved, once,
 // and says in its log what became of it.
 func TestExtAuthz(t *testing.T) {
-	d := onShared(t)
+	d := onCalled(t)
 	address := startEnforce(t, d, `answering Envoy on (\S+)`, "ext-authz")
 	agent := d.agent(t)
 	a := approvedTool(t, agent, d.reviewer(t, 0), "enforced_transfer", map[string]any{"amount": 7, "to": "DE07"})

@@ -64,7 +64,7 @@ func TestBrowserEvidencePack(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	off := openBrowser(t, "file://")
+	off := openIn(&whole, t, "file://")
 	asked := off.withoutNetwork()
 	off.open(file)
 	off.sees(testid("chapter")+" h1", tool)

@@ -103,7 +103,7 @@ func (h *hookRun) blocked(why, call, tool string, arguments any, flags ...string
 // TestHook: a coding agent's calls run when the rules or people permit them, each
 // approved one once, and never otherwise.
 func TestHook(t *testing.T) {
-	d := onShared(t)
+	d := onCalled(t)
 	for _, host := range hookHosts {
 		t.Run(host.name, func(t *testing.T) {
 			t.Parallel()
@@ -231,7 +231,7 @@ func (h *hookRun) edited(was, safer map[string]any) {
 // TestHookFails: whatever fails, the call is blocked, by the only code that blocks, and
 // with a reason, without which Codex runs it.
 func TestHookFails(t *testing.T) {
-	d := onShared(t)
+	d := onCalled(t)
 	for _, host := range hookHosts {
 		h := d.hookOf(t, host)
 		args := map[string]any{"command": "x"}
@@ -267,7 +267,7 @@ func TestHookFails(t *testing.T) {
 // TestConnectHosts: the settings get the hook beside what was there, once, and doctor
 // proves that it blocks; a hook that does not is found.
 func TestConnectHosts(t *testing.T) {
-	d := onShared(t)
+	d := onCalled(t)
 	for _, host := range hookHosts {
 		t.Run(host.name, func(t *testing.T) {
 			t.Parallel()
@@ -327,7 +327,7 @@ func TestConnectHosts(t *testing.T) {
 
 // TestUngatedBody: a report that cannot be read is refused, and says where.
 func TestUngatedBody(t *testing.T) {
-	c := onShared(t).agent(t)
+	c := onCalled(t).agent(t)
 	for body, path := range map[string]string{
 		`{"outcome":"succeeded"}`:                                              "/tool_name",
 		`{"tool_name":"x","outcome":"maybe"}`:                                  "/outcome",

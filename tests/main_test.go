@@ -57,7 +57,8 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	chrome.Close()
-	for _, s := range []*sharedDev{&shared, &browsed, &waiting} {
+	whole.Close()
+	for _, s := range []*sharedDev{&shared, &called, &browsed, &waiting} {
 		if err := s.dev.proves(); err != nil {
 			fmt.Fprintln(os.Stderr, "the shared program:", err)
 			code = 1

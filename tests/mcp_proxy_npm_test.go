@@ -50,7 +50,7 @@ func text(a modelAnswer) string {
 // TestProxyBeforeRealServers: two servers from npm and the official client know
 // nothing of the proxy between them.
 func TestProxyBeforeRealServers(t *testing.T) {
-	d := onShared(t)
+	d := onCalled(t)
 
 	t.Run("everything", func(t *testing.T) {
 		g := newGateway(t, d, "kubectl_get-")

@@ -205,7 +205,7 @@ func (c *typescript) waitsAsATask(t *testing.T, d *dev) {
 // TestTypescriptClient tells the same story with a client that shares no line
 // with the server, over both transports.
 func TestTypescriptClient(t *testing.T) {
-	d := onShared(t)
+	d := onCalled(t)
 	stranger := d.stranger(t)
 	program, err := filepath.Abs(binary(t))
 	if err != nil {

@@ -42,6 +42,7 @@ type shownPage struct {
 //	npm ci --ignore-scripts --prefix tests/testdata/npm
 //	go test -tags npm ./tests -run TestBrowserPages -screens /tmp/screens
 func TestBrowserPages(t *testing.T) {
+	ownPrograms(t)
 	axe, err := os.ReadFile(filepath.Join(npmDir, "node_modules", "axe-core", "axe.min.js"))
 	if err != nil {
 		t.Fatalf("%v\nrun: npm ci --ignore-scripts --prefix tests/%s", err, npmDir)

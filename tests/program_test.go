@@ -322,8 +322,9 @@ type sharedDev struct {
 	err error
 }
 
-// browsed is a second one, for the tests with browsers, which take their time.
-var shared, browsed sharedDev
+// browsed is a second one, for the tests with browsers, which take their time, and
+// called a third, for what agents call it with: clients, hooks, proxies, frameworks.
+var shared, browsed, called sharedDev
 
 // sharedPolicy is the example policy and rules that tests need.
 const sharedPolicy = `routing:
@@ -338,6 +339,9 @@ const sharedPolicy = `routing:
 
 // onShared gives a test the shared program, started when the first one asks.
 func onShared(t *testing.T) *dev { t.Helper(); return shared.use(t, launchShared("shared")) }
+
+// onCalled is onShared for a test of what agents call it with.
+func onCalled(t *testing.T) *dev { t.Helper(); return called.use(t, launchShared("called")) }
 
 // onBrowsed is onShared for a test with a browser.
 func onBrowsed(t *testing.T) *dev { t.Helper(); return browsed.use(t, launchShared("browsed")) }

@@ -146,7 +146,7 @@ func (a *temporalAgent) ends(run temporalclient.WorkflowRun) (result, kind strin
 // approved it and as they approved it, and never when they said no; waiting leaves no
 // trace in the workflow's history.
 func TestTemporalActivities(t *testing.T) {
-	d := onShared(t)
+	d := onCalled(t)
 	a := d.temporalAgent(t, nil)
 	reviewer := d.reviewer(t, 0)
 
@@ -193,7 +193,7 @@ func TestTemporalActivities(t *testing.T) {
 // TestTemporalActivityFails: an activity that has failed is not run again by its retries:
 // it was permitted once.
 func TestTemporalActivityFails(t *testing.T) {
-	d := onShared(t)
+	d := onCalled(t)
 	a := d.temporalAgent(t, errors.New("the bank is shut"))
 	run, waiting := a.starts("Ann")
 	d.reviewer(t, 0).approve(waiting)
@@ -208,7 +208,7 @@ func TestTemporalActivityFails(t *testing.T) {
 // TestTemporalWithoutPermit: a worker of workflows without the interceptor does not get
 // round the one of the activities.
 func TestTemporalWithoutPermit(t *testing.T) {
-	d := onShared(t)
+	d := onCalled(t)
 	a := d.temporalAgent(t, nil)
 	plain := worker.New(a.c, a.queue+"-plain", worker.Options{})
 	plain.RegisterWorkflowWithOptions(func(ctx workflow.Context) error {

@@ -15,7 +15,7 @@ import (
 // accepted or refused at once, too late, stopped, without a server, and lost in the
 // middle. It runs once at most.
 func TestTemporalEndings(t *testing.T) {
-	d := onShared(t)
+	d := onCalled(t)
 	ours := func() *holdpoint.Client { return &holdpoint.Client{URL: d.URL, Key: d.AgentKey} }
 
 	t.Run("accept and refuse", func(t *testing.T) {

@@ -28,7 +28,7 @@ func TestStartedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	var b Browser
+	b := Browser{Whole: true}
 	t.Cleanup(b.Close)
 	ctx := b.Open(t)
 	if got, err := chromedp.Run(ctx, chromedp.Evaluate[int]("6 * 7")); err != nil || got != 42 {
