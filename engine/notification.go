@@ -21,6 +21,7 @@ const (
 	NotifyNobodyEligible   NotificationKind = "nobody_eligible"   // it waits, and nobody could act on it
 	NotifyReviewOwed       NotificationKind = "review_owed"       // an emergency's review is still to be done
 	NotifyExecutionUnknown NotificationKind = "execution_unknown" // the call may have run, and nobody has said how it ended
+	NotifyAccessReview     NotificationKind = "access_review"     // who has which role waits for a review
 	NotifyDigest           NotificationKind = "digest"            // several notifications in one
 	NotifyTest             NotificationKind = "test"              // somebody tries whether notifications arrive
 )
@@ -104,6 +105,11 @@ var notificationTraits = []NotificationTraits{
 		Kind:  NotifyExecutionUnknown,
 		Title: "Unknown whether the call ran", Summary: "nobody knows whether the call ran",
 		Message: "Nobody knows whether the call ran. A person has to find out and say so.",
+	},
+	{
+		Kind: NotifyAccessReview, Rank: 2,
+		Title: "Access review", Summary: "who has which role is to be reviewed",
+		Message: "Who has which role is to be reviewed.",
 	},
 	{Kind: NotifyDigest, Rank: 3, Title: "Digest", Summary: "digest"},
 	{

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 )
@@ -158,6 +159,10 @@ func (d *dev) pages(t *testing.T) []shownPage {
 	added := must(t, nil, "", "notify", "add", "slack", "Small things", "--url", "https://hooks.slack.com/services/x", "--decide", "low", "--signing-secret-file", secret, "--tool", "none", "--data", d.dir)
 	var everybody struct{ People []struct{ ID string } }
 	d.admin(t).do("GET", "/v1/admin/people", nil).want(t, 200).into(t, &everybody)
+	var reviewed struct{ ID string }
+	d.admin(t).do("POST", "/v1/admin/access-reviews", map[string]any{
+		"title": "Access, third quarter", "due_at": time.Now().AddDate(0, 0, 14), "reviewer": d.Owner.Email, "alternate": ada.Email, "roles": []string{"finance-approver", "admin"},
+	}).want(t, 200).into(t, &reviewed)
 	cards := map[string]approval{
 		"payment": agent.submit(asked("refund_payment", "write", "finance", map[string]any{"amount": "1250.00", "currency": "EUR", "payee": map[string]any{"name": "Paper & Pens Ltd.", "iban": "DE02120300000000202051"}, "order": "A-17"})),
 		"mail":    agent.submit(asked("send_email", "write", "customer_support", map[string]any{"to": []any{"ann@example.com", "bob@example.org"}, "subject": "Your refund", "body": "Dear Ann,\nyour refund is on its way.\n\nYours\nPaper & Pens"})),
@@ -214,6 +219,9 @@ func (d *dev) pages(t *testing.T) []shownPage {
 		{"key-new", "/keys/new", owner},
 		{"key", "/keys/key_" + d.AgentKey[len("hp_"):][:26], owner},
 		{"on-call", "/on-call", owner},
+		{"access-reviews", "/access-reviews", owner},
+		{"access-review", "/access-reviews/" + reviewed.ID, owner},
+		{"access-review-new", "/access-reviews/new", owner},
 		{"tool", "/admin/tool?name=send_payment", owner},
 		{"notifications", "/notifications", owner},
 		{"endpoint", "/notifications/endpoints/" + regexp.MustCompile(`end_[0-9a-z]+`).FindString(added), owner},

@@ -64,6 +64,8 @@ type Config struct {
 	// may be nil.
 	People People
 	OnCall OnCall
+	// AccessReviews may be nil: there are no pages for them then; they take People and Factors.
+	AccessReviews AccessReviews
 	// APIKeys may be nil: there are no pages for them then.
 	APIKeys APIKeys
 	// Delegations may be nil: nobody can then say that they are away.
@@ -168,6 +170,10 @@ func New(c Config) (*Console, error) {
 	if c.People != nil && c.Factors != nil {
 		shared.people = true
 		groups = append(groups, &peopleHandler{freshProof: freshProof{shared, c.Factors}, people: c.People, onCall: c.OnCall})
+	}
+	if c.AccessReviews != nil && c.People != nil && c.Factors != nil {
+		shared.reviews = c.AccessReviews
+		groups = append(groups, &accessReviewHandler{shared, c.AccessReviews, c.People, c.Factors})
 	}
 	if c.OnCall != nil && c.Factors != nil {
 		shared.onCall = true

@@ -14,6 +14,11 @@ const doneCookie = "holdpoint_done"
 
 var doneWords = map[string]string{
 	"proposed":     "Nothing is changed yet: this takes an approval. Here is what waits for it.",
+	"arstart":      "The review was started. Reviewers are told.",
+	"arsaid":       "What you said is on record.",
+	"arassign":     "It was assigned. The new reviewer is told.",
+	"argone":       "The roles were taken away.",
+	"arover":       "The review is over, and on record.",
 	"held":         "The hold was placed. What it covers is kept until it is released.",
 	"unheld":       "The hold was released.",
 	"grant":        "The standing grant was made. It votes for calls that are proposed from now on.",

@@ -82,6 +82,13 @@ func (h *inboxHandler) show(w http.ResponseWriter, r *http.Request, p engine.Per
 	if err != nil {
 		return err
 	}
+	if h.site.reviews != nil {
+		awaited, err := h.site.reviews.Awaited(r.Context(), p.ID)
+		if err != nil {
+			return err
+		}
+		v.Accesses = views.AwaitedReview(awaited)
+	}
 	told := h.stakes(r.Context(), page.Rows)
 	name := h.names(r.Context(), page, tasks)
 	for _, a := range tasks.Unknown {

@@ -15,6 +15,7 @@ import (
 // otherReports are the reports that are no lists, with the questions that they answer.
 var otherReports = []views.ReportLink{
 	{Title: "Access", URL: "/audit/access", Asks: "Who can approve what, now or at a moment of the past, with which second factors, and since when."},
+	{Title: "Start an access review, and follow it", URL: "/access-reviews", Asks: "Have people say of each role that somebody has whether it is still needed."},
 	{Title: "Reviewers", URL: "/audit/reviewers", Asks: "How much each person decides, how fast, and what looks like fatigue."},
 	{Title: "Claims", URL: "/audit/claims", Asks: "Whom agents name as their own side, so that these cannot decide."},
 	{Title: "Statistics", URL: "/audit/statistics", Asks: "What waits, how long decisions take, and how they end, as plots."},

@@ -54,7 +54,7 @@ func startStaffWith(t *testing.T, changes bool, mail func(to, link string) error
 	}
 	a := admin.New(config)
 	h.client = start(t, func(c *Config) {
-		c.SignIn, c.SecondStep, c.PasswordLinks, c.Factors, c.Sessions, c.People, c.OnCall, c.APIKeys = in, in, in, f, kept{s}, a.People, a.OnCall, a.Keys
+		c.SignIn, c.SecondStep, c.PasswordLinks, c.Factors, c.Sessions, c.People, c.OnCall, c.APIKeys, c.AccessReviews = in, in, in, f, kept{s}, a.People, a.OnCall, a.Keys, a.AccessReviews
 	})
 	owner := admin.New(admin.Config{Store: db.Owner(), Owner: true}).People
 	ops := access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "ops", Channel: "cli"}}

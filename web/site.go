@@ -33,6 +33,8 @@ type site struct {
 	factorRoles  []string // need a second factor
 	// Which pages there are.
 	delegations, grants, audit, people, onCall, keys bool
+	// reviews may be nil: nobody reviews accesses then.
+	reviews AccessReviews
 }
 
 // person returns the person of the request's session, or false without a live

@@ -55,6 +55,8 @@ type cli struct {
 	Contracts contractsCommand `cmd:"" help:"Check files of tool contracts."`
 	Doctor    doctorCommand    `cmd:"" help:"Find out what is wrong with a server, or with a hook, and what to do about it."`
 
+	AccessReview accessReviewCommand `cmd:"" name:"access-review" help:"Have people review who has which role, and end that with a record."`
+
 	ToolRequest toolRequestCommand `cmd:"" name:"toolrequest" help:"Check ThreeGate tool execution requests."`
 
 	MCP      mcpCommand      `cmd:"" name:"mcp" help:"Offer the API to models, over the Model Context Protocol."`

@@ -55,7 +55,7 @@ type notifyAdd struct {
 	Name    string        `arg:"" help:"A name for people."`
 	URL     string        `name:"url" help:"Where a webhook or Slack is posted to. “-” reads it from standard input, so that no list of processes shows it." placeholder:"URL"`
 	To      []string      `help:"Mail address, or “reviewers” for everybody who could act; again for more." placeholder:"ADDRESS"`
-	Tell    []string      `help:"Only this: opened, stage, edited, reminder, escalated, passed_on, info_requested, info_given, break_glass, decided, nobody_eligible, review_owed, execution_unknown; again for more." placeholder:"WHAT"`
+	Tell    []string      `help:"Only this: opened, stage, edited, reminder, escalated, passed_on, info_requested, info_given, break_glass, decided, nobody_eligible, review_owed, execution_unknown, access_review; again for more." placeholder:"WHAT"`
 	Role    []string      `help:"Only approvals that ask this role; again for more." placeholder:"ROLE"`
 	Tool    []string      `help:"Only this tool, or prefix with *; again for more." placeholder:"TOOL"`
 	Agent   []string      `help:"Only this agent; again for more." placeholder:"ID"`

@@ -159,6 +159,8 @@ func work(ctx context.Context, cfg config.Config, log *slog.Logger, ready func()
 	running.Go(func() { deadlines.Run(ctx) })
 	dispatcher := &worker.Dispatcher{Store: s, Temporal: temporal, Logger: log}
 	running.Go(func() { dispatcher.Run(ctx) })
+	reviews := &worker.AccessReviews{Store: s, Notifier: settle.Settler.Notifier, Logger: log}
+	running.Go(func() { reviews.Run(ctx) })
 	cleaner := &worker.Cleaner{Store: s, Logger: log}
 	running.Go(func() { cleaner.Run(ctx) })
 	retention := &worker.Retention{Store: s, After: cfg.KeepFor, Logger: log}

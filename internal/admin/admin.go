@@ -48,17 +48,18 @@ type Config struct {
 
 // Admin is all of administration, by what is administered.
 type Admin struct {
-	People      People
-	Directory   Directory
-	Keys        Keys
-	Registry    Registry
-	Delegations Delegations
-	OnCall      OnCall
-	Endpoints   Endpoints
-	Push        Push
-	Slack       Slack
-	Retention   Retention
-	Changes     Changes
+	People        People
+	Directory     Directory
+	Keys          Keys
+	Registry      Registry
+	Delegations   Delegations
+	OnCall        OnCall
+	Endpoints     Endpoints
+	Push          Push
+	Slack         Slack
+	Retention     Retention
+	Changes       Changes
+	AccessReviews AccessReviews
 }
 
 type (
@@ -85,9 +86,12 @@ type (
 	Retention struct{ Config }
 	// Changes say which changes of the rules take an approval.
 	Changes struct{ Config }
+	// AccessReviews have people look through who has which role, and say what is to be
+	// taken away.
+	AccessReviews struct{ Config }
 )
 
 // New returns administration over a store.
 func New(c Config) *Admin {
-	return &Admin{People: People{c}, Directory: Directory{c}, Keys: Keys{c}, Registry: Registry{c}, Delegations: Delegations{c}, OnCall: OnCall{c}, Endpoints: Endpoints{c}, Push: Push{c}, Slack: Slack{c}, Retention: Retention{c}, Changes: Changes{c}}
+	return &Admin{People: People{c}, Directory: Directory{c}, Keys: Keys{c}, Registry: Registry{c}, Delegations: Delegations{c}, OnCall: OnCall{c}, Endpoints: Endpoints{c}, Push: Push{c}, Slack: Slack{c}, Retention: Retention{c}, Changes: Changes{c}, AccessReviews: AccessReviews{c}}
 }

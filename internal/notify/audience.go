@@ -144,7 +144,7 @@ func (u *audience) concerned(what approval.Notification) []engine.Person {
 			return filter(u.people, func(p engine.Person) bool { return administers(p) && !u.broke(p) })
 		}
 		return may
-	case engine.NotifyDigest, engine.NotifyTest: // about no approval
+	case engine.NotifyDigest, engine.NotifyTest, engine.NotifyAccessReview: // about no approval
 	}
 	return nil
 }

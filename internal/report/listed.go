@@ -32,7 +32,7 @@ func Lists() []List {
 				[]ListColumn{own("time", "Ended", TimeCell)}, call(),
 				[]ListColumn{
 					file("risk_domain", "Risk domain"), own("roles", "Asked of", TextCell),
-					{Name: "proposed_at", Title: "Proposed", Kind: TimeCell, Place: InFile},
+					fileTime("proposed_at", "Proposed"),
 					own("seconds", "Took", SecondsCell), own("status", "Outcome", TermCell), own("decided", "Decided by", TermCell), below("decided_by", "Who decided", TextCell, ""),
 					file("decided_by_id", "Who decided, by id"), own("execution", "The call", TermCell),
 				}),
@@ -137,6 +137,29 @@ func Lists() []List {
 				{"database", "It is there today, and no event says who added it."},
 			},
 		},
+		{
+			Name: "access-reviews", Title: "Access reviews", Asks: "Who was asked to review which role of whom, what they said, and what became of it.",
+			None: "No access review was started in this period.",
+			Columns: slices.Concat(
+				[]ListColumn{
+					own("time", "Started", TimeCell), own("review", "Review", TextCell), file("review_id", "Review, by id"), fileTime("period_from", "Period from"), fileTime("period_until", "Period until"),
+					below("due_at", "Due", TimeCell, "due "), below("state", "State", TermCell, ""), fileTime("ended_at", "Ended"),
+				}, person("Person"),
+				[]ListColumn{
+					own("role", "Role", TextCell), own("reviewer", "Reviewer", TextCell), file("reviewer_id", "Reviewer, by id"), own("decision", "Decision", TermCell), below("decided_at", "Decided", TimeCell, ""),
+					below("comment", "Comment", TextCell, ""), below("removed_at", "Taken away", TimeCell, "taken away "), file("incomplete", "Ended all the same, because"), file("digest", "Digest of its lines"),
+				}),
+			Terms: []Term{
+				{"open", "Reviewers have time left."},
+				{"overdue", "It is not over, although it is due."},
+				{"completed", "Everything was reviewed, and what was to be taken away was."},
+				{"ended", "It was ended with something left to do."},
+				{"certified", "The reviewer said that the role is still needed."},
+				{"removal_asked", "The reviewer said that the role is to be taken away, and the account is not known to be without it."},
+				{"removed", "The reviewer said so, and the account has it no more."},
+				{"not_reviewed", "Nobody has said anything."},
+			},
+		},
 	}
 }
 
@@ -150,6 +173,10 @@ func below(name, title string, kind CellKind, lead string) ListColumn {
 
 func file(name, title string) ListColumn {
 	return ListColumn{Name: name, Title: title, Kind: TextCell, Place: InFile}
+}
+
+func fileTime(name, title string) ListColumn {
+	return ListColumn{Name: name, Title: title, Kind: TimeCell, Place: InFile}
 }
 
 func person(title string) []ListColumn {

@@ -96,6 +96,7 @@ type Store struct {
 	Keys          Keys
 	DataKeys      DataKeys
 	Delegations   Delegations
+	AccessReviews AccessReviews
 	OnCall        OnCall
 	Notifications Notifications
 	Endpoints     Endpoints
@@ -138,6 +139,8 @@ type (
 	Keys struct{ *db }
 	// Delegations keeps who decides in whose place.
 	Delegations struct{ *db }
+	// AccessReviews keeps what people have said of who has which role.
+	AccessReviews struct{ *db }
 	// OnCall keeps on-call schedules.
 	OnCall struct{ *db }
 	// Notifications keeps what people are told, and its deliveries.
@@ -170,6 +173,7 @@ func newStore(d *db) *Store {
 		Keys:          Keys{d},
 		DataKeys:      DataKeys{d},
 		Delegations:   Delegations{d},
+		AccessReviews: AccessReviews{d},
 		OnCall:        OnCall{d},
 		Notifications: Notifications{d},
 		Endpoints:     Endpoints{d},

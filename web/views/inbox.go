@@ -9,6 +9,8 @@ import (
 // Inbox is the list of what waits for the signed-in person.
 type Inbox struct {
 	Frame
+	// Accesses are roles of people that the person is asked to review.
+	Accesses AwaitedReview
 	// Tasks, Tickets and Mine are what the person is asked for beside deciding.
 	Tasks, Tickets, Mine []TaskRow
 	Rows                 []InboxRow
@@ -97,6 +99,12 @@ type InboxRow struct {
 	Asked, WhyMe       string
 	Given, Needed      int
 	OpenedAt, Deadline time.Time
+}
+
+// AwaitedReview is what somebody has to review of who has which role.
+type AwaitedReview struct {
+	Lines int
+	DueAt time.Time
 }
 
 // OtherTasks is how much the person is asked for beside deciding.

@@ -180,6 +180,8 @@ func EventType(k engine.NotificationKind) string {
 		return "approvals.digest"
 	case engine.NotifyTest:
 		return "endpoint.test"
+	case engine.NotifyAccessReview:
+		return "access_review.waiting"
 	default:
 	}
 	return "approval." + string(k)
