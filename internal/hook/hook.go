@@ -1,6 +1,6 @@
 // Package hook stands between a coding agent and its tools, where the agent's host
 // starts a program before and after each tool call. Each run of the program is short:
-// what has to be known in the next one is in files (memory.go).
+// what has to be known in the next one is in files (session.go).
 package hook
 
 import (
@@ -64,17 +64,17 @@ func (g *Gate) Check(ctx context.Context) error {
 // call that reviewers have changed runs as they have, if the host takes changes; else
 // it is turned down, and the changed one runs in its place when it is made.
 func (g *Gate) Before(ctx context.Context, c Call, takesChanges bool) (Verdict, error) {
-	m, err := g.memory(c.Session)
+	s, err := g.session(c.Session)
 	if err != nil {
 		return Verdict{}, err
 	}
 	client := g.client()
-	approvalID, err := m.waiting(c)
+	approvalID, err := s.waiting(c)
 	if err != nil {
 		return Verdict{}, err
 	}
 	if approvalID != "" {
-		v, err := g.goOn(ctx, client, m, c, approvalID, takesChanges)
+		v, err := g.goOn(ctx, client, s, c, approvalID, takesChanges)
 		if !errors.Is(err, errOver) {
 			return v, err
 		}
@@ -86,15 +86,15 @@ func (g *Gate) Before(ctx context.Context, c Call, takesChanges bool) (Verdict, 
 	case r.Allowed && holdpoint.Constrained(r.Decision.Constraints):
 		return Verdict{Why: "The rules accept the call under constraints, which this host cannot keep: " + string(r.Decision.Constraints)}, nil
 	case r.Allowed && r.Approval == nil:
-		_, err := m.permit(c, "")
+		_, err := s.permit(c, "")
 		return Verdict{Run: true}, err
 	case r.Approval == nil:
 		return Verdict{Why: "The call is refused: " + sentences(r.Decision.Reasons)}, nil
 	}
-	if err := m.wait(c, r.Approval.ID); err != nil {
+	if err := s.wait(c, r.Approval.ID); err != nil {
 		return Verdict{}, err
 	}
-	return g.goOn(ctx, client, m, c, r.Approval.ID, takesChanges)
+	return g.goOn(ctx, client, s, c, r.Approval.ID, takesChanges)
 }
 
 // errOver says that an approval which was waited for is of no use any more.
@@ -102,7 +102,7 @@ var errOver = errors.New("the approval is over")
 
 // goOn is what has become of an approval that the call waits for. errOver means that
 // people have to be asked anew.
-func (g *Gate) goOn(ctx context.Context, client *holdpoint.Client, m *memory, c Call, id string, takesChanges bool) (Verdict, error) {
+func (g *Gate) goOn(ctx context.Context, client *holdpoint.Client, s *session, c Call, id string, takesChanges bool) (Verdict, error) {
 	a, err := client.Get(ctx, id)
 	if err == nil && a.Status == holdpoint.Pending {
 		wait := g.Wait
@@ -113,7 +113,7 @@ func (g *Gate) goOn(ctx context.Context, client *holdpoint.Client, m *memory, c 
 	}
 	var p *holdpoint.Problem
 	if errors.As(err, &p) && p.Status == http.StatusNotFound {
-		return Verdict{}, cmp.Or(m.forget(c), errOver)
+		return Verdict{}, cmp.Or(s.forget(c), errOver)
 	}
 	if err != nil {
 		return Verdict{}, err
@@ -125,10 +125,10 @@ func (g *Gate) goOn(ctx context.Context, client *holdpoint.Client, m *memory, c 
 		return Verdict{}, fmt.Errorf("the approval %s is %q, which this program does not know", a.ID, a.Status)
 	}
 	if a.Status != holdpoint.Approved {
-		return Verdict{Why: (&holdpoint.Refused{Approval: &a}).Error() + ". " + a.Links.Review}, m.forget(c)
+		return Verdict{Why: (&holdpoint.Refused{Approval: &a}).Error() + ". " + a.Links.Review}, s.forget(c)
 	}
 	if a.Token == "" { // spent, or its time to run is over
-		return Verdict{}, cmp.Or(m.forget(c), errOver)
+		return Verdict{}, cmp.Or(s.forget(c), errOver)
 	}
 	if a.Edited != nil && !takesChanges {
 		wanted := c
@@ -136,10 +136,10 @@ func (g *Gate) goOn(ctx context.Context, client *holdpoint.Client, m *memory, c 
 		if same, err := alike(c, wanted); err != nil {
 			return Verdict{}, err
 		} else if !same {
-			return Verdict{Why: changed(wanted)}, m.wait(wanted, a.ID)
+			return Verdict{Why: changed(wanted)}, s.wait(wanted, a.ID)
 		}
 	}
-	return g.redeem(ctx, client, m, c, a)
+	return g.redeem(ctx, client, s, c, a)
 }
 
 // alike reports whether two calls say the same.
@@ -172,26 +172,26 @@ func (g *Gate) await(ctx context.Context, client *holdpoint.Client, now holdpoin
 
 // redeem spends the token. The call may run if that is known to have been done, by
 // this run of the program and for this try of the call.
-func (g *Gate) redeem(ctx context.Context, client *holdpoint.Client, m *memory, c Call, a holdpoint.Approval) (Verdict, error) {
+func (g *Gate) redeem(ctx context.Context, client *holdpoint.Client, s *session, c Call, a holdpoint.Approval) (Verdict, error) {
 	v := Verdict{Run: true, ByPeople: true}
 	ran := c
 	if a.Edited != nil {
 		ran.Arguments, v.Changed = a.Edited.Arguments, a.Edited.Arguments
 	}
-	permit, err := m.permit(ran, a.ID)
+	permit, err := s.permit(ran, a.ID)
 	if err != nil {
 		return Verdict{}, err
 	}
 	r, err := client.Redeem(ctx, a.Token, c.Tool, ran.Arguments)
 	if err != nil {
-		return Verdict{}, errors.Join(fmt.Errorf("%w; make the very same call again", err), m.remove(permit), m.unspent(c, err))
+		return Verdict{}, errors.Join(fmt.Errorf("%w; make the very same call again", err), s.remove(permit), s.unspent(c, err))
 	}
-	if err := m.forget(c); err != nil {
+	if err := s.forget(c); err != nil {
 		return Verdict{}, err
 	}
 	if holdpoint.Constrained(r.Constraints) {
 		why := "The call is approved under constraints, which this host cannot keep: " + string(r.Constraints)
-		return Verdict{Why: why}, errors.Join(client.Report(ctx, a.ID, holdpoint.Failed, 0), m.remove(permit))
+		return Verdict{Why: why}, errors.Join(client.Report(ctx, a.ID, holdpoint.Failed, 0), s.remove(permit))
 	}
 	return v, nil
 }
@@ -199,14 +199,14 @@ func (g *Gate) redeem(ctx context.Context, client *holdpoint.Client, m *memory, 
 // unspent keeps in mind what the next try of a call goes on with, whose token was not
 // taken: the same approval; the one that people are asked by anew, since something has
 // changed; or none, since the token is spent.
-func (m *memory) unspent(c Call, err error) error {
+func (s *session) unspent(c Call, err error) error {
 	var p *holdpoint.Problem
 	switch {
 	case !errors.As(err, &p):
 	case p.Successor != "":
-		return m.wait(c, p.Successor)
+		return s.wait(c, p.Successor)
 	case p.Code == "token_used" || p.Code == "already_reported":
-		return m.forget(c)
+		return s.forget(c)
 	}
 	return nil
 }
@@ -214,11 +214,11 @@ func (m *memory) unspent(c Call, err error) error {
 // After says what became of a call: of one that was approved, the outcome; of one that
 // was never permitted, that it ran.
 func (g *Gate) After(ctx context.Context, c Call, outcome holdpoint.Outcome, took time.Duration) error {
-	m, err := g.memory(c.Session)
+	s, err := g.session(c.Session)
 	if err != nil {
 		return err
 	}
-	permit, approvalID, err := m.permitted(c)
+	permit, approvalID, err := s.permitted(c)
 	switch {
 	case err != nil:
 		return err
@@ -231,7 +231,7 @@ func (g *Gate) After(ctx context.Context, c Call, outcome holdpoint.Outcome, too
 			return err
 		}
 	}
-	return m.remove(permit)
+	return s.remove(permit)
 }
 
 func sentences(reasons []holdpoint.Reason) string {

@@ -18,20 +18,20 @@ import (
 // forgotten is how long the files of a session are kept that nobody touches.
 const forgotten = 30 * 24 * time.Hour
 
-// memory is what is known of a session's calls, in a directory of its own. A file is
+// session is what is known of a session's calls, in a directory of its own. A file is
 // made or removed at once or not at all, so that runs of the program beside one another
 // see whole ones. Names are digests: what a host calls its calls is no path.
-type memory struct{ dir string }
+type session struct{ dir string }
 
-func (g *Gate) memory(session string) (*memory, error) {
-	m := &memory{filepath.Join(g.Dir, digest("session", []byte(session)))}
-	if _, err := os.Stat(m.dir); errors.Is(err, fs.ErrNotExist) {
+func (g *Gate) session(id string) (*session, error) {
+	s := &session{filepath.Join(g.Dir, digest("session", []byte(id)))}
+	if _, err := os.Stat(s.dir); errors.Is(err, fs.ErrNotExist) {
 		g.tidy(time.Now())
 	}
-	if err := os.MkdirAll(m.dir, 0o700); err != nil {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("keep what is known of the session: %w", err)
 	}
-	return m, nil
+	return s, nil
 }
 
 // tidy removes what belongs to sessions of long ago. What cannot be removed stays.
@@ -70,38 +70,38 @@ func this(c Call) string {
 }
 
 // waiting is the approval that an earlier try of the call waits for; "" for none.
-func (m *memory) waiting(c Call) (approvalID string, err error) {
-	id, _, err := m.read("waiting-" + same(c))
+func (s *session) waiting(c Call) (approvalID string, err error) {
+	id, _, err := s.read("waiting-" + same(c))
 	return id, err
 }
 
-func (m *memory) wait(c Call, approvalID string) error {
-	return m.write("waiting-"+same(c), approvalID)
+func (s *session) wait(c Call, approvalID string) error {
+	return s.write("waiting-"+same(c), approvalID)
 }
-func (m *memory) forget(c Call) error { return m.remove("waiting-" + same(c)) }
+func (s *session) forget(c Call) error { return s.remove("waiting-" + same(c)) }
 
 // permit notes that this try may run, and by which approval; "" for none. The note has a
 // name, by which it is removed.
-func (m *memory) permit(c Call, approvalID string) (note string, err error) {
+func (s *session) permit(c Call, approvalID string) (note string, err error) {
 	note = this(c)
 	if c.ID == "" { // several tries may run beside one another
 		note += "-" + rand.Text()
 	}
-	return note, m.write(note, approvalID)
+	return note, s.write(note, approvalID)
 }
 
 // permitted finds the note of a try that has run; "" if there is none. One of a host
 // without ids is taken from others that look for the same call.
-func (m *memory) permitted(c Call) (note, approvalID string, err error) {
+func (s *session) permitted(c Call) (note, approvalID string, err error) {
 	note = this(c)
 	if c.ID != "" {
-		approvalID, ok, err := m.read(note)
+		approvalID, ok, err := s.read(note)
 		if !ok {
 			note = ""
 		}
 		return note, approvalID, err
 	}
-	files, err := os.ReadDir(m.dir)
+	files, err := os.ReadDir(s.dir)
 	if err != nil {
 		return "", "", fmt.Errorf("look for the call: %w", err)
 	}
@@ -110,20 +110,20 @@ func (m *memory) permitted(c Call) (note, approvalID string, err error) {
 			continue
 		}
 		taken := "taken-" + file.Name()
-		switch err := os.Rename(filepath.Join(m.dir, file.Name()), filepath.Join(m.dir, taken)); {
+		switch err := os.Rename(filepath.Join(s.dir, file.Name()), filepath.Join(s.dir, taken)); {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
 			return "", "", fmt.Errorf("take the note of the call: %w", err)
 		}
-		approvalID, _, err := m.read(taken)
+		approvalID, _, err := s.read(taken)
 		return taken, approvalID, err
 	}
 	return "", "", nil
 }
 
-func (m *memory) read(name string) (text string, ok bool, err error) {
-	data, err := os.ReadFile(filepath.Join(m.dir, name)) // #nosec G304 -- names are digests
+func (s *session) read(name string) (text string, ok bool, err error) {
+	data, err := os.ReadFile(filepath.Join(s.dir, name)) // #nosec G304 -- names are digests
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", false, nil
 	}
@@ -133,13 +133,13 @@ func (m *memory) read(name string) (text string, ok bool, err error) {
 	return strings.TrimSpace(string(data)), true, nil
 }
 
-func (m *memory) write(name, text string) error {
-	f, err := os.CreateTemp(m.dir, ".new-*")
+func (s *session) write(name, text string) error {
+	f, err := os.CreateTemp(s.dir, ".new-*")
 	if err == nil {
 		_, err = f.WriteString(text + "\n")
 		err = errors.Join(err, f.Sync(), f.Close())
 		if err == nil {
-			err = os.Rename(f.Name(), filepath.Join(m.dir, name))
+			err = os.Rename(f.Name(), filepath.Join(s.dir, name))
 		}
 		if err != nil {
 			_ = os.Remove(f.Name())
@@ -151,8 +151,8 @@ func (m *memory) write(name, text string) error {
 	return nil
 }
 
-func (m *memory) remove(name string) error {
-	if err := os.Remove(filepath.Join(m.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+func (s *session) remove(name string) error {
+	if err := os.Remove(filepath.Join(s.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("forget what was known of the call: %w", err)
 	}
 	return nil
