@@ -110,8 +110,9 @@ func (s Approvals) countHistory(ctx context.Context, page *HistoryPage, readable
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var recent []byte
-	err := s.pool.QueryRow(ctx, fmt.Sprintf(`WITH waiting AS MATERIALIZED (SELECT tool, agent_id, environment, risk_domain, waits_for FROM approvals
-			WHERE status <> 'pending' AND %s ORDER BY ended_at DESC, id DESC LIMIT %d)
+	err := s.pool.QueryRow(ctx, fmt.Sprintf(`WITH recent AS (SELECT tool, agent_id, environment, risk_domain, waits_for FROM approvals
+			WHERE status <> 'pending' AND %s ORDER BY ended_at DESC, id DESC LIMIT %d),
+		sorts AS (SELECT tool, agent_id, environment, risk_domain, waits_for, count(*) AS n FROM recent GROUP BY tool, agent_id, environment, risk_domain, waits_for)
 		SELECT (SELECT count(*) FROM (SELECT FROM approvals WHERE %s LIMIT %d) AS found), %s`,
 		readable, historyRecent, wanted, HistoryCounted+1, inboxCounts), args...).Scan(&page.Found, &recent)
 	if err != nil {

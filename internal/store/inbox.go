@@ -219,9 +219,12 @@ func (q *inboxQuery) open(standings []Eligibility) string {
 	return "open_to && " + q.param(roles) + " AND (" + strings.Join(either, " OR ") + ")"
 }
 
+// everything is the condition of a search for all that waits.
+const everything = "true"
+
 // wanted is the condition of a search.
 func (q *inboxQuery) wanted(s InboxSearch) string {
-	all := append([]string{"true"}, q.words(s.Words)...)
+	all := append([]string{everything}, q.words(s.Words)...)
 	for _, each := range []struct{ column, value string }{
 		{"tool", s.Tool}, {"agent_id", s.AgentID}, {"environment", s.Environment}, {"risk_domain", s.Domain}, {"waits_for", s.Waits}, {"claimed_by", s.ClaimedBy},
 	} {
@@ -264,8 +267,9 @@ var inboxOrders = map[InboxOrder]struct {
 	ByDue: {"due_at", "min", false}, Oldest: {"opened_at", "min", false}, Newest: {"opened_at", "max", true},
 }
 
-// inboxSQL is the statement that counts an inbox and finds a page of it. All that waits
-// for the person is read once, in narrow rows; the page is found by its key in them.
+// inboxSQL is the statement that counts an inbox and finds a page of it. All that waits for
+// the person is read once, in narrow rows, and counted; a page of calls is found by an index,
+// and one of groups in what was read.
 func inboxSQL(standings []Eligibility, s InboxSearch) (sql string, args []any, err error) {
 	order, known := inboxOrders[s.Order]
 	if !known {
@@ -275,43 +279,71 @@ func inboxSQL(standings []Eligibility, s InboxSearch) (sql string, args []any, e
 	if order.descending {
 		later, earlier, direction = "<", ">", " DESC"
 	}
-	rows, groups := `SELECT id, `+order.column+` AS at, 1 AS alike, open_to AS roles FROM waiting WHERE wanted`, "found"
-	if s.Alike {
-		groups = "(SELECT count(*) FROM listed)"
-		// A group has the place of its first call.
-		rows = fmt.Sprintf(`SELECT (array_agg(id ORDER BY %[1]s%[3]s, id%[3]s))[1] AS id, %[2]s(%[1]s) AS at, count(*) AS alike, open_to AS roles
-			FROM waiting WHERE wanted GROUP BY agent_id COLLATE "C", tool COLLATE "C", waits_for COLLATE "C", open_to`, order.column, order.first, direction)
-	}
 	q := &inboxQuery{}
 	key, err := q.cursor(s.After + s.Before)
 	if err != nil {
 		return "", nil, err
 	}
-	here, from := "true", "0"
+	own, hidden := q.param(s.PersonID), map[bool]string{false: "z.until IS NULL", true: "z.until IS NOT NULL"}[s.Snoozed]
+	const now = "(SELECT clock_timestamp())" // asked once, and not for each row
+	open := q.open(standings)
+	from := `FROM waiting_calls a LEFT JOIN snoozes z ON z.person_id = ` + own + ` AND z.approval_id = a.id AND ` + snoozed + `
+			WHERE due_at > ` + now + ` AND ` + open + ` AND ` + hidden
+	wanted := q.wanted(s)
+	// Where all that waits is listed by its time, an index has the page, and nothing is kept.
+	// Else a page is found in what was read.
+	indexed := s.Order == ByDue && !s.Alike && wanted == everything
+	row := "(at, id)"
+	if indexed {
+		row = "(due_at, id)"
+	}
+	here, passed := "true", "false"
+	sequence := func(direction string) string { return "at" + direction + ", id" + direction }
+	listing := sequence(direction)
 	switch {
 	case s.Before != "":
 		// The page is found backwards from the cursor.
-		here, from = "(at, id) "+earlier+" "+key, "(SELECT count(*) FROM listed WHERE (at, id) "+earlier+" "+key+")"
-		direction = map[string]string{"": " DESC", " DESC": ""}[direction]
+		here, passed = row+" "+earlier+" "+key, row+" "+earlier+" "+key
+		listing = sequence(map[string]string{"": " DESC", " DESC": ""}[direction])
 	case s.After != "":
-		here, from = "(at, id) "+later+" "+key, "(SELECT count(*) FROM listed WHERE NOT (at, id) "+later+" "+key+")"
+		here, passed = row+" "+later+" "+key, "NOT "+row+" "+later+" "+key
+	}
+	limit := q.param(s.Limit)
+	sorts, group := "''::text AS tool", ""
+	if s.Counts {
+		sorts, group = "tool, agent_id, environment, risk_domain, waits_for", " GROUP BY tool, agent_id, environment, risk_domain, waits_for"
+	}
+	var with, totals string
+	if indexed {
+		with = `sorts AS MATERIALIZED (SELECT ` + sorts + `, count(*) AS n, count(*) AS found, count(*) FILTER (WHERE ` + passed + `) AS passed ` + from + group + `),
+		page AS (SELECT id, due_at AS at, 1 AS alike, open_to AS roles ` + from + ` AND ` + here + ` ORDER BY ` + listing + ` LIMIT ` + limit + `)`
+		totals = "sum(found)::bigint, sum(passed)::bigint"
+	} else {
+		rows := `SELECT id, ` + order.column + ` AS at, 1 AS alike, open_to AS roles FROM waiting WHERE wanted`
+		totals = "sum(found)::bigint, (SELECT count(*) FROM listed WHERE " + passed + ")"
+		if s.Alike {
+			// A group has the place of its first call.
+			rows = fmt.Sprintf(`SELECT %[1]s(w.id) AS id, g.at, g.alike, g.roles
+				FROM (SELECT agent_id, tool, waits_for, open_to AS roles, %[1]s(%[2]s) AS at, count(*) AS alike FROM waiting WHERE wanted GROUP BY agent_id, tool, waits_for, open_to) g
+				JOIN waiting w ON w.wanted AND w.%[2]s = g.at AND w.agent_id = g.agent_id AND w.tool = g.tool AND w.waits_for = g.waits_for AND w.open_to = g.roles
+				GROUP BY g.agent_id, g.tool, g.waits_for, g.roles, g.at, g.alike`, order.first, order.column)
+			totals = "(SELECT count(*) FROM listed), (SELECT count(*) FROM listed WHERE " + passed + ")"
+		}
+		with = `waiting AS MATERIALIZED (SELECT id, agent_id, tool, environment, risk_domain, waits_for, open_to, due_at, opened_at, ` + wanted + ` AS wanted ` + from + `),
+		sorts AS MATERIALIZED (SELECT ` + sorts + `, count(*) AS n, count(*) FILTER (WHERE wanted) AS found FROM waiting` + group + `),
+		listed AS (` + rows + `),
+		page AS (SELECT id, at, alike, roles FROM listed WHERE ` + here + ` ORDER BY ` + listing + ` LIMIT ` + limit + `)`
 	}
 	counts := "NULL::jsonb"
 	if s.Counts {
 		counts = inboxCounts
 	}
-	sequence := "at" + direction + ", id" + direction
-	own, hidden := q.param(s.PersonID), map[bool]string{false: "z.until IS NULL", true: "z.until IS NOT NULL"}[s.Snoozed]
-	return `WITH waiting AS MATERIALIZED (
-			SELECT id, agent_id, tool, environment, risk_domain, waits_for, open_to, due_at, opened_at, ` + q.wanted(s) + ` AS wanted
-			FROM approvals a LEFT JOIN snoozes z ON z.person_id = ` + own + ` AND z.approval_id = a.id AND ` + snoozed + `
-			WHERE status = 'pending' AND due_at > clock_timestamp() AND ` + q.open(standings) + ` AND ` + hidden + `),
-		snoozed AS (SELECT count(*) AS n FROM snoozes z JOIN approvals a ON a.id = z.approval_id
-			WHERE z.person_id = ` + own + ` AND ` + snoozed + ` AND status = 'pending' AND due_at > clock_timestamp() AND ` + q.open(standings) + `),
-		counted AS (SELECT count(*) AS waiting, count(*) FILTER (WHERE wanted) AS found FROM waiting),
-		listed AS (` + rows + `),
-		page AS (SELECT id, at, alike, roles FROM listed WHERE ` + here + ` ORDER BY ` + sequence + ` LIMIT ` + q.param(s.Limit) + `)
-		SELECT waiting, found, ` + groups + `, ` + from + `, (SELECT n FROM snoozed), (SELECT coalesce(jsonb_agg(page ORDER BY ` + sequence + `), '[]') FROM page), ` + counts + ` FROM counted`, q.args, nil
+	return `WITH ` + with + `
+		SELECT coalesce(waiting, 0), coalesce(found, 0), coalesce(groups, 0), coalesce(before, 0),
+			(SELECT count(*) FROM snoozes z JOIN waiting_calls a ON a.id = z.approval_id
+				WHERE z.person_id = ` + own + ` AND ` + snoozed + ` AND due_at > ` + now + ` AND ` + open + `),
+			(SELECT coalesce(jsonb_agg(page ORDER BY ` + listing + `), '[]') FROM page), ` + counts + `
+		FROM (SELECT sum(n)::bigint, sum(found)::bigint, ` + totals + ` FROM sorts) counted (waiting, found, groups, before)`, q.args, nil
 }
 
 // cursor is the key at which a page begins or ends; "" for no cursor.
@@ -330,8 +362,7 @@ const inboxCounts = `(SELECT jsonb_object_agg(what, list) FROM (
 			SELECT CASE WHEN GROUPING(tool) = 0 THEN 'tool' WHEN GROUPING(agent_id) = 0 THEN 'agent' WHEN GROUPING(environment) = 0 THEN 'environment'
 					WHEN GROUPING(risk_domain) = 0 THEN 'domain' ELSE 'waits' END AS what,
 				coalesce(tool, agent_id, environment, risk_domain, waits_for) AS value, sum(n)::bigint AS n
-			FROM (SELECT tool, agent_id, environment, risk_domain, waits_for, count(*) AS n FROM waiting GROUP BY 1, 2, 3, 4, 5) sorts
-			GROUP BY GROUPING SETS ((tool), (agent_id), (environment), (risk_domain), (waits_for))) each
+			FROM sorts GROUP BY GROUPING SETS ((tool), (agent_id), (environment), (risk_domain), (waits_for))) each
 		WHERE value <> '' GROUP BY what) kinds)`
 
 // InboxView is a search of the inbox that a person keeps under a name. Query is as the

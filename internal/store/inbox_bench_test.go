@@ -37,7 +37,7 @@ func BenchmarkInbox(b *testing.B) {
 		})
 	}
 	group.Wait()
-	if _, err := connect(b, owner).Exec(ctx, `ANALYZE approvals`); err != nil {
+	if _, err := connect(b, owner).Exec(ctx, `ANALYZE approvals, waiting_calls`); err != nil {
 		b.Fatal(err)
 	}
 	many := []Eligibility{{Roles: []string{"many"}, Voices: []string{"p"}}}
