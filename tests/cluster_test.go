@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -44,9 +45,11 @@ type cluster struct {
 	// temporalURL is where Temporal keeps its state.
 	temporalURL string
 	logKey      string // its file
-	serves      []*program
-	urls        []string
-	workers     []*program
+	// bin is the program of what is started; "" for the one under test.
+	bin     string
+	serves  []*program
+	urls    []string
+	workers []*program
 }
 
 const temporalNamespace = "holdpoint"
@@ -128,7 +131,7 @@ func (c *cluster) startPrograms(serves, workers int) {
 		c.startWorker()
 	}
 	for range serves {
-		c.startServe(binary(t))
+		c.startServe(cmp.Or(c.bin, binary(t)))
 	}
 	c.URL = c.urls[0]
 	t.Cleanup(func() {
@@ -336,7 +339,7 @@ func (c *cluster) startWorker() {
 // beginWorker starts one more worker.
 func (c *cluster) beginWorker() *program {
 	c.t.Helper()
-	p, err := run(binary(c.t), c.dir, newID("worker-"), environment(c.env...), nil, "worker")
+	p, err := run(cmp.Or(c.bin, binary(c.t)), c.dir, newID("worker-"), environment(c.env...), nil, "worker")
 	if err != nil {
 		c.t.Fatal(err)
 	}

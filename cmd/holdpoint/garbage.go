@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,11 +21,15 @@ const (
 	liveHeapMetric = "/gc/heap/live:bytes"
 )
 
+// tunes is whoever keeps the collector so: of serve and worker in one program, the first.
+var tunes atomic.Bool
+
 // tuneGarbage keeps the collector so until ctx ends. GOGC, when it is set, is left as it is.
 func tuneGarbage(ctx context.Context) {
-	if os.Getenv("GOGC") != "" {
+	if os.Getenv("GOGC") != "" || !tunes.CompareAndSwap(false, true) {
 		return
 	}
+	defer tunes.Store(false)
 	set := mostGarbage
 	debug.SetGCPercent(set)
 	live := []metrics.Sample{{Name: liveHeapMetric}}

@@ -52,7 +52,7 @@ func embedded() ([]Migration, error) {
 }
 
 // SchemaVersion is the number of the last migration that this program knows: it works on
-// a schema of exactly that version.
+// a schema of that version, and on newer ones that say so.
 func SchemaVersion() int {
 	list, err := embedded()
 	if err != nil || len(list) == 0 {
@@ -147,8 +147,9 @@ func (m Migration) Locks() (lines []string) {
 	return lines
 }
 
-// CheckSchema refuses a schema of another version than this program's, in one line that
-// says what to do.
+// CheckSchema refuses a schema that this program cannot work on, in one line that says
+// what to do. That is an older one, and a newer one from which something was taken away
+// that programs of this version use.
 func (s *db) CheckSchema(ctx context.Context) error {
 	var has int
 	err := s.within(ctx, func(ctx context.Context) error {
@@ -167,6 +168,17 @@ func (s *db) CheckSchema(ctx context.Context) error {
 	case has < want:
 		return fmt.Errorf("the database's schema has version %d, and this program needs version %d: run holdpoint migrate", has, want)
 	case has > want:
+		var oldest int
+		err := s.within(ctx, func(ctx context.Context) error {
+			return s.pool.QueryRow(ctx, `SELECT oldest FROM schema_compatibility`).Scan(&oldest)
+		})
+		if err == nil && oldest <= want {
+			s.log.WarnContext(ctx, "the database's schema is newer than this program, and still fits it: replace it by the newer program", "schema", has, "program", want)
+			return nil
+		}
+		if err != nil && !errors.As(err, &refused) {
+			return fmt.Errorf("read which programs the schema fits: %w", translate(err))
+		}
 		return fmt.Errorf("the database's schema has version %d, and this program knows it up to version %d only: run the newer program", has, want)
 	}
 	return nil

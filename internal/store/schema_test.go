@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,7 +11,8 @@ import (
 	"holdpoint/migrations"
 )
 
-// TestCheckSchema: a program runs on the schema that it knows, and on no other.
+// TestCheckSchema: a program runs on the schema that it knows, and on newer ones that say
+// that it may.
 func TestCheckSchema(t *testing.T) {
 	ctx := context.Background()
 	url := migrated(t)
@@ -45,7 +47,15 @@ func TestCheckSchema(t *testing.T) {
 	}
 	check("as it was migrated", "")
 	exec(`INSERT INTO schema_migrations (version_id, is_applied) VALUES (9999, true)`)
-	check("a newer one", "version 9999, and this program knows it up to version")
+	check("a newer one that only adds", "")
+	exec(fmt.Sprintf(`UPDATE schema_compatibility SET oldest = %d`, SchemaVersion()+1))
+	check("a newer one that has taken something away", "version 9999, and this program knows it up to version")
+	exec(`ALTER TABLE schema_compatibility RENAME TO gone`)
+	check("a newer one that does not say", "version 9999, and this program knows it up to version")
+	exec(`ALTER TABLE gone RENAME TO schema_compatibility`)
+	if _, err := runtime.pool.Exec(ctx, `UPDATE schema_compatibility SET oldest = 1`); err == nil {
+		t.Error("the runtime role says which programs the schema fits")
+	}
 	list, err := Migrations(ctx, url)
 	if last := list[len(list)-1]; err != nil || last.Version != 9999 || last.SQL != "" || last.AppliedAt == nil {
 		t.Errorf("%+v %v", last, err)
