@@ -48,6 +48,8 @@ type Config struct {
 	// Prove checks the code by which somebody proves who they are for one thing, the
 	// name of which it is bound to, and returns how they did; nil where nobody can.
 	Prove func(ctx context.Context, p engine.Person, boundTo, code string) (method string, err error)
+	// Changes proposes changes of the policy and the tool contracts; nil where none can be.
+	Changes RuleChanges
 	// Rules says what calls are judged by.
 	Rules func() RulesInForce
 	// MCP serves clients of the Model Context Protocol, whose key and body have

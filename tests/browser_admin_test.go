@@ -199,6 +199,7 @@ func TestBrowserAdministers(t *testing.T) {
 	b.sees(testid("tools"), "mcp/read file")
 	b.clean()
 	reviewer.clean()
+	changesThePolicy(t, d, b)
 
 	record := string(d.admin(t).do("GET", "/v1/audit/events?limit=200", nil).Body)
 	for _, code := range []string{"AGENT_REGISTERED", "AGENT_KILL_SWITCH", "GLOBAL_KILL_SWITCH", "KILL_SWITCH_RELEASED", "TOOL_REGISTERED"} {

@@ -151,6 +151,7 @@ func asked(tool, category, domain string, args map[string]any) map[string]any {
 // pages proposes calls of many kinds and says which pages there are then.
 func (d *dev) pages(t *testing.T) []shownPage {
 	t.Helper()
+	must(t, nil, "", "changes", "require", "contracts", "--role", "policy-owner", "--data", d.dir)
 	agent, ada, ben := d.agent(t), d.Reviewers[0], d.as(t, d.Reviewers[1])
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte(newID("signing")), 0o600); err != nil {
@@ -209,6 +210,8 @@ func (d *dev) pages(t *testing.T) []shownPage {
 		{"card-form", "/approvals/" + cards["payment"].ID + "/questions", ada},
 		{"grant-form", "/approvals/" + cards["payment"].ID + "/grant", ada},
 		{"policies", "/policies", owner},
+		{"policy-propose", "/policies/propose?kind=contracts", owner},
+		{"policy-history", "/policies/history", owner},
 		{"agents", "/agents", owner},
 		{"admin", "/admin", owner},
 		{"people", "/people", owner},

@@ -37,7 +37,7 @@ func actions(c gate.Card, p engine.Person, full bool) views.Actions {
 	if over(a) {
 		return views.Actions{}
 	}
-	v := views.Actions{Comment: true}
+	v := views.Actions{Comment: true, Withdraw: gate.MayWithdraw(a, engine.Actor{Kind: engine.HumanActor, ID: p.ID}, p)}
 	if c.CannotVote == nil {
 		for _, o := range snoozes {
 			if long, err := time.ParseDuration(o.Value); err == nil && c.Now.Add(long).Before(deadline(a)) {

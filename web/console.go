@@ -66,6 +66,8 @@ type Config struct {
 	OnCall OnCall
 	// AccessReviews may be nil: there are no pages for them then; they take People and Factors.
 	AccessReviews AccessReviews
+	// RuleChanges may be nil: changes of the rules are proposed by command only then.
+	RuleChanges RuleChanges
 	// APIKeys may be nil: there are no pages for them then.
 	APIKeys APIKeys
 	// Delegations may be nil: nobody can then say that they are away.
@@ -160,6 +162,10 @@ func New(c Config) (*Console, error) {
 		&answerHandler{shared, c.Cards, c.Requirements}, &editHandler{shared, c.Cards, c.Edits}, &sessionHandler{shared, c.CallSessions, c.Votes},
 		&togetherHandler{site: shared, cards: c.Cards, votes: c.Votes, factors: c.Factors},
 		&policyHandler{shared}, &agentHandler{shared, c.Agents}, &toolHandler{shared, c.Tools}, &adminHandler{shared, c.Settings}, &componentHandler{shared},
+	}
+	if c.RuleChanges != nil {
+		shared.ruleChanges = true
+		groups = append(groups, &changeHandler{shared, c.RuleChanges})
 	}
 	if c.Drafts != nil {
 		groups = append(groups, &draftHandler{shared})

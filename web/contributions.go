@@ -27,6 +27,8 @@ type Contributions interface {
 	Unclaim(ctx context.Context, s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error)
 	// PassOn claims it for a colleague, by id or e-mail address.
 	PassOn(ctx context.Context, s gate.Contribution, to string, once *access.Once[approval.Approval]) (approval.Approval, error)
+	// WithdrawInPerson takes back a change of the rules.
+	WithdrawInPerson(ctx context.Context, s gate.Contribution, once *access.Once[approval.Approval]) (approval.Approval, error)
 	Extend(ctx context.Context, s gate.Contribution, by time.Duration, once *access.Once[approval.Approval]) (approval.Approval, error)
 }
 
@@ -47,6 +49,7 @@ func (h *contributionHandler) register(mux *http.ServeMux) {
 		"information": {"informed", plain(h.contributions.InformInPerson)},
 		"claim":       {"claimed", plain(h.contributions.Claim)},
 		"unclaim":     {"unclaimed", plain(h.contributions.Unclaim)},
+		"withdraw":    {"withdrawn", plain(h.contributions.WithdrawInPerson)},
 		"pass-on":     {"passed-on", h.passOn},
 		"extension":   {"extended", h.extend},
 		"ticket":      {"ticket", h.attachTicket},

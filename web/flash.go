@@ -14,6 +14,7 @@ const doneCookie = "holdpoint_done"
 
 var doneWords = map[string]string{
 	"proposed":     "Nothing is changed yet: this takes an approval. Here is what waits for it.",
+	"newrules":     "The change is proposed. It comes into force when others have approved it.",
 	"arstart":      "The review was started. Reviewers are told.",
 	"arsaid":       "What you said is on record.",
 	"arassign":     "It was assigned. The new reviewer is told.",
@@ -63,6 +64,7 @@ var doneWords = map[string]string{
 	"informed":     "Your answer is on the card. The reviewers are told.",
 	"claimed":      "You have claimed this for half an hour. Others can still decide it.",
 	"passed-on":    "You have passed it on. Your colleague is told; others can still decide it.",
+	"withdrawn":    "The change was taken back. Nothing of it comes into force.",
 	"unclaimed":    "You have released your claim.",
 	"extended":     "It has more time now.",
 	"ticket":       "The ticket is attached. Its tracker is being asked.",

@@ -10,6 +10,7 @@ import (
 	"holdpoint/engine/canon"
 	"holdpoint/engine/dialect/spm"
 	"holdpoint/engine/policy"
+	"holdpoint/internal/access"
 	"holdpoint/web/views"
 )
 
@@ -31,7 +32,7 @@ func (h *policyHandler) show(w http.ResponseWriter, r *http.Request, p engine.Pe
 // view shows what is in force at this moment.
 func (h *policyHandler) view(p engine.Person) views.Policies {
 	in, now := h.site.inForce(), h.site.clock()
-	v := views.Policies{Frame: h.site.frame(p, "Policies", "policies"), Digest: in.Digest, Try: views.Try{Environment: "dev", Arguments: "{}"}}
+	v := views.Policies{Frame: h.site.frame(p, "Policies", "policies"), Digest: in.Digest, History: h.site.ruleChanges, Propose: h.site.ruleChanges && access.MayAdminister(p), Try: views.Try{Environment: "dev", Arguments: "{}"}}
 	for line := range strings.Lines(in.Problem) {
 		if line = strings.TrimSpace(line); line != "" {
 			v.Problems = append(v.Problems, line)

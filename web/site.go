@@ -32,7 +32,7 @@ type site struct {
 	ssoOnly      bool
 	factorRoles  []string // need a second factor
 	// Which pages there are.
-	delegations, grants, audit, people, onCall, keys bool
+	delegations, grants, audit, people, onCall, keys, ruleChanges bool
 	// reviews may be nil: nobody reviews accesses then.
 	reviews AccessReviews
 }
@@ -119,12 +119,17 @@ type handler = func(http.ResponseWriter, *http.Request, engine.Person) error
 // onlyFor lets through whom may says, asked anew at every request, and reads the
 // form of a request that carries one.
 func (s *site) onlyFor(may func(engine.Person) bool, whom string, h handler) http.HandlerFunc {
+	return s.onlyForOf(maxForm, may, whom, h)
+}
+
+// onlyForOf is onlyFor for forms of up to limit bytes.
+func (s *site) onlyForOf(limit int64, may func(engine.Person) bool, whom string, h handler) http.HandlerFunc {
 	return s.signedIn(func(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 		if !may(p) {
 			return &access.Refusal{Kind: access.Forbidden, Code: notOpen, Detail: "This page is for " + whom + ". " + standing(p)}
 		}
 		if unsafe(r.Method) {
-			if err := readFormBy(w, r, p, maxForm); err != nil {
+			if err := readFormBy(w, r, p, limit); err != nil {
 				return err
 			}
 		}

@@ -66,6 +66,10 @@ func (m *fakeGate) Claim(_ context.Context, s gate.Contribution, _ *access.Once[
 	return m.contribute(s, engine.Claimed, approval.Fact{Kind: approval.Claim})
 }
 
+func (m *fakeGate) WithdrawInPerson(_ context.Context, s gate.Contribution, _ *access.Once[approval.Approval]) (approval.Approval, error) {
+	return m.contribute(s, engine.Cancelled, approval.Fact{Kind: approval.Cancel})
+}
+
 func (m *fakeGate) Unclaim(_ context.Context, s gate.Contribution, _ *access.Once[approval.Approval]) (approval.Approval, error) {
 	return m.contribute(s, engine.Claimed, approval.Fact{Kind: approval.Unclaim})
 }

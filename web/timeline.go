@@ -2,6 +2,7 @@ package web
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"holdpoint/engine"
@@ -38,6 +39,7 @@ func timeline(c gate.Card, agent string, name func(string) string) []views.Momen
 		})
 		if i >= 0 {
 			describeFact(&m, facts[i], name)
+			changeMoment(&m, e, c)
 			facts = slices.Delete(facts, i, i+1)
 			moments = append(moments, m)
 			continue
@@ -79,9 +81,36 @@ func timeline(c gate.Card, agent string, name func(string) string) []views.Momen
 		default:
 			m.What, m.Detail = words(string(e.Type)), reasonMessages(e)
 		}
+		changeMoment(&m, e, c)
 		moments = append(moments, m)
 	}
 	return moments
+}
+
+// changeMoment tells of a change of the rules what is told otherwise of a call.
+func changeMoment(m *views.Moment, e engine.Event, c gate.Card) {
+	change, is := gate.RuleChangeOf(c.Approval, c.Document)
+	if !is {
+		return
+	}
+	switch e.Type {
+	case engine.Decided:
+		m.Who, m.What = "Somebody", "proposed a change of "+change.What()
+		if name, _, named := strings.Cut(change.Author, " <"); named {
+			m.Who = name
+		}
+	case engine.Cancelled:
+		m.What = "took the change back"
+	case engine.Redeemed:
+		m.Who, m.What, m.Detail = "Holdpoint", "has the change to make, once, as people approved it", nil
+	case engine.Executed:
+		m.Who, m.What, m.Kind = "Holdpoint", "made the change: it is in force", "end"
+		if c.Approval.Execution == approval.Failed {
+			m.What = "did not make the change"
+		}
+		m.Detail = reasonMessages(e)
+	default:
+	}
 }
 
 // describeFact says in words what somebody contributed.

@@ -230,6 +230,36 @@ func (g *Contributions) Cancel(ctx context.Context, p access.Principal, id, requ
 	})
 }
 
+// Withdraw takes back a change of the rules that still waits: by the person or the key that
+// proposed it, or by its author.
+func (g *Contributions) Withdraw(ctx context.Context, by access.By, person engine.Person, id string, once *access.Once[approval.Approval]) (approval.Approval, error) {
+	event := func(c *store.Change) engine.Event {
+		return g.event(engine.Cancelled, c.Approval.Decision.Outcome, c.Approval, by.Actor, by.RequestID)
+	}
+	return g.contribute(ctx, id, once, approval.Fact{Kind: approval.Cancel, Actor: by.Actor}, event, func(c *store.Change) error {
+		if !MayWithdraw(c.Approval, by.Actor, person) {
+			return access.NoSuchApproval
+		}
+		return nil
+	})
+}
+
+// WithdrawInPerson is Withdraw by a person.
+func (g *Contributions) WithdrawInPerson(ctx context.Context, s Contribution, once *access.Once[approval.Approval]) (approval.Approval, error) {
+	return g.Withdraw(ctx, access.By{Actor: s.actor(), RequestID: s.RequestID}, s.Person, s.ApprovalID, once)
+}
+
+// MayWithdraw reports whether somebody may take back a change of the rules. person is nobody for a
+// key.
+func MayWithdraw(a approval.Approval, by engine.Actor, person engine.Person) bool {
+	if a.Call.Dialect != DialectChange {
+		return false
+	}
+	// Of a change of what is set up, those who gain by it are on the requesting side as well.
+	author := person.Identity != "" && slices.Contains(a.Plan.Excluded, person.Identity) && !store.ByEntries(kindOfRuleTool(a.Call.Tool))
+	return author || a.RequestedBy.Kind == by.Kind && a.RequestedBy.ID == by.ID && by.ID != ""
+}
+
 // errLate says that the deadline passed between looking and writing.
 var errLate = errors.New("the fact came at or after the deadline")
 

@@ -145,6 +145,7 @@ type RuleChangeRequest struct {
 	Routing approval.Routing
 	// Environment and Rules are those of now: the rules' digest is what it is judged by.
 	Environment, Rules string
+	Once               *access.Once[OpenedRuleChange]
 }
 
 // Bounds of what people are asked to read.
@@ -203,7 +204,12 @@ func OpenRuleChange(ctx context.Context, s *store.Store, sealer *seal.Sealer, r 
 	if err := e.AddToPayload("asked", asked); err != nil {
 		return none, err
 	}
-	stored, err := s.Submit(ctx, store.Submission{Event: e, Opening: o})
+	opened := OpenedRuleChange{ApprovalID: id, Needed: rule.Needed, Role: rule.Role}
+	once := access.Adapt(r.Once, func(stored store.Stored) OpenedRuleChange {
+		opened.ExpiresAt = stored.ExpiresAt.UTC()
+		return opened
+	})
+	stored, err := s.Submit(ctx, store.Submission{Event: e, Opening: o, Once: once})
 	switch {
 	case errors.Is(err, store.ErrConflict):
 		return none, AlreadyProposed
@@ -212,7 +218,8 @@ func OpenRuleChange(ctx context.Context, s *store.Store, sealer *seal.Sealer, r 
 	case err != nil:
 		return none, err
 	}
-	return OpenedRuleChange{ApprovalID: id, Needed: rule.Needed, Role: rule.Role, ExpiresAt: stored.ExpiresAt.UTC()}, nil
+	opened.ExpiresAt = stored.ExpiresAt.UTC()
+	return opened, nil
 }
 
 // changeWords say what is proposed, without quoting it.

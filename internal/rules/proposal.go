@@ -31,6 +31,8 @@ type Proposal struct {
 	// Author has written it; nil where nobody knows who has.
 	Author *engine.Person
 	By     access.By
+	// Once keeps the answer for a repetition; nil keeps none.
+	Once *access.Once[gate.OpenedRuleChange]
 }
 
 var (
@@ -54,7 +56,28 @@ const (
 // Propose checks a document as Import does and has people decide about it. The error has one
 // line for each mistake.
 func (k *Keeper) Propose(ctx context.Context, p Proposal) (gate.OpenedRuleChange, error) {
-	var none gate.OpenedRuleChange
+	if p.Once != nil {
+		if err := k.Store.Answered(ctx, p.Once.Of()); err != nil {
+			return gate.OpenedRuleChange{}, err
+		}
+	}
+	r, err := k.prepared(ctx, p)
+	if err != nil {
+		return gate.OpenedRuleChange{}, err
+	}
+	r.Once = p.Once
+	return gate.OpenRuleChange(ctx, k.Store, k.Sealer, r)
+}
+
+// Preview is what people would be asked to approve. Nothing is proposed.
+func (k *Keeper) Preview(ctx context.Context, p Proposal) (gate.RuleChange, error) {
+	r, err := k.prepared(ctx, p)
+	return r.RuleChange, err
+}
+
+// prepared is a proposal, checked.
+func (k *Keeper) prepared(ctx context.Context, p Proposal) (gate.RuleChangeRequest, error) {
+	var none gate.RuleChangeRequest
 	guards, err := k.Store.Rules.Guards(ctx)
 	if err != nil {
 		return none, err
@@ -106,10 +129,10 @@ func (k *Keeper) Propose(ctx context.Context, p Proposal) (gate.OpenedRuleChange
 		}
 		c.Simulation = k.simulate(ctx, in.bundle, old)
 	}
-	return gate.OpenRuleChange(ctx, k.Store, k.Sealer, gate.RuleChangeRequest{
+	return gate.RuleChangeRequest{
 		RuleChange: c, Body: in.Body, KnownAs: in.KnownAs, Author: p.Author, By: p.By, Guard: guard,
 		Routing: k.Routing, Environment: k.Environment, Rules: k.Judge().Digest(),
-	})
+	}, nil
 }
 
 // simulate says what a policy would have made of the approvals that are on record, beside

@@ -407,3 +407,91 @@ func TestProposalsRefused(t *testing.T) {
 		t.Errorf("proposed twice: %v", err)
 	}
 }
+
+// What is in force and what was is told with who wrote and approved it, why, and what it changed;
+// its author takes back what still waits.
+func TestEditionsAndWithdrawal(t *testing.T) {
+	t.Parallel()
+	c := newCommittee(t, owners(1, time.Hour))
+	ctx := t.Context()
+	c.settle(c.approved("ada", c.propose("ben", "2", time.Time{})))
+	eventually(t, "version 2", func() bool { return version(c.k) == "2" })
+	list, err := c.k.Editions(ctx, store.PolicyDocument)
+	if err != nil || len(list) != 2 {
+		t.Fatalf("%v, %+v", err, list)
+	}
+	if e := list[0]; e.Version != "2" || e.Approved != "people" || e.Reason != "because" || e.ApprovedBy != "ada" || !strings.Contains(e.Author, "ben") || e.Until != nil {
+		t.Errorf("%+v", e)
+	}
+	if e := list[1]; e.Version != "1" || e.Approved != "no_need" || e.Until == nil || !e.Until.Equal(list[0].From) {
+		t.Errorf("%+v", e)
+	}
+	text, err := c.k.Difference(ctx, list[1].Digest, list[0].Digest)
+	if err != nil || !strings.Contains(text, `-{"version":"1"`) || !strings.Contains(text, `+{"version":"2"`) {
+		t.Errorf("%v, %s", err, text)
+	}
+	for _, digest := range []string{"", "sha256:x", "\x00"} {
+		var refused *access.Refusal
+		if _, err := c.k.Difference(ctx, digest, list[0].Digest); !errors.As(err, &refused) || refused.Code != "not_found" {
+			t.Errorf("%q: %v", digest, err)
+		}
+	}
+	doors := rules.Doors{Keeper: c.k}
+	ben := c.people["ben"]
+	p := rules.Proposal{Kind: store.PolicyDocument, Data: []byte(doc("3", "2026-03-01T00:00:00Z", "DENY")), Name: "p", Reason: "stricter", Author: &ben, By: access.PersonAdministers(ben, "console", "")}
+	seen, err := doors.Preview(ctx, p)
+	if err != nil || seen.Former != "2" || !strings.Contains(seen.Difference, `+{"version":"3"`) || !strings.Contains(seen.Simulation, "recorded approvals") {
+		t.Fatalf("%v, %+v", err, seen)
+	}
+	opened, err := doors.Propose(ctx, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	withdraw := func(who string) string {
+		_, err := c.gate.Contributions.Withdraw(ctx, access.PersonAdministers(c.people[who], "console", ""), c.people[who], opened.ApprovalID, nil)
+		var refused *access.Refusal
+		if errors.As(err, &refused) {
+			return refused.Code
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ""
+	}
+	for _, step := range []struct{ who, want string }{{"ada", "not_found"}, {"stranger", "not_found"}, {"ben2", ""}, {"ben", "already_decided"}} {
+		if got := withdraw(step.who); got != step.want {
+			t.Errorf("%s withdraws: %q, want %q", step.who, got, step.want)
+		}
+	}
+	c.settle(opened.ApprovalID)
+	if got := c.state(opened.ApprovalID); got != "cancelled, none" || version(c.k) != "2" {
+		t.Errorf("%s, %s", got, version(c.k))
+	}
+	for _, test := range []struct {
+		edit func(*rules.Proposal)
+		want string
+	}{
+		{func(p *rules.Proposal) { p.Kind = store.ContractsDocument }, "not_guarded"},
+		{func(p *rules.Proposal) { p.Kind = store.RolesChange }, "kind"},
+		{func(p *rules.Proposal) { p.Data = []byte(doc("2", "2026-02-01T00:00:00Z", "ALLOW")) }, "in_force"},
+		{func(p *rules.Proposal) { p.Data = []byte(doc("1", "2026-02-01T00:00:00Z", "ALLOW")) }, "older"},
+		{func(p *rules.Proposal) { p.Data = []byte("{") }, "invalid_change"},
+	} {
+		p := p
+		test.edit(&p)
+		var refused *access.Refusal
+		if _, err := doors.Propose(ctx, p); !errors.As(err, &refused) || refused.Code != test.want {
+			t.Errorf("got %v, want %q", err, test.want)
+		}
+	}
+	c.codes()
+}
+
+// approved has somebody approve, and returns the approval.
+func (c *committee) approved(who, id string) string {
+	c.t.Helper()
+	if got := c.vote(who, id, true); got != "" {
+		c.t.Fatalf("%s may not approve: %s", who, got)
+	}
+	return id
+}

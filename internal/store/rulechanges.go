@@ -151,3 +151,52 @@ func errGuarded(kind string) error {
 
 // ErrGuarded is the error of putting in force directly what takes an approval.
 var ErrGuarded = errors.New("it comes into force by an approval only")
+
+// Edition is a document that is or was in force, as the log tells of it.
+type Edition struct {
+	Kind, Version string
+	// Digest names its file; "" where the log does not.
+	Digest string
+	From   time.Time
+	Until  *time.Time // nil while it is in force
+	// Approved is people, nobody_asked or no_need.
+	Approved   string
+	ApprovalID string
+	Author     string
+	ApprovedBy string
+	// Said is why nobody was asked.
+	Said string
+}
+
+var editionRows = newRows(func(e *Edition) columns {
+	return columns{
+		{"kind", &e.Kind},
+		{"coalesce(version, '')", &e.Version},
+		{"coalesce(document, '')", &e.Digest},
+		{"in_force_from", &e.From},
+		{"in_force_until", &e.Until},
+		{"approved", &e.Approved},
+		{"coalesce(approval_id, '')", &e.ApprovalID},
+		{"coalesce(author, '')", &e.Author},
+		{"coalesce(approved_by, '')", &e.ApprovedBy},
+		{`coalesce((SELECT convert_from(v.body, 'UTF8')::json->'safe_payload'->>'reason' FROM events v WHERE v.event_id = e.event_id::uuid), '')`, &e.Said},
+	}
+})
+
+// Editions are the documents of a kind that are or were in force, the newest first.
+func (s Rules) Editions(ctx context.Context, kind string, limit int) ([]Edition, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	return editionRows.all(s.pool.Query(ctx, `SELECT `+editionRows.names+` FROM (`+policiesInForce+`) e WHERE kind = $3 ORDER BY in_force_from DESC LIMIT $4`,
+		time.Unix(0, 0), time.Now().Add(time.Hour), kind, limit))
+}
+
+// Document returns a document, in force or not, by the digest of its bytes. ErrNotFound: there
+// is none.
+func (s Rules) Document(ctx context.Context, digest string) (Document, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	var d Document
+	err := s.pool.QueryRow(ctx, `SELECT kind, known_as, body FROM documents WHERE digest = $1`, digest).Scan(&d.Kind, &d.KnownAs, &d.Body)
+	return d, translate(err)
+}

@@ -67,7 +67,9 @@ type Actions struct {
 	EditURL, GrantURL string
 	// Break lets the person break the glass; BreakVerify is where they first have to
 	// prove who they are, or "".
-	Break       bool
+	Break bool
+	// Withdraw offers to take back a change of the rules.
+	Withdraw    bool
 	BreakVerify string
 	// BreakBlocked says why the glass cannot be broken yet, or "", and BreakAccount is
 	// where the person can do something about that, or "".
@@ -91,7 +93,7 @@ func (a Actions) Mode() string {
 
 // Offers reports whether there is anything that the person may do.
 func (a Actions) Offers() bool {
-	return a.Comment || a.Ask || len(a.Extend) > 0 || a.EditURL != "" || a.GrantURL != "" || a.Break
+	return a.Comment || a.Ask || len(a.Extend) > 0 || a.EditURL != "" || a.GrantURL != "" || a.Break || a.Withdraw
 }
 
 // OpenTasks is what the call asks of this person in particular.

@@ -23,6 +23,9 @@ type Policies struct {
 	Frame
 	// Digest is what events name.
 	Digest string
+	// History says that there is a page of what was in force, and Propose that the reader may
+	// propose a change.
+	History, Propose bool
 	// Problems are why the last new file did not come into force.
 	Problems []string
 	// Policy is nil when there is none.
