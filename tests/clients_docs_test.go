@@ -49,7 +49,7 @@ func TestPagesQuoteClients(t *testing.T) {
 
 // frameworks are the agent frameworks that the TypeScript client has adapters for, as their
 // examples are named, which TestFrameworksExamples runs.
-var frameworks = []string{"openai_agents", "vercel_ai", "langgraph"}
+var frameworks = []string{"openai_agents", "vercel_ai", "langgraph", "google_adk"}
 
 var clientExamples = []struct{ name, tool, want string }{
 	{"ten_lines", "send_payment", "paid 12.50 to Paper & Pens Ltd."},

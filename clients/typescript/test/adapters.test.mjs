@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { Client, Refused } from "../dist/index.js";
+import * as adk from "../dist/google-adk.js";
 import * as langchain from "../dist/langchain.js";
 import * as openai from "../dist/openai-agents.js";
 import * as vercel from "../dist/vercel-ai.js";
@@ -91,6 +92,9 @@ test("what cannot be gated is refused", async (t) => {
   assert.throws(() => vercel.gated(hp, { pay: {} }), TypeError);
   const tool = langchain.gated(hp, { name: "pay", func() {} });
   assert.throws(() => langchain.gated(hp, tool), TypeError);
+  assert.throws(() => adk.gated(hp, { name: "pay", async runAsync() {}, requireConfirmation: true }), TypeError);
+  const kit = adk.gated(hp, { name: "pay", async runAsync() {} });
+  assert.throws(() => adk.gated(hp, kit), TypeError);
 });
 
 test("a tool of the Vercel AI SDK that yields", async (t) => {
@@ -129,4 +133,32 @@ test("LangGraph is interrupted until people have decided", async (t) => {
   const before = keys(server)[0];
   await tool.func({ amount: 1 }, undefined, config("b"));
   assert.notEqual(keys(server).findLast(Boolean), before);
+});
+
+test("a tool of Google's ADK asks for a confirmation, which permits nothing", async (t) => {
+  const server = await serve(t, says(202, WAITING), says(200, PENDING), ...permits(), OK, says(200, REFUSED));
+  const ran = [];
+  const tool = adk.gated(client(server), { name: "pay", async runAsync({ args }) { ran.push(args); return "paid"; } });
+  const asked = [];
+  const context = (toolConfirmation) => ({ sessionId: "s", functionCallId: "call_1", toolConfirmation, actions: {}, requestConfirmation: (what) => asked.push(what) });
+  const first = context();
+  assert.match((await tool.runAsync({ args: { amount: 1 }, toolContext: first })).error, /^pay waits for people/);
+  assert.equal(first.actions.skipSummarization, true);
+  assert.deepEqual(asked.map(({ payload }) => payload), [{ holdpoint: "apr_1" }]);
+  assert.match((await tool.runAsync({ args: { amount: 1 }, toolContext: context({ confirmed: false }) })).error, /declined/);
+  assert.equal(server.seen.length, 2);
+  assert.equal(await tool.runAsync({ args: { amount: 1 }, toolContext: context({ confirmed: true }) }), "paid");
+  assert.match((await tool.runAsync({ args: { amount: 2 }, toolContext: context({ confirmed: true }) })).error, /^pay was refused/);
+  assert.deepEqual(ran, [{ amount: 1 }]);
+  assert.equal(await tool.checkRequireConfirmation(), true);
+});
+
+test("what a session of Google's ADK goes on with", async (t) => {
+  const server = await serve(t, says(200, PENDING), says(200, APPROVED), says(200, APPROVED));
+  const asks = (id, payload) => ({ content: { parts: [{ functionCall: { id, name: "adk_request_confirmation", args: { toolConfirmation: { payload } } } }] } });
+  const events = [{}, asks("a", { holdpoint: "apr_0" }), { content: { parts: [{ text: "x" }, { functionResponse: { id: "a" } }] } }, asks("b", { holdpoint: "apr_1" }), asks("c", { other: 1 }), asks("d")];
+  assert.equal(await adk.awaitDecisions(client(server), events, { timeoutMs: 0 }), undefined);
+  const message = { role: "user", parts: [{ functionResponse: { id: "b", name: "adk_request_confirmation", response: { confirmed: true } } }] };
+  assert.deepEqual(await adk.awaitDecisions(client(server), events, { timeoutMs: 0 }), message);
+  assert.equal(await adk.awaitDecisions(client(server), [events[4]]), undefined);
 });
