@@ -77,6 +77,7 @@ var codingAgents = []codingAgent{
 	{hookHost: hookHosts[0], shell: "Bash", command: claudeCode, results: claudeCodeResults, says: claudeCodeSays},
 	{hookHost: hookHosts[1], shell: "Bash", command: codex, results: codexResults, says: codexSays},
 	{hookHost: hookHosts[2], shell: "run_shell_command", command: geminiCLI, results: geminiCLIResults, says: geminiCLISays},
+	{hookHost: hookHosts[3], shell: "Bash", command: copilotCLI, results: copilotCLIResults, says: copilotCLISays},
 }
 
 func claudeCode(t *testing.T, home, model string) *exec.Cmd {
@@ -288,6 +289,61 @@ func geminiCLISays(w http.ResponseWriter, r *http.Request, shell *string) {
 	_, _ = w.Write(data)
 }
 
+func copilotCLI(t *testing.T, home, model string) *exec.Cmd {
+	program, err := filepath.Abs(filepath.Join(npmDir, "node_modules", "@github", "copilot-"+runtime.GOOS+"-"+strings.Replace(runtime.GOARCH, "amd64", "x64", 1), "copilot"))
+	if err == nil {
+		err = os.Chmod(program, 0o755) //nolint:gosec // npm ci --ignore-scripts leaves that to whoever wants to run it
+	}
+	if err != nil {
+		t.Fatalf("%v\nrun: npm ci --ignore-scripts --prefix tests/%s", err, npmDir)
+	}
+	cmd := exec.Command(program, "-p", "go on", "--allow-all-tools")
+	cmd.Env = []string{"COPILOT_HOME=" + home + "/.copilot", "COPILOT_PROVIDER_BASE_URL=" + model + "/v1", "COPILOT_MODEL=stand-in", "COPILOT_OFFLINE=true"}
+	return cmd
+}
+
+func copilotCLIResults(path string, body []byte) (results []string, asks bool) {
+	var asked struct {
+		Tools    []json.RawMessage
+		Messages []struct {
+			Role    string
+			Content json.RawMessage
+		}
+	}
+	if !strings.HasSuffix(path, "/chat/completions") || json.Unmarshal(body, &asked) != nil {
+		return nil, false
+	}
+	for _, message := range asked.Messages {
+		if message.Role == "tool" {
+			results = append(results, string(message.Content))
+		}
+	}
+	return results, len(asked.Tools) > 0
+}
+
+func copilotCLISays(w http.ResponseWriter, r *http.Request, shell *string) {
+	if !strings.HasSuffix(r.URL.Path, "/chat/completions") {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"object":"list","data":[]}`)
+		return
+	}
+	delta, finish := map[string]any{"role": "assistant", "content": "done"}, "stop"
+	if shell != nil {
+		arguments, _ := json.Marshal(map[string]any{"command": *shell})
+		call := map[string]any{"index": 0, "id": newID("call_"), "type": "function", "function": map[string]any{"name": "bash", "arguments": string(arguments)}}
+		delta, finish = map[string]any{"role": "assistant", "content": nil, "tool_calls": []any{call}}, "tool_calls"
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, choice := range []map[string]any{{"index": 0, "delta": delta, "finish_reason": nil}, {"index": 0, "delta": map[string]any{}, "finish_reason": finish}} {
+		data, _ := json.Marshal(map[string]any{
+			"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "stand-in", "choices": []any{choice},
+			"usage": map[string]any{"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+		})
+		fmt.Fprintf(w, "data: %s\n\n", data)
+	}
+	_, _ = io.WriteString(w, "data: [DONE]\n\n")
+}
+
 // codingRun is a test of a coding agent in a directory of its own.
 type codingRun struct {
 	*codingAgent
@@ -394,7 +450,7 @@ func TestCodingAgents(t *testing.T) {
 			eventually(t, seeWithin, "the policy is in force", func() bool {
 				return c.d.hookOf(t, agent.hookHost).before("x", agent.shell, map[string]any{"command": word("accepted")}).code == 0
 			})
-			must(t, []string{"HOME=" + c.home, "CODEX_HOME=", "CLAUDE_CONFIG_DIR="}, "", "connect", c.name, "--data", c.d.dir, "--state", t.TempDir())
+			must(t, []string{"HOME=" + c.home, "CODEX_HOME=", "CLAUDE_CONFIG_DIR=", "COPILOT_HOME="}, "", "connect", c.name, "--data", c.d.dir, "--state", t.TempDir())
 			c.decides()
 			c.diesWhileItRuns()
 			c.fails()
@@ -456,8 +512,11 @@ func (c *codingRun) decides() {
 // not run again, whatever the next process does.
 func (c *codingRun) diesWhileItRuns() {
 	c.t.Helper()
-	pid := filepath.Join(c.t.TempDir(), "pid")
-	kills := word("killed") + "; xargs kill -9 < " + pid + "; sleep 60"
+	pid, killer := filepath.Join(c.t.TempDir(), "pid"), filepath.Join(c.t.TempDir(), "killer")
+	if err := os.WriteFile(killer, []byte("kill -9 $(cat "+pid+")\n"), 0o600); err != nil { // in a script: Copilot CLI reads commands for it
+		c.t.Fatal(err)
+	}
+	kills := word("killed") + "; sh " + killer + "; sleep 60"
 	results, err := c.starts(func(id int) {
 		if err := os.WriteFile(pid, []byte(strconv.Itoa(id)), 0o600); err != nil {
 			c.t.Error(err)
@@ -536,7 +595,7 @@ func (c *codingRun) fails() {
 			t.Fatal(err)
 		}
 	}
-	must(t, []string{"HOME=" + c.home, "CODEX_HOME=", "CLAUDE_CONFIG_DIR="}, "", "connect", c.name, "--url", server.URL, "--key-file", key, "--state", t.TempDir(), "--deadline", "2s", "--program", shim)
+	must(t, []string{"HOME=" + c.home, "CODEX_HOME=", "CLAUDE_CONFIG_DIR=", "COPILOT_HOME="}, "", "connect", c.name, "--url", server.URL, "--key-file", key, "--state", t.TempDir(), "--deadline", "2s", "--program", shim)
 	do := func(err error) {
 		if err != nil {
 			t.Error(err)
@@ -566,7 +625,8 @@ func (c *codingRun) fails() {
 		steps[i].shell = word("never"+strconv.Itoa(i)) + steps[i].shell
 	}
 	for i, result := range c.goes(steps...) {
-		if !strings.Contains(result, "Holdpoint: ") {
+		// Where the program is not there, no output of its own can say so.
+		if !strings.Contains(result, "Holdpoint: ") && !(c.reasons && strings.Contains(result, "Denied by preToolUse hook")) {
 			t.Errorf("failure %d: %s", i, result)
 		}
 	}

@@ -15,13 +15,30 @@ type hookHost struct {
 	name, before, after, failed string
 	nameless                    bool // it tells no ids of calls
 	answers                     bool // it reads an answer, not only the program's code
+	reasons                     bool // it reads from standard output why a call does not run
 	file                        string
+}
+
+// wrong says what is wrong with what a host is told of a call that does not run; "" for nothing.
+func (h hookHost) wrong(c command) string {
+	if !h.reasons && c.out == "" {
+		return ""
+	}
+	var denial struct {
+		Decision string `json:"permissionDecision"`
+		Reason   string `json:"permissionDecisionReason"`
+	}
+	if err := json.Unmarshal([]byte(c.out), &denial); err != nil || !h.reasons || denial.Decision != "deny" || denial.Reason != strings.TrimSpace(c.err) {
+		return "the answer is " + c.out
+	}
+	return ""
 }
 
 var hookHosts = []hookHost{
 	{name: "claude-code", before: "PreToolUse", after: "PostToolUse", failed: "PostToolUseFailure", answers: true, file: ".claude/settings.json"},
 	{name: "codex", before: "PreToolUse", after: "PostToolUse", file: ".codex/hooks.json"},
 	{name: "gemini-cli", before: "BeforeTool", after: "AfterTool", nameless: true, file: ".gemini/settings.json"},
+	{name: "copilot-cli", before: "PreToolUse", after: "PostToolUse", failed: "PostToolUseFailure", nameless: true, reasons: true, file: ".copilot/hooks/holdpoint.json"},
 }
 
 // hookRun runs a hook as its host does.
@@ -66,7 +83,7 @@ func (h *hookRun) waits(call, tool string, arguments any) string {
 	h.t.Helper()
 	c := h.before(call, tool, arguments)
 	_, id, found := strings.Cut(c.err, "/approvals/")
-	if c.code != 2 || !found || c.out != "" || !strings.Contains(c.err, "waits for people") {
+	if c.code != 2 || !found || h.host.wrong(c) != "" || !strings.Contains(c.err, "waits for people") {
 		h.t.Fatalf("exit %d\n%s%s", c.code, c.out, c.err)
 	}
 	id, _, _ = strings.Cut(id, ". ")
@@ -95,7 +112,7 @@ func (h *hookRun) runs(call, tool string, arguments any, flags ...string) map[st
 // blocked is before for a call that must not run, for a reason.
 func (h *hookRun) blocked(why, call, tool string, arguments any, flags ...string) {
 	h.t.Helper()
-	if c := h.before(call, tool, arguments, flags...); c.code != 2 || c.out != "" || !strings.Contains(c.err, why) {
+	if c := h.before(call, tool, arguments, flags...); c.code != 2 || h.host.wrong(c) != "" || !strings.Contains(c.err, why) {
 		h.t.Errorf("want %q\nexit %d\n%s%s", why, c.code, c.out, c.err)
 	}
 }
@@ -244,7 +261,7 @@ func TestHookFails(t *testing.T) {
 			`{"hook_event_name":"` + host.before + `","tool_use_id":"t","tool_name":"Bash"}`,
 			`{"session_id":"s","tool_use_id":"t","tool_name":"Bash"}`,
 		} {
-			if c := cli(t, nil, in, "hook", host.name, "--data", d.dir, "--state", h.state); c.code != 2 || c.err == "" || c.out != "" {
+			if c := cli(t, nil, in, "hook", host.name, "--data", d.dir, "--state", h.state); c.code != 2 || c.err == "" || host.wrong(c) != "" {
 				t.Errorf("%s: %q: exit %d\n%s", host.name, in, c.code, c.err)
 			}
 		}
@@ -280,7 +297,7 @@ func TestConnectHosts(t *testing.T) {
 			if err := os.WriteFile(file, []byte(was), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			env := []string{"HOME=" + home, "CODEX_HOME=", "CLAUDE_CONFIG_DIR="}
+			env := []string{"HOME=" + home, "CODEX_HOME=", "CLAUDE_CONFIG_DIR=", "COPILOT_HOME="}
 			for range 2 { // the user's own settings, without being told where they are
 				must(t, env, "", "connect", host.name, "--data", d.dir, "--deadline", "5s")
 			}
@@ -301,6 +318,11 @@ func TestConnectHosts(t *testing.T) {
 				narrow: {"Give it the matcher", "gives up"},
 			}
 			switch host.name {
+			case "copilot-cli":
+				if !strings.Contains(text, `"version": 1`) {
+					t.Errorf("settings without their version\n%s", text)
+				}
+				fallthrough
 			case "claude-code":
 				loose[strings.Replace(text, `"hooks": {`, `"disableAllHooks": true, "hooks": {`, 1)] = []string{"disableAllHooks"}
 			case "gemini-cli":

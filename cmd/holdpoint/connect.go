@@ -18,6 +18,7 @@ type connectCommand struct {
 	ClaudeCode connectClaudeCode `cmd:"" name:"claude-code" help:"Put Holdpoint before the tools of Claude Code."`
 	Codex      connectCodex      `cmd:"" name:"codex" help:"Put Holdpoint before the tools of Codex."`
 	GeminiCLI  connectGeminiCLI  `cmd:"" name:"gemini-cli" help:"Put Holdpoint before the tools of Gemini CLI."`
+	CopilotCLI connectCopilotCLI `cmd:"" name:"copilot-cli" help:"Put Holdpoint before the tools of GitHub Copilot CLI."`
 	MCP        connectMCP        `cmd:"" name:"mcp" help:"Put Holdpoint before the MCP servers of a host."`
 }
 
@@ -41,6 +42,11 @@ type connectCodex struct{ connectFlags }
 type connectGeminiCLI struct {
 	connectFlags
 	Managed bool `help:"Change the settings of this machine, which no user and no agent may change." xor:"where"`
+}
+
+type connectCopilotCLI struct {
+	connectFlags
+	Managed bool `help:"Write the hooks of this machine, which no user and no agent may change or switch off." xor:"where"`
 }
 
 // Help is shown by "holdpoint connect claude-code --help".
@@ -84,6 +90,19 @@ Example:
   holdpoint connect gemini-cli --data .holdpoint`
 }
 
+// Help is shown by "holdpoint connect copilot-cli --help".
+func (connectCopilotCLI) Help() string {
+	return `Writes three hooks into a file of Copilot CLI's (~/.copilot/hooks/holdpoint.json, or
+where COPILOT_HOME says): one before each tool call, which asks Holdpoint, and two
+after it, which report. Start Copilot CLI again afterwards.
+
+A repository may switch off the hooks of its users. Where it must not, use
+--managed: those hooks run nevertheless.
+
+Example:
+  holdpoint connect copilot-cli --data .holdpoint`
+}
+
 func (k *connectClaudeCode) Run(_ context.Context, _ *cli) error {
 	var more []string
 	if k.AllowAccepted {
@@ -96,6 +115,10 @@ func (k *connectCodex) Run(_ context.Context, _ *cli) error { return k.connect(c
 
 func (k *connectGeminiCLI) Run(_ context.Context, _ *cli) error {
 	return k.connect(geminiCLIFiles, k.Managed)
+}
+
+func (k *connectCopilotCLI) Run(_ context.Context, _ *cli) error {
+	return k.connect(copilotCLIFiles, k.Managed)
 }
 
 func (k *connectFlags) connect(files hostFiles, managed bool, more ...string) error {

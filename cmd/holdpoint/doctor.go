@@ -26,6 +26,7 @@ type doctorCommand struct {
 	Server     doctorServer     `cmd:"" default:"withargs" help:"Check configuration, database, Temporal and keys of a server."`
 	ClaudeCode doctorClaudeCode `cmd:"" name:"claude-code" help:"Try whether Claude Code's hook blocks calls, whatever fails."`
 	Codex      doctorCodex      `cmd:"" name:"codex" help:"Try whether Codex's hook blocks calls, whatever fails."`
+	CopilotCLI doctorCopilotCLI `cmd:"" name:"copilot-cli" help:"Try whether Copilot CLI's hook blocks calls, whatever fails."`
 	GeminiCLI  doctorGeminiCLI  `cmd:"" name:"gemini-cli" help:"Try whether Gemini CLI's hook blocks calls, whatever fails."`
 }
 

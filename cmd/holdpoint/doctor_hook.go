@@ -31,6 +31,8 @@ type doctorCodex struct{ doctorHook }
 
 type doctorGeminiCLI struct{ doctorHook }
 
+type doctorCopilotCLI struct{ doctorHook }
+
 // Help is shown by "holdpoint doctor claude-code --help".
 func (doctorClaudeCode) Help() string { return doctorHookHelp(hook.ClaudeCode) }
 
@@ -43,6 +45,15 @@ It cannot see whether Codex trusts the hooks: look by /hooks.`
 
 // Help is shown by "holdpoint doctor gemini-cli --help".
 func (doctorGeminiCLI) Help() string { return doctorHookHelp(hook.GeminiCLI) }
+
+// Help is shown by "holdpoint doctor copilot-cli --help".
+func (doctorCopilotCLI) Help() string {
+	return doctorHookHelp(hook.CopilotCLI) + `
+
+It cannot see whether a repository switches hooks off (disableAllHooks in its
+.github/copilot/settings.json): those of “connect copilot-cli --managed” run
+nevertheless.`
+}
 
 func doctorHookHelp(host *hook.Host) string {
 	return `Runs the very hooks that are in the settings of ` + host.Title + ` as it would, with a
@@ -61,6 +72,10 @@ func (k *doctorClaudeCode) Run(ctx context.Context, _ *cli) error {
 func (k *doctorCodex) Run(ctx context.Context, _ *cli) error { return k.look(ctx, codexFiles) }
 
 func (k *doctorGeminiCLI) Run(ctx context.Context, _ *cli) error { return k.look(ctx, geminiCLIFiles) }
+
+func (k *doctorCopilotCLI) Run(ctx context.Context, _ *cli) error {
+	return k.look(ctx, copilotCLIFiles)
+}
 
 func (k *doctorHook) look(ctx context.Context, files hostFiles) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -16,6 +15,7 @@ type hookCommand struct {
 	ClaudeCode hookClaudeCode `cmd:"" name:"claude-code" help:"Answer a hook of Claude Code: may this tool call run?"`
 	Codex      hookCodex      `cmd:"" name:"codex" help:"Answer a hook of Codex: may this tool call run?"`
 	GeminiCLI  hookGeminiCLI  `cmd:"" name:"gemini-cli" help:"Answer a hook of Gemini CLI: may this tool call run?"`
+	CopilotCLI hookCopilotCLI `cmd:"" name:"copilot-cli" help:"Answer a hook of GitHub Copilot CLI: may this tool call run?"`
 }
 
 // hookFlags are what every hook needs to know. "holdpoint connect" writes them.
@@ -40,6 +40,8 @@ type hookClaudeCode struct {
 type hookCodex struct{ hookRun }
 
 type hookGeminiCLI struct{ hookRun }
+
+type hookCopilotCLI struct{ hookRun }
 
 // Help is shown by "holdpoint hook claude-code --help".
 func (hookClaudeCode) Help() string {
@@ -82,6 +84,18 @@ Example:
     holdpoint hook gemini-cli --data .holdpoint; echo $?`
 }
 
+// Help is shown by "holdpoint hook copilot-cli --help".
+func (hookCopilotCLI) Help() string {
+	return `GitHub Copilot CLI runs this before and after each tool call (PreToolUse,
+PostToolUse, PostToolUseFailure). “holdpoint connect copilot-cli” writes its
+hooks. It is otherwise as “holdpoint hook claude-code”.
+
+Example:
+  echo '{"hook_event_name":"PreToolUse","session_id":"s",
+    "tool_name":"Bash","tool_input":{"command":"make"}}' |
+    holdpoint hook copilot-cli --data .holdpoint; echo $?`
+}
+
 func (h *hookClaudeCode) Run(ctx context.Context, _ *cli) error {
 	return h.run(ctx, hook.ClaudeCode, h.AllowAccepted)
 }
@@ -92,8 +106,12 @@ func (h *hookGeminiCLI) Run(ctx context.Context, _ *cli) error {
 	return h.run(ctx, hook.GeminiCLI, false)
 }
 
+func (h *hookCopilotCLI) Run(ctx context.Context, _ *cli) error {
+	return h.run(ctx, hook.CopilotCLI, false)
+}
+
 func (h *hookRun) run(ctx context.Context, host *hook.Host, allow bool) error {
-	return h.answer(ctx, host.Name, func(ctx context.Context, g *hook.Gate) error {
+	return h.answer(ctx, host, func(ctx context.Context, g *hook.Gate) error {
 		if h.Check {
 			return g.Check(ctx)
 		}
@@ -103,25 +121,25 @@ func (h *hookRun) run(ctx context.Context, host *hook.Host, allow bool) error {
 
 // answer runs what answers a host. Whatever goes wrong the program ends with 2, in
 // time: hosts let a call run whose hook ends with another code, or not soon enough.
-func (h *hookFlags) answer(ctx context.Context, host string, run func(context.Context, *hook.Gate) error) error {
+func (h *hookFlags) answer(ctx context.Context, host *hook.Host, run func(context.Context, *hook.Gate) error) error {
 	limit := h.Wait + h.Deadline
 	// The context ends what waits for the server; this is for what waits for anything else.
-	time.AfterFunc(limit+time.Second, func() { turnDown(os.Stderr, errors.New("there was no answer in time")) })
+	time.AfterFunc(limit+time.Second, func() { turnDown(host, errors.New("there was no answer in time")) })
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the server did not answer within %s", limit))
 	defer cancel()
-	g, err := h.gate(host)
+	g, err := h.gate(host.Name)
 	if err == nil {
 		err = run(ctx, g)
 	}
 	if err != nil {
-		turnDown(os.Stderr, err)
+		turnDown(host, err)
 	}
 	return nil
 }
 
 // turnDown ends the program with the code that blocks the call.
-func turnDown(to io.Writer, why error) {
-	_, _ = fmt.Fprintln(to, "Holdpoint:", why)
+func turnDown(host *hook.Host, why error) {
+	host.TurnDown(os.Stdout, os.Stderr, why)
 	os.Exit(2)
 }
 

@@ -38,6 +38,12 @@ var (
 		managed: ofSystem("/etc/gemini-cli/settings.json", "/Library/Application Support/GeminiCli/settings.json"),
 		then:    "Start it again",
 	}
+	copilotCLIFiles = hostFiles{
+		host: hook.CopilotCLI, home: ".copilot", variable: "COPILOT_HOME", file: "hooks/holdpoint.json",
+		project: []string{".github/hooks/holdpoint.json"},
+		managed: "/etc/github-copilot/policy.d/holdpoint.json",
+		then:    "Start it again",
+	}
 )
 
 func ofSystem(linux, mac string) string {

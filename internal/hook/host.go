@@ -29,6 +29,10 @@ type Host struct {
 	failure  string // the event of After that tells of a failure only; "" if there is none
 	blocks   bool   // its settings take onFailure
 	nameless bool   // it has no ids of calls
+	version  int    // its settings have to say this version; 0 for none
+	// reasons says that it tells the model what the program writes to standard output, and
+	// not what goes to standard error.
+	reasons bool
 	// answers says that it reads an answer in every version: that a call is allowed, and
 	// what it runs with instead. Others are told by the program's code alone; one that
 	// took no notice of changed arguments would run those that nobody has approved.
@@ -54,8 +58,30 @@ var GeminiCLI = &Host{
 	Before: "BeforeTool", After: []string{"AfterTool"}, nameless: true,
 }
 
+// CopilotCLI is https://docs.github.com/en/copilot/reference/hooks-reference, by the names
+// of events that it shares with others.
+var CopilotCLI = &Host{
+	Name: "copilot-cli", Title: "Copilot CLI", Unit: time.Second, Patience: 30 * time.Second,
+	Before: "PreToolUse", After: []string{"PostToolUse", "PostToolUseFailure"}, failure: "PostToolUseFailure",
+	nameless: true, version: 1, reasons: true,
+}
+
 // Hosts are all of them.
-var Hosts = []*Host{ClaudeCode, Codex, GeminiCLI}
+var Hosts = []*Host{ClaudeCode, Codex, GeminiCLI, CopilotCLI}
+
+// TurnDown writes why a call does not run, where the host looks for it. The program has to
+// end with 2 after it.
+func (h *Host) TurnDown(out, errs io.Writer, why error) {
+	text := fmt.Sprintf("Holdpoint: %v", why)
+	_, _ = fmt.Fprintln(errs, text)
+	if !h.reasons {
+		return
+	}
+	_ = json.NewEncoder(out).Encode(struct { // without it the model is told less
+		Decision string `json:"permissionDecision"`
+		Reason   string `json:"permissionDecisionReason"`
+	}{"deny", text})
+}
 
 // maxInput bounds what a host says of a call, in bytes.
 const maxInput = 8 << 20

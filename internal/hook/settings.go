@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -119,6 +120,9 @@ func (h *Host) Install(settings []byte, command []string, timeout time.Duration)
 		return nil, err
 	}
 	all["hooks"] = raw
+	if _, says := all["version"]; h.version > 0 && !says {
+		all["version"] = json.RawMessage(strconv.Itoa(h.version))
+	}
 	raw, err = encode(all)
 	if err != nil {
 		return nil, err
@@ -179,7 +183,7 @@ func (h *Host) events() []string { return append([]string{h.Before}, h.After...)
 // would.
 func (h *Host) HooksRun(settings []byte) error {
 	var switches struct {
-		Off    bool `json:"disableAllHooks"` // Claude Code
+		Off    bool `json:"disableAllHooks"` // Claude Code, Copilot CLI
 		Config struct {
 			Enabled  *bool    `json:"enabled"`
 			Disabled []string `json:"disabled"`
@@ -189,8 +193,8 @@ func (h *Host) HooksRun(settings []byte) error {
 		return fmt.Errorf("read the settings: %w", err)
 	}
 	switch {
-	case h == ClaudeCode && switches.Off:
-		return errors.New("disableAllHooks is on, so that Claude Code runs no hook: take it out")
+	case (h == ClaudeCode || h == CopilotCLI) && switches.Off:
+		return fmt.Errorf("disableAllHooks is on, so that %s runs no hook: take it out", h.Title)
 	case h == GeminiCLI && switches.Config.Enabled != nil && !*switches.Config.Enabled:
 		return errors.New("hooksConfig.enabled is off, so that Gemini CLI runs no hook: take it out")
 	case h == GeminiCLI && slices.ContainsFunc(switches.Config.Disabled, func(name string) bool { return strings.Contains(name, h.ours()) }):
