@@ -15,8 +15,9 @@ import (
 
 // protected is a program whose tools are behind Agent-SPM's protect() with our plugin.
 type protected struct {
-	in  io.Writer
-	out *bufio.Scanner
+	in     io.Writer
+	out    *bufio.Scanner
+	killed bool
 }
 
 type protectedCall struct {
@@ -29,10 +30,10 @@ type protectedCall struct {
 	Problems []string
 }
 
-func startProtected(t *testing.T, url, key string) *protected {
+func startProtected(t *testing.T, url, agent, key string) *protected {
 	t.Helper()
 	cmd := exec.Command("node", "agentspm.mjs", url)
-	cmd.Dir, cmd.Env = npmDir, environment("HOLDPOINT_TEST_KEY="+key)
+	cmd.Dir, cmd.Env = npmDir, environment("HOLDPOINT_TEST_KEY="+key, "HOLDPOINT_TEST_AGENT="+agent)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var errs strings.Builder
 	cmd.Stderr = &errs
@@ -48,13 +49,14 @@ func startProtected(t *testing.T, url, key string) *protected {
 		t.Fatal(err)
 	}
 	endsBy(t, cmd)
+	p := &protected{in: in, out: bufio.NewScanner(out)}
 	t.Cleanup(func() {
 		_ = in.Close()
-		if err := cmd.Wait(); err != nil || errs.Len() > 0 {
+		if err := cmd.Wait(); (err != nil) != p.killed || errs.Len() > 0 {
 			t.Errorf("the program ended: %v\n%s", err, errs.String())
 		}
 	})
-	return &protected{in, bufio.NewScanner(out)}
+	return p
 }
 
 func (p *protected) call(t *testing.T, order map[string]any) (got protectedCall) {
@@ -78,7 +80,7 @@ func (p *protected) call(t *testing.T, order map[string]any) (got protectedCall)
 // reports it, and runs nothing in doubt.
 func TestAgentSPMPlugin(t *testing.T) {
 	d := onCalled(t)
-	p := startProtected(t, d.URL, d.AgentKey)
+	p := startProtected(t, d.URL, "demo-agent", d.AgentKey)
 	blocked := func(order map[string]any, outcome, code string) {
 		t.Helper()
 		if got := p.call(t, order); got.Ran || got.Decision.Outcome != outcome || got.Decision.Reasons[0].Code != code {
@@ -94,6 +96,12 @@ func TestAgentSPMPlugin(t *testing.T) {
 		}
 		return own.Approvals[0].ID
 	}
+	if got := p.call(t, map[string]any{"tool": "kubectl_get_pods", "args": map[string]any{}}); !got.Ran || got.Runs != 1 {
+		t.Errorf("accepted at once: %+v", got)
+	}
+	if got := p.call(t, map[string]any{"tool": "run_query", "args": map[string]any{"sql": "drop table payments"}}); got.Ran || got.Decision.Outcome != "DENY" {
+		t.Errorf("refused at once: %+v", got)
+	}
 	pay := map[string]any{"tool": "spm_payment", "args": map[string]any{"amount": 12.5, "to": []any{"a", nil}}}
 	blocked(pay, "REQUIRE_APPROVAL", "HOLDPOINT_WAITING")
 	blocked(pay, "REQUIRE_APPROVAL", "HOLDPOINT_WAITING")
@@ -102,7 +110,7 @@ func TestAgentSPMPlugin(t *testing.T) {
 	reviewer.vote(reviewer.get(id), "approve").want(t, 200)
 	d.agent(t).wait(id)
 	pay["args"] = map[string]any{"to": []any{"a", nil}, "amount": 12.5}
-	if got := p.call(t, pay); !got.Ran || got.Runs != 1 {
+	if got := p.call(t, pay); !got.Ran || got.Runs != 2 {
 		t.Fatalf("the approved call: %+v", got)
 	}
 	if got := d.agent(t).get(id); got.Execution != "succeeded" {
@@ -133,5 +141,51 @@ func TestAgentSPMPlugin(t *testing.T) {
 	blocked(map[string]any{"tool": "spm_payment", "args": map[string]any{}, "elsewhere": d.URL}, "DENY", "unauthenticated")
 	if got := p.call(t, map[string]any{"tool": "", "args": map[string]any{}}); got.Ran {
 		t.Errorf("without a tool: %+v", got)
+	}
+
+	// Nobody decides in time.
+	brief := map[string]any{"tool": newID("brief_"), "args": map[string]any{}}
+	eventually(t, settleWithin, "the call expires", func() bool {
+		got := p.call(t, brief)
+		return !got.Ran && got.Decision.Reasons[0].Code == "HOLDPOINT_EXPIRED"
+	})
+
+	// Edited: the plugin cannot change what runs, so nothing does.
+	edited := map[string]any{"tool": newID("spm_edited_"), "args": map[string]any{"n": 1}}
+	blocked(edited, "REQUIRE_APPROVAL", "HOLDPOINT_WAITING")
+	id = waiting(edited["tool"].(string))
+	d.reviewer(t, 1).approve(reviewer.edit(reviewer.get(id), map[string]any{"n": 2}).want(t, 200).approval(t))
+	d.agent(t).wait(id)
+	blocked(edited, "DENY", "arguments_mismatch")
+
+	// Stopped after it was approved, and killed while it runs: what had begun stays so, and
+	// is not run again for the asking.
+	apart := newClientAgent(t, d, clientLanguage{})
+	name := apart.apart()
+	p = startProtected(t, d.URL, name, apart.client.key)
+	last := map[string]any{"tool": newID("spm_last_"), "args": map[string]any{}}
+	blocked(last, "REQUIRE_APPROVAL", "HOLDPOINT_WAITING")
+	a := apart.opened(last["tool"].(string))
+	reviewer.approve(a)
+	apart.client.wait(a.ID)
+	kill := func(on bool) {
+		d.admin(t).do("POST", "/v1/admin/kill-switches", map[string]any{"agent_id": name, "on": on, "reason": "a test"}).want(t, 200)
+	}
+	kill(true)
+	blocked(last, "DENY", "kill_switch")
+	kill(false)
+	second := map[string]any{"tool": newID("spm_last_"), "args": map[string]any{}, "dies": true}
+	blocked(second, "REQUIRE_APPROVAL", "HOLDPOINT_WAITING")
+	a = apart.opened(second["tool"].(string))
+	reviewer.approve(a)
+	apart.client.wait(a.ID)
+	p.killed = true
+	if _, err := io.WriteString(p.in, canonical(t, second)+"\n"); err != nil || p.out.Scan() {
+		t.Errorf("it was to be killed: %v, %s", err, p.out.Text())
+	}
+	p = startProtected(t, d.URL, name, apart.client.key)
+	blocked(second, "REQUIRE_APPROVAL", "HOLDPOINT_WAITING")
+	if got := apart.client.get(a.ID).Execution; got != "redeemed" {
+		t.Errorf("its execution is %q", got)
 	}
 }

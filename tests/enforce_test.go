@@ -2,6 +2,7 @@ package tests
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -29,24 +30,31 @@ import (
 // says, which the expression finds.
 func startEnforce(t *testing.T, d *dev, address, command string, flags ...string) string {
 	t.Helper()
+	at, p := startEnforceFor(t, d, d.AgentKey, address, command, flags...)
+	t.Cleanup(func() {
+		if err := p.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return at
+}
+
+// startEnforceFor runs it under an agent's key; whoever starts it ends it.
+func startEnforceFor(t *testing.T, d *dev, key, address, command string, flags ...string) (string, *program) {
+	t.Helper()
 	says := regexp.MustCompile(address)
 	dir := t.TempDir()
 	routes := filepath.Join(dir, "routes.yaml")
 	if err := os.WriteFile(routes, []byte("routes:\n  - {tool: enforced_transfer, method: POST, path: /transfers}\n  - {tool: enforced_close, method: DELETE, path: \"/accounts/{id}\"}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p, err := run(binary(t), dir, "enforce", environment("HOLDPOINT_API_KEY="+d.AgentKey), func(*exec.Cmd) {}, append([]string{command, "--url", d.URL, "--routes", routes, "--listen", "127.0.0.1:0"}, flags...)...)
+	p, err := run(binary(t), dir, "enforce", environment("HOLDPOINT_API_KEY="+key), func(*exec.Cmd) {}, append([]string{command, "--url", d.URL, "--routes", routes, "--listen", "127.0.0.1:0"}, flags...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := p.stop(); err != nil {
-			t.Error(err)
-		}
-	})
 	for deadline := time.Now().Add(readyWithin); ; time.Sleep(20 * time.Millisecond) {
 		if m := says.FindStringSubmatch(p.text()); m != nil {
-			return m[1]
+			return m[1], p
 		}
 		if p.exited() || time.Now().After(deadline) {
 			t.Fatal(p.tail())
@@ -125,6 +133,72 @@ func TestEnforce(t *testing.T) {
 	eventually(t, settleWithin, "the report", func() bool { return agent.get(a.ID).Execution == "succeeded" })
 	if status, body := send("DELETE", "/accounts/7", closing.Token, ""); status != 200 || body != "DELETE /accounts/7 " {
 		t.Errorf("the other call: %d %s", status, body)
+	}
+}
+
+// A permission whose agent is stopped lets nothing through, and one that was used is used, also
+// by a proxy that has been killed meanwhile.
+func TestEnforceEndings(t *testing.T) {
+	d := onCalled(t)
+	apart := newClientAgent(t, d, clientLanguage{})
+	id := apart.apart()
+	agent, reviewer := apart.client, d.reviewer(t, 0)
+	began, hold := make(chan struct{}, 9), make(chan struct{})
+	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		began <- struct{}{}
+		select {
+		case <-hold:
+		case <-r.Context().Done():
+		}
+	}))
+	defer upstream.Close()
+	defer close(hold)
+	front, p := startEnforceFor(t, d, agent.key, `forwarding (http://\S+) to`, "enforce", "--upstream", upstream.URL)
+	body := fmt.Sprintf(`{"round":%q}`, newID("r-"))
+	send := func(front, token string) int {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, front+"/transfers", bytes.NewBufferString(body))
+		if err != nil {
+			return 0
+		}
+		r.Header = http.Header{"Content-Type": {"application/json"}, "Holdpoint-Token": {token}}
+		res, err := transport.RoundTrip(r)
+		if err != nil {
+			return 0 // it was killed
+		}
+		defer res.Body.Close()
+		return res.StatusCode
+	}
+	arguments := map[string]any{}
+	if err := json.Unmarshal([]byte(body), &arguments); err != nil {
+		t.Fatal(err)
+	}
+	a := agent.hold("enforced_transfer", arguments)
+	reviewer.approve(a)
+	a = agent.wait(a.ID)
+	kill := func(on bool) {
+		d.admin(t).do("POST", "/v1/admin/kill-switches", map[string]any{"agent_id": id, "on": on, "reason": "a test"}).want(t, http.StatusOK)
+	}
+	kill(true)
+	if status := send(front, a.Token); status != http.StatusLocked || len(began) != 0 {
+		t.Errorf("stopped: %d, %d runs", status, len(began))
+	}
+	kill(false)
+	answered := make(chan int, 1)
+	go func() { answered <- send(front, a.Token) }()
+	<-began
+	p.kill()
+	if status := <-answered; status != 0 {
+		t.Errorf("killed: %d", status)
+	}
+	front, p = startEnforceFor(t, d, agent.key, `forwarding (http://\S+) to`, "enforce", "--upstream", upstream.URL)
+	if status := send(front, a.Token); status != http.StatusConflict || len(began) != 0 {
+		t.Errorf("sent again: %d, %d further runs", status, len(began))
+	}
+	if got := agent.get(a.ID).Execution; got != "redeemed" {
+		t.Errorf("it is on record as %s", got)
+	}
+	if err := p.stop(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -6,14 +6,15 @@ import { holdpoint } from '../../../clients/agent-spm/index.js';
 
 const problems = [];
 const plugin = holdpoint({ url: process.argv[2], key: process.env.HOLDPOINT_TEST_KEY, onError: (e) => problems.push(e.message) });
+const agent = process.env.HOLDPOINT_TEST_AGENT;
 let runs = 0;
 
 for await (const line of createInterface({ input: process.stdin })) {
-  const { tool, args, fails, elsewhere } = JSON.parse(line);
+  const { tool, args, fails, elsewhere, dies } = JSON.parse(line);
   const use = elsewhere ? holdpoint({ url: elsewhere, key: 'hp_x' }) : plugin;
   const request = {
     request_id: randomUUID(), timestamp: new Date().toISOString(),
-    agent: { agent_id: 'demo-agent', name: 'demo-agent', owner: 'unknown', environment: 'dev' },
+    agent: { agent_id: agent, name: agent, owner: 'unknown', environment: 'dev' },
     action: { type: 'tool_call', tool_name: tool, tool_args: args }, context: {},
   };
   const { decision } = await use.beforeCheck({ request });
@@ -21,6 +22,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   if (decision.outcome === 'ALLOW') {
     ran = true;
     runs++;
+    if (dies) process.kill(process.pid, 'SIGKILL');
     await use.afterExecution({ request, decision, ...(fails ? { error: new Error('no') } : { result: 1 }) });
   }
   process.stdout.write(JSON.stringify({ ran, runs, decision, problems }) + '\n');
