@@ -36,6 +36,9 @@ BEGIN
 END
 $$;
 -- +goose StatementEnd
+-- First, for it takes the strongest lock: taken after that of the triggers, it could be waited for in a circle by
+-- a vote that has locked its row.
+DROP INDEX approvals_open_to;
 CREATE TRIGGER approvals_wait AFTER INSERT ON approvals FOR EACH ROW
     WHEN (NEW.status = 'pending' AND NEW.due_at IS NOT NULL) EXECUTE FUNCTION approvals_waiting();
 CREATE TRIGGER approvals_wait_on AFTER UPDATE ON approvals FOR EACH ROW
@@ -46,7 +49,6 @@ CREATE TRIGGER approvals_wait_on AFTER UPDATE ON approvals FOR EACH ROW
 INSERT INTO waiting_calls
     SELECT id, due_at, opened_at, open_to, excluded, spoken, noes, tool, agent_id, environment, risk_domain, waits_for, claimed_by, request_id
     FROM approvals WHERE status = 'pending' AND due_at IS NOT NULL;
-DROP INDEX approvals_open_to;
 CREATE INDEX waiting_calls_open_to ON waiting_calls USING gin (open_to);
 -- The first page of an inbox.
 CREATE INDEX waiting_calls_due ON waiting_calls (due_at, id);

@@ -202,7 +202,11 @@ func TestProxyBeforeRealServers(t *testing.T) {
 			return len(now) == 1 && now[0].ID == task && now[0].Status == "working" && strings.HasSuffix(now[0].Message, "/approvals/"+a.ID)
 		})
 		shown := c.do(t, map[string]any{"do": "links"})
-		if last := shown.Links[len(shown.Links)-1]; len(shown.Links) != 5 || last.Mode != "url" || last.URL != a.Links.Review || last.ID != a.ID {
+		eventually(t, settleWithin, "the host is asked to show the page", func() bool {
+			shown = c.do(t, map[string]any{"do": "links"})
+			return len(shown.Links) == 5
+		})
+		if last := shown.Links[4]; last.Mode != "url" || last.URL != a.Links.Review || last.ID != a.ID {
 			t.Errorf("the host is to show %+v", shown.Links)
 		}
 		if there(path) != "" || agent.get(a.ID).Status != "pending" {

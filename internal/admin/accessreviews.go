@@ -461,6 +461,10 @@ func (a AccessReviews) Remove(ctx context.Context, by access.By, id string, once
 			}
 		}
 		e, err := removedEvent(by, r, gone)
+		if len(gone) == 0 {
+			e.Outcome = engine.Deny
+			e.Reasons[0] = engine.Reason{Code: "ACCESS_NOT_REMOVED", Message: "No role that a review asked to take away could be taken away."}
+		}
 		return edit, e, err
 	})
 	return done, err

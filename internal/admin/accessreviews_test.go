@@ -164,6 +164,9 @@ func TestAccessReview(t *testing.T) {
 	if got := o.roles(ben); got != "reviewer" {
 		t.Errorf("taken away by somebody who is no administrator: ben has %q", got)
 	}
+	if got := o.texts(`SELECT event_code(body) || ' ' || (convert_from(body, 'UTF8')::json->>'outcome') FROM events WHERE event_code(body) IN ('ACCESS_REMOVED', 'ACCESS_NOT_REMOVED')`); !slices.Equal(got, []string{"ACCESS_NOT_REMOVED DENY"}) {
+		t.Errorf("and the log says %q", got)
+	}
 	done, err := reviews.Remove(ctx, by(o.olga), r.ID, nil)
 	if err != nil || len(done) != 3 || slices.ContainsFunc(done, func(one admin.AccessRemoval) bool { return one.Why != "" }) {
 		t.Errorf("taken away: %+v, %v", done, err)

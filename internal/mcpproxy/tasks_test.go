@@ -343,9 +343,11 @@ func TestCancelledTask(t *testing.T) {
 	if now, err := h.about("tasks/get", s.TaskID); err != nil || now.Status != "working" {
 		t.Errorf("it is %+v, %v", now, err)
 	}
-	its := func() *held { return w.office.approvals[len(w.office.approvals)-1] }
-	w.office.until(t, "its approval", func() bool { return its().arguments == `{"n":3}` })
-	w.office.set(func() { its().Status = "expired" })
+	its := func() int {
+		return slices.IndexFunc(w.office.approvals, func(a *held) bool { return a.arguments == `{"n":3}` })
+	}
+	w.office.until(t, "its approval", func() bool { return its() >= 0 })
+	w.office.set(func() { w.office.approvals[its()].Status = "expired" })
 	h.result(s.TaskID)
 	if h.answers[waiting] != nil {
 		t.Error("what the host gave up is answered")

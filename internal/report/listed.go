@@ -156,7 +156,7 @@ func Lists() []List {
 				{"ended", "It was ended with something left to do."},
 				{"certified", "The reviewer said that the role is still needed."},
 				{"removal_asked", "The reviewer said that the role is to be taken away, and the account is not known to be without it."},
-				{"removed", "The reviewer said so, and the account has it no more."},
+				{"removed", "The reviewer said so, and it was taken away; a grant after that is another one."},
 				{"not_reviewed", "Nobody has said anything."},
 			},
 		},
