@@ -91,9 +91,12 @@ var (
 	ownAccount   = &access.Refusal{Kind: access.Forbidden, Code: "own_account", Detail: "Nobody changes their own roles, and nobody disables themselves or gives themselves a password in this way: another administrator does it."}
 	notAdmin     = &access.Refusal{Kind: access.Forbidden, Code: "not_an_administrator", Detail: "Only administrators change who there is."}
 	lastAdmin    = &access.Refusal{Kind: access.Conflict, Code: "last_administrator", Detail: "This is the last administrator. Give somebody else the role admin first."}
-	nameApart    = &access.Refusal{Kind: access.Invalid, Code: "name_apart", Detail: "Giving a role takes an approval here, and a name does not: change one after the other. Nothing was changed."}
 	notEnabled   = &access.Refusal{Kind: access.Invalid, Code: "disabled", Detail: "This account is disabled. Enable it first."}
 )
+
+// ErrNameApart is the refusal of changing a name together with giving a role, where that takes an
+// approval.
+var ErrNameApart error = &access.Refusal{Kind: access.Invalid, Code: "name_apart", Detail: "Giving a role takes an approval here, and a name does not: change one after the other. Nothing was changed."}
 
 // MayBeChanged reports whether accounts can be changed from here: by the role that
 // owns the database, or by a login of its own.
@@ -192,7 +195,7 @@ func (p People) Change(ctx context.Context, by access.By, who string, c PersonCh
 		}
 		if guarded && edit.SetRoles && !now.Disabled && gains(now.Roles, edit.Roles) != nil {
 			if edit.Name != "" {
-				return edit, engine.Event{}, nameApart
+				return edit, engine.Event{}, ErrNameApart
 			}
 			i, err := p.rolesItem(by, now.Person, now.Roles, edit.Roles)
 			waits = &i

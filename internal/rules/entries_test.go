@@ -3,6 +3,7 @@ package rules_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"holdpoint/engine/registry"
 	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
+	"holdpoint/internal/setup"
 	"holdpoint/internal/sso"
 	"holdpoint/internal/store"
 )
@@ -404,9 +406,51 @@ func TestChangesWaitTogether(t *testing.T) {
 	for _, one := range held {
 		h.approve("omar", one.ApprovalID)
 	}
+	h.applied()
 	known, err := h.admin.Registry.Snapshot(t.Context())
 	if err != nil || len(known.Tools) != 1 || h.roles("stranger") != "auditor reviewer" || h.roles("cleo") != "auditor policy-owner" {
 		t.Errorf("%v, %s, %s", err, h.roles("stranger"), h.roles("cleo"))
 	}
 	h.codes()
+}
+
+// applied applies a file that renames somebody and gives them a role: the name is changed, and
+// the role waits.
+func (h *house) applied() {
+	h.t.Helper()
+	ctx, ada := h.t.Context(), h.people["ada"]
+	text := fmt.Sprintf(`{"people": [{"email": %q, "name": "Ada King", "roles": ["policy-owner", "auditor"]}]}`, ada.Email)
+	wanted, problems := setup.Read([]setup.Input{{Name: "people.json", Data: []byte(text)}}, setup.Input{})
+	now, err := setup.Now(ctx, h.owner)
+	if err != nil || len(problems) > 0 {
+		h.t.Fatal(err, problems)
+	}
+	plan, problems := setup.Compare(now, wanted, setup.Options{AllowUnknownRoles: true})
+	if len(problems) > 0 {
+		h.t.Fatal(problems)
+	}
+	a := &setup.Applier{
+		Admin: h.owner, By: access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "op", Channel: "cli"}}, AllowUnknownRoles: true, Reason: "by the file",
+		Done: func(_ setup.Change, err error) {
+			if !admin.WasCollected(err) {
+				h.t.Errorf("it does not wait: %v", err)
+			}
+		},
+	}
+	if done, refused, err := a.Apply(ctx, plan); done != 0 || refused != 1 || err != nil || len(a.Held) != 1 || a.Held[0].Needed != 2 {
+		h.t.Fatalf("%d, %d, %v, %+v", done, refused, err, a.Held)
+	}
+	p, err := h.store.People.Get(ctx, ada.ID)
+	if err != nil || p.Name != "Ada King" || slices.Contains(p.Roles, "auditor") {
+		h.t.Errorf("%v, %+v", err, p)
+	}
+	for _, who := range []string{"olga", "omar"} {
+		if got := h.vote(who, a.Held[0].ApprovalID, true); got != "" {
+			h.t.Fatal(got)
+		}
+	}
+	h.settle(a.Held[0].ApprovalID)
+	if got := h.roles("ada"); got != "auditor policy-owner" {
+		h.t.Errorf("%s, %s", got, h.state(a.Held[0].ApprovalID))
+	}
 }

@@ -104,7 +104,7 @@ func (a *Applier) link(link admin.PasswordLink) error {
 }
 
 // change changes what differs from was: a role that is the same in both is neither given
-// nor taken.
+// nor taken. A role may wait for its approval, and a name does not.
 func (p Person) change(was Person) act {
 	return func(ctx context.Context, a *Applier) error {
 		c := admin.PersonChange{AddRoles: without(p.Roles, was.Roles), RemoveRoles: without(was.Roles, p.Roles), AllowUnknownRoles: a.AllowUnknownRoles}
@@ -112,6 +112,14 @@ func (p Person) change(was Person) act {
 			c.Name = &p.Name
 		}
 		_, err := a.Admin.People.Change(ctx, a.By, p.Email, c, nil)
+		if !errors.Is(err, admin.ErrNameApart) {
+			return err
+		}
+		if _, err := a.Admin.People.Change(ctx, a.By, p.Email, admin.PersonChange{Name: c.Name}, nil); err != nil {
+			return err
+		}
+		c.Name = nil
+		_, err = a.Admin.People.Change(ctx, a.By, p.Email, c, nil)
 		return err
 	}
 }
