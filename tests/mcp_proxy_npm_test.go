@@ -13,6 +13,12 @@ import (
 // through is the official TypeScript client before a proxy and a real server.
 func (g *gateway) through(server string, args ...string) *typescript {
 	g.t.Helper()
+	return g.throughBy(g.d.URL, server, args...)
+}
+
+// throughBy is through with a proxy that asks the Holdpoint at an address.
+func (g *gateway) throughBy(holdpoint, server string, args ...string) *typescript {
+	g.t.Helper()
 	key := filepath.Join(g.dir, "key")
 	if err := os.WriteFile(key, []byte(g.key), 0o600); err != nil {
 		g.t.Fatal(err)
@@ -23,10 +29,6 @@ func (g *gateway) through(server string, args ...string) *typescript {
 	}
 	// The client hands its servers little of its environment, and what servers print
 	// as errors is theirs.
-	holdpoint := g.d.URL
-	if g.away {
-		holdpoint = "http://127.0.0.1:1"
-	}
 	command := append([]string{
 		"stdio", "sh", "-c", `HOLDPOINT_API_KEY=$(cat "$0"); export HOLDPOINT_API_KEY; exec "$@" 2>/dev/null`, key,
 		program, "mcp-proxy", "--name", g.name, "--pins", filepath.Join(g.dir, "pins.json"), "--wait", "0s", "--holdpoint", holdpoint,
@@ -75,8 +77,7 @@ func TestProxyBeforeRealServers(t *testing.T) {
 		if a := c.call(t, "get-structured-content", map[string]any{"location": "Chicago"}, nil); a.IsError || len(a.Structured) == 0 {
 			t.Errorf("%+v", a)
 		}
-		g.away = true
-		if a := g.through("server-everything", "stdio").call(t, "echo", hello, nil); !a.IsError || strings.Contains(text(a), "Echo") || !strings.Contains(text(a), "Not run") {
+		if a := g.throughBy("http://127.0.0.1:1", "server-everything", "stdio").call(t, "echo", hello, nil); !a.IsError || strings.Contains(text(a), "Echo") || !strings.Contains(text(a), "Not run") {
 			t.Errorf("Holdpoint is away: %+v", a)
 		}
 	})

@@ -67,7 +67,6 @@ type gateway struct {
 	name, key, agent  string
 	dir, runs, server string
 	flags             []string // further ones of the proxies
-	away              bool     // they do not find Holdpoint
 }
 
 func newGateway(t *testing.T, d *dev, prefix string) *gateway {
