@@ -16,7 +16,8 @@ CREATE TABLE waiting_calls (
     risk_domain text        NOT NULL,
     waits_for   text        NOT NULL,
     claimed_by  text        NOT NULL,
-    request_id  text        NOT NULL
+    request_id  text        NOT NULL,
+    words       text        NOT NULL -- what a search looks in, in lower case: ILIKE makes it for each row at each look
 ) WITH (fillfactor = 80);
 GRANT SELECT ON waiting_calls TO holdpoint_runtime;
 
@@ -26,11 +27,11 @@ BEGIN
     IF NEW.status <> 'pending' OR NEW.due_at IS NULL THEN
         DELETE FROM public.waiting_calls WHERE id = NEW.id;
     ELSE
-        INSERT INTO public.waiting_calls (id, due_at, opened_at, open_to, excluded, spoken, noes, tool, agent_id, environment, risk_domain, waits_for, claimed_by, request_id)
+        INSERT INTO public.waiting_calls (id, due_at, opened_at, open_to, excluded, spoken, noes, tool, agent_id, environment, risk_domain, waits_for, claimed_by, request_id, words)
         VALUES (NEW.id, NEW.due_at, NEW.opened_at, NEW.open_to, NEW.excluded, NEW.spoken, NEW.noes, NEW.tool, NEW.agent_id, NEW.environment, NEW.risk_domain,
-                NEW.waits_for, NEW.claimed_by, NEW.request_id)
+                NEW.waits_for, NEW.claimed_by, NEW.request_id, lower(concat_ws(E'\n', NEW.tool, NEW.agent_id, NEW.environment, NEW.risk_domain)))
         ON CONFLICT (id) DO UPDATE SET due_at = excluded.due_at, open_to = excluded.open_to, excluded = excluded.excluded, spoken = excluded.spoken,
-            noes = excluded.noes, environment = excluded.environment, risk_domain = excluded.risk_domain, waits_for = excluded.waits_for, claimed_by = excluded.claimed_by;
+            noes = excluded.noes, environment = excluded.environment, risk_domain = excluded.risk_domain, waits_for = excluded.waits_for, claimed_by = excluded.claimed_by, words = excluded.words;
     END IF;
     RETURN NULL;
 END
@@ -47,7 +48,8 @@ CREATE TRIGGER approvals_wait_on AFTER UPDATE ON approvals FOR EACH ROW
     EXECUTE FUNCTION approvals_waiting();
 
 INSERT INTO waiting_calls
-    SELECT id, due_at, opened_at, open_to, excluded, spoken, noes, tool, agent_id, environment, risk_domain, waits_for, claimed_by, request_id
+    SELECT id, due_at, opened_at, open_to, excluded, spoken, noes, tool, agent_id, environment, risk_domain, waits_for, claimed_by, request_id,
+        lower(concat_ws(E'\n', tool, agent_id, environment, risk_domain))
     FROM approvals WHERE status = 'pending' AND due_at IS NOT NULL;
 CREATE INDEX waiting_calls_open_to ON waiting_calls USING gin (open_to);
 -- The first page of an inbox.

@@ -132,8 +132,8 @@ func houseOn(t testing.TB, db *storetest.Database, r approval.Routing) *house {
 func (h *house) checkWaiting() {
 	var wrong []string
 	if err := h.db.Connect(h.db.URL).QueryRow(context.Background(), `WITH
-		held AS (SELECT id, due_at, opened_at, open_to, excluded, spoken, noes, tool, agent_id, environment, risk_domain, waits_for, claimed_by, request_id FROM waiting_calls),
-		wanted AS (SELECT id, due_at, opened_at, open_to, excluded, spoken, noes, tool, agent_id, environment, risk_domain, waits_for, claimed_by, request_id
+		held AS (SELECT id, due_at, opened_at, open_to, excluded, spoken, noes, tool, agent_id, environment, risk_domain, waits_for, claimed_by, request_id, words FROM waiting_calls),
+		wanted AS (SELECT id, due_at, opened_at, open_to, excluded, spoken, noes, tool, agent_id, environment, risk_domain, waits_for, claimed_by, request_id, lower(concat_ws(E'\n', tool, agent_id, environment, risk_domain))
 			FROM approvals WHERE status = 'pending' AND due_at IS NOT NULL)
 		SELECT array_agg(id) FROM ((TABLE held EXCEPT TABLE wanted) UNION ALL (TABLE wanted EXCEPT TABLE held)) other`).Scan(&wrong); err != nil || len(wrong) > 0 {
 		h.t.Errorf("what waits is not what inboxes read: %v, %v", wrong, err)

@@ -144,7 +144,7 @@ func (q *inboxQuery) readable(by Reader) string {
 
 // ended is the condition of a search for what has ended.
 func (q *inboxQuery) ended(s HistorySearch) string {
-	all := append([]string{"status <> 'pending'"}, q.words(s.Words)...)
+	all := append([]string{"status <> 'pending'"}, q.words(s.Words, `tool ILIKE %[1]s OR environment ILIKE %[1]s OR risk_domain ILIKE %[1]s`)...)
 	for _, each := range []struct{ column, value string }{
 		{"tool", s.Tool}, {"agent_id", s.AgentID}, {"environment", s.Environment}, {"status", string(s.Status)},
 	} {

@@ -224,7 +224,7 @@ const everything = "true"
 
 // wanted is the condition of a search.
 func (q *inboxQuery) wanted(s InboxSearch) string {
-	all := append([]string{everything}, q.words(s.Words)...)
+	all := append([]string{everything}, q.words(s.Words, `words LIKE (SELECT lower(%[1]s))`)...)
 	for _, each := range []struct{ column, value string }{
 		{"tool", s.Tool}, {"agent_id", s.AgentID}, {"environment", s.Environment}, {"risk_domain", s.Domain}, {"waits_for", s.Waits}, {"claimed_by", s.ClaimedBy},
 	} {
@@ -241,15 +241,16 @@ func (q *inboxQuery) wanted(s InboxSearch) string {
 	return strings.Join(all, " AND ")
 }
 
-// words are the conditions that each of the words is in what is searched.
-func (q *inboxQuery) words(words []string) (all []string) {
+// words are the conditions that each of the words is in what is searched: in what in says of
+// a pattern, or in an agent's name, or is an id.
+func (q *inboxQuery) words(words []string, in string) (all []string) {
 	for _, word := range words {
 		if ValidApprovalID(word) { // found by its key, however many there are
 			all = append(all, "id = "+q.param(word))
 			continue
 		}
 		like, exact := q.param("%"+escapeLike(word)+"%"), q.param(word)
-		all = append(all, fmt.Sprintf(`(tool ILIKE %[1]s OR environment ILIKE %[1]s OR risk_domain ILIKE %[1]s OR id = %[2]s OR request_id = %[2]s
+		all = append(all, fmt.Sprintf(`(`+in+` OR id = %[2]s OR request_id = %[2]s
 			OR agent_id IN (SELECT g.id FROM agents g WHERE g.id ILIKE %[1]s OR g.name ILIKE %[1]s))`, like, exact))
 	}
 	return all
