@@ -65,7 +65,7 @@ func actions(c gate.Card, p engine.Person, full bool) views.Actions {
 		}
 	}
 	glass := approval.Fact{Kind: approval.BreakGlass, Yes: true, Comment: "…", Details: approval.Details{Alone: true, Proof: &approval.Proof{Method: "passkey", At: c.Now}}, Signed: true}
-	if v.Break = refusalOf(c, p, glass) == nil; v.Break {
+	if v.Break = gate.MayBeBroken(a) && refusalOf(c, p, glass) == nil; v.Break {
 		unsigned := glass
 		unsigned.Signed = false
 		must := errors.Is(refusalOf(c, p, unsigned), approval.ErrNotSigned)

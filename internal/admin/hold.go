@@ -63,7 +63,7 @@ type item struct {
 
 	// name is what it is of, in words, and was and becomes how it reads; "" for nothing.
 	name, was, becomes string
-	subject            string // identity of who gains by it, "" for nobody
+	subjects           []string // identities of those who gain by it
 }
 
 // newItem is the change of something to what becomes says. It reads as JSON.
@@ -93,7 +93,9 @@ func readable(text json.RawMessage) string {
 // The error is never nil: it says what they wait for.
 func (r Config) hold(ctx context.Context, by access.By, kind, reason, approvalID string, items ...item) error {
 	if c, collecting := ctx.Value(collecting{}).(*Collected); collecting {
-		c.items = append(c.items, keptItem{kind, items})
+		if err := c.add(kind, items); err != nil {
+			return err
+		}
 		return errCollected
 	}
 	held, err := r.open(ctx, by, kind, reason, approvalID, items)
@@ -118,10 +120,10 @@ func (r Config) open(ctx context.Context, by access.By, kind, reason, approvalID
 		h.Entries = append(h.Entries, i.Entry)
 		h.Before += block(i.name, i.was)
 		h.After += block(i.name, i.becomes)
-		if i.subject != "" && !slices.Contains(h.Subjects, i.subject) {
-			h.Subjects = append(h.Subjects, i.subject)
-		}
+		h.Subjects = append(h.Subjects, i.subjects...)
 	}
+	slices.Sort(h.Subjects)
+	h.Subjects = slices.Compact(h.Subjects)
 	return r.Hold(ctx, by, h)
 }
 
@@ -138,6 +140,19 @@ func block(name, text string) string {
 // Collected gathers changes that have to be approved, so that people decide about them
 // together.
 type Collected struct{ items []keptItem }
+
+// add refuses a second change of one thing: what it would be a change of is not there yet.
+func (c *Collected) add(kind string, items []item) error {
+	for _, k := range c.items {
+		for _, i := range k.items {
+			if slices.ContainsFunc(items, func(other item) bool { return other.What == i.What && other.ID == i.ID }) {
+				return &access.Refusal{Kind: access.Conflict, Code: ApprovalRequired, Detail: "Another change of " + i.name + " waits for its approval first. Apply this one again once that is approved."}
+			}
+		}
+	}
+	c.items = append(c.items, keptItem{kind, items})
+	return nil
+}
 
 type keptItem struct {
 	kind  string
@@ -191,7 +206,7 @@ func (r Config) rolesItem(by access.By, p engine.Person, was, becomes []string) 
 		}
 		return "\n  " + strings.Join(roles, "\n  ")
 	}
-	return item{Entry: entry, name: p.Name + " <" + p.Email + ">", was: lines(was), becomes: lines(becomes), subject: p.Identity}, err
+	return item{Entry: entry, name: p.Name + " <" + p.Email + ">", was: lines(was), becomes: lines(becomes), subjects: []string{p.Identity}}, err
 }
 
 // gains are the roles of becomes that was does not have.

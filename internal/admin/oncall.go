@@ -73,7 +73,7 @@ func (r OnCall) Set(ctx context.Context, by access.By, q OnCallRequest, once *ac
 	if err := q.Check(now); err != nil {
 		return err
 	}
-	ids, err := r.ids(ctx, by, q.Emails)
+	ids, identities, err := r.ids(ctx, by, q.Emails)
 	if err != nil {
 		return err
 	}
@@ -84,13 +84,13 @@ func (r OnCall) Set(ctx context.Context, by access.By, q OnCallRequest, once *ac
 	if _, guarded, err := r.guarded(ctx, by, store.RoutingChange); err != nil {
 		return err
 	} else if guarded && len(ids) > 0 {
-		return r.wait(ctx, by, q, ids, e)
+		return r.wait(ctx, by, q, ids, identities, e)
 	}
 	return r.administered(ctx, r.Store.OnCall.Set(ctx, q.Schedule, ids, q.From, q.Until, by.Actor.ID, once, e))
 }
 
-// wait has people approve who is on call.
-func (r OnCall) wait(ctx context.Context, by access.By, q OnCallRequest, ids []string, e engine.Event) error {
+// wait has people approve who is on call: others than those who would be.
+func (r OnCall) wait(ctx context.Context, by access.By, q OnCallRequest, ids, identities []string, e engine.Event) error {
 	i, err := r.newItem(ctx, store.ScheduleEntry, q.Schedule, "on call as "+q.Schedule, store.ScheduleBecomes{People: ids, From: q.From.UTC(), Until: q.Until.UTC(), ToldBy: by.Actor.ID}, e)
 	if err != nil {
 		return err
@@ -99,6 +99,7 @@ func (r OnCall) wait(ctx context.Context, by access.By, q OnCallRequest, ids []s
 	if err != nil {
 		return err
 	}
+	i.subjects = identities
 	i.was, i.becomes = "", "" // by addresses, for people
 	line := func(email string, from, until time.Time) string {
 		return fmt.Sprintf("\n  %s from %s until %s", email, from.UTC().Format(time.RFC3339), until.UTC().Format(time.RFC3339))
@@ -118,35 +119,35 @@ func (r OnCall) wait(ctx context.Context, by access.By, q OnCallRequest, ids []s
 	return r.hold(ctx, by, store.RoutingChange, "", "", i)
 }
 
-// ids finds the accounts of the addresses. Those that are nobody's are
+// ids finds the accounts of the addresses, and whose they are. Those that are nobody's are
 // named in the refusal. A person does not name an account of their own: being on call is
 // a role, and nobody gives themselves one.
-func (r OnCall) ids(ctx context.Context, by access.By, emails []string) ([]string, error) {
+func (r OnCall) ids(ctx context.Context, by access.By, emails []string) (ids, identities []string, err error) {
 	var self engine.Person
 	if by.Actor.Kind == engine.HumanActor && len(emails) > 0 {
-		var err error
 		if self, err = r.Store.People.Get(ctx, by.Actor.ID); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	ids, unknown := []string{}, []string{}
+	ids = []string{}
+	var unknown []string
 	for _, email := range emails {
 		p, _, err := r.Store.People.ByEmail(ctx, strings.ToLower(strings.TrimSpace(email)))
 		switch {
 		case errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrUnstorable) || err == nil && p.Disabled:
 			unknown = append(unknown, fmt.Sprintf("%q", email))
 		case err != nil:
-			return nil, err
+			return nil, nil, err
 		case self.ID != "" && self.Identity == p.Identity:
-			return nil, &access.Refusal{Kind: access.Forbidden, Code: "own_account", Detail: "Nobody puts themselves on call: another administrator does it, or the schedule's own system."}
+			return nil, nil, &access.Refusal{Kind: access.Forbidden, Code: "own_account", Detail: "Nobody puts themselves on call: another administrator does it, or the schedule's own system."}
 		case !slices.Contains(ids, p.ID):
-			ids = append(ids, p.ID)
+			ids, identities = append(ids, p.ID), append(identities, p.Identity)
 		}
 	}
 	if len(unknown) > 0 {
-		return nil, &access.Refusal{Kind: access.Invalid, Code: "unknown_people", Detail: "There is no active account with the address " + strings.Join(unknown, ", ") + ". Nothing was changed."}
+		return nil, nil, &access.Refusal{Kind: access.Invalid, Code: "unknown_people", Detail: "There is no active account with the address " + strings.Join(unknown, ", ") + ". Nothing was changed."}
 	}
-	return ids, nil
+	return ids, identities, nil
 }
 
 // Shifts lists who is on call, and who will be.

@@ -52,9 +52,9 @@ func (r Registry) RegisterAgent(ctx context.Context, by access.By, a registry.Ag
 		return err
 	}
 	e := by.Event("AGENT_REGISTERED", fmt.Sprintf("The agent was registered with trust level %s.", a.Trust), a.ID, "")
+	var owner engine.Person
 	if r.Owner {
 		// By their ids: an address would stay in the log when the person is erased.
-		var owner engine.Person
 		if a.Owner != "" {
 			if owner, _, err = r.Store.People.ByEmail(ctx, strings.ToLower(a.Owner)); errors.Is(err, store.ErrNotFound) {
 				return noSuchOwner
@@ -80,6 +80,9 @@ func (r Registry) RegisterAgent(ctx context.Context, by access.By, a registry.Ag
 		return r.administered(ctx, err)
 	}
 	if r.Owner { // whose agent it is, and what it is called, waits for nobody
+		if owner.Identity != "" {
+			waits.subjects = append(waits.subjects, owner.Identity)
+		}
 		if err := r.named(ctx, by, a, e); err != nil {
 			return err
 		}
@@ -140,7 +143,23 @@ func (r Registry) waits(ctx context.Context, by access.By, what, id, name string
 	if err != nil || i.was == i.becomes {
 		return nil, err
 	}
-	return &i, nil
+	if what == store.AgentEntry {
+		i.subjects, err = r.owner(ctx, id)
+	}
+	return &i, err
+}
+
+// owner is the identity of whoever owns an agent, who gains by what it may do.
+func (r Registry) owner(ctx context.Context, agentID string) ([]string, error) {
+	agent, err := r.Store.People.Agent(ctx, agentID)
+	if errors.Is(err, store.ErrNotFound) || err == nil && agent.OwnerID == "" {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	p, err := r.Store.People.Get(ctx, agent.OwnerID)
+	return []string{p.Identity}, err
 }
 
 // restored is the change of a tool or an agent that is revoked no more, where it takes an
@@ -226,7 +245,9 @@ func (r Registry) PutSettings(ctx context.Context, by access.By, s registry.Sett
 		if err != nil {
 			return err
 		}
-		return r.hold(ctx, by, store.SettingsChange, "", "", i)
+		if i.was != i.becomes { // what changes nothing waits for nobody
+			return r.hold(ctx, by, store.SettingsChange, "", "", i)
+		}
 	}
 	return r.administered(ctx, r.Store.Registry.PutSettings(ctx, s, once, e))
 }

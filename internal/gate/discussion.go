@@ -209,6 +209,18 @@ func glassFact(s Contribution, alone bool) approval.Fact {
 	return approval.Fact{Kind: approval.BreakGlass, Yes: true, Details: approval.Details{Proof: proof(s.Person), Alone: alone}}
 }
 
+// MayBeBroken reports whether the glass can be broken for an approval at all. Nobody gets round
+// what a change of the rules takes: in an emergency whoever owns the database makes it.
+func MayBeBroken(a approval.Approval) bool { return a.Call.Dialect != DialectChange }
+
+// breakable is sameCard for breaking the glass.
+func breakable(a approval.Approval, digest string, version int) error {
+	if !MayBeBroken(a) {
+		return &access.Refusal{Kind: access.Conflict, Code: "not_breakable", Detail: "Nobody breaks the glass for a change of the rules. In an emergency whoever owns the database makes it by command, with --unapproved."}
+	}
+	return sameCard(a, digest, version)
+}
+
 // BreakGlass approves in an emergency what the person has not the role for: two
 // people do, or one alone, which somebody else has to look at afterwards. It
 // takes a reason and a fresh proof of who the person is.
@@ -226,7 +238,7 @@ func (g *Contributions) BreakGlass(ctx context.Context, s Contribution, alone bo
 		}
 	}
 	return g.contributeFact(ctx, s, engine.Broken, f, once, func(c *store.Change) error {
-		if err := sameCard(c.Approval, digest, version); err != nil {
+		if err := breakable(c.Approval, digest, version); err != nil {
 			return err
 		}
 		if c.Approval.Status.Terminal() {

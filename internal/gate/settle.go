@@ -87,8 +87,8 @@ func (s *Settler) Settle(ctx context.Context, id string) (Settlement, error) {
 			return err
 		}
 		err := s.Store.Approvals.Change(ctx, id, nil, settle)
-		if errors.Is(err, store.ErrOtherLogin) {
-			err = s.Store.Approvals.ChangeAsPeople(ctx, id, settle)
+		if errors.Is(err, store.ErrEntriesFirst) {
+			err = s.Store.Approvals.ChangeEntries(ctx, id, settle)
 		}
 		return err
 	}

@@ -48,6 +48,8 @@ func (s *Settler) applicable(c *store.Change) (p store.Proposal, r RuleChange, o
 	switch {
 	case p.Digest() != r.Document || p.Replaces != r.Replaces || p.Kind != r.Kind:
 		return p, r, "What the database would put in force is not what people approved.", nil
+	case c.Approval.State.Broken:
+		return p, r, "The glass was broken for it, and a change of the rules takes what its rule asks for. Propose it again.", nil
 	case p.InForce != p.Replaces:
 		return p, r, "Something else has come into force since it was proposed. Propose it again, so that people see the difference to that.", nil
 	case p.Guard != nil && !covers(c.Approval, p.Guard.Rule):
@@ -72,12 +74,10 @@ func (s *Settler) standing(c *store.Change, p store.Proposal) (obstacle string, 
 	}
 	if p.Kind == store.RolesChange {
 		may, err := c.MayGiveRoles()
-		switch {
-		case err != nil:
+		if err != nil {
 			return "", err
-		case !may && s.Store.People.AdministersPeople():
-			return "", store.ErrOtherLogin
-		case !may:
+		}
+		if !may {
 			return "The worker has no login that gives roles (database_people_url). Set it, and propose the change again.", nil
 		}
 	}
@@ -173,11 +173,17 @@ func (s *Settler) comeIntoForce(c *store.Change) (Settlement, error) {
 // are made at once.
 func (s *Settler) putEntries(c *store.Change, p store.Proposal, e engine.Event) (Settlement, error) {
 	entries, err := p.Entries()
-	if err == nil {
-		err = c.PutEntries(entries)
+	if err != nil {
+		return Settlement{}, err
 	}
+	done, err := c.PutEntries(entries)
 	if err != nil {
 		return Settlement{}, fmt.Errorf("make the change that %s proposes: %w", c.Approval.ID, err)
+	}
+	if !done {
+		e.Reasons = []engine.Reason{{Code: "EXECUTION_FAILED", Message: "The database does not take the change as it was approved. Nothing was changed. Propose it again."}}
+		c.AddEvent(e)
+		return Settlement{Over: true}, c.Executed(approval.Failed)
 	}
 	e.Reasons = []engine.Reason{{Code: "EXECUTION_SUCCEEDED", Message: "The change is made."}}
 	c.AddEvent(e)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -41,6 +42,8 @@ type Change struct {
 	tx     pgx.Tx
 	events []engine.Event
 	reply  *Reply
+	// entriesFirst says that the locks of what it proposes are had (ChangeEntries).
+	entriesFirst bool
 	changed
 }
 
@@ -52,15 +55,33 @@ func (c *Change) SaveReply(r Reply) { c.reply = &r }
 // may be nil). An error of fn rolls all of it
 // back and is returned as it is. ErrNotFound: there is no such approval.
 func (s Approvals) Change(ctx context.Context, id string, once *Request, fn func(c *Change) error) error {
-	return s.change(ctx, s.pool, id, once, fn)
+	return s.change(ctx, s.pool, id, once, nil, fn)
 }
 
-// ChangeAsPeople is Change by the login that writes accounts, where the store has one.
-func (s Approvals) ChangeAsPeople(ctx context.Context, id string, fn func(c *Change) error) error {
-	return s.change(ctx, s.writesPeople(), id, nil, fn)
+// ChangeEntries is Change for an approval that proposes entries: their locks are taken before
+// the approval's, since whoever changes such a row has its lock first, and then those of approvals
+// (look_again). Roles are changed by the login that writes accounts, where the store has one.
+func (s Approvals) ChangeEntries(ctx context.Context, id string, fn func(c *Change) error) error {
+	var kind string
+	var entries []Entry
+	err := s.inTx(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
+		kind, entries, err = proposedEntries(ctx, tx, id)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	pool := s.pool
+	if kind == RolesChange {
+		pool = cmp.Or(s.people, s.pool)
+	}
+	return s.change(ctx, pool, id, nil, func(c *Change) error {
+		c.entriesFirst = true
+		return lockEntries(c.ctx, c.tx, kind, entries)
+	}, fn)
 }
 
-func (s Approvals) change(ctx context.Context, pool *pgxpool.Pool, id string, once *Request, fn func(c *Change) error) error {
+func (s Approvals) change(ctx context.Context, pool *pgxpool.Pool, id string, once *Request, first, fn func(c *Change) error) error {
 	if !ValidApprovalID(id) {
 		return ErrNotFound
 	}
@@ -77,6 +98,11 @@ func (s Approvals) change(ctx context.Context, pool *pgxpool.Pool, id string, on
 			}
 		}
 		c.ctx, c.tx = ctx, tx
+		if first != nil {
+			if err := first(c); err != nil {
+				return err
+			}
+		}
 		if err := c.load(id); err != nil {
 			return err
 		}

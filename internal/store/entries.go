@@ -1,10 +1,12 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -211,20 +213,66 @@ func (c *Change) MayGiveRoles() (may bool, err error) {
 	return may, translate(err)
 }
 
-// ErrOtherLogin is the error of a change that another login of the store can make
-// (ChangeAsPeople).
-var ErrOtherLogin = errors.New("the login that writes accounts makes this change")
+// ErrEntriesFirst is the error of a change that ChangeEntries can make.
+var ErrEntriesFirst = errors.New("what it changes is locked before the approval")
 
-// PutEntries makes of everything what the approval proposes. Its token has to have been
-// redeemed, and they have to Stand.
-func (c *Change) PutEntries(entries []Entry) error {
-	if _, err := c.tx.Exec(c.ctx, `SELECT set_config('holdpoint.approval', $1, true)`, c.Approval.ID); err != nil {
+// proposedEntries are those that an approval proposes, none for any other document.
+func proposedEntries(ctx context.Context, tx pgx.Tx, id string) (string, []Entry, error) {
+	var d Document
+	err := tx.QueryRow(ctx, `SELECT d.kind, d.body FROM approvals a JOIN documents d ON d.digest = a.proposes WHERE a.id = $1`, id).Scan(&d.Kind, &d.Body)
+	if err != nil || !ByEntries(d.Kind) {
+		return d.Kind, nil, translate(err)
+	}
+	entries, err := d.Entries()
+	if err != nil {
+		return d.Kind, nil, nil //nolint:nilerr // the change ends with no, by whoever looks at it
+	}
+	return d.Kind, entries, nil
+}
+
+// lockEntries takes the locks of what is changed, always in the same order.
+func lockEntries(ctx context.Context, tx pgx.Tx, kind string, entries []Entry) error {
+	if err := lockActive(ctx, tx, kind); err != nil {
+		return err
+	}
+	entries = slices.SortedFunc(slices.Values(entries), func(a, b Entry) int { return cmp.Or(cmp.Compare(a.What, b.What), cmp.Compare(a.ID, b.ID)) })
+	for _, n := range entries {
+		if _, err := tx.Exec(ctx, entryRows[n.What].lock, n.ID); err != nil {
+			return translate(err)
+		}
+	}
+	return nil
+}
+
+// PutEntries makes of everything what the approval proposes, or nothing: done is false where the
+// database does not take it. Its token has to have been redeemed, and they have to Stand.
+func (c *Change) PutEntries(entries []Entry) (done bool, err error) {
+	part, err := c.tx.Begin(c.ctx)
+	if err != nil {
+		return false, translate(err)
+	}
+	err = c.putEntries(part, entries)
+	if err == nil {
+		return true, translate(part.Commit(c.ctx))
+	}
+	if rollback := part.Rollback(c.ctx); rollback != nil {
+		return false, errors.Join(err, translate(rollback))
+	}
+	var refused *refusedByPostgres
+	if errors.Is(err, ErrGuarded) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrConflict) || errors.As(err, &refused) {
+		return false, nil
+	}
+	return false, err
+}
+
+func (c *Change) putEntries(tx pgx.Tx, entries []Entry) error {
+	if _, err := tx.Exec(c.ctx, `SELECT set_config('holdpoint.approval', $1, true)`, c.Approval.ID); err != nil {
 		return translate(err)
 	}
 	for _, n := range entries {
 		var written int64
 		for _, sql := range entryRows[n.What].write {
-			tag, err := c.tx.Exec(c.ctx, sql, n.ID, n.Becomes)
+			tag, err := tx.Exec(c.ctx, sql, n.ID, n.Becomes)
 			if err != nil {
 				return translate(err)
 			}
@@ -234,7 +282,7 @@ func (c *Change) PutEntries(entries []Entry) error {
 			return ErrNotFound
 		}
 	}
-	_, err := c.tx.Exec(c.ctx, `SELECT set_config('holdpoint.approval', '', true)`)
+	_, err := tx.Exec(c.ctx, `SELECT set_config('holdpoint.approval', '', true)`)
 	return translate(err)
 }
 

@@ -112,6 +112,9 @@ func (c *Change) Proposal() (Proposal, error) {
 	if err != nil {
 		return p, translate(err)
 	}
+	if ByEntries(p.Kind) && !c.entriesFirst {
+		return p, ErrEntriesFirst
+	}
 	if err := lockActive(c.ctx, c.tx, p.Kind); err != nil {
 		return p, err
 	}
