@@ -197,8 +197,12 @@ func TestValues(t *testing.T) {
 	if all["Job holdpoint-migrate"] != nil || all["ConfigMap holdpoint-rules"] != nil {
 		t.Error("a migration or a policy that nobody wanted")
 	}
-	if !strings.Contains(text, "HOLDPOINT_DATABASE_PEOPLE_URL_FILE") {
-		t.Error("no login for people")
+	if n := strings.Count(text, "HOLDPOINT_DATABASE_PEOPLE_URL_FILE"); n != 1 {
+		t.Errorf("%d processes have the login for people", n)
+	}
+	both, err := render(t, installed(func(v map[string]any) { v["people"], v["rolesByApproval"] = true, true }))
+	if n := strings.Count(both, "HOLDPOINT_DATABASE_PEOPLE_URL_FILE"); err != nil || n != 2 {
+		t.Errorf("%d processes have the login for people, %v", n, err)
 	}
 	ingress, ok := all["Ingress holdpoint"].(*networkingv1.Ingress)
 	if !ok || ingress.Spec.Rules[0].Host != "holdpoint.example.com" || ingress.Spec.TLS[0].SecretName != "tls" || *ingress.Spec.IngressClassName != "nginx" {
