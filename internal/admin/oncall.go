@@ -31,6 +31,8 @@ type OnCallRequest struct {
 	Emails   []string
 	From     time.Time // the zero time, and any that has passed, mean now
 	Until    time.Time // may be the zero time where nobody is on call
+	// OffFrom is from when whoever is on call is so no more, where that is before From; as From.
+	OffFrom *time.Time
 }
 
 // maxOnCall bounds how many are on call at a time.
@@ -86,12 +88,24 @@ func (r OnCall) Set(ctx context.Context, by access.By, q OnCallRequest, once *ac
 	} else if guarded && len(ids) > 0 {
 		return r.wait(ctx, by, q, ids, identities, e)
 	}
+	if q.OffFrom != nil {
+		if err := r.Set(ctx, by, OnCallRequest{Schedule: q.Schedule, From: *q.OffFrom}, nil); err != nil {
+			return err
+		}
+	}
 	return r.administered(ctx, r.Store.OnCall.Set(ctx, q.Schedule, ids, q.From, q.Until, by.Actor.ID, once, e))
 }
 
 // wait has people approve who is on call: others than those who would be.
 func (r OnCall) wait(ctx context.Context, by access.By, q OnCallRequest, ids, identities []string, e engine.Event) error {
-	i, err := r.newItem(ctx, store.ScheduleEntry, q.Schedule, "on call as "+q.Schedule, store.ScheduleBecomes{People: ids, From: q.From.UTC(), Until: q.Until.UTC(), ToldBy: by.Actor.ID}, e)
+	off := q.From
+	if q.OffFrom != nil && q.OffFrom.Before(off) {
+		off = *q.OffFrom
+		if err := e.AddToPayload("off_from", off.UTC()); err != nil {
+			return err
+		}
+	}
+	i, err := r.newItem(ctx, store.ScheduleEntry, q.Schedule, "on call as "+q.Schedule, store.ScheduleBecomes{People: ids, Off: off.UTC(), From: q.From.UTC(), Until: q.Until.UTC(), ToldBy: by.Actor.ID}, e)
 	if err != nil {
 		return err
 	}
@@ -109,8 +123,8 @@ func (r OnCall) wait(ctx context.Context, by access.By, q OnCallRequest, ids, id
 			continue
 		}
 		i.was += line(s.Email, s.From, s.Until)
-		if s.From.Before(q.From) {
-			i.becomes += line(s.Email, s.From, slices.MinFunc([]time.Time{s.Until, q.From}, time.Time.Compare))
+		if s.From.Before(off) {
+			i.becomes += line(s.Email, s.From, slices.MinFunc([]time.Time{s.Until, off}, time.Time.Compare))
 		}
 	}
 	for _, email := range q.Emails {

@@ -2,7 +2,9 @@ package rules_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"holdpoint/internal/access"
 	"holdpoint/internal/admin"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/setup"
 	"holdpoint/internal/store"
 )
 
@@ -249,6 +252,152 @@ func TestWhoGainsDoesNotDecide(t *testing.T) {
 	}
 	if got := h.vote("ben", id, true); got != "" {
 		t.Error(got)
+	}
+	h.codes()
+}
+
+// The last administrator stays one, whatever was approved before.
+func TestApprovedChangeLeavesAnAdministrator(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, store.RolesChange)
+	ctx := t.Context()
+	none := func(who string) admin.PersonChange {
+		return admin.PersonChange{AddRoles: []string{"auditor"}, RemoveRoles: []string{"admin"}, AllowUnknownRoles: true, Reason: "leaves " + who}
+	}
+	_, err := h.admin.People.Change(ctx, h.by("olga"), h.people["omar"].ID, none("omar"), nil)
+	id := h.waits(err)
+	if _, err := h.admin.People.Change(ctx, h.by("omar"), h.people["olga"].ID, admin.PersonChange{RemoveRoles: []string{"admin"}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	h.approve("ada", id)
+	if a := h.get(id).Approval; h.state(id) != "denied, none" || !strings.Contains(a.Reasons[0].Message, "last administrator") || h.roles("omar") != "admin policy-owner" {
+		t.Errorf("%s, %v, %s", h.state(id), a.Reasons, h.roles("omar"))
+	}
+	// Who is not the last any more by then may leave.
+	var entries []store.Entry
+	for who, roles := range map[string][2][]string{"omar": {{"admin", "policy-owner"}, {"policy-owner"}}, "cleo": {{"policy-owner"}, {"admin", "policy-owner"}}} {
+		n, err := store.NewEntry(store.PersonEntry, h.people[who].ID, roles[0], roles[1], engine.Event{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		entries = append(entries, n)
+	}
+	held, err := h.k.Hold(ctx, h.by("olga"), admin.HeldChange{Kind: store.RolesChange, Reason: "handover", Entries: entries})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.approve("ben", held.ApprovalID)
+	if h.state(held.ApprovalID) != "approved, succeeded" || h.roles("cleo") != "admin policy-owner" || h.roles("omar") != "policy-owner" {
+		t.Errorf("%s, %s, %s", h.state(held.ApprovalID), h.roles("cleo"), h.roles("omar"))
+	}
+	h.codes()
+}
+
+// onCall is who is on call on a schedule or will be, until when, in hours from a moment.
+func (h *house) onCall(from time.Time) string {
+	h.t.Helper()
+	shifts, err := h.admin.OnCall.Shifts(h.t.Context())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	var text []string
+	for _, s := range shifts {
+		text = append(text, fmt.Sprintf("%s %.0f", strings.ToLower(s.Name), s.Until.Sub(from).Hours()))
+	}
+	return strings.Join(text, ", ")
+}
+
+// A schedule that is applied is as it was until it is approved, and nobody is off call meanwhile;
+// that another shift ends meanwhile does not stand in its way.
+func TestScheduleWaits(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, store.RoutingChange)
+	ctx := t.Context()
+	now := h.store.Clock().UTC().Truncate(time.Second)
+	in := func(hours int) time.Time { return now.Add(time.Duration(hours) * time.Hour) }
+	by := access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "op", Channel: "cli"}, Unapproved: "at first"}
+	if err := h.owner.OnCall.Set(ctx, by, admin.OnCallRequest{Schedule: "primary", Emails: []string{h.people["ada"].Email}, Until: in(8)}, nil); err != nil {
+		t.Fatal(err)
+	}
+	by.Unapproved = ""
+	apply := func(done, refused, held int) string {
+		t.Helper()
+		shift := func(who string, from, until int) string {
+			return fmt.Sprintf(`{"people": [%q], "from": %q, "until": %q}`, h.people[who].Email, in(from).Format(time.RFC3339), in(until).Format(time.RFC3339))
+		}
+		text := fmt.Sprintf(`{"on_call": [{"schedule": "primary", "shifts": [%s, %s]}]}`, shift("ben", 2, 6), shift("cleo", 6, 9))
+		wanted, problems := setup.Read([]setup.Input{{Name: "shifts.json", Data: []byte(text)}}, setup.Input{})
+		current, err := setup.Now(ctx, h.owner)
+		if err != nil || len(problems) > 0 {
+			t.Fatal(err, problems)
+		}
+		plan, problems := setup.Compare(current, wanted, setup.Options{})
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		a := &setup.Applier{Admin: h.owner, By: by, Done: func(setup.Change, error) {}}
+		if d, r, err := a.Apply(ctx, plan); d != done || r != refused || err != nil || len(a.Held) != held {
+			t.Fatalf("%d, %d, %v, %+v", d, r, err, a.Held)
+		}
+		if held == 0 {
+			return ""
+		}
+		return a.Held[0].ApprovalID
+	}
+	approve := func(id, want string) {
+		t.Helper()
+		for _, who := range []string{"olga", "omar"} {
+			if got := h.vote(who, id, true); got != "" {
+				t.Fatal(got)
+			}
+		}
+		h.settle(id)
+		if h.state(id) != "approved, succeeded" || h.onCall(now) != want {
+			t.Fatalf("%s, %v: %s, want %s", h.state(id), h.get(id).Approval.Reasons, h.onCall(now), want)
+		}
+	}
+	first := apply(0, 1, 1)
+	if got := h.onCall(now); got != "ada 8" {
+		t.Fatalf("before it is approved: %s", got)
+	}
+	approve(first, "ben 6")
+	approve(apply(0, 1, 1), "ben 6, cleo 9")
+	apply(0, 0, 0)
+	// What was proposed while a shift went on that is over by now.
+	over := map[string]any{"person": h.people["ada"].ID, "from": in(-2), "until": in(-1)}
+	conn := h.db.Connect(h.db.URL)
+	if _, err := conn.Exec(ctx, `INSERT INTO on_call (schedule, person_id, from_at, until_at, told_by) VALUES ('primary', $1, $2, $3, 'x')`, h.people["ada"].ID, in(-2), in(-1)); err != nil {
+		t.Fatal(err)
+	}
+	var left []any
+	text, err := h.store.Rules.EntryNow(ctx, store.ScheduleEntry, "primary")
+	if err = errors.Join(err, json.Unmarshal(text, &left)); err != nil || len(left) != 2 {
+		t.Fatal(err, left)
+	}
+	left = append([]any{over}, left...)
+	for _, was := range []any{left, []any{over}} {
+		entry, err := store.NewEntry(store.ScheduleEntry, "primary", was, store.ScheduleBecomes{People: []string{h.people["ben"].ID}, Off: in(1), From: in(1), Until: in(3), ToldBy: "x"}, engine.Event{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		held, err := h.k.Hold(ctx, aKey, admin.HeldChange{Kind: store.RoutingChange, Reason: "swap", Entries: []store.Entry{entry}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(left) > 1 {
+			approve(held.ApprovalID, "ben 3")
+			left = nil
+			continue
+		}
+		for _, who := range []string{"olga", "omar"} {
+			if got := h.vote(who, held.ApprovalID, true); got != "" {
+				t.Fatal(got)
+			}
+		}
+		h.settle(held.ApprovalID)
+		if h.state(held.ApprovalID) != "denied, none" {
+			t.Errorf("where there were no shifts but those that are over: %s", h.state(held.ApprovalID))
+		}
 	}
 	h.codes()
 }

@@ -206,10 +206,11 @@ func (e Endpoint) turn(id string, off bool) act {
 	return func(ctx context.Context, a *Applier) error { return a.Admin.Endpoints.Switch(ctx, a.By, id, off) }
 }
 
-// put has people on call for a shift, or nobody from a moment on.
-func (s Schedule) put(shift Shift) act {
+// put has people on call for a shift, or nobody from a moment on; and nobody else from off on,
+// nil where the shift begins.
+func (s Schedule) put(shift Shift, off *time.Time) act {
 	return func(ctx context.Context, a *Applier) error {
-		q := admin.OnCallRequest{Schedule: s.Name, Emails: shift.People, Until: shift.Until}
+		q := admin.OnCallRequest{Schedule: s.Name, Emails: shift.People, Until: shift.Until, OffFrom: off}
 		if shift.From != nil {
 			q.From = *shift.From
 		}

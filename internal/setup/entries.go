@@ -367,15 +367,22 @@ func (s Schedule) from(was Schedule) []act {
 		i++
 	}
 	var acts []act
+	var off *time.Time
 	if i < len(was.Shifts) && (i == len(s.Shifts) || begin(was.Shifts[i]).Before(begin(s.Shifts[i]))) {
 		nobody := Shift{From: was.Shifts[i].From}
 		if i > 0 {
 			nobody.From = &was.Shifts[i-1].Until
 		}
-		acts = append(acts, s.put(nobody))
+		if i == len(s.Shifts) {
+			return append(acts, s.put(nobody, nil))
+		}
+		// With the shift, and not before it: that may wait for its approval.
+		from := begin(nobody)
+		off = &from
 	}
 	for ; i < len(s.Shifts); i++ {
-		acts = append(acts, s.put(s.Shifts[i]))
+		acts = append(acts, s.put(s.Shifts[i], off))
+		off = nil
 	}
 	return acts
 }

@@ -112,8 +112,10 @@ func lockPeople(ctx context.Context, tx pgx.Tx) error {
 
 // administers is the condition that an account o is that of an administrator who can sign
 // in: $2 is the role that administers, $3 NoPassword.
-const administers = `o.disabled_at IS NULL AND $2 = ANY (o.roles)
-	AND (o.password_hash <> $3 OR EXISTS (SELECT FROM sso_identities i WHERE i.person_id = o.id))`
+const administers = `o.disabled_at IS NULL AND $2 = ANY (o.roles) AND ` + signsIn
+
+// signsIn is the condition that whoever has an account o can sign in, once it is enabled.
+const signsIn = `(o.password_hash <> $3 OR EXISTS (SELECT FROM sso_identities i WHERE i.person_id = o.id))`
 
 func standing(ctx context.Context, tx pgx.Tx, id, by, adminRole string) (Standing, error) {
 	if err := lockPeople(ctx, tx); err != nil {

@@ -111,28 +111,28 @@ func ByEntries(kind string) bool {
 // written, the entry cannot be made any more; can says so beforehand, "" where a row that is as it
 // was can always be written.
 var entryRows = map[string]struct {
-	kind, lock, read, can string
-	write                 []string
+	kind, lock, read, can, still string
+	write                        []string
 }{
 	// Whoever is disabled gets no role.
 	PersonEntry: {
 		RolesChange, `SELECT pg_advisory_xact_lock(hashtextextended('people', 0)) WHERE $1 <> ''`,
-		`SELECT to_jsonb(ARRAY(SELECT unnest(roles) ORDER BY 1)) FROM people WHERE id = $1 AND disabled_at IS NULL AND erased_at IS NULL FOR NO KEY UPDATE`, ``,
+		`SELECT to_jsonb(ARRAY(SELECT unnest(roles) ORDER BY 1)) FROM people WHERE id = $1 AND disabled_at IS NULL AND erased_at IS NULL FOR NO KEY UPDATE`, ``, ``,
 		[]string{`UPDATE people SET roles = ARRAY(SELECT jsonb_array_elements_text($2::jsonb)) WHERE id = $1`},
 	},
 	SettingsEntry: {
 		SettingsChange, `SELECT pg_advisory_xact_lock(hashtextextended('settings ' || $1::text, 0))`,
-		`SELECT body FROM settings WHERE $1 = '' FOR UPDATE`, ``,
+		`SELECT body FROM settings WHERE $1 = '' FOR UPDATE`, ``, ``,
 		[]string{`INSERT INTO settings (body) SELECT $2::jsonb WHERE $1 = '' ON CONFLICT (only_row) DO UPDATE SET body = excluded.body`},
 	},
 	ToolEntry: {
 		SettingsChange, `SELECT pg_advisory_xact_lock(hashtextextended('tool ' || $1::text, 0))`,
-		`SELECT jsonb_build_object('profile', profile, 'revoked', revoked_at IS NOT NULL) FROM tools WHERE name = $1 FOR UPDATE`, ``,
+		`SELECT jsonb_build_object('profile', profile, 'revoked', revoked_at IS NOT NULL) FROM tools WHERE name = $1 FOR UPDATE`, ``, ``,
 		[]string{`INSERT INTO tools (name, profile) SELECT $1, $2::jsonb->'profile' ON CONFLICT (name) DO UPDATE SET profile = excluded.profile, revoked_at = CASE WHEN ($2::jsonb->>'revoked')::boolean THEN tools.revoked_at END`},
 	},
 	AgentEntry: {
 		SettingsChange, `SELECT pg_advisory_xact_lock(hashtextextended('agent ' || $1::text, 0))`,
-		`SELECT jsonb_build_object('profile', profile, 'revoked', revoked_at IS NOT NULL) FROM agents WHERE id = $1 FOR UPDATE`, ``,
+		`SELECT jsonb_build_object('profile', profile, 'revoked', revoked_at IS NOT NULL) FROM agents WHERE id = $1 FOR UPDATE`, ``, ``,
 		[]string{`UPDATE agents SET profile = $2::jsonb->'profile', revoked_at = CASE WHEN ($2::jsonb->>'revoked')::boolean THEN revoked_at END WHERE id = $1`},
 	},
 	// From the moment that was asked for, or from now on, where that has passed.
@@ -140,9 +140,11 @@ var entryRows = map[string]struct {
 		RoutingChange, `SELECT pg_advisory_xact_lock(hashtextextended('on-call ' || $1::text, 0))`, scheduleNow,
 		`SELECT $1 <> '' AND ($2::jsonb->>'until')::timestamptz > transaction_timestamp()
 			AND NOT EXISTS (SELECT FROM jsonb_array_elements_text($2::jsonb->'people') AS wanted (id) LEFT JOIN people p ON p.id = wanted.id AND p.disabled_at IS NULL WHERE p.id IS NULL)`,
+		`SELECT coalesce(jsonb_agg(shift ORDER BY n), 'null') FROM jsonb_array_elements(CASE jsonb_typeof($1::jsonb) WHEN 'array' THEN $1::jsonb ELSE '[]' END) WITH ORDINALITY AS shifts (shift, n)
+			WHERE (shift->>'until')::timestamptz > transaction_timestamp()`,
 		[]string{
-			`DELETE FROM on_call WHERE schedule = $1 AND from_at >= ` + shiftFrom,
-			`UPDATE on_call SET until_at = ` + shiftFrom + ` WHERE schedule = $1 AND until_at > ` + shiftFrom,
+			`DELETE FROM on_call WHERE schedule = $1 AND from_at >= ` + offFrom,
+			`UPDATE on_call SET until_at = ` + offFrom + ` WHERE schedule = $1 AND until_at > ` + offFrom,
 			`SELECT look_again(ARRAY['on-call/' || $1::text], '', '') WHERE $2::jsonb IS NOT NULL`,
 			`INSERT INTO on_call (schedule, person_id, from_at, until_at, told_by)
 				SELECT $1, wanted.id, ` + shiftFrom + `, ($2::jsonb->>'until')::timestamptz, $2::jsonb->>'told_by' FROM jsonb_array_elements_text($2::jsonb->'people') AS wanted (id)`,
@@ -152,6 +154,9 @@ var entryRows = map[string]struct {
 
 // shiftFrom is when the shift of an entry begins.
 const shiftFrom = `greatest(($2::jsonb->>'from')::timestamptz, transaction_timestamp())`
+
+// offFrom is from when nobody else is on call any more.
+const offFrom = `greatest(least(($2::jsonb->>'off')::timestamptz, ($2::jsonb->>'from')::timestamptz), transaction_timestamp())`
 
 // scheduleNow are the shifts of a schedule that are not over.
 const scheduleNow = `SELECT jsonb_agg(jsonb_build_object('person', person_id, 'from', from_at, 'until', until_at) ORDER BY from_at, person_id)
@@ -180,31 +185,61 @@ func entryNow(ctx context.Context, tx pgx.Tx, what, id string) (json.RawMessage,
 	return now, translate(err)
 }
 
-// Stand reports whether everything that entries would change is as it was when they were
-// proposed, under locks that keep it so until the change commits.
-func (c *Change) Stand(entries []Entry) (bool, error) {
+// Stand says what stands in the way of entries, "" for nothing: everything that they would change
+// has to be as it was when they were proposed, and somebody has to be left with adminRole. Locks keep
+// it so until the change commits.
+func (c *Change) Stand(entries []Entry, adminRole string) (obstacle string, err error) {
+	const changed = "What it would change has been changed since it was proposed. Propose it again."
 	for _, n := range entries {
 		now, err := entryNow(c.ctx, c.tx, n.What, n.ID)
 		if err != nil {
-			return false, err
+			return "", err
 		}
-		was, err1 := canon.Parse(n.Was)
+		before, can := n.Was, true
+		if sql := entryRows[n.What].still; sql != "" {
+			if err := c.tx.QueryRow(c.ctx, sql, n.Was).Scan(&before); err != nil {
+				return "", translate(err)
+			}
+		}
+		was, err1 := canon.Parse(before)
 		is, err2 := canon.Parse(now)
 		if err := errors.Join(err1, err2); err != nil {
-			return false, fmt.Errorf("compare a change of %s: %w", n.What, err)
+			return "", fmt.Errorf("compare a change of %s: %w", n.What, err)
 		}
 		if string(was.Canonical()) != string(is.Canonical()) {
-			return false, nil
+			return changed, nil
 		}
-		can := true
 		if sql := entryRows[n.What].can; sql != "" {
 			err = c.tx.QueryRow(c.ctx, sql, n.ID, n.Becomes).Scan(&can)
 		}
-		if err != nil || !can {
-			return false, translate(err)
+		if err != nil {
+			return "", translate(err)
+		}
+		if !can {
+			return changed, nil
 		}
 	}
-	return true, nil
+	return c.lastAdministrator(entries, adminRole)
+}
+
+// lastAdministrator is the obstacle of a change after which nobody would administer who can sign in.
+func (c *Change) lastAdministrator(entries []Entry, adminRole string) (obstacle string, err error) {
+	if !slices.ContainsFunc(entries, func(n Entry) bool { return n.What == PersonEntry }) {
+		return "", nil
+	}
+	text, err := json.Marshal(entries)
+	if err != nil {
+		return "", fmt.Errorf("encode entries: %w", err)
+	}
+	var last bool
+	err = c.tx.QueryRow(c.ctx, `WITH becomes AS (SELECT e->>'id' AS id, e->'becomes' ? $2 AS administers FROM jsonb_array_elements($1::jsonb) e)
+		SELECT EXISTS (SELECT FROM becomes b JOIN people o USING (id) WHERE o.disabled_at IS NULL AND $2 = ANY (o.roles) AND NOT b.administers)
+			AND NOT EXISTS (SELECT FROM people o LEFT JOIN becomes b USING (id) WHERE coalesce(b.administers, `+administers+`) AND `+signsIn+`)`,
+		text, adminRole, NoPassword).Scan(&last)
+	if last {
+		obstacle = "Nobody would be left who administers: it takes the role from the last administrator. Give somebody else the role admin first."
+	}
+	return obstacle, translate(err)
 }
 
 // MayGiveRoles reports whether the login of the change may write what roles people have.
@@ -288,7 +323,9 @@ func (c *Change) putEntries(tx pgx.Tx, entries []Entry) error {
 
 // ScheduleBecomes is what an entry of a schedule becomes.
 type ScheduleBecomes struct {
-	People []string  `json:"people"` // ids
+	People []string `json:"people"` // ids
+	// Off is from when whoever was on call is so no more: at From, or before.
+	Off    time.Time `json:"off"`
 	From   time.Time `json:"from"`
 	Until  time.Time `json:"until"`
 	ToldBy string    `json:"told_by"`
