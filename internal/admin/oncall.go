@@ -66,6 +66,7 @@ func (r OnCall) Set(ctx context.Context, by access.By, q OnCallRequest, once *ac
 	if err != nil {
 		return err
 	}
+	asked := q.From
 	if q.From.Before(now) {
 		q.From = now
 	}
@@ -86,7 +87,7 @@ func (r OnCall) Set(ctx context.Context, by access.By, q OnCallRequest, once *ac
 	if _, guarded, err := r.guarded(ctx, by, store.RoutingChange); err != nil {
 		return err
 	} else if guarded && len(ids) > 0 {
-		return r.wait(ctx, by, q, ids, identities, e)
+		return r.wait(ctx, by, q, asked, ids, identities, e)
 	}
 	if q.OffFrom != nil {
 		if err := r.Set(ctx, by, OnCallRequest{Schedule: q.Schedule, From: *q.OffFrom}, nil); err != nil {
@@ -96,16 +97,20 @@ func (r OnCall) Set(ctx context.Context, by access.By, q OnCallRequest, once *ac
 	return r.administered(ctx, r.Store.OnCall.Set(ctx, q.Schedule, ids, q.From, q.Until, by.Actor.ID, once, e))
 }
 
-// wait has people approve who is on call: others than those who would be.
-func (r OnCall) wait(ctx context.Context, by access.By, q OnCallRequest, ids, identities []string, e engine.Event) error {
-	off := q.From
+// wait has people approve who is on call: others than those who would be. It proposes what was
+// asked for, whenever that is: asked for again it is the same change.
+func (r OnCall) wait(ctx context.Context, by access.By, q OnCallRequest, asked time.Time, ids, identities []string, e engine.Event) error {
+	if err := e.SetPayload(map[string]any{"schedule": q.Schedule, "people": ids, "from": asked.UTC(), "until": q.Until.UTC()}); err != nil {
+		return err
+	}
+	off := asked
 	if q.OffFrom != nil && q.OffFrom.Before(off) {
 		off = *q.OffFrom
 		if err := e.AddToPayload("off_from", off.UTC()); err != nil {
 			return err
 		}
 	}
-	i, err := r.newItem(ctx, store.ScheduleEntry, q.Schedule, "on call as "+q.Schedule, store.ScheduleBecomes{People: ids, Off: off.UTC(), From: q.From.UTC(), Until: q.Until.UTC(), ToldBy: by.Actor.ID}, e)
+	i, err := r.newItem(ctx, store.ScheduleEntry, q.Schedule, "on call as "+q.Schedule, store.ScheduleBecomes{People: ids, Off: off.UTC(), From: asked.UTC(), Until: q.Until.UTC(), ToldBy: by.Actor.ID}, e)
 	if err != nil {
 		return err
 	}

@@ -185,7 +185,11 @@ func (s *Settler) putEntries(c *store.Change, p store.Proposal, e engine.Event) 
 	e.Reasons = []engine.Reason{{Code: "EXECUTION_SUCCEEDED", Message: "The change is made."}}
 	c.AddEvent(e)
 	for _, n := range entries {
-		c.AddEvent(n.Of(engine.Event{ID: store.NewEventID(), Type: engine.Admin, Outcome: engine.Allow, ApprovalID: c.Approval.ID, Actor: settlerActor}))
+		e, err := n.Of(engine.Event{ID: store.NewEventID(), Type: engine.Admin, Outcome: engine.Allow, ApprovalID: c.Approval.ID, Actor: settlerActor}, c.Now)
+		if err != nil {
+			return Settlement{}, err
+		}
+		c.AddEvent(e)
 	}
 	return Settlement{Over: true}, c.Executed(approval.Succeeded)
 }

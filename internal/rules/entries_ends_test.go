@@ -363,6 +363,30 @@ func TestScheduleWaits(t *testing.T) {
 	approve(first, "ben 6")
 	approve(apply(0, 1, 1), "ben 6, cleo 9")
 	apply(0, 0, 0)
+	// A shift from now on begins when it is approved; asked for again, it is the same change.
+	at := admin.OnCallRequest{Schedule: "second", Emails: []string{h.people["ben"].Email}, Until: in(5)}
+	once := h.waits(h.admin.OnCall.Set(ctx, aKey, at, nil))
+	if again := h.waits(h.admin.OnCall.Set(ctx, aKey, at, nil)); again != once {
+		t.Errorf("asked for again it waits as %s, not as %s", again, once)
+	}
+	before := h.store.Clock()
+	approve(once, "ben 6, cleo 9, ben 5")
+	events, err := h.store.Events.List(ctx, store.EventFilter{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said struct {
+		Schedule string
+		From     time.Time
+	}
+	for _, e := range events {
+		if e.Type == engine.Admin && e.ApprovalID == once {
+			err = errors.Join(err, json.Unmarshal(e.SafePayload, &said))
+		}
+	}
+	if err != nil || said.Schedule != "second" || said.From.Before(before) {
+		t.Errorf("%v, the log says %+v, and it was approved after %s", err, said, before)
+	}
 	// What was proposed while a shift went on that is over by now.
 	over := map[string]any{"person": h.people["ada"].ID, "from": in(-2), "until": in(-1)}
 	conn := h.db.Connect(h.db.URL)
@@ -385,7 +409,7 @@ func TestScheduleWaits(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(left) > 1 {
-			approve(held.ApprovalID, "ben 3")
+			approve(held.ApprovalID, "ben 3, ben 5")
 			left = nil
 			continue
 		}

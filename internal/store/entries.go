@@ -65,11 +65,22 @@ func NewEntry(what, id string, was, becomes any, e engine.Event) (Entry, error) 
 	return n, errors.Join(err1, err2)
 }
 
-// Of is the event of the entry's change.
-func (n Entry) Of(e engine.Event) engine.Event {
+// Of is the event of the entry's change, which is made at a moment: what was asked for before
+// then begins then.
+func (n Entry) Of(e engine.Event, at time.Time) (engine.Event, error) {
 	e.AgentID, e.ToolName, e.SafePayload = n.AgentID, n.ToolName, n.Payload
 	e.Reasons = []engine.Reason{{Code: n.Code, Message: n.Message}}
-	return e
+	if n.What != ScheduleEntry {
+		return e, nil
+	}
+	said, becomes := map[string]any{}, ScheduleBecomes{}
+	if err := errors.Join(json.Unmarshal(n.Payload, &said), json.Unmarshal(n.Becomes, &becomes)); err != nil {
+		return e, fmt.Errorf("read what is said of a schedule: %w", err)
+	}
+	if becomes.From.Before(at) {
+		said["from"] = at.UTC()
+	}
+	return e, e.SetPayload(said)
 }
 
 // EntriesDocument is the document that proposes entries.
