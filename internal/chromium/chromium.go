@@ -22,8 +22,9 @@ const attempts = 3
 var names = []string{"chromium", "chromium-browser", "google-chrome"}
 
 // shell is Chromium without all that is around its pages: the same engine, for less than
-// half of the processor's time. It shows no notifications, and prints otherwise.
-const shell = "chromium-headless-shell"
+// half of the processor's time. It shows no notifications, and prints otherwise. This is where
+// Debian has it: the command is a script, which would be killed in the browser's place.
+const shell = "/usr/lib/chromium/chromium-headless-shell"
 
 // Browser is a browser that tests share. The zero value is one that is not
 // running yet; it is no error to close one that never did.
