@@ -11,6 +11,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/internal/access"
+	"holdpoint/internal/admin"
 	"holdpoint/internal/config"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
@@ -24,8 +25,7 @@ const dataKeysEvery = 15 * time.Second
 // those of a file that has changed, as followRules does with the rules.
 func followDataKeys(ctx context.Context, cfg config.Config, s *store.Store, name string, log *slog.Logger) (stop func(), err error) {
 	keep := func(ctx context.Context, id string) error {
-		by := engine.Actor{Kind: engine.ServiceActor, ID: name, Channel: "engine"}
-		return s.DataKeys.Keep(ctx, id, dataKeyEvent("DATA_KEY_ADDED", "Records are sealed with another data key.", id, by))
+		return s.DataKeys.Keep(ctx, id, admin.DataKeyAdded(id, engine.Actor{Kind: engine.ServiceActor, ID: name, Channel: "engine"}))
 	}
 	if err := keep(ctx, s.DataKeys.Seals()); err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func sealing(ctx context.Context, cfg store.Config) (*store.Store, error) {
 	}
 	id := s.DataKeys.Seals()
 	use := func() error {
-		return s.DataKeys.Use(ctx, id, dataKeyEvent("DATA_KEY_ADDED", "Records are sealed with another data key.", id, operator()))
+		return s.DataKeys.Use(ctx, id, admin.DataKeyAdded(id, operator()))
 	}
 	if err = use(); err != nil {
 		s.Close()
@@ -143,12 +143,4 @@ func sealing(ctx context.Context, cfg store.Config) (*store.Store, error) {
 	}
 	go noteDataKey(ctx, func() { _ = use() }) // what is sealed fails, too, without Postgres
 	return s, nil
-}
-
-// dataKeyEvent is an event about a data key.
-func dataKeyEvent(code, message, id string, by engine.Actor) engine.Event {
-	return engine.Event{
-		ID: store.NewEventID(), Type: engine.Admin, Outcome: engine.Allow, Reasons: []engine.Reason{{Code: code, Message: message}},
-		SafePayload: fmt.Appendf(nil, `{"subject":%q}`, id), Actor: by,
-	}
 }

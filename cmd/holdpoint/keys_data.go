@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"holdpoint/internal/admin"
 	"holdpoint/internal/config"
 	"holdpoint/internal/seal"
 	"holdpoint/internal/store"
@@ -280,7 +281,7 @@ func (k *keysRetire) Run(ctx context.Context, c *cli) error {
 		if err := changing(k.File, func() error { return takeOut(k.File, id, retired) }); err != nil {
 			return err
 		}
-		if err := s.DataKeys.Retired(ctx, id, dataKeyEvent("DATA_KEY_REMOVED", "A data key was retired: nothing is sealed with it.", id, operator())); err != nil {
+		if err := s.DataKeys.Retired(ctx, id, admin.DataKeyRetired(id, operator())); err != nil {
 			return fmt.Errorf("%s is out of %s; put that on record: %w", id, k.File, err)
 		}
 		fmt.Fprintf(terminal, "retired %s; it is in %s: keep that as long as backups from before\n", id, retired)
