@@ -89,10 +89,10 @@ func TestBrowserHoldsVotes(t *testing.T) {
 	b.clean()
 }
 
-// TestBrowserHoldsTogether: votes on several calls are held, too, whatever is at stake, with
+// TestBrowserHoldsInBulk: votes on several calls are held, too, whatever is at stake, with
 // what they are about in one sum, and can be taken back; who leaves sends them. Several are
 // snoozed and brought back together.
-func TestBrowserHoldsTogether(t *testing.T) {
+func TestBrowserHoldsInBulk(t *testing.T) {
 	d := onBrowsed(t)
 	agent, tool := d.agent(t), newID("refund_")
 	hold := func(n int) approval {

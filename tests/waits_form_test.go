@@ -53,9 +53,9 @@ func TestSupplied(t *testing.T) {
 	}
 }
 
-// TestSessionTogether: the calls of a session are decided on one page, each for
+// TestBulkOfSession: the calls of a session are decided on one page, each for
 // itself.
-func TestSessionTogether(t *testing.T) {
+func TestBulkOfSession(t *testing.T) {
 	d := onWaiting(t)
 	agent, session := d.agent(t), newID("session ")
 	calls := make([]approval, 3)

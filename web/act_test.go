@@ -279,7 +279,7 @@ func TestEditThatIsNone(t *testing.T) {
 	}
 }
 
-func TestSessionTogether(t *testing.T) {
+func TestBulkOfSession(t *testing.T) {
 	c := start(t, nil)
 	in := func(long bool) func(*gate.Card) {
 		return func(card *gate.Card) {

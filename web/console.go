@@ -160,7 +160,7 @@ func New(c Config) (*Console, error) {
 		&inboxHandler{shared, c.Inbox}, &historyHandler{shared, c.History}, &liveHandler{site: shared, inbox: c.Inbox, approvals: c.Changes, stopping: c.Stopping},
 		page, &voteHandler{shared, c.Votes, page}, &contributionHandler{shared, c.Contributions, c.Requirements}, &outcomeHandler{shared, c.Outcomes},
 		&answerHandler{shared, c.Cards, c.Requirements}, &editHandler{shared, c.Cards, c.Edits}, &sessionHandler{shared, c.CallSessions, c.Votes},
-		&togetherHandler{site: shared, cards: c.Cards, votes: c.Votes, factors: c.Factors},
+		&bulkHandler{site: shared, cards: c.Cards, votes: c.Votes, factors: c.Factors},
 		&policyHandler{shared}, &agentHandler{shared, c.Agents}, &toolHandler{shared, c.Tools}, &adminHandler{shared, c.Settings}, &componentHandler{shared},
 	}
 	if c.RuleChanges != nil {

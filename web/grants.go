@@ -408,7 +408,7 @@ func (h *grantHandler) submit(w http.ResponseWriter, r *http.Request, p engine.P
 			if _, err = h.grants.Save(r.Context(), request); err == nil {
 				what, to := "grant", "/grants"
 				if ids := h.waiting(r.Context(), request); len(ids) > 0 {
-					what, to = "grantwaits", togetherURL(ids)
+					what, to = "grantwaits", bulkURL(ids)
 				}
 				h.site.redirectWithFlash(w, r, what, to)
 				return nil
@@ -444,7 +444,7 @@ func (h *grantHandler) waiting(ctx context.Context, r gate.GrantRequest) (ids []
 		return nil
 	}
 	for _, one := range b.Matching {
-		if one.Status == approval.Pending && len(ids) < maxTogether {
+		if one.Status == approval.Pending && len(ids) < maxBulk {
 			ids = append(ids, one.ID)
 		}
 	}

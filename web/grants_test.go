@@ -312,7 +312,7 @@ func TestGrantLeadsToWhatWaits(t *testing.T) {
 	form.Set("step", "save")
 	form.Set("seen", seenField.FindStringSubmatch(tried.body)[1])
 	made := c.do("POST", "/approvals/apr_1/grant", form)
-	if got := made.Header.Get("Location"); made.StatusCode != http.StatusSeeOther || got != togetherURL([]string{"apr_2", "apr_3"}) {
+	if got := made.Header.Get("Location"); made.StatusCode != http.StatusSeeOther || got != bulkURL([]string{"apr_2", "apr_3"}) {
 		t.Fatalf("%s, to %q", made.Status, got)
 	}
 	c.get(made.Header.Get("Location")).want(t, http.StatusOK, "What fits it and waits already is here", "2 calls of ")

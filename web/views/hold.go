@@ -11,9 +11,9 @@ import (
 // holdSeconds is how long a vote is held by the page before it is sent.
 const holdSeconds = 8
 
-// heldTogether is heldFor for the form that decides several calls: it holds them whatever is
+// heldInBulk is heldFor for the form that decides several calls: it holds them whatever is
 // at stake, because one slip there is many.
-func heldTogether(all Approval) templ.Attributes {
+func heldInBulk(all Approval) templ.Attributes {
 	if all.Decide.Asks() {
 		return nil
 	}

@@ -19,9 +19,9 @@ import (
 	"holdpoint/web/views"
 )
 
-// togetherHandler serves the page on which alike calls are decided together: as a table
+// bulkHandler serves the page on which alike calls are decided together: as a table
 // of their differences, with a vote of its own for each.
-type togetherHandler struct {
+type bulkHandler struct {
 	site    *site
 	cards   Cards
 	votes   Votes
@@ -29,22 +29,22 @@ type togetherHandler struct {
 }
 
 const (
-	togetherPath = "/inbox/together"
-	// maxTogether is how many calls are decided together at most, and maxTogetherForm
+	bulkPath = "/inbox/together"
+	// maxBulk is how many calls are decided together at most, and maxBulkForm
 	// how long the form with all of their signatures is, in bytes.
-	maxTogether     = 100
-	maxTogetherForm = 512 << 10
+	maxBulk     = 100
+	maxBulkForm = 512 << 10
 )
 
-func (h *togetherHandler) register(mux *http.ServeMux) {
-	mux.HandleFunc("GET "+togetherPath, h.site.signedIn(h.show))
-	mux.HandleFunc("POST "+togetherPath, h.site.takesFormOf(maxTogetherForm, h.vote))
+func (h *bulkHandler) register(mux *http.ServeMux) {
+	mux.HandleFunc("GET "+bulkPath, h.site.signedIn(h.show))
+	mux.HandleFunc("POST "+bulkPath, h.site.takesFormOf(maxBulkForm, h.vote))
 }
 
-// togetherURL is the page for these calls.
-func togetherURL(ids []string) string { return togetherPath + "?" + url.Values{"id": ids}.Encode() }
+// bulkURL is the page for these calls.
+func bulkURL(ids []string) string { return bulkPath + "?" + url.Values{"id": ids}.Encode() }
 
-func (h *togetherHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+func (h *bulkHandler) show(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	if err := refusePrefetch(r); err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (h *togetherHandler) show(w http.ResponseWriter, r *http.Request, p engine.
 		http.Redirect(w, r, cardURL(ids[0]), http.StatusSeeOther)
 		return nil
 	}
-	return h.render(w, r, p, ids, views.Together{Frame: views.Frame{Notice: h.site.flash(w, r)}}, http.StatusOK)
+	return h.render(w, r, p, ids, views.Bulk{Frame: views.Frame{Notice: h.site.flash(w, r)}}, http.StatusOK)
 }
 
 // chosen are the ids of a form, each once.
@@ -72,14 +72,14 @@ func chosen(named []string) ([]string, error) {
 	switch {
 	case len(ids) == 0:
 		return nil, invalid("nothing_chosen", "Tick the calls first. Nothing was done.")
-	case len(ids) > maxTogether:
-		return nil, invalid("too_many", "Up to "+strconv.Itoa(maxTogether)+" calls are taken together. Choose fewer. Nothing was done.")
+	case len(ids) > maxBulk:
+		return nil, invalid("too_many", "Up to "+strconv.Itoa(maxBulk)+" calls are taken together. Choose fewer. Nothing was done.")
 	}
 	return ids, nil
 }
 
 // render shows the calls; v says what was entered already.
-func (h *togetherHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, ids []string, v views.Together, status int) error {
+func (h *bulkHandler) render(w http.ResponseWriter, r *http.Request, p engine.Person, ids []string, v views.Bulk, status int) error {
 	calls, err := h.read(r, p, ids)
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (h *togetherHandler) render(w http.ResponseWriter, r *http.Request, p engin
 		i := slices.IndexFunc(calls, func(c alikeCall) bool { return c.id == rows[0].id })
 		calls[i].apart = "None of the others is like it: decide it on its own card."
 	}
-	fillTogether(&v, calls)
+	fillBulk(&v, calls)
 	notice := v.Notice
 	v.Frame, v.Kinds, v.MaxComment = h.site.frame(p, "Decide together", ""), denials, gate.MaxComment
 	v.Notice = notice
@@ -106,12 +106,12 @@ func (h *togetherHandler) render(w http.ResponseWriter, r *http.Request, p engin
 			return err
 		}
 	}
-	return h.site.render(w, r, status, views.TogetherPage(v))
+	return h.site.render(w, r, status, views.BulkPage(v))
 }
 
 // read reads the calls, and says of each that cannot be decided together with the others
 // why not.
-func (h *togetherHandler) read(r *http.Request, p engine.Person, ids []string) ([]alikeCall, error) {
+func (h *bulkHandler) read(r *http.Request, p engine.Person, ids []string) ([]alikeCall, error) {
 	elsewhere := passkeysElsewhere(h.factors, r)
 	calls := make([]alikeCall, len(ids))
 	for i, id := range ids {
@@ -136,18 +136,18 @@ func (h *togetherHandler) read(r *http.Request, p engine.Person, ids []string) (
 // vote takes one decision for all calls that are ticked. Each gets a vote of its own, on
 // its own digest and version, as a form on its card would: that one fails does not undo
 // another, and a form that comes again says what it said before.
-func (h *togetherHandler) vote(w http.ResponseWriter, r *http.Request, p engine.Person) error {
+func (h *bulkHandler) vote(w http.ResponseWriter, r *http.Request, p engine.Person) error {
 	form := r.PostForm
 	ids, err := chosen(form["id"])
-	say := views.Together{Comment: form.Get("comment"), Kind: form.Get("kind")}
+	say := views.Bulk{Comment: form.Get("comment"), Kind: form.Get("kind")}
 	if err == nil {
-		err = validTogether(form)
+		err = validBulk(form)
 	}
 	var refusal *access.Refusal
 	if errors.As(err, &refusal) {
 		say.Failure = refusal.Detail
 		shown, unknown := chosen(strings.Fields(form.Get("shown")))
-		if unknown != nil || len(ids) > maxTogether {
+		if unknown != nil || len(ids) > maxBulk {
 			return keeping(err, say.Comment)
 		}
 		return h.render(w, r, p, shown, say, http.StatusUnprocessableEntity)
@@ -158,11 +158,11 @@ func (h *togetherHandler) vote(w http.ResponseWriter, r *http.Request, p engine.
 	if err != nil {
 		return keeping(err, say.Comment)
 	}
-	v := views.TogetherDone{Frame: h.site.frame(p, "Decided together", "")}
+	v := views.BulkDone{Frame: h.site.frame(p, "Decided together", "")}
 	var again []string
 	away := false
 	for _, c := range calls {
-		result := views.TogetherResult{ID: c.id, Tool: c.view.Tool, Stakes: c.view.Stakes, Text: "Not recorded: Holdpoint cannot answer right now. Try again in a moment."}
+		result := views.BulkResult{ID: c.id, Tool: c.view.Tool, Stakes: c.view.Stakes, Text: "Not recorded: Holdpoint cannot answer right now. Try again in a moment."}
 		if !away {
 			result.Text, result.Good, err = h.voteOne(ctx, p, c, form)
 			if away = err != nil; away {
@@ -180,18 +180,18 @@ func (h *togetherHandler) vote(w http.ResponseWriter, r *http.Request, p engine.
 		v.Results = append(v.Results, result)
 	}
 	if len(again) > 0 {
-		v.AgainURL = togetherURL(again)
+		v.AgainURL = bulkURL(again)
 	}
 	if fromScript(r) && v.Good == len(v.Results) { // who leaves a page that held it
 		h.site.setFlash(w, "votedall")
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	return h.site.render(w, r, http.StatusOK, views.TogetherDonePage(v))
+	return h.site.render(w, r, http.StatusOK, views.BulkDonePage(v))
 }
 
-// validTogether refuses what makes no sense for any call.
-func validTogether(form url.Values) error {
+// validBulk refuses what makes no sense for any call.
+func validBulk(form url.Values) error {
 	switch decision := form.Get("decision"); {
 	case decision != "approve" && decision != "deny":
 		return invalid("incomplete_form", "The form said neither approve nor deny. Nothing was recorded.")
@@ -204,7 +204,7 @@ func validTogether(form url.Values) error {
 }
 
 // voteOne casts the vote on one call, and says what became of it. An error is an outage.
-func (h *togetherHandler) voteOne(ctx context.Context, p engine.Person, c alikeCall, form url.Values) (text string, good bool, err error) {
+func (h *bulkHandler) voteOne(ctx context.Context, p engine.Person, c alikeCall, form url.Values) (text string, good bool, err error) {
 	v := gate.VoteRequest{
 		Person: p, ApprovalID: c.id, Approve: form.Get("decision") == "approve", Comment: form.Get("comment"), Digest: form.Get("digest:" + c.id),
 		RequestID: by(p).RequestID, Channel: "console",
@@ -255,8 +255,8 @@ func voteResult(approve bool, after approval.Approval, err error) (text string, 
 	return text, true, nil
 }
 
-// fillTogether writes the calls into their view.
-func fillTogether(v *views.Together, calls []alikeCall) {
+// fillBulk writes the calls into their view.
+func fillBulk(v *views.Bulk, calls []alikeCall) {
 	rows := together(calls)
 	for _, c := range calls {
 		if c.apart != "" {
@@ -286,7 +286,7 @@ func fillTogether(v *views.Together, calls []alikeCall) {
 		v.Columns, v.More = differing[:maxColumns], len(differing)-maxColumns
 	}
 	for _, c := range rows {
-		row := views.TogetherRow{
+		row := views.BulkRow{
 			ID: c.id, Digest: c.view.Digest, Version: c.view.Version, Stakes: c.view.Stakes, Credential: c.view.Asker.Credential,
 			ByClaim: strings.TrimSpace(c.view.Asker.ByClaim + " " + c.view.Asker.Widened), Deadline: c.view.Deadline, Flags: c.view.Sum.Flags,
 		}

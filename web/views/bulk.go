@@ -11,8 +11,8 @@ import (
 	"holdpoint/engine/stakes"
 )
 
-// Together is the page on which somebody decides alike calls together.
-type Together struct {
+// Bulk is the page on which somebody decides alike calls together.
+type Bulk struct {
 	Frame
 	// All is what is the same in all of Rows, as the card of the first one has it.
 	// Credentials, Claims and Statements say that these are not.
@@ -23,7 +23,7 @@ type Together struct {
 	Same    []Argument
 	Columns []string
 	More    int
-	Rows    []TogetherRow
+	Rows    []BulkRow
 	// Apart are the calls that are not decided here, and why.
 	Apart []ApartCall
 	// Kinds are the kinds of no; Kind, Comment and Failure are of a form that was not taken.
@@ -32,8 +32,8 @@ type Together struct {
 	MaxComment             int
 }
 
-// TogetherRow is one of several alike calls.
-type TogetherRow struct {
+// BulkRow is one of several alike calls.
+type BulkRow struct {
 	ID, Digest string
 	Version    int
 	Stakes     Stakes
@@ -59,10 +59,10 @@ type Argument struct {
 // ApartCall is a call that is not decided together with others.
 type ApartCall struct{ ID, Tool, Why string }
 
-// TogetherDone says what became of a decision on several calls.
-type TogetherDone struct {
+// BulkDone says what became of a decision on several calls.
+type BulkDone struct {
 	Frame
-	Results []TogetherResult
+	Results []BulkResult
 	// Good is how many were recorded, and Comment what was written, where one was not.
 	Good    int
 	Comment string
@@ -70,21 +70,21 @@ type TogetherDone struct {
 	AgainURL string
 }
 
-// TogetherResult is what became of one of several calls.
-type TogetherResult struct {
+// BulkResult is what became of one of several calls.
+type BulkResult struct {
 	ID, Tool, Text string
 	Stakes         Stakes
 	Good           bool
 }
 
-func recordedWords(v TogetherDone) string {
+func recordedWords(v BulkDone) string {
 	if v.Good == len(v.Results) {
 		return Plural(v.Good, "vote is", "votes are") + " recorded"
 	}
 	return Thousands(v.Good) + " of " + Plural(len(v.Results), "vote is", "votes are") + " recorded"
 }
 
-func togetherIDs(rows []TogetherRow) string {
+func bulkIDs(rows []BulkRow) string {
 	ids := make([]string, len(rows))
 	for i, row := range rows {
 		ids[i] = row.ID
@@ -111,7 +111,7 @@ func codeInline(c Code) templ.Component {
 }
 
 // sumOf says how many calls there are to decide, and what they are about together.
-func sumOf(rows []TogetherRow) (calls, total string) {
+func sumOf(rows []BulkRow) (calls, total string) {
 	amounts := make([]string, len(rows))
 	for i, row := range rows {
 		amounts[i] = row.Stakes.Amount

@@ -42,11 +42,11 @@ func formFor(m *fakeGate, decision string, ids ...string) url.Values {
 	return form
 }
 
-func pageFor(ids ...string) string { return togetherURL(ids) }
+func pageFor(ids ...string) string { return bulkURL(ids) }
 
-// TestTogether: what is the same is there once, what differs is in the table, all of each
+// TestBulk: what is the same is there once, what differs is in the table, all of each
 // call is recorded as shown, and each gets a vote of its own.
-func TestTogether(t *testing.T) {
+func TestBulk(t *testing.T) {
 	c := start(t, nil).signIn("ada@example.com")
 	ids := refunds(c.m, 10)
 	c.get("/").want(t, http.StatusOK, `data-testid="pick-bar"`, `value="apr_03" form="pick-form"`)
@@ -68,7 +68,7 @@ func TestTogether(t *testing.T) {
 	if own := c.get("/approvals/apr_04"); !strings.Contains(own.body, strings.TrimPrefix(c.m.seen[4], "usr_ada ")) {
 		t.Error("what the page shows of a call is not what its own card shows")
 	}
-	done := c.do("POST", togetherPath, formFor(c.m, "approve", ids...))
+	done := c.do("POST", bulkPath, formFor(c.m, "approve", ids...))
 	done.want(t, http.StatusOK, "10 votes are recorded", "You approved it.")
 	if len(c.m.votes) != 10 {
 		t.Fatalf("%d votes", len(c.m.votes))
@@ -85,21 +85,21 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestTogetherDenies: a no has its kind, and what is not ticked is left alone.
-func TestTogetherDenies(t *testing.T) {
+// TestBulkDenies: a no has its kind, and what is not ticked is left alone.
+func TestBulkDenies(t *testing.T) {
 	c := start(t, nil).signIn("ada@example.com")
 	ids := refunds(c.m, 3)
 	form := formFor(c.m, "deny", ids[:2]...)
 	form.Set("kind", "wrong_args")
-	c.do("POST", togetherPath, form).want(t, http.StatusOK, "2 votes are recorded", "You denied it.")
+	c.do("POST", bulkPath, form).want(t, http.StatusOK, "2 votes are recorded", "You denied it.")
 	if a := c.m.cards[ids[2]].Approval; len(c.m.votes) != 2 || c.m.votes[1].Denial != approval.WrongArgs || a.Status != approval.Pending {
 		t.Errorf("votes %+v, the third is %s", c.m.votes, a.Status)
 	}
 }
 
-// TestTogetherSetsApart: what has to be looked at by itself is in no table, and each such
+// TestBulkSetsApart: what has to be looked at by itself is in no table, and each such
 // call says why.
-func TestTogetherSetsApart(t *testing.T) {
+func TestBulkSetsApart(t *testing.T) {
 	const args = `{"amount":1,"reason":"broken"}`
 	for name, test := range map[string]struct {
 		tool, args, why string
@@ -150,7 +150,7 @@ func TestTogetherSetsApart(t *testing.T) {
 				t.Error("it is in the table, or on record as shown")
 			}
 			// Nor does a form that names it all the same get it decided.
-			done := c.do("POST", togetherPath, formFor(c.m, "approve", append(ids, "apr_odd")...))
+			done := c.do("POST", bulkPath, formFor(c.m, "approve", append(ids, "apr_odd")...))
 			done.want(t, http.StatusOK, "2 of 3 votes are recorded", "Not recorded: ", test.why)
 			for _, v := range c.m.votes {
 				if v.ApprovalID == "apr_odd" {
@@ -168,10 +168,10 @@ func hasSaid(c *gate.Card, f approval.Fact) {
 	c.Approval.Facts = append(c.Approval.Facts, f)
 }
 
-// TestTogetherAttacked: what has happened since the page was shown, what a form makes up,
+// TestBulkAttacked: what has happened since the page was shown, what a form makes up,
 // and one that comes twice: each call has its own result, and no vote is on anything else
 // than what was shown.
-func TestTogetherAttacked(t *testing.T) {
+func TestBulkAttacked(t *testing.T) {
 	c := start(t, nil).signIn("ada@example.com")
 	ids := refunds(c.m, 6)
 	c.m.add("apr_mail", "mail.send", `{"to":"x@example.com"}`, one)
@@ -208,10 +208,10 @@ func TestTogetherAttacked(t *testing.T) {
 			t.Errorf("votes %+v", c.m.votes)
 		}
 	}
-	check(c.do("POST", togetherPath, form))
-	check(c.do("POST", togetherPath, form)) // sent again: the same results, and no further vote
+	check(c.do("POST", bulkPath, form))
+	check(c.do("POST", bulkPath, form)) // sent again: the same results, and no further vote
 	form.Set("decision", "deny")
-	if a := c.do("POST", togetherPath, form); strings.Contains(resultOf(a, ids[0]), "You denied it") {
+	if a := c.do("POST", bulkPath, form); strings.Contains(resultOf(a, ids[0]), "You denied it") {
 		t.Error("what was approved counts as denied")
 	}
 }
@@ -227,9 +227,9 @@ func resultOf(a answer, id string) string {
 	return text
 }
 
-// TestTogetherForms: what no such form can say is refused before anything is done, and
+// TestBulkForms: what no such form can say is refused before anything is done, and
 // what was written is still there.
-func TestTogetherForms(t *testing.T) {
+func TestBulkForms(t *testing.T) {
 	c := start(t, nil).signIn("ada@example.com")
 	ids := refunds(c.m, 3)
 	for name, test := range map[string]struct {
@@ -243,18 +243,18 @@ func TestTogetherForms(t *testing.T) {
 	} {
 		form := formFor(c.m, "approve", ids...)
 		test.change(form)
-		a := c.do("POST", togetherPath, form)
+		a := c.do("POST", bulkPath, form)
 		if a.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(a.body, test.says) || !strings.Contains(a.body, "as agreed") || !strings.Contains(a.body, "3 calls of ") {
 			t.Errorf("%s: %s\n%s", name, a.Status, a.body)
 		}
 	}
-	many := make([]string, maxTogether+1)
+	many := make([]string, maxBulk+1)
 	for i := range many {
 		many[i] = fmt.Sprintf("apr_%03d", i)
 	}
 	c.get(pageFor(many...)).want(t, http.StatusUnprocessableEntity, "Up to 100 calls")
-	c.do("POST", togetherPath, formFor(c.m, "approve", many...)).want(t, http.StatusUnprocessableEntity, "Up to 100 calls", "as agreed")
-	c.get(togetherPath).want(t, http.StatusUnprocessableEntity, "Tick the calls first")
+	c.do("POST", bulkPath, formFor(c.m, "approve", many...)).want(t, http.StatusUnprocessableEntity, "Up to 100 calls", "as agreed")
+	c.get(bulkPath).want(t, http.StatusUnprocessableEntity, "Tick the calls first")
 	if a := c.get(pageFor(ids[0], ids[0])); a.StatusCode != http.StatusSeeOther || a.Header.Get("Location") != "/approvals/"+ids[0] {
 		t.Errorf("one call: %s to %s", a.Status, a.Header.Get("Location"))
 	}
@@ -263,24 +263,24 @@ func TestTogetherForms(t *testing.T) {
 			t.Errorf("%s: cards are sent ahead", header)
 		}
 	}
-	c.do("POST", togetherPath+"?"+formFor(c.m, "approve", ids...).Encode(), url.Values{}).want(t, http.StatusUnprocessableEntity)
+	c.do("POST", bulkPath+"?"+formFor(c.m, "approve", ids...).Encode(), url.Values{}).want(t, http.StatusUnprocessableEntity)
 	other := formFor(c.m, "approve", ids...)
 	other.Set(writer, "usr_grace")
-	c.do("POST", togetherPath, other).want(t, http.StatusConflict)
-	c.do("POST", togetherPath, formFor(c.m, "approve", ids...), "Sec-Fetch-Site", "cross-site").want(t, http.StatusForbidden)
+	c.do("POST", bulkPath, other).want(t, http.StatusConflict)
+	c.do("POST", bulkPath, formFor(c.m, "approve", ids...), "Sec-Fetch-Site", "cross-site").want(t, http.StatusForbidden)
 	if len(c.m.votes) != 0 {
 		t.Errorf("votes: %+v", c.m.votes)
 	}
 	two := c.get(pageFor(ids[0], c.m.add("apr_mail", "mail.send", `{"to":"x"}`, one).Approval.ID))
 	two.want(t, http.StatusOK, "None of these calls can be decided together", "None of the others is like it")
 	c.m.broken = errors.New("away")
-	if a := c.do("POST", togetherPath, formFor(c.m, "approve", ids...)); a.StatusCode < 500 || !strings.Contains(a.body, "as agreed") {
+	if a := c.do("POST", bulkPath, formFor(c.m, "approve", ids...)); a.StatusCode < 500 || !strings.Contains(a.body, "as agreed") {
 		t.Errorf("an outage: %s\n%s", a.Status, a.body)
 	}
 }
 
-// TestTogetherSigned: where votes are signed, each call has a challenge of its own.
-func TestTogetherSigned(t *testing.T) {
+// TestBulkSigned: where votes are signed, each call has a challenge of its own.
+func TestBulkSigned(t *testing.T) {
 	c := start(t, nil).signIn("ada@example.com")
 	ids := refunds(c.m, 2)
 	for _, id := range ids {
@@ -292,7 +292,7 @@ func TestTogetherSigned(t *testing.T) {
 		form.Set("challenge:"+id, "cha_"+id)
 		form.Set("assertion:"+id, `{"of":"`+id+`"}`)
 	}
-	c.do("POST", togetherPath, form).want(t, http.StatusOK, "2 votes are recorded")
+	c.do("POST", bulkPath, form).want(t, http.StatusOK, "2 votes are recorded")
 	for i, v := range c.m.votes {
 		if v.Signed.ChallengeID != "cha_"+ids[i] || string(v.Signed.Assertion) != `{"of":"`+ids[i]+`"}` {
 			t.Errorf("vote %d is signed by %+v", i, v.Signed)

@@ -11,10 +11,10 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestBrowserDecidesTogether: ten alike refunds are decided in fewer than ten actions and
+// TestBrowserDecidesInBulk: ten alike refunds are decided in fewer than ten actions and
 // one load of the page that shows them, each with its own event; a reviewer's keys do all
 // of it. What a colleague has decided meanwhile is refused by name.
-func TestBrowserDecidesTogether(t *testing.T) {
+func TestBrowserDecidesInBulk(t *testing.T) {
 	d := onBrowsed(t)
 	agent, tool := d.agent(t), newID("refund_")
 	hold := func(n int) approval {
