@@ -108,11 +108,14 @@ func (e *Event) SetPayload(v any) error {
 	return nil
 }
 
-// AddToPayload sets a member of the event's payload, which is an object.
+// AddToPayload sets a member of the event's payload, which is an object, or null for none.
 func (e *Event) AddToPayload(name string, v any) error {
 	members := map[string]any{}
 	if err := json.Unmarshal(e.SafePayload, &members); err != nil {
 		return fmt.Errorf("read the payload of an event of type %s: %w", e.Type, err)
+	}
+	if members == nil {
+		members = map[string]any{}
 	}
 	members[name] = v
 	return e.SetPayload(members)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"holdpoint/engine"
@@ -162,6 +163,9 @@ func (s *Settler) comeIntoForce(c *store.Change) (Settlement, error) {
 		return Settlement{}, err
 	}
 	in.Actor = settlerActor
+	if err := sayBehind(&in, c.Approval); err != nil {
+		return Settlement{}, err
+	}
 	c.AddEvent(in)
 	return Settlement{Over: true}, c.Executed(approval.Succeeded)
 }
@@ -186,12 +190,27 @@ func (s *Settler) putEntries(c *store.Change, p store.Proposal, e engine.Event) 
 	c.AddEvent(e)
 	for _, n := range entries {
 		e, err := n.Of(engine.Event{ID: store.NewEventID(), Type: engine.Admin, Outcome: engine.Allow, ApprovalID: c.Approval.ID, Actor: settlerActor}, c.Now)
+		if err == nil {
+			err = sayBehind(&e, c.Approval)
+		}
 		if err != nil {
 			return Settlement{}, err
 		}
 		c.AddEvent(e)
 	}
 	return Settlement{Over: true}, c.Executed(approval.Succeeded)
+}
+
+// sayBehind has the event of a change say who is behind it: who proposed it, and the ids of the
+// people by whose votes it is made. Settlement, its actor, only carries it out.
+func sayBehind(e *engine.Event, a approval.Approval) error {
+	by := []string{}
+	for _, vote := range a.State.Counted {
+		if !slices.Contains(by, vote.Actor.ID) {
+			by = append(by, vote.Actor.ID)
+		}
+	}
+	return errors.Join(e.AddToPayload("proposed_by", a.RequestedBy), e.AddToPayload("approved_by", by))
 }
 
 // ActivationEvent is the event of a document's coming into force, in place of another, by an

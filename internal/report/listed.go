@@ -7,14 +7,16 @@ import "slices"
 func Lists() []List {
 	return []List{
 		{
-			Name: "roles", Title: "Joiners, movers, leavers", Asks: "Who got or lost which role, when, and by whose act.",
+			Name: "roles", Title: "Joiners, movers, leavers", Asks: "Who got or lost which role, when, by whose act, and on whose approval.",
 			None: "Nobody joined, left or changed roles in this period, nobody was put on call, and nobody stood in for anybody.",
 			Columns: slices.Concat(
 				[]ListColumn{own("time", "When", TimeCell), own("act", "What", TermCell)}, person("Person"),
 				[]ListColumn{
 					own("roles_given", "Roles given", TextCell), own("roles_taken", "Roles taken", TextCell), file("roles_after", "Roles afterwards"),
 					below("in_place_of", "In place of", TextCell, "in place of "), below("valid_from", "From", TimeCell, "from "), below("valid_until", "Until", TimeCell, "until "),
-				}, byWhom()),
+				}, byWhom(), []ListColumn{
+					own("approved", "Approved", TermCell), below("approval_id", "Approval", ApprovalCell, "as "), below("proposed_by", "Proposed by", TextCell, "proposed by "), below("approved_by", "Who approved", TextCell, "approved by "),
+				}),
 			Terms: []Term{
 				{"joined", "The account was added."},
 				{"moved", "The account’s roles were changed."},
@@ -23,6 +25,9 @@ func Lists() []List {
 				{"on_call", "They were put on call, which gives the schedule’s role for a time. Without a person: the schedule was emptied."},
 				{"stands_in", "They decide in somebody else’s place for a time."},
 				{"stands_in_no_more", "That was revoked."},
+				{"people", "By people: the change waited for them, and settlement made it once they had approved it."},
+				{"nobody_asked", "People should have approved it, and were not asked: whoever owns the database made it in an emergency."},
+				{"no_need", "Nobody had to approve it."},
 			},
 		},
 		{

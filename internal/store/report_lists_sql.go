@@ -23,6 +23,17 @@ const (
 	// byWhom are the columns that say who did it, and which event says so.
 	byWhom = `coalesce(nullif(maker.name, ''), j.actor) AS by, j.actor AS by_id, j.channel, e.event_id::text AS event_id`
 	seqKey = `to_char(e.seq, 'FM0000000000000000000')`
+	// whoseApproval are the columns that say whether people approved it, as what, proposed by whom,
+	// and who they were: as the event says, or, where it was written before events said so, the approval.
+	whoseApproval = `CASE WHEN e.approval_id IS NOT NULL THEN 'people' WHEN b.body->'reasons'->1->>'code' = 'NOBODY_ASKED' THEN 'nobody_asked' ELSE 'no_need' END AS approved, e.approval_id,
+		(SELECT coalesce(nullif(q.name, ''), by.id) FROM (SELECT coalesce(j.told->'proposed_by'->>'id', (SELECT a.requested_by->>'id' FROM approvals a WHERE a.id = e.approval_id)) AS id) by
+			LEFT JOIN people q ON q.id = by.id) AS proposed_by,
+		coalesce((SELECT string_agg(coalesce(nullif(q.name, ''), one.id), ', ' ORDER BY one.n) FROM json_array_elements_text(CASE json_typeof(j.told->'approved_by') WHEN 'array' THEN j.told->'approved_by' END)
+			WITH ORDINALITY AS one (id, n) LEFT JOIN people q ON q.id = one.id), ` + voters + `) AS approved_by`
+	// voters are the people whose yes counted for the approval that event e names.
+	voters = `(SELECT string_agg(DISTINCT coalesce(nullif(p.name, ''), p.id), ', ') FROM approvals a
+		JOIN facts f ON f.approval_id = a.id AND f.seq IN (SELECT jsonb_array_elements_text(coalesce(a.final->'counted', '[]'))::bigint)
+		JOIN people p ON p.id = f.actor_id WHERE a.id = e.approval_id AND f.yes)`
 	// aboutCall are the columns of an approval's call; agent is an agent's name.
 	aboutCall = `a.id AS approval_id, a.tool, a.agent_id, agent.name AS agent, a.environment`
 )
@@ -35,7 +46,7 @@ const rolesGiven = `SELECT ` + seqKey + ` || '/' || coalesce(one.n, 0) AS key, e
 			(SELECT string_agg(r, ', ' ORDER BY r) FROM json_array_elements_text(roles.after) r WHERE r NOT IN (SELECT json_array_elements_text(roles.before))) END AS roles_given,
 		(SELECT string_agg(r, ', ' ORDER BY r) FROM json_array_elements_text(roles.before) r WHERE r NOT IN (SELECT json_array_elements_text(roles.after))) AS roles_taken,
 		(SELECT string_agg(r, ', ' ORDER BY r) FROM json_array_elements_text(roles.after) r) AS roles_after,
-		CASE WHEN act.name LIKE 'stands_in%' THEN coalesce(nullif(lent.name, ''), j.told->>'person') END AS in_place_of, j.told->>'from' AS valid_from, j.told->>'until' AS valid_until, ` + byWhom + `
+		CASE WHEN act.name LIKE 'stands_in%' THEN coalesce(nullif(lent.name, ''), j.told->>'person') END AS in_place_of, j.told->>'from' AS valid_from, j.told->>'until' AS valid_until, ` + byWhom + `, ` + whoseApproval + `
 	FROM events e
 	JOIN (VALUES ('USER_ADDED', 'joined'), ('USER_ROLES_CHANGED', 'moved'), ('USER_DISABLED', 'left'), ('USER_ENABLED', 'returned'),
 		('ON_CALL_SET', 'on_call'), ('DELEGATION_MADE', 'stands_in'), ('DELEGATION_REVOKED', 'stands_in_no_more')) AS act (code, name) ON act.code = event_code(e.body)` + eventOpened + `
@@ -99,8 +110,7 @@ const policiesInForce = `SELECT ` + seqKey + ` AS key, greatest(e.appended_at, $
 		coalesce(j.told->>'means', '') AS digest, j.told->>'document' AS document,
 		CASE WHEN e.approval_id IS NOT NULL THEN 'people' WHEN b.body->'reasons'->1->>'code' = 'NOBODY_ASKED' THEN 'nobody_asked' ELSE 'no_need' END AS approved,
 		e.approval_id, (SELECT string_agg(coalesce(nullif(p.name, ''), p.id), ', ' ORDER BY p.id) FROM approvals a JOIN people p ON p.id = ANY (a.excluded) WHERE a.id = e.approval_id) AS author,
-		(SELECT string_agg(DISTINCT coalesce(nullif(p.name, ''), p.id), ', ') FROM approvals a JOIN facts f ON f.approval_id = a.id AND f.seq IN (SELECT jsonb_array_elements_text(coalesce(a.final->'counted', '[]'))::bigint)
-			JOIN people p ON p.id = f.actor_id WHERE a.id = e.approval_id AND f.yes) AS approved_by, ` + byWhom + `
+		` + voters + ` AS approved_by, ` + byWhom + `
 	FROM (SELECT *, event_code(body) AS code, lead(appended_at) OVER (PARTITION BY event_code(body) ORDER BY appended_at, seq) AS until FROM events
 		WHERE type = 'admin' AND event_code(body) IN ('POLICY_ACTIVATED', 'TOOL_CONTRACTS_ACTIVATED') AND outcome <> 'DENY') e` + eventOpened + `
 	WHERE e.appended_at < $2 AND (e.until IS NULL OR e.until > $1)`

@@ -97,6 +97,12 @@ func seedEvents(t testing.TB, owner string) {
 			administered("DELEGATION_MADE", fmt.Sprintf(`{"delegation":"dlg_1","person":%q,"deputy":"usr_8","from":"2021-01-01T00:00:00Z","until":"2021-01-02T00:00:00Z"}`, who)),
 			{Type: engine.Ungated, AgentID: "bot", ToolName: "shell", Reasons: []engine.Reason{{Code: "UNGATED_EXECUTION", Message: "x"}}, SafePayload: json.RawMessage(`{"execution":"succeeded"}`), Actor: engine.Actor{Kind: engine.AgentActor, ID: "bot"}},
 		}[n%8]
+		if n%8 == 1 {
+			e.ApprovalID = fmt.Sprint("apr_q", n)
+		}
+		if n%16 == 1 { // since then, events say who approved it
+			e.SafePayload = json.RawMessage(strings.Replace(string(e.SafePayload), "{", fmt.Sprintf(`{"proposed_by":{"kind":"human","id":"usr_6"},"approved_by":["usr_%d","usr_%d"],`, (n+3)%9, (n+6)%9), 1))
+		}
 		if n%9 == 0 && e.Type == engine.Admin {
 			e.Outcome = engine.Deny // it was refused, and changed nothing
 		}
@@ -160,6 +166,10 @@ func TestListsOfAQuarter(t *testing.T) {
 		{"roles taken", "roles", wordsIn("roles_taken", ", "), `SELECT role, count(*) FROM ` + told + `, jsonb_array_elements_text(doc #> '{safe_payload,roles_before}') role
 			WHERE NOT doc #> '{safe_payload,roles_after}' @> to_jsonb(role) GROUP BY 1`},
 		{"in place of", "roles", wordsIn("in_place_of", ", "), `SELECT name, count(*) FROM ` + told + ` JOIN people ON doc @> jsonb_build_object('safe_payload', jsonb_build_object('person', people.id, 'deputy', 'usr_8')) GROUP BY 1`},
+		{"on whose approval", "roles", wordsIn("approved_by", ", "), `SELECT p.name, count(*) FROM ` + told + ` JOIN people p ON (doc #> '{safe_payload,approved_by}') ? p.id
+			OR NOT doc->'safe_payload' ? 'approved_by' AND p.id IN (SELECT actor_id FROM facts WHERE approval_id = doc->>'approval_id' AND yes) WHERE type = 'admin' GROUP BY 1`},
+		{"proposed by whom", "roles", inColumn("proposed_by"), `SELECT coalesce((SELECT name FROM people WHERE id = doc #>> '{safe_payload,proposed_by,id}'), (SELECT requested_by->>'id' FROM approvals a WHERE a.id = doc->>'approval_id'), ''),
+			sum(CASE WHEN doc->'safe_payload' ? 'people' THEN jsonb_array_length(doc->'safe_payload'->'people') ELSE 1 END) FROM ` + told + ` WHERE type = 'admin' GROUP BY 1`},
 		{"outcomes", "approvals", inColumn("status"), `SELECT status, count(*) FROM approvals WHERE ended_at` + inQuarter + `GROUP BY 1`},
 		{"by role", "approvals", wordsIn("roles", ", "), `SELECT role, count(*) FROM approvals, unnest(asked) role WHERE ended_at` + inQuarter + `GROUP BY 1`},
 		{"by tool", "approvals", inColumn("tool"), `SELECT tool, count(*) FROM approvals WHERE ended_at` + inQuarter + `GROUP BY 1`},
