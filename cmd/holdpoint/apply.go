@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -224,6 +225,7 @@ type applyCommand struct {
 	setupFiles
 	Yes     bool   `help:"Do not ask."`
 	Reason  string `help:"Why, for those who have to approve what takes an approval." placeholder:"TEXT"`
+	Again   bool   `help:"Ask people again about changes that they were asked about before and did not approve."`
 	Secrets string `type:"path" help:"New file for what is shown once: links by which people set a password, secrets of webhooks." placeholder:"FILE"`
 }
 
@@ -243,7 +245,9 @@ Examples:
 type appliedChange struct {
 	setup.Change
 	Status string `json:"status"` // done, refused or waits
-	Error  string `json:"error,omitempty"`
+	// Approval is what it waits for.
+	Approval string `json:"approval,omitempty"`
+	Error    string `json:"error,omitempty"`
 }
 
 func (a *applyCommand) Run(ctx context.Context, c *cli) error {
@@ -280,7 +284,7 @@ func (a *applyCommand) Run(ctx context.Context, c *cli) error {
 	// Ctrl-C ends it behind a change, never within one.
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	return a.do(ctx, p, &setup.Applier{Admin: r, By: by, AllowUnknownRoles: a.AllowUnknownRole, Show: show, Reason: a.Reason})
+	return a.do(ctx, p, &setup.Applier{Admin: r, By: by, AllowUnknownRoles: a.AllowUnknownRole, Show: show, Reason: a.Reason, Again: a.Again})
 }
 
 // do does what a plan says, and tells exactly what was done.
@@ -289,14 +293,15 @@ func (a *applyCommand) do(ctx context.Context, p setup.Plan, applier *setup.Appl
 	progress := progressOf("applied")
 	var printing error
 	var keyless []string
-	waiting := 0
+	waiting, waitingFor := 0, map[string]int{}
 	applier.Done = func(change setup.Change, err error) {
 		told++
 		progress(int64(told), int64(len(p.Changes)))
 		status := appliedChange{Change: change, Status: "done"}
-		if admin.WasCollected(err) {
-			status.Status = "waits"
+		if wait := (*admin.Waits)(nil); errors.As(err, &wait) {
+			status.Status, status.Approval = "waits", wait.ApprovalID
 			waiting++
+			waitingFor[wait.ApprovalID]++
 		} else if err != nil {
 			status.Status, status.Error = "refused", plain(err).Error()
 			fmt.Fprintf(terminalError, "not done: %s %s: %s\n", change.Action, changeName(change), status.Error)
@@ -316,6 +321,10 @@ func (a *applyCommand) do(ctx context.Context, p setup.Plan, applier *setup.Appl
 	}
 	for _, h := range applier.Held {
 		fmt.Fprintf(terminalError, "%s waits for %d × %s until %s\n", h.ApprovalID, h.Needed, h.Role, h.ExpiresAt.Local().Format(time.RFC1123))
+		delete(waitingFor, h.ApprovalID)
+	}
+	for _, id := range slices.Sorted(maps.Keys(waitingFor)) {
+		fmt.Fprintf(terminalError, "%s waits already: %d of these changes are proposed in it\n", id, waitingFor[id])
 	}
 	switch {
 	case err == nil && refused > 0 && refused == waiting:

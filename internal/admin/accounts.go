@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -211,7 +212,7 @@ func (p People) Change(ctx context.Context, by access.By, who string, c PersonCh
 		return edit, changed(by, code, message, now.ID, more), nil
 	})
 	if waits != nil && errors.Is(err, errWaits) {
-		err = p.hold(ctx, by, store.RolesChange, c.Reason, "", *waits)
+		err = p.hold(ctx, by, store.RolesChange, c.Reason, *waits)
 	}
 	return done.Person, err
 }
@@ -322,39 +323,80 @@ func (p People) Enable(ctx context.Context, by access.By, who string, once *acce
 	if err != nil {
 		return PasswordLink{}, err
 	}
-	if guarded && p.Hold == nil {
-		return PasswordLink{}, cannotHold
-	}
-	// Where giving roles takes an approval, getting them back does.
-	var roles []string
-	waitsAs := store.NewID("apr")
-	link, err := p.withLink(ctx, by, who, once, func(now store.Standing) (store.Edit, engine.Event, string, error) {
+	may := func(now store.Standing) error {
 		err := another(by, now)
 		if err == nil && !now.Disabled {
 			err = &access.Refusal{Kind: access.Conflict, Code: "unchanged", Detail: "This account is not disabled. Nothing was changed."}
 		}
-		edit, after, waits := store.Edit{Enable: true}, now.Roles, ""
-		if guarded && len(now.Roles) > 0 {
-			roles, after, waits, edit.SetRoles = now.Roles, nil, waitsAs, true
-		}
-		return edit, changed(by, "USER_ENABLED", "A person was enabled again, and sets another password.", now.ID, roleChange(now.ID, nil, after)), waits, err
-	})
-	if err != nil || roles == nil {
-		return link, err
+		return err
 	}
-	return link, p.holdRoles(ctx, by, link, roles)
+	// later are the roles that wait.
+	enable := func(later []string, approvalID string, opens *store.Submission) (PasswordLink, error) {
+		return p.withLink(ctx, by, who, once, func(now store.Standing) (store.Edit, engine.Event, string, error) {
+			err := may(now)
+			if err == nil && guarded && !slices.Equal(uniqueRoles(now.Roles), later) {
+				err = &access.Refusal{Kind: access.Conflict, Code: "stale", Detail: "The account’s roles have just been changed. Look at them, and enable it again. Nothing was changed."}
+			}
+			edit, after := store.Edit{Enable: true, Opens: opens, SetRoles: len(later) > 0}, now.Roles
+			if edit.SetRoles {
+				after = nil
+			}
+			return edit, changed(by, "USER_ENABLED", "A person was enabled again, and sets another password.", now.ID, roleChange(now.ID, nil, after)), approvalID, err
+		})
+	}
+	if !guarded {
+		return enable(nil, "", nil)
+	}
+	if p.Hold == nil {
+		return PasswordLink{}, cannotHold
+	}
+	// Where giving roles takes an approval, getting them back does.
+	var now store.Standing
+	_, err = p.change(ctx, by, who, access.Adapt(once, func(now store.Standing) PasswordLink { return PasswordLink{Person: now.Person} }), func(standing store.Standing) (store.Edit, engine.Event, error) {
+		now = standing
+		return store.Edit{}, engine.Event{}, cmp.Or(may(now), errWaits)
+	})
+	if !errors.Is(err, errWaits) {
+		return PasswordLink{}, err
+	}
+	var link PasswordLink
+	later := uniqueRoles(now.Roles)
+	err = p.withoutRoles(ctx, by, now.Person, later, func(approvalID string, opens *store.Submission) (err error) {
+		link, err = enable(later, approvalID, opens)
+		return err
+	})
+	return link, err
 }
 
-// holdRoles has people approve the roles of an account that has none yet.
-func (p People) holdRoles(ctx context.Context, by access.By, l PasswordLink, roles []string) error {
-	i, err := p.rolesItem(by, l.Person, nil, roles)
+// withoutRoles has write write an account without its roles, of which people have to approve them:
+// the approval, by opens, with the account, so that neither is there without the other. It is told by
+// which approval the person gets them; "" and nil where there are none, or where others are proposed
+// together with them.
+func (p People) withoutRoles(ctx context.Context, by access.By, account engine.Person, roles []string, write func(approvalID string, opens *store.Submission) error) error {
+	if len(roles) == 0 {
+		return write("", nil)
+	}
+	i, err := p.rolesItem(by, account, nil, roles)
 	if err != nil {
 		return err
 	}
-	err = p.hold(ctx, by, store.RolesChange, "", l.RolesWait, i)
-	var refusal *access.Refusal
-	if WasCollected(err) || errors.As(err, &refusal) && refusal.Code == ApprovalRequired && refusal.Successor != "" {
+	if c, collecting := ctx.Value(collecting{}).(*Collected); collecting {
+		if err := c.apart([]item{i}); err != nil {
+			return err
+		}
+		if err := write("", nil); err != nil {
+			return err
+		}
+		c.add(store.RolesChange, i)
 		return nil
+	}
+	h := HeldChange{Kind: store.RolesChange, ApprovalID: store.NewID("apr")}
+	h.Submit = func(ctx context.Context, opens store.Submission) (store.Stored, error) {
+		return store.Stored{}, write(h.ApprovalID, &opens)
+	}
+	held, err := p.open(ctx, by, h, []item{i})
+	if err == nil && held.ApprovalID != h.ApprovalID { // they wait already, since it was enabled before
+		err = write(held.ApprovalID, nil)
 	}
 	return err
 }
@@ -480,24 +522,23 @@ func (p People) Invite(ctx context.Context, by access.By, n NewPerson, anyRole b
 	if err != nil {
 		return link, err
 	}
-	if link = link.of(added); roles != nil {
-		link.RolesWait = store.NewID("apr")
-	}
-	_, err = p.Store.People.Invite(ctx, added, by.Actor.ID, access.AdminRole, store.NoPassword, edit, access.Adapt(once, func(store.Standing) PasswordLink { return link }),
-		func(now store.Standing) (engine.Event, error) {
-			err := mayChange(by, now)
-			if err == nil {
-				err = another(by, now) // another account of one's own, with other roles
-			}
-			return event, err
-		})
-	if errors.Is(err, store.ErrConflict) {
-		return link, emailTaken(added.Email)
-	}
-	if err = p.administered(ctx, err); err != nil || roles == nil {
-		return link, err
-	}
-	return link, p.holdRoles(ctx, by, link, roles)
+	link = link.of(added)
+	err = p.withoutRoles(ctx, by, added, roles, func(approvalID string, opens *store.Submission) error {
+		link.RolesWait, edit.Opens = approvalID, opens
+		_, err := p.Store.People.Invite(ctx, added, by.Actor.ID, access.AdminRole, store.NoPassword, edit, access.Adapt(once, func(store.Standing) PasswordLink { return link }),
+			func(now store.Standing) (engine.Event, error) {
+				err := mayChange(by, now)
+				if err == nil {
+					err = another(by, now) // another account of one's own, with other roles
+				}
+				return event, err
+			})
+		if errors.Is(err, store.ErrConflict) {
+			return emailTaken(added.Email)
+		}
+		return p.administered(ctx, err)
+	})
+	return link, err
 }
 
 // rolesLater is the account to add, and its event: without its roles, which are returned, where

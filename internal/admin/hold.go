@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"holdpoint/engine"
+	"holdpoint/engine/approval"
 	"holdpoint/internal/access"
 	"holdpoint/internal/store"
 )
@@ -25,10 +26,14 @@ type HeldChange struct {
 	Subjects []string
 	// ApprovalID is that of the approval; made anew for "".
 	ApprovalID string
+	// Submit opens the approval, in one transaction with what else is written then; nil opens it
+	// by itself.
+	Submit func(context.Context, store.Submission) (store.Stored, error)
 }
 
 // Held is the approval that a change waits for.
 type Held struct {
+	Kind       string
 	ApprovalID string
 	Needed     int
 	Role       string
@@ -91,31 +96,32 @@ func readable(text json.RawMessage) string {
 
 // hold has people decide about changes of a kind, or puts them beside those that ctx collects.
 // The error is never nil: it says what they wait for.
-func (r Config) hold(ctx context.Context, by access.By, kind, reason, approvalID string, items ...item) error {
+func (r Config) hold(ctx context.Context, by access.By, kind, reason string, items ...item) error {
 	if c, collecting := ctx.Value(collecting{}).(*Collected); collecting {
-		if err := c.add(kind, items); err != nil {
+		if err := c.takes(ctx, r, kind, items...); err != nil {
 			return err
 		}
-		return errCollected
+		c.add(kind, items...)
+		return &collected{kind}
 	}
-	held, err := r.open(ctx, by, kind, reason, approvalID, items)
+	held, err := r.open(ctx, by, HeldChange{Kind: kind, Reason: reason}, items)
 	if err != nil {
 		return err
 	}
 	return held.refusal()
 }
 
-func (r Config) open(ctx context.Context, by access.By, kind, reason, approvalID string, items []item) (Held, error) {
+// open has people decide about a change of the items.
+func (r Config) open(ctx context.Context, by access.By, h HeldChange, items []item) (Held, error) {
 	if r.Hold == nil {
 		return Held{}, cannotHold
 	}
-	if len(reason) > access.MaxReason {
-		return Held{}, &access.Refusal{Kind: access.Invalid, Code: "reason_too_long", Detail: fmt.Sprintf("The reason has %d bytes; at most %d are kept.", len(reason), access.MaxReason)}
+	if len(h.Reason) > access.MaxReason {
+		return Held{}, &access.Refusal{Kind: access.Invalid, Code: "reason_too_long", Detail: fmt.Sprintf("The reason has %d bytes; at most %d are kept.", len(h.Reason), access.MaxReason)}
 	}
-	if strings.TrimSpace(reason) == "" {
-		reason = "none was given"
+	if strings.TrimSpace(h.Reason) == "" {
+		h.Reason = "none was given"
 	}
-	h := HeldChange{Kind: kind, Reason: reason, ApprovalID: approvalID}
 	for _, i := range items {
 		h.Entries = append(h.Entries, i.Entry)
 		h.Before += block(i.name, i.was)
@@ -138,11 +144,74 @@ func block(name, text string) string {
 }
 
 // Collected gathers changes that have to be approved, so that people decide about them
-// together.
-type Collected struct{ items []keptItem }
+// together. Nobody is asked again what they are asked already, or what they have denied.
+type Collected struct {
+	// Again has people asked again about what they were asked before and did not approve.
+	Again bool
 
-// add refuses a second change of one thing: what it would be a change of is not there yet.
-func (c *Collected) add(kind string, items []item) error {
+	items    []keptItem
+	proposed map[string][]store.ProposedEntry // by kind, of those that were looked up
+}
+
+// AskedBefore is the code of the refusal of a change that people were asked about before, which
+// the refusal names as successor, and did not approve.
+const AskedBefore = "asked_before"
+
+// Waits is the error of a change that waits for its approval already.
+type Waits struct{ ApprovalID string }
+
+// Error says as what it waits.
+func (w *Waits) Error() string { return "it waits for its approval already, as " + w.ApprovalID }
+
+// takes refuses a second change of one thing: what it would be a change of is not there yet. It
+// returns *Waits for what waits already, and refuses what was denied.
+func (c *Collected) takes(ctx context.Context, r Config, kind string, items ...item) error {
+	if err := c.apart(items); err != nil {
+		return err
+	}
+	before, known := c.proposed[kind]
+	if !known {
+		var err error
+		if before, err = r.Store.Rules.ProposedEntries(ctx, kind); err != nil {
+			return err
+		}
+		if c.proposed == nil {
+			c.proposed = map[string][]store.ProposedEntry{}
+		}
+		c.proposed[kind] = before
+	}
+	for _, i := range items {
+		for _, p := range before {
+			if p.What != i.What || p.ID != i.ID {
+				continue
+			}
+			same, err := p.Same(i.Entry)
+			switch {
+			case err != nil:
+				return err
+			case !same || p.Execution == approval.Succeeded:
+			case p.Status == approval.Pending || p.Status == approval.Approved && p.Execution != approval.Failed:
+				return &Waits{p.ApprovalID}
+			case !c.Again:
+				return &access.Refusal{
+					Kind: access.Conflict, Code: AskedBefore, Successor: p.ApprovalID,
+					Detail: fmt.Sprintf("People were asked for this very change as %s, which ended as %s. “--again” asks them once more.", p.ApprovalID, ended(p)),
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// ended says how what was proposed has ended.
+func ended(p store.ProposedEntry) string {
+	if p.Execution == approval.Failed {
+		return "approved and not made"
+	}
+	return string(p.Status)
+}
+
+func (c *Collected) apart(items []item) error {
 	for _, k := range c.items {
 		for _, i := range k.items {
 			if slices.ContainsFunc(items, func(other item) bool { return other.What == i.What && other.ID == i.ID }) {
@@ -150,8 +219,11 @@ func (c *Collected) add(kind string, items []item) error {
 			}
 		}
 	}
-	c.items = append(c.items, keptItem{kind, items})
 	return nil
+}
+
+func (c *Collected) add(kind string, items ...item) {
+	c.items = append(c.items, keptItem{kind, items})
 }
 
 type keptItem struct {
@@ -161,19 +233,29 @@ type keptItem struct {
 
 type collecting struct{}
 
-// errCollected is the error of a change that was put beside others.
-var errCollected = errors.New("it waits for its approval, together with the others")
+// collected is the error of a change of a kind that was put beside others.
+type collected struct{ kind string }
 
-// WasCollected reports whether a change was put beside others that wait.
-func WasCollected(err error) bool { return errors.Is(err, errCollected) }
+func (*collected) Error() string { return "it waits for its approval, together with the others" }
+
+// WasCollected reports whether a change was put beside others that wait, and of which kind it is.
+func WasCollected(err error) (kind string, ok bool) {
+	var c *collected
+	if errors.As(err, &c) {
+		return c.kind, true
+	}
+	return "", false
+}
 
 // Collect has changes under ctx that take an approval gathered, and not proposed one by one.
-func Collect(ctx context.Context) (context.Context, *Collected) {
-	c := &Collected{}
+// again is Collected.Again.
+func Collect(ctx context.Context, again bool) (context.Context, *Collected) {
+	c := &Collected{Again: again}
 	return context.WithValue(ctx, collecting{}, c), c
 }
 
-// Propose has people decide about what was gathered, one approval for each kind.
+// Propose has people decide about what was gathered, one approval for each kind, in the order of
+// store.ChangeKinds.
 func (r Changes) Propose(ctx context.Context, by access.By, c *Collected, reason string) ([]Held, error) {
 	var all []Held
 	for _, kind := range store.ChangeKinds() {
@@ -186,10 +268,11 @@ func (r Changes) Propose(ctx context.Context, by access.By, c *Collected, reason
 		if len(items) == 0 {
 			continue
 		}
-		held, err := r.open(ctx, by, kind, reason, "", items)
+		held, err := r.open(ctx, by, HeldChange{Kind: kind, Reason: reason}, items)
 		if err != nil {
 			return all, err
 		}
+		held.Kind = kind
 		all = append(all, held)
 	}
 	return all, nil

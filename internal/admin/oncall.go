@@ -135,7 +135,7 @@ func (r OnCall) wait(ctx context.Context, by access.By, q OnCallRequest, asked t
 	for _, email := range q.Emails {
 		i.becomes += line(strings.ToLower(strings.TrimSpace(email)), q.From, q.Until)
 	}
-	return r.hold(ctx, by, store.RoutingChange, "", "", i)
+	return r.hold(ctx, by, store.RoutingChange, "", i)
 }
 
 // ids finds the accounts of the addresses, and whose they are. Those that are nobody's are

@@ -42,15 +42,15 @@ func (p People) Add(ctx context.Context, by access.By, n NewPerson) (added engin
 	if err != nil {
 		return added, "", err
 	}
-	err = p.Store.People.Create(ctx, added, hash, event)
-	if errors.Is(err, store.ErrConflict) {
-		err = emailTaken(added.Email)
-	}
-	if err != nil || roles == nil {
-		return added, "", err
-	}
-	waits = store.NewID("apr")
-	return added, waits, p.holdRoles(ctx, by, PasswordLink{Person: added, RolesWait: waits}, roles)
+	err = p.withoutRoles(ctx, by, added, roles, func(approvalID string, opens *store.Submission) error {
+		waits = approvalID
+		_, err := p.Store.People.Invite(ctx, added, by.Actor.ID, access.AdminRole, hash, store.Edit{Opens: opens}, nil, func(store.Standing) (engine.Event, error) { return event, nil })
+		if errors.Is(err, store.ErrConflict) {
+			err = emailTaken(added.Email)
+		}
+		return err
+	})
+	return added, waits, err
 }
 
 // adding is the account to add, and the event that tells of it.

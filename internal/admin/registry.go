@@ -87,7 +87,7 @@ func (r Registry) RegisterAgent(ctx context.Context, by access.By, a registry.Ag
 			return err
 		}
 	}
-	return r.hold(ctx, by, store.SettingsChange, "", "", *waits)
+	return r.hold(ctx, by, store.SettingsChange, "", *waits)
 }
 
 // named makes an agent that is new, and sets the name and owner of any.
@@ -174,7 +174,7 @@ func (r Registry) restored(ctx context.Context, by access.By, what, id string, e
 	if err != nil || i == nil {
 		return err
 	}
-	return r.hold(ctx, by, store.SettingsChange, "", "", *i)
+	return r.hold(ctx, by, store.SettingsChange, "", *i)
 }
 
 // RevokeAgent ends an agent's registration, or restores it: a revoked agent's
@@ -212,7 +212,7 @@ func (r Registry) RegisterTool(ctx context.Context, by access.By, t registry.Too
 		return err
 	}
 	if waits != nil {
-		return r.hold(ctx, by, store.SettingsChange, "", "", *waits)
+		return r.hold(ctx, by, store.SettingsChange, "", *waits)
 	}
 	return r.administered(ctx, r.Store.Registry.RegisterTool(ctx, t, once, e))
 }
@@ -246,7 +246,7 @@ func (r Registry) PutSettings(ctx context.Context, by access.By, s registry.Sett
 			return err
 		}
 		if i.was != i.becomes { // what changes nothing waits for nobody
-			return r.hold(ctx, by, store.SettingsChange, "", "", i)
+			return r.hold(ctx, by, store.SettingsChange, "", i)
 		}
 	}
 	return r.administered(ctx, r.Store.Registry.PutSettings(ctx, s, once, e))

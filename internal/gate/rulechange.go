@@ -146,6 +146,8 @@ type RuleChangeRequest struct {
 	// Environment and Rules are those of now: the rules' digest is what it is judged by.
 	Environment, Rules string
 	Once               *access.Once[OpenedRuleChange]
+	// Submit writes it, with what else is written in the same transaction; nil by itself.
+	Submit func(context.Context, store.Submission) (store.Stored, error)
 }
 
 // Bounds of what people are asked to read.
@@ -209,7 +211,11 @@ func OpenRuleChange(ctx context.Context, s *store.Store, sealer *seal.Sealer, r 
 		opened.ExpiresAt = stored.ExpiresAt.UTC()
 		return opened
 	})
-	stored, err := s.Submit(ctx, store.Submission{Event: e, Opening: o, Once: once})
+	submit := s.Submit
+	if r.Submit != nil {
+		submit = r.Submit
+	}
+	stored, err := submit(ctx, store.Submission{Event: e, Opening: o, Once: once})
 	switch {
 	case errors.Is(err, store.ErrConflict):
 		return none, AlreadyProposed

@@ -45,7 +45,7 @@ func (k *Keeper) Hold(ctx context.Context, by access.By, h admin.HeldChange) (ad
 			Kind: h.Kind, Document: d.Digest(), Reason: strings.TrimSpace(h.Reason),
 			Difference: udiff.Unified("now", "proposed", h.Before, h.After),
 		},
-		ID: h.ApprovalID, Body: d.Body, KnownAs: d.KnownAs, Author: author, Subjects: h.Subjects, By: by, Guard: guard,
+		ID: h.ApprovalID, Body: d.Body, KnownAs: d.KnownAs, Author: author, Subjects: h.Subjects, By: by, Guard: guard, Submit: h.Submit,
 		Routing: k.Routing, Environment: k.Environment, Rules: k.Judge().Digest(),
 	})
 	if errors.Is(err, gate.AlreadyProposed) {

@@ -62,8 +62,8 @@ func TestApprovedChangeEnds(t *testing.T) {
 		t.Errorf("settings as they are: %v", err)
 	}
 	// Two changes of one thing do not wait together.
-	collecting, waits := admin.Collect(ctx)
-	if err := r.RegisterTool(collecting, h.by("olga"), tool("finance"), nil); !admin.WasCollected(err) {
+	collecting, waits := admin.Collect(ctx, false)
+	if err := r.RegisterTool(collecting, h.by("olga"), tool("finance"), nil); !wasCollected(err) {
 		t.Fatal(err)
 	}
 	var refusal *access.Refusal

@@ -82,6 +82,17 @@ func (h *house) approve(who, id string) {
 	h.settle(id)
 }
 
+// event is the event of an approval with a code.
+func (h *house) event(approvalID, code string) engine.Event {
+	h.t.Helper()
+	events, err := h.store.Events.List(h.t.Context(), store.EventFilter{ApprovalID: approvalID, Limit: 100})
+	i := slices.IndexFunc(events, func(e engine.Event) bool { return e.Reasons[0].Code == code })
+	if err != nil || i < 0 {
+		h.t.Fatalf("%v, no %s of %s", err, code, approvalID)
+	}
+	return events[i]
+}
+
 func (h *house) roles(name string) string {
 	h.t.Helper()
 	p, err := h.store.People.Get(h.t.Context(), h.people[name].ID)
@@ -126,6 +137,16 @@ func TestRoleTakesAnApproval(t *testing.T) {
 	h.settle(id) // once
 	if got := h.codes(); strings.Count(got, "USER_ROLES_CHANGED") != 1 {
 		t.Errorf("events: %s", got)
+	}
+	// Its event says who was behind it.
+	var told struct {
+		ProposedBy engine.Actor `json:"proposed_by"`
+		ApprovedBy []string     `json:"approved_by"`
+		RolesAfter []string     `json:"roles_after"`
+	}
+	e := h.event(id, "USER_ROLES_CHANGED")
+	if err := json.Unmarshal(e.SafePayload, &told); err != nil || told.ProposedBy != h.by("olga").Actor || !slices.Equal(told.ApprovedBy, []string{h.people["omar"].ID}) || len(told.RolesAfter) != 2 {
+		t.Errorf("%v, %s", err, e.SafePayload)
 	}
 	// Who gets a role does not decide about it, once they may decide, either.
 	if got := h.vote("stranger", h.waits(h.give("olga", "stranger", "auditor")), true); got != "self_review" {
@@ -390,13 +411,13 @@ func TestGuardedRows(t *testing.T) {
 func TestChangesWaitTogether(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, store.RolesChange, store.SettingsChange)
-	ctx, waits := admin.Collect(t.Context())
+	ctx, waits := admin.Collect(t.Context(), false)
 	for _, name := range []string{"stranger", "cleo"} {
-		if _, err := h.admin.People.Change(ctx, h.by("olga"), h.people[name].ID, admin.PersonChange{AddRoles: []string{"auditor"}, AllowUnknownRoles: true}, nil); !admin.WasCollected(err) {
+		if _, err := h.admin.People.Change(ctx, h.by("olga"), h.people[name].ID, admin.PersonChange{AddRoles: []string{"auditor"}, AllowUnknownRoles: true}, nil); !wasCollected(err) {
 			t.Fatal(err)
 		}
 	}
-	if err := h.admin.Registry.RegisterTool(ctx, h.by("olga"), registry.Tool{Name: "pay_out", MinTrust: engine.Verified}, nil); !admin.WasCollected(err) {
+	if err := h.admin.Registry.RegisterTool(ctx, h.by("olga"), registry.Tool{Name: "pay_out", MinTrust: engine.Verified}, nil); !wasCollected(err) {
 		t.Fatal(err)
 	}
 	held, err := h.admin.Changes.Propose(t.Context(), h.by("olga"), waits, "the team of 2027")
@@ -414,14 +435,17 @@ func TestChangesWaitTogether(t *testing.T) {
 	h.codes()
 }
 
-// applied applies a file that renames somebody and gives them a role: the name is changed, and
-// the role waits.
-func (h *house) applied() {
+func wasCollected(err error) bool {
+	_, ok := admin.WasCollected(err)
+	return ok
+}
+
+// applies applies a file of people as a command does. It returns what each change waits for, or
+// why it was not made.
+func (h *house) applies(people string, again bool) (told []string, held []admin.Held) {
 	h.t.Helper()
-	ctx, ada := h.t.Context(), h.people["ada"]
-	text := fmt.Sprintf(`{"people": [{"email": %q, "name": "Ada King", "roles": ["policy-owner", "auditor"]}]}`, ada.Email)
-	wanted, problems := setup.Read([]setup.Input{{Name: "people.json", Data: []byte(text)}}, setup.Input{})
-	now, err := setup.Now(ctx, h.owner)
+	wanted, problems := setup.Read([]setup.Input{{Name: "people.json", Data: []byte(`{"people": [` + people + `]}`)}}, setup.Input{})
+	now, err := setup.Now(h.t.Context(), h.owner)
 	if err != nil || len(problems) > 0 {
 		h.t.Fatal(err, problems)
 	}
@@ -430,27 +454,47 @@ func (h *house) applied() {
 		h.t.Fatal(problems)
 	}
 	a := &setup.Applier{
-		Admin: h.owner, By: access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "op", Channel: "cli"}}, AllowUnknownRoles: true, Reason: "by the file",
+		Admin: h.owner, By: access.By{Actor: engine.Actor{Kind: engine.ServiceActor, ID: "op", Channel: "cli"}}, AllowUnknownRoles: true, Reason: "by the file", Again: again,
+		Show: func(setup.Secret) error { return nil },
 		Done: func(_ setup.Change, err error) {
-			if !admin.WasCollected(err) {
-				h.t.Errorf("it does not wait: %v", err)
+			var waits *admin.Waits
+			var no *access.Refusal
+			switch {
+			case errors.As(err, &waits):
+				told = append(told, waits.ApprovalID)
+			case errors.As(err, &no):
+				told = append(told, no.Code+" "+no.Successor)
+			default:
+				told = append(told, fmt.Sprint(err))
 			}
 		},
 	}
-	if done, refused, err := a.Apply(ctx, plan); done != 0 || refused != 1 || err != nil || len(a.Held) != 1 || a.Held[0].Needed != 2 {
-		h.t.Fatalf("%d, %d, %v, %+v", done, refused, err, a.Held)
+	if done, refused, err := a.Apply(h.t.Context(), plan); err != nil || done+refused != len(plan.Changes) {
+		h.t.Fatalf("%d, %d, %v", done, refused, err)
 	}
-	p, err := h.store.People.Get(ctx, ada.ID)
+	return told, a.Held
+}
+
+// applied applies a file that renames somebody and gives them a role: the name is changed, and
+// the role waits.
+func (h *house) applied() {
+	h.t.Helper()
+	ada := h.people["ada"]
+	told, held := h.applies(fmt.Sprintf(`{"email": %q, "name": "Ada King", "roles": ["policy-owner", "auditor"]}`, ada.Email), false)
+	if len(held) != 1 || held[0].Needed != 2 || len(told) != 1 || told[0] != held[0].ApprovalID {
+		h.t.Fatalf("%q, %+v", told, held)
+	}
+	p, err := h.store.People.Get(h.t.Context(), ada.ID)
 	if err != nil || p.Name != "Ada King" || slices.Contains(p.Roles, "auditor") {
 		h.t.Errorf("%v, %+v", err, p)
 	}
 	for _, who := range []string{"olga", "omar"} {
-		if got := h.vote(who, a.Held[0].ApprovalID, true); got != "" {
+		if got := h.vote(who, held[0].ApprovalID, true); got != "" {
 			h.t.Fatal(got)
 		}
 	}
-	h.settle(a.Held[0].ApprovalID)
+	h.settle(held[0].ApprovalID)
 	if got := h.roles("ada"); got != "auditor policy-owner" {
-		h.t.Errorf("%s, %s", got, h.state(a.Held[0].ApprovalID))
+		h.t.Errorf("%s, %s", got, h.state(held[0].ApprovalID))
 	}
 }

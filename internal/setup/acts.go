@@ -34,50 +34,66 @@ type Applier struct {
 	AllowUnknownRoles bool
 	// Show is given each secret as soon as it is made.
 	Show func(Secret) error
-	// Done is told of each change that was done, or refused.
+	// Done is told of each change that was done, or refused, or that waits for its approval
+	// (*admin.Waits).
 	Done func(c Change, err error)
-	// Reason is why, for those who have to approve what takes an approval.
+	// Reason is why, for those who have to approve what takes an approval, and Again has people asked
+	// again about what they did not approve before.
 	Reason string
-	// Held is what waits for its approval, once all else is done.
+	Again  bool
+	// Held is what was proposed, once all else was done.
 	Held []admin.Held
 }
 
 // Apply does the changes of a plan one after the other, each by the same act as the
 // single command. What is refused is left out, and the others are done; anything else
-// that goes wrong ends it. It returns how many were done and how many refused: what was
-// not done is in the next plan again. When ctx is over, it ends behind a change.
+// that goes wrong ends it. What takes an approval is proposed together, after the others. It
+// returns how many were done and how many refused, or wait: what was not done is in the next
+// plan again. When ctx is over, it ends behind a change.
 func (a *Applier) Apply(ctx context.Context, p Plan) (done, refused int, err error) {
-	// What takes an approval is proposed together.
-	collecting, waits := admin.Collect(context.WithoutCancel(ctx))
-	defer func() {
-		if ctx.Err() == nil && err == nil {
-			a.Held, err = a.Admin.Changes.Propose(ctx, a.By, waits, a.Reason)
-		}
-	}()
+	collecting, waits := admin.Collect(context.WithoutCancel(ctx), a.Again)
+	later := map[string][]Change{} // by kind
 	for _, c := range p.Changes {
 		if err := ctx.Err(); err != nil {
 			return done, refused, err
 		}
 		err := a.one(collecting, c)
+		if kind, collected := admin.WasCollected(err); collected {
+			later[kind] = append(later[kind], c)
+			continue
+		}
 		a.Done(c, err)
 		var no *access.Refusal
+		var wait *admin.Waits
 		switch {
 		case err == nil:
 			done++
-		case errors.As(err, &no), admin.WasCollected(err):
+		case errors.As(err, &no), errors.As(err, &wait):
 			refused++
 		default:
 			return done, refused, err
 		}
 	}
-	return done, refused, nil
+	if err := ctx.Err(); err != nil {
+		return done, refused, err
+	}
+	a.Held, err = a.Admin.Changes.Propose(ctx, a.By, waits, a.Reason)
+	for _, h := range a.Held {
+		for _, c := range later[h.Kind] {
+			a.Done(c, &admin.Waits{ApprovalID: h.ApprovalID})
+			refused++
+		}
+	}
+	return done, refused, err
 }
 
+// one does all acts of a change. What of it waits keeps nothing else of it from being done.
 func (a *Applier) one(ctx context.Context, c Change) error {
 	var waits error
 	for _, do := range c.acts {
 		err := do(ctx, a)
-		if admin.WasCollected(err) {
+		_, collected := admin.WasCollected(err)
+		if before := (*admin.Waits)(nil); collected || errors.As(err, &before) {
 			waits, err = err, nil
 		}
 		if err != nil {

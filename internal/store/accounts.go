@@ -55,6 +55,8 @@ type Edit struct {
 	// LinkLasts; it takes the place of an earlier one.
 	LinkHash  []byte
 	LinkLasts time.Duration
+	// Opens is the approval that the roles wait for; nil for none.
+	Opens *Submission
 }
 
 // writesPeople is where accounts are written: as the role that may, where there is
@@ -75,7 +77,10 @@ func (s People) Change(ctx context.Context, id, by, adminRole string, once *Once
 		if err != nil {
 			return now, e, err
 		}
-		return edit.of(now), e, edit.run(ctx, tx, id)
+		if err := edit.run(ctx, tx, id); err != nil {
+			return now, e, err
+		}
+		return edit.of(now), e, s.submitIn(ctx, tx, edit.Opens)
 	})
 }
 
@@ -99,7 +104,10 @@ func (s People) Invite(ctx context.Context, p engine.Person, by, adminRole, pass
 		if err != nil {
 			return now, e, translate(err)
 		}
-		return now, e, link.run(ctx, tx, p.ID)
+		if err := link.run(ctx, tx, p.ID); err != nil {
+			return now, e, err
+		}
+		return now, e, s.submitIn(ctx, tx, link.Opens)
 	})
 }
 

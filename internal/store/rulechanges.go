@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"holdpoint/engine"
 	"holdpoint/engine/approval"
+	"holdpoint/engine/canon"
 )
 
 // RulesAgent stands where an approval names its agent, for changes of the rules: they are
@@ -79,6 +81,44 @@ func (s Rules) Proposed(ctx context.Context, digest, replaces string) (id string
 	err = s.pool.QueryRow(ctx, `SELECT id, status FROM approvals WHERE proposes = $1 AND replaces = $2 ORDER BY opened_at DESC, id DESC LIMIT 1`,
 		digest, replaces).Scan(&id, &status)
 	return id, status, translate(err)
+}
+
+// ProposedEntry is what was last proposed of one thing that is set up, and what became of that.
+type ProposedEntry struct {
+	Entry
+	ApprovalID string
+	Status     approval.Status
+	Execution  approval.Execution
+}
+
+// Same reports whether the entry makes the same of the same thing, which was the same before.
+func (p ProposedEntry) Same(n Entry) (bool, error) {
+	same := p.What == n.What && p.ID == n.ID
+	for _, pair := range [][2]json.RawMessage{{p.Was, n.Was}, {p.Becomes, n.Becomes}} {
+		a, err1 := canon.Parse(pair[0])
+		b, err2 := canon.Parse(pair[1])
+		if err := errors.Join(err1, err2); err != nil {
+			return false, fmt.Errorf("compare a change of %s: %w", n.What, err)
+		}
+		same = same && string(a.Canonical()) == string(b.Canonical())
+	}
+	return same, nil
+}
+
+// ProposedEntries are the entries of a kind that were last proposed, one for each thing.
+func (s Rules) ProposedEntries(ctx context.Context, kind string) ([]ProposedEntry, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	rows, err := s.pool.Query(ctx, `SELECT DISTINCT ON (e->>'what', e->>'id') e, a.id, a.status, a.execution
+		FROM documents d JOIN approvals a ON a.proposes = d.digest, jsonb_array_elements(convert_from(d.body, 'UTF8')::jsonb->'entries') e
+		WHERE d.kind = $1 ORDER BY e->>'what', e->>'id', a.opened_at DESC, a.id`, kind)
+	if err != nil {
+		return nil, translate(err)
+	}
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p ProposedEntry, err error) {
+		return p, row.Scan(&p.Entry, &p.ApprovalID, &p.Status, &p.Execution)
+	})
+	return all, translate(err)
 }
 
 // queueProposed adds what an opening proposes: the document stands before the approval that

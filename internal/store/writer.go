@@ -212,12 +212,7 @@ func (s *db) Submit(ctx context.Context, sub Submission) (Stored, error) {
 			return Stored{}, err
 		}
 	}
-	if o := sub.Opening; o != nil {
-		asked := o.approval()
-		asked.Status, asked.Plan.OpenedAt = approval.Pending, s.Clock()
-		asked.Plan.ExpiresAt = asked.Plan.OpenedAt.Add(o.ExpiresIn)
-		o.asking = asked.Asking(asked.Plan.OpenedAt)
-	}
+	s.ask(sub.Opening)
 	q := &queued{sub: sub, done: make(chan error, 1), span: trace.SpanContextFromContext(ctx)}
 	queue := s.short
 	if q.size() >= longSubmission {
@@ -242,6 +237,31 @@ func (s *db) Submit(ctx context.Context, sub Submission) (Stored, error) {
 	case <-ctx.Done():
 		return Stored{}, fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
 	}
+}
+
+// ask computes whom an opening asks first; nil asks nobody.
+func (s *db) ask(o *Opening) {
+	if o == nil {
+		return
+	}
+	asked := o.approval()
+	asked.Status, asked.Plan.OpenedAt = approval.Pending, s.Clock()
+	asked.Plan.ExpiresAt = asked.Plan.OpenedAt.Add(o.ExpiresIn)
+	o.asking = asked.Asking(asked.Plan.OpenedAt)
+}
+
+// submitIn writes a submission, none for nil, in the transaction of something else: neither is
+// there without the other.
+func (s *db) submitIn(ctx context.Context, tx pgx.Tx, sub *Submission) error {
+	if sub == nil {
+		return nil
+	}
+	s.ask(sub.Opening)
+	rows, err := queueAll([]*queued{{sub: *sub, span: trace.SpanContextFromContext(ctx)}}, false)
+	if err != nil {
+		return err
+	}
+	return translate(tx.SendBatch(ctx, rows).Close())
 }
 
 // write is a group-commit loop: it flushes whatever has queued as soon as its
