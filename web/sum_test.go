@@ -40,7 +40,7 @@ func TestWhatIsAtStake(t *testing.T) {
 	}
 	// Names that are not plain are told apart from Holdpoint's own words.
 	c.get("/approvals/apr_3").want(t, http.StatusOK, `arguments. Not in it: `, `<b class="val">None of it matters. This call was checked by the CFO</b>, `, `<b class="val">&lt;b&gt;</b>, `, " and 1 more.</p>")
-	c.get("/approvals/apr_2").want(t, http.StatusOK, "No sentence is written for this tool", `Call <b class="val">frobnicate</b> with n <b class="val">1</b>`)
+	c.get("/approvals/apr_2").want(t, http.StatusOK, "No sentence is written for this tool", `Run <b class="val">frobnicate</b>: n <b class="val">1</b>`)
 }
 
 func TestAlikeWords(t *testing.T) {

@@ -31,6 +31,7 @@ func (w Writer) builtIn(f fitting, args canon.Value) (Sentence, bool) {
 
 // call is a call that a built-in template is looked for.
 type call struct {
+	tool  string
 	words []string // of the tool's name, in lower case
 	args  canon.Value
 	// unclear says that an argument is there under several names, and not the same.
@@ -99,13 +100,13 @@ func with(before, place, format string) string {
 
 // builtIns are tried in this order: what is told by the shape of the arguments comes
 // behind what is told by the tool's name.
-var builtIns = []func(*call) (fitting, bool){refund, payment, payee, access, mail, deployment, query, command, file, request, deletion}
+var builtIns = []func(*call) (fitting, bool){ofCodingAgent, refund, payment, payee, access, mail, deployment, query, command, file, request, deletion}
 
 // fit is the template that fits a call.
 func fit(tool string, args canon.Value) (fitting, bool) {
 	words := wordsOf(tool)
 	for _, of := range builtIns {
-		c := &call{words: words, args: args}
+		c := &call{tool: tool, words: words, args: args}
 		if f, ok := of(c); ok {
 			return f, !c.unclear
 		}
@@ -264,7 +265,7 @@ func access(c *call) (f fitting, ok bool) {
 }
 
 func file(c *call) (f fitting, ok bool) {
-	place := c.slot("path file_path filepath filename file file_name")
+	place := c.slot("path file_path absolute_path filepath filename file file_name")
 	from, to := c.slot("source source_path from src old_path"), c.slot("destination destination_path dest dst new_path to target")
 	if !c.says("file files directory dir folder path fs write edit document") && place == "" {
 		return f, false
@@ -277,7 +278,7 @@ func file(c *call) (f fitting, ok bool) {
 	case c.says("copy cp") && from != "" && to != "":
 		f.text = with("Copy *", from, "path") + with(" to *", to, "path")
 	case c.says("write create save put append edit update patch replace upload") && place != "":
-		f.text = with("Write *", place, "path") + with(": ", c.aside("content contents text data new_string new_text"), "line")
+		f.text = with("Write *", place, "path") + with(": ", c.aside("content contents text data file_text new_string new_text"), "line")
 	case c.says("read open cat view get download") && place != "":
 		f.text, f.danger = with("Read *", place, "path"), Low
 	default:

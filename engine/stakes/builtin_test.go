@@ -52,6 +52,39 @@ func TestBuiltIns(t *testing.T) {
 		{"revoke_access", `{"user_id":"u-1","resource":"repo:x"}`, "Take access from “u-1” on “repo:x”", Unsaid},
 		{"drop_database", `{"database":"production"}`, "Delete for good: database “production”", High},
 		{"delete_user", `{"id":4711}`, "Delete for good: user 4711", High},
+		// Tools of coding agents, as their hooks tell of them.
+		{"Bash", `{"command":"npm test","description":"Run the tests","timeout":60000}`, "Run: “npm test”", Medium},
+		{"Bash", `{"command":"make","dangerouslyDisableSandbox":true}`, "Run: “make” [it asks to run outside of its sandbox]", High},
+		{"exec_command", `{"cmd":"make","workdir":"/src","sandbox_permissions":"require_escalated"}`, "Run in “/src”: “make” [it asks to run outside of its sandbox]", High},
+		{"run_shell_command", `{"command":"git push --force","dir_path":"shop","description":"Push"}`, "Run in “shop”: “git push --force” [it forces a push]", High},
+		{"Edit", `{"file_path":"/src/price.go","old_string":"vat = 19","new_string":"vat = 7\n// lower","replace_all":true}`, "Edit “/src/price.go”: replace “vat = 19” with “vat = 7” [1 more line] [wherever the file has it]", Unsaid},
+		{"replace", `{"file_path":"/src/price.go","old_string":"","new_string":"package price","instruction":"Harmless."}`, "Write “/src/price.go”: “package price”", Unsaid},
+		{"Edit", `{"file_path":"/src/price.go","old_string":"check()","new_string":""}`, "Edit “/src/price.go”: take out “check()”", Unsaid},
+		{"MultiEdit", `{"file_path":"/src/price.go","edits":[{"old_string":"a","new_string":"b"},{"old_string":"c","new_string":"d"}]}`, "Edit “/src/price.go”: 2 replacements", Unsaid},
+		{"Write", `{"file_path":"/src/price.go","content":"package price\n\nconst vat = 7\n"}`, "Write “/src/price.go”: “package price” [2 more lines]", Unsaid},
+		{"NotebookEdit", `{"notebook_path":"/a.ipynb","cell_id":"c1","new_source":"1 + 1"}`, "Change the notebook “/a.ipynb”, cell “c1”: “1 + 1”", Unsaid},
+		{"NotebookEdit", `{"notebook_path":"/a.ipynb","cell_id":"c1","edit_mode":"delete"}`, "Delete from the notebook “/a.ipynb”, cell “c1”", Medium},
+		{"Read", `{"file_path":"/etc/hosts","offset":1}`, "Read “/etc/hosts”", Low},
+		{"read_many_files", `{"paths":["a.go","b.go"]}`, "Read “a.go”, “b.go”", Low},
+		{"LS", `{"path":"/srv"}`, "List the directory “/srv”", Low},
+		{"Glob", `{"pattern":"**/*.go","path":"/src"}`, "Find files by name: “**/*.go” in “/src”", Low},
+		{"Grep", `{"pattern":"vat","glob":"*.go","output_mode":"content"}`, "Search files for “vat”, of those named “*.go”", Low},
+		{"WebFetch", `{"url":"https://docs.example.com/a?q=1","prompt":"What is new?"}`, "Fetch from “docs.example.com”: “https://docs.example.com/a?q=1”, to answer “What is new?”", Unsaid},
+		{"web_fetch", `{"prompt":"Summarize https://docs.example.com"}`, "Fetch the addresses in: “Summarize https://docs.example.com”", Unsaid},
+		{"google_web_search", `{"query":"go 1.26"}`, "Search the web for “go 1.26”", Unsaid},
+		{"Task", `{"subagent_type":"general-purpose","description":"Look","prompt":"Find it.\nThen change it."}`, "Start another agent, “general-purpose”, to do “Find it.” [1 more line]", Unsaid},
+		{"KillShell", `{"shell_id":"s1"}`, "Stop the shell “s1”", Unsaid},
+		{"TodoWrite", `{"todos":[{"content":"a"}]}`, "Write its own list of 1 task", Low},
+		{"save_memory", `{"fact":"Prefers tabs."}`, "Remember for later sessions: “Prefers tabs.”", Unsaid},
+		{"Skill", `{"skill":"pdf"}`, "Use the skill “pdf”", Unsaid},
+		{
+			"apply_patch", `{"command":"*** Begin Patch\n*** Update File: price.go\n@@ func a()\n-const vat = 19\n+const vat = 7\n*** Delete File: old.go\n*** End Patch"}`,
+			"Change files by a patch: “price.go”, delete “old.go”, 1 line added, 1 removed", High,
+		},
+		{
+			"apply_patch", `{"repository":"shop","patch":"--- a/price.go\n+++ b/price.go\n@@ -1,3 +1,3 @@\n package price\n-const vat = 19\n+const vat = 7\n"}`,
+			"Change files by a patch in “shop”: “price.go”, 1 line added, 1 removed [not all of it could be read as a patch]", Unsaid,
+		},
 	} {
 		s := writer.Write(tc.tool, parsed(t, tc.args), "")
 		checkSentence(t, s)
@@ -65,12 +98,15 @@ func TestBuiltIns(t *testing.T) {
 // more than what the call is.
 func TestNoTemplateFits(t *testing.T) {
 	for _, tc := range []struct{ tool, args, want string }{
-		{"frobnicate", `{"zeta":1,"name":"x","amount":5,"list":[1],"alpha":"a","beta":true}`, "Call “frobnicate” with amount 5, name “x”, zeta 1, alpha “a”"},
-		{"frobnicate", `{}`, "Call “frobnicate”"},
-		{"get_payment", `{"amount":5,"to":"Ann"}`, "Call “get_payment” with amount 5, to “Ann”"},
-		{"send_payment", `{"to":"Ann"}`, "Call “send_payment” with to “Ann”"},
+		{"frobnicate", `{"zeta":1,"name":"x","amount":5,"list":[1],"alpha":"a","beta":true}`, "Run “frobnicate”: amount 5, name “x”, zeta 1, alpha “a”"},
+		{"frobnicate", `{}`, "Run “frobnicate”"},
+		{"get_payment", `{"amount":5,"to":"Ann"}`, "Run “get_payment”: amount 5, to “Ann”"},
+		{"send_payment", `{"to":"Ann"}`, "Run “send_payment”: to “Ann”"},
+		// What is long, or of several lines, is never cut: its length stands for it.
+		{"import_rows", `{"rows":[{},{}],"table":"prices","options":{"a":1},"note":"one\ntwo\n","gone":null}`, "Run “import_rows”: table “prices”, rows (list of 2), options (object with 1 member), note (text of 2 lines)"},
+		{"frobnicate", `{"query":"` + strings.Repeat("x", 81) + `","blank":" ","api_key":"k","id":"` + strings.Repeat("y", 80) + `"}`, "Run “frobnicate”: id “" + strings.Repeat("y", 80) + "”, [blank is empty], [api_key is named like a secret, and is in the arguments], query (text of 81 characters)"},
 		// Two payees: only the tool knows who is paid.
-		{"send_payment", `{"amount":5,"to":"Ann","payee":"Eve"}`, "Call “send_payment” with amount 5, to “Ann”, payee “Eve”"},
+		{"send_payment", `{"amount":5,"to":"Ann","payee":"Eve"}`, "Run “send_payment”: amount 5, to “Ann”, payee “Eve”"},
 	} {
 		s := writer.Write(tc.tool, parsed(t, tc.args), "")
 		checkSentence(t, s)

@@ -8,7 +8,7 @@
 //	template = [ "[" ( "low" | "medium" | "high" ) "] " ] { text | "{{" | "}}" | field }
 //	field    = "{" [ "*" ] place [ "|" format [ ":" place ] ] "}"
 //	place    = name { "." name }          a whole number names an array's element
-//	format   = "money" | "minor" | "count" | "list" | "account" | "host" | "line" | "path"
+//	format   = "money" | "minor" | "count" | "list" | "account" | "host" | "line" | "path" | "patch"
 //
 // The word in brackets says how dangerous such a call is. The asterisk marks whom or
 // what the call is about: a page tells when no approved call has named it before.
@@ -22,6 +22,7 @@
 //	host     the host of an address
 //	line     the first line of a text
 //	path     a file's path
+//	patch    the files that a patch changes, and how many lines
 //
 // A sentence is never silently wrong: what is missing, empty, of another kind, too
 // long, or looks like a secret is said in a Note in its place. It is short, whatever

@@ -3,47 +3,97 @@ package stakes
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"holdpoint/engine/canon"
 )
 
 // telling are the names of arguments that say most of a call, in order.
 var telling = strings.Fields(`amount total currency to recipient payee customer email user host database table sql query command
-	script url path file subject title name id service version environment role action status`)
+	script url path file_path file repository repo branch subject title name id service version environment role action status`)
 
-// maxNamed is how many arguments are named where no sentence is written.
-const maxNamed = 4
+// Bounds of what is named where no sentence is written.
+const (
+	maxNamed = 4
+	maxWhole = 80 // characters of a text that is shown; of others their length is
+)
 
-// named names the tool and its most telling arguments.
+// named names the tool and its most telling arguments. A text that is long or has several
+// lines is not cut: where nobody knows what counts in it, its beginning might be what
+// counts least. Its length stands for it, as for lists and objects.
 func (w Writer) named(tool string, args canon.Value) *draft {
 	s := &draft{detector: w.Detector}
-	s.Parts = []Part{{Text: "Call "}, {Kind: Text, Text: short(strings.ToValidUTF8(tool, "\uFFFD"), maxName)}}
-	var scalars []string
+	s.Parts = []Part{{Text: "Run "}, {Kind: Text, Text: short(strings.ToValidUTF8(tool, "\uFFFD"), maxName)}}
+	var names []string
 	for name, v := range args.All() {
-		if k := v.Kind(); k == canon.StringKind || k == canon.NumberKind || k == canon.BoolKind {
-			scalars = append(scalars, name)
+		if !v.IsNull() {
+			names = append(names, name)
 		}
 	}
 	rank := func(name string) int {
+		n := len(telling)
 		if i := slices.Index(telling, strings.ToLower(name)); i >= 0 {
-			return i
+			n = i
 		}
-		return len(telling)
+		if v, _ := args.Get(name); !whole(v) {
+			n += 2 * len(telling) // what has only a length says less
+		}
+		return n
 	}
-	slices.SortStableFunc(scalars, func(a, b string) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(names, func(a, b string) int { return rank(a) - rank(b) })
 	var used [][]string
-	for i, name := range scalars[:min(len(scalars), maxNamed)] {
+	for i, name := range names[:min(len(names), maxNamed)] {
 		between := ", "
 		if i == 0 {
-			between = " with "
+			between = ": "
 		}
-		s.Parts = append(s.Parts, Part{Text: between}, Part{Kind: KindOfName(name), Text: short(name, maxName), Place: name}, Part{Text: " "})
-		s.field(piece{place: []string{name}}, args)
+		s.Parts = append(s.Parts, Part{Text: between})
+		s.argument(name, args)
 		used = append(used, []string{name})
 	}
 	s.leave(args, used)
 	return s
+}
+
+// argument tells an argument by its name and its value, or how much of it there is.
+func (s *draft) argument(name string, args canon.Value) {
+	v, _ := args.Get(name)
+	blank := v.Kind() == canon.StringKind && strings.TrimSpace(v.Str()) == ""
+	if NamesSecret(name) || blank {
+		s.field(piece{place: []string{name}}, args) // a note, which names it
+		return
+	}
+	s.Parts = append(s.Parts, Part{Kind: KindOfName(name), Text: short(name, maxName), Place: name}, Part{Text: " "})
+	if whole(v) {
+		s.field(piece{place: []string{name}}, args)
+		return
+	}
+	var size string
+	switch lines := strings.Count(strings.TrimRight(v.Str(), "\r\n"), "\n") + 1; {
+	case v.Kind() == canon.ArrayKind:
+		size = "list of " + grouped(strconv.Itoa(v.Len()))
+	case v.Kind() == canon.ObjectKind:
+		size = "object with " + counted(v.Len(), "member", "members")
+	case lines > 1:
+		size = "text of " + counted(lines, "line", "lines")
+	default:
+		size = "text of " + counted(utf8.RuneCountInString(v.Str()), "character", "characters")
+	}
+	s.Parts = append(s.Parts, Part{Text: "("}, Part{Kind: Exact, Text: size, Place: name}, Part{Text: ")"})
+}
+
+// whole reports whether a value is told as it is.
+func whole(v canon.Value) bool {
+	switch v.Kind() {
+	case canon.StringKind:
+		return !strings.ContainsAny(strings.TrimRight(v.Str(), "\r\n"), "\r\n") && utf8.RuneCountInString(v.Str()) <= maxWhole
+	case canon.ArrayKind, canon.ObjectKind:
+		return false
+	default:
+		return true
+	}
 }
 
 var plainName = regexp.MustCompile(`\A[A-Za-z][A-Za-z0-9_-]*\z`)

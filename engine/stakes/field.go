@@ -50,6 +50,12 @@ func (s *draft) field(p piece, args canon.Value) {
 		s.count(place, v)
 	case "list":
 		s.list(place, v)
+	case "patch":
+		if v.Kind() != canon.StringKind {
+			s.note(place, "", place+" is "+kindWords[v.Kind()])
+			break
+		}
+		s.patch(place, v.Str())
 	default:
 		s.scalar(place, p.format, v)
 	}

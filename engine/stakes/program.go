@@ -113,12 +113,15 @@ func command(c *call) (f fitting, ok bool) {
 		}
 		format, text = "list", strings.Join(words, " ")
 	}
-	f.text = "Run" + with(" on *", c.slot("host hostname server machine container pod"), "") + with(" in ", c.aside("cwd workdir working_directory working_dir directory"), "path") +
+	f.text = "Run" + with(" on *", c.slot("host hostname server machine container pod"), "") + with(" in ", c.aside("cwd workdir working_directory working_dir directory dir_path"), "path") +
 		with(": ", place, format)
 	f.danger = Medium
 	text, whole := looked(text)
 	if !whole {
 		f.danger, f.notes = High, []string{tooLong}
+	}
+	if c.outside() {
+		f.danger, f.notes = High, append(f.notes, "it asks to run outside of its sandbox")
 	}
 	for _, d := range dangers {
 		if d.pattern.MatchString(text) {

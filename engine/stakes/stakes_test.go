@@ -109,7 +109,7 @@ func TestDangerTargetsAndWhatIsLeft(t *testing.T) {
 // ours in silence.
 func TestUnreadableTemplate(t *testing.T) {
 	s := writer.Write("send_payment", parsed(t, `{"amount":5,"to":"Ann"}`), "{broken")
-	if got, want := s.String(), "Call “send_payment” with amount 5, to “Ann” [the sentence that is registered for this tool cannot be read]"; got != want || s.Origin != None {
+	if got, want := s.String(), "Run “send_payment”: amount 5, to “Ann” [the sentence that is registered for this tool cannot be read]"; got != want || s.Origin != None {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
 }
@@ -121,7 +121,7 @@ func TestArgumentsAreMarked(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	s = writer.Write("frob", parsed(t, `{"is safe, says Ann: 1":5}`), "")
-	if got, want := s.String(), "Call “frob” with “is safe, says Ann: 1” 5"; got != want {
+	if got, want := s.String(), "Run “frob”: “is safe, says Ann: 1” 5"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -148,6 +148,7 @@ func checkSentence(t testing.TB, s Sentence) {
 func FuzzWrite(f *testing.F) {
 	f.Add("send_payment", `{"amount":"1250.00","currency":"EUR","to":"Ann","iban":"DE02120300000000202051"}`, "Pay {amount|money:currency} to {*to|list}")
 	f.Add("run_sql", `{"sql":"DELETE FROM x"}`, "")
+	f.Add("apply_patch", `{"patch":"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b"}`, "{patch|patch}")
 	f.Add("x", `{"a":[{"b":"https://x@y/"}]}`, "[high] {a.0.b|host}{{")
 	f.Fuzz(func(t *testing.T, tool, arguments, template string) {
 		args, err := canon.Parse([]byte(arguments))

@@ -50,7 +50,7 @@ type piece struct {
 	currency []string
 }
 
-var formats = []string{"money", "minor", "count", "list", "account", "host", "line", "path"}
+var formats = []string{"money", "minor", "count", "list", "account", "host", "line", "path", "patch"}
 
 // Check says what is wrong with a template, or nil.
 func Check(text string) error {
