@@ -240,13 +240,34 @@ func TestBrowserKeepsWordsWithoutScript(t *testing.T) {
 	if b.eval(`document.querySelector("[data-testid=remark]").checkVisibility()`) != "false" {
 		t.Error("without script a card has another form for words than the vote's")
 	}
-	b.click(`[data-testid=do-comment] .apartlink a`)
+	b.write(testid("comment"), "half a thought")
+	b.click(`[data-testid=do-comment] .apartlink button`)
 	b.at(card + "/comments")
 	b.write(testid("remark"), "said by itself")
 	b.click(testid("send-comment"))
 	b.at(card)
 	b.sees(testid("timeline"), "said by itself")
-	b.write(testid("comment"), "written without a script")
+	// Whatever else is pressed on the card, the words of the vote are there again.
+	b.value(testid("comment"), "half a thought")
+	if b.eval(`[...document.querySelectorAll("#main a[href]")].filter(a => a.checkVisibility() && !a.download && !a.closest(".crumb, .timeline, .note")).map(a => a.href).join()`) != "" {
+		t.Errorf("a link of the card loses what is written: %s", b.eval(`document.querySelector("#main").innerHTML`))
+	}
+	for _, press := range []string{`[data-carries=claim]`, `[data-carries="draft?then=edit"]`, `[data-carries="draft?then=grant"]`, `[data-carries="draft?then="]`, `[data-testid=do-snooze] button[value="30m"]`} {
+		if strings.Contains(press, "snooze") {
+			b.unfold("do-snooze")
+		}
+		words := "words for " + press
+		b.put(testid("comment"), words)
+		b.eval(mark)
+		b.click(press)
+		b.until("the page behind "+press, loaded+` && !(`+marked+`)`)
+		b.open(card)
+		b.value(testid("comment"), words)
+	}
+	if timeline := b.text(testid("timeline")); !strings.Contains(timeline, "claimed it") || strings.Contains(timeline, "words for") {
+		t.Errorf("the timeline has what was written for the vote: %s", timeline)
+	}
+	b.put(testid("comment"), "written without a script")
 	other.open("/history")
 	other.click(`form.who button`)
 	other.at("/login")

@@ -78,15 +78,7 @@ func (h *cardHandler) show(w http.ResponseWriter, r *http.Request, p engine.Pers
 }
 
 // reveal shows the card with what looks like a secret. It is on record before it is sent.
-// What is written already into the form of the vote stays there.
 func (h *cardHandler) reveal(w http.ResponseWriter, r *http.Request, p engine.Person) error {
-	if id := r.PathValue("id"); h.site.drafts != nil && r.PostForm.Has("comment") {
-		if fields := draftOf("votes", "", r.PostForm); fields != nil {
-			h.site.keepDraft(r.Context(), p, id, "votes", fields)
-		} else if err := h.site.drafts.Drop(r.Context(), p, id, "votes"); err != nil {
-			h.site.logger.WarnContext(r.Context(), "draft not dropped", "approval", id, "error", err)
-		}
-	}
 	return h.render(w, r, p, gate.Revealed, http.StatusOK, remarks{})
 }
 
@@ -240,7 +232,7 @@ func (h *cardHandler) next(r *http.Request, p engine.Person, voted string) *view
 	for _, row := range page.Rows {
 		if row.ID != voted {
 			name := h.site.names(r.Context(), row.Call.AgentID)
-			return &views.NextCall{URL: cardURL(row.ID), Agent: name(row.Call.AgentID), Tool: row.Call.Tool, Waiting: page.All}
+			return &views.NextCall{URL: cardURL(row.ID), Agent: name(row.Call.AgentID), Tool: calledTool(row.Call.Tool), Waiting: page.All}
 		}
 	}
 	return nil

@@ -36,7 +36,7 @@ func TestACardIsReadFromTheTop(t *testing.T) {
 		t.Errorf("what is kept as shown is %s", seen)
 	}
 	c.m.add("apr_long", "run", `{"text":"`+strings.Repeat(`line\n`, 200)+`"}`, func(c *gate.Card) { c.Long = true })
-	c.get("/approvals/apr_long").inOrder(t, `data-testid="decide-bar"`, `<a class="button" href="/approvals/apr_long?full=1">Show everything</a>`, `href="#decide"`, `id="decide"`)
+	c.get("/approvals/apr_long").inOrder(t, `data-testid="decide-bar"`, `<a class="alone button" href="/approvals/apr_long?full=1" data-testid="bar-full">Show everything</a>`, `href="#decide"`, `id="decide"`)
 	c.do("POST", "/logout", nil, "Sec-Fetch-Site", "same-origin")
 	if c.signIn("linus@example.com"); strings.Contains(c.get("/approvals/apr_1").body, "decide-bar") {
 		t.Error("somebody who may not decide is led to a decision")

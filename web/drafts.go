@@ -66,36 +66,58 @@ func draftOf(form, prefix string, posted url.Values) url.Values {
 	return fields
 }
 
+// carriers are what a card's other buttons do that send the form of the vote along, where no
+// script runs (views.carrying).
+var carriers = []string{"reveal", "claim", "unclaim", "extension", "snooze", "unsnooze", "withdraw", "draft"}
+
 // formOf is the approval of a request with a form, and which of its forms it is; "" for
-// one of which no draft is kept.
-func formOf(r *http.Request) (id, form string) {
+// one of which no draft is kept. A form that only comes along is one of which the request
+// wants nothing but that its words stay.
+func formOf(r *http.Request) (id, form string, along bool) {
 	id = r.PathValue("id")
 	form, mine := strings.CutPrefix(r.URL.Path, "/approvals/"+id+"/")
-	if id == "" || !mine || draftFields[form] == nil {
-		return id, ""
+	switch {
+	case id == "" || !mine:
+		return id, "", false
+	case slices.Contains(carriers, form) && r.PostForm.Has("comment"):
+		return id, "votes", true
+	case draftFields[form] == nil:
+		return id, "", false
 	}
-	return id, form
+	return id, form, false
 }
 
 // keepingDraft keeps what the form says before the handler looks at it, and drops it
 // once that leads on: whatever becomes of the request in between, no word is lost.
 func (s *site) keepingDraft(h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request, p engine.Person) error {
-		id, form := formOf(r)
+		id, form, along := formOf(r)
 		if form == "" || s.drafts == nil {
 			return h(w, r, p)
 		}
-		if fields := draftOf(form, "", r.PostForm); fields != nil {
+		fields := draftOf(form, "", r.PostForm)
+		if fields != nil {
 			s.keepDraft(r.Context(), p, id, form, fields)
+		}
+		if along {
+			if fields == nil {
+				s.dropDraft(r.Context(), p, id, form)
+			}
+			r.PostForm.Del("comment") // it is the vote's
+			return h(w, r, p)
 		}
 		seen := &answered{ResponseWriter: w}
 		err := h(seen, r, p)
 		if err == nil && (seen.status == http.StatusSeeOther || seen.status == http.StatusNoContent) {
-			if err := s.drafts.Drop(r.Context(), p, id, form); err != nil {
-				s.logger.WarnContext(r.Context(), "draft not dropped", "approval", id, "error", err)
-			}
+			s.dropDraft(r.Context(), p, id, form)
 		}
 		return err
+	}
+}
+
+func (s *site) dropDraft(ctx context.Context, p engine.Person, id, form string) {
+	if err := s.drafts.Drop(ctx, p, id, form); err != nil {
+		s.logger.WarnContext(ctx, "draft not dropped", "approval", id, "error", err)
 	}
 }
 
@@ -158,8 +180,27 @@ func (h *draftHandler) keep(w http.ResponseWriter, r *http.Request, p engine.Per
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	http.Redirect(w, r, cardURL(id), http.StatusSeeOther)
+	http.Redirect(w, r, onward(id, r.URL.Query().Get("then")), http.StatusSeeOther)
 	return nil
+}
+
+// onward is where a card's link leads that has kept what was written: the card itself, where
+// it names nothing else that a card leads to.
+func onward(id, then string) string {
+	switch then {
+	case "edit", "grant", "answer":
+		return cardURL(id) + "/" + then
+	case "full":
+		return cardURL(id) + "?full=1"
+	case "verify":
+		return verifyURL(cardURL(id))
+	case "account":
+		return "/account"
+	}
+	if offered[then] != nil {
+		return cardURL(id) + "/" + then
+	}
+	return cardURL(id)
 }
 
 // fromScript reports whether a page's script asks, and not a page that is left.
@@ -175,7 +216,7 @@ func (s *site) signInAgain(w http.ResponseWriter, r *http.Request) bool {
 	if fromScript(r) || readFormOf(w, r, maxEditForm) != nil {
 		return false
 	}
-	id, form := formOf(r)
+	id, form, _ := formOf(r)
 	v := views.SignIn{Frame: s.frame(engine.Person{}, "Sign in", ""), Next: localPath(parent(r)), Lost: true}
 	drafts := map[string]url.Values{}
 	switch {
