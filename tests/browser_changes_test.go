@@ -61,6 +61,8 @@ func changesThePolicy(t *testing.T, d *dev, b *browser) {
 	other.open("/account")
 	other.write(`[data-testid=new-passkey] input[name=name]`, "Work laptop"+kb.Enter)
 	other.sees(testid("notice"), "passkey was added")
+	other.open("/")
+	other.sees(`[data-row="`+id+`"]`, "Change of the policy") // and not the name that it goes by
 	other.open("/approvals/" + id)
 	other.sees("h1", "wants to change the policy")
 	other.sees(testid("approve"), "Approve and sign")

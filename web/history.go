@@ -108,8 +108,11 @@ func (a historyAsked) view(recent map[string][]gate.Count, name func(string) str
 	for param, of := range map[string]string{"tool": "tool", "agent": "agent", "env": "environment"} {
 		for _, c := range recent[of] {
 			label := c.Value
-			if param == "agent" {
+			switch param {
+			case "agent":
 				label = name(label)
+			case "tool":
+				label = calledTool(label)
 			}
 			v.Options[param] = append(v.Options[param], views.Option{Value: c.Value, Label: views.Visible(label)})
 		}
@@ -119,6 +122,8 @@ func (a historyAsked) view(recent map[string][]gate.Count, name func(string) str
 		switch {
 		case param == "agent":
 			return name(value)
+		case param == "tool":
+			return calledTool(value)
 		case param == "by" && value == byMe:
 			return "me"
 		}
@@ -201,6 +206,9 @@ func historyRow(a approval.Approval, p engine.Person, told gate.Stakes, name fun
 		ID: a.ID, Tool: a.Call.Tool, Agent: name(a.Call.AgentID), Environment: a.Call.Environment, Stakes: views.Stakes{Sentence: told.Sentence, From: told.From},
 		Status: status(a), By: ending(a, name), EndedAt: a.EndedAt, Took: gate.Took(a), Execution: executionWords(a), Erased: !a.ErasedAt.IsZero(), Edited: edited(a),
 		Own: ownWords(a, p),
+	}
+	if row.Change = gate.ChangeUnder(a.Call.Tool) != ""; row.Change {
+		row.Tool, row.Agent = calledTool(a.Call.Tool), ""
 	}
 	if row.Execution == "" {
 		row.Execution = "did not run"

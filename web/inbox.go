@@ -290,6 +290,9 @@ func inboxRow(asked inboxAsked, found gate.InboxRow, told gate.Stakes, name func
 		OpenedAt: a.Plan.OpenedAt, Deadline: deadline(a), Edited: edited(a), Question: a.State.Question != nil, Alike: found.Alike,
 		Pick: !asked.search.Alike,
 	}
+	if row.Change = gate.ChangeUnder(a.Call.Tool) != ""; row.Change {
+		row.Tool, row.Agent = calledTool(a.Call.Tool), "" // no agent asks for it
+	}
 	if fs := strictestFirst(a.Decision.Findings); len(fs) > 0 {
 		row.Why = fs[0].Message
 	}
@@ -322,7 +325,7 @@ func edited(a approval.Approval) bool {
 
 // taskRow tells something that the person is asked for.
 func taskRow(a approval.Approval, what string, name func(string) string) views.TaskRow {
-	row := views.TaskRow{ID: a.ID, Tool: a.Call.Tool, Agent: name(a.Call.AgentID), What: what}
+	row := views.TaskRow{ID: a.ID, Tool: calledTool(a.Call.Tool), Agent: name(a.Call.AgentID), What: what}
 	if !over(a) {
 		row.Deadline = deadline(a)
 	}

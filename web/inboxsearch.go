@@ -96,8 +96,11 @@ func (a inboxAsked) view(counts map[string][]gate.Count, name func(string) strin
 	for param, of := range map[string]string{"tool": "tool", "agent": "agent", "env": "environment", "risk": "domain"} {
 		for _, c := range counts[of] {
 			label := c.Value
-			if param == "agent" {
+			switch param {
+			case "agent":
 				label = name(label)
+			case "tool":
+				label = calledTool(label)
 			}
 			v.Options[param] = append(v.Options[param], views.Option{Value: c.Value, Label: views.Visible(label) + " (" + views.Thousands(c.N) + ")"})
 		}
@@ -110,8 +113,11 @@ func (a inboxAsked) view(counts map[string][]gate.Count, name func(string) strin
 		}
 	}
 	v.Chips = a.chips(func(param, value string) string {
-		if param == "agent" {
+		switch param {
+		case "agent":
 			return name(value)
+		case "tool":
+			return calledTool(value)
 		}
 		return value
 	})

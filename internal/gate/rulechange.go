@@ -269,6 +269,10 @@ func RuleChangeOf(a approval.Approval, document []byte) (r RuleChange, ok bool) 
 	return r, true
 }
 
+// ChangeUnder is what is changed by what waits under a tool's name, in words; "" where the name
+// is one of a tool.
+func ChangeUnder(tool string) string { return ruleWords[kindOfRuleTool(tool)] }
+
 // kindOfRuleTool is the kind of changes that wait under a name; "" for any other name.
 func kindOfRuleTool(tool string) string {
 	for kind, name := range ruleTools {

@@ -38,6 +38,7 @@ type HistorySearch struct {
 // HistoryRow is an approval that has ended.
 type HistoryRow struct {
 	ID, Tool, Agent, Environment string
+	Change                       bool // of the rules, which Tool names in words; no agent asks for it
 	// Stakes says what the call was to do.
 	Stakes    Stakes
 	Status    Status

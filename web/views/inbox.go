@@ -73,6 +73,8 @@ type TaskRow struct {
 // InboxRow is one approval of the inbox, or several alike.
 type InboxRow struct {
 	ID, Tool, Agent, Domain string
+	// Change says that it is a change of the rules, which Tool names in words; no agent asks for it.
+	Change bool
 	// Environment is the one that the call was judged for, Named what the call itself
 	// names, where that is another; else "".
 	Environment, Named string
