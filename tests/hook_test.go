@@ -16,6 +16,7 @@ type hookHost struct {
 	nameless                    bool // it tells no ids of calls
 	answers                     bool // it reads an answer, not only the program's code
 	reasons                     bool // it reads from standard output why a call does not run
+	plugin                      bool // its hooks are in a file of ours, and not in settings
 	file                        string
 }
 
@@ -39,6 +40,7 @@ var hookHosts = []hookHost{
 	{name: "codex", before: "PreToolUse", after: "PostToolUse", file: ".codex/hooks.json"},
 	{name: "gemini-cli", before: "BeforeTool", after: "AfterTool", nameless: true, file: ".gemini/settings.json"},
 	{name: "copilot-cli", before: "PreToolUse", after: "PostToolUse", failed: "PostToolUseFailure", nameless: true, reasons: true, file: ".copilot/hooks/holdpoint.json"},
+	{name: "opencode", before: "tool.execute.before", after: "tool.execute.after", failed: "tool.execute.error", plugin: true, file: ".config/opencode/plugins/holdpoint.js"},
 }
 
 // hookRun runs a hook as its host does.
@@ -291,21 +293,31 @@ func TestConnectHosts(t *testing.T) {
 			home := t.TempDir()
 			file := filepath.Join(home, host.file)
 			was := `{"model":"m","hooks":{"` + host.before + `":[{"matcher":"Bash","hooks":[{"type":"command","command":"a && b"}]}],"Stop":[{"hooks":[]}]}}`
+			if host.plugin {
+				was = "// a former one"
+			}
 			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 				t.Fatal(err)
 			}
 			if err := os.WriteFile(file, []byte(was), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			env := []string{"HOME=" + home, "CODEX_HOME=", "CLAUDE_CONFIG_DIR=", "COPILOT_HOME="}
+			env := []string{"HOME=" + home, "CODEX_HOME=", "CLAUDE_CONFIG_DIR=", "COPILOT_HOME=", "XDG_CONFIG_HOME="}
 			for range 2 { // the user's own settings, without being told where they are
 				must(t, env, "", "connect", host.name, "--data", d.dir, "--deadline", "5s")
 			}
 			text, hooks := fileText(file), 2
-			if host.failed != "" {
+			if host.failed != "" && !host.plugin {
 				hooks = 3
 			}
-			if strings.Count(text, " hook "+host.name+" ") != hooks || !strings.Contains(text, `"a && b"`) || !strings.Contains(text, `"model": "m"`) || !strings.Contains(text, `"Stop"`) {
+			if strings.Count(text, " hook "+host.name+" ") != hooks {
+				t.Errorf("settings\n%s", text)
+			}
+			if host.plugin {
+				if fileText(file+".before-holdpoint") != was {
+					t.Error("the former plugin is not kept")
+				}
+			} else if !strings.Contains(text, `"a && b"`) || !strings.Contains(text, `"model": "m"`) || !strings.Contains(text, `"Stop"`) {
 				t.Errorf("settings\n%s", text)
 			}
 			if out := must(t, env, "", "doctor", host.name, "--settings", file); strings.Count("\n"+out, "\nok ") != 15 {
@@ -315,7 +327,9 @@ func TestConnectHosts(t *testing.T) {
 			loose := map[string][]string{
 				strings.ReplaceAll(text, " || exit 2", " || exit 1"):       {"it was not run"},
 				strings.ReplaceAll(text, `/bin/sh -c '`, `/bin/bash -c '`): {"it was not run"},
-				narrow: {"Give it the matcher", "gives up"},
+			}
+			if !host.plugin {
+				loose[narrow] = []string{"Give it the matcher", "gives up"}
 			}
 			switch host.name {
 			case "copilot-cli":
@@ -325,6 +339,12 @@ func TestConnectHosts(t *testing.T) {
 				fallthrough
 			case "claude-code":
 				loose[strings.Replace(text, `"hooks": {`, `"disableAllHooks": true, "hooks": {`, 1)] = []string{"disableAllHooks"}
+			case "opencode":
+				loose[strings.ReplaceAll(text, `"timeout":15000`, `"timeout":5000`)] = []string{"gives up"}
+				loose[strings.ReplaceAll(text, "code === 0", "code !== 1")] = []string{"not as"}
+				if c := cli(t, append(env, "OPENCODE_PURE=1"), "", "doctor", host.name, "--settings", file); c.code != 1 || !strings.Contains(c.out, "OPENCODE_PURE") {
+					t.Errorf("without plugins: exit %d\n%s", c.code, c.out)
+				}
 			case "gemini-cli":
 				loose[strings.Replace(text, `"hooks": {`, `"hooksConfig": {"enabled": false}, "hooks": {`, 1)] = []string{"hooksConfig"}
 				loose[strings.Replace(text, `"hooks": {`, `"hooksConfig": {"disabled": ["x hook gemini-cli y"]}, "hooks": {`, 1)] = []string{"hooksConfig"}

@@ -19,6 +19,7 @@ type connectCommand struct {
 	Codex      connectCodex      `cmd:"" name:"codex" help:"Put Holdpoint before the tools of Codex."`
 	GeminiCLI  connectGeminiCLI  `cmd:"" name:"gemini-cli" help:"Put Holdpoint before the tools of Gemini CLI."`
 	CopilotCLI connectCopilotCLI `cmd:"" name:"copilot-cli" help:"Put Holdpoint before the tools of GitHub Copilot CLI."`
+	OpenCode   connectOpenCode   `cmd:"" name:"opencode" help:"Put Holdpoint before the tools of opencode."`
 	MCP        connectMCP        `cmd:"" name:"mcp" help:"Put Holdpoint before the MCP servers of a host."`
 }
 
@@ -48,6 +49,8 @@ type connectCopilotCLI struct {
 	connectFlags
 	Managed bool `help:"Write the hooks of this machine, which no user and no agent may change or switch off." xor:"where"`
 }
+
+type connectOpenCode struct{ connectFlags }
 
 // Help is shown by "holdpoint connect claude-code --help".
 func (connectClaudeCode) Help() string {
@@ -103,6 +106,18 @@ Example:
   holdpoint connect copilot-cli --data .holdpoint`
 }
 
+// Help is shown by "holdpoint connect opencode --help".
+func (connectOpenCode) Help() string {
+	return `Writes a plugin for opencode (~/.config/opencode/plugins/holdpoint.js, or where
+XDG_CONFIG_HOME says), which asks Holdpoint before each tool call and reports after
+it. Start opencode again afterwards.
+
+Whoever starts opencode with --pure or OPENCODE_PURE=1 starts it without plugins.
+
+Example:
+  holdpoint connect opencode --data .holdpoint`
+}
+
 func (k *connectClaudeCode) Run(_ context.Context, _ *cli) error {
 	var more []string
 	if k.AllowAccepted {
@@ -119,6 +134,10 @@ func (k *connectGeminiCLI) Run(_ context.Context, _ *cli) error {
 
 func (k *connectCopilotCLI) Run(_ context.Context, _ *cli) error {
 	return k.connect(copilotCLIFiles, k.Managed)
+}
+
+func (k *connectOpenCode) Run(_ context.Context, _ *cli) error {
+	return k.connect(openCodeFiles, false)
 }
 
 func (k *connectFlags) connect(files hostFiles, managed bool, more ...string) error {

@@ -33,6 +33,8 @@ type doctorGeminiCLI struct{ doctorHook }
 
 type doctorCopilotCLI struct{ doctorHook }
 
+type doctorOpenCode struct{ doctorHook }
+
 // Help is shown by "holdpoint doctor claude-code --help".
 func (doctorClaudeCode) Help() string { return doctorHookHelp(hook.ClaudeCode) }
 
@@ -55,6 +57,15 @@ It cannot see whether a repository switches hooks off (disableAllHooks in its
 nevertheless.`
 }
 
+// Help is shown by "holdpoint doctor opencode --help".
+func (doctorOpenCode) Help() string {
+	return doctorHookHelp(hook.OpenCode) + `
+
+The plugin has to be, byte for byte, as “connect opencode” writes it: what other code
+does is not known. Whether opencode is started without plugins (--pure) shows only
+in its environment (OPENCODE_PURE).`
+}
+
 func doctorHookHelp(host *hook.Host) string {
 	return `Runs the very hooks that are in the settings of ` + host.Title + ` as it would, with a
 server that is away, that hangs, that answers nonsense, that lets in nobody, and
@@ -75,6 +86,17 @@ func (k *doctorGeminiCLI) Run(ctx context.Context, _ *cli) error { return k.look
 
 func (k *doctorCopilotCLI) Run(ctx context.Context, _ *cli) error {
 	return k.look(ctx, copilotCLIFiles)
+}
+
+func (k *doctorOpenCode) Run(ctx context.Context, _ *cli) error {
+	if err := k.look(ctx, openCodeFiles); err != nil {
+		return err
+	}
+	if value := os.Getenv("OPENCODE_PURE"); value != "" && value != "0" && value != "false" {
+		(&checkup{}).say("OPENCODE_PURE", fmt.Errorf("it is %q here, so that opencode runs no plugin", value), "Take it out of the environment.")
+		return exitCode(1)
+	}
+	return nil
 }
 
 func (k *doctorHook) look(ctx context.Context, files hostFiles) error {

@@ -16,6 +16,7 @@ type hookCommand struct {
 	Codex      hookCodex      `cmd:"" name:"codex" help:"Answer a hook of Codex: may this tool call run?"`
 	GeminiCLI  hookGeminiCLI  `cmd:"" name:"gemini-cli" help:"Answer a hook of Gemini CLI: may this tool call run?"`
 	CopilotCLI hookCopilotCLI `cmd:"" name:"copilot-cli" help:"Answer a hook of GitHub Copilot CLI: may this tool call run?"`
+	OpenCode   hookOpenCode   `cmd:"" name:"opencode" help:"Answer a hook of opencode: may this tool call run?"`
 }
 
 // hookFlags are what every hook needs to know. "holdpoint connect" writes them.
@@ -42,6 +43,8 @@ type hookCodex struct{ hookRun }
 type hookGeminiCLI struct{ hookRun }
 
 type hookCopilotCLI struct{ hookRun }
+
+type hookOpenCode struct{ hookRun }
 
 // Help is shown by "holdpoint hook claude-code --help".
 func (hookClaudeCode) Help() string {
@@ -96,6 +99,17 @@ Example:
     holdpoint hook copilot-cli --data .holdpoint; echo $?`
 }
 
+// Help is shown by "holdpoint hook opencode --help".
+func (hookOpenCode) Help() string {
+	return `The plugin of “holdpoint connect opencode” runs this before and after each tool call
+of opencode. It is otherwise as “holdpoint hook claude-code”.
+
+Example:
+  echo '{"hook_event_name":"tool.execute.before","session_id":"s","tool_use_id":"t1",
+    "tool_name":"bash","tool_input":{"command":"make"}}' |
+    holdpoint hook opencode --data .holdpoint; echo $?`
+}
+
 func (h *hookClaudeCode) Run(ctx context.Context, _ *cli) error {
 	return h.run(ctx, hook.ClaudeCode, h.AllowAccepted)
 }
@@ -108,6 +122,10 @@ func (h *hookGeminiCLI) Run(ctx context.Context, _ *cli) error {
 
 func (h *hookCopilotCLI) Run(ctx context.Context, _ *cli) error {
 	return h.run(ctx, hook.CopilotCLI, false)
+}
+
+func (h *hookOpenCode) Run(ctx context.Context, _ *cli) error {
+	return h.run(ctx, hook.OpenCode, false)
 }
 
 func (h *hookRun) run(ctx context.Context, host *hook.Host, allow bool) error {

@@ -44,6 +44,11 @@ var (
 		managed: "/etc/github-copilot/policy.d/holdpoint.json",
 		then:    "Start it again",
 	}
+	openCodeFiles = hostFiles{
+		host: hook.OpenCode, home: ".config", variable: "XDG_CONFIG_HOME", file: "opencode/plugins/holdpoint.js",
+		project: []string{".opencode/plugins/holdpoint.js"},
+		then:    "Start it again",
+	}
 )
 
 func ofSystem(linux, mac string) string {

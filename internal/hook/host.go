@@ -37,6 +37,9 @@ type Host struct {
 	// what it runs with instead. Others are told by the program's code alone; one that
 	// took no notice of changed arguments would run those that nobody has approved.
 	answers bool
+	// writes and reads are for a host whose hooks are a file of ours, and not in settings.
+	writes func(command []string, timeout time.Duration) ([]byte, error)
+	reads  func(file []byte) ([]Installed, error)
 }
 
 // ClaudeCode is https://code.claude.com/docs/en/hooks.
@@ -66,8 +69,16 @@ var CopilotCLI = &Host{
 	nameless: true, version: 1, reasons: true,
 }
 
+// OpenCode is https://opencode.ai/docs/plugins: a plugin of ours runs the program, and
+// fails by itself a call that the program does not permit.
+var OpenCode = &Host{
+	Name: "opencode", Title: "opencode", Unit: time.Millisecond, Patience: time.Minute,
+	Before: opencodeBefore, After: []string{opencodeAfter, opencodeFailed}, failure: opencodeFailed,
+	writes: opencodeWrites, reads: opencodeReads,
+}
+
 // Hosts are all of them.
-var Hosts = []*Host{ClaudeCode, Codex, GeminiCLI, CopilotCLI}
+var Hosts = []*Host{ClaudeCode, Codex, GeminiCLI, CopilotCLI, OpenCode}
 
 // TurnDown writes why a call does not run, where the host looks for it. The program has to
 // end with 2 after it.

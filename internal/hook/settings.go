@@ -71,8 +71,11 @@ type settingsMatcher struct {
 }
 
 // Install returns a host's settings with our hooks in them, each as the only one of ours
-// for its event, which runs the command. Everything else stays.
+// for its event, which runs the command. Everything else stays, where there may be more.
 func (h *Host) Install(settings []byte, command []string, timeout time.Duration) ([]byte, error) {
+	if h.writes != nil {
+		return h.writes(command, timeout)
+	}
 	all := map[string]json.RawMessage{}
 	hooks := map[string]json.RawMessage{}
 	if len(bytes.TrimSpace(settings)) > 0 {
@@ -182,6 +185,9 @@ func (h *Host) events() []string { return append([]string{h.Before}, h.After...)
 // HooksRun says why the host would run no hook of ours by these settings; nil if it
 // would.
 func (h *Host) HooksRun(settings []byte) error {
+	if h.reads != nil {
+		return nil
+	}
 	var switches struct {
 		Off    bool `json:"disableAllHooks"` // Claude Code, Copilot CLI
 		Config struct {
@@ -245,6 +251,9 @@ func Words(line string) (words []string, ok bool) {
 
 // Hooks finds our hooks in a host's settings.
 func (h *Host) Hooks(settings []byte) ([]Installed, error) {
+	if h.reads != nil {
+		return h.reads(settings)
+	}
 	var all struct {
 		Hooks map[string]json.RawMessage `json:"hooks"`
 	}
