@@ -92,6 +92,10 @@ func TestBrowserAudits(t *testing.T) {
 	b.open("/audit?tool=" + tool + "&type=decision")
 	b.click(testid("audit-rows") + " tbody td.seq a")
 	b.visible(testid("audit-event"))
+	b.until("times in the reader's zone", `document.querySelectorAll("time:not([data-local])").length === 0`)
+	if got := b.eval(`[...document.querySelectorAll("time")].map(t => t.innerText).filter(t => !/^\d{1,2} [A-Z][a-z]{2} \d{4}, \d{2}:\d{2}(:\d{2} UTC| \S+)$/.test(t)).join()`); got != "" {
+		t.Errorf("times in another form: %s", got)
+	}
 	b.unscrolled("an event")
 	b.do(narrow(0))
 	b.fits("an event")

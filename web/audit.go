@@ -402,7 +402,7 @@ func (k searchFilters) chips(query url.Values) []views.Chip {
 			chip.Value = cmp.Or(typeWords(value), value)
 		case "since", "until":
 			if at, ok := parseTime(value, name == "until"); ok {
-				chip.Value = at.Format("2 Jan 2006, 15:04:05 UTC")
+				chip.Value = views.ClockSeconds(at)
 			}
 		}
 		chips = append(chips, chip)

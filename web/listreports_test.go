@@ -41,7 +41,7 @@ func TestListReportPages(t *testing.T) {
 		}
 		r.list = report.ListPage{Rows: []map[string]string{row, {}}, Found: 2, NextCursor: "more", Gaps: []string{"The log begins at noon."}}
 		page := c.signIn("aude@example.com").get("/audit/reports/" + l.Name + "?since=2026-11-01&until=2026-11-05")
-		page.want(t, http.StatusOK, "<caption", `scope="col"`, `scope="row"`, `data-testid="list-export"`, `value="2026-11-05"`, "2026-11-02 10:30:00Z", l.Terms[0].Means, "The log begins at noon.", "after=more",
+		page.want(t, http.StatusOK, "<caption", `scope="col"`, `scope="row"`, `data-testid="list-export"`, `value="2026-11-05"`, "2 Nov 2026, 10:30:00 UTC", l.Terms[0].Means, "The log begins at noon.", "after=more",
 			"GET /v1/audit/reports/"+l.Name+"?since=2026-11-01T00%3A00%3A00Z&amp;until=2026-11-06T00%3A00%3A00Z", "2 rows")
 		if strings.Contains(page.body, "<b>") || strings.Contains(page.body, "\u202e") || strings.Contains(page.body, "0001-01-01") {
 			t.Errorf("%s: a value is markup, turns the text around, or is a time that there is not", l.Name)

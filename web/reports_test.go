@@ -154,7 +154,7 @@ func sampleReports() *reports {
 				{ID: "key_billing", Kind: "agent", AgentID: "agt_billing", Scopes: []string{"check", "approvals", "redeem"}, MaxState: "authenticated", CreatedAt: *onDay(-200, 0), Unsure: "The log does not say what it was for then; this is what it is for today."},
 			},
 			Changes: []report.AccessChange{
-				{EventID: "e1", At: *onDay(-1, 9*time.Hour), Code: "ON_CALL_SET", Message: "Who is on call was changed.", By: "key_pager", Channel: "api", About: "on-call/payments", Detail: "Grace Hopper, from 2026-11-21 08:00:00Z until 2026-11-28 08:00:00Z"},
+				{EventID: "e1", At: *onDay(-1, 9*time.Hour), Code: "ON_CALL_SET", Message: "Who is on call was changed.", By: "key_pager", Channel: "api", About: "on-call/payments", Detail: "Grace Hopper, from 21 Nov 2026, 08:00:00 UTC until 28 Nov 2026, 08:00:00 UTC"},
 				{EventID: "e2", At: *onDay(-3, 9*time.Hour), Code: "USER_ADDED", Message: "A person was added.", By: "root", Channel: "cli", About: "Katherine \u202eJohnson", Detail: "roles: none → finance-approver"},
 				{EventID: "e3", At: *onDay(-4, 9*time.Hour), Code: "not_yours", Message: "Only an administrator can say who decides in somebody else's place.", By: "Linus", Channel: "console", Refused: true, ApprovalID: "apr_transfer"},
 			}, More: true,
@@ -206,13 +206,13 @@ func TestAccessReportPage(t *testing.T) {
 	c, r := startReports(t)
 	page := c.signIn("aude@example.com").get("/audit/access")
 	page.want(t, http.StatusOK, `data-testid="short"`, "Katherine Johnson-Goble &lt;b&gt;", "<caption", `scope="col"`, `scope="row"`, `href="/audit/reviewers"`, `href="#role-finance-approver"`,
-		`data-local="utc"`, "2026-01-15 08:00:00Z", "RIGHT-TO-LEFT OVERRIDE", `href="/approvals/apr_transfer"`, `name="since" value="2026-10-22"`, `name="until" value="2026-11-21"`, `name="at" value=""`)
+		`data-utc`, "15 Jan 2026, 08:00:00 UTC", "RIGHT-TO-LEFT OVERRIDE", `href="/approvals/apr_transfer"`, `name="since" value="2026-10-22"`, `name="until" value="2026-11-21"`, `name="at" value=""`)
 	text := strip(page.body)
 	for _, want := range []string{
 		"Too few: 3 needed, 2 there", "1 role has fewer people than something needs: finance-approver", "1 person with a say has no second factor: Grace Hopper",
-		"stands in for Linus, who stands in for Ada Lovelace", "on call until 2026-11-28 08:00:00Z", "2 passkeys since 2026-01-25 09:00:00Z", "The policy’s rule big-payment wants 3.",
+		"stands in for Linus, who stands in for Ada Lovelace", "on call until 28 Nov 2026, 08:00:00 UTC", "2 passkeys since 25 Jan 2026, 09:00:00 UTC", "The policy’s rule big-payment wants 3.",
 		"Routing, for all other calls, lets it give more time.", "Approvals: 2 wait; the most that one wants 1, or people of another group.", "The log does not say since when.", "Nobody has it.",
-		"3 of 10", "nightly export", "what it is for today", "roles: none → finance-approver", "refused", "There are more in this period", "The log does not say who added Ada Lovelace", "As it is now, 2026-11-21 10:00:00Z",
+		"3 of 10", "nightly export", "what it is for today", "roles: none → finance-approver", "refused", "There are more in this period", "The log does not say who added Ada Lovelace", "As it is now, 21 Nov 2026, 10:00:00 UTC",
 		"GET /v1/audit/access?since=2026-10-22T10%3A00%3A00Z&until=2026-11-21T10%3A00%3A00Z",
 	} {
 		if !strings.Contains(text, want) {

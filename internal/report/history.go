@@ -277,7 +277,7 @@ func rolesWords(roles []string) string {
 	return "the roles " + strings.Join(roles, ", ")
 }
 
-func stampUTC(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
+func stampUTC(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04:05 UTC") }
 
 // duty finds out who was on call. Whoever is put on call replaces everybody on
 // that schedule from the moment on, so the last event whose moment had come says

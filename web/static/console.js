@@ -21,7 +21,8 @@
     if (s < 600) return `in ${Math.floor(s / 60)} min ${two(s % 60)} s`;
     if (s < 3600) return `in ${Math.floor(s / 60)} min`;
     if (s < 48 * 3600) return `in ${Math.floor(s / 3600)} h ${two(Math.floor(s / 60) % 60)} min`;
-    return `in ${Math.floor(s / 86400)} days`;
+    const days = Math.floor(s / 86400), hours = Math.floor(s / 3600) % 24;
+    return hours === 0 || days >= 7 ? `in ${days} days` : `in ${days} days ${hours} h`;
   };
   const tick = () => {
     for (const el of document.querySelectorAll("[data-countdown]")) {
@@ -36,23 +37,29 @@
     }
     lapse();
   };
-  const parts = { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", timeZoneName: "short" };
-  const thisYear = new Intl.DateTimeFormat(undefined, parts);
-  const anyYear = new Intl.DateTimeFormat(undefined, { ...parts, year: "numeric" });
-  // The audit log's times stay in UTC, as everybody else reads them.
-  const exact = new Intl.DateTimeFormat(undefined, { ...parts, year: "numeric", second: "2-digit" });
+  // The same form as views.Clock and views.ClockSeconds, in the reader's own zone:
+  // "26 Nov 2026, 02:19 UTC". Only the zone's name is the browser's.
+  const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+  const zoned = new Intl.DateTimeFormat("en-GB", { hour: "numeric", timeZoneName: "short" });
+  const clock = (t, seconds) => {
+    const two = (n) => String(n).padStart(2, "0");
+    const zone = zoned.formatToParts(t).find((p) => p.type === "timeZoneName").value;
+    return `${t.getDate()} ${months[t.getMonth()]} ${t.getFullYear()}, ${two(t.getHours())}:${two(t.getMinutes())}` +
+      `${seconds ? `:${two(t.getSeconds())}` : ""} ${zone}`;
+  };
+  // Times of records stay in UTC, as everybody else reads them.
   const localTimes = () => {
     for (const el of document.querySelectorAll("time[data-utc]:not([data-local])")) {
       const t = new Date(el.dateTime);
       if (isNaN(t)) continue;
       el.dataset.local = "1";
-      el.title = `${exact.format(t)}, where you are`;
+      el.title = `${clock(t, true)}, where you are`;
     }
     for (const el of document.querySelectorAll("time[datetime]:not([data-local])")) {
       const t = new Date(el.dateTime);
       if (isNaN(t)) continue;
       el.dataset.local = "1";
-      el.textContent = (t.getFullYear() === new Date(now()).getFullYear() ? thisYear : anyYear).format(t);
+      el.textContent = clock(t);
     }
   };
 

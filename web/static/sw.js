@@ -26,7 +26,7 @@
     const at = new Date(text);
     if (!text || Number.isNaN(at.getTime())) return "";
     const day = at.toDateString() === new Date().toDateString() ? {} : { weekday: "short" };
-    return "\nUntil " + at.toLocaleTimeString([], { ...day, hour: "2-digit", minute: "2-digit" });
+    return "\nUntil " + at.toLocaleTimeString([], { ...day, hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
   };
 
   self.addEventListener("install", () => self.skipWaiting());

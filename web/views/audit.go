@@ -112,9 +112,6 @@ type Checkpoint struct {
 	Cosigned []string
 }
 
-// ClockSeconds writes a moment to the second, in UTC.
-func ClockSeconds(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04:05 UTC") }
-
 func thousands(n int64) string { return Thousands(int(n)) }
 
 func direction(v Audit) string {

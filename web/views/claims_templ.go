@@ -80,7 +80,7 @@ func ClaimReportPage(v ClaimReport) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = isoTime(v.Since).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = utc(v.Since).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -93,7 +93,7 @@ func ClaimReportPage(v ClaimReport) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = isoTime(v.Until).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = utc(v.Until).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -168,7 +168,3 @@ type PackDocument struct {
 
 // Document is a text, as people wrote it, as a block of code.
 func Document(text string) Code { return lined(text, stringPart) }
-
-func inUTC(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
-
-func day(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04 UTC") }

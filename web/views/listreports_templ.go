@@ -315,7 +315,7 @@ func ListReportPage(v ListReport) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = isoTime(v.Since).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = utc(v.Since).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -328,7 +328,7 @@ func ListReportPage(v ListReport) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = isoTime(v.Until).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = utc(v.Until).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -782,7 +782,7 @@ func listPart(p ListPart) templ.Component {
 		ctx = templ.ClearChildren(ctx)
 		switch {
 		case !p.Time.IsZero():
-			templ_7745c5c3_Err = isoTime(p.Time).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = utc(p.Time).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

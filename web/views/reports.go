@@ -184,9 +184,6 @@ func Elapsed(d time.Duration) string {
 	return fmt.Sprintf("%d days", int(d/(24*time.Hour)))
 }
 
-// ISO writes a moment as reports do: in UTC, to the second.
-func ISO(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
-
 // quickWords says how many of those votes that could be timed were quick.
 func quickWords(l LoadRow) string {
 	if l.Timed == 0 {

@@ -22,7 +22,11 @@ func Until(deadline, now time.Time) string {
 	case s < 48*3600:
 		return fmt.Sprintf("in %d h %02d min", s/3600, s/60%60)
 	}
-	return fmt.Sprintf("in %d days", s/86400)
+	days, hours := s/86400, s/3600%24
+	if hours == 0 || days >= 7 {
+		return fmt.Sprintf("in %d days", days)
+	}
+	return fmt.Sprintf("in %d days %d h", days, hours)
 }
 
 // Ago says how long ago something was: "4 min ago".
@@ -42,7 +46,12 @@ func Ago(then, now time.Time) string {
 // Soon reports whether a deadline is so near that it deserves a mark.
 func Soon(deadline, now time.Time) bool { return deadline.Sub(now) < 10*time.Minute }
 
-// Clock writes a moment for people; the script rewrites it in their own zone.
+// Clock writes a moment for people, in the only form that pages have; the script
+// writes the same in the reader's own zone.
 func Clock(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") }
+
+// ClockSeconds is Clock to the second: what records and reports say, which is
+// UTC for everybody.
+func ClockSeconds(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04:05 UTC") }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
