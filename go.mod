@@ -11,6 +11,7 @@ require (
 	github.com/chromedp/chromedp v0.22.1
 	github.com/coreos/go-oidc/v3 v3.21.0
 	github.com/danielgtaylor/huma/v2 v2.37.2
+	github.com/ebitengine/purego v0.11.3
 	github.com/emersion/go-sasl v0.0.0-20241020182733-b788ff22d5a6
 	github.com/emersion/go-smtp v0.25.1
 	github.com/envoyproxy/go-control-plane/envoy v1.37.0
@@ -56,6 +57,7 @@ require (
 	google.golang.org/protobuf v1.36.12
 	holdpoint.example/client v0.0.0
 	holdpoint.example/client/temporal v0.0.0
+	k8s.io/kms v0.37.2
 	pgregory.net/rapid v1.3.0
 )
 

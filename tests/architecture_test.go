@@ -9,6 +9,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -103,6 +104,8 @@ var never = []struct {
 		"holdpoint/web", "holdpoint/internal/gate", "holdpoint/internal/store", "holdpoint/internal/config", "holdpoint/internal/connect", "holdpoint/internal/notify",
 	}},
 	{"holdpoint/internal/slack", []string{"net/http", "github.com/jackc/", "go.temporal.io/", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api", "holdpoint/web"}},
+	{"holdpoint/internal/kms", []string{"holdpoint/", "net/http", "github.com/", "go.temporal.io/"}},
+	{"holdpoint/internal/pkcs11", []string{"holdpoint/", "net", "net/http", "google.golang.org/", "go.temporal.io/"}},
 	{"holdpoint/internal/stream", []string{
 		"os", "database/", "github.com/jackc/", "go.temporal.io/", "holdpoint/engine/approval", "holdpoint/workflows", "holdpoint/activities", "holdpoint/api",
 		"holdpoint/web", "holdpoint/internal/gate", "holdpoint/internal/config", "holdpoint/internal/connect",
@@ -145,6 +148,22 @@ func TestDependencyRule(t *testing.T) {
 		}
 		if !matched {
 			t.Errorf("the rule for %s is about no package", rule.who)
+		}
+	}
+}
+
+// TestProgramIsStatic: nothing in the released program loads a C library, which would make
+// it depend on the system's; holdpoint-pkcs11 alone does.
+func TestProgramIsStatic(t *testing.T) {
+	for program, want := range map[string]bool{"holdpoint": false, "holdpoint-pkcs11": true} {
+		cmd := exec.Command("go", "list", "-tags", "nodev", "-deps", "holdpoint/cmd/"+program)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(string(out), "\ngithub.com/ebitengine/purego\n"); got != want {
+			t.Errorf("%s loads C: %t", program, got)
 		}
 	}
 }

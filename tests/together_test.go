@@ -27,6 +27,7 @@ func TestTwoOfEverything(t *testing.T) {
 		{"one idempotency key at once", oneKeyAtOnce},
 		{"signing keys of two gates", keysOfTwoGates},
 		{"the data key is changed", dataKeyUnderLoad},
+		{"keys under a KMS", keysUnderAKMS},
 		{"either half may go", eitherHalfMayGo},
 	} {
 		t.Run(sub.name, func(t *testing.T) {

@@ -92,7 +92,7 @@ func progress(line string) { fmt.Fprintln(os.Stderr, line) }
 func (m *machine) run(ctx context.Context) error {
 	defer func() { _ = m.listener.Close() }()
 	var err error
-	if m.state, err = openState(m.dir); err != nil {
+	if m.state, err = openState(ctx, m.dir); err != nil {
 		return err
 	}
 	if m.postgres, err = postgres.Start(ctx, m.postgresConfig()); err != nil {
@@ -244,6 +244,9 @@ func (m *machine) config(temporal string) (config.Config, error) {
 	cfg, err := config.Load(filepath.Join(m.dir, settingsFile), nil)
 	if err != nil {
 		return cfg, err
+	}
+	if cfg.KMS != "" {
+		return cfg, fmt.Errorf("%s: kms: dev keeps its keys in clear; serve and worker take a KMS (docs/keys.md)", filepath.Join(m.dir, settingsFile))
 	}
 	if cfg.PolicyFile == "" {
 		cfg.PolicyFile = filepath.Join(m.dir, policyFile)

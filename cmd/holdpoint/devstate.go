@@ -136,7 +136,7 @@ type devState struct {
 func secret() string { return strings.ToLower(rand.Text()) }
 
 // openState reads the directory's state, or makes it for a new directory.
-func openState(dir string) (devState, error) {
+func openState(ctx context.Context, dir string) (devState, error) {
 	var s devState
 	data, err := os.ReadFile(filepath.Join(dir, stateFile)) // #nosec G304 -- the user names the directory
 	if err == nil {
@@ -148,7 +148,7 @@ func openState(dir string) (devState, error) {
 				return s, err
 			}
 		}
-		return s, openFiles(dir)
+		return s, openFiles(ctx, dir)
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return s, err
@@ -183,11 +183,11 @@ func openState(dir string) (devState, error) {
 		if err != nil {
 			return s, err
 		}
-		if err := writeRing(filepath.Join(dir, signingFile), ring); err != nil {
+		if err := writeRing(ctx, keyFile{path: filepath.Join(dir, signingFile)}, ring); err != nil {
 			return s, err
 		}
 	}
-	if err := openFiles(dir); err != nil {
+	if err := openFiles(ctx, dir); err != nil {
 		return s, err
 	}
 	// Last: a directory with this file has the others.
@@ -212,14 +212,14 @@ func (s *devState) addMissing() bool {
 }
 
 // openFiles makes the files that people edit, where they are missing.
-func openFiles(dir string) error {
+func openFiles(ctx context.Context, dir string) error {
 	if missing(dir, logKeyFile) {
-		if _, err := newLogKey(filepath.Join(dir, logKeyFile), "dev.holdpoint.local/"+secret()[:8]); err != nil {
+		if _, err := newLogKey(ctx, keyFile{path: filepath.Join(dir, logKeyFile)}, "dev.holdpoint.local/"+secret()[:8]); err != nil {
 			return err
 		}
 	}
 	if missing(dir, pushKeyFile) {
-		if err := newPushKey(filepath.Join(dir, pushKeyFile)); err != nil {
+		if err := newPushKey(ctx, keyFile{path: filepath.Join(dir, pushKeyFile)}); err != nil {
 			return err
 		}
 	}

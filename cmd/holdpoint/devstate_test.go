@@ -14,7 +14,7 @@ import (
 // once, and keeps everything else.
 func TestFormerDirectoriesGetFay(t *testing.T) {
 	dir := t.TempDir()
-	first, err := openState(dir)
+	first, err := openState(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,14 +32,14 @@ func TestFormerDirectoriesGetFay(t *testing.T) {
 	if err := former.save(dir); err != nil {
 		t.Fatal(err)
 	}
-	second, err := openState(dir)
+	second, err := openState(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(second.Reviewers) != 6 || !reflect.DeepEqual(second.Reviewers[:5], former.Reviewers) || second.Reviewers[5].TOTPSecret == "" || second.DataKey != first.DataKey {
 		t.Errorf("a former directory has %+v", second.Reviewers)
 	}
-	third, err := openState(dir)
+	third, err := openState(t.Context(), dir)
 	if err != nil || !reflect.DeepEqual(second, third) {
 		t.Errorf("opened again it differs: %v", err)
 	}

@@ -96,12 +96,14 @@ func (s doctorServer) Run(ctx context.Context, c *cli) error {
 	if cfg.LogKey != "" || cfg.LogKeyFile != "" {
 		need |= config.Log // these are the worker's settings
 	}
+	files := cfg.SecretFiles()
 	err = checked(&cfg, err, need)
 	d.say("configuration", err, "Every line above names one setting; holdpoint serve --help lists them.")
 	var unreadable *config.Unreadable
 	if errors.As(err, &unreadable) {
 		return exitCode(1)
 	}
+	d.wrapped(ctx, cfg, files)
 	if cfg.Sealer != nil {
 		d.database(ctx, cfg)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"holdpoint/internal/config"
 	"holdpoint/internal/gate"
+	"holdpoint/internal/kms"
 	"holdpoint/internal/store"
 )
 
@@ -51,6 +52,40 @@ func (d *checkup) keys(ctx context.Context, s *store.Store, cfg config.Config) {
 				"Give it to the user that serve and worker run as, and take it from others then (chmod 600); or put it into a directory that others may not enter.")
 		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			d.say("permissions of "+path, err, "")
+		}
+	}
+}
+
+// wrapped looks at the KMS, and which files of secrets its key has wrapped.
+func (d *checkup) wrapped(ctx context.Context, cfg config.Config, files []config.SecretFile) {
+	if cfg.KMS == "" {
+		return
+	}
+	now := ""
+	service, err := kms.Open(cfg.KMS)
+	if err == nil {
+		now, err = service.KeyID(ctx)
+	}
+	if !d.say("KMS at "+cfg.KMS, err, "Is its plugin running, and may this user open the socket? What runs goes on with the keys that it has; nothing starts.") {
+		return
+	}
+	for _, f := range files {
+		what := fmt.Sprintf("%s in %s", f.Setting, f.Path)
+		text, err := os.ReadFile(f.Path)
+		if err != nil {
+			continue // the configuration says so
+		}
+		if !kms.IsWrapped(string(text)) {
+			d.warn(what, "it is in clear", "holdpoint keys wrap wraps it.")
+			continue
+		}
+		switch w, err := kms.Parse(string(text)); {
+		case err != nil:
+			continue
+		case w.KeyID != now:
+			d.warn(what, "it is wrapped with "+w.KeyID+", and "+now+" wraps now", "holdpoint keys wrap takes it over. Keep the former key for as long as backups of such files.")
+		default:
+			d.say(what+": wrapped with "+now, nil, "")
 		}
 	}
 }

@@ -99,12 +99,16 @@ Example:
   holdpoint key rotate /etc/holdpoint/signing-keys.json`
 }
 
-func (k *keyRotate) Run(*cli) error {
+func (k *keyRotate) Run(ctx context.Context, c *cli) error {
 	if k.Keep < 1 {
 		return errors.New("--keep: want at least 1")
 	}
+	f, err := c.keyFile("signing_keys", k.File)
+	if err != nil {
+		return err
+	}
 	var ring token.Ring
-	data, err := os.ReadFile(k.File)
+	data, err := f.read(ctx)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
@@ -118,7 +122,7 @@ func (k *keyRotate) Run(*cli) error {
 		return err
 	}
 	ring = ring.Keep(k.Keep)
-	if err := writeRing(k.File, ring); err != nil {
+	if err := writeRing(ctx, f, ring); err != nil {
 		return err
 	}
 	fmt.Fprintf(terminal, "%s is to sign with %s and holds %d keys\n", k.File, ring.IDs()[0], len(ring.IDs()))
@@ -138,12 +142,12 @@ func newSigningKey(ring token.Ring) (token.Ring, error) {
 	}
 }
 
-func writeRing(path string, ring token.Ring) error {
+func writeRing(ctx context.Context, f keyFile, ring token.Ring) error {
 	data, err := ring.Marshal()
 	if err != nil {
 		return fmt.Errorf("encode the signing keys: %w", err)
 	}
-	return writeSecret(path, append(data, '\n'))
+	return f.write(ctx, append(data, '\n'))
 }
 
 // writeSecret replaces a file at once; a new one is readable by its owner only.

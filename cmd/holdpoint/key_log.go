@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -29,8 +30,12 @@ Example:
   holdpoint key log /etc/holdpoint/log-key --name holdpoint.example.com/log`
 }
 
-func (k *keyLog) Run(*cli) error {
-	public, err := newLogKey(k.File, k.Name)
+func (k *keyLog) Run(ctx context.Context, c *cli) error {
+	f, err := c.keyFile("log_key", k.File)
+	if err != nil {
+		return err
+	}
+	public, err := newLogKey(ctx, f, k.Name)
 	if err != nil {
 		return err
 	}
@@ -39,33 +44,29 @@ func (k *keyLog) Run(*cli) error {
 }
 
 // newLogKey writes the private key to a new file and the public one beside it.
-func newLogKey(path, name string) (public string, err error) {
+func newLogKey(ctx context.Context, f keyFile, name string) (public string, err error) {
 	private, public, err := audit.NewKey(rand.Reader, name)
 	if err != nil {
 		return "", errors.New("--name: want a name without blanks and plus signs, such as holdpoint.example.com/log")
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // #nosec G304 -- the operator names the file
+	err = f.create(ctx, []byte(private+"\n"))
 	if errors.Is(err, fs.ErrExist) {
-		return "", fmt.Errorf("%s is there already: a log keeps its key", path)
+		return "", fmt.Errorf("%s is there already: a log keeps its key", f.path)
 	}
 	if err != nil {
 		return "", err
 	}
-	_, err = f.WriteString(private + "\n")
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.WriteFile(path+".pub", []byte(public+"\n"), 0o644) // #nosec G306 -- it is public
-	}
-	if err != nil {
-		return "", errors.Join(err, os.Remove(path)) // nobody has used it, and the next attempt would stumble over it
+	if err := os.WriteFile(f.path+".pub", []byte(public+"\n"), 0o644); err != nil { // #nosec G306 -- it is public
+		return "", errors.Join(err, os.Remove(f.path)) // nobody has used it, and the next attempt would stumble over it
 	}
 	return public, nil
 }
 
 // addLogKey puts a further key of the same log into the file: the worker signs with all
 // of them, so that whoever verifies by any has a signature.
-func addLogKey(path string) error {
-	data, err := os.ReadFile(path) // #nosec G304 -- the operator names the file
+func addLogKey(ctx context.Context, f keyFile) error {
+	path := f.path
+	data, err := f.read(ctx)
 	if err != nil {
 		return fmt.Errorf("%w (holdpoint key log makes the first key of a log)", err)
 	}
@@ -87,7 +88,7 @@ func addLogKey(path string) error {
 			keys = append(keys, fresh[0])
 		}
 	}
-	if err := writeSecret(path, append(bytes.TrimRight(data, "\n"), "\n"+private+"\n"...)); err != nil {
+	if err := f.write(ctx, append(bytes.TrimRight(data, "\n"), "\n"+private+"\n"...)); err != nil {
 		return err
 	}
 	public := publicLogKeys(keys)

@@ -1,11 +1,11 @@
 package main
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 
 	"holdpoint/internal/notify/webpush"
 )
@@ -24,8 +24,12 @@ Example:
   holdpoint key push /etc/holdpoint/push-key`
 }
 
-func (k *keyPush) Run(*cli) error {
-	if err := newPushKey(k.File); err != nil {
+func (k *keyPush) Run(ctx context.Context, c *cli) error {
+	f, err := c.keyFile("push_key", k.File)
+	if err != nil {
+		return err
+	}
+	if err := newPushKey(ctx, f); err != nil {
 		return err
 	}
 	fmt.Fprintf(terminal, "made %s\n", k.File)
@@ -33,21 +37,14 @@ func (k *keyPush) Run(*cli) error {
 }
 
 // newPushKey writes a private key to a new file.
-func newPushKey(path string) error {
+func newPushKey(ctx context.Context, f keyFile) error {
 	private, err := webpush.NewKey(rand.Reader)
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // #nosec G304 -- the operator names the file
+	err = f.create(ctx, []byte(private+"\n"))
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s is there already: browsers have subscribed to its key", path)
+		return fmt.Errorf("%s is there already: browsers have subscribed to its key", f.path)
 	}
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(private + "\n")
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(path)) // nobody has used it, and the next attempt would stumble over it
-	}
-	return nil
+	return err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -22,6 +23,8 @@ type keysCommand struct {
 	Use    keysUse    `cmd:"" help:"Have another data key seal."`
 	Reseal keysReseal `cmd:"" help:"Take what is sealed with former data keys over to the one that seals."`
 	Retire keysRetire `cmd:"" help:"Take data keys out of their file that nothing is sealed with."`
+	Wrap   keysWrap   `cmd:"" help:"Wrap files of keys with the KMS's key, also when that has changed."`
+	Unwrap keysUnwrap `cmd:"" help:"Put files of keys back in clear."`
 }
 
 // Help is shown by "holdpoint keys --help".
@@ -32,11 +35,12 @@ administrators. docs/keys.md has the steps for changing each of them.
 Examples:
   holdpoint keys list
   holdpoint keys new --for tokens /etc/holdpoint/signing-keys.json
-  holdpoint keys reseal --progress`
+  holdpoint keys reseal --progress
+  holdpoint keys wrap`
 }
 
 type keysNew struct {
-	For  string `required:"" enum:"tokens,data,log" help:"tokens: what tokens are signed with. data: what arguments are encrypted with. log: what the audit log is signed with."`
+	For  string `required:"" enum:"tokens,data,log,kms" help:"tokens: what tokens are signed with. data: what arguments are encrypted with. log: what the audit log is signed with. kms: what files of keys are wrapped with."`
 	File string `arg:"" type:"path" help:"The key file, which the settings name; made when it is not there."`
 }
 
@@ -48,20 +52,31 @@ gate takes what any of them signs, whatever is in its own file.
 data: the new key opens, and seals nothing before “keys use”.
 log: a worker that is started with the file signs with all keys in it. FILE.pub has
 the public keys. “key log” makes the first one.
+kms: for the setting kms: file:///FILE. The new key wraps from now on, and the others
+open; “keys wrap” takes the files over to it.
+Where kms is set, every file but that one is written wrapped.
 
 Examples:
   holdpoint keys new --for tokens /etc/holdpoint/signing-keys.json
   holdpoint keys new --for data /etc/holdpoint/data_key`
 }
 
-func (k *keysNew) Run(c *cli) error {
+func (k *keysNew) Run(ctx context.Context, c *cli) error {
+	setting := map[string]string{"data": "data_key", "log": "log_key"}[k.For]
 	switch k.For {
-	case "data":
-		return newDataKey(k.File)
-	case "log":
-		return addLogKey(k.File)
+	case "tokens":
+		return (&keyRotate{File: k.File, Keep: 3}).Run(ctx, c)
+	case "kms":
+		return changing(k.File, func() error { return addKMSKey(k.File) })
 	}
-	return (&keyRotate{File: k.File, Keep: 3}).Run(c)
+	f, err := c.keyFile(setting, k.File)
+	if err != nil {
+		return err
+	}
+	if k.For == "log" {
+		return addLogKey(ctx, f)
+	}
+	return newDataKey(ctx, f)
 }
 
 type keysList struct {
@@ -86,6 +101,8 @@ type listedSecret struct {
 	LastUsedAt *time.Time `json:"last_used_at,omitempty"`
 	// Records is how many are sealed with a data key.
 	Records *int64 `json:"records,omitempty"`
+	// WrappedBy is the KMS's key that has wrapped the file that this key is in.
+	WrappedBy string `json:"wrapped_by,omitempty"`
 }
 
 func (k *keysList) Run(ctx context.Context, c *cli) error {
@@ -109,6 +126,9 @@ func (k *keysList) Run(ctx context.Context, c *cli) error {
 	var list []listedSecret
 	for _, key := range tokens {
 		one := listedSecret{For: "tokens", ID: key.ID, State: tokenKeyState(key)}
+		if key.Own {
+			one.WrappedBy = cfg.WrappedBy("signing_keys")
+		}
 		if !key.PublishedAt.IsZero() {
 			one.Since, one.LastUsedAt = &key.PublishedAt, &key.SeenAt
 		}
@@ -118,9 +138,12 @@ func (k *keysList) Run(ctx context.Context, c *cli) error {
 	if err != nil {
 		return err
 	}
+	for i := range min(len(data), len(cfg.Sealer.Keys().IDs())) {
+		data[i].WrappedBy = cfg.WrappedBy("data_key")
+	}
 	list = append(list, data...)
 	for _, key := range cfg.LogKeys {
-		list = append(list, listedSecret{For: "log", ID: fmt.Sprintf("%s+%08x", key.Name(), key.KeyHash()), State: "signs"})
+		list = append(list, listedSecret{For: "log", ID: fmt.Sprintf("%s+%08x", key.Name(), key.KeyHash()), State: "signs", WrappedBy: cfg.WrappedBy("log_key")})
 	}
 	return printSecrets(list, k.JSON)
 }
@@ -198,13 +221,22 @@ func printSecrets(list []listedSecret, asJSON bool) error {
 		return t.UTC().Format(time.RFC3339)
 	}
 	table := tabwriter.NewWriter(terminal, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "FOR\tID\tSTATE\tSINCE\tLAST USED\tRECORDS")
+	wrapped := slices.ContainsFunc(list, func(one listedSecret) bool { return one.WrappedBy != "" })
+	fmt.Fprint(table, "FOR\tID\tSTATE\tSINCE\tLAST USED\tRECORDS")
+	if wrapped {
+		fmt.Fprint(table, "\tWRAPPED BY")
+	}
+	fmt.Fprintln(table)
 	for _, one := range list {
 		records := "-"
 		if one.Records != nil {
 			records = strconv.FormatInt(*one.Records, 10)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", one.For, one.ID, one.State, shown(one.Since), shown(one.LastUsedAt), records)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s", one.For, one.ID, one.State, shown(one.Since), shown(one.LastUsedAt), records)
+		if wrapped {
+			fmt.Fprintf(table, "\t%s", cmp.Or(one.WrappedBy, "-"))
+		}
+		fmt.Fprintln(table)
 	}
 	return table.Flush()
 }

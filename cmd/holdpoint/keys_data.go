@@ -18,14 +18,14 @@ import (
 )
 
 // readDataKeys reads a file of data keys. fs.ErrNotExist: there is none.
-func readDataKeys(path string) (*seal.Keys, error) {
-	data, err := os.ReadFile(path) // #nosec G304 -- the operator names the file
+func readDataKeys(ctx context.Context, f keyFile) (*seal.Keys, error) {
+	data, err := f.read(ctx)
 	if err != nil {
 		return nil, err
 	}
 	keys, err := seal.ParseKeys(string(data))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", f.path, err)
 	}
 	return keys, nil
 }
@@ -62,23 +62,23 @@ func locked(lock *os.File, path string) (bool, error) {
 	return err == nil && os.SameFile(held, now), err
 }
 
-func newDataKey(path string) error {
-	return changing(path, func() error { return addDataKey(path) })
+func newDataKey(ctx context.Context, f keyFile) error {
+	return changing(f.path, func() error { return addDataKey(ctx, f) })
 }
 
 // addDataKey adds a data key to a file, which opens and does not seal, or makes the file.
-func addDataKey(path string) error {
+func addDataKey(ctx context.Context, f keyFile) error {
 	fresh := seal.NewKey()
-	keys, err := readDataKeys(path)
+	keys, err := readDataKeys(ctx, f)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if keys, err = seal.ParseKeys(fresh); err != nil {
 			return err
 		}
-		if err := writeSecret(path, keys.Marshal()); err != nil {
+		if err := f.write(ctx, keys.Marshal()); err != nil {
 			return err
 		}
-		fmt.Fprintf(terminal, "made %s with the data key %s\n", path, keys.IDs()[0])
+		fmt.Fprintf(terminal, "made %s with the data key %s\n", f.path, keys.IDs()[0])
 		return nil
 	case err != nil:
 		return err
@@ -90,11 +90,11 @@ func addDataKey(path string) error {
 	if keys, err = keys.Add(key); err != nil {
 		return err
 	}
-	if err := writeSecret(path, keys.Marshal()); err != nil {
+	if err := f.write(ctx, keys.Marshal()); err != nil {
 		return err
 	}
 	ids := keys.IDs()
-	fmt.Fprintf(terminal, "%s opens with %s as well now, and seals with %s as before\nwhen every serve and worker has this file: holdpoint keys use %s %s\n", path, ids[len(ids)-1], ids[0], path, ids[len(ids)-1])
+	fmt.Fprintf(terminal, "%s opens with %s as well now, and seals with %s as before\nwhen every serve and worker has this file: holdpoint keys use %s %s\n", f.path, ids[len(ids)-1], ids[0], f.path, ids[len(ids)-1])
 	return nil
 }
 
@@ -114,12 +114,16 @@ Example:
   holdpoint keys use /etc/holdpoint/data_key 0f1e2d3c4b5a6978`
 }
 
-func (k *keysUse) Run(*cli) error {
-	return changing(k.File, k.use)
+func (k *keysUse) Run(ctx context.Context, c *cli) error {
+	f, err := c.keyFile("data_key", k.File)
+	if err != nil {
+		return err
+	}
+	return changing(k.File, func() error { return k.use(ctx, f) })
 }
 
-func (k *keysUse) use() error {
-	keys, err := readDataKeys(k.File)
+func (k *keysUse) use(ctx context.Context, f keyFile) error {
+	keys, err := readDataKeys(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -135,7 +139,7 @@ func (k *keysUse) use() error {
 	if keys, err = keys.SealWith(k.ID); err != nil {
 		return err
 	}
-	if err := writeSecret(k.File, keys.Marshal()); err != nil {
+	if err := f.write(ctx, keys.Marshal()); err != nil {
 		return err
 	}
 	fmt.Fprintf(terminal, "%s seals with %s; when every serve and worker has this file: holdpoint keys reseal\n", k.File, k.ID)
@@ -255,7 +259,11 @@ func (k *keysRetire) Run(ctx context.Context, c *cli) error {
 	if err != nil {
 		return err
 	}
-	keys, err := readDataKeys(k.File)
+	f, err := c.keyFile("data_key", k.File)
+	if err != nil {
+		return err
+	}
+	keys, err := readDataKeys(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -278,7 +286,7 @@ func (k *keysRetire) Run(ctx context.Context, c *cli) error {
 	}
 	for _, id := range empty {
 		retired := k.File + ".retired-" + id
-		if err := changing(k.File, func() error { return takeOut(k.File, id, retired) }); err != nil {
+		if err := changing(k.File, func() error { return takeOut(ctx, f, id, retired) }); err != nil {
 			return err
 		}
 		if err := s.DataKeys.Retired(ctx, id, admin.DataKeyRetired(id, operator())); err != nil {
@@ -291,19 +299,21 @@ func (k *keysRetire) Run(ctx context.Context, c *cli) error {
 
 // takeOut takes one data key out of the file as it is now, and puts it into another: to
 // count takes minutes, in which somebody may have changed the file.
-func takeOut(path, id, retired string) error {
-	keys, err := readDataKeys(path)
+func takeOut(ctx context.Context, f keyFile, id, retired string) error {
+	keys, err := readDataKeys(ctx, f)
 	if err != nil {
 		return err
 	}
 	rest, gone, err := keys.Without(id)
 	if err != nil {
-		return fmt.Errorf("%s was changed meanwhile: %w", path, err)
+		return fmt.Errorf("%s was changed meanwhile: %w", f.path, err)
 	}
-	if err := writeSecret(retired, gone.Marshal()); err != nil {
+	aside := f
+	aside.path = retired
+	if err := aside.write(ctx, gone.Marshal()); err != nil {
 		return err
 	}
-	return writeSecret(path, rest.Marshal())
+	return f.write(ctx, rest.Marshal())
 }
 
 // notEmpty says why a data key cannot be retired.

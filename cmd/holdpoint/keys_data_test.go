@@ -14,7 +14,7 @@ import (
 
 func readIDs(t *testing.T, path string) []string {
 	t.Helper()
-	keys, err := readDataKeys(path)
+	keys, err := readDataKeys(t.Context(), keyFile{path: path})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func makeDataKeys(t *testing.T, n int) (path string, ids []string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "data_key")
 	for range n {
-		if err := newDataKey(path); err != nil {
+		if err := newDataKey(t.Context(), keyFile{path: path}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -37,7 +37,7 @@ func TestKeysThatAreAddedAtOnceAllStay(t *testing.T) {
 	var wait sync.WaitGroup
 	for range 20 {
 		wait.Go(func() {
-			if err := newDataKey(path); err != nil {
+			if err := newDataKey(t.Context(), keyFile{path: path}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -50,11 +50,11 @@ func TestKeysThatAreAddedAtOnceAllStay(t *testing.T) {
 
 func TestUseOfADataKeyTwiceChangesNothing(t *testing.T) {
 	path, ids := makeDataKeys(t, 2)
-	if err := (&keysUse{File: path}).Run(nil); err == nil {
+	if err := (&keysUse{File: path}).Run(t.Context(), &cli{}); err == nil {
 		t.Error("nobody said which key is to seal")
 	}
 	for range 2 {
-		if err := (&keysUse{File: path, ID: ids[1]}).Run(nil); err != nil {
+		if err := (&keysUse{File: path, ID: ids[1]}).Run(t.Context(), &cli{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := readIDs(t, path); got[0] != ids[1] {
@@ -66,14 +66,14 @@ func TestUseOfADataKeyTwiceChangesNothing(t *testing.T) {
 // What was put into the file while records were counted stays in it.
 func TestAKeyIsTakenOutOfTheFileAsItIsNow(t *testing.T) {
 	path, ids := makeDataKeys(t, 2)
-	if err := newDataKey(path); err != nil {
+	if err := newDataKey(t.Context(), keyFile{path: path}); err != nil {
 		t.Fatal(err)
 	}
 	added := readIDs(t, path)[2]
-	if err := (&keysUse{File: path, ID: added}).Run(nil); err != nil {
+	if err := (&keysUse{File: path, ID: added}).Run(t.Context(), &cli{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := takeOut(path, ids[1], path+".retired"); err != nil {
+	if err := takeOut(t.Context(), keyFile{path: path}, ids[1], path+".retired"); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := readIDs(t, path), []string{added, ids[0]}; !slices.Equal(got, want) {
@@ -87,7 +87,7 @@ func TestAKeyIsTakenOutOfTheFileAsItIsNow(t *testing.T) {
 		t.Errorf("retired: %v, %v", gone, err)
 	}
 	for _, id := range []string{added, ids[1]} {
-		if err := takeOut(path, id, path+".again"); err == nil {
+		if err := takeOut(t.Context(), keyFile{path: path}, id, path+".again"); err == nil {
 			t.Errorf("%s was taken out, which seals or is not there", id)
 		}
 	}
@@ -108,7 +108,7 @@ func TestAKeyFileKeepsOwnerGroupAndMode(t *testing.T) {
 	if err := os.Chmod(path, 0o640); err != nil {
 		t.Fatal(err)
 	}
-	if err := newDataKey(path); err != nil {
+	if err := newDataKey(t.Context(), keyFile{path: path}); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(path)

@@ -67,8 +67,12 @@ func loadPolicy(path string, o policy.Options) (*policy.Bundle, error) {
 
 // readSecret reads what policies are signed with from a file. White space
 // around it does not count.
-func readSecret(path string) ([]byte, error) {
-	data, err := os.ReadFile(path) // #nosec G304 -- the user names the file
+func readSecret(ctx context.Context, c *cli, path string) ([]byte, error) {
+	f, err := c.keyFile("policy_secret", path)
+	if err != nil {
+		return nil, err
+	}
+	data, err := f.read(ctx)
 	if err != nil {
 		return nil, err
 	}

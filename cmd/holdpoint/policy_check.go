@@ -70,7 +70,7 @@ func (p *policyCheck) Run(ctx context.Context, c *cli) error {
 		o.Calendars, err = p.calendars(c)
 	}
 	if err == nil && p.SecretFile != "" {
-		o.Secret, err = readSecret(p.SecretFile)
+		o.Secret, err = readSecret(ctx, c, p.SecretFile)
 	}
 	if err != nil {
 		return unreadable(err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,8 +31,8 @@ Examples:
   holdpoint policy sign policy.yaml --secret-file policy-secret -o policy.yaml`
 }
 
-func (p *policySign) Run(*cli) error {
-	secret, err := readSecret(p.SecretFile)
+func (p *policySign) Run(ctx context.Context, c *cli) error {
+	secret, err := readSecret(ctx, c, p.SecretFile)
 	if err != nil {
 		return unreadable(err)
 	}
@@ -167,8 +168,8 @@ Example:
   holdpoint policy verify policy.yaml --secret-file policy-secret`
 }
 
-func (p *policyVerify) Run(*cli) error {
-	secret, err := readSecret(p.SecretFile)
+func (p *policyVerify) Run(ctx context.Context, c *cli) error {
+	secret, err := readSecret(ctx, c, p.SecretFile)
 	if err != nil {
 		return unreadable(err)
 	}

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Builds what a release has, into an empty directory: static binaries, what is in them
-# (CycloneDX), the licences of it, an image for each architecture where buildah is
-# installed, and the checksums of all that. From one commit, by one version of Go, it is the
-# same bytes wherever and whenever it is built; --twice builds it again and compares.
+# Builds what a release has, into an empty directory: binaries (static but for the plugin
+# that loads a C library), what is in them (CycloneDX), the licences of it, an image for
+# each architecture where buildah is installed, and the checksums of all that. From one
+# commit, by one version of Go, it is the same bytes wherever and whenever it is built;
+# --twice builds it again and compares.
 #
 #   deploy/release/build.sh [--twice] [--arch amd64,arm64] [--no-image] DIR
 set -euo pipefail
@@ -45,7 +46,7 @@ licences() {
 	local path version dir file found
 	{
 		echo "Holdpoint is made of these modules, with their licences. Its own is in LICENSE."
-		GOARCH=$2 go list -tags nodev -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{or .Version "(in this repository)"}} {{.Dir}}{{end}}{{end}}' ./cmd/holdpoint | sort -u |
+		GOARCH=$2 go list -tags nodev -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{or .Version "(in this repository)"}} {{.Dir}}{{end}}{{end}}' ./cmd/holdpoint ./cmd/holdpoint-pkcs11 | sort -u |
 			while read -r path version dir; do
 				if [ "${dir#"$PWD"/}" != "$dir" ]; then continue; fi # ours
 				found=''
@@ -99,15 +100,17 @@ packed() {
 
 # built DIR builds everything into it.
 built() {
-	local at=$1 arch
+	local at=$1 arch name
 	mkdir -p "$at"
 	for arch in ${arches//,/ }; do
-		GOARCH=$arch go build -tags nodev -trimpath -buildvcs=true -ldflags '-s -w -buildid=' -o "$at/holdpoint-linux-$arch" ./cmd/holdpoint
-		go version -m "$at/holdpoint-linux-$arch" | grep -q "vcs.revision=$commit" || { echo "the program does not say of which commit it is: build in a clone, not in a worktree" >&2; exit 1; }
+		for name in holdpoint holdpoint-pkcs11; do
+			GOARCH=$arch go build -tags nodev -trimpath -buildvcs=true -ldflags '-s -w -buildid=' -o "$at/$name-linux-$arch" "./cmd/$name"
+			go version -m "$at/$name-linux-$arch" | grep -q "vcs.revision=$commit" || { echo "the program does not say of which commit it is: build in a clone, not in a worktree" >&2; exit 1; }
+			"$tool/cyclonedx-gomod" bin -json -noserial -output "$at/$name-linux-$arch.cdx.json" "$at/$name-linux-$arch" 2>/dev/null
+			# Of all that is in it only the time is not the sources'.
+			sed -i "s/\"timestamp\": \"[^\"]*\"/\"timestamp\": \"$(date -u -d "@$SOURCE_DATE_EPOCH" +%FT%TZ)\"/" "$at/$name-linux-$arch.cdx.json"
+		done
 		licences "$at/THIRD-PARTY-$arch.txt" "$arch"
-		"$tool/cyclonedx-gomod" bin -json -noserial -output "$at/holdpoint-linux-$arch.cdx.json" "$at/holdpoint-linux-$arch" 2>/dev/null
-		# Of all that is in it only the time is not the sources'.
-		sed -i "s/\"timestamp\": \"[^\"]*\"/\"timestamp\": \"$(date -u -d "@$SOURCE_DATE_EPOCH" +%FT%TZ)\"/" "$at/holdpoint-linux-$arch.cdx.json"
 		if [ -n "$image" ]; then
 			packed "$at" "$arch"
 		fi

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,24 +45,26 @@ type Config struct {
 	DatabaseAdminURL  string `yaml:"database_admin_url"`
 	DatabaseAdminFile string `yaml:"database_admin_url_file"`
 	// DatabasePeopleURL is of a login that may change accounts; "" where only commands do.
-	DatabasePeopleURL  string          `yaml:"database_people_url"`
-	DatabasePeopleFile string          `yaml:"database_people_url_file"`
-	DatabaseConns      int             `yaml:"database_max_connections"`
-	TemporalAddress    string          `yaml:"temporal_address"`
-	TrustedProxies     string          `yaml:"trusted_proxies"`
-	MetricsListen      string          `yaml:"metrics_listen"`
-	TemporalNamespace  string          `yaml:"temporal_namespace"`
-	TemporalTLS        TemporalTLS     `yaml:"temporal_tls"`
-	TemporalKey        string          `yaml:"temporal_api_key"`
-	TemporalKeyFile    string          `yaml:"temporal_api_key_file"`
-	DataKey            string          `yaml:"data_key"`
-	DataKeyFile        string          `yaml:"data_key_file"`
-	SigningKeys        string          `yaml:"signing_keys"`
-	SigningKeysFile    string          `yaml:"signing_keys_file"`
-	SigningKeyDelay    engine.Duration `yaml:"signing_key_delay"` // how long a new one is published before it signs
-	TokenTTL           engine.Duration `yaml:"token_ttl"`
-	TokenValidity      engine.Duration `yaml:"token_validity"`
-	MaxPending         int             `yaml:"max_pending"`
+	DatabasePeopleURL  string      `yaml:"database_people_url"`
+	DatabasePeopleFile string      `yaml:"database_people_url_file"`
+	DatabaseConns      int         `yaml:"database_max_connections"`
+	TemporalAddress    string      `yaml:"temporal_address"`
+	TrustedProxies     string      `yaml:"trusted_proxies"`
+	MetricsListen      string      `yaml:"metrics_listen"`
+	TemporalNamespace  string      `yaml:"temporal_namespace"`
+	TemporalTLS        TemporalTLS `yaml:"temporal_tls"`
+	TemporalKey        string      `yaml:"temporal_api_key"`
+	TemporalKeyFile    string      `yaml:"temporal_api_key_file"`
+	// KMS is where the service is that has wrapped files of secrets; "" for none.
+	KMS             string          `yaml:"kms"`
+	DataKey         string          `yaml:"data_key"`
+	DataKeyFile     string          `yaml:"data_key_file"`
+	SigningKeys     string          `yaml:"signing_keys"`
+	SigningKeysFile string          `yaml:"signing_keys_file"`
+	SigningKeyDelay engine.Duration `yaml:"signing_key_delay"` // how long a new one is published before it signs
+	TokenTTL        engine.Duration `yaml:"token_ttl"`
+	TokenValidity   engine.Duration `yaml:"token_validity"`
+	MaxPending      int             `yaml:"max_pending"`
 	// What is answered at once: calls and bytes of one credential, bytes of all.
 	MaxCallsInFlight      int             `yaml:"max_calls_in_flight"`
 	MaxBytesInFlight      int             `yaml:"max_bytes_in_flight"`
@@ -135,6 +136,9 @@ type Config struct {
 	// LogKeys are those of LogKey, read by Check where the process signs the audit
 	// log.
 	LogKeys []audit.Key `yaml:"-"`
+
+	opener    *opener           `yaml:"-"` // of what a KMS has wrapped; made by Check
+	wrappedBy map[string]string `yaml:"-"` // setting → the KMS's key; made by Check
 }
 
 // Default is the configuration of somebody who says nothing.
@@ -160,7 +164,7 @@ func (c *Config) settings() map[string]any {
 		"temporal_tls_enabled": &c.TemporalTLS.Enabled, "temporal_tls_ca_file": &c.TemporalTLS.CAFile, "temporal_tls_cert_file": &c.TemporalTLS.CertFile,
 		"temporal_tls_key_file": &c.TemporalTLS.KeyFile, "temporal_tls_server_name": &c.TemporalTLS.ServerName,
 		"temporal_api_key": &c.TemporalKey, "temporal_api_key_file": &c.TemporalKeyFile,
-		"data_key": &c.DataKey, "data_key_file": &c.DataKeyFile, "signing_keys": &c.SigningKeys, "signing_keys_file": &c.SigningKeysFile, "signing_key_delay": &c.SigningKeyDelay,
+		"kms": &c.KMS, "data_key": &c.DataKey, "data_key_file": &c.DataKeyFile, "signing_keys": &c.SigningKeys, "signing_keys_file": &c.SigningKeysFile, "signing_key_delay": &c.SigningKeyDelay,
 		"token_ttl": &c.TokenTTL, "token_validity": &c.TokenValidity, "max_pending": &c.MaxPending, "max_calls_in_flight": &c.MaxCallsInFlight, "max_bytes_in_flight": &c.MaxBytesInFlight, "max_bytes_in_flight_total": &c.MaxBytesInFlightTotal, "execution_lease": &c.ExecutionLease,
 		"policy_file": &c.PolicyFile, "policy_secret": &c.PolicySecret, "policy_secret_file": &c.PolicySecretFile, "policy_secret_former": &c.FormerPolicySecret, "policy_secret_former_file": &c.FormerPolicySecretFile, "contracts_file": &c.ContractsFile,
 		"log_key": &c.LogKey, "log_key_file": &c.LogKeyFile, "log_public_key": &c.LogPublicKey, "log_public_key_file": &c.LogPublicKeyFile,
@@ -273,37 +277,9 @@ func (c *Config) Check(need Need) error {
 	bad := func(setting, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%s: %s", setting, fmt.Sprintf(format, args...)))
 	}
-	for _, f := range []struct {
-		name  string
-		path  string
-		value *string
-	}{
-		{"database_url", c.DatabaseURLFile, &c.DatabaseURL},
-		{"database_admin_url", c.DatabaseAdminFile, &c.DatabaseAdminURL},
-		{"database_people_url", c.DatabasePeopleFile, &c.DatabasePeopleURL},
-		{"data_key", c.DataKeyFile, &c.DataKey},
-		{"signing_keys", c.SigningKeysFile, &c.SigningKeys},
-		{"policy_secret", c.PolicySecretFile, &c.PolicySecret},
-		{"policy_secret_former", c.FormerPolicySecretFile, &c.FormerPolicySecret},
-		{"smtp.password", c.SMTP.PasswordFile, &c.SMTP.Password},
-		{"push_key", c.PushKeyFile, &c.PushKey},
-		{"temporal_api_key", c.TemporalKeyFile, &c.TemporalKey},
-		{"log_key", c.LogKeyFile, &c.LogKey},
-		{"log_public_key", c.LogPublicKeyFile, &c.LogPublicKey},
-	} {
-		if f.path == "" {
-			continue
-		}
-		if *f.value != "" {
-			bad(f.name, "it is given both by itself and as a file; give one")
-			continue
-		}
-		data, err := os.ReadFile(f.path)
-		if err != nil {
-			bad(f.name+"_file", "%v", err)
-			continue
-		}
-		*f.value = strings.TrimSpace(string(data))
+	wrong, over := c.readSecrets()
+	if errs = append(errs, wrong...); over {
+		return errors.Join(errs...)
 	}
 	postgres := func(setting, value string) {
 		u, err := url.Parse(value)
@@ -400,12 +376,12 @@ func (c *Config) tickets() (errs []error) {
 				bad(errors.New("token: it is given both by itself and as a file; give one"))
 				continue
 			}
-			data, err := os.ReadFile(t.TokenFile)
-			if err != nil {
+			var err error
+			if t.Token, err = c.opener.read("tickets.token", t.TokenFile); err != nil {
 				bad(fmt.Errorf("token_file: %w", err))
 				continue
 			}
-			t.Token, t.TokenFile = strings.TrimSpace(string(data)), ""
+			t.TokenFile = ""
 		}
 		for _, err := range t.Check() {
 			bad(err)

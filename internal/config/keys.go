@@ -3,8 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 
 	"holdpoint/engine/token"
 	"holdpoint/internal/seal"
@@ -48,7 +46,7 @@ func (c *Config) policySecrets() (errs []error) {
 // SigningKeysReader returns a function that reads the file of signing keys again. It
 // returns nil when the file has not changed since, or when there is none.
 func (c *Config) SigningKeysReader() func() (*token.Ring, error) {
-	return reader("signing_keys_file", c.SigningKeysFile, c.SigningKeys, func(text string) (*token.Ring, error) {
+	return reader(c.opener, "signing_keys", c.SigningKeysFile, c.SigningKeys, func(text string) (*token.Ring, error) {
 		ring, err := token.ParseRing([]byte(text))
 		return &ring, err
 	})
@@ -56,25 +54,24 @@ func (c *Config) SigningKeysReader() func() (*token.Ring, error) {
 
 // DataKeysReader is SigningKeysReader for the file of data keys.
 func (c *Config) DataKeysReader() func() (*seal.Keys, error) {
-	return reader("data_key_file", c.DataKeyFile, c.DataKey, seal.ParseKeys)
+	return reader(c.opener, "data_key", c.DataKeyFile, c.DataKey, seal.ParseKeys)
 }
 
-func reader[T any](setting, path, former string, parse func(string) (*T, error)) func() (*T, error) {
+func reader[T any](opener *opener, setting, path, former string, parse func(string) (*T, error)) func() (*T, error) {
 	return func() (*T, error) {
 		if path == "" {
 			return nil, nil
 		}
-		data, err := os.ReadFile(path) // #nosec G304 -- the settings name it
+		text, err := opener.readOwn(setting, path)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", setting, err)
+			return nil, fmt.Errorf("%s_file: %w", setting, err)
 		}
-		text := strings.TrimSpace(string(data))
 		if text == former {
 			return nil, nil
 		}
 		parsed, err := parse(text)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %s: %w", setting, path, err)
+			return nil, fmt.Errorf("%s_file: %s: %w", setting, path, err)
 		}
 		former = text
 		return parsed, nil

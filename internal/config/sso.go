@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 )
 
@@ -32,12 +31,12 @@ func (c *Config) sso() (errs []error) {
 				bad(errors.New("client_secret: it is given both by itself and as a file; give one"))
 				continue
 			}
-			data, err := os.ReadFile(p.ClientSecretFile)
-			if err != nil {
+			var err error
+			if p.ClientSecret, err = c.opener.read("sso.client_secret", p.ClientSecretFile); err != nil {
 				bad(fmt.Errorf("client_secret_file: %w", err))
 				continue
 			}
-			p.ClientSecret, p.ClientSecretFile = strings.TrimSpace(string(data)), ""
+			p.ClientSecretFile = ""
 		}
 		for _, err := range p.Check() {
 			bad(err)

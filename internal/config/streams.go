@@ -3,8 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 )
 
 // logStreams reads the files that streams of the audit log name, and checks them.
@@ -39,7 +37,7 @@ func (c *Config) logStreams() (errs []error) {
 				readable = false
 				continue
 			}
-			data, err := os.ReadFile(*f.path)
+			data, err := c.opener.read("log_streams."+f.name, *f.path)
 			if err != nil {
 				bad(fmt.Errorf("%s_file: %w", f.name, err))
 				readable = false
@@ -47,9 +45,9 @@ func (c *Config) logStreams() (errs []error) {
 			}
 			// Read once: whoever checks again finds what was read.
 			if *f.path = ""; f.text != nil {
-				*f.text = strings.TrimSpace(string(data))
+				*f.text = data
 			} else {
-				*f.bytes = data
+				*f.bytes = []byte(data)
 			}
 		}
 		if !readable {

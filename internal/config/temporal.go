@@ -45,7 +45,15 @@ func (c *Config) temporalTLS() (errs []error) {
 	case of.CertFile != "":
 		// They are read again for each connection: certificates are short-lived.
 		load := func() (*tls.Certificate, error) {
-			pair, err := tls.LoadX509KeyPair(of.CertFile, of.KeyFile)
+			cert, err := os.ReadFile(of.CertFile)
+			if err != nil {
+				return nil, err
+			}
+			key, err := c.opener.read("temporal_tls.key", of.KeyFile)
+			if err != nil {
+				return nil, err
+			}
+			pair, err := tls.X509KeyPair(cert, []byte(key))
 			return &pair, err
 		}
 		if _, err := load(); err != nil {
